@@ -1,0 +1,50 @@
+#include "common/base/mem.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static atomic_long fail_countdown;
+
+static bool must_fail(void)
+{
+    if (atomic_load_explicit(&fail_countdown, memory_order_relaxed) == 0) {
+        return false;
+    }
+    return atomic_fetch_sub(&fail_countdown, 1) == 1;
+}
+
+void *kedge_mem_new(size_t count, size_t size)
+{
+    return must_fail() ? NULL : calloc(count ? count : 1, size ? size : 1);
+}
+
+void *kedge_mem_resize(void *p, size_t count, size_t size)
+{
+    if (size != 0 && count > SIZE_MAX / size) {
+        return NULL;
+    }
+    size_t len = count * size;
+    return must_fail() ? NULL : realloc(p, len ? len : 1);
+}
+
+char *kedge_mem_strdup(const char *s)
+{
+    size_t len = strlen(s) + 1;
+    char *copy = kedge_mem_new(len, 1);
+    if (copy) {
+        memcpy(copy, s, len);
+    }
+    return copy;
+}
+
+void kedge_mem_free(void *p)
+{
+    free(p);
+}
+
+void kedge_mem_fail_at(long n)
+{
+    atomic_store(&fail_countdown, n);
+}

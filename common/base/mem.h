@@ -1,0 +1,20 @@
+/* Heap with an overflow check and a failure switch for torture tests. Everything of Kedge allocates here. */
+#ifndef KEDGE_COMMON_BASE_MEM_H
+#define KEDGE_COMMON_BASE_MEM_H
+
+#include <stddef.h>
+
+#include "common/base/err.h"
+
+/* count * size zeroed bytes, NULL when out of memory or the product overflows. Freed by kedge_mem_free. */
+KEDGE_NODISCARD void *kedge_mem_new(size_t count, size_t size);
+/* Grows or shrinks; old content kept, new bytes undefined. On NULL the old block is untouched. */
+KEDGE_NODISCARD void *kedge_mem_resize(void *p, size_t count, size_t size);
+/* A copy of a NUL-terminated string, or NULL. */
+KEDGE_NODISCARD char *kedge_mem_strdup(const char *s);
+/* NULL is fine. */
+void kedge_mem_free(void *p);
+/* Tests only: the n-th allocation from now on fails (1 = the next); 0 switches off. */
+void kedge_mem_fail_at(long n);
+
+#endif

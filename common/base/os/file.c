@@ -1,0 +1,290 @@
+#include "common/base/os/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int kedge_path_join(char out[KEDGE_PATH_MAX], const char *dir, const char *name)
+{
+    char joined[KEDGE_PATH_MAX];
+    int n = snprintf(joined, sizeof joined, "%s/%s", dir, name);
+    if (n < 0 || n >= KEDGE_PATH_MAX) {
+        return KEDGE_E_TOO_LONG;
+    }
+    memcpy(out, joined, (size_t)n + 1);
+    return KEDGE_OK;
+}
+
+int kedge_errno(int os_errno)
+{
+    switch (os_errno) {
+    case ENOENT:
+    case ENOTDIR:
+        return KEDGE_E_NOT_FOUND;
+    case ENOSPC:
+    case EDQUOT:
+    case EROFS:
+        return KEDGE_E_DISK_FULL;
+    case EACCES:
+    case EPERM:
+        return KEDGE_E_DENIED;
+    case ENOMEM:
+        return KEDGE_E_NOMEM;
+    default:
+        return KEDGE_E_IO;
+    }
+}
+
+static int fail(struct kedge_diag *d, const char *what, const char *path)
+{
+    int e = errno;
+    return kedge_diag_set(d, kedge_errno(e), "%s: cannot %s: %s", path, what, strerror(e));
+}
+
+int kedge_file_read(const char *path, struct kedge_buf *ret, struct kedge_diag *reterr)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return fail(reterr, "open", path);
+    }
+    size_t start = ret->len;
+    int err = KEDGE_OK;
+    for (;;) {
+        size_t room = ret->max - ret->len;
+        size_t want = room < 65536 ? room + 1 : 65536; /* one byte more shows that the file is too long */
+        uint8_t chunk[65536];
+        ssize_t n = read(fd, chunk, want);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            err = fail(reterr, "read", path);
+            break;
+        }
+        if (n == 0) {
+            break;
+        }
+        if ((size_t)n > room) {
+            err = kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "%s: longer than %zu bytes", path, ret->max);
+            break;
+        }
+        kedge_buf_put(ret, chunk, (size_t)n);
+        if (ret->err) {
+            err = kedge_diag_set(reterr, ret->err, "%s: %s", path, kedge_strerror(ret->err));
+            break;
+        }
+    }
+    close(fd);
+    if (err) {
+        ret->len = start;
+    }
+    return err;
+}
+
+static int write_all(int fd, struct kedge_view v)
+{
+    while (v.len > 0) {
+        ssize_t n = write(fd, v.ptr, v.len);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return -1;
+        }
+        v.ptr += n;
+        v.len -= (size_t)n;
+    }
+    return 0;
+}
+
+static int sync_parent(const char *path)
+{
+    char dir[KEDGE_PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t len = slash ? (size_t)(slash - path) : 0;
+    if (len >= sizeof dir) {
+        return KEDGE_E_TOO_LONG;
+    }
+    memcpy(dir, path, len);
+    dir[len] = '\0';
+    return kedge_dir_sync(slash ? (len ? dir : "/") : ".");
+}
+
+int kedge_file_write(const char *path, struct kedge_view content, unsigned mode, struct kedge_diag *reterr)
+{
+    char temporary[KEDGE_PATH_MAX];
+    int n = snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid());
+    if (n < 0 || n >= KEDGE_PATH_MAX) {
+        return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "%s: path too long", path);
+    }
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    if (fd < 0) {
+        return fail(reterr, "create", temporary);
+    }
+    int err = KEDGE_OK;
+    if (write_all(fd, content) != 0) {
+        err = fail(reterr, "write", temporary);
+    } else if (fsync(fd) != 0) {
+        err = fail(reterr, "sync", temporary);
+    }
+    if (close(fd) != 0 && !err) {
+        err = fail(reterr, "close", temporary);
+    }
+    if (!err && rename(temporary, path) != 0) {
+        err = fail(reterr, "rename to", path);
+    }
+    if (err) {
+        unlink(temporary);
+        return err;
+    }
+    err = sync_parent(path);
+    return err ? kedge_diag_set(reterr, err, "%s: cannot sync its folder", path) : KEDGE_OK;
+}
+
+int kedge_dir_make(const char *path, unsigned mode, struct kedge_diag *reterr)
+{
+    char part[KEDGE_PATH_MAX];
+    size_t len = strlen(path);
+    if (len == 0 || len >= sizeof part) {
+        return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "%s: path too long", path);
+    }
+    for (size_t i = 1; i <= len; i++) {
+        if (path[i] != '/' && path[i] != '\0') {
+            continue;
+        }
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, mode) != 0 && errno != EEXIST) {
+            return fail(reterr, "create folder", part);
+        }
+    }
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) {
+        return kedge_diag_set(reterr, KEDGE_E_IO, "%s: exists and is not a folder", path);
+    }
+    return KEDGE_OK;
+}
+
+int kedge_dir_sync(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return kedge_errno(errno);
+    }
+    int err = fsync(fd) == 0 ? KEDGE_OK : kedge_errno(errno);
+    close(fd);
+    return err;
+}
+
+/* Depth-first without recursion: remove what can be removed, descend into the first folder that is in the way. */
+int kedge_dir_remove(const char *path)
+{
+    char at[KEDGE_PATH_MAX];
+    size_t base_len = strlen(path);
+    if (base_len == 0 || base_len >= sizeof at) {
+        return KEDGE_E_TOO_LONG;
+    }
+    memcpy(at, path, base_len + 1);
+    for (;;) {
+        DIR *dir = opendir(at);
+        if (!dir) {
+            return errno == ENOENT ? KEDGE_OK : kedge_errno(errno);
+        }
+        bool descend = false;
+        struct dirent *entry;
+        while (!descend && (entry = readdir(dir)) != NULL) {
+            char child[KEDGE_PATH_MAX];
+            if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
+                continue;
+            }
+            if (kedge_path_join(child, at, entry->d_name) != KEDGE_OK) {
+                closedir(dir);
+                return KEDGE_E_TOO_LONG;
+            }
+            if (unlink(child) != 0 && rmdir(child) != 0) {
+                if (errno != ENOTEMPTY && errno != EEXIST) {
+                    closedir(dir);
+                    return kedge_errno(errno);
+                }
+                memcpy(at, child, sizeof at);
+                descend = true;
+            }
+        }
+        closedir(dir);
+        if (descend) {
+            continue;
+        }
+        if (rmdir(at) != 0) {
+            return kedge_errno(errno);
+        }
+        if (strlen(at) <= base_len) {
+            return KEDGE_OK;
+        }
+        *strrchr(at, '/') = '\0';
+    }
+}
+
+bool kedge_file_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+int64_t kedge_file_size(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (int64_t)st.st_size : kedge_errno(errno);
+}
+
+int kedge_map_open(const char *path, struct kedge_map *ret, struct kedge_diag *reterr)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return fail(reterr, "open", path);
+    }
+    struct stat st;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return kedge_diag_set(reterr, KEDGE_E_IO, "%s: not a regular file", path);
+    }
+    struct kedge_map map = {NULL, (size_t)st.st_size};
+    if (map.len > 0) {
+        void *p = mmap(NULL, map.len, PROT_READ, MAP_SHARED, fd, 0);
+        if (p == MAP_FAILED) {
+            int err = fail(reterr, "map", path);
+            close(fd);
+            return err;
+        }
+        map.ptr = p;
+    }
+    close(fd);
+    *ret = map;
+    return KEDGE_OK;
+}
+
+void kedge_map_close(struct kedge_map *map)
+{
+    if (map->ptr) {
+        munmap((void *)(uintptr_t)map->ptr, map->len);
+    }
+    *map = (struct kedge_map){NULL, 0};
+}
+
+int kedge_file_lock(const char *path, struct kedge_diag *reterr)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return fail(reterr, "open", path);
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        close(fd);
+        return kedge_diag_set(reterr, KEDGE_E_LOCKED, "%s: in use by another process", path);
+    }
+    return fd;
+}

@@ -1,0 +1,41 @@
+/* Files: bounded reads, durable writes (temporary file, fsync, rename, fsync of the folder), folders, maps. */
+#ifndef KEDGE_COMMON_BASE_OS_FILE_H
+#define KEDGE_COMMON_BASE_OS_FILE_H
+
+#include <stdint.h>
+
+#include "common/base/bytes.h"
+#include "common/base/diag.h"
+
+enum { KEDGE_PATH_MAX = 1024 };
+
+/* "dir/name" into out, KEDGE_E_TOO_LONG when it does not fit. */
+KEDGE_NODISCARD int kedge_path_join(char out[KEDGE_PATH_MAX], const char *dir, const char *name);
+/* errno to KEDGE_E_NOT_FOUND, _DISK_FULL (ENOSPC, EDQUOT, EROFS), _DENIED (EACCES, EPERM) or _IO. */
+int kedge_errno(int os_errno);
+
+/* Appends the whole file to ret, refusing one longer than ret's max. */
+KEDGE_NODISCARD int kedge_file_read(const char *path, struct kedge_buf *ret, struct kedge_diag *reterr);
+/* All or nothing and durable: the file holds the old or the new content at any crash. mode such as 0600. */
+KEDGE_NODISCARD int kedge_file_write(const char *path, struct kedge_view content, unsigned mode,
+                                     struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_dir_make(const char *path, unsigned mode, struct kedge_diag *reterr); /* and parents */
+KEDGE_NODISCARD int kedge_dir_sync(const char *path);
+KEDGE_NODISCARD int kedge_dir_remove(const char *path);  /* the folder with all in it; absent is fine; no links followed */
+bool kedge_file_exists(const char *path);
+/* Size in bytes or a negative error. */
+int64_t kedge_file_size(const char *path);
+
+/* A read-only map of a whole file; close with kedge_map_close. An empty file has ptr NULL, len 0. */
+struct kedge_map {
+    const uint8_t *ptr;
+    size_t len;
+};
+KEDGE_NODISCARD int kedge_map_open(const char *path, struct kedge_map *ret, struct kedge_diag *reterr);
+void kedge_map_close(struct kedge_map *map);
+
+/* Exclusive advisory lock on a file (created if absent); held until the descriptor is closed or the process ends.
+ * Returns the descriptor or KEDGE_E_LOCKED. */
+KEDGE_NODISCARD int kedge_file_lock(const char *path, struct kedge_diag *reterr);
+
+#endif

@@ -1,0 +1,54 @@
+#include "common/base/os/log.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "common/base/os/clock.h"
+
+static const char *log_program = "kedge";
+static enum kedge_log_level log_least = KEDGE_LOG_INFO;
+
+void kedge_log_init(const char *program, enum kedge_log_level least)
+{
+    log_program = program;
+    log_least = least;
+}
+
+/* JSON string body of `in` into out; control and non-ASCII bytes become '?' so that a hostile text cannot forge a
+ * record. */
+static void put_escaped(char *out, size_t out_len, const char *in)
+{
+    size_t n = 0;
+    for (; *in && n + 3 < out_len; in++) {
+        unsigned char c = (unsigned char)*in;
+        if (c == '"' || c == '\\') {
+            out[n++] = '\\';
+        }
+        out[n++] = c < 0x20 || c > 0x7e ? '?' : (char)c;
+    }
+    out[n] = '\0';
+}
+
+void kedge_log(enum kedge_log_level level, const char *event, const char *format, ...)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    if (level < log_least) {
+        return;
+    }
+    char detail[1024], escaped[1200], line[2048];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(detail, sizeof detail, format, ap);
+    va_end(ap);
+    put_escaped(escaped, sizeof escaped, detail);
+    int n = snprintf(line, sizeof line,
+                     "{\"t\":%" PRIu64 ",\"level\":\"%s\",\"program\":\"%s\",\"event\":\"%s\",\"detail\":\"%s\"}\n",
+                     kedge_os_unix_ms(), names[level], log_program, event, escaped);
+    if (n > 0) { /* one write, so that lines of several threads do not mix */
+        size_t len = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
+        ssize_t written = write(STDERR_FILENO, line, len);
+        (void)written;
+    }
+}
