@@ -1,0 +1,276 @@
+/* A table of keys drives the parser: one row per key with its kind, range and default, so that a new setting is one
+ * field and one row. Cross-field rules follow the table. */
+#include "chain/job_spec.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "aggregation/quantise.h"
+
+const char KEDGE_RULE_FEDAVG[] = "fedavg/v1";
+const char KEDGE_RULE_COLD_START[] = "flexcfl-cold-start/v1";
+const char KEDGE_RULE_IDENTITY[] = "identity/v1";
+const char KEDGE_RULE_MIXING[] = "flexcfl-mixing/v1";
+
+enum field_kind { FIELD_U32, FIELD_U64, FIELD_SEED, FIELD_REAL, FIELD_SPECIAL };
+
+struct field_row {
+    const char *key;
+    enum field_kind kind;
+    bool required;
+    size_t offset;
+    double least, most, fallback;
+};
+
+#define ROW(key, kind, required, field, least, most, fallback)                                                         \
+    {#key, kind, required, offsetof(struct kedge_job_spec, field), least, most, fallback}
+
+static const struct field_row rows[] = {
+    ROW(name, FIELD_SPECIAL, true, name, 0, 0, 0),
+    ROW(tenants, FIELD_SPECIAL, true, tenants, 0, 0, 0),
+    ROW(seed, FIELD_SEED, false, seed, 0, 0, 1),
+    ROW(model, FIELD_SPECIAL, true, model, 0, 0, 0),
+    ROW(initial_model, FIELD_SPECIAL, false, initial_model, 0, 0, 0),
+    ROW(data, FIELD_SPECIAL, true, data, 0, 0, 0),
+    ROW(rounds, FIELD_U32, true, rounds, 1, KEDGE_ROUNDS_MAX, 0),
+    ROW(sites_per_round, FIELD_U32, false, sites_per_round, 0, KEDGE_SITES_MAX, 0),
+    ROW(sites_min, FIELD_U32, false, sites_min, 1, KEDGE_SITES_MAX, 1),
+    ROW(quorum, FIELD_U32, false, quorum, 1, KEDGE_SITES_MAX, 1),
+    ROW(local_epochs, FIELD_U32, false, local_epochs, 1, 10000, 1),
+    ROW(batch, FIELD_U32, false, batch, 1, 65536, 10),
+    ROW(learning_rate, FIELD_REAL, false, learning_rate, 1e-12, 1e6, 0.01),
+    ROW(l2, FIELD_REAL, false, l2, 0, 1e6, 0),
+    ROW(grouping, FIELD_SPECIAL, false, grouping, 0, 0, 0),
+    ROW(groups, FIELD_U32, false, groups, 1, KEDGE_GROUPS_MAX, 1),
+    ROW(pretrain_steps, FIELD_U32, false, pretrain_steps, 1, 100000, 50),
+    ROW(pretrain_sites, FIELD_U32, false, pretrain_sites, 0, KEDGE_SITES_MAX, 0),
+    ROW(mixing, FIELD_REAL, false, mixing, 0, 1000, 0),
+    ROW(bound, FIELD_REAL, false, bound, 1e-6, 1e6, 64),
+    ROW(scale, FIELD_U32, false, scale, 1, 30, 20),
+    ROW(weight_max, FIELD_U64, false, weight_max, 1, 2147483647, 1000000),
+    ROW(evaluate_every, FIELD_U32, false, evaluate_every, 0, KEDGE_ROUNDS_MAX, 1),
+    ROW(round_timeout_s, FIELD_U32, false, round_timeout_s, 1, 604800, 3600),
+};
+
+enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
+
+static int bad(struct kedge_diag *d, const char *key, const char *expected)
+{
+    return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\": expected %s", key, expected);
+}
+
+static int read_whole(const struct field_row *row, const json_t *v, uint64_t *ret, struct kedge_diag *d)
+{
+    json_int_t n = json_integer_value(v);
+    if (!json_is_integer(v) || (double)n < row->least || (double)n > row->most) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\": expected a whole number from %.0f to %.0f",
+                              row->key, row->least, row->most);
+    }
+    *ret = (uint64_t)n;
+    return KEDGE_OK;
+}
+
+static int read_real(const struct field_row *row, const json_t *v, double *ret, struct kedge_diag *d)
+{
+    double x = 0;
+    const char *text = json_string_value(v);
+    if (!text || kedge_real_decode(kedge_view_of(text, json_string_length(v)), &x) != KEDGE_OK || x < row->least
+        || x > row->most) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"%s\": expected a decimal number in quotes from %g to %g, like \"%g\"",
+                              row->key, row->least, row->most, row->fallback);
+    }
+    *ret = x;
+    return KEDGE_OK;
+}
+
+static int read_plain(const struct field_row *row, const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    void *field = (char *)s + row->offset;
+    uint64_t whole = (uint64_t)row->fallback;
+    double real = row->fallback;
+    int err = KEDGE_OK;
+    if (v && row->kind == FIELD_REAL) {
+        err = read_real(row, v, &real, d);
+    } else if (v && row->kind == FIELD_SEED) {
+        const char *text = json_string_value(v);
+        if (!text || kedge_decimal_decode(kedge_view_of(text, json_string_length(v)), UINT64_MAX, &whole)) {
+            err = bad(d, row->key, "a decimal number in quotes below 2^64, like \"1\"");
+        }
+    } else if (v) {
+        err = read_whole(row, v, &whole, d);
+    }
+    if (err) {
+        return err;
+    }
+    if (row->kind == FIELD_REAL) {
+        *(double *)field = real;
+    } else if (row->kind == FIELD_U32) {
+        *(uint32_t *)field = (uint32_t)whole;
+    } else {
+        *(uint64_t *)field = whole;
+    }
+    return KEDGE_OK;
+}
+
+static int read_id(const json_t *v, const char *key, struct kedge_id *ret, struct kedge_diag *d)
+{
+    const char *text = json_string_value(v);
+    if (!text || kedge_id_from(kedge_view_of(text, json_string_length(v)), ret) != KEDGE_OK) {
+        return bad(d, key, "a name of a-z, 0-9, '.', '_', '-', at most 63 characters, a letter or digit first");
+    }
+    return KEDGE_OK;
+}
+
+static int read_tenants(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    size_t n = json_array_size(v);
+    if (n < 1 || n > KEDGE_SPEC_TENANTS_MAX) {
+        return bad(d, "tenants", "a list of 1 to 128 tenant names");
+    }
+    for (size_t i = 0; i < n; i++) {
+        int err = read_id(json_array_get(v, i), "tenants", &s->tenants[i], d);
+        if (err) {
+            return err;
+        }
+        if (i > 0 && kedge_id_cmp(&s->tenants[i - 1], &s->tenants[i]) >= 0) {
+            return bad(d, "tenants", "names in ascending order, each once");
+        }
+    }
+    s->tenant_count = (uint32_t)n;
+    return KEDGE_OK;
+}
+
+static int read_model(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    char *text = json_is_object(v) ? json_dumps(v, JSON_COMPACT) : NULL;
+    if (!text) {
+        return bad(d, "model", "an object with \"preset\" or \"layers\"");
+    }
+    int err = kedge_model_spec_parse(kedge_view_str(text), &s->model, d);
+    free(text);
+    return err ? kedge_diag_wrap(d, err, "job spec: \"model\"") : KEDGE_OK;
+}
+
+static int read_special(const struct field_row *row, const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    const char *text = json_string_value(v);
+    if (strcmp(row->key, "name") == 0) {
+        return read_id(v, "name", &s->name, d);
+    }
+    if (strcmp(row->key, "tenants") == 0) {
+        return read_tenants(v, s, d);
+    }
+    if (strcmp(row->key, "model") == 0) {
+        return read_model(v, s, d);
+    }
+    if (strcmp(row->key, "data") == 0) {
+        struct kedge_id name;
+        int err = read_id(v, "data", &name, d);
+        if (!err) {
+            memcpy(s->data, name.s, sizeof s->data);
+        }
+        return err;
+    }
+    if (strcmp(row->key, "initial_model") == 0) {
+        if (!text || kedge_hex_decode(kedge_view_of(text, json_string_length(v)), s->initial_model.b, 32)) {
+            return bad(d, "initial_model", "the SHA-256 of a safetensors file, 64 lower-case hex digits");
+        }
+        s->has_initial_model = true;
+        return KEDGE_OK;
+    }
+    KEDGE_ASSERT(strcmp(row->key, "grouping") == 0);
+    if (text && strcmp(text, "flexcfl") == 0) {
+        s->grouping = KEDGE_GROUPING_FLEXCFL;
+    } else if (!text || strcmp(text, "none") != 0) {
+        return bad(d, "grouping", "\"none\" or \"flexcfl\"");
+    }
+    return KEDGE_OK;
+}
+
+/* Rules between fields. */
+static int check_together(struct kedge_job_spec *s, const json_t *root, struct kedge_diag *d)
+{
+    bool flexcfl = s->grouping == KEDGE_GROUPING_FLEXCFL;
+    if (flexcfl && s->groups < 2) {
+        return bad(d, "groups", "2 to 16 groups with \"grouping\":\"flexcfl\"");
+    }
+    if (!flexcfl && s->groups != 1) {
+        return bad(d, "groups", "no other value than 1 without \"grouping\":\"flexcfl\"");
+    }
+    if (flexcfl && !json_object_get(root, "pretrain_sites")) {
+        s->pretrain_sites = 20 * s->groups; /* α = 20, FlexCFL's released setting */
+    }
+    if (s->quorum > s->sites_min && s->sites_per_round != 0 && s->quorum > s->sites_per_round) {
+        return bad(d, "quorum", "at most sites_per_round");
+    }
+    uint64_t sites = s->sites_per_round ? s->sites_per_round : KEDGE_SITES_MAX;
+    int err = kedge_scale_check(s->bound, s->scale, (uint64_t)s->weight_max * sites);
+    if (err) {
+        return kedge_diag_set(d, err,
+                              "job spec: \"bound\" %g, \"scale\" %u, \"weight_max\" %" PRIu64 ": bound·2^scale must stay"
+                              " below 2^31 and sites·weight_max·bound·2^scale below 2^62; lower one of them",
+                              s->bound, s->scale, s->weight_max);
+    }
+    return KEDGE_OK;
+}
+
+static int check_keys(const json_t *root, struct kedge_diag *d)
+{
+    void *it;
+    for (it = json_object_iter((json_t *)(uintptr_t)root); it;
+         it = json_object_iter_next((json_t *)(uintptr_t)root, it)) {
+        bool known = false;
+        for (size_t i = 0; i < ROW_COUNT && !known; i++) {
+            known = strcmp(rows[i].key, json_object_iter_key(it)) == 0;
+        }
+        if (!known) {
+            return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: unknown key \"%.60s\"", json_object_iter_key(it));
+        }
+    }
+    return KEDGE_OK;
+}
+
+static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        const json_t *v = json_object_get(root, rows[i].key);
+        int err = KEDGE_OK;
+        if (!v && rows[i].required) {
+            err = kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\" is missing", rows[i].key);
+        } else if (rows[i].kind != FIELD_SPECIAL) {
+            err = read_plain(&rows[i], v, s, d);
+        } else if (v) {
+            err = read_special(&rows[i], v, s, d);
+        }
+        if (err) {
+            return err;
+        }
+    }
+    return check_together(s, root, d);
+}
+
+int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret, struct kedge_diag *reterr)
+{
+    if (text.len > KEDGE_SPEC_MAX) {
+        return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "job spec: longer than %d bytes", KEDGE_SPEC_MAX);
+    }
+    json_error_t at;
+    json_t *root = json_loadb((const char *)text.ptr, text.len, JSON_REJECT_DUPLICATES, &at);
+    if (!root) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "job spec: line %d, column %d: %s", at.line, at.column, at.text);
+    }
+    struct kedge_job_spec s = {.tenant_count = 0};
+    int err = json_is_object(root) ? check_keys(root, reterr)
+                                   : kedge_diag_set(reterr, KEDGE_E_FORMAT, "job spec: expected a JSON object");
+    if (!err) {
+        err = read_rows(root, &s, reterr);
+    }
+    json_decref(root);
+    if (!err) {
+        *ret = s;
+    }
+    return err;
+}
