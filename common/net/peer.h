@@ -1,0 +1,23 @@
+/* Who is at the other end of a connection. */
+#ifndef KEDGE_COMMON_NET_PEER_H
+#define KEDGE_COMMON_NET_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "crypto/sign.h"
+
+enum kedge_net_kind {
+    KEDGE_NET_TLS, /* tls+tcp://: mutually authenticated by key */
+    KEDGE_NET_IPC, /* ipc://: a process of the same user (or root) on this machine */
+    KEDGE_NET_TCP, /* tcp://: loopback only, nobody is authenticated */
+};
+
+struct kedge_net_peer {
+    enum kedge_net_kind kind;
+    bool has_key;                /* true for TLS */
+    struct kedge_public_key key; /* of the certificate; its holder proved possession of the private key */
+    uint64_t connection;         /* never 0, unique among the open connections of this process */
+};
+
+#endif
