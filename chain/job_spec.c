@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "aggregation/quantise.h"
@@ -54,7 +55,10 @@ static const struct field_row rows[] = {
     ROW(round_timeout_s, FIELD_U32, false, round_timeout_s, 1, 604800, 3600),
 };
 
-enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
+enum {
+    ROW_COUNT = sizeof rows / sizeof rows[0],
+    MODEL_TOKENS_MAX = 16 + KEDGE_LAYERS_MAX * 10,
+};
 
 static int bad(struct kedge_diag *d, const char *key, const char *expected)
 {
@@ -149,7 +153,12 @@ static int read_model(const json_t *v, struct kedge_job_spec *s, struct kedge_di
     if (!text) {
         return bad(d, "model", "an object with \"preset\" or \"layers\"");
     }
-    int err = kedge_model_spec_parse(kedge_view_str(text), &s->model, d);
+    struct kedge_json_token tokens[MODEL_TOKENS_MAX];
+    struct kedge_json doc;
+    int err = kedge_json_parse(kedge_view_str(text), tokens, MODEL_TOKENS_MAX, &doc, d);
+    if (!err) {
+        err = kedge_model_from_json(&doc, 0, &s->model, d);
+    }
     free(text);
     return err ? kedge_diag_wrap(d, err, "job spec: \"model\"") : KEDGE_OK;
 }
