@@ -1,0 +1,102 @@
+/* Content-addressed files: DIR/blobs/ab/cdef… (lower-case hex of the SHA-256), and uploads under way in
+ * DIR/staging/. A file in blobs/ is whole and durable: it gets there by fsync, rename and fsync of the
+ * folder only. Nothing outside blobs/ and staging/ is touched. Thread-safe; each writer or upload object
+ * by one thread at a time. */
+#ifndef KEDGE_CHAIN_STORE_BLOBS_H
+#define KEDGE_CHAIN_STORE_BLOBS_H
+
+#include "common/base/bytes.h"
+#include "common/base/diag.h"
+#include "common/base/os/file.h"
+#include "common/base/text.h"
+#include "crypto/hash.h"
+
+struct kedge_blobs;
+struct kedge_blob_writer;
+struct kedge_upload;
+
+struct kedge_blobs_options {
+    bool read_only;         /* no folder is made, nothing cleaned, no put */
+    size_t uploads_max;     /* writers and uploads open at once; 0: 1024, beyond it KEDGE_E_FULL */
+    uint64_t reserve_bytes; /* free space that uploads must leave; 0: 64 MiB */
+    uint32_t resume_hours;  /* staging files of uploads younger than this survive open; 0: 72 */
+};
+
+/* Makes DIR/blobs and DIR/staging (0700), removes stale staging files. options may be NULL. */
+KEDGE_NODISCARD int kedge_blobs_open(const char *dir, const struct kedge_blobs_options *options,
+                                     struct kedge_blobs **ret, struct kedge_diag *reterr);
+/* No writer or upload may be open. NULL is fine. */
+void kedge_blobs_close(struct kedge_blobs *b);
+
+/* Where the blob is or would be. */
+KEDGE_NODISCARD int kedge_blobs_path(const struct kedge_blobs *b, const struct kedge_hash *digest,
+                                     char out[KEDGE_PATH_MAX]);
+/* KEDGE_E_NOT_FOUND, or its size (ret_size may be NULL). Does not read the content. */
+KEDGE_NODISCARD int kedge_blobs_find(const struct kedge_blobs *b, const struct kedge_hash *digest,
+                                     uint64_t *ret_size);
+/* Reads the whole file and compares: KEDGE_E_CORRUPT when its content is not what its name says. */
+KEDGE_NODISCARD int kedge_blobs_verify(const struct kedge_blobs *b, const struct kedge_hash *digest,
+                                       struct kedge_diag *reterr);
+/* Appends the content to ret after checking its digest. KEDGE_E_NOT_FOUND, _TOO_LONG, _CORRUPT. */
+KEDGE_NODISCARD int kedge_blobs_read(const struct kedge_blobs *b, const struct kedge_hash *digest,
+                                     struct kedge_buf *ret, struct kedge_diag *reterr);
+/* Stores the concatenation of the parts, durably; fine when it is there already. */
+KEDGE_NODISCARD int kedge_blobs_put(struct kedge_blobs *b, const struct kedge_view *parts, size_t count,
+                                    struct kedge_hash *ret_digest, struct kedge_diag *reterr);
+
+/* ---- streaming: the digest is known at the end ---- */
+
+/* expected_bytes: a guess for the check of free space, 0 when unknown. */
+KEDGE_NODISCARD int kedge_blob_writer_open(struct kedge_blobs *b, uint64_t expected_bytes,
+                                           struct kedge_blob_writer **ret, struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_blob_writer_write(struct kedge_blob_writer *w, struct kedge_view bytes,
+                                            struct kedge_diag *reterr);
+/* Makes it a blob, durably. Frees w in every case. Outputs may be NULL. */
+KEDGE_NODISCARD int kedge_blob_writer_finish(struct kedge_blob_writer *w, struct kedge_hash *ret_digest,
+                                             uint64_t *ret_size, struct kedge_diag *reterr);
+/* Drops what was written and frees w. NULL is fine. */
+void kedge_blob_writer_abort(struct kedge_blob_writer *w);
+
+/* ---- uploads: digest and size are announced, may be resumed ---- */
+
+/* Begins, or resumes what a former process or connection left: *ret_offset is how much is there, where
+ * the next write must start. `name` tells uploaders apart (a site's id). Resuming reads and hashes what
+ * is on disk. KEDGE_E_EXISTS: the blob is there already. KEDGE_E_BUSY: the same upload is open.
+ * KEDGE_E_FULL: too many. KEDGE_E_DISK_FULL: no room for the announced size. */
+KEDGE_NODISCARD int kedge_upload_open(struct kedge_blobs *b, const struct kedge_id *name,
+                                      const struct kedge_hash *digest, uint64_t total,
+                                      struct kedge_upload **ret, uint64_t *ret_offset,
+                                      struct kedge_diag *reterr);
+/* Sequential: offset must be what is there already (kedge_upload_offset), else KEDGE_E_STATE and nothing
+ * changes; bytes beyond the announced size: KEDGE_E_BLOB_SIZE. After an error of the disk the offset is
+ * what it was. */
+KEDGE_NODISCARD int kedge_upload_write(struct kedge_upload *u, uint64_t offset, struct kedge_view bytes,
+                                       struct kedge_diag *reterr);
+uint64_t kedge_upload_offset(const struct kedge_upload *u);
+/* Checks size (KEDGE_E_STATE while bytes are missing) and digest. KEDGE_E_BLOB_DIGEST: the staging file
+ * is gone, the offset is 0 again. The content may be read at kedge_upload_path afterwards, before it is
+ * committed. */
+KEDGE_NODISCARD int kedge_upload_finish(struct kedge_upload *u, struct kedge_diag *reterr);
+/* The staging file; valid as long as u. */
+const char *kedge_upload_path(const struct kedge_upload *u);
+/* After finish: moves it into blobs/, durably. Frees u on success; on an error u stays, commit may be
+ * tried again. */
+KEDGE_NODISCARD int kedge_upload_commit(struct kedge_upload *u, struct kedge_diag *reterr);
+/* Leaves the staging file for a later resume; frees u. NULL is fine. */
+void kedge_upload_close(struct kedge_upload *u);
+/* Removes the staging file; frees u. NULL is fine. */
+void kedge_upload_abort(struct kedge_upload *u);
+
+/* ---- sweep ---- */
+
+enum kedge_blob_verdict { KEDGE_BLOB_KEEP, KEDGE_BLOB_DELETE, KEDGE_BLOB_STOP };
+/* digest is NULL for a file or folder in blobs/ that is not a blob's name: `path` says which. */
+typedef enum kedge_blob_verdict kedge_blobs_visit(void *arg, const struct kedge_hash *digest,
+                                                  uint64_t size, const char *path);
+/* Every file below blobs/, in no order. Deleting frees nothing but the file. Not meant to run while blobs
+ * that no statement references yet are being committed: the caller knows which those are and keeps them.
+ */
+KEDGE_NODISCARD int kedge_blobs_for_each(struct kedge_blobs *b, kedge_blobs_visit *visit, void *arg,
+                                         struct kedge_diag *reterr);
+
+#endif

@@ -1,0 +1,145 @@
+/* A tenant's ledger or the main chain: an append-only RFC 6962 Merkle log over a key-value store, with a
+ * signed C2SP checkpoint per commit. Entries are opaque bytes here; who may append what is decided above.
+ *
+ * Guarantees: an append is one durable transaction, all or nothing; leaves are hashed again from the
+ * store's own bytes before they enter the tree; a checkpoint is signed after its commit only, and never
+ * below the high-water mark, a small file outside the data folder: a restored backup cannot make the log
+ * fork itself.
+ *
+ * Threads: one writer at a time (append, flush, reopen, refresh; committer.h is that writer in the
+ * daemon), any number of readers beside it. */
+#ifndef KEDGE_CHAIN_STORE_LEDGER_H
+#define KEDGE_CHAIN_STORE_LEDGER_H
+
+#include "chain/store/kv.h"
+#include "crypto/hash.h"
+
+struct kedge_key_pair; /* crypto/sign.h */
+
+enum {
+    KEDGE_IDEM_KEY_MAX = 200,
+    KEDGE_ORIGIN_MAX = 255,
+    KEDGE_APPEND_MAX = 256,     /* entries of one transaction */
+    KEDGE_APPEND_REFS_MAX = 64, /* blobs that one entry references */
+};
+
+struct kedge_ledger;
+
+struct kedge_ledger_options {
+    const char *origin; /* origin and key name of the checkpoints; NULL: as stored (read-only use) */
+    const struct kedge_key_pair *key; /* the log's signing key, borrowed until close; NULL: read-only */
+    const char *high_water_path;      /* outside the store's folder; NULL: none (tests, read-only) */
+    bool create;           /* an empty store becomes a new ledger; else it is KEDGE_E_NOT_FOUND */
+    bool adopt_high_water; /* operator's word that a missing high-water file is all right */
+};
+
+/* Opens over `kv`, which stays the caller's and must outlive the ledger. Checks schema, origin, key, that
+ * the last tiles agree with the stored root and the last entries with the tiles, and the high-water mark;
+ * writes the checkpoint of the stored size when a crash came before it. KEDGE_E_NOT_FOUND, KEDGE_E_STATE
+ * (another origin or key), KEDGE_E_CORRUPT (damage, or the ledger is shorter than the high-water mark: an
+ * old backup), KEDGE_E_FORK (the mark has another root at its size). */
+KEDGE_NODISCARD int kedge_ledger_open(struct kedge_kv *kv, const struct kedge_ledger_options *options,
+                                      struct kedge_ledger **ret, struct kedge_diag *reterr);
+/* Stores the newest checkpoint if need be. NULL is fine. */
+void kedge_ledger_close(struct kedge_ledger *l);
+
+/* ---- writing ---- */
+
+struct kedge_ledger_append {
+    struct kedge_view entry;       /* 1…KEDGE_ENTRY_MAX bytes */
+    struct kedge_view idem_key;    /* ≤ KEDGE_IDEM_KEY_MAX; len 0: none */
+    const struct kedge_hash *refs; /* blobs that the entry references */
+    size_t ref_count;
+};
+struct kedge_ledger_appended {
+    uint64_t index;
+    bool existing; /* the idempotency key was there with the same entry: nothing was appended */
+};
+/* Items that stand or fall together. */
+struct kedge_ledger_batch {
+    const struct kedge_ledger_append *items;
+    size_t count;
+    struct kedge_ledger_appended *results; /* out, count of them, valid when err is KEDGE_OK */
+    int err;         /* out: KEDGE_E_EXISTS: key in use for another entry; _TOO_LONG, _ARG */
+    size_t bad_item; /* out: which item, when err is one of these */
+};
+
+/* Appends in order, in one durable transaction; returns when it is durable, signed and marked.
+ * KEDGE_E_EXISTS: an idempotency key exists (in the ledger or earlier in `items`) with another entry;
+ * nothing was appended. KEDGE_E_DISK_FULL: nothing was appended, may be tried again. KEDGE_E_IO: unknown
+ * outcome; the ledger is failed until kedge_ledger_reopen. KEDGE_E_STATE: opened without a key. ret_index
+ * and ret_existing hold `count` values each; either may be NULL. */
+KEDGE_NODISCARD int kedge_ledger_append(struct kedge_ledger *l, const struct kedge_ledger_append *items,
+                                        size_t count, uint64_t *ret_index, bool *ret_existing,
+                                        struct kedge_diag *reterr);
+/* Several batches in one transaction: a batch that cannot go in says so in its err and harms no other.
+ * KEDGE_OK: all batches with err KEDGE_OK are durable. Otherwise none is, and each err is the returned
+ * value. At most KEDGE_APPEND_MAX items together. */
+KEDGE_NODISCARD int kedge_ledger_append_batches(struct kedge_ledger *l,
+                                                struct kedge_ledger_batch *batches, size_t count,
+                                                struct kedge_diag *reterr);
+/* Stores the newest checkpoint if it is not stored yet. append leaves this to the next transaction, so
+ * that a commit costs one flush; call it when idle. Ed25519 is deterministic: a crash in between loses
+ * nothing. */
+KEDGE_NODISCARD int kedge_ledger_flush(struct kedge_ledger *l, struct kedge_diag *reterr);
+/* After KEDGE_E_IO: reopens the store and makes all checks of open again. Readers must be paused. */
+KEDGE_NODISCARD int kedge_ledger_reopen(struct kedge_ledger *l, struct kedge_diag *reterr);
+/* Read-only handles: moves on to what the writer has committed since. */
+KEDGE_NODISCARD int kedge_ledger_refresh(struct kedge_ledger *l, struct kedge_diag *reterr);
+
+/* ---- reading: any thread, beside the writer; never beyond the committed size ---- */
+
+const char *kedge_ledger_origin(const struct kedge_ledger *l);
+uint64_t kedge_ledger_size(struct kedge_ledger *l);
+/* KEDGE_OK, or why the ledger refuses appends. */
+int kedge_ledger_status(struct kedge_ledger *l);
+/* Appends the newest signed checkpoint to ret_note and tells its size (either may be NULL). A read-only
+ * handle gives the newest stored one, whose size may be behind kedge_ledger_size. KEDGE_E_NOT_FOUND when
+ * there is none. */
+KEDGE_NODISCARD int kedge_ledger_checkpoint(struct kedge_ledger *l, struct kedge_buf *ret_note,
+                                            uint64_t *ret_size);
+/* Checkpoint that was stored for exactly that size; not every size has one. */
+KEDGE_NODISCARD int kedge_ledger_checkpoint_at(struct kedge_ledger *l, uint64_t size,
+                                               struct kedge_buf *ret_note);
+/* Appends the entry's bytes to ret. KEDGE_E_NOT_FOUND beyond the end; KEDGE_E_CORRUPT when the bytes do
+ * not have the leaf hash that the tree has. */
+KEDGE_NODISCARD int kedge_ledger_get(struct kedge_ledger *l, uint64_t index, struct kedge_buf *ret);
+KEDGE_NODISCARD int kedge_ledger_leaf_hash(struct kedge_ledger *l, uint64_t index,
+                                           struct kedge_hash *ret);
+/* Root of the first `size` entries. */
+KEDGE_NODISCARD int kedge_ledger_root(struct kedge_ledger *l, uint64_t size, struct kedge_hash *ret);
+/* RFC 6962 §2.1.1 path of entry `index` in the tree of `size`; ret_path holds KEDGE_PROOF_MAX hashes. */
+KEDGE_NODISCARD int kedge_ledger_inclusion(struct kedge_ledger *l, uint64_t index, uint64_t size,
+                                           struct kedge_hash *ret_path, size_t *ret_count);
+/* RFC 6962 §2.1.2 proof that the tree of m is a prefix of the tree of n, 0 < m ≤ n. */
+KEDGE_NODISCARD int kedge_ledger_consistency(struct kedge_ledger *l, uint64_t m, uint64_t n,
+                                             struct kedge_hash *ret_path, size_t *ret_count);
+/* KEDGE_E_NOT_FOUND when the key was never used. */
+KEDGE_NODISCARD int kedge_ledger_find(struct kedge_ledger *l, struct kedge_view idem_key,
+                                      uint64_t *ret_index);
+/* Idempotency keys with a prefix, in byte order. The view is valid during the call; non-zero stops. The
+ * callback must not append. */
+typedef int kedge_ledger_visit_key(void *arg, struct kedge_view key, uint64_t index);
+KEDGE_NODISCARD int kedge_ledger_scan_keys(struct kedge_ledger *l, struct kedge_view prefix,
+                                           kedge_ledger_visit_key *visit, void *arg);
+/* Index of the first entry that references the blob, or KEDGE_E_NOT_FOUND. ret_index may be NULL. */
+KEDGE_NODISCARD int kedge_ledger_find_ref(struct kedge_ledger *l, const struct kedge_hash *digest,
+                                          uint64_t *ret_index);
+/* Entries from `from` on, each checked against its leaf hash; the view is valid during the call; non-zero
+ * stops. */
+typedef int kedge_ledger_visit_entry(void *arg, uint64_t index, struct kedge_view entry);
+KEDGE_NODISCARD int kedge_ledger_for_each(struct kedge_ledger *l, uint64_t from,
+                                          kedge_ledger_visit_entry *visit, void *arg);
+
+/* ---- checking ---- */
+
+typedef void kedge_ledger_progress(void *arg, uint64_t done, uint64_t total);
+/* Re-derives from the entries alone every leaf hash, tile, root and the stored state; checks that each
+ * idempotency key and reference points to an entry, that each stored checkpoint has the root of its size,
+ * and that the newest one's signature is by the log's key when that is known (NULL log_key: skipped).
+ * KEDGE_E_CORRUPT names the first damage: table and index. progress may be NULL. On untrusted files run
+ * it under kedge_store_guarded. */
+KEDGE_NODISCARD int kedge_ledger_check(struct kedge_ledger *l, kedge_ledger_progress *progress, void *arg,
+                                       struct kedge_diag *reterr);
+
+#endif
