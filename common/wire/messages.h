@@ -8,6 +8,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/limits.h"
+#include "common/base/task_kind.h" /* TASK.kind */
 #include "common/base/text.h"
 
 enum {
@@ -18,8 +19,6 @@ enum {
 
 /* ENROLL_OK.state */
 enum { KEDGE_ENROLL_PENDING = 1, KEDGE_ENROLL_ACTIVE = 2 };
-/* TASK.kind */
-enum { KEDGE_TASK_PRETRAIN = 1, KEDGE_TASK_TRAIN = 2, KEDGE_TASK_EVALUATE = 3 };
 
 enum kedge_msg_type {
 #define KEDGE_MSG(value, NAME, name, fields) KEDGE_MSG_##NAME = (value),

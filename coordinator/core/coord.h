@@ -24,6 +24,7 @@
 
 #include "common/base/err.h"
 #include "common/base/limits.h"
+#include "common/base/task_kind.h"
 #include "common/base/text.h"
 
 enum {
@@ -36,8 +37,6 @@ enum {
 struct kedge_digest {
     uint8_t b[32];
 };
-
-enum kedge_task_kind { KEDGE_TASK_NONE, KEDGE_TASK_PRETRAIN, KEDGE_TASK_TRAIN, KEDGE_TASK_EVALUATE };
 
 /* DESIGN §7. HALTED keeps what it was doing; PENDING, QUEUED are before the main chain knows the job. */
 enum kedge_job_state {
