@@ -1,0 +1,335 @@
+#include "chain/state/state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/entropy.h"
+#include "crypto/hash.h"
+#include "crypto/keyfile.h"
+
+enum { CONFIG_MAX = 65536, TENANT_FILE_MAX = 4096 };
+
+int kedge_state_path(char out[KEDGE_PATH_MAX], struct kedge_diag *reterr, const char *state, const char *format, ...)
+{
+    char name[KEDGE_PATH_MAX];
+    va_list ap;
+    va_start(ap, format);
+    int n = vsnprintf(name, sizeof name, format, ap);
+    va_end(ap);
+    if (n < 0 || n >= KEDGE_PATH_MAX || kedge_path_join(out, state, name) != KEDGE_OK) {
+        return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "%s: path too long", state);
+    }
+    return KEDGE_OK;
+}
+
+static bool deployment_is_valid(const char *d)
+{
+    size_t len = strlen(d);
+    if (len == 0 || len > KEDGE_DEPLOYMENT_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < len; i++) {
+        char c = d[i];
+        bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (!word && !(i > 0 && (c == '.' || c == '-' || c == '/' || c == ':'))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int make_dirs(const char *state, const char *const *names, size_t count, struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX];
+    int err = KEDGE_OK;
+    for (size_t i = 0; i < count && !err; i++) {
+        err = kedge_state_path(path, d, state, "%s", names[i]);
+        err = err ? err : kedge_dir_make(path, 0700, d);
+    }
+    return err;
+}
+
+static int make_key(const char *state, const char *name, struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_key_pair pair;
+    int err = kedge_state_path(path, d, state, "keys/%s.pem", name);
+    if (err) {
+        return err;
+    }
+    kedge_key_generate(&pair);
+    err = kedge_keyfile_write_private(path, &pair, d);
+    kedge_key_wipe(&pair);
+    return err;
+}
+
+/* Opens kv, ledger and blobs of a log whose folder and key are known; `create` makes the ledger. */
+static int open_parts(const char *state, const char *folder, const char *mark, enum kedge_state_mode mode, bool create,
+                      struct kedge_state_log *log, struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX], high_water[KEDGE_PATH_MAX];
+    bool write = mode == KEDGE_STATE_WRITE;
+    struct kedge_kv_lmdb_options kv = {.create = create, .read_only = !write, .no_lock = mode == KEDGE_STATE_COPY};
+    struct kedge_blobs_options blobs = {.read_only = !write};
+    int err = kedge_state_path(path, d, state, "%s/ledger.lmdb", folder);
+    err = err ? err : kedge_state_path(high_water, d, state, "high-water/%s", mark);
+    err = err ? err : kedge_kv_lmdb_open(path, &kv, &log->kv, d);
+    if (!err) {
+        struct kedge_ledger_options options = {.origin = log->origin,
+                                               .key = write ? &log->key : NULL,
+                                               .high_water_path = write ? high_water : NULL,
+                                               .create = create};
+        err = kedge_ledger_open(log->kv, &options, &log->ledger, d);
+    }
+    err = err ? err : kedge_state_path(path, d, state, "%s", folder);
+    err = err ? err : kedge_blobs_open(path, &blobs, &log->blobs, d);
+    if (err) {
+        kedge_state_log_close(log);
+        return kedge_diag_wrap(d, err, "log %s", log->origin);
+    }
+    return KEDGE_OK;
+}
+
+static int set_names(const char *state, const struct kedge_id *tenant, struct kedge_state_log *log,
+                     struct kedge_diag *d)
+{
+    char deployment[KEDGE_DEPLOYMENT_MAX + 1];
+    int err = kedge_state_deployment(state, deployment, d);
+    if (!err) {
+        if (tenant) {
+            log->tenant = *tenant;
+        }
+        snprintf(log->origin, sizeof log->origin, "%s/%s", deployment, tenant ? tenant->s : "main");
+    }
+    return err;
+}
+
+static int read_log_key(const char *state, struct kedge_state_log *log, struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX];
+    int err = kedge_state_path(path, d, state, "keys/log-%s.pem", log->tenant.s[0] ? log->tenant.s : "main");
+    err = err ? err : kedge_keyfile_read_private(path, &log->key, d);
+    log->has_key = !err;
+    return err;
+}
+
+int kedge_state_create(const char *state, const char *deployment, struct kedge_diag *reterr)
+{
+    static const char *const folders[] = {".", "keys", "main", "tenants", "high-water"};
+    char config[KEDGE_PATH_MAX], text[512];
+    struct kedge_state_log log = {.kv = NULL};
+    if (!deployment_is_valid(deployment)) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "deployment \"%.60s\": expected a host-like name of a-z 0-9 . - / :",
+                              deployment);
+    }
+    int err = kedge_state_path(config, reterr, state, "config.json");
+    if (!err && kedge_file_exists(config)) {
+        (void)kedge_diag_set(reterr, KEDGE_E_EXISTS, "%s: there is a state folder already", state);
+        (void)kedge_diag_hint(reterr, "start it with: kedge-coordinator --state %s", state);
+        return KEDGE_E_EXISTS;
+    }
+    err = err ? err : make_dirs(state, folders, sizeof folders / sizeof folders[0], reterr);
+    err = err ? err : make_key(state, "tls", reterr);
+    err = err ? err : make_key(state, "statement", reterr);
+    err = err ? err : make_key(state, "log-main", reterr);
+    if (!err) { /* config.json last: its presence says that the folder is whole */
+        snprintf(text, sizeof text,
+                 "{\n  \"deployment\": \"%s\",\n  \"listen\": [\"tls+tcp://127.0.0.1:7443\"]\n}\n", deployment);
+        snprintf(log.origin, sizeof log.origin, "%s/main", deployment);
+        err = read_log_key(state, &log, reterr);
+    }
+    err = err ? err : open_parts(state, "main", "main", KEDGE_STATE_WRITE, true, &log, reterr);
+    kedge_state_log_close(&log);
+    return err ? err : kedge_file_write(config, kedge_view_str(text), 0600, reterr);
+}
+
+int kedge_state_config(const char *state, struct kedge_buf *ret, struct kedge_diag *reterr)
+{
+    char path[KEDGE_PATH_MAX];
+    int err = kedge_state_path(path, reterr, state, "config.json");
+    err = err ? err : kedge_file_read(path, ret, reterr);
+    if (err == KEDGE_E_NOT_FOUND) {
+        (void)kedge_diag_set(reterr, err, "%s: no state folder here (config.json is missing)", state);
+        (void)kedge_diag_hint(reterr, "make one with: kedge init %s", state);
+    }
+    return err;
+}
+
+/* Copies the string at `key` of a JSON file's object. */
+static int json_file_string(const char *path, struct kedge_view text, const char *key, char *out, size_t out_len,
+                            struct kedge_diag *d)
+{
+    json_error_t at;
+    json_t *root = json_loadb((const char *)text.ptr, text.len, JSON_REJECT_DUPLICATES, &at);
+    if (!root) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: line %d: %s", path, at.line, at.text);
+    }
+    const char *s = json_string_value(json_object_get(root, key));
+    int err = s && strlen(s) < out_len ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"%s\" is missing", path, key);
+    if (!err) {
+        snprintf(out, out_len, "%s", s);
+    }
+    json_decref(root);
+    return err;
+}
+
+int kedge_state_deployment(const char *state, char out[KEDGE_DEPLOYMENT_MAX + 1], struct kedge_diag *reterr)
+{
+    struct kedge_buf text;
+    kedge_buf_init(&text, CONFIG_MAX);
+    int err = kedge_state_config(state, &text, reterr);
+    err = err ? err
+              : json_file_string("config.json", kedge_buf_view(&text), "deployment", out, KEDGE_DEPLOYMENT_MAX + 1,
+                                 reterr);
+    kedge_buf_deinit(&text);
+    if (!err && !deployment_is_valid(out)) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s/config.json: \"deployment\" is not a host-like name", state);
+    }
+    return err;
+}
+
+int kedge_state_key(const char *state, enum kedge_state_key which, struct kedge_key_pair *ret,
+                    struct kedge_diag *reterr)
+{
+    char path[KEDGE_PATH_MAX];
+    int err = kedge_state_path(path, reterr, state, "keys/%s.pem",
+                               which == KEDGE_STATE_KEY_TLS ? "tls" : "statement");
+    return err ? err : kedge_keyfile_read_private(path, ret, reterr);
+}
+
+int kedge_state_tenant_create(const char *state, const struct kedge_id *tenant, struct kedge_diag *reterr)
+{
+    char path[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX], name[KEDGE_ID_MAX + 8], salt_hex[2 * KEDGE_SALT_LEN + 1];
+    char text[512];
+    uint8_t salt[KEDGE_SALT_LEN];
+    struct kedge_state_log log = {.kv = NULL};
+    if (strcmp(tenant->s, "main") == 0) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "tenant \"main\": the name belongs to the main chain");
+    }
+    int err = kedge_state_path(path, reterr, state, "tenants/%s/tenant.json", tenant->s);
+    if (!err && kedge_file_exists(path)) {
+        return kedge_diag_set(reterr, KEDGE_E_EXISTS, "tenant \"%s\" exists already", tenant->s);
+    }
+    snprintf(folder, sizeof folder, "tenants/%s", tenant->s);
+    snprintf(name, sizeof name, "log-%s", tenant->s);
+    const char *const folders[] = {folder};
+    err = err ? err : make_dirs(state, folders, 1, reterr);
+    err = err ? err : make_key(state, name, reterr);
+    err = err ? err : set_names(state, tenant, &log, reterr);
+    err = err ? err : read_log_key(state, &log, reterr);
+    err = err ? err : open_parts(state, folder, tenant->s, KEDGE_STATE_WRITE, true, &log, reterr);
+    kedge_state_log_close(&log);
+    if (err) {
+        return err;
+    }
+    kedge_os_random(salt, sizeof salt);
+    kedge_hex_encode(salt, sizeof salt, salt_hex);
+    snprintf(text, sizeof text, "{\n  \"tenant\": \"%s\",\n  \"salt\": \"%s\"\n}\n", tenant->s, salt_hex);
+    return kedge_file_write(path, kedge_view_str(text), 0600, reterr);
+}
+
+static int read_salt(const char *state, struct kedge_state_log *log, struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX], hex[2 * KEDGE_SALT_LEN + 2];
+    struct kedge_buf text;
+    kedge_buf_init(&text, TENANT_FILE_MAX);
+    int err = kedge_state_path(path, d, state, "tenants/%s/tenant.json", log->tenant.s);
+    err = err ? err : kedge_file_read(path, &text, d);
+    err = err ? err : json_file_string(path, kedge_buf_view(&text), "salt", hex, sizeof hex, d);
+    if (!err && kedge_hex_decode(kedge_view_str(hex), log->salt, sizeof log->salt) != KEDGE_OK) {
+        err = kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"salt\": expected 64 hex digits", path);
+    }
+    kedge_buf_deinit(&text);
+    return err;
+}
+
+int kedge_state_log_open(const char *state, const struct kedge_id *tenant, enum kedge_state_mode mode,
+                         struct kedge_state_log *ret, struct kedge_diag *reterr)
+{
+    struct kedge_state_log log = {.kv = NULL};
+    char folder[KEDGE_PATH_MAX];
+    snprintf(folder, sizeof folder, tenant ? "tenants/%s" : "main", tenant ? tenant->s : "");
+    int err = set_names(state, tenant, &log, reterr);
+    if (!err && tenant) {
+        err = read_salt(state, &log, reterr);
+    }
+    if (!err && mode == KEDGE_STATE_WRITE) {
+        err = read_log_key(state, &log, reterr);
+    }
+    if (err) {
+        return err;
+    }
+    /* The ledger borrows the key until it is closed, so it must live where the caller keeps it. */
+    *ret = log;
+    err = open_parts(state, folder, tenant ? tenant->s : "main", mode, false, ret, reterr);
+    return err;
+}
+
+void kedge_state_log_close(struct kedge_state_log *log)
+{
+    kedge_blobs_close(log->blobs);
+    kedge_ledger_close(log->ledger);
+    kedge_kv_close(log->kv);
+    log->blobs = NULL;
+    log->ledger = NULL;
+    log->kv = NULL;
+    kedge_key_wipe(&log->key);
+    log->has_key = false;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    return kedge_id_cmp(a, b);
+}
+
+int kedge_state_tenants(const char *state, struct kedge_id **ret_ids, size_t *ret_count, struct kedge_diag *reterr)
+{
+    char path[KEDGE_PATH_MAX], file[KEDGE_PATH_MAX];
+    int err = kedge_state_path(path, reterr, state, "tenants");
+    if (err) {
+        return err;
+    }
+    struct kedge_id *ids = kedge_mem_new(KEDGE_TENANTS_MAX, sizeof *ids);
+    DIR *dir = ids ? opendir(path) : NULL;
+    if (!dir) {
+        kedge_mem_free(ids);
+        return kedge_diag_set(reterr, ids ? kedge_errno(errno) : KEDGE_E_NOMEM, "%s: cannot list tenants", path);
+    }
+    size_t count = 0;
+    struct dirent *entry;
+    while (!err && (entry = readdir(dir)) != NULL) {
+        struct kedge_id id;
+        if (kedge_id_from(kedge_view_str(entry->d_name), &id) != KEDGE_OK) {
+            continue;
+        }
+        err = kedge_state_path(file, reterr, state, "tenants/%s/tenant.json", id.s);
+        if (err || !kedge_file_exists(file)) {
+            continue; /* a creation that did not finish */
+        }
+        if (count == KEDGE_TENANTS_MAX) {
+            err = kedge_diag_set(reterr, KEDGE_E_FULL, "%s: more than %d tenants", path, KEDGE_TENANTS_MAX);
+            break;
+        }
+        ids[count++] = id;
+    }
+    closedir(dir);
+    if (err) {
+        kedge_mem_free(ids);
+        return err;
+    }
+    qsort(ids, count, sizeof *ids, compare_ids);
+    *ret_ids = ids;
+    *ret_count = count;
+    return KEDGE_OK;
+}
+
+void kedge_state_salted_id(const struct kedge_state_log *log, struct kedge_hash *ret)
+{
+    kedge_sha256_2(kedge_view_of(log->salt, sizeof log->salt), kedge_view_str(log->tenant.s), ret);
+}
