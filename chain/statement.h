@@ -1,0 +1,261 @@
+/* Statements: every signed fact of Kedge, as an in-toto Statement v1 with predicate type
+ * https://kedge.dev/NAME/v1 in a DSSE envelope. Typed both ways: a struct per kind, one table row per field
+ * (statement_kinds.c), so that a new kind is a struct and its rows.
+ *
+ * Reading is strict: known kind, every field present with its type and range, nothing unknown, no duplicate keys,
+ * exactly one subject, depth and size bounded, the envelope in Kedge's one spelling. Reals are decimal strings,
+ * 64-bit values (seeds, weight sums) decimal strings, counts JSON integers of at most 2^53. An array that stands
+ * for a set is strictly ascending by its key, so that nobody is counted twice. Pure. */
+#ifndef KEDGE_CHAIN_STATEMENT_H
+#define KEDGE_CHAIN_STATEMENT_H
+
+#include <stdint.h>
+
+#include "chain/main_entry.h"
+#include "common/base/diag.h"
+#include "common/base/limits.h"
+#include "common/base/text.h"
+#include "crypto/sign.h"
+
+enum {
+    KEDGE_ST_TENANTS_MAX = 128, /* tenants named by one statement: what fits into KEDGE_ENTRY_MAX */
+    KEDGE_ST_REASON_MAX = 200,
+    KEDGE_ST_CLOSED_REASON_MAX = 64,
+    KEDGE_ST_ENGINE_MAX = 64,
+    KEDGE_ST_RULE_MAX = 32,
+    KEDGE_ST_NAME_MAX = 128,    /* deployment, file */
+};
+#define KEDGE_ST_COUNT_MAX ((uint64_t)1 << 53)      /* JSON integers that every reader gets right */
+#define KEDGE_ST_WEIGHT_SUM_MAX ((uint64_t)1 << 62) /* DESIGN §6 */
+
+enum kedge_statement_kind {
+    KEDGE_ST_KEY,
+    KEDGE_ST_SITE_ENROLLED,
+    KEDGE_ST_SITE_REVOKED,
+    KEDGE_ST_JOB_JOINED,
+    KEDGE_ST_UPDATE,
+    KEDGE_ST_EVALUATION,
+    KEDGE_ST_GROUP_ASSIGNED,
+    KEDGE_ST_POLICY,
+    KEDGE_ST_JOB_OPENED,
+    KEDGE_ST_ROUND_OPENED,
+    KEDGE_ST_AGGREGATE,
+    KEDGE_ST_STEP,
+    KEDGE_ST_RELEASE,
+    KEDGE_ST_JOB_CLOSED,
+    KEDGE_ST_CLOSED, /* a signed reply, never logged */
+    KEDGE_ST_KIND_COUNT,
+};
+
+enum kedge_key_scope { KEDGE_SCOPE_ADMIN, KEDGE_SCOPE_COORDINATOR, KEDGE_SCOPE_LOG };
+enum kedge_train_kind { KEDGE_TRAIN_PRETRAIN, KEDGE_TRAIN_TRAIN };
+enum kedge_energy_quality { KEDGE_ENERGY_MEASURED, KEDGE_ENERGY_MODELLED, KEDGE_ENERGY_UNKNOWN };
+enum kedge_group_how { KEDGE_GROUP_COLD_START, KEDGE_GROUP_NEWCOMER };
+enum kedge_job_outcome { KEDGE_OUTCOME_COMPLETED, KEDGE_OUTCOME_CANCELLED, KEDGE_OUTCOME_FAILED };
+
+/* Tenant's ledger. A key is in force from its own entry on. Subject: SHA-256(public_key). */
+struct kedge_st_key {
+    enum kedge_key_scope scope;
+    struct kedge_id tenant; /* empty for the coordinator's own keys */
+    struct kedge_public_key public_key;
+};
+
+/* By the tenant's admin key. Subject: SHA-256(statement_key). */
+struct kedge_st_site_enrolled {
+    struct kedge_id tenant, site;
+    struct kedge_public_key tls_key, statement_key;
+};
+
+/* By the tenant's admin key. Subject: SHA-256(statement_key). */
+struct kedge_st_site_revoked {
+    struct kedge_id tenant, site;
+    struct kedge_public_key statement_key;
+    char reason[KEDGE_ST_REASON_MAX + 1];
+};
+
+/* By the tenant's admin key. Subject: digest of the job spec. */
+struct kedge_st_job_joined {
+    struct kedge_id tenant, job;
+};
+
+/* By the site. Subject: SHA-256 of the update file. */
+struct kedge_st_update {
+    struct kedge_id tenant, site, job;
+    uint32_t round, group;
+    enum kedge_train_kind update_kind;
+    struct kedge_hash base; /* digest of the model that training began from */
+    uint64_t samples, steps, batch;
+    double learning_rate;
+    double energy_joules;
+    enum kedge_energy_quality energy_quality;
+    double seconds;
+    char engine[KEDGE_ST_ENGINE_MAX + 1];
+};
+
+/* By the site: loss is the mean over its test samples. Subject: digest of the model. */
+struct kedge_st_evaluation {
+    struct kedge_id tenant, site, job;
+    uint32_t round, group;
+    uint64_t samples, correct;
+    double loss;
+};
+
+/* By the coordinator. Subject: digest of the update that the decision rests on. */
+struct kedge_st_group_assigned {
+    struct kedge_id tenant, site, job;
+    uint32_t round, group;
+    enum kedge_group_how how;
+    double similarity;
+    struct kedge_hash update; /* equals the subject */
+};
+
+/* First entry of the main chain. Subject: SHA-256(main_log_key). */
+struct kedge_st_policy {
+    char deployment[KEDGE_ST_NAME_MAX + 1];
+    struct kedge_public_key statement_key, main_log_key;
+};
+
+/* Subject: digest of the job spec. tenants: salted ids, ascending. */
+struct kedge_st_job_opened {
+    struct kedge_id job;
+    uint64_t parameters; /* values of the model */
+    struct kedge_hash initial_model;
+    uint32_t tenant_count;
+    struct kedge_hash tenants[KEDGE_ST_TENANTS_MAX];
+};
+
+struct kedge_st_round_tenant {
+    struct kedge_hash id; /* salted; ascending */
+    uint32_t candidates, selected;
+    struct kedge_hash list; /* input list blob */
+};
+
+/* Subject: digest of the job spec. main_size and main_root: the latest main checkpoint, before this entry. */
+struct kedge_st_round_opened {
+    struct kedge_id job;
+    uint32_t round;
+    enum kedge_train_kind round_kind;
+    uint64_t seed;
+    uint64_t main_size;
+    struct kedge_hash main_root;
+    uint32_t tenant_count;
+    struct kedge_st_round_tenant tenants[KEDGE_ST_TENANTS_MAX];
+};
+
+struct kedge_st_aggregate_tenant {
+    struct kedge_hash id; /* salted; ascending */
+    uint32_t accepted;
+    uint64_t weight_sum;
+    uint32_t refused;
+    struct kedge_hash list; /* input list blob */
+};
+
+/* Subject: digest of the result. */
+struct kedge_st_aggregate {
+    struct kedge_id job;
+    uint32_t round, group;
+    char rule[KEDGE_ST_RULE_MAX + 1];
+    uint32_t scale; /* bits of the fixed point */
+    uint64_t weight_sum;
+    uint32_t count;
+    struct kedge_hash base;
+    uint32_t tenant_count;
+    struct kedge_st_aggregate_tenant tenants[KEDGE_ST_TENANTS_MAX];
+};
+
+struct kedge_st_step_group {
+    uint32_t group; /* ascending */
+    struct kedge_hash before, aggregate, after;
+    struct kedge_hash direction; /* all zero where the rule has none */
+};
+
+/* Subject: `after` of the first group listed. */
+struct kedge_st_step {
+    struct kedge_id job;
+    uint32_t round;
+    char rule[KEDGE_ST_RULE_MAX + 1];
+    double eta;
+    uint32_t group_count; /* at least 1 */
+    struct kedge_st_step_group groups[KEDGE_GROUPS_MAX];
+};
+
+/* Subject: digest of the model. file is a name without folders. */
+struct kedge_st_release {
+    struct kedge_id job;
+    uint32_t round, group;
+    char file[KEDGE_ST_NAME_MAX + 1];
+};
+
+/* Subject: digest of the job spec. */
+struct kedge_st_job_closed {
+    struct kedge_id job;
+    uint32_t rounds;
+    enum kedge_job_outcome outcome;
+    char reason[KEDGE_ST_REASON_MAX + 1];
+};
+
+/* Subject: SHA-256 of the refused envelope. */
+struct kedge_st_closed {
+    struct kedge_id job;
+    uint32_t round;
+    struct kedge_id tenant, site;
+    char reason[KEDGE_ST_CLOSED_REASON_MAX + 1];
+};
+
+/* About 12 KiB: keep few on a stack. */
+struct kedge_statement {
+    enum kedge_statement_kind kind;
+    struct kedge_hash subject;
+    union {
+        struct kedge_st_key key;
+        struct kedge_st_site_enrolled site_enrolled;
+        struct kedge_st_site_revoked site_revoked;
+        struct kedge_st_job_joined job_joined;
+        struct kedge_st_update update;
+        struct kedge_st_evaluation evaluation;
+        struct kedge_st_group_assigned group_assigned;
+        struct kedge_st_policy policy;
+        struct kedge_st_job_opened job_opened;
+        struct kedge_st_round_opened round_opened;
+        struct kedge_st_aggregate aggregate;
+        struct kedge_st_step step;
+        struct kedge_st_release release;
+        struct kedge_st_job_closed job_closed;
+        struct kedge_st_closed closed;
+    } u;
+};
+
+/* "site-enrolled", …; static storage. */
+const char *kedge_statement_kind_name(enum kedge_statement_kind kind);
+
+/* Sets st->subject where the kind derives it from its fields (key, site-*, group-assigned, policy, step); other
+ * kinds keep the subject that the caller gave. Encoding does this by itself. */
+void kedge_statement_derive_subject(struct kedge_statement *st);
+/* Sorts the array of the kind, if it has one, into the ascending order that records demand. */
+void kedge_statement_sort(struct kedge_statement *st);
+
+/* Appends the payload: one line of JSON, fields in the table's order. KEDGE_E_ARG names the field out of range. */
+KEDGE_NODISCARD int kedge_statement_encode(const struct kedge_statement *st, struct kedge_buf *ret_payload,
+                                           struct kedge_diag *reterr);
+/* KEDGE_E_FORMAT (names the field), KEDGE_E_TOO_LONG, KEDGE_E_NOMEM. Verifies nothing. */
+KEDGE_NODISCARD int kedge_statement_decode(struct kedge_view payload, struct kedge_statement *ret_st,
+                                           struct kedge_diag *reterr);
+
+/* Encodes, signs, appends the envelope: these bytes are the ledger entry. */
+KEDGE_NODISCARD int kedge_statement_sign(const struct kedge_statement *st, const struct kedge_key_pair *pair,
+                                         struct kedge_buf *ret_envelope, struct kedge_diag *reterr);
+/* Verifies an envelope by one key and decodes what it signed: signature first, content second. KEDGE_E_VERIFY and
+ * the errors of decoding. */
+KEDGE_NODISCARD int kedge_statement_open(struct kedge_view envelope, const struct kedge_public_key *key,
+                                         struct kedge_statement *ret_st, struct kedge_diag *reterr);
+
+/* Chooses the key that must have signed from what the envelope *claims* (kind, tenant, site, …; nothing of it is
+ * verified yet) and from keyid, SHA-256 of the signer's key as claimed. An error refuses the statement. */
+typedef int (*kedge_signer_fn)(void *arg, const struct kedge_statement *claimed, const struct kedge_hash *keyid,
+                               struct kedge_public_key *ret_key);
+/* As kedge_statement_open with the key that `signer` names. The claims are decoded before the signature is checked,
+ * from the very bytes that it covers; ret_st is written only when it holds. */
+KEDGE_NODISCARD int kedge_statement_open_by(struct kedge_view envelope, kedge_signer_fn signer, void *arg,
+                                            struct kedge_statement *ret_st, struct kedge_diag *reterr);
+
+#endif
