@@ -1,0 +1,256 @@
+/* One workspace for all restarts; every sum runs in index order, so equal inputs give equal bits. */
+#include "aggregation/kmeans.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/rng.h"
+
+struct run {
+    const double *points;
+    size_t count;
+    size_t dims;
+    size_t k;
+    double *centres;   /* k * dims */
+    double *distance;  /* count: squared, to the own (while seeding: the nearest) centre */
+    size_t *members;   /* k */
+    uint32_t *cluster; /* count */
+};
+
+struct quality {
+    size_t smallest; /* capped at size_min */
+    double inertia;
+};
+
+static double distance_squared(const double *a, const double *b, size_t dims)
+{
+    double sum = 0.0;
+    for (size_t d = 0; d < dims; d++) {
+        double off = a[d] - b[d];
+        sum += off * off;
+    }
+    return sum;
+}
+
+static const double *point(const struct run *r, size_t i)
+{
+    return r->points + i * r->dims;
+}
+
+static void take_centre(struct run *r, size_t c, size_t i)
+{
+    memcpy(r->centres + c * r->dims, point(r, i), r->dims * sizeof *r->centres);
+    for (size_t j = 0; j < r->count; j++) {
+        double d = distance_squared(point(r, j), point(r, i), r->dims);
+        if (c == 0 || d < r->distance[j]) {
+            r->distance[j] = d;
+        }
+    }
+    r->cluster[i] = 1; /* while seeding: is a centre */
+}
+
+/* A point drawn with probability proportional to its squared distance; where all coincide with centres, the first
+ * that is none. */
+static size_t draw_far_point(const struct run *r, struct kedge_rng *rng)
+{
+    double total = 0.0;
+    for (size_t i = 0; i < r->count; i++) {
+        total += r->distance[i];
+    }
+    const double aim = kedge_rng_unit(rng) * total;
+    size_t last = r->count;
+    double sum = 0.0;
+    for (size_t i = 0; total > 0.0 && i < r->count; i++) {
+        sum += r->distance[i];
+        if (r->distance[i] > 0.0) {
+            last = i;
+            if (sum > aim) {
+                return i;
+            }
+        }
+    }
+    for (size_t i = 0; last == r->count && i < r->count; i++) {
+        if (r->cluster[i] == 0) {
+            last = i;
+        }
+    }
+    return last;
+}
+
+static void seed_centres(struct run *r, struct kedge_rng *rng)
+{
+    memset(r->cluster, 0, r->count * sizeof *r->cluster);
+    take_centre(r, 0, (size_t)kedge_rng_below(rng, r->count));
+    for (size_t c = 1; c < r->k; c++) {
+        size_t i = draw_far_point(r, rng);
+        KEDGE_ASSERT(i < r->count); /* k <= count */
+        take_centre(r, c, i);
+    }
+}
+
+/* Nearest centres, ties to the lowest; true when any point moved. */
+static bool assign_points(struct run *r)
+{
+    bool moved = false;
+    memset(r->members, 0, r->k * sizeof *r->members);
+    for (size_t i = 0; i < r->count; i++) {
+        uint32_t best = 0;
+        double least = distance_squared(point(r, i), r->centres, r->dims);
+        for (size_t c = 1; c < r->k; c++) {
+            double d = distance_squared(point(r, i), r->centres + c * r->dims, r->dims);
+            if (d < least) {
+                least = d;
+                best = (uint32_t)c;
+            }
+        }
+        moved = moved || r->cluster[i] != best;
+        r->cluster[i] = best;
+        r->distance[i] = least;
+        r->members[best]++;
+    }
+    return moved;
+}
+
+static void fill_empty(struct run *r)
+{
+    for (size_t c = 0; c < r->k; c++) {
+        if (r->members[c] != 0) {
+            continue;
+        }
+        size_t far = r->count;
+        for (size_t i = 0; i < r->count; i++) {
+            if (r->members[r->cluster[i]] > 1 && (far == r->count || r->distance[i] > r->distance[far])) {
+                far = i;
+            }
+        }
+        KEDGE_ASSERT(far < r->count); /* k <= count: some cluster has two */
+        r->members[r->cluster[far]]--;
+        r->cluster[far] = (uint32_t)c;
+        r->distance[far] = 0.0;
+        r->members[c] = 1;
+    }
+}
+
+static void move_centres(struct run *r)
+{
+    memset(r->centres, 0, r->k * r->dims * sizeof *r->centres);
+    for (size_t i = 0; i < r->count; i++) {
+        double *centre = r->centres + r->cluster[i] * r->dims;
+        for (size_t d = 0; d < r->dims; d++) {
+            centre[d] += point(r, i)[d];
+        }
+    }
+    for (size_t c = 0; c < r->k; c++) {
+        for (size_t d = 0; d < r->dims; d++) {
+            r->centres[c * r->dims + d] /= (double)r->members[c];
+        }
+    }
+}
+
+static struct quality run_once(struct run *r, const struct kedge_kmeans_params *params, uint64_t restart)
+{
+    struct kedge_rng rng;
+    kedge_rng_init(&rng, params->seed, KEDGE_RNG_KMEANS, params->round, restart);
+    seed_centres(r, &rng);
+    memset(r->cluster, 0xff, r->count * sizeof *r->cluster); /* no cluster yet: the first assignment moves all */
+    for (unsigned it = 0; it < params->iterations_max; it++) {
+        if (!assign_points(r)) {
+            break;
+        }
+        fill_empty(r);
+        move_centres(r);
+    }
+    struct quality q = {.smallest = params->size_min, .inertia = 0.0};
+    for (size_t c = 0; c < r->k; c++) {
+        q.smallest = r->members[c] < q.smallest ? r->members[c] : q.smallest;
+    }
+    for (size_t i = 0; i < r->count; i++) {
+        q.inertia += distance_squared(point(r, i), r->centres + r->cluster[i] * r->dims, r->dims);
+    }
+    return q;
+}
+
+/* Numbers clusters by their first member; label has k entries. */
+static void number_clusters(const uint32_t *from, size_t count, size_t k, size_t *label, uint32_t *to)
+{
+    uint32_t next = 0;
+    for (size_t c = 0; c < k; c++) {
+        label[c] = SIZE_MAX;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (label[from[i]] == SIZE_MAX) {
+            label[from[i]] = next++;
+        }
+        to[i] = (uint32_t)label[from[i]];
+    }
+}
+
+static void run_all(struct run *r, const struct kedge_kmeans_params *params, uint32_t *cluster, double *ret_inertia)
+{
+    struct quality best = {0};
+    for (unsigned restart = 0; restart < params->restarts; restart++) {
+        struct quality q = run_once(r, params, restart);
+        if (restart == 0 || q.smallest > best.smallest ||
+            (q.smallest == best.smallest && q.inertia < best.inertia)) {
+            best = q;
+            number_clusters(r->cluster, r->count, r->k, r->members, cluster);
+        }
+    }
+    if (ret_inertia) {
+        *ret_inertia = best.inertia;
+    }
+}
+
+int kedge_kmeans(const double *points, size_t count, size_t dims, size_t k,
+                 const struct kedge_kmeans_params *params, uint32_t *cluster, double *ret_inertia)
+{
+    if (k == 0 || k > count || count > UINT32_MAX / 2 || dims == 0 || dims > SIZE_MAX / count ||
+        params->restarts == 0 || params->iterations_max == 0) {
+        return KEDGE_E_ARG;
+    }
+    for (size_t i = 0; i < count * dims; i++) {
+        if (!isfinite(points[i])) {
+            return KEDGE_E_NOT_FINITE;
+        }
+    }
+    struct run r = {.points = points, .count = count, .dims = dims, .k = k};
+    r.centres = kedge_mem_new(k * dims, sizeof *r.centres);
+    r.distance = kedge_mem_new(count, sizeof *r.distance);
+    r.members = kedge_mem_new(k, sizeof *r.members);
+    r.cluster = kedge_mem_new(count, sizeof *r.cluster);
+    int err = KEDGE_E_NOMEM;
+    if (r.centres && r.distance && r.members && r.cluster) {
+        run_all(&r, params, cluster, ret_inertia);
+        err = KEDGE_OK;
+    }
+    kedge_mem_free(r.centres);
+    kedge_mem_free(r.distance);
+    kedge_mem_free(r.members);
+    kedge_mem_free(r.cluster);
+    return err;
+}
+
+double kedge_rand_adjusted(const uint32_t *a, const uint32_t *b, size_t n)
+{
+    double together = 0.0; /* pairs together in both, only in a, only in b, in none: whole numbers, exact */
+    double only_a = 0.0;
+    double only_b = 0.0;
+    double apart = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = i + 1; j < n; j++) {
+            bool in_a = a[i] == a[j];
+            bool in_b = b[i] == b[j];
+            together += in_a && in_b;
+            only_a += in_a && !in_b;
+            only_b += !in_a && in_b;
+            apart += !in_a && !in_b;
+        }
+    }
+    if (only_a + only_b <= 0.0) {
+        return 1.0;
+    }
+    double share = (together + only_a) * (only_a + apart) + (together + only_b) * (only_b + apart);
+    return 2.0 * (together * apart - only_a * only_b) / share;
+}
