@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/os/entropy.h"
 #include "crypto/hash.h"
