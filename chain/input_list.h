@@ -21,11 +21,11 @@ enum {
 
 /* Sorted in this order. */
 enum kedge_input_use {
-    KEDGE_INPUT_CANDIDATE,
-    KEDGE_INPUT_SELECTED,
-    KEDGE_INPUT_AGGREGATED,
-    KEDGE_INPUT_GROUPED,
-    KEDGE_INPUT_REFUSED,
+    KEDGE_USE_CANDIDATE,
+    KEDGE_USE_SELECTED,
+    KEDGE_USE_AGGREGATED,
+    KEDGE_USE_GROUPED,
+    KEDGE_USE_REFUSED,
 };
 /* "candidate", …; static storage. */
 const char *kedge_input_use_name(enum kedge_input_use use);

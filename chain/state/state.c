@@ -332,5 +332,5 @@ int kedge_state_tenants(const char *state, struct kedge_id **ret_ids, size_t *re
 
 void kedge_state_salted_id(const struct kedge_state_log *log, struct kedge_hash *ret)
 {
-    kedge_sha256_2(kedge_view_of(log->salt, sizeof log->salt), kedge_view_str(log->tenant.s), ret);
+    kedge_salted_tenant_id(log->salt, &log->tenant, ret);
 }

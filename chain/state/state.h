@@ -12,13 +12,14 @@
 #ifndef KEDGE_CHAIN_STATE_STATE_H
 #define KEDGE_CHAIN_STATE_STATE_H
 
+#include "chain/main_entry.h"
 #include "chain/store/blobs.h"
 #include "chain/store/ledger.h"
 #include "common/base/os/file.h"
 #include "common/base/text.h"
 #include "crypto/sign.h"
 
-enum { KEDGE_DEPLOYMENT_MAX = 128, KEDGE_SALT_LEN = 32 };
+enum { KEDGE_DEPLOYMENT_MAX = 128 };
 
 /* "STATE/<format…>" into out; KEDGE_E_TOO_LONG names the path. */
 KEDGE_NODISCARD int kedge_state_path(char out[KEDGE_PATH_MAX], struct kedge_diag *reterr, const char *state,
