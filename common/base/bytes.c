@@ -54,7 +54,8 @@ int kedge_buf_reserve(struct kedge_buf *b, size_t more)
     while (cap < need) {
         cap = cap > b->max / 2 ? b->max : cap * 2;
     }
-    uint8_t *p = kedge_mem_resize(b->ptr, cap, 1);
+    /* One byte more than cap, so that kedge_buf_printf has a place for its NUL at len == max. */
+    uint8_t *p = cap < SIZE_MAX ? kedge_mem_resize(b->ptr, cap + 1, 1) : NULL;
     if (!p) {
         return b->err = KEDGE_E_NOMEM;
     }
@@ -109,7 +110,7 @@ void kedge_buf_printf(struct kedge_buf *b, const char *format, ...)
     va_start(ap, format);
     int n = vsnprintf(NULL, 0, format, ap);
     va_end(ap);
-    if (n < 0 || kedge_buf_reserve(b, (size_t)n + 1) != KEDGE_OK) {
+    if (n <= 0 || kedge_buf_reserve(b, (size_t)n) != KEDGE_OK) {
         return;
     }
     va_start(ap, format);
@@ -135,8 +136,10 @@ struct kedge_view kedge_read_bytes(struct kedge_reader *r, size_t len)
         return (struct kedge_view){NULL, 0};
     }
     struct kedge_view out = {r->rest.ptr, len};
-    r->rest.ptr += len;
-    r->rest.len -= len;
+    if (len != 0) { /* an empty view may have no address */
+        r->rest.ptr += len;
+        r->rest.len -= len;
+    }
     return out;
 }
 

@@ -17,8 +17,9 @@ struct kedge_view kedge_view_of(const void *ptr, size_t len);
 struct kedge_view kedge_view_str(const char *s);
 bool kedge_view_eq(struct kedge_view a, struct kedge_view b);
 
-/* Owned bytes that grow up to max and no further; zero-initialise by kedge_buf_init. A failed append leaves the
- * content as it was and makes the buffer sticky-failed, so that a chain of appends is checked once at its end. */
+/* Owned bytes that grow up to max and no further; zero-initialise by kedge_buf_init. A failed append leaves
+ * the content as it was and makes the buffer sticky-failed, so that a chain of appends is checked once at its
+ * end. */
 struct kedge_buf {
     uint8_t *ptr;
     size_t len, cap, max;
@@ -27,8 +28,8 @@ struct kedge_buf {
 
 void kedge_buf_init(struct kedge_buf *b, size_t max);
 void kedge_buf_deinit(struct kedge_buf *b);
-void kedge_buf_clear(struct kedge_buf *b);                    /* keeps the memory, clears the error */
-int kedge_buf_reserve(struct kedge_buf *b, size_t more);      /* room for `more` bytes behind len */
+void kedge_buf_clear(struct kedge_buf *b);               /* keeps the memory, clears the error */
+int kedge_buf_reserve(struct kedge_buf *b, size_t more); /* room for `more` bytes behind len */
 void kedge_buf_put(struct kedge_buf *b, const void *ptr, size_t len);
 void kedge_buf_put_str(struct kedge_buf *b, const char *s);
 void kedge_buf_put_u8(struct kedge_buf *b, uint8_t v);

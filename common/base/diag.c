@@ -28,8 +28,7 @@ int kedge_diag_wrap(struct kedge_diag *d, int err, const char *format, ...)
         va_end(ap);
         size_t used = n < 0 ? 0 : (size_t)n;
         if (used < sizeof d->text - 2) {
-            snprintf(d->text + used, sizeof d->text - used, ": %.*s",
-                     (int)(sizeof d->text - used - 3), old);
+            snprintf(d->text + used, sizeof d->text - used, ": %.*s", (int)(sizeof d->text - used - 3), old);
         }
         d->err = err;
     }

@@ -8,9 +8,9 @@
 enum { KEDGE_DIAG_TEXT_MAX = 512, KEDGE_DIAG_HINT_MAX = 256 };
 
 struct kedge_diag {
-    int err;                             /* the kedge_err returned */
-    char text[KEDGE_DIAG_TEXT_MAX];      /* "FILE: field: problem, expected …" */
-    char hint[KEDGE_DIAG_HINT_MAX];      /* what to do next; may be empty */
+    int err;                        /* the kedge_err returned */
+    char text[KEDGE_DIAG_TEXT_MAX]; /* "FILE: field: problem, expected …" */
+    char hint[KEDGE_DIAG_HINT_MAX]; /* what to do next; may be empty */
 };
 
 /* Sets err and text, clears the hint; returns err, so that `return kedge_diag_set(…)` reads well. */

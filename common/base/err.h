@@ -39,11 +39,11 @@ enum kedge_err_class kedge_err_class(int err);
 int kedge_exit_code(int err);
 
 /* Always on, release included. Never on outside input. */
-#define KEDGE_ASSERT(cond)                                                                         \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            kedge_assert_failed(#cond, __FILE__, __LINE__);                                        \
-        }                                                                                          \
+#define KEDGE_ASSERT(cond)                                  \
+    do {                                                    \
+        if (!(cond)) {                                      \
+            kedge_assert_failed(#cond, __FILE__, __LINE__); \
+        }                                                   \
     } while (0)
 _Noreturn void kedge_assert_failed(const char *cond, const char *file, int line);
 

@@ -10,7 +10,8 @@ static uint64_t splitmix(uint64_t *x)
     return z ^ z >> 31;
 }
 
-void kedge_rng_init(struct kedge_rng *rng, uint64_t seed, enum kedge_rng_purpose purpose, uint64_t a, uint64_t b)
+void kedge_rng_init(struct kedge_rng *rng, uint64_t seed, enum kedge_rng_purpose purpose, uint64_t a,
+                    uint64_t b)
 {
     uint64_t x = seed;
     x = splitmix(&x) ^ (uint64_t)purpose;

@@ -1,5 +1,6 @@
 /* Reproducible randomness: one stream per purpose, keyed by (seed, purpose, a, b), so that selections and
- * simulations replay on any machine. xoshiro256** (Blackman & Vigna 2018) seeded by SplitMix64. Not for keys. Pure. */
+ * simulations replay on any machine. xoshiro256** (Blackman & Vigna 2018) seeded by SplitMix64. Not for keys.
+ * Pure. */
 #ifndef KEDGE_COMMON_BASE_RNG_H
 #define KEDGE_COMMON_BASE_RNG_H
 
@@ -12,18 +13,19 @@ struct kedge_rng {
 
 /* Purposes of streams: values are part of the record, never renumber. */
 enum kedge_rng_purpose {
-    KEDGE_RNG_SELECT = 1,    /* a = round */
-    KEDGE_RNG_KMEANS = 2,    /* a = round, b = restart */
-    KEDGE_RNG_INIT = 3,      /* initial weights */
+    KEDGE_RNG_SELECT = 1, /* a = round */
+    KEDGE_RNG_KMEANS = 2, /* a = round, b = restart */
+    KEDGE_RNG_INIT = 3,   /* initial weights */
     KEDGE_RNG_PRETRAIN = 4,
-    KEDGE_RNG_TRAIN = 5,     /* a = round, b = site */
+    KEDGE_RNG_TRAIN = 5, /* a = round, b = site */
     KEDGE_RNG_PARTITION = 6,
     KEDGE_RNG_JITTER = 7,
     KEDGE_RNG_SIM = 8,
     KEDGE_RNG_TEST = 9,
 };
 
-void kedge_rng_init(struct kedge_rng *rng, uint64_t seed, enum kedge_rng_purpose purpose, uint64_t a, uint64_t b);
+void kedge_rng_init(struct kedge_rng *rng, uint64_t seed, enum kedge_rng_purpose purpose, uint64_t a,
+                    uint64_t b);
 uint64_t kedge_rng_u64(struct kedge_rng *rng);
 /* Uniform in [0, n), n > 0, without bias (rejection). */
 uint64_t kedge_rng_below(struct kedge_rng *rng, uint64_t n);

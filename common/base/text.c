@@ -54,12 +54,13 @@ void kedge_hex_encode(const uint8_t *in, size_t len, char *out)
     out[2 * len] = '\0';
 }
 
-static int hex_digit(uint8_t c)
+/* Value of a digit, 16 when it is none. */
+static unsigned hex_digit(uint8_t c)
 {
     if (c >= '0' && c <= '9') {
-        return c - '0';
+        return (unsigned)c - '0';
     }
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    return c >= 'a' && c <= 'f' ? (unsigned)c - 'a' + 10 : 16;
 }
 
 int kedge_hex_decode(struct kedge_view text, uint8_t *out, size_t len)
@@ -68,7 +69,7 @@ int kedge_hex_decode(struct kedge_view text, uint8_t *out, size_t len)
         return KEDGE_E_FORMAT;
     }
     for (size_t i = 0; i < text.len; i++) {
-        if (hex_digit(text.ptr[i]) < 0) {
+        if (hex_digit(text.ptr[i]) > 15) {
             return KEDGE_E_FORMAT;
         }
     }
@@ -88,7 +89,7 @@ size_t kedge_base64_len(size_t bytes_len)
 void kedge_base64_put(struct kedge_buf *out, struct kedge_view bytes)
 {
     size_t text_len = kedge_base64_len(bytes.len);
-    if (kedge_buf_reserve(out, text_len) != KEDGE_OK) {
+    if (text_len == 0 || kedge_buf_reserve(out, text_len) != KEDGE_OK) {
         return;
     }
     uint8_t *p = out->ptr + out->len;
@@ -127,13 +128,14 @@ int kedge_base64_decode(struct kedge_view text, bool url_safe_too, struct kedge_
     if (text.len % 4 != 0) {
         return KEDGE_E_FORMAT;
     }
-    int err = kedge_buf_reserve(out, text.len / 4 * 3);
-    if (err) {
-        return err;
-    }
     size_t pad = 0;
     while (pad < 2 && pad < text.len && text.ptr[text.len - 1 - pad] == '=') {
         pad++;
+    }
+    size_t bytes_len = text.len / 4 * 3 - pad;
+    int err = kedge_buf_reserve(out, bytes_len);
+    if (err || text.len == 0) {
+        return err;
     }
     uint8_t *p = out->ptr + out->len;
     for (size_t i = 0; i < text.len; i += 4) {
@@ -149,11 +151,12 @@ int kedge_base64_decode(struct kedge_view text, bool url_safe_too, struct kedge_
         if (last && ((pad == 1 && (v & 0xff)) || (pad == 2 && (v & 0xffff)))) {
             return KEDGE_E_FORMAT; /* non-zero trailing bits: a second spelling */
         }
-        *p++ = (uint8_t)(v >> 16);
-        *p++ = (uint8_t)(v >> 8);
-        *p++ = (uint8_t)v;
+        size_t n = last ? 3 - pad : 3;
+        for (size_t j = 0; j < n; j++) {
+            *p++ = (uint8_t)(v >> (16 - 8 * j));
+        }
     }
-    out->len += text.len / 4 * 3 - pad;
+    out->len += bytes_len;
     return KEDGE_OK;
 }
 
@@ -241,13 +244,27 @@ int kedge_real_decode(struct kedge_view text, double *ret_v)
     return KEDGE_OK;
 }
 
+/* Bytes that follow a first byte, 4 for a byte that cannot be first. */
+static size_t utf8_more(uint8_t c)
+{
+    if (c < 0x80) {
+        return 0;
+    }
+    if (c >= 0xc2 && c <= 0xdf) {
+        return 1;
+    }
+    if ((c & 0xf0) == 0xe0) {
+        return 2;
+    }
+    return c >= 0xf0 && c <= 0xf4 ? 3 : 4;
+}
+
 bool kedge_utf8_is_valid(struct kedge_view t)
 {
     size_t i = 0;
     while (i < t.len) {
         uint8_t c = t.ptr[i];
-        size_t more = c < 0x80 ? 0 : c >= 0xc2 && c <= 0xdf ? 1 : (c & 0xf0) == 0xe0 ? 2
-                    : c >= 0xf0 && c <= 0xf4 ? 3 : 4;
+        size_t more = utf8_more(c);
         if (more == 4 || t.len - i <= more) {
             return false;
         }

@@ -1,4 +1,5 @@
-/* Strict text codecs: hex, base64, decimals, identifiers. Every decoder accepts exactly one spelling. Pure. */
+/* Strict text codecs: hex, base64, decimals, identifiers. Every decoder accepts exactly one spelling
+ * (but reals: "0.10" is "0.1"). Pure. */
 #ifndef KEDGE_COMMON_BASE_TEXT_H
 #define KEDGE_COMMON_BASE_TEXT_H
 

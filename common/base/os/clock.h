@@ -6,8 +6,8 @@
 
 #define KEDGE_TIME_NEVER UINT64_MAX
 
-uint64_t kedge_os_now_ns(void);     /* monotonic, for deadlines */
-uint64_t kedge_os_unix_ms(void);    /* wall clock, for records and people */
+uint64_t kedge_os_now_ns(void);  /* monotonic, for deadlines */
+uint64_t kedge_os_unix_ms(void); /* wall clock, for records and people */
 void kedge_os_sleep_ms(uint32_t ms);
 
 #endif

@@ -1,4 +1,5 @@
-/* Random bytes from the kernel; the only entropy source besides libsodium's. Aborts if the kernel has none. */
+/* Random bytes from the kernel; the only entropy source besides libsodium's. Aborts if the kernel has none.
+ */
 #ifndef KEDGE_COMMON_BASE_OS_ENTROPY_H
 #define KEDGE_COMMON_BASE_OS_ENTROPY_H
 

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -118,12 +119,15 @@ static int sync_parent(const char *path)
 
 int kedge_file_write(const char *path, struct kedge_view content, unsigned mode, struct kedge_diag *reterr)
 {
+    static atomic_uint writes; /* threads may write one path (a blob, say) at the same time */
     char temporary[KEDGE_PATH_MAX];
-    int n = snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid());
+    int n = snprintf(temporary, sizeof temporary, "%s.%ld.%u.tmp", path, (long)getpid(),
+                     atomic_fetch_add(&writes, 1));
     if (n < 0 || n >= KEDGE_PATH_MAX) {
         return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "%s: path too long", path);
     }
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    unlink(temporary); /* of an earlier process with our number that died; O_EXCL follows no link */
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0) {
         return fail(reterr, "create", temporary);
     }
@@ -182,7 +186,8 @@ int kedge_dir_sync(const char *path)
     return err;
 }
 
-/* Depth-first without recursion: remove what can be removed, descend into the first folder that is in the way. */
+/* Depth-first without recursion: remove what can be removed, descend into the first folder that is in the
+ * way. */
 int kedge_dir_remove(const char *path)
 {
     char at[KEDGE_PATH_MAX];
@@ -191,6 +196,13 @@ int kedge_dir_remove(const char *path)
         return KEDGE_E_TOO_LONG;
     }
     memcpy(at, path, base_len + 1);
+    struct stat st;
+    if (lstat(path, &st) != 0) {
+        return errno == ENOENT ? KEDGE_OK : kedge_errno(errno);
+    }
+    if (!S_ISDIR(st.st_mode)) { /* a link to a folder included: what it points at is not ours */
+        return KEDGE_E_ARG;
+    }
     for (;;) {
         DIR *dir = opendir(at);
         if (!dir) {
@@ -208,9 +220,10 @@ int kedge_dir_remove(const char *path)
                 return KEDGE_E_TOO_LONG;
             }
             if (unlink(child) != 0 && rmdir(child) != 0) {
-                if (errno != ENOTEMPTY && errno != EEXIST) {
+                int e = errno;
+                if (e != ENOTEMPTY && e != EEXIST) {
                     closedir(dir);
-                    return kedge_errno(errno);
+                    return e == ENOTDIR ? KEDGE_E_DENIED : kedge_errno(e); /* a file that unlink refused */
                 }
                 memcpy(at, child, sizeof at);
                 descend = true;

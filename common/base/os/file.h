@@ -1,4 +1,5 @@
-/* Files: bounded reads, durable writes (temporary file, fsync, rename, fsync of the folder), folders, maps. */
+/* Files: bounded reads, durable writes (temporary file, fsync, rename, fsync of the folder), folders, maps.
+ */
 #ifndef KEDGE_COMMON_BASE_OS_FILE_H
 #define KEDGE_COMMON_BASE_OS_FILE_H
 
@@ -19,9 +20,12 @@ KEDGE_NODISCARD int kedge_file_read(const char *path, struct kedge_buf *ret, str
 /* All or nothing and durable: the file holds the old or the new content at any crash. mode such as 0600. */
 KEDGE_NODISCARD int kedge_file_write(const char *path, struct kedge_view content, unsigned mode,
                                      struct kedge_diag *reterr);
-KEDGE_NODISCARD int kedge_dir_make(const char *path, unsigned mode, struct kedge_diag *reterr); /* and parents */
+KEDGE_NODISCARD int kedge_dir_make(const char *path, unsigned mode,
+                                   struct kedge_diag *reterr); /* and parents */
 KEDGE_NODISCARD int kedge_dir_sync(const char *path);
-KEDGE_NODISCARD int kedge_dir_remove(const char *path);  /* the folder with all in it; absent is fine; no links followed */
+/* The folder with all in it; absent is fine. No links are followed; KEDGE_E_ARG when path itself is no
+ * folder. */
+KEDGE_NODISCARD int kedge_dir_remove(const char *path);
 bool kedge_file_exists(const char *path);
 /* Size in bytes or a negative error. */
 int64_t kedge_file_size(const char *path);
@@ -34,8 +38,8 @@ struct kedge_map {
 KEDGE_NODISCARD int kedge_map_open(const char *path, struct kedge_map *ret, struct kedge_diag *reterr);
 void kedge_map_close(struct kedge_map *map);
 
-/* Exclusive advisory lock on a file (created if absent); held until the descriptor is closed or the process ends.
- * Returns the descriptor or KEDGE_E_LOCKED. */
+/* Exclusive advisory lock on a file (created if absent); held until the descriptor is closed or the process
+ * ends. Returns the descriptor or KEDGE_E_LOCKED. */
 KEDGE_NODISCARD int kedge_file_lock(const char *path, struct kedge_diag *reterr);
 
 #endif

@@ -16,8 +16,8 @@ void kedge_log_init(const char *program, enum kedge_log_level least)
     log_least = least;
 }
 
-/* JSON string body of `in` into out; control and non-ASCII bytes become '?' so that a hostile text cannot forge a
- * record. */
+/* JSON string body of `in` into out; control and non-ASCII bytes become '?' so that a hostile text cannot
+ * forge a record. */
 static void put_escaped(char *out, size_t out_len, const char *in)
 {
     size_t n = 0;
@@ -44,7 +44,8 @@ void kedge_log(enum kedge_log_level level, const char *event, const char *format
     va_end(ap);
     put_escaped(escaped, sizeof escaped, detail);
     int n = snprintf(line, sizeof line,
-                     "{\"t\":%" PRIu64 ",\"level\":\"%s\",\"program\":\"%s\",\"event\":\"%s\",\"detail\":\"%s\"}\n",
+                     "{\"t\":%" PRIu64
+                     ",\"level\":\"%s\",\"program\":\"%s\",\"event\":\"%s\",\"detail\":\"%s\"}\n",
                      kedge_os_unix_ms(), names[level], log_program, event, escaped);
     if (n > 0) { /* one write, so that lines of several threads do not mix */
         size_t len = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;

@@ -58,7 +58,8 @@ static void close_if(int fd)
     }
 }
 
-int kedge_process_start(const struct kedge_process_options *o, struct kedge_process *ret, struct kedge_diag *reterr)
+int kedge_process_start(const struct kedge_process_options *o, struct kedge_process *ret,
+                        struct kedge_diag *reterr)
 {
     int in[2] = {-1, -1}, out[2] = {-1, -1}, status[2] = {-1, -1};
     if ((o->pipe_stdin ? pipe2(in, O_CLOEXEC) : (in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0) != 0
