@@ -1,0 +1,212 @@
+/* kedge-train: the built-in trainer, a child process of the client. State between tasks: the data set last used
+ * and the net last used, so that a round costs reading weights, training and writing weights. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/train/net.h"
+#include "client/train/task.h"
+
+#ifndef KEDGE_VERSION
+#define KEDGE_VERSION "0.1.0"
+#endif
+enum { EVALUATE_BATCH = 128 };
+
+struct trainer {
+    bool has_data;
+    uint64_t data_key;
+    struct kedge_dataset train, test;
+    struct kedge_net *net;
+    struct kedge_model_spec spec;
+    uint32_t batch_max;
+    struct kedge_layout layout; /* of net */
+};
+
+static void drop_data(struct trainer *t)
+{
+    if (t->has_data) {
+        kedge_dataset_deinit(&t->train);
+        kedge_dataset_deinit(&t->test);
+        t->has_data = false;
+    }
+}
+
+static void drop_net(struct trainer *t)
+{
+    if (t->net) {
+        kedge_net_free(t->net);
+        kedge_layout_deinit(&t->layout);
+        t->net = NULL;
+    }
+}
+
+static int use_data(struct trainer *t, const struct kedge_task *task, struct kedge_diag *reterr)
+{
+    if (t->has_data && t->data_key == task->data_key) {
+        return KEDGE_OK;
+    }
+    drop_data(t);
+    int err = kedge_data_binding_load(&task->data, &t->train, &t->test, reterr);
+    if (!err) {
+        t->has_data = true;
+        t->data_key = task->data_key;
+    }
+    return err;
+}
+
+static bool same_spec(const struct kedge_model_spec *a, const struct kedge_model_spec *b)
+{
+    bool same = a->count == b->count;
+    for (uint32_t i = 0; same && i < a->count; i++) {
+        same = a->layers[i].in == b->layers[i].in && a->layers[i].out == b->layers[i].out
+               && a->layers[i].activation == b->layers[i].activation;
+    }
+    return same;
+}
+
+static int use_net(struct trainer *t, const struct kedge_task *task, struct kedge_diag *reterr)
+{
+    uint32_t batch = task->batch > EVALUATE_BATCH ? task->batch : EVALUATE_BATCH;
+    if (t->net && same_spec(&t->spec, &task->model) && batch <= t->batch_max) {
+        return KEDGE_OK;
+    }
+    drop_net(t);
+    int err = kedge_net_new(&task->model, batch, &t->net, reterr);
+    if (err) {
+        return err;
+    }
+    err = kedge_model_layout(&task->model, &t->layout, reterr);
+    if (err) {
+        kedge_net_free(t->net);
+        t->net = NULL;
+        return err;
+    }
+    t->spec = task->model;
+    t->batch_max = batch;
+    return KEDGE_OK;
+}
+
+static double now_seconds(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static int evaluate(struct trainer *t, struct kedge_task_result *r, struct kedge_diag *reterr)
+{
+    struct kedge_evaluation e;
+    int err = kedge_net_evaluate(t->net, &t->test, &e, reterr);
+    if (!err) {
+        r->has_test = true;
+        r->test_samples = e.samples;
+        r->test_correct = e.correct;
+        r->test_loss = e.loss;
+    }
+    return err;
+}
+
+static int train(struct trainer *t, const struct kedge_task *task, struct kedge_task_result *r,
+                 struct kedge_diag *reterr)
+{
+    struct kedge_train_params params = {.steps = task->steps,
+                                        .epochs = task->epochs,
+                                        .batch = task->batch,
+                                        .lr = task->lr,
+                                        .l2 = task->l2,
+                                        .seed = task->seed};
+    struct kedge_train_result trained;
+    int err = kedge_net_train(t->net, &t->train, &params, &trained, reterr);
+    if (!err) {
+        r->samples = t->train.n;
+        r->steps = trained.steps;
+        r->train_loss = trained.loss;
+    }
+    return err;
+}
+
+/* Runs a parsed task; *ret_code names the stage that failed. */
+static int run_task(struct trainer *t, const struct kedge_task *task, struct kedge_task_result *r,
+                    const char **ret_code, struct kedge_diag *reterr)
+{
+    double begin = now_seconds();
+    *ret_code = "data";
+    int err = use_data(t, task, reterr);
+    if (!err) {
+        *ret_code = "model";
+        err = use_net(t, task, reterr);
+    }
+    if (!err) {
+        err = kedge_weights_read(task->base, &t->layout, kedge_net_weights(t->net), reterr);
+    }
+    if (err) {
+        return err == KEDGE_E_NOT_FINITE ? KEDGE_E_FORMAT : err; /* a bad base is no divergence of ours */
+    }
+    *ret_code = "data";
+    kedge_train_set_threads(task->threads);
+    if (task->op == KEDGE_TASK_EVALUATE || task->evaluate_base) {
+        err = evaluate(t, r, reterr);
+    }
+    if (!err && task->op == KEDGE_TASK_TRAIN) {
+        err = train(t, task, r, reterr);
+        if (!err) {
+            *ret_code = "output";
+            err = kedge_weights_write(task->out, &t->layout, kedge_net_weights(t->net), reterr);
+        }
+    }
+    r->seconds = now_seconds() - begin;
+    return err;
+}
+
+static void answer(void *ctx, struct kedge_view line, struct kedge_buf *reply)
+{
+    struct kedge_task task;
+    struct kedge_diag diag = {0};
+    struct kedge_task_result result = {.engine = "kedge-train " KEDGE_VERSION " cpu openblas"};
+    const char *code = "request";
+    int err = kedge_task_parse(line, true, &task, &diag);
+    if (!err) {
+        err = run_task(ctx, &task, &result, &code, &diag);
+    }
+    if (err) {
+        kedge_task_put_error(reply, &task, kedge_task_code(err, code), diag.text);
+    } else {
+        kedge_task_put_ok(reply, &task, &result);
+    }
+}
+
+static const char help[] =
+    "kedge-train: the built-in trainer of Kedge.\n"
+    "Reads one JSON request a line on standard input, answers one JSON line on standard output,\n"
+    "ends at the end of the input. Usually a child process of kedge-client.\n"
+    "\n"
+    "  {\"id\":\"1\",\"op\":\"train\",\"model\":{\"preset\":\"mclr\",\"inputs\":64,\"classes\":10},\n"
+    "   \"base\":\"in.safetensors\",\"out\":\"out.safetensors\",\"epochs\":1,\"batch\":10,\"lr\":\"0.03\",\n"
+    "   \"l2\":\"0.001\",\"seed\":\"1\",\"evaluate_base\":true,\n"
+    "   \"data\":{\"train\":{\"format\":\"csv\",\"path\":\"mine.csv\"},\"split\":\"0.9\"}}\n"
+    "  (on one line)\n"
+    "\n"
+    "  --help, -h     this text\n"
+    "  --version      name and version\n";
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        fputs(help, stdout);
+        return 0;
+    }
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        puts("kedge-train " KEDGE_VERSION);
+        return 0;
+    }
+    if (argc != 1) {
+        fprintf(stderr, "kedge-train: unknown argument \"%s\"; see kedge-train --help\n", argv[1]);
+        return 2;
+    }
+    struct trainer trainer = {0};
+    kedge_train_set_threads(1);
+    int status = kedge_task_serve(answer, &trainer);
+    drop_net(&trainer);
+    drop_data(&trainer);
+    return status;
+}

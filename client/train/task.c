@@ -1,0 +1,142 @@
+#include "client/train/task.h"
+
+#include <string.h>
+
+#include "client/train/net.h"
+
+static uint64_t hash_text(struct kedge_view v, uint64_t h)
+{
+    for (size_t i = 0; i < v.len; i++) {
+        h = (h ^ v.ptr[i]) * 0x100000001b3u;
+    }
+    return h;
+}
+
+/* An optional whole number. */
+static int get_count(const struct kedge_json *doc, const char *key, uint64_t min, uint64_t max,
+                     uint64_t otherwise, uint64_t *ret, struct kedge_diag *reterr)
+{
+    if (kedge_json_find(doc, 0, key) == KEDGE_JSON_NONE) {
+        *ret = otherwise;
+        return KEDGE_OK;
+    }
+    return kedge_json_get_u64(doc, 0, key, min, max, ret, reterr);
+}
+
+static int get_u32(const struct kedge_json *doc, const char *key, uint32_t min, uint32_t max, uint32_t otherwise,
+                   uint32_t *ret, struct kedge_diag *reterr)
+{
+    uint64_t v;
+    int err = get_count(doc, key, min, max, otherwise, &v, reterr);
+    if (!err) {
+        *ret = (uint32_t)v;
+    }
+    return err;
+}
+
+static int read_numbers(const struct kedge_json *doc, struct kedge_task *t, struct kedge_diag *reterr)
+{
+    int err = get_u32(doc, "epochs", 0, 1000000, 0, &t->epochs, reterr);
+    if (!err) {
+        err = get_count(doc, "steps", 0, 1000000000, 0, &t->steps, reterr);
+    }
+    if (!err) {
+        err = get_u32(doc, "batch", 1, KEDGE_TRAIN_BATCH_MAX, 10, &t->batch, reterr);
+    }
+    if (!err) {
+        err = get_u32(doc, "threads", 1, KEDGE_TRAIN_THREADS_MAX, 1, &t->threads, reterr);
+    }
+    if (!err) {
+        err = get_count(doc, "samples", 1, UINT32_MAX, 1, &t->samples, reterr);
+    }
+    if (!err && kedge_json_find(doc, 0, "l2") != KEDGE_JSON_NONE) {
+        err = kedge_json_get_real(doc, 0, "l2", 0.0, 1e6, &t->l2, reterr);
+    }
+    if (!err && kedge_json_find(doc, 0, "seed") != KEDGE_JSON_NONE) {
+        err = kedge_json_get_u64_string(doc, 0, "seed", &t->seed, reterr);
+    }
+    if (!err && kedge_json_find(doc, 0, "evaluate_base") != KEDGE_JSON_NONE) {
+        err = kedge_json_get_bool(doc, 0, "evaluate_base", &t->evaluate_base, reterr);
+    }
+    return err;
+}
+
+static int read_train(const struct kedge_json *doc, bool engine, struct kedge_task *t, struct kedge_diag *reterr)
+{
+    int err = kedge_json_get_string(doc, 0, "out", t->out, sizeof t->out, reterr);
+    if (err) {
+        return err;
+    }
+    if (engine && t->epochs == 0 && t->steps == 0) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"epochs\" or \"steps\" must be at least 1 to train");
+    }
+    if (!engine && kedge_json_find(doc, 0, "lr") == KEDGE_JSON_NONE) {
+        return KEDGE_OK;
+    }
+    return kedge_json_get_real(doc, 0, "lr", 0.0, 1e6, &t->lr, reterr);
+}
+
+static int read_op(const struct kedge_json *doc, struct kedge_task *t, struct kedge_diag *reterr)
+{
+    uint32_t op = kedge_json_find(doc, 0, "op");
+    if (kedge_json_str_is(doc, op, "train")) {
+        t->op = KEDGE_TASK_TRAIN;
+    } else if (kedge_json_str_is(doc, op, "evaluate")) {
+        t->op = KEDGE_TASK_EVALUATE;
+    } else {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"op\": expected \"train\" or \"evaluate\"");
+    }
+    return KEDGE_OK;
+}
+
+static int read_model_and_data(const struct kedge_json *doc, bool engine, struct kedge_task *t,
+                               struct kedge_diag *reterr)
+{
+    uint32_t model = kedge_json_find(doc, 0, "model"), data = kedge_json_find(doc, 0, "data");
+    if (!engine) {
+        return KEDGE_OK;
+    }
+    if (model == KEDGE_JSON_NONE || data == KEDGE_JSON_NONE) {
+        return kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "\"%s\" is missing",
+                              model == KEDGE_JSON_NONE ? "model" : "data");
+    }
+    int err = kedge_model_from_json(doc, model, &t->model, reterr);
+    if (!err) {
+        err = kedge_data_binding_from_json(doc, data, &t->data, reterr);
+    }
+    if (err) {
+        return err;
+    }
+    t->has_model = t->has_data = true;
+    t->data_key = hash_text(kedge_json_text(doc, data), kedge_data_binding_stamp(&t->data));
+    return KEDGE_OK;
+}
+
+int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret, struct kedge_diag *reterr)
+{
+    static const char *const keys[] = {"id",    "op", "model", "base", "out",           "data",    "epochs", "steps",
+                                       "batch", "lr", "l2",    "seed", "evaluate_base", "threads", "samples"};
+    struct kedge_json_token tokens[KEDGE_TASK_TOKENS_MAX];
+    struct kedge_json doc;
+    *ret = (struct kedge_task){0};
+    int err = kedge_json_parse(line, tokens, KEDGE_TASK_TOKENS_MAX, &doc, reterr);
+    if (!err) {
+        err = kedge_json_get_string(&doc, 0, "id", ret->id, sizeof ret->id, reterr);
+    }
+    if (!err) {
+        err = kedge_json_check_keys(&doc, 0, "request", keys, sizeof keys / sizeof keys[0], reterr);
+    }
+    if (!err) {
+        err = read_op(&doc, ret, reterr);
+    }
+    if (!err) {
+        err = kedge_json_get_string(&doc, 0, "base", ret->base, sizeof ret->base, reterr);
+    }
+    if (!err) {
+        err = read_numbers(&doc, ret, reterr);
+    }
+    if (!err && ret->op == KEDGE_TASK_TRAIN) {
+        err = read_train(&doc, engine, ret, reterr);
+    }
+    return err ? err : read_model_and_data(&doc, engine, ret, reterr);
+}

@@ -1,0 +1,71 @@
+/* The trainer's contract: one JSON request a line in, one JSON reply a line out (docs/modules/train.md). Parsing,
+ * replies, and the files that a task names; shared by kedge-train and kedge-train-identity. */
+#ifndef KEDGE_CLIENT_TRAIN_TASK_H
+#define KEDGE_CLIENT_TRAIN_TASK_H
+
+#include <stdint.h>
+
+#include "common/base/bytes.h"
+#include "common/tensor/dataset.h"
+#include "common/tensor/model.h"
+
+enum {
+    KEDGE_TASK_LINE_MAX = 64 * 1024,
+    KEDGE_TASK_ID_MAX = 256,
+    KEDGE_TASK_REPLY_MAX = 16 * 1024,
+    KEDGE_TASK_TOKENS_MAX = 2048,
+};
+
+enum kedge_task_op { KEDGE_TASK_TRAIN = 1, KEDGE_TASK_EVALUATE };
+
+struct kedge_task {
+    char id[KEDGE_TASK_ID_MAX]; /* echoed; set as soon as it could be read, even when the rest is refused */
+    enum kedge_task_op op;
+    bool has_model, has_data;
+    struct kedge_model_spec model;
+    struct kedge_data_binding data;
+    uint64_t data_key; /* changes with the binding or its files; for caches */
+    char base[KEDGE_DATA_PATH_MAX], out[KEDGE_DATA_PATH_MAX];
+    uint32_t epochs, batch, threads;
+    uint64_t steps, seed, samples;
+    double lr, l2;
+    bool evaluate_base;
+};
+
+struct kedge_task_result {
+    uint64_t samples, steps;
+    double seconds, train_loss;
+    bool has_test;
+    uint64_t test_samples, test_correct;
+    double test_loss;
+    const char *engine;
+};
+
+/* Reads a request. Unknown keys, missing ones and values out of range are errors that name them. A program that
+ * only copies (identity) needs neither model nor data: `engine` says whether they are demanded. */
+KEDGE_NODISCARD int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret,
+                                     struct kedge_diag *reterr);
+
+/* Append one reply line with its newline. `code` is one of request, data, model, output, diverged, memory,
+ * internal. */
+void kedge_task_put_ok(struct kedge_buf *out, const struct kedge_task *task,
+                       const struct kedge_task_result *result);
+void kedge_task_put_error(struct kedge_buf *out, const struct kedge_task *task, const char *code,
+                          const char *message);
+/* The code for an error that no step of its own has a word for: memory or internal, else `otherwise`. */
+const char *kedge_task_code(int err, const char *otherwise);
+
+/* Reads a canonical F32 safetensors file of exactly this layout into values; NaN and infinity are refused. */
+KEDGE_NODISCARD int kedge_weights_read(const char *path, const struct kedge_layout *layout, float *values,
+                                       struct kedge_diag *reterr);
+/* Writes one: to a temporary name beside path, then renamed, so that path never holds half a model. Not synced:
+ * the client digests what it reads. */
+KEDGE_NODISCARD int kedge_weights_write(const char *path, const struct kedge_layout *layout, const float *values,
+                                        struct kedge_diag *reterr);
+
+/* Answers every line of stdin through `run`, which appends a reply line, until the end of the input. A line beyond
+ * KEDGE_TASK_LINE_MAX is answered by an error and skipped. 0, or 3 when stdin or stdout fails. */
+typedef void kedge_task_run(void *ctx, struct kedge_view line, struct kedge_buf *reply);
+int kedge_task_serve(kedge_task_run *run, void *ctx);
+
+#endif

@@ -1,0 +1,308 @@
+/* Single arrays of the .npy format, and models as sets of arrays. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/text.h"
+#include "common/tensor/idx.h"
+#include "common/tensor/npz.h"
+
+static const struct {
+    const char *name;
+    uint32_t size;
+} types[] = {
+    [KEDGE_NPY_F4] = {"<f4", 4}, [KEDGE_NPY_F8] = {"<f8", 8}, [KEDGE_NPY_I4] = {"<i4", 4},
+    [KEDGE_NPY_I8] = {"<i8", 8}, [KEDGE_NPY_U1] = {"|u1", 1},
+};
+enum { TYPES_END = sizeof types / sizeof types[0] };
+
+const char *kedge_npy_type_name(enum kedge_npy_type type)
+{
+    return types[type].name;
+}
+
+uint32_t kedge_npy_type_size(enum kedge_npy_type type)
+{
+    return types[type].size;
+}
+
+void kedge_npy_deinit(struct kedge_npy *npy)
+{
+    kedge_mem_free(npy->storage);
+    *npy = (struct kedge_npy){0};
+}
+
+/* A walk over the Python literal of the header; every take_ skips blanks, then matches or fails. */
+struct walk {
+    struct kedge_view rest;
+};
+
+static void skip_blanks(struct walk *w)
+{
+    while (w->rest.len > 0 && (w->rest.ptr[0] == ' ' || w->rest.ptr[0] == '\n')) {
+        w->rest = kedge_view_of(w->rest.ptr + 1, w->rest.len - 1);
+    }
+}
+
+static bool take(struct walk *w, const char *word)
+{
+    size_t len = strlen(word);
+    skip_blanks(w);
+    if (w->rest.len < len || memcmp(w->rest.ptr, word, len) != 0) {
+        return false;
+    }
+    w->rest = kedge_view_of(w->rest.ptr + len, w->rest.len - len);
+    return true;
+}
+
+/* 'text' in single or double quotes. */
+static bool take_quoted(struct walk *w, struct kedge_view *ret)
+{
+    skip_blanks(w);
+    if (w->rest.len < 2 || (w->rest.ptr[0] != '\'' && w->rest.ptr[0] != '"')) {
+        return false;
+    }
+    const uint8_t *begin = w->rest.ptr + 1, *end = memchr(begin, w->rest.ptr[0], w->rest.len - 1);
+    if (!end) {
+        return false;
+    }
+    *ret = kedge_view_of(begin, (size_t)(end - begin));
+    w->rest = kedge_view_of(end + 1, w->rest.len - ret->len - 2);
+    return true;
+}
+
+static bool take_shape(struct walk *w, struct kedge_npy *npy)
+{
+    bool closed = take(w, "(") && take(w, ")");
+    if (closed) {
+        return true; /* a scalar */
+    }
+    while (npy->dims_count < KEDGE_TENSOR_DIMS_MAX) {
+        size_t len = 0;
+        skip_blanks(w);
+        while (len < w->rest.len && w->rest.ptr[len] >= '0' && w->rest.ptr[len] <= '9') {
+            len++;
+        }
+        uint64_t dim;
+        if (kedge_decimal_decode(kedge_view_of(w->rest.ptr, len), UINT64_MAX, &dim) != KEDGE_OK || dim == 0
+            || dim > KEDGE_NPY_BYTES_MAX / npy->count) {
+            return false;
+        }
+        w->rest = kedge_view_of(w->rest.ptr + len, w->rest.len - len);
+        npy->dims[npy->dims_count++] = dim;
+        npy->count *= dim;
+        bool comma = take(w, ",");
+        if (take(w, ")")) {
+            return true;
+        }
+        if (!comma) {
+            return false;
+        }
+    }
+    return false;
+}
+
+static int take_type(struct kedge_view descr, struct kedge_npy *npy, struct kedge_diag *reterr)
+{
+    for (size_t i = KEDGE_NPY_F4; i < TYPES_END; i++) {
+        if (kedge_view_eq(descr, kedge_view_str(types[i].name))) {
+            npy->type = (enum kedge_npy_type)i;
+            return KEDGE_OK;
+        }
+    }
+    return kedge_diag_set(reterr, KEDGE_E_FORMAT, "type '%.*s'%s: expected <f4, <f8, <i4, <i8 or |u1",
+                          descr.len < 16 ? (int)descr.len : 16, (const char *)descr.ptr,
+                          kedge_view_eq(descr, kedge_view_str("|O")) ? " (pickled objects are never read)" : "");
+}
+
+static int read_header(struct kedge_view text, struct kedge_npy *npy, struct kedge_diag *reterr)
+{
+    struct walk w = {text};
+    bool descr = false, order = false, shape = false;
+    struct kedge_view key, type;
+    bool ok = take(&w, "{");
+    while (ok && !take(&w, "}")) {
+        ok = take_quoted(&w, &key) && take(&w, ":");
+        if (ok && !descr && kedge_view_eq(key, kedge_view_str("descr"))) {
+            if (!take_quoted(&w, &type)) {
+                return kedge_diag_set(reterr, KEDGE_E_FORMAT, "npy: structured arrays are not supported");
+            }
+            int err = take_type(type, npy, reterr);
+            if (err) {
+                return err;
+            }
+            descr = true;
+        } else if (ok && !order && kedge_view_eq(key, kedge_view_str("fortran_order"))) {
+            if (take(&w, "True")) {
+                return kedge_diag_set(reterr, KEDGE_E_FORMAT, "npy: Fortran order, expected C order "
+                                      "(numpy.ascontiguousarray)");
+            }
+            ok = order = take(&w, "False");
+        } else if (ok && !shape && kedge_view_eq(key, kedge_view_str("shape"))) {
+            ok = shape = take_shape(&w, npy);
+        } else {
+            ok = false;
+        }
+        bool comma = ok && take(&w, ",");
+        skip_blanks(&w);
+        ok = ok && (comma || (w.rest.len > 0 && w.rest.ptr[0] == '}'));
+    }
+    skip_blanks(&w);
+    if (!ok || !descr || !order || !shape || w.rest.len != 0) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "npy: header is malformed: expected descr, fortran_order and a shape of 0 to %d "
+                              "non-zero dimensions", KEDGE_TENSOR_DIMS_MAX);
+    }
+    return KEDGE_OK;
+}
+
+int kedge_npy_read(struct kedge_view file, struct kedge_npy *ret, struct kedge_diag *reterr)
+{
+    struct kedge_npy npy = {.count = 1};
+    if (file.len < 12 || memcmp(file.ptr, "\x93NUMPY", 6) != 0) {
+        char found[KEDGE_SNIFF_TEXT_MAX];
+        kedge_sniff_text(file, found);
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "not an npy array: first bytes are %s", found);
+    }
+    const uint8_t *p = file.ptr;
+    if (p[6] != 1 && p[6] != 2) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "npy: version %u, expected 1 or 2", p[6]);
+    }
+    size_t begin = p[6] == 1 ? 10 : 12, len = (size_t)p[8] | (size_t)p[9] << 8;
+    if (p[6] == 2) {
+        len |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
+    }
+    if (len > file.len - begin || len > 65536) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "npy: header of %zu bytes in a file of %zu", len, file.len);
+    }
+    int err = read_header(kedge_view_of(p + begin, len), &npy, reterr);
+    if (err) {
+        return err;
+    }
+    size_t found = file.len - begin - len;
+    if (found % types[npy.type].size != 0 || found / types[npy.type].size != npy.count) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "npy: %zu bytes of data, expected %llu values of %u bytes",
+                              found, (unsigned long long)npy.count, types[npy.type].size);
+    }
+    npy.data = p + begin + len;
+    *ret = npy;
+    return KEDGE_OK;
+}
+
+/* Value i; integers beyond 2^53 round, which the callers' ranges exclude or do not mind. */
+static double value_at(const struct kedge_npy *npy, uint64_t i)
+{
+    const uint8_t *p = npy->data + i * types[npy->type].size;
+    float f4;
+    double f8;
+    int32_t i4;
+    int64_t i8;
+    switch (npy->type) {
+    case KEDGE_NPY_F4:
+        memcpy(&f4, p, sizeof f4);
+        return (double)f4;
+    case KEDGE_NPY_F8:
+        memcpy(&f8, p, sizeof f8);
+        return f8;
+    case KEDGE_NPY_I4:
+        memcpy(&i4, p, sizeof i4);
+        return i4;
+    case KEDGE_NPY_I8:
+        memcpy(&i8, p, sizeof i8);
+        return (double)i8;
+    case KEDGE_NPY_U1:
+        return *p;
+    }
+    return 0;
+}
+
+int kedge_npy_to_f32(const struct kedge_npy *npy, float *out, struct kedge_diag *reterr)
+{
+    for (uint64_t i = 0; i < npy->count; i++) {
+        double v = value_at(npy, i);
+        if (!(fabs(v) <= 3.4028234e38)) {
+            return kedge_diag_set(reterr, KEDGE_E_NOT_FINITE, "value %llu is %g: expected a number within F32",
+                                  (unsigned long long)i, v);
+        }
+        out[i] = (float)v;
+    }
+    return KEDGE_OK;
+}
+
+int kedge_npy_to_labels(const struct kedge_npy *npy, int32_t max, int32_t *out, struct kedge_diag *reterr)
+{
+    if (npy->type == KEDGE_NPY_F4 || npy->type == KEDGE_NPY_F8) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "type %s: expected whole numbers (<i4, <i8 or |u1)",
+                              types[npy->type].name);
+    }
+    for (uint64_t i = 0; i < npy->count; i++) {
+        double v = value_at(npy, i);
+        if (!(v >= 0 && v <= max)) {
+            return kedge_diag_set(reterr, KEDGE_E_FORMAT, "label %llu is %.0f: expected 0 to %d",
+                                  (unsigned long long)i, v, max);
+        }
+        out[i] = (int32_t)v;
+    }
+    return KEDGE_OK;
+}
+
+int kedge_npz_write_model(const struct kedge_layout *layout, const float *values, struct kedge_buf *out)
+{
+    struct kedge_npz_array *arrays = kedge_mem_new(layout->count, sizeof *arrays);
+    if (!arrays) {
+        return KEDGE_E_NOMEM;
+    }
+    for (uint32_t i = 0; i < layout->count; i++) {
+        const struct kedge_tensor *t = &layout->tensors[i];
+        arrays[i] = (struct kedge_npz_array){t->name, KEDGE_NPY_F4, t->dims_count, t->dims, values};
+        values += t->count;
+    }
+    int err = kedge_npz_write(arrays, layout->count, out);
+    kedge_mem_free(arrays);
+    return err;
+}
+
+static int read_tensor(const struct kedge_npz *npz, const struct kedge_tensor *t, float *values,
+                       struct kedge_diag *reterr)
+{
+    struct kedge_npy npy;
+    int err = kedge_npz_read(npz, t->name, &npy, reterr);
+    if (err) {
+        return err == KEDGE_E_NOT_FOUND ? kedge_diag_wrap(reterr, KEDGE_E_SHAPE, "model") : err;
+    }
+    if (npy.dims_count != t->dims_count || memcmp(npy.dims, t->dims, t->dims_count * sizeof t->dims[0]) != 0) {
+        char want[KEDGE_SHAPE_TEXT_MAX], found[KEDGE_SHAPE_TEXT_MAX];
+        kedge_shape_text(t->dims, t->dims_count, want);
+        kedge_shape_text(npy.dims, npy.dims_count, found);
+        err = kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\": shape %s, expected %s", t->name, found, want);
+    } else if (npy.type != KEDGE_NPY_F4 && npy.type != KEDGE_NPY_F8) {
+        err = kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\": type %s, expected <f4 or <f8", t->name,
+                             types[npy.type].name);
+    } else {
+        err = kedge_npy_to_f32(&npy, values, reterr);
+    }
+    kedge_npy_deinit(&npy);
+    return err;
+}
+
+int kedge_npz_read_model(struct kedge_view file, const struct kedge_layout *layout, float *values,
+                         struct kedge_diag *reterr)
+{
+    struct kedge_npz npz;
+    int err = kedge_npz_open(file, &npz, reterr);
+    if (err) {
+        return err;
+    }
+    for (uint32_t i = 0; i < npz.count && !err; i++) {
+        if (!kedge_layout_find(layout, npz.entries[i].name)) {
+            err = kedge_diag_set(reterr, KEDGE_E_SHAPE, "extra tensor \"%s\"", npz.entries[i].name);
+        }
+    }
+    for (uint32_t i = 0; i < layout->count && !err; i++) {
+        err = read_tensor(&npz, &layout->tensors[i], values, reterr);
+        values += layout->tensors[i].count;
+    }
+    kedge_npz_close(&npz);
+    return err;
+}
