@@ -26,7 +26,8 @@ KEDGE_NODISCARD int kedge_checkpoint_sign(struct kedge_view origin, uint64_t siz
                                           const struct kedge_key_pair *pair, struct kedge_buf *ret_note);
 /* Parses and verifies a signed checkpoint: at least one type-01 key of `known` signed it, no known key's signature
  * fails, and the origin is the expected one (any, when expected_origin.ptr is NULL). Errors of kedge_note_parse and
- * kedge_note_verify; KEDGE_E_VERIFY for another origin. ret_verdicts as in kedge_note_verify. */
+ * kedge_note_verify; KEDGE_E_VERIFY for another origin; KEDGE_E_ARG for more than KEDGE_NOTE_SIGNATURES_MAX known
+ * keys. ret_verdicts: known_count elements, written only on success, or NULL. */
 KEDGE_NODISCARD int kedge_checkpoint_open(struct kedge_view note, struct kedge_view expected_origin,
                                           const struct kedge_vkey *known, size_t known_count,
                                           struct kedge_checkpoint *ret_checkpoint,

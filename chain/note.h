@@ -62,7 +62,8 @@ struct kedge_note_verdict {
 KEDGE_NODISCARD int kedge_note_parse(struct kedge_view bytes, struct kedge_note *ret_note);
 /* KEDGE_OK when at least one known key signed and no line of a known key fails; else KEDGE_E_VERIFY. A line is of a
  * known key when name *and* ID match; a key that signed twice counts once. KEDGE_E_ARG when two known keys share
- * name and ID. ret_verdicts has known_count elements or is NULL; ret_count, the verified keys, may be NULL. */
+ * name and ID. ret_verdicts has known_count elements (all "not verified" after an error) or is NULL; ret_count, the
+ * verified keys, may be NULL. */
 KEDGE_NODISCARD int kedge_note_verify(const struct kedge_note *note, const struct kedge_vkey *known,
                                       size_t known_count, struct kedge_note_verdict *ret_verdicts,
                                       size_t *ret_count);
