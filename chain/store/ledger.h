@@ -12,9 +12,8 @@
 #define KEDGE_CHAIN_STORE_LEDGER_H
 
 #include "chain/store/kv.h"
-#include "crypto/hash.h"
-
-struct kedge_key_pair; /* crypto/sign.h */
+#include "chain/merkle.h"
+#include "crypto/sign.h"
 
 enum {
     KEDGE_IDEM_KEY_MAX = 200,
@@ -29,6 +28,7 @@ struct kedge_ledger_options {
     const char *origin; /* origin and key name of the checkpoints; NULL: as stored (read-only use) */
     const struct kedge_key_pair *key; /* the log's signing key, borrowed until close; NULL: read-only */
     const char *high_water_path;      /* outside the store's folder; NULL: none (tests, read-only) */
+    const struct kedge_public_key *public_key; /* read-only: the log's key as trusted; NULL: as stored */
     bool create;           /* an empty store becomes a new ledger; else it is KEDGE_E_NOT_FOUND */
     bool adopt_high_water; /* operator's word that a missing high-water file is all right */
 };
@@ -67,8 +67,9 @@ struct kedge_ledger_batch {
 /* Appends in order, in one durable transaction; returns when it is durable, signed and marked.
  * KEDGE_E_EXISTS: an idempotency key exists (in the ledger or earlier in `items`) with another entry;
  * nothing was appended. KEDGE_E_DISK_FULL: nothing was appended, may be tried again. KEDGE_E_IO: unknown
- * outcome; the ledger is failed until kedge_ledger_reopen. KEDGE_E_STATE: opened without a key. ret_index
- * and ret_existing hold `count` values each; either may be NULL. */
+ * outcome; the ledger is failed until kedge_ledger_reopen. KEDGE_E_UNKNOWN: appended and durable, but the
+ * checkpoint could not be signed or marked; the next append or flush does that. KEDGE_E_STATE: opened
+ * without a key. ret_index and ret_existing hold `count` values each; either may be NULL. */
 KEDGE_NODISCARD int kedge_ledger_append(struct kedge_ledger *l, const struct kedge_ledger_append *items,
                                         size_t count, uint64_t *ret_index, bool *ret_existing,
                                         struct kedge_diag *reterr);
@@ -108,12 +109,14 @@ KEDGE_NODISCARD int kedge_ledger_leaf_hash(struct kedge_ledger *l, uint64_t inde
                                            struct kedge_hash *ret);
 /* Root of the first `size` entries. */
 KEDGE_NODISCARD int kedge_ledger_root(struct kedge_ledger *l, uint64_t size, struct kedge_hash *ret);
-/* RFC 6962 §2.1.1 path of entry `index` in the tree of `size`; ret_path holds KEDGE_PROOF_MAX hashes. */
+/* RFC 6962 §2.1.1 path of entry `index` in the tree of `size`; KEDGE_E_ARG unless index < size ≤ the
+ * ledger's. */
 KEDGE_NODISCARD int kedge_ledger_inclusion(struct kedge_ledger *l, uint64_t index, uint64_t size,
-                                           struct kedge_hash *ret_path, size_t *ret_count);
-/* RFC 6962 §2.1.2 proof that the tree of m is a prefix of the tree of n, 0 < m ≤ n. */
-KEDGE_NODISCARD int kedge_ledger_consistency(struct kedge_ledger *l, uint64_t m, uint64_t n,
-                                             struct kedge_hash *ret_path, size_t *ret_count);
+                                           struct kedge_path *ret_path);
+/* RFC 6962 §2.1.2 proof that the tree of old_size is a prefix of the tree of size; KEDGE_E_ARG unless
+ * 0 < old_size ≤ size ≤ the ledger's. */
+KEDGE_NODISCARD int kedge_ledger_consistency(struct kedge_ledger *l, uint64_t old_size, uint64_t size,
+                                             struct kedge_path *ret_path);
 /* KEDGE_E_NOT_FOUND when the key was never used. */
 KEDGE_NODISCARD int kedge_ledger_find(struct kedge_ledger *l, struct kedge_view idem_key,
                                       uint64_t *ret_index);
@@ -135,10 +138,10 @@ KEDGE_NODISCARD int kedge_ledger_for_each(struct kedge_ledger *l, uint64_t from,
 
 typedef void kedge_ledger_progress(void *arg, uint64_t done, uint64_t total);
 /* Re-derives from the entries alone every leaf hash, tile, root and the stored state; checks that each
- * idempotency key and reference points to an entry, that each stored checkpoint has the root of its size,
- * and that the newest one's signature is by the log's key when that is known (NULL log_key: skipped).
- * KEDGE_E_CORRUPT names the first damage: table and index. progress may be NULL. On untrusted files run
- * it under kedge_store_guarded. */
+ * idempotency key and reference belongs to its entry and none is missing, and that each stored checkpoint
+ * is of this log, has the root of its size and the signature of the log's key. KEDGE_E_CORRUPT names the
+ * first damage: table and index. progress may be NULL. On untrusted files run it under
+ * kedge_store_guarded. */
 KEDGE_NODISCARD int kedge_ledger_check(struct kedge_ledger *l, kedge_ledger_progress *progress, void *arg,
                                        struct kedge_diag *reterr);
 

@@ -1,0 +1,415 @@
+/* Opening and reading. A handle's state is what was committed when it last looked (the writer: always the
+ * newest); reads take their own short transaction, so they never wait for the writer nor see half of a
+ * commit. */
+#include "chain/store/ledger.h"
+
+#include <string.h>
+
+#include "chain/checkpoint.h"
+#include "chain/store/ledger_impl.h"
+#include "common/base/mem.h"
+
+/* ---- the state record ---- */
+
+static struct kedge_view meta_key(const char *name)
+{
+    return kedge_view_str(name);
+}
+
+int kedgei_state_read(struct kedge_kv_tx *tx, struct kedgei_state *ret)
+{
+    struct kedge_view value;
+    int err = kedge_kv_peek(tx, KEDGE_KV_META, meta_key("state"), &value);
+    if (err) {
+        return err == KEDGE_E_NOT_FOUND ? KEDGE_E_CORRUPT : err;
+    }
+    struct kedge_reader r = kedge_reader_of(value);
+    struct kedge_view root = kedge_read_bytes(&r, KEDGE_HASH_LEN);
+    struct kedgei_state state;
+    state.idem_count = kedge_read_u64(&r);
+    state.ref_count = kedge_read_u64(&r);
+    if (r.failed || kedge_frontier_decode(r.rest, &state.frontier)) {
+        return KEDGE_E_CORRUPT;
+    }
+    kedge_frontier_root(&state.frontier, &state.root);
+    if (!kedge_view_eq(root, kedge_view_of(state.root.b, KEDGE_HASH_LEN))) {
+        return KEDGE_E_CORRUPT;
+    }
+    *ret = state;
+    return KEDGE_OK;
+}
+
+int kedgei_state_write(struct kedge_kv_tx *tx, const struct kedgei_state *state)
+{
+    struct kedge_buf b;
+    kedge_buf_init(&b, 4096);
+    kedge_buf_put(&b, state->root.b, KEDGE_HASH_LEN);
+    kedge_buf_put_u64(&b, state->idem_count);
+    kedge_buf_put_u64(&b, state->ref_count);
+    kedge_frontier_encode(&state->frontier, &b);
+    int err = b.err
+                  ? b.err
+                  : kedge_kv_put(tx, KEDGE_KV_META, meta_key("state"), kedge_buf_view(&b), KEDGE_KV_PUT);
+    kedge_buf_deinit(&b);
+    return err;
+}
+
+/* ---- checkpoints ---- */
+
+int kedgei_publish(struct kedge_ledger *l, struct kedge_diag *reterr)
+{
+    uint64_t size = l->state.frontier.size;
+    const struct kedge_hash *root = &l->state.root;
+    bool marked = l->high_water_path[0] != '\0';
+    int err =
+        marked ? kedgei_high_water_allows(l->high_water_path, l->origin, size, root, reterr) : KEDGE_OK;
+    struct kedge_buf note;
+    kedge_buf_init(&note, KEDGE_CHECKPOINT_MAX);
+    if (!err) {
+        err = kedge_checkpoint_sign(kedge_view_str(l->origin), size, root, l->key, &note);
+        err = err ? kedge_diag_set(reterr, err, "ledger %s: cannot sign: %s", l->origin,
+                                   kedge_strerror(err))
+                  : KEDGE_OK;
+        if (!err && marked) {
+            err = kedgei_high_water_write(l->high_water_path, l->origin, size, root, reterr);
+        }
+    }
+    if (err) {
+        kedge_buf_deinit(&note);
+        if (err == KEDGE_E_CORRUPT || err == KEDGE_E_FORK) {
+            pthread_mutex_lock(&l->mutex);
+            l->status = err;
+            pthread_mutex_unlock(&l->mutex);
+        }
+        return err;
+    }
+    pthread_mutex_lock(&l->mutex);
+    struct kedge_buf old = l->note;
+    l->note_is_stored = l->note_is_stored && kedge_view_eq(kedge_buf_view(&old), kedge_buf_view(&note));
+    l->note = note;
+    l->note_size = size;
+    l->has_note = true;
+    pthread_mutex_unlock(&l->mutex);
+    kedge_buf_deinit(&old);
+    return KEDGE_OK;
+}
+
+/* Takes the newest stored checkpoint into the handle. None is fine; one beyond the size is a cut-off log.
+ */
+static int load_note(struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t size,
+                     struct kedge_diag *reterr)
+{
+    struct kedge_buf key, note;
+    kedge_buf_init(&key, KEDGE_KV_KEY_MAX);
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    int err = kedge_kv_last(tx, KEDGE_KV_HEAD, &key, &note);
+    if (!err && (key.len != 8 || kedge_load_be64(key.ptr) > size)) {
+        err =
+            kedge_diag_set(reterr, KEDGE_E_CORRUPT,
+                           "ledger %s has %llu entries, fewer than its newest checkpoint: it was cut off",
+                           l->origin, (unsigned long long)size);
+    } else if (err && err != KEDGE_E_NOT_FOUND) {
+        kedge_diag_set(reterr, err, "ledger %s: head table: %s", l->origin, kedge_strerror(err));
+    }
+    if (!err) {
+        pthread_mutex_lock(&l->mutex);
+        struct kedge_buf old = l->note;
+        l->note = note;
+        l->note_size = kedge_load_be64(key.ptr);
+        l->has_note = l->note_is_stored = true;
+        pthread_mutex_unlock(&l->mutex);
+        note = old;
+    }
+    kedge_buf_deinit(&key);
+    kedge_buf_deinit(&note);
+    return err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
+}
+
+/* ---- opening ---- */
+
+/* The identity of a new ledger. */
+static int create(struct kedge_ledger *l, struct kedge_diag *reterr)
+{
+    struct kedge_kv_tx *tx;
+    int err = kedge_kv_begin(l->kv, true, &tx, reterr);
+    if (err) {
+        return err;
+    }
+    struct kedgei_state empty;
+    memset(&empty, 0, sizeof empty);
+    kedge_merkle_empty_root(&empty.root);
+    err = kedge_kv_put(tx, KEDGE_KV_META, meta_key("schema"), kedge_view_str(KEDGEI_LEDGER_SCHEMA),
+                       KEDGE_KV_PUT);
+    err = err ? err
+              : kedge_kv_put(tx, KEDGE_KV_META, meta_key("origin"), kedge_view_str(l->origin),
+                             KEDGE_KV_PUT);
+    err = err ? err
+              : kedge_kv_put(tx, KEDGE_KV_META, meta_key("key"),
+                             kedge_view_of(l->public_key.b, KEDGE_KEY_LEN), KEDGE_KV_PUT);
+    err = err ? err : kedgei_state_write(tx, &empty);
+    if (err) {
+        kedge_kv_abort(tx);
+        return kedge_diag_set(reterr, err, "ledger %s: cannot create: %s", l->origin,
+                              kedge_strerror(err));
+    }
+    return kedge_kv_commit(tx, reterr);
+}
+
+/* Schema, origin and key are those asked for; what was not asked for is taken over. */
+static int check_identity(struct kedge_ledger *l, const struct kedge_ledger_options *options,
+                          struct kedge_kv_tx *tx, struct kedge_diag *reterr)
+{
+    struct kedge_view schema, origin, key;
+    int err = kedge_kv_peek(tx, KEDGE_KV_META, meta_key("schema"), &schema);
+    if (err == KEDGE_E_NOT_FOUND) {
+        return kedge_diag_set(reterr, err, "there is no ledger %s here", l->origin);
+    }
+    if (!err && !kedge_view_eq(schema, kedge_view_str(KEDGEI_LEDGER_SCHEMA))) {
+        return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "ledger %s: unknown schema, expected \"%s\"",
+                              l->origin, KEDGEI_LEDGER_SCHEMA);
+    }
+    err = err ? err : kedge_kv_peek(tx, KEDGE_KV_META, meta_key("origin"), &origin);
+    err = err ? err : kedge_kv_peek(tx, KEDGE_KV_META, meta_key("key"), &key);
+    if (err || origin.len == 0 || origin.len > KEDGE_ORIGIN_MAX || memchr(origin.ptr, 0, origin.len) ||
+        key.len != KEDGE_KEY_LEN) {
+        return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "ledger %s: meta table is damaged", l->origin);
+    }
+    if (options->origin && !kedge_view_eq(origin, kedge_view_str(l->origin))) {
+        return kedge_diag_set(reterr, KEDGE_E_STATE, "the store holds ledger %.*s, expected %s",
+                              (int)origin.len, (const char *)origin.ptr, l->origin);
+    }
+    memcpy(l->origin, origin.ptr, origin.len);
+    l->origin[origin.len] = '\0';
+    bool is_given = options->key || options->public_key;
+    if (is_given && !kedge_view_eq(key, kedge_view_of(l->public_key.b, KEDGE_KEY_LEN))) {
+        return kedge_diag_set(reterr, KEDGE_E_STATE, "ledger %s belongs to another signing key",
+                              l->origin);
+    }
+    memcpy(l->public_key.b, key.ptr, KEDGE_KEY_LEN);
+    return KEDGE_OK;
+}
+
+enum { TAIL = 64 }; /* entries checked at open: what a crash could have touched */
+
+/* State, tiles and the last entries agree. */
+static int load_state(struct kedge_ledger *l, struct kedge_kv_tx *tx, struct kedge_diag *reterr)
+{
+    struct kedgei_state state;
+    struct kedge_hash root;
+    int err = kedgei_state_read(tx, &state);
+    if (err) {
+        return kedge_diag_set(reterr, err, "ledger %s: meta table, state: %s", l->origin,
+                              kedge_strerror(err));
+    }
+    uint64_t size = state.frontier.size, count;
+    err = kedge_kv_count(tx, KEDGE_KV_ENTRY, &count);
+    if (!err && count != size) {
+        return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "ledger %s: %llu entries stored, expected %llu",
+                              l->origin, (unsigned long long)count, (unsigned long long)size);
+    }
+    err = err ? err : kedge_merkle_root(kedgei_tile_subtree, tx, size, &root);
+    if (err || !kedge_hash_eq(&root, &state.root)) {
+        return kedge_diag_set(reterr, KEDGE_E_CORRUPT,
+                              "ledger %s: tile table does not have the stored root", l->origin);
+    }
+    for (uint64_t i = size > TAIL ? size - TAIL : 0; i < size; i++) {
+        struct kedgei_key key = kedgei_key_index(i);
+        struct kedge_view entry;
+        struct kedge_hash leaf, expected;
+        err = kedge_kv_peek(tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), &entry);
+        err = err ? err : kedgei_tile_subtree(tx, 0, i, &expected);
+        if (!err) {
+            kedge_merkle_leaf(entry, &leaf);
+        }
+        if (err || !kedge_hash_eq(&leaf, &expected)) {
+            return kedge_diag_set(reterr, KEDGE_E_CORRUPT,
+                                  "ledger %s: entry table, index %llu is damaged", l->origin,
+                                  (unsigned long long)i);
+        }
+    }
+    pthread_mutex_lock(&l->mutex);
+    l->state = state;
+    pthread_mutex_unlock(&l->mutex);
+    return KEDGE_OK;
+}
+
+/* The mark's history is a prefix of this ledger's. A missing mark needs the operator's word once there
+ * are entries. */
+static int check_high_water(struct kedge_ledger *l, struct kedge_kv_tx *tx, struct kedge_diag *reterr)
+{
+    uint64_t size = l->state.frontier.size;
+    struct kedgei_high_water mark;
+    int err = kedgei_high_water_read(l->high_water_path, l->origin, &mark, reterr);
+    if (err == KEDGE_E_NOT_FOUND) {
+        if (size == 0 || l->adopt_high_water) {
+            return KEDGE_OK;
+        }
+        kedge_diag_set(
+            reterr, KEDGE_E_CORRUPT,
+            "%s: the high-water mark of ledger %s is missing; its %llu entries may be an old backup",
+            l->high_water_path, l->origin, (unsigned long long)size);
+        kedge_diag_hint(
+            reterr, "restore the file, or adopt the present size if you are sure that it is the newest");
+        return KEDGE_E_CORRUPT;
+    }
+    err =
+        err ? err : kedgei_high_water_allows(l->high_water_path, l->origin, size, &l->state.root, reterr);
+    if (err) {
+        return err;
+    }
+    struct kedge_hash root;
+    err = kedge_merkle_root(kedgei_tile_subtree, tx, mark.size, &root);
+    if (err) {
+        return kedge_diag_set(reterr, err, "ledger %s: tile table: %s", l->origin, kedge_strerror(err));
+    }
+    if (!kedge_hash_eq(&root, &mark.root)) {
+        return kedge_diag_set(reterr, KEDGE_E_FORK,
+                              "ledger %s has another root at size %llu than was signed before", l->origin,
+                              (unsigned long long)mark.size);
+    }
+    return KEDGE_OK;
+}
+
+/* Everything that open and reopen verify. */
+static int load(struct kedge_ledger *l, const struct kedge_ledger_options *options,
+                struct kedge_diag *reterr)
+{
+    struct kedge_kv_tx *tx;
+    int err = kedge_kv_begin(l->kv, false, &tx, reterr);
+    if (err) {
+        return err;
+    }
+    err = check_identity(l, options, tx, reterr);
+    err = err ? err : load_state(l, tx, reterr);
+    err = err ? err : load_note(l, tx, l->state.frontier.size, reterr);
+    if (!err && l->key && l->high_water_path[0]) {
+        err = check_high_water(l, tx, reterr);
+    }
+    kedge_kv_abort(tx);
+    if (err || !l->key) {
+        return err;
+    }
+    bool was_stored = l->has_note && l->note_size == l->state.frontier.size;
+    err = was_stored && !l->high_water_path[0] ? KEDGE_OK : kedgei_publish(l, reterr);
+    return err ? err : kedge_ledger_flush(l, reterr);
+}
+
+static int init(struct kedge_ledger *l, struct kedge_kv *kv, const struct kedge_ledger_options *options,
+                struct kedge_diag *reterr)
+{
+    const char *origin = options->origin ? options->origin : "";
+    const char *path = options->high_water_path ? options->high_water_path : "";
+    size_t origin_len = strlen(origin), path_len = strlen(path);
+    bool needs_origin = options->key || options->create;
+    if (origin_len > KEDGE_ORIGIN_MAX || path_len >= KEDGE_PATH_MAX ||
+        (needs_origin && origin_len == 0)) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG,
+                              "the ledger's origin or high-water path is missing or too long");
+    }
+    if (options->key && kedge_kv_is_read_only(kv)) {
+        return kedge_diag_set(reterr, KEDGE_E_STATE,
+                              "ledger %s: a signing key was given for a read-only store", origin);
+    }
+    memcpy(l->origin, origin, origin_len + 1);
+    memcpy(l->high_water_path, path, path_len + 1);
+    l->kv = kv;
+    l->key = options->key;
+    l->adopt_high_water = options->adopt_high_water;
+    if (options->key) {
+        l->public_key = options->key->public;
+    } else if (options->public_key) {
+        l->public_key = *options->public_key;
+    }
+    kedge_buf_init(&l->note, KEDGE_NOTE_MAX);
+    return KEDGE_OK;
+}
+
+/* Whether the store has a ledger at all. */
+static int look(struct kedge_kv *kv, bool *ret_present, struct kedge_diag *reterr)
+{
+    struct kedge_kv_tx *tx;
+    int err = kedge_kv_begin(kv, false, &tx, reterr);
+    if (err) {
+        return err;
+    }
+    struct kedge_view schema;
+    err = kedge_kv_peek(tx, KEDGE_KV_META, meta_key("schema"), &schema);
+    kedge_kv_abort(tx);
+    *ret_present = err != KEDGE_E_NOT_FOUND;
+    return err == KEDGE_OK || err == KEDGE_E_NOT_FOUND
+               ? KEDGE_OK
+               : kedge_diag_set(reterr, err, "meta table: %s", kedge_strerror(err));
+}
+
+int kedge_ledger_open(struct kedge_kv *kv, const struct kedge_ledger_options *options,
+                      struct kedge_ledger **ret, struct kedge_diag *reterr)
+{
+    struct kedge_ledger *l = kedge_mem_new(1, sizeof *l);
+    if (!l) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "cannot open a ledger: out of memory");
+    }
+    int err = init(l, kv, options, reterr);
+    if (err) {
+        kedge_mem_free(l);
+        return err;
+    }
+    pthread_mutex_init(&l->mutex, NULL);
+    bool present;
+    err = look(kv, &present, reterr);
+    if (!err && !present && options->create && options->key) {
+        err = create(l, reterr);
+    }
+    err = err ? err : load(l, options, reterr);
+    if (err) {
+        kedge_buf_deinit(&l->note);
+        pthread_mutex_destroy(&l->mutex);
+        kedge_mem_free(l);
+        return err;
+    }
+    *ret = l;
+    return KEDGE_OK;
+}
+
+void kedge_ledger_close(struct kedge_ledger *l)
+{
+    if (!l) {
+        return;
+    }
+    if (!l->status) {
+        (void)!kedge_ledger_flush(
+            l, NULL); /* what is not stored now is signed again at open, with the same bytes */
+    }
+    kedge_buf_deinit(&l->note);
+    pthread_mutex_destroy(&l->mutex);
+    kedge_mem_free(l);
+}
+
+int kedge_ledger_reopen(struct kedge_ledger *l, struct kedge_diag *reterr)
+{
+    struct kedge_ledger_options options = {
+        .origin = l->origin, .key = l->key, .public_key = &l->public_key};
+    int err = kedge_kv_reopen(l->kv, reterr);
+    pthread_mutex_lock(&l->mutex);
+    l->status = err ? KEDGE_E_IO : KEDGE_OK;
+    l->has_note = l->note_is_stored = false;
+    pthread_mutex_unlock(&l->mutex);
+    if (err) {
+        return err;
+    }
+    err = load(l, &options, reterr);
+    if (err) {
+        pthread_mutex_lock(&l->mutex);
+        l->status = err;
+        pthread_mutex_unlock(&l->mutex);
+    }
+    return err;
+}
+
+int kedge_ledger_refresh(struct kedge_ledger *l, struct kedge_diag *reterr)
+{
+    if (l->key) {
+        return KEDGE_OK; /* the writer knows */
+    }
+    struct kedge_ledger_options options = {.origin = l->origin, .public_key = &l->public_key};
+    return load(l, &options, reterr);
+}

@@ -1,0 +1,362 @@
+/* Appending: the writer's side of the ledger. Order of one append (a crash at any point loses nothing
+ * that was answered): begin · re-check state · validate every batch · put entries, keys, references ·
+ * read the new entries back and hash them again · tiles, frontier, state · compare the tiles' root with
+ * the frontier's · commit · sign · raise the high-water mark · answer. Nothing is put for a batch before
+ * all of it is known to be good. */
+#include <string.h>
+
+#include "chain/store/ledger_impl.h"
+
+struct run {
+    struct kedge_ledger *l;
+    struct kedge_kv_tx *tx;
+    struct kedgei_state state; /* as it will be */
+    uint64_t base;             /* size before */
+    size_t staged;             /* new entries so far: l->leaves[0…staged) */
+};
+
+/* Finds an idempotency key used earlier in the same batch; its place or `i` when there is none. */
+static size_t find_twin(const struct kedge_ledger_batch *b, size_t i)
+{
+    if (b->items[i].idem_key.len > 0) {
+        for (size_t j = 0; j < i; j++) {
+            if (kedge_view_eq(b->items[j].idem_key, b->items[i].idem_key)) {
+                return j;
+            }
+        }
+    }
+    return i;
+}
+
+/* Leaf hash of an entry that exists or is staged. */
+static int leaf_of(const struct run *r, uint64_t index, struct kedge_hash *ret)
+{
+    if (index >= r->base) {
+        *ret = r->l->leaves[index - r->base];
+        return KEDGE_OK;
+    }
+    return kedgei_tile_subtree(r->tx, 0, index, ret);
+}
+
+/* Index under which the key is stored, its tag checked. KEDGE_E_NOT_FOUND. */
+static int find_stored(const struct run *r, struct kedge_view idem_key, uint64_t *ret_index)
+{
+    struct kedge_view value;
+    int err = kedge_kv_peek(r->tx, KEDGE_KV_IDEM, idem_key, &value);
+    if (err) {
+        return err;
+    }
+    uint64_t index = value.len == KEDGEI_POINTER_LEN ? kedge_load_be64(value.ptr) : UINT64_MAX;
+    struct kedge_hash leaf;
+    if (index >= r->base + r->staged || leaf_of(r, index, &leaf)) {
+        return KEDGE_E_CORRUPT;
+    }
+    uint8_t expected[KEDGEI_POINTER_LEN];
+    kedgei_pointer_encode(idem_key, index, &leaf, expected);
+    if (!kedge_view_eq(value, kedge_view_of(expected, sizeof expected))) {
+        return KEDGE_E_CORRUPT;
+    }
+    *ret_index = index;
+    return KEDGE_OK;
+}
+
+/* Whether the item is well-formed, as a KEDGE error of the item. */
+static int check_item(const struct kedge_ledger_append *item)
+{
+    if (item->entry.len > KEDGE_ENTRY_MAX || item->idem_key.len > KEDGE_IDEM_KEY_MAX) {
+        return KEDGE_E_TOO_LONG;
+    }
+    bool is_bad = item->entry.len == 0 || !item->entry.ptr || item->ref_count > KEDGE_APPEND_REFS_MAX ||
+                  (item->ref_count > 0 && !item->refs);
+    return is_bad ? KEDGE_E_ARG : KEDGE_OK;
+}
+
+/* Decides what happens to each item of the batch, changing nothing in the store. A fault of the batch
+ * goes to its err; the return value is for faults of the store. *ret_new: how many entries it adds. */
+static int plan_batch(struct run *r, struct kedge_ledger_batch *b, size_t *ret_new)
+{
+    size_t fresh = 0;
+    b->err = KEDGE_OK;
+    for (size_t i = 0; i < b->count && !b->err; i++) {
+        const struct kedge_ledger_append *item = &b->items[i];
+        b->bad_item = i;
+        b->err = check_item(item);
+        if (b->err) {
+            break;
+        }
+        struct kedge_hash leaf, other;
+        kedge_merkle_leaf(item->entry, &leaf);
+        uint64_t index;
+        size_t twin = find_twin(b, i);
+        int err = twin < i ? KEDGE_OK : KEDGE_E_NOT_FOUND;
+        if (twin < i) {
+            index = b->results[twin].index;
+        } else if (item->idem_key.len > 0) {
+            err = find_stored(r, item->idem_key, &index);
+        }
+        if (err == KEDGE_E_NOT_FOUND) {
+            b->results[i] = (struct kedge_ledger_appended){r->base + r->staged + fresh, false};
+            r->l->leaves[r->staged + fresh++] = leaf;
+            continue;
+        }
+        err = err ? err : leaf_of(r, index, &other);
+        if (err) {
+            return err;
+        }
+        b->results[i] = (struct kedge_ledger_appended){index, true};
+        b->err = kedge_hash_eq(&leaf, &other) ? KEDGE_OK : KEDGE_E_EXISTS;
+    }
+    *ret_new = b->err ? 0 : fresh;
+    return KEDGE_OK;
+}
+
+static int put_item(struct run *r, const struct kedge_ledger_append *item, uint64_t index)
+{
+    const struct kedge_hash *leaf = &r->l->leaves[index - r->base];
+    struct kedgei_key key = kedgei_key_index(index);
+    uint8_t pointer[KEDGEI_POINTER_LEN];
+    struct kedge_view value = kedge_view_of(pointer, sizeof pointer);
+    int err = kedge_kv_put(r->tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), item->entry, KEDGE_KV_APPEND);
+    if (!err && item->idem_key.len > 0) {
+        kedgei_pointer_encode(item->idem_key, index, leaf, pointer);
+        err = kedge_kv_put(r->tx, KEDGE_KV_IDEM, item->idem_key, value, KEDGE_KV_PUT_IF_ABSENT);
+        r->state.idem_count++;
+    }
+    for (size_t i = 0; i < item->ref_count && !err; i++) {
+        struct kedge_view digest = kedge_view_of(item->refs[i].b, KEDGE_HASH_LEN);
+        kedgei_pointer_encode(digest, index, leaf, pointer);
+        err = kedge_kv_put(r->tx, KEDGE_KV_REF, digest, value, KEDGE_KV_PUT_IF_ABSENT);
+        if (err == KEDGE_E_EXISTS) {
+            err = KEDGE_OK; /* an earlier entry was the first */
+        } else {
+            r->state.ref_count++;
+        }
+    }
+    return err == KEDGE_E_EXISTS ? KEDGE_E_CORRUPT : err; /* the table is ahead of its own state */
+}
+
+static int put_batch(struct run *r, const struct kedge_ledger_batch *b, size_t fresh)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        if (!b->results[i].existing) {
+            int err = put_item(r, &b->items[i], b->results[i].index);
+            if (err) {
+                return err;
+            }
+        }
+    }
+    r->staged += fresh;
+    return KEDGE_OK;
+}
+
+/* The store's own bytes must have the hashes that enter the tree: memory errors stop here, before the
+ * root. */
+static int rehash(const struct run *r, struct kedge_diag *reterr)
+{
+    for (size_t i = 0; i < r->staged; i++) {
+        struct kedgei_key key = kedgei_key_index(r->base + i);
+        struct kedge_view entry;
+        struct kedge_hash leaf;
+        int err = kedge_kv_peek(r->tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), &entry);
+        if (!err) {
+            kedge_merkle_leaf(entry, &leaf);
+        }
+        if (err || !kedge_hash_eq(&leaf, &r->l->leaves[i])) {
+            kedge_diag_set(reterr, KEDGE_E_CORRUPT,
+                           "ledger %s: entry %llu changed while it was stored; not committed",
+                           r->l->origin, (unsigned long long)(r->base + i));
+            kedge_diag_hint(reterr, "test this machine's memory");
+            return KEDGE_E_CORRUPT;
+        }
+    }
+    return KEDGE_OK;
+}
+
+/* Tiles, frontier and state of the new size; both ways to the root must agree. */
+static int grow_tree(struct run *r, struct kedge_diag *reterr)
+{
+    int err = kedgei_tiles_append(r->tx, r->base, r->l->leaves, r->staged);
+    for (size_t i = 0; i < r->staged && !err; i++) {
+        err = kedge_frontier_append(&r->state.frontier, &r->l->leaves[i]);
+    }
+    if (err) {
+        return kedge_diag_set(reterr, err, "ledger %s: cannot extend the tree: %s", r->l->origin,
+                              kedge_strerror(err));
+    }
+    kedge_frontier_root(&r->state.frontier, &r->state.root);
+    struct kedge_hash root;
+    err = kedge_merkle_root(kedgei_tile_subtree, r->tx, r->state.frontier.size, &root);
+    if (err || !kedge_hash_eq(&root, &r->state.root)) {
+        return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "ledger %s: tiles are damaged near entry %llu",
+                              r->l->origin, (unsigned long long)r->base);
+    }
+    err = kedgei_state_write(r->tx, &r->state);
+    return err ? kedge_diag_set(reterr, err, "ledger %s: %s", r->l->origin, kedge_strerror(err))
+               : KEDGE_OK;
+}
+
+/* The newest checkpoint goes along with this transaction. */
+static int put_note(struct run *r)
+{
+    struct kedge_ledger *l = r->l;
+    if (!l->has_note || l->note_is_stored) {
+        return KEDGE_OK;
+    }
+    struct kedgei_key key = kedgei_key_index(l->note_size);
+    return kedge_kv_put(r->tx, KEDGE_KV_HEAD, kedgei_key_view(&key), kedge_buf_view(&l->note),
+                        KEDGE_KV_PUT);
+}
+
+/* Everything between begin and commit. */
+static int fill(struct run *r, struct kedge_ledger_batch *batches, size_t count,
+                struct kedge_diag *reterr)
+{
+    struct kedgei_state stored;
+    int err = kedgei_state_read(r->tx, &stored);
+    if (!err && (stored.frontier.size != r->base || !kedge_hash_eq(&stored.root, &r->state.root))) {
+        err = KEDGE_E_CORRUPT;
+    }
+    err = err ? err : put_note(r);
+    for (size_t i = 0; i < count && !err; i++) {
+        size_t fresh;
+        err = plan_batch(r, &batches[i], &fresh);
+        if (!err && !batches[i].err) {
+            err = put_batch(r, &batches[i], fresh);
+        }
+    }
+    if (err) {
+        return kedge_diag_set(reterr, err, "ledger %s: cannot append: %s", r->l->origin,
+                              kedge_strerror(err));
+    }
+    if (r->staged == 0) {
+        return KEDGE_OK;
+    }
+    err = rehash(r, reterr);
+    return err ? err : grow_tree(r, reterr);
+}
+
+static void set_status(struct kedge_ledger *l, int err)
+{
+    if (err == KEDGE_E_IO || err == KEDGE_E_CORRUPT) {
+        pthread_mutex_lock(&l->mutex);
+        l->status = err;
+        pthread_mutex_unlock(&l->mutex);
+    }
+}
+
+/* One durable transaction; on success the handle's state is the new one. */
+static int commit_batches(struct kedge_ledger *l, struct kedge_ledger_batch *batches, size_t count,
+                          struct kedge_diag *reterr)
+{
+    struct run r = {.l = l, .state = l->state, .base = l->state.frontier.size};
+    int err = kedge_kv_begin(l->kv, true, &r.tx, reterr);
+    if (!err) {
+        err = fill(&r, batches, count, reterr);
+        if (err || r.staged == 0) {
+            kedge_kv_abort(r.tx);
+        } else {
+            err = kedge_kv_commit(r.tx, reterr);
+        }
+    }
+    set_status(l, err);
+    if (!err && r.staged > 0) {
+        pthread_mutex_lock(&l->mutex);
+        l->state = r.state;
+        l->note_is_stored = true;
+        pthread_mutex_unlock(&l->mutex);
+    }
+    return err;
+}
+
+int kedge_ledger_append_batches(struct kedge_ledger *l, struct kedge_ledger_batch *batches, size_t count,
+                                struct kedge_diag *reterr)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++) {
+        total += batches[i].count <= KEDGE_APPEND_MAX ? batches[i].count : KEDGE_APPEND_MAX + 1;
+    }
+    int err = KEDGE_OK;
+    if (total > KEDGE_APPEND_MAX) {
+        err = kedge_diag_set(reterr, KEDGE_E_ARG, "more than %d entries in one append", KEDGE_APPEND_MAX);
+    } else if (!l->key) {
+        err = kedge_diag_set(reterr, KEDGE_E_STATE, "ledger %s is open for reading only", l->origin);
+    } else if (l->status) {
+        err = kedge_diag_set(reterr, l->status, "ledger %s is out of service after an error: %s",
+                             l->origin, kedge_strerror(l->status));
+        kedge_diag_hint(reterr, "it must be reopened, which checks it");
+    }
+    if (!err) {
+        err = commit_batches(l, batches, count, reterr);
+    }
+    if (!err && (!l->has_note || l->note_size != l->state.frontier.size)) {
+        err = kedgei_publish(l, reterr);
+        if (err && kedge_err_class(err) != KEDGE_CLASS_CORRUPT) {
+            err = kedge_diag_wrap(reterr, KEDGE_E_UNKNOWN, "stored, but no checkpoint was signed");
+        }
+    }
+    for (size_t i = 0; i < count && err; i++) {
+        batches[i].err = err;
+    }
+    return err;
+}
+
+int kedge_ledger_append(struct kedge_ledger *l, const struct kedge_ledger_append *items, size_t count,
+                        uint64_t *ret_index, bool *ret_existing, struct kedge_diag *reterr)
+{
+    struct kedge_ledger_appended results[KEDGE_APPEND_MAX];
+    struct kedge_ledger_batch batch = {.items = items, .count = count, .results = results};
+    int err = kedge_ledger_append_batches(l, &batch, 1, reterr);
+    if (err) {
+        return err;
+    }
+    if (batch.err) {
+        return kedge_diag_set(reterr, batch.err, "ledger %s: item %zu: %s", l->origin, batch.bad_item,
+                              batch.err == KEDGE_E_EXISTS ? "its idempotency key belongs to another entry"
+                                                          : kedge_strerror(batch.err));
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (ret_index) {
+            ret_index[i] = results[i].index;
+        }
+        if (ret_existing) {
+            ret_existing[i] = results[i].existing;
+        }
+    }
+    return KEDGE_OK;
+}
+
+int kedge_ledger_flush(struct kedge_ledger *l, struct kedge_diag *reterr)
+{
+    if (!l->key) {
+        return KEDGE_OK;
+    }
+    if (l->status) {
+        return kedge_diag_set(reterr, l->status, "ledger %s is out of service after an error", l->origin);
+    }
+    int err = KEDGE_OK;
+    if (!l->has_note || l->note_size != l->state.frontier.size) {
+        err = kedgei_publish(l, reterr);
+    }
+    if (err || l->note_is_stored) {
+        return err;
+    }
+    struct run r = {.l = l};
+    err = kedge_kv_begin(l->kv, true, &r.tx, reterr);
+    if (!err) {
+        err = put_note(&r);
+        if (err) {
+            kedge_kv_abort(r.tx);
+            kedge_diag_set(reterr, err, "ledger %s: cannot store the checkpoint: %s", l->origin,
+                           kedge_strerror(err));
+        } else {
+            err = kedge_kv_commit(r.tx, reterr);
+        }
+    }
+    set_status(l, err);
+    if (!err) {
+        pthread_mutex_lock(&l->mutex);
+        l->note_is_stored = true;
+        pthread_mutex_unlock(&l->mutex);
+    }
+    return err;
+}

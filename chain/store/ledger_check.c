@@ -1,0 +1,242 @@
+/* The full check: everything that can be derived is derived again from the entries and compared. Order:
+ * entries against leaf hashes, tiles above, root and state; then, on a tree known to be good, pointers
+ * and checkpoints. */
+#include <string.h>
+
+#include "chain/checkpoint.h"
+#include "chain/store/ledger_impl.h"
+#include "common/base/mem.h"
+
+/* Right edge of one level while the tree is built again. */
+struct level {
+    uint64_t count; /* hashes so far, full tiles included */
+    struct kedge_hash hashes[KEDGEI_TILE_WIDTH];
+};
+
+struct check {
+    struct kedge_ledger *l;
+    struct kedge_kv_tx *tx;
+    struct kedge_diag *reterr;
+    kedge_ledger_progress *progress;
+    void *progress_arg;
+    struct kedgei_state stored;
+    uint64_t entries, tiles, pointers;
+    enum kedge_kv_table table; /* whose pointers are visited */
+    struct kedge_frontier frontier;
+    struct kedge_vkey vkey;
+    struct kedge_note_verdict verdict;
+    struct level levels[KEDGEI_TILE_LEVELS];
+};
+
+static int damaged(struct check *c, enum kedge_kv_table table, uint64_t index, const char *what)
+{
+    return kedge_diag_set(c->reterr, KEDGE_E_CORRUPT, "ledger %s: %s table, index %llu: %s", c->l->origin,
+                          kedge_kv_table_name(table), (unsigned long long)index, what);
+}
+
+/* The tile at the right edge of a level, as derived, must be what is stored. */
+static int compare_tile(struct check *c, unsigned level)
+{
+    const struct level *v = &c->levels[level];
+    uint64_t tile = (v->count - 1) / KEDGEI_TILE_WIDTH;
+    size_t used = (size_t)((v->count - 1) % KEDGEI_TILE_WIDTH) + 1;
+    struct kedgei_key key = kedgei_key_tile(level, tile);
+    struct kedge_view stored;
+    int err = kedge_kv_peek(c->tx, KEDGE_KV_TILE, kedgei_key_view(&key), &stored);
+    if (err && err != KEDGE_E_NOT_FOUND) {
+        return kedge_diag_set(c->reterr, err, "ledger %s: tile table: %s", c->l->origin,
+                              kedge_strerror(err));
+    }
+    c->tiles++;
+    if (err || stored.len != used * KEDGE_HASH_LEN) {
+        return damaged(c, KEDGE_KV_TILE, tile, "tile missing or of wrong length");
+    }
+    for (size_t i = 0; i < used; i++) {
+        if (memcmp(stored.ptr + i * KEDGE_HASH_LEN, v->hashes[i].b, KEDGE_HASH_LEN) == 0) {
+            continue;
+        }
+        if (level > 0) {
+            return damaged(c, KEDGE_KV_TILE, tile, "hash of an inner level is wrong");
+        }
+        return damaged(c, KEDGE_KV_ENTRY, tile * KEDGEI_TILE_WIDTH + i,
+                       "entry does not have the leaf hash that the tree has (entry or tile changed)");
+    }
+    return KEDGE_OK;
+}
+
+/* Adds a leaf hash and whatever it completes above. */
+static int add_leaf(struct check *c, struct kedge_hash hash)
+{
+    for (unsigned level = 0; level < KEDGEI_TILE_LEVELS; level++) {
+        struct level *v = &c->levels[level];
+        v->hashes[v->count++ % KEDGEI_TILE_WIDTH] = hash;
+        if (v->count % KEDGEI_TILE_WIDTH != 0) {
+            break;
+        }
+        int err = compare_tile(c, level);
+        if (err) {
+            return err;
+        }
+        kedgei_fold(v->hashes, 8, &hash);
+    }
+    return KEDGE_OK;
+}
+
+static int visit_entry(void *arg, struct kedge_view key, struct kedge_view entry)
+{
+    struct check *c = arg;
+    uint64_t size = c->stored.frontier.size;
+    if (key.len != 8 || kedge_load_be64(key.ptr) != c->entries) {
+        return damaged(c, KEDGE_KV_ENTRY, c->entries, "entry missing");
+    }
+    if (c->entries >= size) {
+        return damaged(c, KEDGE_KV_ENTRY, c->entries, "entry beyond the stored size");
+    }
+    if (entry.len == 0 || entry.len > KEDGE_ENTRY_MAX) {
+        return damaged(c, KEDGE_KV_ENTRY, c->entries, "impossible length");
+    }
+    struct kedge_hash leaf;
+    kedge_merkle_leaf(entry, &leaf);
+    c->entries++;
+    int err = kedge_frontier_append(&c->frontier, &leaf);
+    err = err ? err : add_leaf(c, leaf);
+    if (!err && c->progress && c->entries % 1024 == 0) {
+        c->progress(c->progress_arg, c->entries, size);
+    }
+    return err;
+}
+
+static int check_tree(struct check *c)
+{
+    struct kedge_view all = kedge_view_of(NULL, 0);
+    int err = kedge_kv_scan(c->tx, KEDGE_KV_ENTRY, all, all, visit_entry, c);
+    if (err) {
+        return c->reterr && c->reterr->err == err
+                   ? err
+                   : damaged(c, KEDGE_KV_ENTRY, c->entries, kedge_strerror(err));
+    }
+    if (c->entries != c->stored.frontier.size) {
+        return damaged(c, KEDGE_KV_ENTRY, c->entries, "entry missing");
+    }
+    for (unsigned level = 0; level < KEDGEI_TILE_LEVELS; level++) {
+        if (c->levels[level].count % KEDGEI_TILE_WIDTH != 0) {
+            err = compare_tile(c, level);
+            if (err) {
+                return err;
+            }
+        }
+    }
+    uint64_t tiles;
+    err = kedge_kv_count(c->tx, KEDGE_KV_TILE, &tiles);
+    if (err || tiles != c->tiles) {
+        return damaged(c, KEDGE_KV_TILE, c->tiles, "there are tiles that belong to no entries");
+    }
+    struct kedge_hash root;
+    kedge_frontier_root(&c->frontier, &root);
+    if (!kedge_hash_eq(&root, &c->stored.root)) {
+        return damaged(c, KEDGE_KV_META, 0, "stored root is not the root of the entries");
+    }
+    return KEDGE_OK;
+}
+
+static int visit_pointer(void *arg, struct kedge_view key, struct kedge_view value)
+{
+    struct check *c = arg;
+    uint64_t index;
+    int err = kedgei_pointer_check(c->tx, key, value, c->stored.frontier.size, &index);
+    if (err) {
+        return damaged(c, c->table, value.len >= 8 ? kedge_load_be64(value.ptr) : 0,
+                       "key and entry do not belong together");
+    }
+    c->pointers++;
+    return KEDGE_OK;
+}
+
+static int check_pointers(struct check *c, enum kedge_kv_table table, uint64_t expected)
+{
+    struct kedge_view all = kedge_view_of(NULL, 0);
+    c->table = table;
+    c->pointers = 0;
+    int err = kedge_kv_scan(c->tx, table, all, all, visit_pointer, c);
+    if (err) {
+        return c->reterr && c->reterr->err == err ? err
+                                                  : damaged(c, table, c->pointers, kedge_strerror(err));
+    }
+    if (c->pointers != expected) {
+        return damaged(c, table, c->pointers, "records are missing or too many");
+    }
+    return KEDGE_OK;
+}
+
+static int visit_head(void *arg, struct kedge_view key, struct kedge_view note)
+{
+    struct check *c = arg;
+    uint64_t size = key.len == 8 ? kedge_load_be64(key.ptr) : UINT64_MAX;
+    if (size > c->stored.frontier.size) {
+        return damaged(c, KEDGE_KV_HEAD, size,
+                       "checkpoint of more entries than there are: the log was cut off");
+    }
+    struct kedge_checkpoint checkpoint;
+    struct kedge_hash root;
+    int err =
+        kedge_checkpoint_open(note, kedge_view_str(c->l->origin), &c->vkey, 1, &checkpoint, &c->verdict);
+    if (err == KEDGE_E_NOMEM) {
+        return err;
+    }
+    if (err) {
+        return damaged(c, KEDGE_KV_HEAD, size, "checkpoint is malformed or not signed by the log's key");
+    }
+    err = kedge_merkle_root(kedgei_tile_subtree, c->tx, size, &root);
+    if (err || checkpoint.size != size || !kedge_hash_eq(&checkpoint.root, &root)) {
+        return damaged(c, KEDGE_KV_HEAD, size, "checkpoint does not have the root of its size");
+    }
+    return KEDGE_OK;
+}
+
+static int check_heads(struct check *c)
+{
+    int err =
+        kedge_vkey_make(kedge_view_str(c->l->origin), KEDGE_KEY_ED25519, &c->l->public_key, &c->vkey);
+    if (err) {
+        return kedge_diag_set(c->reterr, err == KEDGE_E_NOMEM ? err : KEDGE_E_CORRUPT,
+                              "ledger %s: its origin and key make no verifier key", c->l->origin);
+    }
+    struct kedge_view all = kedge_view_of(NULL, 0);
+    err = kedge_kv_scan(c->tx, KEDGE_KV_HEAD, all, all, visit_head, c);
+    if (err && !(c->reterr && c->reterr->err == err)) {
+        return damaged(c, KEDGE_KV_HEAD, 0, kedge_strerror(err));
+    }
+    return err;
+}
+
+int kedge_ledger_check(struct kedge_ledger *l, kedge_ledger_progress *progress, void *arg,
+                       struct kedge_diag *reterr)
+{
+    struct kedge_diag own = {.err = KEDGE_OK};
+    struct check *c = kedge_mem_new(1, sizeof *c);
+    if (!c) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "ledger %s: out of memory", l->origin);
+    }
+    c->l = l;
+    c->reterr = &own;
+    c->progress = progress;
+    c->progress_arg = arg;
+    int err = kedge_kv_begin(l->kv, false, &c->tx, &own);
+    if (!err) {
+        err = kedgei_state_read(c->tx, &c->stored);
+        if (err) {
+            err = kedge_diag_set(&own, err, "ledger %s: meta table, state: %s", l->origin,
+                                 kedge_strerror(err));
+        }
+        err = err ? err : check_tree(c);
+        err = err ? err : check_pointers(c, KEDGE_KV_IDEM, c->stored.idem_count);
+        err = err ? err : check_pointers(c, KEDGE_KV_REF, c->stored.ref_count);
+        err = err ? err : check_heads(c);
+        kedge_kv_abort(c->tx);
+    }
+    kedge_mem_free(c);
+    if (err && reterr) {
+        *reterr = own;
+    }
+    return err;
+}
