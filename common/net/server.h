@@ -27,6 +27,9 @@ struct kedge_net_request;
 
 /* Runs on a thread of the network: must not block. Owns req until it replies. */
 typedef void kedge_net_handler(void *arg, struct kedge_net_request *req);
+/* The most bytes that the reply to this frame can have (0: few). Runs before the handler, must not block. Lets the
+ * budget count replies that will be large from the moment their request comes in. */
+typedef size_t kedge_net_reply_size(void *arg, struct kedge_view frame);
 /* False closes the new connection. Runs on a thread of the network: must not block. */
 typedef bool kedge_net_admit(void *arg, const struct kedge_net_peer *peer);
 
@@ -38,11 +41,13 @@ struct kedge_net_server_options {
     size_t frame_max;      /* bytes of one frame, 0: KEDGE_FRAME_MAX; a peer that sends more is closed */
     unsigned contexts;     /* requests that can be held unanswered, 0: KEDGE_NET_CONTEXTS_MAX; made on demand */
     unsigned peers;        /* open connections, 0: KEDGE_NET_PEERS_MAX */
-    size_t budget;         /* bytes of requests and replies in flight, all peers together, 0: KEDGE_CHUNK_BUDGET;
-                              while it is exceeded nothing more is taken from the connections */
+    size_t budget;         /* bytes of requests and replies in flight, all peers together, 0: KEDGE_CHUNK_BUDGET,
+                              at least 2 frames; requests are taken from the connections only while one more frame
+                              fits. A reply over TLS counts until it has left for the network. */
     kedge_net_handler *handler;
-    kedge_net_admit *admit; /* may be NULL: every peer is let in */
-    void *arg;              /* for handler and admit */
+    kedge_net_admit *admit;           /* may be NULL: every peer is let in */
+    kedge_net_reply_size *reply_size; /* may be NULL: replies count from kedge_net_reply_begin on */
+    void *arg;                        /* for the three */
 };
 
 struct kedge_net_counters {

@@ -1,0 +1,42 @@
+/* Internal to net: TLS identities and the engine behind nng's tls+tcp://. Third-party types stay in the .c files;
+ * void * stands for nng's. */
+#ifndef KEDGE_COMMON_NET_ENGINE_H
+#define KEDGE_COMMON_NET_ENGINE_H
+
+#include "common/base/diag.h"
+#include "crypto/sign.h"
+
+/* One identity with its rule for peers; shared by the connections that use it, so counted. */
+struct kedgei_tls;
+struct kedgei_meter;
+
+struct kedgei_tls_options {
+    bool server;
+    const struct kedge_key_pair *key;      /* read during new only */
+    const struct kedge_public_key *pinned; /* client: the only key a server may have; server: NULL, any key */
+    unsigned handshakes_max;               /* server: connections that have not spoken yet, beyond which new ones are
+                                              refused */
+    uint64_t handshake_ns;                 /* time to the first byte of the application, see kedgei_tls_reap */
+    /* The peer failed authentication, or refused ours. Called with locks of the connection held: must not call nng. */
+    void (*refused)(void *arg);
+    void *arg;
+};
+
+KEDGE_NODISCARD int kedgei_tls_new(const struct kedgei_tls_options *options, struct kedgei_tls **ret_tls,
+                                   struct kedge_diag *reterr);
+/* No more calls of options.refused after it returns; connections that are left may live on for a moment. */
+void kedgei_tls_free(struct kedgei_tls *tls);
+/* The nng_tls_config * for NNG_OPT_TLS_CONFIG, borrowed. */
+void *kedgei_tls_config(struct kedgei_tls *tls);
+
+/* Shuts down the connections that are older than handshake_ns and have not spoken; returns when to call again
+ * (monotonic ns), KEDGE_TIME_NEVER if none is young. */
+uint64_t kedgei_tls_reap(struct kedgei_tls *tls, uint64_t now_ns);
+void kedgei_tls_counters(struct kedgei_tls *tls, uint64_t *ret_handshakes, uint64_t *ret_silent,
+                         uint64_t *ret_refused);
+
+/* The key of the peer of a TLS pipe; false when the pipe is gone, is not TLS or is not authenticated. With a meter,
+ * the connection reports to it what it sends from now on (only the first meter of a connection counts). */
+bool kedgei_tls_peer(uint32_t pipe_id, struct kedge_public_key *ret_key, struct kedgei_meter *meter);
+
+#endif

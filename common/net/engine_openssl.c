@@ -1,0 +1,623 @@
+/* TLS 1.3 by OpenSSL behind nng's engine interface, for nng 1.5.2 (docs/modules/net.md says what was found there).
+ *
+ * Rules that this file keeps, because nng 1.5.2 fails in odd ways otherwise:
+ * - nng is initialised before the engine is registered, else its own initialisation puts mbedTLS back.
+ * - The engine never returns NNG_ECLOSED: one such connection ends the listener's accepting.
+ * - A TCP error before a receive is queued is lost by nng; when nothing can be read, the stream is asked for its
+ *   remote address, and where it has none any more the connection is dead.
+ * - Connections that do not speak are ended by shutdown(2) on their descriptor; closing nng's stream from another
+ *   thread ends the listener.
+ * - nng makes configurations of its own for every dialer and listener; those have no identity and fail closed.
+ * The transport argument of a connection is used as its nng_stream, which holds for the layout of 1.5.2 only; hence
+ * the check of the version. */
+#include "common/net/engine.h"
+
+#include <nng/nng.h>
+#include <nng/supplemental/tls/engine.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/net/meter.h"
+#include "common/net/sockets.h"
+#include "crypto/cert.h"
+
+#define ENGINE_NAME "kedge-openssl"
+#define NNG_VERSION_KNOWN "1.5.2"
+
+enum { REAP_BATCH = 64 };
+
+struct nng_tls_engine_conn {
+    SSL *ssl;
+    void *transport; /* nng's side of the connection */
+    struct kedgei_tls *tls;
+    struct nng_tls_engine_conn *prev, *next; /* in tls->young, until the peer has spoken */
+    struct kedgei_ends ends;
+    uint64_t since_ns;
+    int dead; /* the nng error that everything returns from now on */
+    bool authenticated, young;
+    struct kedge_public_key key;
+    struct kedgei_meter *meter; /* counts what was sent; NULL until asked for */
+};
+
+struct nng_tls_engine_config {
+    struct kedgei_tls *tls; /* NULL: made by nng itself, fails closed */
+};
+
+struct kedgei_tls {
+    SSL_CTX *ctx;
+    nng_tls_config *config;
+    struct kedge_public_key pinned;
+    bool server;
+    unsigned handshakes_max;
+    uint64_t handshake_ns;
+    pthread_mutex_t mutex; /* all below; taken inside nng's lock of a connection */
+    unsigned refs;
+    void (*refused)(void *arg);
+    void *arg;
+    struct nng_tls_engine_conn *oldest, *youngest;
+    uint64_t young_count, silent_count, refused_count;
+};
+
+/* Set around calls into nng that reach this file on the same thread. */
+static _Thread_local struct kedgei_tls *new_config_tls;
+struct question { /* asked through the option "verified" */
+    struct kedge_public_key key;
+    struct kedgei_meter *meter; /* to attach, or NULL */
+};
+static _Thread_local struct question *question;
+
+static BIO_METHOD *bio_method;
+
+/* ---- identities ---- */
+
+static void hold_tls(struct kedgei_tls *tls)
+{
+    pthread_mutex_lock(&tls->mutex);
+    tls->refs++;
+    pthread_mutex_unlock(&tls->mutex);
+}
+
+static void drop_tls(struct kedgei_tls *tls)
+{
+    pthread_mutex_lock(&tls->mutex);
+    bool last = --tls->refs == 0;
+    pthread_mutex_unlock(&tls->mutex);
+    if (last) {
+        SSL_CTX_free(tls->ctx);
+        pthread_mutex_destroy(&tls->mutex);
+        kedge_mem_free(tls);
+    }
+}
+
+/* The raw key of a certificate; false unless it is a sound Ed25519 key. */
+static bool get_cert_key(X509 *cert, struct kedge_public_key *ret_key)
+{
+    EVP_PKEY *key = cert ? X509_get0_pubkey(cert) : NULL;
+    size_t len = sizeof ret_key->b;
+    return key && EVP_PKEY_get_id(key) == EVP_PKEY_ED25519 &&
+           EVP_PKEY_get_raw_public_key(key, ret_key->b, &len) == 1 && len == sizeof ret_key->b &&
+           kedge_public_key_is_valid(ret_key);
+}
+
+/* Replaces chain building: a certificate is only the envelope of a key, and the handshake's CertificateVerify
+ * (RFC 8446 §4.4.3) proves that the peer holds the private half. Names, dates and issuers mean nothing here. */
+static int verify_peer(X509_STORE_CTX *store, void *arg)
+{
+    const struct kedgei_tls *tls = arg;
+    struct kedge_public_key key;
+    bool good = get_cert_key(X509_STORE_CTX_get0_cert(store), &key) &&
+                (tls->server || kedge_public_key_eq(&key, &tls->pinned));
+    X509_STORE_CTX_set_error(store, good ? X509_V_OK : X509_V_ERR_CERT_REJECTED);
+    return good;
+}
+
+static bool load_identity(SSL_CTX *ctx, const struct kedge_key_pair *pair)
+{
+    static const char name[] = "kedge";
+    struct kedge_buf pem KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_seed seed;
+    kedge_buf_init(&pem, KEDGE_CERT_MAX);
+    if (kedge_cert_self_signed(pair, name, &pem) != KEDGE_OK) {
+        return false;
+    }
+    kedge_key_seed(pair, &seed);
+    EVP_PKEY *key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed.b, sizeof seed.b);
+    kedge_wipe(&seed, sizeof seed);
+    BIO *bio = BIO_new_mem_buf(pem.ptr, (int)pem.len);
+    X509 *cert = bio ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
+    bool good = key && cert && SSL_CTX_use_certificate(ctx, cert) == 1 && SSL_CTX_use_PrivateKey(ctx, key) == 1 &&
+                SSL_CTX_check_private_key(ctx) == 1;
+    X509_free(cert);
+    BIO_free(bio);
+    EVP_PKEY_free(key);
+    return good;
+}
+
+static bool set_rules(struct kedgei_tls *tls)
+{
+    SSL_CTX *ctx = tls->ctx;
+    SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                              SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_max_cert_list(ctx, KEDGE_CERT_MAX);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    SSL_CTX_set_cert_verify_callback(ctx, verify_peer, tls);
+    return SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
+           SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) == 1 &&
+           SSL_CTX_set_ciphersuites(ctx, "TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256") == 1 &&
+           SSL_CTX_set1_groups_list(ctx, "X25519") == 1 && SSL_CTX_set1_sigalgs_list(ctx, "ed25519") == 1 &&
+           SSL_CTX_set1_client_sigalgs_list(ctx, "ed25519") == 1 && SSL_CTX_set_num_tickets(ctx, 0) == 1;
+}
+
+/* ---- connections: the list of those that have not spoken ---- */
+
+static bool add_young(struct nng_tls_engine_conn *conn)
+{
+    struct kedgei_tls *tls = conn->tls;
+    pthread_mutex_lock(&tls->mutex);
+    bool room = !tls->server || tls->young_count < tls->handshakes_max;
+    if (room) {
+        conn->young = true;
+        conn->prev = tls->youngest;
+        *(tls->youngest ? &tls->youngest->next : &tls->oldest) = conn;
+        tls->youngest = conn;
+        tls->young_count++;
+    } else {
+        tls->refused_count++;
+    }
+    pthread_mutex_unlock(&tls->mutex);
+    return room;
+}
+
+/* Caller holds the mutex. */
+static void unlink_young(struct nng_tls_engine_conn *conn)
+{
+    struct kedgei_tls *tls = conn->tls;
+    *(conn->prev ? &conn->prev->next : &tls->oldest) = conn->next;
+    *(conn->next ? &conn->next->prev : &tls->youngest) = conn->prev;
+    conn->prev = conn->next = NULL;
+    conn->young = false;
+    tls->young_count--;
+}
+
+static void remove_young(struct nng_tls_engine_conn *conn)
+{
+    pthread_mutex_lock(&conn->tls->mutex);
+    if (conn->young) {
+        unlink_young(conn);
+    }
+    pthread_mutex_unlock(&conn->tls->mutex);
+}
+
+static void report_refusal(struct kedgei_tls *tls)
+{
+    pthread_mutex_lock(&tls->mutex);
+    tls->refused_count++;
+    if (tls->refused) {
+        tls->refused(tls->arg);
+    }
+    pthread_mutex_unlock(&tls->mutex);
+}
+
+/* ---- connections: bytes ---- */
+
+static int write_bio(BIO *bio, const char *data, size_t len, size_t *ret_len)
+{
+    struct nng_tls_engine_conn *conn = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    int rv = nng_tls_engine_send(conn->transport, (const uint8_t *)data, &len);
+    if (rv == 0) {
+        *ret_len = len;
+        return 1;
+    }
+    if (rv == NNG_EAGAIN) {
+        BIO_set_retry_write(bio);
+    } else {
+        conn->dead = NNG_ECONNRESET;
+    }
+    return 0;
+}
+
+static int read_bio(BIO *bio, char *data, size_t len, size_t *ret_len)
+{
+    struct nng_tls_engine_conn *conn = BIO_get_data(bio);
+    nng_sockaddr address;
+    BIO_clear_retry_flags(bio);
+    int rv = nng_tls_engine_recv(conn->transport, (uint8_t *)data, &len);
+    if (rv == 0) {
+        *ret_len = len;
+        return 1;
+    }
+    if (rv == NNG_EAGAIN && nng_stream_get_addr(conn->transport, NNG_OPT_REMADDR, &address) == 0) {
+        BIO_set_retry_read(bio);
+    } else {
+        conn->dead = NNG_ECONNRESET;
+    }
+    return 0;
+}
+
+static long control_bio(BIO *bio, int command, long number, void *ptr)
+{
+    (void)bio, (void)number, (void)ptr;
+    return command == BIO_CTRL_FLUSH; /* nothing is buffered */
+}
+
+static BIO_METHOD *new_bio_method(void)
+{
+    BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, ENGINE_NAME);
+    if (method && (BIO_meth_set_write_ex(method, write_bio) != 1 || BIO_meth_set_read_ex(method, read_bio) != 1 ||
+                   BIO_meth_set_ctrl(method, control_bio) != 1)) {
+        BIO_meth_free(method);
+        return NULL;
+    }
+    return method;
+}
+
+/* ---- connections: what nng calls ---- */
+
+static void close_conn(struct nng_tls_engine_conn *conn)
+{
+    if (conn->ssl && !conn->dead && SSL_is_init_finished(conn->ssl)) {
+        ERR_clear_error();
+        SSL_shutdown(conn->ssl);
+        ERR_clear_error();
+    }
+}
+
+static void deinit_conn(struct nng_tls_engine_conn *conn)
+{
+    if (conn->tls) { /* else init was not called or failed */
+        remove_young(conn);
+        kedgei_meter_drop(conn->meter);
+        SSL_free(conn->ssl);
+        drop_tls(conn->tls);
+        conn->tls = NULL;
+        conn->ssl = NULL;
+    }
+}
+
+static bool get_end(nng_stream *stream, const char *option, struct kedgei_end *ret)
+{
+    nng_sockaddr a;
+    if (nng_stream_get_addr(stream, option, &a) != 0) {
+        return false;
+    }
+    if (a.s_family == NNG_AF_INET) {
+        ret->port = a.s_in.sa_port;
+        memcpy(ret->address, &a.s_in.sa_addr, 4);
+        return true;
+    }
+    if (a.s_family == NNG_AF_INET6) {
+        ret->port = a.s_in6.sa_port;
+        memcpy(ret->address, a.s_in6.sa_addr, 16);
+        ret->is_v6 = true;
+        return true;
+    }
+    return false;
+}
+
+static bool get_ends(nng_stream *stream, struct kedgei_ends *ret)
+{
+    return get_end(stream, NNG_OPT_REMADDR, &ret->remote) && get_end(stream, NNG_OPT_LOCADDR, &ret->local);
+}
+
+static int init_conn(struct nng_tls_engine_conn *conn, void *transport, struct nng_tls_engine_config *config)
+{
+    if (!config->tls) {
+        return NNG_EPEERAUTH;
+    }
+    conn->transport = transport;
+    conn->since_ns = kedge_os_now_ns();
+    conn->ssl = SSL_new(config->tls->ctx);
+    BIO *bio = BIO_new(bio_method);
+    if (!conn->ssl || !bio || !get_ends(transport, &conn->ends)) {
+        SSL_free(conn->ssl);
+        conn->ssl = NULL;
+        BIO_free(bio);
+        return NNG_ECONNRESET;
+    }
+    conn->tls = config->tls;
+    hold_tls(conn->tls);
+    BIO_set_data(bio, conn);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(conn->ssl, bio, bio);
+    if (conn->tls->server) {
+        SSL_set_accept_state(conn->ssl);
+    } else {
+        SSL_set_connect_state(conn->ssl);
+    }
+    return add_young(conn) ? 0 : NNG_ECONNRESET; /* deinit follows in any case */
+}
+
+/* After an operation of OpenSSL that failed: the error for nng. */
+static int judge(struct nng_tls_engine_conn *conn, int result)
+{
+    int reason = SSL_get_error(conn->ssl, result);
+    if (!conn->dead && (reason == SSL_ERROR_WANT_READ || reason == SSL_ERROR_WANT_WRITE)) {
+        return NNG_EAGAIN;
+    }
+    if (!conn->dead) {
+        conn->dead = reason == SSL_ERROR_SSL ? NNG_EPEERAUTH : NNG_ECONNRESET;
+    }
+    ERR_clear_error();
+    if (conn->dead == NNG_EPEERAUTH) {
+        report_refusal(conn->tls);
+    }
+    return conn->dead;
+}
+
+/* The handshake may complete within any operation. */
+static int check_authenticated(struct nng_tls_engine_conn *conn)
+{
+    if (!conn->authenticated && SSL_is_init_finished(conn->ssl)) {
+        if (!get_cert_key(SSL_get0_peer_certificate(conn->ssl), &conn->key)) {
+            conn->dead = NNG_EPEERAUTH; /* verify_peer saw to it; a second line */
+            report_refusal(conn->tls);
+            return conn->dead;
+        }
+        conn->authenticated = true;
+    }
+    return 0;
+}
+
+static int shake_hands(struct nng_tls_engine_conn *conn)
+{
+    if (conn->dead) {
+        return conn->dead;
+    }
+    ERR_clear_error();
+    int result = SSL_do_handshake(conn->ssl);
+    return result == 1 ? check_authenticated(conn) : judge(conn, result);
+}
+
+static int receive(struct nng_tls_engine_conn *conn, uint8_t *data, size_t *len)
+{
+    if (conn->dead) {
+        return conn->dead;
+    }
+    ERR_clear_error();
+    int result = SSL_read_ex(conn->ssl, data, *len, len);
+    int rv = result == 1 ? 0 : judge(conn, result);
+    if ((rv == 0 || rv == NNG_EAGAIN) && check_authenticated(conn) != 0) {
+        return conn->dead;
+    }
+    if (rv == 0 && conn->young) {
+        remove_young(conn);
+    }
+    return rv;
+}
+
+static int transmit(struct nng_tls_engine_conn *conn, const uint8_t *data, size_t *len)
+{
+    if (conn->dead) {
+        return conn->dead;
+    }
+    ERR_clear_error();
+    int result = SSL_write_ex(conn->ssl, data, *len, len);
+    int rv = result == 1 ? 0 : judge(conn, result);
+    if ((rv == 0 || rv == NNG_EAGAIN) && check_authenticated(conn) != 0) {
+        return conn->dead;
+    }
+    if (rv == 0 && conn->meter) {
+        kedgei_meter_sent(conn->meter, *len);
+    }
+    return rv;
+}
+
+static bool is_verified(struct nng_tls_engine_conn *conn)
+{
+    if (conn->authenticated && question) {
+        question->key = conn->key;
+        if (question->meter && !conn->meter) {
+            conn->meter = question->meter;
+            kedgei_meter_hold(conn->meter);
+        }
+    }
+    return conn->authenticated;
+}
+
+/* ---- configurations: what nng calls ---- */
+
+static int init_config(struct nng_tls_engine_config *config, nng_tls_mode mode)
+{
+    (void)mode;
+    config->tls = new_config_tls;
+    if (config->tls) {
+        hold_tls(config->tls);
+    }
+    return 0;
+}
+
+static void deinit_config(struct nng_tls_engine_config *config)
+{
+    if (config->tls) {
+        drop_tls(config->tls);
+    }
+}
+
+static int set_server_name(struct nng_tls_engine_config *config, const char *name)
+{
+    (void)config, (void)name; /* servers are known by key */
+    return 0;
+}
+
+static int set_auth_mode(struct nng_tls_engine_config *config, nng_tls_auth_mode mode)
+{
+    (void)config, (void)mode; /* nng asks for NONE by itself; authentication is always required */
+    return 0;
+}
+
+static int set_ca_chain(struct nng_tls_engine_config *config, const char *chain, const char *crl)
+{
+    (void)config, (void)chain, (void)crl;
+    return NNG_ENOTSUP;
+}
+
+static int set_own_cert(struct nng_tls_engine_config *config, const char *cert, const char *key, const char *pass)
+{
+    (void)config, (void)cert, (void)key, (void)pass;
+    return NNG_ENOTSUP;
+}
+
+static int set_version(struct nng_tls_engine_config *config, nng_tls_version least, nng_tls_version most)
+{
+    (void)config;
+    return least <= NNG_TLS_1_3 && NNG_TLS_1_3 <= most ? 0 : NNG_ENOTSUP;
+}
+
+static nng_tls_engine_config_ops config_ops = {
+    .size = sizeof(struct nng_tls_engine_config),
+    .init = init_config,
+    .fini = deinit_config,
+    .server = set_server_name,
+    .auth = set_auth_mode,
+    .ca_chain = set_ca_chain,
+    .own_cert = set_own_cert,
+    .version = set_version,
+};
+
+static nng_tls_engine_conn_ops conn_ops = {
+    .size = sizeof(struct nng_tls_engine_conn),
+    .init = init_conn,
+    .fini = deinit_conn,
+    .close = close_conn,
+    .handshake = shake_hands,
+    .recv = receive,
+    .send = transmit,
+    .verified = is_verified,
+};
+
+static const nng_tls_engine engine = {
+    .version = NNG_TLS_ENGINE_V1,
+    .config_ops = &config_ops,
+    .conn_ops = &conn_ops,
+    .name = ENGINE_NAME,
+    .description = "TLS 1.3 with pinned Ed25519 keys",
+};
+
+/* ---- start ---- */
+
+static pthread_once_t start_once = PTHREAD_ONCE_INIT;
+static int start_err;
+
+static void start_engine(void)
+{
+    start_err = KEDGE_E_VERSION;
+    if (strcmp(nng_version(), NNG_VERSION_KNOWN) != 0) {
+        return;
+    }
+    (void)nng_tls_engine_name(); /* initialises nng */
+    bio_method = new_bio_method();
+    if (bio_method && nng_tls_engine_register(&engine) == 0 && strcmp(nng_tls_engine_name(), ENGINE_NAME) == 0) {
+        start_err = KEDGE_OK;
+    }
+}
+
+int kedgei_tls_new(const struct kedgei_tls_options *options, struct kedgei_tls **ret_tls, struct kedge_diag *reterr)
+{
+    pthread_once(&start_once, start_engine);
+    if (start_err) {
+        kedge_diag_set(reterr, start_err, "tls: needs nng " NNG_VERSION_KNOWN " with TLS, found %s", nng_version());
+        return kedge_diag_hint(reterr, "install Debian 12's libnng1"), start_err;
+    }
+    if (!options->key || (!options->server && !options->pinned)) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "tls: expected a key%s",
+                              options->key ? " that the server must have" : "");
+    }
+    struct kedgei_tls *tls = kedge_mem_new(1, sizeof *tls);
+    if (!tls) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "tls: out of memory");
+    }
+    pthread_mutex_init(&tls->mutex, NULL);
+    tls->refs = 1;
+    tls->server = options->server;
+    tls->pinned = options->pinned ? *options->pinned : (struct kedge_public_key){{0}};
+    tls->handshakes_max = options->handshakes_max;
+    tls->handshake_ns = options->handshake_ns;
+    tls->refused = options->refused;
+    tls->arg = options->arg;
+    tls->ctx = SSL_CTX_new(options->server ? TLS_server_method() : TLS_client_method());
+    if (!tls->ctx || !set_rules(tls) || !load_identity(tls->ctx, options->key)) {
+        ERR_clear_error();
+        drop_tls(tls);
+        return kedge_diag_set(reterr, KEDGE_E_KEY, "tls: OpenSSL does not take the key or the rules of TLS 1.3");
+    }
+    new_config_tls = tls;
+    int rv = nng_tls_config_alloc(&tls->config, options->server ? NNG_TLS_MODE_SERVER : NNG_TLS_MODE_CLIENT);
+    new_config_tls = NULL;
+    if (rv != 0) {
+        drop_tls(tls);
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "tls: %s", nng_strerror(rv));
+    }
+    *ret_tls = tls;
+    return KEDGE_OK;
+}
+
+void kedgei_tls_free(struct kedgei_tls *tls)
+{
+    if (tls) {
+        pthread_mutex_lock(&tls->mutex);
+        tls->refused = NULL;
+        pthread_mutex_unlock(&tls->mutex);
+        nng_tls_config_free(tls->config);
+        drop_tls(tls);
+    }
+}
+
+void *kedgei_tls_config(struct kedgei_tls *tls)
+{
+    return tls->config;
+}
+
+void kedgei_tls_counters(struct kedgei_tls *tls, uint64_t *ret_handshakes, uint64_t *ret_silent,
+                         uint64_t *ret_refused)
+{
+    pthread_mutex_lock(&tls->mutex);
+    *ret_handshakes = tls->young_count;
+    *ret_silent = tls->silent_count;
+    *ret_refused = tls->refused_count;
+    pthread_mutex_unlock(&tls->mutex);
+}
+
+bool kedgei_tls_peer(uint32_t pipe_id, struct kedge_public_key *ret_key, struct kedgei_meter *meter)
+{
+    struct question q = {.meter = meter};
+    bool verified = false;
+    question = &q;
+    int rv = nng_pipe_get_bool((nng_pipe){pipe_id}, NNG_OPT_TLS_VERIFIED, &verified);
+    question = NULL;
+    if (rv != 0 || !verified) {
+        return false;
+    }
+    *ret_key = q.key;
+    return true;
+}
+
+/* ---- connections that do not speak ---- */
+
+uint64_t kedgei_tls_reap(struct kedgei_tls *tls, uint64_t now_ns)
+{
+    struct kedgei_ends ends[REAP_BATCH];
+    size_t count = 0;
+    uint64_t next = KEDGE_TIME_NEVER;
+    pthread_mutex_lock(&tls->mutex);
+    while (count < REAP_BATCH && tls->oldest && tls->oldest->since_ns + tls->handshake_ns <= now_ns) {
+        ends[count++] = tls->oldest->ends;
+        unlink_young(tls->oldest);
+        tls->silent_count++;
+    }
+    if (tls->oldest) {
+        next = tls->oldest->since_ns + tls->handshake_ns;
+    }
+    pthread_mutex_unlock(&tls->mutex);
+    if (count > 0) {
+        kedgei_shut_sockets(ends, count);
+    }
+    return next;
+}
