@@ -1,0 +1,74 @@
+/* Internal to chain: the table that says how each kind of statement is written. A new kind is a struct in
+ * statement.h, its rows and one line of kinds[] in statement_kinds.c. Pure. */
+#ifndef KEDGE_CHAIN_STATEMENT_FIELDS_H
+#define KEDGE_CHAIN_STATEMENT_FIELDS_H
+
+#include <stddef.h>
+
+#include "chain/statement.h"
+
+enum kedgei_type {
+    KEDGEI_ID,          /* struct kedge_id */
+    KEDGEI_ID_OR_EMPTY, /* struct kedge_id, "" allowed */
+    KEDGEI_KEY,         /* struct kedge_public_key, a valid point; lower-case hex */
+    KEDGEI_HASH,        /* struct kedge_hash; lower-case hex */
+    KEDGEI_TEXT,        /* char[max + 1], min…max bytes of UTF-8 without control bytes */
+    KEDGEI_FILE,        /* as TEXT, a file's name: no '/', not "." or ".." */
+    KEDGEI_ENUM,        /* an enum, written as names[value] */
+    KEDGEI_U32,         /* uint32_t, JSON integer min…max */
+    KEDGEI_U64,         /* uint64_t, JSON integer min…max <= 2^53 */
+    KEDGEI_U64_TEXT,    /* uint64_t, decimal string up to max */
+    KEDGEI_REAL,        /* double, decimal string, finite */
+    KEDGEI_REAL_POS,    /* the same, not below zero */
+    KEDGEI_LIST,        /* array described by list */
+};
+
+struct kedgei_field;
+
+/* Array in a statement: elements are objects of scalar fields, ascending by the first; or bare hashes. */
+struct kedgei_list {
+    size_t elem_size;
+    size_t count_offset; /* of the uint32_t count, from the start of the kind's struct */
+    uint32_t min, max;
+    const struct kedgei_field *fields; /* no LIST among them */
+    size_t field_count;
+    bool bare; /* elements are written as the value of the one field, not as objects */
+};
+
+struct kedgei_field {
+    const char *name;
+    enum kedgei_type type;
+    size_t offset; /* from the start of the kind's struct, or of the element's */
+    uint64_t min, max;
+    const char *const *names; /* ENUM: NULL-terminated */
+    const struct kedgei_list *list;
+};
+
+/* Where the subject digest comes from. */
+enum kedgei_subject {
+    KEDGEI_SUBJECT_GIVEN,    /* the caller's */
+    KEDGEI_SUBJECT_KEY_HASH, /* SHA-256 of the key at subject_offset */
+    KEDGEI_SUBJECT_COPY,     /* the hash at subject_offset */
+};
+
+struct kedgei_kind {
+    const char *name;
+    const char *predicate_type;
+    const char *subject_name;
+    enum kedgei_subject subject;
+    size_t subject_offset;
+    const struct kedgei_field *fields;
+    size_t field_count;
+    /* What the fields together must satisfy: NULL or what was expected. */
+    const char *(*check)(const struct kedge_statement *st);
+};
+
+extern const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT];
+extern const char KEDGEI_STATEMENT_TYPE[];
+
+/* NULL when the value at p (the field's place) is in range, else what was expected. */
+const char *kedgei_field_check(const struct kedgei_field *f, const void *p);
+/* Order of two elements by their first field. */
+int kedgei_list_cmp(const struct kedgei_list *list, const void *a, const void *b);
+
+#endif

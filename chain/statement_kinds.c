@@ -1,0 +1,261 @@
+/* The table of statements: what stands in each predicate, in this order. Names are part of the record. */
+#include "chain/statement_fields.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define AT(kind, member) offsetof(struct kedge_st_##kind, member)
+
+#define ID(kind, member) {.name = #member, .type = KEDGEI_ID, .offset = AT(kind, member)}
+#define ID_OR_EMPTY(kind, member) {.name = #member, .type = KEDGEI_ID_OR_EMPTY, .offset = AT(kind, member)}
+#define KEY(kind, member) {.name = #member, .type = KEDGEI_KEY, .offset = AT(kind, member)}
+#define HASH(kind, member) {.name = #member, .type = KEDGEI_HASH, .offset = AT(kind, member)}
+#define TEXT(kind, member, lo, hi)                                                                                 \
+    {.name = #member, .type = KEDGEI_TEXT, .offset = AT(kind, member), .min = (lo), .max = (hi)}
+#define FILE_NAME(kind, member, hi)                                                                                \
+    {.name = #member, .type = KEDGEI_FILE, .offset = AT(kind, member), .min = 1, .max = (hi)}
+#define ENUM(kind, member, list_of_names)                                                                          \
+    {.name = #member, .type = KEDGEI_ENUM, .offset = AT(kind, member), .names = (list_of_names)}
+#define U32(kind, member, lo, hi)                                                                                  \
+    {.name = #member, .type = KEDGEI_U32, .offset = AT(kind, member), .min = (lo), .max = (hi)}
+#define U64(kind, member, lo, hi)                                                                                  \
+    {.name = #member, .type = KEDGEI_U64, .offset = AT(kind, member), .min = (lo), .max = (hi)}
+#define U64_TEXT(kind, member, hi)                                                                                 \
+    {.name = #member, .type = KEDGEI_U64_TEXT, .offset = AT(kind, member), .max = (hi)}
+#define REAL(kind, member) {.name = #member, .type = KEDGEI_REAL, .offset = AT(kind, member)}
+#define REAL_POS(kind, member) {.name = #member, .type = KEDGEI_REAL_POS, .offset = AT(kind, member)}
+#define LIST(kind, member, description)                                                                            \
+    {.name = #member, .type = KEDGEI_LIST, .offset = AT(kind, member), .list = &(description)}
+#define ROUND(kind) U32(kind, round, 0, KEDGE_ROUNDS_MAX)
+#define GROUP(kind) U32(kind, group, 0, KEDGE_GROUPS_MAX - 1)
+
+const char KEDGEI_STATEMENT_TYPE[] = "https://in-toto.io/Statement/v1";
+
+static const char *const scope_names[] = {"admin", "coordinator", "log", NULL};
+static const char *const train_names[] = {"pretrain", "train", NULL};
+static const char *const energy_names[] = {"measured", "modelled", "unknown", NULL};
+static const char *const how_names[] = {"cold-start", "newcomer", NULL};
+static const char *const outcome_names[] = {"completed", "cancelled", "failed", NULL};
+
+static const struct kedgei_field key_fields[] = {
+    ENUM(key, scope, scope_names),
+    ID_OR_EMPTY(key, tenant),
+    KEY(key, public_key),
+};
+
+static const struct kedgei_field site_enrolled_fields[] = {
+    ID(site_enrolled, tenant),
+    ID(site_enrolled, site),
+    KEY(site_enrolled, tls_key),
+    KEY(site_enrolled, statement_key),
+};
+
+static const struct kedgei_field site_revoked_fields[] = {
+    ID(site_revoked, tenant),
+    ID(site_revoked, site),
+    KEY(site_revoked, statement_key),
+    TEXT(site_revoked, reason, 0, KEDGE_ST_REASON_MAX),
+};
+
+static const struct kedgei_field job_joined_fields[] = {
+    ID(job_joined, tenant),
+    ID(job_joined, job),
+};
+
+static const struct kedgei_field update_fields[] = {
+    ID(update, tenant),
+    ID(update, site),
+    ID(update, job),
+    ROUND(update),
+    GROUP(update),
+    ENUM(update, update_kind, train_names),
+    HASH(update, base),
+    U64(update, samples, 0, KEDGE_ST_COUNT_MAX),
+    U64(update, steps, 0, KEDGE_ST_COUNT_MAX),
+    U64(update, batch, 0, KEDGE_ST_COUNT_MAX),
+    REAL_POS(update, learning_rate),
+    REAL_POS(update, energy_joules),
+    ENUM(update, energy_quality, energy_names),
+    REAL_POS(update, seconds),
+    TEXT(update, engine, 1, KEDGE_ST_ENGINE_MAX),
+};
+
+static const struct kedgei_field evaluation_fields[] = {
+    ID(evaluation, tenant),
+    ID(evaluation, site),
+    ID(evaluation, job),
+    ROUND(evaluation),
+    GROUP(evaluation),
+    U64(evaluation, samples, 0, KEDGE_ST_COUNT_MAX),
+    U64(evaluation, correct, 0, KEDGE_ST_COUNT_MAX),
+    REAL(evaluation, loss),
+};
+
+static const char *check_evaluation(const struct kedge_statement *st)
+{
+    return st->u.evaluation.correct <= st->u.evaluation.samples ? NULL : "correct not above samples";
+}
+
+static const struct kedgei_field group_assigned_fields[] = {
+    ID(group_assigned, tenant),
+    ID(group_assigned, site),
+    ID(group_assigned, job),
+    ROUND(group_assigned),
+    GROUP(group_assigned),
+    ENUM(group_assigned, how, how_names),
+    REAL(group_assigned, similarity),
+    HASH(group_assigned, update),
+};
+
+static const struct kedgei_field policy_fields[] = {
+    TEXT(policy, deployment, 1, KEDGE_ST_NAME_MAX),
+    KEY(policy, statement_key),
+    KEY(policy, main_log_key),
+};
+
+static const struct kedgei_field bare_hash_field[] = {{.name = "id", .type = KEDGEI_HASH}};
+
+static const struct kedgei_list job_opened_tenants = {
+    .elem_size = sizeof(struct kedge_hash),
+    .count_offset = AT(job_opened, tenant_count),
+    .min = 1,
+    .max = KEDGE_ST_TENANTS_MAX,
+    .fields = bare_hash_field,
+    .field_count = 1,
+    .bare = true,
+};
+
+static const struct kedgei_field job_opened_fields[] = {
+    ID(job_opened, job),
+    U64(job_opened, parameters, 0, KEDGE_ST_COUNT_MAX),
+    HASH(job_opened, initial_model),
+    LIST(job_opened, tenants, job_opened_tenants),
+};
+
+static const struct kedgei_field round_tenant_fields[] = {
+    HASH(round_tenant, id),
+    U32(round_tenant, candidates, 0, KEDGE_SITES_MAX),
+    U32(round_tenant, selected, 0, KEDGE_SITES_MAX),
+    HASH(round_tenant, list),
+};
+
+static const struct kedgei_list round_opened_tenants = {
+    .elem_size = sizeof(struct kedge_st_round_tenant),
+    .count_offset = AT(round_opened, tenant_count),
+    .max = KEDGE_ST_TENANTS_MAX,
+    .fields = round_tenant_fields,
+    .field_count = COUNT(round_tenant_fields),
+};
+
+static const struct kedgei_field round_opened_fields[] = {
+    ID(round_opened, job),
+    ROUND(round_opened),
+    ENUM(round_opened, round_kind, train_names),
+    U64_TEXT(round_opened, seed, UINT64_MAX),
+    U64(round_opened, main_size, 0, KEDGE_ST_COUNT_MAX),
+    HASH(round_opened, main_root),
+    LIST(round_opened, tenants, round_opened_tenants),
+};
+
+static const struct kedgei_field aggregate_tenant_fields[] = {
+    HASH(aggregate_tenant, id),
+    U32(aggregate_tenant, accepted, 0, KEDGE_SITES_MAX),
+    U64_TEXT(aggregate_tenant, weight_sum, KEDGE_ST_WEIGHT_SUM_MAX),
+    U32(aggregate_tenant, refused, 0, KEDGE_SITES_MAX),
+    HASH(aggregate_tenant, list),
+};
+
+static const struct kedgei_list aggregate_tenants = {
+    .elem_size = sizeof(struct kedge_st_aggregate_tenant),
+    .count_offset = AT(aggregate, tenant_count),
+    .max = KEDGE_ST_TENANTS_MAX,
+    .fields = aggregate_tenant_fields,
+    .field_count = COUNT(aggregate_tenant_fields),
+};
+
+static const struct kedgei_field aggregate_fields[] = {
+    ID(aggregate, job),
+    ROUND(aggregate),
+    GROUP(aggregate),
+    TEXT(aggregate, rule, 1, KEDGE_ST_RULE_MAX),
+    U32(aggregate, scale, 0, 62),
+    U64_TEXT(aggregate, weight_sum, KEDGE_ST_WEIGHT_SUM_MAX),
+    U32(aggregate, count, 0, KEDGE_SITES_MAX),
+    HASH(aggregate, base),
+    LIST(aggregate, tenants, aggregate_tenants),
+};
+
+static const struct kedgei_field step_group_fields[] = {
+    GROUP(step_group),
+    HASH(step_group, before),
+    HASH(step_group, aggregate),
+    HASH(step_group, after),
+    HASH(step_group, direction),
+};
+
+static const struct kedgei_list step_groups = {
+    .elem_size = sizeof(struct kedge_st_step_group),
+    .count_offset = AT(step, group_count),
+    .min = 1,
+    .max = KEDGE_GROUPS_MAX,
+    .fields = step_group_fields,
+    .field_count = COUNT(step_group_fields),
+};
+
+static const struct kedgei_field step_fields[] = {
+    ID(step, job),
+    ROUND(step),
+    TEXT(step, rule, 1, KEDGE_ST_RULE_MAX),
+    REAL(step, eta),
+    LIST(step, groups, step_groups),
+};
+
+static const struct kedgei_field release_fields[] = {
+    ID(release, job),
+    ROUND(release),
+    GROUP(release),
+    FILE_NAME(release, file, KEDGE_ST_NAME_MAX),
+};
+
+static const struct kedgei_field job_closed_fields[] = {
+    ID(job_closed, job),
+    U32(job_closed, rounds, 0, KEDGE_ROUNDS_MAX),
+    ENUM(job_closed, outcome, outcome_names),
+    TEXT(job_closed, reason, 0, KEDGE_ST_REASON_MAX),
+};
+
+static const struct kedgei_field closed_fields[] = {
+    ID(closed, job),
+    ROUND(closed),
+    ID(closed, tenant),
+    ID(closed, site),
+    TEXT(closed, reason, 0, KEDGE_ST_CLOSED_REASON_MAX),
+};
+
+#define KIND(kind_name, about, table)                                                                              \
+    .name = (kind_name), .predicate_type = "https://kedge.dev/" kind_name "/v1", .subject_name = (about),          \
+    .fields = (table), .field_count = COUNT(table)
+
+const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
+    [KEDGE_ST_KEY] = {KIND("key", "key", key_fields), .subject = KEDGEI_SUBJECT_KEY_HASH,
+                      .subject_offset = AT(key, public_key)},
+    [KEDGE_ST_SITE_ENROLLED] = {KIND("site-enrolled", "key", site_enrolled_fields),
+                                .subject = KEDGEI_SUBJECT_KEY_HASH,
+                                .subject_offset = AT(site_enrolled, statement_key)},
+    [KEDGE_ST_SITE_REVOKED] = {KIND("site-revoked", "key", site_revoked_fields),
+                               .subject = KEDGEI_SUBJECT_KEY_HASH,
+                               .subject_offset = AT(site_revoked, statement_key)},
+    [KEDGE_ST_JOB_JOINED] = {KIND("job-joined", "spec", job_joined_fields)},
+    [KEDGE_ST_UPDATE] = {KIND("update", "update", update_fields)},
+    [KEDGE_ST_EVALUATION] = {KIND("evaluation", "model", evaluation_fields), .check = check_evaluation},
+    [KEDGE_ST_GROUP_ASSIGNED] = {KIND("group-assigned", "update", group_assigned_fields),
+                                 .subject = KEDGEI_SUBJECT_COPY, .subject_offset = AT(group_assigned, update)},
+    [KEDGE_ST_POLICY] = {KIND("policy", "key", policy_fields), .subject = KEDGEI_SUBJECT_KEY_HASH,
+                         .subject_offset = AT(policy, main_log_key)},
+    [KEDGE_ST_JOB_OPENED] = {KIND("job-opened", "spec", job_opened_fields)},
+    [KEDGE_ST_ROUND_OPENED] = {KIND("round-opened", "spec", round_opened_fields)},
+    [KEDGE_ST_AGGREGATE] = {KIND("aggregate", "model", aggregate_fields)},
+    [KEDGE_ST_STEP] = {KIND("step", "model", step_fields), .subject = KEDGEI_SUBJECT_COPY,
+                       .subject_offset = AT(step, groups[0].after)},
+    [KEDGE_ST_RELEASE] = {KIND("release", "model", release_fields)},
+    [KEDGE_ST_JOB_CLOSED] = {KIND("job-closed", "spec", job_closed_fields)},
+    [KEDGE_ST_CLOSED] = {KIND("closed", "envelope", closed_fields)},
+};
