@@ -17,6 +17,9 @@ static bool must_fail(void)
 
 void *kedge_mem_new(size_t count, size_t size)
 {
+    if (size != 0 && count > SIZE_MAX / size) {
+        return NULL;
+    }
     return must_fail() ? NULL : calloc(count ? count : 1, size ? size : 1);
 }
 

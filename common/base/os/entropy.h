@@ -1,5 +1,4 @@
-/* Random bytes from the kernel; the only entropy source besides libsodium's. Aborts if the kernel has none.
- */
+/* Random bytes from the kernel, the only entropy source besides libsodium's. Aborts if there are none. */
 #ifndef KEDGE_COMMON_BASE_OS_ENTROPY_H
 #define KEDGE_COMMON_BASE_OS_ENTROPY_H
 
