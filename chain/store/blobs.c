@@ -1,0 +1,358 @@
+/* Blobs: finding, reading, putting, sweeping. A name in blobs/ appears by rename only, after the fsync of
+ * the whole file and before the fsync of its folder: whatever is there is whole, whatever was answered is
+ * durable. */
+#include "chain/store/blobs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "chain/store/blobs_impl.h"
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+
+enum { UPLOADS_DEFAULT = 1024, RESUME_HOURS_DEFAULT = 72, READ_BYTES = 65536 };
+#define RESERVE_DEFAULT (UINT64_C(64) << 20)
+
+static int fail(struct kedge_diag *d, const char *what, const char *path)
+{
+    int e = errno;
+    int err = kedge_errno(e);
+    kedge_diag_set(d, err, "%s: cannot %s: %s", path, what, strerror(e));
+    if (err == KEDGE_E_DISK_FULL) {
+        kedge_diag_hint(d, "free space on this file system, then try again");
+    }
+    return err;
+}
+
+/* ---- opening ---- */
+
+/* Removes what no upload can go on with: writers' files, and uploads' files older than their time. */
+static int clean_staging(const struct kedge_blobs *b, struct kedge_diag *reterr)
+{
+    DIR *dir = opendir(b->staging_dir);
+    if (!dir) {
+        return fail(reterr, "open", b->staging_dir);
+    }
+    uint64_t keep_s = (uint64_t)b->options.resume_hours * 3600, now_s = kedge_os_unix_ms() / 1000;
+    const struct dirent *e;
+    while ((e = readdir(dir)) != NULL) {
+        struct stat st;
+        if (e->d_name[0] == '.' || fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+            S_ISDIR(st.st_mode)) {
+            continue;
+        }
+        bool is_young = (uint64_t)st.st_mtime + keep_s > now_s;
+        if (S_ISREG(st.st_mode) && strncmp(e->d_name, "up-", 3) == 0 && is_young) {
+            continue;
+        }
+        (void)unlinkat(dirfd(dir), e->d_name, 0); /* harmless when it stays: nobody reads it */
+    }
+    closedir(dir);
+    return KEDGE_OK;
+}
+
+int kedge_blobs_open(const char *dir, const struct kedge_blobs_options *options, struct kedge_blobs **ret,
+                     struct kedge_diag *reterr)
+{
+    struct kedge_blobs *b = kedge_mem_new(1, sizeof *b);
+    if (!b) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "%s: out of memory", dir);
+    }
+    b->options = options ? *options : (struct kedge_blobs_options){0};
+    b->options.uploads_max = b->options.uploads_max ? b->options.uploads_max : UPLOADS_DEFAULT;
+    b->options.reserve_bytes = b->options.reserve_bytes ? b->options.reserve_bytes : RESERVE_DEFAULT;
+    b->options.resume_hours = b->options.resume_hours ? b->options.resume_hours : RESUME_HOURS_DEFAULT;
+    int err = strlen(dir) < KEDGE_PATH_MAX ? KEDGE_OK : KEDGE_E_TOO_LONG;
+    err = err ? err : kedge_path_join(b->blobs_dir, dir, "blobs");
+    err = err ? err : kedge_path_join(b->staging_dir, dir, "staging");
+    if (err) {
+        kedge_diag_set(reterr, err, "%s: path too long", dir);
+    } else {
+        memcpy(b->dir, dir, strlen(dir) + 1);
+    }
+    if (!err && !b->options.read_only) {
+        err = kedge_dir_make(b->blobs_dir, 0700, reterr);
+        err = err ? err : kedge_dir_make(b->staging_dir, 0700, reterr);
+        err = err ? err : clean_staging(b, reterr);
+    } else if (!err && !kedge_file_exists(b->blobs_dir)) {
+        err = kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "%s: there are no blobs here", b->blobs_dir);
+    }
+    if (err) {
+        kedge_mem_free(b);
+        return err;
+    }
+    pthread_mutex_init(&b->mutex, NULL);
+    *ret = b;
+    return KEDGE_OK;
+}
+
+void kedge_blobs_close(struct kedge_blobs *b)
+{
+    if (b) {
+        KEDGE_ASSERT(b->open_count == 0);
+        pthread_mutex_destroy(&b->mutex);
+        kedge_mem_free(b);
+    }
+}
+
+int kedgei_blobs_admit(struct kedge_blobs *b, uint64_t more, struct kedge_diag *reterr)
+{
+    if (b->options.read_only) {
+        return kedge_diag_set(reterr, KEDGE_E_DISK_FULL, "%s: opened for reading only", b->blobs_dir);
+    }
+    struct statvfs space;
+    if (statvfs(b->dir, &space) != 0) {
+        return fail(reterr, "look at the free space", b->dir);
+    }
+    uint64_t free_bytes = (uint64_t)space.f_frsize * space.f_bavail;
+    pthread_mutex_lock(&b->mutex);
+    uint64_t taken = b->promised + b->options.reserve_bytes;
+    bool is_full = free_bytes < taken || free_bytes - taken < more;
+    bool is_crowded = b->open_count >= b->options.uploads_max;
+    if (!is_full && !is_crowded) {
+        b->open_count++;
+        b->promised += more;
+    }
+    pthread_mutex_unlock(&b->mutex);
+    if (is_crowded) {
+        return kedge_diag_set(reterr, KEDGE_E_FULL, "%s: %zu uploads are open already", b->staging_dir,
+                              b->options.uploads_max);
+    }
+    if (is_full) {
+        kedge_diag_set(reterr, KEDGE_E_DISK_FULL, "%s: no room for %llu bytes (%llu free, %llu reserved)",
+                       b->dir, (unsigned long long)more, (unsigned long long)free_bytes,
+                       (unsigned long long)taken);
+        kedge_diag_hint(reterr, "free space on this file system, then try again");
+        return KEDGE_E_DISK_FULL;
+    }
+    return KEDGE_OK;
+}
+
+void kedgei_blobs_leave(struct kedge_blobs *b, uint64_t promised_left)
+{
+    pthread_mutex_lock(&b->mutex);
+    b->open_count--;
+    b->promised -= promised_left;
+    pthread_mutex_unlock(&b->mutex);
+}
+
+/* ---- finding and reading ---- */
+
+int kedge_blobs_path(const struct kedge_blobs *b, const struct kedge_hash *digest,
+                     char out[KEDGE_PATH_MAX])
+{
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    kedge_hash_hex(digest, hex);
+    char name[KEDGE_HASH_HEX_LEN + 2];
+    snprintf(name, sizeof name, "%.2s/%s", hex, hex + 2);
+    return kedge_path_join(out, b->blobs_dir, name);
+}
+
+int kedge_blobs_find(const struct kedge_blobs *b, const struct kedge_hash *digest, uint64_t *ret_size)
+{
+    char path[KEDGE_PATH_MAX];
+    int err = kedge_blobs_path(b, digest, path);
+    if (err) {
+        return err;
+    }
+    struct stat st;
+    if (lstat(path, &st) != 0) {
+        return kedge_errno(errno);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return KEDGE_E_CORRUPT;
+    }
+    if (ret_size) {
+        *ret_size = (uint64_t)st.st_size;
+    }
+    return KEDGE_OK;
+}
+
+int kedgei_hash_file(int fd, struct kedge_hasher *h, uint64_t *ret_size)
+{
+    uint8_t chunk[READ_BYTES];
+    uint64_t size = 0;
+    for (;;) {
+        ssize_t n = read(fd, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return kedge_errno(errno);
+        }
+        if (n == 0) {
+            *ret_size = size;
+            return KEDGE_OK;
+        }
+        kedge_hasher_update(h, kedge_view_of(chunk, (size_t)n));
+        size += (uint64_t)n;
+    }
+}
+
+int kedge_blobs_verify(const struct kedge_blobs *b, const struct kedge_hash *digest,
+                       struct kedge_diag *reterr)
+{
+    char path[KEDGE_PATH_MAX];
+    int err = kedge_blobs_path(b, digest, path);
+    if (err) {
+        return kedge_diag_set(reterr, err, "%s: path too long", b->blobs_dir);
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) {
+        return fail(reterr, "open", path);
+    }
+    struct kedge_hasher *h;
+    err = kedge_hasher_new(&h);
+    if (err) {
+        close(fd);
+        return kedge_diag_set(reterr, err, "%s: %s", path, kedge_strerror(err));
+    }
+    uint64_t size;
+    struct kedge_hash actual;
+    err = kedgei_hash_file(fd, h, &size);
+    close(fd);
+    kedge_hasher_final(h, &actual);
+    kedge_hasher_free(h);
+    if (err) {
+        return kedge_diag_set(reterr, err, "%s: cannot read", path);
+    }
+    if (!kedge_hash_eq(&actual, digest)) {
+        return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "%s: the content does not have this digest", path);
+    }
+    return KEDGE_OK;
+}
+
+int kedge_blobs_read(const struct kedge_blobs *b, const struct kedge_hash *digest, struct kedge_buf *ret,
+                     struct kedge_diag *reterr)
+{
+    char path[KEDGE_PATH_MAX];
+    int err = kedge_blobs_path(b, digest, path);
+    if (err) {
+        return kedge_diag_set(reterr, err, "%s: path too long", b->blobs_dir);
+    }
+    size_t start = ret->len;
+    err = kedge_file_read(path, ret, reterr);
+    if (err) {
+        return err;
+    }
+    struct kedge_hash actual;
+    kedge_sha256(kedge_view_of(ret->ptr + start, ret->len - start), &actual);
+    if (!kedge_hash_eq(&actual, digest)) {
+        ret->len = start;
+        return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "%s: the content does not have this digest", path);
+    }
+    return KEDGE_OK;
+}
+
+int kedge_blobs_put(struct kedge_blobs *b, const struct kedge_view *parts, size_t count,
+                    struct kedge_hash *ret_digest, struct kedge_diag *reterr)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < count; i++) {
+        total += parts[i].len;
+    }
+    struct kedge_blob_writer *w;
+    int err = kedge_blob_writer_open(b, total, &w, reterr);
+    if (err) {
+        return err;
+    }
+    for (size_t i = 0; i < count && !err; i++) {
+        err = kedge_blob_writer_write(w, parts[i], reterr);
+    }
+    if (err) {
+        kedge_blob_writer_abort(w);
+        return err;
+    }
+    return kedge_blob_writer_finish(w, ret_digest, NULL, reterr);
+}
+
+/* ---- sweep ---- */
+
+/* The digest that "ab" and the rest spell, or false. */
+static bool read_name(const char *prefix, const char *rest, struct kedge_hash *ret)
+{
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    if (strlen(prefix) != 2 || strlen(rest) != KEDGE_HASH_HEX_LEN - 2) {
+        return false;
+    }
+    memcpy(hex, prefix, 2);
+    memcpy(hex + 2, rest, KEDGE_HASH_HEX_LEN - 1);
+    return kedge_hash_from_hex(kedge_view_str(hex), ret) == KEDGE_OK;
+}
+
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* Asks about one file and does as told; *ret_stop when the visitor has seen enough. */
+static int visit_file(const char *dir, const char *prefix, const char *name, kedge_blobs_visit *visit,
+                      void *arg, bool *ret_stop, struct kedge_diag *reterr)
+{
+    char path[KEDGE_PATH_MAX];
+    struct stat st;
+    int err = kedge_path_join(path, dir, name);
+    if (err) {
+        return kedge_diag_set(reterr, err, "%s/%s: path too long", dir, name);
+    }
+    if (lstat(path, &st) != 0) {
+        return errno == ENOENT ? KEDGE_OK : fail(reterr, "look at", path);
+    }
+    struct kedge_hash digest;
+    bool is_blob = S_ISREG(st.st_mode) && prefix && read_name(prefix, name, &digest);
+    enum kedge_blob_verdict verdict = visit(arg, is_blob ? &digest : NULL, (uint64_t)st.st_size, path);
+    *ret_stop = verdict == KEDGE_BLOB_STOP;
+    if (verdict == KEDGE_BLOB_DELETE && unlink(path) != 0 && errno != ENOENT) {
+        return fail(reterr, "remove", path);
+    }
+    return KEDGE_OK;
+}
+
+static int visit_folder(const char *blobs_dir, const char *prefix, kedge_blobs_visit *visit, void *arg,
+                        bool *ret_stop, struct kedge_diag *reterr)
+{
+    char path[KEDGE_PATH_MAX];
+    int err = kedge_path_join(path, blobs_dir, prefix);
+    if (err) {
+        return kedge_diag_set(reterr, err, "%s: path too long", blobs_dir);
+    }
+    DIR *dir = opendir(path);
+    if (!dir) {
+        return errno == ENOTDIR || errno == ELOOP
+                   ? visit_file(blobs_dir, NULL, prefix, visit, arg, ret_stop, reterr)
+                   : fail(reterr, "open", path);
+    }
+    const struct dirent *e;
+    while (!err && !*ret_stop && (e = readdir(dir)) != NULL) {
+        if (!is_dots(e->d_name)) {
+            err = visit_file(path, prefix, e->d_name, visit, arg, ret_stop, reterr);
+        }
+    }
+    closedir(dir);
+    return err;
+}
+
+int kedge_blobs_for_each(struct kedge_blobs *b, kedge_blobs_visit *visit, void *arg,
+                         struct kedge_diag *reterr)
+{
+    DIR *dir = opendir(b->blobs_dir);
+    if (!dir) {
+        return fail(reterr, "open", b->blobs_dir);
+    }
+    int err = KEDGE_OK;
+    bool stop = false;
+    const struct dirent *e;
+    while (!err && !stop && (e = readdir(dir)) != NULL) {
+        if (!is_dots(e->d_name)) {
+            err = visit_folder(b->blobs_dir, e->d_name, visit, arg, &stop, reterr);
+        }
+    }
+    closedir(dir);
+    return err;
+}

@@ -1,0 +1,367 @@
+/* Files on their way into blobs/: the streaming writer and the resumable upload. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "chain/store/blobs_impl.h"
+#include "common/base/mem.h"
+
+struct kedge_blob_writer {
+    struct kedgei_staged s;
+};
+
+struct kedge_upload {
+    struct kedgei_staged s;
+    struct kedge_upload *next; /* of the open ones */
+    struct kedge_hash digest;
+    uint64_t total;
+    bool is_finished;
+};
+
+static int fail(struct kedge_diag *d, const char *what, const char *path)
+{
+    int e = errno;
+    return kedge_diag_set(d, kedge_errno(e), "%s: cannot %s: %s", path, what, strerror(e));
+}
+
+/* ---- staged files ---- */
+
+int kedgei_staged_open(struct kedgei_staged *s, bool must_be_new, struct kedge_diag *reterr)
+{
+    int err = kedge_hasher_new(&s->hasher);
+    if (err) {
+        return kedge_diag_set(reterr, err, "%s: %s", s->path, kedge_strerror(err));
+    }
+    int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (must_be_new ? O_EXCL : 0);
+    s->fd = open(s->path, flags, 0600);
+    if (s->fd < 0) {
+        err = fail(reterr, "create", s->path);
+        kedge_hasher_free(s->hasher);
+        s->hasher = NULL;
+    }
+    return err;
+}
+
+int kedgei_staged_write(struct kedgei_staged *s, struct kedge_view bytes, struct kedge_diag *reterr)
+{
+    for (size_t done = 0; done < bytes.len;) {
+        ssize_t n = pwrite(s->fd, bytes.ptr + done, bytes.len - done, (off_t)(s->size + done));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return fail(reterr, "write", s->path);
+        }
+        done += (size_t)n;
+    }
+    if (bytes.len > 0) {
+        kedge_hasher_update(s->hasher, bytes);
+    }
+    s->size += bytes.len;
+    uint64_t open_promise = s->announced - s->written;
+    uint64_t kept = bytes.len < open_promise ? bytes.len : open_promise;
+    s->written += kept;
+    pthread_mutex_lock(&s->b->mutex);
+    s->b->promised -= kept;
+    pthread_mutex_unlock(&s->b->mutex);
+    return KEDGE_OK;
+}
+
+int kedgei_staged_move_in(struct kedgei_staged *s, const struct kedge_hash *digest,
+                          struct kedge_diag *reterr)
+{
+    char target[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX];
+    int err = kedge_blobs_path(s->b, digest, target);
+    if (err) {
+        return kedge_diag_set(reterr, err, "%s: path too long", s->b->blobs_dir);
+    }
+    memcpy(folder, target, sizeof folder);
+    *strrchr(folder, '/') = '\0';
+    if (fsync(s->fd) != 0) {
+        return fail(reterr, "sync", s->path);
+    }
+    if (mkdir(folder, 0700) == 0) {
+        err = kedge_dir_sync(s->b->blobs_dir);
+    } else if (errno != EEXIST) {
+        return fail(reterr, "make", folder);
+    }
+    if (!err && rename(s->path, target) != 0 && !(errno == ENOENT && kedge_file_exists(target))) {
+        return fail(reterr, "rename to",
+                    target); /* a former try may have moved it and failed behind that */
+    }
+    err = err ? err : kedge_dir_sync(folder);
+    return err ? kedge_diag_set(reterr, err, "%s: cannot sync the folder", folder) : KEDGE_OK;
+}
+
+void kedgei_staged_close(struct kedgei_staged *s, bool remove_file)
+{
+    close(s->fd);
+    if (remove_file) {
+        (void)unlink(s->path); /* left over, it is removed at the next open of the store */
+    }
+    kedge_hasher_free(s->hasher);
+    kedgei_blobs_leave(s->b, s->announced - s->written);
+}
+
+/* ---- writer ---- */
+
+int kedge_blob_writer_open(struct kedge_blobs *b, uint64_t expected_bytes, struct kedge_blob_writer **ret,
+                           struct kedge_diag *reterr)
+{
+    struct kedge_blob_writer *w = kedge_mem_new(1, sizeof *w);
+    if (!w) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "%s: out of memory", b->staging_dir);
+    }
+    int err = kedgei_blobs_admit(b, expected_bytes, reterr);
+    if (err) {
+        kedge_mem_free(w);
+        return err;
+    }
+    pthread_mutex_lock(&b->mutex);
+    uint64_t serial = ++b->serial;
+    pthread_mutex_unlock(&b->mutex);
+    char name[64];
+    snprintf(name, sizeof name, "put-%ld-%llu", (long)getpid(), (unsigned long long)serial);
+    w->s = (struct kedgei_staged){.b = b, .announced = expected_bytes};
+    err = kedge_path_join(w->s.path, b->staging_dir, name);
+    err = err ? kedge_diag_set(reterr, err, "%s: path too long", b->staging_dir)
+              : kedgei_staged_open(&w->s, true, reterr);
+    if (err) {
+        kedgei_blobs_leave(b, expected_bytes);
+        kedge_mem_free(w);
+        return err;
+    }
+    *ret = w;
+    return KEDGE_OK;
+}
+
+int kedge_blob_writer_write(struct kedge_blob_writer *w, struct kedge_view bytes,
+                            struct kedge_diag *reterr)
+{
+    return kedgei_staged_write(&w->s, bytes, reterr);
+}
+
+int kedge_blob_writer_finish(struct kedge_blob_writer *w, struct kedge_hash *ret_digest,
+                             uint64_t *ret_size, struct kedge_diag *reterr)
+{
+    struct kedge_hash digest;
+    uint64_t size = w->s.size;
+    kedge_hasher_final(w->s.hasher, &digest);
+    int err = kedgei_staged_move_in(&w->s, &digest, reterr);
+    kedgei_staged_close(&w->s, err != KEDGE_OK);
+    kedge_mem_free(w);
+    if (err) {
+        return err;
+    }
+    if (ret_digest) {
+        *ret_digest = digest;
+    }
+    if (ret_size) {
+        *ret_size = size;
+    }
+    return KEDGE_OK;
+}
+
+void kedge_blob_writer_abort(struct kedge_blob_writer *w)
+{
+    if (w) {
+        kedgei_staged_close(&w->s, true);
+        kedge_mem_free(w);
+    }
+}
+
+/* ---- upload ---- */
+
+/* One opening per staging file. */
+static bool register_upload(struct kedge_upload *u)
+{
+    struct kedge_blobs *b = u->s.b;
+    bool is_free = true;
+    pthread_mutex_lock(&b->mutex);
+    for (const struct kedge_upload *i = b->uploads; i; i = i->next) {
+        is_free = is_free && strcmp(i->s.path, u->s.path) != 0;
+    }
+    if (is_free) {
+        u->next = b->uploads;
+        b->uploads = u;
+    }
+    pthread_mutex_unlock(&b->mutex);
+    return is_free;
+}
+
+static void unregister_upload(struct kedge_upload *u)
+{
+    struct kedge_blobs *b = u->s.b;
+    pthread_mutex_lock(&b->mutex);
+    for (struct kedge_upload **i = &b->uploads; *i; i = &(*i)->next) {
+        if (*i == u) {
+            *i = u->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&b->mutex);
+}
+
+/* Empties the file and starts the hash over. */
+static int start_over(struct kedge_upload *u, struct kedge_diag *reterr)
+{
+    struct kedge_hash ignored;
+    kedge_hasher_final(u->s.hasher, &ignored);
+    u->s.size = 0;
+    u->is_finished = false;
+    return ftruncate(u->s.fd, 0) == 0 ? KEDGE_OK : fail(reterr, "truncate", u->s.path);
+}
+
+/* Opens the staging file and hashes what a former upload left in it. */
+static int open_staging(struct kedge_upload *u, struct kedge_diag *reterr)
+{
+    int err = kedgei_staged_open(&u->s, false, reterr);
+    if (err) {
+        return err;
+    }
+    err = kedgei_hash_file(u->s.fd, u->s.hasher, &u->s.size);
+    if (err) {
+        kedge_diag_set(reterr, err, "%s: cannot read", u->s.path);
+    } else if (u->s.size > u->total) {
+        err = start_over(u, reterr); /* not what was announced */
+    }
+    if (err) {
+        close(u->s.fd);
+        kedge_hasher_free(u->s.hasher);
+    }
+    return err;
+}
+
+int kedge_upload_open(struct kedge_blobs *b, const struct kedge_id *name, const struct kedge_hash *digest,
+                      uint64_t total, struct kedge_upload **ret, uint64_t *ret_offset,
+                      struct kedge_diag *reterr)
+{
+    char hex[KEDGE_HASH_HEX_LEN + 1], file[KEDGE_HASH_HEX_LEN + KEDGE_ID_MAX + 8];
+    kedge_hash_hex(digest, hex);
+    if (!kedge_id_is_valid(kedge_view_str(name->s))) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "the uploader's name is not an identifier");
+    }
+    if (kedge_blobs_find(b, digest, NULL) == KEDGE_OK) {
+        return kedge_diag_set(reterr, KEDGE_E_EXISTS, "blob %s is here already", hex);
+    }
+    struct kedge_upload *u = kedge_mem_new(1, sizeof *u);
+    if (!u) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "%s: out of memory", b->staging_dir);
+    }
+    u->digest = *digest;
+    u->total = total;
+    u->s.b = b;
+    snprintf(file, sizeof file, "up-%s-%s", name->s, hex);
+    int err = kedge_path_join(u->s.path, b->staging_dir, file);
+    if (!err) { /* what is there already needs no room */
+        int64_t there = kedge_file_size(u->s.path);
+        u->s.announced = there > 0 && (uint64_t)there <= total ? total - (uint64_t)there : total;
+        err = kedgei_blobs_admit(b, u->s.announced, reterr);
+    } else {
+        kedge_diag_set(reterr, err, "%s: path too long", b->staging_dir);
+    }
+    if (err) {
+        kedge_mem_free(u);
+        return err;
+    }
+    if (!register_upload(u)) {
+        err =
+            kedge_diag_set(reterr, KEDGE_E_BUSY, "blob %s is being uploaded by %s already", hex, name->s);
+    } else {
+        err = open_staging(u, reterr);
+        if (err) {
+            unregister_upload(u);
+        }
+    }
+    if (err) {
+        kedgei_blobs_leave(b, u->s.announced);
+        kedge_mem_free(u);
+        return err;
+    }
+    *ret_offset = u->s.size;
+    *ret = u;
+    return KEDGE_OK;
+}
+
+int kedge_upload_write(struct kedge_upload *u, uint64_t offset, struct kedge_view bytes,
+                       struct kedge_diag *reterr)
+{
+    if (offset != u->s.size || u->is_finished) {
+        return kedge_diag_set(reterr, KEDGE_E_STATE, "chunk at offset %llu, expected %llu",
+                              (unsigned long long)offset, (unsigned long long)u->s.size);
+    }
+    if (bytes.len > u->total - u->s.size) {
+        return kedge_diag_set(reterr, KEDGE_E_BLOB_SIZE, "more bytes than the announced %llu",
+                              (unsigned long long)u->total);
+    }
+    return kedgei_staged_write(&u->s, bytes, reterr);
+}
+
+uint64_t kedge_upload_offset(const struct kedge_upload *u)
+{
+    return u->s.size;
+}
+
+int kedge_upload_finish(struct kedge_upload *u, struct kedge_diag *reterr)
+{
+    if (u->is_finished) {
+        return KEDGE_OK;
+    }
+    if (u->s.size != u->total) {
+        return kedge_diag_set(reterr, KEDGE_E_STATE, "%llu of %llu bytes are here",
+                              (unsigned long long)u->s.size, (unsigned long long)u->total);
+    }
+    struct kedge_hash actual;
+    kedge_hasher_final(u->s.hasher, &actual);
+    if (!kedge_hash_eq(&actual, &u->digest)) {
+        char hex[KEDGE_HASH_HEX_LEN + 1];
+        kedge_hash_hex(&u->digest, hex);
+        int err = start_over(u, reterr);
+        return err ? err
+                   : kedge_diag_set(reterr, KEDGE_E_BLOB_DIGEST,
+                                    "what was uploaded as %s has another digest", hex);
+    }
+    u->is_finished = true;
+    return KEDGE_OK;
+}
+
+const char *kedge_upload_path(const struct kedge_upload *u)
+{
+    return u->s.path;
+}
+
+static void end_upload(struct kedge_upload *u, bool remove_file)
+{
+    unregister_upload(u);
+    kedgei_staged_close(&u->s, remove_file);
+    kedge_mem_free(u);
+}
+
+int kedge_upload_commit(struct kedge_upload *u, struct kedge_diag *reterr)
+{
+    if (!u->is_finished) {
+        return kedge_diag_set(reterr, KEDGE_E_STATE, "the upload has not been finished");
+    }
+    int err = kedgei_staged_move_in(&u->s, &u->digest, reterr);
+    if (!err) {
+        end_upload(u, false);
+    }
+    return err;
+}
+
+void kedge_upload_close(struct kedge_upload *u)
+{
+    if (u) {
+        end_upload(u, u->s.size == 0);
+    }
+}
+
+void kedge_upload_abort(struct kedge_upload *u)
+{
+    if (u) {
+        end_upload(u, true);
+    }
+}
