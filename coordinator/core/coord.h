@@ -219,11 +219,15 @@ bool kedge_coord_more(struct kedge_coord *c, struct kedge_coord_effects *ret_fx)
 /* When TIMER is due, UINT64_MAX: never. */
 uint64_t kedge_coord_deadline_ns(const struct kedge_coord *c);
 
+/* The invariants, O(jobs · sites): for the simulator and tests after each step; debug builds check it themselves. */
+bool kedge_coord_is_valid(const struct kedge_coord *c);
+
 /* ---- views, valid until the next step ---- */
 struct kedge_coord_job_view {
     const struct kedge_coord_job_params *params;
     enum kedge_job_state state;
     int reason;                      /* kedge_err behind HALTED or FAILED */
+    struct kedge_digest initial;     /* the model that the job began with: base of every pretrain task */
     uint32_t round;                  /* current or last round */
     bool round_open;
     enum kedge_task_kind round_kind;

@@ -1,0 +1,194 @@
+/* Life of a job: its states as the host and its watchers see them, and what the operator may do to it. */
+#include <string.h>
+
+#include "coordinator/core/core.h"
+
+static const char *const state_names[] = {
+    [KEDGE_JOB_PENDING] = "pending",     [KEDGE_JOB_QUEUED] = "queued",       [KEDGE_JOB_ENROLLING] = "enrolling",
+    [KEDGE_JOB_GROUPING] = "grouping",   [KEDGE_JOB_TRAINING] = "training",   [KEDGE_JOB_HALTED] = "halted",
+    [KEDGE_JOB_STORING] = "storing",     [KEDGE_JOB_COMPLETED] = "completed", [KEDGE_JOB_FAILED] = "failed",
+    [KEDGE_JOB_CANCELLED] = "cancelled",
+};
+
+const char *kedge_job_state_name(enum kedge_job_state state)
+{
+    return (size_t)state < sizeof state_names / sizeof state_names[0] ? state_names[state] : "unknown";
+}
+
+#define TO(name) (1u << KEDGE_JOB_##name)
+#define TO_ENDS (TO(FAILED) | TO(CANCELLED))
+
+/* DESIGN §7: which state may follow which. */
+static const uint32_t transitions[] = {
+    [KEDGE_JOB_PENDING] = TO(QUEUED),
+    [KEDGE_JOB_QUEUED] = TO(ENROLLING) | TO(HALTED) | TO_ENDS,
+    [KEDGE_JOB_ENROLLING] = TO(GROUPING) | TO(TRAINING) | TO(HALTED) | TO_ENDS,
+    [KEDGE_JOB_GROUPING] = TO(TRAINING) | TO(HALTED) | TO_ENDS,
+    [KEDGE_JOB_TRAINING] = TO(STORING) | TO(HALTED) | TO_ENDS,
+    [KEDGE_JOB_HALTED] = TO(QUEUED) | TO(ENROLLING) | TO(GROUPING) | TO(TRAINING) | TO(STORING) | TO(HALTED),
+    [KEDGE_JOB_STORING] = TO(COMPLETED) | TO(HALTED) | TO_ENDS,
+    [KEDGE_JOB_COMPLETED] = 0,
+    [KEDGE_JOB_FAILED] = 0,
+    [KEDGE_JOB_CANCELLED] = 0,
+};
+
+bool kedgei_job_allows(enum kedge_job_state from, enum kedge_job_state to)
+{
+    return (size_t)from < sizeof transitions / sizeof transitions[0] && (transitions[from] & 1u << to) != 0;
+}
+
+static void tell(struct kedge_coord *c, uint32_t job, enum kedge_job_state state, int reason)
+{
+    struct job *j = &c->jobs[job];
+    if (j->told == state && j->told_reason == reason) {
+        return;
+    }
+    KEDGE_ASSERT(kedgei_job_allows(j->told, state));
+    struct kedge_coord_effect *fx = kedgei_emit_job(c, KEDGE_FX_JOB_STATE, job);
+    fx->from = j->told;
+    fx->state = state;
+    fx->err = reason;
+    j->told = state;
+    j->told_reason = reason;
+}
+
+void kedgei_job_tell(struct kedge_coord *c, uint32_t job)
+{
+    const struct job *j = &c->jobs[job];
+    KEDGE_ASSERT(j->used && j->stage != STAGE_ENDED);
+    /* The operator comes first: a restart must know that it was the operator, for nobody else lifts that halt. A halt
+     * before job-opened is durable takes effect behind it. */
+    if (j->halted_by_operator && j->stage != STAGE_JOB_OPENING) {
+        tell(c, job, KEDGE_JOB_HALTED, KEDGE_OK);
+    } else if (j->failed_count > 0) {
+        tell(c, job, KEDGE_JOB_HALTED, j->stored_err);
+    } else if (j->halted_by_quorum) {
+        tell(c, job, KEDGE_JOB_HALTED, KEDGE_E_TIMEOUT);
+    } else {
+        tell(c, job, j->base, KEDGE_OK);
+    }
+}
+
+enum kedge_job_state kedgei_outcome(const struct job *j)
+{
+    return j->failing != KEDGE_OK ? KEDGE_JOB_FAILED : j->cancelling ? KEDGE_JOB_CANCELLED : KEDGE_JOB_COMPLETED;
+}
+
+void kedgei_job_tell_end(struct kedge_coord *c, uint32_t job, enum kedge_job_state end)
+{
+    kedgei_job_tell(c, job); /* back from a halt, if any */
+    tell(c, job, end, c->jobs[job].failing);
+    c->jobs[job].stage = STAGE_ENDED;
+}
+
+void kedgei_main_emit(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    KEDGE_ASSERT(!j->main.out);
+    enum kedge_coord_effect_type type = KEDGE_FX_MAIN_JOB_OPENED;
+    switch (j->stage) {
+    case STAGE_JOB_OPENING: break;
+    case STAGE_ROUND_OPENING: type = KEDGE_FX_MAIN_ROUND_OPENED; break;
+    case STAGE_COMPUTE: type = KEDGE_FX_CLOSE_ROUND; break;
+    case STAGE_ROUND_CLOSING: type = KEDGE_FX_MAIN_ROUND_CLOSED; break;
+    case STAGE_JOB_CLOSING: type = KEDGE_FX_MAIN_JOB_CLOSED; break;
+    case STAGE_WISH:
+    case STAGE_COLLECT:
+    case STAGE_ASSIGNING:
+    case STAGE_EVALUATE:
+    case STAGE_ENDED: KEDGE_ASSERT(!"this stage has no main effect"); return;
+    }
+    struct kedge_coord_effect *fx = kedgei_emit_job(c, type, job);
+    fx->kind = j->round == 0 ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
+    if (type == KEDGE_FX_MAIN_JOB_CLOSED) {
+        fx->state = kedgei_outcome(j);
+        fx->err = j->failing;
+    }
+    j->main.out = true;
+}
+
+static void check_params(const struct kedge_coord *c, const struct kedge_coord_job_params *p)
+{
+    KEDGE_ASSERT(p->tenant_count >= 1 && p->tenant_count <= KEDGE_JOB_TENANTS_MAX);
+    KEDGE_ASSERT(p->rounds >= 1 && p->rounds <= KEDGE_ROUNDS_MAX && p->sites_min >= 1 && p->quorum >= 1);
+    KEDGE_ASSERT(p->groups >= 1 && p->groups <= KEDGE_GROUPS_MAX && p->weight_max >= 1);
+    for (uint32_t i = 0; i < p->tenant_count; i++) {
+        KEDGE_ASSERT(p->tenants[i] < c->tenant_count);
+    }
+}
+
+void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_coord_event *ev)
+{
+    KEDGE_ASSERT(job < c->limits.jobs_max && !c->jobs[job].used);
+    KEDGE_ASSERT(ev->params && ev->model_count == 1 && ev->models);
+    check_params(c, ev->params);
+    struct job *j = &c->jobs[job];
+    uint8_t *members = j->members;
+    struct row *rows = j->rows;
+    memset(j, 0, sizeof *j);
+    j->members = members;
+    j->rows = rows;
+    j->used = j->dirty = true;
+    j->params = *ev->params;
+    j->initial = j->models[0] = ev->models[0];
+    j->model_count = 1;
+    j->round = ev->params->groups > 1 ? 0 : 1;
+    j->closed_round = j->prior_round = KEDGE_COORD_NONE;
+    j->wish_ns = j->deadline_ns = j->retry_ns = UINT64_MAX;
+    j->sweep = j->offer = KEDGE_COORD_NONE;
+    j->main.request = KEDGE_COORD_NONE;
+    memset(members, MEMBER_NO, c->limits.tenants_max);
+    for (uint32_t i = 0; i < ev->params->tenant_count; i++) {
+        KEDGE_ASSERT(members[ev->params->tenants[i]] == MEMBER_NO); /* each tenant once */
+        members[ev->params->tenants[i]] = MEMBER_INVITED;
+    }
+    for (uint32_t i = 0; i < c->site_count; i++) {
+        kedgei_row_init(c, j, i);
+    }
+}
+
+void kedgei_job_submit(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    kedgei_job_reset(c, ev->job, ev);
+    struct job *j = &c->jobs[ev->job];
+    j->told = KEDGE_JOB_PENDING;
+    j->base = KEDGE_JOB_QUEUED;
+    j->stage = STAGE_JOB_OPENING;
+    kedgei_job_tell(c, ev->job);
+    kedgei_main_emit(c, ev->job);
+}
+
+void kedgei_job_joined(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    KEDGE_ASSERT(ev->job < c->limits.jobs_max && c->jobs[ev->job].used && ev->tenant < c->tenant_count);
+    struct job *j = &c->jobs[ev->job];
+    if (j->members[ev->tenant] != MEMBER_INVITED) {
+        return; /* joined before, or not one of the job's tenants: joining it then means nothing */
+    }
+    j->members[ev->tenant] = MEMBER_JOINED;
+    j->joined_count++;
+    KEDGE_ASSERT(j->joined_count <= j->params.tenant_count);
+    kedgei_rows_refresh(c, ev->job);
+    j->dirty = true;
+}
+
+void kedgei_job_operate(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    KEDGE_ASSERT(ev->job < c->limits.jobs_max);
+    struct job *j = &c->jobs[ev->job];
+    if (!j->used || j->stage == STAGE_JOB_CLOSING || j->cancelling || j->failing != KEDGE_OK) {
+        return;
+    }
+    if (ev->type == KEDGE_EV_JOB_HALT) {
+        j->halted_by_operator = true;
+    } else if (ev->type == KEDGE_EV_JOB_RESUME) {
+        j->halted_by_operator = false;
+        j->retry_ns = j->failed_count > 0 ? c->now_ns : j->retry_ns; /* what failed is tried at once */
+        j->offer = 0;
+    } else {
+        KEDGE_ASSERT(ev->type == KEDGE_EV_JOB_CANCEL);
+        j->cancelling = true;
+        j->halted_by_operator = j->halted_by_quorum = false;
+    }
+    j->dirty = true;
+}

@@ -1,0 +1,180 @@
+/* Tenants and sites, and who of them is there. Presence falls from online over offline to gone as a lease and a grace
+ * run out; each list is ordered by time because clocks never go back, so its head is all that a timer looks at. */
+#include <string.h>
+
+#include "coordinator/core/core.h"
+
+static struct site_list *list_of(struct kedge_coord *c, enum presence presence)
+{
+    return presence == PRESENCE_ONLINE ? &c->online : presence == PRESENCE_OFFLINE ? &c->offline : NULL;
+}
+
+static void list_remove(struct kedge_coord *c, uint32_t site)
+{
+    struct site *s = &c->sites[site];
+    struct site_list *l = list_of(c, s->presence);
+    if (!l) {
+        return;
+    }
+    if (s->prev != KEDGE_COORD_NONE) {
+        c->sites[s->prev].next = s->next;
+    } else {
+        KEDGE_ASSERT(l->head == site);
+        l->head = s->next;
+    }
+    if (s->next != KEDGE_COORD_NONE) {
+        c->sites[s->next].prev = s->prev;
+    } else {
+        KEDGE_ASSERT(l->tail == site);
+        l->tail = s->prev;
+    }
+    s->prev = s->next = KEDGE_COORD_NONE;
+}
+
+static void list_append(struct kedge_coord *c, uint32_t site)
+{
+    struct site *s = &c->sites[site];
+    struct site_list *l = list_of(c, s->presence);
+    if (!l) {
+        return;
+    }
+    KEDGE_ASSERT(l->tail == KEDGE_COORD_NONE || c->sites[l->tail].until_ns <= s->until_ns);
+    s->prev = l->tail;
+    s->next = KEDGE_COORD_NONE;
+    if (l->tail != KEDGE_COORD_NONE) {
+        c->sites[l->tail].next = site;
+    } else {
+        l->head = site;
+    }
+    l->tail = site;
+}
+
+static void count_presence(struct kedge_coord *c, uint32_t site, uint32_t by)
+{
+    const struct site *s = &c->sites[site];
+    struct tenant *t = &c->tenants[s->tenant];
+    if (s->active) {
+        t->active += by; /* by is 1 or, modulo 2^32, -1 */
+        t->online += s->presence == PRESENCE_ONLINE ? by : 0;
+        t->gone += s->presence == PRESENCE_GONE ? by : 0;
+    }
+    KEDGE_ASSERT(t->online + t->gone <= t->active && t->active <= c->site_count);
+}
+
+/* Moves a site between presence lists and tells the jobs of its tenant. */
+static void set_presence(struct kedge_coord *c, uint32_t site, bool active, enum presence presence, uint64_t until_ns)
+{
+    struct site *s = &c->sites[site];
+    bool changed = s->active != active || s->presence != presence;
+    count_presence(c, site, UINT32_MAX);
+    list_remove(c, site);
+    s->active = active;
+    s->presence = presence;
+    s->until_ns = until_ns;
+    list_append(c, site);
+    count_presence(c, site, 1);
+    for (uint32_t i = 0; changed && i < c->limits.jobs_max; i++) {
+        if (c->jobs[i].used && c->jobs[i].members[s->tenant] != MEMBER_NO) {
+            kedgei_row_refresh(c, i, site);
+        }
+    }
+}
+
+void kedgei_tenant_added(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    KEDGE_ASSERT(ev->tenant == c->tenant_count && ev->tenant < c->limits.tenants_max);
+    KEDGE_ASSERT(ev->id.s[0] != '\0');
+    struct tenant *t = &c->tenants[c->tenant_count++];
+    memset(t, 0, sizeof *t);
+    t->id = ev->id;
+    for (uint32_t i = 0; i < c->limits.jobs_max; i++) {
+        if (c->jobs[i].used) {
+            c->jobs[i].members[ev->tenant] = MEMBER_NO;
+        }
+    }
+}
+
+static int compare_sites(const struct kedge_coord *c, uint32_t a, uint32_t b)
+{
+    const struct site *x = &c->sites[a], *y = &c->sites[b];
+    int by_tenant = kedge_id_cmp(&c->tenants[x->tenant].id, &c->tenants[y->tenant].id);
+    return by_tenant != 0 ? by_tenant : kedge_id_cmp(&x->id, &y->id);
+}
+
+void kedgei_site_added(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    KEDGE_ASSERT(ev->site == c->site_count && ev->site < c->limits.sites_max);
+    KEDGE_ASSERT(ev->tenant < c->tenant_count && ev->id.s[0] != '\0');
+    struct site *s = &c->sites[ev->site];
+    memset(s, 0, sizeof *s);
+    s->id = ev->id;
+    s->tenant = ev->tenant;
+    s->presence = PRESENCE_GONE;
+    s->prev = s->next = s->request = KEDGE_COORD_NONE;
+    c->site_count++;
+    uint32_t at = c->site_count - 1;
+    for (; at > 0 && compare_sites(c, ev->site, c->order[at - 1]) < 0; at--) {
+        c->order[at] = c->order[at - 1];
+    }
+    c->order[at] = ev->site;
+    for (uint32_t i = 0; i < c->limits.jobs_max; i++) {
+        if (c->jobs[i].used) {
+            kedgei_row_init(c, &c->jobs[i], ev->site);
+        }
+    }
+    s->active = false;
+    set_presence(c, ev->site, true, PRESENCE_GONE, UINT64_MAX);
+}
+
+void kedgei_site_revoked(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    KEDGE_ASSERT(ev->site < c->site_count);
+    if (!c->sites[ev->site].active) {
+        return;
+    }
+    uint32_t request = kedgei_unpark(c, ev->site);
+    if (request != KEDGE_COORD_NONE) {
+        struct kedge_coord_effect *fx = kedgei_emit(c, KEDGE_FX_TURN_AWAY);
+        fx->site = ev->site;
+        fx->tenant = c->sites[ev->site].tenant;
+        fx->request = request;
+        fx->err = KEDGE_E_REVOKED;
+    }
+    set_presence(c, ev->site, false, PRESENCE_GONE, UINT64_MAX);
+    KEDGE_ASSERT(!c->sites[ev->site].active && c->sites[ev->site].request == KEDGE_COORD_NONE);
+}
+
+void kedgei_presence_start(struct kedge_coord *c)
+{
+    for (uint32_t i = 0; i < c->site_count; i++) {
+        if (c->sites[i].active) {
+            set_presence(c, i, true, PRESENCE_OFFLINE, kedgei_after(c, c->times.lease + c->times.offline_grace));
+        }
+    }
+}
+
+void kedgei_presence_touch(struct kedge_coord *c, uint32_t site)
+{
+    KEDGE_ASSERT(site < c->site_count && c->sites[site].active);
+    set_presence(c, site, true, PRESENCE_ONLINE, kedgei_after(c, c->times.lease));
+}
+
+void kedgei_presence_expire(struct kedge_coord *c)
+{
+    for (uint32_t n = 0; n < c->site_count; n++) {
+        uint32_t head = c->online.head;
+        if (head == KEDGE_COORD_NONE || c->sites[head].until_ns > c->now_ns) {
+            break;
+        }
+        uint64_t until = c->sites[head].until_ns;
+        bool past = until > UINT64_MAX - c->times.offline_grace;
+        set_presence(c, head, true, PRESENCE_OFFLINE, past ? UINT64_MAX : until + c->times.offline_grace);
+    }
+    for (uint32_t n = 0; n < c->site_count; n++) {
+        uint32_t head = c->offline.head;
+        if (head == KEDGE_COORD_NONE || c->sites[head].until_ns > c->now_ns) {
+            break;
+        }
+        set_presence(c, head, true, PRESENCE_GONE, UINT64_MAX);
+    }
+}

@@ -1,0 +1,220 @@
+/* Polls and tasks. A poll is answered at once when there is a task for its site, else parked; parked polls are in a
+ * heap by the time at which they are answered by WAIT. Nothing is remembered of a task that went out: a site that asks
+ * again (it crashed) gets it again. */
+#include "coordinator/core/core.h"
+
+struct task {
+    uint32_t job, round, group, evaluate_round;
+    enum kedge_task_kind kind;
+    bool evaluate_base;
+    struct kedge_digest base;
+    uint64_t remaining_ns;
+};
+
+static bool heap_before(const struct kedge_coord *c, uint32_t a, uint32_t b)
+{
+    return c->sites[c->heap[a]].park_until_ns < c->sites[c->heap[b]].park_until_ns;
+}
+
+static void heap_swap(struct kedge_coord *c, uint32_t a, uint32_t b)
+{
+    uint32_t t = c->heap[a];
+    c->heap[a] = c->heap[b];
+    c->heap[b] = t;
+    c->sites[c->heap[a]].heap_pos = a;
+    c->sites[c->heap[b]].heap_pos = b;
+}
+
+/* Restores the order around one changed position. */
+static void heap_fix(struct kedge_coord *c, uint32_t at)
+{
+    while (at > 0 && heap_before(c, at, (at - 1) / 2)) {
+        heap_swap(c, at, (at - 1) / 2);
+        at = (at - 1) / 2;
+    }
+    while (2 * at + 1 < c->parked_count) {
+        uint32_t child = 2 * at + 1;
+        if (child + 1 < c->parked_count && heap_before(c, child + 1, child)) {
+            child++;
+        }
+        if (!heap_before(c, child, at)) {
+            break;
+        }
+        heap_swap(c, at, child);
+        at = child;
+    }
+}
+
+static void park(struct kedge_coord *c, uint32_t site, uint32_t request, uint64_t until_ns)
+{
+    struct site *s = &c->sites[site];
+    KEDGE_ASSERT(s->request == KEDGE_COORD_NONE && request != KEDGE_COORD_NONE);
+    KEDGE_ASSERT(c->parked_count < c->limits.sites_max);
+    s->request = request;
+    s->park_until_ns = until_ns;
+    s->heap_pos = c->parked_count;
+    c->heap[c->parked_count++] = site;
+    heap_fix(c, s->heap_pos);
+}
+
+uint32_t kedgei_unpark(struct kedge_coord *c, uint32_t site)
+{
+    struct site *s = &c->sites[site];
+    uint32_t request = s->request;
+    if (request == KEDGE_COORD_NONE) {
+        return request;
+    }
+    KEDGE_ASSERT(s->heap_pos < c->parked_count && c->heap[s->heap_pos] == site);
+    uint32_t at = s->heap_pos;
+    heap_swap(c, at, c->parked_count - 1);
+    c->parked_count--;
+    if (at < c->parked_count) {
+        heap_fix(c, at);
+    }
+    s->request = KEDGE_COORD_NONE;
+    return request;
+}
+
+uint64_t kedgei_poll_deadline(const struct kedge_coord *c)
+{
+    return c->parked_count > 0 ? c->sites[c->heap[0]].park_until_ns : UINT64_MAX;
+}
+
+/* May this input be worked on (again)? A refused site is asked again only when the round can not do without it. */
+static bool wants_input(const struct job *j, const struct kedge_coord_input *in)
+{
+    return in->progress == KEDGE_INPUT_NONE || (in->progress == KEDGE_INPUT_REFUSED && j->halted_by_quorum);
+}
+
+/* A selected site's own contribution to the open round. */
+static bool find_contribution(const struct job *j, const struct row *row, struct task *ret)
+{
+    const struct kedge_coord_row *p = &row->pub;
+    if (!p->selected) {
+        return false;
+    }
+    if (j->round == 0 || p->group == KEDGE_COORD_NONE) {
+        if (!wants_input(j, &p->pretrain)) {
+            return false;
+        }
+        ret->kind = KEDGE_TASK_PRETRAIN;
+        ret->base = j->initial;
+        return true;
+    }
+    if (!p->group_durable || !wants_input(j, &p->train)) {
+        return false;
+    }
+    ret->kind = KEDGE_TASK_TRAIN;
+    ret->group = p->group;
+    ret->base = *kedgei_base(j, row);
+    ret->evaluate_base = kedgei_evaluation_due(j, row);
+    ret->evaluate_round = ret->evaluate_base ? j->closed_round : KEDGE_COORD_NONE;
+    return true;
+}
+
+static bool find_task(const struct kedge_coord *c, uint32_t job, uint32_t site, struct task *ret)
+{
+    const struct job *j = &c->jobs[job];
+    bool opened = j->stage == STAGE_COLLECT || (MUTANT(MUTANT_TASK_BEFORE_OPENED) && j->stage == STAGE_ROUND_OPENING);
+    if (!j->used || j->halted_by_operator || j->cancelling || j->failing != KEDGE_OK || j->failed_count > 0 ||
+        (!opened && j->stage != STAGE_EVALUATE) || !kedgei_is_member(c, j, site)) {
+        return false;
+    }
+    const struct row *row = &j->rows[site];
+    *ret = (struct task){.job = job, .round = j->round, .group = KEDGE_COORD_NONE, .evaluate_round = KEDGE_COORD_NONE};
+    ret->remaining_ns = j->late || j->deadline_ns < c->now_ns ? 0 : j->deadline_ns - c->now_ns;
+    if (opened && find_contribution(j, row, ret)) {
+        return true;
+    }
+    if (!kedgei_evaluation_due(j, row)) {
+        return false;
+    }
+    ret->kind = KEDGE_TASK_EVALUATE;
+    ret->round = ret->evaluate_round = j->closed_round;
+    ret->group = row->pub.group;
+    ret->base = *kedgei_base(j, row);
+    return true;
+}
+
+static void emit_task(struct kedge_coord *c, uint32_t site, uint32_t request, const struct task *task)
+{
+    struct kedge_coord_effect *fx = kedgei_emit_site(c, KEDGE_FX_TASK, task->job, site);
+    fx->request = request;
+    fx->round = task->round;
+    fx->group = task->group;
+    fx->kind = task->kind;
+    fx->base = task->base;
+    fx->evaluate_base = task->evaluate_base;
+    fx->evaluate_round = task->evaluate_round;
+    fx->remaining_ns = task->remaining_ns;
+    c->sites[site].next_job = (task->job + 1) % c->limits.jobs_max;
+}
+
+static void emit_wait(struct kedge_coord *c, uint32_t site, uint32_t request)
+{
+    struct kedge_coord_effect *fx = kedgei_emit(c, KEDGE_FX_WAIT);
+    fx->site = site;
+    fx->tenant = c->sites[site].tenant;
+    fx->request = request;
+}
+
+/* Answers a request by the first task in slot order, beginning behind the job that was served last. */
+static bool serve(struct kedge_coord *c, uint32_t site, uint32_t request)
+{
+    struct task task;
+    for (uint32_t i = 0; i < c->limits.jobs_max; i++) {
+        uint32_t job = (c->sites[site].next_job + i) % c->limits.jobs_max;
+        if (find_task(c, job, site, &task)) {
+            emit_task(c, site, request, &task);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool kedgei_offer(struct kedge_coord *c, uint32_t site)
+{
+    if (c->sites[site].request == KEDGE_COORD_NONE || !serve(c, site, c->sites[site].request)) {
+        return false;
+    }
+    kedgei_unpark(c, site);
+    return true;
+}
+
+void kedgei_poll_expired(struct kedge_coord *c)
+{
+    KEDGE_ASSERT(c->parked_count > 0);
+    uint32_t site = c->heap[0];
+    emit_wait(c, site, kedgei_unpark(c, site));
+}
+
+void kedgei_poll(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    KEDGE_ASSERT(ev->request != KEDGE_COORD_NONE);
+    if (ev->site >= c->site_count || !c->sites[ev->site].active) {
+        struct kedge_coord_effect *fx = kedgei_emit(c, KEDGE_FX_TURN_AWAY);
+        fx->request = ev->request;
+        fx->err = ev->site >= c->site_count ? KEDGE_E_NOT_ENROLLED : KEDGE_E_REVOKED;
+        return;
+    }
+    kedgei_presence_touch(c, ev->site);
+    if (ev->busy) {
+        emit_wait(c, ev->site, ev->request);
+        return;
+    }
+    uint32_t older = kedgei_unpark(c, ev->site);
+    if (older != KEDGE_COORD_NONE && older != ev->request) {
+        emit_wait(c, ev->site, older);
+    }
+    uint64_t wait = ev->wait_ns < c->times.poll_max ? ev->wait_ns : c->times.poll_max;
+    if (!serve(c, ev->site, ev->request)) {
+        park(c, ev->site, ev->request, kedgei_after(c, wait)); /* a wait of 0 is answered by the pump */
+    }
+}
+
+void kedgei_request_gone(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    if (ev->site < c->site_count && ev->request != KEDGE_COORD_NONE && c->sites[ev->site].request == ev->request) {
+        kedgei_unpark(c, ev->site);
+    }
+}

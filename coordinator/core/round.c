@@ -1,0 +1,315 @@
+/* Life of a round: wish, opening, collecting, computing, closing; then the next one, or the end of the job.
+ * kedgei_advance looks only at what is the case, so it may be called as often as one likes. */
+#include <string.h>
+
+#include "coordinator/core/core.h"
+
+struct crowd {
+    uint32_t active, online, gone;
+};
+
+static struct crowd crowd_of(const struct kedge_coord *c, const struct job *j)
+{
+    struct crowd sum = {0, 0, 0};
+    for (uint32_t i = 0; i < j->params.tenant_count; i++) {
+        uint32_t tenant = j->params.tenants[i];
+        if (j->members[tenant] == MEMBER_JOINED) {
+            sum.active += c->tenants[tenant].active;
+            sum.online += c->tenants[tenant].online;
+            sum.gone += c->tenants[tenant].gone;
+        }
+    }
+    return sum;
+}
+
+uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j)
+{
+    uint64_t at = j->retry_ns < j->deadline_ns ? j->retry_ns : j->deadline_ns;
+    bool waits = j->stage == STAGE_WISH && j->wish_ns != UINT64_MAX && !j->halted_by_operator && j->failed_count == 0;
+    if (waits && !j->cancelling) {
+        uint64_t settled = j->wish_ns < UINT64_MAX - c->times.settle ? j->wish_ns + c->times.settle : UINT64_MAX;
+        at = settled < at ? settled : at;
+    }
+    return at;
+}
+
+/* Marks candidates and the selected among them, and asks for round-opened. */
+static void open_round(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < c->site_count; i++) {
+        uint32_t site = c->order[i];
+        bool candidate = kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE;
+        j->rows[site].pub.candidate = candidate;
+        KEDGE_ASSERT(!j->rows[site].pub.selected && !j->rows[site].busy);
+        count += candidate ? 1 : 0;
+    }
+    uint32_t wanted = j->round == 0 ? j->params.pretrain_sites : j->params.sites_per_round;
+    kedge_coord_select(j->params.seed, j->round, count, wanted, c->scratch, c->chosen);
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < c->site_count; i++) {
+        struct kedge_coord_row *row = &j->rows[c->order[i]].pub;
+        row->selected = row->candidate && c->chosen[next++];
+        j->selected_count += row->selected ? 1 : 0;
+    }
+    KEDGE_ASSERT(next == count && j->selected_count >= 1);
+    j->quorum = j->params.quorum < j->selected_count ? j->params.quorum : j->selected_count;
+    j->stage = STAGE_ROUND_OPENING;
+    j->base = j->round == 0 ? KEDGE_JOB_GROUPING : KEDGE_JOB_TRAINING;
+    j->wish_ns = UINT64_MAX;
+    kedgei_rows_refresh(c, job);
+    kedgei_job_tell(c, job);
+    kedgei_main_emit(c, job);
+    if (MUTANT(MUTANT_TASK_BEFORE_OPENED)) {
+        j->offer = 0;
+    }
+}
+
+void kedgei_collect(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    KEDGE_ASSERT(j->selected_count >= 1 && j->quorum >= 1);
+    j->stage = STAGE_COLLECT;
+    j->deadline_ns = kedgei_after(c, j->params.round_timeout_ns);
+    j->late = false;
+    kedgei_rows_refresh(c, job);
+    j->offer = 0;
+}
+
+static bool advance_wish(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    struct crowd crowd = crowd_of(c, j);
+    if (j->joined_count < j->params.tenant_count || crowd.online < j->params.sites_min) {
+        j->wish_ns = UINT64_MAX;
+        return false;
+    }
+    j->wish_ns = j->wish_ns != UINT64_MAX ? j->wish_ns : c->now_ns;
+    /* The first round waits for sites that were never heard of; later ones not for those long gone. */
+    uint32_t expected = j->closed_round == KEDGE_COORD_NONE ? crowd.active : crowd.active - crowd.gone;
+    if (crowd.online < expected && c->now_ns - j->wish_ns < c->times.settle) {
+        return false;
+    }
+    open_round(c, job);
+    return true;
+}
+
+static bool advance_collect(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    bool late = j->late && !MUTANT(MUTANT_NO_DEADLINE);
+    if (j->accepted_count < j->quorum) {
+        if (late && !j->halted_by_quorum) {
+            j->halted_by_quorum = true; /* still collecting; refused sites are asked again */
+            j->offer = 0;
+        }
+        return false;
+    }
+    if (j->busy_count > 0 || !(late || j->unresolved_count == 0 || j->awaited_count == 0)) {
+        return false;
+    }
+    j->halted_by_quorum = false;
+    j->stage = STAGE_COMPUTE;
+    j->deadline_ns = UINT64_MAX;
+    kedgei_rows_refresh(c, job);
+    kedgei_job_tell(c, job);
+    kedgei_main_emit(c, job);
+    return true;
+}
+
+static bool end_job(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    KEDGE_ASSERT(j->in_flight_count == 0 && !j->main.out);
+    if (j->main.failed) { /* of a round that the job gives up */
+        j->main.failed = false;
+        j->failed_count--;
+    }
+    j->stage = STAGE_JOB_CLOSING;
+    j->halted_by_quorum = false;
+    j->deadline_ns = UINT64_MAX;
+    kedgei_rows_refresh(c, job);
+    kedgei_main_emit(c, job);
+    return true;
+}
+
+static bool advance_stage(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    bool ending = j->cancelling || j->failing != KEDGE_OK;
+    if (ending && j->stage != STAGE_JOB_CLOSING && j->stage != STAGE_JOB_OPENING) {
+        return !j->main.out && j->in_flight_count == 0 && end_job(c, job);
+    }
+    if (j->halted_by_operator || j->failed_count > 0) {
+        return false;
+    }
+    switch (j->stage) {
+    case STAGE_WISH: return advance_wish(c, job);
+    case STAGE_COLLECT: return advance_collect(c, job);
+    case STAGE_ASSIGNING:
+        if (j->busy_count == 0) {
+            kedgei_next_round(c, job);
+            return true;
+        }
+        return false;
+    case STAGE_EVALUATE: return j->in_flight_count == 0 && (j->late || j->awaited_count == 0) && end_job(c, job);
+    case STAGE_JOB_OPENING:
+    case STAGE_ROUND_OPENING:
+    case STAGE_COMPUTE:
+    case STAGE_ROUND_CLOSING:
+    case STAGE_JOB_CLOSING:
+    case STAGE_ENDED: break;
+    }
+    return false;
+}
+
+void kedgei_advance(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    if (j->stage == STAGE_ENDED) {
+        return;
+    }
+    if (j->deadline_ns <= c->now_ns) {
+        j->deadline_ns = UINT64_MAX;
+        j->late = true;
+    }
+    if (j->retry_ns <= c->now_ns) {
+        j->retry_ns = UINT64_MAX;
+        j->sweep = 0;
+        if (j->main.failed && !j->main.out) {
+            kedgei_main_emit(c, job);
+        }
+    }
+    for (int i = 0; i < 4 && advance_stage(c, job); i++) {
+    }
+    kedgei_job_tell(c, job);
+    j->dirty = false; /* what the stages changed is looked at already */
+}
+
+void kedgei_next_round(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    KEDGE_ASSERT(j->closed_round != KEDGE_COORD_NONE && j->busy_count == 0);
+    if (j->closed_round >= j->params.rounds) {
+        j->stage = STAGE_EVALUATE;
+        j->base = KEDGE_JOB_STORING;
+        j->deadline_ns = kedgei_after(c, c->times.evaluate_max);
+        j->late = false;
+        kedgei_rows_refresh(c, job);
+        j->offer = 0;
+        return;
+    }
+    j->stage = STAGE_WISH;
+    j->base = KEDGE_JOB_TRAINING;
+    j->round = j->closed_round + 1;
+    j->wish_ns = UINT64_MAX;
+    j->dirty = true;
+}
+
+void kedgei_assign_all(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    j->stage = STAGE_ASSIGNING;
+    for (uint32_t i = 0; i < c->site_count; i++) {
+        struct row *row = &j->rows[i];
+        if (row->pub.group != KEDGE_COORD_NONE && !row->pub.group_durable) {
+            KEDGE_ASSERT(row->assign == ASSIGN_NONE && !row->item[ITEM_ASSIGN].out);
+            row->assign = ASSIGN_APPEND;
+            kedgei_row_refresh(c, job, i);
+        }
+    }
+    j->sweep = 0;
+    j->dirty = true;
+}
+
+/* The close is durable: its models hold, its inputs are history. */
+static void round_closed(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    memcpy(j->prior, j->models, sizeof j->prior);
+    memcpy(j->models, j->next, sizeof j->models);
+    j->prior_count = j->closed_round == KEDGE_COORD_NONE ? 0 : j->model_count;
+    j->prior_round = j->closed_round;
+    j->model_count = j->next_count;
+    j->closed_round = j->round;
+    j->selected_count = 0;
+    for (uint32_t i = 0; i < c->site_count; i++) {
+        struct kedge_coord_row *row = &j->rows[i].pub;
+        row->candidate = row->selected = false;
+        memset(&row->pretrain, 0, sizeof row->pretrain);
+        memset(&row->train, 0, sizeof row->train);
+        row->pretrain.ticket = row->train.ticket = KEDGE_COORD_NONE;
+        kedgei_row_refresh(c, job, i);
+    }
+    KEDGE_ASSERT(j->unresolved_count == 0 && j->accepted_count == 0 && j->refused_count == 0);
+    if (j->round == 0) {
+        kedgei_assign_all(c, job);
+    } else {
+        kedgei_next_round(c, job);
+    }
+}
+
+void kedgei_main_appended(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    KEDGE_ASSERT(ev->job < c->limits.jobs_max && c->jobs[ev->job].used);
+    struct job *j = &c->jobs[ev->job];
+    KEDGE_ASSERT(j->main.out && j->stage != STAGE_COMPUTE);
+    if (ev->err != KEDGE_OK) {
+        kedgei_item_failed(c, ev->job, &j->main, ev->err);
+        return;
+    }
+    kedgei_item_done(j, &j->main);
+    switch (j->stage) {
+    case STAGE_JOB_OPENING:
+        j->stage = STAGE_WISH;
+        j->base = KEDGE_JOB_ENROLLING;
+        break;
+    case STAGE_ROUND_OPENING: kedgei_collect(c, ev->job); break;
+    case STAGE_ROUND_CLOSING: round_closed(c, ev->job); break;
+    case STAGE_JOB_CLOSING: kedgei_job_tell_end(c, ev->job, kedgei_outcome(j)); break;
+    case STAGE_WISH:
+    case STAGE_COLLECT:
+    case STAGE_COMPUTE:
+    case STAGE_ASSIGNING:
+    case STAGE_EVALUATE:
+    case STAGE_ENDED: KEDGE_ASSERT(!"this stage has no main append"); break;
+    }
+}
+
+void kedgei_round_computed(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    KEDGE_ASSERT(ev->job < c->limits.jobs_max && c->jobs[ev->job].used);
+    struct job *j = &c->jobs[ev->job];
+    KEDGE_ASSERT(j->main.out && j->stage == STAGE_COMPUTE && ev->round == j->round);
+    if (ev->err != KEDGE_OK) {
+        enum kedge_err_class class = kedge_err_class(ev->err);
+        if (class == KEDGE_CLASS_REJECT || class == KEDGE_CLASS_CORRUPT || class == KEDGE_CLASS_BUG) {
+            kedgei_item_done(j, &j->main);
+            j->failing = ev->err;
+        } else {
+            kedgei_item_failed(c, ev->job, &j->main, ev->err);
+        }
+        return;
+    }
+    kedgei_item_done(j, &j->main);
+    if (j->cancelling) {
+        return;
+    }
+    KEDGE_ASSERT(ev->model_count >= 1 && ev->model_count <= j->params.groups && ev->models);
+    KEDGE_ASSERT(j->round == 0 || j->closed_round == KEDGE_COORD_NONE || ev->model_count == j->model_count);
+    j->next_count = ev->model_count;
+    memcpy(j->next, ev->models, ev->model_count * sizeof j->next[0]);
+    for (uint32_t i = 0; j->round == 0 && i < ev->assigned_count; i++) {
+        struct row *row = kedgei_row(c, ev->job, ev->assigned_sites[i]);
+        KEDGE_ASSERT(row->pub.group == KEDGE_COORD_NONE && ev->assigned_groups[i] < ev->model_count);
+        row->pub.group = ev->assigned_groups[i];
+    }
+    j->stage = STAGE_ROUND_CLOSING;
+    kedgei_job_tell(c, ev->job);
+    kedgei_main_emit(c, ev->job);
+    if (MUTANT(MUTANT_MODEL_BEFORE_CLOSED)) {
+        memcpy(j->models, j->next, sizeof j->models);
+        j->model_count = j->next_count;
+    }
+}

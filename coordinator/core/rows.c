@@ -1,0 +1,194 @@
+/* What one job knows of one site: flags, counts, and the effects that are out for it. */
+#include <string.h>
+
+#include "coordinator/core/core.h"
+
+struct row *kedgei_row(struct kedge_coord *c, uint32_t job, uint32_t site)
+{
+    KEDGE_ASSERT(job < c->limits.jobs_max && c->jobs[job].used);
+    KEDGE_ASSERT(site < c->site_count);
+    return &c->jobs[job].rows[site];
+}
+
+struct kedge_coord_input *kedgei_input(struct row *row, enum item_kind kind)
+{
+    KEDGE_ASSERT(kind < ITEM_ASSIGN);
+    return kind == ITEM_PRETRAIN ? &row->pub.pretrain : kind == ITEM_TRAIN ? &row->pub.train : &row->evaluation;
+}
+
+void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site)
+{
+    KEDGE_ASSERT(j->used && site < c->limits.sites_max);
+    struct row *row = &j->rows[site];
+    memset(row, 0, sizeof *row);
+    bool grouped = j->params.groups > 1;
+    row->pub.group = grouped ? KEDGE_COORD_NONE : 0;
+    row->pub.group_durable = !grouped;
+    row->pub.evaluated_round = row->evaluation_round = KEDGE_COORD_NONE;
+    row->pub.pretrain.ticket = row->pub.train.ticket = row->evaluation.ticket = KEDGE_COORD_NONE;
+    for (int i = 0; i < ITEM_COUNT; i++) {
+        row->item[i].request = KEDGE_COORD_NONE;
+    }
+}
+
+bool kedgei_is_member(const struct kedge_coord *c, const struct job *j, uint32_t site)
+{
+    return site < c->site_count && c->sites[site].active && j->members[c->sites[site].tenant] == MEMBER_JOINED;
+}
+
+const struct kedge_digest *kedgei_base(const struct job *j, const struct row *row)
+{
+    if (j->closed_round == KEDGE_COORD_NONE || row->pub.group >= j->model_count) {
+        return &j->initial;
+    }
+    return &j->models[row->pub.group];
+}
+
+static bool is_in_flight(const struct kedge_coord_input *in)
+{
+    return in->progress == KEDGE_INPUT_VERIFYING || in->progress == KEDGE_INPUT_APPENDING;
+}
+
+bool kedgei_evaluation_due(const struct job *j, const struct row *row)
+{
+    uint32_t r = j->closed_round, every = j->params.evaluate_every;
+    if (every == 0 || r == KEDGE_COORD_NONE || r == 0 || !(r % every == 0 || r == j->params.rounds)) {
+        return false;
+    }
+    bool done = row->pub.evaluated_round != KEDGE_COORD_NONE && row->pub.evaluated_round >= r;
+    return !done && row->pub.group_durable && !(is_in_flight(&row->evaluation) && row->evaluation_round == r);
+}
+
+/* Is the site's part in the round settled, well or not? */
+static bool is_refused(const struct job *j, const struct row *row)
+{
+    bool cold = j->round == 0 || row->pub.group == KEDGE_COORD_NONE;
+    return row->pub.train.progress == KEDGE_INPUT_REFUSED ||
+           (cold && row->pub.pretrain.progress == KEDGE_INPUT_REFUSED);
+}
+
+static bool is_accepted(const struct job *j, const struct row *row)
+{
+    const struct kedge_coord_input *in = j->round == 0 ? &row->pub.pretrain : &row->pub.train;
+    return in->progress == KEDGE_INPUT_ACCEPTED;
+}
+
+static void count_flags(struct job *j, const struct row *row, uint32_t by)
+{
+    j->unresolved_count += row->unresolved ? by : 0; /* by is 1 or, modulo 2^32, -1 */
+    j->awaited_count += row->awaited ? by : 0;
+    j->accepted_count += row->accepted ? by : 0;
+    j->refused_count += row->refused ? by : 0;
+    j->busy_count += row->busy ? by : 0;
+    j->in_flight_count += row->in_flight ? by : 0;
+}
+
+static void set_flags(const struct kedge_coord *c, const struct job *j, uint32_t site, struct row *row)
+{
+    const struct kedge_coord_row *p = &row->pub;
+    row->accepted = p->selected && is_accepted(j, row);
+    row->refused = p->selected && !row->accepted && is_refused(j, row);
+    row->unresolved = p->selected && !row->accepted && !row->refused && c->sites[site].active;
+    bool present = kedgei_is_member(c, j, site) && c->sites[site].presence != PRESENCE_GONE;
+    row->awaited = present && ((j->stage == STAGE_COLLECT && row->unresolved) ||
+                               (j->stage == STAGE_EVALUATE && kedgei_evaluation_due(j, row)));
+    row->busy = is_in_flight(&p->pretrain) || is_in_flight(&p->train) || row->assign != ASSIGN_NONE;
+    if (MUTANT(MUTANT_CLOSE_WHILE_APPENDING)) {
+        row->busy = row->assign != ASSIGN_NONE;
+    }
+    row->in_flight = row->busy || is_in_flight(&row->evaluation);
+}
+
+void kedgei_row_refresh(struct kedge_coord *c, uint32_t job, uint32_t site)
+{
+    struct job *j = &c->jobs[job];
+    struct row *row = kedgei_row(c, job, site);
+    count_flags(j, row, UINT32_MAX);
+    set_flags(c, j, site, row);
+    count_flags(j, row, 1);
+    KEDGE_ASSERT(j->awaited_count <= c->site_count && j->busy_count <= j->in_flight_count);
+    j->dirty = true;
+}
+
+void kedgei_rows_refresh(struct kedge_coord *c, uint32_t job)
+{
+    for (uint32_t i = 0; i < c->site_count; i++) {
+        kedgei_row_refresh(c, job, i);
+    }
+}
+
+void kedgei_item_failed(struct kedge_coord *c, uint32_t job, struct item *item, int err)
+{
+    struct job *j = &c->jobs[job];
+    KEDGE_ASSERT(item->out && err != KEDGE_OK);
+    item->out = false;
+    if (!item->failed) {
+        item->failed = true;
+        j->failed_count++;
+    }
+    j->stored_err = err;
+    j->retry_ns = j->retry_ns != UINT64_MAX ? j->retry_ns : kedgei_after(c, c->times.retry);
+    j->dirty = true;
+}
+
+void kedgei_item_done(struct job *j, struct item *item)
+{
+    KEDGE_ASSERT(item->out);
+    item->out = false;
+    if (item->failed) {
+        KEDGE_ASSERT(j->failed_count > 0);
+        item->failed = false;
+        j->failed_count--;
+        j->offer = j->failed_count == 0 ? 0 : j->offer; /* tasks may go out again */
+    }
+    j->dirty = true;
+}
+
+static enum kedge_task_kind task_kind(enum item_kind kind)
+{
+    static const enum kedge_task_kind kinds[] = {
+        [ITEM_PRETRAIN] = KEDGE_TASK_PRETRAIN,
+        [ITEM_TRAIN] = KEDGE_TASK_TRAIN,
+        [ITEM_EVALUATE] = KEDGE_TASK_EVALUATE,
+        [ITEM_ASSIGN] = KEDGE_TASK_PRETRAIN,
+    };
+    return kinds[kind];
+}
+
+void kedgei_item_emit(struct kedge_coord *c, uint32_t job, uint32_t site, enum item_kind kind)
+{
+    struct row *row = kedgei_row(c, job, site);
+    struct item *item = &row->item[kind];
+    KEDGE_ASSERT(!item->out);
+    item->out = true;
+    if (kind == ITEM_ASSIGN) {
+        KEDGE_ASSERT(row->assign != ASSIGN_NONE);
+        bool work = row->assign == ASSIGN_WORK;
+        struct kedge_coord_effect *fx =
+            kedgei_emit_site(c, work ? KEDGE_FX_ASSIGN : KEDGE_FX_APPEND_ASSIGNED, job, site);
+        fx->group = row->pub.group;
+        return;
+    }
+    struct kedge_coord_input *in = kedgei_input(row, kind);
+    KEDGE_ASSERT(is_in_flight(in));
+    bool verify = in->progress == KEDGE_INPUT_VERIFYING;
+    struct kedge_coord_effect *fx = kedgei_emit_site(c, verify ? KEDGE_FX_VERIFY : KEDGE_FX_APPEND, job, site);
+    fx->kind = task_kind(kind);
+    fx->round = kind == ITEM_EVALUATE ? row->evaluation_round : fx->round;
+    fx->group = kind == ITEM_PRETRAIN ? KEDGE_COORD_NONE : row->pub.group;
+    fx->request = item->request;
+    fx->ticket = in->ticket;
+}
+
+void kedgei_sweep_row(struct kedge_coord *c, uint32_t job, uint32_t site)
+{
+    struct row *row = kedgei_row(c, job, site);
+    for (enum item_kind kind = ITEM_PRETRAIN; kind < ITEM_ASSIGN; kind++) {
+        if (kedgei_input(row, kind)->progress == KEDGE_INPUT_APPENDING && !row->item[kind].out) {
+            kedgei_item_emit(c, job, site, kind);
+        }
+    }
+    if (row->assign != ASSIGN_NONE && !row->item[ITEM_ASSIGN].out) {
+        kedgei_item_emit(c, job, site, ITEM_ASSIGN);
+    }
+}

@@ -1,0 +1,327 @@
+/* Submissions: updates of the open round and evaluations of closed ones. Each is checked against the tables, its blob
+ * is verified by the host, its envelope appended to the tenant's ledger, and only then acknowledged.
+ *
+ * A refusal for what a selected site sent is marked on its input, so that the round need not wait for it and the input
+ * list can say why; a failure of transport or storage is not held against it. */
+#include <string.h>
+
+#include "coordinator/core/core.h"
+
+enum { BUSY_PAUSE_DIVISOR = 4 }; /* "busy" passes sooner than a failed write */
+
+static void turn_away(struct kedge_coord *c, const struct kedge_coord_event *ev, uint32_t request, int err)
+{
+    struct kedge_coord_effect *fx = kedgei_emit(c, KEDGE_FX_TURN_AWAY);
+    fx->site = ev->site;
+    fx->tenant = ev->site < c->site_count ? c->sites[ev->site].tenant : KEDGE_COORD_NONE;
+    fx->job = ev->job;
+    fx->round = ev->round;
+    fx->kind = ev->kind;
+    fx->request = request;
+    fx->ticket = ev->ticket;
+    fx->err = err;
+    enum kedge_err_class class = kedge_err_class(err);
+    bool again = class == KEDGE_CLASS_RETRY || class == KEDGE_CLASS_FULL || class == KEDGE_CLASS_UNKNOWN;
+    fx->retry_ns = !again ? 0 : err == KEDGE_E_BUSY ? c->times.retry / BUSY_PAUSE_DIVISOR : c->times.retry;
+}
+
+static void say_closed(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    struct kedge_coord_effect *fx = kedgei_emit_site(c, KEDGE_FX_CLOSED, ev->job, ev->site);
+    fx->round = ev->round;
+    fx->group = ev->group;
+    fx->kind = ev->kind;
+    fx->request = ev->request;
+    fx->ticket = ev->ticket;
+    fx->err = KEDGE_E_ROUND_CLOSED;
+}
+
+static void give_receipt(struct kedge_coord *c, const struct kedge_coord_event *ev, uint32_t request, uint64_t leaf)
+{
+    struct kedge_coord_effect *fx = kedgei_emit_site(c, KEDGE_FX_RECEIPT, ev->job, ev->site);
+    fx->round = ev->round;
+    fx->group = ev->group;
+    fx->kind = ev->kind;
+    fx->request = request;
+    fx->ticket = ev->ticket;
+    fx->leaf = leaf;
+}
+
+/* KEDGE_OK when the site may speak about this job at all. */
+static int check_speaker(const struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    if (ev->site >= c->site_count) {
+        return KEDGE_E_NOT_ENROLLED;
+    }
+    if (!c->sites[ev->site].active && !MUTANT(MUTANT_ACCEPT_REVOKED)) {
+        return KEDGE_E_REVOKED;
+    }
+    if (ev->job >= c->limits.jobs_max || !c->jobs[ev->job].used) {
+        return KEDGE_E_NO_JOB;
+    }
+    const struct job *j = &c->jobs[ev->job];
+    if (j->members[c->sites[ev->site].tenant] != MEMBER_JOINED) {
+        return KEDGE_E_NOT_JOINED;
+    }
+    return j->cancelling || j->failing != KEDGE_OK ? KEDGE_E_NO_JOB : KEDGE_OK;
+}
+
+/* Round of an update: KEDGE_OK when open, ROUND_CLOSED when its close is durable. */
+static int check_round(const struct job *j, const struct kedge_coord_event *ev)
+{
+    if (ev->round < j->round || (j->closed_round != KEDGE_COORD_NONE && ev->round <= j->closed_round)) {
+        return KEDGE_E_ROUND_CLOSED;
+    }
+    if (ev->round > j->round || j->stage == STAGE_WISH || j->stage == STAGE_ROUND_OPENING ||
+        j->stage == STAGE_JOB_OPENING) {
+        return KEDGE_E_ROUND_STALE;
+    }
+    if (j->stage == STAGE_COLLECT) {
+        return KEDGE_OK;
+    }
+    return MUTANT(MUTANT_CLOSED_BEFORE_DURABLE) ? KEDGE_E_ROUND_CLOSED : KEDGE_E_BUSY;
+}
+
+/* Does the content fit what was asked of this site? */
+static int check_content(const struct job *j, const struct row *row, const struct kedge_coord_event *ev)
+{
+    bool pretrain = ev->kind == KEDGE_TASK_PRETRAIN;
+    uint32_t group = pretrain ? KEDGE_COORD_NONE : row->pub.group;
+    if (ev->group != group || (!pretrain && !row->pub.group_durable)) {
+        return KEDGE_E_WRONG_GROUP;
+    }
+    const struct kedge_digest *base = pretrain ? &j->initial : kedgei_base(j, row);
+    if (memcmp(&ev->base, base, sizeof *base) != 0) {
+        return KEDGE_E_WRONG_BASE;
+    }
+    return ev->weight >= 1 && ev->weight <= j->params.weight_max ? KEDGE_OK : KEDGE_E_WEIGHT;
+}
+
+static bool same_envelope(const struct kedge_coord_input *in, const struct kedge_coord_event *ev)
+{
+    return memcmp(&in->envelope, &ev->envelope, sizeof in->envelope) == 0;
+}
+
+static bool is_in_flight(const struct kedge_coord_input *in)
+{
+    return in->progress == KEDGE_INPUT_VERIFYING || in->progress == KEDGE_INPUT_APPENDING;
+}
+
+static void take(struct kedge_coord *c, const struct kedge_coord_event *ev, enum item_kind kind,
+                 enum kedge_input_progress progress)
+{
+    struct row *row = kedgei_row(c, ev->job, ev->site);
+    struct kedge_coord_input *in = kedgei_input(row, kind);
+    KEDGE_ASSERT(!is_in_flight(in) && !row->item[kind].out && ev->ticket != KEDGE_COORD_NONE);
+    in->progress = progress; /* the reason of an earlier refusal stays until this one is accepted */
+    in->ticket = ev->ticket;
+    in->envelope = ev->envelope;
+    in->update = ev->update;
+    in->weight = ev->weight;
+    row->item[kind].request = ev->request;
+    kedgei_item_emit(c, ev->job, ev->site, kind);
+    kedgei_row_refresh(c, ev->job, ev->site);
+}
+
+static void submit_update(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    struct job *j = &c->jobs[ev->job];
+    struct row *row = kedgei_row(c, ev->job, ev->site);
+    bool pretrain = ev->kind == KEDGE_TASK_PRETRAIN;
+    int err = check_round(j, ev);
+    if (err == KEDGE_E_ROUND_CLOSED) {
+        say_closed(c, ev);
+        return;
+    }
+    if (err != KEDGE_OK || !row->pub.selected) {
+        turn_away(c, ev, ev->request, err != KEDGE_OK ? err : KEDGE_E_NOT_SELECTED);
+        return;
+    }
+    enum item_kind kind = pretrain ? ITEM_PRETRAIN : ITEM_TRAIN;
+    struct kedge_coord_input *in = kedgei_input(row, kind);
+    if (in->progress == KEDGE_INPUT_ACCEPTED && !MUTANT(MUTANT_DUPLICATE_COUNTED)) {
+        if (same_envelope(in, ev)) {
+            give_receipt(c, ev, ev->request, in->leaf);
+        } else {
+            turn_away(c, ev, ev->request, KEDGE_E_DUPLICATE);
+        }
+        return;
+    }
+    if (is_in_flight(in)) {
+        turn_away(c, ev, ev->request, KEDGE_E_BUSY); /* the first one may still fail, then this one counts */
+        return;
+    }
+    bool asked = pretrain ? j->round == 0 || (j->params.groups > 1 && row->pub.group == KEDGE_COORD_NONE) : j->round > 0;
+    err = asked ? check_content(j, row, ev) : KEDGE_E_ARG;
+    if (err != KEDGE_OK) {
+        if (asked) {
+            in->progress = KEDGE_INPUT_REFUSED;
+            in->reason = err;
+            in->envelope = ev->envelope;
+            in->update = ev->update;
+            in->weight = ev->weight;
+            kedgei_row_refresh(c, ev->job, ev->site);
+        }
+        turn_away(c, ev, ev->request, err);
+        return;
+    }
+    take(c, ev, kind, KEDGE_INPUT_VERIFYING);
+}
+
+/* The model that an evaluation of this round is about, NULL when it is not kept any more or not yet there. */
+static const struct kedge_digest *evaluated_model(const struct job *j, const struct row *row, uint32_t round)
+{
+    uint32_t group = row->pub.group;
+    if (round == j->closed_round && group < j->model_count) {
+        return &j->models[group];
+    }
+    return round == j->prior_round && group < j->prior_count ? &j->prior[group] : NULL;
+}
+
+static void submit_evaluation(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    struct job *j = &c->jobs[ev->job];
+    struct row *row = kedgei_row(c, ev->job, ev->site);
+    uint32_t done = row->pub.evaluated_round;
+    if (j->closed_round == KEDGE_COORD_NONE || ev->round > j->closed_round || ev->round == 0) {
+        turn_away(c, ev, ev->request, KEDGE_E_ROUND_STALE);
+        return;
+    }
+    if (is_in_flight(&row->evaluation)) {
+        turn_away(c, ev, ev->request, KEDGE_E_BUSY);
+        return;
+    }
+    if (done != KEDGE_COORD_NONE && ev->round <= done) {
+        if (ev->round == row->evaluation_round && same_envelope(&row->evaluation, ev)) {
+            give_receipt(c, ev, ev->request, row->evaluation.leaf);
+        } else if (ev->round == done) {
+            turn_away(c, ev, ev->request, KEDGE_E_DUPLICATE);
+        } else {
+            say_closed(c, ev);
+        }
+        return;
+    }
+    const struct kedge_digest *model = evaluated_model(j, row, ev->round);
+    if (ev->round < j->closed_round && !model) {
+        say_closed(c, ev);
+    } else if (!row->pub.group_durable || ev->group != row->pub.group) {
+        turn_away(c, ev, ev->request, KEDGE_E_WRONG_GROUP);
+    } else if (!model || memcmp(model, &ev->base, sizeof *model) != 0) {
+        turn_away(c, ev, ev->request, KEDGE_E_WRONG_BASE);
+    } else if (j->stage == STAGE_JOB_CLOSING) {
+        turn_away(c, ev, ev->request, KEDGE_E_ROUND_CLOSED);
+    } else {
+        row->evaluation_round = ev->round;
+        take(c, ev, ITEM_EVALUATE, KEDGE_INPUT_APPENDING);
+    }
+}
+
+void kedgei_submit(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    KEDGE_ASSERT(ev->request != KEDGE_COORD_NONE && ev->ticket != KEDGE_COORD_NONE);
+    if (ev->site < c->site_count && c->sites[ev->site].active) {
+        kedgei_presence_touch(c, ev->site);
+    }
+    int err = check_speaker(c, ev);
+    if (err != KEDGE_OK) {
+        turn_away(c, ev, ev->request, err);
+        return;
+    }
+    if (ev->kind == KEDGE_TASK_EVALUATE) {
+        submit_evaluation(c, ev);
+    } else if (ev->kind == KEDGE_TASK_TRAIN || ev->kind == KEDGE_TASK_PRETRAIN) {
+        submit_update(c, ev);
+    } else {
+        turn_away(c, ev, ev->request, KEDGE_E_ARG);
+    }
+}
+
+static enum item_kind item_of(enum kedge_task_kind kind)
+{
+    KEDGE_ASSERT(kind == KEDGE_TASK_PRETRAIN || kind == KEDGE_TASK_TRAIN || kind == KEDGE_TASK_EVALUATE);
+    return kind == KEDGE_TASK_PRETRAIN ? ITEM_PRETRAIN : kind == KEDGE_TASK_TRAIN ? ITEM_TRAIN : ITEM_EVALUATE;
+}
+
+/* Gives an attempt up: answers it and leaves the input as a refusal (its own or an earlier one) or as nothing. */
+static void give_up(struct kedge_coord *c, const struct kedge_coord_event *ev, enum item_kind kind, int err, bool refuse)
+{
+    struct row *row = kedgei_row(c, ev->job, ev->site);
+    struct kedge_coord_input *in = kedgei_input(row, kind);
+    turn_away(c, ev, row->item[kind].request, err);
+    in->reason = refuse ? err : in->reason;
+    in->progress = in->reason != KEDGE_OK ? KEDGE_INPUT_REFUSED : KEDGE_INPUT_NONE;
+    in->ticket = row->item[kind].request = KEDGE_COORD_NONE;
+    kedgei_row_refresh(c, ev->job, ev->site);
+    KEDGE_ASSERT(!is_in_flight(in));
+}
+
+void kedgei_verified(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    struct row *row = kedgei_row(c, ev->job, ev->site);
+    enum item_kind kind = item_of(ev->kind);
+    struct kedge_coord_input *in = kedgei_input(row, kind);
+    struct job *j = &c->jobs[ev->job];
+    KEDGE_ASSERT(kind != ITEM_EVALUATE && in->progress == KEDGE_INPUT_VERIFYING && in->ticket == ev->ticket);
+    kedgei_item_done(j, &row->item[kind]);
+    int err = ev->err;
+    bool refuse = kedge_err_class(err) == KEDGE_CLASS_REJECT;
+    if (!c->sites[ev->site].active && !MUTANT(MUTANT_ACCEPT_REVOKED)) {
+        err = KEDGE_E_REVOKED;
+        refuse = true;
+    } else if (j->cancelling || j->failing != KEDGE_OK) {
+        err = KEDGE_E_NO_JOB;
+        refuse = false;
+    }
+    if (err != KEDGE_OK) {
+        give_up(c, ev, kind, err, refuse);
+        return;
+    }
+    in->progress = KEDGE_INPUT_APPENDING;
+    kedgei_item_emit(c, ev->job, ev->site, kind);
+    if (MUTANT(MUTANT_RECEIPT_BEFORE_APPEND)) {
+        give_receipt(c, ev, row->item[kind].request, 0);
+    }
+    kedgei_row_refresh(c, ev->job, ev->site);
+}
+
+/* The statement is durable in its ledger: from here on it counts, exactly once. */
+static void accepted(struct kedge_coord *c, const struct kedge_coord_event *ev, enum item_kind kind)
+{
+    struct row *row = kedgei_row(c, ev->job, ev->site);
+    struct kedge_coord_input *in = kedgei_input(row, kind);
+    KEDGE_ASSERT(in->ticket == ev->ticket);
+    in->progress = KEDGE_INPUT_ACCEPTED;
+    in->reason = KEDGE_OK;
+    in->leaf = ev->leaf;
+    if (!MUTANT(MUTANT_RECEIPT_BEFORE_APPEND) || kind == ITEM_EVALUATE) {
+        give_receipt(c, ev, row->item[kind].request, in->leaf);
+    }
+    in->ticket = row->item[kind].request = KEDGE_COORD_NONE;
+    if (kind == ITEM_EVALUATE) {
+        row->pub.evaluated_round = row->evaluation_round;
+    } else if (kind == ITEM_PRETRAIN && c->jobs[ev->job].round > 0) {
+        kedgei_assign_start(c, ev->job, ev->site, ASSIGN_WORK);
+    }
+    kedgei_row_refresh(c, ev->job, ev->site);
+}
+
+void kedgei_appended(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    struct row *row = kedgei_row(c, ev->job, ev->site);
+    enum item_kind kind = item_of(ev->kind);
+    struct kedge_coord_input *in = kedgei_input(row, kind);
+    KEDGE_ASSERT(in->progress == KEDGE_INPUT_APPENDING && in->ticket == ev->ticket);
+    if (ev->err == KEDGE_OK) {
+        kedgei_item_done(&c->jobs[ev->job], &row->item[kind]);
+        accepted(c, ev, kind);
+    } else if (ev->err == KEDGE_E_REVOKED && !c->sites[ev->site].active) {
+        /* Definite: the ledger holds site-revoked and not this statement, so it will never hold it. */
+        kedgei_item_done(&c->jobs[ev->job], &row->item[kind]);
+        give_up(c, ev, kind, ev->err, true);
+    } else if (MUTANT(MUTANT_FAILED_IS_NOT_DONE)) {
+        kedgei_item_done(&c->jobs[ev->job], &row->item[kind]);
+        give_up(c, ev, kind, KEDGE_E_BUSY, false);
+    } else {
+        kedgei_item_failed(c, ev->job, &row->item[kind], ev->err);
+    }
+}

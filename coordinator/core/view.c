@@ -1,0 +1,177 @@
+/* What hosts may look at, and the invariants. */
+#include <string.h>
+
+#include "coordinator/core/core.h"
+
+static const struct job *job_find(const struct kedge_coord *c, uint32_t job)
+{
+    return job < c->limits.jobs_max && c->jobs[job].used ? &c->jobs[job] : NULL;
+}
+
+bool kedge_coord_job(const struct kedge_coord *c, uint32_t job, struct kedge_coord_job_view *ret)
+{
+    const struct job *j = job_find(c, job);
+    if (!j) {
+        return false;
+    }
+    memset(ret, 0, sizeof *ret);
+    ret->params = &j->params;
+    ret->state = j->told;
+    ret->reason = j->told_reason;
+    ret->initial = j->initial;
+    ret->round = j->round;
+    ret->round_open = j->stage == STAGE_COLLECT || j->stage == STAGE_COMPUTE || j->stage == STAGE_ROUND_CLOSING;
+    ret->round_kind = j->round == 0 ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
+    ret->model_count = j->model_count;
+    ret->models = j->models;
+    ret->joined_count = j->joined_count;
+    for (uint32_t i = 0; i < j->params.tenant_count; i++) {
+        uint32_t tenant = j->params.tenants[i];
+        ret->online_count += j->members[tenant] == MEMBER_JOINED ? c->tenants[tenant].online : 0;
+    }
+    ret->accepted_count = j->accepted_count;
+    ret->selected_count = j->selected_count;
+    ret->refused_count = j->refused_count;
+    return true;
+}
+
+const struct kedge_coord_row *kedge_coord_row(const struct kedge_coord *c, uint32_t job, uint32_t site)
+{
+    const struct job *j = job_find(c, job);
+    return j && site < c->site_count ? &j->rows[site].pub : NULL;
+}
+
+const uint32_t *kedge_coord_site_order(const struct kedge_coord *c, uint32_t *ret_count)
+{
+    *ret_count = c->site_count;
+    return c->order;
+}
+
+static bool is_model(const struct kedge_digest *model, const struct kedge_digest *of)
+{
+    return memcmp(model, of, sizeof *of) == 0;
+}
+
+bool kedge_coord_may_read(const struct kedge_coord *c, uint32_t job, uint32_t site, const struct kedge_digest *model)
+{
+    const struct job *j = job_find(c, job);
+    if (!j || !kedgei_is_member(c, j, site) || j->stage == STAGE_JOB_OPENING) {
+        return false;
+    }
+    if (is_model(model, &j->initial)) {
+        return true; /* base of pretrain and of the first round, no secret of any group */
+    }
+    const struct kedge_coord_row *row = &j->rows[site].pub;
+    if (!row->group_durable) {
+        return false;
+    }
+    return (row->group < j->model_count && is_model(model, &j->models[row->group])) ||
+           (row->group < j->prior_count && is_model(model, &j->prior[row->group]));
+}
+
+int kedge_coord_may_upload(const struct kedge_coord *c, uint32_t job, uint32_t site, uint32_t round)
+{
+    const struct job *j = job_find(c, job);
+    if (site >= c->site_count || !c->sites[site].active) {
+        return site >= c->site_count ? KEDGE_E_NOT_ENROLLED : KEDGE_E_REVOKED;
+    }
+    if (!j || j->cancelling || j->failing != KEDGE_OK) {
+        return KEDGE_E_NO_JOB;
+    }
+    if (!kedgei_is_member(c, j, site)) {
+        return KEDGE_E_NOT_JOINED;
+    }
+    if (round < j->round || (j->closed_round != KEDGE_COORD_NONE && round <= j->closed_round)) {
+        return KEDGE_E_ROUND_CLOSED;
+    }
+    bool closing = j->stage == STAGE_COMPUTE || j->stage == STAGE_ROUND_CLOSING;
+    if (round != j->round || (j->stage != STAGE_COLLECT && !closing)) {
+        return KEDGE_E_ROUND_STALE;
+    }
+    if (!j->rows[site].pub.selected) {
+        return KEDGE_E_NOT_SELECTED;
+    }
+    return closing ? KEDGE_E_BUSY : KEDGE_OK;
+}
+
+struct counts {
+    uint32_t selected, unresolved, awaited, accepted, refused, busy, in_flight, failed;
+};
+
+static bool row_is_valid(const struct job *j, const struct row *row, struct counts *n)
+{
+    n->selected += row->pub.selected;
+    n->unresolved += row->unresolved;
+    n->awaited += row->awaited;
+    n->accepted += row->accepted;
+    n->refused += row->refused;
+    n->busy += row->busy;
+    n->in_flight += row->in_flight;
+    for (int i = 0; i < ITEM_COUNT; i++) {
+        n->failed += row->item[i].failed;
+    }
+    bool grouped = row->pub.group != KEDGE_COORD_NONE;
+    bool group_known = !grouped || row->pub.group < j->params.groups;
+    bool warm = !row->pub.group_durable || grouped;
+    return group_known && warm && (!row->pub.selected || row->pub.candidate) && (!row->busy || row->in_flight) &&
+           (!row->awaited || row->unresolved || j->stage == STAGE_EVALUATE);
+}
+
+static bool job_is_valid(const struct kedge_coord *c, const struct job *j)
+{
+    struct counts n = {0};
+    for (uint32_t i = 0; i < c->site_count; i++) {
+        if (!row_is_valid(j, &j->rows[i], &n)) {
+            return false;
+        }
+    }
+    bool closing = j->stage == STAGE_COMPUTE || j->stage == STAGE_ROUND_CLOSING;
+    bool order = j->closed_round == KEDGE_COORD_NONE || j->round == j->closed_round || j->round == j->closed_round + 1;
+    return n.selected == j->selected_count && n.unresolved == j->unresolved_count && n.awaited == j->awaited_count &&
+           n.accepted == j->accepted_count && n.refused == j->refused_count && n.busy == j->busy_count &&
+           n.in_flight == j->in_flight_count && n.failed + j->main.failed == j->failed_count && order &&
+           (!closing || (j->busy_count == 0 && j->accepted_count >= j->quorum)) &&
+           (j->stage != STAGE_ENDED || j->in_flight_count == 0) && j->model_count <= KEDGE_GROUPS_MAX;
+}
+
+static bool list_is_valid(const struct kedge_coord *c, const struct site_list *list, enum presence presence,
+                          uint32_t *left)
+{
+    uint64_t last = 0;
+    uint32_t prev = KEDGE_COORD_NONE;
+    for (uint32_t i = list->head; i != KEDGE_COORD_NONE; i = c->sites[i].next) {
+        const struct site *s = &c->sites[i];
+        if (*left == 0 || s->presence != presence || !s->active || s->until_ns < last || s->prev != prev) {
+            return false;
+        }
+        (*left)--;
+        last = s->until_ns;
+        prev = i;
+    }
+    return list->tail == prev;
+}
+
+bool kedge_coord_is_valid(const struct kedge_coord *c)
+{
+    uint32_t left = 0, parked = 0;
+    for (uint32_t i = 0; i < c->site_count; i++) {
+        const struct site *s = &c->sites[i];
+        left += s->presence != PRESENCE_GONE;
+        parked += s->request != KEDGE_COORD_NONE;
+        if (s->request != KEDGE_COORD_NONE && (s->heap_pos >= c->parked_count || c->heap[s->heap_pos] != i)) {
+            return false;
+        }
+    }
+    for (uint32_t i = 1; i < c->parked_count; i++) {
+        if (c->sites[c->heap[i]].park_until_ns < c->sites[c->heap[(i - 1) / 2]].park_until_ns) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; c->started && i < c->limits.jobs_max; i++) {
+        if (c->jobs[i].used && !job_is_valid(c, &c->jobs[i])) {
+            return false;
+        }
+    }
+    return parked == c->parked_count && list_is_valid(c, &c->online, PRESENCE_ONLINE, &left) &&
+           list_is_valid(c, &c->offline, PRESENCE_OFFLINE, &left) && left == 0;
+}
