@@ -1,6 +1,7 @@
-/* The Gram short-cut: with the eigenpairs (lambda_k, v_k) of the n x n matrix of inner products (or cosines),
- * e_i[k] = sqrt(lambda_k) v_k[i] / |update_i| is the cosine of update i and the k-th left singular vector, without any
- * decomposition of dimension-sized matrices. Updates left out shrink the matrix; `index` maps back. */
+/* The Gram short-cut: with the eigenpairs (lambda_k, v_k) of the n x n matrix of inner products (or
+ * cosines), e_i[k] = sqrt(lambda_k) v_k[i] / |update_i| is the cosine of update i and the k-th left
+ * singular vector, without any decomposition of dimension-sized matrices. Updates left out shrink the
+ * matrix; `index` maps back. */
 #include "aggregation/flexcfl.h"
 
 #include <math.h>
@@ -79,8 +80,8 @@ static void fill_unit(struct grouping *g, const int64_t *gram, size_t count)
     }
 }
 
-/* Inner products in the scale of the updates themselves: 12-bit products times both largest magnitudes, the common
- * factor 2047^-2 left away since e_i does not depend on it. */
+/* Inner products in the scale of the updates themselves: 12-bit products times both largest magnitudes,
+ * the common factor 2047^-2 left away since e_i does not depend on it. */
 static void fill_plain(struct grouping *g, const int64_t *gram, const uint32_t *maxima, size_t count)
 {
     for (size_t a = 0; a < g->n; a++) {
@@ -127,7 +128,8 @@ static void write_result(const struct grouping *g, size_t count, size_t groups, 
 int kedge_flexcfl_group_gram(const int64_t *gram, const uint32_t *maxima, size_t count,
                              const struct kedge_flexcfl_params *params, struct kedge_flexcfl_result *result)
 {
-    if (count == 0 || count > KEDGE_GRAM_VECTORS_MAX || params->groups == 0 || params->groups > KEDGE_GROUPS_MAX ||
+    if (count == 0 || count > KEDGE_GRAM_VECTORS_MAX || params->groups == 0 ||
+        params->groups > KEDGE_GROUPS_MAX ||
         (params->edc != KEDGE_EDC_UNIT && params->edc != KEDGE_EDC_PLAIN)) {
         return KEDGE_E_ARG;
     }
@@ -232,8 +234,8 @@ struct products {
     int64_t jj[KEDGE_GROUPS_MAX];
 };
 
-static void multiply_all(const int32_t *update, const int32_t *const *directions, size_t groups, size_t dimension,
-                         struct products *p)
+static void multiply_all(const int32_t *update, const int32_t *const *directions, size_t groups,
+                         size_t dimension, struct products *p)
 {
     int16_t u[KEDGE_GRAM_TILE];
     int16_t d[KEDGE_GRAM_TILE];
@@ -251,8 +253,8 @@ static void multiply_all(const int32_t *update, const int32_t *const *directions
     }
 }
 
-int kedge_nearest_group(const int32_t *update, const int32_t *const *directions, size_t groups, size_t dimension,
-                        uint32_t *ret_group, double *ret_cosine)
+int kedge_nearest_group(const int32_t *update, const int32_t *const *directions, size_t groups,
+                        size_t dimension, uint32_t *ret_group, double *ret_cosine)
 {
     if (groups == 0 || groups > KEDGE_GROUPS_MAX) {
         return KEDGE_E_ARG;

@@ -1,8 +1,8 @@
-/* FlexCFL's grouping: group cold start by EDC (Euclidean distance of decomposed cosine similarity) through the Gram
- * matrix, group directions, and the cold start of newcomers. Everything here decides a model and is therefore
- * replayable: exact integers up to the Gram matrix, then binary64 in a fixed order.
- * Results depend on the order of the updates only through random choices and ties: THE CALLER SORTS updates by
- * (tenant, site) first, and then the order of arrival does not matter.
+/* FlexCFL's grouping: group cold start by EDC (Euclidean distance of decomposed cosine similarity)
+ * through the Gram matrix, group directions, and the cold start of newcomers. Everything here decides a
+ * model and is therefore replayable: exact integers up to the Gram matrix, then binary64 in a fixed
+ * order. Results depend on the order of the updates (random choices, ties, rounding): THE CALLER SORTS
+ * updates by (tenant, site) first, and then the order of arrival does not matter.
  * Source: Duan et al., FlexCFL, IEEE TPDS 2021. Pure. */
 #ifndef KEDGE_AGGREGATION_FLEXCFL_H
 #define KEDGE_AGGREGATION_FLEXCFL_H
@@ -40,13 +40,14 @@ struct kedge_flexcfl_result {
 };
 
 /* Group cold start. updates: count pointers to dimension int32 each, sorted by the caller, 1 <= count <=
- * KEDGE_GRAM_VECTORS_MAX. KEDGE_E_ARG; KEDGE_E_NOT_FOUND: every update is zero; KEDGE_E_NOMEM. On an error the arrays'
- * content is undefined. */
+ * KEDGE_GRAM_VECTORS_MAX. KEDGE_E_ARG; KEDGE_E_NOT_FOUND: every update is zero; KEDGE_E_NOMEM. On an
+ * error the arrays' content is undefined. */
 KEDGE_NODISCARD int kedge_flexcfl_group(const int32_t *const *updates, size_t count, size_t dimension,
                                         const struct kedge_flexcfl_params *params,
                                         struct kedge_flexcfl_result *result);
 
-/* The same from a Gram matrix and maxima made elsewhere (gram.h), so that threads can share the heavy part. */
+/* The same from a Gram matrix and maxima made elsewhere (gram.h), so that threads can share the heavy
+ * part. */
 KEDGE_NODISCARD int kedge_flexcfl_group_gram(const int64_t *gram, const uint32_t *maxima, size_t count,
                                              const struct kedge_flexcfl_params *params,
                                              struct kedge_flexcfl_result *result);
@@ -57,11 +58,12 @@ KEDGE_NODISCARD int kedge_flexcfl_group_gram(const int64_t *gram, const uint32_t
 KEDGE_NODISCARD int kedge_direction_tile(const int32_t *const *members, size_t count, size_t first, size_t n,
                                          int32_t *out);
 
-/* Newcomer cold start: the group whose direction has the largest cosine to the update, ties to the lowest index;
- * cosine = (A_uj / sqrt(A_uu)) / sqrt(A_jj) from exact products of 12-bit scaled vectors. Zero directions are passed
- * over. *ret_cosine may be NULL. KEDGE_E_ARG: groups 0 or above KEDGE_GROUPS_MAX; KEDGE_E_NOT_FOUND: the update or
- * every direction is zero. */
-KEDGE_NODISCARD int kedge_nearest_group(const int32_t *update, const int32_t *const *directions, size_t groups,
-                                        size_t dimension, uint32_t *ret_group, double *ret_cosine);
+/* Newcomer cold start: the group whose direction has the largest cosine to the update, ties to the lowest
+ * index; cosine = (A_uj / sqrt(A_uu)) / sqrt(A_jj) from exact products of 12-bit scaled vectors. Zero
+ * directions are passed over. *ret_cosine may be NULL. KEDGE_E_ARG: groups 0 or above KEDGE_GROUPS_MAX;
+ * KEDGE_E_NOT_FOUND: the update or every direction is zero. */
+KEDGE_NODISCARD int kedge_nearest_group(const int32_t *update, const int32_t *const *directions,
+                                        size_t groups, size_t dimension, uint32_t *ret_group,
+                                        double *ret_cosine);
 
 #endif

@@ -1,6 +1,7 @@
-/* Why a binary64 division may stand for the exact one when scaling: q * 2047 is exact (below 2^43) and a quotient that
- * is no tie lies at least 1 / (2 max) >= 2^-32 from the nearest tie, while binary64 near 2047 has steps of 2^-42; ties
- * themselves are representable. So rounding the quotient first never moves it onto or across a tie. */
+/* Why a binary64 division may stand for the exact one when scaling: q * 2047 is exact (below 2^43) and a
+ * quotient that is no tie lies at least 1 / (2 max) >= 2^-32 from the nearest tie, while binary64 near
+ * 2047 has steps of 2^-42; ties themselves are representable. So rounding the quotient first never moves
+ * it onto or across a tie. */
 #include "aggregation/gram.h"
 
 #include <math.h>
@@ -93,8 +94,8 @@ static void add_row(const int16_t *x, const uint32_t *maxima, size_t count, size
     }
 }
 
-int kedge_gram_tile(const int32_t *const *vectors, const uint32_t *maxima, size_t count, size_t first, size_t n,
-                    int16_t *scratch, int64_t *gram)
+int kedge_gram_tile(const int32_t *const *vectors, const uint32_t *maxima, size_t count, size_t first,
+                    size_t n, int16_t *scratch, int64_t *gram)
 {
     if (count > KEDGE_GRAM_VECTORS_MAX) {
         return KEDGE_E_ARG;

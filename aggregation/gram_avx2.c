@@ -1,4 +1,5 @@
-/* pmaddwd multiplies sixteen pairs and adds neighbours: at most 2 * 2047^2 per lane, of which 256 fit in int32. */
+/* pmaddwd multiplies sixteen pairs and adds neighbours: at most 2 * 2047^2 per lane, of which 256 fit in
+ * int32. */
 #include "aggregation/gram_impl.h"
 
 #if defined(__x86_64__)
@@ -14,7 +15,8 @@ AVX2 size_t kedgei_max_abs_avx2(const int32_t *q, size_t n, uint32_t *max)
     __m256i most = _mm256_setzero_si256();
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
-        __m256i size = _mm256_abs_epi32(_mm256_loadu_si256((const __m256i *)(q + i))); /* -2^31 gives 2^31 unsigned */
+        /* the magnitude of -2^31 is 2^31 when read as unsigned */
+        __m256i size = _mm256_abs_epi32(_mm256_loadu_si256((const __m256i *)(q + i)));
         most = _mm256_max_epu32(most, size);
     }
     uint32_t lanes[8];
@@ -25,8 +27,8 @@ AVX2 size_t kedgei_max_abs_avx2(const int32_t *q, size_t n, uint32_t *max)
     return i;
 }
 
-/* Four values: multiply by a reciprocal, and divide exactly only where that lands close to a tie. The product is off
- * by less than 2^-40, and rounding is safe farther than that from a tie. */
+/* Four values: multiply by a reciprocal, and divide exactly only where that lands close to a tie. The
+ * product is off by less than 2^-40, and rounding is safe farther than that from a tie. */
 AVX2 INLINE __m128i scale_four(__m128i q, __m256d factor, __m256d max)
 {
     const __m256d sign = _mm256_set1_pd(-0.0);

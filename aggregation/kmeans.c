@@ -51,8 +51,8 @@ static void take_centre(struct run *r, size_t c, size_t i)
     r->cluster[i] = 1; /* while seeding: is a centre */
 }
 
-/* A point drawn with probability proportional to its squared distance; where all coincide with centres, the first
- * that is none. */
+/* A point drawn with probability proportional to its squared distance; where all coincide with centres,
+ * the first that is none. */
 static size_t draw_far_point(const struct run *r, struct kedge_rng *rng)
 {
     double total = 0.0;
@@ -154,7 +154,8 @@ static struct quality run_once(struct run *r, const struct kedge_kmeans_params *
     struct kedge_rng rng;
     kedge_rng_init(&rng, params->seed, KEDGE_RNG_KMEANS, params->round, restart);
     seed_centres(r, &rng);
-    memset(r->cluster, 0xff, r->count * sizeof *r->cluster); /* no cluster yet: the first assignment moves all */
+    /* no cluster yet: the first assignment moves all */
+    memset(r->cluster, 0xff, r->count * sizeof *r->cluster);
     for (unsigned it = 0; it < params->iterations_max; it++) {
         if (!assign_points(r)) {
             break;
@@ -187,7 +188,8 @@ static void number_clusters(const uint32_t *from, size_t count, size_t k, size_t
     }
 }
 
-static void run_all(struct run *r, const struct kedge_kmeans_params *params, uint32_t *cluster, double *ret_inertia)
+static void run_all(struct run *r, const struct kedge_kmeans_params *params, uint32_t *cluster,
+                    double *ret_inertia)
 {
     struct quality best = {0};
     for (unsigned restart = 0; restart < params->restarts; restart++) {

@@ -1,5 +1,6 @@
-/* k-means with k-means++ seeding and restarts, reproducible: random stream (seed, KMEANS, round, restart), binary64
- * with + - * / only, sums in index order. Pure. Arthur & Vassilvitskii 2007; Lloyd 1982. */
+/* k-means with k-means++ seeding and restarts, reproducible: random stream (seed, KMEANS, round,
+ * restart), binary64 with + - * / only, sums in index order. Pure. Arthur & Vassilvitskii 2007; Lloyd
+ * 1982. */
 #ifndef KEDGE_AGGREGATION_KMEANS_H
 #define KEDGE_AGGREGATION_KMEANS_H
 
@@ -19,18 +20,19 @@ struct kedge_kmeans_params {
 };
 
 /* Splits count points (rows of dims doubles, all finite) into k non-empty clusters, 1 <= k <= count.
- *  - Points go to the nearest centre; ties to the lowest index. An emptied cluster takes the point farthest from its
- *    own centre (ties: lowest index) out of a cluster that keeps others.
+ *  - Points go to the nearest centre; ties to the lowest index. An emptied cluster takes the point farthest
+ *    from its own centre (ties: lowest index) out of a cluster that keeps others.
  *  - Stops when no assignment changes or after iterations_max rounds; centres are the means of their members.
- *  - The best restart: largest min(smallest cluster, size_min), then least inertia (sum of squared distances), then
- *    lowest restart. So restarts that respect size_min always win over those that do not.
+ *  - The best restart: largest min(smallest cluster, size_min), then least inertia (sum of squared
+ *    distances), then lowest restart. So restarts that respect size_min always win over those that do not.
  * cluster[count]: clusters are numbered by their first member. *ret_inertia may be NULL.
  * KEDGE_E_ARG, KEDGE_E_NOT_FINITE, KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_kmeans(const double *points, size_t count, size_t dims, size_t k,
-                                 const struct kedge_kmeans_params *params, uint32_t *cluster, double *ret_inertia);
+                                 const struct kedge_kmeans_params *params, uint32_t *cluster,
+                                 double *ret_inertia);
 
-/* Adjusted Rand index of two labellings (Hubert & Arabie 1985): 1 = same partition, about 0 = chance. By pairs,
- * O(n^2) time, no memory; 1 when n < 2 or both are trivial alike. */
+/* Adjusted Rand index of two labellings (Hubert & Arabie 1985): 1 = same partition, about 0 = chance. By
+ * pairs, O(n^2) time, no memory; 1 when n < 2 or both are trivial alike. */
 double kedge_rand_adjusted(const uint32_t *a, const uint32_t *b, size_t n);
 
 #endif

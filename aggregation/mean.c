@@ -1,5 +1,5 @@
-/* Block by block: up to eight sources per pass, the last pass divides and writes. Sums are taken modulo 2^64 in
- * unsigned arithmetic, so that even values that were never checked behave alike on every path. */
+/* Block by block: up to eight sources per pass, the last pass divides and writes. Sums are taken modulo
+ * 2^64 in unsigned arithmetic, so that even values that were never checked behave alike on every path. */
 #include "aggregation/mean.h"
 
 #include <string.h>
@@ -10,7 +10,8 @@
 
 typedef void mean_kernel(const struct kedgei_mean_pass *pass, size_t n, int64_t *acc);
 
-int kedge_mean_weight_sum(const struct kedge_mean_source *sources, size_t count, int32_t limit, uint64_t *ret_sum)
+int kedge_mean_weight_sum(const struct kedge_mean_source *sources, size_t count, int32_t limit,
+                          uint64_t *ret_sum)
 {
     if (limit <= 0) {
         return KEDGE_E_ARG;
@@ -74,8 +75,8 @@ static mean_kernel *choose_kernel(const struct kedge_mean_source *sources, size_
 }
 
 /* All sources over one block of n coordinates from `at` on. */
-static void run_block(mean_kernel *kernel, const struct kedge_mean_source *sources, size_t count, size_t at, size_t n,
-                      struct kedgei_mean_pass *pass)
+static void run_block(mean_kernel *kernel, const struct kedge_mean_source *sources, size_t count, size_t at,
+                      size_t n, struct kedgei_mean_pass *pass)
 {
     _Alignas(32) int64_t acc[KEDGEI_MEAN_BLOCK];
     size_t done = 0;
@@ -93,8 +94,8 @@ static void run_block(mean_kernel *kernel, const struct kedge_mean_source *sourc
     } while (done < count);
 }
 
-int kedge_mean_tile(const float *base, const struct kedge_mean_source *sources, size_t count, size_t first, size_t n,
-                    unsigned scale_bits, uint64_t weight_sum, float *out)
+int kedge_mean_tile(const float *base, const struct kedge_mean_source *sources, size_t count, size_t first,
+                    size_t n, unsigned scale_bits, uint64_t weight_sum, float *out)
 {
     if (weight_sum == 0 || weight_sum > UINT64_C(1) << 62 || scale_bits > KEDGE_SCALE_BITS_MAX) {
         return KEDGE_E_ARG;

@@ -1,5 +1,5 @@
-/* Inside mean*.c: one block of the mean. A call handles up to KEDGEI_MEAN_FUSE sources; partial sums of earlier
- * sources come and go through acc. Each path keeps acc in an order of its own. */
+/* Inside mean*.c: one block of the mean. A call handles up to KEDGEI_MEAN_FUSE sources; partial sums of
+ * earlier sources come and go through acc. Each path keeps acc in an order of its own. */
 #ifndef KEDGE_AGGREGATION_MEAN_IMPL_H
 #define KEDGE_AGGREGATION_MEAN_IMPL_H
 
@@ -9,7 +9,7 @@
 
 enum {
     KEDGEI_MEAN_FUSE = 8,     /* streams read side by side: reaches the read limit of one core */
-    KEDGEI_MEAN_BLOCK = 1024, /* acc is 8 KiB and stays in L1; 4 KiB per source */
+    KEDGEI_MEAN_BLOCK = 4096, /* acc is 32 KiB and stays in L2; measured fastest of 256 to 4096 */
 };
 
 struct kedgei_mean_pass {

@@ -1,5 +1,6 @@
-/* 32 x 32 -> 64 bit multiplications of the even and the odd elements of a vector; acc keeps, per eight coordinates,
- * first the even then the odd ones (in SSE2 per four), and order is restored only when a block closes. */
+/* 32 x 32 -> 64 bit multiplications of the even and the odd elements of a vector; acc keeps, per eight
+ * coordinates, first the even then the odd ones (in SSE2 per four), and order is restored only when a
+ * block closes. */
 #include "aggregation/mean_impl.h"
 
 #if defined(__x86_64__)
@@ -8,10 +9,10 @@
 #define AVX2 __attribute__((target("avx2,fma")))
 #define INLINE static inline __attribute__((always_inline))
 
-/* --- x86-64 baseline ---------------------------------------------------------------------------------------- */
+/* --- x86-64 baseline --- */
 
-/* values (four int32) times weight (low halves of both lanes, below 2^31), modulo 2^64: pmuludq reads a negative
- * value as value + 2^32, so weight * 2^32 is taken off again. */
+/* values (four int32) times weight (low halves of both lanes, below 2^31), modulo 2^64: pmuludq reads a
+ * negative value as value + 2^32, so weight * 2^32 is taken off again. */
 INLINE void madd_sse2(__m128i values, __m128i weight, __m128i *even, __m128i *odd)
 {
     const __m128i high = _mm_set1_epi64x((long long)0xffffffff00000000u);
@@ -28,9 +29,11 @@ INLINE void close_sse2(const struct kedgei_mean_pass *pass, size_t at, __m128i e
     int64_t o[2];
     _mm_storeu_si128((__m128i *)e, even);
     _mm_storeu_si128((__m128i *)o, odd);
+    const float *base = pass->base + at;
+    float *out = pass->out + at;
     for (size_t i = 0; i < 2; i++) {
-        pass->out[at + 2 * i] = (float)((double)pass->base[at + 2 * i] + (double)e[i] / pass->divisor);
-        pass->out[at + 2 * i + 1] = (float)((double)pass->base[at + 2 * i + 1] + (double)o[i] / pass->divisor);
+        out[2 * i] = (float)((double)base[2 * i] + (double)e[i] / pass->divisor);
+        out[2 * i + 1] = (float)((double)base[2 * i + 1] + (double)o[i] / pass->divisor);
     }
 }
 
@@ -56,10 +59,11 @@ void kedgei_mean_sse2(const struct kedgei_mean_pass *pass, size_t n, int64_t *ac
     }
 }
 
-/* --- x86-64-v3 ---------------------------------------------------------------------------------------------- */
+/* --- x86-64-v3 --- */
 
-/* int64 to double, rounded once to nearest even, as the scalar conversion: the upper 48 bits are set into the mantissa
- * of 3 * 2^67, the lower 16 … into that of 2^52; the constants cancel exactly and only the last addition rounds. */
+/* int64 to double, rounded once to nearest even, as the scalar conversion: the upper 16 bits are added into
+ * the mantissa of 3 * 2^67, the lower 48 put into that of 2^52; the constants cancel exactly and only the
+ * last addition rounds. */
 AVX2 INLINE __m256d to_double(__m256i x)
 {
     const __m256d low_one = _mm256_set1_pd(0x1.0p52);
@@ -71,7 +75,8 @@ AVX2 INLINE __m256d to_double(__m256i x)
     return _mm256_add_pd(_mm256_sub_pd(_mm256_castsi256_pd(high), both), _mm256_castsi256_pd(low));
 }
 
-/* base + sum / divisor for the eight coordinates whose sums are even (0, 2, 4, 6) and odd (1, 3, 5, 7). */
+/* base + sum / divisor for the eight coordinates whose sums are even (0, 2, 4, 6) and odd (1, 3, 5,
+ * 7). */
 AVX2 INLINE void close_avx2(const float *base, float *out, __m256i even, __m256i odd, __m256d divisor)
 {
     __m256i a = _mm256_unpacklo_epi64(even, odd); /* 0 1 4 5 */

@@ -1,4 +1,5 @@
-/* A chunk of every model is turned into binary64 before anything is written, so results may replace the models. */
+/* A chunk of every model is turned into binary64 before anything is written, so results may replace the
+ * models. */
 #include "aggregation/mixing.h"
 
 #include <math.h>
@@ -80,8 +81,8 @@ void kedge_mixing_tile(const struct kedge_mixing *mixing, const float *const *mo
     }
 }
 
-int kedge_auxiliary_tile(const float *const *models, const bool *trained, size_t groups, size_t first, size_t n,
-                         float *out)
+int kedge_auxiliary_tile(const float *const *models, const bool *trained, size_t groups, size_t first,
+                         size_t n, float *out)
 {
     size_t count = 0;
     for (size_t l = 0; l < groups && groups <= KEDGE_GROUPS_MAX; l++) {

@@ -1,8 +1,8 @@
 /* Inter-group aggregation of FlexCFL and the auxiliary model:
  *     w_j <- (w_j + eta * sum_{l != j} w_l / |w_l|) / (1 + eta * sum_{l != j} 1 / |w_l|)
- * over the groups trained in this round, all right-hand sides taken before any group changes. First norms (reduce.h,
- * streamed by tiles), then kedge_mixing_tile over any ranges. Binary64 in a fixed order (l ascending), result rounded
- * to float once. Pure, any thread. */
+ * over the groups trained in this round, all right-hand sides taken before any group changes. First norms
+ * (reduce.h, streamed by tiles), then kedge_mixing_tile over any ranges. Binary64 in a fixed order (l
+ * ascending), result rounded to float once. Pure, any thread. */
 #ifndef KEDGE_AGGREGATION_MIXING_H
 #define KEDGE_AGGREGATION_MIXING_H
 
@@ -25,7 +25,8 @@ struct kedge_mixing {
 double kedge_mixing_norm(const struct kedge_reduce *sumsq);
 
 /* norms and trained: groups elements. A trained group of norm 0 pulls nobody, but is pulled.
- * KEDGE_E_ARG: groups 0 or above KEDGE_GROUPS_MAX, eta negative or not finite; KEDGE_E_NOT_FINITE: a norm. */
+ * KEDGE_E_ARG: groups 0 or above KEDGE_GROUPS_MAX, eta negative or not finite; KEDGE_E_NOT_FINITE: a
+ * norm. */
 KEDGE_NODISCARD int kedge_mixing_init(struct kedge_mixing *mixing, const double *norms, const bool *trained,
                                       size_t groups, double eta);
 
@@ -34,9 +35,9 @@ KEDGE_NODISCARD int kedge_mixing_init(struct kedge_mixing *mixing, const double 
 void kedge_mixing_tile(const struct kedge_mixing *mixing, const float *const *models, size_t first, size_t n,
                        float *const *out);
 
-/* Auxiliary model: plain mean of the trained groups' models, l ascending in binary64. out takes n floats and may be
- * one of models[j] + first. KEDGE_E_ARG: no group trained, or groups out of range. */
-KEDGE_NODISCARD int kedge_auxiliary_tile(const float *const *models, const bool *trained, size_t groups, size_t first,
-                                         size_t n, float *out);
+/* Auxiliary model: plain mean of the trained groups' models, l ascending in binary64. out takes n floats
+ * and may be one of models[j] + first. KEDGE_E_ARG: no group trained, or groups out of range. */
+KEDGE_NODISCARD int kedge_auxiliary_tile(const float *const *models, const bool *trained, size_t groups,
+                                         size_t first, size_t n, float *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* The wide paths do all that is plainly good; the first group with anything doubtful goes through the scalar code,
- * which alone decides about errors. So both agree on values, errors and indices. */
+/* The wide paths do all that is plainly good; the first group with anything doubtful goes through the
+ * scalar code, which alone decides about errors. So both agree on values, errors and indices. */
 #include "aggregation/quantise.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Four values at a time; cvtpd rounds half to even, as the scalar code does. Stops at the first doubtful group. */
+/* Four values at a time; cvtpd rounds half to even, as the scalar code does. Stops at the first doubtful
+ * group. */
 #include "aggregation/quantise_impl.h"
 
 #if defined(__x86_64__)

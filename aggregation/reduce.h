@@ -1,7 +1,7 @@
-/* Sums of squares in binary64 over a fixed tree, equal bit for bit however the vector is tiled or shared out.
- * A block is 1,024 elements (the last may be shorter): eight lane sums, lane l taking elements l, l + 8, …; then
- * ((l0 + l4) + (l2 + l6)) + ((l1 + l5) + (l3 + l7)). Block sums are joined as leaves of the tree whose left part is the
- * largest power of two below their number (the shape of RFC 6962). Pure. */
+/* Sums of squares in binary64 over a fixed tree, equal bit for bit however the vector is tiled or shared
+ * out. A block is 1,024 elements (the last may be shorter): eight lane sums, lane l taking elements l, l
+ * + 8, …; then ((l0 + l4) + (l2 + l6)) + ((l1 + l5) + (l3 + l7)). Block sums are joined as leaves of the
+ * tree whose left part is the largest power of two below their number (the shape of RFC 6962). Pure. */
 #ifndef KEDGE_AGGREGATION_REDUCE_H
 #define KEDGE_AGGREGATION_REDUCE_H
 
@@ -21,8 +21,8 @@ void kedge_reduce_push(struct kedge_reduce *reduce, double leaf);
 /* Root of the tree so far, 0 when empty. */
 double kedge_reduce_root(const struct kedge_reduce *reduce);
 
-/* Sum of squares of one block, n <= KEDGE_REDUCE_BLOCK; missing elements count as 0. Threads may make leaves in any
- * order; they are pushed in the order of the blocks. */
+/* Sum of squares of one block, n <= KEDGE_REDUCE_BLOCK; missing elements count as 0. Threads may make
+ * leaves in any order; they are pushed in the order of the blocks. */
 double kedge_sumsq_block(const float *x, size_t n);
 /* Pushes all blocks of a tile. Every tile but the last is a multiple of KEDGE_REDUCE_BLOCK long. */
 void kedge_sumsq_push(struct kedge_reduce *reduce, const float *x, size_t n);

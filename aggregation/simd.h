@@ -1,5 +1,5 @@
-/* Which instruction set the kernels of this room use: chosen by cpuid at first use, every choice gives the same
- * bytes. Tests and benchmarks may force one. Pure but for one atomic flag. */
+/* Which instruction set the kernels of this room use: chosen by cpuid at first use, every choice gives
+ * the same bytes. Tests and benchmarks may force one. Pure but for one atomic flag. */
 #ifndef KEDGE_AGGREGATION_SIMD_H
 #define KEDGE_AGGREGATION_SIMD_H
 
@@ -12,8 +12,8 @@ enum kedge_simd {
     KEDGE_SIMD_AVX2 = 3, /* x86-64-v3: AVX2 and FMA */
 };
 
-/* Forces a path for the whole process. KEDGE_E_ARG when this machine lacks it; the choice then stays as it was.
- * Any thread; calls already running finish on their old path. */
+/* Forces a path for the whole process. KEDGE_E_ARG when this machine lacks it; the choice then stays as
+ * it was. Any thread; calls already running finish on their old path. */
 KEDGE_NODISCARD int kedge_simd_set(enum kedge_simd simd);
 /* The path in use, never AUTO. */
 enum kedge_simd kedge_simd_get(void);

@@ -1,0 +1,276 @@
+/* The mean kernel against what this machine can read, and against plain float sums, all in one run, one
+ * thread. 45 MB x 10 sources; figures count source bytes only and are medians. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "aggregation/mean.h"
+#include "aggregation/simd.h"
+#include "common/base/mem.h"
+#include "common/base/rng.h"
+
+/* Gigabytes of sources per second, and the mean's milliseconds. */
+struct kedge_bench_aggregation {
+    double read_gbps;         /* sum of 64-bit words: the machine's limit for one thread */
+    double mean_gbps;         /* kedge_mean_tile */
+    double mean_ms;
+    double float_passes_gbps; /* float, one source per pass */
+    double float_fused_gbps;  /* float, eight sources per pass */
+};
+int kedge_bench_aggregation_mean(struct kedge_bench_aggregation *ret);
+
+enum {
+    SOURCES = 10,
+    COORDINATES = 45 * 1000 * 1000 / 4,
+    RUNS = 9,
+    SCALE_BITS = 20,
+    FLOAT_TILE = 2048,
+};
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define WIDE __attribute__((target("avx2")))
+#else
+#define WIDE
+#endif
+
+struct arena {
+    int32_t *values[SOURCES]; /* read as float by the float baselines: small numbers either way */
+    float *floats[SOURCES];   /* the same memory */
+    float *base;
+    float *out;
+    uint64_t weight[SOURCES];
+};
+
+typedef int bench_fn(struct arena *arena, uint64_t *sink);
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* (a) What one thread can read: the sum of everything as 64-bit words. */
+#if defined(__x86_64__)
+WIDE static uint64_t read_words(const int32_t *values, size_t n)
+{
+    __m256i sum[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(),
+                      _mm256_setzero_si256()};
+    for (size_t i = 0; i + 32 <= n; i += 32) {
+        const __m256i *v = (const __m256i *)(values + i);
+        sum[0] = _mm256_add_epi64(sum[0], _mm256_loadu_si256(v));
+        sum[1] = _mm256_add_epi64(sum[1], _mm256_loadu_si256(v + 1));
+        sum[2] = _mm256_add_epi64(sum[2], _mm256_loadu_si256(v + 2));
+        sum[3] = _mm256_add_epi64(sum[3], _mm256_loadu_si256(v + 3));
+    }
+    uint64_t lanes[4];
+    sum[0] = _mm256_add_epi64(_mm256_add_epi64(sum[0], sum[1]), _mm256_add_epi64(sum[2], sum[3]));
+    _mm256_storeu_si256((__m256i *)lanes, sum[0]);
+    return lanes[0] + lanes[1] + lanes[2] + lanes[3];
+}
+#else
+static uint64_t read_words(const int32_t *values, size_t n)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += (uint64_t)(int64_t)values[i];
+    }
+    return sum;
+}
+#endif
+
+static int read_all(struct arena *arena, uint64_t *sink)
+{
+    for (int k = 0; k < SOURCES; k++) {
+        *sink += read_words(arena->values[k], COORDINATES);
+    }
+    return KEDGE_OK;
+}
+
+/* (b) The integer mean. */
+static int mean_integer(struct arena *arena, uint64_t *sink)
+{
+    struct kedge_mean_source sources[SOURCES];
+    uint64_t sum = 0;
+    for (int k = 0; k < SOURCES; k++) {
+        sources[k] = (struct kedge_mean_source){.values = arena->values[k], .weight = arena->weight[k]};
+        sum += arena->weight[k];
+    }
+    int err = kedge_mean_tile(arena->base, sources, SOURCES, 0, COORDINATES, SCALE_BITS, sum, arena->out);
+    *sink += (uint64_t)(arena->out[12345] > 0.0f);
+    return err;
+}
+
+/* (c1) Float sums the usual way: w += a * x, one pass per source. */
+WIDE static int sum_passes(struct arena *arena, uint64_t *sink)
+{
+    float *out = arena->out;
+    memcpy(out, arena->base, COORDINATES * sizeof *out);
+    for (int k = 0; k < SOURCES; k++) {
+        const float *x = arena->floats[k];
+        const float a = 1.0f / (float)(k + 3);
+        for (size_t i = 0; i < COORDINATES; i++) {
+            out[i] += a * x[i];
+        }
+    }
+    *sink += (uint64_t)(out[12345] > 0.0f);
+    return KEDGE_OK;
+}
+
+WIDE static void add_eight(const float *const x[8], const float a[8], size_t n, float *restrict out)
+{
+    for (size_t i = 0; i < n; i++) {
+        float low = (a[0] * x[0][i] + a[1] * x[1][i]) + (a[2] * x[2][i] + a[3] * x[3][i]);
+        float high = (a[4] * x[4][i] + a[5] * x[5][i]) + (a[6] * x[6][i] + a[7] * x[7][i]);
+        out[i] += low + high;
+    }
+}
+
+WIDE static void add_two(const float *const x[2], const float a[2], size_t n, float *restrict out)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i] += a[0] * x[0][i] + a[1] * x[1][i];
+    }
+}
+
+/* (c2) The best plain C float sum: tiles in cache, eight sources then two. */
+static int sum_fused(struct arena *arena, uint64_t *sink)
+{
+    float a[SOURCES];
+    for (int k = 0; k < SOURCES; k++) {
+        a[k] = 1.0f / (float)(k + 3);
+    }
+    for (size_t at = 0; at < COORDINATES; at += FLOAT_TILE) {
+        size_t n = COORDINATES - at < FLOAT_TILE ? COORDINATES - at : FLOAT_TILE;
+        const float *x[SOURCES];
+        for (int k = 0; k < SOURCES; k++) {
+            x[k] = arena->floats[k] + at;
+        }
+        memcpy(arena->out + at, arena->base + at, n * sizeof(float));
+        add_eight(x, a, n, arena->out + at);
+        add_two(x + 8, a + 8, n, arena->out + at);
+    }
+    *sink += (uint64_t)(arena->out[12345] > 0.0f);
+    return KEDGE_OK;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* One untimed call, then rounds in which every function runs once, so that a noisy neighbour hits them
+ * all. */
+static int measure(bench_fn *const *fns, size_t count, struct arena *arena, double *seconds)
+{
+    double all[8][RUNS];
+    uint64_t sink = 0;
+    for (int run = -1; run < RUNS; run++) {
+        for (size_t f = 0; f < count; f++) {
+            double start = seconds_now();
+            int err = fns[f](arena, &sink);
+            double took = seconds_now() - start;
+            if (err) {
+                return err;
+            }
+            if (run >= 0) {
+                all[f][run] = took;
+            }
+        }
+    }
+    for (size_t f = 0; f < count; f++) {
+        qsort(all[f], RUNS, sizeof(double), compare_doubles);
+        seconds[f] = all[f][RUNS / 2];
+    }
+    volatile uint64_t keep = sink;
+    (void)keep;
+    return KEDGE_OK;
+}
+
+static void close_arena(struct arena *arena)
+{
+    for (int k = 0; k < SOURCES; k++) {
+        kedge_mem_free(arena->values[k]);
+    }
+    kedge_mem_free(arena->base);
+    kedge_mem_free(arena->out);
+}
+
+static int open_arena(struct arena *arena)
+{
+    struct kedge_rng rng;
+    kedge_rng_init(&rng, 1, KEDGE_RNG_SIM, 0, 0);
+    *arena = (struct arena){0};
+    arena->base = kedge_mem_new(COORDINATES, sizeof(float));
+    arena->out = kedge_mem_new(COORDINATES, sizeof(float));
+    bool ok = arena->base && arena->out;
+    for (int k = 0; k < SOURCES && ok; k++) {
+        arena->values[k] = kedge_mem_new(COORDINATES, sizeof(int32_t));
+        arena->floats[k] = (float *)(void *)arena->values[k];
+        arena->weight[k] = 1 + kedge_rng_below(&rng, 5000);
+        ok = arena->values[k] != NULL;
+        for (size_t i = 0; i < COORDINATES && ok; i++) {
+            /* also a normal number when read as float: exponent and sign of about +-0.01 */
+            uint32_t bits = (uint32_t)kedge_rng_u64(&rng);
+            arena->values[k][i] = (int32_t)((bits & 0x807fffffu) | 0x3c000000u);
+        }
+    }
+    for (size_t i = 0; i < COORDINATES && ok; i++) {
+        arena->base[i] = (float)(kedge_rng_unit(&rng) - 0.5);
+        arena->out[i] = 0.0f; /* touches every page */
+    }
+    if (!ok) {
+        close_arena(arena);
+        return KEDGE_E_NOMEM;
+    }
+    return KEDGE_OK;
+}
+
+int kedge_bench_aggregation_mean(struct kedge_bench_aggregation *ret)
+{
+    static bench_fn *const fns[] = {read_all, mean_integer, sum_passes, sum_fused};
+    double seconds[4];
+    struct arena arena;
+    int err = open_arena(&arena);
+    if (err) {
+        return err;
+    }
+    err = measure(fns, 4, &arena, seconds);
+    close_arena(&arena);
+    if (!err) {
+        const double gigabytes = 1e-9 * SOURCES * COORDINATES * sizeof(int32_t);
+        *ret = (struct kedge_bench_aggregation){
+            .read_gbps = gigabytes / seconds[0],
+            .mean_gbps = gigabytes / seconds[1],
+            .float_passes_gbps = gigabytes / seconds[2],
+            .float_fused_gbps = gigabytes / seconds[3],
+            .mean_ms = 1e3 * seconds[1],
+        };
+    }
+    return err;
+}
+
+#ifdef KEDGE_BENCH_MAIN
+#include <stdio.h>
+
+int main(void)
+{
+    for (enum kedge_simd simd = KEDGE_SIMD_SCALAR; simd <= KEDGE_SIMD_AVX2; simd++) {
+        struct kedge_bench_aggregation b;
+        if (kedge_simd_set(simd) || kedge_bench_aggregation_mean(&b)) {
+            printf("%s: not available\n", kedge_simd_name(simd));
+            continue;
+        }
+        printf("%-6s mean %.1f ms = %.1f GB/s; read %.1f GB/s: ratio %.2f; float one pass per source %.1f, "
+               "float fused %.1f GB/s\n",
+               kedge_simd_name(simd), b.mean_ms, b.mean_gbps, b.read_gbps, b.mean_gbps / b.read_gbps,
+               b.float_passes_gbps, b.float_fused_gbps);
+    }
+    return 0;
+}
+#endif
