@@ -26,7 +26,7 @@ static int get_count(const struct kedge_json *doc, const char *key, uint64_t min
 static int get_u32(const struct kedge_json *doc, const char *key, uint32_t min, uint32_t max, uint32_t otherwise,
                    uint32_t *ret, struct kedge_diag *reterr)
 {
-    uint64_t v;
+    uint64_t v = 0;
     int err = get_count(doc, key, min, max, otherwise, &v, reterr);
     if (!err) {
         *ret = (uint32_t)v;

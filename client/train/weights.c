@@ -32,7 +32,7 @@ static int take_weights(struct kedge_view file, const struct kedge_layout *layou
                         struct kedge_diag *reterr)
 {
     struct kedge_layout found;
-    uint64_t start;
+    uint64_t start = 0;
     int err = kedge_safetensors_read(file, file.len, KEDGE_SAFETENSORS_CANONICAL, &found, &start, reterr);
     if (err) {
         return err;

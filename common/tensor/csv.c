@@ -63,15 +63,15 @@ static int read_number(struct kedge_view field, double *ret)
             text[used++] = '-';
         }
         i = 1;
+        if (field.len == 1 || field.ptr[1] == '-') {
+            return KEDGE_E_FORMAT;
+        }
     }
     if (i < field.len && field.ptr[i] == '.') {
         text[used++] = '0';
     }
     for (; i < field.len; i++) {
         text[used++] = (char)(field.ptr[i] == 'E' ? 'e' : field.ptr[i]);
-    }
-    if (used == 0 || (text[0] != '-' && (text[0] < '0' || text[0] > '9'))) {
-        return KEDGE_E_FORMAT; /* "+-1" */
     }
     return kedge_real_decode(kedge_view_of(text, used), ret);
 }
@@ -141,8 +141,9 @@ static int count_rows(struct kedge_view file, struct shape *shape, struct kedge_
     if (rows == 0) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "no line of data");
     }
-    /* A row has at least one character and a comma or newline a column, so memory is bounded by the file. */
-    if (rows > (file.len + 1) / (2 * (uint64_t)shape->columns)) {
+    /* A complete row has two characters a column: this bounds memory by the file, and leaves it to the rows to say
+     * which of them is short. */
+    if (rows > 4 * ((uint64_t)file.len / shape->columns + 1)) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "%llu lines are too short for %u columns",
                               (unsigned long long)rows, shape->columns);
     }

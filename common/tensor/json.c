@@ -124,7 +124,7 @@ static size_t read_escape(struct kedge_view text, size_t i, uint32_t *ret_point)
 
 static int parse_string(struct parser *p, uint32_t *ret_at)
 {
-    uint32_t at;
+    uint32_t at = 0;
     if (peek(p) != '"') {
         return fail(p, "a string");
     }
@@ -173,7 +173,7 @@ static struct kedge_view token_text(struct kedge_view text, const struct kedge_j
 /* A key and its colon, for the object on top of the stack. */
 static int parse_key(struct parser *p)
 {
-    uint32_t object = p->open[p->depth - 1], at;
+    uint32_t object = p->open[p->depth - 1], at = 0;
     int err = parse_string(p, &at);
     if (err) {
         return err;
@@ -216,7 +216,7 @@ static bool skip_digits(struct parser *p)
 
 static int parse_number(struct parser *p)
 {
-    uint32_t at;
+    uint32_t at = 0;
     int err = add_token(p, KEDGE_JSON_NUMBER, &at);
     if (err) {
         return err;
@@ -257,7 +257,7 @@ static int parse_word(struct parser *p)
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         size_t len = strlen(words[i].word);
         if (p->text.len - p->pos >= len && memcmp(p->text.ptr + p->pos, words[i].word, len) == 0) {
-            uint32_t at;
+            uint32_t at = 0;
             int err = add_token(p, words[i].type, &at);
             if (err) {
                 return err;
@@ -280,7 +280,7 @@ static void close_container(struct parser *p)
 
 static int open_container(struct parser *p, enum kedge_json_type type, bool *ret_more)
 {
-    uint32_t at;
+    uint32_t at = 0;
     if (p->depth == KEDGE_JSON_DEPTH_MAX) {
         return kedge_diag_set(p->reterr, KEDGE_E_TOO_LONG, "JSON byte %u: nested deeper than %d", p->pos,
                               KEDGE_JSON_DEPTH_MAX);
@@ -304,7 +304,7 @@ static int open_container(struct parser *p, enum kedge_json_type type, bool *ret
 /* One value; *ret_more when it opened a container whose first element must follow. */
 static int parse_value(struct parser *p, bool *ret_more)
 {
-    uint32_t at;
+    uint32_t at = 0;
     *ret_more = false;
     skip_space(p);
     if (p->depth > 0 && p->tokens[p->open[p->depth - 1]].type == KEDGE_JSON_ARRAY) {

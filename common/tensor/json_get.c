@@ -50,7 +50,7 @@ static int shown_len(struct kedge_view v)
 int kedge_json_get_string(const struct kedge_json *doc, uint32_t object, const char *key, char *out,
                           size_t out_len, struct kedge_diag *reterr)
 {
-    uint32_t at;
+    uint32_t at = 0;
     int err = get(doc, object, key, KEDGE_JSON_STRING, &at, reterr);
     if (err) {
         return err;
@@ -65,8 +65,8 @@ int kedge_json_get_string(const struct kedge_json *doc, uint32_t object, const c
 int kedge_json_get_u64(const struct kedge_json *doc, uint32_t object, const char *key, uint64_t min,
                        uint64_t max, uint64_t *ret_v, struct kedge_diag *reterr)
 {
-    uint32_t at;
-    uint64_t v;
+    uint32_t at = 0;
+    uint64_t v = 0;
     int err = get(doc, object, key, KEDGE_JSON_NUMBER, &at, reterr);
     if (err) {
         return err;
@@ -84,7 +84,7 @@ int kedge_json_get_u64(const struct kedge_json *doc, uint32_t object, const char
 int kedge_json_get_u64_string(const struct kedge_json *doc, uint32_t object, const char *key, uint64_t *ret_v,
                               struct kedge_diag *reterr)
 {
-    uint32_t at;
+    uint32_t at = 0;
     int err = get(doc, object, key, KEDGE_JSON_STRING, &at, reterr);
     if (err) {
         return err;
@@ -101,8 +101,8 @@ int kedge_json_get_u64_string(const struct kedge_json *doc, uint32_t object, con
 int kedge_json_get_real(const struct kedge_json *doc, uint32_t object, const char *key, double min, double max,
                         double *ret_v, struct kedge_diag *reterr)
 {
-    uint32_t at;
-    double v;
+    uint32_t at = 0;
+    double v = 0;
     int err = get(doc, object, key, KEDGE_JSON_STRING, &at, reterr);
     if (err) {
         return err;
@@ -120,7 +120,7 @@ int kedge_json_get_real(const struct kedge_json *doc, uint32_t object, const cha
 int kedge_json_get_bool(const struct kedge_json *doc, uint32_t object, const char *key, bool *ret_v,
                         struct kedge_diag *reterr)
 {
-    uint32_t at;
+    uint32_t at = 0;
     int err = get(doc, object, key, KEDGE_JSON_BOOL, &at, reterr);
     if (err) {
         return err;

@@ -79,7 +79,7 @@ static int count_elements(const char *name, const uint64_t *dims, uint32_t dims_
 int kedge_layout_add(struct kedge_layout *layout, const char *name, const uint64_t *dims, uint32_t dims_count,
                      struct kedge_diag *reterr)
 {
-    uint64_t count, left = KEDGE_LAYOUT_VALUES_MAX - layout->values_count;
+    uint64_t count = 0, left = KEDGE_LAYOUT_VALUES_MAX - layout->values_count;
     if (!is_name(name)) {
         return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor name of %zu bytes: expected 1 to %d printable ASCII "
                               "characters without quotes, spaces and backslashes", strlen(name),

@@ -80,7 +80,7 @@ int kedge_model_mlp(uint32_t inputs, uint32_t hidden, uint32_t classes, struct k
 static int get_width(const struct kedge_json *doc, uint32_t at, const char *key, uint32_t *ret,
                      struct kedge_diag *reterr)
 {
-    uint64_t v;
+    uint64_t v = 0;
     int err = kedge_json_get_u64(doc, at, key, 1, KEDGE_LAYER_WIDTH_MAX, &v, reterr);
     if (!err) {
         *ret = (uint32_t)v;

@@ -214,8 +214,8 @@ int kedge_npz_read(const struct kedge_npz *npz, const char *name, struct kedge_n
         if (strcmp(npz->entries[i].name, name) != 0) {
             continue;
         }
-        uint8_t *storage;
-        struct kedge_view plain;
+        uint8_t *storage = NULL;
+        struct kedge_view plain = {0};
         int err = unpack(npz, &npz->entries[i], &storage, &plain, reterr);
         if (err) {
             return err;

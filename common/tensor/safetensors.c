@@ -207,7 +207,7 @@ static int check_canonical(struct kedge_view head, uint64_t start, const struct 
 int kedge_safetensors_read(struct kedge_view head, uint64_t file_len, enum kedge_safetensors_form form,
                            struct kedge_layout *ret_layout, uint64_t *ret_data_start, struct kedge_diag *reterr)
 {
-    uint64_t start;
+    uint64_t start = 0;
     if (head.len < 8) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "not a safetensors file: %zu bytes", head.len);
     }

@@ -1,0 +1,18 @@
+/* Any bytes: no crash; what reads writes back to the same bytes. */
+#include "common/tensor/idx.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct kedge_idx idx;
+    struct kedge_diag diag;
+    if (kedge_idx_read(kedge_view_of(data, size), &idx, &diag) == KEDGE_OK) {
+        struct kedge_buf out;
+        kedge_buf_init(&out, size);
+        kedge_idx_write(idx.dims, idx.dims_count, idx.data, &out);
+        KEDGE_ASSERT(out.err == KEDGE_OK && kedge_view_eq(kedge_buf_view(&out), kedge_view_of(data, size)));
+        kedge_buf_deinit(&out);
+    }
+    return 0;
+}

@@ -1,0 +1,231 @@
+#include <math.h>
+
+#include "common/base/mem.h"
+#include "common/tensor/npz.h"
+#include "tests/unit/tensor/numpy_files.h"
+#include "tests/unit/tensor/suite.h"
+
+START_TEST(numpy_archives_read)
+{
+    struct kedge_npz npz;
+    struct kedge_npy x, y, z;
+    struct kedge_diag diag = {0};
+    float values[12];
+    int32_t labels[3];
+    ck_assert_msg(kedge_npz_open(kedge_view_of(numpy_stored, sizeof numpy_stored), &npz, &diag) == KEDGE_OK, "%s",
+                  diag.text);
+    ck_assert_int_eq(kedge_npz_read(&npz, "x", &x, &diag), KEDGE_OK);
+    ck_assert_int_eq(kedge_npz_read(&npz, "y", &y, &diag), KEDGE_OK);
+    ck_assert_uint_eq(x.dims_count, 2);
+    ck_assert_uint_eq(x.dims[0], 3);
+    ck_assert_uint_eq(x.dims[1], 2);
+    ck_assert_int_eq(kedge_npy_to_f32(&x, values, &diag), KEDGE_OK);
+    for (int i = 0; i < 6; i++) {
+        ck_assert_float_eq(values[i], (float)i / 4);
+    }
+    ck_assert_int_eq(y.type, KEDGE_NPY_I8);
+    ck_assert_int_eq(kedge_npy_to_labels(&y, 9, labels, &diag), KEDGE_OK);
+    ck_assert_int_eq(labels[1], 2);
+    ck_assert_int_eq(kedge_npy_to_labels(&y, 1, labels, &diag), KEDGE_E_FORMAT);
+    ASSERT_SAYS(diag, "label 1 is 2: expected 0 to 1");
+    ck_assert_int_eq(kedge_npy_to_labels(&x, 9, labels, &diag), KEDGE_E_FORMAT);
+    ck_assert_int_eq(kedge_npz_read(&npz, "w", &z, &diag), KEDGE_E_NOT_FOUND);
+    ASSERT_SAYS(diag, "no array \"w\" among 2: x, y");
+    kedge_npy_deinit(&x);
+    kedge_npy_deinit(&y);
+    kedge_npz_close(&npz);
+    ck_assert_int_eq(kedge_npz_open(kedge_view_of(numpy_deflated, sizeof numpy_deflated), &npz, &diag), KEDGE_OK);
+    ck_assert_int_eq(kedge_npz_read(&npz, "x", &x, &diag), KEDGE_OK);
+    ck_assert_int_eq(kedge_npz_read(&npz, "z", &z, &diag), KEDGE_OK);
+    ck_assert_uint_eq(x.dims_count, 3);
+    ck_assert_int_eq(x.type, KEDGE_NPY_U1);
+    ck_assert_uint_eq(x.data[11], 220);
+    ck_assert_uint_eq(z.dims_count, 0);
+    ck_assert_int_eq(kedge_npy_to_f32(&z, values, &diag), KEDGE_OK);
+    ck_assert_float_eq(values[0], 1.5f);
+    kedge_npy_deinit(&x);
+    kedge_npy_deinit(&z);
+    kedge_npz_close(&npz);
+}
+END_TEST
+
+START_TEST(pickles_and_fortran_order_are_refused)
+{
+    struct kedge_npy npy;
+    struct kedge_diag diag = {0};
+    ck_assert_int_eq(kedge_npy_read(kedge_view_of(numpy_pickled, sizeof numpy_pickled), &npy, &diag), KEDGE_E_FORMAT);
+    ASSERT_SAYS(diag, "pickled objects are never read");
+    ck_assert_int_eq(kedge_npy_read(kedge_view_of(numpy_fortran, sizeof numpy_fortran), &npy, &diag), KEDGE_E_FORMAT);
+    ASSERT_SAYS(diag, "Fortran order");
+}
+END_TEST
+
+/* The layout and values of a small model, written and read. */
+static void make_model(struct kedge_layout *l, float values[9])
+{
+    static const uint64_t weight[] = {3, 2}, bias[] = {3};
+    kedge_layout_init(l, KEDGE_DTYPE_F32);
+    ck_assert_int_eq(kedge_layout_add(l, "0.weight", weight, 2, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_layout_add(l, "0.bias", bias, 1, NULL), KEDGE_OK);
+    for (int i = 0; i < 9; i++) {
+        values[i] = (float)i * 0.1f - 0.3f;
+    }
+}
+
+START_TEST(models_round_trip_bit_for_bit)
+{
+    struct kedge_layout l;
+    float values[9], back[9];
+    struct kedge_buf out, again;
+    make_model(&l, values);
+    kedge_buf_init(&out, 1 << 16);
+    kedge_buf_init(&again, 1 << 16);
+    ck_assert_int_eq(kedge_npz_write_model(&l, values, &out), KEDGE_OK);
+    ck_assert_int_eq(kedge_npz_write_model(&l, values, &again), KEDGE_OK);
+    ck_assert(kedge_view_eq(kedge_buf_view(&out), kedge_buf_view(&again)));
+    ck_assert_int_eq(kedge_npz_read_model(kedge_buf_view(&out), &l, back, NULL), KEDGE_OK);
+    ck_assert_mem_eq(values, back, sizeof values);
+    kedge_buf_deinit(&out);
+    kedge_buf_deinit(&again);
+    kedge_layout_deinit(&l);
+}
+END_TEST
+
+START_TEST(wrong_models_are_refused_by_name)
+{
+    static const uint64_t two_three[] = {2, 3}, three_two[] = {3, 2}, three[] = {3};
+    static const float f4[6] = {0}, nan3[3] = {0, NAN, 0};
+    static const int32_t i4[6] = {0};
+    const struct {
+        struct kedge_npz_array a[3];
+        uint32_t n;
+        int err;
+        const char *says;
+    } cases[] = {
+        {{{"0.weight", KEDGE_NPY_F4, 2, two_three, f4}, {"0.bias", KEDGE_NPY_F4, 1, three, f4}}, 2, KEDGE_E_SHAPE,
+         "shape [2,3], expected [3,2]"},
+        {{{"0.weight", KEDGE_NPY_I4, 2, three_two, i4}, {"0.bias", KEDGE_NPY_F4, 1, three, f4}}, 2, KEDGE_E_SHAPE,
+         "type <i4"},
+        {{{"0.weight", KEDGE_NPY_F4, 2, three_two, f4}}, 1, KEDGE_E_SHAPE, "no array \"0.bias\""},
+        {{{"0.weight", KEDGE_NPY_F4, 2, three_two, f4}, {"0.bias", KEDGE_NPY_F4, 1, three, f4},
+          {"q", KEDGE_NPY_F4, 1, three, f4}}, 3, KEDGE_E_SHAPE, "extra tensor \"q\""},
+        {{{"0.weight", KEDGE_NPY_F4, 2, three_two, f4}, {"0.bias", KEDGE_NPY_F4, 1, three, nan3}}, 2,
+         KEDGE_E_NOT_FINITE, "value 1 is"},
+    };
+    struct kedge_layout l;
+    float values[9];
+    make_model(&l, values);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct kedge_buf out;
+        struct kedge_diag diag = {0};
+        kedge_buf_init(&out, 1 << 16);
+        ck_assert_int_eq(kedge_npz_write(cases[i].a, cases[i].n, &out), KEDGE_OK);
+        ck_assert_int_eq(kedge_npz_read_model(kedge_buf_view(&out), &l, values, &diag), cases[i].err);
+        ASSERT_SAYS(diag, cases[i].says);
+        kedge_buf_deinit(&out);
+    }
+    kedge_layout_deinit(&l);
+}
+END_TEST
+
+/* No flip may crash, and none in the data may go unnoticed (the CRC sees it). */
+static void flip_everything(const uint8_t *file, size_t len)
+{
+    uint8_t *copy = kedge_mem_new(len, 1);
+    ck_assert_ptr_nonnull(copy);
+    memcpy(copy, file, len);
+    for (size_t bit = 0; bit < 8 * len; bit++) {
+        struct kedge_npz npz;
+        copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        if (kedge_npz_open(kedge_view_of(copy, len), &npz, NULL) == KEDGE_OK) {
+            for (uint32_t i = 0; i < npz.count; i++) {
+                struct kedge_npy npy;
+                if (kedge_npz_read(&npz, npz.entries[i].name, &npy, NULL) == KEDGE_OK) {
+                    kedge_npy_deinit(&npy);
+                }
+            }
+            kedge_npz_close(&npz);
+        }
+        copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    kedge_mem_free(copy);
+}
+
+START_TEST(damaged_archives_never_crash)
+{
+    flip_everything(numpy_stored, sizeof numpy_stored);
+    flip_everything(numpy_deflated, sizeof numpy_deflated);
+    for (size_t len = 0; len < sizeof numpy_stored; len++) {
+        struct kedge_npz npz;
+        uint8_t *exact = kedge_mem_new(len, 1); /* so that a read beyond the end is seen */
+        memcpy(exact, numpy_stored, len);
+        ck_assert_int_lt(kedge_npz_open(kedge_view_of(exact, len), &npz, NULL), 0);
+        kedge_mem_free(exact);
+    }
+}
+END_TEST
+
+START_TEST(data_damage_is_seen)
+{
+    uint8_t copy[sizeof numpy_stored];
+    struct kedge_npz npz;
+    struct kedge_npy npy;
+    struct kedge_diag diag = {0};
+    memcpy(copy, numpy_stored, sizeof copy);
+    ck_assert_int_eq(kedge_npz_open(kedge_view_of(copy, sizeof copy), &npz, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_npz_read(&npz, "x", &npy, NULL), KEDGE_OK);
+    copy[npy.data - copy] ^= 1;
+    ck_assert_int_eq(kedge_npz_read(&npz, "x", &npy, &diag), KEDGE_E_FORMAT);
+    ASSERT_SAYS(diag, "checksum");
+    kedge_npz_close(&npz);
+}
+END_TEST
+
+START_TEST(bombs_take_no_memory)
+{
+    uint8_t copy[sizeof numpy_deflated];
+    struct kedge_npz npz;
+    struct kedge_npy npy;
+    struct kedge_diag diag = {0};
+    memcpy(copy, numpy_deflated, sizeof copy);
+    ck_assert_int_eq(kedge_npz_open(kedge_view_of(copy, sizeof copy), &npz, NULL), KEDGE_OK);
+    npz.entries[0].len = (uint64_t)3 << 30;
+    ck_assert_int_eq(kedge_npz_read(&npz, npz.entries[0].name, &npy, &diag), KEDGE_E_FORMAT);
+    ASSERT_SAYS(diag, "cannot come from");
+    kedge_npz_close(&npz);
+}
+END_TEST
+
+START_TEST(other_files_are_named_for_what_they_are)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        const char *says;
+    } files[] = {{"", 0, "an empty file"},
+                 {"\x1f\x8b\x08\x00", 4, "a gzip file"},
+                 {"hello, world", 12, "text"},
+                 {"PK\x03\x04rest", 8, "a zip archive"},
+                 {"\x93NUMPY\x01\x00", 8, "a NumPy array"}};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        struct kedge_npz npz;
+        struct kedge_diag diag = {0};
+        ck_assert_int_eq(kedge_npz_open(kedge_view_of(files[i].bytes, files[i].len), &npz, &diag), KEDGE_E_FORMAT);
+        ASSERT_SAYS(diag, files[i].says);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tc = tcase_create("npz");
+    tcase_add_test(tc, numpy_archives_read);
+    tcase_add_test(tc, pickles_and_fortran_order_are_refused);
+    tcase_add_test(tc, models_round_trip_bit_for_bit);
+    tcase_add_test(tc, wrong_models_are_refused_by_name);
+    tcase_add_test(tc, damaged_archives_never_crash);
+    tcase_add_test(tc, data_damage_is_seen);
+    tcase_add_test(tc, bombs_take_no_memory);
+    tcase_add_test(tc, other_files_are_named_for_what_they_are);
+    return run_suite(suite_create("npz"), tc);
+}
