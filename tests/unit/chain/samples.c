@@ -1,0 +1,135 @@
+#include "tests/unit/chain/samples.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct kedge_key_pair sample_pair(uint8_t byte)
+{
+    struct kedge_seed seed;
+    struct kedge_key_pair pair;
+    memset(seed.b, byte, sizeof seed.b);
+    kedge_key_from_seed(&seed, &pair);
+    return pair;
+}
+
+struct kedge_hash sample_hash(uint8_t byte)
+{
+    struct kedge_hash h;
+    memset(h.b, byte, sizeof h.b);
+    return h;
+}
+
+struct kedge_id sample_id(const char *text)
+{
+    struct kedge_id id;
+    int err = kedge_id_from(kedge_view_str(text), &id);
+    KEDGE_ASSERT(err == KEDGE_OK);
+    return id;
+}
+
+static void put_text(char *out, size_t out_len, const char *text)
+{
+    snprintf(out, out_len, "%s", text);
+}
+
+static void fill_update(struct kedge_st_update *u)
+{
+    *u = (struct kedge_st_update){
+        .tenant = sample_id("north"), .site = sample_id("north-1"), .job = sample_id("digits"),
+        .round = 3, .group = 1, .update_kind = KEDGE_TRAIN_TRAIN, .base = sample_hash(0x11),
+        .samples = 120, .steps = 60, .batch = 10, .learning_rate = 0.1, .energy_joules = 2.5,
+        .energy_quality = KEDGE_ENERGY_MODELLED, .seconds = 0.75,
+    };
+    put_text(u->engine, sizeof u->engine, "kedge-train/0.1.0 \"cpu\"");
+}
+
+static void fill_round_opened(struct kedge_st_round_opened *r)
+{
+    *r = (struct kedge_st_round_opened){
+        .job = sample_id("digits"), .round = 3, .round_kind = KEDGE_TRAIN_PRETRAIN, .seed = UINT64_MAX,
+        .main_size = 17, .main_root = sample_hash(0x22), .tenant_count = 2,
+        .tenants = {{sample_hash(0x31), 4, 2, sample_hash(0x41)}, {sample_hash(0x32), 5, 3, sample_hash(0x42)}},
+    };
+}
+
+static void fill_aggregate(struct kedge_st_aggregate *a)
+{
+    *a = (struct kedge_st_aggregate){
+        .job = sample_id("digits"), .round = 3, .group = 1, .scale = 20, .weight_sum = KEDGE_ST_WEIGHT_SUM_MAX,
+        .count = 5, .base = sample_hash(0x11), .tenant_count = 2,
+        .tenants = {{sample_hash(0x31), 2, 240, 0, sample_hash(0x43)},
+                    {sample_hash(0x32), 3, 9007199254740993, 1, sample_hash(0x44)}},
+    };
+    put_text(a->rule, sizeof a->rule, "fedavg/v1");
+}
+
+static void fill_step(struct kedge_st_step *s)
+{
+    *s = (struct kedge_st_step){
+        .job = sample_id("digits"), .round = 3, .eta = 0.05, .group_count = 2,
+        .groups = {{0, sample_hash(0x51), sample_hash(0x52), sample_hash(0x53), sample_hash(0)},
+                   {1, sample_hash(0x61), sample_hash(0x62), sample_hash(0x63), sample_hash(0x64)}},
+    };
+    put_text(s->rule, sizeof s->rule, "flexcfl-mixing/v1");
+}
+
+void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st)
+{
+    struct kedge_id tenant = sample_id("north"), site = sample_id("north-1"), job = sample_id("digits");
+    struct kedge_public_key key1 = sample_pair(1).public, key2 = sample_pair(2).public;
+    memset(st, 0, sizeof *st);
+    st->kind = kind;
+    st->subject = sample_hash(0xab);
+    switch (kind) {
+    case KEDGE_ST_KEY:
+        st->u.key = (struct kedge_st_key){KEDGE_SCOPE_LOG, tenant, key1};
+        break;
+    case KEDGE_ST_SITE_ENROLLED:
+        st->u.site_enrolled = (struct kedge_st_site_enrolled){tenant, site, key1, key2};
+        break;
+    case KEDGE_ST_SITE_REVOKED:
+        st->u.site_revoked = (struct kedge_st_site_revoked){tenant, site, key2, "laptop lost"};
+        break;
+    case KEDGE_ST_JOB_JOINED:
+        st->u.job_joined = (struct kedge_st_job_joined){tenant, job};
+        break;
+    case KEDGE_ST_UPDATE:
+        fill_update(&st->u.update);
+        break;
+    case KEDGE_ST_EVALUATION:
+        st->u.evaluation = (struct kedge_st_evaluation){tenant, site, job, 3, 1, 40, 37, 0.30000000000000004};
+        break;
+    case KEDGE_ST_GROUP_ASSIGNED:
+        st->u.group_assigned = (struct kedge_st_group_assigned){tenant, site, job, 0, 2, KEDGE_GROUP_NEWCOMER,
+                                                                -0.125, sample_hash(0x71)};
+        break;
+    case KEDGE_ST_POLICY:
+        st->u.policy = (struct kedge_st_policy){"fl.example.org", key1, key2};
+        break;
+    case KEDGE_ST_JOB_OPENED:
+        st->u.job_opened = (struct kedge_st_job_opened){job, 650, sample_hash(0x81), 2,
+                                                        {sample_hash(0x31), sample_hash(0x32)}};
+        break;
+    case KEDGE_ST_ROUND_OPENED:
+        fill_round_opened(&st->u.round_opened);
+        break;
+    case KEDGE_ST_AGGREGATE:
+        fill_aggregate(&st->u.aggregate);
+        break;
+    case KEDGE_ST_STEP:
+        fill_step(&st->u.step);
+        break;
+    case KEDGE_ST_RELEASE:
+        st->u.release = (struct kedge_st_release){job, 10, 1, "digits-group-1.safetensors"};
+        break;
+    case KEDGE_ST_JOB_CLOSED:
+        st->u.job_closed = (struct kedge_st_job_closed){job, 10, KEDGE_OUTCOME_COMPLETED, ""};
+        break;
+    case KEDGE_ST_CLOSED:
+        st->u.closed = (struct kedge_st_closed){job, 3, tenant, site, "ROUND_CLOSED"};
+        break;
+    case KEDGE_ST_KIND_COUNT:
+        break;
+    }
+    kedge_statement_derive_subject(st);
+}
