@@ -128,9 +128,9 @@ static void write_result(const struct grouping *g, size_t count, size_t groups, 
 int kedge_flexcfl_group_gram(const int64_t *gram, const uint32_t *maxima, size_t count,
                              const struct kedge_flexcfl_params *params, struct kedge_flexcfl_result *result)
 {
-    if (count == 0 || count > KEDGE_GRAM_VECTORS_MAX || params->groups == 0 ||
-        params->groups > KEDGE_GROUPS_MAX ||
-        (params->edc != KEDGE_EDC_UNIT && params->edc != KEDGE_EDC_PLAIN)) {
+    if (count == 0 || count > KEDGE_GRAM_VECTORS_MAX || params->groups == 0
+        || params->groups > KEDGE_GROUPS_MAX
+        || (params->edc != KEDGE_EDC_UNIT && params->edc != KEDGE_EDC_PLAIN)) {
         return KEDGE_E_ARG;
     }
     for (size_t i = 0; i < count; i++) {

@@ -12,9 +12,9 @@
 #include "common/base/err.h"
 
 enum {
-    KEDGE_GRAM_ONE = 2047,           /* what the largest magnitude becomes */
-    KEDGE_GRAM_TILE = 1024,          /* coordinates of one inner tile */
-    KEDGE_GRAM_VECTORS_MAX = 512,    /* groups are sought among at most 20 * 16 updates; room for more */
+    KEDGE_GRAM_ONE = 2047,        /* what the largest magnitude becomes */
+    KEDGE_GRAM_TILE = 1024,       /* coordinates of one inner tile */
+    KEDGE_GRAM_VECTORS_MAX = 512, /* groups are sought among at most 20 * 16 updates; room for more */
 };
 
 /* The larger of seed and every |q[i]|; feed it tile by tile, starting at 0. Up to 2^31. */

@@ -194,8 +194,8 @@ static void run_all(struct run *r, const struct kedge_kmeans_params *params, uin
     struct quality best = {0};
     for (unsigned restart = 0; restart < params->restarts; restart++) {
         struct quality q = run_once(r, params, restart);
-        if (restart == 0 || q.smallest > best.smallest ||
-            (q.smallest == best.smallest && q.inertia < best.inertia)) {
+        if (restart == 0 || q.smallest > best.smallest
+            || (q.smallest == best.smallest && q.inertia < best.inertia)) {
             best = q;
             number_clusters(r->cluster, r->count, r->k, r->members, cluster);
         }
@@ -208,8 +208,8 @@ static void run_all(struct run *r, const struct kedge_kmeans_params *params, uin
 int kedge_kmeans(const double *points, size_t count, size_t dims, size_t k,
                  const struct kedge_kmeans_params *params, uint32_t *cluster, double *ret_inertia)
 {
-    if (k == 0 || k > count || count > UINT32_MAX / 2 || dims == 0 || dims > SIZE_MAX / count ||
-        params->restarts == 0 || params->iterations_max == 0) {
+    if (k == 0 || k > count || count > UINT32_MAX / 2 || dims == 0 || dims > SIZE_MAX / count
+        || params->restarts == 0 || params->iterations_max == 0) {
         return KEDGE_E_ARG;
     }
     for (size_t i = 0; i < count * dims; i++) {

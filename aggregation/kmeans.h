@@ -12,7 +12,7 @@
 enum { KEDGE_KMEANS_RESTARTS = 10, KEDGE_KMEANS_ITERATIONS = 20 };
 
 struct kedge_kmeans_params {
-    uint64_t seed;           /* the job's */
+    uint64_t seed; /* the job's */
     uint64_t round;
     unsigned restarts;       /* >= 1 */
     unsigned iterations_max; /* >= 1 */

@@ -15,12 +15,12 @@ enum {
 struct kedgei_mean_pass {
     const int32_t *values[KEDGEI_MEAN_FUSE]; /* at the block's first coordinate */
     uint64_t weight[KEDGEI_MEAN_FUSE];
-    unsigned count;     /* sources of this pass, at most KEDGEI_MEAN_FUSE */
-    bool opens;         /* acc holds nothing yet */
-    bool closes;        /* write out instead of acc */
-    const float *base;  /* at the block's first coordinate */
+    unsigned count;    /* sources of this pass, at most KEDGEI_MEAN_FUSE */
+    bool opens;        /* acc holds nothing yet */
+    bool closes;       /* write out instead of acc */
+    const float *base; /* at the block's first coordinate */
     float *out;
-    double divisor;     /* W * 2^scale_bits */
+    double divisor; /* W * 2^scale_bits */
 };
 
 /* n is a multiple of 16 up to KEDGEI_MEAN_BLOCK, every weight below 2^31. */

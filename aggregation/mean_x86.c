@@ -67,8 +67,8 @@ void kedgei_mean_sse2(const struct kedgei_mean_pass *pass, size_t n, int64_t *ac
 AVX2 INLINE __m256d to_double(__m256i x)
 {
     const __m256d low_one = _mm256_set1_pd(0x1.0p52);
-    const __m256d high_one = _mm256_set1_pd(0x1.8p68);           /* 3 * 2^67 */
-    const __m256d both = _mm256_set1_pd(0x1.8p68 + 0x1.0p52);    /* exact: 17 bits apart */
+    const __m256d high_one = _mm256_set1_pd(0x1.8p68);        /* 3 * 2^67 */
+    const __m256d both = _mm256_set1_pd(0x1.8p68 + 0x1.0p52); /* exact: 17 bits apart */
     __m256i high = _mm256_blend_epi16(_mm256_srai_epi32(x, 16), _mm256_setzero_si256(), 0x33);
     high = _mm256_add_epi64(high, _mm256_castpd_si256(high_one));
     __m256i low = _mm256_blend_epi16(x, _mm256_castpd_si256(low_one), 0x88);

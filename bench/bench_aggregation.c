@@ -4,22 +4,17 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "aggregation/mean.h"
 #include "aggregation/simd.h"
 #include "common/base/mem.h"
+#include "common/base/os/clock.h"
 #include "common/base/rng.h"
 
-/* Gigabytes of sources per second, and the mean's milliseconds. */
-struct kedge_bench_aggregation {
-    double read_gbps;         /* sum of 64-bit words: the machine's limit for one thread */
-    double mean_gbps;         /* kedge_mean_tile */
-    double mean_ms;
-    double float_passes_gbps; /* float, one source per pass */
-    double float_fused_gbps;  /* float, eight sources per pass */
-};
-int kedge_bench_aggregation_mean(struct kedge_bench_aggregation *ret);
+/* Medians in gigabytes of sources per second: the integer mean; the machine's limit for one thread (sum of
+ * 64-bit words); float sums with one source per pass and with eight. KEDGE_E_NOMEM: needs 540 MB. */
+int kedge_bench_aggregation_mean(double *ret_gbps, double *ret_read_gbps, double *ret_float_gbps,
+                                 double *ret_float_fused_gbps);
 
 enum {
     SOURCES = 10,
@@ -27,7 +22,10 @@ enum {
     RUNS = 9,
     SCALE_BITS = 20,
     FLOAT_TILE = 2048,
+    FUNCTIONS = 4,
 };
+
+#define GIGABYTES (1e-9 * SOURCES * COORDINATES * sizeof(int32_t))
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -45,13 +43,6 @@ struct arena {
 };
 
 typedef int bench_fn(struct arena *arena, uint64_t *sink);
-
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* (a) What one thread can read: the sum of everything as 64-bit words. */
 #if defined(__x86_64__)
@@ -166,15 +157,15 @@ static int compare_doubles(const void *a, const void *b)
 
 /* One untimed call, then rounds in which every function runs once, so that a noisy neighbour hits them
  * all. */
-static int measure(bench_fn *const *fns, size_t count, struct arena *arena, double *seconds)
+static int measure(bench_fn *const fns[FUNCTIONS], struct arena *arena, double seconds[FUNCTIONS])
 {
-    double all[8][RUNS];
+    double all[FUNCTIONS][RUNS];
     uint64_t sink = 0;
     for (int run = -1; run < RUNS; run++) {
-        for (size_t f = 0; f < count; f++) {
-            double start = seconds_now();
+        for (size_t f = 0; f < FUNCTIONS; f++) {
+            uint64_t start = kedge_os_now_ns();
             int err = fns[f](arena, &sink);
-            double took = seconds_now() - start;
+            double took = 1e-9 * (double)(kedge_os_now_ns() - start);
             if (err) {
                 return err;
             }
@@ -183,7 +174,7 @@ static int measure(bench_fn *const *fns, size_t count, struct arena *arena, doub
             }
         }
     }
-    for (size_t f = 0; f < count; f++) {
+    for (size_t f = 0; f < FUNCTIONS; f++) {
         qsort(all[f], RUNS, sizeof(double), compare_doubles);
         seconds[f] = all[f][RUNS / 2];
     }
@@ -231,26 +222,23 @@ static int open_arena(struct arena *arena)
     return KEDGE_OK;
 }
 
-int kedge_bench_aggregation_mean(struct kedge_bench_aggregation *ret)
+int kedge_bench_aggregation_mean(double *ret_gbps, double *ret_read_gbps, double *ret_float_gbps,
+                                 double *ret_float_fused_gbps)
 {
-    static bench_fn *const fns[] = {read_all, mean_integer, sum_passes, sum_fused};
-    double seconds[4];
+    static bench_fn *const fns[FUNCTIONS] = {mean_integer, read_all, sum_passes, sum_fused};
+    double seconds[FUNCTIONS];
     struct arena arena;
     int err = open_arena(&arena);
     if (err) {
         return err;
     }
-    err = measure(fns, 4, &arena, seconds);
+    err = measure(fns, &arena, seconds);
     close_arena(&arena);
     if (!err) {
-        const double gigabytes = 1e-9 * SOURCES * COORDINATES * sizeof(int32_t);
-        *ret = (struct kedge_bench_aggregation){
-            .read_gbps = gigabytes / seconds[0],
-            .mean_gbps = gigabytes / seconds[1],
-            .float_passes_gbps = gigabytes / seconds[2],
-            .float_fused_gbps = gigabytes / seconds[3],
-            .mean_ms = 1e3 * seconds[1],
-        };
+        *ret_gbps = GIGABYTES / seconds[0];
+        *ret_read_gbps = GIGABYTES / seconds[1];
+        *ret_float_gbps = GIGABYTES / seconds[2];
+        *ret_float_fused_gbps = GIGABYTES / seconds[3];
     }
     return err;
 }
@@ -261,15 +249,17 @@ int kedge_bench_aggregation_mean(struct kedge_bench_aggregation *ret)
 int main(void)
 {
     for (enum kedge_simd simd = KEDGE_SIMD_SCALAR; simd <= KEDGE_SIMD_AVX2; simd++) {
-        struct kedge_bench_aggregation b;
-        if (kedge_simd_set(simd) || kedge_bench_aggregation_mean(&b)) {
+        double mean;
+        double reading;
+        double passes;
+        double fused;
+        if (kedge_simd_set(simd) || kedge_bench_aggregation_mean(&mean, &reading, &passes, &fused)) {
             printf("%s: not available\n", kedge_simd_name(simd));
             continue;
         }
-        printf("%-6s mean %.1f ms = %.1f GB/s; read %.1f GB/s: ratio %.2f; float one pass per source %.1f, "
-               "float fused %.1f GB/s\n",
-               kedge_simd_name(simd), b.mean_ms, b.mean_gbps, b.read_gbps, b.mean_gbps / b.read_gbps,
-               b.float_passes_gbps, b.float_fused_gbps);
+        printf("%-6s mean %.1f ms = %.1f GB/s; read %.1f GB/s: ratio %.2f; float, one source per pass %.1f, "
+               "fused %.1f GB/s\n",
+               kedge_simd_name(simd), 1e3 * GIGABYTES / mean, mean, reading, mean / reading, passes, fused);
     }
     return 0;
 }

@@ -68,8 +68,8 @@ static void check_once(const struct job *job, struct kedge_rng *rng, uint64_t se
     for (size_t at = 0; at < job->n;) {
         size_t n = 1 + (size_t)kedge_rng_below(rng, kedge_rng_below(rng, 2) == 0 ? 100 : job->n);
         n = n < job->n - at ? n : job->n - at;
-        int err = kedge_mean_tile(base, job->sources, job->count, at, n, job->scale_bits,
-                                  job->weight_sum, out + at);
+        int err = kedge_mean_tile(base, job->sources, job->count, at, n, job->scale_bits, job->weight_sum,
+                                  out + at);
         ck_assert_int_eq(err, KEDGE_OK);
         at += n;
     }

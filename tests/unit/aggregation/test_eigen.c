@@ -160,7 +160,12 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {known_pairs,         ties_keep_their_order,    residuals,
-                                  low_rank_and_scales, reads_the_upper_triangle, failures, NULL};
+    const TTest *const tests[] = {known_pairs,
+                                  ties_keep_their_order,
+                                  residuals,
+                                  low_rank_and_scales,
+                                  reads_the_upper_triangle,
+                                  failures,
+                                  NULL};
     return run_tests("aggregation/eigen", tests);
 }

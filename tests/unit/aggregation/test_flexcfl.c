@@ -262,7 +262,13 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {planted_groups_are_found, plain_variant, full_embedding_has_unit_rows,
-                                  zero_updates_stay_out,    failures,      group_directions, newcomers, NULL};
+    const TTest *const tests[] = {planted_groups_are_found,
+                                  plain_variant,
+                                  full_embedding_has_unit_rows,
+                                  zero_updates_stay_out,
+                                  failures,
+                                  group_directions,
+                                  newcomers,
+                                  NULL};
     return run_tests("aggregation/flexcfl", tests);
 }

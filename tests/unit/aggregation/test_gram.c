@@ -46,8 +46,8 @@ END_TEST
  * numbers. */
 START_TEST(scaling_is_exact)
 {
-    static const uint32_t maxima[] = {1, 2, 3, 4094, 2047, 8188, 65536, 1000003,
-                                      1u << 30, INT32_MAX, 1u << 31};
+    static const uint32_t maxima[] = {1,     2,       3,        4094,      2047,    8188,
+                                      65536, 1000003, 1u << 30, INT32_MAX, 1u << 31};
     enum { N = 4099 };
     static int32_t q[N];
     static int16_t x[N];
@@ -182,7 +182,13 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {largest_magnitude, scaling_is_exact, products_do_not_overflow,
-                                  matches_direct_sums, tiles_add_up, cosines, failures, NULL};
+    const TTest *const tests[] = {largest_magnitude,
+                                  scaling_is_exact,
+                                  products_do_not_overflow,
+                                  matches_direct_sums,
+                                  tiles_add_up,
+                                  cosines,
+                                  failures,
+                                  NULL};
     return run_tests("aggregation/gram", tests);
 }

@@ -157,7 +157,12 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {separate_blobs,  finds_the_optimum_of_small_sets, duplicates_and_k_equal_n,
-                                  size_preference, failures,                        rand_index, NULL};
+    const TTest *const tests[] = {separate_blobs,
+                                  finds_the_optimum_of_small_sets,
+                                  duplicates_and_k_equal_n,
+                                  size_preference,
+                                  failures,
+                                  rand_index,
+                                  NULL};
     return run_tests("aggregation/kmeans", tests);
 }

@@ -170,7 +170,7 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {by_hand, matches_reference, extreme_values, in_place_and_no_source,
-                                  arguments, NULL};
+    const TTest *const tests[] = {
+        by_hand, matches_reference, extreme_values, in_place_and_no_source, arguments, NULL};
     return run_tests("aggregation/mean", tests);
 }

@@ -122,8 +122,10 @@ END_TEST
 
 START_TEST(matches_definition_and_tiles)
 {
-    static const bool masks[][GROUPS] = {{true, true, true, true, true}, {true, false, true, true, false},
-                                         {false, false, false, true, false}, {false}};
+    static const bool masks[][GROUPS] = {{true, true, true, true, true},
+                                         {true, false, true, true, false},
+                                         {false, false, false, true, false},
+                                         {false}};
     uint64_t hash = FNV_START;
     for (size_t mask = 0; mask < 4; mask++) {
         fill_models(2);
@@ -228,7 +230,7 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {tree,  norms_do_not_depend_on_tiles, by_hand, matches_definition_and_tiles,
-                                  edges, auxiliary,                    NULL};
+    const TTest *const tests[] = {
+        tree, norms_do_not_depend_on_tiles, by_hand, matches_definition_and_tiles, edges, auxiliary, NULL};
     return run_tests("aggregation/mixing", tests);
 }

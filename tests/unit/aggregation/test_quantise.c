@@ -110,9 +110,9 @@ START_TEST(refuses_bad_values)
         float after;
         int err;
     } bad[] = {
-        {0.0f, 2.5f, KEDGE_E_BOUND},          {0.0f, -2.5f, KEDGE_E_BOUND},
-        {-1.5f, 1.5f, KEDGE_E_BOUND},         {0.0f, NAN, KEDGE_E_NOT_FINITE},
-        {NAN, 0.0f, KEDGE_E_NOT_FINITE},      {0.0f, INFINITY, KEDGE_E_NOT_FINITE},
+        {0.0f, 2.5f, KEDGE_E_BOUND},           {0.0f, -2.5f, KEDGE_E_BOUND},
+        {-1.5f, 1.5f, KEDGE_E_BOUND},          {0.0f, NAN, KEDGE_E_NOT_FINITE},
+        {NAN, 0.0f, KEDGE_E_NOT_FINITE},       {0.0f, INFINITY, KEDGE_E_NOT_FINITE},
         {0.0f, -INFINITY, KEDGE_E_NOT_FINITE}, {INFINITY, INFINITY, KEDGE_E_NOT_FINITE},
         {-3e38f, 3e38f, KEDGE_E_BOUND},
     };
@@ -178,7 +178,13 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {limits, scale_check, rounds_half_to_even, matches_reference,
-                                  refuses_bad_values, bound_itself_is_allowed, update_check, NULL};
+    const TTest *const tests[] = {limits,
+                                  scale_check,
+                                  rounds_half_to_even,
+                                  matches_reference,
+                                  refuses_bad_values,
+                                  bound_itself_is_allowed,
+                                  update_check,
+                                  NULL};
     return run_tests("aggregation/quantise", tests);
 }
