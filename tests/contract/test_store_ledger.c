@@ -1,0 +1,550 @@
+/* The ledger over each store: roots against known values, proofs by the verifier, idempotency, faults,
+ * restored backups. Roots of "entry-0…" come from ../shared/vectors/merkle, computed with an independent
+ * implementation. */
+#include "ledger_fixture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "chain/checkpoint.h"
+#include "common/base/mem.h"
+
+static struct kedge_kv *new_kv(struct fixture *f, int kind)
+{
+    struct kedge_kv *kv = NULL, *inner;
+    switch (kind) {
+    case 0:
+        ck_assert_int_eq(kedge_kv_memory_new(&kv), KEDGE_OK);
+        return kv;
+    case 1:
+        return fixture_lmdb(f->store, true);
+    default:
+        ck_assert_int_eq(kedge_kv_memory_new(&inner), KEDGE_OK);
+        ck_assert_int_eq(kedge_kv_faulty_new(inner, &kv), KEDGE_OK);
+        return kv;
+    }
+}
+
+static void check_is_clean(struct kedge_ledger *l)
+{
+    struct kedge_diag d = {0};
+    ck_assert_msg(kedge_ledger_check(l, NULL, NULL, &d) == KEDGE_OK, "%s", d.text);
+}
+
+static void root_is(struct kedge_ledger *l, uint64_t size, const char *hex)
+{
+    struct kedge_hash root;
+    char text[KEDGE_HASH_HEX_LEN + 1];
+    ck_assert_int_eq(kedge_ledger_root(l, size, &root), KEDGE_OK);
+    kedge_hash_hex(&root, text);
+    ck_assert_str_eq(text, hex);
+}
+
+START_TEST(roots_proofs_and_checkpoints)
+{
+    struct fixture f;
+    fixture_init(&f);
+    f.kv = new_kv(&f, _i);
+    struct kedge_diag d = {0};
+    ck_assert_int_eq(fixture_open(&f, false, &d), KEDGE_E_NOT_FOUND);
+    fixture_must_open(&f, true);
+    ck_assert_uint_eq(kedge_ledger_size(f.l), 0);
+    root_is(f.l, 0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    static const size_t steps[] = {1, 100, 256};
+    ck_assert_int_eq(append_range(f.l, 0, 3, 1, &d), KEDGE_OK);
+    ck_assert_int_eq(append_range(f.l, 3, 900, steps[_i], &d), KEDGE_OK);
+    struct kedge_hash root, leaf, old;
+    ck_assert_int_eq(kedge_ledger_root(f.l, 900, &root), KEDGE_OK);
+    static const uint64_t places[] = {0, 1, 254, 255, 256, 257, 511, 512, 700, 899};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        struct kedge_path path;
+        ck_assert_int_eq(kedge_ledger_leaf_hash(f.l, places[i], &leaf), KEDGE_OK);
+        ck_assert_int_eq(kedge_ledger_inclusion(f.l, places[i], 900, &path), KEDGE_OK);
+        ck_assert_int_eq(kedge_inclusion_verify(places[i], 900, &leaf, path.hashes, path.count, &root),
+                         KEDGE_OK);
+        if (places[i] > 0) {
+            ck_assert_int_eq(kedge_ledger_consistency(f.l, places[i], 900, &path), KEDGE_OK);
+            ck_assert_int_eq(kedge_ledger_root(f.l, places[i], &old), KEDGE_OK);
+            ck_assert_int_eq(
+                kedge_consistency_verify(places[i], 900, &old, &root, path.hashes, path.count), KEDGE_OK);
+        }
+        struct kedge_buf b;
+        char text[32];
+        kedge_buf_init(&b, 100);
+        ck_assert_int_eq(kedge_ledger_get(f.l, places[i], &b), KEDGE_OK);
+        ck_assert(kedge_view_eq(kedge_buf_view(&b), entry_text(places[i], text)));
+        kedge_buf_deinit(&b);
+    }
+    struct kedge_path path;
+    ck_assert_int_eq(kedge_ledger_inclusion(f.l, 900, 900, &path), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_ledger_inclusion(f.l, 0, 901, &path), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_ledger_consistency(f.l, 0, 900, &path), KEDGE_E_ARG);
+    struct kedge_buf note;
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    uint64_t size;
+    ck_assert_int_eq(kedge_ledger_checkpoint(f.l, &note, &size), KEDGE_OK);
+    ck_assert_uint_eq(size, 900);
+    struct kedge_vkey vkey;
+    struct kedge_checkpoint c;
+    ck_assert_int_eq(kedge_vkey_make(kedge_view_str(ORIGIN), KEDGE_KEY_ED25519, &f.key.public, &vkey),
+                     KEDGE_OK);
+    ck_assert_int_eq(
+        kedge_checkpoint_open(kedge_buf_view(&note), kedge_view_str(ORIGIN), &vkey, 1, &c, NULL),
+        KEDGE_OK);
+    ck_assert_uint_eq(c.size, 900);
+    ck_assert(kedge_hash_eq(&c.root, &root));
+    kedge_buf_deinit(&note);
+    check_is_clean(f.l);
+    fixture_deinit(&f);
+}
+END_TEST
+
+START_TEST(known_roots_across_tile_levels)
+{
+    struct fixture f;
+    fixture_init(&f);
+    f.kv = new_kv(&f, 1);
+    fixture_must_open(&f, true);
+    struct kedge_diag d = {0};
+    ck_assert_int_eq(append_range(f.l, 0, 70000, 256, &d), KEDGE_OK);
+    root_is(f.l, 70000, "a62a54be33294ffd5a5c4c637fd754630b71a892e8356e3a666a5c8a7ffd1518");
+    struct kedge_path path;
+    struct kedge_hash leaf, root;
+    ck_assert_int_eq(kedge_ledger_root(f.l, 66000, &root), KEDGE_OK);
+    for (uint64_t i = 0; i < 66000; i += 977) {
+        ck_assert_int_eq(kedge_ledger_leaf_hash(f.l, i, &leaf), KEDGE_OK);
+        ck_assert_int_eq(kedge_ledger_inclusion(f.l, i, 66000, &path), KEDGE_OK);
+        ck_assert_int_eq(kedge_inclusion_verify(i, 66000, &leaf, path.hashes, path.count, &root),
+                         KEDGE_OK);
+    }
+    check_is_clean(f.l);
+    fixture_deinit(&f);
+}
+END_TEST
+
+static struct kedge_ledger_append item(const char *entry, const char *key)
+{
+    return (struct kedge_ledger_append){kedge_view_str(entry),
+                                        key ? kedge_view_str(key) : kedge_view_of(NULL, 0), NULL, 0};
+}
+
+START_TEST(idempotency_keys)
+{
+    struct fixture f;
+    fixture_init(&f);
+    f.kv = new_kv(&f, _i);
+    fixture_must_open(&f, true);
+    uint64_t index[3];
+    bool existing[3];
+    struct kedge_diag d = {0};
+    struct kedge_ledger_append first[] = {item("one", "job/1/a"), item("two", "job/1/b"),
+                                          item("two", "job/1/b")};
+    ck_assert_int_eq(kedge_ledger_append(f.l, first, 3, index, existing, &d), KEDGE_OK);
+    ck_assert(index[0] == 0 && index[1] == 1 && index[2] == 1 && !existing[1] && existing[2]);
+    struct kedge_ledger_append again[] = {item("three", NULL), item("one", "job/1/a"),
+                                          item("three", NULL)};
+    ck_assert_int_eq(kedge_ledger_append(f.l, again, 3, index, existing, &d), KEDGE_OK);
+    ck_assert(index[0] == 2 && index[1] == 0 && index[2] == 3 && existing[1] && !existing[2]);
+    ck_assert_int_eq(kedge_ledger_append(f.l, first, 1, index, existing, &d),
+                     KEDGE_OK); /* nothing new at all */
+    ck_assert(index[0] == 0 && existing[0]);
+    struct kedge_ledger_append clash[] = {item("four", NULL), item("other", "job/1/a")};
+    ck_assert_int_eq(kedge_ledger_append(f.l, clash, 2, index, existing, &d), KEDGE_E_EXISTS);
+    ck_assert_uint_eq(kedge_ledger_size(f.l), 4);
+    struct kedge_ledger_append own_clash[] = {item("x", "k"), item("y", "k")};
+    ck_assert_int_eq(kedge_ledger_append(f.l, own_clash, 2, index, existing, &d), KEDGE_E_EXISTS);
+    /* A bad batch does not harm its neighbours, and its key stays free. */
+    struct kedge_ledger_appended r[3][2];
+    struct kedge_ledger_append good[] = {item("five", "job/2/a")},
+                               more[] = {item("six", "job/2/b"), item("five", "job/2/a")};
+    struct kedge_ledger_batch batches[] = {
+        {good, 1, r[0], 0, 0}, {own_clash, 2, r[1], 0, 0}, {more, 2, r[2], 0, 0}};
+    ck_assert_int_eq(kedge_ledger_append_batches(f.l, batches, 3, &d), KEDGE_OK);
+    ck_assert_int_eq(batches[0].err, KEDGE_OK);
+    ck_assert_int_eq(batches[1].err, KEDGE_E_EXISTS);
+    ck_assert_uint_eq(batches[1].bad_item, 1);
+    ck_assert_int_eq(batches[2].err, KEDGE_OK);
+    ck_assert(r[0][0].index == 4 && r[2][0].index == 5 && r[2][1].index == 4 && r[2][1].existing);
+    ck_assert_int_eq(kedge_ledger_find(f.l, kedge_view_str("k"), index), KEDGE_E_NOT_FOUND);
+    ck_assert_int_eq(kedge_ledger_find(f.l, kedge_view_str("job/2/b"), index), KEDGE_OK);
+    ck_assert_uint_eq(index[0], 5);
+    check_is_clean(f.l);
+    fixture_deinit(&f);
+}
+END_TEST
+
+static int count_key(void *arg, struct kedge_view key, uint64_t index)
+{
+    (void)index;
+    *(size_t *)arg += 1;
+    return key.len > 6 ? 0 : 9;
+}
+
+static int count_entry(void *arg, uint64_t index, struct kedge_view entry)
+{
+    *(uint64_t *)arg += index + (entry.len > 0);
+    return 0;
+}
+
+START_TEST(references_scans_and_limits)
+{
+    struct fixture f;
+    fixture_init(&f);
+    f.kv = new_kv(&f, _i);
+    fixture_must_open(&f, true);
+    struct kedge_hash refs[2];
+    kedge_sha256(kedge_view_str("a"), &refs[0]);
+    kedge_sha256(kedge_view_str("b"), &refs[1]);
+    struct kedge_ledger_append items[] = {item("one", "job/1/a"), item("two", "job/1/b"),
+                                          item("three", "job/2/a")};
+    items[1].refs = items[2].refs = refs;
+    items[1].ref_count = 1;
+    items[2].ref_count = 2;
+    ck_assert_int_eq(kedge_ledger_append(f.l, items, 3, NULL, NULL, NULL), KEDGE_OK);
+    uint64_t index;
+    ck_assert_int_eq(kedge_ledger_find_ref(f.l, &refs[0], &index), KEDGE_OK);
+    ck_assert_uint_eq(index, 1);
+    ck_assert_int_eq(kedge_ledger_find_ref(f.l, &refs[1], &index), KEDGE_OK);
+    ck_assert_uint_eq(index, 2);
+    struct kedge_hash absent;
+    memset(&absent, 1, sizeof absent);
+    ck_assert_int_eq(kedge_ledger_find_ref(f.l, &absent, NULL), KEDGE_E_NOT_FOUND);
+    size_t keys = 0;
+    ck_assert_int_eq(kedge_ledger_scan_keys(f.l, kedge_view_str("job/1/"), count_key, &keys), KEDGE_OK);
+    ck_assert_uint_eq(keys, 2);
+    uint64_t sum = 0;
+    ck_assert_int_eq(kedge_ledger_for_each(f.l, 1, count_entry, &sum), KEDGE_OK);
+    ck_assert_uint_eq(sum, 1 + 2 + 2);
+    static uint8_t big[KEDGE_ENTRY_MAX + 1];
+    struct kedge_ledger_append one = {.entry = kedge_view_of(big, KEDGE_ENTRY_MAX)};
+    ck_assert_int_eq(kedge_ledger_append(f.l, &one, 1, NULL, NULL, NULL), KEDGE_OK);
+    one.entry.len++;
+    ck_assert_int_eq(kedge_ledger_append(f.l, &one, 1, NULL, NULL, NULL), KEDGE_E_TOO_LONG);
+    one.entry.len = 0;
+    ck_assert_int_eq(kedge_ledger_append(f.l, &one, 1, NULL, NULL, NULL), KEDGE_E_ARG);
+    one = item("x", NULL);
+    one.idem_key = kedge_view_of(big, KEDGE_IDEM_KEY_MAX + 1);
+    ck_assert_int_eq(kedge_ledger_append(f.l, &one, 1, NULL, NULL, NULL), KEDGE_E_TOO_LONG);
+    ck_assert_uint_eq(kedge_ledger_size(f.l), 4);
+    check_is_clean(f.l);
+    fixture_deinit(&f);
+}
+END_TEST
+
+/* A failed durable write: the ledger stops, reopen finds out what became of it, a repeated append is
+ * exact once. */
+START_TEST(failed_commits)
+{
+    static const struct {
+        enum kedge_kv_fault fault;
+        int err;
+        uint64_t size;
+        bool must_reopen;
+    } cases[] = {
+        {KEDGE_KV_FAULT_FAILED, KEDGE_E_IO, 1, true},
+        {KEDGE_KV_FAULT_FAILED_BUT_DONE, KEDGE_E_IO, 2, true},
+        {KEDGE_KV_FAULT_FULL, KEDGE_E_DISK_FULL, 1, false},
+        {KEDGE_KV_FAULT_PUT_FULL, KEDGE_E_DISK_FULL, 1, false},
+        {KEDGE_KV_FAULT_READ_ONLY, KEDGE_E_DISK_FULL, 1, false},
+        {KEDGE_KV_FAULT_BIT_FLIP, KEDGE_E_CORRUPT, 1, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct fixture f;
+        fixture_init(&f);
+        f.kv = new_kv(&f, 2);
+        fixture_must_open(&f, true);
+        struct kedge_ledger_append a = item("one", "k1"), b = item("two", "k2");
+        ck_assert_int_eq(kedge_ledger_append(f.l, &a, 1, NULL, NULL, NULL), KEDGE_OK);
+        kedge_kv_faulty_set(f.kv, cases[i].fault, 1);
+        struct kedge_diag d = {0};
+        ck_assert_int_eq(kedge_ledger_append(f.l, &b, 1, NULL, NULL, &d), cases[i].err);
+        ck_assert_uint_gt(strlen(d.text), 0);
+        uint64_t size;
+        ck_assert_int_eq(kedge_ledger_checkpoint(f.l, NULL, &size), KEDGE_OK);
+        ck_assert_uint_eq(size, 1); /* nothing was signed for what may not be there */
+        if (cases[i].must_reopen) {
+            ck_assert_int_eq(kedge_ledger_status(f.l), cases[i].err);
+            ck_assert_int_eq(kedge_ledger_append(f.l, &b, 1, NULL, NULL, NULL), cases[i].err);
+            ck_assert_int_eq(kedge_ledger_reopen(f.l, &d), KEDGE_OK);
+        }
+        ck_assert_uint_eq(kedge_ledger_size(f.l), cases[i].size);
+        uint64_t index;
+        bool existing;
+        ck_assert_int_eq(kedge_ledger_append(f.l, &b, 1, &index, &existing, NULL), KEDGE_OK);
+        ck_assert_uint_eq(index, 1);
+        ck_assert_int_eq(existing, cases[i].size == 2);
+        ck_assert_uint_eq(kedge_ledger_size(f.l), 2);
+        check_is_clean(f.l);
+        fixture_deinit(&f);
+    }
+}
+END_TEST
+
+START_TEST(reopening_signs_the_same_bytes)
+{
+    struct fixture f;
+    fixture_init(&f);
+    f.kv = new_kv(&f, _i);
+    fixture_must_open(&f, true);
+    ck_assert_int_eq(append_range(f.l, 0, 20, 7, NULL), KEDGE_OK);
+    struct kedge_buf before, after;
+    kedge_buf_init(&before, KEDGE_NOTE_MAX);
+    kedge_buf_init(&after, KEDGE_NOTE_MAX);
+    ck_assert_int_eq(kedge_ledger_checkpoint(f.l, &before, NULL), KEDGE_OK);
+    kedge_ledger_close(f.l);
+    f.l = NULL;
+    fixture_must_open(&f, false);
+    ck_assert_int_eq(kedge_ledger_checkpoint(f.l, &after, NULL), KEDGE_OK);
+    ck_assert(kedge_view_eq(kedge_buf_view(&before), kedge_buf_view(&after)));
+    kedge_buf_clear(&after);
+    ck_assert_int_eq(kedge_ledger_checkpoint_at(f.l, 14, &after), KEDGE_OK);
+    kedge_buf_clear(&after);
+    ck_assert_int_eq(kedge_ledger_checkpoint_at(f.l, 13, &after), KEDGE_E_NOT_FOUND);
+    kedge_ledger_close(f.l);
+    f.l = NULL;
+    /* Another origin, another key. */
+    struct kedge_diag d = {0};
+    struct kedge_key_pair other;
+    kedge_key_generate(&other);
+    struct kedge_ledger_options options = {.origin = "ledger.example/b", .key = &f.key};
+    ck_assert_int_eq(kedge_ledger_open(f.kv, &options, &f.l, &d), KEDGE_E_STATE);
+    options = (struct kedge_ledger_options){.origin = ORIGIN, .key = &other};
+    ck_assert_int_eq(kedge_ledger_open(f.kv, &options, &f.l, &d), KEDGE_E_STATE);
+    options = (struct kedge_ledger_options){0}; /* an auditor: no key, reads all, appends nothing */
+    ck_assert_int_eq(kedge_ledger_open(f.kv, &options, &f.l, &d), KEDGE_OK);
+    ck_assert_str_eq(kedge_ledger_origin(f.l), ORIGIN);
+    ck_assert_int_eq(append_range(f.l, 20, 21, 1, &d), KEDGE_E_STATE);
+    check_is_clean(f.l);
+    kedge_buf_deinit(&before);
+    kedge_buf_deinit(&after);
+    fixture_deinit(&f);
+}
+END_TEST
+
+START_TEST(old_backup_is_refused)
+{
+    struct fixture f;
+    fixture_init(&f);
+    f.kv = new_kv(&f, 1);
+    fixture_must_open(&f, true);
+    ck_assert_int_eq(append_range(f.l, 0, 5, 5, NULL), KEDGE_OK);
+    kedge_ledger_close(f.l);
+    kedge_kv_close(f.kv);
+    char command[400];
+    snprintf(command, sizeof command, "cp -a %s %s/backup", f.store, f.dir);
+    ck_assert_int_eq(system(command), 0);
+    f.kv = fixture_lmdb(f.store, false);
+    fixture_must_open(&f, false);
+    ck_assert_int_eq(append_range(f.l, 5, 9, 4, NULL), KEDGE_OK);
+    kedge_ledger_close(f.l);
+    f.l = NULL;
+    kedge_kv_close(f.kv);
+    snprintf(command, sizeof command, "rm -rf %s && mv %s/backup %s", f.store, f.dir, f.store);
+    ck_assert_int_eq(system(command), 0);
+    f.kv = fixture_lmdb(f.store, false);
+    struct kedge_diag d = {0};
+    ck_assert_int_eq(fixture_open(&f, false, &d), KEDGE_E_CORRUPT);
+    ck_assert_ptr_nonnull(strstr(d.text, "backup"));
+    /* Grown beyond the mark by somebody without it: another history, told by its root. */
+    struct kedge_ledger_options options = {.origin = ORIGIN, .key = &f.key};
+    ck_assert_int_eq(kedge_ledger_open(f.kv, &options, &f.l, &d), KEDGE_OK);
+    ck_assert_int_eq(append_range(f.l, 5, 6, 1, NULL), KEDGE_OK);
+    struct kedge_ledger_append other = item("another history", NULL);
+    for (int i = 0; i < 6; i++) {
+        ck_assert_int_eq(kedge_ledger_append(f.l, &other, 1, NULL, NULL, NULL), KEDGE_OK);
+    }
+    kedge_ledger_close(f.l);
+    f.l = NULL;
+    ck_assert_int_eq(fixture_open(&f, false, &d), KEDGE_E_FORK);
+    /* No mark at all. */
+    ck_assert_int_eq(unlink(f.mark), 0);
+    ck_assert_int_eq(fixture_open(&f, false, &d), KEDGE_E_CORRUPT);
+    options.high_water_path = f.mark;
+    options.adopt_high_water = true;
+    ck_assert_int_eq(kedge_ledger_open(f.kv, &options, &f.l, &d), KEDGE_OK);
+    kedge_ledger_close(f.l);
+    f.l = NULL;
+    fixture_must_open(&f, false);
+    ck_assert_int_eq(append_range(f.l, 12, 13, 1, NULL), KEDGE_OK);
+    fixture_deinit(&f);
+}
+END_TEST
+
+/* The checkpoint cannot be marked: nothing unmarked leaves, and the next append makes up for it. */
+START_TEST(unmarked_checkpoint_stays_inside)
+{
+    struct fixture f;
+    fixture_init(&f);
+    f.kv = new_kv(&f, 0);
+    char folder[80];
+    snprintf(folder, sizeof folder, "%s/marks", f.dir);
+    ck_assert_int_eq(kedge_dir_make(folder, 0700, NULL), KEDGE_OK);
+    snprintf(f.mark, sizeof f.mark, "%s/mark", folder);
+    fixture_must_open(&f, true);
+    struct kedge_ledger_append a = item("one", "k");
+    ck_assert_int_eq(kedge_dir_remove(folder), KEDGE_OK);
+    ck_assert_int_eq(kedge_ledger_append(f.l, &a, 1, NULL, NULL, NULL), KEDGE_E_UNKNOWN);
+    uint64_t size, index;
+    bool existing;
+    ck_assert_int_eq(kedge_ledger_checkpoint(f.l, NULL, &size), KEDGE_OK);
+    ck_assert_uint_eq(size, 0);
+    ck_assert_int_eq(kedge_dir_make(folder, 0700, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_ledger_append(f.l, &a, 1, &index, &existing, NULL), KEDGE_OK);
+    ck_assert(index == 0 && existing);
+    ck_assert_int_eq(kedge_ledger_checkpoint(f.l, NULL, &size), KEDGE_OK);
+    ck_assert_uint_eq(size, 1);
+    fixture_deinit(&f);
+}
+END_TEST
+
+/* Damage in each table is found and its table named. */
+START_TEST(check_names_the_damage)
+{
+    static const struct {
+        enum kedge_kv_table table;
+        const char *name;
+    } cases[] = {{KEDGE_KV_ENTRY, "entry"},
+                 {KEDGE_KV_TILE, "entry"},
+                 {KEDGE_KV_HEAD, "head"},
+                 {KEDGE_KV_IDEM, "idem"},
+                 {KEDGE_KV_REF, "ref"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (int remove = 0; remove < 2; remove++) {
+            struct fixture f;
+            fixture_init(&f);
+            f.kv = new_kv(&f, 0);
+            fixture_must_open(&f, true);
+            struct kedge_hash ref;
+            memset(&ref, 3, sizeof ref);
+            struct kedge_ledger_append a = {kedge_view_str("one"), kedge_view_str("key"), &ref, 1};
+            ck_assert_int_eq(kedge_ledger_append(f.l, &a, 1, NULL, NULL, NULL), KEDGE_OK);
+            ck_assert_int_eq(append_range(f.l, 1, 3, 1, NULL), KEDGE_OK);
+            struct kedge_kv_tx *tx;
+            struct kedge_buf key, value;
+            kedge_buf_init(&key, 600);
+            kedge_buf_init(&value, 10000);
+            ck_assert_int_eq(kedge_kv_begin(f.kv, true, &tx, NULL), KEDGE_OK);
+            ck_assert_int_eq(kedge_kv_last(tx, cases[i].table, &key, &value), KEDGE_OK);
+            value.ptr[value.len - 1] ^= 4;
+            if (remove) {
+                ck_assert_int_eq(kedge_kv_del(tx, cases[i].table, kedge_buf_view(&key)), KEDGE_OK);
+            } else {
+                ck_assert_int_eq(kedge_kv_put(tx, cases[i].table, kedge_buf_view(&key),
+                                              kedge_buf_view(&value), KEDGE_KV_PUT),
+                                 KEDGE_OK);
+            }
+            ck_assert_int_eq(kedge_kv_commit(tx, NULL), KEDGE_OK);
+            kedge_buf_deinit(&key);
+            kedge_buf_deinit(&value);
+            struct kedge_diag d = {0};
+            int err = kedge_ledger_check(f.l, NULL, NULL, &d);
+            if (remove && cases[i].table == KEDGE_KV_HEAD) {
+                ck_assert_int_eq(err, KEDGE_OK); /* not every size has a checkpoint */
+            } else {
+                ck_assert_int_eq(err, KEDGE_E_CORRUPT);
+                ck_assert_msg(strstr(d.text, cases[i].name) || (remove && strstr(d.text, "tile")), "%s",
+                              d.text);
+            }
+            fixture_deinit(&f);
+        }
+    }
+}
+END_TEST
+
+START_TEST(survives_lack_of_memory)
+{
+    struct fixture f;
+    fixture_init(&f);
+    f.kv = new_kv(&f, _i);
+    struct kedge_ledger_append a[] = {item("one", "k1"), item("two", "k2")};
+    bool done = false;
+    for (long n = 1; n < 2000 && !done; n++) {
+        kedge_mem_fail_at(n);
+        int err = fixture_open(&f, true, NULL);
+        err = err ? err : kedge_ledger_append(f.l, a, 2, NULL, NULL, NULL);
+        kedge_mem_fail_at(0);
+        done = err == KEDGE_OK;
+        ck_assert_msg(done || err == KEDGE_E_NOMEM || err == KEDGE_E_UNKNOWN || err == KEDGE_E_DISK_FULL,
+                      "%ld: %d", n, err);
+        kedge_ledger_close(f.l);
+        f.l = NULL;
+    }
+    ck_assert(done);
+    fixture_must_open(&f, false);
+    ck_assert_uint_eq(kedge_ledger_size(f.l), 2); /* tries that were stored were found again */
+    check_is_clean(f.l);
+    fixture_deinit(&f);
+}
+END_TEST
+
+struct reading {
+    struct kedge_ledger *l;
+    atomic_bool stop;
+    atomic_int failures;
+};
+
+static void *read_all_the_time(void *arg)
+{
+    struct reading *r = arg;
+    while (!atomic_load(&r->stop)) {
+        uint64_t size = kedge_ledger_size(r->l);
+        if (size == 0) {
+            continue;
+        }
+        struct kedge_hash root, leaf;
+        struct kedge_path path;
+        bool is_right =
+            kedge_ledger_root(r->l, size, &root) == KEDGE_OK &&
+            kedge_ledger_leaf_hash(r->l, size / 2, &leaf) == KEDGE_OK &&
+            kedge_ledger_inclusion(r->l, size / 2, size, &path) == KEDGE_OK &&
+            kedge_inclusion_verify(size / 2, size, &leaf, path.hashes, path.count, &root) == KEDGE_OK;
+        atomic_fetch_add(&r->failures, !is_right);
+    }
+    return NULL;
+}
+
+START_TEST(readers_beside_the_writer)
+{
+    struct fixture f;
+    fixture_init(&f);
+    f.kv = new_kv(&f, _i);
+    fixture_must_open(&f, true);
+    struct reading r = {.l = f.l};
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, read_all_the_time, &r), 0);
+    }
+    ck_assert_int_eq(append_range(f.l, 0, 600, 5, NULL), KEDGE_OK);
+    atomic_store(&r.stop, true);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    ck_assert_int_eq(atomic_load(&r.failures), 0);
+    fixture_deinit(&f);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("store ledger");
+    TCase *t = tcase_create("contract");
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, roots_proofs_and_checkpoints, 0, 3);
+    tcase_add_test(t, known_roots_across_tile_levels);
+    tcase_add_loop_test(t, idempotency_keys, 0, 3);
+    tcase_add_loop_test(t, references_scans_and_limits, 0, 3);
+    tcase_add_test(t, failed_commits);
+    tcase_add_loop_test(t, reopening_signs_the_same_bytes, 0, 3);
+    tcase_add_test(t, old_backup_is_refused);
+    tcase_add_test(t, unmarked_checkpoint_stays_inside);
+    tcase_add_test(t, check_names_the_damage);
+    tcase_add_loop_test(t, survives_lack_of_memory, 0, 2);
+    tcase_add_loop_test(t, readers_beside_the_writer, 0, 2);
+    suite_add_tcase(suite, t);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
