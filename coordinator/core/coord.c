@@ -148,7 +148,7 @@ static void dispatch(struct kedge_coord *c, const struct kedge_coord_event *ev)
     case KEDGE_EV_ASSIGN_APPENDED: kedgei_assign_appended(c, ev); return;
     case KEDGE_EV_TIMER: return;
     }
-    KEDGE_ASSERT(!"event of an unknown type");
+    KEDGE_ASSERT(false); /* event of an unknown type */
 }
 
 /* One job's share of the pump; true when it filled the array before it was done. */

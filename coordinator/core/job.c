@@ -96,7 +96,7 @@ void kedgei_main_emit(struct kedge_coord *c, uint32_t job)
     case STAGE_COLLECT:
     case STAGE_ASSIGNING:
     case STAGE_EVALUATE:
-    case STAGE_ENDED: KEDGE_ASSERT(!"this stage has no main effect"); return;
+    case STAGE_ENDED: KEDGE_ASSERT(false); return; /* no main effect */
     }
     struct kedge_coord_effect *fx = kedgei_emit_job(c, type, job);
     fx->kind = j->round == 0 ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;

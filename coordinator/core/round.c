@@ -130,6 +130,7 @@ static bool end_job(struct kedge_coord *c, uint32_t job)
     j->halted_by_quorum = false;
     j->deadline_ns = UINT64_MAX;
     kedgei_rows_refresh(c, job);
+    kedgei_job_tell(c, job);
     kedgei_main_emit(c, job);
     return true;
 }
@@ -273,7 +274,7 @@ void kedgei_main_appended(struct kedge_coord *c, const struct kedge_coord_event 
     case STAGE_COMPUTE:
     case STAGE_ASSIGNING:
     case STAGE_EVALUATE:
-    case STAGE_ENDED: KEDGE_ASSERT(!"this stage has no main append"); break;
+    case STAGE_ENDED: KEDGE_ASSERT(false); break; /* no main append */
     }
 }
 

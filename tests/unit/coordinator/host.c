@@ -130,7 +130,7 @@ void host_step(struct host *h, const struct kedge_coord_event *ev)
         }
         more = kedge_coord_more(h->c, &fx);
     }
-    KEDGE_ASSERT(!"the core never comes to rest");
+    KEDGE_ASSERT(false); /* the core never comes to rest */
 }
 
 void host_members(struct host *h, uint32_t tenants, uint32_t sites)
