@@ -1,0 +1,293 @@
+/* The trainer's contract, spoken with the real programs over pipes: test_train_contract KEDGE_TRAIN IDENTITY. */
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/train/task.h"
+#include "common/base/mem.h"
+#include "common/base/os/process.h"
+#include "common/tensor/safetensors.h"
+
+static const char *trainer_path, *identity_path;
+static char dir[] = "/tmp/kedge-train-XXXXXX";
+
+#define MODEL "\"model\":{\"preset\":\"mclr\",\"inputs\":64,\"classes\":10}"
+#define DATA                                                                                                   \
+    "\"data\":{\"train\":{\"format\":\"idx\",\"images\":\"data/digits/digits-images.idx\","                   \
+    "\"labels\":\"data/digits/digits-labels.idx\",\"scale\":\"0.0625\"},\"split\":\"0.8\"}"
+
+static void start(const char *path, struct kedge_process *p)
+{
+    const char *argv[] = {path, NULL};
+    struct kedge_process_options o = {.argv = argv, .pipe_stdin = true, .pipe_stdout = true, .die_with_parent = true};
+    ck_assert_int_eq(kedge_process_start(&o, p, NULL), KEDGE_OK);
+}
+
+/* Sends a line and reads the reply line into out. */
+static void ask(struct kedge_process *p, const char *line, char out[4096])
+{
+    size_t len = strlen(line), used = 0;
+    ck_assert_int_eq(write(p->in_fd, line, len), (ssize_t)len);
+    ck_assert_int_eq(write(p->in_fd, "\n", 1), 1);
+    do {
+        ssize_t n = read(p->out_fd, out + used, 4095 - used);
+        ck_assert_int_gt(n, 0);
+        used += (size_t)n;
+    } while (out[used - 1] != '\n');
+    out[used] = '\0';
+    ck_assert_ptr_eq(strchr(out, '\n'), out + used - 1);
+}
+
+/* A member of the reply as text; the reply is valid JSON. */
+static const char *member(const char *reply, const char *key)
+{
+    static char text[512];
+    struct kedge_json_token tokens[64];
+    struct kedge_json doc;
+    ck_assert_msg(kedge_json_parse(kedge_view_str(reply), tokens, 64, &doc, NULL) == KEDGE_OK, "%s", reply);
+    uint32_t at = kedge_json_find(&doc, 0, key);
+    ck_assert_msg(at != KEDGE_JSON_NONE, "no %s in %s", key, reply);
+    struct kedge_view v = kedge_json_text(&doc, at);
+    snprintf(text, sizeof text, "%.*s", (int)v.len, (const char *)v.ptr);
+    return text;
+}
+
+static void path_of(const char *name, char out[256])
+{
+    snprintf(out, 256, "%s/%s", dir, name);
+}
+
+static void make_base(const char *name, uint32_t inputs, uint64_t seed)
+{
+    struct kedge_model_spec spec;
+    struct kedge_layout layout;
+    char path[256];
+    path_of(name, path);
+    ck_assert_int_eq(kedge_model_mclr(inputs, 10, &spec, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_model_layout(&spec, &layout, NULL), KEDGE_OK);
+    float *values = kedge_mem_new(layout.values_count, sizeof *values);
+    kedge_model_init(&spec, seed, values);
+    if (seed == 666) {
+        values[5] = 1.0f / 0.0f;
+    }
+    ck_assert_int_eq(kedge_weights_write(path, &layout, values, NULL), KEDGE_OK);
+    kedge_mem_free(values);
+    kedge_layout_deinit(&layout);
+}
+
+static size_t read_file(const char *name, char *out, size_t max)
+{
+    char path[256];
+    path_of(name, path);
+    FILE *f = fopen(path, "rb");
+    ck_assert_ptr_nonnull(f);
+    size_t n = fread(out, 1, max, f);
+    fclose(f);
+    return n;
+}
+
+static void ask_train(struct kedge_process *p, const char *base, const char *out, const char *more, char reply[4096])
+{
+    char line[2048];
+    snprintf(line, sizeof line, "{\"id\":\"t\",\"op\":\"train\"," MODEL "," DATA ",\"base\":\"%s/%s\",\"out\":"
+             "\"%s/%s\",\"lr\":\"0.1\",\"l2\":\"0.0001\",\"seed\":\"18446744073709551615\",%s}", dir, base, dir, out,
+             more);
+    ask(p, line, reply);
+}
+
+START_TEST(a_trainer_stays_and_learns)
+{
+    struct kedge_process p;
+    char reply[4096], a[4096], b[4096], line[2048];
+    make_base("base", 64, 1);
+    start(trainer_path, &p);
+    ask_train(&p, "base", "a", "\"epochs\":2,\"batch\":10,\"evaluate_base\":true", reply);
+    ck_assert_str_eq(member(reply, "status"), "ok");
+    ck_assert_str_eq(member(reply, "id"), "t");
+    ck_assert_str_eq(member(reply, "samples"), "1437");
+    ck_assert_str_eq(member(reply, "steps"), "288");
+    ck_assert_str_eq(member(reply, "batch"), "10");
+    ck_assert_str_eq(member(reply, "test_samples"), "360");
+    ck_assert_int_lt(atoi(member(reply, "test_correct")), 90); /* of the base */
+    ck_assert_ptr_nonnull(strstr(member(reply, "engine"), "kedge-train "));
+    ask_train(&p, "base", "b", "\"epochs\":2,\"batch\":10", reply);
+    ck_assert_ptr_null(strstr(reply, "test_samples"));
+    size_t len = read_file("a", a, sizeof a);
+    ck_assert_uint_gt(len, 2600);
+    ck_assert_uint_eq(read_file("b", b, sizeof b), len);
+    ck_assert_mem_eq(a, b, len); /* the second task starts from the base again, not from the first's weights */
+    ask_train(&p, "a", "b", "\"steps\":50,\"batch\":10,\"threads\":1", reply);
+    ck_assert_str_eq(member(reply, "steps"), "50");
+    snprintf(line, sizeof line, "{\"id\":\"e\",\"op\":\"evaluate\"," MODEL "," DATA ",\"base\":\"%s/a\"}", dir);
+    ask(&p, line, reply);
+    ck_assert_str_eq(member(reply, "status"), "ok");
+    ck_assert_int_gt(atoi(member(reply, "test_correct")), 300);
+    kedge_process_stop(&p, SIGTERM, 1000);
+}
+END_TEST
+
+START_TEST(the_end_of_input_ends_it)
+{
+    struct kedge_process p;
+    int status = -1;
+    start(_i ? identity_path : trainer_path, &p);
+    close(p.in_fd);
+    p.in_fd = -1;
+    for (int i = 0; i < 500 && !kedge_process_poll(&p, &status); i++) {
+        usleep(10000);
+    }
+    ck_assert_int_eq(status, 0);
+    kedge_process_stop(&p, SIGTERM, 1000);
+}
+END_TEST
+
+static const struct {
+    const char *line, *code, *says;
+} bad[] = {
+    {"hello", "request", "JSON byte 0"},
+    {"{}", "request", "\\\"id\\\" is missing"},
+    {"[1]", "request", "\\\"id\\\" is missing"},
+    {"{\"id\":\"1\"}", "request", "\\\"op\\\""},
+    {"{\"id\":\"1\",\"op\":\"destroy\"}", "request", "\\\"op\\\""},
+    {"{\"id\":\"1\",\"op\":\"train\",\"color\":1}", "request", "unknown key \\\"color\\\""},
+    {"{\"id\":\"1\",\"op\":\"evaluate\"}", "request", "\\\"base\\\" is missing"},
+    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"x\"}", "request", "\\\"model\\\" is missing"},
+    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"x\"," MODEL "}", "request", "\\\"data\\\" is missing"},
+    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"x\",\"model\":{\"preset\":\"cnn\"}," DATA "}", "request", "mclr"},
+    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"/nonexistent\"," MODEL "," DATA "}", "model", "/nonexistent: No such"},
+    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"data/digits/digits-labels.idx\"," MODEL "," DATA "}", "model",
+     "digits-labels.idx: not a safetensors file"},
+    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"x\"," MODEL
+     ",\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"/nonexistent\"}}}", "data", "/nonexistent: No such"},
+    {"{\"id\":\"1\",\"op\":\"train\",\"base\":\"x\",\"out\":\"y\",\"lr\":0.1,\"epochs\":1," MODEL "," DATA "}", "request",
+     "\\\"lr\\\": expected a string"},
+    {"{\"id\":\"1\",\"op\":\"train\",\"base\":\"x\",\"out\":\"y\",\"epochs\":1," MODEL "," DATA "}", "request",
+     "\\\"lr\\\" is missing"},
+    {"{\"id\":\"1\",\"op\":\"train\",\"base\":\"x\",\"out\":\"y\",\"lr\":\"0.1\"," MODEL "," DATA "}", "request",
+     "\\\"epochs\\\" or \\\"steps\\\""},
+    {"{\"id\":\"1\",\"op\":\"train\",\"base\":\"x\",\"lr\":\"0.1\",\"epochs\":1," MODEL "," DATA "}", "request",
+     "\\\"out\\\" is missing"},
+    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"x\",\"batch\":0," MODEL "," DATA "}", "request", "\\\"batch\\\""},
+    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"x\",\"seed\":7," MODEL "," DATA "}", "request", "\\\"seed\\\""},
+};
+
+START_TEST(bad_requests_are_answered_and_survived)
+{
+    struct kedge_process p;
+    char reply[4096];
+    make_base("base", 64, 1);
+    start(trainer_path, &p);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        ask(&p, bad[i].line, reply);
+        ck_assert_str_eq(member(reply, "status"), "error");
+        ck_assert_msg(strcmp(member(reply, "code"), bad[i].code) == 0, "%s", reply);
+        ck_assert_msg(strstr(member(reply, "message"), bad[i].says) != NULL, "\"%s\" in %s", bad[i].says, reply);
+    }
+    ask_train(&p, "base", "a", "\"epochs\":1,\"batch\":10", reply);
+    ck_assert_str_eq(member(reply, "status"), "ok");
+    kedge_process_stop(&p, SIGTERM, 1000);
+}
+END_TEST
+
+START_TEST(bad_models_and_results_leave_no_file)
+{
+    struct kedge_process p;
+    char reply[4096], path[256];
+    make_base("wide", 65, 1);
+    make_base("infinite", 64, 666);
+    make_base("base", 64, 1);
+    path_of("none", path);
+    start(trainer_path, &p);
+    ask_train(&p, "wide", "none", "\"epochs\":1", reply);
+    ck_assert_str_eq(member(reply, "code"), "model");
+    ck_assert_ptr_nonnull(strstr(reply, "shape [10,65], expected [10,64]"));
+    ask_train(&p, "infinite", "none", "\"epochs\":1", reply);
+    ck_assert_str_eq(member(reply, "code"), "model");
+    ck_assert_ptr_nonnull(strstr(reply, "NaN or infinity"));
+    ck_assert_int_ne(access(path, F_OK), 0);
+    ask_train(&p, "base", "no/such/folder", "\"epochs\":1", reply);
+    ck_assert_str_eq(member(reply, "code"), "output");
+    char line[2048];
+    snprintf(line, sizeof line, "{\"id\":\"d\",\"op\":\"train\"," MODEL "," DATA ",\"base\":\"%s/base\",\"out\":"
+             "\"%s/none\",\"lr\":\"1000000\",\"l2\":\"1000\",\"epochs\":3}", dir, dir);
+    ask(&p, line, reply);
+    ck_assert_str_eq(member(reply, "code"), "diverged");
+    ck_assert_int_ne(access(path, F_OK), 0);
+    kedge_process_stop(&p, SIGTERM, 1000);
+}
+END_TEST
+
+START_TEST(long_lines_are_refused_and_skipped)
+{
+    struct kedge_process p;
+    char reply[4096];
+    char *line = kedge_mem_new(200001, 1);
+    memset(line, ' ', 200000);
+    start(trainer_path, &p);
+    ask(&p, line, reply);
+    ck_assert_str_eq(member(reply, "status"), "error");
+    ck_assert_ptr_nonnull(strstr(reply, "at most"));
+    ask(&p, "{\"id\":\"7\"}", reply);
+    ck_assert_str_eq(member(reply, "id"), "7");
+    kedge_mem_free(line);
+    kedge_process_stop(&p, SIGTERM, 1000);
+}
+END_TEST
+
+START_TEST(identity_copies)
+{
+    struct kedge_process p;
+    char reply[4096], line[1024], a[4096], b[4096];
+    make_base("base", 64, 1);
+    start(identity_path, &p);
+    for (int i = 0; i < 2; i++) { /* twice: out is replaced */
+        snprintf(line, sizeof line, "{\"id\":\"i\",\"op\":\"train\",\"base\":\"%s/base\",\"out\":\"%s/a\","
+                 "\"samples\":17,\"epochs\":1}", dir, dir);
+        ask(&p, line, reply);
+        ck_assert_str_eq(member(reply, "status"), "ok");
+        ck_assert_str_eq(member(reply, "samples"), "17");
+    }
+    size_t len = read_file("base", a, sizeof a);
+    ck_assert_uint_eq(read_file("a", b, sizeof b), len);
+    ck_assert_mem_eq(a, b, len);
+    snprintf(line, sizeof line, "{\"id\":\"i\",\"op\":\"train\",\"base\":\"%s/absent\",\"out\":\"%s/a\"}", dir, dir);
+    ask(&p, line, reply);
+    ck_assert_str_eq(member(reply, "code"), "output");
+    kedge_process_stop(&p, SIGTERM, 1000);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    if (argc != 3 || !mkdtemp(dir)) {
+        fprintf(stderr, "usage: test_train_contract KEDGE_TRAIN IDENTITY\n");
+        return 2;
+    }
+    trainer_path = argv[1];
+    identity_path = argv[2];
+    Suite *suite = suite_create("contract");
+    TCase *tc = tcase_create("contract");
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_trainer_stays_and_learns);
+    tcase_add_loop_test(tc, the_end_of_input_ends_it, 0, 2);
+    tcase_add_test(tc, bad_requests_are_answered_and_survived);
+    tcase_add_test(tc, bad_models_and_results_leave_no_file);
+    tcase_add_test(tc, long_lines_are_refused_and_skipped);
+    tcase_add_test(tc, identity_copies);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    static const char *const names[] = {"base", "a", "b", "wide", "infinite"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[256];
+        path_of(names[i], path);
+        unlink(path);
+    }
+    return rmdir(dir) != 0 || failed != 0; /* nothing else may have been left behind */
+}

@@ -1,0 +1,343 @@
+/* The engine against a plain double-precision model: gradients by central differences, SGD, determinism. */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/train/net.h"
+#include "common/base/rng.h"
+
+enum { BATCH = 7, PARAMS_MAX = 200 };
+
+struct problem {
+    struct kedge_model_spec spec;
+    uint64_t count;
+    double l2;
+    double w[PARAMS_MAX];
+    float x[BATCH * 6];
+    int32_t labels[BATCH];
+};
+
+/* The loss of net.h written down again, without BLAS: mean cross-entropy + l2 · Σ kernel². */
+static double reference_loss(const struct problem *p, const double *w)
+{
+    double loss = 0;
+    for (uint32_t r = 0; r < BATCH; r++) {
+        double a[16], z[16];
+        const double *at = w;
+        for (uint32_t i = 0; i < p->spec.layers[0].in; i++) {
+            a[i] = (double)p->x[r * p->spec.layers[0].in + i];
+        }
+        for (uint32_t l = 0; l < p->spec.count; l++) {
+            const struct kedge_layer *layer = &p->spec.layers[l];
+            for (uint32_t o = 0; o < layer->out; o++) {
+                z[o] = at[layer->in * layer->out + o];
+                for (uint32_t i = 0; i < layer->in; i++) {
+                    z[o] += at[o * layer->in + i] * a[i];
+                }
+            }
+            for (uint32_t o = 0; o < layer->out; o++) {
+                a[o] = layer->activation == KEDGE_ACTIVATION_RELU && z[o] < 0 ? 0 : z[o];
+            }
+            at += layer->in * layer->out + layer->out;
+        }
+        double sum = 0;
+        for (uint32_t o = 0; o < kedge_model_outputs(&p->spec); o++) {
+            sum += exp(a[o]);
+        }
+        loss += (log(sum) - a[p->labels[r]]) / BATCH;
+    }
+    const double *at = w;
+    for (uint32_t l = 0; l < p->spec.count; l++) {
+        for (uint32_t k = 0; k < p->spec.layers[l].in * p->spec.layers[l].out; k++) {
+            loss += p->l2 * at[k] * at[k];
+        }
+        at += p->spec.layers[l].in * p->spec.layers[l].out + p->spec.layers[l].out;
+    }
+    return loss;
+}
+
+static void make_problem(int kind, struct problem *p)
+{
+    struct kedge_rng rng;
+    memset(p, 0, sizeof *p);
+    p->l2 = kind == 0 ? 0.0 : 0.05;
+    p->spec.count = (uint32_t)kind % 3 + 1; /* mclr, one and two hidden layers */
+    static const uint32_t widths[3][4] = {{6, 4}, {6, 5, 4}, {6, 8, 5, 4}};
+    for (uint32_t l = 0; l < p->spec.count; l++) {
+        p->spec.layers[l] = (struct kedge_layer){
+            KEDGE_LAYER_DENSE, widths[kind % 3][l], widths[kind % 3][l + 1],
+            l + 1 < p->spec.count && kind < 3 ? KEDGE_ACTIVATION_RELU : KEDGE_ACTIVATION_NONE};
+    }
+    p->count = kedge_model_values_count(&p->spec);
+    ck_assert_uint_le(p->count, PARAMS_MAX);
+    kedge_rng_init(&rng, (uint64_t)kind, KEDGE_RNG_TEST, 0, 0);
+    for (uint64_t i = 0; i < p->count; i++) {
+        p->w[i] = (double)(float)(kedge_rng_unit(&rng) * 1.6 - 0.8);
+    }
+    for (uint32_t i = 0; i < BATCH * 6; i++) {
+        p->x[i] = (float)(kedge_rng_unit(&rng) * 2 - 1);
+    }
+    for (uint32_t i = 0; i < BATCH; i++) {
+        p->labels[i] = (int32_t)kedge_rng_below(&rng, 4);
+    }
+}
+
+/* The engine's gradient: what one step of rate 1/16 takes away, times 16. Its summed loss goes to *ret_loss. */
+static void engine_gradient(const struct problem *p, double *g, double *ret_loss)
+{
+    struct kedge_net *net;
+    ck_assert_int_eq(kedge_net_new(&p->spec, BATCH, &net, NULL), KEDGE_OK);
+    ck_assert_uint_eq(kedge_net_values_count(net), p->count);
+    float *w = kedge_net_weights(net);
+    for (uint64_t i = 0; i < p->count; i++) {
+        w[i] = (float)p->w[i];
+    }
+    *ret_loss = kedge_net_step(net, p->x, p->labels, BATCH, 0.0625, p->l2);
+    for (uint64_t i = 0; i < p->count; i++) {
+        g[i] = (p->w[i] - (double)w[i]) * 16;
+    }
+    kedge_net_free(net);
+}
+
+static void central_differences(struct problem *p, double *g)
+{
+    const double h = 1e-6;
+    for (uint64_t i = 0; i < p->count; i++) {
+        double w = p->w[i];
+        p->w[i] = w + h;
+        double above = reference_loss(p, p->w);
+        p->w[i] = w - h;
+        g[i] = (above - reference_loss(p, p->w)) / (2 * h);
+        p->w[i] = w;
+    }
+}
+
+/* Largest deviation in units of the largest component. */
+static double deviation(const double *a, const double *b, uint64_t count)
+{
+    double worst = 0, scale = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        worst = fmax(worst, fabs(a[i] - b[i]));
+        scale = fmax(scale, fabs(b[i]));
+    }
+    return worst / scale;
+}
+
+/* F32 sums of a few dozen terms, differenced and multiplied by 16, agree to about 1e-5. */
+static const double tolerance = 5e-5;
+
+START_TEST(gradients_agree_with_central_differences)
+{
+    struct problem p;
+    double engine[PARAMS_MAX], numeric[PARAMS_MAX], loss;
+    make_problem(_i, &p);
+    engine_gradient(&p, engine, &loss);
+    central_differences(&p, numeric);
+    double off = deviation(engine, numeric, p.count);
+    ck_assert_msg(off < tolerance, "deviation %g", off);
+    double l2 = p.l2;
+    p.l2 = 0;
+    ck_assert_double_eq_tol(loss / BATCH, reference_loss(&p, p.w), 1e-5);
+    p.l2 = l2;
+}
+END_TEST
+
+/* The tolerance is worth something: an error of 1 % in any one component of note is found. */
+START_TEST(a_planted_error_of_one_percent_is_found)
+{
+    struct problem p;
+    double engine[PARAMS_MAX], numeric[PARAMS_MAX], loss, largest = 0;
+    int planted = 0;
+    make_problem(_i, &p);
+    engine_gradient(&p, engine, &loss);
+    central_differences(&p, numeric);
+    for (uint64_t i = 0; i < p.count; i++) {
+        largest = fmax(largest, fabs(numeric[i]));
+    }
+    for (uint64_t i = 0; i < p.count; i++) {
+        double kept = engine[i];
+        engine[i] *= 1.01;
+        if (fabs(kept) > 0.05 * largest) {
+            ck_assert_double_gt(deviation(engine, numeric, p.count), tolerance);
+            planted++;
+        }
+        engine[i] = kept;
+    }
+    ck_assert_int_gt(planted, (int)p.count / 4);
+    p.l2 *= 1.01; /* and so is one in the decay */
+    central_differences(&p, numeric);
+    ck_assert(p.l2 == 0 || deviation(engine, numeric, p.count) > tolerance);
+}
+END_TEST
+
+static void load_digits(struct kedge_dataset *train, struct kedge_dataset *test)
+{
+    struct kedge_data_binding b = {.train = {.format = KEDGE_DATA_IDX,
+                                             .path = "data/digits/digits-images.idx",
+                                             .labels_path = "data/digits/digits-labels.idx",
+                                             .scale = 0.0625},
+                                   .split = 0.8};
+    ck_assert_int_eq(kedge_data_binding_load(&b, train, test, NULL), KEDGE_OK);
+}
+
+static struct kedge_net *new_net(bool mlp)
+{
+    struct kedge_model_spec spec;
+    struct kedge_net *net;
+    ck_assert_int_eq(mlp ? kedge_model_mlp(64, 32, 10, &spec, NULL) : kedge_model_mclr(64, 10, &spec, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_net_new(&spec, 128, &net, NULL), KEDGE_OK);
+    kedge_model_init(&spec, 1, kedge_net_weights(net));
+    return net;
+}
+
+START_TEST(digits_are_learnt)
+{
+    struct kedge_dataset train, test;
+    struct kedge_evaluation before, after;
+    struct kedge_train_result result;
+    struct kedge_train_params params = {.epochs = 20, .batch = 10, .lr = 0.1, .l2 = 0.0001, .seed = 7};
+    struct kedge_net *net = new_net(_i == 1);
+    load_digits(&train, &test);
+    ck_assert_int_eq(kedge_net_evaluate(net, &test, &before, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_net_train(net, &train, &params, &result, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_net_evaluate(net, &test, &after, NULL), KEDGE_OK);
+    ck_assert_uint_eq(result.steps, 20 * 144);
+    ck_assert_uint_eq(after.samples, 360);
+    ck_assert_uint_lt(before.correct, 90);
+    ck_assert_uint_gt(after.correct, 335); /* 93 % */
+    ck_assert_double_lt(after.loss, 0.3);
+    ck_assert_double_gt(before.loss, 2.0);
+    ck_assert_double_lt(result.loss, 0.2);
+    kedge_net_free(net);
+    kedge_dataset_deinit(&train);
+    kedge_dataset_deinit(&test);
+}
+END_TEST
+
+static void train_once(const struct kedge_dataset *data, const struct kedge_train_params *params, float *out,
+                       struct kedge_train_result *result)
+{
+    struct kedge_net *net = new_net(false);
+    ck_assert_int_eq(kedge_net_train(net, data, params, result, NULL), KEDGE_OK);
+    memcpy(out, kedge_net_weights(net), 650 * sizeof *out);
+    kedge_net_free(net);
+}
+
+START_TEST(the_seed_decides_the_order)
+{
+    struct kedge_dataset train, test;
+    struct kedge_train_result r;
+    struct kedge_train_params params = {.epochs = 2, .batch = 10, .lr = 0.1, .seed = 7};
+    float a[650], b[650];
+    load_digits(&train, &test);
+    train_once(&train, &params, a, &r);
+    train_once(&train, &params, b, &r);
+    ck_assert_mem_eq(a, b, sizeof a);
+    params.seed = 8;
+    train_once(&train, &params, b, &r);
+    ck_assert_mem_ne(a, b, sizeof a);
+    kedge_dataset_deinit(&train);
+    kedge_dataset_deinit(&test);
+}
+END_TEST
+
+/* 1,437 samples in batches of 10 make passes of 144 steps, the last of 7 samples. */
+START_TEST(steps_are_exact_and_passes_reshuffle)
+{
+    struct kedge_dataset train, test;
+    struct kedge_train_result r;
+    struct kedge_train_params params = {.steps = 50, .batch = 10, .lr = 0.05, .seed = 3};
+    float a[650], b[650];
+    load_digits(&train, &test);
+    ck_assert_uint_eq(train.n, 1437);
+    train_once(&train, &params, a, &r);
+    ck_assert_uint_eq(r.steps, 50);
+    params.steps = 144;
+    train_once(&train, &params, a, &r);
+    params.steps = 145;
+    train_once(&train, &params, b, &r);
+    ck_assert_uint_eq(r.steps, 145);
+    ck_assert_mem_ne(a, b, sizeof a);
+    /* A single batch that holds everything: order does not matter but for rounding, and every step is a pass. */
+    struct kedge_dataset few;
+    static const uint32_t rows[] = {1, 2, 3, 4};
+    ck_assert_int_eq(kedge_dataset_pick(&train, rows, 4, &few), KEDGE_OK);
+    params = (struct kedge_train_params){.steps = 5, .batch = 10, .lr = 0.05, .seed = 3};
+    train_once(&few, &params, a, &r);
+    ck_assert_uint_eq(r.steps, 5);
+    kedge_dataset_deinit(&few);
+    kedge_dataset_deinit(&train);
+    kedge_dataset_deinit(&test);
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_refused_by_name)
+{
+    struct kedge_dataset train, test;
+    struct kedge_train_result r;
+    struct kedge_diag diag = {0};
+    struct kedge_train_params params = {.epochs = 1, .batch = 10, .lr = 0.1};
+    struct kedge_model_spec spec;
+    struct kedge_net *net;
+    load_digits(&train, &test);
+    ck_assert_int_eq(kedge_model_mclr(63, 10, &spec, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_net_new(&spec, 16, &net, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_net_train(net, &train, &params, &r, &diag), KEDGE_E_SHAPE);
+    ck_assert_ptr_nonnull(strstr(diag.text, "samples of 64 features, but the model takes 63"));
+    kedge_net_free(net);
+    ck_assert_int_eq(kedge_model_mclr(64, 9, &spec, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_net_new(&spec, 16, &net, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_net_train(net, &train, &params, &r, &diag), KEDGE_E_SHAPE);
+    ck_assert_ptr_nonnull(strstr(diag.text, "labels up to 9, but the model has 9 classes"));
+    kedge_net_free(net);
+    net = new_net(false);
+    params.batch = 129;
+    ck_assert_int_eq(kedge_net_train(net, &train, &params, &r, &diag), KEDGE_E_ARG);
+    params.batch = 0;
+    ck_assert_int_eq(kedge_net_train(net, &train, &params, &r, &diag), KEDGE_E_ARG);
+    params = (struct kedge_train_params){.batch = 10, .lr = 0.1};
+    ck_assert_int_eq(kedge_net_train(net, &train, &params, &r, &diag), KEDGE_E_ARG);
+    kedge_net_free(net);
+    ck_assert_int_eq(kedge_net_new(&spec, 0, &net, &diag), KEDGE_E_ARG);
+    kedge_dataset_deinit(&train);
+    kedge_dataset_deinit(&test);
+}
+END_TEST
+
+START_TEST(divergence_is_an_error)
+{
+    struct kedge_dataset train, test;
+    struct kedge_train_result r;
+    struct kedge_diag diag = {0};
+    struct kedge_train_params params = {.epochs = 3, .batch = 10, .lr = 1e6, .l2 = 1.0};
+    struct kedge_net *net = new_net(true);
+    load_digits(&train, &test);
+    ck_assert_int_eq(kedge_net_train(net, &train, &params, &r, &diag), KEDGE_E_NOT_FINITE);
+    ck_assert_ptr_nonnull(strstr(diag.text, "smaller learning rate"));
+    kedge_net_free(net);
+    kedge_dataset_deinit(&train);
+    kedge_dataset_deinit(&test);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net");
+    TCase *tc = tcase_create("net");
+    kedge_train_set_threads(1);
+    tcase_add_loop_test(tc, gradients_agree_with_central_differences, 0, 6);
+    tcase_add_loop_test(tc, a_planted_error_of_one_percent_is_found, 0, 6);
+    tcase_add_loop_test(tc, digits_are_learnt, 0, 2);
+    tcase_add_test(tc, the_seed_decides_the_order);
+    tcase_add_test(tc, steps_are_exact_and_passes_reshuffle);
+    tcase_add_test(tc, what_does_not_fit_is_refused_by_name);
+    tcase_add_test(tc, divergence_is_an_error);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
