@@ -9,7 +9,17 @@
  *  - Appends are idempotent (the ledger has an idempotency key per statement). A failed append has an unknown outcome:
  *    the core asks for the same append again after a pause (the job is halted meanwhile) until it succeeds, so nothing
  *    that is durable is ever left out of an input list. A failure that can not be repaired ends the process instead.
- *  - Restart: kedge_coord_init, LOAD_* events with what was durable, then START. There is no other recovery path.
+ *    The one exception: for a revoked site KEDGE_E_REVOKED is definite (the ledger holds site-revoked and not this
+ *    statement, and will never hold it); the host answers an append behind site-revoked so. An identical leaf is OK.
+ *  - A completion echoes tenant, site, job, round, group, kind and ticket of its effect. Every VERIFY, APPEND, MAIN_*,
+ *    CLOSE_ROUND, ASSIGN and APPEND_ASSIGNED is completed exactly once. MAIN_ROUND_CLOSED is one atomic write.
+ *  - A receipt may be lost and its round closed since: before it executes CLOSED, or TURN_AWAY with KEDGE_E_NO_JOB, the
+ *    host looks for an identical leaf in the tenant's ledger and, if there is one, answers with its receipt instead.
+ *  - Restart: kedge_coord_init, LOAD_* events with what was durable, then START. There is no other recovery path. A job
+ *    whose job-closed is durable has ended, whatever state was stored. LOAD_JOB: models[0] is the initial model, err the
+ *    reason stored with the state (JOB_STATE's err): HALTED with KEDGE_OK is the operator's halt, any other is derived
+ *    anew. Then LOAD_ROUND closed (the last one), LOAD_ROUND open, LOAD_ROW, LOAD_GROUP, LOAD_ACCEPTED, LOAD_EVALUATED.
+ *    TENANT_ADDED, SITE_ADDED come before them; SITE_REVOKED and JOB_JOINED may come before START, too.
  *  - A ticket is the host's handle of one submission (envelope, staged blob); the host keeps it until TURN_AWAY,
  *    CLOSED or RECEIPT of that ticket's request has been executed.
  *
@@ -119,7 +129,7 @@ enum kedge_coord_event_type {
     KEDGE_EV_LOAD_ROW,          /* candidate/selected of the open round */
     KEDGE_EV_LOAD_GROUP,        /* site's group in a job; durable = group-assigned is in its ledger */
     KEDGE_EV_LOAD_ACCEPTED,     /* an update of the open round that is durable in its tenant's ledger */
-    KEDGE_EV_LOAD_EVALUATED,    /* site evaluated the result of round */
+    KEDGE_EV_LOAD_EVALUATED,    /* site's last evaluation: round whose result it is about, envelope, leaf */
     KEDGE_EV_START,
     /* members, at any time (also used for loading) */
     KEDGE_EV_TENANT_ADDED,
