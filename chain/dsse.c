@@ -224,7 +224,7 @@ static int parse_root(const json_t *root, struct kedge_dsse *dsse, struct kedge_
 int kedge_dsse_parse(struct kedge_view envelope, struct kedge_dsse *ret_dsse, struct kedge_diag *reterr)
 {
     json_t *root = NULL;
-    int err = kedge_json_load(envelope, KEDGE_ENTRY_MAX, "envelope", &root, reterr);
+    int err = kedgei_json_load(envelope, KEDGE_ENTRY_MAX, "envelope", &root, reterr);
     if (err) {
         return err;
     }

@@ -31,7 +31,7 @@ static size_t nesting(struct kedge_view text)
     return deepest;
 }
 
-int kedge_json_load(struct kedge_view text, size_t max_len, const char *what, struct json_t **ret_root,
+int kedgei_json_load(struct kedge_view text, size_t max_len, const char *what, struct json_t **ret_root,
                     struct kedge_diag *reterr)
 {
     if (text.len > max_len) {
@@ -61,7 +61,7 @@ int kedge_json_load(struct kedge_view text, size_t max_len, const char *what, st
     return KEDGE_OK;
 }
 
-void kedge_json_put_string(struct kedge_buf *out, const char *text)
+void kedgei_json_put_string(struct kedge_buf *out, const char *text)
 {
     kedge_buf_put_u8(out, '"');
     for (const char *p = text; *p != '\0'; p++) {

@@ -12,9 +12,9 @@ struct json_t;
 /* One object of at most max_len bytes and KEDGE_JSON_DEPTH_MAX levels. `what` begins the message, such as
  * "statement". KEDGE_E_FORMAT, KEDGE_E_TOO_LONG, KEDGE_E_NOMEM (where memory runs out inside a token jansson reports
  * a syntax error, hence KEDGE_E_FORMAT: refused all the same). */
-KEDGE_NODISCARD int kedge_json_load(struct kedge_view text, size_t max_len, const char *what,
+KEDGE_NODISCARD int kedgei_json_load(struct kedge_view text, size_t max_len, const char *what,
                                     struct json_t **ret_root, struct kedge_diag *reterr);
 /* Appends text as a JSON string with quotes: UTF-8 as it is, only '"', '\' and bytes below 20 escaped. */
-void kedge_json_put_string(struct kedge_buf *out, const char *text);
+void kedgei_json_put_string(struct kedge_buf *out, const char *text);
 
 #endif

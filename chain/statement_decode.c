@@ -297,7 +297,7 @@ static int get_root(const json_t *root, struct kedge_statement *st, struct kedge
 int kedge_statement_decode(struct kedge_view payload, struct kedge_statement *ret_st, struct kedge_diag *reterr)
 {
     json_t *root = NULL;
-    int err = kedge_json_load(payload, KEDGE_ENTRY_MAX, "statement", &root, reterr);
+    int err = kedgei_json_load(payload, KEDGE_ENTRY_MAX, "statement", &root, reterr);
     if (err) {
         return err;
     }

@@ -24,7 +24,7 @@ static void put_scalar(const struct kedgei_field *f, const void *p, struct kedge
     case KEDGEI_ID_OR_EMPTY:
     case KEDGEI_TEXT:
     case KEDGEI_FILE:
-        kedge_json_put_string(out, p);
+        kedgei_json_put_string(out, p);
         break;
     case KEDGEI_KEY:
     case KEDGEI_HASH:
@@ -32,7 +32,7 @@ static void put_scalar(const struct kedgei_field *f, const void *p, struct kedge
         break;
     case KEDGEI_ENUM:
         memcpy(&u32, p, sizeof u32);
-        kedge_json_put_string(out, f->names[u32]);
+        kedgei_json_put_string(out, f->names[u32]);
         break;
     case KEDGEI_U32:
         memcpy(&u32, p, sizeof u32);
