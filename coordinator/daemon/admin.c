@@ -1,0 +1,124 @@
+/* Operators' requests: one JSON object in, one out. {"verb":"job.show","job":"a"}. The verbs are in the tables of
+ * admin_members.c and admin_jobs.c; docs/modules/coordinator-daemon.md lists them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "chain/note.h"
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "coordinator/daemon/host.h"
+
+void kedge_admin_ok(struct kedge_net_request *req, json_t *data)
+{
+    char *text = json_dumps(data, JSON_COMPACT);
+    json_decref(data);
+    if (!text || strlen(text) > KEDGE_ADMIN_JSON_MAX) {
+        kedge_host_reply_error(req, KEDGE_E_TOO_LONG, 0, "the answer is too long; ask for less");
+    } else {
+        struct kedge_msg msg = {.type = KEDGE_MSG_ADMIN_OK};
+        msg.u.admin_ok.json = kedge_view_str(text);
+        kedge_host_reply(req, &msg);
+    }
+    free(text);
+}
+
+void kedge_admin_error(struct kedge_net_request *req, int err, const struct kedge_diag *d)
+{
+    kedge_host_reply_error(req, err, 0, d && d->text[0] ? d->text : kedge_strerror(err));
+}
+
+static void put_vkey(json_t *o, const char *key, const char *origin, const struct kedge_public_key *public)
+{
+    struct kedge_vkey vkey;
+    struct kedge_buf text;
+    kedge_buf_init(&text, KEDGE_VKEY_MAX + 1);
+    if (kedge_vkey_make(kedge_view_str(origin), KEDGE_KEY_ED25519, public, &vkey) == KEDGE_OK) {
+        kedge_vkey_encode(&vkey, &text);
+        json_object_set_new(o, key, json_stringn((const char *)text.ptr, text.len));
+    }
+    kedge_buf_deinit(&text);
+}
+
+static json_t *hex_of(const uint8_t *bytes, size_t len)
+{
+    char hex[2 * KEDGE_HASH_LEN + 1];
+    KEDGE_ASSERT(len <= KEDGE_HASH_LEN);
+    kedge_hex_encode(bytes, len, hex);
+    return json_string(hex);
+}
+
+static void answer_status(struct kedge_host *h, struct kedge_net_request *req)
+{
+    json_t *o = json_object(), *listen = json_array();
+    struct kedge_net_counters counters;
+    uint32_t jobs = 0;
+    for (unsigned i = 0; i < KEDGE_NET_URLS_MAX; i++) {
+        const char *url = kedge_net_server_url(h->server, i);
+        if (url) {
+            json_array_append_new(listen, json_string(url));
+        }
+    }
+    for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
+        struct kedge_coord_job_view view;
+        jobs += h->jobs[i].used && kedge_coord_job(h->coord, i, &view);
+    }
+    kedge_net_server_counters(h->server, &counters);
+    json_object_set_new(o, "deployment", json_string(h->config.deployment));
+    json_object_set_new(o, "fingerprint", hex_of(h->tls_key.public.b, KEDGE_KEY_LEN));
+    json_object_set_new(o, "statement_key", hex_of(h->statement_key.public.b, KEDGE_KEY_LEN));
+    put_vkey(o, "main_log", h->main.origin, &h->main.key.public);
+    json_object_set_new(o, "listen", listen);
+    json_object_set_new(o, "tenants", json_integer(h->tenant_count));
+    json_object_set_new(o, "sites", json_integer(h->site_count));
+    json_object_set_new(o, "jobs_running", json_integer(jobs));
+    json_object_set_new(o, "connections", json_integer((json_int_t)counters.connections));
+    json_object_set_new(o, "main_size", json_integer((json_int_t)kedge_ledger_size(h->main.ledger)));
+    json_object_set_new(o, "now_ms", json_integer((json_int_t)kedge_os_unix_ms()));
+    kedge_admin_ok(req, o);
+}
+
+/* What an auditor should hear from somebody else than the operator; here to be compared and handed on. */
+static void answer_trust(struct kedge_host *h, struct kedge_net_request *req)
+{
+    json_t *o = json_object(), *tenants = json_array(), *seen = json_array();
+    struct kedge_buf note;
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_host_main_note(h, &note);
+    if (note.len > 0) {
+        json_array_append_new(seen, json_stringn((const char *)note.ptr, note.len));
+    }
+    kedge_buf_deinit(&note);
+    json_object_set_new(o, "schema_version", json_integer(1));
+    json_object_set_new(o, "deployment", json_string(h->config.deployment));
+    json_object_set_new(o, "statement_key", hex_of(h->statement_key.public.b, KEDGE_KEY_LEN));
+    put_vkey(o, "main_log", h->main.origin, &h->main.key.public);
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        json_t *t = json_object();
+        json_object_set_new(t, "tenant", json_string(h->tenants[i].id.s));
+        json_object_set_new(t, "admin_key", hex_of(h->tenants[i].admin_key.b, KEDGE_KEY_LEN));
+        put_vkey(t, "log", h->tenants[i].log.origin, &h->tenants[i].log.key.public);
+        json_array_append_new(tenants, t);
+    }
+    json_object_set_new(o, "tenants", tenants);
+    json_object_set_new(o, "seen", seen);
+    kedge_admin_ok(req, o);
+}
+
+void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view json)
+{
+    json_error_t at;
+    json_t *args = json_loadb((const char *)json.ptr, json.len, JSON_REJECT_DUPLICATES, &at);
+    const char *verb = json_string_value(json_object_get(args, "verb"));
+    if (!verb) {
+        kedge_host_reply_error(req, KEDGE_E_FORMAT, 0, "expected a JSON object with a \"verb\"");
+    } else if (strcmp(verb, "status") == 0) {
+        answer_status(h, req);
+    } else if (strcmp(verb, "trust") == 0) {
+        answer_trust(h, req);
+    } else if (strncmp(verb, "job.", 4) == 0) {
+        kedge_admin_jobs(h, req, verb, args);
+    } else {
+        kedge_admin_members(h, req, verb, args);
+    }
+    json_decref(args);
+}

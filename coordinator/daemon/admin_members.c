@@ -1,0 +1,557 @@
+/* Tenants and sites: added, signed in and out by statements of the tenants' admins. The coordinator only checks and
+ * appends what they signed. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/entropy.h"
+#include "common/base/os/log.h"
+#include "common/wire/token.h"
+#include "coordinator/daemon/host.h"
+
+enum { TOKENS_MAX = 100000, TOKEN_TTL_MAX_S = 30 * 86400 };
+
+static int get_id(const json_t *args, const char *key, struct kedge_id *ret, struct kedge_diag *d)
+{
+    const char *s = json_string_value(json_object_get(args, key));
+    return s && kedge_id_from(kedge_view_str(s), ret) == KEDGE_OK
+               ? KEDGE_OK
+               : kedge_diag_set(d, KEDGE_E_FORMAT, "\"%s\": expected a name of a-z, 0-9, '.', '_', '-'", key);
+}
+
+static json_t *hex_key(const struct kedge_public_key *key)
+{
+    char hex[2 * KEDGE_KEY_LEN + 1];
+    kedge_hex_encode(key->b, KEDGE_KEY_LEN, hex);
+    return json_string(hex);
+}
+
+/* ---- appending what an admin signed ---- */
+
+struct signed_append {
+    struct kedge_item item;
+    struct kedge_host *h;
+    struct kedge_net_request *req;
+    struct kedge_statement *st;
+    uint32_t tenant;
+    void (*then)(struct kedge_host *h, struct signed_append *a); /* on success, before the answer */
+    uint64_t index;
+    int err;
+};
+
+static void append_handle(struct kedge_host *h, struct kedge_item *item)
+{
+    struct signed_append *a = (struct signed_append *)item;
+    if (a->err) {
+        struct kedge_diag d;
+        (void)kedge_diag_set(&d, a->err, "ledger of tenant %s: %s", h->tenants[a->tenant].id.s, kedge_strerror(a->err));
+        kedge_admin_error(a->req, a->err, &d);
+    } else {
+        a->then(h, a);
+        json_t *o = json_object();
+        json_object_set_new(o, "tenant", json_string(h->tenants[a->tenant].id.s));
+        json_object_set_new(o, "leaf_index", json_integer((json_int_t)a->index));
+        kedge_admin_ok(a->req, o);
+    }
+    kedge_mem_free(a->st);
+    kedge_mem_free(a);
+}
+
+static void append_done(void *arg, const struct kedge_commit_result *result)
+{
+    struct signed_append *a = arg;
+    a->err = result->err;
+    a->index = result->err ? 0 : result->items[0].index;
+    kedge_host_post(a->h, &a->item);
+}
+
+/* Opens "envelope" with the admin key of the tenant that it names. */
+static int open_signed(struct kedge_host *h, const json_t *args, enum kedge_statement_kind kind,
+                       struct signed_append *a, struct kedge_diag *d)
+{
+    const char *envelope = json_string_value(json_object_get(args, "envelope"));
+    struct kedge_id tenant;
+    int err = get_id(args, "tenant", &tenant, d);
+    if (err || !envelope) {
+        return err ? err : kedge_diag_set(d, KEDGE_E_FORMAT, "\"envelope\": expected a signed statement");
+    }
+    a->tenant = kedge_host_tenant_find(h, &tenant);
+    if (a->tenant == KEDGE_COORD_NONE) {
+        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", tenant.s);
+    }
+    a->st = kedge_mem_new(1, sizeof *a->st);
+    err = a->st ? kedge_statement_open(kedge_view_str(envelope), &h->tenants[a->tenant].admin_key, a->st, d)
+                : KEDGE_E_NOMEM;
+    if (err == KEDGE_E_VERIFY) {
+        return kedge_diag_set(d, KEDGE_E_DENIED, "the statement is not signed by the admin key of tenant %s", tenant.s);
+    }
+    if (!err && a->st->kind != kind) {
+        err = kedge_diag_set(d, KEDGE_E_FORMAT, "expected a %s statement", kedge_statement_kind_name(kind));
+    }
+    return err;
+}
+
+static void submit_signed(struct kedge_host *h, struct signed_append *a, const json_t *args, const char *idem_key)
+{
+    struct kedge_ledger_append item = {
+        .entry = kedge_view_str(json_string_value(json_object_get(args, "envelope"))),
+        .idem_key = kedge_view_str(idem_key)};
+    a->item.handle = append_handle;
+    a->h = h;
+    a->err = kedge_committer_submit(h->tenants[a->tenant].committer, &item, 1, append_done, a);
+    if (a->err) {
+        kedge_host_post(h, &a->item);
+    }
+}
+
+static struct signed_append *signed_new(struct kedge_net_request *req)
+{
+    struct signed_append *a = kedge_mem_new(1, sizeof *a);
+    KEDGE_ASSERT(a);
+    a->req = req;
+    return a;
+}
+
+static void signed_fail(struct signed_append *a, int err, const struct kedge_diag *d)
+{
+    kedge_admin_error(a->req, err, d);
+    kedge_mem_free(a->st);
+    kedge_mem_free(a);
+}
+
+/* ---- tenants ---- */
+
+/* Appends the admin's self-signed key as the ledger's first entry, before anything else runs on that ledger. */
+static int start_ledger(struct kedge_host *h, const struct kedge_id *id, const char *envelope, struct kedge_diag *d)
+{
+    struct kedge_state_log log;
+    int err = kedge_state_log_open(h->state, id, KEDGE_STATE_WRITE, &log, d);
+    if (err) {
+        return err;
+    }
+    struct kedge_ledger_append item = {.entry = kedge_view_str(envelope), .idem_key = kedge_view_str("key/admin")};
+    err = kedge_ledger_append(log.ledger, &item, 1, NULL, NULL, d);
+    kedge_state_log_close(&log);
+    return err;
+}
+
+static int check_key_statement(const char *envelope, const struct kedge_id *id, struct kedge_diag *d)
+{
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    struct kedge_buf payload;
+    struct kedge_dsse_entry dsse;
+    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
+    int err = st ? kedge_dsse_decode(kedge_view_str(envelope), &payload, &dsse) : KEDGE_E_NOMEM;
+    err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), st, d);
+    if (!err && (st->kind != KEDGE_ST_KEY || st->u.key.scope != KEDGE_SCOPE_ADMIN
+                 || !kedge_id_eq(&st->u.key.tenant, id))) {
+        err = KEDGE_E_FORMAT;
+    }
+    err = err ? err : kedge_dsse_entry_verify(&dsse, kedge_buf_view(&payload), &st->u.key.public_key);
+    kedge_buf_deinit(&payload);
+    kedge_mem_free(st);
+    return err ? kedge_diag_set(d, KEDGE_E_DENIED, "\"envelope\": expected the admin's key of tenant %s, signed by itself",
+                                id->s)
+               : KEDGE_OK;
+}
+
+static void tenant_add(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_id id;
+    const char *envelope = json_string_value(json_object_get(args, "envelope"));
+    int err = get_id(args, "tenant", &id, &d);
+    if (!err && !envelope) {
+        err = kedge_diag_set(&d, KEDGE_E_FORMAT, "\"envelope\": expected the admin's signed key");
+    }
+    err = err ? err : check_key_statement(envelope, &id, &d);
+    if (!err && kedge_host_tenant_find(h, &id) != KEDGE_COORD_NONE) {
+        err = kedge_diag_set(&d, KEDGE_E_EXISTS, "tenant %s exists already", id.s);
+    }
+    if (!err) {
+        err = kedge_state_tenant_create(h->state, &id, &d);
+        err = err == KEDGE_E_EXISTS ? KEDGE_OK : err; /* a creation that a crash interrupted goes on */
+    }
+    err = err ? err : start_ledger(h, &id, envelope, &d);
+    err = err ? err : kedge_host_tenant_load(h, &id, &d);
+    if (err) {
+        kedge_admin_error(req, err, &d);
+        return;
+    }
+    json_t *o = json_object();
+    json_object_set_new(o, "tenant", json_string(id.s));
+    json_object_set_new(o, "origin", json_string(h->tenants[h->tenant_count - 1].log.origin));
+    kedge_admin_ok(req, o);
+}
+
+static void tenant_list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    json_t *list = json_array();
+    (void)args;
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        json_t *o = json_object();
+        uint32_t sites = 0;
+        for (uint32_t s = 0; s < h->site_count; s++) {
+            sites += h->sites[s].tenant == i && h->sites[s].active;
+        }
+        json_object_set_new(o, "tenant", json_string(h->tenants[i].id.s));
+        json_object_set_new(o, "sites", json_integer(sites));
+        json_object_set_new(o, "ledger_size", json_integer((json_int_t)kedge_ledger_size(h->tenants[i].log.ledger)));
+        json_object_set_new(o, "origin", json_string(h->tenants[i].log.origin));
+        json_object_set_new(o, "admin_key", hex_key(&h->tenants[i].admin_key));
+        json_array_append_new(list, o);
+    }
+    kedge_admin_ok(req, json_pack("{s:o}", "tenants", list));
+}
+
+/* ---- enrolment ---- */
+
+/* A token's record: {"tenant","site","expiry_s","tls_key","statement_key"}; the keys once the site has used it. */
+static int token_read(struct kedge_host *h, const struct kedge_hash *id, json_t **ret, struct kedge_diag *d)
+{
+    struct kedge_kv_tx *tx;
+    struct kedge_view value;
+    json_error_t at;
+    int err = kedge_kv_begin(h->kv, false, &tx, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_kv_peek(tx, KEDGE_KV_TOKEN, kedge_view_of(id->b, KEDGE_HASH_LEN), &value);
+    json_t *o = err ? NULL : json_loadb((const char *)value.ptr, value.len, 0, &at);
+    kedge_kv_abort(tx);
+    if (!o) {
+        return kedge_diag_set(d, KEDGE_E_TOKEN, "%s", kedge_strerror(KEDGE_E_TOKEN));
+    }
+    *ret = o;
+    return KEDGE_OK;
+}
+
+static int token_write(struct kedge_host *h, const struct kedge_hash *id, const json_t *record, struct kedge_diag *d)
+{
+    struct kedge_kv_tx *tx;
+    char text[1024];
+    size_t len = json_dumpb(record, text, sizeof text, JSON_COMPACT);
+    if (len == 0 || len > sizeof text) {
+        return kedge_diag_set(d, KEDGE_E_BUG, "an enrolment record is too long");
+    }
+    int err = kedge_kv_begin(h->kv, true, &tx, d);
+    if (err) {
+        return err;
+    }
+    uint64_t count = 0;
+    err = kedge_kv_count(tx, KEDGE_KV_TOKEN, &count);
+    if (!err && count >= TOKENS_MAX) {
+        err = kedge_diag_set(d, KEDGE_E_FULL, "too many enrolment tokens");
+    }
+    err = err ? err
+              : kedge_kv_put(tx, KEDGE_KV_TOKEN, kedge_view_of(id->b, KEDGE_HASH_LEN), kedge_view_of(text, len),
+                             KEDGE_KV_PUT);
+    if (err) {
+        kedge_kv_abort(tx);
+        return err;
+    }
+    return kedge_kv_commit(tx, d);
+}
+
+static void site_token(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_token token = {.expires = 0};
+    struct kedge_hash id;
+    char text[KEDGE_TOKEN_TEXT_MAX];
+    const char *address = json_string_value(json_object_get(args, "address"));
+    json_int_t ttl = json_integer_value(json_object_get(args, "ttl_s"));
+    int err = get_id(args, "tenant", &token.tenant, &d);
+    err = err ? err : get_id(args, "site", &token.site, &d);
+    uint32_t tenant = err ? KEDGE_COORD_NONE : kedge_host_tenant_find(h, &token.tenant);
+    if (!err && tenant == KEDGE_COORD_NONE) {
+        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", token.tenant.s);
+    }
+    if (!err && kedge_host_site_find(h, tenant, &token.site) != KEDGE_COORD_NONE) {
+        err = kedge_diag_set(&d, KEDGE_E_EXISTS, "site \"%s\" of tenant \"%s\" is enrolled already (names are not reused)",
+                             token.site.s, token.tenant.s);
+    }
+    address = address ? address : kedge_net_server_url(h->server, 0);
+    if (!err && (ttl < 1 || ttl > TOKEN_TTL_MAX_S)) {
+        err = kedge_diag_set(&d, KEDGE_E_FORMAT, "\"ttl_s\": expected 1 to %d seconds", TOKEN_TTL_MAX_S);
+    }
+    if (!err) {
+        snprintf(token.address, sizeof token.address, "%s", address);
+        memcpy(token.server_key, h->tls_key.public.b, sizeof token.server_key);
+        kedge_os_random(token.secret, sizeof token.secret);
+        token.expires = kedge_os_unix_ms() / 1000 + (uint64_t)ttl;
+        kedge_sha256(kedge_view_of(token.secret, sizeof token.secret), &id); /* the secret itself is not kept */
+        json_t *record = json_pack("{s:s,s:s,s:I}", "tenant", token.tenant.s, "site", token.site.s, "expiry_s",
+                                   (json_int_t)token.expires);
+        err = token_write(h, &id, record, &d);
+        json_decref(record);
+    }
+    err = err ? err : kedge_token_encode(&token, text);
+    if (err) {
+        kedge_admin_error(req, err, &d);
+    } else {
+        kedge_admin_ok(req, json_pack("{s:s}", "token", text));
+    }
+    kedge_wipe(&token, sizeof token);
+    kedge_wipe(text, sizeof text);
+}
+
+/* Does the record wait for these keys, or have them already? */
+static int check_token(struct kedge_host *h, const json_t *record, const struct kedge_msg_enroll *msg,
+                       const char *tls_hex, const char *statement_hex, struct kedge_diag *d)
+{
+    const char *tenant = json_string_value(json_object_get(record, "tenant"));
+    const char *site = json_string_value(json_object_get(record, "site"));
+    const char *tls = json_string_value(json_object_get(record, "tls_key"));
+    const char *statement = json_string_value(json_object_get(record, "statement_key"));
+    uint64_t expiry_s = (uint64_t)json_integer_value(json_object_get(record, "expiry_s"));
+    (void)h;
+    bool same = tls && statement && strcmp(tls, tls_hex) == 0 && strcmp(statement, statement_hex) == 0;
+    bool fresh = !tls && expiry_s > kedge_os_unix_ms() / 1000;
+    if (!tenant || !site || strcmp(tenant, msg->tenant.s) != 0 || strcmp(site, msg->site.s) != 0 || (!same && !fresh)) {
+        return kedge_diag_set(d, KEDGE_E_TOKEN, "%s", kedge_strerror(KEDGE_E_TOKEN));
+    }
+    return KEDGE_OK;
+}
+
+void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_msg_enroll *msg)
+{
+    const struct kedge_net_peer *peer = kedge_net_request_peer(req);
+    struct kedge_diag d = {.text = ""};
+    struct kedge_hash id;
+    struct kedge_public_key statement_key;
+    char tls_hex[2 * KEDGE_KEY_LEN + 1], statement_hex[2 * KEDGE_KEY_LEN + 1];
+    json_t *record = NULL;
+    uint32_t site = kedge_host_site_by_key(h, &peer->key);
+    struct kedge_msg ok = {.type = KEDGE_MSG_ENROLL_OK};
+    if (site != KEDGE_COORD_NONE) {
+        ok.u.enroll_ok.state = KEDGE_ENROLL_ACTIVE;
+        if (h->sites[site].active) {
+            kedge_host_reply(req, &ok);
+        } else {
+            kedge_host_reply_error(req, KEDGE_E_REVOKED, 0, kedge_strerror(KEDGE_E_REVOKED));
+        }
+        return;
+    }
+    memcpy(statement_key.b, msg->statement_key, KEDGE_KEY_LEN);
+    kedge_hex_encode(peer->key.b, KEDGE_KEY_LEN, tls_hex);
+    kedge_hex_encode(statement_key.b, KEDGE_KEY_LEN, statement_hex);
+    kedge_sha256(kedge_view_of(msg->token_secret, sizeof msg->token_secret), &id);
+    int err = kedge_public_key_is_valid(&statement_key) && !kedge_public_key_eq(&statement_key, &peer->key)
+                  ? token_read(h, &id, &record, &d)
+                  : kedge_diag_set(&d, KEDGE_E_KEY, "the statement key must be a valid key of its own");
+    err = err ? err : check_token(h, record, msg, tls_hex, statement_hex, &d);
+    if (!err && !json_object_get(record, "tls_key")) {
+        json_object_set_new(record, "tls_key", json_string(tls_hex));
+        json_object_set_new(record, "statement_key", json_string(statement_hex));
+        err = token_write(h, &id, record, &d);
+        kedge_log(KEDGE_LOG_INFO, "enrolment", "tenant=%s site=%s waits for its admin's signature", msg->tenant.s,
+                  msg->site.s);
+    }
+    json_decref(record);
+    if (err) {
+        kedge_host_reply_error(req, err, 0, d.text);
+    } else {
+        ok.u.enroll_ok.state = KEDGE_ENROLL_PENDING;
+        kedge_host_reply(req, &ok);
+    }
+}
+
+struct pending {
+    struct kedge_host *h;
+    const char *tenant, *site; /* NULL: any */
+    json_t *list;
+};
+
+static int list_pending(void *arg, struct kedge_view key, struct kedge_view value)
+{
+    struct pending *p = arg;
+    json_error_t at;
+    struct kedge_id tenant_id, site_id;
+    (void)key;
+    json_t *record = json_loadb((const char *)value.ptr, value.len, 0, &at);
+    const char *tenant = json_string_value(json_object_get(record, "tenant"));
+    const char *site = json_string_value(json_object_get(record, "site"));
+    bool wanted = tenant && site && json_object_get(record, "tls_key") && (!p->tenant || strcmp(p->tenant, tenant) == 0)
+                  && (!p->site || strcmp(p->site, site) == 0)
+                  && kedge_id_from(kedge_view_str(tenant), &tenant_id) == KEDGE_OK
+                  && kedge_id_from(kedge_view_str(site), &site_id) == KEDGE_OK;
+    if (wanted) {
+        uint32_t t = kedge_host_tenant_find(p->h, &tenant_id);
+        wanted = t != KEDGE_COORD_NONE && kedge_host_site_find(p->h, t, &site_id) == KEDGE_COORD_NONE;
+    }
+    if (wanted) {
+        json_array_append(p->list, record);
+    }
+    json_decref(record);
+    return KEDGE_OK;
+}
+
+static void site_pending(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct pending p = {h, json_string_value(json_object_get(args, "tenant")),
+                        json_string_value(json_object_get(args, "site")), json_array()};
+    struct kedge_diag d = {.text = ""};
+    struct kedge_kv_tx *tx;
+    int err = kedge_kv_begin(h->kv, false, &tx, &d);
+    if (!err) {
+        err = kedge_kv_scan(tx, KEDGE_KV_TOKEN, (struct kedge_view){NULL, 0}, (struct kedge_view){NULL, 0},
+                            list_pending, &p);
+        kedge_kv_abort(tx);
+    }
+    if (err) {
+        json_decref(p.list);
+        kedge_admin_error(req, err, &d);
+    } else {
+        kedge_admin_ok(req, json_pack("{s:o}", "sites", p.list));
+    }
+}
+
+static void enrolled(struct kedge_host *h, struct signed_append *a)
+{
+    uint32_t site;
+    const struct kedge_st_site_enrolled *st = &a->st->u.site_enrolled;
+    if (kedge_host_site_find(h, a->tenant, &st->site) == KEDGE_COORD_NONE) {
+        int err = kedge_host_site_add(h, a->tenant, st, &site);
+        kedge_log(KEDGE_LOG_INFO, "site enrolled", "tenant=%s site=%s%s%s", st->tenant.s, st->site.s, err ? ": " : "",
+                  err ? kedge_strerror(err) : "");
+    }
+}
+
+static void site_enroll(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct signed_append *a = signed_new(req);
+    int err = open_signed(h, args, KEDGE_ST_SITE_ENROLLED, a, &d);
+    const struct kedge_st_site_enrolled *st = err ? NULL : &a->st->u.site_enrolled;
+    if (st && !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id)) {
+        err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement is about another tenant");
+    } else if (st && kedge_host_site_find(h, a->tenant, &st->site) == KEDGE_COORD_NONE
+               && (kedge_host_site_by_key(h, &st->tls_key) != KEDGE_COORD_NONE
+                   || !kedge_public_key_is_valid(&st->tls_key) || !kedge_public_key_is_valid(&st->statement_key))) {
+        err = kedge_diag_set(&d, KEDGE_E_EXISTS, "a key of this site is invalid or belongs to another site");
+    } else if (st && h->site_count == KEDGE_SITES_MAX) {
+        err = kedge_diag_set(&d, KEDGE_E_FULL, "no room for more than %d sites", KEDGE_SITES_MAX);
+    }
+    if (err) {
+        signed_fail(a, err, &d);
+        return;
+    }
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    snprintf(key, sizeof key, "site-enrolled/%s", st->site.s);
+    a->then = enrolled;
+    submit_signed(h, a, args, key);
+}
+
+static void revoked(struct kedge_host *h, struct signed_append *a)
+{
+    uint32_t site = kedge_host_site_find(h, a->tenant, &a->st->u.site_revoked.site);
+    unsigned closed = kedge_net_server_drop_key(h->server, &h->sites[site].tls_key);
+    kedge_log(KEDGE_LOG_INFO, "site revoked", "tenant=%s site=%s connections=%u", h->tenants[a->tenant].id.s,
+              h->sites[site].id.s, closed);
+}
+
+static void site_revoke(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct signed_append *a = signed_new(req);
+    int err = open_signed(h, args, KEDGE_ST_SITE_REVOKED, a, &d);
+    const struct kedge_st_site_revoked *st = err ? NULL : &a->st->u.site_revoked;
+    uint32_t site = st ? kedge_host_site_find(h, a->tenant, &st->site) : KEDGE_COORD_NONE;
+    if (st && (site == KEDGE_COORD_NONE || !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id)
+               || !kedge_public_key_eq(&st->statement_key, &h->sites[site].statement_key))) {
+        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no site \"%s\" with that key in this tenant", st->site.s);
+    }
+    if (err) {
+        signed_fail(a, err, &d);
+        return;
+    }
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    snprintf(key, sizeof key, "site-revoked/%s", st->site.s);
+    kedge_host_site_revoke(h, site); /* at once, before the statement is durable: from here on nothing of it is taken */
+    a->then = revoked;
+    submit_signed(h, a, args, key);
+}
+
+static void site_list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    const char *tenant = json_string_value(json_object_get(args, "tenant"));
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < h->site_count; i++) {
+        const struct kedge_site_entry *s = &h->sites[i];
+        if (tenant && strcmp(tenant, h->tenants[s->tenant].id.s) != 0) {
+            continue;
+        }
+        json_t *o = json_object();
+        json_object_set_new(o, "tenant", json_string(h->tenants[s->tenant].id.s));
+        json_object_set_new(o, "site", json_string(s->id.s));
+        json_object_set_new(o, "state", json_string(s->active ? "active" : "revoked"));
+        json_object_set_new(o, "last_seen_ms", json_integer((json_int_t)s->last_seen_ms));
+        json_object_set_new(o, "tls_key", hex_key(&s->tls_key));
+        json_object_set_new(o, "statement_key", hex_key(&s->statement_key));
+        json_array_append_new(list, o);
+    }
+    kedge_admin_ok(req, json_pack("{s:o}", "sites", list));
+}
+
+/* ---- jobs that a tenant joins ---- */
+
+static void joined(struct kedge_host *h, struct signed_append *a)
+{
+    struct kedge_job *job = kedge_host_job_find(h, &a->st->u.job_joined.job, false);
+    if (job) {
+        job->joined[a->tenant] = true;
+        struct kedge_coord_event ev = {.type = KEDGE_EV_JOB_JOINED, .job = job->slot, .tenant = a->tenant};
+        kedge_host_step(h, &ev);
+    }
+}
+
+static void tenant_join(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct signed_append *a = signed_new(req);
+    int err = open_signed(h, args, KEDGE_ST_JOB_JOINED, a, &d);
+    struct kedge_job *job = err ? NULL : kedge_host_job_find(h, &a->st->u.job_joined.job, false);
+    bool member = false;
+    for (uint32_t i = 0; job && i < job->params.tenant_count; i++) {
+        member = member || job->params.tenants[i] == a->tenant;
+    }
+    if (!err && !job) {
+        err = kedge_diag_set(&d, KEDGE_E_NO_JOB, "no running job \"%s\"", a->st->u.job_joined.job.s);
+    } else if (!err && (!member || !kedge_id_eq(&a->st->u.job_joined.tenant, &h->tenants[a->tenant].id))) {
+        err = kedge_diag_set(&d, KEDGE_E_DENIED, "the job's spec does not name this tenant");
+    } else if (!err && !kedge_hash_eq(&a->st->subject, &job->spec_digest)) {
+        err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement joins another spec of job \"%s\"", job->spec.name.s);
+    }
+    if (err) {
+        signed_fail(a, err, &d);
+        return;
+    }
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    snprintf(key, sizeof key, "job-joined/%s", job->spec.name.s);
+    a->then = joined;
+    submit_signed(h, a, args, key);
+}
+
+void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, const char *verb, const json_t *args)
+{
+    static const struct {
+        const char *verb;
+        void (*run)(struct kedge_host *h, struct kedge_net_request *req, const json_t *args);
+    } verbs[] = {
+        {"tenant.add", tenant_add},     {"tenant.list", tenant_list}, {"tenant.join", tenant_join},
+        {"site.token", site_token},     {"site.pending", site_pending}, {"site.enroll", site_enroll},
+        {"site.revoke", site_revoke},   {"site.list", site_list},
+    };
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(verbs[i].verb, verb) == 0) {
+            verbs[i].run(h, req, args);
+            return;
+        }
+    }
+    struct kedge_diag d;
+    (void)kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "unknown verb \"%.40s\"", verb);
+    kedge_admin_error(req, KEDGE_E_NOT_FOUND, &d);
+}

@@ -1,0 +1,269 @@
+/* Blob transfer: models and specs go out in chunks, updates come in to a staging file, resumable and hashed on the way.
+ * File work runs on workers; who may read or write what is decided on the loop. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/host.h"
+
+struct get_work {
+    struct kedge_work work;
+    struct kedge_net_request *req;
+    struct kedge_hash digest;
+    uint64_t offset;
+    uint32_t max;
+};
+
+static void get_done(struct kedge_host *h, struct kedge_item *item)
+{
+    (void)h;
+    kedge_mem_free(item);
+}
+
+static int read_at(int fd, uint8_t *out, size_t len, uint64_t offset)
+{
+    while (len > 0) {
+        ssize_t n = pread(fd, out, len, (off_t)offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return KEDGE_E_IO;
+        }
+        out += n;
+        len -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return KEDGE_OK;
+}
+
+static int send_chunk(struct get_work *w, int fd, uint64_t total)
+{
+    uint64_t left = w->offset < total ? total - w->offset : 0;
+    uint32_t len = w->max < KEDGE_CHUNK_MAX ? w->max : KEDGE_CHUNK_MAX;
+    len = len < left ? len : (uint32_t)left;
+    struct kedge_msg msg = {.type = KEDGE_MSG_CHUNK};
+    msg.u.chunk = (struct kedge_msg_chunk){.total = total, .offset = w->offset, .data = {NULL, len}};
+    uint8_t prefix[KEDGE_MSG_PREFIX_MAX];
+    uint8_t *frame;
+    size_t prefix_len;
+    int err = kedge_msg_prefix(&msg, prefix, &prefix_len);
+    err = err ? err : kedge_net_reply_begin(w->req, prefix_len + len, &frame);
+    if (!err) {
+        memcpy(frame, prefix, prefix_len);
+        err = read_at(fd, frame + prefix_len, len, w->offset);
+    }
+    if (!err) {
+        kedge_net_reply_send(w->req);
+    }
+    return err;
+}
+
+static void get_run(struct kedge_host *h, struct kedge_work *work)
+{
+    struct get_work *w = (struct get_work *)work;
+    char path[KEDGE_PATH_MAX];
+    int err = kedge_blobs_path(h->main.blobs, &w->digest, path);
+    int fd = err ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    int64_t size = fd >= 0 ? (int64_t)lseek(fd, 0, SEEK_END) : -1;
+    if (size < 0) {
+        kedge_host_reply_error(w->req, KEDGE_E_NOT_FOUND, 0, "no such blob");
+    } else {
+        err = send_chunk(w, fd, (uint64_t)size);
+        if (err) {
+            kedge_host_reply_error(w->req, err, 1000, "the blob can not be read");
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
+                         const struct kedge_msg_blob_get *msg)
+{
+    struct kedge_job *job = kedge_host_job_find(h, &msg->job, false);
+    struct kedge_digest model;
+    memcpy(model.b, msg->digest, sizeof model.b);
+    uint32_t tenant = h->sites[site].tenant;
+    bool spec = job && job->joined[tenant] && memcmp(job->spec_digest.b, msg->digest, KEDGE_HASH_LEN) == 0;
+    if (!job || (!spec && !kedge_coord_may_read(h->coord, job->slot, site, &model))) {
+        kedge_host_reply_error(req, KEDGE_E_NOT_FOUND, 0, "no such blob"); /* nor is it said that it exists */
+        return;
+    }
+    struct get_work *w = kedge_mem_new(1, sizeof *w);
+    if (!w) {
+        kedge_host_reply_error(req, KEDGE_E_NOMEM, 1000, "out of memory");
+        return;
+    }
+    *w = (struct get_work){{{get_done}, get_run}, req, {{0}}, msg->offset, msg->max};
+    memcpy(w->digest.b, msg->digest, KEDGE_HASH_LEN);
+    kedge_host_work(h, &w->work);
+}
+
+/* ---- uploads ---- */
+
+struct put_work {
+    struct kedge_work work;
+    struct kedge_net_request *req;
+    uint32_t site;
+    struct kedge_blobs *blobs;
+    struct kedge_id name;
+    struct kedge_hash digest;
+    uint64_t total, offset;
+    struct kedge_view data;       /* in the request's frame */
+    struct kedge_upload *upload;  /* the worker's while site.upload_busy */
+    bool done;
+};
+
+static void reply_put(struct kedge_net_request *req, uint64_t next, bool complete)
+{
+    struct kedge_msg msg = {.type = KEDGE_MSG_PUT_OK};
+    msg.u.put_ok = (struct kedge_msg_put_ok){.next_offset = next, .complete = complete};
+    kedge_host_reply(req, &msg);
+}
+
+static void put_run(struct kedge_host *h, struct kedge_work *work)
+{
+    (void)h;
+    struct put_work *w = (struct put_work *)work;
+    struct kedge_diag d = {.text = ""};
+    uint64_t at = w->upload ? kedge_upload_offset(w->upload) : 0;
+    int err = KEDGE_OK;
+    if (!w->upload) {
+        err = kedge_upload_open(w->blobs, &w->name, &w->digest, w->total, &w->upload, &at, &d);
+        if (err == KEDGE_E_EXISTS) {
+            w->done = true;
+            reply_put(w->req, w->total, true);
+            return;
+        }
+    }
+    if (!err && w->data.len > 0 && w->offset == at && !w->done) {
+        err = kedge_upload_write(w->upload, w->offset, w->data, &d);
+        at = err ? at : kedge_upload_offset(w->upload);
+    } /* another offset: the answer tells the right one */
+    if (!err && at == w->total && !w->done) {
+        err = kedge_upload_finish(w->upload, &d);
+        w->done = !err;
+        if (err == KEDGE_E_BLOB_DIGEST) {
+            kedge_upload_abort(w->upload);
+            w->upload = NULL;
+        }
+    }
+    if (err) {
+        kedge_host_reply_error(w->req, err, 1000, d.text[0] ? d.text : kedge_strerror(err));
+    } else {
+        reply_put(w->req, at, w->done);
+    }
+}
+
+static void put_done(struct kedge_host *h, struct kedge_item *item)
+{
+    struct put_work *w = (struct put_work *)item;
+    struct kedge_site_entry *s = &h->sites[w->site];
+    s->upload_busy = false;
+    s->upload = w->upload;
+    s->upload_done = w->done;
+    s->upload_digest = w->digest;
+    kedge_mem_free(w);
+}
+
+static int may_put(struct kedge_host *h, uint32_t site, const struct kedge_msg_blob_put *msg, struct kedge_job **ret_job,
+                   struct kedge_diag *d)
+{
+    struct kedge_job *job = kedge_host_job_find(h, &msg->job, false);
+    int err = job ? kedge_coord_may_upload(h->coord, job->slot, site, msg->round) : KEDGE_E_NO_JOB;
+    if (err) {
+        return kedge_diag_set(d, err, "upload refused: %s", kedge_strerror(err));
+    }
+    if (msg->total != job->update_len) {
+        return kedge_diag_set(d, KEDGE_E_BLOB_SIZE, "upload of %llu bytes refused: an update of job %s has %llu bytes",
+                              (unsigned long long)msg->total, job->spec.name.s, (unsigned long long)job->update_len);
+    }
+    if (h->sites[site].upload_busy) {
+        return kedge_diag_set(d, KEDGE_E_BUSY, "the former chunk of this site is still being written");
+    }
+    *ret_job = job;
+    return KEDGE_OK;
+}
+
+void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
+                         const struct kedge_msg_blob_put *msg)
+{
+    struct kedge_diag d;
+    struct kedge_job *job;
+    struct kedge_site_entry *s = &h->sites[site];
+    int err = may_put(h, site, msg, &job, &d);
+    struct put_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
+    if (!w) {
+        err = err ? err : kedge_diag_set(&d, KEDGE_E_NOMEM, "out of memory");
+        kedge_host_reply_error(req, err, 100, d.text);
+        return;
+    }
+    struct kedge_tenant *t = &h->tenants[s->tenant];
+    *w = (struct put_work){.work = {{put_done}, put_run}, .req = req, .site = site, .blobs = t->log.blobs, .name = s->id,
+                           .total = msg->total, .offset = msg->offset, .data = msg->data};
+    memcpy(w->digest.b, msg->digest, KEDGE_HASH_LEN);
+    if (s->upload && !kedge_hash_eq(&s->upload_digest, &w->digest)) {
+        kedge_upload_abort(s->upload); /* another result has taken its place */
+        s->upload = NULL;
+    }
+    bool same = kedge_hash_eq(&s->upload_digest, &w->digest);
+    w->upload = s->upload;
+    w->done = s->upload && same && s->upload_done;
+    s->upload = NULL;
+    s->upload_busy = true;
+    kedge_host_work(h, &w->work);
+}
+
+/* ---- sweep ---- */
+
+struct sweep {
+    struct kedge_host *h;
+    struct kedge_ledger *own; /* the tenant's; NULL for the main chain */
+    uint64_t removed;
+};
+
+static enum kedge_blob_verdict sweep_one(void *arg, const struct kedge_hash *digest, uint64_t size, const char *path)
+{
+    struct sweep *s = arg;
+    (void)size;
+    if (!digest) {
+        kedge_log(KEDGE_LOG_WARN, "stray file", "%s is no blob", path);
+        return KEDGE_BLOB_KEEP;
+    }
+    int err = kedge_ledger_find_ref(s->h->main.ledger, digest, NULL);
+    for (uint32_t i = 0; i < KEDGE_JOBS_MAX && !s->own; i++) { /* a job whose job-opened is still to come */
+        const struct kedge_job *job = &s->h->jobs[i];
+        if (job->used && (kedge_hash_eq(&job->spec_digest, digest) || kedge_hash_eq(&job->initial_model, digest))) {
+            return KEDGE_BLOB_KEEP;
+        }
+    }
+    if (err == KEDGE_E_NOT_FOUND && s->own) {
+        err = kedge_ledger_find_ref(s->own, digest, NULL);
+    }
+    if (err == KEDGE_E_NOT_FOUND) {
+        s->removed++;
+        return KEDGE_BLOB_DELETE;
+    }
+    return KEDGE_BLOB_KEEP;
+}
+
+int kedge_host_sweep(struct kedge_host *h, struct kedge_diag *d)
+{
+    struct sweep s = {.h = h};
+    int err = kedge_blobs_for_each(h->main.blobs, sweep_one, &s, d);
+    for (uint32_t i = 0; i < h->tenant_count && !err; i++) {
+        s.own = h->tenants[i].log.ledger;
+        err = kedge_blobs_for_each(h->tenants[i].log.blobs, sweep_one, &s, d);
+    }
+    if (s.removed > 0) {
+        kedge_log(KEDGE_LOG_INFO, "sweep", "removed %llu blobs that no statement names",
+                  (unsigned long long)s.removed);
+    }
+    return err;
+}

@@ -1,0 +1,420 @@
+/* Closing a round: from the accepted inputs to models, aggregates and input lists. Runs on a worker over a snapshot. */
+#include <stdio.h>
+#include <string.h>
+
+#include "aggregation/flexcfl.h"
+#include "chain/input_list.h"
+#include "common/base/mem.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/host.h"
+
+/* One row of some input list. */
+struct close_row {
+    uint32_t tenant, list_group; /* list_group: the aggregate whose list it stands in */
+    struct kedge_input_row row;
+};
+/* An input that takes part in the computation. */
+struct close_input {
+    uint32_t site, tenant, group;
+    struct kedge_coord_input in;
+    char path[KEDGE_PATH_MAX];
+    bool left_out;
+};
+struct close_work {
+    struct kedge_work work;
+    struct kedge_job *job;
+    struct kedge_round_result *result;
+    struct close_input *inputs; /* in site order */
+    size_t input_count;
+    struct close_row *rows;
+    size_t row_count;
+    struct kedge_digest models[KEDGE_GROUPS_MAX];
+    int err;
+    struct kedge_diag diag;
+};
+
+void kedge_round_result_free(struct kedge_round_result *r)
+{
+    if (r) {
+        kedge_mem_free(r->aggregates);
+        kedge_mem_free(r->assigned_sites);
+        kedge_mem_free(r->assigned_groups);
+        kedge_mem_free(r);
+    }
+}
+
+/* ---- models as blobs ---- */
+
+static int sink_to_blob(void *arg, struct kedge_view bytes)
+{
+    return kedge_blob_writer_write(arg, bytes, NULL);
+}
+
+static int blob_begin(struct kedge_host *h, uint64_t len, struct kedge_blob_writer **ret, struct kedge_sink *ret_sink,
+                      struct kedge_diag *d)
+{
+    int err = kedge_blob_writer_open(h->main.blobs, len, ret, d);
+    *ret_sink = (struct kedge_sink){sink_to_blob, err ? NULL : *ret};
+    return err;
+}
+
+static int blob_end(struct kedge_blob_writer *writer, int err, struct kedge_hash *ret, struct kedge_diag *d)
+{
+    if (err) {
+        kedge_blob_writer_abort(writer);
+        return err;
+    }
+    return kedge_blob_writer_finish(writer, ret, NULL, d);
+}
+
+static int mean_of_group(struct kedge_host *h, struct close_work *w, uint32_t group, bool plain)
+{
+    struct kedge_round_result *r = w->result;
+    struct kedge_compute_source *sources = kedge_mem_new(w->input_count, sizeof *sources);
+    char base[KEDGE_PATH_MAX];
+    struct kedge_blob_writer *writer;
+    struct kedge_sink sink;
+    uint64_t weight_sum;
+    size_t n = 0;
+    for (size_t i = 0; sources && i < w->input_count; i++) {
+        if (!w->inputs[i].left_out && w->inputs[i].group == group) {
+            sources[n++] = (struct kedge_compute_source){w->inputs[i].path, plain ? 1 : w->inputs[i].in.weight};
+        }
+    }
+    r->members[group] = (uint32_t)n;
+    r->trained[group] = n > 0;
+    r->aggregate[group] = r->before[group];
+    int err = sources ? KEDGE_OK : KEDGE_E_NOMEM;
+    if (!err && n > 0) {
+        err = kedge_blobs_path(h->main.blobs, &r->before[group], base);
+        err = err ? err : blob_begin(h, w->job->model_len, &writer, &sink, &w->diag);
+        if (!err) {
+            err = kedge_compute_mean(&w->job->layout, base, sources, n, w->job->spec.scale, w->job->limit, sink,
+                                     &weight_sum, &w->diag);
+            err = blob_end(writer, err, &r->aggregate[group], &w->diag);
+        }
+    }
+    r->after[group] = r->aggregate[group];
+    kedge_mem_free(sources);
+    return err;
+}
+
+static int mix(struct kedge_host *h, struct close_work *w)
+{
+    struct kedge_round_result *r = w->result;
+    char paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
+    const char *models[KEDGE_GROUPS_MAX];
+    struct kedge_blob_writer *writers[KEDGE_GROUPS_MAX] = {NULL};
+    struct kedge_sink sinks[KEDGE_GROUPS_MAX];
+    int err = KEDGE_OK;
+    for (uint32_t g = 0; g < r->groups && !err; g++) {
+        models[g] = paths[g];
+        err = kedge_blobs_path(h->main.blobs, &r->aggregate[g], paths[g]);
+        if (!err && r->trained[g]) {
+            err = blob_begin(h, w->job->model_len, &writers[g], &sinks[g], &w->diag);
+        }
+    }
+    if (!err) {
+        err = kedge_compute_mixing(&w->job->layout, models, r->trained, r->groups, w->job->spec.mixing, sinks, &w->diag);
+    }
+    for (uint32_t g = 0; g < r->groups; g++) {
+        if (writers[g]) {
+            err = blob_end(writers[g], err, &r->after[g], &w->diag);
+        }
+    }
+    return err;
+}
+
+static int train_round(struct kedge_host *h, struct close_work *w)
+{
+    struct kedge_round_result *r = w->result;
+    uint32_t trained = 0;
+    int err = KEDGE_OK;
+    for (uint32_t g = 0; g < r->groups && !err; g++) {
+        err = mean_of_group(h, w, g, false);
+        trained += r->trained[g];
+    }
+    r->mixed = trained >= 2 && w->job->spec.mixing > 0;
+    return !err && r->mixed ? mix(h, w) : err;
+}
+
+static int direction_of_group(struct kedge_host *h, struct close_work *w, uint32_t group)
+{
+    const char **paths = kedge_mem_new(w->input_count, sizeof *paths);
+    struct kedge_blob_writer *writer;
+    struct kedge_sink sink;
+    size_t n = 0;
+    for (size_t i = 0; paths && i < w->input_count; i++) {
+        if (!w->inputs[i].left_out && w->inputs[i].group == group) {
+            paths[n++] = w->inputs[i].path;
+        }
+    }
+    int err = paths ? blob_begin(h, w->job->update_len, &writer, &sink, &w->diag) : KEDGE_E_NOMEM;
+    if (!err) {
+        err = kedge_compute_direction(&w->job->layout, paths, n, sink, &w->diag);
+        err = blob_end(writer, err, &w->result->directions[group], &w->diag);
+    }
+    kedge_mem_free(paths);
+    return err;
+}
+
+static int cold_start(struct kedge_host *h, struct close_work *w)
+{
+    struct kedge_round_result *r = w->result;
+    const char **paths = kedge_mem_new(w->input_count, sizeof *paths);
+    uint32_t *group = kedge_mem_new(w->input_count, sizeof *group);
+    r->assigned_sites = kedge_mem_new(w->input_count, sizeof *r->assigned_sites);
+    r->assigned_groups = kedge_mem_new(w->input_count, sizeof *r->assigned_groups);
+    int err = paths && group && r->assigned_sites && r->assigned_groups ? KEDGE_OK : KEDGE_E_NOMEM;
+    for (size_t i = 0; !err && i < w->input_count; i++) {
+        paths[i] = w->inputs[i].path;
+    }
+    if (!err) {
+        err = kedge_compute_groups(&w->job->layout, paths, w->input_count, &w->job->spec, group, &r->groups, &w->diag);
+    }
+    for (size_t i = 0; !err && i < w->input_count; i++) {
+        w->inputs[i].group = group[i];
+        w->inputs[i].left_out = group[i] == KEDGE_GROUP_NONE;
+        if (!w->inputs[i].left_out) {
+            r->assigned_sites[r->assigned_count] = w->inputs[i].site;
+            r->assigned_groups[r->assigned_count++] = group[i];
+        }
+    }
+    for (uint32_t g = 0; g < r->groups && !err; g++) {
+        r->before[g] = w->job->initial_model;
+        err = mean_of_group(h, w, g, true);
+        err = err ? err : direction_of_group(h, w, g);
+    }
+    kedge_mem_free(paths);
+    kedge_mem_free(group);
+    return err;
+}
+
+/* ---- input lists ---- */
+
+static uint32_t list_of(const struct kedge_round_result *r, uint32_t group)
+{
+    if (group < r->groups && r->trained[group]) {
+        return group;
+    }
+    uint32_t g = 0;
+    while (g + 1 < r->groups && !r->trained[g]) {
+        g++;
+    }
+    return g;
+}
+
+static void set_used_rows(struct kedge_host *h, struct close_work *w)
+{
+    bool cold = w->result->kind == KEDGE_TASK_PRETRAIN;
+    for (size_t i = 0; i < w->input_count; i++) {
+        struct close_input *in = &w->inputs[i];
+        struct close_row *c = &w->rows[w->row_count++];
+        uint32_t group = in->left_out ? 0 : in->group;
+        c->tenant = in->tenant;
+        c->row.site = h->sites[in->site].id;
+        c->list_group = list_of(w->result, group);
+        c->row.use = in->left_out ? KEDGE_USE_REFUSED : cold ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED;
+        c->row.group = group;
+        c->row.leaf = in->in.leaf;
+        c->row.weight = in->left_out ? 0 : cold ? 1 : in->in.weight;
+        memcpy(c->row.update.b, in->in.update.b, KEDGE_HASH_LEN);
+        if (in->left_out) {
+            snprintf(c->row.reason, sizeof c->row.reason, "%s", kedge_err_code(KEDGE_E_ARG));
+        }
+    }
+}
+
+/* Leaf hashes, and the lists of rows that were made before the groups were known. */
+static int finish_rows(struct kedge_host *h, struct close_work *w)
+{
+    for (size_t i = 0; i < w->row_count; i++) {
+        struct close_row *c = &w->rows[i];
+        c->list_group = list_of(w->result, c->row.group);
+        bool in_ledger = c->row.use != KEDGE_USE_REFUSED || c->row.leaf > 0;
+        if (in_ledger) {
+            int err = kedge_ledger_leaf_hash(h->tenants[c->tenant].log.ledger, c->row.leaf, &c->row.leaf_hash);
+            if (err) {
+                return err;
+            }
+        }
+    }
+    return KEDGE_OK;
+}
+
+/* The rows of one tenant in the list of one group; adds its line to the aggregate. */
+static int put_list(struct kedge_host *h, struct close_work *w, uint32_t tenant, struct kedge_st_aggregate *a)
+{
+    struct kedge_input_row *rows = kedge_mem_new(w->row_count, sizeof *rows);
+    struct kedge_st_aggregate_tenant line = {.id = h->tenants[tenant].salted};
+    struct kedge_buf text;
+    size_t n = 0;
+    kedge_buf_init(&text, KEDGE_INPUT_LIST_MAX);
+    for (size_t i = 0; rows && i < w->row_count; i++) {
+        const struct close_row *c = &w->rows[i];
+        if (c->tenant != tenant || c->list_group != a->group) {
+            continue;
+        }
+        bool used = c->row.use == (w->result->kind == KEDGE_TASK_PRETRAIN ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED);
+        rows[n++] = c->row;
+        line.accepted += used;
+        line.weight_sum += used ? c->row.weight : 0;
+        line.refused += c->row.use == KEDGE_USE_REFUSED;
+    }
+    int err = rows ? KEDGE_OK : KEDGE_E_NOMEM;
+    if (!err && n > 0) {
+        kedge_input_rows_sort(rows, n);
+        err = kedge_input_list_encode(rows, n, &text);
+        struct kedge_view part = kedge_buf_view(&text);
+        err = err ? err : kedge_blobs_put(h->tenants[tenant].log.blobs, &part, 1, &line.list, &w->diag);
+        a->tenants[a->tenant_count++] = line;
+        a->count += line.accepted;
+        a->weight_sum += line.weight_sum;
+    }
+    kedge_buf_deinit(&text);
+    kedge_mem_free(rows);
+    return err;
+}
+
+static int make_aggregates(struct kedge_host *h, struct close_work *w)
+{
+    struct kedge_round_result *r = w->result;
+    int err = finish_rows(h, w);
+    r->aggregates = kedge_mem_new(r->groups, sizeof *r->aggregates);
+    err = r->aggregates ? err : KEDGE_E_NOMEM;
+    for (uint32_t g = 0; g < r->groups && !err; g++) {
+        if (!r->trained[g]) {
+            continue;
+        }
+        struct kedge_st_aggregate *a = &r->aggregates[r->aggregate_count++];
+        a->job = w->job->spec.name;
+        a->round = r->round;
+        a->group = g;
+        a->scale = w->job->spec.scale;
+        a->base = r->before[g];
+        snprintf(a->rule, sizeof a->rule, "%s",
+                 r->kind == KEDGE_TASK_PRETRAIN ? KEDGE_RULE_COLD_START : KEDGE_RULE_FEDAVG);
+        for (uint32_t i = 0; i < w->job->params.tenant_count && !err; i++) {
+            err = put_list(h, w, w->job->params.tenants[i], a);
+        }
+    }
+    return err;
+}
+
+static void close_run(struct kedge_host *h, struct kedge_work *work)
+{
+    struct close_work *w = (struct close_work *)work;
+    w->err = w->result->kind == KEDGE_TASK_PRETRAIN ? cold_start(h, w) : train_round(h, w);
+    if (!w->err) {
+        set_used_rows(h, w);
+        w->err = make_aggregates(h, w);
+    }
+}
+
+static void close_done(struct kedge_host *h, struct kedge_item *item)
+{
+    struct close_work *w = (struct close_work *)item;
+    struct kedge_job *job = w->job;
+    struct kedge_round_result *r = w->result;
+    struct kedge_coord_event ev = {.type = KEDGE_EV_ROUND_COMPUTED, .job = job->slot, .round = r->round, .err = w->err};
+    if (w->err) {
+        kedge_log(KEDGE_LOG_WARN, "round", "job=%s round=%u can not be computed: %s", job->spec.name.s, r->round,
+                  w->diag.text[0] ? w->diag.text : kedge_strerror(w->err));
+        kedge_round_result_free(r);
+    } else {
+        kedge_round_result_free(job->result);
+        job->result = r;
+        memcpy(job->directions, r->directions, sizeof job->directions);
+        for (uint32_t g = 0; g < r->groups; g++) {
+            memcpy(w->models[g].b, r->after[g].b, KEDGE_HASH_LEN);
+        }
+        ev.model_count = r->groups;
+        ev.models = w->models;
+        ev.assigned_count = r->assigned_count;
+        ev.assigned_sites = r->assigned_sites;
+        ev.assigned_groups = r->assigned_groups;
+    }
+    kedge_host_step(h, &ev);
+    kedge_mem_free(w->inputs);
+    kedge_mem_free(w->rows);
+    kedge_mem_free(w);
+}
+
+/* ---- snapshot on the loop ---- */
+
+static int snapshot_input(struct kedge_host *h, struct close_work *w, uint32_t site, uint32_t group,
+                          const struct kedge_coord_input *in)
+{
+    struct close_input *c = &w->inputs[w->input_count++];
+    struct kedge_hash digest;
+    *c = (struct close_input){.site = site, .tenant = h->sites[site].tenant, .group = group, .in = *in};
+    memcpy(digest.b, in->update.b, KEDGE_HASH_LEN);
+    return kedge_blobs_path(h->tenants[c->tenant].log.blobs, &digest, c->path);
+}
+
+static void snapshot_row(struct kedge_host *h, struct close_work *w, uint32_t site, uint32_t group,
+                         const struct kedge_coord_input *in)
+{
+    bool refused = in->progress == KEDGE_INPUT_REFUSED;
+    struct close_row *c = &w->rows[w->row_count++];
+    c->tenant = h->sites[site].tenant;
+    c->row = (struct kedge_input_row){.site = h->sites[site].id,
+                                      .use = refused ? KEDGE_USE_REFUSED : KEDGE_USE_GROUPED,
+                                      .group = group == KEDGE_COORD_NONE ? 0 : group,
+                                      .leaf = refused ? 0 : in->leaf,
+                                      .weight = refused ? 0 : 1};
+    memcpy(c->row.update.b, in->update.b, KEDGE_HASH_LEN);
+    if (refused) {
+        snprintf(c->row.reason, sizeof c->row.reason, "%s", kedge_err_code(in->reason));
+    }
+}
+
+static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t site)
+{
+    const struct kedge_coord_row *row = kedge_coord_row(h->coord, w->job->slot, site);
+    bool cold = w->result->kind == KEDGE_TASK_PRETRAIN;
+    if (!row) {
+        return KEDGE_OK;
+    }
+    const struct kedge_coord_input *main_in = cold ? &row->pretrain : &row->train;
+    int err = KEDGE_OK;
+    if (main_in->progress == KEDGE_INPUT_ACCEPTED) {
+        err = snapshot_input(h, w, site, cold ? 0 : row->group, main_in);
+    } else if (main_in->progress == KEDGE_INPUT_REFUSED) {
+        snapshot_row(h, w, site, row->group, main_in);
+    }
+    bool both_refused = main_in->progress == KEDGE_INPUT_REFUSED && row->pretrain.progress == KEDGE_INPUT_REFUSED;
+    if (!cold && !both_refused
+        && (row->pretrain.progress == KEDGE_INPUT_ACCEPTED || row->pretrain.progress == KEDGE_INPUT_REFUSED)) {
+        snapshot_row(h, w, site, row->group, &row->pretrain);
+    }
+    return err;
+}
+
+void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_t round, enum kedge_task_kind kind)
+{
+    uint32_t n;
+    const uint32_t *order = kedge_coord_site_order(h->coord, &n);
+    struct kedge_coord_job_view view;
+    bool known = kedge_coord_job(h->coord, job->slot, &view);
+    struct close_work *w = kedge_mem_new(1, sizeof *w);
+    KEDGE_ASSERT(known && w);
+    *w = (struct close_work){.work = {{close_done}, close_run}, .job = job};
+    w->result = kedge_mem_new(1, sizeof *w->result);
+    w->inputs = kedge_mem_new(n, sizeof *w->inputs);
+    w->rows = kedge_mem_new((size_t)n * 2, sizeof *w->rows);
+    KEDGE_ASSERT(w->result && w->inputs && w->rows);
+    w->result->round = round;
+    w->result->kind = kind;
+    w->result->groups = view.model_count;
+    for (uint32_t g = 0; g < view.model_count; g++) {
+        memcpy(w->result->before[g].b, view.models[g].b, KEDGE_HASH_LEN);
+    }
+    memcpy(w->result->directions, job->directions, sizeof job->directions);
+    int err = KEDGE_OK;
+    for (uint32_t i = 0; i < n && !err; i++) {
+        err = snapshot_site(h, w, order[i]);
+    }
+    KEDGE_ASSERT(!err); /* paths of blobs fit: they did when the updates came */
+    kedge_host_work(h, &w->work);
+}

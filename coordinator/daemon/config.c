@@ -1,0 +1,123 @@
+#include "coordinator/daemon/config.h"
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/text.h"
+
+/* One row per whole-number setting: range and default. */
+static const struct {
+    const char *key;
+    size_t offset;
+    uint32_t least, most, fallback;
+} numbers[] = {
+    {"workers", offsetof(struct kedge_config, workers), 0, 16, 0},
+    {"lease_ms", offsetof(struct kedge_config, lease_ms), 100, 3600000, 15000},
+    {"offline_grace_ms", offsetof(struct kedge_config, offline_grace_ms), 100, 3600000, 5000},
+    {"settle_ms", offsetof(struct kedge_config, settle_ms), 0, 3600000, 1000},
+};
+enum { NUMBERS = sizeof numbers / sizeof numbers[0] };
+
+static int bad(struct kedge_diag *d, const char *key, const char *expected)
+{
+    return kedge_diag_set(d, KEDGE_E_FORMAT, "config.json: \"%s\": expected %s", key, expected);
+}
+
+static int read_listen(const json_t *v, struct kedge_config *c, struct kedge_diag *d)
+{
+    size_t n = json_array_size(v);
+    if (!json_is_array(v) || n > KEDGE_NET_URLS_MAX - 1) {
+        return bad(d, "listen", "a list of at most 3 addresses like \"tls+tcp://0.0.0.0:7443\"");
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *url = json_string_value(json_array_get(v, i));
+        if (!url || strlen(url) >= KEDGE_NET_URL_MAX) {
+            return bad(d, "listen", "addresses like \"tls+tcp://0.0.0.0:7443\"");
+        }
+        snprintf(c->listen[i], sizeof c->listen[i], "%s", url);
+    }
+    c->listen_count = (unsigned)n;
+    return KEDGE_OK;
+}
+
+static int read_operators(const json_t *v, struct kedge_config *c, struct kedge_diag *d)
+{
+    size_t n = json_array_size(v);
+    if (!json_is_array(v) || n > KEDGE_CONFIG_OPERATORS_MAX) {
+        return bad(d, "operators", "a list of at most 16 keys in hex");
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *hex = json_string_value(json_array_get(v, i));
+        if (!hex || kedge_hex_decode(kedge_view_str(hex), c->operators[i].b, KEDGE_KEY_LEN) != KEDGE_OK) {
+            return bad(d, "operators", "keys of 64 lower-case hex digits");
+        }
+    }
+    c->operator_count = (unsigned)n;
+    return KEDGE_OK;
+}
+
+static int read_key(const char *key, const json_t *v, struct kedge_config *c, struct kedge_diag *d)
+{
+    if (strcmp(key, "deployment") == 0) {
+        const char *s = json_string_value(v);
+        if (!s || strlen(s) == 0 || strlen(s) >= sizeof c->deployment) {
+            return bad(d, key, "a host-like name of at most 128 characters");
+        }
+        snprintf(c->deployment, sizeof c->deployment, "%s", s);
+        return KEDGE_OK;
+    }
+    if (strcmp(key, "listen") == 0) {
+        return read_listen(v, c, d);
+    }
+    if (strcmp(key, "operators") == 0) {
+        return read_operators(v, c, d);
+    }
+    if (strcmp(key, "insecure") == 0) {
+        c->insecure = json_is_true(v);
+        return json_is_boolean(v) ? KEDGE_OK : bad(d, key, "true or false");
+    }
+    for (size_t i = 0; i < NUMBERS; i++) {
+        if (strcmp(key, numbers[i].key) != 0) {
+            continue;
+        }
+        json_int_t n = json_integer_value(v);
+        if (!json_is_integer(v) || n < numbers[i].least || n > numbers[i].most) {
+            return kedge_diag_set(d, KEDGE_E_FORMAT, "config.json: \"%s\": expected a whole number from %u to %u", key,
+                                  numbers[i].least, numbers[i].most);
+        }
+        *(uint32_t *)(void *)((char *)c + numbers[i].offset) = (uint32_t)n;
+        return KEDGE_OK;
+    }
+    return kedge_diag_set(d, KEDGE_E_FORMAT, "config.json: unknown key \"%.60s\"", key);
+}
+
+int kedge_config_parse(struct kedge_view text, struct kedge_config *ret, struct kedge_diag *reterr)
+{
+    json_error_t at;
+    json_t *root = json_loadb((const char *)text.ptr, text.len, JSON_REJECT_DUPLICATES, &at);
+    if (!json_is_object(root)) {
+        json_decref(root);
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "config.json: line %d: %s", root ? 1 : at.line,
+                              root ? "expected an object" : at.text);
+    }
+    struct kedge_config c = {.listen_count = 0};
+    for (size_t i = 0; i < NUMBERS; i++) {
+        *(uint32_t *)(void *)((char *)&c + numbers[i].offset) = numbers[i].fallback;
+    }
+    const char *key;
+    json_t *v;
+    int err = KEDGE_OK;
+    json_object_foreach(root, key, v) {
+        err = err ? err : read_key(key, v, &c, reterr);
+    }
+    if (!err && !c.deployment[0]) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "config.json: \"deployment\" is missing");
+    }
+    json_decref(root);
+    if (!err) {
+        *ret = c;
+    }
+    return err;
+}

@@ -1,0 +1,165 @@
+/* Executes what the core decides. One function per effect; heavy ones hand their work to workers or committers. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/host.h"
+
+enum { NS_PER_MS = 1000000 };
+
+static void send_task(struct kedge_host *h, const struct kedge_coord_effect *fx)
+{
+    struct kedge_net_request *req = kedge_host_request_take(h, fx->request);
+    if (!req) {
+        return;
+    }
+    const struct kedge_job *job = &h->jobs[fx->job];
+    struct kedge_buf note;
+    struct kedge_msg msg = {.type = KEDGE_MSG_TASK};
+    struct kedge_msg_task *t = &msg.u.task;
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_host_main_note(h, &note);
+    t->job = job->spec.name;
+    memcpy(t->spec, job->spec_digest.b, sizeof t->spec);
+    t->spec_len = job->spec_len;
+    t->kind = (uint8_t)fx->kind;
+    t->round = fx->kind == KEDGE_TASK_EVALUATE ? fx->evaluate_round : fx->round;
+    t->group = fx->group;
+    memcpy(t->base, fx->base.b, sizeof t->base);
+    t->base_len = job->model_len;
+    t->update_len = job->update_len;
+    t->remaining_ms = fx->remaining_ns / NS_PER_MS;
+    t->evaluate_base = fx->evaluate_base;
+    t->seed = kedge_job_task_seed(job, fx->round, &h->sites[fx->site].id);
+    t->main_checkpoint = kedge_buf_view(&note);
+    kedge_host_reply(req, &msg);
+    kedge_buf_deinit(&note);
+}
+
+static void send_wait(struct kedge_host *h, const struct kedge_coord_effect *fx)
+{
+    struct kedge_net_request *req = kedge_host_request_take(h, fx->request);
+    if (!req) {
+        return;
+    }
+    struct kedge_buf note;
+    struct kedge_msg msg = {.type = KEDGE_MSG_WAIT};
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_host_main_note(h, &note);
+    msg.u.wait.retry_ms = (uint32_t)(fx->retry_ns / NS_PER_MS);
+    msg.u.wait.main_checkpoint = kedge_buf_view(&note);
+    kedge_host_reply(req, &msg);
+    kedge_buf_deinit(&note);
+}
+
+/* A blob that was made durable for a statement that will not be appended is nobody's. */
+static void drop_orphan(struct kedge_host *h, uint32_t ticket)
+{
+    const struct kedge_ticket *t = &h->tickets[ticket];
+    struct kedge_tenant *tenant = &h->tenants[h->sites[t->site].tenant];
+    char path[KEDGE_PATH_MAX];
+    if (t->blob_committed && kedge_ledger_find_ref(tenant->log.ledger, &t->st->subject, NULL) == KEDGE_E_NOT_FOUND
+        && kedge_blobs_path(tenant->log.blobs, &t->st->subject, path) == KEDGE_OK && remove(path) != 0) {
+        kedge_log(KEDGE_LOG_WARN, "orphan blob", "%s can not be removed", path);
+    }
+}
+
+static void turn_away(struct kedge_host *h, const struct kedge_coord_effect *fx)
+{
+    bool answered = fx->err == KEDGE_E_NO_JOB && fx->ticket != KEDGE_COORD_NONE
+                    && kedge_host_receipt_if_known(h, fx->ticket);
+    struct kedge_net_request *req = answered ? NULL : kedge_host_request_take(h, fx->request);
+    if (req) {
+        kedge_host_reply_error(req, fx->err, (uint32_t)(fx->retry_ns / NS_PER_MS), kedge_strerror(fx->err));
+    }
+    if (fx->ticket != KEDGE_COORD_NONE) {
+        drop_orphan(h, fx->ticket);
+        kedge_host_ticket_free(h, fx->ticket);
+    }
+}
+
+static void store_state(struct kedge_host *h, const struct kedge_coord_effect *fx)
+{
+    struct kedge_job *job = &h->jobs[fx->job];
+    struct kedge_diag d = {.text = ""};
+    job->state = fx->state;
+    job->reason = fx->err;
+    kedge_log(KEDGE_LOG_INFO, "job", "job=%s %s -> %s%s%s", job->spec.name.s, kedge_job_state_name(fx->from),
+              kedge_job_state_name(fx->state), fx->err ? ": " : "", fx->err ? kedge_strerror(fx->err) : "");
+    int err = kedge_host_job_store(h, job, &d);
+    if (err == KEDGE_E_DISK_FULL) { /* the record follows with the next move; the main chain knows what matters */
+        kedge_log(KEDGE_LOG_WARN, "job record", "%s", d.text);
+    } else if (err) {
+        kedge_host_fail(h, err, d.text);
+    }
+}
+
+static void execute_job(struct kedge_host *h, const struct kedge_coord_effect *fx)
+{
+    struct kedge_job *job = &h->jobs[fx->job];
+    switch ((int)fx->type) {
+    case KEDGE_FX_MAIN_JOB_OPENED:
+        kedge_host_job_opened(h, job);
+        break;
+    case KEDGE_FX_MAIN_ROUND_OPENED:
+        kedge_host_round_opened(h, job, fx->round, fx->kind);
+        break;
+    case KEDGE_FX_CLOSE_ROUND:
+        kedge_host_close_round(h, job, fx->round, fx->kind);
+        break;
+    case KEDGE_FX_MAIN_ROUND_CLOSED:
+        kedge_host_round_closed(h, job, fx->round);
+        break;
+    case KEDGE_FX_ASSIGN:
+        kedge_host_assign(h, job, fx->site);
+        break;
+    case KEDGE_FX_APPEND_ASSIGNED:
+        kedge_host_append_assigned(h, job, fx->site, fx->group);
+        break;
+    case KEDGE_FX_MAIN_JOB_CLOSED:
+        kedge_host_job_closed(h, job, fx->state);
+        break;
+    default:
+        KEDGE_ASSERT(!"an effect that this host does not know");
+    }
+}
+
+void kedge_host_execute(struct kedge_host *h, const struct kedge_coord_effect *fx)
+{
+    switch ((int)fx->type) {
+    case KEDGE_FX_TASK:
+        send_task(h, fx);
+        break;
+    case KEDGE_FX_WAIT:
+        send_wait(h, fx);
+        break;
+    case KEDGE_FX_VERIFY:
+        kedge_host_verify(h, fx->ticket);
+        break;
+    case KEDGE_FX_APPEND:
+        kedge_host_append(h, fx->ticket);
+        break;
+    case KEDGE_FX_RECEIPT:
+        kedge_host_receipt(h, fx->request, h->sites[fx->site].tenant, fx->leaf);
+        if (fx->ticket != KEDGE_COORD_NONE) {
+            kedge_host_ticket_free(h, fx->ticket);
+        }
+        break;
+    case KEDGE_FX_TURN_AWAY:
+        turn_away(h, fx);
+        break;
+    case KEDGE_FX_CLOSED:
+        kedge_host_closed(h, fx->ticket, fx->round);
+        drop_orphan(h, fx->ticket);
+        kedge_host_ticket_free(h, fx->ticket);
+        break;
+    case KEDGE_FX_JOB_STATE:
+        store_state(h, fx);
+        break;
+    default:
+        execute_job(h, fx);
+        break;
+    }
+}

@@ -1,0 +1,158 @@
+/* Newcomers: which group, and the statement that says so. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/host.h"
+
+struct group_work {
+    struct kedge_work work;
+    struct kedge_job *job;
+    uint32_t site, group, round, groups;
+    bool assign; /* else append */
+    struct kedge_hash update;
+    double cosine;
+    struct kedge_buf envelope;
+    int err;
+    struct kedge_diag diag;
+};
+
+/* Cosine of the site's pre-training update to the directions first … first + count - 1. */
+static int find_nearest(struct kedge_host *h, struct group_work *w, uint32_t first, uint32_t count,
+                        uint32_t *ret_group)
+{
+    char update[KEDGE_PATH_MAX], paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
+    const char *directions[KEDGE_GROUPS_MAX];
+    int err = kedge_blobs_path(h->tenants[h->sites[w->site].tenant].log.blobs, &w->update, update);
+    for (uint32_t g = 0; g < count && !err; g++) {
+        directions[g] = paths[g];
+        err = kedge_blobs_path(h->main.blobs, &w->job->directions[first + g], paths[g]);
+    }
+    err = err ? err
+              : kedge_compute_nearest(&w->job->layout, update, directions, count, ret_group, &w->cosine, &w->diag);
+    if (err == KEDGE_E_NOT_FOUND) { /* a zero update points nowhere: group 0, docs/record.md */
+        *ret_group = 0;
+        w->cosine = 0;
+        err = KEDGE_OK;
+    }
+    return err;
+}
+
+static int sign_assigned(struct kedge_host *h, struct group_work *w)
+{
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    if (!st) {
+        return KEDGE_E_NOMEM;
+    }
+    const struct kedge_site_entry *s = &h->sites[w->site];
+    st->kind = KEDGE_ST_GROUP_ASSIGNED;
+    st->u.group_assigned = (struct kedge_st_group_assigned){
+        .tenant = h->tenants[s->tenant].id,
+        .site = s->id,
+        .job = w->job->spec.name,
+        .round = w->round,
+        .group = w->group,
+        .how = w->round == 0 ? KEDGE_GROUP_COLD_START : KEDGE_GROUP_NEWCOMER,
+        .similarity = w->cosine,
+        .update = w->update};
+    int err = kedge_statement_sign(st, &h->statement_key, &w->envelope, &w->diag);
+    kedge_mem_free(st);
+    return err;
+}
+
+static void group_run(struct kedge_host *h, struct kedge_work *work)
+{
+    struct group_work *w = (struct group_work *)work;
+    uint32_t nearest;
+    if (w->assign) {
+        w->err = find_nearest(h, w, 0, w->groups, &w->group);
+        return;
+    }
+    w->err = find_nearest(h, w, w->group, 1, &nearest);
+    w->err = w->err ? w->err : sign_assigned(h, w);
+}
+
+static void finish(struct kedge_host *h, struct group_work *w)
+{
+    struct kedge_coord_event ev = {.type = w->assign ? KEDGE_EV_ASSIGNED : KEDGE_EV_ASSIGN_APPENDED,
+                                   .tenant = h->sites[w->site].tenant, .job = w->job->slot, .site = w->site,
+                                   .round = w->round, .group = w->group, .err = w->err};
+    if (w->err) {
+        kedge_log(KEDGE_LOG_WARN, "group", "job=%s site=%s: %s", w->job->spec.name.s, h->sites[w->site].id.s,
+                  w->diag.text[0] ? w->diag.text : kedge_strerror(w->err));
+    }
+    if (w->err == KEDGE_E_IO || kedge_err_class(w->err) == KEDGE_CLASS_CORRUPT) {
+        kedge_host_fail(h, w->err, "a tenant's ledger");
+    }
+    kedge_buf_deinit(&w->envelope);
+    kedge_mem_free(w);
+    if (!h->stop) {
+        kedge_host_step(h, &ev);
+    }
+}
+
+struct assigned_item {
+    struct kedge_item item;
+    struct kedge_host *h;
+    struct group_work *work;
+};
+
+static void assigned_handle(struct kedge_host *h, struct kedge_item *item)
+{
+    struct assigned_item *a = (struct assigned_item *)item;
+    struct group_work *w = a->work;
+    kedge_mem_free(a);
+    finish(h, w);
+}
+
+static void assigned_done(void *arg, const struct kedge_commit_result *result)
+{
+    struct assigned_item *a = arg;
+    a->work->err = result->err;
+    kedge_host_post(a->h, &a->item);
+}
+
+static void group_done(struct kedge_host *h, struct kedge_item *item)
+{
+    struct group_work *w = (struct group_work *)item;
+    if (w->assign || w->err) {
+        finish(h, w);
+        return;
+    }
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    const struct kedge_site_entry *s = &h->sites[w->site];
+    snprintf(key, sizeof key, "group-assigned/%s/%s", w->job->spec.name.s, s->id.s);
+    struct assigned_item *a = kedge_mem_new(1, sizeof *a);
+    KEDGE_ASSERT(a);
+    *a = (struct assigned_item){{assigned_handle}, h, w};
+    struct kedge_ledger_append append = {.entry = kedge_buf_view(&w->envelope), .idem_key = kedge_view_str(key),
+                                         .refs = &w->update, .ref_count = 1};
+    w->err = kedge_committer_submit(h->tenants[s->tenant].committer, &append, 1, assigned_done, a);
+    if (w->err) {
+        kedge_host_post(h, &a->item);
+    }
+}
+
+static void start(struct kedge_host *h, struct kedge_job *job, uint32_t site, uint32_t group, bool assign)
+{
+    struct kedge_coord_job_view view;
+    struct group_work *w = kedge_mem_new(1, sizeof *w);
+    bool known = kedge_coord_job(h->coord, job->slot, &view);
+    KEDGE_ASSERT(w && known && view.model_count >= 1);
+    *w = (struct group_work){.work = {{group_done}, group_run}, .job = job, .site = site, .group = group,
+                             .round = view.round, .groups = view.model_count, .assign = assign,
+                             .update = job->pretrain[site]};
+    kedge_buf_init(&w->envelope, KEDGE_ENTRY_MAX);
+    kedge_host_work(h, &w->work);
+}
+
+void kedge_host_assign(struct kedge_host *h, struct kedge_job *job, uint32_t site)
+{
+    start(h, job, site, KEDGE_COORD_NONE, true);
+}
+
+void kedge_host_append_assigned(struct kedge_host *h, struct kedge_job *job, uint32_t site, uint32_t group)
+{
+    start(h, job, site, group, false);
+}

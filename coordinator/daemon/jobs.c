@@ -1,0 +1,222 @@
+/* The table of jobs and their records in coordinator.lmdb. What decides a job's models is in the main chain; the record
+ * holds only what is not: its token, and whether the operator halted it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "aggregation/quantise.h"
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/log.h"
+#include "common/tensor/safetensors.h"
+#include "coordinator/daemon/host.h"
+
+struct kedge_job *kedge_host_job_find(struct kedge_host *h, const struct kedge_id *id, bool ended_too)
+{
+    for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
+        struct kedge_job *job = &h->jobs[i];
+        bool ended = job->state == KEDGE_JOB_COMPLETED || job->state == KEDGE_JOB_FAILED
+                     || job->state == KEDGE_JOB_CANCELLED;
+        if (job->used && kedge_id_eq(&job->spec.name, id) && (ended_too || !ended)) {
+            return job;
+        }
+    }
+    return NULL;
+}
+
+static int set_sizes(struct kedge_job *job, struct kedge_diag *d)
+{
+    int err = kedge_model_layout(&job->spec.model, &job->layout, d);
+    if (!err) {
+        job->model_len = kedge_safetensors_file_len(&job->layout, KEDGE_DTYPE_F32);
+        job->update_len = kedge_safetensors_file_len(&job->layout, KEDGE_DTYPE_I32);
+        err = kedge_scale_limit(job->spec.bound, job->spec.scale, &job->limit);
+    }
+    return err;
+}
+
+static int set_tenants(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d)
+{
+    for (uint32_t i = 0; i < job->spec.tenant_count; i++) {
+        uint32_t t = kedge_host_tenant_find(h, &job->spec.tenants[i]);
+        if (t == KEDGE_COORD_NONE) {
+            return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "job spec: \"tenants\": no tenant \"%s\" here",
+                                  job->spec.tenants[i].s);
+        }
+        job->params.tenants[i] = t;
+    }
+    job->params.tenant_count = job->spec.tenant_count;
+    return KEDGE_OK;
+}
+
+static void set_params(struct kedge_job *job)
+{
+    const struct kedge_job_spec *s = &job->spec;
+    struct kedge_coord_job_params *p = &job->params;
+    p->id = s->name;
+    p->rounds = s->rounds;
+    p->sites_per_round = s->sites_per_round;
+    p->sites_min = s->sites_min;
+    p->quorum = s->quorum;
+    p->round_timeout_ns = (uint64_t)s->round_timeout_s * 1000000000u;
+    p->seed = s->seed;
+    p->groups = s->groups;
+    p->pretrain_sites = s->pretrain_sites;
+    p->evaluate_every = s->evaluate_every;
+    p->weight_max = s->weight_max;
+}
+
+/* A free slot, or that of the job which ended first: ended jobs stay visible as long as there is room. */
+static struct kedge_job *slot_find(struct kedge_host *h)
+{
+    struct kedge_job *oldest = NULL;
+    for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
+        struct kedge_job *job = &h->jobs[i];
+        struct kedge_coord_job_view view;
+        if (!job->used) {
+            return job;
+        }
+        if (!kedge_coord_job(h->coord, i, &view) && (!oldest || job->created_ms < oldest->created_ms)) {
+            oldest = job;
+        }
+    }
+    if (oldest) {
+        kedge_host_job_free(oldest);
+    }
+    return oldest;
+}
+
+int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text, struct kedge_job **ret, struct kedge_diag *d)
+{
+    struct kedge_job *job = slot_find(h);
+    if (!job) {
+        return kedge_diag_set(d, KEDGE_E_FULL, "%d jobs are running, no more can be taken", KEDGE_JOBS_MAX);
+    }
+    *job = (struct kedge_job){.slot = (uint32_t)(job - h->jobs), .spec_len = (uint32_t)spec_text.len};
+    int err = kedge_job_spec_parse(spec_text, &job->spec, d);
+    err = err ? err : set_tenants(h, job, d);
+    err = err ? err : set_sizes(job, d);
+    if (!err) {
+        job->joined = kedge_mem_new(KEDGE_TENANTS_MAX, sizeof *job->joined);
+        job->pretrain = kedge_mem_new(KEDGE_SITES_MAX, sizeof *job->pretrain);
+        uint64_t rounds = (uint64_t)job->spec.rounds + 1;
+        job->history = kedge_mem_new(rounds < KEDGE_HISTORY_MAX ? (size_t)rounds : KEDGE_HISTORY_MAX,
+                                     sizeof *job->history);
+        err = job->joined && job->pretrain && job->history ? KEDGE_OK : KEDGE_E_NOMEM;
+        err = err ? kedge_diag_set(d, err, "out of memory for a job") : KEDGE_OK;
+    }
+    job->used = true;
+    if (err) {
+        kedge_host_job_free(job);
+        return err;
+    }
+    kedge_sha256(spec_text, &job->spec_digest);
+    set_params(job);
+    job->state = KEDGE_JOB_PENDING;
+    job->stored_state = -1;
+    job->created_ms = kedge_os_unix_ms();
+    *ret = job;
+    return KEDGE_OK;
+}
+
+void kedge_host_job_free(struct kedge_job *job)
+{
+    kedge_layout_deinit(&job->layout);
+    kedge_mem_free(job->joined);
+    kedge_mem_free(job->pretrain);
+    kedge_mem_free(job->history);
+    kedge_round_result_free(job->result);
+    kedge_main_batch_free(job->batch);
+    *job = (struct kedge_job){.slot = job->slot};
+}
+
+static int stored_state(struct kedge_kv_tx *tx, const struct kedge_job *job, int *ret_state, struct kedge_diag *d)
+{
+    struct kedge_view text;
+    json_error_t at;
+    int err = kedge_kv_peek(tx, KEDGE_KV_JOB, kedge_view_str(job->spec.name.s), &text);
+    if (err == KEDGE_E_NOT_FOUND) {
+        *ret_state = -1;
+        return KEDGE_OK;
+    }
+    json_t *root = err ? NULL : json_loadb((const char *)text.ptr, text.len, 0, &at);
+    const json_t *state = json_object_get(root, "state");
+    if (!json_is_integer(state)) {
+        err = kedge_diag_set(d, KEDGE_E_CORRUPT, "record of job %s is damaged", job->spec.name.s);
+    } else {
+        *ret_state = (int)json_integer_value(state);
+    }
+    json_decref(root);
+    return err;
+}
+
+int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d)
+{
+    struct kedge_kv_tx *tx;
+    char spec[KEDGE_HASH_HEX_LEN + 1], initial[KEDGE_HASH_HEX_LEN + 1], text[1024];
+    int now = -1;
+    kedge_hash_hex(&job->spec_digest, spec);
+    kedge_hash_hex(&job->initial_model, initial);
+    int n = snprintf(text, sizeof text,
+                     "{\"job\":\"%s\",\"spec\":\"%s\",\"initial_model\":\"%s\",\"state\":%d,\"reason\":%d,"
+                     "\"created_ms\":%" PRIu64 ",\"token\":\"%s\"}",
+                     job->spec.name.s, spec, initial, (int)job->state, job->reason, job->created_ms, job->token_hash);
+    KEDGE_ASSERT(n > 0 && (size_t)n < sizeof text);
+    int err = kedge_kv_begin(h->kv, true, &tx, d);
+    if (err) {
+        return err;
+    }
+    err = stored_state(tx, job, &now, d);
+    if (!err && now != job->stored_state) {
+        err = kedge_diag_set(d, KEDGE_E_EXISTS, "job %s: its record says state %d where %d was expected",
+                             job->spec.name.s, now, job->stored_state);
+    }
+    err = err ? err
+              : kedge_kv_put(tx, KEDGE_KV_JOB, kedge_view_str(job->spec.name.s), kedge_view_str(text), KEDGE_KV_PUT);
+    if (err) {
+        kedge_kv_abort(tx);
+        return err;
+    }
+    err = kedge_kv_commit(tx, d);
+    if (!err) {
+        job->stored_state = (int)job->state;
+    }
+    return err;
+}
+
+struct kedge_round_history *kedge_job_history(struct kedge_job *job, uint32_t round, bool create)
+{
+    uint64_t rounds = (uint64_t)job->spec.rounds + 1;
+    uint32_t cap = rounds < KEDGE_HISTORY_MAX ? (uint32_t)rounds : KEDGE_HISTORY_MAX;
+    struct kedge_round_history *row = &job->history[round % cap];
+    bool here = row->round == round && row->groups > 0;
+    if (!here && !create) {
+        return NULL;
+    }
+    if (!here) {
+        *row = (struct kedge_round_history){.round = round, .groups = job->spec.groups};
+    }
+    return row;
+}
+
+void kedge_job_metric_add(struct kedge_job *job, const struct kedge_st_evaluation *ev)
+{
+    struct kedge_round_history *row = kedge_job_history(job, ev->round, true);
+    if (ev->group < KEDGE_GROUPS_MAX) {
+        struct kedge_group_metric *m = &row->metrics[ev->group];
+        m->samples += ev->samples;
+        m->correct += ev->correct;
+        m->loss_sum += ev->loss * (double)ev->samples;
+        m->sites++;
+    }
+}
+
+uint64_t kedge_job_task_seed(const struct kedge_job *job, uint32_t round, const struct kedge_id *site)
+{
+    struct kedge_hash h;
+    uint8_t head[16];
+    kedge_store_be64(head, job->spec.seed);
+    kedge_store_be64(head + 8, round);
+    kedge_sha256_2(kedge_view_of(head, sizeof head), kedge_view_str(site->s), &h);
+    return kedge_load_be64(h.b) >> 1;
+}

@@ -1,0 +1,87 @@
+/* The event loop: one thread, one queue, one core. */
+#include <pthread.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/host.h"
+
+void kedge_host_post(struct kedge_host *h, struct kedge_item *item)
+{
+    int err = kedge_queue_put(h->queue, item);
+    if (err) { /* closed: the process is ending, completions have nobody to go to */
+        kedge_log(KEDGE_LOG_DEBUG, "completion after the end", "%s", kedge_strerror(err));
+    }
+}
+
+void kedge_host_work(struct kedge_host *h, struct kedge_work *work)
+{
+    int err = kedge_queue_put(h->work_queue, work);
+    KEDGE_ASSERT(err == KEDGE_OK || h->stop);
+}
+
+void kedge_host_fail(struct kedge_host *h, int err, const char *what)
+{
+    if (!h->fatal) {
+        kedge_log(KEDGE_LOG_ERROR, "stopping", "%s: %s", what, kedge_strerror(err));
+        h->fatal = err;
+        h->stop = 1;
+    }
+}
+
+void kedge_host_step(struct kedge_host *h, struct kedge_coord_event *ev)
+{
+    ev->now_ns = kedge_os_now_ns();
+    bool more = kedge_coord_step(h->coord, ev, &h->fx);
+    for (;;) {
+        /* Executing an effect may step the core again only through the queue, so h->fx is stable here. */
+        struct kedge_coord_effects fx = h->fx;
+        for (uint32_t i = 0; i < fx.count; i++) {
+            kedge_host_execute(h, &fx.items[i]);
+        }
+        if (!more) {
+            return;
+        }
+        more = kedge_coord_more(h->coord, &h->fx);
+    }
+}
+
+struct event_item {
+    struct kedge_item item;
+    struct kedge_coord_event ev;
+};
+
+static void event_handle(struct kedge_host *h, struct kedge_item *item)
+{
+    struct event_item *e = (struct event_item *)item;
+    kedge_host_step(h, &e->ev);
+    kedge_mem_free(e);
+}
+
+void kedge_host_post_event(struct kedge_host *h, const struct kedge_coord_event *ev)
+{
+    struct event_item *e = kedge_mem_new(1, sizeof *e);
+    KEDGE_ASSERT(e); /* the core waits for it: without memory there is no way on */
+    *e = (struct event_item){{event_handle}, *ev};
+    kedge_host_post(h, &e->item);
+}
+
+int kedge_host_run(struct kedge_host *h)
+{
+    while (!h->stop) {
+        void *taken;
+        int err = kedge_queue_take(h->queue, kedge_coord_deadline_ns(h->coord), &taken);
+        if (err == KEDGE_OK) {
+            struct kedge_item *item = taken;
+            item->handle(h, item);
+        } else if (err == KEDGE_E_CLOSED) {
+            break;
+        }
+        if (!h->stop && kedge_os_now_ns() >= kedge_coord_deadline_ns(h->coord)) {
+            struct kedge_coord_event ev = {.type = KEDGE_EV_TIMER};
+            kedge_host_step(h, &ev);
+        }
+    }
+    return h->fatal;
+}

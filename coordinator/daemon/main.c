@@ -1,0 +1,290 @@
+/* kedge-coordinator: opens the state folder, restores, listens, runs until SIGTERM or SIGINT. */
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/entropy.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/host.h"
+
+enum { QUEUE_MAX = 65536, WORK_QUEUE_MAX = 65536, CONFIG_TEXT_MAX = 65536 };
+
+static void *worker_main(void *arg)
+{
+    struct kedge_host *h = arg;
+    void *taken;
+    while (kedge_queue_take(h->work_queue, KEDGE_TIME_NEVER, &taken) == KEDGE_OK) {
+        struct kedge_work *work = taken;
+        work->run(h, work);
+        kedge_host_post(h, &work->item);
+    }
+    return NULL;
+}
+
+struct stop_item {
+    struct kedge_item item;
+};
+
+static void stop_handle(struct kedge_host *h, struct kedge_item *item)
+{
+    (void)item;
+    h->stop = 1;
+}
+
+/* One thread waits for the signals, so that no handler runs anywhere. */
+static void *signal_main(void *arg)
+{
+    static struct stop_item stop = {{stop_handle}};
+    struct kedge_host *h = arg;
+    sigset_t set;
+    int got;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    if (sigwait(&set, &got) == 0) {
+        kedge_log(KEDGE_LOG_INFO, "stopping", "signal %d", got);
+        kedge_host_post(h, &stop.item);
+    }
+    return NULL;
+}
+
+static int make_tables(struct kedge_host *h, struct kedge_diag *d)
+{
+    struct kedge_coord_limits limits = {KEDGE_TENANTS_MAX, KEDGE_SITES_MAX, KEDGE_JOBS_MAX};
+    struct kedge_coord_times times;
+    size_t len = kedge_coord_size(&limits);
+    kedge_coord_times_default(&times);
+    times.lease = (uint64_t)h->config.lease_ms * 1000000u;
+    times.offline_grace = (uint64_t)h->config.offline_grace_ms * 1000000u;
+    times.settle = (uint64_t)h->config.settle_ms * 1000000u;
+    h->tenants = kedge_mem_new(KEDGE_TENANTS_MAX, sizeof *h->tenants);
+    h->sites = kedge_mem_new(KEDGE_SITES_MAX, sizeof *h->sites);
+    h->site_index = kedge_mem_new(KEDGE_SITE_INDEX_SIZE, sizeof *h->site_index);
+    h->jobs = kedge_mem_new(KEDGE_JOBS_MAX, sizeof *h->jobs);
+    h->tickets = kedge_mem_new(KEDGE_TICKETS_MAX, sizeof *h->tickets);
+    h->requests = kedge_mem_new(KEDGE_REQUESTS_MAX, sizeof *h->requests);
+    h->coord_mem = kedge_mem_new(len, 1);
+    if (!h->tenants || !h->sites || !h->site_index || !h->jobs || !h->tickets || !h->requests || !h->coord_mem) {
+        return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory at start");
+    }
+    memset(h->site_index, 0xff, KEDGE_SITE_INDEX_SIZE * sizeof *h->site_index);
+    for (uint32_t i = 0; i < KEDGE_REQUESTS_MAX; i++) {
+        h->requests[i].next_free = i + 1 < KEDGE_REQUESTS_MAX ? i + 1 : KEDGE_COORD_NONE;
+    }
+    int err = kedge_coord_init(h->coord_mem, len, &limits, &times, &h->coord);
+    err = err ? err : kedge_queue_new(QUEUE_MAX, &h->queue);
+    err = err ? err : kedge_queue_new(WORK_QUEUE_MAX, &h->work_queue);
+    return err ? kedge_diag_set(d, err, "cannot start: %s", kedge_strerror(err)) : KEDGE_OK;
+}
+
+/* The policy is entry 0 of every main chain. */
+static int write_policy(struct kedge_host *h, struct kedge_diag *d)
+{
+    if (kedge_ledger_size(h->main.ledger) > 0) {
+        return KEDGE_OK;
+    }
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    struct kedge_buf envelope;
+    kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
+    if (!st) {
+        return KEDGE_E_NOMEM;
+    }
+    st->kind = KEDGE_ST_POLICY;
+    snprintf(st->u.policy.deployment, sizeof st->u.policy.deployment, "%s", h->config.deployment);
+    st->u.policy.statement_key = h->statement_key.public;
+    st->u.policy.main_log_key = h->main.key.public;
+    int err = kedge_statement_sign(st, &h->statement_key, &envelope, d);
+    struct kedge_ledger_append item = {.entry = kedge_buf_view(&envelope), .idem_key = kedge_view_str("policy")};
+    err = err ? err : kedge_ledger_append(h->main.ledger, &item, 1, NULL, NULL, d);
+    kedge_buf_deinit(&envelope);
+    kedge_mem_free(st);
+    return err;
+}
+
+static int open_state(struct kedge_host *h, struct kedge_diag *d)
+{
+    struct kedge_buf text;
+    char path[KEDGE_PATH_MAX];
+    struct kedge_kv_lmdb_options kv = {.create = true};
+    kedge_buf_init(&text, CONFIG_TEXT_MAX);
+    int err = kedge_state_config(h->state, &text, d);
+    err = err ? err : kedge_config_parse(kedge_buf_view(&text), &h->config, d);
+    kedge_buf_deinit(&text);
+    err = err ? err : kedge_state_path(path, d, h->state, "coordinator.lmdb");
+    err = err ? err : kedge_kv_lmdb_open(path, &kv, &h->kv, d); /* also the lock against a second coordinator */
+    err = err ? err : kedge_state_key(h->state, KEDGE_STATE_KEY_TLS, &h->tls_key, d);
+    err = err ? err : kedge_state_key(h->state, KEDGE_STATE_KEY_STATEMENT, &h->statement_key, d);
+    err = err ? err : kedge_state_log_open(h->state, NULL, KEDGE_STATE_WRITE, &h->main, d);
+    err = err ? err : write_policy(h, d);
+    return err ? err : kedge_committer_start(h->main.ledger, NULL, &h->main_committer, d);
+}
+
+static int start_workers(struct kedge_host *h, struct kedge_diag *d)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned n = h->config.workers ? h->config.workers : (unsigned)(processors < 2 ? 2 : processors > 8 ? 8 : processors);
+    h->workers = kedge_mem_new(n, sizeof *h->workers);
+    while (h->workers && h->worker_count < n
+           && pthread_create(&h->workers[h->worker_count], NULL, worker_main, h) == 0) {
+        h->worker_count++;
+    }
+    return h->worker_count == n ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "cannot start %u workers", n);
+}
+
+static int start_server(struct kedge_host *h, struct kedge_diag *d)
+{
+    char ipc[KEDGE_PATH_MAX + 32];
+    snprintf(ipc, sizeof ipc, "ipc://%s/coordinator.ipc", h->state);
+    struct kedge_net_server_options options = {.key = &h->tls_key, .insecure = h->config.insecure,
+                                               .handler = kedge_host_on_request, .arg = h};
+    for (unsigned i = 0; i < h->config.listen_count; i++) {
+        options.urls[i] = h->config.listen[i];
+    }
+    options.urls[KEDGE_NET_URLS_MAX - 1] = ipc;
+    int err = kedge_net_server_open(&options, &h->server, d);
+    for (unsigned i = 0; !err && i < h->config.listen_count; i++) {
+        kedge_log(KEDGE_LOG_INFO, "listening", "%s", kedge_net_server_url(h->server, i));
+    }
+    return err;
+}
+
+/* Addresses with the ports that they really have, for those who start us with port 0. */
+static int write_address(struct kedge_host *h, struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf text;
+    kedge_buf_init(&text, 4096);
+    for (unsigned i = 0; i < h->config.listen_count; i++) {
+        kedge_buf_printf(&text, "%s\n", kedge_net_server_url(h->server, i));
+    }
+    int err = kedge_state_path(path, d, h->state, "address");
+    err = err ? err : kedge_file_write(path, kedge_buf_view(&text), 0600, d);
+    kedge_buf_deinit(&text);
+    return err;
+}
+
+static void stop_all(struct kedge_host *h)
+{
+    struct kedge_diag d = {.text = ""};
+    kedge_net_server_close(h->server);
+    if (h->work_queue) {
+        kedge_queue_close(h->work_queue);
+    }
+    for (unsigned i = 0; i < h->worker_count; i++) {
+        pthread_join(h->workers[i], NULL);
+    }
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        kedge_committer_stop(h->tenants[i].committer);
+    }
+    kedge_committer_stop(h->main_committer);
+    /* Everything durable is on disk now; blobs without a statement are swept so that the folder can be audited. */
+    if (h->main.ledger && h->main.blobs && !h->fatal && kedge_host_sweep(h, &d) != KEDGE_OK) {
+        kedge_log(KEDGE_LOG_WARN, "sweep", "%s", d.text);
+    }
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        kedge_state_log_close(&h->tenants[i].log);
+    }
+    kedge_state_log_close(&h->main);
+    kedge_kv_close(h->kv);
+    kedge_key_wipe(&h->tls_key);
+    kedge_key_wipe(&h->statement_key);
+}
+
+static int run(struct kedge_host *h)
+{
+    struct kedge_diag d = {.text = "", .hint = ""};
+    pthread_t signals;
+    int err = kedge_crypto_init();
+    err = err ? err : open_state(h, &d);
+    err = err ? err : make_tables(h, &d);
+    err = err ? err : start_workers(h, &d);
+    err = err ? err : kedge_host_restore(h, &d);
+    err = err ? err : start_server(h, &d);
+    err = err ? err : write_address(h, &d);
+    if (!err && pthread_create(&signals, NULL, signal_main, h) != 0) {
+        err = kedge_diag_set(&d, KEDGE_E_NOMEM, "cannot start a thread");
+    }
+    if (err) {
+        kedge_log(KEDGE_LOG_ERROR, "cannot start", "%s%s%s", d.text[0] ? d.text : kedge_strerror(err),
+                  d.hint[0] ? "; " : "", d.hint);
+        fprintf(stderr, "kedge-coordinator: %s\n", d.text[0] ? d.text : kedge_strerror(err));
+        if (d.hint[0]) {
+            fprintf(stderr, "  %s\n", d.hint);
+        }
+    } else {
+        kedge_log(KEDGE_LOG_INFO, "serving", "deployment=%s tenants=%u sites=%u", h->config.deployment,
+                  h->tenant_count, h->site_count);
+        err = kedge_host_run(h);
+    }
+    stop_all(h);
+    return err;
+}
+
+static int usage(FILE *out, int code)
+{
+    fputs("Usage: kedge-coordinator --state DIR [--verbose]\n"
+          "The server of a Kedge federation. DIR is a state folder made by `kedge init DIR`;\n"
+          "its config.json says where to listen. Stops on SIGTERM.\n"
+          "Exit codes: 0 done, 2 usage, 3 cannot reach or read, 5 corrupt state, 70 bug.\n",
+          out);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"state", required_argument, NULL, 's'},
+                                            {"verbose", no_argument, NULL, 'v'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    struct kedge_host *h = kedge_mem_new(1, sizeof *h);
+    enum kedge_log_level least = KEDGE_LOG_INFO;
+    int opt;
+    if (!h) {
+        return 70;
+    }
+    while ((opt = getopt_long(argc, argv, "s:vVh", options, NULL)) != -1) {
+        switch (opt) {
+        case 's':
+            if (snprintf(h->state, sizeof h->state, "%s", optarg) >= KEDGE_PATH_MAX) {
+                return usage(stderr, 2);
+            }
+            break;
+        case 'v':
+            least = KEDGE_LOG_DEBUG;
+            break;
+        case 'V':
+            puts("kedge-coordinator 0.1.0");
+            return 0;
+        case 'h':
+            return usage(stdout, 0);
+        default:
+            return usage(stderr, 2);
+        }
+    }
+    if (!h->state[0] || optind != argc) {
+        return usage(stderr, 2);
+    }
+    umask(077);
+    signal(SIGPIPE, SIG_IGN);
+    sigset_t set; /* before any thread: all inherit it, only signal_main waits for these */
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    uint64_t seed;
+    kedge_os_random(&seed, sizeof seed);
+    json_object_seed((size_t)seed);
+    kedge_log_init("kedge-coordinator", least);
+    int err = run(h);
+    return err ? kedge_exit_code(err) : 0;
+}

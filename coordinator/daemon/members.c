@@ -1,0 +1,128 @@
+/* Tenants and sites: handles are indices and never move; sites are found by their TLS key. */
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/host.h"
+
+uint32_t kedge_host_tenant_find(const struct kedge_host *h, const struct kedge_id *id)
+{
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        if (kedge_id_eq(&h->tenants[i].id, id)) {
+            return i;
+        }
+    }
+    return KEDGE_COORD_NONE;
+}
+
+uint32_t kedge_host_site_find(const struct kedge_host *h, uint32_t tenant, const struct kedge_id *id)
+{
+    for (uint32_t i = 0; i < h->site_count; i++) {
+        if (h->sites[i].tenant == tenant && kedge_id_eq(&h->sites[i].id, id)) {
+            return i;
+        }
+    }
+    return KEDGE_COORD_NONE;
+}
+
+/* Keys are uniform, their first bytes are a hash already. */
+static uint32_t index_start(const struct kedge_public_key *key)
+{
+    uint32_t v;
+    memcpy(&v, key->b, sizeof v);
+    return v % KEDGE_SITE_INDEX_SIZE;
+}
+
+uint32_t kedge_host_site_by_key(const struct kedge_host *h, const struct kedge_public_key *tls_key)
+{
+    uint32_t at = index_start(tls_key);
+    for (uint32_t i = 0; i < KEDGE_SITE_INDEX_SIZE; i++) {
+        uint32_t site = h->site_index[(at + i) % KEDGE_SITE_INDEX_SIZE];
+        if (site == KEDGE_COORD_NONE || kedge_public_key_eq(&h->sites[site].tls_key, tls_key)) {
+            return site;
+        }
+    }
+    return KEDGE_COORD_NONE;
+}
+
+static int read_admin_key(struct kedge_tenant *t, struct kedge_diag *d)
+{
+    struct kedge_buf entry;
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+    uint64_t index;
+    int err = st ? kedge_ledger_find(t->log.ledger, kedge_view_str("key/admin"), &index) : KEDGE_E_NOMEM;
+    err = err ? err : kedge_ledger_get(t->log.ledger, index, &entry);
+    if (!err) { /* self-signed: the key inside is the one that signed; the operator put it here by `tenant add` */
+        struct kedge_dsse_entry dsse;
+        struct kedge_buf payload;
+        kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
+        err = kedge_dsse_decode(kedge_buf_view(&entry), &payload, &dsse);
+        err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), st, d);
+        kedge_buf_deinit(&payload);
+    }
+    if (!err && st->kind == KEDGE_ST_KEY) {
+        t->admin_key = st->u.key.public_key;
+    } else if (!err) {
+        err = KEDGE_E_CORRUPT;
+    }
+    kedge_buf_deinit(&entry);
+    kedge_mem_free(st);
+    return err ? kedge_diag_set(d, err, "tenant %s: no admin key in its ledger: %s", t->id.s, kedge_strerror(err))
+               : KEDGE_OK;
+}
+
+int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id, struct kedge_diag *d)
+{
+    if (h->tenant_count == KEDGE_TENANTS_MAX) {
+        return kedge_diag_set(d, KEDGE_E_FULL, "no room for more than %d tenants", KEDGE_TENANTS_MAX);
+    }
+    struct kedge_tenant *t = &h->tenants[h->tenant_count];
+    *t = (struct kedge_tenant){.id = *id};
+    int err = kedge_state_log_open(h->state, id, KEDGE_STATE_WRITE, &t->log, d);
+    if (err) {
+        return err;
+    }
+    kedge_state_salted_id(&t->log, &t->salted);
+    err = kedge_ledger_size(t->log.ledger) ? read_admin_key(t, d)
+                                           : kedge_diag_set(d, KEDGE_E_NOT_FOUND, "tenant %s: empty ledger", id->s);
+    err = err ? err : kedge_committer_start(t->log.ledger, NULL, &t->committer, d);
+    if (err) {
+        kedge_state_log_close(&t->log);
+        return err;
+    }
+    struct kedge_coord_event ev = {.type = KEDGE_EV_TENANT_ADDED, .tenant = h->tenant_count, .id = *id};
+    h->tenant_count++;
+    kedge_host_step(h, &ev);
+    return KEDGE_OK;
+}
+
+int kedge_host_site_add(struct kedge_host *h, uint32_t tenant, const struct kedge_st_site_enrolled *st,
+                        uint32_t *ret_site)
+{
+    if (h->site_count == KEDGE_SITES_MAX) {
+        return KEDGE_E_FULL;
+    }
+    if (kedge_host_site_by_key(h, &st->tls_key) != KEDGE_COORD_NONE) {
+        return KEDGE_E_EXISTS;
+    }
+    uint32_t site = h->site_count++;
+    h->sites[site] = (struct kedge_site_entry){.tenant = tenant, .id = st->site, .tls_key = st->tls_key,
+                                               .statement_key = st->statement_key, .active = true};
+    uint32_t at = index_start(&st->tls_key);
+    while (h->site_index[at] != KEDGE_COORD_NONE) {
+        at = (at + 1) % KEDGE_SITE_INDEX_SIZE;
+    }
+    h->site_index[at] = site;
+    struct kedge_coord_event ev = {.type = KEDGE_EV_SITE_ADDED, .tenant = tenant, .site = site, .id = st->site};
+    kedge_host_step(h, &ev);
+    *ret_site = site;
+    return KEDGE_OK;
+}
+
+void kedge_host_site_revoke(struct kedge_host *h, uint32_t site)
+{
+    h->sites[site].active = false;
+    struct kedge_coord_event ev = {.type = KEDGE_EV_SITE_REVOKED, .tenant = h->sites[site].tenant, .site = site};
+    kedge_host_step(h, &ev);
+}

@@ -1,0 +1,191 @@
+/* Requests from the wire: who asks, what they may ask, and the slots in which unanswered ones wait. */
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/host.h"
+
+struct request_item {
+    struct kedge_item item;
+    struct kedge_net_request *req;
+};
+
+static void handle_request(struct kedge_host *h, struct kedge_item *item);
+
+void kedge_host_on_request(void *arg, struct kedge_net_request *req)
+{
+    struct kedge_host *h = arg;
+    struct request_item *r = kedge_mem_new(1, sizeof *r);
+    if (r) {
+        *r = (struct request_item){{handle_request}, req};
+        if (kedge_queue_try_put(h->queue, r) == KEDGE_OK) {
+            return;
+        }
+        kedge_mem_free(r);
+    }
+    kedge_host_reply_error(req, KEDGE_E_BUSY, 1000, "the coordinator is overloaded, try again");
+}
+
+void kedge_host_reply(struct kedge_net_request *req, const struct kedge_msg *msg)
+{
+    struct kedge_buf frame;
+    kedge_buf_init(&frame, KEDGE_FRAME_MAX);
+    int err = kedge_msg_encode(msg, &frame);
+    if (err) {
+        kedge_log(KEDGE_LOG_ERROR, "reply", "%s: %s", kedge_msg_name(msg->type), kedge_strerror(err));
+        struct kedge_msg sorry = kedge_msg_of_error(KEDGE_E_BUG, 0, "the coordinator could not write its answer");
+        kedge_buf_clear(&frame);
+        err = kedge_msg_encode(&sorry, &frame);
+        KEDGE_ASSERT(!err);
+    }
+    (void)kedge_net_reply(req, kedge_buf_view(&frame));
+    kedge_buf_deinit(&frame);
+}
+
+void kedge_host_reply_error(struct kedge_net_request *req, int err, uint32_t retry_ms, const char *text)
+{
+    struct kedge_msg msg = kedge_msg_of_error(err, retry_ms, text);
+    kedge_host_reply(req, &msg);
+}
+
+uint32_t kedge_host_request_put(struct kedge_host *h, struct kedge_net_request *req, uint32_t site)
+{
+    uint32_t slot = h->request_free;
+    if (slot != KEDGE_COORD_NONE) {
+        h->request_free = h->requests[slot].next_free;
+        h->requests[slot] = (struct kedge_request_slot){req, site, KEDGE_COORD_NONE, KEDGE_COORD_NONE};
+    }
+    return slot;
+}
+
+struct kedge_net_request *kedge_host_request_take(struct kedge_host *h, uint32_t request)
+{
+    if (request >= KEDGE_REQUESTS_MAX || !h->requests[request].req) {
+        return NULL;
+    }
+    struct kedge_net_request *req = h->requests[request].req;
+    h->requests[request] = (struct kedge_request_slot){NULL, 0, KEDGE_COORD_NONE, h->request_free};
+    h->request_free = request;
+    return req;
+}
+
+void kedge_host_main_note(struct kedge_host *h, struct kedge_buf *out)
+{
+    int err = kedge_ledger_checkpoint(h->main.ledger, out, NULL);
+    if (err && err != KEDGE_E_NOT_FOUND) {
+        kedge_log(KEDGE_LOG_WARN, "main checkpoint", "%s", kedge_strerror(err));
+    }
+}
+
+static bool is_operator(const struct kedge_host *h, const struct kedge_net_peer *peer)
+{
+    if (peer->kind == KEDGE_NET_IPC) {
+        return true; /* the socket is 0600: whoever opens it owns the state folder */
+    }
+    bool yes = false;
+    for (unsigned i = 0; peer->has_key && i < h->config.operator_count; i++) {
+        yes = yes || kedge_public_key_eq(&h->config.operators[i], &peer->key);
+    }
+    return yes;
+}
+
+static void answer_hello(struct kedge_host *h, struct kedge_net_request *req)
+{
+    struct kedge_buf note;
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_host_main_note(h, &note);
+    struct kedge_msg msg = {.type = KEDGE_MSG_HELLO_OK};
+    msg.u.hello_ok.protocol = KEDGE_WIRE_VERSION;
+    msg.u.hello_ok.program = kedge_view_str("kedge-coordinator 0.1.0");
+    msg.u.hello_ok.deployment = kedge_view_str(h->config.deployment);
+    msg.u.hello_ok.main_checkpoint = kedge_buf_view(&note);
+    kedge_host_reply(req, &msg);
+    kedge_buf_deinit(&note);
+}
+
+static void handle_poll(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
+                        const struct kedge_msg_poll *poll)
+{
+    uint32_t slot = kedge_host_request_put(h, req, site);
+    if (slot == KEDGE_COORD_NONE) {
+        kedge_host_reply_error(req, KEDGE_E_BUSY, 1000, "too many waiting requests");
+        return;
+    }
+    struct kedge_coord_event ev = {.type = KEDGE_EV_POLL, .site = site, .request = slot, .busy = poll->flags & 1,
+                                   .wait_ns = (uint64_t)poll->wait_ms * 1000000u};
+    kedge_host_step(h, &ev);
+}
+
+/* Requests of a site that is signed in. */
+static void handle_site_request(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
+                                const struct kedge_msg *msg)
+{
+    h->sites[site].last_seen_ms = kedge_os_unix_ms();
+    switch ((int)msg->type) {
+    case KEDGE_MSG_POLL:
+        handle_poll(h, req, site, &msg->u.poll);
+        break;
+    case KEDGE_MSG_BLOB_GET:
+        kedge_host_blob_get(h, req, site, &msg->u.blob_get);
+        break;
+    case KEDGE_MSG_BLOB_PUT:
+        kedge_host_blob_put(h, req, site, &msg->u.blob_put);
+        break;
+    case KEDGE_MSG_SUBMIT:
+        kedge_host_submit(h, req, site, msg->u.submit.envelope);
+        break;
+    default:
+        kedge_host_reply_error(req, KEDGE_E_DENIED, 0, "a site may not ask this");
+        break;
+    }
+}
+
+static void dispatch(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_msg *msg)
+{
+    const struct kedge_net_peer *peer = kedge_net_request_peer(req);
+    if (msg->type == KEDGE_MSG_HELLO) {
+        answer_hello(h, req);
+        return;
+    }
+    if (msg->type == KEDGE_MSG_ADMIN) {
+        if (is_operator(h, peer)) {
+            kedge_host_admin(h, req, msg->u.admin.json);
+        } else {
+            kedge_host_reply_error(req, KEDGE_E_DENIED, 0, "not an operator of this coordinator");
+        }
+        return;
+    }
+    if (!peer->has_key) {
+        kedge_host_reply_error(req, KEDGE_E_DENIED, 0, "sites speak TLS with their own key");
+        return;
+    }
+    if (msg->type == KEDGE_MSG_ENROLL) {
+        kedge_host_enroll(h, req, &msg->u.enroll);
+        return;
+    }
+    uint32_t site = kedge_host_site_by_key(h, &peer->key);
+    if (site == KEDGE_COORD_NONE) {
+        kedge_host_reply_error(req, KEDGE_E_NOT_ENROLLED, 5000,
+                               "this site is not signed in by its tenant; enrol it with a token first");
+    } else if (!h->sites[site].active) {
+        kedge_host_reply_error(req, KEDGE_E_REVOKED, 0, "this site was signed out by its tenant");
+    } else {
+        handle_site_request(h, req, site, msg);
+    }
+}
+
+static void handle_request(struct kedge_host *h, struct kedge_item *item)
+{
+    struct request_item *r = (struct request_item *)item;
+    struct kedge_net_request *req = r->req;
+    struct kedge_msg msg;
+    kedge_mem_free(r);
+    int err = kedge_msg_decode(kedge_net_request_view(req), &msg);
+    if (err) {
+        kedge_host_reply_error(req, err, 0, err == KEDGE_E_VERSION ? "this coordinator speaks protocol version 1"
+                                                                   : "malformed request");
+        return;
+    }
+    dispatch(h, req, &msg);
+}

@@ -1,0 +1,487 @@
+/* Restart: everything is read from what was durable and told to the core before START. There is no other recovery. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/input_list.h"
+#include "common/base/mem.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/host.h"
+
+/* Reads an entry of our own logs: its signature was checked when it was appended. */
+static int read_statement(struct kedge_ledger *l, uint64_t index, struct kedge_statement *st, struct kedge_diag *d)
+{
+    struct kedge_buf entry, payload;
+    struct kedge_dsse_entry dsse;
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
+    int err = kedge_ledger_get(l, index, &entry);
+    err = err ? err : kedge_dsse_decode(kedge_buf_view(&entry), &payload, &dsse);
+    err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), st, d);
+    kedge_buf_deinit(&entry);
+    kedge_buf_deinit(&payload);
+    return err ? kedge_diag_set(d, KEDGE_E_CORRUPT, "log %s, entry %" PRIu64 ": %s", kedge_ledger_origin(l), index,
+                                kedge_strerror(err))
+               : KEDGE_OK;
+}
+
+/* A walk over the idempotency keys with a prefix; `each` gets the decoded statement. */
+struct walk {
+    struct kedge_host *h;
+    struct kedge_ledger *ledger;
+    struct kedge_job *job;
+    uint32_t tenant;
+    struct kedge_statement *st;
+    struct kedge_diag *d;
+    int (*each)(struct walk *w, uint64_t index);
+    uint64_t last_index;
+    bool found;
+    char last_key[KEDGE_IDEM_KEY_MAX + 1];
+};
+
+static int walk_statement(void *arg, struct kedge_view key, uint64_t index)
+{
+    struct walk *w = arg;
+    (void)key;
+    int err = read_statement(w->ledger, index, w->st, w->d);
+    return err ? err : w->each(w, index);
+}
+
+static int walk_last(void *arg, struct kedge_view key, uint64_t index)
+{
+    struct walk *w = arg;
+    w->found = true;
+    w->last_index = index;
+    snprintf(w->last_key, sizeof w->last_key, "%.*s", (int)key.len, (const char *)key.ptr);
+    return KEDGE_OK;
+}
+
+static int scan(struct walk *w, struct kedge_ledger *ledger, int (*each)(struct walk *w, uint64_t index),
+                const char *format, const char *a, uint32_t round)
+{
+    char prefix[KEDGE_IDEM_KEY_MAX + 1];
+    snprintf(prefix, sizeof prefix, format, a, round);
+    w->ledger = ledger;
+    w->each = each;
+    w->found = false;
+    return kedge_ledger_scan_keys(ledger, kedge_view_str(prefix), each ? walk_statement : walk_last, w);
+}
+
+/* ---- members ---- */
+
+static int load_site(struct walk *w, uint64_t index)
+{
+    uint32_t site;
+    (void)index;
+    int err = kedge_host_site_add(w->h, w->tenant, &w->st->u.site_enrolled, &site);
+    return err ? kedge_diag_set(w->d, err, "site %s of tenant %s: %s", w->st->u.site_enrolled.site.s,
+                                w->st->u.site_enrolled.tenant.s, kedge_strerror(err))
+               : KEDGE_OK;
+}
+
+static int load_revoked(struct walk *w, uint64_t index)
+{
+    (void)index;
+    uint32_t site = kedge_host_site_find(w->h, w->tenant, &w->st->u.site_revoked.site);
+    if (site != KEDGE_COORD_NONE) {
+        kedge_host_site_revoke(w->h, site);
+    }
+    return KEDGE_OK;
+}
+
+static int load_tenant(struct walk *w, const struct kedge_id *id)
+{
+    struct kedge_host *h = w->h;
+    int err = kedge_host_tenant_load(h, id, w->d);
+    if (err) {
+        return err;
+    }
+    w->tenant = h->tenant_count - 1;
+    struct kedge_tenant *t = &h->tenants[w->tenant];
+    err = scan(w, h->main.ledger, NULL, "checkpoint/%s/", id->s, 0);
+    if (!err && w->found) {
+        struct kedge_view digits = kedge_view_str(w->last_key + strlen("checkpoint/") + strlen(id->s) + 1);
+        while (digits.len > 1 && digits.ptr[0] == '0') {
+            digits.ptr++;
+            digits.len--;
+        }
+        err = kedge_decimal_decode(digits, INT64_MAX, &t->anchored_size);
+    }
+    err = err ? err : scan(w, t->log.ledger, load_site, "site-enrolled/", "", 0);
+    return err ? err : scan(w, t->log.ledger, load_revoked, "site-revoked/", "", 0);
+}
+
+/* ---- jobs ---- */
+
+static int load_assigned(struct walk *w, uint64_t index)
+{
+    (void)index;
+    const struct kedge_st_group_assigned *a = &w->st->u.group_assigned;
+    uint32_t site = kedge_host_site_find(w->h, w->tenant, &a->site);
+    if (site == KEDGE_COORD_NONE) {
+        return KEDGE_OK;
+    }
+    w->job->pretrain[site] = a->update;
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_GROUP, .job = w->job->slot, .site = site, .group = a->group,
+                                   .durable = true};
+    kedge_host_step(w->h, &ev);
+    return KEDGE_OK;
+}
+
+static int envelope_hash(struct walk *w, uint64_t index, struct kedge_digest *ret)
+{
+    struct kedge_buf entry;
+    struct kedge_hash hash;
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+    int err = kedge_ledger_get(w->ledger, index, &entry);
+    kedge_sha256(kedge_buf_view(&entry), &hash);
+    kedge_buf_deinit(&entry);
+    memcpy(ret->b, hash.b, sizeof ret->b);
+    return err;
+}
+
+static int load_evaluation(struct walk *w, uint64_t index)
+{
+    const struct kedge_st_evaluation *e = &w->st->u.evaluation;
+    uint32_t site = kedge_host_site_find(w->h, w->tenant, &e->site);
+    kedge_job_metric_add(w->job, e);
+    struct kedge_coord_job_view view;
+    if (site != KEDGE_COORD_NONE && kedge_coord_job(w->h->coord, w->job->slot, &view)) {
+        struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_EVALUATED, .job = w->job->slot, .site = site,
+                                       .round = e->round, .leaf = index};
+        int err = envelope_hash(w, index, &ev.envelope);
+        if (err) {
+            return err;
+        }
+        kedge_host_step(w->h, &ev);
+    }
+    return KEDGE_OK;
+}
+
+static int load_accepted(struct walk *w, uint64_t index)
+{
+    const struct kedge_st_update *u = &w->st->u.update;
+    uint32_t site = kedge_host_site_find(w->h, w->tenant, &u->site);
+    if (site == KEDGE_COORD_NONE) {
+        return KEDGE_OK;
+    }
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ACCEPTED, .job = w->job->slot, .site = site, .round = u->round,
+                                   .group = u->group, .leaf = index, .weight = u->samples,
+                                   .kind = u->update_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN
+                                                                                  : KEDGE_TASK_TRAIN};
+    int err = envelope_hash(w, index, &ev.envelope);
+    if (err) {
+        return err;
+    }
+    memcpy(ev.update.b, w->st->subject.b, sizeof ev.update.b);
+    memcpy(ev.base.b, u->base.b, sizeof ev.base.b);
+    if (ev.kind == KEDGE_TASK_PRETRAIN) {
+        w->job->pretrain[site] = w->st->subject;
+    }
+    kedge_host_step(w->h, &ev);
+    return KEDGE_OK;
+}
+
+/* Runs `each` over the keys of every tenant of the job. */
+static int scan_tenants(struct walk *w, int (*each)(struct walk *w, uint64_t index), const char *format, uint32_t round)
+{
+    int err = KEDGE_OK;
+    for (uint32_t i = 0; i < w->job->params.tenant_count && !err; i++) {
+        w->tenant = w->job->params.tenants[i];
+        err = scan(w, w->h->tenants[w->tenant].log.ledger, each, format, w->job->spec.name.s, round);
+    }
+    return err;
+}
+
+static uint32_t tenant_by_salt(const struct kedge_host *h, const struct kedge_hash *salted)
+{
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        if (kedge_hash_eq(&h->tenants[i].salted, salted)) {
+            return i;
+        }
+    }
+    return KEDGE_COORD_NONE;
+}
+
+/* Reads a list blob and calls `row` for each of its rows with the site's handle. */
+static int for_rows(struct walk *w, const struct kedge_hash *salted, const struct kedge_hash *digest,
+                    void (*row)(struct walk *w, uint32_t site, const struct kedge_input_row *row))
+{
+    struct kedge_host *h = w->h;
+    struct kedge_input_list list;
+    struct kedge_buf text;
+    uint32_t tenant = tenant_by_salt(h, salted);
+    if (tenant == KEDGE_COORD_NONE) {
+        return kedge_diag_set(w->d, KEDGE_E_CORRUPT, "the main chain names a tenant that has no folder");
+    }
+    kedge_buf_init(&text, KEDGE_INPUT_LIST_MAX);
+    int err = kedge_blobs_read(h->tenants[tenant].log.blobs, digest, &text, w->d);
+    err = err ? err : kedge_input_list_decode(kedge_buf_view(&text), &list);
+    for (uint32_t i = 0; !err && i < list.count; i++) {
+        uint32_t site = kedge_host_site_find(h, tenant, &list.rows[i].site);
+        if (site != KEDGE_COORD_NONE) {
+            row(w, site, &list.rows[i]);
+        }
+    }
+    if (!err) {
+        kedge_input_list_deinit(&list);
+    }
+    kedge_buf_deinit(&text);
+    return err;
+}
+
+static void row_opened(struct walk *w, uint32_t site, const struct kedge_input_row *row)
+{
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROW, .job = w->job->slot, .site = site,
+                                   .round = w->job->round, .selected = row->use == KEDGE_USE_SELECTED};
+    kedge_host_step(w->h, &ev);
+}
+
+static void row_grouped(struct walk *w, uint32_t site, const struct kedge_input_row *row)
+{
+    const struct kedge_coord_row *now = kedge_coord_row(w->h->coord, w->job->slot, site);
+    if (row->use != KEDGE_USE_GROUPED || (now && now->group != KEDGE_COORD_NONE)) {
+        return;
+    }
+    w->job->pretrain[site] = row->update;
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_GROUP, .job = w->job->slot, .site = site, .group = row->group,
+                                   .durable = false};
+    kedge_host_step(w->h, &ev);
+}
+
+static int load_cold_start(struct walk *w, uint64_t index)
+{
+    int err = KEDGE_OK;
+    (void)index;
+    struct kedge_st_aggregate a = w->st->u.aggregate;
+    for (uint32_t i = 0; i < a.tenant_count && !err; i++) {
+        err = for_rows(w, &a.tenants[i].id, &a.tenants[i].list, row_grouped);
+    }
+    return err;
+}
+
+static int load_history(struct walk *w, uint64_t index)
+{
+    (void)index;
+    const struct kedge_st_aggregate *a = &w->st->u.aggregate;
+    struct kedge_round_history *row = kedge_job_history(w->job, a->round, true);
+    row->members[a->group] = a->count;
+    row->groups = a->group + 1 > row->groups ? a->group + 1 : row->groups;
+    row->accepted += a->count;
+    for (uint32_t i = 0; i < a->tenant_count; i++) {
+        row->refused += a->tenants[i].refused;
+    }
+    return KEDGE_OK;
+}
+
+static int load_closed_round(struct walk *w)
+{
+    struct kedge_job *job = w->job;
+    struct kedge_digest models[KEDGE_GROUPS_MAX];
+    int err = scan(w, w->h->main.ledger, NULL, "step/%s/", job->spec.name.s, 0);
+    if (err || !w->found) {
+        return err;
+    }
+    err = read_statement(w->h->main.ledger, w->last_index, w->st, w->d);
+    if (err) {
+        return err;
+    }
+    const struct kedge_st_step *step = &w->st->u.step;
+    bool live = kedge_coord_job(w->h->coord, job->slot, &(struct kedge_coord_job_view){.round = 0});
+    for (uint32_t g = 0; g < step->group_count; g++) {
+        memcpy(models[g].b, step->groups[g].after.b, sizeof models[g].b);
+        job->directions[g] = step->groups[g].direction;
+        job->models[g] = step->groups[g].after;
+    }
+    job->model_count = step->group_count;
+    job->round = step->round;
+    if (!live) {
+        return KEDGE_OK;
+    }
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROUND, .job = job->slot, .round = step->round, .closed = true,
+                                   .kind = step->round == 0 ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN,
+                                   .model_count = step->group_count, .models = models};
+    kedge_host_step(w->h, &ev);
+    err = scan_tenants(w, load_assigned, "group-assigned/%s/", 0);
+    if (!err && job->spec.groups > 1) {
+        err = scan(w, w->h->main.ledger, load_cold_start, "aggregate/%s/%08u/", job->spec.name.s, 0);
+    }
+    return err;
+}
+
+static int load_open_round(struct walk *w)
+{
+    struct kedge_job *job = w->job;
+    int err = scan(w, w->h->main.ledger, NULL, "round-opened/%s/", job->spec.name.s, 0);
+    if (err || !w->found) {
+        return err;
+    }
+    err = read_statement(w->h->main.ledger, w->last_index, w->st, w->d);
+    char step_key[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t step_index;
+    struct kedge_st_round_opened o = w->st->u.round_opened;
+    snprintf(step_key, sizeof step_key, "step/%s/%08u", job->spec.name.s, o.round);
+    if (err || kedge_ledger_find(w->h->main.ledger, kedge_view_str(step_key), &step_index) == KEDGE_OK) {
+        return err;
+    }
+    job->round = o.round;
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROUND, .job = job->slot, .round = o.round, .closed = false,
+                                   .kind = o.round_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN
+                                                                                : KEDGE_TASK_TRAIN};
+    kedge_host_step(w->h, &ev);
+    for (uint32_t i = 0; i < o.tenant_count && !err; i++) {
+        err = for_rows(w, &o.tenants[i].id, &o.tenants[i].list, row_opened);
+    }
+    return err ? err : scan_tenants(w, load_accepted, "update/%s/%08u/", o.round);
+}
+
+/* Tells the core of the job (JOB_SUBMIT: the main chain does not know it yet) and of the tenants that joined. */
+static void tell_job(struct kedge_host *h, struct kedge_job *job, enum kedge_coord_event_type type)
+{
+    struct kedge_digest initial;
+    memcpy(initial.b, job->initial_model.b, sizeof initial.b);
+    bool halted = job->state == KEDGE_JOB_HALTED && job->reason == KEDGE_OK;
+    struct kedge_coord_event ev = {.type = type, .job = job->slot, .params = &job->params, .model_count = 1,
+                                   .models = &initial, .state = halted ? KEDGE_JOB_HALTED : KEDGE_JOB_ENROLLING};
+    kedge_host_step(h, &ev);
+    for (uint32_t i = 0; i < job->params.tenant_count; i++) {
+        char key[KEDGE_IDEM_KEY_MAX + 1];
+        uint64_t index;
+        uint32_t tenant = job->params.tenants[i];
+        snprintf(key, sizeof key, "job-joined/%s", job->spec.name.s);
+        if (kedge_ledger_find(h->tenants[tenant].log.ledger, kedge_view_str(key), &index) == KEDGE_OK) {
+            job->joined[tenant] = true;
+            struct kedge_coord_event joined = {.type = KEDGE_EV_JOB_JOINED, .job = job->slot, .tenant = tenant};
+            kedge_host_step(h, &joined);
+        }
+    }
+}
+
+static int load_live_job(struct walk *w)
+{
+    tell_job(w->h, w->job, KEDGE_EV_LOAD_JOB);
+    int err = load_closed_round(w);
+    return err ? err : load_open_round(w);
+}
+
+static int job_outcome(struct walk *w, bool *ret_closed)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t index;
+    snprintf(key, sizeof key, "job-closed/%s", w->job->spec.name.s);
+    *ret_closed = kedge_ledger_find(w->h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK;
+    if (!*ret_closed) {
+        return KEDGE_OK;
+    }
+    int err = read_statement(w->h->main.ledger, index, w->st, w->d);
+    if (!err) {
+        const struct kedge_st_job_closed *c = &w->st->u.job_closed;
+        w->job->round = c->rounds;
+        w->job->state = c->outcome == KEDGE_OUTCOME_COMPLETED   ? KEDGE_JOB_COMPLETED
+                        : c->outcome == KEDGE_OUTCOME_CANCELLED ? KEDGE_JOB_CANCELLED
+                                                                : KEDGE_JOB_FAILED;
+    }
+    return err;
+}
+
+static int load_job(struct walk *w, const json_t *record)
+{
+    struct kedge_host *h = w->h;
+    struct kedge_hash spec, initial;
+    struct kedge_buf text;
+    bool closed = false, opened = false;
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t index;
+    const char *spec_hex = json_string_value(json_object_get(record, "spec"));
+    const char *initial_hex = json_string_value(json_object_get(record, "initial_model"));
+    if (!spec_hex || !initial_hex || kedge_hash_from_hex(kedge_view_str(spec_hex), &spec) != KEDGE_OK
+        || kedge_hash_from_hex(kedge_view_str(initial_hex), &initial) != KEDGE_OK) {
+        return kedge_diag_set(w->d, KEDGE_E_CORRUPT, "coordinator.lmdb: the record of a job is damaged");
+    }
+    kedge_buf_init(&text, KEDGE_SPEC_MAX);
+    int err = kedge_blobs_read(h->main.blobs, &spec, &text, w->d);
+    err = err ? err : kedge_host_job_make(h, kedge_buf_view(&text), &w->job, w->d);
+    kedge_buf_deinit(&text);
+    if (err) {
+        return err;
+    }
+    struct kedge_job *job = w->job;
+    const char *token = json_string_value(json_object_get(record, "token"));
+    job->initial_model = initial;
+    job->state = (enum kedge_job_state)json_integer_value(json_object_get(record, "state"));
+    job->stored_state = (int)job->state;
+    job->reason = (int)json_integer_value(json_object_get(record, "reason"));
+    job->created_ms = (uint64_t)json_integer_value(json_object_get(record, "created_ms"));
+    snprintf(job->token_hash, sizeof job->token_hash, "%s", token ? token : "");
+    snprintf(key, sizeof key, "job-opened/%s", job->spec.name.s);
+    opened = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK;
+    err = job_outcome(w, &closed);
+    job->models[0] = initial;
+    job->model_count = 1;
+    if (!err && opened) {
+        err = closed ? load_closed_round(w) : load_live_job(w);
+    }
+    job->unopened = !closed && !opened;
+    err = err ? err : scan(w, h->main.ledger, load_history, "aggregate/%s/", job->spec.name.s, 0);
+    return err ? err : scan_tenants(w, load_evaluation, "evaluation/%s/", 0);
+}
+
+struct records {
+    json_t *list;
+};
+
+static int collect_record(void *arg, struct kedge_view key, struct kedge_view value)
+{
+    struct records *r = arg;
+    json_error_t at;
+    (void)key;
+    json_t *record = json_loadb((const char *)value.ptr, value.len, 0, &at);
+    return record && json_array_append_new(r->list, record) == 0 ? KEDGE_OK : KEDGE_E_CORRUPT;
+}
+
+static int load_jobs(struct walk *w)
+{
+    struct records r = {json_array()};
+    struct kedge_kv_tx *tx;
+    int err = r.list ? kedge_kv_begin(w->h->kv, false, &tx, w->d) : KEDGE_E_NOMEM;
+    if (!err) {
+        err = kedge_kv_scan(tx, KEDGE_KV_JOB, (struct kedge_view){NULL, 0}, (struct kedge_view){NULL, 0},
+                            collect_record, &r);
+        kedge_kv_abort(tx);
+        err = err ? kedge_diag_set(w->d, err, "coordinator.lmdb: cannot read the jobs: %s", kedge_strerror(err))
+                  : KEDGE_OK;
+    }
+    size_t i;
+    json_t *record;
+    json_array_foreach(r.list, i, record) {
+        err = err ? err : load_job(w, record);
+    }
+    json_decref(r.list);
+    return err;
+}
+
+int kedge_host_restore(struct kedge_host *h, struct kedge_diag *d)
+{
+    struct kedge_id *ids = NULL;
+    size_t count = 0;
+    struct walk w = {.h = h, .d = d, .st = kedge_mem_new(1, sizeof *w.st)};
+    int err = w.st ? kedge_state_tenants(h->state, &ids, &count, d) : KEDGE_E_NOMEM;
+    for (size_t i = 0; i < count && !err; i++) {
+        err = load_tenant(&w, &ids[i]);
+    }
+    err = err ? err : load_jobs(&w);
+    err = err ? err : kedge_host_sweep(h, d);
+    kedge_mem_free(ids);
+    kedge_mem_free(w.st);
+    if (!err) {
+        struct kedge_coord_event ev = {.type = KEDGE_EV_START};
+        kedge_host_step(h, &ev);
+    }
+    for (uint32_t i = 0; i < KEDGE_JOBS_MAX && !err; i++) {
+        if (h->jobs[i].used && h->jobs[i].unopened) {
+            h->jobs[i].unopened = false;
+            tell_job(h, &h->jobs[i], KEDGE_EV_JOB_SUBMIT);
+        }
+    }
+    return err;
+}
