@@ -11,8 +11,8 @@
  *  - TRAINED means: the update file and the signed envelopes of `results` are durable in the host's state folder, under
  *    their digests. They become known to a later START by PERSIST only, and nothing is uploaded before PERSISTED, so a
  *    crash repeats the training or resumes the upload, and never signs two updates for one task that left the device.
- *  - PERSIST carries the whole memory and replaces the stored one atomically. Files that the memory does not name may
- *    be deleted; FORGET says when.
+ *  - PERSIST carries the whole memory and replaces the stored one atomically. FORGET comes behind the PERSIST that no
+ *    longer names a result; its files are deleted once that one is durable. A PERSIST that is not awaited may fail.
  *  - A receipt whose proof does not hold is not a REPLY but CALL_FAILED with KEDGE_E_VERIFY; so is a "closed" whose
  *    signature does not.
  *  - Restart: kedge_site_init and START with the stored memory. There is no other recovery path. */

@@ -1,0 +1,128 @@
+/* What the coordinator answers, and what it does not. Nothing here trusts it: answers that make no sense are failures,
+ * pauses are bounded. */
+#include "client/core/core.h"
+
+static void enroll_answered(struct kedge_site *s, const struct kedge_site_reply *r)
+{
+    if (r->kind == KEDGE_SITE_REPLY_ENROLLED && r->active) {
+        s->memory.enrolled = true;
+        s->failures = 0;
+        s->reason = KEDGE_OK;
+        kedgei_site_log(s, KEDGE_SITE_NOTE_ENROLLED, KEDGE_OK);
+        kedgei_site_persist(s);
+        kedgei_site_next_result(s);
+    } else if (r->kind == KEDGE_SITE_REPLY_ENROLLED) {
+        kedgei_site_back_off(s, KEDGE_E_NOT_ENROLLED, r->retry_ns); /* the tenant has not signed it in yet */
+    } else if (r->kind == KEDGE_SITE_REPLY_ERROR && !kedgei_site_is_transient(r->err)) {
+        kedgei_site_stop(s, r->err);
+    } else {
+        int err = r->kind == KEDGE_SITE_REPLY_ERROR ? r->err : KEDGE_E_FORMAT;
+        kedgei_site_log(s, KEDGE_SITE_NOTE_UNREACHABLE, err);
+        kedgei_site_back_off(s, err, r->retry_ns);
+    }
+}
+
+static void poll_answered(struct kedge_site *s, const struct kedge_site_reply *r)
+{
+    if (r->kind == KEDGE_SITE_REPLY_TASK || r->kind == KEDGE_SITE_REPLY_WAIT) {
+        s->failures = 0;
+        s->reason = KEDGE_OK;
+        kedgei_site_go(s, KEDGE_SITE_POLLING);
+        if (r->kind == KEDGE_SITE_REPLY_TASK) {
+            kedgei_site_take_task(s, &r->task);
+            return;
+        }
+        const struct kedge_site_times *t = &s->params.times;
+        uint64_t pause = r->retry_ns > t->poll_min ? r->retry_ns : t->poll_min;
+        s->wake_ns = kedgei_site_after(s, pause < t->backoff_max ? pause : t->backoff_max);
+    } else if (r->kind == KEDGE_SITE_REPLY_ERROR && r->err == KEDGE_E_REVOKED) {
+        kedgei_site_stop(s, r->err);
+    } else {
+        int err = r->kind == KEDGE_SITE_REPLY_ERROR ? r->err : KEDGE_E_FORMAT;
+        kedgei_site_log(s, KEDGE_SITE_NOTE_UNREACHABLE, err);
+        kedgei_site_back_off(s, err, r->retry_ns);
+    }
+}
+
+static void submit_refused(struct kedge_site *s, const struct kedge_site_reply *r)
+{
+    if (r->err == KEDGE_E_REVOKED) {
+        kedgei_site_stop(s, r->err);
+    } else if (r->err == KEDGE_E_BLOB_MISSING && s->upload_refused) {
+        kedgei_site_settle(s, r->err); /* it does not take the file, so it will never take the statement */
+    } else if (r->err == KEDGE_E_BLOB_MISSING && s->memory.results[0].kind != KEDGE_SITE_EVALUATE) {
+        kedgei_site_go(s, KEDGE_SITE_UPLOADING);
+        kedgei_site_back_off(s, r->err, r->retry_ns);
+    } else if (kedge_err_class(r->err) == KEDGE_CLASS_REJECT) {
+        kedgei_site_settle(s, r->err);
+    } else {
+        kedgei_site_back_off(s, r->err, r->retry_ns);
+    }
+}
+
+static void submit_answered(struct kedge_site *s, const struct kedge_site_reply *r)
+{
+    if (r->kind == KEDGE_SITE_REPLY_RECEIPT) {
+        kedgei_site_settle(s, KEDGE_OK);
+    } else if (r->kind == KEDGE_SITE_REPLY_CLOSED) {
+        kedgei_site_settle(s, KEDGE_E_ROUND_CLOSED);
+    } else if (r->kind == KEDGE_SITE_REPLY_ERROR) {
+        submit_refused(s, r);
+    } else {
+        kedgei_site_log(s, KEDGE_SITE_NOTE_UNREACHABLE, KEDGE_E_FORMAT);
+        kedgei_site_back_off(s, KEDGE_E_FORMAT, 0);
+    }
+}
+
+static void end_beat(struct kedge_site *s)
+{
+    s->beat = 0;
+    if (s->beat_ns != UINT64_MAX) {
+        s->beat_ns = kedgei_site_after(s, s->params.times.heartbeat);
+    }
+}
+
+void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev)
+{
+    const struct kedge_site_reply *r = &ev->reply;
+    if (ev->serial != 0 && ev->serial == s->beat) {
+        end_beat(s);
+        if (r->kind == KEDGE_SITE_REPLY_ERROR && r->err == KEDGE_E_REVOKED) {
+            kedgei_site_stop(s, r->err);
+        }
+        return;
+    }
+    if (ev->serial == 0 || ev->serial != s->open || s->open_type != KEDGE_SITE_FX_CALL) {
+        return; /* late: of something given up since */
+    }
+    s->open = 0;
+    switch (s->open_call) {
+    case KEDGE_SITE_CALL_ENROLL: enroll_answered(s, r); return;
+    case KEDGE_SITE_CALL_POLL: poll_answered(s, r); return;
+    case KEDGE_SITE_CALL_SUBMIT: submit_answered(s, r); return;
+    }
+}
+
+void kedgei_site_call_failed(struct kedge_site *s, const struct kedge_site_event *ev)
+{
+    if (ev->serial != 0 && ev->serial == s->beat) {
+        end_beat(s);
+        return;
+    }
+    if (ev->serial == 0 || ev->serial != s->open || s->open_type != KEDGE_SITE_FX_CALL) {
+        return;
+    }
+    s->open = 0;
+    if (s->failures == 0) { /* once per outage */
+        kedgei_site_log(s, KEDGE_SITE_NOTE_UNREACHABLE, ev->err);
+    }
+    if (MUTANT(MUTANT_SITE_FORGETS_EARLY) && s->state == KEDGE_SITE_SUBMITTING) {
+        kedgei_site_settle(s, KEDGE_OK);
+        return;
+    }
+    kedgei_site_back_off(s, ev->err, 0);
+    if (MUTANT(MUTANT_SITE_NO_RETRY)) {
+        s->wake_ns = UINT64_MAX - 1;
+    }
+    KEDGE_ASSERT(s->open == 0);
+}

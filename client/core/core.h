@@ -1,0 +1,66 @@
+/* Inside of the site's core: its table, and the functions that its files share.
+ *
+ * The idea: a site does one thing at a time (`open` is its serial) and beside it sends heartbeats. What the one thing is
+ * follows from the state alone, so a retry, a restart and a first attempt are the same path: kedgei_site_act. */
+#ifndef KEDGE_CLIENT_CORE_CORE_H
+#define KEDGE_CLIENT_CORE_CORE_H
+
+#include "client/core/site.h"
+
+#include "common/base/rng.h"
+
+/* Mutants: numbered bugs that the simulator's checkers must find (sim/CMakeLists.txt builds one core for each). */
+#ifndef KEDGE_MUTANT
+#define KEDGE_MUTANT 0
+#endif
+#define MUTANT(n) (KEDGE_MUTANT == (n))
+enum {
+    MUTANT_SITE_SEND_UNPERSISTED = 21, /* a result is sent before it is persisted */
+    MUTANT_SITE_NO_RETRY,              /* a failed call is not repeated */
+    MUTANT_SITE_FORGETS_EARLY,         /* a result is forgotten when its answer is lost */
+};
+
+struct kedge_site {
+    struct kedge_site_params params;
+    enum kedge_site_state state;
+    int reason;
+    uint64_t now_ns;
+    struct kedge_site_memory memory;
+    struct kedge_site_task task;
+    enum kedge_site_blob blob;     /* FETCHING: which one */
+    bool upload_refused;           /* the coordinator did not want the first result's file: its answer to SUBMIT says why */
+    uint64_t last_serial;
+    uint64_t open;                 /* serial of the one thing being done, 0: none */
+    enum kedge_site_effect_type open_type;
+    enum kedge_site_call open_call;
+    uint64_t beat;                 /* serial of the open heartbeat, 0: none */
+    uint64_t beat_ns;              /* when the next one is due */
+    uint64_t wake_ns;              /* nothing is begun before */
+    uint32_t failures;             /* in a row, for the back-off */
+    uint64_t tasks, receipts, dropped;
+    struct kedge_rng rng;
+    struct kedge_site_effects *fx; /* while stepping */
+};
+
+/* site.c */
+struct kedge_site_effect *kedgei_site_emit(struct kedge_site *s, enum kedge_site_effect_type type);
+struct kedge_site_effect *kedgei_site_log(struct kedge_site *s, enum kedge_site_note note, int err);
+uint64_t kedgei_site_after(const struct kedge_site *s, uint64_t pause_ns);
+void kedgei_site_go(struct kedge_site *s, enum kedge_site_state state); /* at once */
+void kedgei_site_back_off(struct kedge_site *s, int err, uint64_t at_least_ns);
+void kedgei_site_stop(struct kedge_site *s, int err);
+bool kedgei_site_is_transient(int err); /* may the same attempt go well later? */
+
+/* call.c: answers of the coordinator */
+void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev);
+void kedgei_site_call_failed(struct kedge_site *s, const struct kedge_site_event *ev);
+
+/* work.c: completions of the host */
+void kedgei_site_take_task(struct kedge_site *s, const struct kedge_site_task *task);
+void kedgei_site_worked(struct kedge_site *s, const struct kedge_site_event *ev);
+void kedgei_site_next_result(struct kedge_site *s);
+void kedgei_site_persist(struct kedge_site *s); /* without waiting for it */
+/* The first result is settled: acknowledged (KEDGE_OK) or dropped. */
+void kedgei_site_settle(struct kedge_site *s, int err);
+
+#endif

@@ -1,0 +1,197 @@
+/* Work on a task, from taking it to the settled result. A result is durable before anyone hears of it. */
+#include <string.h>
+
+#include "client/core/core.h"
+
+enum { FETCH_ATTEMPTS_MAX = 6 }; /* then the task is given up: it may have gone stale */
+
+static bool is_allowed(const struct kedge_site *s, const struct kedge_id *job)
+{
+    bool allowed = s->params.allow_all;
+    for (uint32_t i = 0; i < s->params.allowed_count && !allowed; i++) {
+        allowed = kedge_id_eq(&s->params.allowed[i], job);
+    }
+    return allowed;
+}
+
+static int check_task(const struct kedge_site *s, const struct kedge_site_task *t)
+{
+    bool cold = t->group == KEDGE_SITE_NONE;
+    if (t->kind < KEDGE_SITE_PRETRAIN || t->kind > KEDGE_SITE_EVALUATE || t->round > KEDGE_ROUNDS_MAX ||
+        (t->kind == KEDGE_SITE_PRETRAIN) != cold || (!cold && t->group >= KEDGE_GROUPS_MAX) ||
+        (t->evaluate_base && (t->kind != KEDGE_SITE_TRAIN || t->round < 2))) {
+        return KEDGE_E_FORMAT;
+    }
+    if (!is_allowed(s, &t->job)) {
+        return KEDGE_E_DENIED;
+    }
+    bool small = t->spec_len <= KEDGE_SPEC_MAX && t->base_len <= s->params.base_max &&
+                 (t->kind == KEDGE_SITE_EVALUATE || t->update_len <= s->params.update_max);
+    return small ? KEDGE_OK : KEDGE_E_TOO_LONG;
+}
+
+/* A task that will not be done: a long pause, in which the coordinator sees that it need not wait for this site. */
+static void refuse_task(struct kedge_site *s, int err)
+{
+    kedgei_site_log(s, KEDGE_SITE_NOTE_REFUSED, err);
+    kedgei_site_go(s, KEDGE_SITE_POLLING);
+    s->reason = err;
+    s->wake_ns = kedgei_site_after(s, s->params.times.refused_pause);
+}
+
+void kedgei_site_take_task(struct kedge_site *s, const struct kedge_site_task *task)
+{
+    KEDGE_ASSERT(s->open == 0 && s->memory.result_count == 0);
+    s->task = *task;
+    int err = check_task(s, task);
+    if (err != KEDGE_OK) {
+        refuse_task(s, err);
+        return;
+    }
+    s->tasks++;
+    kedgei_site_log(s, KEDGE_SITE_NOTE_TASK, KEDGE_OK);
+    s->blob = KEDGE_SITE_BLOB_SPEC;
+    kedgei_site_go(s, KEDGE_SITE_FETCHING);
+}
+
+static void give_up_task(struct kedge_site *s, int err)
+{
+    kedgei_site_log(s, KEDGE_SITE_NOTE_FAILED, err);
+    kedgei_site_go(s, KEDGE_SITE_POLLING);
+    kedgei_site_back_off(s, err, 0);
+}
+
+static void fetch_failed(struct kedge_site *s, int err)
+{
+    if (err == KEDGE_E_DENIED) {
+        refuse_task(s, err);
+    } else if (kedgei_site_is_transient(err) && s->failures < FETCH_ATTEMPTS_MAX) {
+        kedgei_site_back_off(s, err, 0);
+    } else {
+        give_up_task(s, err);
+    }
+}
+
+static void fetched(struct kedge_site *s)
+{
+    s->failures = 0;
+    if (s->blob == KEDGE_SITE_BLOB_SPEC) {
+        s->blob = KEDGE_SITE_BLOB_MODEL;
+        kedgei_site_go(s, KEDGE_SITE_FETCHING);
+    } else {
+        kedgei_site_go(s, KEDGE_SITE_TRAINING);
+    }
+}
+
+static void trained(struct kedge_site *s, const struct kedge_site_event *ev)
+{
+    KEDGE_ASSERT(ev->result_count >= 1 && ev->result_count <= KEDGE_SITE_RESULTS_MAX);
+    KEDGE_ASSERT(s->memory.result_count == 0);
+    s->failures = 0;
+    s->memory.result_count = ev->result_count;
+    memcpy(s->memory.results, ev->results, ev->result_count * sizeof ev->results[0]);
+    if (MUTANT(MUTANT_SITE_SEND_UNPERSISTED)) {
+        kedgei_site_next_result(s);
+        return;
+    }
+    kedgei_site_go(s, KEDGE_SITE_PERSISTING);
+}
+
+void kedgei_site_persist(struct kedge_site *s)
+{
+    struct kedge_site_effect *fx = kedgei_site_emit(s, KEDGE_SITE_FX_PERSIST);
+    fx->serial = ++s->last_serial; /* not awaited: at worst a restart submits once more and gets its receipt again */
+    fx->memory = s->memory;
+}
+
+void kedgei_site_next_result(struct kedge_site *s)
+{
+    s->upload_refused = false;
+    if (s->memory.result_count == 0) {
+        kedgei_site_go(s, KEDGE_SITE_POLLING);
+    } else {
+        bool file = s->memory.results[0].kind != KEDGE_SITE_EVALUATE;
+        kedgei_site_go(s, file ? KEDGE_SITE_UPLOADING : KEDGE_SITE_SUBMITTING);
+    }
+}
+
+void kedgei_site_settle(struct kedge_site *s, int err)
+{
+    KEDGE_ASSERT(s->memory.result_count > 0 && s->open == 0);
+    struct kedge_site_result result = s->memory.results[0];
+    s->memory.result_count--;
+    memmove(s->memory.results, s->memory.results + 1, s->memory.result_count * sizeof result);
+    bool done = err == KEDGE_OK;
+    kedgei_site_log(s, done ? KEDGE_SITE_NOTE_RECEIPT : KEDGE_SITE_NOTE_DROPPED, err)->result = result;
+    kedgei_site_persist(s);
+    kedgei_site_emit(s, KEDGE_SITE_FX_FORGET)->result = result;
+    s->receipts += done ? 1 : 0;
+    s->dropped += done ? 0 : 1;
+    s->reason = err;
+    kedgei_site_next_result(s);
+    if (done || err == KEDGE_E_ROUND_CLOSED) {
+        s->failures = 0;
+    } else { /* it would be refused again: do not spin */
+        kedgei_site_back_off(s, err, 0);
+    }
+}
+
+static void uploaded(struct kedge_site *s, int err)
+{
+    if (err == KEDGE_OK || !kedgei_site_is_transient(err)) {
+        /* A refused file may belong to a statement that was accepted before a crash: SUBMIT tells. */
+        s->upload_refused = err != KEDGE_OK;
+        s->failures = 0;
+        kedgei_site_go(s, KEDGE_SITE_SUBMITTING);
+        return;
+    }
+    if (s->failures == 0) {
+        kedgei_site_log(s, KEDGE_SITE_NOTE_FAILED, err);
+    }
+    kedgei_site_back_off(s, err, 0);
+}
+
+static void persisted(struct kedge_site *s, int err)
+{
+    if (err == KEDGE_OK) {
+        s->failures = 0;
+        kedgei_site_next_result(s);
+        return;
+    }
+    kedgei_site_log(s, KEDGE_SITE_NOTE_FAILED, err);
+    kedgei_site_back_off(s, err, 0);
+}
+
+void kedgei_site_worked(struct kedge_site *s, const struct kedge_site_event *ev)
+{
+    if (ev->serial == 0 || ev->serial != s->open) {
+        return; /* of something given up since, or of a PERSIST that nobody waits for */
+    }
+    KEDGE_ASSERT(s->open_type != KEDGE_SITE_FX_CALL);
+    s->open = 0;
+    int err = ev->err;
+    if (ev->type == KEDGE_SITE_EV_FETCHED || ev->type == KEDGE_SITE_EV_FETCH_FAILED) {
+        KEDGE_ASSERT(s->state == KEDGE_SITE_FETCHING);
+        if (ev->type == KEDGE_SITE_EV_FETCHED) {
+            fetched(s);
+        } else {
+            fetch_failed(s, err);
+        }
+    } else if (ev->type == KEDGE_SITE_EV_TRAINED) {
+        KEDGE_ASSERT(s->state == KEDGE_SITE_TRAINING);
+        trained(s, ev);
+    } else if (ev->type == KEDGE_SITE_EV_TRAIN_FAILED) {
+        KEDGE_ASSERT(s->state == KEDGE_SITE_TRAINING);
+        if (kedgei_site_is_transient(err)) {
+            give_up_task(s, err); /* and take it again from a poll, if it is still wanted */
+        } else {
+            refuse_task(s, err);
+        }
+    } else if (ev->type == KEDGE_SITE_EV_PERSISTED) {
+        KEDGE_ASSERT(s->state == KEDGE_SITE_PERSISTING);
+        persisted(s, err);
+    } else {
+        KEDGE_ASSERT(s->state == KEDGE_SITE_UPLOADING);
+        uploaded(s, ev->type == KEDGE_SITE_EV_UPLOADED ? KEDGE_OK : err);
+    }
+}
