@@ -28,6 +28,7 @@ int kedgei_state_read(struct kedge_kv_tx *tx, struct kedgei_state *ret)
     struct kedgei_state state;
     state.idem_count = kedge_read_u64(&r);
     state.ref_count = kedge_read_u64(&r);
+    state.head_count = kedge_read_u64(&r);
     if (r.failed || kedge_frontier_decode(r.rest, &state.frontier)) {
         return KEDGE_E_CORRUPT;
     }
@@ -46,6 +47,7 @@ int kedgei_state_write(struct kedge_kv_tx *tx, const struct kedgei_state *state)
     kedge_buf_put(&b, state->root.b, KEDGE_HASH_LEN);
     kedge_buf_put_u64(&b, state->idem_count);
     kedge_buf_put_u64(&b, state->ref_count);
+    kedge_buf_put_u64(&b, state->head_count);
     kedge_frontier_encode(&state->frontier, &b);
     int err = b.err
                   ? b.err

@@ -195,7 +195,7 @@ static int grow_tree(struct run *r, struct kedge_diag *reterr)
                : KEDGE_OK;
 }
 
-/* The newest checkpoint goes along with this transaction. */
+/* The newest checkpoint goes along with this transaction; the state counts it. */
 static int put_note(struct run *r)
 {
     struct kedge_ledger *l = r->l;
@@ -203,6 +203,12 @@ static int put_note(struct run *r)
         return KEDGE_OK;
     }
     struct kedgei_key key = kedgei_key_index(l->note_size);
+    struct kedge_view old;
+    int err = kedge_kv_peek(r->tx, KEDGE_KV_HEAD, kedgei_key_view(&key), &old);
+    if (err && err != KEDGE_E_NOT_FOUND) {
+        return err;
+    }
+    r->state.head_count += err == KEDGE_E_NOT_FOUND;
     return kedge_kv_put(r->tx, KEDGE_KV_HEAD, kedgei_key_view(&key), kedge_buf_view(&l->note),
                         KEDGE_KV_PUT);
 }
@@ -340,10 +346,11 @@ int kedge_ledger_flush(struct kedge_ledger *l, struct kedge_diag *reterr)
     if (err || l->note_is_stored) {
         return err;
     }
-    struct run r = {.l = l};
+    struct run r = {.l = l, .state = l->state, .base = l->state.frontier.size};
     err = kedge_kv_begin(l->kv, true, &r.tx, reterr);
     if (!err) {
         err = put_note(&r);
+        err = err ? err : kedgei_state_write(r.tx, &r.state);
         if (err) {
             kedge_kv_abort(r.tx);
             kedge_diag_set(reterr, err, "ledger %s: cannot store the checkpoint: %s", l->origin,
@@ -355,6 +362,7 @@ int kedge_ledger_flush(struct kedge_ledger *l, struct kedge_diag *reterr)
     set_status(l, err);
     if (!err) {
         pthread_mutex_lock(&l->mutex);
+        l->state = r.state;
         l->note_is_stored = true;
         pthread_mutex_unlock(&l->mutex);
     }

@@ -20,7 +20,7 @@ struct check {
     kedge_ledger_progress *progress;
     void *progress_arg;
     struct kedgei_state stored;
-    uint64_t entries, tiles, pointers;
+    uint64_t entries, tiles, pointers, heads;
     enum kedge_kv_table table; /* whose pointers are visited */
     struct kedge_frontier frontier;
     struct kedge_vkey vkey;
@@ -111,9 +111,7 @@ static int check_tree(struct check *c)
     struct kedge_view all = kedge_view_of(NULL, 0);
     int err = kedge_kv_scan(c->tx, KEDGE_KV_ENTRY, all, all, visit_entry, c);
     if (err) {
-        return c->reterr && c->reterr->err == err
-                   ? err
-                   : damaged(c, KEDGE_KV_ENTRY, c->entries, kedge_strerror(err));
+        return c->reterr->err == err ? err : damaged(c, KEDGE_KV_ENTRY, c->entries, kedge_strerror(err));
     }
     if (c->entries != c->stored.frontier.size) {
         return damaged(c, KEDGE_KV_ENTRY, c->entries, "entry missing");
@@ -159,8 +157,7 @@ static int check_pointers(struct check *c, enum kedge_kv_table table, uint64_t e
     c->pointers = 0;
     int err = kedge_kv_scan(c->tx, table, all, all, visit_pointer, c);
     if (err) {
-        return c->reterr && c->reterr->err == err ? err
-                                                  : damaged(c, table, c->pointers, kedge_strerror(err));
+        return c->reterr->err == err ? err : damaged(c, table, c->pointers, kedge_strerror(err));
     }
     if (c->pointers != expected) {
         return damaged(c, table, c->pointers, "records are missing or too many");
@@ -176,6 +173,7 @@ static int visit_head(void *arg, struct kedge_view key, struct kedge_view note)
         return damaged(c, KEDGE_KV_HEAD, size,
                        "checkpoint of more entries than there are: the log was cut off");
     }
+    c->heads++;
     struct kedge_checkpoint checkpoint;
     struct kedge_hash root;
     int err =
@@ -203,10 +201,15 @@ static int check_heads(struct check *c)
     }
     struct kedge_view all = kedge_view_of(NULL, 0);
     err = kedge_kv_scan(c->tx, KEDGE_KV_HEAD, all, all, visit_head, c);
-    if (err && !(c->reterr && c->reterr->err == err)) {
-        return damaged(c, KEDGE_KV_HEAD, 0, kedge_strerror(err));
+    if (err) {
+        return c->reterr->err == err ? err : damaged(c, KEDGE_KV_HEAD, 0, kedge_strerror(err));
     }
-    return err;
+    uint64_t count;
+    err = kedge_kv_count(c->tx, KEDGE_KV_HEAD, &count);
+    if (err || count != c->stored.head_count || c->heads != count) {
+        return damaged(c, KEDGE_KV_HEAD, c->heads, "checkpoints are missing or too many");
+    }
+    return KEDGE_OK;
 }
 
 int kedge_ledger_check(struct kedge_ledger *l, kedge_ledger_progress *progress, void *arg,

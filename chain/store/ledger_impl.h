@@ -1,11 +1,14 @@
-/* The ledger's inside, shared by its files only. Records:
- *   entry  be64 index                  -> bytes
- *   tile   level, be64 tile index      -> up to 256 hashes (c2sp.org/tlog-tiles: hash i of tile n at
- * level l is the root of the 256^l leaves from (256 n + i) 256^l; level 0: leaf hashes) head   be64 size
- * -> signed checkpoint meta   "schema", "origin", "key"   -> text, text, 32 bytes "state" -> root, be64
- * count of idem, be64 count of ref, frontier idem   idempotency key             -> be64 index, 8 bytes of
- * tag ref    blob digest                 -> be64 index, 8 bytes of tag The tag hashes key, index and
- * leaf, so that a damaged index record is noticed when it is read. */
+/* The ledger's inside, shared by its files only. Records, as table: key -> value:
+ * - entry: be64 index -> bytes
+ * - tile: level, be64 tile index -> up to 256 hashes (c2sp.org/tlog-tiles: hash i of tile n at level l is
+ * the root of the 256^l leaves from (256 n + i) 256^l on; level 0: leaf hashes)
+ * - head: be64 size -> signed checkpoint
+ * - meta: "schema", "origin" -> text; "key" -> 32 bytes; "state" -> root, be64 counts of idem, ref and
+ * head records, frontier
+ * - idem: idempotency key -> be64 index, 8 bytes of tag
+ * - ref: blob digest -> be64 index, 8 bytes of tag
+ *
+ * The tag hashes key, index and leaf, so that a damaged record is noticed when it is read. */
 #ifndef KEDGE_CHAIN_STORE_LEDGER_IMPL_H
 #define KEDGE_CHAIN_STORE_LEDGER_IMPL_H
 
@@ -26,7 +29,7 @@ enum {
 struct kedgei_state {
     struct kedge_frontier frontier;
     struct kedge_hash root;
-    uint64_t idem_count, ref_count;
+    uint64_t idem_count, ref_count, head_count;
 };
 
 struct kedge_ledger {
