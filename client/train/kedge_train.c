@@ -1,5 +1,5 @@
-/* kedge-train: the built-in trainer, a child process of the client. State between tasks: the data set last used
- * and the net last used, so that a round costs reading weights, training and writing weights. */
+/* kedge-train: the built-in trainer, a child process of the client. State between tasks: the data set last
+ * used and the net last used, so that a round costs reading weights, training and writing weights. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

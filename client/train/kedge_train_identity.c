@@ -1,5 +1,5 @@
-/* kedge-train-identity: speaks the trainer's contract and learns nothing: out is base, linked or copied. For
- * measuring everything around training. */
+/* kedge-train-identity: speaks the trainer's contract and learns nothing: out is base, linked or copied.
+ * For measuring everything around training. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* Idea: the update of a kernel is one gemm, W ← (1 − 2·lr·l2)·W − lr·dZᵀX, so no gradient is ever stored. Going
- * backwards, a layer's activations are read twice (for that gemm and for the ReLU's mask) and then overwritten by
- * the error of the layer below; one more buffer, `error`, carries dZ·W between them. */
+/* Idea: the update of a kernel is one gemm, W ← (1 − 2·lr·l2)·W − lr·dZᵀX, so no gradient is ever stored.
+ * Going backwards, a layer's activations are read twice (for that gemm and for the ReLU's mask) and then
+ * overwritten by the error of the layer below; one more buffer, `error`, carries dZ·W between them. */
 #include "client/train/net.h"
 
 #include <cblas.h>
@@ -95,8 +95,9 @@ uint64_t kedge_net_values_count(const struct kedge_net *net)
 
 void kedge_train_set_threads(uint32_t threads)
 {
-    openblas_set_num_threads(threads == 0 ? 1 : threads > KEDGE_TRAIN_THREADS_MAX ? KEDGE_TRAIN_THREADS_MAX
-                                                                                  : (int)threads);
+    openblas_set_num_threads(threads == 0                        ? 1
+                             : threads > KEDGE_TRAIN_THREADS_MAX ? KEDGE_TRAIN_THREADS_MAX
+                                                                 : (int)threads);
 }
 
 static void relu(float *v, size_t count)
@@ -205,7 +206,8 @@ double kedge_net_step(struct kedge_net *net, const float *x, const int32_t *labe
     return loss;
 }
 
-int kedge_net_check_data(const struct kedge_net *net, const struct kedge_dataset *data, struct kedge_diag *reterr)
+int kedge_net_check_data(const struct kedge_net *net, const struct kedge_dataset *data,
+                         struct kedge_diag *reterr)
 {
     uint32_t inputs = kedge_model_inputs(&net->spec), outputs = kedge_model_outputs(&net->spec);
     if (data->n > 0 && data->features != inputs) {
@@ -213,8 +215,9 @@ int kedge_net_check_data(const struct kedge_net *net, const struct kedge_dataset
                               data->features, inputs);
     }
     if (data->n > 0 && data->classes > outputs) {
-        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "labels up to %u, but the model has %u classes (0 to %u)",
-                              data->classes - 1, outputs, outputs - 1);
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE,
+                              "labels up to %u, but the model has %u classes (0 to %u)", data->classes - 1,
+                              outputs, outputs - 1);
     }
     return KEDGE_OK;
 }
@@ -226,7 +229,8 @@ static int check_finite(const struct kedge_net *net, struct kedge_diag *reterr)
         sum += 0.0f * net->weights[i];
     }
     return sum == 0.0f ? KEDGE_OK
-                       : kedge_diag_set(reterr, KEDGE_E_NOT_FINITE, "training diverged: weights are not finite; "
+                       : kedge_diag_set(reterr, KEDGE_E_NOT_FINITE,
+                                        "training diverged: weights are not finite; "
                                         "a smaller learning rate may help");
 }
 
@@ -245,8 +249,10 @@ static int train_pass(struct kedge_net *net, const struct kedge_dataset *data, c
         }
         loss += kedge_net_step(net, net->x, labels, n, p->lr, p->l2);
         if (!isfinite(loss)) {
-            return kedge_diag_set(reterr, KEDGE_E_NOT_FINITE, "training diverged: loss is %g at step %llu; a "
-                                  "smaller learning rate may help", loss, (unsigned long long)result->steps + 1);
+            return kedge_diag_set(reterr, KEDGE_E_NOT_FINITE,
+                                  "training diverged: loss is %g at step %llu; a "
+                                  "smaller learning rate may help",
+                                  loss, (unsigned long long)result->steps + 1);
         }
         result->steps++;
         used += n;

@@ -1,10 +1,10 @@
-/* The training engine: dense layers, ReLU, softmax cross-entropy (mean over the batch), L2, plain SGD, in F32 by
- * BLAS. Weights lie in one slab in the order of kedge_model_layout, so that they are copied to and from safetensors
- * as they are; activations in another. One thread at a time per net.
+/* The training engine: dense layers, ReLU, softmax cross-entropy (mean over the batch), L2, plain SGD, in
+ * F32 by BLAS. Weights lie in one slab in the order of kedge_model_layout, so that they are copied to and
+ * from safetensors as they are; activations in another. One thread at a time per net.
  *
  * The loss is   mean over the batch of cross-entropy  +  l2 · Σ w² over kernels (biases are not decayed),
- * so the gradient of a kernel has the term 2·l2·w (clustering.md §2.11: 0.001·Σw², gradient 0.002·w). Losses that
- * are reported are the cross-entropy alone. */
+ * so the gradient of a kernel has the term 2·l2·w (clustering.md §2.11: 0.001·Σw², gradient 0.002·w).
+ * Losses that are reported are the cross-entropy alone. */
 #ifndef KEDGE_CLIENT_TRAIN_NET_H
 #define KEDGE_CLIENT_TRAIN_NET_H
 
@@ -18,17 +18,18 @@ enum { KEDGE_TRAIN_BATCH_MAX = 65536, KEDGE_TRAIN_THREADS_MAX = 256 };
 
 struct kedge_net;
 
-/* A net for batches of up to batch_max samples (1 to KEDGE_TRAIN_BATCH_MAX), weights zero. The caller frees it. */
-KEDGE_NODISCARD int kedge_net_new(const struct kedge_model_spec *spec, uint32_t batch_max, struct kedge_net **ret,
-                                  struct kedge_diag *reterr);
+/* A net for batches of up to batch_max samples (1 to KEDGE_TRAIN_BATCH_MAX), weights zero. The caller frees
+ * it. */
+KEDGE_NODISCARD int kedge_net_new(const struct kedge_model_spec *spec, uint32_t batch_max,
+                                  struct kedge_net **ret, struct kedge_diag *reterr);
 void kedge_net_free(struct kedge_net *net);
-/* The weights, kedge_net_values_count floats in layout order; the net's memory, to be written and read freely
- * between calls. */
+/* The weights, kedge_net_values_count floats in layout order; the net's memory, to be written and read
+ * freely between calls. */
 float *kedge_net_weights(struct kedge_net *net);
 uint64_t kedge_net_values_count(const struct kedge_net *net);
 
-/* One SGD iteration on n samples (1 to batch_max): x is n × inputs, labels below outputs. The batch's summed
- * cross-entropy before the step is returned; NaN or infinity when the weights diverged. */
+/* One SGD iteration on n samples (1 to batch_max): x is n × inputs, labels below outputs. The batch's
+ * summed cross-entropy before the step is returned; NaN or infinity when the weights diverged. */
 double kedge_net_step(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n, double lr,
                       double l2);
 
@@ -37,14 +38,15 @@ struct kedge_train_params {
     uint32_t epochs; /* used when steps is 0 */
     uint32_t batch;  /* the last batch of a pass may be shorter */
     double lr, l2;
-    uint64_t seed; /* shuffles: kedge_rng (seed, KEDGE_RNG_TRAIN or, with steps, KEDGE_RNG_PRETRAIN, pass, 0) */
+    uint64_t
+        seed; /* shuffles: kedge_rng (seed, KEDGE_RNG_TRAIN or, with steps, KEDGE_RNG_PRETRAIN, pass, 0) */
 };
 struct kedge_train_result {
     uint64_t steps;
     double loss; /* mean cross-entropy over the samples of the last pass, each before its step */
 };
-/* Trains in place. KEDGE_E_SHAPE when data and model do not fit, KEDGE_E_NOT_FINITE when it diverged (the weights
- * are then unusable), KEDGE_E_NOMEM. */
+/* Trains in place. KEDGE_E_SHAPE when data and model do not fit, KEDGE_E_NOT_FINITE when it diverged (the
+ * weights are then unusable), KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_net_train(struct kedge_net *net, const struct kedge_dataset *data,
                                     const struct kedge_train_params *params, struct kedge_train_result *ret,
                                     struct kedge_diag *reterr);

@@ -20,7 +20,8 @@ static void put_real(struct kedge_buf *out, const char *key, double v)
     kedge_buf_printf(out, ",\"%s\":\"%s\"", key, text);
 }
 
-void kedge_task_put_ok(struct kedge_buf *out, const struct kedge_task *task, const struct kedge_task_result *r)
+void kedge_task_put_ok(struct kedge_buf *out, const struct kedge_task *task,
+                       const struct kedge_task_result *r)
 {
     put_id(out, task);
     kedge_buf_put_str(out, ",\"status\":\"ok\"");
@@ -31,8 +32,8 @@ void kedge_task_put_ok(struct kedge_buf *out, const struct kedge_task *task, con
     }
     put_real(out, "seconds", r->seconds);
     if (r->has_test) {
-        kedge_buf_printf(out, ",\"test_samples\":%llu,\"test_correct\":%llu", (unsigned long long)r->test_samples,
-                         (unsigned long long)r->test_correct);
+        kedge_buf_printf(out, ",\"test_samples\":%llu,\"test_correct\":%llu",
+                         (unsigned long long)r->test_samples, (unsigned long long)r->test_correct);
         put_real(out, "test_loss", r->test_loss);
     }
     kedge_buf_put_str(out, ",\"engine\":");

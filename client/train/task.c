@@ -23,8 +23,8 @@ static int get_count(const struct kedge_json *doc, const char *key, uint64_t min
     return kedge_json_get_u64(doc, 0, key, min, max, ret, reterr);
 }
 
-static int get_u32(const struct kedge_json *doc, const char *key, uint32_t min, uint32_t max, uint32_t otherwise,
-                   uint32_t *ret, struct kedge_diag *reterr)
+static int get_u32(const struct kedge_json *doc, const char *key, uint32_t min, uint32_t max,
+                   uint32_t otherwise, uint32_t *ret, struct kedge_diag *reterr)
 {
     uint64_t v = 0;
     int err = get_count(doc, key, min, max, otherwise, &v, reterr);
@@ -61,7 +61,8 @@ static int read_numbers(const struct kedge_json *doc, struct kedge_task *t, stru
     return err;
 }
 
-static int read_train(const struct kedge_json *doc, bool engine, struct kedge_task *t, struct kedge_diag *reterr)
+static int read_train(const struct kedge_json *doc, bool engine, struct kedge_task *t,
+                      struct kedge_diag *reterr)
 {
     int err = kedge_json_get_string(doc, 0, "out", t->out, sizeof t->out, reterr);
     if (err) {
@@ -114,8 +115,9 @@ static int read_model_and_data(const struct kedge_json *doc, bool engine, struct
 
 int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret, struct kedge_diag *reterr)
 {
-    static const char *const keys[] = {"id",    "op", "model", "base", "out",           "data",    "epochs", "steps",
-                                       "batch", "lr", "l2",    "seed", "evaluate_base", "threads", "samples"};
+    static const char *const keys[] = {"id",   "op",     "model",         "base",    "out",
+                                       "data", "epochs", "steps",         "batch",   "lr",
+                                       "l2",   "seed",   "evaluate_base", "threads", "samples"};
     struct kedge_json_token tokens[KEDGE_TASK_TOKENS_MAX];
     struct kedge_json doc;
     *ret = (struct kedge_task){0};

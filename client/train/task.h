@@ -1,5 +1,5 @@
-/* The trainer's contract: one JSON request a line in, one JSON reply a line out (docs/modules/train.md). Parsing,
- * replies, and the files that a task names; shared by kedge-train and kedge-train-identity. */
+/* The trainer's contract: one JSON request a line in, one JSON reply a line out (docs/modules/train.md).
+ * Parsing, replies, and the files that a task names; shared by kedge-train and kedge-train-identity. */
 #ifndef KEDGE_CLIENT_TRAIN_TASK_H
 #define KEDGE_CLIENT_TRAIN_TASK_H
 
@@ -41,10 +41,14 @@ struct kedge_task_result {
     const char *engine;
 };
 
-/* Reads a request. Unknown keys, missing ones and values out of range are errors that name them. A program that
- * only copies (identity) needs neither model nor data: `engine` says whether they are demanded. */
+/* Reads a request. Unknown keys, missing ones and values out of range are errors that name them. A program
+ * that only copies (identity) needs neither model nor data: `engine` says whether they are demanded. */
 KEDGE_NODISCARD int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret,
                                      struct kedge_diag *reterr);
+
+/* A number that changes when a file of the binding is replaced or written (device, inode, size, time), for
+ * caches; 0 when a file cannot be found. */
+uint64_t kedge_data_binding_stamp(const struct kedge_data_binding *binding);
 
 /* Append one reply line with its newline. `code` is one of request, data, model, output, diverged, memory,
  * internal. */
@@ -55,16 +59,17 @@ void kedge_task_put_error(struct kedge_buf *out, const struct kedge_task *task, 
 /* The code for an error that no step of its own has a word for: memory or internal, else `otherwise`. */
 const char *kedge_task_code(int err, const char *otherwise);
 
-/* Reads a canonical F32 safetensors file of exactly this layout into values; NaN and infinity are refused. */
+/* Reads a canonical F32 safetensors file of exactly this layout into values; NaN and infinity are refused.
+ */
 KEDGE_NODISCARD int kedge_weights_read(const char *path, const struct kedge_layout *layout, float *values,
                                        struct kedge_diag *reterr);
-/* Writes one: to a temporary name beside path, then renamed, so that path never holds half a model. Not synced:
- * the client digests what it reads. */
-KEDGE_NODISCARD int kedge_weights_write(const char *path, const struct kedge_layout *layout, const float *values,
-                                        struct kedge_diag *reterr);
+/* Writes one: to a temporary name beside path, then renamed, so that path never holds half a model. Not
+ * synced: the client digests what it reads. */
+KEDGE_NODISCARD int kedge_weights_write(const char *path, const struct kedge_layout *layout,
+                                        const float *values, struct kedge_diag *reterr);
 
-/* Answers every line of stdin through `run`, which appends a reply line, until the end of the input. A line beyond
- * KEDGE_TASK_LINE_MAX is answered by an error and skipped. 0, or 3 when stdin or stdout fails. */
+/* Answers every line of stdin through `run`, which appends a reply line, until the end of the input. A line
+ * beyond KEDGE_TASK_LINE_MAX is answered by an error and skipped. 0, or 3 when stdin or stdout fails. */
 typedef void kedge_task_run(void *ctx, struct kedge_view line, struct kedge_buf *reply);
 int kedge_task_serve(kedge_task_run *run, void *ctx);
 

@@ -71,9 +71,10 @@ int kedge_weights_read(const char *path, const struct kedge_layout *layout, floa
     close(fd);
     if (map == MAP_FAILED) {
         return fits ? say_errno(reterr, path)
-                    : kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: %lld bytes, expected a safetensors file of %llu "
-                                     "values", path, (long long)st.st_size,
-                                     (unsigned long long)layout->values_count);
+                    : kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                                     "%s: %lld bytes, expected a safetensors file of %llu "
+                                     "values",
+                                     path, (long long)st.st_size, (unsigned long long)layout->values_count);
     }
     int err = take_weights(kedge_view_of(map, (size_t)st.st_size), layout, values, reterr);
     munmap(map, (size_t)st.st_size);

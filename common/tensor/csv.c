@@ -90,7 +90,8 @@ static struct kedge_view unquote(struct kedge_view name)
 }
 
 /* Columns, header and label column from the first line. */
-static int read_first_line(struct kedge_view line, const char *label, struct shape *ret, struct kedge_diag *reterr)
+static int read_first_line(struct kedge_view line, const char *label, struct shape *ret,
+                           struct kedge_diag *reterr)
 {
     struct kedge_view field;
     bool more = true, found = false;
@@ -99,7 +100,8 @@ static int read_first_line(struct kedge_view line, const char *label, struct sha
     while (next_field(&line, &more, &field)) {
         double v;
         if (column == KEDGE_CSV_COLUMNS_MAX) {
-            return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "line 1: more than %d columns", KEDGE_CSV_COLUMNS_MAX);
+            return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "line 1: more than %d columns",
+                                  KEDGE_CSV_COLUMNS_MAX);
         }
         if (read_number(field, &v) != KEDGE_OK) {
             ret->header = true;
@@ -119,7 +121,8 @@ static int read_first_line(struct kedge_view line, const char *label, struct sha
         return KEDGE_OK;
     }
     if (strcmp(label, "last") != 0) {
-        return kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "line 1: no column is named \"%s\" (the label)", label);
+        return kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "line 1: no column is named \"%s\" (the label)",
+                              label);
     }
     ret->label = column - 1;
     return KEDGE_OK;
@@ -141,8 +144,8 @@ static int count_rows(struct kedge_view file, struct shape *shape, struct kedge_
     if (rows == 0) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "no line of data");
     }
-    /* A complete row has two characters a column: this bounds memory by the file, and leaves it to the rows to say
-     * which of them is short. */
+    /* A complete row has two characters a column: this bounds memory by the file, and leaves it to the rows
+     * to say which of them is short. */
     if (rows > 4 * ((uint64_t)file.len / shape->columns + 1)) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "%llu lines are too short for %u columns",
                               (unsigned long long)rows, shape->columns);
@@ -155,11 +158,12 @@ static int say_field(uint32_t line, uint32_t column, struct kedge_view field, co
                      struct kedge_diag *reterr)
 {
     return kedge_diag_set(reterr, KEDGE_E_FORMAT, "line %u, column %u: found \"%.*s\", expected %s", line,
-                          column + 1, field.len < 40 ? (int)field.len : 40, (const char *)field.ptr, expected);
+                          column + 1, field.len < 40 ? (int)field.len : 40, (const char *)field.ptr,
+                          expected);
 }
 
-static int read_row(struct kedge_view line, uint32_t number, const struct shape *shape, float *x, int32_t *label,
-                    struct kedge_diag *reterr)
+static int read_row(struct kedge_view line, uint32_t number, const struct shape *shape, float *x,
+                    int32_t *label, struct kedge_diag *reterr)
 {
     struct kedge_view field;
     bool more = true;
@@ -167,7 +171,8 @@ static int read_row(struct kedge_view line, uint32_t number, const struct shape 
     while (next_field(&line, &more, &field)) {
         double v;
         if (column == shape->columns) {
-            return kedge_diag_set(reterr, KEDGE_E_FORMAT, "line %u: more than %u columns", number, shape->columns);
+            return kedge_diag_set(reterr, KEDGE_E_FORMAT, "line %u: more than %u columns", number,
+                                  shape->columns);
         }
         if (read_number(field, &v) != KEDGE_OK) {
             return say_field(number, column, field, "a number", reterr);
@@ -210,7 +215,8 @@ static int read_rows(struct kedge_view file, const struct shape *shape, struct k
     return KEDGE_OK;
 }
 
-int kedge_csv_read(struct kedge_view file, const char *label, struct kedge_csv *ret, struct kedge_diag *reterr)
+int kedge_csv_read(struct kedge_view file, const char *label, struct kedge_csv *ret,
+                   struct kedge_diag *reterr)
 {
     struct lines lines = {.rest = file};
     struct kedge_view line;

@@ -82,8 +82,10 @@ static int load_idx_labels(const char *path, uint32_t n, int32_t **ret, struct k
     }
     err = kedge_idx_read(kedge_view_of(file, len), &idx, reterr);
     if (!err && (idx.dims_count != 1 || idx.dims[0] != n)) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "%u dimensions, %u labels: expected one dimension, %u labels "
-                             "(one for each image)", idx.dims_count, idx.dims[0], n);
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                             "%u dimensions, %u labels: expected one dimension, %u labels "
+                             "(one for each image)",
+                             idx.dims_count, idx.dims[0], n);
     }
     int32_t *labels = err ? NULL : kedge_mem_new(n, sizeof *labels);
     if (!err && !labels) {
@@ -100,7 +102,8 @@ static int load_idx_labels(const char *path, uint32_t n, int32_t **ret, struct k
     return KEDGE_OK;
 }
 
-static int load_idx(const struct kedge_data_source *source, struct kedge_dataset *ds, struct kedge_diag *reterr)
+static int load_idx(const struct kedge_data_source *source, struct kedge_dataset *ds,
+                    struct kedge_diag *reterr)
 {
     uint8_t *file;
     size_t len;
@@ -112,8 +115,9 @@ static int load_idx(const struct kedge_data_source *source, struct kedge_dataset
     ds->storage = file;
     err = kedge_idx_read(kedge_view_of(file, len), &idx, reterr);
     if (!err && (idx.dims_count < 2 || idx.count / idx.dims[0] > UINT32_MAX)) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                             "one dimension: expected images (samples, rows, columns); are these the labels?");
+        err =
+            kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                           "one dimension: expected images (samples, rows, columns); are these the labels?");
     }
     if (err) {
         return kedge_diag_wrap(reterr, err, "%s", source->path);
@@ -132,7 +136,8 @@ static void scale_reals(float *x, size_t count, float scale)
     }
 }
 
-static int load_csv(const struct kedge_data_source *source, struct kedge_dataset *ds, struct kedge_diag *reterr)
+static int load_csv(const struct kedge_data_source *source, struct kedge_dataset *ds,
+                    struct kedge_diag *reterr)
 {
     uint8_t *file;
     size_t len;
@@ -169,7 +174,8 @@ static int take_npz_features(struct kedge_npy *x, double scale, struct kedge_dat
     ds->scale = x->type == KEDGE_NPY_U1 ? (float)scale : 1.0f;
     ds->storage = kedge_mem_new(x->count, x->type == KEDGE_NPY_U1 ? 1 : sizeof(float));
     if (!ds->storage) {
-        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %llu values", (unsigned long long)x->count);
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %llu values",
+                              (unsigned long long)x->count);
     }
     if (x->type == KEDGE_NPY_U1) {
         memcpy(ds->storage, x->data, x->count);
@@ -215,7 +221,8 @@ static int load_npz_arrays(const struct kedge_npz *npz, const struct kedge_data_
     return err ? kedge_diag_wrap(reterr, err, "array \"%s\"", source->y) : KEDGE_OK;
 }
 
-static int load_npz(const struct kedge_data_source *source, struct kedge_dataset *ds, struct kedge_diag *reterr)
+static int load_npz(const struct kedge_data_source *source, struct kedge_dataset *ds,
+                    struct kedge_diag *reterr)
 {
     uint8_t *file;
     size_t len;
@@ -303,8 +310,8 @@ int kedge_data_binding_load(const struct kedge_data_binding *binding, struct ked
     if (binding->has_test) {
         err = kedge_dataset_load(&binding->test, &other, reterr);
         if (!err && other.features != all.features) {
-            err = kedge_diag_set(reterr, KEDGE_E_SHAPE, "%u features, but the train data have %u", other.features,
-                                 all.features);
+            err = kedge_diag_set(reterr, KEDGE_E_SHAPE, "%u features, but the train data have %u",
+                                 other.features, all.features);
             kedge_dataset_deinit(&other);
         }
         if (err) {

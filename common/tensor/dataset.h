@@ -1,7 +1,8 @@
 /* A labelled data set in memory, and where a site keeps it. Reading files is this library's only impurity
  * (kedge_dataset, beside the pure kedge_tensor). Data never leave the site that binds them.
  *
- * A data binding is a JSON object {"train":SOURCE,"test":SOURCE} or {"train":SOURCE,"split":"0.9"}; a source is
+ * A data binding is a JSON object {"train":SOURCE,"test":SOURCE} or {"train":SOURCE,"split":"0.9"}; a
+ * source is
  *   {"format":"idx","images":PATH,"labels":PATH,"scale":"0.0625"}
  *   {"format":"csv","path":PATH,"label":"last" or a column's name,"scale":"1"}
  *   {"format":"npz","path":PATH,"x":"x","y":"y","scale":"1"}
@@ -18,7 +19,8 @@
 enum { KEDGE_DATA_PATH_MAX = 1024, KEDGE_DATA_NAME_MAX = 128 };
 #define KEDGE_DATA_FILE_MAX ((uint64_t)4 << 30)
 
-/* n samples of `features` values. Bytes stay bytes (a quarter of the memory) and are scaled as they are used. */
+/* n samples of `features` values. Bytes stay bytes (a quarter of the memory) and are scaled as they are
+ * used. */
 struct kedge_dataset {
     uint32_t n, features;
     uint32_t classes;     /* largest label + 1 */
@@ -29,11 +31,13 @@ struct kedge_dataset {
     void *storage; /* owned: what bytes or reals points into */
 };
 void kedge_dataset_deinit(struct kedge_dataset *ds);
-/* Rows indices[0..count) (each below n) as scaled F32 into out, count × features; indices NULL: rows 0..count. */
-void kedge_dataset_gather(const struct kedge_dataset *ds, const uint32_t *indices, uint32_t count, float *out);
+/* Rows indices[0..count) (each below n) as scaled F32 into out, count × features; indices NULL: rows
+ * 0..count. */
+void kedge_dataset_gather(const struct kedge_dataset *ds, const uint32_t *indices, uint32_t count,
+                          float *out);
 /* A copy of the rows indices[0..count), count > 0. KEDGE_E_NOMEM. */
-KEDGE_NODISCARD int kedge_dataset_pick(const struct kedge_dataset *ds, const uint32_t *indices, uint32_t count,
-                                       struct kedge_dataset *ret);
+KEDGE_NODISCARD int kedge_dataset_pick(const struct kedge_dataset *ds, const uint32_t *indices,
+                                       uint32_t count, struct kedge_dataset *ret);
 
 enum kedge_data_format { KEDGE_DATA_IDX = 1, KEDGE_DATA_CSV, KEDGE_DATA_NPZ };
 
@@ -59,14 +63,11 @@ KEDGE_NODISCARD int kedge_data_binding_from_json(const struct kedge_json *doc, u
 /* Reads and checks one data set; errors name the file. The caller deinits ret after success. */
 KEDGE_NODISCARD int kedge_dataset_load(const struct kedge_data_source *source, struct kedge_dataset *ret,
                                        struct kedge_diag *reterr);
-/* Both sets; test->n is 0 when there is none. With a split the same samples are held out every time (shuffle by a
- * constant stream), at least one on either side. */
-KEDGE_NODISCARD int kedge_data_binding_load(const struct kedge_data_binding *binding, struct kedge_dataset *train,
-                                            struct kedge_dataset *test, struct kedge_diag *reterr);
-/* A number that changes when a file of the binding is replaced or written (device, inode, size, time), for caches;
- * 0 when a file cannot be found. */
-uint64_t kedge_data_binding_stamp(const struct kedge_data_binding *binding);
-
+/* Both sets; test->n is 0 when there is none. With a split the same samples are held out every time
+ * (shuffle by a constant stream), at least one on either side. */
+KEDGE_NODISCARD int kedge_data_binding_load(const struct kedge_data_binding *binding,
+                                            struct kedge_dataset *train, struct kedge_dataset *test,
+                                            struct kedge_diag *reterr);
 /* The whole file, at most KEDGE_DATA_FILE_MAX bytes; *ret_bytes is owned by the caller (kedge_mem_free). */
 KEDGE_NODISCARD int kedge_data_file_read(const char *path, uint8_t **ret_bytes, size_t *ret_len,
                                          struct kedge_diag *reterr);

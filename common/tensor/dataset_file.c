@@ -1,12 +1,13 @@
-/* The impure half of kedge_dataset: reading files and their stamps. Plain libc, so that the trainer builds alone. */
+/* The impure half of kedge_dataset: reading whole files. C's own library only, so that the trainer builds
+ * alone. */
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/base/mem.h"
 #include "common/tensor/dataset.h"
+
+enum { CHUNK = 1 << 20 };
 
 static int say_errno(const char *path, int os_errno, struct kedge_diag *reterr)
 {
@@ -16,78 +17,57 @@ static int say_errno(const char *path, int os_errno, struct kedge_diag *reterr)
     return kedge_diag_set(reterr, err, "%s: %s", path, strerror(os_errno));
 }
 
-static int read_all(int fd, const char *path, uint8_t *bytes, size_t len, struct kedge_diag *reterr)
+/* The size where the file can tell, so that it is read in one piece; else 0. */
+static size_t guess_size(FILE *f)
 {
-    size_t got = 0;
-    while (got < len) {
-        ssize_t n = read(fd, bytes + got, len - got);
-        if (n < 0 && errno == EINTR) {
-            continue;
+    long end = fseek(f, 0, SEEK_END) == 0 ? ftell(f) : 0;
+    rewind(f);
+    return end > 0 && (uint64_t)end <= KEDGE_DATA_FILE_MAX ? (size_t)end : 0;
+}
+
+/* Appends until the end of the file. A file may grow or shrink meanwhile: what was read counts. */
+static int read_all(FILE *f, const char *path, size_t size, uint8_t **bytes, size_t *ret_len,
+                    struct kedge_diag *reterr)
+{
+    size_t len = 0, cap = size + 1; /* one more, to meet the end at once */
+    for (;;) {
+        uint8_t *grown = kedge_mem_resize(*bytes, cap, 1);
+        if (!grown) {
+            return kedge_diag_set(reterr, KEDGE_E_NOMEM, "%s: no memory for %zu bytes", path, cap);
         }
-        if (n <= 0) {
-            return n < 0 ? say_errno(path, errno, reterr)
-                         : kedge_diag_set(reterr, KEDGE_E_IO, "%s: got shorter while it was read", path);
+        *bytes = grown;
+        errno = 0;
+        len += fread(grown + len, 1, cap - len, f);
+        if (ferror(f)) {
+            return say_errno(path, errno ? errno : EIO, reterr);
         }
-        got += (size_t)n;
+        if (len < cap) {
+            *ret_len = len;
+            return KEDGE_OK;
+        }
+        if (len > KEDGE_DATA_FILE_MAX) {
+            return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "%s: longer than %llu bytes", path,
+                                  (unsigned long long)KEDGE_DATA_FILE_MAX);
+        }
+        cap += cap / 2 + CHUNK;
     }
-    return KEDGE_OK;
 }
 
 int kedge_data_file_read(const char *path, uint8_t **ret_bytes, size_t *ret_len, struct kedge_diag *reterr)
 {
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    FILE *f = fopen(path, "rb");
+    if (!f) {
         return say_errno(path, errno, reterr);
     }
-    int err = KEDGE_OK;
-    uint8_t *bytes = NULL;
-    if (fstat(fd, &st) != 0) {
-        err = say_errno(path, errno, reterr);
-    } else if (!S_ISREG(st.st_mode)) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: not a regular file", path);
-    } else if ((uint64_t)st.st_size > KEDGE_DATA_FILE_MAX) {
-        err = kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "%s: %lld bytes, at most %llu", path,
-                             (long long)st.st_size, (unsigned long long)KEDGE_DATA_FILE_MAX);
-    } else if (!(bytes = kedge_mem_new((size_t)st.st_size, 1))) {
-        err = kedge_diag_set(reterr, KEDGE_E_NOMEM, "%s: no memory for %lld bytes", path, (long long)st.st_size);
-    } else {
-        err = read_all(fd, path, bytes, (size_t)st.st_size, reterr);
-    }
-    close(fd);
+    int err = read_all(f, path, guess_size(f), &bytes, &len, reterr);
+    (void)fclose(f); /* nothing was written */
     if (err) {
         kedge_mem_free(bytes);
         return err;
     }
     *ret_bytes = bytes;
-    *ret_len = (size_t)st.st_size;
+    *ret_len = len;
     return KEDGE_OK;
-}
-
-static bool add_stamp(const char *path, uint64_t *stamp)
-{
-    struct stat st;
-    if (path[0] == '\0') {
-        return true;
-    }
-    if (stat(path, &st) != 0) {
-        return false;
-    }
-    uint64_t parts[] = {(uint64_t)st.st_dev, (uint64_t)st.st_ino, (uint64_t)st.st_size,
-                        (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        *stamp = (*stamp ^ parts[i]) * 0x100000001b3u;
-        *stamp ^= *stamp >> 29;
-    }
-    return true;
-}
-
-uint64_t kedge_data_binding_stamp(const struct kedge_data_binding *binding)
-{
-    uint64_t stamp = 0xcbf29ce484222325u;
-    bool found = add_stamp(binding->train.path, &stamp) && add_stamp(binding->train.labels_path, &stamp);
-    if (found && binding->has_test) {
-        found = add_stamp(binding->test.path, &stamp) && add_stamp(binding->test.labels_path, &stamp);
-    }
-    return !found ? 0 : stamp ? stamp : 1;
 }

@@ -21,7 +21,8 @@ static int read_idx(const struct kedge_json *doc, uint32_t at, struct kedge_data
     if (!err) {
         err = kedge_json_get_string(doc, at, "images", s->path, sizeof s->path, reterr);
     }
-    return err ? err : kedge_json_get_string(doc, at, "labels", s->labels_path, sizeof s->labels_path, reterr);
+    return err ? err
+               : kedge_json_get_string(doc, at, "labels", s->labels_path, sizeof s->labels_path, reterr);
 }
 
 static int read_csv(const struct kedge_json *doc, uint32_t at, struct kedge_data_source *s,
@@ -56,8 +57,9 @@ int kedge_data_source_from_json(const struct kedge_json *doc, uint32_t at, struc
         const char *name;
         enum kedge_data_format format;
         int (*read)(const struct kedge_json *, uint32_t, struct kedge_data_source *, struct kedge_diag *);
-    } formats[] = {
-        {"idx", KEDGE_DATA_IDX, read_idx}, {"csv", KEDGE_DATA_CSV, read_csv}, {"npz", KEDGE_DATA_NPZ, read_npz}};
+    } formats[] = {{"idx", KEDGE_DATA_IDX, read_idx},
+                   {"csv", KEDGE_DATA_CSV, read_csv},
+                   {"npz", KEDGE_DATA_NPZ, read_npz}};
     uint32_t format = kedge_json_find(doc, at, "format");
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         if (!kedge_json_str_is(doc, format, formats[i].name)) {

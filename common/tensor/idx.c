@@ -6,7 +6,8 @@
 static bool is_printable(struct kedge_view v)
 {
     for (size_t i = 0; i < v.len && i < 8; i++) {
-        if ((v.ptr[i] < 0x20 || v.ptr[i] > 0x7e) && v.ptr[i] != '\n' && v.ptr[i] != '\r' && v.ptr[i] != '\t') {
+        if ((v.ptr[i] < 0x20 || v.ptr[i] > 0x7e) && v.ptr[i] != '\n' && v.ptr[i] != '\r'
+            && v.ptr[i] != '\t') {
             return false;
         }
     }
@@ -20,11 +21,18 @@ static const char *guess_kind(struct kedge_view v)
         size_t len;
         const char *kind;
     } kinds[] = {
-        {"PK\x03\x04", 4, "a zip archive"},      {"\x1f\x8b", 2, "a gzip file: gunzip it first"},
-        {"\x89PNG", 4, "a PNG image"},           {"\x93NUMPY", 6, "a NumPy array"},
-        {"\xff\xd8\xff", 3, "a JPEG image"},     {"BZh", 3, "a bzip2 file"},
-        {"\xfd" "7zXZ", 5, "an xz file"},        {"%PDF", 4, "a PDF"},
-        {"\x89HDF", 4, "an HDF5 file"},          {"PAR1", 4, "a Parquet file"},
+        {"PK\x03\x04", 4, "a zip archive"},
+        {"\x1f\x8b", 2, "a gzip file: gunzip it first"},
+        {"\x89PNG", 4, "a PNG image"},
+        {"\x93NUMPY", 6, "a NumPy array"},
+        {"\xff\xd8\xff", 3, "a JPEG image"},
+        {"BZh", 3, "a bzip2 file"},
+        {"\xfd"
+         "7zXZ",
+         5, "an xz file"},
+        {"%PDF", 4, "a PDF"},
+        {"\x89HDF", 4, "an HDF5 file"},
+        {"PAR1", 4, "a Parquet file"},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (v.len >= kinds[i].len && memcmp(v.ptr, kinds[i].magic, kinds[i].len) == 0) {
@@ -70,14 +78,17 @@ int kedge_idx_read(struct kedge_view file, struct kedge_idx *ret, struct kedge_d
     for (uint32_t i = 0; i < idx.dims_count; i++) {
         idx.dims[i] = kedge_read_u32(&r);
         if (!r.failed && (idx.dims[i] == 0 || idx.count > UINT64_MAX / idx.dims[i])) {
-            return kedge_diag_set(reterr, KEDGE_E_FORMAT, "IDX dimension %u is %u, with %llu values outside it", i,
-                                  idx.dims[i], (unsigned long long)idx.count);
+            return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                                  "IDX dimension %u is %u, with %llu values outside it", i, idx.dims[i],
+                                  (unsigned long long)idx.count);
         }
         idx.count *= idx.dims[i];
     }
     if (r.failed || r.rest.len != idx.count) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "IDX file of %zu bytes: its header promises %llu values, "
-                              "found %zu", file.len, (unsigned long long)idx.count, r.rest.len);
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "IDX file of %zu bytes: its header promises %llu values, "
+                              "found %zu",
+                              file.len, (unsigned long long)idx.count, r.rest.len);
     }
     idx.data = r.rest.ptr;
     *ret = idx;

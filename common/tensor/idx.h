@@ -1,5 +1,6 @@
-/* The IDX container of the MNIST family: magic 00 00 TT DD, DD big-endian 32-bit dimensions, then the values.
- * In scope: unsigned bytes (TT 08), one to four dimensions. Pure. Format: yann.lecun.com/exdb/mnist (archived). */
+/* The IDX container of the MNIST family: magic 00 00 TT DD, DD big-endian 32-bit dimensions, then the
+ * values. In scope: unsigned bytes (TT 08), one to four dimensions. Pure. Format: yann.lecun.com/exdb/mnist
+ * (archived). */
 #ifndef KEDGE_COMMON_TENSOR_IDX_H
 #define KEDGE_COMMON_TENSOR_IDX_H
 
@@ -20,7 +21,8 @@ KEDGE_NODISCARD int kedge_idx_read(struct kedge_view file, struct kedge_idx *ret
 /* Appends header and values; the error is in out->err. */
 void kedge_idx_write(const uint32_t *dims, uint32_t dims_count, const uint8_t *data, struct kedge_buf *out);
 
-/* What a file looks like by its first bytes: "50 4b 03 04 (a zip archive)"; for messages of every reader here. */
+/* What a file looks like by its first bytes: "50 4b 03 04 (a zip archive)"; for messages of every reader
+ * here. */
 enum { KEDGE_SNIFF_TEXT_MAX = 64 };
 void kedge_sniff_text(struct kedge_view file, char out[KEDGE_SNIFF_TEXT_MAX]);
 

@@ -1,6 +1,6 @@
-/* Idea: one loop over "value, then what may follow a value", with the open containers on a small stack of token
- * indices. Invariant: a token's `next` is set when its value is complete, so that complete siblings can be
- * skipped in one hop; the duplicate-key check and kedge_json_find rely on it. */
+/* Idea: one loop over "value, then what may follow a value", with the open containers on a small stack of
+ * token indices. Invariant: a token's `next` is set when its value is complete, so that complete siblings
+ * can be skipped in one hop; the duplicate-key check and kedge_json_find rely on it. */
 #include "common/tensor/json.h"
 
 #include <string.h>
@@ -20,7 +20,8 @@ struct parser {
 static int fail(struct parser *p, const char *expected)
 {
     if (p->pos >= p->text.len) {
-        return kedge_diag_set(p->reterr, KEDGE_E_FORMAT, "JSON ends at byte %u: expected %s", p->pos, expected);
+        return kedge_diag_set(p->reterr, KEDGE_E_FORMAT, "JSON ends at byte %u: expected %s", p->pos,
+                              expected);
     }
     uint8_t c = p->text.ptr[p->pos];
     if (c > 0x20 && c < 0x7f) {
@@ -92,7 +93,8 @@ static bool is_low(int32_t unit)
     return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
-/* Length of the escape at text[i] ('\\' itself), 0 when it is malformed; the code point goes to ret_point. */
+/* Length of the escape at text[i] ('\\' itself), 0 when it is malformed; the code point goes to ret_point.
+ */
 static size_t read_escape(struct kedge_view text, size_t i, uint32_t *ret_point)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";

@@ -1,6 +1,6 @@
-/* A small strict JSON reader (RFC 8259) for headers and task lines: one pass over borrowed text into the caller's
- * array of tokens, no heap, no recursion. Refused: anything behind the value, duplicate keys, escapes in keys,
- * invalid UTF-8, lone surrogates, nesting deeper than KEDGE_JSON_DEPTH_MAX, objects beyond
+/* A small strict JSON reader (RFC 8259) for headers and task lines: one pass over borrowed text into the
+ * caller's array of tokens, no heap, no recursion. Refused: anything behind the value, duplicate keys,
+ * escapes in keys, invalid UTF-8, lone surrogates, nesting deeper than KEDGE_JSON_DEPTH_MAX, objects beyond
  * KEDGE_JSON_MEMBERS_MAX. Writing is kedge_buf_printf with kedge_json_put_string. Pure. */
 #ifndef KEDGE_COMMON_TENSOR_JSON_H
 #define KEDGE_COMMON_TENSOR_JSON_H
@@ -10,7 +10,7 @@
 #include "common/base/limits.h"
 
 enum {
-    KEDGE_JSON_MEMBERS_MAX = 2048,       /* of one object: keys are compared pairwise */
+    KEDGE_JSON_MEMBERS_MAX = 2048, /* of one object: keys are compared pairwise */
     KEDGE_JSON_TEXT_MAX = 16 * 1024 * 1024,
 };
 
@@ -40,8 +40,8 @@ struct kedge_json {
 
 #define KEDGE_JSON_NONE UINT32_MAX
 
-/* Parses text, which must stay alive as long as ret, into tokens[0..tokens_max). KEDGE_E_FORMAT names the byte,
- * KEDGE_E_TOO_LONG when a limit or tokens_max is exceeded. */
+/* Parses text, which must stay alive as long as ret, into tokens[0..tokens_max). KEDGE_E_FORMAT names the
+ * byte, KEDGE_E_TOO_LONG when a limit or tokens_max is exceeded. */
 KEDGE_NODISCARD int kedge_json_parse(struct kedge_view text, struct kedge_json_token *tokens,
                                      uint32_t tokens_max, struct kedge_json *ret, struct kedge_diag *reterr);
 
@@ -54,19 +54,21 @@ bool kedge_json_is(const struct kedge_json *doc, uint32_t at, enum kedge_json_ty
 bool kedge_json_str_is(const struct kedge_json *doc, uint32_t at, const char *s);
 const char *kedge_json_type_name(enum kedge_json_type type);
 
-/* The token at `at` must be an object with no keys beyond allowed[0..count); KEDGE_E_FORMAT names the first other
- * one. `what` names the object in the message. */
+/* The token at `at` must be an object with no keys beyond allowed[0..count); KEDGE_E_FORMAT names the first
+ * other one. `what` names the object in the message. */
 KEDGE_NODISCARD int kedge_json_check_keys(const struct kedge_json *doc, uint32_t at, const char *what,
-                                          const char *const *allowed, size_t count, struct kedge_diag *reterr);
+                                          const char *const *allowed, size_t count,
+                                          struct kedge_diag *reterr);
 
-/* Members of an object by key. An absent key (or `object` that is no object) is KEDGE_E_NOT_FOUND, a value of
- * another type or out of range KEDGE_E_FORMAT; both set reterr. */
+/* Members of an object by key. An absent key (or `object` that is no object) is KEDGE_E_NOT_FOUND, a value
+ * of another type or out of range KEDGE_E_FORMAT; both set reterr. */
 /* Decoded into out with a NUL; a string of out_len bytes or more, or with U+0000, is KEDGE_E_FORMAT. */
 KEDGE_NODISCARD int kedge_json_get_string(const struct kedge_json *doc, uint32_t object, const char *key,
                                           char *out, size_t out_len, struct kedge_diag *reterr);
 /* A JSON number that is a whole decimal in [min, max]. */
 KEDGE_NODISCARD int kedge_json_get_u64(const struct kedge_json *doc, uint32_t object, const char *key,
-                                       uint64_t min, uint64_t max, uint64_t *ret_v, struct kedge_diag *reterr);
+                                       uint64_t min, uint64_t max, uint64_t *ret_v,
+                                       struct kedge_diag *reterr);
 /* A string that holds a whole decimal in [0, 2^64): numbers beyond 2^53 travel as strings. */
 KEDGE_NODISCARD int kedge_json_get_u64_string(const struct kedge_json *doc, uint32_t object, const char *key,
                                               uint64_t *ret_v, struct kedge_diag *reterr);
@@ -80,7 +82,8 @@ KEDGE_NODISCARD int kedge_json_get_bool(const struct kedge_json *doc, uint32_t o
 KEDGE_NODISCARD int kedge_json_decode_string(const struct kedge_json *doc, uint32_t at, char *out,
                                              size_t out_len);
 
-/* Appends s with quotes and escapes. Bytes that are no UTF-8 become '?', so that the result is always JSON. */
+/* Appends s with quotes and escapes. Bytes that are no UTF-8 become '?', so that the result is always JSON.
+ */
 void kedge_json_put_string(struct kedge_buf *out, struct kedge_view s);
 
 #endif

@@ -57,7 +57,8 @@ int kedge_json_get_string(const struct kedge_json *doc, uint32_t object, const c
     }
     if (kedge_json_decode_string(doc, at, out, out_len) != KEDGE_OK) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "\"%s\": expected a string of at most %zu bytes without U+0000", key, out_len - 1);
+                              "\"%s\": expected a string of at most %zu bytes without U+0000", key,
+                              out_len - 1);
     }
     return KEDGE_OK;
 }
@@ -73,9 +74,9 @@ int kedge_json_get_u64(const struct kedge_json *doc, uint32_t object, const char
     }
     struct kedge_view text = kedge_json_text(doc, at);
     if (kedge_decimal_decode(text, max, &v) != KEDGE_OK || v < min) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"%s\": expected a whole number from %llu to %llu, found %.*s",
-                              key, (unsigned long long)min, (unsigned long long)max, shown_len(text),
-                              (const char *)text.ptr);
+        return kedge_diag_set(
+            reterr, KEDGE_E_FORMAT, "\"%s\": expected a whole number from %llu to %llu, found %.*s", key,
+            (unsigned long long)min, (unsigned long long)max, shown_len(text), (const char *)text.ptr);
     }
     *ret_v = v;
     return KEDGE_OK;
@@ -92,14 +93,14 @@ int kedge_json_get_u64_string(const struct kedge_json *doc, uint32_t object, con
     struct kedge_view text = kedge_json_text(doc, at);
     if (kedge_decimal_decode(text, UINT64_MAX, ret_v) != KEDGE_OK) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "\"%s\": expected a whole number in a string, found \"%.*s\"", key, shown_len(text),
-                              (const char *)text.ptr);
+                              "\"%s\": expected a whole number in a string, found \"%.*s\"", key,
+                              shown_len(text), (const char *)text.ptr);
     }
     return KEDGE_OK;
 }
 
-int kedge_json_get_real(const struct kedge_json *doc, uint32_t object, const char *key, double min, double max,
-                        double *ret_v, struct kedge_diag *reterr)
+int kedge_json_get_real(const struct kedge_json *doc, uint32_t object, const char *key, double min,
+                        double max, double *ret_v, struct kedge_diag *reterr)
 {
     uint32_t at = 0;
     double v = 0;
@@ -110,8 +111,8 @@ int kedge_json_get_real(const struct kedge_json *doc, uint32_t object, const cha
     struct kedge_view text = kedge_json_text(doc, at);
     if (kedge_real_decode(text, &v) != KEDGE_OK || !(v >= min && v <= max)) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "\"%s\": expected a decimal from %g to %g in a string, found \"%.*s\"", key, min,
-                              max, shown_len(text), (const char *)text.ptr);
+                              "\"%s\": expected a decimal from %g to %g in a string, found \"%.*s\"", key,
+                              min, max, shown_len(text), (const char *)text.ptr);
     }
     *ret_v = v;
     return KEDGE_OK;

@@ -60,8 +60,8 @@ static int count_elements(const char *name, const uint64_t *dims, uint32_t dims_
 {
     uint64_t count = 1;
     if (dims_count > KEDGE_TENSOR_DIMS_MAX) {
-        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\": %u dimensions, at most %d", name, dims_count,
-                              KEDGE_TENSOR_DIMS_MAX);
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\": %u dimensions, at most %d", name,
+                              dims_count, KEDGE_TENSOR_DIMS_MAX);
     }
     for (uint32_t i = 0; i < dims_count; i++) {
         if (dims[i] == 0 || dims[i] > left / count) {
@@ -81,9 +81,10 @@ int kedge_layout_add(struct kedge_layout *layout, const char *name, const uint64
 {
     uint64_t count = 0, left = KEDGE_LAYOUT_VALUES_MAX - layout->values_count;
     if (!is_name(name)) {
-        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor name of %zu bytes: expected 1 to %d printable ASCII "
-                              "characters without quotes, spaces and backslashes", strlen(name),
-                              KEDGE_TENSOR_NAME_MAX);
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE,
+                              "tensor name of %zu bytes: expected 1 to %d printable ASCII "
+                              "characters without quotes, spaces and backslashes",
+                              strlen(name), KEDGE_TENSOR_NAME_MAX);
     }
     if (layout->count == KEDGE_TENSORS_MAX) {
         return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "more than %d tensors", KEDGE_TENSORS_MAX);
@@ -91,7 +92,8 @@ int kedge_layout_add(struct kedge_layout *layout, const char *name, const uint64
     if (kedge_layout_find(layout, name)) {
         return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\" appears twice", name);
     }
-    int err = left == 0 ? kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\": model is full (2^31 elements)", name)
+    int err = left == 0 ? kedge_diag_set(reterr, KEDGE_E_SHAPE,
+                                         "tensor \"%s\": model is full (2^31 elements)", name)
                         : count_elements(name, dims, dims_count, left, &count, reterr);
     if (err) {
         return err;
@@ -141,14 +143,15 @@ static int say_name_differs(const struct kedge_layout *expected, const struct ke
 {
     const char *want = expected->tensors[i].name, *found = got->tensors[i].name;
     if (!kedge_layout_find(expected, found)) {
-        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "extra tensor \"%s\": expected \"%s\" there", found, want);
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "extra tensor \"%s\": expected \"%s\" there", found,
+                              want);
     }
     if (!kedge_layout_find(got, want)) {
-        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\" is missing: found \"%s\" in its place", want,
-                              found);
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\" is missing: found \"%s\" in its place",
+                              want, found);
     }
-    return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensors in another order: expected \"%s\", found \"%s\"", want,
-                          found);
+    return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensors in another order: expected \"%s\", found \"%s\"",
+                          want, found);
 }
 
 int kedge_layout_check_same(const struct kedge_layout *expected, const struct kedge_layout *got,
@@ -174,7 +177,8 @@ int kedge_layout_check_same(const struct kedge_layout *expected, const struct ke
         }
     }
     if (common < expected->count) {
-        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\" is missing", expected->tensors[common].name);
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\" is missing",
+                              expected->tensors[common].name);
     }
     if (common < got->count) {
         return kedge_diag_set(reterr, KEDGE_E_SHAPE, "extra tensor \"%s\"", got->tensors[common].name);

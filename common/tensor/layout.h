@@ -1,5 +1,5 @@
-/* The shape of a model or an update: named tensors, one element type, laid out contiguously in a stated order.
- * The same layout serves F32 models and I32 updates, both four bytes an element. Pure. */
+/* The shape of a model or an update: named tensors, one element type, laid out contiguously in a stated
+ * order. The same layout serves F32 models and I32 updates, both four bytes an element. Pure. */
 #ifndef KEDGE_COMMON_TENSOR_LAYOUT_H
 #define KEDGE_COMMON_TENSOR_LAYOUT_H
 
@@ -37,18 +37,19 @@ struct kedge_layout {
 
 void kedge_layout_init(struct kedge_layout *layout, enum kedge_dtype dtype);
 void kedge_layout_deinit(struct kedge_layout *layout);
-/* Appends a tensor behind the last one. KEDGE_E_SHAPE for a bad or repeated name, a zero dimension or too many
- * elements, KEDGE_E_TOO_LONG beyond KEDGE_TENSORS_MAX, KEDGE_E_NOMEM; the layout is unchanged then. */
+/* Appends a tensor behind the last one. KEDGE_E_SHAPE for a bad or repeated name, a zero dimension or too
+ * many elements, KEDGE_E_TOO_LONG beyond KEDGE_TENSORS_MAX, KEDGE_E_NOMEM; the layout is unchanged then. */
 KEDGE_NODISCARD int kedge_layout_add(struct kedge_layout *layout, const char *name, const uint64_t *dims,
                                      uint32_t dims_count, struct kedge_diag *reterr);
 /* The tensor of that name, or NULL. */
 const struct kedge_tensor *kedge_layout_find(const struct kedge_layout *layout, const char *name);
 /* Bytes of the data part. */
 uint64_t kedge_layout_data_len(const struct kedge_layout *layout);
-/* KEDGE_OK when got has dtype and exactly expected's tensors, in its order and shapes (expected's own dtype does
- * not matter). Else KEDGE_E_SHAPE, naming the first wrong, extra or missing tensor, shape or type. */
-KEDGE_NODISCARD int kedge_layout_check_same(const struct kedge_layout *expected, const struct kedge_layout *got,
-                                            enum kedge_dtype dtype, struct kedge_diag *reterr);
+/* KEDGE_OK when got has dtype and exactly expected's tensors, in its order and shapes (expected's own dtype
+ * does not matter). Else KEDGE_E_SHAPE, naming the first wrong, extra or missing tensor, shape or type. */
+KEDGE_NODISCARD int kedge_layout_check_same(const struct kedge_layout *expected,
+                                            const struct kedge_layout *got, enum kedge_dtype dtype,
+                                            struct kedge_diag *reterr);
 /* "[10,64]" for people. */
 enum { KEDGE_SHAPE_TEXT_MAX = 192 };
 void kedge_shape_text(const uint64_t *dims, uint32_t dims_count, char out[KEDGE_SHAPE_TEXT_MAX]);

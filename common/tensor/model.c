@@ -8,8 +8,8 @@
 static int check_width(uint32_t layer, const char *what, uint64_t width, struct kedge_diag *reterr)
 {
     if (width == 0 || width > KEDGE_LAYER_WIDTH_MAX) {
-        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "model layer %u: \"%s\" is %llu, expected 1 to %d", layer,
-                              what, (unsigned long long)width, KEDGE_LAYER_WIDTH_MAX);
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "model layer %u: \"%s\" is %llu, expected 1 to %d",
+                              layer, what, (unsigned long long)width, KEDGE_LAYER_WIDTH_MAX);
     }
     return KEDGE_OK;
 }
@@ -31,8 +31,9 @@ int kedge_model_check(const struct kedge_model_spec *spec, struct kedge_diag *re
             return err;
         }
         if (i > 0 && l->in != spec->layers[i - 1].out) {
-            return kedge_diag_set(reterr, KEDGE_E_SHAPE, "model layer %u: \"in\" is %u, but layer %u has \"out\" %u",
-                                  i, l->in, i - 1, spec->layers[i - 1].out);
+            return kedge_diag_set(reterr, KEDGE_E_SHAPE,
+                                  "model layer %u: \"in\" is %u, but layer %u has \"out\" %u", i, l->in,
+                                  i - 1, spec->layers[i - 1].out);
         }
         total += (uint64_t)l->in * l->out + l->out; /* at most 64 · (2^48 + 2^24): no overflow */
     }
@@ -41,8 +42,10 @@ int kedge_model_check(const struct kedge_model_spec *spec, struct kedge_diag *re
                               (unsigned long long)total, (unsigned long long)KEDGE_LAYOUT_VALUES_MAX);
     }
     if (spec->layers[spec->count - 1].activation != KEDGE_ACTIVATION_NONE) {
-        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "model layer %u: the last layer gives logits and takes no "
-                              "activation", spec->count - 1);
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE,
+                              "model layer %u: the last layer gives logits and takes no "
+                              "activation",
+                              spec->count - 1);
     }
     return KEDGE_OK;
 }
@@ -57,7 +60,8 @@ static int take_checked(const struct kedge_model_spec *spec, struct kedge_model_
     return err;
 }
 
-int kedge_model_mclr(uint32_t inputs, uint32_t classes, struct kedge_model_spec *ret, struct kedge_diag *reterr)
+int kedge_model_mclr(uint32_t inputs, uint32_t classes, struct kedge_model_spec *ret,
+                     struct kedge_diag *reterr)
 {
     struct kedge_model_spec spec = {
         .layers = {{KEDGE_LAYER_DENSE, inputs, classes, KEDGE_ACTIVATION_NONE}},
@@ -128,8 +132,8 @@ static int read_layers(const struct kedge_json *doc, uint32_t at, struct kedge_m
     }
     if (!kedge_json_is(doc, list, KEDGE_JSON_ARRAY) || doc->tokens[list].count == 0
         || doc->tokens[list].count > KEDGE_LAYERS_MAX) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "model: \"layers\": expected an array of 1 to %d layers",
-                              KEDGE_LAYERS_MAX);
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "model: \"layers\": expected an array of 1 to %d layers", KEDGE_LAYERS_MAX);
     }
     struct kedge_model_spec spec = {.count = 0};
     for (uint32_t l = list + 1; l < doc->tokens[list].next; l = doc->tokens[l].next) {
@@ -151,8 +155,8 @@ static int read_preset(const struct kedge_json *doc, uint32_t at, uint32_t prese
     if (!mlp && !kedge_json_str_is(doc, preset, "mclr")) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "model: \"preset\": expected \"mclr\" or \"mlp\"");
     }
-    int err = kedge_json_check_keys(doc, at, mlp ? "model preset mlp" : "model preset mclr", keys, mlp ? 4 : 3,
-                                    reterr);
+    int err = kedge_json_check_keys(doc, at, mlp ? "model preset mlp" : "model preset mclr", keys,
+                                    mlp ? 4 : 3, reterr);
     if (!err) {
         err = get_width(doc, at, "inputs", &inputs, reterr);
     }
@@ -182,8 +186,9 @@ void kedge_model_put_json(const struct kedge_model_spec *spec, struct kedge_buf 
     kedge_buf_put_str(out, "{\"layers\":[");
     for (uint32_t i = 0; i < spec->count; i++) {
         const struct kedge_layer *l = &spec->layers[i];
-        kedge_buf_printf(out, "%s{\"type\":\"dense\",\"in\":%u,\"out\":%u,\"activation\":\"%s\"}", i ? "," : "",
-                         l->in, l->out, l->activation == KEDGE_ACTIVATION_RELU ? "relu" : "none");
+        kedge_buf_printf(out, "%s{\"type\":\"dense\",\"in\":%u,\"out\":%u,\"activation\":\"%s\"}",
+                         i ? "," : "", l->in, l->out,
+                         l->activation == KEDGE_ACTIVATION_RELU ? "relu" : "none");
     }
     kedge_buf_put_str(out, "]}");
 }
@@ -207,7 +212,8 @@ uint64_t kedge_model_values_count(const struct kedge_model_spec *spec)
     return total;
 }
 
-int kedge_model_layout(const struct kedge_model_spec *spec, struct kedge_layout *ret, struct kedge_diag *reterr)
+int kedge_model_layout(const struct kedge_model_spec *spec, struct kedge_layout *ret,
+                       struct kedge_diag *reterr)
 {
     struct kedge_layout layout;
     kedge_layout_init(&layout, KEDGE_DTYPE_F32);

@@ -113,7 +113,8 @@ static int take_type(struct kedge_view descr, struct kedge_npy *npy, struct kedg
     }
     return kedge_diag_set(reterr, KEDGE_E_FORMAT, "type '%.*s'%s: expected <f4, <f8, <i4, <i8 or |u1",
                           descr.len < 16 ? (int)descr.len : 16, (const char *)descr.ptr,
-                          kedge_view_eq(descr, kedge_view_str("|O")) ? " (pickled objects are never read)" : "");
+                          kedge_view_eq(descr, kedge_view_str("|O")) ? " (pickled objects are never read)"
+                                                                     : "");
 }
 
 static int read_header(struct kedge_view text, struct kedge_npy *npy, struct kedge_diag *reterr)
@@ -135,7 +136,8 @@ static int read_header(struct kedge_view text, struct kedge_npy *npy, struct ked
             descr = true;
         } else if (ok && !order && kedge_view_eq(key, kedge_view_str("fortran_order"))) {
             if (take(&w, "True")) {
-                return kedge_diag_set(reterr, KEDGE_E_FORMAT, "npy: Fortran order, expected C order "
+                return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                                      "npy: Fortran order, expected C order "
                                       "(numpy.ascontiguousarray)");
             }
             ok = order = take(&w, "False");
@@ -150,9 +152,11 @@ static int read_header(struct kedge_view text, struct kedge_npy *npy, struct ked
     }
     skip_blanks(&w);
     if (!ok || !descr || !order || !shape || w.rest.len != 0) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "npy: header is malformed: expected descr, fortran_order and a shape of 0 to %d "
-                              "non-zero dimensions", KEDGE_TENSOR_DIMS_MAX);
+        return kedge_diag_set(
+            reterr, KEDGE_E_FORMAT,
+            "npy: header is malformed: expected descr, fortran_order and a shape of 0 to %d "
+            "non-zero dimensions",
+            KEDGE_TENSOR_DIMS_MAX);
     }
     return KEDGE_OK;
 }
@@ -174,7 +178,8 @@ int kedge_npy_read(struct kedge_view file, struct kedge_npy *ret, struct kedge_d
         len |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
     }
     if (len > file.len - begin || len > 65536) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "npy: header of %zu bytes in a file of %zu", len, file.len);
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "npy: header of %zu bytes in a file of %zu", len,
+                              file.len);
     }
     int err = read_header(kedge_view_of(p + begin, len), &npy, reterr);
     if (err) {
@@ -182,8 +187,9 @@ int kedge_npy_read(struct kedge_view file, struct kedge_npy *ret, struct kedge_d
     }
     size_t found = file.len - begin - len;
     if (found % types[npy.type].size != 0 || found / types[npy.type].size != npy.count) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "npy: %zu bytes of data, expected %llu values of %u bytes",
-                              found, (unsigned long long)npy.count, types[npy.type].size);
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "npy: %zu bytes of data, expected %llu values of %u bytes", found,
+                              (unsigned long long)npy.count, types[npy.type].size);
     }
     npy.data = p + begin + len;
     *ret = npy;
@@ -222,8 +228,8 @@ int kedge_npy_to_f32(const struct kedge_npy *npy, float *out, struct kedge_diag 
     for (uint64_t i = 0; i < npy->count; i++) {
         double v = value_at(npy, i);
         if (!(fabs(v) <= 3.4028234e38)) {
-            return kedge_diag_set(reterr, KEDGE_E_NOT_FINITE, "value %llu is %g: expected a number within F32",
-                                  (unsigned long long)i, v);
+            return kedge_diag_set(reterr, KEDGE_E_NOT_FINITE,
+                                  "value %llu is %g: expected a number within F32", (unsigned long long)i, v);
         }
         out[i] = (float)v;
     }
@@ -271,11 +277,13 @@ static int read_tensor(const struct kedge_npz *npz, const struct kedge_tensor *t
     if (err) {
         return err == KEDGE_E_NOT_FOUND ? kedge_diag_wrap(reterr, KEDGE_E_SHAPE, "model") : err;
     }
-    if (npy.dims_count != t->dims_count || memcmp(npy.dims, t->dims, t->dims_count * sizeof t->dims[0]) != 0) {
+    if (npy.dims_count != t->dims_count
+        || memcmp(npy.dims, t->dims, t->dims_count * sizeof t->dims[0]) != 0) {
         char want[KEDGE_SHAPE_TEXT_MAX], found[KEDGE_SHAPE_TEXT_MAX];
         kedge_shape_text(t->dims, t->dims_count, want);
         kedge_shape_text(npy.dims, npy.dims_count, found);
-        err = kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\": shape %s, expected %s", t->name, found, want);
+        err = kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\": shape %s, expected %s", t->name, found,
+                             want);
     } else if (npy.type != KEDGE_NPY_F4 && npy.type != KEDGE_NPY_F8) {
         err = kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\": type %s, expected <f4 or <f8", t->name,
                              types[npy.type].name);

@@ -1,6 +1,6 @@
-/* Idea: trust the central directory for names, sizes and checks, the local headers only for where data begin (as
- * NumPy writes Zip64 extras into local headers of small members). Sizes are checked against the file and against
- * deflate's best ratio before memory is taken. */
+/* Idea: trust the central directory for names, sizes and checks, the local headers only for where data
+ * begin (as NumPy writes Zip64 extras into local headers of small members). Sizes are checked against the
+ * file and against deflate's best ratio before memory is taken. */
 #include "common/tensor/npz.h"
 
 #include <math.h>
@@ -28,7 +28,8 @@ static uint32_t le32(const uint8_t *p)
     return le16(p) | le16(p + 2) << 16;
 }
 
-/* Offset of the end-of-directory record, or -1. Only one whose comment reaches the end of the file counts. */
+/* Offset of the end-of-directory record, or -1. Only one whose comment reaches the end of the file counts.
+ */
 static int64_t find_end(struct kedge_view f)
 {
     for (size_t back = END_LEN; back <= f.len && back <= END_LEN + COMMENT_MAX; back++) {
@@ -54,9 +55,10 @@ static int read_central(struct kedge_view f, size_t end, size_t *at, struct kedg
     }
     if (name_len <= 4 || name_len - 4 > KEDGE_TENSOR_NAME_MAX || memcmp(name + name_len - 4, ".npy", 4) != 0
         || memchr(name, '\0', name_len)) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "npz: member \"%.*s\": expected a name of at most %d bytes "
-                              "and .npy", name_len < 64 ? (int)name_len : 64, (const char *)name,
-                              KEDGE_TENSOR_NAME_MAX);
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "npz: member \"%.*s\": expected a name of at most %d bytes "
+                              "and .npy",
+                              name_len < 64 ? (int)name_len : 64, (const char *)name, KEDGE_TENSOR_NAME_MAX);
     }
     uint32_t flags = le16(p + 8), method = le16(p + 10);
     *e = (struct kedge_npz_entry){.deflated = method == 8,
@@ -100,11 +102,13 @@ int kedge_npz_open(struct kedge_view file, struct kedge_npz *ret, struct kedge_d
     size_t at = le32(p + 16);
     if (le32(p + 4) != 0 || le16(p + 8) != count || count == 0 || count > KEDGE_NPZ_ENTRIES_MAX
         || (int64_t)at > end) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "npz: %u members in a directory at byte %zu: expected 1 to %d",
-                              count, at, KEDGE_NPZ_ENTRIES_MAX);
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "npz: %u members in a directory at byte %zu: expected 1 to %d", count, at,
+                              KEDGE_NPZ_ENTRIES_MAX);
     }
     struct kedge_npz_entry *entries = kedge_mem_new(count, sizeof *entries);
-    int err = entries ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "npz: no memory for %u members", count);
+    int err =
+        entries ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "npz: no memory for %u members", count);
     for (uint32_t i = 0; i < count && !err; i++) {
         err = read_central(file, (size_t)end, &at, &entries[i], reterr);
         if (!err && find_twin(entries, i)) {
@@ -183,9 +187,11 @@ static int unpack(const struct kedge_npz *npz, const struct kedge_npz_entry *e, 
     }
     if (err) {
         kedge_mem_free(storage);
-        return kedge_diag_set(reterr, err, err == KEDGE_E_NOMEM ? "npz: array \"%s\": no memory"
-                                                                : "npz: array \"%s\": compressed data or checksum "
-                                                                  "are damaged", e->name);
+        return kedge_diag_set(reterr, err,
+                              err == KEDGE_E_NOMEM ? "npz: array \"%s\": no memory"
+                                                   : "npz: array \"%s\": compressed data or checksum "
+                                                     "are damaged",
+                              e->name);
     }
     *ret_storage = storage;
     *ret = plain;
@@ -204,7 +210,8 @@ static int say_missing(const struct kedge_npz *npz, const char *name, struct ked
         memcpy(names + used, npz->entries[i].name, len + 1);
         used += len;
     }
-    return kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "npz: no array \"%s\" among %u: %s", name, npz->count, names);
+    return kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "npz: no array \"%s\" among %u: %s", name, npz->count,
+                          names);
 }
 
 int kedge_npz_read(const struct kedge_npz *npz, const char *name, struct kedge_npy *ret,
@@ -243,7 +250,8 @@ static void put_npy_header(const struct kedge_npz_array *a, struct kedge_buf *ou
 {
     struct kedge_buf text;
     kedge_buf_init(&text, 1024);
-    kedge_buf_printf(&text, "{'descr': '%s', 'fortran_order': False, 'shape': (", kedge_npy_type_name(a->type));
+    kedge_buf_printf(&text, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                     kedge_npy_type_name(a->type));
     for (uint32_t i = 0; i < a->dims_count; i++) {
         kedge_buf_printf(&text, i ? ", %llu" : "%llu", (unsigned long long)a->dims[i]);
     }
@@ -276,8 +284,8 @@ static void put_member(struct kedge_buf *out, uint32_t crc, uint64_t len, size_t
     put_le(out, 0, 2);
 }
 
-static int put_local(const struct kedge_npz_array *a, size_t base, struct kedge_buf *header, struct kedge_buf *out,
-                     struct kedge_npz_entry *e)
+static int put_local(const struct kedge_npz_array *a, size_t base, struct kedge_buf *header,
+                     struct kedge_buf *out, struct kedge_npz_entry *e)
 {
     uint64_t count = 1;
     for (uint32_t i = 0; i < a->dims_count; i++) {
@@ -313,10 +321,10 @@ static void put_directory(const struct kedge_npz_array *arrays, const struct ked
         put_le(out, 0x02014b50, 4);
         put_le(out, 20, 2);
         put_member(out, entries[i].crc32, entries[i].len, strlen(arrays[i].name) + 4);
-        put_le(out, 0, 2);            /* comment */
-        put_le(out, 0, 2);            /* disk */
-        put_le(out, 0, 2);            /* internal attributes */
-        put_le(out, 0, 4);            /* external attributes */
+        put_le(out, 0, 2); /* comment */
+        put_le(out, 0, 2); /* disk */
+        put_le(out, 0, 2); /* internal attributes */
+        put_le(out, 0, 4); /* external attributes */
         put_le(out, entries[i].local_offset, 4);
         kedge_buf_put_str(out, arrays[i].name);
         kedge_buf_put_str(out, ".npy");

@@ -1,7 +1,7 @@
-/* NumPy's .npz: a zip of .npy arrays, read (stored and deflated members, .npy versions 1 and 2, C order, little
- * endian f4 f8 i4 i8 and u1) and written (stored, deterministic bytes). Object arrays, which need pickle, and
- * everything else are refused. Zip64 archives beyond 4 GiB are out of scope. Pure; zlib in npz.c alone.
- * Formats: NumPy "npy-format"; PKWARE APPNOTE 6.3. */
+/* NumPy's .npz: a zip of .npy arrays, read (stored and deflated members, .npy versions 1 and 2, C order,
+ * little endian f4 f8 i4 i8 and u1) and written (stored, deterministic bytes). Object arrays, which need
+ * pickle, and everything else are refused. Zip64 archives beyond 4 GiB are out of scope. Pure; zlib in
+ * npz.c alone. Formats: NumPy "npy-format"; PKWARE APPNOTE 6.3. */
 #ifndef KEDGE_COMMON_TENSOR_NPZ_H
 #define KEDGE_COMMON_TENSOR_NPZ_H
 
@@ -61,13 +61,16 @@ struct kedge_npz_array {
     const void *data; /* little endian, count × size bytes */
 };
 /* Appends a whole archive (stored, no time stamps: the same arrays give the same bytes). */
-KEDGE_NODISCARD int kedge_npz_write(const struct kedge_npz_array *arrays, uint32_t count, struct kedge_buf *out);
+KEDGE_NODISCARD int kedge_npz_write(const struct kedge_npz_array *arrays, uint32_t count,
+                                    struct kedge_buf *out);
 
-/* A model: one F4 array a tensor, under its name. values holds layout->values_count floats in layout order. */
+/* A model: one F4 array a tensor, under its name. values holds layout->values_count floats in layout order.
+ */
 KEDGE_NODISCARD int kedge_npz_write_model(const struct kedge_layout *layout, const float *values,
                                           struct kedge_buf *out);
-/* Exactly the layout's arrays (F4, or F8 rounded), any order; KEDGE_E_SHAPE names the wrong, extra or missing one. */
-KEDGE_NODISCARD int kedge_npz_read_model(struct kedge_view file, const struct kedge_layout *layout, float *values,
-                                         struct kedge_diag *reterr);
+/* Exactly the layout's arrays (F4, or F8 rounded), any order; KEDGE_E_SHAPE names the wrong, extra or
+ * missing one. */
+KEDGE_NODISCARD int kedge_npz_read_model(struct kedge_view file, const struct kedge_layout *layout,
+                                         float *values, struct kedge_diag *reterr);
 
 #endif

@@ -59,14 +59,16 @@ static int read_u64s(const struct kedge_json *doc, uint32_t array, uint64_t *out
     return KEDGE_OK;
 }
 
-static int read_entry(const struct kedge_json *doc, uint32_t key, struct entry *ret, struct kedge_diag *reterr)
+static int read_entry(const struct kedge_json *doc, uint32_t key, struct entry *ret,
+                      struct kedge_diag *reterr)
 {
     static const char *const keys[] = {"dtype", "shape", "data_offsets"};
     uint32_t value = key + 1, n;
     uint64_t ends[2];
     *ret = (struct entry){0};
     if (kedge_json_decode_string(doc, key, ret->name, sizeof ret->name) != KEDGE_OK) {
-        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor name longer than %d bytes", KEDGE_TENSOR_NAME_MAX);
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor name longer than %d bytes",
+                              KEDGE_TENSOR_NAME_MAX);
     }
     int err = kedge_json_check_keys(doc, value, ret->name, keys, 3, reterr);
     if (err) {
@@ -78,18 +80,21 @@ static int read_entry(const struct kedge_json *doc, uint32_t key, struct entry *
     } else if (kedge_json_str_is(doc, dtype, "I32")) {
         ret->dtype = KEDGE_DTYPE_I32;
     } else {
-        struct kedge_view t = dtype == KEDGE_JSON_NONE ? kedge_view_str("missing") : kedge_json_text(doc, dtype);
-        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\": type %.*s, expected F32 or I32", ret->name,
-                              t.len < 16 ? (int)t.len : 16, (const char *)t.ptr);
+        struct kedge_view t =
+            dtype == KEDGE_JSON_NONE ? kedge_view_str("missing") : kedge_json_text(doc, dtype);
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\": type %.*s, expected F32 or I32",
+                              ret->name, t.len < 16 ? (int)t.len : 16, (const char *)t.ptr);
     }
     if (read_u64s(doc, kedge_json_find(doc, value, "shape"), ret->dims, &ret->dims_count,
-                  KEDGE_TENSOR_DIMS_MAX) != KEDGE_OK) {
+                  KEDGE_TENSOR_DIMS_MAX)
+        != KEDGE_OK) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
                               "tensor \"%s\": shape is not an array of at most %d whole numbers", ret->name,
                               KEDGE_TENSOR_DIMS_MAX);
     }
     if (read_u64s(doc, kedge_json_find(doc, value, "data_offsets"), ends, &n, 2) != KEDGE_OK || n != 2) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "tensor \"%s\": data_offsets is not [begin,end]", ret->name);
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "tensor \"%s\": data_offsets is not [begin,end]",
+                              ret->name);
     }
     ret->begin = ends[0];
     ret->end = ends[1];
@@ -147,8 +152,10 @@ static int build_layout(const struct entry *entries, uint32_t count, struct kedg
     for (uint32_t i = 0; i < count; i++) {
         const struct entry *e = &entries[i];
         if (e->dtype != layout->dtype) {
-            return kedge_diag_set(reterr, KEDGE_E_SHAPE, "tensor \"%s\": type %s, but \"%s\" is %s: one type per "
-                                  "file", e->name, kedge_dtype_name(e->dtype), entries[0].name,
+            return kedge_diag_set(reterr, KEDGE_E_SHAPE,
+                                  "tensor \"%s\": type %s, but \"%s\" is %s: one type per "
+                                  "file",
+                                  e->name, kedge_dtype_name(e->dtype), entries[0].name,
                                   kedge_dtype_name(layout->dtype));
         }
         uint64_t begin = kedge_layout_data_len(layout);
@@ -197,7 +204,8 @@ static int check_canonical(struct kedge_view head, uint64_t start, const struct 
     kedge_buf_init(&again, KEDGE_TENSOR_HEADER_MAX + 16);
     int err = kedge_safetensors_header(layout, layout->dtype, &again);
     if (!err && !kedge_view_eq(kedge_buf_view(&again), kedge_view_of(head.ptr, (size_t)start))) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "safetensors header is not canonical: expected compact JSON, "
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                             "safetensors header is not canonical: expected compact JSON, "
                              "keys dtype, shape, data_offsets, no metadata, padded with spaces to 8 bytes");
     }
     kedge_buf_deinit(&again);
@@ -205,7 +213,8 @@ static int check_canonical(struct kedge_view head, uint64_t start, const struct 
 }
 
 int kedge_safetensors_read(struct kedge_view head, uint64_t file_len, enum kedge_safetensors_form form,
-                           struct kedge_layout *ret_layout, uint64_t *ret_data_start, struct kedge_diag *reterr)
+                           struct kedge_layout *ret_layout, uint64_t *ret_data_start,
+                           struct kedge_diag *reterr)
 {
     uint64_t start = 0;
     if (head.len < 8) {

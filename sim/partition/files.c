@@ -78,15 +78,17 @@ static int write_part(const char *dir, const char *images, const char *labels, c
     return err;
 }
 
-int kedge_partition_write_idx(const char *dir, const struct kedge_dataset *ds, const struct kedge_partition *p,
-                              uint32_t site, struct kedge_diag *reterr)
+int kedge_partition_write_idx(const char *dir, const struct kedge_dataset *ds,
+                              const struct kedge_partition *p, uint32_t site, struct kedge_diag *reterr)
 {
     uint32_t train_count, test_count;
     const uint32_t *train = kedge_partition_train(p, site, &train_count);
     const uint32_t *test = kedge_partition_test(p, site, &test_count);
     if (!ds->bytes || ds->classes > 256) {
-        return kedge_diag_set(reterr, KEDGE_E_ARG, "%s: only data of bytes with at most 256 classes are split into "
-                              "IDX files", dir);
+        return kedge_diag_set(reterr, KEDGE_E_ARG,
+                              "%s: only data of bytes with at most 256 classes are split into "
+                              "IDX files",
+                              dir);
     }
     int err = write_part(dir, "train-images.idx", "train-labels.idx", ds, train, train_count, reterr);
     if (!err) {

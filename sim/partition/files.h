@@ -6,10 +6,10 @@
 #include "common/tensor/dataset.h"
 #include "sim/partition/partition.h"
 
-/* Writes train-images.idx, train-labels.idx, test-images.idx, test-labels.idx (images as samples × features) and
- * binding.json, a data binding (common/tensor/dataset.h) of these files, into dir, which must exist. The binding
- * names them by dir as given, so give an absolute one. The set must hold bytes (an IDX source) and labels up to
- * 255, else KEDGE_E_ARG. */
+/* Writes train-images.idx, train-labels.idx, test-images.idx, test-labels.idx (images as samples ×
+ * features) and binding.json, a data binding (common/tensor/dataset.h) of these files, into dir, which must
+ * exist. The binding names them by dir as given, so give an absolute one. The set must hold bytes (an IDX
+ * source) and labels up to 255, else KEDGE_E_ARG. */
 KEDGE_NODISCARD int kedge_partition_write_idx(const char *dir, const struct kedge_dataset *ds,
                                               const struct kedge_partition *p, uint32_t site,
                                               struct kedge_diag *reterr);

@@ -1,6 +1,6 @@
-/* Idea: samples lie in pools (one a class; one in all for iid), each pool shuffled by its own stream and cut into
- * contiguous equal shares for its holders. Two passes over the holders, one to count and one to fill, give every
- * site a contiguous range of `order` without lists. */
+/* Idea: samples lie in pools (one a class; one in all for iid), each pool shuffled by its own stream and
+ * cut into contiguous equal shares for its holders. Two passes over the holders, one to count and one to
+ * fill, give every site a contiguous range of `order` without lists. */
 #include "sim/partition/partition.h"
 
 #include <string.h>
@@ -43,13 +43,14 @@ bool kedge_partition_holds(const struct kedge_partition_spec *spec, uint32_t cla
     }
     if (spec->kind == KEDGE_PARTITION_PLANTED) {
         uint64_t group = site % spec->groups;
-        return class_index >= group * classes / spec->groups && class_index < (group + 1) * classes / spec->groups;
+        return class_index >= group * classes / spec->groups
+               && class_index < (group + 1) * classes / spec->groups;
     }
     return true;
 }
 
-static int check_spec(const struct kedge_partition_spec *spec, const int32_t *labels, uint32_t n, uint32_t classes,
-                      struct kedge_diag *reterr)
+static int check_spec(const struct kedge_partition_spec *spec, const int32_t *labels, uint32_t n,
+                      uint32_t classes, struct kedge_diag *reterr)
 {
     if (spec->sites == 0 || spec->sites > KEDGE_SITES_MAX) {
         return kedge_diag_set(reterr, KEDGE_E_ARG, "partition: %u sites, expected 1 to %d", spec->sites,
@@ -62,14 +63,16 @@ static int check_spec(const struct kedge_partition_spec *spec, const int32_t *la
         return kedge_diag_set(reterr, KEDGE_E_ARG, "partition: train share %g, expected between 0 and 1",
                               spec->train_share);
     }
-    if (spec->kind == KEDGE_PARTITION_RING && (spec->classes_per_site == 0 || spec->classes_per_site > classes)) {
+    if (spec->kind == KEDGE_PARTITION_RING
+        && (spec->classes_per_site == 0 || spec->classes_per_site > classes)) {
         return kedge_diag_set(reterr, KEDGE_E_ARG, "partition: %u classes per site, expected 1 to %u",
                               spec->classes_per_site, classes);
     }
     uint32_t groups_max = spec->sites < classes ? spec->sites : classes;
     if (spec->kind == KEDGE_PARTITION_PLANTED && (spec->groups == 0 || spec->groups > groups_max)) {
-        return kedge_diag_set(reterr, KEDGE_E_ARG, "partition: %u groups, expected 1 to %u (sites and classes)",
-                              spec->groups, groups_max);
+        return kedge_diag_set(reterr, KEDGE_E_ARG,
+                              "partition: %u groups, expected 1 to %u (sites and classes)", spec->groups,
+                              groups_max);
     }
     for (uint32_t i = 0; i < n; i++) {
         if (labels[i] < 0 || (uint32_t)labels[i] >= classes) {
@@ -87,8 +90,8 @@ static void pools_deinit(struct pools *p)
 }
 
 /* Counting sort of the samples into pools, then a shuffle of each. */
-static int fill_pools(const struct kedge_partition_spec *spec, const int32_t *labels, uint32_t n, uint32_t classes,
-                      struct pools *p)
+static int fill_pools(const struct kedge_partition_spec *spec, const int32_t *labels, uint32_t n,
+                      uint32_t classes, struct pools *p)
 {
     bool one = spec->kind == KEDGE_PARTITION_IID;
     p->count = one ? 1 : classes;
@@ -139,8 +142,8 @@ static void next_share(const struct pools *pools, uint32_t c, struct share *s)
     s->holder++;
 }
 
-/* With `order` NULL counts the samples of each site into train_count, else copies them behind begin + test_count
- * (a fill mark for the time being). */
+/* With `order` NULL counts the samples of each site into train_count, else copies them behind begin +
+ * test_count (a fill mark for the time being). */
 static void deal(const struct kedge_partition_spec *spec, uint32_t classes, const struct pools *pools,
                  struct kedge_partition_site *sites, uint32_t *order)
 {
@@ -168,8 +171,10 @@ static int place_sites(const struct kedge_partition_spec *spec, struct kedge_par
     uint32_t begin = 0;
     for (uint32_t site = 0; site < spec->sites; site++) {
         if (sites[site].train_count < 2) {
-            return kedge_diag_set(reterr, KEDGE_E_ARG, "partition: site %u would get %u samples, at least 2 are "
-                                  "needed: fewer sites or more data", site, sites[site].train_count);
+            return kedge_diag_set(reterr, KEDGE_E_ARG,
+                                  "partition: site %u would get %u samples, at least 2 are "
+                                  "needed: fewer sites or more data",
+                                  site, sites[site].train_count);
         }
         sites[site].begin = begin;
         begin += sites[site].train_count;

@@ -1,15 +1,15 @@
-/* Splits of a labelled data set over sites: who gets which samples. No sample goes to two sites, and none is in a
- * site's training and test part at once. The same labels and spec give the same split on any machine. Pure.
+/* Splits of a labelled data set over sites: who gets which samples. No sample goes to two sites, and none
+ * is in a site's training and test part at once. The same labels and spec give the same split on any
+ * machine. Pure.
  *
  *   KEDGE_PARTITION_IID      all samples shuffled and dealt in equal shares
- *   KEDGE_PARTITION_RING     site u holds the classes (u + j) mod C, j = 0 … classes_per_site − 1: neighbours
- *                            overlap, so that groups of any size exist (clustering.md §9, the letters recipe,
- *                            with equal shares for its log-normal ones)
- *   KEDGE_PARTITION_PLANTED  site u is of group u mod groups, and a group holds its own consecutive classes, no
- *                            class in two groups: the truth that grouping should find
+ *   KEDGE_PARTITION_RING     site u holds the classes (u + j) mod C, j = 0 … classes_per_site − 1:
+ * neighbours overlap, so that groups of any size exist (clustering.md §9, the letters recipe, with equal
+ * shares for its log-normal ones) KEDGE_PARTITION_PLANTED  site u is of group u mod groups, and a group
+ * holds its own consecutive classes, no class in two groups: the truth that grouping should find
  *
- * A class is shared equally among the sites that hold it (the first ones get one more where it does not divide);
- * classes that no site holds are left out. */
+ * A class is shared equally among the sites that hold it (the first ones get one more where it does not
+ * divide); classes that no site holds are left out. */
 #ifndef KEDGE_SIM_PARTITION_PARTITION_H
 #define KEDGE_SIM_PARTITION_PARTITION_H
 
@@ -38,8 +38,8 @@ struct kedge_partition {
     uint32_t *order;                    /* owned: sample indices, those of a site next to each other */
 };
 
-/* labels: n values in [0, classes). KEDGE_E_ARG says what is out of range, or which site would get fewer than two
- * samples. The caller deinits ret after success. */
+/* labels: n values in [0, classes). KEDGE_E_ARG says what is out of range, or which site would get fewer
+ * than two samples. The caller deinits ret after success. */
 KEDGE_NODISCARD int kedge_partition_make(const struct kedge_partition_spec *spec, const int32_t *labels,
                                          uint32_t n, uint32_t classes, struct kedge_partition *ret,
                                          struct kedge_diag *reterr);

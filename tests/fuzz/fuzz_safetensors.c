@@ -10,8 +10,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct kedge_diag diag;
     struct kedge_view file = kedge_view_of(data, size);
     if (kedge_safetensors_read(file, size, KEDGE_SAFETENSORS_ANY, &any, &start, &diag) != KEDGE_OK) {
-        KEDGE_ASSERT(kedge_safetensors_read(file, size, KEDGE_SAFETENSORS_CANONICAL, &canonical, &start, &diag)
-                     != KEDGE_OK);
+        KEDGE_ASSERT(
+            kedge_safetensors_read(file, size, KEDGE_SAFETENSORS_CANONICAL, &canonical, &start, &diag)
+            != KEDGE_OK);
         return 0;
     }
     KEDGE_ASSERT(start + kedge_layout_data_len(&any) == size);

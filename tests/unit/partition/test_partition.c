@@ -181,8 +181,8 @@ static void load_binding(const char *dir, struct kedge_dataset *train, struct ke
     kedge_buf_deinit(&text);
 }
 
-static void check_rows(const struct kedge_dataset *all, const struct kedge_dataset *part, const uint32_t *rows,
-                       uint32_t count)
+static void check_rows(const struct kedge_dataset *all, const struct kedge_dataset *part,
+                       const uint32_t *rows, uint32_t count)
 {
     ck_assert_uint_eq(part->n, count);
     ck_assert_uint_eq(part->features, all->features);

@@ -8,7 +8,7 @@
 #include "common/base/diag.h"
 
 /* The message must name the problem; `part` is a part of it. */
-#define ASSERT_SAYS(diag, part)                                                                                \
+#define ASSERT_SAYS(diag, part) \
     ck_assert_msg(strstr((diag).text, (part)) != NULL, "expected \"%s\" in \"%s\"", (part), (diag).text)
 
 static inline int run_suite(Suite *suite, TCase *tc)

@@ -9,9 +9,24 @@ static int parse(const char *text, struct kedge_json *doc, struct kedge_diag *di
 }
 
 static const char *const good[] = {
-    "null", "true", " false ", "0", "-0", "-12.5e+3", "1E9", "\"\"", "\"a\\u00e9\\n\\/\"", "\"\\ud83d\\ude00\"",
-    "[]", "[1,[2,[3]],{}]", "{}", "{\"a\":1,\"b\":{\"a\":[]}}", "\t{\n\"x\" : [ true , null ] }\r\n", "\"\xc3\xa9\"",
-    "{\"ab\":1,\"ba\":2}", "[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]",
+    "null",
+    "true",
+    " false ",
+    "0",
+    "-0",
+    "-12.5e+3",
+    "1E9",
+    "\"\"",
+    "\"a\\u00e9\\n\\/\"",
+    "\"\\ud83d\\ude00\"",
+    "[]",
+    "[1,[2,[3]],{}]",
+    "{}",
+    "{\"a\":1,\"b\":{\"a\":[]}}",
+    "\t{\n\"x\" : [ true , null ] }\r\n",
+    "\"\xc3\xa9\"",
+    "{\"ab\":1,\"ba\":2}",
+    "[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]",
 };
 
 START_TEST(valid_texts_parse)
@@ -103,8 +118,9 @@ START_TEST(members_are_bounded)
         kedge_buf_printf(&text, "%s\"k%d\":0", i ? "," : "{", i);
     }
     kedge_buf_put_str(&text, "}");
-    ck_assert_int_eq(kedge_json_parse(kedge_buf_view(&text), many, 2 * KEDGE_JSON_MEMBERS_MAX + 8, &doc, NULL),
-                     KEDGE_E_TOO_LONG);
+    ck_assert_int_eq(
+        kedge_json_parse(kedge_buf_view(&text), many, 2 * KEDGE_JSON_MEMBERS_MAX + 8, &doc, NULL),
+        KEDGE_E_TOO_LONG);
     kedge_buf_deinit(&text);
 }
 END_TEST
@@ -118,7 +134,9 @@ START_TEST(members_are_found_and_typed)
     double d = 0;
     bool b = false;
     ck_assert_int_eq(parse("{\"s\":\"a\\u00e9\\ud83d\\ude00\",\"n\":42,\"t\":true,\"r\":\"-1.5e-3\","
-                           "\"u\":\"18446744073709551615\",\"neg\":-1,\"o\":{\"n\":7}}", &doc, &diag), KEDGE_OK);
+                           "\"u\":\"18446744073709551615\",\"neg\":-1,\"o\":{\"n\":7}}",
+                           &doc, &diag),
+                     KEDGE_OK);
     ck_assert_int_eq(kedge_json_get_string(&doc, 0, "s", s, sizeof s, &diag), KEDGE_OK);
     ck_assert_str_eq(s, "a\xc3\xa9\xf0\x9f\x98\x80");
     ck_assert_int_eq(kedge_json_get_string(&doc, 0, "s", s, 7, &diag), KEDGE_E_FORMAT);
@@ -174,7 +192,8 @@ END_TEST
 
 START_TEST(any_bytes_are_written_as_json_and_text_reads_back)
 {
-    static const char *const texts[] = {"plain", "q\"\\\n\t\x01\x7f/", "\xc3\xa9\xf0\x9f\x98\x80", "bad \xff\xfe", ""};
+    static const char *const texts[] = {"plain", "q\"\\\n\t\x01\x7f/", "\xc3\xa9\xf0\x9f\x98\x80",
+                                        "bad \xff\xfe", ""};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct kedge_buf out;
         struct kedge_json doc;

@@ -17,8 +17,11 @@ START_TEST(presets_are_their_layers)
     struct kedge_model_spec a, b;
     ck_assert_int_eq(from_json("{\"preset\":\"mlp\",\"inputs\":784,\"hidden\":512,\"classes\":10}", &a, NULL),
                      KEDGE_OK);
-    ck_assert_int_eq(from_json("{\"layers\":[{\"type\":\"dense\",\"in\":784,\"out\":512,\"activation\":\"relu\"},"
-                               "{\"type\":\"dense\",\"in\":512,\"out\":10}]}", &b, NULL), KEDGE_OK);
+    ck_assert_int_eq(
+        from_json("{\"layers\":[{\"type\":\"dense\",\"in\":784,\"out\":512,\"activation\":\"relu\"},"
+                  "{\"type\":\"dense\",\"in\":512,\"out\":10}]}",
+                  &b, NULL),
+        KEDGE_OK);
     ck_assert_mem_eq(&a, &b, sizeof a);
     ck_assert_uint_eq(kedge_model_values_count(&a), 407050);
     ck_assert_uint_eq(kedge_model_inputs(&a), 784);
@@ -135,7 +138,8 @@ START_TEST(first_weights_never_change)
 {
     struct kedge_model_spec spec;
     float w[5 * 4 + 5 + 5 * 3 + 3];
-    static const float golden[] = {0x1.6d960a0000000p-2f, -0x1.36870a0000000p-3f, -0x1.e3626a0000000p-2f, -0x1.00bb420000000p-4f};
+    static const float golden[] = {0x1.6d960a0000000p-2f, -0x1.36870a0000000p-3f, -0x1.e3626a0000000p-2f,
+                                   -0x1.00bb420000000p-4f};
     ck_assert_int_eq(kedge_model_mlp(4, 5, 3, &spec, NULL), KEDGE_OK);
     kedge_model_init(&spec, 1, w);
     ck_assert_float_eq(w[0], golden[0]);

@@ -12,8 +12,8 @@ START_TEST(numpy_archives_read)
     struct kedge_diag diag = {0};
     float values[12];
     int32_t labels[3];
-    ck_assert_msg(kedge_npz_open(kedge_view_of(numpy_stored, sizeof numpy_stored), &npz, &diag) == KEDGE_OK, "%s",
-                  diag.text);
+    ck_assert_msg(kedge_npz_open(kedge_view_of(numpy_stored, sizeof numpy_stored), &npz, &diag) == KEDGE_OK,
+                  "%s", diag.text);
     ck_assert_int_eq(kedge_npz_read(&npz, "x", &x, &diag), KEDGE_OK);
     ck_assert_int_eq(kedge_npz_read(&npz, "y", &y, &diag), KEDGE_OK);
     ck_assert_uint_eq(x.dims_count, 2);
@@ -34,7 +34,8 @@ START_TEST(numpy_archives_read)
     kedge_npy_deinit(&x);
     kedge_npy_deinit(&y);
     kedge_npz_close(&npz);
-    ck_assert_int_eq(kedge_npz_open(kedge_view_of(numpy_deflated, sizeof numpy_deflated), &npz, &diag), KEDGE_OK);
+    ck_assert_int_eq(kedge_npz_open(kedge_view_of(numpy_deflated, sizeof numpy_deflated), &npz, &diag),
+                     KEDGE_OK);
     ck_assert_int_eq(kedge_npz_read(&npz, "x", &x, &diag), KEDGE_OK);
     ck_assert_int_eq(kedge_npz_read(&npz, "z", &z, &diag), KEDGE_OK);
     ck_assert_uint_eq(x.dims_count, 3);
@@ -53,9 +54,11 @@ START_TEST(pickles_and_fortran_order_are_refused)
 {
     struct kedge_npy npy;
     struct kedge_diag diag = {0};
-    ck_assert_int_eq(kedge_npy_read(kedge_view_of(numpy_pickled, sizeof numpy_pickled), &npy, &diag), KEDGE_E_FORMAT);
+    ck_assert_int_eq(kedge_npy_read(kedge_view_of(numpy_pickled, sizeof numpy_pickled), &npy, &diag),
+                     KEDGE_E_FORMAT);
     ASSERT_SAYS(diag, "pickled objects are never read");
-    ck_assert_int_eq(kedge_npy_read(kedge_view_of(numpy_fortran, sizeof numpy_fortran), &npy, &diag), KEDGE_E_FORMAT);
+    ck_assert_int_eq(kedge_npy_read(kedge_view_of(numpy_fortran, sizeof numpy_fortran), &npy, &diag),
+                     KEDGE_E_FORMAT);
     ASSERT_SAYS(diag, "Fortran order");
 }
 END_TEST
@@ -102,15 +105,25 @@ START_TEST(wrong_models_are_refused_by_name)
         int err;
         const char *says;
     } cases[] = {
-        {{{"0.weight", KEDGE_NPY_F4, 2, two_three, f4}, {"0.bias", KEDGE_NPY_F4, 1, three, f4}}, 2, KEDGE_E_SHAPE,
+        {{{"0.weight", KEDGE_NPY_F4, 2, two_three, f4}, {"0.bias", KEDGE_NPY_F4, 1, three, f4}},
+         2,
+         KEDGE_E_SHAPE,
          "shape [2,3], expected [3,2]"},
-        {{{"0.weight", KEDGE_NPY_I4, 2, three_two, i4}, {"0.bias", KEDGE_NPY_F4, 1, three, f4}}, 2, KEDGE_E_SHAPE,
+        {{{"0.weight", KEDGE_NPY_I4, 2, three_two, i4}, {"0.bias", KEDGE_NPY_F4, 1, three, f4}},
+         2,
+         KEDGE_E_SHAPE,
          "type <i4"},
         {{{"0.weight", KEDGE_NPY_F4, 2, three_two, f4}}, 1, KEDGE_E_SHAPE, "no array \"0.bias\""},
-        {{{"0.weight", KEDGE_NPY_F4, 2, three_two, f4}, {"0.bias", KEDGE_NPY_F4, 1, three, f4},
-          {"q", KEDGE_NPY_F4, 1, three, f4}}, 3, KEDGE_E_SHAPE, "extra tensor \"q\""},
-        {{{"0.weight", KEDGE_NPY_F4, 2, three_two, f4}, {"0.bias", KEDGE_NPY_F4, 1, three, nan3}}, 2,
-         KEDGE_E_NOT_FINITE, "value 1 is"},
+        {{{"0.weight", KEDGE_NPY_F4, 2, three_two, f4},
+          {"0.bias", KEDGE_NPY_F4, 1, three, f4},
+          {"q", KEDGE_NPY_F4, 1, three, f4}},
+         3,
+         KEDGE_E_SHAPE,
+         "extra tensor \"q\""},
+        {{{"0.weight", KEDGE_NPY_F4, 2, three_two, f4}, {"0.bias", KEDGE_NPY_F4, 1, three, nan3}},
+         2,
+         KEDGE_E_NOT_FINITE,
+         "value 1 is"},
     };
     struct kedge_layout l;
     float values[9];
@@ -210,7 +223,8 @@ START_TEST(other_files_are_named_for_what_they_are)
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         struct kedge_npz npz;
         struct kedge_diag diag = {0};
-        ck_assert_int_eq(kedge_npz_open(kedge_view_of(files[i].bytes, files[i].len), &npz, &diag), KEDGE_E_FORMAT);
+        ck_assert_int_eq(kedge_npz_open(kedge_view_of(files[i].bytes, files[i].len), &npz, &diag),
+                         KEDGE_E_FORMAT);
         ASSERT_SAYS(diag, files[i].says);
     }
 }

@@ -28,9 +28,8 @@ static void put_file(struct kedge_buf *out, const char *header, size_t data_len)
     }
 }
 
-static const char golden[] =
-    "{\"0.weight\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]},"
-    "\"0.bias\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[24,36]}}    ";
+static const char golden[] = "{\"0.weight\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]},"
+                             "\"0.bias\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[24,36]}}    ";
 
 START_TEST(canonical_header_is_fixed_and_aligned)
 {
@@ -45,8 +44,9 @@ START_TEST(canonical_header_is_fixed_and_aligned)
     ck_assert_mem_eq(out.ptr + 8, golden, sizeof golden - 1);
     ck_assert_uint_eq(kedge_safetensors_file_len(&l, KEDGE_DTYPE_F32), out.len + 36);
     put_file(&file, golden, 36);
-    ck_assert_int_eq(kedge_safetensors_read(kedge_buf_view(&file), file.len, KEDGE_SAFETENSORS_CANONICAL, &back,
-                                            &start, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_safetensors_read(kedge_buf_view(&file), file.len, KEDGE_SAFETENSORS_CANONICAL,
+                                            &back, &start, NULL),
+                     KEDGE_OK);
     ck_assert_uint_eq(start, out.len);
     ck_assert_int_eq(kedge_layout_check_same(&l, &back, KEDGE_DTYPE_F32, NULL), KEDGE_OK);
     ck_assert_uint_eq(back.tensors[1].offset, 24);
@@ -54,7 +54,8 @@ START_TEST(canonical_header_is_fixed_and_aligned)
     kedge_layout_deinit(&back);
     /* The header alone with the file's length is enough. */
     ck_assert_int_eq(kedge_safetensors_read(kedge_view_of(file.ptr, (size_t)start), file.len,
-                                            KEDGE_SAFETENSORS_CANONICAL, &back, &start, NULL), KEDGE_OK);
+                                            KEDGE_SAFETENSORS_CANONICAL, &back, &start, NULL),
+                     KEDGE_OK);
     kedge_layout_deinit(&back);
     kedge_buf_deinit(&file);
     kedge_buf_deinit(&out);
@@ -68,26 +69,33 @@ static const struct {
     bool any; /* an import accepts it */
     const char *says;
 } cases[] = {
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, true, "not canonical"}, /* no padding */
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, true,
+     "not canonical"}, /* no padding */
     {"{ \"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}} ", 8, true, "not canonical"},
     {"{\"a\":{\"shape\":[2],\"dtype\":\"F32\",\"data_offsets\":[0,8]}}  ", 8, true, "not canonical"},
-    {"{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, true,
-     "not canonical"},
+    {"{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+     8, true, "not canonical"},
     {"{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]},"
-     "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 8, true, "not canonical"},
+     "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+     8, true, "not canonical"},
     {"{\"__metadata__\":{\"n\":1}}", 0, false, "not a string"},
     {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8, false, "type F64"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 8, false, "expected [0,8]"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12, false, "expected [0,8]"}, /* a hole */
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 12, false, "expected"},   /* trailing */
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 7, false, "expected"},    /* cut off */
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12, false,
+     "expected [0,8]"}, /* a hole */
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 12, false,
+     "expected"},                                                                               /* trailing */
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 7, false, "expected"}, /* cut off */
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
-     "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, false, "data_offsets"}, /* overlap */
+     "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+     4, false, "data_offsets"}, /* overlap */
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
-     "\"b\":{\"dtype\":\"I32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, false, "one type per file"},
+     "\"b\":{\"dtype\":\"I32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
+     8, false, "one type per file"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}", 0, false, "zero dimension"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", 4, false, "shape"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0, false, "too many"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0, false,
+     "too many"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, false, "shape"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[01],\"data_offsets\":[0,4]}}", 4, false, "JSON"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1.0],\"data_offsets\":[0,4]}}", 4, false, "shape"},
@@ -95,9 +103,11 @@ static const struct {
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4, false, "data_offsets"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, false, "data_offsets"},
     {"{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, false, "type missing"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1}}", 4, false, "unknown key \"x\""},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1}}", 4, false,
+     "unknown key \"x\""},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
-     "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, false, "appears twice"},
+     "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
+     8, false, "appears twice"},
     {"{\"a b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, false, "printable"},
     {"{\"\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, false, "printable"},
     {"[]", 0, false, "not a JSON object"},
@@ -142,7 +152,8 @@ START_TEST(header_lengths_are_bounded)
         struct kedge_layout l;
         uint64_t start;
         ck_assert_int_eq(kedge_safetensors_read(kedge_view_of(heads[i].first, heads[i].len), heads[i].len,
-                                                KEDGE_SAFETENSORS_ANY, &l, &start, NULL), KEDGE_E_FORMAT);
+                                                KEDGE_SAFETENSORS_ANY, &l, &start, NULL),
+                         KEDGE_E_FORMAT);
     }
 }
 END_TEST
@@ -156,7 +167,8 @@ START_TEST(every_flipped_header_bit_is_refused_or_changes_the_layout)
     put_file(&file, golden, 36);
     for (size_t bit = 0; bit < 8 * (8 + sizeof golden - 1); bit++) {
         file.ptr[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        if (kedge_safetensors_read(kedge_buf_view(&file), file.len, KEDGE_SAFETENSORS_CANONICAL, &got, &start, NULL)
+        if (kedge_safetensors_read(kedge_buf_view(&file), file.len, KEDGE_SAFETENSORS_CANONICAL, &got, &start,
+                                   NULL)
             == KEDGE_OK) {
             ck_assert_int_eq(kedge_layout_check_same(&expected, &got, KEDGE_DTYPE_F32, NULL), KEDGE_E_SHAPE);
             kedge_layout_deinit(&got);
@@ -189,7 +201,8 @@ START_TEST(random_layouts_round_trip)
         }
         kedge_buf_init(&out, 1 << 20);
         ck_assert_int_eq(kedge_safetensors_header(&l, KEDGE_DTYPE_I32, &out), KEDGE_OK);
-        ck_assert_int_eq(kedge_safetensors_read(kedge_buf_view(&out), kedge_safetensors_file_len(&l, KEDGE_DTYPE_I32),
+        ck_assert_int_eq(kedge_safetensors_read(kedge_buf_view(&out),
+                                                kedge_safetensors_file_len(&l, KEDGE_DTYPE_I32),
                                                 KEDGE_SAFETENSORS_CANONICAL, &back, &start, NULL),
                          KEDGE_OK);
         ck_assert_int_eq(kedge_layout_check_same(&l, &back, KEDGE_DTYPE_I32, NULL), KEDGE_OK);
@@ -213,10 +226,14 @@ START_TEST(layouts_are_compared_by_name)
         const char *says;
     } wrong[] = {
         {{{"0.weight", weight, 2}, {"0.bias", bias, 1}}, KEDGE_DTYPE_I32, "type I32, expected F32"},
-        {{{"0.weight", turned, 2}, {"0.bias", bias, 1}}, KEDGE_DTYPE_F32, "\"0.weight\": shape [2,3], expected [3,2]"},
+        {{{"0.weight", turned, 2}, {"0.bias", bias, 1}},
+         KEDGE_DTYPE_F32,
+         "\"0.weight\": shape [2,3], expected [3,2]"},
         {{{"0.weight", weight, 2}}, KEDGE_DTYPE_F32, "\"0.bias\" is missing"},
         {{{"0.bias", bias, 1}}, KEDGE_DTYPE_F32, "\"0.weight\" is missing"},
-        {{{"0.weight", weight, 2}, {"0.bias", bias, 1}, {"z", bias, 1}}, KEDGE_DTYPE_F32, "extra tensor \"z\""},
+        {{{"0.weight", weight, 2}, {"0.bias", bias, 1}, {"z", bias, 1}},
+         KEDGE_DTYPE_F32,
+         "extra tensor \"z\""},
         {{{"y", weight, 2}, {"0.bias", bias, 1}}, KEDGE_DTYPE_F32, "extra tensor \"y\""},
         {{{"0.bias", bias, 1}, {"0.weight", weight, 2}}, KEDGE_DTYPE_F32, "another order"},
         {{{NULL, NULL, 0}}, KEDGE_DTYPE_F32, "\"0.weight\" is missing"},
@@ -228,8 +245,9 @@ START_TEST(layouts_are_compared_by_name)
         struct kedge_diag diag = {0};
         kedge_layout_init(&got, wrong[i].dtype);
         for (int t = 0; t < 3 && wrong[i].t[t].name; t++) {
-            ck_assert_int_eq(kedge_layout_add(&got, wrong[i].t[t].name, wrong[i].t[t].dims, wrong[i].t[t].n, NULL),
-                             KEDGE_OK);
+            ck_assert_int_eq(
+                kedge_layout_add(&got, wrong[i].t[t].name, wrong[i].t[t].dims, wrong[i].t[t].n, NULL),
+                KEDGE_OK);
         }
         ck_assert_int_eq(kedge_layout_check_same(&expected, &got, KEDGE_DTYPE_F32, &diag), KEDGE_E_SHAPE);
         ASSERT_SAYS(diag, wrong[i].says);
@@ -270,7 +288,8 @@ START_TEST(every_failing_allocation_leaves_nothing_behind)
         struct kedge_layout l;
         uint64_t start;
         kedge_mem_fail_at(n);
-        err = kedge_safetensors_read(kedge_buf_view(&file), file.len, KEDGE_SAFETENSORS_CANONICAL, &l, &start, NULL);
+        err = kedge_safetensors_read(kedge_buf_view(&file), file.len, KEDGE_SAFETENSORS_CANONICAL, &l, &start,
+                                     NULL);
         kedge_mem_fail_at(0);
         if (!err) {
             ck_assert_int_gt(n, 3); /* it did fail before */

@@ -1,4 +1,5 @@
-/* The trainer's contract, spoken with the real programs over pipes: test_train_contract KEDGE_TRAIN IDENTITY. */
+/* The trainer's contract, spoken with the real programs over pipes: test_train_contract KEDGE_TRAIN
+ * IDENTITY. */
 #include <check.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,14 +17,15 @@ static const char *trainer_path, *identity_path;
 static char dir[] = "/tmp/kedge-train-XXXXXX";
 
 #define MODEL "\"model\":{\"preset\":\"mclr\",\"inputs\":64,\"classes\":10}"
-#define DATA                                                                                                   \
-    "\"data\":{\"train\":{\"format\":\"idx\",\"images\":\"data/digits/digits-images.idx\","                   \
+#define DATA                                                                                \
+    "\"data\":{\"train\":{\"format\":\"idx\",\"images\":\"data/digits/digits-images.idx\"," \
     "\"labels\":\"data/digits/digits-labels.idx\",\"scale\":\"0.0625\"},\"split\":\"0.8\"}"
 
 static void start(const char *path, struct kedge_process *p)
 {
     const char *argv[] = {path, NULL};
-    struct kedge_process_options o = {.argv = argv, .pipe_stdin = true, .pipe_stdout = true, .die_with_parent = true};
+    struct kedge_process_options o = {
+        .argv = argv, .pipe_stdin = true, .pipe_stdout = true, .die_with_parent = true};
     ck_assert_int_eq(kedge_process_start(&o, p, NULL), KEDGE_OK);
 }
 
@@ -54,6 +56,19 @@ static const char *member(const char *reply, const char *key)
     struct kedge_view v = kedge_json_text(&doc, at);
     snprintf(text, sizeof text, "%.*s", (int)v.len, (const char *)v.ptr);
     return text;
+}
+
+/* Ends a trainer by the end of its input: it must free everything (sanitizers look) and say 0. */
+static void finish(struct kedge_process *p)
+{
+    int status = -1;
+    close(p->in_fd);
+    p->in_fd = -1;
+    for (int i = 0; i < 500 && !kedge_process_poll(p, &status); i++) {
+        usleep(10000);
+    }
+    ck_assert_int_eq(status, 0);
+    kedge_process_stop(p, SIGTERM, 1000);
 }
 
 static void path_of(const char *name, char out[256])
@@ -90,12 +105,14 @@ static size_t read_file(const char *name, char *out, size_t max)
     return n;
 }
 
-static void ask_train(struct kedge_process *p, const char *base, const char *out, const char *more, char reply[4096])
+static void ask_train(struct kedge_process *p, const char *base, const char *out, const char *more,
+                      char reply[4096])
 {
     char line[2048];
-    snprintf(line, sizeof line, "{\"id\":\"t\",\"op\":\"train\"," MODEL "," DATA ",\"base\":\"%s/%s\",\"out\":"
-             "\"%s/%s\",\"lr\":\"0.1\",\"l2\":\"0.0001\",\"seed\":\"18446744073709551615\",%s}", dir, base, dir, out,
-             more);
+    snprintf(line, sizeof line,
+             "{\"id\":\"t\",\"op\":\"train\"," MODEL "," DATA ",\"base\":\"%s/%s\",\"out\":"
+             "\"%s/%s\",\"lr\":\"0.1\",\"l2\":\"0.0001\",\"seed\":\"18446744073709551615\",%s}",
+             dir, base, dir, out, more);
     ask(p, line, reply);
 }
 
@@ -119,29 +136,24 @@ START_TEST(a_trainer_stays_and_learns)
     size_t len = read_file("a", a, sizeof a);
     ck_assert_uint_gt(len, 2600);
     ck_assert_uint_eq(read_file("b", b, sizeof b), len);
-    ck_assert_mem_eq(a, b, len); /* the second task starts from the base again, not from the first's weights */
+    ck_assert_mem_eq(a, b,
+                     len); /* the second task starts from the base again, not from the first's weights */
     ask_train(&p, "a", "b", "\"steps\":50,\"batch\":10,\"threads\":1", reply);
     ck_assert_str_eq(member(reply, "steps"), "50");
-    snprintf(line, sizeof line, "{\"id\":\"e\",\"op\":\"evaluate\"," MODEL "," DATA ",\"base\":\"%s/a\"}", dir);
+    snprintf(line, sizeof line, "{\"id\":\"e\",\"op\":\"evaluate\"," MODEL "," DATA ",\"base\":\"%s/a\"}",
+             dir);
     ask(&p, line, reply);
     ck_assert_str_eq(member(reply, "status"), "ok");
     ck_assert_int_gt(atoi(member(reply, "test_correct")), 300);
-    kedge_process_stop(&p, SIGTERM, 1000);
+    finish(&p);
 }
 END_TEST
 
 START_TEST(the_end_of_input_ends_it)
 {
     struct kedge_process p;
-    int status = -1;
     start(_i ? identity_path : trainer_path, &p);
-    close(p.in_fd);
-    p.in_fd = -1;
-    for (int i = 0; i < 500 && !kedge_process_poll(&p, &status); i++) {
-        usleep(10000);
-    }
-    ck_assert_int_eq(status, 0);
-    kedge_process_stop(&p, SIGTERM, 1000);
+    finish(&p);
 }
 END_TEST
 
@@ -157,22 +169,28 @@ static const struct {
     {"{\"id\":\"1\",\"op\":\"evaluate\"}", "request", "\\\"base\\\" is missing"},
     {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"x\"}", "request", "\\\"model\\\" is missing"},
     {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"x\"," MODEL "}", "request", "\\\"data\\\" is missing"},
-    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"x\",\"model\":{\"preset\":\"cnn\"}," DATA "}", "request", "mclr"},
-    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"/nonexistent\"," MODEL "," DATA "}", "model", "/nonexistent: No such"},
-    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"data/digits/digits-labels.idx\"," MODEL "," DATA "}", "model",
-     "digits-labels.idx: not a safetensors file"},
+    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"x\",\"model\":{\"preset\":\"cnn\"}," DATA "}", "request",
+     "mclr"},
+    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"/nonexistent\"," MODEL "," DATA "}", "model",
+     "/nonexistent: No such"},
+    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"data/digits/digits-labels.idx\"," MODEL "," DATA "}",
+     "model", "digits-labels.idx: not a safetensors file"},
     {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"x\"," MODEL
-     ",\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"/nonexistent\"}}}", "data", "/nonexistent: No such"},
-    {"{\"id\":\"1\",\"op\":\"train\",\"base\":\"x\",\"out\":\"y\",\"lr\":0.1,\"epochs\":1," MODEL "," DATA "}", "request",
-     "\\\"lr\\\": expected a string"},
-    {"{\"id\":\"1\",\"op\":\"train\",\"base\":\"x\",\"out\":\"y\",\"epochs\":1," MODEL "," DATA "}", "request",
-     "\\\"lr\\\" is missing"},
-    {"{\"id\":\"1\",\"op\":\"train\",\"base\":\"x\",\"out\":\"y\",\"lr\":\"0.1\"," MODEL "," DATA "}", "request",
-     "\\\"epochs\\\" or \\\"steps\\\""},
-    {"{\"id\":\"1\",\"op\":\"train\",\"base\":\"x\",\"lr\":\"0.1\",\"epochs\":1," MODEL "," DATA "}", "request",
-     "\\\"out\\\" is missing"},
-    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"x\",\"batch\":0," MODEL "," DATA "}", "request", "\\\"batch\\\""},
-    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"x\",\"seed\":7," MODEL "," DATA "}", "request", "\\\"seed\\\""},
+     ",\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"/nonexistent\"}}}",
+     "data", "/nonexistent: No such"},
+    {"{\"id\":\"1\",\"op\":\"train\",\"base\":\"x\",\"out\":\"y\",\"lr\":0.1,\"epochs\":1," MODEL "," DATA
+     "}",
+     "request", "\\\"lr\\\": expected a string"},
+    {"{\"id\":\"1\",\"op\":\"train\",\"base\":\"x\",\"out\":\"y\",\"epochs\":1," MODEL "," DATA "}",
+     "request", "\\\"lr\\\" is missing"},
+    {"{\"id\":\"1\",\"op\":\"train\",\"base\":\"x\",\"out\":\"y\",\"lr\":\"0.1\"," MODEL "," DATA "}",
+     "request", "\\\"epochs\\\" or \\\"steps\\\""},
+    {"{\"id\":\"1\",\"op\":\"train\",\"base\":\"x\",\"lr\":\"0.1\",\"epochs\":1," MODEL "," DATA "}",
+     "request", "\\\"out\\\" is missing"},
+    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"x\",\"batch\":0," MODEL "," DATA "}", "request",
+     "\\\"batch\\\""},
+    {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"x\",\"seed\":7," MODEL "," DATA "}", "request",
+     "\\\"seed\\\""},
 };
 
 START_TEST(bad_requests_are_answered_and_survived)
@@ -185,11 +203,12 @@ START_TEST(bad_requests_are_answered_and_survived)
         ask(&p, bad[i].line, reply);
         ck_assert_str_eq(member(reply, "status"), "error");
         ck_assert_msg(strcmp(member(reply, "code"), bad[i].code) == 0, "%s", reply);
-        ck_assert_msg(strstr(member(reply, "message"), bad[i].says) != NULL, "\"%s\" in %s", bad[i].says, reply);
+        ck_assert_msg(strstr(member(reply, "message"), bad[i].says) != NULL, "\"%s\" in %s", bad[i].says,
+                      reply);
     }
     ask_train(&p, "base", "a", "\"epochs\":1,\"batch\":10", reply);
     ck_assert_str_eq(member(reply, "status"), "ok");
-    kedge_process_stop(&p, SIGTERM, 1000);
+    finish(&p);
 }
 END_TEST
 
@@ -212,12 +231,14 @@ START_TEST(bad_models_and_results_leave_no_file)
     ask_train(&p, "base", "no/such/folder", "\"epochs\":1", reply);
     ck_assert_str_eq(member(reply, "code"), "output");
     char line[2048];
-    snprintf(line, sizeof line, "{\"id\":\"d\",\"op\":\"train\"," MODEL "," DATA ",\"base\":\"%s/base\",\"out\":"
-             "\"%s/none\",\"lr\":\"1000000\",\"l2\":\"1000\",\"epochs\":3}", dir, dir);
+    snprintf(line, sizeof line,
+             "{\"id\":\"d\",\"op\":\"train\"," MODEL "," DATA ",\"base\":\"%s/base\",\"out\":"
+             "\"%s/none\",\"lr\":\"1000000\",\"l2\":\"1000\",\"epochs\":3}",
+             dir, dir);
     ask(&p, line, reply);
     ck_assert_str_eq(member(reply, "code"), "diverged");
     ck_assert_int_ne(access(path, F_OK), 0);
-    kedge_process_stop(&p, SIGTERM, 1000);
+    finish(&p);
 }
 END_TEST
 
@@ -234,7 +255,30 @@ START_TEST(long_lines_are_refused_and_skipped)
     ask(&p, "{\"id\":\"7\"}", reply);
     ck_assert_str_eq(member(reply, "id"), "7");
     kedge_mem_free(line);
-    kedge_process_stop(&p, SIGTERM, 1000);
+    finish(&p);
+}
+END_TEST
+
+static void write_csv(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "wb");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs(text, f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+START_TEST(the_stamp_follows_the_files)
+{
+    struct kedge_data_binding b = {.train = {.format = KEDGE_DATA_CSV}};
+    path_of("s.csv", b.train.path);
+    write_csv(b.train.path, "1,2\n");
+    uint64_t before = kedge_data_binding_stamp(&b);
+    ck_assert_uint_ne(before, 0);
+    ck_assert(kedge_data_binding_stamp(&b) == before);
+    write_csv(b.train.path, "1,2\n3,4\n");
+    ck_assert(kedge_data_binding_stamp(&b) != before);
+    ck_assert_int_eq(unlink(b.train.path), 0);
+    ck_assert_uint_eq(kedge_data_binding_stamp(&b), 0);
 }
 END_TEST
 
@@ -245,8 +289,10 @@ START_TEST(identity_copies)
     make_base("base", 64, 1);
     start(identity_path, &p);
     for (int i = 0; i < 2; i++) { /* twice: out is replaced */
-        snprintf(line, sizeof line, "{\"id\":\"i\",\"op\":\"train\",\"base\":\"%s/base\",\"out\":\"%s/a\","
-                 "\"samples\":17,\"epochs\":1}", dir, dir);
+        snprintf(line, sizeof line,
+                 "{\"id\":\"i\",\"op\":\"train\",\"base\":\"%s/base\",\"out\":\"%s/a\","
+                 "\"samples\":17,\"epochs\":1}",
+                 dir, dir);
         ask(&p, line, reply);
         ck_assert_str_eq(member(reply, "status"), "ok");
         ck_assert_str_eq(member(reply, "samples"), "17");
@@ -254,10 +300,11 @@ START_TEST(identity_copies)
     size_t len = read_file("base", a, sizeof a);
     ck_assert_uint_eq(read_file("a", b, sizeof b), len);
     ck_assert_mem_eq(a, b, len);
-    snprintf(line, sizeof line, "{\"id\":\"i\",\"op\":\"train\",\"base\":\"%s/absent\",\"out\":\"%s/a\"}", dir, dir);
+    snprintf(line, sizeof line, "{\"id\":\"i\",\"op\":\"train\",\"base\":\"%s/absent\",\"out\":\"%s/a\"}",
+             dir, dir);
     ask(&p, line, reply);
     ck_assert_str_eq(member(reply, "code"), "output");
-    kedge_process_stop(&p, SIGTERM, 1000);
+    finish(&p);
 }
 END_TEST
 
@@ -277,6 +324,7 @@ int main(int argc, char **argv)
     tcase_add_test(tc, bad_requests_are_answered_and_survived);
     tcase_add_test(tc, bad_models_and_results_leave_no_file);
     tcase_add_test(tc, long_lines_are_refused_and_skipped);
+    tcase_add_test(tc, the_stamp_follows_the_files);
     tcase_add_test(tc, identity_copies);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);

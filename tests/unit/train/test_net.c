@@ -84,7 +84,8 @@ static void make_problem(int kind, struct problem *p)
     }
 }
 
-/* The engine's gradient: what one step of rate 1/16 takes away, times 16. Its summed loss goes to *ret_loss. */
+/* The engine's gradient: what one step of rate 1/16 takes away, times 16. Its summed loss goes to
+ * *ret_loss. */
 static void engine_gradient(const struct problem *p, double *g, double *ret_loss)
 {
     struct kedge_net *net;
@@ -186,7 +187,8 @@ static struct kedge_net *new_net(bool mlp)
 {
     struct kedge_model_spec spec;
     struct kedge_net *net;
-    ck_assert_int_eq(mlp ? kedge_model_mlp(64, 32, 10, &spec, NULL) : kedge_model_mclr(64, 10, &spec, NULL), KEDGE_OK);
+    ck_assert_int_eq(mlp ? kedge_model_mlp(64, 32, 10, &spec, NULL) : kedge_model_mclr(64, 10, &spec, NULL),
+                     KEDGE_OK);
     ck_assert_int_eq(kedge_net_new(&spec, 128, &net, NULL), KEDGE_OK);
     kedge_model_init(&spec, 1, kedge_net_weights(net));
     return net;
@@ -260,7 +262,8 @@ START_TEST(steps_are_exact_and_passes_reshuffle)
     train_once(&train, &params, b, &r);
     ck_assert_uint_eq(r.steps, 145);
     ck_assert_mem_ne(a, b, sizeof a);
-    /* A single batch that holds everything: order does not matter but for rounding, and every step is a pass. */
+    /* A single batch that holds everything: order does not matter but for rounding, and every step is a
+     * pass. */
     struct kedge_dataset few;
     static const uint32_t rows[] = {1, 2, 3, 4};
     ck_assert_int_eq(kedge_dataset_pick(&train, rows, 4, &few), KEDGE_OK);
