@@ -30,7 +30,8 @@ int kedge_input_row_cmp(const struct kedge_input_row *a, const struct kedge_inpu
     int c = kedge_id_cmp(&a->site, &b->site);
     c = c ? c : cmp_u64((uint64_t)a->use, (uint64_t)b->use);
     c = c ? c : cmp_u64(a->group, b->group);
-    return c ? c : cmp_u64(a->leaf, b->leaf);
+    c = c ? c : cmp_u64(a->leaf, b->leaf);
+    return c ? c : kedge_hash_cmp(&a->update, &b->update);
 }
 
 static int cmp_rows(const void *a, const void *b)

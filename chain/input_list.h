@@ -1,7 +1,8 @@
 /* Input lists: the blobs that round-opened and aggregate statements point to, one per tenant: which sites were
  * candidates, selected, aggregated, grouped or turned away. JSON lines with exactly one encoding:
  *   {"site":"s1","use":"aggregated","group":0,"leaf":12,"leaf_hash":"…","update":"…","weight":"123","reason":""}
- * sorted by (site, use, group, leaf), strictly ascending, LF after each row. Pure. */
+ * sorted by (site, use, group, leaf, update), strictly ascending, LF after each row. (Updates turned away at the door
+ * have no leaf; their digests keep them apart.) Pure. */
 #ifndef KEDGE_CHAIN_INPUT_LIST_H
 #define KEDGE_CHAIN_INPUT_LIST_H
 

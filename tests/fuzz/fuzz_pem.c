@@ -1,0 +1,41 @@
+/* Key files and certificates: what is accepted is a key that survives being written and read. */
+#include <string.h>
+
+#include "crypto/cert.h"
+#include "crypto/keyfile.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void check_public(const struct kedge_public_key *key)
+{
+    struct kedge_public_key again;
+    struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&b, KEDGE_PEM_MAX);
+    KEDGE_ASSERT(kedge_pem_put_public(&b, key) == KEDGE_OK);
+    KEDGE_ASSERT(kedge_pem_get_public(kedge_buf_view(&b), &again) == KEDGE_OK);
+    KEDGE_ASSERT(kedge_public_key_eq(&again, key));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    struct kedge_view bytes = kedge_view_of(data, len);
+    struct kedge_key_pair pair, again;
+    struct kedge_public_key key;
+    if (kedge_pem_get_private(bytes, &pair) == KEDGE_OK) {
+        struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
+        kedge_buf_init(&b, KEDGE_PEM_MAX);
+        KEDGE_ASSERT(kedge_pem_put_private(&b, &pair) == KEDGE_OK);
+        KEDGE_ASSERT(kedge_pem_get_private(kedge_buf_view(&b), &again) == KEDGE_OK);
+        KEDGE_ASSERT(memcmp(&pair, &again, sizeof pair) == 0);
+    }
+    if (kedge_pem_get_public(bytes, &key) == KEDGE_OK) {
+        check_public(&key);
+    }
+    if (kedge_cert_pem_public_key(bytes, &key) == KEDGE_OK) {
+        check_public(&key);
+    }
+    if (kedge_cert_public_key(bytes, &key) == KEDGE_OK) {
+        check_public(&key);
+    }
+    return 0;
+}
