@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#undef kedge_diag_set /* diag.h, for the analyser */
+#undef kedge_diag_wrap
+
 int kedge_diag_set(struct kedge_diag *d, int err, const char *format, ...)
 {
     if (d) {
