@@ -89,11 +89,24 @@ AVX2 INLINE void close_avx2(const float *base, float *out, __m256i even, __m256i
     _mm_storeu_ps(out + 4, _mm256_cvtpd_ps(high));
 }
 
+/* Signed 32 x 32 -> 64 of the low halves. Clang 14 takes the intrinsic apart, forgets across the loop that
+ * the weight is narrow, and multiplies 64 x 64: half the speed. */
+AVX2 INLINE __m256i multiply_low(__m256i a, __m256i b)
+{
+#if defined(__clang__)
+    __m256i product;
+    __asm__("vpmuldq %2, %1, %0" : "=x"(product) : "x"(a), "x"(b));
+    return product;
+#else
+    return _mm256_mul_epi32(a, b);
+#endif
+}
+
 AVX2 INLINE void madd_avx2(const int32_t *values, __m256i weight, __m256i *even, __m256i *odd)
 {
     __m256i v = _mm256_loadu_si256((const __m256i *)values);
-    *even = _mm256_add_epi64(*even, _mm256_mul_epi32(v, weight));
-    *odd = _mm256_add_epi64(*odd, _mm256_mul_epi32(_mm256_srli_epi64(v, 32), weight));
+    *even = _mm256_add_epi64(*even, multiply_low(v, weight));
+    *odd = _mm256_add_epi64(*odd, multiply_low(_mm256_srli_epi64(v, 32), weight));
 }
 
 /* count is a constant at each call, so the loop over sources unrolls. */

@@ -12,7 +12,8 @@
 #include "common/base/rng.h"
 
 /* Medians in gigabytes of sources per second: the integer mean; the machine's limit for one thread (sum of
- * 64-bit words); float sums with one source per pass and with eight. KEDGE_E_NOMEM: needs 540 MB. */
+ * 64-bit words, several streams); float sums with one source per pass and with eight. KEDGE_E_NOMEM: needs
+ * 540 MB. */
 int kedge_bench_aggregation_mean(double *ret_gbps, double *ret_read_gbps, double *ret_float_gbps,
                                  double *ret_float_fused_gbps);
 
@@ -23,6 +24,7 @@ enum {
     SCALE_BITS = 20,
     FLOAT_TILE = 2048,
     FUNCTIONS = 4,
+    READ_STREAMS = 5,
 };
 
 #define GIGABYTES (1e-9 * SOURCES * COORDINATES * sizeof(int32_t))
@@ -44,30 +46,32 @@ struct arena {
 
 typedef int bench_fn(struct arena *arena, uint64_t *sink);
 
-/* (a) What one thread can read: the sum of everything as 64-bit words. */
+/* (a) What one thread can read: the sum of everything as 64-bit words, five streams side by side, which on
+ * the machines tried is up to half as fast again as one after the other. */
 #if defined(__x86_64__)
-WIDE static uint64_t read_words(const int32_t *values, size_t n)
+WIDE static uint64_t read_streams(int32_t *const *values, size_t n)
 {
-    __m256i sum[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(),
-                      _mm256_setzero_si256()};
-    for (size_t i = 0; i + 32 <= n; i += 32) {
-        const __m256i *v = (const __m256i *)(values + i);
-        sum[0] = _mm256_add_epi64(sum[0], _mm256_loadu_si256(v));
-        sum[1] = _mm256_add_epi64(sum[1], _mm256_loadu_si256(v + 1));
-        sum[2] = _mm256_add_epi64(sum[2], _mm256_loadu_si256(v + 2));
-        sum[3] = _mm256_add_epi64(sum[3], _mm256_loadu_si256(v + 3));
+    __m256i a = _mm256_setzero_si256();
+    __m256i b = a;
+    for (size_t i = 0; i + 16 <= n; i += 16) {
+        for (int k = 0; k < READ_STREAMS; k++) {
+            const __m256i *v = (const __m256i *)(values[k] + i);
+            a = _mm256_add_epi64(a, _mm256_loadu_si256(v));
+            b = _mm256_add_epi64(b, _mm256_loadu_si256(v + 1));
+        }
     }
     uint64_t lanes[4];
-    sum[0] = _mm256_add_epi64(_mm256_add_epi64(sum[0], sum[1]), _mm256_add_epi64(sum[2], sum[3]));
-    _mm256_storeu_si256((__m256i *)lanes, sum[0]);
+    _mm256_storeu_si256((__m256i *)lanes, _mm256_add_epi64(a, b));
     return lanes[0] + lanes[1] + lanes[2] + lanes[3];
 }
 #else
-static uint64_t read_words(const int32_t *values, size_t n)
+static uint64_t read_streams(int32_t *const *values, size_t n)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < n; i++) {
-        sum += (uint64_t)(int64_t)values[i];
+        for (int k = 0; k < READ_STREAMS; k++) {
+            sum += (uint64_t)(int64_t)values[k][i];
+        }
     }
     return sum;
 }
@@ -75,8 +79,8 @@ static uint64_t read_words(const int32_t *values, size_t n)
 
 static int read_all(struct arena *arena, uint64_t *sink)
 {
-    for (int k = 0; k < SOURCES; k++) {
-        *sink += read_words(arena->values[k], COORDINATES);
+    for (int k = 0; k < SOURCES; k += READ_STREAMS) {
+        *sink += read_streams(arena->values + k, COORDINATES);
     }
     return KEDGE_OK;
 }
