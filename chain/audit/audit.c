@@ -1,0 +1,109 @@
+/* The order of an audit: read, understand, check each log by itself, then the logs against each other, then files. */
+#include <string.h>
+#include <unistd.h>
+
+#include "chain/audit/record.h"
+#include "common/base/mem.h"
+
+enum { THREADS_MAX = 64 };
+
+static uint32_t thread_count(const struct kedge_audit_options *options)
+{
+    long n = options->threads ? (long)options->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : (uint32_t)n;
+}
+
+static void free_audit(struct kedgei_audit *a)
+{
+    for (uint32_t j = 0; j < a->job_count; j++) {
+        kedge_layout_deinit(&a->jobs[j]->layout);
+        kedge_mem_free(a->jobs[j]->rounds);
+        kedge_mem_free(a->jobs[j]);
+    }
+    for (uint32_t t = 0; t < a->tenant_count; t++) {
+        kedgei_log_deinit(&a->tenants[t]);
+    }
+    kedgei_log_deinit(&a->main);
+    kedge_mem_free(a->jobs);
+    kedge_mem_free(a->tenants);
+    kedge_mem_free(a->updates);
+    kedgei_findings_deinit(&a->findings);
+    kedge_mem_free(a);
+}
+
+/* Everything that needs all logs. */
+static int check_all(struct kedgei_audit *a, const char *const *seen_paths, size_t seen_count, bool replay)
+{
+    int err = kedgei_logs_read(a);
+    err = err ? err : kedgei_check_keys(a);
+    err = err ? err : kedgei_check_signatures(a);
+    err = err ? err : kedgei_check_seen(a, seen_paths, seen_count);
+    err = err ? err : kedgei_check_main(a);
+    err = err ? err : kedgei_check_tenants(a);
+    err = err ? err : kedgei_check_inputs(a);
+    err = err ? err : kedgei_check_models(a);
+    err = err ? err : kedgei_check_blobs(a);
+    return err || !replay ? err : kedgei_replay(a);
+}
+
+static int fill_report(struct kedgei_audit *a, struct kedge_audit_report *ret)
+{
+    if (a->findings.nomem) {
+        return KEDGE_E_NOMEM;
+    }
+    struct kedge_audit_report r = {.counts = a->counts,
+                                   .error_count = a->findings.errors,
+                                   .note_count = a->findings.notes,
+                                   .finding_count = a->findings.count,
+                                   .findings = a->findings.items};
+    r.verdict = r.error_count ? KEDGE_AUDIT_NO : a->trust ? KEDGE_AUDIT_YES : KEDGE_AUDIT_SELF_CONSISTENT;
+    a->findings.items = NULL;
+    *ret = r;
+    return KEDGE_OK;
+}
+
+static int run_audit(const char *dir, const struct kedge_trust *trust, const char *const *seen_paths,
+                     size_t seen_count, const struct kedge_audit_options *options, bool replay,
+                     struct kedge_audit_report *ret, struct kedge_diag *reterr)
+{
+    struct kedgei_audit *a = kedge_mem_new(1, sizeof *a);
+    bool readable = true;
+    if (!a) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory");
+    }
+    if (options) {
+        a->options = *options;
+    }
+    a->trust = trust;
+    a->threads = thread_count(&a->options);
+    int err = kedgei_load(a, dir, &readable);
+    if (!err && readable) { /* else what cannot be read has been named, and the rest would only follow from it */
+        err = check_all(a, seen_paths, seen_count, replay);
+    }
+    err = err ? err : fill_report(a, ret);
+    if (err) {
+        if (!a->diag.text[0]) {
+            (void)kedge_diag_set(&a->diag, err, "%s: %s", dir, kedge_strerror(err));
+        }
+        if (reterr) {
+            *reterr = a->diag;
+            reterr->err = err;
+        }
+    }
+    free_audit(a);
+    return err;
+}
+
+int kedge_audit_verify(const char *dir, const struct kedge_trust *trust, const char *const *seen_paths,
+                       size_t seen_count, const struct kedge_audit_options *options, struct kedge_audit_report *ret,
+                       struct kedge_diag *reterr)
+{
+    return run_audit(dir, trust, seen_paths, seen_count, options, false, ret, reterr);
+}
+
+int kedge_audit_replay(const char *dir, const struct kedge_trust *trust, const char *const *seen_paths,
+                       size_t seen_count, const struct kedge_audit_options *options, struct kedge_audit_report *ret,
+                       struct kedge_diag *reterr)
+{
+    return run_audit(dir, trust, seen_paths, seen_count, options, true, ret, reterr);
+}

@@ -1,0 +1,332 @@
+/* Blobs: what statements name against what is there. Every file is hashed once, and checked as each kind of file
+ * that some statement says it is. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chain/audit/record.h"
+#include "chain/compute/compute.h"
+#include "common/base/mem.h"
+
+enum role { ROLE_OTHER, ROLE_MODEL, ROLE_UPDATE, ROLE_DIRECTION }; /* OTHER: read and judged elsewhere */
+
+/* That a statement names a blob. */
+struct ref {
+    uint32_t log; /* whose blobs: tenant's index, tenant_count for the main chain */
+    struct kedge_hash digest;
+    enum role role;
+    uint32_t job;
+    const struct kedgei_log *by;
+    uint64_t index;
+};
+
+struct file {
+    uint32_t log;
+    struct kedge_hash digest;
+    uint64_t size;
+    size_t ref_first, ref_count;
+};
+
+struct sweep {
+    struct kedgei_audit *a;
+    struct ref *refs;
+    size_t ref_count, ref_cap;
+    struct file *files;
+    size_t file_count, file_cap;
+    uint32_t log; /* whose folder is being visited */
+    bool nomem;
+};
+
+static struct kedgei_log *log_at(struct kedgei_audit *a, uint32_t i)
+{
+    return i < a->tenant_count ? &a->tenants[i] : &a->main;
+}
+
+/* ---- what statements name ---- */
+
+static void add_ref(struct sweep *s, uint32_t log, const struct kedge_hash *digest, enum role role, uint32_t job,
+                    const struct kedgei_log *by, uint64_t index)
+{
+    if (s->ref_count == s->ref_cap) {
+        size_t cap = s->ref_cap ? 2 * s->ref_cap : 256;
+        struct ref *refs = kedge_mem_resize(s->refs, cap, sizeof *refs);
+        if (!refs) {
+            s->nomem = true;
+            return;
+        }
+        s->refs = refs;
+        s->ref_cap = cap;
+    }
+    s->refs[s->ref_count++] = (struct ref){log, *digest, role, job, by, index};
+}
+
+static bool job_index(const struct kedgei_audit *a, const struct kedge_id *id, uint32_t *ret)
+{
+    for (uint32_t j = 0; j < a->job_count; j++) {
+        if (kedge_id_eq(&a->jobs[j]->id, id)) {
+            *ret = j;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void ref_tenant_fact(struct sweep *s, uint32_t t, const struct kedgei_fact *fact)
+{
+    const struct kedgei_audit *a = s->a;
+    const struct kedgei_log *log = &a->tenants[t];
+    const struct kedge_st_update *u = fact->body;
+    uint32_t job;
+    if (fact->kind == KEDGE_ST_UPDATE && job_index(a, &u->job, &job)) {
+        add_ref(s, t, &fact->subject, ROLE_UPDATE, job, log, fact->index);
+    }
+    /* All other digests of tenants' statements must equal ones that the main chain or an update names. */
+}
+
+static void ref_list(struct sweep *s, const struct kedgei_job *job, const struct kedge_hash *salted,
+                     const struct kedge_hash *list, uint32_t j, uint64_t index)
+{
+    const struct kedgei_log *log = kedgei_job_tenant(s->a, job, salted);
+    if (log) {
+        add_ref(s, (uint32_t)(log - s->a->tenants), list, ROLE_OTHER, j, &s->a->main, index);
+    }
+}
+
+static void ref_round(struct sweep *s, uint32_t j, const struct kedgei_round *round)
+{
+    const struct kedgei_job *job = s->a->jobs[j];
+    const struct kedgei_log *main_log = &s->a->main;
+    uint32_t m = s->a->tenant_count;
+    const struct kedge_st_round_opened *o = round->opened->body;
+    for (uint32_t t = 0; t < o->tenant_count; t++) {
+        ref_list(s, job, &o->tenants[t].id, &o->tenants[t].list, j, round->opened->index);
+    }
+    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+        const struct kedgei_fact *fact = round->aggregates[g];
+        const struct kedge_st_aggregate *agg = fact ? fact->body : NULL;
+        for (uint32_t t = 0; agg && t < agg->tenant_count; t++) {
+            ref_list(s, job, &agg->tenants[t].id, &agg->tenants[t].list, j, fact->index);
+        }
+        if (agg) {
+            add_ref(s, m, &fact->subject, ROLE_MODEL, j, main_log, fact->index);
+        }
+    }
+    const struct kedge_st_step *step = round->step ? round->step->body : NULL;
+    for (uint32_t g = 0; step && g < step->group_count; g++) {
+        add_ref(s, m, &step->groups[g].aggregate, ROLE_MODEL, j, main_log, round->step->index);
+        add_ref(s, m, &step->groups[g].after, ROLE_MODEL, j, main_log, round->step->index);
+        if (!kedge_hash_is_zero(&step->groups[g].direction)) {
+            add_ref(s, m, &step->groups[g].direction, ROLE_DIRECTION, j, main_log, round->step->index);
+        }
+    }
+}
+
+static void collect_refs(struct sweep *s)
+{
+    struct kedgei_audit *a = s->a;
+    for (uint32_t j = 0; j < a->job_count; j++) {
+        const struct kedgei_job *job = a->jobs[j];
+        const struct kedge_st_job_opened *o = job->opened->body;
+        add_ref(s, a->tenant_count, &job->opened->subject, ROLE_OTHER, j, &a->main, job->opened->index);
+        add_ref(s, a->tenant_count, &o->initial_model, ROLE_MODEL, j, &a->main, job->opened->index);
+        for (size_t r = 0; r < job->round_count; r++) {
+            ref_round(s, j, &job->rounds[r]);
+        }
+        for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+            if (job->releases[g]) {
+                add_ref(s, a->tenant_count, &job->releases[g]->subject, ROLE_MODEL, j, &a->main,
+                        job->releases[g]->index);
+            }
+        }
+    }
+    for (uint32_t t = 0; t < a->tenant_count; t++) {
+        for (uint64_t i = 0; i < a->tenants[t].count; i++) {
+            ref_tenant_fact(s, t, &a->tenants[t].facts[i]);
+        }
+    }
+}
+
+static int compare_places(uint32_t log_a, const struct kedge_hash *a, uint32_t log_b, const struct kedge_hash *b)
+{
+    int c = (log_a > log_b) - (log_a < log_b);
+    return c ? c : kedge_hash_cmp(a, b);
+}
+
+static int compare_refs(const void *pa, const void *pb)
+{
+    const struct ref *a = pa, *b = pb;
+    int c = compare_places(a->log, &a->digest, b->log, &b->digest);
+    c = c ? c : ((int)a->role > (int)b->role) - ((int)a->role < (int)b->role);
+    c = c ? c : (a->job > b->job) - (a->job < b->job);
+    return c ? c : (a->index > b->index) - (a->index < b->index);
+}
+
+/* One ref per blob, role and job: the first statement that names it. */
+static void sort_refs(struct sweep *s)
+{
+    size_t n = 0;
+    if (s->ref_count > 1) {
+        qsort(s->refs, s->ref_count, sizeof *s->refs, compare_refs);
+    }
+    for (size_t i = 0; i < s->ref_count; i++) {
+        const struct ref *last = n ? &s->refs[n - 1] : NULL, *ref = &s->refs[i];
+        if (!last || compare_places(last->log, &last->digest, ref->log, &ref->digest) != 0 || last->role != ref->role
+            || last->job != ref->job) {
+            s->refs[n++] = *ref;
+        }
+    }
+    s->ref_count = n;
+}
+
+/* ---- what is there ---- */
+
+static enum kedge_blob_verdict visit_file(void *arg, const struct kedge_hash *digest, uint64_t size, const char *path)
+{
+    struct sweep *s = arg;
+    if (!digest) {
+        size_t prefix = strlen(s->a->state);
+        const char *where = strncmp(path, s->a->state, prefix) == 0 && path[prefix] == '/' ? path + prefix + 1 : path;
+        kedgei_find(&s->a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_STRAY_FILE, where,
+                    "not a blob's name: expected blobs/ab/cdef…, 64 lower-case hex digits");
+        return KEDGE_BLOB_KEEP;
+    }
+    if (s->file_count == s->file_cap) {
+        size_t cap = s->file_cap ? 2 * s->file_cap : 256;
+        struct file *files = kedge_mem_resize(s->files, cap, sizeof *files);
+        if (!files) {
+            s->nomem = true;
+            return KEDGE_BLOB_STOP;
+        }
+        s->files = files;
+        s->file_cap = cap;
+    }
+    s->files[s->file_count++] = (struct file){.log = s->log, .digest = *digest, .size = size};
+    return KEDGE_BLOB_KEEP;
+}
+
+static int compare_files(const void *pa, const void *pb)
+{
+    const struct file *a = pa, *b = pb;
+    return compare_places(a->log, &a->digest, b->log, &b->digest);
+}
+
+static int collect_files(struct sweep *s)
+{
+    int err = KEDGE_OK;
+    for (uint32_t i = 0; i <= s->a->tenant_count && !err; i++) {
+        s->log = i;
+        err = kedge_blobs_for_each(log_at(s->a, i)->blobs, visit_file, s, &s->a->diag);
+        err = err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err; /* no folder, no blobs: missing ones are said below */
+    }
+    if (s->file_count > 1) {
+        qsort(s->files, s->file_count, sizeof *s->files, compare_files);
+    }
+    return err;
+}
+
+/* ---- both ---- */
+
+/* "tenants/T/blobs/ab/cdef…" */
+static void name_blob(const struct kedgei_audit *a, uint32_t log, const struct kedge_hash *digest,
+                      char out[KEDGE_AUDIT_WHERE_MAX])
+{
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    kedge_hash_hex(digest, hex);
+    snprintf(out, KEDGE_AUDIT_WHERE_MAX, "%s%s/blobs/%.2s/%s", log < a->tenant_count ? "tenants/" : "",
+             log < a->tenant_count ? a->tenants[log].name : "main", hex, hex + 2);
+}
+
+static void report_missing(struct sweep *s, const struct ref *ref)
+{
+    char where[KEDGE_AUDIT_WHERE_MAX];
+    name_blob(s->a, ref->log, &ref->digest, where);
+    kedgei_find(&s->a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_BLOB_MISSING, where, "is not there; %s[%llu] needs it",
+                ref->by->name, (unsigned long long)ref->index);
+}
+
+static void report_unreferenced(struct sweep *s, const struct file *file)
+{
+    char where[KEDGE_AUDIT_WHERE_MAX];
+    name_blob(s->a, file->log, &file->digest, where);
+    kedgei_find(&s->a->findings, s->a->options.live ? KEDGE_AUDIT_NOTE : KEDGE_AUDIT_ERROR,
+                KEDGE_AUDIT_BLOB_UNREFERENCED, where, "no statement names this blob");
+}
+
+static void match(struct sweep *s)
+{
+    size_t r = 0;
+    for (size_t i = 0; i < s->file_count; i++) {
+        struct file *file = &s->files[i];
+        while (r < s->ref_count
+               && compare_places(s->refs[r].log, &s->refs[r].digest, file->log, &file->digest) < 0) {
+            report_missing(s, &s->refs[r++]);
+        }
+        file->ref_first = r;
+        while (r < s->ref_count
+               && compare_places(s->refs[r].log, &s->refs[r].digest, file->log, &file->digest) == 0) {
+            r++;
+        }
+        file->ref_count = r - file->ref_first;
+        if (file->ref_count == 0) {
+            report_unreferenced(s, file);
+        }
+        s->a->counts.blobs++;
+        s->a->counts.blob_bytes += file->size;
+    }
+    while (r < s->ref_count) {
+        report_missing(s, &s->refs[r++]);
+    }
+}
+
+static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
+{
+    const struct sweep *s = arg;
+    const struct file *file = &s->files[i];
+    const struct kedge_blobs *blobs = log_at(s->a, file->log)->blobs;
+    char where[KEDGE_AUDIT_WHERE_MAX], path[KEDGE_PATH_MAX];
+    struct kedge_diag d = {.err = KEDGE_OK};
+    name_blob(s->a, file->log, &file->digest, where);
+    int err = kedge_blobs_verify(blobs, &file->digest, &d);
+    if (err) {
+        kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_BLOB_DIGEST, where, "%s",
+                    err == KEDGE_E_CORRUPT ? "its content has another SHA-256 than its name" : kedge_strerror(err));
+        return;
+    }
+    err = kedge_blobs_path(blobs, &file->digest, path);
+    for (size_t k = 0; k < file->ref_count && !err; k++) {
+        const struct ref *ref = &s->refs[file->ref_first + k];
+        const struct kedgei_job *job = s->a->jobs[ref->job];
+        int bad = KEDGE_OK;
+        if (!job->usable) {
+            continue;
+        }
+        if (ref->role == ROLE_MODEL) {
+            bad = kedge_compute_check_model(&job->layout, path, &d);
+        } else if (ref->role == ROLE_UPDATE || ref->role == ROLE_DIRECTION) {
+            int32_t limit = ref->role == ROLE_UPDATE ? job->limit : INT32_MAX;
+            bad = kedge_compute_check_update(&job->layout, path, limit, &d);
+        }
+        if (bad) {
+            size_t own = strlen(path); /* the text begins with the path, which `where` has already */
+            const char *text = strncmp(d.text, path, own) == 0 && d.text[own] == ':' ? d.text + own + 2 : d.text;
+            kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_BLOB_CONTENT, where, "for %s[%llu]: %s", ref->by->name,
+                        (unsigned long long)ref->index, text);
+        }
+    }
+}
+
+int kedgei_check_blobs(struct kedgei_audit *a)
+{
+    struct sweep s = {.a = a};
+    collect_refs(&s);
+    sort_refs(&s);
+    int err = collect_files(&s);
+    err = s.nomem ? KEDGE_E_NOMEM : err;
+    if (!err) {
+        match(&s);
+        err = kedgei_parallel(a, "blobs", s.file_count, check_file, &s);
+    }
+    kedge_mem_free(s.refs);
+    kedge_mem_free(s.files);
+    return err;
+}

@@ -1,0 +1,73 @@
+/* DIR/models: exactly the files that releases name, with their content. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/audit/record.h"
+#include "common/base/os/file.h"
+
+static void model_finding(struct kedgei_audit *a, bool may_wait, const char *file, const char *what)
+{
+    char where[KEDGE_AUDIT_WHERE_MAX];
+    snprintf(where, sizeof where, "models/%.*s", (int)(sizeof where - 8), file);
+    kedgei_find(&a->findings, may_wait && a->options.live ? KEDGE_AUDIT_NOTE : KEDGE_AUDIT_ERROR,
+                KEDGE_AUDIT_MODEL_FILE, where, "%s", what);
+}
+
+static void check_file(struct kedgei_audit *a, const struct kedgei_fact *release)
+{
+    const struct kedge_st_release *r = release->body;
+    char path[KEDGE_PATH_MAX];
+    struct kedge_map map;
+    struct kedge_hash digest;
+    if (strchr(r->file, '/') || kedge_path_join(path, a->models, r->file) != KEDGE_OK
+        || kedge_map_open(path, &map, NULL) != KEDGE_OK) {
+        model_finding(a, true, r->file, "cannot be read, but its release names it");
+        return;
+    }
+    kedge_sha256(kedge_view_of(map.ptr, map.len), &digest);
+    kedge_map_close(&map);
+    if (!kedge_hash_eq(&digest, &release->subject)) {
+        model_finding(a, false, r->file, "its content is not the model that its release names");
+    }
+}
+
+static bool is_released(const struct kedgei_audit *a, const char *file)
+{
+    for (uint32_t j = 0; j < a->job_count; j++) {
+        for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+            const struct kedgei_fact *fact = a->jobs[j]->releases[g];
+            if (fact && strcmp(((const struct kedge_st_release *)fact->body)->file, file) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+int kedgei_check_models(struct kedgei_audit *a)
+{
+    if (!a->models[0]) {
+        return KEDGE_OK;
+    }
+    for (uint32_t j = 0; j < a->job_count; j++) {
+        for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+            if (a->jobs[j]->releases[g]) {
+                check_file(a, a->jobs[j]->releases[g]);
+            }
+        }
+    }
+    DIR *dir = opendir(a->models);
+    if (!dir) {
+        return kedge_diag_set(&a->diag, kedge_errno(errno), "%s: cannot be listed", a->models);
+    }
+    const struct dirent *entry;
+    while ((entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && !is_released(a, entry->d_name)) {
+            model_finding(a, true, entry->d_name, "no release names this file");
+        }
+    }
+    closedir(dir);
+    return KEDGE_OK;
+}

@@ -1,0 +1,378 @@
+/* Per round and in parallel: input lists against statements. A round sees only its own updates, so that tasks share
+ * nothing that they change. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "chain/audit/record.h"
+#include "common/base/mem.h"
+
+bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log, const struct kedge_hash *digest,
+                      uint64_t index, struct kedge_input_list *ret, struct kedgei_findings *f)
+{
+    struct kedge_buf text;
+    struct kedge_diag d = {.err = KEDGE_OK};
+    kedge_buf_init(&text, KEDGE_INPUT_LIST_MAX);
+    int err = kedge_blobs_read(log->blobs, digest, &text, &d);
+    if (!err) {
+        err = kedge_input_list_decode(kedge_buf_view(&text), ret);
+    }
+    kedge_buf_deinit(&text);
+    if (err == KEDGE_E_NOMEM) {
+        f->nomem = true;
+    } else if (err) {
+        kedgei_error(f, KEDGE_AUDIT_LIST, &a->main, index, "input list of \"%s\": %s", log->name,
+                     err == KEDGE_E_NOT_FOUND ? "its blob is missing" : kedge_strerror(err));
+    }
+    return !err;
+}
+
+/* One round under examination. */
+struct round_check {
+    const struct kedgei_audit *a;
+    const struct kedgei_job *job;
+    const struct kedgei_round *round;
+    struct kedgei_findings *f;
+    struct kedge_input_list opened[KEDGE_SPEC_TENANTS_MAX]; /* by place in the spec; rows NULL: none */
+};
+
+static uint32_t place_of(const struct round_check *c, const struct kedgei_log *log)
+{
+    uint32_t i = 0;
+    while (&c->a->tenants[c->job->tenants[i]] != log) { /* log is of the job */
+        i++;
+    }
+    return i;
+}
+
+static struct kedgei_fact *joined_fact(const struct round_check *c, const struct kedgei_log *log)
+{
+    return kedgei_log_find(log, "job-joined/%s", c->job->id.s);
+}
+
+/* ---- round-opened ---- */
+
+static void check_candidate(const struct round_check *c, const struct kedgei_log *log,
+                            const struct kedge_input_row *row)
+{
+    uint64_t at = c->round->opened->index;
+    uint64_t before = kedgei_anchored_before(log, at), after = kedgei_anchored_after(log, at);
+    const struct kedgei_fact *enrolled = kedgei_log_find(log, "site-enrolled/%s", row->site.s);
+    const struct kedgei_fact *revoked = kedgei_log_find(log, "site-revoked/%s", row->site.s);
+    const struct kedgei_fact *joined = joined_fact(c, log);
+    if (!enrolled || enrolled->index >= after) {
+        kedgei_error(c->f, KEDGE_AUDIT_SITE_UNKNOWN, &c->a->main, at, "candidate \"%s\" of \"%s\" was not signed in",
+                     row->site.s, log->name);
+    }
+    if (revoked && revoked->index < before) {
+        kedgei_error(c->f, KEDGE_AUDIT_CANDIDATE, &c->a->main, at, "candidate \"%s\" of \"%s\" was signed out before",
+                     row->site.s, log->name);
+    }
+    if (!joined || joined->index >= after) {
+        kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, &c->a->main, at, "\"%s\" has candidates, but had not joined job \"%s\"",
+                     log->name, c->job->id.s);
+    }
+    const struct kedgei_fact *g = kedgei_log_find(log, "group-assigned/%s/%s", c->job->id.s, row->site.s);
+    bool group_fits = row->group == 0 || (g && ((const struct kedge_st_group_assigned *)g->body)->group == row->group);
+    bool plain = row->leaf == 0 && row->weight == 0 && row->reason[0] == '\0' && kedge_hash_is_zero(&row->leaf_hash)
+                 && kedge_hash_is_zero(&row->update);
+    if ((row->use != KEDGE_USE_CANDIDATE && row->use != KEDGE_USE_SELECTED) || !plain || !group_fits) {
+        kedgei_error(c->f, KEDGE_AUDIT_LIST, &c->a->main, at, "row of \"%s\" of \"%s\" is no candidate's", row->site.s,
+                     log->name);
+    }
+}
+
+static void check_opened(struct round_check *c)
+{
+    const struct kedge_st_round_opened *o = c->round->opened->body;
+    uint64_t at = c->round->opened->index;
+    for (uint32_t t = 0; t < o->tenant_count; t++) {
+        const struct kedgei_log *log = kedgei_job_tenant(c->a, c->job, &o->tenants[t].id);
+        if (!log) {
+            kedgei_error(c->f, KEDGE_AUDIT_ROUND, &c->a->main, at, "tenant %u of the round is not of its job", t);
+            continue;
+        }
+        struct kedge_input_list *list = &c->opened[place_of(c, log)];
+        if (!kedgei_list_read(c->a, log, &o->tenants[t].list, at, list, c->f)) {
+            list->rows = NULL;
+            list->count = 0;
+            continue;
+        }
+        uint32_t selected = 0;
+        for (uint32_t i = 0; i < list->count; i++) {
+            selected += list->rows[i].use == KEDGE_USE_SELECTED;
+            check_candidate(c, log, &list->rows[i]);
+            if (i > 0 && kedge_id_eq(&list->rows[i - 1].site, &list->rows[i].site)) {
+                kedgei_error(c->f, KEDGE_AUDIT_ROW_DOUBLED, &c->a->main, at, "candidate \"%s\" of \"%s\" stands twice",
+                             list->rows[i].site.s, log->name);
+            }
+        }
+        if (list->count != o->tenants[t].candidates || selected != o->tenants[t].selected || list->count == 0) {
+            kedgei_error(c->f, KEDGE_AUDIT_TOTALS, &c->a->main, at,
+                         "\"%s\": states %u of %u candidates selected, its list has %u of %u", log->name,
+                         o->tenants[t].selected, o->tenants[t].candidates, selected, list->count);
+        }
+    }
+}
+
+/* ---- aggregates ---- */
+
+static bool is_known_reason(const char *reason)
+{
+    return reason[0] != '\0' && (kedge_err_find(reason) != KEDGE_E_UNKNOWN
+                                 || strcmp(reason, kedge_err_code(KEDGE_E_UNKNOWN)) == 0);
+}
+
+/* The use and group of a row, and whether it stands in the right list. */
+static void check_place(const struct round_check *c, const struct kedgei_fact *aggregate,
+                        const struct kedge_input_row *row)
+{
+    const struct kedge_st_aggregate *g = aggregate->body;
+    bool used = row->use == KEDGE_USE_AGGREGATED || row->use == KEDGE_USE_GROUPED;
+    bool grouped = c->job->spec.grouping != KEDGE_GROUPING_NONE;
+    bool use_fits = row->use == KEDGE_USE_REFUSED || (row->use == KEDGE_USE_AGGREGATED && c->round->number > 0)
+                    || (row->use == KEDGE_USE_GROUPED && grouped);
+    bool reason_fits = used ? row->reason[0] == '\0' : is_known_reason(row->reason);
+    uint32_t list = 0; /* whose list the row belongs into: its group's, else the round's first */
+    if (row->group < KEDGE_GROUPS_MAX && c->round->aggregates[row->group]) {
+        list = row->group;
+    } else {
+        while (!c->round->aggregates[list]) { /* ends: `aggregate` is one of them */
+            list++;
+        }
+    }
+    if (!use_fits || !reason_fits || list != g->group || row->group >= c->job->groups) {
+        kedgei_error(c->f, KEDGE_AUDIT_LIST, &c->a->main, aggregate->index,
+                     "row of \"%s\" (%s, group %u, reason \"%s\") does not belong into the list of group %u", row->site.s,
+                     kedge_input_use_name(row->use), row->group, row->reason, g->group);
+    }
+    if (row->use == KEDGE_USE_AGGREGATED && row->group != g->group) {
+        kedgei_error(c->f, KEDGE_AUDIT_GROUP, &c->a->main, aggregate->index,
+                     "\"%s\" of group %u is aggregated into group %u", row->site.s, row->group, g->group);
+    }
+}
+
+static void row_error(const struct round_check *c, const struct kedgei_fact *aggregate, const struct kedgei_log *log,
+                      const struct kedge_input_row *row, const char *what)
+{
+    kedgei_error(c->f, KEDGE_AUDIT_ROW, &c->a->main, aggregate->index, "row of \"%s\" of \"%s\", leaf %llu: %s",
+                 row->site.s, log->name, (unsigned long long)row->leaf, what);
+}
+
+/* A row that names a statement. */
+static void check_named(const struct round_check *c, const struct kedgei_fact *aggregate, const struct kedgei_log *log,
+                        const struct kedge_input_row *row)
+{
+    if (row->leaf >= log->count || !kedge_hash_eq(&log->levels[0][row->leaf], &row->leaf_hash)) {
+        row_error(c, aggregate, log, row, "that entry has another hash");
+        return;
+    }
+    struct kedgei_fact *fact = &log->facts[row->leaf];
+    const struct kedge_st_update *u = fact->body;
+    if (fact->kind != KEDGE_ST_UPDATE || !kedge_id_eq(&u->job, &c->job->id) || u->round != c->round->number
+        || !kedge_id_eq(&u->site, &row->site)) {
+        row_error(c, aggregate, log, row, "that entry is no update of this site for this round");
+        return;
+    }
+    enum kedge_train_kind kind = row->use == KEDGE_USE_AGGREGATED ? KEDGE_TRAIN_TRAIN : KEDGE_TRAIN_PRETRAIN;
+    uint64_t weight = row->use == KEDGE_USE_AGGREGATED ? u->samples : row->use == KEDGE_USE_GROUPED ? 1 : 0;
+    if (row->use != KEDGE_USE_REFUSED && u->update_kind != kind) {
+        row_error(c, aggregate, log, row, "its update is of another kind");
+    }
+    if (row->use == KEDGE_USE_AGGREGATED && u->group != row->group) {
+        row_error(c, aggregate, log, row, "its update is of another group");
+    }
+    if (!kedge_hash_eq(&fact->subject, &row->update)) {
+        row_error(c, aggregate, log, row, "its update has another digest");
+    }
+    if (row->weight != weight) {
+        row_error(c, aggregate, log, row, "its weight is not what its statement gives");
+    }
+    if (row->leaf >= kedgei_anchored_before(log, aggregate->index)) {
+        row_error(c, aggregate, log, row, "no checkpoint before the aggregate covers it");
+    }
+    if (row->use == KEDGE_USE_GROUPED) {
+        const struct kedgei_fact *g = kedgei_log_find(log, "group-assigned/%s/%s", c->job->id.s, row->site.s);
+        if (g && ((const struct kedge_st_group_assigned *)g->body)->group != row->group) {
+            row_error(c, aggregate, log, row, "the site was given another group");
+        }
+    }
+    if (fact->listed++ > 0) {
+        kedgei_error(c->f, KEDGE_AUDIT_ROW_DOUBLED, &c->a->main, aggregate->index,
+                     "the update in %s[%llu] stands in a second row", log->name, (unsigned long long)row->leaf);
+    }
+}
+
+static void check_row(const struct round_check *c, const struct kedgei_fact *aggregate, const struct kedgei_log *log,
+                      const struct kedge_input_row *row)
+{
+    check_place(c, aggregate, row);
+    if (!kedge_hash_is_zero(&row->leaf_hash)) {
+        check_named(c, aggregate, log, row);
+    } else if (row->use != KEDGE_USE_REFUSED || row->leaf != 0 || row->weight != 0) {
+        row_error(c, aggregate, log, row, "names no statement, but is no refusal at the door");
+    }
+}
+
+static void check_aggregate(struct round_check *c, const struct kedgei_fact *aggregate)
+{
+    const struct kedge_st_aggregate *g = aggregate->body;
+    enum kedge_input_use counted = c->round->number == 0 ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED;
+    for (uint32_t t = 0; t < g->tenant_count; t++) {
+        const struct kedge_st_aggregate_tenant *line = &g->tenants[t];
+        const struct kedgei_log *log = kedgei_job_tenant(c->a, c->job, &line->id);
+        struct kedge_input_list list;
+        if (!log || !kedgei_list_read(c->a, log, &line->list, aggregate->index, &list, c->f)) {
+            continue;
+        }
+        uint64_t accepted = 0, weight = 0, refused = 0;
+        for (uint32_t i = 0; i < list.count; i++) {
+            const struct kedge_input_row *row = &list.rows[i];
+            accepted += row->use == counted;
+            weight += row->use == counted ? row->weight : 0;
+            refused += row->use == KEDGE_USE_REFUSED;
+            check_row(c, aggregate, log, row);
+        }
+        if (accepted != line->accepted || weight != line->weight_sum || refused != line->refused || list.count == 0) {
+            kedgei_error(c->f, KEDGE_AUDIT_TOTALS, &c->a->main, aggregate->index,
+                         "\"%s\": states %u inputs of weight %llu and %u refused; its list has %llu, %llu, %llu",
+                         log->name, line->accepted, (unsigned long long)line->weight_sum, line->refused,
+                         (unsigned long long)accepted, (unsigned long long)weight, (unsigned long long)refused);
+        }
+        kedge_input_list_deinit(&list);
+    }
+}
+
+/* ---- updates ---- */
+
+static bool was_selected(const struct round_check *c, const struct kedgei_log *log, const struct kedge_id *site)
+{
+    const struct kedge_input_list *list = &c->opened[place_of(c, log)];
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (list->rows[i].use == KEDGE_USE_SELECTED && kedge_id_eq(&list->rows[i].site, site)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_update_base(const struct round_check *c, const struct kedgei_log *log, const struct kedgei_fact *fact)
+{
+    const struct kedge_st_update *u = fact->body;
+    struct kedge_hash base;
+    if (u->update_kind == KEDGE_TRAIN_PRETRAIN) {
+        base = ((const struct kedge_st_job_opened *)c->job->opened->body)->initial_model;
+        if (u->group != 0 || c->job->spec.grouping == KEDGE_GROUPING_NONE) {
+            kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "a pretrain update with group %u in job \"%s\"",
+                         u->group, c->job->id.s);
+        }
+    } else {
+        if (c->round->number == 0) {
+            kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "a train update in round 0");
+        }
+        const struct kedgei_fact *assigned = kedgei_log_find(log, "group-assigned/%s/%s", c->job->id.s, u->site.s);
+        bool grouped = c->job->spec.grouping != KEDGE_GROUPING_NONE;
+        bool known = !grouped || (assigned && assigned->index < fact->index);
+        uint32_t group = grouped && assigned ? ((const struct kedge_st_group_assigned *)assigned->body)->group : 0;
+        if (!known || u->group != group) {
+            kedgei_error(c->f, KEDGE_AUDIT_GROUP, log, fact->index, "site \"%s\" trained for group %u, %s", u->site.s,
+                         u->group, known ? "which is not its group" : "but had not been given a group");
+        }
+        if (!kedgei_model_before(c->job, c->round, u->group, &base)) {
+            return;
+        }
+    }
+    if (!kedge_hash_eq(&base, &u->base)) {
+        kedgei_error(c->f, KEDGE_AUDIT_BASE, log, fact->index, "site \"%s\" started from another model than its group's",
+                     u->site.s);
+    }
+}
+
+static void check_update(const struct round_check *c, const struct kedgei_update *row)
+{
+    const struct kedgei_log *log = &c->a->tenants[row->tenant];
+    const struct kedgei_fact *fact = row->fact;
+    const struct kedge_st_update *u = fact->body;
+    const struct kedgei_fact *joined = joined_fact(c, log);
+    if (!joined || joined->index > fact->index) {
+        kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, log, fact->index, "update for job \"%s\", which \"%s\" had not joined",
+                     c->job->id.s, log->name);
+    }
+    if (!was_selected(c, log, &u->site)) {
+        kedgei_error(c->f, KEDGE_AUDIT_NOT_SELECTED, log, fact->index, "site \"%s\" was not selected for round %u",
+                     u->site.s, u->round);
+    }
+    if (u->samples < 1 || u->samples > c->job->spec.weight_max) {
+        kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "%llu samples, expected 1 to %llu",
+                     (unsigned long long)u->samples, (unsigned long long)c->job->spec.weight_max);
+    }
+    if (fact->index < kedgei_anchored_before(log, c->round->opened->index)) {
+        kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "older than round %u, for which it is", u->round);
+    }
+    check_update_base(c, log, fact);
+    if (c->round->step && fact->listed == 0) {
+        kedgei_error_if_settled(c->a, c->f, KEDGE_AUDIT_UNLISTED, log, fact->index,
+                                "update of site \"%s\" for round %u, which closed without it", u->site.s, u->round);
+    }
+}
+
+static bool tenants_known(const struct kedgei_job *job)
+{
+    for (uint32_t i = 0; i < job->spec.tenant_count; i++) {
+        if (job->tenants[i] == UINT32_MAX) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct round_ref {
+    const struct kedgei_job *job;
+    const struct kedgei_round *round;
+};
+struct rounds_task {
+    struct kedgei_audit *a;
+    struct round_ref *rounds;
+};
+
+static void check_round(void *arg, uint64_t i, struct kedgei_findings *f)
+{
+    const struct rounds_task *task = arg;
+    struct round_check c = {.a = task->a, .job = task->rounds[i].job, .round = task->rounds[i].round, .f = f};
+    if (!tenants_known(c.job)) {
+        return;
+    }
+    check_opened(&c);
+    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+        if (c.round->aggregates[g]) {
+            check_aggregate(&c, c.round->aggregates[g]);
+        }
+    }
+    for (size_t k = 0; k < c.round->update_count; k++) {
+        check_update(&c, &c.a->updates[c.round->update_first + k]);
+    }
+    for (uint32_t t = 0; t < c.job->spec.tenant_count; t++) {
+        kedge_input_list_deinit(&c.opened[t]);
+    }
+}
+
+int kedgei_check_inputs(struct kedgei_audit *a)
+{
+    struct rounds_task task = {.a = a};
+    size_t count = 0;
+    for (uint32_t j = 0; j < a->job_count; j++) {
+        count += a->jobs[j]->round_count;
+    }
+    task.rounds = kedge_mem_new(count + 1, sizeof *task.rounds);
+    if (!task.rounds) {
+        return KEDGE_E_NOMEM;
+    }
+    count = 0;
+    for (uint32_t j = 0; j < a->job_count; j++) {
+        for (size_t r = 0; r < a->jobs[j]->round_count; r++) {
+            task.rounds[count++] = (struct round_ref){a->jobs[j], &a->jobs[j]->rounds[r]};
+        }
+    }
+    int err = kedgei_parallel(a, "rounds", count, check_round, &task);
+    kedge_mem_free(task.rounds);
+    return err;
+}

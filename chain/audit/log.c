@@ -1,0 +1,419 @@
+/* One log by itself: leaf hashes and facts in parallel, then the tree, then idempotency keys. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chain/audit/record.h"
+#include "chain/dsse.h"
+#include "chain/main_entry.h"
+#include "common/base/mem.h"
+
+/* ---- facts ---- */
+
+static size_t body_size(enum kedge_statement_kind kind)
+{
+    static const size_t sizes[KEDGE_ST_KIND_COUNT] = {
+        [KEDGE_ST_KEY] = sizeof(struct kedge_st_key),
+        [KEDGE_ST_SITE_ENROLLED] = sizeof(struct kedge_st_site_enrolled),
+        [KEDGE_ST_SITE_REVOKED] = sizeof(struct kedge_st_site_revoked),
+        [KEDGE_ST_JOB_JOINED] = sizeof(struct kedge_st_job_joined),
+        [KEDGE_ST_UPDATE] = sizeof(struct kedge_st_update),
+        [KEDGE_ST_EVALUATION] = sizeof(struct kedge_st_evaluation),
+        [KEDGE_ST_GROUP_ASSIGNED] = sizeof(struct kedge_st_group_assigned),
+        [KEDGE_ST_POLICY] = sizeof(struct kedge_st_policy),
+        [KEDGE_ST_JOB_OPENED] = sizeof(struct kedge_st_job_opened),
+        [KEDGE_ST_ROUND_OPENED] = sizeof(struct kedge_st_round_opened),
+        [KEDGE_ST_AGGREGATE] = sizeof(struct kedge_st_aggregate),
+        [KEDGE_ST_STEP] = sizeof(struct kedge_st_step),
+        [KEDGE_ST_RELEASE] = sizeof(struct kedge_st_release),
+        [KEDGE_ST_JOB_CLOSED] = sizeof(struct kedge_st_job_closed),
+        [KEDGE_ST_CLOSED] = sizeof(struct kedge_st_closed),
+    };
+    return (unsigned)kind < KEDGE_ST_KIND_COUNT ? sizes[kind] : 0;
+}
+
+static int set_body(struct kedgei_fact *fact, const void *body, size_t size)
+{
+    fact->body = kedge_mem_new(1, size);
+    if (!fact->body) {
+        return KEDGE_E_NOMEM;
+    }
+    memcpy(fact->body, body, size);
+    return KEDGE_OK;
+}
+
+static int read_statement(struct kedge_view envelope, struct kedgei_fact *fact, struct kedge_diag *d)
+{
+    struct kedge_dsse_entry entry;
+    struct kedge_statement st;
+    struct kedge_buf payload;
+    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
+    int err = kedge_dsse_decode(envelope, &payload, &entry);
+    err = err ? kedge_diag_set(d, err, "not an envelope in Kedge's spelling: %s", kedge_strerror(err))
+              : kedge_statement_decode(kedge_buf_view(&payload), &st, d);
+    kedge_buf_deinit(&payload);
+    if (err) {
+        return err;
+    }
+    fact->subject = st.subject;
+    err = set_body(fact, &st.u, body_size(st.kind));
+    fact->kind = err ? KEDGEI_FACT_BAD : (int)st.kind;
+    return err;
+}
+
+static int read_checkpoint(const struct kedgei_audit *a, struct kedge_view note_bytes, struct kedgei_fact *fact,
+                           struct kedge_diag *d)
+{
+    struct kedgei_anchor anchor = {.note = note_bytes, .tenant = UINT32_MAX};
+    struct kedge_note note;
+    struct kedge_checkpoint c;
+    int err = kedge_note_parse(note_bytes, &note);
+    err = err ? err : kedge_checkpoint_parse(note.text, &c);
+    if (err) {
+        return kedge_diag_set(d, err, "a checkpoint that is none: %s", kedge_strerror(err));
+    }
+    anchor.size = c.size;
+    anchor.root = c.root;
+    for (uint32_t t = 0; t < a->tenant_count; t++) {
+        if (kedge_view_eq(c.origin, kedge_view_str(a->tenants[t].origin))) {
+            anchor.tenant = t;
+        }
+    }
+    err = set_body(fact, &anchor, sizeof anchor);
+    fact->kind = err ? KEDGEI_FACT_BAD : KEDGEI_FACT_CHECKPOINT;
+    return err;
+}
+
+struct reading {
+    struct kedgei_audit *audit;
+    struct kedgei_log *log;
+};
+
+static void read_entry(void *arg, uint64_t i, struct kedgei_findings *f)
+{
+    struct reading *r = arg;
+    struct kedgei_log *log = r->log;
+    struct kedgei_fact *fact = &log->facts[i];
+    struct kedge_diag d = {.err = KEDGE_OK};
+    fact->kind = KEDGEI_FACT_BAD;
+    fact->index = i;
+    kedge_merkle_leaf(log->entries[i], &log->levels[0][i]);
+    int err;
+    if (log->tenant.s[0]) {
+        err = read_statement(log->entries[i], fact, &d);
+    } else {
+        struct kedge_main_entry entry;
+        err = kedge_main_entry_decode(log->entries[i], &entry);
+        if (err) {
+            (void)kedge_diag_set(&d, err, "neither statement nor checkpoint: %s", kedge_strerror(err));
+        } else if (entry.kind == KEDGE_MAIN_CHECKPOINT) {
+            err = read_checkpoint(r->audit, entry.body, fact, &d);
+        } else {
+            err = read_statement(entry.body, fact, &d);
+        }
+    }
+    if (err == KEDGE_E_NOMEM) {
+        f->nomem = true;
+    } else if (err) {
+        kedgei_error(f, KEDGE_AUDIT_STATEMENT, log, i, "%s", d.text);
+    }
+}
+
+/* ---- tree ---- */
+
+static int build_tree(struct kedgei_log *log)
+{
+    for (unsigned k = 1; k < KEDGEI_LEVELS && log->count >> k > 0; k++) {
+        uint64_t n = log->count >> k;
+        log->levels[k] = kedge_mem_new((size_t)n, sizeof *log->levels[k]);
+        if (!log->levels[k]) {
+            return KEDGE_E_NOMEM;
+        }
+        for (uint64_t i = 0; i < n; i++) {
+            kedge_merkle_node(&log->levels[k - 1][2 * i], &log->levels[k - 1][2 * i + 1], &log->levels[k][i]);
+        }
+    }
+    return KEDGE_OK;
+}
+
+static int get_subtree(void *arg, unsigned level, uint64_t index, struct kedge_hash *ret)
+{
+    const struct kedgei_log *log = arg;
+    KEDGE_ASSERT(level < KEDGEI_LEVELS && index < log->count >> level);
+    *ret = log->levels[level][index];
+    return KEDGE_OK;
+}
+
+void kedgei_log_root(const struct kedgei_log *log, uint64_t size, struct kedge_hash *ret)
+{
+    KEDGE_ASSERT(size <= log->count);
+    if (size == 0) {
+        kedge_merkle_empty_root(ret);
+        return;
+    }
+    int err = kedge_merkle_root(get_subtree, (void *)(uintptr_t)log, size, ret);
+    KEDGE_ASSERT(err == KEDGE_OK);
+}
+
+/* ---- idempotency keys ---- */
+
+static const char *train_kind_name(enum kedge_train_kind kind)
+{
+    return kind == KEDGE_TRAIN_PRETRAIN ? "pretrain" : "train";
+}
+
+/* Appends the key that the statement must have been stored with; nothing for one that has none. */
+static void put_key(const struct kedgei_audit *a, const struct kedgei_fact *fact, struct kedge_buf *out)
+{
+    const void *b = fact->body;
+    const struct kedge_st_update *u = b;
+    const struct kedge_st_evaluation *e = b;
+    const struct kedge_st_group_assigned *g = b;
+    const struct kedge_st_aggregate *agg = b;
+    const struct kedge_st_release *release = b;
+    switch (fact->kind) {
+    case KEDGE_ST_KEY:
+        kedge_buf_put_str(out, "key/admin");
+        break;
+    case KEDGE_ST_SITE_ENROLLED:
+        kedge_buf_printf(out, "site-enrolled/%s", ((const struct kedge_st_site_enrolled *)b)->site.s);
+        break;
+    case KEDGE_ST_SITE_REVOKED:
+        kedge_buf_printf(out, "site-revoked/%s", ((const struct kedge_st_site_revoked *)b)->site.s);
+        break;
+    case KEDGE_ST_JOB_JOINED:
+        kedge_buf_printf(out, "job-joined/%s", ((const struct kedge_st_job_joined *)b)->job.s);
+        break;
+    case KEDGE_ST_UPDATE:
+        kedge_buf_printf(out, "update/%s/%08u/%s/%s", u->job.s, u->round, train_kind_name(u->update_kind), u->site.s);
+        break;
+    case KEDGE_ST_EVALUATION:
+        kedge_buf_printf(out, "evaluation/%s/%08u/%s", e->job.s, e->round, e->site.s);
+        break;
+    case KEDGE_ST_GROUP_ASSIGNED:
+        kedge_buf_printf(out, "group-assigned/%s/%s", g->job.s, g->site.s);
+        break;
+    case KEDGE_ST_POLICY:
+        kedge_buf_put_str(out, "policy");
+        break;
+    case KEDGE_ST_JOB_OPENED:
+        kedge_buf_printf(out, "job-opened/%s", ((const struct kedge_st_job_opened *)b)->job.s);
+        break;
+    case KEDGE_ST_ROUND_OPENED: {
+        const struct kedge_st_round_opened *r = b;
+        kedge_buf_printf(out, "round-opened/%s/%08u", r->job.s, r->round);
+        break;
+    }
+    case KEDGE_ST_AGGREGATE:
+        kedge_buf_printf(out, "aggregate/%s/%08u/%02u", agg->job.s, agg->round, agg->group);
+        break;
+    case KEDGE_ST_STEP: {
+        const struct kedge_st_step *s = b;
+        kedge_buf_printf(out, "step/%s/%08u", s->job.s, s->round);
+        break;
+    }
+    case KEDGE_ST_RELEASE:
+        kedge_buf_printf(out, "release/%s/%02u", release->job.s, release->group);
+        break;
+    case KEDGE_ST_JOB_CLOSED:
+        kedge_buf_printf(out, "job-closed/%s", ((const struct kedge_st_job_closed *)b)->job.s);
+        break;
+    case KEDGEI_FACT_CHECKPOINT: {
+        const struct kedgei_anchor *anchor = b;
+        if (anchor->tenant < a->tenant_count) {
+            kedge_buf_printf(out, "checkpoint/%s/%020llu", a->tenants[anchor->tenant].name,
+                             (unsigned long long)anchor->size);
+        }
+        break;
+    }
+    default:
+        break;
+    }
+}
+
+static int compare_keys(struct kedge_view a, struct kedge_view b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    int c = n ? memcmp(a.ptr, b.ptr, n) : 0;
+    return c ? c : (a.len > b.len) - (a.len < b.len);
+}
+
+static int compare_rows(const void *pa, const void *pb)
+{
+    const struct kedgei_key_row *a = pa, *b = pb;
+    int c = compare_keys(a->key, b->key);
+    return c ? c : (a->index > b->index) - (a->index < b->index);
+}
+
+static int build_keys(const struct kedgei_audit *a, struct kedgei_log *log)
+{
+    size_t *ends = kedge_mem_new((size_t)log->count + 1, sizeof *ends);
+    log->keys = kedge_mem_new((size_t)log->count + 1, sizeof *log->keys);
+    kedge_buf_init(&log->key_text, SIZE_MAX / 2);
+    for (uint64_t i = 0; ends && log->keys && i < log->count; i++) {
+        put_key(a, &log->facts[i], &log->key_text);
+        ends[i] = log->key_text.len;
+    }
+    if (!ends || !log->keys || log->key_text.err) {
+        kedge_mem_free(ends);
+        return KEDGE_E_NOMEM;
+    }
+    size_t start = 0;
+    for (uint64_t i = 0; i < log->count; i++) {
+        if (ends[i] > start) {
+            log->keys[log->key_count++] =
+                (struct kedgei_key_row){kedge_view_of(log->key_text.ptr + start, ends[i] - start), i};
+        }
+        start = ends[i];
+    }
+    kedge_mem_free(ends);
+    if (log->key_count > 1) {
+        qsort(log->keys, log->key_count, sizeof *log->keys, compare_rows);
+    }
+    return KEDGE_OK;
+}
+
+struct kedgei_fact *kedgei_log_find(const struct kedgei_log *log, const char *format, ...)
+{
+    char text[2 * KEDGE_IDEM_KEY_MAX];
+    va_list ap;
+    va_start(ap, format);
+    int n = vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    if (n < 0 || (size_t)n >= sizeof text) {
+        return NULL;
+    }
+    struct kedge_view key = kedge_view_of(text, (size_t)n);
+    size_t lo = 0, hi = log->key_count;
+    while (lo < hi) { /* the first row that is not below the key */
+        size_t mid = (lo + hi) / 2;
+        if (compare_keys(log->keys[mid].key, key) < 0) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo < log->key_count && compare_keys(log->keys[lo].key, key) == 0 ? &log->facts[log->keys[lo].index] : NULL;
+}
+
+static void report_stored(struct kedgei_audit *a, const struct kedgei_log *log, const struct kedgei_key_row *stored)
+{
+    if (stored->index >= log->count || log->facts[stored->index].kind != KEDGEI_FACT_BAD) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_IDEMPOTENCY, log, stored->index,
+                     "the store has the key \"%.*s\" for this entry, whose statement gives another",
+                     (int)stored->key.len, (const char *)stored->key.ptr);
+    }
+}
+
+/* Each key once, and the stored table exactly those. Both lists are ascending. */
+static void check_keys(struct kedgei_audit *a, const struct kedgei_log *log)
+{
+    size_t s = 0;
+    for (size_t i = 0; i < log->key_count; i++) {
+        const struct kedgei_key_row *row = &log->keys[i];
+        if (i > 0 && compare_keys(log->keys[i - 1].key, row->key) == 0) {
+            kedgei_error(&a->findings, KEDGE_AUDIT_DOUBLED, log, row->index,
+                         "\"%.*s\" is stated a second time, first in entry %llu", (int)row->key.len,
+                         (const char *)row->key.ptr, (unsigned long long)log->keys[i - 1].index);
+            continue;
+        }
+        while (s < log->stored_key_count && compare_keys(log->stored_keys[s].key, row->key) < 0) {
+            report_stored(a, log, &log->stored_keys[s++]);
+        }
+        if (s < log->stored_key_count && compare_keys(log->stored_keys[s].key, row->key) == 0) {
+            if (log->stored_keys[s].index != row->index) {
+                report_stored(a, log, &log->stored_keys[s]);
+            }
+            s++;
+        } else {
+            kedgei_error(&a->findings, KEDGE_AUDIT_IDEMPOTENCY, log, row->index,
+                         "the store does not have this statement's key \"%.*s\"", (int)row->key.len,
+                         (const char *)row->key.ptr);
+        }
+    }
+    while (s < log->stored_key_count) {
+        report_stored(a, log, &log->stored_keys[s++]);
+    }
+}
+
+static int read_log(struct kedgei_audit *a, struct kedgei_log *log)
+{
+    struct reading r = {a, log};
+    log->facts = kedge_mem_new((size_t)log->count + 1, sizeof *log->facts);
+    log->levels[0] = kedge_mem_new((size_t)log->count + 1, sizeof *log->levels[0]);
+    int err = log->facts && log->levels[0] ? KEDGE_OK : KEDGE_E_NOMEM;
+    err = err ? err : kedgei_parallel(a, "statements", log->count, read_entry, &r);
+    err = err ? err : build_tree(log);
+    err = err ? err : build_keys(a, log);
+    if (!err) {
+        check_keys(a, log);
+    }
+    a->counts.logs++;
+    a->counts.entries += log->count;
+    a->counts.heads += log->head_count;
+    return err;
+}
+
+int kedgei_logs_read(struct kedgei_audit *a)
+{
+    int err = KEDGE_OK;
+    for (uint32_t t = 0; t < a->tenant_count && !err; t++) {
+        err = read_log(a, &a->tenants[t]);
+    }
+    return err ? err : read_log(a, &a->main);
+}
+
+/* ---- anchors ---- */
+
+uint64_t kedgei_anchored_before(const struct kedgei_log *log, uint64_t main_index)
+{
+    size_t lo = 0, hi = log->anchor_count;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (log->anchors[mid].main_index < main_index) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo > 0 ? log->anchors[lo - 1].size : 0;
+}
+
+uint64_t kedgei_anchored_after(const struct kedgei_log *log, uint64_t main_index)
+{
+    size_t lo = 0, hi = log->anchor_count;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (log->anchors[mid].main_index <= main_index) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo < log->anchor_count ? log->anchors[lo].size : KEDGEI_NEVER;
+}
+
+/* ---- findings about entries ---- */
+
+void kedgei_error(struct kedgei_findings *f, enum kedge_audit_code code, const struct kedgei_log *log, uint64_t index,
+                  const char *format, ...)
+{
+    char where[KEDGE_AUDIT_WHERE_MAX];
+    va_list ap;
+    snprintf(where, sizeof where, "%s[%llu]", log->name, (unsigned long long)index);
+    va_start(ap, format);
+    kedgei_find_v(f, KEDGE_AUDIT_ERROR, code, where, format, ap);
+    va_end(ap);
+}
+
+void kedgei_error_if_settled(const struct kedgei_audit *a, struct kedgei_findings *f, enum kedge_audit_code code,
+                             const struct kedgei_log *log, uint64_t index, const char *format, ...)
+{
+    char where[KEDGE_AUDIT_WHERE_MAX];
+    bool fresh = a->options.beside_coordinator && index >= kedgei_anchored_before(log, KEDGEI_NEVER);
+    va_list ap;
+    snprintf(where, sizeof where, "%s[%llu]", log->name, (unsigned long long)index);
+    va_start(ap, format);
+    kedgei_find_v(f, fresh ? KEDGE_AUDIT_NOTE : KEDGE_AUDIT_ERROR, code, where, format, ap);
+    va_end(ap);
+}

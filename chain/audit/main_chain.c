@@ -1,0 +1,369 @@
+/* The main chain in order: tenants' checkpoints, jobs and their rounds. What a statement must be is in
+ * docs/record.md "Main chain". */
+#include <stdio.h>
+#include <string.h>
+
+#include "aggregation/quantise.h"
+#include "chain/audit/record.h"
+#include "common/base/mem.h"
+
+/* ---- checkpoints ---- */
+
+static int add_place(struct kedgei_log *log, uint64_t main_index, uint64_t size)
+{
+    if ((log->anchor_count & (log->anchor_count - 1)) == 0) { /* 0, 1, 2, 4 …: grow by doubling */
+        size_t cap = log->anchor_count ? 2 * log->anchor_count : 1;
+        struct kedgei_place *p = kedge_mem_resize(log->anchors, cap, sizeof *p);
+        if (!p) {
+            return KEDGE_E_NOMEM;
+        }
+        log->anchors = p;
+    }
+    log->anchors[log->anchor_count++] = (struct kedgei_place){main_index, size};
+    return KEDGE_OK;
+}
+
+static int check_anchor(struct kedgei_audit *a, const struct kedgei_fact *fact)
+{
+    const struct kedgei_anchor *anchor = fact->body;
+    struct kedgei_findings *f = &a->findings;
+    struct kedge_hash root;
+    if (anchor->tenant >= a->tenant_count) {
+        kedgei_error(f, KEDGE_AUDIT_TENANT_MISSING, &a->main, fact->index, "checkpoint of a log that is not here");
+        return KEDGE_OK;
+    }
+    struct kedgei_log *log = &a->tenants[anchor->tenant];
+    uint64_t last = log->anchor_count ? log->anchors[log->anchor_count - 1].size : 0;
+    a->counts.checkpoints++;
+    if (anchor->size < last || anchor->size == 0) {
+        kedgei_error(f, KEDGE_AUDIT_CHECKPOINT, &a->main, fact->index,
+                     "checkpoint of \"%s\" at size %llu after one at size %llu", log->name,
+                     (unsigned long long)anchor->size, (unsigned long long)last);
+        return KEDGE_OK;
+    }
+    if (anchor->size > log->count) {
+        kedgei_error(f, KEDGE_AUDIT_TRUNCATED, &a->main, fact->index,
+                     "ledger of \"%s\" had %llu entries when it was anchored here, now it has %llu", log->name,
+                     (unsigned long long)anchor->size, (unsigned long long)log->count);
+        return KEDGE_OK;
+    }
+    kedgei_log_root(log, anchor->size, &root);
+    if (!kedge_hash_eq(&root, &anchor->root)) {
+        kedgei_error(f, KEDGE_AUDIT_FORK, &a->main, fact->index,
+                     "the first %llu entries of \"%s\" are not those that were anchored here",
+                     (unsigned long long)anchor->size, log->name);
+    }
+    return add_place(log, fact->index, anchor->size);
+}
+
+/* ---- jobs ---- */
+
+struct kedgei_job *kedgei_job_find(const struct kedgei_audit *a, const struct kedge_id *id)
+{
+    for (uint32_t j = 0; j < a->job_count; j++) {
+        if (kedge_id_eq(&a->jobs[j]->id, id)) {
+            return a->jobs[j];
+        }
+    }
+    return NULL;
+}
+
+struct kedgei_round *kedgei_round_find(const struct kedgei_job *job, uint32_t number)
+{
+    size_t first = job->round_count ? job->rounds[0].number : 0;
+    return number >= first && number - first < job->round_count ? &job->rounds[number - first] : NULL;
+}
+
+struct kedgei_log *kedgei_job_tenant(const struct kedgei_audit *a, const struct kedgei_job *job,
+                                     const struct kedge_hash *salted)
+{
+    for (uint32_t i = 0; i < job->spec.tenant_count; i++) {
+        if (job->tenants[i] != UINT32_MAX && kedge_hash_eq(&a->tenants[job->tenants[i]].salted, salted)) {
+            return &a->tenants[job->tenants[i]];
+        }
+    }
+    return NULL;
+}
+
+const struct kedge_st_step_group *kedgei_step_group(const struct kedgei_fact *step, uint32_t group)
+{
+    const struct kedge_st_step *s = step ? step->body : NULL;
+    return s && group < s->group_count ? &s->groups[group] : NULL;
+}
+
+bool kedgei_model_before(const struct kedgei_job *job, const struct kedgei_round *round, uint32_t group,
+                         struct kedge_hash *ret)
+{
+    if (round == job->rounds) {
+        *ret = ((const struct kedge_st_job_opened *)job->opened->body)->initial_model;
+        return true;
+    }
+    const struct kedge_st_step_group *g = kedgei_step_group(round[-1].step, group);
+    if (g) {
+        *ret = g->after;
+    }
+    return g != NULL;
+}
+
+bool kedgei_model_last(const struct kedgei_job *job, uint32_t group, struct kedge_hash *ret)
+{
+    size_t n = job->round_count;
+    while (n > 0 && !job->rounds[n - 1].step) {
+        n--;
+    }
+    const struct kedge_st_step_group *g = n > 0 ? kedgei_step_group(job->rounds[n - 1].step, group) : NULL;
+    if (g) {
+        *ret = g->after;
+    } else {
+        *ret = ((const struct kedge_st_job_opened *)job->opened->body)->initial_model;
+    }
+    return g != NULL || (n == 0 && group == 0);
+}
+
+static bool read_spec(struct kedgei_audit *a, struct kedgei_job *job)
+{
+    struct kedge_buf text;
+    struct kedge_diag d = {.err = KEDGE_OK};
+    kedge_buf_init(&text, KEDGE_SPEC_MAX);
+    int err = kedge_blobs_read(a->main.blobs, &job->opened->subject, &text, &d);
+    if (err == KEDGE_E_NOT_FOUND) {
+        (void)kedge_diag_set(&d, err, "its blob is missing");
+    }
+    err = err ? err : kedge_job_spec_parse(kedge_buf_view(&text), &job->spec, &d);
+    err = err ? err : kedge_model_layout(&job->spec.model, &job->layout, &d);
+    kedge_buf_deinit(&text);
+    if (!err) {
+        job->usable = true;
+        err = kedge_scale_limit(job->spec.bound, job->spec.scale, &job->limit);
+        (void)kedge_diag_set(&d, err, "bound and scale do not fit");
+    }
+    if (err) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_SPEC, &a->main, job->opened->index, "spec of job \"%s\": %s", job->id.s,
+                     d.text[0] ? d.text : kedge_strerror(err));
+    }
+    return !err;
+}
+
+static void check_job_tenants(struct kedgei_audit *a, struct kedgei_job *job)
+{
+    const struct kedge_st_job_opened *o = job->opened->body;
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < job->spec.tenant_count; i++) {
+        job->tenants[i] = UINT32_MAX;
+        for (uint32_t t = 0; t < a->tenant_count; t++) {
+            if (kedge_id_eq(&a->tenants[t].tenant, &job->spec.tenants[i])) {
+                job->tenants[i] = t;
+            }
+        }
+        if (job->tenants[i] == UINT32_MAX) {
+            kedgei_error(&a->findings, KEDGE_AUDIT_TENANT_MISSING, &a->main, job->opened->index,
+                         "job \"%s\": the ledger of tenant \"%s\" is not here", job->id.s, job->spec.tenants[i].s);
+        }
+    }
+    for (uint32_t i = 0; i < o->tenant_count; i++) {
+        found += kedgei_job_tenant(a, job, &o->tenants[i]) != NULL;
+    }
+    if (o->tenant_count != job->spec.tenant_count || found != o->tenant_count) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, job->opened->index,
+                     "job \"%s\": the salted tenants are not those of its spec", job->id.s);
+    }
+}
+
+static int open_job(struct kedgei_audit *a, struct kedgei_fact *fact)
+{
+    const struct kedge_st_job_opened *o = fact->body;
+    if (kedgei_job_find(a, &o->job)) {
+        return KEDGE_OK; /* doubled, which is said already */
+    }
+    struct kedgei_job *job = kedge_mem_new(1, sizeof *job);
+    struct kedgei_job **jobs = kedge_mem_resize(a->jobs, (size_t)a->job_count + 1, sizeof(struct kedgei_job *));
+    if (jobs) {
+        a->jobs = jobs;
+    }
+    if (!job || !jobs) {
+        kedge_mem_free(job);
+        return KEDGE_E_NOMEM;
+    }
+    a->jobs[a->job_count++] = job;
+    job->id = o->job;
+    job->opened = fact;
+    job->groups = 1;
+    if (!read_spec(a, job)) {
+        return KEDGE_OK;
+    }
+    if (!kedge_id_eq(&job->spec.name, &job->id)) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_SPEC, &a->main, fact->index, "spec of job \"%s\" names \"%s\"",
+                     job->id.s, job->spec.name.s);
+    }
+    if (o->parameters != job->layout.values_count) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, fact->index, "job \"%s\": %llu parameters, its spec has %llu",
+                     job->id.s, (unsigned long long)o->parameters, (unsigned long long)job->layout.values_count);
+    }
+    if (job->spec.has_initial_model && !kedge_hash_eq(&job->spec.initial_model, &o->initial_model)) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, fact->index,
+                     "job \"%s\": the first model is not the spec's", job->id.s);
+    }
+    check_job_tenants(a, job);
+    return KEDGE_OK;
+}
+
+static void check_release(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
+{
+    const struct kedge_st_release *r = fact->body;
+    char file[KEDGE_ST_NAME_MAX + 1];
+    struct kedge_hash model;
+    snprintf(file, sizeof file, "%s-g%u.safetensors", job->id.s, r->group);
+    uint32_t last = job->round_count ? job->rounds[job->round_count - 1].number : 0;
+    if (r->group >= job->groups || job->releases[r->group]) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index,
+                     "release of group %u; job \"%s\" has %u groups, each released once", r->group, job->id.s,
+                     job->groups);
+        return;
+    }
+    job->releases[r->group] = fact;
+    if (strcmp(file, r->file) != 0) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index, "file \"%s\", expected \"%s\"", r->file,
+                     file);
+    }
+    if (job->round_count && !job->rounds[job->round_count - 1].step) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index, "round %u is still open", last);
+    }
+    if (r->round != last) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index, "of round %u, the last round is %u",
+                     r->round, last);
+    }
+    if (kedgei_model_last(job, r->group, &model) && !kedge_hash_eq(&model, &fact->subject)) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index,
+                     "another model than group %u had after the last step", r->group);
+    }
+}
+
+static void close_job(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
+{
+    const struct kedge_st_job_closed *c = fact->body;
+    size_t n = job->round_count;
+    if (n > 0 && !job->rounds[n - 1].step) {
+        n--; /* a round that a cancelled job left open */
+    }
+    uint32_t rounds = n > 0 ? job->rounds[n - 1].number : 0;
+    job->closed = fact;
+    if (!kedge_hash_eq(&fact->subject, &job->opened->subject)) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, fact->index, "job-closed names another spec");
+    }
+    /* A job that ended early names the round that it stood at, which may not have begun or closed. */
+    uint32_t most = c->outcome == KEDGE_OUTCOME_COMPLETED ? rounds : rounds + 1;
+    if (c->rounds < rounds || c->rounds > most) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, fact->index, "states round %u, the chain has %u", c->rounds,
+                     rounds);
+    }
+    if (c->outcome != KEDGE_OUTCOME_COMPLETED) {
+        return;
+    }
+    if (n != job->round_count || rounds != job->spec.rounds) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, fact->index,
+                     "job \"%s\" is called completed after round %u of %u", job->id.s, rounds, job->spec.rounds);
+    }
+    for (uint32_t g = 0; g < job->groups; g++) {
+        if (!job->releases[g]) {
+            kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index,
+                         "job \"%s\" is completed, but group %u has no release", job->id.s, g);
+        }
+    }
+}
+
+/* ---- in order ---- */
+
+static const struct kedge_id *job_id(const struct kedgei_fact *fact)
+{
+    switch (fact->kind) {
+    case KEDGE_ST_JOB_OPENED:
+        return &((const struct kedge_st_job_opened *)fact->body)->job;
+    case KEDGE_ST_ROUND_OPENED:
+        return &((const struct kedge_st_round_opened *)fact->body)->job;
+    case KEDGE_ST_AGGREGATE:
+        return &((const struct kedge_st_aggregate *)fact->body)->job;
+    case KEDGE_ST_STEP:
+        return &((const struct kedge_st_step *)fact->body)->job;
+    case KEDGE_ST_RELEASE:
+        return &((const struct kedge_st_release *)fact->body)->job;
+    case KEDGE_ST_JOB_CLOSED:
+        return &((const struct kedge_st_job_closed *)fact->body)->job;
+    default:
+        return NULL;
+    }
+}
+
+/* The closing of a round is one transaction: behind an aggregate stands the next one or the step. */
+static void check_batch(struct kedgei_audit *a, uint64_t i)
+{
+    const struct kedgei_fact *fact = &a->main.facts[i];
+    const struct kedgei_fact *next = i + 1 < a->main.count ? fact + 1 : NULL;
+    if (next && (next->kind == KEDGE_ST_AGGREGATE || next->kind == KEDGE_ST_STEP)) {
+        const struct kedge_id *id = job_id(next);
+        if (id && kedge_id_eq(id, job_id(fact))) {
+            return;
+        }
+    }
+    kedgei_error(&a->findings, KEDGE_AUDIT_AGGREGATE, &a->main, i,
+                 "behind it stands neither an aggregate nor the step of its round: the closing is not whole");
+}
+
+static int check_entry(struct kedgei_audit *a, struct kedgei_fact *fact)
+{
+    const struct kedge_id *id = job_id(fact);
+    if (fact->kind == KEDGEI_FACT_CHECKPOINT) {
+        return check_anchor(a, fact);
+    }
+    if (fact->kind == KEDGE_ST_JOB_OPENED) {
+        return open_job(a, fact);
+    }
+    if (!id) {
+        return KEDGE_OK;
+    }
+    struct kedgei_job *job = kedgei_job_find(a, id);
+    if (!job || job->closed) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, fact->index, "%s of job \"%s\", which is %s",
+                     kedge_statement_kind_name((enum kedge_statement_kind)fact->kind), id->s,
+                     job ? "closed" : "not open");
+        return KEDGE_OK;
+    }
+    if (!job->usable) {
+        return KEDGE_OK; /* without its spec nothing can be said, which is said already */
+    }
+    if (fact->kind == KEDGE_ST_ROUND_OPENED) {
+        return kedgei_round_opened(a, job, fact);
+    }
+    if (fact->kind == KEDGE_ST_AGGREGATE) {
+        check_batch(a, fact->index);
+        kedgei_round_aggregate(a, job, fact);
+    } else if (fact->kind == KEDGE_ST_STEP) {
+        kedgei_round_step(a, job, fact);
+    } else if (fact->kind == KEDGE_ST_RELEASE) {
+        check_release(a, job, fact);
+    } else {
+        close_job(a, job, fact);
+    }
+    return KEDGE_OK;
+}
+
+int kedgei_check_main(struct kedgei_audit *a)
+{
+    int err = KEDGE_OK;
+    for (uint64_t i = 0; i < a->main.count && !err; i++) {
+        err = check_entry(a, &a->main.facts[i]);
+    }
+    for (uint32_t j = 0; j < a->job_count; j++) {
+        const struct kedgei_job *job = a->jobs[j];
+        a->counts.jobs++;
+        a->counts.rounds += job->round_count;
+        if (!job->closed) {
+            a->counts.jobs_unfinished++;
+            kedgei_find(&a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_JOB_UNFINISHED, job->id.s,
+                        "no job-closed yet, after %zu rounds; what is there is judged", job->round_count);
+        }
+    }
+    for (uint32_t t = 0; t < a->tenant_count; t++) {
+        a->counts.unanchored += a->tenants[t].count - kedgei_anchored_before(&a->tenants[t], KEDGEI_NEVER);
+    }
+    return err;
+}

@@ -1,0 +1,190 @@
+/* The record in memory: what the rooms of the auditor share. Logs are copied out of their stores once; everything
+ * after that works on the copy. Internal to this room. */
+#ifndef KEDGE_CHAIN_AUDIT_RECORD_H
+#define KEDGE_CHAIN_AUDIT_RECORD_H
+
+#include "chain/audit/report.h"
+#include "chain/checkpoint.h"
+#include "chain/input_list.h"
+#include "chain/job_spec.h"
+#include "chain/state/state.h"
+
+enum {
+    KEDGEI_FACT_BAD = -1,                          /* no well-formed entry */
+    KEDGEI_FACT_CHECKPOINT = KEDGE_ST_KIND_COUNT,  /* a tenant's checkpoint in the main chain */
+    KEDGEI_LEVELS = 40,                            /* of a Merkle tree in memory */
+};
+#define KEDGEI_NEVER UINT64_MAX
+
+/* One entry, understood. body is the kedge_st_… of its kind, or a kedgei_anchor. */
+struct kedgei_fact {
+    int kind;
+    bool has_key;                /* key must have signed it */
+    uint32_t listed;             /* rows of input lists that name this update */
+    uint64_t index;
+    struct kedge_hash subject;
+    struct kedge_public_key key;
+    void *body;                  /* owned by the log */
+};
+
+struct kedgei_anchor {
+    struct kedge_view note;
+    uint32_t tenant;             /* index of the tenant's log; UINT32_MAX: unknown */
+    uint64_t size;
+    struct kedge_hash root;
+};
+
+struct kedgei_head {
+    uint64_t size;
+    struct kedge_view note;
+};
+
+struct kedgei_key_row {
+    struct kedge_view key;
+    uint64_t index;
+};
+
+struct kedgei_place {
+    uint64_t main_index, size;
+};
+
+struct kedgei_log {
+    struct kedge_id tenant;      /* empty: main chain */
+    const char *name;            /* "main" or the tenant's */
+    char origin[KEDGE_ORIGIN_MAX + 1];
+    struct kedge_hash salted;
+    bool has_vkey;
+    struct kedge_vkey vkey;      /* of its checkpoints */
+    struct kedge_public_key authority; /* admin key of a tenant, statement key of the main chain */
+    bool has_authority;
+    struct kedge_buf dump;       /* what everything below points into */
+    uint64_t count;
+    struct kedge_view *entries;
+    struct kedgei_fact *facts;
+    struct kedge_hash *levels[KEDGEI_LEVELS]; /* levels[0]: leaf hashes; levels[k][i]: root of leaves [i·2^k, (i+1)·2^k) */
+    struct kedgei_head *heads;
+    size_t head_count;
+    struct kedgei_key_row *stored_keys; /* the table of idempotency keys, ascending */
+    size_t stored_key_count;
+    struct kedge_buf key_text;
+    struct kedgei_key_row *keys; /* keys that the statements have, ascending by (key, index) */
+    size_t key_count;
+    struct kedgei_place *anchors; /* its checkpoints in the main chain, ascending */
+    size_t anchor_count;
+    struct kedge_blobs *blobs;
+};
+
+struct kedgei_round {
+    uint32_t number;
+    struct kedgei_fact *opened, *step;
+    uint32_t aggregate_count;
+    struct kedgei_fact *aggregates[KEDGE_GROUPS_MAX]; /* by group, NULL: none */
+    size_t update_first, update_count;                /* in kedgei_audit.updates */
+};
+
+struct kedgei_job {
+    struct kedge_id id;
+    struct kedgei_fact *opened, *closed;
+    bool usable;                 /* spec and layout are known */
+    struct kedge_job_spec spec;
+    struct kedge_layout layout;
+    int32_t limit;               /* largest |q| of an update */
+    uint32_t tenants[KEDGE_SPEC_TENANTS_MAX]; /* indexes of tenants' logs, as in the spec */
+    uint32_t groups;             /* after the first round; 1 before */
+    struct kedgei_round *rounds;
+    size_t round_count, round_cap;
+    struct kedgei_fact *releases[KEDGE_GROUPS_MAX];
+};
+
+/* An update of a round that exists. */
+struct kedgei_update {
+    uint32_t job, round, tenant;
+    struct kedgei_fact *fact;
+};
+
+struct kedgei_audit {
+    char state[KEDGE_PATH_MAX], models[KEDGE_PATH_MAX]; /* models empty: no such folder */
+    char deployment[KEDGE_DEPLOYMENT_MAX + 1];
+    const struct kedge_trust *trust;
+    struct kedge_audit_options options;
+    uint32_t threads;
+    struct kedgei_log main;
+    struct kedgei_log *tenants;  /* ascending */
+    uint32_t tenant_count;
+    struct kedgei_job **jobs;
+    uint32_t job_count;
+    struct kedgei_update *updates; /* ascending by job, round, tenant, index */
+    size_t update_count;
+    struct kedgei_findings findings;
+    struct kedge_audit_counts counts;
+    struct kedge_diag diag;
+};
+
+/* ---- findings about entries ---- */
+void kedgei_error(struct kedgei_findings *f, enum kedge_audit_code code, const struct kedgei_log *log, uint64_t index,
+                  const char *format, ...) KEDGE_PRINTF(5, 6);
+/* As error; but in a record that is still being written a note, when the entry is newer than what the main chain
+ * that was read first can know. */
+void kedgei_error_if_settled(const struct kedgei_audit *a, struct kedgei_findings *f, enum kedge_audit_code code,
+                             const struct kedgei_log *log, uint64_t index, const char *format, ...)
+    KEDGE_PRINTF(6, 7);
+
+/* ---- pool.c ---- */
+typedef void kedgei_task(void *arg, uint64_t i, struct kedgei_findings *f);
+/* Runs task(0…count-1) on the audit's threads; findings come in the order of i. KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedgei_parallel(struct kedgei_audit *a, const char *what, uint64_t count, kedgei_task *task,
+                                    void *arg);
+
+/* ---- load.c ---- */
+/* Reads config, tenants and all logs. *ret_readable: every log could be read. */
+KEDGE_NODISCARD int kedgei_load(struct kedgei_audit *a, const char *dir, bool *ret_readable);
+void kedgei_log_deinit(struct kedgei_log *log);
+
+/* ---- log.c: one log by itself ---- */
+/* Leaf hashes, tree, facts, idempotency keys of every log. */
+KEDGE_NODISCARD int kedgei_logs_read(struct kedgei_audit *a);
+/* Root of the first size ≤ count entries. */
+void kedgei_log_root(const struct kedgei_log *log, uint64_t size, struct kedge_hash *ret);
+/* The first statement with that idempotency key, or NULL. */
+struct kedgei_fact *kedgei_log_find(const struct kedgei_log *log, const char *format, ...) KEDGE_PRINTF(2, 3);
+/* Size of the log in its last checkpoint in the main chain before that index; 0: none. */
+uint64_t kedgei_anchored_before(const struct kedgei_log *log, uint64_t main_index);
+/* The same after that index; KEDGEI_NEVER: none. */
+uint64_t kedgei_anchored_after(const struct kedgei_log *log, uint64_t main_index);
+
+/* ---- keys.c: who must have signed, and whether they did ---- */
+KEDGE_NODISCARD int kedgei_check_keys(struct kedgei_audit *a);
+KEDGE_NODISCARD int kedgei_check_signatures(struct kedgei_audit *a);
+KEDGE_NODISCARD int kedgei_check_seen(struct kedgei_audit *a, const char *const *paths, size_t count);
+
+/* ---- main_chain.c, rounds.c, inputs.c, tenants.c ---- */
+KEDGE_NODISCARD int kedgei_check_main(struct kedgei_audit *a);
+struct kedgei_job *kedgei_job_find(const struct kedgei_audit *a, const struct kedge_id *id);
+struct kedgei_round *kedgei_round_find(const struct kedgei_job *job, uint32_t number);
+/* Log of a tenant of the job by its salted id, or NULL. */
+struct kedgei_log *kedgei_job_tenant(const struct kedgei_audit *a, const struct kedgei_job *job,
+                                     const struct kedge_hash *salted);
+/* The group's model before the round; false when the record does not tell. */
+bool kedgei_model_before(const struct kedgei_job *job, const struct kedgei_round *round, uint32_t group,
+                         struct kedge_hash *ret);
+/* The group's model after the last step, the first model when there was none. */
+bool kedgei_model_last(const struct kedgei_job *job, uint32_t group, struct kedge_hash *ret);
+const struct kedge_st_step_group *kedgei_step_group(const struct kedgei_fact *step, uint32_t group);
+/* round-opened, aggregate and step against the job; they join the job's rounds. */
+KEDGE_NODISCARD int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact);
+void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact);
+void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact);
+KEDGE_NODISCARD int kedgei_check_tenants(struct kedgei_audit *a);
+KEDGE_NODISCARD int kedgei_check_inputs(struct kedgei_audit *a);
+/* An input list of tenant t's blobs; errors become findings about main[index]; deinit afterwards. */
+bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log, const struct kedge_hash *digest,
+                      uint64_t index, struct kedge_input_list *ret, struct kedgei_findings *f);
+
+/* ---- files.c, blobs.c ---- */
+KEDGE_NODISCARD int kedgei_check_models(struct kedgei_audit *a);
+KEDGE_NODISCARD int kedgei_check_blobs(struct kedgei_audit *a);
+
+/* ---- replay.c ---- */
+KEDGE_NODISCARD int kedgei_replay(struct kedgei_audit *a);
+
+#endif

@@ -1,0 +1,120 @@
+#include "chain/audit/report.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+
+struct code_row {
+    const char *name, *text;
+};
+
+static const struct code_row codes[KEDGE_AUDIT_CODE_COUNT] = {
+#define KEDGE_AUDIT_CODE(name, text) [KEDGE_AUDIT_##name] = {#name, text},
+#include "chain/audit/codes.def"
+#undef KEDGE_AUDIT_CODE
+};
+
+/* The list holds C identifiers; people see them in lower case with dashes. Names are made once at start-up of the
+ * first caller per thread, so that no lock is needed. */
+const char *kedge_audit_code_name(enum kedge_audit_code code)
+{
+    static _Thread_local char names[KEDGE_AUDIT_CODE_COUNT][24];
+    if ((unsigned)code >= KEDGE_AUDIT_CODE_COUNT) {
+        return "unknown";
+    }
+    char *name = names[code];
+    if (name[0] == '\0') {
+        const char *from = codes[code].name;
+        size_t i = 0;
+        for (; from[i] != '\0' && i + 1 < sizeof names[0]; i++) {
+            name[i] = from[i] == '_' ? '-' : (char)tolower((unsigned char)from[i]);
+        }
+        name[i] = '\0';
+    }
+    return name;
+}
+
+const char *kedge_audit_code_text(enum kedge_audit_code code)
+{
+    return (unsigned)code < KEDGE_AUDIT_CODE_COUNT ? codes[code].text : "unknown";
+}
+
+void kedge_audit_report_deinit(struct kedge_audit_report *report)
+{
+    kedge_mem_free(report->findings);
+    memset(report, 0, sizeof *report);
+}
+
+/* Room for one more finding of this severity, or NULL when it is only counted. */
+static struct kedge_audit_finding *take_slot(struct kedgei_findings *f, enum kedge_audit_severity severity)
+{
+    uint32_t *kept = severity == KEDGE_AUDIT_ERROR ? &f->errors_kept : &f->notes_kept;
+    if (*kept == KEDGE_AUDIT_FINDINGS_MAX) {
+        return NULL;
+    }
+    if (f->count == f->cap) {
+        uint32_t cap = f->cap ? 2 * f->cap : 4;
+        struct kedge_audit_finding *items = kedge_mem_resize(f->items, cap, sizeof *items);
+        if (!items) {
+            f->nomem = true;
+            return NULL;
+        }
+        f->items = items;
+        f->cap = cap;
+    }
+    (*kept)++;
+    return &f->items[f->count++];
+}
+
+static void count_one(struct kedgei_findings *f, enum kedge_audit_severity severity)
+{
+    if (severity == KEDGE_AUDIT_ERROR) {
+        f->errors++;
+    } else {
+        f->notes++;
+    }
+}
+
+void kedgei_find_v(struct kedgei_findings *f, enum kedge_audit_severity severity, enum kedge_audit_code code,
+                   const char *where, const char *format, va_list ap)
+{
+    count_one(f, severity);
+    struct kedge_audit_finding *slot = take_slot(f, severity);
+    if (slot) {
+        slot->severity = severity;
+        slot->code = code;
+        snprintf(slot->where, sizeof slot->where, "%s", where);
+        vsnprintf(slot->text, sizeof slot->text, format, ap);
+    }
+}
+
+void kedgei_find(struct kedgei_findings *f, enum kedge_audit_severity severity, enum kedge_audit_code code,
+                 const char *where, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    kedgei_find_v(f, severity, code, where, format, ap);
+    va_end(ap);
+}
+
+void kedgei_findings_move(struct kedgei_findings *dst, struct kedgei_findings *src)
+{
+    for (uint32_t i = 0; i < src->count; i++) {
+        struct kedge_audit_finding *slot = take_slot(dst, src->items[i].severity);
+        if (slot) {
+            *slot = src->items[i];
+        }
+    }
+    dst->errors += src->errors;
+    dst->notes += src->notes;
+    dst->nomem = dst->nomem || src->nomem;
+    kedgei_findings_deinit(src);
+}
+
+void kedgei_findings_deinit(struct kedgei_findings *f)
+{
+    kedge_mem_free(f->items);
+    memset(f, 0, sizeof *f);
+}
