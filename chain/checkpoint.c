@@ -37,8 +37,8 @@ int kedge_checkpoint_parse(struct kedge_view text, struct kedge_checkpoint *ret_
     struct kedge_checkpoint c;
     struct kedge_view rest = text;
     struct kedge_view size, root, line;
-    if (!kedgei_take_line(&rest, &c.origin) || !kedgei_take_line(&rest, &size) || !kedgei_take_line(&rest, &root)
-        || !is_origin(c.origin)) {
+    if (!kedgei_take_line(&rest, &c.origin) || !kedgei_take_line(&rest, &size)
+        || !kedgei_take_line(&rest, &root) || !is_origin(c.origin)) {
         return KEDGE_E_FORMAT;
     }
     int err = kedge_decimal_decode(size, KEDGE_TREE_SIZE_MAX, &c.size);

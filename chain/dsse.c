@@ -1,5 +1,6 @@
-/* Two readers of one format. kedge_dsse_decode takes Kedge's own spelling by comparing fixed bytes, so a ledger has
- * no second envelope of the same signature and its hot path meets no JSON parser; kedge_dsse_parse takes everybody's. */
+/* Two readers of one format. kedge_dsse_decode takes Kedge's own spelling by comparing fixed bytes, so a
+ * ledger has no second envelope of the same signature and its hot path meets no JSON parser; kedge_dsse_parse
+ * takes everybody's. */
 #include "chain/dsse.h"
 
 #include <jansson.h>
@@ -50,8 +51,8 @@ int kedge_dsse_build(const char *type_text, struct kedge_view payload, const str
     if (!needs_no_escape(type) || payload.len == 0) {
         return KEDGE_E_ARG;
     }
-    size_t len = sizeof head - 1 + sizeof before_type - 1 + type.len + sizeof before_keyid - 1 + KEDGE_HASH_HEX_LEN
-        + sizeof before_sig - 1 + SIG_BASE64_LEN + sizeof tail - 1;
+    size_t len = sizeof head - 1 + sizeof before_type - 1 + type.len + sizeof before_keyid - 1
+                 + KEDGE_HASH_HEX_LEN + sizeof before_sig - 1 + SIG_BASE64_LEN + sizeof tail - 1;
     if (payload.len > KEDGE_ENTRY_MAX || len + kedge_base64_len(payload.len) > KEDGE_ENTRY_MAX) {
         return KEDGE_E_TOO_LONG;
     }
@@ -107,7 +108,8 @@ static int decode_signature(struct kedge_view base64, bool url_safe_too, struct 
     return KEDGE_OK;
 }
 
-int kedge_dsse_decode(struct kedge_view envelope, struct kedge_buf *ret_payload, struct kedge_dsse_entry *ret_entry)
+int kedge_dsse_decode(struct kedge_view envelope, struct kedge_buf *ret_payload,
+                      struct kedge_dsse_entry *ret_entry)
 {
     if (envelope.len > KEDGE_ENTRY_MAX) {
         return KEDGE_E_TOO_LONG;
@@ -142,7 +144,8 @@ static int verify_pae(struct kedge_view type, struct kedge_view payload, const s
 {
     struct kedge_buf pae KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&pae, pae_max(type, payload));
-    if (kedge_buf_reserve(&pae, pae_max(type, payload)) == KEDGE_OK) { /* in one piece: no growing by copies */
+    if (kedge_buf_reserve(&pae, pae_max(type, payload))
+        == KEDGE_OK) { /* in one piece: no growing by copies */
         kedge_dsse_pae(type, payload, &pae);
     }
     return pae.err ? pae.err : kedge_verify(kedge_buf_view(&pae), sig, key);
@@ -169,7 +172,8 @@ static int parse_signature(const json_t *value, struct kedge_dsse_signature *ret
     const json_t *sig = json_object_get(value, "sig");
     const json_t *keyid = json_object_get(value, "keyid");
     if (!json_is_string(sig) || (keyid && !json_is_string(keyid) && !json_is_null(keyid))) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "envelope: signatures: expected objects {\"sig\", \"keyid\"}");
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "envelope: signatures: expected objects {\"sig\", \"keyid\"}");
     }
     struct kedge_view id = json_is_string(keyid) ? string_view(keyid) : kedge_view_of("", 0);
     if (id.len > 0 && id.len <= KEDGE_DSSE_KEYID_MAX) {
@@ -205,7 +209,8 @@ static int parse_root(const json_t *root, struct kedge_dsse *dsse, struct kedge_
     const json_t *type = json_object_get(root, "payloadType");
     const json_t *payload = json_object_get(root, "payload");
     if (!json_is_string(type) || json_string_length(type) > KEDGE_DSSE_TYPE_MAX) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "envelope: payloadType: expected a string of at most %d bytes",
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "envelope: payloadType: expected a string of at most %d bytes",
                               KEDGE_DSSE_TYPE_MAX);
     }
     if (!json_is_string(payload)) {
@@ -215,7 +220,8 @@ static int parse_root(const json_t *root, struct kedge_dsse *dsse, struct kedge_
     if (json_string_length(payload) > 0) {
         int err = kedge_base64_decode(string_view(payload), true, &dsse->payload);
         if (err) {
-            return kedge_diag_set(reterr, err, "envelope: payload: expected a base64 string: %s", kedge_strerror(err));
+            return kedge_diag_set(reterr, err, "envelope: payload: expected a base64 string: %s",
+                                  kedge_strerror(err));
         }
     }
     return parse_signatures(json_object_get(root, "signatures"), dsse, reterr);

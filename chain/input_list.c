@@ -1,5 +1,5 @@
-/* Hand-written on both sides, because the blob must have one spelling: the reader compares fixed bytes between the
- * values, and no value can hold a byte that JSON would escape. */
+/* Hand-written on both sides, because the blob must have one spelling: the reader compares fixed bytes
+ * between the values, and no value can hold a byte that JSON would escape. */
 #include "chain/input_list.h"
 
 #include <inttypes.h>
@@ -60,9 +60,9 @@ static bool is_reason(struct kedge_view reason)
 static bool is_row(const struct kedge_input_row *row)
 {
     return kedge_id_is_valid(kedge_view_of(row->site.s, strnlen(row->site.s, sizeof row->site.s)))
-        && (unsigned)row->use < USE_COUNT && row->group < KEDGE_GROUPS_MAX && row->leaf <= LEAF_MAX
-        && row->weight <= WEIGHT_MAX
-        && is_reason(kedge_view_of(row->reason, strnlen(row->reason, sizeof row->reason)));
+           && (unsigned)row->use < USE_COUNT && row->group < KEDGE_GROUPS_MAX && row->leaf <= LEAF_MAX
+           && row->weight <= WEIGHT_MAX
+           && is_reason(kedge_view_of(row->reason, strnlen(row->reason, sizeof row->reason)));
 }
 
 int kedge_input_list_encode(const struct kedge_input_row *rows, size_t count, struct kedge_buf *out)
@@ -81,10 +81,11 @@ int kedge_input_list_encode(const struct kedge_input_row *rows, size_t count, st
         char leaf_hash[KEDGE_HASH_HEX_LEN + 1], update[KEDGE_HASH_HEX_LEN + 1];
         kedge_hash_hex(&r->leaf_hash, leaf_hash);
         kedge_hash_hex(&r->update, update);
-        kedge_buf_printf(out,
-                         "{\"site\":\"%s\",\"use\":\"%s\",\"group\":%" PRIu32 ",\"leaf\":%" PRIu64
-                         ",\"leaf_hash\":\"%s\",\"update\":\"%s\",\"weight\":\"%" PRIu64 "\",\"reason\":\"%s\"}\n",
-                         r->site.s, use_names[r->use], r->group, r->leaf, leaf_hash, update, r->weight, r->reason);
+        kedge_buf_printf(
+            out,
+            "{\"site\":\"%s\",\"use\":\"%s\",\"group\":%" PRIu32 ",\"leaf\":%" PRIu64
+            ",\"leaf_hash\":\"%s\",\"update\":\"%s\",\"weight\":\"%" PRIu64 "\",\"reason\":\"%s\"}\n",
+            r->site.s, use_names[r->use], r->group, r->leaf, leaf_hash, update, r->weight, r->reason);
     }
     if (out->err) {
         out->len = len;
@@ -116,15 +117,17 @@ static int decode_row(struct kedge_view line, struct kedge_input_row *ret)
     if (!take_value(&rest, "{\"site\":\"", '"', &site) || !take_value(&rest, ",\"use\":\"", '"', &use)
         || !take_value(&rest, ",\"group\":", ',', &group) || !take_value(&rest, "\"leaf\":", ',', &leaf)
         || !take_value(&rest, "\"leaf_hash\":\"", '"', &leaf_hash)
-        || !take_value(&rest, ",\"update\":\"", '"', &update) || !take_value(&rest, ",\"weight\":\"", '"', &weight)
+        || !take_value(&rest, ",\"update\":\"", '"', &update)
+        || !take_value(&rest, ",\"weight\":\"", '"', &weight)
         || !take_value(&rest, ",\"reason\":\"", '"', &reason) || !kedge_view_eq(rest, kedge_view_str("}"))) {
         return KEDGE_E_FORMAT;
     }
     uint64_t g = 0;
     if (kedge_id_from(site, &ret->site) || !find_use(use, &ret->use)
-        || kedge_decimal_decode(group, KEDGE_GROUPS_MAX - 1, &g) || kedge_decimal_decode(leaf, LEAF_MAX, &ret->leaf)
-        || kedge_hash_from_hex(leaf_hash, &ret->leaf_hash) || kedge_hash_from_hex(update, &ret->update)
-        || kedge_decimal_decode(weight, WEIGHT_MAX, &ret->weight) || !is_reason(reason)) {
+        || kedge_decimal_decode(group, KEDGE_GROUPS_MAX - 1, &g)
+        || kedge_decimal_decode(leaf, LEAF_MAX, &ret->leaf) || kedge_hash_from_hex(leaf_hash, &ret->leaf_hash)
+        || kedge_hash_from_hex(update, &ret->update) || kedge_decimal_decode(weight, WEIGHT_MAX, &ret->weight)
+        || !is_reason(reason)) {
         return KEDGE_E_FORMAT;
     }
     ret->group = (uint32_t)g;

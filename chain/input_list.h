@@ -1,8 +1,8 @@
-/* Input lists: the blobs that round-opened and aggregate statements point to, one per tenant: which sites were
- * candidates, selected, aggregated, grouped or turned away. JSON lines with exactly one encoding:
- *   {"site":"s1","use":"aggregated","group":0,"leaf":12,"leaf_hash":"…","update":"…","weight":"123","reason":""}
- * sorted by (site, use, group, leaf, update), strictly ascending, LF after each row. (Updates turned away at the door
- * have no leaf; their digests keep them apart.) Pure. */
+/* Input lists: the blobs that round-opened and aggregate statements point to, one per tenant: which sites
+ * were candidates, selected, aggregated, grouped or turned away. JSON lines with exactly one encoding:
+ *   {"site":"s1","use":"aggregated","group":0,"leaf":7,"leaf_hash":"…","update":"…","weight":"9","reason":""}
+ * sorted by (site, use, group, leaf, update), strictly ascending, LF after each row. (Updates turned away at
+ * the door have no leaf; their digests keep them apart.) Pure. */
 #ifndef KEDGE_CHAIN_INPUT_LIST_H
 #define KEDGE_CHAIN_INPUT_LIST_H
 
@@ -34,11 +34,11 @@ const char *kedge_input_use_name(enum kedge_input_use use);
 struct kedge_input_row {
     struct kedge_id site;
     enum kedge_input_use use;
-    uint32_t group;              /* below KEDGE_GROUPS_MAX */
-    uint64_t leaf;               /* index in the tenant's ledger, at most 2^53 */
+    uint32_t group; /* below KEDGE_GROUPS_MAX */
+    uint64_t leaf;  /* index in the tenant's ledger, at most 2^53 */
     struct kedge_hash leaf_hash;
-    struct kedge_hash update;    /* digest of the update, all zero where there is none */
-    uint64_t weight;             /* at most 2^62 */
+    struct kedge_hash update;                /* digest of the update, all zero where there is none */
+    uint64_t weight;                         /* at most 2^62 */
     char reason[KEDGE_INPUT_REASON_MAX + 1]; /* why it was refused; printable ASCII without '"' and '\' */
 };
 
@@ -50,8 +50,10 @@ struct kedge_input_list {
 int kedge_input_row_cmp(const struct kedge_input_row *a, const struct kedge_input_row *b);
 /* Into the order that encode demands. */
 void kedge_input_rows_sort(struct kedge_input_row *rows, size_t count);
-/* Appends the blob; KEDGE_E_ARG for rows out of order, doubled or out of range, or too many. Zero rows: no bytes. */
-KEDGE_NODISCARD int kedge_input_list_encode(const struct kedge_input_row *rows, size_t count, struct kedge_buf *out);
+/* Appends the blob; KEDGE_E_ARG for rows out of order, doubled or out of range, or too many. Zero rows: no
+ * bytes. */
+KEDGE_NODISCARD int kedge_input_list_encode(const struct kedge_input_row *rows, size_t count,
+                                            struct kedge_buf *out);
 /* encode(decode(b)) == b, everything else is KEDGE_E_FORMAT or KEDGE_E_TOO_LONG; KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_input_list_decode(struct kedge_view blob, struct kedge_input_list *ret_list);
 void kedge_input_list_deinit(struct kedge_input_list *list);

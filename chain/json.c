@@ -5,7 +5,8 @@
 
 #include "common/base/limits.h"
 
-/* Deepest nesting of brackets outside strings. Text that is no JSON may count anything; the parser then refuses it. */
+/* Deepest nesting of brackets outside strings. Text that is no JSON may count anything; the parser then
+ * refuses it. */
 static size_t nesting(struct kedge_view text)
 {
     size_t depth = 0;
@@ -32,7 +33,7 @@ static size_t nesting(struct kedge_view text)
 }
 
 int kedgei_json_load(struct kedge_view text, size_t max_len, const char *what, struct json_t **ret_root,
-                    struct kedge_diag *reterr)
+                     struct kedge_diag *reterr)
 {
     if (text.len > max_len) {
         return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "%s: %zu bytes, expected at most %zu", what, text.len,
@@ -43,7 +44,8 @@ int kedgei_json_load(struct kedge_view text, size_t max_len, const char *what, s
                               KEDGE_JSON_DEPTH_MAX);
     }
     json_error_t error;
-    json_t *root = json_loadb(text.len ? (const char *)text.ptr : "", text.len, JSON_REJECT_DUPLICATES, &error);
+    json_t *root =
+        json_loadb(text.len ? (const char *)text.ptr : "", text.len, JSON_REJECT_DUPLICATES, &error);
     if (!root) {
         /* Where an allocation fails jansson says so or says nothing; every other refusal has a text. */
         bool nomem = json_error_code(&error) == json_error_out_of_memory || error.text[0] == '\0';

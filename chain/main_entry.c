@@ -4,7 +4,8 @@
 
 #include "common/base/limits.h"
 
-int kedge_main_entry_encode(const uint8_t salt[KEDGE_SALT_LEN], struct kedge_view note, struct kedge_buf *ret_entry)
+int kedge_main_entry_encode(const uint8_t salt[KEDGE_SALT_LEN], struct kedge_view note,
+                            struct kedge_buf *ret_entry)
 {
     if (note.len == 0) {
         return KEDGE_E_ARG;

@@ -8,7 +8,8 @@ void kedge_merkle_leaf(struct kedge_view entry, struct kedge_hash *ret_hash)
     kedge_sha256_2(kedge_view_of(&prefix, 1), entry, ret_hash);
 }
 
-void kedge_merkle_node(const struct kedge_hash *left, const struct kedge_hash *right, struct kedge_hash *ret_hash)
+void kedge_merkle_node(const struct kedge_hash *left, const struct kedge_hash *right,
+                       struct kedge_hash *ret_hash)
 {
     uint8_t bytes[1 + 2 * KEDGE_HASH_LEN];
     bytes[0] = 0x01;
@@ -87,9 +88,9 @@ static uint64_t split(uint64_t n)
     return (uint64_t)1 << (63 - __builtin_clzll(n - 1));
 }
 
-/* Root of leaves [begin, end), where begin is a multiple of the largest power of two not above the length (true of
- * every range that splitting reaches): the binary digits of the length are its complete subtrees, folded from the
- * smallest. */
+/* Root of leaves [begin, end), where begin is a multiple of the largest power of two not above the length
+ * (true of every range that splitting reaches): the binary digits of the length are its complete subtrees,
+ * folded from the smallest. */
 static int range_root(kedge_subtree_fn get, void *arg, uint64_t begin, uint64_t end, struct kedge_hash *ret)
 {
     KEDGE_ASSERT(begin < end);

@@ -1,5 +1,5 @@
-/* A note is checked whole before any part of it is used; everything returned is a view into the caller's bytes, so
- * that lines of keys nobody here knows survive byte for byte. */
+/* A note is checked whole before any part of it is used; everything returned is a view into the caller's
+ * bytes, so that lines of keys nobody here knows survive byte for byte. */
 #include "chain/note.h"
 
 #include <inttypes.h>
@@ -22,10 +22,10 @@ static bool is_wide_space(const uint8_t *p, size_t len)
     }
     uint32_t c = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
     return c == 0xe19a80                       /* U+1680 */
-        || (c >= 0xe28080 && c <= 0xe2808a)    /* U+2000…200A */
-        || c == 0xe280a8 || c == 0xe280a9      /* U+2028, 2029 */
-        || c == 0xe280af || c == 0xe2819f      /* U+202F, 205F */
-        || c == 0xe38080;                      /* U+3000 */
+           || (c >= 0xe28080 && c <= 0xe2808a) /* U+2000…200A */
+           || c == 0xe280a8 || c == 0xe280a9   /* U+2028, 2029 */
+           || c == 0xe280af || c == 0xe2819f   /* U+202F, 205F */
+           || c == 0xe38080;                   /* U+3000 */
 }
 
 bool kedge_key_name_is_valid(struct kedge_view name)
@@ -81,8 +81,8 @@ int kedge_vkey_decode(struct kedge_view text, struct kedge_vkey *ret_vkey)
     struct kedge_view name, hex;
     uint8_t id[KEDGE_KEY_ID_LEN];
     if (text.len > KEDGE_VKEY_MAX || !kedgei_cut(&rest, '+', &name) || !kedgei_cut(&rest, '+', &hex)
-        || rest.len == 0
-        || !kedge_key_name_is_valid(name) || kedge_hex_decode(hex, id, sizeof id) != KEDGE_OK) {
+        || rest.len == 0 || !kedge_key_name_is_valid(name)
+        || kedge_hex_decode(hex, id, sizeof id) != KEDGE_OK) {
         return KEDGE_E_FORMAT;
     }
     struct kedge_buf blob KEDGE_CLEANUP(kedge_buf_deinit);
@@ -195,8 +195,8 @@ int kedge_note_parse(struct kedge_view bytes, struct kedge_note *ret_note)
 }
 
 /* c2sp.org/tlog-cosignature v1: 8 bytes of time, then a signature over the time and the checkpoint. */
-static int verify_cosignature(struct kedge_view text, struct kedge_view blob, const struct kedge_public_key *key,
-                              uint64_t *ret_time_s)
+static int verify_cosignature(struct kedge_view text, struct kedge_view blob,
+                              const struct kedge_public_key *key, uint64_t *ret_time_s)
 {
     struct kedge_signature sig;
     if (blob.len != 8 + sizeof sig.b) {
@@ -218,8 +218,8 @@ static int verify_cosignature(struct kedge_view text, struct kedge_view blob, co
     return err;
 }
 
-static int verify_line(struct kedge_view text, const struct kedge_note_line *line, const struct kedge_vkey *key,
-                       uint64_t *ret_time_s)
+static int verify_line(struct kedge_view text, const struct kedge_note_line *line,
+                       const struct kedge_vkey *key, uint64_t *ret_time_s)
 {
     struct kedge_buf blob KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&blob, KEDGE_NOTE_MAX);
@@ -244,13 +244,15 @@ static int verify_line(struct kedge_view text, const struct kedge_note_line *lin
     return KEDGE_E_VERIFY;
 }
 
-static bool is_same_key(const struct kedge_vkey *key, struct kedge_view name, const uint8_t id[KEDGE_KEY_ID_LEN])
+static bool is_same_key(const struct kedge_vkey *key, struct kedge_view name,
+                        const uint8_t id[KEDGE_KEY_ID_LEN])
 {
     return memcmp(key->id, id, KEDGE_KEY_ID_LEN) == 0 && kedge_view_eq(kedge_view_str(key->name), name);
 }
 
 /* The first line of that key; ret is untouched when it has none. */
-static int verify_key(const struct kedge_note *note, const struct kedge_vkey *key, struct kedge_note_verdict *ret)
+static int verify_key(const struct kedge_note *note, const struct kedge_vkey *key,
+                      struct kedge_note_verdict *ret)
 {
     for (uint32_t i = 0; i < note->line_count; i++) {
         const struct kedge_note_line *line = &note->lines[i];

@@ -51,7 +51,8 @@ int kedge_proof_decode(struct kedge_view text, struct kedge_proof *ret_proof)
     }
     struct kedge_view rest = text;
     struct kedge_view line;
-    if (!kedgei_take_line(&rest, &line) || !kedge_view_eq(line, kedge_view_str(header)) || !kedgei_take_line(&rest, &line)) {
+    if (!kedgei_take_line(&rest, &line) || !kedge_view_eq(line, kedge_view_str(header))
+        || !kedgei_take_line(&rest, &line)) {
         return KEDGE_E_FORMAT;
     }
     struct kedge_proof p;
@@ -68,7 +69,8 @@ int kedge_proof_decode(struct kedge_view text, struct kedge_proof *ret_proof)
             return KEDGE_E_FORMAT;
         }
     }
-    if (!kedgei_take_prefix(&line, "index ") || kedge_decimal_decode(line, KEDGE_TREE_SIZE_MAX, &p.index) != KEDGE_OK) {
+    if (!kedgei_take_prefix(&line, "index ")
+        || kedge_decimal_decode(line, KEDGE_TREE_SIZE_MAX, &p.index) != KEDGE_OK) {
         return KEDGE_E_FORMAT;
     }
     int err = decode_path(&rest, &p.path);

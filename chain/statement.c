@@ -14,18 +14,19 @@ int kedge_statement_sign(const struct kedge_statement *st, const struct kedge_ke
     }
     err = kedge_dsse_build(KEDGE_DSSE_IN_TOTO, kedge_buf_view(&payload), pair, ret_envelope);
     if (err) {
-        kedge_diag_set(reterr, err, "statement %s: cannot make its envelope: %s", kedge_statement_kind_name(st->kind),
-                       kedge_strerror(err));
+        kedge_diag_set(reterr, err, "statement %s: cannot make its envelope: %s",
+                       kedge_statement_kind_name(st->kind), kedge_strerror(err));
     }
     return err;
 }
 
-static int open_envelope(struct kedge_view envelope, struct kedge_buf *ret_payload, struct kedge_dsse_entry *ret_entry,
-                         struct kedge_diag *reterr)
+static int open_envelope(struct kedge_view envelope, struct kedge_buf *ret_payload,
+                         struct kedge_dsse_entry *ret_entry, struct kedge_diag *reterr)
 {
     int err = kedge_dsse_decode(envelope, ret_payload, ret_entry);
     if (err) {
-        return kedge_diag_set(reterr, err, "envelope: expected a DSSE envelope as Kedge writes it, of at most %d bytes",
+        return kedge_diag_set(reterr, err,
+                              "envelope: expected a DSSE envelope as Kedge writes it, of at most %d bytes",
                               KEDGE_ENTRY_MAX);
     }
     return KEDGE_OK;

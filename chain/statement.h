@@ -2,10 +2,10 @@
  * https://kedge.dev/NAME/v1 in a DSSE envelope. Typed both ways: a struct per kind, one table row per field
  * (statement_kinds.c), so that a new kind is a struct and its rows.
  *
- * Reading is strict: known kind, every field present with its type and range, nothing unknown, no duplicate keys,
- * exactly one subject, depth and size bounded, the envelope in Kedge's one spelling. Reals are decimal strings,
- * 64-bit values (seeds, weight sums) decimal strings, counts JSON integers of at most 2^53. An array that stands
- * for a set is strictly ascending by its key, so that nobody is counted twice. Pure. */
+ * Reading is strict: known kind, every field present with its type and range, nothing unknown, no duplicate
+ * keys, exactly one subject, depth and size bounded, the envelope in Kedge's one spelling. Reals are decimal
+ * strings, 64-bit values (seeds, weight sums) decimal strings, counts JSON integers of at most 2^53. An array
+ * that stands for a set is strictly ascending by its key, so that nobody is counted twice. Pure. */
 #ifndef KEDGE_CHAIN_STATEMENT_H
 #define KEDGE_CHAIN_STATEMENT_H
 
@@ -23,7 +23,7 @@ enum {
     KEDGE_ST_CLOSED_REASON_MAX = 64,
     KEDGE_ST_ENGINE_MAX = 64,
     KEDGE_ST_RULE_MAX = 32,
-    KEDGE_ST_NAME_MAX = 128,    /* deployment, file */
+    KEDGE_ST_NAME_MAX = 128, /* deployment, file */
 };
 #define KEDGE_ST_COUNT_MAX ((uint64_t)1 << 53)      /* JSON integers that every reader gets right */
 #define KEDGE_ST_WEIGHT_SUM_MAX ((uint64_t)1 << 62) /* DESIGN §6 */
@@ -228,13 +228,14 @@ struct kedge_statement {
 /* "site-enrolled", …; static storage. */
 const char *kedge_statement_kind_name(enum kedge_statement_kind kind);
 
-/* Sets st->subject where the kind derives it from its fields (key, site-*, group-assigned, policy, step); other
- * kinds keep the subject that the caller gave. Encoding does this by itself. */
+/* Sets st->subject where the kind derives it from its fields (key, site-*, group-assigned, policy, step);
+ * other kinds keep the subject that the caller gave. Encoding does this by itself. */
 void kedge_statement_derive_subject(struct kedge_statement *st);
 /* Sorts the array of the kind, if it has one, into the ascending order that records demand. */
 void kedge_statement_sort(struct kedge_statement *st);
 
-/* Appends the payload: one line of JSON, fields in the table's order. KEDGE_E_ARG names the field out of range. */
+/* Appends the payload: one line of JSON, fields in the table's order. KEDGE_E_ARG names the field out of
+ * range. */
 KEDGE_NODISCARD int kedge_statement_encode(const struct kedge_statement *st, struct kedge_buf *ret_payload,
                                            struct kedge_diag *reterr);
 /* KEDGE_E_FORMAT (names the field), KEDGE_E_TOO_LONG, KEDGE_E_NOMEM. Verifies nothing. */
@@ -244,17 +245,17 @@ KEDGE_NODISCARD int kedge_statement_decode(struct kedge_view payload, struct ked
 /* Encodes, signs, appends the envelope: these bytes are the ledger entry. */
 KEDGE_NODISCARD int kedge_statement_sign(const struct kedge_statement *st, const struct kedge_key_pair *pair,
                                          struct kedge_buf *ret_envelope, struct kedge_diag *reterr);
-/* Verifies an envelope by one key and decodes what it signed: signature first, content second. KEDGE_E_VERIFY and
- * the errors of decoding. */
+/* Verifies an envelope by one key and decodes what it signed: signature first, content second. KEDGE_E_VERIFY
+ * and the errors of decoding. */
 KEDGE_NODISCARD int kedge_statement_open(struct kedge_view envelope, const struct kedge_public_key *key,
                                          struct kedge_statement *ret_st, struct kedge_diag *reterr);
 
-/* Chooses the key that must have signed from what the envelope *claims* (kind, tenant, site, …; nothing of it is
- * verified yet) and from keyid, SHA-256 of the signer's key as claimed. An error refuses the statement. */
-typedef int (*kedge_signer_fn)(void *arg, const struct kedge_statement *claimed, const struct kedge_hash *keyid,
-                               struct kedge_public_key *ret_key);
-/* As kedge_statement_open with the key that `signer` names. The claims are decoded before the signature is checked,
- * from the very bytes that it covers; ret_st is written only when it holds. */
+/* Chooses the key that must have signed from what the envelope *claims* (kind, tenant, site, …; nothing of it
+ * is verified yet) and from keyid, SHA-256 of the signer's key as claimed. An error refuses the statement. */
+typedef int (*kedge_signer_fn)(void *arg, const struct kedge_statement *claimed,
+                               const struct kedge_hash *keyid, struct kedge_public_key *ret_key);
+/* As kedge_statement_open with the key that `signer` names. The claims are decoded before the signature is
+ * checked, from the very bytes that it covers; ret_st is written only when it holds. */
 KEDGE_NODISCARD int kedge_statement_open_by(struct kedge_view envelope, kedge_signer_fn signer, void *arg,
                                             struct kedge_statement *ret_st, struct kedge_diag *reterr);
 

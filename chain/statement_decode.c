@@ -1,5 +1,5 @@
-/* Strict reading. jansson has refused duplicate keys, so that "as many keys as the table has, all of them there"
- * leaves no room for an unknown one. */
+/* Strict reading. jansson has refused duplicate keys, so that "as many keys as the table has, all of them
+ * there" leaves no room for an unknown one. */
 #include <jansson.h>
 #include <string.h>
 
@@ -16,8 +16,8 @@ struct place {
 static int refuse(const struct place *at, const char *field, const char *expected, struct kedge_diag *reterr)
 {
     if (at->list) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "statement %s: predicate.%s[%u]%s%s: expected %s", at->kind,
-                              at->list, at->index, *field ? "." : "", field, expected);
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "statement %s: predicate.%s[%u]%s%s: expected %s",
+                              at->kind, at->list, at->index, *field ? "." : "", field, expected);
     }
     return kedge_diag_set(reterr, KEDGE_E_FORMAT, "statement %s: %s%s: expected %s", at->kind,
                           strcmp(field, "predicate") == 0 ? "" : "predicate.", field, expected);
@@ -155,7 +155,8 @@ static int check_keys(const struct place *at, const struct kedgei_field *fields,
     }
     const char *key;
     json_t *value;
-    json_object_foreach(obj, key, value) {
+    json_object_foreach(obj, key, value)
+    {
         bool known = false;
         for (size_t i = 0; i < count && !known; i++) {
             known = strcmp(key, fields[i].name) == 0;
@@ -188,8 +189,8 @@ static int get_element(const struct place *at, const struct kedgei_list *list, j
     return KEDGE_OK;
 }
 
-static int get_list(const struct place *outer, const struct kedgei_field *f, const json_t *value, uint8_t *base,
-                    struct kedge_diag *reterr)
+static int get_list(const struct place *outer, const struct kedgei_field *f, const json_t *value,
+                    uint8_t *base, struct kedge_diag *reterr)
 {
     const struct kedgei_list *list = f->list;
     size_t count = json_array_size(value); /* 0 when it is no array */
@@ -246,10 +247,11 @@ static int get_subject(const struct kedgei_kind *k, const json_t *value, struct 
     if (json_object_size(subject) != 2 || json_object_size(digest) != 1 || !json_is_string(name)
         || !kedge_view_eq(string_view(name), kedge_view_str(k->subject_name)) || !json_is_string(hex)
         || kedge_hash_from_hex(string_view(hex), &st->subject) != KEDGE_OK) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "statement %s: subject: expected [{\"name\":\"%s\",\"digest\":{\"sha256\":64 lower-case "
-                              "hex digits}}]",
-                              k->name, k->subject_name);
+        return kedge_diag_set(
+            reterr, KEDGE_E_FORMAT,
+            "statement %s: subject: expected [{\"name\":\"%s\",\"digest\":{\"sha256\":64 lower-case "
+            "hex digits}}]",
+            k->name, k->subject_name);
     }
     return KEDGE_OK;
 }
@@ -260,7 +262,8 @@ static int check_subject(const struct kedgei_kind *k, struct kedge_statement *st
     kedge_statement_derive_subject(st);
     if (!kedge_hash_eq(&stated, &st->subject)) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "statement %s: subject: expected the digest that follows from the predicate", k->name);
+                              "statement %s: subject: expected the digest that follows from the predicate",
+                              k->name);
     }
     return KEDGE_OK;
 }
@@ -280,12 +283,14 @@ static int get_root(const json_t *root, struct kedge_statement *st, struct kedge
     const json_t *type = json_object_get(root, "_type");
     if (json_object_size(root) != 4 || !json_is_string(type)
         || !kedge_view_eq(string_view(type), kedge_view_str(KEDGEI_STATEMENT_TYPE))) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "statement: expected an in-toto Statement v1: _type, subject, predicateType, predicate");
+        return kedge_diag_set(
+            reterr, KEDGE_E_FORMAT,
+            "statement: expected an in-toto Statement v1: _type, subject, predicateType, predicate");
     }
     const struct kedgei_kind *k = find_kind(json_object_get(root, "predicateType"));
     if (!k) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "statement: predicateType: expected one that Kedge knows");
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "statement: predicateType: expected one that Kedge knows");
     }
     memset(st, 0, sizeof *st);
     st->kind = (enum kedge_statement_kind)(k - kedgei_kinds);
@@ -294,7 +299,8 @@ static int get_root(const json_t *root, struct kedge_statement *st, struct kedge
     return err ? err : check_subject(k, st, reterr);
 }
 
-int kedge_statement_decode(struct kedge_view payload, struct kedge_statement *ret_st, struct kedge_diag *reterr)
+int kedge_statement_decode(struct kedge_view payload, struct kedge_statement *ret_st,
+                           struct kedge_diag *reterr)
 {
     json_t *root = NULL;
     int err = kedgei_json_load(payload, KEDGE_ENTRY_MAX, "statement", &root, reterr);

@@ -57,13 +57,14 @@ static void put_scalar(const struct kedgei_field *f, const void *p, struct kedge
     }
 }
 
-static int refuse(const struct kedgei_kind *k, const char *where, const char *expected, struct kedge_diag *reterr)
+static int refuse(const struct kedgei_kind *k, const char *where, const char *expected,
+                  struct kedge_diag *reterr)
 {
     return kedge_diag_set(reterr, KEDGE_E_ARG, "statement %s: %s: expected %s", k->name, where, expected);
 }
 
-static int put_element(const struct kedgei_kind *k, const struct kedgei_field *list_field, const uint8_t *elem,
-                       struct kedge_buf *out, struct kedge_diag *reterr)
+static int put_element(const struct kedgei_kind *k, const struct kedgei_field *list_field,
+                       const uint8_t *elem, struct kedge_buf *out, struct kedge_diag *reterr)
 {
     const struct kedgei_list *list = list_field->list;
     for (size_t i = 0; i < list->field_count; i++) {

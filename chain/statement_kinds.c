@@ -4,28 +4,24 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define AT(kind, member) offsetof(struct kedge_st_##kind, member)
 
-#define ID(kind, member) {.name = #member, .type = KEDGEI_ID, .offset = AT(kind, member)}
-#define ID_OR_EMPTY(kind, member) {.name = #member, .type = KEDGEI_ID_OR_EMPTY, .offset = AT(kind, member)}
-#define KEY(kind, member) {.name = #member, .type = KEDGEI_KEY, .offset = AT(kind, member)}
-#define HASH(kind, member) {.name = #member, .type = KEDGEI_HASH, .offset = AT(kind, member)}
-#define TEXT(kind, member, lo, hi)                                                                                 \
-    {.name = #member, .type = KEDGEI_TEXT, .offset = AT(kind, member), .min = (lo), .max = (hi)}
-#define FILE_NAME(kind, member, hi)                                                                                \
-    {.name = #member, .type = KEDGEI_FILE, .offset = AT(kind, member), .min = 1, .max = (hi)}
-#define ENUM(kind, member, list_of_names)                                                                          \
-    {.name = #member, .type = KEDGEI_ENUM, .offset = AT(kind, member), .names = (list_of_names)}
-#define U32(kind, member, lo, hi)                                                                                  \
-    {.name = #member, .type = KEDGEI_U32, .offset = AT(kind, member), .min = (lo), .max = (hi)}
-#define U64(kind, member, lo, hi)                                                                                  \
-    {.name = #member, .type = KEDGEI_U64, .offset = AT(kind, member), .min = (lo), .max = (hi)}
-#define U64_TEXT(kind, member, hi)                                                                                 \
-    {.name = #member, .type = KEDGEI_U64_TEXT, .offset = AT(kind, member), .max = (hi)}
-#define REAL(kind, member) {.name = #member, .type = KEDGEI_REAL, .offset = AT(kind, member)}
-#define REAL_POS(kind, member) {.name = #member, .type = KEDGEI_REAL_POS, .offset = AT(kind, member)}
-#define LIST(kind, member, description)                                                                            \
-    {.name = #member, .type = KEDGEI_LIST, .offset = AT(kind, member), .list = &(description)}
+/* clang-format off */
+#define FIELD(kind, member, t) .name = #member, .type = KEDGEI_##t, .offset = AT(kind, member)
+#define ID(kind, member) {FIELD(kind, member, ID)}
+#define ID_OR_EMPTY(kind, member) {FIELD(kind, member, ID_OR_EMPTY)}
+#define KEY(kind, member) {FIELD(kind, member, KEY)}
+#define HASH(kind, member) {FIELD(kind, member, HASH)}
+#define TEXT(kind, member, lo, hi) {FIELD(kind, member, TEXT), .min = (lo), .max = (hi)}
+#define FILE_NAME(kind, member, hi) {FIELD(kind, member, FILE), .min = 1, .max = (hi)}
+#define ENUM(kind, member, words) {FIELD(kind, member, ENUM), .names = (words)}
+#define U32(kind, member, lo, hi) {FIELD(kind, member, U32), .min = (lo), .max = (hi)}
+#define U64(kind, member, lo, hi) {FIELD(kind, member, U64), .min = (lo), .max = (hi)}
+#define U64_TEXT(kind, member, hi) {FIELD(kind, member, U64_TEXT), .max = (hi)}
+#define REAL(kind, member) {FIELD(kind, member, REAL)}
+#define REAL_POS(kind, member) {FIELD(kind, member, REAL_POS)}
+#define LIST(kind, member, description) {FIELD(kind, member, LIST), .list = &(description)}
 #define ROUND(kind) U32(kind, round, 0, KEDGE_ROUNDS_MAX)
 #define GROUP(kind) U32(kind, group, 0, KEDGE_GROUPS_MAX - 1)
+/* clang-format on */
 
 const char KEDGEI_STATEMENT_TYPE[] = "https://in-toto.io/Statement/v1";
 
@@ -184,11 +180,8 @@ static const struct kedgei_field aggregate_fields[] = {
 };
 
 static const struct kedgei_field step_group_fields[] = {
-    GROUP(step_group),
-    HASH(step_group, before),
-    HASH(step_group, aggregate),
-    HASH(step_group, after),
-    HASH(step_group, direction),
+    GROUP(step_group),       HASH(step_group, before),    HASH(step_group, aggregate),
+    HASH(step_group, after), HASH(step_group, direction),
 };
 
 static const struct kedgei_list step_groups = {
@@ -230,8 +223,8 @@ static const struct kedgei_field closed_fields[] = {
     TEXT(closed, reason, 0, KEDGE_ST_CLOSED_REASON_MAX),
 };
 
-#define KIND(kind_name, about, table)                                                                              \
-    .name = (kind_name), .predicate_type = "https://kedge.dev/" kind_name "/v1", .subject_name = (about),          \
+#define KIND(kind_name, about, table)                                                                     \
+    .name = (kind_name), .predicate_type = "https://kedge.dev/" kind_name "/v1", .subject_name = (about), \
     .fields = (table), .field_count = COUNT(table)
 
 const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
@@ -247,7 +240,8 @@ const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
     [KEDGE_ST_UPDATE] = {KIND("update", "update", update_fields)},
     [KEDGE_ST_EVALUATION] = {KIND("evaluation", "model", evaluation_fields), .check = check_evaluation},
     [KEDGE_ST_GROUP_ASSIGNED] = {KIND("group-assigned", "update", group_assigned_fields),
-                                 .subject = KEDGEI_SUBJECT_COPY, .subject_offset = AT(group_assigned, update)},
+                                 .subject = KEDGEI_SUBJECT_COPY,
+                                 .subject_offset = AT(group_assigned, update)},
     [KEDGE_ST_POLICY] = {KIND("policy", "key", policy_fields), .subject = KEDGEI_SUBJECT_KEY_HASH,
                          .subject_offset = AT(policy, main_log_key)},
     [KEDGE_ST_JOB_OPENED] = {KIND("job-opened", "spec", job_opened_fields)},

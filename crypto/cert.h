@@ -1,6 +1,6 @@
-/* Self-signed Ed25519 X.509 v3 certificates that carry a key through TLS. Peers are pinned by that key: nothing
- * else in the certificate is trusted, and it never expires (RFC 5280 §4.1.2.5: 99991231235959Z), so a device
- * needs no clock. */
+/* Self-signed Ed25519 X.509 v3 certificates that carry a key through TLS. Peers are pinned by that key:
+ * nothing else in the certificate is trusted, and it never expires (RFC 5280 §4.1.2.5: 99991231235959Z), so a
+ * device needs no clock. */
 #ifndef KEDGE_CRYPTO_CERT_H
 #define KEDGE_CRYPTO_CERT_H
 

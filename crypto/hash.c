@@ -1,5 +1,5 @@
-/* OpenSSL's SHA-256 (it has the SHA extensions of the processor), fetched once; one digest context per thread,
- * because allocating one per 65-byte Merkle node would cost more than hashing it. */
+/* OpenSSL's SHA-256 (it has the SHA extensions of the processor), fetched once; one digest context per
+ * thread, because allocating one per 65-byte Merkle node would cost more than hashing it. */
 #include "crypto/hash.h"
 
 #include <openssl/crypto.h>

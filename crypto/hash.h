@@ -1,5 +1,5 @@
-/* SHA-256 (FIPS 180-4) and the fixed-size hash that names everything in Kedge. Any thread; no shared state that
- * a caller sees. The first call in a thread sets up one reusable context; out of memory there aborts. */
+/* SHA-256 (FIPS 180-4) and the fixed-size hash that names everything in Kedge. Any thread; no shared state
+ * that a caller sees. The first call in a thread sets up one reusable context; out of memory there aborts. */
 #ifndef KEDGE_CRYPTO_HASH_H
 #define KEDGE_CRYPTO_HASH_H
 

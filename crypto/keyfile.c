@@ -7,7 +7,8 @@
 
 #include "common/base/os/file.h"
 
-int kedge_keyfile_write_private(const char *path, const struct kedge_key_pair *pair, struct kedge_diag *reterr)
+int kedge_keyfile_write_private(const char *path, const struct kedge_key_pair *pair,
+                                struct kedge_diag *reterr)
 {
     struct kedge_buf pem;
     kedge_buf_init(&pem, KEDGE_PEM_MAX);
@@ -30,14 +31,17 @@ static int check_private(int fd, const char *path, struct kedge_diag *reterr)
     struct stat st;
     if (fstat(fd, &st) != 0) {
         int err = kedge_errno(errno);
-        return kedge_diag_set(reterr, err, "%s: cannot read the file's permissions: %s", path, kedge_strerror(err));
+        return kedge_diag_set(reterr, err, "%s: cannot read the file's permissions: %s", path,
+                              kedge_strerror(err));
     }
     if (!S_ISREG(st.st_mode)) {
-        return kedge_diag_set(reterr, KEDGE_E_KEY, "%s: not a regular file, expected a private key in PEM", path);
+        return kedge_diag_set(reterr, KEDGE_E_KEY, "%s: not a regular file, expected a private key in PEM",
+                              path);
     }
     if ((st.st_mode & 077) != 0) {
-        kedge_diag_set(reterr, KEDGE_E_DENIED, "%s: private key with mode %04o, which others than its owner may use",
-                       path, (unsigned)(st.st_mode & 07777));
+        kedge_diag_set(reterr, KEDGE_E_DENIED,
+                       "%s: private key with mode %04o, which others than its owner may use", path,
+                       (unsigned)(st.st_mode & 07777));
         kedge_diag_hint(reterr, "chmod 600 %s, and replace the key if others may have read it", path);
         return KEDGE_E_DENIED;
     }
@@ -55,8 +59,9 @@ static int read_private(const char *path, struct kedge_buf *out, struct kedge_di
     int err = check_private(fd, path, reterr);
     while (!err) {
         if (out->len == out->cap) {
-            err = kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "%s: longer than %d bytes, expected one private key in PEM",
-                                 path, KEDGE_PEM_MAX);
+            err = kedge_diag_set(reterr, KEDGE_E_TOO_LONG,
+                                 "%s: longer than %d bytes, expected one private key in PEM", path,
+                                 KEDGE_PEM_MAX);
             break;
         }
         ssize_t n = read(fd, out->ptr + out->len, out->cap - out->len);
@@ -88,7 +93,8 @@ int kedge_keyfile_read_private(const char *path, struct kedge_key_pair *ret_pair
     if (!err) {
         err = kedge_pem_get_private(kedge_buf_view(&pem), ret_pair);
         if (err) {
-            kedge_diag_set(reterr, err, "%s: expected one unencrypted Ed25519 private key (PKCS#8 PEM)", path);
+            kedge_diag_set(reterr, err, "%s: expected one unencrypted Ed25519 private key (PKCS#8 PEM)",
+                           path);
             kedge_diag_hint(reterr, "`openssl pkey -in %s -noout -text` shows what the file holds", path);
         }
     }
@@ -97,7 +103,8 @@ int kedge_keyfile_read_private(const char *path, struct kedge_key_pair *ret_pair
     return err;
 }
 
-int kedge_keyfile_write_public(const char *path, const struct kedge_public_key *key, struct kedge_diag *reterr)
+int kedge_keyfile_write_public(const char *path, const struct kedge_public_key *key,
+                               struct kedge_diag *reterr)
 {
     struct kedge_buf pem;
     kedge_buf_init(&pem, KEDGE_PEM_MAX);
@@ -120,7 +127,8 @@ int kedge_keyfile_read_public(const char *path, struct kedge_public_key *ret_key
         err = kedge_pem_get_public(kedge_buf_view(&pem), ret_key);
         if (err) {
             kedge_diag_set(reterr, err, "%s: expected one Ed25519 public key (SPKI PEM)", path);
-            kedge_diag_hint(reterr, "`openssl pkey -pubin -in %s -noout -text` shows what the file holds", path);
+            kedge_diag_hint(reterr, "`openssl pkey -pubin -in %s -noout -text` shows what the file holds",
+                            path);
         }
     }
     kedge_buf_deinit(&pem);

@@ -15,7 +15,8 @@ KEDGE_NODISCARD int kedge_pem_put_public(struct kedge_buf *out, const struct ked
 KEDGE_NODISCARD int kedge_pem_get_private(struct kedge_view pem, struct kedge_key_pair *ret_pair);
 KEDGE_NODISCARD int kedge_pem_get_public(struct kedge_view pem, struct kedge_public_key *ret_key);
 
-/* Files; writing is durable and replaces. Errors: KEDGE_E_NOT_FOUND, _DENIED (permissions), _KEY, _TOO_LONG, _IO. */
+/* Files; writing is durable and replaces. Errors: KEDGE_E_NOT_FOUND, _DENIED (permissions), _KEY, _TOO_LONG,
+ * _IO. */
 KEDGE_NODISCARD int kedge_keyfile_write_private(const char *path, const struct kedge_key_pair *pair,
                                                 struct kedge_diag *reterr);
 KEDGE_NODISCARD int kedge_keyfile_read_private(const char *path, struct kedge_key_pair *ret_pair,

@@ -68,8 +68,8 @@ int kedge_pem_get_private(struct kedge_view pem, struct kedge_key_pair *ret_pair
     struct kedge_seed seed;
     size_t len = sizeof seed.b;
     int err = bio ? KEDGE_E_KEY : KEDGE_E_NOMEM;
-    if (key && EVP_PKEY_get_id(key) == EVP_PKEY_ED25519 && EVP_PKEY_get_raw_private_key(key, seed.b, &len) == 1
-        && len == sizeof seed.b) {
+    if (key && EVP_PKEY_get_id(key) == EVP_PKEY_ED25519
+        && EVP_PKEY_get_raw_private_key(key, seed.b, &len) == 1 && len == sizeof seed.b) {
         kedge_key_from_seed(&seed, ret_pair);
         err = KEDGE_OK;
     }

@@ -66,7 +66,9 @@ void kedge_sign(struct kedge_view message, const struct kedge_key_pair *pair, st
     KEDGE_ASSERT(rc == 0);
 }
 
-int kedge_verify(struct kedge_view message, const struct kedge_signature *sig, const struct kedge_public_key *key)
+int kedge_verify(struct kedge_view message, const struct kedge_signature *sig,
+                 const struct kedge_public_key *key)
 {
-    return crypto_sign_verify_detached(sig->b, message.ptr, message.len, key->b) == 0 ? KEDGE_OK : KEDGE_E_VERIFY;
+    return crypto_sign_verify_detached(sig->b, message.ptr, message.len, key->b) == 0 ? KEDGE_OK
+                                                                                      : KEDGE_E_VERIFY;
 }

@@ -1,6 +1,7 @@
 /* Ed25519 (RFC 8032) keys and detached signatures with libsodium's acceptance rule: S >= L, small-order and
- * non-canonical R or A are refused, the equation is cofactorless. One bit of answer: KEDGE_OK or KEDGE_E_VERIFY.
- * Hazard: a key serves one role and one signature type only (an Ed25519 note key never cosigns). */
+ * non-canonical R or A are refused, the equation is cofactorless. One bit of answer: KEDGE_OK or
+ * KEDGE_E_VERIFY. Hazard: a key serves one role and one signature type only (an Ed25519 note key never
+ * cosigns). */
 #ifndef KEDGE_CRYPTO_SIGN_H
 #define KEDGE_CRYPTO_SIGN_H
 
@@ -47,7 +48,8 @@ bool kedge_public_key_is_valid(const struct kedge_public_key *key);
 void kedge_public_key_hash(const struct kedge_public_key *key, struct kedge_hash *ret_hash);
 
 /* Deterministic; about 25 µs. */
-void kedge_sign(struct kedge_view message, const struct kedge_key_pair *pair, struct kedge_signature *ret_sig);
+void kedge_sign(struct kedge_view message, const struct kedge_key_pair *pair,
+                struct kedge_signature *ret_sig);
 /* KEDGE_OK or KEDGE_E_VERIFY; about 50 µs. */
 KEDGE_NODISCARD int kedge_verify(struct kedge_view message, const struct kedge_signature *sig,
                                  const struct kedge_public_key *key);

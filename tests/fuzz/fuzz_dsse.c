@@ -13,8 +13,8 @@ static void put_entry(struct kedge_buf *b, struct kedge_view payload, const stru
     kedge_hash_hex(&entry->keyid, keyid);
     kedge_buf_put_str(b, "{\"payload\":\"");
     kedge_base64_put(b, payload);
-    kedge_buf_printf(b, "\",\"payloadType\":\"%s\",\"signatures\":[{\"keyid\":\"%s\",\"sig\":\"", KEDGE_DSSE_IN_TOTO,
-                     keyid);
+    kedge_buf_printf(b, "\",\"payloadType\":\"%s\",\"signatures\":[{\"keyid\":\"%s\",\"sig\":\"",
+                     KEDGE_DSSE_IN_TOTO, keyid);
     kedge_base64_put(b, kedge_view_of(entry->sig.b, sizeof entry->sig.b));
     kedge_buf_put_str(b, "\"}]}");
 }

@@ -1,5 +1,6 @@
-/* The Merkle tree against a naive oracle written from RFC 6962 §2.1's own recursion: all sizes to 64, random ones to
- * 300, and every proof damaged in every way of the list that transparency-dev/merkle keeps. SEED=n replays. */
+/* The Merkle tree against a naive oracle written from RFC 6962 §2.1's own recursion: all sizes to 64, random
+ * ones to 300, and every proof damaged in every way of the list that transparency-dev/merkle keeps. SEED=n
+ * replays. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,7 +163,8 @@ START_TEST(an_inclusion_proof_fits_nothing_else)
                 err = kedge_inclusion_verify(i, n, &leaf_hashes[other], p.hashes, p.count, &root);
                 ck_assert_int_eq(err, other == i ? KEDGE_OK : KEDGE_E_VERIFY);
             }
-            ck_assert_int_eq(kedge_inclusion_verify(i, 0, &leaf_hashes[i], p.hashes, p.count, &root), KEDGE_E_VERIFY);
+            ck_assert_int_eq(kedge_inclusion_verify(i, 0, &leaf_hashes[i], p.hashes, p.count, &root),
+                             KEDGE_E_VERIFY);
             ck_assert_int_eq(kedge_inclusion_verify(i, UINT64_MAX, &leaf_hashes[i], p.hashes, p.count, &root),
                              KEDGE_E_VERIFY);
         }
@@ -225,15 +227,17 @@ START_TEST(damaged_proofs_fail)
                 ck_assert_int_eq(kedge_inclusion_prove(get, &n, i, n, &p), KEDGE_OK);
                 for (uint32_t at = 0; at <= p.count; at++) {
                     if (damage(&p, way, at, &bad)) {
-                        ck_assert_int_eq(kedge_inclusion_verify(i, n, &leaf_hashes[i], bad.hashes, bad.count, &root),
-                                         KEDGE_E_VERIFY);
+                        ck_assert_int_eq(
+                            kedge_inclusion_verify(i, n, &leaf_hashes[i], bad.hashes, bad.count, &root),
+                            KEDGE_E_VERIFY);
                     }
                 }
                 ck_assert_int_eq(kedge_consistency_prove(get, &n, m, n, &p), KEDGE_OK);
                 for (uint32_t at = 0; at <= p.count; at++) {
                     if (damage(&p, way, at, &bad)) {
-                        ck_assert_int_eq(kedge_consistency_verify(m, n, &old_root, &root, bad.hashes, bad.count),
-                                         KEDGE_E_VERIFY);
+                        ck_assert_int_eq(
+                            kedge_consistency_verify(m, n, &old_root, &root, bad.hashes, bad.count),
+                            KEDGE_E_VERIFY);
                     }
                 }
             }
@@ -254,10 +258,13 @@ START_TEST(a_consistency_proof_fits_no_other_sizes_or_roots)
                 int err = kedge_consistency_verify(other, n, &old_root, &root, p.hashes, p.count);
                 ck_assert_int_eq(err, other == m ? KEDGE_OK : KEDGE_E_VERIFY);
             }
-            ck_assert_int_eq(kedge_consistency_verify(m, n, &root, &old_root, p.hashes, p.count), KEDGE_E_VERIFY);
-            ck_assert_int_eq(kedge_consistency_verify(m, n, &old_root, &old_root, p.hashes, p.count), KEDGE_E_VERIFY);
+            ck_assert_int_eq(kedge_consistency_verify(m, n, &root, &old_root, p.hashes, p.count),
+                             KEDGE_E_VERIFY);
+            ck_assert_int_eq(kedge_consistency_verify(m, n, &old_root, &old_root, p.hashes, p.count),
+                             KEDGE_E_VERIFY);
             ck_assert_int_eq(kedge_consistency_verify(m, n, &root, &root, p.hashes, p.count), KEDGE_E_VERIFY);
-            ck_assert_int_eq(kedge_consistency_verify(m, m - 1, &old_root, &root, p.hashes, p.count), KEDGE_E_VERIFY);
+            ck_assert_int_eq(kedge_consistency_verify(m, m - 1, &old_root, &root, p.hashes, p.count),
+                             KEDGE_E_VERIFY);
         }
     }
 }

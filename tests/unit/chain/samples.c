@@ -35,10 +35,20 @@ static void put_text(char *out, size_t out_len, const char *text)
 static void fill_update(struct kedge_st_update *u)
 {
     *u = (struct kedge_st_update){
-        .tenant = sample_id("north"), .site = sample_id("north-1"), .job = sample_id("digits"),
-        .round = 3, .group = 1, .update_kind = KEDGE_TRAIN_TRAIN, .base = sample_hash(0x11),
-        .samples = 120, .steps = 60, .batch = 10, .learning_rate = 0.1, .energy_joules = 2.5,
-        .energy_quality = KEDGE_ENERGY_MODELLED, .seconds = 0.75,
+        .tenant = sample_id("north"),
+        .site = sample_id("north-1"),
+        .job = sample_id("digits"),
+        .round = 3,
+        .group = 1,
+        .update_kind = KEDGE_TRAIN_TRAIN,
+        .base = sample_hash(0x11),
+        .samples = 120,
+        .steps = 60,
+        .batch = 10,
+        .learning_rate = 0.1,
+        .energy_joules = 2.5,
+        .energy_quality = KEDGE_ENERGY_MODELLED,
+        .seconds = 0.75,
     };
     put_text(u->engine, sizeof u->engine, "kedge-train/0.1.0 \"cpu\"");
 }
@@ -46,17 +56,29 @@ static void fill_update(struct kedge_st_update *u)
 static void fill_round_opened(struct kedge_st_round_opened *r)
 {
     *r = (struct kedge_st_round_opened){
-        .job = sample_id("digits"), .round = 3, .round_kind = KEDGE_TRAIN_PRETRAIN, .seed = UINT64_MAX,
-        .main_size = 17, .main_root = sample_hash(0x22), .tenant_count = 2,
-        .tenants = {{sample_hash(0x31), 4, 2, sample_hash(0x41)}, {sample_hash(0x32), 5, 3, sample_hash(0x42)}},
+        .job = sample_id("digits"),
+        .round = 3,
+        .round_kind = KEDGE_TRAIN_PRETRAIN,
+        .seed = UINT64_MAX,
+        .main_size = 17,
+        .main_root = sample_hash(0x22),
+        .tenant_count = 2,
+        .tenants = {{sample_hash(0x31), 4, 2, sample_hash(0x41)},
+                    {sample_hash(0x32), 5, 3, sample_hash(0x42)}},
     };
 }
 
 static void fill_aggregate(struct kedge_st_aggregate *a)
 {
     *a = (struct kedge_st_aggregate){
-        .job = sample_id("digits"), .round = 3, .group = 1, .scale = 20, .weight_sum = KEDGE_ST_WEIGHT_SUM_MAX,
-        .count = 5, .base = sample_hash(0x11), .tenant_count = 2,
+        .job = sample_id("digits"),
+        .round = 3,
+        .group = 1,
+        .scale = 20,
+        .weight_sum = KEDGE_ST_WEIGHT_SUM_MAX,
+        .count = 5,
+        .base = sample_hash(0x11),
+        .tenant_count = 2,
         .tenants = {{sample_hash(0x31), 2, 240, 0, sample_hash(0x43)},
                     {sample_hash(0x32), 3, 9007199254740993, 1, sample_hash(0x44)}},
     };
@@ -66,7 +88,10 @@ static void fill_aggregate(struct kedge_st_aggregate *a)
 static void fill_step(struct kedge_st_step *s)
 {
     *s = (struct kedge_st_step){
-        .job = sample_id("digits"), .round = 3, .eta = 0.05, .group_count = 2,
+        .job = sample_id("digits"),
+        .round = 3,
+        .eta = 0.05,
+        .group_count = 2,
         .groups = {{0, sample_hash(0x51), sample_hash(0x52), sample_hash(0x53), sample_hash(0)},
                    {1, sample_hash(0x61), sample_hash(0x62), sample_hash(0x63), sample_hash(0x64)}},
     };
@@ -100,15 +125,15 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
         st->u.evaluation = (struct kedge_st_evaluation){tenant, site, job, 3, 1, 40, 37, 0.30000000000000004};
         break;
     case KEDGE_ST_GROUP_ASSIGNED:
-        st->u.group_assigned = (struct kedge_st_group_assigned){tenant, site, job, 0, 2, KEDGE_GROUP_NEWCOMER,
-                                                                -0.125, sample_hash(0x71)};
+        st->u.group_assigned = (struct kedge_st_group_assigned){
+            tenant, site, job, 0, 2, KEDGE_GROUP_NEWCOMER, -0.125, sample_hash(0x71)};
         break;
     case KEDGE_ST_POLICY:
         st->u.policy = (struct kedge_st_policy){"fl.example.org", key1, key2};
         break;
     case KEDGE_ST_JOB_OPENED:
-        st->u.job_opened = (struct kedge_st_job_opened){job, 650, sample_hash(0x81), 2,
-                                                        {sample_hash(0x31), sample_hash(0x32)}};
+        st->u.job_opened = (struct kedge_st_job_opened){
+            job, 650, sample_hash(0x81), 2, {sample_hash(0x31), sample_hash(0x32)}};
         break;
     case KEDGE_ST_ROUND_OPENED:
         fill_round_opened(&st->u.round_opened);

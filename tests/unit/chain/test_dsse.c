@@ -1,4 +1,5 @@
-/* DSSE envelopes: published PAE bytes and verdicts, Kedge's one spelling, foreign spellings, allocation failures. */
+/* DSSE envelopes: published PAE bytes and verdicts, Kedge's one spelling, foreign spellings, allocation
+ * failures. */
 #include <check.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -18,8 +19,9 @@ START_TEST(pae_of_the_specification)
     kedge_buf_init(&b, 256);
     kedge_dsse_pae(kedge_view_str("http://example.com/HelloWorld"), kedge_view_str("hello world"), &b);
     ck_assert(vector_is(kedge_buf_view(&b), "DSSEv1 29 http://example.com/HelloWorld 11 hello world"));
-    struct kedge_hash h, want = vector_hash(kedge_view_str(
-        "217751fac2c4f14edb2c9297fbc34abcb016ba88e74757e875ec4ac16fb6b6a1"));
+    struct kedge_hash h,
+        want =
+            vector_hash(kedge_view_str("217751fac2c4f14edb2c9297fbc34abcb016ba88e74757e875ec4ac16fb6b6a1"));
     kedge_sha256(kedge_buf_view(&b), &h);
     ck_assert(kedge_hash_eq(&h, &want));
 }
@@ -85,7 +87,8 @@ START_TEST(published_envelopes_get_their_verdicts)
 }
 END_TEST
 
-/* Rebuilding the published envelope from its payload and seed gives its bytes: same spelling, same signature. */
+/* Rebuilding the published envelope from its payload and seed gives its bytes: same spelling, same signature.
+ */
 START_TEST(published_envelope_comes_out_byte_for_byte)
 {
     if (!vectors_present()) {
@@ -122,7 +125,8 @@ START_TEST(foreign_spellings_are_read_and_nonsense_refused)
         bool ok;
     } cases[] = {
         {"{\"payload\":\"e30=\",\"payloadType\":\"t\",\"signatures\":[{%s}]}", true},
-        {" {\"signatures\":[{%s,\"keyid\":null}],\"payloadType\":\"t\",\"payload\":\"e30=\",\"x\":[1]} ", true},
+        {" {\"signatures\":[{%s,\"keyid\":null}],\"payloadType\":\"t\",\"payload\":\"e30=\",\"x\":[1]} ",
+         true},
         {"{\"payload\":\"\",\"payloadType\":\"\",\"signatures\":[{%s,\"keyid\":\"\"}]}", true},
         {"{\"payload\":\"e30\",\"payloadType\":\"t\",\"signatures\":[{%s}]}", false},
         {"{\"payload\":\"e31=\",\"payloadType\":\"t\",\"signatures\":[{%s}]}", false},
@@ -135,7 +139,8 @@ START_TEST(foreign_spellings_are_read_and_nonsense_refused)
         {"{\"payload\":\"e30=\",\"payloadType\":\"t\",\"signatures\":[]}", false},
         {"{\"payload\":\"e30=\",\"payloadType\":\"t\"}", false},
         {"{\"payload\":\"e30=\",\"payloadType\":\"t\",\"signatures\":[{%s}],"
-         "\"x\":[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]}", false},
+         "\"x\":[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]}",
+         false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
@@ -172,7 +177,8 @@ START_TEST(building_refuses_what_does_not_fit)
     ck_assert_int_eq(kedge_dsse_build("t", kedge_view_of(zeros, 50000), &pair, &b), KEDGE_E_TOO_LONG);
     ck_assert_uint_eq(b.len, 0);
     size_t len = 49000;
-    while (kedge_dsse_build(KEDGE_DSSE_IN_TOTO, kedge_view_of(zeros, len), &pair, &b) != KEDGE_OK && len > 48000) {
+    while (kedge_dsse_build(KEDGE_DSSE_IN_TOTO, kedge_view_of(zeros, len), &pair, &b) != KEDGE_OK
+           && len > 48000) {
         len--;
     }
     ck_assert_uint_gt(len, 48900);
@@ -234,7 +240,8 @@ START_TEST(main_entries_tell_their_kinds_apart)
     ck_assert_int_eq(kedge_main_entry_decode(kedge_view_of(NULL, 0), &e), KEDGE_E_FORMAT);
     ck_assert_int_eq(kedge_main_entry_encode(salt, kedge_view_of("", 0), &b), KEDGE_E_ARG);
     static uint8_t large[KEDGE_ENTRY_MAX + 1];
-    ck_assert_int_eq(kedge_main_entry_encode(salt, kedge_view_of(large, KEDGE_ENTRY_MAX - 31), &b), KEDGE_E_TOO_LONG);
+    ck_assert_int_eq(kedge_main_entry_encode(salt, kedge_view_of(large, KEDGE_ENTRY_MAX - 31), &b),
+                     KEDGE_E_TOO_LONG);
     ck_assert_int_eq(kedge_main_entry_decode(kedge_view_of(large, sizeof large), &e), KEDGE_E_TOO_LONG);
 }
 END_TEST
@@ -245,8 +252,9 @@ START_TEST(salted_tenant_ids)
     uint8_t salt[KEDGE_SALT_LEN];
     memset(salt, 1, sizeof salt);
     struct kedge_id north = sample_id("north");
-    struct kedge_hash h, want = vector_hash(kedge_view_str(
-        "a1bfb4586b26884df9f308bf9a4543327c778422eee9ea08e66da9fe195ff0c4"));
+    struct kedge_hash h,
+        want =
+            vector_hash(kedge_view_str("a1bfb4586b26884df9f308bf9a4543327c778422eee9ea08e66da9fe195ff0c4"));
     kedge_salted_tenant_id(salt, &north, &h);
     ck_assert(kedge_hash_eq(&h, &want));
 }

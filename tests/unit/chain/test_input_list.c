@@ -14,21 +14,22 @@
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
 
 static const char golden[] =
-    "{\"site\":\"north-1\",\"use\":\"aggregated\",\"group\":0,\"leaf\":12,\"leaf_hash\":\"" ONES "\",\"update\":\"" TWOS
-    "\",\"weight\":\"123\",\"reason\":\"\"}\n"
-    "{\"site\":\"north-1\",\"use\":\"refused\",\"group\":1,\"leaf\":13,\"leaf_hash\":\"" ONES "\",\"update\":\"" TWOS
-    "\",\"weight\":\"0\",\"reason\":\"WRONG_GROUP\"}\n"
+    "{\"site\":\"north-1\",\"use\":\"aggregated\",\"group\":0,\"leaf\":12,\"leaf_hash\":\"" ONES
+    "\",\"update\":\"" TWOS "\",\"weight\":\"123\",\"reason\":\"\"}\n"
+    "{\"site\":\"north-1\",\"use\":\"refused\",\"group\":1,\"leaf\":13,\"leaf_hash\":\"" ONES
+    "\",\"update\":\"" TWOS "\",\"weight\":\"0\",\"reason\":\"WRONG_GROUP\"}\n"
     "{\"site\":\"north-2\",\"use\":\"candidate\",\"group\":15,\"leaf\":9007199254740992,\"leaf_hash\":\"" ONES
     "\",\"update\":\"" ZEROS "\",\"weight\":\"4611686018427387904\",\"reason\":\"\"}\n";
 
 static size_t sample_rows(struct kedge_input_row rows[3])
 {
-    rows[0] = (struct kedge_input_row){sample_id("north-1"), KEDGE_USE_AGGREGATED, 0, 12, sample_hash(0x11),
-                                       sample_hash(0x22), 123, ""};
-    rows[1] = (struct kedge_input_row){sample_id("north-1"), KEDGE_USE_REFUSED, 1, 13, sample_hash(0x11),
-                                       sample_hash(0x22), 0, "WRONG_GROUP"};
-    rows[2] = (struct kedge_input_row){sample_id("north-2"), KEDGE_USE_CANDIDATE, 15, (uint64_t)1 << 53,
-                                       sample_hash(0x11), sample_hash(0), (uint64_t)1 << 62, ""};
+    rows[0] = (struct kedge_input_row){sample_id("north-1"), KEDGE_USE_AGGREGATED, 0,   12,
+                                       sample_hash(0x11),    sample_hash(0x22),    123, ""};
+    rows[1] = (struct kedge_input_row){sample_id("north-1"), KEDGE_USE_REFUSED, 1, 13,
+                                       sample_hash(0x11),    sample_hash(0x22), 0, "WRONG_GROUP"};
+    rows[2] = (struct kedge_input_row){
+        sample_id("north-2"), KEDGE_USE_CANDIDATE, 15, (uint64_t)1 << 53, sample_hash(0x11),
+        sample_hash(0),       (uint64_t)1 << 62,   ""};
     return 3;
 }
 
@@ -45,7 +46,8 @@ START_TEST(golden_bytes_both_ways)
     ck_assert_uint_eq(list.count, 3);
     for (size_t i = 0; i < 3; i++) {
         ck_assert_int_eq(kedge_input_row_cmp(&list.rows[i], &rows[i]), 0);
-        ck_assert(kedge_hash_eq(&list.rows[i].update, &rows[i].update) && list.rows[i].weight == rows[i].weight);
+        ck_assert(kedge_hash_eq(&list.rows[i].update, &rows[i].update)
+                  && list.rows[i].weight == rows[i].weight);
         ck_assert_str_eq(list.rows[i].reason, rows[i].reason);
     }
 }
@@ -64,7 +66,8 @@ START_TEST(an_empty_list_is_an_empty_blob)
 }
 END_TEST
 
-/* Whatever bit of the blob changes, either it is refused or it decodes to what encodes to just these bytes. */
+/* Whatever bit of the blob changes, either it is refused or it decodes to what encodes to just these bytes.
+ */
 START_TEST(accepting_means_one_encoding)
 {
     char copy[sizeof golden];
@@ -111,15 +114,30 @@ static void assert_refused(const char *from, const char *to)
 START_TEST(reading_is_strict)
 {
     static const char *const cases[][2] = {
-        {"north-1", "North-1"}, {"north-1", ""}, {"north-1", "north-3"}, {"\"aggregated\"", "\"used\""},
-        {"\"refused\"", "\"selected\""}, {"\"group\":0", "\"group\":16"}, {"\"group\":0", "\"group\":00"},
-        {"\"group\":0", "\"group\":\"0\""}, {"\"leaf\":12", "\"leaf\":-12"}, {"\"leaf\":12", "\"leaf\":012"},
-        {"\"leaf\":12", "\"leaf\": 12"}, {"\"leaf\":12", "\"leaf\":9007199254740993"},
-        {"\"weight\":\"123\"", "\"weight\":123"}, {"\"weight\":\"123\"", "\"weight\":\"4611686018427387905\""},
-        {"WRONG_GROUP", "WRONG\\u0020GROUP"}, {"WRONG_GROUP", "\xc3\xa4"}, {"WRONG_GROUP", "a\tb"},
+        {"north-1", "North-1"},
+        {"north-1", ""},
+        {"north-1", "north-3"},
+        {"\"aggregated\"", "\"used\""},
+        {"\"refused\"", "\"selected\""},
+        {"\"group\":0", "\"group\":16"},
+        {"\"group\":0", "\"group\":00"},
+        {"\"group\":0", "\"group\":\"0\""},
+        {"\"leaf\":12", "\"leaf\":-12"},
+        {"\"leaf\":12", "\"leaf\":012"},
+        {"\"leaf\":12", "\"leaf\": 12"},
+        {"\"leaf\":12", "\"leaf\":9007199254740993"},
+        {"\"weight\":\"123\"", "\"weight\":123"},
+        {"\"weight\":\"123\"", "\"weight\":\"4611686018427387905\""},
+        {"WRONG_GROUP", "WRONG\\u0020GROUP"},
+        {"WRONG_GROUP", "\xc3\xa4"},
+        {"WRONG_GROUP", "a\tb"},
         {"WRONG_GROUP", "0123456789012345678901234567890123456789012345678901234567890123x"},
-        {"\"}\n", "\"}\r\n"}, {"\"}\n", "\" }\n"}, {"\"}\n", "\",\"more\":1}\n"}, {"\"}\n", "\"}\n\n"},
-        {"\"site\"", " \"site\""}, {"\"use\"", "\"Use\""},
+        {"\"}\n", "\"}\r\n"},
+        {"\"}\n", "\" }\n"},
+        {"\"}\n", "\",\"more\":1}\n"},
+        {"\"}\n", "\"}\n\n"},
+        {"\"site\"", " \"site\""},
+        {"\"use\"", "\"Use\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_refused(cases[i][0], cases[i][1]);

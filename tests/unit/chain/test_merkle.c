@@ -10,19 +10,19 @@
 #include "common/base/text.h"
 #include "tests/unit/chain/vectors.h"
 
-/* The eight leaves of google/certificate-transparency and the root of each size (ledger reference, RFC 6962). */
-static const char *const leaves[] = {"", "00", "10", "2021", "3031", "40414243", "5051525354555657",
-                                     "606162636465666768696a6b6c6d6e6f"};
-static const char *const roots[] = {
-    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-    "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
-    "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
-    "aeb6bcfe274b70a14fb067a5e5578264db0fa9b51af5e0ba159158f329e06e77",
-    "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
-    "4e3bbb1f7b478dcfe71fb631631519a3bca12c9aefca1612bfce4c13a86264d4",
-    "76e67dadbcdf1e10e1b74ddc608abd2f98dfb16fbce75277b5232a127f2087ef",
-    "ddb89be403809e325750d3d263cd78929c2942b7942a34b77e122c9594a74c8c",
-    "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328"};
+/* The eight leaves of google/certificate-transparency and the root of each size (ledger reference, RFC 6962).
+ */
+static const char *const leaves[] = {
+    "", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"};
+static const char *const roots[] = {"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+                                    "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
+                                    "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
+                                    "aeb6bcfe274b70a14fb067a5e5578264db0fa9b51af5e0ba159158f329e06e77",
+                                    "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
+                                    "4e3bbb1f7b478dcfe71fb631631519a3bca12c9aefca1612bfce4c13a86264d4",
+                                    "76e67dadbcdf1e10e1b74ddc608abd2f98dfb16fbce75277b5232a127f2087ef",
+                                    "ddb89be403809e325750d3d263cd78929c2942b7942a34b77e122c9594a74c8c",
+                                    "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328"};
 
 static void assert_hash(const struct kedge_hash *h, const char *hex)
 {
@@ -172,7 +172,8 @@ static void check_inclusion_file(const char *name, struct log *log)
         ck_assert(kedge_hash_eq(&leaf, &log->levels[0][index]));
         ck_assert_int_eq(kedge_inclusion_prove(log_get, log, index, size, &path), KEDGE_OK);
         assert_path(&path, t.columns[4]);
-        ck_assert_int_eq(kedge_inclusion_verify(index, size, &leaf, path.hashes, path.count, &root), KEDGE_OK);
+        ck_assert_int_eq(kedge_inclusion_verify(index, size, &leaf, path.hashes, path.count, &root),
+                         KEDGE_OK);
         rows++;
     }
     ck_assert_uint_gt(rows, 0);
@@ -263,10 +264,10 @@ START_TEST(upstream_cases_get_their_verdicts)
         struct kedge_hash root = vector_hash(t.columns[4]);
         struct kedge_hash path[KEDGE_PROOF_MAX];
         size_t count = vector_hashes(t.columns[5], path, KEDGE_PROOF_MAX);
-        int err = kedge_inclusion_verify(vector_u64(t.columns[1]), vector_u64(t.columns[2]), &leaf, path, count,
-                                         &root);
-        ck_assert_msg(err == (vector_is(t.columns[6], "accept") ? KEDGE_OK : KEDGE_E_VERIFY), "inclusion %.*s",
-                      (int)t.columns[0].len, (const char *)t.columns[0].ptr);
+        int err = kedge_inclusion_verify(vector_u64(t.columns[1]), vector_u64(t.columns[2]), &leaf, path,
+                                         count, &root);
+        ck_assert_msg(err == (vector_is(t.columns[6], "accept") ? KEDGE_OK : KEDGE_E_VERIFY),
+                      "inclusion %.*s", (int)t.columns[0].len, (const char *)t.columns[0].ptr);
     }
     vector_table_close(&t);
     t = vector_table_open("merkle/upstream_consistency.tsv");
@@ -282,10 +283,10 @@ START_TEST(upstream_cases_get_their_verdicts)
         struct kedge_hash root_n = vector_hash(t.columns[4]);
         struct kedge_hash path[KEDGE_PROOF_MAX];
         size_t count = vector_hashes(t.columns[5], path, KEDGE_PROOF_MAX);
-        int err = kedge_consistency_verify(vector_u64(t.columns[1]), vector_u64(t.columns[2]), &root_m, &root_n,
-                                           path, count);
-        ck_assert_msg(err == (vector_is(t.columns[6], "accept") ? KEDGE_OK : KEDGE_E_VERIFY), "consistency %.*s",
-                      (int)t.columns[0].len, (const char *)t.columns[0].ptr);
+        int err = kedge_consistency_verify(vector_u64(t.columns[1]), vector_u64(t.columns[2]), &root_m,
+                                           &root_n, path, count);
+        ck_assert_msg(err == (vector_is(t.columns[6], "accept") ? KEDGE_OK : KEDGE_E_VERIFY),
+                      "consistency %.*s", (int)t.columns[0].len, (const char *)t.columns[0].ptr);
     }
     vector_table_close(&t);
     ck_assert_uint_eq(rows, 195);

@@ -55,7 +55,8 @@ START_TEST(vkey_survives_its_encoding_and_no_change_of_it_passes)
     for (size_t from = 0; from < len; from++) {
         for (size_t to = from; to <= len; to++) {
             if (to - from != len) {
-                ck_assert_int_ne(kedge_vkey_decode(kedge_view_of(peter_vkey + from, to - from), &out), KEDGE_OK);
+                ck_assert_int_ne(kedge_vkey_decode(kedge_view_of(peter_vkey + from, to - from), &out),
+                                 KEDGE_OK);
             }
         }
     }
@@ -81,11 +82,27 @@ START_TEST(names_refuse_space_plus_control_and_bad_utf8)
         const char *name;
         bool ok;
     } cases[] = {
-        {"a", true}, {"fl.example.org/tenant-a", true}, {"\xc3\xa4", true}, {"", false}, {"a b", false},
-        {"a+b", false}, {"a\tb", false}, {"a\x7f", true}, {"\xc2\x85", false}, {"\xc2\xa0", false},
-        {"\xe1\x9a\x80", false}, {"\xe2\x80\x80", false}, {"\xe2\x80\x8a", false}, {"\xe2\x80\x8b", true},
-        {"\xe2\x80\xa8", false}, {"\xe2\x80\xa9", false}, {"\xe2\x80\xaf", false}, {"\xe2\x81\x9f", false},
-        {"\xe3\x80\x80", false}, {"\xff", false}, {"\xc3", false},
+        {"a", true},
+        {"fl.example.org/tenant-a", true},
+        {"\xc3\xa4", true},
+        {"", false},
+        {"a b", false},
+        {"a+b", false},
+        {"a\tb", false},
+        {"a\x7f", true},
+        {"\xc2\x85", false},
+        {"\xc2\xa0", false},
+        {"\xe1\x9a\x80", false},
+        {"\xe2\x80\x80", false},
+        {"\xe2\x80\x8a", false},
+        {"\xe2\x80\x8b", true},
+        {"\xe2\x80\xa8", false},
+        {"\xe2\x80\xa9", false},
+        {"\xe2\x80\xaf", false},
+        {"\xe2\x81\x9f", false},
+        {"\xe3\x80\x80", false},
+        {"\xff", false},
+        {"\xc3", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ck_assert_msg(kedge_key_name_is_valid(kedge_view_str(cases[i].name)) == cases[i].ok, "case %zu", i);
@@ -160,7 +177,8 @@ START_TEST(signing_gives_a_note_that_verifies_until_a_bit_changes)
 {
     struct kedge_key_pair pair = pair_of("810a1402d5146c8d84f2443330f54080ebf98ee17d9c74f6252fc5d5c7283173");
     struct kedge_vkey v;
-    ck_assert_int_eq(kedge_vkey_make(kedge_view_str("PeterNeumann"), KEDGE_KEY_ED25519, &pair.public, &v), KEDGE_OK);
+    ck_assert_int_eq(kedge_vkey_make(kedge_view_str("PeterNeumann"), KEDGE_KEY_ED25519, &pair.public, &v),
+                     KEDGE_OK);
     struct kedge_vkey w = vkey_of(kedge_view_str(peter_vkey));
     ck_assert_mem_eq(&v.id, &w.id, sizeof v.id);
     struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
@@ -184,7 +202,8 @@ START_TEST(signing_gives_a_note_that_verifies_until_a_bit_changes)
     static const char *const bad[] = {"", "no LF", "a\r\n", "a\x01\n", "\xff\n"};
     size_t len = b.len;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        ck_assert_int_eq(kedge_note_sign(kedge_view_str(bad[i]), kedge_view_str("x"), &pair, &b), KEDGE_E_ARG);
+        ck_assert_int_eq(kedge_note_sign(kedge_view_str(bad[i]), kedge_view_str("x"), &pair, &b),
+                         KEDGE_E_ARG);
     }
     ck_assert_int_eq(kedge_note_sign(text, kedge_view_str("x y"), &pair, &b), KEDGE_E_ARG);
     ck_assert_uint_eq(b.len, len);
@@ -225,10 +244,12 @@ START_TEST(published_checkpoint_texts_get_their_verdicts)
 }
 END_TEST
 
-/* transparency-dev/tessera:testdata/log: Ed25519 is deterministic, so a whole log must come out byte for byte. */
+/* transparency-dev/tessera:testdata/log: Ed25519 is deterministic, so a whole log must come out byte for
+ * byte. */
 START_TEST(tessera_checkpoints_come_out_byte_for_byte)
 {
-    static const char *const entries[] = {"one", "two", "three", "four", "five", "six", "seven", "eit", "nain", "ten",
+    static const char *const entries[] = {"one",    "two",   "three",    "four",    "five",
+                                          "six",    "seven", "eit",      "nain",    "ten",
                                           "ileven", "twelf", "threeten", "fourten", "fivten"};
     struct kedge_key_pair pair = pair_of("eca663f499017d2365c27c7a7679158d43cfec1330bdb259290afbd0d21777a0");
     struct kedge_view origin = kedge_view_str("example.com/log/testdata");
@@ -260,8 +281,10 @@ START_TEST(tessera_checkpoints_come_out_byte_for_byte)
 }
 END_TEST
 
-static const char log_vkey[] = "fl.example.org/tenant-a+407d9fc7+ATtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop";
-static const char witness_vkey[] = "fl.example.org/witness-1+f601d911+BIqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c";
+static const char log_vkey[] =
+    "fl.example.org/tenant-a+407d9fc7+ATtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop";
+static const char witness_vkey[] =
+    "fl.example.org/witness-1+f601d911+BIqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c";
 
 START_TEST(cosigned_checkpoint_opens_by_its_log_not_by_witnesses_alone)
 {
@@ -282,7 +305,8 @@ START_TEST(cosigned_checkpoint_opens_by_its_log_not_by_witnesses_alone)
     ck_assert_int_eq(kedge_checkpoint_open(note, origin, known, 1, &c, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_checkpoint_open(note, kedge_view_of(NULL, 0), known, 1, &c, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_checkpoint_open(note, origin, known + 1, 1, &c, NULL), KEDGE_E_VERIFY);
-    ck_assert_int_eq(kedge_checkpoint_open(note, kedge_view_str("elsewhere"), known, 2, &c, NULL), KEDGE_E_VERIFY);
+    ck_assert_int_eq(kedge_checkpoint_open(note, kedge_view_str("elsewhere"), known, 2, &c, NULL),
+                     KEDGE_E_VERIFY);
     ck_assert_int_eq(kedge_checkpoint_open(note, origin, NULL, 0, &c, NULL), KEDGE_E_VERIFY);
     /* The cosignature's time is signed. */
     struct kedge_buf copy KEDGE_CLEANUP(kedge_buf_deinit);
@@ -291,7 +315,8 @@ START_TEST(cosigned_checkpoint_opens_by_its_log_not_by_witnesses_alone)
     uint8_t *p = memmem(copy.ptr, copy.len, "9gHZEQAAAABpVbkA", 16);
     ck_assert_ptr_nonnull(p);
     p[14] = 'o'; /* another minute */
-    ck_assert_int_eq(kedge_checkpoint_open(kedge_buf_view(&copy), origin, known, 2, &c, verdicts), KEDGE_E_VERIFY);
+    ck_assert_int_eq(kedge_checkpoint_open(kedge_buf_view(&copy), origin, known, 2, &c, verdicts),
+                     KEDGE_E_VERIFY);
     ck_assert_int_eq(kedge_checkpoint_open(kedge_buf_view(&copy), origin, known, 1, &c, NULL), KEDGE_OK);
     kedge_buf_deinit(&bytes);
 }
@@ -324,7 +349,8 @@ START_TEST(published_receipts_get_their_verdicts)
             const struct kedge_hash *leaf = strcmp(base, "ok_single") == 0 ? &leaf0 : &leaf5;
             err = kedge_proof_verify(&proof, leaf, kedge_view_of(NULL, 0), &known, 1, NULL);
         }
-        ck_assert_msg((err == KEDGE_OK) == vector_is(t.columns[1], "accept"), "%s: %s", base, kedge_strerror(err));
+        ck_assert_msg((err == KEDGE_OK) == vector_is(t.columns[1], "accept"), "%s: %s", base,
+                      kedge_strerror(err));
         kedge_buf_deinit(&bytes);
         rows++;
     }

@@ -141,7 +141,8 @@ START_TEST(reading_is_strict)
         {KEDGE_ST_UPDATE, "\"predicate\":{", "\"predicate\":[{"},
         {KEDGE_ST_EVALUATION, "\"correct\":37", "\"correct\":41"},
         {KEDGE_ST_KEY, "\"tenant\":\"north\"", "\"tenant\":\"-\""},
-        {KEDGE_ST_KEY, "\"public_key\":\"8a88e3dd", "\"public_key\":\"8a88e3de"}, /* subject no longer follows */
+        {KEDGE_ST_KEY, "\"public_key\":\"8a88e3dd",
+         "\"public_key\":\"8a88e3de"}, /* subject no longer follows */
         {KEDGE_ST_KEY, "\"sha256\":\"", "\"sha256\":\"00"},
         {KEDGE_ST_GROUP_ASSIGNED, "\"update\":\"7171", "\"update\":\"7172"},
         {KEDGE_ST_JOB_OPENED, "\"tenants\":[\"3131", "\"tenants\":[\"3331"},
@@ -223,8 +224,9 @@ START_TEST(the_largest_statements_fit_into_an_entry)
     sample_statement(KEDGE_ST_AGGREGATE, &st);
     st.u.aggregate.tenant_count = KEDGE_ST_TENANTS_MAX;
     for (uint32_t i = 0; i < KEDGE_ST_TENANTS_MAX; i++) {
-        st.u.aggregate.tenants[i] = (struct kedge_st_aggregate_tenant){
-            sample_hash((uint8_t)(255 - i)), KEDGE_SITES_MAX, KEDGE_ST_WEIGHT_SUM_MAX, KEDGE_SITES_MAX, sample_hash(9)};
+        st.u.aggregate.tenants[i] =
+            (struct kedge_st_aggregate_tenant){sample_hash((uint8_t)(255 - i)), KEDGE_SITES_MAX,
+                                               KEDGE_ST_WEIGHT_SUM_MAX, KEDGE_SITES_MAX, sample_hash(9)};
     }
     struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&b, KEDGE_ENTRY_MAX);
@@ -237,8 +239,8 @@ START_TEST(the_largest_statements_fit_into_an_entry)
     sample_statement(KEDGE_ST_ROUND_OPENED, &st);
     st.u.round_opened.tenant_count = KEDGE_ST_TENANTS_MAX;
     for (uint32_t i = 0; i < KEDGE_ST_TENANTS_MAX; i++) {
-        st.u.round_opened.tenants[i] = (struct kedge_st_round_tenant){sample_hash((uint8_t)i), KEDGE_SITES_MAX,
-                                                                      KEDGE_SITES_MAX, sample_hash(9)};
+        st.u.round_opened.tenants[i] = (struct kedge_st_round_tenant){
+            sample_hash((uint8_t)i), KEDGE_SITES_MAX, KEDGE_SITES_MAX, sample_hash(9)};
     }
     ck_assert_int_eq(kedge_statement_sign(&st, &pair, &b, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_statement_open(kedge_buf_view(&b), &pair.public, &out, NULL), KEDGE_OK);
@@ -299,9 +301,11 @@ START_TEST(a_signer_is_found_by_what_the_statement_claims)
     ck_assert_int_eq(kedge_statement_open_by(kedge_buf_view(&b), find_signer, &book, &out, NULL), KEDGE_OK);
     book.pair = sample_pair(2);
     memset(&out, 0x5a, sizeof out);
-    ck_assert_int_eq(kedge_statement_open_by(kedge_buf_view(&b), find_signer, &book, &out, NULL), KEDGE_E_VERIFY);
+    ck_assert_int_eq(kedge_statement_open_by(kedge_buf_view(&b), find_signer, &book, &out, NULL),
+                     KEDGE_E_VERIFY);
     book.answer = KEDGE_E_REVOKED;
-    ck_assert_int_eq(kedge_statement_open_by(kedge_buf_view(&b), find_signer, &book, &out, NULL), KEDGE_E_REVOKED);
+    ck_assert_int_eq(kedge_statement_open_by(kedge_buf_view(&b), find_signer, &book, &out, NULL),
+                     KEDGE_E_REVOKED);
     ck_assert_int_eq(book.asked, 3);
     ck_assert_uint_eq(*(uint8_t *)&out, 0x5a);
 }

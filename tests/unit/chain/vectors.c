@@ -48,7 +48,8 @@ bool vector_table_next(struct vector_table *t)
         }
     } while (line.len == 0 || line.ptr[0] == '#');
     t->column_count = 0;
-    while (t->column_count < VECTOR_COLUMNS_MAX - 1 && kedgei_cut(&line, '\t', &t->columns[t->column_count])) {
+    while (t->column_count < VECTOR_COLUMNS_MAX - 1
+           && kedgei_cut(&line, '\t', &t->columns[t->column_count])) {
         t->column_count++;
     }
     t->columns[t->column_count++] = line;

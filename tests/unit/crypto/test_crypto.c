@@ -112,8 +112,10 @@ START_TEST(signature_of_the_rfc)
     struct kedge_key_pair pair;
     struct kedge_signature sig;
     static const uint8_t message[1] = {0x72};
-    ck_assert_int_eq(kedge_hex_decode(kedge_view_str("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb"),
-                                      seed.b, sizeof seed.b), KEDGE_OK);
+    ck_assert_int_eq(
+        kedge_hex_decode(kedge_view_str("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb"),
+                         seed.b, sizeof seed.b),
+        KEDGE_OK);
     kedge_key_from_seed(&seed, &pair);
     char hex[2 * KEDGE_SIGNATURE_LEN + 1];
     kedge_hex_encode(pair.public.b, KEDGE_KEY_LEN, hex);
@@ -196,7 +198,8 @@ START_TEST(ed25519_edge_cases)
         ck_assert_int_eq(kedge_hex_decode(kedge_view_str(columns[3]), sig.b, sizeof sig.b), KEDGE_OK);
         int want = strcmp(columns[4], "accept") == 0 ? KEDGE_OK : KEDGE_E_VERIFY;
         ck_assert_msg(kedge_verify(kedge_view_of(message, len), &sig, &key) == want, "case %s", columns[0]);
-        ck_assert_msg(kedge_public_key_is_valid(&key) == (strcmp(columns[6], "yes") == 0), "case %s", columns[0]);
+        ck_assert_msg(kedge_public_key_is_valid(&key) == (strcmp(columns[6], "yes") == 0), "case %s",
+                      columns[0]);
         rows++;
     }
     ck_assert_uint_eq(rows, 15);
