@@ -1,12 +1,13 @@
 #include "common/net/meter.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "common/base/mem.h"
 
 struct kedgei_meter {
+    atomic_uint refs; /* not under the mutex: references are taken while the server is locked, and left() locks it */
     pthread_mutex_t mutex;
-    unsigned refs;
     size_t pending;
     void (*left)(void *arg, size_t n); /* NULL: stopped */
     void *arg;
@@ -17,7 +18,7 @@ struct kedgei_meter *kedgei_meter_new(void (*left)(void *arg, size_t n), void *a
     struct kedgei_meter *meter = kedge_mem_new(1, sizeof *meter);
     if (meter) {
         pthread_mutex_init(&meter->mutex, NULL);
-        meter->refs = 1;
+        atomic_init(&meter->refs, 1);
         meter->left = left;
         meter->arg = arg;
     }
@@ -26,20 +27,12 @@ struct kedgei_meter *kedgei_meter_new(void (*left)(void *arg, size_t n), void *a
 
 void kedgei_meter_hold(struct kedgei_meter *meter)
 {
-    pthread_mutex_lock(&meter->mutex);
-    meter->refs++;
-    pthread_mutex_unlock(&meter->mutex);
+    atomic_fetch_add(&meter->refs, 1);
 }
 
 void kedgei_meter_drop(struct kedgei_meter *meter)
 {
-    if (!meter) {
-        return;
-    }
-    pthread_mutex_lock(&meter->mutex);
-    bool last = --meter->refs == 0;
-    pthread_mutex_unlock(&meter->mutex);
-    if (last) {
+    if (meter && atomic_fetch_sub(&meter->refs, 1) == 1) {
         pthread_mutex_destroy(&meter->mutex);
         kedge_mem_free(meter);
     }
