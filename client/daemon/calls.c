@@ -1,0 +1,223 @@
+/* Requests to the coordinator: ENROLL, POLL, SUBMIT. What comes back is checked here: receipts must prove that our very
+ * statement is in the tenant's ledger, checkpoints of the main chain must never go back. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/checkpoint.h"
+#include "client/daemon/host.h"
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/log.h"
+
+enum { CALL_MARGIN_MS = 15000, NS_PER_MS = 1000000 };
+
+struct call_item {
+    struct kedge_site_item item;
+    uint64_t serial;
+    enum kedge_site_call call;
+    uint64_t wait_ns;
+    bool busy;
+    struct kedge_site_result result;
+    int err;
+    struct kedge_site_reply reply;
+};
+
+/* ---- checks ---- */
+
+/* Remembers the newest main checkpoint; KEDGE_E_FORK when it contradicts an older one. */
+static int check_main(struct kedge_site_host *h, struct kedge_view note)
+{
+    struct kedge_checkpoint cp;
+    struct kedge_note parsed;
+    char path[KEDGE_PATH_MAX];
+    if (note.len == 0) {
+        return KEDGE_OK;
+    }
+    int err = kedge_note_parse(note, &parsed);
+    err = err ? err : kedge_checkpoint_parse(parsed.text, &cp);
+    if (!err && h->trust.known) {
+        err = kedge_note_verify(&parsed, &h->trust.main_log, 1, NULL, NULL);
+    }
+    if (err) {
+        kedge_log(KEDGE_LOG_ERROR, "main checkpoint", "it is not signed by the main log: %s", kedge_strerror(err));
+        return KEDGE_E_VERIFY;
+    }
+    if (cp.size < h->seen_size || (cp.size == h->seen_size && h->seen_size > 0 && !kedge_hash_eq(&cp.root, &h->seen_root))) {
+        if (cp.size == h->seen_size) {
+            kedge_log(KEDGE_LOG_ERROR, "fork", "two main checkpoints of size %" PRIu64 "; ours is in seen-main", cp.size);
+            return KEDGE_E_FORK;
+        }
+        return KEDGE_OK; /* answers may overtake each other; a shorter chain is judged by its growth, not here */
+    }
+    if (cp.size > h->seen_size) {
+        h->seen_size = cp.size;
+        h->seen_root = cp.root;
+        err = kedge_client_path(h, path, "seen-main");
+        err = err ? err : kedge_file_write(path, note, 0600, NULL);
+    }
+    return err;
+}
+
+/* The receipt proves that the envelope is entry leaf_index of a tree whose signed root we were given. */
+static int check_receipt(struct kedge_site_host *h, const struct kedge_msg_receipt *r, struct kedge_view envelope)
+{
+    struct kedge_hash leaf, path[KEDGE_PROOF_MAX];
+    struct kedge_note note;
+    struct kedge_checkpoint cp;
+    kedge_merkle_leaf(envelope, &leaf);
+    if (memcmp(leaf.b, r->leaf_hash, sizeof leaf.b) != 0 || !kedge_id_eq(&r->log, &h->config.tenant)) {
+        return KEDGE_E_VERIFY;
+    }
+    int err = kedge_note_parse(r->checkpoint, &note);
+    err = err ? err : kedge_checkpoint_parse(note.text, &cp);
+    if (!err && h->trust.known) {
+        err = kedge_note_verify(&note, &h->trust.tenant_log, 1, NULL, NULL);
+    }
+    if (r->proof.len > 0) {
+        memcpy(path, r->proof.ptr, r->proof.len);
+    }
+    err = err ? err
+              : kedge_inclusion_verify(r->leaf_index, cp.size, &leaf, path, r->proof.len / sizeof path[0], &cp.root);
+    return err ? KEDGE_E_VERIFY : KEDGE_OK;
+}
+
+/* A signed "closed" about our envelope. Without a trust file there is no key to check it by. */
+static int check_closed(struct kedge_site_host *h, struct kedge_view closed, const struct kedge_site_digest *envelope)
+{
+    if (!h->trust.known) {
+        return KEDGE_OK;
+    }
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    int err = st ? kedge_statement_open(closed, &h->trust.statement_key, st, NULL) : KEDGE_E_NOMEM;
+    if (!err && (st->kind != KEDGE_ST_CLOSED || memcmp(st->subject.b, envelope->b, sizeof envelope->b) != 0)) {
+        err = KEDGE_E_VERIFY;
+    }
+    kedge_mem_free(st);
+    return err;
+}
+
+/* ---- requests ---- */
+
+static int read_envelope(struct kedge_site_host *h, const struct kedge_site_digest *digest, struct kedge_buf *ret)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_diag d = {.text = ""};
+    int err = kedge_client_work_path(h, "envelope", digest, path);
+    err = err ? err : kedge_file_read(path, ret, &d);
+    if (err) {
+        kedge_log(KEDGE_LOG_ERROR, "envelope", "%s", d.text);
+    }
+    return err;
+}
+
+static int build(struct kedge_site_host *h, const struct call_item *c, struct kedge_buf *envelope, struct kedge_buf *frame)
+{
+    struct kedge_msg msg = {.type = KEDGE_MSG_POLL};
+    int err = KEDGE_OK;
+    if (c->call == KEDGE_SITE_CALL_ENROLL) {
+        msg.type = KEDGE_MSG_ENROLL;
+        memcpy(msg.u.enroll.token_secret, h->config.token_secret, sizeof msg.u.enroll.token_secret);
+        msg.u.enroll.tenant = h->config.tenant;
+        msg.u.enroll.site = h->config.site;
+        memcpy(msg.u.enroll.statement_key, h->statement_key.public.b, sizeof msg.u.enroll.statement_key);
+    } else if (c->call == KEDGE_SITE_CALL_SUBMIT) {
+        err = read_envelope(h, &c->result.envelope, envelope);
+        msg.type = KEDGE_MSG_SUBMIT;
+        msg.u.submit.envelope = kedge_buf_view(envelope);
+    } else {
+        msg.u.poll.wait_ms = (uint32_t)(c->wait_ns / NS_PER_MS);
+        msg.u.poll.flags = c->busy;
+    }
+    return err ? err : kedge_msg_encode(&msg, frame);
+}
+
+static void take_task(const struct kedge_msg_task *m, struct kedge_site_task *t)
+{
+    *t = (struct kedge_site_task){.job = m->job, .spec_len = m->spec_len, .base_len = m->base_len,
+                                  .update_len = m->update_len, .round = m->round, .kind = (enum kedge_site_kind)m->kind,
+                                  .group = m->group, .evaluate_base = m->evaluate_base,
+                                  .remaining_ns = m->remaining_ms > UINT64_MAX / NS_PER_MS ? UINT64_MAX
+                                                                                          : m->remaining_ms * NS_PER_MS,
+                                  .seed = m->seed};
+    memcpy(t->spec.b, m->spec, sizeof t->spec.b);
+    memcpy(t->base.b, m->base, sizeof t->base.b);
+}
+
+/* Turns a message into a reply of the core; what can not be believed is an error. */
+static int take_reply(struct kedge_site_host *h, struct call_item *c, const struct kedge_msg *msg,
+                      struct kedge_view envelope)
+{
+    struct kedge_site_reply *r = &c->reply;
+    switch ((int)msg->type) {
+    case KEDGE_MSG_ENROLL_OK:
+        r->kind = KEDGE_SITE_REPLY_ENROLLED;
+        r->active = msg->u.enroll_ok.state == KEDGE_ENROLL_ACTIVE;
+        r->retry_ns = 500u * NS_PER_MS;
+        return c->call == KEDGE_SITE_CALL_ENROLL ? KEDGE_OK : KEDGE_E_FORMAT;
+    case KEDGE_MSG_TASK:
+        r->kind = KEDGE_SITE_REPLY_TASK;
+        take_task(&msg->u.task, &r->task);
+        return c->call == KEDGE_SITE_CALL_POLL ? check_main(h, msg->u.task.main_checkpoint) : KEDGE_E_FORMAT;
+    case KEDGE_MSG_WAIT:
+        r->kind = KEDGE_SITE_REPLY_WAIT;
+        r->retry_ns = (uint64_t)msg->u.wait.retry_ms * NS_PER_MS;
+        if (c->call != KEDGE_SITE_CALL_POLL) {
+            return KEDGE_E_FORMAT;
+        }
+        return c->busy ? KEDGE_OK : check_main(h, msg->u.wait.main_checkpoint);
+    case KEDGE_MSG_RECEIPT:
+        r->kind = KEDGE_SITE_REPLY_RECEIPT;
+        return c->call == KEDGE_SITE_CALL_SUBMIT ? check_receipt(h, &msg->u.receipt, envelope) : KEDGE_E_FORMAT;
+    case KEDGE_MSG_CLOSED:
+        r->kind = KEDGE_SITE_REPLY_CLOSED;
+        return c->call == KEDGE_SITE_CALL_SUBMIT ? check_closed(h, msg->u.closed.envelope, &c->result.envelope)
+                                                 : KEDGE_E_FORMAT;
+    case KEDGE_MSG_ERROR:
+        r->kind = KEDGE_SITE_REPLY_ERROR;
+        r->err = kedge_msg_error_code(msg);
+        r->retry_ns = (uint64_t)msg->u.error.retry_ms * NS_PER_MS;
+        kedge_log(KEDGE_LOG_WARN, "coordinator", "%.*s", (int)msg->u.error.text.len,
+                  (const char *)msg->u.error.text.ptr);
+        return KEDGE_OK;
+    default:
+        return KEDGE_E_FORMAT;
+    }
+}
+
+static void call_run(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    struct call_item *c = (struct call_item *)item;
+    struct kedge_buf envelope, frame;
+    struct kedge_net_reply reply = {.impl = NULL};
+    struct kedge_msg msg;
+    kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&frame, KEDGE_FRAME_MAX);
+    c->err = build(h, c, &envelope, &frame);
+    uint32_t timeout = (uint32_t)(c->wait_ns / NS_PER_MS) + CALL_MARGIN_MS;
+    c->err = c->err ? c->err : kedge_net_call(h->net, kedge_buf_view(&frame), timeout, &reply);
+    c->err = c->err ? c->err : kedge_msg_decode(reply.view, &msg);
+    c->err = c->err ? c->err : take_reply(h, c, &msg, kedge_buf_view(&envelope));
+    kedge_net_reply_release(&reply);
+    kedge_buf_deinit(&envelope);
+    kedge_buf_deinit(&frame);
+}
+
+static void call_handle(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    struct call_item *c = (struct call_item *)item;
+    struct kedge_site_event ev = {.type = c->err ? KEDGE_SITE_EV_CALL_FAILED : KEDGE_SITE_EV_REPLY,
+                                  .serial = c->serial, .err = c->err, .reply = c->reply};
+    kedge_mem_free(c);
+    kedge_client_step(h, &ev);
+}
+
+void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect *fx)
+{
+    struct call_item *c = kedge_mem_new(1, sizeof *c);
+    KEDGE_ASSERT(c);
+    *c = (struct call_item){.item = {call_run, call_handle}, .serial = fx->serial, .call = fx->call,
+                            .wait_ns = fx->wait_ns, .busy = fx->busy, .result = fx->result};
+    int err = kedge_queue_put(fx->busy ? h->beat_queue : h->call_queue, c);
+    KEDGE_ASSERT(!err || h->stop);
+}

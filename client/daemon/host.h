@@ -1,0 +1,124 @@
+/* Inside of kedge-client: what the files of this room share.
+ *
+ * The loop thread owns the core (client/core) and executes its effects. Three helper threads each do one blocking thing at
+ * a time: `call` (long polls and submissions), `beat` (heartbeats while working) and `work` (fetch, train, upload). They
+ * post completions as items; nothing else is shared but the flags below.
+ *
+ *   SITE/site.json      who and where: tenant, site, server, server_key (made by enrolment)
+ *   SITE/policy.json    the owner's word: jobs, data, trainer, limits
+ *   SITE/trust.json     optional: keys to check receipts by (the format of docs/record.md)
+ *   SITE/keys/          tls.pem, statement.pem (made here, never leave)
+ *   SITE/memory.json    unfinished results, see struct kedge_site_memory
+ *   SITE/seen-main      the last main checkpoint seen
+ *   SITE/work/          models, updates and envelopes in use */
+#ifndef KEDGE_CLIENT_DAEMON_HOST_H
+#define KEDGE_CLIENT_DAEMON_HOST_H
+
+#include <jansson.h>
+#include <stdatomic.h>
+
+#include "chain/job_spec.h"
+#include "chain/note.h"
+#include "chain/statement.h"
+#include "client/core/site.h"
+#include "common/base/os/file.h"
+#include "common/base/os/process.h"
+#include "common/base/os/queue.h"
+#include "common/net/client.h"
+#include "common/wire/messages.h"
+
+enum { KEDGE_POLICY_JOBS_MAX = 64, KEDGE_TRAINER_ARGS_MAX = 32, KEDGE_SITE_DATA_TEXT_MAX = 16384 };
+
+struct kedge_site_config {
+    struct kedge_id tenant, site;
+    char server[256];
+    struct kedge_public_key server_key;
+    bool has_token;
+    uint8_t token_secret[32];           /* until enrolled */
+};
+
+struct kedge_site_policy {
+    bool allow_all;
+    uint32_t job_count;
+    struct kedge_id jobs[KEDGE_POLICY_JOBS_MAX];
+    json_t *data;                       /* name → binding */
+    char *trainer[KEDGE_TRAINER_ARGS_MAX + 1];
+    uint32_t threads, train_seconds_max;
+    uint64_t memory_max;
+};
+
+struct kedge_site_trust {
+    bool known;
+    char deployment[KEDGE_ST_NAME_MAX + 1];
+    struct kedge_public_key statement_key;
+    struct kedge_vkey main_log, tenant_log;
+};
+
+struct kedge_site_host;
+struct kedge_site_item {
+    void (*run)(struct kedge_site_host *h, struct kedge_site_item *item);    /* on a helper thread, or NULL */
+    void (*handle)(struct kedge_site_host *h, struct kedge_site_item *item); /* on the loop; frees the item */
+};
+
+struct kedge_trainer {
+    struct kedge_process process;
+    struct kedge_buf line;              /* read so far of the reply */
+};
+
+struct kedge_site_host {
+    char dir[KEDGE_PATH_MAX];
+    struct kedge_site_config config;
+    struct kedge_site_policy policy;
+    struct kedge_site_trust trust;
+    struct kedge_key_pair tls_key, statement_key;
+    struct kedge_net_client *net;
+    struct kedge_queue *queue, *call_queue, *beat_queue, *work_queue;
+    void *site_mem;
+    struct kedge_site *site;
+    struct kedge_trainer trainer;       /* the work thread's */
+    atomic_uint_fast64_t abort_serial;  /* the work with this serial or a lower one is to stop */
+    struct kedge_id spec_job;           /* the work thread's: job of `spec` */
+    struct kedge_hash spec_digest;
+    struct kedge_job_spec *spec;
+    struct kedge_layout layout;
+    struct kedge_site_digest model_digest; /* the work thread's: the model that was fetched last */
+    uint64_t seen_size;                 /* of seen-main; guarded by the call thread */
+    struct kedge_hash seen_root;
+    bool stop;
+    int fatal;
+};
+
+/* ---- loop.c ---- */
+void kedge_client_post(struct kedge_site_host *h, struct kedge_site_item *item);
+void kedge_client_step(struct kedge_site_host *h, struct kedge_site_event *ev);
+int kedge_client_run(struct kedge_site_host *h);
+
+/* ---- folder.c ---- */
+/* Makes the folder from an enrolment token: keys, site.json, a policy.json that allows all jobs but binds no data. */
+KEDGE_NODISCARD int kedge_client_enroll_folder(const char *dir, struct kedge_view token, struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_client_open_folder(struct kedge_site_host *h, struct kedge_diag *d);
+void kedge_client_close_folder(struct kedge_site_host *h);
+KEDGE_NODISCARD int kedge_client_path(const struct kedge_site_host *h, char out[KEDGE_PATH_MAX], const char *format, ...)
+    KEDGE_PRINTF(3, 4);
+/* "work/KIND-<hex>": path of a working file by digest. */
+KEDGE_NODISCARD int kedge_client_work_path(const struct kedge_site_host *h, const char *kind,
+                                           const struct kedge_site_digest *digest, char out[KEDGE_PATH_MAX]);
+
+/* ---- memory.c ---- */
+KEDGE_NODISCARD int kedge_client_memory_read(struct kedge_site_host *h, struct kedge_site_memory *ret,
+                                             struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_client_memory_write(struct kedge_site_host *h, const struct kedge_site_memory *memory,
+                                              struct kedge_diag *d);
+
+/* ---- calls.c, transfer.c, train.c: start what an effect asks for ---- */
+void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect *fx);
+void kedge_client_fetch(struct kedge_site_host *h, const struct kedge_site_effect *fx);
+void kedge_client_upload(struct kedge_site_host *h, const struct kedge_site_effect *fx);
+void kedge_client_train(struct kedge_site_host *h, const struct kedge_site_effect *fx);
+/* The work thread only: the spec of a job, read from work/ and kept. */
+KEDGE_NODISCARD int kedge_client_spec(struct kedge_site_host *h, const struct kedge_id *job,
+                                      const struct kedge_site_digest *digest, struct kedge_diag *d);
+void kedge_client_trainer_stop(struct kedge_site_host *h);
+bool kedge_client_aborted(const struct kedge_site_host *h, uint64_t serial);
+
+#endif

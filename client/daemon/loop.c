@@ -1,0 +1,129 @@
+/* The loop: one event at a time into the core, its effects out. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/daemon/host.h"
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/log.h"
+
+void kedge_client_post(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    int err = kedge_queue_put(h->queue, item);
+    if (err) {
+        kedge_log(KEDGE_LOG_DEBUG, "completion after the end", "%s", kedge_strerror(err));
+    }
+}
+
+struct persisted_item {
+    struct kedge_site_item item;
+    uint64_t serial;
+    int err;
+};
+
+static void persisted_handle(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    struct persisted_item *p = (struct persisted_item *)item;
+    struct kedge_site_event ev = {.type = KEDGE_SITE_EV_PERSISTED, .serial = p->serial, .err = p->err};
+    kedge_mem_free(p);
+    kedge_client_step(h, &ev);
+}
+
+static void persist(struct kedge_site_host *h, const struct kedge_site_effect *fx)
+{
+    struct kedge_diag d = {.text = ""};
+    struct persisted_item *p = kedge_mem_new(1, sizeof *p);
+    KEDGE_ASSERT(p);
+    *p = (struct persisted_item){{NULL, persisted_handle}, fx->serial,
+                                 kedge_client_memory_write(h, &fx->memory, &d)};
+    if (p->err) {
+        kedge_log(KEDGE_LOG_ERROR, "memory", "%s", d.text);
+    }
+    kedge_client_post(h, &p->item);
+}
+
+static void forget_file(struct kedge_site_host *h, const char *kind, const struct kedge_site_digest *digest)
+{
+    char path[KEDGE_PATH_MAX];
+    if (kedge_client_work_path(h, kind, digest, path) == KEDGE_OK) {
+        (void)unlink(path);
+    }
+}
+
+static void forget(struct kedge_site_host *h, const struct kedge_site_result *r)
+{
+    forget_file(h, "envelope", &r->envelope);
+    if (r->kind != KEDGE_SITE_EVALUATE) {
+        forget_file(h, "update", &r->update);
+    }
+}
+
+static void note(const struct kedge_site_effect *fx)
+{
+    bool result = fx->note == KEDGE_SITE_NOTE_RECEIPT || fx->note == KEDGE_SITE_NOTE_DROPPED;
+    enum kedge_log_level level = fx->err ? KEDGE_LOG_WARN : KEDGE_LOG_INFO;
+    kedge_log(level, kedge_site_note_name(fx->note), "job=%s round=%u kind=%d%s%s",
+              result ? fx->result.job.s : fx->task.job.s, result ? fx->result.round : fx->task.round,
+              (int)(result ? fx->result.kind : fx->task.kind), fx->err ? ": " : "",
+              fx->err ? kedge_strerror(fx->err) : "");
+}
+
+static void execute(struct kedge_site_host *h, const struct kedge_site_effect *fx)
+{
+    switch (fx->type) {
+    case KEDGE_SITE_FX_CALL:
+        kedge_client_call(h, fx);
+        break;
+    case KEDGE_SITE_FX_FETCH:
+        kedge_client_fetch(h, fx);
+        break;
+    case KEDGE_SITE_FX_TRAIN:
+        kedge_client_train(h, fx);
+        break;
+    case KEDGE_SITE_FX_UPLOAD:
+        kedge_client_upload(h, fx);
+        break;
+    case KEDGE_SITE_FX_PERSIST:
+        persist(h, fx);
+        break;
+    case KEDGE_SITE_FX_FORGET:
+        forget(h, &fx->result);
+        break;
+    case KEDGE_SITE_FX_ABORT:
+        atomic_store(&h->abort_serial, fx->serial);
+        break;
+    case KEDGE_SITE_FX_LOG:
+        note(fx);
+        break;
+    }
+}
+
+void kedge_client_step(struct kedge_site_host *h, struct kedge_site_event *ev)
+{
+    struct kedge_site_effects fx;
+    ev->now_ns = kedge_os_now_ns();
+    kedge_site_step(h->site, ev, &fx);
+    for (uint32_t i = 0; i < fx.count; i++) {
+        execute(h, &fx.items[i]);
+    }
+}
+
+int kedge_client_run(struct kedge_site_host *h)
+{
+    while (!h->stop) {
+        void *taken;
+        int err = kedge_queue_take(h->queue, kedge_site_deadline_ns(h->site), &taken);
+        if (err == KEDGE_OK) {
+            struct kedge_site_item *item = taken;
+            item->handle(h, item);
+        } else if (err == KEDGE_E_CLOSED) {
+            break;
+        }
+        if (!h->stop && kedge_os_now_ns() >= kedge_site_deadline_ns(h->site)) {
+            struct kedge_site_event ev = {.type = KEDGE_SITE_EV_TIMER};
+            kedge_client_step(h, &ev);
+        }
+    }
+    return h->fatal;
+}

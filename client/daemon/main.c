@@ -1,0 +1,250 @@
+/* kedge-client: the daemon of one site. */
+#include <dirent.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/daemon/host.h"
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/entropy.h"
+#include "common/base/os/log.h"
+
+enum { QUEUE_MAX = 64, TOKEN_FILE_MAX = 4096, BASE_BYTES_SHIFT = 33, THREAD_STACK = 1024 * 1024 };
+
+struct helper {
+    struct kedge_site_host *h;
+    struct kedge_queue *queue;
+};
+
+static void *helper_main(void *arg)
+{
+    struct helper *w = arg;
+    void *taken;
+    while (kedge_queue_take(w->queue, KEDGE_TIME_NEVER, &taken) == KEDGE_OK) {
+        struct kedge_site_item *item = taken;
+        item->run(w->h, item);
+        kedge_client_post(w->h, item);
+    }
+    return NULL;
+}
+
+static void stop_handle(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    (void)item;
+    h->stop = true;
+}
+
+static void *signal_main(void *arg)
+{
+    static struct kedge_site_item stop = {NULL, stop_handle};
+    struct kedge_site_host *h = arg;
+    sigset_t set;
+    int got;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    if (sigwait(&set, &got) == 0) {
+        kedge_log(KEDGE_LOG_INFO, "stopping", "signal %d", got);
+        kedge_client_post(h, &stop);
+    }
+    return NULL;
+}
+
+/* Models of former tasks and half-written files; what the memory names is kept. */
+static void clean_work(struct kedge_site_host *h, const struct kedge_site_memory *m)
+{
+    char dir_path[KEDGE_PATH_MAX], keep[2 * KEDGE_SITE_RESULTS_MAX][KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
+    size_t keep_count = 0;
+    for (uint32_t i = 0; i < m->result_count; i++) {
+        bool ok = kedge_client_work_path(h, "envelope", &m->results[i].envelope, keep[keep_count]) == KEDGE_OK;
+        keep_count += ok;
+        ok = kedge_client_work_path(h, "update", &m->results[i].update, keep[keep_count]) == KEDGE_OK;
+        keep_count += ok;
+    }
+    DIR *dir = kedge_client_path(h, dir_path, "work") == KEDGE_OK ? opendir(dir_path) : NULL;
+    struct dirent *entry;
+    while (dir && (entry = readdir(dir)) != NULL) {
+        bool wanted = entry->d_name[0] == '.' || kedge_path_join(path, dir_path, entry->d_name) != KEDGE_OK;
+        for (size_t i = 0; i < keep_count && !wanted; i++) {
+            wanted = strcmp(keep[i], path) == 0;
+        }
+        if (!wanted) {
+            (void)unlink(path);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+}
+
+static int start_core(struct kedge_site_host *h, struct kedge_diag *d)
+{
+    struct kedge_site_event ev = {.type = KEDGE_SITE_EV_START};
+    struct kedge_site_params params = {.allow_all = h->policy.allow_all, .allowed_count = h->policy.job_count,
+                                       .allowed = h->policy.jobs, .base_max = (uint64_t)1 << BASE_BYTES_SHIFT,
+                                       .update_max = (uint64_t)1 << BASE_BYTES_SHIFT};
+    kedge_site_times_default(&params.times);
+    kedge_os_random(&params.seed, sizeof params.seed);
+    h->site_mem = kedge_mem_new(kedge_site_size(), 1);
+    int err = h->site_mem ? kedge_site_init(h->site_mem, kedge_site_size(), &params, &h->site) : KEDGE_E_NOMEM;
+    err = err ? kedge_diag_set(d, err, "cannot start: %s", kedge_strerror(err))
+              : kedge_client_memory_read(h, &ev.memory, d);
+    if (!err) {
+        clean_work(h, &ev.memory);
+        kedge_client_step(h, &ev);
+    }
+    return err;
+}
+
+static int start_threads(struct kedge_site_host *h, struct helper helpers[3], pthread_t threads[4], struct kedge_diag *d)
+{
+    struct kedge_queue **queues[] = {&h->call_queue, &h->beat_queue, &h->work_queue};
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, THREAD_STACK);
+    int err = kedge_queue_new(QUEUE_MAX, &h->queue);
+    for (size_t i = 0; i < 3 && !err; i++) {
+        err = kedge_queue_new(QUEUE_MAX, queues[i]);
+        helpers[i] = (struct helper){h, *queues[i]};
+        err = err ? err : pthread_create(&threads[i], &attr, helper_main, &helpers[i]) == 0 ? KEDGE_OK : KEDGE_E_NOMEM;
+    }
+    err = err ? err : pthread_create(&threads[3], &attr, signal_main, h) == 0 ? KEDGE_OK : KEDGE_E_NOMEM;
+    pthread_attr_destroy(&attr);
+    return err ? kedge_diag_set(d, err, "cannot start threads") : KEDGE_OK;
+}
+
+static int open_net(struct kedge_site_host *h, struct kedge_diag *d)
+{
+    struct kedge_net_client_options options = {.url = h->config.server, .key = &h->tls_key,
+                                               .server_key = &h->config.server_key, .reconnect_max_ms = 2000};
+    return kedge_net_client_open(&options, &h->net, d);
+}
+
+static int run(struct kedge_site_host *h)
+{
+    struct kedge_diag d = {.text = "", .hint = ""};
+    struct helper helpers[3];
+    pthread_t threads[4];
+    kedge_buf_init(&h->trainer.line, 65536);
+    h->trainer.process = (struct kedge_process){0, -1, -1};
+    int err = kedge_client_open_folder(h, &d);
+    err = err ? err : open_net(h, &d);
+    err = err ? err : start_threads(h, helpers, threads, &d);
+    err = err ? err : start_core(h, &d);
+    if (err) {
+        fprintf(stderr, "kedge-client: %s\n", d.text[0] ? d.text : kedge_strerror(err));
+        if (d.hint[0]) {
+            fprintf(stderr, "  %s\n", d.hint);
+        }
+        return err;
+    }
+    kedge_log(KEDGE_LOG_INFO, "serving", "tenant=%s site=%s server=%s", h->config.tenant.s, h->config.site.s,
+              h->config.server);
+    err = kedge_client_run(h);
+    /* Nothing to save: what matters is durable already. The work thread may be in the middle of a training. */
+    atomic_store(&h->abort_serial, UINT64_MAX);
+    kedge_net_client_cancel(h->net);
+    kedge_queue_close(h->call_queue);
+    kedge_queue_close(h->beat_queue);
+    kedge_queue_close(h->work_queue);
+    for (size_t i = 0; i < 3; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    kedge_client_trainer_stop(h);
+    kedge_net_client_close(h->net);
+    kedge_client_close_folder(h);
+    return err;
+}
+
+static int enroll(const char *dir, const char *token_file)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_buf text;
+    kedge_buf_init(&text, TOKEN_FILE_MAX);
+    int err = kedge_file_read(strcmp(token_file, "-") == 0 ? "/dev/stdin" : token_file, &text, &d);
+    while (!err && text.len > 0 && (text.ptr[text.len - 1] == '\n' || text.ptr[text.len - 1] == ' ')) {
+        text.len--;
+    }
+    err = err ? err : kedge_client_enroll_folder(dir, kedge_buf_view(&text), &d);
+    if (text.ptr) {
+        kedge_wipe(text.ptr, text.len);
+    }
+    kedge_buf_deinit(&text);
+    if (err) {
+        fprintf(stderr, "kedge-client: enrolment: %s\n", d.text[0] ? d.text : kedge_strerror(err));
+    }
+    return err;
+}
+
+static int usage(FILE *out, int code)
+{
+    fputs("Usage: kedge-client --site DIR [--enroll-file FILE] [--verbose]\n"
+          "The daemon of one site. DIR keeps its keys, its owner's policy.json and unfinished work.\n"
+          "  --enroll-file FILE  first start: make DIR from the enrolment token in FILE (- reads stdin)\n"
+          "policy.json: {\"jobs\": \"*\", \"data\": {\"NAME\": {\"train\": {\"format\": \"csv\", \"path\": \"my.csv\"}, \"split\": \"0.8\"}}}\n"
+          "Exit codes: 0 done, 2 usage, 3 cannot reach or read, 5 corrupt state, 70 bug.\n",
+          out);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"site", required_argument, NULL, 's'},
+                                            {"enroll-file", required_argument, NULL, 'e'},
+                                            {"verbose", no_argument, NULL, 'v'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    static struct kedge_site_host host;
+    enum kedge_log_level least = KEDGE_LOG_INFO;
+    const char *token_file = NULL, *dir = NULL;
+    char cwd[KEDGE_PATH_MAX];
+    int opt;
+    while ((opt = getopt_long(argc, argv, "s:e:vVh", options, NULL)) != -1) {
+        switch (opt) {
+        case 's':
+            dir = optarg;
+            break;
+        case 'e':
+            token_file = optarg;
+            break;
+        case 'v':
+            least = KEDGE_LOG_DEBUG;
+            break;
+        case 'V':
+            puts("kedge-client 0.1.0");
+            return 0;
+        case 'h':
+            return usage(stdout, 0);
+        default:
+            return usage(stderr, 2);
+        }
+    }
+    if (!dir || optind != argc) {
+        return usage(stderr, 2);
+    }
+    umask(077);
+    signal(SIGPIPE, SIG_IGN);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    kedge_log_init("kedge-client", least);
+    int err = kedge_crypto_init();
+    if (!err && token_file) {
+        err = enroll(dir, token_file);
+    }
+    if (!err && (dir[0] == '/' ? snprintf(host.dir, sizeof host.dir, "%s", dir) >= KEDGE_PATH_MAX
+                               : !getcwd(cwd, sizeof cwd) || kedge_path_join(host.dir, cwd, dir) != KEDGE_OK)) {
+        err = KEDGE_E_TOO_LONG; /* absolute, because the trainer runs inside the folder */
+    }
+    err = err ? err : run(&host);
+    return err ? kedge_exit_code(err) : 0;
+}

@@ -1,0 +1,480 @@
+/* Training: asks the trainer process, makes the integer update, signs the statements. On the work thread. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "aggregation/quantise.h"
+#include "client/daemon/host.h"
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/log.h"
+#include "common/tensor/safetensors.h"
+
+enum { LINE_MAX_BYTES = 65536, TILE = 65536, POLL_MS = 50, STOP_MS = 200 };
+
+struct metrics {
+    uint64_t samples, steps, test_samples, test_correct;
+    double seconds, test_loss;
+    char engine[KEDGE_ST_ENGINE_MAX + 1];
+};
+
+struct train_item {
+    struct kedge_site_item item;
+    struct kedge_site_effect fx;
+    struct kedge_site_result results[KEDGE_SITE_RESULTS_MAX];
+    uint32_t result_count;
+    int err;
+    struct kedge_diag diag;
+};
+
+int kedge_client_spec(struct kedge_site_host *h, const struct kedge_id *job, const struct kedge_site_digest *digest,
+                      struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf text;
+    if (h->spec && memcmp(h->spec_digest.b, digest->b, sizeof digest->b) == 0) {
+        return KEDGE_OK;
+    }
+    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
+    struct kedge_layout layout;
+    struct kedge_hash hash;
+    kedge_buf_init(&text, KEDGE_SPEC_MAX);
+    int err = spec ? kedge_client_work_path(h, "spec", digest, path) : KEDGE_E_NOMEM;
+    err = err ? err : kedge_file_read(path, &text, d);
+    if (!err) {
+        kedge_sha256(kedge_buf_view(&text), &hash);
+        err = memcmp(hash.b, digest->b, sizeof hash.b) == 0 ? kedge_job_spec_parse(kedge_buf_view(&text), spec, d)
+                                                            : kedge_diag_set(d, KEDGE_E_BLOB_DIGEST, "%s", path);
+    }
+    if (!err && !kedge_id_eq(&spec->name, job)) {
+        err = kedge_diag_set(d, KEDGE_E_DENIED, "the spec is of job %s, the task of job %s", spec->name.s, job->s);
+    }
+    if (!err && !json_object_get(h->policy.data, spec->data)) {
+        err = kedge_diag_set(d, KEDGE_E_DENIED, "policy.json binds no data named \"%s\"", spec->data);
+    }
+    err = err ? err : kedge_model_layout(&spec->model, &layout, d);
+    kedge_buf_deinit(&text);
+    if (err) {
+        kedge_mem_free(spec);
+        return err;
+    }
+    if (h->spec) {
+        kedge_layout_deinit(&h->layout);
+        kedge_mem_free(h->spec);
+    }
+    h->spec = spec;
+    h->layout = layout;
+    h->spec_job = *job;
+    memcpy(h->spec_digest.b, digest->b, sizeof digest->b);
+    return KEDGE_OK;
+}
+
+/* ---- the trainer process ---- */
+
+void kedge_client_trainer_stop(struct kedge_site_host *h)
+{
+    kedge_process_stop(&h->trainer.process, SIGTERM, STOP_MS);
+    kedge_buf_clear(&h->trainer.line);
+}
+
+static int trainer_start(struct kedge_site_host *h, struct kedge_diag *d)
+{
+    int status;
+    if (h->trainer.process.pid != 0 && !kedge_process_poll(&h->trainer.process, &status)) {
+        return KEDGE_OK;
+    }
+    struct kedge_process_options options = {.argv = (const char *const *)h->policy.trainer, .directory = h->dir,
+                                            .pipe_stdin = true, .pipe_stdout = true, .die_with_parent = true,
+                                            .memory_max = h->policy.memory_max};
+    kedge_buf_clear(&h->trainer.line);
+    return kedge_process_start(&options, &h->trainer.process, d);
+}
+
+static int send_line(struct kedge_site_host *h, struct kedge_view line)
+{
+    while (line.len > 0) {
+        ssize_t n = write(h->trainer.process.in_fd, line.ptr, line.len);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return KEDGE_E_TRAINER;
+        }
+        line.ptr += n;
+        line.len -= (size_t)n;
+    }
+    return KEDGE_OK;
+}
+
+/* Waits for one line; *ret_len is its length without the newline, at the front of trainer.line. */
+static int receive_line(struct kedge_site_host *h, uint64_t serial, size_t *ret_len, struct kedge_diag *d)
+{
+    struct kedge_buf *line = &h->trainer.line;
+    uint64_t deadline = kedge_os_now_ns() + (uint64_t)h->policy.train_seconds_max * 1000000000u;
+    for (;;) {
+        const uint8_t *end = line->len ? memchr(line->ptr, '\n', line->len) : NULL;
+        if (end) {
+            *ret_len = (size_t)(end - line->ptr);
+            return KEDGE_OK;
+        }
+        if (kedge_client_aborted(h, serial)) {
+            return KEDGE_E_CANCELLED;
+        }
+        if (kedge_os_now_ns() > deadline) {
+            return kedge_diag_set(d, KEDGE_E_TIMEOUT, "trainer: no answer within %u s (policy.json: train_seconds_max)",
+                                  h->policy.train_seconds_max);
+        }
+        struct pollfd p = {.fd = h->trainer.process.out_fd, .events = POLLIN};
+        int n = poll(&p, 1, POLL_MS);
+        if (n > 0) {
+            uint8_t chunk[4096];
+            ssize_t got = read(p.fd, chunk, sizeof chunk);
+            if (got <= 0) {
+                return kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: it ended without an answer");
+            }
+            kedge_buf_put(line, chunk, (size_t)got);
+            if (line->err) {
+                return kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: its answer is longer than %d bytes", LINE_MAX_BYTES);
+            }
+        }
+    }
+}
+
+static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_task *t, const char *base, const char *out)
+{
+    const struct kedge_job_spec *s = h->spec;
+    char seed[24], lr[KEDGE_REAL_MAX], l2[KEDGE_REAL_MAX];
+    struct kedge_buf model;
+    json_error_t at;
+    bool evaluate = t->kind == KEDGE_SITE_EVALUATE;
+    kedge_buf_init(&model, LINE_MAX_BYTES);
+    kedge_model_put_json(&s->model, &model);
+    kedge_real_encode(s->learning_rate, lr);
+    kedge_real_encode(s->l2, l2);
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)t->seed);
+    json_t *o = json_pack("{s:s,s:s,s:o,s:s,s:O}", "id", t->job.s, "op", evaluate ? "evaluate" : "train", "model",
+                          json_loadb((const char *)model.ptr, model.len, 0, &at), "base", base, "data",
+                          json_object_get(h->policy.data, s->data));
+    kedge_buf_deinit(&model);
+    if (o && !evaluate) {
+        json_object_set_new(o, "out", json_string(out));
+        json_object_set_new(o, "epochs", json_integer(s->local_epochs));
+        json_object_set_new(o, "steps", json_integer(t->kind == KEDGE_SITE_PRETRAIN ? s->pretrain_steps : 0));
+        json_object_set_new(o, "batch", json_integer(s->batch));
+        json_object_set_new(o, "lr", json_string(lr));
+        json_object_set_new(o, "l2", json_string(l2));
+        json_object_set_new(o, "seed", json_string(seed));
+        json_object_set_new(o, "evaluate_base", json_boolean(t->evaluate_base));
+        json_object_set_new(o, "threads", json_integer(h->policy.threads));
+    }
+    return o;
+}
+
+static bool get_count(const json_t *o, const char *key, uint64_t *ret)
+{
+    const json_t *v = json_object_get(o, key);
+    json_int_t n = json_integer_value(v);
+    *ret = (uint64_t)n;
+    return json_is_integer(v) && n >= 0 && (uint64_t)n <= KEDGE_ST_COUNT_MAX;
+}
+
+static bool get_real(const json_t *o, const char *key, double *ret)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+    return text && kedge_real_decode(kedge_view_str(text), ret) == KEDGE_OK;
+}
+
+static int take_metrics(const json_t *o, const struct kedge_site_task *t, struct metrics *m, struct kedge_diag *d)
+{
+    const char *status = json_string_value(json_object_get(o, "status"));
+    const char *engine = json_string_value(json_object_get(o, "engine"));
+    if (!status || strcmp(status, "ok") != 0) {
+        const char *message = json_string_value(json_object_get(o, "message"));
+        return kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: %.300s", message ? message : "an answer without status");
+    }
+    bool train = t->kind != KEDGE_SITE_EVALUATE, test = !train || t->evaluate_base;
+    bool ok = get_real(o, "seconds", &m->seconds);
+    ok = ok && (!train || (get_count(o, "samples", &m->samples) && get_count(o, "steps", &m->steps)));
+    if (ok && test && json_object_get(o, "test_samples")) {
+        ok = get_count(o, "test_samples", &m->test_samples) && get_count(o, "test_correct", &m->test_correct)
+             && (m->test_samples == 0 || get_real(o, "test_loss", &m->test_loss));
+    }
+    snprintf(m->engine, sizeof m->engine, "%s", engine ? engine : "unknown");
+    return ok ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: its answer lacks a metric or has a bad one");
+}
+
+static int ask_trainer(struct kedge_site_host *h, const struct train_item *t, const char *base, const char *out,
+                       struct metrics *m, struct kedge_diag *d)
+{
+    json_t *request = request_of(h, &t->fx.task, base, out);
+    char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
+    json_t *answer = NULL;
+    json_error_t at;
+    size_t len = 0;
+    json_decref(request);
+    int err = text ? trainer_start(h, d) : KEDGE_E_NOMEM;
+    err = err ? err : send_line(h, kedge_view_str(text));
+    err = err ? err : send_line(h, kedge_view_str("\n"));
+    free(text);
+    err = err ? err : receive_line(h, t->fx.serial, &len, d);
+    if (!err) {
+        answer = json_loadb((const char *)h->trainer.line.ptr, len, JSON_REJECT_DUPLICATES, &at);
+        err = take_metrics(answer, &t->fx.task, m, d);
+        json_decref(answer);
+        kedge_buf_clear(&h->trainer.line);
+    } else {
+        kedge_client_trainer_stop(h); /* a trainer out of step is started afresh */
+    }
+    return err;
+}
+
+/* ---- the update ---- */
+
+struct model_file {
+    struct kedge_map map;
+    const float *values;
+};
+
+static int open_model(struct kedge_site_host *h, const char *path, struct model_file *ret, struct kedge_diag *d)
+{
+    struct kedge_layout got;
+    uint64_t start;
+    int err = kedge_map_open(path, &ret->map, d);
+    if (err) {
+        return err;
+    }
+    struct kedge_view all = kedge_view_of(ret->map.ptr, ret->map.len);
+    err = kedge_safetensors_read(all, all.len, KEDGE_SAFETENSORS_CANONICAL, &got, &start, d);
+    if (!err) {
+        err = kedge_layout_check_same(&h->layout, &got, KEDGE_DTYPE_F32, d);
+        kedge_layout_deinit(&got);
+    }
+    if (err) {
+        kedge_map_close(&ret->map);
+        return kedge_diag_wrap(d, err, "%s", path);
+    }
+    ret->values = (const float *)(const void *)(ret->map.ptr + start);
+    return KEDGE_OK;
+}
+
+static int put_bytes(int fd, struct kedge_hasher *hasher, struct kedge_view v)
+{
+    kedge_hasher_update(hasher, v);
+    while (v.len > 0) {
+        ssize_t n = write(fd, v.ptr, v.len);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return kedge_errno(errno);
+        }
+        v.ptr += n;
+        v.len -= (size_t)n;
+    }
+    return KEDGE_OK;
+}
+
+/* q = quantise(out − base) by tiles into fd; the digest is that of the whole file. */
+static int write_update(struct kedge_site_host *h, const float *base, const float *out, int fd, struct kedge_hash *ret,
+                        uint64_t *ret_len, struct kedge_diag *d)
+{
+    struct kedge_hasher *hasher;
+    struct kedge_buf header;
+    size_t bad;
+    int err = kedge_hasher_new(&hasher);
+    if (err) {
+        return err;
+    }
+    kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
+    int32_t *tile = kedge_mem_new(TILE, sizeof *tile);
+    err = tile ? kedge_safetensors_header(&h->layout, KEDGE_DTYPE_I32, &header) : KEDGE_E_NOMEM;
+    err = err ? err : put_bytes(fd, hasher, kedge_buf_view(&header));
+    for (uint64_t i = 0; i < h->layout.values_count && !err; i += TILE) {
+        uint64_t left = h->layout.values_count - i;
+        size_t n = left < TILE ? (size_t)left : TILE;
+        err = kedge_quantise(base + i, out + i, n, h->spec->scale, h->spec->bound, tile, &bad);
+        if (err) {
+            (void)kedge_diag_set(d, err, "update: value %llu: %s; training went too far from its base",
+                                 (unsigned long long)(i + bad), kedge_strerror(err));
+        }
+        err = err ? err : put_bytes(fd, hasher, kedge_view_of(tile, n * sizeof *tile));
+    }
+    if (!err) {
+        kedge_hasher_final(hasher, ret);
+        *ret_len = header.len + h->layout.values_count * sizeof(int32_t);
+    }
+    kedge_mem_free(tile);
+    kedge_buf_deinit(&header);
+    kedge_hasher_free(hasher);
+    return err;
+}
+
+static int make_update(struct kedge_site_host *h, const char *base_path, const char *out_path,
+                       struct kedge_site_result *r, struct kedge_diag *d)
+{
+    struct model_file base, out;
+    char temporary[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
+    struct kedge_hash digest;
+    int err = open_model(h, base_path, &base, d);
+    if (err) {
+        return err;
+    }
+    err = open_model(h, out_path, &out, d);
+    if (err) {
+        kedge_map_close(&base.map);
+        return err;
+    }
+    err = kedge_client_path(h, temporary, "work/update.part");
+    int fd = err ? -1 : open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (!err && fd < 0) {
+        err = kedge_diag_set(d, kedge_errno(errno), "%s: %s", temporary, strerror(errno));
+    }
+    err = err ? err : write_update(h, base.values, out.values, fd, &digest, &r->update_len, d);
+    if (!err && fsync(fd) != 0) {
+        err = kedge_diag_set(d, kedge_errno(errno), "%s: %s", temporary, strerror(errno));
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    kedge_map_close(&base.map);
+    kedge_map_close(&out.map);
+    if (!err) {
+        memcpy(r->update.b, digest.b, sizeof digest.b);
+        err = kedge_client_work_path(h, "update", &r->update, path);
+    }
+    if (!err && rename(temporary, path) != 0) {
+        err = kedge_errno(errno);
+    }
+    return err; /* the folder is synced with the envelope, which is written next */
+}
+
+/* ---- statements ---- */
+
+static int put_envelope(struct kedge_site_host *h, const struct kedge_statement *st, struct kedge_site_result *r,
+                        struct kedge_diag *d)
+{
+    struct kedge_buf envelope;
+    struct kedge_hash digest;
+    char path[KEDGE_PATH_MAX];
+    kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
+    int err = kedge_statement_sign(st, &h->statement_key, &envelope, d);
+    if (!err) {
+        kedge_sha256(kedge_buf_view(&envelope), &digest);
+        memcpy(r->envelope.b, digest.b, sizeof digest.b);
+        err = kedge_client_work_path(h, "envelope", &r->envelope, path);
+    }
+    err = err ? err : kedge_file_write(path, kedge_buf_view(&envelope), 0600, d);
+    kedge_buf_deinit(&envelope);
+    return err;
+}
+
+static int state_update(struct kedge_site_host *h, const struct kedge_site_task *t, const struct metrics *m,
+                        struct kedge_site_result *r, struct kedge_statement *st, struct kedge_diag *d)
+{
+    struct kedge_st_update *u = &st->u.update;
+    memset(st, 0, sizeof *st);
+    st->kind = KEDGE_ST_UPDATE;
+    memcpy(st->subject.b, r->update.b, sizeof st->subject.b);
+    u->tenant = h->config.tenant;
+    u->site = h->config.site;
+    u->job = t->job;
+    u->round = t->round;
+    u->group = r->group;
+    u->update_kind = t->kind == KEDGE_SITE_PRETRAIN ? KEDGE_TRAIN_PRETRAIN : KEDGE_TRAIN_TRAIN;
+    memcpy(u->base.b, t->base.b, sizeof u->base.b);
+    u->samples = m->samples;
+    u->steps = m->steps;
+    u->batch = h->spec->batch;
+    u->learning_rate = h->spec->learning_rate;
+    u->energy_quality = KEDGE_ENERGY_UNKNOWN;
+    u->seconds = m->seconds;
+    snprintf(u->engine, sizeof u->engine, "%s", m->engine);
+    return put_envelope(h, st, r, d);
+}
+
+static int state_evaluation(struct kedge_site_host *h, const struct kedge_site_task *t, const struct metrics *m,
+                            struct kedge_site_result *r, struct kedge_statement *st, struct kedge_diag *d)
+{
+    struct kedge_st_evaluation *e = &st->u.evaluation;
+    memset(st, 0, sizeof *st);
+    st->kind = KEDGE_ST_EVALUATION;
+    memcpy(st->subject.b, t->base.b, sizeof st->subject.b);
+    e->tenant = h->config.tenant;
+    e->site = h->config.site;
+    e->job = t->job;
+    e->round = r->round;
+    e->group = r->group;
+    e->samples = m->test_samples;
+    e->correct = m->test_correct;
+    e->loss = m->test_loss;
+    return put_envelope(h, st, r, d);
+}
+
+static int run_task(struct kedge_site_host *h, struct train_item *item)
+{
+    const struct kedge_site_task *t = &item->fx.task;
+    struct kedge_diag *d = &item->diag;
+    struct metrics m = {.samples = 0};
+    char base[KEDGE_PATH_MAX], out[KEDGE_PATH_MAX];
+    struct kedge_site_result blank = {.job = t->job, .kind = t->kind, .round = t->round, .base = t->base,
+                                      .group = t->group == KEDGE_SITE_NONE ? 0 : t->group};
+    int err = kedge_client_spec(h, &t->job, &t->spec, d);
+    err = err ? err : kedge_client_work_path(h, "model", &t->base, base);
+    err = err ? err : kedge_client_path(h, out, "work/trained");
+    err = err ? err : ask_trainer(h, item, base, out, &m, d);
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    err = st ? err : KEDGE_E_NOMEM;
+    if (!err && t->kind != KEDGE_SITE_EVALUATE) {
+        struct kedge_site_result *r = &item->results[item->result_count++];
+        *r = blank;
+        err = make_update(h, base, out, r, d);
+        err = err ? err : state_update(h, t, &m, r, st, d);
+    }
+    bool evaluated = t->kind == KEDGE_SITE_EVALUATE || (t->evaluate_base && t->round > 0);
+    if (!err && evaluated && m.test_samples > 0) {
+        struct kedge_site_result *r = &item->results[item->result_count++];
+        *r = blank;
+        r->kind = KEDGE_SITE_EVALUATE;
+        r->round = t->kind == KEDGE_SITE_EVALUATE ? t->round : t->round - 1;
+        err = state_evaluation(h, t, &m, r, st, d);
+    }
+    if (!err && item->result_count == 0) {
+        err = kedge_diag_set(d, KEDGE_E_DENIED, "there are no test samples to evaluate with");
+    }
+    kedge_mem_free(st);
+    return err;
+}
+
+static void train_run(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    struct train_item *t = (struct train_item *)item;
+    t->err = run_task(h, t);
+    if (t->err) {
+        kedge_log(KEDGE_LOG_WARN, "training", "job=%s round=%u: %s", t->fx.task.job.s, t->fx.task.round,
+                  t->diag.text[0] ? t->diag.text : kedge_strerror(t->err));
+    }
+}
+
+static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    struct train_item *t = (struct train_item *)item;
+    struct kedge_site_event ev = {.type = t->err ? KEDGE_SITE_EV_TRAIN_FAILED : KEDGE_SITE_EV_TRAINED,
+                                  .serial = t->fx.serial, .err = t->err, .result_count = t->result_count};
+    memcpy(ev.results, t->results, sizeof ev.results);
+    kedge_mem_free(t);
+    kedge_client_step(h, &ev);
+}
+
+void kedge_client_train(struct kedge_site_host *h, const struct kedge_site_effect *fx)
+{
+    struct train_item *t = kedge_mem_new(1, sizeof *t);
+    KEDGE_ASSERT(t);
+    *t = (struct train_item){.item = {train_run, train_handle}, .fx = *fx};
+    int err = kedge_queue_put(h->work_queue, t);
+    KEDGE_ASSERT(!err || h->stop);
+}

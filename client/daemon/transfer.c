@@ -1,0 +1,260 @@
+/* Models come, updates go: by chunks, resumed where the other side is, checked by digest. On the work thread. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/daemon/host.h"
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/log.h"
+
+enum { CHUNK_TIMEOUT_MS = 60000, BUSY_TRIES = 200, BUSY_PAUSE_MS = 10 };
+
+
+struct transfer_item {
+    struct kedge_site_item item;
+    struct kedge_site_effect fx;
+    int err;
+};
+
+bool kedge_client_aborted(const struct kedge_site_host *h, uint64_t serial)
+{
+    return atomic_load(&h->abort_serial) >= serial;
+}
+
+static int call(struct kedge_site_host *h, const struct kedge_msg *msg, struct kedge_net_reply *reply,
+                struct kedge_msg *ret)
+{
+    struct kedge_buf frame;
+    kedge_buf_init(&frame, KEDGE_FRAME_MAX);
+    int err = kedge_msg_encode(msg, &frame);
+    err = err ? err : kedge_net_call(h->net, kedge_buf_view(&frame), CHUNK_TIMEOUT_MS, reply);
+    kedge_buf_deinit(&frame);
+    err = err ? err : kedge_msg_decode(reply->view, ret);
+    return err;
+}
+
+/* ---- fetch ---- */
+
+static int write_all(int fd, struct kedge_view v)
+{
+    while (v.len > 0) {
+        ssize_t n = write(fd, v.ptr, v.len);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return kedge_errno(errno);
+        }
+        v.ptr += n;
+        v.len -= (size_t)n;
+    }
+    return KEDGE_OK;
+}
+
+static int fetch_chunk(struct kedge_site_host *h, const struct kedge_site_effect *fx, uint64_t offset, int fd,
+                       struct kedge_hasher *hasher, uint64_t *ret_next)
+{
+    struct kedge_msg msg = {.type = KEDGE_MSG_BLOB_GET}, answer;
+    struct kedge_net_reply reply = {.impl = NULL};
+    msg.u.blob_get.job = fx->task.job;
+    memcpy(msg.u.blob_get.digest, fx->digest.b, sizeof msg.u.blob_get.digest);
+    msg.u.blob_get.offset = offset;
+    msg.u.blob_get.max = KEDGE_CHUNK_MAX;
+    int err = call(h, &msg, &reply, &answer);
+    if (!err && answer.type == KEDGE_MSG_ERROR) {
+        err = kedge_msg_error_code(&answer);
+    } else if (!err && (answer.type != KEDGE_MSG_CHUNK || answer.u.chunk.offset != offset
+                        || answer.u.chunk.total != fx->len || answer.u.chunk.data.len == 0
+                        || answer.u.chunk.data.len > fx->len - offset)) {
+        err = KEDGE_E_FORMAT;
+    }
+    if (!err) {
+        kedge_hasher_update(hasher, answer.u.chunk.data);
+        err = write_all(fd, answer.u.chunk.data);
+        *ret_next = offset + answer.u.chunk.data.len;
+    }
+    kedge_net_reply_release(&reply);
+    return err;
+}
+
+/* Downloads to a temporary file and renames it when the digest is right. Not synced: it can be fetched again. */
+static int fetch_file(struct kedge_site_host *h, const struct kedge_site_effect *fx, const char *path)
+{
+    char temporary[KEDGE_PATH_MAX + 8];
+    struct kedge_hasher *hasher;
+    struct kedge_hash digest;
+    snprintf(temporary, sizeof temporary, "%s.part", path);
+    int err = kedge_hasher_new(&hasher);
+    if (err) {
+        return err;
+    }
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    err = fd < 0 ? kedge_errno(errno) : KEDGE_OK;
+    for (uint64_t offset = 0; !err && offset < fx->len;) {
+        err = kedge_client_aborted(h, fx->serial) ? KEDGE_E_CANCELLED : fetch_chunk(h, fx, offset, fd, hasher, &offset);
+    }
+    kedge_hasher_final(hasher, &digest);
+    kedge_hasher_free(hasher);
+    if (fd >= 0 && close(fd) != 0 && !err) {
+        err = kedge_errno(errno);
+    }
+    if (!err && memcmp(digest.b, fx->digest.b, sizeof digest.b) != 0) {
+        err = KEDGE_E_BLOB_DIGEST;
+    }
+    if (!err && rename(temporary, path) != 0) {
+        err = kedge_errno(errno);
+    }
+    if (err && fd >= 0) {
+        unlink(temporary);
+    }
+    return err;
+}
+
+static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    struct transfer_item *t = (struct transfer_item *)item;
+    struct kedge_diag d = {.text = ""};
+    char path[KEDGE_PATH_MAX];
+    bool spec = t->fx.blob == KEDGE_SITE_BLOB_SPEC;
+    t->err = kedge_client_work_path(h, spec ? "spec" : "model", &t->fx.digest, path);
+    if (!t->err && kedge_file_size(path) != (int64_t)t->fx.len) { /* a complete file has the right digest by its name */
+        t->err = fetch_file(h, &t->fx, path);
+    }
+    if (!t->err && !spec && memcmp(h->model_digest.b, t->fx.digest.b, sizeof h->model_digest.b) != 0) {
+        char old[KEDGE_PATH_MAX]; /* one model at a time is kept */
+        if (kedge_client_work_path(h, "model", &h->model_digest, old) == KEDGE_OK) {
+            (void)unlink(old);
+        }
+        h->model_digest = t->fx.digest;
+    }
+    if (!t->err && spec) {
+        t->err = kedge_client_spec(h, &t->fx.task.job, &t->fx.digest, &d);
+    }
+    if (t->err) {
+        kedge_log(KEDGE_LOG_WARN, "fetch", "job=%s: %s", t->fx.task.job.s, d.text[0] ? d.text : kedge_strerror(t->err));
+    }
+}
+
+static void fetch_handle(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    struct transfer_item *t = (struct transfer_item *)item;
+    struct kedge_site_event ev = {.type = t->err ? KEDGE_SITE_EV_FETCH_FAILED : KEDGE_SITE_EV_FETCHED,
+                                  .serial = t->fx.serial, .err = t->err};
+    kedge_mem_free(t);
+    kedge_client_step(h, &ev);
+}
+
+static void start(struct kedge_site_host *h, const struct kedge_site_effect *fx,
+                  void (*run)(struct kedge_site_host *, struct kedge_site_item *),
+                  void (*handle)(struct kedge_site_host *, struct kedge_site_item *))
+{
+    struct transfer_item *t = kedge_mem_new(1, sizeof *t);
+    KEDGE_ASSERT(t);
+    *t = (struct transfer_item){{run, handle}, *fx, KEDGE_OK};
+    int err = kedge_queue_put(h->work_queue, t);
+    KEDGE_ASSERT(!err || h->stop);
+}
+
+void kedge_client_fetch(struct kedge_site_host *h, const struct kedge_site_effect *fx)
+{
+    start(h, fx, fetch_run, fetch_handle);
+}
+
+/* ---- upload ---- */
+
+/* Sends the bytes at `offset` (none: asks where to go on) and learns the next offset. */
+static int put_chunk(struct kedge_site_host *h, const struct kedge_site_result *r, struct kedge_view data,
+                     uint64_t offset, uint64_t *ret_next, bool *ret_complete)
+{
+    struct kedge_msg msg = {.type = KEDGE_MSG_BLOB_PUT}, answer;
+    struct kedge_net_outgoing out;
+    struct kedge_net_reply reply = {.impl = NULL};
+    uint8_t prefix[KEDGE_MSG_PREFIX_MAX];
+    size_t prefix_len;
+    struct kedge_msg_blob_put *p = &msg.u.blob_put;
+    p->job = r->job;
+    p->round = r->round;
+    p->group = r->group;
+    memcpy(p->digest, r->update.b, sizeof p->digest);
+    p->total = r->update_len;
+    p->offset = offset;
+    p->data = data;
+    int err = kedge_msg_prefix(&msg, prefix, &prefix_len);
+    err = err ? err : kedge_net_call_begin(h->net, prefix_len + data.len, &out);
+    if (err) {
+        return err;
+    }
+    memcpy(out.ptr, prefix, prefix_len);
+    if (data.len > 0) {
+        memcpy(out.ptr + prefix_len, data.ptr, data.len);
+    }
+    err = kedge_net_call_send(h->net, &out, CHUNK_TIMEOUT_MS, &reply);
+    err = err ? err : kedge_msg_decode(reply.view, &answer);
+    if (!err && answer.type == KEDGE_MSG_ERROR) {
+        err = kedge_msg_error_code(&answer);
+    } else if (!err && (answer.type != KEDGE_MSG_PUT_OK || answer.u.put_ok.next_offset > r->update_len)) {
+        err = KEDGE_E_FORMAT;
+    } else if (!err) {
+        *ret_next = answer.u.put_ok.next_offset;
+        *ret_complete = answer.u.put_ok.complete;
+    }
+    kedge_net_reply_release(&reply);
+    return err;
+}
+
+static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect *fx, const struct kedge_map *map)
+{
+    uint64_t next = 0;
+    bool complete = false;
+    uint64_t len = map->len < KEDGE_CHUNK_MAX ? map->len : 0; /* a small file goes at once, a large one asks first */
+    int err = KEDGE_OK;
+    for (unsigned busy = 0; !complete && !err;) {
+        uint64_t before = next;
+        err = kedge_client_aborted(h, fx->serial)
+                  ? KEDGE_E_CANCELLED
+                  : put_chunk(h, &fx->result, kedge_view_of(map->ptr + next, (size_t)len), next, &next, &complete);
+        if (err == KEDGE_E_BUSY && busy++ < BUSY_TRIES) {
+            kedge_os_sleep_ms(BUSY_PAUSE_MS);
+            err = KEDGE_OK;
+        } else if (!err && !complete && next == before && len > 0 && ++busy > BUSY_TRIES) {
+            err = KEDGE_E_STATE; /* no progress */
+        }
+        len = map->len - next < KEDGE_CHUNK_MAX ? map->len - next : KEDGE_CHUNK_MAX;
+    }
+    return err;
+}
+
+static void upload_run(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    struct transfer_item *t = (struct transfer_item *)item;
+    struct kedge_diag d = {.text = ""};
+    struct kedge_map map;
+    char path[KEDGE_PATH_MAX];
+    t->err = kedge_client_work_path(h, "update", &t->fx.result.update, path);
+    t->err = t->err ? t->err : kedge_map_open(path, &map, &d);
+    if (!t->err) {
+        t->err = map.len == t->fx.result.update_len ? upload_file(h, &t->fx, &map) : KEDGE_E_CORRUPT;
+        kedge_map_close(&map);
+    }
+    if (t->err) {
+        kedge_log(KEDGE_LOG_WARN, "upload", "job=%s round=%u: %s", t->fx.result.job.s, t->fx.result.round,
+                  d.text[0] ? d.text : kedge_strerror(t->err));
+    }
+}
+
+static void upload_handle(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    struct transfer_item *t = (struct transfer_item *)item;
+    struct kedge_site_event ev = {.type = t->err ? KEDGE_SITE_EV_UPLOAD_FAILED : KEDGE_SITE_EV_UPLOADED,
+                                  .serial = t->fx.serial, .err = t->err};
+    kedge_mem_free(t);
+    kedge_client_step(h, &ev);
+}
+
+void kedge_client_upload(struct kedge_site_host *h, const struct kedge_site_effect *fx)
+{
+    start(h, fx, upload_run, upload_handle);
+}
