@@ -7,12 +7,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "client/train/small.h"
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 
 struct kedge_net {
     struct kedge_model_spec spec;
     uint32_t batch_max;
+    bool has_small; /* kedge_small_is_available */
     uint64_t values_count;
     float *weights;
     float *kernel[KEDGE_LAYERS_MAX], *bias[KEDGE_LAYERS_MAX];
@@ -60,6 +62,7 @@ int kedge_net_new(const struct kedge_model_spec *spec, uint32_t batch_max, struc
     if (net) {
         net->spec = *spec;
         net->batch_max = batch_max;
+        net->has_small = kedge_small_is_available();
         net->values_count = kedge_model_values_count(spec);
         net->weights = kedge_mem_new(net->values_count, sizeof(float));
         net->activations = kedge_mem_new(batch_max, (width + widest) * sizeof(float));
@@ -107,6 +110,53 @@ static void relu(float *v, size_t count)
     }
 }
 
+static bool use_small(const struct kedge_net *net, uint32_t i, uint32_t n)
+{
+    return net->has_small && (uint64_t)n * net->spec.layers[i].out <= KEDGE_SMALL_WORK_MAX;
+}
+
+/* z[n][out] += x[n][in] · Wᵀ of layer i. */
+static void multiply_forward(const struct kedge_net *net, uint32_t i, const float *x, uint32_t n, float *z)
+{
+    const struct kedge_layer *l = &net->spec.layers[i];
+    if (use_small(net, i, n)) {
+        kedge_small_dots(n, l->out, l->in, x, net->kernel[i], z);
+    } else {
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, (int)l->out, (int)l->in, 1.0f, x,
+                    (int)l->in, net->kernel[i], (int)l->in, 1.0f, z, (int)l->out);
+    }
+}
+
+/* error[n][in] = dz[n][out] · W of layer i. */
+static void multiply_back(const struct kedge_net *net, uint32_t i, const float *dz, uint32_t n, float *error)
+{
+    const struct kedge_layer *l = &net->spec.layers[i];
+    if (use_small(net, i, n)) {
+        kedge_small_product(n, l->out, l->in, dz, l->out, 1, net->kernel[i], 0.0f, error);
+    } else {
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)l->in, (int)l->out, 1.0f, dz,
+                    (int)l->out, net->kernel[i], (int)l->in, 0.0f, error, (int)l->in);
+    }
+}
+
+/* W = keep · W + dzᵀ · x of layer i, and its bias plus the column sums of dz. */
+static void update_layer(const struct kedge_net *net, uint32_t i, const float *dz, const float *x, uint32_t n,
+                         float keep)
+{
+    const struct kedge_layer *l = &net->spec.layers[i];
+    if (use_small(net, i, n)) {
+        kedge_small_product(l->out, n, l->in, dz, 1, l->out, x, keep, net->kernel[i]);
+    } else {
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)l->out, (int)l->in, (int)n, 1.0f, dz,
+                    (int)l->out, x, (int)l->in, keep, net->kernel[i], (int)l->in);
+    }
+    for (uint32_t r = 0; r < n; r++) {
+        for (uint32_t c = 0; c < l->out; c++) {
+            net->bias[i][c] += dz[(size_t)r * l->out + c];
+        }
+    }
+}
+
 /* out[l] for all layers; the last holds logits. */
 static void run_forward(struct kedge_net *net, const float *x, uint32_t n)
 {
@@ -117,12 +167,18 @@ static void run_forward(struct kedge_net *net, const float *x, uint32_t n)
         for (uint32_t r = 0; r < n; r++) {
             memcpy(out + (size_t)r * l->out, net->bias[i], l->out * sizeof *out);
         }
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, (int)l->out, (int)l->in, 1.0f, in,
-                    (int)l->in, net->kernel[i], (int)l->in, 1.0f, out, (int)l->out);
+        multiply_forward(net, i, in, n, out);
         if (l->activation == KEDGE_ACTIVATION_RELU) {
             relu(out, (size_t)n * l->out);
         }
         in = out;
+    }
+}
+
+static void scale(float *v, size_t count, float by)
+{
+    for (size_t i = 0; i < count; i++) {
+        v[i] *= by;
     }
 }
 
@@ -170,16 +226,6 @@ static void mask_error(float *restrict below, const float *restrict error, size_
     }
 }
 
-static void update_bias(float *bias, const float *dz, uint32_t n, uint32_t width, float lr)
-{
-    for (uint32_t r = 0; r < n; r++) {
-        const float *row = dz + (size_t)r * width;
-        for (uint32_t c = 0; c < width; c++) {
-            bias[c] -= lr * row[c];
-        }
-    }
-}
-
 double kedge_net_step(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n, double lr,
                       double l2)
 {
@@ -190,14 +236,12 @@ double kedge_net_step(struct kedge_net *net, const float *x, const int32_t *labe
     float keep = (float)(1.0 - 2.0 * lr * l2);
     for (uint32_t i = last + 1; i-- > 0;) {
         const struct kedge_layer *l = &net->spec.layers[i];
-        const float *in = i > 0 ? net->out[i - 1] : x, *dz = net->out[i];
+        float *dz = net->out[i];
         if (i > 0) { /* before the kernel changes */
-            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)l->in, (int)l->out, 1.0f, dz,
-                        (int)l->out, net->kernel[i], (int)l->in, 0.0f, net->error, (int)l->in);
+            multiply_back(net, i, dz, n, net->error);
         }
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)l->out, (int)l->in, (int)n, (float)-lr, dz,
-                    (int)l->out, in, (int)l->in, keep, net->kernel[i], (int)l->in);
-        update_bias(net->bias[i], dz, n, l->out, (float)lr);
+        scale(dz, (size_t)n * l->out, (float)-lr);
+        update_layer(net, i, dz, i > 0 ? net->out[i - 1] : x, n, keep);
         if (i > 0) {
             mask_error(net->out[i - 1], net->error, (size_t)n * l->in,
                        net->spec.layers[i - 1].activation == KEDGE_ACTIVATION_RELU);
