@@ -91,4 +91,33 @@ static inline int append_range(struct kedge_ledger *l, uint64_t from, uint64_t t
     return KEDGE_OK;
 }
 
+/* kind 0: memory, 1: LMDB, 2: the faulty wrapper over memory. */
+static inline struct kedge_kv *new_kv(struct fixture *f, int kind)
+{
+    struct kedge_kv *kv = NULL, *inner;
+    switch (kind) {
+    case 0:
+        ck_assert_int_eq(kedge_kv_memory_new(&kv), KEDGE_OK);
+        return kv;
+    case 1:
+        return fixture_lmdb(f->store, true);
+    default:
+        ck_assert_int_eq(kedge_kv_memory_new(&inner), KEDGE_OK);
+        ck_assert_int_eq(kedge_kv_faulty_new(inner, &kv), KEDGE_OK);
+        return kv;
+    }
+}
+
+static inline void check_is_clean(struct kedge_ledger *l)
+{
+    struct kedge_diag d = {0};
+    ck_assert_msg(kedge_ledger_check(l, NULL, NULL, &d) == KEDGE_OK, "%s", d.text);
+}
+
+static inline struct kedge_ledger_append item(const char *entry, const char *key)
+{
+    return (struct kedge_ledger_append){kedge_view_str(entry),
+                                        key ? kedge_view_str(key) : kedge_view_of(NULL, 0), NULL, 0};
+}
+
 #endif

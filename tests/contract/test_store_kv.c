@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chain/store/guard.h"
 #include "chain/store/kv.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
@@ -467,45 +466,6 @@ START_TEST(lmdb_disk_full_is_clean_and_retryable)
 }
 END_TEST
 
-static int answer(void *arg, struct kedge_buf *ret_out, struct kedge_diag *reterr)
-{
-    int what = *(int *)arg;
-    kedge_buf_put_str(ret_out, "seen");
-    if (what == 1) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "as expected");
-    }
-    if (what == 2) {
-        raise(SIGKILL);
-    }
-    if (what == 3) {
-        abort();
-    }
-    while (what == 4) {
-        usleep(1000);
-    }
-    return KEDGE_OK;
-}
-
-START_TEST(guard_turns_a_crash_into_an_error)
-{
-    static const int expected[] = {KEDGE_OK, KEDGE_E_FORMAT, KEDGE_E_CORRUPT, KEDGE_E_CORRUPT,
-                                   KEDGE_E_CORRUPT};
-    for (int what = 0; what < 5; what++) {
-        struct kedge_buf out;
-        kedge_buf_init(&out, 100);
-        struct kedge_diag d = {0};
-        ck_assert_int_eq(kedge_store_guarded(answer, &what, 300, &out, &d), expected[what]);
-        if (what < 2) {
-            ck_assert(kedge_view_eq(kedge_buf_view(&out), text("seen")));
-        }
-        if (what == 1) {
-            ck_assert_str_eq(d.text, "as expected");
-        }
-        kedge_buf_deinit(&out);
-    }
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("store kv");
@@ -523,7 +483,6 @@ int main(void)
     tcase_add_test(t, lmdb_reads_a_copy_without_a_trace);
     tcase_add_test(t, lmdb_map_full_is_clean_and_grows);
     tcase_add_test(t, lmdb_disk_full_is_clean_and_retryable);
-    tcase_add_test(t, guard_turns_a_crash_into_an_error);
     suite_add_tcase(suite, t);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
