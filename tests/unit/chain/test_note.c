@@ -7,6 +7,7 @@
 #include "chain/checkpoint.h"
 #include "chain/lines.h"
 #include "chain/proof.h"
+#include "common/base/mem.h"
 #include "common/base/text.h"
 #include "tests/unit/chain/vectors.h"
 
@@ -359,6 +360,40 @@ START_TEST(published_receipts_get_their_verdicts)
 }
 END_TEST
 
+/* Every allocation fails in turn: signing, opening and receipts say so and leave their outputs alone. */
+START_TEST(any_allocation_may_fail)
+{
+    struct kedge_key_pair pair = pair_of("810a1402d5146c8d84f2443330f54080ebf98ee17d9c74f6252fc5d5c7283173");
+    struct kedge_view origin = kedge_view_str("fl.example.org/north");
+    struct kedge_vkey known;
+    ck_assert_int_eq(kedge_vkey_make(origin, KEDGE_KEY_ED25519, &pair.public, &known), KEDGE_OK);
+    struct kedge_hash leaf = {{7}};
+    int err = KEDGE_E_NOMEM;
+    for (long n = 1; err && n < 100; n++) {
+        struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit), text KEDGE_CLEANUP(kedge_buf_deinit);
+        kedge_buf_init(&note, KEDGE_CHECKPOINT_MAX);
+        kedge_buf_init(&text, KEDGE_PROOF_TEXT_MAX);
+        struct kedge_checkpoint c = {.size = 77};
+        struct kedge_proof in = {.index = 0}, out = {.index = 77};
+        kedge_mem_fail_at(n);
+        err = kedge_checkpoint_sign(origin, 1, &leaf, &pair, &note);
+        ck_assert(err == KEDGE_OK || note.len == 0);
+        if (!err) {
+            in.note = kedge_buf_view(&note);
+            kedge_proof_encode(&in, &text);
+            err = text.err;
+        }
+        err = err ? err : kedge_proof_decode(kedge_buf_view(&text), &out);
+        ck_assert(err == KEDGE_OK || out.index == 77);
+        err = err ? err : kedge_proof_verify(&out, &leaf, origin, &known, 1, &c);
+        kedge_mem_fail_at(0);
+        ck_assert(err == KEDGE_OK || (err == KEDGE_E_NOMEM && c.size == 77));
+        ck_assert(err != KEDGE_OK || (c.size == 1 && n > 5)); /* several did fail before */
+    }
+    ck_assert_int_eq(err, KEDGE_OK);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tc = tcase_create("note");
@@ -372,6 +407,7 @@ int main(void)
     tcase_add_test(tc, tessera_checkpoints_come_out_byte_for_byte);
     tcase_add_test(tc, cosigned_checkpoint_opens_by_its_log_not_by_witnesses_alone);
     tcase_add_test(tc, published_receipts_get_their_verdicts);
+    tcase_add_test(tc, any_allocation_may_fail);
     Suite *s = suite_create("chain/note");
     suite_add_tcase(s, tc);
     SRunner *r = srunner_create(s);
