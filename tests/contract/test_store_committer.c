@@ -142,11 +142,6 @@ START_TEST(many_producers_keep_their_order)
 }
 END_TEST
 
-static struct kedge_ledger_append item(const char *entry, const char *key)
-{
-    return (struct kedge_ledger_append){.entry = kedge_view_str(entry), .idem_key = kedge_view_str(key)};
-}
-
 static void open_faulty(struct fixture *f)
 {
     struct kedge_kv *inner;
