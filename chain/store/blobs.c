@@ -43,8 +43,8 @@ static int clean_staging(const struct kedge_blobs *b, struct kedge_diag *reterr)
     const struct dirent *e;
     while ((e = readdir(dir)) != NULL) {
         struct stat st;
-        if (e->d_name[0] == '.' || fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-            S_ISDIR(st.st_mode)) {
+        if (e->d_name[0] == '.' || fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0
+            || S_ISDIR(st.st_mode)) {
             continue;
         }
         bool is_young = (uint64_t)st.st_mtime + keep_s > now_s;
@@ -144,8 +144,7 @@ void kedgei_blobs_leave(struct kedge_blobs *b, uint64_t promised_left)
 
 /* ---- finding and reading ---- */
 
-int kedge_blobs_path(const struct kedge_blobs *b, const struct kedge_hash *digest,
-                     char out[KEDGE_PATH_MAX])
+int kedge_blobs_path(const struct kedge_blobs *b, const struct kedge_hash *digest, char out[KEDGE_PATH_MAX])
 {
     char hex[KEDGE_HASH_HEX_LEN + 1];
     kedge_hash_hex(digest, hex);

@@ -91,8 +91,8 @@ void kedge_upload_abort(struct kedge_upload *u);
 
 enum kedge_blob_verdict { KEDGE_BLOB_KEEP, KEDGE_BLOB_DELETE, KEDGE_BLOB_STOP };
 /* digest is NULL for a file or folder in blobs/ that is not a blob's name: `path` says which. */
-typedef enum kedge_blob_verdict kedge_blobs_visit(void *arg, const struct kedge_hash *digest,
-                                                  uint64_t size, const char *path);
+typedef enum kedge_blob_verdict kedge_blobs_visit(void *arg, const struct kedge_hash *digest, uint64_t size,
+                                                  const char *path);
 /* Every file below blobs/, in no order. Deleting frees nothing but the file. Not meant to run while blobs
  * that no statement references yet are being committed: the caller knows which those are and keeps them.
  */

@@ -32,8 +32,7 @@ KEDGE_NODISCARD int kedgei_blobs_admit(struct kedge_blobs *b, uint64_t more, str
 void kedgei_blobs_leave(struct kedge_blobs *b, uint64_t promised_left);
 
 /* Fills s (path set by the caller); the file is made or found. */
-KEDGE_NODISCARD int kedgei_staged_open(struct kedgei_staged *s, bool must_be_new,
-                                       struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedgei_staged_open(struct kedgei_staged *s, bool must_be_new, struct kedge_diag *reterr);
 /* All of it or nothing: size and hash are as before after an error. */
 KEDGE_NODISCARD int kedgei_staged_write(struct kedgei_staged *s, struct kedge_view bytes,
                                         struct kedge_diag *reterr);

@@ -4,19 +4,18 @@
  * checkpoint. */
 #include "chain/store/committer.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
 
 #include "common/base/mem.h"
+#include "common/base/os/clock.h"
 
 enum {
     QUEUE_DEFAULT = 4096,
     QUEUE_BYTES_DEFAULT = 32 << 20,
     LINGER_MAX_US = 2000,
-    COMMIT_BYTES_MAX =
-        8 << 20, /* entries of one transaction: keeps LMDB's dirty pages to a few thousand */
+    COMMIT_BYTES_MAX = 8 << 20, /* entries of one transaction: keeps LMDB's dirty pages to a few thousand */
 };
 
 /* One allocation: this, the items, their references, their bytes. */
@@ -83,8 +82,8 @@ static struct submission *copy_items(const struct kedge_ledger_append *items, si
     return s;
 }
 
-int kedge_committer_submit(struct kedge_committer *c, const struct kedge_ledger_append *items,
-                           size_t count, kedge_commit_done *done, void *arg)
+int kedge_committer_submit(struct kedge_committer *c, const struct kedge_ledger_append *items, size_t count,
+                           kedge_commit_done *done, void *arg)
 {
     if (count == 0 || count > KEDGE_APPEND_MAX) {
         return KEDGE_E_ARG;
@@ -110,8 +109,8 @@ int kedge_committer_submit(struct kedge_committer *c, const struct kedge_ledger_
     s->arg = arg;
     pthread_mutex_lock(&c->mutex);
     int err = c->stopping ? KEDGE_E_CLOSED : KEDGE_OK;
-    if (!err &&
-        (c->waiting >= c->options.queue_max || c->waiting_bytes + s->bytes > c->options.queue_bytes)) {
+    if (!err
+        && (c->waiting >= c->options.queue_max || c->waiting_bytes + s->bytes > c->options.queue_bytes)) {
         err = KEDGE_E_FULL;
     }
     if (!err) {
@@ -131,22 +130,16 @@ int kedge_committer_submit(struct kedge_committer *c, const struct kedge_ledger_
 
 /* ---- the thread ---- */
 
-static void add_us(struct timespec *t, uint32_t us)
-{
-    t->tv_nsec += (long)us * 1000;
-    t->tv_sec += t->tv_nsec / 1000000000;
-    t->tv_nsec %= 1000000000;
-}
-
 /* With company in the queue and room left, more may be worth a short wait. The mutex is held. */
 static void linger(struct kedge_committer *c)
 {
     if (c->options.linger_us == 0 || c->waiting < 2) {
         return;
     }
-    struct timespec deadline;
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    add_us(&deadline, c->options.linger_us);
+    uint64_t end_ns =
+        kedge_os_now_ns() + (uint64_t)c->options.linger_us * 1000; /* the conditions' clock too */
+    struct timespec deadline = {.tv_sec = (time_t)(end_ns / 1000000000),
+                                .tv_nsec = (long)(end_ns % 1000000000)};
     int rc = 0;
     while (rc == 0 && !c->stopping && c->waiting_items < KEDGE_APPEND_MAX) {
         rc = pthread_cond_timedwait(&c->arrived, &c->mutex, &deadline);
@@ -157,16 +150,16 @@ static void linger(struct kedge_committer *c)
 static size_t take_group(struct kedge_committer *c)
 {
     size_t taken = 0, items = 0, bytes = 0;
-    while (c->first && items + c->first->count <= KEDGE_APPEND_MAX &&
-           (taken == 0 || bytes + c->first->bytes <= COMMIT_BYTES_MAX)) {
+    while (c->first && items + c->first->count <= KEDGE_APPEND_MAX
+           && (taken == 0 || bytes + c->first->bytes <= COMMIT_BYTES_MAX)) {
         struct submission *s = c->first;
         c->first = s->next;
         if (!c->first) {
             c->last = &c->first;
         }
         c->group[taken] = s;
-        c->batches[taken] = (struct kedge_ledger_batch){
-            .items = s->items, .count = s->count, .results = c->results + items};
+        c->batches[taken] =
+            (struct kedge_ledger_batch){.items = s->items, .count = s->count, .results = c->results + items};
         taken++;
         items += s->count;
         bytes += s->bytes;

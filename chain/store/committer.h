@@ -34,9 +34,8 @@ KEDGE_NODISCARD int kedge_committer_start(struct kedge_ledger *l,
 /* Any thread. Copies the items; `done` is called exactly once for each KEDGE_OK, never for another
  * answer. count 1…KEDGE_APPEND_MAX. KEDGE_E_FULL: try again later; KEDGE_E_CLOSED after stop;
  * KEDGE_E_ARG, _TOO_LONG. */
-KEDGE_NODISCARD int kedge_committer_submit(struct kedge_committer *c,
-                                           const struct kedge_ledger_append *items, size_t count,
-                                           kedge_commit_done *done, void *arg);
+KEDGE_NODISCARD int kedge_committer_submit(struct kedge_committer *c, const struct kedge_ledger_append *items,
+                                           size_t count, kedge_commit_done *done, void *arg);
 /* After the ledger failed with KEDGE_E_IO (every submission is then answered with it): reopens it on the
  * committer's thread, waits for that and returns its result. */
 KEDGE_NODISCARD int kedge_committer_reopen(struct kedge_committer *c, struct kedge_diag *reterr);

@@ -95,14 +95,12 @@ static bool receive_all(int fd, void *ptr, size_t len, uint64_t deadline_ns)
 }
 
 /* The child's message, or KEDGE_E_CORRUPT when it did not arrive whole. */
-static int receive_result(int fd, uint64_t deadline_ns, struct kedge_buf *ret_out,
-                          struct kedge_diag *reterr)
+static int receive_result(int fd, uint64_t deadline_ns, struct kedge_buf *ret_out, struct kedge_diag *reterr)
 {
     struct header h;
     if (!receive_all(fd, &h, sizeof h, deadline_ns)) {
-        return kedge_diag_set(
-            reterr, KEDGE_E_CORRUPT,
-            "the process that read the store crashed or did not end: the store is damaged");
+        return kedge_diag_set(reterr, KEDGE_E_CORRUPT,
+                              "the process that read the store crashed or did not end: the store is damaged");
     }
     if (h.out_len > 0) {
         size_t room = ret_out ? ret_out->max - ret_out->len : 0;
@@ -122,8 +120,8 @@ static int receive_result(int fd, uint64_t deadline_ns, struct kedge_buf *ret_ou
     return h.result;
 }
 
-int kedge_store_guarded(kedge_store_guarded_fn *fn, void *arg, uint32_t timeout_ms,
-                        struct kedge_buf *ret_out, struct kedge_diag *reterr)
+int kedge_store_guarded(kedge_store_guarded_fn *fn, void *arg, uint32_t timeout_ms, struct kedge_buf *ret_out,
+                        struct kedge_diag *reterr)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) != 0) {
@@ -141,8 +139,7 @@ int kedge_store_guarded(kedge_store_guarded_fn *fn, void *arg, uint32_t timeout_
         run_child(fds[1], fn, arg, ret_out ? ret_out->max - ret_out->len : 0);
     }
     close(fds[1]);
-    uint64_t deadline_ns =
-        timeout_ms ? kedge_os_now_ns() + (uint64_t)timeout_ms * 1000000 : KEDGE_TIME_NEVER;
+    uint64_t deadline_ns = timeout_ms ? kedge_os_now_ns() + (uint64_t)timeout_ms * 1000000 : KEDGE_TIME_NEVER;
     int err = receive_result(fds[0], deadline_ns, ret_out, reterr);
     close(fds[0]);
     kill(pid, SIGKILL); /* it has answered, or never will */

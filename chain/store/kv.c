@@ -37,8 +37,7 @@ static bool is_key(struct kedge_view key)
     return key.ptr && key.len > 0 && key.len <= KEDGE_KV_KEY_MAX;
 }
 
-int kedge_kv_begin(struct kedge_kv *kv, bool write, struct kedge_kv_tx **ret_tx,
-                   struct kedge_diag *reterr)
+int kedge_kv_begin(struct kedge_kv *kv, bool write, struct kedge_kv_tx **ret_tx, struct kedge_diag *reterr)
 {
     if (write && kv->read_only) {
         return kedge_diag_set(reterr, KEDGE_E_DISK_FULL, "the store is open for reading only");

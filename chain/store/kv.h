@@ -68,27 +68,24 @@ void kedge_kv_abort(struct kedge_kv_tx *tx);
 KEDGE_NODISCARD int kedge_kv_put(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view key,
                                  struct kedge_view value, enum kedge_kv_put_mode mode);
 /* KEDGE_E_NOT_FOUND when absent. */
-KEDGE_NODISCARD int kedge_kv_del(struct kedge_kv_tx *tx, enum kedge_kv_table table,
-                                 struct kedge_view key);
+KEDGE_NODISCARD int kedge_kv_del(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view key);
 /* Appends a copy of the value to ret. KEDGE_E_NOT_FOUND, KEDGE_E_TOO_LONG (ret's max), KEDGE_E_CORRUPT.
  */
 KEDGE_NODISCARD int kedge_kv_get(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view key,
                                  struct kedge_buf *ret);
 /* Without a copy: valid until the transaction ends or its next change. */
-KEDGE_NODISCARD int kedge_kv_peek(struct kedge_kv_tx *tx, enum kedge_kv_table table,
-                                  struct kedge_view key, struct kedge_view *ret);
+KEDGE_NODISCARD int kedge_kv_peek(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view key,
+                                  struct kedge_view *ret);
 /* Appends the last (greatest) key of the table to ret_key and, unless NULL, its value to ret_value. */
 KEDGE_NODISCARD int kedge_kv_last(struct kedge_kv_tx *tx, enum kedge_kv_table table,
                                   struct kedge_buf *ret_key, struct kedge_buf *ret_value);
 /* Visits the records whose key starts with `prefix` and is not below `from` (both may be empty), in key
  * order. Returns what stopped it: KEDGE_OK at the end, the visitor's value, or an error. Do not change
  * the table within. */
-KEDGE_NODISCARD int kedge_kv_scan(struct kedge_kv_tx *tx, enum kedge_kv_table table,
-                                  struct kedge_view prefix, struct kedge_view from, kedge_kv_visit *visit,
-                                  void *arg);
+KEDGE_NODISCARD int kedge_kv_scan(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view prefix,
+                                  struct kedge_view from, kedge_kv_visit *visit, void *arg);
 /* Number of records. */
-KEDGE_NODISCARD int kedge_kv_count(struct kedge_kv_tx *tx, enum kedge_kv_table table,
-                                   uint64_t *ret_count);
+KEDGE_NODISCARD int kedge_kv_count(struct kedge_kv_tx *tx, enum kedge_kv_table table, uint64_t *ret_count);
 
 /* Forgets everything cached and looks at the storage again, after KEDGE_E_IO. KEDGE_E_BUSY while
  * transactions are open; on any other error the store stays unusable but may be reopened again or closed.
@@ -127,7 +124,7 @@ enum kedge_kv_fault {
     KEDGE_KV_FAULT_FULL,            /* commit: nothing written, KEDGE_E_DISK_FULL */
     KEDGE_KV_FAULT_PUT_FULL,        /* every put: KEDGE_E_DISK_FULL (a full map) */
     KEDGE_KV_FAULT_READ_ONLY,       /* begin of a write: KEDGE_E_DISK_FULL */
-    KEDGE_KV_FAULT_BIT_FLIP, /* the next value put in the entry table is stored with one bit wrong */
+    KEDGE_KV_FAULT_BIT_FLIP,        /* the next value put in the entry table is stored with one bit wrong */
 };
 KEDGE_NODISCARD int kedge_kv_faulty_new(struct kedge_kv *inner, struct kedge_kv **ret_kv);
 /* The n-th commit (or, by kind, put or begin) from now on meets the fault, 1 = the next; 0: every one

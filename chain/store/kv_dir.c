@@ -88,8 +88,7 @@ int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path, bool create, b
     d->device = (uint64_t)st.st_dev;
     d->inode = (uint64_t)st.st_ino;
     if (!register_dir(d)) {
-        return kedge_diag_set(reterr, KEDGE_E_LOCKED, "%s: this process has the store open already",
-                              d->path);
+        return kedge_diag_set(reterr, KEDGE_E_LOCKED, "%s: this process has the store open already", d->path);
     }
     if (!read_only) {
         char lock[KEDGE_PATH_MAX];
@@ -121,8 +120,8 @@ bool kedgei_kv_dir_is_full(const struct kedgei_kv_dir *d)
     }
     struct rlimit limit;
     char file[KEDGE_PATH_MAX];
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-        kedge_path_join(file, d->path, "data.mdb") != KEDGE_OK) {
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY
+        || kedge_path_join(file, d->path, "data.mdb") != KEDGE_OK) {
         return false;
     }
     int64_t size = kedge_file_size(file);

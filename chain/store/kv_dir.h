@@ -17,8 +17,8 @@ struct kedgei_kv_dir {
 
 /* KEDGE_E_NOT_FOUND without `create`, KEDGE_E_LOCKED when this process has it open or another one writes
  * to it. The object must stay where it is until closed. */
-KEDGE_NODISCARD int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path, bool create,
-                                       bool read_only, struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path, bool create, bool read_only,
+                                       struct kedge_diag *reterr);
 void kedgei_kv_dir_close(struct kedgei_kv_dir *d);
 /* Whether a write that came up short did so for want of room. */
 bool kedgei_kv_dir_is_full(const struct kedgei_kv_dir *d);

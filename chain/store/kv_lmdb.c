@@ -147,8 +147,7 @@ static int open_env(struct lmdb_kv *kv, struct kedge_diag *reterr)
     }
     uint64_t map = kv->options.map_bytes;
     char path[KEDGE_PATH_MAX];
-    int64_t size =
-        kedge_path_join(path, kv->dir.path, "data.mdb") == KEDGE_OK ? kedge_file_size(path) : -1;
+    int64_t size = kedge_path_join(path, kv->dir.path, "data.mdb") == KEDGE_OK ? kedge_file_size(path) : -1;
     while (size > 0 && map < (uint64_t)size * 2 && map < kv->options.map_bytes_max) {
         map *= 2;
     }
@@ -426,9 +425,8 @@ static int lmdb_reopen(struct kedge_kv *base, struct kedge_diag *reterr)
 {
     struct lmdb_kv *kv = (struct lmdb_kv *)base;
     pthread_mutex_lock(&kv->mutex);
-    int err = kv->open > 0
-                  ? kedge_diag_set(reterr, KEDGE_E_BUSY, "%s: transactions are open", kv->dir.path)
-                  : 0;
+    int err =
+        kv->open > 0 ? kedge_diag_set(reterr, KEDGE_E_BUSY, "%s: transactions are open", kv->dir.path) : 0;
     if (!err) {
         if (kv->env) {
             mdb_env_close(kv->env);
@@ -465,8 +463,8 @@ static const struct kedge_kv_ops lmdb_ops = {
     .close = lmdb_close,
 };
 
-int kedge_kv_lmdb_open(const char *dir, const struct kedge_kv_lmdb_options *options,
-                       struct kedge_kv **ret_kv, struct kedge_diag *reterr)
+int kedge_kv_lmdb_open(const char *dir, const struct kedge_kv_lmdb_options *options, struct kedge_kv **ret_kv,
+                       struct kedge_diag *reterr)
 {
     struct lmdb_kv *kv = kedge_mem_new(1, sizeof *kv);
     if (!kv) {

@@ -49,9 +49,8 @@ int kedgei_state_write(struct kedge_kv_tx *tx, const struct kedgei_state *state)
     kedge_buf_put_u64(&b, state->ref_count);
     kedge_buf_put_u64(&b, state->head_count);
     kedge_frontier_encode(&state->frontier, &b);
-    int err = b.err
-                  ? b.err
-                  : kedge_kv_put(tx, KEDGE_KV_META, meta_key("state"), kedge_buf_view(&b), KEDGE_KV_PUT);
+    int err =
+        b.err ? b.err : kedge_kv_put(tx, KEDGE_KV_META, meta_key("state"), kedge_buf_view(&b), KEDGE_KV_PUT);
     kedge_buf_deinit(&b);
     return err;
 }
@@ -63,14 +62,12 @@ int kedgei_publish(struct kedge_ledger *l, struct kedge_diag *reterr)
     uint64_t size = l->state.frontier.size;
     const struct kedge_hash *root = &l->state.root;
     bool marked = l->high_water_path[0] != '\0';
-    int err =
-        marked ? kedgei_high_water_allows(l->high_water_path, l->origin, size, root, reterr) : KEDGE_OK;
+    int err = marked ? kedgei_high_water_allows(l->high_water_path, l->origin, size, root, reterr) : KEDGE_OK;
     struct kedge_buf note;
     kedge_buf_init(&note, KEDGE_CHECKPOINT_MAX);
     if (!err) {
         err = kedge_checkpoint_sign(kedge_view_str(l->origin), size, root, l->key, &note);
-        err = err ? kedge_diag_set(reterr, err, "ledger %s: cannot sign: %s", l->origin,
-                                   kedge_strerror(err))
+        err = err ? kedge_diag_set(reterr, err, "ledger %s: cannot sign: %s", l->origin, kedge_strerror(err))
                   : KEDGE_OK;
         if (!err && marked) {
             err = kedgei_high_water_write(l->high_water_path, l->origin, size, root, reterr);
@@ -98,18 +95,16 @@ int kedgei_publish(struct kedge_ledger *l, struct kedge_diag *reterr)
 
 /* Takes the newest stored checkpoint into the handle. None is fine; one beyond the size is a cut-off log.
  */
-static int load_note(struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t size,
-                     struct kedge_diag *reterr)
+static int load_note(struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t size, struct kedge_diag *reterr)
 {
     struct kedge_buf key, note;
     kedge_buf_init(&key, KEDGE_KV_KEY_MAX);
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
     int err = kedge_kv_last(tx, KEDGE_KV_HEAD, &key, &note);
     if (!err && (key.len != 8 || kedge_load_be64(key.ptr) > size)) {
-        err =
-            kedge_diag_set(reterr, KEDGE_E_CORRUPT,
-                           "ledger %s has %llu entries, fewer than its newest checkpoint: it was cut off",
-                           l->origin, (unsigned long long)size);
+        err = kedge_diag_set(reterr, KEDGE_E_CORRUPT,
+                             "ledger %s has %llu entries, fewer than its newest checkpoint: it was cut off",
+                             l->origin, (unsigned long long)size);
     } else if (err && err != KEDGE_E_NOT_FOUND) {
         kedge_diag_set(reterr, err, "ledger %s: head table: %s", l->origin, kedge_strerror(err));
     }
@@ -143,16 +138,14 @@ static int create(struct kedge_ledger *l, struct kedge_diag *reterr)
     err = kedge_kv_put(tx, KEDGE_KV_META, meta_key("schema"), kedge_view_str(KEDGEI_LEDGER_SCHEMA),
                        KEDGE_KV_PUT);
     err = err ? err
-              : kedge_kv_put(tx, KEDGE_KV_META, meta_key("origin"), kedge_view_str(l->origin),
-                             KEDGE_KV_PUT);
+              : kedge_kv_put(tx, KEDGE_KV_META, meta_key("origin"), kedge_view_str(l->origin), KEDGE_KV_PUT);
     err = err ? err
               : kedge_kv_put(tx, KEDGE_KV_META, meta_key("key"),
                              kedge_view_of(l->public_key.b, KEDGE_KEY_LEN), KEDGE_KV_PUT);
     err = err ? err : kedgei_state_write(tx, &empty);
     if (err) {
         kedge_kv_abort(tx);
-        return kedge_diag_set(reterr, err, "ledger %s: cannot create: %s", l->origin,
-                              kedge_strerror(err));
+        return kedge_diag_set(reterr, err, "ledger %s: cannot create: %s", l->origin, kedge_strerror(err));
     }
     return kedge_kv_commit(tx, reterr);
 }
@@ -172,8 +165,8 @@ static int check_identity(struct kedge_ledger *l, const struct kedge_ledger_opti
     }
     err = err ? err : kedge_kv_peek(tx, KEDGE_KV_META, meta_key("origin"), &origin);
     err = err ? err : kedge_kv_peek(tx, KEDGE_KV_META, meta_key("key"), &key);
-    if (err || origin.len == 0 || origin.len > KEDGE_ORIGIN_MAX || memchr(origin.ptr, 0, origin.len) ||
-        key.len != KEDGE_KEY_LEN) {
+    if (err || origin.len == 0 || origin.len > KEDGE_ORIGIN_MAX || memchr(origin.ptr, 0, origin.len)
+        || key.len != KEDGE_KEY_LEN) {
         return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "ledger %s: meta table is damaged", l->origin);
     }
     if (options->origin && !kedge_view_eq(origin, kedge_view_str(l->origin))) {
@@ -184,8 +177,7 @@ static int check_identity(struct kedge_ledger *l, const struct kedge_ledger_opti
     l->origin[origin.len] = '\0';
     bool is_given = options->key || options->public_key;
     if (is_given && !kedge_view_eq(key, kedge_view_of(l->public_key.b, KEDGE_KEY_LEN))) {
-        return kedge_diag_set(reterr, KEDGE_E_STATE, "ledger %s belongs to another signing key",
-                              l->origin);
+        return kedge_diag_set(reterr, KEDGE_E_STATE, "ledger %s belongs to another signing key", l->origin);
     }
     memcpy(l->public_key.b, key.ptr, KEDGE_KEY_LEN);
     return KEDGE_OK;
@@ -211,8 +203,8 @@ static int load_state(struct kedge_ledger *l, struct kedge_kv_tx *tx, struct ked
     }
     err = err ? err : kedge_merkle_root(kedgei_tile_subtree, tx, size, &root);
     if (err || !kedge_hash_eq(&root, &state.root)) {
-        return kedge_diag_set(reterr, KEDGE_E_CORRUPT,
-                              "ledger %s: tile table does not have the stored root", l->origin);
+        return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "ledger %s: tile table does not have the stored root",
+                              l->origin);
     }
     for (uint64_t i = size > TAIL ? size - TAIL : 0; i < size; i++) {
         struct kedgei_key key = kedgei_key_index(i);
@@ -224,9 +216,8 @@ static int load_state(struct kedge_ledger *l, struct kedge_kv_tx *tx, struct ked
             kedge_merkle_leaf(entry, &leaf);
         }
         if (err || !kedge_hash_eq(&leaf, &expected)) {
-            return kedge_diag_set(reterr, KEDGE_E_CORRUPT,
-                                  "ledger %s: entry table, index %llu is damaged", l->origin,
-                                  (unsigned long long)i);
+            return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "ledger %s: entry table, index %llu is damaged",
+                                  l->origin, (unsigned long long)i);
         }
     }
     pthread_mutex_lock(&l->mutex);
@@ -250,12 +241,11 @@ static int check_high_water(struct kedge_ledger *l, struct kedge_kv_tx *tx, stru
             reterr, KEDGE_E_CORRUPT,
             "%s: the high-water mark of ledger %s is missing; its %llu entries may be an old backup",
             l->high_water_path, l->origin, (unsigned long long)size);
-        kedge_diag_hint(
-            reterr, "restore the file, or adopt the present size if you are sure that it is the newest");
+        kedge_diag_hint(reterr,
+                        "restore the file, or adopt the present size if you are sure that it is the newest");
         return KEDGE_E_CORRUPT;
     }
-    err =
-        err ? err : kedgei_high_water_allows(l->high_water_path, l->origin, size, &l->state.root, reterr);
+    err = err ? err : kedgei_high_water_allows(l->high_water_path, l->origin, size, &l->state.root, reterr);
     if (err) {
         return err;
     }
@@ -273,8 +263,7 @@ static int check_high_water(struct kedge_ledger *l, struct kedge_kv_tx *tx, stru
 }
 
 /* Everything that open and reopen verify. */
-static int load(struct kedge_ledger *l, const struct kedge_ledger_options *options,
-                struct kedge_diag *reterr)
+static int load(struct kedge_ledger *l, const struct kedge_ledger_options *options, struct kedge_diag *reterr)
 {
     struct kedge_kv_tx *tx;
     int err = kedge_kv_begin(l->kv, false, &tx, reterr);
@@ -303,8 +292,7 @@ static int init(struct kedge_ledger *l, struct kedge_kv *kv, const struct kedge_
     const char *path = options->high_water_path ? options->high_water_path : "";
     size_t origin_len = strlen(origin), path_len = strlen(path);
     bool needs_origin = options->key || options->create;
-    if (origin_len > KEDGE_ORIGIN_MAX || path_len >= KEDGE_PATH_MAX ||
-        (needs_origin && origin_len == 0)) {
+    if (origin_len > KEDGE_ORIGIN_MAX || path_len >= KEDGE_PATH_MAX || (needs_origin && origin_len == 0)) {
         return kedge_diag_set(reterr, KEDGE_E_ARG,
                               "the ledger's origin or high-water path is missing or too long");
     }
@@ -388,8 +376,7 @@ void kedge_ledger_close(struct kedge_ledger *l)
 
 int kedge_ledger_reopen(struct kedge_ledger *l, struct kedge_diag *reterr)
 {
-    struct kedge_ledger_options options = {
-        .origin = l->origin, .key = l->key, .public_key = &l->public_key};
+    struct kedge_ledger_options options = {.origin = l->origin, .key = l->key, .public_key = &l->public_key};
     int err = kedge_kv_reopen(l->kv, reterr);
     pthread_mutex_lock(&l->mutex);
     l->status = err ? KEDGE_E_IO : KEDGE_OK;

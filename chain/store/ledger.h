@@ -11,8 +11,8 @@
 #ifndef KEDGE_CHAIN_STORE_LEDGER_H
 #define KEDGE_CHAIN_STORE_LEDGER_H
 
-#include "chain/store/kv.h"
 #include "chain/merkle.h"
+#include "chain/store/kv.h"
 #include "crypto/sign.h"
 
 enum {
@@ -76,9 +76,8 @@ KEDGE_NODISCARD int kedge_ledger_append(struct kedge_ledger *l, const struct ked
 /* Several batches in one transaction: a batch that cannot go in says so in its err and harms no other.
  * KEDGE_OK: all batches with err KEDGE_OK are durable. Otherwise none is, and each err is the returned
  * value. At most KEDGE_APPEND_MAX items together. */
-KEDGE_NODISCARD int kedge_ledger_append_batches(struct kedge_ledger *l,
-                                                struct kedge_ledger_batch *batches, size_t count,
-                                                struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_ledger_append_batches(struct kedge_ledger *l, struct kedge_ledger_batch *batches,
+                                                size_t count, struct kedge_diag *reterr);
 /* Stores the newest checkpoint if it is not stored yet. append leaves this to the next transaction, so
  * that a commit costs one flush; call it when idle. Ed25519 is deterministic: a crash in between loses
  * nothing. */
@@ -105,8 +104,7 @@ KEDGE_NODISCARD int kedge_ledger_checkpoint_at(struct kedge_ledger *l, uint64_t 
 /* Appends the entry's bytes to ret. KEDGE_E_NOT_FOUND beyond the end; KEDGE_E_CORRUPT when the bytes do
  * not have the leaf hash that the tree has. */
 KEDGE_NODISCARD int kedge_ledger_get(struct kedge_ledger *l, uint64_t index, struct kedge_buf *ret);
-KEDGE_NODISCARD int kedge_ledger_leaf_hash(struct kedge_ledger *l, uint64_t index,
-                                           struct kedge_hash *ret);
+KEDGE_NODISCARD int kedge_ledger_leaf_hash(struct kedge_ledger *l, uint64_t index, struct kedge_hash *ret);
 /* Root of the first `size` entries. */
 KEDGE_NODISCARD int kedge_ledger_root(struct kedge_ledger *l, uint64_t size, struct kedge_hash *ret);
 /* RFC 6962 §2.1.1 path of entry `index` in the tree of `size`; KEDGE_E_ARG unless index < size ≤ the

@@ -66,8 +66,8 @@ static int check_item(const struct kedge_ledger_append *item)
     if (item->entry.len > KEDGE_ENTRY_MAX || item->idem_key.len > KEDGE_IDEM_KEY_MAX) {
         return KEDGE_E_TOO_LONG;
     }
-    bool is_bad = item->entry.len == 0 || !item->entry.ptr || item->ref_count > KEDGE_APPEND_REFS_MAX ||
-                  (item->ref_count > 0 && !item->refs);
+    bool is_bad = item->entry.len == 0 || !item->entry.ptr || item->ref_count > KEDGE_APPEND_REFS_MAX
+                  || (item->ref_count > 0 && !item->refs);
     return is_bad ? KEDGE_E_ARG : KEDGE_OK;
 }
 
@@ -163,8 +163,8 @@ static int rehash(const struct run *r, struct kedge_diag *reterr)
         }
         if (err || !kedge_hash_eq(&leaf, &r->l->leaves[i])) {
             kedge_diag_set(reterr, KEDGE_E_CORRUPT,
-                           "ledger %s: entry %llu changed while it was stored; not committed",
-                           r->l->origin, (unsigned long long)(r->base + i));
+                           "ledger %s: entry %llu changed while it was stored; not committed", r->l->origin,
+                           (unsigned long long)(r->base + i));
             kedge_diag_hint(reterr, "test this machine's memory");
             return KEDGE_E_CORRUPT;
         }
@@ -191,8 +191,7 @@ static int grow_tree(struct run *r, struct kedge_diag *reterr)
                               r->l->origin, (unsigned long long)r->base);
     }
     err = kedgei_state_write(r->tx, &r->state);
-    return err ? kedge_diag_set(reterr, err, "ledger %s: %s", r->l->origin, kedge_strerror(err))
-               : KEDGE_OK;
+    return err ? kedge_diag_set(reterr, err, "ledger %s: %s", r->l->origin, kedge_strerror(err)) : KEDGE_OK;
 }
 
 /* The newest checkpoint goes along with this transaction; the state counts it. */
@@ -209,13 +208,11 @@ static int put_note(struct run *r)
         return err;
     }
     r->state.head_count += err == KEDGE_E_NOT_FOUND;
-    return kedge_kv_put(r->tx, KEDGE_KV_HEAD, kedgei_key_view(&key), kedge_buf_view(&l->note),
-                        KEDGE_KV_PUT);
+    return kedge_kv_put(r->tx, KEDGE_KV_HEAD, kedgei_key_view(&key), kedge_buf_view(&l->note), KEDGE_KV_PUT);
 }
 
 /* Everything between begin and commit. */
-static int fill(struct run *r, struct kedge_ledger_batch *batches, size_t count,
-                struct kedge_diag *reterr)
+static int fill(struct run *r, struct kedge_ledger_batch *batches, size_t count, struct kedge_diag *reterr)
 {
     struct kedgei_state stored;
     int err = kedgei_state_read(r->tx, &stored);
@@ -231,8 +228,7 @@ static int fill(struct run *r, struct kedge_ledger_batch *batches, size_t count,
         }
     }
     if (err) {
-        return kedge_diag_set(reterr, err, "ledger %s: cannot append: %s", r->l->origin,
-                              kedge_strerror(err));
+        return kedge_diag_set(reterr, err, "ledger %s: cannot append: %s", r->l->origin, kedge_strerror(err));
     }
     if (r->staged == 0) {
         return KEDGE_OK;
@@ -287,8 +283,8 @@ int kedge_ledger_append_batches(struct kedge_ledger *l, struct kedge_ledger_batc
     } else if (!l->key) {
         err = kedge_diag_set(reterr, KEDGE_E_STATE, "ledger %s is open for reading only", l->origin);
     } else if (l->status) {
-        err = kedge_diag_set(reterr, l->status, "ledger %s is out of service after an error: %s",
-                             l->origin, kedge_strerror(l->status));
+        err = kedge_diag_set(reterr, l->status, "ledger %s is out of service after an error: %s", l->origin,
+                             kedge_strerror(l->status));
         kedge_diag_hint(reterr, "it must be reopened, which checks it");
     }
     if (!err) {

@@ -44,8 +44,7 @@ static int compare_tile(struct check *c, unsigned level)
     struct kedge_view stored;
     int err = kedge_kv_peek(c->tx, KEDGE_KV_TILE, kedgei_key_view(&key), &stored);
     if (err && err != KEDGE_E_NOT_FOUND) {
-        return kedge_diag_set(c->reterr, err, "ledger %s: tile table: %s", c->l->origin,
-                              kedge_strerror(err));
+        return kedge_diag_set(c->reterr, err, "ledger %s: tile table: %s", c->l->origin, kedge_strerror(err));
     }
     c->tiles++;
     if (err || stored.len != used * KEDGE_HASH_LEN) {
@@ -193,8 +192,7 @@ static int visit_head(void *arg, struct kedge_view key, struct kedge_view note)
 
 static int check_heads(struct check *c)
 {
-    int err =
-        kedge_vkey_make(kedge_view_str(c->l->origin), KEDGE_KEY_ED25519, &c->l->public_key, &c->vkey);
+    int err = kedge_vkey_make(kedge_view_str(c->l->origin), KEDGE_KEY_ED25519, &c->l->public_key, &c->vkey);
     if (err) {
         return kedge_diag_set(c->reterr, err == KEDGE_E_NOMEM ? err : KEDGE_E_CORRUPT,
                               "ledger %s: its origin and key make no verifier key", c->l->origin);
@@ -228,8 +226,8 @@ int kedge_ledger_check(struct kedge_ledger *l, kedge_ledger_progress *progress, 
     if (!err) {
         err = kedgei_state_read(c->tx, &c->stored);
         if (err) {
-            err = kedge_diag_set(&own, err, "ledger %s: meta table, state: %s", l->origin,
-                                 kedge_strerror(err));
+            err =
+                kedge_diag_set(&own, err, "ledger %s: meta table, state: %s", l->origin, kedge_strerror(err));
         }
         err = err ? err : check_tree(c);
         err = err ? err : check_pointers(c, KEDGE_KV_IDEM, c->stored.idem_count);

@@ -33,9 +33,9 @@ static int parse(struct kedge_view text, const char *origin, struct kedgei_high_
         }
     }
     struct kedgei_high_water mark;
-    if (text.len > 0 || !kedge_view_eq(lines[0], kedge_view_str(first_line)) ||
-        kedge_decimal_decode(lines[2], KEDGE_TREE_SIZE_MAX, &mark.size) ||
-        kedge_hash_from_hex(lines[3], &mark.root)) {
+    if (text.len > 0 || !kedge_view_eq(lines[0], kedge_view_str(first_line))
+        || kedge_decimal_decode(lines[2], KEDGE_TREE_SIZE_MAX, &mark.size)
+        || kedge_hash_from_hex(lines[3], &mark.root)) {
         return KEDGE_E_CORRUPT;
     }
     if (!kedge_view_eq(lines[1], kedge_view_str(origin))) {
@@ -58,8 +58,7 @@ int kedgei_high_water_read(const char *path, const char *origin, struct kedgei_h
                            origin);
         } else if (err) {
             kedge_diag_set(reterr, err, "%s: not a high-water mark", path);
-            kedge_diag_hint(reterr,
-                            "restore the file from the machine's own copy, not from an old backup");
+            kedge_diag_hint(reterr, "restore the file from the machine's own copy, not from an old backup");
         }
     }
     kedge_buf_deinit(&content);
@@ -86,8 +85,7 @@ int kedgei_high_water_allows(const char *path, const char *origin, uint64_t size
         kedge_diag_set(reterr, KEDGE_E_FORK,
                        "ledger %s has another root at size %llu than was signed before (%s)", origin,
                        (unsigned long long)size, path);
-        kedge_diag_hint(reterr,
-                        "stop here: two histories of one log exist; keep both folders as evidence");
+        kedge_diag_hint(reterr, "stop here: two histories of one log exist; keep both folders as evidence");
         return KEDGE_E_FORK;
     }
     return KEDGE_OK;

@@ -136,8 +136,7 @@ int kedge_ledger_root(struct kedge_ledger *l, uint64_t size, struct kedge_hash *
     return err;
 }
 
-int kedge_ledger_inclusion(struct kedge_ledger *l, uint64_t index, uint64_t size,
-                           struct kedge_path *ret_path)
+int kedge_ledger_inclusion(struct kedge_ledger *l, uint64_t index, uint64_t size, struct kedge_path *ret_path)
 {
     if (size > kedge_ledger_size(l)) {
         return KEDGE_E_ARG;
@@ -222,8 +221,8 @@ static int visit_key(void *arg, struct kedge_view key, struct kedge_view value)
     return err ? err : s->visit(s->arg, key, index);
 }
 
-int kedge_ledger_scan_keys(struct kedge_ledger *l, struct kedge_view prefix,
-                           kedge_ledger_visit_key *visit, void *arg)
+int kedge_ledger_scan_keys(struct kedge_ledger *l, struct kedge_view prefix, kedge_ledger_visit_key *visit,
+                           void *arg)
 {
     struct key_scan scan = {.size = kedge_ledger_size(l), .visit = visit, .arg = arg};
     int err = kedge_kv_begin(l->kv, false, &scan.tx, NULL);
@@ -234,8 +233,7 @@ int kedge_ledger_scan_keys(struct kedge_ledger *l, struct kedge_view prefix,
     return err;
 }
 
-int kedge_ledger_for_each(struct kedge_ledger *l, uint64_t from, kedge_ledger_visit_entry *visit,
-                          void *arg)
+int kedge_ledger_for_each(struct kedge_ledger *l, uint64_t from, kedge_ledger_visit_entry *visit, void *arg)
 {
     uint64_t size = kedge_ledger_size(l);
     struct kedge_kv_tx *tx;

@@ -45,8 +45,8 @@ int kedgei_tile_subtree(void *arg, unsigned level, uint64_t index, struct kedge_
     if (err) {
         return err == KEDGE_E_NOT_FOUND ? KEDGE_E_CORRUPT : err;
     }
-    if (tile.len > KEDGEI_TILE_BYTES || tile.len % KEDGE_HASH_LEN ||
-        tile.len / KEDGE_HASH_LEN < offset + count) {
+    if (tile.len > KEDGEI_TILE_BYTES || tile.len % KEDGE_HASH_LEN
+        || tile.len / KEDGE_HASH_LEN < offset + count) {
         return KEDGE_E_CORRUPT;
     }
     struct kedge_hash hashes[KEDGEI_TILE_WIDTH / 2];
@@ -90,12 +90,10 @@ static int append_level(struct kedge_kv_tx *tx, unsigned level, uint64_t have,
     return KEDGE_OK;
 }
 
-int kedgei_tiles_append(struct kedge_kv_tx *tx, uint64_t size, const struct kedge_hash *leaves,
-                        size_t count)
+int kedgei_tiles_append(struct kedge_kv_tx *tx, uint64_t size, const struct kedge_hash *leaves, size_t count)
 {
     KEDGE_ASSERT(count <= KEDGE_APPEND_MAX);
-    struct kedge_hash
-        rising[2][KEDGE_APPEND_MAX / KEDGEI_TILE_WIDTH + 1]; /* tiles that one batch can fill */
+    struct kedge_hash rising[2][KEDGE_APPEND_MAX / KEDGEI_TILE_WIDTH + 1]; /* tiles that one batch can fill */
     const struct kedge_hash *hashes = leaves;
     for (unsigned level = 0; level < KEDGEI_TILE_LEVELS && count > 0; level++) {
         struct kedge_hash *next = rising[level % 2];

@@ -70,8 +70,7 @@ int kedgei_staged_write(struct kedgei_staged *s, struct kedge_view bytes, struct
     return KEDGE_OK;
 }
 
-int kedgei_staged_move_in(struct kedgei_staged *s, const struct kedge_hash *digest,
-                          struct kedge_diag *reterr)
+int kedgei_staged_move_in(struct kedgei_staged *s, const struct kedge_hash *digest, struct kedge_diag *reterr)
 {
     char target[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX];
     int err = kedge_blobs_path(s->b, digest, target);
@@ -89,8 +88,7 @@ int kedgei_staged_move_in(struct kedgei_staged *s, const struct kedge_hash *dige
         return fail(reterr, "make", folder);
     }
     if (!err && rename(s->path, target) != 0 && !(errno == ENOENT && kedge_file_exists(target))) {
-        return fail(reterr, "rename to",
-                    target); /* a former try may have moved it and failed behind that */
+        return fail(reterr, "rename to", target); /* a former try may have moved it and failed behind that */
     }
     err = err ? err : kedge_dir_sync(folder);
     return err ? kedge_diag_set(reterr, err, "%s: cannot sync the folder", folder) : KEDGE_OK;
@@ -138,14 +136,13 @@ int kedge_blob_writer_open(struct kedge_blobs *b, uint64_t expected_bytes, struc
     return KEDGE_OK;
 }
 
-int kedge_blob_writer_write(struct kedge_blob_writer *w, struct kedge_view bytes,
-                            struct kedge_diag *reterr)
+int kedge_blob_writer_write(struct kedge_blob_writer *w, struct kedge_view bytes, struct kedge_diag *reterr)
 {
     return kedgei_staged_write(&w->s, bytes, reterr);
 }
 
-int kedge_blob_writer_finish(struct kedge_blob_writer *w, struct kedge_hash *ret_digest,
-                             uint64_t *ret_size, struct kedge_diag *reterr)
+int kedge_blob_writer_finish(struct kedge_blob_writer *w, struct kedge_hash *ret_digest, uint64_t *ret_size,
+                             struct kedge_diag *reterr)
 {
     struct kedge_hash digest;
     uint64_t size = w->s.size;
@@ -268,8 +265,7 @@ int kedge_upload_open(struct kedge_blobs *b, const struct kedge_id *name, const 
         return err;
     }
     if (!register_upload(u)) {
-        err =
-            kedge_diag_set(reterr, KEDGE_E_BUSY, "blob %s is being uploaded by %s already", hex, name->s);
+        err = kedge_diag_set(reterr, KEDGE_E_BUSY, "blob %s is being uploaded by %s already", hex, name->s);
     } else {
         err = open_staging(u, reterr);
         if (err) {
@@ -321,8 +317,8 @@ int kedge_upload_finish(struct kedge_upload *u, struct kedge_diag *reterr)
         kedge_hash_hex(&u->digest, hex);
         int err = start_over(u, reterr);
         return err ? err
-                   : kedge_diag_set(reterr, KEDGE_E_BLOB_DIGEST,
-                                    "what was uploaded as %s has another digest", hex);
+                   : kedge_diag_set(reterr, KEDGE_E_BLOB_DIGEST, "what was uploaded as %s has another digest",
+                                    hex);
     }
     u->is_finished = true;
     return KEDGE_OK;

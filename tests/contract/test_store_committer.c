@@ -35,8 +35,8 @@ static void on_done(void *arg, const struct kedge_commit_result *r)
     s->last_err = r->err;
     if (!r->err) {
         bool covers = r->count > 0 && r->checkpoint.len > 0 && r->items[r->count - 1].index < r->size;
-        s->in_order = s->in_order && covers && r->size >= s->last_size &&
-                      (s->answers == 1 || r->items[0].existing || r->items[0].index > s->last_index);
+        s->in_order = s->in_order && covers && r->size >= s->last_size
+                      && (s->answers == 1 || r->items[0].existing || r->items[0].index > s->last_index);
         s->last_size = r->size;
         s->last_index = r->items[r->count - 1].index;
     } else {

@@ -76,8 +76,8 @@ static bool holds(struct kedge_kv_tx *tx, const char *key, const char *value)
     struct kedge_buf b;
     kedge_buf_init(&b, 1 << 20);
     int err = kedge_kv_get(tx, KEDGE_KV_STATE, text(key), &b);
-    bool is_right = value ? err == KEDGE_OK && kedge_view_eq(kedge_buf_view(&b), text(value))
-                          : err == KEDGE_E_NOT_FOUND;
+    bool is_right =
+        value ? err == KEDGE_OK && kedge_view_eq(kedge_buf_view(&b), text(value)) : err == KEDGE_E_NOT_FOUND;
     kedge_buf_deinit(&b);
     return is_right;
 }
@@ -129,8 +129,7 @@ START_TEST(put_modes)
     ck_assert_int_eq(kedge_kv_put(w, KEDGE_KV_ENTRY, text("c"), one, KEDGE_KV_APPEND), KEDGE_E_EXISTS);
     ck_assert_int_eq(kedge_kv_put(w, KEDGE_KV_ENTRY, text("a"), one, KEDGE_KV_APPEND), KEDGE_E_EXISTS);
     ck_assert_int_eq(kedge_kv_put(w, KEDGE_KV_ENTRY, text("a"), one, KEDGE_KV_PUT_IF_ABSENT), KEDGE_OK);
-    ck_assert_int_eq(kedge_kv_put(w, KEDGE_KV_ENTRY, text("a"), one, KEDGE_KV_PUT_IF_ABSENT),
-                     KEDGE_E_EXISTS);
+    ck_assert_int_eq(kedge_kv_put(w, KEDGE_KV_ENTRY, text("a"), one, KEDGE_KV_PUT_IF_ABSENT), KEDGE_E_EXISTS);
     ck_assert_int_eq(kedge_kv_put(w, KEDGE_KV_ENTRY, text("a"), text(""), KEDGE_KV_PUT), KEDGE_OK);
     uint64_t count;
     ck_assert_int_eq(kedge_kv_count(w, KEDGE_KV_ENTRY, &count), KEDGE_OK);
@@ -197,9 +196,9 @@ START_TEST(scans_in_order)
         struct kedge_kv_tx *tx = pass == 0 ? w : begin(kv, false);
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
             struct collected c = {.stop_after = cases[i].stop_after};
-            ck_assert_int_eq(kedge_kv_scan(tx, KEDGE_KV_STATE, text(cases[i].prefix), text(cases[i].from),
-                                           collect, &c),
-                             cases[i].result);
+            ck_assert_int_eq(
+                kedge_kv_scan(tx, KEDGE_KV_STATE, text(cases[i].prefix), text(cases[i].from), collect, &c),
+                cases[i].result);
             ck_assert_str_eq(c.keys, cases[i].expected);
         }
         if (pass == 0) {
@@ -381,8 +380,8 @@ static int put_big(struct kedge_kv *kv, uint64_t index, size_t len)
     kedge_store_be64(key, index);
     uint8_t *bytes = kedge_mem_new(len, 1);
     ck_assert_ptr_nonnull(bytes);
-    int err = kedge_kv_put(tx, KEDGE_KV_ENTRY, kedge_view_of(key, 8), kedge_view_of(bytes, len),
-                           KEDGE_KV_APPEND);
+    int err =
+        kedge_kv_put(tx, KEDGE_KV_ENTRY, kedge_view_of(key, 8), kedge_view_of(bytes, len), KEDGE_KV_APPEND);
     kedge_mem_free(bytes);
     if (err) {
         kedge_kv_abort(tx);
@@ -394,8 +393,7 @@ static int put_big(struct kedge_kv *kv, uint64_t index, size_t len)
 START_TEST(lmdb_map_full_is_clean_and_grows)
 {
     make_dir();
-    struct kedge_kv_lmdb_options options = {
-        .create = true, .map_bytes = 1 << 20, .map_bytes_max = 1 << 20};
+    struct kedge_kv_lmdb_options options = {.create = true, .map_bytes = 1 << 20, .map_bytes_max = 1 << 20};
     struct kedge_kv *kv;
     ck_assert_int_eq(kedge_kv_lmdb_open(dir, &options, &kv, NULL), KEDGE_OK);
     uint64_t stored = 0;

@@ -44,8 +44,8 @@ START_TEST(roots_proofs_and_checkpoints)
         if (places[i] > 0) {
             ck_assert_int_eq(kedge_ledger_consistency(f.l, places[i], 900, &path), KEDGE_OK);
             ck_assert_int_eq(kedge_ledger_root(f.l, places[i], &old), KEDGE_OK);
-            ck_assert_int_eq(
-                kedge_consistency_verify(places[i], 900, &old, &root, path.hashes, path.count), KEDGE_OK);
+            ck_assert_int_eq(kedge_consistency_verify(places[i], 900, &old, &root, path.hashes, path.count),
+                             KEDGE_OK);
         }
         struct kedge_buf b;
         char text[32];
@@ -67,9 +67,8 @@ START_TEST(roots_proofs_and_checkpoints)
     struct kedge_checkpoint c;
     ck_assert_int_eq(kedge_vkey_make(kedge_view_str(ORIGIN), KEDGE_KEY_ED25519, &f.key.public, &vkey),
                      KEDGE_OK);
-    ck_assert_int_eq(
-        kedge_checkpoint_open(kedge_buf_view(&note), kedge_view_str(ORIGIN), &vkey, 1, &c, NULL),
-        KEDGE_OK);
+    ck_assert_int_eq(kedge_checkpoint_open(kedge_buf_view(&note), kedge_view_str(ORIGIN), &vkey, 1, &c, NULL),
+                     KEDGE_OK);
     ck_assert_uint_eq(c.size, 900);
     ck_assert(kedge_hash_eq(&c.root, &root));
     kedge_buf_deinit(&note);
@@ -93,8 +92,7 @@ START_TEST(known_roots_across_tile_levels)
     for (uint64_t i = 0; i < 66000; i += 977) {
         ck_assert_int_eq(kedge_ledger_leaf_hash(f.l, i, &leaf), KEDGE_OK);
         ck_assert_int_eq(kedge_ledger_inclusion(f.l, i, 66000, &path), KEDGE_OK);
-        ck_assert_int_eq(kedge_inclusion_verify(i, 66000, &leaf, path.hashes, path.count, &root),
-                         KEDGE_OK);
+        ck_assert_int_eq(kedge_inclusion_verify(i, 66000, &leaf, path.hashes, path.count, &root), KEDGE_OK);
     }
     check_is_clean(f.l);
     fixture_deinit(&f);
@@ -114,8 +112,7 @@ START_TEST(idempotency_keys)
                                           item("two", "job/1/b")};
     ck_assert_int_eq(kedge_ledger_append(f.l, first, 3, index, existing, &d), KEDGE_OK);
     ck_assert(index[0] == 0 && index[1] == 1 && index[2] == 1 && !existing[1] && existing[2]);
-    struct kedge_ledger_append again[] = {item("three", NULL), item("one", "job/1/a"),
-                                          item("three", NULL)};
+    struct kedge_ledger_append again[] = {item("three", NULL), item("one", "job/1/a"), item("three", NULL)};
     ck_assert_int_eq(kedge_ledger_append(f.l, again, 3, index, existing, &d), KEDGE_OK);
     ck_assert(index[0] == 2 && index[1] == 0 && index[2] == 3 && existing[1] && !existing[2]);
     ck_assert_int_eq(kedge_ledger_append(f.l, first, 1, index, existing, &d),
@@ -288,10 +285,10 @@ static void *read_all_the_time(void *arg)
         struct kedge_hash root, leaf;
         struct kedge_path path;
         bool is_right =
-            kedge_ledger_root(r->l, size, &root) == KEDGE_OK &&
-            kedge_ledger_leaf_hash(r->l, size / 2, &leaf) == KEDGE_OK &&
-            kedge_ledger_inclusion(r->l, size / 2, size, &path) == KEDGE_OK &&
-            kedge_inclusion_verify(size / 2, size, &leaf, path.hashes, path.count, &root) == KEDGE_OK;
+            kedge_ledger_root(r->l, size, &root) == KEDGE_OK
+            && kedge_ledger_leaf_hash(r->l, size / 2, &leaf) == KEDGE_OK
+            && kedge_ledger_inclusion(r->l, size / 2, size, &path) == KEDGE_OK
+            && kedge_inclusion_verify(size / 2, size, &leaf, path.hashes, path.count, &root) == KEDGE_OK;
         atomic_fetch_add(&r->failures, !is_right);
     }
     return NULL;

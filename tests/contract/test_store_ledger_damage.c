@@ -170,8 +170,7 @@ START_TEST(check_names_the_damage)
             struct kedge_diag d = {0};
             int err = kedge_ledger_check(f.l, NULL, NULL, &d);
             ck_assert_int_eq(err, KEDGE_E_CORRUPT);
-            ck_assert_msg(strstr(d.text, cases[i].name) || (remove && strstr(d.text, "tile")), "%s",
-                          d.text);
+            ck_assert_msg(strstr(d.text, cases[i].name) || (remove && strstr(d.text, "tile")), "%s", d.text);
             fixture_deinit(&f);
         }
     }

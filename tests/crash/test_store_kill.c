@@ -28,8 +28,8 @@ static _Noreturn void append_until_killed(struct fixture *f, int fd)
             items[i].idem_key = items[i].entry;
         }
         uint64_t acknowledged = size + BATCH;
-        if (kedge_ledger_append(f->l, items, BATCH, NULL, NULL, NULL) ||
-            write(fd, &acknowledged, sizeof acknowledged) != sizeof acknowledged) {
+        if (kedge_ledger_append(f->l, items, BATCH, NULL, NULL, NULL)
+            || write(fd, &acknowledged, sizeof acknowledged) != sizeof acknowledged) {
             _exit(2);
         }
     }
@@ -78,8 +78,7 @@ START_TEST(kill_9_loses_nothing)
         kedge_kv_close(f.kv);
         f.l = NULL;
         f.kv = NULL;
-        uint64_t acknowledged =
-            run_victim(&f, size, 3 + (uint32_t)kedge_rng_below(&rng, 21), round % 2 == 0);
+        uint64_t acknowledged = run_victim(&f, size, 3 + (uint32_t)kedge_rng_below(&rng, 21), round % 2 == 0);
         f.kv = fixture_lmdb(f.store, false);
         fixture_must_open(&f, false);
         grown += kedge_ledger_size(f.l) > size;

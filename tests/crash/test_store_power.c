@@ -269,8 +269,9 @@ static size_t count_bad(const struct fixture *f, struct disk *d)
     for (size_t i = 0; i < op_count; i++) {
         /* Every synchronous write is a meta page, the instant of a commit: look there, and here and
          * there. */
-        bool is_point = i > 2 && (ops[i].is_synchronous ? kedge_rng_below(&rng, 3) == 0
-                                                        : kedge_rng_below(&rng, interval) == 0);
+        bool is_point =
+            i > 2
+            && (ops[i].is_synchronous ? kedge_rng_below(&rng, 3) == 0 : kedge_rng_below(&rng, interval) == 0);
         for (int k = 0; is_point && k < IMAGES; k++) {
             crash(d, &ops[i], &rng);
             ck_assert_int_eq(kedge_file_write(path, kedge_view_of(d->image, d->image_len), 0600, NULL),

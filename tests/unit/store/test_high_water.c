@@ -77,9 +77,9 @@ START_TEST(allows_only_what_extends_it)
                  {5, false, KEDGE_E_FORK},
                  {6, false, KEDGE_OK}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        ck_assert_int_eq(kedgei_high_water_allows(path, origin, cases[i].size,
-                                                  cases[i].same_root ? &root : &other, NULL),
-                         cases[i].err);
+        ck_assert_int_eq(
+            kedgei_high_water_allows(path, origin, cases[i].size, cases[i].same_root ? &root : &other, NULL),
+            cases[i].err);
     }
     ck_assert_int_eq(kedgei_high_water_allows(path, "log.example/b", 9, &root, NULL), KEDGE_E_STATE);
     tear_down();
