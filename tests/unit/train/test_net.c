@@ -24,7 +24,7 @@ static double reference_loss(const struct problem *p, const double *w)
 {
     double loss = 0;
     for (uint32_t r = 0; r < BATCH; r++) {
-        double a[16], z[16];
+        double a[16] = {0}, z[16] = {0};
         const double *at = w;
         for (uint32_t i = 0; i < p->spec.layers[0].in; i++) {
             a[i] = (double)p->x[r * p->spec.layers[0].in + i];
