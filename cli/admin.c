@@ -1,0 +1,192 @@
+/* Talks to the coordinator, and signs what tenants' admins sign. Admin keys are read here and go nowhere else. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "common/base/mem.h"
+#include "common/net/client.h"
+#include "common/wire/messages.h"
+#include "crypto/keyfile.h"
+
+enum { ADMIN_TIMEOUT_MS = 60000, CONNECT_MS = 3000 };
+
+int kedge_cli_read_file(const char *path, size_t max, struct kedge_buf *ret, struct kedge_diag *d)
+{
+    kedge_buf_init(ret, max);
+    return kedge_file_read(path, ret, d);
+}
+
+int kedge_cli_key(const char *path, bool create, struct kedge_key_pair *ret, struct kedge_diag *d)
+{
+    if (!path) {
+        return kedge_diag_set(d, KEDGE_E_USAGE, "--admin-key FILE is missing: the tenant's admin signs this");
+    }
+    if (create && !kedge_file_exists(path)) {
+        kedge_key_generate(ret);
+        return kedge_keyfile_write_private(path, ret, d);
+    }
+    return kedge_keyfile_read_private(path, ret, d);
+}
+
+int kedge_cli_sign(const struct kedge_statement *st, const struct kedge_key_pair *key, json_t **ret_text,
+                   struct kedge_diag *d)
+{
+    struct kedge_buf envelope;
+    kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
+    int err = kedge_statement_sign(st, key, &envelope, d);
+    if (!err) {
+        *ret_text = json_stringn((const char *)envelope.ptr, envelope.len);
+    }
+    kedge_buf_deinit(&envelope);
+    return err;
+}
+
+static int open_client(struct kedge_cli *c, struct kedge_key_pair *key, struct kedge_public_key *server,
+                       struct kedge_net_client **ret, struct kedge_diag *d)
+{
+    char url[KEDGE_PATH_MAX + 32];
+    struct kedge_net_client_options options = {.url = url, .connect_ms = CONNECT_MS};
+    if (c->connect) {
+        snprintf(url, sizeof url, "%s", c->connect);
+        if (!c->server_key || kedge_hex_decode(kedge_view_str(c->server_key), server->b, KEDGE_KEY_LEN) != KEDGE_OK) {
+            return kedge_diag_set(d, KEDGE_E_USAGE, "--connect needs --server-key, 64 hex digits (see: kedge status)");
+        }
+        if (!c->key) {
+            return kedge_diag_set(d, KEDGE_E_USAGE, "--connect needs --key FILE, an operator's key");
+        }
+        int err = kedge_keyfile_read_private(c->key, key, d);
+        if (err) {
+            return err;
+        }
+        options.key = key;
+        options.server_key = server;
+    } else {
+        snprintf(url, sizeof url, "ipc://%s/coordinator.ipc", c->state);
+        if (!kedge_file_exists(url + strlen("ipc://"))) {
+            (void)kedge_diag_set(d, KEDGE_E_UNREACHABLE, "%s: no coordinator is running here", c->state);
+            (void)kedge_diag_hint(d, "start it: kedge-coordinator --state %.150s; or name another --state", c->state);
+            return KEDGE_E_UNREACHABLE;
+        }
+    }
+    return kedge_net_client_open(&options, ret, d);
+}
+
+static int take_answer(const struct kedge_msg *msg, json_t **ret, struct kedge_diag *d)
+{
+    json_error_t at;
+    if (msg->type == KEDGE_MSG_ERROR) {
+        return kedge_diag_set(d, kedge_msg_error_code(msg), "%.*s", (int)msg->u.error.text.len,
+                              (const char *)msg->u.error.text.ptr);
+    }
+    struct kedge_view json = msg->u.admin_ok.json;
+    json_t *o = msg->type == KEDGE_MSG_ADMIN_OK
+                    ? json_loadb((const char *)json.ptr, json.len, JSON_REJECT_DUPLICATES, &at)
+                    : NULL;
+    if (!o) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator gave an answer that is none");
+    }
+    *ret = o;
+    return KEDGE_OK;
+}
+
+int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, struct kedge_diag *d)
+{
+    struct kedge_net_client *client = NULL;
+    struct kedge_net_reply reply = {.impl = NULL};
+    struct kedge_key_pair key;
+    struct kedge_public_key server;
+    struct kedge_msg msg = {.type = KEDGE_MSG_ADMIN};
+    struct kedge_buf frame;
+    char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
+    kedge_buf_init(&frame, KEDGE_FRAME_MAX);
+    json_decref(request);
+    int err = text ? open_client(c, &key, &server, &client, d) : KEDGE_E_NOMEM;
+    if (!err) {
+        msg.u.admin.json = kedge_view_str(text);
+        err = kedge_msg_encode(&msg, &frame);
+        err = err ? err : kedge_net_call(client, kedge_buf_view(&frame), ADMIN_TIMEOUT_MS, &reply);
+        err = err ? err : kedge_msg_decode(reply.view, &msg);
+        if (err) {
+            (void)kedge_diag_set(d, err, "coordinator at %s: %s", c->connect ? c->connect : c->state,
+                                 kedge_strerror(err));
+        } else {
+            err = take_answer(&msg, ret_answer, d);
+        }
+    }
+    kedge_net_reply_release(&reply);
+    kedge_net_client_close(client);
+    kedge_key_wipe(&key);
+    kedge_buf_deinit(&frame);
+    free(text);
+    return err;
+}
+
+int kedge_cli_tenant_add(struct kedge_cli *c, const struct kedge_id *tenant, const struct kedge_key_pair *admin,
+                         json_t **ret, struct kedge_diag *d)
+{
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    json_t *envelope = NULL;
+    if (!st) {
+        return KEDGE_E_NOMEM;
+    }
+    st->kind = KEDGE_ST_KEY;
+    st->u.key = (struct kedge_st_key){.scope = KEDGE_SCOPE_ADMIN, .tenant = *tenant, .public_key = admin->public};
+    int err = kedge_cli_sign(st, admin, &envelope, d);
+    kedge_mem_free(st);
+    return err ? err
+               : kedge_cli_admin(c, json_pack("{s:s,s:s,s:o}", "verb", "tenant.add", "tenant", tenant->s, "envelope",
+                                              envelope),
+                                 ret, d);
+}
+
+static bool get_key(const json_t *o, const char *name, struct kedge_public_key *ret)
+{
+    return kedge_hex_decode(kedge_view_str(kedge_cli_text(o, name)), ret->b, KEDGE_KEY_LEN) == KEDGE_OK;
+}
+
+int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pending, const struct kedge_key_pair *admin, json_t **ret,
+                           struct kedge_diag *d)
+{
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    json_t *envelope = NULL;
+    if (!st) {
+        return KEDGE_E_NOMEM;
+    }
+    struct kedge_st_site_enrolled *e = &st->u.site_enrolled;
+    st->kind = KEDGE_ST_SITE_ENROLLED;
+    int err = kedge_id_from(kedge_view_str(kedge_cli_text(pending, "tenant")), &e->tenant);
+    err = err ? err : kedge_id_from(kedge_view_str(kedge_cli_text(pending, "site")), &e->site);
+    if (err || !get_key(pending, "tls_key", &e->tls_key) || !get_key(pending, "statement_key", &e->statement_key)) {
+        err = kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no keys of this site");
+    }
+    err = err ? err : kedge_cli_sign(st, admin, &envelope, d);
+    struct kedge_id tenant = e->tenant;
+    kedge_mem_free(st);
+    return err ? err
+               : kedge_cli_admin(c, json_pack("{s:s,s:s,s:o}", "verb", "site.enroll", "tenant", tenant.s, "envelope",
+                                              envelope),
+                                 ret, d);
+}
+
+int kedge_cli_job_join(struct kedge_cli *c, const char *job, const struct kedge_id *tenant,
+                       const struct kedge_key_pair *admin, json_t **ret, struct kedge_diag *d)
+{
+    json_t *shown = NULL, *envelope = NULL;
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    if (!st) {
+        return KEDGE_E_NOMEM;
+    }
+    int err = kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "job.show", "job", job), &shown, d);
+    st->kind = KEDGE_ST_JOB_JOINED;
+    st->u.job_joined.tenant = *tenant;
+    err = err ? err : kedge_id_from(kedge_view_str(job), &st->u.job_joined.job);
+    err = err ? err : kedge_hash_from_hex(kedge_view_str(kedge_cli_text(shown, "spec")), &st->subject);
+    err = err ? err : kedge_cli_sign(st, admin, &envelope, d);
+    json_decref(shown);
+    kedge_mem_free(st);
+    return err ? err
+               : kedge_cli_admin(c, json_pack("{s:s,s:s,s:o}", "verb", "tenant.join", "tenant", tenant->s, "envelope",
+                                              envelope),
+                                 ret, d);
+}

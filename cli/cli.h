@@ -1,0 +1,124 @@
+/* Inside of the kedge program: what its commands share. A command is a function and a row in main.c. */
+#ifndef KEDGE_CLI_CLI_H
+#define KEDGE_CLI_CLI_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "chain/statement.h"
+#include "common/base/diag.h"
+#include "common/base/os/file.h"
+#include "common/base/text.h"
+#include "crypto/sign.h"
+
+/* Options that every command takes, and the command's own arguments in between. */
+struct kedge_cli {
+    bool json;               /* --format json */
+    const char *state;       /* --state DIR, else $KEDGE_STATE, else "kedge-state" */
+    const char *connect;     /* --connect URL: a coordinator elsewhere, instead of the state folder's door */
+    const char *server_key;  /* --server-key HEX, with --connect */
+    const char *key;         /* --key FILE: operator's TLS key, with --connect */
+    const char *admin_key;   /* --admin-key FILE */
+    const struct kedge_command *command;
+    int argc;                /* what is left: positional arguments and the command's own options */
+    char **argv;
+};
+
+struct kedge_command {
+    const char *noun, *verb; /* "job", "submit"; verb "" for one-word commands */
+    int (*run)(struct kedge_cli *c); /* returns the exit code */
+    const char *arguments;   /* for the usage line */
+    const char *help;        /* one line */
+};
+
+/* ---- main.c ---- */
+/* "Usage: kedge NOUN VERB ARGUMENTS" on stderr and, in JSON, an error; returns 2. */
+int kedge_cli_usage(struct kedge_cli *c, const char *format, ...) KEDGE_PRINTF(2, 3);
+/* The value of "--NAME VALUE" among the arguments, taken out of them; fallback when absent. */
+const char *kedge_cli_option(struct kedge_cli *c, const char *name, const char *fallback);
+/* True when "--NAME" is among the arguments; taken out. */
+bool kedge_cli_flag(struct kedge_cli *c, const char *name);
+/* A whole number option; false prints the usage error. */
+bool kedge_cli_number(struct kedge_cli *c, const char *name, uint64_t least, uint64_t most, uint64_t fallback,
+                      uint64_t *ret);
+
+/* ---- output.c ---- */
+/* In JSON prints {"schema_version":1,"status":"ok","data":…}; steals data. Returns 0. */
+int kedge_cli_ok(struct kedge_cli *c, json_t *data);
+/* As kedge_cli_ok with another exit code: the answer is no, but there is an answer. */
+int kedge_cli_answer(struct kedge_cli *c, json_t *data, int code);
+/* Prints the error (stderr; JSON also on stdout); returns its exit code. */
+int kedge_cli_fail(struct kedge_cli *c, int err, const struct kedge_diag *d);
+/* Text for people: to stdout, or to stderr when stdout belongs to JSON. */
+void kedge_cli_say(const struct kedge_cli *c, const char *format, ...) KEDGE_PRINTF(2, 3);
+
+struct kedge_column {
+    const char *title;
+    int width;    /* negative: left-justified */
+};
+/* Tables that fit 100 columns: a head, then rows of `count` cells. */
+void kedge_cli_head(const struct kedge_cli *c, const struct kedge_column *columns, size_t count);
+void kedge_cli_row(const struct kedge_cli *c, const struct kedge_column *columns, size_t count,
+                   const char *const *cells);
+/* One line that is drawn over itself when stderr is a terminal: "label [#####....] 12/40 text". */
+void kedge_cli_progress(const struct kedge_cli *c, const char *label, uint64_t done, uint64_t total, const char *text);
+void kedge_cli_progress_end(const struct kedge_cli *c);
+
+/* ---- admin.c ---- */
+/* Asks the coordinator (by its ipc door or --connect). Steals request; *ret_answer is the caller's. */
+KEDGE_NODISCARD int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, struct kedge_diag *d);
+/* Text of a file argument; bounded. */
+KEDGE_NODISCARD int kedge_cli_read_file(const char *path, size_t max, struct kedge_buf *ret, struct kedge_diag *d);
+/* Reads the private key at path; with `create` makes one when the file is absent. */
+KEDGE_NODISCARD int kedge_cli_key(const char *path, bool create, struct kedge_key_pair *ret, struct kedge_diag *d);
+/* Signs a statement; *ret_text is a JSON string of the envelope. */
+KEDGE_NODISCARD int kedge_cli_sign(const struct kedge_statement *st, const struct kedge_key_pair *key, json_t **ret_text,
+                                   struct kedge_diag *d);
+
+/* What tenants' admins do, for commands and for poc. */
+KEDGE_NODISCARD int kedge_cli_tenant_add(struct kedge_cli *c, const struct kedge_id *tenant,
+                                         const struct kedge_key_pair *admin, json_t **ret, struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pending, const struct kedge_key_pair *admin,
+                                           json_t **ret, struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_cli_job_join(struct kedge_cli *c, const char *job, const struct kedge_id *tenant,
+                                       const struct kedge_key_pair *admin, json_t **ret, struct kedge_diag *d);
+
+/* ---- show.c ---- */
+/* The table of a job's rounds. */
+void kedge_cli_show_rounds(const struct kedge_cli *c, const json_t *job, uint32_t from_round);
+/* Value helpers for answers: text of a member, "" when absent; number, 0 when absent. */
+const char *kedge_cli_text(const json_t *o, const char *key);
+int64_t kedge_cli_int(const json_t *o, const char *key);
+double kedge_cli_real(const json_t *o, const char *key);
+
+/* ---- commands ---- */
+int kedge_cmd_init(struct kedge_cli *c);
+int kedge_cmd_status(struct kedge_cli *c);
+int kedge_cmd_tenant_add(struct kedge_cli *c);
+int kedge_cmd_tenant_list(struct kedge_cli *c);
+int kedge_cmd_site_enroll(struct kedge_cli *c);
+int kedge_cmd_site_approve(struct kedge_cli *c);
+int kedge_cmd_site_list(struct kedge_cli *c);
+int kedge_cmd_site_revoke(struct kedge_cli *c);
+int kedge_cmd_job_submit(struct kedge_cli *c);
+int kedge_cmd_job_join(struct kedge_cli *c);
+int kedge_cmd_job_list(struct kedge_cli *c);
+int kedge_cmd_job_show(struct kedge_cli *c);
+int kedge_cmd_job_watch(struct kedge_cli *c);
+int kedge_cmd_job_wait(struct kedge_cli *c);
+int kedge_cmd_job_logs(struct kedge_cli *c);
+int kedge_cmd_job_stop(struct kedge_cli *c);
+int kedge_cmd_job_resume(struct kedge_cli *c);
+int kedge_cmd_job_model(struct kedge_cli *c);
+int kedge_cmd_ledger_list(struct kedge_cli *c);
+int kedge_cmd_ledger_show(struct kedge_cli *c);
+int kedge_cmd_ledger_prove(struct kedge_cli *c);
+int kedge_cmd_ledger_verify(struct kedge_cli *c);
+int kedge_cmd_audit_verify(struct kedge_cli *c);
+int kedge_cmd_audit_replay(struct kedge_cli *c);
+int kedge_cmd_audit_trust(struct kedge_cli *c);
+int kedge_cmd_poc(struct kedge_cli *c);
+int kedge_cmd_sim(struct kedge_cli *c);
+int kedge_cmd_doctor(struct kedge_cli *c);
+
+#endif
