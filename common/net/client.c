@@ -33,7 +33,8 @@ struct kedge_net_client {
     pthread_mutex_t mutex; /* all below; never held while nng is called */
     pthread_cond_t changed;
     unsigned connections;
-    uint64_t refusals; /* failed authentications so far */
+    uint64_t refusals; /* failed authentications so far … */
+    uint64_t reported; /* … and those that a caller knows of, or that a connection has made old */
     bool cancelled;
     struct slot slots[KEDGE_NET_CALLS_MAX];
 };
@@ -47,6 +48,7 @@ static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *arg)
     pthread_mutex_lock(&client->mutex);
     if (event == NNG_PIPE_EV_ADD_POST) {
         client->connections++;
+        client->reported = client->refusals;
     } else if (event == NNG_PIPE_EV_REM_POST && client->connections > 0) {
         client->connections--;
     }
@@ -199,7 +201,7 @@ static int wait_connected(struct kedge_net_client *client, uint64_t deadline_ns)
 {
     int err = KEDGE_OK;
     pthread_mutex_lock(&client->mutex);
-    uint64_t refusals = client->refusals;
+    uint64_t refusals = client->reported;
     while (client->connections == 0 && !client->cancelled && client->refusals == refusals && !err) {
         pthread_mutex_unlock(&client->mutex);
         uint64_t now = kedge_os_now_ns(), until = deadline_ns;
@@ -222,6 +224,7 @@ static int wait_connected(struct kedge_net_client *client, uint64_t deadline_ns)
     } else if (client->connections > 0) {
         err = KEDGE_OK;
     } else if (client->refusals != refusals) {
+        client->reported = client->refusals;
         err = KEDGE_E_PEER_AUTH;
     }
     pthread_mutex_unlock(&client->mutex);

@@ -10,21 +10,16 @@
  * - nng makes configurations of its own for every dialer and listener; those have no identity and fail closed.
  * The transport argument of a connection is used as its nng_stream, which holds for the layout of 1.5.2 only; hence
  * the check of the version. */
-#include "common/net/engine.h"
+#include "common/net/engine_openssl.h"
 
-#include <nng/nng.h>
 #include <nng/supplemental/tls/engine.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
-#include <openssl/ssl.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/net/meter.h"
 #include "common/net/sockets.h"
-#include "crypto/cert.h"
 
 #define ENGINE_NAME "kedge-openssl"
 #define NNG_VERSION_KNOWN "1.5.2"
@@ -48,21 +43,6 @@ struct nng_tls_engine_config {
     struct kedgei_tls *tls; /* NULL: made by nng itself, fails closed */
 };
 
-struct kedgei_tls {
-    SSL_CTX *ctx;
-    nng_tls_config *config;
-    struct kedge_public_key pinned;
-    bool server;
-    unsigned handshakes_max;
-    uint64_t handshake_ns;
-    pthread_mutex_t mutex; /* all below; taken inside nng's lock of a connection */
-    unsigned refs;
-    void (*refused)(void *arg);
-    void *arg;
-    struct nng_tls_engine_conn *oldest, *youngest;
-    uint64_t young_count, silent_count, refused_count;
-};
-
 /* Set around calls into nng that reach this file on the same thread. */
 static _Thread_local struct kedgei_tls *new_config_tls;
 struct question { /* asked through the option "verified" */
@@ -72,88 +52,6 @@ struct question { /* asked through the option "verified" */
 static _Thread_local struct question *question;
 
 static BIO_METHOD *bio_method;
-
-/* ---- identities ---- */
-
-static void hold_tls(struct kedgei_tls *tls)
-{
-    pthread_mutex_lock(&tls->mutex);
-    tls->refs++;
-    pthread_mutex_unlock(&tls->mutex);
-}
-
-static void drop_tls(struct kedgei_tls *tls)
-{
-    pthread_mutex_lock(&tls->mutex);
-    bool last = --tls->refs == 0;
-    pthread_mutex_unlock(&tls->mutex);
-    if (last) {
-        SSL_CTX_free(tls->ctx);
-        pthread_mutex_destroy(&tls->mutex);
-        kedge_mem_free(tls);
-    }
-}
-
-/* The raw key of a certificate; false unless it is a sound Ed25519 key. */
-static bool get_cert_key(X509 *cert, struct kedge_public_key *ret_key)
-{
-    EVP_PKEY *key = cert ? X509_get0_pubkey(cert) : NULL;
-    size_t len = sizeof ret_key->b;
-    return key && EVP_PKEY_get_id(key) == EVP_PKEY_ED25519 &&
-           EVP_PKEY_get_raw_public_key(key, ret_key->b, &len) == 1 && len == sizeof ret_key->b &&
-           kedge_public_key_is_valid(ret_key);
-}
-
-/* Replaces chain building: a certificate is only the envelope of a key, and the handshake's CertificateVerify
- * (RFC 8446 §4.4.3) proves that the peer holds the private half. Names, dates and issuers mean nothing here. */
-static int verify_peer(X509_STORE_CTX *store, void *arg)
-{
-    const struct kedgei_tls *tls = arg;
-    struct kedge_public_key key;
-    bool good = get_cert_key(X509_STORE_CTX_get0_cert(store), &key) &&
-                (tls->server || kedge_public_key_eq(&key, &tls->pinned));
-    X509_STORE_CTX_set_error(store, good ? X509_V_OK : X509_V_ERR_CERT_REJECTED);
-    return good;
-}
-
-static bool load_identity(SSL_CTX *ctx, const struct kedge_key_pair *pair)
-{
-    static const char name[] = "kedge";
-    struct kedge_buf pem KEDGE_CLEANUP(kedge_buf_deinit);
-    struct kedge_seed seed;
-    kedge_buf_init(&pem, KEDGE_CERT_MAX);
-    if (kedge_cert_self_signed(pair, name, &pem) != KEDGE_OK) {
-        return false;
-    }
-    kedge_key_seed(pair, &seed);
-    EVP_PKEY *key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed.b, sizeof seed.b);
-    kedge_wipe(&seed, sizeof seed);
-    BIO *bio = BIO_new_mem_buf(pem.ptr, (int)pem.len);
-    X509 *cert = bio ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
-    bool good = key && cert && SSL_CTX_use_certificate(ctx, cert) == 1 && SSL_CTX_use_PrivateKey(ctx, key) == 1 &&
-                SSL_CTX_check_private_key(ctx) == 1;
-    X509_free(cert);
-    BIO_free(bio);
-    EVP_PKEY_free(key);
-    return good;
-}
-
-static bool set_rules(struct kedgei_tls *tls)
-{
-    SSL_CTX *ctx = tls->ctx;
-    SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
-    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                              SSL_MODE_RELEASE_BUFFERS);
-    SSL_CTX_set_max_cert_list(ctx, KEDGE_CERT_MAX);
-    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
-    SSL_CTX_set_cert_verify_callback(ctx, verify_peer, tls);
-    return SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
-           SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) == 1 &&
-           SSL_CTX_set_ciphersuites(ctx, "TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256") == 1 &&
-           SSL_CTX_set1_groups_list(ctx, "X25519") == 1 && SSL_CTX_set1_sigalgs_list(ctx, "ed25519") == 1 &&
-           SSL_CTX_set1_client_sigalgs_list(ctx, "ed25519") == 1 && SSL_CTX_set_num_tickets(ctx, 0) == 1;
-}
 
 /* ---- connections: the list of those that have not spoken ---- */
 
@@ -276,7 +174,7 @@ static void deinit_conn(struct nng_tls_engine_conn *conn)
         remove_young(conn);
         kedgei_meter_drop(conn->meter);
         SSL_free(conn->ssl);
-        drop_tls(conn->tls);
+        kedgei_tls_drop(conn->tls);
         conn->tls = NULL;
         conn->ssl = NULL;
     }
@@ -323,7 +221,7 @@ static int init_conn(struct nng_tls_engine_conn *conn, void *transport, struct n
         return NNG_ECONNRESET;
     }
     conn->tls = config->tls;
-    hold_tls(conn->tls);
+    kedgei_tls_hold(conn->tls);
     BIO_set_data(bio, conn);
     BIO_set_init(bio, 1);
     SSL_set_bio(conn->ssl, bio, bio);
@@ -356,7 +254,7 @@ static int judge(struct nng_tls_engine_conn *conn, int result)
 static int check_authenticated(struct nng_tls_engine_conn *conn)
 {
     if (!conn->authenticated && SSL_is_init_finished(conn->ssl)) {
-        if (!get_cert_key(SSL_get0_peer_certificate(conn->ssl), &conn->key)) {
+        if (!kedgei_cert_key(SSL_get0_peer_certificate(conn->ssl), &conn->key)) {
             conn->dead = NNG_EPEERAUTH; /* verify_peer saw to it; a second line */
             report_refusal(conn->tls);
             return conn->dead;
@@ -429,7 +327,7 @@ static int init_config(struct nng_tls_engine_config *config, nng_tls_mode mode)
     (void)mode;
     config->tls = new_config_tls;
     if (config->tls) {
-        hold_tls(config->tls);
+        kedgei_tls_hold(config->tls);
     }
     return 0;
 }
@@ -437,7 +335,7 @@ static int init_config(struct nng_tls_engine_config *config, nng_tls_mode mode)
 static void deinit_config(struct nng_tls_engine_config *config)
 {
     if (config->tls) {
-        drop_tls(config->tls);
+        kedgei_tls_drop(config->tls);
     }
 }
 
@@ -543,46 +441,20 @@ int kedgei_tls_new(const struct kedgei_tls_options *options, struct kedgei_tls *
     tls->refused = options->refused;
     tls->arg = options->arg;
     tls->ctx = SSL_CTX_new(options->server ? TLS_server_method() : TLS_client_method());
-    if (!tls->ctx || !set_rules(tls) || !load_identity(tls->ctx, options->key)) {
+    if (!tls->ctx || !kedgei_tls_set_rules(tls) || !kedgei_tls_load_identity(tls, options->key)) {
         ERR_clear_error();
-        drop_tls(tls);
+        kedgei_tls_drop(tls);
         return kedge_diag_set(reterr, KEDGE_E_KEY, "tls: OpenSSL does not take the key or the rules of TLS 1.3");
     }
     new_config_tls = tls;
     int rv = nng_tls_config_alloc(&tls->config, options->server ? NNG_TLS_MODE_SERVER : NNG_TLS_MODE_CLIENT);
     new_config_tls = NULL;
     if (rv != 0) {
-        drop_tls(tls);
+        kedgei_tls_drop(tls);
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "tls: %s", nng_strerror(rv));
     }
     *ret_tls = tls;
     return KEDGE_OK;
-}
-
-void kedgei_tls_free(struct kedgei_tls *tls)
-{
-    if (tls) {
-        pthread_mutex_lock(&tls->mutex);
-        tls->refused = NULL;
-        pthread_mutex_unlock(&tls->mutex);
-        nng_tls_config_free(tls->config);
-        drop_tls(tls);
-    }
-}
-
-void *kedgei_tls_config(struct kedgei_tls *tls)
-{
-    return tls->config;
-}
-
-void kedgei_tls_counters(struct kedgei_tls *tls, uint64_t *ret_handshakes, uint64_t *ret_silent,
-                         uint64_t *ret_refused)
-{
-    pthread_mutex_lock(&tls->mutex);
-    *ret_handshakes = tls->young_count;
-    *ret_silent = tls->silent_count;
-    *ret_refused = tls->refused_count;
-    pthread_mutex_unlock(&tls->mutex);
 }
 
 bool kedgei_tls_peer(uint32_t pipe_id, struct kedge_public_key *ret_key, struct kedgei_meter *meter)
