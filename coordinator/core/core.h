@@ -171,6 +171,7 @@ uint64_t kedgei_poll_deadline(const struct kedge_coord *c);
 /* rows.c */
 struct row *kedgei_row(struct kedge_coord *c, uint32_t job, uint32_t site);
 struct kedge_coord_input *kedgei_input(struct row *row, enum item_kind kind);
+bool kedgei_in_flight(const struct kedge_coord_input *in); /* VERIFYING or APPENDING */
 void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site);
 void kedgei_row_refresh(struct kedge_coord *c, uint32_t job, uint32_t site); /* flags, counts, dirty mark */
 bool kedgei_is_member(const struct kedge_coord *c, const struct job *j, uint32_t site); /* joined and active */

@@ -160,10 +160,10 @@ void kedgei_job_submit(struct kedge_coord *c, const struct kedge_coord_event *ev
 
 void kedgei_job_joined(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
-    KEDGE_ASSERT(ev->job < c->limits.jobs_max && c->jobs[ev->job].used && ev->tenant < c->tenant_count);
+    KEDGE_ASSERT(ev->job < c->limits.jobs_max && ev->tenant < c->tenant_count);
     struct job *j = &c->jobs[ev->job];
-    if (j->members[ev->tenant] != MEMBER_INVITED) {
-        return; /* joined before, or not one of the job's tenants: joining it then means nothing */
+    if (!j->used || j->members[ev->tenant] != MEMBER_INVITED) {
+        return; /* ended, joined before, or not one of the job's tenants: joining it then means nothing */
     }
     j->members[ev->tenant] = MEMBER_JOINED;
     j->joined_count++;

@@ -44,7 +44,7 @@ const struct kedge_digest *kedgei_base(const struct job *j, const struct row *ro
     return &j->models[row->pub.group];
 }
 
-static bool is_in_flight(const struct kedge_coord_input *in)
+bool kedgei_in_flight(const struct kedge_coord_input *in)
 {
     return in->progress == KEDGE_INPUT_VERIFYING || in->progress == KEDGE_INPUT_APPENDING;
 }
@@ -56,7 +56,7 @@ bool kedgei_evaluation_due(const struct job *j, const struct row *row)
         return false;
     }
     bool done = row->pub.evaluated_round != KEDGE_COORD_NONE && row->pub.evaluated_round >= r;
-    return !done && row->pub.group_durable && !(is_in_flight(&row->evaluation) && row->evaluation_round == r);
+    return !done && row->pub.group_durable && !(kedgei_in_flight(&row->evaluation) && row->evaluation_round == r);
 }
 
 /* Is the site's part in the round settled, well or not? */
@@ -92,11 +92,12 @@ static void set_flags(const struct kedge_coord *c, const struct job *j, uint32_t
     bool present = kedgei_is_member(c, j, site) && c->sites[site].presence != PRESENCE_GONE;
     row->awaited = present && ((j->stage == STAGE_COLLECT && row->unresolved) ||
                                (j->stage == STAGE_EVALUATE && kedgei_evaluation_due(j, row)));
-    row->busy = is_in_flight(&p->pretrain) || is_in_flight(&p->train) || row->assign != ASSIGN_NONE;
+    row->busy = kedgei_in_flight(&p->pretrain) || kedgei_in_flight(&p->train) || row->assign != ASSIGN_NONE;
     if (MUTANT(MUTANT_CLOSE_WHILE_APPENDING)) {
-        row->busy = row->assign != ASSIGN_NONE;
+        row->busy = p->pretrain.progress == KEDGE_INPUT_VERIFYING || p->train.progress == KEDGE_INPUT_VERIFYING ||
+                    row->assign != ASSIGN_NONE;
     }
-    row->in_flight = row->busy || is_in_flight(&row->evaluation);
+    row->in_flight = row->busy || kedgei_in_flight(&row->evaluation);
 }
 
 void kedgei_row_refresh(struct kedge_coord *c, uint32_t job, uint32_t site)
@@ -170,7 +171,7 @@ void kedgei_item_emit(struct kedge_coord *c, uint32_t job, uint32_t site, enum i
         return;
     }
     struct kedge_coord_input *in = kedgei_input(row, kind);
-    KEDGE_ASSERT(is_in_flight(in));
+    KEDGE_ASSERT(kedgei_in_flight(in));
     bool verify = in->progress == KEDGE_INPUT_VERIFYING;
     struct kedge_coord_effect *fx = kedgei_emit_site(c, verify ? KEDGE_FX_VERIFY : KEDGE_FX_APPEND, job, site);
     fx->kind = task_kind(kind);

@@ -102,17 +102,12 @@ static bool same_envelope(const struct kedge_coord_input *in, const struct kedge
     return memcmp(&in->envelope, &ev->envelope, sizeof in->envelope) == 0;
 }
 
-static bool is_in_flight(const struct kedge_coord_input *in)
-{
-    return in->progress == KEDGE_INPUT_VERIFYING || in->progress == KEDGE_INPUT_APPENDING;
-}
-
 static void take(struct kedge_coord *c, const struct kedge_coord_event *ev, enum item_kind kind,
                  enum kedge_input_progress progress)
 {
     struct row *row = kedgei_row(c, ev->job, ev->site);
     struct kedge_coord_input *in = kedgei_input(row, kind);
-    KEDGE_ASSERT(!is_in_flight(in) && !row->item[kind].out && ev->ticket != KEDGE_COORD_NONE);
+    KEDGE_ASSERT(!kedgei_in_flight(in) && !row->item[kind].out && ev->ticket != KEDGE_COORD_NONE);
     in->progress = progress; /* the reason of an earlier refusal stays until this one is accepted */
     in->ticket = ev->ticket;
     in->envelope = ev->envelope;
@@ -147,7 +142,7 @@ static void submit_update(struct kedge_coord *c, const struct kedge_coord_event 
         }
         return;
     }
-    if (is_in_flight(in)) {
+    if (kedgei_in_flight(in)) {
         turn_away(c, ev, ev->request, KEDGE_E_BUSY); /* the first one may still fail, then this one counts */
         return;
     }
@@ -187,7 +182,7 @@ static void submit_evaluation(struct kedge_coord *c, const struct kedge_coord_ev
         turn_away(c, ev, ev->request, KEDGE_E_ROUND_STALE);
         return;
     }
-    if (is_in_flight(&row->evaluation)) {
+    if (kedgei_in_flight(&row->evaluation)) {
         turn_away(c, ev, ev->request, KEDGE_E_BUSY);
         return;
     }
@@ -252,7 +247,7 @@ static void give_up(struct kedge_coord *c, const struct kedge_coord_event *ev, e
     in->progress = in->reason != KEDGE_OK ? KEDGE_INPUT_REFUSED : KEDGE_INPUT_NONE;
     in->ticket = row->item[kind].request = KEDGE_COORD_NONE;
     kedgei_row_refresh(c, ev->job, ev->site);
-    KEDGE_ASSERT(!is_in_flight(in));
+    KEDGE_ASSERT(!kedgei_in_flight(in));
 }
 
 void kedgei_verified(struct kedge_coord *c, const struct kedge_coord_event *ev)

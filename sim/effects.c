@@ -1,0 +1,119 @@
+/* Executes the coordinator's effects: answers go into the network, work and writes into the future. */
+#include <string.h>
+
+#include "sim/world.h"
+
+static void reply(struct sim *w, uint32_t request, const struct kedge_site_reply *r, uint64_t leaf)
+{
+    struct sim_request *q = &w->server.requests[request % SIM_REQUESTS_MAX];
+    if (!q->used) {
+        return;
+    }
+    q->used = false;
+    if (sim_chance(w, w->config.loss)) {
+        return;
+    }
+    for (int copies = sim_chance(w, w->config.duplicate) ? 2 : 1; copies > 0; copies--) {
+        struct sim_event *ev = sim_push(w, SIM_TO_DEVICE, w->now_ns + sim_delay(w));
+        ev->site = q->site;
+        ev->term = q->term;
+        ev->serial = q->serial;
+        ev->reply = *r;
+        ev->weight = leaf;
+    }
+}
+
+static void give_task(struct sim *w, const struct kedge_coord_effect *fx)
+{
+    struct kedge_site_reply r = {.kind = KEDGE_SITE_REPLY_TASK};
+    struct kedge_site_task *t = &r.task;
+    t->job = w->jobs[fx->job].params.id;
+    t->spec.b[0] = (uint8_t)fx->job;
+    memcpy(t->base.b, fx->base.b, sizeof t->base.b);
+    t->spec_len = t->base_len = t->update_len = 100;
+    t->round = fx->round;
+    t->kind = fx->kind == KEDGE_TASK_PRETRAIN ? KEDGE_SITE_PRETRAIN
+              : fx->kind == KEDGE_TASK_TRAIN  ? KEDGE_SITE_TRAIN
+                                              : KEDGE_SITE_EVALUATE;
+    t->group = fx->group == KEDGE_COORD_NONE ? KEDGE_SITE_NONE : fx->group;
+    t->evaluate_base = fx->evaluate_base;
+    t->remaining_ns = fx->remaining_ns;
+    t->seed = w->jobs[fx->job].params.seed;
+    reply(w, fx->request, &r, 0);
+}
+
+/* The answer may be lost and come again: a leaf with this very envelope earns its receipt, whatever came since. */
+static bool find_leaf(const struct sim *w, const struct sim_ticket *t, uint64_t *ret_leaf)
+{
+    const struct sim_ledger *l = &w->ledgers[w->devices[t->site].tenant];
+    for (uint32_t i = 0; i < l->count; i++) {
+        if (memcmp(l->entries[i].envelope.b, t->result.envelope.b, sizeof t->result.envelope.b) == 0) {
+            *ret_leaf = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void answer_submission(struct sim *w, const struct kedge_coord_effect *fx)
+{
+    struct kedge_site_reply r = {.kind = KEDGE_SITE_REPLY_ERROR, .err = fx->err, .retry_ns = fx->retry_ns};
+    uint64_t leaf = fx->leaf;
+    if (fx->type == KEDGE_FX_RECEIPT) {
+        r.kind = KEDGE_SITE_REPLY_RECEIPT;
+    } else if (fx->type == KEDGE_FX_CLOSED) {
+        r.kind = KEDGE_SITE_REPLY_CLOSED;
+    }
+    if (fx->ticket != KEDGE_COORD_NONE) {
+        struct sim_ticket *t = &w->server.tickets[fx->ticket % SIM_TICKETS_MAX];
+        bool history = fx->type == KEDGE_FX_CLOSED || (fx->type == KEDGE_FX_TURN_AWAY && fx->err == KEDGE_E_NO_JOB);
+        if (t->used && history && find_leaf(w, t, &leaf)) {
+            r.kind = KEDGE_SITE_REPLY_RECEIPT;
+        }
+        t->used = false;
+    }
+    reply(w, fx->request, &r, leaf);
+}
+
+static void store_state(struct sim *w, const struct kedge_coord_effect *fx)
+{
+    struct sim_job *j = &w->jobs[fx->job];
+    if (j->state != fx->from) {
+        sim_violate(w, "job %u: compare-and-swap from %s, but it is %s", fx->job, kedge_job_state_name(fx->from),
+                    kedge_job_state_name(j->state));
+    }
+    j->state = fx->state;
+    j->reason = fx->err;
+}
+
+void sim_server_execute(struct sim *w, const struct kedge_coord_effect *fx)
+{
+    struct sim_event *ev;
+    struct kedge_site_reply wait = {.kind = KEDGE_SITE_REPLY_WAIT, .retry_ns = fx->retry_ns};
+    switch (fx->type) {
+    case KEDGE_FX_TASK: give_task(w, fx); return;
+    case KEDGE_FX_WAIT: reply(w, fx->request, &wait, 0); return;
+    case KEDGE_FX_RECEIPT:
+    case KEDGE_FX_TURN_AWAY:
+    case KEDGE_FX_CLOSED: answer_submission(w, fx); return;
+    case KEDGE_FX_VERIFY:
+    case KEDGE_FX_CLOSE_ROUND:
+    case KEDGE_FX_ASSIGN:
+        ev = sim_push(w, SIM_SERVER_DONE, w->now_ns + 1 + sim_below(w, SIM_SECOND / 5));
+        break;
+    case KEDGE_FX_APPEND:
+    case KEDGE_FX_APPEND_ASSIGNED:
+        ev = sim_push(w, SIM_SERVER_DISK, sim_disk(w, &w->ledgers[fx->tenant].busy_ns));
+        break;
+    case KEDGE_FX_MAIN_JOB_OPENED:
+    case KEDGE_FX_MAIN_ROUND_OPENED:
+    case KEDGE_FX_MAIN_ROUND_CLOSED:
+    case KEDGE_FX_MAIN_JOB_CLOSED:
+        ev = sim_push(w, SIM_SERVER_DISK, sim_disk(w, &w->server.main_busy_ns));
+        break;
+    case KEDGE_FX_JOB_STATE: store_state(w, fx); return;
+    default: KEDGE_ASSERT(false); return;
+    }
+    ev->effect = *fx;
+    ev->term = w->server.term;
+}
