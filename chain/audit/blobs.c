@@ -287,6 +287,7 @@ static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
     struct kedge_diag d = {.err = KEDGE_OK};
     name_blob(s->a, file->log, &file->digest, where);
     int err = kedge_blobs_verify(blobs, &file->digest, &d);
+    f->nomem = f->nomem || err == KEDGE_E_NOMEM;
     if (err) {
         kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_BLOB_DIGEST, where, "%s",
                     err == KEDGE_E_CORRUPT ? "its content has another SHA-256 than its name" : kedge_strerror(err));
@@ -306,6 +307,7 @@ static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
             int32_t limit = ref->role == ROLE_UPDATE ? job->limit : INT32_MAX;
             bad = kedge_compute_check_update(&job->layout, path, limit, &d);
         }
+        f->nomem = f->nomem || bad == KEDGE_E_NOMEM;
         if (bad) {
             size_t own = strlen(path); /* the text begins with the path, which `where` has already */
             const char *text = strncmp(d.text, path, own) == 0 && d.text[own] == ':' ? d.text + own + 2 : d.text;

@@ -274,9 +274,26 @@ static void verify_statement(const struct kedgei_log *log, const struct kedgei_f
     int err = kedge_dsse_decode(envelope, &payload, &entry);
     err = err ? err : kedge_dsse_entry_verify(&entry, kedge_buf_view(&payload), &fact->key);
     kedge_buf_deinit(&payload);
+    f->nomem = f->nomem || err == KEDGE_E_NOMEM;
     if (err) {
         kedgei_error(f, KEDGE_AUDIT_SIGNATURE, log, fact->index, "%s: not signed by the key in force",
                      kedge_statement_kind_name((enum kedge_statement_kind)fact->kind));
+    }
+}
+
+static void verify_anchor(const struct signing *s, const struct kedgei_fact *fact, struct kedgei_findings *f)
+{
+    const struct kedgei_anchor *anchor = fact->body;
+    const struct kedgei_log *log = anchor->tenant < s->audit->tenant_count ? &s->audit->tenants[anchor->tenant] : NULL;
+    struct kedge_checkpoint c;
+    if (!log || !log->has_vkey) {
+        return;
+    }
+    int err = kedge_checkpoint_open(anchor->note, kedge_view_str(log->origin), &log->vkey, 1, &c, NULL);
+    f->nomem = f->nomem || err == KEDGE_E_NOMEM;
+    if (err) {
+        kedgei_error(f, KEDGE_AUDIT_SIGNATURE, s->log, fact->index, "checkpoint of \"%s\": not signed by its log's key",
+                     log->name);
     }
 }
 
@@ -285,14 +302,7 @@ static void verify_fact(void *arg, uint64_t i, struct kedgei_findings *f)
     const struct signing *s = arg;
     const struct kedgei_fact *fact = &s->log->facts[i];
     if (fact->kind == KEDGEI_FACT_CHECKPOINT) {
-        const struct kedgei_anchor *anchor = fact->body;
-        const struct kedgei_log *tenant = anchor->tenant < s->audit->tenant_count ? &s->audit->tenants[anchor->tenant] : NULL;
-        struct kedge_checkpoint c;
-        if (tenant && tenant->has_vkey
-            && kedge_checkpoint_open(anchor->note, kedge_view_str(tenant->origin), &tenant->vkey, 1, &c, NULL) != KEDGE_OK) {
-            kedgei_error(f, KEDGE_AUDIT_SIGNATURE, s->log, i, "checkpoint of \"%s\": not signed by its log's key",
-                         tenant->name);
-        }
+        verify_anchor(s, fact, f);
     } else if (fact->has_key) {
         verify_statement(s->log, fact, f);
     }
@@ -315,6 +325,7 @@ static void verify_head(void *arg, uint64_t i, struct kedgei_findings *f)
         err = kedge_note_parse(head->note, &note);
         err = err ? err : kedge_checkpoint_parse(note.text, &c);
     }
+    f->nomem = f->nomem || err == KEDGE_E_NOMEM;
     if (err == KEDGE_E_VERIFY) {
         kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_SIGNATURE, where, "not signed by the key of %s", log->origin);
     } else if (err) {

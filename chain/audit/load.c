@@ -329,7 +329,12 @@ int kedgei_load(struct kedgei_audit *a, const char *dir, bool *ret_readable)
     if (err) {
         return err;
     }
-    if (kedge_state_deployment(a->state, a->deployment, &d) != KEDGE_OK) {
+    err = kedge_state_deployment(a->state, a->deployment, &d);
+    if (is_our_trouble(err)) {
+        a->diag = d;
+        return err;
+    }
+    if (err) {
         kedgei_find(&a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_STATE, "config.json", "%s", d.text);
         *ret_readable = false;
         return KEDGE_OK;

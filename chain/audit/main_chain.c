@@ -137,6 +137,7 @@ static bool read_spec(struct kedgei_audit *a, struct kedgei_job *job)
         err = kedge_scale_limit(job->spec.bound, job->spec.scale, &job->limit);
         (void)kedge_diag_set(&d, err, "bound and scale do not fit");
     }
+    a->findings.nomem = a->findings.nomem || err == KEDGE_E_NOMEM;
     if (err) {
         kedgei_error(&a->findings, KEDGE_AUDIT_SPEC, &a->main, job->opened->index, "spec of job \"%s\": %s", job->id.s,
                      d.text[0] ? d.text : kedge_strerror(err));
@@ -220,6 +221,14 @@ static void check_release(struct kedgei_audit *a, struct kedgei_job *job, struct
                      job->groups);
         return;
     }
+    bool ascending = true;
+    for (uint32_t g = r->group; g < KEDGE_GROUPS_MAX; g++) {
+        ascending = ascending && !job->releases[g];
+    }
+    if (!ascending) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index, "release of group %u behind a later group's",
+                     r->group);
+    }
     job->releases[r->group] = fact;
     if (strcmp(file, r->file) != 0) {
         kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index, "file \"%s\", expected \"%s\"", r->file,
@@ -293,19 +302,24 @@ static const struct kedge_id *job_id(const struct kedgei_fact *fact)
     }
 }
 
-/* The closing of a round is one transaction: behind an aggregate stands the next one or the step. */
+/* Closing a round or a job is one transaction: behind an aggregate stands the next one or the step, behind a release
+ * the next one or job-closed. */
 static void check_batch(struct kedgei_audit *a, uint64_t i)
 {
     const struct kedgei_fact *fact = &a->main.facts[i];
     const struct kedgei_fact *next = i + 1 < a->main.count ? fact + 1 : NULL;
-    if (next && (next->kind == KEDGE_ST_AGGREGATE || next->kind == KEDGE_ST_STEP)) {
+    bool release = fact->kind == KEDGE_ST_RELEASE;
+    int last = release ? KEDGE_ST_JOB_CLOSED : KEDGE_ST_STEP;
+    if (next && (next->kind == fact->kind || next->kind == last)) {
         const struct kedge_id *id = job_id(next);
         if (id && kedge_id_eq(id, job_id(fact))) {
             return;
         }
     }
-    kedgei_error(&a->findings, KEDGE_AUDIT_AGGREGATE, &a->main, i,
-                 "behind it stands neither an aggregate nor the step of its round: the closing is not whole");
+    kedgei_error(&a->findings, release ? KEDGE_AUDIT_RELEASE : KEDGE_AUDIT_AGGREGATE, &a->main, i,
+                 "behind it stands neither another %s nor the %s of its job: the closing is not whole",
+                 kedge_statement_kind_name((enum kedge_statement_kind)fact->kind),
+                 kedge_statement_kind_name((enum kedge_statement_kind)last));
 }
 
 static int check_entry(struct kedgei_audit *a, struct kedgei_fact *fact)
@@ -339,6 +353,7 @@ static int check_entry(struct kedgei_audit *a, struct kedgei_fact *fact)
     } else if (fact->kind == KEDGE_ST_STEP) {
         kedgei_round_step(a, job, fact);
     } else if (fact->kind == KEDGE_ST_RELEASE) {
+        check_batch(a, fact->index);
         check_release(a, job, fact);
     } else {
         close_job(a, job, fact);

@@ -1,0 +1,171 @@
+/* Records that were written wrong and signed properly: one twist each, and what the auditor must call it. */
+#include "tests/unit/audit/support.h"
+
+struct twist_case {
+    enum fx_twist twist;
+    bool replay_only; /* verify says yes: only re-execution finds it */
+    enum kedge_audit_code code;
+};
+
+static const struct twist_case cases[] = {
+    {FX_GHOST_UPDATE, false, KEDGE_AUDIT_SITE_UNKNOWN},
+    {FX_GHOST_FORGED, false, KEDGE_AUDIT_SIGNATURE},
+    {FX_REVOKED_UPDATE, false, KEDGE_AUDIT_SITE_REVOKED},
+    {FX_OTHER_SITE_SIGNS, false, KEDGE_AUDIT_SIGNATURE},
+    {FX_OTHER_ADMIN, false, KEDGE_AUDIT_KEY},
+    {FX_NOT_JOINED, false, KEDGE_AUDIT_NOT_JOINED},
+    {FX_KEY_TWICE, false, KEDGE_AUDIT_KEY},
+    {FX_POLICY_KEY, false, KEDGE_AUDIT_KEY},
+    {FX_WRONG_BASE, false, KEDGE_AUDIT_BASE},
+    {FX_UNLISTED, false, KEDGE_AUDIT_UNLISTED},
+    {FX_ROW_TWICE, false, KEDGE_AUDIT_ROW_DOUBLED},
+    {FX_ROW_WEIGHT, false, KEDGE_AUDIT_ROW},
+    {FX_ROW_DIGEST, false, KEDGE_AUDIT_ROW},
+    {FX_TOTALS, false, KEDGE_AUDIT_TOTALS},
+    {FX_NOT_SELECTED, false, KEDGE_AUDIT_NOT_SELECTED},
+    {FX_NO_CHECKPOINT, false, KEDGE_AUDIT_ROW},
+    {FX_TOO_LARGE, false, KEDGE_AUDIT_BLOB_CONTENT},
+    {FX_SAMPLES, false, KEDGE_AUDIT_UPDATE},
+    {FX_WRONG_GROUP, false, KEDGE_AUDIT_GROUP},
+    {FX_REASON, false, KEDGE_AUDIT_LIST},
+    {FX_EVALUATION, false, KEDGE_AUDIT_EVALUATION},
+    {FX_CANDIDATE_REVOKED, false, KEDGE_AUDIT_CANDIDATE},
+    {FX_RULE, false, KEDGE_AUDIT_AGGREGATE},
+    {FX_SEED, false, KEDGE_AUDIT_ROUND},
+    {FX_ROUND_GAP, false, KEDGE_AUDIT_ROUND},
+    {FX_MAIN_ROOT, false, KEDGE_AUDIT_FORK},
+    {FX_PARAMETERS, false, KEDGE_AUDIT_JOB},
+    {FX_STEP_BEFORE, false, KEDGE_AUDIT_BASE},
+    {FX_STEP_AFTER, false, KEDGE_AUDIT_STEP},
+    {FX_RELEASE, false, KEDGE_AUDIT_RELEASE},
+    {FX_RELEASE_MISSING, false, KEDGE_AUDIT_RELEASE},
+    {FX_CLOSED_EARLY, false, KEDGE_AUDIT_JOB},
+    {FX_AFTER_CLOSED, false, KEDGE_AUDIT_JOB},
+    {FX_TORN_CLOSE, false, KEDGE_AUDIT_AGGREGATE},
+    {FX_OTHER_SPEC, false, KEDGE_AUDIT_SPEC},
+    {FX_ANCHOR_FORK, false, KEDGE_AUDIT_FORK},
+    {FX_STATED_TWICE, false, KEDGE_AUDIT_DOUBLED},
+    {FX_IDEM_KEY, false, KEDGE_AUDIT_IDEMPOTENCY},
+    {FX_MISPLACED, false, KEDGE_AUDIT_MISPLACED},
+    {FX_GARBAGE, false, KEDGE_AUDIT_STATEMENT},
+    {FX_INITIAL, true, KEDGE_AUDIT_REPLAY_INITIAL},
+    {FX_SELECTION, true, KEDGE_AUDIT_REPLAY_SELECTION},
+    {FX_GROUPING, true, KEDGE_AUDIT_REPLAY_GROUPING},
+    {FX_DIRECTION, true, KEDGE_AUDIT_REPLAY_DIRECTION},
+    {FX_NEWCOMER, true, KEDGE_AUDIT_REPLAY_NEWCOMER},
+    {FX_SIMILARITY, true, KEDGE_AUDIT_REPLAY_NEWCOMER},
+    {FX_AGGREGATE, true, KEDGE_AUDIT_REPLAY_AGGREGATE},
+    {FX_MIXING, true, KEDGE_AUDIT_REPLAY_STEP},
+};
+
+START_TEST(test_twist)
+{
+    const struct twist_case *c = &cases[_i];
+    struct kedge_audit_options options = {.threads = 1};
+    make_scratch();
+    fx_federation(at("fx"), c->twist);
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
+    if (c->replay_only) {
+        if (r.error_count > 0) {
+            print_findings(&r);
+        }
+        ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+        kedge_audit_report_deinit(&r);
+        r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
+    }
+    if (!has_code(&r, c->code)) {
+        print_findings(&r);
+    }
+    ck_assert_msg(has_code(&r, c->code), "twist %d: expected a finding %s", (int)c->twist,
+                  kedge_audit_code_name(c->code));
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_NO);
+    ck_assert_uint_gt(r.error_count, 0);
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
+START_TEST(test_clean)
+{
+    struct kedge_audit_options options = {.threads = 1};
+    make_scratch();
+    fx_federation(at("fx"), FX_NONE);
+    for (int replay = 0; replay < 2; replay++) {
+        struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, replay, options);
+        print_findings(&r);
+        ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+        ck_assert_uint_eq(r.finding_count, 0);
+        ck_assert_uint_eq(r.counts.logs, 3);
+        ck_assert_uint_eq(r.counts.jobs, 2);
+        ck_assert_uint_eq(r.counts.jobs_unfinished, 0);
+        ck_assert_uint_eq(r.counts.rounds, 5);
+        ck_assert_uint_eq(r.counts.sites, 5);
+        ck_assert_uint_eq(r.counts.statements[KEDGE_ST_UPDATE], 6 + 4 + 1 + 5 + 5);
+        ck_assert_uint_eq(r.counts.statements[KEDGE_ST_STEP], 5);
+        ck_assert_uint_eq(r.counts.updates_used, 6 + 4 + 5 + 5);
+        ck_assert_uint_eq(r.counts.updates_refused, 2);
+        ck_assert_uint_eq(r.counts.unanchored, 0);
+        ck_assert_uint_eq(r.counts.decisions, replay ? 25 : 0);
+        kedge_audit_report_deinit(&r);
+    }
+    /* Without trust it is at most self-consistent; the state folder itself is a record too. */
+    struct kedge_audit_report r = run(at("fx"), NULL, NULL, true, options);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_SELF_CONSISTENT);
+    kedge_audit_report_deinit(&r);
+    r = run(at("fx/state"), at("fx/trust.json"), NULL, true, options);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    kedge_audit_report_deinit(&r);
+    options.beside_coordinator = true;
+    r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
+START_TEST(test_unfinished_is_a_note)
+{
+    struct kedge_audit_options options = {.threads = 1};
+    make_scratch();
+    fx_federation(at("fx"), FX_UNFINISHED);
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
+    print_findings(&r);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    ck_assert_uint_eq(r.note_count, 1);
+    ck_assert_int_eq(r.findings[0].code, KEDGE_AUDIT_JOB_UNFINISHED);
+    ck_assert_uint_eq(r.counts.jobs_unfinished, 1);
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
+START_TEST(test_larger_record)
+{
+    struct kedge_audit_options options = {.threads = 1};
+    make_scratch();
+    fx_large(at("fx"), 6, 20);
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
+    print_findings(&r);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    ck_assert_uint_eq(r.counts.updates_used, 240);
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("audit-record");
+    TCase *t = tcase_create("record");
+    tcase_set_timeout(t, 120);
+    tcase_add_test(t, test_clean);
+    tcase_add_test(t, test_unfinished_is_a_note);
+    tcase_add_test(t, test_larger_record);
+    tcase_add_loop_test(t, test_twist, 0, (int)(sizeof cases / sizeof cases[0]));
+    suite_add_tcase(s, t);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,558 @@
+/* A good record that somebody changed afterwards: bytes, files, order, keys. */
+#include "chain/checkpoint.h"
+#include "common/base/mem.h"
+#include "crypto/keyfile.h"
+#include "tests/unit/audit/support.h"
+
+static bool base_is_made;
+static char base[256];
+
+/* A fresh copy of the good record at scratch/fx. */
+static void copy_base(void)
+{
+    if (!base_is_made) {
+        make_scratch();
+        snprintf(base, sizeof base, "%s", scratch);
+        fx_federation(at("good"), FX_NONE);
+        base_is_made = true;
+    }
+    fx_copy(at("good"), at("fx"));
+}
+
+static void expect(const char *seen, bool live, enum kedge_audit_code code, enum kedge_audit_verdict verdict)
+{
+    struct kedge_audit_options options = {.live = live};
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), seen, false, options);
+    if (!has_code(&r, code) || r.verdict != verdict) {
+        print_findings(&r);
+    }
+    ck_assert_msg(has_code(&r, code), "expected a finding %s", kedge_audit_code_name(code));
+    ck_assert_int_eq(r.verdict, verdict);
+    kedge_audit_report_deinit(&r);
+}
+
+/* ---- files ---- */
+
+/* One blob of a kind: the smallest or largest of a log's. */
+struct pick {
+    bool largest;
+    uint64_t size;
+    char path[KEDGE_PATH_MAX];
+};
+
+static enum kedge_blob_verdict visit(void *arg, const struct kedge_hash *digest, uint64_t size, const char *path)
+{
+    struct pick *p = arg;
+    ck_assert_ptr_nonnull(digest);
+    if (p->path[0] == '\0' || (p->largest ? size > p->size : size < p->size)) {
+        p->size = size;
+        snprintf(p->path, sizeof p->path, "%s", path);
+    }
+    return KEDGE_BLOB_KEEP;
+}
+
+static void pick_blob(const char *folder, bool largest, char out[KEDGE_PATH_MAX])
+{
+    struct pick p = {.largest = largest};
+    struct kedge_blobs_options options = {.read_only = true};
+    struct kedge_blobs *blobs;
+    ck_assert_int_eq(kedge_blobs_open(at(folder), &options, &blobs, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_blobs_for_each(blobs, visit, &p, NULL), KEDGE_OK);
+    kedge_blobs_close(blobs);
+    snprintf(out, KEDGE_PATH_MAX, "%s", p.path);
+}
+
+START_TEST(test_blobs)
+{
+    static const char *const folders[] = {"fx/state/main", "fx/state/tenants/org-a", "fx/state/tenants/org-b"};
+    char path[KEDGE_PATH_MAX];
+    for (int i = 0; i < 6; i++) {
+        copy_base();
+        pick_blob(folders[i % 3], i >= 3, path);
+        fx_flip(path, i % 2 ? 3 : -3);
+        expect(NULL, false, KEDGE_AUDIT_BLOB_DIGEST, KEDGE_AUDIT_NO);
+        copy_base();
+        ck_assert_int_eq(truncate(path, 5), 0);
+        expect(NULL, true, KEDGE_AUDIT_BLOB_DIGEST, KEDGE_AUDIT_NO);
+        copy_base();
+        ck_assert_int_eq(unlink(path), 0);
+        expect(NULL, true, KEDGE_AUDIT_BLOB_MISSING, KEDGE_AUDIT_NO);
+    }
+}
+END_TEST
+
+START_TEST(test_blobs_without_statement)
+{
+    struct kedge_blobs *blobs;
+    struct kedge_hash digest;
+    struct kedge_view part = kedge_view_str("nobody asked for this");
+    copy_base();
+    ck_assert_int_eq(kedge_blobs_open(at("fx/state/tenants/org-a"), NULL, &blobs, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_blobs_put(blobs, &part, 1, &digest, NULL), KEDGE_OK);
+    kedge_blobs_close(blobs);
+    expect(NULL, false, KEDGE_AUDIT_BLOB_UNREFERENCED, KEDGE_AUDIT_NO);
+    expect(NULL, true, KEDGE_AUDIT_BLOB_UNREFERENCED, KEDGE_AUDIT_YES);
+    copy_base();
+    ck_assert_int_eq(kedge_file_write(at("fx/state/main/blobs/readme"), part, 0600, NULL), KEDGE_OK);
+    expect(NULL, true, KEDGE_AUDIT_STRAY_FILE, KEDGE_AUDIT_NO);
+}
+END_TEST
+
+START_TEST(test_models)
+{
+    copy_base();
+    fx_flip(at("fx/models/plain-g0.safetensors"), -1);
+    expect(NULL, true, KEDGE_AUDIT_MODEL_FILE, KEDGE_AUDIT_NO);
+    copy_base();
+    ck_assert_int_eq(unlink(at("fx/models/flex-g1.safetensors")), 0);
+    expect(NULL, false, KEDGE_AUDIT_MODEL_FILE, KEDGE_AUDIT_NO);
+    expect(NULL, true, KEDGE_AUDIT_MODEL_FILE, KEDGE_AUDIT_YES);
+    copy_base();
+    fx_copy(at("fx/models/flex-g1.safetensors"), at("fx/models/flex-g2.safetensors"));
+    expect(NULL, false, KEDGE_AUDIT_MODEL_FILE, KEDGE_AUDIT_NO);
+    copy_base();
+    ck_assert_int_eq(rename(at("fx/models/flex-g0.safetensors"), at("fx/models/x")), 0);
+    ck_assert_int_eq(rename(at("fx/models/flex-g1.safetensors"), at("fx/models/flex-g0.safetensors")), 0);
+    ck_assert_int_eq(rename(at("fx/models/x"), at("fx/models/flex-g1.safetensors")), 0);
+    expect(NULL, false, KEDGE_AUDIT_MODEL_FILE, KEDGE_AUDIT_NO);
+}
+END_TEST
+
+/* Replaces the first occurrence of a text in a file by another of the same length. */
+static void replace(const char *path, const char *from, const char *to)
+{
+    struct kedge_buf text;
+    kedge_buf_init(&text, 1 << 20);
+    ck_assert_uint_eq(strlen(from), strlen(to));
+    ck_assert_int_eq(kedge_file_read(path, &text, NULL), KEDGE_OK);
+    uint8_t *p = memmem(text.ptr, text.len, from, strlen(from));
+    ck_assert_ptr_nonnull(p);
+    memcpy(p, to, strlen(to));
+    ck_assert_int_eq(kedge_file_write(path, kedge_buf_view(&text), 0600, NULL), KEDGE_OK);
+    kedge_buf_deinit(&text);
+}
+
+START_TEST(test_state_files)
+{
+    copy_base();
+    fx_flip(at("fx/state/tenants/org-b/tenant.json"), -10); /* a digit of the salt: still a digit, or no salt */
+    struct kedge_audit_options options = {.threads = 1};
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_NO);
+    kedge_audit_report_deinit(&r);
+    copy_base();
+    replace(at("fx/state/config.json"), "fx.kedge.local", "fy.kedge.local");
+    expect(NULL, false, KEDGE_AUDIT_STATE, KEDGE_AUDIT_NO);
+    copy_base();
+    ck_assert_int_eq(kedge_dir_remove(at("fx/state/tenants/org-b")), KEDGE_OK);
+    expect(NULL, false, KEDGE_AUDIT_TENANT_MISSING, KEDGE_AUDIT_NO);
+    copy_base();
+    ck_assert_int_eq(kedge_dir_remove(at("fx/state/tenants/org-b/ledger.lmdb")), KEDGE_OK);
+    expect(NULL, false, KEDGE_AUDIT_LEDGER, KEDGE_AUDIT_NO);
+}
+END_TEST
+
+/* ---- bytes of the ledgers ---- */
+
+/* The bytes of an entry, from the good record. */
+static void read_entry(const char *tenant, uint64_t index, struct kedge_buf *ret)
+{
+    struct kedge_state_log log;
+    struct kedge_id id;
+    if (tenant) {
+        ck_assert_int_eq(kedge_id_from(kedge_view_str(tenant), &id), KEDGE_OK);
+    }
+    ck_assert_int_eq(kedge_state_log_open(at("good/state"), tenant ? &id : NULL, KEDGE_STATE_COPY, &log, NULL),
+                     KEDGE_OK);
+    ck_assert_int_eq(kedge_ledger_get(log.ledger, index, ret), KEDGE_OK);
+    kedge_state_log_close(&log);
+}
+
+static const struct entry_case {
+    const char *tenant, *mdb;
+    uint64_t index;
+} entry_cases[] = {
+    {NULL, "fx/state/main/ledger.lmdb/data.mdb", 2},
+    {NULL, "fx/state/main/ledger.lmdb/data.mdb", 3}, /* a tenant's checkpoint */
+    {"org-a", "fx/state/tenants/org-a/ledger.lmdb/data.mdb", 1},
+    {"org-b", "fx/state/tenants/org-b/ledger.lmdb/data.mdb", 12},
+};
+
+/* Flips one bit of every n-th byte of a stored entry, wherever copies of it stand in the file. */
+START_TEST(test_entry_bytes)
+{
+    const struct entry_case *c = &entry_cases[_i];
+    struct kedge_buf file, entry;
+    unsigned copies = 0;
+    copy_base();
+    kedge_buf_init(&file, 256 << 20);
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+    ck_assert_int_eq(kedge_file_read(at(c->mdb), &file, NULL), KEDGE_OK);
+    read_entry(c->tenant, c->index, &entry);
+    for (size_t at_byte = 0; at_byte < entry.len; at_byte += 1 + entry.len / 9) {
+        struct kedge_buf changed;
+        kedge_buf_init(&changed, 256 << 20);
+        kedge_buf_put(&changed, file.ptr, file.len);
+        uint8_t *p = changed.ptr;
+        while ((p = memmem(p, changed.len - (size_t)(p - changed.ptr), entry.ptr, entry.len)) != NULL) {
+            p[at_byte] ^= 4;
+            p++;
+            copies++;
+        }
+        ck_assert_int_eq(kedge_file_write(at(c->mdb), kedge_buf_view(&changed), 0600, NULL), KEDGE_OK);
+        kedge_buf_deinit(&changed);
+        expect(NULL, false, KEDGE_AUDIT_LEDGER, KEDGE_AUDIT_NO);
+    }
+    ck_assert_uint_gt(copies, 8);
+    kedge_buf_deinit(&entry);
+    kedge_buf_deinit(&file);
+}
+END_TEST
+
+/* Damage anywhere must end in a verdict or an error, never in a crash. */
+START_TEST(test_damaged_pages)
+{
+    copy_base();
+    const char *mdb = at("fx/state/tenants/org-a/ledger.lmdb/data.mdb");
+    int64_t size = kedge_file_size(mdb);
+    ck_assert_int_gt(size, 0);
+    unsigned no = 0;
+    for (int i = 0; i < 12; i++) {
+        copy_base();
+        FILE *f = fopen(at("fx/state/tenants/org-a/ledger.lmdb/data.mdb"), "r+b");
+        ck_assert_ptr_nonnull(f);
+        ck_assert_int_eq(fseek(f, (long)(size / 12 * i), SEEK_SET), 0);
+        for (int k = 0; k < 4096; k++) {
+            fputc((k * 37 + i) & 255, f);
+        }
+        ck_assert_int_eq(fclose(f), 0);
+        struct kedge_audit_options options = {.threads = 1, .read_timeout_s = 10};
+        struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
+        no += r.verdict == KEDGE_AUDIT_NO;
+        kedge_audit_report_deinit(&r);
+    }
+    ck_assert_uint_gt(no, 3);
+    copy_base();
+    ck_assert_int_eq(truncate(at("fx/state/main/ledger.lmdb/data.mdb"), 8192), 0);
+    expect(NULL, false, KEDGE_AUDIT_LEDGER, KEDGE_AUDIT_NO);
+}
+END_TEST
+
+/* ---- logs written again ---- */
+
+static size_t edit_swap(struct fx_entry *e, size_t n)
+{
+    struct fx_entry x = e[n - 1];
+    e[n - 1] = e[n - 2];
+    e[n - 2] = x;
+    return n;
+}
+static size_t edit_swap_releases(struct fx_entry *e, size_t n)
+{
+    struct fx_entry x = e[n - 2];
+    e[n - 2] = e[n - 3];
+    e[n - 3] = x;
+    return n;
+}
+static size_t edit_drop(struct fx_entry *e, size_t n)
+{
+    memmove(&e[4], &e[5], (n - 5) * sizeof *e);
+    return n - 1;
+}
+static size_t edit_double(struct fx_entry *e, size_t n)
+{
+    e[n] = e[4];
+    e[n].idem_key = kedge_view_of(NULL, 0);
+    return n + 1;
+}
+static size_t edit_reverse(struct fx_entry *e, size_t n)
+{
+    for (size_t i = 2, k = n - 1; i < k; i++, k--) {
+        struct fx_entry x = e[i];
+        e[i] = e[k];
+        e[k] = x;
+    }
+    return n;
+}
+static size_t edit_truncate(struct fx_entry *e, size_t n)
+{
+    (void)e;
+    return n - 2;
+}
+static size_t edit_last(struct fx_entry *e, size_t n)
+{
+    (void)e;
+    return n - 1;
+}
+static size_t edit_empty(struct fx_entry *e, size_t n)
+{
+    (void)e;
+    (void)n;
+    return 0;
+}
+static size_t edit_nothing(struct fx_entry *e, size_t n)
+{
+    (void)e;
+    return n;
+}
+static size_t edit_keys(struct fx_entry *e, size_t n)
+{
+    struct kedge_view x = e[2].idem_key;
+    e[2].idem_key = e[3].idem_key;
+    e[3].idem_key = x;
+    return n;
+}
+static size_t edit_no_key(struct fx_entry *e, size_t n)
+{
+    e[2].idem_key = kedge_view_of(NULL, 0);
+    return n;
+}
+
+static const struct rewrite_case {
+    const char *tenant;
+    fx_edit *edit;
+    bool foreign_key;
+    enum kedge_audit_code code;
+} rewrites[] = {
+    {"org-a", edit_swap, false, KEDGE_AUDIT_FORK},
+    {"org-a", edit_drop, false, KEDGE_AUDIT_FORK},
+    {"org-a", edit_double, false, KEDGE_AUDIT_DOUBLED},
+    {"org-a", edit_reverse, false, KEDGE_AUDIT_FORK},
+    {"org-a", edit_truncate, false, KEDGE_AUDIT_TRUNCATED},
+    {"org-b", edit_empty, false, KEDGE_AUDIT_TRUNCATED},
+    {"org-a", edit_keys, false, KEDGE_AUDIT_IDEMPOTENCY},
+    {"org-a", edit_no_key, false, KEDGE_AUDIT_IDEMPOTENCY},
+    {"org-a", edit_nothing, true, KEDGE_AUDIT_SIGNATURE},
+    {NULL, edit_swap, false, KEDGE_AUDIT_JOB}, /* job-closed before the last release */
+    {NULL, edit_swap_releases, false, KEDGE_AUDIT_RELEASE},
+    {NULL, edit_last, false, KEDGE_AUDIT_RELEASE}, /* releases, but no job-closed */
+    {NULL, edit_drop, false, KEDGE_AUDIT_ROUND},
+    {NULL, edit_double, false, KEDGE_AUDIT_DOUBLED},
+    {NULL, edit_reverse, false, KEDGE_AUDIT_JOB},
+    {NULL, edit_empty, false, KEDGE_AUDIT_MISPLACED},
+    {NULL, edit_nothing, true, KEDGE_AUDIT_SIGNATURE},
+};
+
+START_TEST(test_rewritten)
+{
+    const struct rewrite_case *c = &rewrites[_i];
+    copy_base();
+    fx_rewrite(at("fx"), c->tenant, c->edit, c->foreign_key);
+    expect(NULL, false, c->code, KEDGE_AUDIT_NO);
+}
+END_TEST
+
+/* ---- checkpoints seen earlier ---- */
+
+START_TEST(test_seen)
+{
+    struct kedge_buf note;
+    copy_base();
+    const char *seen = at("seen.note");
+    fx_checkpoint(at("good"), NULL, seen);
+    struct kedge_audit_options options = {.threads = 1};
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), seen, false, options);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    kedge_audit_report_deinit(&r);
+    fx_rewrite(at("fx"), NULL, edit_nothing, false); /* the same again: still the same log */
+    r = run(at("fx"), at("fx/trust.json"), seen, false, options);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    kedge_audit_report_deinit(&r);
+    fx_rewrite(at("fx"), NULL, edit_last, false); /* nothing but the seen checkpoint tells of the last entry */
+    expect(at("seen.note"), false, KEDGE_AUDIT_TRUNCATED, KEDGE_AUDIT_NO);
+    copy_base();
+    fx_rewrite(at("fx"), NULL, edit_swap, false);
+    expect(at("seen.note"), false, KEDGE_AUDIT_FORK, KEDGE_AUDIT_NO);
+    copy_base();
+    fx_checkpoint(at("good"), "org-a", at("seen-a.note"));
+    fx_rewrite(at("fx"), "org-a", edit_last, false);
+    expect(at("seen-a.note"), false, KEDGE_AUDIT_TRUNCATED, KEDGE_AUDIT_NO);
+    /* a note of another key, and one that is none */
+    struct kedge_key_pair other;
+    struct kedge_hash root;
+    copy_base();
+    kedge_key_generate(&other);
+    kedge_sha256(kedge_view_str("x"), &root);
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    ck_assert_int_eq(kedge_checkpoint_sign(kedge_view_str("fx.kedge.local/main"), 3, &root, &other, &note), KEDGE_OK);
+    ck_assert_int_eq(kedge_file_write(at("seen-x.note"), kedge_buf_view(&note), 0600, NULL), KEDGE_OK);
+    expect(at("seen-x.note"), false, KEDGE_AUDIT_SEEN, KEDGE_AUDIT_NO);
+    ck_assert_int_eq(kedge_file_write(at("seen-x.note"), kedge_view_str("hello\n"), 0600, NULL), KEDGE_OK);
+    expect(at("seen-x.note"), false, KEDGE_AUDIT_SEEN, KEDGE_AUDIT_NO);
+    /* two checkpoints of one size and two roots, both by the log's own key */
+    struct kedge_key_pair own;
+    ck_assert_int_eq(kedge_keyfile_read_private(at("good/state/keys/log-main.pem"), &own, NULL), KEDGE_OK);
+    kedge_buf_clear(&note);
+    ck_assert_int_eq(kedge_checkpoint_sign(kedge_view_str("fx.kedge.local/main"), 3, &root, &own, &note), KEDGE_OK);
+    ck_assert_int_eq(kedge_file_write(at("seen-x.note"), kedge_buf_view(&note), 0600, NULL), KEDGE_OK);
+    expect(at("seen-x.note"), false, KEDGE_AUDIT_FORK, KEDGE_AUDIT_NO);
+    kedge_buf_deinit(&note);
+}
+END_TEST
+
+/* ---- whom to trust ---- */
+
+static void make_vkey(const char *name, const struct kedge_public_key *key, struct kedge_vkey *ret)
+{
+    ck_assert_int_eq(kedge_vkey_make(kedge_view_str(name), KEDGE_KEY_ED25519, key, ret), KEDGE_OK);
+}
+
+enum foreign { FOREIGN_STATEMENT, FOREIGN_MAIN, FOREIGN_ADMIN, FOREIGN_LOG, FOREIGN_TENANT, FOREIGN_COUNT };
+
+START_TEST(test_foreign_trust)
+{
+    static const enum kedge_audit_code codes[FOREIGN_COUNT] = {KEDGE_AUDIT_KEY, KEDGE_AUDIT_KEY, KEDGE_AUDIT_KEY,
+                                                              KEDGE_AUDIT_SIGNATURE, KEDGE_AUDIT_TENANT_UNKNOWN};
+    struct kedge_trust trust;
+    struct kedge_key_pair other;
+    copy_base();
+    kedge_key_generate(&other);
+    ck_assert_int_eq(kedge_trust_read(at("fx/trust.json"), &trust, NULL), KEDGE_OK);
+    if (_i == FOREIGN_STATEMENT) {
+        trust.statement_key = other.public;
+    } else if (_i == FOREIGN_MAIN) {
+        make_vkey("fx.kedge.local/main", &other.public, &trust.main_log);
+    } else if (_i == FOREIGN_ADMIN) {
+        trust.tenants[0].admin_key = other.public;
+    } else if (_i == FOREIGN_LOG) {
+        make_vkey("fx.kedge.local/org-b", &other.public, &trust.tenants[1].log);
+    } else {
+        trust.tenant_count--;
+    }
+    ck_assert_int_eq(kedge_trust_write(at("fx/trust.json"), &trust, NULL), KEDGE_OK);
+    kedge_trust_deinit(&trust);
+    expect(NULL, false, codes[_i], KEDGE_AUDIT_NO);
+}
+END_TEST
+
+START_TEST(test_trust_file)
+{
+    struct kedge_trust a, b;
+    struct kedge_diag d = {.text = ""};
+    char *seen[1] = {(char *)(uintptr_t)"a \"quoted\" note\n"};
+    copy_base();
+    ck_assert_int_eq(kedge_trust_read(at("fx/trust.json"), &a, &d), KEDGE_OK);
+    a.seen = seen;
+    a.seen_count = 1;
+    ck_assert_int_eq(kedge_trust_write(at("again.json"), &a, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_trust_read(at("again.json"), &b, &d), KEDGE_OK);
+    ck_assert_uint_eq(b.tenant_count, 2);
+    ck_assert_uint_eq(b.seen_count, 1);
+    ck_assert_str_eq(b.seen[0], seen[0]);
+    ck_assert_mem_eq(&a.statement_key, &b.statement_key, sizeof a.statement_key);
+    kedge_trust_deinit(&b);
+    a.seen = NULL;
+    a.seen_count = 0;
+    struct kedge_trust_tenant x = a.tenants[0];
+    a.tenants[0] = a.tenants[1];
+    a.tenants[1] = x;
+    ck_assert_int_eq(kedge_trust_write(at("again.json"), &a, &d), KEDGE_E_ARG);
+    kedge_trust_deinit(&a);
+    static const char *const bad[][2] = {
+        {"\"schema_version\": 1", "\"schema_version\": 2"}, {"\"deployment\"", "\"deploymend\""},
+        {"\"statement_key\": \"", "\"statement_key\": 7"}, {"fx.kedge.local/main+", "fx.kedge.local/main-"},
+        {"\"tenant\": \"org-a\"", "\"tenant\": \"ORG-A\""}, {"fx.kedge.local/org-b", "fx.kedge.local/org-c"},
+        {"\"seen\": []", "\"sean\": []"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        fx_copy(at("good/trust.json"), at("bad.json"));
+        replace(at("bad.json"), bad[i][0], bad[i][1]);
+        ck_assert_msg(kedge_trust_read(at("bad.json"), &b, &d) == KEDGE_E_FORMAT, "%s", bad[i][1]);
+        ck_assert_ptr_nonnull(strstr(d.text, "bad.json"));
+    }
+    ck_assert_int_eq(kedge_trust_read(at("none.json"), &b, &d), KEDGE_E_NOT_FOUND);
+}
+END_TEST
+
+/* ---- manners ---- */
+
+START_TEST(test_no_record)
+{
+    struct kedge_audit_report r;
+    struct kedge_diag d = {.text = ""};
+    copy_base();
+    ck_assert_int_eq(kedge_audit_verify(at("none"), NULL, NULL, 0, NULL, &r, &d), KEDGE_E_NOT_FOUND);
+    ck_assert_str_ne(d.hint, "");
+    const char *seen = at("no.note");
+    ck_assert_int_eq(kedge_audit_verify(at("fx"), NULL, &seen, 1, NULL, &r, &d), KEDGE_E_NOT_FOUND);
+}
+END_TEST
+
+START_TEST(test_leaves_no_trace)
+{
+    static const char *const traces[] = {"lock.mdb", "kedge.lock"};
+    char path[KEDGE_PATH_MAX];
+    copy_base();
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", at("fx/state/main/ledger.lmdb"), traces[i]);
+        (void)unlink(path);
+    }
+    struct kedge_audit_options options = {.threads = 1};
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    kedge_audit_report_deinit(&r);
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", at("fx/state/main/ledger.lmdb"), traces[i]);
+        ck_assert(!kedge_file_exists(path));
+    }
+}
+END_TEST
+
+/* Memory that runs out anywhere is an error, never a verdict. */
+START_TEST(test_out_of_memory)
+{
+    struct kedge_trust trust;
+    struct kedge_diag d = {.text = ""};
+    copy_base();
+    ck_assert_int_eq(kedge_trust_read(at("fx/trust.json"), &trust, &d), KEDGE_OK);
+    bool done = false;
+    for (long n = 1; !done && n < 100000; n += n < 40 ? 1 : 29) {
+        struct kedge_audit_options options = {.threads = 1};
+        struct kedge_audit_report r;
+        kedge_mem_fail_at(n);
+        int err = kedge_audit_replay(at("fx"), &trust, NULL, 0, &options, &r, &d);
+        kedge_mem_fail_at(0);
+        if (!err) {
+            if (r.verdict != KEDGE_AUDIT_YES) {
+                print_findings(&r);
+            }
+            ck_assert_msg(r.verdict == KEDGE_AUDIT_YES, "allocation %ld failed and became a verdict", n);
+            kedge_audit_report_deinit(&r);
+            done = n > 1000;
+        } else {
+            ck_assert_msg(err == KEDGE_E_NOMEM, "allocation %ld: %s", n, kedge_strerror(err));
+        }
+    }
+    kedge_trust_deinit(&trust);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("audit-tamper");
+    TCase *t = tcase_create("tamper");
+    tcase_set_timeout(t, 300);
+    tcase_add_test(t, test_blobs);
+    tcase_add_test(t, test_blobs_without_statement);
+    tcase_add_test(t, test_models);
+    tcase_add_test(t, test_state_files);
+    tcase_add_loop_test(t, test_entry_bytes, 0, (int)(sizeof entry_cases / sizeof entry_cases[0]));
+    tcase_add_test(t, test_damaged_pages);
+    tcase_add_loop_test(t, test_rewritten, 0, (int)(sizeof rewrites / sizeof rewrites[0]));
+    tcase_add_test(t, test_seen);
+    tcase_add_loop_test(t, test_foreign_trust, 0, FOREIGN_COUNT);
+    tcase_add_test(t, test_trust_file);
+    tcase_add_test(t, test_no_record);
+    tcase_add_test(t, test_leaves_no_trace);
+    tcase_add_test(t, test_out_of_memory);
+    suite_add_tcase(s, t);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    if (base_is_made && kedge_dir_remove(scratch) != KEDGE_OK) {
+        fprintf(stderr, "%s cannot be removed\n", scratch);
+        return 1;
+    }
+    return failed ? 1 : 0;
+}
