@@ -166,6 +166,9 @@ static void close_conn(struct nng_tls_engine_conn *conn)
         SSL_shutdown(conn->ssl);
         ERR_clear_error();
     }
+    if (!conn->dead) {
+        conn->dead = NNG_ECONNRESET; /* a receive that nng queues after this would wait for ever */
+    }
 }
 
 static void deinit_conn(struct nng_tls_engine_conn *conn)
