@@ -320,7 +320,8 @@ static void outside(struct sim *w, const struct sim_event *ev)
         }
         return;
     }
-    if (!w->server.up) {
+    bool early = ev->type == SIM_JOIN && !w->jobs[ev->job].stored;
+    if (!w->server.up || early) {
         again(w, ev, ev->type);
     } else if (ev->type == SIM_REVOKE) {
         revoke(w, ev);

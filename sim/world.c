@@ -143,7 +143,8 @@ struct sim_event *sim_pop(struct sim *w)
 uint64_t sim_delay(struct sim *w)
 {
     uint64_t ms = 1 + sim_below(w, w->config.delay_ms);
-    return (sim_chance(w, 30) ? 20 * ms : ms) * MS + sim_below(w, MS);
+    ms = sim_chance(w, 30) ? 20 * ms : ms; /* one draw per statement: the order of evaluation is part of the run */
+    return ms * MS + sim_below(w, MS);
 }
 
 uint64_t sim_disk(struct sim *w, uint64_t *busy_ns)
@@ -257,10 +258,12 @@ static void write_script(struct sim *w)
         sim_push(w, SIM_SERVER_CRASH, in_chaos(w));
     }
     for (uint32_t i = 0; i < g->device_crashes; i++) {
-        push_site(w, SIM_DEVICE_CRASH, in_chaos(w), (uint32_t)sim_below(w, g->sites));
+        uint64_t at = in_chaos(w);
+        push_site(w, SIM_DEVICE_CRASH, at, (uint32_t)sim_below(w, g->sites));
     }
     for (uint32_t i = 0; i < g->revocations; i++) {
-        push_site(w, SIM_REVOKE, in_chaos(w), (uint32_t)sim_below(w, g->sites));
+        uint64_t at = in_chaos(w);
+        push_site(w, SIM_REVOKE, at, (uint32_t)sim_below(w, g->sites));
     }
     sim_push(w, SIM_HEAL, g->chaos_ns);
 }

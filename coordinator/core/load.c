@@ -128,8 +128,9 @@ static void start_job(struct kedge_coord *c, uint32_t job)
         j->base = KEDGE_JOB_TRAINING;
         resume_assignments(c, job);
         kedgei_next_round(c, job);
-    } else if (opened) {
-        j->base = KEDGE_JOB_ENROLLING;
+    } else if (opened) { /* no round is durable, but one may have been about to open */
+        bool opening = j->told == KEDGE_JOB_GROUPING || j->told == KEDGE_JOB_TRAINING;
+        j->base = opening ? j->told : KEDGE_JOB_ENROLLING;
     } else { /* job-opened may or may not be durable: asking again does no harm */
         j->base = KEDGE_JOB_QUEUED;
         j->stage = STAGE_JOB_OPENING;
