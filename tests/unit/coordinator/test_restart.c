@@ -1,0 +1,305 @@
+/* Restart: what was durable comes in by LOAD_*, START goes on from there. And crowds: more effects than fit. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/coordinator/host.h"
+
+static const enum kedge_task_kind P = KEDGE_TASK_PRETRAIN, T = KEDGE_TASK_TRAIN, E = KEDGE_TASK_EVALUATE;
+
+static void load_job(struct host *h, enum kedge_job_state state, int reason)
+{
+    struct kedge_digest initial = digest_of(1);
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_LOAD_JOB);
+    ev.params = &h->params;
+    ev.models = &initial;
+    ev.model_count = 1;
+    ev.state = state;
+    ev.err = reason;
+    host_step(h, &ev);
+    host_joined(h, 0);
+}
+
+static void load_closed(struct host *h, uint32_t round, uint32_t models)
+{
+    struct kedge_digest made[2] = {digest_of(20), digest_of(21)};
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_LOAD_ROUND);
+    ev.round = round;
+    ev.closed = true;
+    ev.models = made;
+    ev.model_count = models;
+    host_step(h, &ev);
+}
+
+static void load_open(struct host *h, uint32_t round, uint32_t sites)
+{
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_LOAD_ROUND);
+    ev.round = round;
+    host_step(h, &ev);
+    for (uint32_t i = 0; i < sites; i++) {
+        ev = event_of(h, KEDGE_EV_LOAD_ROW);
+        ev.site = i;
+        ev.selected = true;
+        host_step(h, &ev);
+    }
+}
+
+static void load_group(struct host *h, uint32_t site, uint32_t group, bool durable)
+{
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_LOAD_GROUP);
+    ev.site = site;
+    ev.group = group;
+    ev.durable = durable;
+    host_step(h, &ev);
+}
+
+static void load_accepted(struct host *h, uint32_t site, enum kedge_task_kind kind, uint8_t number)
+{
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_LOAD_ACCEPTED);
+    ev.site = site;
+    ev.kind = kind;
+    ev.leaf = number;
+    ev.envelope = ev.update = digest_of(number);
+    ev.weight = 1;
+    host_step(h, &ev);
+}
+
+static void open_with_members(struct host *h, uint32_t groups)
+{
+    host_open(h);
+    h->params.groups = groups;
+    host_members(h, 1, 2);
+}
+
+START_TEST(test_before_opened)
+{
+    static const struct {
+        enum kedge_job_state state;
+        int reason;
+        const char *golden;
+    } rows[] = {
+        {KEDGE_JOB_PENDING, KEDGE_OK, "job-opened; pending>queued"},
+        {KEDGE_JOB_QUEUED, KEDGE_OK, "job-opened"},
+        {KEDGE_JOB_HALTED, KEDGE_E_DISK_FULL, "job-opened; halted>queued"},
+        {KEDGE_JOB_HALTED, KEDGE_OK, ""},
+        {KEDGE_JOB_ENROLLING, KEDGE_OK, ""},
+        {KEDGE_JOB_TRAINING, KEDGE_OK, ""},
+    };
+    struct host h;
+    open_with_members(&h, 1);
+    load_job(&h, rows[_i].state, rows[_i].reason);
+    host_simple(&h, KEDGE_EV_START);
+    EXPECT(&h, rows[_i].golden);
+    host_close(&h);
+}
+END_TEST
+
+START_TEST(test_open_round)
+{
+    struct host h;
+    open_with_members(&h, 1);
+    load_job(&h, KEDGE_JOB_TRAINING, KEDGE_OK);
+    load_open(&h, 1, 2);
+    load_accepted(&h, 0, T, 10);
+    host_simple(&h, KEDGE_EV_START);
+    EXPECT(&h, "");
+    host_poll(&h, 0, 100);
+    EXPECT(&h, ""); /* its update is in */
+    host_submit(&h, 0, T, 1, 0, 1, 10);
+    EXPECT(&h, "receipt q10 leaf=10"); /* the receipt was lost with the process */
+    host_poll(&h, 1, 101);
+    EXPECT(&h, "task q101 s1 train r1 g0 base=1");
+    host_accept(&h, 1, T, 1, 0, 1, 11);
+    EXPECT(&h, "receipt q11 leaf=11; close r1");
+    host_close(&h);
+}
+END_TEST
+
+START_TEST(test_complete_round)
+{
+    struct host h;
+    open_with_members(&h, 1);
+    load_job(&h, KEDGE_JOB_HALTED, KEDGE_E_DISK_FULL); /* storage: derived anew */
+    load_closed(&h, 1, 1);
+    load_open(&h, 2, 2);
+    load_accepted(&h, 0, T, 10);
+    load_accepted(&h, 1, T, 11);
+    host_simple(&h, KEDGE_EV_START);
+    EXPECT(&h, "halted>training; close r2");
+    host_close(&h);
+}
+END_TEST
+
+START_TEST(test_sites_that_never_come_back)
+{
+    struct host h;
+    open_with_members(&h, 1);
+    h.params.round_timeout_ns = 1000000 * MS;
+    load_job(&h, KEDGE_JOB_TRAINING, KEDGE_OK);
+    load_open(&h, 1, 2);
+    load_accepted(&h, 0, T, 10);
+    host_simple(&h, KEDGE_EV_START);
+    h.now += 19999 * MS;
+    host_simple(&h, KEDGE_EV_TIMER);
+    EXPECT(&h, "");
+    h.now += 1 * MS;
+    host_simple(&h, KEDGE_EV_TIMER);
+    EXPECT(&h, "close r1");
+    host_close(&h);
+}
+END_TEST
+
+START_TEST(test_missing_groups)
+{
+    struct host h;
+    open_with_members(&h, 2);
+    load_job(&h, KEDGE_JOB_GROUPING, KEDGE_OK);
+    load_closed(&h, 0, 2);
+    load_group(&h, 0, 1, false);
+    load_group(&h, 1, 0, true);
+    host_simple(&h, KEDGE_EV_START);
+    EXPECT(&h, "append-assigned s0 g1");
+    host_poll(&h, 0, 100);
+    host_poll(&h, 1, 101);
+    EXPECT(&h, "");
+    struct kedge_coord_event ev = event_of(&h, KEDGE_EV_ASSIGN_APPENDED);
+    ev.site = 0;
+    host_step(&h, &ev);
+    EXPECT(&h, "grouping>training; round-opened r1");
+    host_close(&h);
+}
+END_TEST
+
+START_TEST(test_newcomer_between)
+{
+    struct host h;
+    open_with_members(&h, 2);
+    load_job(&h, KEDGE_JOB_TRAINING, KEDGE_OK);
+    load_closed(&h, 0, 2);
+    load_open(&h, 1, 2);
+    load_group(&h, 0, 1, true);
+    load_accepted(&h, 0, T, 10);
+    load_accepted(&h, 1, P, 11);
+    host_simple(&h, KEDGE_EV_START);
+    EXPECT(&h, "assign s1");
+    struct kedge_coord_event ev = event_of(&h, KEDGE_EV_ASSIGNED);
+    ev.site = 1;
+    ev.err = KEDGE_E_NOT_FINITE; /* it fits nowhere: the round goes on without it */
+    host_step(&h, &ev);
+    EXPECT(&h, "close r1");
+    ck_assert_int_eq(kedge_coord_row(h.c, 0, 1)->train.reason, KEDGE_E_NOT_FINITE);
+    host_close(&h);
+}
+END_TEST
+
+START_TEST(test_last_evaluations)
+{
+    struct host h;
+    open_with_members(&h, 1);
+    h.params.evaluate_every = 2;
+    load_job(&h, KEDGE_JOB_TRAINING, KEDGE_OK);
+    load_closed(&h, 2, 1);
+    struct kedge_coord_event ev = event_of(&h, KEDGE_EV_LOAD_EVALUATED);
+    ev.site = 0;
+    ev.round = 2;
+    ev.leaf = 4;
+    ev.envelope = digest_of(10);
+    host_step(&h, &ev);
+    host_simple(&h, KEDGE_EV_START);
+    EXPECT(&h, "training>storing");
+    host_submit(&h, 0, E, 2, 0, 20, 10);
+    EXPECT(&h, "receipt q10 leaf=4");
+    host_submit(&h, 0, E, 2, 0, 20, 12);
+    EXPECT(&h, "away q12 DUPLICATE");
+    h.now += 30000 * MS; /* site 1 never evaluates */
+    host_simple(&h, KEDGE_EV_TIMER);
+    EXPECT(&h, "job-closed completed");
+    host_close(&h);
+}
+END_TEST
+
+START_TEST(test_crowd)
+{
+    enum { SITES = 100 };
+    struct host h;
+    host_open(&h);
+    host_members(&h, 2, SITES);
+    host_simple(&h, KEDGE_EV_START);
+    host_submit_job(&h);
+    host_main(&h, KEDGE_OK);
+    host_joined(&h, 0);
+    host_joined(&h, 1);
+    for (uint32_t i = 0; i < SITES; i++) {
+        host_poll(&h, i, 1000 + i);
+    }
+    EXPECT(&h, "enrolling>training; round-opened r1");
+    uint32_t count = 0;
+    const uint32_t *order = kedge_coord_site_order(h.c, &count);
+    ck_assert_uint_eq(count, SITES);
+    host_main(&h, KEDGE_OK); /* more tasks than one array of effects holds */
+    uint32_t tasks = 0;
+    for (const char *at = h.text; (at = strstr(at, "task q")) != NULL; at++) {
+        tasks++;
+    }
+    ck_assert_uint_eq(tasks, SITES);
+    ck_assert_uint_eq(order[0] % 2, 0); /* tenant t0 in front of t1 */
+    ck_assert_uint_eq(order[SITES - 1] % 2, 1);
+    for (uint32_t i = 0; i < SITES; i++) {
+        host_poll(&h, i, 2000 + i);
+        host_accept(&h, i, T, 1, 0, 1, (uint8_t)(i + 1));
+    }
+    ck_assert_ptr_nonnull(strstr(h.text, "; close r1"));
+    host_close(&h);
+}
+END_TEST
+
+START_TEST(test_selection)
+{
+    enum { N = 20 };
+    uint32_t scratch[N], times[N] = {0};
+    bool chosen[N], again[N];
+    for (uint32_t round = 0; round < 1000; round++) {
+        kedge_coord_select(42, round, N, 5, scratch, chosen);
+        kedge_coord_select(42, round, N, 5, scratch, again);
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < N; i++) {
+            ck_assert_int_eq(chosen[i], again[i]);
+            count += chosen[i];
+            times[i] += chosen[i];
+        }
+        ck_assert_uint_eq(count, 5);
+    }
+    for (uint32_t i = 0; i < N; i++) { /* 250 expected, deviation 13.7: six of them on either side */
+        ck_assert_uint_gt(times[i], 168);
+        ck_assert_uint_lt(times[i], 332);
+    }
+    static const uint32_t all[] = {0, N, N + 1};
+    for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
+        kedge_coord_select(42, 1, N, all[k], scratch, chosen);
+        for (uint32_t i = 0; i < N; i++) {
+            ck_assert(chosen[i]);
+        }
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tc = tcase_create("restart");
+    tcase_add_loop_test(tc, test_before_opened, 0, 6);
+    tcase_add_test(tc, test_open_round);
+    tcase_add_test(tc, test_complete_round);
+    tcase_add_test(tc, test_sites_that_never_come_back);
+    tcase_add_test(tc, test_missing_groups);
+    tcase_add_test(tc, test_newcomer_between);
+    tcase_add_test(tc, test_last_evaluations);
+    tcase_add_test(tc, test_crowd);
+    tcase_add_test(tc, test_selection);
+    Suite *s = suite_create("coordinator/restart");
+    suite_add_tcase(s, tc);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
