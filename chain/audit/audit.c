@@ -1,4 +1,5 @@
-/* The order of an audit: read, understand, check each log by itself, then the logs against each other, then files. */
+/* The order of an audit: read, understand, check each log by itself, then the logs against each other, then
+ * files. */
 #include <string.h>
 #include <unistd.h>
 
@@ -77,7 +78,8 @@ static int run_audit(const char *dir, const struct kedge_trust *trust, const cha
     a->trust = trust;
     a->threads = thread_count(&a->options);
     int err = kedgei_load(a, dir, &readable);
-    if (!err && readable) { /* else what cannot be read has been named, and the rest would only follow from it */
+    if (!err
+        && readable) { /* else what cannot be read has been named, and the rest would only follow from it */
         err = check_all(a, seen_paths, seen_count, replay);
     }
     err = err ? err : fill_report(a, ret);
@@ -95,15 +97,15 @@ static int run_audit(const char *dir, const struct kedge_trust *trust, const cha
 }
 
 int kedge_audit_verify(const char *dir, const struct kedge_trust *trust, const char *const *seen_paths,
-                       size_t seen_count, const struct kedge_audit_options *options, struct kedge_audit_report *ret,
-                       struct kedge_diag *reterr)
+                       size_t seen_count, const struct kedge_audit_options *options,
+                       struct kedge_audit_report *ret, struct kedge_diag *reterr)
 {
     return run_audit(dir, trust, seen_paths, seen_count, options, false, ret, reterr);
 }
 
 int kedge_audit_replay(const char *dir, const struct kedge_trust *trust, const char *const *seen_paths,
-                       size_t seen_count, const struct kedge_audit_options *options, struct kedge_audit_report *ret,
-                       struct kedge_diag *reterr)
+                       size_t seen_count, const struct kedge_audit_options *options,
+                       struct kedge_audit_report *ret, struct kedge_diag *reterr)
 {
     return run_audit(dir, trust, seen_paths, seen_count, options, true, ret, reterr);
 }

@@ -1,10 +1,10 @@
-/* The auditor: what a stranger can say about a record, offline, without trust in whoever kept it. docs/record.md is
- * the contract that it checks, docs/modules/audit.md explains how.
+/* The auditor: what a stranger can say about a record, offline, without trust in whoever kept it.
+ * docs/record.md is the contract that it checks, docs/modules/audit.md explains how.
  *
- * DIR is the folder that holds `state` and perhaps `models`, or a coordinator's state folder itself. Nothing is
- * written there. Ledgers are read in a child process, so that a damaged file costs a finding and not the program:
- * call from a program whose threads hold no locks. Call kedge_crypto_init before. The report does not depend on the
- * number of threads. */
+ * DIR is the folder that holds `state` and perhaps `models`, or a coordinator's state folder itself. Nothing
+ * is written there. Ledgers are read in a child process, so that a damaged file costs a finding and not the
+ * program: call from a program whose threads hold no locks. Call kedge_crypto_init before. The report does
+ * not depend on the number of threads. */
 #ifndef KEDGE_CHAIN_AUDIT_AUDIT_H
 #define KEDGE_CHAIN_AUDIT_AUDIT_H
 
@@ -30,18 +30,20 @@ struct kedge_trust {
     struct kedge_public_key statement_key; /* the coordinator's */
     struct kedge_vkey main_log;
     uint32_t tenant_count;
-    struct kedge_trust_tenant *tenants;    /* owned; ascending by tenant */
+    struct kedge_trust_tenant *tenants; /* owned; ascending by tenant */
     uint32_t seen_count;
-    char **seen;                           /* owned; signed checkpoint notes */
+    char **seen; /* owned; signed checkpoint notes */
 };
 
 /* Reads the file of docs/record.md "Trust file"; strict, reterr names the field. deinit afterwards. */
 KEDGE_NODISCARD int kedge_trust_read(const char *path, struct kedge_trust *ret, struct kedge_diag *reterr);
 /* Writes it, durably; what was written reads back the same. KEDGE_E_ARG for what read would refuse. */
-KEDGE_NODISCARD int kedge_trust_write(const char *path, const struct kedge_trust *trust, struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_trust_write(const char *path, const struct kedge_trust *trust,
+                                      struct kedge_diag *reterr);
 void kedge_trust_deinit(struct kedge_trust *trust);
 /* The tenant's row, or NULL. */
-const struct kedge_trust_tenant *kedge_trust_find(const struct kedge_trust *trust, const struct kedge_id *tenant);
+const struct kedge_trust_tenant *kedge_trust_find(const struct kedge_trust *trust,
+                                                  const struct kedge_id *tenant);
 
 /* ---- report ---- */
 
@@ -70,19 +72,21 @@ enum {
 struct kedge_audit_finding {
     enum kedge_audit_severity severity;
     enum kedge_audit_code code;
-    char where[KEDGE_AUDIT_WHERE_MAX]; /* "main[12]", "org-a[3]", "tenants/org-a/blobs/ab/cd…", "models/x", "--seen 1" */
+    char where[KEDGE_AUDIT_WHERE_MAX]; /* "main[12]", "org-a[3]", "tenants/org-a/blobs/ab/cd…", "models/x",
+                                          "--seen 1" */
     char text[KEDGE_AUDIT_TEXT_MAX];   /* what is wrong and what was expected */
 };
 
 struct kedge_audit_counts {
     uint32_t logs, jobs, jobs_unfinished, sites;
     uint64_t statements[KEDGE_ST_KIND_COUNT];
-    uint64_t entries, heads, checkpoints; /* entries of all logs; stored heads; tenants' checkpoints in the main chain */
+    uint64_t entries, heads,
+        checkpoints; /* entries of all logs; stored heads; tenants' checkpoints in the main chain */
     uint64_t rounds, updates_used, updates_refused;
     uint64_t blobs, blob_bytes;
-    uint64_t unanchored;                  /* entries of tenants' ledgers beyond their last checkpoint in the main chain */
-    uint64_t signatures;                  /* verified */
-    uint64_t decisions;                   /* re-executed by replay */
+    uint64_t unanchored; /* entries of tenants' ledgers beyond their last checkpoint in the main chain */
+    uint64_t signatures; /* verified */
+    uint64_t decisions;  /* re-executed by replay */
 };
 
 enum kedge_audit_verdict {
@@ -94,7 +98,7 @@ enum kedge_audit_verdict {
 struct kedge_audit_report {
     enum kedge_audit_verdict verdict;
     struct kedge_audit_counts counts;
-    uint64_t error_count, note_count;     /* all, kept or not */
+    uint64_t error_count, note_count; /* all, kept or not */
     uint32_t finding_count;
     struct kedge_audit_finding *findings; /* owned; in the order they were met */
 };
@@ -102,31 +106,32 @@ void kedge_audit_report_deinit(struct kedge_audit_report *report);
 
 /* ---- audit ---- */
 
-/* `what` is static storage such as "signatures"; total may be 0 when unknown. Called from one thread at a time. */
+/* `what` is static storage such as "signatures"; total may be 0 when unknown. Called from one thread at a
+ * time. */
 typedef void kedge_audit_progress(void *arg, const char *what, uint64_t done, uint64_t total);
 
 struct kedge_audit_options {
-    uint32_t threads;               /* 0: one per processor, at most 64 */
-    bool beside_coordinator;        /* the folder is in use: open with locks; wants write access to the lock files */
-    bool live;                      /* unreferenced blobs and models not handed out yet are notes, not errors */
-    uint32_t read_timeout_s;        /* for reading one ledger; 0: 60 and one more per 10 MB */
+    uint32_t threads;        /* 0: one per processor, at most 64 */
+    bool beside_coordinator; /* the folder is in use: open with locks; wants write access to the lock files */
+    bool live;               /* unreferenced blobs and models not handed out yet are notes, not errors */
+    uint32_t read_timeout_s; /* for reading one ledger; 0: 60 and one more per 10 MB */
     kedge_audit_progress *progress; /* may be NULL */
     void *progress_arg;
 };
 
-/* Everything short of re-executing arithmetic: logs, signatures, keys in force, order, lists, totals, blobs, models,
- * checkpoints seen earlier. trust NULL: self-consistent at most. seen_paths: files of one signed checkpoint each.
- * options may be NULL. KEDGE_OK with a report, whatever its verdict; an error only when there is nothing to judge
- * (KEDGE_E_NOT_FOUND, _DENIED, _IO, _NOMEM, unreadable seen_paths). */
+/* Everything short of re-executing arithmetic: logs, signatures, keys in force, order, lists, totals, blobs,
+ * models, checkpoints seen earlier. trust NULL: self-consistent at most. seen_paths: files of one signed
+ * checkpoint each. options may be NULL. KEDGE_OK with a report, whatever its verdict; an error only when
+ * there is nothing to judge (KEDGE_E_NOT_FOUND, _DENIED, _IO, _NOMEM, unreadable seen_paths). */
 KEDGE_NODISCARD int kedge_audit_verify(const char *dir, const struct kedge_trust *trust,
                                        const char *const *seen_paths, size_t seen_count,
-                                       const struct kedge_audit_options *options, struct kedge_audit_report *ret,
-                                       struct kedge_diag *reterr);
-/* All of verify, then every decision again from its recorded inputs: first model, selection, grouping, directions,
- * newcomers, aggregates, steps. Results are only hashed. */
+                                       const struct kedge_audit_options *options,
+                                       struct kedge_audit_report *ret, struct kedge_diag *reterr);
+/* All of verify, then every decision again from its recorded inputs: first model, selection, grouping,
+ * directions, newcomers, aggregates, steps. Results are only hashed. */
 KEDGE_NODISCARD int kedge_audit_replay(const char *dir, const struct kedge_trust *trust,
                                        const char *const *seen_paths, size_t seen_count,
-                                       const struct kedge_audit_options *options, struct kedge_audit_report *ret,
-                                       struct kedge_diag *reterr);
+                                       const struct kedge_audit_options *options,
+                                       struct kedge_audit_report *ret, struct kedge_diag *reterr);
 
 #endif

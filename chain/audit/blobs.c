@@ -1,5 +1,5 @@
-/* Blobs: what statements name against what is there. Every file is hashed once, and checked as each kind of file
- * that some statement says it is. */
+/* Blobs: what statements name against what is there. Every file is hashed once, and checked as each kind of
+ * file that some statement says it is. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +44,8 @@ static struct kedgei_log *log_at(struct kedgei_audit *a, uint32_t i)
 
 /* ---- what statements name ---- */
 
-static void add_ref(struct sweep *s, uint32_t log, const struct kedge_hash *digest, enum role role, uint32_t job,
-                    const struct kedgei_log *by, uint64_t index)
+static void add_ref(struct sweep *s, uint32_t log, const struct kedge_hash *digest, enum role role,
+                    uint32_t job, const struct kedgei_log *by, uint64_t index)
 {
     if (s->ref_count == s->ref_cap) {
         size_t cap = s->ref_cap ? 2 * s->ref_cap : 256;
@@ -146,7 +146,8 @@ static void collect_refs(struct sweep *s)
     }
 }
 
-static int compare_places(uint32_t log_a, const struct kedge_hash *a, uint32_t log_b, const struct kedge_hash *b)
+static int compare_places(uint32_t log_a, const struct kedge_hash *a, uint32_t log_b,
+                          const struct kedge_hash *b)
 {
     int c = (log_a > log_b) - (log_a < log_b);
     return c ? c : kedge_hash_cmp(a, b);
@@ -170,8 +171,8 @@ static void sort_refs(struct sweep *s)
     }
     for (size_t i = 0; i < s->ref_count; i++) {
         const struct ref *last = n ? &s->refs[n - 1] : NULL, *ref = &s->refs[i];
-        if (!last || compare_places(last->log, &last->digest, ref->log, &ref->digest) != 0 || last->role != ref->role
-            || last->job != ref->job) {
+        if (!last || compare_places(last->log, &last->digest, ref->log, &ref->digest) != 0
+            || last->role != ref->role || last->job != ref->job) {
             s->refs[n++] = *ref;
         }
     }
@@ -180,12 +181,14 @@ static void sort_refs(struct sweep *s)
 
 /* ---- what is there ---- */
 
-static enum kedge_blob_verdict visit_file(void *arg, const struct kedge_hash *digest, uint64_t size, const char *path)
+static enum kedge_blob_verdict visit_file(void *arg, const struct kedge_hash *digest, uint64_t size,
+                                          const char *path)
 {
     struct sweep *s = arg;
     if (!digest) {
         size_t prefix = strlen(s->a->state);
-        const char *where = strncmp(path, s->a->state, prefix) == 0 && path[prefix] == '/' ? path + prefix + 1 : path;
+        const char *where =
+            strncmp(path, s->a->state, prefix) == 0 && path[prefix] == '/' ? path + prefix + 1 : path;
         kedgei_find(&s->a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_STRAY_FILE, where,
                     "not a blob's name: expected blobs/ab/cdef…, 64 lower-case hex digits");
         return KEDGE_BLOB_KEEP;
@@ -216,7 +219,8 @@ static int collect_files(struct sweep *s)
     for (uint32_t i = 0; i <= s->a->tenant_count && !err; i++) {
         s->log = i;
         err = kedge_blobs_for_each(log_at(s->a, i)->blobs, visit_file, s, &s->a->diag);
-        err = err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err; /* no folder, no blobs: missing ones are said below */
+        err =
+            err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err; /* no folder, no blobs: missing ones are said below */
     }
     if (s->file_count > 1) {
         qsort(s->files, s->file_count, sizeof *s->files, compare_files);
@@ -240,8 +244,8 @@ static void report_missing(struct sweep *s, const struct ref *ref)
 {
     char where[KEDGE_AUDIT_WHERE_MAX];
     name_blob(s->a, ref->log, &ref->digest, where);
-    kedgei_find(&s->a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_BLOB_MISSING, where, "is not there; %s[%llu] needs it",
-                ref->by->name, (unsigned long long)ref->index);
+    kedgei_find(&s->a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_BLOB_MISSING, where,
+                "is not there; %s[%llu] needs it", ref->by->name, (unsigned long long)ref->index);
 }
 
 static void report_unreferenced(struct sweep *s, const struct file *file)
@@ -290,7 +294,8 @@ static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
     f->nomem = f->nomem || err == KEDGE_E_NOMEM;
     if (err) {
         kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_BLOB_DIGEST, where, "%s",
-                    err == KEDGE_E_CORRUPT ? "its content has another SHA-256 than its name" : kedge_strerror(err));
+                    err == KEDGE_E_CORRUPT ? "its content has another SHA-256 than its name"
+                                           : kedge_strerror(err));
         return;
     }
     err = kedge_blobs_path(blobs, &file->digest, path);
@@ -310,9 +315,10 @@ static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
         f->nomem = f->nomem || bad == KEDGE_E_NOMEM;
         if (bad) {
             size_t own = strlen(path); /* the text begins with the path, which `where` has already */
-            const char *text = strncmp(d.text, path, own) == 0 && d.text[own] == ':' ? d.text + own + 2 : d.text;
-            kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_BLOB_CONTENT, where, "for %s[%llu]: %s", ref->by->name,
-                        (unsigned long long)ref->index, text);
+            const char *text =
+                strncmp(d.text, path, own) == 0 && d.text[own] == ':' ? d.text + own + 2 : d.text;
+            kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_BLOB_CONTENT, where, "for %s[%llu]: %s",
+                        ref->by->name, (unsigned long long)ref->index, text);
         }
     }
 }

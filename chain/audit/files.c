@@ -64,7 +64,8 @@ int kedgei_check_models(struct kedgei_audit *a)
     }
     const struct dirent *entry;
     while ((entry = readdir(dir)) != NULL) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && !is_released(a, entry->d_name)) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0
+            && !is_released(a, entry->d_name)) {
             model_finding(a, true, entry->d_name, "no release names this file");
         }
     }

@@ -1,13 +1,14 @@
-/* Per round and in parallel: input lists against statements. A round sees only its own updates, so that tasks share
- * nothing that they change. */
+/* Per round and in parallel: input lists against statements. A round sees only its own updates, so that tasks
+ * share nothing that they change. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "chain/audit/record.h"
 #include "common/base/mem.h"
 
-bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log, const struct kedge_hash *digest,
-                      uint64_t index, struct kedge_input_list *ret, struct kedgei_findings *f)
+bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log,
+                      const struct kedge_hash *digest, uint64_t index, struct kedge_input_list *ret,
+                      struct kedgei_findings *f)
 {
     struct kedge_buf text;
     struct kedge_diag d = {.err = KEDGE_OK};
@@ -60,24 +61,25 @@ static void check_candidate(const struct round_check *c, const struct kedgei_log
     const struct kedgei_fact *revoked = kedgei_log_find(log, "site-revoked/%s", row->site.s);
     const struct kedgei_fact *joined = joined_fact(c, log);
     if (!enrolled || enrolled->index >= after) {
-        kedgei_error(c->f, KEDGE_AUDIT_SITE_UNKNOWN, &c->a->main, at, "candidate \"%s\" of \"%s\" was not signed in",
-                     row->site.s, log->name);
+        kedgei_error(c->f, KEDGE_AUDIT_SITE_UNKNOWN, &c->a->main, at,
+                     "candidate \"%s\" of \"%s\" was not signed in", row->site.s, log->name);
     }
     if (revoked && revoked->index < before) {
-        kedgei_error(c->f, KEDGE_AUDIT_CANDIDATE, &c->a->main, at, "candidate \"%s\" of \"%s\" was signed out before",
-                     row->site.s, log->name);
+        kedgei_error(c->f, KEDGE_AUDIT_CANDIDATE, &c->a->main, at,
+                     "candidate \"%s\" of \"%s\" was signed out before", row->site.s, log->name);
     }
     if (!joined || joined->index >= after) {
-        kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, &c->a->main, at, "\"%s\" has candidates, but had not joined job \"%s\"",
-                     log->name, c->job->id.s);
+        kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, &c->a->main, at,
+                     "\"%s\" has candidates, but had not joined job \"%s\"", log->name, c->job->id.s);
     }
     const struct kedgei_fact *g = kedgei_log_find(log, "group-assigned/%s/%s", c->job->id.s, row->site.s);
-    bool group_fits = row->group == 0 || (g && ((const struct kedge_st_group_assigned *)g->body)->group == row->group);
-    bool plain = row->leaf == 0 && row->weight == 0 && row->reason[0] == '\0' && kedge_hash_is_zero(&row->leaf_hash)
-                 && kedge_hash_is_zero(&row->update);
+    bool group_fits =
+        row->group == 0 || (g && ((const struct kedge_st_group_assigned *)g->body)->group == row->group);
+    bool plain = row->leaf == 0 && row->weight == 0 && row->reason[0] == '\0'
+                 && kedge_hash_is_zero(&row->leaf_hash) && kedge_hash_is_zero(&row->update);
     if ((row->use != KEDGE_USE_CANDIDATE && row->use != KEDGE_USE_SELECTED) || !plain || !group_fits) {
-        kedgei_error(c->f, KEDGE_AUDIT_LIST, &c->a->main, at, "row of \"%s\" of \"%s\" is no candidate's", row->site.s,
-                     log->name);
+        kedgei_error(c->f, KEDGE_AUDIT_LIST, &c->a->main, at, "row of \"%s\" of \"%s\" is no candidate's",
+                     row->site.s, log->name);
     }
 }
 
@@ -88,7 +90,8 @@ static void check_opened(struct round_check *c)
     for (uint32_t t = 0; t < o->tenant_count; t++) {
         const struct kedgei_log *log = kedgei_job_tenant(c->a, c->job, &o->tenants[t].id);
         if (!log) {
-            kedgei_error(c->f, KEDGE_AUDIT_ROUND, &c->a->main, at, "tenant %u of the round is not of its job", t);
+            kedgei_error(c->f, KEDGE_AUDIT_ROUND, &c->a->main, at, "tenant %u of the round is not of its job",
+                         t);
             continue;
         }
         struct kedge_input_list *list = &c->opened[place_of(c, log)];
@@ -102,11 +105,12 @@ static void check_opened(struct round_check *c)
             selected += list->rows[i].use == KEDGE_USE_SELECTED;
             check_candidate(c, log, &list->rows[i]);
             if (i > 0 && kedge_id_eq(&list->rows[i - 1].site, &list->rows[i].site)) {
-                kedgei_error(c->f, KEDGE_AUDIT_ROW_DOUBLED, &c->a->main, at, "candidate \"%s\" of \"%s\" stands twice",
-                             list->rows[i].site.s, log->name);
+                kedgei_error(c->f, KEDGE_AUDIT_ROW_DOUBLED, &c->a->main, at,
+                             "candidate \"%s\" of \"%s\" stands twice", list->rows[i].site.s, log->name);
             }
         }
-        if (list->count != o->tenants[t].candidates || selected != o->tenants[t].selected || list->count == 0) {
+        if (list->count != o->tenants[t].candidates || selected != o->tenants[t].selected
+            || list->count == 0) {
             kedgei_error(c->f, KEDGE_AUDIT_TOTALS, &c->a->main, at,
                          "\"%s\": states %u of %u candidates selected, its list has %u of %u", log->name,
                          o->tenants[t].selected, o->tenants[t].candidates, selected, list->count);
@@ -118,8 +122,9 @@ static void check_opened(struct round_check *c)
 
 static bool is_known_reason(const char *reason)
 {
-    return reason[0] != '\0' && (kedge_err_find(reason) != KEDGE_E_UNKNOWN
-                                 || strcmp(reason, kedge_err_code(KEDGE_E_UNKNOWN)) == 0);
+    return reason[0] != '\0'
+           && (kedge_err_find(reason) != KEDGE_E_UNKNOWN
+               || strcmp(reason, kedge_err_code(KEDGE_E_UNKNOWN)) == 0);
 }
 
 /* The use and group of a row, and whether it stands in the right list. */
@@ -129,7 +134,8 @@ static void check_place(const struct round_check *c, const struct kedgei_fact *a
     const struct kedge_st_aggregate *g = aggregate->body;
     bool used = row->use == KEDGE_USE_AGGREGATED || row->use == KEDGE_USE_GROUPED;
     bool grouped = c->job->spec.grouping != KEDGE_GROUPING_NONE;
-    bool use_fits = row->use == KEDGE_USE_REFUSED || (row->use == KEDGE_USE_AGGREGATED && c->round->number > 0)
+    bool use_fits = row->use == KEDGE_USE_REFUSED
+                    || (row->use == KEDGE_USE_AGGREGATED && c->round->number > 0)
                     || (row->use == KEDGE_USE_GROUPED && grouped);
     bool reason_fits = used ? row->reason[0] == '\0' : is_known_reason(row->reason);
     uint32_t list = 0; /* whose list the row belongs into: its group's, else the round's first */
@@ -142,8 +148,8 @@ static void check_place(const struct round_check *c, const struct kedgei_fact *a
     }
     if (!use_fits || !reason_fits || list != g->group || row->group >= c->job->groups) {
         kedgei_error(c->f, KEDGE_AUDIT_LIST, &c->a->main, aggregate->index,
-                     "row of \"%s\" (%s, group %u, reason \"%s\") does not belong into the list of group %u", row->site.s,
-                     kedge_input_use_name(row->use), row->group, row->reason, g->group);
+                     "row of \"%s\" (%s, group %u, reason \"%s\") does not belong into the list of group %u",
+                     row->site.s, kedge_input_use_name(row->use), row->group, row->reason, g->group);
     }
     if (row->use == KEDGE_USE_AGGREGATED && row->group != g->group) {
         kedgei_error(c->f, KEDGE_AUDIT_GROUP, &c->a->main, aggregate->index,
@@ -151,16 +157,17 @@ static void check_place(const struct round_check *c, const struct kedgei_fact *a
     }
 }
 
-static void row_error(const struct round_check *c, const struct kedgei_fact *aggregate, const struct kedgei_log *log,
-                      const struct kedge_input_row *row, const char *what)
+static void row_error(const struct round_check *c, const struct kedgei_fact *aggregate,
+                      const struct kedgei_log *log, const struct kedge_input_row *row, const char *what)
 {
-    kedgei_error(c->f, KEDGE_AUDIT_ROW, &c->a->main, aggregate->index, "row of \"%s\" of \"%s\", leaf %llu: %s",
-                 row->site.s, log->name, (unsigned long long)row->leaf, what);
+    kedgei_error(c->f, KEDGE_AUDIT_ROW, &c->a->main, aggregate->index,
+                 "row of \"%s\" of \"%s\", leaf %llu: %s", row->site.s, log->name,
+                 (unsigned long long)row->leaf, what);
 }
 
 /* A row that names a statement. */
-static void check_named(const struct round_check *c, const struct kedgei_fact *aggregate, const struct kedgei_log *log,
-                        const struct kedge_input_row *row)
+static void check_named(const struct round_check *c, const struct kedgei_fact *aggregate,
+                        const struct kedgei_log *log, const struct kedge_input_row *row)
 {
     if (row->leaf >= log->count || !kedge_hash_eq(&log->levels[0][row->leaf], &row->leaf_hash)) {
         row_error(c, aggregate, log, row, "that entry has another hash");
@@ -198,12 +205,13 @@ static void check_named(const struct round_check *c, const struct kedgei_fact *a
     }
     if (fact->listed++ > 0) {
         kedgei_error(c->f, KEDGE_AUDIT_ROW_DOUBLED, &c->a->main, aggregate->index,
-                     "the update in %s[%llu] stands in a second row", log->name, (unsigned long long)row->leaf);
+                     "the update in %s[%llu] stands in a second row", log->name,
+                     (unsigned long long)row->leaf);
     }
 }
 
-static void check_row(const struct round_check *c, const struct kedgei_fact *aggregate, const struct kedgei_log *log,
-                      const struct kedge_input_row *row)
+static void check_row(const struct round_check *c, const struct kedgei_fact *aggregate,
+                      const struct kedgei_log *log, const struct kedge_input_row *row)
 {
     check_place(c, aggregate, row);
     if (!kedge_hash_is_zero(&row->leaf_hash)) {
@@ -232,11 +240,13 @@ static void check_aggregate(struct round_check *c, const struct kedgei_fact *agg
             refused += row->use == KEDGE_USE_REFUSED;
             check_row(c, aggregate, log, row);
         }
-        if (accepted != line->accepted || weight != line->weight_sum || refused != line->refused || list.count == 0) {
-            kedgei_error(c->f, KEDGE_AUDIT_TOTALS, &c->a->main, aggregate->index,
-                         "\"%s\": states %u inputs of weight %llu and %u refused; its list has %llu, %llu, %llu",
-                         log->name, line->accepted, (unsigned long long)line->weight_sum, line->refused,
-                         (unsigned long long)accepted, (unsigned long long)weight, (unsigned long long)refused);
+        if (accepted != line->accepted || weight != line->weight_sum || refused != line->refused
+            || list.count == 0) {
+            kedgei_error(
+                c->f, KEDGE_AUDIT_TOTALS, &c->a->main, aggregate->index,
+                "\"%s\": states %u inputs of weight %llu and %u refused; its list has %llu, %llu, %llu",
+                log->name, line->accepted, (unsigned long long)line->weight_sum, line->refused,
+                (unsigned long long)accepted, (unsigned long long)weight, (unsigned long long)refused);
         }
         kedge_input_list_deinit(&list);
     }
@@ -244,7 +254,8 @@ static void check_aggregate(struct round_check *c, const struct kedgei_fact *agg
 
 /* ---- updates ---- */
 
-static bool was_selected(const struct round_check *c, const struct kedgei_log *log, const struct kedge_id *site)
+static bool was_selected(const struct round_check *c, const struct kedgei_log *log,
+                         const struct kedge_id *site)
 {
     const struct kedge_input_list *list = &c->opened[place_of(c, log)];
     for (uint32_t i = 0; i < list->count; i++) {
@@ -255,35 +266,39 @@ static bool was_selected(const struct round_check *c, const struct kedgei_log *l
     return false;
 }
 
-static void check_update_base(const struct round_check *c, const struct kedgei_log *log, const struct kedgei_fact *fact)
+static void check_update_base(const struct round_check *c, const struct kedgei_log *log,
+                              const struct kedgei_fact *fact)
 {
     const struct kedge_st_update *u = fact->body;
     struct kedge_hash base;
     if (u->update_kind == KEDGE_TRAIN_PRETRAIN) {
         base = ((const struct kedge_st_job_opened *)c->job->opened->body)->initial_model;
         if (u->group != 0 || c->job->spec.grouping == KEDGE_GROUPING_NONE) {
-            kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "a pretrain update with group %u in job \"%s\"",
-                         u->group, c->job->id.s);
+            kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index,
+                         "a pretrain update with group %u in job \"%s\"", u->group, c->job->id.s);
         }
     } else {
         if (c->round->number == 0) {
             kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "a train update in round 0");
         }
-        const struct kedgei_fact *assigned = kedgei_log_find(log, "group-assigned/%s/%s", c->job->id.s, u->site.s);
+        const struct kedgei_fact *assigned =
+            kedgei_log_find(log, "group-assigned/%s/%s", c->job->id.s, u->site.s);
         bool grouped = c->job->spec.grouping != KEDGE_GROUPING_NONE;
         bool known = !grouped || (assigned && assigned->index < fact->index);
-        uint32_t group = grouped && assigned ? ((const struct kedge_st_group_assigned *)assigned->body)->group : 0;
+        uint32_t group =
+            grouped && assigned ? ((const struct kedge_st_group_assigned *)assigned->body)->group : 0;
         if (!known || u->group != group) {
-            kedgei_error(c->f, KEDGE_AUDIT_GROUP, log, fact->index, "site \"%s\" trained for group %u, %s", u->site.s,
-                         u->group, known ? "which is not its group" : "but had not been given a group");
+            kedgei_error(c->f, KEDGE_AUDIT_GROUP, log, fact->index, "site \"%s\" trained for group %u, %s",
+                         u->site.s, u->group,
+                         known ? "which is not its group" : "but had not been given a group");
         }
         if (!kedgei_model_before(c->job, c->round, u->group, &base)) {
             return;
         }
     }
     if (!kedge_hash_eq(&base, &u->base)) {
-        kedgei_error(c->f, KEDGE_AUDIT_BASE, log, fact->index, "site \"%s\" started from another model than its group's",
-                     u->site.s);
+        kedgei_error(c->f, KEDGE_AUDIT_BASE, log, fact->index,
+                     "site \"%s\" started from another model than its group's", u->site.s);
     }
 }
 
@@ -294,24 +309,26 @@ static void check_update(const struct round_check *c, const struct kedgei_update
     const struct kedge_st_update *u = fact->body;
     const struct kedgei_fact *joined = joined_fact(c, log);
     if (!joined || joined->index > fact->index) {
-        kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, log, fact->index, "update for job \"%s\", which \"%s\" had not joined",
-                     c->job->id.s, log->name);
+        kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, log, fact->index,
+                     "update for job \"%s\", which \"%s\" had not joined", c->job->id.s, log->name);
     }
     if (!was_selected(c, log, &u->site)) {
-        kedgei_error(c->f, KEDGE_AUDIT_NOT_SELECTED, log, fact->index, "site \"%s\" was not selected for round %u",
-                     u->site.s, u->round);
+        kedgei_error(c->f, KEDGE_AUDIT_NOT_SELECTED, log, fact->index,
+                     "site \"%s\" was not selected for round %u", u->site.s, u->round);
     }
     if (u->samples < 1 || u->samples > c->job->spec.weight_max) {
         kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "%llu samples, expected 1 to %llu",
                      (unsigned long long)u->samples, (unsigned long long)c->job->spec.weight_max);
     }
     if (fact->index < kedgei_anchored_before(log, c->round->opened->index)) {
-        kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "older than round %u, for which it is", u->round);
+        kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "older than round %u, for which it is",
+                     u->round);
     }
     check_update_base(c, log, fact);
     if (c->round->step && fact->listed == 0) {
         kedgei_error_if_settled(c->a, c->f, KEDGE_AUDIT_UNLISTED, log, fact->index,
-                                "update of site \"%s\" for round %u, which closed without it", u->site.s, u->round);
+                                "update of site \"%s\" for round %u, which closed without it", u->site.s,
+                                u->round);
     }
 }
 

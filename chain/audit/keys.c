@@ -1,5 +1,6 @@
-/* Who must have signed each statement, decided by the order of the ledger alone; then, in parallel, whether they did.
- * Stored checkpoints, tenants' checkpoints in the main chain and checkpoints seen elsewhere are notes of log keys. */
+/* Who must have signed each statement, decided by the order of the ledger alone; then, in parallel, whether
+ * they did. Stored checkpoints, tenants' checkpoints in the main chain and checkpoints seen elsewhere are
+ * notes of log keys. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,8 @@ static bool check_tenant(struct kedgei_audit *a, const struct kedgei_log *log, c
     if (kedge_id_eq(tenant, &log->tenant)) {
         return true;
     }
-    kedgei_error(&a->findings, KEDGE_AUDIT_MISPLACED, log, fact->index, "a statement about tenant \"%s\"", tenant->s);
+    kedgei_error(&a->findings, KEDGE_AUDIT_MISPLACED, log, fact->index, "a statement about tenant \"%s\"",
+                 tenant->s);
     return false;
 }
 
@@ -76,7 +78,8 @@ static void check_enrolled(struct kedgei_audit *a, struct kedgei_log *log, struc
     if (check_tenant(a, log, fact, &e->tenant) && log->has_authority
         && (kedge_public_key_eq(&e->statement_key, &log->authority)
             || kedge_public_key_eq(&e->statement_key, &e->tls_key))) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_KEY, log, fact->index, "site \"%s\": one key in two roles", e->site.s);
+        kedgei_error(&a->findings, KEDGE_AUDIT_KEY, log, fact->index, "site \"%s\": one key in two roles",
+                     e->site.s);
     }
     a->counts.sites++;
 }
@@ -147,25 +150,29 @@ static void check_policy(struct kedgei_audit *a, struct kedgei_fact *fact)
 {
     const struct kedge_st_policy *p = fact->body;
     if (fact->index != 0) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_MISPLACED, &a->main, fact->index, "a policy that is not entry 0");
+        kedgei_error(&a->findings, KEDGE_AUDIT_MISPLACED, &a->main, fact->index,
+                     "a policy that is not entry 0");
         return;
     }
     if (strcmp(p->deployment, a->deployment) != 0) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_STATE, &a->main, 0, "policy of deployment \"%s\", expected \"%s\"",
-                     p->deployment, a->deployment);
+        kedgei_error(&a->findings, KEDGE_AUDIT_STATE, &a->main, 0,
+                     "policy of deployment \"%s\", expected \"%s\"", p->deployment, a->deployment);
     }
     if (!a->trust) {
         a->main.authority = p->statement_key;
         a->main.has_authority = true;
-        a->main.has_vkey = kedge_vkey_make(kedge_view_str(a->main.origin), KEDGE_KEY_ED25519, &p->main_log_key,
-                                           &a->main.vkey) == KEDGE_OK;
+        a->main.has_vkey = kedge_vkey_make(kedge_view_str(a->main.origin), KEDGE_KEY_ED25519,
+                                           &p->main_log_key, &a->main.vkey)
+                           == KEDGE_OK;
         return;
     }
     if (!kedge_public_key_eq(&p->statement_key, &a->main.authority)) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_KEY, &a->main, 0, "policy names another statement key than the trust file");
+        kedgei_error(&a->findings, KEDGE_AUDIT_KEY, &a->main, 0,
+                     "policy names another statement key than the trust file");
     }
     if (!kedge_public_key_eq(&p->main_log_key, &a->main.vkey.key)) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_KEY, &a->main, 0, "policy names another log key than the trust file");
+        kedgei_error(&a->findings, KEDGE_AUDIT_KEY, &a->main, 0,
+                     "policy names another log key than the trust file");
     }
 }
 
@@ -227,7 +234,8 @@ static int check_distinct(struct kedgei_audit *a, const struct kedgei_log *log)
     }
     for (size_t i = 1; i < count; i++) {
         if (kedge_public_key_eq(&keys[i - 1], &keys[i])) {
-            kedgei_find(&a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_KEY, log->name, "two sites with one statement key");
+            kedgei_find(&a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_KEY, log->name,
+                        "two sites with one statement key");
         }
     }
     kedge_mem_free(keys);
@@ -240,7 +248,8 @@ int kedgei_check_keys(struct kedgei_audit *a)
     for (uint64_t i = 0; i < a->main.count; i++) {
         assign_main(a, &a->main.facts[i]);
     }
-    if (a->main.count == 0 || (a->main.facts[0].kind != KEDGE_ST_POLICY && a->main.facts[0].kind != KEDGEI_FACT_BAD)) {
+    if (a->main.count == 0
+        || (a->main.facts[0].kind != KEDGE_ST_POLICY && a->main.facts[0].kind != KEDGEI_FACT_BAD)) {
         kedgei_error(&a->findings, KEDGE_AUDIT_MISPLACED, &a->main, 0, "expected the policy as entry 0");
     }
     count_kinds(a, &a->main);
@@ -265,7 +274,8 @@ struct signing {
     const struct kedgei_log *log;
 };
 
-static void verify_statement(const struct kedgei_log *log, const struct kedgei_fact *fact, struct kedgei_findings *f)
+static void verify_statement(const struct kedgei_log *log, const struct kedgei_fact *fact,
+                             struct kedgei_findings *f)
 {
     struct kedge_view envelope = log->entries[fact->index];
     struct kedge_dsse_entry entry;
@@ -284,7 +294,8 @@ static void verify_statement(const struct kedgei_log *log, const struct kedgei_f
 static void verify_anchor(const struct signing *s, const struct kedgei_fact *fact, struct kedgei_findings *f)
 {
     const struct kedgei_anchor *anchor = fact->body;
-    const struct kedgei_log *log = anchor->tenant < s->audit->tenant_count ? &s->audit->tenants[anchor->tenant] : NULL;
+    const struct kedgei_log *log =
+        anchor->tenant < s->audit->tenant_count ? &s->audit->tenants[anchor->tenant] : NULL;
     struct kedge_checkpoint c;
     if (!log || !log->has_vkey) {
         return;
@@ -292,8 +303,8 @@ static void verify_anchor(const struct signing *s, const struct kedgei_fact *fac
     int err = kedge_checkpoint_open(anchor->note, kedge_view_str(log->origin), &log->vkey, 1, &c, NULL);
     f->nomem = f->nomem || err == KEDGE_E_NOMEM;
     if (err) {
-        kedgei_error(f, KEDGE_AUDIT_SIGNATURE, s->log, fact->index, "checkpoint of \"%s\": not signed by its log's key",
-                     log->name);
+        kedgei_error(f, KEDGE_AUDIT_SIGNATURE, s->log, fact->index,
+                     "checkpoint of \"%s\": not signed by its log's key", log->name);
     }
 }
 
@@ -327,12 +338,14 @@ static void verify_head(void *arg, uint64_t i, struct kedgei_findings *f)
     }
     f->nomem = f->nomem || err == KEDGE_E_NOMEM;
     if (err == KEDGE_E_VERIFY) {
-        kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_SIGNATURE, where, "not signed by the key of %s", log->origin);
+        kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_SIGNATURE, where, "not signed by the key of %s",
+                    log->origin);
     } else if (err) {
         kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_HEAD, where, "malformed: %s", kedge_strerror(err));
     } else if (c.size != head->size || c.size > log->count) {
-        kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_HEAD, where, "states size %llu, the log has %llu entries",
-                    (unsigned long long)c.size, (unsigned long long)log->count);
+        kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_HEAD, where,
+                    "states size %llu, the log has %llu entries", (unsigned long long)c.size,
+                    (unsigned long long)log->count);
     } else {
         struct kedge_hash root;
         kedgei_log_root(log, c.size, &root);
@@ -394,7 +407,8 @@ static void check_seen_note(struct kedgei_audit *a, struct kedge_view bytes, con
         return;
     }
     if (log->has_vkey && kedge_checkpoint_open(bytes, c.origin, &log->vkey, 1, &c, NULL) != KEDGE_OK) {
-        kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_SEEN, where, "not signed by the key of %s", log->origin);
+        kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_SEEN, where, "not signed by the key of %s",
+                    log->origin);
         return;
     }
     if (c.size > log->count) {

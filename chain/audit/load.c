@@ -1,5 +1,5 @@
-/* From the state folder to logs in memory. A child process opens each store, checks it whole and sends its entries,
- * checkpoints and idempotency keys; whatever a damaged file does to LMDB ends there. */
+/* From the state folder to logs in memory. A child process opens each store, checks it whole and sends its
+ * entries, checkpoints and idempotency keys; whatever a damaged file does to LMDB ends there. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,8 @@ enum { TIMEOUT_LEAST_S = 60, BYTES_PER_S = 10 << 20 };
 #define DUMP_MAX ((size_t)16 << 30)
 
 /* ---- the child: one message per log ----
- * 32 bytes salted id, u8 damaged, u16 length, text; then records u8 1, kind 'e' 'h' 'k', u64 number, u32 length, bytes; at last u8 0. */
+ * 32 bytes salted id, u8 damaged, u16 length, text; then records u8 1, kind 'e' 'h' 'k', u64 number, u32
+ * length, bytes; at last u8 0. */
 
 struct reading {
     const char *state;
@@ -105,7 +106,8 @@ struct counts {
 };
 
 /* One record; false at the end of the message or when it is cut short (then r->failed). */
-static bool next_record(struct kedge_reader *r, char *ret_kind, uint64_t *ret_number, struct kedge_view *ret_bytes)
+static bool next_record(struct kedge_reader *r, char *ret_kind, uint64_t *ret_number,
+                        struct kedge_view *ret_bytes)
 {
     if (kedge_read_u8(r) != 1) {
         return false;
@@ -235,7 +237,8 @@ static void set_trusted(struct kedgei_audit *a, struct kedgei_log *log)
     log->has_vkey = log->has_authority = false;
 }
 
-static int load_tenant(struct kedgei_audit *a, struct kedgei_log *log, const struct kedge_id *id, bool *ret_readable)
+static int load_tenant(struct kedgei_audit *a, struct kedgei_log *log, const struct kedge_id *id,
+                       bool *ret_readable)
 {
     char folder[KEDGE_PATH_MAX];
     log->tenant = *id;
@@ -315,7 +318,8 @@ static int find_folders(struct kedgei_audit *a, const char *dir)
     }
     if (!kedge_file_exists(config)) {
         (void)kedge_diag_set(&a->diag, KEDGE_E_NOT_FOUND, "%s: no record here: expected %s", dir, config);
-        (void)kedge_diag_hint(&a->diag, "name the folder that kedge poc made, or a coordinator's state folder");
+        (void)kedge_diag_hint(&a->diag,
+                              "name the folder that kedge poc made, or a coordinator's state folder");
         return KEDGE_E_NOT_FOUND;
     }
     return KEDGE_OK;
@@ -346,7 +350,8 @@ int kedgei_load(struct kedgei_audit *a, const char *dir, bool *ret_readable)
     a->main.name = "main";
     snprintf(a->main.origin, sizeof a->main.origin, "%s/main", a->deployment);
     set_trusted(a, &a->main);
-    /* The main chain first: in a record that grows meanwhile, tenants' ledgers are then at least as long as it says. */
+    /* The main chain first: in a record that grows meanwhile, tenants' ledgers are then at least as long as
+     * it says. */
     err = load_log(a, &a->main, "main", &readable);
     err = err || !readable ? err : open_blobs(a, &a->main, "main");
     err = err ? err : load_tenants(a, &readable);

@@ -61,8 +61,8 @@ static int read_statement(struct kedge_view envelope, struct kedgei_fact *fact, 
     return err;
 }
 
-static int read_checkpoint(const struct kedgei_audit *a, struct kedge_view note_bytes, struct kedgei_fact *fact,
-                           struct kedge_diag *d)
+static int read_checkpoint(const struct kedgei_audit *a, struct kedge_view note_bytes,
+                           struct kedgei_fact *fact, struct kedge_diag *d)
 {
     struct kedgei_anchor anchor = {.note = note_bytes, .tenant = UINT32_MAX};
     struct kedge_note note;
@@ -185,7 +185,8 @@ static void put_key(const struct kedgei_audit *a, const struct kedgei_fact *fact
         kedge_buf_printf(out, "job-joined/%s", ((const struct kedge_st_job_joined *)b)->job.s);
         break;
     case KEDGE_ST_UPDATE:
-        kedge_buf_printf(out, "update/%s/%08u/%s/%s", u->job.s, u->round, train_kind_name(u->update_kind), u->site.s);
+        kedge_buf_printf(out, "update/%s/%08u/%s/%s", u->job.s, u->round, train_kind_name(u->update_kind),
+                         u->site.s);
         break;
     case KEDGE_ST_EVALUATION:
         kedge_buf_printf(out, "evaluation/%s/%08u/%s", e->job.s, e->round, e->site.s);
@@ -293,10 +294,12 @@ struct kedgei_fact *kedgei_log_find(const struct kedgei_log *log, const char *fo
             hi = mid;
         }
     }
-    return lo < log->key_count && compare_keys(log->keys[lo].key, key) == 0 ? &log->facts[log->keys[lo].index] : NULL;
+    return lo < log->key_count && compare_keys(log->keys[lo].key, key) == 0 ? &log->facts[log->keys[lo].index]
+                                                                            : NULL;
 }
 
-static void report_stored(struct kedgei_audit *a, const struct kedgei_log *log, const struct kedgei_key_row *stored)
+static void report_stored(struct kedgei_audit *a, const struct kedgei_log *log,
+                          const struct kedgei_key_row *stored)
 {
     if (stored->index >= log->count || log->facts[stored->index].kind != KEDGEI_FACT_BAD) {
         kedgei_error(&a->findings, KEDGE_AUDIT_IDEMPOTENCY, log, stored->index,
@@ -395,8 +398,8 @@ uint64_t kedgei_anchored_after(const struct kedgei_log *log, uint64_t main_index
 
 /* ---- findings about entries ---- */
 
-void kedgei_error(struct kedgei_findings *f, enum kedge_audit_code code, const struct kedgei_log *log, uint64_t index,
-                  const char *format, ...)
+void kedgei_error(struct kedgei_findings *f, enum kedge_audit_code code, const struct kedgei_log *log,
+                  uint64_t index, const char *format, ...)
 {
     char where[KEDGE_AUDIT_WHERE_MAX];
     va_list ap;
@@ -406,8 +409,9 @@ void kedgei_error(struct kedgei_findings *f, enum kedge_audit_code code, const s
     va_end(ap);
 }
 
-void kedgei_error_if_settled(const struct kedgei_audit *a, struct kedgei_findings *f, enum kedge_audit_code code,
-                             const struct kedgei_log *log, uint64_t index, const char *format, ...)
+void kedgei_error_if_settled(const struct kedgei_audit *a, struct kedgei_findings *f,
+                             enum kedge_audit_code code, const struct kedgei_log *log, uint64_t index,
+                             const char *format, ...)
 {
     char where[KEDGE_AUDIT_WHERE_MAX];
     bool fresh = a->options.beside_coordinator && index >= kedgei_anchored_before(log, KEDGEI_NEVER);

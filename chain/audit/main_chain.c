@@ -29,7 +29,8 @@ static int check_anchor(struct kedgei_audit *a, const struct kedgei_fact *fact)
     struct kedgei_findings *f = &a->findings;
     struct kedge_hash root;
     if (anchor->tenant >= a->tenant_count) {
-        kedgei_error(f, KEDGE_AUDIT_TENANT_MISSING, &a->main, fact->index, "checkpoint of a log that is not here");
+        kedgei_error(f, KEDGE_AUDIT_TENANT_MISSING, &a->main, fact->index,
+                     "checkpoint of a log that is not here");
         return KEDGE_OK;
     }
     struct kedgei_log *log = &a->tenants[anchor->tenant];
@@ -43,8 +44,8 @@ static int check_anchor(struct kedgei_audit *a, const struct kedgei_fact *fact)
     }
     if (anchor->size > log->count) {
         kedgei_error(f, KEDGE_AUDIT_TRUNCATED, &a->main, fact->index,
-                     "ledger of \"%s\" had %llu entries when it was anchored here, now it has %llu", log->name,
-                     (unsigned long long)anchor->size, (unsigned long long)log->count);
+                     "ledger of \"%s\" had %llu entries when it was anchored here, now it has %llu",
+                     log->name, (unsigned long long)anchor->size, (unsigned long long)log->count);
         return KEDGE_OK;
     }
     kedgei_log_root(log, anchor->size, &root);
@@ -139,8 +140,8 @@ static bool read_spec(struct kedgei_audit *a, struct kedgei_job *job)
     }
     a->findings.nomem = a->findings.nomem || err == KEDGE_E_NOMEM;
     if (err) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_SPEC, &a->main, job->opened->index, "spec of job \"%s\": %s", job->id.s,
-                     d.text[0] ? d.text : kedge_strerror(err));
+        kedgei_error(&a->findings, KEDGE_AUDIT_SPEC, &a->main, job->opened->index, "spec of job \"%s\": %s",
+                     job->id.s, d.text[0] ? d.text : kedge_strerror(err));
     }
     return !err;
 }
@@ -158,7 +159,8 @@ static void check_job_tenants(struct kedgei_audit *a, struct kedgei_job *job)
         }
         if (job->tenants[i] == UINT32_MAX) {
             kedgei_error(&a->findings, KEDGE_AUDIT_TENANT_MISSING, &a->main, job->opened->index,
-                         "job \"%s\": the ledger of tenant \"%s\" is not here", job->id.s, job->spec.tenants[i].s);
+                         "job \"%s\": the ledger of tenant \"%s\" is not here", job->id.s,
+                         job->spec.tenants[i].s);
         }
     }
     for (uint32_t i = 0; i < o->tenant_count; i++) {
@@ -177,7 +179,8 @@ static int open_job(struct kedgei_audit *a, struct kedgei_fact *fact)
         return KEDGE_OK; /* doubled, which is said already */
     }
     struct kedgei_job *job = kedge_mem_new(1, sizeof *job);
-    struct kedgei_job **jobs = kedge_mem_resize(a->jobs, (size_t)a->job_count + 1, sizeof(struct kedgei_job *));
+    struct kedgei_job **jobs =
+        kedge_mem_resize(a->jobs, (size_t)a->job_count + 1, sizeof(struct kedgei_job *));
     if (jobs) {
         a->jobs = jobs;
     }
@@ -197,8 +200,9 @@ static int open_job(struct kedgei_audit *a, struct kedgei_fact *fact)
                      job->id.s, job->spec.name.s);
     }
     if (o->parameters != job->layout.values_count) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, fact->index, "job \"%s\": %llu parameters, its spec has %llu",
-                     job->id.s, (unsigned long long)o->parameters, (unsigned long long)job->layout.values_count);
+        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, fact->index,
+                     "job \"%s\": %llu parameters, its spec has %llu", job->id.s,
+                     (unsigned long long)o->parameters, (unsigned long long)job->layout.values_count);
     }
     if (job->spec.has_initial_model && !kedge_hash_eq(&job->spec.initial_model, &o->initial_model)) {
         kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, fact->index,
@@ -226,20 +230,21 @@ static void check_release(struct kedgei_audit *a, struct kedgei_job *job, struct
         ascending = ascending && !job->releases[g];
     }
     if (!ascending) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index, "release of group %u behind a later group's",
-                     r->group);
+        kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index,
+                     "release of group %u behind a later group's", r->group);
     }
     job->releases[r->group] = fact;
     if (strcmp(file, r->file) != 0) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index, "file \"%s\", expected \"%s\"", r->file,
-                     file);
+        kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index, "file \"%s\", expected \"%s\"",
+                     r->file, file);
     }
     if (job->round_count && !job->rounds[job->round_count - 1].step) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index, "round %u is still open", last);
+        kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index, "round %u is still open",
+                     last);
     }
     if (r->round != last) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index, "of round %u, the last round is %u",
-                     r->round, last);
+        kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index,
+                     "of round %u, the last round is %u", r->round, last);
     }
     if (kedgei_model_last(job, r->group, &model) && !kedge_hash_eq(&model, &fact->subject)) {
         kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index,
@@ -262,15 +267,16 @@ static void close_job(struct kedgei_audit *a, struct kedgei_job *job, struct ked
     /* A job that ended early names the round that it stood at, which may not have begun or closed. */
     uint32_t most = c->outcome == KEDGE_OUTCOME_COMPLETED ? rounds : rounds + 1;
     if (c->rounds < rounds || c->rounds > most) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, fact->index, "states round %u, the chain has %u", c->rounds,
-                     rounds);
+        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, fact->index,
+                     "states round %u, the chain has %u", c->rounds, rounds);
     }
     if (c->outcome != KEDGE_OUTCOME_COMPLETED) {
         return;
     }
     if (n != job->round_count || rounds != job->spec.rounds) {
         kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, fact->index,
-                     "job \"%s\" is called completed after round %u of %u", job->id.s, rounds, job->spec.rounds);
+                     "job \"%s\" is called completed after round %u of %u", job->id.s, rounds,
+                     job->spec.rounds);
     }
     for (uint32_t g = 0; g < job->groups; g++) {
         if (!job->releases[g]) {
@@ -302,8 +308,8 @@ static const struct kedge_id *job_id(const struct kedgei_fact *fact)
     }
 }
 
-/* Closing a round or a job is one transaction: behind an aggregate stands the next one or the step, behind a release
- * the next one or job-closed. */
+/* Closing a round or a job is one transaction: behind an aggregate stands the next one or the step, behind a
+ * release the next one or job-closed. */
 static void check_batch(struct kedgei_audit *a, uint64_t i)
 {
     const struct kedgei_fact *fact = &a->main.facts[i];

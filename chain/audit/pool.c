@@ -1,4 +1,5 @@
-/* Tasks by an atomic counter; each has a slot for its findings, so that the report does not depend on timing. */
+/* Tasks by an atomic counter; each has a slot for its findings, so that the report does not depend on timing.
+ */
 #include <pthread.h>
 #include <stdatomic.h>
 

@@ -1,5 +1,5 @@
-/* The record in memory: what the rooms of the auditor share. Logs are copied out of their stores once; everything
- * after that works on the copy. Internal to this room. */
+/* The record in memory: what the rooms of the auditor share. Logs are copied out of their stores once;
+ * everything after that works on the copy. Internal to this room. */
 #ifndef KEDGE_CHAIN_AUDIT_RECORD_H
 #define KEDGE_CHAIN_AUDIT_RECORD_H
 
@@ -10,26 +10,26 @@
 #include "chain/state/state.h"
 
 enum {
-    KEDGEI_FACT_BAD = -1,                          /* no well-formed entry */
-    KEDGEI_FACT_CHECKPOINT = KEDGE_ST_KIND_COUNT,  /* a tenant's checkpoint in the main chain */
-    KEDGEI_LEVELS = 40,                            /* of a Merkle tree in memory */
+    KEDGEI_FACT_BAD = -1,                         /* no well-formed entry */
+    KEDGEI_FACT_CHECKPOINT = KEDGE_ST_KIND_COUNT, /* a tenant's checkpoint in the main chain */
+    KEDGEI_LEVELS = 40,                           /* of a Merkle tree in memory */
 };
 #define KEDGEI_NEVER UINT64_MAX
 
 /* One entry, understood. body is the kedge_st_… of its kind, or a kedgei_anchor. */
 struct kedgei_fact {
     int kind;
-    bool has_key;                /* key must have signed it */
-    uint32_t listed;             /* rows of input lists that name this update */
+    bool has_key;    /* key must have signed it */
+    uint32_t listed; /* rows of input lists that name this update */
     uint64_t index;
     struct kedge_hash subject;
     struct kedge_public_key key;
-    void *body;                  /* owned by the log */
+    void *body; /* owned by the log */
 };
 
 struct kedgei_anchor {
     struct kedge_view note;
-    uint32_t tenant;             /* index of the tenant's log; UINT32_MAX: unknown */
+    uint32_t tenant; /* index of the tenant's log; UINT32_MAX: unknown */
     uint64_t size;
     struct kedge_hash root;
 };
@@ -49,19 +49,20 @@ struct kedgei_place {
 };
 
 struct kedgei_log {
-    struct kedge_id tenant;      /* empty: main chain */
-    const char *name;            /* "main" or the tenant's */
+    struct kedge_id tenant; /* empty: main chain */
+    const char *name;       /* "main" or the tenant's */
     char origin[KEDGE_ORIGIN_MAX + 1];
     struct kedge_hash salted;
     bool has_vkey;
-    struct kedge_vkey vkey;      /* of its checkpoints */
+    struct kedge_vkey vkey;            /* of its checkpoints */
     struct kedge_public_key authority; /* admin key of a tenant, statement key of the main chain */
     bool has_authority;
-    struct kedge_buf dump;       /* what everything below points into */
+    struct kedge_buf dump; /* what everything below points into */
     uint64_t count;
     struct kedge_view *entries;
     struct kedgei_fact *facts;
-    struct kedge_hash *levels[KEDGEI_LEVELS]; /* levels[0]: leaf hashes; levels[k][i]: root of leaves [i·2^k, (i+1)·2^k) */
+    struct kedge_hash
+        *levels[KEDGEI_LEVELS]; /* levels[0]: leaf hashes; levels[k][i]: root of leaves [i·2^k, (i+1)·2^k) */
     struct kedgei_head *heads;
     size_t head_count;
     struct kedgei_key_row *stored_keys; /* the table of idempotency keys, ascending */
@@ -85,12 +86,12 @@ struct kedgei_round {
 struct kedgei_job {
     struct kedge_id id;
     struct kedgei_fact *opened, *closed;
-    bool usable;                 /* spec and layout are known */
+    bool usable; /* spec and layout are known */
     struct kedge_job_spec spec;
     struct kedge_layout layout;
-    int32_t limit;               /* largest |q| of an update */
+    int32_t limit;                            /* largest |q| of an update */
     uint32_t tenants[KEDGE_SPEC_TENANTS_MAX]; /* indexes of tenants' logs, as in the spec */
-    uint32_t groups;             /* after the first round; 1 before */
+    uint32_t groups;                          /* after the first round; 1 before */
     struct kedgei_round *rounds;
     size_t round_count, round_cap;
     struct kedgei_fact *releases[KEDGE_GROUPS_MAX];
@@ -109,7 +110,7 @@ struct kedgei_audit {
     struct kedge_audit_options options;
     uint32_t threads;
     struct kedgei_log main;
-    struct kedgei_log *tenants;  /* ascending */
+    struct kedgei_log *tenants; /* ascending */
     uint32_t tenant_count;
     struct kedgei_job **jobs;
     uint32_t job_count;
@@ -121,19 +122,19 @@ struct kedgei_audit {
 };
 
 /* ---- findings about entries ---- */
-void kedgei_error(struct kedgei_findings *f, enum kedge_audit_code code, const struct kedgei_log *log, uint64_t index,
-                  const char *format, ...) KEDGE_PRINTF(5, 6);
-/* As error; but in a record that is still being written a note, when the entry is newer than what the main chain
- * that was read first can know. */
-void kedgei_error_if_settled(const struct kedgei_audit *a, struct kedgei_findings *f, enum kedge_audit_code code,
-                             const struct kedgei_log *log, uint64_t index, const char *format, ...)
-    KEDGE_PRINTF(6, 7);
+void kedgei_error(struct kedgei_findings *f, enum kedge_audit_code code, const struct kedgei_log *log,
+                  uint64_t index, const char *format, ...) KEDGE_PRINTF(5, 6);
+/* As error; but in a record that is still being written a note, when the entry is newer than what the main
+ * chain that was read first can know. */
+void kedgei_error_if_settled(const struct kedgei_audit *a, struct kedgei_findings *f,
+                             enum kedge_audit_code code, const struct kedgei_log *log, uint64_t index,
+                             const char *format, ...) KEDGE_PRINTF(6, 7);
 
 /* ---- pool.c ---- */
 typedef void kedgei_task(void *arg, uint64_t i, struct kedgei_findings *f);
 /* Runs task(0…count-1) on the audit's threads; findings come in the order of i. KEDGE_E_NOMEM. */
-KEDGE_NODISCARD int kedgei_parallel(struct kedgei_audit *a, const char *what, uint64_t count, kedgei_task *task,
-                                    void *arg);
+KEDGE_NODISCARD int kedgei_parallel(struct kedgei_audit *a, const char *what, uint64_t count,
+                                    kedgei_task *task, void *arg);
 
 /* ---- load.c ---- */
 /* Reads config, tenants and all logs. *ret_readable: every log could be read. */
@@ -171,14 +172,16 @@ bool kedgei_model_before(const struct kedgei_job *job, const struct kedgei_round
 bool kedgei_model_last(const struct kedgei_job *job, uint32_t group, struct kedge_hash *ret);
 const struct kedge_st_step_group *kedgei_step_group(const struct kedgei_fact *step, uint32_t group);
 /* round-opened, aggregate and step against the job; they join the job's rounds. */
-KEDGE_NODISCARD int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact);
+KEDGE_NODISCARD int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job,
+                                        struct kedgei_fact *fact);
 void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact);
 void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact);
 KEDGE_NODISCARD int kedgei_check_tenants(struct kedgei_audit *a);
 KEDGE_NODISCARD int kedgei_check_inputs(struct kedgei_audit *a);
 /* An input list of tenant t's blobs; errors become findings about main[index]; deinit afterwards. */
-bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log, const struct kedge_hash *digest,
-                      uint64_t index, struct kedge_input_list *ret, struct kedgei_findings *f);
+bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log,
+                      const struct kedge_hash *digest, uint64_t index, struct kedge_input_list *ret,
+                      struct kedgei_findings *f);
 
 /* ---- files.c, blobs.c ---- */
 KEDGE_NODISCARD int kedgei_check_models(struct kedgei_audit *a);

@@ -16,8 +16,8 @@ static const struct code_row codes[KEDGE_AUDIT_CODE_COUNT] = {
 #undef KEDGE_AUDIT_CODE
 };
 
-/* The list holds C identifiers; people see them in lower case with dashes. Names are made once at start-up of the
- * first caller per thread, so that no lock is needed. */
+/* The list holds C identifiers; people see them in lower case with dashes. Names are made once at start-up of
+ * the first caller per thread, so that no lock is needed. */
 const char *kedge_audit_code_name(enum kedge_audit_code code)
 {
     static _Thread_local char names[KEDGE_AUDIT_CODE_COUNT][24];

@@ -1,4 +1,5 @@
-/* Collecting findings: bounded, mergeable, so that parallel tasks report in a fixed order. Internal to this room. */
+/* Collecting findings: bounded, mergeable, so that parallel tasks report in a fixed order. Internal to this
+ * room. */
 #ifndef KEDGE_CHAIN_AUDIT_REPORT_H
 #define KEDGE_CHAIN_AUDIT_REPORT_H
 
@@ -10,9 +11,9 @@
 struct kedgei_findings {
     struct kedge_audit_finding *items; /* owned */
     uint32_t count, cap;
-    uint64_t errors, notes;            /* all that were met */
+    uint64_t errors, notes; /* all that were met */
     uint32_t errors_kept, notes_kept;
-    bool nomem;                        /* a finding could not be kept: the audit fails as a whole */
+    bool nomem; /* a finding could not be kept: the audit fails as a whole */
 };
 
 /* A finding about a file or place. `where` is copied. */

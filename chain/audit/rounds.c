@@ -1,4 +1,5 @@
-/* round-opened, aggregate and step: what they say by themselves and against each other. Their lists are inputs.c's. */
+/* round-opened, aggregate and step: what they say by themselves and against each other. Their lists are
+ * inputs.c's. */
 #include <string.h>
 
 #include "chain/audit/record.h"
@@ -15,8 +16,8 @@ static void check_main_root(struct kedgei_audit *a, const struct kedgei_fact *fa
     struct kedge_hash root;
     if (o->main_size > fact->index) {
         kedgei_error(&a->findings, KEDGE_AUDIT_ROUND, &a->main, fact->index,
-                     "names a main chain of %llu entries, this is entry %llu", (unsigned long long)o->main_size,
-                     (unsigned long long)fact->index);
+                     "names a main chain of %llu entries, this is entry %llu",
+                     (unsigned long long)o->main_size, (unsigned long long)fact->index);
         return;
     }
     kedgei_log_root(&a->main, o->main_size, &root);
@@ -35,8 +36,8 @@ int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct k
     bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE;
     uint32_t number = last ? last->number + 1 : grouped ? 0 : 1;
     if (o->round != number || o->round > job->spec.rounds || (last && !last->step)) {
-        kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "round %u of job \"%s\", expected %s %u", o->round,
-                     job->id.s, last && !last->step ? "first the step of round" : "round",
+        kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "round %u of job \"%s\", expected %s %u",
+                     o->round, job->id.s, last && !last->step ? "first the step of round" : "round",
                      last && !last->step ? last->number : number);
         return KEDGE_OK;
     }
@@ -64,12 +65,14 @@ int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct k
 }
 
 /* The open round that the statement belongs to, or NULL with a finding. */
-static struct kedgei_round *open_round(struct kedgei_audit *a, struct kedgei_job *job, const struct kedgei_fact *fact,
-                                       uint32_t number, enum kedge_audit_code code)
+static struct kedgei_round *open_round(struct kedgei_audit *a, struct kedgei_job *job,
+                                       const struct kedgei_fact *fact, uint32_t number,
+                                       enum kedge_audit_code code)
 {
     struct kedgei_round *round = last_round(job);
     if (!round || round->number != number || round->step) {
-        kedgei_error(&a->findings, code, &a->main, fact->index, "round %u of job \"%s\" is not open", number, job->id.s);
+        kedgei_error(&a->findings, code, &a->main, fact->index, "round %u of job \"%s\" is not open", number,
+                     job->id.s);
         return NULL;
     }
     return round;
@@ -97,12 +100,13 @@ void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, stru
     round->aggregate_count++;
     const char *rule = round->number == 0 ? KEDGE_RULE_COLD_START : KEDGE_RULE_FEDAVG;
     if (strcmp(g->rule, rule) != 0 || g->scale != job->spec.scale) {
-        kedgei_error(f, KEDGE_AUDIT_AGGREGATE, &a->main, fact->index, "rule \"%s\", scale %u; expected \"%s\", %u",
-                     g->rule, g->scale, rule, job->spec.scale);
+        kedgei_error(f, KEDGE_AUDIT_AGGREGATE, &a->main, fact->index,
+                     "rule \"%s\", scale %u; expected \"%s\", %u", g->rule, g->scale, rule, job->spec.scale);
     }
     struct kedge_hash base;
     if (kedgei_model_before(job, round, g->group, &base) && !kedge_hash_eq(&base, &g->base)) {
-        kedgei_error(f, KEDGE_AUDIT_BASE, &a->main, fact->index, "not based on the model of group %u", g->group);
+        kedgei_error(f, KEDGE_AUDIT_BASE, &a->main, fact->index, "not based on the model of group %u",
+                     g->group);
     }
     uint64_t weight = 0, count = 0;
     for (uint32_t t = 0; t < g->tenant_count; t++) {
@@ -110,7 +114,8 @@ void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, stru
         count += g->tenants[t].accepted;
         a->counts.updates_refused += g->tenants[t].refused;
         if (g->tenants[t].weight_sum > KEDGE_ST_WEIGHT_SUM_MAX) {
-            kedgei_error(f, KEDGE_AUDIT_TOTALS, &a->main, fact->index, "weight sum of tenant %u is out of range", t);
+            kedgei_error(f, KEDGE_AUDIT_TOTALS, &a->main, fact->index,
+                         "weight sum of tenant %u is out of range", t);
         }
         if (!kedgei_job_tenant(a, job, &g->tenants[t].id)) {
             kedgei_error(f, KEDGE_AUDIT_AGGREGATE, &a->main, fact->index, "tenant %u is not of this job", t);
@@ -119,7 +124,8 @@ void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, stru
     if (weight != g->weight_sum || count != g->count || g->count == 0) {
         kedgei_error(f, KEDGE_AUDIT_TOTALS, &a->main, fact->index,
                      "states %u inputs of weight %llu, its tenants add up to %llu of %llu", g->count,
-                     (unsigned long long)g->weight_sum, (unsigned long long)count, (unsigned long long)weight);
+                     (unsigned long long)g->weight_sum, (unsigned long long)count,
+                     (unsigned long long)weight);
     }
     a->counts.updates_used += g->count;
 }
@@ -133,19 +139,21 @@ static const char *step_rule(const struct kedgei_job *job, const struct kedgei_r
     return job->spec.mixing > 0 && round->aggregate_count >= 2 ? KEDGE_RULE_MIXING : KEDGE_RULE_IDENTITY;
 }
 
-static void check_step_group(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_round *round,
-                             const struct kedgei_fact *fact, uint32_t i)
+static void check_step_group(struct kedgei_audit *a, const struct kedgei_job *job,
+                             const struct kedgei_round *round, const struct kedgei_fact *fact, uint32_t i)
 {
     const struct kedge_st_step *s = fact->body;
     const struct kedge_st_step_group *g = &s->groups[i];
     struct kedgei_findings *f = &a->findings;
     struct kedge_hash before;
     if (g->group != i) {
-        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u where group %u was expected", g->group, i);
+        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u where group %u was expected",
+                     g->group, i);
         return;
     }
     if (kedgei_model_before(job, round, i, &before) && !kedge_hash_eq(&before, &g->before)) {
-        kedgei_error(f, KEDGE_AUDIT_BASE, &a->main, fact->index, "group %u: does not start from its model", i);
+        kedgei_error(f, KEDGE_AUDIT_BASE, &a->main, fact->index, "group %u: does not start from its model",
+                     i);
     }
     const struct kedgei_fact *aggregate = round->aggregates[i];
     const struct kedge_hash *expected = aggregate ? &aggregate->subject : &g->before;
@@ -154,8 +162,8 @@ static void check_step_group(struct kedgei_audit *a, const struct kedgei_job *jo
     }
     bool mixes = strcmp(step_rule(job, round), KEDGE_RULE_MIXING) == 0 && aggregate;
     if (!mixes && !kedge_hash_eq(&g->after, &g->aggregate)) {
-        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u: rule \"%s\" does not change the aggregate",
-                     i, s->rule);
+        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index,
+                     "group %u: rule \"%s\" does not change the aggregate", i, s->rule);
     }
     bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE;
     const struct kedge_st_step_group *first = kedgei_step_group(job->rounds[0].step, i);
@@ -175,27 +183,30 @@ void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct ke
         return;
     }
     if (round->aggregate_count == 0) {
-        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "round %u has a step but no aggregate", s->round);
+        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "round %u has a step but no aggregate",
+                     s->round);
     }
     uint32_t groups = job->groups;
     if (round->number == 0) { /* the groups are those that got an aggregate, numbered from 0 */
         groups = round->aggregate_count ? round->aggregate_count : 1;
         for (uint32_t g = 0; g < groups; g++) {
             if (!round->aggregates[g]) {
-                kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u of %u has no aggregate", g, groups);
+                kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u of %u has no aggregate", g,
+                             groups);
             }
         }
     }
     if (s->group_count != groups) {
-        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "%u groups, expected %u", s->group_count, groups);
+        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "%u groups, expected %u", s->group_count,
+                     groups);
         return;
     }
     job->groups = groups;
     const char *rule = step_rule(job, round);
     double eta = strcmp(rule, KEDGE_RULE_MIXING) == 0 ? job->spec.mixing : 0;
     if (strcmp(s->rule, rule) != 0 || s->eta < eta || s->eta > eta) {
-        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "rule \"%s\", eta %g; expected \"%s\", %g", s->rule,
-                     s->eta, rule, eta);
+        kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "rule \"%s\", eta %g; expected \"%s\", %g",
+                     s->rule, s->eta, rule, eta);
     }
     for (uint32_t i = 0; i < groups; i++) {
         check_step_group(a, job, round, fact, i);

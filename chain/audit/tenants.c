@@ -11,7 +11,8 @@ static struct kedgei_job *usable_job(const struct kedgei_audit *a, struct kedgei
 {
     struct kedgei_job *job = kedgei_job_find(a, id);
     if (!job) {
-        kedgei_error_if_settled(a, f, KEDGE_AUDIT_JOB, log, fact->index, "%s of job \"%s\", which is not open",
+        kedgei_error_if_settled(a, f, KEDGE_AUDIT_JOB, log, fact->index,
+                                "%s of job \"%s\", which is not open",
                                 kedge_statement_kind_name((enum kedge_statement_kind)fact->kind), id->s);
     }
     return job && job->usable ? job : NULL;
@@ -32,15 +33,17 @@ static void check_joined(struct kedgei_audit *a, const struct kedgei_log *log, c
     const struct kedge_st_job_joined *s = fact->body;
     const struct kedgei_job *job = usable_job(a, &a->findings, log, fact, &s->job);
     if (job && !kedge_hash_eq(&job->opened->subject, &fact->subject)) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_SPEC, log, fact->index, "joined job \"%s\" with another spec", s->job.s);
+        kedgei_error(&a->findings, KEDGE_AUDIT_SPEC, log, fact->index, "joined job \"%s\" with another spec",
+                     s->job.s);
     }
     if (job && !has_tenant(job, &log->tenant)) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, log, fact->index, "joined job \"%s\", whose spec does not name it",
-                     s->job.s);
+        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, log, fact->index,
+                     "joined job \"%s\", whose spec does not name it", s->job.s);
     }
 }
 
-static void check_evaluation(struct kedgei_audit *a, const struct kedgei_log *log, const struct kedgei_fact *fact)
+static void check_evaluation(struct kedgei_audit *a, const struct kedgei_log *log,
+                             const struct kedgei_fact *fact)
 {
     const struct kedge_st_evaluation *e = fact->body;
     const struct kedgei_job *job = usable_job(a, &a->findings, log, fact, &e->job);
@@ -49,8 +52,8 @@ static void check_evaluation(struct kedgei_audit *a, const struct kedgei_log *lo
         return;
     }
     if (!joined || joined->index > fact->index) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_NOT_JOINED, log, fact->index, "evaluation in job \"%s\", which is not joined",
-                     e->job.s);
+        kedgei_error(&a->findings, KEDGE_AUDIT_NOT_JOINED, log, fact->index,
+                     "evaluation in job \"%s\", which is not joined", e->job.s);
     }
     const struct kedgei_round *round = kedgei_round_find(job, e->round);
     const struct kedge_st_step_group *g = round ? kedgei_step_group(round->step, e->group) : NULL;
@@ -69,12 +72,13 @@ static void check_evaluation(struct kedgei_audit *a, const struct kedgei_log *lo
     uint32_t group = assigned ? ((const struct kedge_st_group_assigned *)assigned->body)->group : 0;
     bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE;
     if (e->group != group || (grouped && (!assigned || assigned->index > fact->index))) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index, "site \"%s\" evaluated group %u, not its own",
-                     e->site.s, e->group);
+        kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
+                     "site \"%s\" evaluated group %u, not its own", e->site.s, e->group);
     }
 }
 
-static void check_assigned(struct kedgei_audit *a, const struct kedgei_log *log, const struct kedgei_fact *fact)
+static void check_assigned(struct kedgei_audit *a, const struct kedgei_log *log,
+                           const struct kedgei_fact *fact)
 {
     const struct kedge_st_group_assigned *g = fact->body;
     const struct kedgei_job *job = usable_job(a, &a->findings, log, fact, &g->job);
@@ -89,16 +93,18 @@ static void check_assigned(struct kedgei_audit *a, const struct kedgei_log *log,
     }
     if ((g->how == KEDGE_GROUP_COLD_START) != (g->round == 0)) {
         kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
-                     "group of site \"%s\" in round %u: cold start is round 0, newcomers are later", g->site.s, g->round);
+                     "group of site \"%s\" in round %u: cold start is round 0, newcomers are later",
+                     g->site.s, g->round);
     }
     if (g->group >= job->groups || job->spec.grouping == KEDGE_GROUPING_NONE) {
         kedgei_error_if_settled(a, &a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
-                                "site \"%s\" given group %u, job \"%s\" has %u", g->site.s, g->group, g->job.s,
-                                job->groups);
+                                "site \"%s\" given group %u, job \"%s\" has %u", g->site.s, g->group,
+                                g->job.s, job->groups);
     }
     if (!kedgei_round_find(job, g->round) || (g->round == 0 && !kedgei_round_find(job, 0)->step)) {
         kedgei_error_if_settled(a, &a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
-                                "group of site \"%s\" from round %u, which has no result", g->site.s, g->round);
+                                "group of site \"%s\" from round %u, which has no result", g->site.s,
+                                g->round);
     }
 }
 
@@ -113,13 +119,14 @@ static void add_update(struct kedgei_audit *a, uint32_t tenant, struct kedgei_fa
         return;
     }
     if (!has_tenant(job, &log->tenant)) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, log, fact->index, "update for job \"%s\", whose spec does not name \"%s\"",
-                     u->job.s, log->name);
+        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, log, fact->index,
+                     "update for job \"%s\", whose spec does not name \"%s\"", u->job.s, log->name);
         return;
     }
     if (!kedgei_round_find(job, u->round)) {
         kedgei_error_if_settled(a, &a->findings, KEDGE_AUDIT_UPDATE, log, fact->index,
-                                "update for round %u of job \"%s\", which was not opened", u->round, u->job.s);
+                                "update for round %u of job \"%s\", which was not opened", u->round,
+                                u->job.s);
         return;
     }
     uint32_t j = 0;

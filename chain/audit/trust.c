@@ -16,11 +16,13 @@ static int bad(struct kedge_diag *d, const char *field, const char *expected)
 }
 
 /* Every key of the object is one of `allowed`, which ends with NULL. */
-static int check_keys(const json_t *object, const char *const *allowed, const char *what, struct kedge_diag *d)
+static int check_keys(const json_t *object, const char *const *allowed, const char *what,
+                      struct kedge_diag *d)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)object, key, value) {
+    json_object_foreach((json_t *)object, key, value)
+    {
         size_t i = 0;
         while (allowed[i] && strcmp(allowed[i], key) != 0) {
             i++;
@@ -39,7 +41,8 @@ static struct kedge_view string_of(const json_t *object, const char *key)
     return s ? kedge_view_of(s, json_string_length(v)) : kedge_view_of(NULL, 0);
 }
 
-static int read_key(const json_t *object, const char *field, struct kedge_public_key *ret, struct kedge_diag *d)
+static int read_key(const json_t *object, const char *field, struct kedge_public_key *ret,
+                    struct kedge_diag *d)
 {
     if (kedge_hex_decode(string_of(object, field), ret->b, sizeof ret->b) != KEDGE_OK
         || !kedge_public_key_is_valid(ret)) {
@@ -57,7 +60,8 @@ static int read_vkey(const json_t *object, const char *field, const char *deploy
         return bad(d, field, "an Ed25519 verifier key, \"name+hash+base64\"");
     }
     if (strcmp(ret->name, origin) != 0) {
-        return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: names \"%.80s\", expected \"%s\"", field, ret->name, origin);
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: names \"%.80s\", expected \"%s\"", field, ret->name,
+                              origin);
     }
     return KEDGE_OK;
 }
@@ -121,8 +125,8 @@ static int read_seen(const json_t *root, struct kedge_trust *t, struct kedge_dia
 
 static int read_all(const json_t *root, struct kedge_trust *t, struct kedge_diag *d)
 {
-    static const char *const keys[] = {"schema_version", "deployment", "statement_key", "main_log",
-                                       "tenants",        "seen",       NULL};
+    static const char *const keys[] = {"schema_version", "deployment", "statement_key", "main_log", "tenants",
+                                       "seen",           NULL};
     int err = check_keys(root, keys, "trust file", d);
     const json_t *version = json_object_get(root, "schema_version");
     if (!err && (!json_is_integer(version) || json_integer_value(version) != 1)) {
@@ -223,7 +227,8 @@ int kedge_trust_write(const char *path, const struct kedge_trust *trust, struct 
     memset(&check, 0, sizeof check);
     int err = out.err;
     err = err ? kedge_diag_set(reterr, err, "trust file: %s", kedge_strerror(err)) : KEDGE_OK;
-    err = err ? err : kedgei_json_load(kedge_buf_view(&out), KEDGE_TRUST_FILE_MAX, "trust file", &root, reterr);
+    err =
+        err ? err : kedgei_json_load(kedge_buf_view(&out), KEDGE_TRUST_FILE_MAX, "trust file", &root, reterr);
     if (!err && read_all(root, &check, reterr) != KEDGE_OK) {
         err = kedge_diag_wrap(reterr, KEDGE_E_ARG, "trust file");
     }
@@ -244,7 +249,8 @@ void kedge_trust_deinit(struct kedge_trust *trust)
     memset(trust, 0, sizeof *trust);
 }
 
-const struct kedge_trust_tenant *kedge_trust_find(const struct kedge_trust *trust, const struct kedge_id *tenant)
+const struct kedge_trust_tenant *kedge_trust_find(const struct kedge_trust *trust,
+                                                  const struct kedge_id *tenant)
 {
     size_t lo = 0, hi = trust->tenant_count;
     while (lo < hi) {

@@ -55,8 +55,8 @@ static inline void print_findings(const struct kedge_audit_report *r)
 }
 
 /* With 1 and 4 threads, whose reports must be the same. Returns the report. */
-static inline struct kedge_audit_report run(const char *dir, const char *trust_path, const char *seen, bool replay,
-                                            struct kedge_audit_options options)
+static inline struct kedge_audit_report run(const char *dir, const char *trust_path, const char *seen,
+                                            bool replay, struct kedge_audit_options options)
 {
     struct kedge_trust trust;
     struct kedge_audit_report r[2];

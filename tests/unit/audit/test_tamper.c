@@ -2,34 +2,7 @@
 #include "chain/checkpoint.h"
 #include "common/base/mem.h"
 #include "crypto/keyfile.h"
-#include "tests/unit/audit/support.h"
-
-static bool base_is_made;
-static char base[256];
-
-/* A fresh copy of the good record at scratch/fx. */
-static void copy_base(void)
-{
-    if (!base_is_made) {
-        make_scratch();
-        snprintf(base, sizeof base, "%s", scratch);
-        fx_federation(at("good"), FX_NONE);
-        base_is_made = true;
-    }
-    fx_copy(at("good"), at("fx"));
-}
-
-static void expect(const char *seen, bool live, enum kedge_audit_code code, enum kedge_audit_verdict verdict)
-{
-    struct kedge_audit_options options = {.live = live};
-    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), seen, false, options);
-    if (!has_code(&r, code) || r.verdict != verdict) {
-        print_findings(&r);
-    }
-    ck_assert_msg(has_code(&r, code), "expected a finding %s", kedge_audit_code_name(code));
-    ck_assert_int_eq(r.verdict, verdict);
-    kedge_audit_report_deinit(&r);
-}
+#include "tests/unit/audit/tampered.h"
 
 /* ---- files ---- */
 
@@ -40,7 +13,8 @@ struct pick {
     char path[KEDGE_PATH_MAX];
 };
 
-static enum kedge_blob_verdict visit(void *arg, const struct kedge_hash *digest, uint64_t size, const char *path)
+static enum kedge_blob_verdict visit(void *arg, const struct kedge_hash *digest, uint64_t size,
+                                     const char *path)
 {
     struct pick *p = arg;
     ck_assert_ptr_nonnull(digest);
@@ -64,7 +38,8 @@ static void pick_blob(const char *folder, bool largest, char out[KEDGE_PATH_MAX]
 
 START_TEST(test_blobs)
 {
-    static const char *const folders[] = {"fx/state/main", "fx/state/tenants/org-a", "fx/state/tenants/org-b"};
+    static const char *const folders[] = {"fx/state/main", "fx/state/tenants/org-a",
+                                          "fx/state/tenants/org-b"};
     char path[KEDGE_PATH_MAX];
     for (int i = 0; i < 6; i++) {
         copy_base();
@@ -118,24 +93,11 @@ START_TEST(test_models)
 }
 END_TEST
 
-/* Replaces the first occurrence of a text in a file by another of the same length. */
-static void replace(const char *path, const char *from, const char *to)
-{
-    struct kedge_buf text;
-    kedge_buf_init(&text, 1 << 20);
-    ck_assert_uint_eq(strlen(from), strlen(to));
-    ck_assert_int_eq(kedge_file_read(path, &text, NULL), KEDGE_OK);
-    uint8_t *p = memmem(text.ptr, text.len, from, strlen(from));
-    ck_assert_ptr_nonnull(p);
-    memcpy(p, to, strlen(to));
-    ck_assert_int_eq(kedge_file_write(path, kedge_buf_view(&text), 0600, NULL), KEDGE_OK);
-    kedge_buf_deinit(&text);
-}
-
 START_TEST(test_state_files)
 {
     copy_base();
-    fx_flip(at("fx/state/tenants/org-b/tenant.json"), -10); /* a digit of the salt: still a digit, or no salt */
+    fx_flip(at("fx/state/tenants/org-b/tenant.json"),
+            -10); /* a digit of the salt: still a digit, or no salt */
     struct kedge_audit_options options = {.threads = 1};
     struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
     ck_assert_int_eq(r.verdict, KEDGE_AUDIT_NO);
@@ -162,8 +124,8 @@ static void read_entry(const char *tenant, uint64_t index, struct kedge_buf *ret
     if (tenant) {
         ck_assert_int_eq(kedge_id_from(kedge_view_str(tenant), &id), KEDGE_OK);
     }
-    ck_assert_int_eq(kedge_state_log_open(at("good/state"), tenant ? &id : NULL, KEDGE_STATE_COPY, &log, NULL),
-                     KEDGE_OK);
+    ck_assert_int_eq(
+        kedge_state_log_open(at("good/state"), tenant ? &id : NULL, KEDGE_STATE_COPY, &log, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_ledger_get(log.ledger, index, ret), KEDGE_OK);
     kedge_state_log_close(&log);
 }
@@ -358,7 +320,8 @@ START_TEST(test_seen)
     r = run(at("fx"), at("fx/trust.json"), seen, false, options);
     ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
     kedge_audit_report_deinit(&r);
-    fx_rewrite(at("fx"), NULL, edit_last, false); /* nothing but the seen checkpoint tells of the last entry */
+    fx_rewrite(at("fx"), NULL, edit_last,
+               false); /* nothing but the seen checkpoint tells of the last entry */
     expect(at("seen.note"), false, KEDGE_AUDIT_TRUNCATED, KEDGE_AUDIT_NO);
     copy_base();
     fx_rewrite(at("fx"), NULL, edit_swap, false);
@@ -374,7 +337,8 @@ START_TEST(test_seen)
     kedge_key_generate(&other);
     kedge_sha256(kedge_view_str("x"), &root);
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
-    ck_assert_int_eq(kedge_checkpoint_sign(kedge_view_str("fx.kedge.local/main"), 3, &root, &other, &note), KEDGE_OK);
+    ck_assert_int_eq(kedge_checkpoint_sign(kedge_view_str("fx.kedge.local/main"), 3, &root, &other, &note),
+                     KEDGE_OK);
     ck_assert_int_eq(kedge_file_write(at("seen-x.note"), kedge_buf_view(&note), 0600, NULL), KEDGE_OK);
     expect(at("seen-x.note"), false, KEDGE_AUDIT_SEEN, KEDGE_AUDIT_NO);
     ck_assert_int_eq(kedge_file_write(at("seen-x.note"), kedge_view_str("hello\n"), 0600, NULL), KEDGE_OK);
@@ -383,84 +347,11 @@ START_TEST(test_seen)
     struct kedge_key_pair own;
     ck_assert_int_eq(kedge_keyfile_read_private(at("good/state/keys/log-main.pem"), &own, NULL), KEDGE_OK);
     kedge_buf_clear(&note);
-    ck_assert_int_eq(kedge_checkpoint_sign(kedge_view_str("fx.kedge.local/main"), 3, &root, &own, &note), KEDGE_OK);
+    ck_assert_int_eq(kedge_checkpoint_sign(kedge_view_str("fx.kedge.local/main"), 3, &root, &own, &note),
+                     KEDGE_OK);
     ck_assert_int_eq(kedge_file_write(at("seen-x.note"), kedge_buf_view(&note), 0600, NULL), KEDGE_OK);
     expect(at("seen-x.note"), false, KEDGE_AUDIT_FORK, KEDGE_AUDIT_NO);
     kedge_buf_deinit(&note);
-}
-END_TEST
-
-/* ---- whom to trust ---- */
-
-static void make_vkey(const char *name, const struct kedge_public_key *key, struct kedge_vkey *ret)
-{
-    ck_assert_int_eq(kedge_vkey_make(kedge_view_str(name), KEDGE_KEY_ED25519, key, ret), KEDGE_OK);
-}
-
-enum foreign { FOREIGN_STATEMENT, FOREIGN_MAIN, FOREIGN_ADMIN, FOREIGN_LOG, FOREIGN_TENANT, FOREIGN_COUNT };
-
-START_TEST(test_foreign_trust)
-{
-    static const enum kedge_audit_code codes[FOREIGN_COUNT] = {KEDGE_AUDIT_KEY, KEDGE_AUDIT_KEY, KEDGE_AUDIT_KEY,
-                                                              KEDGE_AUDIT_SIGNATURE, KEDGE_AUDIT_TENANT_UNKNOWN};
-    struct kedge_trust trust;
-    struct kedge_key_pair other;
-    copy_base();
-    kedge_key_generate(&other);
-    ck_assert_int_eq(kedge_trust_read(at("fx/trust.json"), &trust, NULL), KEDGE_OK);
-    if (_i == FOREIGN_STATEMENT) {
-        trust.statement_key = other.public;
-    } else if (_i == FOREIGN_MAIN) {
-        make_vkey("fx.kedge.local/main", &other.public, &trust.main_log);
-    } else if (_i == FOREIGN_ADMIN) {
-        trust.tenants[0].admin_key = other.public;
-    } else if (_i == FOREIGN_LOG) {
-        make_vkey("fx.kedge.local/org-b", &other.public, &trust.tenants[1].log);
-    } else {
-        trust.tenant_count--;
-    }
-    ck_assert_int_eq(kedge_trust_write(at("fx/trust.json"), &trust, NULL), KEDGE_OK);
-    kedge_trust_deinit(&trust);
-    expect(NULL, false, codes[_i], KEDGE_AUDIT_NO);
-}
-END_TEST
-
-START_TEST(test_trust_file)
-{
-    struct kedge_trust a, b;
-    struct kedge_diag d = {.text = ""};
-    char *seen[1] = {(char *)(uintptr_t)"a \"quoted\" note\n"};
-    copy_base();
-    ck_assert_int_eq(kedge_trust_read(at("fx/trust.json"), &a, &d), KEDGE_OK);
-    a.seen = seen;
-    a.seen_count = 1;
-    ck_assert_int_eq(kedge_trust_write(at("again.json"), &a, &d), KEDGE_OK);
-    ck_assert_int_eq(kedge_trust_read(at("again.json"), &b, &d), KEDGE_OK);
-    ck_assert_uint_eq(b.tenant_count, 2);
-    ck_assert_uint_eq(b.seen_count, 1);
-    ck_assert_str_eq(b.seen[0], seen[0]);
-    ck_assert_mem_eq(&a.statement_key, &b.statement_key, sizeof a.statement_key);
-    kedge_trust_deinit(&b);
-    a.seen = NULL;
-    a.seen_count = 0;
-    struct kedge_trust_tenant x = a.tenants[0];
-    a.tenants[0] = a.tenants[1];
-    a.tenants[1] = x;
-    ck_assert_int_eq(kedge_trust_write(at("again.json"), &a, &d), KEDGE_E_ARG);
-    kedge_trust_deinit(&a);
-    static const char *const bad[][2] = {
-        {"\"schema_version\": 1", "\"schema_version\": 2"}, {"\"deployment\"", "\"deploymend\""},
-        {"\"statement_key\": \"", "\"statement_key\": 7"}, {"fx.kedge.local/main+", "fx.kedge.local/main-"},
-        {"\"tenant\": \"org-a\"", "\"tenant\": \"ORG-A\""}, {"fx.kedge.local/org-b", "fx.kedge.local/org-c"},
-        {"\"seen\": []", "\"sean\": []"},
-    };
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        fx_copy(at("good/trust.json"), at("bad.json"));
-        replace(at("bad.json"), bad[i][0], bad[i][1]);
-        ck_assert_msg(kedge_trust_read(at("bad.json"), &b, &d) == KEDGE_E_FORMAT, "%s", bad[i][1]);
-        ck_assert_ptr_nonnull(strstr(d.text, "bad.json"));
-    }
-    ck_assert_int_eq(kedge_trust_read(at("none.json"), &b, &d), KEDGE_E_NOT_FOUND);
 }
 END_TEST
 
@@ -540,8 +431,6 @@ int main(void)
     tcase_add_test(t, test_damaged_pages);
     tcase_add_loop_test(t, test_rewritten, 0, (int)(sizeof rewrites / sizeof rewrites[0]));
     tcase_add_test(t, test_seen);
-    tcase_add_loop_test(t, test_foreign_trust, 0, FOREIGN_COUNT);
-    tcase_add_test(t, test_trust_file);
     tcase_add_test(t, test_no_record);
     tcase_add_test(t, test_leaves_no_trace);
     tcase_add_test(t, test_out_of_memory);
