@@ -77,6 +77,23 @@ static void check_evaluation(struct kedgei_audit *a, const struct kedgei_log *lo
     }
 }
 
+/* The pretrain update may be of an earlier round: a restart can come between it and the decision. */
+static bool rests_on_update(const struct kedgei_job *job, const struct kedgei_log *log,
+                            const struct kedgei_fact *fact)
+{
+    const struct kedge_st_group_assigned *g = fact->body;
+    for (uint32_t r = g->round < job->round_count ? g->round : (uint32_t)job->round_count;; r--) {
+        const struct kedgei_fact *update =
+            kedgei_log_find(log, "update/%s/%08u/pretrain/%s", g->job.s, r, g->site.s);
+        if (update && update->index < fact->index && kedge_hash_eq(&update->subject, &g->update)) {
+            return true;
+        }
+        if (r == 0) {
+            return false;
+        }
+    }
+}
+
 static void check_assigned(struct kedgei_audit *a, const struct kedgei_log *log,
                            const struct kedgei_fact *fact)
 {
@@ -85,11 +102,10 @@ static void check_assigned(struct kedgei_audit *a, const struct kedgei_log *log,
     if (!job) {
         return;
     }
-    const struct kedgei_fact *update =
-        kedgei_log_find(log, "update/%s/%08u/pretrain/%s", g->job.s, g->round, g->site.s);
-    if (!update || update->index > fact->index || !kedge_hash_eq(&update->subject, &g->update)) {
+    if (!rests_on_update(job, log, fact)) {
         kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
-                     "group of site \"%s\": rests on no pretrain update of round %u", g->site.s, g->round);
+                     "group of site \"%s\": rests on no pretrain update of a round up to %u", g->site.s,
+                     g->round);
     }
     if ((g->how == KEDGE_GROUP_COLD_START) != (g->round == 0)) {
         kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
