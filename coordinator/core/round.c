@@ -127,7 +127,7 @@ static bool end_job(struct kedge_coord *c, uint32_t job)
         j->failed_count--;
     }
     j->stage = STAGE_JOB_CLOSING;
-    j->halted_by_quorum = false;
+    j->halted_by_operator = j->halted_by_quorum = false; /* nothing is left to halt */
     j->deadline_ns = UINT64_MAX;
     kedgei_rows_refresh(c, job);
     kedgei_job_tell(c, job);
@@ -182,7 +182,9 @@ void kedgei_advance(struct kedge_coord *c, uint32_t job)
             kedgei_main_emit(c, job);
         }
     }
+    kedgei_job_tell(c, job); /* each state is told, even one that is left at once */
     for (int i = 0; i < 4 && advance_stage(c, job); i++) {
+        kedgei_job_tell(c, job);
     }
     kedgei_job_tell(c, job);
     j->dirty = false; /* what the stages changed is looked at already */
