@@ -49,15 +49,19 @@ static int open_pair(enum kedge_net_kind kind, struct kedge_net_server **ret_ser
     memset(chunk, 1, KEDGE_CHUNK_MAX);
     kedge_key_generate(&own);
     kedge_key_generate(&other);
-    const struct kedge_net_server_options server = {
-        .urls = {kind == KEDGE_NET_TLS ? "tls+tcp://127.0.0.1:0" : kind == KEDGE_NET_IPC ? path
-                                                                                         : "tcp://127.0.0.1:0"},
-        .key = &own, .insecure = true, .handler = answer};
+    const struct kedge_net_server_options server = {.urls = {kind == KEDGE_NET_TLS   ? "tls+tcp://127.0.0.1:0"
+                                                             : kind == KEDGE_NET_IPC ? path
+                                                                                     : "tcp://127.0.0.1:0"},
+                                                    .key = &own,
+                                                    .insecure = true,
+                                                    .handler = answer};
     if ((err = kedge_net_server_open(&server, ret_server, NULL)) != KEDGE_OK) {
         return err;
     }
-    const struct kedge_net_client_options client = {.url = kedge_net_server_url(*ret_server, 0), .key = &other,
-                                                    .server_key = &own.public, .insecure = true};
+    const struct kedge_net_client_options client = {.url = kedge_net_server_url(*ret_server, 0),
+                                                    .key = &other,
+                                                    .server_key = &own.public,
+                                                    .insecure = true};
     if ((err = kedge_net_client_open(&client, ret_client, NULL)) != KEDGE_OK) {
         kedge_net_server_close(*ret_server);
     }

@@ -1,10 +1,12 @@
-/* How fast chunks and small requests go through Kedge's server and client, and what the machine itself can do. */
+/* How fast chunks and small requests go through Kedge's server and client, and what the machine itself
+ * can do. */
 #ifndef KEDGE_BENCH_BENCH_TRANSPORT_H
 #define KEDGE_BENCH_BENCH_TRANSPORT_H
 
 #include "common/net/server.h"
 
-/* Bytes per second of 4 MiB replies over loopback with `in_flight` calls at a time. Negative kedge_err on failure. */
+/* Bytes per second of 4 MiB replies over loopback with `in_flight` calls at a time. Negative kedge_err
+ * on failure. */
 double kedge_bench_chunks(enum kedge_net_kind kind, unsigned in_flight, unsigned chunks);
 /* Median seconds of one 1 KB request and reply, one in flight. */
 double kedge_bench_latency(enum kedge_net_kind kind, unsigned calls);

@@ -30,11 +30,13 @@ static bool is_loopback(const char *host_and_port)
     return starts_with(host_and_port, "127.") && strspn(host_and_port, "0123456789.") == len;
 }
 
-int kedgei_address_check(const char *url, bool insecure, enum kedge_net_kind *ret_kind, struct kedge_diag *reterr)
+int kedgei_address_check(const char *url, bool insecure, enum kedge_net_kind *ret_kind,
+                         struct kedge_diag *reterr)
 {
     static const char tls[] = "tls+tcp://", tcp[] = "tcp://", ipc[] = "ipc://";
     if (strlen(url) >= KEDGE_NET_URL_MAX) {
-        return kedge_diag_set(reterr, KEDGE_E_ARG, "address: longer than %d characters", KEDGE_NET_URL_MAX - 1);
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "address: longer than %d characters",
+                              KEDGE_NET_URL_MAX - 1);
     }
     if (starts_with(url, tls) && is_host_and_port(url + sizeof tls - 1)) {
         *ret_kind = KEDGE_NET_TLS;

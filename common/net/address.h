@@ -5,8 +5,9 @@
 #include "common/base/diag.h"
 #include "common/net/peer.h"
 
-/* Checks scheme and host: tls+tcp://HOST:PORT, ipc://PATH, and tcp://HOST:PORT only if insecure and HOST is
- * 127.x.x.x, [::1] or localhost. KEDGE_E_ARG with a diagnostic, KEDGE_E_DENIED for a plain tcp:// elsewhere. */
+/* Checks scheme and host: tls+tcp://HOST:PORT, ipc://PATH, and tcp://HOST:PORT only if insecure and HOST
+ * is 127.x.x.x, [::1] or localhost. KEDGE_E_ARG with a diagnostic, KEDGE_E_DENIED for a plain tcp://
+ * elsewhere. */
 KEDGE_NODISCARD int kedgei_address_check(const char *url, bool insecure, enum kedge_net_kind *ret_kind,
                                          struct kedge_diag *reterr);
 /* The address with another port, NUL-terminated; false if it does not fit. For TLS and TCP. */

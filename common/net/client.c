@@ -1,5 +1,5 @@
-/* A client: one REQ socket with one dialer, a pool of contexts for the calls in flight. Calls wait for the connection
- * here, not in nng, which cannot say why there is none. nng's own resending is off. */
+/* A client: one REQ socket with one dialer, a pool of contexts for the calls in flight. Calls wait for
+ * the connection here, not in nng, which cannot say why there is none. nng's own resending is off. */
 #include "common/net/client.h"
 
 #include <nng/nng.h>
@@ -83,43 +83,51 @@ static int start(struct kedge_net_client *client, const struct kedge_net_client_
     enum kedge_net_kind kind;
     int err = kedgei_address_check(options->url, options->insecure, &kind, reterr);
     if (!err && kind == KEDGE_NET_TLS) {
-        const struct kedgei_tls_options tls = {
-            .server = false, .key = options->key, .pinned = options->server_key,
-            .handshake_ns = (uint64_t)KEDGE_NET_HANDSHAKE_MS * NS_PER_MS, .refused = on_refused, .arg = client};
+        const struct kedgei_tls_options tls = {.server = false,
+                                               .key = options->key,
+                                               .pinned = options->server_key,
+                                               .handshake_ns = (uint64_t)KEDGE_NET_HANDSHAKE_MS * NS_PER_MS,
+                                               .refused = on_refused,
+                                               .arg = client};
         err = kedgei_tls_new(&tls, &client->tls, reterr);
     }
     if (err) {
         return err;
     }
     uint32_t most = options->reconnect_max_ms ? options->reconnect_max_ms : KEDGE_NET_RECONNECT_MAX_MS;
-    most = most < KEDGE_NET_RECONNECT_MIN_MS ? KEDGE_NET_RECONNECT_MIN_MS : most > INT32_MAX ? INT32_MAX : most;
+    most = most < KEDGE_NET_RECONNECT_MIN_MS ? KEDGE_NET_RECONNECT_MIN_MS
+           : most > INT32_MAX                ? INT32_MAX
+                                             : most;
     int rv = nng_req0_open(&client->socket);
     if (rv != 0) {
         client->socket = (nng_socket)NNG_SOCKET_INITIALIZER;
     } else if ((rv = nng_socket_set_ms(client->socket, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE)) == 0 &&
-               (rv = nng_socket_set_ms(client->socket, NNG_OPT_RECONNMINT, KEDGE_NET_RECONNECT_MIN_MS)) == 0 &&
+               (rv = nng_socket_set_ms(client->socket, NNG_OPT_RECONNMINT, KEDGE_NET_RECONNECT_MIN_MS)) ==
+                   0 &&
                (rv = nng_socket_set_ms(client->socket, NNG_OPT_RECONNMAXT, (nng_duration)most)) == 0 &&
-               (rv = nng_socket_set_size(client->socket, NNG_OPT_RECVMAXSZ, client->frame_max + SP_HEADER_MAX)) == 0 &&
+               (rv = nng_socket_set_size(client->socket, NNG_OPT_RECVMAXSZ,
+                                         client->frame_max + SP_HEADER_MAX)) == 0 &&
                (rv = nng_pipe_notify(client->socket, NNG_PIPE_EV_ADD_POST, on_pipe, client)) == 0 &&
                (rv = nng_pipe_notify(client->socket, NNG_PIPE_EV_REM_POST, on_pipe, client)) == 0) {
         rv = start_dialer(client, options->url, kind);
     }
     if (rv != 0) {
-        return kedge_diag_set(reterr, rv == NNG_ENOMEM ? KEDGE_E_NOMEM : KEDGE_E_ARG, "address %s: %s", options->url,
-                              nng_strerror(rv));
+        return kedge_diag_set(reterr, rv == NNG_ENOMEM ? KEDGE_E_NOMEM : KEDGE_E_ARG, "address %s: %s",
+                              options->url, nng_strerror(rv));
     }
     return KEDGE_OK;
 }
 
-int kedge_net_client_open(const struct kedge_net_client_options *options, struct kedge_net_client **ret_client,
-                          struct kedge_diag *reterr)
+int kedge_net_client_open(const struct kedge_net_client_options *options,
+                          struct kedge_net_client **ret_client, struct kedge_diag *reterr)
 {
     struct kedge_net_client *client = kedge_mem_new(1, sizeof *client);
     if (!client) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "client: out of memory");
     }
     client->socket = (nng_socket)NNG_SOCKET_INITIALIZER;
-    client->connect_ns = (uint64_t)(options->connect_ms ? options->connect_ms : KEDGE_NET_CONNECT_MS) * NS_PER_MS;
+    client->connect_ns =
+        (uint64_t)(options->connect_ms ? options->connect_ms : KEDGE_NET_CONNECT_MS) * NS_PER_MS;
     client->frame_max = options->frame_max ? options->frame_max : KEDGE_FRAME_MAX;
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -358,8 +366,8 @@ void kedge_net_reply_release(struct kedge_net_reply *reply)
     *reply = (struct kedge_net_reply){{NULL, 0}, NULL};
 }
 
-int kedge_net_call_send(struct kedge_net_client *client, struct kedge_net_outgoing *request, uint32_t timeout_ms,
-                        struct kedge_net_reply *ret_reply)
+int kedge_net_call_send(struct kedge_net_client *client, struct kedge_net_outgoing *request,
+                        uint32_t timeout_ms, struct kedge_net_reply *ret_reply)
 {
     uint64_t now = kedge_os_now_ns(), deadline = now + (uint64_t)timeout_ms * NS_PER_MS;
     uint64_t connect = now + client->connect_ns;

@@ -1,7 +1,9 @@
-/* Sends requests to one server and waits for the replies; dials, and dials again when the connection is lost.
+/* Sends requests to one server and waits for the replies; dials, and dials again when the connection is
+ * lost.
  *
- * A request goes out at most once per call: after a lost connection the caller, who knows that requests are
- * idempotent, decides whether to repeat it. All functions but close may be called from several threads at once. */
+ * A request goes out at most once per call: after a lost connection the caller, who knows that requests
+ * are idempotent, decides whether to repeat it. All functions but close may be called from several
+ * threads at once. */
 #ifndef KEDGE_COMMON_NET_CLIENT_H
 #define KEDGE_COMMON_NET_CLIENT_H
 
@@ -21,11 +23,11 @@ enum {
 struct kedge_net_client;
 
 struct kedge_net_client_options {
-    const char *url;                           /* tls+tcp://HOST:PORT, ipc://PATH, tcp://LOOPBACK:PORT if insecure */
+    const char *url;                           /* tls+tcp://HOST:PORT, ipc://PATH, tcp:// to loopback */
     const struct kedge_key_pair *key;          /* own TLS identity; read during open only; NULL without TLS */
-    const struct kedge_public_key *server_key; /* the server must prove that it holds this; NULL without TLS */
+    const struct kedge_public_key *server_key; /* what the server must hold; NULL without TLS */
     bool insecure;                             /* permits tcp:// to loopback */
-    uint32_t connect_ms;                       /* longest wait of a call for a connection, 0: KEDGE_NET_CONNECT_MS */
+    uint32_t connect_ms;                       /* wait for a connection, 0: KEDGE_NET_CONNECT_MS */
     uint32_t reconnect_max_ms;                 /* 0: KEDGE_NET_RECONNECT_MAX_MS */
     size_t frame_max;                          /* bytes of one frame either way, 0: KEDGE_FRAME_MAX */
 };
@@ -43,11 +45,12 @@ struct kedge_net_outgoing {
     void *impl;
 };
 
-/* Checks the options and begins to dial; does not wait for the connection, so an unreachable server is no error. */
+/* Checks the options and begins to dial; does not wait for the connection, so an unreachable server is
+ * no error. */
 KEDGE_NODISCARD int kedge_net_client_open(const struct kedge_net_client_options *options,
                                           struct kedge_net_client **ret_client, struct kedge_diag *reterr);
-/* Call when no other thread uses the client any more (after kedge_net_client_cancel and their return). NULL is
- * fine. */
+/* Call when no other thread uses the client any more (after kedge_net_client_cancel and their return).
+ * NULL is fine. */
 void kedge_net_client_close(struct kedge_net_client *client);
 
 /* Sends a copy of the request and waits for the reply, timeout_ms in all.
@@ -57,8 +60,8 @@ void kedge_net_client_close(struct kedge_net_client *client);
  *   KEDGE_E_CLOSED       sent, the connection was lost before the reply
  *   KEDGE_E_CANCELLED    by kedge_net_client_cancel
  *   KEDGE_E_TOO_LONG, KEDGE_E_NOMEM, KEDGE_E_BUSY (KEDGE_NET_CALLS_MAX calls in flight) */
-KEDGE_NODISCARD int kedge_net_call(struct kedge_net_client *client, struct kedge_view request, uint32_t timeout_ms,
-                                   struct kedge_net_reply *ret_reply);
+KEDGE_NODISCARD int kedge_net_call(struct kedge_net_client *client, struct kedge_view request,
+                                   uint32_t timeout_ms, struct kedge_net_reply *ret_reply);
 /* The same without a copy: begin gives space, call_send consumes it whatever it returns. */
 KEDGE_NODISCARD int kedge_net_call_begin(struct kedge_net_client *client, size_t len,
                                          struct kedge_net_outgoing *ret_request);

@@ -1,5 +1,5 @@
-/* Internal to net: TLS identities and the engine behind nng's tls+tcp://. Third-party types stay in the .c files;
- * void * stands for nng's. */
+/* Internal to net: TLS identities and the engine behind nng's tls+tcp://. Third-party types stay in the
+ * .c files; void * stands for nng's. */
 #ifndef KEDGE_COMMON_NET_ENGINE_H
 #define KEDGE_COMMON_NET_ENGINE_H
 
@@ -14,10 +14,11 @@ struct kedgei_tls_options {
     bool server;
     const struct kedge_key_pair *key;      /* read during new only */
     const struct kedge_public_key *pinned; /* client: the only key a server may have; server: NULL, any key */
-    unsigned handshakes_max;               /* server: connections that have not spoken yet, beyond which new ones are
+    unsigned handshakes_max;               /* server: silent connections, beyond which new ones are
                                               refused */
-    uint64_t handshake_ns;                 /* time to the first byte of the application, see kedgei_tls_reap */
-    /* The peer failed authentication, or refused ours. Called with locks of the connection held: must not call nng. */
+    uint64_t handshake_ns;                 /* time to the first byte of the application */
+    /* The peer failed authentication, or refused ours. Called with locks of the connection held: must
+     * not call nng. */
     void (*refused)(void *arg);
     void *arg;
 };
@@ -35,8 +36,9 @@ uint64_t kedgei_tls_reap(struct kedgei_tls *tls, uint64_t now_ns);
 void kedgei_tls_counters(struct kedgei_tls *tls, uint64_t *ret_handshakes, uint64_t *ret_silent,
                          uint64_t *ret_refused);
 
-/* The key of the peer of a TLS pipe; false when the pipe is gone, is not TLS or is not authenticated. With a meter,
- * the connection reports to it what it sends from now on (only the first meter of a connection counts). */
+/* The key of the peer of a TLS pipe; false when the pipe is gone, is not TLS or is not authenticated.
+ * With a meter, the connection reports to it what it sends from now on (only the first meter of a
+ * connection counts). */
 bool kedgei_tls_peer(uint32_t pipe_id, struct kedge_public_key *ret_key, struct kedgei_meter *meter);
 
 #endif

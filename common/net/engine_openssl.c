@@ -1,15 +1,18 @@
-/* TLS 1.3 by OpenSSL behind nng's engine interface, for nng 1.5.2 (docs/modules/net.md says what was found there).
+/* TLS 1.3 by OpenSSL behind nng's engine interface, for nng 1.5.2 (docs/modules/net.md says what was
+ * found there).
  *
  * Rules that this file keeps, because nng 1.5.2 fails in odd ways otherwise:
  * - nng is initialised before the engine is registered, else its own initialisation puts mbedTLS back.
  * - The engine never returns NNG_ECLOSED: one such connection ends the listener's accepting.
- * - A TCP error before a receive is queued is lost by nng; when nothing can be read, the stream is asked for its
+ * - A TCP error before a receive is queued is lost by nng; when nothing can be read, the stream is asked
+ * for its
  *   remote address, and where it has none any more the connection is dead.
- * - Connections that do not speak are ended by shutdown(2) on their descriptor; closing nng's stream from another
+ * - Connections that do not speak are ended by shutdown(2) on their descriptor; closing nng's stream
+ * from another
  *   thread ends the listener.
- * - nng makes configurations of its own for every dialer and listener; those have no identity and fail closed.
- * The transport argument of a connection is used as its nng_stream, which holds for the layout of 1.5.2 only; hence
- * the check of the version. */
+ * - nng makes configurations of its own for every dialer and listener; those have no identity and fail
+ * closed. The transport argument of a connection is used as its nng_stream, which holds for the layout
+ * of 1.5.2 only; hence the check of the version. */
 #include "common/net/engine_openssl.h"
 
 #include <nng/supplemental/tls/engine.h>
@@ -93,16 +96,6 @@ static void remove_young(struct nng_tls_engine_conn *conn)
     pthread_mutex_unlock(&conn->tls->mutex);
 }
 
-static void report_refusal(struct kedgei_tls *tls)
-{
-    pthread_mutex_lock(&tls->mutex);
-    tls->refused_count++;
-    if (tls->refused) {
-        tls->refused(tls->arg);
-    }
-    pthread_mutex_unlock(&tls->mutex);
-}
-
 /* ---- connections: bytes ---- */
 
 static int write_bio(BIO *bio, const char *data, size_t len, size_t *ret_len)
@@ -149,8 +142,9 @@ static long control_bio(BIO *bio, int command, long number, void *ptr)
 static BIO_METHOD *new_bio_method(void)
 {
     BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, ENGINE_NAME);
-    if (method && (BIO_meth_set_write_ex(method, write_bio) != 1 || BIO_meth_set_read_ex(method, read_bio) != 1 ||
-                   BIO_meth_set_ctrl(method, control_bio) != 1)) {
+    if (method &&
+        (BIO_meth_set_write_ex(method, write_bio) != 1 || BIO_meth_set_read_ex(method, read_bio) != 1 ||
+         BIO_meth_set_ctrl(method, control_bio) != 1)) {
         BIO_meth_free(method);
         return NULL;
     }
@@ -248,7 +242,7 @@ static int judge(struct nng_tls_engine_conn *conn, int result)
     }
     ERR_clear_error();
     if (conn->dead == NNG_EPEERAUTH) {
-        report_refusal(conn->tls);
+        kedgei_tls_report_refusal(conn->tls);
     }
     return conn->dead;
 }
@@ -259,7 +253,7 @@ static int check_authenticated(struct nng_tls_engine_conn *conn)
     if (!conn->authenticated && SSL_is_init_finished(conn->ssl)) {
         if (!kedgei_cert_key(SSL_get0_peer_certificate(conn->ssl), &conn->key)) {
             conn->dead = NNG_EPEERAUTH; /* verify_peer saw to it; a second line */
-            report_refusal(conn->tls);
+            kedgei_tls_report_refusal(conn->tls);
             return conn->dead;
         }
         conn->authenticated = true;
@@ -360,7 +354,8 @@ static int set_ca_chain(struct nng_tls_engine_config *config, const char *chain,
     return NNG_ENOTSUP;
 }
 
-static int set_own_cert(struct nng_tls_engine_config *config, const char *cert, const char *key, const char *pass)
+static int set_own_cert(struct nng_tls_engine_config *config, const char *cert, const char *key,
+                        const char *pass)
 {
     (void)config, (void)cert, (void)key, (void)pass;
     return NNG_ENOTSUP;
@@ -415,16 +410,19 @@ static void start_engine(void)
     }
     (void)nng_tls_engine_name(); /* initialises nng */
     bio_method = new_bio_method();
-    if (bio_method && nng_tls_engine_register(&engine) == 0 && strcmp(nng_tls_engine_name(), ENGINE_NAME) == 0) {
+    if (bio_method && nng_tls_engine_register(&engine) == 0 &&
+        strcmp(nng_tls_engine_name(), ENGINE_NAME) == 0) {
         start_err = KEDGE_OK;
     }
 }
 
-int kedgei_tls_new(const struct kedgei_tls_options *options, struct kedgei_tls **ret_tls, struct kedge_diag *reterr)
+int kedgei_tls_new(const struct kedgei_tls_options *options, struct kedgei_tls **ret_tls,
+                   struct kedge_diag *reterr)
 {
     pthread_once(&start_once, start_engine);
     if (start_err) {
-        kedge_diag_set(reterr, start_err, "tls: needs nng " NNG_VERSION_KNOWN " with TLS, found %s", nng_version());
+        kedge_diag_set(reterr, start_err, "tls: needs nng " NNG_VERSION_KNOWN " with TLS, found %s",
+                       nng_version());
         return kedge_diag_hint(reterr, "install Debian 12's libnng1"), start_err;
     }
     if (!options->key || (!options->server && !options->pinned)) {
@@ -447,7 +445,8 @@ int kedgei_tls_new(const struct kedgei_tls_options *options, struct kedgei_tls *
     if (!tls->ctx || !kedgei_tls_set_rules(tls) || !kedgei_tls_load_identity(tls, options->key)) {
         ERR_clear_error();
         kedgei_tls_drop(tls);
-        return kedge_diag_set(reterr, KEDGE_E_KEY, "tls: OpenSSL does not take the key or the rules of TLS 1.3");
+        return kedge_diag_set(reterr, KEDGE_E_KEY,
+                              "tls: OpenSSL does not take the key or the rules of TLS 1.3");
     }
     new_config_tls = tls;
     int rv = nng_tls_config_alloc(&tls->config, options->server ? NNG_TLS_MODE_SERVER : NNG_TLS_MODE_CLIENT);

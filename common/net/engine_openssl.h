@@ -26,6 +26,7 @@ struct kedgei_tls {
 
 void kedgei_tls_hold(struct kedgei_tls *tls);
 void kedgei_tls_drop(struct kedgei_tls *tls);
+void kedgei_tls_report_refusal(struct kedgei_tls *tls);
 /* TLS 1.3 only, both sides authenticated by key; false when OpenSSL lacks something. */
 bool kedgei_tls_set_rules(struct kedgei_tls *tls);
 bool kedgei_tls_load_identity(struct kedgei_tls *tls, const struct kedge_key_pair *pair);

@@ -34,8 +34,9 @@ bool kedgei_cert_key(X509 *cert, struct kedge_public_key *ret_key)
            kedge_public_key_is_valid(ret_key);
 }
 
-/* Replaces chain building: a certificate is only the envelope of a key, and the handshake's CertificateVerify
- * (RFC 8446 §4.4.3) proves that the peer holds the private half. Names, dates and issuers mean nothing here. */
+/* Replaces chain building: a certificate is only the envelope of a key, and the handshake's
+ * CertificateVerify (RFC 8446 §4.4.3) proves that the peer holds the private half. Names, dates and
+ * issuers mean nothing here. */
 static int verify_peer(X509_STORE_CTX *store, void *arg)
 {
     const struct kedgei_tls *tls = arg;
@@ -61,8 +62,8 @@ bool kedgei_tls_load_identity(struct kedgei_tls *tls, const struct kedge_key_pai
     kedge_wipe(&seed, sizeof seed);
     BIO *bio = BIO_new_mem_buf(pem.ptr, (int)pem.len);
     X509 *cert = bio ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
-    bool good = key && cert && SSL_CTX_use_certificate(ctx, cert) == 1 && SSL_CTX_use_PrivateKey(ctx, key) == 1 &&
-                SSL_CTX_check_private_key(ctx) == 1;
+    bool good = key && cert && SSL_CTX_use_certificate(ctx, cert) == 1 &&
+                SSL_CTX_use_PrivateKey(ctx, key) == 1 && SSL_CTX_check_private_key(ctx) == 1;
     X509_free(cert);
     BIO_free(bio);
     EVP_PKEY_free(key);
@@ -109,5 +110,15 @@ void kedgei_tls_counters(struct kedgei_tls *tls, uint64_t *ret_handshakes, uint6
     *ret_handshakes = tls->young_count;
     *ret_silent = tls->silent_count;
     *ret_refused = tls->refused_count;
+    pthread_mutex_unlock(&tls->mutex);
+}
+
+void kedgei_tls_report_refusal(struct kedgei_tls *tls)
+{
+    pthread_mutex_lock(&tls->mutex);
+    tls->refused_count++;
+    if (tls->refused) {
+        tls->refused(tls->arg);
+    }
     pthread_mutex_unlock(&tls->mutex);
 }

@@ -6,7 +6,8 @@
 #include "common/base/mem.h"
 
 struct kedgei_meter {
-    atomic_uint refs; /* not under the mutex: references are taken while the server is locked, and left() locks it */
+    atomic_uint
+        refs; /* not under the mutex: taken while the server is locked, which left() locks */
     pthread_mutex_t mutex;
     size_t pending;
     void (*left)(void *arg, size_t n); /* NULL: stopped */

@@ -1,5 +1,6 @@
-/* Internal to net: how many bytes of replies are on their way to one peer. nng reports a reply as sent as soon as it
- * has taken it, with up to a whole chunk still in memory; the TLS engine knows what really left. */
+/* Internal to net: how many bytes of replies are on their way to one peer. nng reports a reply as sent
+ * as soon as it has taken it, with up to a whole chunk still in memory; the TLS engine knows what really
+ * left. */
 #ifndef KEDGE_COMMON_NET_METER_H
 #define KEDGE_COMMON_NET_METER_H
 
@@ -9,8 +10,8 @@
 /* Counted; a meter outlives its connection and its server. */
 struct kedgei_meter;
 
-/* left(arg, n): n bytes less on their way. Called with the connection's and the meter's locks held. NULL without
- * memory. */
+/* left(arg, n): n bytes less on their way. Called with the connection's and the meter's locks held. NULL
+ * without memory. */
 struct kedgei_meter *kedgei_meter_new(void (*left)(void *arg, size_t n), void *arg);
 void kedgei_meter_hold(struct kedgei_meter *meter);
 void kedgei_meter_drop(struct kedgei_meter *meter); /* NULL is fine */

@@ -8,8 +8,8 @@ int kedgei_peers_init(struct kedgei_peers *peers, size_t max)
     while (capacity < 2 * max) {
         capacity *= 2;
     }
-    *peers = (struct kedgei_peers){.places = kedge_mem_new(capacity, sizeof *peers->places), .mask = capacity - 1,
-                                   .max = max};
+    *peers = (struct kedgei_peers){
+        .places = kedge_mem_new(capacity, sizeof *peers->places), .mask = capacity - 1, .max = max};
     return peers->places ? KEDGE_OK : KEDGE_E_NOMEM;
 }
 
@@ -54,7 +54,8 @@ void kedgei_peers_remove(struct kedgei_peers *peers, uint32_t id)
     }
     peers->count--;
     /* Close the gap: move up what could not be found behind a free place. */
-    for (size_t i = (hole + 1) & peers->mask; peers->places[i].who.connection != 0; i = (i + 1) & peers->mask) {
+    for (size_t i = (hole + 1) & peers->mask; peers->places[i].who.connection != 0;
+         i = (i + 1) & peers->mask) {
         size_t home = (size_t)peers->places[i].who.connection & peers->mask;
         if (((i - home) & peers->mask) >= ((i - hole) & peers->mask)) {
             peers->places[hole] = peers->places[i];

@@ -1,10 +1,12 @@
-/* Requests of a server: a pool of nng contexts, few of which receive at a time; each is tied up from the moment it
- * has received until its reply is handed over, and the pool grows to the number of requests that are held.
+/* Requests of a server: a pool of nng contexts, few of which receive at a time; each is tied up from the
+ * moment it has received until its reply is handed over, and the pool grows to the number of requests
+ * that are held.
  *
- * Bytes in flight: a request counts with its length and the largest reply announced for it; while it is answered,
- * with request and reply; then the reply, over TLS until the engine has sent it (nng takes a reply long before), over
- * ipc and tcp, which stay on this machine, until nng has taken it. A context receives only while one more frame for
- * every receiving context fits into the budget, so that it is exceeded only by replies nobody announced. */
+ * Bytes in flight: a request counts with its length and the largest reply announced for it; while it is
+ * answered, with request and reply; then the reply, over TLS until the engine has sent it (nng takes a
+ * reply long before), over ipc and tcp, which stay on this machine, until nng has taken it. A context
+ * receives only while one more frame for every receiving context fits into the budget, so that it is
+ * exceeded only by replies nobody announced. */
 #include "common/net/server_state.h"
 
 #include <string.h>
@@ -148,7 +150,8 @@ static bool admit_request(struct kedge_net_request *req, nng_msg *msg)
     struct kedge_net_server *server = req->server;
     uint32_t id = (uint32_t)nng_pipe_id(nng_msg_get_pipe(msg));
     size_t len = nng_msg_len(msg);
-    size_t reply = server->reply_size ? server->reply_size(server->arg, kedge_view_of(nng_msg_body(msg), len)) : 0;
+    size_t reply =
+        server->reply_size ? server->reply_size(server->arg, kedge_view_of(nng_msg_body(msg), len)) : 0;
     pthread_mutex_lock(&server->mutex);
     struct kedgei_peer *peer = kedgei_peers_find(&server->peers, id);
     bool known = peer && !peer->dropped;
@@ -231,8 +234,8 @@ static void on_sent(void *arg)
     kedgei_server_leave(server);
 }
 
-/* The application gives the request back: its books are closed but for the reply's bytes, which move to the meter of
- * the connection if that one counts them. */
+/* The application gives the request back: its books are closed but for the reply's bytes, which move to
+ * the meter of the connection if that one counts them. */
 static void close_books(struct kedge_net_request *req, size_t reply_len)
 {
     struct kedge_net_server *server = req->server;
@@ -261,7 +264,8 @@ static void close_books(struct kedge_net_request *req, size_t reply_len)
     pthread_mutex_unlock(&server->mutex);
 }
 
-/* The same when the server is closing. As long as callbacks may run, of which this can be one, close frees it. */
+/* The same when the server is closing. As long as callbacks may run, of which this can be one, close
+ * frees it. */
 static void finish_late(struct kedge_net_request *req)
 {
     struct kedge_net_server *server = req->server;

@@ -62,7 +62,8 @@ static bool identify(struct kedge_net_server *server, nng_pipe pipe, struct kedg
     return false;
 }
 
-static bool enter_peer(struct kedge_net_server *server, const struct kedge_net_peer *who, struct kedgei_meter *meter)
+static bool enter_peer(struct kedge_net_server *server, const struct kedge_net_peer *who,
+                       struct kedgei_meter *meter)
 {
     pthread_mutex_lock(&server->mutex);
     struct kedgei_peer *peer = kedgei_peers_add(&server->peers, who);
@@ -290,7 +291,8 @@ static int check_addresses(struct kedge_net_server *server, const struct kedge_n
     bool any = false;
     for (size_t i = 0; i < KEDGE_NET_URLS_MAX; i++) {
         if (options->urls[i]) {
-            int err = kedgei_address_check(options->urls[i], options->insecure, &server->addresses[i].kind, reterr);
+            int err =
+                kedgei_address_check(options->urls[i], options->insecure, &server->addresses[i].kind, reterr);
             if (err) {
                 return err;
             }
@@ -349,16 +351,16 @@ static struct kedge_net_server *new_server(const struct kedge_net_server_options
     pthread_cond_init(&server->quiet, NULL);
     pthread_condattr_destroy(&monotonic);
     server->all = kedge_mem_new(server->contexts_max, sizeof *server->all);
-    if (!server->all ||
-        kedgei_peers_init(&server->peers, options->peers ? options->peers : KEDGE_NET_PEERS_MAX) != KEDGE_OK) {
+    if (!server->all || kedgei_peers_init(&server->peers, options->peers ? options->peers
+                                                                         : KEDGE_NET_PEERS_MAX) != KEDGE_OK) {
         kedgei_server_drop(server);
         return NULL;
     }
     return server;
 }
 
-int kedge_net_server_open(const struct kedge_net_server_options *options, struct kedge_net_server **ret_server,
-                          struct kedge_diag *reterr)
+int kedge_net_server_open(const struct kedge_net_server_options *options,
+                          struct kedge_net_server **ret_server, struct kedge_diag *reterr)
 {
     if (!options->handler) {
         return kedge_diag_set(reterr, KEDGE_E_ARG, "server: no handler");

@@ -1,8 +1,9 @@
-/* Answers requests over TLS, ipc or plain loopback: frames in, frames out, no knowledge of what they say.
+/* Answers requests over TLS, ipc or plain loopback: frames in, frames out, no knowledge of what they
+ * say.
  *
- * Peers of TLS are identified by the Ed25519 key of their certificate, whoever they are; what a key may do is the
- * application's decision (admit, and again per request). Every request is answered exactly once, at any later time
- * and from any thread, so that thousands can be parked. */
+ * Peers of TLS are identified by the Ed25519 key of their certificate, whoever they are; what a key may
+ * do is the application's decision (admit, and again per request). Every request is answered exactly
+ * once, at any later time and from any thread, so that thousands can be parked. */
 #ifndef KEDGE_COMMON_NET_SERVER_H
 #define KEDGE_COMMON_NET_SERVER_H
 
@@ -27,23 +28,23 @@ struct kedge_net_request;
 
 /* Runs on a thread of the network: must not block. Owns req until it replies. */
 typedef void kedge_net_handler(void *arg, struct kedge_net_request *req);
-/* The most bytes that the reply to this frame can have (0: few). Runs before the handler, must not block. Lets the
- * budget count replies that will be large from the moment their request comes in. */
+/* The most bytes that the reply to this frame can have (0: few). Runs before the handler, must not
+ * block. Lets the budget count replies that will be large from the moment their request comes in. */
 typedef size_t kedge_net_reply_size(void *arg, struct kedge_view frame);
 /* False closes the new connection. Runs on a thread of the network: must not block. */
 typedef bool kedge_net_admit(void *arg, const struct kedge_net_peer *peer);
 
 struct kedge_net_server_options {
-    const char *urls[KEDGE_NET_URLS_MAX]; /* tls+tcp://HOST:PORT (port 0: any free one), ipc://PATH (made 0600),
+    const char *urls[KEDGE_NET_URLS_MAX]; /* tls+tcp://HOST:PORT (0: any free), ipc://PATH (made 0600),
                                              tcp://HOST:PORT if insecure and HOST is loopback; NULL: unused */
     const struct kedge_key_pair *key;     /* TLS identity; read during open only; NULL without a tls+tcp:// */
     bool insecure;                        /* permits tcp:// on loopback */
     size_t frame_max;      /* bytes of one frame, 0: KEDGE_FRAME_MAX; a peer that sends more is closed */
-    unsigned contexts;     /* requests that can be held unanswered, 0: KEDGE_NET_CONTEXTS_MAX; made on demand */
+    unsigned contexts;     /* requests held unanswered at most, 0: KEDGE_NET_CONTEXTS_MAX */
     unsigned peers;        /* open connections, 0: KEDGE_NET_PEERS_MAX */
-    size_t budget;         /* bytes of requests and replies in flight, all peers together, 0: KEDGE_CHUNK_BUDGET,
-                              at least 2 frames; requests are taken from the connections only while one more frame
-                              fits. A reply over TLS counts until it has left for the network. */
+    size_t budget; /* bytes of requests and replies in flight, 0: KEDGE_CHUNK_BUDGET, at least 2
+                              frames; requests are taken only while one more frame fits.
+                              A reply over TLS counts until it has left for the network. */
     kedge_net_handler *handler;
     kedge_net_admit *admit;           /* may be NULL: every peer is let in */
     kedge_net_reply_size *reply_size; /* may be NULL: replies count from kedge_net_reply_begin on */
@@ -65,13 +66,15 @@ struct kedge_net_counters {
 /* Listens on all addresses or on none. Copies what it needs from the options. */
 KEDGE_NODISCARD int kedge_net_server_open(const struct kedge_net_server_options *options,
                                           struct kedge_net_server **ret_server, struct kedge_diag *reterr);
-/* Closes listeners and connections, waits for handlers that are running; none runs afterwards. Requests that are
- * still held stay valid and must be replied to; those replies go nowhere. Not from a handler. NULL is fine. */
+/* Closes listeners and connections, waits for handlers that are running; none runs afterwards. Requests
+ * that are still held stay valid and must be replied to; those replies go nowhere. Not from a handler.
+ * NULL is fine. */
 void kedge_net_server_close(struct kedge_net_server *server);
-/* Address of urls[i] with the port that it really has; NULL if that one is unused. Lives as long as the server. */
+/* Address of urls[i] with the port that it really has; NULL if that one is unused. Lives as long as the
+ * server. */
 const char *kedge_net_server_url(const struct kedge_net_server *server, unsigned i);
-/* Closes all open connections of that key; requests from them can still be replied to. Returns how many. Later
- * connections are admit's affair. */
+/* Closes all open connections of that key; requests from them can still be replied to. Returns how many.
+ * Later connections are admit's affair. */
 unsigned kedge_net_server_drop_key(struct kedge_net_server *server, const struct kedge_public_key *key);
 void kedge_net_server_counters(struct kedge_net_server *server, struct kedge_net_counters *ret);
 
@@ -79,11 +82,11 @@ void kedge_net_server_counters(struct kedge_net_server *server, struct kedge_net
 struct kedge_view kedge_net_request_view(const struct kedge_net_request *req);
 const struct kedge_net_peer *kedge_net_request_peer(const struct kedge_net_request *req);
 
-/* Replies with a copy and ends req, whatever it returns: KEDGE_E_NOMEM and KEDGE_E_TOO_LONG close the connection, so
- * that the peer does not wait. A peer that is gone is no error. */
+/* Replies with a copy and ends req, whatever it returns: KEDGE_E_NOMEM and KEDGE_E_TOO_LONG close the
+ * connection, so that the peer does not wait. A peer that is gone is no error. */
 int kedge_net_reply(struct kedge_net_request *req, struct kedge_view frame);
-/* Replies without a copy: begin gives len bytes to fill (undefined content), send ends req. Without send the space
- * goes with a later kedge_net_reply or begin. The request's view stays valid until send. */
+/* Replies without a copy: begin gives len bytes to fill (undefined content), send ends req. Without send
+ * the space goes with a later kedge_net_reply or begin. The request's view stays valid until send. */
 KEDGE_NODISCARD int kedge_net_reply_begin(struct kedge_net_request *req, size_t len, uint8_t **ret_ptr);
 void kedge_net_reply_send(struct kedge_net_request *req);
 

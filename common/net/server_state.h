@@ -11,8 +11,8 @@
 
 enum { KEDGEI_ARMED_MAX = 4 }; /* contexts that wait for a request at once: enough, as each arms the next */
 
-/* One context of nng and the request that it holds. Reused; two aios, so that cancelling the one cannot hit the
- * other. */
+/* One context of nng and the request that it holds. Reused; two aios, so that cancelling the one cannot
+ * hit the other. */
 struct kedge_net_request {
     struct kedge_net_server *server;
     nng_ctx ctx;

@@ -24,8 +24,8 @@ static bool is_end(const struct sockaddr_storage *a, const struct kedgei_end *b)
     return false;
 }
 
-/* Works on a duplicate, so that the owner may close (and the system reuse) the descriptor meanwhile; without a free
- * descriptor on the original, since running out of them is what silent peers are after. */
+/* Works on a duplicate, so that the owner may close (and the system reuse) the descriptor meanwhile;
+ * without a free descriptor on the original, since running out of them is what silent peers are after. */
 static void shut_if_among(int fd, const struct kedgei_ends *ends, size_t count)
 {
     struct sockaddr_storage remote, local;

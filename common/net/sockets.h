@@ -16,8 +16,8 @@ struct kedgei_ends {
     struct kedgei_end remote, local;
 };
 
-/* shutdown(2) in both directions on every socket with one of these pairs of ends. Those who use the sockets see the
- * end of the connection; descriptors stay theirs to close. */
+/* shutdown(2) in both directions on every socket with one of these pairs of ends. Those who use the
+ * sockets see the end of the connection; descriptors stay theirs to close. */
 void kedgei_shut_sockets(const struct kedgei_ends *ends, size_t count);
 
 #endif

@@ -1,5 +1,6 @@
-/* The table of messages.def read three times: names, writers, readers. A field is checked by one function for each
- * direction, so that no message can forget a limit; kedge_msg_decode and kedge_msg_encode refuse the same values. */
+/* The table of messages.def read three times: names, writers, readers. A field is checked by one
+ * function for each direction, so that no message can forget a limit; kedge_msg_decode and
+ * kedge_msg_encode refuse the same values. */
 #include "common/wire/messages.h"
 
 #include <string.h>

@@ -1,8 +1,10 @@
-/* Messages between sites, operators and the coordinator: structs, one encoding each, strict decoding. Pure.
+/* Messages between sites, operators and the coordinator: structs, one encoding each, strict decoding.
+ * Pure.
  *
- * A frame is u8 version, u8 type, then the fields of messages.def in order. There is exactly one encoding: what
- * kedge_msg_decode accepts, kedge_msg_encode gives back byte for byte; a frame that is short, long, over a limit
- * or holds an invalid value is refused whole. Decoded views point into the frame and live as long as it does. */
+ * A frame is u8 version, u8 type, then the fields of messages.def in order. There is exactly one
+ * encoding: what kedge_msg_decode accepts, kedge_msg_encode gives back byte for byte; a frame that is
+ * short, long, over a limit or holds an invalid value is refused whole. Decoded views point into the
+ * frame and live as long as it does. */
 #ifndef KEDGE_COMMON_WIRE_MESSAGES_H
 #define KEDGE_COMMON_WIRE_MESSAGES_H
 
@@ -26,9 +28,9 @@ enum kedge_msg_type {
 #undef KEDGE_MSG
 };
 
-/* struct kedge_msg_hello { uint32_t protocol; struct kedge_view program; } and so on: U8, U32 and U64 are unsigned
- * integers, HASH is uint8_t[32], ID is struct kedge_id, STR and BYTES are struct kedge_view, HASHES is a
- * struct kedge_view over the hashes one behind the other (len = 32 · count). */
+/* struct kedge_msg_hello { uint32_t protocol; struct kedge_view program; } and so on: U8, U32 and U64
+ * are unsigned integers, HASH is uint8_t[32], ID is struct kedge_id, STR and BYTES are struct
+ * kedge_view, HASHES is a struct kedge_view over the hashes one behind the other (len = 32 · count). */
 #define U8(field, least, most) uint8_t field;
 #define U32(field) uint32_t field;
 #define U64(field) uint64_t field;
@@ -61,20 +63,22 @@ struct kedge_msg {
     } u;
 };
 
-/* Appends the frame to out. KEDGE_E_ARG: unknown type or a value out of its range; KEDGE_E_TOO_LONG: a field over
- * its limit, or out's max; KEDGE_E_NOMEM. On failure out holds what it held. */
+/* Appends the frame to out. KEDGE_E_ARG: unknown type or a value out of its range; KEDGE_E_TOO_LONG: a
+ * field over its limit, or out's max; KEDGE_E_NOMEM. On failure out holds what it held. */
 KEDGE_NODISCARD int kedge_msg_encode(const struct kedge_msg *msg, struct kedge_buf *out);
 
-/* CHUNK and BLOB_PUT without copying the payload: msg's data.len counts, its data.ptr is not looked at. The prefix
- * is everything in front of the payload; prefix and payload together are the frame. Typical use:
+/* CHUNK and BLOB_PUT without copying the payload: msg's data.len counts, its data.ptr is not looked at.
+ * The prefix is everything in front of the payload; prefix and payload together are the frame. Typical
+ * use:
  *   kedge_msg_prefix(&msg, prefix, &prefix_len);
  *   kedge_net_reply_begin(req, prefix_len + data_len, &ptr); copy the prefix, fill the payload behind it.
  * Errors as kedge_msg_encode; KEDGE_E_ARG for other types. */
 KEDGE_NODISCARD int kedge_msg_prefix(const struct kedge_msg *msg, uint8_t out[KEDGE_MSG_PREFIX_MAX],
                                      size_t *ret_len);
 
-/* Reads a whole frame; ret's views borrow from it. KEDGE_E_VERSION: another version byte; KEDGE_E_TOO_LONG: a field
- * over its limit; KEDGE_E_FORMAT: anything else. ret is written on success only. */
+/* Reads a whole frame; ret's views borrow from it. KEDGE_E_VERSION: another version byte;
+ * KEDGE_E_TOO_LONG: a field over its limit; KEDGE_E_FORMAT: anything else. ret is written on success
+ * only. */
 KEDGE_NODISCARD int kedge_msg_decode(struct kedge_view frame, struct kedge_msg *ret);
 
 /* "BLOB_GET"; "UNKNOWN" for any other value. Static storage. */

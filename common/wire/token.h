@@ -1,10 +1,12 @@
-/* Enrolment tokens: what a site needs to know before it can speak to a coordinator, as one line of text. Pure.
+/* Enrolment tokens: what a site needs to know before it can speak to a coordinator, as one line of text.
+ * Pure.
  *
  *   kedge-enroll-1.<base64url without padding>
  *
- * over STR address, HASH server_key, ID tenant, ID site, HASH secret, u64 expires (fields as in messages.def) and a
- * CRC-32 of them, which tells a mistyped token from an unknown one. One spelling only. A token is a secret: whoever
- * holds it can enrol one device under that name, once, until it expires. */
+ * over STR address, HASH server_key, ID tenant, ID site, HASH secret, u64 expires (fields as in
+ * messages.def) and a CRC-32 of them, which tells a mistyped token from an unknown one. One spelling
+ * only. A token is a secret: whoever holds it can enrol one device under that name, once, until it
+ * expires. */
 #ifndef KEDGE_COMMON_WIRE_TOKEN_H
 #define KEDGE_COMMON_WIRE_TOKEN_H
 
@@ -24,10 +26,12 @@ struct kedge_token {
     uint64_t expires; /* seconds since 1970; 0: does not expire */
 };
 
-/* Writes the text with its NUL. KEDGE_E_ARG: address empty or not printable ASCII, or an invalid identifier. */
+/* Writes the text with its NUL. KEDGE_E_ARG: address empty or not printable ASCII, or an invalid
+ * identifier. */
 KEDGE_NODISCARD int kedge_token_encode(const struct kedge_token *token, char out[KEDGE_TOKEN_TEXT_MAX]);
-/* Reads exactly what kedge_token_encode writes (no white space around it), else KEDGE_E_FORMAT with a diagnostic
- * that does not repeat the text. Expiry is not judged here. */
-KEDGE_NODISCARD int kedge_token_decode(struct kedge_view text, struct kedge_token *ret, struct kedge_diag *reterr);
+/* Reads exactly what kedge_token_encode writes (no white space around it), else KEDGE_E_FORMAT with a
+ * diagnostic that does not repeat the text. Expiry is not judged here. */
+KEDGE_NODISCARD int kedge_token_decode(struct kedge_view text, struct kedge_token *ret,
+                                       struct kedge_diag *reterr);
 
 #endif

@@ -23,15 +23,15 @@ enum raw_kind {
 
 /* A connected TCP socket to 127.0.0.1. */
 int raw_connect(unsigned port);
-/* Connects, does what the kind says, and waits for the outcome: true if a TLS session came about and the server did
- * not end it for `patience_ms`. */
+/* Connects, does what the kind says, and waits for the outcome: true if a TLS session came about and the
+ * server did not end it for `patience_ms`. */
 bool raw_try(enum raw_kind kind, unsigned port, const struct kedge_key_pair *key, int patience_ms);
 /* True when the other side closes within timeout_ms. What it sends before is thrown away. */
 bool raw_is_closed(int fd, int timeout_ms);
 /* A listening socket on loopback. */
 int raw_listen(unsigned *ret_port);
-/* Accepts one connection within 5 s and answers the handshake as a TLS server of that kind (RAW_GOOD, RAW_RSA_CERT,
- * RAW_TLS12, RAW_HTTP, RAW_INSTANT_CLOSE); closes. */
+/* Accepts one connection within 5 s and answers the handshake as a TLS server of that kind (RAW_GOOD,
+ * RAW_RSA_CERT, RAW_TLS12, RAW_HTTP, RAW_INSTANT_CLOSE); closes. */
 void raw_serve(int listener, enum raw_kind kind, const struct kedge_key_pair *key);
 
 #endif

@@ -116,10 +116,15 @@ START_TEST(test_addresses_refused)
         bool insecure;
         int err;
     } cases[] = {
-        {"tcp://127.0.0.1:0", false, KEDGE_E_DENIED},  {"tcp://0.0.0.0:0", true, KEDGE_E_DENIED},
-        {"tcp://127.0.0.1.example.org:0", true, KEDGE_E_DENIED}, {"tcp://192.168.1.1:5", true, KEDGE_E_DENIED},
-        {"http://127.0.0.1:0", true, KEDGE_E_ARG},     {"tls+tcp://127.0.0.1", true, KEDGE_E_ARG},
-        {"tls+tcp://127.0.0.1:70000", true, KEDGE_E_ARG}, {"ipc://", true, KEDGE_E_ARG}, {"", true, KEDGE_E_ARG},
+        {"tcp://127.0.0.1:0", false, KEDGE_E_DENIED},
+        {"tcp://0.0.0.0:0", true, KEDGE_E_DENIED},
+        {"tcp://127.0.0.1.example.org:0", true, KEDGE_E_DENIED},
+        {"tcp://192.168.1.1:5", true, KEDGE_E_DENIED},
+        {"http://127.0.0.1:0", true, KEDGE_E_ARG},
+        {"tls+tcp://127.0.0.1", true, KEDGE_E_ARG},
+        {"tls+tcp://127.0.0.1:70000", true, KEDGE_E_ARG},
+        {"ipc://", true, KEDGE_E_ARG},
+        {"", true, KEDGE_E_ARG},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct world w;

@@ -15,8 +15,8 @@
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-/* Sockets of silent peers are looked for among all descriptors of the process, by duplicates that are checked after
- * they were made (common/net/sockets.c), so others may well close theirs meanwhile. */
+/* Sockets of silent peers are looked for among all descriptors of the process, by duplicates that are
+ * checked after they were made (common/net/sockets.c), so others may well close theirs meanwhile. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
@@ -232,8 +232,8 @@ START_TEST(test_bad_servers)
         server.listener = raw_listen(&port);
         kedge_key_generate(&server.key);
         snprintf(url, sizeof url, "tls+tcp://127.0.0.1:%u", port);
-        const struct kedge_net_client_options options = {.url = url, .key = &own, .server_key = &pinned.public,
-            .connect_ms = 1000};
+        const struct kedge_net_client_options options = {
+            .url = url, .key = &own, .server_key = &pinned.public, .connect_ms = 1000};
         ck_assert_int_eq(pthread_create(&server.thread, NULL, serve_badly, &server), 0);
         ck_assert_int_eq(kedge_net_client_open(&options, &client, NULL), KEDGE_OK);
         int err = kedge_net_call(client, kedge_view_str("x"), 3000, &reply);
@@ -287,7 +287,8 @@ START_TEST(test_mixed_cycles)
                 .key = &w.client_key, .server_key = &wrong.public};
             ck_assert_int_eq(kedge_net_client_open(&options, &client, NULL), KEDGE_OK);
             if (i % 2 == 0) { /* else close it in the middle of the handshake */
-                ck_assert_int_eq(kedge_net_call(client, kedge_view_str("x"), 5000, &reply), KEDGE_E_PEER_AUTH);
+                ck_assert_int_eq(kedge_net_call(client, kedge_view_str("x"), 5000, &reply),
+                                 KEDGE_E_PEER_AUTH);
             }
             kedge_net_client_close(client);
         }

@@ -7,7 +7,8 @@
 
 enum { RANDOM_MSG_TYPES = 17 };
 
-/* A message of the type with that index in messages.def. Views point to static storage, valid until the next call. */
+/* A message of the type with that index in messages.def. Views point to static storage, valid until the
+ * next call. */
 struct kedge_msg random_msg(struct kedge_rng *rng, unsigned index);
 
 #endif

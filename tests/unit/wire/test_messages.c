@@ -19,8 +19,11 @@ static struct kedge_buf encode(const struct kedge_msg *msg)
 
 #define H1 "1111111111111111111111111111111111111111111111111111111111111111"
 #define H2 "2222222222222222222222222222222222222222222222222222222222222222"
-#define FILL(byte) {byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, \
-                    byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte}
+#define FILL(byte)                                                                                           \
+    {                                                                                                        \
+        byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte,      \
+            byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte   \
+    }
 #define VIEW(text) {(const uint8_t *)(text), sizeof(text) - 1}
 
 static const uint8_t two_hashes[64] = {1, [32] = 2};
@@ -29,34 +32,117 @@ static const struct {
     struct kedge_msg msg;
     const char *hex;
 } golden[] = {
-    {{KEDGE_MSG_HELLO, {.hello = {1, VIEW("kedge")}}}, "0101" "00000001" "00000005" "6b65646765"},
+    {{KEDGE_MSG_HELLO, {.hello = {1, VIEW("kedge")}}},
+     "0101"
+     "00000001"
+     "00000005"
+     "6b65646765"},
     {{KEDGE_MSG_ENROLL, {.enroll = {FILL(0x11), {"acme"}, {"s1"}, FILL(0x22)}}},
-     "0102" H1 "04" "61636d65" "02" "7331" H2},
-    {{KEDGE_MSG_POLL, {.poll = {30000, 5}}}, "0103" "00007530" "00000005"},
+     "0102" H1 "04"
+     "61636d65"
+     "02"
+     "7331" H2},
+    {{KEDGE_MSG_POLL, {.poll = {30000, 5}}},
+     "0103"
+     "00007530"
+     "00000005"},
     {{KEDGE_MSG_BLOB_GET, {.blob_get = {{"j"}, FILL(0x11), 0x0102030405060708, 4194304}}},
-     "0104" "01" "6a" H1 "0102030405060708" "00400000"},
+     "0104"
+     "01"
+     "6a" H1 "0102030405060708"
+     "00400000"},
     {{KEDGE_MSG_BLOB_PUT, {.blob_put = {{"j"}, 7, 2, FILL(0x11), 10, 8, VIEW("ab")}}},
-     "0105" "01" "6a" "00000007" "00000002" H1 "000000000000000a" "0000000000000008" "00000002" "6162"},
-    {{KEDGE_MSG_SUBMIT, {.submit = {VIEW("{}")}}}, "0106" "00000002" "7b7d"},
-    {{KEDGE_MSG_ADMIN, {.admin = {VIEW("{}")}}}, "0107" "00000002" "7b7d"},
+     "0105"
+     "01"
+     "6a"
+     "00000007"
+     "00000002" H1 "000000000000000a"
+     "0000000000000008"
+     "00000002"
+     "6162"},
+    {{KEDGE_MSG_SUBMIT, {.submit = {VIEW("{}")}}},
+     "0106"
+     "00000002"
+     "7b7d"},
+    {{KEDGE_MSG_ADMIN, {.admin = {VIEW("{}")}}},
+     "0107"
+     "00000002"
+     "7b7d"},
     {{KEDGE_MSG_HELLO_OK, {.hello_ok = {1, VIEW("c"), VIEW("d.example"), VIEW("cp\n")}}},
-     "0181" "00000001" "00000001" "63" "00000009" "642e6578616d706c65" "00000003" "63700a"},
-    {{KEDGE_MSG_ENROLL_OK, {.enroll_ok = {KEDGE_ENROLL_ACTIVE}}}, "0182" "02"},
-    {{KEDGE_MSG_TASK, {.task = {{"job-1"}, FILL(0x11), 300, 4, KEDGE_TASK_TRAIN, 1, FILL(0x22), 1000, 2000, 60000, 1,
-                                0xfffffffffffffffe, VIEW("m")}}},
-     "0183" "05" "6a6f622d31" H1 "0000012c" "00000004" "02" "00000001" H2 "00000000000003e8" "00000000000007d0"
-     "000000000000ea60" "01" "fffffffffffffffe" "00000001" "6d"},
-    {{KEDGE_MSG_WAIT, {.wait = {500, {NULL, 0}}}}, "0184" "000001f4" "00000000"},
-    {{KEDGE_MSG_CHUNK, {.chunk = {3, 1, VIEW("xy")}}}, "0185" "0000000000000003" "0000000000000001" "00000002" "7879"},
-    {{KEDGE_MSG_PUT_OK, {.put_ok = {10, 1}}}, "0186" "000000000000000a" "01"},
+     "0181"
+     "00000001"
+     "00000001"
+     "63"
+     "00000009"
+     "642e6578616d706c65"
+     "00000003"
+     "63700a"},
+    {{KEDGE_MSG_ENROLL_OK, {.enroll_ok = {KEDGE_ENROLL_ACTIVE}}},
+     "0182"
+     "02"},
+    {{KEDGE_MSG_TASK,
+      {.task = {{"job-1"},
+                FILL(0x11),
+                300,
+                4,
+                KEDGE_TASK_TRAIN,
+                1,
+                FILL(0x22),
+                1000,
+                2000,
+                60000,
+                1,
+                0xfffffffffffffffe,
+                VIEW("m")}}},
+     "0183"
+     "05"
+     "6a6f622d31" H1 "0000012c"
+     "00000004"
+     "02"
+     "00000001" H2 "00000000000003e8"
+     "00000000000007d0"
+     "000000000000ea60"
+     "01"
+     "fffffffffffffffe"
+     "00000001"
+     "6d"},
+    {{KEDGE_MSG_WAIT, {.wait = {500, {NULL, 0}}}},
+     "0184"
+     "000001f4"
+     "00000000"},
+    {{KEDGE_MSG_CHUNK, {.chunk = {3, 1, VIEW("xy")}}},
+     "0185"
+     "0000000000000003"
+     "0000000000000001"
+     "00000002"
+     "7879"},
+    {{KEDGE_MSG_PUT_OK, {.put_ok = {10, 1}}},
+     "0186"
+     "000000000000000a"
+     "01"},
     {{KEDGE_MSG_RECEIPT, {.receipt = {{"acme"}, 9, FILL(0x11), VIEW("cp"), {two_hashes, 64}}}},
-     "0187" "04" "61636d65" "0000000000000009" H1 "00000002" "6370" "02"
+     "0187"
+     "04"
+     "61636d65"
+     "0000000000000009" H1 "00000002"
+     "6370"
+     "02"
      "0100000000000000000000000000000000000000000000000000000000000000"
      "0200000000000000000000000000000000000000000000000000000000000000"},
-    {{KEDGE_MSG_CLOSED, {.closed = {VIEW("e")}}}, "0188" "00000001" "65"},
-    {{KEDGE_MSG_ADMIN_OK, {.admin_ok = {VIEW("[]")}}}, "0189" "00000002" "5b5d"},
+    {{KEDGE_MSG_CLOSED, {.closed = {VIEW("e")}}},
+     "0188"
+     "00000001"
+     "65"},
+    {{KEDGE_MSG_ADMIN_OK, {.admin_ok = {VIEW("[]")}}},
+     "0189"
+     "00000002"
+     "5b5d"},
     {{KEDGE_MSG_ERROR, {.error = {410, 0, VIEW("no such job")}}},
-     "01ff" "0000019a" "00000000" "0000000b" "6e6f2073756368206a6f62"},
+     "01ff"
+     "0000019a"
+     "00000000"
+     "0000000b"
+     "6e6f2073756368206a6f62"},
 };
 
 START_TEST(test_golden)
@@ -118,8 +204,8 @@ START_TEST(test_random_round_trips)
         kedge_rng_init(&rng, seed, KEDGE_RNG_TEST, (uint64_t)_i, 0);
         struct kedge_msg msg = random_msg(&rng, (unsigned)_i);
         struct kedge_buf b = encode(&msg);
-        ck_assert_msg(check_accepts_only_itself(kedge_buf_view(&b)), "%s refused, seed %u", kedge_msg_name(msg.type),
-                      seed);
+        ck_assert_msg(check_accepts_only_itself(kedge_buf_view(&b)), "%s refused, seed %u",
+                      kedge_msg_name(msg.type), seed);
         kedge_buf_deinit(&b);
     }
 }
@@ -173,29 +259,97 @@ START_TEST(test_refused_frames)
     } cases[] = {
         {"", KEDGE_E_FORMAT},
         {"01", KEDGE_E_FORMAT},
-        {"0003" "00000001" "00000000", KEDGE_E_VERSION},
-        {"0203" "00000001" "00000000", KEDGE_E_VERSION},
-        {"0100", KEDGE_E_FORMAT},                               /* no such type */
+        {"0003"
+         "00000001"
+         "00000000",
+         KEDGE_E_VERSION},
+        {"0203"
+         "00000001"
+         "00000000",
+         KEDGE_E_VERSION},
+        {"0100", KEDGE_E_FORMAT}, /* no such type */
         {"0108", KEDGE_E_FORMAT},
         {"018a", KEDGE_E_FORMAT},
-        {"0101" "00000001" "00000041", KEDGE_E_TOO_LONG},       /* program over 64 */
-        {"0101" "00000001" "ffffffff", KEDGE_E_TOO_LONG},
-        {"0101" "00000001" "00000001" "ff", KEDGE_E_FORMAT},    /* not UTF-8 */
-        {"0101" "00000001" "00000001" "00", KEDGE_E_FORMAT},    /* NUL in a text */
-        {"0104" "00" H1 "0000000000000000" "00000000", KEDGE_E_FORMAT},        /* empty identifier */
-        {"0104" "01" "41" H1 "0000000000000000" "00000000", KEDGE_E_FORMAT},   /* capital */
-        {"0104" "02" "2e61" H1 "0000000000000000" "00000000", KEDGE_E_FORMAT}, /* begins with a dot */
-        {"0182" "00", KEDGE_E_FORMAT},
-        {"0182" "03", KEDGE_E_FORMAT},
-        {"0186" "000000000000000a" "02", KEDGE_E_FORMAT},       /* neither 0 nor 1 */
-        {"0106" "00010000", KEDGE_E_TOO_LONG},                  /* envelope over 65,535 */
-        {"0107" "00100001", KEDGE_E_TOO_LONG},
-        {"0184" "00000000" "00040001", KEDGE_E_TOO_LONG},
-        {"0185" "0000000000000003" "0000000000000000" "00400001", KEDGE_E_TOO_LONG},
-        {"0185" "0000000000000003" "0000000000000002" "00000002" "7879", KEDGE_E_FORMAT}, /* beyond the blob's end */
-        {"0185" "0000000000000003" "0000000000000004" "00000000", KEDGE_E_FORMAT},
-        {"0185" "0000000000000003" "ffffffffffffffff" "00000002" "7879", KEDGE_E_FORMAT}, /* no wrap around */
-        {"0187" "01" "61" "0000000000000009" H1 "00000000" "41", KEDGE_E_TOO_LONG},       /* 65 hashes */
+        {"0101"
+         "00000001"
+         "00000041",
+         KEDGE_E_TOO_LONG}, /* program over 64 */
+        {"0101"
+         "00000001"
+         "ffffffff",
+         KEDGE_E_TOO_LONG},
+        {"0101"
+         "00000001"
+         "00000001"
+         "ff",
+         KEDGE_E_FORMAT}, /* not UTF-8 */
+        {"0101"
+         "00000001"
+         "00000001"
+         "00",
+         KEDGE_E_FORMAT}, /* NUL in a text */
+        {"0104"
+         "00" H1 "0000000000000000"
+         "00000000",
+         KEDGE_E_FORMAT}, /* empty identifier */
+        {"0104"
+         "01"
+         "41" H1 "0000000000000000"
+         "00000000",
+         KEDGE_E_FORMAT}, /* capital */
+        {"0104"
+         "02"
+         "2e61" H1 "0000000000000000"
+         "00000000",
+         KEDGE_E_FORMAT}, /* begins with a dot */
+        {"0182"
+         "00",
+         KEDGE_E_FORMAT},
+        {"0182"
+         "03",
+         KEDGE_E_FORMAT},
+        {"0186"
+         "000000000000000a"
+         "02",
+         KEDGE_E_FORMAT}, /* neither 0 nor 1 */
+        {"0106"
+         "00010000",
+         KEDGE_E_TOO_LONG}, /* envelope over 65,535 */
+        {"0107"
+         "00100001",
+         KEDGE_E_TOO_LONG},
+        {"0184"
+         "00000000"
+         "00040001",
+         KEDGE_E_TOO_LONG},
+        {"0185"
+         "0000000000000003"
+         "0000000000000000"
+         "00400001",
+         KEDGE_E_TOO_LONG},
+        {"0185"
+         "0000000000000003"
+         "0000000000000002"
+         "00000002"
+         "7879",
+         KEDGE_E_FORMAT}, /* beyond the blob's end */
+        {"0185"
+         "0000000000000003"
+         "0000000000000004"
+         "00000000",
+         KEDGE_E_FORMAT},
+        {"0185"
+         "0000000000000003"
+         "ffffffffffffffff"
+         "00000002"
+         "7879",
+         KEDGE_E_FORMAT}, /* no wrap around */
+        {"0187"
+         "01"
+         "61"
+         "0000000000000009" H1 "00000000"
+         "41",
+         KEDGE_E_TOO_LONG}, /* 65 hashes */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint8_t bytes[128];
@@ -222,7 +376,8 @@ START_TEST(test_refused_messages)
         {{KEDGE_MSG_PUT_OK, {.put_ok = {0, 2}}}, KEDGE_E_ARG},
         {{KEDGE_MSG_BLOB_GET, {.blob_get = {{""}, {0}, 0, 0}}}, KEDGE_E_ARG},
         {{KEDGE_MSG_SUBMIT, {.submit = {{zeros, KEDGE_ENTRY_MAX + 1}}}}, KEDGE_E_TOO_LONG},
-        {{KEDGE_MSG_CHUNK, {.chunk = {KEDGE_CHUNK_MAX + 1, 0, {zeros, KEDGE_CHUNK_MAX + 1}}}}, KEDGE_E_TOO_LONG},
+        {{KEDGE_MSG_CHUNK, {.chunk = {KEDGE_CHUNK_MAX + 1, 0, {zeros, KEDGE_CHUNK_MAX + 1}}}},
+         KEDGE_E_TOO_LONG},
         {{KEDGE_MSG_CHUNK, {.chunk = {1, 1, {zeros, 1}}}}, KEDGE_E_ARG},
         {{KEDGE_MSG_RECEIPT, {.receipt = {{"a"}, 0, {0}, {NULL, 0}, {zeros, 33}}}}, KEDGE_E_ARG},
         {{KEDGE_MSG_RECEIPT, {.receipt = {{"a"}, 0, {0}, {NULL, 0}, {zeros, 65 * 32}}}}, KEDGE_E_TOO_LONG},
