@@ -1,5 +1,5 @@
-/* What must hold, whatever goes wrong. The checkers look at effects and durable arrays only, never into a core's
- * tables (but for the liveness rule, which asks the view what a job is waiting for). */
+/* What must hold, whatever goes wrong. The checkers look at effects and durable arrays only, never into a
+ * core's tables (but for the liveness rule, which asks the view what a job is waiting for). */
 #include <string.h>
 
 #include "sim/world.h"
@@ -16,7 +16,8 @@ static bool is_published(const struct sim *w, uint32_t job, uint32_t round, cons
 }
 
 /* Is this group's model of the last durable close before `round` the one given? */
-static bool is_base(const struct sim *w, uint32_t job, uint32_t round, uint32_t group, const struct kedge_digest *model)
+static bool is_base(const struct sim *w, uint32_t job, uint32_t round, uint32_t group,
+                    const struct kedge_digest *model)
 {
     const struct sim_main *m = round > 0 ? sim_main_find(w, SIM_ROUND_CLOSED, job, round - 1) : NULL;
     if (!m) {
@@ -68,7 +69,8 @@ static void check_receipt(struct sim *w, const struct kedge_coord_effect *fx)
     if (fx->ticket == KEDGE_COORD_NONE || !t->used) {
         return; /* a second answer goes nowhere */
     }
-    bool there = fx->leaf < l->count && memcmp(l->entries[fx->leaf].envelope.b, t->result.envelope.b, 32) == 0;
+    bool there =
+        fx->leaf < l->count && memcmp(l->entries[fx->leaf].envelope.b, t->result.envelope.b, 32) == 0;
     if (!there) {
         sim_violate(w, "receipt for site %u before its statement is durable", fx->site);
     }
@@ -80,12 +82,14 @@ static void check_closing(struct sim *w, const struct kedge_coord_effect *fx)
     const struct sim_main *m = &w->jobs[fx->job].pending;
     for (uint32_t g = 0; g < m->model_count; g++) {
         for (uint32_t i = 0; i < w->config.sites; i++) {
-            const struct sim_main *last = m->round > 0 ? sim_main_find(w, SIM_ROUND_CLOSED, m->job, m->round - 1) : NULL;
+            const struct sim_main *last =
+                m->round > 0 ? sim_main_find(w, SIM_ROUND_CLOSED, m->job, m->round - 1) : NULL;
             bool same = last && g < last->model_count && sim_same(&last->models[g], &m->models[g]);
-            if (!same && !is_published(w, m->job, m->round, &m->models[g]) &&
-                !sim_same(&m->models[g], &w->jobs[m->job].initial) &&
-                kedge_coord_may_read(w->server.core, fx->job, i, &m->models[g])) {
-                sim_violate(w, "model of job %u round %u readable before its close is durable", m->job, m->round);
+            if (!same && !is_published(w, m->job, m->round, &m->models[g])
+                && !sim_same(&m->models[g], &w->jobs[m->job].initial)
+                && kedge_coord_may_read(w->server.core, fx->job, i, &m->models[g])) {
+                sim_violate(w, "model of job %u round %u readable before its close is durable", m->job,
+                            m->round);
             }
         }
     }
@@ -121,15 +125,16 @@ void sim_check_entry(struct sim *w, uint32_t tenant, const struct sim_entry *ent
     const struct sim_ledger *l = &w->ledgers[tenant];
     for (uint32_t i = 0; i < l->count; i++) {
         const struct sim_entry *e = &l->entries[i];
-        bool twice = e->type == entry->type && e->site == entry->site && e->job == entry->job &&
-                     (e->type == SIM_ASSIGNED || (e->round == entry->round && e->kind == entry->kind));
+        bool twice = e->type == entry->type && e->site == entry->site && e->job == entry->job
+                     && (e->type == SIM_ASSIGNED || (e->round == entry->round && e->kind == entry->kind));
         if (twice && (e->type == SIM_UPDATE || e->type == SIM_EVALUATION)) {
-            sim_violate(w, "two statements of site %u for job %u round %u", entry->site, entry->job, entry->round);
+            sim_violate(w, "two statements of site %u for job %u round %u", entry->site, entry->job,
+                        entry->round);
         } else if (twice && e->type == SIM_ASSIGNED) {
             sim_violate(w, "site %u changes from group %u to %u", entry->site, e->group, entry->group);
         }
-        if (e->type == SIM_REVOKED && e->site == entry->site && entry->type != SIM_ASSIGNED &&
-            entry->type != SIM_JOINED) {
+        if (e->type == SIM_REVOKED && e->site == entry->site && entry->type != SIM_ASSIGNED
+            && entry->type != SIM_JOINED) {
             sim_violate(w, "statement of site %u behind its revocation", entry->site);
         }
     }
@@ -139,7 +144,8 @@ void sim_check_entry(struct sim *w, uint32_t tenant, const struct sim_entry *ent
             sim_violate(w, "update of site %u, which round %u did not select", entry->site, entry->round);
         }
         if (sim_main_find(w, SIM_ROUND_CLOSED, entry->job, entry->round)) {
-            sim_violate(w, "update of site %u accepted behind the close of round %u", entry->site, entry->round);
+            sim_violate(w, "update of site %u accepted behind the close of round %u", entry->site,
+                        entry->round);
         }
     }
 }
@@ -149,8 +155,8 @@ static bool has_input(const struct sim_main *m, uint32_t site, uint32_t leaf, co
     uint32_t times = 0;
     for (uint32_t i = 0; i < m->input_count; i++) {
         const struct sim_input *in = &m->inputs[i];
-        times += in->site == site && in->leaf == leaf && in->kind == e->kind &&
-                 sim_same(&in->envelope, &e->envelope) && sim_same(&in->update, &e->update);
+        times += in->site == site && in->leaf == leaf && in->kind == e->kind
+                 && sim_same(&in->envelope, &e->envelope) && sim_same(&in->update, &e->update);
     }
     return times == 1;
 }
@@ -166,7 +172,8 @@ static void check_closed(struct sim *w, const struct sim_main *m)
             }
             updates++;
             if (!has_input(m, e->site, i, e)) {
-                sim_violate(w, "update of site %u is not once in the input list of round %u", e->site, m->round);
+                sim_violate(w, "update of site %u is not once in the input list of round %u", e->site,
+                            m->round);
             }
         }
     }
@@ -175,7 +182,8 @@ static void check_closed(struct sim *w, const struct sim_main *m)
     }
     for (uint32_t i = 0; i < m->input_count; i++) {
         if (m->inputs[i].group == KEDGE_COORD_NONE) {
-            sim_violate(w, "update of site %u in round %u is neither used nor grouped", m->inputs[i].site, m->round);
+            sim_violate(w, "update of site %u in round %u is neither used nor grouped", m->inputs[i].site,
+                        m->round);
         }
     }
     if (!sim_main_find(w, SIM_ROUND_OPENED, m->job, m->round)) {
@@ -195,8 +203,8 @@ void sim_check_main(struct sim *w, const struct sim_main *entry)
         sim_violate(w, "job %u: entry of type %d behind job-closed", entry->job, (int)entry->type);
     }
     uint32_t first = w->jobs[entry->job].params.groups > 1 ? 0 : 1;
-    if (entry->type == SIM_ROUND_OPENED && entry->round > first &&
-        !sim_main_find(w, SIM_ROUND_CLOSED, entry->job, entry->round - 1)) {
+    if (entry->type == SIM_ROUND_OPENED && entry->round > first
+        && !sim_main_find(w, SIM_ROUND_CLOSED, entry->job, entry->round - 1)) {
         sim_violate(w, "round %u opens before the one in front of it is closed", entry->round);
     }
     bool complete = entry->type == SIM_JOB_CLOSED && entry->state == KEDGE_JOB_COMPLETED;
@@ -268,8 +276,9 @@ void sim_check_end(struct sim *w)
     for (uint32_t i = 0; i < w->config.jobs && !w->failed; i++) {
         const struct sim_main *end = sim_main_find(w, SIM_JOB_CLOSED, i, 0);
         if (!end || w->jobs[i].state != end->state) {
-            sim_violate(w, "job %u does not end: %s, %s, %u main entries", i, kedge_job_state_name(w->jobs[i].state),
-                        kedge_err_code(w->jobs[i].reason), w->main_count);
+            sim_violate(w, "job %u does not end: %s, %s, %u main entries", i,
+                        kedge_job_state_name(w->jobs[i].state), kedge_err_code(w->jobs[i].reason),
+                        w->main_count);
         } else if (end->state == KEDGE_JOB_FAILED) {
             sim_violate(w, "job %u failed", i);
         }
@@ -278,7 +287,8 @@ void sim_check_end(struct sim *w)
     for (uint32_t t = 0; t < w->config.tenants; t++) {
         hashes[t] = UINT64_C(0xcbf29ce484222325);
         for (uint32_t i = 0; i < w->ledgers[t].count; i++) {
-            hashes[t] = sim_hash(hashes[t], w->ledgers[t].entries[i].envelope.b, sizeof w->ledgers[t].entries[i].envelope.b);
+            hashes[t] = sim_hash(hashes[t], w->ledgers[t].entries[i].envelope.b,
+                                 sizeof w->ledgers[t].entries[i].envelope.b);
         }
         if (hashes[t] != w->ledgers[t].hash) {
             sim_violate(w, "ledger %u was rewritten", t);
@@ -288,7 +298,8 @@ void sim_check_end(struct sim *w)
         const struct sim_device *d = &w->devices[i];
         for (uint32_t a = 0; a < d->ack_count; a++) {
             const struct sim_ledger *l = &w->ledgers[d->tenant];
-            if (d->acks[a].leaf >= l->count || !sim_same(&l->entries[d->acks[a].leaf].envelope, &d->acks[a].envelope)) {
+            if (d->acks[a].leaf >= l->count
+                || !sim_same(&l->entries[d->acks[a].leaf].envelope, &d->acks[a].envelope)) {
                 sim_violate(w, "site %u has a receipt for a statement that is lost", i);
             }
         }

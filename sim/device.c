@@ -5,15 +5,16 @@
 
 uint32_t sim_job_of(const struct kedge_id *id)
 {
-    return id->s[0] == 'j' && id->s[1] >= '0' && id->s[1] <= '9' ? (uint32_t)(id->s[1] - '0') : KEDGE_COORD_NONE;
+    return id->s[0] == 'j' && id->s[1] >= '0' && id->s[1] <= '9' ? (uint32_t)(id->s[1] - '0')
+                                                                 : KEDGE_COORD_NONE;
 }
 
 struct kedge_digest sim_sign(uint32_t site, const struct kedge_site_result *result, uint64_t weight)
 {
     struct kedge_site_digest facts[2] = {result->base, result->update};
     uint64_t key = UINT64_C(0x9e3779b97f4a7c15) * (site + 1);
-    uint64_t what = (uint64_t)result->round << 40 | (uint64_t)(result->group & 0xff) << 32 |
-                    (uint64_t)result->kind << 16 | sim_job_of(&result->job);
+    uint64_t what = (uint64_t)result->round << 40 | (uint64_t)(result->group & 0xff) << 32
+                    | (uint64_t)result->kind << 16 | sim_job_of(&result->job);
     return sim_digest(key, what, weight, facts, sizeof facts);
 }
 
@@ -103,7 +104,8 @@ static void fetch(struct sim *w, uint32_t site, const struct kedge_site_effect *
     int err = KEDGE_OK;
     if (!w->server.up || sim_chance(w, w->config.loss)) {
         err = KEDGE_E_UNREACHABLE;
-    } else if (fx->blob == KEDGE_SITE_BLOB_MODEL && !kedge_coord_may_read(w->server.core, job, site, &model)) {
+    } else if (fx->blob == KEDGE_SITE_BLOB_MODEL
+               && !kedge_coord_may_read(w->server.core, job, site, &model)) {
         err = KEDGE_E_NOT_FOUND;
     } else if (fx->blob == KEDGE_SITE_BLOB_MODEL) {
         sim_check_fetched(w, site, job, &model);
@@ -112,8 +114,8 @@ static void fetch(struct sim *w, uint32_t site, const struct kedge_site_effect *
     ev->site_event.err = err;
 }
 
-static void put_result(struct sim *w, uint32_t site, const struct kedge_site_task *task, enum kedge_site_kind kind,
-                       struct kedge_site_event *ev)
+static void put_result(struct sim *w, uint32_t site, const struct kedge_site_task *task,
+                       enum kedge_site_kind kind, struct kedge_site_event *ev)
 {
     struct kedge_site_result *r = &ev->results[ev->result_count++];
     r->job = task->job;
@@ -162,9 +164,15 @@ static void execute(struct sim *w, uint32_t site, const struct kedge_site_effect
     struct sim_device *d = &w->devices[site];
     note_effect(w, site, fx);
     switch (fx->type) {
-    case KEDGE_SITE_FX_CALL: call(w, site, fx); return;
-    case KEDGE_SITE_FX_FETCH: fetch(w, site, fx); return;
-    case KEDGE_SITE_FX_TRAIN: train(w, site, fx); return;
+    case KEDGE_SITE_FX_CALL:
+        call(w, site, fx);
+        return;
+    case KEDGE_SITE_FX_FETCH:
+        fetch(w, site, fx);
+        return;
+    case KEDGE_SITE_FX_TRAIN:
+        train(w, site, fx);
+        return;
     case KEDGE_SITE_FX_UPLOAD:
         push_for(w, SIM_UPLOAD, w->now_ns + sim_delay(w), site, fx->serial)->result = fx->result;
         return;
@@ -173,7 +181,9 @@ static void execute(struct sim *w, uint32_t site, const struct kedge_site_effect
         ev->site_event.memory = fx->memory;
         return;
     }
-    case KEDGE_SITE_FX_FORGET: sim_check_settled(w, site, &fx->result); return;
+    case KEDGE_SITE_FX_FORGET:
+        sim_check_settled(w, site, &fx->result);
+        return;
     case KEDGE_SITE_FX_LOG:
         if (fx->note == KEDGE_SITE_NOTE_RECEIPT && d->ack_count < SIM_LEDGER_MAX / 8) {
             struct sim_ack *ack = &d->acks[d->ack_count++];
@@ -181,7 +191,8 @@ static void execute(struct sim *w, uint32_t site, const struct kedge_site_effect
             memcpy(ack->envelope.b, fx->result.envelope.b, sizeof ack->envelope.b);
         }
         return;
-    case KEDGE_SITE_FX_ABORT: return;
+    case KEDGE_SITE_FX_ABORT:
+        return;
     }
 }
 
@@ -203,8 +214,8 @@ static void step(struct sim *w, uint32_t site, struct kedge_site_event *ev, uint
 void sim_device_start(struct sim *w, uint32_t site)
 {
     struct sim_device *d = &w->devices[site];
-    struct kedge_site_params params = {.seed = w->seed * 64 + site, .allow_all = !d->lazy, .base_max = 1000,
-                                       .update_max = 1000};
+    struct kedge_site_params params = {
+        .seed = w->seed * 64 + site, .allow_all = !d->lazy, .base_max = 1000, .update_max = 1000};
     kedge_site_times_default(&params.times);
     if (d->lazy) { /* it is there, it asks, and it never does anything */
         params.times.refused_pause = 2 * SIM_SECOND;
@@ -238,7 +249,8 @@ void sim_device_crash(struct sim *w, uint32_t site)
     sim_push(w, SIM_DEVICE_UP, w->now_ns + sim_below(w, 10 * SIM_SECOND))->site = site;
 }
 
-static void answered(struct sim *w, uint32_t site, uint64_t serial, struct kedge_site_event *ev, uint64_t leaf)
+static void answered(struct sim *w, uint32_t site, uint64_t serial, struct kedge_site_event *ev,
+                     uint64_t leaf)
 {
     struct sim_device *d = &w->devices[site];
     for (int i = 0; i < 2; i++) {

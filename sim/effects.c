@@ -42,7 +42,8 @@ static void give_task(struct sim *w, const struct kedge_coord_effect *fx)
     reply(w, fx->request, &r, 0);
 }
 
-/* The answer may be lost and come again: a leaf with this very envelope earns its receipt, whatever came since. */
+/* The answer may be lost and come again: a leaf with this very envelope earns its receipt, whatever came
+ * since. */
 static bool find_leaf(const struct sim *w, const struct sim_ticket *t, uint64_t *ret_leaf)
 {
     const struct sim_ledger *l = &w->ledgers[w->devices[t->site].tenant];
@@ -66,7 +67,8 @@ static void answer_submission(struct sim *w, const struct kedge_coord_effect *fx
     }
     if (fx->ticket != KEDGE_COORD_NONE) {
         struct sim_ticket *t = &w->server.tickets[fx->ticket % SIM_TICKETS_MAX];
-        bool history = fx->type == KEDGE_FX_CLOSED || (fx->type == KEDGE_FX_TURN_AWAY && fx->err == KEDGE_E_NO_JOB);
+        bool history =
+            fx->type == KEDGE_FX_CLOSED || (fx->type == KEDGE_FX_TURN_AWAY && fx->err == KEDGE_E_NO_JOB);
         if (t->used && history && find_leaf(w, t, &leaf)) {
             r.kind = KEDGE_SITE_REPLY_RECEIPT;
         }
@@ -79,8 +81,8 @@ static void store_state(struct sim *w, const struct kedge_coord_effect *fx)
 {
     struct sim_job *j = &w->jobs[fx->job];
     if (j->state != fx->from) {
-        sim_violate(w, "job %u: compare-and-swap from %s, but it is %s", fx->job, kedge_job_state_name(fx->from),
-                    kedge_job_state_name(j->state));
+        sim_violate(w, "job %u: compare-and-swap from %s, but it is %s", fx->job,
+                    kedge_job_state_name(fx->from), kedge_job_state_name(j->state));
     }
     j->state = fx->state;
     j->reason = fx->err;
@@ -91,11 +93,17 @@ void sim_server_execute(struct sim *w, const struct kedge_coord_effect *fx)
     struct sim_event *ev;
     struct kedge_site_reply wait = {.kind = KEDGE_SITE_REPLY_WAIT, .retry_ns = fx->retry_ns};
     switch (fx->type) {
-    case KEDGE_FX_TASK: give_task(w, fx); return;
-    case KEDGE_FX_WAIT: reply(w, fx->request, &wait, 0); return;
+    case KEDGE_FX_TASK:
+        give_task(w, fx);
+        return;
+    case KEDGE_FX_WAIT:
+        reply(w, fx->request, &wait, 0);
+        return;
     case KEDGE_FX_RECEIPT:
     case KEDGE_FX_TURN_AWAY:
-    case KEDGE_FX_CLOSED: answer_submission(w, fx); return;
+    case KEDGE_FX_CLOSED:
+        answer_submission(w, fx);
+        return;
     case KEDGE_FX_VERIFY:
     case KEDGE_FX_CLOSE_ROUND:
     case KEDGE_FX_ASSIGN:
@@ -111,8 +119,12 @@ void sim_server_execute(struct sim *w, const struct kedge_coord_effect *fx)
     case KEDGE_FX_MAIN_JOB_CLOSED:
         ev = sim_push(w, SIM_SERVER_DISK, sim_disk(w, &w->server.main_busy_ns));
         break;
-    case KEDGE_FX_JOB_STATE: store_state(w, fx); return;
-    default: KEDGE_ASSERT(false); return;
+    case KEDGE_FX_JOB_STATE:
+        store_state(w, fx);
+        return;
+    default:
+        KEDGE_ASSERT(false);
+        return;
     }
     ev->effect = *fx;
     ev->term = w->server.term;

@@ -78,7 +78,10 @@ static void submit(struct sim *w, const struct sim_event *ev)
     uint32_t id = w->server.ticket_count++;
     struct sim_ticket *t = &w->server.tickets[id % SIM_TICKETS_MAX];
     KEDGE_ASSERT(!t->used);
-    *t = (struct sim_ticket){.used = true, .site = ev->site, .result = *r, .weight = ev->weight,
+    *t = (struct sim_ticket){.used = true,
+                             .site = ev->site,
+                             .result = *r,
+                             .weight = ev->weight,
                              .after_revoked = w->devices[ev->site].revoked_told};
     struct kedge_coord_event c = sim_server_blank(w, KEDGE_EV_SUBMIT);
     struct kedge_coord_job_view view;
@@ -315,7 +318,8 @@ static void outside(struct sim *w, const struct sim_event *ev)
             struct kedge_coord_event c = sim_server_blank(w, KEDGE_EV_SITE_ADDED);
             c.site = ev->site;
             c.tenant = w->devices[ev->site].tenant;
-            c.id.s[0] = (char)('z' - (char)(ev->site * 7 % SIM_SITES_MAX)); /* order of ids is not that of handles */
+            c.id.s[0] =
+                (char)('z' - (char)(ev->site * 7 % SIM_SITES_MAX)); /* order of ids is not that of handles */
             sim_server_step(w, &c);
         }
         return;
@@ -378,7 +382,9 @@ void sim_server_event(struct sim *w, struct sim_event *ev)
             receive(w, ev);
         }
         return;
-    case SIM_UPLOAD: take_upload(w, ev); return;
+    case SIM_UPLOAD:
+        take_upload(w, ev);
+        return;
     case SIM_SERVER_DONE:
         if (current) {
             work_done(w, &ev->effect);
@@ -396,7 +402,9 @@ void sim_server_event(struct sim *w, struct sim_event *ev)
             again(w, ev, SIM_JOIN);
         }
         return;
-    case SIM_SERVER_REVOKE: revoke_done(w, ev); return;
+    case SIM_SERVER_REVOKE:
+        revoke_done(w, ev);
+        return;
     case SIM_SERVER_TIMER:
         if (current) {
             s->timer_ns = UINT64_MAX;
@@ -404,7 +412,9 @@ void sim_server_event(struct sim *w, struct sim_event *ev)
             sim_server_step(w, &c);
         }
         return;
-    case SIM_SERVER_CRASH: sim_server_crash(w); return;
+    case SIM_SERVER_CRASH:
+        sim_server_crash(w);
+        return;
     case SIM_SERVER_UP:
         if (!s->up) {
             sim_server_start(w);
@@ -417,7 +427,9 @@ void sim_server_event(struct sim *w, struct sim_event *ev)
     case SIM_SUBMIT_JOB:
     case SIM_HALT:
     case SIM_RESUME:
-    case SIM_CANCEL: outside(w, ev); return;
+    case SIM_CANCEL:
+        outside(w, ev);
+        return;
     case SIM_TO_DEVICE:
     case SIM_CALL_TIMEOUT:
     case SIM_DEVICE_DONE:
@@ -425,7 +437,8 @@ void sim_server_event(struct sim *w, struct sim_event *ev)
     case SIM_DEVICE_TIMER:
     case SIM_DEVICE_CRASH:
     case SIM_DEVICE_UP:
-    case SIM_HEAL: break;
+    case SIM_HEAL:
+        break;
     }
     KEDGE_ASSERT(false);
 }

@@ -9,9 +9,9 @@ int sim_ledger_append(struct sim *w, uint32_t tenant, const struct sim_entry *en
     bool revoked = false;
     for (uint32_t i = 0; i < l->count; i++) {
         const struct sim_entry *e = &l->entries[i];
-        bool same = e->type == entry->type && e->site == entry->site && e->job == entry->job &&
-                    e->round == entry->round && e->kind == entry->kind && e->group == entry->group &&
-                    sim_same(&e->envelope, &entry->envelope);
+        bool same = e->type == entry->type && e->site == entry->site && e->job == entry->job
+                    && e->round == entry->round && e->kind == entry->kind && e->group == entry->group
+                    && sim_same(&e->envelope, &entry->envelope);
         if (same) { /* idempotent */
             *ret_leaf = i;
             return KEDGE_OK;
@@ -34,10 +34,10 @@ void sim_main_append(struct sim *w, const struct sim_main *entry)
 {
     const struct sim_main *old = sim_main_find(w, entry->type, entry->job, entry->round);
     if (old) { /* idempotent; but it must be the same thing */
-        if (old->selected != entry->selected || old->model_count != entry->model_count || old->state != entry->state ||
-            memcmp(old->models, entry->models, sizeof old->models) != 0) {
-            sim_violate(w, "main chain: two different entries of type %d for job %u round %u", (int)entry->type,
-                        entry->job, entry->round);
+        if (old->selected != entry->selected || old->model_count != entry->model_count
+            || old->state != entry->state || memcmp(old->models, entry->models, sizeof old->models) != 0) {
+            sim_violate(w, "main chain: two different entries of type %d for job %u round %u",
+                        (int)entry->type, entry->job, entry->round);
         }
         return;
     }
@@ -48,7 +48,8 @@ void sim_main_append(struct sim *w, const struct sim_main *entry)
     sim_note(w, "main", entry->type, entry->job, entry->round);
 }
 
-const struct sim_main *sim_main_find(const struct sim *w, enum sim_main_type type, uint32_t job, uint32_t round)
+const struct sim_main *sim_main_find(const struct sim *w, enum sim_main_type type, uint32_t job,
+                                     uint32_t round)
 {
     for (uint32_t i = 0; i < w->main_count; i++) {
         const struct sim_main *m = &w->main[i];
@@ -60,8 +61,9 @@ const struct sim_main *sim_main_find(const struct sim *w, enum sim_main_type typ
     return NULL;
 }
 
-const struct sim_entry *sim_ledger_find(const struct sim *w, enum sim_entry_type type, uint32_t job, uint32_t round,
-                                        enum kedge_task_kind kind, uint32_t site, uint64_t *ret_leaf)
+const struct sim_entry *sim_ledger_find(const struct sim *w, enum sim_entry_type type, uint32_t job,
+                                        uint32_t round, enum kedge_task_kind kind, uint32_t site,
+                                        uint64_t *ret_leaf)
 {
     const struct sim_ledger *l = &w->ledgers[w->devices[site].tenant];
     for (uint32_t i = 0; i < l->count; i++) {
@@ -85,15 +87,18 @@ static void put_input(struct sim_main *m, uint32_t site, uint32_t group, enum ke
 {
     if (in->progress == KEDGE_INPUT_ACCEPTED) {
         KEDGE_ASSERT(m->input_count < SIM_INPUTS_MAX);
-        m->inputs[m->input_count++] = (struct sim_input){site, (uint32_t)in->leaf, group, kind, in->envelope, in->update};
+        m->inputs[m->input_count++] =
+            (struct sim_input){site, (uint32_t)in->leaf, group, kind, in->envelope, in->update};
     }
 }
 
-/* Every group's model is a hash of its old model and of its inputs in order; a group without inputs keeps its own. */
+/* Every group's model is a hash of its old model and of its inputs in order; a group without inputs keeps its
+ * own. */
 static void compute_models(struct sim *w, const struct kedge_coord_job_view *view, struct sim_main *m)
 {
     for (uint32_t g = 0; g < m->model_count; g++) {
-        const struct kedge_digest *base = g < view->model_count && m->round > 0 ? &view->models[g] : &view->initial;
+        const struct kedge_digest *base =
+            g < view->model_count && m->round > 0 ? &view->models[g] : &view->initial;
         uint64_t h = sim_hash(UINT64_C(0xcbf29ce484222325), base->b, sizeof base->b);
         bool any = m->round == 0;
         for (uint32_t i = 0; i < m->input_count; i++) {
@@ -143,8 +148,12 @@ static int write_statement(struct sim *w, const struct kedge_coord_effect *fx, u
     const struct sim_ticket *t = &w->server.tickets[fx->ticket % SIM_TICKETS_MAX];
     KEDGE_ASSERT(t->used && t->site == fx->site);
     struct sim_entry e = {.type = fx->kind == KEDGE_TASK_EVALUATE ? SIM_EVALUATION : SIM_UPDATE,
-                          .site = fx->site, .job = fx->job, .round = t->result.round, .group = t->result.group,
-                          .kind = fx->kind, .weight = t->weight};
+                          .site = fx->site,
+                          .job = fx->job,
+                          .round = t->result.round,
+                          .group = t->result.group,
+                          .kind = fx->kind,
+                          .weight = t->weight};
     memcpy(e.envelope.b, t->result.envelope.b, sizeof e.envelope.b);
     memcpy(e.update.b, t->result.update.b, sizeof e.update.b);
     return sim_ledger_append(w, fx->tenant, &e, ret_leaf);

@@ -58,9 +58,8 @@ void sim_note(struct sim *w, const char *what, uint64_t a, uint64_t b, uint64_t 
         w->digest = sim_hash(w->digest, bytes, sizeof bytes);
     }
     w->digest = sim_hash(w->digest, what, strlen(what));
-    if (w->verbose) {
-        fprintf(stderr, "%10.3f %-16s %lld %lld %lld\n", (double)w->now_ns / 1e9, what, (long long)a, (long long)b,
-                (long long)c);
+    if (w->trace) {
+        w->trace(w->now_ns, what, a, b, c);
     }
 }
 
@@ -143,7 +142,8 @@ struct sim_event *sim_pop(struct sim *w)
 uint64_t sim_delay(struct sim *w)
 {
     uint64_t ms = 1 + sim_below(w, w->config.delay_ms);
-    ms = sim_chance(w, 30) ? 20 * ms : ms; /* one draw per statement: the order of evaluation is part of the run */
+    ms = sim_chance(w, 30) ? 20 * ms
+                           : ms; /* one draw per statement: the order of evaluation is part of the run */
     return ms * MS + sim_below(w, MS);
 }
 
@@ -268,12 +268,12 @@ static void write_script(struct sim *w)
     sim_push(w, SIM_HEAL, g->chaos_ns);
 }
 
-struct sim *sim_new(uint64_t seed, bool verbose)
+struct sim *sim_new(uint64_t seed, sim_trace *trace)
 {
     struct sim *w = kedge_mem_new(1, sizeof *w);
     KEDGE_ASSERT(w);
     w->seed = seed;
-    w->verbose = verbose;
+    w->trace = trace;
     w->digest = UINT64_C(0xcbf29ce484222325);
     w->main_hash = w->digest;
     kedge_rng_init(&w->rng, seed, KEDGE_RNG_SIM, 0, 0);
@@ -288,7 +288,8 @@ struct sim *sim_new(uint64_t seed, bool verbose)
     return w;
 }
 
-/* Faults are over: everything comes up; from now on the operator resumes, and gives up jobs that can not go on. */
+/* Faults are over: everything comes up; from now on the operator resumes, and gives up jobs that can not go
+ * on. */
 static void heal(struct sim *w)
 {
     w->healed = true;
@@ -321,9 +322,9 @@ bool sim_run(struct sim *w)
         w->steps++;
         if (ev->type == SIM_HEAL) {
             heal(w);
-        } else if (ev->type == SIM_TO_DEVICE || ev->type == SIM_CALL_TIMEOUT || ev->type == SIM_DEVICE_DONE ||
-                   ev->type == SIM_DEVICE_DISK || ev->type == SIM_DEVICE_TIMER || ev->type == SIM_DEVICE_CRASH ||
-                   ev->type == SIM_DEVICE_UP) {
+        } else if (ev->type == SIM_TO_DEVICE || ev->type == SIM_CALL_TIMEOUT || ev->type == SIM_DEVICE_DONE
+                   || ev->type == SIM_DEVICE_DISK || ev->type == SIM_DEVICE_TIMER
+                   || ev->type == SIM_DEVICE_CRASH || ev->type == SIM_DEVICE_UP) {
             sim_device_event(w, ev);
         } else {
             sim_server_event(w, ev);

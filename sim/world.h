@@ -1,8 +1,9 @@
-/* A simulated federation: one coordinator core, many site cores, virtual time, and everything that goes wrong, drawn
- * from one seed. Durable state is plain arrays here; a crash throws a core away and keeps only them. Signatures are a
- * keyed hash, models are hashes of what they were made from.
+/* A simulated federation: one coordinator core, many site cores, virtual time, and everything that goes
+ * wrong, drawn from one seed. Durable state is plain arrays here; a crash throws a core away and keeps only
+ * them. Signatures are a keyed hash, models are hashes of what they were made from.
  *
- * The world plays the hosts; what must hold is checked outside of the cores, in checks.c, against the durable arrays. */
+ * The world plays the hosts; what must hold is checked outside of the cores, in checks.c, against the durable
+ * arrays. */
 #ifndef KEDGE_SIM_WORLD_H
 #define KEDGE_SIM_WORLD_H
 
@@ -33,7 +34,7 @@ struct sim_config {
     uint32_t disk_fail, disk_lie, disk_ms; /* write failed; failed but done; longest latency */
     uint32_t work_fail, train_fail, train_ms, bad, two_faced;
     uint32_t server_crashes, device_crashes, revocations, halts;
-    uint32_t lazy;     /* sites that take no task */
+    uint32_t lazy; /* sites that take no task */
     bool late_sites, cancel;
     uint64_t chaos_ns; /* faults stop here */
     uint64_t limit_ns; /* jobs must have ended */
@@ -58,18 +59,18 @@ enum sim_main_type { SIM_JOB_OPENED, SIM_ROUND_OPENED, SIM_ROUND_CLOSED, SIM_JOB
 struct sim_main { /* of the main chain */
     enum sim_main_type type;
     uint32_t job, round;
-    uint32_t selected;                    /* bit per site */
+    uint32_t selected; /* bit per site */
     uint32_t model_count, input_count;
     struct kedge_digest models[SIM_GROUPS_MAX];
     struct sim_input inputs[SIM_INPUTS_MAX];
-    uint32_t groups[SIM_SITES_MAX];       /* ROUND_CLOSED of round 0: assigned group or KEDGE_COORD_NONE */
-    enum kedge_job_state state;           /* JOB_CLOSED */
+    uint32_t groups[SIM_SITES_MAX]; /* ROUND_CLOSED of round 0: assigned group or KEDGE_COORD_NONE */
+    enum kedge_job_state state;     /* JOB_CLOSED */
 };
 
 struct sim_ledger {
     uint32_t count;
-    uint64_t hash;     /* running, of all entries: append-only */
-    uint64_t busy_ns;  /* writes are in order */
+    uint64_t hash;    /* running, of all entries: append-only */
+    uint64_t busy_ns; /* writes are in order */
     struct sim_entry entries[SIM_LEDGER_MAX];
 };
 
@@ -79,7 +80,7 @@ struct sim_job {
     struct kedge_digest initial;
     enum kedge_job_state state; /* as JOB_STATE stored it */
     int reason;
-    struct sim_main pending;    /* computed, not yet durable */
+    struct sim_main pending; /* computed, not yet durable */
     bool computed;
 };
 
@@ -98,14 +99,14 @@ struct sim_ack { /* a receipt that a site got */
 struct sim_device {
     bool up, enrolled, revoke_wanted, revoked_told, lazy;
     uint32_t term, tenant;
-    uint64_t open_call[2];             /* serials, so that each is answered once */
+    uint64_t open_call[2]; /* serials, so that each is answered once */
     uint64_t timer_ns;
     struct kedge_site *core;
     union {
         max_align_t align;
         uint8_t bytes[2 * SIM_STATE_BYTES + 2048];
     } mem;
-    struct kedge_site_memory stored;   /* durable */
+    struct kedge_site_memory stored; /* durable */
     uint64_t disk_busy_ns;
     struct sim_sent sent[SIM_SENT_MAX];
     uint32_t ack_count;
@@ -142,12 +143,12 @@ enum sim_event_type {
     SIM_TO_DEVICE,
     SIM_CALL_TIMEOUT,
     SIM_UPLOAD,
-    SIM_DEVICE_DONE,  /* site_event */
-    SIM_DEVICE_DISK,  /* memory, then PERSISTED */
+    SIM_DEVICE_DONE, /* site_event */
+    SIM_DEVICE_DISK, /* memory, then PERSISTED */
     SIM_DEVICE_TIMER,
-    SIM_SERVER_DONE,  /* work: effect, looked at when done */
-    SIM_SERVER_DISK,  /* write: effect */
-    SIM_SERVER_JOIN,  /* write of job-joined: site is a tenant here */
+    SIM_SERVER_DONE, /* work: effect, looked at when done */
+    SIM_SERVER_DISK, /* write: effect */
+    SIM_SERVER_JOIN, /* write of job-joined: site is a tenant here */
     SIM_SERVER_REVOKE,
     SIM_SERVER_TIMER,
     SIM_SERVER_CRASH,
@@ -178,11 +179,15 @@ struct sim_event {
     struct sim_event *next_free;
 };
 
+/* Told of everything that happens, when wanted. */
+typedef void sim_trace(uint64_t now_ns, const char *what, uint64_t a, uint64_t b, uint64_t c);
+
 struct sim {
     uint64_t seed, now_ns, seq, steps, digest;
     struct kedge_rng rng;
     struct sim_config config;
-    bool healed, failed, verbose;
+    bool healed, failed;
+    sim_trace *trace;
     char why[256]; /* the first violation */
     struct sim_event **queue;
     uint32_t queue_count, queue_max;
@@ -199,17 +204,18 @@ struct sim {
 };
 
 /* world.c: time, chance, digests */
-bool sim_chance(struct sim *w, uint32_t permille);           /* never once healed */
+bool sim_chance(struct sim *w, uint32_t permille); /* never once healed */
 uint64_t sim_below(struct sim *w, uint64_t n);
 uint64_t sim_hash(uint64_t hash, const void *ptr, size_t len);
 struct kedge_digest sim_digest(uint64_t a, uint64_t b, uint64_t c, const void *ptr, size_t len);
 bool sim_same(const struct kedge_digest *a, const struct kedge_digest *b);
-void sim_note(struct sim *w, const char *what, uint64_t a, uint64_t b, uint64_t c); /* into digest and trace */
+void sim_note(struct sim *w, const char *what, uint64_t a, uint64_t b,
+              uint64_t c); /* into digest and trace */
 struct sim_event *sim_push(struct sim *w, enum sim_event_type type, uint64_t at_ns);
 struct sim_event *sim_pop(struct sim *w);
 void sim_recycle(struct sim *w, struct sim_event *ev);
-uint64_t sim_delay(struct sim *w);                           /* one way through the network */
-uint64_t sim_disk(struct sim *w, uint64_t *busy_ns);         /* when a write of now is done */
+uint64_t sim_delay(struct sim *w);                   /* one way through the network */
+uint64_t sim_disk(struct sim *w, uint64_t *busy_ns); /* when a write of now is done */
 void sim_violate(struct sim *w, const char *format, ...) KEDGE_PRINTF(2, 3);
 
 /* server.c, restart.c: the coordinator's host */
@@ -223,10 +229,13 @@ void sim_server_execute(struct sim *w, const struct kedge_coord_effect *fx); /* 
 /* store.c: durable arrays */
 int sim_ledger_append(struct sim *w, uint32_t tenant, const struct sim_entry *entry, uint64_t *ret_leaf);
 void sim_main_append(struct sim *w, const struct sim_main *entry);
-const struct sim_main *sim_main_find(const struct sim *w, enum sim_main_type type, uint32_t job, uint32_t round);
-const struct sim_entry *sim_ledger_find(const struct sim *w, enum sim_entry_type type, uint32_t job, uint32_t round,
-                                        enum kedge_task_kind kind, uint32_t site, uint64_t *ret_leaf);
-void sim_compute(struct sim *w, uint32_t job, struct sim_main *ret); /* result of the open round from its rows */
+const struct sim_main *sim_main_find(const struct sim *w, enum sim_main_type type, uint32_t job,
+                                     uint32_t round);
+const struct sim_entry *sim_ledger_find(const struct sim *w, enum sim_entry_type type, uint32_t job,
+                                        uint32_t round, enum kedge_task_kind kind, uint32_t site,
+                                        uint64_t *ret_leaf);
+void sim_compute(struct sim *w, uint32_t job,
+                 struct sim_main *ret); /* result of the open round from its rows */
 uint32_t sim_group_of(const struct kedge_digest *update, uint32_t groups);
 int sim_write(struct sim *w, const struct kedge_coord_effect *fx, uint64_t *ret_leaf); /* of a disk effect */
 
@@ -247,8 +256,9 @@ void sim_check_fetched(struct sim *w, uint32_t site, uint32_t job, const struct 
 void sim_check_end(struct sim *w);
 bool sim_job_is_stuck(const struct sim *w, uint32_t job); /* its quorum can not come any more */
 
-/* The whole run. Returns false when a check failed (w->why says which); w->digest is the digest of all effects. */
-struct sim *sim_new(uint64_t seed, bool verbose);
+/* The whole run. Returns false when a check failed (w->why says which); w->digest is the digest of all
+ * effects. */
+struct sim *sim_new(uint64_t seed, sim_trace *trace);
 bool sim_run(struct sim *w);
 void sim_free(struct sim *w);
 

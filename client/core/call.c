@@ -1,5 +1,5 @@
-/* What the coordinator answers, and what it does not. Nothing here trusts it: answers that make no sense are failures,
- * pauses are bounded. */
+/* What the coordinator answers, and what it does not. Nothing here trusts it: answers that make no sense are
+ * failures, pauses are bounded. */
 #include "client/core/core.h"
 
 static void enroll_answered(struct kedge_site *s, const struct kedge_site_reply *r)
@@ -97,9 +97,15 @@ void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev)
     }
     s->open = 0;
     switch (s->open_call) {
-    case KEDGE_SITE_CALL_ENROLL: enroll_answered(s, r); return;
-    case KEDGE_SITE_CALL_POLL: poll_answered(s, r); return;
-    case KEDGE_SITE_CALL_SUBMIT: submit_answered(s, r); return;
+    case KEDGE_SITE_CALL_ENROLL:
+        enroll_answered(s, r);
+        return;
+    case KEDGE_SITE_CALL_POLL:
+        poll_answered(s, r);
+        return;
+    case KEDGE_SITE_CALL_SUBMIT:
+        submit_answered(s, r);
+        return;
     }
 }
 

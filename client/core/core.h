@@ -1,7 +1,8 @@
 /* Inside of the site's core: its table, and the functions that its files share.
  *
- * The idea: a site does one thing at a time (`open` is its serial) and beside it sends heartbeats. What the one thing is
- * follows from the state alone, so a retry, a restart and a first attempt are the same path: kedgei_site_act. */
+ * The idea: a site does one thing at a time (`open` is its serial) and beside it sends heartbeats. What the
+ * one thing is follows from the state alone, so a retry, a restart and a first attempt are the same path:
+ * kedgei_site_act. */
 #ifndef KEDGE_CLIENT_CORE_CORE_H
 #define KEDGE_CLIENT_CORE_CORE_H
 
@@ -9,7 +10,8 @@
 
 #include "common/base/rng.h"
 
-/* Mutants: numbered bugs that the simulator's checkers must find (sim/CMakeLists.txt builds one core for each). */
+/* Mutants: numbered bugs that the simulator's checkers must find (sim/CMakeLists.txt builds one core for
+ * each). */
 #ifndef KEDGE_MUTANT
 #define KEDGE_MUTANT 0
 #endif
@@ -27,16 +29,17 @@ struct kedge_site {
     uint64_t now_ns;
     struct kedge_site_memory memory;
     struct kedge_site_task task;
-    enum kedge_site_blob blob;     /* FETCHING: which one */
-    bool upload_refused;           /* the coordinator did not want the first result's file: its answer to SUBMIT says why */
+    enum kedge_site_blob blob; /* FETCHING: which one */
+    bool upload_refused; /* the coordinator did not want the first result's file: its answer to SUBMIT says
+                            why */
     uint64_t last_serial;
-    uint64_t open;                 /* serial of the one thing being done, 0: none */
+    uint64_t open; /* serial of the one thing being done, 0: none */
     enum kedge_site_effect_type open_type;
     enum kedge_site_call open_call;
-    uint64_t beat;                 /* serial of the open heartbeat, 0: none */
-    uint64_t beat_ns;              /* when the next one is due */
-    uint64_t wake_ns;              /* nothing is begun before */
-    uint32_t failures;             /* in a row, for the back-off */
+    uint64_t beat;     /* serial of the open heartbeat, 0: none */
+    uint64_t beat_ns;  /* when the next one is due */
+    uint64_t wake_ns;  /* nothing is begun before */
+    uint32_t failures; /* in a row, for the back-off */
     uint64_t tasks, receipts, dropped;
     struct kedge_rng rng;
     struct kedge_site_effects *fx; /* while stepping */

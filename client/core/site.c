@@ -52,12 +52,13 @@ size_t kedge_site_size(void)
     return sizeof(struct kedge_site);
 }
 
-int kedge_site_init(void *mem, size_t mem_len, const struct kedge_site_params *params, struct kedge_site **ret)
+int kedge_site_init(void *mem, size_t mem_len, const struct kedge_site_params *params,
+                    struct kedge_site **ret)
 {
     const struct kedge_site_times *t = &params->times;
-    if (mem_len < sizeof(struct kedge_site) || t->poll_wait == 0 || t->poll_min == 0 || t->heartbeat == 0 ||
-        t->backoff_min == 0 || t->backoff_max < t->backoff_min || t->refused_pause == 0 || t->stopped_poll == 0 ||
-        (!params->allow_all && params->allowed_count > 0 && !params->allowed)) {
+    if (mem_len < sizeof(struct kedge_site) || t->poll_wait == 0 || t->poll_min == 0 || t->heartbeat == 0
+        || t->backoff_min == 0 || t->backoff_max < t->backoff_min || t->refused_pause == 0
+        || t->stopped_poll == 0 || (!params->allow_all && params->allowed_count > 0 && !params->allowed)) {
         return KEDGE_E_ARG;
     }
     struct kedge_site *s = mem;
@@ -116,7 +117,8 @@ void kedgei_site_go(struct kedge_site *s, enum kedge_site_state state)
     }
 }
 
-/* Exponential, and jittered over its upper half, so that sites which failed together do not come back together. */
+/* Exponential, and jittered over its upper half, so that sites which failed together do not come back
+ * together. */
 void kedgei_site_back_off(struct kedge_site *s, int err, uint64_t at_least_ns)
 {
     const struct kedge_site_times *t = &s->params.times;
@@ -134,8 +136,9 @@ void kedgei_site_back_off(struct kedge_site *s, int err, uint64_t at_least_ns)
 
 void kedgei_site_stop(struct kedge_site *s, int err)
 {
-    if (s->open != 0 && (s->open_type == KEDGE_SITE_FX_FETCH || s->open_type == KEDGE_SITE_FX_TRAIN ||
-                         s->open_type == KEDGE_SITE_FX_UPLOAD)) {
+    if (s->open != 0
+        && (s->open_type == KEDGE_SITE_FX_FETCH || s->open_type == KEDGE_SITE_FX_TRAIN
+            || s->open_type == KEDGE_SITE_FX_UPLOAD)) {
         kedgei_site_emit(s, KEDGE_SITE_FX_ABORT)->serial = s->open;
     }
     s->open = 0;
@@ -177,8 +180,11 @@ static void act(struct kedge_site *s)
 {
     struct kedge_site_effect *fx;
     switch (s->state) {
-    case KEDGE_SITE_NEW: return;
-    case KEDGE_SITE_ENROLLING: begin_call(s, KEDGE_SITE_CALL_ENROLL); return;
+    case KEDGE_SITE_NEW:
+        return;
+    case KEDGE_SITE_ENROLLING:
+        begin_call(s, KEDGE_SITE_CALL_ENROLL);
+        return;
     case KEDGE_SITE_STOPPED:
         if (!s->memory.enrolled) {
             begin_call(s, KEDGE_SITE_CALL_ENROLL);
@@ -186,7 +192,9 @@ static void act(struct kedge_site *s)
         }
         begin_call(s, KEDGE_SITE_CALL_POLL)->wait_ns = 0;
         return;
-    case KEDGE_SITE_POLLING: begin_call(s, KEDGE_SITE_CALL_POLL)->wait_ns = s->params.times.poll_wait; return;
+    case KEDGE_SITE_POLLING:
+        begin_call(s, KEDGE_SITE_CALL_POLL)->wait_ns = s->params.times.poll_wait;
+        return;
     case KEDGE_SITE_FETCHING:
         fx = begin(s, KEDGE_SITE_FX_FETCH);
         fx->task = s->task;
@@ -194,10 +202,18 @@ static void act(struct kedge_site *s)
         fx->digest = s->blob == KEDGE_SITE_BLOB_SPEC ? s->task.spec : s->task.base;
         fx->len = s->blob == KEDGE_SITE_BLOB_SPEC ? s->task.spec_len : s->task.base_len;
         return;
-    case KEDGE_SITE_TRAINING: begin(s, KEDGE_SITE_FX_TRAIN)->task = s->task; return;
-    case KEDGE_SITE_PERSISTING: begin(s, KEDGE_SITE_FX_PERSIST)->memory = s->memory; return;
-    case KEDGE_SITE_UPLOADING: begin(s, KEDGE_SITE_FX_UPLOAD)->result = s->memory.results[0]; return;
-    case KEDGE_SITE_SUBMITTING: begin_call(s, KEDGE_SITE_CALL_SUBMIT)->result = s->memory.results[0]; return;
+    case KEDGE_SITE_TRAINING:
+        begin(s, KEDGE_SITE_FX_TRAIN)->task = s->task;
+        return;
+    case KEDGE_SITE_PERSISTING:
+        begin(s, KEDGE_SITE_FX_PERSIST)->memory = s->memory;
+        return;
+    case KEDGE_SITE_UPLOADING:
+        begin(s, KEDGE_SITE_FX_UPLOAD)->result = s->memory.results[0];
+        return;
+    case KEDGE_SITE_SUBMITTING:
+        begin_call(s, KEDGE_SITE_CALL_SUBMIT)->result = s->memory.results[0];
+        return;
     }
 }
 
@@ -223,7 +239,8 @@ static void start(struct kedge_site *s, const struct kedge_site_event *ev)
     }
 }
 
-void kedge_site_step(struct kedge_site *s, const struct kedge_site_event *ev, struct kedge_site_effects *ret_fx)
+void kedge_site_step(struct kedge_site *s, const struct kedge_site_event *ev,
+                     struct kedge_site_effects *ret_fx)
 {
     KEDGE_ASSERT(ev->now_ns >= s->now_ns);
     KEDGE_ASSERT((ev->type == KEDGE_SITE_EV_START) == (s->state == KEDGE_SITE_NEW));
@@ -231,17 +248,26 @@ void kedge_site_step(struct kedge_site *s, const struct kedge_site_event *ev, st
     s->fx = ret_fx;
     ret_fx->count = 0;
     switch (ev->type) {
-    case KEDGE_SITE_EV_START: start(s, ev); break;
-    case KEDGE_SITE_EV_REPLY: kedgei_site_reply(s, ev); break;
-    case KEDGE_SITE_EV_CALL_FAILED: kedgei_site_call_failed(s, ev); break;
+    case KEDGE_SITE_EV_START:
+        start(s, ev);
+        break;
+    case KEDGE_SITE_EV_REPLY:
+        kedgei_site_reply(s, ev);
+        break;
+    case KEDGE_SITE_EV_CALL_FAILED:
+        kedgei_site_call_failed(s, ev);
+        break;
     case KEDGE_SITE_EV_FETCHED:
     case KEDGE_SITE_EV_FETCH_FAILED:
     case KEDGE_SITE_EV_TRAINED:
     case KEDGE_SITE_EV_TRAIN_FAILED:
     case KEDGE_SITE_EV_UPLOADED:
     case KEDGE_SITE_EV_UPLOAD_FAILED:
-    case KEDGE_SITE_EV_PERSISTED: kedgei_site_worked(s, ev); break;
-    case KEDGE_SITE_EV_TIMER: break;
+    case KEDGE_SITE_EV_PERSISTED:
+        kedgei_site_worked(s, ev);
+        break;
+    case KEDGE_SITE_EV_TIMER:
+        break;
     }
     if (s->open == 0 && s->wake_ns <= s->now_ns) {
         act(s);
@@ -264,15 +290,15 @@ uint64_t kedge_site_deadline_ns(const struct kedge_site *s)
 
 bool kedge_site_is_valid(const struct kedge_site *s)
 {
-    bool has_results = s->state == KEDGE_SITE_PERSISTING || s->state == KEDGE_SITE_UPLOADING ||
-                       s->state == KEDGE_SITE_SUBMITTING;
-    bool has_none = s->state == KEDGE_SITE_POLLING || s->state == KEDGE_SITE_FETCHING ||
-                    s->state == KEDGE_SITE_TRAINING || s->state == KEDGE_SITE_STOPPED;
+    bool has_results = s->state == KEDGE_SITE_PERSISTING || s->state == KEDGE_SITE_UPLOADING
+                       || s->state == KEDGE_SITE_SUBMITTING;
+    bool has_none = s->state == KEDGE_SITE_POLLING || s->state == KEDGE_SITE_FETCHING
+                    || s->state == KEDGE_SITE_TRAINING || s->state == KEDGE_SITE_STOPPED;
     uint32_t count = s->memory.result_count;
-    return count <= KEDGE_SITE_RESULTS_MAX && (!has_results || count > 0) && (!has_none || count == 0) &&
-           s->open <= s->last_serial && s->beat <= s->last_serial && (s->open == 0 || s->open != s->beat) &&
-           (s->state == KEDGE_SITE_NEW || s->open != 0 || s->wake_ns != UINT64_MAX) &&
-           is_working(s) == (s->beat_ns != UINT64_MAX);
+    return count <= KEDGE_SITE_RESULTS_MAX && (!has_results || count > 0) && (!has_none || count == 0)
+           && s->open <= s->last_serial && s->beat <= s->last_serial && (s->open == 0 || s->open != s->beat)
+           && (s->state == KEDGE_SITE_NEW || s->open != 0 || s->wake_ns != UINT64_MAX)
+           && is_working(s) == (s->beat_ns != UINT64_MAX);
 }
 
 void kedge_site_view(const struct kedge_site *s, struct kedge_site_view *ret)

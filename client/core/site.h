@@ -1,20 +1,23 @@
-/* The state machine of one site: enrol, poll, fetch, train, upload, submit, and do it all again after any crash.
- * Pure: no I/O, no clock, no threads, no allocation. One event in, effects out; the daemon and the simulator are its
- * two hosts.
+/* The state machine of one site: enrol, poll, fetch, train, upload, submit, and do it all again after any
+ * crash. Pure: no I/O, no clock, no threads, no allocation. One event in, effects out; the daemon and the
+ * simulator are its two hosts.
  *
  * What it is not: it never sees model vectors, keys, envelopes or frames, only digests and plain fields.
  *
  * Contract between core and host
- *  - The host executes effects in array order. Every CALL is answered by exactly one REPLY or CALL_FAILED with the same
- *    `serial` (a time-out is a CALL_FAILED); every FETCH, TRAIN, UPLOAD and PERSIST by exactly one completion with the
- *    same `serial`. At most one CALL, one busy poll (heartbeat) and one work are open; late answers are ignored.
- *  - TRAINED means: the update file and the signed envelopes of `results` are durable in the host's state folder, under
- *    their digests. They become known to a later START by PERSIST only, and nothing is uploaded before PERSISTED, so a
- *    crash repeats the training or resumes the upload, and never signs two updates for one task that left the device.
- *  - PERSIST carries the whole memory and replaces the stored one atomically. FORGET comes behind the PERSIST that no
- *    longer names a result; its files are deleted once that one is durable. A PERSIST that is not awaited may fail.
- *  - A receipt whose proof does not hold is not a REPLY but CALL_FAILED with KEDGE_E_VERIFY; so is a "closed" whose
- *    signature does not.
+ *  - The host executes effects in array order. Every CALL is answered by exactly one REPLY or CALL_FAILED
+ * with the same `serial` (a time-out is a CALL_FAILED); every FETCH, TRAIN, UPLOAD and PERSIST by exactly one
+ * completion with the same `serial`. At most one CALL, one busy poll (heartbeat) and one work are open; late
+ * answers are ignored.
+ *  - TRAINED means: the update file and the signed envelopes of `results` are durable in the host's state
+ * folder, under their digests. They become known to a later START by PERSIST only, and nothing is uploaded
+ * before PERSISTED, so a crash repeats the training or resumes the upload, and never signs two updates for
+ * one task that left the device.
+ *  - PERSIST carries the whole memory and replaces the stored one atomically. FORGET comes behind the PERSIST
+ * that no longer names a result; its files are deleted once that one is durable. A PERSIST that is not
+ * awaited may fail.
+ *  - A receipt whose proof does not hold is not a REPLY but CALL_FAILED with KEDGE_E_VERIFY; so is a "closed"
+ * whose signature does not.
  *  - Restart: kedge_site_init and START with the stored memory. There is no other recovery path. */
 #ifndef KEDGE_CLIENT_CORE_SITE_H
 #define KEDGE_CLIENT_CORE_SITE_H
@@ -27,8 +30,8 @@
 #include "common/base/text.h"
 
 enum {
-    KEDGE_SITE_RESULTS_MAX = 2,  /* one task yields an update, an evaluation, or both */
-    KEDGE_SITE_EFFECTS_MAX = 8,  /* effects of one step, at most */
+    KEDGE_SITE_RESULTS_MAX = 2, /* one task yields an update, an evaluation, or both */
+    KEDGE_SITE_EFFECTS_MAX = 8, /* effects of one step, at most */
 };
 #define KEDGE_SITE_NONE UINT32_MAX /* no group */
 
@@ -47,16 +50,16 @@ struct kedge_site_task {
     uint64_t spec_len, base_len, update_len; /* bytes */
     uint32_t round;                          /* EVALUATE: the round whose result the base is */
     enum kedge_site_kind kind;
-    uint32_t group;                          /* KEDGE_SITE_NONE: not yet in a group */
-    bool evaluate_base;                      /* TRAIN: evaluate the base first, as the result of round - 1 */
-    uint64_t remaining_ns;                   /* until the round's deadline, when the task was sent */
+    uint32_t group;        /* KEDGE_SITE_NONE: not yet in a group */
+    bool evaluate_base;    /* TRAIN: evaluate the base first, as the result of round - 1 */
+    uint64_t remaining_ns; /* until the round's deadline, when the task was sent */
     uint64_t seed;
 };
 
 /* One finished, signed, not yet acknowledged result. */
 struct kedge_site_result {
     struct kedge_id job;
-    enum kedge_site_kind kind;         /* EVALUATE has no update */
+    enum kedge_site_kind kind; /* EVALUATE has no update */
     uint32_t round, group;
     struct kedge_site_digest base, update, envelope;
     uint64_t update_len;
@@ -64,8 +67,8 @@ struct kedge_site_result {
 
 /* What survives a crash. */
 struct kedge_site_memory {
-    bool enrolled;                     /* the coordinator has confirmed the site once */
-    uint32_t result_count;             /* in the order of submission */
+    bool enrolled;         /* the coordinator has confirmed the site once */
+    uint32_t result_count; /* in the order of submission */
     struct kedge_site_result results[KEDGE_SITE_RESULTS_MAX];
 };
 
@@ -83,8 +86,8 @@ void kedge_site_times_default(struct kedge_site_times *ret);
 
 struct kedge_site_params {
     struct kedge_site_times times;
-    uint64_t seed;                  /* of the jitter; differs between sites */
-    bool allow_all;                 /* policy "*": any job that the tenant joined */
+    uint64_t seed;  /* of the jitter; differs between sites */
+    bool allow_all; /* policy "*": any job that the tenant joined */
     uint32_t allowed_count;
     const struct kedge_id *allowed; /* job ids that policy.json allows; borrowed while the site lives */
     uint64_t base_max, update_max;  /* longest model and update files that the site will handle, bytes */
@@ -106,12 +109,12 @@ enum kedge_site_event_type {
 };
 
 enum kedge_site_reply_kind {
-    KEDGE_SITE_REPLY_ENROLLED,   /* active: the tenant has signed the site in; else ask again after retry_ns */
+    KEDGE_SITE_REPLY_ENROLLED, /* active: the tenant has signed the site in; else ask again after retry_ns */
     KEDGE_SITE_REPLY_TASK,
-    KEDGE_SITE_REPLY_WAIT,       /* retry_ns */
-    KEDGE_SITE_REPLY_RECEIPT,    /* checked by the host */
-    KEDGE_SITE_REPLY_CLOSED,     /* the round was closed without this statement; checked by the host */
-    KEDGE_SITE_REPLY_ERROR,      /* err, retry_ns */
+    KEDGE_SITE_REPLY_WAIT,    /* retry_ns */
+    KEDGE_SITE_REPLY_RECEIPT, /* checked by the host */
+    KEDGE_SITE_REPLY_CLOSED,  /* the round was closed without this statement; checked by the host */
+    KEDGE_SITE_REPLY_ERROR,   /* err, retry_ns */
 };
 struct kedge_site_reply {
     enum kedge_site_reply_kind kind;
@@ -123,21 +126,23 @@ struct kedge_site_reply {
 
 struct kedge_site_event {
     enum kedge_site_event_type type;
-    uint64_t now_ns;                        /* monotonic, never decreasing */
+    uint64_t now_ns; /* monotonic, never decreasing */
     uint64_t serial;
     int err;
-    struct kedge_site_memory memory;        /* START */
-    struct kedge_site_reply reply;          /* REPLY */
-    uint32_t result_count;                  /* TRAINED: 1 or 2 */
+    struct kedge_site_memory memory; /* START */
+    struct kedge_site_reply reply;   /* REPLY */
+    uint32_t result_count;           /* TRAINED: 1 or 2 */
     struct kedge_site_result results[KEDGE_SITE_RESULTS_MAX];
 };
 
 /* ---- effects ---- */
 enum kedge_site_effect_type {
     KEDGE_SITE_FX_CALL,    /* serial, call: send a request, report REPLY or CALL_FAILED */
-    KEDGE_SITE_FX_FETCH,   /* serial, blob, digest, len of task's job; at once FETCHED when it is already here */
+    KEDGE_SITE_FX_FETCH,   /* serial, blob, digest, len of task's job; at once FETCHED when it is already here
+                            */
     KEDGE_SITE_FX_TRAIN,   /* serial, task: train or evaluate, make the update, sign; → TRAINED */
-    KEDGE_SITE_FX_UPLOAD,  /* serial, result: send the update file, resuming where the coordinator has it; → UPLOADED */
+    KEDGE_SITE_FX_UPLOAD,  /* serial, result: send the update file, resuming where the coordinator has it; →
+                              UPLOADED */
     KEDGE_SITE_FX_PERSIST, /* serial, memory: store atomically; → PERSISTED */
     KEDGE_SITE_FX_FORGET,  /* result: its update file and envelope are no longer needed */
     KEDGE_SITE_FX_ABORT,   /* serial: stop that FETCH, TRAIN or UPLOAD; its completion will be ignored */
@@ -146,21 +151,21 @@ enum kedge_site_effect_type {
 
 enum kedge_site_call {
     KEDGE_SITE_CALL_ENROLL,
-    KEDGE_SITE_CALL_POLL,      /* wait_ns, busy */
-    KEDGE_SITE_CALL_SUBMIT,    /* result: the envelope with result.envelope */
+    KEDGE_SITE_CALL_POLL,   /* wait_ns, busy */
+    KEDGE_SITE_CALL_SUBMIT, /* result: the envelope with result.envelope */
 };
 enum kedge_site_blob { KEDGE_SITE_BLOB_SPEC, KEDGE_SITE_BLOB_MODEL };
 
 enum kedge_site_note {
-    KEDGE_SITE_NOTE_ENROLLED,      /* the coordinator knows this site */
-    KEDGE_SITE_NOTE_TASK,          /* a task is taken */
-    KEDGE_SITE_NOTE_REFUSED,       /* a task is refused: policy, size, or it makes no sense (err) */
-    KEDGE_SITE_NOTE_FAILED,        /* a fetch, training, upload or write failed (err); tried again */
-    KEDGE_SITE_NOTE_RECEIPT,       /* a result is acknowledged */
-    KEDGE_SITE_NOTE_DROPPED,       /* a result is dropped: closed or refused (err) */
-    KEDGE_SITE_NOTE_UNREACHABLE,   /* a call failed (err); tried again */
-    KEDGE_SITE_NOTE_STOPPED,       /* revoked or blocked (err): polls rarely */
-    KEDGE_SITE_NOTE_RESUMED,       /* START found unfinished results */
+    KEDGE_SITE_NOTE_ENROLLED,    /* the coordinator knows this site */
+    KEDGE_SITE_NOTE_TASK,        /* a task is taken */
+    KEDGE_SITE_NOTE_REFUSED,     /* a task is refused: policy, size, or it makes no sense (err) */
+    KEDGE_SITE_NOTE_FAILED,      /* a fetch, training, upload or write failed (err); tried again */
+    KEDGE_SITE_NOTE_RECEIPT,     /* a result is acknowledged */
+    KEDGE_SITE_NOTE_DROPPED,     /* a result is dropped: closed or refused (err) */
+    KEDGE_SITE_NOTE_UNREACHABLE, /* a call failed (err); tried again */
+    KEDGE_SITE_NOTE_STOPPED,     /* revoked or blocked (err): polls rarely */
+    KEDGE_SITE_NOTE_RESUMED,     /* START found unfinished results */
 };
 const char *kedge_site_note_name(enum kedge_site_note note); /* "receipt" */
 
@@ -168,16 +173,16 @@ struct kedge_site_effect {
     enum kedge_site_effect_type type;
     uint64_t serial;
     enum kedge_site_call call;
-    uint64_t wait_ns;                 /* CALL POLL */
-    bool busy;                        /* CALL POLL: a heartbeat while working, answered at once by WAIT */
-    enum kedge_site_blob blob;        /* FETCH */
-    struct kedge_site_digest digest;  /* FETCH */
-    uint64_t len;                     /* FETCH */
-    enum kedge_site_note note;        /* LOG */
-    int err;                          /* LOG */
-    struct kedge_site_task task;      /* FETCH, TRAIN; LOG: job, round, kind where it is about a task */
-    struct kedge_site_result result;  /* UPLOAD, FORGET, CALL SUBMIT; LOG RECEIPT and DROPPED */
-    struct kedge_site_memory memory;  /* PERSIST */
+    uint64_t wait_ns;                /* CALL POLL */
+    bool busy;                       /* CALL POLL: a heartbeat while working, answered at once by WAIT */
+    enum kedge_site_blob blob;       /* FETCH */
+    struct kedge_site_digest digest; /* FETCH */
+    uint64_t len;                    /* FETCH */
+    enum kedge_site_note note;       /* LOG */
+    int err;                         /* LOG */
+    struct kedge_site_task task;     /* FETCH, TRAIN; LOG: job, round, kind where it is about a task */
+    struct kedge_site_result result; /* UPLOAD, FORGET, CALL SUBMIT; LOG RECEIPT and DROPPED */
+    struct kedge_site_memory memory; /* PERSIST */
 };
 
 struct kedge_site_effects {
@@ -190,13 +195,14 @@ struct kedge_site;
 
 /* Bytes that kedge_site_init needs. */
 size_t kedge_site_size(void);
-/* Makes a site in mem (kedge_site_size bytes, aligned as malloc). KEDGE_E_ARG: mem too small, a time of 0, or a list
- * without entries where allow_all is false and allowed_count is not 0. */
+/* Makes a site in mem (kedge_site_size bytes, aligned as malloc). KEDGE_E_ARG: mem too small, a time of 0, or
+ * a list without entries where allow_all is false and allowed_count is not 0. */
 KEDGE_NODISCARD int kedge_site_init(void *mem, size_t mem_len, const struct kedge_site_params *params,
                                     struct kedge_site **ret);
-/* Handles one event; *ret_fx is overwritten. What the coordinator says never trips an assertion; a host that breaks
- * the contract does. */
-void kedge_site_step(struct kedge_site *s, const struct kedge_site_event *ev, struct kedge_site_effects *ret_fx);
+/* Handles one event; *ret_fx is overwritten. What the coordinator says never trips an assertion; a host that
+ * breaks the contract does. */
+void kedge_site_step(struct kedge_site *s, const struct kedge_site_event *ev,
+                     struct kedge_site_effects *ret_fx);
 /* When TIMER is due, UINT64_MAX: never. */
 uint64_t kedge_site_deadline_ns(const struct kedge_site *s);
 /* The invariants; checked by the simulator after each step. */
@@ -204,7 +210,7 @@ bool kedge_site_is_valid(const struct kedge_site *s);
 
 /* ---- view, valid until the next step ---- */
 enum kedge_site_state {
-    KEDGE_SITE_NEW,         /* before START */
+    KEDGE_SITE_NEW, /* before START */
     KEDGE_SITE_ENROLLING,
     KEDGE_SITE_POLLING,
     KEDGE_SITE_FETCHING,
@@ -212,7 +218,7 @@ enum kedge_site_state {
     KEDGE_SITE_PERSISTING,
     KEDGE_SITE_UPLOADING,
     KEDGE_SITE_SUBMITTING,
-    KEDGE_SITE_STOPPED,     /* revoked by the tenant, or the token was refused; reason says which */
+    KEDGE_SITE_STOPPED, /* revoked by the tenant, or the token was refused; reason says which */
 };
 const char *kedge_site_state_name(enum kedge_site_state state); /* "training" */
 

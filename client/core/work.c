@@ -17,20 +17,21 @@ static bool is_allowed(const struct kedge_site *s, const struct kedge_id *job)
 static int check_task(const struct kedge_site *s, const struct kedge_site_task *t)
 {
     bool cold = t->group == KEDGE_SITE_NONE;
-    if (t->kind < KEDGE_SITE_PRETRAIN || t->kind > KEDGE_SITE_EVALUATE || t->round > KEDGE_ROUNDS_MAX ||
-        (t->kind == KEDGE_SITE_PRETRAIN) != cold || (!cold && t->group >= KEDGE_GROUPS_MAX) ||
-        (t->evaluate_base && (t->kind != KEDGE_SITE_TRAIN || t->round < 2))) {
+    if (t->kind < KEDGE_SITE_PRETRAIN || t->kind > KEDGE_SITE_EVALUATE || t->round > KEDGE_ROUNDS_MAX
+        || (t->kind == KEDGE_SITE_PRETRAIN) != cold || (!cold && t->group >= KEDGE_GROUPS_MAX)
+        || (t->evaluate_base && (t->kind != KEDGE_SITE_TRAIN || t->round < 2))) {
         return KEDGE_E_FORMAT;
     }
     if (!is_allowed(s, &t->job)) {
         return KEDGE_E_DENIED;
     }
-    bool small = t->spec_len <= KEDGE_SPEC_MAX && t->base_len <= s->params.base_max &&
-                 (t->kind == KEDGE_SITE_EVALUATE || t->update_len <= s->params.update_max);
+    bool small = t->spec_len <= KEDGE_SPEC_MAX && t->base_len <= s->params.base_max
+                 && (t->kind == KEDGE_SITE_EVALUATE || t->update_len <= s->params.update_max);
     return small ? KEDGE_OK : KEDGE_E_TOO_LONG;
 }
 
-/* A task that will not be done: a long pause, in which the coordinator sees that it need not wait for this site. */
+/* A task that will not be done: a long pause, in which the coordinator sees that it need not wait for this
+ * site. */
 static void refuse_task(struct kedge_site *s, int err)
 {
     kedgei_site_log(s, KEDGE_SITE_NOTE_REFUSED, err);
@@ -100,7 +101,8 @@ static void trained(struct kedge_site *s, const struct kedge_site_event *ev)
 void kedgei_site_persist(struct kedge_site *s)
 {
     struct kedge_site_effect *fx = kedgei_site_emit(s, KEDGE_SITE_FX_PERSIST);
-    fx->serial = ++s->last_serial; /* not awaited: at worst a restart submits once more and gets its receipt again */
+    fx->serial =
+        ++s->last_serial; /* not awaited: at worst a restart submits once more and gets its receipt again */
     fx->memory = s->memory;
 }
 

@@ -1,5 +1,5 @@
-/* Groups of sites: from an accepted pretrain update to a durable group-assigned statement. Only then is the site warm.
- * A group, once durable, never changes. */
+/* Groups of sites: from an accepted pretrain update to a durable group-assigned statement. Only then is the
+ * site warm. A group, once durable, never changes. */
 #include "coordinator/core/core.h"
 
 void kedgei_assign_start(struct kedge_coord *c, uint32_t job, uint32_t site, enum assign_step step)

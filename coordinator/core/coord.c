@@ -54,8 +54,9 @@ static size_t lay_out(uint8_t *base, const struct kedge_coord_limits *limits, st
 
 static bool limits_are_valid(const struct kedge_coord_limits *limits)
 {
-    return limits->tenants_max >= 1 && limits->tenants_max <= KEDGE_TENANTS_MAX && limits->sites_max >= 1 &&
-           limits->sites_max <= KEDGE_SITES_MAX && limits->jobs_max >= 1 && limits->jobs_max <= KEDGE_JOBS_MAX;
+    return limits->tenants_max >= 1 && limits->tenants_max <= KEDGE_TENANTS_MAX && limits->sites_max >= 1
+           && limits->sites_max <= KEDGE_SITES_MAX && limits->jobs_max >= 1
+           && limits->jobs_max <= KEDGE_JOBS_MAX;
 }
 
 size_t kedge_coord_size(const struct kedge_coord_limits *limits)
@@ -67,8 +68,8 @@ size_t kedge_coord_size(const struct kedge_coord_limits *limits)
 int kedge_coord_init(void *mem, size_t mem_len, const struct kedge_coord_limits *limits,
                      const struct kedge_coord_times *times, struct kedge_coord **ret)
 {
-    if (!limits_are_valid(limits) || times->lease == 0 || times->retry == 0 || times->poll_max == 0 ||
-        mem_len < kedge_coord_size(limits)) {
+    if (!limits_are_valid(limits) || times->lease == 0 || times->retry == 0 || times->poll_max == 0
+        || mem_len < kedge_coord_size(limits)) {
         return KEDGE_E_ARG;
     }
     struct kedge_coord *c = mem;
@@ -102,7 +103,8 @@ struct kedge_coord_effect *kedgei_emit(struct kedge_coord *c, enum kedge_coord_e
     return fx;
 }
 
-struct kedge_coord_effect *kedgei_emit_job(struct kedge_coord *c, enum kedge_coord_effect_type type, uint32_t job)
+struct kedge_coord_effect *kedgei_emit_job(struct kedge_coord *c, enum kedge_coord_effect_type type,
+                                           uint32_t job)
 {
     struct kedge_coord_effect *fx = kedgei_emit(c, type);
     fx->job = job;
@@ -110,8 +112,8 @@ struct kedge_coord_effect *kedgei_emit_job(struct kedge_coord *c, enum kedge_coo
     return fx;
 }
 
-struct kedge_coord_effect *kedgei_emit_site(struct kedge_coord *c, enum kedge_coord_effect_type type, uint32_t job,
-                                            uint32_t site)
+struct kedge_coord_effect *kedgei_emit_site(struct kedge_coord *c, enum kedge_coord_effect_type type,
+                                            uint32_t job, uint32_t site)
 {
     struct kedge_coord_effect *fx = kedgei_emit_job(c, type, job);
     fx->site = site;
@@ -127,26 +129,61 @@ static void dispatch(struct kedge_coord *c, const struct kedge_coord_event *ev)
     case KEDGE_EV_LOAD_ROW:
     case KEDGE_EV_LOAD_GROUP:
     case KEDGE_EV_LOAD_ACCEPTED:
-    case KEDGE_EV_LOAD_EVALUATED: kedgei_load(c, ev); return;
-    case KEDGE_EV_START: kedgei_start(c); return;
-    case KEDGE_EV_TENANT_ADDED: kedgei_tenant_added(c, ev); return;
-    case KEDGE_EV_SITE_ADDED: kedgei_site_added(c, ev); return;
-    case KEDGE_EV_SITE_REVOKED: kedgei_site_revoked(c, ev); return;
-    case KEDGE_EV_JOB_SUBMIT: kedgei_job_submit(c, ev); return;
-    case KEDGE_EV_JOB_JOINED: kedgei_job_joined(c, ev); return;
+    case KEDGE_EV_LOAD_EVALUATED:
+        kedgei_load(c, ev);
+        return;
+    case KEDGE_EV_START:
+        kedgei_start(c);
+        return;
+    case KEDGE_EV_TENANT_ADDED:
+        kedgei_tenant_added(c, ev);
+        return;
+    case KEDGE_EV_SITE_ADDED:
+        kedgei_site_added(c, ev);
+        return;
+    case KEDGE_EV_SITE_REVOKED:
+        kedgei_site_revoked(c, ev);
+        return;
+    case KEDGE_EV_JOB_SUBMIT:
+        kedgei_job_submit(c, ev);
+        return;
+    case KEDGE_EV_JOB_JOINED:
+        kedgei_job_joined(c, ev);
+        return;
     case KEDGE_EV_JOB_HALT:
     case KEDGE_EV_JOB_RESUME:
-    case KEDGE_EV_JOB_CANCEL: kedgei_job_operate(c, ev); return;
-    case KEDGE_EV_POLL: kedgei_poll(c, ev); return;
-    case KEDGE_EV_SUBMIT: kedgei_submit(c, ev); return;
-    case KEDGE_EV_REQUEST_GONE: kedgei_request_gone(c, ev); return;
-    case KEDGE_EV_VERIFIED: kedgei_verified(c, ev); return;
-    case KEDGE_EV_APPENDED: kedgei_appended(c, ev); return;
-    case KEDGE_EV_MAIN_APPENDED: kedgei_main_appended(c, ev); return;
-    case KEDGE_EV_ROUND_COMPUTED: kedgei_round_computed(c, ev); return;
-    case KEDGE_EV_ASSIGNED: kedgei_assigned(c, ev); return;
-    case KEDGE_EV_ASSIGN_APPENDED: kedgei_assign_appended(c, ev); return;
-    case KEDGE_EV_TIMER: return;
+    case KEDGE_EV_JOB_CANCEL:
+        kedgei_job_operate(c, ev);
+        return;
+    case KEDGE_EV_POLL:
+        kedgei_poll(c, ev);
+        return;
+    case KEDGE_EV_SUBMIT:
+        kedgei_submit(c, ev);
+        return;
+    case KEDGE_EV_REQUEST_GONE:
+        kedgei_request_gone(c, ev);
+        return;
+    case KEDGE_EV_VERIFIED:
+        kedgei_verified(c, ev);
+        return;
+    case KEDGE_EV_APPENDED:
+        kedgei_appended(c, ev);
+        return;
+    case KEDGE_EV_MAIN_APPENDED:
+        kedgei_main_appended(c, ev);
+        return;
+    case KEDGE_EV_ROUND_COMPUTED:
+        kedgei_round_computed(c, ev);
+        return;
+    case KEDGE_EV_ASSIGNED:
+        kedgei_assigned(c, ev);
+        return;
+    case KEDGE_EV_ASSIGN_APPENDED:
+        kedgei_assign_appended(c, ev);
+        return;
+    case KEDGE_EV_TIMER:
+        return;
     }
     KEDGE_ASSERT(false); /* event of an unknown type */
 }
@@ -208,12 +245,13 @@ static bool run(struct kedge_coord *c, struct kedge_coord_effects *fx)
     return more;
 }
 
-bool kedge_coord_step(struct kedge_coord *c, const struct kedge_coord_event *ev, struct kedge_coord_effects *ret_fx)
+bool kedge_coord_step(struct kedge_coord *c, const struct kedge_coord_event *ev,
+                      struct kedge_coord_effects *ret_fx)
 {
     KEDGE_ASSERT(ev->now_ns >= c->now_ns);
     bool loads = ev->type <= KEDGE_EV_START;
-    bool either = ev->type == KEDGE_EV_TENANT_ADDED || ev->type == KEDGE_EV_SITE_ADDED ||
-                  ev->type == KEDGE_EV_SITE_REVOKED || ev->type == KEDGE_EV_JOB_JOINED;
+    bool either = ev->type == KEDGE_EV_TENANT_ADDED || ev->type == KEDGE_EV_SITE_ADDED
+                  || ev->type == KEDGE_EV_SITE_REVOKED || ev->type == KEDGE_EV_JOB_JOINED;
     KEDGE_ASSERT(either || c->started != loads);
     c->now_ns = ev->now_ns;
     c->stepping = true;
@@ -221,7 +259,8 @@ bool kedge_coord_step(struct kedge_coord *c, const struct kedge_coord_event *ev,
     ret_fx->count = 0;
     for (uint32_t i = 0; i < c->limits.jobs_max; i++) {
         struct job *j = &c->jobs[i];
-        KEDGE_ASSERT(!j->used || !c->started || (j->sweep == KEDGE_COORD_NONE && j->offer == KEDGE_COORD_NONE));
+        KEDGE_ASSERT(!j->used || !c->started
+                     || (j->sweep == KEDGE_COORD_NONE && j->offer == KEDGE_COORD_NONE));
         if (j->used && j->stage == STAGE_ENDED) {
             j->used = false;
         }

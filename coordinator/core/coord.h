@@ -1,31 +1,36 @@
 /* The coordinator's state machine: jobs, rounds, groups, and who may do what when. Pure: no I/O, no clock, no
- * threads, no allocation after init. One event in, effects out; the daemon and the simulator are its two hosts.
+ * threads, no allocation after init. One event in, effects out; the daemon and the simulator are its two
+ * hosts.
  *
  * What it is not: it never sees model vectors, keys, envelopes or JSON, only handles, digests and counts.
  *
  * Contract between core and host
- *  - The host executes effects in array order. An effect that depends on a write is only emitted after the event that
- *    reports the write durable.
- *  - Appends are idempotent (the ledger has an idempotency key per statement). A failed append has an unknown outcome:
- *    the core asks for the same append again after a pause (the job is halted meanwhile) until it succeeds, so nothing
- *    that is durable is ever left out of an input list. A failure that can not be repaired ends the process instead.
- *    The one exception: for a revoked site KEDGE_E_REVOKED is definite (the ledger holds site-revoked and not this
- *    statement, and will never hold it); the host answers an append behind site-revoked so. An identical leaf is OK.
- *  - A completion echoes tenant, site, job, round, group, kind and ticket of its effect. Every VERIFY, APPEND, MAIN_*,
- *    CLOSE_ROUND, ASSIGN and APPEND_ASSIGNED is completed exactly once. MAIN_ROUND_CLOSED is one atomic write.
- *  - A receipt may be lost and its round closed since: before it executes CLOSED, or TURN_AWAY with KEDGE_E_NO_JOB, the
- *    host looks for an identical leaf in the tenant's ledger and, if there is one, answers with its receipt instead.
- *  - Restart: kedge_coord_init, LOAD_* events with what was durable, then START. There is no other recovery path. A job
- *    whose job-closed is durable has ended, whatever state was stored. LOAD_JOB: models[0] is the initial model, err the
- *    reason stored with the state (JOB_STATE's err): HALTED with KEDGE_OK is the operator's halt, any other is derived
- *    anew. Then LOAD_ROUND closed (the last one), LOAD_ROUND open, LOAD_ROW, LOAD_GROUP, LOAD_ACCEPTED, LOAD_EVALUATED.
- *    TENANT_ADDED, SITE_ADDED come before them; SITE_REVOKED and JOB_JOINED may come before START, too.
- *  - A ticket is the host's handle of one submission (envelope, staged blob); the host keeps it until TURN_AWAY,
- *    CLOSED or RECEIPT of that ticket's request has been executed.
+ *  - The host executes effects in array order. An effect that depends on a write is only emitted after the
+ * event that reports the write durable.
+ *  - Appends are idempotent (the ledger has an idempotency key per statement). A failed append has an unknown
+ * outcome: the core asks for the same append again after a pause (the job is halted meanwhile) until it
+ * succeeds, so nothing that is durable is ever left out of an input list. A failure that can not be repaired
+ * ends the process instead. The one exception: for a revoked site KEDGE_E_REVOKED is definite (the ledger
+ * holds site-revoked and not this statement, and will never hold it); the host answers an append behind
+ * site-revoked so. An identical leaf is OK.
+ *  - A completion echoes tenant, site, job, round, group, kind and ticket of its effect. Every VERIFY,
+ * APPEND, MAIN_*, CLOSE_ROUND, ASSIGN and APPEND_ASSIGNED is completed exactly once. MAIN_ROUND_CLOSED is one
+ * atomic write.
+ *  - A receipt may be lost and its round closed since: before it executes CLOSED, or TURN_AWAY with
+ * KEDGE_E_NO_JOB, the host looks for an identical leaf in the tenant's ledger and, if there is one, answers
+ * with its receipt instead.
+ *  - Restart: kedge_coord_init, LOAD_* events with what was durable, then START. There is no other recovery
+ * path. A job whose job-closed is durable has ended, whatever state was stored. LOAD_JOB: models[0] is the
+ * initial model, err the reason stored with the state (JOB_STATE's err): HALTED with KEDGE_OK is the
+ * operator's halt, any other is derived anew. Then LOAD_ROUND closed (the last one), LOAD_ROUND open,
+ * LOAD_ROW, LOAD_GROUP, LOAD_ACCEPTED, LOAD_EVALUATED. TENANT_ADDED, SITE_ADDED come before them;
+ * SITE_REVOKED and JOB_JOINED may come before START, too.
+ *  - A ticket is the host's handle of one submission (envelope, staged blob); the host keeps it until
+ * TURN_AWAY, CLOSED or RECEIPT of that ticket's request has been executed.
  *
- * Life of a round: MAIN_ROUND_OPENED (durable) → tasks → accepted inputs (each durable in its tenant's ledger) →
- * CLOSE_ROUND work → MAIN_ROUND_CLOSED (durable) → next. Round 0 of a grouped job is the group cold start
- * (KEDGE_TASK_PRETRAIN); rounds 1…R train. */
+ * Life of a round: MAIN_ROUND_OPENED (durable) → tasks → accepted inputs (each durable in its tenant's
+ * ledger) → CLOSE_ROUND work → MAIN_ROUND_CLOSED (durable) → next. Round 0 of a grouped job is the group cold
+ * start (KEDGE_TASK_PRETRAIN); rounds 1…R train. */
 #ifndef KEDGE_COORDINATOR_CORE_COORD_H
 #define KEDGE_COORDINATOR_CORE_COORD_H
 
@@ -38,8 +43,8 @@
 #include "common/base/text.h"
 
 enum {
-    KEDGE_JOB_TENANTS_MAX = 128,    /* a round-opened statement lists them and must fit one ledger entry */
-    KEDGE_COORD_EFFECTS_MAX = 64,   /* effects of one step; the rest follows by calling STEP_MORE */
+    KEDGE_JOB_TENANTS_MAX = 128,  /* a round-opened statement lists them and must fit one ledger entry */
+    KEDGE_COORD_EFFECTS_MAX = 64, /* effects of one step; the rest follows by calling STEP_MORE */
 };
 #define KEDGE_COORD_NONE UINT32_MAX /* no tenant, site, job, group, ticket or request */
 
@@ -52,11 +57,11 @@ struct kedge_digest {
 enum kedge_job_state {
     KEDGE_JOB_PENDING,
     KEDGE_JOB_QUEUED,
-    KEDGE_JOB_ENROLLING,   /* waits for tenants to join and sites to come */
-    KEDGE_JOB_GROUPING,    /* round 0 */
+    KEDGE_JOB_ENROLLING, /* waits for tenants to join and sites to come */
+    KEDGE_JOB_GROUPING,  /* round 0 */
     KEDGE_JOB_TRAINING,
-    KEDGE_JOB_HALTED,      /* by the operator, by missing quorum, or by storage; job_reason says which */
-    KEDGE_JOB_STORING,     /* last evaluations, release, job-closed */
+    KEDGE_JOB_HALTED,  /* by the operator, by missing quorum, or by storage; job_reason says which */
+    KEDGE_JOB_STORING, /* last evaluations, release, job-closed */
     KEDGE_JOB_COMPLETED,
     KEDGE_JOB_FAILED,
     KEDGE_JOB_CANCELLED,
@@ -69,47 +74,47 @@ struct kedge_coord_limits {
 
 /* Times of the coordinator, in ns. */
 struct kedge_coord_times {
-    uint64_t lease;          /* a site not heard of for so long counts as offline (default 15 s) */
-    uint64_t offline_grace;  /* unresolved selected sites offline for so long no longer hold a round (5 s) */
-    uint64_t settle;         /* wait for known sites to come before a round opens without them (1 s) */
-    uint64_t poll_max;       /* longest parked poll (20 s) */
-    uint64_t retry;          /* pause before a failed append or work is asked for again (1 s) */
-    uint64_t evaluate_max;   /* longest wait for evaluations after the last round (30 s) */
+    uint64_t lease;         /* a site not heard of for so long counts as offline (default 15 s) */
+    uint64_t offline_grace; /* unresolved selected sites offline for so long no longer hold a round (5 s) */
+    uint64_t settle;        /* wait for known sites to come before a round opens without them (1 s) */
+    uint64_t poll_max;      /* longest parked poll (20 s) */
+    uint64_t retry;         /* pause before a failed append or work is asked for again (1 s) */
+    uint64_t evaluate_max;  /* longest wait for evaluations after the last round (30 s) */
 };
 void kedge_coord_times_default(struct kedge_coord_times *ret);
 
 struct kedge_coord_job_params {
     struct kedge_id id;
-    uint32_t tenant_count;                    /* 1…KEDGE_JOB_TENANTS_MAX */
-    uint32_t tenants[KEDGE_JOB_TENANTS_MAX];  /* tenant handles */
-    uint32_t rounds;                          /* 1…KEDGE_ROUNDS_MAX */
-    uint32_t sites_per_round;                 /* 0: all candidates */
-    uint32_t sites_min;                       /* candidates needed to open a round, ≥ 1 */
-    uint32_t quorum;                          /* accepted updates needed to close at the deadline, ≥ 1 */
+    uint32_t tenant_count;                   /* 1…KEDGE_JOB_TENANTS_MAX */
+    uint32_t tenants[KEDGE_JOB_TENANTS_MAX]; /* tenant handles */
+    uint32_t rounds;                         /* 1…KEDGE_ROUNDS_MAX */
+    uint32_t sites_per_round;                /* 0: all candidates */
+    uint32_t sites_min;                      /* candidates needed to open a round, ≥ 1 */
+    uint32_t quorum;                         /* accepted updates needed to close at the deadline, ≥ 1 */
     uint64_t round_timeout_ns;
     uint64_t seed;
-    uint32_t groups;                          /* wanted number; 1: no grouping, no round 0 */
-    uint32_t pretrain_sites;                  /* sites of round 0, 0: all candidates (α·m of FlexCFL) */
-    uint32_t evaluate_every;                  /* rounds between evaluations, 0: never */
-    uint64_t weight_max;                      /* largest sample count of one update */
+    uint32_t groups;         /* wanted number; 1: no grouping, no round 0 */
+    uint32_t pretrain_sites; /* sites of round 0, 0: all candidates (α·m of FlexCFL) */
+    uint32_t evaluate_every; /* rounds between evaluations, 0: never */
+    uint64_t weight_max;     /* largest sample count of one update */
 };
 
 /* One accepted or refused contribution of a site to a round. */
 enum kedge_input_progress {
     KEDGE_INPUT_NONE,
     KEDGE_INPUT_VERIFYING,
-    KEDGE_INPUT_APPENDING,  /* the outcome of its append is open; the round can not close */
-    KEDGE_INPUT_ACCEPTED,   /* durable in the tenant's ledger */
-    KEDGE_INPUT_REFUSED,    /* invalid; counts as resolved, recorded as turned away with its reason */
+    KEDGE_INPUT_APPENDING, /* the outcome of its append is open; the round can not close */
+    KEDGE_INPUT_ACCEPTED,  /* durable in the tenant's ledger */
+    KEDGE_INPUT_REFUSED,   /* invalid; counts as resolved, recorded as turned away with its reason */
 };
 struct kedge_coord_input {
     enum kedge_input_progress progress;
-    int reason;                    /* kedge_err when REFUSED */
-    uint32_t ticket;               /* host handle while VERIFYING or APPENDING, else KEDGE_COORD_NONE */
-    uint64_t leaf;                 /* index in the tenant's ledger when ACCEPTED */
-    struct kedge_digest envelope;  /* SHA-256 of the envelope */
-    struct kedge_digest update;    /* SHA-256 of the update file */
-    uint64_t weight;               /* sample count */
+    int reason;                   /* kedge_err when REFUSED */
+    uint32_t ticket;              /* host handle while VERIFYING or APPENDING, else KEDGE_COORD_NONE */
+    uint64_t leaf;                /* index in the tenant's ledger when ACCEPTED */
+    struct kedge_digest envelope; /* SHA-256 of the envelope */
+    struct kedge_digest update;   /* SHA-256 of the update file */
+    uint64_t weight;              /* sample count */
 };
 /* What the core knows of one site in the current round of one job. */
 struct kedge_coord_row {
@@ -118,57 +123,59 @@ struct kedge_coord_row {
     bool group_durable;                /* its group-assigned statement is in the tenant's ledger */
     struct kedge_coord_input pretrain; /* round 0, or a newcomer's in a later round */
     struct kedge_coord_input train;
-    uint32_t evaluated_round;          /* highest round whose result it evaluated, KEDGE_COORD_NONE: none */
+    uint32_t evaluated_round; /* highest round whose result it evaluated, KEDGE_COORD_NONE: none */
 };
 
 /* ---- events ---- */
 enum kedge_coord_event_type {
     /* before START: what was durable */
-    KEDGE_EV_LOAD_JOB,          /* job, params, state (HALTED by operator, ENROLLING…; ended jobs are not loaded) */
-    KEDGE_EV_LOAD_ROUND,        /* the last closed round (closed = true, models) or the open one (rows via LOAD_ROW) */
-    KEDGE_EV_LOAD_ROW,          /* candidate/selected of the open round */
-    KEDGE_EV_LOAD_GROUP,        /* site's group in a job; durable = group-assigned is in its ledger */
-    KEDGE_EV_LOAD_ACCEPTED,     /* an update of the open round that is durable in its tenant's ledger */
-    KEDGE_EV_LOAD_EVALUATED,    /* site's last evaluation: round whose result it is about, envelope, leaf */
+    KEDGE_EV_LOAD_JOB, /* job, params, state (HALTED by operator, ENROLLING…; ended jobs are not loaded) */
+    KEDGE_EV_LOAD_ROUND, /* the last closed round (closed = true, models) or the open one (rows via LOAD_ROW)
+                          */
+    KEDGE_EV_LOAD_ROW,   /* candidate/selected of the open round */
+    KEDGE_EV_LOAD_GROUP, /* site's group in a job; durable = group-assigned is in its ledger */
+    KEDGE_EV_LOAD_ACCEPTED,  /* an update of the open round that is durable in its tenant's ledger */
+    KEDGE_EV_LOAD_EVALUATED, /* site's last evaluation: round whose result it is about, envelope, leaf */
     KEDGE_EV_START,
     /* members, at any time (also used for loading) */
     KEDGE_EV_TENANT_ADDED,
-    KEDGE_EV_SITE_ADDED,        /* its site-enrolled statement is durable */
-    KEDGE_EV_SITE_REVOKED,      /* sent BEFORE site-revoked is appended: from here on nothing of it is accepted */
+    KEDGE_EV_SITE_ADDED,   /* its site-enrolled statement is durable */
+    KEDGE_EV_SITE_REVOKED, /* sent BEFORE site-revoked is appended: from here on nothing of it is accepted */
     /* operator and tenants */
-    KEDGE_EV_JOB_SUBMIT,        /* spec and initial model are durable blobs; models[0] is the initial model */
-    KEDGE_EV_JOB_JOINED,        /* tenant's job-joined statement is durable */
+    KEDGE_EV_JOB_SUBMIT, /* spec and initial model are durable blobs; models[0] is the initial model */
+    KEDGE_EV_JOB_JOINED, /* tenant's job-joined statement is durable */
     KEDGE_EV_JOB_HALT,
     KEDGE_EV_JOB_RESUME,
     KEDGE_EV_JOB_CANCEL,
     /* sites */
-    KEDGE_EV_POLL,              /* request parked until a TASK or WAIT effect answers it; busy: heartbeat, WAIT at once */
-    KEDGE_EV_SUBMIT,            /* signature of the envelope is verified, its facts are parsed; blob not yet looked at */
-    KEDGE_EV_REQUEST_GONE,      /* the connection of a parked poll is lost */
+    KEDGE_EV_POLL, /* request parked until a TASK or WAIT effect answers it; busy: heartbeat, WAIT at once */
+    KEDGE_EV_SUBMIT, /* signature of the envelope is verified, its facts are parsed; blob not yet looked at */
+    KEDGE_EV_REQUEST_GONE, /* the connection of a parked poll is lost */
     /* completions */
-    KEDGE_EV_VERIFIED,          /* of VERIFY: err KEDGE_OK or why the update is refused (RETRY class: ask again) */
-    KEDGE_EV_APPENDED,          /* of APPEND: err, leaf */
-    KEDGE_EV_MAIN_APPENDED,     /* of MAIN_*: err */
-    KEDGE_EV_ROUND_COMPUTED,    /* of CLOSE_ROUND: err, models, in round 0 also groups of rows */
-    KEDGE_EV_ASSIGNED,          /* of ASSIGN: err, group */
-    KEDGE_EV_ASSIGN_APPENDED,   /* of APPEND_ASSIGNED: err */
+    KEDGE_EV_VERIFIED, /* of VERIFY: err KEDGE_OK or why the update is refused (RETRY class: ask again) */
+    KEDGE_EV_APPENDED, /* of APPEND: err, leaf */
+    KEDGE_EV_MAIN_APPENDED,   /* of MAIN_*: err */
+    KEDGE_EV_ROUND_COMPUTED,  /* of CLOSE_ROUND: err, models, in round 0 also groups of rows */
+    KEDGE_EV_ASSIGNED,        /* of ASSIGN: err, group */
+    KEDGE_EV_ASSIGN_APPENDED, /* of APPEND_ASSIGNED: err */
     KEDGE_EV_TIMER,
 };
 
 struct kedge_coord_event {
     enum kedge_coord_event_type type;
-    uint64_t now_ns;            /* monotonic, never decreasing */
-    uint32_t tenant, site, job; /* handles; dense, given by the host: tenants and sites from 0, jobs a free slot */
+    uint64_t now_ns; /* monotonic, never decreasing */
+    uint32_t tenant, site,
+        job; /* handles; dense, given by the host: tenants and sites from 0, jobs a free slot */
     uint32_t round, group;
-    uint32_t request;           /* host handle of a parked or waiting request */
+    uint32_t request; /* host handle of a parked or waiting request */
     uint32_t ticket;
     int err;
-    enum kedge_task_kind kind;  /* of a SUBMIT, LOAD_ROUND (PRETRAIN or TRAIN), LOAD_ACCEPTED */
+    enum kedge_task_kind kind; /* of a SUBMIT, LOAD_ROUND (PRETRAIN or TRAIN), LOAD_ACCEPTED */
     bool closed, durable, selected, busy;
     enum kedge_job_state state; /* LOAD_JOB */
     uint64_t wait_ns;           /* POLL: longest wait wanted */
     uint64_t leaf, weight;
-    struct kedge_id id;         /* TENANT_ADDED, SITE_ADDED */
+    struct kedge_id id; /* TENANT_ADDED, SITE_ADDED */
     struct kedge_digest envelope, update, base;
     const struct kedge_coord_job_params *params; /* LOAD_JOB, JOB_SUBMIT: copied */
     uint32_t model_count;                        /* groups of LOAD_ROUND, JOB_SUBMIT (1), ROUND_COMPUTED */
@@ -179,21 +186,24 @@ struct kedge_coord_event {
 
 /* ---- effects ---- */
 enum kedge_coord_effect_type {
-    KEDGE_FX_TASK,              /* answer request with a task */
-    KEDGE_FX_WAIT,              /* answer request: nothing to do, poll again after retry_ns */
-    KEDGE_FX_VERIFY,            /* check the ticket's blob: digest, shape, bounds; make it durable; → VERIFIED */
-    KEDGE_FX_APPEND,            /* append the ticket's envelope to its tenant's ledger; → APPENDED */
-    KEDGE_FX_RECEIPT,           /* answer request with the receipt of leaf */
-    KEDGE_FX_TURN_AWAY,         /* answer request with err (RETRY class: client tries again after retry_ns) */
-    KEDGE_FX_CLOSED,            /* answer request with a signed "closed" */
+    KEDGE_FX_TASK,      /* answer request with a task */
+    KEDGE_FX_WAIT,      /* answer request: nothing to do, poll again after retry_ns */
+    KEDGE_FX_VERIFY,    /* check the ticket's blob: digest, shape, bounds; make it durable; → VERIFIED */
+    KEDGE_FX_APPEND,    /* append the ticket's envelope to its tenant's ledger; → APPENDED */
+    KEDGE_FX_RECEIPT,   /* answer request with the receipt of leaf */
+    KEDGE_FX_TURN_AWAY, /* answer request with err (RETRY class: client tries again after retry_ns) */
+    KEDGE_FX_CLOSED,    /* answer request with a signed "closed" */
     KEDGE_FX_MAIN_JOB_OPENED,   /* append job-opened; → MAIN_APPENDED */
     KEDGE_FX_MAIN_ROUND_OPENED, /* append round-opened: rows of the job say who; → MAIN_APPENDED */
-    KEDGE_FX_CLOSE_ROUND,       /* compute the round from its rows: aggregates and step, or grouping; → ROUND_COMPUTED */
-    KEDGE_FX_MAIN_ROUND_CLOSED, /* append checkpoints, aggregates, step of the computed round; → MAIN_APPENDED */
+    KEDGE_FX_CLOSE_ROUND,       /* compute the round from its rows: aggregates and step, or grouping; →
+                                   ROUND_COMPUTED */
+    KEDGE_FX_MAIN_ROUND_CLOSED, /* append checkpoints, aggregates, step of the computed round; → MAIN_APPENDED
+                                 */
     KEDGE_FX_ASSIGN,            /* newcomer: nearest group of its accepted pretrain update; → ASSIGNED */
-    KEDGE_FX_APPEND_ASSIGNED,   /* append group-assigned (site, group) to the tenant's ledger; → ASSIGN_APPENDED */
-    KEDGE_FX_MAIN_JOB_CLOSED,   /* append release per group (COMPLETED only) and job-closed; → MAIN_APPENDED */
-    KEDGE_FX_JOB_STATE,         /* the job moved to state (from): store by compare-and-swap, tell watchers */
+    KEDGE_FX_APPEND_ASSIGNED, /* append group-assigned (site, group) to the tenant's ledger; → ASSIGN_APPENDED
+                               */
+    KEDGE_FX_MAIN_JOB_CLOSED, /* append release per group (COMPLETED only) and job-closed; → MAIN_APPENDED */
+    KEDGE_FX_JOB_STATE,       /* the job moved to state (from): store by compare-and-swap, tell watchers */
 };
 
 struct kedge_coord_effect {
@@ -201,11 +211,12 @@ struct kedge_coord_effect {
     uint32_t tenant, site, job, round, group, request, ticket;
     int err;
     enum kedge_task_kind kind;
-    bool evaluate_base;         /* TASK TRAIN: evaluate the base model first and submit the evaluation */
-    uint32_t evaluate_round;    /* the round whose result the base model is (TASK TRAIN with evaluate_base, EVALUATE) */
+    bool evaluate_base;      /* TASK TRAIN: evaluate the base model first and submit the evaluation */
+    uint32_t evaluate_round; /* the round whose result the base model is (TASK TRAIN with evaluate_base,
+                                EVALUATE) */
     enum kedge_job_state from, state; /* JOB_STATE; MAIN_JOB_CLOSED: outcome in state */
     uint64_t leaf, retry_ns, remaining_ns;
-    struct kedge_digest base;   /* TASK */
+    struct kedge_digest base; /* TASK */
 };
 
 struct kedge_coord_effects {
@@ -218,27 +229,30 @@ struct kedge_coord;
 
 /* Bytes that kedge_coord_init needs for these limits. */
 size_t kedge_coord_size(const struct kedge_coord_limits *limits);
-/* Makes a coordinator in mem (kedge_coord_size bytes, aligned as malloc). Borrows mem until the caller frees it. */
+/* Makes a coordinator in mem (kedge_coord_size bytes, aligned as malloc). Borrows mem until the caller frees
+ * it. */
 KEDGE_NODISCARD int kedge_coord_init(void *mem, size_t mem_len, const struct kedge_coord_limits *limits,
                                      const struct kedge_coord_times *times, struct kedge_coord **ret);
-/* Handles one event; *ret_fx is overwritten. Returns true when more effects wait: call kedge_coord_more until false
- * (after executing the first ones) before the next event. Outside input never trips an assertion; a host that breaks
- * the contract does. */
-bool kedge_coord_step(struct kedge_coord *c, const struct kedge_coord_event *ev, struct kedge_coord_effects *ret_fx);
+/* Handles one event; *ret_fx is overwritten. Returns true when more effects wait: call kedge_coord_more until
+ * false (after executing the first ones) before the next event. Outside input never trips an assertion; a
+ * host that breaks the contract does. */
+bool kedge_coord_step(struct kedge_coord *c, const struct kedge_coord_event *ev,
+                      struct kedge_coord_effects *ret_fx);
 bool kedge_coord_more(struct kedge_coord *c, struct kedge_coord_effects *ret_fx);
 /* When TIMER is due, UINT64_MAX: never. */
 uint64_t kedge_coord_deadline_ns(const struct kedge_coord *c);
 
-/* The invariants, O(jobs · sites): for the simulator and tests after each step; debug builds check it themselves. */
+/* The invariants, O(jobs · sites): for the simulator and tests after each step; debug builds check it
+ * themselves. */
 bool kedge_coord_is_valid(const struct kedge_coord *c);
 
 /* ---- views, valid until the next step ---- */
 struct kedge_coord_job_view {
     const struct kedge_coord_job_params *params;
     enum kedge_job_state state;
-    int reason;                      /* kedge_err behind HALTED or FAILED */
-    struct kedge_digest initial;     /* the model that the job began with: base of every pretrain task */
-    uint32_t round;                  /* current or last round */
+    int reason;                  /* kedge_err behind HALTED or FAILED */
+    struct kedge_digest initial; /* the model that the job began with: base of every pretrain task */
+    uint32_t round;              /* current or last round */
     bool round_open;
     enum kedge_task_kind round_kind;
     uint32_t model_count;
@@ -252,9 +266,11 @@ const struct kedge_coord_row *kedge_coord_row(const struct kedge_coord *c, uint3
 /* Site handles in the order of (tenant id, site id): the order of candidates, inputs and decisions. */
 const uint32_t *kedge_coord_site_order(const struct kedge_coord *c, uint32_t *ret_count);
 /* May this site read this model now (a base of its tasks in a job its tenant joined)? */
-bool kedge_coord_may_read(const struct kedge_coord *c, uint32_t job, uint32_t site, const struct kedge_digest *model);
+bool kedge_coord_may_read(const struct kedge_coord *c, uint32_t job, uint32_t site,
+                          const struct kedge_digest *model);
 /* May this site upload an update for (job, round) now? KEDGE_OK or why not. */
-KEDGE_NODISCARD int kedge_coord_may_upload(const struct kedge_coord *c, uint32_t job, uint32_t site, uint32_t round);
+KEDGE_NODISCARD int kedge_coord_may_upload(const struct kedge_coord *c, uint32_t job, uint32_t site,
+                                           uint32_t round);
 /* The selection rule, for the auditor too: marks which of `count` candidates (in site order) are selected.
  * scratch holds count items. k = 0 or ≥ count selects all. Stream: (seed, KEDGE_RNG_SELECT, round, 0). */
 void kedge_coord_select(uint64_t seed, uint32_t round, uint32_t count, uint32_t k, uint32_t *scratch,

@@ -1,10 +1,12 @@
 /* Inside of the coordinator's core: its tables, and the functions that its files share.
  *
- * The idea: events change tables and mark jobs dirty; kedgei_pump then looks at what is the case (never at what just
- * happened) and emits what follows from it. So a restart, a retry and a first attempt are one and the same path.
+ * The idea: events change tables and mark jobs dirty; kedgei_pump then looks at what is the case (never at
+ * what just happened) and emits what follows from it. So a restart, a retry and a first attempt are one and
+ * the same path.
  *
  * Invariants (kedge_coord_is_valid)
- *  - at most one main effect (MAIN_*, CLOSE_ROUND) of a job is out; at most one effect per (job, site, item) is out
+ *  - at most one main effect (MAIN_*, CLOSE_ROUND) of a job is out; at most one effect per (job, site, item)
+ * is out
  *  - a round leaves COLLECT only when none of its inputs and assignments is in flight
  *  - the counts of a job are the sums of the flags of its rows
  *  - a site is in exactly one presence list; a parked poll is in the heap */
@@ -13,23 +15,24 @@
 
 #include "coordinator/core/coord.h"
 
-/* Mutants: numbered bugs that the simulator's checkers must find (sim/CMakeLists.txt builds one core for each). */
+/* Mutants: numbered bugs that the simulator's checkers must find (sim/CMakeLists.txt builds one core for
+ * each). */
 #ifndef KEDGE_MUTANT
 #define KEDGE_MUTANT 0
 #endif
 #define MUTANT(n) (KEDGE_MUTANT == (n))
 enum {
-    MUTANT_TASK_BEFORE_OPENED = 1,   /* tasks go out before round-opened is durable */
-    MUTANT_RECEIPT_BEFORE_APPEND,    /* receipt with the append still out */
-    MUTANT_DUPLICATE_COUNTED,        /* another update of an accepted site replaces the first */
-    MUTANT_CLOSE_WHILE_APPENDING,    /* the round closes with an append out */
-    MUTANT_FAILED_IS_NOT_DONE,       /* a failed append is taken for one that left nothing behind */
-    MUTANT_FORGET_ASSIGNED,          /* a restart does not ask again for missing group-assigned statements */
-    MUTANT_ACCEPT_REVOKED,           /* a revoked site's updates are still taken */
-    MUTANT_CLOSED_BEFORE_DURABLE,    /* "closed" is said while the close is still being computed */
-    MUTANT_MODEL_BEFORE_CLOSED,      /* new models are used once computed, before the close is durable */
-    MUTANT_FORGET_ASSIGN_WORK,       /* a restart forgets newcomers that were between pretrain and group */
-    MUTANT_NO_DEADLINE,              /* the deadline of a round is not looked at */
+    MUTANT_TASK_BEFORE_OPENED = 1, /* tasks go out before round-opened is durable */
+    MUTANT_RECEIPT_BEFORE_APPEND,  /* receipt with the append still out */
+    MUTANT_DUPLICATE_COUNTED,      /* another update of an accepted site replaces the first */
+    MUTANT_CLOSE_WHILE_APPENDING,  /* the round closes with an append out */
+    MUTANT_FAILED_IS_NOT_DONE,     /* a failed append is taken for one that left nothing behind */
+    MUTANT_FORGET_ASSIGNED,        /* a restart does not ask again for missing group-assigned statements */
+    MUTANT_ACCEPT_REVOKED,         /* a revoked site's updates are still taken */
+    MUTANT_CLOSED_BEFORE_DURABLE,  /* "closed" is said while the close is still being computed */
+    MUTANT_MODEL_BEFORE_CLOSED,    /* new models are used once computed, before the close is durable */
+    MUTANT_FORGET_ASSIGN_WORK,     /* a restart forgets newcomers that were between pretrain and group */
+    MUTANT_NO_DEADLINE,            /* the deadline of a round is not looked at */
     MUTANT_COUNT,
 };
 
@@ -40,14 +43,14 @@ enum presence { PRESENCE_GONE, PRESENCE_OFFLINE, PRESENCE_ONLINE };
 struct site {
     struct kedge_id id;
     uint32_t tenant;
-    bool active;           /* not revoked */
+    bool active; /* not revoked */
     enum presence presence;
-    uint64_t until_ns;     /* when the presence falls by one */
-    uint32_t prev, next;   /* in the list of its presence, oldest first */
-    uint32_t request;      /* parked poll, KEDGE_COORD_NONE: none */
+    uint64_t until_ns;   /* when the presence falls by one */
+    uint32_t prev, next; /* in the list of its presence, oldest first */
+    uint32_t request;    /* parked poll, KEDGE_COORD_NONE: none */
     uint64_t park_until_ns;
-    uint32_t heap_pos;     /* of the parked poll */
-    uint32_t next_job;     /* where the search for its next task starts */
+    uint32_t heap_pos; /* of the parked poll */
+    uint32_t next_job; /* where the search for its next task starts */
 };
 
 struct tenant {
@@ -79,21 +82,21 @@ struct row {
     bool unresolved; /* selected, active, neither accepted nor refused */
     bool awaited;    /* the job waits for it now: unresolved or still to evaluate, and not gone */
     bool accepted, refused;
-    bool busy;       /* an input or assignment of the round is in flight: the round can not close */
-    bool in_flight;  /* busy, or an evaluation is */
+    bool busy;      /* an input or assignment of the round is in flight: the round can not close */
+    bool in_flight; /* busy, or an evaluation is */
 };
 
 enum stage {
     STAGE_JOB_OPENING,
-    STAGE_WISH,          /* wants to open `round` */
+    STAGE_WISH, /* wants to open `round` */
     STAGE_ROUND_OPENING,
     STAGE_COLLECT,
     STAGE_COMPUTE,
     STAGE_ROUND_CLOSING,
-    STAGE_ASSIGNING,     /* round 0 is closed, its group-assigned statements are not all durable */
-    STAGE_EVALUATE,      /* the last round is closed */
+    STAGE_ASSIGNING, /* round 0 is closed, its group-assigned statements are not all durable */
+    STAGE_EVALUATE,  /* the last round is closed */
     STAGE_JOB_CLOSING,
-    STAGE_ENDED,         /* freed by the next event */
+    STAGE_ENDED, /* freed by the next event */
 };
 
 enum member { MEMBER_NO, MEMBER_INVITED, MEMBER_JOINED };
@@ -102,29 +105,29 @@ struct job {
     bool used, dirty;
     struct kedge_coord_job_params params;
     enum stage stage;
-    enum kedge_job_state base;  /* state without halts */
-    enum kedge_job_state told;  /* state that the host knows */
+    enum kedge_job_state base; /* state without halts */
+    enum kedge_job_state told; /* state that the host knows */
     int told_reason;
     bool halted_by_operator, halted_by_quorum, cancelling;
-    int failing;                /* kedge_err that ends the job, KEDGE_OK: none */
-    int stored_err;             /* why storage or work last failed */
-    uint32_t failed_count;      /* items (and the main one) whose last attempt failed */
+    int failing;           /* kedge_err that ends the job, KEDGE_OK: none */
+    int stored_err;        /* why storage or work last failed */
+    uint32_t failed_count; /* items (and the main one) whose last attempt failed */
     struct item main;
-    uint32_t round;             /* current, or wanted next */
+    uint32_t round;                     /* current, or wanted next */
     uint32_t closed_round, prior_round; /* the last two closed ones, KEDGE_COORD_NONE: none */
-    uint32_t quorum;            /* of the open round */
+    uint32_t quorum;                    /* of the open round */
     uint32_t model_count, prior_count, next_count;
     struct kedge_digest initial;
     struct kedge_digest models[KEDGE_GROUPS_MAX], prior[KEDGE_GROUPS_MAX], next[KEDGE_GROUPS_MAX];
     uint32_t joined_count, selected_count;
     uint32_t unresolved_count, awaited_count, accepted_count, refused_count, busy_count, in_flight_count;
-    uint64_t wish_ns;           /* since when the next round could open, UINT64_MAX: it can not */
-    uint64_t deadline_ns;       /* of the open round or of the last evaluations, UINT64_MAX: none … */
-    bool late;                  /* … or passed */
-    uint64_t retry_ns;          /* when failed items are asked for again, UINT64_MAX: none */
-    uint32_t sweep, offer;      /* positions in the site order, KEDGE_COORD_NONE: idle */
-    uint8_t *members;           /* enum member by tenant */
-    struct row *rows;           /* by site */
+    uint64_t wish_ns;      /* since when the next round could open, UINT64_MAX: it can not */
+    uint64_t deadline_ns;  /* of the open round or of the last evaluations, UINT64_MAX: none … */
+    bool late;             /* … or passed */
+    uint64_t retry_ns;     /* when failed items are asked for again, UINT64_MAX: none */
+    uint32_t sweep, offer; /* positions in the site order, KEDGE_COORD_NONE: idle */
+    uint8_t *members;      /* enum member by tenant */
+    struct row *rows;      /* by site */
 };
 
 struct kedge_coord {
@@ -146,9 +149,10 @@ struct kedge_coord {
 
 /* coord.c */
 struct kedge_coord_effect *kedgei_emit(struct kedge_coord *c, enum kedge_coord_effect_type type);
-struct kedge_coord_effect *kedgei_emit_job(struct kedge_coord *c, enum kedge_coord_effect_type type, uint32_t job);
-struct kedge_coord_effect *kedgei_emit_site(struct kedge_coord *c, enum kedge_coord_effect_type type, uint32_t job,
-                                            uint32_t site);
+struct kedge_coord_effect *kedgei_emit_job(struct kedge_coord *c, enum kedge_coord_effect_type type,
+                                           uint32_t job);
+struct kedge_coord_effect *kedgei_emit_site(struct kedge_coord *c, enum kedge_coord_effect_type type,
+                                            uint32_t job, uint32_t site);
 uint32_t kedgei_room(const struct kedge_coord *c);
 uint64_t kedgei_after(const struct kedge_coord *c, uint64_t pause_ns); /* saturates */
 
@@ -156,7 +160,7 @@ uint64_t kedgei_after(const struct kedge_coord *c, uint64_t pause_ns); /* satura
 void kedgei_tenant_added(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_site_added(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_site_revoked(struct kedge_coord *c, const struct kedge_coord_event *ev);
-void kedgei_presence_start(struct kedge_coord *c);            /* known sites get a lease to come back */
+void kedgei_presence_start(struct kedge_coord *c);                /* known sites get a lease to come back */
 void kedgei_presence_touch(struct kedge_coord *c, uint32_t site); /* it was heard of */
 void kedgei_presence_expire(struct kedge_coord *c);
 
@@ -174,34 +178,37 @@ struct kedge_coord_input *kedgei_input(struct row *row, enum item_kind kind);
 bool kedgei_in_flight(const struct kedge_coord_input *in); /* VERIFYING or APPENDING */
 void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site);
 void kedgei_row_refresh(struct kedge_coord *c, uint32_t job, uint32_t site); /* flags, counts, dirty mark */
-bool kedgei_is_member(const struct kedge_coord *c, const struct job *j, uint32_t site); /* joined and active */
+bool kedgei_is_member(const struct kedge_coord *c, const struct job *j,
+                      uint32_t site); /* joined and active */
 bool kedgei_evaluation_due(const struct job *j, const struct row *row);
 void kedgei_item_failed(struct kedge_coord *c, uint32_t job, struct item *item, int err);
 void kedgei_item_done(struct job *j, struct item *item);
 void kedgei_item_emit(struct kedge_coord *c, uint32_t job, uint32_t site, enum item_kind kind);
 const struct kedge_digest *kedgei_base(const struct job *j, const struct row *row); /* of its TRAIN tasks */
-void kedgei_sweep_row(struct kedge_coord *c, uint32_t job, uint32_t site); /* emits its failed or waiting items */
+void kedgei_sweep_row(struct kedge_coord *c, uint32_t job,
+                      uint32_t site); /* emits its failed or waiting items */
 
 /* job.c */
 void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_coord_event *ev);
 void kedgei_job_submit(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_job_joined(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_job_operate(struct kedge_coord *c, const struct kedge_coord_event *ev);
-void kedgei_job_tell(struct kedge_coord *c, uint32_t job);  /* JOB_STATE when the host knows another one */
+void kedgei_job_tell(struct kedge_coord *c, uint32_t job); /* JOB_STATE when the host knows another one */
 void kedgei_job_tell_end(struct kedge_coord *c, uint32_t job, enum kedge_job_state end);
 void kedgei_main_emit(struct kedge_coord *c, uint32_t job); /* the main effect of the job's stage */
 enum kedge_job_state kedgei_outcome(const struct job *j);
 bool kedgei_job_allows(enum kedge_job_state from, enum kedge_job_state to);
 
 /* round.c */
-void kedgei_advance(struct kedge_coord *c, uint32_t job);   /* everything that follows from the tables */
+void kedgei_advance(struct kedge_coord *c, uint32_t job); /* everything that follows from the tables */
 void kedgei_main_appended(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_round_computed(struct kedge_coord *c, const struct kedge_coord_event *ev);
 uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j);
 void kedgei_rows_refresh(struct kedge_coord *c, uint32_t job);
-void kedgei_assign_all(struct kedge_coord *c, uint32_t job); /* round 0 is closed: its groups into the ledgers */
+void kedgei_assign_all(struct kedge_coord *c,
+                       uint32_t job); /* round 0 is closed: its groups into the ledgers */
 void kedgei_next_round(struct kedge_coord *c, uint32_t job);
-void kedgei_collect(struct kedge_coord *c, uint32_t job);    /* the round is open: its clock starts */
+void kedgei_collect(struct kedge_coord *c, uint32_t job); /* the round is open: its clock starts */
 
 /* submit.c */
 void kedgei_submit(struct kedge_coord *c, const struct kedge_coord_event *ev);
@@ -216,6 +223,5 @@ void kedgei_assign_appended(struct kedge_coord *c, const struct kedge_coord_even
 /* load.c */
 void kedgei_load(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_start(struct kedge_coord *c);
-
 
 #endif

@@ -4,10 +4,11 @@
 #include "coordinator/core/core.h"
 
 static const char *const state_names[] = {
-    [KEDGE_JOB_PENDING] = "pending",     [KEDGE_JOB_QUEUED] = "queued",       [KEDGE_JOB_ENROLLING] = "enrolling",
-    [KEDGE_JOB_GROUPING] = "grouping",   [KEDGE_JOB_TRAINING] = "training",   [KEDGE_JOB_HALTED] = "halted",
-    [KEDGE_JOB_STORING] = "storing",     [KEDGE_JOB_COMPLETED] = "completed", [KEDGE_JOB_FAILED] = "failed",
-    [KEDGE_JOB_CANCELLED] = "cancelled",
+    [KEDGE_JOB_PENDING] = "pending",     [KEDGE_JOB_QUEUED] = "queued",
+    [KEDGE_JOB_ENROLLING] = "enrolling", [KEDGE_JOB_GROUPING] = "grouping",
+    [KEDGE_JOB_TRAINING] = "training",   [KEDGE_JOB_HALTED] = "halted",
+    [KEDGE_JOB_STORING] = "storing",     [KEDGE_JOB_COMPLETED] = "completed",
+    [KEDGE_JOB_FAILED] = "failed",       [KEDGE_JOB_CANCELLED] = "cancelled",
 };
 
 const char *kedge_job_state_name(enum kedge_job_state state)
@@ -56,8 +57,8 @@ void kedgei_job_tell(struct kedge_coord *c, uint32_t job)
 {
     const struct job *j = &c->jobs[job];
     KEDGE_ASSERT(j->used && j->stage != STAGE_ENDED);
-    /* The operator comes first: a restart must know that it was the operator, for nobody else lifts that halt. A halt
-     * before job-opened is durable takes effect behind it. */
+    /* The operator comes first: a restart must know that it was the operator, for nobody else lifts that
+     * halt. A halt before job-opened is durable takes effect behind it. */
     if (j->halted_by_operator && j->stage != STAGE_JOB_OPENING) {
         tell(c, job, KEDGE_JOB_HALTED, KEDGE_OK);
     } else if (j->failed_count > 0) {
@@ -71,7 +72,9 @@ void kedgei_job_tell(struct kedge_coord *c, uint32_t job)
 
 enum kedge_job_state kedgei_outcome(const struct job *j)
 {
-    return j->failing != KEDGE_OK ? KEDGE_JOB_FAILED : j->cancelling ? KEDGE_JOB_CANCELLED : KEDGE_JOB_COMPLETED;
+    return j->failing != KEDGE_OK ? KEDGE_JOB_FAILED
+           : j->cancelling        ? KEDGE_JOB_CANCELLED
+                                  : KEDGE_JOB_COMPLETED;
 }
 
 void kedgei_job_tell_end(struct kedge_coord *c, uint32_t job, enum kedge_job_state end)
@@ -87,16 +90,27 @@ void kedgei_main_emit(struct kedge_coord *c, uint32_t job)
     KEDGE_ASSERT(!j->main.out);
     enum kedge_coord_effect_type type = KEDGE_FX_MAIN_JOB_OPENED;
     switch (j->stage) {
-    case STAGE_JOB_OPENING: break;
-    case STAGE_ROUND_OPENING: type = KEDGE_FX_MAIN_ROUND_OPENED; break;
-    case STAGE_COMPUTE: type = KEDGE_FX_CLOSE_ROUND; break;
-    case STAGE_ROUND_CLOSING: type = KEDGE_FX_MAIN_ROUND_CLOSED; break;
-    case STAGE_JOB_CLOSING: type = KEDGE_FX_MAIN_JOB_CLOSED; break;
+    case STAGE_JOB_OPENING:
+        break;
+    case STAGE_ROUND_OPENING:
+        type = KEDGE_FX_MAIN_ROUND_OPENED;
+        break;
+    case STAGE_COMPUTE:
+        type = KEDGE_FX_CLOSE_ROUND;
+        break;
+    case STAGE_ROUND_CLOSING:
+        type = KEDGE_FX_MAIN_ROUND_CLOSED;
+        break;
+    case STAGE_JOB_CLOSING:
+        type = KEDGE_FX_MAIN_JOB_CLOSED;
+        break;
     case STAGE_WISH:
     case STAGE_COLLECT:
     case STAGE_ASSIGNING:
     case STAGE_EVALUATE:
-    case STAGE_ENDED: KEDGE_ASSERT(false); return; /* no main effect */
+    case STAGE_ENDED:
+        KEDGE_ASSERT(false);
+        return; /* no main effect */
     }
     struct kedge_coord_effect *fx = kedgei_emit_job(c, type, job);
     fx->kind = j->round == 0 ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;

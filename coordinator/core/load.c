@@ -1,5 +1,5 @@
-/* Restart: what was durable comes in by LOAD_* events, START derives from it where every job stands. What was not
- * durable never happened; what was durable but not reported is found here. */
+/* Restart: what was durable comes in by LOAD_* events, START derives from it where every job stands. What was
+ * not durable never happened; what was durable but not reported is found here. */
 #include <string.h>
 
 #include "coordinator/core/core.h"
@@ -44,7 +44,8 @@ static void load_accepted(struct kedge_coord *c, const struct kedge_coord_event 
 {
     KEDGE_ASSERT(ev->kind == KEDGE_TASK_PRETRAIN || ev->kind == KEDGE_TASK_TRAIN);
     struct row *row = kedgei_row(c, ev->job, ev->site);
-    struct kedge_coord_input *in = kedgei_input(row, ev->kind == KEDGE_TASK_TRAIN ? ITEM_TRAIN : ITEM_PRETRAIN);
+    struct kedge_coord_input *in =
+        kedgei_input(row, ev->kind == KEDGE_TASK_TRAIN ? ITEM_TRAIN : ITEM_PRETRAIN);
     in->progress = KEDGE_INPUT_ACCEPTED;
     in->leaf = ev->leaf;
     in->envelope = ev->envelope;
@@ -90,8 +91,8 @@ static void resume_assignments(struct kedge_coord *c, uint32_t job)
         struct row *row = &j->rows[i];
         if (row->pub.group != KEDGE_COORD_NONE && !row->pub.group_durable) {
             row->assign = ASSIGN_APPEND;
-        } else if (row->pub.group == KEDGE_COORD_NONE && j->round > 0 && !MUTANT(MUTANT_FORGET_ASSIGN_WORK) &&
-                   row->pub.pretrain.progress == KEDGE_INPUT_ACCEPTED) {
+        } else if (row->pub.group == KEDGE_COORD_NONE && j->round > 0 && !MUTANT(MUTANT_FORGET_ASSIGN_WORK)
+                   && row->pub.pretrain.progress == KEDGE_INPUT_ACCEPTED) {
             row->assign = ASSIGN_WORK;
         }
         kedgei_row_refresh(c, job, i);
@@ -114,14 +115,14 @@ static void start_job(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
     KEDGE_ASSERT(!j->main.out && j->failed_count == 0);
-    bool opened = j->told != KEDGE_JOB_PENDING && j->told != KEDGE_JOB_QUEUED &&
-                  !(j->told == KEDGE_JOB_HALTED && !j->halted_by_operator);
+    bool opened = j->told != KEDGE_JOB_PENDING && j->told != KEDGE_JOB_QUEUED
+                  && !(j->told == KEDGE_JOB_HALTED && !j->halted_by_operator);
     kedgei_rows_refresh(c, job);
     if (j->stage == STAGE_COLLECT) {
         start_collecting(c, job);
     } else if (j->closed_round == 0) {
         j->round = 0;
-        j->base = KEDGE_JOB_GROUPING;
+        j->base = j->told == KEDGE_JOB_TRAINING ? KEDGE_JOB_TRAINING : KEDGE_JOB_GROUPING;
         kedgei_assign_all(c, job);
     } else if (j->closed_round != KEDGE_COORD_NONE) {
         j->round = j->closed_round;

@@ -1,5 +1,6 @@
-/* Tenants and sites, and who of them is there. Presence falls from online over offline to gone as a lease and a grace
- * run out; each list is ordered by time because clocks never go back, so its head is all that a timer looks at. */
+/* Tenants and sites, and who of them is there. Presence falls from online over offline to gone as a lease and
+ * a grace run out; each list is ordered by time because clocks never go back, so its head is all that a timer
+ * looks at. */
 #include <string.h>
 
 #include "coordinator/core/core.h"
@@ -62,7 +63,8 @@ static void count_presence(struct kedge_coord *c, uint32_t site, uint32_t by)
 }
 
 /* Moves a site between presence lists and tells the jobs of its tenant. */
-static void set_presence(struct kedge_coord *c, uint32_t site, bool active, enum presence presence, uint64_t until_ns)
+static void set_presence(struct kedge_coord *c, uint32_t site, bool active, enum presence presence,
+                         uint64_t until_ns)
 {
     struct site *s = &c->sites[site];
     bool changed = s->active != active || s->presence != presence;
@@ -148,7 +150,8 @@ void kedgei_presence_start(struct kedge_coord *c)
 {
     for (uint32_t i = 0; i < c->site_count; i++) {
         if (c->sites[i].active) {
-            set_presence(c, i, true, PRESENCE_OFFLINE, kedgei_after(c, c->times.lease + c->times.offline_grace));
+            set_presence(c, i, true, PRESENCE_OFFLINE,
+                         kedgei_after(c, c->times.lease + c->times.offline_grace));
         }
     }
 }

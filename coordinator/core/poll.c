@@ -1,6 +1,6 @@
-/* Polls and tasks. A poll is answered at once when there is a task for its site, else parked; parked polls are in a
- * heap by the time at which they are answered by WAIT. Nothing is remembered of a task that went out: a site that asks
- * again (it crashed) gets it again. */
+/* Polls and tasks. A poll is answered at once when there is a task for its site, else parked; parked polls
+ * are in a heap by the time at which they are answered by WAIT. Nothing is remembered of a task that went
+ * out: a site that asks again (it crashed) gets it again. */
 #include "coordinator/core/core.h"
 
 struct task {
@@ -80,7 +80,8 @@ uint64_t kedgei_poll_deadline(const struct kedge_coord *c)
     return c->parked_count > 0 ? c->sites[c->heap[0]].park_until_ns : UINT64_MAX;
 }
 
-/* May this input be worked on (again)? A refused site is asked again only when the round can not do without it. */
+/* May this input be worked on (again)? A refused site is asked again only when the round can not do without
+ * it. */
 static bool wants_input(const struct job *j, const struct kedge_coord_input *in)
 {
     return in->progress == KEDGE_INPUT_NONE || (in->progress == KEDGE_INPUT_REFUSED && j->halted_by_quorum);
@@ -115,13 +116,15 @@ static bool find_contribution(const struct job *j, const struct row *row, struct
 static bool find_task(const struct kedge_coord *c, uint32_t job, uint32_t site, struct task *ret)
 {
     const struct job *j = &c->jobs[job];
-    bool opened = j->stage == STAGE_COLLECT || (MUTANT(MUTANT_TASK_BEFORE_OPENED) && j->stage == STAGE_ROUND_OPENING);
-    if (!j->used || j->halted_by_operator || j->cancelling || j->failing != KEDGE_OK || j->failed_count > 0 ||
-        (!opened && j->stage != STAGE_EVALUATE) || !kedgei_is_member(c, j, site)) {
+    bool opened =
+        j->stage == STAGE_COLLECT || (MUTANT(MUTANT_TASK_BEFORE_OPENED) && j->stage == STAGE_ROUND_OPENING);
+    if (!j->used || j->halted_by_operator || j->cancelling || j->failing != KEDGE_OK || j->failed_count > 0
+        || (!opened && j->stage != STAGE_EVALUATE) || !kedgei_is_member(c, j, site)) {
         return false;
     }
     const struct row *row = &j->rows[site];
-    *ret = (struct task){.job = job, .round = j->round, .group = KEDGE_COORD_NONE, .evaluate_round = KEDGE_COORD_NONE};
+    *ret = (struct task){
+        .job = job, .round = j->round, .group = KEDGE_COORD_NONE, .evaluate_round = KEDGE_COORD_NONE};
     ret->remaining_ns = j->late || j->deadline_ns < c->now_ns ? 0 : j->deadline_ns - c->now_ns;
     if (opened && find_contribution(j, row, ret)) {
         return true;
@@ -214,7 +217,8 @@ void kedgei_poll(struct kedge_coord *c, const struct kedge_coord_event *ev)
 
 void kedgei_request_gone(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
-    if (ev->site < c->site_count && ev->request != KEDGE_COORD_NONE && c->sites[ev->site].request == ev->request) {
+    if (ev->site < c->site_count && ev->request != KEDGE_COORD_NONE
+        && c->sites[ev->site].request == ev->request) {
         kedgei_unpark(c, ev->site);
     }
 }

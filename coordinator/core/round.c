@@ -25,9 +25,11 @@ static struct crowd crowd_of(const struct kedge_coord *c, const struct job *j)
 uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j)
 {
     uint64_t at = j->retry_ns < j->deadline_ns ? j->retry_ns : j->deadline_ns;
-    bool waits = j->stage == STAGE_WISH && j->wish_ns != UINT64_MAX && !j->halted_by_operator && j->failed_count == 0;
+    bool waits =
+        j->stage == STAGE_WISH && j->wish_ns != UINT64_MAX && !j->halted_by_operator && j->failed_count == 0;
     if (waits && !j->cancelling) {
-        uint64_t settled = j->wish_ns < UINT64_MAX - c->times.settle ? j->wish_ns + c->times.settle : UINT64_MAX;
+        uint64_t settled =
+            j->wish_ns < UINT64_MAX - c->times.settle ? j->wish_ns + c->times.settle : UINT64_MAX;
         at = settled < at ? settled : at;
     }
     return at;
@@ -146,21 +148,25 @@ static bool advance_stage(struct kedge_coord *c, uint32_t job)
         return false;
     }
     switch (j->stage) {
-    case STAGE_WISH: return advance_wish(c, job);
-    case STAGE_COLLECT: return advance_collect(c, job);
+    case STAGE_WISH:
+        return advance_wish(c, job);
+    case STAGE_COLLECT:
+        return advance_collect(c, job);
     case STAGE_ASSIGNING:
         if (j->busy_count == 0) {
             kedgei_next_round(c, job);
             return true;
         }
         return false;
-    case STAGE_EVALUATE: return j->in_flight_count == 0 && (j->late || j->awaited_count == 0) && end_job(c, job);
+    case STAGE_EVALUATE:
+        return j->in_flight_count == 0 && (j->late || j->awaited_count == 0) && end_job(c, job);
     case STAGE_JOB_OPENING:
     case STAGE_ROUND_OPENING:
     case STAGE_COMPUTE:
     case STAGE_ROUND_CLOSING:
     case STAGE_JOB_CLOSING:
-    case STAGE_ENDED: break;
+    case STAGE_ENDED:
+        break;
     }
     return false;
 }
@@ -268,15 +274,23 @@ void kedgei_main_appended(struct kedge_coord *c, const struct kedge_coord_event 
         j->stage = STAGE_WISH;
         j->base = KEDGE_JOB_ENROLLING;
         break;
-    case STAGE_ROUND_OPENING: kedgei_collect(c, ev->job); break;
-    case STAGE_ROUND_CLOSING: round_closed(c, ev->job); break;
-    case STAGE_JOB_CLOSING: kedgei_job_tell_end(c, ev->job, kedgei_outcome(j)); break;
+    case STAGE_ROUND_OPENING:
+        kedgei_collect(c, ev->job);
+        break;
+    case STAGE_ROUND_CLOSING:
+        round_closed(c, ev->job);
+        break;
+    case STAGE_JOB_CLOSING:
+        kedgei_job_tell_end(c, ev->job, kedgei_outcome(j));
+        break;
     case STAGE_WISH:
     case STAGE_COLLECT:
     case STAGE_COMPUTE:
     case STAGE_ASSIGNING:
     case STAGE_EVALUATE:
-    case STAGE_ENDED: KEDGE_ASSERT(false); break; /* no main append */
+    case STAGE_ENDED:
+        KEDGE_ASSERT(false);
+        break; /* no main append */
     }
 }
 

@@ -13,7 +13,9 @@ struct row *kedgei_row(struct kedge_coord *c, uint32_t job, uint32_t site)
 struct kedge_coord_input *kedgei_input(struct row *row, enum item_kind kind)
 {
     KEDGE_ASSERT(kind < ITEM_ASSIGN);
-    return kind == ITEM_PRETRAIN ? &row->pub.pretrain : kind == ITEM_TRAIN ? &row->pub.train : &row->evaluation;
+    return kind == ITEM_PRETRAIN ? &row->pub.pretrain
+           : kind == ITEM_TRAIN  ? &row->pub.train
+                                 : &row->evaluation;
 }
 
 void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site)
@@ -33,7 +35,8 @@ void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site)
 
 bool kedgei_is_member(const struct kedge_coord *c, const struct job *j, uint32_t site)
 {
-    return site < c->site_count && c->sites[site].active && j->members[c->sites[site].tenant] == MEMBER_JOINED;
+    return site < c->site_count && c->sites[site].active
+           && j->members[c->sites[site].tenant] == MEMBER_JOINED;
 }
 
 const struct kedge_digest *kedgei_base(const struct job *j, const struct row *row)
@@ -56,15 +59,16 @@ bool kedgei_evaluation_due(const struct job *j, const struct row *row)
         return false;
     }
     bool done = row->pub.evaluated_round != KEDGE_COORD_NONE && row->pub.evaluated_round >= r;
-    return !done && row->pub.group_durable && !(kedgei_in_flight(&row->evaluation) && row->evaluation_round == r);
+    return !done && row->pub.group_durable
+           && !(kedgei_in_flight(&row->evaluation) && row->evaluation_round == r);
 }
 
 /* Is the site's part in the round settled, well or not? */
 static bool is_refused(const struct job *j, const struct row *row)
 {
     bool cold = j->round == 0 || row->pub.group == KEDGE_COORD_NONE;
-    return row->pub.train.progress == KEDGE_INPUT_REFUSED ||
-           (cold && row->pub.pretrain.progress == KEDGE_INPUT_REFUSED);
+    return row->pub.train.progress == KEDGE_INPUT_REFUSED
+           || (cold && row->pub.pretrain.progress == KEDGE_INPUT_REFUSED);
 }
 
 static bool is_accepted(const struct job *j, const struct row *row)
@@ -90,12 +94,13 @@ static void set_flags(const struct kedge_coord *c, const struct job *j, uint32_t
     row->refused = p->selected && !row->accepted && is_refused(j, row);
     row->unresolved = p->selected && !row->accepted && !row->refused && c->sites[site].active;
     bool present = kedgei_is_member(c, j, site) && c->sites[site].presence != PRESENCE_GONE;
-    row->awaited = present && ((j->stage == STAGE_COLLECT && row->unresolved) ||
-                               (j->stage == STAGE_EVALUATE && kedgei_evaluation_due(j, row)));
+    row->awaited = present
+                   && ((j->stage == STAGE_COLLECT && row->unresolved)
+                       || (j->stage == STAGE_EVALUATE && kedgei_evaluation_due(j, row)));
     row->busy = kedgei_in_flight(&p->pretrain) || kedgei_in_flight(&p->train) || row->assign != ASSIGN_NONE;
     if (MUTANT(MUTANT_CLOSE_WHILE_APPENDING)) {
-        row->busy = p->pretrain.progress == KEDGE_INPUT_VERIFYING || p->train.progress == KEDGE_INPUT_VERIFYING ||
-                    row->assign != ASSIGN_NONE;
+        row->busy = p->pretrain.progress == KEDGE_INPUT_VERIFYING
+                    || p->train.progress == KEDGE_INPUT_VERIFYING || row->assign != ASSIGN_NONE;
     }
     row->in_flight = row->busy || kedgei_in_flight(&row->evaluation);
 }
@@ -173,7 +178,8 @@ void kedgei_item_emit(struct kedge_coord *c, uint32_t job, uint32_t site, enum i
     struct kedge_coord_input *in = kedgei_input(row, kind);
     KEDGE_ASSERT(kedgei_in_flight(in));
     bool verify = in->progress == KEDGE_INPUT_VERIFYING;
-    struct kedge_coord_effect *fx = kedgei_emit_site(c, verify ? KEDGE_FX_VERIFY : KEDGE_FX_APPEND, job, site);
+    struct kedge_coord_effect *fx =
+        kedgei_emit_site(c, verify ? KEDGE_FX_VERIFY : KEDGE_FX_APPEND, job, site);
     fx->kind = task_kind(kind);
     fx->round = kind == ITEM_EVALUATE ? row->evaluation_round : fx->round;
     fx->group = kind == ITEM_PRETRAIN ? KEDGE_COORD_NONE : row->pub.group;

@@ -1,4 +1,5 @@
-/* Selection of sites: uniform without replacement, re-derivable by anyone who knows seed, round and candidates. */
+/* Selection of sites: uniform without replacement, re-derivable by anyone who knows seed, round and
+ * candidates. */
 #include "coordinator/core/coord.h"
 
 #include "common/base/rng.h"

@@ -1,8 +1,8 @@
-/* Submissions: updates of the open round and evaluations of closed ones. Each is checked against the tables, its blob
- * is verified by the host, its envelope appended to the tenant's ledger, and only then acknowledged.
+/* Submissions: updates of the open round and evaluations of closed ones. Each is checked against the tables,
+ * its blob is verified by the host, its envelope appended to the tenant's ledger, and only then acknowledged.
  *
- * A refusal for what a selected site sent is marked on its input, so that the round need not wait for it and the input
- * list can say why; a failure of transport or storage is not held against it. */
+ * A refusal for what a selected site sent is marked on its input, so that the round need not wait for it and
+ * the input list can say why; a failure of transport or storage is not held against it. */
 #include <string.h>
 
 #include "coordinator/core/core.h"
@@ -36,7 +36,8 @@ static void say_closed(struct kedge_coord *c, const struct kedge_coord_event *ev
     fx->err = KEDGE_E_ROUND_CLOSED;
 }
 
-static void give_receipt(struct kedge_coord *c, const struct kedge_coord_event *ev, uint32_t request, uint64_t leaf)
+static void give_receipt(struct kedge_coord *c, const struct kedge_coord_event *ev, uint32_t request,
+                         uint64_t leaf)
 {
     struct kedge_coord_effect *fx = kedgei_emit_site(c, KEDGE_FX_RECEIPT, ev->job, ev->site);
     fx->round = ev->round;
@@ -72,8 +73,8 @@ static int check_round(const struct job *j, const struct kedge_coord_event *ev)
     if (ev->round < j->round || (j->closed_round != KEDGE_COORD_NONE && ev->round <= j->closed_round)) {
         return KEDGE_E_ROUND_CLOSED;
     }
-    if (ev->round > j->round || j->stage == STAGE_WISH || j->stage == STAGE_ROUND_OPENING ||
-        j->stage == STAGE_JOB_OPENING) {
+    if (ev->round > j->round || j->stage == STAGE_WISH || j->stage == STAGE_ROUND_OPENING
+        || j->stage == STAGE_JOB_OPENING) {
         return KEDGE_E_ROUND_STALE;
     }
     if (j->stage == STAGE_COLLECT) {
@@ -146,7 +147,8 @@ static void submit_update(struct kedge_coord *c, const struct kedge_coord_event 
         turn_away(c, ev, ev->request, KEDGE_E_BUSY); /* the first one may still fail, then this one counts */
         return;
     }
-    bool asked = pretrain ? j->round == 0 || (j->params.groups > 1 && row->pub.group == KEDGE_COORD_NONE) : j->round > 0;
+    bool asked = pretrain ? j->round == 0 || (j->params.groups > 1 && row->pub.group == KEDGE_COORD_NONE)
+                          : j->round > 0;
     err = asked ? check_content(j, row, ev) : KEDGE_E_ARG;
     if (err != KEDGE_OK) {
         if (asked) {
@@ -234,11 +236,15 @@ void kedgei_submit(struct kedge_coord *c, const struct kedge_coord_event *ev)
 static enum item_kind item_of(enum kedge_task_kind kind)
 {
     KEDGE_ASSERT(kind == KEDGE_TASK_PRETRAIN || kind == KEDGE_TASK_TRAIN || kind == KEDGE_TASK_EVALUATE);
-    return kind == KEDGE_TASK_PRETRAIN ? ITEM_PRETRAIN : kind == KEDGE_TASK_TRAIN ? ITEM_TRAIN : ITEM_EVALUATE;
+    return kind == KEDGE_TASK_PRETRAIN ? ITEM_PRETRAIN
+           : kind == KEDGE_TASK_TRAIN  ? ITEM_TRAIN
+                                       : ITEM_EVALUATE;
 }
 
-/* Gives an attempt up: answers it and leaves the input as a refusal (its own or an earlier one) or as nothing. */
-static void give_up(struct kedge_coord *c, const struct kedge_coord_event *ev, enum item_kind kind, int err, bool refuse)
+/* Gives an attempt up: answers it and leaves the input as a refusal (its own or an earlier one) or as
+ * nothing. */
+static void give_up(struct kedge_coord *c, const struct kedge_coord_event *ev, enum item_kind kind, int err,
+                    bool refuse)
 {
     struct row *row = kedgei_row(c, ev->job, ev->site);
     struct kedge_coord_input *in = kedgei_input(row, kind);

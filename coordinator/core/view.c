@@ -20,7 +20,8 @@ bool kedge_coord_job(const struct kedge_coord *c, uint32_t job, struct kedge_coo
     ret->reason = j->told_reason;
     ret->initial = j->initial;
     ret->round = j->round;
-    ret->round_open = j->stage == STAGE_COLLECT || j->stage == STAGE_COMPUTE || j->stage == STAGE_ROUND_CLOSING;
+    ret->round_open =
+        j->stage == STAGE_COLLECT || j->stage == STAGE_COMPUTE || j->stage == STAGE_ROUND_CLOSING;
     ret->round_kind = j->round == 0 ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
     ret->model_count = j->model_count;
     ret->models = j->models;
@@ -52,7 +53,8 @@ static bool is_model(const struct kedge_digest *model, const struct kedge_digest
     return memcmp(model, of, sizeof *of) == 0;
 }
 
-bool kedge_coord_may_read(const struct kedge_coord *c, uint32_t job, uint32_t site, const struct kedge_digest *model)
+bool kedge_coord_may_read(const struct kedge_coord *c, uint32_t job, uint32_t site,
+                          const struct kedge_digest *model)
 {
     const struct job *j = job_find(c, job);
     if (!j || !kedgei_is_member(c, j, site) || j->stage == STAGE_JOB_OPENING) {
@@ -65,8 +67,8 @@ bool kedge_coord_may_read(const struct kedge_coord *c, uint32_t job, uint32_t si
     if (!row->group_durable) {
         return false;
     }
-    return (row->group < j->model_count && is_model(model, &j->models[row->group])) ||
-           (row->group < j->prior_count && is_model(model, &j->prior[row->group]));
+    return (row->group < j->model_count && is_model(model, &j->models[row->group]))
+           || (row->group < j->prior_count && is_model(model, &j->prior[row->group]));
 }
 
 int kedge_coord_may_upload(const struct kedge_coord *c, uint32_t job, uint32_t site, uint32_t round)
@@ -113,8 +115,8 @@ static bool row_is_valid(const struct job *j, const struct row *row, struct coun
     bool grouped = row->pub.group != KEDGE_COORD_NONE;
     bool group_known = !grouped || row->pub.group < j->params.groups;
     bool warm = !row->pub.group_durable || grouped;
-    return group_known && warm && (!row->pub.selected || row->pub.candidate) && (!row->busy || row->in_flight) &&
-           (!row->awaited || row->unresolved || j->stage == STAGE_EVALUATE);
+    return group_known && warm && (!row->pub.selected || row->pub.candidate) && (!row->busy || row->in_flight)
+           && (!row->awaited || row->unresolved || j->stage == STAGE_EVALUATE);
 }
 
 static bool job_is_valid(const struct kedge_coord *c, const struct job *j)
@@ -126,12 +128,14 @@ static bool job_is_valid(const struct kedge_coord *c, const struct job *j)
         }
     }
     bool closing = j->stage == STAGE_COMPUTE || j->stage == STAGE_ROUND_CLOSING;
-    bool order = j->closed_round == KEDGE_COORD_NONE || j->round == j->closed_round || j->round == j->closed_round + 1;
-    return n.selected == j->selected_count && n.unresolved == j->unresolved_count && n.awaited == j->awaited_count &&
-           n.accepted == j->accepted_count && n.refused == j->refused_count && n.busy == j->busy_count &&
-           n.in_flight == j->in_flight_count && n.failed + j->main.failed == j->failed_count && order &&
-           (!closing || (j->busy_count == 0 && j->accepted_count >= j->quorum)) &&
-           (j->stage != STAGE_ENDED || j->in_flight_count == 0) && j->model_count <= KEDGE_GROUPS_MAX;
+    bool order =
+        j->closed_round == KEDGE_COORD_NONE || j->round == j->closed_round || j->round == j->closed_round + 1;
+    return n.selected == j->selected_count && n.unresolved == j->unresolved_count
+           && n.awaited == j->awaited_count && n.accepted == j->accepted_count
+           && n.refused == j->refused_count && n.busy == j->busy_count && n.in_flight == j->in_flight_count
+           && n.failed + j->main.failed == j->failed_count && order
+           && (!closing || (j->busy_count == 0 && j->accepted_count >= j->quorum))
+           && (j->stage != STAGE_ENDED || j->in_flight_count == 0) && j->model_count <= KEDGE_GROUPS_MAX;
 }
 
 static bool list_is_valid(const struct kedge_coord *c, const struct site_list *list, enum presence presence,
@@ -172,6 +176,6 @@ bool kedge_coord_is_valid(const struct kedge_coord *c)
             return false;
         }
     }
-    return parked == c->parked_count && list_is_valid(c, &c->online, PRESENCE_ONLINE, &left) &&
-           list_is_valid(c, &c->offline, PRESENCE_OFFLINE, &left) && left == 0;
+    return parked == c->parked_count && list_is_valid(c, &c->online, PRESENCE_ONLINE, &left)
+           && list_is_valid(c, &c->offline, PRESENCE_OFFLINE, &left) && left == 0;
 }

@@ -1,5 +1,5 @@
-/* Random events into the coordinator's core: whatever sites, operators and storage do, as long as the host keeps its
- * side of the contract, no assertion falls and the invariants hold. */
+/* Random events into the coordinator's core: whatever sites, operators and storage do, as long as the host
+ * keeps its side of the contract, no assertion falls and the invariants hold. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -38,8 +38,8 @@ static void keep(struct world *w, const struct kedge_coord_effects *fx)
 {
     for (uint32_t i = 0; i < fx->count; i++) {
         enum kedge_coord_effect_type t = fx->items[i].type;
-        bool answer = t == KEDGE_FX_TASK || t == KEDGE_FX_WAIT || t == KEDGE_FX_RECEIPT || t == KEDGE_FX_TURN_AWAY ||
-                      t == KEDGE_FX_CLOSED || t == KEDGE_FX_JOB_STATE;
+        bool answer = t == KEDGE_FX_TASK || t == KEDGE_FX_WAIT || t == KEDGE_FX_RECEIPT
+                      || t == KEDGE_FX_TURN_AWAY || t == KEDGE_FX_CLOSED || t == KEDGE_FX_JOB_STATE;
         if (!answer) {
             KEDGE_ASSERT(w->open_count < OPEN_MAX);
             w->open[w->open_count++] = fx->items[i];
@@ -61,8 +61,9 @@ static void step(struct world *w, const struct kedge_coord_event *ev)
 
 static int pick_err(struct world *w)
 {
-    static const int errs[] = {KEDGE_OK, KEDGE_OK, KEDGE_OK, KEDGE_OK, KEDGE_E_DISK_FULL, KEDGE_E_BUSY,
-                               KEDGE_E_BOUND, KEDGE_E_UNKNOWN, KEDGE_E_REVOKED, KEDGE_E_BUG};
+    static const int errs[] = {KEDGE_OK,          KEDGE_OK,     KEDGE_OK,      KEDGE_OK,
+                               KEDGE_E_DISK_FULL, KEDGE_E_BUSY, KEDGE_E_BOUND, KEDGE_E_UNKNOWN,
+                               KEDGE_E_REVOKED,   KEDGE_E_BUG};
     return errs[next(w) % (sizeof errs / sizeof errs[0])];
 }
 
@@ -174,8 +175,9 @@ static void submit(struct world *w)
 
 static void outside(struct world *w, uint8_t what)
 {
-    static const enum kedge_coord_event_type types[] = {KEDGE_EV_JOB_HALT, KEDGE_EV_JOB_RESUME, KEDGE_EV_JOB_CANCEL,
-                                                        KEDGE_EV_JOB_JOINED, KEDGE_EV_TIMER, KEDGE_EV_REQUEST_GONE};
+    static const enum kedge_coord_event_type types[] = {KEDGE_EV_JOB_HALT,   KEDGE_EV_JOB_RESUME,
+                                                        KEDGE_EV_JOB_CANCEL, KEDGE_EV_JOB_JOINED,
+                                                        KEDGE_EV_TIMER,      KEDGE_EV_REQUEST_GONE};
     struct kedge_coord_event ev = blank(w, types[what % 6]);
     ev.job = next(w) % JOBS;
     ev.tenant = next(w) % TENANTS;
@@ -231,7 +233,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         uint8_t op = next(&w);
         w.now += op >> 5 == 7 ? (uint64_t)next(&w) * 100 * MS : 1;
         switch (op % 32) {
-        case 0: submit_job(&w); break;
+        case 0:
+            submit_job(&w);
+            break;
         case 1:
         case 2:
         case 3:
@@ -239,7 +243,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         case 5:
         case 6:
         case 7:
-        case 8: outside(&w, (uint8_t)(op % 32 - 1)); break;
+        case 8:
+            outside(&w, (uint8_t)(op % 32 - 1));
+            break;
         default:
             if (op % 3 == 0) {
                 poll(&w);

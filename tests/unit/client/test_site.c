@@ -52,16 +52,28 @@ static void put_effect(struct host *h, const struct kedge_site_effect *fx)
 {
     put(h, "%s", h->text[0] ? "; " : "");
     switch (fx->type) {
-    case KEDGE_SITE_FX_CALL: put_call(h, fx); return;
-    case KEDGE_SITE_FX_FETCH: put(h, "fetch %s", fx->blob == KEDGE_SITE_BLOB_SPEC ? "spec" : "model"); break;
-    case KEDGE_SITE_FX_TRAIN: put(h, "train r%u", fx->task.round); break;
-    case KEDGE_SITE_FX_UPLOAD: put(h, "upload %u", fx->result.update.b[0]); break;
+    case KEDGE_SITE_FX_CALL:
+        put_call(h, fx);
+        return;
+    case KEDGE_SITE_FX_FETCH:
+        put(h, "fetch %s", fx->blob == KEDGE_SITE_BLOB_SPEC ? "spec" : "model");
+        break;
+    case KEDGE_SITE_FX_TRAIN:
+        put(h, "train r%u", fx->task.round);
+        break;
+    case KEDGE_SITE_FX_UPLOAD:
+        put(h, "upload %u", fx->result.update.b[0]);
+        break;
     case KEDGE_SITE_FX_PERSIST:
         put(h, "persist %u", fx->memory.result_count);
         h->stored = fx->memory;
         break;
-    case KEDGE_SITE_FX_FORGET: put(h, "forget %u", fx->result.envelope.b[0]); return;
-    case KEDGE_SITE_FX_ABORT: put(h, "abort"); return;
+    case KEDGE_SITE_FX_FORGET:
+        put(h, "forget %u", fx->result.envelope.b[0]);
+        return;
+    case KEDGE_SITE_FX_ABORT:
+        put(h, "abort");
+        return;
     case KEDGE_SITE_FX_LOG:
         put(h, "log %s", kedge_site_note_name(fx->note));
         if (fx->err != KEDGE_OK) {
@@ -149,7 +161,8 @@ static void trained(struct host *h, uint32_t round, bool evaluation)
     memset(&ev.results[0].update, 40, sizeof ev.results[0].update);
     memset(&ev.results[0].envelope, 41, sizeof ev.results[0].envelope);
     if (evaluation) {
-        ev.results[1] = (struct kedge_site_result){.job = h->allowed, .kind = KEDGE_SITE_EVALUATE, .round = round - 1};
+        ev.results[1] =
+            (struct kedge_site_result){.job = h->allowed, .kind = KEDGE_SITE_EVALUATE, .round = round - 1};
         memset(&ev.results[1].envelope, 42, sizeof ev.results[1].envelope);
         ev.result_count = 2;
     }
@@ -244,7 +257,8 @@ START_TEST(test_restart)
     struct kedge_site_memory memory = h.stored;
     start(&h, &memory);
     ck_assert_str_eq(h.text, "log resumed; upload 40");
-    done(&h, KEDGE_SITE_EV_UPLOAD_FAILED, KEDGE_E_ROUND_CLOSED); /* perhaps it was accepted before the crash */
+    done(&h, KEDGE_SITE_EV_UPLOAD_FAILED,
+         KEDGE_E_ROUND_CLOSED); /* perhaps it was accepted before the crash */
     ck_assert_str_eq(h.text, "submit 41");
     reply(&h, KEDGE_SITE_REPLY_RECEIPT, KEDGE_OK);
     ck_assert_str_eq(h.text, "log receipt; persist 1; forget 41; submit 42");
@@ -323,7 +337,8 @@ START_TEST(test_backoff)
     open_enrolled(&h);
     uint64_t longest = 0;
     for (int i = 0; i < 20; i++) {
-        struct kedge_site_event ev = {.type = KEDGE_SITE_EV_CALL_FAILED, .serial = h.call, .err = KEDGE_E_UNREACHABLE};
+        struct kedge_site_event ev = {
+            .type = KEDGE_SITE_EV_CALL_FAILED, .serial = h.call, .err = KEDGE_E_UNREACHABLE};
         step(&h, &ev);
         ck_assert_str_eq(h.text, i == 0 ? "log unreachable UNREACHABLE" : ""); /* once per outage */
         uint64_t pause = kedge_site_deadline_ns(h.s) - h.now;
@@ -355,7 +370,8 @@ START_TEST(test_heartbeat)
     timer(&h);
     ck_assert_str_eq(h.text, "beat");
     ck_assert_uint_eq(kedge_site_deadline_ns(h.s), UINT64_MAX); /* one at a time */
-    struct kedge_site_event ev = {.type = KEDGE_SITE_EV_CALL_FAILED, .serial = h.beat, .err = KEDGE_E_TIMEOUT};
+    struct kedge_site_event ev = {
+        .type = KEDGE_SITE_EV_CALL_FAILED, .serial = h.beat, .err = KEDGE_E_TIMEOUT};
     step(&h, &ev);
     timer(&h);
     ck_assert_str_eq(h.text, "beat");

@@ -30,8 +30,13 @@ void host_open(struct host *h)
     h->mem = kedge_mem_new(1, kedge_coord_size(&h->limits));
     KEDGE_ASSERT(h->mem);
     h->now = 1000 * MS;
-    h->params = (struct kedge_coord_job_params){.tenant_count = 1, .rounds = 2, .sites_min = 2, .quorum = 1,
-                                                .round_timeout_ns = 10000 * MS, .seed = 7, .groups = 1,
+    h->params = (struct kedge_coord_job_params){.tenant_count = 1,
+                                                .rounds = 2,
+                                                .sites_min = 2,
+                                                .quorum = 1,
+                                                .round_timeout_ns = 10000 * MS,
+                                                .seed = 7,
+                                                .groups = 1,
                                                 .weight_max = 100};
     host_restart(h);
 }
@@ -90,22 +95,48 @@ static void put_effect(struct host *h, const struct kedge_coord_effect *fx)
 {
     put(h, "%s", h->text[0] ? "; " : "");
     switch (fx->type) {
-    case KEDGE_FX_TASK: put_task(h, fx); break;
-    case KEDGE_FX_WAIT: put(h, "wait q%u", fx->request); break;
-    case KEDGE_FX_VERIFY: put(h, "verify s%u %s t%u", fx->site, kind_name(fx->kind), fx->ticket); break;
-    case KEDGE_FX_APPEND: put(h, "append s%u %s t%u", fx->site, kind_name(fx->kind), fx->ticket); break;
-    case KEDGE_FX_RECEIPT: put(h, "receipt q%u leaf=%u", fx->request, (unsigned)fx->leaf); break;
+    case KEDGE_FX_TASK:
+        put_task(h, fx);
+        break;
+    case KEDGE_FX_WAIT:
+        put(h, "wait q%u", fx->request);
+        break;
+    case KEDGE_FX_VERIFY:
+        put(h, "verify s%u %s t%u", fx->site, kind_name(fx->kind), fx->ticket);
+        break;
+    case KEDGE_FX_APPEND:
+        put(h, "append s%u %s t%u", fx->site, kind_name(fx->kind), fx->ticket);
+        break;
+    case KEDGE_FX_RECEIPT:
+        put(h, "receipt q%u leaf=%u", fx->request, (unsigned)fx->leaf);
+        break;
     case KEDGE_FX_TURN_AWAY:
         put(h, "away q%u %s%s", fx->request, kedge_err_code(fx->err), fx->retry_ns > 0 ? " again" : "");
         break;
-    case KEDGE_FX_CLOSED: put(h, "closed q%u r%u", fx->request, fx->round); break;
-    case KEDGE_FX_MAIN_JOB_OPENED: put(h, "job-opened"); break;
-    case KEDGE_FX_MAIN_ROUND_OPENED: put(h, "round-opened r%u", fx->round); break;
-    case KEDGE_FX_CLOSE_ROUND: put(h, "close r%u", fx->round); break;
-    case KEDGE_FX_MAIN_ROUND_CLOSED: put(h, "round-closed r%u", fx->round); break;
-    case KEDGE_FX_ASSIGN: put(h, "assign s%u", fx->site); break;
-    case KEDGE_FX_APPEND_ASSIGNED: put(h, "append-assigned s%u g%u", fx->site, fx->group); break;
-    case KEDGE_FX_MAIN_JOB_CLOSED: put(h, "job-closed %s", kedge_job_state_name(fx->state)); break;
+    case KEDGE_FX_CLOSED:
+        put(h, "closed q%u r%u", fx->request, fx->round);
+        break;
+    case KEDGE_FX_MAIN_JOB_OPENED:
+        put(h, "job-opened");
+        break;
+    case KEDGE_FX_MAIN_ROUND_OPENED:
+        put(h, "round-opened r%u", fx->round);
+        break;
+    case KEDGE_FX_CLOSE_ROUND:
+        put(h, "close r%u", fx->round);
+        break;
+    case KEDGE_FX_MAIN_ROUND_CLOSED:
+        put(h, "round-closed r%u", fx->round);
+        break;
+    case KEDGE_FX_ASSIGN:
+        put(h, "assign s%u", fx->site);
+        break;
+    case KEDGE_FX_APPEND_ASSIGNED:
+        put(h, "append-assigned s%u g%u", fx->site, fx->group);
+        break;
+    case KEDGE_FX_MAIN_JOB_CLOSED:
+        put(h, "job-closed %s", kedge_job_state_name(fx->state));
+        break;
     case KEDGE_FX_JOB_STATE:
         put(h, "%s>%s", kedge_job_state_name(fx->from), kedge_job_state_name(fx->state));
         if (fx->err != KEDGE_OK) {
@@ -205,8 +236,8 @@ void host_computed(struct host *h, uint32_t round, uint32_t models, uint8_t firs
     host_step(h, &ev);
 }
 
-void host_submit(struct host *h, uint32_t site, enum kedge_task_kind kind, uint32_t round, uint32_t group, uint8_t base,
-                 uint8_t number)
+void host_submit(struct host *h, uint32_t site, enum kedge_task_kind kind, uint32_t round, uint32_t group,
+                 uint8_t base, uint8_t number)
 {
     struct kedge_coord_event ev = event_of(h, KEDGE_EV_SUBMIT);
     ev.site = site;
@@ -230,7 +261,8 @@ void host_verified(struct host *h, uint32_t site, enum kedge_task_kind kind, uin
     host_step(h, &ev);
 }
 
-void host_appended(struct host *h, uint32_t site, enum kedge_task_kind kind, uint32_t ticket, uint64_t leaf, int err)
+void host_appended(struct host *h, uint32_t site, enum kedge_task_kind kind, uint32_t ticket, uint64_t leaf,
+                   int err)
 {
     struct kedge_coord_event ev = event_of(h, KEDGE_EV_APPENDED);
     ev.site = site;
@@ -241,8 +273,8 @@ void host_appended(struct host *h, uint32_t site, enum kedge_task_kind kind, uin
     host_step(h, &ev);
 }
 
-void host_accept(struct host *h, uint32_t site, enum kedge_task_kind kind, uint32_t round, uint32_t group, uint8_t base,
-                 uint8_t number)
+void host_accept(struct host *h, uint32_t site, enum kedge_task_kind kind, uint32_t round, uint32_t group,
+                 uint8_t base, uint8_t number)
 {
     host_submit(h, site, kind, round, group, base, number);
     if (kind != KEDGE_TASK_EVALUATE) {

@@ -1,4 +1,5 @@
-/* Restart: what was durable comes in by LOAD_*, START goes on from there. And crowds: more effects than fit. */
+/* Restart: what was durable comes in by LOAD_*, START goes on from there. And crowds: more effects than fit.
+ */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
