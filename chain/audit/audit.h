@@ -37,6 +37,9 @@ struct kedge_trust {
 
 /* Reads the file of docs/record.md "Trust file"; strict, reterr names the field. deinit afterwards. */
 KEDGE_NODISCARD int kedge_trust_read(const char *path, struct kedge_trust *ret, struct kedge_diag *reterr);
+/* The same from its text; no file is named in reterr. */
+KEDGE_NODISCARD int kedge_trust_parse(struct kedge_view text, struct kedge_trust *ret,
+                                      struct kedge_diag *reterr);
 /* Writes it, durably; what was written reads back the same. KEDGE_E_ARG for what read would refuse. */
 KEDGE_NODISCARD int kedge_trust_write(const char *path, const struct kedge_trust *trust,
                                       struct kedge_diag *reterr);

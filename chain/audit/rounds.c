@@ -50,6 +50,7 @@ int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct k
         job->rounds = rounds;
         job->round_cap = cap;
     }
+    KEDGE_ASSERT(job->rounds);
     job->rounds[job->round_count++] = (struct kedgei_round){.number = number, .opened = fact};
     if ((o->round_kind == KEDGE_TRAIN_PRETRAIN) != (number == 0)) {
         kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "round %u has the wrong kind", number);

@@ -146,20 +146,13 @@ static int read_all(const json_t *root, struct kedge_trust *t, struct kedge_diag
     return err ? err : read_seen(root, t, d);
 }
 
-int kedge_trust_read(const char *path, struct kedge_trust *ret, struct kedge_diag *reterr)
+int kedge_trust_parse(struct kedge_view text, struct kedge_trust *ret, struct kedge_diag *reterr)
 {
-    struct kedge_buf text;
     struct kedge_trust t;
     json_t *root = NULL;
     memset(&t, 0, sizeof t);
-    kedge_buf_init(&text, KEDGE_TRUST_FILE_MAX);
-    int err = kedge_file_read(path, &text, reterr);
-    if (!err) {
-        err = kedgei_json_load(kedge_buf_view(&text), KEDGE_TRUST_FILE_MAX, "trust file", &root, reterr);
-        err = err ? err : read_all(root, &t, reterr);
-        err = err ? kedge_diag_wrap(reterr, err, "%s", path) : KEDGE_OK;
-    }
-    kedge_buf_deinit(&text);
+    int err = kedgei_json_load(text, KEDGE_TRUST_FILE_MAX, "trust file", &root, reterr);
+    err = err ? err : read_all(root, &t, reterr);
     json_decref(root);
     if (err) {
         kedge_trust_deinit(&t);
@@ -167,6 +160,19 @@ int kedge_trust_read(const char *path, struct kedge_trust *ret, struct kedge_dia
     }
     *ret = t;
     return KEDGE_OK;
+}
+
+int kedge_trust_read(const char *path, struct kedge_trust *ret, struct kedge_diag *reterr)
+{
+    struct kedge_buf text;
+    kedge_buf_init(&text, KEDGE_TRUST_FILE_MAX);
+    int err = kedge_file_read(path, &text, reterr);
+    if (!err) {
+        err = kedge_trust_parse(kedge_buf_view(&text), ret, reterr);
+        err = err ? kedge_diag_wrap(reterr, err, "%s", path) : KEDGE_OK;
+    }
+    kedge_buf_deinit(&text);
+    return err;
 }
 
 static void put_key(struct kedge_buf *out, const char *name, const struct kedge_public_key *key)
@@ -199,41 +205,45 @@ static void put_note(struct kedge_buf *out, const char *note)
     kedge_buf_put_str(out, "\"");
 }
 
+static void put_trust(struct kedge_buf *out, const struct kedge_trust *trust)
+{
+    kedge_buf_printf(out, "{\n  \"schema_version\": 1,\n  \"deployment\": \"%s\",\n  ", trust->deployment);
+    put_key(out, "statement_key", &trust->statement_key);
+    kedge_buf_put_str(out, ",\n  ");
+    put_vkey(out, "main_log", &trust->main_log);
+    kedge_buf_put_str(out, ",\n  \"tenants\": [");
+    for (uint32_t i = 0; i < trust->tenant_count; i++) {
+        const struct kedge_trust_tenant *t = &trust->tenants[i];
+        kedge_buf_printf(out, "%s\n    {\"tenant\": \"%s\", ", i ? "," : "", t->tenant.s);
+        put_key(out, "admin_key", &t->admin_key);
+        kedge_buf_put_str(out, ", ");
+        put_vkey(out, "log", &t->log);
+        kedge_buf_put_str(out, "}");
+    }
+    kedge_buf_put_str(out, "\n  ],\n  \"seen\": [");
+    for (uint32_t i = 0; i < trust->seen_count; i++) {
+        kedge_buf_put_str(out, i ? ",\n    " : "\n    ");
+        put_note(out, trust->seen[i]);
+    }
+    kedge_buf_put_str(out, "]\n}\n");
+}
+
 int kedge_trust_write(const char *path, const struct kedge_trust *trust, struct kedge_diag *reterr)
 {
     struct kedge_buf out;
     struct kedge_trust check;
-    json_t *root = NULL;
     kedge_buf_init(&out, KEDGE_TRUST_FILE_MAX);
-    kedge_buf_printf(&out, "{\n  \"schema_version\": 1,\n  \"deployment\": \"%s\",\n  ", trust->deployment);
-    put_key(&out, "statement_key", &trust->statement_key);
-    kedge_buf_put_str(&out, ",\n  ");
-    put_vkey(&out, "main_log", &trust->main_log);
-    kedge_buf_put_str(&out, ",\n  \"tenants\": [");
-    for (uint32_t i = 0; i < trust->tenant_count; i++) {
-        const struct kedge_trust_tenant *t = &trust->tenants[i];
-        kedge_buf_printf(&out, "%s\n    {\"tenant\": \"%s\", ", i ? "," : "", t->tenant.s);
-        put_key(&out, "admin_key", &t->admin_key);
-        kedge_buf_put_str(&out, ", ");
-        put_vkey(&out, "log", &t->log);
-        kedge_buf_put_str(&out, "}");
-    }
-    kedge_buf_put_str(&out, "\n  ],\n  \"seen\": [");
-    for (uint32_t i = 0; i < trust->seen_count; i++) {
-        kedge_buf_put_str(&out, i ? ",\n    " : "\n    ");
-        put_note(&out, trust->seen[i]);
-    }
-    kedge_buf_put_str(&out, "]\n}\n");
-    memset(&check, 0, sizeof check);
+    put_trust(&out, trust);
     int err = out.err;
     err = err ? kedge_diag_set(reterr, err, "trust file: %s", kedge_strerror(err)) : KEDGE_OK;
-    err =
-        err ? err : kedgei_json_load(kedge_buf_view(&out), KEDGE_TRUST_FILE_MAX, "trust file", &root, reterr);
-    if (!err && read_all(root, &check, reterr) != KEDGE_OK) {
-        err = kedge_diag_wrap(reterr, KEDGE_E_ARG, "trust file");
+    if (!err) { /* what cannot be read again is not worth writing */
+        err = kedge_trust_parse(kedge_buf_view(&out), &check, reterr);
+        if (err) {
+            err = kedge_diag_wrap(reterr, err == KEDGE_E_NOMEM ? err : KEDGE_E_ARG, "trust file");
+        } else {
+            kedge_trust_deinit(&check);
+        }
     }
-    json_decref(root);
-    kedge_trust_deinit(&check);
     err = err ? err : kedge_file_write(path, kedge_buf_view(&out), 0644, reterr);
     kedge_buf_deinit(&out);
     return err;
