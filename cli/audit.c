@@ -1,0 +1,314 @@
+/* kedge audit: what a stranger can say about a record. The judging is chain/audit's; here is the asking and
+ * the telling. */
+#include "chain/audit/audit.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/local.h"
+
+enum { THREADS_MAX = 64 };
+
+struct question {
+    const char *dir, *trust_path;
+    const char *seen[KEDGE_TRUST_SEEN_MAX];
+    size_t seen_count;
+    bool replay;
+    struct kedge_audit_options options;
+};
+
+static void show_progress(void *arg, const char *what, uint64_t done, uint64_t total)
+{
+    kedge_cli_progress(arg, "auditing", done, total, what);
+}
+
+/* False after a usage error. */
+static bool take_question(struct kedge_cli *c, struct question *q)
+{
+    uint64_t threads;
+    const char *seen;
+    q->trust_path = kedge_cli_option(c, "trust", NULL);
+    while ((seen = kedge_cli_option(c, "seen", NULL)) != NULL) {
+        if (q->seen_count == KEDGE_TRUST_SEEN_MAX) {
+            (void)kedge_cli_usage(c, "--seen: at most %d checkpoints", KEDGE_TRUST_SEEN_MAX);
+            return false;
+        }
+        q->seen[q->seen_count++] = seen;
+    }
+    if (!kedge_cli_number(c, "threads", 1, THREADS_MAX, 0, &threads) || !kedge_cli_no_more(c, 1)) {
+        return false;
+    }
+    q->options = (struct kedge_audit_options){
+        .threads = (uint32_t)threads, .progress = show_progress, .progress_arg = c};
+    q->dir = kedge_cli_argument(c, 0);
+    if (!q->dir) {
+        (void)kedge_cli_usage(c, "DIR is missing: the folder with the record");
+    }
+    return q->dir != NULL;
+}
+
+/* A record that is being written is read with locks, and what is on its way is no fault. */
+static void look_for_coordinator(struct question *q)
+{
+    char state[KEDGE_PATH_MAX];
+    bool runs = kedge_cli_coordinator_runs(q->dir);
+    if (!runs && kedge_path_join(state, q->dir, "state") == KEDGE_OK) {
+        runs = kedge_cli_coordinator_runs(state);
+    }
+    q->options.beside_coordinator = runs;
+    q->options.live = runs;
+}
+
+/* ---- telling ---- */
+
+static uint64_t all_statements(const struct kedge_audit_counts *n)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < KEDGE_ST_KIND_COUNT; i++) {
+        sum += n->statements[i];
+    }
+    return sum;
+}
+
+static void say_count(const struct kedge_cli *c, const char *name, uint64_t count, const char *more)
+{
+    static const struct kedge_column columns[] = {{"", -28}, {"", 12}, {"", -40}};
+    char number[24];
+    snprintf(number, sizeof number, "%llu", (unsigned long long)count);
+    const char *cells[] = {name, number, more};
+    kedge_cli_row(c, columns, 3, cells);
+}
+
+static void say_counts(const struct kedge_cli *c, const struct kedge_audit_counts *n, bool replay)
+{
+    char more[64] = "";
+    say_count(c, "logs", n->logs, "main chain and one ledger per tenant");
+    say_count(c, "entries", n->entries, "");
+    for (int i = 0; i < KEDGE_ST_KIND_COUNT; i++) {
+        if (n->statements[i] > 0) {
+            char name[40];
+            snprintf(name, sizeof name, "  %s", kedge_statement_kind_name((enum kedge_statement_kind)i));
+            say_count(c, name, n->statements[i], "");
+        }
+    }
+    say_count(c, "  tenants' checkpoints", n->checkpoints, "in the main chain");
+    say_count(c, "stored checkpoints", n->heads, "");
+    say_count(c, "signatures verified", n->signatures, "");
+    if (n->unanchored > 0) {
+        say_count(c, "not yet in the main chain", n->unanchored, "entries after a tenant's last checkpoint");
+    }
+    if (n->jobs_unfinished > 0) {
+        snprintf(more, sizeof more, "%u unfinished", n->jobs_unfinished);
+    }
+    say_count(c, "jobs", n->jobs, more);
+    say_count(c, "rounds", n->rounds, "");
+    say_count(c, "sites", n->sites, "");
+    say_count(c, "updates used", n->updates_used, "");
+    say_count(c, "updates turned away", n->updates_refused, "");
+    snprintf(more, sizeof more, "%.1f MB", (double)n->blob_bytes / 1e6);
+    say_count(c, "blobs", n->blobs, more);
+    if (replay) {
+        say_count(c, "decisions re-executed", n->decisions, "");
+    }
+}
+
+static void say_findings(const struct kedge_cli *c, const struct kedge_audit_report *r)
+{
+    for (uint32_t i = 0; i < r->finding_count; i++) {
+        const struct kedge_audit_finding *f = &r->findings[i];
+        kedge_cli_say(c, "%s%s: %s [%s]\n", f->severity == KEDGE_AUDIT_NOTE ? "note: " : "", f->where,
+                      f->text, kedge_audit_code_name(f->code));
+    }
+    if (r->error_count + r->note_count > r->finding_count) {
+        kedge_cli_say(c, "… and %llu more\n",
+                      (unsigned long long)(r->error_count + r->note_count - r->finding_count));
+    }
+}
+
+static void say_verdict(const struct kedge_cli *c, const struct kedge_audit_report *r, bool replay)
+{
+    const struct kedge_audit_counts *n = &r->counts;
+    unsigned tenants = n->logs > 0 ? n->logs - 1 : 0;
+    switch (r->verdict) {
+    case KEDGE_AUDIT_YES:
+        kedge_cli_say(
+            c,
+            "Verified: %llu statements of %u tenant%s in %u job%s, signed by the trusted keys; nothing "
+            "was altered, left out or counted twice.\n",
+            (unsigned long long)all_statements(n), tenants, tenants == 1 ? "" : "s", n->jobs,
+            n->jobs == 1 ? "" : "s");
+        break;
+    case KEDGE_AUDIT_SELF_CONSISTENT:
+        kedge_cli_say(
+            c, "Self-consistent only: without --trust FILE (see: kedge audit trust) nothing says whose "
+               "keys these are, so anybody could have written this record.\n");
+        break;
+    case KEDGE_AUDIT_NO:
+        kedge_cli_say(c, "NOT verified: %llu finding%s.\n", (unsigned long long)r->error_count,
+                      r->error_count == 1 ? "" : "s");
+        break;
+    }
+    if (replay && r->verdict != KEDGE_AUDIT_NO) {
+        kedge_cli_say(c,
+                      "Replayed: %llu decisions, re-executed from their recorded inputs, gave the recorded "
+                      "results bit for bit.\n",
+                      (unsigned long long)n->decisions);
+    }
+}
+
+static json_t *counts_json(const struct kedge_audit_counts *n)
+{
+    json_t *kinds = json_object();
+    for (int i = 0; i < KEDGE_ST_KIND_COUNT; i++) {
+        json_object_set_new(kinds, kedge_statement_kind_name((enum kedge_statement_kind)i),
+                            json_integer((json_int_t)n->statements[i]));
+    }
+    json_t *o = json_object();
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rows[] = {{"logs", n->logs},
+                {"jobs", n->jobs},
+                {"jobs_unfinished", n->jobs_unfinished},
+                {"sites", n->sites},
+                {"entries", n->entries},
+                {"heads", n->heads},
+                {"checkpoints", n->checkpoints},
+                {"rounds", n->rounds},
+                {"updates_used", n->updates_used},
+                {"updates_refused", n->updates_refused},
+                {"blobs", n->blobs},
+                {"blob_bytes", n->blob_bytes},
+                {"unanchored", n->unanchored},
+                {"signatures", n->signatures},
+                {"decisions", n->decisions}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        json_object_set_new(o, rows[i].name, json_integer((json_int_t)rows[i].value));
+    }
+    json_object_set_new(o, "statements", kinds);
+    return o;
+}
+
+static json_t *report_json(const struct kedge_audit_report *r, bool replay)
+{
+    static const char *const verdicts[] = {"no", "self-consistent", "yes"};
+    json_t *findings = json_array();
+    for (uint32_t i = 0; i < r->finding_count; i++) {
+        const struct kedge_audit_finding *f = &r->findings[i];
+        json_array_append_new(findings,
+                              json_pack("{s:s,s:s,s:s,s:s}", "severity",
+                                        f->severity == KEDGE_AUDIT_NOTE ? "note" : "error", "code",
+                                        kedge_audit_code_name(f->code), "where", f->where, "text", f->text));
+    }
+    return json_pack("{s:s,s:b,s:o,s:I,s:I,s:o}", "verdict", verdicts[r->verdict], "replayed", replay,
+                     "counts", counts_json(&r->counts), "errors", (json_int_t)r->error_count, "notes",
+                     (json_int_t)r->note_count, "findings", findings);
+}
+
+/* ---- verify, replay ---- */
+
+/* Whatever keeps the auditor from judging is "cannot read", unless memory ran out or a call was wrong. */
+static int fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
+{
+    int code = kedge_cli_fail(c, err, d);
+    return code == 1 || code == 4 ? 3 : code;
+}
+
+static int audit(struct kedge_cli *c, bool replay)
+{
+    struct kedge_diag d = {.text = ""};
+    struct question q = {.replay = replay};
+    struct kedge_trust trust = {.tenant_count = 0};
+    struct kedge_audit_report report;
+    if (!take_question(c, &q)) {
+        return 2;
+    }
+    int err = q.trust_path ? kedge_trust_read(q.trust_path, &trust, &d) : KEDGE_OK;
+    if (err) {
+        if (!strstr(d.text, q.trust_path)) {
+            (void)kedge_diag_wrap(&d, err, "%s", q.trust_path);
+        }
+        return fail(c, err, &d);
+    }
+    look_for_coordinator(&q);
+    err = (replay ? kedge_audit_replay : kedge_audit_verify)(q.dir, q.trust_path ? &trust : NULL, q.seen,
+                                                             q.seen_count, &q.options, &report, &d);
+    kedge_cli_progress_end(c);
+    if (q.trust_path) {
+        kedge_trust_deinit(&trust);
+    }
+    if (err) {
+        return fail(c, err, &d);
+    }
+    if (q.options.live) {
+        kedge_cli_say(c, "A coordinator is writing to this record: this is its state right now.\n");
+    }
+    say_counts(c, &report.counts, replay);
+    say_findings(c, &report);
+    say_verdict(c, &report, replay);
+    int code = report.verdict == KEDGE_AUDIT_YES ? 0 : 1;
+    json_t *data = report_json(&report, replay);
+    kedge_audit_report_deinit(&report);
+    return kedge_cli_answer(c, data, code);
+}
+
+int kedge_cmd_audit_verify(struct kedge_cli *c)
+{
+    return audit(c, false);
+}
+
+int kedge_cmd_audit_replay(struct kedge_cli *c)
+{
+    return audit(c, true);
+}
+
+/* ---- trust ---- */
+
+/* On stderr: stdout may be the trust file itself. */
+static void say_fingerprints(const json_t *trust)
+{
+    size_t i;
+    json_t *t;
+    fprintf(
+        stderr,
+        "\nThese keys come from the coordinator, whom an auditor need not trust. Compare them with what the\n"
+        "tenants and the operator tell over another channel before you rely on them:\n"
+        "  statement key of %s: %s\n",
+        kedge_cli_text(trust, "deployment"), kedge_cli_text(trust, "statement_key"));
+    json_array_foreach(json_object_get(trust, "tenants"), i, t)
+    {
+        fprintf(stderr, "  admin key of %s: %s\n", kedge_cli_text(t, "tenant"),
+                kedge_cli_text(t, "admin_key"));
+    }
+}
+
+int kedge_cmd_audit_trust(struct kedge_cli *c)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_trust check;
+    json_t *trust = NULL;
+    const char *out = kedge_cli_option(c, "out", NULL);
+    if (!kedge_cli_no_more(c, 0)) {
+        return 2;
+    }
+    int err = kedge_cli_admin(c, json_pack("{s:s}", "verb", "trust"), &trust, &d);
+    if (!err && (out || !c->json)) {
+        err = kedge_cli_put_json(trust, out, &d);
+    }
+    if (!err && out) { /* what audit verify would not read is worth nothing */
+        err = kedge_trust_read(out, &check, &d);
+        if (!err) {
+            kedge_trust_deinit(&check);
+        }
+    }
+    if (err) {
+        json_decref(trust);
+        return kedge_cli_fail(c, err, &d);
+    }
+    if (out) {
+        kedge_cli_say(c, "%s: keys of %s\n", out, kedge_cli_text(trust, "deployment"));
+    }
+    say_fingerprints(trust);
+    return kedge_cli_ok(c, trust);
+}

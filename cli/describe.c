@@ -1,0 +1,273 @@
+/* One line about an entry of a log: which statement, who, what. Nothing here is verified. */
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/checkpoint.h"
+#include "chain/dsse.h"
+#include "chain/main_entry.h"
+#include "chain/note.h"
+#include "chain/statement.h"
+#include "cli/local.h"
+#include "common/base/mem.h"
+
+enum { WHO_LEN = 2 * KEDGE_ID_MAX + 2, WHAT_LEN = 256, SHORT_HEX = 12 };
+
+struct line {
+    char who[WHO_LEN], what[WHAT_LEN];
+};
+
+struct short_hex {
+    char s[2 * KEDGE_HASH_LEN + 1];
+};
+
+static struct short_hex brief(const uint8_t bytes[KEDGE_HASH_LEN])
+{
+    struct short_hex h;
+    kedge_hex_encode(bytes, KEDGE_HASH_LEN, h.s);
+    h.s[SHORT_HEX] = '\0';
+    return h;
+}
+
+static void set_site(struct line *l, const struct kedge_id *tenant, const struct kedge_id *site)
+{
+    snprintf(l->who, sizeof l->who, "%s/%s", tenant->s, site->s);
+}
+
+static const char *train_kind(enum kedge_train_kind kind)
+{
+    return kind == KEDGE_TRAIN_PRETRAIN ? "pretrain" : "train";
+}
+
+static void describe_member(const struct kedge_statement *st, struct line *l)
+{
+    static const char *const scopes[] = {"admin", "coordinator", "log"};
+    const struct kedge_st_key *k = &st->u.key;
+    switch ((int)st->kind) { /* the others are not of this family */
+    case KEDGE_ST_KEY:
+        snprintf(l->who, sizeof l->who, "%s", k->tenant.s[0] ? k->tenant.s : "coordinator");
+        snprintf(l->what, sizeof l->what, "%s key %s", scopes[k->scope], brief(k->public_key.b).s);
+        break;
+    case KEDGE_ST_SITE_ENROLLED:
+        set_site(l, &st->u.site_enrolled.tenant, &st->u.site_enrolled.site);
+        snprintf(l->what, sizeof l->what, "key %s", brief(st->u.site_enrolled.statement_key.b).s);
+        break;
+    case KEDGE_ST_SITE_REVOKED:
+        set_site(l, &st->u.site_revoked.tenant, &st->u.site_revoked.site);
+        snprintf(l->what, sizeof l->what, "%s", st->u.site_revoked.reason);
+        break;
+    default:
+        snprintf(l->who, sizeof l->who, "%s", st->u.job_joined.tenant.s);
+        snprintf(l->what, sizeof l->what, "%s, spec %s", st->u.job_joined.job.s, brief(st->subject.b).s);
+        break;
+    }
+}
+
+static void describe_work(const struct kedge_statement *st, struct line *l)
+{
+    const struct kedge_st_update *u = &st->u.update;
+    const struct kedge_st_evaluation *e = &st->u.evaluation;
+    const struct kedge_st_group_assigned *g = &st->u.group_assigned;
+    switch ((int)st->kind) {
+    case KEDGE_ST_UPDATE:
+        set_site(l, &u->tenant, &u->site);
+        snprintf(l->what, sizeof l->what, "%s r%u g%u %s %s, %llu samples", u->job.s, u->round, u->group,
+                 train_kind(u->update_kind), brief(st->subject.b).s, (unsigned long long)u->samples);
+        break;
+    case KEDGE_ST_EVALUATION:
+        set_site(l, &e->tenant, &e->site);
+        snprintf(l->what, sizeof l->what, "%s r%u g%u %llu of %llu right, loss %.4f", e->job.s, e->round,
+                 e->group, (unsigned long long)e->correct, (unsigned long long)e->samples, e->loss);
+        break;
+    default:
+        set_site(l, &g->tenant, &g->site);
+        snprintf(l->what, sizeof l->what, "%s r%u g%u %s, similarity %.3f", g->job.s, g->round, g->group,
+                 g->how == KEDGE_GROUP_COLD_START ? "cold-start" : "newcomer", g->similarity);
+        break;
+    }
+}
+
+static void describe_round(const struct kedge_statement *st, struct line *l)
+{
+    const struct kedge_st_round_opened *r = &st->u.round_opened;
+    const struct kedge_st_aggregate *a = &st->u.aggregate;
+    const struct kedge_st_step *s = &st->u.step;
+    uint64_t candidates = 0, selected = 0, refused = 0;
+    switch ((int)st->kind) {
+    case KEDGE_ST_ROUND_OPENED:
+        for (uint32_t i = 0; i < r->tenant_count; i++) {
+            candidates += r->tenants[i].candidates;
+            selected += r->tenants[i].selected;
+        }
+        snprintf(l->who, sizeof l->who, "%s", r->job.s);
+        snprintf(l->what, sizeof l->what, "r%u %s, %llu of %llu sites selected", r->round,
+                 train_kind(r->round_kind), (unsigned long long)selected, (unsigned long long)candidates);
+        break;
+    case KEDGE_ST_AGGREGATE:
+        for (uint32_t i = 0; i < a->tenant_count; i++) {
+            refused += a->tenants[i].refused;
+        }
+        snprintf(l->who, sizeof l->who, "%s", a->job.s);
+        snprintf(l->what, sizeof l->what, "r%u g%u %s: %u used, %llu refused", a->round, a->group, a->rule,
+                 a->count, (unsigned long long)refused);
+        break;
+    default:
+        snprintf(l->who, sizeof l->who, "%s", s->job.s);
+        snprintf(l->what, sizeof l->what, "r%u %s: %u group%s", s->round, s->rule, s->group_count,
+                 s->group_count == 1 ? "" : "s");
+        break;
+    }
+}
+
+static void describe_job(const struct kedge_statement *st, struct line *l)
+{
+    static const char *const outcomes[] = {"completed", "cancelled", "failed"};
+    const struct kedge_st_policy *p = &st->u.policy;
+    const struct kedge_st_job_opened *j = &st->u.job_opened;
+    const struct kedge_st_release *r = &st->u.release;
+    const struct kedge_st_job_closed *c = &st->u.job_closed;
+    switch ((int)st->kind) {
+    case KEDGE_ST_POLICY:
+        snprintf(l->who, sizeof l->who, "%.100s", p->deployment);
+        snprintf(l->what, sizeof l->what, "statement key %s, log key %s", brief(p->statement_key.b).s,
+                 brief(p->main_log_key.b).s);
+        break;
+    case KEDGE_ST_JOB_OPENED:
+        snprintf(l->who, sizeof l->who, "%s", j->job.s);
+        snprintf(l->what, sizeof l->what, "%u tenants, %llu parameters, spec %s", j->tenant_count,
+                 (unsigned long long)j->parameters, brief(st->subject.b).s);
+        break;
+    case KEDGE_ST_RELEASE:
+        snprintf(l->who, sizeof l->who, "%s", r->job.s);
+        snprintf(l->what, sizeof l->what, "r%u g%u %s", r->round, r->group, r->file);
+        break;
+    case KEDGE_ST_JOB_CLOSED:
+        snprintf(l->who, sizeof l->who, "%s", c->job.s);
+        snprintf(l->what, sizeof l->what, "%s after %u rounds%s%s", outcomes[c->outcome], c->rounds,
+                 c->reason[0] ? ": " : "", c->reason);
+        break;
+    default:
+        break; /* a signed reply has no place in a log */
+    }
+}
+
+static void describe_statement(const struct kedge_statement *st, struct line *l)
+{
+    switch (st->kind) {
+    case KEDGE_ST_KEY:
+    case KEDGE_ST_SITE_ENROLLED:
+    case KEDGE_ST_SITE_REVOKED:
+    case KEDGE_ST_JOB_JOINED:
+        describe_member(st, l);
+        break;
+    case KEDGE_ST_UPDATE:
+    case KEDGE_ST_EVALUATION:
+    case KEDGE_ST_GROUP_ASSIGNED:
+        describe_work(st, l);
+        break;
+    case KEDGE_ST_ROUND_OPENED:
+    case KEDGE_ST_AGGREGATE:
+    case KEDGE_ST_STEP:
+        describe_round(st, l);
+        break;
+    case KEDGE_ST_POLICY:
+    case KEDGE_ST_JOB_OPENED:
+    case KEDGE_ST_RELEASE:
+    case KEDGE_ST_JOB_CLOSED:
+    case KEDGE_ST_CLOSED:
+    case KEDGE_ST_KIND_COUNT:
+        describe_job(st, l);
+        break;
+    }
+}
+
+static int put_line(json_t *row, const char *kind, const struct line *l)
+{
+    bool fine = json_object_set_new(row, "kind", json_string(kind)) == 0
+                && json_object_set_new(row, "who", json_string(l->who)) == 0
+                && json_object_set_new(row, "what", json_string(l->what)) == 0;
+    return fine ? KEDGE_OK : KEDGE_E_NOMEM;
+}
+
+static int put_unreadable(json_t *row, const char *why)
+{
+    struct line l = {.who = ""};
+    snprintf(l.what, sizeof l.what, "%s", why);
+    return put_line(row, "unreadable", &l);
+}
+
+static int put_checkpoint(struct kedge_view body, bool whole, json_t *row)
+{
+    struct line l = {.who = ""};
+    struct kedge_checkpoint cp;
+    struct kedge_note *note = kedge_mem_new(1, sizeof *note);
+    if (!note) {
+        return KEDGE_E_NOMEM;
+    }
+    int err = kedge_note_parse(body, note);
+    err = err ? err : kedge_checkpoint_parse(note->text, &cp);
+    if (err) {
+        kedge_mem_free(note);
+        return put_unreadable(row, "neither a statement nor a checkpoint");
+    }
+    snprintf(l.who, sizeof l.who, "%.*s", (int)(cp.origin.len < WHO_LEN ? cp.origin.len : WHO_LEN - 1),
+             (const char *)cp.origin.ptr);
+    snprintf(l.what, sizeof l.what, "size %llu, root %s", (unsigned long long)cp.size, brief(cp.root.b).s);
+    err = put_line(row, "checkpoint", &l);
+    if (!err && whole) {
+        err = json_object_set_new(row, "note", json_stringn((const char *)body.ptr, body.len)) ? KEDGE_E_NOMEM
+                                                                                               : KEDGE_OK;
+    }
+    kedge_mem_free(note);
+    return err;
+}
+
+static int put_payload(struct kedge_view payload, json_t *row)
+{
+    json_error_t at;
+    json_t *o = json_loadb((const char *)payload.ptr, payload.len, JSON_REJECT_DUPLICATES, &at);
+    return json_object_set_new(row, "payload", o) ? KEDGE_E_NOMEM : KEDGE_OK;
+}
+
+static int put_statement(struct kedge_view envelope, bool whole, json_t *row)
+{
+    struct line l = {.who = ""};
+    struct kedge_dsse_entry entry;
+    struct kedge_diag d = {.text = ""};
+    struct kedge_buf payload;
+    char keyid[KEDGE_HASH_HEX_LEN + 1];
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    if (!st) {
+        return KEDGE_E_NOMEM;
+    }
+    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
+    int err = kedge_dsse_decode(envelope, &payload, &entry);
+    err = err ? kedge_diag_set(&d, err, "no signed envelope") : KEDGE_OK;
+    err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), st, &d);
+    if (err == KEDGE_E_NOMEM) {
+        kedge_mem_free(st);
+        kedge_buf_deinit(&payload);
+        return err;
+    }
+    if (err) {
+        err = put_unreadable(row, d.text);
+    } else {
+        describe_statement(st, &l);
+        kedge_hash_hex(&entry.keyid, keyid);
+        err = put_line(row, kedge_statement_kind_name(st->kind), &l);
+        err = err || json_object_set_new(row, "signer", json_string(keyid)) ? KEDGE_E_NOMEM : KEDGE_OK;
+        err = !err && whole ? put_payload(kedge_buf_view(&payload), row) : err;
+    }
+    kedge_mem_free(st);
+    kedge_buf_deinit(&payload);
+    return err;
+}
+
+int kedge_cli_describe(struct kedge_view entry, bool in_main, bool whole, json_t *row)
+{
+    struct kedge_main_entry decoded = {.kind = KEDGE_MAIN_STATEMENT, .body = entry};
+    if (in_main && kedge_main_entry_decode(entry, &decoded) != KEDGE_OK) {
+        return put_unreadable(row, "neither a statement nor a checkpoint");
+    }
+    return decoded.kind == KEDGE_MAIN_CHECKPOINT ? put_checkpoint(decoded.body, whole, row)
+                                                 : put_statement(decoded.body, whole, row);
+}

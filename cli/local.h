@@ -1,0 +1,36 @@
+/* What commands share that look into folders of this machine without asking a coordinator. */
+#ifndef KEDGE_CLI_LOCAL_H
+#define KEDGE_CLI_LOCAL_H
+
+#include "chain/note.h"
+#include "chain/state/state.h"
+#include "cli/cli.h"
+
+/* True when a coordinator answers at the door of this state folder. */
+bool kedge_cli_coordinator_runs(const char *state);
+
+/* Opens the log "main" or a tenant's for reading, beside a running coordinator or as a copy. The caller
+ * closes it with kedge_state_log_close. */
+KEDGE_NODISCARD int kedge_cli_log_open(const char *state, const char *name, struct kedge_state_log *ret,
+                                       struct kedge_diag *d);
+/* Verifier key of a log when its key file can be read (the operator's machine); false elsewhere. */
+bool kedge_cli_log_vkey(const char *state, const struct kedge_state_log *log, struct kedge_vkey *ret);
+
+/* Gathers an answer in a child process, so that a damaged store costs an error and not the program. */
+typedef int kedge_cli_gather(void *arg, json_t **ret, struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_cli_guarded(kedge_cli_gather *gather, void *arg, json_t **ret,
+                                      struct kedge_diag *d);
+
+/* One log entry for people: sets "kind", "who", "what" (and "signer" of a statement) in `row`; with `whole`
+ * also its content as "payload" (statement) or "note" (a tenant's checkpoint in the main chain). An entry
+ * that is neither gets the kind "unreadable" and the reason. */
+KEDGE_NODISCARD int kedge_cli_describe(struct kedge_view entry, bool in_main, bool whole, json_t *row);
+
+/* Positional argument i, or NULL. Options are taken out before. */
+const char *kedge_cli_argument(const struct kedge_cli *c, int i);
+/* False after a usage error: too many arguments, or an option that nobody knows. */
+bool kedge_cli_no_more(struct kedge_cli *c, int arguments_max);
+/* JSON text of people's files: two spaces, ends in a line feed. Prints to stdout, or writes to path. */
+KEDGE_NODISCARD int kedge_cli_put_json(const json_t *o, const char *path, struct kedge_diag *d);
+
+#endif
