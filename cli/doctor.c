@@ -1,0 +1,91 @@
+/* kedge doctor: looks at an installation, and at a folder of it, and says what is wrong and how to mend it.
+ */
+#include "cli/doctor.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/local.h"
+
+enum { DETAIL_LEN = 1024 };
+
+void kedge_doctor_say(struct kedge_doctor *k, enum kedge_doctor_level level, const char *what,
+                      const char *mend, const char *format, ...)
+{
+    static const char *const shown[] = {"ok  ", "warn", "FAIL"}, *const coded[] = {"ok", "warn", "fail"};
+    char detail[DETAIL_LEN];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(detail, sizeof detail, format, ap);
+    va_end(ap);
+    k->warnings += level == KEDGE_DOCTOR_WARN;
+    k->failures += level == KEDGE_DOCTOR_FAIL;
+    kedge_cli_say(k->c, "%s  %s: %s\n", shown[level], what, detail);
+    if (mend[0]) {
+        kedge_cli_say(k->c, "      %s\n", mend);
+    }
+    json_array_append_new(k->checks, json_pack("{s:s,s:s,s:s,s:s}", "level", coded[level], "what", what,
+                                               "detail", detail, "mend", mend));
+}
+
+void kedge_doctor_fail(struct kedge_doctor *k, const char *what, const char *mend, int err,
+                       const struct kedge_diag *d)
+{
+    kedge_doctor_say(k, KEDGE_DOCTOR_FAIL, what, d->hint[0] ? d->hint : mend, "%s",
+                     d->text[0] ? d->text : kedge_strerror(err));
+}
+
+/* DIR itself, or the state folder inside what kedge poc leaves. */
+static int find_folder(const char *dir, char out[KEDGE_PATH_MAX], struct kedge_diag *d)
+{
+    static const char *const marks[] = {"config.json", "site.json"};
+    char path[KEDGE_PATH_MAX];
+    for (size_t i = 0; i < 2; i++) {
+        if (kedge_path_join(path, dir, marks[i]) == KEDGE_OK && kedge_file_exists(path)) {
+            return kedge_path_join(out, dir, ".");
+        }
+    }
+    if (kedge_path_join(path, dir, "state/config.json") == KEDGE_OK && kedge_file_exists(path)) {
+        return kedge_path_join(out, dir, "state");
+    }
+    (void)kedge_diag_set(d, KEDGE_E_NOT_FOUND,
+                         "%s: neither a state folder (config.json) nor a site's (site.json)", dir);
+    (void)kedge_diag_hint(d, "make one: kedge init DIR, or kedge-client --site DIR --enroll-file TOKEN");
+    return KEDGE_E_NOT_FOUND;
+}
+
+int kedge_cmd_doctor(struct kedge_cli *c)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_doctor k = {.c = c};
+    char folder[KEDGE_PATH_MAX] = "";
+    if (!kedge_cli_no_more(c, 1)) {
+        return 2;
+    }
+    const char *dir = kedge_cli_argument(c, 0);
+    int err = dir ? find_folder(dir, folder, &d) : KEDGE_OK;
+    if (err) {
+        return kedge_cli_fail(c, err, &d);
+    }
+    k.checks = json_array();
+    kedge_doctor_machine(&k, dir ? folder : ".");
+    err = dir ? kedge_doctor_folder(&k, folder) : KEDGE_OK;
+    if (err) {
+        json_decref(k.checks);
+        return kedge_cli_fail(c, err, NULL);
+    }
+    kedge_doctor_loopback(&k);
+    if (dir) {
+        kedge_doctor_site_server(&k, folder);
+    }
+    if (k.failures) {
+        kedge_cli_say(c, "%u thing%s to mend.\n", k.failures, k.failures == 1 ? "" : "s");
+    } else {
+        kedge_cli_say(c, "All well%s.\n", k.warnings ? ", but read the warnings" : "");
+    }
+    return kedge_cli_answer(c,
+                            json_pack("{s:b,s:i,s:i,s:o}", "well", k.failures == 0, "failures",
+                                      (int)k.failures, "warnings", (int)k.warnings, "checks", k.checks),
+                            k.failures ? 1 : 0);
+}

@@ -1,0 +1,138 @@
+/* TLS on loopback with throw-away keys, and the server that a site is enrolled at. */
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/json.h"
+#include "cli/doctor.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/file.h"
+#include "common/net/client.h"
+#include "common/net/server.h"
+#include "common/wire/messages.h"
+#include "crypto/keyfile.h"
+
+enum { CALL_MS = 3000, FILE_MAX = 65536, HELLO_MAX = 256 };
+
+static void answer_same(void *arg, struct kedge_net_request *req)
+{
+    (void)arg;
+    (void)kedge_net_reply(req, kedge_net_request_view(req));
+}
+
+/* One call; the answer must be the question. */
+static int call_once(const char *url, const struct kedge_key_pair *key,
+                     const struct kedge_public_key *server_key, struct kedge_diag *d)
+{
+    struct kedge_net_client_options options = {
+        .url = url, .key = key, .server_key = server_key, .connect_ms = CALL_MS};
+    struct kedge_net_client *client = NULL;
+    struct kedge_net_reply reply = {.impl = NULL};
+    struct kedge_view question = kedge_view_str("is this the same wire");
+    int err = kedge_net_client_open(&options, &client, d);
+    err = err ? err : kedge_net_call(client, question, CALL_MS, &reply);
+    if (!err && !kedge_view_eq(reply.view, question)) {
+        err = KEDGE_E_FORMAT;
+    }
+    kedge_net_reply_release(&reply);
+    kedge_net_client_close(client);
+    return err;
+}
+
+void kedge_doctor_loopback(struct kedge_doctor *k)
+{
+    static const char mend[] = "are OpenSSL 3 and nng those of Debian 12, and is loopback (lo) up?";
+    struct kedge_diag d = {.text = ""};
+    struct kedge_key_pair ours, theirs, other;
+    struct kedge_net_server *server = NULL;
+    kedge_key_generate(&ours);
+    kedge_key_generate(&theirs);
+    kedge_key_generate(&other);
+    struct kedge_net_server_options options = {
+        .urls = {"tls+tcp://127.0.0.1:0"}, .key = &theirs, .handler = answer_same};
+    int wrong = KEDGE_OK, err = kedge_net_server_open(&options, &server, &d);
+    uint64_t begin = kedge_os_now_ns(), end = begin;
+    if (!err) {
+        err = call_once(kedge_net_server_url(server, 0), &ours, &theirs.public, &d);
+        end = kedge_os_now_ns();
+        wrong = call_once(kedge_net_server_url(server, 0), &ours, &other.public, NULL);
+    }
+    if (err) {
+        kedge_doctor_fail(k, "TLS on loopback", mend, err, &d);
+    } else if (wrong != KEDGE_E_PEER_AUTH) {
+        kedge_doctor_say(k, KEDGE_DOCTOR_FAIL, "TLS on loopback", mend,
+                         "a server with another key should be refused, but: %s", kedge_strerror(wrong));
+    } else {
+        kedge_doctor_say(k, KEDGE_DOCTOR_OK, "TLS on loopback", "",
+                         "first call in %.1f ms; a server with another key is refused",
+                         (double)(end - begin) / 1e6);
+    }
+    kedge_net_server_close(server);
+    kedge_key_wipe(&ours);
+    kedge_key_wipe(&theirs);
+    kedge_key_wipe(&other);
+}
+
+/* HELLO to the server that the site pins; any proper message is an answer. */
+static int say_hello(const struct kedge_net_client_options *options, struct kedge_diag *d)
+{
+    struct kedge_net_client *client = NULL;
+    struct kedge_net_reply reply = {.impl = NULL};
+    struct kedge_msg msg = {
+        .type = KEDGE_MSG_HELLO,
+        .u.hello = {.protocol = KEDGE_WIRE_VERSION, .program = kedge_view_str("kedge doctor")}};
+    struct kedge_buf frame;
+    kedge_buf_init(&frame, HELLO_MAX);
+    int err = kedge_msg_encode(&msg, &frame);
+    err = err ? err : kedge_net_client_open(options, &client, d);
+    err = err ? err : kedge_net_call(client, kedge_buf_view(&frame), CALL_MS, &reply);
+    err = err ? err : kedge_msg_decode(reply.view, &msg);
+    kedge_net_reply_release(&reply);
+    kedge_net_client_close(client);
+    kedge_buf_deinit(&frame);
+    return err;
+}
+
+static void try_server(struct kedge_doctor *k, const char *dir, const char *url, const char *server_hex)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_key_pair key;
+    struct kedge_public_key server_key;
+    char path[KEDGE_PATH_MAX];
+    int err = kedge_path_join(path, dir, "keys/tls.pem");
+    err = err ? err : kedge_hex_decode(kedge_view_str(server_hex), server_key.b, sizeof server_key.b);
+    err = err ? err : kedge_keyfile_read_private(path, &key, &d);
+    if (err) {
+        return; /* said already, where the folder was looked at */
+    }
+    struct kedge_net_client_options options = {
+        .url = url, .key = &key, .server_key = &server_key, .connect_ms = CALL_MS};
+    err = say_hello(&options, &d);
+    kedge_key_wipe(&key);
+    if (err == KEDGE_E_PEER_AUTH) {
+        kedge_doctor_say(k, KEDGE_DOCTOR_FAIL, "server",
+                         "ask its operator for the fingerprint (kedge status) and a "
+                         "new token",
+                         "%s is not who site.json pins", url);
+    } else if (err) {
+        kedge_doctor_fail(k, "server", "is the coordinator running, and does a firewall let TCP through?",
+                          err, &d);
+    } else {
+        kedge_doctor_say(k, KEDGE_DOCTOR_OK, "server", "", "%s answers and holds the pinned key", url);
+    }
+}
+
+void kedge_doctor_site_server(struct kedge_doctor *k, const char *dir)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf text;
+    json_t *o = NULL;
+    kedge_buf_init(&text, FILE_MAX);
+    int err = kedge_path_join(path, dir, "site.json");
+    err = err ? err : kedge_file_read(path, &text, NULL);
+    err = err ? err : kedgei_json_load(kedge_buf_view(&text), FILE_MAX, "site.json", &o, NULL);
+    if (!err && kedge_cli_text(o, "server")[0]) {
+        try_server(k, dir, kedge_cli_text(o, "server"), kedge_cli_text(o, "server_key"));
+    }
+    json_decref(o);
+    kedge_buf_deinit(&text);
+}
