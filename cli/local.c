@@ -1,7 +1,6 @@
 #include "cli/local.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -61,6 +60,12 @@ bool kedge_cli_log_vkey(const char *state, const struct kedge_state_log *log, st
     return err == KEDGE_OK;
 }
 
+static int append_text(const char *text, size_t len, void *arg)
+{
+    kedge_buf_put(arg, text, len);
+    return ((struct kedge_buf *)arg)->err ? -1 : 0;
+}
+
 struct gathering {
     kedge_cli_gather *gather;
     void *arg;
@@ -71,14 +76,9 @@ static int gather_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_di
     struct gathering *g = arg;
     json_t *o = NULL;
     int err = g->gather(g->arg, &o, d);
-    char *text = err ? NULL : json_dumps(o, JSON_COMPACT);
-    if (!err && text) {
-        kedge_buf_put_str(ret_out, text);
-        err = ret_out->err;
-    } else if (!err) {
-        err = kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
+    if (!err && json_dump_callback(o, append_text, ret_out, JSON_COMPACT) != 0) {
+        err = kedge_diag_set(d, ret_out->err ? ret_out->err : KEDGE_E_NOMEM, "the answer does not fit");
     }
-    free(text);
     json_decref(o);
     return err;
 }
@@ -121,14 +121,10 @@ bool kedge_cli_no_more(struct kedge_cli *c, int arguments_max)
 int kedge_cli_put_json(const json_t *o, const char *path, struct kedge_diag *d)
 {
     struct kedge_buf out;
-    char *text = json_dumps(o, JSON_INDENT(2));
-    int err = text ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
     kedge_buf_init(&out, GATHERED_MAX);
-    if (!err) {
-        kedge_buf_put_str(&out, text);
-        kedge_buf_put_str(&out, "\n");
-        err = out.err;
-    }
+    int err = json_dump_callback(o, append_text, &out, JSON_INDENT(2)) ? KEDGE_E_NOMEM : KEDGE_OK;
+    kedge_buf_put_str(&out, "\n");
+    err = err || out.err ? kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory") : KEDGE_OK;
     if (!err && path) {
         err = kedge_file_write(path, kedge_buf_view(&out), 0644, d);
     } else if (!err) {
@@ -136,6 +132,5 @@ int kedge_cli_put_json(const json_t *o, const char *path, struct kedge_diag *d)
         fflush(stdout);
     }
     kedge_buf_deinit(&out);
-    free(text);
     return err;
 }

@@ -110,7 +110,7 @@ static int run_all(struct kedge_cli *c, const struct kedge_sim_spec *spec)
                       spec->seeds, spec->seeds == 1 ? "" : "s");
     }
     json_t *data =
-        json_pack("{s:b,s:i,s:i,s:i,s:i,s:i,s:i,s:s,s:o}", "holds", failed == 0, "seeds", (int)spec->seeds,
+        json_pack("{s:b,s:i,s:i,s:i,s:i,s:i,s:s,s:o}", "holds", failed == 0, "seeds", (int)spec->seeds,
                   "failed", (int)failed, "tenants", (int)spec->tenants, "sites_per_tenant", (int)spec->sites,
                   "groups", (int)spec->groups, "faults", spec->faults ? "all" : "none", "runs", rows);
     return kedge_cli_answer(c, data, failed ? 1 : 0);
@@ -131,7 +131,8 @@ int kedge_cmd_sim(struct kedge_cli *c)
     int err = kedge_cli_read_file(path, SPEC_FILE_MAX, &text, &d);
     if (!err) {
         err = kedge_sim_spec_parse(kedge_buf_view(&text), &spec, &d);
-        err = err ? kedge_diag_wrap(&d, err, "%s", path) : KEDGE_OK;
+        /* 1 is the answer "a rule was broken": a spec that is none must not look like it. */
+        err = err ? kedge_diag_wrap(&d, err == KEDGE_E_NOMEM ? err : KEDGE_E_USAGE, "%s", path) : KEDGE_OK;
     }
     kedge_buf_deinit(&text);
     return err ? kedge_cli_fail(c, err, &d) : run_all(c, &spec);
