@@ -4,14 +4,14 @@
 
 #include "chain/json.h"
 #include "cli/doctor.h"
+#include "cli/local.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/file.h"
 #include "common/net/client.h"
 #include "common/net/server.h"
-#include "common/wire/messages.h"
 #include "crypto/keyfile.h"
 
-enum { CALL_MS = 3000, FILE_MAX = 65536, HELLO_MAX = 256 };
+enum { CALL_MS = 3000, FILE_MAX = 65536 };
 
 static void answer_same(void *arg, struct kedge_net_request *req)
 {
@@ -72,26 +72,6 @@ void kedge_doctor_loopback(struct kedge_doctor *k)
     kedge_key_wipe(&other);
 }
 
-/* HELLO to the server that the site pins; any proper message is an answer. */
-static int say_hello(const struct kedge_net_client_options *options, struct kedge_diag *d)
-{
-    struct kedge_net_client *client = NULL;
-    struct kedge_net_reply reply = {.impl = NULL};
-    struct kedge_msg msg = {
-        .type = KEDGE_MSG_HELLO,
-        .u.hello = {.protocol = KEDGE_WIRE_VERSION, .program = kedge_view_str("kedge doctor")}};
-    struct kedge_buf frame;
-    kedge_buf_init(&frame, HELLO_MAX);
-    int err = kedge_msg_encode(&msg, &frame);
-    err = err ? err : kedge_net_client_open(options, &client, d);
-    err = err ? err : kedge_net_call(client, kedge_buf_view(&frame), CALL_MS, &reply);
-    err = err ? err : kedge_msg_decode(reply.view, &msg);
-    kedge_net_reply_release(&reply);
-    kedge_net_client_close(client);
-    kedge_buf_deinit(&frame);
-    return err;
-}
-
 static void try_server(struct kedge_doctor *k, const char *dir, const char *url, const char *server_hex)
 {
     struct kedge_diag d = {.text = ""};
@@ -106,7 +86,7 @@ static void try_server(struct kedge_doctor *k, const char *dir, const char *url,
     }
     struct kedge_net_client_options options = {
         .url = url, .key = &key, .server_key = &server_key, .connect_ms = CALL_MS};
-    err = say_hello(&options, &d);
+    err = kedge_cli_hello(&options, CALL_MS, &d);
     kedge_key_wipe(&key);
     if (err == KEDGE_E_PEER_AUTH) {
         kedge_doctor_say(k, KEDGE_DOCTOR_FAIL, "server",

@@ -2,28 +2,44 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "chain/store/guard.h"
+#include "common/wire/messages.h"
 #include "crypto/keyfile.h"
 
-enum { GATHERED_MAX = 512 * 1024 * 1024, GATHER_MS = 300000 };
+enum { GATHERED_MAX = 512 * 1024 * 1024, GATHER_MS = 300000, HELLO_MAX = 256, KNOCK_MS = 2000 };
+
+int kedge_cli_hello(const struct kedge_net_client_options *options, uint32_t timeout_ms, struct kedge_diag *d)
+{
+    struct kedge_net_client *client = NULL;
+    struct kedge_net_reply reply = {.impl = NULL};
+    struct kedge_msg msg = {.type = KEDGE_MSG_HELLO,
+                            .u.hello = {.protocol = KEDGE_WIRE_VERSION, .program = kedge_view_str("kedge")}};
+    struct kedge_buf frame;
+    kedge_buf_init(&frame, HELLO_MAX);
+    int err = kedge_msg_encode(&msg, &frame);
+    err = err ? err : kedge_net_client_open(options, &client, d);
+    err = err ? err : kedge_net_call(client, kedge_buf_view(&frame), timeout_ms, &reply);
+    err = err ? err : kedge_msg_decode(reply.view, &msg);
+    kedge_net_reply_release(&reply);
+    kedge_net_client_close(client);
+    kedge_buf_deinit(&frame);
+    return err;
+}
+
+static int knock_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag *d)
+{
+    struct kedge_net_client_options options = {.url = arg, .connect_ms = KNOCK_MS / 4};
+    (void)ret_out;
+    return kedge_cli_hello(&options, KNOCK_MS, d);
+}
 
 bool kedge_cli_coordinator_runs(const char *state)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int n = snprintf(address.sun_path, sizeof address.sun_path, "%s/coordinator.ipc", state);
-    if (n < 0 || (size_t)n >= sizeof address.sun_path) {
-        return false;
-    }
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool runs = fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return runs;
+    char url[KEDGE_PATH_MAX + 32];
+    int n = snprintf(url, sizeof url, "ipc://%s/coordinator.ipc", state);
+    return n > 0 && (size_t)n < sizeof url && kedge_file_exists(url + strlen("ipc://"))
+           && kedge_store_guarded(knock_in_child, url, 3 * KNOCK_MS, NULL, NULL) == KEDGE_OK;
 }
 
 int kedge_cli_log_open(const char *state, const char *name, struct kedge_state_log *ret, struct kedge_diag *d)

@@ -5,8 +5,13 @@
 #include "chain/note.h"
 #include "chain/state/state.h"
 #include "cli/cli.h"
+#include "common/net/client.h"
 
-/* True when a coordinator answers at the door of this state folder. */
+/* Says HELLO to a coordinator; any proper message is an answer. Starts threads that stay. */
+KEDGE_NODISCARD int kedge_cli_hello(const struct kedge_net_client_options *options, uint32_t timeout_ms,
+                                    struct kedge_diag *d);
+/* True when a coordinator answers at the door of this state folder. Asks in a child process, because threads
+ * of the network would forbid the forks that reading a record needs: call before kedge_cli_hello. */
 bool kedge_cli_coordinator_runs(const char *state);
 
 /* Opens the log "main" or a tenant's for reading, beside a running coordinator or as a copy. The caller
