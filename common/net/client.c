@@ -12,6 +12,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/net/address.h"
+#include "common/net/closing.h"
 #include "common/net/engine.h"
 #include "common/net/server.h"
 
@@ -144,13 +145,30 @@ int kedge_net_client_open(const struct kedge_net_client_options *options,
     return KEDGE_OK;
 }
 
+/* The connection goes by itself once it is shut down; nng is not to close it (closing.h). */
+static void wait_gone(struct kedge_net_client *client)
+{
+    uint64_t handshakes, silent, refused;
+    for (int i = 0; i < KEDGEI_GONE_MAX_MS; i++) {
+        kedgei_tls_stop(client->tls);
+        kedgei_tls_counters(client->tls, &handshakes, &silent, &refused);
+        if (handshakes == 0 && !kedge_net_client_connected(client)) {
+            return;
+        }
+        kedge_os_sleep_ms(1);
+    }
+}
+
 void kedge_net_client_close(struct kedge_net_client *client)
 {
     if (!client) {
         return;
     }
-    if (nng_socket_id(client->socket) > 0) {
-        nng_close(client->socket);
+    if (client->tls) {
+        wait_gone(client);
+    }
+    if (nng_socket_id(client->socket) > 0 && !kedgei_close_socket(nng_socket_id(client->socket))) {
+        return; /* nng is stuck and may call on_pipe yet: what it can reach stays */
     }
     for (size_t i = 0; i < KEDGE_NET_CALLS_MAX; i++) {
         if (client->slots[i].aio) {

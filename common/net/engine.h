@@ -36,9 +36,21 @@ uint64_t kedgei_tls_reap(struct kedgei_tls *tls, uint64_t now_ns);
 void kedgei_tls_counters(struct kedgei_tls *tls, uint64_t *ret_handshakes, uint64_t *ret_silent,
                          uint64_t *ret_refused);
 
-/* The key of the peer of a TLS pipe; false when the pipe is gone, is not TLS or is not authenticated.
- * With a meter, the connection reports to it what it sends from now on (only the first meter of a
- * connection counts). */
-bool kedgei_tls_peer(uint32_t pipe_id, struct kedge_public_key *ret_key, struct kedgei_meter *meter);
+/* Ends connections from below, as if the peer had gone: those of a key, or the one with that number.
+ * Busy ones end at their next step; kedgei_tls_reap ends those that come to rest before, so call that
+ * soon. */
+void kedgei_tls_end_key(struct kedgei_tls *tls, const struct kedge_public_key *key);
+void kedgei_tls_end(struct kedgei_tls *tls, uint64_t number);
+/* The same for all, and no new ones come about from now on. */
+void kedgei_tls_stop(struct kedgei_tls *tls);
+
+struct kedgei_tls_peer {
+    struct kedge_public_key key;
+    uint64_t number; /* of the connection, for kedgei_tls_end */
+};
+/* Who is at the other end of a TLS pipe; false when the pipe is gone, is not TLS or is not
+ * authenticated. With a meter, the connection reports to it what it sends from now on (only the first
+ * meter of a connection counts). */
+bool kedgei_tls_peer(uint32_t pipe_id, struct kedgei_tls_peer *ret_peer, struct kedgei_meter *meter);
 
 #endif

@@ -4,15 +4,15 @@
  * Rules that this file keeps, because nng 1.5.2 fails in odd ways otherwise:
  * - nng is initialised before the engine is registered, else its own initialisation puts mbedTLS back.
  * - The engine never returns NNG_ECLOSED: one such connection ends the listener's accepting.
- * - A TCP error before a receive is queued is lost by nng; when nothing can be read, the stream is asked
- * for its
- *   remote address, and where it has none any more the connection is dead.
- * - Connections that do not speak are ended by shutdown(2) on their descriptor; closing nng's stream
- * from another
- *   thread ends the listener.
+ * - nng loses errors of TCP that come while it is not reading; so when nothing can be read or written,
+ *   the state of the TCP connection is looked at.
+ * - Connections are ended by shutdown(2) on their descriptor; closing nng's stream from another thread
+ *   ends the listener.
  * - nng makes configurations of its own for every dialer and listener; those have no identity and fail
- * closed. The transport argument of a connection is used as its nng_stream, which holds for the layout
- * of 1.5.2 only; hence the check of the version. */
+ *   closed.
+ *
+ * The transport argument of a connection is used as its nng_stream, which holds for the layout of
+ * 1.5.2 only; hence the check of the version. */
 #include "common/net/engine_openssl.h"
 
 #include <nng/supplemental/tls/engine.h>
@@ -27,21 +27,6 @@
 #define ENGINE_NAME "kedge-openssl"
 #define NNG_VERSION_KNOWN "1.5.2"
 
-enum { REAP_BATCH = 64 };
-
-struct nng_tls_engine_conn {
-    SSL *ssl;
-    void *transport; /* nng's side of the connection */
-    struct kedgei_tls *tls;
-    struct nng_tls_engine_conn *prev, *next; /* in tls->young, until the peer has spoken */
-    struct kedgei_ends ends;
-    uint64_t since_ns;
-    int dead; /* the nng error that everything returns from now on */
-    bool authenticated, young;
-    struct kedge_public_key key;
-    struct kedgei_meter *meter; /* counts what was sent; NULL until asked for */
-};
-
 struct nng_tls_engine_config {
     struct kedgei_tls *tls; /* NULL: made by nng itself, fails closed */
 };
@@ -49,52 +34,12 @@ struct nng_tls_engine_config {
 /* Set around calls into nng that reach this file on the same thread. */
 static _Thread_local struct kedgei_tls *new_config_tls;
 struct question { /* asked through the option "verified" */
-    struct kedge_public_key key;
+    struct kedgei_tls_peer peer;
     struct kedgei_meter *meter; /* to attach, or NULL */
 };
 static _Thread_local struct question *question;
 
 static BIO_METHOD *bio_method;
-
-/* ---- connections: the list of those that have not spoken ---- */
-
-static bool add_young(struct nng_tls_engine_conn *conn)
-{
-    struct kedgei_tls *tls = conn->tls;
-    pthread_mutex_lock(&tls->mutex);
-    bool room = !tls->server || tls->young_count < tls->handshakes_max;
-    if (room) {
-        conn->young = true;
-        conn->prev = tls->youngest;
-        *(tls->youngest ? &tls->youngest->next : &tls->oldest) = conn;
-        tls->youngest = conn;
-        tls->young_count++;
-    } else {
-        tls->refused_count++;
-    }
-    pthread_mutex_unlock(&tls->mutex);
-    return room;
-}
-
-/* Caller holds the mutex. */
-static void unlink_young(struct nng_tls_engine_conn *conn)
-{
-    struct kedgei_tls *tls = conn->tls;
-    *(conn->prev ? &conn->prev->next : &tls->oldest) = conn->next;
-    *(conn->next ? &conn->next->prev : &tls->youngest) = conn->prev;
-    conn->prev = conn->next = NULL;
-    conn->young = false;
-    tls->young_count--;
-}
-
-static void remove_young(struct nng_tls_engine_conn *conn)
-{
-    pthread_mutex_lock(&conn->tls->mutex);
-    if (conn->young) {
-        unlink_young(conn);
-    }
-    pthread_mutex_unlock(&conn->tls->mutex);
-}
 
 /* ---- connections: bytes ---- */
 
@@ -107,7 +52,7 @@ static int write_bio(BIO *bio, const char *data, size_t len, size_t *ret_len)
         *ret_len = len;
         return 1;
     }
-    if (rv == NNG_EAGAIN) {
+    if (rv == NNG_EAGAIN && kedgei_socket_is_open(conn->fd)) {
         BIO_set_retry_write(bio);
     } else {
         conn->dead = NNG_ECONNRESET;
@@ -118,14 +63,13 @@ static int write_bio(BIO *bio, const char *data, size_t len, size_t *ret_len)
 static int read_bio(BIO *bio, char *data, size_t len, size_t *ret_len)
 {
     struct nng_tls_engine_conn *conn = BIO_get_data(bio);
-    nng_sockaddr address;
     BIO_clear_retry_flags(bio);
     int rv = nng_tls_engine_recv(conn->transport, (uint8_t *)data, &len);
     if (rv == 0) {
         *ret_len = len;
         return 1;
     }
-    if (rv == NNG_EAGAIN && nng_stream_get_addr(conn->transport, NNG_OPT_REMADDR, &address) == 0) {
+    if (rv == NNG_EAGAIN && kedgei_socket_is_open(conn->fd)) {
         BIO_set_retry_read(bio);
     } else {
         conn->dead = NNG_ECONNRESET;
@@ -168,7 +112,7 @@ static void close_conn(struct nng_tls_engine_conn *conn)
 static void deinit_conn(struct nng_tls_engine_conn *conn)
 {
     if (conn->tls) { /* else init was not called or failed */
-        remove_young(conn);
+        kedgei_conn_remove(conn);
         kedgei_meter_drop(conn->meter);
         SSL_free(conn->ssl);
         kedgei_tls_drop(conn->tls);
@@ -177,41 +121,18 @@ static void deinit_conn(struct nng_tls_engine_conn *conn)
     }
 }
 
-static bool get_end(nng_stream *stream, const char *option, struct kedgei_end *ret)
-{
-    nng_sockaddr a;
-    if (nng_stream_get_addr(stream, option, &a) != 0) {
-        return false;
-    }
-    if (a.s_family == NNG_AF_INET) {
-        ret->port = a.s_in.sa_port;
-        memcpy(ret->address, &a.s_in.sa_addr, 4);
-        return true;
-    }
-    if (a.s_family == NNG_AF_INET6) {
-        ret->port = a.s_in6.sa_port;
-        memcpy(ret->address, a.s_in6.sa_addr, 16);
-        ret->is_v6 = true;
-        return true;
-    }
-    return false;
-}
-
-static bool get_ends(nng_stream *stream, struct kedgei_ends *ret)
-{
-    return get_end(stream, NNG_OPT_REMADDR, &ret->remote) && get_end(stream, NNG_OPT_LOCADDR, &ret->local);
-}
-
 static int init_conn(struct nng_tls_engine_conn *conn, void *transport, struct nng_tls_engine_config *config)
 {
     if (!config->tls) {
         return NNG_EPEERAUTH;
     }
     conn->transport = transport;
+    struct kedgei_ends ends;
     conn->since_ns = kedge_os_now_ns();
     conn->ssl = SSL_new(config->tls->ctx);
     BIO *bio = BIO_new(bio_method);
-    if (!conn->ssl || !bio || !get_ends(transport, &conn->ends)) {
+    conn->fd = kedgei_stream_ends(transport, &ends) ? kedgei_find_socket(&ends) : -1;
+    if (!conn->ssl || !bio || conn->fd < 0) {
         SSL_free(conn->ssl);
         conn->ssl = NULL;
         BIO_free(bio);
@@ -227,7 +148,7 @@ static int init_conn(struct nng_tls_engine_conn *conn, void *transport, struct n
     } else {
         SSL_set_connect_state(conn->ssl);
     }
-    return add_young(conn) ? 0 : NNG_ECONNRESET; /* deinit follows in any case */
+    return kedgei_conn_add(conn) ? 0 : NNG_ECONNRESET; /* deinit follows in any case */
 }
 
 /* After an operation of OpenSSL that failed: the error for nng. */
@@ -251,12 +172,16 @@ static int judge(struct nng_tls_engine_conn *conn, int result)
 static int check_authenticated(struct nng_tls_engine_conn *conn)
 {
     if (!conn->authenticated && SSL_is_init_finished(conn->ssl)) {
-        if (!kedgei_cert_key(SSL_get0_peer_certificate(conn->ssl), &conn->key)) {
+        struct kedge_public_key key;
+        if (!kedgei_cert_key(SSL_get0_peer_certificate(conn->ssl), &key)) {
             conn->dead = NNG_EPEERAUTH; /* verify_peer saw to it; a second line */
             kedgei_tls_report_refusal(conn->tls);
             return conn->dead;
         }
+        pthread_mutex_lock(&conn->tls->mutex);
+        conn->key = key;
         conn->authenticated = true;
+        pthread_mutex_unlock(&conn->tls->mutex);
     }
     return 0;
 }
@@ -271,36 +196,70 @@ static int shake_hands(struct nng_tls_engine_conn *conn)
     return result == 1 ? check_authenticated(conn) : judge(conn, result);
 }
 
+/* Before each operation: nng hears of a dead connection in one direction only while the other is not
+ * in a gap; that one comes next, and is told in this one's place (flow.h). */
+static int check_alive(struct nng_tls_engine_conn *conn, struct kedgei_flow *asking,
+                       const struct kedgei_flow *other)
+{
+    atomic_store(&conn->touched_ns, kedge_os_now_ns());
+    if (atomic_load(&conn->ending) && !conn->dead) {
+        conn->dead = NNG_ECONNRESET;
+    }
+    if (conn->dead && atomic_load(&other->in_gap)) {
+        kedgei_flow_waits(asking);
+        return NNG_EAGAIN;
+    }
+    return conn->dead;
+}
+
+/* After each operation: notes the outcome, which may be the connection's death. */
+static int note_result(struct nng_tls_engine_conn *conn, int rv, struct kedgei_flow *asking,
+                       const struct kedgei_flow *other)
+{
+    if ((rv == 0 || rv == NNG_EAGAIN) && check_authenticated(conn) != 0) {
+        rv = conn->dead;
+    }
+    if (rv == NNG_EAGAIN) {
+        kedgei_flow_waits(asking);
+    } else if (rv != 0) {
+        rv = check_alive(conn, asking, other);
+    }
+    return rv;
+}
+
 static int receive(struct nng_tls_engine_conn *conn, uint8_t *data, size_t *len)
 {
-    if (conn->dead) {
-        return conn->dead;
+    int rv = check_alive(conn, &conn->in, &conn->out);
+    if (rv != 0) {
+        return rv;
     }
     ERR_clear_error();
     int result = SSL_read_ex(conn->ssl, data, *len, len);
-    int rv = result == 1 ? 0 : judge(conn, result);
-    if ((rv == 0 || rv == NNG_EAGAIN) && check_authenticated(conn) != 0) {
-        return conn->dead;
-    }
-    if (rv == 0 && conn->young) {
-        remove_young(conn);
+    rv = note_result(conn, result == 1 ? 0 : judge(conn, result), &conn->in, &conn->out);
+    if (rv == 0) {
+        kedgei_flow_moved(&conn->in, data, *len);
+        if (!conn->spoken) {
+            conn->spoken = true;
+            kedgei_conn_spoke(conn);
+        }
     }
     return rv;
 }
 
 static int transmit(struct nng_tls_engine_conn *conn, const uint8_t *data, size_t *len)
 {
-    if (conn->dead) {
-        return conn->dead;
+    int rv = check_alive(conn, &conn->out, &conn->in);
+    if (rv != 0) {
+        return rv;
     }
     ERR_clear_error();
     int result = SSL_write_ex(conn->ssl, data, *len, len);
-    int rv = result == 1 ? 0 : judge(conn, result);
-    if ((rv == 0 || rv == NNG_EAGAIN) && check_authenticated(conn) != 0) {
-        return conn->dead;
-    }
-    if (rv == 0 && conn->meter) {
-        kedgei_meter_sent(conn->meter, *len);
+    rv = note_result(conn, result == 1 ? 0 : judge(conn, result), &conn->out, &conn->in);
+    if (rv == 0) {
+        kedgei_flow_moved(&conn->out, data, *len);
+        if (conn->meter) {
+            kedgei_meter_sent(conn->meter, *len);
+        }
     }
     return rv;
 }
@@ -308,7 +267,7 @@ static int transmit(struct nng_tls_engine_conn *conn, const uint8_t *data, size_
 static bool is_verified(struct nng_tls_engine_conn *conn)
 {
     if (conn->authenticated && question) {
-        question->key = conn->key;
+        question->peer = (struct kedgei_tls_peer){conn->key, conn->number};
         if (question->meter && !conn->meter) {
             conn->meter = question->meter;
             kedgei_meter_hold(conn->meter);
@@ -348,6 +307,7 @@ static int set_auth_mode(struct nng_tls_engine_config *config, nng_tls_auth_mode
     return 0;
 }
 
+/* Identities come from kedgei_tls_new, not through nng. */
 static int set_ca_chain(struct nng_tls_engine_config *config, const char *chain, const char *crl)
 {
     (void)config, (void)chain, (void)crl;
@@ -459,7 +419,7 @@ int kedgei_tls_new(const struct kedgei_tls_options *options, struct kedgei_tls *
     return KEDGE_OK;
 }
 
-bool kedgei_tls_peer(uint32_t pipe_id, struct kedge_public_key *ret_key, struct kedgei_meter *meter)
+bool kedgei_tls_peer(uint32_t pipe_id, struct kedgei_tls_peer *ret_peer, struct kedgei_meter *meter)
 {
     struct question q = {.meter = meter};
     bool verified = false;
@@ -469,29 +429,6 @@ bool kedgei_tls_peer(uint32_t pipe_id, struct kedge_public_key *ret_key, struct 
     if (rv != 0 || !verified) {
         return false;
     }
-    *ret_key = q.key;
+    *ret_peer = q.peer;
     return true;
-}
-
-/* ---- connections that do not speak ---- */
-
-uint64_t kedgei_tls_reap(struct kedgei_tls *tls, uint64_t now_ns)
-{
-    struct kedgei_ends ends[REAP_BATCH];
-    size_t count = 0;
-    uint64_t next = KEDGE_TIME_NEVER;
-    pthread_mutex_lock(&tls->mutex);
-    while (count < REAP_BATCH && tls->oldest && tls->oldest->since_ns + tls->handshake_ns <= now_ns) {
-        ends[count++] = tls->oldest->ends;
-        unlink_young(tls->oldest);
-        tls->silent_count++;
-    }
-    if (tls->oldest) {
-        next = tls->oldest->since_ns + tls->handshake_ns;
-    }
-    pthread_mutex_unlock(&tls->mutex);
-    if (count > 0) {
-        kedgei_shut_sockets(ends, count);
-    }
-    return next;
 }

@@ -2,6 +2,7 @@
 #include "common/net/engine_openssl.h"
 
 #include <openssl/pem.h>
+#include <string.h>
 
 #include "common/base/mem.h"
 #include "crypto/cert.h"
@@ -121,4 +122,30 @@ void kedgei_tls_report_refusal(struct kedgei_tls *tls)
         tls->refused(tls->arg);
     }
     pthread_mutex_unlock(&tls->mutex);
+}
+
+static bool get_end(nng_stream *stream, const char *option, struct kedgei_end *ret)
+{
+    nng_sockaddr a;
+    *ret = (struct kedgei_end){.port = 0};
+    if (nng_stream_get_addr(stream, option, &a) != 0) {
+        return false;
+    }
+    if (a.s_family == NNG_AF_INET) {
+        ret->port = a.s_in.sa_port;
+        memcpy(ret->address, &a.s_in.sa_addr, 4);
+        return true;
+    }
+    if (a.s_family == NNG_AF_INET6) {
+        ret->port = a.s_in6.sa_port;
+        memcpy(ret->address, a.s_in6.sa_addr, 16);
+        ret->is_v6 = true;
+        return true;
+    }
+    return false;
+}
+
+bool kedgei_stream_ends(nng_stream *stream, struct kedgei_ends *ret)
+{
+    return get_end(stream, NNG_OPT_REMADDR, &ret->remote) && get_end(stream, NNG_OPT_LOCADDR, &ret->local);
 }

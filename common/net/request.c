@@ -155,11 +155,14 @@ static bool admit_request(struct kedge_net_request *req, nng_msg *msg)
     pthread_mutex_lock(&server->mutex);
     struct kedgei_peer *peer = kedgei_peers_find(&server->peers, id);
     bool known = peer && !peer->dropped;
+    struct kedge_net_peer who = peer ? peer->who : (struct kedge_net_peer){.connection = 0};
+    uint64_t number = peer ? peer->number : 0;
     bool good = known && len <= server->frame_max && peer->held < KEDGE_NET_PER_PEER_MAX;
     if (good) {
         peer->held++;
         req->request = msg;
-        req->peer = peer->who;
+        req->peer = who;
+        req->number = number;
         req->charge = len + (reply < server->frame_max ? reply : server->frame_max);
         req->held = true;
         server->counters.bytes_in_flight += req->charge;
@@ -172,7 +175,7 @@ static bool admit_request(struct kedge_net_request *req, nng_msg *msg)
     }
     pthread_mutex_unlock(&server->mutex);
     if (!good && known) {
-        nng_pipe_close((nng_pipe){id});
+        kedgei_server_end(server, &who, number);
     }
     return good;
 }
@@ -300,7 +303,7 @@ static void finish(struct kedge_net_request *req)
         nng_aio_set_msg(req->send_aio, reply);
         nng_ctx_send(req->ctx, req->send_aio);
     } else {
-        nng_pipe_close((nng_pipe){(uint32_t)req->peer.connection});
+        kedgei_server_end(server, &req->peer, req->number);
         put_idle(req);
         kedgei_server_arm(server);
     }

@@ -12,11 +12,11 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/net/address.h"
+#include "common/net/closing.h"
 #include "common/net/server_state.h"
 
 enum {
     SP_HEADER_MAX = 64, /* what nng puts in front of a frame, generously */
-    DROP_BATCH = 64,
     KEEPER_STACK = 128 * 1024,
     IPC_MODE = 0600,
 };
@@ -40,8 +40,9 @@ static bool is_own_user(nng_pipe pipe)
 }
 
 static bool identify(struct kedge_net_server *server, nng_pipe pipe, struct kedge_net_peer *who,
-                     struct kedgei_meter *meter)
+                     struct kedgei_meter *meter, uint64_t *ret_number)
 {
+    struct kedgei_tls_peer tls_peer;
     int listener = nng_listener_id(nng_pipe_listener(pipe));
     *who = (struct kedge_net_peer){.connection = (uint64_t)nng_pipe_id(pipe)};
     for (size_t i = 0; i < KEDGE_NET_URLS_MAX; i++) {
@@ -51,7 +52,11 @@ static bool identify(struct kedge_net_server *server, nng_pipe pipe, struct kedg
         who->kind = server->addresses[i].kind;
         switch (who->kind) {
         case KEDGE_NET_TLS:
-            who->has_key = kedgei_tls_peer((uint32_t)who->connection, &who->key, meter);
+            who->has_key = kedgei_tls_peer((uint32_t)who->connection, &tls_peer, meter);
+            if (who->has_key) {
+                who->key = tls_peer.key;
+                *ret_number = tls_peer.number;
+            }
             return who->has_key;
         case KEDGE_NET_IPC:
             return is_own_user(pipe);
@@ -63,7 +68,7 @@ static bool identify(struct kedge_net_server *server, nng_pipe pipe, struct kedg
 }
 
 static bool enter_peer(struct kedge_net_server *server, const struct kedge_net_peer *who,
-                       struct kedgei_meter *meter)
+                       uint64_t number, struct kedgei_meter *meter)
 {
     pthread_mutex_lock(&server->mutex);
     struct kedgei_peer *peer = kedgei_peers_add(&server->peers, who);
@@ -71,6 +76,7 @@ static bool enter_peer(struct kedge_net_server *server, const struct kedge_net_p
         if (who->kind == KEDGE_NET_TLS) {
             kedgei_meter_hold(meter);
             peer->meter = meter;
+            peer->number = number;
         }
         server->counters.connections++;
         server->counters.accepted++;
@@ -87,8 +93,10 @@ static void on_new_pipe(struct kedge_net_server *server, nng_pipe pipe)
     }
     struct kedgei_meter *meter = kedgei_meter_new(on_left, server);
     struct kedge_net_peer who;
-    bool good = meter && identify(server, pipe, &who, meter) &&
-                (!server->admit || server->admit(server->arg, &who)) && enter_peer(server, &who, meter);
+    uint64_t number = 0;
+    bool good = meter && identify(server, pipe, &who, meter, &number) &&
+                (!server->admit || server->admit(server->arg, &who)) &&
+                enter_peer(server, &who, number, meter);
     if (!good) {
         if (meter) {
             kedgei_meter_stop(meter);
@@ -128,30 +136,42 @@ static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *arg)
     }
 }
 
+static void wake_keeper(struct kedge_net_server *server)
+{
+    pthread_mutex_lock(&server->mutex);
+    server->rearm = true;
+    pthread_cond_signal(&server->wake);
+    pthread_mutex_unlock(&server->mutex);
+}
+
+void kedgei_server_end(struct kedge_net_server *server, const struct kedge_net_peer *who, uint64_t number)
+{
+    if (who->kind == KEDGE_NET_TLS) {
+        kedgei_tls_end(server->tls, number);
+        wake_keeper(server);
+    } else {
+        nng_pipe_close((nng_pipe){(uint32_t)who->connection});
+    }
+}
+
 unsigned kedge_net_server_drop_key(struct kedge_net_server *server, const struct kedge_public_key *key)
 {
     unsigned dropped = 0;
-    uint32_t batch[DROP_BATCH];
-    size_t count = 0, place = 0, places = server->peers.mask + 1;
-    do {
-        count = 0;
-        pthread_mutex_lock(&server->mutex);
-        /* Removals of others may move a connection behind us; those are found by the last, empty batch. */
-        for (place = 0; place < places && count < DROP_BATCH; place++) {
-            struct kedgei_peer *peer = &server->peers.places[place];
-            if (peer->who.connection != 0 && peer->who.has_key && !peer->dropped &&
-                kedge_public_key_eq(&peer->who.key, key)) {
-                peer->dropped = true;
-                server->counters.refused++;
-                batch[count++] = (uint32_t)peer->who.connection;
-            }
+    pthread_mutex_lock(&server->mutex);
+    for (size_t i = 0; i <= server->peers.mask; i++) {
+        struct kedgei_peer *peer = &server->peers.places[i];
+        if (peer->who.connection != 0 && peer->who.has_key && !peer->dropped &&
+            kedge_public_key_eq(&peer->who.key, key)) {
+            peer->dropped = true; /* nothing that it has sent already counts */
+            server->counters.refused++;
+            dropped++;
         }
-        pthread_mutex_unlock(&server->mutex);
-        for (size_t i = 0; i < count; i++) {
-            nng_pipe_close((nng_pipe){batch[i]});
-        }
-        dropped += (unsigned)count;
-    } while (count > 0);
+    }
+    pthread_mutex_unlock(&server->mutex);
+    if (dropped > 0) {
+        kedgei_tls_end_key(server->tls, key);
+        wake_keeper(server);
+    }
     return dropped;
 }
 
@@ -413,14 +433,32 @@ static void become_quiet(struct kedge_net_server *server)
     }
 }
 
+/* The connections go by themselves once they are shut down; nng is not to close them (closing.h). */
+static void wait_gone(struct kedge_net_server *server)
+{
+    struct kedge_net_counters counters;
+    for (int i = 0; i < KEDGEI_GONE_MAX_MS; i++) {
+        kedgei_tls_stop(server->tls);
+        kedge_net_server_counters(server, &counters);
+        if (counters.connections == 0 && counters.handshakes == 0) {
+            return;
+        }
+        kedge_os_sleep_ms(1);
+    }
+}
+
 void kedge_net_server_close(struct kedge_net_server *server)
 {
     if (!server) {
         return;
     }
     become_quiet(server);
-    if (nng_socket_id(server->socket) > 0) {
-        nng_close(server->socket); /* waits for its pipes, hence for the last on_pipe */
+    if (server->tls) {
+        wait_gone(server);
+    }
+    /* Waits for the pipes, hence for the last on_pipe. */
+    if (nng_socket_id(server->socket) > 0 && !kedgei_close_socket(nng_socket_id(server->socket))) {
+        return; /* nng is stuck and may call on_pipe yet: what it can reach stays */
     }
     pthread_mutex_lock(&server->mutex);
     server->is_quiet = true;

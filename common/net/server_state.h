@@ -19,6 +19,7 @@ struct kedge_net_request {
     nng_aio *receive_aio, *send_aio;
     nng_msg *request, *reply; /* owned */
     struct kedge_net_peer peer;
+    uint64_t number; /* of the connection, as in kedgei_peer */
     size_t charge; /* bytes of the budget */
     bool held;     /* the application has it */
     unsigned index; /* in server->all */
@@ -63,6 +64,9 @@ void kedgei_server_arm(struct kedge_net_server *server);
 /* False when the server is closing; else pair with kedgei_server_leave. */
 bool kedgei_server_enter(struct kedge_net_server *server);
 void kedgei_server_leave(struct kedge_net_server *server);
+/* Ends a connection. Over TLS from below, as if the peer had gone: nng 1.5.2 can get stuck when it closes a
+ * connection between two steps of a transfer, which a peer could provoke. */
+void kedgei_server_end(struct kedge_net_server *server, const struct kedge_net_peer *who, uint64_t number);
 /* Takes n off the bytes in flight; caller holds the mutex. */
 void kedgei_server_release(struct kedge_net_server *server, size_t n);
 /* Frees the server when the last reference goes. */

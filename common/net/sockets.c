@@ -1,15 +1,17 @@
 #include "common/net/sockets.h"
 
-#include <dirent.h>
+#include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdatomic.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "common/base/text.h"
-
-enum { DESCRIPTORS_MAX = 1 << 20 };
+enum {
+    DESCRIPTORS_MAX = 1 << 20,
+    NEAR = 64,  /* how far from the last one found to look first: descriptors are given out from below */
+    GAP = 1024, /* this many unused ones in a row: there are no more */
+};
 
 static bool is_end(const struct sockaddr_storage *a, const struct kedgei_end *b)
 {
@@ -24,46 +26,38 @@ static bool is_end(const struct sockaddr_storage *a, const struct kedgei_end *b)
     return false;
 }
 
-/* Works on a duplicate, so that the owner may close (and the system reuse) the descriptor meanwhile;
- * without a free descriptor on the original, since running out of them is what silent peers are after. */
-static void shut_if_among(int fd, const struct kedgei_ends *ends, size_t count)
+static bool has_ends(int fd, const struct kedgei_ends *ends)
 {
     struct sockaddr_storage remote, local;
     socklen_t remote_len = sizeof remote, local_len = sizeof local;
-    int copy = dup(fd);
-    int own = copy >= 0 ? copy : fd;
-    if (getpeername(own, (struct sockaddr *)&remote, &remote_len) == 0 &&
-        getsockname(own, (struct sockaddr *)&local, &local_len) == 0) {
-        for (size_t i = 0; i < count; i++) {
-            if (is_end(&remote, &ends[i].remote) && is_end(&local, &ends[i].local)) {
-                shutdown(own, SHUT_RDWR);
-            }
-        }
-    }
-    if (copy >= 0) {
-        close(copy);
-    }
+    return getpeername(fd, (struct sockaddr *)&remote, &remote_len) == 0 && is_end(&remote, &ends->remote) &&
+           getsockname(fd, (struct sockaddr *)&local, &local_len) == 0 && is_end(&local, &ends->local);
 }
 
-void kedgei_shut_sockets(const struct kedgei_ends *ends, size_t count)
+bool kedgei_socket_is_open(int fd)
 {
-    DIR *dir = opendir("/proc/self/fd");
-    if (dir) {
-        for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
-            uint64_t fd;
-            if (kedge_decimal_decode(kedge_view_str(entry->d_name), INT32_MAX, &fd) == KEDGE_OK &&
-                (int)fd != dirfd(dir)) {
-                shut_if_among((int)fd, ends, count);
-            }
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+           (info.tcpi_state == TCP_ESTABLISHED || info.tcpi_state == TCP_CLOSE_WAIT);
+}
+
+int kedgei_find_socket(const struct kedgei_ends *ends)
+{
+    static _Atomic int last_found;
+    int near = atomic_load(&last_found), unused = 0;
+    for (int fd = near > NEAR ? near - NEAR : 0; fd < near + NEAR; fd++) {
+        if (has_ends(fd, ends)) {
+            atomic_store(&last_found, fd);
+            return fd;
         }
-        closedir(dir);
-        return;
     }
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
-        return;
+    for (int fd = 0; fd < DESCRIPTORS_MAX && unused < GAP; fd++) {
+        if (has_ends(fd, ends)) {
+            atomic_store(&last_found, fd);
+            return fd;
+        }
+        unused = errno == EBADF ? unused + 1 : 0;
     }
-    for (int fd = 0; fd < DESCRIPTORS_MAX && (rlim_t)fd < limit.rlim_cur; fd++) {
-        shut_if_among(fd, ends, count);
-    }
+    return -1;
 }

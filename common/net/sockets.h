@@ -16,8 +16,10 @@ struct kedgei_ends {
     struct kedgei_end remote, local;
 };
 
-/* shutdown(2) in both directions on every socket with one of these pairs of ends. Those who use the
- * sockets see the end of the connection; descriptors stay theirs to close. */
-void kedgei_shut_sockets(const struct kedgei_ends *ends, size_t count);
+/* The descriptor of this process with these ends, -1 if there is none. */
+int kedgei_find_socket(const struct kedgei_ends *ends);
+/* False once a TCP connection was shut down on this side or reset; an end that the peer has announced
+ * is for the reader to find. */
+bool kedgei_socket_is_open(int fd);
 
 #endif

@@ -13,18 +13,6 @@
 #include "tests/unit/net/raw.h"
 #include "tests/unit/net/world.h"
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-/* Sockets of silent peers are looked for among all descriptors of the process, by duplicates that are
- * checked after they were made (common/net/sockets.c), so others may well close theirs meanwhile. */
-const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void)
-{
-    return "race:kedgei_shut_sockets\n";
-}
-#endif
-#endif
-
 static void expect_service(struct world *w)
 {
     struct kedge_net_client *client = world_client(w, WORLD_TLS);
