@@ -77,7 +77,7 @@ static int run_audit(const char *dir, const struct kedge_trust *trust, const cha
     }
     a->trust = trust;
     a->threads = thread_count(&a->options);
-    int err = kedgei_load(a, dir, &readable);
+    int err = kedgei_record_load(a, dir, &readable);
     if (!err
         && readable) { /* else what cannot be read has been named, and the rest would only follow from it */
         err = check_all(a, seen_paths, seen_count, replay);

@@ -325,7 +325,7 @@ static int find_folders(struct kedgei_audit *a, const char *dir)
     return KEDGE_OK;
 }
 
-int kedgei_load(struct kedgei_audit *a, const char *dir, bool *ret_readable)
+int kedgei_record_load(struct kedgei_audit *a, const char *dir, bool *ret_readable)
 {
     struct kedge_diag d = {.err = KEDGE_OK};
     bool readable = true;

@@ -138,7 +138,7 @@ KEDGE_NODISCARD int kedgei_parallel(struct kedgei_audit *a, const char *what, ui
 
 /* ---- load.c ---- */
 /* Reads config, tenants and all logs. *ret_readable: every log could be read. */
-KEDGE_NODISCARD int kedgei_load(struct kedgei_audit *a, const char *dir, bool *ret_readable);
+KEDGE_NODISCARD int kedgei_record_load(struct kedgei_audit *a, const char *dir, bool *ret_readable);
 void kedgei_log_deinit(struct kedgei_log *log);
 
 /* ---- log.c: one log by itself ---- */
