@@ -1,0 +1,202 @@
+/* `kedge poc DIR`: a whole federation on this machine as real processes over TLS, one grouped job and one without groups
+ * beside it; everything is left in DIR for the auditor. The same DIR again goes on with what is unfinished. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/poc.h"
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/process.h"
+
+static int name_children(struct kedge_poc *p, struct kedge_diag *d)
+{
+    uint64_t count = p->tenants * p->sites;
+    p->clients = kedge_mem_new((size_t)count, sizeof *p->clients);
+    if (!p->clients) {
+        return KEDGE_E_NOMEM;
+    }
+    char logs[KEDGE_PATH_MAX];
+    int err = kedge_path_join(logs, p->dir, "logs");
+    err = err ? err : kedge_dir_make(logs, 0700, d);
+    struct kedge_poc_child *c = &p->coordinator;
+    snprintf(c->name, sizeof c->name, "kedge-coordinator");
+    snprintf(c->folder, sizeof c->folder, "%.900s/state", p->dir);
+    snprintf(c->log, sizeof c->log, "%.900s/coordinator.log", logs);
+    snprintf(c->program, sizeof c->program, "%.900s/kedge-coordinator", p->bin);
+    c->process = (struct kedge_process){0, -1, -1};
+    for (uint64_t i = 0; i < count && !err; i++) {
+        const char *tenant = p->tenant_ids[i / p->sites].s;
+        unsigned site = (unsigned)(i % p->sites + 1);
+        c = &p->clients[i];
+        snprintf(c->name, sizeof c->name, "kedge-client %s/site-%u", tenant, site);
+        snprintf(c->folder, sizeof c->folder, "%.850s/sites/%s/site-%u", p->dir, tenant, site);
+        snprintf(c->log, sizeof c->log, "%.850s/%s-site-%u.log", logs, tenant, site);
+        snprintf(c->program, sizeof c->program, "%.900s/kedge-client", p->bin);
+        c->process = (struct kedge_process){0, -1, -1};
+        err = kedge_dir_make(c->folder, 0700, d);
+    }
+    return err;
+}
+
+static int bring_up(struct kedge_poc *p, struct kedge_diag *d)
+{
+    json_t *status = NULL;
+    char token[KEDGE_PATH_MAX];
+    int err = kedge_poc_state(p, d);
+    err = err ? err : kedge_poc_data(p, d);
+    err = err ? err : kedge_poc_start(p, &p->coordinator, d);
+    err = err ? err : kedge_poc_ask(p, json_pack("{s:s}", "verb", "status"), 15000, &status, d);
+    json_decref(status);
+    err = err ? err : kedge_poc_tenants(p, d);
+    err = err ? err : kedge_poc_trust(p, true, d);
+    err = err ? err : kedge_poc_tokens(p, d);
+    for (uint64_t i = 0; i < p->tenants * p->sites && !err; i++) {
+        err = kedge_poc_start(p, &p->clients[i], d);
+    }
+    err = err ? err : kedge_poc_sign_in(p, d);
+    for (uint64_t i = 0; i < p->tenants * p->sites && !err; i++) { /* used tokens are worth nothing, but are secrets */
+        if (kedge_path_join(token, p->clients[i].folder, "enroll.token") == KEDGE_OK) {
+            (void)unlink(token);
+        }
+    }
+    kedge_cli_progress_end(p->cli);
+    return err;
+}
+
+/* Copies the released models to DIR/models under the names of their release statements. */
+static int take_models(struct kedge_poc *p, const char *job, struct kedge_diag *d)
+{
+    json_t *answer = NULL, *m;
+    char path[KEDGE_PATH_MAX];
+    size_t i;
+    int err = kedge_poc_ask(p, json_pack("{s:s,s:s}", "verb", "job.model", "job", job), 10000, &answer, d);
+    err = err ? err : kedge_path_join(path, p->dir, "models");
+    err = err ? err : kedge_dir_make(path, 0700, d);
+    json_array_foreach(json_object_get(answer, "models"), i, m) {
+        struct kedge_map map;
+        snprintf(path, sizeof path, "%.850s/models/%s-g%d.safetensors", p->dir, job, (int)kedge_cli_int(m, "group"));
+        err = err ? err : kedge_map_open(kedge_cli_text(m, "path"), &map, d);
+        if (!err) {
+            err = kedge_file_write(path, kedge_view_of(map.ptr, map.len), 0600, d);
+            kedge_map_close(&map);
+        }
+    }
+    json_decref(answer);
+    return err;
+}
+
+/* Accuracy of a round over all groups, -1 when nobody evaluated it. */
+static double accuracy_at(const json_t *job, int64_t round)
+{
+    const json_t *history = json_object_get(job, "history");
+    for (size_t i = 0; i < json_array_size(history); i++) {
+        const json_t *row = json_array_get(history, i);
+        if (kedge_cli_int(row, "round") == round && json_object_get(row, "accuracy")) {
+            return kedge_cli_real(row, "accuracy");
+        }
+    }
+    return -1;
+}
+
+static void percent(double v, char out[16])
+{
+    if (v < 0) {
+        snprintf(out, 16, "-");
+    } else {
+        snprintf(out, 16, "%.1f %%", 100.0 * v);
+    }
+}
+
+static void print_summary(struct kedge_poc *p, const json_t *grouped, const json_t *plain)
+{
+    static const struct kedge_column columns[] = {{"round", 5}, {"with groups", 12}, {"one model", 12}};
+    char round[16], a[16], b[16];
+    kedge_cli_say(p->cli, "\nGrouped job, round by round:\n");
+    kedge_cli_show_rounds(p->cli, grouped, 0);
+    if (!plain) {
+        return;
+    }
+    kedge_cli_say(p->cli, "\nAccuracy on the sites' own test samples, grouped beside ungrouped:\n");
+    kedge_cli_head(p->cli, columns, 3);
+    for (uint64_t r = 1; r <= p->rounds; r++) {
+        const char *cells[] = {round, a, b};
+        snprintf(round, sizeof round, "%llu", (unsigned long long)r);
+        percent(accuracy_at(grouped, (int64_t)r), a);
+        percent(accuracy_at(plain, (int64_t)r), b);
+        kedge_cli_row(p->cli, columns, 3, cells);
+    }
+}
+
+static int run(struct kedge_poc *p, struct kedge_diag *d, json_t **ret)
+{
+    json_t *grouped = NULL, *plain = NULL;
+    const char *single = p->groups > 1 ? "fedavg" : NULL;
+    const char *first = p->groups > 1 ? "flexcfl" : "fedavg";
+    int err = kedge_poc_params(p, d);
+    err = err ? err : name_children(p, d);
+    if (err) {
+        return err;
+    }
+    kedge_cli_say(p->cli, "Federation in %s: %llu tenants with %llu sites each, data set %s.\n", p->dir,
+                  (unsigned long long)p->tenants, (unsigned long long)p->sites, p->dataset);
+    err = bring_up(p, d);
+    err = err ? err : kedge_poc_job(p, first, p->groups > 1, &grouped, d);
+    if (!err && single) {
+        err = kedge_poc_job(p, single, false, &plain, d);
+    }
+    err = err ? err : take_models(p, first, d);
+    err = err || !single ? err : take_models(p, single, d);
+    err = err ? err : kedge_poc_trust(p, false, d);
+    if (!err) {
+        print_summary(p, grouped, plain);
+        kedge_cli_say(p->cli, "\nFirst round finished %.2f s after the start; %llu processes were started again.\n",
+                      (double)p->first_round_ms / 1000.0, (unsigned long long)p->restarts);
+        kedge_cli_say(p->cli, "Models, ledgers and trust.json are in %s; check them: "
+                              "kedge audit verify %s --trust %s/trust.json\n", p->dir, p->dir, p->dir);
+        *ret = json_pack("{s:s,s:f,s:I,s:O,s:o}", "dir", p->dir, "first_round_seconds",
+                         (double)p->first_round_ms / 1000.0, "restarts", (json_int_t)p->restarts, "grouped", grouped,
+                         "ungrouped", plain ? json_incref(plain) : json_null());
+    }
+    json_decref(grouped);
+    json_decref(plain);
+    return err;
+}
+
+int kedge_cmd_poc(struct kedge_cli *c)
+{
+    static struct kedge_poc p;
+    struct kedge_diag d = {.text = "", .hint = ""};
+    json_t *data = NULL;
+    char cwd[KEDGE_PATH_MAX];
+    p.cli = c;
+    p.dataset = kedge_cli_option(c, "dataset", "digits");
+    p.partition = kedge_cli_option(c, "partition", "planted");
+    if (!kedge_cli_number(c, "tenants", 1, KEDGE_POC_TENANTS_MAX, 3, &p.tenants)
+        || !kedge_cli_number(c, "sites", 1, KEDGE_POC_SITES_MAX, 4, &p.sites)
+        || !kedge_cli_number(c, "rounds", 1, 100000, 10, &p.rounds)
+        || !kedge_cli_number(c, "groups", 1, 10, 3, &p.groups)
+        || !kedge_cli_number(c, "seed", 0, INT64_MAX, 1, &p.seed)) {
+        return 2;
+    }
+    if (c->argc != 1 || c->argv[0][0] == '-') {
+        return kedge_cli_usage(c, "expected one DIR");
+    }
+    if (p.groups > p.tenants * p.sites) {
+        p.groups = p.tenants * p.sites;
+    }
+    const char *dir = c->argv[0];
+    int err = dir[0] == '/' ? (snprintf(p.dir, sizeof p.dir, "%s", dir) < KEDGE_PATH_MAX ? KEDGE_OK : KEDGE_E_TOO_LONG)
+              : getcwd(cwd, sizeof cwd) ? kedge_path_join(p.dir, cwd, dir)
+                                        : KEDGE_E_IO;
+    err = err ? err : kedge_process_own_dir(p.bin, sizeof p.bin);
+    p.begin_ms = kedge_os_unix_ms();
+    static char state[KEDGE_PATH_MAX];
+    err = err ? err : kedge_path_join(state, p.dir, "state");
+    c->state = state;
+    err = err ? err : run(&p, &d, &data);
+    kedge_poc_stop(&p);
+    kedge_mem_free(p.clients);
+    return err ? kedge_cli_fail(c, err, &d) : kedge_cli_ok(c, data);
+}

@@ -1,0 +1,55 @@
+/* Inside of `kedge poc`: the federation on this machine. */
+#ifndef KEDGE_CLI_POC_H
+#define KEDGE_CLI_POC_H
+
+#include "cli/cli.h"
+#include "common/base/os/process.h"
+
+enum { KEDGE_POC_TENANTS_MAX = 16, KEDGE_POC_SITES_MAX = 64 };
+
+struct kedge_poc_child {
+    char name[KEDGE_PATH_MAX];     /* for messages: "kedge-client org-a/site-1" */
+    char program[KEDGE_PATH_MAX], log[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX], token[KEDGE_PATH_MAX];
+    struct kedge_process process;
+    uint64_t started_ms;
+    uint32_t restarts;
+};
+
+struct kedge_poc {
+    struct kedge_cli *cli;
+    char dir[KEDGE_PATH_MAX], state[KEDGE_PATH_MAX], bin[KEDGE_PATH_MAX];
+    uint64_t tenants, sites, rounds, groups, seed;
+    const char *dataset, *partition;
+    struct kedge_id tenant_ids[KEDGE_POC_TENANTS_MAX];
+    struct kedge_key_pair admins[KEDGE_POC_TENANTS_MAX];
+    struct kedge_poc_child coordinator, *clients; /* tenants × sites */
+    uint64_t restarts;
+    uint64_t first_round_ms, begin_ms;
+    uint32_t inputs, classes;
+};
+
+/* ---- poc_setup.c ---- */
+/* DIR/poc.json keeps the parameters: the same DIR again goes on with them. */
+KEDGE_NODISCARD int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_poc_state(struct kedge_poc *p, struct kedge_diag *d);
+/* Splits the data set: DIR/sites/T/S/data and policy.json. */
+KEDGE_NODISCARD int kedge_poc_data(struct kedge_poc *p, struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_poc_tenants(struct kedge_poc *p, struct kedge_diag *d);
+/* Writes DIR/trust.json, and the sites' copies. */
+KEDGE_NODISCARD int kedge_poc_trust(struct kedge_poc *p, bool sites, struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_poc_tokens(struct kedge_poc *p, struct kedge_diag *d);
+
+/* ---- poc_run.c ---- */
+KEDGE_NODISCARD int kedge_poc_start(struct kedge_poc *p, struct kedge_poc_child *child, struct kedge_diag *d);
+/* Starts again what died and says so. */
+KEDGE_NODISCARD int kedge_poc_watch(struct kedge_poc *p, struct kedge_diag *d);
+void kedge_poc_stop(struct kedge_poc *p);
+/* As kedge_cli_admin, but waits out a coordinator that is being started again, up to timeout_ms. */
+KEDGE_NODISCARD int kedge_poc_ask(struct kedge_poc *p, json_t *request, uint32_t timeout_ms, json_t **ret,
+                                  struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_poc_sign_in(struct kedge_poc *p, struct kedge_diag *d);
+/* Submits (or finds) the job, joins it for all tenants, shows progress until it ends; *ret is its job.show. */
+KEDGE_NODISCARD int kedge_poc_job(struct kedge_poc *p, const char *name, bool grouped, json_t **ret,
+                                  struct kedge_diag *d);
+
+#endif
