@@ -122,7 +122,7 @@ static void execute_job(struct kedge_host *h, const struct kedge_coord_effect *f
         kedge_host_job_closed(h, job, fx->state);
         break;
     default:
-        KEDGE_ASSERT(!"an effect that this host does not know");
+        KEDGE_ASSERT(false); /* an effect that this host does not know */
     }
 }
 
