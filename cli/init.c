@@ -1,0 +1,99 @@
+/* kedge init, status: a coordinator's state folder, and what runs on it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/state/state.h"
+#include "cli/cli.h"
+#include "cli/local.h"
+#include "common/net/client.h"
+
+enum { CONFIG_MAX = 65536, LISTEN_MAX = 256 };
+
+/* Sets "listen" in config.json to this one address; everything else in it stays. */
+static int set_listen(const char *state, const char *listen, struct kedge_diag *d)
+{
+    struct kedge_buf text;
+    char path[KEDGE_PATH_MAX];
+    json_error_t at;
+    json_t *config = NULL;
+    kedge_buf_init(&text, CONFIG_MAX);
+    int err = kedge_state_path(path, d, state, "config.json");
+    err = err ? err : kedge_state_config(state, &text, d);
+    if (!err) {
+        config = json_loadb((const char *)text.ptr, text.len, JSON_REJECT_DUPLICATES, &at);
+        err = config ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_FORMAT, "%s: %s", path, at.text);
+    }
+    if (!err && json_object_set_new(config, "listen", json_pack("[s]", listen)) != 0) {
+        err = kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
+    }
+    err = err ? err : kedge_cli_put_json(config, path, d);
+    json_decref(config);
+    kedge_buf_deinit(&text);
+    return err;
+}
+
+int kedge_cmd_init(struct kedge_cli *c)
+{
+    struct kedge_diag d = {.text = ""};
+    const char *deployment = kedge_cli_option(c, "deployment", "kedge.local");
+    const char *listen = kedge_cli_option(c, "listen", NULL);
+    const char *dir = kedge_cli_argument(c, 0);
+    if (!dir) {
+        return kedge_cli_usage(c, "DIR is missing: the folder to make");
+    }
+    if (!kedge_cli_no_more(c, 1)) {
+        return 2;
+    }
+    if (listen
+        && (strncmp(listen, "tls+tcp://", 10) != 0 || strlen(listen) >= LISTEN_MAX
+            || !strchr(listen + 10, ':'))) {
+        return kedge_cli_usage(c, "--listen: expected an address such as tls+tcp://0.0.0.0:7443");
+    }
+    int err = kedge_state_create(dir, deployment, &d);
+    if (!err && listen) {
+        err = set_listen(dir, listen, &d);
+    }
+    if (err) {
+        return kedge_cli_fail(c, err, &d);
+    }
+    kedge_cli_say(c,
+                  "Made %s for deployment %s; it listens on %s.\n"
+                  "Keep %s/keys secret and backed up: they are this deployment's identity.\n"
+                  "Next:\n"
+                  "  kedge-coordinator --state %s\n"
+                  "  kedge tenant add TENANT --admin-key FILE --state %s\n"
+                  "  kedge site enroll TENANT SITE --state %s\n",
+                  dir, deployment, listen ? listen : "tls+tcp://127.0.0.1:7443", dir, dir, dir, dir);
+    return kedge_cli_ok(c, json_pack("{s:s,s:s,s:s}", "state", dir, "deployment", deployment, "listen",
+                                     listen ? listen : "tls+tcp://127.0.0.1:7443"));
+}
+
+int kedge_cmd_status(struct kedge_cli *c)
+{
+    struct kedge_diag d = {.text = ""};
+    json_t *o = NULL;
+    if (!kedge_cli_no_more(c, 0)) {
+        return 2;
+    }
+    int err = kedge_cli_admin(c, json_pack("{s:s}", "verb", "status"), &o, &d);
+    if (err) {
+        return kedge_cli_fail(c, err, &d);
+    }
+    const json_t *listen = json_object_get(o, "listen"), *url;
+    size_t i;
+    kedge_cli_say(c, "deployment     %s\n", kedge_cli_text(o, "deployment"));
+    json_array_foreach(listen, i, url)
+    {
+        const char *text = json_string_value(url);
+        kedge_cli_say(c, "listens on     %s\n", text ? text : "");
+    }
+    kedge_cli_say(c, "server key     %s\n", kedge_cli_text(o, "fingerprint"));
+    kedge_cli_say(c, "statement key  %s\n", kedge_cli_text(o, "statement_key"));
+    kedge_cli_say(c, "main log       %s\n", kedge_cli_text(o, "main_log"));
+    kedge_cli_say(c, "main chain     %lld entries\n", (long long)kedge_cli_int(o, "main_size"));
+    kedge_cli_say(c, "tenants        %lld\n", (long long)kedge_cli_int(o, "tenants"));
+    kedge_cli_say(c, "sites          %lld\n", (long long)kedge_cli_int(o, "sites"));
+    kedge_cli_say(c, "connections    %lld\n", (long long)kedge_cli_int(o, "connections"));
+    kedge_cli_say(c, "jobs running   %lld\n", (long long)kedge_cli_int(o, "jobs_running"));
+    return kedge_cli_ok(c, o);
+}

@@ -1,0 +1,135 @@
+/* kedge job model: copies a job's models out of the coordinator's store, each checked against its digest. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/local.h"
+#include "common/base/limits.h"
+#include "common/tensor/npz.h"
+#include "common/tensor/safetensors.h"
+#include "crypto/hash.h"
+
+#define NPZ_MAX ((size_t)UINT32_MAX) /* no Zip64 */
+
+struct take {
+    const char *job, *dir;
+    bool npz;
+};
+
+/* The same model as one NumPy array a tensor. */
+static int write_npz(const struct kedge_map *map, const char *path, struct kedge_diag *d)
+{
+    struct kedge_layout layout;
+    struct kedge_buf out;
+    uint64_t start;
+    int err = kedge_safetensors_read(kedge_view_of(map->ptr, map->len), map->len, KEDGE_SAFETENSORS_CANONICAL,
+                                     &layout, &start, d);
+    if (err) {
+        return err;
+    }
+    kedge_buf_init(&out, NPZ_MAX);
+    if (layout.dtype != KEDGE_DTYPE_F32) {
+        err = kedge_diag_set(d, KEDGE_E_SHAPE, "not a model: its values are %s",
+                             kedge_dtype_name(layout.dtype));
+    } else { /* the map begins at a page, canonical data at a multiple of 8 */
+        err = kedge_npz_write_model(&layout, (const float *)(const void *)(map->ptr + start), &out);
+        err = err ? kedge_diag_set(d, err, "%s: cannot be made: %s", path, kedge_strerror(err)) : KEDGE_OK;
+    }
+    err = err ? err : kedge_file_write(path, kedge_buf_view(&out), 0600, d);
+    kedge_buf_deinit(&out);
+    kedge_layout_deinit(&layout);
+    return err;
+}
+
+static int take_model(const struct kedge_cli *c, const struct take *t, json_t *model, struct kedge_diag *d)
+{
+    const char *from = kedge_cli_text(model, "path");
+    char name[KEDGE_ID_MAX + 40], path[KEDGE_PATH_MAX];
+    struct kedge_hash expected, got;
+    struct kedge_map map;
+    snprintf(name, sizeof name, "%s-g%lld.%s", t->job, (long long)kedge_cli_int(model, "group"),
+             t->npz ? "npz" : "safetensors");
+    int err = kedge_path_join(path, t->dir, name);
+    if (err) {
+        return kedge_diag_set(d, err, "--out %s: path too long", t->dir);
+    }
+    if (kedge_hash_from_hex(kedge_view_str(kedge_cli_text(model, "digest")), &expected) != KEDGE_OK) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no digest of the model");
+    }
+    err = kedge_map_open(from, &map, d);
+    if (err) {
+        (void)kedge_diag_hint(d, "models are read from the coordinator's store: run this on its machine");
+        return err;
+    }
+    kedge_sha256(kedge_view_of(map.ptr, map.len), &got);
+    if (!kedge_hash_eq(&expected, &got)) {
+        err = kedge_diag_set(d, KEDGE_E_BLOB_DIGEST, "%s: its SHA-256 is not the one on record", from);
+    } else if (t->npz) {
+        err = write_npz(&map, path, d);
+    } else {
+        err = kedge_file_write(path, kedge_view_of(map.ptr, map.len), 0600, d);
+    }
+    if (!err) {
+        kedge_cli_say(c, "%s  %zu bytes of model, SHA-256 %.16s…\n", path, map.len,
+                      kedge_cli_text(model, "digest"));
+        json_object_set_new(model, "file", json_string(path));
+    }
+    kedge_map_close(&map);
+    return err;
+}
+
+/* Takes all groups' models, or that of `group`; moves what it took into `taken`. */
+static int take_models(const struct kedge_cli *c, const struct take *t, const json_t *models, uint64_t group,
+                       json_t *taken, struct kedge_diag *d)
+{
+    json_t *model;
+    size_t i;
+    int err = KEDGE_OK;
+    json_array_foreach(models, i, model)
+    {
+        if (group != UINT64_MAX && kedge_cli_int(model, "group") != (int64_t)group) {
+            continue;
+        }
+        err = take_model(c, t, model, d);
+        if (err) {
+            return err;
+        }
+        json_array_append(taken, model);
+    }
+    return json_array_size(taken) > 0
+               ? KEDGE_OK
+               : kedge_diag_set(d, KEDGE_E_NOT_FOUND, "job %s has no such model (it has %zu)", t->job,
+                                json_array_size(models));
+}
+
+int kedge_cmd_job_model(struct kedge_cli *c)
+{
+    struct kedge_diag d = {.text = ""};
+    struct take t = {.dir = kedge_cli_option(c, "out", "."), .npz = kedge_cli_flag(c, "npz")};
+    struct kedge_id job;
+    uint64_t group;
+    json_t *o = NULL;
+    if (!kedge_cli_number(c, "group", 0, KEDGE_GROUPS_MAX - 1, UINT64_MAX, &group)) {
+        return 2;
+    }
+    const char *name = kedge_cli_argument(c, 0);
+    if (!name || kedge_id_from(kedge_view_str(name), &job) != KEDGE_OK) {
+        return kedge_cli_usage(c, "JOB: expected a job's name");
+    }
+    if (!kedge_cli_no_more(c, 1)) {
+        return 2;
+    }
+    t.job = job.s;
+    json_t *taken = json_array();
+    int err = kedge_dir_make(t.dir, 0700, &d);
+    err = err ? err : kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "job.model", "job", job.s), &o, &d);
+    err = err ? err : take_models(c, &t, json_object_get(o, "models"), group, taken, &d);
+    json_t *answer =
+        json_pack("{s:s,s:s,s:o}", "job", job.s, "state", kedge_cli_text(o, "state"), "models", taken);
+    json_decref(o);
+    if (err) {
+        json_decref(answer);
+        return kedge_cli_fail(c, err, &d);
+    }
+    return kedge_cli_ok(c, answer);
+}

@@ -1,0 +1,115 @@
+/* Values of answers, and the table of a job's rounds. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+enum { CELL = 24, GROUPS_WIDTH = 38 };
+
+const char *kedge_cli_text(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+int64_t kedge_cli_int(const json_t *o, const char *key)
+{
+    return (int64_t)json_integer_value(json_object_get(o, key));
+}
+
+/* True when the member is a real in a string, as answers hold them, or a plain number. */
+static bool get_real(const json_t *o, const char *key, double *ret)
+{
+    const json_t *v = json_object_get(o, key);
+    if (json_is_string(v)) {
+        return kedge_real_decode(kedge_view_str(json_string_value(v)), ret) == KEDGE_OK;
+    }
+    if (json_is_number(v)) {
+        *ret = json_number_value(v);
+        return true;
+    }
+    return false;
+}
+
+double kedge_cli_real(const json_t *o, const char *key)
+{
+    double v = 0;
+    return get_real(o, key, &v) ? v : 0;
+}
+
+/* "97.4", or "-" when nobody has measured it. */
+static void put_percent(const json_t *o, char out[CELL])
+{
+    double v;
+    if (get_real(o, "accuracy", &v)) {
+        snprintf(out, CELL, "%.1f", 100 * v);
+    } else {
+        snprintf(out, CELL, "-");
+    }
+}
+
+/* One accuracy a group, in the order of groups; "+3" for those that find no room. */
+static void put_groups(const json_t *groups, char out[GROUPS_WIDTH + 1])
+{
+    size_t count = json_array_size(groups), used = 0;
+    out[0] = '\0';
+    for (size_t g = 0; g < count; g++) {
+        char percent[CELL], word[CELL + 2];
+        put_percent(json_array_get(groups, g), percent);
+        int n = snprintf(word, sizeof word, "%s%5s", g ? " " : "", percent);
+        size_t room = g + 1 < count ? 5 : 0; /* for " +127" */
+        if (n < 0 || used + (size_t)n + room > GROUPS_WIDTH) {
+            snprintf(out + used, GROUPS_WIDTH + 1 - used, " +%zu", count - g);
+            return;
+        }
+        memcpy(out + used, word, (size_t)n + 1);
+        used += (size_t)n;
+    }
+}
+
+static const struct kedge_column round_columns[] = {
+    {"round", 5},
+    {"sites", 9},
+    {"seconds", 8},
+    {"statements", 10},
+    {"accuracy %", 10},
+    {"refused", 7},
+    {"accuracy by group %", -GROUPS_WIDTH},
+};
+enum { ROUND_COLUMNS = sizeof round_columns / sizeof round_columns[0] };
+
+static void show_round(const struct kedge_cli *c, const json_t *row)
+{
+    char round[CELL], sites[2 * CELL], seconds[CELL] = "-", statements[CELL], accuracy[CELL], refused[CELL];
+    char groups[GROUPS_WIDTH + 1];
+    double s;
+    snprintf(round, sizeof round, "%lld", (long long)kedge_cli_int(row, "round"));
+    snprintf(sites, sizeof sites, "%lld/%lld", (long long)kedge_cli_int(row, "accepted"),
+             (long long)kedge_cli_int(row, "selected"));
+    if (get_real(row, "seconds", &s)) {
+        snprintf(seconds, sizeof seconds, s < 100000 ? "%.2f" : "%.0f", s);
+    }
+    snprintf(statements, sizeof statements, "%lld", (long long)kedge_cli_int(row, "statements"));
+    snprintf(refused, sizeof refused, "%lld", (long long)kedge_cli_int(row, "refused"));
+    put_percent(row, accuracy);
+    put_groups(json_object_get(row, "groups"), groups);
+    const char *cells[ROUND_COLUMNS] = {round, sites, seconds, statements, accuracy, refused, groups};
+    kedge_cli_row(c, round_columns, ROUND_COLUMNS, cells);
+}
+
+/* The head stands above the first round only, so that callers may print a job's rounds as they come. */
+void kedge_cli_show_rounds(const struct kedge_cli *c, const json_t *job, uint32_t from_round)
+{
+    const json_t *history = json_object_get(job, "history"), *row;
+    size_t i;
+    json_array_foreach(history, i, row)
+    {
+        if (kedge_cli_int(row, "round") < (int64_t)from_round) {
+            continue;
+        }
+        if (i == 0 && from_round <= 1) {
+            kedge_cli_head(c, round_columns, ROUND_COLUMNS);
+        }
+        show_round(c, row);
+    }
+}

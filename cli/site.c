@@ -1,0 +1,294 @@
+/* kedge site enroll, approve, list, revoke. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "cli/local.h"
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+
+enum { TTL_DEFAULT_S = 86400, TTL_MAX_S = 30 * 86400, WAIT_MAX_S = 7 * 86400, POLL_MS = 500, CELL = 32 };
+
+/* TENANT SITE from the arguments; false after a usage error. */
+static bool take_names(struct kedge_cli *c, struct kedge_id *tenant, struct kedge_id *site)
+{
+    const char *t = kedge_cli_argument(c, 0), *s = kedge_cli_argument(c, 1);
+    if (!t || kedge_id_from(kedge_view_str(t), tenant) != KEDGE_OK) {
+        (void)kedge_cli_usage(c, "TENANT: expected a name of a-z, 0-9, '.', '_', '-'");
+        return false;
+    }
+    if (!s || kedge_id_from(kedge_view_str(s), site) != KEDGE_OK) {
+        (void)kedge_cli_usage(c, "SITE: expected a name of a-z, 0-9, '.', '_', '-'");
+        return false;
+    }
+    return kedge_cli_no_more(c, 2);
+}
+
+/* ---- enroll ---- */
+
+static int put_token(const struct kedge_cli *c, const char *token, const char *out, struct kedge_diag *d)
+{
+    struct kedge_buf text;
+    if (!out) {
+        if (!c->json) {
+            puts(token);
+            fflush(stdout);
+        }
+        return KEDGE_OK;
+    }
+    kedge_buf_init(&text, 4096);
+    kedge_buf_put_str(&text, token);
+    kedge_buf_put_str(&text, "\n");
+    int err = text.err ? text.err : kedge_file_write(out, kedge_buf_view(&text), 0600, d);
+    if (text.ptr) {
+        kedge_wipe(text.ptr, text.len);
+    }
+    kedge_buf_deinit(&text);
+    return err;
+}
+
+int kedge_cmd_site_enroll(struct kedge_cli *c)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_id tenant, site;
+    uint64_t ttl;
+    json_t *o = NULL;
+    const char *address = kedge_cli_option(c, "address", NULL), *out = kedge_cli_option(c, "out", NULL);
+    if (!kedge_cli_number(c, "ttl", 1, TTL_MAX_S, TTL_DEFAULT_S, &ttl) || !take_names(c, &tenant, &site)) {
+        return 2;
+    }
+    json_t *request = json_pack("{s:s,s:s,s:s,s:I}", "verb", "site.token", "tenant", tenant.s, "site", site.s,
+                                "ttl_s", (json_int_t)ttl);
+    if (address) {
+        json_object_set_new(request, "address", json_string(address));
+    }
+    int err = kedge_cli_admin(c, request, &o, &d);
+    if (!err && !kedge_cli_text(o, "token")[0]) {
+        err = kedge_diag_set(&d, KEDGE_E_FORMAT, "the coordinator gave no token");
+    }
+    err = err ? err : put_token(c, kedge_cli_text(o, "token"), out, &d);
+    if (err) {
+        json_decref(o);
+        return kedge_cli_fail(c, err, &d);
+    }
+    /* stderr, so that the token alone is on stdout */
+    fprintf(stderr,
+            "The token%s%s works once, within %llu seconds; it is a secret. Bring it to the device and there "
+            "run\n"
+            "  kedge-client --site DIR --enroll-file %s\n"
+            "Then the tenant's admin signs the site in:\n"
+            "  kedge site approve %s %s --admin-key FILE\n",
+            out ? " in " : "", out ? out : "", (unsigned long long)ttl, out ? out : "FILE", tenant.s, site.s);
+    if (out) {
+        json_object_del(o, "token"); /* where asked for, and nowhere else */
+        json_object_set_new(o, "file", json_string(out));
+    }
+    json_object_set_new(o, "tenant", json_string(tenant.s));
+    json_object_set_new(o, "site", json_string(site.s));
+    return kedge_cli_ok(c, o);
+}
+
+/* ---- approve ---- */
+
+/* The one enrolment of this site that waits for a signature; waits for it until the deadline. */
+static int await_pending(struct kedge_cli *c, const struct kedge_id *tenant, const struct kedge_id *site,
+                         uint64_t deadline_ns, json_t **ret, struct kedge_diag *d)
+{
+    for (;;) {
+        json_t *o = NULL;
+        int err = kedge_cli_admin(
+            c, json_pack("{s:s,s:s,s:s}", "verb", "site.pending", "tenant", tenant->s, "site", site->s), &o,
+            d);
+        if (err) {
+            return err;
+        }
+        const json_t *sites = json_object_get(o, "sites");
+        size_t count = json_array_size(sites);
+        if (count == 1) {
+            *ret = json_incref(json_array_get(sites, 0));
+        }
+        json_decref(o);
+        if (count == 1) {
+            return KEDGE_OK;
+        }
+        if (count > 1) {
+            (void)kedge_diag_set(d, KEDGE_E_STATE, "%zu devices used tokens of site %s of tenant %s", count,
+                                 site->s, tenant->s);
+            (void)kedge_diag_hint(d, "find out why; enrol the right device under another name");
+            return KEDGE_E_STATE;
+        }
+        if (kedge_os_now_ns() >= deadline_ns) {
+            (void)kedge_diag_set(d, KEDGE_E_NOT_FOUND,
+                                 "no enrolment of site %s of tenant %s waits for a signature", site->s,
+                                 tenant->s);
+            (void)kedge_diag_hint(
+                d,
+                "the device must have used its token (--wait SECONDS waits for it); or it is "
+                "signed in already: kedge site list %s",
+                tenant->s);
+            return KEDGE_E_NOT_FOUND;
+        }
+        kedge_os_sleep_ms(POLL_MS);
+    }
+}
+
+int kedge_cmd_site_approve(struct kedge_cli *c)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_key_pair admin;
+    struct kedge_id tenant, site;
+    uint64_t wait_s;
+    json_t *pending = NULL, *o = NULL;
+    if (!kedge_cli_number(c, "wait", 0, WAIT_MAX_S, 0, &wait_s) || !take_names(c, &tenant, &site)) {
+        return 2;
+    }
+    int err = kedge_cli_key(c->admin_key, false, &admin, &d);
+    if (err) {
+        return kedge_cli_fail(c, err, &d);
+    }
+    err = await_pending(c, &tenant, &site, kedge_os_now_ns() + wait_s * 1000000000u, &pending, &d);
+    if (!err
+        && (strcmp(kedge_cli_text(pending, "tenant"), tenant.s) != 0
+            || strcmp(kedge_cli_text(pending, "site"), site.s) != 0)) {
+        err = kedge_diag_set(&d, KEDGE_E_FORMAT, "the coordinator told of another site than asked for");
+    }
+    if (!err) {
+        kedge_cli_say(c, "site %s of tenant %s\n  TLS key        %s\n  statement key  %s\n", site.s, tenant.s,
+                      kedge_cli_text(pending, "tls_key"), kedge_cli_text(pending, "statement_key"));
+        err = kedge_cli_site_sign_in(c, pending, &admin, &o, &d);
+    }
+    kedge_key_wipe(&admin);
+    if (err) {
+        json_decref(pending);
+        return kedge_cli_fail(c, err, &d);
+    }
+    kedge_cli_say(
+        c, "Signed in, entry %lld of the tenant's ledger. These keys must be those that the device shows.\n",
+        (long long)kedge_cli_int(o, "leaf_index"));
+    json_object_update_missing(o, pending);
+    json_decref(pending);
+    return kedge_cli_ok(c, o);
+}
+
+/* ---- list ---- */
+
+static void put_time(int64_t ms, char out[CELL])
+{
+    struct tm tm;
+    time_t s = (time_t)(ms / 1000);
+    if (ms <= 0 || !gmtime_r(&s, &tm) || strftime(out, CELL, "%Y-%m-%d %H:%M:%SZ", &tm) == 0) {
+        snprintf(out, CELL, "never");
+    }
+}
+
+int kedge_cmd_site_list(struct kedge_cli *c)
+{
+    static const struct kedge_column columns[] = {
+        {"tenant", -20}, {"site", -20}, {"state", -8}, {"last seen", -20}, {"statement key", -16}};
+    struct kedge_diag d = {.text = ""};
+    const char *tenant = kedge_cli_argument(c, 0);
+    json_t *o = NULL;
+    if (!kedge_cli_no_more(c, 1)) {
+        return 2;
+    }
+    json_t *request = json_pack("{s:s}", "verb", "site.list");
+    if (tenant) {
+        json_object_set_new(request, "tenant", json_string(tenant));
+    }
+    int err = kedge_cli_admin(c, request, &o, &d);
+    if (err) {
+        return kedge_cli_fail(c, err, &d);
+    }
+    const json_t *list = json_object_get(o, "sites"), *row;
+    size_t i;
+    kedge_cli_head(c, columns, 5);
+    json_array_foreach(list, i, row)
+    {
+        char seen[CELL], key[17];
+        put_time(kedge_cli_int(row, "last_seen_ms"), seen);
+        snprintf(key, sizeof key, "%.16s", kedge_cli_text(row, "statement_key"));
+        const char *cells[] = {kedge_cli_text(row, "tenant"), kedge_cli_text(row, "site"),
+                               kedge_cli_text(row, "state"), seen, key};
+        kedge_cli_row(c, columns, 5, cells);
+    }
+    return kedge_cli_ok(c, o);
+}
+
+/* ---- revoke ---- */
+
+/* The statement key by which the coordinator knows the site: the admin's statement names it. */
+static int get_statement_key(struct kedge_cli *c, const struct kedge_id *tenant, const struct kedge_id *site,
+                             struct kedge_public_key *ret, struct kedge_diag *d)
+{
+    json_t *o = NULL;
+    const json_t *row;
+    size_t i;
+    int err = kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "site.list", "tenant", tenant->s), &o, d);
+    if (err) {
+        return err;
+    }
+    err = KEDGE_E_NOT_FOUND;
+    const json_t *list = json_object_get(o, "sites");
+    json_array_foreach(list, i, row)
+    {
+        if (strcmp(kedge_cli_text(row, "site"), site->s) == 0) {
+            err =
+                kedge_hex_decode(kedge_view_str(kedge_cli_text(row, "statement_key")), ret->b, KEDGE_KEY_LEN);
+            break;
+        }
+    }
+    json_decref(o);
+    return err ? kedge_diag_set(d, err, "tenant %s: no site \"%s\" with a key here", tenant->s, site->s)
+               : KEDGE_OK;
+}
+
+static int sign_revocation(struct kedge_cli *c, const struct kedge_id *tenant, const struct kedge_id *site,
+                           const char *reason, json_t **ret_envelope, struct kedge_diag *d)
+{
+    struct kedge_key_pair admin;
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    if (!st) {
+        return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
+    }
+    struct kedge_st_site_revoked *r = &st->u.site_revoked;
+    st->kind = KEDGE_ST_SITE_REVOKED;
+    r->tenant = *tenant;
+    r->site = *site;
+    snprintf(r->reason, sizeof r->reason, "%s", reason);
+    int err = kedge_cli_key(c->admin_key, false, &admin, d);
+    if (!err) {
+        err = get_statement_key(c, tenant, site, &r->statement_key, d);
+        err = err ? err : kedge_cli_sign(st, &admin, ret_envelope, d);
+        kedge_key_wipe(&admin);
+    }
+    kedge_mem_free(st);
+    return err;
+}
+
+int kedge_cmd_site_revoke(struct kedge_cli *c)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_id tenant, site;
+    json_t *envelope = NULL, *o = NULL;
+    const char *reason = kedge_cli_option(c, "reason", "revoked by the tenant's admin");
+    if (!take_names(c, &tenant, &site)) {
+        return 2;
+    }
+    if (strlen(reason) > KEDGE_ST_REASON_MAX) {
+        return kedge_cli_usage(c, "--reason: expected at most %d bytes", KEDGE_ST_REASON_MAX);
+    }
+    int err = sign_revocation(c, &tenant, &site, reason, &envelope, &d);
+    err = err ? err
+              : kedge_cli_admin(
+                  c,
+                  json_pack("{s:s,s:s,s:o}", "verb", "site.revoke", "tenant", tenant.s, "envelope", envelope),
+                  &o, &d);
+    if (err) {
+        return kedge_cli_fail(c, err, &d);
+    }
+    kedge_cli_say(c, "Site %s of tenant %s is signed out for good, entry %lld of the tenant's ledger.\n",
+                  site.s, tenant.s, (long long)kedge_cli_int(o, "leaf_index"));
+    json_object_set_new(o, "site", json_string(site.s));
+    return kedge_cli_ok(c, o);
+}
