@@ -1,5 +1,6 @@
-/* Submissions: from an envelope to a receipt. A worker opens the envelope with the site's key, the core decides, a worker
- * checks the update file and makes it a blob, the tenant's committer appends, the receipt proves it. */
+/* Submissions: from an envelope to a receipt. A worker opens the envelope with the site's key, the core
+ * decides, a worker checks the update file and makes it a blob, the tenant's committer appends, the receipt
+ * proves it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -49,14 +50,19 @@ static uint32_t ticket_new(struct kedge_host *h)
     return KEDGE_COORD_NONE;
 }
 
-/* The facts of an update or evaluation as the core wants them, in a submission and in every completion about it. */
+/* The facts of an update or evaluation as the core wants them, in a submission and in every completion about
+ * it. */
 static void event_of(const struct kedge_host *h, uint32_t ticket, enum kedge_coord_event_type type,
                      struct kedge_coord_event *ev)
 {
     const struct kedge_ticket *t = &h->tickets[ticket];
     const struct kedge_statement *st = t->st;
-    *ev = (struct kedge_coord_event){.type = type, .tenant = h->sites[t->site].tenant, .site = t->site, .job = t->job,
-                                     .request = t->request, .ticket = ticket};
+    *ev = (struct kedge_coord_event){.type = type,
+                                     .tenant = h->sites[t->site].tenant,
+                                     .site = t->site,
+                                     .job = t->job,
+                                     .request = t->request,
+                                     .ticket = ticket};
     memcpy(ev->envelope.b, t->envelope_hash.b, sizeof ev->envelope.b);
     if (st->kind == KEDGE_ST_EVALUATION) {
         ev->kind = KEDGE_TASK_EVALUATE;
@@ -69,7 +75,8 @@ static void event_of(const struct kedge_host *h, uint32_t ticket, enum kedge_coo
     const struct kedge_st_update *u = &st->u.update;
     ev->kind = u->update_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
     ev->round = u->round;
-    ev->group = u->group;
+    bool cold = u->update_kind == KEDGE_TRAIN_PRETRAIN && u->group == 0; /* the record says 0 for "not yet in a group" */
+    ev->group = cold ? KEDGE_COORD_NONE : u->group;
     ev->weight = u->samples;
     memcpy(ev->base.b, u->base.b, sizeof ev->base.b);
     memcpy(ev->update.b, st->subject.b, sizeof ev->update.b);
@@ -127,7 +134,8 @@ static void submit_to_core(struct kedge_host *h, struct open_work *w, struct ked
     uint32_t request = kedge_host_request_put(h, w->req, w->site);
     uint32_t ticket = request == KEDGE_COORD_NONE ? KEDGE_COORD_NONE : ticket_new(h);
     if (ticket == KEDGE_COORD_NONE) {
-        struct kedge_net_request *req = request == KEDGE_COORD_NONE ? w->req : kedge_host_request_take(h, request);
+        struct kedge_net_request *req =
+            request == KEDGE_COORD_NONE ? w->req : kedge_host_request_take(h, request);
         kedge_host_reply_error(req, KEDGE_E_BUSY, 1000, "too many submissions at once");
         return;
     }
@@ -157,7 +165,8 @@ static void open_done(struct kedge_host *h, struct kedge_item *item)
     }
     if (w->err) {
         kedge_host_reply_error(w->req, w->err, 0,
-                               w->err == KEDGE_E_VERIFY ? "the statement is not signed by this site's key" : w->diag.text);
+                               w->err == KEDGE_E_VERIFY ? "the statement is not signed by this site's key"
+                                                        : w->diag.text);
     } else if (!job_id) {
         kedge_host_reply_error(w->req, KEDGE_E_DENIED, 0, "a site submits updates and evaluations only");
     } else if (!kedge_id_eq(tenant_id, &h->tenants[s->tenant].id) || !kedge_id_eq(site_id, &s->id)) {
@@ -177,7 +186,8 @@ static void open_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(w);
 }
 
-void kedge_host_submit(struct kedge_host *h, struct kedge_net_request *req, uint32_t site, struct kedge_view envelope)
+void kedge_host_submit(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
+                       struct kedge_view envelope)
 {
     struct open_work *w = kedge_mem_new(1, sizeof *w);
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
@@ -187,8 +197,12 @@ void kedge_host_submit(struct kedge_host *h, struct kedge_net_request *req, uint
         kedge_host_reply_error(req, KEDGE_E_NOMEM, 1000, "out of memory");
         return;
     }
-    *w = (struct open_work){.work = {{open_done}, open_run}, .req = req, .site = site,
-                            .key = h->sites[site].statement_key, .envelope = envelope, .st = st};
+    *w = (struct open_work){.work = {{open_done}, open_run},
+                            .req = req,
+                            .site = site,
+                            .key = h->sites[site].statement_key,
+                            .envelope = envelope,
+                            .st = st};
     kedge_host_work(h, &w->work);
 }
 
@@ -241,8 +255,8 @@ static void verify_done(struct kedge_host *h, struct kedge_item *item)
     s->upload_done = w->upload != NULL;
     h->tickets[w->ticket].blob_committed = w->committed;
     if (w->err && w->err != KEDGE_E_BLOB_MISSING) {
-        kedge_log(KEDGE_LOG_WARN, "update refused", "tenant=%s site=%s: %s", h->tenants[s->tenant].id.s, s->id.s,
-                  w->diag.text[0] ? w->diag.text : kedge_strerror(w->err));
+        kedge_log(KEDGE_LOG_WARN, "update refused", "tenant=%s site=%s: %s", h->tenants[s->tenant].id.s,
+                  s->id.s, w->diag.text[0] ? w->diag.text : kedge_strerror(w->err));
     }
     struct kedge_coord_event ev;
     event_of(h, w->ticket, KEDGE_EV_VERIFIED, &ev);
@@ -272,8 +286,11 @@ void kedge_host_verify(struct kedge_host *h, uint32_t ticket)
         verified_now(h, ticket, KEDGE_E_BUSY);
         return;
     }
-    *w = (struct verify_work){.work = {{verify_done}, verify_run}, .ticket = ticket, .site = t->site,
-                              .blobs = h->tenants[s->tenant].log.blobs, .digest = t->st->subject,
+    *w = (struct verify_work){.work = {{verify_done}, verify_run},
+                              .ticket = ticket,
+                              .site = t->site,
+                              .blobs = h->tenants[s->tenant].log.blobs,
+                              .digest = t->st->subject,
                               .job = &h->jobs[t->job]};
     if (s->upload && s->upload_done && kedge_hash_eq(&s->upload_digest, &t->st->subject)) {
         w->upload = s->upload;
@@ -337,9 +354,12 @@ void kedge_host_append(struct kedge_host *h, uint32_t ticket)
     char key[KEDGE_IDEM_KEY_MAX + 1];
     idem_key(t->st, key);
     bool update = t->st->kind == KEDGE_ST_UPDATE;
-    struct kedge_ledger_append item = {.entry = kedge_buf_view(&t->envelope), .idem_key = kedge_view_str(key),
-                                       .refs = update ? &t->st->subject : NULL, .ref_count = update ? 1 : 0};
-    int err = kedge_committer_submit(h->tenants[h->sites[t->site].tenant].committer, &item, 1, append_done, a);
+    struct kedge_ledger_append item = {.entry = kedge_buf_view(&t->envelope),
+                                       .idem_key = kedge_view_str(key),
+                                       .refs = update ? &t->st->subject : NULL,
+                                       .ref_count = update ? 1 : 0};
+    int err =
+        kedge_committer_submit(h->tenants[h->sites[t->site].tenant].committer, &item, 1, append_done, a);
     if (err) {
         a->err = err;
         kedge_host_post(h, &a->item);
@@ -409,8 +429,8 @@ void kedge_host_closed(struct kedge_host *h, uint32_t ticket, uint32_t round)
     kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
     st->kind = KEDGE_ST_CLOSED;
     st->subject = t->envelope_hash;
-    st->u.closed = (struct kedge_st_closed){.job = h->jobs[t->job].spec.name, .round = round,
-                                            .tenant = h->tenants[s->tenant].id, .site = s->id};
+    st->u.closed = (struct kedge_st_closed){
+        .job = h->jobs[t->job].spec.name, .round = round, .tenant = h->tenants[s->tenant].id, .site = s->id};
     snprintf(st->u.closed.reason, sizeof st->u.closed.reason, "round %u is closed", round);
     int err = kedge_statement_sign(st, &h->statement_key, &envelope, &d);
     if (err) {
