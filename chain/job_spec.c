@@ -1,5 +1,5 @@
-/* A table of keys drives the parser: one row per key with its kind, range and default, so that a new setting is one
- * field and one row. Cross-field rules follow the table. */
+/* A table of keys drives the parser: one row per key with its kind, range and default, so that a new setting
+ * is one field and one row. Cross-field rules follow the table. */
 #include "chain/job_spec.h"
 
 #include <inttypes.h>
@@ -25,8 +25,10 @@ struct field_row {
     double least, most, fallback;
 };
 
-#define ROW(key, kind, required, field, least, most, fallback)                                                         \
-    {#key, kind, required, offsetof(struct kedge_job_spec, field), least, most, fallback}
+#define ROW(key, kind, required, field, least, most, fallback)                              \
+    {                                                                                       \
+#key, kind, required, offsetof(struct kedge_job_spec, field), least, most, fallback \
+    }
 
 static const struct field_row rows[] = {
     ROW(name, FIELD_SPECIAL, true, name, 0, 0, 0),
@@ -69,8 +71,9 @@ static int read_whole(const struct field_row *row, const json_t *v, uint64_t *re
 {
     json_int_t n = json_integer_value(v);
     if (!json_is_integer(v) || (double)n < row->least || (double)n > row->most) {
-        return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\": expected a whole number from %.0f to %.0f",
-                              row->key, row->least, row->most);
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"%s\": expected a whole number from %.0f to %.0f", row->key,
+                              row->least, row->most);
     }
     *ret = (uint64_t)n;
     return KEDGE_OK;
@@ -80,17 +83,19 @@ static int read_real(const struct field_row *row, const json_t *v, double *ret, 
 {
     double x = 0;
     const char *text = json_string_value(v);
-    if (!text || kedge_real_decode(kedge_view_of(text, json_string_length(v)), &x) != KEDGE_OK || x < row->least
-        || x > row->most) {
-        return kedge_diag_set(d, KEDGE_E_FORMAT,
-                              "job spec: \"%s\": expected a decimal number in quotes from %g to %g, like \"%g\"",
-                              row->key, row->least, row->most, row->fallback);
+    if (!text || kedge_real_decode(kedge_view_of(text, json_string_length(v)), &x) != KEDGE_OK
+        || x < row->least || x > row->most) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"%s\": expected a decimal number in quotes from %g to %g, like \"%g\"", row->key,
+            row->least, row->most, row->fallback);
     }
     *ret = x;
     return KEDGE_OK;
 }
 
-static int read_plain(const struct field_row *row, const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+static int read_plain(const struct field_row *row, const json_t *v, struct kedge_job_spec *s,
+                      struct kedge_diag *d)
 {
     void *field = (char *)s + row->offset;
     uint64_t whole = (uint64_t)row->fallback;
@@ -123,7 +128,8 @@ static int read_id(const json_t *v, const char *key, struct kedge_id *ret, struc
 {
     const char *text = json_string_value(v);
     if (!text || kedge_id_from(kedge_view_of(text, json_string_length(v)), ret) != KEDGE_OK) {
-        return bad(d, key, "a name of a-z, 0-9, '.', '_', '-', at most 63 characters, a letter or digit first");
+        return bad(d, key,
+                   "a name of a-z, 0-9, '.', '_', '-', at most 63 characters, a letter or digit first");
     }
     return KEDGE_OK;
 }
@@ -163,7 +169,8 @@ static int read_model(const json_t *v, struct kedge_job_spec *s, struct kedge_di
     return err ? kedge_diag_wrap(d, err, "job spec: \"model\"") : KEDGE_OK;
 }
 
-static int read_special(const struct field_row *row, const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+static int read_special(const struct field_row *row, const json_t *v, struct kedge_job_spec *s,
+                        struct kedge_diag *d)
 {
     const char *text = json_string_value(v);
     if (strcmp(row->key, "name") == 0) {
@@ -219,7 +226,8 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
     int err = kedge_scale_check(s->bound, s->scale, (uint64_t)s->weight_max * sites);
     if (err) {
         return kedge_diag_set(d, err,
-                              "job spec: \"bound\" %g, \"scale\" %u, \"weight_max\" %" PRIu64 ": bound·2^scale must stay"
+                              "job spec: \"bound\" %g, \"scale\" %u, \"weight_max\" %" PRIu64
+                              ": bound·2^scale must stay"
                               " below 2^31 and sites·weight_max·bound·2^scale below 2^62; lower one of them",
                               s->bound, s->scale, s->weight_max);
     }
@@ -236,7 +244,8 @@ static int check_keys(const json_t *root, struct kedge_diag *d)
             known = strcmp(rows[i].key, json_object_iter_key(it)) == 0;
         }
         if (!known) {
-            return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: unknown key \"%.60s\"", json_object_iter_key(it));
+            return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: unknown key \"%.60s\"",
+                                  json_object_iter_key(it));
         }
     }
     return KEDGE_OK;
@@ -269,11 +278,13 @@ int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret, str
     json_error_t at;
     json_t *root = json_loadb((const char *)text.ptr, text.len, JSON_REJECT_DUPLICATES, &at);
     if (!root) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "job spec: line %d, column %d: %s", at.line, at.column, at.text);
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "job spec: line %d, column %d: %s", at.line, at.column,
+                              at.text);
     }
     struct kedge_job_spec s = {.tenant_count = 0};
-    int err = json_is_object(root) ? check_keys(root, reterr)
-                                   : kedge_diag_set(reterr, KEDGE_E_FORMAT, "job spec: expected a JSON object");
+    int err = json_is_object(root)
+                  ? check_keys(root, reterr)
+                  : kedge_diag_set(reterr, KEDGE_E_FORMAT, "job spec: expected a JSON object");
     if (!err) {
         err = read_rows(root, &s, reterr);
     }

@@ -1,5 +1,5 @@
-/* Maps the files, checks them once, then runs the pure kernels tile by tile. A tile of 64 Ki values keeps the output
- * buffer in the second-level cache and the sink's calls few. */
+/* Maps the files, checks them once, then runs the pure kernels tile by tile. A tile of 64 Ki values keeps the
+ * output buffer in the second-level cache and the sink's calls few. */
 #include "chain/compute/compute.h"
 
 #include <math.h>
@@ -38,7 +38,8 @@ static int file_open(const struct kedge_layout *layout, enum kedge_dtype dtype, 
     if (err) {
         return err;
     }
-    err = kedge_safetensors_read(kedge_view_of(map.ptr, map.len), map.len, KEDGE_SAFETENSORS_CANONICAL, &got, &start, d);
+    err = kedge_safetensors_read(kedge_view_of(map.ptr, map.len), map.len, KEDGE_SAFETENSORS_CANONICAL, &got,
+                                 &start, d);
     if (!err) {
         err = kedge_layout_check_same(layout, &got, dtype, d);
         kedge_layout_deinit(&got);
@@ -62,11 +63,13 @@ static void files_close(struct tensor_files *f)
 }
 
 /* paths with a stride, so that an array of structures whose first member is the path serves as well. */
-static int files_open(const struct kedge_layout *layout, enum kedge_dtype dtype, const void *paths, size_t stride,
-                      size_t count, struct tensor_files *ret, struct kedge_diag *d)
+static int files_open(const struct kedge_layout *layout, enum kedge_dtype dtype, const void *paths,
+                      size_t stride, size_t count, struct tensor_files *ret, struct kedge_diag *d)
 {
-    struct tensor_files f = {kedge_mem_new(count, sizeof *f.files), kedge_mem_new(count, sizeof *f.values), 0};
-    int err = f.files && f.values ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for %zu files", count);
+    struct tensor_files f = {kedge_mem_new(count, sizeof *f.files), kedge_mem_new(count, sizeof *f.values),
+                             0};
+    int err = f.files && f.values ? KEDGE_OK
+                                  : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for %zu files", count);
     for (size_t i = 0; i < count && !err; i++) {
         const char *path;
         memcpy(&path, (const char *)paths + i * stride, sizeof path);
@@ -102,7 +105,8 @@ static size_t tile_len(const struct kedge_layout *layout, size_t first)
     return left < TILE ? (size_t)left : TILE;
 }
 
-int kedge_compute_initial(const struct kedge_job_spec *spec, struct kedge_sink sink, struct kedge_diag *reterr)
+int kedge_compute_initial(const struct kedge_job_spec *spec, struct kedge_sink sink,
+                          struct kedge_diag *reterr)
 {
     struct kedge_layout layout;
     int err = kedge_model_layout(&spec->model, &layout, reterr);
@@ -160,8 +164,9 @@ int kedge_compute_check_update(const struct kedge_layout *layout, const char *pa
 }
 
 int kedge_compute_mean(const struct kedge_layout *layout, const char *base_path,
-                       const struct kedge_compute_source *sources, size_t count, unsigned scale, int32_t limit,
-                       struct kedge_sink sink, uint64_t *ret_weight_sum, struct kedge_diag *reterr)
+                       const struct kedge_compute_source *sources, size_t count, unsigned scale,
+                       int32_t limit, struct kedge_sink sink, uint64_t *ret_weight_sum,
+                       struct kedge_diag *reterr)
 {
     struct tensor_files updates = {NULL, NULL, 0};
     struct tensor_file base = {{NULL, 0}, NULL};
@@ -180,7 +185,8 @@ int kedge_compute_mean(const struct kedge_layout *layout, const char *base_path,
     }
     if (!err) {
         err = kedge_mean_weight_sum(rows, count, limit, &weight_sum);
-        err = err ? kedge_diag_set(reterr, err, "weights of %zu updates: %s", count, kedge_strerror(err)) : KEDGE_OK;
+        err = err ? kedge_diag_set(reterr, err, "weights of %zu updates: %s", count, kedge_strerror(err))
+                  : KEDGE_OK;
     }
     if (!err) {
         err = write_header(layout, KEDGE_DTYPE_F32, sink);
@@ -207,11 +213,12 @@ int kedge_compute_groups(const struct kedge_layout *layout, const char *const *p
                          struct kedge_diag *reterr)
 {
     struct tensor_files updates = {NULL, NULL, 0};
-    struct kedge_flexcfl_params params = {.edc = KEDGE_EDC_UNIT, .groups = spec->groups, .size_min = 1,
-                                          .seed = spec->seed, .round = 0};
+    struct kedge_flexcfl_params params = {
+        .edc = KEDGE_EDC_UNIT, .groups = spec->groups, .size_min = 1, .seed = spec->seed, .round = 0};
     struct kedge_flexcfl_result result = {.group = kedge_mem_new(count, sizeof *result.group),
                                           .eigenvalues = kedge_mem_new(count, sizeof *result.eigenvalues),
-                                          .embedding = kedge_mem_new(count * spec->groups, sizeof *result.embedding)};
+                                          .embedding =
+                                              kedge_mem_new(count * spec->groups, sizeof *result.embedding)};
     int err = result.group && result.eigenvalues && result.embedding
                   ? KEDGE_OK
                   : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for grouping %zu updates", count);
@@ -221,7 +228,8 @@ int kedge_compute_groups(const struct kedge_layout *layout, const char *const *p
     if (!err) {
         err = kedge_flexcfl_group((const int32_t *const *)updates.values, count, (size_t)layout->values_count,
                                   &params, &result);
-        err = err ? kedge_diag_set(reterr, err, "grouping of %zu updates: %s", count, kedge_strerror(err)) : KEDGE_OK;
+        err = err ? kedge_diag_set(reterr, err, "grouping of %zu updates: %s", count, kedge_strerror(err))
+                  : KEDGE_OK;
     }
     if (!err) {
         memcpy(ret_group, result.group, count * sizeof *ret_group);
@@ -259,8 +267,8 @@ int kedge_compute_direction(const struct kedge_layout *layout, const char *const
 }
 
 int kedge_compute_nearest(const struct kedge_layout *layout, const char *update_path,
-                          const char *const *direction_paths, size_t groups, uint32_t *ret_group, double *ret_cosine,
-                          struct kedge_diag *reterr)
+                          const char *const *direction_paths, size_t groups, uint32_t *ret_group,
+                          double *ret_cosine, struct kedge_diag *reterr)
 {
     struct tensor_files directions;
     struct tensor_file update;
@@ -268,7 +276,8 @@ int kedge_compute_nearest(const struct kedge_layout *layout, const char *update_
     if (err) {
         return err;
     }
-    err = files_open(layout, KEDGE_DTYPE_I32, direction_paths, sizeof *direction_paths, groups, &directions, reterr);
+    err = files_open(layout, KEDGE_DTYPE_I32, direction_paths, sizeof *direction_paths, groups, &directions,
+                     reterr);
     if (!err) {
         err = kedge_nearest_group(update.values, (const int32_t *const *)directions.values, groups,
                                   (size_t)layout->values_count, ret_group, ret_cosine);
@@ -294,8 +303,9 @@ static int mixing_norms(const struct kedge_layout *layout, const struct tensor_f
     return KEDGE_OK;
 }
 
-int kedge_compute_mixing(const struct kedge_layout *layout, const char *const *model_paths, const bool *trained,
-                         size_t groups, double eta, const struct kedge_sink *sinks, struct kedge_diag *reterr)
+int kedge_compute_mixing(const struct kedge_layout *layout, const char *const *model_paths,
+                         const bool *trained, size_t groups, double eta, const struct kedge_sink *sinks,
+                         struct kedge_diag *reterr)
 {
     struct tensor_files models = {NULL, NULL, 0};
     struct kedge_mixing mixing;
@@ -312,7 +322,8 @@ int kedge_compute_mixing(const struct kedge_layout *layout, const char *const *m
     }
     if (!err) {
         err = kedge_mixing_init(&mixing, norms, trained, groups, eta);
-        err = err ? kedge_diag_set(reterr, err, "mixing of %zu groups: %s", groups, kedge_strerror(err)) : KEDGE_OK;
+        err = err ? kedge_diag_set(reterr, err, "mixing of %zu groups: %s", groups, kedge_strerror(err))
+                  : KEDGE_OK;
     }
     for (size_t j = 0; j < groups && !err; j++) {
         out[j] = tiles + j * TILE;
@@ -322,7 +333,8 @@ int kedge_compute_mixing(const struct kedge_layout *layout, const char *const *m
         size_t n = tile_len(layout, first);
         kedge_mixing_tile(&mixing, (const float *const *)models.values, first, n, out);
         for (size_t j = 0; j < groups && !err; j++) {
-            err = trained[j] ? sinks[j].write(sinks[j].arg, kedge_view_of(out[j], n * sizeof **out)) : KEDGE_OK;
+            err =
+                trained[j] ? sinks[j].write(sinks[j].arg, kedge_view_of(out[j], n * sizeof **out)) : KEDGE_OK;
         }
     }
     files_close(&models);

@@ -1,10 +1,10 @@
 /* The decisions of a round, from blob files to bytes: initial model, mean, grouping, directions, mixing. The
- * coordinator's workers and the auditor call the same functions; the first writes blobs, the second only hashes.
- * Memory does not depend on the number of sites or groups: files are mapped, results leave by tiles.
+ * coordinator's workers and the auditor call the same functions; the first writes blobs, the second only
+ * hashes. Memory does not depend on the number of sites or groups: files are mapped, results leave by tiles.
  *
- * All model and update files are canonical safetensors of the job's layout (F32 models, I32 updates and directions).
- * Every function: KEDGE_E_SHAPE or _FORMAT with the file's name in reterr when a file is not that; the sink's error
- * otherwise. Nothing is written to a sink after an error. */
+ * All model and update files are canonical safetensors of the job's layout (F32 models, I32 updates and
+ * directions). Every function: KEDGE_E_SHAPE or _FORMAT with the file's name in reterr when a file is not
+ * that; the sink's error otherwise. Nothing is written to a sink after an error. */
 #ifndef KEDGE_CHAIN_COMPUTE_COMPUTE_H
 #define KEDGE_CHAIN_COMPUTE_COMPUTE_H
 
@@ -29,28 +29,29 @@ struct kedge_compute_source {
 /* The first model, made from the spec's seed. */
 KEDGE_NODISCARD int kedge_compute_initial(const struct kedge_job_spec *spec, struct kedge_sink sink,
                                           struct kedge_diag *reterr);
-/* KEDGE_OK when the file is a canonical model (F32, finite) or update (I32, every |q| ≤ limit) of the layout. */
+/* KEDGE_OK when the file is a canonical model (F32, finite) or update (I32, every |q| ≤ limit) of the layout.
+ */
 KEDGE_NODISCARD int kedge_compute_check_model(const struct kedge_layout *layout, const char *path,
                                               struct kedge_diag *reterr);
-KEDGE_NODISCARD int kedge_compute_check_update(const struct kedge_layout *layout, const char *path, int32_t limit,
-                                               struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_compute_check_update(const struct kedge_layout *layout, const char *path,
+                                               int32_t limit, struct kedge_diag *reterr);
 /* w = base + Σ weight·q / (Σ weight · 2^scale), aggregation/mean.h. count ≥ 1. */
 KEDGE_NODISCARD int kedge_compute_mean(const struct kedge_layout *layout, const char *base_path,
-                                       const struct kedge_compute_source *sources, size_t count, unsigned scale,
-                                       int32_t limit, struct kedge_sink sink, uint64_t *ret_weight_sum,
-                                       struct kedge_diag *reterr);
+                                       const struct kedge_compute_source *sources, size_t count,
+                                       unsigned scale, int32_t limit, struct kedge_sink sink,
+                                       uint64_t *ret_weight_sum, struct kedge_diag *reterr);
 /* Group cold start over count updates in site order; ret_group has count items (KEDGE_GROUP_NONE: left out),
  * *ret_groups the number of groups used. */
-KEDGE_NODISCARD int kedge_compute_groups(const struct kedge_layout *layout, const char *const *paths, size_t count,
-                                         const struct kedge_job_spec *spec, uint32_t *ret_group,
+KEDGE_NODISCARD int kedge_compute_groups(const struct kedge_layout *layout, const char *const *paths,
+                                         size_t count, const struct kedge_job_spec *spec, uint32_t *ret_group,
                                          uint32_t *ret_groups, struct kedge_diag *reterr);
 /* Mean direction of a group's pre-training updates (I32 file). */
-KEDGE_NODISCARD int kedge_compute_direction(const struct kedge_layout *layout, const char *const *paths, size_t count,
-                                            struct kedge_sink sink, struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_compute_direction(const struct kedge_layout *layout, const char *const *paths,
+                                            size_t count, struct kedge_sink sink, struct kedge_diag *reterr);
 /* Newcomer: group of the largest cosine. */
 KEDGE_NODISCARD int kedge_compute_nearest(const struct kedge_layout *layout, const char *update_path,
-                                          const char *const *direction_paths, size_t groups, uint32_t *ret_group,
-                                          double *ret_cosine, struct kedge_diag *reterr);
+                                          const char *const *direction_paths, size_t groups,
+                                          uint32_t *ret_group, double *ret_cosine, struct kedge_diag *reterr);
 /* Inter-group mixing; sinks[j] gets group j's model for each trained j, the others none. */
 KEDGE_NODISCARD int kedge_compute_mixing(const struct kedge_layout *layout, const char *const *model_paths,
                                          const bool *trained, size_t groups, double eta,

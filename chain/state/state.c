@@ -16,7 +16,8 @@
 
 enum { CONFIG_MAX = 65536, TENANT_FILE_MAX = 4096 };
 
-int kedge_state_path(char out[KEDGE_PATH_MAX], struct kedge_diag *reterr, const char *state, const char *format, ...)
+int kedge_state_path(char out[KEDGE_PATH_MAX], struct kedge_diag *reterr, const char *state,
+                     const char *format, ...)
 {
     char name[KEDGE_PATH_MAX];
     va_list ap;
@@ -71,12 +72,13 @@ static int make_key(const char *state, const char *name, struct kedge_diag *d)
 }
 
 /* Opens kv, ledger and blobs of a log whose folder and key are known; `create` makes the ledger. */
-static int open_parts(const char *state, const char *folder, const char *mark, enum kedge_state_mode mode, bool create,
-                      struct kedge_state_log *log, struct kedge_diag *d)
+static int open_parts(const char *state, const char *folder, const char *mark, enum kedge_state_mode mode,
+                      bool create, struct kedge_state_log *log, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX], high_water[KEDGE_PATH_MAX];
     bool write = mode == KEDGE_STATE_WRITE;
-    struct kedge_kv_lmdb_options kv = {.create = create, .read_only = !write, .no_lock = mode == KEDGE_STATE_COPY};
+    struct kedge_kv_lmdb_options kv = {
+        .create = create, .read_only = !write, .no_lock = mode == KEDGE_STATE_COPY};
     struct kedge_blobs_options blobs = {.read_only = !write};
     int err = kedge_state_path(path, d, state, "%s/ledger.lmdb", folder);
     err = err ? err : kedge_state_path(high_water, d, state, "high-water/%s", mark);
@@ -126,8 +128,9 @@ int kedge_state_create(const char *state, const char *deployment, struct kedge_d
     char config[KEDGE_PATH_MAX], text[512];
     struct kedge_state_log log = {.kv = NULL};
     if (!deployment_is_valid(deployment)) {
-        return kedge_diag_set(reterr, KEDGE_E_ARG, "deployment \"%.60s\": expected a host-like name of a-z 0-9 . - / :",
-                              deployment);
+        return kedge_diag_set(
+            reterr, KEDGE_E_ARG,
+            "deployment \"%.60s\": expected a host-like name of a-z 0-9 . - / :", deployment);
     }
     int err = kedge_state_path(config, reterr, state, "config.json");
     if (!err && kedge_file_exists(config)) {
@@ -141,7 +144,8 @@ int kedge_state_create(const char *state, const char *deployment, struct kedge_d
     err = err ? err : make_key(state, "log-main", reterr);
     if (!err) { /* config.json last: its presence says that the folder is whole */
         snprintf(text, sizeof text,
-                 "{\n  \"deployment\": \"%s\",\n  \"listen\": [\"tls+tcp://127.0.0.1:7443\"]\n}\n", deployment);
+                 "{\n  \"deployment\": \"%s\",\n  \"listen\": [\"tls+tcp://127.0.0.1:7443\"]\n}\n",
+                 deployment);
         snprintf(log.origin, sizeof log.origin, "%s/main", deployment);
         err = read_log_key(state, &log, reterr);
     }
@@ -163,8 +167,8 @@ int kedge_state_config(const char *state, struct kedge_buf *ret, struct kedge_di
 }
 
 /* Copies the string at `key` of a JSON file's object. */
-static int json_file_string(const char *path, struct kedge_view text, const char *key, char *out, size_t out_len,
-                            struct kedge_diag *d)
+static int json_file_string(const char *path, struct kedge_view text, const char *key, char *out,
+                            size_t out_len, struct kedge_diag *d)
 {
     json_error_t at;
     json_t *root = json_loadb((const char *)text.ptr, text.len, JSON_REJECT_DUPLICATES, &at);
@@ -172,7 +176,9 @@ static int json_file_string(const char *path, struct kedge_view text, const char
         return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: line %d: %s", path, at.line, at.text);
     }
     const char *s = json_string_value(json_object_get(root, key));
-    int err = s && strlen(s) < out_len ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"%s\" is missing", path, key);
+    int err = s && strlen(s) < out_len
+                  ? KEDGE_OK
+                  : kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"%s\" is missing", path, key);
     if (!err) {
         snprintf(out, out_len, "%s", s);
     }
@@ -186,11 +192,12 @@ int kedge_state_deployment(const char *state, char out[KEDGE_DEPLOYMENT_MAX + 1]
     kedge_buf_init(&text, CONFIG_MAX);
     int err = kedge_state_config(state, &text, reterr);
     err = err ? err
-              : json_file_string("config.json", kedge_buf_view(&text), "deployment", out, KEDGE_DEPLOYMENT_MAX + 1,
-                                 reterr);
+              : json_file_string("config.json", kedge_buf_view(&text), "deployment", out,
+                                 KEDGE_DEPLOYMENT_MAX + 1, reterr);
     kedge_buf_deinit(&text);
     if (!err && !deployment_is_valid(out)) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s/config.json: \"deployment\" is not a host-like name", state);
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s/config.json: \"deployment\" is not a host-like name",
+                             state);
     }
     return err;
 }
@@ -206,7 +213,8 @@ int kedge_state_key(const char *state, enum kedge_state_key which, struct kedge_
 
 int kedge_state_tenant_create(const char *state, const struct kedge_id *tenant, struct kedge_diag *reterr)
 {
-    char path[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX], name[KEDGE_ID_MAX + 8], salt_hex[2 * KEDGE_SALT_LEN + 1];
+    char path[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX], name[KEDGE_ID_MAX + 8],
+        salt_hex[2 * KEDGE_SALT_LEN + 1];
     char text[512];
     uint8_t salt[KEDGE_SALT_LEN];
     struct kedge_state_log log = {.kv = NULL};
@@ -289,7 +297,8 @@ static int compare_ids(const void *a, const void *b)
     return kedge_id_cmp(a, b);
 }
 
-int kedge_state_tenants(const char *state, struct kedge_id **ret_ids, size_t *ret_count, struct kedge_diag *reterr)
+int kedge_state_tenants(const char *state, struct kedge_id **ret_ids, size_t *ret_count,
+                        struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX], file[KEDGE_PATH_MAX];
     int err = kedge_state_path(path, reterr, state, "tenants");
@@ -300,7 +309,8 @@ int kedge_state_tenants(const char *state, struct kedge_id **ret_ids, size_t *re
     DIR *dir = ids ? opendir(path) : NULL;
     if (!dir) {
         kedge_mem_free(ids);
-        return kedge_diag_set(reterr, ids ? kedge_errno(errno) : KEDGE_E_NOMEM, "%s: cannot list tenants", path);
+        return kedge_diag_set(reterr, ids ? kedge_errno(errno) : KEDGE_E_NOMEM, "%s: cannot list tenants",
+                              path);
     }
     size_t count = 0;
     struct dirent *entry;

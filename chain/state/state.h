@@ -1,5 +1,5 @@
-/* The coordinator's state folder: where everything is and how its logs are opened. Daemon, auditor and command line
- * share it.
+/* The coordinator's state folder: where everything is and how its logs are opened. Daemon, auditor and
+ * command line share it.
  *
  *   STATE/config.json                  deployment name and settings of kedge-coordinator
  *   STATE/keys/tls.pem statement.pem   the coordinator's identity and its key for statements (0600)
@@ -25,8 +25,8 @@ enum { KEDGE_DEPLOYMENT_MAX = 128 };
 KEDGE_NODISCARD int kedge_state_path(char out[KEDGE_PATH_MAX], struct kedge_diag *reterr, const char *state,
                                      const char *format, ...) KEDGE_PRINTF(4, 5);
 
-/* Makes a new state folder: keys, configuration with `deployment` (host-like name, no spaces or '+'), main chain
- * without entries. KEDGE_E_EXISTS when there is one. */
+/* Makes a new state folder: keys, configuration with `deployment` (host-like name, no spaces or '+'), main
+ * chain without entries. KEDGE_E_EXISTS when there is one. */
 KEDGE_NODISCARD int kedge_state_create(const char *state, const char *deployment, struct kedge_diag *reterr);
 /* Appends config.json's text. */
 KEDGE_NODISCARD int kedge_state_config(const char *state, struct kedge_buf *ret, struct kedge_diag *reterr);
@@ -38,9 +38,9 @@ KEDGE_NODISCARD int kedge_state_key(const char *state, enum kedge_state_key whic
 
 /* One log with what belongs to it. */
 struct kedge_state_log {
-    struct kedge_id tenant;           /* empty for the main chain */
+    struct kedge_id tenant; /* empty for the main chain */
     char origin[KEDGE_ORIGIN_MAX + 1];
-    uint8_t salt[KEDGE_SALT_LEN];     /* hides the tenant's name in the main chain; zero for main */
+    uint8_t salt[KEDGE_SALT_LEN]; /* hides the tenant's name in the main chain; zero for main */
     bool has_key;
     struct kedge_key_pair key;
     struct kedge_kv *kv;
@@ -49,17 +49,18 @@ struct kedge_state_log {
 };
 
 enum kedge_state_mode {
-    KEDGE_STATE_WRITE,    /* the coordinator */
-    KEDGE_STATE_READ,     /* beside a running coordinator */
-    KEDGE_STATE_COPY,     /* a copy that nobody writes to: no locks, no keys needed, leaves no trace */
+    KEDGE_STATE_WRITE, /* the coordinator */
+    KEDGE_STATE_READ,  /* beside a running coordinator */
+    KEDGE_STATE_COPY,  /* a copy that nobody writes to: no locks, no keys needed, leaves no trace */
 };
 
 /* Folders, log key, salt and empty ledger of a new tenant. KEDGE_E_EXISTS. */
 KEDGE_NODISCARD int kedge_state_tenant_create(const char *state, const struct kedge_id *tenant,
                                               struct kedge_diag *reterr);
 /* tenant NULL: the main chain. The caller closes it. */
-KEDGE_NODISCARD int kedge_state_log_open(const char *state, const struct kedge_id *tenant, enum kedge_state_mode mode,
-                                         struct kedge_state_log *ret, struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_state_log_open(const char *state, const struct kedge_id *tenant,
+                                         enum kedge_state_mode mode, struct kedge_state_log *ret,
+                                         struct kedge_diag *reterr);
 void kedge_state_log_close(struct kedge_state_log *log);
 /* Names of the tenants' folders in ascending order; *ret_ids is freed with kedge_mem_free. */
 KEDGE_NODISCARD int kedge_state_tenants(const char *state, struct kedge_id **ret_ids, size_t *ret_count,

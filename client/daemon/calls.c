@@ -1,5 +1,5 @@
-/* Requests to the coordinator: ENROLL, POLL, SUBMIT. What comes back is checked here: receipts must prove that our very
- * statement is in the tenant's ledger, checkpoints of the main chain must never go back. */
+/* Requests to the coordinator: ENROLL, POLL, SUBMIT. What comes back is checked here: receipts must prove
+ * that our very statement is in the tenant's ledger, checkpoints of the main chain must never go back. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,15 +40,19 @@ static int check_main(struct kedge_site_host *h, struct kedge_view note)
         err = kedge_note_verify(&parsed, &h->trust.main_log, 1, NULL, NULL);
     }
     if (err) {
-        kedge_log(KEDGE_LOG_ERROR, "main checkpoint", "it is not signed by the main log: %s", kedge_strerror(err));
+        kedge_log(KEDGE_LOG_ERROR, "main checkpoint", "it is not signed by the main log: %s",
+                  kedge_strerror(err));
         return KEDGE_E_VERIFY;
     }
-    if (cp.size < h->seen_size || (cp.size == h->seen_size && h->seen_size > 0 && !kedge_hash_eq(&cp.root, &h->seen_root))) {
+    if (cp.size < h->seen_size
+        || (cp.size == h->seen_size && h->seen_size > 0 && !kedge_hash_eq(&cp.root, &h->seen_root))) {
         if (cp.size == h->seen_size) {
-            kedge_log(KEDGE_LOG_ERROR, "fork", "two main checkpoints of size %" PRIu64 "; ours is in seen-main", cp.size);
+            kedge_log(KEDGE_LOG_ERROR, "fork",
+                      "two main checkpoints of size %" PRIu64 "; ours is in seen-main", cp.size);
             return KEDGE_E_FORK;
         }
-        return KEDGE_OK; /* answers may overtake each other; a shorter chain is judged by its growth, not here */
+        return KEDGE_OK; /* answers may overtake each other; a shorter chain is judged by its growth, not here
+                          */
     }
     if (cp.size > h->seen_size) {
         h->seen_size = cp.size;
@@ -60,7 +64,8 @@ static int check_main(struct kedge_site_host *h, struct kedge_view note)
 }
 
 /* The receipt proves that the envelope is entry leaf_index of a tree whose signed root we were given. */
-static int check_receipt(struct kedge_site_host *h, const struct kedge_msg_receipt *r, struct kedge_view envelope)
+static int check_receipt(struct kedge_site_host *h, const struct kedge_msg_receipt *r,
+                         struct kedge_view envelope)
 {
     struct kedge_hash leaf, path[KEDGE_PROOF_MAX];
     struct kedge_note note;
@@ -78,19 +83,22 @@ static int check_receipt(struct kedge_site_host *h, const struct kedge_msg_recei
         memcpy(path, r->proof.ptr, r->proof.len);
     }
     err = err ? err
-              : kedge_inclusion_verify(r->leaf_index, cp.size, &leaf, path, r->proof.len / sizeof path[0], &cp.root);
+              : kedge_inclusion_verify(r->leaf_index, cp.size, &leaf, path, r->proof.len / sizeof path[0],
+                                       &cp.root);
     return err ? KEDGE_E_VERIFY : KEDGE_OK;
 }
 
 /* A signed "closed" about our envelope. Without a trust file there is no key to check it by. */
-static int check_closed(struct kedge_site_host *h, struct kedge_view closed, const struct kedge_site_digest *envelope)
+static int check_closed(struct kedge_site_host *h, struct kedge_view closed,
+                        const struct kedge_site_digest *envelope)
 {
     if (!h->trust.known) {
         return KEDGE_OK;
     }
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
     int err = st ? kedge_statement_open(closed, &h->trust.statement_key, st, NULL) : KEDGE_E_NOMEM;
-    if (!err && (st->kind != KEDGE_ST_CLOSED || memcmp(st->subject.b, envelope->b, sizeof envelope->b) != 0)) {
+    if (!err
+        && (st->kind != KEDGE_ST_CLOSED || memcmp(st->subject.b, envelope->b, sizeof envelope->b) != 0)) {
         err = KEDGE_E_VERIFY;
     }
     kedge_mem_free(st);
@@ -99,7 +107,8 @@ static int check_closed(struct kedge_site_host *h, struct kedge_view closed, con
 
 /* ---- requests ---- */
 
-static int read_envelope(struct kedge_site_host *h, const struct kedge_site_digest *digest, struct kedge_buf *ret)
+static int read_envelope(struct kedge_site_host *h, const struct kedge_site_digest *digest,
+                         struct kedge_buf *ret)
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_diag d = {.text = ""};
@@ -111,7 +120,8 @@ static int read_envelope(struct kedge_site_host *h, const struct kedge_site_dige
     return err;
 }
 
-static int build(struct kedge_site_host *h, const struct call_item *c, struct kedge_buf *envelope, struct kedge_buf *frame)
+static int build(struct kedge_site_host *h, const struct call_item *c, struct kedge_buf *envelope,
+                 struct kedge_buf *frame)
 {
     struct kedge_msg msg = {.type = KEDGE_MSG_POLL};
     int err = KEDGE_OK;
@@ -134,12 +144,17 @@ static int build(struct kedge_site_host *h, const struct call_item *c, struct ke
 
 static void take_task(const struct kedge_msg_task *m, struct kedge_site_task *t)
 {
-    *t = (struct kedge_site_task){.job = m->job, .spec_len = m->spec_len, .base_len = m->base_len,
-                                  .update_len = m->update_len, .round = m->round, .kind = (enum kedge_site_kind)m->kind,
-                                  .group = m->group, .evaluate_base = m->evaluate_base,
-                                  .remaining_ns = m->remaining_ms > UINT64_MAX / NS_PER_MS ? UINT64_MAX
-                                                                                          : m->remaining_ms * NS_PER_MS,
-                                  .seed = m->seed};
+    *t = (struct kedge_site_task){
+        .job = m->job,
+        .spec_len = m->spec_len,
+        .base_len = m->base_len,
+        .update_len = m->update_len,
+        .round = m->round,
+        .kind = (enum kedge_site_kind)m->kind,
+        .group = m->group,
+        .evaluate_base = m->evaluate_base,
+        .remaining_ns = m->remaining_ms > UINT64_MAX / NS_PER_MS ? UINT64_MAX : m->remaining_ms * NS_PER_MS,
+        .seed = m->seed};
     memcpy(t->spec.b, m->spec, sizeof t->spec.b);
     memcpy(t->base.b, m->base, sizeof t->base.b);
 }
@@ -168,11 +183,13 @@ static int take_reply(struct kedge_site_host *h, struct call_item *c, const stru
         return c->busy ? KEDGE_OK : check_main(h, msg->u.wait.main_checkpoint);
     case KEDGE_MSG_RECEIPT:
         r->kind = KEDGE_SITE_REPLY_RECEIPT;
-        return c->call == KEDGE_SITE_CALL_SUBMIT ? check_receipt(h, &msg->u.receipt, envelope) : KEDGE_E_FORMAT;
+        return c->call == KEDGE_SITE_CALL_SUBMIT ? check_receipt(h, &msg->u.receipt, envelope)
+                                                 : KEDGE_E_FORMAT;
     case KEDGE_MSG_CLOSED:
         r->kind = KEDGE_SITE_REPLY_CLOSED;
-        return c->call == KEDGE_SITE_CALL_SUBMIT ? check_closed(h, msg->u.closed.envelope, &c->result.envelope)
-                                                 : KEDGE_E_FORMAT;
+        return c->call == KEDGE_SITE_CALL_SUBMIT
+                   ? check_closed(h, msg->u.closed.envelope, &c->result.envelope)
+                   : KEDGE_E_FORMAT;
     case KEDGE_MSG_ERROR:
         r->kind = KEDGE_SITE_REPLY_ERROR;
         r->err = kedge_msg_error_code(msg);
@@ -207,7 +224,9 @@ static void call_handle(struct kedge_site_host *h, struct kedge_site_item *item)
 {
     struct call_item *c = (struct call_item *)item;
     struct kedge_site_event ev = {.type = c->err ? KEDGE_SITE_EV_CALL_FAILED : KEDGE_SITE_EV_REPLY,
-                                  .serial = c->serial, .err = c->err, .reply = c->reply};
+                                  .serial = c->serial,
+                                  .err = c->err,
+                                  .reply = c->reply};
     kedge_mem_free(c);
     kedge_client_step(h, &ev);
 }
@@ -216,8 +235,12 @@ void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect
 {
     struct call_item *c = kedge_mem_new(1, sizeof *c);
     KEDGE_ASSERT(c);
-    *c = (struct call_item){.item = {call_run, call_handle}, .serial = fx->serial, .call = fx->call,
-                            .wait_ns = fx->wait_ns, .busy = fx->busy, .result = fx->result};
+    *c = (struct call_item){.item = {call_run, call_handle},
+                            .serial = fx->serial,
+                            .call = fx->call,
+                            .wait_ns = fx->wait_ns,
+                            .busy = fx->busy,
+                            .result = fx->result};
     int err = kedge_queue_put(fx->busy ? h->beat_queue : h->call_queue, c);
     KEDGE_ASSERT(!err || h->stop);
 }

@@ -20,8 +20,8 @@ int kedge_client_path(const struct kedge_site_host *h, char out[KEDGE_PATH_MAX],
     return n < 0 || n >= KEDGE_PATH_MAX ? KEDGE_E_TOO_LONG : kedge_path_join(out, h->dir, name);
 }
 
-int kedge_client_work_path(const struct kedge_site_host *h, const char *kind, const struct kedge_site_digest *digest,
-                           char out[KEDGE_PATH_MAX])
+int kedge_client_work_path(const struct kedge_site_host *h, const char *kind,
+                           const struct kedge_site_digest *digest, char out[KEDGE_PATH_MAX])
 {
     char hex[2 * sizeof digest->b + 1];
     kedge_hex_encode(digest->b, sizeof digest->b, hex);
@@ -75,8 +75,8 @@ int kedge_client_enroll_folder(const char *dir, struct kedge_view text, struct k
         kedge_hex_encode(token.server_key, sizeof token.server_key, key);
         kedge_hex_encode(token.secret, sizeof token.secret, secret);
         err = write_json(dir, "site.json",
-                         json_pack("{s:s,s:s,s:s,s:s,s:s}", "tenant", token.tenant.s, "site", token.site.s, "server",
-                                   token.address, "server_key", key, "token_secret", secret),
+                         json_pack("{s:s,s:s,s:s,s:s,s:s}", "tenant", token.tenant.s, "site", token.site.s,
+                                   "server", token.address, "server_key", key, "token_secret", secret),
                          d);
     }
     kedge_wipe(&token, sizeof token);
@@ -86,7 +86,8 @@ int kedge_client_enroll_folder(const char *dir, struct kedge_view text, struct k
 
 /* ---- opening ---- */
 
-static json_t *read_json(const struct kedge_site_host *h, const char *name, int *ret_err, struct kedge_diag *d)
+static json_t *read_json(const struct kedge_site_host *h, const char *name, int *ret_err,
+                         struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_buf text;
@@ -134,13 +135,15 @@ static int read_config(struct kedge_site_host *h, struct kedge_diag *d)
         snprintf(c->server, sizeof c->server, "%s", server);
         c->has_token = secret && kedge_hex_decode(kedge_view_str(secret), c->token_secret, 32) == KEDGE_OK;
     } else {
-        err = kedge_diag_set(d, KEDGE_E_FORMAT, "%s/site.json: expected tenant, site, server and server_key", h->dir);
+        err = kedge_diag_set(d, KEDGE_E_FORMAT, "%s/site.json: expected tenant, site, server and server_key",
+                             h->dir);
     }
     json_decref(o);
     return err;
 }
 
-static int policy_error(const struct kedge_site_host *h, struct kedge_diag *d, const char *key, const char *expected)
+static int policy_error(const struct kedge_site_host *h, struct kedge_diag *d, const char *key,
+                        const char *expected)
 {
     return kedge_diag_set(d, KEDGE_E_FORMAT, "%s/policy.json: \"%s\": expected %s", h->dir, key, expected);
 }
@@ -188,8 +191,8 @@ static int read_trainer(struct kedge_site_host *h, const json_t *v, struct kedge
     return h->policy.trainer[0] ? KEDGE_OK : KEDGE_E_NOMEM;
 }
 
-static int read_number(struct kedge_site_host *h, const json_t *o, const char *key, json_int_t most, json_int_t fallback,
-                       uint64_t *ret, struct kedge_diag *d)
+static int read_number(struct kedge_site_host *h, const json_t *o, const char *key, json_int_t most,
+                       json_int_t fallback, uint64_t *ret, struct kedge_diag *d)
 {
     const json_t *v = json_object_get(o, key);
     json_int_t n = v ? json_integer_value(v) : fallback;
@@ -202,18 +205,22 @@ static int read_number(struct kedge_site_host *h, const json_t *o, const char *k
 
 static int read_policy(struct kedge_site_host *h, struct kedge_diag *d)
 {
-    static const char *const keys[] = {"jobs", "data", "trainer", "threads", "train_seconds_max", "memory_max"};
+    static const char *const keys[] = {"jobs",      "data", "trainer", "threads", "train_seconds_max",
+                                       "memory_max"};
     int err;
     json_t *o = read_json(h, "policy.json", &err, d);
     const char *key;
     json_t *v;
     uint64_t threads = 1, seconds = 3600;
-    json_object_foreach(o, key, v) {
+    json_object_foreach(o, key, v)
+    {
         bool known = false;
         for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
             known = known || strcmp(key, keys[i]) == 0;
         }
-        err = err || known ? err : kedge_diag_set(d, KEDGE_E_FORMAT, "%s/policy.json: unknown key \"%.60s\"", h->dir, key);
+        err = err || known
+                  ? err
+                  : kedge_diag_set(d, KEDGE_E_FORMAT, "%s/policy.json: unknown key \"%.60s\"", h->dir, key);
     }
     err = err ? err : read_jobs(h, json_object_get(o, "jobs"), d);
     err = err ? err : read_trainer(h, json_object_get(o, "trainer"), d);
@@ -255,15 +262,16 @@ static int read_trust(struct kedge_site_host *h, struct kedge_diag *d)
     bool tenant = false;
     size_t i;
     json_t *t;
-    json_array_foreach(json_object_get(o, "tenants"), i, t) {
+    json_array_foreach(json_object_get(o, "tenants"), i, t)
+    {
         const char *name = json_string_value(json_object_get(t, "tenant"));
         if (name && strcmp(name, h->config.tenant.s) == 0) {
             tenant = get_vkey(t, "log", &h->trust.tenant_log);
         }
     }
     if (!err && (!ok || !tenant)) {
-        err = kedge_diag_set(d, KEDGE_E_FORMAT, "%s: expected deployment, statement_key, main_log and this tenant's log",
-                             path);
+        err = kedge_diag_set(d, KEDGE_E_FORMAT,
+                             "%s: expected deployment, statement_key, main_log and this tenant's log", path);
     }
     if (!err) {
         snprintf(h->trust.deployment, sizeof h->trust.deployment, "%s", deployment);
@@ -273,7 +281,8 @@ static int read_trust(struct kedge_site_host *h, struct kedge_diag *d)
     return err;
 }
 
-static int read_key(struct kedge_site_host *h, const char *name, struct kedge_key_pair *ret, struct kedge_diag *d)
+static int read_key(struct kedge_site_host *h, const char *name, struct kedge_key_pair *ret,
+                    struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
     int err = kedge_client_path(h, path, "keys/%s.pem", name);

@@ -1,8 +1,8 @@
 /* Inside of kedge-client: what the files of this room share.
  *
- * The loop thread owns the core (client/core) and executes its effects. Three helper threads each do one blocking thing at
- * a time: `call` (long polls and submissions), `beat` (heartbeats while working) and `work` (fetch, train, upload). They
- * post completions as items; nothing else is shared but the flags below.
+ * The loop thread owns the core (client/core) and executes its effects. Three helper threads each do one
+ * blocking thing at a time: `call` (long polls and submissions), `beat` (heartbeats while working) and `work`
+ * (fetch, train, upload). They post completions as items; nothing else is shared but the flags below.
  *
  *   SITE/site.json      who and where: tenant, site, server, server_key (made by enrolment)
  *   SITE/policy.json    the owner's word: jobs, data, trainer, limits
@@ -34,14 +34,14 @@ struct kedge_site_config {
     char server[256];
     struct kedge_public_key server_key;
     bool has_token;
-    uint8_t token_secret[32];           /* until enrolled */
+    uint8_t token_secret[32]; /* until enrolled */
 };
 
 struct kedge_site_policy {
     bool allow_all;
     uint32_t job_count;
     struct kedge_id jobs[KEDGE_POLICY_JOBS_MAX];
-    json_t *data;                       /* name → binding */
+    json_t *data; /* name → binding */
     char *trainer[KEDGE_TRAINER_ARGS_MAX + 1];
     uint32_t threads, train_seconds_max;
     uint64_t memory_max;
@@ -62,7 +62,7 @@ struct kedge_site_item {
 
 struct kedge_trainer {
     struct kedge_process process;
-    struct kedge_buf line;              /* read so far of the reply */
+    struct kedge_buf line; /* read so far of the reply */
 };
 
 struct kedge_site_host {
@@ -75,14 +75,14 @@ struct kedge_site_host {
     struct kedge_queue *queue, *call_queue, *beat_queue, *work_queue;
     void *site_mem;
     struct kedge_site *site;
-    struct kedge_trainer trainer;       /* the work thread's */
-    atomic_uint_fast64_t abort_serial;  /* the work with this serial or a lower one is to stop */
-    struct kedge_id spec_job;           /* the work thread's: job of `spec` */
+    struct kedge_trainer trainer;      /* the work thread's */
+    atomic_uint_fast64_t abort_serial; /* the work with this serial or a lower one is to stop */
+    struct kedge_id spec_job;          /* the work thread's: job of `spec` */
     struct kedge_hash spec_digest;
     struct kedge_job_spec *spec;
     struct kedge_layout layout;
     struct kedge_site_digest model_digest; /* the work thread's: the model that was fetched last */
-    uint64_t seen_size;                 /* of seen-main; guarded by the call thread */
+    uint64_t seen_size;                    /* of seen-main; guarded by the call thread */
     struct kedge_hash seen_root;
     bool stop;
     int fatal;
@@ -94,12 +94,14 @@ void kedge_client_step(struct kedge_site_host *h, struct kedge_site_event *ev);
 int kedge_client_run(struct kedge_site_host *h);
 
 /* ---- folder.c ---- */
-/* Makes the folder from an enrolment token: keys, site.json, a policy.json that allows all jobs but binds no data. */
-KEDGE_NODISCARD int kedge_client_enroll_folder(const char *dir, struct kedge_view token, struct kedge_diag *d);
+/* Makes the folder from an enrolment token: keys, site.json, a policy.json that allows all jobs but binds no
+ * data. */
+KEDGE_NODISCARD int kedge_client_enroll_folder(const char *dir, struct kedge_view token,
+                                               struct kedge_diag *d);
 KEDGE_NODISCARD int kedge_client_open_folder(struct kedge_site_host *h, struct kedge_diag *d);
 void kedge_client_close_folder(struct kedge_site_host *h);
-KEDGE_NODISCARD int kedge_client_path(const struct kedge_site_host *h, char out[KEDGE_PATH_MAX], const char *format, ...)
-    KEDGE_PRINTF(3, 4);
+KEDGE_NODISCARD int kedge_client_path(const struct kedge_site_host *h, char out[KEDGE_PATH_MAX],
+                                      const char *format, ...) KEDGE_PRINTF(3, 4);
 /* "work/KIND-<hex>": path of a working file by digest. */
 KEDGE_NODISCARD int kedge_client_work_path(const struct kedge_site_host *h, const char *kind,
                                            const struct kedge_site_digest *digest, char out[KEDGE_PATH_MAX]);
@@ -107,8 +109,8 @@ KEDGE_NODISCARD int kedge_client_work_path(const struct kedge_site_host *h, cons
 /* ---- memory.c ---- */
 KEDGE_NODISCARD int kedge_client_memory_read(struct kedge_site_host *h, struct kedge_site_memory *ret,
                                              struct kedge_diag *d);
-KEDGE_NODISCARD int kedge_client_memory_write(struct kedge_site_host *h, const struct kedge_site_memory *memory,
-                                              struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_client_memory_write(struct kedge_site_host *h,
+                                              const struct kedge_site_memory *memory, struct kedge_diag *d);
 
 /* ---- calls.c, transfer.c, train.c: start what an effect asks for ---- */
 void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect *fx);

@@ -35,8 +35,8 @@ static void persist(struct kedge_site_host *h, const struct kedge_site_effect *f
     struct kedge_diag d = {.text = ""};
     struct persisted_item *p = kedge_mem_new(1, sizeof *p);
     KEDGE_ASSERT(p);
-    *p = (struct persisted_item){{NULL, persisted_handle}, fx->serial,
-                                 kedge_client_memory_write(h, &fx->memory, &d)};
+    *p = (struct persisted_item){
+        {NULL, persisted_handle}, fx->serial, kedge_client_memory_write(h, &fx->memory, &d)};
     if (p->err) {
         kedge_log(KEDGE_LOG_ERROR, "memory", "%s", d.text);
     }

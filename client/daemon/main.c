@@ -62,7 +62,8 @@ static void clean_work(struct kedge_site_host *h, const struct kedge_site_memory
     char dir_path[KEDGE_PATH_MAX], keep[2 * KEDGE_SITE_RESULTS_MAX][KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
     size_t keep_count = 0;
     for (uint32_t i = 0; i < m->result_count; i++) {
-        bool ok = kedge_client_work_path(h, "envelope", &m->results[i].envelope, keep[keep_count]) == KEDGE_OK;
+        bool ok =
+            kedge_client_work_path(h, "envelope", &m->results[i].envelope, keep[keep_count]) == KEDGE_OK;
         keep_count += ok;
         ok = kedge_client_work_path(h, "update", &m->results[i].update, keep[keep_count]) == KEDGE_OK;
         keep_count += ok;
@@ -86,13 +87,16 @@ static void clean_work(struct kedge_site_host *h, const struct kedge_site_memory
 static int start_core(struct kedge_site_host *h, struct kedge_diag *d)
 {
     struct kedge_site_event ev = {.type = KEDGE_SITE_EV_START};
-    struct kedge_site_params params = {.allow_all = h->policy.allow_all, .allowed_count = h->policy.job_count,
-                                       .allowed = h->policy.jobs, .base_max = (uint64_t)1 << BASE_BYTES_SHIFT,
+    struct kedge_site_params params = {.allow_all = h->policy.allow_all,
+                                       .allowed_count = h->policy.job_count,
+                                       .allowed = h->policy.jobs,
+                                       .base_max = (uint64_t)1 << BASE_BYTES_SHIFT,
                                        .update_max = (uint64_t)1 << BASE_BYTES_SHIFT};
     kedge_site_times_default(&params.times);
     kedge_os_random(&params.seed, sizeof params.seed);
     h->site_mem = kedge_mem_new(kedge_site_size(), 1);
-    int err = h->site_mem ? kedge_site_init(h->site_mem, kedge_site_size(), &params, &h->site) : KEDGE_E_NOMEM;
+    int err =
+        h->site_mem ? kedge_site_init(h->site_mem, kedge_site_size(), &params, &h->site) : KEDGE_E_NOMEM;
     err = err ? kedge_diag_set(d, err, "cannot start: %s", kedge_strerror(err))
               : kedge_client_memory_read(h, &ev.memory, d);
     if (!err) {
@@ -102,7 +106,8 @@ static int start_core(struct kedge_site_host *h, struct kedge_diag *d)
     return err;
 }
 
-static int start_threads(struct kedge_site_host *h, struct helper helpers[3], pthread_t threads[4], struct kedge_diag *d)
+static int start_threads(struct kedge_site_host *h, struct helper helpers[3], pthread_t threads[4],
+                         struct kedge_diag *d)
 {
     struct kedge_queue **queues[] = {&h->call_queue, &h->beat_queue, &h->work_queue};
     pthread_attr_t attr;
@@ -112,7 +117,9 @@ static int start_threads(struct kedge_site_host *h, struct helper helpers[3], pt
     for (size_t i = 0; i < 3 && !err; i++) {
         err = kedge_queue_new(QUEUE_MAX, queues[i]);
         helpers[i] = (struct helper){h, *queues[i]};
-        err = err ? err : pthread_create(&threads[i], &attr, helper_main, &helpers[i]) == 0 ? KEDGE_OK : KEDGE_E_NOMEM;
+        err = err                                                                 ? err
+              : pthread_create(&threads[i], &attr, helper_main, &helpers[i]) == 0 ? KEDGE_OK
+                                                                                  : KEDGE_E_NOMEM;
     }
     err = err ? err : pthread_create(&threads[3], &attr, signal_main, h) == 0 ? KEDGE_OK : KEDGE_E_NOMEM;
     pthread_attr_destroy(&attr);
@@ -121,8 +128,10 @@ static int start_threads(struct kedge_site_host *h, struct helper helpers[3], pt
 
 static int open_net(struct kedge_site_host *h, struct kedge_diag *d)
 {
-    struct kedge_net_client_options options = {.url = h->config.server, .key = &h->tls_key,
-                                               .server_key = &h->config.server_key, .reconnect_max_ms = 2000};
+    struct kedge_net_client_options options = {.url = h->config.server,
+                                               .key = &h->tls_key,
+                                               .server_key = &h->config.server_key,
+                                               .reconnect_max_ms = 2000};
     return kedge_net_client_open(&options, &h->net, d);
 }
 
@@ -147,7 +156,8 @@ static int run(struct kedge_site_host *h)
     kedge_log(KEDGE_LOG_INFO, "serving", "tenant=%s site=%s server=%s", h->config.tenant.s, h->config.site.s,
               h->config.server);
     err = kedge_client_run(h);
-    /* Nothing to save: what matters is durable already. The work thread may be in the middle of a training. */
+    /* Nothing to save: what matters is durable already. The work thread may be in the middle of a training.
+     */
     atomic_store(&h->abort_serial, UINT64_MAX);
     kedge_net_client_cancel(h->net);
     kedge_queue_close(h->call_queue);
@@ -187,7 +197,8 @@ static int usage(FILE *out, int code)
     fputs("Usage: kedge-client --site DIR [--enroll-file FILE] [--verbose]\n"
           "The daemon of one site. DIR keeps its keys, its owner's policy.json and unfinished work.\n"
           "  --enroll-file FILE  first start: make DIR from the enrolment token in FILE (- reads stdin)\n"
-          "policy.json: {\"jobs\": \"*\", \"data\": {\"NAME\": {\"train\": {\"format\": \"csv\", \"path\": \"my.csv\"}, \"split\": \"0.8\"}}}\n"
+          "policy.json: {\"jobs\": \"*\", \"data\": {\"NAME\": {\"train\": {\"format\": \"csv\", \"path\": "
+          "\"my.csv\"}, \"split\": \"0.8\"}}}\n"
           "Exit codes: 0 done, 2 usage, 3 cannot reach or read, 5 corrupt state, 70 bug.\n",
           out);
     return code;
@@ -195,12 +206,10 @@ static int usage(FILE *out, int code)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"site", required_argument, NULL, 's'},
-                                            {"enroll-file", required_argument, NULL, 'e'},
-                                            {"verbose", no_argument, NULL, 'v'},
-                                            {"version", no_argument, NULL, 'V'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"site", required_argument, NULL, 's'}, {"enroll-file", required_argument, NULL, 'e'},
+        {"verbose", no_argument, NULL, 'v'},    {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
     static struct kedge_site_host host;
     enum kedge_log_level least = KEDGE_LOG_INFO;
     const char *token_file = NULL, *dir = NULL;
@@ -241,8 +250,9 @@ int main(int argc, char **argv)
     if (!err && token_file) {
         err = enroll(dir, token_file);
     }
-    if (!err && (dir[0] == '/' ? snprintf(host.dir, sizeof host.dir, "%s", dir) >= KEDGE_PATH_MAX
-                               : !getcwd(cwd, sizeof cwd) || kedge_path_join(host.dir, cwd, dir) != KEDGE_OK)) {
+    if (!err
+        && (dir[0] == '/' ? snprintf(host.dir, sizeof host.dir, "%s", dir) >= KEDGE_PATH_MAX
+                          : !getcwd(cwd, sizeof cwd) || kedge_path_join(host.dir, cwd, dir) != KEDGE_OK)) {
         err = KEDGE_E_TOO_LONG; /* absolute, because the trainer runs inside the folder */
     }
     err = err ? err : run(&host);

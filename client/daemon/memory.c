@@ -53,21 +53,24 @@ int kedge_client_memory_read(struct kedge_site_host *h, struct kedge_site_memory
     json_decref(o);
     kedge_buf_deinit(&text);
     if (!err && !ok) {
-        err = kedge_diag_set(d, KEDGE_E_CORRUPT, "%s: damaged; move it away to forget unfinished results", path);
+        err = kedge_diag_set(d, KEDGE_E_CORRUPT, "%s: damaged; move it away to forget unfinished results",
+                             path);
     }
     return err;
 }
 
-int kedge_client_memory_write(struct kedge_site_host *h, const struct kedge_site_memory *memory, struct kedge_diag *d)
+int kedge_client_memory_write(struct kedge_site_host *h, const struct kedge_site_memory *memory,
+                              struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
     json_t *results = json_array();
     for (uint32_t i = 0; i < memory->result_count; i++) {
         const struct kedge_site_result *r = &memory->results[i];
-        json_array_append_new(results, json_pack("{s:s,s:i,s:i,s:I,s:I,s:o,s:o,s:o}", "job", r->job.s, "kind",
-                                                 (int)r->kind, "round", (int)r->round, "group", (json_int_t)r->group,
-                                                 "update_len", (json_int_t)r->update_len, "base", hex(&r->base),
-                                                 "update", hex(&r->update), "envelope", hex(&r->envelope)));
+        json_array_append_new(results,
+                              json_pack("{s:s,s:i,s:i,s:I,s:I,s:o,s:o,s:o}", "job", r->job.s, "kind",
+                                        (int)r->kind, "round", (int)r->round, "group", (json_int_t)r->group,
+                                        "update_len", (json_int_t)r->update_len, "base", hex(&r->base),
+                                        "update", hex(&r->update), "envelope", hex(&r->envelope)));
     }
     json_t *o = json_pack("{s:b,s:o}", "enrolled", (int)memory->enrolled, "results", results);
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;

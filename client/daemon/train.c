@@ -32,8 +32,8 @@ struct train_item {
     struct kedge_diag diag;
 };
 
-int kedge_client_spec(struct kedge_site_host *h, const struct kedge_id *job, const struct kedge_site_digest *digest,
-                      struct kedge_diag *d)
+int kedge_client_spec(struct kedge_site_host *h, const struct kedge_id *job,
+                      const struct kedge_site_digest *digest, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_buf text;
@@ -48,11 +48,13 @@ int kedge_client_spec(struct kedge_site_host *h, const struct kedge_id *job, con
     err = err ? err : kedge_file_read(path, &text, d);
     if (!err) {
         kedge_sha256(kedge_buf_view(&text), &hash);
-        err = memcmp(hash.b, digest->b, sizeof hash.b) == 0 ? kedge_job_spec_parse(kedge_buf_view(&text), spec, d)
-                                                            : kedge_diag_set(d, KEDGE_E_BLOB_DIGEST, "%s", path);
+        err = memcmp(hash.b, digest->b, sizeof hash.b) == 0
+                  ? kedge_job_spec_parse(kedge_buf_view(&text), spec, d)
+                  : kedge_diag_set(d, KEDGE_E_BLOB_DIGEST, "%s", path);
     }
     if (!err && !kedge_id_eq(&spec->name, job)) {
-        err = kedge_diag_set(d, KEDGE_E_DENIED, "the spec is of job %s, the task of job %s", spec->name.s, job->s);
+        err = kedge_diag_set(d, KEDGE_E_DENIED, "the spec is of job %s, the task of job %s", spec->name.s,
+                             job->s);
     }
     if (!err && !json_object_get(h->policy.data, spec->data)) {
         err = kedge_diag_set(d, KEDGE_E_DENIED, "policy.json binds no data named \"%s\"", spec->data);
@@ -88,8 +90,11 @@ static int trainer_start(struct kedge_site_host *h, struct kedge_diag *d)
     if (h->trainer.process.pid != 0 && !kedge_process_poll(&h->trainer.process, &status)) {
         return KEDGE_OK;
     }
-    struct kedge_process_options options = {.argv = (const char *const *)h->policy.trainer, .directory = h->dir,
-                                            .pipe_stdin = true, .pipe_stdout = true, .die_with_parent = true,
+    struct kedge_process_options options = {.argv = (const char *const *)h->policy.trainer,
+                                            .directory = h->dir,
+                                            .pipe_stdin = true,
+                                            .pipe_stdout = true,
+                                            .die_with_parent = true,
                                             .memory_max = h->policy.memory_max};
     kedge_buf_clear(&h->trainer.line);
     return kedge_process_start(&options, &h->trainer.process, d);
@@ -126,7 +131,8 @@ static int receive_line(struct kedge_site_host *h, uint64_t serial, size_t *ret_
             return KEDGE_E_CANCELLED;
         }
         if (kedge_os_now_ns() > deadline) {
-            return kedge_diag_set(d, KEDGE_E_TIMEOUT, "trainer: no answer within %u s (policy.json: train_seconds_max)",
+            return kedge_diag_set(d, KEDGE_E_TIMEOUT,
+                                  "trainer: no answer within %u s (policy.json: train_seconds_max)",
                                   h->policy.train_seconds_max);
         }
         struct pollfd p = {.fd = h->trainer.process.out_fd, .events = POLLIN};
@@ -139,13 +145,15 @@ static int receive_line(struct kedge_site_host *h, uint64_t serial, size_t *ret_
             }
             kedge_buf_put(line, chunk, (size_t)got);
             if (line->err) {
-                return kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: its answer is longer than %d bytes", LINE_MAX_BYTES);
+                return kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: its answer is longer than %d bytes",
+                                      LINE_MAX_BYTES);
             }
         }
     }
 }
 
-static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_task *t, const char *base, const char *out)
+static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_task *t, const char *base,
+                          const char *out)
 {
     const struct kedge_job_spec *s = h->spec;
     char seed[24], lr[KEDGE_REAL_MAX], l2[KEDGE_REAL_MAX];
@@ -157,9 +165,9 @@ static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_tas
     kedge_real_encode(s->learning_rate, lr);
     kedge_real_encode(s->l2, l2);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)t->seed);
-    json_t *o = json_pack("{s:s,s:s,s:o,s:s,s:O}", "id", t->job.s, "op", evaluate ? "evaluate" : "train", "model",
-                          json_loadb((const char *)model.ptr, model.len, 0, &at), "base", base, "data",
-                          json_object_get(h->policy.data, s->data));
+    json_t *o = json_pack("{s:s,s:s,s:o,s:s,s:O}", "id", t->job.s, "op", evaluate ? "evaluate" : "train",
+                          "model", json_loadb((const char *)model.ptr, model.len, 0, &at), "base", base,
+                          "data", json_object_get(h->policy.data, s->data));
     kedge_buf_deinit(&model);
     if (o && !evaluate) {
         json_object_set_new(o, "out", json_string(out));
@@ -189,13 +197,15 @@ static bool get_real(const json_t *o, const char *key, double *ret)
     return text && kedge_real_decode(kedge_view_str(text), ret) == KEDGE_OK;
 }
 
-static int take_metrics(const json_t *o, const struct kedge_site_task *t, struct metrics *m, struct kedge_diag *d)
+static int take_metrics(const json_t *o, const struct kedge_site_task *t, struct metrics *m,
+                        struct kedge_diag *d)
 {
     const char *status = json_string_value(json_object_get(o, "status"));
     const char *engine = json_string_value(json_object_get(o, "engine"));
     if (!status || strcmp(status, "ok") != 0) {
         const char *message = json_string_value(json_object_get(o, "message"));
-        return kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: %.300s", message ? message : "an answer without status");
+        return kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: %.300s",
+                              message ? message : "an answer without status");
     }
     bool train = t->kind != KEDGE_SITE_EVALUATE, test = !train || t->evaluate_base;
     bool ok = get_real(o, "seconds", &m->seconds);
@@ -205,11 +215,12 @@ static int take_metrics(const json_t *o, const struct kedge_site_task *t, struct
              && (m->test_samples == 0 || get_real(o, "test_loss", &m->test_loss));
     }
     snprintf(m->engine, sizeof m->engine, "%s", engine ? engine : "unknown");
-    return ok ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: its answer lacks a metric or has a bad one");
+    return ok ? KEDGE_OK
+              : kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: its answer lacks a metric or has a bad one");
 }
 
-static int ask_trainer(struct kedge_site_host *h, const struct train_item *t, const char *base, const char *out,
-                       struct metrics *m, struct kedge_diag *d)
+static int ask_trainer(struct kedge_site_host *h, const struct train_item *t, const char *base,
+                       const char *out, struct metrics *m, struct kedge_diag *d)
 {
     json_t *request = request_of(h, &t->fx.task, base, out);
     char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
@@ -240,7 +251,8 @@ struct model_file {
     const float *values;
 };
 
-static int open_model(struct kedge_site_host *h, const char *path, struct model_file *ret, struct kedge_diag *d)
+static int open_model(struct kedge_site_host *h, const char *path, struct model_file *ret,
+                      struct kedge_diag *d)
 {
     struct kedge_layout got;
     uint64_t start;
@@ -280,8 +292,8 @@ static int put_bytes(int fd, struct kedge_hasher *hasher, struct kedge_view v)
 }
 
 /* q = quantise(out − base) by tiles into fd; the digest is that of the whole file. */
-static int write_update(struct kedge_site_host *h, const float *base, const float *out, int fd, struct kedge_hash *ret,
-                        uint64_t *ret_len, struct kedge_diag *d)
+static int write_update(struct kedge_site_host *h, const float *base, const float *out, int fd,
+                        struct kedge_hash *ret, uint64_t *ret_len, struct kedge_diag *d)
 {
     struct kedge_hasher *hasher;
     struct kedge_buf header;
@@ -355,8 +367,8 @@ static int make_update(struct kedge_site_host *h, const char *base_path, const c
 
 /* ---- statements ---- */
 
-static int put_envelope(struct kedge_site_host *h, const struct kedge_statement *st, struct kedge_site_result *r,
-                        struct kedge_diag *d)
+static int put_envelope(struct kedge_site_host *h, const struct kedge_statement *st,
+                        struct kedge_site_result *r, struct kedge_diag *d)
 {
     struct kedge_buf envelope;
     struct kedge_hash digest;
@@ -397,8 +409,9 @@ static int state_update(struct kedge_site_host *h, const struct kedge_site_task 
     return put_envelope(h, st, r, d);
 }
 
-static int state_evaluation(struct kedge_site_host *h, const struct kedge_site_task *t, const struct metrics *m,
-                            struct kedge_site_result *r, struct kedge_statement *st, struct kedge_diag *d)
+static int state_evaluation(struct kedge_site_host *h, const struct kedge_site_task *t,
+                            const struct metrics *m, struct kedge_site_result *r, struct kedge_statement *st,
+                            struct kedge_diag *d)
 {
     struct kedge_st_evaluation *e = &st->u.evaluation;
     memset(st, 0, sizeof *st);
@@ -421,7 +434,10 @@ static int run_task(struct kedge_site_host *h, struct train_item *item)
     struct kedge_diag *d = &item->diag;
     struct metrics m = {.samples = 0};
     char base[KEDGE_PATH_MAX], out[KEDGE_PATH_MAX];
-    struct kedge_site_result blank = {.job = t->job, .kind = t->kind, .round = t->round, .base = t->base,
+    struct kedge_site_result blank = {.job = t->job,
+                                      .kind = t->kind,
+                                      .round = t->round,
+                                      .base = t->base,
                                       .group = t->group == KEDGE_SITE_NONE ? 0 : t->group};
     int err = kedge_client_spec(h, &t->job, &t->spec, d);
     err = err ? err : kedge_client_work_path(h, "model", &t->base, base);
@@ -464,7 +480,9 @@ static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item
 {
     struct train_item *t = (struct train_item *)item;
     struct kedge_site_event ev = {.type = t->err ? KEDGE_SITE_EV_TRAIN_FAILED : KEDGE_SITE_EV_TRAINED,
-                                  .serial = t->fx.serial, .err = t->err, .result_count = t->result_count};
+                                  .serial = t->fx.serial,
+                                  .err = t->err,
+                                  .result_count = t->result_count};
     memcpy(ev.results, t->results, sizeof ev.results);
     kedge_mem_free(t);
     kedge_client_step(h, &ev);

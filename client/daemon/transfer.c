@@ -1,4 +1,5 @@
-/* Models come, updates go: by chunks, resumed where the other side is, checked by digest. On the work thread. */
+/* Models come, updates go: by chunks, resumed where the other side is, checked by digest. On the work thread.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +12,6 @@
 #include "common/base/os/log.h"
 
 enum { CHUNK_TIMEOUT_MS = 60000, BUSY_TRIES = 200, BUSY_PAUSE_MS = 10 };
-
 
 struct transfer_item {
     struct kedge_site_item item;
@@ -66,9 +66,10 @@ static int fetch_chunk(struct kedge_site_host *h, const struct kedge_site_effect
     int err = call(h, &msg, &reply, &answer);
     if (!err && answer.type == KEDGE_MSG_ERROR) {
         err = kedge_msg_error_code(&answer);
-    } else if (!err && (answer.type != KEDGE_MSG_CHUNK || answer.u.chunk.offset != offset
-                        || answer.u.chunk.total != fx->len || answer.u.chunk.data.len == 0
-                        || answer.u.chunk.data.len > fx->len - offset)) {
+    } else if (!err
+               && (answer.type != KEDGE_MSG_CHUNK || answer.u.chunk.offset != offset
+                   || answer.u.chunk.total != fx->len || answer.u.chunk.data.len == 0
+                   || answer.u.chunk.data.len > fx->len - offset)) {
         err = KEDGE_E_FORMAT;
     }
     if (!err) {
@@ -80,7 +81,8 @@ static int fetch_chunk(struct kedge_site_host *h, const struct kedge_site_effect
     return err;
 }
 
-/* Downloads to a temporary file and renames it when the digest is right. Not synced: it can be fetched again. */
+/* Downloads to a temporary file and renames it when the digest is right. Not synced: it can be fetched again.
+ */
 static int fetch_file(struct kedge_site_host *h, const struct kedge_site_effect *fx, const char *path)
 {
     char temporary[KEDGE_PATH_MAX + 8];
@@ -94,7 +96,8 @@ static int fetch_file(struct kedge_site_host *h, const struct kedge_site_effect 
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     err = fd < 0 ? kedge_errno(errno) : KEDGE_OK;
     for (uint64_t offset = 0; !err && offset < fx->len;) {
-        err = kedge_client_aborted(h, fx->serial) ? KEDGE_E_CANCELLED : fetch_chunk(h, fx, offset, fd, hasher, &offset);
+        err = kedge_client_aborted(h, fx->serial) ? KEDGE_E_CANCELLED
+                                                  : fetch_chunk(h, fx, offset, fd, hasher, &offset);
     }
     kedge_hasher_final(hasher, &digest);
     kedge_hasher_free(hasher);
@@ -120,7 +123,9 @@ static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
     char path[KEDGE_PATH_MAX];
     bool spec = t->fx.blob == KEDGE_SITE_BLOB_SPEC;
     t->err = kedge_client_work_path(h, spec ? "spec" : "model", &t->fx.digest, path);
-    if (!t->err && kedge_file_size(path) != (int64_t)t->fx.len) { /* a complete file has the right digest by its name */
+    if (!t->err
+        && kedge_file_size(path)
+               != (int64_t)t->fx.len) { /* a complete file has the right digest by its name */
         t->err = fetch_file(h, &t->fx, path);
     }
     if (!t->err && !spec && memcmp(h->model_digest.b, t->fx.digest.b, sizeof h->model_digest.b) != 0) {
@@ -134,7 +139,8 @@ static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
         t->err = kedge_client_spec(h, &t->fx.task.job, &t->fx.digest, &d);
     }
     if (t->err) {
-        kedge_log(KEDGE_LOG_WARN, "fetch", "job=%s: %s", t->fx.task.job.s, d.text[0] ? d.text : kedge_strerror(t->err));
+        kedge_log(KEDGE_LOG_WARN, "fetch", "job=%s: %s", t->fx.task.job.s,
+                  d.text[0] ? d.text : kedge_strerror(t->err));
     }
 }
 
@@ -142,7 +148,8 @@ static void fetch_handle(struct kedge_site_host *h, struct kedge_site_item *item
 {
     struct transfer_item *t = (struct transfer_item *)item;
     struct kedge_site_event ev = {.type = t->err ? KEDGE_SITE_EV_FETCH_FAILED : KEDGE_SITE_EV_FETCHED,
-                                  .serial = t->fx.serial, .err = t->err};
+                                  .serial = t->fx.serial,
+                                  .err = t->err};
     kedge_mem_free(t);
     kedge_client_step(h, &ev);
 }
@@ -205,17 +212,20 @@ static int put_chunk(struct kedge_site_host *h, const struct kedge_site_result *
     return err;
 }
 
-static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect *fx, const struct kedge_map *map)
+static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect *fx,
+                       const struct kedge_map *map)
 {
     uint64_t next = 0;
     bool complete = false;
-    uint64_t len = map->len < KEDGE_CHUNK_MAX ? map->len : 0; /* a small file goes at once, a large one asks first */
+    uint64_t len =
+        map->len < KEDGE_CHUNK_MAX ? map->len : 0; /* a small file goes at once, a large one asks first */
     int err = KEDGE_OK;
     for (unsigned busy = 0; !complete && !err;) {
         uint64_t before = next;
         err = kedge_client_aborted(h, fx->serial)
                   ? KEDGE_E_CANCELLED
-                  : put_chunk(h, &fx->result, kedge_view_of(map->ptr + next, (size_t)len), next, &next, &complete);
+                  : put_chunk(h, &fx->result, kedge_view_of(map->ptr + next, (size_t)len), next, &next,
+                              &complete);
         if (err == KEDGE_E_BUSY && busy++ < BUSY_TRIES) {
             kedge_os_sleep_ms(BUSY_PAUSE_MS);
             err = KEDGE_OK;
@@ -249,7 +259,8 @@ static void upload_handle(struct kedge_site_host *h, struct kedge_site_item *ite
 {
     struct transfer_item *t = (struct transfer_item *)item;
     struct kedge_site_event ev = {.type = t->err ? KEDGE_SITE_EV_UPLOAD_FAILED : KEDGE_SITE_EV_UPLOADED,
-                                  .serial = t->fx.serial, .err = t->err};
+                                  .serial = t->fx.serial,
+                                  .err = t->err};
     kedge_mem_free(t);
     kedge_client_step(h, &ev);
 }

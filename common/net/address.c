@@ -16,8 +16,8 @@ static bool is_host_and_port(const char *s)
 {
     const char *colon = strrchr(s, ':');
     uint64_t port;
-    return colon && colon != s && !strchr(s, '/') &&
-           kedge_decimal_decode(kedge_view_str(colon + 1), UINT16_MAX, &port) == KEDGE_OK;
+    return colon && colon != s && !strchr(s, '/')
+           && kedge_decimal_decode(kedge_view_str(colon + 1), UINT16_MAX, &port) == KEDGE_OK;
 }
 
 static bool is_loopback(const char *host_and_port)
@@ -48,8 +48,10 @@ int kedgei_address_check(const char *url, bool insecure, enum kedge_net_kind *re
     }
     if (starts_with(url, tcp) && is_host_and_port(url + sizeof tcp - 1)) {
         if (!insecure || !is_loopback(url + sizeof tcp - 1)) {
-            kedge_diag_set(reterr, KEDGE_E_DENIED, "address %s: plain tcp:// is allowed on loopback only, "
-                                                   "and only with --insecure", url);
+            kedge_diag_set(reterr, KEDGE_E_DENIED,
+                           "address %s: plain tcp:// is allowed on loopback only, "
+                           "and only with --insecure",
+                           url);
             kedge_diag_hint(reterr, "use tls+tcp://");
             return KEDGE_E_DENIED;
         }

@@ -102,14 +102,15 @@ static int start(struct kedge_net_client *client, const struct kedge_net_client_
     int rv = nng_req0_open(&client->socket);
     if (rv != 0) {
         client->socket = (nng_socket)NNG_SOCKET_INITIALIZER;
-    } else if ((rv = nng_socket_set_ms(client->socket, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE)) == 0 &&
-               (rv = nng_socket_set_ms(client->socket, NNG_OPT_RECONNMINT, KEDGE_NET_RECONNECT_MIN_MS)) ==
-                   0 &&
-               (rv = nng_socket_set_ms(client->socket, NNG_OPT_RECONNMAXT, (nng_duration)most)) == 0 &&
-               (rv = nng_socket_set_size(client->socket, NNG_OPT_RECVMAXSZ,
-                                         client->frame_max + SP_HEADER_MAX)) == 0 &&
-               (rv = nng_pipe_notify(client->socket, NNG_PIPE_EV_ADD_POST, on_pipe, client)) == 0 &&
-               (rv = nng_pipe_notify(client->socket, NNG_PIPE_EV_REM_POST, on_pipe, client)) == 0) {
+    } else if ((rv = nng_socket_set_ms(client->socket, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE)) == 0
+               && (rv = nng_socket_set_ms(client->socket, NNG_OPT_RECONNMINT, KEDGE_NET_RECONNECT_MIN_MS))
+                      == 0
+               && (rv = nng_socket_set_ms(client->socket, NNG_OPT_RECONNMAXT, (nng_duration)most)) == 0
+               && (rv = nng_socket_set_size(client->socket, NNG_OPT_RECVMAXSZ,
+                                            client->frame_max + SP_HEADER_MAX))
+                      == 0
+               && (rv = nng_pipe_notify(client->socket, NNG_PIPE_EV_ADD_POST, on_pipe, client)) == 0
+               && (rv = nng_pipe_notify(client->socket, NNG_PIPE_EV_REM_POST, on_pipe, client)) == 0) {
         rv = start_dialer(client, options->url, kind);
     }
     if (rv != 0) {

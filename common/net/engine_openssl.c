@@ -86,9 +86,9 @@ static long control_bio(BIO *bio, int command, long number, void *ptr)
 static BIO_METHOD *new_bio_method(void)
 {
     BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, ENGINE_NAME);
-    if (method &&
-        (BIO_meth_set_write_ex(method, write_bio) != 1 || BIO_meth_set_read_ex(method, read_bio) != 1 ||
-         BIO_meth_set_ctrl(method, control_bio) != 1)) {
+    if (method
+        && (BIO_meth_set_write_ex(method, write_bio) != 1 || BIO_meth_set_read_ex(method, read_bio) != 1
+            || BIO_meth_set_ctrl(method, control_bio) != 1)) {
         BIO_meth_free(method);
         return NULL;
     }
@@ -370,8 +370,8 @@ static void start_engine(void)
     }
     (void)nng_tls_engine_name(); /* initialises nng */
     bio_method = new_bio_method();
-    if (bio_method && nng_tls_engine_register(&engine) == 0 &&
-        strcmp(nng_tls_engine_name(), ENGINE_NAME) == 0) {
+    if (bio_method && nng_tls_engine_register(&engine) == 0
+        && strcmp(nng_tls_engine_name(), ENGINE_NAME) == 0) {
         start_err = KEDGE_OK;
     }
 }

@@ -16,7 +16,7 @@ struct nng_tls_engine_conn {
     void *transport; /* nng's side of the connection */
     struct kedgei_tls *tls;
     struct nng_tls_engine_conn *prev, *next; /* in the list of tls */
-    int fd; /* nng's socket, open from init to deinit */
+    int fd;                                  /* nng's socket, open from init to deinit */
     uint64_t number, since_ns;
     int dead; /* the nng error that everything returns from now on */
     bool authenticated;

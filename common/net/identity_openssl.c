@@ -30,9 +30,9 @@ bool kedgei_cert_key(X509 *cert, struct kedge_public_key *ret_key)
 {
     EVP_PKEY *key = cert ? X509_get0_pubkey(cert) : NULL;
     size_t len = sizeof ret_key->b;
-    return key && EVP_PKEY_get_id(key) == EVP_PKEY_ED25519 &&
-           EVP_PKEY_get_raw_public_key(key, ret_key->b, &len) == 1 && len == sizeof ret_key->b &&
-           kedge_public_key_is_valid(ret_key);
+    return key && EVP_PKEY_get_id(key) == EVP_PKEY_ED25519
+           && EVP_PKEY_get_raw_public_key(key, ret_key->b, &len) == 1 && len == sizeof ret_key->b
+           && kedge_public_key_is_valid(ret_key);
 }
 
 /* Replaces chain building: a certificate is only the envelope of a key, and the handshake's
@@ -42,8 +42,8 @@ static int verify_peer(X509_STORE_CTX *store, void *arg)
 {
     const struct kedgei_tls *tls = arg;
     struct kedge_public_key key;
-    bool good = kedgei_cert_key(X509_STORE_CTX_get0_cert(store), &key) &&
-                (tls->server || kedge_public_key_eq(&key, &tls->pinned));
+    bool good = kedgei_cert_key(X509_STORE_CTX_get0_cert(store), &key)
+                && (tls->server || kedge_public_key_eq(&key, &tls->pinned));
     X509_STORE_CTX_set_error(store, good ? X509_V_OK : X509_V_ERR_CERT_REJECTED);
     return good;
 }
@@ -63,8 +63,8 @@ bool kedgei_tls_load_identity(struct kedgei_tls *tls, const struct kedge_key_pai
     kedge_wipe(&seed, sizeof seed);
     BIO *bio = BIO_new_mem_buf(pem.ptr, (int)pem.len);
     X509 *cert = bio ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
-    bool good = key && cert && SSL_CTX_use_certificate(ctx, cert) == 1 &&
-                SSL_CTX_use_PrivateKey(ctx, key) == 1 && SSL_CTX_check_private_key(ctx) == 1;
+    bool good = key && cert && SSL_CTX_use_certificate(ctx, cert) == 1
+                && SSL_CTX_use_PrivateKey(ctx, key) == 1 && SSL_CTX_check_private_key(ctx) == 1;
     X509_free(cert);
     BIO_free(bio);
     EVP_PKEY_free(key);
@@ -76,16 +76,16 @@ bool kedgei_tls_set_rules(struct kedgei_tls *tls)
     SSL_CTX *ctx = tls->ctx;
     SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                              SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
+                              | SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_max_cert_list(ctx, KEDGE_CERT_MAX);
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     SSL_CTX_set_cert_verify_callback(ctx, verify_peer, tls);
-    return SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
-           SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) == 1 &&
-           SSL_CTX_set_ciphersuites(ctx, "TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256") == 1 &&
-           SSL_CTX_set1_groups_list(ctx, "X25519") == 1 && SSL_CTX_set1_sigalgs_list(ctx, "ed25519") == 1 &&
-           SSL_CTX_set1_client_sigalgs_list(ctx, "ed25519") == 1 && SSL_CTX_set_num_tickets(ctx, 0) == 1;
+    return SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1
+           && SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) == 1
+           && SSL_CTX_set_ciphersuites(ctx, "TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256") == 1
+           && SSL_CTX_set1_groups_list(ctx, "X25519") == 1 && SSL_CTX_set1_sigalgs_list(ctx, "ed25519") == 1
+           && SSL_CTX_set1_client_sigalgs_list(ctx, "ed25519") == 1 && SSL_CTX_set_num_tickets(ctx, 0) == 1;
 }
 
 void kedgei_tls_free(struct kedgei_tls *tls)

@@ -6,8 +6,7 @@
 #include "common/base/mem.h"
 
 struct kedgei_meter {
-    atomic_uint
-        refs; /* not under the mutex: taken while the server is locked, which left() locks */
+    atomic_uint refs; /* not under the mutex: taken while the server is locked, which left() locks */
     pthread_mutex_t mutex;
     size_t pending;
     void (*left)(void *arg, size_t n); /* NULL: stopped */

@@ -8,7 +8,7 @@
 #include "common/net/peer.h"
 
 struct kedgei_peer {
-    struct kedge_net_peer who; /* who.connection is the pipe's id; 0: free place */
+    struct kedge_net_peer who;  /* who.connection is the pipe's id; 0: free place */
     struct kedgei_meter *meter; /* TLS only; one reference */
     uint64_t number;            /* TLS only: the engine's for the connection */
     unsigned held;              /* requests handed to the handler and not answered */

@@ -69,8 +69,8 @@ static struct kedge_net_request *new_request(struct kedge_net_server *server)
         return NULL;
     }
     req->server = server;
-    if (nng_aio_alloc(&req->receive_aio, on_received, req) != 0 ||
-        nng_aio_alloc(&req->send_aio, on_sent, req) != 0 || nng_ctx_open(&req->ctx, server->socket) != 0) {
+    if (nng_aio_alloc(&req->receive_aio, on_received, req) != 0
+        || nng_aio_alloc(&req->send_aio, on_sent, req) != 0 || nng_ctx_open(&req->ctx, server->socket) != 0) {
         kedgei_request_free(req);
         return NULL;
     }

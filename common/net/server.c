@@ -67,8 +67,8 @@ static bool identify(struct kedge_net_server *server, nng_pipe pipe, struct kedg
     return false;
 }
 
-static bool enter_peer(struct kedge_net_server *server, const struct kedge_net_peer *who,
-                       uint64_t number, struct kedgei_meter *meter)
+static bool enter_peer(struct kedge_net_server *server, const struct kedge_net_peer *who, uint64_t number,
+                       struct kedgei_meter *meter)
 {
     pthread_mutex_lock(&server->mutex);
     struct kedgei_peer *peer = kedgei_peers_add(&server->peers, who);
@@ -94,9 +94,9 @@ static void on_new_pipe(struct kedge_net_server *server, nng_pipe pipe)
     struct kedgei_meter *meter = kedgei_meter_new(on_left, server);
     struct kedge_net_peer who;
     uint64_t number = 0;
-    bool good = meter && identify(server, pipe, &who, meter, &number) &&
-                (!server->admit || server->admit(server->arg, &who)) &&
-                enter_peer(server, &who, number, meter);
+    bool good = meter && identify(server, pipe, &who, meter, &number)
+                && (!server->admit || server->admit(server->arg, &who))
+                && enter_peer(server, &who, number, meter);
     if (!good) {
         if (meter) {
             kedgei_meter_stop(meter);
@@ -160,8 +160,8 @@ unsigned kedge_net_server_drop_key(struct kedge_net_server *server, const struct
     pthread_mutex_lock(&server->mutex);
     for (size_t i = 0; i <= server->peers.mask; i++) {
         struct kedgei_peer *peer = &server->peers.places[i];
-        if (peer->who.connection != 0 && peer->who.has_key && !peer->dropped &&
-            kedge_public_key_eq(&peer->who.key, key)) {
+        if (peer->who.connection != 0 && peer->who.has_key && !peer->dropped
+            && kedge_public_key_eq(&peer->who.key, key)) {
             peer->dropped = true; /* nothing that it has sent already counts */
             server->counters.refused++;
             dropped++;
@@ -248,8 +248,11 @@ static int start_keeper(struct kedge_net_server *server, struct kedge_diag *rete
 
 static int listen_failure(const char *url, int rv, struct kedge_diag *reterr)
 {
-    int err = rv == NNG_EADDRINUSE ? KEDGE_E_BUSY : rv == NNG_EPERM ? KEDGE_E_DENIED
-            : rv == NNG_ENOMEM ? KEDGE_E_NOMEM : rv == NNG_EADDRINVAL ? KEDGE_E_ARG : KEDGE_E_UNREACHABLE;
+    int err = rv == NNG_EADDRINUSE   ? KEDGE_E_BUSY
+              : rv == NNG_EPERM      ? KEDGE_E_DENIED
+              : rv == NNG_ENOMEM     ? KEDGE_E_NOMEM
+              : rv == NNG_EADDRINVAL ? KEDGE_E_ARG
+                                     : KEDGE_E_UNREACHABLE;
     kedge_diag_set(reterr, err, "cannot listen on %s: %s", url, nng_strerror(rv));
     if (rv == NNG_EADDRINUSE) {
         kedge_diag_hint(reterr, "another process listens there; stop it or choose another port");
@@ -295,10 +298,11 @@ static int listen_at(struct kedge_net_server *server, size_t i, const char *url,
 static int open_socket(struct kedge_net_server *server, struct kedge_diag *reterr)
 {
     int rv = nng_rep0_open(&server->socket);
-    if (rv == 0 && ((rv = nng_socket_set_size(server->socket, NNG_OPT_RECVMAXSZ,
-                                              server->frame_max + SP_HEADER_MAX)) != 0 ||
-                    (rv = nng_pipe_notify(server->socket, NNG_PIPE_EV_ADD_PRE, on_pipe, server)) != 0 ||
-                    (rv = nng_pipe_notify(server->socket, NNG_PIPE_EV_REM_POST, on_pipe, server)) != 0)) {
+    if (rv == 0
+        && ((rv = nng_socket_set_size(server->socket, NNG_OPT_RECVMAXSZ, server->frame_max + SP_HEADER_MAX))
+                != 0
+            || (rv = nng_pipe_notify(server->socket, NNG_PIPE_EV_ADD_PRE, on_pipe, server)) != 0
+            || (rv = nng_pipe_notify(server->socket, NNG_PIPE_EV_REM_POST, on_pipe, server)) != 0)) {
         nng_close(server->socket);
         server->socket = (nng_socket)NNG_SOCKET_INITIALIZER;
     }
@@ -329,9 +333,10 @@ static int start(struct kedge_net_server *server, const struct kedge_net_server_
     bool needs_tls = false;
     int err = check_addresses(server, options, &needs_tls, reterr);
     if (!err && needs_tls) {
-        const struct kedgei_tls_options tls = {
-            .server = true, .key = options->key, .handshakes_max = KEDGE_NET_HANDSHAKES_MAX,
-            .handshake_ns = (uint64_t)KEDGE_NET_HANDSHAKE_MS * NS_PER_MS};
+        const struct kedgei_tls_options tls = {.server = true,
+                                               .key = options->key,
+                                               .handshakes_max = KEDGE_NET_HANDSHAKES_MAX,
+                                               .handshake_ns = (uint64_t)KEDGE_NET_HANDSHAKE_MS * NS_PER_MS};
         err = kedgei_tls_new(&tls, &server->tls, reterr);
     }
     err = err ? err : open_socket(server, reterr);
@@ -371,8 +376,9 @@ static struct kedge_net_server *new_server(const struct kedge_net_server_options
     pthread_cond_init(&server->quiet, NULL);
     pthread_condattr_destroy(&monotonic);
     server->all = kedge_mem_new(server->contexts_max, sizeof *server->all);
-    if (!server->all || kedgei_peers_init(&server->peers, options->peers ? options->peers
-                                                                         : KEDGE_NET_PEERS_MAX) != KEDGE_OK) {
+    if (!server->all
+        || kedgei_peers_init(&server->peers, options->peers ? options->peers : KEDGE_NET_PEERS_MAX)
+               != KEDGE_OK) {
         kedgei_server_drop(server);
         return NULL;
     }

@@ -15,12 +15,12 @@
 
 enum {
     KEDGE_NET_URLS_MAX = 4,
-    KEDGE_NET_URL_MAX = 300,         /* characters of an address, NUL included */
-    KEDGE_NET_CONTEXTS_MAX = 16384,  /* requests held at once: every site parked, with room for transfers */
-    KEDGE_NET_PEERS_MAX = 8192,      /* open connections: two per site of a full coordinator */
-    KEDGE_NET_PER_PEER_MAX = 64,     /* unanswered requests of one connection, beyond which it is closed */
-    KEDGE_NET_HANDSHAKE_MS = 5000,   /* a connection that has said nothing by then is closed */
-    KEDGE_NET_HANDSHAKES_MAX = 512,  /* unfinished handshakes, beyond which new connections are closed */
+    KEDGE_NET_URL_MAX = 300,        /* characters of an address, NUL included */
+    KEDGE_NET_CONTEXTS_MAX = 16384, /* requests held at once: every site parked, with room for transfers */
+    KEDGE_NET_PEERS_MAX = 8192,     /* open connections: two per site of a full coordinator */
+    KEDGE_NET_PER_PEER_MAX = 64,    /* unanswered requests of one connection, beyond which it is closed */
+    KEDGE_NET_HANDSHAKE_MS = 5000,  /* a connection that has said nothing by then is closed */
+    KEDGE_NET_HANDSHAKES_MAX = 512, /* unfinished handshakes, beyond which new connections are closed */
 };
 
 struct kedge_net_server;
@@ -39,12 +39,12 @@ struct kedge_net_server_options {
                                              tcp://HOST:PORT if insecure and HOST is loopback; NULL: unused */
     const struct kedge_key_pair *key;     /* TLS identity; read during open only; NULL without a tls+tcp:// */
     bool insecure;                        /* permits tcp:// on loopback */
-    size_t frame_max;      /* bytes of one frame, 0: KEDGE_FRAME_MAX; a peer that sends more is closed */
-    unsigned contexts;     /* requests held unanswered at most, 0: KEDGE_NET_CONTEXTS_MAX */
-    unsigned peers;        /* open connections, 0: KEDGE_NET_PEERS_MAX */
-    size_t budget; /* bytes of requests and replies in flight, 0: KEDGE_CHUNK_BUDGET, at least 2
-                              frames; requests are taken only while one more frame fits.
-                              A reply over TLS counts until it has left for the network. */
+    size_t frame_max;  /* bytes of one frame, 0: KEDGE_FRAME_MAX; a peer that sends more is closed */
+    unsigned contexts; /* requests held unanswered at most, 0: KEDGE_NET_CONTEXTS_MAX */
+    unsigned peers;    /* open connections, 0: KEDGE_NET_PEERS_MAX */
+    size_t budget;     /* bytes of requests and replies in flight, 0: KEDGE_CHUNK_BUDGET, at least 2
+                                  frames; requests are taken only while one more frame fits.
+                                  A reply over TLS counts until it has left for the network. */
     kedge_net_handler *handler;
     kedge_net_admit *admit;           /* may be NULL: every peer is let in */
     kedge_net_reply_size *reply_size; /* may be NULL: replies count from kedge_net_reply_begin on */
@@ -52,15 +52,15 @@ struct kedge_net_server_options {
 };
 
 struct kedge_net_counters {
-    uint64_t connections;    /* open now */
-    uint64_t accepted;       /* let in so far */
-    uint64_t refused;        /* closed by admit, by a limit, or because their key was dropped */
-    uint64_t handshakes;     /* TLS connections that have not finished their handshake now */
-    uint64_t silent;         /* connections closed because they did not finish it in time */
-    uint64_t requests;       /* handed to the handler so far */
-    uint64_t held;           /* handed to the handler and not answered yet */
+    uint64_t connections; /* open now */
+    uint64_t accepted;    /* let in so far */
+    uint64_t refused;     /* closed by admit, by a limit, or because their key was dropped */
+    uint64_t handshakes;  /* TLS connections that have not finished their handshake now */
+    uint64_t silent;      /* connections closed because they did not finish it in time */
+    uint64_t requests;    /* handed to the handler so far */
+    uint64_t held;        /* handed to the handler and not answered yet */
     uint64_t bytes_in_flight;
-    uint64_t pauses;         /* times that the budget stopped receiving */
+    uint64_t pauses; /* times that the budget stopped receiving */
 };
 
 /* Listens on all addresses or on none. Copies what it needs from the options. */

@@ -20,9 +20,9 @@ struct kedge_net_request {
     nng_msg *request, *reply; /* owned */
     struct kedge_net_peer peer;
     uint64_t number; /* of the connection, as in kedgei_peer */
-    size_t charge; /* bytes of the budget */
-    bool held;     /* the application has it */
-    unsigned index; /* in server->all */
+    size_t charge;   /* bytes of the budget */
+    bool held;       /* the application has it */
+    unsigned index;  /* in server->all */
     struct kedge_net_request *next_idle;
 };
 
@@ -48,9 +48,9 @@ struct kedge_net_server {
     pthread_cond_t wake;   /* keeper: something to do */
     pthread_cond_t quiet;  /* close: running has become 0 */
     bool closing, rearm;
-    unsigned running; /* threads inside callbacks or replies */
-    unsigned refs;    /* the owner and the held requests */
-    bool is_quiet;             /* closing, and no callback runs any more */
+    unsigned running;               /* threads inside callbacks or replies */
+    unsigned refs;                  /* the owner and the held requests */
+    bool is_quiet;                  /* closing, and no callback runs any more */
     unsigned armed, contexts, made; /* contexts: made or being made */
     bool paused;
     struct kedge_net_request **all; /* made of them; NULL: freed */

@@ -30,16 +30,16 @@ static bool has_ends(int fd, const struct kedgei_ends *ends)
 {
     struct sockaddr_storage remote, local;
     socklen_t remote_len = sizeof remote, local_len = sizeof local;
-    return getpeername(fd, (struct sockaddr *)&remote, &remote_len) == 0 && is_end(&remote, &ends->remote) &&
-           getsockname(fd, (struct sockaddr *)&local, &local_len) == 0 && is_end(&local, &ends->local);
+    return getpeername(fd, (struct sockaddr *)&remote, &remote_len) == 0 && is_end(&remote, &ends->remote)
+           && getsockname(fd, (struct sockaddr *)&local, &local_len) == 0 && is_end(&local, &ends->local);
 }
 
 bool kedgei_socket_is_open(int fd)
 {
     struct tcp_info info;
     socklen_t len = sizeof info;
-    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
-           (info.tcpi_state == TCP_ESTABLISHED || info.tcpi_state == TCP_CLOSE_WAIT);
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0
+           && (info.tcpi_state == TCP_ESTABLISHED || info.tcpi_state == TCP_CLOSE_WAIT);
 }
 
 int kedgei_find_socket(const struct kedgei_ends *ends)

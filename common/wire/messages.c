@@ -108,10 +108,10 @@ static void put_hashes(struct writer *w, struct kedge_view v, size_t most)
 #define STR(field, most) put_str(w, m->field, most);
 #define BYTES(field, most) put_bytes(w, m->field, most);
 #define HASHES(field, most) put_hashes(w, m->field, most);
-#define KEDGE_MSG(value, NAME, name, fields)                                                       \
-    static void put_##name(struct writer *w, const struct kedge_msg_##name *m)                     \
-    {                                                                                              \
-        fields                                                                                     \
+#define KEDGE_MSG(value, NAME, name, fields)                                   \
+    static void put_##name(struct writer *w, const struct kedge_msg_##name *m) \
+    {                                                                          \
+        fields                                                                 \
     }
 #include "common/wire/messages.def"
 #undef KEDGE_MSG
@@ -127,9 +127,9 @@ static void put_hashes(struct writer *w, struct kedge_view v, size_t most)
 static void put_fields(struct writer *w, const struct kedge_msg *msg)
 {
     switch (msg->type) {
-#define KEDGE_MSG(value, NAME, name, fields)                                                       \
-    case KEDGE_MSG_##NAME:                                                                         \
-        put_##name(w, &msg->u.name);                                                               \
+#define KEDGE_MSG(value, NAME, name, fields) \
+    case KEDGE_MSG_##NAME:                   \
+        put_##name(w, &msg->u.name);         \
         return;
 #include "common/wire/messages.def"
 #undef KEDGE_MSG
@@ -250,10 +250,10 @@ static void get_hashes(struct reader *r, struct kedge_view *ret, size_t most)
 #define STR(field, most) get_str(r, &m->field, most);
 #define BYTES(field, most) get_bytes(r, &m->field, most);
 #define HASHES(field, most) get_hashes(r, &m->field, most);
-#define KEDGE_MSG(value, NAME, name, fields)                                                       \
-    static void get_##name(struct reader *r, struct kedge_msg_##name *m)                           \
-    {                                                                                              \
-        fields                                                                                     \
+#define KEDGE_MSG(value, NAME, name, fields)                             \
+    static void get_##name(struct reader *r, struct kedge_msg_##name *m) \
+    {                                                                    \
+        fields                                                           \
     }
 #include "common/wire/messages.def"
 #undef KEDGE_MSG
@@ -280,10 +280,10 @@ int kedge_msg_decode(struct kedge_view frame, struct kedge_msg *ret)
         return KEDGE_E_VERSION;
     }
     switch (type) {
-#define KEDGE_MSG(value, NAME, name, fields)                                                       \
-    case (value):                                                                                  \
-        msg.type = KEDGE_MSG_##NAME;                                                               \
-        get_##name(&r, &msg.u.name);                                                               \
+#define KEDGE_MSG(value, NAME, name, fields) \
+    case (value):                            \
+        msg.type = KEDGE_MSG_##NAME;         \
+        get_##name(&r, &msg.u.name);         \
         break;
 #include "common/wire/messages.def"
 #undef KEDGE_MSG
@@ -309,8 +309,8 @@ int kedge_msg_decode(struct kedge_view frame, struct kedge_msg *ret)
 const char *kedge_msg_name(enum kedge_msg_type type)
 {
     switch (type) {
-#define KEDGE_MSG(value, NAME, name, fields)                                                       \
-    case KEDGE_MSG_##NAME:                                                                         \
+#define KEDGE_MSG(value, NAME, name, fields) \
+    case KEDGE_MSG_##NAME:                   \
         return #NAME;
 #include "common/wire/messages.def"
 #undef KEDGE_MSG
@@ -332,7 +332,7 @@ struct kedge_msg kedge_msg_of_error(int err, uint32_t retry_ms, const char *text
     if (!is_text(v)) {
         v.len = 0;
     }
-    uint32_t code = err < 0 ? (uint32_t)-(int64_t)err : (uint32_t)-(int64_t)KEDGE_E_BUG;
+    uint32_t code = err < 0 ? (uint32_t) - (int64_t)err : (uint32_t) - (int64_t)KEDGE_E_BUG;
     return (struct kedge_msg){KEDGE_MSG_ERROR, {.error = {code, retry_ms, v}}};
 }
 
@@ -342,8 +342,8 @@ int kedge_msg_error_code(const struct kedge_msg *msg)
         return KEDGE_E_BUG;
     }
     switch (msg->u.error.code) {
-#define KEDGE_ERR(name, value, class, text)                                                        \
-    case (uint32_t)(-(value)):                                                                     \
+#define KEDGE_ERR(name, value, class, text) \
+    case (uint32_t)(-(value)):              \
         return name;
 #include "common/base/err.def"
 #undef KEDGE_ERR

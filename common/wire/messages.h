@@ -39,9 +39,9 @@ enum kedge_msg_type {
 #define STR(field, most) struct kedge_view field;
 #define BYTES(field, most) struct kedge_view field;
 #define HASHES(field, most) struct kedge_view field;
-#define KEDGE_MSG(value, NAME, name, fields)                                                       \
-    struct kedge_msg_##name {                                                                      \
-        fields                                                                                     \
+#define KEDGE_MSG(value, NAME, name, fields) \
+    struct kedge_msg_##name {                \
+        fields                               \
     };
 #include "common/wire/messages.def"
 #undef KEDGE_MSG

@@ -103,8 +103,9 @@ static bool read_fields(struct kedge_view body, struct kedge_token *token)
     struct kedge_view site = kedge_read_bytes(&r, kedge_read_u8(&r));
     struct kedge_view secret = kedge_read_bytes(&r, KEDGE_WIRE_HASH);
     token->expires = kedge_read_u64(&r);
-    if (kedge_reader_end(&r) != KEDGE_OK || !is_address(address) ||
-        kedge_id_from(tenant, &token->tenant) != KEDGE_OK || kedge_id_from(site, &token->site) != KEDGE_OK) {
+    if (kedge_reader_end(&r) != KEDGE_OK || !is_address(address)
+        || kedge_id_from(tenant, &token->tenant) != KEDGE_OK
+        || kedge_id_from(site, &token->site) != KEDGE_OK) {
         return false;
     }
     memcpy(token->address, address.ptr, address.len);
@@ -125,8 +126,9 @@ int kedge_token_decode(struct kedge_view text, struct kedge_token *ret, struct k
     kedge_buf_init(&body, BODY_MAX + 2); /* the decoder takes room for the padding as well */
     struct kedge_token token;
     memset(&token, 0, sizeof token);
-    bool whole = from_url_safe(kedge_view_of(text.ptr + START_LEN, text.len - START_LEN), &base64) &&
-                 kedge_base64_decode(kedge_buf_view(&base64), false, &body) == KEDGE_OK && body.len > CRC_LEN;
+    bool whole = from_url_safe(kedge_view_of(text.ptr + START_LEN, text.len - START_LEN), &base64)
+                 && kedge_base64_decode(kedge_buf_view(&base64), false, &body) == KEDGE_OK
+                 && body.len > CRC_LEN;
     if (whole) {
         struct kedge_view fields = {body.ptr, body.len - CRC_LEN};
         struct kedge_reader tail = kedge_reader_of(kedge_view_of(body.ptr + fields.len, CRC_LEN));

@@ -19,8 +19,8 @@ enum {
 };
 
 struct kedge_token {
-    char address[KEDGE_TOKEN_ADDRESS_MAX + 1];  /* "tls+tcp://host:port" */
-    uint8_t server_key[KEDGE_WIRE_HASH];        /* the coordinator's raw Ed25519 public key */
+    char address[KEDGE_TOKEN_ADDRESS_MAX + 1]; /* "tls+tcp://host:port" */
+    uint8_t server_key[KEDGE_WIRE_HASH];       /* the coordinator's raw Ed25519 public key */
     struct kedge_id tenant, site;
     uint8_t secret[KEDGE_WIRE_HASH];
     uint64_t expires; /* seconds since 1970; 0: does not expire */

@@ -1,5 +1,5 @@
-/* Operators' requests: one JSON object in, one out. {"verb":"job.show","job":"a"}. The verbs are in the tables of
- * admin_members.c and admin_jobs.c; docs/modules/coordinator-daemon.md lists them. */
+/* Operators' requests: one JSON object in, one out. {"verb":"job.show","job":"a"}. The verbs are in the
+ * tables of admin_members.c and admin_jobs.c; docs/modules/coordinator-daemon.md lists them. */
 #include <stdlib.h>
 #include <string.h>
 

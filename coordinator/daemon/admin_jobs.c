@@ -49,7 +49,8 @@ static int put_initial(struct kedge_host *h, struct submit_work *w)
     if (!w->initial_path && job->spec.has_initial_model) {
         int err = kedge_blobs_find(h->main.blobs, &job->spec.initial_model, NULL);
         job->initial_model = job->spec.initial_model;
-        return err ? kedge_diag_set(&w->diag, err, "job spec: \"initial_model\" is not here; submit it with the job")
+        return err ? kedge_diag_set(&w->diag, err,
+                                    "job spec: \"initial_model\" is not here; submit it with the job")
                    : KEDGE_OK;
     }
     int err = kedge_blob_writer_open(h->main.blobs, job->model_len, &writer, &w->diag);
@@ -71,9 +72,10 @@ static int put_initial(struct kedge_host *h, struct submit_work *w)
         return err;
     }
     err = kedge_blob_writer_finish(writer, &job->initial_model, NULL, &w->diag);
-    if (!err && job->spec.has_initial_model && !kedge_hash_eq(&job->initial_model, &job->spec.initial_model)) {
-        err = kedge_diag_set(&w->diag, KEDGE_E_BLOB_DIGEST, "%s: not the file that the spec's \"initial_model\" names",
-                             w->initial_path);
+    if (!err && job->spec.has_initial_model
+        && !kedge_hash_eq(&job->initial_model, &job->spec.initial_model)) {
+        err = kedge_diag_set(&w->diag, KEDGE_E_BLOB_DIGEST,
+                             "%s: not the file that the spec's \"initial_model\" names", w->initial_path);
     } else if (!err && w->initial_path && !job->spec.has_initial_model) {
         err = kedge_diag_set(&w->diag, KEDGE_E_FORMAT,
                              "job spec: \"initial_model\" is missing: it must name the file by its SHA-256");
@@ -92,8 +94,8 @@ static void submit_run(struct kedge_host *h, struct kedge_work *work)
 
 static void answer_job(struct kedge_net_request *req, const struct kedge_job *job)
 {
-    kedge_admin_ok(req, json_pack("{s:s,s:s,s:o}", "job", job->spec.name.s, "state", kedge_job_state_name(job->state),
-                                  "spec", hex_hash(&job->spec_digest)));
+    kedge_admin_ok(req, json_pack("{s:s,s:s,s:o}", "job", job->spec.name.s, "state",
+                                  kedge_job_state_name(job->state), "spec", hex_hash(&job->spec_digest)));
 }
 
 static void submit_done(struct kedge_host *h, struct kedge_item *item)
@@ -114,8 +116,11 @@ static void submit_done(struct kedge_host *h, struct kedge_item *item)
         job->model_count = 1;
         struct kedge_digest initial;
         memcpy(initial.b, job->initial_model.b, sizeof initial.b);
-        struct kedge_coord_event ev = {.type = KEDGE_EV_JOB_SUBMIT, .job = job->slot, .params = &job->params,
-                                       .model_count = 1, .models = &initial};
+        struct kedge_coord_event ev = {.type = KEDGE_EV_JOB_SUBMIT,
+                                       .job = job->slot,
+                                       .params = &job->params,
+                                       .model_count = 1,
+                                       .models = &initial};
         kedge_host_step(h, &ev);
     }
     kedge_mem_free(w->spec_text);
@@ -136,7 +141,8 @@ static bool answer_known(struct kedge_host *h, struct kedge_net_request *req, co
             if (kedge_hash_eq(&job->spec_digest, digest)) {
                 answer_job(req, job);
             } else {
-                (void)kedge_diag_set(&d, KEDGE_E_EXISTS, "the submit token belongs to job \"%s\" with another spec",
+                (void)kedge_diag_set(&d, KEDGE_E_EXISTS,
+                                     "the submit token belongs to job \"%s\" with another spec",
                                      job->spec.name.s);
                 kedge_admin_error(req, KEDGE_E_EXISTS, &d);
             }
@@ -144,8 +150,10 @@ static bool answer_known(struct kedge_host *h, struct kedge_net_request *req, co
         }
     }
     snprintf(key, sizeof key, "job-opened/%s", name->s);
-    if (kedge_host_job_find(h, name, true) || kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK) {
-        (void)kedge_diag_set(&d, KEDGE_E_EXISTS, "there is a job \"%s\" already; names are not reused", name->s);
+    if (kedge_host_job_find(h, name, true)
+        || kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK) {
+        (void)kedge_diag_set(&d, KEDGE_E_EXISTS, "there is a job \"%s\" already; names are not reused",
+                             name->s);
         kedge_admin_error(req, KEDGE_E_EXISTS, &d);
         return true;
     }
@@ -164,11 +172,12 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
     struct kedge_job *job;
     int err = spec ? KEDGE_OK : KEDGE_E_NOMEM;
     if (!spec_text || (token && (strlen(token) == 0 || strlen(token) > TOKEN_MAX))) {
-        err = kedge_diag_set(&d, KEDGE_E_FORMAT, "expected \"spec\" (text) and a \"token\" of at most %d characters",
-                             TOKEN_MAX);
+        err = kedge_diag_set(&d, KEDGE_E_FORMAT,
+                             "expected \"spec\" (text) and a \"token\" of at most %d characters", TOKEN_MAX);
     }
     if (!err && initial && kedge_net_request_peer(req)->kind != KEDGE_NET_IPC) {
-        err = kedge_diag_set(&d, KEDGE_E_DENIED, "an initial model by path needs a command on the coordinator's machine");
+        err = kedge_diag_set(&d, KEDGE_E_DENIED,
+                             "an initial model by path needs a command on the coordinator's machine");
     }
     err = err ? err : kedge_job_spec_parse(kedge_view_str(spec_text), spec, &d);
     if (!err) {
@@ -191,7 +200,9 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
         return;
     }
     snprintf(job->token_hash, sizeof job->token_hash, "%s", token_hash);
-    *w = (struct submit_work){.work = {{submit_done}, submit_run}, .req = req, .job = job,
+    *w = (struct submit_work){.work = {{submit_done}, submit_run},
+                              .req = req,
+                              .job = job,
                               .spec_text = kedge_mem_strdup(spec_text),
                               .initial_path = initial ? kedge_mem_strdup(initial) : NULL};
     KEDGE_ASSERT(w->spec_text);
@@ -203,9 +214,10 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
 static json_t *summary(struct kedge_host *h, const struct kedge_job *job)
 {
     struct kedge_coord_job_view view;
-    json_t *o = json_pack("{s:s,s:s,s:i,s:i,s:I,s:o}", "job", job->spec.name.s, "state",
-                          kedge_job_state_name(job->state), "round", (int)job->round, "rounds", (int)job->spec.rounds,
-                          "created_ms", (json_int_t)job->created_ms, "spec", hex_hash(&job->spec_digest));
+    json_t *o =
+        json_pack("{s:s,s:s,s:i,s:i,s:I,s:o}", "job", job->spec.name.s, "state",
+                  kedge_job_state_name(job->state), "round", (int)job->round, "rounds", (int)job->spec.rounds,
+                  "created_ms", (json_int_t)job->created_ms, "spec", hex_hash(&job->spec_digest));
     if (job->reason) {
         json_object_set_new(o, "reason", json_string(kedge_err_code(job->reason)));
         json_object_set_new(o, "reason_text", json_string(kedge_strerror(job->reason)));
@@ -257,9 +269,10 @@ static json_t *round_row(const struct kedge_round_history *row)
         samples += row->metrics[g].samples;
         correct += row->metrics[g].correct;
     }
-    json_t *o = json_pack("{s:i,s:i,s:i,s:i,s:I,s:I,s:o}", "round", (int)row->round, "selected", (int)row->selected,
-                          "accepted", (int)row->accepted, "refused", (int)row->refused, "statements",
-                          (json_int_t)row->statements, "main_size", (json_int_t)row->main_size, "groups", groups);
+    json_t *o =
+        json_pack("{s:i,s:i,s:i,s:i,s:I,s:I,s:o}", "round", (int)row->round, "selected", (int)row->selected,
+                  "accepted", (int)row->accepted, "refused", (int)row->refused, "statements",
+                  (json_int_t)row->statements, "main_size", (json_int_t)row->main_size, "groups", groups);
     if (samples > 0) {
         json_object_set_new(o, "accuracy", real((double)correct / (double)samples));
     }
@@ -342,8 +355,8 @@ static void job_model(struct kedge_host *h, struct kedge_net_request *req, const
             memcpy(digest.b, view.models[g].b, KEDGE_HASH_LEN);
         }
         if (kedge_blobs_path(h->main.blobs, &digest, path) == KEDGE_OK) {
-            json_array_append_new(files, json_pack("{s:i,s:o,s:s}", "group", (int)g, "digest", hex_hash(&digest), "path",
-                                                   path));
+            json_array_append_new(files, json_pack("{s:i,s:o,s:s}", "group", (int)g, "digest",
+                                                   hex_hash(&digest), "path", path));
         }
     }
     json_object_set_new(o, "models", files);
@@ -386,14 +399,16 @@ static void job_cancel(struct kedge_host *h, struct kedge_net_request *req, cons
     job_event(h, req, args, KEDGE_EV_JOB_CANCEL);
 }
 
-void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const char *verb, const json_t *args)
+void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                      const json_t *args)
 {
     static const struct {
         const char *verb;
         void (*run)(struct kedge_host *h, struct kedge_net_request *req, const json_t *args);
     } verbs[] = {
-        {"job.submit", job_submit}, {"job.list", job_list},     {"job.show", job_show},     {"job.model", job_model},
-        {"job.halt", job_halt},     {"job.resume", job_resume}, {"job.cancel", job_cancel},
+        {"job.submit", job_submit}, {"job.list", job_list}, {"job.show", job_show},
+        {"job.model", job_model},   {"job.halt", job_halt}, {"job.resume", job_resume},
+        {"job.cancel", job_cancel},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(verbs[i].verb, verb) == 0) {

@@ -1,5 +1,5 @@
-/* Tenants and sites: added, signed in and out by statements of the tenants' admins. The coordinator only checks and
- * appends what they signed. */
+/* Tenants and sites: added, signed in and out by statements of the tenants' admins. The coordinator only
+ * checks and appends what they signed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +46,8 @@ static void append_handle(struct kedge_host *h, struct kedge_item *item)
     struct signed_append *a = (struct signed_append *)item;
     if (a->err) {
         struct kedge_diag d;
-        (void)kedge_diag_set(&d, a->err, "ledger of tenant %s: %s", h->tenants[a->tenant].id.s, kedge_strerror(a->err));
+        (void)kedge_diag_set(&d, a->err, "ledger of tenant %s: %s", h->tenants[a->tenant].id.s,
+                             kedge_strerror(a->err));
         kedge_admin_error(a->req, a->err, &d);
     } else {
         a->then(h, a);
@@ -85,7 +86,8 @@ static int open_signed(struct kedge_host *h, const json_t *args, enum kedge_stat
     err = a->st ? kedge_statement_open(kedge_view_str(envelope), &h->tenants[a->tenant].admin_key, a->st, d)
                 : KEDGE_E_NOMEM;
     if (err == KEDGE_E_VERIFY) {
-        return kedge_diag_set(d, KEDGE_E_DENIED, "the statement is not signed by the admin key of tenant %s", tenant.s);
+        return kedge_diag_set(d, KEDGE_E_DENIED, "the statement is not signed by the admin key of tenant %s",
+                              tenant.s);
     }
     if (!err && a->st->kind != kind) {
         err = kedge_diag_set(d, KEDGE_E_FORMAT, "expected a %s statement", kedge_statement_kind_name(kind));
@@ -93,7 +95,8 @@ static int open_signed(struct kedge_host *h, const json_t *args, enum kedge_stat
     return err;
 }
 
-static void submit_signed(struct kedge_host *h, struct signed_append *a, const json_t *args, const char *idem_key)
+static void submit_signed(struct kedge_host *h, struct signed_append *a, const json_t *args,
+                          const char *idem_key)
 {
     struct kedge_ledger_append item = {
         .entry = kedge_view_str(json_string_value(json_object_get(args, "envelope"))),
@@ -123,15 +126,18 @@ static void signed_fail(struct signed_append *a, int err, const struct kedge_dia
 
 /* ---- tenants ---- */
 
-/* Appends the admin's self-signed key as the ledger's first entry, before anything else runs on that ledger. */
-static int start_ledger(struct kedge_host *h, const struct kedge_id *id, const char *envelope, struct kedge_diag *d)
+/* Appends the admin's self-signed key as the ledger's first entry, before anything else runs on that ledger.
+ */
+static int start_ledger(struct kedge_host *h, const struct kedge_id *id, const char *envelope,
+                        struct kedge_diag *d)
 {
     struct kedge_state_log log;
     int err = kedge_state_log_open(h->state, id, KEDGE_STATE_WRITE, &log, d);
     if (err) {
         return err;
     }
-    struct kedge_ledger_append item = {.entry = kedge_view_str(envelope), .idem_key = kedge_view_str("key/admin")};
+    struct kedge_ledger_append item = {.entry = kedge_view_str(envelope),
+                                       .idem_key = kedge_view_str("key/admin")};
     err = kedge_ledger_append(log.ledger, &item, 1, NULL, NULL, d);
     kedge_state_log_close(&log);
     return err;
@@ -145,14 +151,16 @@ static int check_key_statement(const char *envelope, const struct kedge_id *id, 
     kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
     int err = st ? kedge_dsse_decode(kedge_view_str(envelope), &payload, &dsse) : KEDGE_E_NOMEM;
     err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), st, d);
-    if (!err && (st->kind != KEDGE_ST_KEY || st->u.key.scope != KEDGE_SCOPE_ADMIN
-                 || !kedge_id_eq(&st->u.key.tenant, id))) {
+    if (!err
+        && (st->kind != KEDGE_ST_KEY || st->u.key.scope != KEDGE_SCOPE_ADMIN
+            || !kedge_id_eq(&st->u.key.tenant, id))) {
         err = KEDGE_E_FORMAT;
     }
     err = err ? err : kedge_dsse_entry_verify(&dsse, kedge_buf_view(&payload), &st->u.key.public_key);
     kedge_buf_deinit(&payload);
     kedge_mem_free(st);
-    return err ? kedge_diag_set(d, KEDGE_E_DENIED, "\"envelope\": expected the admin's key of tenant %s, signed by itself",
+    return err ? kedge_diag_set(d, KEDGE_E_DENIED,
+                                "\"envelope\": expected the admin's key of tenant %s, signed by itself",
                                 id->s)
                : KEDGE_OK;
 }
@@ -198,7 +206,8 @@ static void tenant_list(struct kedge_host *h, struct kedge_net_request *req, con
         }
         json_object_set_new(o, "tenant", json_string(h->tenants[i].id.s));
         json_object_set_new(o, "sites", json_integer(sites));
-        json_object_set_new(o, "ledger_size", json_integer((json_int_t)kedge_ledger_size(h->tenants[i].log.ledger)));
+        json_object_set_new(o, "ledger_size",
+                            json_integer((json_int_t)kedge_ledger_size(h->tenants[i].log.ledger)));
         json_object_set_new(o, "origin", json_string(h->tenants[i].log.origin));
         json_object_set_new(o, "admin_key", hex_key(&h->tenants[i].admin_key));
         json_array_append_new(list, o);
@@ -208,7 +217,8 @@ static void tenant_list(struct kedge_host *h, struct kedge_net_request *req, con
 
 /* ---- enrolment ---- */
 
-/* A token's record: {"tenant","site","expiry_s","tls_key","statement_key"}; the keys once the site has used it. */
+/* A token's record: {"tenant","site","expiry_s","tls_key","statement_key"}; the keys once the site has used
+ * it. */
 static int token_read(struct kedge_host *h, const struct kedge_hash *id, json_t **ret, struct kedge_diag *d)
 {
     struct kedge_kv_tx *tx;
@@ -228,7 +238,8 @@ static int token_read(struct kedge_host *h, const struct kedge_hash *id, json_t 
     return KEDGE_OK;
 }
 
-static int token_write(struct kedge_host *h, const struct kedge_hash *id, const json_t *record, struct kedge_diag *d)
+static int token_write(struct kedge_host *h, const struct kedge_hash *id, const json_t *record,
+                       struct kedge_diag *d)
 {
     struct kedge_kv_tx *tx;
     char text[1024];
@@ -246,8 +257,8 @@ static int token_write(struct kedge_host *h, const struct kedge_hash *id, const 
         err = kedge_diag_set(d, KEDGE_E_FULL, "too many enrolment tokens");
     }
     err = err ? err
-              : kedge_kv_put(tx, KEDGE_KV_TOKEN, kedge_view_of(id->b, KEDGE_HASH_LEN), kedge_view_of(text, len),
-                             KEDGE_KV_PUT);
+              : kedge_kv_put(tx, KEDGE_KV_TOKEN, kedge_view_of(id->b, KEDGE_HASH_LEN),
+                             kedge_view_of(text, len), KEDGE_KV_PUT);
     if (err) {
         kedge_kv_abort(tx);
         return err;
@@ -270,7 +281,8 @@ static void site_token(struct kedge_host *h, struct kedge_net_request *req, cons
         err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", token.tenant.s);
     }
     if (!err && kedge_host_site_find(h, tenant, &token.site) != KEDGE_COORD_NONE) {
-        err = kedge_diag_set(&d, KEDGE_E_EXISTS, "site \"%s\" of tenant \"%s\" is enrolled already (names are not reused)",
+        err = kedge_diag_set(&d, KEDGE_E_EXISTS,
+                             "site \"%s\" of tenant \"%s\" is enrolled already (names are not reused)",
                              token.site.s, token.tenant.s);
     }
     address = address ? address : kedge_net_server_url(h->server, 0);
@@ -282,9 +294,10 @@ static void site_token(struct kedge_host *h, struct kedge_net_request *req, cons
         memcpy(token.server_key, h->tls_key.public.b, sizeof token.server_key);
         kedge_os_random(token.secret, sizeof token.secret);
         token.expires = kedge_os_unix_ms() / 1000 + (uint64_t)ttl;
-        kedge_sha256(kedge_view_of(token.secret, sizeof token.secret), &id); /* the secret itself is not kept */
-        json_t *record = json_pack("{s:s,s:s,s:I}", "tenant", token.tenant.s, "site", token.site.s, "expiry_s",
-                                   (json_int_t)token.expires);
+        kedge_sha256(kedge_view_of(token.secret, sizeof token.secret),
+                     &id); /* the secret itself is not kept */
+        json_t *record = json_pack("{s:s,s:s,s:I}", "tenant", token.tenant.s, "site", token.site.s,
+                                   "expiry_s", (json_int_t)token.expires);
         err = token_write(h, &id, record, &d);
         json_decref(record);
     }
@@ -310,13 +323,15 @@ static int check_token(struct kedge_host *h, const json_t *record, const struct 
     (void)h;
     bool same = tls && statement && strcmp(tls, tls_hex) == 0 && strcmp(statement, statement_hex) == 0;
     bool fresh = !tls && expiry_s > kedge_os_unix_ms() / 1000;
-    if (!tenant || !site || strcmp(tenant, msg->tenant.s) != 0 || strcmp(site, msg->site.s) != 0 || (!same && !fresh)) {
+    if (!tenant || !site || strcmp(tenant, msg->tenant.s) != 0 || strcmp(site, msg->site.s) != 0
+        || (!same && !fresh)) {
         return kedge_diag_set(d, KEDGE_E_TOKEN, "%s", kedge_strerror(KEDGE_E_TOKEN));
     }
     return KEDGE_OK;
 }
 
-void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_msg_enroll *msg)
+void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req,
+                       const struct kedge_msg_enroll *msg)
 {
     const struct kedge_net_peer *peer = kedge_net_request_peer(req);
     struct kedge_diag d = {.text = ""};
@@ -347,8 +362,8 @@ void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req, cons
         json_object_set_new(record, "tls_key", json_string(tls_hex));
         json_object_set_new(record, "statement_key", json_string(statement_hex));
         err = token_write(h, &id, record, &d);
-        kedge_log(KEDGE_LOG_INFO, "enrolment", "tenant=%s site=%s waits for its admin's signature", msg->tenant.s,
-                  msg->site.s);
+        kedge_log(KEDGE_LOG_INFO, "enrolment", "tenant=%s site=%s waits for its admin's signature",
+                  msg->tenant.s, msg->site.s);
     }
     json_decref(record);
     if (err) {
@@ -374,7 +389,8 @@ static int list_pending(void *arg, struct kedge_view key, struct kedge_view valu
     json_t *record = json_loadb((const char *)value.ptr, value.len, 0, &at);
     const char *tenant = json_string_value(json_object_get(record, "tenant"));
     const char *site = json_string_value(json_object_get(record, "site"));
-    bool wanted = tenant && site && json_object_get(record, "tls_key") && (!p->tenant || strcmp(p->tenant, tenant) == 0)
+    bool wanted = tenant && site && json_object_get(record, "tls_key")
+                  && (!p->tenant || strcmp(p->tenant, tenant) == 0)
                   && (!p->site || strcmp(p->site, site) == 0)
                   && kedge_id_from(kedge_view_str(tenant), &tenant_id) == KEDGE_OK
                   && kedge_id_from(kedge_view_str(site), &site_id) == KEDGE_OK;
@@ -415,8 +431,8 @@ static void enrolled(struct kedge_host *h, struct signed_append *a)
     const struct kedge_st_site_enrolled *st = &a->st->u.site_enrolled;
     if (kedge_host_site_find(h, a->tenant, &st->site) == KEDGE_COORD_NONE) {
         int err = kedge_host_site_add(h, a->tenant, st, &site);
-        kedge_log(KEDGE_LOG_INFO, "site enrolled", "tenant=%s site=%s%s%s", st->tenant.s, st->site.s, err ? ": " : "",
-                  err ? kedge_strerror(err) : "");
+        kedge_log(KEDGE_LOG_INFO, "site enrolled", "tenant=%s site=%s%s%s", st->tenant.s, st->site.s,
+                  err ? ": " : "", err ? kedge_strerror(err) : "");
     }
 }
 
@@ -430,7 +446,8 @@ static void site_enroll(struct kedge_host *h, struct kedge_net_request *req, con
         err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement is about another tenant");
     } else if (st && kedge_host_site_find(h, a->tenant, &st->site) == KEDGE_COORD_NONE
                && (kedge_host_site_by_key(h, &st->tls_key) != KEDGE_COORD_NONE
-                   || !kedge_public_key_is_valid(&st->tls_key) || !kedge_public_key_is_valid(&st->statement_key))) {
+                   || !kedge_public_key_is_valid(&st->tls_key)
+                   || !kedge_public_key_is_valid(&st->statement_key))) {
         err = kedge_diag_set(&d, KEDGE_E_EXISTS, "a key of this site is invalid or belongs to another site");
     } else if (st && h->site_count == KEDGE_SITES_MAX) {
         err = kedge_diag_set(&d, KEDGE_E_FULL, "no room for more than %d sites", KEDGE_SITES_MAX);
@@ -460,9 +477,11 @@ static void site_revoke(struct kedge_host *h, struct kedge_net_request *req, con
     int err = open_signed(h, args, KEDGE_ST_SITE_REVOKED, a, &d);
     const struct kedge_st_site_revoked *st = err ? NULL : &a->st->u.site_revoked;
     uint32_t site = st ? kedge_host_site_find(h, a->tenant, &st->site) : KEDGE_COORD_NONE;
-    if (st && (site == KEDGE_COORD_NONE || !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id)
-               || !kedge_public_key_eq(&st->statement_key, &h->sites[site].statement_key))) {
-        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no site \"%s\" with that key in this tenant", st->site.s);
+    if (st
+        && (site == KEDGE_COORD_NONE || !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id)
+            || !kedge_public_key_eq(&st->statement_key, &h->sites[site].statement_key))) {
+        err =
+            kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no site \"%s\" with that key in this tenant", st->site.s);
     }
     if (err) {
         signed_fail(a, err, &d);
@@ -470,7 +489,8 @@ static void site_revoke(struct kedge_host *h, struct kedge_net_request *req, con
     }
     char key[KEDGE_IDEM_KEY_MAX + 1];
     snprintf(key, sizeof key, "site-revoked/%s", st->site.s);
-    kedge_host_site_revoke(h, site); /* at once, before the statement is durable: from here on nothing of it is taken */
+    kedge_host_site_revoke(
+        h, site); /* at once, before the statement is durable: from here on nothing of it is taken */
     a->then = revoked;
     submit_signed(h, a, args, key);
 }
@@ -523,7 +543,8 @@ static void tenant_join(struct kedge_host *h, struct kedge_net_request *req, con
     } else if (!err && (!member || !kedge_id_eq(&a->st->u.job_joined.tenant, &h->tenants[a->tenant].id))) {
         err = kedge_diag_set(&d, KEDGE_E_DENIED, "the job's spec does not name this tenant");
     } else if (!err && !kedge_hash_eq(&a->st->subject, &job->spec_digest)) {
-        err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement joins another spec of job \"%s\"", job->spec.name.s);
+        err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement joins another spec of job \"%s\"",
+                             job->spec.name.s);
     }
     if (err) {
         signed_fail(a, err, &d);
@@ -535,15 +556,16 @@ static void tenant_join(struct kedge_host *h, struct kedge_net_request *req, con
     submit_signed(h, a, args, key);
 }
 
-void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, const char *verb, const json_t *args)
+void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                         const json_t *args)
 {
     static const struct {
         const char *verb;
         void (*run)(struct kedge_host *h, struct kedge_net_request *req, const json_t *args);
     } verbs[] = {
-        {"tenant.add", tenant_add},     {"tenant.list", tenant_list}, {"tenant.join", tenant_join},
-        {"site.token", site_token},     {"site.pending", site_pending}, {"site.enroll", site_enroll},
-        {"site.revoke", site_revoke},   {"site.list", site_list},
+        {"tenant.add", tenant_add},   {"tenant.list", tenant_list},   {"tenant.join", tenant_join},
+        {"site.token", site_token},   {"site.pending", site_pending}, {"site.enroll", site_enroll},
+        {"site.revoke", site_revoke}, {"site.list", site_list},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(verbs[i].verb, verb) == 0) {

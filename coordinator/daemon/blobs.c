@@ -1,5 +1,5 @@
-/* Blob transfer: models and specs go out in chunks, updates come in to a staging file, resumable and hashed on the way.
- * File work runs on workers; who may read or write what is decided on the loop. */
+/* Blob transfer: models and specs go out in chunks, updates come in to a staging file, resumable and hashed
+ * on the way. File work runs on workers; who may read or write what is decided on the loop. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -115,8 +115,8 @@ struct put_work {
     struct kedge_id name;
     struct kedge_hash digest;
     uint64_t total, offset;
-    struct kedge_view data;       /* in the request's frame */
-    struct kedge_upload *upload;  /* the worker's while site.upload_busy */
+    struct kedge_view data;      /* in the request's frame */
+    struct kedge_upload *upload; /* the worker's while site.upload_busy */
     bool done;
 };
 
@@ -172,8 +172,8 @@ static void put_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(w);
 }
 
-static int may_put(struct kedge_host *h, uint32_t site, const struct kedge_msg_blob_put *msg, struct kedge_job **ret_job,
-                   struct kedge_diag *d)
+static int may_put(struct kedge_host *h, uint32_t site, const struct kedge_msg_blob_put *msg,
+                   struct kedge_job **ret_job, struct kedge_diag *d)
 {
     struct kedge_job *job = kedge_host_job_find(h, &msg->job, false);
     int err = job ? kedge_coord_may_upload(h->coord, job->slot, site, msg->round) : KEDGE_E_NO_JOB;
@@ -181,8 +181,9 @@ static int may_put(struct kedge_host *h, uint32_t site, const struct kedge_msg_b
         return kedge_diag_set(d, err, "upload refused: %s", kedge_strerror(err));
     }
     if (msg->total != job->update_len) {
-        return kedge_diag_set(d, KEDGE_E_BLOB_SIZE, "upload of %llu bytes refused: an update of job %s has %llu bytes",
-                              (unsigned long long)msg->total, job->spec.name.s, (unsigned long long)job->update_len);
+        return kedge_diag_set(
+            d, KEDGE_E_BLOB_SIZE, "upload of %llu bytes refused: an update of job %s has %llu bytes",
+            (unsigned long long)msg->total, job->spec.name.s, (unsigned long long)job->update_len);
     }
     if (h->sites[site].upload_busy) {
         return kedge_diag_set(d, KEDGE_E_BUSY, "the former chunk of this site is still being written");
@@ -205,8 +206,14 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
         return;
     }
     struct kedge_tenant *t = &h->tenants[s->tenant];
-    *w = (struct put_work){.work = {{put_done}, put_run}, .req = req, .site = site, .blobs = t->log.blobs, .name = s->id,
-                           .total = msg->total, .offset = msg->offset, .data = msg->data};
+    *w = (struct put_work){.work = {{put_done}, put_run},
+                           .req = req,
+                           .site = site,
+                           .blobs = t->log.blobs,
+                           .name = s->id,
+                           .total = msg->total,
+                           .offset = msg->offset,
+                           .data = msg->data};
     memcpy(w->digest.b, msg->digest, KEDGE_HASH_LEN);
     if (s->upload && !kedge_hash_eq(&s->upload_digest, &w->digest)) {
         kedge_upload_abort(s->upload); /* another result has taken its place */
@@ -228,7 +235,8 @@ struct sweep {
     uint64_t removed;
 };
 
-static enum kedge_blob_verdict sweep_one(void *arg, const struct kedge_hash *digest, uint64_t size, const char *path)
+static enum kedge_blob_verdict sweep_one(void *arg, const struct kedge_hash *digest, uint64_t size,
+                                         const char *path)
 {
     struct sweep *s = arg;
     (void)size;
@@ -239,7 +247,8 @@ static enum kedge_blob_verdict sweep_one(void *arg, const struct kedge_hash *dig
     int err = kedge_ledger_find_ref(s->h->main.ledger, digest, NULL);
     for (uint32_t i = 0; i < KEDGE_JOBS_MAX && !s->own; i++) { /* a job whose job-opened is still to come */
         const struct kedge_job *job = &s->h->jobs[i];
-        if (job->used && (kedge_hash_eq(&job->spec_digest, digest) || kedge_hash_eq(&job->initial_model, digest))) {
+        if (job->used
+            && (kedge_hash_eq(&job->spec_digest, digest) || kedge_hash_eq(&job->initial_model, digest))) {
             return KEDGE_BLOB_KEEP;
         }
     }

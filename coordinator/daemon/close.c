@@ -1,4 +1,5 @@
-/* Closing a round: from the accepted inputs to models, aggregates and input lists. Runs on a worker over a snapshot. */
+/* Closing a round: from the accepted inputs to models, aggregates and input lists. Runs on a worker over a
+ * snapshot. */
 #include <stdio.h>
 #include <string.h>
 
@@ -50,8 +51,8 @@ static int sink_to_blob(void *arg, struct kedge_view bytes)
     return kedge_blob_writer_write(arg, bytes, NULL);
 }
 
-static int blob_begin(struct kedge_host *h, uint64_t len, struct kedge_blob_writer **ret, struct kedge_sink *ret_sink,
-                      struct kedge_diag *d)
+static int blob_begin(struct kedge_host *h, uint64_t len, struct kedge_blob_writer **ret,
+                      struct kedge_sink *ret_sink, struct kedge_diag *d)
 {
     int err = kedge_blob_writer_open(h->main.blobs, len, ret, d);
     *ret_sink = (struct kedge_sink){sink_to_blob, err ? NULL : *ret};
@@ -78,7 +79,8 @@ static int mean_of_group(struct kedge_host *h, struct close_work *w, uint32_t gr
     size_t n = 0;
     for (size_t i = 0; sources && i < w->input_count; i++) {
         if (!w->inputs[i].left_out && w->inputs[i].group == group) {
-            sources[n++] = (struct kedge_compute_source){w->inputs[i].path, plain ? 1 : w->inputs[i].in.weight};
+            sources[n++] =
+                (struct kedge_compute_source){w->inputs[i].path, plain ? 1 : w->inputs[i].in.weight};
         }
     }
     r->members[group] = (uint32_t)n;
@@ -89,8 +91,8 @@ static int mean_of_group(struct kedge_host *h, struct close_work *w, uint32_t gr
         err = kedge_blobs_path(h->main.blobs, &r->before[group], base);
         err = err ? err : blob_begin(h, w->job->model_len, &writer, &sink, &w->diag);
         if (!err) {
-            err = kedge_compute_mean(&w->job->layout, base, sources, n, w->job->spec.scale, w->job->limit, sink,
-                                     &weight_sum, &w->diag);
+            err = kedge_compute_mean(&w->job->layout, base, sources, n, w->job->spec.scale, w->job->limit,
+                                     sink, &weight_sum, &w->diag);
             err = blob_end(writer, err, &r->aggregate[group], &w->diag);
         }
     }
@@ -115,7 +117,8 @@ static int mix(struct kedge_host *h, struct close_work *w)
         }
     }
     if (!err) {
-        err = kedge_compute_mixing(&w->job->layout, models, r->trained, r->groups, w->job->spec.mixing, sinks, &w->diag);
+        err = kedge_compute_mixing(&w->job->layout, models, r->trained, r->groups, w->job->spec.mixing, sinks,
+                                   &w->diag);
     }
     for (uint32_t g = 0; g < r->groups; g++) {
         if (writers[g]) {
@@ -170,7 +173,8 @@ static int cold_start(struct kedge_host *h, struct close_work *w)
         paths[i] = w->inputs[i].path;
     }
     if (!err) {
-        err = kedge_compute_groups(&w->job->layout, paths, w->input_count, &w->job->spec, group, &r->groups, &w->diag);
+        err = kedge_compute_groups(&w->job->layout, paths, w->input_count, &w->job->spec, group, &r->groups,
+                                   &w->diag);
     }
     for (size_t i = 0; !err && i < w->input_count; i++) {
         w->inputs[i].group = group[i];
@@ -233,7 +237,8 @@ static int finish_rows(struct kedge_host *h, struct close_work *w)
         c->list_group = list_of(w->result, c->row.group);
         bool in_ledger = c->row.use != KEDGE_USE_REFUSED || c->row.leaf > 0;
         if (in_ledger) {
-            int err = kedge_ledger_leaf_hash(h->tenants[c->tenant].log.ledger, c->row.leaf, &c->row.leaf_hash);
+            int err =
+                kedge_ledger_leaf_hash(h->tenants[c->tenant].log.ledger, c->row.leaf, &c->row.leaf_hash);
             if (err) {
                 return err;
             }
@@ -255,7 +260,8 @@ static int put_list(struct kedge_host *h, struct close_work *w, uint32_t tenant,
         if (c->tenant != tenant || c->list_group != a->group) {
             continue;
         }
-        bool used = c->row.use == (w->result->kind == KEDGE_TASK_PRETRAIN ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED);
+        bool used =
+            c->row.use == (w->result->kind == KEDGE_TASK_PRETRAIN ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED);
         rows[n++] = c->row;
         line.accepted += used;
         line.weight_sum += used ? c->row.weight : 0;
@@ -316,10 +322,11 @@ static void close_done(struct kedge_host *h, struct kedge_item *item)
     struct close_work *w = (struct close_work *)item;
     struct kedge_job *job = w->job;
     struct kedge_round_result *r = w->result;
-    struct kedge_coord_event ev = {.type = KEDGE_EV_ROUND_COMPUTED, .job = job->slot, .round = r->round, .err = w->err};
+    struct kedge_coord_event ev = {
+        .type = KEDGE_EV_ROUND_COMPUTED, .job = job->slot, .round = r->round, .err = w->err};
     if (w->err) {
-        kedge_log(KEDGE_LOG_WARN, "round", "job=%s round=%u can not be computed: %s", job->spec.name.s, r->round,
-                  w->diag.text[0] ? w->diag.text : kedge_strerror(w->err));
+        kedge_log(KEDGE_LOG_WARN, "round", "job=%s round=%u can not be computed: %s", job->spec.name.s,
+                  r->round, w->diag.text[0] ? w->diag.text : kedge_strerror(w->err));
         kedge_round_result_free(r);
     } else {
         kedge_round_result_free(job->result);
@@ -383,15 +390,18 @@ static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t si
     } else if (main_in->progress == KEDGE_INPUT_REFUSED) {
         snapshot_row(h, w, site, row->group, main_in);
     }
-    bool both_refused = main_in->progress == KEDGE_INPUT_REFUSED && row->pretrain.progress == KEDGE_INPUT_REFUSED;
+    bool both_refused =
+        main_in->progress == KEDGE_INPUT_REFUSED && row->pretrain.progress == KEDGE_INPUT_REFUSED;
     if (!cold && !both_refused
-        && (row->pretrain.progress == KEDGE_INPUT_ACCEPTED || row->pretrain.progress == KEDGE_INPUT_REFUSED)) {
+        && (row->pretrain.progress == KEDGE_INPUT_ACCEPTED
+            || row->pretrain.progress == KEDGE_INPUT_REFUSED)) {
         snapshot_row(h, w, site, row->group, &row->pretrain);
     }
     return err;
 }
 
-void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_t round, enum kedge_task_kind kind)
+void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_t round,
+                            enum kedge_task_kind kind)
 {
     uint32_t n;
     const uint32_t *order = kedge_coord_site_order(h->coord, &n);

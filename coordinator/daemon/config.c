@@ -84,7 +84,8 @@ static int read_key(const char *key, const json_t *v, struct kedge_config *c, st
         }
         json_int_t n = json_integer_value(v);
         if (!json_is_integer(v) || n < numbers[i].least || n > numbers[i].most) {
-            return kedge_diag_set(d, KEDGE_E_FORMAT, "config.json: \"%s\": expected a whole number from %u to %u", key,
+            return kedge_diag_set(d, KEDGE_E_FORMAT,
+                                  "config.json: \"%s\": expected a whole number from %u to %u", key,
                                   numbers[i].least, numbers[i].most);
         }
         *(uint32_t *)(void *)((char *)c + numbers[i].offset) = (uint32_t)n;
@@ -109,7 +110,8 @@ int kedge_config_parse(struct kedge_view text, struct kedge_config *ret, struct 
     const char *key;
     json_t *v;
     int err = KEDGE_OK;
-    json_object_foreach(root, key, v) {
+    json_object_foreach(root, key, v)
+    {
         err = err ? err : read_key(key, v, &c, reterr);
     }
     if (!err && !c.deployment[0]) {

@@ -2,25 +2,26 @@
 #ifndef KEDGE_COORDINATOR_DAEMON_CONFIG_H
 #define KEDGE_COORDINATOR_DAEMON_CONFIG_H
 
-#include "common/base/diag.h"
 #include "common/base/bytes.h"
+#include "common/base/diag.h"
 #include "common/net/server.h"
 #include "crypto/sign.h"
 
 enum { KEDGE_CONFIG_OPERATORS_MAX = 16 };
 
 struct kedge_config {
-    char deployment[129];                                     /* "deployment", required */
-    char listen[KEDGE_NET_URLS_MAX - 1][KEDGE_NET_URL_MAX];   /* "listen": tls+tcp://HOST:PORT… */
+    char deployment[129];                                   /* "deployment", required */
+    char listen[KEDGE_NET_URLS_MAX - 1][KEDGE_NET_URL_MAX]; /* "listen": tls+tcp://HOST:PORT… */
     unsigned listen_count;
     struct kedge_public_key operators[KEDGE_CONFIG_OPERATORS_MAX]; /* "operators": TLS keys, hex */
     unsigned operator_count;
-    unsigned workers;                                         /* "workers": threads, default 0 = processors, 2…16 */
-    uint32_t lease_ms, offline_grace_ms, settle_ms;           /* "lease_ms", … see coordinator/core/coord.h */
-    bool insecure;                                            /* "insecure": permits tcp:// on loopback */
+    unsigned workers;                               /* "workers": threads, default 0 = processors, 2…16 */
+    uint32_t lease_ms, offline_grace_ms, settle_ms; /* "lease_ms", … see coordinator/core/coord.h */
+    bool insecure;                                  /* "insecure": permits tcp:// on loopback */
 };
 
 /* KEDGE_E_FORMAT names the key. */
-KEDGE_NODISCARD int kedge_config_parse(struct kedge_view text, struct kedge_config *ret, struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_config_parse(struct kedge_view text, struct kedge_config *ret,
+                                       struct kedge_diag *reterr);
 
 #endif

@@ -1,4 +1,5 @@
-/* Executes what the core decides. One function per effect; heavy ones hand their work to workers or committers. */
+/* Executes what the core decides. One function per effect; heavy ones hand their work to workers or
+ * committers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -60,7 +61,8 @@ static void drop_orphan(struct kedge_host *h, uint32_t ticket)
     const struct kedge_ticket *t = &h->tickets[ticket];
     struct kedge_tenant *tenant = &h->tenants[h->sites[t->site].tenant];
     char path[KEDGE_PATH_MAX];
-    if (t->blob_committed && kedge_ledger_find_ref(tenant->log.ledger, &t->st->subject, NULL) == KEDGE_E_NOT_FOUND
+    if (t->blob_committed
+        && kedge_ledger_find_ref(tenant->log.ledger, &t->st->subject, NULL) == KEDGE_E_NOT_FOUND
         && kedge_blobs_path(tenant->log.blobs, &t->st->subject, path) == KEDGE_OK && remove(path) != 0) {
         kedge_log(KEDGE_LOG_WARN, "orphan blob", "%s can not be removed", path);
     }
@@ -89,7 +91,8 @@ static void store_state(struct kedge_host *h, const struct kedge_coord_effect *f
     kedge_log(KEDGE_LOG_INFO, "job", "job=%s %s -> %s%s%s", job->spec.name.s, kedge_job_state_name(fx->from),
               kedge_job_state_name(fx->state), fx->err ? ": " : "", fx->err ? kedge_strerror(fx->err) : "");
     int err = kedge_host_job_store(h, job, &d);
-    if (err == KEDGE_E_DISK_FULL) { /* the record follows with the next move; the main chain knows what matters */
+    if (err
+        == KEDGE_E_DISK_FULL) { /* the record follows with the next move; the main chain knows what matters */
         kedge_log(KEDGE_LOG_WARN, "job record", "%s", d.text);
     } else if (err) {
         kedge_host_fail(h, err, d.text);

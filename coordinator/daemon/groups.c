@@ -30,7 +30,8 @@ static int find_nearest(struct kedge_host *h, struct group_work *w, uint32_t fir
         err = kedge_blobs_path(h->main.blobs, &w->job->directions[first + g], paths[g]);
     }
     err = err ? err
-              : kedge_compute_nearest(&w->job->layout, update, directions, count, ret_group, &w->cosine, &w->diag);
+              : kedge_compute_nearest(&w->job->layout, update, directions, count, ret_group, &w->cosine,
+                                      &w->diag);
     if (err == KEDGE_E_NOT_FOUND) { /* a zero update points nowhere: group 0, docs/record.md */
         *ret_group = 0;
         w->cosine = 0;
@@ -47,15 +48,15 @@ static int sign_assigned(struct kedge_host *h, struct group_work *w)
     }
     const struct kedge_site_entry *s = &h->sites[w->site];
     st->kind = KEDGE_ST_GROUP_ASSIGNED;
-    st->u.group_assigned = (struct kedge_st_group_assigned){
-        .tenant = h->tenants[s->tenant].id,
-        .site = s->id,
-        .job = w->job->spec.name,
-        .round = w->round,
-        .group = w->group,
-        .how = w->round == 0 ? KEDGE_GROUP_COLD_START : KEDGE_GROUP_NEWCOMER,
-        .similarity = w->cosine,
-        .update = w->update};
+    st->u.group_assigned =
+        (struct kedge_st_group_assigned){.tenant = h->tenants[s->tenant].id,
+                                         .site = s->id,
+                                         .job = w->job->spec.name,
+                                         .round = w->round,
+                                         .group = w->group,
+                                         .how = w->round == 0 ? KEDGE_GROUP_COLD_START : KEDGE_GROUP_NEWCOMER,
+                                         .similarity = w->cosine,
+                                         .update = w->update};
     int err = kedge_statement_sign(st, &h->statement_key, &w->envelope, &w->diag);
     kedge_mem_free(st);
     return err;
@@ -76,8 +77,12 @@ static void group_run(struct kedge_host *h, struct kedge_work *work)
 static void finish(struct kedge_host *h, struct group_work *w)
 {
     struct kedge_coord_event ev = {.type = w->assign ? KEDGE_EV_ASSIGNED : KEDGE_EV_ASSIGN_APPENDED,
-                                   .tenant = h->sites[w->site].tenant, .job = w->job->slot, .site = w->site,
-                                   .round = w->round, .group = w->group, .err = w->err};
+                                   .tenant = h->sites[w->site].tenant,
+                                   .job = w->job->slot,
+                                   .site = w->site,
+                                   .round = w->round,
+                                   .group = w->group,
+                                   .err = w->err};
     if (w->err) {
         kedge_log(KEDGE_LOG_WARN, "group", "job=%s site=%s: %s", w->job->spec.name.s, h->sites[w->site].id.s,
                   w->diag.text[0] ? w->diag.text : kedge_strerror(w->err));
@@ -126,8 +131,10 @@ static void group_done(struct kedge_host *h, struct kedge_item *item)
     struct assigned_item *a = kedge_mem_new(1, sizeof *a);
     KEDGE_ASSERT(a);
     *a = (struct assigned_item){{assigned_handle}, h, w};
-    struct kedge_ledger_append append = {.entry = kedge_buf_view(&w->envelope), .idem_key = kedge_view_str(key),
-                                         .refs = &w->update, .ref_count = 1};
+    struct kedge_ledger_append append = {.entry = kedge_buf_view(&w->envelope),
+                                         .idem_key = kedge_view_str(key),
+                                         .refs = &w->update,
+                                         .ref_count = 1};
     w->err = kedge_committer_submit(h->tenants[s->tenant].committer, &append, 1, assigned_done, a);
     if (w->err) {
         kedge_host_post(h, &a->item);
@@ -140,8 +147,13 @@ static void start(struct kedge_host *h, struct kedge_job *job, uint32_t site, ui
     struct group_work *w = kedge_mem_new(1, sizeof *w);
     bool known = kedge_coord_job(h->coord, job->slot, &view);
     KEDGE_ASSERT(w && known && view.model_count >= 1);
-    *w = (struct group_work){.work = {{group_done}, group_run}, .job = job, .site = site, .group = group,
-                             .round = view.round, .groups = view.model_count, .assign = assign,
+    *w = (struct group_work){.work = {{group_done}, group_run},
+                             .job = job,
+                             .site = site,
+                             .group = group,
+                             .round = view.round,
+                             .groups = view.model_count,
+                             .assign = assign,
                              .update = job->pretrain[site]};
     kedge_buf_init(&w->envelope, KEDGE_ENTRY_MAX);
     kedge_host_work(h, &w->work);

@@ -1,9 +1,9 @@
 /* Inside of kedge-coordinator: what the files of this room share.
  *
- * Threads. The loop thread owns everything in struct kedge_host unless said otherwise; it takes items from one queue.
- * Workers run the heavy parts (signatures, file I/O, aggregation) on values that the loop handed over, and post their
- * completion back as an item. Committers (one thread per ledger) call back from their thread and only post items.
- * nng's threads only post items. There are no locks but those of the queues. */
+ * Threads. The loop thread owns everything in struct kedge_host unless said otherwise; it takes items from
+ * one queue. Workers run the heavy parts (signatures, file I/O, aggregation) on values that the loop handed
+ * over, and post their completion back as an item. Committers (one thread per ledger) call back from their
+ * thread and only post items. nng's threads only post items. There are no locks but those of the queues. */
 #ifndef KEDGE_COORDINATOR_DAEMON_HOST_H
 #define KEDGE_COORDINATOR_DAEMON_HOST_H
 
@@ -30,14 +30,16 @@ struct kedge_host;
 struct kedge_item {
     void (*handle)(struct kedge_host *h, struct kedge_item *item);
 };
-/* Work for a worker thread: `run` there, then item.handle on the loop. First member so that it can be cast back. */
+/* Work for a worker thread: `run` there, then item.handle on the loop. First member so that it can be cast
+ * back. */
 struct kedge_work {
     struct kedge_item item;
     void (*run)(struct kedge_host *h, struct kedge_work *work);
 };
 /* From any thread; waits for room. */
 void kedge_host_post(struct kedge_host *h, struct kedge_item *item);
-/* From the loop thread. Never fails: a full queue makes the loop wait, workers never wait for the loop's queue. */
+/* From the loop thread. Never fails: a full queue makes the loop wait, workers never wait for the loop's
+ * queue. */
 void kedge_host_work(struct kedge_host *h, struct kedge_work *work);
 
 /* ---- members ---- */
@@ -48,17 +50,17 @@ struct kedge_tenant {
     struct kedge_id id;
     struct kedge_public_key admin_key;
     struct kedge_hash salted;
-    struct kedge_state_log log;          /* reads from any thread; writes through the committer */
+    struct kedge_state_log log; /* reads from any thread; writes through the committer */
     struct kedge_committer *committer;
-    uint64_t anchored_size;              /* size of its last checkpoint in the main chain */
+    uint64_t anchored_size; /* size of its last checkpoint in the main chain */
 };
 
 struct kedge_site_entry {
     uint32_t tenant;
     struct kedge_id id;
     struct kedge_public_key tls_key, statement_key;
-    bool active;                         /* signed in and not signed out */
-    uint64_t last_seen_ms;               /* wall clock */
+    bool active;           /* signed in and not signed out */
+    uint64_t last_seen_ms; /* wall clock */
     /* The one upload of a site. `upload_busy`: a worker has it. */
     bool upload_busy, upload_done;
     struct kedge_upload *upload;
@@ -70,29 +72,29 @@ struct kedge_site_entry {
 struct kedge_ticket {
     bool used;
     uint32_t request, site, job;
-    struct kedge_statement *st;          /* owned: update or evaluation */
+    struct kedge_statement *st; /* owned: update or evaluation */
     struct kedge_buf envelope;
-    struct kedge_hash envelope_hash;     /* SHA-256 of the bytes */
+    struct kedge_hash envelope_hash; /* SHA-256 of the bytes */
     uint64_t leaf;
     bool blob_committed;
 };
 
 /* ---- jobs ---- */
 
-enum { KEDGE_HISTORY_MAX = 4096 };       /* rounds that `job show` can tell of; older ones are in the record */
+enum { KEDGE_HISTORY_MAX = 4096 }; /* rounds that `job show` can tell of; older ones are in the record */
 
 struct kedge_group_metric {
     uint64_t samples, correct;
-    double loss_sum;                     /* sum of loss · samples */
+    double loss_sum; /* sum of loss · samples */
     uint32_t sites;
 };
 struct kedge_round_history {
     uint32_t round;
     uint32_t groups, selected, accepted, refused;
-    uint32_t members[KEDGE_GROUPS_MAX];  /* accepted inputs per group */
-    uint64_t opened_ms, closed_ms;       /* wall clock; 0: before this process */
+    uint32_t members[KEDGE_GROUPS_MAX]; /* accepted inputs per group */
+    uint64_t opened_ms, closed_ms;      /* wall clock; 0: before this process */
     uint64_t main_size;
-    uint64_t statements;                 /* in all logs together when it closed */
+    uint64_t statements;                                 /* in all logs together when it closed */
     struct kedge_group_metric metrics[KEDGE_GROUPS_MAX]; /* of the models that the round gave */
 };
 
@@ -117,7 +119,7 @@ struct kedge_main_batch {
     struct kedge_ledger_append items[KEDGE_TENANTS_MAX];
     char keys[KEDGE_TENANTS_MAX][KEDGE_IDEM_KEY_MAX + 1];
     size_t offsets[KEDGE_TENANTS_MAX], lens[KEDGE_TENANTS_MAX];
-    struct kedge_hash *refs;             /* owned, all items' together */
+    struct kedge_hash *refs; /* owned, all items' together */
     size_t ref_first[KEDGE_TENANTS_MAX], ref_counts[KEDGE_TENANTS_MAX], ref_count, ref_cap;
     uint64_t tenant_sizes[KEDGE_TENANTS_MAX]; /* new anchored sizes, by tenant handle; 0: unchanged */
     size_t count;
@@ -125,21 +127,21 @@ struct kedge_main_batch {
 
 struct kedge_job {
     bool used;
-    bool unopened;                       /* restored, but the main chain does not know it yet */
+    bool unopened; /* restored, but the main chain does not know it yet */
     uint32_t slot;
     struct kedge_job_spec spec;
     struct kedge_hash spec_digest, initial_model;
     uint32_t spec_len;
     struct kedge_layout layout;
     uint64_t model_len, update_len;
-    int32_t limit;                       /* largest |q| */
+    int32_t limit; /* largest |q| */
     enum kedge_job_state state;
     int reason;
-    int stored_state;                    /* what its record says, -1: no record yet */
+    int stored_state; /* what its record says, -1: no record yet */
     uint64_t created_ms;
     char token_hash[KEDGE_HASH_HEX_LEN + 1]; /* of the submit token, "" without */
-    bool *joined;                        /* by tenant handle, KEDGE_TENANTS_MAX */
-    uint32_t model_count;                /* after the last closed round; of an ended job the released ones */
+    bool *joined;                            /* by tenant handle, KEDGE_TENANTS_MAX */
+    uint32_t model_count; /* after the last closed round; of an ended job the released ones */
     struct kedge_hash models[KEDGE_GROUPS_MAX];
     struct kedge_hash directions[KEDGE_GROUPS_MAX];
     struct kedge_hash *pretrain;         /* per site: digest of its accepted pre-training update */
@@ -151,7 +153,7 @@ struct kedge_job {
 };
 
 struct kedge_request_slot {
-    struct kedge_net_request *req;       /* NULL: free */
+    struct kedge_net_request *req; /* NULL: free */
     uint32_t site, ticket, next_free;
 };
 
@@ -163,13 +165,13 @@ struct kedge_host {
     struct kedge_key_pair tls_key, statement_key;
     struct kedge_state_log main;
     struct kedge_committer *main_committer;
-    struct kedge_kv *kv;                 /* coordinator.lmdb */
+    struct kedge_kv *kv; /* coordinator.lmdb */
     struct kedge_tenant *tenants;
     uint32_t tenant_count;
     struct kedge_site_entry *sites;
     uint32_t site_count;
-    uint32_t *site_index;                /* KEDGE_SITE_INDEX_SIZE */
-    struct kedge_job *jobs;              /* KEDGE_JOBS_MAX */
+    uint32_t *site_index;   /* KEDGE_SITE_INDEX_SIZE */
+    struct kedge_job *jobs; /* KEDGE_JOBS_MAX */
     struct kedge_ticket *tickets;
     uint32_t ticket_hint;
     struct kedge_request_slot *requests;
@@ -181,8 +183,8 @@ struct kedge_host {
     struct kedge_net_server *server;
     pthread_t *workers;
     unsigned worker_count;
-    volatile int stop;                   /* set on the loop thread */
-    int fatal;                           /* a kedge_err that ends the process */
+    volatile int stop; /* set on the loop thread */
+    int fatal;         /* a kedge_err that ends the process */
 };
 
 /* ---- loop.c ---- */
@@ -202,10 +204,11 @@ uint32_t kedge_host_tenant_find(const struct kedge_host *h, const struct kedge_i
 uint32_t kedge_host_site_find(const struct kedge_host *h, uint32_t tenant, const struct kedge_id *id);
 uint32_t kedge_host_site_by_key(const struct kedge_host *h, const struct kedge_public_key *tls_key);
 /* Opens its log and tells the core. The admin key is that of its ledger's first entry. */
-KEDGE_NODISCARD int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id, struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id,
+                                           struct kedge_diag *d);
 /* Adds a site whose statement is durable; KEDGE_E_FULL, KEDGE_E_EXISTS. */
-KEDGE_NODISCARD int kedge_host_site_add(struct kedge_host *h, uint32_t tenant, const struct kedge_st_site_enrolled *st,
-                                        uint32_t *ret_site);
+KEDGE_NODISCARD int kedge_host_site_add(struct kedge_host *h, uint32_t tenant,
+                                        const struct kedge_st_site_enrolled *st, uint32_t *ret_site);
 void kedge_host_site_revoke(struct kedge_host *h, uint32_t site);
 
 /* ---- requests.c ---- */
@@ -227,20 +230,24 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
 KEDGE_NODISCARD int kedge_host_sweep(struct kedge_host *h, struct kedge_diag *d);
 
 /* ---- submit.c ---- */
-void kedge_host_submit(struct kedge_host *h, struct kedge_net_request *req, uint32_t site, struct kedge_view envelope);
+void kedge_host_submit(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
+                       struct kedge_view envelope);
 void kedge_host_verify(struct kedge_host *h, uint32_t ticket);
 void kedge_host_append(struct kedge_host *h, uint32_t ticket);
 void kedge_host_receipt(struct kedge_host *h, uint32_t request, uint32_t tenant, uint64_t leaf);
 /* A receipt may have been lost: answers with it when this very statement is in the ledger. */
 bool kedge_host_receipt_if_known(struct kedge_host *h, uint32_t ticket);
-/* Answers a submission to a closed round: the receipt when this very statement is in the ledger, else "closed". */
+/* Answers a submission to a closed round: the receipt when this very statement is in the ledger, else
+ * "closed". */
 void kedge_host_closed(struct kedge_host *h, uint32_t ticket, uint32_t round);
 void kedge_host_ticket_free(struct kedge_host *h, uint32_t ticket);
 
 /* ---- rounds.c, close.c, groups.c ---- */
 void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job);
-void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32_t round, enum kedge_task_kind kind);
-void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_t round, enum kedge_task_kind kind);
+void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32_t round,
+                             enum kedge_task_kind kind);
+void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_t round,
+                            enum kedge_task_kind kind);
 void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32_t round);
 void kedge_host_job_closed(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state outcome);
 void kedge_host_assign(struct kedge_host *h, struct kedge_job *job, uint32_t site);
@@ -252,19 +259,22 @@ KEDGE_NODISCARD int kedge_main_batch_new(struct kedge_main_batch **ret);
 void kedge_main_batch_free(struct kedge_main_batch *b);
 /* Signs and adds a statement with its idempotency key and references. */
 KEDGE_NODISCARD int kedge_main_batch_statement(struct kedge_main_batch *b, const struct kedge_key_pair *key,
-                                               const struct kedge_statement *st, const struct kedge_hash *refs,
-                                               size_t ref_count, struct kedge_diag *d, const char *key_format, ...)
+                                               const struct kedge_statement *st,
+                                               const struct kedge_hash *refs, size_t ref_count,
+                                               struct kedge_diag *d, const char *key_format, ...)
     KEDGE_PRINTF(7, 8);
 /* Adds the current checkpoint of the tenant's ledger when it grew since its last one. */
-KEDGE_NODISCARD int kedge_main_batch_checkpoint(struct kedge_main_batch *b, struct kedge_host *h, uint32_t tenant);
-/* Submits; MAIN_APPENDED follows with the outcome. On success the batch is freed and anchored sizes are raised. */
+KEDGE_NODISCARD int kedge_main_batch_checkpoint(struct kedge_main_batch *b, struct kedge_host *h,
+                                                uint32_t tenant);
+/* Submits; MAIN_APPENDED follows with the outcome. On success the batch is freed and anchored sizes are
+ * raised. */
 void kedge_main_batch_submit(struct kedge_host *h, struct kedge_job *job);
 
 /* ---- jobs.c ---- */
 struct kedge_job *kedge_host_job_find(struct kedge_host *h, const struct kedge_id *id, bool ended_too);
 /* Parses the spec and fills a free slot; the job is not yet known to the core. */
-KEDGE_NODISCARD int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text, struct kedge_job **ret,
-                                        struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text,
+                                        struct kedge_job **ret, struct kedge_diag *d);
 void kedge_host_job_free(struct kedge_job *job);
 /* Writes the job's record by compare-and-swap: KEDGE_E_EXISTS when it is not what this process wrote last. */
 KEDGE_NODISCARD int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d);
@@ -280,8 +290,11 @@ void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struc
 /* Answers with {"…"} and steals `data`. */
 void kedge_admin_ok(struct kedge_net_request *req, json_t *data);
 void kedge_admin_error(struct kedge_net_request *req, int err, const struct kedge_diag *d);
-void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, const char *verb, const json_t *args);
-void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const char *verb, const json_t *args);
-void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_msg_enroll *msg);
+void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                         const json_t *args);
+void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                      const json_t *args);
+void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req,
+                       const struct kedge_msg_enroll *msg);
 
 #endif

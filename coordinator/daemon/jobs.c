@@ -1,5 +1,5 @@
-/* The table of jobs and their records in coordinator.lmdb. What decides a job's models is in the main chain; the record
- * holds only what is not: its token, and whether the operator halted it. */
+/* The table of jobs and their records in coordinator.lmdb. What decides a job's models is in the main chain;
+ * the record holds only what is not: its token, and whether the operator halted it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,7 +86,8 @@ static struct kedge_job *slot_find(struct kedge_host *h)
     return oldest;
 }
 
-int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text, struct kedge_job **ret, struct kedge_diag *d)
+int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text, struct kedge_job **ret,
+                        struct kedge_diag *d)
 {
     struct kedge_job *job = slot_find(h);
     if (!job) {
@@ -130,7 +131,8 @@ void kedge_host_job_free(struct kedge_job *job)
     *job = (struct kedge_job){.slot = job->slot};
 }
 
-static int stored_state(struct kedge_kv_tx *tx, const struct kedge_job *job, int *ret_state, struct kedge_diag *d)
+static int stored_state(struct kedge_kv_tx *tx, const struct kedge_job *job, int *ret_state,
+                        struct kedge_diag *d)
 {
     struct kedge_view text;
     json_error_t at;
@@ -160,7 +162,8 @@ int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct ked
     int n = snprintf(text, sizeof text,
                      "{\"job\":\"%s\",\"spec\":\"%s\",\"initial_model\":\"%s\",\"state\":%d,\"reason\":%d,"
                      "\"created_ms\":%" PRIu64 ",\"token\":\"%s\"}",
-                     job->spec.name.s, spec, initial, (int)job->state, job->reason, job->created_ms, job->token_hash);
+                     job->spec.name.s, spec, initial, (int)job->state, job->reason, job->created_ms,
+                     job->token_hash);
     KEDGE_ASSERT(n > 0 && (size_t)n < sizeof text);
     int err = kedge_kv_begin(h->kv, true, &tx, d);
     if (err) {
@@ -172,7 +175,8 @@ int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct ked
                              job->spec.name.s, now, job->stored_state);
     }
     err = err ? err
-              : kedge_kv_put(tx, KEDGE_KV_JOB, kedge_view_str(job->spec.name.s), kedge_view_str(text), KEDGE_KV_PUT);
+              : kedge_kv_put(tx, KEDGE_KV_JOB, kedge_view_str(job->spec.name.s), kedge_view_str(text),
+                             KEDGE_KV_PUT);
     if (err) {
         kedge_kv_abort(tx);
         return err;

@@ -73,7 +73,8 @@ static int make_tables(struct kedge_host *h, struct kedge_diag *d)
     h->tickets = kedge_mem_new(KEDGE_TICKETS_MAX, sizeof *h->tickets);
     h->requests = kedge_mem_new(KEDGE_REQUESTS_MAX, sizeof *h->requests);
     h->coord_mem = kedge_mem_new(len, 1);
-    if (!h->tenants || !h->sites || !h->site_index || !h->jobs || !h->tickets || !h->requests || !h->coord_mem) {
+    if (!h->tenants || !h->sites || !h->site_index || !h->jobs || !h->tickets || !h->requests
+        || !h->coord_mem) {
         return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory at start");
     }
     memset(h->site_index, 0xff, KEDGE_SITE_INDEX_SIZE * sizeof *h->site_index);
@@ -103,7 +104,8 @@ static int write_policy(struct kedge_host *h, struct kedge_diag *d)
     st->u.policy.statement_key = h->statement_key.public;
     st->u.policy.main_log_key = h->main.key.public;
     int err = kedge_statement_sign(st, &h->statement_key, &envelope, d);
-    struct kedge_ledger_append item = {.entry = kedge_buf_view(&envelope), .idem_key = kedge_view_str("policy")};
+    struct kedge_ledger_append item = {.entry = kedge_buf_view(&envelope),
+                                       .idem_key = kedge_view_str("policy")};
     err = err ? err : kedge_ledger_append(h->main.ledger, &item, 1, NULL, NULL, d);
     kedge_buf_deinit(&envelope);
     kedge_mem_free(st);
@@ -120,7 +122,8 @@ static int open_state(struct kedge_host *h, struct kedge_diag *d)
     err = err ? err : kedge_config_parse(kedge_buf_view(&text), &h->config, d);
     kedge_buf_deinit(&text);
     err = err ? err : kedge_state_path(path, d, h->state, "coordinator.lmdb");
-    err = err ? err : kedge_kv_lmdb_open(path, &kv, &h->kv, d); /* also the lock against a second coordinator */
+    err =
+        err ? err : kedge_kv_lmdb_open(path, &kv, &h->kv, d); /* also the lock against a second coordinator */
     err = err ? err : kedge_state_key(h->state, KEDGE_STATE_KEY_TLS, &h->tls_key, d);
     err = err ? err : kedge_state_key(h->state, KEDGE_STATE_KEY_STATEMENT, &h->statement_key, d);
     err = err ? err : kedge_state_log_open(h->state, NULL, KEDGE_STATE_WRITE, &h->main, d);
@@ -131,7 +134,10 @@ static int open_state(struct kedge_host *h, struct kedge_diag *d)
 static int start_workers(struct kedge_host *h, struct kedge_diag *d)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned n = h->config.workers ? h->config.workers : (unsigned)(processors < 2 ? 2 : processors > 8 ? 8 : processors);
+    unsigned n = h->config.workers ? h->config.workers
+                                   : (unsigned)(processors < 2   ? 2
+                                                : processors > 8 ? 8
+                                                                 : processors);
     h->workers = kedge_mem_new(n, sizeof *h->workers);
     while (h->workers && h->worker_count < n
            && pthread_create(&h->workers[h->worker_count], NULL, worker_main, h) == 0) {
@@ -144,8 +150,8 @@ static int start_server(struct kedge_host *h, struct kedge_diag *d)
 {
     char ipc[KEDGE_PATH_MAX + 32];
     snprintf(ipc, sizeof ipc, "ipc://%s/coordinator.ipc", h->state);
-    struct kedge_net_server_options options = {.key = &h->tls_key, .insecure = h->config.insecure,
-                                               .handler = kedge_host_on_request, .arg = h};
+    struct kedge_net_server_options options = {
+        .key = &h->tls_key, .insecure = h->config.insecure, .handler = kedge_host_on_request, .arg = h};
     for (unsigned i = 0; i < h->config.listen_count; i++) {
         options.urls[i] = h->config.listen[i];
     }
@@ -186,7 +192,8 @@ static void stop_all(struct kedge_host *h)
         kedge_committer_stop(h->tenants[i].committer);
     }
     kedge_committer_stop(h->main_committer);
-    /* Everything durable is on disk now; blobs without a statement are swept so that the folder can be audited. */
+    /* Everything durable is on disk now; blobs without a statement are swept so that the folder can be
+     * audited. */
     if (h->main.ledger && h->main.blobs && !h->fatal && kedge_host_sweep(h, &d) != KEDGE_OK) {
         kedge_log(KEDGE_LOG_WARN, "sweep", "%s", d.text);
     }

@@ -67,8 +67,8 @@ static int add_item(struct kedge_main_batch *b, size_t start, const struct kedge
 }
 
 int kedge_main_batch_statement(struct kedge_main_batch *b, const struct kedge_key_pair *key,
-                               const struct kedge_statement *st, const struct kedge_hash *refs, size_t ref_count,
-                               struct kedge_diag *d, const char *key_format, ...)
+                               const struct kedge_statement *st, const struct kedge_hash *refs,
+                               size_t ref_count, struct kedge_diag *d, const char *key_format, ...)
 {
     if (b->count == KEDGE_TENANTS_MAX) {
         return KEDGE_E_FULL;
@@ -117,7 +117,8 @@ static void batch_handle(struct kedge_host *h, struct kedge_item *item)
 {
     struct batch_item *a = (struct batch_item *)item;
     struct kedge_job *job = &h->jobs[a->job];
-    struct kedge_coord_event ev = {.type = KEDGE_EV_MAIN_APPENDED, .job = a->job, .round = job->round, .err = a->err};
+    struct kedge_coord_event ev = {
+        .type = KEDGE_EV_MAIN_APPENDED, .job = a->job, .round = job->round, .err = a->err};
     if (a->err == KEDGE_E_IO || a->err == KEDGE_E_EXISTS || kedge_err_class(a->err) == KEDGE_CLASS_CORRUPT) {
         /* EXISTS: another statement stands where this one belongs; only a bug or another writer does that */
         kedge_log(KEDGE_LOG_ERROR, "main chain", "job=%s: %s", job->spec.name.s, a->text);
@@ -157,10 +158,11 @@ void kedge_main_batch_submit(struct kedge_host *h, struct kedge_job *job)
     KEDGE_ASSERT(a && b && b->count > 0);
     *a = (struct batch_item){.item = {batch_handle}, .h = h, .job = job->slot};
     for (size_t i = 0; i < b->count; i++) {
-        b->items[i] = (struct kedge_ledger_append){.entry = kedge_view_of(b->bytes.ptr + b->offsets[i], b->lens[i]),
-                                                   .idem_key = kedge_view_str(b->keys[i]),
-                                                   .refs = b->refs + b->ref_first[i],
-                                                   .ref_count = b->ref_counts[i]};
+        b->items[i] =
+            (struct kedge_ledger_append){.entry = kedge_view_of(b->bytes.ptr + b->offsets[i], b->lens[i]),
+                                         .idem_key = kedge_view_str(b->keys[i]),
+                                         .refs = b->refs + b->ref_first[i],
+                                         .ref_count = b->ref_counts[i]};
     }
     int err = kedge_committer_submit(h->main_committer, b->items, b->count, batch_done, a);
     if (err) {

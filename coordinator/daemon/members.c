@@ -53,7 +53,8 @@ static int read_admin_key(struct kedge_tenant *t, struct kedge_diag *d)
     uint64_t index;
     int err = st ? kedge_ledger_find(t->log.ledger, kedge_view_str("key/admin"), &index) : KEDGE_E_NOMEM;
     err = err ? err : kedge_ledger_get(t->log.ledger, index, &entry);
-    if (!err) { /* self-signed: the key inside is the one that signed; the operator put it here by `tenant add` */
+    if (!err) { /* self-signed: the key inside is the one that signed; the operator put it here by `tenant
+                   add` */
         struct kedge_dsse_entry dsse;
         struct kedge_buf payload;
         kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
@@ -68,7 +69,8 @@ static int read_admin_key(struct kedge_tenant *t, struct kedge_diag *d)
     }
     kedge_buf_deinit(&entry);
     kedge_mem_free(st);
-    return err ? kedge_diag_set(d, err, "tenant %s: no admin key in its ledger: %s", t->id.s, kedge_strerror(err))
+    return err ? kedge_diag_set(d, err, "tenant %s: no admin key in its ledger: %s", t->id.s,
+                                kedge_strerror(err))
                : KEDGE_OK;
 }
 
@@ -84,8 +86,9 @@ int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id, stru
         return err;
     }
     kedge_state_salted_id(&t->log, &t->salted);
-    err = kedge_ledger_size(t->log.ledger) ? read_admin_key(t, d)
-                                           : kedge_diag_set(d, KEDGE_E_NOT_FOUND, "tenant %s: empty ledger", id->s);
+    err = kedge_ledger_size(t->log.ledger)
+              ? read_admin_key(t, d)
+              : kedge_diag_set(d, KEDGE_E_NOT_FOUND, "tenant %s: empty ledger", id->s);
     err = err ? err : kedge_committer_start(t->log.ledger, NULL, &t->committer, d);
     if (err) {
         kedge_state_log_close(&t->log);
@@ -107,14 +110,18 @@ int kedge_host_site_add(struct kedge_host *h, uint32_t tenant, const struct kedg
         return KEDGE_E_EXISTS;
     }
     uint32_t site = h->site_count++;
-    h->sites[site] = (struct kedge_site_entry){.tenant = tenant, .id = st->site, .tls_key = st->tls_key,
-                                               .statement_key = st->statement_key, .active = true};
+    h->sites[site] = (struct kedge_site_entry){.tenant = tenant,
+                                               .id = st->site,
+                                               .tls_key = st->tls_key,
+                                               .statement_key = st->statement_key,
+                                               .active = true};
     uint32_t at = index_start(&st->tls_key);
     while (h->site_index[at] != KEDGE_COORD_NONE) {
         at = (at + 1) % KEDGE_SITE_INDEX_SIZE;
     }
     h->site_index[at] = site;
-    struct kedge_coord_event ev = {.type = KEDGE_EV_SITE_ADDED, .tenant = tenant, .site = site, .id = st->site};
+    struct kedge_coord_event ev = {
+        .type = KEDGE_EV_SITE_ADDED, .tenant = tenant, .site = site, .id = st->site};
     kedge_host_step(h, &ev);
     *ret_site = site;
     return KEDGE_OK;
@@ -123,6 +130,7 @@ int kedge_host_site_add(struct kedge_host *h, uint32_t tenant, const struct kedg
 void kedge_host_site_revoke(struct kedge_host *h, uint32_t site)
 {
     h->sites[site].active = false;
-    struct kedge_coord_event ev = {.type = KEDGE_EV_SITE_REVOKED, .tenant = h->sites[site].tenant, .site = site};
+    struct kedge_coord_event ev = {
+        .type = KEDGE_EV_SITE_REVOKED, .tenant = h->sites[site].tenant, .site = site};
     kedge_host_step(h, &ev);
 }

@@ -34,7 +34,8 @@ void kedge_host_reply(struct kedge_net_request *req, const struct kedge_msg *msg
     int err = kedge_msg_encode(msg, &frame);
     if (err) {
         kedge_log(KEDGE_LOG_ERROR, "reply", "%s: %s", kedge_msg_name(msg->type), kedge_strerror(err));
-        struct kedge_msg sorry = kedge_msg_of_error(KEDGE_E_BUG, 0, "the coordinator could not write its answer");
+        struct kedge_msg sorry =
+            kedge_msg_of_error(KEDGE_E_BUG, 0, "the coordinator could not write its answer");
         kedge_buf_clear(&frame);
         err = kedge_msg_encode(&sorry, &frame);
         KEDGE_ASSERT(!err);
@@ -112,7 +113,10 @@ static void handle_poll(struct kedge_host *h, struct kedge_net_request *req, uin
         kedge_host_reply_error(req, KEDGE_E_BUSY, 1000, "too many waiting requests");
         return;
     }
-    struct kedge_coord_event ev = {.type = KEDGE_EV_POLL, .site = site, .request = slot, .busy = poll->flags & 1,
+    struct kedge_coord_event ev = {.type = KEDGE_EV_POLL,
+                                   .site = site,
+                                   .request = slot,
+                                   .busy = poll->flags & 1,
                                    .wait_ns = (uint64_t)poll->wait_ms * 1000000u};
     kedge_host_step(h, &ev);
 }
@@ -183,8 +187,9 @@ static void handle_request(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(r);
     int err = kedge_msg_decode(kedge_net_request_view(req), &msg);
     if (err) {
-        kedge_host_reply_error(req, err, 0, err == KEDGE_E_VERSION ? "this coordinator speaks protocol version 1"
-                                                                   : "malformed request");
+        kedge_host_reply_error(req, err, 0,
+                               err == KEDGE_E_VERSION ? "this coordinator speaks protocol version 1"
+                                                      : "malformed request");
         return;
     }
     dispatch(h, req, &msg);

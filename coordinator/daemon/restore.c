@@ -1,4 +1,5 @@
-/* Restart: everything is read from what was durable and told to the core before START. There is no other recovery. */
+/* Restart: everything is read from what was durable and told to the core before START. There is no other
+ * recovery. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 #include "coordinator/daemon/host.h"
 
 /* Reads an entry of our own logs: its signature was checked when it was appended. */
-static int read_statement(struct kedge_ledger *l, uint64_t index, struct kedge_statement *st, struct kedge_diag *d)
+static int read_statement(struct kedge_ledger *l, uint64_t index, struct kedge_statement *st,
+                          struct kedge_diag *d)
 {
     struct kedge_buf entry, payload;
     struct kedge_dsse_entry dsse;
@@ -20,8 +22,8 @@ static int read_statement(struct kedge_ledger *l, uint64_t index, struct kedge_s
     err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), st, d);
     kedge_buf_deinit(&entry);
     kedge_buf_deinit(&payload);
-    return err ? kedge_diag_set(d, KEDGE_E_CORRUPT, "log %s, entry %" PRIu64 ": %s", kedge_ledger_origin(l), index,
-                                kedge_strerror(err))
+    return err ? kedge_diag_set(d, KEDGE_E_CORRUPT, "log %s, entry %" PRIu64 ": %s", kedge_ledger_origin(l),
+                                index, kedge_strerror(err))
                : KEDGE_OK;
 }
 
@@ -122,8 +124,8 @@ static int load_assigned(struct walk *w, uint64_t index)
         return KEDGE_OK;
     }
     w->job->pretrain[site] = a->update;
-    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_GROUP, .job = w->job->slot, .site = site, .group = a->group,
-                                   .durable = true};
+    struct kedge_coord_event ev = {
+        .type = KEDGE_EV_LOAD_GROUP, .job = w->job->slot, .site = site, .group = a->group, .durable = true};
     kedge_host_step(w->h, &ev);
     return KEDGE_OK;
 }
@@ -147,8 +149,11 @@ static int load_evaluation(struct walk *w, uint64_t index)
     kedge_job_metric_add(w->job, e);
     struct kedge_coord_job_view view;
     if (site != KEDGE_COORD_NONE && kedge_coord_job(w->h->coord, w->job->slot, &view)) {
-        struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_EVALUATED, .job = w->job->slot, .site = site,
-                                       .round = e->round, .leaf = index};
+        struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_EVALUATED,
+                                       .job = w->job->slot,
+                                       .site = site,
+                                       .round = e->round,
+                                       .leaf = index};
         int err = envelope_hash(w, index, &ev.envelope);
         if (err) {
             return err;
@@ -165,8 +170,13 @@ static int load_accepted(struct walk *w, uint64_t index)
     if (site == KEDGE_COORD_NONE) {
         return KEDGE_OK;
     }
-    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ACCEPTED, .job = w->job->slot, .site = site, .round = u->round,
-                                   .group = u->group, .leaf = index, .weight = u->samples,
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ACCEPTED,
+                                   .job = w->job->slot,
+                                   .site = site,
+                                   .round = u->round,
+                                   .group = u->group,
+                                   .leaf = index,
+                                   .weight = u->samples,
                                    .kind = u->update_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN
                                                                                   : KEDGE_TASK_TRAIN};
     int err = envelope_hash(w, index, &ev.envelope);
@@ -183,7 +193,8 @@ static int load_accepted(struct walk *w, uint64_t index)
 }
 
 /* Runs `each` over the keys of every tenant of the job. */
-static int scan_tenants(struct walk *w, int (*each)(struct walk *w, uint64_t index), const char *format, uint32_t round)
+static int scan_tenants(struct walk *w, int (*each)(struct walk *w, uint64_t index), const char *format,
+                        uint32_t round)
 {
     int err = KEDGE_OK;
     for (uint32_t i = 0; i < w->job->params.tenant_count && !err; i++) {
@@ -232,8 +243,11 @@ static int for_rows(struct walk *w, const struct kedge_hash *salted, const struc
 
 static void row_opened(struct walk *w, uint32_t site, const struct kedge_input_row *row)
 {
-    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROW, .job = w->job->slot, .site = site,
-                                   .round = w->job->round, .selected = row->use == KEDGE_USE_SELECTED};
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROW,
+                                   .job = w->job->slot,
+                                   .site = site,
+                                   .round = w->job->round,
+                                   .selected = row->use == KEDGE_USE_SELECTED};
     kedge_host_step(w->h, &ev);
 }
 
@@ -244,7 +258,10 @@ static void row_grouped(struct walk *w, uint32_t site, const struct kedge_input_
         return;
     }
     w->job->pretrain[site] = row->update;
-    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_GROUP, .job = w->job->slot, .site = site, .group = row->group,
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_GROUP,
+                                   .job = w->job->slot,
+                                   .site = site,
+                                   .group = row->group,
                                    .durable = false};
     kedge_host_step(w->h, &ev);
 }
@@ -298,9 +315,13 @@ static int load_closed_round(struct walk *w)
     if (!live) {
         return KEDGE_OK;
     }
-    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROUND, .job = job->slot, .round = step->round, .closed = true,
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROUND,
+                                   .job = job->slot,
+                                   .round = step->round,
+                                   .closed = true,
                                    .kind = step->round == 0 ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN,
-                                   .model_count = step->group_count, .models = models};
+                                   .model_count = step->group_count,
+                                   .models = models};
     kedge_host_step(w->h, &ev);
     err = scan_tenants(w, load_assigned, "group-assigned/%s/", 0);
     if (!err && job->spec.groups > 1) {
@@ -325,7 +346,10 @@ static int load_open_round(struct walk *w)
         return err;
     }
     job->round = o.round;
-    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROUND, .job = job->slot, .round = o.round, .closed = false,
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROUND,
+                                   .job = job->slot,
+                                   .round = o.round,
+                                   .closed = false,
                                    .kind = o.round_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN
                                                                                 : KEDGE_TASK_TRAIN};
     kedge_host_step(w->h, &ev);
@@ -335,14 +359,19 @@ static int load_open_round(struct walk *w)
     return err ? err : scan_tenants(w, load_accepted, "update/%s/%08u/", o.round);
 }
 
-/* Tells the core of the job (JOB_SUBMIT: the main chain does not know it yet) and of the tenants that joined. */
+/* Tells the core of the job (JOB_SUBMIT: the main chain does not know it yet) and of the tenants that joined.
+ */
 static void tell_job(struct kedge_host *h, struct kedge_job *job, enum kedge_coord_event_type type)
 {
     struct kedge_digest initial;
     memcpy(initial.b, job->initial_model.b, sizeof initial.b);
     bool halted = job->state == KEDGE_JOB_HALTED && job->reason == KEDGE_OK;
-    struct kedge_coord_event ev = {.type = type, .job = job->slot, .params = &job->params, .model_count = 1,
-                                   .models = &initial, .state = halted ? KEDGE_JOB_HALTED : KEDGE_JOB_ENROLLING};
+    struct kedge_coord_event ev = {.type = type,
+                                   .job = job->slot,
+                                   .params = &job->params,
+                                   .model_count = 1,
+                                   .models = &initial,
+                                   .state = halted ? KEDGE_JOB_HALTED : KEDGE_JOB_ENROLLING};
     kedge_host_step(h, &ev);
     for (uint32_t i = 0; i < job->params.tenant_count; i++) {
         char key[KEDGE_IDEM_KEY_MAX + 1];
@@ -351,7 +380,8 @@ static void tell_job(struct kedge_host *h, struct kedge_job *job, enum kedge_coo
         snprintf(key, sizeof key, "job-joined/%s", job->spec.name.s);
         if (kedge_ledger_find(h->tenants[tenant].log.ledger, kedge_view_str(key), &index) == KEDGE_OK) {
             job->joined[tenant] = true;
-            struct kedge_coord_event joined = {.type = KEDGE_EV_JOB_JOINED, .job = job->slot, .tenant = tenant};
+            struct kedge_coord_event joined = {
+                .type = KEDGE_EV_JOB_JOINED, .job = job->slot, .tenant = tenant};
             kedge_host_step(h, &joined);
         }
     }
@@ -448,12 +478,14 @@ static int load_jobs(struct walk *w)
         err = kedge_kv_scan(tx, KEDGE_KV_JOB, (struct kedge_view){NULL, 0}, (struct kedge_view){NULL, 0},
                             collect_record, &r);
         kedge_kv_abort(tx);
-        err = err ? kedge_diag_set(w->d, err, "coordinator.lmdb: cannot read the jobs: %s", kedge_strerror(err))
-                  : KEDGE_OK;
+        err =
+            err ? kedge_diag_set(w->d, err, "coordinator.lmdb: cannot read the jobs: %s", kedge_strerror(err))
+                : KEDGE_OK;
     }
     size_t i;
     json_t *record;
-    json_array_foreach(r.list, i, record) {
+    json_array_foreach(r.list, i, record)
+    {
         err = err ? err : load_job(w, record);
     }
     json_decref(r.list);

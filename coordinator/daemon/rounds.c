@@ -1,5 +1,5 @@
-/* What the main chain records of a job: opened, round opened, round closed, job closed. The bytes of a batch are made
- * once and kept until they are durable, so that asking again can not make a second truth. */
+/* What the main chain records of a job: opened, round opened, round closed, job closed. The bytes of a batch
+ * are made once and kept until they are durable, so that asking again can not make a second truth. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,8 @@
 
 static void main_failed(struct kedge_host *h, struct kedge_job *job, int err, const struct kedge_diag *d)
 {
-    kedge_log(KEDGE_LOG_WARN, "main chain", "job=%s: %s", job->spec.name.s, d->text[0] ? d->text : kedge_strerror(err));
+    kedge_log(KEDGE_LOG_WARN, "main chain", "job=%s: %s", job->spec.name.s,
+              d->text[0] ? d->text : kedge_strerror(err));
     kedge_main_batch_free(job->batch);
     job->batch = NULL;
     struct kedge_coord_event ev = {.type = KEDGE_EV_MAIN_APPENDED, .job = job->slot, .err = err};
@@ -147,7 +148,8 @@ static void opened_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(w);
 }
 
-void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32_t round, enum kedge_task_kind kind)
+void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32_t round,
+                             enum kedge_task_kind kind)
 {
     uint32_t n;
     const uint32_t *order = kedge_coord_site_order(h->coord, &n);
@@ -159,8 +161,8 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32
     w = kedge_mem_new(1, sizeof *w);
     struct opened_row *rows = kedge_mem_new(n, sizeof *rows);
     KEDGE_ASSERT(w && rows);
-    *w = (struct opened_work){.work = {{opened_done}, opened_run}, .job = job, .round = round, .kind = kind,
-                              .rows = rows};
+    *w = (struct opened_work){
+        .work = {{opened_done}, opened_run}, .job = job, .round = round, .kind = kind, .rows = rows};
     uint32_t selected = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, order[i]);
@@ -182,7 +184,8 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32
 
 /* ---- round closed ---- */
 
-static int add_step(struct kedge_host *h, struct kedge_job *job, struct kedge_statement *st, struct kedge_diag *d)
+static int add_step(struct kedge_host *h, struct kedge_job *job, struct kedge_statement *st,
+                    struct kedge_diag *d)
 {
     const struct kedge_round_result *r = job->result;
     struct kedge_st_step *step = &st->u.step;
@@ -199,7 +202,8 @@ static int add_step(struct kedge_host *h, struct kedge_job *job, struct kedge_st
     step->eta = r->mixed ? job->spec.mixing : 0;
     step->group_count = r->groups;
     for (uint32_t g = 0; g < r->groups; g++) {
-        step->groups[g] = (struct kedge_st_step_group){g, r->before[g], r->aggregate[g], r->after[g], r->directions[g]};
+        step->groups[g] =
+            (struct kedge_st_step_group){g, r->before[g], r->aggregate[g], r->after[g], r->directions[g]};
         refs[ref_count++] = r->aggregate[g];
         refs[ref_count++] = r->after[g];
         if (!kedge_hash_is_zero(&r->directions[g])) {
@@ -290,8 +294,8 @@ static int add_releases(struct kedge_host *h, struct kedge_job *job, const struc
         memcpy(st->subject.b, view->models[g].b, KEDGE_HASH_LEN);
         st->u.release = (struct kedge_st_release){.job = job->spec.name, .round = view->round, .group = g};
         snprintf(st->u.release.file, sizeof st->u.release.file, "%s-g%u.safetensors", job->spec.name.s, g);
-        err = kedge_main_batch_statement(job->batch, &h->statement_key, st, &st->subject, 1, d, "release/%s/%02u",
-                                         job->spec.name.s, g);
+        err = kedge_main_batch_statement(job->batch, &h->statement_key, st, &st->subject, 1, d,
+                                         "release/%s/%02u", job->spec.name.s, g);
     }
     return err;
 }
@@ -312,14 +316,15 @@ static int build_job_closed(struct kedge_host *h, struct kedge_job *job, enum ke
         memset(st, 0, sizeof *st);
         st->kind = KEDGE_ST_JOB_CLOSED;
         st->subject = job->spec_digest;
-        st->u.job_closed = (struct kedge_st_job_closed){
-            .job = job->spec.name,
-            .rounds = view.round,
-            .outcome = outcome == KEDGE_JOB_COMPLETED ? KEDGE_OUTCOME_COMPLETED
-                       : outcome == KEDGE_JOB_FAILED  ? KEDGE_OUTCOME_FAILED
-                                                      : KEDGE_OUTCOME_CANCELLED};
+        st->u.job_closed =
+            (struct kedge_st_job_closed){.job = job->spec.name,
+                                         .rounds = view.round,
+                                         .outcome = outcome == KEDGE_JOB_COMPLETED ? KEDGE_OUTCOME_COMPLETED
+                                                    : outcome == KEDGE_JOB_FAILED  ? KEDGE_OUTCOME_FAILED
+                                                                                   : KEDGE_OUTCOME_CANCELLED};
         if (outcome == KEDGE_JOB_FAILED) {
-            snprintf(st->u.job_closed.reason, sizeof st->u.job_closed.reason, "%s", kedge_strerror(view.reason));
+            snprintf(st->u.job_closed.reason, sizeof st->u.job_closed.reason, "%s",
+                     kedge_strerror(view.reason));
         }
         err = kedge_main_batch_statement(job->batch, &h->statement_key, st, NULL, 0, d, "job-closed/%s",
                                          job->spec.name.s);

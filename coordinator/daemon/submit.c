@@ -75,7 +75,8 @@ static void event_of(const struct kedge_host *h, uint32_t ticket, enum kedge_coo
     const struct kedge_st_update *u = &st->u.update;
     ev->kind = u->update_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
     ev->round = u->round;
-    bool cold = u->update_kind == KEDGE_TRAIN_PRETRAIN && u->group == 0; /* the record says 0 for "not yet in a group" */
+    bool cold = u->update_kind == KEDGE_TRAIN_PRETRAIN
+                && u->group == 0; /* the record says 0 for "not yet in a group" */
     ev->group = cold ? KEDGE_COORD_NONE : u->group;
     ev->weight = u->samples;
     memcpy(ev->base.b, u->base.b, sizeof ev->base.b);

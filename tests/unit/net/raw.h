@@ -7,17 +7,17 @@
 #include "crypto/sign.h"
 
 enum raw_kind {
-    RAW_GOOD,         /* TLS 1.3, Ed25519 certificate */
+    RAW_GOOD, /* TLS 1.3, Ed25519 certificate */
     RAW_NO_CERT,
-    RAW_RSA_CERT,     /* self-signed RSA-2048 */
+    RAW_RSA_CERT, /* self-signed RSA-2048 */
     RAW_P256_CERT,
     RAW_TLS12,        /* nothing newer */
     RAW_WRONG_CIPHER, /* AES-128 only */
     RAW_HTTP,
-    RAW_NOISE,        /* a handshake record full of noise */
-    RAW_HALF_HELLO,   /* then the end */
+    RAW_NOISE,      /* a handshake record full of noise */
+    RAW_HALF_HELLO, /* then the end */
     RAW_INSTANT_CLOSE,
-    RAW_RESET,        /* closes with a reset */
+    RAW_RESET, /* closes with a reset */
     RAW_KINDS,
 };
 

@@ -136,8 +136,10 @@ START_TEST(test_addresses_refused)
         w.options.insecure = cases[i].insecure;
         ck_assert_int_eq(kedge_net_server_open(&w.options, &w.server, &diag), cases[i].err);
         ck_assert_msg(strstr(diag.text, cases[i].url) != NULL, "%s", diag.text);
-        const struct kedge_net_client_options options = {.url = cases[i].url, .key = &w.client_key,
-            .server_key = &w.server_key.public, .insecure = cases[i].insecure};
+        const struct kedge_net_client_options options = {.url = cases[i].url,
+                                                         .key = &w.client_key,
+                                                         .server_key = &w.server_key.public,
+                                                         .insecure = cases[i].insecure};
         ck_assert_int_eq(kedge_net_client_open(&options, &client, &diag), cases[i].err);
         world_close(&w);
     }
@@ -191,8 +193,8 @@ START_TEST(test_unreachable)
     w.server = NULL;
     struct kedge_net_client *client;
     struct kedge_net_reply reply;
-    const struct kedge_net_client_options options = {.url = url, .key = &w.client_key,
-        .server_key = &w.server_key.public, .connect_ms = 300};
+    const struct kedge_net_client_options options = {
+        .url = url, .key = &w.client_key, .server_key = &w.server_key.public, .connect_ms = 300};
     ck_assert_int_eq(kedge_net_client_open(&options, &client, NULL), KEDGE_OK);
     uint64_t begin = kedge_os_now_ns();
     ck_assert_int_eq(kedge_net_call(client, kedge_view_str("x"), 5000, &reply), KEDGE_E_UNREACHABLE);
@@ -243,8 +245,8 @@ START_TEST(test_timeout_and_late_reply)
     world_open(&w, park_or_echo, &park);
     struct kedge_net_client *client = world_client(&w, WORLD_TLS);
     ck_assert_int_eq(kedge_net_call(client, kedge_view_str("p1"), 200, &reply), KEDGE_E_TIMEOUT);
-    ck_assert_uint_eq(release(&park), 1);  /* nobody waits for this one any more */
-    world_expect_echo(client, "next");     /* and it is not taken for this one's reply */
+    ck_assert_uint_eq(release(&park), 1); /* nobody waits for this one any more */
+    world_expect_echo(client, "next");    /* and it is not taken for this one's reply */
     kedge_net_client_close(client);
     world_close(&w);
 }
@@ -333,7 +335,9 @@ START_TEST(test_oversized)
     w.options.frame_max = 10000;
     world_start(&w);
     struct kedge_net_client_options options = {.url = kedge_net_server_url(w.server, WORLD_TLS),
-        .key = &w.client_key, .server_key = &w.server_key.public, .frame_max = 10000};
+                                               .key = &w.client_key,
+                                               .server_key = &w.server_key.public,
+                                               .frame_max = 10000};
     ck_assert_int_eq(kedge_net_client_open(&options, &small, NULL), KEDGE_OK);
     options.frame_max = 0;
     ck_assert_int_eq(kedge_net_client_open(&options, &large, NULL), KEDGE_OK);

@@ -28,8 +28,8 @@ START_TEST(test_wrong_server_key)
     struct kedge_net_reply reply;
     world_open(&w, world_echo, NULL);
     kedge_key_generate(&other);
-    const struct kedge_net_client_options options = {.url = kedge_net_server_url(w.server, WORLD_TLS),
-        .key = &w.client_key, .server_key = &other.public};
+    const struct kedge_net_client_options options = {
+        .url = kedge_net_server_url(w.server, WORLD_TLS), .key = &w.client_key, .server_key = &other.public};
     uint64_t begin = kedge_os_now_ns();
     ck_assert_int_eq(kedge_net_client_open(&options, &client, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_net_call(client, kedge_view_str("x"), 5000, &reply), KEDGE_E_PEER_AUTH);
@@ -204,7 +204,9 @@ START_TEST(test_bad_servers)
         enum raw_kind kind;
         int err;
     } cases[] = {
-        {RAW_RSA_CERT, KEDGE_E_PEER_AUTH}, {RAW_TLS12, KEDGE_E_PEER_AUTH}, {RAW_HTTP, KEDGE_E_PEER_AUTH},
+        {RAW_RSA_CERT, KEDGE_E_PEER_AUTH},
+        {RAW_TLS12, KEDGE_E_PEER_AUTH},
+        {RAW_HTTP, KEDGE_E_PEER_AUTH},
         {RAW_GOOD, KEDGE_E_PEER_AUTH}, /* a sound certificate of another key */
         {RAW_INSTANT_CLOSE, KEDGE_E_UNREACHABLE},
     };
@@ -244,8 +246,8 @@ START_TEST(test_silent_server)
     kedge_key_generate(&pinned);
     int listener = raw_listen(&port);
     snprintf(url, sizeof url, "tls+tcp://127.0.0.1:%u", port);
-    const struct kedge_net_client_options options = {.url = url, .key = &own, .server_key = &pinned.public,
-        .connect_ms = 300};
+    const struct kedge_net_client_options options = {
+        .url = url, .key = &own, .server_key = &pinned.public, .connect_ms = 300};
     ck_assert_int_eq(kedge_net_client_open(&options, &client, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_net_call(client, kedge_view_str("x"), 3000, &reply), KEDGE_E_UNREACHABLE);
     kedge_net_client_close(client); /* does not hang on the unfinished handshake */
@@ -256,8 +258,8 @@ END_TEST
 START_TEST(test_mixed_cycles)
 {
     enum { CYCLES = 300 };
-    static const enum raw_kind kinds[] = {RAW_RESET, RAW_INSTANT_CLOSE, RAW_NO_CERT, RAW_HALF_HELLO, RAW_HTTP,
-                                          RAW_NOISE, RAW_TLS12};
+    static const enum raw_kind kinds[] = {RAW_RESET, RAW_INSTANT_CLOSE, RAW_NO_CERT, RAW_HALF_HELLO,
+                                          RAW_HTTP,  RAW_NOISE,         RAW_TLS12};
     struct world w;
     struct kedge_key_pair wrong;
     world_open(&w, world_echo, NULL);
@@ -272,7 +274,8 @@ START_TEST(test_mixed_cycles)
             struct kedge_net_client *client;
             struct kedge_net_reply reply;
             const struct kedge_net_client_options options = {.url = kedge_net_server_url(w.server, WORLD_TLS),
-                .key = &w.client_key, .server_key = &wrong.public};
+                                                             .key = &w.client_key,
+                                                             .server_key = &wrong.public};
             ck_assert_int_eq(kedge_net_client_open(&options, &client, NULL), KEDGE_OK);
             if (i % 2 == 0) { /* else close it in the middle of the handshake */
                 ck_assert_int_eq(kedge_net_call(client, kedge_view_str("x"), 5000, &reply),

@@ -23,9 +23,12 @@ void world_init(struct world *w, kedge_net_handler *handler, void *arg)
     kedge_key_generate(&w->client_key);
     ck_assert_ptr_nonnull(mkdtemp(w->dir));
     snprintf(w->ipc, sizeof w->ipc, "ipc://%s/s", w->dir);
-    w->options = (struct kedge_net_server_options){
-        .urls = {"tls+tcp://127.0.0.1:0", w->ipc, "tcp://127.0.0.1:0"},
-        .key = &w->server_key, .insecure = true, .handler = handler, .arg = arg};
+    w->options =
+        (struct kedge_net_server_options){.urls = {"tls+tcp://127.0.0.1:0", w->ipc, "tcp://127.0.0.1:0"},
+                                          .key = &w->server_key,
+                                          .insecure = true,
+                                          .handler = handler,
+                                          .arg = arg};
 }
 
 void world_start(struct world *w)
@@ -52,9 +55,11 @@ struct kedge_net_client *world_client_as(struct world *w, unsigned address, cons
 {
     struct kedge_net_client *client = NULL;
     struct kedge_diag diag;
-    const struct kedge_net_client_options options = {
-        .url = kedge_net_server_url(w->server, address), .key = key, .server_key = &w->server_key.public,
-        .insecure = true, .reconnect_max_ms = 500};
+    const struct kedge_net_client_options options = {.url = kedge_net_server_url(w->server, address),
+                                                     .key = key,
+                                                     .server_key = &w->server_key.public,
+                                                     .insecure = true,
+                                                     .reconnect_max_ms = 500};
     int err = kedge_net_client_open(&options, &client, &diag);
     ck_assert_msg(err == KEDGE_OK, "%s", err ? diag.text : "");
     return client;

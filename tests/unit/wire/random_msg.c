@@ -56,22 +56,22 @@ static struct kedge_view random_hashes(struct kedge_rng *rng, size_t most)
     return kedge_view_of(p, len);
 }
 
-#define U8(field, least, most)                                                                     \
+#define U8(field, least, most) \
     m->field = (uint8_t)((least) + (int)kedge_rng_below(rng, (uint64_t)((most) - (least) + 1)));
 #define U32(field) m->field = (uint32_t)kedge_rng_u64(rng) >> kedge_rng_below(rng, 32);
 #define U64(field) m->field = kedge_rng_u64(rng) >> kedge_rng_below(rng, 64);
-#define HASH(field)                                                                                \
-    for (size_t i = 0; i < KEDGE_WIRE_HASH; i++) {                                                 \
-        m->field[i] = (uint8_t)kedge_rng_u64(rng);                                                 \
+#define HASH(field)                                \
+    for (size_t i = 0; i < KEDGE_WIRE_HASH; i++) { \
+        m->field[i] = (uint8_t)kedge_rng_u64(rng); \
     }
 #define ID(field) m->field = random_id(rng);
 #define STR(field, most) m->field = random_text(rng, most);
 #define BYTES(field, most) m->field = random_bytes(rng, most);
 #define HASHES(field, most) m->field = random_hashes(rng, most);
-#define KEDGE_MSG(value, NAME, name, fields)                                                       \
-    static void draw_##name(struct kedge_rng *rng, struct kedge_msg_##name *m)                     \
-    {                                                                                              \
-        fields                                                                                     \
+#define KEDGE_MSG(value, NAME, name, fields)                                   \
+    static void draw_##name(struct kedge_rng *rng, struct kedge_msg_##name *m) \
+    {                                                                          \
+        fields                                                                 \
     }
 #include "common/wire/messages.def"
 #undef KEDGE_MSG
@@ -82,10 +82,10 @@ struct kedge_msg random_msg(struct kedge_rng *rng, unsigned index)
     unsigned i = 0;
     memset(&msg, 0, sizeof msg);
     pool_used = 0;
-#define KEDGE_MSG(value, NAME, name, fields)                                                       \
-    if (index == i++) {                                                                            \
-        msg.type = KEDGE_MSG_##NAME;                                                               \
-        draw_##name(rng, &msg.u.name);                                                             \
+#define KEDGE_MSG(value, NAME, name, fields) \
+    if (index == i++) {                      \
+        msg.type = KEDGE_MSG_##NAME;         \
+        draw_##name(rng, &msg.u.name);       \
     }
 #include "common/wire/messages.def"
 #undef KEDGE_MSG

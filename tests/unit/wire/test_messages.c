@@ -19,12 +19,15 @@ static struct kedge_buf encode(const struct kedge_msg *msg)
 
 #define H1 "1111111111111111111111111111111111111111111111111111111111111111"
 #define H2 "2222222222222222222222222222222222222222222222222222222222222222"
-#define FILL(byte)                                                                                           \
-    {                                                                                                        \
-        byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte,      \
-            byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte   \
+#define FILL(byte)                                                                                         \
+    {                                                                                                      \
+        byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte,    \
+            byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte \
     }
-#define VIEW(text) {(const uint8_t *)(text), sizeof(text) - 1}
+#define VIEW(text)                                \
+    {                                             \
+        (const uint8_t *)(text), sizeof(text) - 1 \
+    }
 
 static const uint8_t two_hashes[64] = {1, [32] = 2};
 
@@ -165,9 +168,9 @@ END_TEST
 START_TEST(test_golden_has_every_type)
 {
     unsigned i = 0;
-#define KEDGE_MSG(value, NAME, name, fields)                                                       \
-    ck_assert_int_eq(golden[i].msg.type, value);                                                   \
-    ck_assert_str_eq(kedge_msg_name(golden[i].msg.type), #NAME);                                   \
+#define KEDGE_MSG(value, NAME, name, fields)                     \
+    ck_assert_int_eq(golden[i].msg.type, value);                 \
+    ck_assert_str_eq(kedge_msg_name(golden[i].msg.type), #NAME); \
     i++;
 #include "common/wire/messages.def"
 #undef KEDGE_MSG
@@ -408,8 +411,11 @@ END_TEST
 START_TEST(test_largest)
 {
     static const uint8_t data[KEDGE_CHUNK_MAX] = {[KEDGE_CHUNK_MAX - 1] = 9};
-    struct kedge_msg msg = {KEDGE_MSG_BLOB_PUT, {.blob_put = {{""}, 1, 1, {0}, UINT64_MAX,
-                            UINT64_MAX - KEDGE_CHUNK_MAX, {data, sizeof data}}}}, back;
+    struct kedge_msg
+        msg =
+            {KEDGE_MSG_BLOB_PUT,
+             {.blob_put = {{""}, 1, 1, {0}, UINT64_MAX, UINT64_MAX - KEDGE_CHUNK_MAX, {data, sizeof data}}}},
+        back;
     memset(msg.u.blob_put.job.s, 'a', KEDGE_ID_MAX);
     struct kedge_buf b = encode(&msg); /* within KEDGE_FRAME_MAX */
     uint8_t prefix[KEDGE_MSG_PREFIX_MAX];
@@ -431,7 +437,10 @@ START_TEST(test_prefix)
     size_t len;
     ck_assert_int_eq(kedge_msg_prefix(&msg, prefix, &len), KEDGE_OK);
     kedge_hex_encode(prefix, len, hex);
-    ck_assert_str_eq(hex, "0185" "0000000000000003" "0000000000000001" "00000002");
+    ck_assert_str_eq(hex, "0185"
+                          "0000000000000003"
+                          "0000000000000001"
+                          "00000002");
     msg.u.chunk.data.len = 3;
     ck_assert_int_eq(kedge_msg_prefix(&msg, prefix, &len), KEDGE_E_ARG);
     msg.type = KEDGE_MSG_POLL;

@@ -8,8 +8,8 @@
 
 static struct kedge_token example(void)
 {
-    struct kedge_token token = {.address = "tls+tcp://127.0.0.1:7443", .tenant = {"acme"}, .site = {"site-1"},
-                                .expires = 1800000000};
+    struct kedge_token token = {
+        .address = "tls+tcp://127.0.0.1:7443", .tenant = {"acme"}, .site = {"site-1"}, .expires = 1800000000};
     memset(token.server_key, 0x11, sizeof token.server_key);
     memset(token.secret, 0x22, sizeof token.secret);
     return token;
