@@ -440,17 +440,22 @@ static int change_job(struct kedge_cli *c, const char *verb, const char *after)
         return 2;
     }
     int err = kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", verb, "job", job.s), &o, &d);
+    if (!err && has_ended(o) && strcmp(verb, "job.cancel") != 0) { /* still known, but beyond any change */
+        err = kedge_diag_set(&d, KEDGE_E_STATE, "job %s has ended: it is %s", job.s,
+                             kedge_cli_text(o, "state"));
+        json_decref(o);
+    }
     if (err) {
         return kedge_cli_fail(c, err, &d);
     }
-    kedge_cli_say(c, "Job %s %s; its state is %s.\n", job.s, after, kedge_cli_text(o, "state"));
+    kedge_cli_say(c, "Job %s %s.\n", job.s, after);
     return kedge_cli_ok(c, o);
 }
 
 int kedge_cmd_job_stop(struct kedge_cli *c)
 {
-    return kedge_cli_flag(c, "cancel") ? change_job(c, "job.cancel", "is ended for good")
-                                       : change_job(c, "job.halt", "is halted (kedge job resume goes on)");
+    return kedge_cli_flag(c, "cancel") ? change_job(c, "job.cancel", "ends for good")
+                                       : change_job(c, "job.halt", "halts; kedge job resume lets it go on");
 }
 
 int kedge_cmd_job_resume(struct kedge_cli *c)

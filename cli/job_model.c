@@ -41,10 +41,22 @@ static int write_npz(const struct kedge_map *map, const char *path, struct kedge
     return err;
 }
 
+/* Where the model lies as seen from here: a coordinator with a relative state folder tells a path from its
+ * own working folder. */
+static int find_model(const struct kedge_cli *c, const char *told, char out[KEDGE_PATH_MAX],
+                      struct kedge_diag *d)
+{
+    const char *tail = told[0] == '/' || c->connect ? NULL : strstr(told, "main/blobs/");
+    int n = tail ? snprintf(out, KEDGE_PATH_MAX, "%s/%s", c->state, tail)
+                 : snprintf(out, KEDGE_PATH_MAX, "%s", told);
+    return n > 0 && n < KEDGE_PATH_MAX
+               ? KEDGE_OK
+               : kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no path of the model");
+}
+
 static int take_model(const struct kedge_cli *c, const struct take *t, json_t *model, struct kedge_diag *d)
 {
-    const char *from = kedge_cli_text(model, "path");
-    char name[KEDGE_ID_MAX + 40], path[KEDGE_PATH_MAX];
+    char name[KEDGE_ID_MAX + 40], path[KEDGE_PATH_MAX], from[KEDGE_PATH_MAX];
     struct kedge_hash expected, got;
     struct kedge_map map;
     snprintf(name, sizeof name, "%s-g%lld.%s", t->job, (long long)kedge_cli_int(model, "group"),
@@ -56,7 +68,8 @@ static int take_model(const struct kedge_cli *c, const struct take *t, json_t *m
     if (kedge_hash_from_hex(kedge_view_str(kedge_cli_text(model, "digest")), &expected) != KEDGE_OK) {
         return kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no digest of the model");
     }
-    err = kedge_map_open(from, &map, d);
+    err = find_model(c, kedge_cli_text(model, "path"), from, d);
+    err = err ? err : kedge_map_open(from, &map, d);
     if (err) {
         (void)kedge_diag_hint(d, "models are read from the coordinator's store: run this on its machine");
         return err;
