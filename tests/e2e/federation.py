@@ -1,0 +1,430 @@
+#!/usr/bin/env python3
+"""Whole federations as real processes over TLS, and what a hostile or unlucky world does to them.
+
+Usage: federation.py BIN [--seed N] [--only WORD] [--keep]
+BIN is the folder with kedge, kedge-coordinator, kedge-client and kedge-train. Prints one line per check; exit 1
+when any failed. Kills and tampering are drawn from the printed seed, but land where the clock lets them.
+"""
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PATIENCE_S = 120  # no step takes near as long; a hang is a failure, not a wait
+passed = 0
+failed = 0
+
+
+def report(name, ok, detail=""):
+    global passed, failed
+    passed, failed = passed + bool(ok), failed + (not ok)
+    print(f"{'ok  ' if ok else 'FAIL'} {name}{': ' + detail if detail else ''}", flush=True)
+    return bool(ok)
+
+
+def last_line(text):
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1][:200] if lines else ""
+
+
+def children(pid):
+    """All descendants of a process as (pid, comm), from /proc."""
+    parents = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            stat = Path("/proc", entry, "stat").read_text()
+        except OSError:
+            continue  # it ended meanwhile
+        comm = stat[stat.index("(") + 1:stat.rindex(")")]
+        fields = stat[stat.rindex(")") + 2:].split()
+        parents.setdefault(int(fields[1]), []).append((int(entry), comm))
+    found, todo = [], [pid]
+    while todo:
+        below = parents.get(todo.pop(), [])
+        found += below
+        todo += [child for child, _ in below]
+    return found
+
+
+class Federation:
+    def __init__(self, world, name, **parameters):
+        self.world = world
+        self.dir = world.scratch / name
+        self.trust = self.dir / "trust.json"
+        self.log = world.scratch / f"{name}.log"
+        self.parameters = [f"--{key}={value}" for key, value in parameters.items()]
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            process = subprocess.Popen([self.world.kedge, "poc", self.dir, *self.parameters], stdout=log, stderr=log)
+        self.world.started.append(process)
+        return process
+
+    def finish(self, process, patience=PATIENCE_S):
+        try:
+            return process.wait(patience)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            return "a hang"
+
+    def state(self):
+        return last_line(self.log.read_text(errors="replace"))
+
+    def audits(self, name, code):
+        """The supervisor's exit code and both audits must all be 0."""
+        verify, replay = self.audit("verify"), self.audit("replay")
+        detail = f"poc {code}, verify {verify.returncode}, replay {replay.returncode}"
+        for answer in (verify, replay):
+            if answer.returncode:
+                detail += "; " + last_line(answer.stdout + answer.stderr)
+        if code != 0:
+            detail += f"; {self.state()}"
+        return report(name, code == 0 and verify.returncode == 0 and replay.returncode == 0, detail)
+
+    def audit(self, verb, where=None):
+        return self.world.run("audit", verb, where or self.dir, "--trust", self.trust)
+
+
+class World:
+    def __init__(self, bin_dir, scratch, rng):
+        self.bin, self.scratch, self.rng = bin_dir, scratch, rng
+        self.kedge = bin_dir / "kedge"
+        self.started = []
+        self.clean = None
+
+    def run(self, *argv):
+        try:
+            return subprocess.run([self.kedge, *map(str, argv)], text=True, errors="replace", timeout=PATIENCE_S,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired:
+            return subprocess.CompletedProcess(argv, 124, "", "timed out")
+
+    def stop_all(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()  # its children end with it
+                process.wait()
+
+    def finished(self):
+        """One small finished federation, shared by the checks that only read or copy it."""
+        if self.clean is None:
+            federation = Federation(self, "clean", tenants=2, sites=2, rounds=6, groups=2)
+            federation.code = federation.finish(federation.start())
+            self.clean = federation
+        return self.clean
+
+
+def wait_for(condition, patience):
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    return None
+
+
+# ---- the checks -----------------------------------------------------------------------------------------------
+
+def check_small(world):
+    federation = world.finished()
+    federation.audits("small: 2 tenants with 2 sites, 6 rounds in 2 groups, audited", federation.code)
+    models = list((federation.dir / "models").glob("*.safetensors"))
+    report("small: released models lie in models/", len(models) == 3, f"{len(models)} files")
+
+
+def check_kill(world):
+    for victim, times in (("kedge-coordinator", 4), ("kedge-client", 4), ("kedge-train", 4)):
+        federation = Federation(world, f"kill-{victim}", tenants=2, sites=2, rounds=20, groups=2)
+        process = federation.start()
+        killed = 0
+        end = time.monotonic() + PATIENCE_S
+        while process.poll() is None and time.monotonic() < end:
+            time.sleep(world.rng.uniform(0.02, 0.6))
+            while killed < times and process.poll() is None:
+                pids = [pid for pid, comm in children(process.pid) if comm.startswith(victim[:15])]
+                if pids:
+                    try:
+                        os.kill(world.rng.choice(pids), signal.SIGKILL)
+                        killed += 1
+                    except ProcessLookupError:
+                        pass
+                    break
+                time.sleep(0.002)  # a trainer lives for milliseconds
+        code = federation.finish(process, 1)
+        report(f"kill: {victim} met kill -9", killed > 0, f"{killed} times")
+        federation.audits(f"kill: {victim}: the federation completes", code)
+
+
+def check_resume(world):
+    federation = Federation(world, "resume", tenants=2, sites=2, rounds=20, groups=2)
+    for wait in (world.rng.uniform(0.05, 0.8), world.rng.uniform(0.8, 2.5)):
+        process = federation.start()
+        time.sleep(wait)
+        process.kill()
+        process.wait()
+        leftover = wait_for(lambda: not any("kedge" in comm and cwd_of(pid, federation.dir)
+                                            for pid, comm in children(1)), 5)
+        report(f"resume: supervisor killed after {wait:.2f} s takes its children along", leftover is not None)
+    federation.audits("resume: the same folder again goes on and completes", federation.finish(federation.start()))
+    before = federation.audit("verify").stdout
+    code = federation.finish(federation.start())
+    federation.audits("resume: a finished folder again is left as it is", code)
+    after = federation.audit("verify").stdout
+    report("resume: and gains no round", count_of(before, "rounds") == count_of(after, "rounds") != "")
+
+
+def cwd_of(pid, folder):
+    """Whether the command line of a process names the folder."""
+    try:
+        return str(folder).encode() in Path("/proc", str(pid), "cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def count_of(report_text, what):
+    for line in report_text.splitlines():
+        words = line.split()
+        if len(words) >= 2 and words[0] == what:
+            return words[1]
+    return ""
+
+
+def spoil(path, kind, rng):
+    data = bytearray(path.read_bytes())
+    if kind == "flip":
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(data)
+    elif kind == "truncate":
+        path.write_bytes(data[:len(data) - 1 - rng.randrange(min(64, len(data)))])
+    else:
+        path.unlink()
+
+
+def check_found(world, name, federation, change):
+    """Copies the record, changes the copy, and demands that an auditor says no and names something."""
+    copy = world.scratch / "tampered"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(federation.dir, copy, symlinks=True)
+    change(copy)
+    answer = federation.audit("verify", copy)
+    if answer.returncode == 0:
+        answer = federation.audit("replay", copy)
+    said = last_line(answer.stdout + answer.stderr)
+    report(f"tamper: {name}", answer.returncode in (1, 3, 5) and len(said) > 20, f"exit {answer.returncode}; {said}")
+
+
+def check_tamper(world):
+    federation = world.finished()
+    files = {
+        "blob": [p for p in federation.dir.rglob("*") if "blobs" in p.parts and p.is_file() and p.stat().st_size],
+        "model": sorted((federation.dir / "models").glob("*.safetensors")),
+    }
+    for what, paths in files.items():
+        for kind in ("flip", "truncate", "remove"):
+            path = world.rng.choice(sorted(paths)).relative_to(federation.dir)
+            check_found(world, f"{kind} {what} {str(path)[-40:]}", federation,
+                        lambda copy: spoil(copy / path, kind, world.rng))
+    for ledger in sorted(p for p in federation.dir.rglob("data.mdb") if "coordinator.lmdb" not in p.parts):
+        # Every copy of one statement's bytes: a stale one on a freed page is read by nobody.
+        raw = ledger.read_bytes()
+        marks = []
+        at = raw.find(b'"payload":"')
+        while at >= 0:
+            marks.append(at + len(b'"payload":"') + 40)
+            at = raw.find(b'"payload":"', at + 1)
+        statement = raw[(at := world.rng.choice(marks)):at + 400]
+        path = ledger.relative_to(federation.dir)
+
+        def change(copy):
+            data = bytearray((copy / path).read_bytes())
+            place = data.find(statement)
+            while place >= 0:
+                data[place + 200] = ord("A") if data[place + 200] != ord("A") else ord("B")
+                place = data.find(statement, place + 1)
+            (copy / path).write_bytes(data)
+        check_found(world, f"one byte of a statement in {path}", federation, change)
+
+
+def check_exit_codes(world):
+    federation = world.finished()
+    answer = world.run("audit", "verify", federation.dir)
+    report("codes: verify without --trust does not say yes", answer.returncode == 1, f"exit {answer.returncode}")
+    answer = world.run("audit", "verify", world.scratch / "absent", "--trust", federation.trust)
+    report("codes: audit of a missing folder", answer.returncode == 3 and answer.stderr.strip() != "",
+           f"exit {answer.returncode}; {last_line(answer.stderr)}")
+    answer = world.run("no-such-verb")
+    report("codes: unknown command", answer.returncode == 2 and answer.stderr.strip() != "")
+
+
+class Standing:
+    """The coordinator and the clients of a finished poc folder, started by hand."""
+
+    def __init__(self, world, federation):
+        self.world, self.dir = world, federation.dir
+        self.state = federation.dir / "state"
+        self.processes = {}
+        self.launch("coordinator", "kedge-coordinator", "--state", self.state)
+        wait_for(lambda: self.run("status").returncode == 0, 10)
+        for site in sorted((self.dir / "sites").glob("*/*")):
+            self.launch(f"{site.parent.name}/{site.name}", "kedge-client", "--site", site)
+
+    def launch(self, name, program, *argv):
+        with open(self.world.scratch / "standing.log", "ab") as log:
+            process = subprocess.Popen([self.world.bin / program, *argv], stdout=log, stderr=log)
+        self.processes[name] = process
+        self.world.started.append(process)
+
+    def run(self, *argv):
+        return self.world.run(*argv, "--state", self.state)
+
+    def admin_key(self, tenant):
+        return self.dir / "tenants" / tenant / "admin.pem"
+
+    def open_job(self, spec):
+        path = self.world.scratch / f"{spec['name']}.json"
+        path.write_text(json.dumps(spec))
+        answers = [self.run("job", "submit", path)]
+        answers += [self.run("job", "join", spec["name"], tenant, "--admin-key", self.admin_key(tenant))
+                    for tenant in spec["tenants"]]
+        bad = [answer for answer in answers if answer.returncode]
+        return report(f"{spec['name']}: submitted and joined", not bad, last_line(bad[0].stderr) if bad else "")
+
+    def stop(self):
+        for process in reversed(self.processes.values()):
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+        slow = []
+        for name, process in self.processes.items():
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                slow.append(name)
+        codes = {name: p.returncode for name, p in self.processes.items() if p.returncode}
+        return slow, codes
+
+
+def job_spec(job, **changes):
+    spec = {"name": job, "tenants": ["org-a", "org-b"], "seed": "3", "data": "digits", "rounds": 8,
+            "model": {"preset": "mclr", "inputs": 64, "classes": 10}, "sites_min": 2, "quorum": 1, "local_epochs": 1,
+            "batch": 10, "learning_rate": "0.1", "round_timeout_s": 5}
+    spec.update(changes)
+    return spec
+
+
+def check_specs(world, standing):
+    cases = (
+        ("unknown key", {"roundz": 4}, "roundz", (1, 2)),
+        ("wrong type", {"rounds": "4"}, "rounds", (1, 2)),
+        ("zero rounds", {"rounds": 0}, "rounds", (1, 2)),
+        ("far too many rounds", {"rounds": 2 ** 60}, "rounds", (1, 2)),
+        ("number without quotes", {"learning_rate": 0.1}, "learning_rate", (1, 2)),
+        ("negative rate", {"learning_rate": "-1"}, "learning_rate", (1, 2)),
+        ("hostile name", {"name": "../../etc"}, "name", (1, 2)),
+        ("tenants out of order", {"tenants": ["org-b", "org-a"]}, "tenants", (1, 2)),
+        ("no model", {"model": None}, "model", (1, 2)),
+        ("unknown tenant", {"tenants": ["org-a", "org-z"]}, "org-z", (1, 2, 3, 4)),
+        ("unknown grouping", {"grouping": "by-luck"}, "grouping", (1, 2)),
+    )
+    path = world.scratch / "bad.json"
+    for name, change, word, codes in cases:
+        path.write_text(json.dumps(job_spec("bad", **change)))
+        answer = standing.run("job", "submit", path)
+        report(f"specs: {name} is refused and named", answer.returncode in codes and word in answer.stderr,
+               f"exit {answer.returncode}; {answer.stderr.strip()[:120]}")
+    for name, text in (("malformed", '{"name": "bad",'), ("empty", ""), ("not an object", "[1]"),
+                       ("deep", "[" * 5000), ("key twice", '{"name": "a", "name": "b"}')):
+        path.write_text(text)
+        answer = standing.run("job", "submit", path)
+        report(f"specs: {name} JSON is refused", answer.returncode in (1, 2) and answer.stderr.strip() != "",
+               f"exit {answer.returncode}; {answer.stderr.strip()[:120]}")
+    answer = standing.run("job", "list")
+    report("specs: none of them became a job", answer.returncode == 0 and "bad" not in answer.stdout)
+
+
+def check_stopped_site(world, standing):
+    victim = standing.processes["org-b/site-2"]
+    if not standing.open_job(job_spec("asleep", rounds=60)):
+        return
+    time.sleep(0.3)
+    victim.send_signal(signal.SIGSTOP)
+    began = time.monotonic()
+    answer = standing.run("job", "wait", "asleep", "--timeout", "60")
+    report("asleep: a client stopped in mid-job holds nobody up for good", answer.returncode == 0,
+           f"exit {answer.returncode} after {time.monotonic() - began:.1f} s; {last_line(answer.stderr)}")
+    victim.send_signal(signal.SIGCONT)
+    report("asleep: it wakes up into the federation", victim.poll() is None)
+
+
+def check_revoked_site(world, standing):
+    if not standing.open_job(job_spec("revoked", rounds=60)):
+        return
+    time.sleep(0.3)
+    answer = standing.run("site", "revoke", "org-a", "site-1", "--admin-key", standing.admin_key("org-b"))
+    report("revoked: another tenant's administrator cannot", answer.returncode in (1, 4), f"exit {answer.returncode}")
+    answer = standing.run("site", "revoke", "org-a", "site-1", "--admin-key", standing.admin_key("org-a"))
+    report("revoked: its own can, in mid-job", answer.returncode == 0, last_line(answer.stderr))
+    answer = standing.run("job", "wait", "revoked", "--timeout", "60")
+    report("revoked: the job completes without it", answer.returncode == 0,
+           f"exit {answer.returncode}; {last_line(answer.stderr)}")
+
+
+def check_standing(world):
+    federation = Federation(world, "standing", tenants=2, sites=2, rounds=2, groups=1)
+    if federation.finish(federation.start()) != 0:
+        report("standing: a federation to work on", False, federation.state())
+        return
+    standing = Standing(world, federation)
+    try:
+        check_specs(world, standing)
+        check_stopped_site(world, standing)
+        check_revoked_site(world, standing)
+    finally:
+        slow, codes = standing.stop()
+    report("standing: SIGTERM ends every program in time", not slow, " ".join(slow))
+    codes.pop("org-a/site-1", None)  # a revoked client says so by its code
+    report("standing: and with code 0", not codes, str(codes) if codes else "")
+    federation.audits("standing: the record with a sleeper and a revoked site", 0)
+
+
+CHECKS = (("small", check_small), ("codes", check_exit_codes), ("kill", check_kill), ("resume", check_resume),
+          ("standing", check_standing), ("tamper", check_tamper))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("bin", type=Path)
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 1000000)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--keep", action="store_true")
+    args = parser.parse_args()
+    scratch = Path(tempfile.mkdtemp(prefix="kedge-e2e-"))
+    world = World(args.bin.resolve(), scratch, random.Random(args.seed))
+    print(f"seed {args.seed}" + (f", folder {scratch}" if args.keep else ""), flush=True)
+    try:
+        for name, check in CHECKS:
+            if args.only in name:
+                began = time.monotonic()
+                check(world)
+                print(f"     {name} took {time.monotonic() - began:.1f} s", flush=True)
+    finally:
+        world.stop_all()
+        if not args.keep:
+            shutil.rmtree(scratch, ignore_errors=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
