@@ -1,6 +1,6 @@
-/* Talks to the coordinator, and signs what tenants' admins sign. Admin keys are read here and go nowhere else. */
+/* Talks to the coordinator, and signs what tenants' admins sign. Admin keys are read here and go nowhere
+ * else. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -49,8 +49,10 @@ static int open_client(struct kedge_cli *c, struct kedge_key_pair *key, struct k
     struct kedge_net_client_options options = {.url = url, .connect_ms = CONNECT_MS};
     if (c->connect) {
         snprintf(url, sizeof url, "%s", c->connect);
-        if (!c->server_key || kedge_hex_decode(kedge_view_str(c->server_key), server->b, KEDGE_KEY_LEN) != KEDGE_OK) {
-            return kedge_diag_set(d, KEDGE_E_USAGE, "--connect needs --server-key, 64 hex digits (see: kedge status)");
+        if (!c->server_key
+            || kedge_hex_decode(kedge_view_str(c->server_key), server->b, KEDGE_KEY_LEN) != KEDGE_OK) {
+            return kedge_diag_set(d, KEDGE_E_USAGE,
+                                  "--connect needs --server-key, 64 hex digits (see: kedge status)");
         }
         if (!c->key) {
             return kedge_diag_set(d, KEDGE_E_USAGE, "--connect needs --key FILE, an operator's key");
@@ -65,7 +67,8 @@ static int open_client(struct kedge_cli *c, struct kedge_key_pair *key, struct k
         snprintf(url, sizeof url, "ipc://%s/coordinator.ipc", c->state);
         if (!kedge_file_exists(url + strlen("ipc://"))) {
             (void)kedge_diag_set(d, KEDGE_E_UNREACHABLE, "%s: no coordinator is running here", c->state);
-            (void)kedge_diag_hint(d, "start it: kedge-coordinator --state %.150s; or name another --state", c->state);
+            (void)kedge_diag_hint(d, "start it: kedge-coordinator --state %.150s; or name another --state",
+                                  c->state);
             return KEDGE_E_UNREACHABLE;
         }
     }
@@ -97,13 +100,14 @@ int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, s
     struct kedge_key_pair key;
     struct kedge_public_key server;
     struct kedge_msg msg = {.type = KEDGE_MSG_ADMIN};
-    struct kedge_buf frame;
-    char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
+    struct kedge_buf frame, text;
     kedge_buf_init(&frame, KEDGE_FRAME_MAX);
+    kedge_buf_init(&text, KEDGE_ADMIN_JSON_MAX);
+    int err = kedge_cli_dump(request, JSON_COMPACT, &text);
     json_decref(request);
-    int err = text ? open_client(c, &key, &server, &client, d) : KEDGE_E_NOMEM;
+    err = err ? err : open_client(c, &key, &server, &client, d);
     if (!err) {
-        msg.u.admin.json = kedge_view_str(text);
+        msg.u.admin.json = kedge_buf_view(&text);
         err = kedge_msg_encode(&msg, &frame);
         err = err ? err : kedge_net_call(client, kedge_buf_view(&frame), ADMIN_TIMEOUT_MS, &reply);
         err = err ? err : kedge_msg_decode(reply.view, &msg);
@@ -118,12 +122,12 @@ int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, s
     kedge_net_client_close(client);
     kedge_key_wipe(&key);
     kedge_buf_deinit(&frame);
-    free(text);
+    kedge_buf_deinit(&text);
     return err;
 }
 
-int kedge_cli_tenant_add(struct kedge_cli *c, const struct kedge_id *tenant, const struct kedge_key_pair *admin,
-                         json_t **ret, struct kedge_diag *d)
+int kedge_cli_tenant_add(struct kedge_cli *c, const struct kedge_id *tenant,
+                         const struct kedge_key_pair *admin, json_t **ret, struct kedge_diag *d)
 {
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
     json_t *envelope = NULL;
@@ -131,12 +135,14 @@ int kedge_cli_tenant_add(struct kedge_cli *c, const struct kedge_id *tenant, con
         return KEDGE_E_NOMEM;
     }
     st->kind = KEDGE_ST_KEY;
-    st->u.key = (struct kedge_st_key){.scope = KEDGE_SCOPE_ADMIN, .tenant = *tenant, .public_key = admin->public};
+    st->u.key =
+        (struct kedge_st_key){.scope = KEDGE_SCOPE_ADMIN, .tenant = *tenant, .public_key = admin->public};
     int err = kedge_cli_sign(st, admin, &envelope, d);
     kedge_mem_free(st);
     return err ? err
-               : kedge_cli_admin(c, json_pack("{s:s,s:s,s:o}", "verb", "tenant.add", "tenant", tenant->s, "envelope",
-                                              envelope),
+               : kedge_cli_admin(c,
+                                 json_pack("{s:s,s:s,s:o}", "verb", "tenant.add", "tenant", tenant->s,
+                                           "envelope", envelope),
                                  ret, d);
 }
 
@@ -145,8 +151,8 @@ static bool get_key(const json_t *o, const char *name, struct kedge_public_key *
     return kedge_hex_decode(kedge_view_str(kedge_cli_text(o, name)), ret->b, KEDGE_KEY_LEN) == KEDGE_OK;
 }
 
-int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pending, const struct kedge_key_pair *admin, json_t **ret,
-                           struct kedge_diag *d)
+int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pending, const struct kedge_key_pair *admin,
+                           json_t **ret, struct kedge_diag *d)
 {
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
     json_t *envelope = NULL;
@@ -157,15 +163,17 @@ int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pending, const str
     st->kind = KEDGE_ST_SITE_ENROLLED;
     int err = kedge_id_from(kedge_view_str(kedge_cli_text(pending, "tenant")), &e->tenant);
     err = err ? err : kedge_id_from(kedge_view_str(kedge_cli_text(pending, "site")), &e->site);
-    if (err || !get_key(pending, "tls_key", &e->tls_key) || !get_key(pending, "statement_key", &e->statement_key)) {
+    if (err || !get_key(pending, "tls_key", &e->tls_key)
+        || !get_key(pending, "statement_key", &e->statement_key)) {
         err = kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no keys of this site");
     }
     err = err ? err : kedge_cli_sign(st, admin, &envelope, d);
     struct kedge_id tenant = e->tenant;
     kedge_mem_free(st);
     return err ? err
-               : kedge_cli_admin(c, json_pack("{s:s,s:s,s:o}", "verb", "site.enroll", "tenant", tenant.s, "envelope",
-                                              envelope),
+               : kedge_cli_admin(c,
+                                 json_pack("{s:s,s:s,s:o}", "verb", "site.enroll", "tenant", tenant.s,
+                                           "envelope", envelope),
                                  ret, d);
 }
 
@@ -186,7 +194,8 @@ int kedge_cli_job_join(struct kedge_cli *c, const char *job, const struct kedge_
     json_decref(shown);
     kedge_mem_free(st);
     return err ? err
-               : kedge_cli_admin(c, json_pack("{s:s,s:s,s:o}", "verb", "tenant.join", "tenant", tenant->s, "envelope",
-                                              envelope),
+               : kedge_cli_admin(c,
+                                 json_pack("{s:s,s:s,s:o}", "verb", "tenant.join", "tenant", tenant->s,
+                                           "envelope", envelope),
                                  ret, d);
 }

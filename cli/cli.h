@@ -13,22 +13,22 @@
 
 /* Options that every command takes, and the command's own arguments in between. */
 struct kedge_cli {
-    bool json;               /* --format json */
-    const char *state;       /* --state DIR, else $KEDGE_STATE, else "kedge-state" */
-    const char *connect;     /* --connect URL: a coordinator elsewhere, instead of the state folder's door */
-    const char *server_key;  /* --server-key HEX, with --connect */
-    const char *key;         /* --key FILE: operator's TLS key, with --connect */
-    const char *admin_key;   /* --admin-key FILE */
+    bool json;              /* --format json */
+    const char *state;      /* --state DIR, else $KEDGE_STATE, else "kedge-state" */
+    const char *connect;    /* --connect URL: a coordinator elsewhere, instead of the state folder's door */
+    const char *server_key; /* --server-key HEX, with --connect */
+    const char *key;        /* --key FILE: operator's TLS key, with --connect */
+    const char *admin_key;  /* --admin-key FILE */
     const struct kedge_command *command;
-    int argc;                /* what is left: positional arguments and the command's own options */
+    int argc; /* what is left: positional arguments and the command's own options */
     char **argv;
 };
 
 struct kedge_command {
-    const char *noun, *verb; /* "job", "submit"; verb "" for one-word commands */
+    const char *noun, *verb;         /* "job", "submit"; verb "" for one-word commands */
     int (*run)(struct kedge_cli *c); /* returns the exit code */
-    const char *arguments;   /* for the usage line */
-    const char *help;        /* one line */
+    const char *arguments;           /* for the usage line */
+    const char *help;                /* one line */
 };
 
 /* ---- main.c ---- */
@@ -52,36 +52,46 @@ int kedge_cli_fail(struct kedge_cli *c, int err, const struct kedge_diag *d);
 /* Text for people: to stdout, or to stderr when stdout belongs to JSON. */
 void kedge_cli_say(const struct kedge_cli *c, const char *format, ...) KEDGE_PRINTF(2, 3);
 
+/* Appends the JSON text of o (flags of json_dumpb). KEDGE_E_NOMEM, also for NULL. */
+KEDGE_NODISCARD int kedge_cli_dump(const json_t *o, size_t flags, struct kedge_buf *ret);
+
 struct kedge_column {
     const char *title;
-    int width;    /* negative: left-justified */
+    int width; /* negative: left-justified */
 };
 /* Tables that fit 100 columns: a head, then rows of `count` cells. */
 void kedge_cli_head(const struct kedge_cli *c, const struct kedge_column *columns, size_t count);
 void kedge_cli_row(const struct kedge_cli *c, const struct kedge_column *columns, size_t count,
                    const char *const *cells);
 /* One line that is drawn over itself when stderr is a terminal: "label [#####....] 12/40 text". */
-void kedge_cli_progress(const struct kedge_cli *c, const char *label, uint64_t done, uint64_t total, const char *text);
+void kedge_cli_progress(const struct kedge_cli *c, const char *label, uint64_t done, uint64_t total,
+                        const char *text);
 void kedge_cli_progress_end(const struct kedge_cli *c);
 
 /* ---- admin.c ---- */
 /* Asks the coordinator (by its ipc door or --connect). Steals request; *ret_answer is the caller's. */
-KEDGE_NODISCARD int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer,
+                                    struct kedge_diag *d);
 /* Text of a file argument; bounded. */
-KEDGE_NODISCARD int kedge_cli_read_file(const char *path, size_t max, struct kedge_buf *ret, struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_cli_read_file(const char *path, size_t max, struct kedge_buf *ret,
+                                        struct kedge_diag *d);
 /* Reads the private key at path; with `create` makes one when the file is absent. */
-KEDGE_NODISCARD int kedge_cli_key(const char *path, bool create, struct kedge_key_pair *ret, struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_cli_key(const char *path, bool create, struct kedge_key_pair *ret,
+                                  struct kedge_diag *d);
 /* Signs a statement; *ret_text is a JSON string of the envelope. */
-KEDGE_NODISCARD int kedge_cli_sign(const struct kedge_statement *st, const struct kedge_key_pair *key, json_t **ret_text,
-                                   struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_cli_sign(const struct kedge_statement *st, const struct kedge_key_pair *key,
+                                   json_t **ret_text, struct kedge_diag *d);
 
 /* What tenants' admins do, for commands and for poc. */
 KEDGE_NODISCARD int kedge_cli_tenant_add(struct kedge_cli *c, const struct kedge_id *tenant,
-                                         const struct kedge_key_pair *admin, json_t **ret, struct kedge_diag *d);
-KEDGE_NODISCARD int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pending, const struct kedge_key_pair *admin,
-                                           json_t **ret, struct kedge_diag *d);
+                                         const struct kedge_key_pair *admin, json_t **ret,
+                                         struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pending,
+                                           const struct kedge_key_pair *admin, json_t **ret,
+                                           struct kedge_diag *d);
 KEDGE_NODISCARD int kedge_cli_job_join(struct kedge_cli *c, const char *job, const struct kedge_id *tenant,
-                                       const struct kedge_key_pair *admin, json_t **ret, struct kedge_diag *d);
+                                       const struct kedge_key_pair *admin, json_t **ret,
+                                       struct kedge_diag *d);
 
 /* ---- show.c ---- */
 /* The table of a job's rounds. */

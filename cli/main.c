@@ -11,38 +11,47 @@
 #include "common/base/os/log.h"
 
 static const struct kedge_command commands[] = {
-    {"poc", "", kedge_cmd_poc, "DIR [--tenants N] [--sites N] [--rounds N] [--dataset digits|mnist|fashion-mnist] [--help]",
+    {"poc", "", kedge_cmd_poc,
+     "DIR [--tenants N] [--sites N] [--rounds N] [--dataset digits|mnist|fashion-mnist] [--help]",
      "a whole federation on this machine, as real processes over TLS"},
     {"init", "", kedge_cmd_init, "DIR [--deployment NAME] [--listen tls+tcp://HOST:PORT]",
      "make a coordinator's state folder"},
     {"status", "", kedge_cmd_status, "", "what the coordinator is and does"},
-    {"tenant", "add", kedge_cmd_tenant_add, "TENANT --admin-key FILE", "add a tenant; FILE is made when absent"},
+    {"tenant", "add", kedge_cmd_tenant_add, "TENANT --admin-key FILE",
+     "add a tenant; FILE is made when absent"},
     {"tenant", "list", kedge_cmd_tenant_list, "", "tenants, their sites and ledgers"},
     {"site", "enroll", kedge_cmd_site_enroll, "TENANT SITE [--address URL] [--ttl SECONDS] [--out FILE]",
      "make a one-time token for a site"},
     {"site", "approve", kedge_cmd_site_approve, "TENANT SITE --admin-key FILE [--wait SECONDS]",
      "sign in a site that has used its token"},
     {"site", "list", kedge_cmd_site_list, "[TENANT]", "sites"},
-    {"site", "revoke", kedge_cmd_site_revoke, "TENANT SITE --admin-key FILE [--reason TEXT]", "sign out a site, at once"},
-    {"job", "submit", kedge_cmd_job_submit, "SPEC.json [--submit-token T] [--initial-model FILE]", "submit a job"},
+    {"site", "revoke", kedge_cmd_site_revoke, "TENANT SITE --admin-key FILE [--reason TEXT]",
+     "sign out a site, at once"},
+    {"job", "submit", kedge_cmd_job_submit, "SPEC.json [--submit-token T] [--initial-model FILE]",
+     "submit a job"},
     {"job", "join", kedge_cmd_job_join, "JOB TENANT --admin-key FILE", "join a job for a tenant"},
     {"job", "list", kedge_cmd_job_list, "", "jobs"},
     {"job", "show", kedge_cmd_job_show, "JOB", "one job with its rounds"},
     {"job", "watch", kedge_cmd_job_watch, "JOB", "live progress until the job ends"},
-    {"job", "wait", kedge_cmd_job_wait, "JOB [--timeout SECONDS]", "wait for the end, silently; 0 completed, 1 not, 3 timeout"},
+    {"job", "wait", kedge_cmd_job_wait, "JOB [--timeout SECONDS]",
+     "wait for the end, silently; 0 completed, 1 not, 3 timeout"},
     {"job", "logs", kedge_cmd_job_logs, "JOB [--from ROUND]", "one line per round"},
     {"job", "stop", kedge_cmd_job_stop, "JOB [--cancel]", "halt a job (resume goes on), or end it for good"},
     {"job", "resume", kedge_cmd_job_resume, "JOB", "go on with a halted job"},
     {"job", "model", kedge_cmd_job_model, "JOB [--group G] [--out DIR] [--npz]", "take the models of a job"},
     {"ledger", "list", kedge_cmd_ledger_list, "", "the logs of a state folder"},
-    {"ledger", "show", kedge_cmd_ledger_show, "LOG [INDEX] [--from I] [--limit N]", "statements of a log (main or a tenant)"},
+    {"ledger", "show", kedge_cmd_ledger_show, "LOG [INDEX] [--from I] [--limit N]",
+     "statements of a log (main or a tenant)"},
     {"ledger", "prove", kedge_cmd_ledger_prove, "LOG INDEX | LOG --from SIZE [--to SIZE]",
      "a receipt (tlog-proof) or a consistency proof"},
-    {"ledger", "verify", kedge_cmd_ledger_verify, "RECEIPT --log VKEY [--entry FILE]", "check a receipt offline"},
+    {"ledger", "verify", kedge_cmd_ledger_verify, "RECEIPT --log VKEY [--entry FILE]",
+     "check a receipt offline"},
     {"audit", "verify", kedge_cmd_audit_verify, "DIR --trust FILE [--seen CHECKPOINT]… [--threads N]",
      "check the whole record offline"},
-    {"audit", "replay", kedge_cmd_audit_replay, "DIR --trust FILE [--threads N]", "re-execute every decision"},
-    {"audit", "trust", kedge_cmd_audit_trust, "[--out FILE]", "the keys that auditors need, from a running coordinator"},
+    {"audit", "replay", kedge_cmd_audit_replay, "DIR --trust FILE [--threads N]",
+     "re-execute every decision"},
+    {"audit", "trust", kedge_cmd_audit_trust, "[--out FILE]",
+     "the keys that auditors need, from a running coordinator"},
     {"sim", "", kedge_cmd_sim, "SPEC.json", "a simulated federation: same cores, virtual time"},
     {"doctor", "", kedge_cmd_doctor, "[DIR]", "check an installation and say how to mend it"},
 };
@@ -50,13 +59,15 @@ enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static int print_help(FILE *out)
 {
-    fputs("kedge: federated training between organisations, with a record that a stranger can check.\n\n", out);
+    fputs("kedge: federated training between organisations, with a record that a stranger can check.\n\n",
+          out);
     for (size_t i = 0; i < COMMANDS; i++) {
         char name[32];
         snprintf(name, sizeof name, "%s %s", commands[i].noun, commands[i].verb);
         fprintf(out, "  kedge %-14s %s\n", name, commands[i].help);
     }
-    fputs("\nkedge COMMAND -h tells its arguments. All take --format json|text and --state DIR (or $KEDGE_STATE);\n"
+    fputs("\nkedge COMMAND -h tells its arguments. All take --format json|text and --state DIR (or "
+          "$KEDGE_STATE);\n"
           "a coordinator elsewhere: --connect URL --server-key HEX --key FILE.\n"
           "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 cannot reach or read, 4 refused by policy,\n"
           "5 corrupt state, 70 bug.\n",
@@ -66,8 +77,10 @@ static int print_help(FILE *out)
 
 static void print_command_help(const struct kedge_command *cmd)
 {
-    printf("Usage: kedge %s%s%s %s\n%s.\n", cmd->noun, cmd->verb[0] ? " " : "", cmd->verb, cmd->arguments, cmd->help);
-    fputs("Common options: --format json|text, --state DIR, --connect URL, --server-key HEX, --key FILE.\n", stdout);
+    printf("Usage: kedge %s%s%s %s\n%s.\n", cmd->noun, cmd->verb[0] ? " " : "", cmd->verb, cmd->arguments,
+           cmd->help);
+    fputs("Common options: --format json|text, --state DIR, --connect URL, --server-key HEX, --key FILE.\n",
+          stdout);
 }
 
 int kedge_cli_usage(struct kedge_cli *c, const char *format, ...)
@@ -132,8 +145,8 @@ bool kedge_cli_number(struct kedge_cli *c, const char *name, uint64_t least, uin
     const char *text = kedge_cli_option(c, name, NULL);
     uint64_t v = fallback;
     if (text && (kedge_decimal_decode(kedge_view_str(text), most, &v) != KEDGE_OK || v < least)) {
-        (void)kedge_cli_usage(c, "--%s: expected a whole number from %llu to %llu", name, (unsigned long long)least,
-                              (unsigned long long)most);
+        (void)kedge_cli_usage(c, "--%s: expected a whole number from %llu to %llu", name,
+                              (unsigned long long)least, (unsigned long long)most);
         return false;
     }
     *ret = v;
@@ -148,8 +161,10 @@ static const struct kedge_command *find_command(int argc, char **argv, int *ret_
         if (strcmp(cmd->noun, argv[0]) != 0) {
             continue;
         }
-        if (one || (argc > 1 && (strcmp(cmd->verb, argv[1]) == 0
-                                 || (strcmp(cmd->verb, "list") == 0 && strcmp(argv[1], "ls") == 0)))) {
+        if (one
+            || (argc > 1
+                && (strcmp(cmd->verb, argv[1]) == 0
+                    || (strcmp(cmd->verb, "list") == 0 && strcmp(argv[1], "ls") == 0)))) {
             *ret_words = one ? 1 : 2;
             return cmd;
         }

@@ -1,22 +1,32 @@
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 
-enum { BAR_WIDTH = 24 };
+enum { BAR_WIDTH = 24, ANSWER_MAX = 256 * 1024 * 1024 };
+
+int kedge_cli_dump(const json_t *o, size_t flags, struct kedge_buf *ret)
+{
+    size_t len = o ? json_dumpb(o, NULL, 0, flags) : 0;
+    int err = len ? kedge_buf_reserve(ret, len) : KEDGE_E_NOMEM;
+    if (!err) {
+        ret->len += json_dumpb(o, (char *)ret->ptr + ret->len, len, flags);
+    }
+    return err;
+}
 
 static void print_json(json_t *o)
 {
-    char *text = json_dumps(o, JSON_COMPACT);
-    json_decref(o);
-    if (text) {
-        puts(text);
+    struct kedge_buf text;
+    kedge_buf_init(&text, ANSWER_MAX);
+    if (kedge_cli_dump(o, JSON_COMPACT, &text) == KEDGE_OK) {
+        printf("%.*s\n", (int)text.len, (const char *)text.ptr);
         fflush(stdout);
     }
-    free(text);
+    kedge_buf_deinit(&text);
+    json_decref(o);
 }
 
 int kedge_cli_answer(struct kedge_cli *c, json_t *data, int code)
@@ -44,8 +54,9 @@ int kedge_cli_fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
         fprintf(stderr, "  %s\n", hint);
     }
     if (c->json) {
-        print_json(json_pack("{s:i,s:s,s:{s:s,s:s,s:s,s:i}}", "schema_version", 1, "status", "error", "error", "code",
-                             kedge_err_code(err), "message", text, "hint", hint, "exit_code", kedge_exit_code(err)));
+        print_json(json_pack("{s:i,s:s,s:{s:s,s:s,s:s,s:i}}", "schema_version", 1, "status", "error", "error",
+                             "code", kedge_err_code(err), "message", text, "hint", hint, "exit_code",
+                             kedge_exit_code(err)));
     }
     return kedge_exit_code(err);
 }
@@ -84,7 +95,8 @@ void kedge_cli_head(const struct kedge_cli *c, const struct kedge_column *column
     kedge_cli_row(c, columns, count < 16 ? count : 16, titles);
 }
 
-void kedge_cli_progress(const struct kedge_cli *c, const char *label, uint64_t done, uint64_t total, const char *text)
+void kedge_cli_progress(const struct kedge_cli *c, const char *label, uint64_t done, uint64_t total,
+                        const char *text)
 {
     (void)c;
     if (!isatty(STDERR_FILENO)) {
@@ -96,8 +108,8 @@ void kedge_cli_progress(const struct kedge_cli *c, const char *label, uint64_t d
         bar[i] = i < filled ? '#' : '.';
     }
     bar[BAR_WIDTH] = '\0';
-    fprintf(stderr, "\r\033[K%s [%s] %llu/%llu %.50s", label, bar, (unsigned long long)done, (unsigned long long)total,
-            text);
+    fprintf(stderr, "\r\033[K%s [%s] %llu/%llu %.50s", label, bar, (unsigned long long)done,
+            (unsigned long long)total, text);
     fflush(stderr);
 }
 
