@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -188,7 +189,7 @@ START_TEST(test_unreachable)
     struct world w;
     world_open(&w, world_echo, NULL);
     char url[KEDGE_NET_URL_MAX];
-    strcpy(url, kedge_net_server_url(w.server, WORLD_TLS));
+    snprintf(url, sizeof url, "%s", kedge_net_server_url(w.server, WORLD_TLS));
     kedge_net_server_close(w.server); /* now nobody listens there */
     w.server = NULL;
     struct kedge_net_client *client;
@@ -525,7 +526,7 @@ START_TEST(test_restart_on_the_same_port)
     world_open(&w, world_echo, NULL);
     struct kedge_net_client *client = world_client(&w, WORLD_TLS);
     char url[KEDGE_NET_URL_MAX];
-    strcpy(url, kedge_net_server_url(w.server, WORLD_TLS));
+    snprintf(url, sizeof url, "%s", kedge_net_server_url(w.server, WORLD_TLS));
     w.options.urls[0] = url;
     for (int i = 0; i < 3; i++) {
         world_expect_echo(client, "here");

@@ -254,113 +254,114 @@ END_TEST
 
 /* ---- refusals, one by one ---- */
 
+static const struct {
+    const char *hex;
+    int err;
+} refused_frames[] = {
+    {"", KEDGE_E_FORMAT},
+    {"01", KEDGE_E_FORMAT},
+    {"0003"
+     "00000001"
+     "00000000",
+     KEDGE_E_VERSION},
+    {"0203"
+     "00000001"
+     "00000000",
+     KEDGE_E_VERSION},
+    {"0100", KEDGE_E_FORMAT}, /* no such type */
+    {"0108", KEDGE_E_FORMAT},
+    {"018a", KEDGE_E_FORMAT},
+    {"0101"
+     "00000001"
+     "00000041",
+     KEDGE_E_TOO_LONG}, /* program over 64 */
+    {"0101"
+     "00000001"
+     "ffffffff",
+     KEDGE_E_TOO_LONG},
+    {"0101"
+     "00000001"
+     "00000001"
+     "ff",
+     KEDGE_E_FORMAT}, /* not UTF-8 */
+    {"0101"
+     "00000001"
+     "00000001"
+     "00",
+     KEDGE_E_FORMAT}, /* NUL in a text */
+    {"0104"
+     "00" H1 "0000000000000000"
+     "00000000",
+     KEDGE_E_FORMAT}, /* empty identifier */
+    {"0104"
+     "01"
+     "41" H1 "0000000000000000"
+     "00000000",
+     KEDGE_E_FORMAT}, /* capital */
+    {"0104"
+     "02"
+     "2e61" H1 "0000000000000000"
+     "00000000",
+     KEDGE_E_FORMAT}, /* begins with a dot */
+    {"0182"
+     "00",
+     KEDGE_E_FORMAT},
+    {"0182"
+     "03",
+     KEDGE_E_FORMAT},
+    {"0186"
+     "000000000000000a"
+     "02",
+     KEDGE_E_FORMAT}, /* neither 0 nor 1 */
+    {"0106"
+     "00010000",
+     KEDGE_E_TOO_LONG}, /* envelope over 65,535 */
+    {"0107"
+     "00100001",
+     KEDGE_E_TOO_LONG},
+    {"0184"
+     "00000000"
+     "00040001",
+     KEDGE_E_TOO_LONG},
+    {"0185"
+     "0000000000000003"
+     "0000000000000000"
+     "00400001",
+     KEDGE_E_TOO_LONG},
+    {"0185"
+     "0000000000000003"
+     "0000000000000002"
+     "00000002"
+     "7879",
+     KEDGE_E_FORMAT}, /* beyond the blob's end */
+    {"0185"
+     "0000000000000003"
+     "0000000000000004"
+     "00000000",
+     KEDGE_E_FORMAT},
+    {"0185"
+     "0000000000000003"
+     "ffffffffffffffff"
+     "00000002"
+     "7879",
+     KEDGE_E_FORMAT}, /* no wrap around */
+    {"0187"
+     "01"
+     "61"
+     "0000000000000009" H1 "00000000"
+     "41",
+     KEDGE_E_TOO_LONG}, /* 65 hashes */
+};
+
 START_TEST(test_refused_frames)
 {
-    static const struct {
-        const char *hex;
-        int err;
-    } cases[] = {
-        {"", KEDGE_E_FORMAT},
-        {"01", KEDGE_E_FORMAT},
-        {"0003"
-         "00000001"
-         "00000000",
-         KEDGE_E_VERSION},
-        {"0203"
-         "00000001"
-         "00000000",
-         KEDGE_E_VERSION},
-        {"0100", KEDGE_E_FORMAT}, /* no such type */
-        {"0108", KEDGE_E_FORMAT},
-        {"018a", KEDGE_E_FORMAT},
-        {"0101"
-         "00000001"
-         "00000041",
-         KEDGE_E_TOO_LONG}, /* program over 64 */
-        {"0101"
-         "00000001"
-         "ffffffff",
-         KEDGE_E_TOO_LONG},
-        {"0101"
-         "00000001"
-         "00000001"
-         "ff",
-         KEDGE_E_FORMAT}, /* not UTF-8 */
-        {"0101"
-         "00000001"
-         "00000001"
-         "00",
-         KEDGE_E_FORMAT}, /* NUL in a text */
-        {"0104"
-         "00" H1 "0000000000000000"
-         "00000000",
-         KEDGE_E_FORMAT}, /* empty identifier */
-        {"0104"
-         "01"
-         "41" H1 "0000000000000000"
-         "00000000",
-         KEDGE_E_FORMAT}, /* capital */
-        {"0104"
-         "02"
-         "2e61" H1 "0000000000000000"
-         "00000000",
-         KEDGE_E_FORMAT}, /* begins with a dot */
-        {"0182"
-         "00",
-         KEDGE_E_FORMAT},
-        {"0182"
-         "03",
-         KEDGE_E_FORMAT},
-        {"0186"
-         "000000000000000a"
-         "02",
-         KEDGE_E_FORMAT}, /* neither 0 nor 1 */
-        {"0106"
-         "00010000",
-         KEDGE_E_TOO_LONG}, /* envelope over 65,535 */
-        {"0107"
-         "00100001",
-         KEDGE_E_TOO_LONG},
-        {"0184"
-         "00000000"
-         "00040001",
-         KEDGE_E_TOO_LONG},
-        {"0185"
-         "0000000000000003"
-         "0000000000000000"
-         "00400001",
-         KEDGE_E_TOO_LONG},
-        {"0185"
-         "0000000000000003"
-         "0000000000000002"
-         "00000002"
-         "7879",
-         KEDGE_E_FORMAT}, /* beyond the blob's end */
-        {"0185"
-         "0000000000000003"
-         "0000000000000004"
-         "00000000",
-         KEDGE_E_FORMAT},
-        {"0185"
-         "0000000000000003"
-         "ffffffffffffffff"
-         "00000002"
-         "7879",
-         KEDGE_E_FORMAT}, /* no wrap around */
-        {"0187"
-         "01"
-         "61"
-         "0000000000000009" H1 "00000000"
-         "41",
-         KEDGE_E_TOO_LONG}, /* 65 hashes */
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof refused_frames / sizeof *refused_frames; i++) {
         uint8_t bytes[128];
-        size_t len = strlen(cases[i].hex) / 2;
+        size_t len = strlen(refused_frames[i].hex) / 2;
         struct kedge_msg msg;
-        ck_assert_int_eq(kedge_hex_decode(kedge_view_str(cases[i].hex), bytes, len), KEDGE_OK);
+        ck_assert_int_eq(kedge_hex_decode(kedge_view_str(refused_frames[i].hex), bytes, len), KEDGE_OK);
         int err = kedge_msg_decode(kedge_view_of(bytes, len), &msg);
-        ck_assert_msg(err == cases[i].err, "case %zu: %s", i, kedge_err_name(err));
+        ck_assert_msg(err == refused_frames[i].err, "case %zu: %s", i, kedge_err_name(err));
     }
 }
 END_TEST

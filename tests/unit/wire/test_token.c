@@ -53,9 +53,9 @@ START_TEST(test_every_slip_is_found)
         ck_assert_int_eq(kedge_token_decode(kedge_view_of(EXAMPLE, i), &back, &diag), KEDGE_E_FORMAT);
     }
     memcpy(text, EXAMPLE, len);
-    strcpy(text + len, "=");
+    memcpy(text + len, "=", 2);
     ck_assert_int_eq(kedge_token_decode(kedge_view_str(text), &back, NULL), KEDGE_E_FORMAT);
-    strcpy(text + len, "\n");
+    memcpy(text + len, "\n", 2);
     ck_assert_int_eq(kedge_token_decode(kedge_view_str(text), &back, NULL), KEDGE_E_FORMAT);
 }
 END_TEST
