@@ -191,7 +191,7 @@ static int put_line(json_t *row, const char *kind, const struct line *l)
 static int put_unreadable(json_t *row, const char *why)
 {
     struct line l = {.who = ""};
-    snprintf(l.what, sizeof l.what, "%s", why);
+    snprintf(l.what, sizeof l.what, "%.*s", (int)sizeof l.what - 1, why);
     return put_line(row, "unreadable", &l);
 }
 
