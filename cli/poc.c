@@ -155,7 +155,11 @@ static int run(struct kedge_poc *p, struct kedge_diag *d, json_t **ret)
                       (double)p->first_round_ms / 1000.0, (unsigned long long)p->restarts);
         kedge_cli_say(p->cli, "Models, ledgers and trust.json are in %s; check them: "
                               "kedge audit verify %s --trust %s/trust.json\n", p->dir, p->dir, p->dir);
-        *ret = json_pack("{s:s,s:f,s:I,s:O,s:o}", "dir", p->dir, "first_round_seconds",
+        uint64_t more = p->rounds - p->first_seen_rounds; /* rounds between the two instants */
+        double period = more ? (double)(p->last_seen_ms - p->first_seen_ms) / 1000.0 / (double)more : 0;
+        *ret = json_pack("{s:s,s:I,s:f,s:f,s:I,s:O,s:o}", "dir", p->dir, "period_rounds", (json_int_t)more,
+                         "round_period_seconds", period,
+                         "first_round_seconds",
                          (double)p->first_round_ms / 1000.0, "restarts", (json_int_t)p->restarts, "grouped", grouped,
                          "ungrouped", plain ? json_incref(plain) : json_null());
     }
@@ -177,8 +181,18 @@ int kedge_cmd_poc(struct kedge_cli *c)
         || !kedge_cli_number(c, "sites", 1, KEDGE_POC_SITES_MAX, 4, &p.sites)
         || !kedge_cli_number(c, "rounds", 1, 100000, 10, &p.rounds)
         || !kedge_cli_number(c, "groups", 1, 10, 3, &p.groups)
-        || !kedge_cli_number(c, "seed", 0, INT64_MAX, 1, &p.seed)) {
+        || !kedge_cli_number(c, "seed", 0, INT64_MAX, 1, &p.seed)
+        /* options for kedge-bench, explained in docs/benchmarks.md */
+        || !kedge_cli_number(c, "model-inputs", 1, UINT32_MAX, 0, &p.model_inputs)
+        || !kedge_cli_number(c, "model-classes", 1, UINT32_MAX, 0, &p.model_classes)) {
         return 2;
+    }
+    p.trainer = kedge_cli_option(c, "trainer", "");
+    if ((p.model_inputs || p.model_classes) && (!p.model_inputs || !p.model_classes || !p.trainer[0])) {
+        return kedge_cli_usage(c, "--model-inputs and --model-classes belong together, with --trainer");
+    }
+    if (p.trainer[0] && (p.trainer[0] != '/' || strpbrk(p.trainer, "\"\\") || strlen(p.trainer) > 800)) {
+        return kedge_cli_usage(c, "--trainer: expected an absolute path (it runs in the site's folder), no quotes");
     }
     if (c->argc != 1 || c->argv[0][0] == '-') {
         return kedge_cli_usage(c, "expected one DIR");

@@ -26,6 +26,11 @@ struct kedge_poc {
     uint64_t restarts;
     uint64_t first_round_ms, begin_ms;
     uint32_t inputs, classes;
+    /* For measuring: another model than the data's own, and another trainer than kedge-train. */
+    uint64_t model_inputs, model_classes; /* 0: the data's */
+    const char *trainer;                  /* absolute path; "": kedge-train */
+    uint64_t first_seen_ms, last_seen_ms; /* of the first job: when rounds were first seen closed, and its end */
+    uint64_t first_seen_rounds;
 };
 
 /* ---- poc_setup.c ---- */
@@ -44,6 +49,9 @@ KEDGE_NODISCARD int kedge_poc_start(struct kedge_poc *p, struct kedge_poc_child 
 /* Starts again what died and says so. */
 KEDGE_NODISCARD int kedge_poc_watch(struct kedge_poc *p, struct kedge_diag *d);
 void kedge_poc_stop(struct kedge_poc *p);
+/* After a request that ended with *err: true when it is worth repeating, since the coordinator is away for a moment
+ * and end_ns (kedge_os_now_ns) has not come. Starts again what died; *err tells when that is no use. */
+KEDGE_NODISCARD bool kedge_poc_wait(struct kedge_poc *p, uint64_t end_ns, int *err, struct kedge_diag *d);
 /* As kedge_cli_admin, but waits out a coordinator that is being started again, up to timeout_ms. */
 KEDGE_NODISCARD int kedge_poc_ask(struct kedge_poc *p, json_t *request, uint32_t timeout_ms, json_t **ret,
                                   struct kedge_diag *d);

@@ -8,7 +8,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
-enum { STOP_MS = 8000, POLL_MS = 60, RESTART_PAUSE_MS = 150, JOB_TIMEOUT_MS = 900000 };
+enum { STOP_MS = 8000, POLL_MS = 60, RESTART_PAUSE_MS = 150, JOB_TIMEOUT_MS = 900000, JOIN_MS = 20000 };
 
 int kedge_poc_start(struct kedge_poc *p, struct kedge_poc_child *child, struct kedge_diag *d)
 {
@@ -72,23 +72,24 @@ void kedge_poc_stop(struct kedge_poc *p)
     kedge_process_stop(&p->coordinator.process, SIGTERM, STOP_MS);
 }
 
+bool kedge_poc_wait(struct kedge_poc *p, uint64_t end_ns, int *err, struct kedge_diag *d)
+{
+    if (*err == KEDGE_OK || kedge_err_class(*err) == KEDGE_CLASS_REJECT || kedge_os_now_ns() > end_ns) {
+        return false;
+    }
+    kedge_os_sleep_ms(30);
+    int dead = kedge_poc_watch(p, d);
+    *err = dead ? dead : *err;
+    return !dead;
+}
+
 int kedge_poc_ask(struct kedge_poc *p, json_t *request, uint32_t timeout_ms, json_t **ret, struct kedge_diag *d)
 {
     uint64_t end = kedge_os_now_ns() + (uint64_t)timeout_ms * 1000000u;
     int err;
-    for (;;) {
+    do {
         err = kedge_cli_admin(p->cli, json_incref(request), ret, d);
-        enum kedge_err_class class = kedge_err_class(err);
-        if (!err || class == KEDGE_CLASS_REJECT || kedge_os_now_ns() > end) {
-            break;
-        }
-        kedge_os_sleep_ms(30);
-        int dead = kedge_poc_watch(p, d);
-        if (dead) {
-            err = dead;
-            break;
-        }
-    }
+    } while (kedge_poc_wait(p, end, &err, d));
     json_decref(request);
     return err;
 }
@@ -108,6 +109,9 @@ int kedge_poc_sign_in(struct kedge_poc *p, struct kedge_diag *d)
                 if (strcmp(tenant, p->tenant_ids[t].s) == 0) {
                     err = kedge_cli_site_sign_in(p->cli, one, &p->admins[t], &answer, d);
                     json_decref(answer);
+                    if (kedge_poc_wait(p, UINT64_MAX, &err, d)) {
+                        err = KEDGE_OK; /* the next turn asks anew who is pending */
+                    }
                 }
             }
         }
@@ -129,18 +133,25 @@ int kedge_poc_sign_in(struct kedge_poc *p, struct kedge_diag *d)
 static void put_spec(const struct kedge_poc *p, const char *name, bool grouped, struct kedge_buf *out)
 {
     bool digits = strcmp(p->dataset, "digits") == 0;
+    uint64_t all = p->tenants * p->sites;
     kedge_buf_printf(out, "{\n  \"name\": \"%s\",\n  \"tenants\": [", name);
     for (uint64_t i = 0; i < p->tenants; i++) {
         kedge_buf_printf(out, "%s\"%s\"", i ? ", " : "", p->tenant_ids[i].s);
     }
     kedge_buf_printf(out,
                      "],\n  \"seed\": \"%llu\",\n  \"model\": {\"preset\": \"mclr\", \"inputs\": %u, \"classes\": %u},\n"
-                     "  \"data\": \"%s\",\n  \"rounds\": %llu,\n  \"sites_min\": %llu,\n  \"quorum\": 1,\n"
+                     "  \"data\": \"%s\",\n  \"rounds\": %llu,\n  \"sites_min\": %llu,\n  \"quorum\": %llu,\n"
                      "  \"local_epochs\": %u,\n  \"batch\": 10,\n  \"learning_rate\": \"%s\",\n  \"l2\": \"0.001\",\n"
                      "  \"round_timeout_s\": 20",
-                     (unsigned long long)p->seed, p->inputs, p->classes, p->dataset, (unsigned long long)p->rounds,
-                     (unsigned long long)(p->tenants * p->sites > 1 ? 2 : 1), digits ? 2u : 1u,
+                     (unsigned long long)p->seed, p->model_inputs ? (unsigned)p->model_inputs : p->inputs,
+                     p->model_classes ? (unsigned)p->model_classes : p->classes, p->dataset,
+                     (unsigned long long)p->rounds,
+                     (unsigned long long)(p->model_inputs ? all : all > 1 ? 2 : 1),
+                     (unsigned long long)(p->model_inputs ? all : 1), digits ? 2u : 1u,
                      digits ? "0.1" : "0.03");
+    if (p->model_inputs) { /* the data does not fit such a model */
+        kedge_buf_put_str(out, ",\n  \"evaluate_every\": 0");
+    }
     if (grouped) {
         kedge_buf_printf(out, ",\n  \"grouping\": \"flexcfl\",\n  \"groups\": %llu,\n  \"pretrain_steps\": 50",
                          (unsigned long long)p->groups);
@@ -172,20 +183,13 @@ static int join_all(struct kedge_poc *p, const char *name, struct kedge_diag *d)
 {
     int err = KEDGE_OK;
     for (uint64_t i = 0; i < p->tenants && !err; i++) {
-        for (int tries = 0; tries < 200; tries++) {
+        uint64_t end = kedge_os_now_ns() + JOIN_MS * 1000000ull;
+        do {
             json_t *answer = NULL;
             err = kedge_cli_job_join(p->cli, name, &p->tenant_ids[i], &p->admins[i], &answer, d);
             json_decref(answer);
             err = err == KEDGE_E_NO_JOB ? KEDGE_OK : err; /* it has ended */
-            if (!err || kedge_err_class(err) == KEDGE_CLASS_REJECT) {
-                break;
-            }
-            kedge_os_sleep_ms(30);
-            int dead = kedge_poc_watch(p, d);
-            if (dead) {
-                return dead;
-            }
-        }
+        } while (kedge_poc_wait(p, end, &err, d));
     }
     return err;
 }
@@ -212,7 +216,12 @@ int kedge_poc_job(struct kedge_poc *p, const char *name, bool grouped, json_t **
         uint64_t round = (uint64_t)kedge_cli_int(shown, "round");
         size_t closed = json_array_size(json_object_get(shown, "history"));
         if (!p->first_round_ms && closed > 0) {
-            p->first_round_ms = kedge_os_unix_ms() - p->begin_ms;
+            p->first_seen_ms = kedge_os_unix_ms();
+            p->first_seen_rounds = round > 0 ? round - 1 : 0;
+            p->first_round_ms = p->first_seen_ms - p->begin_ms;
+        }
+        if (has_ended(state) && !p->last_seen_ms) {
+            p->last_seen_ms = kedge_os_unix_ms();
         }
         kedge_cli_progress(p->cli, name, has_ended(state) ? p->rounds : round > 0 ? round - 1 : 0, p->rounds, state);
         if (has_ended(state)) {

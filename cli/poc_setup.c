@@ -7,12 +7,13 @@
 
 #include "chain/state/state.h"
 #include "cli/poc.h"
+#include "common/base/os/clock.h"
 #include "common/base/mem.h"
 #include "common/tensor/dataset.h"
 #include "common/tensor/idx.h"
 #include "sim/partition/files.h"
 
-enum { FILE_MAX = 1 << 20, TOKEN_TTL_S = 86400 };
+enum { FILE_MAX = 1 << 20, TOKEN_TTL_S = 86400, ADD_MS = 20000, CONFIG_MAX = 4096 };
 
 static int write_json(const char *path, json_t *o, struct kedge_diag *d)
 {
@@ -58,21 +59,27 @@ int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d)
             p->rounds = (uint64_t)kedge_cli_int(o, "rounds");
             p->groups = (uint64_t)kedge_cli_int(o, "groups");
             p->seed = (uint64_t)kedge_cli_int(o, "seed");
+            p->model_inputs = (uint64_t)kedge_cli_int(o, "model_inputs");
+            p->model_classes = (uint64_t)kedge_cli_int(o, "model_classes");
+            p->trainer = kedge_mem_strdup(kedge_cli_text(o, "trainer"));
             p->dataset = kedge_mem_strdup(kedge_cli_text(o, "dataset"));
             p->partition = kedge_mem_strdup(kedge_cli_text(o, "partition"));
             json_decref(o);
             if (p->tenants < 1 || p->tenants > KEDGE_POC_TENANTS_MAX || p->sites < 1
-                || p->sites > KEDGE_POC_SITES_MAX || p->rounds < 1 || !p->dataset || !p->partition) {
+                || p->sites > KEDGE_POC_SITES_MAX || p->rounds < 1 || !p->dataset || !p->partition || !p->trainer
+                || p->model_inputs > UINT32_MAX || p->model_classes > UINT32_MAX) {
                 err = kedge_diag_set(d, KEDGE_E_FORMAT, "%s: damaged", path);
             }
         }
     } else if (!err) {
         err = kedge_dir_make(p->dir, 0700, d);
         err = err ? err
-                  : write_json(path, json_pack("{s:I,s:I,s:I,s:I,s:I,s:s,s:s}", "tenants", (json_int_t)p->tenants,
+                  : write_json(path, json_pack("{s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:I,s:I,s:s}", "tenants", (json_int_t)p->tenants,
                                                "sites", (json_int_t)p->sites, "rounds", (json_int_t)p->rounds,
                                                "groups", (json_int_t)p->groups, "seed", (json_int_t)p->seed,
-                                               "dataset", p->dataset, "partition", p->partition),
+                                               "dataset", p->dataset, "partition", p->partition, "model_inputs",
+                                               (json_int_t)p->model_inputs, "model_classes",
+                                               (json_int_t)p->model_classes, "trainer", p->trainer),
                                d);
     }
     for (uint64_t i = 0; i < p->tenants && !err; i++) {
@@ -97,15 +104,28 @@ static int free_port(void)
     return port;
 }
 
+/* Whether config.json has the settings below, and not only those that kedge_state_create puts there. */
+static bool has_own_config(const char *path)
+{
+    struct kedge_buf text;
+    kedge_buf_init(&text, CONFIG_MAX);
+    int err = kedge_file_exists(path) ? kedge_file_read(path, &text, NULL) : KEDGE_E_NOT_FOUND;
+    kedge_buf_put(&text, "", 1);
+    bool own = !err && !text.err && strstr((const char *)text.ptr, "\"settle_ms\"");
+    kedge_buf_deinit(&text);
+    return own;
+}
+
 int kedge_poc_state(struct kedge_poc *p, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX], config[512];
     int err = kedge_path_join(p->state, p->dir, "state");
     err = err ? err : kedge_path_join(path, p->state, "config.json");
-    if (err || kedge_file_exists(path)) {
+    if (err || has_own_config(path)) {
         return err;
     }
     err = kedge_state_create(p->state, "poc.kedge.local", d);
+    err = err == KEDGE_E_EXISTS ? KEDGE_OK : err; /* an earlier run was killed before it wrote its own settings */
     snprintf(config, sizeof config,
              "{\"deployment\": \"poc.kedge.local\", \"listen\": [\"tls+tcp://127.0.0.1:%d\"],\n"
              " \"lease_ms\": 5000, \"offline_grace_ms\": 2000, \"settle_ms\": 300}\n",
@@ -157,7 +177,11 @@ static int site_files(struct kedge_poc *p, uint32_t site, const struct kedge_dat
     if (!err) { /* the trainer runs inside the site's folder: a relative path lets the folder be moved */
         kedge_buf_printf(&policy, "{\"jobs\": \"*\", \"data\": {\"%s\": ", p->dataset);
         kedge_partition_put_binding("data", ds->scale, &policy);
-        kedge_buf_put_str(&policy, "}}\n");
+        kedge_buf_put_str(&policy, "}");
+        if (p->trainer[0]) {
+            kedge_buf_printf(&policy, ", \"trainer\": [\"%s\"]", p->trainer);
+        }
+        kedge_buf_put_str(&policy, "}\n");
         err = policy.err ? policy.err : kedge_path_join(path, p->clients[site].folder, "policy.json");
         err = err ? err : kedge_file_write(path, kedge_buf_view(&policy), 0600, d);
     }
@@ -205,12 +229,18 @@ int kedge_poc_tenants(struct kedge_poc *p, struct kedge_diag *d)
     int err = KEDGE_OK;
     for (uint64_t i = 0; i < p->tenants && !err; i++) {
         json_t *answer = NULL;
+        uint64_t end = kedge_os_now_ns() + ADD_MS * 1000000ull;
         snprintf(path, sizeof path, "%.900s/tenants/%s", p->dir, p->tenant_ids[i].s);
         err = kedge_dir_make(path, 0700, d);
         snprintf(path, sizeof path, "%.900s/tenants/%s/admin.pem", p->dir, p->tenant_ids[i].s);
         err = err ? err : kedge_cli_key(path, true, &p->admins[i], d);
-        err = err ? err : kedge_cli_tenant_add(p->cli, &p->tenant_ids[i], &p->admins[i], &answer, d);
-        err = err == KEDGE_E_EXISTS ? KEDGE_OK : err;
+        if (err) {
+            break;
+        }
+        do {
+            err = kedge_cli_tenant_add(p->cli, &p->tenant_ids[i], &p->admins[i], &answer, d);
+            err = err == KEDGE_E_EXISTS ? KEDGE_OK : err;
+        } while (kedge_poc_wait(p, end, &err, d));
         json_decref(answer);
     }
     return err;

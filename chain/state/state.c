@@ -62,8 +62,8 @@ static int make_key(const char *state, const char *name, struct kedge_diag *d)
     char path[KEDGE_PATH_MAX];
     struct kedge_key_pair pair;
     int err = kedge_state_path(path, d, state, "keys/%s.pem", name);
-    if (err) {
-        return err;
+    if (err || kedge_file_exists(path)) {
+        return err; /* a creation that a crash interrupted goes on: its ledger is bound to this key */
     }
     kedge_key_generate(&pair);
     err = kedge_keyfile_write_private(path, &pair, d);

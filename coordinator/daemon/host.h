@@ -203,7 +203,8 @@ void kedge_host_execute(struct kedge_host *h, const struct kedge_coord_effect *f
 uint32_t kedge_host_tenant_find(const struct kedge_host *h, const struct kedge_id *id); /* KEDGE_COORD_NONE */
 uint32_t kedge_host_site_find(const struct kedge_host *h, uint32_t tenant, const struct kedge_id *id);
 uint32_t kedge_host_site_by_key(const struct kedge_host *h, const struct kedge_public_key *tls_key);
-/* Opens its log and tells the core. The admin key is that of its ledger's first entry. */
+/* Opens its log and tells the core. The admin key is that of its ledger's first entry;
+ * KEDGE_E_NOT_FOUND: there is none yet, a crash came between the making of the ledger and that entry. */
 KEDGE_NODISCARD int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id,
                                            struct kedge_diag *d);
 /* Adds a site whose statement is durable; KEDGE_E_FULL, KEDGE_E_EXISTS. */

@@ -69,6 +69,7 @@ static int read_admin_key(struct kedge_tenant *t, struct kedge_diag *d)
     }
     kedge_buf_deinit(&entry);
     kedge_mem_free(st);
+    err = err == KEDGE_E_NOT_FOUND ? KEDGE_E_CORRUPT : err; /* it is every ledger's first entry */
     return err ? kedge_diag_set(d, err, "tenant %s: no admin key in its ledger: %s", t->id.s,
                                 kedge_strerror(err))
                : KEDGE_OK;
@@ -83,7 +84,7 @@ int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id, stru
     *t = (struct kedge_tenant){.id = *id};
     int err = kedge_state_log_open(h->state, id, KEDGE_STATE_WRITE, &t->log, d);
     if (err) {
-        return err;
+        return err == KEDGE_E_NOT_FOUND ? KEDGE_E_CORRUPT : err;
     }
     kedge_state_salted_id(&t->log, &t->salted);
     err = kedge_ledger_size(t->log.ledger)
