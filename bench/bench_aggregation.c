@@ -7,15 +7,10 @@
 
 #include "aggregation/mean.h"
 #include "aggregation/simd.h"
+#include "bench/bench_aggregation.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/rng.h"
-
-/* Medians in gigabytes of sources per second: the integer mean; the machine's limit for one thread (sum of
- * 64-bit words, several streams); float sums with one source per pass and with eight. KEDGE_E_NOMEM: needs
- * 540 MB. */
-int kedge_bench_aggregation_mean(double *ret_gbps, double *ret_read_gbps, double *ret_float_gbps,
-                                 double *ret_float_fused_gbps);
 
 enum {
     SOURCES = 10,

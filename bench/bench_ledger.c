@@ -10,22 +10,12 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "bench/bench_ledger.h"
 #include "chain/store/committer.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/file.h"
 #include "crypto/sign.h"
-
-/* Medians of RUNS runs; rates in statements per second of wall time, cpu_us the process's CPU time per
- * statement, which a busy machine does not distort. */
-struct kedge_bench_ledger {
-    double rate, low, high; /* the whole path */
-    double verify_rate;     /* Ed25519 verification alone, the same two threads */
-    double lmdb_rate;       /* LMDB alone, 256 entries a commit */
-    double entries_per_commit;
-    double cpu_us, verify_cpu_us;
-};
-int kedge_bench_ledger(struct kedge_bench_ledger *ret);
 
 enum { STATEMENTS = 20000, ENVELOPE = 900, WORKERS = 2, RUNS = 5, GROUP = 256, TARGET = 10000 };
 

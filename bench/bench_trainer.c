@@ -1,0 +1,69 @@
+/* kedge-bench-trainer: speaks the trainer's contract and learns nothing, but changes the model's last weight a
+ * little, differently at every site and in every round. Models and updates are addressed by their content: were
+ * they all the same, as kedge-train-identity makes them, none would travel after the first round. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/train/task.h"
+
+static unsigned trained;
+
+/* The last four bytes of a safetensors file are the last float of its last tensor. */
+static int change_last(int fd, off_t size)
+{
+    float v = (float)((unsigned)getpid() % 4096u + 1u) / 65536.0f + (float)(++trained % 64u) / 16.0f;
+    return size > (off_t)sizeof v && pwrite(fd, &v, sizeof v, size - (off_t)sizeof v) == (ssize_t)sizeof v
+               ? KEDGE_OK
+               : KEDGE_E_IO;
+}
+
+static int copy(const char *from, const char *to)
+{
+    struct stat st;
+    if (unlink(to) != 0 && errno != ENOENT) {
+        return KEDGE_E_IO;
+    }
+    int in = open(from, O_RDONLY | O_CLOEXEC);
+    int out = in < 0 ? -1 : open(to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int err = in < 0 || out < 0 || fstat(in, &st) != 0 ? KEDGE_E_IO : KEDGE_OK;
+    for (off_t left = err ? 0 : st.st_size; left > 0 && !err;) {
+        ssize_t n = sendfile(out, in, NULL, (size_t)left);
+        err = n <= 0 ? KEDGE_E_IO : KEDGE_OK;
+        left -= n > 0 ? n : 0;
+    }
+    err = err ? err : change_last(out, st.st_size);
+    if (in >= 0) {
+        close(in);
+    }
+    if (out >= 0 && close(out) != 0) {
+        err = KEDGE_E_IO;
+    }
+    return err;
+}
+
+static void answer(void *ctx, struct kedge_view line, struct kedge_buf *reply)
+{
+    (void)ctx;
+    struct kedge_task task;
+    struct kedge_diag diag = {0};
+    int err = kedge_task_parse(line, false, &task, &diag);
+    if (err) {
+        kedge_task_put_error(reply, &task, "request", diag.text);
+        return;
+    }
+    if (task.op == KEDGE_TASK_TRAIN && copy(task.base, task.out) != KEDGE_OK) {
+        kedge_task_put_error(reply, &task, "output", "cannot copy the base model");
+        return;
+    }
+    struct kedge_task_result result = {.samples = task.samples, .engine = "kedge-bench-trainer"};
+    kedge_task_put_ok(reply, &task, &result);
+}
+
+int main(void)
+{
+    return kedge_task_serve(answer, NULL);
+}

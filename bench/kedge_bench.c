@@ -1,0 +1,232 @@
+/* kedge-bench [NAME…] [--format json]: what Kedge promises of its speed and size, measured here and now, each row
+ * with the machine's limit or a published figure beside it. docs/benchmarks.md explains the rows. */
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/bench_aggregation.h"
+#include "bench/bench_federation.h"
+#include "bench/bench_ledger.h"
+#include "bench/bench_transport.h"
+#include "common/base/err.h"
+#include "crypto/sign.h"
+
+struct row {
+    const char *name, *unit;
+    double value, baseline, target;
+    bool at_least; /* the target is a lower bound */
+    bool holds;
+};
+
+enum { ROWS_MAX = 4 };
+
+static bool json, is_first = true;
+
+static void print_row(const struct row *r)
+{
+    double ratio = r->baseline > 0 ? r->value / r->baseline : 0;
+    if (json) {
+        printf("{\"name\":\"%s\",\"value\":%.4g,\"unit\":\"%s\",\"baseline\":%.4g,\"ratio\":%.3g,\"target\":%.4g,"
+               "\"holds\":%s}\n",
+               r->name, r->value, r->unit, r->baseline, ratio, r->target, r->holds ? "true" : "false");
+    } else {
+        if (is_first) {
+            printf("%-24s %12s %-14s %12s %8s %12s  %s\n", "row", "value", "unit", "baseline", "ratio", "target",
+                   "holds");
+        }
+        printf("%-24s %12.4g %-14s %12.4g %8.3g %s%10.4g  %s\n", r->name, r->value, r->unit, r->baseline, ratio,
+               r->at_least ? ">=" : "<=", r->target, r->holds ? "yes" : "no");
+    }
+    is_first = false;
+    fflush(stdout);
+}
+
+static int at_most(struct row *r, const char *name, const char *unit, double value, double baseline, double target)
+{
+    *r = (struct row){name, unit, value, baseline, target, false, value <= target};
+    return baseline > 0 ? KEDGE_OK : KEDGE_E_IO;
+}
+
+/* ---- rows ---- */
+
+static int empty_round(struct row rows[ROWS_MAX], int *ret_count)
+{
+    struct kedge_bench_run run = {.inputs = 2, .classes = 3, .sites = 2, .rounds = 300, .idle = true, .timeout_s = 60};
+    struct kedge_bench_cost cost;
+    int err = kedge_bench_federation(&run, &cost);
+    err = err ? err : at_most(&rows[0], "empty-round", "ms", 1e3 * cost.round_s, 1e3 * kedge_bench_sync(200), 20);
+    err = err ? err : at_most(&rows[1], "client-idle", "MB", cost.client_mb, 100, 10);
+    *ret_count = 2;
+    return err;
+}
+
+/* Seconds that the bytes of a round (a model down and an update up, per site) take through Kedge's TLS alone. */
+static double wire_seconds(double model_bytes, unsigned sites)
+{
+    double rate = kedge_bench_chunks(KEDGE_NET_TLS, 4, 100);
+    return rate > 0 ? 2 * model_bytes * sites / rate : -1;
+}
+
+static int round_1mb(struct row rows[ROWS_MAX], int *ret_count)
+{
+    struct kedge_bench_run run = {.inputs = 26213, .classes = 10, .sites = 10, .rounds = 50, .timeout_s = 60};
+    struct kedge_bench_cost cost;
+    int err = kedge_bench_federation(&run, &cost);
+    *ret_count = 1;
+    return err ? err
+               : at_most(&rows[0], "round-1mb-10", "ms", 1e3 * cost.round_s, 1e3 * wire_seconds(1048560, 10), 60);
+}
+
+static int round_100mb(struct row rows[ROWS_MAX], int *ret_count)
+{
+    struct kedge_bench_run run = {
+        .inputs = 2621439, .classes = 10, .sites = 8, .rounds = 6, .timeout_s = 110};
+    struct kedge_bench_cost cost, same;
+    int err = kedge_bench_federation(&run, &cost);
+    run.unchanged = true;
+    err = err ? err : kedge_bench_federation(&run, &same);
+    double wire = err ? 0 : wire_seconds(104857600, 8);
+    err = err ? err : at_most(&rows[0], "round-100mb-8", "s", cost.round_s, wire, 4);
+    err = err ? err : at_most(&rows[1], "round-100mb-8-unchanged", "s", same.round_s, wire, 4);
+    err = err ? err : at_most(&rows[2], "coordinator-memory", "MB", cost.coordinator_mb, 2100, 300);
+    *ret_count = 3;
+    return err;
+}
+
+static int poc_first_round(struct row rows[ROWS_MAX], int *ret_count)
+{
+    enum { PROCESSES = 25 }; /* a coordinator, twelve clients, twelve trainers */
+    struct kedge_bench_run run = {.rounds = 2, .timeout_s = 60};
+    struct kedge_bench_cost cost;
+    double best[3];
+    int err = KEDGE_OK;
+    for (int i = 0; i < 3 && !err; i++) {
+        err = kedge_bench_federation(&run, &cost);
+        best[i] = err ? 0 : cost.first_round_s;
+    }
+    double low = best[0] < best[1] ? best[0] : best[1], high = best[0] < best[1] ? best[1] : best[0];
+    double middle = best[2] < low ? low : best[2] > high ? high : best[2];
+    *ret_count = 1;
+    return err ? err : at_most(&rows[0], "poc-first-round", "s", middle, PROCESSES * kedge_bench_start(9), 2);
+}
+
+static int mean_kernel(struct row rows[ROWS_MAX], int *ret_count)
+{
+    double mean, reading, passes, fused;
+    int err = kedge_bench_aggregation_mean(&mean, &reading, &passes, &fused);
+    if (!err) {
+        rows[0] = (struct row){"mean-kernel", "GB/s", mean, reading, 0.6 * reading, true,
+                               mean >= 0.6 * reading && mean >= passes};
+        *ret_count = 1;
+    }
+    return err;
+}
+
+static int ledger_statements(struct row rows[ROWS_MAX], int *ret_count)
+{
+    struct kedge_bench_ledger l;
+    int err = kedge_bench_ledger(&l);
+    if (!err) {
+        rows[0] = (struct row){"ledger-statements", "statements/s", l.rate, l.verify_rate, 10000, true,
+                               l.rate >= 10000};
+        *ret_count = 1;
+    }
+    return err;
+}
+
+/* One measurement can give several rows. */
+static const struct measurement {
+    const char *rows[ROWS_MAX];
+    int (*run)(struct row rows[ROWS_MAX], int *ret_count);
+} measurements[] = {
+    {{"empty-round", "client-idle"}, empty_round},
+    {{"round-1mb-10"}, round_1mb},
+    {{"round-100mb-8", "round-100mb-8-unchanged", "coordinator-memory"}, round_100mb},
+    {{"poc-first-round"}, poc_first_round},
+    {{"mean-kernel"}, mean_kernel},
+    {{"ledger-statements"}, ledger_statements},
+};
+enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
+
+static bool is_row(const char *name)
+{
+    for (size_t i = 0; i < MEASUREMENTS; i++) {
+        for (size_t k = 0; k < ROWS_MAX && measurements[i].rows[k]; k++) {
+            if (strcmp(measurements[i].rows[k], name) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool is_wanted(char *const *names, int count, const char *row)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(names[i], row) == 0) {
+            return true;
+        }
+    }
+    return count == 0;
+}
+
+static int measure(const struct measurement *m, char *const *names, int count)
+{
+    struct row rows[ROWS_MAX];
+    int made = 0, err = KEDGE_OK;
+    bool wanted = false;
+    for (size_t k = 0; k < ROWS_MAX && m->rows[k]; k++) {
+        wanted = wanted || is_wanted(names, count, m->rows[k]);
+    }
+    if (wanted) {
+        err = m->run(rows, &made);
+        if (err) {
+            fprintf(stderr, "kedge-bench: %s: not measured: %s\n", m->rows[0], kedge_strerror(err));
+            return err;
+        }
+    }
+    for (int k = 0; k < made; k++) {
+        if (is_wanted(names, count, rows[k].name)) {
+            print_row(&rows[k]);
+        }
+    }
+    return err;
+}
+
+static int usage(FILE *to)
+{
+    fprintf(to, "Usage: kedge-bench [NAME...] [--format json|text]\nRows:\n");
+    for (size_t i = 0; i < MEASUREMENTS; i++) {
+        for (size_t k = 0; k < ROWS_MAX && measurements[i].rows[k]; k++) {
+            fprintf(to, "  %s\n", measurements[i].rows[k]);
+        }
+    }
+    return to == stdout ? 0 : 2;
+}
+
+int main(int argc, char **argv)
+{
+    int count = 0, code = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            return usage(stdout);
+        }
+        if (strcmp(argv[i], "--format") == 0 && i + 1 < argc
+            && (strcmp(argv[i + 1], "json") == 0 || strcmp(argv[i + 1], "text") == 0)) {
+            json = strcmp(argv[++i], "json") == 0;
+        } else if (is_row(argv[i])) {
+            argv[1 + count++] = argv[i];
+        } else {
+            fprintf(stderr, "kedge-bench: no row \"%.60s\"\n", argv[i]);
+            return usage(stderr);
+        }
+    }
+    if (kedge_crypto_init() != KEDGE_OK) {
+        return 1;
+    }
+    for (size_t i = 0; i < MEASUREMENTS; i++) {
+        if (measure(&measurements[i], argv + 1, count) != KEDGE_OK) {
+            code = 1;
+        }
+    }
+    return code;
+}
