@@ -34,6 +34,12 @@ def last_line(text):
     return lines[-1][:200] if lines else ""
 
 
+def finding(answer):
+    """The first finding of an audit, or else the last thing that was said."""
+    lines = [line for line in answer.stdout.splitlines() if line.endswith("]")]
+    return lines[0][:200] if lines else last_line(answer.stdout + answer.stderr)
+
+
 def children(pid):
     """All descendants of a process as (pid, comm), from /proc."""
     parents = {}
@@ -86,7 +92,7 @@ class Federation:
         detail = f"poc {code}, verify {verify.returncode}, replay {replay.returncode}"
         for answer in (verify, replay):
             if answer.returncode:
-                detail += "; " + last_line(answer.stdout + answer.stderr)
+                detail += "; " + finding(answer)
         if code != 0:
             detail += f"; {self.state()}"
         return report(name, code == 0 and verify.returncode == 0 and replay.returncode == 0, detail)
@@ -168,7 +174,7 @@ def check_kill(world):
 
 def check_resume(world):
     federation = Federation(world, "resume", tenants=2, sites=2, rounds=20, groups=2)
-    for wait in (world.rng.uniform(0.05, 0.8), world.rng.uniform(0.8, 2.5)):
+    for wait in (*(world.rng.uniform(0.02, 0.3) for _ in range(4)), world.rng.uniform(0.8, 2.5)):
         process = federation.start()
         time.sleep(wait)
         process.kill()
@@ -220,7 +226,7 @@ def check_found(world, name, federation, change):
     answer = federation.audit("verify", copy)
     if answer.returncode == 0:
         answer = federation.audit("replay", copy)
-    said = last_line(answer.stdout + answer.stderr)
+    said = finding(answer)
     report(f"tamper: {name}", answer.returncode in (1, 3, 5) and len(said) > 20, f"exit {answer.returncode}; {said}")
 
 
@@ -380,6 +386,28 @@ def check_revoked_site(world, standing):
            f"exit {answer.returncode}; {last_line(answer.stderr)}")
 
 
+def check_half_tenant(world, standing):
+    """A coordinator killed within `tenant add`: the same command again goes on with what it finds."""
+    key = world.scratch / "org-c.pem"
+    answer = standing.run("tenant", "add", "org-c", "--admin-key", key)
+    report("half tenant: added", answer.returncode == 0, last_line(answer.stderr))
+    coordinator = standing.processes["coordinator"]
+    coordinator.kill()
+    coordinator.wait()
+    (standing.state / "tenants" / "org-c" / "tenant.json").unlink()  # written last
+    standing.launch("coordinator", "kedge-coordinator", "--state", standing.state)
+    wait_for(lambda: standing.run("status").returncode == 0, 10)
+    answer = standing.run("tenant", "list")
+    report("half tenant: is none yet", answer.returncode == 0 and "org-c" not in answer.stdout)
+    answer = standing.run("tenant", "add", "org-c", "--admin-key", key)
+    report("half tenant: added again", answer.returncode == 0, last_line(answer.stderr))
+    answer = standing.run("tenant", "list")
+    report("half tenant: is whole", answer.returncode == 0 and "org-c" in answer.stdout, last_line(answer.stderr))
+    answer = standing.run("audit", "trust")
+    if report("half tenant: its keys are told", answer.returncode == 0, last_line(answer.stderr)):
+        (standing.dir / "trust.json").write_text(answer.stdout)
+
+
 def check_standing(world):
     federation = Federation(world, "standing", tenants=2, sites=2, rounds=2, groups=1)
     if federation.finish(federation.start()) != 0:
@@ -390,6 +418,10 @@ def check_standing(world):
         check_specs(world, standing)
         check_stopped_site(world, standing)
         check_revoked_site(world, standing)
+        for job in ("asleep", "revoked"):
+            answer = standing.run("job", "model", job, "--out", federation.dir / "models")
+            report(f"standing: the model of {job} is taken", answer.returncode == 0, last_line(answer.stderr))
+        check_half_tenant(world, standing)
     finally:
         slow, codes = standing.stop()
     report("standing: SIGTERM ends every program in time", not slow, " ".join(slow))
