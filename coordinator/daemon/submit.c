@@ -214,6 +214,7 @@ struct verify_work {
     uint32_t ticket, site;
     struct kedge_blobs *blobs;
     struct kedge_upload *upload; /* NULL: the file must be a blob already */
+    bool has_taken; /* upload was the site's; else what the site has, half a file or another, stays with it */
     struct kedge_hash digest;
     const struct kedge_job *job; /* its layout and limit do not change while it lives */
     int err;
@@ -252,8 +253,10 @@ static void verify_done(struct kedge_host *h, struct kedge_item *item)
     struct verify_work *w = (struct verify_work *)item;
     struct kedge_site_entry *s = &h->sites[w->site];
     s->upload_busy = false;
-    s->upload = w->upload;
-    s->upload_done = w->upload != NULL;
+    if (w->has_taken) {
+        s->upload = w->upload;
+        s->upload_done = w->upload != NULL;
+    }
     h->tickets[w->ticket].blob_committed = w->committed;
     if (w->err && w->err != KEDGE_E_BLOB_MISSING) {
         kedge_log(KEDGE_LOG_WARN, "update refused", "tenant=%s site=%s: %s", h->tenants[s->tenant].id.s,
@@ -295,6 +298,7 @@ void kedge_host_verify(struct kedge_host *h, uint32_t ticket)
                               .job = &h->jobs[t->job]};
     if (s->upload && s->upload_done && kedge_hash_eq(&s->upload_digest, &t->st->subject)) {
         w->upload = s->upload;
+        w->has_taken = true;
         s->upload = NULL;
     }
     s->upload_busy = true;
