@@ -1,0 +1,455 @@
+/* A real coordinator before sites that lie, break off and pretend: every refusal has its code, and nothing
+ * that was refused leaves a trace in any ledger. */
+#include <check.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "chain/checkpoint.h"
+#include "chain/merkle.h"
+#include "chain/note.h"
+#include "common/base/os/clock.h"
+#include "common/tensor/safetensors.h"
+#include "tests/e2e/hostile.h"
+#include "tests/unit/base/check.h"
+#include "tests/unit/net/raw.h"
+
+enum { CHUNK = 65536, LIMIT = 64 << 20, VALUES = 18, HELD_MS = 20000 };
+
+/* ---- updates ---- */
+
+struct file {
+    uint8_t bytes[1024];
+    size_t len;
+    struct kedge_hash digest;
+};
+
+/* A canonical file of one value everywhere; the tensors may be what the job does not want. */
+static void make_file(const char *name, uint64_t rows, uint64_t columns, enum kedge_dtype dtype,
+                      int32_t value, struct file *ret)
+{
+    struct kedge_layout layout;
+    struct kedge_buf out;
+    const uint64_t dims[] = {rows, columns};
+    kedge_layout_init(&layout, dtype);
+    kedge_buf_init(&out, sizeof ret->bytes);
+    ck_assert_int_eq(kedge_layout_add(&layout, name, dims, 2, NULL), KEDGE_OK);
+    const uint64_t classes = 2;
+    ck_assert_int_eq(kedge_layout_add(&layout, "0.bias", &classes, 1, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_safetensors_header(&layout, dtype, &out), KEDGE_OK);
+    for (size_t i = 0; i < VALUES; i++) {
+        kedge_buf_put(&out, &value, sizeof value); /* little-endian, as all our machines are */
+    }
+    ck_assert_int_eq(out.err, KEDGE_OK);
+    memcpy(ret->bytes, out.ptr, out.len);
+    ret->len = out.len;
+    kedge_sha256(kedge_buf_view(&out), &ret->digest);
+    kedge_layout_deinit(&layout);
+    kedge_buf_deinit(&out);
+}
+
+static struct kedge_msg put_of(const struct file *f, uint64_t offset, size_t len)
+{
+    struct kedge_msg msg = {.type = KEDGE_MSG_BLOB_PUT};
+    msg.u.blob_put = (struct kedge_msg_blob_put){.job = hx_task.job,
+                                                 .round = hx_task.round,
+                                                 .group = hx_task.group,
+                                                 .total = f->len,
+                                                 .offset = offset,
+                                                 .data = {f->bytes + offset, len}};
+    memcpy(msg.u.blob_put.digest, f->digest.b, sizeof f->digest.b);
+    return msg;
+}
+
+static void upload(const struct file *f)
+{
+    struct kedge_msg msg = put_of(f, 0, f->len), answer;
+    ck_assert_int_eq(hx_ask(hx_alice.net, &msg, &answer), KEDGE_OK);
+    ck_assert(answer.type == KEDGE_MSG_PUT_OK && answer.u.put_ok.complete == 1);
+}
+
+/* What an honest site would sign about this file; the test spoils it in `st`. */
+static struct kedge_st_update *tell(const struct file *f)
+{
+    hx_st = (struct kedge_statement){.kind = KEDGE_ST_UPDATE, .subject = f->digest};
+    struct kedge_st_update *u = &hx_st.u.update;
+    u->tenant = hx_id_of(hx_alice.tenant);
+    u->site = hx_id_of(hx_alice.site);
+    u->job = hx_task.job;
+    u->round = hx_task.round;
+    u->group = hx_task.group;
+    u->update_kind = KEDGE_TRAIN_TRAIN;
+    memcpy(u->base.b, hx_task.base, sizeof u->base.b);
+    u->samples = u->steps = u->batch = 10;
+    u->learning_rate = 0.01;
+    u->energy_quality = KEDGE_ENERGY_UNKNOWN;
+    u->seconds = 1;
+    snprintf(u->engine, sizeof u->engine, "test");
+    return u;
+}
+
+/* SUBMIT of `st` into a frame; the envelope is what the frame ends with. */
+static struct kedge_view frame_of(const struct kedge_key_pair *key, struct kedge_buf *envelope,
+                                  struct kedge_buf *frame)
+{
+    struct kedge_msg msg = {.type = KEDGE_MSG_SUBMIT};
+    kedge_buf_init(envelope, KEDGE_ENTRY_MAX);
+    kedge_buf_init(frame, KEDGE_FRAME_MAX);
+    ck_assert_int_eq(kedge_statement_sign(&hx_st, key, envelope, NULL), KEDGE_OK);
+    msg.u.submit.envelope = kedge_buf_view(envelope);
+    ck_assert_int_eq(kedge_msg_encode(&msg, frame), KEDGE_OK);
+    return kedge_buf_view(frame);
+}
+
+static void refuse_told(const struct kedge_key_pair *key, int expected, const char *what)
+{
+    struct kedge_buf envelope, frame;
+    hx_refuse_bytes(hx_alice.net, frame_of(key, &envelope, &frame), expected, what);
+    kedge_buf_deinit(&envelope);
+    kedge_buf_deinit(&frame);
+}
+
+static void refuse_file(const char *name, uint64_t rows, uint64_t columns, enum kedge_dtype dtype,
+                        int32_t value, int expected)
+{
+    struct file f;
+    make_file(name, rows, columns, dtype, value, &f);
+    upload(&f);
+    tell(&f);
+    refuse_told(&hx_alice.statement, expected, "file that the job does not want");
+    refuse_told(&hx_alice.statement, KEDGE_E_BLOB_MISSING, "file that was refused once");
+}
+
+/* ---- the attacks ---- */
+
+static unsigned port_of_coordinator(void)
+{
+    const char *port = strrchr(hx_address, ':');
+    uint64_t number = 0;
+    ck_assert_ptr_nonnull(port);
+    ck_assert_int_eq(kedge_decimal_decode(kedge_view_str(port + 1), UINT16_MAX, &number), KEDGE_OK);
+    return (unsigned)number;
+}
+
+static void try_strangers(void)
+{
+    struct kedge_msg msg = {.type = KEDGE_MSG_POLL};
+    hx_refuse(hx_stranger.net, &msg, KEDGE_E_NOT_ENROLLED, "unknown key");
+    hx_refuse(hx_waiting.net, &msg, KEDGE_E_NOT_ENROLLED, "site that nobody signed in");
+    hx_refuse(hx_door, &msg, KEDGE_E_DENIED, "site without TLS");
+    msg.type = KEDGE_MSG_ENROLL;
+    msg.u.enroll = (struct kedge_msg_enroll){.tenant = hx_id_of("org-a"), .site = hx_id_of("site-9")};
+    memcpy(msg.u.enroll.statement_key, hx_stranger.statement.public.b, KEDGE_KEY_LEN);
+    hx_refuse(hx_stranger.net, &msg, KEDGE_E_TOKEN, "token that nobody gave");
+    struct hx_peer thief = hx_alice; /* a signed-in site's TLS key under another name */
+    thief.site = "site-8";
+    hx_enrolled_statement(&thief);
+    hx_refuse_speech("site.enroll", "org-a", &hx_admins[0], KEDGE_E_EXISTS);
+}
+
+/* A bare TLS session of a signed-in site, which does not dial again. */
+struct held {
+    atomic_bool has_ended;
+    bool survived;
+};
+
+static void *hold_connection(void *arg)
+{
+    struct held *held = arg;
+    held->survived = raw_try(RAW_GOOD, port_of_coordinator(), &hx_gone.tls, HELD_MS);
+    atomic_store(&held->has_ended, true);
+    return NULL;
+}
+
+static void try_revoked(void)
+{
+    struct kedge_msg msg = {.type = KEDGE_MSG_POLL}, answer;
+    ck_assert_int_eq(hx_ask(hx_gone.net, &msg, &answer), KEDGE_OK);
+    hx_st = (struct kedge_statement){.kind = KEDGE_ST_SITE_REVOKED};
+    hx_st.u.site_revoked = (struct kedge_st_site_revoked){.tenant = hx_id_of(hx_gone.tenant),
+                                                          .site = hx_id_of(hx_gone.site),
+                                                          .statement_key = hx_gone.statement.public};
+    snprintf(hx_st.u.site_revoked.reason, sizeof hx_st.u.site_revoked.reason, "lost");
+    hx_refuse_speech("site.revoke", "org-b", &hx_admins[1], KEDGE_E_NOT_FOUND);
+    hx_refuse_speech("site.revoke", "org-a", &hx_admins[1], KEDGE_E_DENIED);
+    struct held held = {.survived = true};
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, hold_connection, &held), 0);
+    kedge_os_sleep_ms(500); /* time to connect; a refused one would have ended by then */
+    ck_assert(!atomic_load(&held.has_ended));
+    json_decref(hx_operate(hx_speak("site.revoke", hx_gone.tenant, &hx_admins[0])));
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_msg(!held.survived, "a revoked site keeps its connection");
+    hx_refuse(hx_gone.net, &msg, KEDGE_E_REVOKED, "revoked site");
+    hx_enrolled_statement(&hx_gone);
+    msg.type = KEDGE_MSG_ENROLL;
+    msg.u.enroll = (struct kedge_msg_enroll){.tenant = hx_id_of("org-a"), .site = hx_id_of("site-2")};
+    hx_refuse(hx_gone.net, &msg, KEDGE_E_REVOKED, "revoked site that enrols again");
+}
+
+static void try_frames(void)
+{
+    static const uint8_t unknown[] = {1, 0x77}, cut[] = {1, KEDGE_MSG_POLL, 0, 0},
+                         old[] = {9, KEDGE_MSG_POLL}, none[] = {1},
+                         long_id[] = {1, KEDGE_MSG_BLOB_GET, 255, 'x'};
+    static const char *const no_json[] = {
+        "", "{", "[]", "7", "{\"verb\":7}", "{\"verb\":\"a\",\"verb\":\"b\"}"};
+    struct kedge_msg msg = {.type = KEDGE_MSG_RECEIPT};
+    hx_refuse_bytes(hx_alice.net, kedge_view_of(unknown, sizeof unknown), KEDGE_E_FORMAT, "unknown type");
+    hx_refuse_bytes(hx_alice.net, kedge_view_of(cut, sizeof cut), KEDGE_E_FORMAT, "cut frame");
+    hx_refuse_bytes(hx_alice.net, kedge_view_of(none, sizeof none), KEDGE_E_FORMAT, "frame without a type");
+    hx_refuse_bytes(hx_alice.net, kedge_view_of(long_id, sizeof long_id), KEDGE_E_FORMAT,
+                    "name beyond the frame");
+    hx_refuse_bytes(hx_alice.net, kedge_view_of(old, sizeof old), KEDGE_E_VERSION, "another version");
+    msg.u.receipt.log = hx_id_of("org-a");
+    hx_refuse(hx_alice.net, &msg, KEDGE_E_DENIED, "a reply as a request");
+    for (size_t i = 0; i < sizeof no_json / sizeof no_json[0]; i++) {
+        hx_refuse_text(hx_door, no_json[i], KEDGE_E_FORMAT);
+    }
+    hx_refuse_text(hx_door, "{\"verb\":\"no.such\"}", KEDGE_E_NOT_FOUND);
+    hx_refuse_text(hx_door, "{\"verb\":\"job.no-such\"}", KEDGE_E_NOT_FOUND);
+    /* a quotation that is cut inside of a character must still be an answer */
+    hx_refuse_text(hx_door, "{\"verb\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\xc3\xa9\"}",
+                   KEDGE_E_NOT_FOUND);
+    hx_refuse_text(hx_door, "{\"verb\":\"job.xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\xc3\xa9\"}",
+                   KEDGE_E_NOT_FOUND);
+    hx_refuse_text(hx_alice.net, "{\"verb\":\"job.cancel\",\"job\":\"hostile\"}", KEDGE_E_DENIED);
+    hx_refuse_text(hx_stranger.net, "{\"verb\":\"status\"}", KEDGE_E_DENIED);
+}
+
+/* Bytes that are no TLS at all: the connection ends, the coordinator does not. */
+static void try_garbage(void)
+{
+    static const char *const noise[] = {"GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\xff\xff garbage garbage",
+                                        "\x00SP\x00\x00\x30\x00\x00\x00\x00\x00\x00"};
+    for (size_t i = 0; i < sizeof noise / sizeof noise[0]; i++) {
+        struct hx_sizes before = hx_measure();
+        char bytes[256];
+        int fd = raw_connect(port_of_coordinator());
+        memset(bytes, 0xa5, sizeof bytes);
+        memcpy(bytes, noise[i], 12);
+        ck_assert_int_eq(send(fd, bytes, sizeof bytes, MSG_NOSIGNAL), (ssize_t)sizeof bytes);
+        shutdown(fd, SHUT_WR);
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        ssize_t n = 1;
+        for (int k = 0; k < 8 && n > 0; k++) { /* an alert may come first */
+            ck_assert_int_eq(poll(&p, 1, HX_PATIENCE_MS), 1);
+            n = recv(fd, bytes, sizeof bytes, 0);
+        }
+        ck_assert_int_le(n, 0);
+        close(fd);
+        hx_check_unchanged(&before, "garbage");
+    }
+}
+
+/* More bytes than the message itself announces: a lie that our own encoder does not tell. */
+static void refuse_longer(const struct file *good)
+{
+    struct file longer = *good;
+    struct kedge_buf frame;
+    longer.len++;
+    struct kedge_msg put = put_of(&longer, 0, longer.len);
+    kedge_buf_init(&frame, KEDGE_FRAME_MAX);
+    ck_assert_int_eq(kedge_msg_encode(&put, &frame), KEDGE_OK);
+    size_t total_at = 2 + 1 + strlen(hx_task.job.s) + 4 + 4 + KEDGE_WIRE_HASH;
+    ck_assert_uint_eq(kedge_load_be64(frame.ptr + total_at), longer.len);
+    kedge_store_be64(frame.ptr + total_at, good->len);
+    hx_refuse_bytes(hx_alice.net, kedge_buf_view(&frame), KEDGE_E_FORMAT, "more bytes than announced");
+    kedge_buf_deinit(&frame);
+}
+
+static void try_blobs(const struct file *good)
+{
+    struct kedge_msg get = {.type = KEDGE_MSG_BLOB_GET}, answer;
+    struct kedge_msg_blob_get *g = &get.u.blob_get;
+    *g = (struct kedge_msg_blob_get){.job = hx_task.job, .offset = 0, .max = CHUNK};
+    memcpy(g->digest, hx_spec.b, sizeof g->digest);
+    ck_assert_int_eq(hx_ask(hx_alice.net, &get, &answer), KEDGE_OK);
+    ck_assert_uint_eq(answer.u.chunk.data.len, strlen(HX_SPEC));
+    memcpy(g->digest, hx_other_spec.b, sizeof g->digest); /* it is there, but not for this site */
+    hx_refuse(hx_alice.net, &get, KEDGE_E_NOT_FOUND, "blob of another job");
+    g->job = hx_id_of("other");
+    hx_refuse(hx_alice.net, &get, KEDGE_E_NOT_FOUND, "blob of another tenant's job");
+    g->job = hx_task.job;
+    memcpy(g->digest, good->digest.b, sizeof g->digest);
+    hx_refuse(hx_bob.net, &get, KEDGE_E_NOT_FOUND, "another tenant's update");
+
+    struct kedge_msg put = put_of(good, 0, good->len);
+    struct kedge_msg_blob_put *p = &put.u.blob_put;
+    p->total++;
+    hx_refuse(hx_alice.net, &put, KEDGE_E_BLOB_SIZE, "upload of a wrong size");
+    p->total = UINT64_MAX;
+    hx_refuse(hx_alice.net, &put, KEDGE_E_BLOB_SIZE, "upload without end");
+    p->total = good->len;
+    p->round++;
+    hx_refuse(hx_alice.net, &put, KEDGE_E_ROUND_STALE, "upload for a later round");
+    p->round -= 2;
+    hx_refuse(hx_alice.net, &put, KEDGE_E_ROUND_CLOSED, "upload for an earlier round");
+    p->round = hx_task.round;
+    p->job = hx_id_of("no-such");
+    hx_refuse(hx_alice.net, &put, KEDGE_E_NO_JOB, "upload for no job");
+    p->job = hx_id_of("other");
+    hx_refuse(hx_alice.net, &put, KEDGE_E_NOT_JOINED, "upload for another tenant's job");
+    p->job = hx_task.job;
+    p->digest[0] ^= 1;
+    hx_refuse(hx_alice.net, &put, KEDGE_E_BLOB_DIGEST, "upload under a wrong digest");
+    p->digest[0] ^= 1;
+    refuse_longer(good);
+    put = put_of(good, 0, 100); /* breaks off: what is here is told, and is no update */
+    ck_assert_int_eq(hx_ask(hx_alice.net, &put, &answer), KEDGE_OK);
+    ck_assert(answer.u.put_ok.next_offset == 100 && answer.u.put_ok.complete == 0);
+    put = put_of(good, 7, 100);
+    ck_assert_int_eq(hx_ask(hx_alice.net, &put, &answer), KEDGE_OK);
+    ck_assert(answer.u.put_ok.next_offset == 100 && answer.u.put_ok.complete == 0);
+    tell(good);
+    refuse_told(&hx_alice.statement, KEDGE_E_BLOB_MISSING, "half an upload");
+    put = put_of(good, 100, good->len - 100); /* which goes on where it was */
+    ck_assert_int_eq(hx_ask(hx_alice.net, &put, &answer), KEDGE_OK);
+    ck_assert(answer.u.put_ok.next_offset == good->len && answer.u.put_ok.complete == 1);
+}
+
+static void try_statements(const struct file *good)
+{
+    struct kedge_key_pair wrong;
+    kedge_key_generate(&wrong);
+    tell(good);
+    refuse_told(&hx_alice.statement, KEDGE_E_BLOB_MISSING, "update before its upload");
+    refuse_told(&wrong, KEDGE_E_VERIFY, "statement signed by nobody");
+    refuse_told(&hx_bob.statement, KEDGE_E_VERIFY, "statement signed by another tenant's site");
+    tell(good)->tenant = hx_id_of("org-b");
+    refuse_told(&hx_alice.statement, KEDGE_E_DENIED, "another tenant's name");
+    tell(good)->site = hx_id_of("site-2");
+    refuse_told(&hx_alice.statement, KEDGE_E_DENIED, "another site's name");
+    tell(good)->job = hx_id_of("no-such");
+    refuse_told(&hx_alice.statement, KEDGE_E_NO_JOB, "no such job");
+    tell(good)->job = hx_id_of("other");
+    refuse_told(&hx_alice.statement, KEDGE_E_NOT_JOINED, "another tenant's job");
+    tell(good)->round++;
+    refuse_told(&hx_alice.statement, KEDGE_E_ROUND_STALE, "later round");
+    tell(good)->group++;
+    refuse_told(&hx_alice.statement, KEDGE_E_WRONG_GROUP, "another group");
+    tell(good)->base.b[0] ^= 1;
+    refuse_told(&hx_alice.statement, KEDGE_E_WRONG_BASE, "another base");
+    tell(good)->samples = KEDGE_ST_COUNT_MAX;
+    refuse_told(&hx_alice.statement, KEDGE_E_WEIGHT, "more samples than a job takes");
+    tell(good)->update_kind = KEDGE_TRAIN_PRETRAIN;
+    refuse_told(&hx_alice.statement, KEDGE_E_ARG, "a pre-training that nobody asked for");
+    hx_st = (struct kedge_statement){.kind = KEDGE_ST_JOB_JOINED, .subject = hx_spec};
+    hx_st.u.job_joined = (struct kedge_st_job_joined){hx_id_of("org-a"), hx_id_of("hostile")};
+    refuse_told(&hx_alice.statement, KEDGE_E_DENIED, "an admin's words from a site");
+    struct kedge_msg msg = {.type = KEDGE_MSG_SUBMIT};
+    msg.u.submit.envelope = kedge_view_str("{\"payload\":\"\"}");
+    hx_refuse(hx_alice.net, &msg, KEDGE_E_FORMAT, "no envelope");
+}
+
+/* An earlier round is told to be closed, signed by the coordinator, about this very envelope. */
+static void try_closed(const struct file *good, const struct kedge_public_key *coordinator_key)
+{
+    struct kedge_buf envelope, frame;
+    struct kedge_msg answer;
+    struct kedge_hash hash;
+    struct hx_sizes before = hx_measure();
+    tell(good)->round--;
+    ck_assert_int_eq(hx_ask_bytes(hx_alice.net, frame_of(&hx_alice.statement, &envelope, &frame), &answer),
+                     KEDGE_OK);
+    ck_assert_int_eq(answer.type, KEDGE_MSG_CLOSED);
+    ck_assert_int_eq(kedge_statement_open(answer.u.closed.envelope, coordinator_key, &hx_st, NULL), KEDGE_OK);
+    kedge_sha256(kedge_buf_view(&envelope), &hash);
+    ck_assert(hx_st.kind == KEDGE_ST_CLOSED && kedge_hash_eq(&hx_st.subject, &hash));
+    hx_check_unchanged(&before, "earlier round");
+    kedge_buf_deinit(&envelope);
+    kedge_buf_deinit(&frame);
+}
+
+static void check_receipt(const struct kedge_msg *answer, struct kedge_view envelope,
+                          const struct kedge_vkey *log)
+{
+    static struct kedge_note note;
+    const struct kedge_msg_receipt *r = &answer->u.receipt;
+    struct kedge_hash leaf, path[KEDGE_PROOF_MAX];
+    struct kedge_checkpoint cp;
+    ck_assert_int_eq(answer->type, KEDGE_MSG_RECEIPT);
+    ck_assert_str_eq(r->log.s, "org-a");
+    kedge_merkle_leaf(envelope, &leaf);
+    ck_assert_mem_eq(leaf.b, r->leaf_hash, sizeof leaf.b);
+    ck_assert_int_eq(kedge_note_parse(r->checkpoint, &note), KEDGE_OK);
+    ck_assert_int_eq(kedge_note_verify(&note, log, 1, NULL, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_checkpoint_parse(note.text, &cp), KEDGE_OK);
+    if (r->proof.len > 0) {
+        memcpy(path, r->proof.ptr, r->proof.len);
+    }
+    ck_assert_int_eq(
+        kedge_inclusion_verify(r->leaf_index, cp.size, &leaf, path, r->proof.len / sizeof path[0], &cp.root),
+        KEDGE_OK);
+}
+
+/* After all that was refused the honest update is taken, once. */
+static void try_good(const struct file *good, const struct kedge_vkey *log)
+{
+    struct kedge_buf envelope, frame;
+    struct kedge_msg answer;
+    struct hx_sizes before = hx_measure();
+    upload(good);
+    tell(good);
+    struct kedge_view bytes = frame_of(&hx_alice.statement, &envelope, &frame);
+    ck_assert_int_eq(hx_ask_bytes(hx_alice.net, bytes, &answer), KEDGE_OK);
+    check_receipt(&answer, kedge_buf_view(&envelope), log);
+    uint64_t leaf = answer.u.receipt.leaf_index;
+    before.tenants[0]++;
+    hx_check_unchanged(&before, "one update, one entry");
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(hx_ask_bytes(hx_alice.net, bytes, &answer), KEDGE_OK);
+        check_receipt(&answer, kedge_buf_view(&envelope), log);
+        ck_assert_uint_eq(answer.u.receipt.leaf_index, leaf);
+    }
+    hx_check_unchanged(&before, "the same update again");
+    kedge_buf_deinit(&envelope);
+    kedge_buf_deinit(&frame);
+    tell(good)->samples = 11;
+    refuse_told(&hx_alice.statement, KEDGE_E_DUPLICATE, "another update for the same round");
+}
+
+START_TEST(test_hostile_sites)
+{
+    struct file good;
+    struct kedge_public_key coordinator_key;
+    struct kedge_vkey log;
+    hx_start();
+    hx_found();
+    json_t *o = hx_operate(json_pack("{s:s}", "verb", "trust"));
+    const char *key = json_string_value(json_object_get(o, "statement_key"));
+    ck_assert_int_eq(kedge_hex_decode(kedge_view_str(key), coordinator_key.b, KEDGE_KEY_LEN), KEDGE_OK);
+    key = json_string_value(json_object_get(json_array_get(json_object_get(o, "tenants"), 0), "log"));
+    ck_assert_int_eq(kedge_vkey_decode(kedge_view_str(key), &log), KEDGE_OK);
+    json_decref(o);
+    try_strangers();
+    try_revoked();
+    hx_open_round();
+    try_frames();
+    try_garbage();
+    make_file("0.weight", 2, 8, KEDGE_DTYPE_I32, 1, &good);
+    ck_assert_uint_eq(good.len, hx_task.update_len);
+    try_statements(&good);
+    try_closed(&good, &coordinator_key);
+    try_blobs(&good);
+    refuse_file("1.weight", 2, 8, KEDGE_DTYPE_I32, 1, KEDGE_E_SHAPE);
+    refuse_file("0.weight", 8, 2, KEDGE_DTYPE_I32, 1, KEDGE_E_SHAPE);
+    refuse_file("0.weight", 2, 8, KEDGE_DTYPE_F32, 1, KEDGE_E_SHAPE);
+    refuse_file("0.weight", 2, 8, KEDGE_DTYPE_I32, LIMIT + 1, KEDGE_E_BOUND);
+    refuse_file("0.weight", 2, 8, KEDGE_DTYPE_I32, INT32_MIN, KEDGE_E_BOUND);
+    try_good(&good, &log);
+    hx_stop();
+    ck_assert_uint_ge(hx_refusals, 80);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *tests[] = {test_hostile_sites};
+    return run_suite("hostile_site", tests, sizeof tests / sizeof tests[0]);
+}
