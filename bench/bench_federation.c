@@ -94,16 +94,24 @@ static double real_of(const json_t *o, const char *key)
     return real;
 }
 
-/* Rounds note the time from their opening to their closing, in ms. What lies between rounds (the durable commit
- * of the closing) is known on average: from the period of all rounds that poc saw pass. */
-static int read_answer(const struct kedge_buf *out, unsigned rounds, struct kedge_bench_cost *ret)
+/* Rounds note the time from their opening to their closing, in ms. What lies between rounds (the durable
+ * commit of the closing) is known on average: from the period of all rounds that poc saw pass. */
+static int read_answer(const struct kedge_buf *out, const struct kedge_bench_run *run,
+                       struct kedge_bench_cost *ret)
 {
+    unsigned rounds = run->rounds;
     double seconds[ROUNDS_MAX], sum = 0;
     json_t *o = json_loadb((const char *)out->ptr, out->len, 0, NULL);
     const json_t *data = json_object_get(o, "data");
     const json_t *history = json_object_get(json_object_get(data, "grouped"), "history");
     size_t n = json_array_size(history), from = (size_t)(rounds - real_of(data, "period_rounds"));
-    int err = n == rounds && n <= ROUNDS_MAX && from <= n ? KEDGE_OK : KEDGE_E_FORMAT;
+    ret->first_round_s = real_of(data, "first_round_seconds");
+    int err = ret->first_round_s > 0 ? KEDGE_OK : KEDGE_E_FORMAT;
+    if (err || !run->inputs) { /* real training: its first round alone is wanted */
+        json_decref(o);
+        return err;
+    }
+    err = n == rounds && n <= ROUNDS_MAX && from <= n ? KEDGE_OK : KEDGE_E_FORMAT;
     for (size_t i = from; !err && i < n; i++) {
         seconds[i - from] = real_of(json_array_get(history, i), "seconds");
         sum += seconds[i - from];
@@ -112,7 +120,6 @@ static int read_answer(const struct kedge_buf *out, unsigned rounds, struct kedg
         size_t count = n - from;
         double gap = count ? real_of(data, "round_period_seconds") - sum / (double)count : 0;
         ret->round_s = median(seconds, count) + (gap > 0 ? gap : 0);
-        ret->first_round_s = real_of(data, "first_round_seconds");
     }
     json_decref(o);
     return err;
@@ -169,12 +176,13 @@ static int run_poc(const struct paths *at, const struct kedge_bench_run *run, st
     double peak_kb = 0;
     int err = kedge_path_join(kedge, at->bin, "kedge");
     err = err ? err
-              : kedge_path_join(trainer, at->bin, run->unchanged ? "kedge-train-identity" : "kedge-bench-trainer");
+              : kedge_path_join(trainer, at->bin,
+                                run->unchanged ? "kedge-train-identity" : "kedge-bench-trainer");
     snprintf(n[0], sizeof n[0], "%u", run->rounds);
     snprintf(n[1], sizeof n[1], "%u", run->sites);
     snprintf(n[2], sizeof n[2], "%u", run->inputs);
     snprintf(n[3], sizeof n[3], "%u", run->classes);
-    const char *more[] = {"--tenants", "1",  "--sites",         n[1], "--groups",  "1",
+    const char *more[] = {"--tenants",      "1",  "--sites",         n[1], "--groups",  "1",
                           "--model-inputs", n[2], "--model-classes", n[3], "--trainer", trainer};
     if (run->inputs) {
         memcpy(argv + 7, more, sizeof more);
@@ -188,7 +196,7 @@ static int run_poc(const struct paths *at, const struct kedge_bench_run *run, st
     kedge_buf_init(&out, OUT_MAX);
     err = follow(&poc, run->timeout_s, &out, &peak_kb);
     kedge_process_stop(&poc, SIGTERM, STOP_MS);
-    err = err ? err : out.err ? out.err : read_answer(&out, run->rounds, ret);
+    err = err ? err : out.err ? out.err : read_answer(&out, run, ret);
     ret->coordinator_mb = peak_kb * 1024e-6;
     kedge_buf_deinit(&out);
     return err;

@@ -8,14 +8,14 @@
 struct kedge_bench_run {
     unsigned inputs, classes; /* model: (inputs + 1) × classes floats; 0: poc's own job with real training */
     unsigned sites, rounds;
-    bool unchanged;           /* kedge-train-identity: every update and model is the same bytes */
-    bool idle;                /* afterwards, measure an idle client */
-    unsigned timeout_s;       /* the run is given up */
+    bool unchanged;     /* kedge-train-identity: every update and model is the same bytes */
+    bool idle;          /* afterwards, measure an idle client */
+    unsigned timeout_s; /* the run is given up */
 };
 
 struct kedge_bench_cost {
-    double round_s;       /* median round, from its opening to the next one's */
-    double first_round_s; /* from poc's start to the end of the first round */
+    double round_s;        /* median round, from its opening to the next one's */
+    double first_round_s;  /* from poc's start to the end of the first round */
     double coordinator_mb; /* peak RssAnon of kedge-coordinator */
     double client_mb;      /* VmRSS of an idle kedge-client */
 };

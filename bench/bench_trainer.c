@@ -1,6 +1,6 @@
-/* kedge-bench-trainer: speaks the trainer's contract and learns nothing, but changes the model's last weight a
- * little, differently at every site and in every round. Models and updates are addressed by their content: were
- * they all the same, as kedge-train-identity makes them, none would travel after the first round. */
+/* kedge-bench-trainer: speaks the trainer's contract and learns nothing, but changes the model's last weight
+ * a little, differently at every site and in every round. Models and updates are addressed by their content:
+ * were they all the same, as kedge-train-identity makes them, none would travel after the first round. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
