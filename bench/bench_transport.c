@@ -190,9 +190,9 @@ double kedge_bench_loopback(unsigned chunks)
     int listener = socket(AF_INET, SOCK_STREAM, 0), near = socket(AF_INET, SOCK_STREAM, 0), far = -1;
     uint8_t *block = kedge_mem_new(BLOCK, 1);
     double result = KEDGE_E_IO;
-    if (block && bind(listener, (struct sockaddr *)&a, sizeof a) == 0 && listen(listener, 1) == 0 &&
-        getsockname(listener, (struct sockaddr *)&a, &len) == 0 &&
-        connect(near, (struct sockaddr *)&a, sizeof a) == 0 && (far = accept(listener, NULL, NULL)) >= 0) {
+    if (block && bind(listener, (struct sockaddr *)&a, sizeof a) == 0 && listen(listener, 1) == 0
+        && getsockname(listener, (struct sockaddr *)&a, &len) == 0
+        && connect(near, (struct sockaddr *)&a, sizeof a) == 0 && (far = accept(listener, NULL, NULL)) >= 0) {
         struct sender sender = {far, chunks};
         pthread_t thread;
         uint64_t begin = kedge_os_now_ns();

@@ -1,5 +1,6 @@
-/* `kedge poc DIR`: a whole federation on this machine as real processes over TLS, one grouped job and one without groups
- * beside it; everything is left in DIR for the auditor. The same DIR again goes on with what is unfinished. */
+/* `kedge poc DIR`: a whole federation on this machine as real processes over TLS, one grouped job and one
+ * without groups beside it; everything is left in DIR for the auditor. The same DIR again goes on with what
+ * is unfinished. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +57,8 @@ static int bring_up(struct kedge_poc *p, struct kedge_diag *d)
         err = kedge_poc_start(p, &p->clients[i], d);
     }
     err = err ? err : kedge_poc_sign_in(p, d);
-    for (uint64_t i = 0; i < p->tenants * p->sites && !err; i++) { /* used tokens are worth nothing, but are secrets */
+    for (uint64_t i = 0; i < p->tenants * p->sites && !err;
+         i++) { /* used tokens are worth nothing, but are secrets */
         if (kedge_path_join(token, p->clients[i].folder, "enroll.token") == KEDGE_OK) {
             (void)unlink(token);
         }
@@ -74,9 +76,11 @@ static int take_models(struct kedge_poc *p, const char *job, struct kedge_diag *
     int err = kedge_poc_ask(p, json_pack("{s:s,s:s}", "verb", "job.model", "job", job), 10000, &answer, d);
     err = err ? err : kedge_path_join(path, p->dir, "models");
     err = err ? err : kedge_dir_make(path, 0700, d);
-    json_array_foreach(json_object_get(answer, "models"), i, m) {
+    json_array_foreach(json_object_get(answer, "models"), i, m)
+    {
         struct kedge_map map;
-        snprintf(path, sizeof path, "%.850s/models/%s-g%d.safetensors", p->dir, job, (int)kedge_cli_int(m, "group"));
+        snprintf(path, sizeof path, "%.850s/models/%s-g%d.safetensors", p->dir, job,
+                 (int)kedge_cli_int(m, "group"));
         err = err ? err : kedge_map_open(kedge_cli_text(m, "path"), &map, d);
         if (!err) {
             err = kedge_file_write(path, kedge_view_of(map.ptr, map.len), 0600, d);
@@ -151,17 +155,19 @@ static int run(struct kedge_poc *p, struct kedge_diag *d, json_t **ret)
     err = err ? err : kedge_poc_trust(p, false, d);
     if (!err) {
         print_summary(p, grouped, plain);
-        kedge_cli_say(p->cli, "\nFirst round finished %.2f s after the start; %llu processes were started again.\n",
+        kedge_cli_say(p->cli,
+                      "\nFirst round finished %.2f s after the start; %llu processes were started again.\n",
                       (double)p->first_round_ms / 1000.0, (unsigned long long)p->restarts);
-        kedge_cli_say(p->cli, "Models, ledgers and trust.json are in %s; check them: "
-                              "kedge audit verify %s --trust %s/trust.json\n", p->dir, p->dir, p->dir);
+        kedge_cli_say(p->cli,
+                      "Models, ledgers and trust.json are in %s; check them: "
+                      "kedge audit verify %s --trust %s/trust.json\n",
+                      p->dir, p->dir, p->dir);
         uint64_t more = p->rounds - p->first_seen_rounds; /* rounds between the two instants */
         double period = more ? (double)(p->last_seen_ms - p->first_seen_ms) / 1000.0 / (double)more : 0;
         *ret = json_pack("{s:s,s:I,s:f,s:f,s:I,s:O,s:o}", "dir", p->dir, "period_rounds", (json_int_t)more,
-                         "round_period_seconds", period,
-                         "first_round_seconds",
-                         (double)p->first_round_ms / 1000.0, "restarts", (json_int_t)p->restarts, "grouped", grouped,
-                         "ungrouped", plain ? json_incref(plain) : json_null());
+                         "round_period_seconds", period, "first_round_seconds",
+                         (double)p->first_round_ms / 1000.0, "restarts", (json_int_t)p->restarts, "grouped",
+                         grouped, "ungrouped", plain ? json_incref(plain) : json_null());
     }
     json_decref(grouped);
     json_decref(plain);
@@ -192,7 +198,8 @@ int kedge_cmd_poc(struct kedge_cli *c)
         return kedge_cli_usage(c, "--model-inputs and --model-classes belong together, with --trainer");
     }
     if (p.trainer[0] && (p.trainer[0] != '/' || strpbrk(p.trainer, "\"\\") || strlen(p.trainer) > 800)) {
-        return kedge_cli_usage(c, "--trainer: expected an absolute path (it runs in the site's folder), no quotes");
+        return kedge_cli_usage(
+            c, "--trainer: expected an absolute path (it runs in the site's folder), no quotes");
     }
     if (c->argc != 1 || c->argv[0][0] == '-') {
         return kedge_cli_usage(c, "expected one DIR");
@@ -201,7 +208,8 @@ int kedge_cmd_poc(struct kedge_cli *c)
         p.groups = p.tenants * p.sites;
     }
     const char *dir = c->argv[0];
-    int err = dir[0] == '/' ? (snprintf(p.dir, sizeof p.dir, "%s", dir) < KEDGE_PATH_MAX ? KEDGE_OK : KEDGE_E_TOO_LONG)
+    int err = dir[0] == '/'
+                  ? (snprintf(p.dir, sizeof p.dir, "%s", dir) < KEDGE_PATH_MAX ? KEDGE_OK : KEDGE_E_TOO_LONG)
               : getcwd(cwd, sizeof cwd) ? kedge_path_join(p.dir, cwd, dir)
                                         : KEDGE_E_IO;
     err = err ? err : kedge_process_own_dir(p.bin, sizeof p.bin);

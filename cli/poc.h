@@ -8,7 +8,7 @@
 enum { KEDGE_POC_TENANTS_MAX = 16, KEDGE_POC_SITES_MAX = 64 };
 
 struct kedge_poc_child {
-    char name[KEDGE_PATH_MAX];     /* for messages: "kedge-client org-a/site-1" */
+    char name[KEDGE_PATH_MAX]; /* for messages: "kedge-client org-a/site-1" */
     char program[KEDGE_PATH_MAX], log[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX], token[KEDGE_PATH_MAX];
     struct kedge_process process;
     uint64_t started_ms;
@@ -29,7 +29,8 @@ struct kedge_poc {
     /* For measuring: another model than the data's own, and another trainer than kedge-train. */
     uint64_t model_inputs, model_classes; /* 0: the data's */
     const char *trainer;                  /* absolute path; "": kedge-train */
-    uint64_t first_seen_ms, last_seen_ms; /* of the first job: when rounds were first seen closed, and its end */
+    uint64_t first_seen_ms,
+        last_seen_ms; /* of the first job: when rounds were first seen closed, and its end */
     uint64_t first_seen_rounds;
 };
 
@@ -49,14 +50,16 @@ KEDGE_NODISCARD int kedge_poc_start(struct kedge_poc *p, struct kedge_poc_child 
 /* Starts again what died and says so. */
 KEDGE_NODISCARD int kedge_poc_watch(struct kedge_poc *p, struct kedge_diag *d);
 void kedge_poc_stop(struct kedge_poc *p);
-/* After a request that ended with *err: true when it is worth repeating, since the coordinator is away for a moment
- * and end_ns (kedge_os_now_ns) has not come. Starts again what died; *err tells when that is no use. */
+/* After a request that ended with *err: true when it is worth repeating, since the coordinator is away for a
+ * moment and end_ns (kedge_os_now_ns) has not come. Starts again what died; *err tells when that is no use.
+ */
 KEDGE_NODISCARD bool kedge_poc_wait(struct kedge_poc *p, uint64_t end_ns, int *err, struct kedge_diag *d);
 /* As kedge_cli_admin, but waits out a coordinator that is being started again, up to timeout_ms. */
 KEDGE_NODISCARD int kedge_poc_ask(struct kedge_poc *p, json_t *request, uint32_t timeout_ms, json_t **ret,
                                   struct kedge_diag *d);
 KEDGE_NODISCARD int kedge_poc_sign_in(struct kedge_poc *p, struct kedge_diag *d);
-/* Submits (or finds) the job, joins it for all tenants, shows progress until it ends; *ret is its job.show. */
+/* Submits (or finds) the job, joins it for all tenants, shows progress until it ends; *ret is its job.show.
+ */
 KEDGE_NODISCARD int kedge_poc_job(struct kedge_poc *p, const char *name, bool grouped, json_t **ret,
                                   struct kedge_diag *d);
 

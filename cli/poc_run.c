@@ -83,7 +83,8 @@ bool kedge_poc_wait(struct kedge_poc *p, uint64_t end_ns, int *err, struct kedge
     return !dead;
 }
 
-int kedge_poc_ask(struct kedge_poc *p, json_t *request, uint32_t timeout_ms, json_t **ret, struct kedge_diag *d)
+int kedge_poc_ask(struct kedge_poc *p, json_t *request, uint32_t timeout_ms, json_t **ret,
+                  struct kedge_diag *d)
 {
     uint64_t end = kedge_os_now_ns() + (uint64_t)timeout_ms * 1000000u;
     int err;
@@ -102,7 +103,8 @@ int kedge_poc_sign_in(struct kedge_poc *p, struct kedge_diag *d)
         size_t i, active;
         int err = kedge_poc_watch(p, d);
         err = err ? err : kedge_poc_ask(p, json_pack("{s:s}", "verb", "site.pending"), 10000, &pending, d);
-        json_array_foreach(json_object_get(pending, "sites"), i, one) {
+        json_array_foreach(json_object_get(pending, "sites"), i, one)
+        {
             const char *tenant = kedge_cli_text(one, "tenant");
             for (uint64_t t = 0; t < p->tenants && !err; t++) {
                 json_t *answer = NULL;
@@ -138,22 +140,24 @@ static void put_spec(const struct kedge_poc *p, const char *name, bool grouped, 
     for (uint64_t i = 0; i < p->tenants; i++) {
         kedge_buf_printf(out, "%s\"%s\"", i ? ", " : "", p->tenant_ids[i].s);
     }
-    kedge_buf_printf(out,
-                     "],\n  \"seed\": \"%llu\",\n  \"model\": {\"preset\": \"mclr\", \"inputs\": %u, \"classes\": %u},\n"
-                     "  \"data\": \"%s\",\n  \"rounds\": %llu,\n  \"sites_min\": %llu,\n  \"quorum\": %llu,\n"
-                     "  \"local_epochs\": %u,\n  \"batch\": 10,\n  \"learning_rate\": \"%s\",\n  \"l2\": \"0.001\",\n"
-                     "  \"round_timeout_s\": 20",
-                     (unsigned long long)p->seed, p->model_inputs ? (unsigned)p->model_inputs : p->inputs,
-                     p->model_classes ? (unsigned)p->model_classes : p->classes, p->dataset,
-                     (unsigned long long)p->rounds,
-                     (unsigned long long)(p->model_inputs ? all : all > 1 ? 2 : 1),
-                     (unsigned long long)(p->model_inputs ? all : 1), digits ? 2u : 1u,
-                     digits ? "0.1" : "0.03");
+    kedge_buf_printf(
+        out,
+        "],\n  \"seed\": \"%llu\",\n  \"model\": {\"preset\": \"mclr\", \"inputs\": %u, \"classes\": %u},\n"
+        "  \"data\": \"%s\",\n  \"rounds\": %llu,\n  \"sites_min\": %llu,\n  \"quorum\": %llu,\n"
+        "  \"local_epochs\": %u,\n  \"batch\": 10,\n  \"learning_rate\": \"%s\",\n  \"l2\": \"0.001\",\n"
+        "  \"round_timeout_s\": 20",
+        (unsigned long long)p->seed, p->model_inputs ? (unsigned)p->model_inputs : p->inputs,
+        p->model_classes ? (unsigned)p->model_classes : p->classes, p->dataset, (unsigned long long)p->rounds,
+        (unsigned long long)(p->model_inputs ? all
+                             : all > 1       ? 2
+                                             : 1),
+        (unsigned long long)(p->model_inputs ? all : 1), digits ? 2u : 1u, digits ? "0.1" : "0.03");
     if (p->model_inputs) { /* the data does not fit such a model */
         kedge_buf_put_str(out, ",\n  \"evaluate_every\": 0");
     }
     if (grouped) {
-        kedge_buf_printf(out, ",\n  \"grouping\": \"flexcfl\",\n  \"groups\": %llu,\n  \"pretrain_steps\": 50",
+        kedge_buf_printf(out,
+                         ",\n  \"grouping\": \"flexcfl\",\n  \"groups\": %llu,\n  \"pretrain_steps\": 50",
                          (unsigned long long)p->groups);
     }
     kedge_buf_put_str(out, "\n}\n");
@@ -170,8 +174,8 @@ static int submit(struct kedge_poc *p, const char *name, bool grouped, struct ke
     int err = spec.err ? spec.err : kedge_file_write(path, kedge_buf_view(&spec), 0600, d);
     if (!err) {
         json_t *text = json_stringn((const char *)spec.ptr, spec.len);
-        err = kedge_poc_ask(p, json_pack("{s:s,s:s,s:o}", "verb", "job.submit", "token", name, "spec", text), 30000,
-                            &answer, d);
+        err = kedge_poc_ask(p, json_pack("{s:s,s:s,s:o}", "verb", "job.submit", "token", name, "spec", text),
+                            30000, &answer, d);
         err = err == KEDGE_E_EXISTS ? KEDGE_OK : err; /* it was submitted by an earlier run */
     }
     json_decref(answer);
@@ -207,8 +211,9 @@ int kedge_poc_job(struct kedge_poc *p, const char *name, bool grouped, json_t **
     while (!err) {
         json_t *shown = NULL;
         err = kedge_poc_watch(p, d);
-        err = err ? err
-                  : kedge_poc_ask(p, json_pack("{s:s,s:s}", "verb", "job.show", "job", name), 30000, &shown, d);
+        err =
+            err ? err
+                : kedge_poc_ask(p, json_pack("{s:s,s:s}", "verb", "job.show", "job", name), 30000, &shown, d);
         if (err) {
             break;
         }
@@ -223,7 +228,11 @@ int kedge_poc_job(struct kedge_poc *p, const char *name, bool grouped, json_t **
         if (has_ended(state) && !p->last_seen_ms) {
             p->last_seen_ms = kedge_os_unix_ms();
         }
-        kedge_cli_progress(p->cli, name, has_ended(state) ? p->rounds : round > 0 ? round - 1 : 0, p->rounds, state);
+        kedge_cli_progress(p->cli, name,
+                           has_ended(state) ? p->rounds
+                           : round > 0      ? round - 1
+                                            : 0,
+                           p->rounds, state);
         if (has_ended(state)) {
             kedge_cli_progress_end(p->cli);
             if (strcmp(state, "completed") != 0) {

@@ -7,8 +7,8 @@
 
 #include "chain/state/state.h"
 #include "cli/poc.h"
-#include "common/base/os/clock.h"
 #include "common/base/mem.h"
+#include "common/base/os/clock.h"
 #include "common/tensor/dataset.h"
 #include "common/tensor/idx.h"
 #include "sim/partition/files.h"
@@ -66,21 +66,23 @@ int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d)
             p->partition = kedge_mem_strdup(kedge_cli_text(o, "partition"));
             json_decref(o);
             if (p->tenants < 1 || p->tenants > KEDGE_POC_TENANTS_MAX || p->sites < 1
-                || p->sites > KEDGE_POC_SITES_MAX || p->rounds < 1 || !p->dataset || !p->partition || !p->trainer
-                || p->model_inputs > UINT32_MAX || p->model_classes > UINT32_MAX) {
+                || p->sites > KEDGE_POC_SITES_MAX || p->rounds < 1 || !p->dataset || !p->partition
+                || !p->trainer || p->model_inputs > UINT32_MAX || p->model_classes > UINT32_MAX) {
                 err = kedge_diag_set(d, KEDGE_E_FORMAT, "%s: damaged", path);
             }
         }
     } else if (!err) {
         err = kedge_dir_make(p->dir, 0700, d);
-        err = err ? err
-                  : write_json(path, json_pack("{s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:I,s:I,s:s}", "tenants", (json_int_t)p->tenants,
-                                               "sites", (json_int_t)p->sites, "rounds", (json_int_t)p->rounds,
-                                               "groups", (json_int_t)p->groups, "seed", (json_int_t)p->seed,
-                                               "dataset", p->dataset, "partition", p->partition, "model_inputs",
-                                               (json_int_t)p->model_inputs, "model_classes",
-                                               (json_int_t)p->model_classes, "trainer", p->trainer),
-                               d);
+        err =
+            err ? err
+                : write_json(path,
+                             json_pack("{s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:I,s:I,s:s}", "tenants",
+                                       (json_int_t)p->tenants, "sites", (json_int_t)p->sites, "rounds",
+                                       (json_int_t)p->rounds, "groups", (json_int_t)p->groups, "seed",
+                                       (json_int_t)p->seed, "dataset", p->dataset, "partition", p->partition,
+                                       "model_inputs", (json_int_t)p->model_inputs, "model_classes",
+                                       (json_int_t)p->model_classes, "trainer", p->trainer),
+                             d);
     }
     for (uint64_t i = 0; i < p->tenants && !err; i++) {
         snprintf(p->tenant_ids[i].s, sizeof p->tenant_ids[i].s, "org-%c", (char)('a' + i));
@@ -125,7 +127,8 @@ int kedge_poc_state(struct kedge_poc *p, struct kedge_diag *d)
         return err;
     }
     err = kedge_state_create(p->state, "poc.kedge.local", d);
-    err = err == KEDGE_E_EXISTS ? KEDGE_OK : err; /* an earlier run was killed before it wrote its own settings */
+    err = err == KEDGE_E_EXISTS ? KEDGE_OK
+                                : err; /* an earlier run was killed before it wrote its own settings */
     snprintf(config, sizeof config,
              "{\"deployment\": \"poc.kedge.local\", \"listen\": [\"tls+tcp://127.0.0.1:%d\"],\n"
              " \"lease_ms\": 5000, \"offline_grace_ms\": 2000, \"settle_ms\": 300}\n",
@@ -159,9 +162,11 @@ static int load(const struct kedge_poc *p, struct kedge_dataset *ret, struct ked
     bool digits = strcmp(p->dataset, "digits") == 0;
     struct kedge_data_source source = {.format = KEDGE_DATA_IDX, .scale = digits ? 0.0625 : 1.0 / 255.0};
     int err = find_data(p, dir, d);
-    err = err ? err : kedge_path_join(source.path, dir, digits ? "digits-images.idx" : "train-images-idx3-ubyte");
     err = err ? err
-              : kedge_path_join(source.labels_path, dir, digits ? "digits-labels.idx" : "train-labels-idx1-ubyte");
+              : kedge_path_join(source.path, dir, digits ? "digits-images.idx" : "train-images-idx3-ubyte");
+    err = err ? err
+              : kedge_path_join(source.labels_path, dir,
+                                digits ? "digits-labels.idx" : "train-labels-idx1-ubyte");
     return err ? err : kedge_dataset_load(&source, ret, d);
 }
 
@@ -192,8 +197,11 @@ static int site_files(struct kedge_poc *p, uint32_t site, const struct kedge_dat
 int kedge_poc_data(struct kedge_poc *p, struct kedge_diag *d)
 {
     uint32_t sites = (uint32_t)(p->tenants * p->sites);
-    struct kedge_partition_spec spec = {.sites = sites, .classes_per_site = 3, .groups = (uint32_t)p->groups,
-                                        .train_share = 0.8, .seed = p->seed};
+    struct kedge_partition_spec spec = {.sites = sites,
+                                        .classes_per_site = 3,
+                                        .groups = (uint32_t)p->groups,
+                                        .train_share = 0.8,
+                                        .seed = p->seed};
     struct kedge_dataset ds;
     struct kedge_partition part;
     char last[KEDGE_PATH_MAX];
@@ -274,8 +282,9 @@ int kedge_poc_tokens(struct kedge_poc *p, struct kedge_diag *d)
             continue; /* it has used its token already */
         }
         snprintf(site, sizeof site, "site-%u", (unsigned)(i % p->sites + 1));
-        err = kedge_poc_ask(p, json_pack("{s:s,s:s,s:s,s:i}", "verb", "site.token", "tenant",
-                                         p->tenant_ids[i / p->sites].s, "site", site, "ttl_s", TOKEN_TTL_S),
+        err = kedge_poc_ask(p,
+                            json_pack("{s:s,s:s,s:s,s:i}", "verb", "site.token", "tenant",
+                                      p->tenant_ids[i / p->sites].s, "site", site, "ttl_s", TOKEN_TTL_S),
                             10000, &answer, d);
         err = err ? err : kedge_path_join(client->token, client->folder, "enroll.token");
         err = err ? err
