@@ -53,11 +53,11 @@ def children(pid):
         comm = stat[stat.index("(") + 1:stat.rindex(")")]
         fields = stat[stat.rindex(")") + 2:].split()
         parents.setdefault(int(fields[1]), []).append((int(entry), comm))
-    found, todo = [], [pid]
-    while todo:
-        below = parents.get(todo.pop(), [])
+    found, open_pids = [], [pid]
+    while open_pids:
+        below = parents.get(open_pids.pop(), [])
         found += below
-        todo += [child for child, _ in below]
+        open_pids += [child for child, _ in below]
     return found
 
 
