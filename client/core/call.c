@@ -53,7 +53,7 @@ static void submit_refused(struct kedge_site *s, const struct kedge_site_reply *
     } else if (r->err == KEDGE_E_BLOB_MISSING && s->memory.results[0].kind != KEDGE_SITE_EVALUATE) {
         kedgei_site_go(s, KEDGE_SITE_UPLOADING);
         kedgei_site_back_off(s, r->err, r->retry_ns);
-    } else if (kedge_err_class(r->err) == KEDGE_CLASS_REJECT) {
+    } else if (kedge_err_class(r->err) == KEDGE_CLASS_REJECT || MUTANT(MUTANT_SITE_TAKES_BUSY_FOR_NO)) {
         kedgei_site_settle(s, r->err);
     } else {
         kedgei_site_back_off(s, r->err, r->retry_ns);

@@ -6,8 +6,8 @@
 #ifndef KEDGE_CLIENT_CORE_CORE_H
 #define KEDGE_CLIENT_CORE_CORE_H
 
+#include "client/core/rare.h"
 #include "client/core/site.h"
-
 #include "common/base/rng.h"
 
 /* Mutants: numbered bugs that the simulator's checkers must find (sim/CMakeLists.txt builds one core for
@@ -20,6 +20,8 @@ enum {
     MUTANT_SITE_SEND_UNPERSISTED = 21, /* a result is sent before it is persisted */
     MUTANT_SITE_NO_RETRY,              /* a failed call is not repeated */
     MUTANT_SITE_FORGETS_EARLY,         /* a result is forgotten when its answer is lost */
+    MUTANT_SITE_FORGETS_ALL,           /* a restart forgets the results that were persisted */
+    MUTANT_SITE_TAKES_BUSY_FOR_NO,     /* "try again later" is taken for a refusal */
 };
 
 struct kedge_site {
@@ -43,7 +45,12 @@ struct kedge_site {
     uint64_t tasks, receipts, dropped;
     struct kedge_rng rng;
     struct kedge_site_effects *fx; /* while stepping */
+    struct kedge_site_rare *rare;  /* the host's, or NULL */
 };
+
+/* rare.c */
+bool kedgei_site_rare(struct kedge_site *s, enum kedge_site_rare_site site);
+#define KEDGE_RARE(s, name) kedgei_site_rare((s), KEDGE_SITE_RARE_##name)
 
 /* site.c */
 struct kedge_site_effect *kedgei_site_emit(struct kedge_site *s, enum kedge_site_effect_type type);

@@ -126,6 +126,7 @@ void kedgei_site_back_off(struct kedge_site *s, int err, uint64_t at_least_ns)
     for (uint32_t i = 0; i < s->failures && pause < t->backoff_max; i++) {
         pause = pause <= t->backoff_max / 2 ? pause * 2 : t->backoff_max;
     }
+    pause = KEDGE_RARE(s, LONG_PAUSE) ? t->backoff_max : pause;
     pause -= kedge_rng_below(&s->rng, pause / 2 + 1);
     uint64_t least = at_least_ns < t->backoff_max ? at_least_ns : t->backoff_max; /* whoever asked for more */
     s->wake_ns = kedgei_site_after(s, pause > least ? pause : least);
@@ -193,7 +194,8 @@ static void act(struct kedge_site *s)
         begin_call(s, KEDGE_SITE_CALL_POLL)->wait_ns = 0;
         return;
     case KEDGE_SITE_POLLING:
-        begin_call(s, KEDGE_SITE_CALL_POLL)->wait_ns = s->params.times.poll_wait;
+        begin_call(s, KEDGE_SITE_CALL_POLL)->wait_ns =
+            KEDGE_RARE(s, SHORT_POLL) ? 0 : s->params.times.poll_wait;
         return;
     case KEDGE_SITE_FETCHING:
         fx = begin(s, KEDGE_SITE_FX_FETCH);
@@ -229,6 +231,7 @@ static void start(struct kedge_site *s, const struct kedge_site_event *ev)
 {
     KEDGE_ASSERT(s->state == KEDGE_SITE_NEW && ev->memory.result_count <= KEDGE_SITE_RESULTS_MAX);
     s->memory = ev->memory;
+    s->memory.result_count = MUTANT(MUTANT_SITE_FORGETS_ALL) ? 0 : s->memory.result_count;
     if (s->memory.result_count > 0) {
         kedgei_site_log(s, KEDGE_SITE_NOTE_RESUMED, KEDGE_OK)->result = s->memory.results[0];
     }
@@ -272,7 +275,8 @@ void kedge_site_step(struct kedge_site *s, const struct kedge_site_event *ev,
     if (s->open == 0 && s->wake_ns <= s->now_ns) {
         act(s);
     }
-    if (s->beat == 0 && s->beat_ns <= s->now_ns) {
+    bool early = s->beat == 0 && s->beat_ns != UINT64_MAX && KEDGE_RARE(s, EARLY_BEAT);
+    if (s->beat == 0 && (s->beat_ns <= s->now_ns || early)) {
         beat(s);
     }
     s->fx = NULL;

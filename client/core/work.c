@@ -66,7 +66,8 @@ static void fetch_failed(struct kedge_site *s, int err)
 {
     if (err == KEDGE_E_DENIED) {
         refuse_task(s, err);
-    } else if (kedgei_site_is_transient(err) && s->failures < FETCH_ATTEMPTS_MAX) {
+    } else if (kedgei_site_is_transient(err) && s->failures < FETCH_ATTEMPTS_MAX
+               && !KEDGE_RARE(s, FETCH_GIVEN_UP)) {
         kedgei_site_back_off(s, err, 0);
     } else {
         give_up_task(s, err);
@@ -112,7 +113,7 @@ void kedgei_site_next_result(struct kedge_site *s)
     if (s->memory.result_count == 0) {
         kedgei_site_go(s, KEDGE_SITE_POLLING);
     } else {
-        bool file = s->memory.results[0].kind != KEDGE_SITE_EVALUATE;
+        bool file = s->memory.results[0].kind != KEDGE_SITE_EVALUATE && !KEDGE_RARE(s, SUBMIT_FIRST);
         kedgei_site_go(s, file ? KEDGE_SITE_UPLOADING : KEDGE_SITE_SUBMITTING);
     }
 }

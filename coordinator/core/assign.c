@@ -44,6 +44,9 @@ void kedgei_assign_appended(struct kedge_coord *c, const struct kedge_coord_even
     struct row *row = kedgei_row(c, ev->job, ev->site);
     KEDGE_ASSERT(row->assign == ASSIGN_APPEND && row->item[ITEM_ASSIGN].out);
     if (ev->err != KEDGE_OK) {
+        if (MUTANT(MUTANT_GROUP_DRAWN_AGAIN)) {
+            row->pub.group = (row->pub.group + 1) % c->jobs[ev->job].model_count;
+        }
         kedgei_item_failed(c, ev->job, &row->item[ITEM_ASSIGN], ev->err);
         return;
     }

@@ -13,7 +13,7 @@ void kedge_coord_times_default(struct kedge_coord_times *ret)
     ret->lease = 15000 * ms;
     ret->offline_grace = 5000 * ms;
     ret->settle = 1000 * ms;
-    ret->poll_max = 20000 * ms;
+    ret->poll_max = ret->lease / 2;
     ret->retry = 1000 * ms;
     ret->evaluate_max = 30000 * ms;
 }
@@ -68,7 +68,7 @@ size_t kedge_coord_size(const struct kedge_coord_limits *limits)
 int kedge_coord_init(void *mem, size_t mem_len, const struct kedge_coord_limits *limits,
                      const struct kedge_coord_times *times, struct kedge_coord **ret)
 {
-    if (!limits_are_valid(limits) || times->lease == 0 || times->retry == 0 || times->poll_max == 0
+    if (!limits_are_valid(limits) || times->lease < 2 || times->retry == 0 || times->poll_max == 0
         || mem_len < kedge_coord_size(limits)) {
         return KEDGE_E_ARG;
     }
@@ -77,6 +77,8 @@ int kedge_coord_init(void *mem, size_t mem_len, const struct kedge_coord_limits 
     lay_out(mem, limits, c);
     c->limits = *limits;
     c->times = *times;
+    /* A site whose poll is held says nothing meanwhile: it must not count as away. */
+    c->times.poll_max = times->poll_max < times->lease / 2 ? times->poll_max : times->lease / 2;
     c->online = c->offline = (struct site_list){KEDGE_COORD_NONE, KEDGE_COORD_NONE};
     *ret = c;
     return KEDGE_OK;
@@ -84,7 +86,7 @@ int kedge_coord_init(void *mem, size_t mem_len, const struct kedge_coord_limits 
 
 uint32_t kedgei_room(const struct kedge_coord *c)
 {
-    return KEDGE_COORD_EFFECTS_MAX - c->fx->count;
+    return c->fx_max - c->fx->count;
 }
 
 uint64_t kedgei_after(const struct kedge_coord *c, uint64_t pause_ns)
@@ -233,6 +235,14 @@ static bool pump(struct kedge_coord *c)
     return false;
 }
 
+static void begin(struct kedge_coord *c, struct kedge_coord_effects *fx)
+{
+    c->stepping = true;
+    c->fx = fx;
+    c->fx_max = KEDGE_RARE(c, FEW_EFFECTS) ? EFFECTS_FEW : KEDGE_COORD_EFFECTS_MAX;
+    fx->count = 0;
+}
+
 static bool run(struct kedge_coord *c, struct kedge_coord_effects *fx)
 {
     bool more = c->started && pump(c);
@@ -254,9 +264,7 @@ bool kedge_coord_step(struct kedge_coord *c, const struct kedge_coord_event *ev,
                   || ev->type == KEDGE_EV_SITE_REVOKED || ev->type == KEDGE_EV_JOB_JOINED;
     KEDGE_ASSERT(either || c->started != loads);
     c->now_ns = ev->now_ns;
-    c->stepping = true;
-    c->fx = ret_fx;
-    ret_fx->count = 0;
+    begin(c, ret_fx);
     for (uint32_t i = 0; i < c->limits.jobs_max; i++) {
         struct job *j = &c->jobs[i];
         KEDGE_ASSERT(!j->used || !c->started
@@ -279,9 +287,7 @@ bool kedge_coord_step(struct kedge_coord *c, const struct kedge_coord_event *ev,
 bool kedge_coord_more(struct kedge_coord *c, struct kedge_coord_effects *ret_fx)
 {
     KEDGE_ASSERT(c->started);
-    c->stepping = true;
-    c->fx = ret_fx;
-    ret_fx->count = 0;
+    begin(c, ret_fx);
     return run(c, ret_fx);
 }
 

@@ -77,7 +77,7 @@ struct kedge_coord_times {
     uint64_t lease;         /* a site not heard of for so long counts as offline (default 15 s) */
     uint64_t offline_grace; /* unresolved selected sites offline for so long no longer hold a round (5 s) */
     uint64_t settle;        /* wait for known sites to come before a round opens without them (1 s) */
-    uint64_t poll_max;      /* longest parked poll (20 s) */
+    uint64_t poll_max;      /* longest parked poll; init cuts it to half a lease (7.5 s) */
     uint64_t retry;         /* pause before a failed append or work is asked for again (1 s) */
     uint64_t evaluate_max;  /* longest wait for evaluations after the last round (30 s) */
 };

@@ -14,6 +14,7 @@
 #define KEDGE_COORDINATOR_CORE_CORE_H
 
 #include "coordinator/core/coord.h"
+#include "coordinator/core/rare.h"
 
 /* Mutants: numbered bugs that the simulator's checkers must find (sim/CMakeLists.txt builds one core for
  * each). */
@@ -33,10 +34,23 @@ enum {
     MUTANT_MODEL_BEFORE_CLOSED,    /* new models are used once computed, before the close is durable */
     MUTANT_FORGET_ASSIGN_WORK,     /* a restart forgets newcomers that were between pretrain and group */
     MUTANT_NO_DEADLINE,            /* the deadline of a round is not looked at */
+    MUTANT_FORGET_ACCEPTED,        /* a restart forgets what the open round had accepted */
+    MUTANT_FORGET_WEIGHT,          /* a restart takes every weight for 1 */
+    MUTANT_FORGET_QUORUM,          /* a restart lets the open round close with whatever is there */
+    MUTANT_SILENT_REFUSAL,         /* a second update of a site gets no answer */
+    MUTANT_REFUSAL_UNRECORDED,     /* what a site got wrong is told to it, but not recorded */
+    MUTANT_FOREIGN_MODEL,          /* a site may read the models of other groups */
+    MUTANT_FOREIGN_TASK,           /* a site is told to train the model of another group */
+    MUTANT_GROUP_DRAWN_AGAIN,      /* a failed group-assigned is asked for again with another group */
+    MUTANT_POLL_FORGOTTEN,         /* a parked poll is dropped without an answer */
     MUTANT_COUNT,
 };
 
-enum { EFFECTS_OF_JOB_MAX = 12 }; /* one advance of one job emits no more */
+enum {
+    EFFECTS_OF_JOB_MAX = 12,                                 /* one advance of one job emits no more */
+    EFFECTS_OF_EVENT_MAX = 4,                                /* an event before the pump emits no more */
+    EFFECTS_FEW = EFFECTS_OF_JOB_MAX + EFFECTS_OF_EVENT_MAX, /* so much is enough to get on */
+};
 
 enum presence { PRESENCE_GONE, PRESENCE_OFFLINE, PRESENCE_ONLINE };
 
@@ -145,7 +159,13 @@ struct kedge_coord {
     struct site_list online, offline;
     struct job *jobs;
     struct kedge_coord_effects *fx; /* while stepping */
+    uint32_t fx_max;                /* how many of them this step may use */
+    struct kedge_coord_rare *rare;  /* the host's, or NULL */
 };
+
+/* rare.c */
+bool kedgei_coord_rare(struct kedge_coord *c, enum kedge_coord_rare_site site);
+#define KEDGE_RARE(c, name) kedgei_coord_rare((c), KEDGE_COORD_RARE_##name)
 
 /* coord.c */
 struct kedge_coord_effect *kedgei_emit(struct kedge_coord *c, enum kedge_coord_effect_type type);

@@ -46,11 +46,14 @@ static void load_accepted(struct kedge_coord *c, const struct kedge_coord_event 
     struct row *row = kedgei_row(c, ev->job, ev->site);
     struct kedge_coord_input *in =
         kedgei_input(row, ev->kind == KEDGE_TASK_TRAIN ? ITEM_TRAIN : ITEM_PRETRAIN);
+    if (MUTANT(MUTANT_FORGET_ACCEPTED)) {
+        return;
+    }
     in->progress = KEDGE_INPUT_ACCEPTED;
     in->leaf = ev->leaf;
     in->envelope = ev->envelope;
     in->update = ev->update;
-    in->weight = ev->weight;
+    in->weight = MUTANT(MUTANT_FORGET_WEIGHT) ? 1 : ev->weight;
 }
 
 void kedgei_load(struct kedge_coord *c, const struct kedge_coord_event *ev)
@@ -106,6 +109,7 @@ static void start_collecting(struct kedge_coord *c, uint32_t job)
     KEDGE_ASSERT(j->closed_round == KEDGE_COORD_NONE || j->round == j->closed_round + 1);
     KEDGE_ASSERT(j->selected_count >= 1);
     j->quorum = j->params.quorum < j->selected_count ? j->params.quorum : j->selected_count;
+    j->quorum = MUTANT(MUTANT_FORGET_QUORUM) ? 1 : j->quorum;
     j->base = j->round == 0 ? KEDGE_JOB_GROUPING : KEDGE_JOB_TRAINING;
     resume_assignments(c, job);
     kedgei_collect(c, job);

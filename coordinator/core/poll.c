@@ -107,7 +107,9 @@ static bool find_contribution(const struct job *j, const struct row *row, struct
     }
     ret->kind = KEDGE_TASK_TRAIN;
     ret->group = p->group;
-    ret->base = *kedgei_base(j, row);
+    ret->base = MUTANT(MUTANT_FOREIGN_TASK) && j->closed_round != KEDGE_COORD_NONE
+                    ? j->models[(p->group + 1) % j->model_count]
+                    : *kedgei_base(j, row);
     ret->evaluate_base = kedgei_evaluation_due(j, row);
     ret->evaluate_round = ret->evaluate_base ? j->closed_round : KEDGE_COORD_NONE;
     return true;
@@ -165,8 +167,9 @@ static void emit_wait(struct kedge_coord *c, uint32_t site, uint32_t request)
 static bool serve(struct kedge_coord *c, uint32_t site, uint32_t request)
 {
     struct task task;
+    uint32_t first = c->sites[site].next_job + (KEDGE_RARE(c, OTHER_JOB) ? 1 : 0);
     for (uint32_t i = 0; i < c->limits.jobs_max; i++) {
-        uint32_t job = (c->sites[site].next_job + i) % c->limits.jobs_max;
+        uint32_t job = (first + i) % c->limits.jobs_max;
         if (find_task(c, job, site, &task)) {
             emit_task(c, site, request, &task);
             return true;
@@ -187,8 +190,10 @@ bool kedgei_offer(struct kedge_coord *c, uint32_t site)
 void kedgei_poll_expired(struct kedge_coord *c)
 {
     KEDGE_ASSERT(c->parked_count > 0);
-    uint32_t site = c->heap[0];
-    emit_wait(c, site, kedgei_unpark(c, site));
+    uint32_t site = c->heap[0], request = kedgei_unpark(c, site);
+    if (!MUTANT(MUTANT_POLL_FORGOTTEN)) {
+        emit_wait(c, site, request);
+    }
 }
 
 void kedgei_poll(struct kedge_coord *c, const struct kedge_coord_event *ev)
@@ -211,6 +216,7 @@ void kedgei_poll(struct kedge_coord *c, const struct kedge_coord_event *ev)
     }
     uint64_t wait = ev->wait_ns < c->times.poll_max ? ev->wait_ns : c->times.poll_max;
     if (!serve(c, ev->site, ev->request)) {
+        wait = KEDGE_RARE(c, POLL_DROPPED) ? 0 : wait;
         park(c, ev->site, ev->request, kedgei_after(c, wait)); /* a wait of 0 is answered by the pump */
     }
 }

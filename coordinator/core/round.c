@@ -73,7 +73,8 @@ void kedgei_collect(struct kedge_coord *c, uint32_t job)
     struct job *j = &c->jobs[job];
     KEDGE_ASSERT(j->selected_count >= 1 && j->quorum >= 1);
     j->stage = STAGE_COLLECT;
-    j->deadline_ns = kedgei_after(c, j->params.round_timeout_ns);
+    uint64_t time = KEDGE_RARE(c, SHORT_ROUND) ? j->params.round_timeout_ns / 8 : j->params.round_timeout_ns;
+    j->deadline_ns = kedgei_after(c, time);
     j->late = false;
     kedgei_rows_refresh(c, job);
     j->offer = 0;
@@ -90,7 +91,8 @@ static bool advance_wish(struct kedge_coord *c, uint32_t job)
     j->wish_ns = j->wish_ns != UINT64_MAX ? j->wish_ns : c->now_ns;
     /* The first round waits for sites that were never heard of; later ones not for those long gone. */
     uint32_t expected = j->closed_round == KEDGE_COORD_NONE ? crowd.active : crowd.active - crowd.gone;
-    if (crowd.online < expected && c->now_ns - j->wish_ns < c->times.settle) {
+    bool unsettled = crowd.online < expected && c->now_ns - j->wish_ns < c->times.settle;
+    if (unsettled && !KEDGE_RARE(c, UNSETTLED)) {
         return false;
     }
     open_round(c, job);
@@ -203,7 +205,7 @@ void kedgei_next_round(struct kedge_coord *c, uint32_t job)
     if (j->closed_round >= j->params.rounds) {
         j->stage = STAGE_EVALUATE;
         j->base = KEDGE_JOB_STORING;
-        j->deadline_ns = kedgei_after(c, c->times.evaluate_max);
+        j->deadline_ns = kedgei_after(c, KEDGE_RARE(c, NO_PATIENCE) ? 1 : c->times.evaluate_max);
         j->late = false;
         kedgei_rows_refresh(c, job);
         j->offer = 0;

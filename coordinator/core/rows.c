@@ -133,7 +133,8 @@ void kedgei_item_failed(struct kedge_coord *c, uint32_t job, struct item *item, 
         j->failed_count++;
     }
     j->stored_err = err;
-    j->retry_ns = j->retry_ns != UINT64_MAX ? j->retry_ns : kedgei_after(c, c->times.retry);
+    uint64_t pause = KEDGE_RARE(c, RETRY_NOW) ? 1 : c->times.retry;
+    j->retry_ns = j->retry_ns != UINT64_MAX ? j->retry_ns : kedgei_after(c, pause);
     j->dirty = true;
 }
 

@@ -129,6 +129,9 @@ static void submit_update(struct kedge_coord *c, const struct kedge_coord_event 
         say_closed(c, ev);
         return;
     }
+    if (err == KEDGE_OK && row->pub.selected && KEDGE_RARE(c, BUSY)) {
+        err = KEDGE_E_BUSY;
+    }
     if (err != KEDGE_OK || !row->pub.selected) {
         turn_away(c, ev, ev->request, err != KEDGE_OK ? err : KEDGE_E_NOT_SELECTED);
         return;
@@ -138,7 +141,7 @@ static void submit_update(struct kedge_coord *c, const struct kedge_coord_event 
     if (in->progress == KEDGE_INPUT_ACCEPTED && !MUTANT(MUTANT_DUPLICATE_COUNTED)) {
         if (same_envelope(in, ev)) {
             give_receipt(c, ev, ev->request, in->leaf);
-        } else {
+        } else if (!MUTANT(MUTANT_SILENT_REFUSAL)) {
             turn_away(c, ev, ev->request, KEDGE_E_DUPLICATE);
         }
         return;
@@ -151,7 +154,7 @@ static void submit_update(struct kedge_coord *c, const struct kedge_coord_event 
                           : j->round > 0;
     err = asked ? check_content(j, row, ev) : KEDGE_E_ARG;
     if (err != KEDGE_OK) {
-        if (asked) {
+        if (asked && !MUTANT(MUTANT_REFUSAL_UNRECORDED)) {
             in->progress = KEDGE_INPUT_REFUSED;
             in->reason = err;
             in->envelope = ev->envelope;

@@ -67,6 +67,11 @@ bool kedge_coord_may_read(const struct kedge_coord *c, uint32_t job, uint32_t si
     if (!row->group_durable) {
         return false;
     }
+    for (uint32_t g = 0; MUTANT(MUTANT_FOREIGN_MODEL) && g < j->model_count; g++) {
+        if (is_model(model, &j->models[g])) {
+            return true;
+        }
+    }
     return (row->group < j->model_count && is_model(model, &j->models[row->group]))
            || (row->group < j->prior_count && is_model(model, &j->prior[row->group]));
 }
