@@ -275,6 +275,9 @@ int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret, str
     if (text.len > KEDGE_SPEC_MAX) {
         return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "job spec: longer than %d bytes", KEDGE_SPEC_MAX);
     }
+    if (text.len == 0) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "job spec: empty, expected a JSON object");
+    }
     json_error_t at;
     json_t *root = json_loadb((const char *)text.ptr, text.len, JSON_REJECT_DUPLICATES, &at);
     if (!root) {

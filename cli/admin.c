@@ -14,13 +14,16 @@ enum { ADMIN_TIMEOUT_MS = 60000, CONNECT_MS = 3000 };
 int kedge_cli_read_file(const char *path, size_t max, struct kedge_buf *ret, struct kedge_diag *d)
 {
     kedge_buf_init(ret, max);
-    return kedge_file_read(path, ret, d);
+    int err = kedge_file_read(path, ret, d);
+    return !err && ret->len == 0 ? kedge_diag_set(d, KEDGE_E_USAGE, "%s: the file is empty", path) : err;
 }
 
 int kedge_cli_key(const char *path, bool create, struct kedge_key_pair *ret, struct kedge_diag *d)
 {
     if (!path) {
-        return kedge_diag_set(d, KEDGE_E_USAGE, "--admin-key FILE is missing: the tenant's admin signs this");
+        (void)kedge_diag_set(d, KEDGE_E_USAGE, "--admin-key FILE is missing: the tenant's admin signs this");
+        (void)kedge_diag_hint(d, "name the file that kedge tenant add made or was given for this tenant");
+        return KEDGE_E_USAGE;
     }
     if (create && !kedge_file_exists(path)) {
         kedge_key_generate(ret);
@@ -72,13 +75,18 @@ static int open_client(struct kedge_cli *c, struct kedge_key_pair *key, struct k
             return KEDGE_E_UNREACHABLE;
         }
     }
-    return kedge_net_client_open(&options, ret, d);
+    int err = kedge_net_client_open(&options, ret, d);
+    if (c->connect && (err == KEDGE_E_DENIED || err == KEDGE_E_ARG)) { /* an address that no call can use */
+        return kedge_diag_wrap(d, KEDGE_E_USAGE, "--connect");
+    }
+    return err;
 }
 
-static int take_answer(const struct kedge_msg *msg, json_t **ret, struct kedge_diag *d)
+static int take_answer(struct kedge_cli *c, const struct kedge_msg *msg, json_t **ret, struct kedge_diag *d)
 {
     json_error_t at;
     if (msg->type == KEDGE_MSG_ERROR) {
+        c->told = true;
         return kedge_diag_set(d, kedge_msg_error_code(msg), "%.*s", (int)msg->u.error.text.len,
                               (const char *)msg->u.error.text.ptr);
     }
@@ -105,6 +113,7 @@ int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, s
     kedge_buf_init(&text, KEDGE_ADMIN_JSON_MAX);
     int err = kedge_cli_dump(request, JSON_COMPACT, &text);
     json_decref(request);
+    c->told = false;
     err = err ? err : open_client(c, &key, &server, &client, d);
     if (!err) {
         msg.u.admin.json = kedge_buf_view(&text);
@@ -115,7 +124,7 @@ int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, s
             (void)kedge_diag_set(d, err, "coordinator at %s: %s", c->connect ? c->connect : c->state,
                                  kedge_strerror(err));
         } else {
-            err = take_answer(&msg, ret_answer, d);
+            err = take_answer(c, &msg, ret_answer, d);
         }
     }
     kedge_net_reply_release(&reply);

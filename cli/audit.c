@@ -211,8 +211,8 @@ static json_t *report_json(const struct kedge_audit_report *r, bool replay)
 /* Whatever keeps the auditor from judging is "cannot read", unless memory ran out or a call was wrong. */
 static int fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
 {
-    int code = kedge_cli_fail(c, err, d);
-    return code == 1 || code == 4 ? 3 : code;
+    int code = kedge_exit_code(err);
+    return kedge_cli_fail_as(c, err, d, code == 1 || code == 4 ? 3 : code);
 }
 
 static int audit(struct kedge_cli *c, bool replay)

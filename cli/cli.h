@@ -20,7 +20,9 @@ struct kedge_cli {
     const char *key;        /* --key FILE: operator's TLS key, with --connect */
     const char *admin_key;  /* --admin-key FILE */
     const struct kedge_command *command;
-    int argc; /* what is left: positional arguments and the command's own options */
+    const char *noun; /* of an unknown command: what its help is about */
+    bool told;        /* the last error came from the coordinator, not from this machine */
+    int argc;         /* what is left: positional arguments and the command's own options */
     char **argv;
 };
 
@@ -32,9 +34,17 @@ struct kedge_command {
 };
 
 /* ---- main.c ---- */
+extern const struct kedge_command kedge_commands[];
+extern const size_t kedge_command_count;
+
+/* ---- help.c ---- */
 /* "Usage: kedge NOUN VERB ARGUMENTS" on stderr and, in JSON, an error; returns 2. */
 int kedge_cli_usage(struct kedge_cli *c, const char *format, ...) KEDGE_PRINTF(2, 3);
-/* The value of "--NAME VALUE" among the arguments, taken out of them; fallback when absent. */
+
+/* ---- arguments.c ---- */
+/* The value of "--NAME VALUE" or "--NAME=VALUE" among the arguments, taken out of them; fallback when absent
+ * or without a value (kedge_cli_no_more says so then): a word that begins with "--" is one only behind "=".
+ */
 const char *kedge_cli_option(struct kedge_cli *c, const char *name, const char *fallback);
 /* True when "--NAME" is among the arguments; taken out. */
 bool kedge_cli_flag(struct kedge_cli *c, const char *name);
@@ -45,10 +55,15 @@ bool kedge_cli_number(struct kedge_cli *c, const char *name, uint64_t least, uin
 /* ---- output.c ---- */
 /* In JSON prints {"schema_version":1,"status":"ok","data":…}; steals data. Returns 0. */
 int kedge_cli_ok(struct kedge_cli *c, json_t *data);
-/* As kedge_cli_ok with another exit code: the answer is no, but there is an answer. */
+/* As kedge_cli_ok with another exit code: the answer is no, but there is an answer. NULL data, an answer that
+ * could not be made, is a bug: 70. */
 int kedge_cli_answer(struct kedge_cli *c, json_t *data, int code);
-/* Prints the error (stderr; JSON also on stdout); returns its exit code. */
+/* Prints the error and what to do next (stderr; JSON also on stdout); returns its exit code: kedge_exit_code,
+ * but what the coordinator does not know is an answer, "no" (1), and what this machine keeps from us cannot
+ * be read (3). */
 int kedge_cli_fail(struct kedge_cli *c, int err, const struct kedge_diag *d);
+/* The same with an exit code of one's own. */
+int kedge_cli_fail_as(struct kedge_cli *c, int err, const struct kedge_diag *d, int code);
 /* Text for people: to stdout, or to stderr when stdout belongs to JSON. */
 void kedge_cli_say(const struct kedge_cli *c, const char *format, ...) KEDGE_PRINTF(2, 3);
 
@@ -59,20 +74,32 @@ struct kedge_column {
     const char *title;
     int width; /* negative: left-justified */
 };
-/* Tables that fit 100 columns: a head, then rows of `count` cells. */
+/* Tables that fit 100 columns: a head, then rows of `count` cells, at most 16. Longer cells push the row out;
+ * where that leaves no room, the longest end in "…". */
 void kedge_cli_head(const struct kedge_cli *c, const struct kedge_column *columns, size_t count);
 void kedge_cli_row(const struct kedge_cli *c, const struct kedge_column *columns, size_t count,
                    const char *const *cells);
-/* One line that is drawn over itself when stderr is a terminal: "label [#####....] 12/40 text". */
+/* One line that is drawn over itself when stderr is a terminal: "label [#####....] 12/40 text"; elsewhere
+ * (and with TERM=dumb) a plain line when there is something new, at most one in ten seconds. */
 void kedge_cli_progress(const struct kedge_cli *c, const char *label, uint64_t done, uint64_t total,
                         const char *text);
 void kedge_cli_progress_end(const struct kedge_cli *c);
+
+/* ---- interrupt.c: Ctrl-C while a command waits ---- */
+/* From now on the first SIGINT or SIGTERM is only noted; a second one ends the program. */
+void kedge_cli_catch_interrupt(void);
+bool kedge_cli_interrupted(void);
+/* Sleeps, less when interrupted; true then. */
+bool kedge_cli_pause(uint32_t ms);
+/* Says how to go on, as an error CANCELLED; returns 130 (SIGINT) or 143 (SIGTERM). */
+int kedge_cli_interrupt_end(struct kedge_cli *c, const char *what, const char *format, ...)
+    KEDGE_PRINTF(3, 4);
 
 /* ---- admin.c ---- */
 /* Asks the coordinator (by its ipc door or --connect). Steals request; *ret_answer is the caller's. */
 KEDGE_NODISCARD int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer,
                                     struct kedge_diag *d);
-/* Text of a file argument; bounded. */
+/* Text of a file argument; bounded. KEDGE_E_USAGE when it is empty. */
 KEDGE_NODISCARD int kedge_cli_read_file(const char *path, size_t max, struct kedge_buf *ret,
                                         struct kedge_diag *d);
 /* Reads the private key at path; with `create` makes one when the file is absent. */

@@ -67,6 +67,14 @@ static int add_initial(json_t *request, const char *initial, struct kedge_diag *
                : KEDGE_OK;
 }
 
+/* A spec that is wrong is wrong usage, whoever finds it: 1 would be an answer about a job. */
+static int fail_submit(struct kedge_cli *c, int err, const struct kedge_diag *d)
+{
+    bool wrong = err == KEDGE_E_FORMAT || err == KEDGE_E_TOO_LONG || err == KEDGE_E_OVERFLOW
+                 || err == KEDGE_E_BOUND || err == KEDGE_E_SHAPE;
+    return wrong ? kedge_cli_fail_as(c, err, d, 2) : kedge_cli_fail(c, err, d);
+}
+
 int kedge_cmd_job_submit(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -81,7 +89,7 @@ int kedge_cmd_job_submit(struct kedge_cli *c)
     }
     int err = read_spec(path, &text, &d);
     if (err) {
-        return kedge_cli_fail(c, err, &d);
+        return fail_submit(c, err, &d);
     }
     json_t *request = json_pack("{s:s,s:o}", "verb", "job.submit", "spec", text);
     if (token && json_object_set_new(request, "token", json_string(token))) {
@@ -92,11 +100,11 @@ int kedge_cmd_job_submit(struct kedge_cli *c)
     }
     if (err) {
         json_decref(request);
-        return kedge_cli_fail(c, err, &d);
+        return fail_submit(c, err, &d);
     }
     err = kedge_cli_admin(c, request, &o, &d);
     if (err) {
-        return kedge_cli_fail(c, err, &d);
+        return fail_submit(c, err, &d);
     }
     const char *job = kedge_cli_text(o, "job");
     kedge_cli_say(
@@ -361,6 +369,14 @@ static void draw_progress(const struct kedge_cli *c, const json_t *job)
                        rounds > 0 ? (uint64_t)rounds : 0, text);
 }
 
+/* After Ctrl-C: the job itself does not depend on who watches. */
+static int leave_job(struct kedge_cli *c, const char *verb, const char *job)
+{
+    return kedge_cli_interrupt_end(c, "interrupted; the job goes on",
+                                   "again: kedge job %s %s; end it: kedge job stop %s --cancel", verb, job,
+                                   job);
+}
+
 int kedge_cmd_job_watch(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -372,6 +388,7 @@ int kedge_cmd_job_watch(struct kedge_cli *c)
     if (!take_job(c, &job)) {
         return 2;
     }
+    kedge_cli_catch_interrupt();
     while (!ended) { /* from the last printed round on, so that the table's head comes once */
         int err = poll_job(c, &p, job.s, printed > 0 ? (uint64_t)printed : 0, &o, &d);
         if (err) {
@@ -386,8 +403,8 @@ int kedge_cmd_job_watch(struct kedge_cli *c)
         ended = o && has_ended(o) && rows < PAGE_ROUNDS;
         json_decref(o);
         o = NULL;
-        if (!ended && rows < PAGE_ROUNDS) {
-            kedge_os_sleep_ms(POLL_MS);
+        if (!ended && (rows < PAGE_ROUNDS ? kedge_cli_pause(POLL_MS) : kedge_cli_interrupted())) {
+            return leave_job(c, "watch", job.s);
         }
     }
     kedge_cli_progress_end(c);
@@ -409,6 +426,7 @@ int kedge_cmd_job_wait(struct kedge_cli *c)
     if (!kedge_cli_number(c, "timeout", 0, TIMEOUT_MAX_S, 0, &timeout_s) || !take_job(c, &job)) {
         return 2;
     }
+    kedge_cli_catch_interrupt();
     uint64_t deadline = timeout_s ? kedge_os_now_ns() + timeout_s * NS_PER_S : KEDGE_TIME_NEVER;
     for (;;) {
         json_t *o = NULL;
@@ -423,9 +441,12 @@ int kedge_cmd_job_wait(struct kedge_cli *c)
         if (kedge_os_now_ns() >= deadline) {
             (void)kedge_diag_set(&d, KEDGE_E_TIMEOUT, "job %s has not ended within %llu seconds", job.s,
                                  (unsigned long long)timeout_s);
+            (void)kedge_diag_hint(&d, "it goes on: kedge job watch %s, kedge job show %s", job.s, job.s);
             return kedge_cli_fail(c, KEDGE_E_TIMEOUT, &d);
         }
-        kedge_os_sleep_ms(POLL_MS);
+        if (kedge_cli_pause(POLL_MS)) {
+            return leave_job(c, "wait", job.s);
+        }
     }
 }
 

@@ -111,7 +111,7 @@ static int take_models(const struct kedge_cli *c, const struct take *t, const js
     }
     return json_array_size(taken) > 0
                ? KEDGE_OK
-               : kedge_diag_set(d, KEDGE_E_NOT_FOUND, "job %s has no such model (it has %zu)", t->job,
+               : kedge_diag_set(d, KEDGE_E_STATE, "job %s has no such model (it has %zu)", t->job,
                                 json_array_size(models));
 }
 

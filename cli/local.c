@@ -114,26 +114,6 @@ int kedge_cli_guarded(kedge_cli_gather *gather, void *arg, json_t **ret, struct 
     return err;
 }
 
-const char *kedge_cli_argument(const struct kedge_cli *c, int i)
-{
-    return i < c->argc ? c->argv[i] : NULL;
-}
-
-bool kedge_cli_no_more(struct kedge_cli *c, int arguments_max)
-{
-    for (int i = 0; i < c->argc; i++) {
-        if (strncmp(c->argv[i], "--", 2) == 0) {
-            (void)kedge_cli_usage(c, "unknown option or missing value: %.60s", c->argv[i]);
-            return false;
-        }
-    }
-    if (c->argc > arguments_max) {
-        (void)kedge_cli_usage(c, "one argument too many: \"%.60s\"", c->argv[arguments_max]);
-        return false;
-    }
-    return true;
-}
-
 int kedge_cli_put_json(const json_t *o, const char *path, struct kedge_diag *d)
 {
     struct kedge_buf out;

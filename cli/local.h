@@ -33,7 +33,9 @@ KEDGE_NODISCARD int kedge_cli_describe(struct kedge_view entry, bool in_main, bo
 
 /* Positional argument i, or NULL. Options are taken out before. */
 const char *kedge_cli_argument(const struct kedge_cli *c, int i);
-/* False after a usage error: too many arguments, or an option that nobody knows. */
+/* False after a usage error: an option that nobody knows, that stands twice or that lacks its value. */
+bool kedge_cli_no_options(struct kedge_cli *c);
+/* The same, and no more than so many arguments. */
 bool kedge_cli_no_more(struct kedge_cli *c, int arguments_max);
 /* JSON text of people's files: two spaces, ends in a line feed. Prints to stdout, or writes to path. */
 KEDGE_NODISCARD int kedge_cli_put_json(const json_t *o, const char *path, struct kedge_diag *d);

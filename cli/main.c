@@ -1,18 +1,20 @@
 /* kedge: the command line of operators, tenants and auditors. One table of commands. */
-#include <locale.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/help.h"
+#include "cli/local.h"
 #include "common/base/os/log.h"
 
-static const struct kedge_command commands[] = {
+const struct kedge_command kedge_commands[] = {
     {"poc", "", kedge_cmd_poc,
-     "DIR [--tenants N] [--sites N] [--rounds N] [--dataset digits|mnist|fashion-mnist] [--help]",
+     "DIR [--tenants N] [--sites N] [--rounds N] [--groups N] [--seed N] "
+     "[--dataset digits|mnist|fashion-mnist] [--partition iid|ring|planted] [--trainer FILE] "
+     "[--model-inputs N --model-classes N]",
      "a whole federation on this machine, as real processes over TLS"},
     {"init", "", kedge_cmd_init, "DIR [--deployment NAME] [--listen tls+tcp://HOST:PORT]",
      "make a coordinator's state folder"},
@@ -42,135 +44,21 @@ static const struct kedge_command commands[] = {
     {"ledger", "list", kedge_cmd_ledger_list, "", "the logs of a state folder"},
     {"ledger", "show", kedge_cmd_ledger_show, "LOG [INDEX] [--from I] [--limit N]",
      "statements of a log (main or a tenant)"},
-    {"ledger", "prove", kedge_cmd_ledger_prove, "LOG INDEX | LOG --from SIZE [--to SIZE]",
+    {"ledger", "prove", kedge_cmd_ledger_prove,
+     "LOG INDEX [--entry-out FILE] | LOG --from SIZE [--to SIZE] [--out FILE]",
      "a receipt (tlog-proof) or a consistency proof"},
     {"ledger", "verify", kedge_cmd_ledger_verify, "RECEIPT --log VKEY [--entry FILE]",
      "check a receipt offline"},
     {"audit", "verify", kedge_cmd_audit_verify, "DIR --trust FILE [--seen CHECKPOINT]… [--threads N]",
      "check the whole record offline"},
-    {"audit", "replay", kedge_cmd_audit_replay, "DIR --trust FILE [--threads N]",
+    {"audit", "replay", kedge_cmd_audit_replay, "DIR --trust FILE [--seen CHECKPOINT]… [--threads N]",
      "re-execute every decision"},
     {"audit", "trust", kedge_cmd_audit_trust, "[--out FILE]",
      "the keys that auditors need, from a running coordinator"},
     {"sim", "", kedge_cmd_sim, "SPEC.json", "a simulated federation: same cores, virtual time"},
     {"doctor", "", kedge_cmd_doctor, "[DIR]", "check an installation and say how to mend it"},
 };
-enum { COMMANDS = sizeof commands / sizeof commands[0] };
-
-static int print_help(FILE *out)
-{
-    fputs("kedge: federated training between organisations, with a record that a stranger can check.\n\n",
-          out);
-    for (size_t i = 0; i < COMMANDS; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "%s %s", commands[i].noun, commands[i].verb);
-        fprintf(out, "  kedge %-14s %s\n", name, commands[i].help);
-    }
-    fputs("\nkedge COMMAND -h tells its arguments. All take --format json|text and --state DIR (or "
-          "$KEDGE_STATE);\n"
-          "a coordinator elsewhere: --connect URL --server-key HEX --key FILE.\n"
-          "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 cannot reach or read, 4 refused by policy,\n"
-          "5 corrupt state, 70 bug.\n",
-          out);
-    return out == stdout ? 0 : 2;
-}
-
-static void print_command_help(const struct kedge_command *cmd)
-{
-    printf("Usage: kedge %s%s%s %s\n%s.\n", cmd->noun, cmd->verb[0] ? " " : "", cmd->verb, cmd->arguments,
-           cmd->help);
-    fputs("Common options: --format json|text, --state DIR, --connect URL, --server-key HEX, --key FILE.\n",
-          stdout);
-}
-
-int kedge_cli_usage(struct kedge_cli *c, const char *format, ...)
-{
-    struct kedge_diag d = {.hint = ""};
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(d.text, sizeof d.text, format, ap);
-    va_end(ap);
-    if (c->command) {
-        (void)kedge_diag_hint(&d, "usage: kedge %s%s%s %s", c->command->noun, c->command->verb[0] ? " " : "",
-                              c->command->verb, c->command->arguments);
-    } else {
-        (void)kedge_diag_hint(&d, "kedge --help lists the commands");
-    }
-    return kedge_cli_fail(c, KEDGE_E_USAGE, &d);
-}
-
-static void take_out(struct kedge_cli *c, int at, int count)
-{
-    for (int i = at; i + count < c->argc; i++) {
-        c->argv[i] = c->argv[i + count];
-    }
-    c->argc -= count;
-}
-
-const char *kedge_cli_option(struct kedge_cli *c, const char *name, const char *fallback)
-{
-    size_t len = strlen(name);
-    for (int i = 0; i < c->argc; i++) {
-        char *word = c->argv[i];
-        if (strncmp(word, "--", 2) != 0 || strncmp(word + 2, name, len) != 0) {
-            continue;
-        }
-        if (word[2 + len] == '=') {
-            take_out(c, i, 1);
-            return word + 3 + len;
-        }
-        if (word[2 + len] == '\0' && i + 1 < c->argc) {
-            const char *value = c->argv[i + 1];
-            take_out(c, i, 2);
-            return value;
-        }
-    }
-    return fallback;
-}
-
-bool kedge_cli_flag(struct kedge_cli *c, const char *name)
-{
-    for (int i = 0; i < c->argc; i++) {
-        if (strncmp(c->argv[i], "--", 2) == 0 && strcmp(c->argv[i] + 2, name) == 0) {
-            take_out(c, i, 1);
-            return true;
-        }
-    }
-    return false;
-}
-
-bool kedge_cli_number(struct kedge_cli *c, const char *name, uint64_t least, uint64_t most, uint64_t fallback,
-                      uint64_t *ret)
-{
-    const char *text = kedge_cli_option(c, name, NULL);
-    uint64_t v = fallback;
-    if (text && (kedge_decimal_decode(kedge_view_str(text), most, &v) != KEDGE_OK || v < least)) {
-        (void)kedge_cli_usage(c, "--%s: expected a whole number from %llu to %llu", name,
-                              (unsigned long long)least, (unsigned long long)most);
-        return false;
-    }
-    *ret = v;
-    return true;
-}
-
-static const struct kedge_command *find_command(int argc, char **argv, int *ret_words)
-{
-    for (size_t i = 0; i < COMMANDS && argc > 0; i++) {
-        const struct kedge_command *cmd = &commands[i];
-        bool one = cmd->verb[0] == '\0';
-        if (strcmp(cmd->noun, argv[0]) != 0) {
-            continue;
-        }
-        if (one
-            || (argc > 1
-                && (strcmp(cmd->verb, argv[1]) == 0
-                    || (strcmp(cmd->verb, "list") == 0 && strcmp(argv[1], "ls") == 0)))) {
-            *ret_words = one ? 1 : 2;
-            return cmd;
-        }
-    }
-    return NULL;
-}
+const size_t kedge_command_count = sizeof kedge_commands / sizeof kedge_commands[0];
 
 /* The common options; false after a usage error. */
 static bool take_common(struct kedge_cli *c)
@@ -184,45 +72,92 @@ static bool take_common(struct kedge_cli *c)
     c->key = kedge_cli_option(c, "key", NULL);
     c->admin_key = kedge_cli_option(c, "admin-key", NULL);
     if (!c->json && strcmp(format, "text") != 0) {
-        (void)kedge_cli_usage(c, "--format: expected json or text");
+        (void)kedge_cli_usage(c, "--format %.20s: expected json or text", format);
         return false;
     }
     return true;
 }
 
+/* Answers carry arguments back in JSON, which is UTF-8; a file name of other bytes would have no place. */
+static bool is_text(struct kedge_cli *c)
+{
+    for (int i = 0; i < c->argc; i++) {
+        json_t *text = json_string(c->argv[i]);
+        json_decref(text);
+        if (!text) {
+            (void)kedge_cli_usage(c, "argument %d is not UTF-8 text", i + 1);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool take_help(struct kedge_cli *c)
+{
+    bool wanted = kedge_cli_flag(c, "help");
+    for (int i = 0; i < c->argc && !wanted; i++) {
+        wanted = strcmp(c->argv[i], "-h") == 0;
+    }
+    return wanted || (c->argc > 0 && strcmp(c->argv[0], "help") == 0);
+}
+
+/* Help about as much as was written: everything, a noun, or one command. */
+static int help(struct kedge_cli *c)
+{
+    static char nothing[] = "";
+    char *words[2] = {nothing, nothing};
+    int count = 0;
+    for (int i = 0; i < c->argc && count < 2; i++) {
+        if (c->argv[i][0] != '-' && (i > 0 || strcmp(c->argv[i], "help") != 0)) {
+            words[count++] = c->argv[i];
+        }
+    }
+    if (count == 0) {
+        return kedge_cli_help(c, NULL);
+    }
+    const struct kedge_command *command = kedge_cli_find(words[0], words[1]);
+    if (command) {
+        return kedge_cli_command_help(c, command);
+    }
+    if (kedge_cli_is_noun(words[0]) && count == 1) {
+        return kedge_cli_help(c, words[0]);
+    }
+    c->argv = words;
+    return kedge_cli_unknown(c);
+}
+
+static int dispatch(struct kedge_cli *c)
+{
+    if (take_help(c)) {
+        return help(c);
+    }
+    if (kedge_cli_flag(c, "version")) {
+        kedge_cli_say(c, "kedge 0.1.0\n");
+        return kedge_cli_ok(c, json_pack("{s:s}", "version", "0.1.0"));
+    }
+    if (c->argc == 0) {
+        return kedge_cli_nothing(c, NULL);
+    }
+    c->command = kedge_cli_find(c->argv[0], c->argc > 1 ? c->argv[1] : "");
+    if (!c->command) {
+        if (c->argv[0][0] == '-' && !kedge_cli_no_options(c)) {
+            return 2;
+        }
+        return c->argc == 1 && kedge_cli_is_noun(c->argv[0]) ? kedge_cli_nothing(c, c->argv[0])
+                                                             : kedge_cli_unknown(c);
+    }
+    int words = c->command->verb[0] ? 2 : 1;
+    c->argc -= words;
+    c->argv += words;
+    int err = kedge_crypto_init();
+    return err ? kedge_cli_fail(c, err, NULL) : c->command->run(c);
+}
+
 int main(int argc, char **argv)
 {
-    struct kedge_cli c = {.argc = argc - 1, .argv = argv + 1};
-    int words = 0;
+    struct kedge_cli c = {.argc = argc > 0 ? argc - 1 : 0, .argv = argv + 1};
     umask(077);
     signal(SIGPIPE, SIG_IGN);
     kedge_log_init("kedge", KEDGE_LOG_WARN);
-    if (argc < 2) {
-        return print_help(stderr);
-    }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
-        return print_help(stdout);
-    }
-    if (strcmp(argv[1], "--version") == 0) {
-        puts("kedge 0.1.0");
-        return 0;
-    }
-    if (!take_common(&c)) {
-        return 2;
-    }
-    c.command = find_command(c.argc, c.argv, &words);
-    if (!c.command) {
-        return kedge_cli_usage(&c, "unknown command \"%.40s%s%.40s\"", c.argc > 0 ? c.argv[0] : "",
-                               c.argc > 1 ? " " : "", c.argc > 1 ? c.argv[1] : "");
-    }
-    c.argc -= words;
-    c.argv += words;
-    for (int i = 0; i < c.argc; i++) {
-        if (strcmp(c.argv[i], "-h") == 0 || strcmp(c.argv[i], "--help") == 0) {
-            print_command_help(c.command);
-            return 0;
-        }
-    }
-    int err = kedge_crypto_init();
-    return err ? kedge_cli_fail(&c, err, NULL) : c.command->run(&c);
+    return take_common(&c) && is_text(&c) ? dispatch(&c) : 2;
 }

@@ -1,9 +1,12 @@
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "common/base/os/clock.h"
 
 enum { BAR_WIDTH = 24, ANSWER_MAX = 256 * 1024 * 1024 };
 
@@ -31,9 +34,11 @@ static void print_json(json_t *o)
 
 int kedge_cli_answer(struct kedge_cli *c, json_t *data, int code)
 {
+    if (!data) {
+        return kedge_cli_fail(c, KEDGE_E_BUG, NULL);
+    }
     if (c->json) {
-        print_json(json_pack("{s:i,s:s,s:o}", "schema_version", 1, "status", "ok", "data",
-                             data ? data : json_object()));
+        print_json(json_pack("{s:i,s:s,s:o}", "schema_version", 1, "status", "ok", "data", data));
     } else {
         json_decref(data);
     }
@@ -45,20 +50,87 @@ int kedge_cli_ok(struct kedge_cli *c, json_t *data)
     return kedge_cli_answer(c, data, 0);
 }
 
-int kedge_cli_fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
+/* What to do next, for errors that say no more than what happened. */
+static const char *default_hint(const struct kedge_cli *c, int err)
+{
+    switch (err) {
+    case KEDGE_E_USAGE:
+    case KEDGE_E_ARG:
+    case KEDGE_E_FORMAT:
+    case KEDGE_E_TOO_LONG:
+        return "correct what is named above; kedge COMMAND -h and docs/cli.md tell what is expected";
+    case KEDGE_E_NOT_FOUND:
+        return c->told ? "see what there is: kedge tenant list, kedge site list, kedge job list"
+                       : "check the name, and from which folder it is meant";
+    case KEDGE_E_DENIED:
+        return c->told ? "another key may do this: an operator's, or that of the tenant's admin"
+                       : "check the owner and mode of what is named above";
+    case KEDGE_E_EXISTS:
+        return "choose another name, or go on with what there is";
+    case KEDGE_E_STATE:
+        return "see how it stands: kedge status, kedge job show JOB";
+    case KEDGE_E_PEER_AUTH:
+        return "compare --server-key with what kedge status shows at the coordinator";
+    case KEDGE_E_KEY:
+        return "name a private key in PEM as kedge makes them, or restore it from its backup";
+    default:
+        break;
+    }
+    switch (kedge_err_class(err)) {
+    case KEDGE_CLASS_RETRY:
+        return "try again in a moment; kedge status tells whether the coordinator answers, kedge doctor "
+               "looks closer";
+    case KEDGE_CLASS_FULL:
+        return "make room (memory, disk), then try again";
+    case KEDGE_CLASS_UNKNOWN:
+        return "look whether it happened before trying again: kedge status, kedge job list";
+    case KEDGE_CLASS_CORRUPT:
+        return "kedge doctor DIR and kedge audit verify tell how far it goes; restore from a backup";
+    case KEDGE_CLASS_BUG:
+        return "a bug: please report the command and what it printed";
+    case KEDGE_CLASS_OK:
+    case KEDGE_CLASS_REJECT:
+        break;
+    }
+    return "docs/errors.md tells what this code stands for";
+}
+
+/* A message may quote bytes that are no text, or be cut within a character. */
+static json_t *text_json(const char *s)
+{
+    char ascii[KEDGE_DIAG_TEXT_MAX];
+    json_t *o = json_string(s);
+    size_t n = 0;
+    for (; !o && s[n] && n + 1 < sizeof ascii; n++) {
+        ascii[n] = (unsigned char)s[n] < 0x80 ? s[n] : '?';
+    }
+    ascii[n] = '\0';
+    return o ? o : json_string(ascii);
+}
+
+int kedge_cli_fail_as(struct kedge_cli *c, int err, const struct kedge_diag *d, int code)
 {
     const char *text = d && d->text[0] ? d->text : kedge_strerror(err);
-    const char *hint = d ? d->hint : "";
-    fprintf(stderr, "kedge: %s\n", text);
-    if (hint[0]) {
-        fprintf(stderr, "  %s\n", hint);
-    }
+    const char *hint = d && d->hint[0] ? d->hint : default_hint(c, err);
+    kedge_cli_progress_end(c);
+    fprintf(stderr, "kedge: %s\n  %s\n", text, hint);
     if (c->json) {
-        print_json(json_pack("{s:i,s:s,s:{s:s,s:s,s:s,s:i}}", "schema_version", 1, "status", "error", "error",
-                             "code", kedge_err_code(err), "message", text, "hint", hint, "exit_code",
-                             kedge_exit_code(err)));
+        print_json(json_pack("{s:i,s:s,s:{s:s,s:o,s:o,s:i}}", "schema_version", 1, "status", "error", "error",
+                             "code", kedge_err_code(err), "message", text_json(text), "hint", text_json(hint),
+                             "exit_code", code));
     }
-    return kedge_exit_code(err);
+    return code;
+}
+
+int kedge_cli_fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
+{
+    int code = kedge_exit_code(err);
+    if (c->told && err == KEDGE_E_NOT_FOUND) {
+        code = 1;
+    } else if (!c->told && err == KEDGE_E_DENIED) {
+        code = 3;
+    }
+    return kedge_cli_fail_as(c, err, d, code);
 }
 
 void kedge_cli_say(const struct kedge_cli *c, const char *format, ...)
@@ -70,14 +142,71 @@ void kedge_cli_say(const struct kedge_cli *c, const char *format, ...)
     fflush(c->json ? stderr : stdout);
 }
 
+/* ---- tables ---- */
+
+enum { COLUMNS_MAX = 16, LINE_COLUMNS = 100, CELL_MAX = 256 };
+
+/* Columns that UTF-8 text takes, one a character. */
+static size_t columns_of(const char *s)
+{
+    size_t n = 0;
+    for (; *s; s++) {
+        n += ((unsigned char)*s & 0xc0) != 0x80;
+    }
+    return n;
+}
+
+static size_t bytes_of(const char *s, size_t columns)
+{
+    size_t i = 0;
+    for (size_t n = 0; s[i]; i++) {
+        n += ((unsigned char)s[i] & 0xc0) != 0x80;
+        if (n > columns) {
+            break;
+        }
+    }
+    return i;
+}
+
+static size_t width_of(const struct kedge_column *column)
+{
+    return (size_t)(column->width < 0 ? -column->width : column->width);
+}
+
+static size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 void kedge_cli_row(const struct kedge_cli *c, const struct kedge_column *columns, size_t count,
                    const char *const *cells)
 {
-    char line[256] = "";
+    size_t widths[COLUMNS_MAX], whole = 0;
+    char line[COLUMNS_MAX * (CELL_MAX + 8)];
     size_t used = 0;
-    for (size_t i = 0; i < count && used < sizeof line; i++) {
-        int n = snprintf(line + used, sizeof line - used, "%s%*s", i ? "  " : "", columns[i].width, cells[i]);
+    for (size_t i = 0; i < count && i < COLUMNS_MAX; i++) {
+        bool last = i + 1 == count; /* needs no blanks behind it */
+        widths[i] = max_size(last && columns[i].width < 0 ? 0 : width_of(&columns[i]), columns_of(cells[i]));
+        whole += widths[i] + (i ? 2 : 0);
+    }
+    for (size_t i = count < COLUMNS_MAX ? count : COLUMNS_MAX; i-- > 0 && whole > LINE_COLUMNS;) {
+        size_t width = width_of(&columns[i]); /* the last cells give way first */
+        size_t spare = widths[i] > width ? widths[i] - width : 0;
+        spare = spare < whole - LINE_COLUMNS ? spare : whole - LINE_COLUMNS;
+        widths[i] -= spare;
+        whole -= spare;
+    }
+    for (size_t i = 0; i < count && i < COLUMNS_MAX; i++) {
+        size_t has = columns_of(cells[i]), fits = has > widths[i] ? widths[i] - 1 : has;
+        size_t pad = widths[i] - (has > widths[i] ? widths[i] : has);
+        size_t bytes = bytes_of(cells[i], fits < CELL_MAX ? fits : CELL_MAX);
+        int n = snprintf(line + used, sizeof line - used, "%s%*s%.*s%s%*s", i ? "  " : "",
+                         columns[i].width < 0 ? 0 : (int)pad, "", (int)bytes, cells[i],
+                         has > widths[i] ? "…" : "", columns[i].width < 0 ? (int)pad : 0, "");
         used += n > 0 ? (size_t)n : 0;
+        if (used >= sizeof line) {
+            break;
+        }
     }
     size_t len = strlen(line);
     while (len > 0 && line[len - 1] == ' ') {
@@ -88,35 +217,75 @@ void kedge_cli_row(const struct kedge_cli *c, const struct kedge_column *columns
 
 void kedge_cli_head(const struct kedge_cli *c, const struct kedge_column *columns, size_t count)
 {
-    const char *titles[16];
-    for (size_t i = 0; i < count && i < 16; i++) {
+    const char *titles[COLUMNS_MAX];
+    for (size_t i = 0; i < count && i < COLUMNS_MAX; i++) {
         titles[i] = columns[i].title;
     }
-    kedge_cli_row(c, columns, count < 16 ? count : 16, titles);
+    kedge_cli_row(c, columns, count < COLUMNS_MAX ? count : COLUMNS_MAX, titles);
+}
+
+/* ---- progress ---- */
+
+#define PLAIN_NS UINT64_C(10000000000) /* between plain lines */
+enum { TERMINAL_COLUMNS = 80, TERMINAL_COLUMNS_MAX = 200 };
+
+static bool is_terminal(void)
+{
+    const char *term = getenv("TERM");
+    return isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0);
+}
+
+/* A line that is longer than the terminal could not be drawn over. */
+static size_t terminal_columns(void)
+{
+    struct winsize w;
+    size_t n = ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+    return n == 0 ? TERMINAL_COLUMNS : n < TERMINAL_COLUMNS_MAX ? n : TERMINAL_COLUMNS_MAX;
+}
+
+static void say_plainly(const char *label, uint64_t done, uint64_t total, const char *text)
+{
+    static uint64_t said_ns, said_done = UINT64_MAX;
+    uint64_t now = kedge_os_now_ns();
+    if (done == said_done || (said_ns && now - said_ns < PLAIN_NS)) {
+        said_ns = said_ns ? said_ns : now; /* what takes less than that needs no line */
+        return;
+    }
+    if (said_ns) {
+        fprintf(stderr, "%s: %llu of %llu%s%s\n", label, (unsigned long long)done, (unsigned long long)total,
+                text[0] ? ", " : "", text);
+        fflush(stderr);
+        said_done = done;
+    }
+    said_ns = now;
 }
 
 void kedge_cli_progress(const struct kedge_cli *c, const char *label, uint64_t done, uint64_t total,
                         const char *text)
 {
+    char bar[BAR_WIDTH + 1], line[TERMINAL_COLUMNS_MAX + 64];
     (void)c;
-    if (!isatty(STDERR_FILENO)) {
+    if (!is_terminal()) {
+        say_plainly(label, done, total, text);
         return;
     }
-    char bar[BAR_WIDTH + 1];
     uint64_t filled = total ? done * BAR_WIDTH / total : 0;
     for (uint64_t i = 0; i < BAR_WIDTH; i++) {
         bar[i] = i < filled ? '#' : '.';
     }
     bar[BAR_WIDTH] = '\0';
-    fprintf(stderr, "\r\033[K%s [%s] %llu/%llu %.50s", label, bar, (unsigned long long)done,
-            (unsigned long long)total, text);
+    snprintf(line, sizeof line, "%.64s [%s] %llu/%llu %.64s", label, bar, (unsigned long long)done,
+             (unsigned long long)total, text);
+    line[bytes_of(line, terminal_columns() - 1)] = '\0';
+    fprintf(stderr, "\r\033[K%s", line);
     fflush(stderr);
 }
 
 void kedge_cli_progress_end(const struct kedge_cli *c)
 {
     (void)c;
-    if (isatty(STDERR_FILENO)) {
+    if (is_terminal()) {
         fputs("\r\033[K", stderr);
+        fflush(stderr);
     }
 }

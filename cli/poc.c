@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/local.h"
 #include "cli/poc.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
@@ -201,8 +202,11 @@ int kedge_cmd_poc(struct kedge_cli *c)
         return kedge_cli_usage(
             c, "--trainer: expected an absolute path (it runs in the site's folder), no quotes");
     }
-    if (c->argc != 1 || c->argv[0][0] == '-') {
-        return kedge_cli_usage(c, "expected one DIR");
+    if (!kedge_cli_no_more(c, 1)) {
+        return 2;
+    }
+    if (c->argc != 1) {
+        return kedge_cli_usage(c, "DIR is missing: the folder for the federation");
     }
     if (p.groups > p.tenants * p.sites) {
         p.groups = p.tenants * p.sites;
@@ -217,8 +221,14 @@ int kedge_cmd_poc(struct kedge_cli *c)
     static char state[KEDGE_PATH_MAX];
     err = err ? err : kedge_path_join(state, p.dir, "state");
     c->state = state;
+    kedge_cli_catch_interrupt();
     err = err ? err : run(&p, &d, &data);
     kedge_poc_stop(&p);
     kedge_mem_free(p.clients);
+    if (err && kedge_cli_interrupted()) {
+        json_decref(data);
+        return kedge_cli_interrupt_end(c, "interrupted; all processes are stopped, nothing is lost",
+                                       "the same folder goes on where it was: kedge poc %.150s", dir);
+    }
     return err ? kedge_cli_fail(c, err, &d) : kedge_cli_ok(c, data);
 }

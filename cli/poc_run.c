@@ -51,7 +51,8 @@ static int watch_one(struct kedge_poc *p, struct kedge_poc_child *child, struct 
 
 int kedge_poc_watch(struct kedge_poc *p, struct kedge_diag *d)
 {
-    int err = watch_one(p, &p->coordinator, d);
+    int err = kedge_cli_interrupted() ? kedge_diag_set(d, KEDGE_E_CANCELLED, "interrupted")
+                                      : watch_one(p, &p->coordinator, d);
     for (uint64_t i = 0; p->clients && i < p->tenants * p->sites && !err; i++) {
         err = watch_one(p, &p->clients[i], d);
     }

@@ -129,7 +129,9 @@ static int await_pending(struct kedge_cli *c, const struct kedge_id *tenant, con
                 tenant->s);
             return KEDGE_E_NOT_FOUND;
         }
-        kedge_os_sleep_ms(POLL_MS);
+        if (kedge_cli_pause(POLL_MS)) {
+            return kedge_diag_set(d, KEDGE_E_CANCELLED, "interrupted");
+        }
     }
 }
 
@@ -147,6 +149,7 @@ int kedge_cmd_site_approve(struct kedge_cli *c)
     if (err) {
         return kedge_cli_fail(c, err, &d);
     }
+    kedge_cli_catch_interrupt();
     err = await_pending(c, &tenant, &site, kedge_os_now_ns() + wait_s * 1000000000u, &pending, &d);
     if (!err
         && (strcmp(kedge_cli_text(pending, "tenant"), tenant.s) != 0
@@ -159,6 +162,10 @@ int kedge_cmd_site_approve(struct kedge_cli *c)
         err = kedge_cli_site_sign_in(c, pending, &admin, &o, &d);
     }
     kedge_key_wipe(&admin);
+    if (err == KEDGE_E_CANCELLED && kedge_cli_interrupted()) {
+        return kedge_cli_interrupt_end(c, "interrupted; nothing was signed",
+                                       "the token stays good: the same command waits for the device again");
+    }
     if (err) {
         json_decref(pending);
         return kedge_cli_fail(c, err, &d);
@@ -239,8 +246,12 @@ static int get_statement_key(struct kedge_cli *c, const struct kedge_id *tenant,
         }
     }
     json_decref(o);
-    return err ? kedge_diag_set(d, err, "tenant %s: no site \"%s\" with a key here", tenant->s, site->s)
-               : KEDGE_OK;
+    if (err) {
+        c->told = true;
+        (void)kedge_diag_set(d, err, "tenant %s: no site \"%s\" with a key here", tenant->s, site->s);
+        (void)kedge_diag_hint(d, "kedge site list %s tells which there are", tenant->s);
+    }
+    return err;
 }
 
 static int sign_revocation(struct kedge_cli *c, const struct kedge_id *tenant, const struct kedge_id *site,

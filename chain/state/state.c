@@ -151,7 +151,8 @@ int kedge_state_create(const char *state, const char *deployment, struct kedge_d
     }
     err = err ? err : open_parts(state, "main", "main", KEDGE_STATE_WRITE, true, &log, reterr);
     kedge_state_log_close(&log);
-    return err ? err : kedge_file_write(config, kedge_view_str(text), 0600, reterr);
+    err = err ? err : kedge_file_write(config, kedge_view_str(text), 0600, reterr);
+    return err ? err : kedge_diag_set(reterr, KEDGE_OK, "%s", ""); /* what was absent before was no fault */
 }
 
 int kedge_state_config(const char *state, struct kedge_buf *ret, struct kedge_diag *reterr)

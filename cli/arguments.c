@@ -1,0 +1,144 @@
+/* Words of the command line: options by name, what is left by place. What a command knows is read off its
+ * usage line, so that a message about an option can not disagree with the page. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/help.h"
+#include "cli/local.h"
+
+enum { OPTION_LEN = 40, OPTIONS_MAX = 32 };
+
+/* Options of every command; all but the first take what it takes to reach a coordinator. */
+static const char common_options[] = "--format F --state DIR --connect URL --server-key HEX --key FILE "
+                                     "--admin-key FILE --help";
+
+static void take_out(struct kedge_cli *c, int at, int count)
+{
+    for (int i = at; i + count < c->argc; i++) {
+        c->argv[i] = c->argv[i + count];
+    }
+    c->argc -= count;
+}
+
+const char *kedge_cli_option(struct kedge_cli *c, const char *name, const char *fallback)
+{
+    size_t len = strlen(name);
+    for (int i = 0; i < c->argc; i++) {
+        char *word = c->argv[i];
+        if (strncmp(word, "--", 2) != 0 || strncmp(word + 2, name, len) != 0) {
+            continue;
+        }
+        if (word[2 + len] == '=') {
+            take_out(c, i, 1);
+            return word + 3 + len;
+        }
+        bool has_value = i + 1 < c->argc && strncmp(c->argv[i + 1], "--", 2) != 0;
+        if (word[2 + len] == '\0' && has_value) {
+            const char *value = c->argv[i + 1];
+            take_out(c, i, 2);
+            return value;
+        }
+    }
+    return fallback;
+}
+
+bool kedge_cli_flag(struct kedge_cli *c, const char *name)
+{
+    for (int i = 0; i < c->argc; i++) {
+        if (strncmp(c->argv[i], "--", 2) == 0 && strcmp(c->argv[i] + 2, name) == 0) {
+            take_out(c, i, 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool kedge_cli_number(struct kedge_cli *c, const char *name, uint64_t least, uint64_t most, uint64_t fallback,
+                      uint64_t *ret)
+{
+    const char *text = kedge_cli_option(c, name, NULL);
+    uint64_t v = fallback;
+    if (text && (kedge_decimal_decode(kedge_view_str(text), most, &v) != KEDGE_OK || v < least)) {
+        (void)kedge_cli_usage(c, "--%s %.40s: expected a whole number from %llu to %llu", name, text,
+                              (unsigned long long)least, (unsigned long long)most);
+        return false;
+    }
+    *ret = v;
+    return true;
+}
+
+const char *kedge_cli_argument(const struct kedge_cli *c, int i)
+{
+    return i < c->argc ? c->argv[i] : NULL;
+}
+
+/* ---- what is left that nobody took ---- */
+
+struct option {
+    char name[OPTION_LEN]; /* with its dashes */
+    bool has_value;
+};
+
+/* Appends the options that stand in a usage line: "[--wait SECONDS] [--npz]". */
+static size_t read_options(const char *usage, struct option *out, size_t count)
+{
+    for (const char *at = strstr(usage, "--"); at && count < OPTIONS_MAX; at = strstr(at, "--")) {
+        size_t len = strcspn(at, " ]");
+        snprintf(out[count].name, OPTION_LEN, "%.*s", (int)len, at);
+        out[count].has_value = at[len] == ' ' && at[len + 1] != '-' && at[len + 1] != '[';
+        count++;
+        at += len;
+    }
+    return count;
+}
+
+static int refuse_option(struct kedge_cli *c, int at)
+{
+    struct option options[OPTIONS_MAX];
+    const char *names[OPTIONS_MAX], *word = c->argv[at];
+    size_t count = c->command ? read_options(c->command->arguments, options, 0) : 0;
+    char name[OPTION_LEN];
+    count = read_options(common_options, options, count);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    for (size_t i = 0; i < count; i++) {
+        names[i] = options[i].name;
+        if (strcmp(options[i].name, name) != 0) {
+            continue;
+        }
+        if (!options[i].has_value && strchr(word, '=')) {
+            return kedge_cli_usage(c, "%s takes no value", name);
+        }
+        bool last = at + 1 == c->argc || strncmp(c->argv[at + 1], "--", 2) == 0;
+        return kedge_cli_usage(
+            c, options[i].has_value && last ? "%s: its value is missing" : "%s: expected once", name);
+    }
+    const char *near = kedge_cli_nearest(name, names, count);
+    return near ? kedge_cli_usage(c, "unknown option %s; did you mean %s?", name, near)
+                : kedge_cli_usage(c, "unknown option %.60s", word);
+}
+
+bool kedge_cli_no_options(struct kedge_cli *c)
+{
+    for (int i = 0; i < c->argc; i++) {
+        const char *word = c->argv[i];
+        if (word[0] == '-' && (word[1] == '-' || isalpha((unsigned char)word[1]))) {
+            (void)refuse_option(c, i);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool kedge_cli_no_more(struct kedge_cli *c, int arguments_max)
+{
+    if (!kedge_cli_no_options(c)) {
+        return false;
+    }
+    if (c->argc > arguments_max) {
+        (void)kedge_cli_usage(c, "one argument too many: \"%.60s\"", c->argv[arguments_max]);
+        return false;
+    }
+    return true;
+}

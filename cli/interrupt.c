@@ -1,0 +1,48 @@
+/* Ctrl-C while a command waits: it says how to go on and ends with the shell's code for the signal. */
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "common/base/os/clock.h"
+
+enum { SIGNAL_EXIT = 128, NAP_MS = 50 };
+
+static volatile sig_atomic_t caught;
+
+static void note_signal(int number)
+{
+    caught = number;
+}
+
+void kedge_cli_catch_interrupt(void)
+{
+    struct sigaction action = {.sa_handler = note_signal, .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};
+    sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
+bool kedge_cli_interrupted(void)
+{
+    return caught != 0;
+}
+
+bool kedge_cli_pause(uint32_t ms)
+{
+    for (uint32_t slept = 0; slept < ms && !caught; slept += NAP_MS) {
+        kedge_os_sleep_ms(ms - slept < NAP_MS ? ms - slept : NAP_MS);
+    }
+    return caught != 0;
+}
+
+int kedge_cli_interrupt_end(struct kedge_cli *c, const char *what, const char *format, ...)
+{
+    struct kedge_diag d = {.hint = ""};
+    va_list ap;
+    (void)kedge_diag_set(&d, KEDGE_E_CANCELLED, "%s", what);
+    va_start(ap, format);
+    vsnprintf(d.hint, sizeof d.hint, format, ap);
+    va_end(ap);
+    return kedge_cli_fail_as(c, KEDGE_E_CANCELLED, &d, SIGNAL_EXIT + (caught ? (int)caught : SIGINT));
+}
