@@ -9,13 +9,16 @@
 #include <string.h>
 
 #include "aggregation/quantise.h"
+#include "aggregation/share_cap.h"
 
 const char KEDGE_RULE_FEDAVG[] = "fedavg/v1";
 const char KEDGE_RULE_COLD_START[] = "flexcfl-cold-start/v1";
+const char KEDGE_RULE_FEDAVG_CAPPED[] = "fedavg-capped/v1";
+const char KEDGE_RULE_COLD_START_CAPPED[] = "flexcfl-cold-start-capped/v1";
 const char KEDGE_RULE_IDENTITY[] = "identity/v1";
 const char KEDGE_RULE_MIXING[] = "flexcfl-mixing/v1";
 
-enum field_kind { FIELD_U32, FIELD_U64, FIELD_SEED, FIELD_REAL, FIELD_SPECIAL };
+enum field_kind { FIELD_U32, FIELD_U64, FIELD_SEED, FIELD_REAL, FIELD_SHARE, FIELD_SPECIAL };
 
 struct field_row {
     const char *key;
@@ -53,6 +56,7 @@ static const struct field_row rows[] = {
     ROW(bound, FIELD_REAL, false, bound, 1e-6, 1e6, 64),
     ROW(scale, FIELD_U32, false, scale, 1, 30, 20),
     ROW(weight_max, FIELD_U64, false, weight_max, 1, 2147483647, 1000000),
+    ROW(tenant_share_max, FIELD_SHARE, false, tenant_share_max, 1, KEDGE_SHARE_ONE, KEDGE_SHARE_ONE),
     ROW(evaluate_every, FIELD_U32, false, evaluate_every, 0, KEDGE_ROUNDS_MAX, 1),
     ROW(round_timeout_s, FIELD_U32, false, round_timeout_s, 1, 604800, 3600),
 };
@@ -94,6 +98,31 @@ static int read_real(const struct field_row *row, const json_t *v, double *ret, 
     return KEDGE_OK;
 }
 
+/* A share in millionths, exactly as written: "0.5", "1", "0.333333". */
+static int read_share(const struct field_row *row, const json_t *v, uint64_t *ret, struct kedge_diag *d)
+{
+    const char *text = json_string_value(v);
+    size_t len = text ? json_string_length(v) : 0, digits = 0;
+    uint64_t share = 0;
+    bool fine = len >= 1 && len <= 8 && text[len - 1] != '.' && (text[0] == '0' || text[0] == '1');
+    for (size_t i = 0; fine && i < len; i++) {
+        fine = i == 1 ? text[i] == '.' : text[i] >= '0' && text[i] <= '9';
+        if (fine && i != 1) {
+            share = share * 10 + (uint64_t)(text[i] - '0');
+            digits++;
+        }
+    }
+    for (; fine && digits < 7; digits++) {
+        share *= 10;
+    }
+    if (!fine || share < 1 || share > KEDGE_SHARE_ONE) {
+        return bad(d, row->key,
+                   "a share in quotes, above 0, at most 1, at most 6 decimal places, like \"0.5\"");
+    }
+    *ret = share;
+    return KEDGE_OK;
+}
+
 static int read_plain(const struct field_row *row, const json_t *v, struct kedge_job_spec *s,
                       struct kedge_diag *d)
 {
@@ -108,6 +137,8 @@ static int read_plain(const struct field_row *row, const json_t *v, struct kedge
         if (!text || kedge_decimal_decode(kedge_view_of(text, json_string_length(v)), UINT64_MAX, &whole)) {
             err = bad(d, row->key, "a decimal number in quotes below 2^64, like \"1\"");
         }
+    } else if (v && row->kind == FIELD_SHARE) {
+        err = read_share(row, v, &whole, d);
     } else if (v) {
         err = read_whole(row, v, &whole, d);
     }
@@ -116,7 +147,7 @@ static int read_plain(const struct field_row *row, const json_t *v, struct kedge
     }
     if (row->kind == FIELD_REAL) {
         *(double *)field = real;
-    } else if (row->kind == FIELD_U32) {
+    } else if (row->kind == FIELD_U32 || row->kind == FIELD_SHARE) {
         *(uint32_t *)field = (uint32_t)whole;
     } else {
         *(uint64_t *)field = whole;
@@ -222,6 +253,12 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
     if (s->quorum > s->sites_min && s->sites_per_round != 0 && s->quorum > s->sites_per_round) {
         return bad(d, "quorum", "at most sites_per_round");
     }
+    if ((uint64_t)s->tenant_share_max * s->tenant_count < KEDGE_SHARE_ONE) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"tenant_share_max\": %" PRIu32
+                              " tenants with at most %.6f each do not make a whole; raise it",
+                              s->tenant_count, (double)s->tenant_share_max / KEDGE_SHARE_ONE);
+    }
     uint64_t sites = s->sites_per_round ? s->sites_per_round : KEDGE_SITES_MAX;
     int err = kedge_scale_check(s->bound, s->scale, (uint64_t)s->weight_max * sites);
     if (err) {
@@ -244,8 +281,10 @@ static int check_keys(const json_t *root, struct kedge_diag *d)
             known = strcmp(rows[i].key, json_object_iter_key(it)) == 0;
         }
         if (!known) {
-            return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: unknown key \"%.60s\"",
-                                  json_object_iter_key(it));
+            (void)kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: unknown key \"%.60s\"",
+                                 json_object_iter_key(it));
+            (void)kedge_diag_hint(d, "docs/job-spec.md lists the keys");
+            return KEDGE_E_FORMAT;
         }
     }
     return KEDGE_OK;
@@ -296,4 +335,13 @@ int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret, str
         *ret = s;
     }
     return err;
+}
+
+const char *kedge_job_spec_aggregate_rule(const struct kedge_job_spec *spec, bool cold_start)
+{
+    bool capped = spec->tenant_share_max < KEDGE_SHARE_ONE;
+    if (cold_start) {
+        return capped ? KEDGE_RULE_COLD_START_CAPPED : KEDGE_RULE_COLD_START;
+    }
+    return capped ? KEDGE_RULE_FEDAVG_CAPPED : KEDGE_RULE_FEDAVG;
 }

@@ -44,8 +44,11 @@ struct kedge_job_spec {
     double bound;                       /* largest |value| of an update, decimal string, default "64" */
     unsigned scale;                     /* bits s of the fixed point, default 20, 1…30 */
     uint64_t weight_max;                /* largest sample count of an update, default 1,000,000 */
-    uint32_t evaluate_every;            /* rounds, 0 = never, default 1 */
-    uint32_t round_timeout_s;           /* default 3600 */
+    uint32_t tenant_share_max; /* most of a group's weight that is one tenant's, in millionths: decimal
+                                  string in (0, 1] of at most 6 places, default "1" = no cap; at least
+                                  one part in as many as there are tenants. aggregation/share_cap.h */
+    uint32_t evaluate_every;   /* rounds, 0 = never, default 1 */
+    uint32_t round_timeout_s;  /* default 3600 */
 };
 
 /* Parses and checks text; *ret is written only on success. reterr names the key. KEDGE_E_FORMAT, _ARG,
@@ -56,6 +59,11 @@ KEDGE_NODISCARD int kedge_job_spec_parse(struct kedge_view text, struct kedge_jo
 extern const char KEDGE_RULE_FEDAVG[]; /* "fedavg/v1": weights = sample counts */
 extern const char
     KEDGE_RULE_COLD_START[]; /* "flexcfl-cold-start/v1": plain mean of a group's pre-training updates */
+/* The same two in a job with a cap on a tenant's share (aggregation/share_cap.h): "fedavg-capped/v1",
+ * "flexcfl-cold-start-capped/v1". */
+extern const char KEDGE_RULE_FEDAVG_CAPPED[], KEDGE_RULE_COLD_START_CAPPED[];
+/* The rule of an aggregate of this job: of round 0 of a grouped job (cold_start) or of any other. */
+const char *kedge_job_spec_aggregate_rule(const struct kedge_job_spec *spec, bool cold_start);
 extern const char KEDGE_RULE_IDENTITY[]; /* step without mixing: "identity/v1" */
 extern const char KEDGE_RULE_MIXING[];   /* "flexcfl-mixing/v1" */
 

@@ -155,7 +155,7 @@ int kedge_cli_nothing(struct kedge_cli *c, const char *noun)
 {
     if (c->json) {
         c->noun = noun;
-        return noun ? kedge_cli_usage(c, "kedge %s: expected one of its verbs", noun)
+        return noun ? kedge_cli_usage(c, "%s: expected one of its verbs", noun)
                     : kedge_cli_usage(c, "expected a command");
     }
     if (noun) {

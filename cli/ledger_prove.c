@@ -43,6 +43,7 @@ static int prove_inclusion(const struct question *q, struct kedge_state_log *log
     if (!err && q->index >= size) {
         err = kedge_diag_set(d, KEDGE_E_NOT_FOUND, "log %s is signed up to %llu entries: none is %llu yet",
                              q->log, (unsigned long long)size, (unsigned long long)q->index);
+        (void)kedge_diag_hint(d, "the next checkpoint covers it, if it is there: kedge ledger list");
     }
     err = err ? err : kedge_ledger_inclusion(log->ledger, q->index, size, &proof->path);
     err = err ? err : kedge_ledger_leaf_hash(log->ledger, q->index, &leaf);
@@ -107,6 +108,7 @@ static int gather_proof(void *arg, json_t **ret, struct kedge_diag *d)
     err = kedge_ledger_checkpoint(log.ledger, &note, &size);
     if (err == KEDGE_E_NOT_FOUND) {
         (void)kedge_diag_set(d, err, "log %s has no signed checkpoint yet", q->log);
+        (void)kedge_diag_hint(d, "a coordinator signs one with the next round or enrolment");
     } else if (!err) {
         err = q->from > 0 ? prove_consistency(q, &log, size, ret, d)
                           : prove_inclusion(q, &log, kedge_buf_view(&note), size, ret, d);

@@ -69,6 +69,8 @@ static const char *default_hint(const struct kedge_cli *c, int err)
         return "choose another name, or go on with what there is";
     case KEDGE_E_STATE:
         return "see how it stands: kedge status, kedge job show JOB";
+    case KEDGE_E_IO:
+        return "check the path, its permissions and the disk; kedge doctor looks closer";
     case KEDGE_E_PEER_AUTH:
         return "compare --server-key with what kedge status shows at the coordinator";
     case KEDGE_E_KEY:
@@ -127,7 +129,7 @@ int kedge_cli_fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
     int code = kedge_exit_code(err);
     if (c->told && err == KEDGE_E_NOT_FOUND) {
         code = 1;
-    } else if (!c->told && err == KEDGE_E_DENIED) {
+    } else if (!c->told && (err == KEDGE_E_DENIED || err == KEDGE_E_PEER_AUTH)) {
         code = 3;
     }
     return kedge_cli_fail_as(c, err, d, code);

@@ -46,6 +46,35 @@ static int read_json(const char *path, json_t **ret, struct kedge_diag *d)
     return err;
 }
 
+static int find_data(const struct kedge_poc *p, char out[KEDGE_PATH_MAX], struct kedge_diag *d)
+{
+    char roots[4][KEDGE_PATH_MAX] = {"", "", KEDGE_SOURCE_DATA, ""};
+    const char *env = getenv("KEDGE_DATA");
+    snprintf(roots[0], sizeof roots[0], "%s", env ? env : "");
+    if (kedge_path_join(roots[1], p->bin, "../share/kedge/data") != KEDGE_OK) {
+        roots[1][0] = '\0';
+    }
+    for (size_t i = 0; i < 4; i++) {
+        if (roots[i][0] && kedge_path_join(out, roots[i], p->dataset) == KEDGE_OK && kedge_file_exists(out)) {
+            return KEDGE_OK;
+        }
+    }
+    (void)kedge_diag_set(d, KEDGE_E_NOT_FOUND, "data set \"%s\" is not here", p->dataset);
+    (void)kedge_diag_hint(d, "digits comes with Kedge; others: ./scripts/get-data %.40s", p->dataset);
+    return KEDGE_E_NOT_FOUND;
+}
+
+static int check_data(const struct kedge_poc *p, struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX];
+    enum kedge_partition_kind kind;
+    if (kedge_partition_kind_find(p->partition, &kind) != KEDGE_OK) {
+        return kedge_diag_set(d, KEDGE_E_USAGE, "--partition %.20s: expected iid, ring or planted",
+                              p->partition);
+    }
+    return find_data(p, path, d);
+}
+
 int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
@@ -71,8 +100,9 @@ int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d)
                 err = kedge_diag_set(d, KEDGE_E_FORMAT, "%s: damaged", path);
             }
         }
-    } else if (!err) {
-        err = kedge_dir_make(p->dir, 0700, d);
+    } else if (!err) { /* what can not work leaves no folder behind, whose settings would hold from then on */
+        err = check_data(p, d);
+        err = err ? err : kedge_dir_make(p->dir, 0700, d);
         err =
             err ? err
                 : write_json(path,
@@ -137,24 +167,6 @@ int kedge_poc_state(struct kedge_poc *p, struct kedge_diag *d)
 }
 
 /* ---- data ---- */
-
-static int find_data(const struct kedge_poc *p, char out[KEDGE_PATH_MAX], struct kedge_diag *d)
-{
-    char roots[4][KEDGE_PATH_MAX] = {"", "", KEDGE_SOURCE_DATA, ""};
-    const char *env = getenv("KEDGE_DATA");
-    snprintf(roots[0], sizeof roots[0], "%s", env ? env : "");
-    if (kedge_path_join(roots[1], p->bin, "../share/kedge/data") != KEDGE_OK) {
-        roots[1][0] = '\0';
-    }
-    for (size_t i = 0; i < 4; i++) {
-        if (roots[i][0] && kedge_path_join(out, roots[i], p->dataset) == KEDGE_OK && kedge_file_exists(out)) {
-            return KEDGE_OK;
-        }
-    }
-    (void)kedge_diag_set(d, KEDGE_E_NOT_FOUND, "data set \"%s\" is not here", p->dataset);
-    (void)kedge_diag_hint(d, "digits comes with Kedge; others: ./scripts/get-data %.40s", p->dataset);
-    return KEDGE_E_NOT_FOUND;
-}
 
 static int load(const struct kedge_poc *p, struct kedge_dataset *ret, struct kedge_diag *d)
 {

@@ -99,7 +99,7 @@ void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, stru
     }
     round->aggregates[g->group] = fact;
     round->aggregate_count++;
-    const char *rule = round->number == 0 ? KEDGE_RULE_COLD_START : KEDGE_RULE_FEDAVG;
+    const char *rule = kedge_job_spec_aggregate_rule(&job->spec, round->number == 0);
     if (strcmp(g->rule, rule) != 0 || g->scale != job->spec.scale) {
         kedgei_error(f, KEDGE_AUDIT_AGGREGATE, &a->main, fact->index,
                      "rule \"%s\", scale %u; expected \"%s\", %u", g->rule, g->scale, rule, job->spec.scale);

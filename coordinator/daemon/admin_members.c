@@ -498,6 +498,15 @@ static void site_revoke(struct kedge_host *h, struct kedge_net_request *req, con
 static void site_list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     const char *tenant = json_string_value(json_object_get(args, "tenant"));
+    struct kedge_id id;
+    if (tenant
+        && (kedge_id_from(kedge_view_str(tenant), &id) != KEDGE_OK
+            || kedge_host_tenant_find(h, &id) == KEDGE_COORD_NONE)) {
+        struct kedge_diag d;
+        (void)kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%.63s\" here", tenant);
+        kedge_admin_error(req, KEDGE_E_NOT_FOUND, &d);
+        return;
+    }
     json_t *list = json_array();
     for (uint32_t i = 0; i < h->site_count; i++) {
         const struct kedge_site_entry *s = &h->sites[i];

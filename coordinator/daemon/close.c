@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "aggregation/flexcfl.h"
+#include "aggregation/share_cap.h"
 #include "chain/input_list.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
@@ -18,6 +19,7 @@ struct close_row {
 struct close_input {
     uint32_t site, tenant, group;
     struct kedge_coord_input in;
+    uint64_t weight; /* in its group's aggregate */
     char path[KEDGE_PATH_MAX];
     bool left_out;
 };
@@ -68,6 +70,43 @@ static int blob_end(struct kedge_blob_writer *writer, int err, struct kedge_hash
     return kedge_blob_writer_finish(writer, ret, NULL, d);
 }
 
+static uint32_t place_of(const struct kedge_job *job, uint32_t tenant)
+{
+    uint32_t place = 0;
+    while (place < job->params.tenant_count && job->params.tenants[place] != tenant) {
+        place++;
+    }
+    return place;
+}
+
+/* What each input of a group counts: its samples (plain: 1), lowered where the spec caps a tenant's share. */
+static int weigh_group(struct close_work *w, uint32_t group, bool plain)
+{
+    struct kedge_share_input *shares = kedge_mem_new(w->input_count + 1, sizeof *shares);
+    size_t n = 0;
+    if (!shares) {
+        return KEDGE_E_NOMEM;
+    }
+    for (size_t i = 0; i < w->input_count; i++) { /* in site order: (tenant, site) ascending */
+        const struct close_input *in = &w->inputs[i];
+        if (!in->left_out && in->group == group) {
+            shares[n++] = (struct kedge_share_input){place_of(w->job, in->tenant), plain ? 1 : in->in.weight};
+        }
+    }
+    int err = w->job->spec.tenant_share_max < KEDGE_SHARE_ONE
+                  ? kedge_share_cap(shares, n, w->job->spec.tenant_share_max)
+                  : KEDGE_OK;
+    n = 0;
+    for (size_t i = 0; !err && i < w->input_count; i++) {
+        if (!w->inputs[i].left_out && w->inputs[i].group == group) {
+            w->inputs[i].weight = shares[n++].weight;
+        }
+    }
+    kedge_mem_free(shares);
+    return err ? kedge_diag_set(&w->diag, err, "weights of group %u: %s", group, kedge_strerror(err))
+               : KEDGE_OK;
+}
+
 static int mean_of_group(struct kedge_host *h, struct close_work *w, uint32_t group, bool plain)
 {
     struct kedge_round_result *r = w->result;
@@ -77,16 +116,15 @@ static int mean_of_group(struct kedge_host *h, struct close_work *w, uint32_t gr
     struct kedge_sink sink;
     uint64_t weight_sum;
     size_t n = 0;
-    for (size_t i = 0; sources && i < w->input_count; i++) {
+    int err = sources ? weigh_group(w, group, plain) : KEDGE_E_NOMEM;
+    for (size_t i = 0; !err && i < w->input_count; i++) {
         if (!w->inputs[i].left_out && w->inputs[i].group == group) {
-            sources[n++] =
-                (struct kedge_compute_source){w->inputs[i].path, plain ? 1 : w->inputs[i].in.weight};
+            sources[n++] = (struct kedge_compute_source){w->inputs[i].path, w->inputs[i].weight};
         }
     }
     r->members[group] = (uint32_t)n;
     r->trained[group] = n > 0;
     r->aggregate[group] = r->before[group];
-    int err = sources ? KEDGE_OK : KEDGE_E_NOMEM;
     if (!err && n > 0) {
         err = kedge_blobs_path(h->main.blobs, &r->before[group], base);
         err = err ? err : blob_begin(h, w->job->model_len, &writer, &sink, &w->diag);
@@ -221,7 +259,7 @@ static void set_used_rows(struct kedge_host *h, struct close_work *w)
         c->row.use = in->left_out ? KEDGE_USE_REFUSED : cold ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED;
         c->row.group = group;
         c->row.leaf = in->in.leaf;
-        c->row.weight = in->left_out ? 0 : cold ? 1 : in->in.weight;
+        c->row.weight = in->left_out ? 0 : in->weight;
         memcpy(c->row.update.b, in->in.update.b, KEDGE_HASH_LEN);
         if (in->left_out) {
             snprintf(c->row.reason, sizeof c->row.reason, "%s", kedge_err_code(KEDGE_E_ARG));
@@ -299,7 +337,7 @@ static int make_aggregates(struct kedge_host *h, struct close_work *w)
         a->scale = w->job->spec.scale;
         a->base = r->before[g];
         snprintf(a->rule, sizeof a->rule, "%s",
-                 r->kind == KEDGE_TASK_PRETRAIN ? KEDGE_RULE_COLD_START : KEDGE_RULE_FEDAVG);
+                 kedge_job_spec_aggregate_rule(&w->job->spec, r->kind == KEDGE_TASK_PRETRAIN));
         for (uint32_t i = 0; i < w->job->params.tenant_count && !err; i++) {
             err = put_list(h, w, w->job->params.tenants[i], a);
         }

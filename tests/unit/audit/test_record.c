@@ -123,6 +123,52 @@ START_TEST(test_clean)
 }
 END_TEST
 
+/* The weights of a job with a cap on a tenant's share follow from all updates of an aggregate. */
+static const struct twist_case capped_cases[] = {
+    {FX_ROW_WEIGHT, false, KEDGE_AUDIT_ROW},
+    {FX_CAP_IGNORED, false, KEDGE_AUDIT_ROW},
+    {FX_RULE, false, KEDGE_AUDIT_AGGREGATE},
+    {FX_UNLISTED, false, KEDGE_AUDIT_UNLISTED},
+    {FX_AGGREGATE, true, KEDGE_AUDIT_REPLAY_AGGREGATE},
+};
+
+START_TEST(test_capped)
+{
+    struct kedge_audit_options options = {.threads = 1};
+    make_scratch();
+    fx_capped(at("fx"), FX_NONE);
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
+    print_findings(&r);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    ck_assert_uint_eq(r.finding_count, 0);
+    ck_assert_uint_eq(r.counts.decisions, 25);
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
+START_TEST(test_capped_twist)
+{
+    const struct twist_case *c = &capped_cases[_i];
+    struct kedge_audit_options options = {.threads = 1};
+    make_scratch();
+    fx_capped(at("fx"), c->twist);
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
+    if (c->replay_only) {
+        ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+        kedge_audit_report_deinit(&r);
+        r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
+    }
+    if (!has_code(&r, c->code)) {
+        print_findings(&r);
+    }
+    ck_assert(has_code(&r, c->code));
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_NO);
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
 START_TEST(test_unfinished_is_a_note)
 {
     struct kedge_audit_options options = {.threads = 1};
@@ -160,6 +206,8 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_test(t, test_clean);
     tcase_add_test(t, test_unfinished_is_a_note);
+    tcase_add_test(t, test_capped);
+    tcase_add_loop_test(t, test_capped_twist, 0, (int)(sizeof capped_cases / sizeof capped_cases[0]));
     tcase_add_test(t, test_larger_record);
     tcase_add_loop_test(t, test_twist, 0, (int)(sizeof cases / sizeof cases[0]));
     suite_add_tcase(s, t);
