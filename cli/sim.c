@@ -4,122 +4,189 @@
 
 #include <stdio.h>
 
+#include "cli/cli.h"
 #include "cli/local.h"
 
-enum { SPEC_FILE_MAX = 65536, WHY_LEN = 256 };
+enum { SPEC_FILE_MAX = 65536, CELL = 24, COLUMNS_MAX = 10, DRAW_EVERY = 64 };
+#define SECOND_NS 1e9
 
-struct outcome {
-    bool fine;
-    uint32_t rounds, statements;
-    uint64_t seconds, events, digest;
-    struct kedge_sim_faults faults;
-    char why[WHY_LEN];
-};
+/* ---- tables ---- */
 
-static uint32_t count_rounds(const struct sim *w)
+static const struct kedge_column run_columns[] = {{"seed", 20},    {"rounds", 6},  {"seconds", 8},
+                                                  {"events", 9},   {"crashes", 7}, {"lost", 7},
+                                                  {"digest", -16}, {"rules", -8}};
+enum { RUN_COLUMNS = sizeof run_columns / sizeof run_columns[0] };
+
+static const struct kedge_column round_columns[] = {{"round", 5},     {"groups", 6},  {"selected", 8},
+                                                    {"accepted", 8},  {"refused", 7}, {"crashes", 7},
+                                                    {"opened s", 10}, {"open s", 8}};
+enum { ROUND_COLUMNS = sizeof round_columns / sizeof round_columns[0] };
+
+static void say_row(const struct kedge_cli *c, const struct kedge_column *columns, size_t count,
+                    char cell[COLUMNS_MAX][CELL])
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < w->main_count; i++) {
-        n += w->main[i].type == SIM_ROUND_CLOSED;
-    }
-    return n;
-}
-
-static int run_seed(const struct kedge_sim_spec *spec, uint64_t seed, struct outcome *ret)
-{
-    struct sim *w = kedge_sim_world(spec, seed, &ret->faults);
-    if (!w) {
-        return KEDGE_E_NOMEM;
-    }
-    ret->fine = sim_run(w);
-    ret->rounds = count_rounds(w);
-    ret->statements = w->main_count;
-    for (uint32_t i = 0; i < w->config.tenants; i++) {
-        ret->statements += w->ledgers[i].count;
-    }
-    ret->seconds = w->now_ns / SIM_SECOND;
-    ret->events = w->steps;
-    ret->digest = w->digest;
-    snprintf(ret->why, sizeof ret->why, "%s", ret->fine ? "" : w->why);
-    sim_free(w);
-    return KEDGE_OK;
-}
-
-static const struct kedge_column columns[] = {{"seed", 20},    {"rounds", 6},  {"seconds", 7},
-                                              {"events", 8},   {"crashes", 7}, {"lost", 5},
-                                              {"digest", -16}, {"checks", -16}};
-enum { COLUMNS = sizeof columns / sizeof columns[0] };
-
-static void say_outcome(const struct kedge_cli *c, uint64_t seed, const struct outcome *o)
-{
-    char cell[COLUMNS][24];
-    snprintf(cell[0], sizeof cell[0], "%llu", (unsigned long long)seed);
-    snprintf(cell[1], sizeof cell[1], "%u", o->rounds);
-    snprintf(cell[2], sizeof cell[2], "%llu", (unsigned long long)o->seconds);
-    snprintf(cell[3], sizeof cell[3], "%llu", (unsigned long long)o->events);
-    snprintf(cell[4], sizeof cell[4], "%u", o->faults.server_crashes + o->faults.device_crashes);
-    snprintf(cell[5], sizeof cell[5], "%u %%", o->faults.loss / 10);
-    snprintf(cell[6], sizeof cell[6], "%016llx", (unsigned long long)o->digest);
-    snprintf(cell[7], sizeof cell[7], "%s", o->fine ? "hold" : "VIOLATED");
-    const char *cells[COLUMNS];
-    for (int i = 0; i < COLUMNS; i++) {
+    const char *cells[COLUMNS_MAX];
+    for (size_t i = 0; i < count; i++) {
         cells[i] = cell[i];
     }
-    kedge_cli_row(c, columns, COLUMNS, cells);
-    if (!o->fine) {
+    kedge_cli_row(c, columns, count, cells);
+}
+
+static void say_run(const struct kedge_cli *c, uint64_t seed, const struct kedge_sim_outcome *o)
+{
+    char cell[COLUMNS_MAX][CELL];
+    snprintf(cell[0], CELL, "%llu", (unsigned long long)seed);
+    snprintf(cell[1], CELL, "%u", o->round_count);
+    snprintf(cell[2], CELL, "%.0f", (double)o->virtual_ns / SECOND_NS);
+    snprintf(cell[3], CELL, "%llu", (unsigned long long)o->events);
+    snprintf(cell[4], CELL, "%llu", (unsigned long long)o->crashes);
+    snprintf(cell[5], CELL, "%llu", (unsigned long long)o->lost);
+    snprintf(cell[6], CELL, "%016llx", (unsigned long long)o->digest);
+    snprintf(cell[7], CELL, "%s", o->holds ? "hold" : "BROKEN");
+    say_row(c, run_columns, RUN_COLUMNS, cell);
+    if (!o->holds) {
         kedge_cli_say(c, "  seed %llu: %s\n", (unsigned long long)seed, o->why);
     }
 }
 
-static json_t *outcome_json(uint64_t seed, const struct outcome *o)
+static void say_rounds(const struct kedge_cli *c, const struct kedge_sim_outcome *o)
 {
-    char seed_text[24], digest[24];
-    snprintf(seed_text, sizeof seed_text, "%llu", (unsigned long long)seed);
-    snprintf(digest, sizeof digest, "%016llx", (unsigned long long)o->digest);
-    return json_pack("{s:s,s:b,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:s}", "seed", seed_text, "holds",
-                     o->fine, "violation", o->why, "rounds", (json_int_t)o->rounds, "statements",
-                     (json_int_t)o->statements, "virtual_seconds", (json_int_t)o->seconds, "events",
-                     (json_int_t)o->events, "coordinator_crashes", (json_int_t)o->faults.server_crashes,
-                     "site_crashes", (json_int_t)o->faults.device_crashes, "loss_permille",
-                     (json_int_t)o->faults.loss, "duplicate_permille", (json_int_t)o->faults.duplicate,
-                     "disk_fail_permille", (json_int_t)o->faults.disk_fail, "digest", digest);
+    char cell[COLUMNS_MAX][CELL];
+    kedge_cli_head(c, round_columns, ROUND_COLUMNS);
+    for (uint32_t i = 0; i < o->round_count; i++) {
+        const struct kedge_sim_round *r = &o->rounds[i];
+        snprintf(cell[0], CELL, "%u", r->round);
+        snprintf(cell[1], CELL, "%u", r->groups);
+        snprintf(cell[2], CELL, "%u", r->selected);
+        snprintf(cell[3], CELL, "%u", r->accepted);
+        snprintf(cell[4], CELL, "%u", r->refused);
+        snprintf(cell[5], CELL, "%u", r->crashes);
+        snprintf(cell[6], CELL, "%.3f", (double)r->opened_ns / SECOND_NS);
+        snprintf(cell[7], CELL, "%.3f", (double)(r->closed_ns - r->opened_ns) / SECOND_NS);
+        say_row(c, round_columns, ROUND_COLUMNS, cell);
+    }
+    kedge_cli_say(c, "\n");
 }
 
-static int run_all(struct kedge_cli *c, const struct kedge_sim_spec *spec)
+/* ---- JSON ---- */
+
+static json_t *rounds_json(const struct kedge_sim_outcome *o)
 {
     json_t *rows = json_array();
-    uint32_t failed = 0;
-    kedge_cli_head(c, columns, COLUMNS);
-    for (uint32_t i = 0; i < spec->seeds; i++) {
-        struct outcome o = {.fine = false};
-        int err = run_seed(spec, spec->seed + i, &o);
+    for (uint32_t i = 0; i < o->round_count; i++) {
+        const struct kedge_sim_round *r = &o->rounds[i];
+        json_array_append_new(rows,
+                              json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:I,s:I}", "round", (int)r->round, "groups",
+                                        (int)r->groups, "selected", (int)r->selected, "accepted",
+                                        (int)r->accepted, "refused", (int)r->refused, "crashes",
+                                        (int)r->crashes, "opened_ms", (json_int_t)(r->opened_ns / 1000000),
+                                        "closed_ms", (json_int_t)(r->closed_ns / 1000000)));
+    }
+    return rows;
+}
+
+static json_t *faults_json(const struct kedge_sim_outcome *o)
+{
+    json_t *counts = json_object();
+    for (uint32_t i = 0; i < o->fault_count; i++) {
+        json_object_set_new(counts, o->faults[i].what, json_integer((json_int_t)o->faults[i].count));
+    }
+    return counts;
+}
+
+static json_t *run_json(uint64_t seed, const struct kedge_sim_outcome *o, bool alone)
+{
+    char seed_text[CELL], digest[CELL];
+    snprintf(seed_text, sizeof seed_text, "%llu", (unsigned long long)seed);
+    snprintf(digest, sizeof digest, "%016llx", (unsigned long long)o->digest);
+    json_t *run =
+        json_pack("{s:s,s:b,s:s,s:i,s:I,s:I,s:I,s:I,s:I,s:s}", "seed", seed_text, "holds", o->holds,
+                  "violation", o->why, "rounds", (int)o->round_count, "statements", (json_int_t)o->statements,
+                  "virtual_ms", (json_int_t)(o->virtual_ns / 1000000), "events", (json_int_t)o->events,
+                  "crashes", (json_int_t)o->crashes, "lost", (json_int_t)o->lost, "digest", digest);
+    if (alone) {
+        json_object_set_new(run, "table", rounds_json(o));
+    }
+    json_object_set_new(run, "faults", faults_json(o));
+    return run;
+}
+
+/* ---- runs ---- */
+
+struct view {
+    const struct kedge_cli *c;
+    const struct kedge_cli_sim *s;
+    uint32_t done, drawn, calls; /* seeds; rounds of the one at work as drawn last */
+};
+
+static void draw(void *arg, uint32_t rounds)
+{
+    struct view *v = arg;
+    char text[64];
+    if (rounds == v->drawn && ++v->calls % DRAW_EVERY != 0) {
+        return;
+    }
+    v->drawn = rounds;
+    uint32_t all = v->s->spec.rounds + (v->s->spec.groups > 1 ? 1 : 0);
+    if (v->s->seeds == 1) {
+        kedge_cli_progress(v->c, "rounds", rounds, all, "");
+        return;
+    }
+    snprintf(text, sizeof text, "round %u of %u", rounds, all);
+    kedge_cli_progress(v->c, "seeds", v->done, v->s->seeds, text);
+}
+
+static void say_verdict(const struct kedge_cli *c, uint32_t seeds, uint32_t broken)
+{
+    if (broken) {
+        kedge_cli_say(c, "%u of %u seeds broke a rule.\n", broken, seeds);
+        return;
+    }
+    kedge_cli_say(c,
+                  "All rules hold in %u run%s: nothing acknowledged was lost, counted twice or published "
+                  "before it was durable, and every job ended.\n",
+                  seeds, seeds == 1 ? "" : "s");
+}
+
+static int run_all(struct kedge_cli *c, const struct kedge_cli_sim *s)
+{
+    struct kedge_diag d = {.text = ""};
+    struct view v = {.c = c, .s = s, .drawn = UINT32_MAX};
+    json_t *runs = json_array();
+    uint32_t broken = 0;
+    for (; v.done < s->seeds; v.done++) {
+        struct kedge_sim_outcome o;
+        uint64_t seed = s->seed + v.done;
+        int err = kedge_sim_run(&s->spec, seed, draw, &v, &o, &d);
+        kedge_cli_progress_end(c);
         if (err) {
-            json_decref(rows);
-            return kedge_cli_fail(c, err, NULL);
+            json_decref(runs);
+            return kedge_cli_fail(c, err, &d);
         }
-        failed += !o.fine;
-        say_outcome(c, spec->seed + i, &o);
-        json_array_append_new(rows, outcome_json(spec->seed + i, &o));
+        if (s->seeds == 1) {
+            say_rounds(c, &o);
+        }
+        if (v.done == 0) {
+            kedge_cli_head(c, run_columns, RUN_COLUMNS);
+        }
+        broken += !o.holds;
+        say_run(c, seed, &o);
+        json_array_append_new(runs, run_json(seed, &o, s->seeds == 1));
+        kedge_sim_outcome_deinit(&o);
     }
-    if (failed) {
-        kedge_cli_say(c, "%u of %u seeds broke a rule.\n", failed, spec->seeds);
-    } else {
-        kedge_cli_say(c,
-                      "All rules hold in %u run%s: nothing acknowledged was lost, counted twice or published "
-                      "before it was durable, and every job ended.\n",
-                      spec->seeds, spec->seeds == 1 ? "" : "s");
-    }
-    json_t *data =
-        json_pack("{s:b,s:i,s:i,s:i,s:i,s:i,s:s,s:o}", "holds", failed == 0, "seeds", (int)spec->seeds,
-                  "failed", (int)failed, "tenants", (int)spec->tenants, "sites_per_tenant", (int)spec->sites,
-                  "groups", (int)spec->groups, "faults", spec->faults ? "all" : "none", "runs", rows);
-    return kedge_cli_answer(c, data, failed ? 1 : 0);
+    say_verdict(c, s->seeds, broken);
+    json_t *data = json_pack("{s:b,s:i,s:i,s:i,s:i,s:i,s:s,s:s,s:o}", "holds", broken == 0, "seeds",
+                             (int)s->seeds, "broken", (int)broken, "tenants", (int)s->spec.tenants,
+                             "sites_per_tenant", (int)s->spec.sites, "groups", (int)s->spec.groups, "faults",
+                             s->spec.faults ? "all" : "none", "signatures", s->spec.real ? "real" : "keyed",
+                             "runs", runs);
+    return kedge_cli_answer(c, data, broken ? 1 : 0);
 }
 
 int kedge_cmd_sim(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_sim_spec spec;
+    struct kedge_cli_sim s;
     struct kedge_buf text;
     if (!kedge_cli_no_more(c, 1)) {
         return 2;
@@ -130,10 +197,10 @@ int kedge_cmd_sim(struct kedge_cli *c)
     }
     int err = kedge_cli_read_file(path, SPEC_FILE_MAX, &text, &d);
     if (!err) {
-        err = kedge_sim_spec_parse(kedge_buf_view(&text), &spec, &d);
+        err = kedge_cli_sim_parse(kedge_buf_view(&text), &s, &d);
         /* 1 is the answer "a rule was broken": a spec that is none must not look like it. */
         err = err ? kedge_diag_wrap(&d, err == KEDGE_E_NOMEM ? err : KEDGE_E_USAGE, "%s", path) : KEDGE_OK;
     }
     kedge_buf_deinit(&text);
-    return err ? kedge_cli_fail(c, err, &d) : run_all(c, &spec);
+    return err ? kedge_cli_fail(c, err, &d) : run_all(c, &s);
 }

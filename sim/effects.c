@@ -3,23 +3,25 @@
 
 #include "sim/world.h"
 
-static void reply(struct sim *w, uint32_t request, const struct kedge_site_reply *r, uint64_t leaf)
+static void reply(struct sim *w, uint32_t request, const struct kedge_site_reply *r, uint64_t leaf,
+                  uint32_t proof)
 {
-    struct sim_request *q = &w->server.requests[request % SIM_REQUESTS_MAX];
-    if (!q->used) {
-        return;
+    struct sim_request *q = sim_request_find(w, request);
+    if (!q) {
+        return; /* the connection is gone */
     }
     q->used = false;
-    if (sim_chance(w, w->config.loss)) {
+    if (sim_fault(w, SIM_FAULT_LOST, w->config.loss)) {
         return;
     }
-    for (int copies = sim_chance(w, w->config.duplicate) ? 2 : 1; copies > 0; copies--) {
+    for (int copies = sim_fault(w, SIM_FAULT_DOUBLED, w->config.duplicate) ? 2 : 1; copies > 0; copies--) {
         struct sim_event *ev = sim_push(w, SIM_TO_DEVICE, w->now_ns + sim_delay(w));
         ev->site = q->site;
         ev->term = q->term;
         ev->serial = q->serial;
         ev->reply = *r;
         ev->weight = leaf;
+        ev->proof = proof;
     }
 }
 
@@ -39,42 +41,55 @@ static void give_task(struct sim *w, const struct kedge_coord_effect *fx)
     t->evaluate_base = fx->evaluate_base;
     t->remaining_ns = fx->remaining_ns;
     t->seed = w->jobs[fx->job].params.seed;
-    reply(w, fx->request, &r, 0);
+    reply(w, fx->request, &r, 0, 0);
 }
 
 /* The answer may be lost and come again: a leaf with this very envelope earns its receipt, whatever came
  * since. */
 static bool find_leaf(const struct sim *w, const struct sim_ticket *t, uint64_t *ret_leaf)
 {
-    const struct sim_ledger *l = &w->ledgers[w->devices[t->site].tenant];
-    for (uint32_t i = 0; i < l->count; i++) {
-        if (memcmp(l->entries[i].envelope.b, t->result.envelope.b, sizeof t->result.envelope.b) == 0) {
-            *ret_leaf = i;
-            return true;
-        }
+    const struct kedge_site_result *r = &t->result;
+    struct sim_entry like = {.type = r->kind == KEDGE_SITE_EVALUATE ? SIM_EVALUATION : SIM_UPDATE,
+                             .site = t->site,
+                             .job = sim_job_of(&r->job),
+                             .round = r->round,
+                             .kind = r->kind == KEDGE_SITE_PRETRAIN ? KEDGE_TASK_PRETRAIN
+                                     : r->kind == KEDGE_SITE_TRAIN  ? KEDGE_TASK_TRAIN
+                                                                    : KEDGE_TASK_EVALUATE};
+    uint32_t leaf;
+    const struct sim_entry *e = sim_ledger_find(w, w->devices[t->site].tenant, &like, &leaf);
+    if (!e || memcmp(e->envelope.b, r->envelope.b, sizeof r->envelope.b) != 0) {
+        return false;
     }
-    return false;
+    *ret_leaf = leaf;
+    return true;
 }
 
 static void answer_submission(struct sim *w, const struct kedge_coord_effect *fx)
 {
     struct kedge_site_reply r = {.kind = KEDGE_SITE_REPLY_ERROR, .err = fx->err, .retry_ns = fx->retry_ns};
     uint64_t leaf = fx->leaf;
+    uint32_t proof = 0;
     if (fx->type == KEDGE_FX_RECEIPT) {
         r.kind = KEDGE_SITE_REPLY_RECEIPT;
     } else if (fx->type == KEDGE_FX_CLOSED) {
         r.kind = KEDGE_SITE_REPLY_CLOSED;
     }
-    if (fx->ticket != KEDGE_COORD_NONE) {
-        struct sim_ticket *t = &w->server.tickets[fx->ticket % SIM_TICKETS_MAX];
-        bool history =
-            fx->type == KEDGE_FX_CLOSED || (fx->type == KEDGE_FX_TURN_AWAY && fx->err == KEDGE_E_NO_JOB);
-        if (t->used && history && find_leaf(w, t, &leaf)) {
-            r.kind = KEDGE_SITE_REPLY_RECEIPT;
-        }
+    struct sim_ticket *t = sim_ticket_find(w, fx->ticket);
+    bool history =
+        fx->type == KEDGE_FX_CLOSED || (fx->type == KEDGE_FX_TURN_AWAY && fx->err == KEDGE_E_NO_JOB);
+    if (t && history && find_leaf(w, t, &leaf)) {
+        r.kind = KEDGE_SITE_REPLY_RECEIPT;
+    }
+    if (t && r.kind == KEDGE_SITE_REPLY_RECEIPT) {
+        proof = sim_prove_receipt(w, w->devices[t->site].tenant, (uint32_t)leaf);
+    } else if (t && r.kind == KEDGE_SITE_REPLY_CLOSED) {
+        proof = sim_prove_closed(w, t->site, &t->result);
+    }
+    if (t) {
         t->used = false;
     }
-    reply(w, fx->request, &r, leaf);
+    reply(w, fx->request, &r, leaf, proof);
 }
 
 static void store_state(struct sim *w, const struct kedge_coord_effect *fx)
@@ -97,7 +112,7 @@ void sim_server_execute(struct sim *w, const struct kedge_coord_effect *fx)
         give_task(w, fx);
         return;
     case KEDGE_FX_WAIT:
-        reply(w, fx->request, &wait, 0);
+        reply(w, fx->request, &wait, 0, 0);
         return;
     case KEDGE_FX_RECEIPT:
     case KEDGE_FX_TURN_AWAY:
@@ -111,13 +126,13 @@ void sim_server_execute(struct sim *w, const struct kedge_coord_effect *fx)
         break;
     case KEDGE_FX_APPEND:
     case KEDGE_FX_APPEND_ASSIGNED:
-        ev = sim_push(w, SIM_SERVER_DISK, sim_disk(w, &w->ledgers[fx->tenant].busy_ns));
+        ev = sim_push(w, SIM_SERVER_DISK, sim_disk(w, &w->ledgers[fx->tenant].busy_ns, &w->server.disk_slow));
         break;
     case KEDGE_FX_MAIN_JOB_OPENED:
     case KEDGE_FX_MAIN_ROUND_OPENED:
     case KEDGE_FX_MAIN_ROUND_CLOSED:
     case KEDGE_FX_MAIN_JOB_CLOSED:
-        ev = sim_push(w, SIM_SERVER_DISK, sim_disk(w, &w->server.main_busy_ns));
+        ev = sim_push(w, SIM_SERVER_DISK, sim_disk(w, &w->server.main_busy_ns, &w->server.disk_slow));
         break;
     case KEDGE_FX_JOB_STATE:
         store_state(w, fx);

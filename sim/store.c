@@ -1,185 +1,260 @@
-/* What is durable: ledgers, main chain, and the pure computations whose results go there. */
+/* What is durable: ledgers and the main chain, and what a restart will find in them. */
 #include <string.h>
 
+#include "common/base/mem.h"
 #include "sim/world.h"
+
+/* Idempotency key of a statement, as the coordinator's ledgers have them. */
+static uint64_t key_of(const struct sim_entry *e)
+{
+    bool of_round = e->type == SIM_UPDATE || e->type == SIM_EVALUATION;
+    uint32_t in[5] = {(uint32_t)e->type, e->site, e->type == SIM_REVOKED ? 0 : e->job,
+                      of_round ? e->round : 0, e->type == SIM_UPDATE ? (uint32_t)e->kind : 0};
+    uint64_t h = SIM_HASH_START;
+    for (int i = 0; i < 5; i++) {
+        uint8_t bytes[8];
+        kedge_store_be64(bytes, in[i]);
+        h = sim_hash(h, bytes, sizeof bytes);
+    }
+    return h;
+}
+
+static bool is_like(const struct sim_entry *a, const struct sim_entry *b)
+{
+    return a->type == b->type && a->site == b->site && (a->type == SIM_REVOKED || a->job == b->job);
+}
+
+const struct sim_entry *sim_ledger_find(const struct sim *w, uint32_t tenant, const struct sim_entry *like,
+                                        uint32_t *ret_leaf)
+{
+    const struct sim_ledger *l = &w->ledgers[tenant];
+    uint32_t at;
+    if (!sim_index_find(&l->index, key_of(like), &at)) {
+        return NULL;
+    }
+    KEDGE_ASSERT(is_like(&l->entries[at], like)); /* two keys with one hash */
+    *ret_leaf = at;
+    return &l->entries[at];
+}
+
+static bool is_same(const struct sim_entry *a, const struct sim_entry *b)
+{
+    return a->round == b->round && a->group == b->group && a->weight == b->weight
+           && sim_same(&a->envelope, &b->envelope);
+}
+
+/* What a restart will find. */
+static void remember(struct sim *w, uint32_t tenant, const struct sim_entry *e, uint32_t leaf)
+{
+    struct sim_job *j = &w->jobs[e->job];
+    struct sim_device *d = e->site == SIM_NONE ? NULL : &w->devices[e->site];
+    switch (e->type) {
+    case SIM_JOINED:
+        j->joined[tenant] = 1;
+        return;
+    case SIM_REVOKED:
+        d->revoked = true;
+        return;
+    case SIM_ASSIGNED:
+        d->assigned[e->job] = leaf;
+        d->group[e->job] = e->group;
+        return;
+    case SIM_EVALUATION:
+        d->evaluated[e->job] = leaf;
+        return;
+    case SIM_UPDATE:
+        if (e->kind == KEDGE_TASK_PRETRAIN) {
+            d->pretrained[e->job] = leaf;
+        }
+        j->fresh = sim_grow(j->fresh, j->fresh_count + 1, &j->fresh_max, sizeof *j->fresh);
+        j->fresh[j->fresh_count++] = (struct sim_fresh){tenant, leaf};
+        return;
+    }
+}
 
 int sim_ledger_append(struct sim *w, uint32_t tenant, const struct sim_entry *entry, uint64_t *ret_leaf)
 {
     struct sim_ledger *l = &w->ledgers[tenant];
-    bool revoked = false;
-    for (uint32_t i = 0; i < l->count; i++) {
-        const struct sim_entry *e = &l->entries[i];
-        bool same = e->type == entry->type && e->site == entry->site && e->job == entry->job
-                    && e->round == entry->round && e->kind == entry->kind && e->group == entry->group
-                    && sim_same(&e->envelope, &entry->envelope);
-        if (same) { /* idempotent */
-            *ret_leaf = i;
-            return KEDGE_OK;
-        }
-        revoked = revoked || (e->type == SIM_REVOKED && e->site == entry->site);
+    struct sim_entry e = *entry;
+    uint32_t leaf;
+    if (e.type != SIM_UPDATE && e.type != SIM_EVALUATION) {
+        sim_sign_entry(w, tenant, &e);
     }
-    if (revoked && (entry->type == SIM_UPDATE || entry->type == SIM_EVALUATION)) {
+    const struct sim_entry *old = sim_ledger_find(w, tenant, &e, &leaf);
+    if (old && is_same(old, &e)) { /* idempotent */
+        *ret_leaf = leaf;
+        return KEDGE_OK;
+    }
+    bool of_site = e.type == SIM_UPDATE || e.type == SIM_EVALUATION;
+    if (of_site && w->devices[e.site].revoked) {
         return KEDGE_E_REVOKED;
     }
-    KEDGE_ASSERT(l->count < SIM_LEDGER_MAX);
-    sim_check_entry(w, tenant, entry);
-    *ret_leaf = l->count;
-    l->entries[l->count++] = *entry;
-    l->hash = sim_hash(l->hash, entry->envelope.b, sizeof entry->envelope.b);
-    sim_note(w, "ledger", tenant, entry->type, entry->site);
+    sim_check_entry(w, tenant, &e);
+    l->entries = sim_grow(l->entries, l->count + 1, &l->max, sizeof *l->entries);
+    leaf = l->count++;
+    l->entries[leaf] = e;
+    l->hash = sim_hash(l->hash, e.envelope.b, sizeof e.envelope.b);
+    (void)sim_index_put(&l->index, key_of(&e), leaf);
+    remember(w, tenant, &e, leaf);
+    sim_entry_appended(w, tenant, &e);
+    sim_note(w, "ledger", tenant, e.type, e.site);
+    *ret_leaf = leaf;
     return KEDGE_OK;
-}
-
-void sim_main_append(struct sim *w, const struct sim_main *entry)
-{
-    const struct sim_main *old = sim_main_find(w, entry->type, entry->job, entry->round);
-    if (old) { /* idempotent; but it must be the same thing */
-        if (old->selected != entry->selected || old->model_count != entry->model_count
-            || old->state != entry->state || memcmp(old->models, entry->models, sizeof old->models) != 0) {
-            sim_violate(w, "main chain: two different entries of type %d for job %u round %u",
-                        (int)entry->type, entry->job, entry->round);
-        }
-        return;
-    }
-    KEDGE_ASSERT(w->main_count < SIM_MAIN_MAX);
-    sim_check_main(w, entry);
-    w->main[w->main_count++] = *entry;
-    w->main_hash = sim_hash(w->main_hash, entry->models, sizeof entry->models);
-    sim_note(w, "main", entry->type, entry->job, entry->round);
 }
 
 const struct sim_main *sim_main_find(const struct sim *w, enum sim_main_type type, uint32_t job,
                                      uint32_t round)
 {
-    for (uint32_t i = 0; i < w->main_count; i++) {
-        const struct sim_main *m = &w->main[i];
-        bool once = type == SIM_JOB_OPENED || type == SIM_JOB_CLOSED;
-        if (m->type == type && m->job == job && (once || m->round == round)) {
-            return m;
-        }
+    const struct sim_job *j = &w->jobs[job];
+    uint32_t at = type == SIM_JOB_OPENED                          ? j->opened
+                  : type == SIM_JOB_CLOSED                        ? j->closed
+                  : !j->rounds_opened || round > j->params.rounds ? SIM_NONE
+                  : type == SIM_ROUND_OPENED                      ? j->rounds_opened[round]
+                                                                  : j->rounds_closed[round];
+    return at == SIM_NONE ? NULL : &w->main[at];
+}
+
+static uint64_t published_key(uint32_t job, uint32_t group, const struct kedge_digest *model)
+{
+    return sim_hash(sim_hash(SIM_HASH_START + job, &(uint8_t){(uint8_t)group}, 1), model->b, sizeof model->b);
+}
+
+bool sim_is_published(const struct sim *w, uint32_t job, uint32_t group, const struct kedge_digest *model)
+{
+    uint32_t any;
+    return sim_index_find(&w->published, published_key(job, group, model), &any);
+}
+
+/* Idempotent; but it must be the same thing. */
+static bool is_there(struct sim *w, const struct sim_main *m, const uint8_t *selected,
+                     const struct sim_sum *sums)
+{
+    const struct sim_main *old = sim_main_find(w, m->type, m->job, m->round);
+    if (!old) {
+        return false;
     }
-    return NULL;
-}
-
-const struct sim_entry *sim_ledger_find(const struct sim *w, enum sim_entry_type type, uint32_t job,
-                                        uint32_t round, enum kedge_task_kind kind, uint32_t site,
-                                        uint64_t *ret_leaf)
-{
-    const struct sim_ledger *l = &w->ledgers[w->devices[site].tenant];
-    for (uint32_t i = 0; i < l->count; i++) {
-        const struct sim_entry *e = &l->entries[i];
-        bool fits = type == SIM_REVOKED || (e->job == job && (type == SIM_ASSIGNED || e->round == round));
-        if (e->type == type && e->site == site && fits && (type != SIM_UPDATE || e->kind == kind)) {
-            *ret_leaf = i;
-            return e;
-        }
+    bool same = old->selected_count == m->selected_count && old->group_count == m->group_count
+                && old->input_count == m->input_count && old->inputs_hash == m->inputs_hash
+                && old->state == m->state
+                && (!selected || memcmp(old->selected, selected, (w->config.sites + 7) / 8) == 0);
+    for (uint32_t g = 0; same && g < m->group_count; g++) {
+        same = sim_same(&old->sums[g].model, &sums[g].model);
     }
-    return NULL;
+    if (!same) {
+        sim_violate(w, "main chain: two different entries of type %d for job %u round %u", (int)m->type,
+                    m->job, m->round);
+    }
+    return true;
 }
 
-uint32_t sim_group_of(const struct kedge_digest *update, uint32_t groups)
+static void append_main(struct sim *w, struct sim_main *m)
 {
-    return groups ? update->b[0] % groups : 0;
+    struct sim_job *j = &w->jobs[m->job];
+    m->at_ns = w->now_ns;
+    m->crashes = sim_crashes(w);
+    sim_check_main(w, m);
+    w->main = sim_grow(w->main, w->main_count + 1, &w->main_max, sizeof *w->main);
+    uint32_t at = w->main_count++;
+    if (m->type == SIM_JOB_OPENED) {
+        j->opened = at;
+    } else if (m->type == SIM_JOB_CLOSED) {
+        j->closed = at;
+    } else if (m->type == SIM_ROUND_OPENED) {
+        j->rounds_opened[m->round] = at;
+        j->last_opened = m->round;
+    } else {
+        j->rounds_closed[m->round] = at;
+        j->last_closed = m->round;
+    }
+    w->main[at] = *m;
+    sim_main_appended(w, &w->main[at]);
+    sim_note(w, "main", m->type, m->job, m->round);
 }
 
-static void put_input(struct sim_main *m, uint32_t site, uint32_t group, enum kedge_task_kind kind,
-                      const struct kedge_coord_input *in)
+static void write_closed(struct sim *w, struct sim_main *m)
 {
-    if (in->progress == KEDGE_INPUT_ACCEPTED) {
-        KEDGE_ASSERT(m->input_count < SIM_INPUTS_MAX);
-        m->inputs[m->input_count++] =
-            (struct sim_input){site, (uint32_t)in->leaf, group, kind, in->envelope, in->update};
+    struct sim_job *j = &w->jobs[m->job];
+    struct sim_pending *p = &j->pending;
+    KEDGE_ASSERT(p->computed && p->round == m->round);
+    m->group_count = p->group_count;
+    m->input_count = p->input_count;
+    m->refused_count = p->refused_count;
+    m->inputs_hash = SIM_HASH_START;
+    for (uint32_t i = 0; i < p->input_count; i++) {
+        m->inputs_hash = sim_hash(m->inputs_hash, p->inputs[i].envelope.b, sizeof p->inputs[i].envelope.b);
+    }
+    if (is_there(w, m, NULL, p->sums)) {
+        return;
+    }
+    sim_check_round(w, m->job);
+    m->sums = sim_new_array(p->group_count, sizeof *m->sums);
+    memcpy(m->sums, p->sums, p->group_count * sizeof *m->sums);
+    if (m->round == 0) {
+        m->groups = sim_new_array(w->config.sites, sizeof *m->groups);
+        memcpy(m->groups, p->groups, w->config.sites * sizeof *m->groups);
+    }
+    append_main(w, m);
+    for (uint32_t g = 0; g < p->group_count; g++) {
+        (void)sim_index_put(&w->published, published_key(m->job, g, &p->sums[g].model), 0);
+    }
+    for (uint32_t i = 0; i < j->fresh_count; i++) {
+        w->ledgers[j->fresh[i].tenant].entries[j->fresh[i].leaf].listed = true;
+    }
+    j->fresh_count = 0;
+    memset(j->told, 0, w->config.sites * sizeof *j->told);
+    w->rounds_closed++;
+    if (w->tick) {
+        w->tick(w->tick_arg, w->rounds_closed);
     }
 }
 
-/* Every group's model is a hash of its old model and of its inputs in order; a group without inputs keeps its
- * own. */
-static void compute_models(struct sim *w, const struct kedge_coord_job_view *view, struct sim_main *m)
+static int write_main(struct sim *w, const struct kedge_coord_effect *fx)
 {
-    for (uint32_t g = 0; g < m->model_count; g++) {
-        const struct kedge_digest *base =
-            g < view->model_count && m->round > 0 ? &view->models[g] : &view->initial;
-        uint64_t h = sim_hash(UINT64_C(0xcbf29ce484222325), base->b, sizeof base->b);
-        bool any = m->round == 0;
-        for (uint32_t i = 0; i < m->input_count; i++) {
-            const struct sim_input *in = &m->inputs[i];
-            if (in->group == g && (in->kind == KEDGE_TASK_TRAIN || m->round == 0)) {
-                h = sim_hash(h, in->update.b, sizeof in->update.b);
-                any = true;
+    struct sim_main m = {.type = SIM_JOB_OPENED, .job = fx->job, .round = fx->round};
+    if (fx->type == KEDGE_FX_MAIN_ROUND_CLOSED) {
+        m.type = SIM_ROUND_CLOSED;
+        write_closed(w, &m);
+        return KEDGE_OK;
+    }
+    uint8_t *selected = NULL;
+    if (fx->type == KEDGE_FX_MAIN_ROUND_OPENED) {
+        m.type = SIM_ROUND_OPENED;
+        selected = sim_new_array((w->config.sites + 7) / 8, 1);
+        for (uint32_t i = 0; i < w->config.sites; i++) {
+            const struct kedge_coord_row *row = kedge_coord_row(w->server.core, fx->job, i);
+            if (row && row->selected) {
+                selected[i / 8] = (uint8_t)(selected[i / 8] | 1u << i % 8);
+                m.selected_count++;
             }
         }
-        m->models[g] = any ? sim_digest(h, m->job, m->round, &g, sizeof g) : *base;
+    } else if (fx->type == KEDGE_FX_MAIN_JOB_CLOSED) {
+        m.type = SIM_JOB_CLOSED;
+        m.state = fx->state;
     }
-    (void)w;
-}
-
-void sim_compute(struct sim *w, uint32_t job, struct sim_main *ret)
-{
-    struct kedge_coord_job_view view;
-    KEDGE_ASSERT(kedge_coord_job(w->server.core, job, &view));
-    memset(ret, 0, sizeof *ret);
-    ret->type = SIM_ROUND_CLOSED;
-    ret->job = job;
-    ret->round = view.round;
-    uint32_t count = 0;
-    const uint32_t *order = kedge_coord_site_order(w->server.core, &count);
-    ret->model_count = view.params->groups;
-    if (view.round == 0 && view.accepted_count < ret->model_count) {
-        ret->model_count = view.accepted_count; /* fewer updates than groups */
-    } else if (view.round > 0) {
-        ret->model_count = view.model_count;
+    if (is_there(w, &m, selected, NULL)) {
+        kedge_mem_free(selected);
+        return KEDGE_OK;
     }
-    memset(ret->groups, 0xff, sizeof ret->groups);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct kedge_coord_row *row = kedge_coord_row(w->server.core, job, order[i]);
-        uint32_t group = row->group;
-        if (view.round == 0 && row->pretrain.progress == KEDGE_INPUT_ACCEPTED) {
-            group = sim_group_of(&row->pretrain.update, ret->model_count);
-            ret->groups[order[i]] = group;
-        }
-        put_input(ret, order[i], group, KEDGE_TASK_PRETRAIN, &row->pretrain);
-        put_input(ret, order[i], group, KEDGE_TASK_TRAIN, &row->train);
-    }
-    compute_models(w, &view, ret);
+    m.selected = selected;
+    append_main(w, &m);
+    return KEDGE_OK;
 }
 
 static int write_statement(struct sim *w, const struct kedge_coord_effect *fx, uint64_t *ret_leaf)
 {
-    const struct sim_ticket *t = &w->server.tickets[fx->ticket % SIM_TICKETS_MAX];
-    KEDGE_ASSERT(t->used && t->site == fx->site);
+    const struct sim_ticket *t = sim_ticket_find(w, fx->ticket);
+    KEDGE_ASSERT(t && t->site == fx->site);
     struct sim_entry e = {.type = fx->kind == KEDGE_TASK_EVALUATE ? SIM_EVALUATION : SIM_UPDATE,
                           .site = fx->site,
                           .job = fx->job,
                           .round = t->result.round,
                           .group = t->result.group,
                           .kind = fx->kind,
+                          .envelope = sim_of_site(&t->result.envelope),
+                          .update = sim_of_site(&t->result.update),
+                          .base = sim_of_site(&t->result.base),
                           .weight = t->weight};
-    memcpy(e.envelope.b, t->result.envelope.b, sizeof e.envelope.b);
-    memcpy(e.update.b, t->result.update.b, sizeof e.update.b);
     return sim_ledger_append(w, fx->tenant, &e, ret_leaf);
-}
-
-static int write_main(struct sim *w, const struct kedge_coord_effect *fx)
-{
-    struct sim_main m = {.type = SIM_JOB_OPENED, .job = fx->job, .round = fx->round};
-    struct sim_job *j = &w->jobs[fx->job];
-    if (fx->type == KEDGE_FX_MAIN_ROUND_CLOSED) {
-        KEDGE_ASSERT(j->computed && j->pending.round == fx->round);
-        sim_main_append(w, &j->pending);
-        return KEDGE_OK;
-    }
-    if (fx->type == KEDGE_FX_MAIN_ROUND_OPENED) {
-        m.type = SIM_ROUND_OPENED;
-        for (uint32_t i = 0; i < w->config.sites; i++) {
-            const struct kedge_coord_row *row = kedge_coord_row(w->server.core, fx->job, i);
-            m.selected |= row && row->selected ? 1u << i : 0;
-        }
-    } else if (fx->type == KEDGE_FX_MAIN_JOB_CLOSED) {
-        m.type = SIM_JOB_CLOSED;
-        m.state = fx->state;
-    }
-    sim_main_append(w, &m);
-    return KEDGE_OK;
 }
 
 int sim_write(struct sim *w, const struct kedge_coord_effect *fx, uint64_t *ret_leaf)

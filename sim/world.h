@@ -1,39 +1,39 @@
-/* A simulated federation: one coordinator core, many site cores, virtual time, and everything that goes
- * wrong, drawn from one seed. Durable state is plain arrays here; a crash throws a core away and keeps only
- * them. Signatures are a keyed hash, models are hashes of what they were made from.
+/* Inside of the simulated federation: one coordinator core, many site cores, virtual time, and everything
+ * that goes wrong, drawn from one seed. Durable state is plain arrays here; a crash throws a core away and
+ * keeps only them. Models and updates are hashes of what they were made from; signatures are a keyed hash or,
+ * when wanted, those of chain/.
  *
- * The world plays the hosts; what must hold is checked outside of the cores, in checks.c, against the durable
- * arrays. */
+ * The world plays the hosts; what must hold is checked outside of the cores, in checks*.c, against the
+ * durable arrays. Out of memory ends the program: a simulation has nothing to save. */
 #ifndef KEDGE_SIM_WORLD_H
 #define KEDGE_SIM_WORLD_H
 
+#include "client/core/rare.h"
 #include "client/core/site.h"
 #include "common/base/rng.h"
 #include "coordinator/core/coord.h"
+#include "coordinator/core/rare.h"
+#include "sim/faults.h"
+#include "sim/index.h"
 
 enum {
-    SIM_TENANTS_MAX = 3,
-    SIM_SITES_MAX = 12,
     SIM_JOBS_MAX = 2,
-    SIM_GROUPS_MAX = 4,
-    SIM_LEDGER_MAX = 2048,
-    SIM_MAIN_MAX = 256,
-    SIM_INPUTS_MAX = 2 * SIM_SITES_MAX,
-    SIM_BLOBS_MAX = 64,
-    SIM_TICKETS_MAX = 256,
-    SIM_REQUESTS_MAX = 512,
+    SIM_UPLOADS_KEPT = 4, /* of a site, at the coordinator */
     SIM_SENT_MAX = 3 * SIM_JOBS_MAX,
-    SIM_STATE_BYTES = 1024,
+    SIM_SITE_BYTES = 6144,
 };
 #define SIM_SECOND UINT64_C(1000000000)
+#define SIM_NONE KEDGE_COORD_NONE
 
 /* Rates are in permille. */
 struct sim_config {
     uint32_t tenants, sites, jobs;
-    uint32_t loss, duplicate, delay_ms;    /* network, one way */
-    uint32_t disk_fail, disk_lie, disk_ms; /* write failed; failed but done; longest latency */
-    uint32_t work_fail, train_fail, train_ms, bad, two_faced;
-    uint32_t server_crashes, device_crashes, revocations, halts;
+    uint32_t loss, duplicate, delay_ms, slow; /* network, one way */
+    uint32_t disk_fail, disk_lie, disk_ms;    /* write failed; failed but done; longest latency */
+    uint32_t work_fail, train_fail, train_ms, train_slow;
+    uint32_t bad, two_faced, forged, nosy, hang_up;
+    uint32_t crash_loading, crash_written, crash_midway; /* of either side, per chance to */
+    uint32_t server_crashes, device_crashes, revocations, halts, clock_jumps;
     uint32_t lazy; /* sites that take no task */
     bool late_sites, cancel;
     uint64_t chaos_ns; /* faults stop here */
@@ -45,33 +45,60 @@ struct sim_entry { /* of a tenant's ledger */
     enum sim_entry_type type;
     uint32_t site, job, round, group;
     enum kedge_task_kind kind;
-    struct kedge_digest envelope, update;
+    bool listed; /* an UPDATE: in the input list of a round */
+    struct kedge_digest envelope, update, base;
     uint64_t weight;
+};
+
+struct sim_ledger {
+    uint32_t count, max;
+    uint64_t hash;    /* running, of all entries: append-only */
+    uint64_t busy_ns; /* writes are in order */
+    struct sim_entry *entries;
+    struct sim_index index; /* idempotency keys → entries */
 };
 
 struct sim_input {
     uint32_t site, leaf, group;
     enum kedge_task_kind kind;
     struct kedge_digest envelope, update;
+    uint64_t weight;
+};
+
+/* What a group's aggregate adds up to. */
+struct sim_sum {
+    struct kedge_digest model;
+    uint64_t weight;
+    uint32_t count;
 };
 
 enum sim_main_type { SIM_JOB_OPENED, SIM_ROUND_OPENED, SIM_ROUND_CLOSED, SIM_JOB_CLOSED };
 struct sim_main { /* of the main chain */
     enum sim_main_type type;
     uint32_t job, round;
-    uint32_t selected; /* bit per site */
-    uint32_t model_count, input_count;
-    struct kedge_digest models[SIM_GROUPS_MAX];
-    struct sim_input inputs[SIM_INPUTS_MAX];
-    uint32_t groups[SIM_SITES_MAX]; /* ROUND_CLOSED of round 0: assigned group or KEDGE_COORD_NONE */
-    enum kedge_job_state state;     /* JOB_CLOSED */
+    uint64_t at_ns, crashes; /* of the world by then */
+    uint32_t selected_count, input_count, refused_count;
+    uint8_t *selected;    /* ROUND_OPENED: a bit per site */
+    uint32_t group_count; /* ROUND_CLOSED … */
+    struct sim_sum *sums; /* … per group */
+    uint64_t inputs_hash;
+    uint32_t *groups;             /* ROUND_CLOSED of round 0, by site: its group or SIM_NONE */
+    enum kedge_job_state state;   /* JOB_CLOSED */
+    struct kedge_digest envelope; /* of its statement, with real signatures */
 };
 
-struct sim_ledger {
-    uint32_t count;
-    uint64_t hash;    /* running, of all entries: append-only */
-    uint64_t busy_ns; /* writes are in order */
-    struct sim_entry entries[SIM_LEDGER_MAX];
+/* A round as computed, not yet durable. */
+struct sim_pending {
+    bool computed;
+    uint32_t round, group_count, input_count, refused_count;
+    struct sim_sum sums[KEDGE_GROUPS_MAX];
+    struct sim_input *inputs; /* at most 2 per site */
+    uint32_t *groups;         /* by site */
+    int *refused;             /* by site: why its part in the round is turned away, KEDGE_OK: it is not */
+};
+
+struct sim_fresh { /* an update that is in no input list yet */
+    uint32_t tenant, leaf;
 };
 
 struct sim_job {
@@ -80,8 +107,14 @@ struct sim_job {
     struct kedge_digest initial;
     enum kedge_job_state state; /* as JOB_STATE stored it */
     int reason;
-    struct sim_main pending; /* computed, not yet durable */
-    bool computed;
+    struct sim_pending pending;
+    uint8_t *joined;                         /* by tenant: durable */
+    uint32_t opened, closed;                 /* entries of the main chain, SIM_NONE: none … */
+    uint32_t *rounds_opened, *rounds_closed; /* … by round */
+    uint32_t last_opened, last_closed;       /* rounds, SIM_NONE: none */
+    uint32_t fresh_count, fresh_max;
+    struct sim_fresh *fresh;
+    int *told; /* by site: its contribution to the open round was refused with this error */
 };
 
 /* The last result that a site sent for a job, per kind: it must not change before it is settled. */
@@ -97,31 +130,40 @@ struct sim_ack { /* a receipt that a site got */
 };
 
 struct sim_device {
-    bool up, enrolled, revoke_wanted, revoked_told, lazy;
+    bool up, enrolled, revoke_wanted, revoked_told, revoked, lazy; /* revoked: in the ledger */
     uint32_t term, tenant;
+    uint64_t clock_ns;     /* its clock is so far ahead of the world's */
     uint64_t open_call[2]; /* serials, so that each is answered once */
+    uint64_t heard;        /* the latest serial that came to the coordinator */
     uint64_t timer_ns;
+    struct sim_window cut_to_server, cut_to_site, disk_full;
     struct kedge_site *core;
     union {
         max_align_t align;
-        uint8_t bytes[2 * SIM_STATE_BYTES + 2048];
+        uint8_t bytes[SIM_SITE_BYTES];
     } mem;
     struct kedge_site_memory stored; /* durable */
     uint64_t disk_busy_ns;
+    uint32_t group[SIM_JOBS_MAX],
+        assigned[SIM_JOBS_MAX]; /* from its ledger: group, leaf of group-assigned … */
+    uint32_t pretrained[SIM_JOBS_MAX],
+        evaluated[SIM_JOBS_MAX]; /* … of its last pretrain update and evaluation */
+    uint32_t upload_count;
+    struct kedge_digest uploads[SIM_UPLOADS_KEPT];
     struct sim_sent sent[SIM_SENT_MAX];
-    uint32_t ack_count;
-    struct sim_ack acks[SIM_LEDGER_MAX / 8];
+    uint32_t ack_count, ack_max;
+    struct sim_ack *acks;
 };
 
 struct sim_request {
     bool used;
-    uint32_t site, term;
-    uint64_t serial;
+    uint32_t id, site, term;
+    uint64_t serial, at_ns;
 };
 struct sim_ticket {
     bool used, appended; /* an APPEND was asked for */
     bool after_revoked;  /* it came behind SITE_REVOKED */
-    uint32_t site;
+    uint32_t id, site;
     struct kedge_site_result result;
     uint64_t weight;
 };
@@ -130,22 +172,26 @@ struct sim_server {
     bool up;
     uint32_t term;
     uint64_t timer_ns;
+    struct kedge_coord_times times;
     struct kedge_coord *core;
     void *mem;
-    uint32_t request_count, ticket_count;
-    struct sim_request requests[SIM_REQUESTS_MAX];
-    struct sim_ticket tickets[SIM_TICKETS_MAX];
+    uint32_t request_count, request_max, ticket_count, ticket_max;
+    struct sim_request *requests; /* by id modulo max */
+    struct sim_ticket *tickets;
     uint64_t main_busy_ns;
+    struct sim_window disk_full, disk_slow;
 };
 
 enum sim_event_type {
     SIM_TO_SERVER,
     SIM_TO_DEVICE,
     SIM_CALL_TIMEOUT,
+    SIM_HANG_UP, /* serial: a request */
     SIM_UPLOAD,
     SIM_DEVICE_DONE, /* site_event */
     SIM_DEVICE_DISK, /* memory, then PERSISTED */
     SIM_DEVICE_TIMER,
+    SIM_CLOCK_JUMP,  /* wait_ns: by how much */
     SIM_SERVER_DONE, /* work: effect, looked at when done */
     SIM_SERVER_DISK, /* write: effect */
     SIM_SERVER_JOIN, /* write of job-joined: site is a tenant here */
@@ -170,95 +216,158 @@ struct sim_event {
     uint32_t site, job, term;
     uint64_t serial, wait_ns, weight;
     bool busy;
-    enum kedge_site_call call;
-    struct kedge_site_result result;
-    struct kedge_site_reply reply;
-    struct kedge_site_event site_event;
-    struct kedge_coord_effect effect;
+    uint32_t proof; /* with an answer: of sim_proof_*, 0: none */
     int err;
+    enum kedge_site_call call;
+    union {
+        struct kedge_site_result result; /* TO_SERVER, UPLOAD */
+        struct kedge_site_reply reply;   /* TO_DEVICE */
+        struct kedge_site_event site_event;
+        struct kedge_coord_effect effect;
+    };
     struct sim_event *next_free;
 };
 
 /* Told of everything that happens, when wanted. */
 typedef void sim_trace(uint64_t now_ns, const char *what, uint64_t a, uint64_t b, uint64_t c);
+typedef void sim_tick(void *arg, uint32_t rounds_done);
+
+struct sim_real; /* keys, envelopes, trees: real.c */
 
 struct sim {
-    uint64_t seed, now_ns, seq, steps, digest;
+    uint64_t seed, now_ns, seq, steps, steps_max, digest;
     struct kedge_rng rng;
     struct sim_config config;
     bool healed, failed;
     sim_trace *trace;
+    sim_tick *tick;
+    void *tick_arg;
     char why[256]; /* the first violation */
     struct sim_event **queue;
     uint32_t queue_count, queue_max;
     struct sim_event *free_events;
     struct sim_server server;
-    struct sim_device devices[SIM_SITES_MAX];
-    struct sim_ledger ledgers[SIM_TENANTS_MAX];
-    uint32_t main_count;
-    uint64_t main_hash;
-    struct sim_main main[SIM_MAIN_MAX];
+    struct sim_device *devices;
+    struct sim_ledger *ledgers;
+    uint32_t main_count, main_max;
+    struct sim_main *main;
     struct sim_job jobs[SIM_JOBS_MAX];
-    uint32_t blob_count;
-    struct kedge_digest blobs[SIM_BLOBS_MAX]; /* the last ones uploaded */
+    struct sim_index published; /* (job, group, model) of durable closes */
+    struct sim_real *real;      /* NULL: signatures are a keyed hash */
+    struct kedge_coord_rare coord_rare;
+    struct kedge_site_rare site_rare;
+    uint32_t rounds_closed;
+    uint64_t fired[SIM_FAULT_COUNT];
 };
 
-/* world.c: time, chance, digests */
-bool sim_chance(struct sim *w, uint32_t permille); /* never once healed */
+/* queue.c: time, chance, digests */
+bool sim_chance(struct sim *w, uint32_t permille);                      /* never once healed */
+bool sim_fault(struct sim *w, enum sim_fault fault, uint32_t permille); /* a chance that is counted */
+bool sim_inside(const struct sim *w, const struct sim_window *window);  /* now; never once healed */
+void sim_count(struct sim *w, enum sim_fault fault);
+uint64_t sim_crashes(const struct sim *w); /* of either side, so far */
 uint64_t sim_below(struct sim *w, uint64_t n);
 uint64_t sim_hash(uint64_t hash, const void *ptr, size_t len);
+#define SIM_HASH_START UINT64_C(0xcbf29ce484222325)
 struct kedge_digest sim_digest(uint64_t a, uint64_t b, uint64_t c, const void *ptr, size_t len);
 bool sim_same(const struct kedge_digest *a, const struct kedge_digest *b);
+struct kedge_digest sim_of_site(const struct kedge_site_digest *d);
+struct kedge_site_digest sim_to_site(const struct kedge_digest *d);
 void sim_note(struct sim *w, const char *what, uint64_t a, uint64_t b,
               uint64_t c); /* into digest and trace */
 struct sim_event *sim_push(struct sim *w, enum sim_event_type type, uint64_t at_ns);
 struct sim_event *sim_pop(struct sim *w);
 void sim_recycle(struct sim *w, struct sim_event *ev);
-uint64_t sim_delay(struct sim *w);                   /* one way through the network */
-uint64_t sim_disk(struct sim *w, uint64_t *busy_ns); /* when a write of now is done */
+uint64_t sim_delay(struct sim *w); /* one way through the network */
+uint64_t sim_disk(struct sim *w, uint64_t *busy_ns,
+                  const struct sim_window *slow); /* when a write of now is done */
 void sim_violate(struct sim *w, const char *format, ...) KEDGE_PRINTF(2, 3);
 
-/* server.c, restart.c: the coordinator's host */
+/* server.c, effects.c, restart.c: the coordinator's host */
 void sim_server_event(struct sim *w, struct sim_event *ev);
 void sim_server_start(struct sim *w);
-void sim_server_crash(struct sim *w);
-void sim_server_step(struct sim *w, struct kedge_coord_event *ev);
+void sim_server_crash(struct sim *w, enum sim_fault why);
+void sim_server_step(struct sim *w,
+                     struct kedge_coord_event *ev); /* may crash on the way: look at server.up */
 struct kedge_coord_event sim_server_blank(const struct sim *w, enum kedge_coord_event_type type);
 void sim_server_execute(struct sim *w, const struct kedge_coord_effect *fx); /* effects.c */
+struct sim_request *sim_request_find(struct sim *w, uint32_t id);            /* NULL: not open */
+struct sim_ticket *sim_ticket_find(struct sim *w, uint32_t id);
+void sim_site_id(uint32_t site, struct kedge_id *ret); /* the order of ids is not that of handles */
+void sim_tenant_id(uint32_t tenant, struct kedge_id *ret);
+
+/* requests.c */
+void sim_server_receive(struct sim *w, const struct sim_event *ev);
+void sim_server_upload(struct sim *w, const struct sim_event *ev);
+void sim_server_hang_up(struct sim *w, const struct sim_event *ev);
 
 /* store.c: durable arrays */
 int sim_ledger_append(struct sim *w, uint32_t tenant, const struct sim_entry *entry, uint64_t *ret_leaf);
-void sim_main_append(struct sim *w, const struct sim_main *entry);
+const struct sim_entry *sim_ledger_find(const struct sim *w, uint32_t tenant, const struct sim_entry *like,
+                                        uint32_t *ret_leaf);
 const struct sim_main *sim_main_find(const struct sim *w, enum sim_main_type type, uint32_t job,
                                      uint32_t round);
-const struct sim_entry *sim_ledger_find(const struct sim *w, enum sim_entry_type type, uint32_t job,
-                                        uint32_t round, enum kedge_task_kind kind, uint32_t site,
-                                        uint64_t *ret_leaf);
-void sim_compute(struct sim *w, uint32_t job,
-                 struct sim_main *ret); /* result of the open round from its rows */
-uint32_t sim_group_of(const struct kedge_digest *update, uint32_t groups);
+bool sim_is_published(const struct sim *w, uint32_t job, uint32_t group, const struct kedge_digest *model);
 int sim_write(struct sim *w, const struct kedge_coord_effect *fx, uint64_t *ret_leaf); /* of a disk effect */
+void sim_compute(struct sim *w, uint32_t job); /* result of the open round from its rows, into pending */
+uint32_t sim_group_of(const struct kedge_digest *update, uint32_t groups);
 
-/* device.c: the sites' host */
+/* device.c, device_work.c: the sites' host */
 void sim_device_event(struct sim *w, struct sim_event *ev);
 void sim_device_start(struct sim *w, uint32_t site);
-void sim_device_crash(struct sim *w, uint32_t site);
-struct kedge_digest sim_sign(uint32_t site, const struct kedge_site_result *result, uint64_t weight);
+void sim_device_crash(struct sim *w, uint32_t site, enum sim_fault why);
+void sim_device_execute(struct sim *w, uint32_t site, const struct kedge_site_effect *fx, uint64_t leaf);
+struct sim_event *sim_device_push(struct sim *w, enum sim_event_type type, uint64_t at_ns, uint32_t site,
+                                  uint64_t serial);
 uint32_t sim_job_of(const struct kedge_id *id); /* "j0" */
 
-/* checks.c */
+/* sign.c: signed facts, and what proves them; real.c does it with chain/ */
+void sim_sign_result(struct sim *w, uint32_t site, struct kedge_site_result *result, uint64_t weight);
+/* Opens what came: KEDGE_OK, and *result, *weight are what was signed; or KEDGE_E_VERIFY. */
+KEDGE_NODISCARD int sim_open_result(struct sim *w, uint32_t site, struct kedge_site_result *result,
+                                    uint64_t *weight);
+/* Envelope of a statement that is not a site's: by the tenant's admin or by the coordinator. */
+void sim_sign_entry(struct sim *w, uint32_t tenant, struct sim_entry *entry);
+void sim_entry_appended(struct sim *w, uint32_t tenant, const struct sim_entry *entry);
+void sim_main_appended(struct sim *w, struct sim_main *entry);
+/* A receipt or a signed "closed" on its way; 0: none. */
+uint32_t sim_prove_receipt(struct sim *w, uint32_t tenant, uint32_t leaf);
+uint32_t sim_prove_closed(struct sim *w, uint32_t site, const struct kedge_site_result *result);
+bool sim_check_proof(struct sim *w, uint32_t site, const struct sim_event *answer,
+                     const struct kedge_site_digest *envelope);
+void sim_sign_check_end(struct sim *w); /* the whole record, opened and proved */
+void sim_real_new(struct sim *w);
+void sim_real_free(struct sim *w);
+
+/* checks.c, checks_round.c, checks_end.c */
 void sim_check_effect(struct sim *w, const struct kedge_coord_effect *fx);
-void sim_check_main(struct sim *w, const struct sim_main *entry); /* before it is appended */
-void sim_check_entry(struct sim *w, uint32_t tenant, const struct sim_entry *entry);
+void sim_check_entry(struct sim *w, uint32_t tenant,
+                     const struct sim_entry *entry); /* before it is appended */
+void sim_check_round(struct sim *w, uint32_t job);   /* pending, before it is appended */
+void sim_check_main(struct sim *w, const struct sim_main *entry);
 void sim_check_sent(struct sim *w, uint32_t site, const struct kedge_site_result *result);
 void sim_check_settled(struct sim *w, uint32_t site, const struct kedge_site_result *result);
 void sim_check_fetched(struct sim *w, uint32_t site, uint32_t job, const struct kedge_digest *model);
+void sim_check_nosy(struct sim *w, uint32_t job);
+void sim_check_acks(struct sim *w);
 void sim_check_end(struct sim *w);
 bool sim_job_is_stuck(const struct sim *w, uint32_t job); /* its quorum can not come any more */
+bool sim_is_selected(const struct sim_main *opened, uint32_t site);
 
+/* script.c: what a seed makes of everything */
+void sim_script_draw(struct sim *w);
+void sim_script_common(
+    struct sim *w); /* windows, crashes, what operators and admins do; config and jobs are set */
+void sim_rare_draw(struct sim *w);
+void sim_draw_windows(struct sim *w);
+
+/* world.c. sim_blank sets up everything but config, jobs and script; sim_allocate follows once config and
+ * jobs are known. */
+struct sim *sim_blank(uint64_t seed, uint64_t stream, bool real);
+void sim_allocate(struct sim *w);
+struct sim *sim_new(uint64_t seed, bool real, sim_trace *trace); /* everything drawn from the seed */
 /* The whole run. Returns false when a check failed (w->why says which); w->digest is the digest of all
  * effects. */
-struct sim *sim_new(uint64_t seed, sim_trace *trace);
 bool sim_run(struct sim *w);
 void sim_free(struct sim *w);
 

@@ -17,7 +17,7 @@
 #endif
 #define MUTANT(n) (KEDGE_MUTANT == (n))
 enum {
-    MUTANT_SITE_SEND_UNPERSISTED = 21, /* a result is sent before it is persisted */
+    MUTANT_SITE_SEND_UNPERSISTED = 41, /* a result is sent before it is persisted */
     MUTANT_SITE_NO_RETRY,              /* a failed call is not repeated */
     MUTANT_SITE_FORGETS_EARLY,         /* a result is forgotten when its answer is lost */
     MUTANT_SITE_FORGETS_ALL,           /* a restart forgets the results that were persisted */

@@ -160,7 +160,6 @@ void kedgei_presence_touch(struct kedge_coord *c, uint32_t site)
 {
     KEDGE_ASSERT(site < c->site_count && c->sites[site].active);
     if (KEDGE_RARE(c, UNHEARD)) {
-        set_presence(c, site, true, PRESENCE_OFFLINE, kedgei_after(c, c->times.offline_grace));
         return;
     }
     set_presence(c, site, true, PRESENCE_ONLINE, kedgei_after(c, c->times.lease));

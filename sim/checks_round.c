@@ -1,0 +1,191 @@
+/* What must hold when a round closes and a job ends, and of what sites send and read. */
+#include <string.h>
+
+#include "sim/world.h"
+
+/* Every update in the ledgers of the round is one of its inputs, as it is there, once; and nothing else is.
+ */
+static void check_inputs(struct sim *w, uint32_t job)
+{
+    struct sim_job *j = &w->jobs[job];
+    struct sim_pending *p = &j->pending;
+    for (uint32_t i = 0; i < p->input_count; i++) {
+        const struct sim_input *in = &p->inputs[i];
+        struct sim_ledger *l = &w->ledgers[w->devices[in->site].tenant];
+        struct sim_entry *e = in->leaf < l->count ? &l->entries[in->leaf] : NULL;
+        bool fits = e && e->type == SIM_UPDATE && e->job == job && e->round == p->round && e->site == in->site
+                    && e->kind == in->kind && e->weight == in->weight && sim_same(&e->envelope, &in->envelope)
+                    && sim_same(&e->update, &in->update);
+        if (!fits || e->listed) {
+            sim_violate(w, "round %u: the input of site %u is not once in its ledger", p->round, in->site);
+            return;
+        }
+        e->listed = true;
+        if (in->group == SIM_NONE) {
+            sim_violate(w, "update of site %u in round %u is neither used nor grouped", in->site, p->round);
+        } else if (in->kind == KEDGE_TASK_TRAIN && e->group != in->group) {
+            sim_violate(w, "update of site %u for group %u is counted in group %u", in->site, e->group,
+                        in->group);
+        }
+    }
+    for (uint32_t i = 0; i < j->fresh_count; i++) {
+        const struct sim_entry *e = &w->ledgers[j->fresh[i].tenant].entries[j->fresh[i].leaf];
+        if (!e->listed) {
+            sim_violate(w, "update of site %u is not in the input list of round %u", e->site, p->round);
+        }
+    }
+}
+
+/* One aggregate per group, and its weight is that of the statements. */
+static void check_sums(struct sim *w, uint32_t job)
+{
+    const struct sim_job *j = &w->jobs[job];
+    const struct sim_pending *p = &j->pending;
+    struct sim_sum sums[KEDGE_GROUPS_MAX] = {{.count = 0}};
+    for (uint32_t i = 0; i < j->fresh_count; i++) {
+        const struct sim_entry *e = &w->ledgers[j->fresh[i].tenant].entries[j->fresh[i].leaf];
+        uint32_t group = p->round == 0 ? sim_group_of(&e->update, p->group_count) : e->group;
+        if ((e->kind == KEDGE_TASK_TRAIN || p->round == 0) && group < p->group_count) {
+            sums[group].weight += e->weight;
+            sums[group].count++;
+        }
+    }
+    for (uint32_t g = 0; g < p->group_count; g++) {
+        if (sums[g].weight != p->sums[g].weight || sums[g].count != p->sums[g].count) {
+            sim_violate(w, "round %u group %u: weight %llu of %u updates, the ledgers say %llu of %u",
+                        p->round, g, (unsigned long long)p->sums[g].weight, p->sums[g].count,
+                        (unsigned long long)sums[g].weight, sums[g].count);
+        }
+    }
+}
+
+/* What sites were told at the door stands in the record, unless they did better since. */
+static void check_refusals(struct sim *w, uint32_t job)
+{
+    const struct sim_job *j = &w->jobs[job];
+    for (uint32_t i = 0; i < w->config.sites; i++) {
+        bool better =
+            j->told[i] == KEDGE_OK || j->pending.refused[i] != KEDGE_OK || w->devices[i].revoked_told;
+        for (uint32_t n = 0; n < j->pending.input_count && !better; n++) {
+            better = j->pending.inputs[n].site == i;
+        }
+        if (!better) {
+            sim_violate(w, "site %u was refused with %s in round %u, whose record does not say so", i,
+                        kedge_err_code(j->told[i]), j->pending.round);
+        }
+    }
+}
+
+void sim_check_round(struct sim *w, uint32_t job)
+{
+    const struct sim_job *j = &w->jobs[job];
+    const struct sim_main *open = sim_main_find(w, SIM_ROUND_OPENED, job, j->pending.round);
+    if (!open) {
+        sim_violate(w, "round %u closed before it opened", j->pending.round);
+        return;
+    }
+    check_inputs(w, job);
+    check_sums(w, job);
+    check_refusals(w, job);
+    uint32_t counted = 0;
+    for (uint32_t i = 0; i < j->pending.input_count; i++) {
+        counted += j->pending.inputs[i].kind == KEDGE_TASK_TRAIN || j->pending.round == 0;
+    }
+    uint32_t quorum = j->params.quorum < open->selected_count ? j->params.quorum : open->selected_count;
+    if (counted < quorum) {
+        sim_violate(w, "round %u closes with %u updates, its quorum is %u", j->pending.round, counted,
+                    quorum);
+    }
+}
+
+/* After a completed job every accepted pretraining has its one group. */
+static void check_grouped(struct sim *w, uint32_t job)
+{
+    for (uint32_t i = 0; i < w->config.sites; i++) {
+        const struct sim_device *d = &w->devices[i];
+        if (d->pretrained[job] != SIM_NONE && d->assigned[job] == SIM_NONE) {
+            sim_violate(w, "job %u completes, but site %u pretrained and never got a group", job, i);
+        }
+    }
+}
+
+void sim_check_main(struct sim *w, const struct sim_main *entry)
+{
+    const struct sim_job *j = &w->jobs[entry->job];
+    if (entry->type != SIM_JOB_OPENED && !sim_main_find(w, SIM_JOB_OPENED, entry->job, 0)) {
+        sim_violate(w, "job %u: entry of type %d before job-opened", entry->job, (int)entry->type);
+    }
+    if (entry->type != SIM_JOB_CLOSED && sim_main_find(w, SIM_JOB_CLOSED, entry->job, 0)) {
+        sim_violate(w, "job %u: entry of type %d behind job-closed", entry->job, (int)entry->type);
+    }
+    uint32_t first = j->params.groups > 1 ? 0 : 1;
+    if (entry->type == SIM_ROUND_OPENED && entry->round > first
+        && !sim_main_find(w, SIM_ROUND_CLOSED, entry->job, entry->round - 1)) {
+        sim_violate(w, "round %u opens before the one in front of it is closed", entry->round);
+    }
+    if (entry->type == SIM_ROUND_OPENED && entry->selected_count == 0) {
+        sim_violate(w, "round %u opens for nobody", entry->round);
+    }
+    if (entry->type == SIM_JOB_CLOSED && entry->state == KEDGE_JOB_COMPLETED) {
+        check_grouped(w, entry->job);
+        if (!sim_main_find(w, SIM_ROUND_CLOSED, entry->job, j->params.rounds)) {
+            sim_violate(w, "job %u completes without its last round", entry->job);
+        }
+    }
+}
+
+static struct sim_sent *sent_of(struct sim *w, uint32_t site, const struct kedge_site_result *result)
+{
+    return &w->devices[site].sent[sim_job_of(&result->job) * 3 + (uint32_t)result->kind - 1];
+}
+
+void sim_check_sent(struct sim *w, uint32_t site, const struct kedge_site_result *result)
+{
+    struct sim_sent *s = sent_of(w, site, result);
+    bool other = memcmp(s->envelope.b, result->envelope.b, sizeof s->envelope.b) != 0;
+    if (s->used && !s->settled && s->round == result->round && other) {
+        sim_violate(w, "site %u sends two results for round %u", site, result->round);
+    }
+    *s = (struct sim_sent){.used = true, .round = result->round};
+    memcpy(s->envelope.b, result->envelope.b, sizeof s->envelope.b);
+}
+
+void sim_check_settled(struct sim *w, uint32_t site, const struct kedge_site_result *result)
+{
+    struct sim_sent *s = sent_of(w, site, result);
+    s->settled = s->settled || memcmp(s->envelope.b, result->envelope.b, sizeof s->envelope.b) == 0;
+}
+
+/* May this site know this model: the first one, or one of its own group? */
+static bool is_own(const struct sim *w, uint32_t site, uint32_t job, const struct kedge_digest *model)
+{
+    const struct sim_device *d = &w->devices[site];
+    uint32_t group = w->jobs[job].params.groups == 1 ? 0 : d->group[job];
+    return sim_same(model, &w->jobs[job].initial)
+           || (group != SIM_NONE && sim_is_published(w, job, group, model));
+}
+
+void sim_check_fetched(struct sim *w, uint32_t site, uint32_t job, const struct kedge_digest *model)
+{
+    if (!is_own(w, site, job, model)) {
+        sim_violate(w, "site %u reads a model that is not durable or not of its group", site);
+    }
+}
+
+/* Every site asks for every model of the last close: it gets its own group's, at most. */
+void sim_check_nosy(struct sim *w, uint32_t job)
+{
+    const struct sim_job *j = &w->jobs[job];
+    const struct sim_main *last =
+        j->last_closed != SIM_NONE ? sim_main_find(w, SIM_ROUND_CLOSED, job, j->last_closed) : NULL;
+    for (uint32_t i = 0; last && i < w->config.sites; i++) {
+        for (uint32_t g = 0; g < last->group_count; g++) {
+            const struct kedge_digest *model = &last->sums[g].model;
+            bool own = is_own(w, i, job, model);
+            w->fired[SIM_FAULT_NOSY] += !own;
+            if (!own && kedge_coord_may_read(w->server.core, job, i, model)) {
+                sim_violate(w, "site %u may read the model of group %u, which is not its own", i, g);
+            }
+        }
+    }
+}

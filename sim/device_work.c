@@ -1,0 +1,183 @@
+/* What a site's core asks its host for: calls, fetches, training, uploads, writes. */
+#include <string.h>
+
+#include "sim/world.h"
+
+enum { MS = 1000000, CALL_SLACK_S = 5, SLOW_TRAINING = 20 };
+
+static uint64_t weight_of(const struct kedge_site_result *result)
+{
+    return result->update.b[30] == 0xbd ? 101 : 1u + result->update.b[30] % 100u; /* 101 is over the limit */
+}
+
+static struct sim_event *push_submit(struct sim *w, uint64_t at_ns, uint32_t site, uint64_t serial,
+                                     const struct kedge_site_result *result)
+{
+    struct sim_event *ev = sim_device_push(w, SIM_TO_SERVER, at_ns, site, serial);
+    ev->call = KEDGE_SITE_CALL_SUBMIT;
+    ev->result = *result;
+    ev->weight = weight_of(result);
+    return ev;
+}
+
+/* A site that signs twice for one task: the coordinator must count it once. */
+static void send_other_face(struct sim *w, uint32_t site, const struct kedge_site_result *result)
+{
+    struct kedge_site_result other = *result;
+    struct sim_device *d = &w->devices[site];
+    struct kedge_digest update = sim_digest(w->seq, site, result->round, "other", 5);
+    update.b[30] = update.b[31] = 1;
+    other.update = sim_to_site(&update);
+    sim_sign_result(w, site, &other, weight_of(&other));
+    d->uploads[d->upload_count++ % SIM_UPLOADS_KEPT] = update;
+    push_submit(w, w->now_ns + 2 * sim_delay(w), site, 0, &other);
+}
+
+/* Somebody altered what a site signed: an update of its own making, a larger weight. */
+static void send_forged(struct sim *w, uint32_t site, const struct kedge_site_result *result)
+{
+    struct sim_event *ev = push_submit(w, w->now_ns + sim_delay(w), site, 0, result);
+    ev->result.envelope.b[0] ^= 1;
+    ev->weight++;
+}
+
+static void call(struct sim *w, uint32_t site, const struct kedge_site_effect *fx)
+{
+    struct sim_device *d = &w->devices[site];
+    d->open_call[fx->busy ? 1 : 0] = fx->serial;
+    uint64_t wait = fx->call == KEDGE_SITE_CALL_POLL ? fx->wait_ns : 0;
+    sim_device_push(w, SIM_CALL_TIMEOUT, w->now_ns + wait + CALL_SLACK_S * SIM_SECOND, site, fx->serial);
+    if (fx->call == KEDGE_SITE_CALL_SUBMIT) {
+        sim_check_sent(w, site, &fx->result);
+        bool update = fx->result.kind != KEDGE_SITE_EVALUATE;
+        if (sim_chance(w, w->config.two_faced) && update) {
+            sim_count(w, SIM_FAULT_TWO_FACED);
+            send_other_face(w, site, &fx->result);
+        }
+        if (sim_fault(w, SIM_FAULT_FORGED, w->config.forged)) {
+            send_forged(w, site, &fx->result);
+        }
+    }
+    if (sim_fault(w, SIM_FAULT_LOST, w->config.loss)) {
+        return;
+    }
+    for (int copies = sim_fault(w, SIM_FAULT_DOUBLED, w->config.duplicate) ? 2 : 1; copies > 0; copies--) {
+        struct sim_event *ev = sim_device_push(w, SIM_TO_SERVER, w->now_ns + sim_delay(w), site, fx->serial);
+        ev->call = fx->call;
+        ev->wait_ns = fx->wait_ns;
+        ev->busy = fx->busy;
+        ev->result = fx->result;
+        ev->weight = weight_of(&fx->result);
+    }
+}
+
+static void fetch(struct sim *w, uint32_t site, const struct kedge_site_effect *fx)
+{
+    uint64_t at = w->now_ns + 2 * sim_delay(w);
+    struct sim_event *ev = sim_device_push(w, SIM_DEVICE_DONE, at, site, fx->serial);
+    struct sim_device *d = &w->devices[site];
+    struct kedge_digest model = sim_of_site(&fx->digest);
+    uint32_t job = sim_job_of(&fx->task.job);
+    int err = KEDGE_OK;
+    bool cut = sim_inside(w, &d->cut_to_server) || sim_inside(w, &d->cut_to_site);
+    if (!w->server.up || cut || sim_fault(w, SIM_FAULT_LOST, w->config.loss)) {
+        err = KEDGE_E_UNREACHABLE;
+    } else if (fx->blob == KEDGE_SITE_BLOB_MODEL
+               && !kedge_coord_may_read(w->server.core, job, site, &model)) {
+        err = KEDGE_E_NOT_FOUND;
+    } else if (fx->blob == KEDGE_SITE_BLOB_MODEL) {
+        sim_check_fetched(w, site, job, &model);
+    }
+    if (w->server.up && sim_chance(w, w->config.nosy)) {
+        sim_check_nosy(w, job);
+    }
+    ev->site_event.type = err == KEDGE_OK ? KEDGE_SITE_EV_FETCHED : KEDGE_SITE_EV_FETCH_FAILED;
+    ev->site_event.err = err;
+}
+
+static void put_result(struct sim *w, uint32_t site, const struct kedge_site_task *task,
+                       enum kedge_site_kind kind, struct kedge_site_event *ev)
+{
+    struct kedge_site_result *r = &ev->results[ev->result_count++];
+    r->job = task->job;
+    r->kind = kind;
+    r->round = kind == KEDGE_SITE_EVALUATE && task->kind == KEDGE_SITE_TRAIN ? task->round - 1 : task->round;
+    r->group = task->group;
+    r->base = task->base;
+    if (kind != KEDGE_SITE_EVALUATE) { /* training is not repeatable: every attempt yields other weights */
+        struct kedge_digest update = sim_digest(w->seq, site, task->round, &task->base, sizeof task->base);
+        bool bad = sim_fault(w, SIM_FAULT_BAD_UPDATE, w->config.bad);
+        bool heavy = !bad && sim_fault(w, SIM_FAULT_BAD_WEIGHT, w->config.bad);
+        update.b[31] = bad ? 0xbd : (uint8_t)(update.b[31] & 0x3f);
+        update.b[30] = heavy ? 0xbd : (uint8_t)(update.b[30] & 0x3f);
+        r->update = sim_to_site(&update);
+        r->update_len = task->update_len;
+    }
+    sim_sign_result(w, site, r, weight_of(r));
+}
+
+static void train(struct sim *w, uint32_t site, const struct kedge_site_effect *fx)
+{
+    uint64_t ms = 1 + sim_below(w, w->config.train_ms);
+    ms = sim_fault(w, SIM_FAULT_TRAINING_SLOW, w->config.train_slow) ? SLOW_TRAINING * ms : ms;
+    struct sim_event *ev = sim_device_push(w, SIM_DEVICE_DONE, w->now_ns + ms * MS, site, fx->serial);
+    struct kedge_site_event *done = &ev->site_event;
+    if (sim_fault(w, SIM_FAULT_TRAINING_FAILED, w->config.train_fail)) {
+        done->type = KEDGE_SITE_EV_TRAIN_FAILED;
+        done->err = KEDGE_E_TRAINER;
+        return;
+    }
+    done->type = KEDGE_SITE_EV_TRAINED;
+    put_result(w, site, &fx->task, fx->task.kind, done);
+    if (fx->task.evaluate_base) {
+        put_result(w, site, &fx->task, KEDGE_SITE_EVALUATE, done);
+    }
+}
+
+static void keep_receipt(struct sim_device *d, const struct kedge_site_result *result, uint64_t leaf)
+{
+    d->acks = sim_grow(d->acks, d->ack_count + 1, &d->ack_max, sizeof *d->acks);
+    d->acks[d->ack_count++] = (struct sim_ack){(uint32_t)leaf, sim_of_site(&result->envelope)};
+}
+
+void sim_device_execute(struct sim *w, uint32_t site, const struct kedge_site_effect *fx, uint64_t leaf)
+{
+    struct sim_device *d = &w->devices[site];
+    uint64_t what = (uint64_t)fx->type << 32 | (uint64_t)fx->call << 16 | (uint64_t)fx->note;
+    sim_note(w, "site", site, what, fx->serial ^ (uint64_t)(uint32_t)fx->err);
+    switch (fx->type) {
+    case KEDGE_SITE_FX_CALL:
+        call(w, site, fx);
+        return;
+    case KEDGE_SITE_FX_FETCH:
+        fetch(w, site, fx);
+        return;
+    case KEDGE_SITE_FX_TRAIN:
+        train(w, site, fx);
+        return;
+    case KEDGE_SITE_FX_UPLOAD:
+        sim_device_push(w, SIM_UPLOAD, w->now_ns + sim_delay(w), site, fx->serial)->result = fx->result;
+        return;
+    case KEDGE_SITE_FX_PERSIST: {
+        uint64_t at = sim_disk(w, &d->disk_busy_ns, NULL);
+        sim_device_push(w, SIM_DEVICE_DISK, at, site, fx->serial)->site_event.memory = fx->memory;
+        return;
+    }
+    case KEDGE_SITE_FX_LOG:
+        if (fx->note == KEDGE_SITE_NOTE_RECEIPT) {
+            keep_receipt(d, &fx->result, leaf);
+        }
+        if (fx->note == KEDGE_SITE_NOTE_DROPPED && kedge_err_class(fx->err) != KEDGE_CLASS_REJECT) {
+            sim_violate(w, "site %u drops a result because of %s", site, kedge_err_code(fx->err));
+        }
+        if (fx->note == KEDGE_SITE_NOTE_RECEIPT || fx->note == KEDGE_SITE_NOTE_DROPPED) {
+            sim_check_settled(w, site, &fx->result);
+        }
+        return;
+    case KEDGE_SITE_FX_FORGET:
+        sim_check_settled(w, site, &fx->result); /* a site that is signed out drops what it has */
+        return;
+    case KEDGE_SITE_FX_ABORT:
+        return;
+    }
+}

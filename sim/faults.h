@@ -1,0 +1,62 @@
+/* Everything that can go wrong in the simulated federation, by name, so that each can be shown to have
+ * happened. */
+#ifndef KEDGE_SIM_FAULTS_H
+#define KEDGE_SIM_FAULTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* name, text */
+#define SIM_FAULTS(X)                                                                     \
+    X(LOST, "message lost")                                                               \
+    X(DOUBLED, "message doubled")                                                         \
+    X(SLOW, "message much delayed")                                                       \
+    X(OVERTAKEN, "message overtaken by a later one")                                      \
+    X(CUT_TO_SERVER, "message to the coordinator lost in a partition")                    \
+    X(CUT_TO_SITE, "answer to a site lost in a partition")                                \
+    X(HUNG_UP, "connection of a parked poll lost")                                        \
+    X(SERVER_DOWN, "call to a coordinator that is down")                                  \
+    X(SERVER_CRASH, "coordinator crashes")                                                \
+    X(SERVER_CRASH_LOADING, "coordinator crashes while it restores")                      \
+    X(SERVER_CRASH_WRITTEN, "coordinator crashes between a durable write and its report") \
+    X(SERVER_CRASH_MIDWAY, "coordinator crashes between two effects")                     \
+    X(SERVER_WRITES_KEPT, "crash of the coordinator keeps a write under way")             \
+    X(SITE_CRASH, "site crashes")                                                         \
+    X(SITE_CRASH_STARTING, "site crashes while it starts")                                \
+    X(SITE_CRASH_WRITTEN, "site crashes between a durable write and its report")          \
+    X(SITE_CRASH_MIDWAY, "site crashes between two effects")                              \
+    X(DISK_FAILED, "coordinator's write failed")                                          \
+    X(DISK_LIED, "coordinator's write failed but was done")                               \
+    X(DISK_FULL, "coordinator's disk full for a while")                                   \
+    X(DISK_SLOW, "coordinator's disk slow for a while")                                   \
+    X(SITE_DISK_FAILED, "site's write failed")                                            \
+    X(SITE_DISK_LIED, "site's write failed but was done")                                 \
+    X(SITE_DISK_FULL, "site's disk full for a while")                                     \
+    X(UPLOAD_LOST, "upload lost in a crash")                                              \
+    X(WORK_FAILED, "work of the coordinator failed")                                      \
+    X(TRAINING_FAILED, "training failed")                                                 \
+    X(TRAINING_SLOW, "training takes very long")                                          \
+    X(CLOCK_JUMP, "clock of a site jumps ahead")                                          \
+    X(CLOCK_BACK, "clock of a site starts again at another time")                         \
+    X(BAD_UPDATE, "update out of bounds")                                                 \
+    X(BAD_WEIGHT, "sample count out of range")                                            \
+    X(TWO_FACED, "site signs twice for one task")                                         \
+    X(FORGED, "statement altered after it was signed")                                    \
+    X(NOSY, "site asks for the model of another group")                                   \
+    X(REVOKED, "site signed out")                                                         \
+    X(NEWCOMER, "site gets its group in a later round")                                   \
+    X(HALT, "job halted by the operator")                                                 \
+    X(CANCEL, "job cancelled by the operator")
+
+#define SIM_FAULT_ENUM(name, text) SIM_FAULT_##name,
+enum sim_fault { SIM_FAULTS(SIM_FAULT_ENUM) SIM_FAULT_COUNT };
+#undef SIM_FAULT_ENUM
+
+const char *sim_fault_text(enum sim_fault fault);
+
+/* A while, in virtual time: [from, until). Empty when both are 0. */
+struct sim_window {
+    uint64_t from_ns, until_ns;
+};
+
+#endif

@@ -1,0 +1,624 @@
+#include "sim/real.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/proof.h"
+#include "chain/statement.h"
+#include "common/base/mem.h"
+
+enum { TEXT_MAX = KEDGE_PROOF_TEXT_MAX, ORIGIN_MAX = 80 };
+enum role { ROLE_SITE, ROLE_ADMIN, ROLE_LOG, ROLE_COORDINATOR, ROLE_MAIN_LOG };
+
+struct log {
+    struct kedge_frontier tree;
+    uint32_t count, max;
+    struct kedge_hash *leaves;
+    struct kedge_digest *envelopes; /* of the leaves */
+    uint32_t envelope_max;
+};
+
+struct text { /* an envelope, a receipt or a signed "closed" */
+    struct kedge_buf bytes;
+};
+
+struct sim_real {
+    uint32_t text_count, text_max;
+    struct text *texts;         /* from 1 */
+    struct sim_index envelopes; /* digest → text */
+    struct log main, *tenants;
+    struct kedge_statement *st; /* large: one for all */
+    uint32_t site_count, tenant_count;
+    struct kedge_key_pair coordinator, main_log, *sites, *admins, *logs;
+};
+
+void sim_real_new(struct sim *w)
+{
+    int err = kedge_crypto_init();
+    KEDGE_ASSERT(err == KEDGE_OK);
+    w->real = sim_new_array(1, sizeof *w->real);
+    w->real->st = sim_new_array(1, sizeof *w->real->st);
+}
+
+static void free_log(struct log *l)
+{
+    kedge_mem_free(l->leaves);
+    kedge_mem_free(l->envelopes);
+}
+
+void sim_real_free(struct sim *w)
+{
+    struct sim_real *r = w->real;
+    if (!r) {
+        return;
+    }
+    for (uint32_t i = 0; i < r->text_count; i++) {
+        kedge_buf_deinit(&r->texts[i].bytes);
+    }
+    for (uint32_t i = 0; i < r->tenant_count; i++) {
+        free_log(&r->tenants[i]);
+    }
+    free_log(&r->main);
+    sim_index_deinit(&r->envelopes);
+    kedge_mem_free(r->texts);
+    kedge_mem_free(r->tenants);
+    kedge_mem_free(r->sites);
+    kedge_mem_free(r->admins);
+    kedge_mem_free(r->logs);
+    kedge_mem_free(r->st);
+    kedge_mem_free(r);
+    w->real = NULL;
+}
+
+/* Keys follow from the seed: a run replays to the last byte. */
+static struct kedge_key_pair make_key(const struct sim *w, enum role role, uint32_t index)
+{
+    struct kedge_digest d = sim_digest(w->seed, (uint64_t)role, index, "key", 3);
+    struct kedge_seed seed;
+    struct kedge_key_pair pair;
+    memcpy(seed.b, d.b, sizeof seed.b);
+    kedge_key_from_seed(&seed, &pair);
+    return pair;
+}
+
+static struct sim_real *real_of(struct sim *w)
+{
+    struct sim_real *r = w->real;
+    if (r->sites) {
+        return r;
+    }
+    r->site_count = w->config.sites;
+    r->tenant_count = w->config.tenants;
+    r->sites = sim_new_array(r->site_count, sizeof *r->sites);
+    r->admins = sim_new_array(r->tenant_count, sizeof *r->admins);
+    r->logs = sim_new_array(r->tenant_count, sizeof *r->logs);
+    r->tenants = sim_new_array(r->tenant_count, sizeof *r->tenants);
+    for (uint32_t i = 0; i < r->site_count; i++) {
+        r->sites[i] = make_key(w, ROLE_SITE, i);
+    }
+    for (uint32_t i = 0; i < r->tenant_count; i++) {
+        r->admins[i] = make_key(w, ROLE_ADMIN, i);
+        r->logs[i] = make_key(w, ROLE_LOG, i);
+    }
+    r->coordinator = make_key(w, ROLE_COORDINATOR, 0);
+    r->main_log = make_key(w, ROLE_MAIN_LOG, 0);
+    return r;
+}
+
+/* ---- texts ---- */
+
+static uint32_t put_text(struct sim_real *r, struct kedge_buf *bytes)
+{
+    KEDGE_ASSERT(bytes->err == KEDGE_OK);
+    r->texts = sim_grow(r->texts, r->text_count + 1, &r->text_max, sizeof *r->texts);
+    r->texts[r->text_count].bytes = *bytes; /* taken */
+    return ++r->text_count;
+}
+
+static struct kedge_view text_of(const struct sim_real *r, uint32_t text)
+{
+    KEDGE_ASSERT(text >= 1 && text <= r->text_count);
+    return kedge_buf_view(&r->texts[text - 1].bytes);
+}
+
+static uint64_t envelope_key(const uint8_t *digest)
+{
+    return kedge_load_be64(digest);
+}
+
+/* The envelope with this digest; its bytes are hashed again, for a map finds by half a hash. */
+static bool find_envelope(const struct sim_real *r, const uint8_t *digest, struct kedge_view *ret)
+{
+    uint32_t text;
+    struct kedge_hash hash;
+    if (!sim_index_find(&r->envelopes, envelope_key(digest), &text)) {
+        return false;
+    }
+    *ret = text_of(r, text);
+    kedge_sha256(*ret, &hash);
+    return memcmp(hash.b, digest, sizeof hash.b) == 0;
+}
+
+/* Signs r->st and keeps the envelope; its digest is its name from then on. */
+static struct kedge_digest sign(struct sim *w, const struct kedge_key_pair *pair)
+{
+    struct sim_real *r = real_of(w);
+    struct kedge_buf bytes;
+    struct kedge_diag d = {.text = ""};
+    struct kedge_hash hash;
+    struct kedge_digest out;
+    kedge_buf_init(&bytes, KEDGE_ENTRY_MAX);
+    int err = kedge_statement_sign(r->st, pair, &bytes, &d);
+    if (err) {
+        sim_violate(w, "a %s can not be signed: %s", kedge_statement_kind_name(r->st->kind), d.text);
+    }
+    kedge_sha256(kedge_buf_view(&bytes), &hash);
+    memcpy(out.b, hash.b, sizeof out.b);
+    uint32_t old;
+    if (sim_index_find(&r->envelopes, envelope_key(out.b), &old)) {
+        kedge_buf_deinit(&bytes); /* the same statement by the same key: the same bytes */
+    } else {
+        (void)sim_index_put(&r->envelopes, envelope_key(out.b), put_text(r, &bytes));
+    }
+    return out;
+}
+
+static struct kedge_hash as_hash(const uint8_t *b)
+{
+    struct kedge_hash h;
+    memcpy(h.b, b, sizeof h.b);
+    return h;
+}
+
+static struct kedge_statement *blank(struct sim *w, enum kedge_statement_kind kind)
+{
+    struct kedge_statement *st = real_of(w)->st;
+    memset(st, 0, sizeof *st);
+    st->kind = kind;
+    return st;
+}
+
+/* ---- results of sites ---- */
+
+static void state_update(struct kedge_statement *st, const struct kedge_id *tenant,
+                         const struct kedge_id *site, const struct kedge_site_result *result, uint64_t weight)
+{
+    struct kedge_st_update *u = &st->u.update;
+    st->subject = as_hash(result->update.b);
+    u->tenant = *tenant;
+    u->site = *site;
+    u->job = result->job;
+    u->round = result->round;
+    u->group =
+        result->group == KEDGE_SITE_NONE ? 0 : result->group; /* the record says 0 for "not yet in a group" */
+    u->update_kind = result->kind == KEDGE_SITE_PRETRAIN ? KEDGE_TRAIN_PRETRAIN : KEDGE_TRAIN_TRAIN;
+    u->base = as_hash(result->base.b);
+    u->samples = weight;
+    u->steps = u->batch = 1;
+    u->energy_quality = KEDGE_ENERGY_UNKNOWN;
+    (void)snprintf(u->engine, sizeof u->engine, "sim");
+}
+
+void sim_real_sign_result(struct sim *w, uint32_t site, struct kedge_site_result *result, uint64_t weight)
+{
+    struct sim_real *r = real_of(w);
+    bool evaluation = result->kind == KEDGE_SITE_EVALUATE;
+    struct kedge_statement *st = blank(w, evaluation ? KEDGE_ST_EVALUATION : KEDGE_ST_UPDATE);
+    struct kedge_id tenant, name;
+    sim_tenant_id(w->devices[site].tenant, &tenant);
+    sim_site_id(site, &name);
+    if (evaluation) {
+        struct kedge_st_evaluation *e = &st->u.evaluation;
+        st->subject = as_hash(result->base.b);
+        *e = (struct kedge_st_evaluation){.tenant = tenant,
+                                          .site = name,
+                                          .job = result->job,
+                                          .round = result->round,
+                                          .group = result->group,
+                                          .samples = weight};
+    } else {
+        state_update(st, &tenant, &name, result, weight);
+    }
+    struct kedge_digest envelope = sign(w, &r->sites[site]);
+    result->envelope = sim_to_site(&envelope);
+}
+
+/* The facts are those of the statement: what stood beside it on the way proves nothing. */
+static void read_result(const struct kedge_statement *st, struct kedge_site_result *result, uint64_t *weight)
+{
+    if (st->kind == KEDGE_ST_EVALUATION) {
+        const struct kedge_st_evaluation *e = &st->u.evaluation;
+        result->job = e->job;
+        result->kind = KEDGE_SITE_EVALUATE;
+        result->round = e->round;
+        result->group = e->group;
+        memcpy(result->base.b, st->subject.b, sizeof result->base.b);
+        memset(&result->update, 0, sizeof result->update);
+        *weight = e->samples;
+        return;
+    }
+    const struct kedge_st_update *u = &st->u.update;
+    bool cold = u->update_kind == KEDGE_TRAIN_PRETRAIN;
+    result->job = u->job;
+    result->kind = cold ? KEDGE_SITE_PRETRAIN : KEDGE_SITE_TRAIN;
+    result->round = u->round;
+    result->group = cold && u->group == 0 ? KEDGE_SITE_NONE : u->group;
+    memcpy(result->base.b, u->base.b, sizeof result->base.b);
+    memcpy(result->update.b, st->subject.b, sizeof result->update.b);
+    *weight = u->samples;
+}
+
+/* What sim_device sends as forged has an envelope that nobody made: one byte of a real one is altered. */
+static int open_forged(struct sim *w, uint32_t site, const uint8_t *digest)
+{
+    struct sim_real *r = real_of(w);
+    uint8_t original[32];
+    struct kedge_view view;
+    struct kedge_buf bytes;
+    memcpy(original, digest, sizeof original);
+    original[0] ^= 1;
+    if (!find_envelope(r, original, &view)) {
+        return KEDGE_E_VERIFY;
+    }
+    kedge_buf_init(&bytes, KEDGE_ENTRY_MAX);
+    kedge_buf_put(&bytes, view.ptr, view.len);
+    bytes.ptr[sim_hash(w->now_ns, digest, sizeof original) % bytes.len] ^= 4;
+    int err = kedge_statement_open(kedge_buf_view(&bytes), &r->sites[site].public, r->st, NULL);
+    if (err == KEDGE_OK) {
+        sim_violate(w, "an altered statement of site %u verifies", site);
+    }
+    kedge_buf_deinit(&bytes);
+    return KEDGE_E_VERIFY;
+}
+
+int sim_real_open_result(struct sim *w, uint32_t site, struct kedge_site_result *result, uint64_t *weight)
+{
+    struct sim_real *r = real_of(w);
+    struct kedge_view envelope;
+    if (!find_envelope(r, result->envelope.b, &envelope)) {
+        return open_forged(w, site, result->envelope.b);
+    }
+    struct kedge_diag d = {.text = ""};
+    int err = kedge_statement_open(envelope, &r->sites[site].public, r->st, &d);
+    struct kedge_id name;
+    sim_site_id(site, &name);
+    bool own = !err && (r->st->kind == KEDGE_ST_UPDATE || r->st->kind == KEDGE_ST_EVALUATION)
+               && kedge_id_eq(&name, r->st->kind == KEDGE_ST_UPDATE ? &r->st->u.update.site
+                                                                    : &r->st->u.evaluation.site);
+    if (!own) {
+        sim_violate(w, "a statement of site %u does not open: %s %s", site, kedge_err_code(err), d.text);
+        return KEDGE_E_VERIFY;
+    }
+    read_result(r->st, result, weight);
+    return KEDGE_OK;
+}
+
+/* ---- statements of tenants and of the coordinator ---- */
+
+void sim_real_sign_entry(struct sim *w, uint32_t tenant, struct sim_entry *entry)
+{
+    struct sim_real *r = real_of(w);
+    struct kedge_id name, site, job = w->jobs[entry->job].params.id;
+    sim_tenant_id(tenant, &name);
+    sim_site_id(entry->site == SIM_NONE ? 0 : entry->site, &site);
+    if (entry->type == SIM_JOINED) {
+        struct kedge_statement *st = blank(w, KEDGE_ST_JOB_JOINED);
+        st->subject = as_hash(w->jobs[entry->job].initial.b);
+        st->u.job_joined = (struct kedge_st_job_joined){name, job};
+    } else if (entry->type == SIM_REVOKED) {
+        struct kedge_st_site_revoked *v = &blank(w, KEDGE_ST_SITE_REVOKED)->u.site_revoked;
+        *v = (struct kedge_st_site_revoked){
+            .tenant = name, .site = site, .statement_key = r->sites[entry->site].public, .reason = "sold"};
+    } else {
+        const struct sim_device *d = &w->devices[entry->site];
+        const struct sim_main *cold = sim_main_find(w, SIM_ROUND_CLOSED, entry->job, 0);
+        bool newcomer = cold && cold->groups[entry->site] == SIM_NONE;
+        struct kedge_st_group_assigned *a = &blank(w, KEDGE_ST_GROUP_ASSIGNED)->u.group_assigned;
+        *a =
+            (struct kedge_st_group_assigned){.tenant = name, .site = site, .job = job, .group = entry->group};
+        a->how = newcomer ? KEDGE_GROUP_NEWCOMER : KEDGE_GROUP_COLD_START;
+        if (d->pretrained[entry->job] != SIM_NONE) {
+            a->update = as_hash(w->ledgers[tenant].entries[d->pretrained[entry->job]].update.b);
+        }
+    }
+    entry->envelope = sign(w, entry->type == SIM_ASSIGNED ? &r->coordinator : &r->admins[tenant]);
+}
+
+static void append(struct sim *w, struct log *l, const struct kedge_digest *envelope)
+{
+    struct kedge_view bytes;
+    struct kedge_hash leaf;
+    if (!find_envelope(w->real, envelope->b, &bytes)) {
+        sim_violate(w, "an entry without an envelope");
+        return;
+    }
+    kedge_merkle_leaf(bytes, &leaf);
+    int err = kedge_frontier_append(&l->tree, &leaf);
+    KEDGE_ASSERT(err == KEDGE_OK);
+    l->leaves = sim_grow(l->leaves, l->count + 1, &l->max, sizeof *l->leaves);
+    l->envelopes = sim_grow(l->envelopes, l->count + 1, &l->envelope_max, sizeof *l->envelopes);
+    l->envelopes[l->count] = *envelope;
+    l->leaves[l->count++] = leaf;
+}
+
+void sim_real_entry_appended(struct sim *w, uint32_t tenant, const struct sim_entry *entry)
+{
+    append(w, &real_of(w)->tenants[tenant], &entry->envelope);
+}
+
+static void append_signed(struct sim *w, struct sim_main *entry)
+{
+    struct sim_real *r = real_of(w);
+    entry->envelope = sign(w, &r->coordinator);
+    append(w, &r->main, &entry->envelope);
+}
+
+static void state_opened(struct sim *w, const struct sim_main *m)
+{
+    const struct sim_job *j = &w->jobs[m->job];
+    if (m->type == SIM_JOB_OPENED) {
+        struct kedge_statement *st = blank(w, KEDGE_ST_JOB_OPENED);
+        st->subject = st->u.job_opened.initial_model = as_hash(j->initial.b);
+        st->u.job_opened.job = j->params.id;
+        for (uint32_t t = 0; t < j->params.tenant_count; t++) {
+            struct kedge_digest id = sim_digest(w->seed, t, 0, "tenant", 6);
+            st->u.job_opened.tenants[st->u.job_opened.tenant_count++] = as_hash(id.b);
+        }
+        kedge_statement_sort(st);
+        return;
+    }
+    struct kedge_statement *st = blank(w, KEDGE_ST_ROUND_OPENED);
+    struct kedge_st_round_opened *o = &st->u.round_opened;
+    st->subject = as_hash(j->initial.b);
+    o->job = j->params.id;
+    o->round = m->round;
+    o->round_kind = m->round == 0 ? KEDGE_TRAIN_PRETRAIN : KEDGE_TRAIN_TRAIN;
+    o->seed = j->params.seed;
+    o->main_size = w->real->main.count;
+    kedge_frontier_root(&w->real->main.tree, &o->main_root);
+}
+
+/* One aggregate per group, then the step that they make together. */
+static void append_closed(struct sim *w, struct sim_main *m)
+{
+    const struct sim_job *j = &w->jobs[m->job];
+    const struct sim_main *last =
+        m->round > 0 ? sim_main_find(w, SIM_ROUND_CLOSED, m->job, m->round - 1) : NULL;
+    for (uint32_t g = 0; g < m->group_count; g++) {
+        struct kedge_statement *st = blank(w, KEDGE_ST_AGGREGATE);
+        struct kedge_st_aggregate *a = &st->u.aggregate;
+        st->subject = as_hash(m->sums[g].model.b);
+        a->job = j->params.id;
+        a->round = m->round;
+        a->group = g;
+        (void)snprintf(a->rule, sizeof a->rule, "sim");
+        a->weight_sum = m->sums[g].weight;
+        a->count = m->sums[g].count;
+        a->base = as_hash(last && g < last->group_count ? last->sums[g].model.b : j->initial.b);
+        append_signed(w, m);
+    }
+    struct kedge_st_step *s = &blank(w, KEDGE_ST_STEP)->u.step;
+    s->job = j->params.id;
+    s->round = m->round;
+    (void)snprintf(s->rule, sizeof s->rule, "sim");
+    s->eta = 1;
+    for (uint32_t g = 0; g < m->group_count; g++) {
+        struct kedge_st_step_group *to = &s->groups[s->group_count++];
+        to->group = g;
+        to->before = as_hash(last && g < last->group_count ? last->sums[g].model.b : j->initial.b);
+        to->aggregate = to->after = as_hash(m->sums[g].model.b);
+    }
+    append_signed(w, m);
+}
+
+void sim_real_main_appended(struct sim *w, struct sim_main *m)
+{
+    const struct sim_job *j = &w->jobs[m->job];
+    if (m->type == SIM_ROUND_CLOSED) {
+        append_closed(w, m);
+        return;
+    }
+    if (m->type == SIM_JOB_CLOSED) {
+        struct kedge_statement *st = blank(w, KEDGE_ST_JOB_CLOSED);
+        st->subject = as_hash(j->initial.b);
+        st->u.job_closed.job = j->params.id;
+        st->u.job_closed.rounds = j->last_closed == SIM_NONE ? 0 : j->last_closed;
+        st->u.job_closed.outcome = m->state == KEDGE_JOB_COMPLETED   ? KEDGE_OUTCOME_COMPLETED
+                                   : m->state == KEDGE_JOB_CANCELLED ? KEDGE_OUTCOME_CANCELLED
+                                                                     : KEDGE_OUTCOME_FAILED;
+    } else {
+        state_opened(w, m);
+    }
+    append_signed(w, m);
+}
+
+/* ---- receipts ---- */
+
+static int get_subtree(void *arg, unsigned level, uint64_t index, struct kedge_hash *ret)
+{
+    const struct log *l = arg;
+    struct kedge_frontier tree = {.size = 0};
+    int err = KEDGE_OK;
+    for (uint64_t i = index << level; i < (index + 1) << level && !err; i++) {
+        err = i < l->count ? kedge_frontier_append(&tree, &l->leaves[i]) : KEDGE_E_ARG;
+    }
+    kedge_frontier_root(&tree, ret);
+    return err;
+}
+
+static struct kedge_view origin_of(uint32_t tenant, char out[ORIGIN_MAX])
+{
+    struct kedge_id name;
+    sim_tenant_id(tenant, &name);
+    (void)snprintf(out, ORIGIN_MAX, "sim.invalid/%s", name.s);
+    return kedge_view_str(out);
+}
+
+uint32_t sim_real_prove_receipt(struct sim *w, uint32_t tenant, uint32_t leaf)
+{
+    struct sim_real *r = real_of(w);
+    struct log *l = &r->tenants[tenant];
+    char origin[ORIGIN_MAX];
+    struct kedge_hash root;
+    struct kedge_buf note, text;
+    kedge_buf_init(&note, KEDGE_CHECKPOINT_MAX);
+    kedge_buf_init(&text, TEXT_MAX);
+    kedge_frontier_root(&l->tree, &root);
+    struct kedge_proof proof = {.index = leaf};
+    int err = kedge_checkpoint_sign(origin_of(tenant, origin), l->tree.size, &root, &r->logs[tenant], &note);
+    err = err ? err : kedge_inclusion_prove(get_subtree, l, leaf, l->tree.size, &proof.path);
+    proof.note = kedge_buf_view(&note);
+    kedge_proof_encode(&proof, &text);
+    kedge_buf_deinit(&note);
+    if (err) {
+        sim_violate(w, "leaf %u of ledger %u can not be proved: %s", leaf, tenant, kedge_err_code(err));
+    }
+    return put_text(r, &text);
+}
+
+uint32_t sim_real_prove_closed(struct sim *w, uint32_t site, const struct kedge_site_result *result)
+{
+    struct sim_real *r = real_of(w);
+    struct kedge_statement *st = blank(w, KEDGE_ST_CLOSED);
+    struct kedge_buf bytes;
+    st->subject = as_hash(result->envelope.b);
+    st->u.closed.job = result->job;
+    st->u.closed.round = result->round;
+    sim_tenant_id(w->devices[site].tenant, &st->u.closed.tenant);
+    sim_site_id(site, &st->u.closed.site);
+    kedge_buf_init(&bytes, KEDGE_ENTRY_MAX);
+    int err = kedge_statement_sign(st, &r->coordinator, &bytes, NULL);
+    KEDGE_ASSERT(err == KEDGE_OK);
+    return put_text(r, &bytes);
+}
+
+static bool check_receipt(struct sim *w, uint32_t tenant, struct kedge_view text, struct kedge_view envelope,
+                          uint64_t index)
+{
+    struct sim_real *r = real_of(w);
+    char name[ORIGIN_MAX];
+    struct kedge_view origin = origin_of(tenant, name);
+    struct kedge_vkey vkey;
+    struct kedge_proof proof;
+    struct kedge_checkpoint cp;
+    struct kedge_hash leaf, other;
+    kedge_merkle_leaf(envelope, &leaf);
+    other = leaf;
+    other.b[31] ^= 1;
+    int err = kedge_vkey_make(origin, KEDGE_KEY_ED25519, &r->logs[tenant].public, &vkey);
+    err = err ? err : kedge_proof_decode(text, &proof);
+    err = err ? err : kedge_proof_verify(&proof, &leaf, origin, &vkey, 1, &cp);
+    if (!err
+        && kedge_inclusion_verify(proof.index, cp.size, &other, proof.path.hashes, proof.path.count, &cp.root)
+               == KEDGE_OK) {
+        sim_violate(w, "the receipt of another statement verifies, too");
+    }
+    return !err && proof.index == index;
+}
+
+bool sim_real_check_proof(struct sim *w, uint32_t site, const struct sim_event *answer,
+                          const struct kedge_site_digest *envelope)
+{
+    struct sim_real *r = real_of(w);
+    struct kedge_view bytes;
+    if (answer->proof == 0 || !find_envelope(r, envelope->b, &bytes)) {
+        return false;
+    }
+    struct kedge_view text = text_of(r, answer->proof);
+    if (answer->reply.kind == KEDGE_SITE_REPLY_RECEIPT) {
+        return check_receipt(w, w->devices[site].tenant, text, bytes, answer->weight);
+    }
+    int err = kedge_statement_open(text, &r->coordinator.public, r->st, NULL);
+    return !err && r->st->kind == KEDGE_ST_CLOSED
+           && memcmp(r->st->subject.b, envelope->b, sizeof envelope->b) == 0;
+}
+
+/* ---- the record in the end ---- */
+
+/* Every entry opens with the key that must have signed it, and the tree is that of the entries. */
+static void check_log(struct sim *w, const char *name, struct log *l, const struct sim_ledger *ledger,
+                      uint32_t tenant)
+{
+    struct sim_real *r = real_of(w);
+    struct kedge_hash root, again;
+    for (uint32_t i = 0; i < l->count && !w->failed; i++) {
+        struct kedge_view bytes;
+        const struct kedge_public_key *key = &r->coordinator.public;
+        const struct sim_entry *e = ledger ? &ledger->entries[i] : NULL;
+        if (e && e->type != SIM_ASSIGNED) {
+            bool admin = e->type == SIM_JOINED || e->type == SIM_REVOKED;
+            key = admin ? &r->admins[tenant].public : &r->sites[e->site].public;
+        }
+        bool fine = find_envelope(r, l->envelopes[i].b, &bytes)
+                    && kedge_statement_open(bytes, key, r->st, NULL) == KEDGE_OK
+                    && (!e || sim_same(&e->envelope, &l->envelopes[i]));
+        if (fine && e && e->type == SIM_UPDATE) {
+            fine = memcmp(r->st->subject.b, e->update.b, sizeof e->update.b) == 0
+                   && r->st->u.update.samples == e->weight && r->st->u.update.round == e->round;
+        }
+        if (!fine) {
+            sim_violate(w, "%s: entry %u does not verify", name, i);
+        }
+    }
+    kedge_frontier_root(&l->tree, &root);
+    if (kedge_merkle_root(get_subtree, l, l->count, &again) != KEDGE_OK || !kedge_hash_eq(&root, &again)
+        || (ledger && ledger->count != l->count)) {
+        sim_violate(w, "%s: the tree is not that of its entries", name);
+    }
+}
+
+/* Each checkpoint that a receipt carried is a beginning of the log as it is now. */
+static void check_consistent(struct sim *w, struct kedge_view text, struct log *l)
+{
+    struct kedge_proof proof;
+    struct kedge_note note;
+    struct kedge_checkpoint cp;
+    struct kedge_path path;
+    struct kedge_hash root;
+    if (kedge_proof_decode(text, &proof) != KEDGE_OK) {
+        return; /* no receipt */
+    }
+    kedge_frontier_root(&l->tree, &root);
+    int err = kedge_note_parse(proof.note, &note);
+    err = err ? err : kedge_checkpoint_parse(note.text, &cp);
+    err = err ? err : kedge_consistency_prove(get_subtree, l, cp.size, l->count, &path);
+    err = err ? err : kedge_consistency_verify(cp.size, l->count, &cp.root, &root, path.hashes, path.count);
+    if (err) {
+        sim_violate(w, "a receipt's checkpoint is not a beginning of its log");
+    }
+}
+
+static struct log *log_of_receipt(struct sim *w, struct kedge_view text)
+{
+    struct kedge_proof proof;
+    struct kedge_note note;
+    struct kedge_checkpoint cp;
+    char name[ORIGIN_MAX];
+    if (kedge_proof_decode(text, &proof) != KEDGE_OK || kedge_note_parse(proof.note, &note) != KEDGE_OK
+        || kedge_checkpoint_parse(note.text, &cp) != KEDGE_OK) {
+        return NULL;
+    }
+    for (uint32_t t = 0; t < w->config.tenants; t++) {
+        if (kedge_view_eq(cp.origin, origin_of(t, name))) {
+            return &w->real->tenants[t];
+        }
+    }
+    return NULL;
+}
+
+void sim_real_check_end(struct sim *w)
+{
+    struct sim_real *r = real_of(w);
+    check_log(w, "main chain", &r->main, NULL, 0);
+    for (uint32_t t = 0; t < w->config.tenants; t++) {
+        char name[ORIGIN_MAX];
+        (void)origin_of(t, name);
+        check_log(w, name, &r->tenants[t], &w->ledgers[t], t);
+    }
+    for (uint32_t i = 1; i <= r->text_count && !w->failed; i++) {
+        struct log *l = log_of_receipt(w, text_of(r, i));
+        if (l) {
+            check_consistent(w, text_of(r, i), l);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+/* What a seed makes of everything: sizes, rates, jobs, and the script of what does not follow from the cores.
+ */
+#include <stdio.h>
+
+#include "sim/world.h"
+
+enum {
+    MS = 1000000,
+    SEED_TENANTS_MAX = 3,
+    SEED_SITES_MAX = 12,
+    SEED_GROUPS_MAX = 3,
+    RARE_ENABLED = 400, /* permille: each run has some of the rare branches … */
+    RARE_PERMILLE = 60, /* … and then often */
+    WHILE_MAX_S = 15,
+    CLOCK_JUMP_MAX_S = 120,
+};
+
+static uint32_t between(struct sim *w, uint32_t least, uint32_t most)
+{
+    return least + (uint32_t)sim_below(w, most - least + 1);
+}
+
+static uint32_t maybe(struct sim *w, uint32_t most)
+{
+    return between(w, 0, 1) ? between(w, 0, most) : 0;
+}
+
+static void draw_rates(struct sim *w, struct sim_config *g)
+{
+    g->loss = maybe(w, 200);
+    g->duplicate = maybe(w, 200);
+    g->delay_ms = between(w, 1, 80);
+    g->slow = maybe(w, 60);
+    g->disk_fail = maybe(w, 200);
+    g->disk_lie = maybe(w, 200);
+    g->disk_ms = between(w, 1, 60);
+    g->work_fail = maybe(w, 200);
+    g->train_fail = maybe(w, 150);
+    g->train_ms = between(w, 50, 3000);
+    g->train_slow = maybe(w, 40);
+    g->bad = maybe(w, 150);
+    g->two_faced = maybe(w, 200);
+    g->forged = maybe(w, 100);
+    g->nosy = maybe(w, 200);
+    g->hang_up = maybe(w, 100);
+    g->crash_loading = maybe(w, 20);
+    g->crash_written = maybe(w, 15);
+    g->crash_midway = maybe(w, 5);
+}
+
+static void draw_config(struct sim *w)
+{
+    struct sim_config *g = &w->config;
+    g->tenants = between(w, 1, SEED_TENANTS_MAX);
+    g->sites = between(w, 3, SEED_SITES_MAX);
+    g->jobs = sim_below(w, 4) == 0 ? 2 : 1;
+    draw_rates(w, g);
+    g->server_crashes = maybe(w, 12);
+    g->device_crashes = maybe(w, 20);
+    g->clock_jumps = maybe(w, 8);
+    g->revocations = maybe(w, g->sites / 3);
+    g->halts = maybe(w, 3);
+    g->lazy = maybe(w, g->sites / 3);
+    g->late_sites = between(w, 0, 1);
+    g->cancel = sim_below(w, 8) == 0;
+    g->chaos_ns = between(w, 15, 60) * SIM_SECOND;
+    g->limit_ns = g->chaos_ns + 900 * SIM_SECOND;
+}
+
+static void draw_job(struct sim *w, uint32_t job)
+{
+    struct kedge_coord_job_params *p = &w->jobs[job].params;
+    p->tenant_count = job == 0 ? w->config.tenants : between(w, 1, w->config.tenants);
+    for (uint32_t i = 0; i < p->tenant_count; i++) {
+        p->tenants[i] = i;
+    }
+    p->rounds = between(w, 1, 12);
+    p->sites_per_round = between(w, 0, w->config.sites);
+    p->sites_min = between(w, 1, 2);
+    p->quorum = between(w, 1, 3);
+    p->round_timeout_ns = between(w, 3, 20) * SIM_SECOND;
+    p->seed = kedge_rng_u64(&w->rng);
+    p->groups = between(w, 0, 1) ? between(w, 2, SEED_GROUPS_MAX) : 1;
+    p->pretrain_sites = between(w, 0, w->config.sites);
+    p->evaluate_every = between(w, 0, 2);
+    p->weight_max = 100;
+}
+
+static uint64_t in_chaos(struct sim *w)
+{
+    return 1 + sim_below(w, w->config.chaos_ns);
+}
+
+static struct sim_window draw_window(struct sim *w)
+{
+    uint64_t from = in_chaos(w), len = (1 + sim_below(w, WHILE_MAX_S)) * SIM_SECOND;
+    return (struct sim_window){from, from + len};
+}
+
+/* A partition: some sites can not be heard, can not hear, or both. */
+static void draw_partition(struct sim *w)
+{
+    struct sim_window window = draw_window(w);
+    uint32_t ways = between(w, 1, 3);
+    for (uint32_t i = 0; i < w->config.sites; i++) {
+        bool beyond = between(w, 0, 1);
+        w->devices[i].cut_to_server = beyond && (ways & 1) ? window : w->devices[i].cut_to_server;
+        w->devices[i].cut_to_site = beyond && (ways & 2) ? window : w->devices[i].cut_to_site;
+    }
+}
+
+void sim_draw_windows(struct sim *w)
+{
+    if (between(w, 0, 2) == 0) {
+        draw_partition(w);
+    }
+    if (between(w, 0, 3) == 0) {
+        w->server.disk_full = draw_window(w);
+    }
+    if (between(w, 0, 3) == 0) {
+        w->server.disk_slow = draw_window(w);
+    }
+    for (uint32_t i = 0; i < w->config.sites; i++) {
+        if (between(w, 0, 9) == 0) {
+            w->devices[i].disk_full = draw_window(w);
+        }
+    }
+}
+
+static void push_site(struct sim *w, enum sim_event_type type, uint64_t at_ns, uint32_t site)
+{
+    sim_push(w, type, at_ns)->site = site;
+}
+
+/* Everybody comes: sites start and are signed in, jobs are submitted and joined. */
+static void write_arrivals(struct sim *w)
+{
+    const struct sim_config *g = &w->config;
+    uint64_t enrol = 1;
+    uint64_t step = g->late_sites ? g->chaos_ns / g->sites : 3 * SIM_SECOND / g->sites;
+    for (uint32_t i = 0; i < g->sites; i++) {
+        struct sim_device *d = &w->devices[i];
+        d->tenant = i % g->tenants;
+        d->lazy = i >= g->sites - g->lazy;
+        enrol += i > 2 ? sim_below(w, step) : sim_below(w, 500 * MS);
+        push_site(w, SIM_ENROL, enrol, i);
+        uint64_t up = 1 + sim_below(w, 2 * SIM_SECOND);
+        push_site(w, SIM_DEVICE_UP, up, i);
+    }
+    sim_push(w, SIM_SERVER_UP, 1);
+    for (uint32_t j = 0; j < g->jobs; j++) {
+        uint64_t submit = 2 + sim_below(w, 5 * SIM_SECOND);
+        sim_push(w, SIM_SUBMIT_JOB, submit)->job = j;
+        for (uint32_t t = 0; t < w->jobs[j].params.tenant_count; t++) {
+            struct sim_event *ev = sim_push(w, SIM_JOIN, 6 * SIM_SECOND + sim_below(w, 4 * SIM_SECOND));
+            ev->job = j;
+            ev->site = t;
+        }
+    }
+}
+
+static void write_operator(struct sim *w)
+{
+    const struct sim_config *g = &w->config;
+    for (uint32_t j = 0; j < g->jobs; j++) {
+        for (uint32_t i = 0; i < g->halts; i++) {
+            uint64_t halt = in_chaos(w), resume = in_chaos(w);
+            sim_push(w, SIM_HALT, halt)->job = j;
+            sim_push(w, SIM_RESUME, resume)->job = j;
+        }
+    }
+    if (g->cancel) {
+        sim_push(w, SIM_CANCEL, in_chaos(w))->job = g->jobs - 1;
+    }
+}
+
+static void write_one(struct sim *w, enum sim_event_type type, uint64_t wait_ns)
+{
+    uint64_t at = in_chaos(w);
+    uint32_t site = (uint32_t)sim_below(w, w->config.sites);
+    struct sim_event *ev = sim_push(w, type, at);
+    ev->site = site;
+    ev->wait_ns = wait_ns;
+}
+
+void sim_script_common(struct sim *w)
+{
+    const struct sim_config *g = &w->config;
+    write_arrivals(w);
+    write_operator(w);
+    for (uint32_t i = 0; i < g->server_crashes; i++) {
+        sim_push(w, SIM_SERVER_CRASH, in_chaos(w));
+    }
+    for (uint32_t i = 0; i < g->device_crashes; i++) {
+        write_one(w, SIM_DEVICE_CRASH, 0);
+    }
+    for (uint32_t i = 0; i < g->clock_jumps; i++) {
+        uint64_t by = (1 + sim_below(w, CLOCK_JUMP_MAX_S)) * SIM_SECOND;
+        write_one(w, SIM_CLOCK_JUMP, by);
+    }
+    for (uint32_t i = 0; i < g->revocations; i++) {
+        write_one(w, SIM_REVOKE, 0);
+    }
+    sim_push(w, SIM_HEAL, g->chaos_ns);
+}
+
+void sim_rare_draw(struct sim *w)
+{
+    kedge_rng_init(&w->coord_rare.rng, w->seed, KEDGE_RNG_SIM, 2, 0);
+    kedge_rng_init(&w->site_rare.rng, w->seed, KEDGE_RNG_SIM, 3, 0);
+    w->coord_rare.permille = w->site_rare.permille = RARE_PERMILLE;
+    for (int i = 0; i < KEDGE_COORD_RARE_COUNT; i++) {
+        w->coord_rare.enabled[i] = sim_below(w, 1000) < RARE_ENABLED;
+    }
+    for (int i = 0; i < KEDGE_SITE_RARE_COUNT; i++) {
+        w->site_rare.enabled[i] = sim_below(w, 1000) < RARE_ENABLED;
+    }
+}
+
+void sim_script_draw(struct sim *w)
+{
+    draw_config(w);
+    for (uint32_t i = 0; i < w->config.jobs; i++) {
+        draw_job(w, i);
+    }
+    sim_allocate(w);
+    sim_rare_draw(w);
+    sim_draw_windows(w);
+    sim_script_common(w);
+}
