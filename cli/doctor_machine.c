@@ -106,17 +106,9 @@ static void say_unknown(struct kedge_doctor *k, const char *what)
 
 static void check_libraries(struct kedge_doctor *k)
 {
-    text_fn *nng = NULL, *sodium = NULL;
+    text_fn *sodium = NULL;
     number_fn *openssl = NULL;
     lmdb_fn *lmdb = NULL;
-    if (!find_symbol("nng_version", &nng, sizeof nng)) {
-        say_unknown(k, "library nng");
-    } else if (strcmp(nng(), "1.5.2") == 0) {
-        kedge_doctor_say(k, KEDGE_DOCTOR_OK, "library nng", "", "%s", nng());
-    } else {
-        kedge_doctor_say(k, KEDGE_DOCTOR_WARN, "library nng", "install libnng1 1.5.2, as in Debian 12",
-                         "%s; the TLS engine was tested with 1.5.2 only", nng());
-    }
     if (!find_symbol("OpenSSL_version_num", &openssl, sizeof openssl)) {
         say_unknown(k, "library OpenSSL");
     } else {

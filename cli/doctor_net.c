@@ -40,7 +40,7 @@ static int call_once(const char *url, const struct kedge_key_pair *key,
 
 void kedge_doctor_loopback(struct kedge_doctor *k)
 {
-    static const char mend[] = "are OpenSSL 3 and nng those of Debian 12, and is loopback (lo) up?";
+    static const char mend[] = "is OpenSSL 3 installed, and is loopback (lo) up?";
     struct kedge_diag d = {.text = ""};
     struct kedge_key_pair ours, theirs, other;
     struct kedge_net_server *server = NULL;

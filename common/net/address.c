@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "common/base/text.h"
-#include "common/net/server.h"
 
 static bool starts_with(const char *s, const char *start)
 {
@@ -12,25 +11,28 @@ static bool starts_with(const char *s, const char *start)
 }
 
 /* HOST:PORT with a port of 0 to 65535; the port's colon is the last one. */
-static bool is_host_and_port(const char *s)
+static bool split(const char *s, struct kedgei_address *ret)
 {
     const char *colon = strrchr(s, ':');
     uint64_t port;
-    return colon && colon != s && !strchr(s, '/')
-           && kedge_decimal_decode(kedge_view_str(colon + 1), UINT16_MAX, &port) == KEDGE_OK;
-}
-
-static bool is_loopback(const char *host_and_port)
-{
-    size_t len = (size_t)(strrchr(host_and_port, ':') - host_and_port);
-    struct kedge_view host = kedge_view_of(host_and_port, len);
-    if (kedge_view_eq(host, kedge_view_str("localhost")) || kedge_view_eq(host, kedge_view_str("[::1]"))) {
-        return true;
+    if (!colon || colon == s || strchr(s, '/')
+        || kedge_decimal_decode(kedge_view_str(colon + 1), UINT16_MAX, &port) != KEDGE_OK) {
+        return false;
     }
-    return starts_with(host_and_port, "127.") && strspn(host_and_port, "0123456789.") == len;
+    size_t len = (size_t)(colon - s);
+    bool any = len == 1 && s[0] == '*', brackets = s[0] == '[' && s[len - 1] == ']' && len > 2;
+    snprintf(ret->host, sizeof ret->host, "%.*s", any ? 0 : (int)len - 2 * brackets, s + brackets);
+    snprintf(ret->port, sizeof ret->port, "%u", (unsigned)port);
+    return true;
 }
 
-int kedgei_address_check(const char *url, bool insecure, enum kedge_net_kind *ret_kind,
+static bool is_loopback(const char *host)
+{
+    return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0
+           || (starts_with(host, "127.") && strspn(host, "0123456789.") == strlen(host));
+}
+
+int kedgei_address_parse(const char *url, bool insecure, struct kedgei_address *ret,
                          struct kedge_diag *reterr)
 {
     static const char tls[] = "tls+tcp://", tcp[] = "tcp://", ipc[] = "ipc://";
@@ -38,16 +40,17 @@ int kedgei_address_check(const char *url, bool insecure, enum kedge_net_kind *re
         return kedge_diag_set(reterr, KEDGE_E_ARG, "address: longer than %d characters",
                               KEDGE_NET_URL_MAX - 1);
     }
-    if (starts_with(url, tls) && is_host_and_port(url + sizeof tls - 1)) {
-        *ret_kind = KEDGE_NET_TLS;
+    *ret = (struct kedgei_address){.kind = KEDGE_NET_TLS};
+    if (starts_with(url, tls) && split(url + sizeof tls - 1, ret)) {
         return KEDGE_OK;
     }
     if (starts_with(url, ipc) && url[sizeof ipc - 1] != 0) {
-        *ret_kind = KEDGE_NET_IPC;
+        ret->kind = KEDGE_NET_IPC;
+        snprintf(ret->host, sizeof ret->host, "%s", url + sizeof ipc - 1);
         return KEDGE_OK;
     }
-    if (starts_with(url, tcp) && is_host_and_port(url + sizeof tcp - 1)) {
-        if (!insecure || !is_loopback(url + sizeof tcp - 1)) {
+    if (starts_with(url, tcp) && split(url + sizeof tcp - 1, ret)) {
+        if (!insecure || !is_loopback(ret->host)) {
             kedge_diag_set(reterr, KEDGE_E_DENIED,
                            "address %s: plain tcp:// is allowed on loopback only, "
                            "and only with --insecure",
@@ -55,7 +58,7 @@ int kedgei_address_check(const char *url, bool insecure, enum kedge_net_kind *re
             kedge_diag_hint(reterr, "use tls+tcp://");
             return KEDGE_E_DENIED;
         }
-        *ret_kind = KEDGE_NET_TCP;
+        ret->kind = KEDGE_NET_TCP;
         return KEDGE_OK;
     }
     return kedge_diag_set(reterr, KEDGE_E_ARG, "address %s: expected tls+tcp://HOST:PORT or ipc://PATH", url);

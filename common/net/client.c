@@ -1,123 +1,55 @@
-/* A client: one REQ socket with one dialer, a pool of contexts for the calls in flight. Calls wait for
- * the connection here, not in nng, which cannot say why there is none. nng's own resending is off. */
+/* A client's calls; its connection is in dial.c, and client_state.h says who owns what. */
 #include "common/net/client.h"
 
-#include <nng/nng.h>
-#include <nng/protocol/reqrep0/req.h>
-#include <nng/supplemental/tls/tls.h>
-#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
-#include "common/net/address.h"
-#include "common/net/closing.h"
-#include "common/net/engine.h"
-#include "common/net/server.h"
+#include "common/net/client_state.h"
 
-enum { SP_HEADER_MAX = 64 };
 #define NS_PER_MS 1000000u
+#define NS_PER_S 1000000000u
 
-struct slot {
-    nng_ctx ctx;
-    nng_aio *aio; /* NULL: not made yet */
-    bool used;
-};
-
-struct kedge_net_client {
-    nng_socket socket;
-    nng_dialer dialer;
-    struct kedgei_tls *tls;
-    uint64_t connect_ns;
-    size_t frame_max;
-    pthread_mutex_t mutex; /* all below; never held while nng is called */
-    pthread_cond_t changed;
-    unsigned connections;
-    uint64_t refusals; /* failed authentications so far … */
-    uint64_t reported; /* … and those that a caller knows of, or that a connection has made old */
-    bool cancelled;
-    struct slot slots[KEDGE_NET_CALLS_MAX];
-};
-
-/* ---- connection ---- */
-
-static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *arg)
+void kedgei_client_wake_callers(struct kedge_net_client *client)
 {
-    struct kedge_net_client *client = arg;
-    (void)pipe;
-    pthread_mutex_lock(&client->mutex);
-    if (event == NNG_PIPE_EV_ADD_POST) {
-        client->connections++;
-        client->reported = client->refusals;
-    } else if (event == NNG_PIPE_EV_REM_POST && client->connections > 0) {
-        client->connections--;
+    for (size_t i = 0; i < KEDGE_NET_CALLS_MAX; i++) {
+        if (client->calls[i].used) {
+            pthread_cond_signal(&client->calls[i].changed);
+        }
     }
-    pthread_cond_broadcast(&client->changed);
-    pthread_mutex_unlock(&client->mutex);
 }
 
-static void on_refused(void *arg)
+void kedgei_call_end(struct kedgei_call *call, int err, struct kedgei_frame *reply)
 {
-    struct kedge_net_client *client = arg;
-    pthread_mutex_lock(&client->mutex);
-    client->refusals++;
-    pthread_cond_broadcast(&client->changed);
-    pthread_mutex_unlock(&client->mutex);
+    call->done = true;
+    call->err = err;
+    call->reply = reply;
+    pthread_cond_signal(&call->changed);
 }
 
-static int start_dialer(struct kedge_net_client *client, const char *url, enum kedge_net_kind kind)
-{
-    int rv = nng_dialer_create(&client->dialer, client->socket, url);
-    if (rv == 0 && kind == KEDGE_NET_TLS) {
-        rv = nng_dialer_set_ptr(client->dialer, NNG_OPT_TLS_CONFIG, kedgei_tls_config(client->tls));
-    }
-    if (rv == 0 && kind != KEDGE_NET_IPC) {
-        rv = nng_dialer_set_bool(client->dialer, NNG_OPT_TCP_KEEPALIVE, true);
-    }
-    return rv ? rv : nng_dialer_start(client->dialer, NNG_FLAG_NONBLOCK);
-}
+/* ---- open and close ---- */
 
 static int start(struct kedge_net_client *client, const struct kedge_net_client_options *options,
                  struct kedge_diag *reterr)
 {
-    enum kedge_net_kind kind;
-    int err = kedgei_address_check(options->url, options->insecure, &kind, reterr);
-    if (!err && kind == KEDGE_NET_TLS) {
-        const struct kedgei_tls_options tls = {.server = false,
-                                               .key = options->key,
-                                               .pinned = options->server_key,
-                                               .handshake_ns = (uint64_t)KEDGE_NET_HANDSHAKE_MS * NS_PER_MS,
-                                               .refused = on_refused,
-                                               .arg = client};
-        err = kedgei_tls_new(&tls, &client->tls, reterr);
+    int err = kedgei_address_parse(options->url, options->insecure, &client->address, reterr);
+    if (!err && client->address.kind == KEDGE_NET_TLS) {
+        err = !options->server_key
+                  ? kedge_diag_set(reterr, KEDGE_E_ARG, "tls: expected a key that the server must have")
+                  : kedgei_tls_new(false, options->key, options->server_key, &client->tls, reterr);
+    } else if (!err && client->address.kind == KEDGE_NET_TCP && options->key) {
+        client->claim = options->key->public;
+        client->has_claim = true;
     }
-    if (err) {
-        return err;
+    if (!err
+        && ((client->wake = kedgei_wake_open()) < 0
+            || kedgei_thread_start(&client->thread, kedgei_client_run, client) != KEDGE_OK)) {
+        err = kedge_diag_set(reterr, KEDGE_E_NOMEM, "client: no thread or descriptor to be had");
     }
-    uint32_t most = options->reconnect_max_ms ? options->reconnect_max_ms : KEDGE_NET_RECONNECT_MAX_MS;
-    most = most < KEDGE_NET_RECONNECT_MIN_MS ? KEDGE_NET_RECONNECT_MIN_MS
-           : most > INT32_MAX                ? INT32_MAX
-                                             : most;
-    int rv = nng_req0_open(&client->socket);
-    if (rv != 0) {
-        client->socket = (nng_socket)NNG_SOCKET_INITIALIZER;
-    } else if ((rv = nng_socket_set_ms(client->socket, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE)) == 0
-               && (rv = nng_socket_set_ms(client->socket, NNG_OPT_RECONNMINT, KEDGE_NET_RECONNECT_MIN_MS))
-                      == 0
-               && (rv = nng_socket_set_ms(client->socket, NNG_OPT_RECONNMAXT, (nng_duration)most)) == 0
-               && (rv = nng_socket_set_size(client->socket, NNG_OPT_RECVMAXSZ,
-                                            client->frame_max + SP_HEADER_MAX))
-                      == 0
-               && (rv = nng_pipe_notify(client->socket, NNG_PIPE_EV_ADD_POST, on_pipe, client)) == 0
-               && (rv = nng_pipe_notify(client->socket, NNG_PIPE_EV_REM_POST, on_pipe, client)) == 0) {
-        rv = start_dialer(client, options->url, kind);
-    }
-    if (rv != 0) {
-        return kedge_diag_set(reterr, rv == NNG_ENOMEM ? KEDGE_E_NOMEM : KEDGE_E_ARG, "address %s: %s",
-                              options->url, nng_strerror(rv));
-    }
-    return KEDGE_OK;
+    client->runs = !err;
+    return err;
 }
 
 int kedge_net_client_open(const struct kedge_net_client_options *options,
@@ -127,15 +59,20 @@ int kedge_net_client_open(const struct kedge_net_client_options *options,
     if (!client) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "client: out of memory");
     }
-    client->socket = (nng_socket)NNG_SOCKET_INITIALIZER;
+    uint32_t most = options->reconnect_max_ms ? options->reconnect_max_ms : KEDGE_NET_RECONNECT_MAX_MS;
+    most = most < KEDGE_NET_RECONNECT_MIN_MS ? KEDGE_NET_RECONNECT_MIN_MS : most;
+    client->pause_max_ns = (uint64_t)most * NS_PER_MS;
     client->connect_ns =
         (uint64_t)(options->connect_ms ? options->connect_ms : KEDGE_NET_CONNECT_MS) * NS_PER_MS;
     client->frame_max = options->frame_max ? options->frame_max : KEDGE_FRAME_MAX;
+    client->wake = -1;
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&client->mutex, NULL);
-    pthread_cond_init(&client->changed, &monotonic);
+    for (size_t i = 0; i < KEDGE_NET_CALLS_MAX; i++) {
+        pthread_cond_init(&client->calls[i].changed, &monotonic);
+    }
     pthread_condattr_destroy(&monotonic);
     int err = start(client, options, reterr);
     if (err) {
@@ -146,38 +83,25 @@ int kedge_net_client_open(const struct kedge_net_client_options *options,
     return KEDGE_OK;
 }
 
-/* The connection goes by itself once it is shut down; nng is not to close it (closing.h). */
-static void wait_gone(struct kedge_net_client *client)
-{
-    uint64_t handshakes, silent, refused;
-    for (int i = 0; i < KEDGEI_GONE_MAX_MS; i++) {
-        kedgei_tls_stop(client->tls);
-        kedgei_tls_counters(client->tls, &handshakes, &silent, &refused);
-        if (handshakes == 0 && !kedge_net_client_connected(client)) {
-            return;
-        }
-        kedge_os_sleep_ms(1);
-    }
-}
-
 void kedge_net_client_close(struct kedge_net_client *client)
 {
     if (!client) {
         return;
     }
-    if (client->tls) {
-        wait_gone(client);
+    if (client->runs) {
+        pthread_mutex_lock(&client->mutex);
+        client->closing = true;
+        pthread_mutex_unlock(&client->mutex);
+        kedgei_wake(client->wake);
+        pthread_join(client->thread, NULL);
     }
-    if (nng_socket_id(client->socket) > 0 && !kedgei_close_socket(nng_socket_id(client->socket))) {
-        return; /* nng is stuck and may call on_pipe yet: what it can reach stays */
+    if (client->wake >= 0) {
+        close(client->wake);
     }
     for (size_t i = 0; i < KEDGE_NET_CALLS_MAX; i++) {
-        if (client->slots[i].aio) {
-            nng_aio_free(client->slots[i].aio);
-        }
+        pthread_cond_destroy(&client->calls[i].changed);
     }
     kedgei_tls_free(client->tls);
-    pthread_cond_destroy(&client->changed);
     pthread_mutex_destroy(&client->mutex);
     kedge_mem_free(client);
 }
@@ -185,27 +109,22 @@ void kedge_net_client_close(struct kedge_net_client *client)
 bool kedge_net_client_connected(struct kedge_net_client *client)
 {
     pthread_mutex_lock(&client->mutex);
-    bool connected = client->connections > 0;
+    bool connected = client->connected;
     pthread_mutex_unlock(&client->mutex);
     return connected;
 }
 
 void kedge_net_client_cancel(struct kedge_net_client *client)
 {
-    nng_aio *aios[KEDGE_NET_CALLS_MAX];
-    size_t count = 0;
     pthread_mutex_lock(&client->mutex);
     client->cancelled = true;
-    pthread_cond_broadcast(&client->changed);
     for (size_t i = 0; i < KEDGE_NET_CALLS_MAX; i++) {
-        if (client->slots[i].used && client->slots[i].aio) {
-            aios[count++] = client->slots[i].aio;
+        struct kedgei_call *call = &client->calls[i];
+        if (call->used && !call->done) {
+            kedgei_call_end(call, KEDGE_E_CANCELLED, NULL);
         }
     }
     pthread_mutex_unlock(&client->mutex);
-    for (size_t i = 0; i < count; i++) {
-        nng_aio_cancel(aios[i]);
-    }
 }
 
 void kedge_net_client_resume(struct kedge_net_client *client)
@@ -215,173 +134,110 @@ void kedge_net_client_resume(struct kedge_net_client *client)
     pthread_mutex_unlock(&client->mutex);
 }
 
-static bool is_cancelled(struct kedge_net_client *client)
-{
-    pthread_mutex_lock(&client->mutex);
-    bool cancelled = client->cancelled;
-    pthread_mutex_unlock(&client->mutex);
-    return cancelled;
-}
+/* ---- calls; the caller of all these holds the mutex ---- */
 
-/* Waits for a connection, ending the handshakes of silent servers meanwhile. */
-static int wait_connected(struct kedge_net_client *client, uint64_t deadline_ns)
+static struct kedgei_call *take_place(struct kedge_net_client *client)
 {
-    int err = KEDGE_OK;
-    pthread_mutex_lock(&client->mutex);
-    uint64_t refusals = client->reported;
-    while (client->connections == 0 && !client->cancelled && client->refusals == refusals && !err) {
-        pthread_mutex_unlock(&client->mutex);
-        uint64_t now = kedge_os_now_ns(), until = deadline_ns;
-        if (client->tls) {
-            uint64_t due = kedgei_tls_reap(client->tls, now);
-            uint64_t look = now + 500u * NS_PER_MS; /* the dialer does not tell when it begins */
-            due = due < look ? due : look;
-            until = due < until ? due : until;
-        }
-        pthread_mutex_lock(&client->mutex);
-        if (now >= deadline_ns) {
-            err = KEDGE_E_UNREACHABLE;
-        } else if (client->connections == 0 && !client->cancelled && client->refusals == refusals) {
-            struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
-            pthread_cond_timedwait(&client->changed, &client->mutex, &at);
+    for (uint32_t i = 0; i < KEDGE_NET_CALLS_MAX; i++) {
+        struct kedgei_call *call = &client->calls[i];
+        if (!call->used) {
+            call->used = true;
+            call->sent = call->done = false;
+            call->reply = NULL;
+            call->id = ++client->serial * KEDGE_NET_CALLS_MAX + i;
+            return call;
         }
     }
+    return NULL;
+}
+
+/* False when the deadline has passed. */
+static bool wait_changed(struct kedge_net_client *client, struct kedgei_call *call, uint64_t deadline_ns)
+{
+    struct timespec at = {(time_t)(deadline_ns / NS_PER_S), (long)(deadline_ns % NS_PER_S)};
+    return pthread_cond_timedwait(&call->changed, &client->mutex, &at) == 0;
+}
+
+static int wait_connected(struct kedge_net_client *client, struct kedgei_call *call, uint64_t deadline_ns)
+{
+    uint64_t known = client->reported;
     if (client->cancelled) {
-        err = KEDGE_E_CANCELLED;
-    } else if (client->connections > 0) {
-        err = KEDGE_OK;
-    } else if (client->refusals != refusals) {
-        client->reported = client->refusals;
-        err = KEDGE_E_PEER_AUTH;
+        return KEDGE_E_CANCELLED;
     }
-    pthread_mutex_unlock(&client->mutex);
-    return err;
-}
-
-/* ---- calls ---- */
-
-static struct slot *take_slot(struct kedge_net_client *client)
-{
-    struct slot *slot = NULL;
-    pthread_mutex_lock(&client->mutex);
-    for (size_t i = 0; i < KEDGE_NET_CALLS_MAX && !slot; i++) {
-        if (!client->slots[i].used) {
-            slot = &client->slots[i];
-            slot->used = true;
+    while (!client->connected && !call->done && client->refusals == known) {
+        if (!wait_changed(client, call, deadline_ns) && !client->connected) {
+            return KEDGE_E_UNREACHABLE;
         }
     }
-    pthread_mutex_unlock(&client->mutex);
-    return slot;
-}
-
-static void give_slot(struct kedge_net_client *client, struct slot *slot)
-{
-    pthread_mutex_lock(&client->mutex);
-    slot->used = false;
-    pthread_mutex_unlock(&client->mutex);
-}
-
-static int make_slot(struct kedge_net_client *client, struct slot *slot)
-{
-    nng_aio *aio;
-    if (slot->aio) {
-        return KEDGE_OK;
+    if (call->done) {
+        return call->err; /* cancelled */
     }
-    if (nng_aio_alloc(&aio, NULL, NULL) != 0) {
-        return KEDGE_E_NOMEM;
+    if (!client->connected) {
+        client->reported = client->refusals;
+        return client->refusal;
     }
-    if (nng_ctx_open(&slot->ctx, client->socket) != 0) {
-        nng_aio_free(aio);
-        return KEDGE_E_NOMEM;
-    }
-    pthread_mutex_lock(&client->mutex);
-    slot->aio = aio;
-    pthread_mutex_unlock(&client->mutex);
     return KEDGE_OK;
 }
 
-/* What nng's error means for a call; `sent`: the request had gone out. */
-static int judge(struct kedge_net_client *client, int rv, bool sent)
+/* Sends from here as long as the socket takes it; the client's thread does the rest. */
+static void send_request(struct kedge_net_client *client, struct kedgei_call *call,
+                         struct kedgei_frame *request)
 {
-    switch (rv) {
-    case 0:
-        return KEDGE_OK;
-    case NNG_ETIMEDOUT:
-        return sent || kedge_net_client_connected(client) ? KEDGE_E_TIMEOUT : KEDGE_E_UNREACHABLE;
-    case NNG_ECANCELED:
-        return KEDGE_E_CANCELLED;
-    case NNG_ENOMEM:
-        return KEDGE_E_NOMEM;
-    case NNG_EMSGSIZE:
-        return KEDGE_E_TOO_LONG;
-    default: /* NNG_ECONNRESET, NNG_ECLOSED, NNG_ESTATE after the pipe went */
-        return KEDGE_E_CLOSED;
+    struct kedgei_link *link = &client->link;
+    bool alone = !link->first;
+    call->sent = true;
+    kedgei_frame_seal(request, call->id);
+    kedgei_link_queue(link, request);
+    if (!alone) {
+        return;
+    }
+    struct kedgei_frame *done = NULL;
+    int err = kedgei_link_send(link, &done);
+    kedgei_frame_free(done); /* this request or none */
+    if (err || link->first) {
+        kedgei_wake(client->wake); /* an error comes back to the thread too, which then closes */
     }
 }
 
-/* Waits for what was begun on the slot's aio; a cancel that came before it began is made good. */
-static int finish_aio(struct kedge_net_client *client, struct slot *slot)
+static int exchange(struct kedge_net_client *client, struct kedgei_call *call, struct kedgei_frame **request,
+                    uint64_t deadline_ns, struct kedgei_frame **ret_reply)
 {
-    if (is_cancelled(client)) {
-        nng_aio_cancel(slot->aio);
+    send_request(client, call, *request);
+    *request = NULL;
+    while (!call->done) {
+        if (!wait_changed(client, call, deadline_ns) && !call->done) {
+            kedgei_call_end(call, KEDGE_E_TIMEOUT, NULL);
+        }
     }
-    nng_aio_wait(slot->aio);
-    return nng_aio_result(slot->aio);
-}
-
-static void set_time_left(nng_aio *aio, uint64_t deadline_ns)
-{
-    uint64_t now = kedge_os_now_ns();
-    uint64_t left_ms = deadline_ns > now ? (deadline_ns - now) / NS_PER_MS : 0;
-    nng_aio_set_timeout(aio, left_ms > INT32_MAX ? INT32_MAX : (nng_duration)left_ms);
-}
-
-/* Consumes msg. */
-static int exchange(struct kedge_net_client *client, struct slot *slot, nng_msg *msg, uint64_t deadline_ns,
-                    nng_msg **ret_reply)
-{
-    set_time_left(slot->aio, deadline_ns);
-    nng_aio_set_msg(slot->aio, msg);
-    nng_ctx_send(slot->ctx, slot->aio);
-    int rv = finish_aio(client, slot);
-    if (rv != 0) {
-        nng_msg_free(nng_aio_get_msg(slot->aio));
-        nng_aio_set_msg(slot->aio, NULL);
-        return judge(client, rv, false);
+    if (call->err && client->connected) {
+        kedgei_link_withdraw(&client->link, call->id);
     }
-    set_time_left(slot->aio, deadline_ns);
-    nng_ctx_recv(slot->ctx, slot->aio);
-    rv = finish_aio(client, slot);
-    if (rv != 0) {
-        return judge(client, rv, true);
-    }
-    *ret_reply = nng_aio_get_msg(slot->aio);
-    nng_aio_set_msg(slot->aio, NULL);
-    return KEDGE_OK;
+    *ret_reply = call->reply;
+    return call->err;
 }
 
 int kedge_net_call_begin(struct kedge_net_client *client, size_t len, struct kedge_net_outgoing *ret_request)
 {
-    nng_msg *msg;
     if (len > client->frame_max) {
         return KEDGE_E_TOO_LONG;
     }
-    if (nng_msg_alloc(&msg, len) != 0) {
+    struct kedgei_frame *frame = kedgei_frame_new(len);
+    if (!frame) {
         return KEDGE_E_NOMEM;
     }
-    *ret_request = (struct kedge_net_outgoing){nng_msg_body(msg), len, msg};
+    *ret_request = (struct kedge_net_outgoing){frame->body, len, frame};
     return KEDGE_OK;
 }
 
 void kedge_net_outgoing_discard(struct kedge_net_outgoing *request)
 {
-    nng_msg_free(request->impl);
+    kedgei_frame_free(request->impl);
     *request = (struct kedge_net_outgoing){NULL, 0, NULL};
 }
 
 void kedge_net_reply_release(struct kedge_net_reply *reply)
 {
-    nng_msg_free(reply->impl);
+    kedgei_frame_free(reply->impl);
     *reply = (struct kedge_net_reply){{NULL, 0}, NULL};
 }
 
@@ -390,20 +246,19 @@ int kedge_net_call_send(struct kedge_net_client *client, struct kedge_net_outgoi
 {
     uint64_t now = kedge_os_now_ns(), deadline = now + (uint64_t)timeout_ms * NS_PER_MS;
     uint64_t connect = now + client->connect_ns;
-    struct slot *slot = take_slot(client);
-    nng_msg *reply = NULL;
-    int err = slot ? make_slot(client, slot) : KEDGE_E_BUSY;
-    err = err ? err : wait_connected(client, connect < deadline ? connect : deadline);
-    if (!err) {
-        err = exchange(client, slot, request->impl, deadline, &reply);
-        request->impl = NULL;
+    struct kedgei_frame *frame = request->impl, *reply = NULL;
+    pthread_mutex_lock(&client->mutex);
+    struct kedgei_call *call = take_place(client);
+    int err = call ? wait_connected(client, call, connect < deadline ? connect : deadline) : KEDGE_E_BUSY;
+    err = err ? err : exchange(client, call, &frame, deadline, &reply);
+    if (call) {
+        call->used = false;
     }
-    if (slot) {
-        give_slot(client, slot);
-    }
-    kedge_net_outgoing_discard(request);
+    pthread_mutex_unlock(&client->mutex);
+    kedgei_frame_free(frame);
+    *request = (struct kedge_net_outgoing){NULL, 0, NULL};
     if (!err) {
-        *ret_reply = (struct kedge_net_reply){kedge_view_of(nng_msg_body(reply), nng_msg_len(reply)), reply};
+        *ret_reply = (struct kedge_net_reply){kedge_view_of(reply->body, reply->len), reply};
     }
     return err;
 }

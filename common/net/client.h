@@ -24,7 +24,8 @@ struct kedge_net_client;
 
 struct kedge_net_client_options {
     const char *url;                           /* tls+tcp://HOST:PORT, ipc://PATH, tcp:// to loopback */
-    const struct kedge_key_pair *key;          /* own TLS identity; read during open only; NULL without TLS */
+    const struct kedge_key_pair *key;          /* own TLS identity; for tcp:// its public half is claimed;
+                                                  read during open only; NULL without either */
     const struct kedge_public_key *server_key; /* what the server must hold; NULL without TLS */
     bool insecure;                             /* permits tcp:// to loopback */
     uint32_t connect_ms;                       /* wait for a connection, 0: KEDGE_NET_CONNECT_MS */
@@ -56,6 +57,7 @@ void kedge_net_client_close(struct kedge_net_client *client);
 /* Sends a copy of the request and waits for the reply, timeout_ms in all.
  *   KEDGE_E_UNREACHABLE  no connection came about within connect_ms (or timeout_ms); the request was not sent
  *   KEDGE_E_PEER_AUTH    the server does not hold the pinned key, or refuses ours; the request was not sent
+ *   KEDGE_E_VERSION      what answers speaks another protocol, or another version; the request was not sent
  *   KEDGE_E_TIMEOUT      sent, no reply in time
  *   KEDGE_E_CLOSED       sent, the connection was lost before the reply
  *   KEDGE_E_CANCELLED    by kedge_net_client_cancel

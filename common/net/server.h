@@ -21,6 +21,7 @@ enum {
     KEDGE_NET_PER_PEER_MAX = 64,    /* unanswered requests of one connection, beyond which it is closed */
     KEDGE_NET_HANDSHAKE_MS = 5000,  /* a connection that has said nothing by then is closed */
     KEDGE_NET_HANDSHAKES_MAX = 512, /* unfinished handshakes, beyond which new connections are closed */
+    KEDGE_NET_STALL_MS = 30000,     /* a connection whose frame does not move for so long is closed */
 };
 
 struct kedge_net_server;
@@ -43,8 +44,10 @@ struct kedge_net_server_options {
     unsigned contexts; /* requests held unanswered at most, 0: KEDGE_NET_CONTEXTS_MAX */
     unsigned peers;    /* open connections, 0: KEDGE_NET_PEERS_MAX */
     size_t budget;     /* bytes of requests and replies in flight, 0: KEDGE_CHUNK_BUDGET, at least 2
-                                  frames; requests are taken only while one more frame fits.
-                                  A reply over TLS counts until it has left for the network. */
+                          frames and an eighth. A frame's memory is taken only when it fits, else its
+                          connection waits; an eighth is kept for small requests. A reply counts until
+                          it has left for the network. */
+    uint32_t stall_ms; /* 0: KEDGE_NET_STALL_MS */
     kedge_net_handler *handler;
     kedge_net_admit *admit;           /* may be NULL: every peer is let in */
     kedge_net_reply_size *reply_size; /* may be NULL: replies count from kedge_net_reply_begin on */
@@ -55,12 +58,12 @@ struct kedge_net_counters {
     uint64_t connections; /* open now */
     uint64_t accepted;    /* let in so far */
     uint64_t refused;     /* closed by admit, by a limit, or because their key was dropped */
-    uint64_t handshakes;  /* TLS connections that have not finished their handshake now */
+    uint64_t handshakes;  /* connections that have not finished handshake and greeting now */
     uint64_t silent;      /* connections closed because they did not finish it in time */
     uint64_t requests;    /* handed to the handler so far */
     uint64_t held;        /* handed to the handler and not answered yet */
     uint64_t bytes_in_flight;
-    uint64_t pauses; /* times that the budget stopped receiving */
+    uint64_t pauses; /* times that budget or contexts made a connection wait */
 };
 
 /* Listens on all addresses or on none. Copies what it needs from the options. */

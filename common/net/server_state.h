@@ -1,76 +1,132 @@
-/* Internal to net: what server.c (connections) and request.c (requests) share. */
+/* Internal to net: what the files of the server share (server.c: life; session.c: connections; request.c:
+ * requests and replies; budget.c: memory).
+ *
+ * Threads: one network thread per server owns the loop, the sessions and their links, and the queues of
+ * those that wait; it alone reads, writes, opens and closes connections and runs the callbacks. Others
+ * reply (request.c), drop keys and read counters; what they touch is under the mutex and marked so.
+ * A reply crosses over by the outbox. The mutex is never held while a callback runs. */
 #ifndef KEDGE_COMMON_NET_SERVER_STATE_H
 #define KEDGE_COMMON_NET_SERVER_STATE_H
 
-#include <nng/nng.h>
-#include <pthread.h>
-
-#include "common/net/engine.h"
-#include "common/net/peers.h"
+#include "common/net/address.h"
+#include "common/net/budget.h"
+#include "common/net/link.h"
+#include "common/net/loop.h"
 #include "common/net/server.h"
 
-enum { KEDGEI_ARMED_MAX = 4 }; /* contexts that wait for a request at once: enough, as each arms the next */
+enum kedgei_stage {
+    KEDGEI_SHAKING,   /* TLS handshake */
+    KEDGEI_GREETED,   /* waiting for the peer's greeting */
+    KEDGEI_OPEN,      /* admitted; requests come */
+    KEDGEI_LINGERING, /* refused: its alert is on the way, and closing now could overtake it */
+    KEDGEI_DEAD,      /* closed; requests of it may still be held */
+};
 
-/* One context of nng and the request that it holds. Reused; two aios, so that cancelling the one cannot
- * hit the other. */
+/* Why a session does not receive. The first four are queues, served in this order, each first come, first
+ * served. */
+enum kedgei_wait {
+    KEDGEI_WAIT_REPLY,   /* a whole request, for room for its announced reply */
+    KEDGEI_WAIT_CONTEXT, /* a whole request, for one of the `contexts` */
+    KEDGEI_WAIT_LARGE,   /* the head of a request, for room for its body */
+    KEDGEI_WAIT_SMALL,
+    KEDGEI_WAIT_QUEUES,
+    KEDGEI_WAIT_OWN = KEDGEI_WAIT_QUEUES, /* until it holds less itself */
+    KEDGEI_WAIT_NOT,
+};
+
+struct kedgei_session {
+    struct kedge_net_server *server;
+    struct kedgei_link link;
+    enum kedgei_stage stage;
+    enum kedgei_wait waiting;
+    struct kedgei_session *wait_next;
+    uint64_t since_ns; /* accepted, or lingering */
+    uint32_t events;   /* that the loop watches */
+    unsigned unanswered;
+    bool asked;        /* reply_size has been asked about the whole request */
+    size_t reply_size; /* its answer */
+    bool linked;       /* in the server's list */
+    /* Under the mutex: */
+    struct kedge_net_peer who; /* does not change once the session is open */
+    bool is_open, dropped;     /* dropped: nothing that it has sent already counts */
+    size_t large;              /* what it holds of the large account */
+    unsigned refs;             /* the network thread and the requests that are held */
+    struct kedgei_session *prev, *next;
+};
+
 struct kedge_net_request {
     struct kedge_net_server *server;
-    nng_ctx ctx;
-    nng_aio *receive_aio, *send_aio;
-    nng_msg *request, *reply; /* owned */
-    struct kedge_net_peer peer;
-    uint64_t number; /* of the connection, as in kedgei_peer */
-    size_t charge;   /* bytes of the budget */
-    bool held;       /* the application has it */
-    unsigned index;  /* in server->all */
-    struct kedge_net_request *next_idle;
+    struct kedgei_session *session;
+    struct kedgei_frame *request, *reply; /* owned */
+    uint32_t call;
+    size_t charge; /* bytes of the budget for both; under the mutex until the reply is sent */
+    bool is_small;
+    struct kedge_net_request *next; /* in the outbox */
+};
+
+struct kedgei_listener {
+    struct kedgei_address address;
+    char url[KEDGE_NET_URL_MAX];
+    int fd; /* -1: none */
 };
 
 struct kedge_net_server {
-    nng_socket socket;
     struct kedgei_tls *tls;
     kedge_net_handler *handler;
     kedge_net_admit *admit;
     kedge_net_reply_size *reply_size;
     void *arg;
-    size_t frame_max, budget;
-    unsigned contexts_max;
-    struct {
-        char url[KEDGE_NET_URL_MAX];
-        enum kedge_net_kind kind;
-        nng_listener listener;
-    } addresses[KEDGE_NET_URLS_MAX];
+    size_t frame_max;
+    unsigned contexts_max, peers_max;
+    uint64_t stall_ns;
+    struct kedgei_listener listeners[KEDGE_NET_URLS_MAX];
+    struct kedgei_loop loop;
+    pthread_t thread;
+    bool runs; /* the thread has been started */
 
-    pthread_t keeper; /* ends silent connections; receives again when the budget allows */
-    bool keeper_runs;
+    /* The network thread's own: */
+    struct kedgei_session *waiting[KEDGEI_WAIT_QUEUES], *waiting_last[KEDGEI_WAIT_QUEUES];
+    struct kedgei_session *graves; /* closed in this turn, by wait_next */
+    bool freed;                    /* those that wait may have room now */
+    bool deaf;                     /* no descriptor to be had: not accepting until the next sweep */
 
-    pthread_mutex_t mutex; /* all below; never held while nng is called */
-    pthread_cond_t wake;   /* keeper: something to do */
-    pthread_cond_t quiet;  /* close: running has become 0 */
-    bool closing, rearm;
-    unsigned running;               /* threads inside callbacks or replies */
-    unsigned refs;                  /* the owner and the held requests */
-    bool is_quiet;                  /* closing, and no callback runs any more */
-    unsigned armed, contexts, made; /* contexts: made or being made */
-    bool paused;
-    struct kedge_net_request **all; /* made of them; NULL: freed */
-    struct kedge_net_request *idle;
-    struct kedgei_peers peers;
-    struct kedge_net_counters counters;
+    pthread_mutex_t mutex; /* all below */
+    bool closing, closed;  /* closed: the network thread has ended */
+    bool woken;            /* the network thread knows that there is something in the outbox */
+    unsigned refs;         /* the owner and the requests that are held */
+    uint64_t drops;        /* calls of kedge_net_server_drop_key so far */
+    struct kedge_net_request *outbox, *outbox_last;
+    struct kedgei_session *sessions;
+    struct kedgei_budget budget;
+    struct kedge_net_counters counters; /* without bytes_in_flight */
 };
 
-/* Receives with as many contexts as budget and limits allow. */
-void kedgei_server_arm(struct kedge_net_server *server);
-/* False when the server is closing; else pair with kedgei_server_leave. */
-bool kedgei_server_enter(struct kedge_net_server *server);
-void kedgei_server_leave(struct kedge_net_server *server);
-/* Ends a connection. Over TLS from below, as if the peer had gone: nng 1.5.2 can get stuck when it closes a
- * connection between two steps of a transfer, which a peer could provoke. */
-void kedgei_server_end(struct kedge_net_server *server, const struct kedge_net_peer *who, uint64_t number);
-/* Takes n off the bytes in flight; caller holds the mutex. */
-void kedgei_server_release(struct kedge_net_server *server, size_t n);
-/* Frees the server when the last reference goes. */
+/* session.c; all on the network thread. */
+void kedgei_session_accept(struct kedge_net_server *server, struct kedgei_listener *listener);
+void kedgei_session_event(struct kedgei_session *s, uint32_t events);
+/* Sends what is queued, and goes on receiving if it waited for itself. */
+void kedgei_session_flush(struct kedgei_session *s);
+void kedgei_session_close(struct kedgei_session *s);
+/* Closes those that take too long; true if there are any sessions. */
+bool kedgei_sessions_sweep(struct kedge_net_server *server, uint64_t now_ns);
+/* Lets those that wait go on as far as there is room. */
+void kedgei_sessions_serve_waiting(struct kedge_net_server *server);
+void kedgei_sessions_bury(struct kedge_net_server *server);
+
+/* request.c */
+/* A whole request to the handler; frame is taken over. Network thread. False: out of memory, or dropped. */
+KEDGE_NODISCARD bool kedgei_request_hand_over(struct kedgei_session *s, struct kedgei_frame *frame);
+/* Replies that have been given, to their links. Network thread. */
+void kedgei_requests_drain(struct kedge_net_server *server);
+/* After the network thread has ended: no reply goes anywhere any more. */
+void kedgei_requests_close(struct kedge_net_server *server);
+
+/* Caller holds the mutex: */
+void kedgei_charge(struct kedgei_session *s, bool is_small, size_t n);
+void kedgei_release(struct kedgei_session *s, bool is_small, size_t n);
+/* Frees the session when the last reference goes. */
+void kedgei_session_drop(struct kedgei_session *s);
+/* Unlocks the mutex, and frees the server when the last reference goes. */
 void kedgei_server_drop(struct kedge_net_server *server);
-void kedgei_request_free(struct kedge_net_request *req);
 
 #endif

@@ -3,7 +3,7 @@
  * Threads. The loop thread owns everything in struct kedge_host unless said otherwise; it takes items from
  * one queue. Workers run the heavy parts (signatures, file I/O, aggregation) on values that the loop handed
  * over, and post their completion back as an item. Committers (one thread per ledger) call back from their
- * thread and only post items. nng's threads only post items. There are no locks but those of the queues. */
+ * thread and only post items. So does the network's. There are no locks but those of the queues. */
 #ifndef KEDGE_COORDINATOR_DAEMON_HOST_H
 #define KEDGE_COORDINATOR_DAEMON_HOST_H
 
@@ -213,7 +213,7 @@ KEDGE_NODISCARD int kedge_host_site_add(struct kedge_host *h, uint32_t tenant,
 void kedge_host_site_revoke(struct kedge_host *h, uint32_t site);
 
 /* ---- requests.c ---- */
-void kedge_host_on_request(void *arg, struct kedge_net_request *req); /* nng's thread */
+void kedge_host_on_request(void *arg, struct kedge_net_request *req); /* the network's thread */
 void kedge_host_reply(struct kedge_net_request *req, const struct kedge_msg *msg);
 void kedge_host_reply_error(struct kedge_net_request *req, int err, uint32_t retry_ms, const char *text);
 /* Takes the net request out of its slot and frees the slot; NULL when it is gone. */

@@ -124,12 +124,12 @@ static SSL_CTX *new_ctx(const SSL_METHOD *method, enum raw_kind kind, const stru
     return ctx;
 }
 
-/* Speaks nng's protocol header, so that a good peer stays; then waits. */
+/* Speaks the greeting (common/net/frame.h), so that a good peer stays; then waits. */
 static bool survives(SSL *ssl, int fd, int patience_ms)
 {
-    static const unsigned char sp[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
+    static const unsigned char hello[44] = {'K', 'E', 'D', 'G', 'E', '\r', '\n', 0, 0, 0, 0, 1};
     char bytes[64];
-    if (SSL_connect(ssl) != 1 || SSL_write(ssl, sp, sizeof sp) != (int)sizeof sp) {
+    if (SSL_connect(ssl) != 1 || SSL_write(ssl, hello, sizeof hello) != (int)sizeof hello) {
         return false;
     }
     uint64_t end = kedge_os_now_ns() + (uint64_t)patience_ms * 1000000u;

@@ -1,32 +1,13 @@
 /* Who we are in TLS, and whom we accept: by key alone. */
-#include "common/net/engine_openssl.h"
+#include "common/net/tls_openssl.h"
 
+#include <openssl/err.h>
 #include <openssl/pem.h>
-#include <string.h>
 
 #include "common/base/mem.h"
 #include "crypto/cert.h"
 
-void kedgei_tls_hold(struct kedgei_tls *tls)
-{
-    pthread_mutex_lock(&tls->mutex);
-    tls->refs++;
-    pthread_mutex_unlock(&tls->mutex);
-}
-
-void kedgei_tls_drop(struct kedgei_tls *tls)
-{
-    pthread_mutex_lock(&tls->mutex);
-    bool last = --tls->refs == 0;
-    pthread_mutex_unlock(&tls->mutex);
-    if (last) {
-        SSL_CTX_free(tls->ctx);
-        pthread_mutex_destroy(&tls->mutex);
-        kedge_mem_free(tls);
-    }
-}
-
-bool kedgei_cert_key(X509 *cert, struct kedge_public_key *ret_key)
+bool kedgei_tls_cert_key(X509 *cert, struct kedge_public_key *ret_key)
 {
     EVP_PKEY *key = cert ? X509_get0_pubkey(cert) : NULL;
     size_t len = sizeof ret_key->b;
@@ -42,16 +23,15 @@ static int verify_peer(X509_STORE_CTX *store, void *arg)
 {
     const struct kedgei_tls *tls = arg;
     struct kedge_public_key key;
-    bool good = kedgei_cert_key(X509_STORE_CTX_get0_cert(store), &key)
+    bool good = kedgei_tls_cert_key(X509_STORE_CTX_get0_cert(store), &key)
                 && (tls->server || kedge_public_key_eq(&key, &tls->pinned));
     X509_STORE_CTX_set_error(store, good ? X509_V_OK : X509_V_ERR_CERT_REJECTED);
     return good;
 }
 
-bool kedgei_tls_load_identity(struct kedgei_tls *tls, const struct kedge_key_pair *pair)
+static bool load_identity(SSL_CTX *ctx, const struct kedge_key_pair *pair)
 {
     static const char name[] = "kedge";
-    SSL_CTX *ctx = tls->ctx;
     struct kedge_buf pem KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_seed seed;
     kedge_buf_init(&pem, KEDGE_CERT_MAX);
@@ -71,13 +51,14 @@ bool kedgei_tls_load_identity(struct kedgei_tls *tls, const struct kedge_key_pai
     return good;
 }
 
-bool kedgei_tls_set_rules(struct kedgei_tls *tls)
+static bool set_rules(struct kedgei_tls *tls)
 {
     SSL_CTX *ctx = tls->ctx;
     SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
                               | SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_read_ahead(ctx, 1); /* one recv(2) per record instead of two */
     SSL_CTX_set_max_cert_list(ctx, KEDGE_CERT_MAX);
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     SSL_CTX_set_cert_verify_callback(ctx, verify_peer, tls);
@@ -88,64 +69,35 @@ bool kedgei_tls_set_rules(struct kedgei_tls *tls)
            && SSL_CTX_set1_client_sigalgs_list(ctx, "ed25519") == 1 && SSL_CTX_set_num_tickets(ctx, 0) == 1;
 }
 
+int kedgei_tls_new(bool server, const struct kedge_key_pair *key, const struct kedge_public_key *pinned,
+                   struct kedgei_tls **ret_tls, struct kedge_diag *reterr)
+{
+    if (!key || (!server && !pinned)) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "tls: expected a key%s",
+                              key ? " that the server must have" : "");
+    }
+    struct kedgei_tls *tls = kedge_mem_new(1, sizeof *tls);
+    if (!tls) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "tls: out of memory");
+    }
+    tls->server = server;
+    tls->pinned = pinned ? *pinned : (struct kedge_public_key){{0}};
+    ERR_clear_error();
+    tls->ctx = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
+    if (!tls->ctx || !set_rules(tls) || !load_identity(tls->ctx, key)) {
+        ERR_clear_error();
+        kedgei_tls_free(tls);
+        return kedge_diag_set(reterr, KEDGE_E_KEY,
+                              "tls: OpenSSL does not take the key or the rules of TLS 1.3");
+    }
+    *ret_tls = tls;
+    return KEDGE_OK;
+}
+
 void kedgei_tls_free(struct kedgei_tls *tls)
 {
     if (tls) {
-        pthread_mutex_lock(&tls->mutex);
-        tls->refused = NULL;
-        pthread_mutex_unlock(&tls->mutex);
-        nng_tls_config_free(tls->config);
-        kedgei_tls_drop(tls);
+        SSL_CTX_free(tls->ctx);
+        kedge_mem_free(tls);
     }
-}
-
-void *kedgei_tls_config(struct kedgei_tls *tls)
-{
-    return tls->config;
-}
-
-void kedgei_tls_counters(struct kedgei_tls *tls, uint64_t *ret_handshakes, uint64_t *ret_silent,
-                         uint64_t *ret_refused)
-{
-    pthread_mutex_lock(&tls->mutex);
-    *ret_handshakes = tls->young_count;
-    *ret_silent = tls->silent_count;
-    *ret_refused = tls->refused_count;
-    pthread_mutex_unlock(&tls->mutex);
-}
-
-void kedgei_tls_report_refusal(struct kedgei_tls *tls)
-{
-    pthread_mutex_lock(&tls->mutex);
-    tls->refused_count++;
-    if (tls->refused) {
-        tls->refused(tls->arg);
-    }
-    pthread_mutex_unlock(&tls->mutex);
-}
-
-static bool get_end(nng_stream *stream, const char *option, struct kedgei_end *ret)
-{
-    nng_sockaddr a;
-    *ret = (struct kedgei_end){.port = 0};
-    if (nng_stream_get_addr(stream, option, &a) != 0) {
-        return false;
-    }
-    if (a.s_family == NNG_AF_INET) {
-        ret->port = a.s_in.sa_port;
-        memcpy(ret->address, &a.s_in.sa_addr, 4);
-        return true;
-    }
-    if (a.s_family == NNG_AF_INET6) {
-        ret->port = a.s_in6.sa_port;
-        memcpy(ret->address, a.s_in6.sa_addr, 16);
-        ret->is_v6 = true;
-        return true;
-    }
-    return false;
-}
-
-bool kedgei_stream_ends(nng_stream *stream, struct kedgei_ends *ret)
-{
-    return get_end(stream, NNG_OPT_REMADDR, &ret->remote) && get_end(stream, NNG_OPT_LOCADDR, &ret->local);
 }

@@ -1,0 +1,484 @@
+/* A server's connections, from accept to close. Everything here runs on the network thread. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/net/server_state.h"
+#include "common/net/socket.h"
+
+#define NS_PER_MS 1000000u
+enum { ACCEPT_TURN = 64, LINGER_MS = 1000 };
+
+/* ---- memory ---- */
+
+void kedgei_charge(struct kedgei_session *s, bool is_small, size_t n)
+{
+    struct kedgei_budget *b = &s->server->budget;
+    (is_small ? &b->small : &b->large)->used += n;
+    s->large += is_small ? 0 : n;
+}
+
+void kedgei_release(struct kedgei_session *s, bool is_small, size_t n)
+{
+    struct kedgei_budget *b = &s->server->budget;
+    (is_small ? &b->small : &b->large)->used -= n;
+    s->large -= is_small ? 0 : n;
+}
+
+void kedgei_session_drop(struct kedgei_session *s)
+{
+    if (--s->refs == 0) {
+        kedge_mem_free(s);
+    }
+}
+
+/* ---- waiting ---- */
+
+static void end_wait(struct kedgei_session *s)
+{
+    struct kedge_net_server *server = s->server;
+    if (s->waiting < KEDGEI_WAIT_QUEUES) {
+        struct kedgei_session *before = NULL, *at = server->waiting[s->waiting];
+        for (; at != s; before = at, at = at->wait_next) {
+        }
+        *(before ? &before->wait_next : &server->waiting[s->waiting]) = s->wait_next;
+        if (server->waiting_last[s->waiting] == s) {
+            server->waiting_last[s->waiting] = before;
+        }
+    }
+    s->waiting = KEDGEI_WAIT_NOT;
+    s->wait_next = NULL;
+}
+
+static void begin_wait(struct kedgei_session *s, enum kedgei_wait reason)
+{
+    struct kedge_net_server *server = s->server;
+    if (s->waiting == reason) {
+        return; /* keeps its place */
+    }
+    end_wait(s);
+    s->waiting = reason;
+    s->wait_next = NULL;
+    if (reason < KEDGEI_WAIT_QUEUES) {
+        *(server->waiting[reason] ? &server->waiting_last[reason]->wait_next : &server->waiting[reason]) = s;
+        server->waiting_last[reason] = s;
+    }
+    pthread_mutex_lock(&server->mutex);
+    server->counters.pauses++;
+    pthread_mutex_unlock(&server->mutex);
+}
+
+/* Nobody came before, or it is this one's turn. */
+static bool is_first(const struct kedgei_session *s, enum kedgei_wait queue)
+{
+    const struct kedgei_session *first = s->server->waiting[queue];
+    return !first || first == s;
+}
+
+/* The head of a request has come. NOT: its body's memory is charged. */
+static enum kedgei_wait ask_for_body(struct kedgei_session *s)
+{
+    struct kedge_net_server *server = s->server;
+    size_t len = s->link.in.len;
+    bool is_small = kedgei_budget_is_small(len);
+    enum kedgei_wait queue = is_small ? KEDGEI_WAIT_SMALL : KEDGEI_WAIT_LARGE, result = KEDGEI_WAIT_NOT;
+    pthread_mutex_lock(&server->mutex);
+    if (!is_small && !kedgei_budget_fits_share(&server->budget, s->large, len)) {
+        result = KEDGEI_WAIT_OWN;
+    } else if (!is_first(s, queue) || !kedgei_budget_fits_body(&server->budget, len)) {
+        result = queue;
+    } else {
+        kedgei_charge(s, is_small, len);
+    }
+    pthread_mutex_unlock(&server->mutex);
+    return result;
+}
+
+/* A whole request is there. NOT: it may go to the handler, and room for its reply is charged. */
+static enum kedgei_wait ask_for_reply(struct kedgei_session *s)
+{
+    struct kedge_net_server *server = s->server;
+    struct kedgei_frame *frame = s->link.in.frame;
+    if (!s->asked) {
+        size_t size =
+            server->reply_size ? server->reply_size(server->arg, kedge_view_of(frame->body, frame->len)) : 0;
+        s->reply_size = size < server->frame_max ? size : server->frame_max;
+        s->asked = true;
+    }
+    size_t more = s->reply_size + (frame->is_small ? frame->len : 0); /* it leaves the small account */
+    enum kedgei_wait queue = s->reply_size > 0 ? KEDGEI_WAIT_REPLY : KEDGEI_WAIT_CONTEXT;
+    enum kedgei_wait result = KEDGEI_WAIT_NOT;
+    pthread_mutex_lock(&server->mutex);
+    if (s->reply_size > 0 && !kedgei_budget_fits_share(&server->budget, s->large, more)) {
+        result = KEDGEI_WAIT_OWN;
+    } else if (!is_first(s, queue) || server->counters.held >= server->contexts_max
+               || (s->reply_size > 0 && !kedgei_budget_fits_reply(&server->budget, more))) {
+        result = queue;
+    } else if (s->reply_size > 0) {
+        kedgei_release(s, frame->is_small, frame->charge);
+        frame->is_small = false;
+        frame->charge = frame->len + s->reply_size;
+        kedgei_charge(s, false, frame->charge);
+    }
+    pthread_mutex_unlock(&server->mutex);
+    return result;
+}
+
+/* ---- receiving ---- */
+
+static void count_refused(struct kedge_net_server *server)
+{
+    pthread_mutex_lock(&server->mutex);
+    server->counters.refused++;
+    pthread_mutex_unlock(&server->mutex);
+}
+
+/* The greeting has come: who is it, and may he stay? */
+static bool open_session(struct kedgei_session *s)
+{
+    static atomic_uint_fast64_t connections;
+    struct kedge_net_server *server = s->server;
+    struct kedge_net_peer who = s->who;
+    if (who.kind == KEDGE_NET_TCP && kedge_public_key_is_valid(&s->link.in.claimed)) {
+        who.key = s->link.in.claimed; /* only said, not shown: peer.h */
+        who.has_key = true;
+    }
+    who.connection = (uint64_t)atomic_fetch_add(&connections, 1) + 1;
+    pthread_mutex_lock(&server->mutex);
+    uint64_t drops = server->drops;
+    pthread_mutex_unlock(&server->mutex);
+    bool good = !server->admit || server->admit(server->arg, &who);
+    struct kedgei_frame *greeting = good ? kedgei_frame_greeting(NULL) : NULL;
+    pthread_mutex_lock(&server->mutex);
+    /* A key that was dropped while admit thought about it may be this one: let it dial again. */
+    good = greeting && drops == server->drops && server->counters.connections < server->peers_max;
+    if (good) {
+        s->who = who;
+        s->is_open = true;
+        server->counters.connections++;
+        server->counters.accepted++;
+        server->counters.handshakes--;
+        s->stage = KEDGEI_OPEN;
+    } else {
+        server->counters.refused++;
+    }
+    pthread_mutex_unlock(&server->mutex);
+    if (!good) {
+        kedgei_frame_free(greeting);
+        return false;
+    }
+    kedgei_link_queue(&s->link, greeting);
+    return true;
+}
+
+/* One step with what the decoder has. False: nothing more can be done now, or *ret_err. */
+static bool step(struct kedgei_session *s, int *ret_err)
+{
+    struct kedgei_decoder *in = &s->link.in;
+    enum kedgei_wait wait;
+    if (in->state == KEDGEI_NO_MEMORY) {
+        if (s->unanswered >= KEDGE_NET_PER_PEER_MAX) {
+            count_refused(s->server);
+            *ret_err = KEDGE_E_FULL;
+            return false;
+        }
+        if ((wait = ask_for_body(s)) != KEDGEI_WAIT_NOT) {
+            begin_wait(s, wait);
+            return false;
+        }
+        end_wait(s);
+        if ((*ret_err = kedgei_link_give(&s->link)) != KEDGE_OK) {
+            pthread_mutex_lock(&s->server->mutex);
+            kedgei_release(s, kedgei_budget_is_small(in->len), in->len);
+            pthread_mutex_unlock(&s->server->mutex);
+            return false;
+        }
+        in->frame->charge = in->len;
+        in->frame->is_small = kedgei_budget_is_small(in->len);
+        s->asked = false;
+        return true;
+    }
+    if (in->state == KEDGEI_WHOLE) {
+        if ((wait = ask_for_reply(s)) != KEDGEI_WAIT_NOT) {
+            begin_wait(s, wait);
+            return false;
+        }
+        end_wait(s);
+        *ret_err = kedgei_request_hand_over(s, kedgei_decoder_take(in)) ? KEDGE_OK : KEDGE_E_CLOSED;
+        /* A peer that has one request in flight sends no more before the reply; do not ask the kernel. */
+        return *ret_err == KEDGE_OK && kedgei_stream_has_pending(&s->link.stream);
+    }
+    int n = kedgei_link_receive(&s->link);
+    *ret_err = n < 0 ? n : KEDGE_OK;
+    if (n > 0 && s->stage == KEDGEI_GREETED && in->state != KEDGEI_GREETING) {
+        *ret_err = open_session(s) ? KEDGE_OK : KEDGE_E_DENIED;
+    }
+    return n > 0 && *ret_err == KEDGE_OK;
+}
+
+/* Refusals by TLS have sent an alert that says so. It must not be lost in the reset that closing a socket
+ * with unread bytes causes: stop sending, and wait a moment for the peer to go. */
+static void linger(struct kedgei_session *s)
+{
+    count_refused(s->server);
+    s->stage = KEDGEI_LINGERING;
+    s->since_ns = kedge_os_now_ns();
+    shutdown(s->link.stream.fd, SHUT_WR);
+}
+
+static void drain_lingering(struct kedgei_session *s)
+{
+    uint8_t scrap[4096];
+    ssize_t n = recv(s->link.stream.fd, scrap, sizeof scrap, 0);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+        kedgei_session_close(s);
+    }
+}
+
+static void watch(struct kedgei_session *s)
+{
+    bool reads = s->waiting == KEDGEI_WAIT_NOT;
+    bool writes = s->stage != KEDGEI_LINGERING && kedgei_link_wants_write(&s->link);
+    uint32_t events = (reads ? (uint32_t)EPOLLIN : 0) | (writes ? (uint32_t)EPOLLOUT : 0);
+    if (s->stage != KEDGEI_DEAD && events != s->events) {
+        s->events = events;
+        kedgei_loop_change(&s->server->loop, s->link.stream.fd, events, s);
+    }
+}
+
+/* Ends a session that has failed with err. */
+static void fail(struct kedgei_session *s, int err)
+{
+    if (err == KEDGE_E_PEER_AUTH && !s->is_open) {
+        linger(s);
+        watch(s);
+        return;
+    }
+    if (err == KEDGE_E_FORMAT || err == KEDGE_E_VERSION || err == KEDGE_E_TOO_LONG
+        || err == KEDGE_E_PEER_AUTH) {
+        count_refused(s->server);
+    }
+    kedgei_session_close(s);
+}
+
+static int shake_hands(struct kedgei_session *s)
+{
+    struct kedge_public_key key;
+    int err = kedgei_stream_handshake(&s->link.stream, &key);
+    if (!err) {
+        s->stage = KEDGEI_GREETED;
+        if (s->who.kind == KEDGE_NET_TLS) {
+            s->who.key = key;
+            s->who.has_key = true;
+        }
+    }
+    return err;
+}
+
+static int send_queued(struct kedgei_session *s)
+{
+    struct kedgei_frame *done = NULL;
+    int err = kedgei_link_send(&s->link, &done);
+    if (done) {
+        pthread_mutex_lock(&s->server->mutex);
+        for (struct kedgei_frame *f = done; f; f = f->next) {
+            kedgei_release(s, f->is_small, f->charge);
+        }
+        pthread_mutex_unlock(&s->server->mutex);
+        s->server->freed = true;
+    }
+    for (struct kedgei_frame *next; done; done = next) {
+        next = done->next;
+        s->unanswered -= done->skip == 0; /* the greeting answers nothing */
+        kedgei_frame_free(done);
+    }
+    return err;
+}
+
+/* Receives and sends all that is possible now. */
+static void go_on(struct kedgei_session *s)
+{
+    int err = KEDGE_OK;
+    s->link.stream.allowance = KEDGEI_TURN_MAX;
+    if (s->stage == KEDGEI_SHAKING) {
+        err = shake_hands(s);
+    }
+    while (!err && step(s, &err)) { /* ends with the turn's allowance */
+    }
+    if (!err && s->link.first) {
+        err = send_queued(s);
+    }
+    if (err && err != KEDGE_E_BUSY) {
+        fail(s, err);
+    } else {
+        watch(s);
+    }
+}
+
+void kedgei_session_flush(struct kedgei_session *s)
+{
+    if (s->stage == KEDGEI_DEAD || s->stage == KEDGEI_LINGERING) {
+        return;
+    }
+    int err = send_queued(s);
+    if (err) {
+        fail(s, err);
+    } else if (s->waiting == KEDGEI_WAIT_OWN) {
+        go_on(s);
+    } else {
+        watch(s);
+    }
+}
+
+void kedgei_session_event(struct kedgei_session *s, uint32_t events)
+{
+    if (s->stage == KEDGEI_DEAD) {
+        return; /* closed earlier in this turn */
+    }
+    if (s->stage == KEDGEI_LINGERING) {
+        drain_lingering(s);
+        return;
+    }
+    if (s->waiting != KEDGEI_WAIT_NOT && (events & (EPOLLERR | EPOLLHUP))) {
+        kedgei_session_close(s); /* receiving would have told */
+        return;
+    }
+    if ((events & EPOLLOUT) && s->link.first) {
+        kedgei_session_flush(s);
+    }
+    bool reads = (events & ~(uint32_t)EPOLLOUT) || s->stage == KEDGEI_SHAKING || s->link.stream.wants_write;
+    if (reads && s->stage != KEDGEI_DEAD && s->waiting == KEDGEI_WAIT_NOT) {
+        go_on(s);
+    }
+}
+
+void kedgei_sessions_serve_waiting(struct kedge_net_server *server)
+{
+    server->freed = false;
+    for (int queue = 0; queue < KEDGEI_WAIT_QUEUES; queue++) {
+        for (int i = 0; i < ACCEPT_TURN && server->waiting[queue]; i++) {
+            struct kedgei_session *s = server->waiting[queue];
+            go_on(s);
+            if (server->waiting[queue] == s) {
+                break; /* still no room for the first, so none for those behind it */
+            }
+            server->freed = server->freed || i == ACCEPT_TURN - 1; /* the others in the next turn */
+        }
+    }
+}
+
+/* ---- begin and end ---- */
+
+static bool begin(struct kedge_net_server *server, enum kedge_net_kind kind, int fd)
+{
+    struct kedgei_session *s = kedge_mem_new(1, sizeof *s);
+    if (!s || kedgei_link_init(&s->link, fd, kind == KEDGE_NET_TLS ? server->tls : NULL, server->frame_max)) {
+        kedge_mem_free(s);
+        return false;
+    }
+    s->server = server;
+    s->stage = KEDGEI_SHAKING;
+    s->waiting = KEDGEI_WAIT_NOT;
+    s->since_ns = kedge_os_now_ns();
+    s->events = EPOLLIN;
+    s->refs = 1;
+    s->who.kind = kind;
+    if (kedgei_loop_add(&server->loop, fd, s->events, s) != KEDGE_OK) {
+        kedgei_link_deinit(&s->link);
+        kedge_mem_free(s);
+        return false;
+    }
+    pthread_mutex_lock(&server->mutex);
+    server->counters.handshakes++;
+    s->next = server->sessions;
+    if (s->next) {
+        s->next->prev = s;
+    }
+    server->sessions = s;
+    pthread_mutex_unlock(&server->mutex);
+    return true;
+}
+
+void kedgei_session_accept(struct kedge_net_server *server, struct kedgei_listener *listener)
+{
+    enum kedge_net_kind kind = listener->address.kind;
+    for (int i = 0; i < ACCEPT_TURN && !server->deaf; i++) {
+        int fd = kedgei_socket_accept(listener->fd, kind);
+        if (fd < 0) {
+            server->deaf = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+            return;
+        }
+        pthread_mutex_lock(&server->mutex);
+        bool room = server->counters.handshakes < KEDGE_NET_HANDSHAKES_MAX
+                    && server->counters.connections < server->peers_max;
+        pthread_mutex_unlock(&server->mutex);
+        if (!room || (kind == KEDGE_NET_IPC && !kedgei_socket_is_own_user(fd))) {
+            count_refused(server);
+            kedgei_stream_deinit(&(struct kedgei_stream){.fd = fd});
+        } else if (!begin(server, kind, fd)) {
+            count_refused(server);
+        }
+    }
+}
+
+void kedgei_session_close(struct kedgei_session *s)
+{
+    struct kedge_net_server *server = s->server;
+    if (s->stage == KEDGEI_DEAD) {
+        return;
+    }
+    end_wait(s);
+    pthread_mutex_lock(&server->mutex);
+    *(s->prev ? &s->prev->next : &server->sessions) = s->next;
+    if (s->next) {
+        s->next->prev = s->prev;
+    }
+    *(s->is_open ? &server->counters.connections : &server->counters.handshakes) -= 1;
+    s->is_open = false;
+    if (s->link.in.frame) {
+        kedgei_release(s, s->link.in.frame->is_small, s->link.in.frame->charge);
+    }
+    for (struct kedgei_frame *f = s->link.first; f; f = f->next) {
+        kedgei_release(s, f->is_small, f->charge);
+    }
+    pthread_mutex_unlock(&server->mutex);
+    s->stage = KEDGEI_DEAD;
+    kedgei_link_deinit(&s->link);
+    server->freed = true;
+    s->wait_next = server->graves;
+    server->graves = s;
+}
+
+bool kedgei_sessions_sweep(struct kedge_net_server *server, uint64_t now_ns)
+{
+    struct kedgei_session *next;
+    for (struct kedgei_session *s = server->sessions; s; s = next) {
+        next = s->next;
+        uint64_t age = now_ns > s->since_ns ? now_ns - s->since_ns : 0;
+        if (s->stage == KEDGEI_LINGERING && age > (uint64_t)LINGER_MS * NS_PER_MS) {
+            kedgei_session_close(s);
+        } else if ((s->stage == KEDGEI_SHAKING || s->stage == KEDGEI_GREETED)
+                   && age > (uint64_t)KEDGE_NET_HANDSHAKE_MS * NS_PER_MS) {
+            pthread_mutex_lock(&server->mutex);
+            server->counters.silent++;
+            pthread_mutex_unlock(&server->mutex);
+            kedgei_session_close(s);
+        } else if (s->stage == KEDGEI_OPEN && kedgei_link_is_stuck(&s->link, now_ns, server->stall_ns)) {
+            kedgei_session_close(s);
+        }
+    }
+    return server->sessions != NULL;
+}
+
+void kedgei_sessions_bury(struct kedge_net_server *server)
+{
+    pthread_mutex_lock(&server->mutex);
+    for (struct kedgei_session *s = server->graves, *next; s; s = next) {
+        next = s->wait_next;
+        kedgei_session_drop(s);
+    }
+    server->graves = NULL;
+    pthread_mutex_unlock(&server->mutex);
+}

@@ -1,0 +1,87 @@
+#include "common/net/stream.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int kedgei_stream_init(struct kedgei_stream *s, int fd, struct kedgei_tls *tls)
+{
+    *s = (struct kedgei_stream){.fd = fd, .allowance = KEDGEI_TURN_MAX};
+    int err = tls ? kedgei_ssl_init(s, tls) : KEDGE_OK;
+    if (err) {
+        kedgei_stream_deinit(s);
+    }
+    return err;
+}
+
+void kedgei_stream_deinit(struct kedgei_stream *s)
+{
+    if (s->ssl) {
+        kedgei_ssl_deinit(s);
+        s->ssl = NULL;
+    }
+    if (s->fd >= 0) {
+        close(s->fd);
+        s->fd = -1;
+    }
+}
+
+static long judge(struct kedgei_stream *s)
+{
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) {
+        return 0;
+    }
+    s->lost = true;
+    s->failed = s->failed ? s->failed : KEDGE_E_CLOSED;
+    return s->failed;
+}
+
+long kedgei_socket_receive(struct kedgei_stream *s, void *ptr, size_t len)
+{
+    len = len < s->allowance ? len : s->allowance;
+    if (len == 0) {
+        return 0; /* the turn is over; poll(2) tells again that there is more */
+    }
+    ssize_t n = recv(s->fd, ptr, len, 0);
+    if (n > 0) {
+        s->allowance -= (size_t)n;
+        return n;
+    }
+    errno = n == 0 ? ECONNRESET : errno; /* nobody closes one direction only */
+    return judge(s);
+}
+
+long kedgei_socket_send(struct kedgei_stream *s, const void *ptr, size_t len)
+{
+    ssize_t n = send(s->fd, ptr, len, MSG_NOSIGNAL);
+    return n > 0 ? n : judge(s);
+}
+
+int kedgei_stream_handshake(struct kedgei_stream *s, struct kedge_public_key *ret_key)
+{
+    if (s->failed) {
+        return s->failed;
+    }
+    return s->ssl ? kedgei_ssl_handshake(s, ret_key) : KEDGE_OK;
+}
+
+long kedgei_stream_read(struct kedgei_stream *s, uint8_t *ptr, size_t len)
+{
+    if (s->failed) {
+        return s->failed;
+    }
+    return s->ssl ? kedgei_ssl_read(s, ptr, len) : kedgei_socket_receive(s, ptr, len);
+}
+
+long kedgei_stream_write(struct kedgei_stream *s, const uint8_t *ptr, size_t len)
+{
+    if (s->failed) {
+        return s->failed;
+    }
+    return s->ssl ? kedgei_ssl_write(s, ptr, len) : kedgei_socket_send(s, ptr, len);
+}
+
+bool kedgei_stream_has_pending(const struct kedgei_stream *s)
+{
+    return s->ssl && !s->failed && kedgei_ssl_has_pending(s);
+}
