@@ -1,7 +1,6 @@
 /* kedge-bench-trainer: speaks the trainer's contract and learns nothing, but changes the model's last weight
  * a little, differently at every site and in every round. Models and updates are addressed by their content:
  * were they all the same, as kedge-train-identity makes them, none would travel after the first round. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/sendfile.h>
@@ -24,11 +23,8 @@ static int change_last(int fd, off_t size)
 static int copy(const char *from, const char *to)
 {
     struct stat st;
-    if (unlink(to) != 0 && errno != ENOENT) {
-        return KEDGE_E_IO;
-    }
     int in = open(from, O_RDONLY | O_CLOEXEC);
-    int out = in < 0 ? -1 : open(to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int out = in < 0 ? -1 : open(to, O_RDWR | O_CREAT | O_CLOEXEC, 0600); /* over the former one */
     int err = in < 0 || out < 0 || fstat(in, &st) != 0 ? KEDGE_E_IO : KEDGE_OK;
     for (off_t left = err ? 0 : st.st_size; left > 0 && !err;) {
         ssize_t n = sendfile(out, in, NULL, (size_t)left);
@@ -36,6 +32,7 @@ static int copy(const char *from, const char *to)
         left -= n > 0 ? n : 0;
     }
     err = err ? err : change_last(out, st.st_size);
+    err = err ? err : ftruncate(out, st.st_size) == 0 ? KEDGE_OK : KEDGE_E_IO;
     if (in >= 0) {
         close(in);
     }

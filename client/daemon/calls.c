@@ -19,6 +19,7 @@ struct call_item {
     uint64_t wait_ns;
     bool busy;
     struct kedge_site_result result;
+    struct kedge_buf envelope; /* SUBMIT */
     int err;
     struct kedge_site_reply reply;
 };
@@ -58,7 +59,7 @@ static int check_main(struct kedge_site_host *h, struct kedge_view note)
         h->seen_size = cp.size;
         h->seen_root = cp.root;
         err = kedge_client_path(h, path, "seen-main");
-        err = err ? err : kedge_file_write(path, note, 0600, NULL);
+        err = err ? err : kedge_client_put_file(path, note);
     }
     return err;
 }
@@ -107,24 +108,9 @@ static int check_closed(struct kedge_site_host *h, struct kedge_view closed,
 
 /* ---- requests ---- */
 
-static int read_envelope(struct kedge_site_host *h, const struct kedge_site_digest *digest,
-                         struct kedge_buf *ret)
-{
-    char path[KEDGE_PATH_MAX];
-    struct kedge_diag d = {.text = ""};
-    int err = kedge_client_work_path(h, "envelope", digest, path);
-    err = err ? err : kedge_file_read(path, ret, &d);
-    if (err) {
-        kedge_log(KEDGE_LOG_ERROR, "envelope", "%s", d.text);
-    }
-    return err;
-}
-
-static int build(struct kedge_site_host *h, const struct call_item *c, struct kedge_buf *envelope,
-                 struct kedge_buf *frame)
+static int build(struct kedge_site_host *h, const struct call_item *c, struct kedge_buf *frame)
 {
     struct kedge_msg msg = {.type = KEDGE_MSG_POLL};
-    int err = KEDGE_OK;
     if (c->call == KEDGE_SITE_CALL_ENROLL) {
         msg.type = KEDGE_MSG_ENROLL;
         memcpy(msg.u.enroll.token_secret, h->config.token_secret, sizeof msg.u.enroll.token_secret);
@@ -132,14 +118,13 @@ static int build(struct kedge_site_host *h, const struct call_item *c, struct ke
         msg.u.enroll.site = h->config.site;
         memcpy(msg.u.enroll.statement_key, h->statement_key.public.b, sizeof msg.u.enroll.statement_key);
     } else if (c->call == KEDGE_SITE_CALL_SUBMIT) {
-        err = read_envelope(h, &c->result.envelope, envelope);
         msg.type = KEDGE_MSG_SUBMIT;
-        msg.u.submit.envelope = kedge_buf_view(envelope);
+        msg.u.submit.envelope = kedge_buf_view(&c->envelope);
     } else {
         msg.u.poll.wait_ms = (uint32_t)(c->wait_ns / NS_PER_MS);
         msg.u.poll.flags = c->busy;
     }
-    return err ? err : kedge_msg_encode(&msg, frame);
+    return kedge_msg_encode(&msg, frame);
 }
 
 static void take_task(const struct kedge_msg_task *m, struct kedge_site_task *t)
@@ -205,18 +190,17 @@ static int take_reply(struct kedge_site_host *h, struct call_item *c, const stru
 static void call_run(struct kedge_site_host *h, struct kedge_site_item *item)
 {
     struct call_item *c = (struct call_item *)item;
-    struct kedge_buf envelope, frame;
+    struct kedge_buf frame;
     struct kedge_net_reply reply = {.impl = NULL};
     struct kedge_msg msg;
-    kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
     kedge_buf_init(&frame, KEDGE_FRAME_MAX);
-    c->err = build(h, c, &envelope, &frame);
+    c->err = c->err ? c->err : build(h, c, &frame);
     uint32_t timeout = (uint32_t)(c->wait_ns / NS_PER_MS) + CALL_MARGIN_MS;
     c->err = c->err ? c->err : kedge_net_call(h->net, kedge_buf_view(&frame), timeout, &reply);
     c->err = c->err ? c->err : kedge_msg_decode(reply.view, &msg);
-    c->err = c->err ? c->err : take_reply(h, c, &msg, kedge_buf_view(&envelope));
+    c->err = c->err ? c->err : take_reply(h, c, &msg, kedge_buf_view(&c->envelope));
     kedge_net_reply_release(&reply);
-    kedge_buf_deinit(&envelope);
+    kedge_buf_deinit(&c->envelope);
     kedge_buf_deinit(&frame);
 }
 
@@ -241,6 +225,13 @@ void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect
                             .wait_ns = fx->wait_ns,
                             .busy = fx->busy,
                             .result = fx->result};
+    kedge_buf_init(&c->envelope, KEDGE_ENTRY_MAX);
+    if (fx->call == KEDGE_SITE_CALL_SUBMIT) {
+        const struct kedge_site_envelope *e = kedge_client_envelope_find(h, &fx->result.envelope);
+        KEDGE_ASSERT(e); /* the core submits what is in its memory */
+        kedge_buf_put(&c->envelope, e->text, e->len);
+        c->err = c->envelope.err;
+    }
     int err = kedge_queue_put(fx->busy ? h->beat_queue : h->call_queue, c);
     KEDGE_ASSERT(!err || h->stop);
 }

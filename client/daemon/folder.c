@@ -1,7 +1,11 @@
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
@@ -315,4 +319,73 @@ void kedge_client_close_folder(struct kedge_site_host *h)
     kedge_key_wipe(&h->tls_key);
     kedge_key_wipe(&h->statement_key);
     kedge_wipe(&h->config, sizeof h->config);
+}
+
+/* ---- files that cost little ---- */
+
+static int write_all(int fd, struct kedge_view v)
+{
+    while (v.len > 0) {
+        ssize_t n = write(fd, v.ptr, v.len);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return kedge_errno(errno);
+        }
+        v.ptr += n;
+        v.len -= (size_t)n;
+    }
+    return KEDGE_OK;
+}
+
+int kedge_client_put_file(const char *path, struct kedge_view content)
+{
+    char temporary[KEDGE_PATH_MAX];
+    int n = snprintf(temporary, sizeof temporary, "%s.part", path);
+    if (n < 0 || n >= KEDGE_PATH_MAX) {
+        return KEDGE_E_TOO_LONG;
+    }
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int err = fd < 0 ? kedge_errno(errno) : write_all(fd, content);
+    if (fd >= 0 && close(fd) != 0 && !err) {
+        err = kedge_errno(errno);
+    }
+    if (!err && rename(temporary, path) != 0) {
+        err = kedge_errno(errno);
+    }
+    if (err && fd >= 0) {
+        (void)unlink(temporary);
+    }
+    return err;
+}
+
+int kedge_client_reuse_begin(const char *path, int *ret_fd)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        return kedge_errno(errno);
+    }
+    *ret_fd = fd;
+    return KEDGE_OK;
+}
+
+int kedge_client_reuse_end(int fd, uint64_t len)
+{
+    struct stat st;
+    int err = fstat(fd, &st) == 0 ? KEDGE_OK : kedge_errno(errno);
+    if (!err && (uint64_t)st.st_size != len && ftruncate(fd, (off_t)len) != 0) {
+        err = kedge_errno(errno);
+    }
+    if (close(fd) != 0 && !err) {
+        err = kedge_errno(errno);
+    }
+    return err;
+}
+
+void kedge_client_reuse_give(const char *old, const char *path)
+{
+    if (rename(old, path) != 0 && errno != ENOENT) {
+        (void)unlink(old);
+    }
 }

@@ -8,9 +8,9 @@
  *   SITE/policy.json    the owner's word: jobs, data, trainer, limits
  *   SITE/trust.json     optional: keys to check receipts by (the format of docs/record.md)
  *   SITE/keys/          tls.pem, statement.pem (made here, never leave)
- *   SITE/memory.json    unfinished results, see struct kedge_site_memory
+ *   SITE/memory.json    unfinished results with their envelopes, and what was signed last; see memory.c
  *   SITE/seen-main      the last main checkpoint seen
- *   SITE/work/          models, updates and envelopes in use */
+ *   SITE/work/          models and updates in use, and former ones whose room the next ones take */
 #ifndef KEDGE_CLIENT_DAEMON_HOST_H
 #define KEDGE_CLIENT_DAEMON_HOST_H
 
@@ -65,6 +65,27 @@ struct kedge_trainer {
     struct kedge_buf line; /* read so far of the reply */
 };
 
+/* A signed statement that waits for its receipt; without text the place is free. */
+struct kedge_site_envelope {
+    struct kedge_site_digest digest;
+    char *text; /* owned */
+    size_t len;
+};
+/* The last task whose update this site signed. It signs no second one for it, whatever became of the first:
+ * two signed updates of one site in one round would let others choose between them. */
+struct kedge_site_signed {
+    bool any;
+    struct kedge_id job;
+    enum kedge_site_kind kind;
+    uint32_t round;
+};
+
+struct kedge_metrics { /* what the trainer tells of a task */
+    uint64_t samples, steps, test_samples, test_correct;
+    double seconds, test_loss;
+    char engine[KEDGE_ST_ENGINE_MAX + 1];
+};
+
 struct kedge_site_host {
     char dir[KEDGE_PATH_MAX];
     struct kedge_site_config config;
@@ -75,6 +96,9 @@ struct kedge_site_host {
     struct kedge_queue *queue, *call_queue, *beat_queue, *work_queue;
     void *site_mem;
     struct kedge_site *site;
+    struct kedge_site_envelope envelopes[KEDGE_SITE_RESULTS_MAX]; /* of the results in the core's memory */
+    struct kedge_site_signed last_signed;
+    uint32_t memory_results;           /* in memory.json */
     struct kedge_trainer trainer;      /* the work thread's */
     atomic_uint_fast64_t abort_serial; /* the work with this serial or a lower one is to stop */
     struct kedge_id spec_job;          /* the work thread's: job of `spec` */
@@ -102,15 +126,45 @@ KEDGE_NODISCARD int kedge_client_open_folder(struct kedge_site_host *h, struct k
 void kedge_client_close_folder(struct kedge_site_host *h);
 KEDGE_NODISCARD int kedge_client_path(const struct kedge_site_host *h, char out[KEDGE_PATH_MAX],
                                       const char *format, ...) KEDGE_PRINTF(3, 4);
+/* Replaces a small file: readers and a killed process find the old or the new content. Not synced: after a
+ * power cut either may be there. */
+KEDGE_NODISCARD int kedge_client_put_file(const char *path, struct kedge_view content);
+/* A file of the working folder that takes the room of a former one: what is in it is overwritten, which costs
+ * neither new blocks nor new pages. Ended, it is exactly len bytes long. */
+KEDGE_NODISCARD int kedge_client_reuse_begin(const char *path, int *ret_fd);
+KEDGE_NODISCARD int kedge_client_reuse_end(int fd, uint64_t len);
+/* Makes the file `old`, where there is one, the room of the next file at `path`. */
+void kedge_client_reuse_give(const char *old, const char *path);
 /* "work/KIND-<hex>": path of a working file by digest. */
 KEDGE_NODISCARD int kedge_client_work_path(const struct kedge_site_host *h, const char *kind,
                                            const struct kedge_site_digest *digest, char out[KEDGE_PATH_MAX]);
 
 /* ---- memory.c ---- */
+/* Also fills h->envelopes and h->last_signed. */
 KEDGE_NODISCARD int kedge_client_memory_read(struct kedge_site_host *h, struct kedge_site_memory *ret,
                                              struct kedge_diag *d);
+/* Durable when the memory has grown. When results were only settled it replaces the file without a sync: at
+ * worst they are submitted again, and their receipts come again. */
 KEDGE_NODISCARD int kedge_client_memory_write(struct kedge_site_host *h,
                                               const struct kedge_site_memory *memory, struct kedge_diag *d);
+void kedge_client_envelope_free(struct kedge_site_envelope *e);
+/* NULL when it is not among those that wait. */
+struct kedge_site_envelope *kedge_client_envelope_find(struct kedge_site_host *h,
+                                                       const struct kedge_site_digest *digest);
+
+/* ---- update.c: on the work thread ---- */
+/* Makes the update file from two models and writes its digest and length to r. */
+KEDGE_NODISCARD int kedge_client_make_update(struct kedge_site_host *h, const char *base_path,
+                                             const char *out_path, struct kedge_site_result *r,
+                                             struct kedge_diag *d);
+/* Sign what r says of a task; *ret_envelope is the caller's. */
+KEDGE_NODISCARD int kedge_client_sign_update(struct kedge_site_host *h, const struct kedge_site_task *t,
+                                             const struct kedge_metrics *m, struct kedge_site_result *r,
+                                             struct kedge_site_envelope *ret_envelope, struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_client_sign_evaluation(struct kedge_site_host *h, const struct kedge_site_task *t,
+                                                 const struct kedge_metrics *m, struct kedge_site_result *r,
+                                                 struct kedge_site_envelope *ret_envelope,
+                                                 struct kedge_diag *d);
 
 /* ---- calls.c, transfer.c, train.c: start what an effect asks for ---- */
 void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect *fx);

@@ -43,19 +43,16 @@ static void persist(struct kedge_site_host *h, const struct kedge_site_effect *f
     kedge_client_post(h, &p->item);
 }
 
-static void forget_file(struct kedge_site_host *h, const char *kind, const struct kedge_site_digest *digest)
-{
-    char path[KEDGE_PATH_MAX];
-    if (kedge_client_work_path(h, kind, digest, path) == KEDGE_OK) {
-        (void)unlink(path);
-    }
-}
-
 static void forget(struct kedge_site_host *h, const struct kedge_site_result *r)
 {
-    forget_file(h, "envelope", &r->envelope);
-    if (r->kind != KEDGE_SITE_EVALUATE) {
-        forget_file(h, "update", &r->update);
+    char path[KEDGE_PATH_MAX], room[KEDGE_PATH_MAX];
+    struct kedge_site_envelope *e = kedge_client_envelope_find(h, &r->envelope);
+    if (e) {
+        kedge_client_envelope_free(e);
+    }
+    if (r->kind != KEDGE_SITE_EVALUATE && kedge_client_work_path(h, "update", &r->update, path) == KEDGE_OK
+        && kedge_client_path(h, room, "work/update.part") == KEDGE_OK) {
+        kedge_client_reuse_give(path, room);
     }
 }
 
@@ -99,13 +96,28 @@ static void execute(struct kedge_site_host *h, const struct kedge_site_effect *f
     }
 }
 
+/* Tidying up behind a settled result, which nobody waits for: the next request goes out first. */
+static bool can_wait(uint32_t results, const struct kedge_site_effect *fx)
+{
+    return fx->type == KEDGE_SITE_FX_FORGET
+           || (fx->type == KEDGE_SITE_FX_PERSIST && fx->memory.result_count < results);
+}
+
 void kedge_client_step(struct kedge_site_host *h, struct kedge_site_event *ev)
 {
     struct kedge_site_effects fx;
+    uint32_t results = h->memory_results;
     ev->now_ns = kedge_os_now_ns();
     kedge_site_step(h->site, ev, &fx);
     for (uint32_t i = 0; i < fx.count; i++) {
-        execute(h, &fx.items[i]);
+        if (!can_wait(results, &fx.items[i])) {
+            execute(h, &fx.items[i]);
+        }
+    }
+    for (uint32_t i = 0; i < fx.count; i++) {
+        if (can_wait(results, &fx.items[i])) {
+            execute(h, &fx.items[i]);
+        }
     }
 }
 

@@ -59,13 +59,10 @@ static void *signal_main(void *arg)
 /* Models of former tasks and half-written files; what the memory names is kept. */
 static void clean_work(struct kedge_site_host *h, const struct kedge_site_memory *m)
 {
-    char dir_path[KEDGE_PATH_MAX], keep[2 * KEDGE_SITE_RESULTS_MAX][KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
+    char dir_path[KEDGE_PATH_MAX], keep[KEDGE_SITE_RESULTS_MAX][KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
     size_t keep_count = 0;
     for (uint32_t i = 0; i < m->result_count; i++) {
-        bool ok =
-            kedge_client_work_path(h, "envelope", &m->results[i].envelope, keep[keep_count]) == KEDGE_OK;
-        keep_count += ok;
-        ok = kedge_client_work_path(h, "update", &m->results[i].update, keep[keep_count]) == KEDGE_OK;
+        bool ok = kedge_client_work_path(h, "update", &m->results[i].update, keep[keep_count]) == KEDGE_OK;
         keep_count += ok;
     }
     DIR *dir = kedge_client_path(h, dir_path, "work") == KEDGE_OK ? opendir(dir_path) : NULL;

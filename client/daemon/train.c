@@ -1,6 +1,6 @@
-/* Training: asks the trainer process, makes the integer update, signs the statements. On the work thread. */
+/* Training: asks the trainer process, then has the update made and the statements signed. On the work thread.
+ */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,25 +8,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "aggregation/quantise.h"
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
-#include "common/tensor/safetensors.h"
 
-enum { LINE_MAX_BYTES = 65536, TILE = 65536, POLL_MS = 50, STOP_MS = 200 };
-
-struct metrics {
-    uint64_t samples, steps, test_samples, test_correct;
-    double seconds, test_loss;
-    char engine[KEDGE_ST_ENGINE_MAX + 1];
-};
+enum { LINE_MAX_BYTES = 65536, POLL_MS = 50, STOP_MS = 200 };
 
 struct train_item {
     struct kedge_site_item item;
     struct kedge_site_effect fx;
     struct kedge_site_result results[KEDGE_SITE_RESULTS_MAX];
+    struct kedge_site_envelope envelopes[KEDGE_SITE_RESULTS_MAX];
     uint32_t result_count;
     int err;
     struct kedge_diag diag;
@@ -197,7 +190,7 @@ static bool get_real(const json_t *o, const char *key, double *ret)
     return text && kedge_real_decode(kedge_view_str(text), ret) == KEDGE_OK;
 }
 
-static int take_metrics(const json_t *o, const struct kedge_site_task *t, struct metrics *m,
+static int take_metrics(const json_t *o, const struct kedge_site_task *t, struct kedge_metrics *m,
                         struct kedge_diag *d)
 {
     const char *status = json_string_value(json_object_get(o, "status"));
@@ -220,7 +213,7 @@ static int take_metrics(const json_t *o, const struct kedge_site_task *t, struct
 }
 
 static int ask_trainer(struct kedge_site_host *h, const struct train_item *t, const char *base,
-                       const char *out, struct metrics *m, struct kedge_diag *d)
+                       const char *out, struct kedge_metrics *m, struct kedge_diag *d)
 {
     json_t *request = request_of(h, &t->fx.task, base, out);
     char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
@@ -244,195 +237,11 @@ static int ask_trainer(struct kedge_site_host *h, const struct train_item *t, co
     return err;
 }
 
-/* ---- the update ---- */
-
-struct model_file {
-    struct kedge_map map;
-    const float *values;
-};
-
-static int open_model(struct kedge_site_host *h, const char *path, struct model_file *ret,
-                      struct kedge_diag *d)
-{
-    struct kedge_layout got;
-    uint64_t start;
-    int err = kedge_map_open(path, &ret->map, d);
-    if (err) {
-        return err;
-    }
-    struct kedge_view all = kedge_view_of(ret->map.ptr, ret->map.len);
-    err = kedge_safetensors_read(all, all.len, KEDGE_SAFETENSORS_CANONICAL, &got, &start, d);
-    if (!err) {
-        err = kedge_layout_check_same(&h->layout, &got, KEDGE_DTYPE_F32, d);
-        kedge_layout_deinit(&got);
-    }
-    if (err) {
-        kedge_map_close(&ret->map);
-        return kedge_diag_wrap(d, err, "%s", path);
-    }
-    ret->values = (const float *)(const void *)(ret->map.ptr + start);
-    return KEDGE_OK;
-}
-
-static int put_bytes(int fd, struct kedge_hasher *hasher, struct kedge_view v)
-{
-    kedge_hasher_update(hasher, v);
-    while (v.len > 0) {
-        ssize_t n = write(fd, v.ptr, v.len);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            return kedge_errno(errno);
-        }
-        v.ptr += n;
-        v.len -= (size_t)n;
-    }
-    return KEDGE_OK;
-}
-
-/* q = quantise(out − base) by tiles into fd; the digest is that of the whole file. */
-static int write_update(struct kedge_site_host *h, const float *base, const float *out, int fd,
-                        struct kedge_hash *ret, uint64_t *ret_len, struct kedge_diag *d)
-{
-    struct kedge_hasher *hasher;
-    struct kedge_buf header;
-    size_t bad;
-    int err = kedge_hasher_new(&hasher);
-    if (err) {
-        return err;
-    }
-    kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
-    int32_t *tile = kedge_mem_new(TILE, sizeof *tile);
-    err = tile ? kedge_safetensors_header(&h->layout, KEDGE_DTYPE_I32, &header) : KEDGE_E_NOMEM;
-    err = err ? err : put_bytes(fd, hasher, kedge_buf_view(&header));
-    for (uint64_t i = 0; i < h->layout.values_count && !err; i += TILE) {
-        uint64_t left = h->layout.values_count - i;
-        size_t n = left < TILE ? (size_t)left : TILE;
-        err = kedge_quantise(base + i, out + i, n, h->spec->scale, h->spec->bound, tile, &bad);
-        if (err) {
-            (void)kedge_diag_set(d, err, "update: value %llu: %s; training went too far from its base",
-                                 (unsigned long long)(i + bad), kedge_strerror(err));
-        }
-        err = err ? err : put_bytes(fd, hasher, kedge_view_of(tile, n * sizeof *tile));
-    }
-    if (!err) {
-        kedge_hasher_final(hasher, ret);
-        *ret_len = header.len + h->layout.values_count * sizeof(int32_t);
-    }
-    kedge_mem_free(tile);
-    kedge_buf_deinit(&header);
-    kedge_hasher_free(hasher);
-    return err;
-}
-
-static int make_update(struct kedge_site_host *h, const char *base_path, const char *out_path,
-                       struct kedge_site_result *r, struct kedge_diag *d)
-{
-    struct model_file base, out;
-    char temporary[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
-    struct kedge_hash digest;
-    int err = open_model(h, base_path, &base, d);
-    if (err) {
-        return err;
-    }
-    err = open_model(h, out_path, &out, d);
-    if (err) {
-        kedge_map_close(&base.map);
-        return err;
-    }
-    err = kedge_client_path(h, temporary, "work/update.part");
-    int fd = err ? -1 : open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (!err && fd < 0) {
-        err = kedge_diag_set(d, kedge_errno(errno), "%s: %s", temporary, strerror(errno));
-    }
-    err = err ? err : write_update(h, base.values, out.values, fd, &digest, &r->update_len, d);
-    if (!err && fsync(fd) != 0) {
-        err = kedge_diag_set(d, kedge_errno(errno), "%s: %s", temporary, strerror(errno));
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    kedge_map_close(&base.map);
-    kedge_map_close(&out.map);
-    if (!err) {
-        memcpy(r->update.b, digest.b, sizeof digest.b);
-        err = kedge_client_work_path(h, "update", &r->update, path);
-    }
-    if (!err && rename(temporary, path) != 0) {
-        err = kedge_errno(errno);
-    }
-    return err; /* the folder is synced with the envelope, which is written next */
-}
-
-/* ---- statements ---- */
-
-static int put_envelope(struct kedge_site_host *h, const struct kedge_statement *st,
-                        struct kedge_site_result *r, struct kedge_diag *d)
-{
-    struct kedge_buf envelope;
-    struct kedge_hash digest;
-    char path[KEDGE_PATH_MAX];
-    kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
-    int err = kedge_statement_sign(st, &h->statement_key, &envelope, d);
-    if (!err) {
-        kedge_sha256(kedge_buf_view(&envelope), &digest);
-        memcpy(r->envelope.b, digest.b, sizeof digest.b);
-        err = kedge_client_work_path(h, "envelope", &r->envelope, path);
-    }
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&envelope), 0600, d);
-    kedge_buf_deinit(&envelope);
-    return err;
-}
-
-static int state_update(struct kedge_site_host *h, const struct kedge_site_task *t, const struct metrics *m,
-                        struct kedge_site_result *r, struct kedge_statement *st, struct kedge_diag *d)
-{
-    struct kedge_st_update *u = &st->u.update;
-    memset(st, 0, sizeof *st);
-    st->kind = KEDGE_ST_UPDATE;
-    memcpy(st->subject.b, r->update.b, sizeof st->subject.b);
-    u->tenant = h->config.tenant;
-    u->site = h->config.site;
-    u->job = t->job;
-    u->round = t->round;
-    u->group = r->group;
-    u->update_kind = t->kind == KEDGE_SITE_PRETRAIN ? KEDGE_TRAIN_PRETRAIN : KEDGE_TRAIN_TRAIN;
-    memcpy(u->base.b, t->base.b, sizeof u->base.b);
-    u->samples = m->samples;
-    u->steps = m->steps;
-    u->batch = h->spec->batch;
-    u->learning_rate = h->spec->learning_rate;
-    u->energy_quality = KEDGE_ENERGY_UNKNOWN;
-    u->seconds = m->seconds;
-    snprintf(u->engine, sizeof u->engine, "%s", m->engine);
-    return put_envelope(h, st, r, d);
-}
-
-static int state_evaluation(struct kedge_site_host *h, const struct kedge_site_task *t,
-                            const struct metrics *m, struct kedge_site_result *r, struct kedge_statement *st,
-                            struct kedge_diag *d)
-{
-    struct kedge_st_evaluation *e = &st->u.evaluation;
-    memset(st, 0, sizeof *st);
-    st->kind = KEDGE_ST_EVALUATION;
-    memcpy(st->subject.b, t->base.b, sizeof st->subject.b);
-    e->tenant = h->config.tenant;
-    e->site = h->config.site;
-    e->job = t->job;
-    e->round = r->round;
-    e->group = r->group;
-    e->samples = m->test_samples;
-    e->correct = m->test_correct;
-    e->loss = m->test_loss;
-    return put_envelope(h, st, r, d);
-}
-
 static int run_task(struct kedge_site_host *h, struct train_item *item)
 {
     const struct kedge_site_task *t = &item->fx.task;
     struct kedge_diag *d = &item->diag;
-    struct metrics m = {.samples = 0};
+    struct kedge_metrics m = {.samples = 0};
     char base[KEDGE_PATH_MAX], out[KEDGE_PATH_MAX];
     struct kedge_site_result blank = {.job = t->job,
                                       .kind = t->kind,
@@ -443,33 +252,30 @@ static int run_task(struct kedge_site_host *h, struct train_item *item)
     err = err ? err : kedge_client_work_path(h, "model", &t->base, base);
     err = err ? err : kedge_client_path(h, out, "work/trained");
     err = err ? err : ask_trainer(h, item, base, out, &m, d);
-    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
-    err = st ? err : KEDGE_E_NOMEM;
     if (!err && t->kind != KEDGE_SITE_EVALUATE) {
-        struct kedge_site_result *r = &item->results[item->result_count++];
-        *r = blank;
-        err = make_update(h, base, out, r, d);
-        err = err ? err : state_update(h, t, &m, r, st, d);
+        uint32_t i = item->result_count++;
+        item->results[i] = blank;
+        err = kedge_client_make_update(h, base, out, &item->results[i], d);
+        err = err ? err : kedge_client_sign_update(h, t, &m, &item->results[i], &item->envelopes[i], d);
     }
     bool evaluated = t->kind == KEDGE_SITE_EVALUATE || (t->evaluate_base && t->round > 0);
     if (!err && evaluated && m.test_samples > 0) {
-        struct kedge_site_result *r = &item->results[item->result_count++];
-        *r = blank;
-        r->kind = KEDGE_SITE_EVALUATE;
-        r->round = t->kind == KEDGE_SITE_EVALUATE ? t->round : t->round - 1;
-        err = state_evaluation(h, t, &m, r, st, d);
+        uint32_t i = item->result_count++;
+        item->results[i] = blank;
+        item->results[i].kind = KEDGE_SITE_EVALUATE;
+        item->results[i].round = t->kind == KEDGE_SITE_EVALUATE ? t->round : t->round - 1;
+        err = kedge_client_sign_evaluation(h, t, &m, &item->results[i], &item->envelopes[i], d);
     }
     if (!err && item->result_count == 0) {
         err = kedge_diag_set(d, KEDGE_E_DENIED, "there are no test samples to evaluate with");
     }
-    kedge_mem_free(st);
     return err;
 }
 
 static void train_run(struct kedge_site_host *h, struct kedge_site_item *item)
 {
     struct train_item *t = (struct train_item *)item;
-    t->err = run_task(h, t);
+    t->err = t->err ? t->err : run_task(h, t);
     if (t->err) {
         kedge_log(KEDGE_LOG_WARN, "training", "job=%s round=%u: %s", t->fx.task.job.s, t->fx.task.round,
                   t->diag.text[0] ? t->diag.text : kedge_strerror(t->err));
@@ -484,6 +290,14 @@ static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item
                                   .err = t->err,
                                   .result_count = t->result_count};
     memcpy(ev.results, t->results, sizeof ev.results);
+    bool taken = !t->err && !kedge_client_aborted(h, t->fx.serial);
+    for (uint32_t i = 0; i < KEDGE_SITE_RESULTS_MAX; i++) {
+        kedge_client_envelope_free(taken ? &h->envelopes[i] : &t->envelopes[i]);
+        h->envelopes[i] = taken ? t->envelopes[i] : h->envelopes[i];
+    }
+    if (taken && t->fx.task.kind != KEDGE_SITE_EVALUATE) {
+        h->last_signed = (struct kedge_site_signed){true, t->fx.task.job, t->fx.task.kind, t->fx.task.round};
+    }
     kedge_mem_free(t);
     kedge_client_step(h, &ev);
 }
@@ -493,6 +307,12 @@ void kedge_client_train(struct kedge_site_host *h, const struct kedge_site_effec
     struct train_item *t = kedge_mem_new(1, sizeof *t);
     KEDGE_ASSERT(t);
     *t = (struct train_item){.item = {train_run, train_handle}, .fx = *fx};
+    const struct kedge_site_signed *last = &h->last_signed;
+    if (fx->task.kind != KEDGE_SITE_EVALUATE && last->any && kedge_id_eq(&last->job, &fx->task.job)
+        && last->kind == fx->task.kind && last->round == fx->task.round) {
+        t->err = kedge_diag_set(&t->diag, KEDGE_E_DENIED,
+                                "an update for this round was signed already, and it was not taken");
+    }
     int err = kedge_queue_put(h->work_queue, t);
     KEDGE_ASSERT(!err || h->stop);
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/daemon/host.h"
@@ -81,29 +82,32 @@ static int fetch_chunk(struct kedge_site_host *h, const struct kedge_site_effect
     return err;
 }
 
-/* Downloads to a temporary file and renames it when the digest is right. Not synced: it can be fetched again.
- */
-static int fetch_file(struct kedge_site_host *h, const struct kedge_site_effect *fx, const char *path)
+/* Downloads to a temporary file, in the room of `old` where there is one, and renames it when the digest is
+ * right. Not synced: it can be fetched again. */
+static int fetch_file(struct kedge_site_host *h, const struct kedge_site_effect *fx, const char *path,
+                      const char *old)
 {
     char temporary[KEDGE_PATH_MAX + 8];
     struct kedge_hasher *hasher;
     struct kedge_hash digest;
+    int fd = -1;
     snprintf(temporary, sizeof temporary, "%s.part", path);
     int err = kedge_hasher_new(&hasher);
     if (err) {
         return err;
     }
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    err = fd < 0 ? kedge_errno(errno) : KEDGE_OK;
+    if (old) {
+        kedge_client_reuse_give(old, temporary);
+    }
+    err = kedge_client_reuse_begin(temporary, &fd);
     for (uint64_t offset = 0; !err && offset < fx->len;) {
         err = kedge_client_aborted(h, fx->serial) ? KEDGE_E_CANCELLED
                                                   : fetch_chunk(h, fx, offset, fd, hasher, &offset);
     }
     kedge_hasher_final(hasher, &digest);
     kedge_hasher_free(hasher);
-    if (fd >= 0 && close(fd) != 0 && !err) {
-        err = kedge_errno(errno);
-    }
+    int end_err = fd >= 0 ? kedge_client_reuse_end(fd, err ? 0 : fx->len) : KEDGE_OK;
+    err = err ? err : end_err;
     if (!err && memcmp(digest.b, fx->digest.b, sizeof digest.b) != 0) {
         err = KEDGE_E_BLOB_DIGEST;
     }
@@ -123,18 +127,13 @@ static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
     char path[KEDGE_PATH_MAX];
     bool spec = t->fx.blob == KEDGE_SITE_BLOB_SPEC;
     t->err = kedge_client_work_path(h, spec ? "spec" : "model", &t->fx.digest, path);
-    if (!t->err
-        && kedge_file_size(path)
-               != (int64_t)t->fx.len) { /* a complete file has the right digest by its name */
-        t->err = fetch_file(h, &t->fx, path);
+    if (!t->err && kedge_file_size(path) != (int64_t)t->fx.len) { /* whole files have the digest they say */
+        char old[KEDGE_PATH_MAX];                                 /* one model at a time is kept */
+        bool replaces = !spec && memcmp(h->model_digest.b, t->fx.digest.b, sizeof h->model_digest.b) != 0
+                        && kedge_client_work_path(h, "model", &h->model_digest, old) == KEDGE_OK;
+        t->err = fetch_file(h, &t->fx, path, replaces ? old : NULL);
     }
-    if (!t->err && !spec && memcmp(h->model_digest.b, t->fx.digest.b, sizeof h->model_digest.b) != 0) {
-        char old[KEDGE_PATH_MAX]; /* one model at a time is kept */
-        if (kedge_client_work_path(h, "model", &h->model_digest, old) == KEDGE_OK) {
-            (void)unlink(old);
-        }
-        h->model_digest = t->fx.digest;
-    }
+    h->model_digest = !t->err && !spec ? t->fx.digest : h->model_digest;
     if (!t->err && spec) {
         t->err = kedge_client_spec(h, &t->fx.task.job, &t->fx.digest, &d);
     }
@@ -172,8 +171,25 @@ void kedge_client_fetch(struct kedge_site_host *h, const struct kedge_site_effec
 
 /* ---- upload ---- */
 
-/* Sends the bytes at `offset` (none: asks where to go on) and learns the next offset. */
-static int put_chunk(struct kedge_site_host *h, const struct kedge_site_result *r, struct kedge_view data,
+static int read_at(int fd, uint8_t *out, size_t len, uint64_t offset)
+{
+    while (len > 0) {
+        ssize_t n = pread(fd, out, len, (off_t)offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return n < 0 ? kedge_errno(errno) : KEDGE_E_CORRUPT; /* shorter than it was */
+        }
+        out += n;
+        len -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return KEDGE_OK;
+}
+
+/* Sends the `len` bytes at `offset` (none: asks where to go on) and learns the next offset. */
+static int put_chunk(struct kedge_site_host *h, const struct kedge_site_result *r, int fd, size_t len,
                      uint64_t offset, uint64_t *ret_next, bool *ret_complete)
 {
     struct kedge_msg msg = {.type = KEDGE_MSG_BLOB_PUT}, answer;
@@ -188,15 +204,17 @@ static int put_chunk(struct kedge_site_host *h, const struct kedge_site_result *
     memcpy(p->digest, r->update.b, sizeof p->digest);
     p->total = r->update_len;
     p->offset = offset;
-    p->data = data;
+    p->data = kedge_view_of(NULL, len);
     int err = kedge_msg_prefix(&msg, prefix, &prefix_len);
-    err = err ? err : kedge_net_call_begin(h->net, prefix_len + data.len, &out);
+    err = err ? err : kedge_net_call_begin(h->net, prefix_len + len, &out);
     if (err) {
         return err;
     }
     memcpy(out.ptr, prefix, prefix_len);
-    if (data.len > 0) {
-        memcpy(out.ptr + prefix_len, data.ptr, data.len);
+    err = read_at(fd, out.ptr + prefix_len, len, offset);
+    if (err) {
+        kedge_net_outgoing_discard(&out);
+        return err;
     }
     err = kedge_net_call_send(h->net, &out, CHUNK_TIMEOUT_MS, &reply);
     err = err ? err : kedge_msg_decode(reply.view, &answer);
@@ -212,27 +230,26 @@ static int put_chunk(struct kedge_site_host *h, const struct kedge_site_result *
     return err;
 }
 
-static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect *fx,
-                       const struct kedge_map *map)
+static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect *fx, int fd)
 {
+    uint64_t total = fx->result.update_len;
     uint64_t next = 0;
     bool complete = false;
     uint64_t len =
-        map->len < KEDGE_CHUNK_MAX ? map->len : 0; /* a small file goes at once, a large one asks first */
+        total < KEDGE_CHUNK_MAX ? total : 0; /* a small file goes at once, a large one asks first */
     int err = KEDGE_OK;
     for (unsigned busy = 0; !complete && !err;) {
         uint64_t before = next;
         err = kedge_client_aborted(h, fx->serial)
                   ? KEDGE_E_CANCELLED
-                  : put_chunk(h, &fx->result, kedge_view_of(map->ptr + next, (size_t)len), next, &next,
-                              &complete);
+                  : put_chunk(h, &fx->result, fd, (size_t)len, next, &next, &complete);
         if (err == KEDGE_E_BUSY && busy++ < BUSY_TRIES) {
             kedge_os_sleep_ms(BUSY_PAUSE_MS);
             err = KEDGE_OK;
         } else if (!err && !complete && next == before && len > 0 && ++busy > BUSY_TRIES) {
             err = KEDGE_E_STATE; /* no progress */
         }
-        len = map->len - next < KEDGE_CHUNK_MAX ? map->len - next : KEDGE_CHUNK_MAX;
+        len = total - next < KEDGE_CHUNK_MAX ? total - next : KEDGE_CHUNK_MAX;
     }
     return err;
 }
@@ -240,18 +257,23 @@ static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect
 static void upload_run(struct kedge_site_host *h, struct kedge_site_item *item)
 {
     struct transfer_item *t = (struct transfer_item *)item;
-    struct kedge_diag d = {.text = ""};
-    struct kedge_map map;
+    struct stat st;
     char path[KEDGE_PATH_MAX];
     t->err = kedge_client_work_path(h, "update", &t->fx.result.update, path);
-    t->err = t->err ? t->err : kedge_map_open(path, &map, &d);
+    int fd = t->err ? -1 : open(path, O_RDONLY | O_CLOEXEC);
     if (!t->err) {
-        t->err = map.len == t->fx.result.update_len ? upload_file(h, &t->fx, &map) : KEDGE_E_CORRUPT;
-        kedge_map_close(&map);
+        t->err = fd < 0 || fstat(fd, &st) != 0 ? kedge_errno(errno) : KEDGE_OK;
+    }
+    if (!t->err) {
+        bool whole = (uint64_t)st.st_size == t->fx.result.update_len;
+        t->err = whole ? upload_file(h, &t->fx, fd) : KEDGE_E_CORRUPT;
+    }
+    if (fd >= 0) {
+        close(fd);
     }
     if (t->err) {
         kedge_log(KEDGE_LOG_WARN, "upload", "job=%s round=%u: %s", t->fx.result.job.s, t->fx.result.round,
-                  d.text[0] ? d.text : kedge_strerror(t->err));
+                  kedge_strerror(t->err));
     }
 }
 

@@ -1,0 +1,204 @@
+/* What a site hands out: the integer update of a training and the signed statements about it. On the work
+ * thread. The update file is not synced: were it lost in a power cut, the coordinator would not get it, and
+ * this site would sit the round out (struct kedge_site_signed). */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "aggregation/quantise.h"
+#include "client/daemon/host.h"
+#include "common/base/mem.h"
+#include "common/tensor/safetensors.h"
+
+enum { TILE = 65536 };
+
+/* ---- the update ---- */
+
+struct model_file {
+    struct kedge_map map;
+    const float *values;
+};
+
+static int open_model(struct kedge_site_host *h, const char *path, struct model_file *ret,
+                      struct kedge_diag *d)
+{
+    struct kedge_layout got;
+    uint64_t start;
+    int err = kedge_map_open(path, &ret->map, d);
+    if (err) {
+        return err;
+    }
+    struct kedge_view all = kedge_view_of(ret->map.ptr, ret->map.len);
+    err = kedge_safetensors_read(all, all.len, KEDGE_SAFETENSORS_CANONICAL, &got, &start, d);
+    if (!err) {
+        err = kedge_layout_check_same(&h->layout, &got, KEDGE_DTYPE_F32, d);
+        kedge_layout_deinit(&got);
+    }
+    if (err) {
+        kedge_map_close(&ret->map);
+        return kedge_diag_wrap(d, err, "%s", path);
+    }
+    ret->values = (const float *)(const void *)(ret->map.ptr + start);
+    return KEDGE_OK;
+}
+
+static int put_bytes(int fd, struct kedge_hasher *hasher, struct kedge_view v)
+{
+    kedge_hasher_update(hasher, v);
+    while (v.len > 0) {
+        ssize_t n = write(fd, v.ptr, v.len);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return kedge_errno(errno);
+        }
+        v.ptr += n;
+        v.len -= (size_t)n;
+    }
+    return KEDGE_OK;
+}
+
+/* q = quantise(out − base) by tiles into fd; the digest is that of the whole file. */
+static int write_update(struct kedge_site_host *h, const float *base, const float *out, int fd,
+                        struct kedge_hash *ret, uint64_t *ret_len, struct kedge_diag *d)
+{
+    struct kedge_hasher *hasher;
+    struct kedge_buf header;
+    size_t bad;
+    int err = kedge_hasher_new(&hasher);
+    if (err) {
+        return err;
+    }
+    kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
+    int32_t *tile = kedge_mem_new(TILE, sizeof *tile);
+    err = tile ? kedge_safetensors_header(&h->layout, KEDGE_DTYPE_I32, &header) : KEDGE_E_NOMEM;
+    err = err ? err : put_bytes(fd, hasher, kedge_buf_view(&header));
+    for (uint64_t i = 0; i < h->layout.values_count && !err; i += TILE) {
+        uint64_t left = h->layout.values_count - i;
+        size_t n = left < TILE ? (size_t)left : TILE;
+        err = kedge_quantise(base + i, out + i, n, h->spec->scale, h->spec->bound, tile, &bad);
+        if (err) {
+            (void)kedge_diag_set(d, err, "update: value %llu: %s; training went too far from its base",
+                                 (unsigned long long)(i + bad), kedge_strerror(err));
+        }
+        err = err ? err : put_bytes(fd, hasher, kedge_view_of(tile, n * sizeof *tile));
+    }
+    if (!err) {
+        kedge_hasher_final(hasher, ret);
+        *ret_len = header.len + h->layout.values_count * sizeof(int32_t);
+    }
+    kedge_mem_free(tile);
+    kedge_buf_deinit(&header);
+    kedge_hasher_free(hasher);
+    return err;
+}
+
+int kedge_client_make_update(struct kedge_site_host *h, const char *base_path, const char *out_path,
+                             struct kedge_site_result *r, struct kedge_diag *d)
+{
+    struct model_file base, out;
+    char temporary[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
+    struct kedge_hash digest;
+    int fd = -1, err = open_model(h, base_path, &base, d);
+    if (err) {
+        return err;
+    }
+    err = open_model(h, out_path, &out, d);
+    if (err) {
+        kedge_map_close(&base.map);
+        return err;
+    }
+    err = kedge_client_path(h, temporary, "work/update.part");
+    err = err ? err : kedge_client_reuse_begin(temporary, &fd);
+    if (!err) {
+        err = write_update(h, base.values, out.values, fd, &digest, &r->update_len, d);
+        int end_err = kedge_client_reuse_end(fd, err ? 0 : r->update_len);
+        err = err ? err : end_err;
+    }
+    kedge_map_close(&base.map);
+    kedge_map_close(&out.map);
+    if (!err) {
+        memcpy(r->update.b, digest.b, sizeof digest.b);
+        err = kedge_client_work_path(h, "update", &r->update, path);
+    }
+    if (!err && rename(temporary, path) != 0) {
+        err = kedge_errno(errno);
+    }
+    return err && !d->text[0] ? kedge_diag_set(d, err, "%s: %s", temporary, kedge_strerror(err)) : err;
+}
+
+/* ---- statements ---- */
+
+static int put_envelope(struct kedge_site_host *h, const struct kedge_statement *st,
+                        struct kedge_site_result *r, struct kedge_site_envelope *ret, struct kedge_diag *d)
+{
+    struct kedge_buf text;
+    struct kedge_hash digest;
+    kedge_buf_init(&text, KEDGE_ENTRY_MAX);
+    int err = kedge_statement_sign(st, &h->statement_key, &text, d);
+    char *copy = err ? NULL : kedge_mem_new(text.len + 1, 1);
+    if (copy) {
+        kedge_sha256(kedge_buf_view(&text), &digest);
+        memcpy(r->envelope.b, digest.b, sizeof digest.b);
+        memcpy(copy, text.ptr, text.len);
+        *ret = (struct kedge_site_envelope){r->envelope, copy, text.len};
+    }
+    kedge_buf_deinit(&text);
+    return err ? err : copy ? KEDGE_OK : KEDGE_E_NOMEM;
+}
+
+int kedge_client_sign_update(struct kedge_site_host *h, const struct kedge_site_task *t,
+                             const struct kedge_metrics *m, struct kedge_site_result *r,
+                             struct kedge_site_envelope *ret_envelope, struct kedge_diag *d)
+{
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    if (!st) {
+        return KEDGE_E_NOMEM;
+    }
+    struct kedge_st_update *u = &st->u.update;
+    st->kind = KEDGE_ST_UPDATE;
+    memcpy(st->subject.b, r->update.b, sizeof st->subject.b);
+    u->tenant = h->config.tenant;
+    u->site = h->config.site;
+    u->job = t->job;
+    u->round = t->round;
+    u->group = r->group;
+    u->update_kind = t->kind == KEDGE_SITE_PRETRAIN ? KEDGE_TRAIN_PRETRAIN : KEDGE_TRAIN_TRAIN;
+    memcpy(u->base.b, t->base.b, sizeof u->base.b);
+    u->samples = m->samples;
+    u->steps = m->steps;
+    u->batch = h->spec->batch;
+    u->learning_rate = h->spec->learning_rate;
+    u->energy_quality = KEDGE_ENERGY_UNKNOWN;
+    u->seconds = m->seconds;
+    snprintf(u->engine, sizeof u->engine, "%s", m->engine);
+    int err = put_envelope(h, st, r, ret_envelope, d);
+    kedge_mem_free(st);
+    return err;
+}
+
+int kedge_client_sign_evaluation(struct kedge_site_host *h, const struct kedge_site_task *t,
+                                 const struct kedge_metrics *m, struct kedge_site_result *r,
+                                 struct kedge_site_envelope *ret_envelope, struct kedge_diag *d)
+{
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    if (!st) {
+        return KEDGE_E_NOMEM;
+    }
+    struct kedge_st_evaluation *e = &st->u.evaluation;
+    st->kind = KEDGE_ST_EVALUATION;
+    memcpy(st->subject.b, t->base.b, sizeof st->subject.b);
+    e->tenant = h->config.tenant;
+    e->site = h->config.site;
+    e->job = t->job;
+    e->round = r->round;
+    e->group = r->group;
+    e->samples = m->test_samples;
+    e->correct = m->test_correct;
+    e->loss = m->test_loss;
+    int err = put_envelope(h, st, r, ret_envelope, d);
+    kedge_mem_free(st);
+    return err;
+}
