@@ -1,4 +1,4 @@
-/* Block by block: up to eight sources per pass, the last pass divides and writes. Sums are taken modulo
+/* Block by block: up to six sources per pass, the last pass divides and writes. Sums are taken modulo
  * 2^64 in unsigned arithmetic, so that even values that were never checked behave alike on every path. */
 #include "aggregation/mean.h"
 
@@ -74,15 +74,25 @@ static mean_kernel *choose_kernel(const struct kedge_mean_source *sources, size_
     return mean_scalar;
 }
 
-/* All sources over one block of n coordinates from `at` on. */
+/* How many of the sources that are left the next pass takes: passes as few and as equal as can be. */
+static unsigned pass_count(size_t left)
+{
+    size_t passes = (left + KEDGEI_MEAN_FUSE - 1) / KEDGEI_MEAN_FUSE;
+    return passes == 0 ? 0 : (unsigned)((left + passes - 1) / passes);
+}
+
+/* All sources over one block of n coordinates from `at` on, of which `after` more follow. */
 static void run_block(mean_kernel *kernel, const struct kedge_mean_source *sources, size_t count, size_t at,
-                      size_t n, struct kedgei_mean_pass *pass)
+                      size_t n, size_t after, struct kedgei_mean_pass *pass)
 {
     _Alignas(32) int64_t acc[KEDGEI_MEAN_BLOCK];
     size_t done = 0;
+    pass->ahead = after >= KEDGEI_MEAN_AHEAD && count > 0;
+    for (unsigned k = 0; k < KEDGEI_MEAN_FUSE && pass->ahead; k++) {
+        pass->next[k] = sources[k < pass_count(count) ? k : 0].values + at + n;
+    }
     do {
-        size_t left = count - done;
-        pass->count = left < KEDGEI_MEAN_FUSE ? (unsigned)left : KEDGEI_MEAN_FUSE;
+        pass->count = pass_count(count - done);
         for (unsigned k = 0; k < pass->count; k++) {
             pass->values[k] = sources[done + k].values + at;
             pass->weight[k] = sources[done + k].weight;
@@ -92,6 +102,19 @@ static void run_block(mean_kernel *kernel, const struct kedge_mean_source *sourc
         pass->closes = done == count;
         kernel(pass, n, acc);
     } while (done < count);
+}
+
+/* Blocks end where the memory of the first source has a multiple of a block, and begin on a cache line:
+ * updates of one job usually stand alike in their pages, and a vector that straddles two lines costs two
+ * loads. What comes before the first line, or is left at the end, is shorter than a line and goes the scalar
+ * path. */
+static size_t block_length(const int32_t *values, size_t left)
+{
+    const size_t place = (size_t)((uintptr_t)values / sizeof *values % KEDGEI_MEAN_BLOCK);
+    const size_t in_line = place % KEDGEI_MEAN_LINE;
+    const size_t most = in_line != 0 ? KEDGEI_MEAN_LINE - in_line : KEDGEI_MEAN_BLOCK - place;
+    const size_t length = left < most ? left : most;
+    return length < KEDGEI_MEAN_LINE ? length : length - length % KEDGEI_MEAN_LINE;
 }
 
 int kedge_mean_tile(const float *base, const struct kedge_mean_source *sources, size_t count, size_t first,
@@ -104,16 +127,12 @@ int kedge_mean_tile(const float *base, const struct kedge_mean_source *sources, 
     mean_kernel *kernel = choose_kernel(sources, count);
     size_t done = 0;
     while (done < n) {
-        size_t block = n - done < KEDGEI_MEAN_BLOCK ? n - done : KEDGEI_MEAN_BLOCK;
-        mean_kernel *use = kernel;
-        if (block >= 16) {
-            block -= block % 16; /* what is left of the last block follows on the scalar path */
-        } else {
-            use = mean_scalar;
-        }
+        const int32_t *values = count > 0 ? sources[0].values + first + done : NULL;
+        const size_t block = block_length(values, n - done);
         pass.base = base + first + done;
         pass.out = out + done;
-        run_block(use, sources, count, first + done, block, &pass);
+        run_block(block < KEDGEI_MEAN_LINE ? mean_scalar : kernel, sources, count, first + done, block,
+                  n - done - block, &pass);
         done += block;
     }
     return KEDGE_OK;

@@ -8,14 +8,23 @@
 #include <stdint.h>
 
 enum {
-    KEDGEI_MEAN_FUSE = 8,     /* streams read side by side: reaches the read limit of one core */
-    KEDGEI_MEAN_BLOCK = 4096, /* acc is 32 KiB and stays in L2; measured fastest of 256 to 4096 */
+    /* Streams read side by side: with two, five or ten a core reads as fast as it can. More than six do harm:
+     * updates stand at the same offset of their pages, so their lines fall into the same set of the L1 cache,
+     * which has 8 or 12 ways; and six weights, four sums and what lies between fill 16 registers. */
+    KEDGEI_MEAN_FUSE = 6,
+    KEDGEI_MEAN_BLOCK = 256, /* acc is 2 KiB and stays in L1; measured fastest of 128 to 4096 */
+    KEDGEI_MEAN_LINE = 16,   /* values in a cache line; the vector paths take whole ones */
+    KEDGEI_MEAN_AHEAD = 128, /* values of the next block that are asked for while this one closes */
 };
 
 struct kedgei_mean_pass {
     const int32_t *values[KEDGEI_MEAN_FUSE]; /* at the block's first coordinate */
     uint64_t weight[KEDGEI_MEAN_FUSE];
-    unsigned count;    /* sources of this pass, at most KEDGEI_MEAN_FUSE */
+    unsigned count; /* sources of this pass, at most KEDGEI_MEAN_FUSE */
+    /* The sources of the next block's first pass, some twice, when it has KEDGEI_MEAN_AHEAD values or more.
+     */
+    const int32_t *next[KEDGEI_MEAN_FUSE];
+    bool ahead;
     bool opens;        /* acc holds nothing yet */
     bool closes;       /* write out instead of acc */
     const float *base; /* at the block's first coordinate */
@@ -23,7 +32,7 @@ struct kedgei_mean_pass {
     double divisor; /* W * 2^scale_bits */
 };
 
-/* n is a multiple of 16 up to KEDGEI_MEAN_BLOCK, every weight below 2^31. */
+/* n is a multiple of KEDGEI_MEAN_LINE up to KEDGEI_MEAN_BLOCK, every weight below 2^31. */
 void kedgei_mean_sse2(const struct kedgei_mean_pass *pass, size_t n, int64_t *acc);
 void kedgei_mean_avx2(const struct kedgei_mean_pass *pass, size_t n, int64_t *acc);
 

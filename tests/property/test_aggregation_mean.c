@@ -6,7 +6,7 @@
 #include "aggregation/quantise.h"
 #include "tests/unit/aggregation/support.h"
 
-enum { N_MAX = 12000, SOURCES_MAX = 24, SEEDS = 60 };
+enum { N_MAX = 12000, SOURCES_MAX = 24, SEEDS = 60, SHIFT_MAX = 300 };
 
 struct job {
     size_t n;
@@ -17,7 +17,7 @@ struct job {
     struct kedge_mean_source sources[SOURCES_MAX];
 };
 
-static int32_t values[SOURCES_MAX][N_MAX];
+static int32_t values[SOURCES_MAX][N_MAX + SHIFT_MAX];
 static float base[N_MAX];
 static float expect[N_MAX];
 static float out[N_MAX];
@@ -31,9 +31,13 @@ static void draw_job(struct job *job, struct kedge_rng *rng)
     job->limit = (int32_t)(1 + kedge_rng_below(rng, (1u << 23) - 1));
     const uint64_t most = UINT64_C(1) << bits[kedge_rng_below(rng, 5)];
     fill_floats(rng, base, job->n, 2.0);
+    const bool alike =
+        kedge_rng_below(rng, 2) == 0; /* where the sources stand in their cache lines and pages */
+    const size_t shift = (size_t)kedge_rng_below(rng, SHIFT_MAX);
     for (size_t k = 0; k < job->count; k++) {
-        fill_ints(rng, values[k], job->n, job->limit);
-        job->sources[k] = (struct kedge_mean_source){values[k], kedge_rng_below(rng, most)};
+        int32_t *at = values[k] + (alike ? shift : (size_t)kedge_rng_below(rng, SHIFT_MAX));
+        fill_ints(rng, at, job->n, job->limit);
+        job->sources[k] = (struct kedge_mean_source){at, kedge_rng_below(rng, most)};
     }
     job->sources[0].weight++;
     int err = kedge_mean_weight_sum(job->sources, job->count, job->limit, &job->weight_sum);
@@ -45,7 +49,7 @@ static void compute_naively(const struct job *job)
     for (size_t i = 0; i < job->n; i++) {
         int128 sum = 0;
         for (size_t k = 0; k < job->count; k++) {
-            sum += (int128)job->sources[k].weight * values[k][i];
+            sum += (int128)job->sources[k].weight * job->sources[k].values[i];
         }
         double divisor = (double)job->weight_sum * (double)(UINT64_C(1) << job->scale_bits);
         expect[i] = (float)((double)base[i] + (double)sum / divisor);
