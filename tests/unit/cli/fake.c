@@ -1,0 +1,81 @@
+#include "tests/unit/cli/fake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/os/file.h"
+#include "common/net/server.h"
+#include "common/wire/messages.h"
+#include "tests/unit/cli/support.h"
+
+enum { PAGE = 512 };
+
+static struct kedge_net_server *server;
+
+static json_t *round_row(uint32_t round)
+{
+    return json_pack("{s:i,s:i,s:i,s:i,s:i,s:s,s:s,s:[]}", "round", (int)round, "selected", 4, "accepted", 4,
+                     "refused", 0, "statements", 9, "seconds", "0.5", "accuracy", "0.25", "groups");
+}
+
+static json_t *job_of(struct fake *f, const json_t *question)
+{
+    uint32_t from = (uint32_t)json_integer_value(json_object_get(question, "from_round"));
+    bool ended = f->asked_until >= 0 && atomic_load(&f->asked) >= f->asked_until;
+    json_t *history = json_array();
+    atomic_store(&f->last_from, from);
+    for (uint32_t r = from > 1 ? from : 1; r <= f->rounds && json_array_size(history) < PAGE; r++) {
+        json_array_append_new(history, round_row(r));
+    }
+    return json_pack("{s:s,s:s,s:i,s:i,s:s,s:b,s:i,s:i,s:i,s:i,s:o}", "job", "long", "state",
+                     ended ? f->end_state : "training", "round", (int)f->rounds, "rounds", (int)f->rounds,
+                     "spec", "00", "round_open", 1, "sites_online", 4, "selected", 4, "accepted", 2,
+                     "refused", 0, "history", history);
+}
+
+static void answer(void *arg, struct kedge_net_request *req)
+{
+    struct fake *f = arg;
+    struct kedge_msg question, reply = {.type = KEDGE_MSG_ADMIN_OK};
+    struct kedge_buf frame;
+    json_error_t e;
+    char *text = NULL;
+    kedge_buf_init(&frame, KEDGE_FRAME_MAX);
+    int e_code = kedge_msg_decode(kedge_net_request_view(req), &question);
+    atomic_fetch_add(&f->asked, 1);
+    if (e_code || question.type != KEDGE_MSG_ADMIN) {
+        reply = kedge_msg_of_error(KEDGE_E_FORMAT, 0, "no question of an operator");
+    } else if (f->refuse) {
+        reply = kedge_msg_of_error(f->refuse, 0, "the coordinator says so");
+    } else {
+        struct kedge_view json = question.u.admin.json;
+        json_t *args = json_loadb((const char *)json.ptr, json.len, 0, &e);
+        json_t *o = f->answer ? json_loads(f->answer, 0, &e) : job_of(f, args);
+        text = json_dumps(o, JSON_COMPACT);
+        json_decref(args);
+        json_decref(o);
+        reply.u.admin_ok.json = kedge_view_str(text ? text : "{}");
+    }
+    e_code = kedge_msg_encode(&reply, &frame);
+    (void)kedge_net_reply(req, e_code ? kedge_view_str("") : kedge_buf_view(&frame));
+    free(text);
+    kedge_buf_deinit(&frame);
+}
+
+void fake_open(struct fake *f)
+{
+    char url[256];
+    struct kedge_diag d = {.text = ""};
+    ck_assert_int_eq(kedge_dir_make(at("state"), 0700, &d), KEDGE_OK);
+    snprintf(url, sizeof url, "ipc://%s", at("state/coordinator.ipc"));
+    struct kedge_net_server_options options = {.urls = {url}, .contexts = 4, .handler = answer, .arg = f};
+    int e = kedge_net_server_open(&options, &server, &d);
+    ck_assert_msg(e == KEDGE_OK, "%s: %s", url, d.text);
+}
+
+void fake_close(void)
+{
+    kedge_net_server_close(server);
+    server = NULL;
+}

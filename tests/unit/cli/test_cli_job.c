@@ -1,0 +1,248 @@
+/* kedge job, tenant and site in front of a coordinator that says what the test wants: long jobs in pages,
+ * refusals and their exit codes, and Ctrl-C while a command waits. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/os/clock.h"
+#include "tests/unit/cli/fake.h"
+#include "tests/unit/cli/support.h"
+
+static struct fake fake;
+
+static void set_up(uint32_t rounds, const char *end_state, int asked_until)
+{
+    make_scratch();
+    fake = (struct fake){.rounds = rounds, .end_state = end_state, .asked_until = asked_until};
+    fake_open(&fake);
+}
+
+static void tear_down(void)
+{
+    fake_close();
+    remove_scratch();
+}
+
+/* Lines of stdout that begin with `head` and a number that is one more each time; the last number. */
+static unsigned long count_lines(const char *head, unsigned long first)
+{
+    unsigned long next = first;
+    for (const char *line = out; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        const char *at_number = line + strspn(line, " ");
+        if (strncmp(at_number, head, strlen(head)) != 0) {
+            continue;
+        }
+        char *end;
+        unsigned long n = strtoul(at_number + strlen(head), &end, 10);
+        if (end != at_number + strlen(head)) {
+            ck_assert_uint_eq(n, next);
+            next++;
+        }
+    }
+    return next - 1;
+}
+
+/* Answers hold at most 512 rounds. */
+static const uint32_t lengths[] = {0, 1, 511, 512, 513, 1024, 1300};
+
+START_TEST(test_logs_in_pages)
+{
+    json_t *root;
+    uint32_t rounds = lengths[_i];
+    set_up(rounds, "completed", 0);
+    ck_assert_int_eq(kedge("job logs long --state %s", at("state")), 0);
+    ck_assert_uint_eq(count_lines("round=", 1), rounds);
+    ck_assert_int_eq(kedge("job logs long --from 200 --format json --state %s", at("state")), 0);
+    ck_assert_uint_eq(json_array_size(json_object_get(data_of(&root), "history")),
+                      rounds >= 200 ? rounds - 199 : 0);
+    json_decref(root);
+    ck_assert_int_eq(kedge("job show long --state %s", at("state")), 0);
+    ck_assert_uint_eq(count_lines("", 1), rounds);
+    tear_down();
+}
+END_TEST
+
+START_TEST(test_watch_in_pages)
+{
+    json_t *root;
+    uint32_t rounds = lengths[_i];
+    set_up(rounds, "completed", 6);
+    ck_assert_int_eq(kedge("job watch long --state %s", at("state")), 0);
+    ck_assert_uint_eq(count_lines("", 1), rounds); /* each once, in order */
+    ck_assert_ptr_nonnull(strstr(out, "Job long: completed"));
+    atomic_store(&fake.asked, 0);
+    ck_assert_int_eq(kedge("job watch long --format json --state %s", at("state")), 0);
+    ck_assert_uint_eq(json_array_size(json_object_get(data_of(&root), "history")), rounds);
+    json_decref(root);
+    tear_down();
+}
+END_TEST
+
+START_TEST(test_wait)
+{
+    json_t *root;
+    set_up(600, "completed", 3);
+    ck_assert_int_eq(kedge("job wait long --format json --state %s", at("state")), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(data_of(&root), "state")), "completed");
+    json_decref(root);
+    ck_assert_uint_eq(atomic_load(&fake.last_from), UINT32_MAX); /* asks for no rounds */
+    fake.end_state = "failed";
+    ck_assert_int_eq(kedge("job wait long --state %s", at("state")), 1);
+    fake.asked_until = -1;
+    ck_assert_int_eq(kedge("job wait long --timeout 1 --state %s", at("state")), 3);
+    ck_assert_ptr_nonnull(strstr(err_out, "has not ended within 1 seconds"));
+    ck_assert_ptr_nonnull(strstr(err_out, "kedge job watch long"));
+    tear_down();
+}
+END_TEST
+
+/* Ctrl-C ends the watching, not the job, and says how to go on. */
+static const struct {
+    const char *line;
+    int signal, code;
+    const char *said;
+} interrupts[] = {
+    {"job watch long", SIGINT, 130, "again: kedge job watch long"},
+    {"job wait long", SIGINT, 130, "again: kedge job wait long"},
+    {"job wait long", SIGTERM, 143, "the job goes on"},
+};
+
+START_TEST(test_interrupt)
+{
+    struct kedge_process p;
+    json_t *root;
+    set_up(3, "completed", -1);
+    kedge_begin(&p, "%s --format json --state %s", interrupts[_i].line, at("state"));
+    for (int i = 0; i < 20000 && atomic_load(&fake.asked) < 2; i++) {
+        kedge_os_sleep_ms(1);
+    }
+    ck_assert_int_ge(atomic_load(&fake.asked), 2);
+    ck_assert_int_eq(kill(p.pid, interrupts[_i].signal), 0);
+    ck_assert_int_eq(kedge_end(&p), interrupts[_i].code);
+    ck_assert_msg(strstr(err_out, interrupts[_i].said) != NULL, "%s", err_out);
+    const json_t *e = error_of(&root);
+    ck_assert_str_eq(json_string_value(json_object_get(e, "code")), "CANCELLED");
+    ck_assert_int_eq(json_integer_value(json_object_get(e, "exit_code")), interrupts[_i].code);
+    json_decref(root);
+    tear_down();
+}
+END_TEST
+
+/* What the coordinator answers is an answer: 1 what it does not know or cannot do, 2 what it finds wrong, 4
+ * what it refuses; only its troubles are 3. */
+static const struct {
+    int refuse, code;
+} refusals[] = {
+    {KEDGE_E_NOT_FOUND, 1}, {KEDGE_E_NO_JOB, 1}, {KEDGE_E_EXISTS, 1},  {KEDGE_E_STATE, 1},
+    {KEDGE_E_DENIED, 4},    {KEDGE_E_ARG, 2},    {KEDGE_E_BUSY, 3},    {KEDGE_E_DISK_FULL, 3},
+    {KEDGE_E_FULL, 3},      {KEDGE_E_BUG, 70},   {KEDGE_E_CORRUPT, 5},
+};
+static const char *const questions[] = {
+    "status",          "tenant list",          "site list",
+    "site list org-z", "site enroll org-z s1", "job list",
+    "job show j",      "job logs j",           "job model j --out %s",
+    "job stop j",      "job stop j --cancel",  "job resume j",
+    "audit trust",
+};
+
+START_TEST(test_refusals)
+{
+    json_t *root;
+    set_up(0, "completed", 0);
+    fake.refuse = refusals[_i].refuse;
+    for (size_t q = 0; q < sizeof questions / sizeof questions[0]; q++) {
+        char line[LINE_LEN];
+        bool with_folder = strstr(questions[q], "--out") != NULL;
+        snprintf(line, sizeof line, "%.*s%s", (int)strcspn(questions[q], "%"), questions[q],
+                 with_folder ? at("models") : "");
+        int code = kedge("%s --format json --state %s", line, at("state"));
+        ck_assert_msg(code == refusals[_i].code, "kedge %s, %s: exit %d", line,
+                      kedge_err_code(refusals[_i].refuse), code);
+        const json_t *e = error_of(&root);
+        ck_assert_str_eq(json_string_value(json_object_get(e, "code")), kedge_err_code(refusals[_i].refuse));
+        ck_assert_int_eq(json_integer_value(json_object_get(e, "exit_code")), code);
+        ck_assert_uint_gt(strlen(json_string_value(json_object_get(e, "hint"))), 0);
+        json_decref(root);
+    }
+    tear_down();
+}
+END_TEST
+
+/* A spec that is fine here, refused there: wrong is usage, unknown tenants are a no. */
+START_TEST(test_submit)
+{
+    set_up(0, "completed", 0);
+    put_file(at("spec.json"), "{\"name\":\"j\",\"tenants\":[\"org-z\"],\"data\":\"d\",\"rounds\":1,"
+                              "\"model\":{\"preset\":\"mclr\",\"inputs\":4,\"classes\":3}}");
+    fake.refuse = KEDGE_E_NOT_FOUND;
+    ck_assert_int_eq(kedge("job submit %s --state %s", at("spec.json"), at("state")), 1);
+    fake.refuse = KEDGE_E_FORMAT;
+    ck_assert_int_eq(kedge("job submit %s --state %s", at("spec.json"), at("state")), 2);
+    fake.refuse = KEDGE_E_DENIED;
+    ck_assert_int_eq(kedge("job submit %s --state %s", at("spec.json"), at("state")), 4);
+    fake.refuse = KEDGE_OK;
+    fake.answer = "{\"job\":\"j\",\"state\":\"queued\",\"spec\":\"00\"}";
+    ck_assert_int_eq(kedge("job submit %s --state %s", at("spec.json"), at("state")), 0);
+    ck_assert_ptr_nonnull(strstr(out, "kedge job join j TENANT"));
+    tear_down();
+}
+END_TEST
+
+/* Names of 63 characters: tables still fit 100 columns, and JSON has them whole. */
+#define LONG_NAME "a23456789-123456789-123456789-123456789-123456789-123456789-123"
+
+static const struct {
+    const char *line, *answer;
+} tables[] = {
+    {"tenant list",
+     "{\"tenants\":[{\"tenant\":\"" LONG_NAME "\",\"sites\":12,\"ledger_size\":123456789,\"origin\":"
+     "\"fl.example.org/" LONG_NAME "\",\"admin_key\":\"0123456789abcdef0123456789abcdef\"}]}"},
+    {"site list",
+     "{\"sites\":[{\"tenant\":\"" LONG_NAME "\",\"site\":\"" LONG_NAME "\",\"state\":\"revoked\","
+     "\"last_seen_ms\":1700000000000,\"statement_key\":\"0123456789abcdef0123456789abcdef\"}]}"},
+    {"job list",
+     "{\"jobs\":[{\"job\":\"" LONG_NAME "\",\"state\":\"completed\",\"round\":1000000,\"rounds\":1000000,"
+     "\"sites_online\":4096,\"reason\":\"TIMEOUT\"}]}"},
+};
+
+START_TEST(test_tables)
+{
+    json_t *root;
+    set_up(0, "completed", 0);
+    fake.answer = tables[_i].answer;
+    ck_assert_int_eq(kedge("%s --state %s", tables[_i].line, at("state")), 0);
+    ck_assert_ptr_nonnull(strstr(out, "…"));
+    for (const char *line = out; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        size_t columns = 0;
+        for (const char *c = line; *c && *c != '\n'; c++) {
+            columns += ((unsigned char)*c & 0xc0) != 0x80;
+        }
+        ck_assert_msg(columns <= 100, "%zu columns: %.200s", columns, line);
+    }
+    ck_assert_int_eq(kedge("%s --format json --state %s", tables[_i].line, at("state")), 0);
+    ck_assert_ptr_nonnull(strstr(out, LONG_NAME));
+    json_decref((data_of(&root), root));
+    tear_down();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("cli job");
+    TCase *t = tcase_create("job");
+    tcase_set_timeout(t, 120);
+    tcase_add_loop_test(t, test_logs_in_pages, 0, sizeof lengths / sizeof lengths[0]);
+    tcase_add_loop_test(t, test_watch_in_pages, 0, sizeof lengths / sizeof lengths[0]);
+    tcase_add_test(t, test_wait);
+    tcase_add_loop_test(t, test_interrupt, 0, sizeof interrupts / sizeof interrupts[0]);
+    tcase_add_loop_test(t, test_refusals, 0, sizeof refusals / sizeof refusals[0]);
+    tcase_add_test(t, test_submit);
+    tcase_add_loop_test(t, test_tables, 0, sizeof tables / sizeof tables[0]);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

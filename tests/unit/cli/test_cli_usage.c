@@ -1,0 +1,326 @@
+/* The command line as a stranger meets it: every verb with right and wrong words; what it says, how it ends,
+ * and that JSON is one object whatever happens. Nothing here needs a coordinator. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/os/file.h"
+#include "tests/unit/cli/support.h"
+
+enum { COMMANDS_MAX = 64, NAME_LEN = 32 };
+
+static char names[COMMANDS_MAX][NAME_LEN];
+static size_t name_count;
+
+/* The commands that kedge --help lists: a name in 14 columns, then its help. */
+static void read_names(void)
+{
+    name_count = 0;
+    ck_assert_int_eq(kedge("--help"), 0);
+    for (const char *line = out; line && name_count < COMMANDS_MAX; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, "  kedge ", 8) == 0) {
+            int len = 14;
+            while (len > 0 && line[7 + len] == ' ') {
+                len--;
+            }
+            snprintf(names[name_count++], NAME_LEN, "%.*s", len, line + 8);
+        }
+    }
+    ck_assert_uint_gt(name_count, 20);
+}
+
+/* ---- help ---- */
+
+START_TEST(test_help_of_each)
+{
+    json_t *root;
+    make_scratch();
+    read_names();
+    for (size_t i = 0; i < name_count; i++) {
+        ck_assert_int_eq(kedge("%s -h", names[i]), 0);
+        ck_assert(strncmp(out, "Usage: kedge ", 13) == 0);
+        ck_assert_int_eq(err_out[0], '\0');
+        char first[LINE_LEN];
+        snprintf(first, sizeof first, "%.*s", (int)strcspn(out, "\n"), out);
+        ck_assert_int_eq(kedge("help %s", names[i]), 0);
+        ck_assert(strncmp(out, first, strlen(first)) == 0);
+        ck_assert_int_eq(kedge("%s --help --format json", names[i]), 0);
+        ck_assert_str_eq(json_string_value(json_object_get(data_of(&root), "command")), names[i]);
+        json_decref(root);
+        for (const char *line = first; line; line = NULL) { /* no blank at the end of the usage */
+            ck_assert_int_ne(line[strlen(line) - 1], ' ');
+        }
+    }
+    remove_scratch();
+}
+END_TEST
+
+START_TEST(test_help_of_nouns)
+{
+    static const char *const nouns[] = {"tenant", "site", "job", "ledger", "audit"};
+    json_t *root;
+    make_scratch();
+    read_names();
+    for (size_t n = 0; n < sizeof nouns / sizeof nouns[0]; n++) {
+        static const char *const forms[] = {"%s --help", "%s -h", "help %s"};
+        for (size_t f = 0; f < 3; f++) {
+            char line[64];
+            snprintf(line, sizeof line, f == 0 ? "%s --help" : f == 1 ? "%s -h" : "help %s", nouns[n]);
+            ck_assert_msg(kedge("%s", line) == 0, "kedge %s", forms[f]);
+            for (size_t i = 0; i < name_count; i++) {
+                bool of_noun = strncmp(names[i], nouns[n], strlen(nouns[n])) == 0;
+                ck_assert_int_eq(strstr(out, names[i]) != NULL, of_noun);
+            }
+        }
+        ck_assert_int_eq(kedge("%s", nouns[n]), 2); /* alone it is not enough */
+        ck_assert_int_eq(out[0], '\0');
+        ck_assert_ptr_nonnull(strstr(err_out, nouns[n]));
+        ck_assert_int_eq(kedge("%s --format json", nouns[n]), 2);
+        ck_assert_str_eq(json_string_value(json_object_get(error_of(&root), "code")), "USAGE");
+        json_decref(root);
+    }
+    ck_assert_int_eq(kedge("--help --format json"), 0);
+    const json_t *all = json_object_get(data_of(&root), "commands");
+    ck_assert_uint_eq(json_array_size(all), name_count);
+    json_decref(root);
+    ck_assert_int_eq(kedge("--format json"), 2);
+    json_decref((error_of(&root), root));
+    remove_scratch();
+}
+END_TEST
+
+/* Lists are also ls. */
+START_TEST(test_ls)
+{
+    make_scratch();
+    read_names();
+    size_t lists = 0;
+    for (size_t i = 0; i < name_count; i++) {
+        char *verb = strstr(names[i], " list");
+        if (verb) {
+            lists++;
+            ck_assert_int_eq(kedge("%s -h", names[i]), 0);
+            char usage[LINE_LEN];
+            snprintf(usage, sizeof usage, "%.*s", (int)strcspn(out, "\n"), out);
+            snprintf(verb, 4, " ls");
+            ck_assert_int_eq(kedge("%s -h", names[i]), 0);
+            ck_assert(strncmp(out, usage, strlen(usage)) == 0);
+        }
+    }
+    ck_assert_uint_eq(lists, 4);
+    remove_scratch();
+}
+END_TEST
+
+/* Tables and help fit 100 columns. */
+START_TEST(test_widths)
+{
+    make_scratch();
+    ck_assert_int_eq(kedge("--help"), 0);
+    for (const char *line = out; *line; line += strcspn(line, "\n") + 1) {
+        ck_assert_uint_le(strcspn(line, "\n"), 100);
+    }
+    remove_scratch();
+}
+END_TEST
+
+/* ---- wrong words ---- */
+
+/* Each names what is wrong, and what to do next. */
+static const struct {
+    const char *line;
+    int code;
+    const char *said;
+} wrong[] = {
+    {"jb list", 2, "did you mean kedge job?"},
+    {"stauts", 2, "did you mean kedge status?"},
+    {"job lst", 2, "did you mean kedge job list?"},
+    {"job sumbit x.json", 2, "did you mean kedge job submit?"},
+    {"audit verfy", 2, "did you mean kedge audit verify?"},
+    {"submit x.json", 2, "did you mean kedge job submit?"},
+    {"nonsense", 2, "unknown command \"nonsense\""},
+    {"job nonsense", 2, "kedge job -h lists its verbs"},
+    {"job nonsense -h", 2, "unknown command \"job nonsense\""},
+    {"--nonsense", 2, "unknown option --nonsense"},
+    {"-x", 2, "unknown option -x"},
+    {"job list --fromat json", 2, "did you mean --format?"},
+    {"job list --format", 2, "--format: its value is missing"},
+    {"job list --format xml", 2, "--format xml: expected json or text"},
+    {"job list extra", 2, "one argument too many: \"extra\""},
+    {"job list -x", 2, "unknown option -x"},
+    {"job logs j --frm 3", 2, "did you mean --from?"},
+    {"job logs j --from", 2, "--from: its value is missing"},
+    {"job logs j --from --format json", 2, "--from: its value is missing"},
+    {"job logs j --from x", 2, "--from x: expected a whole number"},
+    {"job logs j --from -1", 2, "--from -1: expected a whole number"},
+    {"job logs j --from 1 --from 2", 2, "--from: expected once"},
+    {"job logs", 2, "JOB: expected a job's name"},
+    {"job logs J", 2, "JOB: expected a job's name"},
+    {"job model j --npz=1", 2, "--npz takes no value"},
+    {"job model j --npz --npz", 2, "--npz: expected once"},
+    {"job wait j --timeout 99999999999", 2, "--timeout"},
+    {"job submit", 2, "SPEC.json is missing"},
+    {"job submit /nonexistent.json", 3, "/nonexistent.json"},
+    {"job submit /", 3, "Is a directory"},
+    {"job join j", 2, "expected JOB and TENANT"},
+    {"job join j org-a", 2, "--admin-key FILE is missing"},
+    {"job show j", 3, "start it: kedge-coordinator"},
+    {"job ls", 3, "no coordinator is running here"},
+    {"status", 3, "no coordinator is running here"},
+    {"status --connect tls+tcp://127.0.0.1:1", 2, "--connect needs --server-key"},
+    {"tenant add", 2, "TENANT: expected a name"},
+    {"tenant add Org", 2, "TENANT: expected a name"},
+    {"tenant list", 3, "no coordinator is running here"},
+    {"site enroll org-a", 2, "SITE: expected a name"},
+    {"site enroll org-a s --ttl 0", 2, "--ttl 0: expected a whole number from 1"},
+    {"site approve org-a s", 2, "--admin-key FILE is missing"},
+    {"site approve org-a s --admin-key /nonexistent.pem", 3, "/nonexistent.pem"},
+    {"site list", 3, "no coordinator is running here"},
+    {"site revoke org-a", 2, "SITE: expected a name"},
+    {"init", 2, "DIR is missing"},
+    {"init a b", 2, "one argument too many: \"b\""},
+    {"init a --listen tcp://1.2.3.4:5", 2, "--listen: expected an address"},
+    {"ledger list", 3, "kedge init"},
+    {"ledger show", 2, "LOG is missing"},
+    {"ledger prove main", 2, "expected either INDEX"},
+    {"ledger verify r", 2, "expected RECEIPT and --log VKEY"},
+    {"audit verify", 2, "DIR is missing"},
+    {"audit verify /nonexistent", 3, "no record here"},
+    {"audit verify . --trust /nonexistent.json", 3, "/nonexistent.json"},
+    {"audit trust", 3, "no coordinator is running here"},
+    {"poc", 2, "DIR is missing"},
+    {"poc d --tenants 0", 2, "--tenants 0: expected a whole number from 1 to 16"},
+    {"poc d --model-inputs 5", 2, "--model-inputs and --model-classes belong together"},
+    {"poc d --trainer rel", 2, "--trainer: expected an absolute path"},
+    {"poc d --frobnicate", 2, "unknown option --frobnicate"},
+    {"sim", 2, "SPEC.json is missing"},
+    {"sim /nonexistent.json", 3, "/nonexistent.json"},
+    {"doctor /nonexistent", 3, "neither a state folder"},
+    {"doctor a b", 2, "one argument too many"},
+};
+
+START_TEST(test_wrong)
+{
+    json_t *root;
+    make_scratch();
+    const char *line = wrong[_i].line, *state = at("none");
+    int code = kedge("%s --state %s", line, state);
+    ck_assert_msg(code == wrong[_i].code, "kedge %s: exit %d; %s", line, code, err_out);
+    ck_assert_msg(strstr(err_out, wrong[_i].said) != NULL, "kedge %s: %s", line, err_out);
+    ck_assert_msg(strncmp(err_out, "kedge: ", 7) == 0 && strstr(err_out, "\n  ") != NULL,
+                  "kedge %s says no next step: %s", line, err_out);
+    if (strstr(line, "--format")) {
+        remove_scratch();
+        return;
+    }
+    ck_assert_int_eq(out[0], '\0');
+    ck_assert_int_eq(kedge("--format json %s --state %s", line, state), code);
+    const json_t *e = error_of(&root);
+    ck_assert_int_eq(json_integer_value(json_object_get(e, "exit_code")), code);
+    ck_assert_uint_gt(strlen(json_string_value(json_object_get(e, "hint"))), 0);
+    const char *message = json_string_value(json_object_get(e, "message"));
+    const char *hint = json_string_value(json_object_get(e, "hint"));
+    ck_assert(strstr(message, wrong[_i].said) || strstr(hint, wrong[_i].said));
+    json_decref(root);
+    remove_scratch();
+}
+END_TEST
+
+/* ---- files ---- */
+
+static const struct {
+    const char *text;
+    const char *said;
+} specs[] = {
+    {"", "the file is empty"},
+    {"\n", "line"},
+    {"{\"name\": \"j\"", "line 1"},
+    {"[]", "expected a JSON object"},
+    {"{\"name\": \"j\", \"modl\": 1}", "unknown key \"modl\""},
+    {"{\"name\": \"j\"}", "\"tenants\" is missing"},
+};
+
+START_TEST(test_spec)
+{
+    make_scratch();
+    put_file(at("spec.json"), specs[_i].text);
+    ck_assert_int_eq(kedge("job submit %s --state %s", at("spec.json"), at("none")), 2);
+    ck_assert_msg(strstr(err_out, specs[_i].said) != NULL, "%s", err_out);
+    ck_assert_ptr_nonnull(strstr(err_out, "spec.json"));
+    ck_assert_ptr_null(strstr(err_out, "-1"));
+    remove_scratch();
+}
+END_TEST
+
+/* What this user may not read cannot be read: 3, nothing a policy refused. Root may read everything. */
+START_TEST(test_unreadable)
+{
+    make_scratch();
+    put_file(at("spec.json"), "{}");
+    ck_assert_int_eq(chmod(at("spec.json"), 0), 0);
+    if (access(at("spec.json"), R_OK) == 0) {
+        printf("skipped: this user may read everything\n");
+    } else {
+        ck_assert_int_eq(kedge("job submit %s --state %s", at("spec.json"), at("none")), 3);
+        ck_assert_int_eq(kedge("sim %s", at("spec.json")), 3);
+    }
+    put_file(at("key.pem"), "x"); /* a key that others may read is not read either */
+    ck_assert_int_eq(chmod(at("key.pem"), 0644), 0);
+    ck_assert_int_eq(kedge("site approve a b --admin-key %s --state %s", at("key.pem"), at("none")), 3);
+    ck_assert_ptr_nonnull(strstr(err_out, "chmod 600"));
+    remove_scratch();
+}
+END_TEST
+
+START_TEST(test_arguments_are_text)
+{
+    json_t *root;
+    make_scratch();
+    ck_assert_int_eq(kedge("init %s/\xff --format json", scratch), 2);
+    ck_assert_ptr_nonnull(strstr(json_string_value(json_object_get(error_of(&root), "message")), "UTF-8"));
+    json_decref(root);
+    ck_assert_int_eq(kedge("init %s/\xc3\xbc --format json", scratch), 0);
+    json_decref((data_of(&root), root));
+    ck_assert_int_eq(kedge("init %s/\xc3\xbc --format json", scratch), 1); /* there is one */
+    json_decref((error_of(&root), root));
+    remove_scratch();
+}
+END_TEST
+
+/* What can not work leaves no folder behind, whose settings would hold from then on. */
+START_TEST(test_poc_leaves_nothing)
+{
+    make_scratch();
+    ck_assert_int_eq(kedge("poc %s --dataset nosuch", at("d")), 3);
+    ck_assert_ptr_nonnull(strstr(err_out, "data set \"nosuch\" is not here"));
+    ck_assert_int_eq(kedge("poc %s --partition foo", at("d")), 2);
+    ck_assert_ptr_nonnull(strstr(err_out, "expected iid, ring or planted"));
+    ck_assert(!kedge_file_exists(at("d")));
+    remove_scratch();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("cli usage");
+    TCase *t = tcase_create("usage");
+    tcase_set_timeout(t, 120);
+    tcase_add_test(t, test_help_of_each);
+    tcase_add_test(t, test_help_of_nouns);
+    tcase_add_test(t, test_ls);
+    tcase_add_test(t, test_widths);
+    tcase_add_loop_test(t, test_wrong, 0, sizeof wrong / sizeof wrong[0]);
+    tcase_add_loop_test(t, test_spec, 0, sizeof specs / sizeof specs[0]);
+    tcase_add_test(t, test_unreadable);
+    tcase_add_test(t, test_arguments_are_text);
+    tcase_add_test(t, test_poc_leaves_nothing);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
