@@ -7,8 +7,8 @@
 #include "sim/sim.h"
 
 /* SPEC.json, all keys optional; docs/cli.md has the table:
- * {"seed":"1","seeds":20,"tenants":3,"sites":4,"rounds":10,"groups":3,"sites_per_round":0,"faults":"all"|"none",
- *  "signatures":"keyed"|"real"} */
+ * {"seed":"1","seeds":20,"tenants":3,"sites":4,"rounds":10,"groups":3,"sites_per_round":0,
+ *  "faults":"all"|"none","signatures":"keyed"|"real"} */
 struct kedge_cli_sim {
     uint64_t seed;  /* the first one; text in JSON, because 64 bits do not fit a number there */
     uint32_t seeds; /* 1…KEDGE_SIM_SEEDS_MAX: one run each */

@@ -36,6 +36,7 @@
     X(WORK_FAILED, "work of the coordinator failed")                                      \
     X(TRAINING_FAILED, "training failed")                                                 \
     X(TRAINING_SLOW, "training takes very long")                                          \
+    X(SERVER_CLOCK_JUMP, "clock of the coordinator jumps ahead")                          \
     X(CLOCK_JUMP, "clock of a site jumps ahead")                                          \
     X(CLOCK_BACK, "clock of a site starts again at another time")                         \
     X(BAD_UPDATE, "update out of bounds")                                                 \

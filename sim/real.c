@@ -1,36 +1,12 @@
-#include "sim/real.h"
+#include "sim/real_impl.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/proof.h"
-#include "chain/statement.h"
 #include "common/base/mem.h"
 
-enum { TEXT_MAX = KEDGE_PROOF_TEXT_MAX, ORIGIN_MAX = 80 };
+enum { TEXT_MAX = KEDGE_PROOF_TEXT_MAX };
 enum role { ROLE_SITE, ROLE_ADMIN, ROLE_LOG, ROLE_COORDINATOR, ROLE_MAIN_LOG };
-
-struct log {
-    struct kedge_frontier tree;
-    uint32_t count, max;
-    struct kedge_hash *leaves;
-    struct kedge_digest *envelopes; /* of the leaves */
-    uint32_t envelope_max;
-};
-
-struct text { /* an envelope, a receipt or a signed "closed" */
-    struct kedge_buf bytes;
-};
-
-struct sim_real {
-    uint32_t text_count, text_max;
-    struct text *texts;         /* from 1 */
-    struct sim_index envelopes; /* digest → text */
-    struct log main, *tenants;
-    struct kedge_statement *st; /* large: one for all */
-    uint32_t site_count, tenant_count;
-    struct kedge_key_pair coordinator, main_log, *sites, *admins, *logs;
-};
 
 void sim_real_new(struct sim *w)
 {
@@ -40,7 +16,7 @@ void sim_real_new(struct sim *w)
     w->real->st = sim_new_array(1, sizeof *w->real->st);
 }
 
-static void free_log(struct log *l)
+static void free_log(struct sim_log *l)
 {
     kedge_mem_free(l->leaves);
     kedge_mem_free(l->envelopes);
@@ -81,7 +57,7 @@ static struct kedge_key_pair make_key(const struct sim *w, enum role role, uint3
     return pair;
 }
 
-static struct sim_real *real_of(struct sim *w)
+struct sim_real *sim_real_of(struct sim *w)
 {
     struct sim_real *r = w->real;
     if (r->sites) {
@@ -115,7 +91,7 @@ static uint32_t put_text(struct sim_real *r, struct kedge_buf *bytes)
     return ++r->text_count;
 }
 
-static struct kedge_view text_of(const struct sim_real *r, uint32_t text)
+struct kedge_view sim_real_text(const struct sim_real *r, uint32_t text)
 {
     KEDGE_ASSERT(text >= 1 && text <= r->text_count);
     return kedge_buf_view(&r->texts[text - 1].bytes);
@@ -127,14 +103,14 @@ static uint64_t envelope_key(const uint8_t *digest)
 }
 
 /* The envelope with this digest; its bytes are hashed again, for a map finds by half a hash. */
-static bool find_envelope(const struct sim_real *r, const uint8_t *digest, struct kedge_view *ret)
+bool sim_real_envelope(const struct sim_real *r, const uint8_t *digest, struct kedge_view *ret)
 {
     uint32_t text;
     struct kedge_hash hash;
     if (!sim_index_find(&r->envelopes, envelope_key(digest), &text)) {
         return false;
     }
-    *ret = text_of(r, text);
+    *ret = sim_real_text(r, text);
     kedge_sha256(*ret, &hash);
     return memcmp(hash.b, digest, sizeof hash.b) == 0;
 }
@@ -142,7 +118,7 @@ static bool find_envelope(const struct sim_real *r, const uint8_t *digest, struc
 /* Signs r->st and keeps the envelope; its digest is its name from then on. */
 static struct kedge_digest sign(struct sim *w, const struct kedge_key_pair *pair)
 {
-    struct sim_real *r = real_of(w);
+    struct sim_real *r = sim_real_of(w);
     struct kedge_buf bytes;
     struct kedge_diag d = {.text = ""};
     struct kedge_hash hash;
@@ -172,7 +148,7 @@ static struct kedge_hash as_hash(const uint8_t *b)
 
 static struct kedge_statement *blank(struct sim *w, enum kedge_statement_kind kind)
 {
-    struct kedge_statement *st = real_of(w)->st;
+    struct kedge_statement *st = sim_real_of(w)->st;
     memset(st, 0, sizeof *st);
     st->kind = kind;
     return st;
@@ -201,7 +177,7 @@ static void state_update(struct kedge_statement *st, const struct kedge_id *tena
 
 void sim_real_sign_result(struct sim *w, uint32_t site, struct kedge_site_result *result, uint64_t weight)
 {
-    struct sim_real *r = real_of(w);
+    struct sim_real *r = sim_real_of(w);
     bool evaluation = result->kind == KEDGE_SITE_EVALUATE;
     struct kedge_statement *st = blank(w, evaluation ? KEDGE_ST_EVALUATION : KEDGE_ST_UPDATE);
     struct kedge_id tenant, name;
@@ -251,13 +227,13 @@ static void read_result(const struct kedge_statement *st, struct kedge_site_resu
 /* What sim_device sends as forged has an envelope that nobody made: one byte of a real one is altered. */
 static int open_forged(struct sim *w, uint32_t site, const uint8_t *digest)
 {
-    struct sim_real *r = real_of(w);
+    struct sim_real *r = sim_real_of(w);
     uint8_t original[32];
     struct kedge_view view;
     struct kedge_buf bytes;
     memcpy(original, digest, sizeof original);
     original[0] ^= 1;
-    if (!find_envelope(r, original, &view)) {
+    if (!sim_real_envelope(r, original, &view)) {
         return KEDGE_E_VERIFY;
     }
     kedge_buf_init(&bytes, KEDGE_ENTRY_MAX);
@@ -273,9 +249,9 @@ static int open_forged(struct sim *w, uint32_t site, const uint8_t *digest)
 
 int sim_real_open_result(struct sim *w, uint32_t site, struct kedge_site_result *result, uint64_t *weight)
 {
-    struct sim_real *r = real_of(w);
+    struct sim_real *r = sim_real_of(w);
     struct kedge_view envelope;
-    if (!find_envelope(r, result->envelope.b, &envelope)) {
+    if (!sim_real_envelope(r, result->envelope.b, &envelope)) {
         return open_forged(w, site, result->envelope.b);
     }
     struct kedge_diag d = {.text = ""};
@@ -297,7 +273,7 @@ int sim_real_open_result(struct sim *w, uint32_t site, struct kedge_site_result 
 
 void sim_real_sign_entry(struct sim *w, uint32_t tenant, struct sim_entry *entry)
 {
-    struct sim_real *r = real_of(w);
+    struct sim_real *r = sim_real_of(w);
     struct kedge_id name, site, job = w->jobs[entry->job].params.id;
     sim_tenant_id(tenant, &name);
     sim_site_id(entry->site == SIM_NONE ? 0 : entry->site, &site);
@@ -324,11 +300,11 @@ void sim_real_sign_entry(struct sim *w, uint32_t tenant, struct sim_entry *entry
     entry->envelope = sign(w, entry->type == SIM_ASSIGNED ? &r->coordinator : &r->admins[tenant]);
 }
 
-static void append(struct sim *w, struct log *l, const struct kedge_digest *envelope)
+static void append(struct sim *w, struct sim_log *l, const struct kedge_digest *envelope)
 {
     struct kedge_view bytes;
     struct kedge_hash leaf;
-    if (!find_envelope(w->real, envelope->b, &bytes)) {
+    if (!sim_real_envelope(w->real, envelope->b, &bytes)) {
         sim_violate(w, "an entry without an envelope");
         return;
     }
@@ -343,12 +319,12 @@ static void append(struct sim *w, struct log *l, const struct kedge_digest *enve
 
 void sim_real_entry_appended(struct sim *w, uint32_t tenant, const struct sim_entry *entry)
 {
-    append(w, &real_of(w)->tenants[tenant], &entry->envelope);
+    append(w, &sim_real_of(w)->tenants[tenant], &entry->envelope);
 }
 
 static void append_signed(struct sim *w, struct sim_main *entry)
 {
-    struct sim_real *r = real_of(w);
+    struct sim_real *r = sim_real_of(w);
     entry->envelope = sign(w, &r->coordinator);
     append(w, &r->main, &entry->envelope);
 }
@@ -434,9 +410,9 @@ void sim_real_main_appended(struct sim *w, struct sim_main *m)
 
 /* ---- receipts ---- */
 
-static int get_subtree(void *arg, unsigned level, uint64_t index, struct kedge_hash *ret)
+int sim_real_subtree(void *arg, unsigned level, uint64_t index, struct kedge_hash *ret)
 {
-    const struct log *l = arg;
+    const struct sim_log *l = arg;
     struct kedge_frontier tree = {.size = 0};
     int err = KEDGE_OK;
     for (uint64_t i = index << level; i < (index + 1) << level && !err; i++) {
@@ -446,27 +422,28 @@ static int get_subtree(void *arg, unsigned level, uint64_t index, struct kedge_h
     return err;
 }
 
-static struct kedge_view origin_of(uint32_t tenant, char out[ORIGIN_MAX])
+struct kedge_view sim_real_origin(uint32_t tenant, char out[SIM_ORIGIN_MAX])
 {
     struct kedge_id name;
     sim_tenant_id(tenant, &name);
-    (void)snprintf(out, ORIGIN_MAX, "sim.invalid/%s", name.s);
+    (void)snprintf(out, SIM_ORIGIN_MAX, "sim.invalid/%s", name.s);
     return kedge_view_str(out);
 }
 
 uint32_t sim_real_prove_receipt(struct sim *w, uint32_t tenant, uint32_t leaf)
 {
-    struct sim_real *r = real_of(w);
-    struct log *l = &r->tenants[tenant];
-    char origin[ORIGIN_MAX];
+    struct sim_real *r = sim_real_of(w);
+    struct sim_log *l = &r->tenants[tenant];
+    char origin[SIM_ORIGIN_MAX];
     struct kedge_hash root;
     struct kedge_buf note, text;
     kedge_buf_init(&note, KEDGE_CHECKPOINT_MAX);
     kedge_buf_init(&text, TEXT_MAX);
     kedge_frontier_root(&l->tree, &root);
     struct kedge_proof proof = {.index = leaf};
-    int err = kedge_checkpoint_sign(origin_of(tenant, origin), l->tree.size, &root, &r->logs[tenant], &note);
-    err = err ? err : kedge_inclusion_prove(get_subtree, l, leaf, l->tree.size, &proof.path);
+    int err =
+        kedge_checkpoint_sign(sim_real_origin(tenant, origin), l->tree.size, &root, &r->logs[tenant], &note);
+    err = err ? err : kedge_inclusion_prove(sim_real_subtree, l, leaf, l->tree.size, &proof.path);
     proof.note = kedge_buf_view(&note);
     kedge_proof_encode(&proof, &text);
     kedge_buf_deinit(&note);
@@ -478,7 +455,7 @@ uint32_t sim_real_prove_receipt(struct sim *w, uint32_t tenant, uint32_t leaf)
 
 uint32_t sim_real_prove_closed(struct sim *w, uint32_t site, const struct kedge_site_result *result)
 {
-    struct sim_real *r = real_of(w);
+    struct sim_real *r = sim_real_of(w);
     struct kedge_statement *st = blank(w, KEDGE_ST_CLOSED);
     struct kedge_buf bytes;
     st->subject = as_hash(result->envelope.b);
@@ -495,9 +472,9 @@ uint32_t sim_real_prove_closed(struct sim *w, uint32_t site, const struct kedge_
 static bool check_receipt(struct sim *w, uint32_t tenant, struct kedge_view text, struct kedge_view envelope,
                           uint64_t index)
 {
-    struct sim_real *r = real_of(w);
-    char name[ORIGIN_MAX];
-    struct kedge_view origin = origin_of(tenant, name);
+    struct sim_real *r = sim_real_of(w);
+    char name[SIM_ORIGIN_MAX];
+    struct kedge_view origin = sim_real_origin(tenant, name);
     struct kedge_vkey vkey;
     struct kedge_proof proof;
     struct kedge_checkpoint cp;
@@ -519,106 +496,16 @@ static bool check_receipt(struct sim *w, uint32_t tenant, struct kedge_view text
 bool sim_real_check_proof(struct sim *w, uint32_t site, const struct sim_event *answer,
                           const struct kedge_site_digest *envelope)
 {
-    struct sim_real *r = real_of(w);
+    struct sim_real *r = sim_real_of(w);
     struct kedge_view bytes;
-    if (answer->proof == 0 || !find_envelope(r, envelope->b, &bytes)) {
+    if (answer->proof == 0 || !sim_real_envelope(r, envelope->b, &bytes)) {
         return false;
     }
-    struct kedge_view text = text_of(r, answer->proof);
+    struct kedge_view text = sim_real_text(r, answer->proof);
     if (answer->reply.kind == KEDGE_SITE_REPLY_RECEIPT) {
         return check_receipt(w, w->devices[site].tenant, text, bytes, answer->weight);
     }
     int err = kedge_statement_open(text, &r->coordinator.public, r->st, NULL);
     return !err && r->st->kind == KEDGE_ST_CLOSED
            && memcmp(r->st->subject.b, envelope->b, sizeof envelope->b) == 0;
-}
-
-/* ---- the record in the end ---- */
-
-/* Every entry opens with the key that must have signed it, and the tree is that of the entries. */
-static void check_log(struct sim *w, const char *name, struct log *l, const struct sim_ledger *ledger,
-                      uint32_t tenant)
-{
-    struct sim_real *r = real_of(w);
-    struct kedge_hash root, again;
-    for (uint32_t i = 0; i < l->count && !w->failed; i++) {
-        struct kedge_view bytes;
-        const struct kedge_public_key *key = &r->coordinator.public;
-        const struct sim_entry *e = ledger ? &ledger->entries[i] : NULL;
-        if (e && e->type != SIM_ASSIGNED) {
-            bool admin = e->type == SIM_JOINED || e->type == SIM_REVOKED;
-            key = admin ? &r->admins[tenant].public : &r->sites[e->site].public;
-        }
-        bool fine = find_envelope(r, l->envelopes[i].b, &bytes)
-                    && kedge_statement_open(bytes, key, r->st, NULL) == KEDGE_OK
-                    && (!e || sim_same(&e->envelope, &l->envelopes[i]));
-        if (fine && e && e->type == SIM_UPDATE) {
-            fine = memcmp(r->st->subject.b, e->update.b, sizeof e->update.b) == 0
-                   && r->st->u.update.samples == e->weight && r->st->u.update.round == e->round;
-        }
-        if (!fine) {
-            sim_violate(w, "%s: entry %u does not verify", name, i);
-        }
-    }
-    kedge_frontier_root(&l->tree, &root);
-    if (kedge_merkle_root(get_subtree, l, l->count, &again) != KEDGE_OK || !kedge_hash_eq(&root, &again)
-        || (ledger && ledger->count != l->count)) {
-        sim_violate(w, "%s: the tree is not that of its entries", name);
-    }
-}
-
-/* Each checkpoint that a receipt carried is a beginning of the log as it is now. */
-static void check_consistent(struct sim *w, struct kedge_view text, struct log *l)
-{
-    struct kedge_proof proof;
-    struct kedge_note note;
-    struct kedge_checkpoint cp;
-    struct kedge_path path;
-    struct kedge_hash root;
-    if (kedge_proof_decode(text, &proof) != KEDGE_OK) {
-        return; /* no receipt */
-    }
-    kedge_frontier_root(&l->tree, &root);
-    int err = kedge_note_parse(proof.note, &note);
-    err = err ? err : kedge_checkpoint_parse(note.text, &cp);
-    err = err ? err : kedge_consistency_prove(get_subtree, l, cp.size, l->count, &path);
-    err = err ? err : kedge_consistency_verify(cp.size, l->count, &cp.root, &root, path.hashes, path.count);
-    if (err) {
-        sim_violate(w, "a receipt's checkpoint is not a beginning of its log");
-    }
-}
-
-static struct log *log_of_receipt(struct sim *w, struct kedge_view text)
-{
-    struct kedge_proof proof;
-    struct kedge_note note;
-    struct kedge_checkpoint cp;
-    char name[ORIGIN_MAX];
-    if (kedge_proof_decode(text, &proof) != KEDGE_OK || kedge_note_parse(proof.note, &note) != KEDGE_OK
-        || kedge_checkpoint_parse(note.text, &cp) != KEDGE_OK) {
-        return NULL;
-    }
-    for (uint32_t t = 0; t < w->config.tenants; t++) {
-        if (kedge_view_eq(cp.origin, origin_of(t, name))) {
-            return &w->real->tenants[t];
-        }
-    }
-    return NULL;
-}
-
-void sim_real_check_end(struct sim *w)
-{
-    struct sim_real *r = real_of(w);
-    check_log(w, "main chain", &r->main, NULL, 0);
-    for (uint32_t t = 0; t < w->config.tenants; t++) {
-        char name[ORIGIN_MAX];
-        (void)origin_of(t, name);
-        check_log(w, name, &r->tenants[t], &w->ledgers[t], t);
-    }
-    for (uint32_t i = 1; i <= r->text_count && !w->failed; i++) {
-        struct log *l = log_of_receipt(w, text_of(r, i));
-        if (l) {
-            check_consistent(w, text_of(r, i), l);
-        }
-    }
 }

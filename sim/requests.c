@@ -77,7 +77,7 @@ static void submit(struct sim *w, const struct sim_event *ev, const struct kedge
     struct sim_ticket *t = sim_ticket_find(w, id);
     t->result = *r;
     t->weight = weight;
-    struct kedge_coord_event c = sim_server_blank(w, KEDGE_EV_SUBMIT);
+    struct kedge_coord_event c = sim_server_blank(KEDGE_EV_SUBMIT);
     struct kedge_coord_job_view view;
     c.site = ev->site;
     c.tenant = w->devices[ev->site].tenant;
@@ -99,7 +99,7 @@ static void submit(struct sim *w, const struct sim_event *ev, const struct kedge
 
 static void poll(struct sim *w, const struct sim_event *ev)
 {
-    struct kedge_coord_event c = sim_server_blank(w, KEDGE_EV_POLL);
+    struct kedge_coord_event c = sim_server_blank(KEDGE_EV_POLL);
     c.site = ev->site;
     c.tenant = w->devices[ev->site].tenant;
     c.request = request_new(w, ev);
@@ -156,7 +156,7 @@ void sim_server_hang_up(struct sim *w, const struct sim_event *ev)
     if (!r || !w->server.up || ev->term != w->server.term) {
         return;
     }
-    struct kedge_coord_event c = sim_server_blank(w, KEDGE_EV_REQUEST_GONE);
+    struct kedge_coord_event c = sim_server_blank(KEDGE_EV_REQUEST_GONE);
     c.site = r->site;
     c.request = r->id;
     r->used = false;

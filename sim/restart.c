@@ -5,9 +5,9 @@
 #include "common/base/mem.h"
 #include "sim/world.h"
 
-static struct kedge_coord_event of_job(const struct sim *w, enum kedge_coord_event_type type, uint32_t job)
+static struct kedge_coord_event of_job(enum kedge_coord_event_type type, uint32_t job)
 {
-    struct kedge_coord_event c = sim_server_blank(w, type);
+    struct kedge_coord_event c = sim_server_blank(type);
     c.job = job;
     return c;
 }
@@ -27,14 +27,14 @@ static void load(struct sim *w, struct kedge_coord_event *ev)
 static void load_members(struct sim *w)
 {
     for (uint32_t t = 0; t < w->config.tenants; t++) {
-        struct kedge_coord_event c = sim_server_blank(w, KEDGE_EV_TENANT_ADDED);
+        struct kedge_coord_event c = sim_server_blank(KEDGE_EV_TENANT_ADDED);
         c.tenant = t;
         sim_tenant_id(t, &c.id);
         load(w, &c);
     }
     for (uint32_t i = 0; i < w->config.sites; i++) {
         struct sim_device *d = &w->devices[i];
-        struct kedge_coord_event c = sim_server_blank(w, KEDGE_EV_SITE_ADDED);
+        struct kedge_coord_event c = sim_server_blank(KEDGE_EV_SITE_ADDED);
         c.site = i;
         c.tenant = d->tenant;
         sim_site_id(i, &c.id);
@@ -56,7 +56,7 @@ static void load_accepted(struct sim *w, uint32_t job, uint32_t open)
     for (uint32_t i = 0; i < j->fresh_count; i++) {
         const struct sim_fresh *f = &j->fresh[i];
         const struct sim_entry *e = &w->ledgers[f->tenant].entries[f->leaf];
-        struct kedge_coord_event c = of_job(w, KEDGE_EV_LOAD_ACCEPTED, job);
+        struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_ACCEPTED, job);
         c.tenant = f->tenant;
         c.site = e->site;
         c.round = e->round;
@@ -76,7 +76,7 @@ static void load_site(struct sim *w, uint32_t job, uint32_t site)
 {
     const struct sim_device *d = &w->devices[site];
     const struct sim_main *cold = sim_main_find(w, SIM_ROUND_CLOSED, job, 0);
-    struct kedge_coord_event c = of_job(w, KEDGE_EV_LOAD_GROUP, job);
+    struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_GROUP, job);
     c.site = site;
     c.tenant = d->tenant;
     c.durable = d->assigned[job] != SIM_NONE;
@@ -101,7 +101,7 @@ static uint32_t load_rounds(struct sim *w, uint32_t job)
     if (j->last_closed != SIM_NONE) {
         const struct sim_main *closed = sim_main_find(w, SIM_ROUND_CLOSED, job, j->last_closed);
         struct kedge_digest models[KEDGE_GROUPS_MAX];
-        struct kedge_coord_event c = of_job(w, KEDGE_EV_LOAD_ROUND, job);
+        struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_ROUND, job);
         for (uint32_t g = 0; g < closed->group_count; g++) {
             models[g] = closed->sums[g].model;
         }
@@ -115,11 +115,11 @@ static uint32_t load_rounds(struct sim *w, uint32_t job)
         return SIM_NONE;
     }
     const struct sim_main *open = sim_main_find(w, SIM_ROUND_OPENED, job, j->last_opened);
-    struct kedge_coord_event c = of_job(w, KEDGE_EV_LOAD_ROUND, job);
+    struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_ROUND, job);
     c.round = open->round;
     load(w, &c);
     for (uint32_t i = 0; i < w->config.sites; i++) {
-        c = of_job(w, KEDGE_EV_LOAD_ROW, job);
+        c = of_job(KEDGE_EV_LOAD_ROW, job);
         c.site = i;
         c.selected = sim_is_selected(open, i);
         if (c.selected) {
@@ -139,7 +139,7 @@ static void load_job(struct sim *w, uint32_t job)
     if (!j->stored || end || j->state >= KEDGE_JOB_COMPLETED) {
         return;
     }
-    struct kedge_coord_event c = of_job(w, KEDGE_EV_LOAD_JOB, job);
+    struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_JOB, job);
     c.params = &j->params;
     c.models = &j->initial;
     c.model_count = 1;
@@ -156,7 +156,7 @@ static void load_job(struct sim *w, uint32_t job)
         }
     }
     for (uint32_t t = 0; t < w->config.tenants; t++) {
-        c = of_job(w, KEDGE_EV_JOB_JOINED, job);
+        c = of_job(KEDGE_EV_JOB_JOINED, job);
         c.tenant = t;
         if (j->joined[t]) {
             load(w, &c);
@@ -176,6 +176,9 @@ static void new_core(struct sim *w)
     KEDGE_ASSERT(err == KEDGE_OK);
     kedge_coord_rare_use(s->core, &w->coord_rare);
     s->up = true;
+    if (w->config.server_clock_jumps > 0) { /* a monotonic clock begins anywhere */
+        s->clock_ns = sim_below(w, 1000 * SIM_SECOND);
+    }
     s->timer_ns = UINT64_MAX;
     s->main_busy_ns = w->now_ns;
     memset(s->requests, 0, s->request_max * sizeof *s->requests);
@@ -191,11 +194,11 @@ void sim_server_start(struct sim *w)
     for (uint32_t i = 0; i < w->config.jobs; i++) {
         load_job(w, i);
     }
-    struct kedge_coord_event c = sim_server_blank(w, KEDGE_EV_START);
+    struct kedge_coord_event c = sim_server_blank(KEDGE_EV_START);
     load(w, &c);
     for (uint32_t i = 0; i < w->config.jobs; i++) {
         if (w->jobs[i].cancel_wanted && w->jobs[i].state < KEDGE_JOB_COMPLETED) {
-            c = of_job(w, KEDGE_EV_JOB_CANCEL, i);
+            c = of_job(KEDGE_EV_JOB_CANCEL, i);
             load(w, &c);
         }
     }

@@ -48,6 +48,21 @@ static void draw_rates(struct sim *w, struct sim_config *g)
     g->crash_midway = maybe(w, 5);
 }
 
+/* Now and then the coordinator's times are others than the usual ones, short ones above all. */
+static void draw_times(struct sim *w)
+{
+    struct kedge_coord_times *t = &w->server.times;
+    if (between(w, 0, 1)) {
+        return;
+    }
+    t->lease = between(w, 2000, 20000) * (uint64_t)MS;
+    t->offline_grace = between(w, 1, 6000) * (uint64_t)MS;
+    t->settle = between(w, 1, 3000) * (uint64_t)MS;
+    t->poll_max = between(w, 1, 20000) * (uint64_t)MS;
+    t->retry = between(w, 10, 3000) * (uint64_t)MS;
+    t->evaluate_max = between(w, 100, 30000) * (uint64_t)MS;
+}
+
 static void draw_config(struct sim *w)
 {
     struct sim_config *g = &w->config;
@@ -55,9 +70,11 @@ static void draw_config(struct sim *w)
     g->sites = between(w, 3, SEED_SITES_MAX);
     g->jobs = sim_below(w, 4) == 0 ? 2 : 1;
     draw_rates(w, g);
+    draw_times(w);
     g->server_crashes = maybe(w, 12);
     g->device_crashes = maybe(w, 20);
     g->clock_jumps = maybe(w, 8);
+    g->server_clock_jumps = sim_below(w, 4) == 0 ? between(w, 1, 3) : 0;
     g->revocations = maybe(w, g->sites / 3);
     g->halts = maybe(w, 3);
     g->lazy = maybe(w, g->sites / 3);
@@ -197,6 +214,10 @@ void sim_script_common(struct sim *w)
     for (uint32_t i = 0; i < g->clock_jumps; i++) {
         uint64_t by = (1 + sim_below(w, CLOCK_JUMP_MAX_S)) * SIM_SECOND;
         write_one(w, SIM_CLOCK_JUMP, by);
+    }
+    for (uint32_t i = 0; i < g->server_clock_jumps; i++) {
+        uint64_t by = (1 + sim_below(w, CLOCK_JUMP_MAX_S)) * SIM_SECOND;
+        write_one(w, SIM_SERVER_CLOCK_JUMP, by);
     }
     for (uint32_t i = 0; i < g->revocations; i++) {
         write_one(w, SIM_REVOKE, 0);

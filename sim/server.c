@@ -19,12 +19,11 @@ void sim_tenant_id(uint32_t tenant, struct kedge_id *ret)
     (void)snprintf(ret->s, sizeof ret->s, "t%03u", (tenant * 101u + 7) % KEDGE_TENANTS_MAX);
 }
 
-struct kedge_coord_event sim_server_blank(const struct sim *w, enum kedge_coord_event_type type)
+struct kedge_coord_event sim_server_blank(enum kedge_coord_event_type type)
 {
     struct kedge_coord_event ev;
     memset(&ev, 0, sizeof ev);
     ev.type = type;
-    ev.now_ns = w->now_ns;
     ev.tenant = ev.site = ev.request = ev.ticket = ev.group = ev.job = KEDGE_COORD_NONE;
     return ev;
 }
@@ -33,8 +32,11 @@ static void set_timer(struct sim *w)
 {
     struct sim_server *s = &w->server;
     uint64_t at = kedge_coord_deadline_ns(s->core);
-    at = at < w->now_ns ? w->now_ns : at;
-    if (at != UINT64_MAX && (at < s->timer_ns || s->timer_ns < w->now_ns)) {
+    if (at == UINT64_MAX) {
+        return;
+    }
+    at = at < w->now_ns + s->clock_ns ? w->now_ns : at - s->clock_ns;
+    if (at < s->timer_ns || s->timer_ns < w->now_ns) {
         s->timer_ns = at;
         sim_push(w, SIM_SERVER_TIMER, at)->term = s->term;
     }
@@ -51,7 +53,7 @@ void sim_server_step(struct sim *w, struct kedge_coord_event *ev)
 {
     static struct kedge_coord_effects fx;
     KEDGE_ASSERT(w->server.up);
-    ev->now_ns = w->now_ns;
+    ev->now_ns = w->now_ns + w->server.clock_ns;
     sim_note(w, "coord", (uint64_t)ev->type, ev->site, ev->round);
     bool more = kedge_coord_step(w->server.core, ev, &fx);
     for (int turn = 0; turn < TURNS_MAX; turn++) {
@@ -90,10 +92,10 @@ static int verify_blob(struct sim *w, const struct kedge_coord_effect *fx)
     return KEDGE_E_BLOB_MISSING;
 }
 
-static struct kedge_coord_event completion(const struct sim *w, const struct kedge_coord_effect *fx,
+static struct kedge_coord_event completion(const struct kedge_coord_effect *fx,
                                            enum kedge_coord_event_type type)
 {
-    struct kedge_coord_event c = sim_server_blank(w, type);
+    struct kedge_coord_event c = sim_server_blank(type);
     c.tenant = fx->tenant;
     c.site = fx->site;
     c.job = fx->job;
@@ -106,7 +108,7 @@ static struct kedge_coord_event completion(const struct sim *w, const struct ked
 
 static void computed(struct sim *w, const struct kedge_coord_effect *fx)
 {
-    struct kedge_coord_event c = completion(w, fx, KEDGE_EV_ROUND_COMPUTED);
+    struct kedge_coord_event c = completion(fx, KEDGE_EV_ROUND_COMPUTED);
     struct sim_pending *p = &w->jobs[fx->job].pending;
     struct kedge_digest models[KEDGE_GROUPS_MAX];
     sim_compute(w, fx->job);
@@ -134,13 +136,13 @@ static void computed(struct sim *w, const struct kedge_coord_effect *fx)
 static void work_done(struct sim *w, const struct kedge_coord_effect *fx)
 {
     if (fx->type == KEDGE_FX_VERIFY) {
-        struct kedge_coord_event c = completion(w, fx, KEDGE_EV_VERIFIED);
+        struct kedge_coord_event c = completion(fx, KEDGE_EV_VERIFIED);
         c.err = verify_blob(w, fx);
         sim_server_step(w, &c);
         return;
     }
     if (fx->type == KEDGE_FX_ASSIGN) {
-        struct kedge_coord_event c = completion(w, fx, KEDGE_EV_ASSIGNED);
+        struct kedge_coord_event c = completion(fx, KEDGE_EV_ASSIGNED);
         struct kedge_coord_job_view view;
         KEDGE_ASSERT(kedge_coord_job(w->server.core, fx->job, &view));
         const struct kedge_coord_row *row = kedge_coord_row(w->server.core, fx->job, fx->site);
@@ -159,7 +161,7 @@ static void disk_done(struct sim *w, const struct kedge_coord_effect *fx)
     enum kedge_coord_event_type type = fx->type == KEDGE_FX_APPEND            ? KEDGE_EV_APPENDED
                                        : fx->type == KEDGE_FX_APPEND_ASSIGNED ? KEDGE_EV_ASSIGN_APPENDED
                                                                               : KEDGE_EV_MAIN_APPENDED;
-    struct kedge_coord_event c = completion(w, fx, type);
+    struct kedge_coord_event c = completion(fx, type);
     bool full = sim_inside(w, &w->server.disk_full);
     bool lie = !full && sim_fault(w, SIM_FAULT_DISK_LIED, w->config.disk_lie);
     bool fail = !full && !lie && sim_fault(w, SIM_FAULT_DISK_FAILED, w->config.disk_fail);
@@ -178,7 +180,7 @@ static void disk_done(struct sim *w, const struct kedge_coord_effect *fx)
 static void join_done(struct sim *w, const struct sim_event *ev)
 {
     struct sim_entry e = {.type = SIM_JOINED, .site = SIM_NONE, .job = ev->job};
-    struct kedge_coord_event c = sim_server_blank(w, KEDGE_EV_JOB_JOINED);
+    struct kedge_coord_event c = sim_server_blank(KEDGE_EV_JOB_JOINED);
     struct kedge_coord_job_view view;
     c.job = ev->job;
     c.tenant = ev->site; /* a tenant here */
@@ -206,7 +208,7 @@ static void revoke(struct sim *w, const struct sim_event *ev)
     struct sim_event *op = sim_push(w, SIM_SERVER_REVOKE, sim_disk(w, &w->ledgers[d->tenant].busy_ns, NULL));
     op->site = ev->site;
     op->term = w->server.term;
-    struct kedge_coord_event c = sim_server_blank(w, KEDGE_EV_SITE_REVOKED);
+    struct kedge_coord_event c = sim_server_blank(KEDGE_EV_SITE_REVOKED);
     c.site = ev->site;
     c.tenant = d->tenant;
     d->revoked_told = true;
@@ -232,7 +234,7 @@ static void submit_job(struct sim *w, uint32_t job)
     struct sim_job *j = &w->jobs[job];
     j->stored = true;
     j->state = KEDGE_JOB_PENDING;
-    struct kedge_coord_event c = sim_server_blank(w, KEDGE_EV_JOB_SUBMIT);
+    struct kedge_coord_event c = sim_server_blank(KEDGE_EV_JOB_SUBMIT);
     c.job = job;
     c.params = &j->params;
     c.models = &j->initial;
@@ -252,9 +254,9 @@ static void operate(struct sim *w, const struct sim_event *ev)
     j->cancel_wanted = j->cancel_wanted || ev->type == SIM_CANCEL;
     w->fired[SIM_FAULT_HALT] += ev->type == SIM_HALT;
     w->fired[SIM_FAULT_CANCEL] += ev->type == SIM_CANCEL;
-    struct kedge_coord_event c = sim_server_blank(w, ev->type == SIM_HALT     ? KEDGE_EV_JOB_HALT
-                                                     : ev->type == SIM_RESUME ? KEDGE_EV_JOB_RESUME
-                                                                              : KEDGE_EV_JOB_CANCEL);
+    struct kedge_coord_event c = sim_server_blank(ev->type == SIM_HALT     ? KEDGE_EV_JOB_HALT
+                                                  : ev->type == SIM_RESUME ? KEDGE_EV_JOB_RESUME
+                                                                           : KEDGE_EV_JOB_CANCEL);
     c.job = ev->job;
     sim_server_step(w, &c);
 }
@@ -263,7 +265,7 @@ static void enrol(struct sim *w, uint32_t site)
 {
     w->devices[site].enrolled = true;
     if (w->server.up) {
-        struct kedge_coord_event c = sim_server_blank(w, KEDGE_EV_SITE_ADDED);
+        struct kedge_coord_event c = sim_server_blank(KEDGE_EV_SITE_ADDED);
         c.site = site;
         c.tenant = w->devices[site].tenant;
         sim_site_id(site, &c.id);
@@ -338,6 +340,13 @@ void sim_server_crash(struct sim *w, enum sim_fault why)
     sim_push(w, SIM_SERVER_UP, w->now_ns + sim_below(w, 3 * SIM_SECOND));
 }
 
+static void timer(struct sim *w)
+{
+    struct kedge_coord_event c = sim_server_blank(KEDGE_EV_TIMER);
+    w->server.timer_ns = UINT64_MAX;
+    sim_server_step(w, &c);
+}
+
 static void done(struct sim *w, struct sim_event *ev)
 {
     if (ev->type == SIM_SERVER_DONE) {
@@ -345,9 +354,7 @@ static void done(struct sim *w, struct sim_event *ev)
     } else if (ev->type == SIM_SERVER_DISK) {
         disk_done(w, &ev->effect);
     } else {
-        struct kedge_coord_event c = sim_server_blank(w, KEDGE_EV_TIMER);
-        w->server.timer_ns = UINT64_MAX;
-        sim_server_step(w, &c);
+        timer(w);
     }
 }
 
@@ -384,6 +391,13 @@ void sim_server_event(struct sim *w, struct sim_event *ev)
         return;
     case SIM_SERVER_CRASH:
         sim_server_crash(w, SIM_FAULT_SERVER_CRASH);
+        return;
+    case SIM_SERVER_CLOCK_JUMP:
+        if (s->up) {
+            sim_count(w, SIM_FAULT_SERVER_CLOCK_JUMP);
+            s->clock_ns += ev->wait_ns;
+            timer(w);
+        }
         return;
     case SIM_SERVER_UP:
         if (!s->up) {

@@ -71,6 +71,7 @@ static void draw_faults(struct sim *w, uint32_t scale)
     g->server_crashes = scale * between(w, 1, 12);
     g->device_crashes = scale * between(w, 1, 20);
     g->clock_jumps = scale * between(w, 0, 8);
+    g->server_clock_jumps = between(w, 0, 2);
     g->halts = between(w, 0, 3);
 }
 

@@ -81,14 +81,16 @@ struct sim *sim_new(uint64_t seed, bool real, sim_trace *trace)
     return w;
 }
 
-/* Faults are over: everything comes up; from now on the operator resumes, and gives up jobs that can not go
- * on. */
+/* Faults are over: everything comes up; from now on the operator lifts halts of its own, for nobody else may,
+ * and gives up jobs that can not go on. Whatever else was in the way must mend itself. */
 static void heal(struct sim *w)
 {
     w->healed = true;
     w->coord_rare.permille = w->site_rare.permille = 0;
     for (uint32_t i = 0; i < w->config.jobs; i++) {
-        sim_push(w, SIM_RESUME, w->now_ns)->job = i;
+        if (w->jobs[i].state == KEDGE_JOB_HALTED && w->jobs[i].reason == KEDGE_OK) {
+            sim_push(w, SIM_RESUME, w->now_ns)->job = i;
+        }
         if (w->server.up && sim_job_is_stuck(w, i)) {
             sim_push(w, SIM_CANCEL, w->now_ns + 1)->job = i;
         }

@@ -33,7 +33,7 @@ struct sim_config {
     uint32_t work_fail, train_fail, train_ms, train_slow;
     uint32_t bad, two_faced, forged, nosy, hang_up;
     uint32_t crash_loading, crash_written, crash_midway; /* of either side, per chance to */
-    uint32_t server_crashes, device_crashes, revocations, halts, clock_jumps;
+    uint32_t server_crashes, device_crashes, revocations, halts, clock_jumps, server_clock_jumps;
     uint32_t lazy; /* sites that take no task */
     bool late_sites, cancel;
     uint64_t chaos_ns; /* faults stop here */
@@ -171,6 +171,7 @@ struct sim_ticket {
 struct sim_server {
     bool up;
     uint32_t term;
+    uint64_t clock_ns; /* its clock is so far ahead of the world's */
     uint64_t timer_ns;
     struct kedge_coord_times times;
     struct kedge_coord *core;
@@ -198,6 +199,7 @@ enum sim_event_type {
     SIM_SERVER_REVOKE,
     SIM_SERVER_TIMER,
     SIM_SERVER_CRASH,
+    SIM_SERVER_CLOCK_JUMP, /* wait_ns: by how much */
     SIM_SERVER_UP,
     SIM_DEVICE_CRASH,
     SIM_DEVICE_UP,
@@ -289,7 +291,7 @@ void sim_server_start(struct sim *w);
 void sim_server_crash(struct sim *w, enum sim_fault why);
 void sim_server_step(struct sim *w,
                      struct kedge_coord_event *ev); /* may crash on the way: look at server.up */
-struct kedge_coord_event sim_server_blank(const struct sim *w, enum kedge_coord_event_type type);
+struct kedge_coord_event sim_server_blank(enum kedge_coord_event_type type);
 void sim_server_execute(struct sim *w, const struct kedge_coord_effect *fx); /* effects.c */
 struct sim_request *sim_request_find(struct sim *w, uint32_t id);            /* NULL: not open */
 struct sim_ticket *sim_ticket_find(struct sim *w, uint32_t id);
