@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/core/rare.h"
 #include "client/core/site.h"
 
 #define MS UINT64_C(1000000)
@@ -422,6 +423,76 @@ START_TEST(test_disk_and_trainer)
 }
 END_TEST
 
+/* Each rare branch by itself, always: what it does, and that the work still comes to its end. */
+static void open_rare(struct host *h, struct kedge_site_rare *rare, enum kedge_site_rare_site site)
+{
+    memset(rare, 0, sizeof *rare);
+    kedge_rng_init(&rare->rng, 1, KEDGE_RNG_TEST, 0, 0);
+    open_enrolled(h);
+    rare->permille = 1000;
+    rare->enabled[site] = true;
+    kedge_site_rare_use(h->s, rare);
+}
+
+START_TEST(test_rare_submit_first)
+{
+    struct host h;
+    struct kedge_site_rare rare;
+    open_rare(&h, &rare, KEDGE_SITE_RARE_SUBMIT_FIRST);
+    give(&h, "digits", KEDGE_SITE_TRAIN, 2, false);
+    done(&h, KEDGE_SITE_EV_FETCHED, KEDGE_OK);
+    done(&h, KEDGE_SITE_EV_FETCHED, KEDGE_OK);
+    trained(&h, 2, false);
+    ck_assert_str_eq(h.text, "persist 1");
+    done(&h, KEDGE_SITE_EV_PERSISTED, KEDGE_OK);
+    ck_assert_str_eq(h.text, "submit 41");
+    reply(&h, KEDGE_SITE_REPLY_ERROR, KEDGE_E_BLOB_MISSING);
+    timer(&h);
+    ck_assert_str_eq(h.text, "upload 40");
+    done(&h, KEDGE_SITE_EV_UPLOADED, KEDGE_OK);
+    reply(&h, KEDGE_SITE_REPLY_RECEIPT, KEDGE_OK);
+    ck_assert_str_eq(h.text, "log receipt; persist 0; forget 41; poll");
+    ck_assert_uint_eq(rare.fired[KEDGE_SITE_RARE_SUBMIT_FIRST], 1);
+}
+END_TEST
+
+START_TEST(test_rare_beat)
+{
+    struct host h;
+    struct kedge_site_rare rare;
+    open_rare(&h, &rare, KEDGE_SITE_RARE_EARLY_BEAT);
+    give(&h, "digits", KEDGE_SITE_TRAIN, 2, false);
+    ck_assert_str_eq(h.text, "log task; fetch spec; beat");
+    done(&h, KEDGE_SITE_EV_FETCHED, KEDGE_OK);
+    ck_assert_str_eq(h.text, "fetch model"); /* one at a time */
+}
+END_TEST
+
+START_TEST(test_rare_fetch)
+{
+    struct host h;
+    struct kedge_site_rare rare;
+    open_rare(&h, &rare, KEDGE_SITE_RARE_FETCH_GIVEN_UP);
+    give(&h, "digits", KEDGE_SITE_TRAIN, 2, false);
+    done(&h, KEDGE_SITE_EV_FETCH_FAILED, KEDGE_E_UNREACHABLE);
+    ck_assert_str_eq(h.text, "log failed UNREACHABLE");
+    timer(&h);
+    ck_assert_str_eq(h.text, "poll"); /* and takes it again, if it is still wanted */
+}
+END_TEST
+
+START_TEST(test_rare_pause)
+{
+    struct host h;
+    struct kedge_site_rare rare;
+    open_rare(&h, &rare, KEDGE_SITE_RARE_LONG_PAUSE);
+    uint64_t before = h.now;
+    reply(&h, KEDGE_SITE_REPLY_ERROR, KEDGE_E_BUSY);
+    uint64_t pause = kedge_site_deadline_ns(h.s) - before, most = h.params.times.backoff_max;
+    ck_assert(pause >= most / 2 && pause <= most);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tc = tcase_create("site");
@@ -436,6 +507,10 @@ int main(void)
     tcase_add_test(tc, test_heartbeat);
     tcase_add_test(tc, test_revoked_with_results);
     tcase_add_test(tc, test_disk_and_trainer);
+    tcase_add_test(tc, test_rare_submit_first);
+    tcase_add_test(tc, test_rare_beat);
+    tcase_add_test(tc, test_rare_fetch);
+    tcase_add_test(tc, test_rare_pause);
     Suite *s = suite_create("client/site");
     suite_add_tcase(s, tc);
     SRunner *r = srunner_create(s);
