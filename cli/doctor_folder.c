@@ -11,6 +11,7 @@
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
+#include "common/base/settings.h"
 #include "crypto/keyfile.h"
 
 /* A Unix address holds 108 bytes, and the door is reached by it. */
@@ -80,9 +81,25 @@ static void check_keys(struct kedge_doctor *k, const char *folder, const char *c
 
 /* ---- JSON files ---- */
 
-/* The object in folder/name with no other keys than `keys` (ends with NULL); says what is wrong. */
+static int check_setting(const char *path, const struct kedge_setting *table, const char *key,
+                         const json_t *value, struct kedge_diag *d)
+{
+    const struct kedge_setting *row = kedge_setting_find(table, key);
+    json_int_t n = json_integer_value(value);
+    if (!row) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: unknown key \"%.60s\"", path, key);
+    }
+    if (row->is_number
+        && (!json_is_integer(value) || n < (json_int_t)row->least || n > (json_int_t)row->most)) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"%s\": expected a whole number from %llu to %llu",
+                              path, key, (unsigned long long)row->least, (unsigned long long)row->most);
+    }
+    return KEDGE_OK;
+}
+
+/* The object in folder/name with the keys of the table only; says what is wrong. */
 static json_t *read_settings(struct kedge_doctor *k, const char *folder, const char *name,
-                             const char *const *keys)
+                             const struct kedge_setting *table)
 {
     struct kedge_diag d = {.text = ""};
     char path[KEDGE_PATH_MAX];
@@ -96,13 +113,7 @@ static json_t *read_settings(struct kedge_doctor *k, const char *folder, const c
     kedge_buf_deinit(&text);
     json_object_foreach(o, key, value)
     {
-        size_t i = 0;
-        while (keys[i] && strcmp(keys[i], key) != 0) {
-            i++;
-        }
-        if (!err && !keys[i]) {
-            err = kedge_diag_set(&d, KEDGE_E_FORMAT, "%s: unknown key \"%.60s\"", path, key);
-        }
+        err = err ? err : check_setting(path, table, key, value, &d);
     }
     if (err) {
         kedge_doctor_fail(k, "settings", "correct the file; the program that reads it says the same", err,
@@ -115,11 +126,9 @@ static json_t *read_settings(struct kedge_doctor *k, const char *folder, const c
 
 static void check_config(struct kedge_doctor *k, const char *state)
 {
-    static const char *const keys[] = {"deployment",       "listen",    "operators", "workers", "lease_ms",
-                                       "offline_grace_ms", "settle_ms", "insecure",  NULL};
     struct kedge_diag d = {.text = ""};
     char deployment[KEDGE_DEPLOYMENT_MAX + 1];
-    json_t *o = read_settings(k, state, "config.json", keys);
+    json_t *o = read_settings(k, state, "config.json", kedge_settings_coordinator);
     if (!o) {
         return;
     }
@@ -279,9 +288,7 @@ static void check_binding(struct kedge_doctor *k, const char *name, const json_t
 
 static void check_policy(struct kedge_doctor *k, const char *site)
 {
-    static const char *const keys[] = {"jobs",       "data", "trainer", "threads", "train_seconds_max",
-                                       "memory_max", NULL};
-    json_t *o = read_settings(k, site, "policy.json", keys), *binding;
+    json_t *o = read_settings(k, site, "policy.json", kedge_settings_policy), *binding;
     const json_t *data = json_object_get(o, "data");
     const char *name;
     unsigned files = 0, bindings = 0;
@@ -301,9 +308,8 @@ static void check_policy(struct kedge_doctor *k, const char *site)
 
 static void check_site(struct kedge_doctor *k, const char *site)
 {
-    static const char *const keys[] = {"tenant", "site", "server", "server_key", "token_secret", NULL};
     static const char *const wanted[] = {"tls.pem", "statement.pem"};
-    json_t *o = read_settings(k, site, "site.json", keys);
+    json_t *o = read_settings(k, site, "site.json", kedge_settings_site);
     struct kedge_public_key key;
     if (o) {
         bool whole = kedge_id_is_valid(kedge_view_str(kedge_cli_text(o, "tenant")))

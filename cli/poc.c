@@ -139,13 +139,16 @@ static int run(struct kedge_poc *p, struct kedge_diag *d, json_t **ret)
     json_t *grouped = NULL, *plain = NULL;
     const char *single = p->groups > 1 ? "fedavg" : NULL;
     const char *first = p->groups > 1 ? "flexcfl" : "fedavg";
+    char path[KEDGE_PATH_MAX];
+    bool again = kedge_path_join(path, p->dir, "poc.json") == KEDGE_OK && kedge_file_exists(path);
     int err = kedge_poc_params(p, d);
     err = err ? err : name_children(p, d);
     if (err) {
         return err;
     }
-    kedge_cli_say(p->cli, "Federation in %s: %llu tenants with %llu sites each, data set %s.\n", p->dir,
-                  (unsigned long long)p->tenants, (unsigned long long)p->sites, p->dataset);
+    kedge_cli_say(p->cli, "Federation in %s: %llu tenants with %llu sites each, data set %s%s.\n", p->dir,
+                  (unsigned long long)p->tenants, (unsigned long long)p->sites, p->dataset,
+                  again ? ", begun earlier and going on with the settings of then" : "");
     err = bring_up(p, d);
     err = err ? err : kedge_poc_job(p, first, p->groups > 1, &grouped, d);
     if (!err && single) {

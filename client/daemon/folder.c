@@ -9,6 +9,7 @@
 
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
+#include "common/base/settings.h"
 #include "common/wire/token.h"
 #include "crypto/keyfile.h"
 
@@ -195,13 +196,17 @@ static int read_trainer(struct kedge_site_host *h, const json_t *v, struct kedge
     return h->policy.trainer[0] ? KEDGE_OK : KEDGE_E_NOMEM;
 }
 
-static int read_number(struct kedge_site_host *h, const json_t *o, const char *key, json_int_t most,
-                       json_int_t fallback, uint64_t *ret, struct kedge_diag *d)
+static int read_number(struct kedge_site_host *h, const json_t *o, const char *key, uint64_t *ret,
+                       struct kedge_diag *d)
 {
+    const struct kedge_setting *row = kedge_setting_find(kedge_settings_policy, key);
     const json_t *v = json_object_get(o, key);
-    json_int_t n = v ? json_integer_value(v) : fallback;
-    if ((v && !json_is_integer(v)) || n < 0 || n > most) {
-        return policy_error(h, d, key, "a whole number within its range");
+    KEDGE_ASSERT(row);
+    json_int_t n = v ? json_integer_value(v) : (json_int_t)row->fallback;
+    if ((v && !json_is_integer(v)) || n < (json_int_t)row->least || n > (json_int_t)row->most) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "%s/policy.json: \"%s\": expected a whole number from %llu to %llu", h->dir,
+                              key, (unsigned long long)row->least, (unsigned long long)row->most);
     }
     *ret = (uint64_t)n;
     return KEDGE_OK;
@@ -209,8 +214,6 @@ static int read_number(struct kedge_site_host *h, const json_t *o, const char *k
 
 static int read_policy(struct kedge_site_host *h, struct kedge_diag *d)
 {
-    static const char *const keys[] = {"jobs",      "data", "trainer", "threads", "train_seconds_max",
-                                       "memory_max"};
     int err;
     json_t *o = read_json(h, "policy.json", &err, d);
     const char *key;
@@ -218,19 +221,16 @@ static int read_policy(struct kedge_site_host *h, struct kedge_diag *d)
     uint64_t threads = 1, seconds = 3600;
     json_object_foreach(o, key, v)
     {
-        bool known = false;
-        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-            known = known || strcmp(key, keys[i]) == 0;
-        }
+        bool known = kedge_setting_find(kedge_settings_policy, key) != NULL;
         err = err || known
                   ? err
                   : kedge_diag_set(d, KEDGE_E_FORMAT, "%s/policy.json: unknown key \"%.60s\"", h->dir, key);
     }
     err = err ? err : read_jobs(h, json_object_get(o, "jobs"), d);
     err = err ? err : read_trainer(h, json_object_get(o, "trainer"), d);
-    err = err ? err : read_number(h, o, "threads", 256, 1, &threads, d);
-    err = err ? err : read_number(h, o, "train_seconds_max", 604800, 3600, &seconds, d);
-    err = err ? err : read_number(h, o, "memory_max", INT64_MAX, 0, &h->policy.memory_max, d);
+    err = err ? err : read_number(h, o, "threads", &threads, d);
+    err = err ? err : read_number(h, o, "train_seconds_max", &seconds, d);
+    err = err ? err : read_number(h, o, "memory_max", &h->policy.memory_max, d);
     if (!err) {
         h->policy.threads = threads ? (uint32_t)threads : 1;
         h->policy.train_seconds_max = (uint32_t)seconds;

@@ -5,18 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/settings.h"
 #include "common/base/text.h"
 
-/* One row per whole-number setting: range and default. */
+/* Where the whole numbers go; their ranges and defaults are kedge_settings_coordinator's. */
 static const struct {
     const char *key;
     size_t offset;
-    uint32_t least, most, fallback;
 } numbers[] = {
-    {"workers", offsetof(struct kedge_config, workers), 0, 16, 0},
-    {"lease_ms", offsetof(struct kedge_config, lease_ms), 100, 3600000, 15000},
-    {"offline_grace_ms", offsetof(struct kedge_config, offline_grace_ms), 100, 3600000, 5000},
-    {"settle_ms", offsetof(struct kedge_config, settle_ms), 0, 3600000, 1000},
+    {"workers", offsetof(struct kedge_config, workers)},
+    {"lease_ms", offsetof(struct kedge_config, lease_ms)},
+    {"offline_grace_ms", offsetof(struct kedge_config, offline_grace_ms)},
+    {"settle_ms", offsetof(struct kedge_config, settle_ms)},
 };
 enum { NUMBERS = sizeof numbers / sizeof numbers[0] };
 
@@ -79,14 +79,15 @@ static int read_key(const char *key, const json_t *v, struct kedge_config *c, st
         return json_is_boolean(v) ? KEDGE_OK : bad(d, key, "true or false");
     }
     for (size_t i = 0; i < NUMBERS; i++) {
-        if (strcmp(key, numbers[i].key) != 0) {
+        const struct kedge_setting *row = kedge_setting_find(kedge_settings_coordinator, key);
+        json_int_t n = json_integer_value(v);
+        if (!row || strcmp(key, numbers[i].key) != 0) {
             continue;
         }
-        json_int_t n = json_integer_value(v);
-        if (!json_is_integer(v) || n < numbers[i].least || n > numbers[i].most) {
+        if (!json_is_integer(v) || n < (json_int_t)row->least || n > (json_int_t)row->most) {
             return kedge_diag_set(d, KEDGE_E_FORMAT,
                                   "config.json: \"%s\": expected a whole number from %u to %u", key,
-                                  numbers[i].least, numbers[i].most);
+                                  (unsigned)row->least, (unsigned)row->most);
         }
         *(uint32_t *)(void *)((char *)c + numbers[i].offset) = (uint32_t)n;
         return KEDGE_OK;
@@ -105,7 +106,9 @@ int kedge_config_parse(struct kedge_view text, struct kedge_config *ret, struct 
     }
     struct kedge_config c = {.listen_count = 0};
     for (size_t i = 0; i < NUMBERS; i++) {
-        *(uint32_t *)(void *)((char *)&c + numbers[i].offset) = numbers[i].fallback;
+        const struct kedge_setting *row = kedge_setting_find(kedge_settings_coordinator, numbers[i].key);
+        KEDGE_ASSERT(row);
+        *(uint32_t *)(void *)((char *)&c + numbers[i].offset) = (uint32_t)row->fallback;
     }
     const char *key;
     json_t *v;

@@ -21,6 +21,9 @@ const char *at(const char *name);
 void put_file(const char *path, const char *text);
 bool has_text(const char *path, const char *text);
 
+extern const char
+    *stderr_to; /* a terminal's path: stderr goes there, and err_out stays empty; NULL: caught */
+
 /* Runs "kedge WORDS"; words are separated by one blank. Returns the exit code. */
 int kedge(const char *format, ...) KEDGE_PRINTF(1, 2);
 /* The same in two halves: what happens in between is the test's affair. */

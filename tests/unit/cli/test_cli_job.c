@@ -1,9 +1,12 @@
 /* kedge job, tenant and site in front of a coordinator that says what the test wants: long jobs in pages,
  * refusals and their exit codes, and Ctrl-C while a command waits. */
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/os/clock.h"
 #include "tests/unit/cli/fake.h"
@@ -129,6 +132,44 @@ START_TEST(test_interrupt)
 }
 END_TEST
 
+/* A bar is drawn over itself on a terminal, and nowhere else. */
+static const struct {
+    const char *terminal; /* TERM; NULL: stderr is a file */
+    bool draws;
+} screens[] = {{"xterm", true}, {"dumb", false}, {NULL, false}};
+
+START_TEST(test_progress)
+{
+    char said[8192];
+    size_t len = 0;
+    set_up(3, "completed", 4);
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    ck_assert(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY); /* or what was written is lost when kedge ends */
+    ck_assert_int_ge(slave, 0);
+    if (screens[_i].terminal) {
+        ck_assert_int_eq(setenv("TERM", screens[_i].terminal, 1), 0);
+        stderr_to = ptsname(master);
+    }
+    ck_assert_int_eq(kedge("job watch long --state %s", at("state")), 0);
+    struct pollfd waits = {.fd = master, .events = POLLIN};
+    while (len + 1 < sizeof said && poll(&waits, 1, 100) == 1) {
+        ssize_t got = read(master, said + len, sizeof said - 1 - len);
+        ck_assert_int_gt(got, 0);
+        len += (size_t)got;
+    }
+    said[len] = '\0';
+    stderr_to = NULL;
+    ck_assert_int_eq(strstr(said, "\r\033[Klong [#") != NULL, screens[_i].draws);
+    ck_assert_ptr_null(strstr(said, "\033[3")); /* no colours */
+    ck_assert_ptr_null(strstr(err_out, "\033"));
+    ck_assert_ptr_null(strstr(out, "\033"));
+    close(slave);
+    close(master);
+    tear_down();
+}
+END_TEST
+
 /* What the coordinator answers is an answer: 1 what it does not know or cannot do, 2 what it finds wrong, 4
  * what it refuses; only its troubles are 3. */
 static const struct {
@@ -236,6 +277,7 @@ int main(void)
     tcase_add_loop_test(t, test_watch_in_pages, 0, sizeof lengths / sizeof lengths[0]);
     tcase_add_test(t, test_wait);
     tcase_add_loop_test(t, test_interrupt, 0, sizeof interrupts / sizeof interrupts[0]);
+    tcase_add_loop_test(t, test_progress, 0, sizeof screens / sizeof screens[0]);
     tcase_add_loop_test(t, test_refusals, 0, sizeof refusals / sizeof refusals[0]);
     tcase_add_test(t, test_submit);
     tcase_add_loop_test(t, test_tables, 0, sizeof tables / sizeof tables[0]);

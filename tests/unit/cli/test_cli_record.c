@@ -2,6 +2,7 @@
  * says, and how it ends. */
 #include <check.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -274,6 +275,9 @@ START_TEST(test_doctor)
     ck_assert_ptr_nonnull(strstr(out, "chmod 600"));
     ck_assert_ptr_nonnull(strstr(out, "FAIL  log org-a: its high-water mark is missing"));
     ck_assert_ptr_nonnull(strstr(out, "unknown key \"listne\""));
+    put_file(at("fx/state/config.json"), "{\"deployment\":\"fx.kedge.local\",\"lease_ms\":99}");
+    ck_assert_int_eq(kedge("doctor %s", at("fx/state")), 1);
+    ck_assert_ptr_nonnull(strstr(out, "\"lease_ms\": expected a whole number from 100 to 3600000"));
     ck_assert_int_eq(kedge("doctor %s", at("none")), 3);
     remove_scratch();
 }
@@ -303,6 +307,37 @@ START_TEST(test_doctor_of_a_site)
     json_decref(root);
     ck_assert(policy);
     ck_assert(key);
+    remove_scratch();
+}
+END_TEST
+
+/* Ctrl-C in the middle of a federation: everything stops, nothing is lost, the same folder goes on. */
+START_TEST(test_poc_interrupted)
+{
+    struct kedge_process p;
+    json_t *root;
+    char line[KEDGE_PATH_MAX + 128];
+    make_scratch();
+    snprintf(line, sizeof line, "poc %s --tenants 1 --sites 2 --groups 1 --rounds 40 --format json",
+             at("poc"));
+    kedge_begin(&p, "%s", line);
+    for (int i = 0; i < 30000 && !kedge_file_exists(at("poc/fedavg.json")); i++) { /* its job is submitted */
+        kedge_os_sleep_ms(1);
+    }
+    ck_assert(kedge_file_exists(at("poc/fedavg.json")));
+    kedge_os_sleep_ms(100);
+    ck_assert_int_eq(kill(p.pid, SIGINT), 0);
+    ck_assert_int_eq(kedge_end(&p), 130);
+    ck_assert_str_eq(json_string_value(json_object_get(error_of(&root), "code")), "CANCELLED");
+    ck_assert_ptr_nonnull(strstr(err_out, "the same folder goes on where it was: kedge poc"));
+    json_decref(root);
+    ck_assert_int_eq(kedge("poc %s --rounds 7 --format json", at("poc")), 0);
+    ck_assert_ptr_nonnull(strstr(err_out, "begun earlier"));
+    const json_t *job = json_object_get(data_of(&root), "grouped");
+    ck_assert_str_eq(json_string_value(json_object_get(job, "state")), "completed");
+    ck_assert_int_eq(json_integer_value(json_object_get(job, "rounds")), 40);
+    json_decref(root);
+    ck_assert_int_eq(kedge("audit replay %s --trust %s", at("poc"), at("poc/trust.json")), 0);
     remove_scratch();
 }
 END_TEST
@@ -354,6 +389,7 @@ int main(void)
     tcase_add_test(t, test_sim_repeats);
     tcase_add_test(t, test_doctor);
     tcase_add_test(t, test_doctor_of_a_site);
+    tcase_add_test(t, test_poc_interrupted);
     tcase_add_test(t, test_page);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

@@ -1,0 +1,41 @@
+#include "common/base/settings.h"
+
+#include <stddef.h>
+#include <string.h>
+
+const struct kedge_setting kedge_settings_coordinator[] = {
+    {"deployment", false, 0, 0, 0},
+    {"listen", false, 0, 0, 0},
+    {"operators", false, 0, 0, 0},
+    {"insecure", false, 0, 0, 0},
+    {"workers", true, 0, 16, 0},
+    {"lease_ms", true, 100, 3600000, 15000},
+    {"offline_grace_ms", true, 100, 3600000, 5000},
+    {"settle_ms", true, 0, 3600000, 1000},
+    {NULL, false, 0, 0, 0},
+};
+
+const struct kedge_setting kedge_settings_policy[] = {
+    {"jobs", false, 0, 0, 0},
+    {"data", false, 0, 0, 0},
+    {"trainer", false, 0, 0, 0},
+    {"threads", true, 0, 256, 1},
+    {"train_seconds_max", true, 0, 604800, 3600},
+    {"memory_max", true, 0, INT64_MAX, 0},
+    {NULL, false, 0, 0, 0},
+};
+
+const struct kedge_setting kedge_settings_site[] = {
+    {"tenant", false, 0, 0, 0},     {"site", false, 0, 0, 0},         {"server", false, 0, 0, 0},
+    {"server_key", false, 0, 0, 0}, {"token_secret", false, 0, 0, 0}, {NULL, false, 0, 0, 0},
+};
+
+const struct kedge_setting *kedge_setting_find(const struct kedge_setting *table, const char *key)
+{
+    for (const struct kedge_setting *row = table; row->key; row++) {
+        if (strcmp(row->key, key) == 0) {
+            return row;
+        }
+    }
+    return NULL;
+}
