@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "aggregation/simd.h"
 #include "cli/local.h"
 
 enum { THREADS_MAX = 64 };
@@ -23,6 +24,27 @@ static void show_progress(void *arg, const char *what, uint64_t done, uint64_t t
     kedge_cli_progress(arg, "auditing", done, total, what);
 }
 
+/* --simd NAME: which instructions the arithmetic takes; the results are the same. False after a usage error.
+ */
+static bool take_simd(struct kedge_cli *c)
+{
+    const char *name = kedge_cli_option(c, "simd", NULL);
+    if (!name) {
+        return true;
+    }
+    for (enum kedge_simd simd = KEDGE_SIMD_SCALAR; simd <= KEDGE_SIMD_AVX2; simd++) {
+        if (strcmp(name, kedge_simd_name(simd)) == 0) {
+            if (kedge_simd_set(simd) == KEDGE_OK) {
+                return true;
+            }
+            (void)kedge_cli_usage(c, "--simd %s: this processor has no such instructions", name);
+            return false;
+        }
+    }
+    (void)kedge_cli_usage(c, "--simd %.20s: expected scalar, sse2 or avx2", name);
+    return false;
+}
+
 /* False after a usage error. */
 static bool take_question(struct kedge_cli *c, struct question *q)
 {
@@ -36,7 +58,8 @@ static bool take_question(struct kedge_cli *c, struct question *q)
         }
         q->seen[q->seen_count++] = seen;
     }
-    if (!kedge_cli_number(c, "threads", 1, THREADS_MAX, 0, &threads) || !kedge_cli_no_more(c, 1)) {
+    if (!kedge_cli_number(c, "threads", 1, THREADS_MAX, 0, &threads) || (q->replay && !take_simd(c))
+        || !kedge_cli_no_more(c, 1)) {
         return false;
     }
     q->options = (struct kedge_audit_options){
@@ -155,6 +178,11 @@ static void say_verdict(const struct kedge_cli *c, const struct kedge_audit_repo
                       "results bit for bit.\n",
                       (unsigned long long)n->decisions);
     }
+    if (replay) {
+        char hex[KEDGE_HASH_HEX_LEN + 1];
+        kedge_hash_hex(&r->results, hex);
+        kedge_cli_say(c, "Digest of all results: %s\n", hex);
+    }
 }
 
 static json_t *counts_json(const struct kedge_audit_counts *n)
@@ -201,9 +229,15 @@ static json_t *report_json(const struct kedge_audit_report *r, bool replay)
                                         f->severity == KEDGE_AUDIT_NOTE ? "note" : "error", "code",
                                         kedge_audit_code_name(f->code), "where", f->where, "text", f->text));
     }
-    return json_pack("{s:s,s:b,s:o,s:I,s:I,s:o}", "verdict", verdicts[r->verdict], "replayed", replay,
-                     "counts", counts_json(&r->counts), "errors", (json_int_t)r->error_count, "notes",
-                     (json_int_t)r->note_count, "findings", findings);
+    json_t *data = json_pack("{s:s,s:b,s:o,s:I,s:I,s:o}", "verdict", verdicts[r->verdict], "replayed", replay,
+                             "counts", counts_json(&r->counts), "errors", (json_int_t)r->error_count, "notes",
+                             (json_int_t)r->note_count, "findings", findings);
+    if (replay && data) {
+        char hex[KEDGE_HASH_HEX_LEN + 1];
+        kedge_hash_hex(&r->results, hex);
+        json_object_set_new(data, "results", json_string(hex));
+    }
+    return data;
 }
 
 /* ---- verify, replay ---- */

@@ -53,6 +53,7 @@ static int fill_report(struct kedgei_audit *a, struct kedge_audit_report *ret)
         return KEDGE_E_NOMEM;
     }
     struct kedge_audit_report r = {.counts = a->counts,
+                                   .results = a->results,
                                    .error_count = a->findings.errors,
                                    .note_count = a->findings.notes,
                                    .finding_count = a->findings.count,

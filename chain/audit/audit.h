@@ -101,6 +101,9 @@ enum kedge_audit_verdict {
 struct kedge_audit_report {
     enum kedge_audit_verdict verdict;
     struct kedge_audit_counts counts;
+    /* Of replay: over all that was computed, not over what is recorded; the same for every build, instruction
+     * set and number of threads. Zero after verify. */
+    struct kedge_hash results;
     uint64_t error_count, note_count; /* all, kept or not */
     uint32_t finding_count;
     struct kedge_audit_finding *findings; /* owned; in the order they were met */

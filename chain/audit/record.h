@@ -118,6 +118,7 @@ struct kedgei_audit {
     size_t update_count;
     struct kedgei_findings findings;
     struct kedge_audit_counts counts;
+    struct kedge_hash results; /* of replay */
     struct kedge_diag diag;
 };
 

@@ -48,9 +48,26 @@ static void compare(const struct kedgei_replay *r, const struct kedgei_decision 
                  d->round ? d->round->number : 0, group, was, is);
 }
 
+/* Adds to the result of a decision: what two replays of a record must have in common, whatever was recorded.
+ */
+static void add_result(struct kedgei_decision *d, const void *bytes, size_t len)
+{
+    struct kedge_hash so_far = d->result;
+    kedge_sha256_2(kedge_view_of(so_far.b, sizeof so_far.b), kedge_view_of(bytes, len), &d->result);
+}
+
+static void add_number(struct kedgei_decision *d, uint64_t number)
+{
+    uint8_t bytes[8];
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (uint8_t)(number >> (8 * i));
+    }
+    add_result(d, bytes, sizeof bytes);
+}
+
 /* ---- decisions ---- */
 
-static void replay_initial(const struct kedgei_replay *r, const struct kedgei_decision *d,
+static void replay_initial(const struct kedgei_replay *r, struct kedgei_decision *d,
                            struct kedgei_findings *f)
 {
     struct kedge_diag diag = {.err = KEDGE_OK};
@@ -64,12 +81,13 @@ static void replay_initial(const struct kedgei_replay *r, const struct kedgei_de
     } else {
         const struct kedge_st_job_opened *o = d->job->opened->body;
         kedge_hasher_final(hasher, &digest);
+        add_result(d, digest.b, sizeof digest.b);
         compare(r, d, KEDGE_AUDIT_REPLAY_INITIAL, d->job->opened->index, 0, &digest, &o->initial_model, f);
     }
     kedge_hasher_free(hasher);
 }
 
-static void replay_selection(const struct kedgei_replay *r, const struct kedgei_decision *d,
+static void replay_selection(const struct kedgei_replay *r, struct kedgei_decision *d,
                              struct kedgei_findings *f)
 {
     const struct kedge_job_spec *spec = &d->job->spec;
@@ -90,6 +108,7 @@ static void replay_selection(const struct kedgei_replay *r, const struct kedgei_
                            selected);
     }
     for (size_t i = 0; i < in.count && !err; i++) {
+        add_number(d, selected[i]);
         if (selected[i] != (in.items[i].row.use == KEDGE_USE_SELECTED)) {
             kedgei_error(
                 f, KEDGE_AUDIT_REPLAY_SELECTION, &r->a->main, at,
@@ -103,7 +122,7 @@ static void replay_selection(const struct kedgei_replay *r, const struct kedgei_
     kedge_mem_free(selected);
 }
 
-static void replay_grouping(const struct kedgei_replay *r, const struct kedgei_decision *d,
+static void replay_grouping(const struct kedgei_replay *r, struct kedgei_decision *d,
                             struct kedgei_findings *f)
 {
     struct kedge_diag diag = {.err = KEDGE_OK};
@@ -123,6 +142,7 @@ static void replay_grouping(const struct kedgei_replay *r, const struct kedgei_d
     }
     for (size_t i = 0; i < in.count && !err; i++) {
         const struct kedge_input_row *row = &in.items[i].row;
+        add_number(d, group[i]);
         bool used = row->use == KEDGE_USE_GROUPED;
         if (used ? group[i] != row->group : group[i] != KEDGE_GROUP_NONE) {
             kedgei_error(
@@ -141,7 +161,7 @@ static void replay_grouping(const struct kedgei_replay *r, const struct kedgei_d
     kedge_mem_free(group);
 }
 
-static void replay_direction(const struct kedgei_replay *r, const struct kedgei_decision *d,
+static void replay_direction(const struct kedgei_replay *r, struct kedgei_decision *d,
                              struct kedgei_findings *f)
 {
     struct kedge_diag diag = {.err = KEDGE_OK};
@@ -158,6 +178,7 @@ static void replay_direction(const struct kedgei_replay *r, const struct kedgei_
         failed(r, d, at, "direction", err, &diag, f);
     } else {
         kedge_hasher_final(hasher, &digest);
+        add_result(d, digest.b, sizeof digest.b);
         compare(r, d, KEDGE_AUDIT_REPLAY_DIRECTION, at, d->group, &digest,
                 &kedgei_step_group(d->round->step, d->group)->direction, f);
     }
@@ -167,7 +188,7 @@ static void replay_direction(const struct kedgei_replay *r, const struct kedgei_
 }
 
 /* Cold start: the cosine to the site's own group. Newcomer: also that no other group is nearer. */
-static void replay_assigned(const struct kedgei_replay *r, const struct kedgei_decision *d,
+static void replay_assigned(const struct kedgei_replay *r, struct kedgei_decision *d,
                             struct kedgei_findings *f)
 {
     const struct kedge_st_group_assigned *g = d->fact->body;
@@ -198,7 +219,13 @@ static void replay_assigned(const struct kedgei_replay *r, const struct kedgei_d
     }
     if (err) {
         failed(r, d, d->fact->index, "group of a site", err, &diag, f);
-    } else if (first + nearest != g->group || cosine < g->similarity || cosine > g->similarity) {
+        return;
+    }
+    uint64_t bits;
+    memcpy(&bits, &cosine, sizeof bits);
+    add_number(d, first + nearest);
+    add_number(d, bits);
+    if (first + nearest != g->group || cosine < g->similarity || cosine > g->similarity) {
         kedgei_error(
             f, KEDGE_AUDIT_REPLAY_NEWCOMER, d->log, d->fact->index,
             "job \"%s\": site \"%s\" given group %u with similarity %.17g, its update gives %u with %.17g",
@@ -206,7 +233,7 @@ static void replay_assigned(const struct kedgei_replay *r, const struct kedgei_d
     }
 }
 
-static void replay_aggregate(const struct kedgei_replay *r, const struct kedgei_decision *d,
+static void replay_aggregate(const struct kedgei_replay *r, struct kedgei_decision *d,
                              struct kedgei_findings *f)
 {
     const struct kedge_st_aggregate *agg = d->fact->body;
@@ -231,6 +258,7 @@ static void replay_aggregate(const struct kedgei_replay *r, const struct kedgei_
         failed(r, d, d->fact->index, "aggregate", err, &diag, f);
     } else {
         kedge_hasher_final(hasher, &digest);
+        add_result(d, digest.b, sizeof digest.b);
         compare(r, d, KEDGE_AUDIT_REPLAY_AGGREGATE, d->fact->index, d->group, &digest, &d->fact->subject, f);
     }
     kedge_hasher_free(hasher);
@@ -238,8 +266,7 @@ static void replay_aggregate(const struct kedgei_replay *r, const struct kedgei_
     kedge_mem_free(sources);
 }
 
-static void replay_mixing(const struct kedgei_replay *r, const struct kedgei_decision *d,
-                          struct kedgei_findings *f)
+static void replay_mixing(const struct kedgei_replay *r, struct kedgei_decision *d, struct kedgei_findings *f)
 {
     const struct kedge_st_step *step = d->round->step->body;
     struct kedge_diag diag = {.err = KEDGE_OK};
@@ -265,6 +292,7 @@ static void replay_mixing(const struct kedgei_replay *r, const struct kedgei_dec
         struct kedge_hash digest;
         if (!err && trained[g]) {
             kedge_hasher_final(hashers[g], &digest);
+            add_result(d, digest.b, sizeof digest.b);
             compare(r, d, KEDGE_AUDIT_REPLAY_STEP, d->round->step->index, g, &digest, &step->groups[g].after,
                     f);
         }
@@ -360,15 +388,33 @@ static void collect(struct kedgei_replay *r)
 
 static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
 {
-    static void (*const by_kind[])(const struct kedgei_replay *, const struct kedgei_decision *,
+    static void (*const by_kind[])(const struct kedgei_replay *, struct kedgei_decision *,
                                    struct kedgei_findings *) = {
         [KEDGEI_INITIAL] = replay_initial,   [KEDGEI_SELECTION] = replay_selection,
         [KEDGEI_GROUPING] = replay_grouping, [KEDGEI_DIRECTION] = replay_direction,
         [KEDGEI_ASSIGNED] = replay_assigned, [KEDGEI_AGGREGATE] = replay_aggregate,
         [KEDGEI_MIXING] = replay_mixing,
     };
-    const struct kedgei_replay *r = arg;
+    struct kedgei_replay *r = arg; /* each call writes to its own decision only */
     by_kind[r->items[i].kind](r, &r->items[i], f);
+}
+
+/* One digest of all results, in the order of the list. */
+static int digest_results(const struct kedgei_replay *r, struct kedge_hash *ret)
+{
+    struct kedge_hasher *hasher = NULL;
+    int err = kedge_hasher_new(&hasher);
+    for (size_t i = 0; i < r->count && !err; i++) {
+        const struct kedgei_decision *d = &r->items[i];
+        const uint8_t kind = (uint8_t)d->kind;
+        kedge_hasher_update(hasher, kedge_view_of(&kind, 1));
+        kedge_hasher_update(hasher, kedge_view_of(d->result.b, sizeof d->result.b));
+    }
+    if (!err) {
+        kedge_hasher_final(hasher, ret);
+    }
+    kedge_hasher_free(hasher);
+    return err;
 }
 
 int kedgei_replay(struct kedgei_audit *a)
@@ -376,6 +422,7 @@ int kedgei_replay(struct kedgei_audit *a)
     struct kedgei_replay r = {.a = a};
     collect(&r);
     int err = r.nomem ? KEDGE_E_NOMEM : kedgei_parallel(a, "decisions", r.count, run_decision, &r);
+    err = err ? err : digest_results(&r, &a->results);
     a->counts.decisions = r.count;
     kedge_mem_free(r.items);
     return err;

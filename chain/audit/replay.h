@@ -21,6 +21,7 @@ struct kedgei_decision {
     const struct kedgei_log *log;   /* KEDGEI_ASSIGNED: whose ledger */
     const struct kedgei_fact *fact; /* KEDGEI_ASSIGNED, KEDGEI_AGGREGATE */
     uint32_t group;                 /* KEDGEI_DIRECTION, KEDGEI_AGGREGATE */
+    struct kedge_hash result;       /* over what was computed; zero before, and when that failed */
 };
 
 struct kedgei_replay {
