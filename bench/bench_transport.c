@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/net/client.h"
+#include "crypto/cert.h"
 
 enum { BLOCK = 1024 * 1024, CALL_MS = 60000, CALLS_MAX = 100000 };
 
@@ -160,8 +163,27 @@ double kedge_bench_latency(enum kedge_net_kind kind, unsigned calls)
     return median;
 }
 
+/* Two connected sockets of loopback TCP. */
+static bool connect_pair(int ret_fds[2])
+{
+    struct sockaddr_in a = {.sin_family = AF_INET};
+    socklen_t len = sizeof a;
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    ret_fds[0] = socket(AF_INET, SOCK_STREAM, 0);
+    ret_fds[1] = -1;
+    if (bind(listener, (struct sockaddr *)&a, sizeof a) == 0 && listen(listener, 1) == 0
+        && getsockname(listener, (struct sockaddr *)&a, &len) == 0
+        && connect(ret_fds[0], (struct sockaddr *)&a, sizeof a) == 0) {
+        ret_fds[1] = accept(listener, NULL, NULL);
+    }
+    close(listener);
+    return ret_fds[1] >= 0;
+}
+
 struct sender {
     int fd;
+    SSL *ssl; /* NULL: plain */
     unsigned chunks;
 };
 
@@ -170,8 +192,12 @@ static void *send_all(void *arg)
     const struct sender *s = arg;
     uint8_t *block = kedge_mem_new(BLOCK, 1);
     size_t left = (size_t)s->chunks * KEDGE_CHUNK_MAX;
+    if (s->ssl && SSL_accept(s->ssl) != 1) {
+        left = 0;
+    }
     while (block && left > 0) {
-        ssize_t n = send(s->fd, block, left < BLOCK ? left : BLOCK, MSG_NOSIGNAL);
+        size_t len = left < BLOCK ? left : BLOCK;
+        ssize_t n = s->ssl ? SSL_write(s->ssl, block, (int)len) : send(s->fd, block, len, MSG_NOSIGNAL);
         if (n <= 0) {
             break;
         }
@@ -182,35 +208,78 @@ static void *send_all(void *arg)
     return NULL;
 }
 
-double kedge_bench_loopback(unsigned chunks)
+static double receive_all(int fds[2], SSL *ssl, struct sender *sender)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET};
-    socklen_t len = sizeof a;
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int listener = socket(AF_INET, SOCK_STREAM, 0), near = socket(AF_INET, SOCK_STREAM, 0), far = -1;
     uint8_t *block = kedge_mem_new(BLOCK, 1);
+    pthread_t thread;
+    size_t got = 0, all = (size_t)sender->chunks * KEDGE_CHUNK_MAX;
     double result = KEDGE_E_IO;
-    if (block && bind(listener, (struct sockaddr *)&a, sizeof a) == 0 && listen(listener, 1) == 0
-        && getsockname(listener, (struct sockaddr *)&a, &len) == 0
-        && connect(near, (struct sockaddr *)&a, sizeof a) == 0 && (far = accept(listener, NULL, NULL)) >= 0) {
-        struct sender sender = {far, chunks};
-        pthread_t thread;
+    if (block && pthread_create(&thread, NULL, send_all, sender) == 0) {
+        bool good = !ssl || SSL_connect(ssl) == 1;
         uint64_t begin = kedge_os_now_ns();
-        size_t got = 0;
-        if (pthread_create(&thread, NULL, send_all, &sender) == 0) {
-            for (ssize_t n; (n = recv(near, block, BLOCK, 0)) > 0;) {
-                got += (size_t)n;
-            }
-            pthread_join(thread, NULL);
-            result = (double)got / ((double)(kedge_os_now_ns() - begin) * 1e-9);
+        for (ssize_t n = 1; good && got < all && n > 0; got += n > 0 ? (size_t)n : 0) {
+            n = ssl ? SSL_read(ssl, block, BLOCK) : recv(fds[0], block, BLOCK, 0);
         }
+        pthread_join(thread, NULL);
+        result = got == all ? (double)got / ((double)(kedge_os_now_ns() - begin) * 1e-9) : result;
     }
     kedge_mem_free(block);
-    close(listener);
-    close(near);
-    if (far >= 0) {
-        close(far);
+    return result;
+}
+
+double kedge_bench_loopback(unsigned chunks)
+{
+    int fds[2];
+    bool good = connect_pair(fds);
+    struct sender sender = {.fd = fds[1], .chunks = chunks};
+    double result = good ? receive_all(fds, NULL, &sender) : KEDGE_E_IO;
+    close(fds[0]);
+    close(fds[1]);
+    return result;
+}
+
+static SSL *new_ssl(SSL_CTX *ctx, int fd, const struct kedge_key_pair *pair)
+{
+    struct kedge_buf pem;
+    struct kedge_seed seed;
+    kedge_buf_init(&pem, KEDGE_CERT_MAX);
+    kedge_key_seed(pair, &seed);
+    int err = kedge_cert_self_signed(pair, "bench", &pem);
+    BIO *bio = BIO_new_mem_buf(pem.ptr, (int)pem.len);
+    X509 *cert = PEM_read_bio_X509(bio, NULL, NULL, NULL);
+    EVP_PKEY *key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed.b, sizeof seed.b);
+    SSL *ssl = !err && SSL_CTX_set_ciphersuites(ctx, "TLS_AES_256_GCM_SHA384") == 1
+                       && SSL_CTX_use_certificate(ctx, cert) == 1 && SSL_CTX_use_PrivateKey(ctx, key) == 1
+                   ? SSL_new(ctx)
+                   : NULL;
+    if (ssl) {
+        SSL_set_fd(ssl, fd);
     }
+    X509_free(cert);
+    EVP_PKEY_free(key);
+    BIO_free(bio);
+    kedge_buf_deinit(&pem);
+    return ssl;
+}
+
+double kedge_bench_openssl(unsigned chunks)
+{
+    int fds[2];
+    struct kedge_key_pair pair;
+    if (kedge_crypto_init() != KEDGE_OK || !connect_pair(fds)) {
+        return KEDGE_E_IO;
+    }
+    kedge_key_generate(&pair);
+    SSL_CTX *near = SSL_CTX_new(TLS_client_method()), *far = SSL_CTX_new(TLS_server_method());
+    SSL *ssl = new_ssl(near, fds[0], &pair);
+    struct sender sender = {.fd = fds[1], .ssl = new_ssl(far, fds[1], &pair), .chunks = chunks};
+    double result = ssl && sender.ssl ? receive_all(fds, ssl, &sender) : KEDGE_E_NOMEM;
+    SSL_free(ssl);
+    SSL_free(sender.ssl);
+    SSL_CTX_free(near);
+    SSL_CTX_free(far);
+    close(fds[0]);
+    close(fds[1]);
     return result;
 }
 
@@ -241,6 +310,7 @@ int main(void)
     static const char *const names[] = {"tls", "tcp", "ipc"};
     printf("memcpy            %8.0f MB/s\n", kedge_bench_memcpy(200) * 1e-6);
     printf("loopback send     %8.0f MB/s\n", kedge_bench_loopback(200) * 1e-6);
+    printf("loopback OpenSSL  %8.0f MB/s\n", kedge_bench_openssl(200) * 1e-6);
     for (size_t i = 0; i < 3; i++) {
         printf("%s 4 MiB, 1 call  %8.0f MB/s\n", names[i], kedge_bench_chunks(kinds[i], 1, 100) * 1e-6);
         printf("%s 4 MiB, 4 calls %8.0f MB/s\n", names[i], kedge_bench_chunks(kinds[i], 4, 100) * 1e-6);

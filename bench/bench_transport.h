@@ -12,6 +12,8 @@ double kedge_bench_chunks(enum kedge_net_kind kind, unsigned in_flight, unsigned
 double kedge_bench_latency(enum kedge_net_kind kind, unsigned calls);
 /* Bytes per second of send(2) to recv(2) over loopback TCP, 1 MiB at a time. */
 double kedge_bench_loopback(unsigned chunks);
+/* The same through OpenSSL's TLS 1.3, AES-256-GCM, one blocking thread at each end. */
+double kedge_bench_openssl(unsigned chunks);
 /* Bytes per second of memcpy between two 4 MiB blocks. */
 double kedge_bench_memcpy(unsigned chunks);
 
