@@ -174,7 +174,9 @@ static void running(struct sim *w, struct sim_event *ev)
     } else if (ev->type == SIM_DEVICE_DISK) {
         disk_done(w, ev);
     } else if (ev->type == SIM_DEVICE_TIMER) {
-        timer(w, ev->site);
+        if (ev->at_ns == w->devices[ev->site].timer_ns) { /* or an earlier one came instead */
+            timer(w, ev->site);
+        }
     } else {
         KEDGE_ASSERT(ev->type == SIM_DEVICE_DONE);
         step(w, ev->site, &ev->site_event, 0);

@@ -353,7 +353,7 @@ static void done(struct sim *w, struct sim_event *ev)
         work_done(w, &ev->effect);
     } else if (ev->type == SIM_SERVER_DISK) {
         disk_done(w, &ev->effect);
-    } else {
+    } else if (ev->at_ns == w->server.timer_ns) { /* or an earlier one came instead */
         timer(w);
     }
 }
