@@ -15,7 +15,7 @@
 #include "crypto/keyfile.h"
 
 /* A Unix address holds 108 bytes, and the door is reached by it. */
-enum { FILE_MAX = 65536, KEYS_MAX = 1024, DOOR_PATH_MAX = 107, DATA_FILES_MAX = 256 };
+enum { FILE_MAX = 65536, MEMORY_MAX = 16 << 20, KEYS_MAX = 1024, DOOR_PATH_MAX = 107, DATA_FILES_MAX = 256 };
 
 /* ---- keys ---- */
 
@@ -306,6 +306,22 @@ static void check_policy(struct kedge_doctor *k, const char *site)
     json_decref(o);
 }
 
+/* kedge-client notes it when the coordinator has confirmed the site; the token stays in site.json. */
+static bool is_enrolled(const char *site)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf text;
+    json_t *o = NULL;
+    kedge_buf_init(&text, MEMORY_MAX);
+    int err = kedge_path_join(path, site, "memory.json");
+    err = err ? err : kedge_file_read(path, &text, NULL);
+    err = err ? err : kedgei_json_load(kedge_buf_view(&text), MEMORY_MAX, path, &o, NULL);
+    bool enrolled = !err && json_is_true(json_object_get(o, "enrolled"));
+    json_decref(o);
+    kedge_buf_deinit(&text);
+    return enrolled;
+}
+
 static void check_site(struct kedge_doctor *k, const char *site)
 {
     static const char *const wanted[] = {"tls.pem", "statement.pem"};
@@ -317,7 +333,7 @@ static void check_site(struct kedge_doctor *k, const char *site)
                      && kedge_cli_text(o, "server")[0]
                      && kedge_hex_decode(kedge_view_str(kedge_cli_text(o, "server_key")), key.b, sizeof key.b)
                             == KEDGE_OK;
-        bool enrolled = !json_object_get(o, "token_secret");
+        bool enrolled = is_enrolled(site);
         kedge_doctor_say(k,
                          !whole     ? KEDGE_DOCTOR_FAIL
                          : enrolled ? KEDGE_DOCTOR_OK

@@ -305,6 +305,12 @@ START_TEST(test_doctor_of_a_site)
         key = key || strstr(detail, "keys/statement.pem is missing");
     }
     json_decref(root);
+    (void)kedge("doctor %s", at("site"));
+    ck_assert_ptr_nonnull(strstr(out, "not enrolled yet"));
+    put_file(at("site/memory.json"), "{\"enrolled\":true,\"results\":[]}");
+    (void)kedge("doctor %s", at("site"));
+    ck_assert_ptr_null(strstr(out, "not enrolled yet"));
+    ck_assert_ptr_nonnull(strstr(out, "ok    site: org-a/s1"));
     ck_assert(policy);
     ck_assert(key);
     remove_scratch();
