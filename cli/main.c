@@ -12,7 +12,7 @@
 
 const struct kedge_command kedge_commands[] = {
     {"poc", "", kedge_cmd_poc,
-     "DIR [--tenants N] [--sites N] [--rounds N] [--groups N] [--seed N] "
+     "DIR [--tenants N] [--sites N] [--rounds N] [--groups N] [--mixing RATE] [--seed N] "
      "[--dataset digits|mnist|fashion-mnist] [--partition iid|ring|planted] [--trainer FILE] "
      "[--model-inputs N --model-classes N]",
      "a whole federation on this machine, as real processes over TLS"},

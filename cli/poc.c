@@ -198,6 +198,10 @@ int kedge_cmd_poc(struct kedge_cli *c)
         return 2;
     }
     p.trainer = kedge_cli_option(c, "trainer", "");
+    p.mixing = kedge_cli_option(c, "mixing", "");
+    if (strspn(p.mixing, "0123456789.") != strlen(p.mixing) || strlen(p.mixing) > 16) {
+        return kedge_cli_usage(c, "--mixing %.20s: expected a number like 0.05", p.mixing);
+    }
     if ((p.model_inputs || p.model_classes) && (!p.model_inputs || !p.model_classes || !p.trainer[0])) {
         return kedge_cli_usage(c, "--model-inputs and --model-classes belong together, with --trainer");
     }

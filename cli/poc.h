@@ -20,6 +20,7 @@ struct kedge_poc {
     char dir[KEDGE_PATH_MAX], state[KEDGE_PATH_MAX], bin[KEDGE_PATH_MAX];
     uint64_t tenants, sites, rounds, groups, seed;
     const char *dataset, *partition;
+    const char *mixing; /* the grouped job's rate, decimal; "": the default of job specs */
     struct kedge_id tenant_ids[KEDGE_POC_TENANTS_MAX];
     struct kedge_key_pair admins[KEDGE_POC_TENANTS_MAX];
     struct kedge_poc_child coordinator, *clients; /* tenants × sites */

@@ -160,6 +160,9 @@ static void put_spec(const struct kedge_poc *p, const char *name, bool grouped, 
         kedge_buf_printf(out,
                          ",\n  \"grouping\": \"flexcfl\",\n  \"groups\": %llu,\n  \"pretrain_steps\": 50",
                          (unsigned long long)p->groups);
+        if (p->mixing[0]) {
+            kedge_buf_printf(out, ",\n  \"mixing\": \"%s\"", p->mixing);
+        }
     }
     kedge_buf_put_str(out, "\n}\n");
 }

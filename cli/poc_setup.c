@@ -91,28 +91,30 @@ int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d)
             p->model_inputs = (uint64_t)kedge_cli_int(o, "model_inputs");
             p->model_classes = (uint64_t)kedge_cli_int(o, "model_classes");
             p->trainer = kedge_mem_strdup(kedge_cli_text(o, "trainer"));
+            p->mixing = kedge_mem_strdup(kedge_cli_text(o, "mixing"));
             p->dataset = kedge_mem_strdup(kedge_cli_text(o, "dataset"));
             p->partition = kedge_mem_strdup(kedge_cli_text(o, "partition"));
             json_decref(o);
             if (p->tenants < 1 || p->tenants > KEDGE_POC_TENANTS_MAX || p->sites < 1
                 || p->sites > KEDGE_POC_SITES_MAX || p->rounds < 1 || !p->dataset || !p->partition
-                || !p->trainer || p->model_inputs > UINT32_MAX || p->model_classes > UINT32_MAX) {
+                || !p->trainer || !p->mixing || p->model_inputs > UINT32_MAX
+                || p->model_classes > UINT32_MAX) {
                 err = kedge_diag_set(d, KEDGE_E_FORMAT, "%s: damaged", path);
             }
         }
     } else if (!err) { /* what can not work leaves no folder behind, whose settings would hold from then on */
         err = check_data(p, d);
         err = err ? err : kedge_dir_make(p->dir, 0700, d);
-        err =
-            err ? err
-                : write_json(path,
-                             json_pack("{s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:I,s:I,s:s}", "tenants",
-                                       (json_int_t)p->tenants, "sites", (json_int_t)p->sites, "rounds",
-                                       (json_int_t)p->rounds, "groups", (json_int_t)p->groups, "seed",
-                                       (json_int_t)p->seed, "dataset", p->dataset, "partition", p->partition,
-                                       "model_inputs", (json_int_t)p->model_inputs, "model_classes",
-                                       (json_int_t)p->model_classes, "trainer", p->trainer),
-                             d);
+        err = err ? err
+                  : write_json(path,
+                               json_pack("{s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:I,s:I,s:s,s:s}", "tenants",
+                                         (json_int_t)p->tenants, "sites", (json_int_t)p->sites, "rounds",
+                                         (json_int_t)p->rounds, "groups", (json_int_t)p->groups, "seed",
+                                         (json_int_t)p->seed, "dataset", p->dataset, "partition",
+                                         p->partition, "model_inputs", (json_int_t)p->model_inputs,
+                                         "model_classes", (json_int_t)p->model_classes, "trainer", p->trainer,
+                                         "mixing", p->mixing),
+                               d);
     }
     for (uint64_t i = 0; i < p->tenants && !err; i++) {
         snprintf(p->tenant_ids[i].s, sizeof p->tenant_ids[i].s, "org-%c", (char)('a' + i));

@@ -1,4 +1,5 @@
 /* Records that were written wrong and signed properly: one twist each, and what the auditor must call it. */
+#include "aggregation/simd.h"
 #include "tests/unit/audit/support.h"
 
 struct twist_case {
@@ -123,6 +124,37 @@ START_TEST(test_clean)
 }
 END_TEST
 
+/* The digest of what was computed: of replay only, the same for any threads and instructions, and that of
+ * another computation is another one. */
+START_TEST(test_results)
+{
+    struct kedge_audit_options options = {.threads = 1};
+    make_scratch();
+    fx_federation(at("fx"), FX_NONE);
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
+    ck_assert(kedge_hash_is_zero(&r.results));
+    kedge_audit_report_deinit(&r);
+    r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
+    const struct kedge_hash once = r.results;
+    ck_assert(!kedge_hash_is_zero(&once));
+    kedge_audit_report_deinit(&r);
+    for (enum kedge_simd simd = KEDGE_SIMD_SCALAR; simd <= KEDGE_SIMD_AVX2; simd++) {
+        if (kedge_simd_set(simd) == KEDGE_OK) {
+            options.threads = 1 + (uint32_t)simd;
+            r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
+            ck_assert(kedge_hash_eq(&r.results, &once));
+            kedge_audit_report_deinit(&r);
+        }
+    }
+    ck_assert_int_eq(kedge_simd_set(KEDGE_SIMD_AUTO), KEDGE_OK);
+    fx_capped(at("capped"), FX_NONE);
+    r = run(at("capped"), at("capped/trust.json"), NULL, true, options);
+    ck_assert(!kedge_hash_eq(&r.results, &once));
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
 /* The weights of a job with a cap on a tenant's share follow from all updates of an aggregate. */
 static const struct twist_case capped_cases[] = {
     {FX_ROW_WEIGHT, false, KEDGE_AUDIT_ROW},
@@ -205,6 +237,7 @@ int main(void)
     TCase *t = tcase_create("record");
     tcase_set_timeout(t, 120);
     tcase_add_test(t, test_clean);
+    tcase_add_test(t, test_results);
     tcase_add_test(t, test_unfinished_is_a_note);
     tcase_add_test(t, test_capped);
     tcase_add_loop_test(t, test_capped_twist, 0, (int)(sizeof capped_cases / sizeof capped_cases[0]));
