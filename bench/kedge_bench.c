@@ -109,7 +109,7 @@ static int poc_first_round(struct row rows[ROWS_MAX], int *ret_count)
     enum { PROCESSES = 25 }; /* a coordinator, twelve clients, twelve trainers */
     struct kedge_bench_run run = {.rounds = 2, .timeout_s = 60};
     struct kedge_bench_cost cost;
-    double best[3];
+    double best[3] = {0};
     int err = KEDGE_OK;
     for (int i = 0; i < 3 && !err; i++) {
         err = kedge_bench_federation(&run, &cost);

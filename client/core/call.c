@@ -46,14 +46,14 @@ static void poll_answered(struct kedge_site *s, const struct kedge_site_reply *r
 
 static void submit_refused(struct kedge_site *s, const struct kedge_site_reply *r)
 {
+    const bool missing = r->err == KEDGE_E_BLOB_MISSING;
     if (r->err == KEDGE_E_REVOKED) {
         kedgei_site_stop(s, r->err);
-    } else if (r->err == KEDGE_E_BLOB_MISSING && s->upload_refused) {
-        kedgei_site_settle(s, r->err); /* it does not take the file, so it will never take the statement */
-    } else if (r->err == KEDGE_E_BLOB_MISSING && s->memory.results[0].kind != KEDGE_SITE_EVALUATE) {
+    } else if (missing && !s->upload_refused && s->memory.results[0].kind != KEDGE_SITE_EVALUATE) {
         kedgei_site_go(s, KEDGE_SITE_UPLOADING);
         kedgei_site_back_off(s, r->err, r->retry_ns);
-    } else if (kedge_err_class(r->err) == KEDGE_CLASS_REJECT || MUTANT(MUTANT_SITE_TAKES_BUSY_FOR_NO)) {
+    } else if ((missing && s->upload_refused) /* what does not take the file will never take the statement */
+               || kedge_err_class(r->err) == KEDGE_CLASS_REJECT || MUTANT(MUTANT_SITE_TAKES_BUSY_FOR_NO)) {
         kedgei_site_settle(s, r->err);
     } else {
         kedgei_site_back_off(s, r->err, r->retry_ns);

@@ -257,12 +257,10 @@ int main(int argc, char **argv)
                                             {"version", no_argument, NULL, 'V'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    struct kedge_host *h = kedge_mem_new(1, sizeof *h);
+    static struct kedge_host host; /* as long as the process: signal_main never stops looking at it */
+    struct kedge_host *h = &host;
     enum kedge_log_level least = KEDGE_LOG_INFO;
     int opt;
-    if (!h) {
-        return 70;
-    }
     while ((opt = getopt_long(argc, argv, "s:vVh", options, NULL)) != -1) {
         switch (opt) {
         case 's':

@@ -298,7 +298,8 @@ START_TEST(test_doctor_of_a_site)
     put_file(at("site/policy.json"), "{\"jobs\":\"*\",\"data\":{\"mine\":{\"train\":{\"format\":\"csv\","
                                      "\"path\":\"/none.csv\"}}}}");
     ck_assert_int_eq(kedge("doctor %s --format json", at("site")), 1);
-    json_array_foreach(json_object_get(data_of(&root), "checks"), i, check)
+    const json_t *checks = json_object_get(data_of(&root), "checks");
+    json_array_foreach(checks, i, check)
     {
         const char *detail = json_string_value(json_object_get(check, "detail"));
         policy = policy || strstr(detail, "/none.csv cannot be read");

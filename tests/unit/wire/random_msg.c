@@ -23,10 +23,10 @@ static struct kedge_view random_text(struct kedge_rng *rng, size_t most)
     uint8_t *p = pool + pool_used;
     size_t len = 0, count = (size_t)kedge_rng_below(rng, 12);
     for (size_t i = 0; i < count; i++) {
-        const char *piece = pieces[kedge_rng_below(rng, 8)];
-        if (len + strlen(piece) <= most) {
-            memcpy(p + len, piece, strlen(piece));
-            len += strlen(piece);
+        struct kedge_view piece = kedge_view_str(pieces[kedge_rng_below(rng, 8)]);
+        if (len + piece.len <= most) {
+            memcpy(p + len, piece.ptr, piece.len);
+            len += piece.len;
         }
     }
     pool_used += len;

@@ -52,8 +52,7 @@ START_TEST(test_every_slip_is_found)
         }
         ck_assert_int_eq(kedge_token_decode(kedge_view_of(EXAMPLE, i), &back, &diag), KEDGE_E_FORMAT);
     }
-    memcpy(text, EXAMPLE, len);
-    memcpy(text + len, "=", 2);
+    snprintf(text, sizeof text, "%s=", EXAMPLE);
     ck_assert_int_eq(kedge_token_decode(kedge_view_str(text), &back, NULL), KEDGE_E_FORMAT);
     memcpy(text + len, "\n", 2);
     ck_assert_int_eq(kedge_token_decode(kedge_view_str(text), &back, NULL), KEDGE_E_FORMAT);
