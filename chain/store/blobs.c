@@ -16,7 +16,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
-enum { UPLOADS_DEFAULT = 1024, RESUME_HOURS_DEFAULT = 72, READ_BYTES = 65536 };
+enum { UPLOADS_DEFAULT = 1024, RESUME_HOURS_DEFAULT = 72, READ_BYTES = 65536, COOL_BYTES_MIN = 4 << 20 };
 #define RESERVE_DEFAULT (UINT64_C(64) << 20)
 
 static int fail(struct kedge_diag *d, const char *what, const char *path)
@@ -171,6 +171,19 @@ int kedge_blobs_find(const struct kedge_blobs *b, const struct kedge_hash *diges
         *ret_size = (uint64_t)st.st_size;
     }
     return KEDGE_OK;
+}
+
+void kedge_blobs_cool(const struct kedge_blobs *b, const struct kedge_hash *digest)
+{
+    char path[KEDGE_PATH_MAX];
+    struct stat st;
+    int fd = kedge_blobs_path(b, digest, path) ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size >= COOL_BYTES_MIN) {
+        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
 }
 
 int kedgei_hash_file(int fd, struct kedge_hasher *h, uint64_t *ret_size)

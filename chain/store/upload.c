@@ -9,6 +9,8 @@
 #include "chain/store/blobs_impl.h"
 #include "common/base/mem.h"
 
+enum { WRITEBACK_BYTES = 8 << 20 };
+
 struct kedge_blob_writer {
     struct kedgei_staged s;
 };
@@ -45,6 +47,16 @@ int kedgei_staged_open(struct kedgei_staged *s, bool must_be_new, struct kedge_d
     return err;
 }
 
+/* Has the disk begin with what is complete, so that the sync at the end has little left to wait for. */
+static void start_writeback(const struct kedgei_staged *s, uint64_t before)
+{
+    uint64_t from = before / WRITEBACK_BYTES * WRITEBACK_BYTES,
+             to = s->size / WRITEBACK_BYTES * WRITEBACK_BYTES;
+    if (to > from) {
+        (void)sync_file_range(s->fd, (off_t)from, (off_t)(to - from), SYNC_FILE_RANGE_WRITE);
+    }
+}
+
 int kedgei_staged_write(struct kedgei_staged *s, struct kedge_view bytes, struct kedge_diag *reterr)
 {
     for (size_t done = 0; done < bytes.len;) {
@@ -61,6 +73,7 @@ int kedgei_staged_write(struct kedgei_staged *s, struct kedge_view bytes, struct
         kedge_hasher_update(s->hasher, bytes);
     }
     s->size += bytes.len;
+    start_writeback(s, s->size - bytes.len);
     uint64_t open_promise = s->announced - s->written;
     uint64_t kept = bytes.len < open_promise ? bytes.len : open_promise;
     s->written += kept;

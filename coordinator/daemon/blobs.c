@@ -113,7 +113,7 @@ struct put_work {
     uint32_t site;
     struct kedge_blobs *blobs;
     struct kedge_id name;
-    struct kedge_hash digest;
+    struct kedge_hash digest, former; /* former: of the site's update before this one */
     uint64_t total, offset;
     struct kedge_view data;      /* in the request's frame */
     struct kedge_upload *upload; /* the worker's while site.upload_busy */
@@ -135,6 +135,9 @@ static void put_run(struct kedge_host *h, struct kedge_work *work)
     uint64_t at = w->upload ? kedge_upload_offset(w->upload) : 0;
     int err = KEDGE_OK;
     if (!w->upload) {
+        if (!kedge_hash_eq(&w->former, &w->digest)) {
+            kedge_blobs_cool(w->blobs, &w->former);
+        }
         err = kedge_upload_open(w->blobs, &w->name, &w->digest, w->total, &w->upload, &at, &d);
         if (err == KEDGE_E_EXISTS) {
             w->done = true;
@@ -211,6 +214,7 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
                            .site = site,
                            .blobs = t->log.blobs,
                            .name = s->id,
+                           .former = s->upload_digest,
                            .total = msg->total,
                            .offset = msg->offset,
                            .data = msg->data};

@@ -32,6 +32,8 @@ struct close_work {
     struct close_row *rows;
     size_t row_count;
     struct kedge_digest models[KEDGE_GROUPS_MAX];
+    uint32_t former_count; /* models of two rounds ago */
+    struct kedge_hash former[KEDGE_GROUPS_MAX];
     int err;
     struct kedge_diag diag;
 };
@@ -345,9 +347,24 @@ static int make_aggregates(struct kedge_host *h, struct close_work *w)
     return err;
 }
 
+/* Models of two rounds ago have been fetched by all who will: the new ones may have their pages. */
+static void cool_former(struct kedge_host *h, const struct close_work *w)
+{
+    for (uint32_t i = 0; i < w->former_count; i++) {
+        bool current = false;
+        for (uint32_t g = 0; g < w->result->groups; g++) {
+            current = current || kedge_hash_eq(&w->former[i], &w->result->before[g]);
+        }
+        if (!current) {
+            kedge_blobs_cool(h->main.blobs, &w->former[i]);
+        }
+    }
+}
+
 static void close_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct close_work *w = (struct close_work *)work;
+    cool_former(h, w);
     w->err = w->result->kind == KEDGE_TASK_PRETRAIN ? cold_start(h, w) : train_round(h, w);
     if (!w->err) {
         set_used_rows(h, w);
@@ -459,6 +476,10 @@ void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_
         memcpy(w->result->before[g].b, view.models[g].b, KEDGE_HASH_LEN);
     }
     memcpy(w->result->directions, job->directions, sizeof job->directions);
+    w->former_count = job->result ? job->result->groups : 0;
+    if (job->result) {
+        memcpy(w->former, job->result->before, sizeof w->former);
+    }
     int err = KEDGE_OK;
     for (uint32_t i = 0; i < n && !err; i++) {
         err = snapshot_site(h, w, order[i]);
