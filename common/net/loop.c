@@ -59,6 +59,11 @@ void kedgei_loop_change(struct kedgei_loop *loop, int fd, uint32_t events, void 
     KEDGE_ASSERT(epoll_ctl(loop->epoll, EPOLL_CTL_MOD, fd, &event) == 0);
 }
 
+void kedgei_loop_remove(struct kedgei_loop *loop, int fd)
+{
+    (void)epoll_ctl(loop->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
 int kedgei_loop_wait(struct kedgei_loop *loop, struct epoll_event *events, int max, int timeout_ms)
 {
     int n = epoll_wait(loop->epoll, events, max, timeout_ms);

@@ -22,6 +22,9 @@ void kedgei_loop_deinit(struct kedgei_loop *loop);
 /* Watches fd (add) or changes what is watched; events as of epoll_ctl(2). */
 KEDGE_NODISCARD int kedgei_loop_add(struct kedgei_loop *loop, int fd, uint32_t events, void *ptr);
 void kedgei_loop_change(struct kedgei_loop *loop, int fd, uint32_t events, void *ptr);
+/* Before fd is closed: a child between fork and exec holds it open a moment longer, and so would its
+ * events. */
+void kedgei_loop_remove(struct kedgei_loop *loop, int fd);
 /* The number of events, 0 after timeout_ms (-1: none) or a signal. */
 int kedgei_loop_wait(struct kedgei_loop *loop, struct epoll_event *events, int max, int timeout_ms);
 

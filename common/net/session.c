@@ -445,6 +445,7 @@ void kedgei_session_close(struct kedgei_session *s)
     }
     pthread_mutex_unlock(&server->mutex);
     s->stage = KEDGEI_DEAD;
+    kedgei_loop_remove(&server->loop, s->link.stream.fd);
     kedgei_link_deinit(&s->link);
     server->freed = true;
     s->wait_next = server->graves;
