@@ -3,6 +3,7 @@
 #include "cli/sim.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/local.h"
@@ -89,7 +90,14 @@ static json_t *faults_json(const struct kedge_sim_outcome *o)
 {
     json_t *counts = json_object();
     for (uint32_t i = 0; i < o->fault_count; i++) {
-        json_object_set_new(counts, o->faults[i].what, json_integer((json_int_t)o->faults[i].count));
+        char name[64];
+        size_t len = strlen(o->faults[i].name);
+        len = len < sizeof name ? len : sizeof name - 1;
+        for (size_t c = 0; c < len; c++) {
+            name[c] = o->faults[i].name[c] == '_' ? '_' : (char)(o->faults[i].name[c] | 0x20);
+        }
+        name[len] = '\0';
+        json_object_set_new(counts, name, json_integer((json_int_t)o->faults[i].count));
     }
     return counts;
 }

@@ -53,7 +53,8 @@
 enum sim_fault { SIM_FAULTS(SIM_FAULT_ENUM) SIM_FAULT_COUNT };
 #undef SIM_FAULT_ENUM
 
-const char *sim_fault_text(enum sim_fault fault);
+const char *sim_fault_name(enum sim_fault fault); /* "LOST" */
+const char *sim_fault_text(enum sim_fault fault); /* "message lost" */
 
 /* A while, in virtual time: [from, until). Empty when both are 0. */
 struct sim_window {

@@ -8,8 +8,17 @@
 
 enum { MS = 1000000, SLOW_FACTOR = 20, SLOW_DISK_FACTOR = 40 };
 
-#define SIM_FAULT_TEXT(name, text) [SIM_FAULT_##name] = text,
+#define SIM_FAULT_TEXT(name, text) [SIM_FAULT_##name] = (text),
 static const char *const fault_texts[SIM_FAULT_COUNT] = {SIM_FAULTS(SIM_FAULT_TEXT)};
+
+#define SIM_FAULT_NAME(name, text) [SIM_FAULT_##name] = #name,
+static const char *const fault_names[SIM_FAULT_COUNT] = {SIM_FAULTS(SIM_FAULT_NAME)};
+
+const char *sim_fault_name(enum sim_fault fault)
+{
+    KEDGE_ASSERT((size_t)fault < SIM_FAULT_COUNT);
+    return fault_names[fault];
+}
 
 const char *sim_fault_text(enum sim_fault fault)
 {

@@ -154,8 +154,9 @@ static void put_outcome(const struct sim *w, struct kedge_sim_outcome *o)
     }
     o->faults = sim_new_array(SIM_FAULT_COUNT, sizeof *o->faults);
     for (; o->fault_count < SIM_FAULT_COUNT; o->fault_count++) {
-        o->faults[o->fault_count] = (struct kedge_sim_count){sim_fault_text((enum sim_fault)o->fault_count),
-                                                             w->fired[o->fault_count]};
+        enum sim_fault fault = (enum sim_fault)o->fault_count;
+        o->faults[fault] =
+            (struct kedge_sim_count){sim_fault_name(fault), sim_fault_text(fault), w->fired[fault]};
     }
 }
 

@@ -44,7 +44,7 @@ struct kedge_sim_round {
 
 /* What a fault is called and how often it came. */
 struct kedge_sim_count {
-    const char *what; /* static */
+    const char *name, *what; /* "LOST", "message lost"; static */
     uint64_t count;
 };
 

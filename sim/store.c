@@ -47,10 +47,13 @@ static bool is_same(const struct sim_entry *a, const struct sim_entry *b)
 static void remember(struct sim *w, uint32_t tenant, const struct sim_entry *e, uint32_t leaf)
 {
     struct sim_job *j = &w->jobs[e->job];
-    struct sim_device *d = e->site == SIM_NONE ? NULL : &w->devices[e->site];
+    if (e->type == SIM_JOINED) {
+        j->joined[tenant] = 1;
+        return;
+    }
+    struct sim_device *d = &w->devices[e->site];
     switch (e->type) {
     case SIM_JOINED:
-        j->joined[tenant] = 1;
         return;
     case SIM_REVOKED:
         d->revoked = true;
