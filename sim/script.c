@@ -9,6 +9,10 @@ enum {
     SEED_TENANTS_MAX = 3,
     SEED_SITES_MAX = 12,
     SEED_GROUPS_MAX = 3,
+    LARGE_TENANTS_MAX = 12, /* of one seed in LARGE_EVERY */
+    LARGE_SITES_MAX = 70,
+    LARGE_GROUPS_MAX = 16,
+    LARGE_EVERY = 32,
     RARE_ENABLED = 400, /* permille: each run has some of the rare branches … */
     RARE_PERMILLE = 60, /* … and then often */
     WHILE_MAX_S = 15,
@@ -66,8 +70,9 @@ static void draw_times(struct sim *w)
 static void draw_config(struct sim *w)
 {
     struct sim_config *g = &w->config;
-    g->tenants = between(w, 1, SEED_TENANTS_MAX);
-    g->sites = between(w, 3, SEED_SITES_MAX);
+    bool large = sim_below(w, LARGE_EVERY) == 0;
+    g->tenants = between(w, 1, large ? LARGE_TENANTS_MAX : SEED_TENANTS_MAX);
+    g->sites = between(w, 3, large ? LARGE_SITES_MAX : SEED_SITES_MAX);
     g->jobs = sim_below(w, 4) == 0 ? 2 : 1;
     draw_rates(w, g);
     draw_times(w);
@@ -97,7 +102,8 @@ static void draw_job(struct sim *w, uint32_t job)
     p->quorum = between(w, 1, 3);
     p->round_timeout_ns = between(w, 3, 20) * SIM_SECOND;
     p->seed = kedge_rng_u64(&w->rng);
-    p->groups = between(w, 0, 1) ? between(w, 2, SEED_GROUPS_MAX) : 1;
+    uint32_t groups_max = w->config.sites > SEED_SITES_MAX ? LARGE_GROUPS_MAX : SEED_GROUPS_MAX;
+    p->groups = between(w, 0, 1) ? between(w, 2, groups_max) : 1;
     p->pretrain_sites = between(w, 0, w->config.sites);
     p->evaluate_every = between(w, 0, 2);
     p->weight_max = 100;
