@@ -6,7 +6,7 @@
 
 enum { SCALE_BITS = 20, SOURCES_MAX = 19, N_MAX = 9001 };
 
-static const uint64_t golden = UINT64_C(2380937075419773665);
+static const uint64_t golden = UINT64_C(15211816793402358114);
 
 static int32_t values[SOURCES_MAX][N_MAX];
 static float base[N_MAX];
@@ -64,7 +64,8 @@ static void make_expected(const struct kedge_mean_source *sources, size_t count,
 START_TEST(matches_reference)
 {
     static const uint64_t weights[] = {1, 5000, (UINT64_C(1) << 31) - 1, UINT64_C(1) << 33};
-    static const size_t sizes[] = {0, 1, 15, 16, 17, 31, 997, 4095, 4096, 4097, 8191, 8192, 9001};
+    static const size_t sizes[] = {0,   1,   15,  16,  17,  31,  255,  256, 257,
+                                   383, 384, 400, 511, 513, 997, 4097, 9001};
     struct kedge_mean_source sources[SOURCES_MAX];
     uint64_t hash[4] = {FNV_START, FNV_START, FNV_START, FNV_START};
     for (size_t w = 0; w < 4; w++) {
@@ -168,9 +169,34 @@ START_TEST(arguments)
 }
 END_TEST
 
+/* Quotients just between two floats: a division that is off by its last bit, as by a reciprocal, breaks the
+ * tie. What is averaged comes out again, whatever the weight. */
+START_TEST(ties_between_floats)
+{
+    enum { N = 320 };
+    static const float zero[N];
+    for (int32_t i = 0; i < N; i++) {
+        values[0][i] = ((1 << 24) + 2 * i * 7919 + 1) * (i % 2 == 0 ? 1 : -1); /* odd, of 25 bits */
+    }
+    FOR_EACH_SIMD(simd)
+    {
+        for (uint64_t weight = 1; weight < 200; weight++) {
+            const struct kedge_mean_source source = {values[0], weight};
+            ck_assert_int_eq(kedge_mean_tile(zero, &source, 1, 0, N, 0, weight, out), KEDGE_OK);
+            for (size_t i = 0; i < N; i++) {
+                const float tied = (float)values[0][i];
+                ck_assert_msg(memcmp(&out[i], &tied, sizeof tied) == 0, "%s: weight %u: %.9g, not %.9g",
+                              kedge_simd_name(simd), (unsigned)weight, (double)out[i], (double)tied);
+            }
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
-        by_hand, matches_reference, extreme_values, in_place_and_no_source, arguments, NULL};
+        ties_between_floats, by_hand, matches_reference, extreme_values, in_place_and_no_source,
+        arguments,           NULL};
     return run_tests("aggregation/mean", tests);
 }
