@@ -109,7 +109,7 @@ static void check_closing(struct sim *w, const struct kedge_coord_effect *fx)
             known = known || sim_is_published(w, fx->job, any, &p->sums[g].model);
         }
         for (uint32_t i = 0; i < w->config.sites && !known; i++) {
-            if (kedge_coord_may_read(w->server.core, fx->job, i, &p->sums[g].model)) {
+            if (sim_may_read(w, fx->job, i, &p->sums[g].model)) {
                 sim_violate(w, "model of job %u round %u readable before its close is durable", fx->job,
                             fx->round);
             }

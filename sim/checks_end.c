@@ -21,13 +21,13 @@ void sim_check_acks(struct sim *w)
 bool sim_job_is_stuck(const struct sim *w, uint32_t job)
 {
     struct kedge_coord_job_view view;
-    if (!kedge_coord_job(w->server.core, job, &view) || view.state >= KEDGE_JOB_COMPLETED) {
+    if (!sim_job_view(w, job, &view) || view.state >= KEDGE_JOB_COMPLETED) {
         return false;
     }
     uint32_t able = 0, there = 0;
     for (uint32_t i = 0; i < w->config.sites; i++) {
         const struct sim_device *d = &w->devices[i];
-        const struct kedge_coord_row *row = kedge_coord_row(w->server.core, job, i);
+        const struct kedge_coord_row *row = sim_job_row(w, job, i);
         bool member = false;
         for (uint32_t t = 0; t < view.params->tenant_count; t++) {
             member = member || view.params->tenants[t] == d->tenant;

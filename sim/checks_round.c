@@ -183,7 +183,7 @@ void sim_check_nosy(struct sim *w, uint32_t job)
             const struct kedge_digest *model = &last->sums[g].model;
             bool own = is_own(w, i, job, model);
             w->fired[SIM_FAULT_NOSY] += !own;
-            if (!own && kedge_coord_may_read(w->server.core, job, i, model)) {
+            if (!own && sim_may_read(w, job, i, model)) {
                 sim_violate(w, "site %u may read the model of group %u, which is not its own", i, g);
             }
         }

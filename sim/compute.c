@@ -63,7 +63,7 @@ void sim_compute(struct sim *w, uint32_t job)
 {
     struct kedge_coord_job_view view;
     struct sim_pending *p = &w->jobs[job].pending;
-    KEDGE_ASSERT(kedge_coord_job(w->server.core, job, &view));
+    KEDGE_ASSERT(sim_job_view(w, job, &view));
     p->computed = true;
     p->round = view.round;
     p->input_count = p->refused_count = 0;
@@ -78,7 +78,7 @@ void sim_compute(struct sim *w, uint32_t job)
     memset(p->groups, 0xff, w->config.sites * sizeof *p->groups);
     memset(p->refused, 0, w->config.sites * sizeof *p->refused);
     for (uint32_t i = 0; i < count; i++) {
-        const struct kedge_coord_row *row = kedge_coord_row(w->server.core, job, order[i]);
+        const struct kedge_coord_row *row = sim_job_row(w, job, order[i]);
         uint32_t group = row->group;
         if (view.round == 0 && row->pretrain.progress == KEDGE_INPUT_ACCEPTED) {
             group = sim_group_of(&row->pretrain.update, p->group_count);

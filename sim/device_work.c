@@ -82,8 +82,7 @@ static void fetch(struct sim *w, uint32_t site, const struct kedge_site_effect *
     bool cut = sim_inside(w, &d->cut_to_server) || sim_inside(w, &d->cut_to_site);
     if (!w->server.up || cut || sim_fault(w, SIM_FAULT_LOST, w->config.loss)) {
         err = KEDGE_E_UNREACHABLE;
-    } else if (fx->blob == KEDGE_SITE_BLOB_MODEL
-               && !kedge_coord_may_read(w->server.core, job, site, &model)) {
+    } else if (fx->blob == KEDGE_SITE_BLOB_MODEL && !sim_may_read(w, job, site, &model)) {
         err = KEDGE_E_NOT_FOUND;
     } else if (fx->blob == KEDGE_SITE_BLOB_MODEL) {
         sim_check_fetched(w, site, job, &model);

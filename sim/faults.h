@@ -46,6 +46,7 @@
     X(NOSY, "site asks for the model of another group")                                   \
     X(REVOKED, "site signed out")                                                         \
     X(NEWCOMER, "site gets its group in a later round")                                   \
+    X(SLOT_AGAIN, "job takes the place of one that has ended")                            \
     X(HALT, "job halted by the operator")                                                 \
     X(CANCEL, "job cancelled by the operator")
 

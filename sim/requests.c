@@ -82,7 +82,7 @@ static void submit(struct sim *w, const struct sim_event *ev, const struct kedge
     c.site = ev->site;
     c.tenant = w->devices[ev->site].tenant;
     c.job = sim_job_of(&r->job);
-    if (c.job >= w->config.jobs || !kedge_coord_job(w->server.core, c.job, &view)) {
+    if (c.job >= w->config.jobs || !sim_job_view(w, c.job, &view)) {
         c.job = KEDGE_COORD_NONE;
     }
     c.kind = kind_of(r->kind);
@@ -179,7 +179,9 @@ void sim_server_upload(struct sim *w, const struct sim_event *ev)
     int err = !w->server.up || cut || sim_fault(w, SIM_FAULT_LOST, w->config.loss) ? KEDGE_E_UNREACHABLE
                                                                                    : KEDGE_E_NOT_ENROLLED;
     if (w->server.up && err != KEDGE_E_UNREACHABLE && d->enrolled) {
-        err = kedge_coord_may_upload(w->server.core, sim_job_of(&ev->result.job), ev->site, ev->result.round);
+        uint32_t job = sim_job_of(&ev->result.job);
+        uint32_t slot = job < w->config.jobs ? w->jobs[job].slot : SIM_NONE;
+        err = kedge_coord_may_upload(w->server.core, slot, ev->site, ev->result.round);
     }
     if (err == KEDGE_OK) {
         d->uploads[d->upload_count++ % SIM_UPLOADS_KEPT] = sim_of_site(&ev->result.update);

@@ -139,6 +139,8 @@ static void load_job(struct sim *w, uint32_t job)
     if (!j->stored || end || j->state >= KEDGE_JOB_COMPLETED) {
         return;
     }
+    bool room = sim_slot_take(w, job); /* another than before, perhaps */
+    KEDGE_ASSERT(room);
     struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_JOB, job);
     c.params = &j->params;
     c.models = &j->initial;
@@ -168,7 +170,7 @@ static void load_job(struct sim *w, uint32_t job)
 static void new_core(struct sim *w)
 {
     struct sim_server *s = &w->server;
-    struct kedge_coord_limits limits = {w->config.tenants, w->config.sites, SIM_JOBS_MAX};
+    struct kedge_coord_limits limits = {w->config.tenants, w->config.sites, w->config.slots};
     size_t size = kedge_coord_size(&limits);
     s->mem = s->mem ? s->mem : sim_new_array(1, size);
     memset(s->mem, 0xa5, size); /* nothing of the old process is left */
@@ -181,6 +183,10 @@ static void new_core(struct sim *w)
     }
     s->timer_ns = UINT64_MAX;
     s->main_busy_ns = w->now_ns;
+    memset(s->slots, 0xff, sizeof s->slots);
+    for (uint32_t i = 0; i < w->config.jobs; i++) {
+        w->jobs[i].slot = SIM_NONE;
+    }
     memset(s->requests, 0, s->request_max * sizeof *s->requests);
     memset(s->tickets, 0, s->ticket_max * sizeof *s->tickets);
 }
@@ -197,7 +203,7 @@ void sim_server_start(struct sim *w)
     struct kedge_coord_event c = sim_server_blank(KEDGE_EV_START);
     load(w, &c);
     for (uint32_t i = 0; i < w->config.jobs; i++) {
-        if (w->jobs[i].cancel_wanted && w->jobs[i].state < KEDGE_JOB_COMPLETED) {
+        if (w->jobs[i].cancel_wanted && w->jobs[i].slot != SIM_NONE) {
             c = of_job(KEDGE_EV_JOB_CANCEL, i);
             load(w, &c);
         }

@@ -73,7 +73,8 @@ static void draw_config(struct sim *w)
     bool large = sim_below(w, LARGE_EVERY) == 0;
     g->tenants = between(w, 1, large ? LARGE_TENANTS_MAX : SEED_TENANTS_MAX);
     g->sites = between(w, 3, large ? LARGE_SITES_MAX : SEED_SITES_MAX);
-    g->jobs = sim_below(w, 4) == 0 ? 2 : 1;
+    g->jobs = sim_below(w, 4) == 0 ? between(w, 2, SIM_JOBS_MAX) : 1;
+    g->slots = between(w, 1, SIM_SLOTS_MAX);
     draw_rates(w, g);
     draw_times(w);
     g->server_crashes = maybe(w, 12);

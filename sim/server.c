@@ -19,6 +19,38 @@ void sim_tenant_id(uint32_t tenant, struct kedge_id *ret)
     (void)snprintf(ret->s, sizeof ret->s, "t%03u", (tenant * 101u + 7) % KEDGE_TENANTS_MAX);
 }
 
+bool sim_slot_take(struct sim *w, uint32_t job)
+{
+    for (uint32_t i = 0; i < w->config.slots; i++) {
+        uint32_t former = w->server.slots[i];
+        if (former == SIM_NONE || w->jobs[former].state >= KEDGE_JOB_COMPLETED) {
+            if (former != SIM_NONE) {
+                sim_count(w, SIM_FAULT_SLOT_AGAIN);
+                w->jobs[former].slot = SIM_NONE;
+            }
+            w->server.slots[i] = job;
+            w->jobs[job].slot = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sim_job_view(const struct sim *w, uint32_t job, struct kedge_coord_job_view *ret)
+{
+    return kedge_coord_job(w->server.core, w->jobs[job].slot, ret);
+}
+
+const struct kedge_coord_row *sim_job_row(const struct sim *w, uint32_t job, uint32_t site)
+{
+    return kedge_coord_row(w->server.core, w->jobs[job].slot, site);
+}
+
+bool sim_may_read(const struct sim *w, uint32_t job, uint32_t site, const struct kedge_digest *model)
+{
+    return kedge_coord_may_read(w->server.core, w->jobs[job].slot, site, model);
+}
+
 struct kedge_coord_event sim_server_blank(enum kedge_coord_event_type type)
 {
     struct kedge_coord_event ev;
@@ -55,13 +87,16 @@ void sim_server_step(struct sim *w, struct kedge_coord_event *ev)
     KEDGE_ASSERT(w->server.up);
     ev->now_ns = w->now_ns + w->server.clock_ns;
     sim_note(w, "coord", (uint64_t)ev->type, ev->site, ev->round);
-    bool more = kedge_coord_step(w->server.core, ev, &fx);
+    struct kedge_coord_event in = *ev; /* the core knows slots, we know jobs */
+    in.job = ev->job == SIM_NONE ? SIM_NONE : w->jobs[ev->job].slot;
+    bool more = kedge_coord_step(w->server.core, &in, &fx);
     for (int turn = 0; turn < TURNS_MAX; turn++) {
         for (uint32_t i = 0; i < fx.count; i++) {
             if (sim_chance(w, w->config.crash_midway)) {
                 sim_server_crash(w, SIM_FAULT_SERVER_CRASH_MIDWAY);
                 return;
             }
+            fx.items[i].job = fx.items[i].job == SIM_NONE ? SIM_NONE : w->server.slots[fx.items[i].job];
             sim_check_effect(w, &fx.items[i]);
             sim_server_execute(w, &fx.items[i]);
         }
@@ -144,8 +179,8 @@ static void work_done(struct sim *w, const struct kedge_coord_effect *fx)
     if (fx->type == KEDGE_FX_ASSIGN) {
         struct kedge_coord_event c = completion(fx, KEDGE_EV_ASSIGNED);
         struct kedge_coord_job_view view;
-        KEDGE_ASSERT(kedge_coord_job(w->server.core, fx->job, &view));
-        const struct kedge_coord_row *row = kedge_coord_row(w->server.core, fx->job, fx->site);
+        KEDGE_ASSERT(sim_job_view(w, fx->job, &view));
+        const struct kedge_coord_row *row = sim_job_row(w, fx->job, fx->site);
         c.group = sim_group_of(&row->pretrain.update, view.model_count);
         c.err = sim_fault(w, SIM_FAULT_WORK_FAILED, w->config.work_fail) ? KEDGE_E_NOMEM : KEDGE_OK;
         w->fired[SIM_FAULT_NEWCOMER] += c.err == KEDGE_OK;
@@ -187,7 +222,7 @@ static void join_done(struct sim *w, const struct sim_event *ev)
     uint64_t leaf;
     int err = sim_ledger_append(w, ev->site, &e, &leaf);
     KEDGE_ASSERT(err == KEDGE_OK);
-    if (kedge_coord_job(w->server.core, ev->job, &view)) {
+    if (sim_job_view(w, ev->job, &view)) {
         sim_server_step(w, &c);
     }
 }
@@ -232,6 +267,10 @@ static void revoke_done(struct sim *w, const struct sim_event *ev)
 static void submit_job(struct sim *w, uint32_t job)
 {
     struct sim_job *j = &w->jobs[job];
+    if (!sim_slot_take(w, job)) {
+        again(w, &(struct sim_event){.job = job}, SIM_SUBMIT_JOB);
+        return;
+    }
     j->stored = true;
     j->state = KEDGE_JOB_PENDING;
     struct kedge_coord_event c = sim_server_blank(KEDGE_EV_JOB_SUBMIT);
@@ -252,6 +291,9 @@ static void operate(struct sim *w, const struct sim_event *ev)
         return;
     }
     j->cancel_wanted = j->cancel_wanted || ev->type == SIM_CANCEL;
+    if (j->slot == SIM_NONE) {
+        return; /* it has ended */
+    }
     w->fired[SIM_FAULT_HALT] += ev->type == SIM_HALT;
     w->fired[SIM_FAULT_CANCEL] += ev->type == SIM_CANCEL;
     struct kedge_coord_event c = sim_server_blank(ev->type == SIM_HALT     ? KEDGE_EV_JOB_HALT

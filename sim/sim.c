@@ -81,7 +81,7 @@ static void set_config(struct sim *w, const struct kedge_sim_spec *s)
     uint32_t scale = 1 + s->rounds / CALM_ROUNDS;
     g->tenants = s->tenants;
     g->sites = s->tenants * s->sites;
-    g->jobs = 1;
+    g->jobs = g->slots = 1;
     g->delay_ms = between(w, 1, 80);
     g->disk_ms = between(w, 1, 60);
     g->train_ms = between(w, 50, 3000);

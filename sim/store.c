@@ -224,7 +224,7 @@ static int write_main(struct sim *w, const struct kedge_coord_effect *fx)
         m.type = SIM_ROUND_OPENED;
         selected = sim_new_array((w->config.sites + 7) / 8, 1);
         for (uint32_t i = 0; i < w->config.sites; i++) {
-            const struct kedge_coord_row *row = kedge_coord_row(w->server.core, fx->job, i);
+            const struct kedge_coord_row *row = sim_job_row(w, fx->job, i);
             if (row && row->selected) {
                 selected[i / 8] = (uint8_t)(selected[i / 8] | 1u << i % 8);
                 m.selected_count++;

@@ -35,6 +35,7 @@ static void allocate_job(struct sim *w, uint32_t job)
     uint32_t sites = w->config.sites, rounds = j->params.rounds + 1;
     (void)snprintf(j->params.id.s, sizeof j->params.id.s, "j%u", job);
     j->initial = sim_digest(w->seed, job, 1, "initial", 7);
+    j->slot = SIM_NONE;
     j->opened = j->closed = j->last_opened = j->last_closed = SIM_NONE;
     j->joined = sim_new_array(w->config.tenants, 1);
     j->told = sim_new_array(sites, sizeof *j->told);

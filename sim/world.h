@@ -17,7 +17,8 @@
 #include "sim/index.h"
 
 enum {
-    SIM_JOBS_MAX = 2,
+    SIM_JOBS_MAX = 3,
+    SIM_SLOTS_MAX = 2,    /* jobs that the coordinator has room for at once */
     SIM_UPLOADS_KEPT = 4, /* of a site, at the coordinator */
     SIM_SENT_MAX = 3 * SIM_JOBS_MAX,
     SIM_SITE_BYTES = 6144,
@@ -27,7 +28,7 @@ enum {
 
 /* Rates are in permille. */
 struct sim_config {
-    uint32_t tenants, sites, jobs;
+    uint32_t tenants, sites, jobs, slots;
     uint32_t loss, duplicate, delay_ms, slow; /* network, one way */
     uint32_t disk_fail, disk_lie, disk_ms;    /* write failed; failed but done; longest latency */
     uint32_t work_fail, train_fail, train_ms, train_slow;
@@ -103,6 +104,7 @@ struct sim_fresh { /* an update that is in no input list yet */
 
 struct sim_job {
     bool stored, cancel_wanted;
+    uint32_t slot; /* its handle in the core, SIM_NONE: the core does not know it (any more) */
     struct kedge_coord_job_params params;
     struct kedge_digest initial;
     enum kedge_job_state state; /* as JOB_STATE stored it */
@@ -176,6 +178,7 @@ struct sim_server {
     struct kedge_coord_times times;
     struct kedge_coord *core;
     void *mem;
+    uint32_t slots[SIM_SLOTS_MAX]; /* job of a slot, or SIM_NONE */
     uint32_t request_count, request_max, ticket_count, ticket_max;
     struct sim_request *requests; /* by id modulo max */
     struct sim_ticket *tickets;
@@ -291,6 +294,11 @@ void sim_server_start(struct sim *w);
 void sim_server_crash(struct sim *w, enum sim_fault why);
 void sim_server_step(struct sim *w,
                      struct kedge_coord_event *ev); /* may crash on the way: look at server.up */
+bool sim_slot_take(struct sim *w, uint32_t job);    /* false: all are in use */
+/* The core's view of a job, by our number of it; false when the core does not know it. */
+bool sim_job_view(const struct sim *w, uint32_t job, struct kedge_coord_job_view *ret);
+const struct kedge_coord_row *sim_job_row(const struct sim *w, uint32_t job, uint32_t site);
+bool sim_may_read(const struct sim *w, uint32_t job, uint32_t site, const struct kedge_digest *model);
 struct kedge_coord_event sim_server_blank(enum kedge_coord_event_type type);
 void sim_server_execute(struct sim *w, const struct kedge_coord_effect *fx); /* effects.c */
 struct sim_request *sim_request_find(struct sim *w, uint32_t id);            /* NULL: not open */
