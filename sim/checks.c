@@ -140,6 +140,19 @@ static void check_append(struct sim *w, const struct kedge_coord_effect *fx)
     t->appended = true;
 }
 
+/* The outcome of an append that is out is not known: its round can not be closed. */
+static void check_close(struct sim *w, const struct kedge_coord_effect *fx)
+{
+    for (uint32_t i = 0; i < w->server.ticket_max; i++) {
+        const struct sim_ticket *t = &w->server.tickets[i];
+        bool out = t->used && t->appended && t->result.kind != KEDGE_SITE_EVALUATE;
+        if (out && sim_job_of(&t->result.job) == fx->job && t->result.round == fx->round) {
+            sim_violate(w, "round %u is computed while the update of site %u is being appended", fx->round,
+                        t->site);
+        }
+    }
+}
+
 static void check_verify(struct sim *w, const struct kedge_coord_effect *fx)
 {
     const struct sim_ticket *t = sim_ticket_find(w, fx->ticket);
@@ -172,6 +185,8 @@ void sim_check_effect(struct sim *w, const struct kedge_coord_effect *fx)
         check_append(w, fx);
     } else if (fx->type == KEDGE_FX_VERIFY) {
         check_verify(w, fx);
+    } else if (fx->type == KEDGE_FX_CLOSE_ROUND) {
+        check_close(w, fx);
     }
 }
 
