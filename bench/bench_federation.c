@@ -107,7 +107,7 @@ static int read_answer(const struct kedge_buf *out, const struct kedge_bench_run
     size_t n = json_array_size(history), from = (size_t)(rounds - real_of(data, "period_rounds"));
     ret->first_round_s = real_of(data, "first_round_seconds");
     int err = ret->first_round_s > 0 ? KEDGE_OK : KEDGE_E_FORMAT;
-    if (err || !run->inputs) { /* real training: its first round alone is wanted */
+    if (err || !run->inputs || run->groups > 1) { /* the first round, or memory, alone is wanted */
         json_decref(o);
         return err;
     }
@@ -169,8 +169,8 @@ static int make_paths(struct paths *p)
 static int run_poc(const struct paths *at, const struct kedge_bench_run *run, struct kedge_bench_cost *ret,
                    struct kedge_diag *d)
 {
-    char kedge[KEDGE_PATH_MAX], trainer[KEDGE_PATH_MAX], n[4][16];
-    const char *argv[24] = {kedge, "poc", at->dir, "--format", "json", "--rounds", n[0]};
+    char kedge[KEDGE_PATH_MAX], trainer[KEDGE_PATH_MAX], n[5][16];
+    const char *argv[28] = {kedge, "poc", at->dir, "--format", "json", "--rounds", n[0]};
     struct kedge_process poc = {0, -1, -1};
     struct kedge_buf out;
     double peak_kb = 0;
@@ -182,8 +182,20 @@ static int run_poc(const struct paths *at, const struct kedge_bench_run *run, st
     snprintf(n[1], sizeof n[1], "%u", run->sites);
     snprintf(n[2], sizeof n[2], "%u", run->inputs);
     snprintf(n[3], sizeof n[3], "%u", run->classes);
-    const char *more[] = {"--tenants",      "1",  "--sites",         n[1], "--groups",  "1",
-                          "--model-inputs", n[2], "--model-classes", n[3], "--trainer", trainer};
+    snprintf(n[4], sizeof n[4], "%u", run->groups ? run->groups : 1);
+    const char *more[] = {"--tenants",
+                          "1",
+                          "--sites",
+                          n[1],
+                          "--groups",
+                          n[4],
+                          "--model-inputs",
+                          n[2],
+                          "--model-classes",
+                          n[3],
+                          "--trainer",
+                          trainer,
+                          run->plain ? "--insecure" : NULL};
     if (run->inputs) {
         memcpy(argv + 7, more, sizeof more);
     }

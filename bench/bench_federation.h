@@ -8,6 +8,8 @@
 struct kedge_bench_run {
     unsigned inputs, classes; /* model: (inputs + 1) × classes floats; 0: poc's own job with real training */
     unsigned sites, rounds;
+    unsigned groups;    /* of sites, 0: 1; with more only memory is measured */
+    bool plain;         /* tcp on loopback in place of TLS */
     bool unchanged;     /* kedge-train-identity: every update and model is the same bytes */
     bool idle;          /* afterwards, measure an idle client */
     unsigned timeout_s; /* the run is given up */

@@ -1,8 +1,10 @@
-/* kedge-bench-trainer: speaks the trainer's contract and learns nothing, but changes the model's last weight
- * a little, differently at every site and in every round. Models and updates are addressed by their content:
- * were they all the same, as kedge-train-identity makes them, none would travel after the first round. */
+/* kedge-bench-trainer: speaks the trainer's contract and learns nothing, but changes one weight of the
+ * model a little, differently at every site and in every round. Models and updates are addressed by their
+ * content: were they all the same, as kedge-train-identity makes them, none would travel after the first
+ * round. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,13 +13,22 @@
 
 static unsigned trained;
 
-/* The last four bytes of a safetensors file are the last float of its last tensor. */
-static int change_last(int fd, off_t size)
+/* The client starts it in the site's folder, .../site-N: one of four weights, so that sites of four kinds are
+ * there to be grouped. */
+static off_t place_of_weight(void)
 {
+    char path[KEDGE_DATA_PATH_MAX];
+    size_t len = getcwd(path, sizeof path) ? strlen(path) : 0;
+    return len > 0 ? 4 * (path[len - 1] % 4) + 4 : 4;
+}
+
+/* The last bytes of a safetensors file are the last floats of its last tensor. */
+static int change_one(int fd, off_t size)
+{
+    off_t from_end = place_of_weight();
     float v = (float)((unsigned)getpid() % 4096u + 1u) / 65536.0f + (float)(++trained % 64u) / 16.0f;
-    return size > (off_t)sizeof v && pwrite(fd, &v, sizeof v, size - (off_t)sizeof v) == (ssize_t)sizeof v
-               ? KEDGE_OK
-               : KEDGE_E_IO;
+    return size > from_end && pwrite(fd, &v, sizeof v, size - from_end) == (ssize_t)sizeof v ? KEDGE_OK
+                                                                                             : KEDGE_E_IO;
 }
 
 static int copy(const char *from, const char *to)
@@ -31,7 +42,7 @@ static int copy(const char *from, const char *to)
         err = n <= 0 ? KEDGE_E_IO : KEDGE_OK;
         left -= n > 0 ? n : 0;
     }
-    err = err ? err : change_last(out, st.st_size);
+    err = err ? err : change_one(out, st.st_size);
     err = err ? err : ftruncate(out, st.st_size) == 0 ? KEDGE_OK : KEDGE_E_IO;
     if (in >= 0) {
         close(in);

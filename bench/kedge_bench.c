@@ -17,7 +17,7 @@ struct row {
     bool holds;
 };
 
-enum { ROWS_MAX = 4 };
+enum { ROWS_MAX = 5 };
 
 static bool json, is_first = true;
 
@@ -86,12 +86,15 @@ static int round_100mb(struct row rows[ROWS_MAX], int *ret_count)
 {
     struct kedge_bench_run run = {
         .inputs = 2621439, .classes = 10, .sites = 8, .rounds = 6, .timeout_s = 110};
-    struct kedge_bench_cost cost, same, twice;
+    struct kedge_bench_cost cost, same, twice, grouped;
     int err = kedge_bench_federation(&run, &cost);
     run.sites = 16;
     run.rounds = 2;
     err = err ? err : kedge_bench_federation(&run, &twice);
     run.sites = 8;
+    run.groups = 4;
+    err = err ? err : kedge_bench_federation(&run, &grouped);
+    run.groups = 1;
     run.rounds = 6;
     run.unchanged = true;
     err = err ? err : kedge_bench_federation(&run, &same);
@@ -100,8 +103,23 @@ static int round_100mb(struct row rows[ROWS_MAX], int *ret_count)
     err = err ? err : at_most(&rows[1], "round-100mb-8-unchanged", "s", same.round_s, wire, 4);
     err = err ? err : at_most(&rows[2], "coordinator-memory", "MB", cost.coordinator_mb, 2100, 300);
     err = err ? err : at_most(&rows[3], "coordinator-memory-16", "MB", twice.coordinator_mb, 2100, 300);
-    *ret_count = 4;
+    err =
+        err ? err : at_most(&rows[4], "coordinator-memory-4-groups", "MB", grouped.coordinator_mb, 2100, 300);
+    *ret_count = 5;
     return err;
+}
+
+static int round_100mb_plain(struct row rows[ROWS_MAX], int *ret_count)
+{
+    struct kedge_bench_run run = {
+        .inputs = 2621439, .classes = 10, .sites = 8, .rounds = 6, .plain = true, .timeout_s = 110};
+    struct kedge_bench_cost cost;
+    int err = kedge_bench_federation(&run, &cost);
+    double rate = err ? 0 : kedge_bench_chunks(KEDGE_NET_TCP, 4, 100);
+    *ret_count = 1;
+    return err ? err
+               : at_most(&rows[0], "round-100mb-8-plain", "s", cost.round_s,
+                         rate > 0 ? 2 * 104857600.0 * 8 / rate : -1, 2.5);
 }
 
 static int poc_first_round(struct row rows[ROWS_MAX], int *ret_count)
@@ -157,8 +175,10 @@ static const struct measurement {
 } measurements[] = {
     {{"empty-round", "client-idle"}, empty_round},
     {{"round-1mb-10"}, round_1mb},
-    {{"round-100mb-8", "round-100mb-8-unchanged", "coordinator-memory", "coordinator-memory-16"},
+    {{"round-100mb-8", "round-100mb-8-unchanged", "coordinator-memory", "coordinator-memory-16",
+      "coordinator-memory-4-groups"},
      round_100mb},
+    {{"round-100mb-8-plain"}, round_100mb_plain},
     {{"poc-first-round"}, poc_first_round},
     {{"mean-kernel"}, mean_kernel},
     {{"ledger-statements"}, ledger_statements},

@@ -14,7 +14,7 @@ const struct kedge_command kedge_commands[] = {
     {"poc", "", kedge_cmd_poc,
      "DIR [--tenants N] [--sites N] [--rounds N] [--groups N] [--mixing RATE] [--seed N] "
      "[--dataset digits|mnist|fashion-mnist] [--partition iid|ring|planted] [--trainer FILE] "
-     "[--model-inputs N --model-classes N]",
+     "[--model-inputs N --model-classes N] [--insecure]",
      "a whole federation on this machine, as real processes over TLS"},
     {"init", "", kedge_cmd_init, "DIR [--deployment NAME] [--listen tls+tcp://HOST:PORT]",
      "make a coordinator's state folder"},

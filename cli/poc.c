@@ -198,6 +198,7 @@ int kedge_cmd_poc(struct kedge_cli *c)
         return 2;
     }
     p.trainer = kedge_cli_option(c, "trainer", "");
+    p.insecure = kedge_cli_flag(c, "insecure");
     p.mixing = kedge_cli_option(c, "mixing", "");
     if (strspn(p.mixing, "0123456789.") != strlen(p.mixing) || strlen(p.mixing) > 16) {
         return kedge_cli_usage(c, "--mixing %.20s: expected a number like 0.05", p.mixing);
@@ -225,6 +226,10 @@ int kedge_cmd_poc(struct kedge_cli *c)
                                         : KEDGE_E_IO;
     err = err ? err : kedge_process_own_dir(p.bin, sizeof p.bin);
     p.begin_ms = kedge_os_unix_ms();
+    if (p.insecure) {
+        kedge_cli_say(
+            c, "INSECURE: plain tcp:// on loopback; any program of this machine can speak as any site.\n");
+    }
     static char state[KEDGE_PATH_MAX];
     err = err ? err : kedge_path_join(state, p.dir, "state");
     c->state = state;

@@ -92,6 +92,7 @@ int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d)
             p->model_classes = (uint64_t)kedge_cli_int(o, "model_classes");
             p->trainer = kedge_mem_strdup(kedge_cli_text(o, "trainer"));
             p->mixing = kedge_mem_strdup(kedge_cli_text(o, "mixing"));
+            p->insecure = json_is_true(json_object_get(o, "insecure"));
             p->dataset = kedge_mem_strdup(kedge_cli_text(o, "dataset"));
             p->partition = kedge_mem_strdup(kedge_cli_text(o, "partition"));
             json_decref(o);
@@ -107,13 +108,13 @@ int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d)
         err = err ? err : kedge_dir_make(p->dir, 0700, d);
         err = err ? err
                   : write_json(path,
-                               json_pack("{s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:I,s:I,s:s,s:s}", "tenants",
+                               json_pack("{s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:I,s:I,s:s,s:s,s:b}", "tenants",
                                          (json_int_t)p->tenants, "sites", (json_int_t)p->sites, "rounds",
                                          (json_int_t)p->rounds, "groups", (json_int_t)p->groups, "seed",
                                          (json_int_t)p->seed, "dataset", p->dataset, "partition",
                                          p->partition, "model_inputs", (json_int_t)p->model_inputs,
                                          "model_classes", (json_int_t)p->model_classes, "trainer", p->trainer,
-                                         "mixing", p->mixing),
+                                         "mixing", p->mixing, "insecure", (int)p->insecure),
                                d);
     }
     for (uint64_t i = 0; i < p->tenants && !err; i++) {
@@ -162,9 +163,9 @@ int kedge_poc_state(struct kedge_poc *p, struct kedge_diag *d)
     err = err == KEDGE_E_EXISTS ? KEDGE_OK
                                 : err; /* an earlier run was killed before it wrote its own settings */
     snprintf(config, sizeof config,
-             "{\"deployment\": \"poc.kedge.local\", \"listen\": [\"tls+tcp://127.0.0.1:%d\"],\n"
-             " \"lease_ms\": 5000, \"offline_grace_ms\": 2000, \"settle_ms\": 300}\n",
-             free_port());
+             "{\"deployment\": \"poc.kedge.local\", \"listen\": [\"%s://127.0.0.1:%d\"],\n"
+             " \"insecure\": %s, \"lease_ms\": 5000, \"offline_grace_ms\": 2000, \"settle_ms\": 300}\n",
+             p->insecure ? "tcp" : "tls+tcp", free_port(), p->insecure ? "true" : "false");
     return err ? err : kedge_file_write(path, kedge_view_str(config), 0600, d);
 }
 
@@ -200,7 +201,7 @@ static int site_files(struct kedge_poc *p, uint32_t site, const struct kedge_dat
         if (p->trainer[0]) {
             kedge_buf_printf(&policy, ", \"trainer\": [\"%s\"]", p->trainer);
         }
-        kedge_buf_put_str(&policy, "}\n");
+        kedge_buf_put_str(&policy, p->insecure ? ", \"insecure\": true}\n" : "}\n");
         err = policy.err ? policy.err : kedge_path_join(path, p->clients[site].folder, "policy.json");
         err = err ? err : kedge_file_write(path, kedge_buf_view(&policy), 0600, d);
     }

@@ -231,6 +231,11 @@ static int read_policy(struct kedge_site_host *h, struct kedge_diag *d)
     err = err ? err : read_number(h, o, "threads", &threads, d);
     err = err ? err : read_number(h, o, "train_seconds_max", &seconds, d);
     err = err ? err : read_number(h, o, "memory_max", &h->policy.memory_max, d);
+    const json_t *insecure = json_object_get(o, "insecure");
+    if (!err && insecure && !json_is_boolean(insecure)) {
+        err = policy_error(h, d, "insecure", "true or false");
+    }
+    h->policy.insecure = json_is_true(insecure);
     if (!err) {
         h->policy.threads = threads ? (uint32_t)threads : 1;
         h->policy.train_seconds_max = (uint32_t)seconds;

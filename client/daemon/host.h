@@ -39,6 +39,7 @@ struct kedge_site_config {
 
 struct kedge_site_policy {
     bool allow_all;
+    bool insecure; /* permits plain tcp:// to loopback */
     uint32_t job_count;
     struct kedge_id jobs[KEDGE_POLICY_JOBS_MAX];
     json_t *data; /* name → binding */

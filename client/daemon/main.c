@@ -128,7 +128,12 @@ static int open_net(struct kedge_site_host *h, struct kedge_diag *d)
     struct kedge_net_client_options options = {.url = h->config.server,
                                                .key = &h->tls_key,
                                                .server_key = &h->config.server_key,
+                                               .insecure = h->policy.insecure,
                                                .reconnect_max_ms = 2000};
+    if (strncmp(h->config.server, "tcp://", 6) == 0 && h->policy.insecure) {
+        kedge_log(KEDGE_LOG_WARN, "INSECURE",
+                  "%s is plain: nothing is encrypted and nobody proves who they are", h->config.server);
+    }
     return kedge_net_client_open(&options, &h->net, d);
 }
 

@@ -163,6 +163,11 @@ static int start_server(struct kedge_host *h, struct kedge_diag *d)
     int err = kedge_net_server_open(&options, &h->server, d);
     for (unsigned i = 0; !err && i < h->config.listen_count; i++) {
         kedge_log(KEDGE_LOG_INFO, "listening", "%s", kedge_net_server_url(h->server, i));
+        if (strncmp(h->config.listen[i], "tcp://", 6) == 0) {
+            kedge_log(KEDGE_LOG_WARN, "INSECURE",
+                      "%s is plain: any program on this machine can speak as any site; for measuring only",
+                      h->config.listen[i]);
+        }
     }
     return err;
 }

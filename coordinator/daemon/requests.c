@@ -84,8 +84,8 @@ static bool is_operator(const struct kedge_host *h, const struct kedge_net_peer 
     if (peer->kind == KEDGE_NET_IPC) {
         return true; /* the socket is 0600: whoever opens it owns the state folder */
     }
-    bool yes = false;
-    for (unsigned i = 0; peer->has_key && i < h->config.operator_count; i++) {
+    bool yes = false, proven = peer->has_key && peer->kind == KEDGE_NET_TLS;
+    for (unsigned i = 0; proven && i < h->config.operator_count; i++) {
         yes = yes || kedge_public_key_eq(&h->config.operators[i], &peer->key);
     }
     return yes;
