@@ -80,7 +80,7 @@ int kedgei_link_send(struct kedgei_link *link, struct kedgei_frame **ret_done)
             p->len = bytes.len;
         }
         if (n == 0) {
-            return KEDGE_OK;
+            break;
         }
         turn += (size_t)n;
         link->sent += (size_t)n;
@@ -92,6 +92,10 @@ int kedgei_link_send(struct kedgei_link *link, struct kedgei_frame **ret_done)
             frame->next = *ret_done;
             *ret_done = frame;
         }
+    }
+    if (link->first && p->begun_ns == 0) { /* the next one waits for the socket from now on */
+        uint64_t now = kedge_os_now_ns();
+        *p = (struct kedgei_progress){now, now, link->first->len};
     }
     return KEDGE_OK;
 }

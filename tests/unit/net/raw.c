@@ -8,6 +8,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -61,7 +62,21 @@ bool raw_is_closed(int fd, int timeout_ms)
     }
 }
 
-/* A self-signed certificate of a key that is not Ed25519. */
+static EVP_PKEY *rsa_key; /* made once: finding primes can take seconds */
+static pthread_once_t rsa_once = PTHREAD_ONCE_INIT;
+
+static void make_rsa_key(void)
+{
+    rsa_key = EVP_RSA_gen(2048);
+}
+
+void raw_prepare(void)
+{
+    pthread_once(&rsa_once, make_rsa_key);
+    ck_assert_ptr_nonnull(rsa_key);
+}
+
+/* A self-signed certificate of a key that is not Ed25519; takes over the key. */
 static void use_foreign_cert(SSL_CTX *ctx, EVP_PKEY *key)
 {
     X509 *cert = X509_new();
@@ -115,7 +130,9 @@ static SSL_CTX *new_ctx(const SSL_METHOD *method, enum raw_kind kind, const stru
         SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256");
     }
     if (kind == RAW_RSA_CERT) {
-        use_foreign_cert(ctx, EVP_RSA_gen(2048));
+        raw_prepare();
+        EVP_PKEY_up_ref(rsa_key);
+        use_foreign_cert(ctx, rsa_key);
     } else if (kind == RAW_P256_CERT) {
         use_foreign_cert(ctx, EVP_EC_gen("P-256"));
     } else if (kind != RAW_NO_CERT) {

@@ -21,6 +21,8 @@ enum raw_kind {
     RAW_KINDS,
 };
 
+/* Makes what takes long beforehand, for those who measure time. */
+void raw_prepare(void);
 /* A connected TCP socket to 127.0.0.1. */
 int raw_connect(unsigned port);
 /* Connects, does what the kind says, and waits for the outcome: true if a TLS session came about and the
