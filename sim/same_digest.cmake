@@ -1,0 +1,10 @@
+# Two builds of kedge-sim-check say the same of the same seeds, digest and all: cmake -DONE= -DOTHER= -DSEEDS= -P …
+foreach(program ONE OTHER)
+  execute_process(COMMAND ${${program}} --seeds ${SEEDS} OUTPUT_VARIABLE said_${program} RESULT_VARIABLE code)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "${${program}}: ${code}\n${said_${program}}")
+  endif()
+endforeach()
+if(NOT said_ONE MATCHES "digest [0-9a-f]+" OR NOT said_ONE STREQUAL said_OTHER)
+  message(FATAL_ERROR "not the same:\n${said_ONE}${said_OTHER}")
+endif()
