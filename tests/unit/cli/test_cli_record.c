@@ -351,6 +351,70 @@ START_TEST(test_poc_interrupted)
 }
 END_TEST
 
+/* ---- a job with a cap on a tenant's share, by real processes ---- */
+
+enum { PROGRAMS_MAX = 8, READY_MS = 20000 };
+
+static struct kedge_process programs[PROGRAMS_MAX];
+static size_t program_count;
+
+/* A program beside kedge over a folder; its messages go to scratch/log. */
+static void start_program(const char *name, const char *option, const char *folder)
+{
+    static const char kedge_path[] = KEDGE_PROGRAM;
+    char path[KEDGE_PATH_MAX];
+    snprintf(path, sizeof path, "%.*s/%s", (int)(strrchr(kedge_path, '/') - kedge_path), kedge_path, name);
+    const char *argv[] = {path, option, folder, NULL};
+    struct kedge_process_options options = {.argv = argv, .stderr_path = at("log"), .die_with_parent = true};
+    ck_assert_uint_lt(program_count, PROGRAMS_MAX);
+    ck_assert_int_eq(kedge_process_start(&options, &programs[program_count++], NULL), KEDGE_OK);
+}
+
+static void stop_programs(void)
+{
+    while (program_count > 0) {
+        kedge_process_stop(&programs[--program_count], SIGTERM, 10000);
+    }
+}
+
+static const char capped_spec[] =
+    "{\"name\":\"capped\",\"tenants\":[\"org-a\",\"org-b\",\"org-c\"],\"data\":\"digits\",\"rounds\":2,"
+    "\"model\":{\"preset\":\"mclr\",\"inputs\":64,\"classes\":10},\"sites_min\":3,\"quorum\":3,"
+    "\"round_timeout_s\":10,\"tenant_share_max\":\"0.333334\"}";
+
+/* The coordinator caps, records what it used, and an auditor makes the same weights again. */
+START_TEST(test_capped_job)
+{
+    make_scratch();
+    const char *state = at("poc/state");
+    ck_assert_int_eq(kedge("poc %s --tenants 3 --sites 1 --groups 1 --rounds 1", at("poc")), 0);
+    start_program("kedge-coordinator", "--state", state);
+    start_program("kedge-client", "--site", at("poc/sites/org-a/site-1"));
+    start_program("kedge-client", "--site", at("poc/sites/org-b/site-1"));
+    start_program("kedge-client", "--site", at("poc/sites/org-c/site-1"));
+    int code = 3;
+    for (int i = 0; i < READY_MS / 100 && code != 0; i++) {
+        code = kedge("status --state %s", state);
+        kedge_os_sleep_ms(100);
+    }
+    put_file(at("spec.json"), capped_spec);
+    ck_assert_msg(kedge("job submit %s --state %s", at("spec.json"), state) == 0, "%s", err_out);
+    for (char tenant = 'a'; tenant <= 'c'; tenant++) {
+        char key[64];
+        snprintf(key, sizeof key, "poc/tenants/org-%c/admin.pem", tenant);
+        ck_assert_msg(kedge("job join capped org-%c --admin-key %s --state %s", tenant, at(key), state) == 0,
+                      "%s", err_out);
+    }
+    ck_assert_msg(kedge("job wait capped --timeout 60 --state %s", state) == 0, "%s%s", out, err_out);
+    ck_assert_int_eq(kedge("job model capped --out %s --state %s", at("poc/models"), state), 0);
+    ck_assert_int_eq(kedge("ledger show main --limit 1000 --state %s", state), 0);
+    ck_assert_ptr_nonnull(strstr(out, "fedavg-capped/v1: 3 used"));
+    stop_programs();
+    ck_assert_msg(kedge("audit replay %s --trust %s", at("poc"), at("poc/trust.json")) == 0, "%s", out);
+    remove_scratch();
+}
+END_TEST
+
 /* docs/cli.md tells of every command just what the command itself tells. */
 START_TEST(test_page)
 {
@@ -399,6 +463,7 @@ int main(void)
     tcase_add_test(t, test_doctor);
     tcase_add_test(t, test_doctor_of_a_site);
     tcase_add_test(t, test_poc_interrupted);
+    tcase_add_test(t, test_capped_job);
     tcase_add_test(t, test_page);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
