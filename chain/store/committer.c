@@ -15,6 +15,7 @@ enum {
     QUEUE_DEFAULT = 4096,
     QUEUE_BYTES_DEFAULT = 32 << 20,
     LINGER_MAX_US = 2000,
+    FLUSH_AFTER_MS = 50,        /* idle so long, a checkpoint is worth a transaction of its own */
     COMMIT_BYTES_MAX = 8 << 20, /* entries of one transaction: keeps LMDB's dirty pages to a few thousand */
 };
 
@@ -146,6 +147,19 @@ static void linger(struct kedge_committer *c)
     }
 }
 
+/* Waits for work, or, with a checkpoint to store, until it has been idle for a while. The mutex is held. */
+static void await(struct kedge_committer *c, bool is_flushed)
+{
+    uint64_t end_ns = kedge_os_now_ns() + (uint64_t)FLUSH_AFTER_MS * 1000000;
+    struct timespec deadline = {.tv_sec = (time_t)(end_ns / 1000000000),
+                                .tv_nsec = (long)(end_ns % 1000000000)};
+    int rc = 0;
+    while (!c->first && !c->stopping && !c->must_reopen && rc == 0) {
+        rc = is_flushed ? pthread_cond_wait(&c->arrived, &c->mutex)
+                        : pthread_cond_timedwait(&c->arrived, &c->mutex, &deadline);
+    }
+}
+
 /* Takes from the front what fits into one transaction. The mutex is held. */
 static size_t take_group(struct kedge_committer *c)
 {
@@ -242,9 +256,7 @@ static void *run(void *arg)
     bool is_flushed = true; /* or was tried: an idle disk that is full is not asked again and again */
     for (;;) {
         pthread_mutex_lock(&c->mutex);
-        while (!c->first && !c->stopping && !c->must_reopen && is_flushed) {
-            pthread_cond_wait(&c->arrived, &c->mutex);
-        }
+        await(c, is_flushed);
         bool must_reopen = c->must_reopen, is_idle = !c->first, is_over = c->stopping && is_idle;
         if (!must_reopen && !is_idle) {
             linger(c);

@@ -2,14 +2,18 @@
  * restored backup is shorter than the mark, and so cannot sign a second history. Four lines of text:
  *   kedge high-water 1 / origin / size / hex root
  * Durable before the checkpoint is handed to anybody. */
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "chain/store/ledger_impl.h"
 #include "common/base/os/file.h"
 #include "common/base/text.h"
 
 static const char *const first_line = "kedge high-water 1";
-enum { FILE_MAX = 1024 };
+enum { FILE_MAX = 1024, SECTOR = 512 };
 
 /* Cuts the next line off; its LF must be there. */
 static int take_line(struct kedge_view *rest, struct kedge_view *ret_line)
@@ -91,6 +95,28 @@ int kedgei_high_water_allows(const char *path, const char *origin, uint64_t size
     return KEDGE_OK;
 }
 
+/* Over the former mark: one write within a sector, which a disk writes whole or not at all (LMDB's meta pages
+ * rely on the same), and one sync instead of two and a rename. Marks only grow, so nothing of a former one is
+ * left behind the new one. False when that can not be, then the mark is untouched. */
+static bool overwrite(const char *path, struct kedge_view text, int *ret_err, struct kedge_diag *reterr)
+{
+    struct stat st;
+    int fd = text.len <= SECTOR ? open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    if (fd < 0) {
+        return false;
+    }
+    bool fits =
+        fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 && (size_t)st.st_size <= text.len;
+    if (fits) {
+        bool done = pwrite(fd, text.ptr, text.len, 0) == (ssize_t)text.len && fdatasync(fd) == 0;
+        int e = errno;
+        *ret_err = done ? KEDGE_OK
+                        : kedge_diag_set(reterr, kedge_errno(e), "%s: cannot write: %s", path, strerror(e));
+    }
+    close(fd);
+    return fits;
+}
+
 int kedgei_high_water_write(const char *path, const char *origin, uint64_t size,
                             const struct kedge_hash *root, struct kedge_diag *reterr)
 {
@@ -102,7 +128,7 @@ int kedgei_high_water_write(const char *path, const char *origin, uint64_t size,
     int err = content.err;
     if (err) {
         kedge_diag_set(reterr, err, "%s: %s", path, kedge_strerror(err));
-    } else {
+    } else if (!overwrite(path, kedge_buf_view(&content), &err, reterr)) {
         err = kedge_file_write(path, kedge_buf_view(&content), 0600, reterr);
     }
     kedge_buf_deinit(&content);
