@@ -108,8 +108,6 @@ START_TEST(test_ipc_is_private)
 }
 END_TEST
 
-/* ---- addresses ---- */
-
 START_TEST(test_addresses_refused)
 {
     static const struct {
@@ -245,7 +243,9 @@ START_TEST(test_timeout_and_late_reply)
     struct kedge_net_reply reply;
     world_open(&w, park_or_echo, &park);
     struct kedge_net_client *client = world_client(&w, WORLD_TLS);
+    world_expect_echo(client, "connected");
     ck_assert_int_eq(kedge_net_call(client, kedge_view_str("p1"), 200, &reply), KEDGE_E_TIMEOUT);
+    WORLD_WAIT(&w, held, 1);
     ck_assert_uint_eq(release(&park), 1); /* nobody waits for this one any more */
     world_expect_echo(client, "next");    /* and it is not taken for this one's reply */
     kedge_net_client_close(client);

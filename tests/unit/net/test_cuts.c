@@ -23,7 +23,7 @@ struct loader {
     struct kedge_net_client *client;
     const atomic_bool *stop;
     uint64_t good, lost;
-    unsigned seed;
+    struct kedge_rng rng;
     int err; /* one that must not be */
 };
 
@@ -33,8 +33,8 @@ static void *load(void *arg)
     while (!atomic_load(l->stop) && !l->err) {
         struct kedge_net_outgoing out;
         struct kedge_net_reply reply;
-        size_t len = (size_t)rand_r(&l->seed) % (rand_r(&l->seed) % 4 ? 2000 : BODY_MAX) + 1;
-        uint8_t fill = (uint8_t)rand_r(&l->seed);
+        size_t len = (size_t)kedge_rng_below(&l->rng, kedge_rng_below(&l->rng, 4) ? 2000 : BODY_MAX) + 1;
+        uint8_t fill = (uint8_t)kedge_rng_u64(&l->rng);
         l->err = kedge_net_call_begin(l->client, len, &out);
         if (l->err) {
             break;
@@ -56,9 +56,9 @@ static void *load(void *arg)
 }
 
 /* Ends one of this process's TCP connections, either end of it. */
-static bool cut_one(unsigned *seed)
+static bool cut_one(struct kedge_rng *rng)
 {
-    int fd = 3 + rand_r(seed) % FD_MAX, type = 0, listens = 1;
+    int fd = 3 + (int)kedge_rng_below(rng, FD_MAX), type = 0, listens = 1;
     socklen_t len = sizeof type;
     struct sockaddr_storage peer;
     socklen_t peer_len = sizeof peer;
@@ -67,15 +67,15 @@ static bool cut_one(unsigned *seed)
         || getpeername(fd, (struct sockaddr *)&peer, &peer_len) != 0) {
         return false;
     }
-    return shutdown(fd, rand_r(seed) % 3 ? SHUT_RDWR : SHUT_WR) == 0;
+    return shutdown(fd, kedge_rng_below(rng, 3) ? SHUT_RDWR : SHUT_WR) == 0;
 }
 
 static void start(struct world *w, struct loader *loaders, size_t count, const atomic_bool *stop)
 {
     for (size_t i = 0; i < count; i++) {
-        loaders[i] = (struct loader){.client = world_client(w, i % 4 == 3 ? WORLD_TCP : WORLD_TLS),
-                                     .stop = stop,
-                                     .seed = (unsigned)i + 1};
+        loaders[i] =
+            (struct loader){.client = world_client(w, i % 4 == 3 ? WORLD_TCP : WORLD_TLS), .stop = stop};
+        kedge_rng_init(&loaders[i].rng, 1, KEDGE_RNG_TEST, i, 0);
         ck_assert_int_eq(pthread_create(&loaders[i].thread, NULL, load, &loaders[i]), 0);
     }
 }
@@ -113,13 +113,15 @@ START_TEST(test_cut_at_random)
     struct kedge_net_counters counters;
     static struct loader loaders[LOADERS];
     atomic_bool stop = false;
-    unsigned seed = 1, cuts = 0;
+    unsigned cuts = 0;
+    struct kedge_rng rng;
+    kedge_rng_init(&rng, 2, KEDGE_RNG_TEST, 0, 0);
     world_open(&w, world_echo, NULL);
     start(&w, loaders, LOADERS, &stop);
     uint64_t end = kedge_os_now_ns() + SECONDS * NS_PER_S;
     while (cuts < CUTS && kedge_os_now_ns() < end) {
-        cuts += cut_one(&seed);
-        if (rand_r(&seed) % 16 == 0) {
+        cuts += cut_one(&rng);
+        if (kedge_rng_below(&rng, 16) == 0) {
             kedge_os_sleep_ms(1);
         }
     }
@@ -150,11 +152,13 @@ START_TEST(test_keys_dropped_in_mid_transfer)
     struct world w;
     struct loader loaders[4];
     atomic_bool stop = false;
-    unsigned dropped = 0, seed = 7;
+    unsigned dropped = 0;
+    struct kedge_rng rng;
+    kedge_rng_init(&rng, 3, KEDGE_RNG_TEST, 0, 0);
     world_open(&w, world_echo, NULL);
     start(&w, loaders, 4, &stop);
     for (int i = 0; i < DROPS; i++) {
-        kedge_os_sleep_ms((uint32_t)(rand_r(&seed) % 20));
+        kedge_os_sleep_ms((uint32_t)(kedge_rng_below(&rng, 20)));
         dropped += kedge_net_server_drop_key(w.server, &w.client_key.public);
     }
     uint64_t lost = 0;
@@ -196,17 +200,18 @@ END_TEST
 START_TEST(test_closed_while_shaking_hands)
 {
     struct world w;
-    unsigned seed = 3;
+    struct kedge_rng rng;
+    kedge_rng_init(&rng, 4, KEDGE_RNG_TEST, 0, 0);
     world_open(&w, world_echo, NULL);
     for (int i = 0; i < 150; i++) {
         struct kedge_net_client *client = world_client(&w, i % 5 ? WORLD_TLS : WORLD_IPC);
-        if (rand_r(&seed) % 4) {
-            usleep((useconds_t)(rand_r(&seed) % 3000));
+        if (kedge_rng_below(&rng, 4)) {
+            usleep((useconds_t)(kedge_rng_below(&rng, 3000)));
         }
         kedge_net_client_close(client);
         if (i % 10 == 9) {
             struct kedge_net_client *late = world_client(&w, WORLD_TLS);
-            usleep((useconds_t)(rand_r(&seed) % 2000));
+            usleep((useconds_t)(kedge_rng_below(&rng, 2000)));
             kedge_net_server_close(w.server);
             world_start(&w);
             kedge_net_client_close(late);
