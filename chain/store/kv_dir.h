@@ -23,4 +23,8 @@ void kedgei_kv_dir_close(struct kedgei_kv_dir *d);
 /* Whether a write that came up short did so for want of room. */
 bool kedgei_kv_dir_is_full(const struct kedgei_kv_dir *d);
 
+/* kv_lmdb_meta.c: KEDGE_E_CORRUPT when data.mdb in a folder that nobody writes to gives an older state than
+ * its newest. Reads a few pages. */
+KEDGE_NODISCARD int kedgei_lmdb_check_newest(const char *dir, struct kedge_diag *reterr);
+
 #endif

@@ -1,5 +1,5 @@
-/* The store on LMDB 0.9, the one file that knows it. What is done to be safe with it (reference: LMDB's
- * own documentation and CHANGES, and measurements in docs/modules/store.md):
+/* The store on LMDB 0.9, the one file that knows it. What is done to be safe with it
+ * (reference: LMDB's own documentation and CHANGES, and measurements in docs/modules/store.md):
  *  - default sync mode: NOMETASYNC loses acknowledged commits at power loss, NOSYNC the whole file, and
  * WRITEMAP dies with SIGBUS when the disk is full;
  *  - MDB_NOTLS, so that read transactions do not bind to threads; no DUPSORT, no deletes through cursors;
@@ -162,10 +162,14 @@ static int open_env(struct lmdb_kv *kv, struct kedge_diag *reterr)
         rc = mdb_reader_check(kv->env, &dead); /* slots of readers that were killed pin old pages */
     }
     rc = rc ? rc : open_tables(kv);
-    if (rc) {
+    int err = rc ? fail(kv, rc, "open the store", reterr) : KEDGE_OK;
+    if (!err && kv->base.read_only && kv->options.no_lock) { /* nobody writes, so the file says one thing */
+        err = kedgei_lmdb_check_newest(kv->dir.path, reterr);
+    }
+    if (err) {
         mdb_env_close(kv->env);
         kv->env = NULL;
-        return fail(kv, rc, "open the store", reterr);
+        return err;
     }
     kv->failed = false;
     return KEDGE_OK;

@@ -142,5 +142,10 @@ typedef void kedge_ledger_progress(void *arg, uint64_t done, uint64_t total);
  * kedge_store_guarded. */
 KEDGE_NODISCARD int kedge_ledger_check(struct kedge_ledger *l, kedge_ledger_progress *progress, void *arg,
                                        struct kedge_diag *reterr);
+/* The ledger against a high-water mark: KEDGE_OK when there is no such file, KEDGE_E_CORRUPT when the log is
+ * shorter than what was signed, KEDGE_E_FORK when it has another root there, KEDGE_E_STATE when it is another
+ * log's. */
+KEDGE_NODISCARD int kedge_ledger_check_high_water(struct kedge_ledger *l, const char *path,
+                                                  struct kedge_diag *reterr);
 
 #endif

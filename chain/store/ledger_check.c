@@ -1,11 +1,13 @@
 /* The full check: everything that can be derived is derived again from the entries and compared. Order:
  * entries against leaf hashes, tiles above, root and state; then, on a tree known to be good, pointers
- * and checkpoints. */
+ * and checkpoints; at last every table by each way of reading it. */
 #include <string.h>
 
 #include "chain/checkpoint.h"
 #include "chain/store/ledger_impl.h"
 #include "common/base/mem.h"
+
+enum { META_RECORDS = 4 }; /* schema, origin, key, state */
 
 /* Right edge of one level while the tree is built again. */
 struct level {
@@ -20,7 +22,7 @@ struct check {
     kedge_ledger_progress *progress;
     void *progress_arg;
     struct kedgei_state stored;
-    uint64_t entries, tiles, pointers, heads;
+    uint64_t entries, tiles, pointers, heads, records;
     enum kedge_kv_table table; /* whose pointers are visited */
     struct kedge_frontier frontier;
     struct kedge_vkey vkey;
@@ -149,6 +151,80 @@ static int visit_pointer(void *arg, struct kedge_view key, struct kedge_view val
     return KEDGE_OK;
 }
 
+/* Bytes under a key by themselves, as readers ask for them: the way down the tree is another than a scan's.
+ */
+static bool is_found_again(const struct check *c, struct kedge_view key, struct kedge_view value)
+{
+    struct kedge_view again;
+    return kedge_kv_peek(c->tx, c->table, key, &again) == KEDGE_OK && kedge_view_eq(again, value);
+}
+
+static int visit_any(void *arg, struct kedge_view key, struct kedge_view value)
+{
+    struct check *c = arg;
+    if (!is_found_again(c, key, value)) {
+        return damaged(c, c->table, c->records, "a record is not found by its key");
+    }
+    c->records++;
+    return KEDGE_OK;
+}
+
+/* How many records a table must have when all that went before was right. */
+static uint64_t expected_records(const struct check *c, enum kedge_kv_table table)
+{
+    switch ((int)table) {
+    case KEDGE_KV_ENTRY:
+        return c->stored.frontier.size;
+    case KEDGE_KV_TILE:
+        return c->tiles;
+    case KEDGE_KV_HEAD:
+        return c->stored.head_count;
+    case KEDGE_KV_META:
+        return META_RECORDS;
+    case KEDGE_KV_IDEM:
+        return c->stored.idem_count;
+    case KEDGE_KV_REF:
+        return c->stored.ref_count;
+    default:
+        return 0; /* not a ledger's */
+    }
+}
+
+/* Scan, count, last record and search by key tell the same of every table, and there is no record too many.
+ */
+static int check_table(struct check *c, enum kedge_kv_table table)
+{
+    struct kedge_view all = kedge_view_of(NULL, 0);
+    struct kedge_buf last;
+    uint64_t count = 0;
+    c->table = table;
+    c->records = 0;
+    int err = kedge_kv_scan(c->tx, table, all, all, visit_any, c);
+    if (err) {
+        return c->reterr->err == err ? err : damaged(c, table, c->records, kedge_strerror(err));
+    }
+    err = kedge_kv_count(c->tx, table, &count);
+    if (err || count != c->records || count != expected_records(c, table)) {
+        return damaged(c, table, c->records, "records are missing or too many");
+    }
+    kedge_buf_init(&last, KEDGE_KV_KEY_MAX);
+    err = kedge_kv_last(c->tx, table, &last, NULL);
+    kedge_buf_deinit(&last);
+    if (err != KEDGE_OK && !(err == KEDGE_E_NOT_FOUND && count == 0)) {
+        return err == KEDGE_E_NOMEM ? err : damaged(c, table, c->records, "the last record is not found");
+    }
+    return KEDGE_OK;
+}
+
+static int check_tables(struct check *c)
+{
+    int err = KEDGE_OK;
+    for (unsigned t = 0; t < KEDGE_KV_TABLES && !err; t++) {
+        err = check_table(c, (enum kedge_kv_table)t);
+    }
+    return err;
+}
+
 static int check_pointers(struct check *c, enum kedge_kv_table table, uint64_t expected)
 {
     struct kedge_view all = kedge_view_of(NULL, 0);
@@ -233,6 +309,7 @@ int kedge_ledger_check(struct kedge_ledger *l, kedge_ledger_progress *progress, 
         err = err ? err : check_pointers(c, KEDGE_KV_IDEM, c->stored.idem_count);
         err = err ? err : check_pointers(c, KEDGE_KV_REF, c->stored.ref_count);
         err = err ? err : check_heads(c);
+        err = err ? err : check_tables(c);
         kedge_kv_abort(c->tx);
     }
     kedge_mem_free(c);

@@ -134,3 +134,28 @@ int kedgei_high_water_write(const char *path, const char *origin, uint64_t size,
     kedge_buf_deinit(&content);
     return err;
 }
+
+int kedge_ledger_check_high_water(struct kedge_ledger *l, const char *path, struct kedge_diag *reterr)
+{
+    struct kedgei_high_water mark;
+    struct kedge_hash root;
+    int err = kedgei_high_water_read(path, l->origin, &mark, reterr);
+    if (err) {
+        return err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
+    }
+    uint64_t size = kedge_ledger_size(l);
+    if (mark.size > size) {
+        return kedge_diag_set(reterr, KEDGE_E_CORRUPT,
+                              "ledger %s has %llu entries, but %llu were signed before (%s): it was cut off",
+                              l->origin, (unsigned long long)size, (unsigned long long)mark.size, path);
+    }
+    err = kedge_ledger_root(l, mark.size, &root);
+    if (err) {
+        return kedge_diag_set(reterr, err, "ledger %s: tile table: %s", l->origin, kedge_strerror(err));
+    }
+    return kedge_hash_eq(&root, &mark.root)
+               ? KEDGE_OK
+               : kedge_diag_set(reterr, KEDGE_E_FORK,
+                                "ledger %s has another root at size %llu than was signed before (%s)",
+                                l->origin, (unsigned long long)mark.size, path);
+}

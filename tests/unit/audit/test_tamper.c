@@ -355,6 +355,37 @@ START_TEST(test_seen)
 }
 END_TEST
 
+/* The coordinator's own mark tells of an end that was cut off, and of another history, without any checkpoint
+ * kept. */
+START_TEST(test_high_water)
+{
+    static const struct {
+        const char *tenant, *mark;
+    } logs[] = {{NULL, "state/high-water/main"}, {"org-a", "state/high-water/org-a"}};
+    char good[64], now[64];
+    for (int i = 0; i < 2; i++) {
+        snprintf(good, sizeof good, "good/%s", logs[i].mark);
+        snprintf(now, sizeof now, "fx/%s", logs[i].mark);
+        copy_base();
+        fx_rewrite(at("fx"), logs[i].tenant, edit_last, false);
+        fx_copy(at(good), at(now));
+        expect(NULL, false, KEDGE_AUDIT_LEDGER, KEDGE_AUDIT_NO);
+        copy_base();
+        fx_rewrite(at("fx"), logs[i].tenant, edit_swap, false);
+        fx_copy(at(good), at(now));
+        expect(NULL, false, KEDGE_AUDIT_LEDGER, KEDGE_AUDIT_NO);
+        copy_base();
+        ck_assert_int_eq(kedge_file_write(at(now), kedge_view_str("no mark\n"), 0600, NULL), KEDGE_OK);
+        expect(NULL, false, KEDGE_AUDIT_LEDGER, KEDGE_AUDIT_NO);
+        ck_assert_int_eq(unlink(at(now)), 0); /* an exported record has none */
+        struct kedge_audit_options options = {.threads = 1};
+        struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
+        ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+        kedge_audit_report_deinit(&r);
+    }
+}
+END_TEST
+
 /* ---- manners ---- */
 
 START_TEST(test_no_record)
@@ -431,6 +462,7 @@ int main(void)
     tcase_add_test(t, test_damaged_pages);
     tcase_add_loop_test(t, test_rewritten, 0, (int)(sizeof rewrites / sizeof rewrites[0]));
     tcase_add_test(t, test_seen);
+    tcase_add_test(t, test_high_water);
     tcase_add_test(t, test_no_record);
     tcase_add_test(t, test_leaves_no_trace);
     tcase_add_test(t, test_out_of_memory);
