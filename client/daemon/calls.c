@@ -86,7 +86,14 @@ static int check_receipt(struct kedge_site_host *h, const struct kedge_msg_recei
     err = err ? err
               : kedge_inclusion_verify(r->leaf_index, cp.size, &leaf, path, r->proof.len / sizeof path[0],
                                        &cp.root);
-    return err ? KEDGE_E_VERIFY : KEDGE_OK;
+    if (err) {
+        return KEDGE_E_VERIFY;
+    }
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    kedge_hash_hex(&leaf, hex);
+    kedge_log(KEDGE_LOG_INFO, "receipt", "index=%" PRIu64 " leaf=%s size=%" PRIu64, r->leaf_index, hex,
+              cp.size);
+    return KEDGE_OK;
 }
 
 /* A signed "closed" about our envelope. Without a trust file there is no key to check it by. */

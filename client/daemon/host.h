@@ -99,7 +99,9 @@ struct kedge_site_host {
     struct kedge_site *site;
     struct kedge_site_envelope envelopes[KEDGE_SITE_RESULTS_MAX]; /* of the results in the core's memory */
     struct kedge_site_signed last_signed;
-    uint32_t memory_results;           /* in memory.json */
+    struct kedge_site_memory written; /* what memory.json says, durably */
+    bool memory_is_behind;            /* results were settled since: `settled` is what it should say */
+    struct kedge_site_memory settled;
     struct kedge_trainer trainer;      /* the work thread's */
     atomic_uint_fast64_t abort_serial; /* the work with this serial or a lower one is to stop */
     struct kedge_id spec_job;          /* the work thread's: job of `spec` */
@@ -127,8 +129,8 @@ KEDGE_NODISCARD int kedge_client_open_folder(struct kedge_site_host *h, struct k
 void kedge_client_close_folder(struct kedge_site_host *h);
 KEDGE_NODISCARD int kedge_client_path(const struct kedge_site_host *h, char out[KEDGE_PATH_MAX],
                                       const char *format, ...) KEDGE_PRINTF(3, 4);
-/* Replaces a small file: readers and a killed process find the old or the new content. Not synced: after a
- * power cut either may be there. */
+/* Replaces a file of less than a sector: readers and a killed process find the old or the new content. Not
+ * synced: after a power cut either may be there. */
 KEDGE_NODISCARD int kedge_client_put_file(const char *path, struct kedge_view content);
 /* A file of the working folder that takes the room of a former one: what is in it is overwritten, which costs
  * neither new blocks nor new pages. Ended, it is exactly len bytes long. */
@@ -144,10 +146,11 @@ KEDGE_NODISCARD int kedge_client_work_path(const struct kedge_site_host *h, cons
 /* Also fills h->envelopes and h->last_signed. */
 KEDGE_NODISCARD int kedge_client_memory_read(struct kedge_site_host *h, struct kedge_site_memory *ret,
                                              struct kedge_diag *d);
-/* Durable when the memory has grown. When results were only settled it replaces the file without a sync: at
- * worst they are submitted again, and their receipts come again. */
+/* Durable. */
 KEDGE_NODISCARD int kedge_client_memory_write(struct kedge_site_host *h,
                                               const struct kedge_site_memory *memory, struct kedge_diag *d);
+/* True when memory.json has all that is in `memory`: it says less, because results were settled. */
+bool kedge_client_memory_covers(const struct kedge_site_host *h, const struct kedge_site_memory *memory);
 void kedge_client_envelope_free(struct kedge_site_envelope *e);
 /* NULL when it is not among those that wait. */
 struct kedge_site_envelope *kedge_client_envelope_find(struct kedge_site_host *h,

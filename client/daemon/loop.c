@@ -35,8 +35,15 @@ static void persist(struct kedge_site_host *h, const struct kedge_site_effect *f
     struct kedge_diag d = {.text = ""};
     struct persisted_item *p = kedge_mem_new(1, sizeof *p);
     KEDGE_ASSERT(p);
-    *p = (struct persisted_item){
-        {NULL, persisted_handle}, fx->serial, kedge_client_memory_write(h, &fx->memory, &d)};
+    *p = (struct persisted_item){{NULL, persisted_handle}, fx->serial, KEDGE_OK};
+    if (kedge_client_memory_covers(h, &fx->memory)) {
+        /* Settled: the next write says so too. At worst, after a kill, the result is submitted again and the
+         * same receipt comes. */
+        h->settled = fx->memory;
+        h->memory_is_behind = true;
+    } else {
+        p->err = kedge_client_memory_write(h, &fx->memory, &d);
+    }
     if (p->err) {
         kedge_log(KEDGE_LOG_ERROR, "memory", "%s", d.text);
     }
@@ -97,25 +104,28 @@ static void execute(struct kedge_site_host *h, const struct kedge_site_effect *f
 }
 
 /* Tidying up behind a settled result, which nobody waits for: the next request goes out first. */
-static bool can_wait(uint32_t results, const struct kedge_site_effect *fx)
+static bool can_wait(const struct kedge_site_host *h, const struct kedge_site_effect *fx)
 {
     return fx->type == KEDGE_SITE_FX_FORGET
-           || (fx->type == KEDGE_SITE_FX_PERSIST && fx->memory.result_count < results);
+           || (fx->type == KEDGE_SITE_FX_PERSIST && kedge_client_memory_covers(h, &fx->memory));
 }
 
 void kedge_client_step(struct kedge_site_host *h, struct kedge_site_event *ev)
 {
     struct kedge_site_effects fx;
-    uint32_t results = h->memory_results;
+    bool later[KEDGE_SITE_EFFECTS_MAX];
     ev->now_ns = kedge_os_now_ns();
     kedge_site_step(h->site, ev, &fx);
     for (uint32_t i = 0; i < fx.count; i++) {
-        if (!can_wait(results, &fx.items[i])) {
+        later[i] = can_wait(h, &fx.items[i]);
+    }
+    for (uint32_t i = 0; i < fx.count; i++) {
+        if (!later[i]) {
             execute(h, &fx.items[i]);
         }
     }
     for (uint32_t i = 0; i < fx.count; i++) {
-        if (can_wait(results, &fx.items[i])) {
+        if (later[i]) {
             execute(h, &fx.items[i]);
         }
     }
@@ -136,6 +146,11 @@ int kedge_client_run(struct kedge_site_host *h)
             struct kedge_site_event ev = {.type = KEDGE_SITE_EV_TIMER};
             kedge_client_step(h, &ev);
         }
+    }
+    struct kedge_diag d = {.text = ""};
+    int err = h->memory_is_behind ? kedge_client_memory_write(h, &h->settled, &d) : KEDGE_OK;
+    if (err) {
+        kedge_log(KEDGE_LOG_WARN, "memory", "%s", d.text);
     }
     return h->fatal;
 }

@@ -101,7 +101,7 @@ int kedge_client_memory_read(struct kedge_site_host *h, struct kedge_site_memory
         const json_t *row = json_array_get(results, i);
         ok = get_result(row, r) && get_envelope(row, &r->envelope, &h->envelopes[i]);
     }
-    h->memory_results = ret->result_count;
+    h->written = *ret;
     json_decref(o);
     kedge_buf_deinit(&text);
     if (!err && !ok) {
@@ -109,6 +109,20 @@ int kedge_client_memory_read(struct kedge_site_host *h, struct kedge_site_memory
                              path);
     }
     return err;
+}
+
+bool kedge_client_memory_covers(const struct kedge_site_host *h, const struct kedge_site_memory *memory)
+{
+    bool all = memory->enrolled == h->written.enrolled;
+    for (uint32_t i = 0; i < memory->result_count && all; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < h->written.result_count; k++) {
+            const struct kedge_site_digest *has = &h->written.results[k].envelope;
+            found = found || memcmp(has->b, memory->results[i].envelope.b, sizeof has->b) == 0;
+        }
+        all = found;
+    }
+    return all;
 }
 
 static json_t *result_json(struct kedge_site_host *h, const struct kedge_site_result *r)
@@ -140,14 +154,11 @@ int kedge_client_memory_write(struct kedge_site_host *h, const struct kedge_site
     char *text = o && !err ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     err = text ? kedge_client_path(h, path, "memory.json") : KEDGE_E_NOMEM;
-    bool settled = memory->result_count < h->memory_results;
-    if (!err) {
-        err = settled ? kedge_client_put_file(path, kedge_view_str(text))
-                      : kedge_file_write(path, kedge_view_str(text), 0600, d);
-    }
+    err = err ? err : kedge_file_write(path, kedge_view_str(text), 0600, d);
     free(text);
     if (!err) {
-        h->memory_results = memory->result_count;
+        h->written = *memory;
+        h->memory_is_behind = false;
     }
     return err && !d->text[0] ? kedge_diag_set(d, err, "memory.json: %s", kedge_strerror(err)) : err;
 }
