@@ -1,5 +1,6 @@
 /* kedge tenant add, list. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/local.h"
@@ -27,6 +28,13 @@ int kedge_cmd_tenant_add(struct kedge_cli *c)
     err = kedge_cli_tenant_add(c, &tenant, &admin, &o, &d);
     kedge_key_wipe(&admin);
     if (err) {
+        if (made && c->told && kedge_err_class(err) == KEDGE_CLASS_REJECT) {
+            (void)unlink(c->admin_key); /* or somebody would take it for this tenant's key */
+            (void)kedge_diag_hint(&d,
+                                  "nothing was changed, and the new key %.100s was not kept; see: "
+                                  "kedge tenant list",
+                                  c->admin_key);
+        }
         return kedge_cli_fail(c, err, &d);
     }
     if (made) {

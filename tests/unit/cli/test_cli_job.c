@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/os/clock.h"
+#include "common/base/os/file.h"
 #include "tests/unit/cli/fake.h"
 #include "tests/unit/cli/support.h"
 
@@ -70,7 +71,7 @@ START_TEST(test_watch_in_pages)
 {
     json_t *root;
     uint32_t rounds = lengths[_i];
-    set_up(rounds, "completed", 6);
+    set_up(rounds, "completed", 4);
     ck_assert_int_eq(kedge("job watch long --state %s", at("state")), 0);
     ck_assert_uint_eq(count_lines("", 1), rounds); /* each once, in order */
     ck_assert_ptr_nonnull(strstr(out, "Job long: completed"));
@@ -210,6 +211,23 @@ START_TEST(test_refusals)
 }
 END_TEST
 
+/* A key that was made for a tenant that there is already is nobody's; one whose fate is open is kept. */
+START_TEST(test_key_of_a_refused_tenant)
+{
+    set_up(0, "completed", 0);
+    fake.refuse = KEDGE_E_EXISTS;
+    ck_assert_int_eq(kedge("tenant add org-a --admin-key %s --state %s", at("new.pem"), at("state")), 1);
+    ck_assert(!kedge_file_exists(at("new.pem")));
+    fake.refuse = KEDGE_E_BUSY;
+    ck_assert_int_eq(kedge("tenant add org-a --admin-key %s --state %s", at("new.pem"), at("state")), 3);
+    ck_assert(kedge_file_exists(at("new.pem")));
+    fake.refuse = KEDGE_E_EXISTS; /* nor is one touched that was there before */
+    ck_assert_int_eq(kedge("tenant add org-a --admin-key %s --state %s", at("new.pem"), at("state")), 1);
+    ck_assert(kedge_file_exists(at("new.pem")));
+    tear_down();
+}
+END_TEST
+
 /* A spec that is fine here, refused there: wrong is usage, unknown tenants are a no. */
 START_TEST(test_submit)
 {
@@ -279,6 +297,7 @@ int main(void)
     tcase_add_loop_test(t, test_interrupt, 0, sizeof interrupts / sizeof interrupts[0]);
     tcase_add_loop_test(t, test_progress, 0, sizeof screens / sizeof screens[0]);
     tcase_add_loop_test(t, test_refusals, 0, sizeof refusals / sizeof refusals[0]);
+    tcase_add_test(t, test_key_of_a_refused_tenant);
     tcase_add_test(t, test_submit);
     tcase_add_loop_test(t, test_tables, 0, sizeof tables / sizeof tables[0]);
     suite_add_tcase(s, t);

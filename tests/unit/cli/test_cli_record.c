@@ -285,6 +285,20 @@ START_TEST(test_doctor)
 }
 END_TEST
 
+/* A new state folder leaves no words about what was absent before. */
+START_TEST(test_new_state_says_nothing)
+{
+    struct kedge_diag d = {.text = "stale", .hint = "stale"};
+    make_scratch();
+    ck_assert_int_eq(kedge_state_create(at("new"), "d.example", &d), KEDGE_OK);
+    ck_assert_str_eq(d.text, "");
+    ck_assert_str_eq(d.hint, "");
+    ck_assert_int_eq(kedge_state_create(at("new"), "d.example", &d), KEDGE_E_EXISTS);
+    ck_assert_ptr_nonnull(strstr(d.text, "there is a state folder already"));
+    remove_scratch();
+}
+END_TEST
+
 static const char site_json[] =
     "{\"tenant\":\"org-a\",\"site\":\"s1\",\"server\":\"tls+tcp://127.0.0.1:1\","
     "\"server_key\":\"0000000000000000000000000000000000000000000000000000000000000000\"}";
@@ -461,6 +475,7 @@ int main(void)
     tcase_add_loop_test(t, test_sim, 0, sizeof specs / sizeof specs[0]);
     tcase_add_test(t, test_sim_repeats);
     tcase_add_test(t, test_doctor);
+    tcase_add_test(t, test_new_state_says_nothing);
     tcase_add_test(t, test_doctor_of_a_site);
     tcase_add_test(t, test_poc_interrupted);
     tcase_add_test(t, test_capped_job);
