@@ -67,20 +67,18 @@ static void check_receipt(struct sim *w, const struct kedge_coord_effect *fx)
     }
 }
 
-/* What a selected site got wrong in the open round: the record of the round must say so. */
-static void note_refusal(struct sim *w, const struct kedge_coord_effect *fx, const struct sim_ticket *t)
+/* What a selected site got wrong in the open round: the core must ask for it to be recorded. */
+static void check_recorded(struct sim *w, const struct kedge_coord_effect *fx, const struct sim_ticket *t)
 {
     bool content = fx->err == KEDGE_E_WEIGHT || fx->err == KEDGE_E_BOUND || fx->err == KEDGE_E_WRONG_BASE
-                   || fx->err == KEDGE_E_WRONG_GROUP || fx->err == KEDGE_E_BLOB_MISSING;
+                   || fx->err == KEDGE_E_WRONG_GROUP;
     uint32_t job = sim_job_of(&t->result.job);
-    content = content && kedge_err_class(fx->err) == KEDGE_CLASS_REJECT;
     if (!content || t->result.kind == KEDGE_SITE_EVALUATE || job >= w->config.jobs) {
         return;
     }
-    const struct sim_main *open = sim_main_find(w, SIM_ROUND_OPENED, job, t->result.round);
-    bool closed = sim_main_find(w, SIM_ROUND_CLOSED, job, t->result.round) != NULL;
-    if (!closed && sim_is_selected(open, t->site) && !w->devices[t->site].revoked_told) {
-        w->jobs[job].told[t->site] = fx->err;
+    if (!fx->recorded) {
+        sim_violate(w, "site %u is refused with %s, and it is not to be recorded", fx->site,
+                    kedge_err_code(fx->err));
     }
 }
 
@@ -95,7 +93,7 @@ static void check_refusal(struct sim *w, const struct kedge_coord_effect *fx)
                     (unsigned)(fx->retry_ns / 1000000));
     }
     if (t) {
-        note_refusal(w, fx, t);
+        check_recorded(w, fx, t);
     }
 }
 

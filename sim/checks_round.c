@@ -65,13 +65,13 @@ static void check_refusals(struct sim *w, uint32_t job)
     const struct sim_job *j = &w->jobs[job];
     for (uint32_t i = 0; i < w->config.sites; i++) {
         bool better =
-            j->told[i] == KEDGE_OK || j->pending.refused[i] != KEDGE_OK || w->devices[i].revoked_told;
+            j->told[i].err == KEDGE_OK || j->pending.refused[i] != KEDGE_OK || w->devices[i].revoked_told;
         for (uint32_t n = 0; n < j->pending.input_count && !better; n++) {
-            better = j->pending.inputs[n].site == i;
+            better = j->pending.inputs[n].site == i && j->pending.inputs[n].kind == j->told[i].kind;
         }
         if (!better) {
             sim_violate(w, "site %u was refused with %s in round %u, whose record does not say so", i,
-                        kedge_err_code(j->told[i]), j->pending.round);
+                        kedge_err_code(j->told[i].err), j->pending.round);
         }
     }
 }

@@ -65,6 +65,16 @@ static bool find_leaf(const struct sim *w, const struct sim_ticket *t, uint64_t 
     return true;
 }
 
+/* Durable before it is told: a restart finds it. */
+static void store_refusal(struct sim *w, const struct kedge_coord_effect *fx, const struct sim_ticket *t)
+{
+    w->jobs[fx->job].told[fx->site] = (struct sim_refusal){.err = fx->err,
+                                                           .kind = fx->kind,
+                                                           .envelope = sim_of_site(&t->result.envelope),
+                                                           .update = sim_of_site(&t->result.update),
+                                                           .weight = t->weight};
+}
+
 static void answer_submission(struct sim *w, const struct kedge_coord_effect *fx)
 {
     struct kedge_site_reply r = {.kind = KEDGE_SITE_REPLY_ERROR, .err = fx->err, .retry_ns = fx->retry_ns};
@@ -76,6 +86,9 @@ static void answer_submission(struct sim *w, const struct kedge_coord_effect *fx
         r.kind = KEDGE_SITE_REPLY_CLOSED;
     }
     struct sim_ticket *t = sim_ticket_find(w, fx->ticket);
+    if (t && fx->recorded) {
+        store_refusal(w, fx, t);
+    }
     bool history =
         fx->type == KEDGE_FX_CLOSED || (fx->type == KEDGE_FX_TURN_AWAY && fx->err == KEDGE_E_NO_JOB);
     if (t && history && find_leaf(w, t, &leaf)) {

@@ -72,6 +72,24 @@ static void load_accepted(struct sim *w, uint32_t job, uint32_t open)
     }
 }
 
+static void load_refused(struct sim *w, uint32_t job)
+{
+    for (uint32_t i = 0; i < w->config.sites; i++) {
+        const struct sim_refusal *r = &w->jobs[job].told[i];
+        struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_REFUSED, job);
+        c.site = i;
+        c.tenant = w->devices[i].tenant;
+        c.kind = r->kind;
+        c.err = r->err;
+        c.envelope = r->envelope;
+        c.update = r->update;
+        c.weight = r->weight;
+        if (r->err != KEDGE_OK) {
+            load(w, &c);
+        }
+    }
+}
+
 static void load_site(struct sim *w, uint32_t job, uint32_t site)
 {
     const struct sim_device *d = &w->devices[site];
@@ -149,8 +167,6 @@ static void load_job(struct sim *w, uint32_t job)
     c.err = j->reason;
     load(w, &c);
     j->pending.computed = false;
-    memset(j->told, 0,
-           w->config.sites * sizeof *j->told); /* what was refused at the door was told, not stored */
     uint32_t open = load_rounds(w, job);
     for (uint32_t i = 0; i < w->config.sites; i++) {
         if (w->devices[i].enrolled) {
@@ -163,6 +179,9 @@ static void load_job(struct sim *w, uint32_t job)
         if (j->joined[t]) {
             load(w, &c);
         }
+    }
+    if (open != SIM_NONE) {
+        load_refused(w, job);
     }
     load_accepted(w, job, open);
 }

@@ -98,6 +98,13 @@ struct sim_pending {
     int *refused;             /* by site: why its part in the round is turned away, KEDGE_OK: it is not */
 };
 
+struct sim_refusal {
+    int err; /* KEDGE_OK: none */
+    enum kedge_task_kind kind;
+    struct kedge_digest envelope, update;
+    uint64_t weight;
+};
+
 struct sim_fresh { /* an update that is in no input list yet */
     uint32_t tenant, leaf;
 };
@@ -116,7 +123,7 @@ struct sim_job {
     uint32_t last_opened, last_closed;       /* rounds, SIM_NONE: none */
     uint32_t fresh_count, fresh_max;
     struct sim_fresh *fresh;
-    int *told; /* by site: its contribution to the open round was refused with this error */
+    struct sim_refusal *told; /* by site: its last contribution that the open round refused; durable */
 };
 
 /* The last result that a site sent for a job, per kind: it must not change before it is settled. */

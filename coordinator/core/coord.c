@@ -130,6 +130,7 @@ static void dispatch(struct kedge_coord *c, const struct kedge_coord_event *ev)
     case KEDGE_EV_LOAD_ROUND:
     case KEDGE_EV_LOAD_ROW:
     case KEDGE_EV_LOAD_GROUP:
+    case KEDGE_EV_LOAD_REFUSED:
     case KEDGE_EV_LOAD_ACCEPTED:
     case KEDGE_EV_LOAD_EVALUATED:
         kedgei_load(c, ev);

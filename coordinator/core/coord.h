@@ -23,8 +23,12 @@
  * path. A job whose job-closed is durable has ended, whatever state was stored. LOAD_JOB: models[0] is the
  * initial model, err the reason stored with the state (JOB_STATE's err): HALTED with KEDGE_OK is the
  * operator's halt, any other is derived anew. Then LOAD_ROUND closed (the last one), LOAD_ROUND open,
- * LOAD_ROW, LOAD_GROUP, LOAD_ACCEPTED, LOAD_EVALUATED. TENANT_ADDED, SITE_ADDED come before them;
- * SITE_REVOKED and JOB_JOINED may come before START, too.
+ * LOAD_ROW, LOAD_GROUP, LOAD_REFUSED, LOAD_ACCEPTED, LOAD_EVALUATED. TENANT_ADDED, SITE_ADDED come before
+ * them; SITE_REVOKED and JOB_JOINED may come before START, too.
+ *  - A refusal that belongs into the record of the round (TURN_AWAY with recorded) is made durable by the
+ * host before it is told, and comes back by LOAD_REFUSED as long as its round is open; so a round neither
+ * waits again for a site that was refused nor forgets to say so. A host that can not keep it may leave it
+ * out: then the site is asked again.
  *  - A ticket is the host's handle of one submission (envelope, staged blob); the host keeps it until
  * TURN_AWAY, CLOSED or RECEIPT of that ticket's request has been executed.
  *
@@ -134,6 +138,7 @@ enum kedge_coord_event_type {
                           */
     KEDGE_EV_LOAD_ROW,   /* candidate/selected of the open round */
     KEDGE_EV_LOAD_GROUP, /* site's group in a job; durable = group-assigned is in its ledger */
+    KEDGE_EV_LOAD_REFUSED, /* kind, err, envelope, update, weight of a `recorded` refusal of the open round */
     KEDGE_EV_LOAD_ACCEPTED,  /* an update of the open round that is durable in its tenant's ledger */
     KEDGE_EV_LOAD_EVALUATED, /* site's last evaluation: round whose result it is about, envelope, leaf */
     KEDGE_EV_START,
@@ -211,7 +216,8 @@ struct kedge_coord_effect {
     uint32_t tenant, site, job, round, group, request, ticket;
     int err;
     enum kedge_task_kind kind;
-    bool evaluate_base;      /* TASK TRAIN: evaluate the base model first and submit the evaluation */
+    bool recorded;      /* TURN_AWAY: the refusal stands on the site's input of the open round, see above */
+    bool evaluate_base; /* TASK TRAIN: evaluate the base model first and submit the evaluation */
     uint32_t evaluate_round; /* the round whose result the base model is (TASK TRAIN with evaluate_base,
                                 EVALUATE) */
     enum kedge_job_state from, state; /* JOB_STATE; MAIN_JOB_CLOSED: outcome in state */

@@ -43,6 +43,7 @@ enum {
     MUTANT_FOREIGN_TASK,           /* a site is told to train the model of another group */
     MUTANT_GROUP_DRAWN_AGAIN,      /* a failed group-assigned is asked for again with another group */
     MUTANT_POLL_FORGOTTEN,         /* a parked poll is dropped without an answer */
+    MUTANT_FORGET_REFUSED,         /* a restart forgets what the open round had refused */
     MUTANT_COUNT,
 };
 

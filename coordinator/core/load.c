@@ -40,16 +40,21 @@ static void load_row(struct kedge_coord *c, const struct kedge_coord_event *ev)
     c->jobs[ev->job].selected_count += ev->selected ? 1 : 0;
 }
 
-static void load_accepted(struct kedge_coord *c, const struct kedge_coord_event *ev)
+/* What a site contributed to the open round, with what came of it. */
+static void load_input(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     KEDGE_ASSERT(ev->kind == KEDGE_TASK_PRETRAIN || ev->kind == KEDGE_TASK_TRAIN);
+    bool refused = ev->type == KEDGE_EV_LOAD_REFUSED;
+    KEDGE_ASSERT(refused == (ev->err != KEDGE_OK));
     struct row *row = kedgei_row(c, ev->job, ev->site);
     struct kedge_coord_input *in =
         kedgei_input(row, ev->kind == KEDGE_TASK_TRAIN ? ITEM_TRAIN : ITEM_PRETRAIN);
-    if (MUTANT(MUTANT_FORGET_ACCEPTED)) {
+    if (MUTANT(refused ? MUTANT_FORGET_REFUSED : MUTANT_FORGET_ACCEPTED)
+        || (refused && in->progress == KEDGE_INPUT_ACCEPTED)) { /* it did better since */
         return;
     }
-    in->progress = KEDGE_INPUT_ACCEPTED;
+    in->progress = refused ? KEDGE_INPUT_REFUSED : KEDGE_INPUT_ACCEPTED;
+    in->reason = ev->err;
     in->leaf = ev->leaf;
     in->envelope = ev->envelope;
     in->update = ev->update;
@@ -70,8 +75,8 @@ void kedgei_load(struct kedge_coord *c, const struct kedge_coord_event *ev)
     struct row *row = kedgei_row(c, ev->job, ev->site);
     if (ev->type == KEDGE_EV_LOAD_ROW) {
         load_row(c, ev);
-    } else if (ev->type == KEDGE_EV_LOAD_ACCEPTED) {
-        load_accepted(c, ev);
+    } else if (ev->type == KEDGE_EV_LOAD_ACCEPTED || ev->type == KEDGE_EV_LOAD_REFUSED) {
+        load_input(c, ev);
     } else if (ev->type == KEDGE_EV_LOAD_GROUP) {
         KEDGE_ASSERT(ev->group < c->jobs[ev->job].params.groups);
         row->pub.group = ev->group;

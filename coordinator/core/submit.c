@@ -9,7 +9,8 @@
 
 enum { BUSY_PAUSE_DIVISOR = 4 }; /* "busy" passes sooner than a failed write */
 
-static void turn_away(struct kedge_coord *c, const struct kedge_coord_event *ev, uint32_t request, int err)
+static struct kedge_coord_effect *turn_away(struct kedge_coord *c, const struct kedge_coord_event *ev,
+                                            uint32_t request, int err)
 {
     struct kedge_coord_effect *fx = kedgei_emit(c, KEDGE_FX_TURN_AWAY);
     fx->site = ev->site;
@@ -23,6 +24,7 @@ static void turn_away(struct kedge_coord *c, const struct kedge_coord_event *ev,
     enum kedge_err_class class = kedge_err_class(err);
     bool again = class == KEDGE_CLASS_RETRY || class == KEDGE_CLASS_FULL || class == KEDGE_CLASS_UNKNOWN;
     fx->retry_ns = !again ? 0 : err == KEDGE_E_BUSY ? c->times.retry / BUSY_PAUSE_DIVISOR : c->times.retry;
+    return fx;
 }
 
 static void say_closed(struct kedge_coord *c, const struct kedge_coord_event *ev)
@@ -162,7 +164,7 @@ static void submit_update(struct kedge_coord *c, const struct kedge_coord_event 
             in->weight = ev->weight;
             kedgei_row_refresh(c, ev->job, ev->site);
         }
-        turn_away(c, ev, ev->request, err);
+        turn_away(c, ev, ev->request, err)->recorded = asked;
         return;
     }
     take(c, ev, kind, KEDGE_INPUT_VERIFYING);
@@ -251,7 +253,7 @@ static void give_up(struct kedge_coord *c, const struct kedge_coord_event *ev, e
 {
     struct row *row = kedgei_row(c, ev->job, ev->site);
     struct kedge_coord_input *in = kedgei_input(row, kind);
-    turn_away(c, ev, row->item[kind].request, err);
+    turn_away(c, ev, row->item[kind].request, err)->recorded = refuse && kind != ITEM_EVALUATE;
     in->reason = refuse ? err : in->reason;
     in->progress = in->reason != KEDGE_OK ? KEDGE_INPUT_REFUSED : KEDGE_INPUT_NONE;
     in->ticket = row->item[kind].request = KEDGE_COORD_NONE;

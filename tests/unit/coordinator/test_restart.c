@@ -65,12 +65,64 @@ static void load_accepted(struct host *h, uint32_t site, enum kedge_task_kind ki
     host_step(h, &ev);
 }
 
+static void load_refused(struct host *h, uint32_t site, uint8_t number, int err)
+{
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_LOAD_REFUSED);
+    ev.site = site;
+    ev.kind = T;
+    ev.err = err;
+    ev.envelope = ev.update = digest_of(number);
+    ev.weight = 1;
+    host_step(h, &ev);
+}
+
 static void open_with_members(struct host *h, uint32_t groups)
 {
     host_open(h);
     h->params.groups = groups;
     host_members(h, 1, 2);
 }
+
+/* A refusal that was told before the crash holds: the round does not wait for that site again, and its row
+ * says why. */
+START_TEST(test_refused)
+{
+    struct host h;
+    open_with_members(&h, 1);
+    load_job(&h, KEDGE_JOB_TRAINING, KEDGE_OK);
+    load_open(&h, 1, 2);
+    load_refused(&h, 1, 9, KEDGE_E_WEIGHT);
+    load_refused(&h, 0, 8, KEDGE_E_BOUND);
+    load_accepted(&h, 0, T, 7); /* it did better since */
+    host_simple(&h, KEDGE_EV_START);
+    EXPECT(&h, "close r1");
+    const struct kedge_coord_row *good = kedge_coord_row(h.c, 0, 0), *bad = kedge_coord_row(h.c, 0, 1);
+    ck_assert(good->train.progress == KEDGE_INPUT_ACCEPTED && good->train.reason == KEDGE_OK);
+    ck_assert(bad->train.progress == KEDGE_INPUT_REFUSED && bad->train.reason == KEDGE_E_WEIGHT);
+    ck_assert_uint_eq(bad->train.envelope.b[0], 9);
+    host_close(&h);
+}
+END_TEST
+
+/* Told again in the wrong order it does not undo what was accepted; and a refused site may still correct
+ * itself. */
+START_TEST(test_refused_then_better)
+{
+    struct host h;
+    open_with_members(&h, 1);
+    h.params.quorum = 2;
+    load_job(&h, KEDGE_JOB_TRAINING, KEDGE_OK);
+    load_open(&h, 1, 2);
+    load_accepted(&h, 0, T, 7);
+    load_refused(&h, 0, 8, KEDGE_E_BOUND);
+    load_refused(&h, 1, 9, KEDGE_E_WEIGHT);
+    host_simple(&h, KEDGE_EV_START);
+    EXPECT(&h, "");
+    host_accept(&h, 1, T, 1, 0, 1, 10);
+    EXPECT(&h, "receipt q10 leaf=10; close r1");
+    host_close(&h);
+}
+END_TEST
 
 START_TEST(test_before_opened)
 {
@@ -288,6 +340,8 @@ int main(void)
 {
     TCase *tc = tcase_create("restart");
     tcase_add_loop_test(tc, test_before_opened, 0, 6);
+    tcase_add_test(tc, test_refused);
+    tcase_add_test(tc, test_refused_then_better);
     tcase_add_test(tc, test_open_round);
     tcase_add_test(tc, test_complete_round);
     tcase_add_test(tc, test_sites_that_never_come_back);
