@@ -120,6 +120,9 @@ static int start_threads(struct kedge_site_host *h, struct helper helpers[3], pt
     }
     err = err ? err : pthread_create(&threads[3], &attr, signal_main, h) == 0 ? KEDGE_OK : KEDGE_E_NOMEM;
     pthread_attr_destroy(&attr);
+    if (!err) {
+        pthread_detach(threads[3]); /* it waits for signals as long as there is a process */
+    }
     return err ? kedge_diag_set(d, err, "cannot start threads") : KEDGE_OK;
 }
 

@@ -103,8 +103,9 @@ static void submit_signed(struct kedge_host *h, struct signed_append *a, const j
         .idem_key = kedge_view_str(idem_key)};
     a->item.handle = append_handle;
     a->h = h;
-    a->err = kedge_committer_submit(h->tenants[a->tenant].committer, &item, 1, append_done, a);
-    if (a->err) {
+    int err = kedge_committer_submit(h->tenants[a->tenant].committer, &item, 1, append_done, a);
+    if (err) { /* else `a` is the committer's, which may be done with it already */
+        a->err = err;
         kedge_host_post(h, &a->item);
     }
 }

@@ -135,8 +135,9 @@ static void group_done(struct kedge_host *h, struct kedge_item *item)
                                          .idem_key = kedge_view_str(key),
                                          .refs = &w->update,
                                          .ref_count = 1};
-    w->err = kedge_committer_submit(h->tenants[s->tenant].committer, &append, 1, assigned_done, a);
-    if (w->err) {
+    int err = kedge_committer_submit(h->tenants[s->tenant].committer, &append, 1, assigned_done, a);
+    if (err) { /* else `w` is the committer's, which may be done with it already */
+        w->err = err;
         kedge_host_post(h, &a->item);
     }
 }

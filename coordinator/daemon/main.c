@@ -228,6 +228,8 @@ static int run(struct kedge_host *h)
     err = err ? err : write_address(h, &d);
     if (!err && pthread_create(&signals, NULL, signal_main, h) != 0) {
         err = kedge_diag_set(&d, KEDGE_E_NOMEM, "cannot start a thread");
+    } else if (!err) {
+        pthread_detach(signals); /* it waits for signals as long as there is a process */
     }
     if (err) {
         kedge_log(KEDGE_LOG_ERROR, "cannot start", "%s%s%s", d.text[0] ? d.text : kedge_strerror(err),
