@@ -3,11 +3,12 @@
 void kedgei_budget_init(struct kedgei_budget *b, size_t bytes, size_t frame_max)
 {
     size_t small = bytes / 8, large = bytes - small;
+    size_t share = 2 * frame_max + KEDGEI_SMALL_MAX; /* two small requests with the largest replies */
     large = large < 2 * frame_max ? 2 * frame_max : large;
     *b = (struct kedgei_budget){.small.limit = small < KEDGEI_SMALL_MAX ? KEDGEI_SMALL_MAX : small,
                                 .large.limit = large,
                                 .frame_max = frame_max,
-                                .share = large / 4 < 2 * frame_max ? 2 * frame_max : large / 4};
+                                .share = large / 4 < share ? share : large / 4};
 }
 
 bool kedgei_budget_is_small(size_t len)

@@ -65,8 +65,11 @@ int kedge_net_reply_begin(struct kedge_net_request *req, size_t len, uint8_t **r
     size_t charge = req->request->len + len;
     pthread_mutex_lock(&server->mutex);
     if (charge > req->charge) {
-        kedgei_charge(req->session, req->is_small, charge - req->charge);
+        /* A large reply that was not announced: at least it does not take the room of small ones. */
+        kedgei_release(req->session, req->is_small, req->charge);
+        req->is_small = req->is_small && kedgei_budget_is_small(charge);
         req->charge = charge;
+        kedgei_charge(req->session, req->is_small, charge);
     }
     pthread_mutex_unlock(&server->mutex);
     *ret_ptr = reply->body;

@@ -365,6 +365,39 @@ START_TEST(test_budget_is_fair)
 }
 END_TEST
 
+/* Large replies that nobody announced fill the large account, not the one of the small requests. */
+START_TEST(test_unannounced_replies_leave_room)
+{
+    enum { BIG = 8 };
+    struct world w;
+    struct park park;
+    size_t len;
+    uint8_t *ptr;
+    open_world(&w, &park);
+    int fd = greet(&w), small = greet(&w);
+    for (uint8_t i = 0; i < BIG; i++) {
+        send_frame(fd, 1, i, 'p');
+    }
+    WORLD_WAIT(&w, held, BIG);
+    for (size_t i = 0; i < BIG; i++) {
+        ck_assert_int_eq(kedge_net_reply_begin(park.held[i], FRAME, &ptr), KEDGE_OK);
+        memset(ptr, 1, FRAME);
+    }
+    ck_assert_uint_ge(in_flight(&w), BIG * FRAME);
+    send_frame(small, 100, 2, 's');
+    ck_assert_uint_eq(receive_frame(small, &len), 2);
+    for (size_t i = 0; i < BIG; i++) {
+        kedge_net_reply_send(park.held[i]);
+        receive_frame(fd, &len);
+        ck_assert_uint_eq(len, FRAME);
+    }
+    expect_nothing_in_flight(&w);
+    close(fd);
+    close(small);
+    world_close(&w);
+}
+END_TEST
+
 /* Those that wait for the budget may go, and those whose requests are held may too. */
 START_TEST(test_leaving_while_waiting)
 {
@@ -423,6 +456,7 @@ int main(void)
     tcase_add_test(t, test_slow_reader);
     tcase_add_test(t, test_too_many_unanswered);
     tcase_add_test(t, test_budget_is_fair);
+    tcase_add_test(t, test_unannounced_replies_leave_room);
     tcase_add_test(t, test_leaving_while_waiting);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

@@ -484,6 +484,7 @@ START_TEST(test_budget_is_back_pressure)
         callers[i] = (struct caller){.client = clients[i % 2], .err = KEDGE_OK};
         ck_assert_int_eq(pthread_create(&callers[i].thread, NULL, big_caller, &callers[i]), 0);
     }
+    WORLD_WAIT(&w, held, 4);
     uint64_t end = kedge_os_now_ns() + 60u * 1000000000u;
     for (size_t answered = 0; answered < ALL && kedge_os_now_ns() < end;) {
         kedge_net_server_counters(w.server, &counters);
