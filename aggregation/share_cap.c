@@ -7,7 +7,6 @@ struct tenants {
     uint64_t sum[KEDGE_SHARE_TENANTS_MAX];
     uint64_t inputs[KEDGE_SHARE_TENANTS_MAX];
     uint64_t least, most; /* of the sums that are not 0 */
-    uint32_t count;       /* tenants with inputs */
 };
 
 static int add_up(const struct kedge_share_input *inputs, size_t count, struct tenants *t)
@@ -31,7 +30,6 @@ static int add_up(const struct kedge_share_input *inputs, size_t count, struct t
     t->least = total;
     for (uint32_t at = 0; at < KEDGE_SHARE_TENANTS_MAX; at++) {
         if (t->inputs[at] > 0) {
-            t->count++;
             t->least = t->sum[at] < t->least ? t->sum[at] : t->least;
             t->most = t->sum[at] > t->most ? t->sum[at] : t->most;
         }
@@ -49,13 +47,11 @@ static bool is_within(const struct tenants *t, uint64_t level, uint32_t share_ma
     return (uint64_t)KEDGE_SHARE_ONE * level <= (uint64_t)share_max * total;
 }
 
-/* Equal shares, the least sum, are what every other level is above of; with enough tenants that is within. */
+/* The least sum, equal shares, is within when there are tenants enough; when there are not, nothing above it
+ * is within either, and it is what remains. */
 static uint64_t find_level(const struct tenants *t, uint32_t share_max)
 {
     uint64_t low = t->least, high = t->most;
-    if ((uint64_t)share_max * t->count < KEDGE_SHARE_ONE) {
-        return low;
-    }
     while (low < high) {
         uint64_t middle = high - (high - low) / 2;
         if (is_within(t, middle, share_max)) {
@@ -115,7 +111,7 @@ static void spread(struct kedge_share_input *inputs, size_t count, uint32_t at, 
 
 int kedge_share_cap(struct kedge_share_input *inputs, size_t count, uint32_t share_max)
 {
-    struct tenants t = {.count = 0};
+    struct tenants t = {.most = 0};
     if (share_max < 1 || share_max > KEDGE_SHARE_ONE) {
         return KEDGE_E_ARG;
     }
