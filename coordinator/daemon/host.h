@@ -214,6 +214,8 @@ void kedge_host_site_revoke(struct kedge_host *h, uint32_t site);
 
 /* ---- requests.c ---- */
 void kedge_host_on_request(void *arg, struct kedge_net_request *req); /* the network's thread */
+/* The most that the reply to a frame can have, 0: little; on the network's thread too. */
+size_t kedge_host_reply_size(void *arg, struct kedge_view frame);
 void kedge_host_reply(struct kedge_net_request *req, const struct kedge_msg *msg);
 void kedge_host_reply_error(struct kedge_net_request *req, int err, uint32_t retry_ms, const char *text);
 /* Takes the net request out of its slot and frees the slot; NULL when it is gone. */

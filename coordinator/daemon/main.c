@@ -154,8 +154,11 @@ static int start_server(struct kedge_host *h, struct kedge_diag *d)
 {
     char ipc[KEDGE_PATH_MAX + 32];
     snprintf(ipc, sizeof ipc, "ipc://%s/coordinator.ipc", h->state);
-    struct kedge_net_server_options options = {
-        .key = &h->tls_key, .insecure = h->config.insecure, .handler = kedge_host_on_request, .arg = h};
+    struct kedge_net_server_options options = {.key = &h->tls_key,
+                                               .insecure = h->config.insecure,
+                                               .handler = kedge_host_on_request,
+                                               .reply_size = kedge_host_reply_size,
+                                               .arg = h};
     for (unsigned i = 0; i < h->config.listen_count; i++) {
         options.urls[i] = h->config.listen[i];
     }

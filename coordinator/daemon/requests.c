@@ -27,6 +27,13 @@ void kedge_host_on_request(void *arg, struct kedge_net_request *req)
     kedge_host_reply_error(req, KEDGE_E_BUSY, 1000, "the coordinator is overloaded, try again");
 }
 
+size_t kedge_host_reply_size(void *arg, struct kedge_view frame)
+{
+    (void)arg;
+    /* u8 version ‖ u8 type (common/wire): chunks are all that is large, and thousands may be asked for. */
+    return frame.len > 1 && frame.ptr[1] == KEDGE_MSG_BLOB_GET ? KEDGE_FRAME_MAX : 0;
+}
+
 void kedge_host_reply(struct kedge_net_request *req, const struct kedge_msg *msg)
 {
     struct kedge_buf frame;
