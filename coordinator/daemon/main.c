@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -260,6 +261,16 @@ static int usage(FILE *out, int code)
     return code;
 }
 
+/* Chunks of models come and go all the time, made by one thread and freed by another. Without this the heap
+ * is given back to the system and claimed again for each, which costs as much as copying them; two arenas
+ * bound what is kept. */
+static void keep_heap(void)
+{
+    (void)mallopt(M_ARENA_MAX, 2);
+    (void)mallopt(M_MMAP_THRESHOLD, 8 << 20);
+    (void)mallopt(M_TRIM_THRESHOLD, 16 << 20);
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"state", required_argument, NULL, 's'},
@@ -271,6 +282,7 @@ int main(int argc, char **argv)
     struct kedge_host *h = &host;
     enum kedge_log_level least = KEDGE_LOG_INFO;
     int opt;
+    keep_heap();
     while ((opt = getopt_long(argc, argv, "s:vVh", options, NULL)) != -1) {
         switch (opt) {
         case 's':
