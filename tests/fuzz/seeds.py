@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Seeds for the fuzzers: a small federation is run and taken to pieces; what it has none of is written here.
+
+Usage: seeds.py BIN OUT     BIN is the folder with kedge, kedge-coordinator, kedge-client and kedge-train;
+OUT/fuzz_NOUN gets the files for each fuzzer. Without them a fuzzer spends its seconds on the first brace.
+"""
+import base64
+import hashlib
+import io
+import json
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+SEED_MAX = 8192  # what scripts/test lets a fuzzer make; longer ones would be cut
+EACH_MAX = 40
+
+FEATURES = {"train": {"format": "csv", "path": "a.csv", "label": "y"},
+            "test": {"format": "npz", "path": "b.npz", "features": "x", "labels": "y", "scale": "0.5"}}
+TASKS = [{"id": "7", "op": op, "model": model, "base": "/a", "out": "/b", "data": FEATURES, "epochs": 1, "batch": 10,
+          "lr": "0.03", "l2": "0.001", "seed": "123", "evaluate_base": True, "threads": 2}
+         for op in ("train", "evaluate")
+         for model in ({"preset": "mclr", "inputs": 64, "classes": 10},
+                       {"preset": "mlp", "inputs": 64, "hidden": 16, "classes": 10},
+                       {"layers": [{"type": "dense", "in": 4, "out": 3}, {"type": "relu"},
+                                   {"type": "dense", "in": 3, "out": 2}]})]
+SIMULATIONS = [{"seed": "1", "seeds": 20, "tenants": 3, "sites": 4, "rounds": 10, "groups": 3, "sites_per_round": 0,
+                "faults": "all", "signatures": "keyed"}, {"faults": "none", "signatures": "real"}]
+CONFIG = {"deployment": "seed.test", "listen": ["tls+tcp://127.0.0.1:7443", "tcp://[::1]:0"], "operators": ["11" * 32],
+          "workers": 2, "lease_ms": 600000, "offline_grace_ms": 1000, "settle_ms": 0, "insecure": True}
+SPEC = {"name": "capped", "tenants": ["org-a", "org-b"], "seed": "3", "data": "digits", "rounds": 8, "quorum": 1,
+        "model": {"preset": "mlp", "inputs": 64, "hidden": 16, "classes": 10}, "sites_min": 2, "local_epochs": 1,
+        "batch": 10, "learning_rate": "0.1", "round_timeout_s": 5, "tenant_share_max": "0.6", "grouping": "flexcfl",
+        "groups": 2}
+ADDRESSES = ("tls+tcp://127.0.0.1:7443", "tls+tcp://[::1]:0", "tls+tcp://*:7443", "tcp://localhost:1",
+             "ipc:///run/kedge.ipc", "tls+tcp://coordinator.example.org:65535")
+TEXTS = ("0.03125", "-1e-300", "1000", "00ff7f", "Zm9vYmFy", "org-a", "1.7976931348623157e308")
+TOKEN = ("kedge-enroll-1.AAAAGHRscyt0Y3A6Ly8xMjcuMC4wLjE6NzQ0MxERERERERERERERERERERERERERERERERERERERERERB"
+         "GFjbWUGc2l0ZS0xIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIAAAAAa0nSALNpRpA")
+TABLE = "x1,x2,y\n0.5,-1e3,0\n\"1\",2,1\r\n3,4,0\n"
+
+
+def npy(kind, shape, values):
+    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': ({','.join(map(str, shape))},), }}"
+    head += " " * (63 - (len(head) + 10) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + values
+
+
+def npz(compression):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", compression) as archive:
+        archive.writestr("x.npy", npy("<f4", (2, 3), struct.pack("<6f", *range(6))))
+        archive.writestr("y.npy", npy("<i8", (2,), struct.pack("<2q", 0, 1)))
+    return out.getvalue()
+
+
+def idx(kind, shape, values):
+    return struct.pack(">BBBB", 0, 0, kind, len(shape)) + struct.pack(f">{len(shape)}I", *shape) + values
+
+
+class Seeds:
+    def __init__(self, out):
+        self.out = out
+
+    def put(self, noun, *contents):
+        folder = self.out / f"fuzz_{noun}"
+        folder.mkdir(parents=True, exist_ok=True)
+        for content in contents:
+            data = content.encode() if isinstance(content, str) else bytes(content)
+            if 0 < len(data) <= SEED_MAX and len(list(folder.glob("seed-*"))) < EACH_MAX:
+                (folder / f"seed-{hashlib.sha256(data).hexdigest()[:16]}").write_bytes(data)
+
+    def put_json(self, noun, *values):
+        self.put(noun, *(json.dumps(value) for value in values))
+        self.put("json", *(json.dumps(value) for value in values))
+
+
+def written(seeds):
+    seeds.put_json("task", *TASKS)
+    seeds.put_json("sim_spec", *SIMULATIONS)
+    seeds.put_json("config", CONFIG)
+    seeds.put_json("job_spec", SPEC)
+    seeds.put("address", *ADDRESSES)
+    seeds.put("text", *TEXTS)
+    seeds.put("wire", TOKEN)
+    seeds.put("csv", TABLE, TABLE.replace(",", ";"))
+    seeds.put("npz", npz(zipfile.ZIP_STORED), npz(zipfile.ZIP_DEFLATED))
+    seeds.put("idx", idx(8, (2, 2, 2), bytes(range(8))), idx(8, (4,), bytes(4)), idx(13, (2,), struct.pack(">2f", 1, 2)))
+
+
+def taken_apart(seeds, kedge, folder):
+    trust = json.loads((folder / "trust.json").read_text())
+    seeds.put_json("trust", trust)
+    notes = [text for text in trust.get("seen", [])]
+    notes += [path.read_text() for path in (folder / "state" / "high-water").iterdir() if path.stat().st_size < 4096]
+    seeds.put("note", *notes)
+    seeds.put("checkpoint", *notes, *(note.split("\n\n")[0] + "\n" for note in notes))
+    for path in sorted(folder.rglob("*.json")):
+        seeds.put("json", path.read_bytes())
+    seeds.put("pem", *(path.read_bytes() for path in sorted(folder.rglob("*.pem"))))
+    seeds.put("safetensors", *(path.read_bytes() for path in sorted(folder.rglob("*.safetensors"))))
+    for path in sorted(p for p in folder.rglob("*") if "blobs" in p.parts and p.is_file()):
+        content = path.read_bytes()
+        if content[:1] == b"{":
+            seeds.put("job_spec", content)
+        else:
+            seeds.put("safetensors" if content[8:9] == b"{" else "input_list", content)
+    for path in sorted(folder.rglob("data.mdb")):
+        for envelope in sorted(set(re.findall(rb'\{"payload":"[^\0]{1,8000}?\}\]\}', path.read_bytes()))):
+            seeds.put("dsse", envelope)
+            seeds.put("proof", envelope)
+            payload = base64.b64decode(json.loads(envelope)["payload"])
+            seeds.put("statement", payload)
+    for index in ("0", "2"):
+        answer = subprocess.run([kedge, "ledger", "prove", "main", index, "--state", folder / "state"],
+                                stdout=subprocess.PIPE, check=True)
+        (seeds.out / "fuzz_proof" / f"seed-receipt-{index}").write_bytes(answer.stdout)
+
+
+def main():
+    kedge, seeds = Path(sys.argv[1]).resolve() / "kedge", Seeds(Path(sys.argv[2]))
+    written(seeds)
+    with tempfile.TemporaryDirectory(prefix="kedge-seeds-") as scratch:
+        folder = Path(scratch) / "poc"
+        subprocess.run([kedge, "poc", folder, "--tenants", "2", "--sites", "2", "--groups", "2", "--rounds", "3"],
+                       stdout=subprocess.DEVNULL, check=True)
+        taken_apart(seeds, kedge, folder)
+
+
+main()
