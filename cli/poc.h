@@ -13,6 +13,7 @@ struct kedge_poc_child {
     struct kedge_process process;
     uint64_t started_ms;
     uint32_t restarts;
+    uint32_t early_ends; /* in a row, each soon after its start */
 };
 
 struct kedge_poc {

@@ -8,7 +8,14 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
-enum { STOP_MS = 8000, POLL_MS = 60, RESTART_PAUSE_MS = 150, JOB_TIMEOUT_MS = 900000, JOIN_MS = 20000 };
+enum {
+    STOP_MS = 8000,
+    POLL_MS = 60,
+    RESTART_PAUSE_MS = 150,
+    EARLY_MS = 2000,
+    JOB_TIMEOUT_MS = 900000,
+    JOIN_MS = 20000
+};
 
 int kedge_poc_start(struct kedge_poc *p, struct kedge_poc_child *child, struct kedge_diag *d)
 {
@@ -40,10 +47,11 @@ static int watch_one(struct kedge_poc *p, struct kedge_poc_child *child, struct 
     kedge_cli_progress_end(p->cli);
     kedge_cli_say(p->cli, "  ! %s %s, started again\n", child->name, how);
     p->restarts++;
-    if (++child->restarts > 1000 || (status <= 128 && child->restarts > 20)) {
+    child->early_ends = kedge_os_unix_ms() - child->started_ms < EARLY_MS ? child->early_ends + 1 : 0;
+    if (++child->restarts > 1000 || (status <= 128 && child->early_ends > 20)) {
         return kedge_diag_set(d, KEDGE_E_STATE, "%s keeps ending; its log: %s", child->name, child->log);
     }
-    if (kedge_os_unix_ms() - child->started_ms < RESTART_PAUSE_MS) {
+    if (child->early_ends > 1 && status <= 128) { /* a kill is nobody's failure */
         kedge_os_sleep_ms(RESTART_PAUSE_MS);
     }
     return kedge_poc_start(p, child, d);

@@ -91,7 +91,7 @@ static int check_receipt(struct kedge_site_host *h, const struct kedge_msg_recei
     }
     char hex[KEDGE_HASH_HEX_LEN + 1];
     kedge_hash_hex(&leaf, hex);
-    kedge_log(KEDGE_LOG_INFO, "receipt", "index=%" PRIu64 " leaf=%s size=%" PRIu64, r->leaf_index, hex,
+    kedge_log(KEDGE_LOG_INFO, "acknowledged", "index=%" PRIu64 " leaf=%s size=%" PRIu64, r->leaf_index, hex,
               cp.size);
     return KEDGE_OK;
 }

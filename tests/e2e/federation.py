@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whole federations as real processes over TLS, and what a hostile or unlucky world does to them.
 
-Usage: federation.py BIN [--seed N] [--only WORD] [--keep]
+Usage: federation.py BIN [--seed N] [--only WORD] [--kills N] [--keep]
 BIN is the folder with kedge, kedge-coordinator, kedge-client and kedge-train. Prints one line per check; exit 1
 when any failed. Kills and tampering are drawn from the printed seed, but land where the clock lets them.
 """
@@ -104,8 +104,8 @@ class Federation:
 
 
 class World:
-    def __init__(self, bin_dir, scratch, rng):
-        self.bin, self.scratch, self.rng = bin_dir, scratch, rng
+    def __init__(self, bin_dir, scratch, rng, kills):
+        self.bin, self.scratch, self.rng, self.kills = bin_dir, scratch, rng, kills
         self.kedge = bin_dir / "kedge"
         self.started = []
         self.clean = None
@@ -152,26 +152,57 @@ def check_small(world):
 
 
 def check_kill(world):
-    for victim, times in (("kedge-coordinator", 4), ("kedge-client", 4), ("kedge-train", 4)):
-        federation = Federation(world, f"kill-{victim}", tenants=2, sites=2, rounds=20, groups=2)
+    for victim in ("kedge-coordinator", "kedge-client", "kedge-train"):
+        rounds = max(20, world.kills * (6 if victim == "kedge-train" else 3))
+        federation = Federation(world, f"kill-{victim}", tenants=2, sites=2, rounds=rounds, groups=2)
         process = federation.start()
         killed = 0
         end = time.monotonic() + PATIENCE_S
-        while process.poll() is None and time.monotonic() < end:
-            time.sleep(world.rng.uniform(0.02, 0.6))
-            while killed < times and process.poll() is None:
-                pids = [pid for pid, comm in children(process.pid) if comm.startswith(victim[:15])]
-                if pids:
-                    try:
-                        os.kill(world.rng.choice(pids), signal.SIGKILL)
-                        killed += 1
-                    except ProcessLookupError:
-                        pass
-                    break
-                time.sleep(0.002)  # a trainer lives for milliseconds
-        code = federation.finish(process, 1)
-        report(f"kill: {victim} met kill -9", killed > 0, f"{killed} times")
+        wait_for(lambda: process.poll() is not None or receipts_of(federation), 20)
+        while process.poll() is None and killed < world.kills and time.monotonic() < end:
+            time.sleep(world.rng.uniform(0.02, 0.25))
+            moved = wait_for(lambda: [p for p, comm in children(process.pid) if comm.startswith(victim[:15])], 5)
+            if moved and process.poll() is None:
+                try:
+                    os.kill(world.rng.choice(moved), signal.SIGKILL)
+                    killed += 1
+                except ProcessLookupError:
+                    pass
+        code = federation.finish(process)
+        report(f"kill: {victim} met kill -9", killed == world.kills, f"{killed} of {world.kills} times")
         federation.audits(f"kill: {victim}: the federation completes", code)
+        check_receipts(world, federation, f"kill: {victim}")
+
+
+def receipts_of(federation):
+    """What the clients noted of every receipt that they got and checked: site, leaf index, leaf hash."""
+    found = []
+    for log in sorted((federation.dir / "logs").glob("org-*.log")):
+        for line in log.read_text(errors="replace").splitlines():
+            if '"event":"acknowledged"' in line:
+                fact = dict(word.split("=", 1) for word in json.loads(line)["detail"].split())
+                found.append((log.stem, int(fact["index"]), fact["leaf"]))
+    return found
+
+
+def check_receipts(world, federation, name):
+    """Every statement that was acknowledged to a client is in its tenant's ledger, at its place, and there once."""
+    leaves, doubled = {}, []
+    for tenant in sorted((federation.dir / "state" / "tenants").iterdir()):
+        answer = world.run("ledger", "show", tenant.name, "--state", federation.dir / "state", "--limit", 100000,
+                           "--format", "json")
+        if answer.returncode:
+            report(f"{name}: the ledger of {tenant.name} is shown", False, last_line(answer.stderr))
+            return
+        entries = json.loads(answer.stdout)["data"]["entries"]
+        leaves[tenant.name] = {entry["index"]: entry["leaf_hash"] for entry in entries}
+        hashes = list(leaves[tenant.name].values())
+        doubled += [one for one in set(hashes) if hashes.count(one) > 1]
+    receipts = receipts_of(federation)
+    lost = [one for one in receipts if leaves[one[0][:5]].get(one[1]) != one[2]]
+    report(f"{name}: every receipt of a client is in its ledger", receipts and not lost,
+           f"{len(receipts)} receipts; {len(lost)} lost {lost[:2] if lost else ''}")
+    report(f"{name}: no statement is there twice", not doubled, f"{sum(map(len, leaves.values()))} statements")
 
 
 def check_resume(world):
@@ -448,10 +479,11 @@ def main():
     parser.add_argument("bin", type=Path)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1000000)
     parser.add_argument("--only", default="")
+    parser.add_argument("--kills", type=int, default=4, help="times that each program is killed")
     parser.add_argument("--keep", action="store_true")
     args = parser.parse_args()
     scratch = Path(tempfile.mkdtemp(prefix="kedge-e2e-"))
-    world = World(args.bin.resolve(), scratch, random.Random(args.seed))
+    world = World(args.bin.resolve(), scratch, random.Random(args.seed), args.kills)
     print(f"seed {args.seed}" + (f", folder {scratch}" if args.keep else ""), flush=True)
     try:
         for name, check in CHECKS:
