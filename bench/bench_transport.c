@@ -105,9 +105,10 @@ double kedge_bench_chunks(enum kedge_net_kind kind, unsigned in_flight, unsigned
     err = warm.err;
     in_flight = in_flight < KEDGE_NET_CALLS_MAX ? in_flight : KEDGE_NET_CALLS_MAX;
     uint64_t begin = kedge_os_now_ns();
+    const unsigned each = in_flight > 0 ? chunks / in_flight : 0;
     unsigned started = 0;
     for (; started < in_flight; started++) {
-        pullers[started] = (struct puller){.client = client, .chunks = chunks / in_flight};
+        pullers[started] = (struct puller){.client = client, .chunks = each};
         if (pthread_create(&pullers[started].thread, NULL, pull, &pullers[started]) != 0) {
             err = KEDGE_E_NOMEM;
             break;
@@ -120,7 +121,8 @@ double kedge_bench_chunks(enum kedge_net_kind kind, unsigned in_flight, unsigned
     double seconds = (double)(kedge_os_now_ns() - begin) * 1e-9;
     kedge_net_client_close(client);
     kedge_net_server_close(server);
-    return err ? err : (double)(chunks / in_flight * in_flight) * KEDGE_CHUNK_MAX / seconds;
+    uint64_t bytes = (uint64_t)each * in_flight * KEDGE_CHUNK_MAX;
+    return err ? err : (double)bytes / seconds;
 }
 
 static int compare(const void *a, const void *b)
@@ -155,7 +157,8 @@ double kedge_bench_latency(enum kedge_net_kind kind, unsigned calls)
     double median = err;
     if (!err) {
         qsort(took, calls, sizeof *took, compare);
-        median = (double)took[calls / 2] * 1e-9;
+        uint64_t middle = took[calls / 2];
+        median = (double)middle * 1e-9;
     }
     kedge_mem_free(took);
     kedge_net_client_close(client);
