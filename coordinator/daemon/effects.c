@@ -70,6 +70,9 @@ static void drop_orphan(struct kedge_host *h, uint32_t ticket)
 
 static void turn_away(struct kedge_host *h, const struct kedge_coord_effect *fx)
 {
+    if (fx->recorded && fx->ticket != KEDGE_COORD_NONE) {
+        kedge_host_refusal_store(h, fx);
+    }
     bool answered = fx->err == KEDGE_E_NO_JOB && fx->ticket != KEDGE_COORD_NONE
                     && kedge_host_receipt_if_known(h, fx->ticket);
     struct kedge_net_request *req = answered ? NULL : kedge_host_request_take(h, fx->request);

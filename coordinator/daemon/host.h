@@ -144,8 +144,10 @@ struct kedge_job {
     uint32_t model_count; /* after the last closed round; of an ended job the released ones */
     struct kedge_hash models[KEDGE_GROUPS_MAX];
     struct kedge_hash directions[KEDGE_GROUPS_MAX];
-    struct kedge_hash *pretrain;         /* per site: digest of its accepted pre-training update */
-    uint32_t round;                      /* of the open or last round */
+    struct kedge_hash *pretrain; /* per site: digest of its accepted pre-training update */
+    uint32_t round;              /* of the open or last round */
+    bool has_refusals;           /* stored by this process, of refused_round */
+    uint32_t refused_round;
     struct kedge_round_history *history; /* ring of KEDGE_HISTORY_MAX by round */
     struct kedge_round_result *result;   /* between ROUND_COMPUTED and the durable close */
     struct kedge_main_batch *batch;      /* between the first try of a main append and its success */
@@ -284,6 +286,13 @@ KEDGE_NODISCARD int kedge_host_job_store(struct kedge_host *h, struct kedge_job 
 struct kedge_round_history *kedge_job_history(struct kedge_job *job, uint32_t round, bool create);
 void kedge_job_metric_add(struct kedge_job *job, const struct kedge_st_evaluation *ev);
 uint64_t kedge_job_task_seed(const struct kedge_job *job, uint32_t round, const struct kedge_id *site);
+
+/* ---- refusals.c ---- */
+/* Makes the refusal that a TURN_AWAY with a ticket tells durable; when that fails it is only logged. */
+void kedge_host_refusal_store(struct kedge_host *h, const struct kedge_coord_effect *fx);
+/* Tells the core what the job's open round (job->round) had refused. */
+KEDGE_NODISCARD int kedge_host_refusals_load(struct kedge_host *h, const struct kedge_job *job,
+                                             struct kedge_diag *d);
 
 /* ---- restore.c ---- */
 KEDGE_NODISCARD int kedge_host_restore(struct kedge_host *h, struct kedge_diag *d);

@@ -360,6 +360,7 @@ static int load_open_round(struct walk *w)
     for (uint32_t i = 0; i < o.tenant_count && !err; i++) {
         err = for_rows(w, &o.tenants[i].id, &o.tenants[i].list, row_opened);
     }
+    err = err ? err : kedge_host_refusals_load(w->h, job, w->d);
     return err ? err : scan_tenants(w, load_accepted, "update/%s/%08u/", o.round);
 }
 

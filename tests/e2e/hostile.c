@@ -135,13 +135,35 @@ void hx_refuse_text(struct kedge_net_client *net, const char *json, int expected
 
 /* ---- a coordinator with two tenants ---- */
 
+static void start_coordinator(void)
+{
+    char log[KEDGE_PATH_MAX];
+    const char *argv[] = {KEDGE_COORDINATOR, "--state", state, NULL};
+    ck_assert_int_eq(kedge_path_join(log, state, "log"), KEDGE_OK);
+    struct kedge_process_options options = {.argv = argv, .stderr_path = log, .die_with_parent = true};
+    ck_assert_int_eq(kedge_process_start(&options, &coordinator, NULL), KEDGE_OK);
+}
+
+void hx_kill(void)
+{
+    int status;
+    bool ended = false;
+    ck_assert_int_eq(kill(coordinator.pid, SIGKILL), 0);
+    for (int i = 0; i < HX_PATIENCE_MS && !ended; i++) {
+        ended = kedge_process_poll(&coordinator, &status);
+        kedge_os_sleep_ms(1);
+    }
+    ck_assert(ended);
+    start_coordinator();
+}
+
 void hx_start(void)
 {
     static const char config[] =
         "{\"deployment\":\"hostile.kedge.test\",\"listen\":[\"tls+tcp://127.0.0.1:0\"],"
         "\"lease_ms\":600000,\"settle_ms\":0}";
     const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    char path[KEDGE_PATH_MAX], log[KEDGE_PATH_MAX];
+    char path[KEDGE_PATH_MAX];
     ck_assert_int_eq(kedge_crypto_init(), KEDGE_OK);
     snprintf(scratch, sizeof scratch, "%s/kedge-hostile-XXXXXX", base);
     ck_assert_ptr_nonnull(mkdtemp(scratch));
@@ -149,10 +171,7 @@ void hx_start(void)
     ck_assert_int_eq(kedge_state_create(state, "hostile.kedge.test", NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_path_join(path, state, "config.json"), KEDGE_OK);
     ck_assert_int_eq(kedge_file_write(path, kedge_view_str(config), 0600, NULL), KEDGE_OK);
-    ck_assert_int_eq(kedge_path_join(log, state, "log"), KEDGE_OK);
-    const char *argv[] = {KEDGE_COORDINATOR, "--state", state, NULL};
-    struct kedge_process_options options = {.argv = argv, .stderr_path = log, .die_with_parent = true};
-    ck_assert_int_eq(kedge_process_start(&options, &coordinator, NULL), KEDGE_OK);
+    start_coordinator();
     ck_assert_int_eq(kedge_path_join(path, state, "address"), KEDGE_OK);
     struct kedge_buf text;
     kedge_buf_init(&text, sizeof hx_address - 1);

@@ -448,8 +448,34 @@ START_TEST(test_hostile_sites)
 }
 END_TEST
 
+/* "refused" of job "hostile", as the operator is told. */
+static json_int_t count_refused(void)
+{
+    json_t *o = hx_operate(json_pack("{s:s,s:s}", "verb", "job.show", "job", "hostile"));
+    json_int_t n = json_integer_value(json_object_get(o, "refused"));
+    json_decref(o);
+    return n;
+}
+
+/* What an open round turned away is in its record even when the coordinator dies before the round closes. */
+START_TEST(test_refusal_survives_kill)
+{
+    hx_start();
+    hx_found();
+    hx_open_round();
+    ck_assert_int_eq(count_refused(), 0);
+    refuse_file("0.weight", 2, 8, KEDGE_DTYPE_I32, LIMIT + 1, KEDGE_E_BOUND);
+    ck_assert_int_eq(count_refused(), 1);
+    for (int i = 0; i < 2; i++) {
+        hx_kill();
+        ck_assert_int_eq(count_refused(), 1);
+    }
+    hx_stop();
+}
+END_TEST
+
 int main(void)
 {
-    const TTest *tests[] = {test_hostile_sites};
+    const TTest *tests[] = {test_hostile_sites, test_refusal_survives_kill};
     return run_suite("hostile_site", tests, sizeof tests / sizeof tests[0]);
 }
