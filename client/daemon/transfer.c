@@ -140,8 +140,9 @@ static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
         t->err = kedge_client_spec(h, &t->fx.task.job, &t->fx.digest, &d);
     }
     if (t->err) {
-        kedge_log(KEDGE_LOG_WARN, "fetch", "job=%s: %s", t->fx.task.job.s,
-                  d.text[0] ? d.text : kedge_strerror(t->err));
+        bool ours = t->err == KEDGE_E_DISK_FULL; /* else there is no folder to name */
+        kedge_log(KEDGE_LOG_WARN, "fetch", "job=%s: %s%s%s", t->fx.task.job.s, ours ? h->dir : "",
+                  ours ? ": " : "", d.text[0] ? d.text : kedge_strerror(t->err));
     }
 }
 
