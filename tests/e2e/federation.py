@@ -223,6 +223,27 @@ def check_resume(world):
     report("resume: and gains no round", count_of(before, "rounds") == count_of(after, "rounds") != "")
 
 
+def check_half_site(world):
+    """Supervisor and client killed while a site's folder is made: the same command again goes on with what it finds."""
+    for moment in ("sites/org-a/site-1/policy.json", "sites/org-a/site-1/enroll.token", "sites/org-a/site-1/keys",
+                   "sites/org-a/site-1/site.json"):
+        federation = Federation(world, f"half-{Path(moment).name}", tenants=1, sites=2, rounds=3, groups=1)
+        process = federation.start()
+        met = wait_for((federation.dir / moment).exists, 20)
+        process.kill()
+        process.wait()
+        wait_for(lambda: not any("kedge" in comm and cwd_of(pid, federation.dir) for pid, comm in children(1)), 5)
+        report(f"half site: killed when {moment} came to be", met)
+        folder = federation.dir / "sites" / "org-a" / "site-2"
+        if folder.is_dir():  # what a kill within a write leaves: the temporary file, and not yet the file
+            policy = folder / "policy.json"
+            text = policy.read_bytes() if policy.exists() else b"{}"
+            (folder / "policy.json.1.0.tmp").write_bytes(text[:len(text) // 2])
+            policy.unlink(missing_ok=True)
+        federation.audits("half site: the same folder again goes on and completes",
+                          federation.finish(federation.start()))
+
+
 def cwd_of(pid, folder):
     """Whether the command line of a process names the folder."""
     try:
@@ -471,6 +492,7 @@ def check_standing(world):
 
 
 CHECKS = (("small", check_small), ("codes", check_exit_codes), ("kill", check_kill), ("resume", check_resume),
+          ("half-site", check_half_site),
           ("standing", check_standing), ("tamper", check_tamper))
 
 
