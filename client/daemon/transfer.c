@@ -41,6 +41,23 @@ static int call(struct kedge_site_host *h, const struct kedge_msg *msg, struct k
 
 /* ---- fetch ---- */
 
+static int read_at(int fd, uint8_t *out, size_t len, uint64_t offset)
+{
+    while (len > 0) {
+        ssize_t n = pread(fd, out, len, (off_t)offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return n < 0 ? kedge_errno(errno) : KEDGE_E_CORRUPT; /* shorter than it was */
+        }
+        out += n;
+        len -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return KEDGE_OK;
+}
+
 static int write_all(int fd, struct kedge_view v)
 {
     while (v.len > 0) {
@@ -122,15 +139,44 @@ static int fetch_file(struct kedge_site_host *h, const struct kedge_site_effect 
     return err;
 }
 
+/* Whether a file of a former process is still what its name says: files here are not synced, so a power cut
+ * may have left any bytes in one of the right length. */
+static bool is_sound(const char *path, uint64_t len, const struct kedge_site_digest *digest)
+{
+    struct kedge_hasher *hasher;
+    struct kedge_hash found;
+    if (kedge_file_size(path) != (int64_t)len || kedge_hasher_new(&hasher) != KEDGE_OK) {
+        return false;
+    }
+    uint8_t *piece = kedge_mem_new(PIECE, 1);
+    int fd = piece ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    bool whole = fd >= 0;
+    for (uint64_t at = 0; whole && at < len;) {
+        size_t n = len - at < PIECE ? (size_t)(len - at) : PIECE;
+        whole = read_at(fd, piece, n, at) == KEDGE_OK;
+        kedge_hasher_update(hasher, (struct kedge_view){piece, whole ? n : 0});
+        at += n;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    kedge_mem_free(piece);
+    kedge_hasher_final(hasher, &found);
+    kedge_hasher_free(hasher);
+    return whole && memcmp(found.b, digest->b, sizeof found.b) == 0;
+}
+
 static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
 {
     struct transfer_item *t = (struct transfer_item *)item;
     struct kedge_diag d = {.text = ""};
     char path[KEDGE_PATH_MAX];
     bool spec = t->fx.blob == KEDGE_SITE_BLOB_SPEC;
+    bool known = !spec && memcmp(h->model_digest.b, t->fx.digest.b, sizeof h->model_digest.b) == 0;
     t->err = kedge_client_work_path(h, spec ? "spec" : "model", &t->fx.digest, path);
-    if (!t->err && kedge_file_size(path) != (int64_t)t->fx.len) { /* whole files have the digest they say */
-        char old[KEDGE_PATH_MAX];                                 /* one model at a time is kept */
+    if (!t->err && !(known && kedge_file_size(path) == (int64_t)t->fx.len)
+        && !is_sound(path, t->fx.len, &t->fx.digest)) {
+        char old[KEDGE_PATH_MAX]; /* one model at a time is kept */
         bool replaces = !spec && memcmp(h->model_digest.b, t->fx.digest.b, sizeof h->model_digest.b) != 0
                         && kedge_client_work_path(h, "model", &h->model_digest, old) == KEDGE_OK;
         t->err = fetch_file(h, &t->fx, path, replaces ? old : NULL);
@@ -173,23 +219,6 @@ void kedge_client_fetch(struct kedge_site_host *h, const struct kedge_site_effec
 }
 
 /* ---- upload ---- */
-
-static int read_at(int fd, uint8_t *out, size_t len, uint64_t offset)
-{
-    while (len > 0) {
-        ssize_t n = pread(fd, out, len, (off_t)offset);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return n < 0 ? kedge_errno(errno) : KEDGE_E_CORRUPT; /* shorter than it was */
-        }
-        out += n;
-        len -= (size_t)n;
-        offset += (uint64_t)n;
-    }
-    return KEDGE_OK;
-}
 
 /* Sends the `len` bytes at `offset` (none: asks where to go on) and learns the next offset. */
 static int put_chunk(struct kedge_site_host *h, const struct kedge_site_result *r, int fd, size_t len,
