@@ -34,9 +34,9 @@ extern struct kedge_statement hx_st;             /* the one being made: too larg
 extern unsigned hx_refusals;                     /* counted by hx_check_unchanged */
 
 void hx_start(void);
-void hx_stop(void);       /* asks the coordinator to end, and checks that it ends well */
-void hx_kill(void); /* kill -9 and a new start, at another address: from here on only the operator may ask */
-void hx_found(void);      /* tenants and sites; every token and signature is tried wrongly first */
+void hx_stop(void);  /* asks the coordinator to end, and checks that it ends well */
+void hx_kill(void);  /* kill -9 and a new start, at another address: from here on only the operator may ask */
+void hx_found(void); /* tenants and sites; every token and signature is tried wrongly first */
 void hx_open_round(void); /* both jobs, and round 1 of "hostile" with hx_alice's task */
 
 struct kedge_id hx_id_of(const char *s);
