@@ -27,7 +27,7 @@ static void put_input(struct sim_pending *p, uint32_t site, uint32_t group, enum
  * own. */
 static void compute_models(struct sim_pending *p, uint32_t job, const struct kedge_coord_job_view *view)
 {
-    uint64_t hash[KEDGE_GROUPS_MAX];
+    uint64_t hash[KEDGE_GROUPS_MAX] = {0};
     for (uint32_t g = 0; g < p->group_count; g++) {
         const struct kedge_digest *base =
             g < view->model_count && p->round > 0 ? &view->models[g] : &view->initial;

@@ -113,7 +113,7 @@ static bool can_wait(const struct kedge_site_host *h, const struct kedge_site_ef
 void kedge_client_step(struct kedge_site_host *h, struct kedge_site_event *ev)
 {
     struct kedge_site_effects fx;
-    bool later[KEDGE_SITE_EFFECTS_MAX];
+    bool later[KEDGE_SITE_EFFECTS_MAX] = {false};
     ev->now_ns = kedge_os_now_ns();
     kedge_site_step(h->site, ev, &fx);
     for (uint32_t i = 0; i < fx.count; i++) {

@@ -289,7 +289,7 @@ static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect
 static void upload_run(struct kedge_site_host *h, struct kedge_site_item *item)
 {
     struct transfer_item *t = (struct transfer_item *)item;
-    struct stat st;
+    struct stat st = {0};
     char path[KEDGE_PATH_MAX];
     t->err = kedge_client_work_path(h, "update", &t->fx.result.update, path);
     int fd = t->err ? -1 : open(path, O_RDONLY | O_CLOEXEC);

@@ -207,8 +207,9 @@ static void lose(struct kedge_net_client *client)
 static uint64_t jitter(uint64_t pause_ns)
 {
     uint32_t r;
+    uint64_t half_ns = pause_ns / 2;
     kedge_os_random(&r, sizeof r);
-    return pause_ns / 2 + (uint64_t)((double)(pause_ns / 2) * ((double)r / (double)UINT32_MAX));
+    return half_ns + (uint64_t)((double)half_ns * ((double)r / (double)UINT32_MAX));
 }
 
 void *kedgei_client_run(void *arg)

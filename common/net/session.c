@@ -452,21 +452,29 @@ void kedgei_session_close(struct kedgei_session *s)
     server->graves = s;
 }
 
+/* It has had its time: to go, to say who it is, or to move what is on its way. */
+static bool is_overdue(const struct kedgei_session *s, uint64_t now_ns)
+{
+    uint64_t age = now_ns > s->since_ns ? now_ns - s->since_ns : 0;
+    if (s->stage == KEDGEI_LINGERING) {
+        return age > (uint64_t)LINGER_MS * NS_PER_MS;
+    }
+    if (s->stage == KEDGEI_SHAKING || s->stage == KEDGEI_GREETED) {
+        return age > (uint64_t)KEDGE_NET_HANDSHAKE_MS * NS_PER_MS;
+    }
+    return s->stage == KEDGEI_OPEN && kedgei_link_is_stuck(&s->link, now_ns, s->server->stall_ns);
+}
+
 bool kedgei_sessions_sweep(struct kedge_net_server *server, uint64_t now_ns)
 {
     struct kedgei_session *next;
     for (struct kedgei_session *s = server->sessions; s; s = next) {
         next = s->next;
-        uint64_t age = now_ns > s->since_ns ? now_ns - s->since_ns : 0;
-        if (s->stage == KEDGEI_LINGERING && age > (uint64_t)LINGER_MS * NS_PER_MS) {
-            kedgei_session_close(s);
-        } else if ((s->stage == KEDGEI_SHAKING || s->stage == KEDGEI_GREETED)
-                   && age > (uint64_t)KEDGE_NET_HANDSHAKE_MS * NS_PER_MS) {
+        if (is_overdue(s, now_ns)) {
+            bool silent = s->stage == KEDGEI_SHAKING || s->stage == KEDGEI_GREETED;
             pthread_mutex_lock(&server->mutex);
-            server->counters.silent++;
+            server->counters.silent += silent ? 1 : 0;
             pthread_mutex_unlock(&server->mutex);
-            kedgei_session_close(s);
-        } else if (s->stage == KEDGEI_OPEN && kedgei_link_is_stuck(&s->link, now_ns, server->stall_ns)) {
             kedgei_session_close(s);
         }
     }

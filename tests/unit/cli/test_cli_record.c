@@ -413,7 +413,7 @@ START_TEST(test_capped_job)
     }
     put_file(at("spec.json"), capped_spec);
     ck_assert_msg(kedge("job submit %s --state %s", at("spec.json"), state) == 0, "%s", err_out);
-    for (char tenant = 'a'; tenant <= 'c'; tenant++) {
+    for (int tenant = 'a'; tenant <= 'c'; tenant++) {
         char key[64];
         snprintf(key, sizeof key, "poc/tenants/org-%c/admin.pem", tenant);
         ck_assert_msg(kedge("job join capped org-%c --admin-key %s --state %s", tenant, at(key), state) == 0,

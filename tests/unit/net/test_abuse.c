@@ -307,8 +307,8 @@ START_TEST(test_too_many_unanswered)
     struct kedge_net_counters counters;
     open_world(&w, &park, PATIENT_MS);
     int fd = greet(&w);
-    for (uint8_t i = 0; i < KEDGE_NET_PER_PEER_MAX; i++) {
-        send_frame(fd, 1, i, 'p');
+    for (unsigned i = 0; i < KEDGE_NET_PER_PEER_MAX; i++) {
+        send_frame(fd, 1, (uint8_t)i, 'p');
     }
     WORLD_WAIT(&w, held, KEDGE_NET_PER_PEER_MAX);
     ck_assert(!raw_is_closed(fd, 50));
@@ -375,8 +375,8 @@ START_TEST(test_unannounced_replies_leave_room)
     uint8_t *ptr;
     open_world(&w, &park, PATIENT_MS);
     int fd = greet(&w), small = greet(&w);
-    for (uint8_t i = 0; i < BIG; i++) {
-        send_frame(fd, 1, i, 'p');
+    for (unsigned i = 0; i < BIG; i++) {
+        send_frame(fd, 1, (uint8_t)i, 'p');
     }
     WORLD_WAIT(&w, held, BIG);
     for (size_t i = 0; i < BIG; i++) {
