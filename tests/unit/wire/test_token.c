@@ -1,7 +1,7 @@
 /* Enrolment tokens: one spelling, and nothing but it. */
 #include <check.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/rng.h"
