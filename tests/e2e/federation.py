@@ -223,6 +223,23 @@ def check_resume(world):
     report("resume: and gains no round", count_of(before, "rounds") == count_of(after, "rounds") != "")
 
 
+def check_torn_files(world):
+    """A power cut leaves any bytes in what a site does not sync: specs and models are fetched again, a torn memory of
+    the main chain is said and begun anew."""
+    federation = Federation(world, "torn", tenants=2, sites=2, rounds=40, groups=2)
+    process = federation.start()
+    met = wait_for(lambda: list(federation.dir.glob("sites/*/*/work/model-*")), 20)
+    process.kill()
+    process.wait()
+    wait_for(lambda: not any("kedge" in comm and cwd_of(pid, federation.dir) for pid, comm in children(1)), 5)
+    torn = [*federation.dir.glob("sites/*/*/work/model-*"), *federation.dir.glob("sites/*/*/work/spec-*"),
+            *federation.dir.glob("sites/*/*/seen-main")]
+    for path in torn:
+        spoil(path, "flip", world.rng)
+    report("torn files: a site killed with files that no sync vouches for", met, f"{len(torn)} files spoiled")
+    federation.audits("torn files: the federation completes", federation.finish(federation.start()))
+
+
 def check_half_site(world):
     """Supervisor and client killed while a site's folder is made: the same command again goes on with what it finds."""
     for moment in ("sites/org-a/site-1/policy.json", "sites/org-a/site-1/enroll.token", "sites/org-a/site-1/keys",
@@ -492,8 +509,7 @@ def check_standing(world):
 
 
 CHECKS = (("small", check_small), ("codes", check_exit_codes), ("kill", check_kill), ("resume", check_resume),
-          ("half-site", check_half_site),
-          ("standing", check_standing), ("tamper", check_tamper))
+          ("torn", check_torn_files), ("half-site", check_half_site), ("standing", check_standing), ("tamper", check_tamper))
 
 
 def main():
