@@ -93,202 +93,77 @@ int kedge_client_enroll_folder(const char *dir, struct kedge_view text, struct k
 
 /* ---- opening ---- */
 
-static json_t *read_json(const struct kedge_site_host *h, const char *name, int *ret_err,
-                         struct kedge_diag *d)
+/* The whole of a file of the site; what was read may hold a secret. */
+static int read_file(const char *path, size_t max, struct kedge_buf *ret, struct kedge_diag *d)
 {
-    char path[KEDGE_PATH_MAX];
-    struct kedge_buf text;
-    json_error_t at;
-    json_t *o = NULL;
-    kedge_buf_init(&text, FILE_MAX);
-    int err = kedge_client_path(h, path, "%s", name);
-    err = err ? err : kedge_file_read(path, &text, d);
-    if (!err) {
-        o = json_loadb((const char *)text.ptr, text.len, JSON_REJECT_DUPLICATES, &at);
-        if (!json_is_object(o)) {
-            err = kedge_diag_set(d, KEDGE_E_FORMAT, "%s: line %d: %s", path, o ? 1 : at.line,
-                                 o ? "expected an object" : at.text);
-            json_decref(o);
-            o = NULL;
-        }
+    kedge_buf_init(ret, max);
+    return kedge_file_read(path, ret, d);
+}
+
+static void forget_file(struct kedge_buf *text)
+{
+    if (text->ptr) {
+        kedge_wipe(text->ptr, text->len);
     }
-    kedge_buf_deinit(&text);
-    *ret_err = err;
-    return o;
+    kedge_buf_deinit(text);
 }
 
 static int read_config(struct kedge_site_host *h, struct kedge_diag *d)
 {
-    struct kedge_site_config *c = &h->config;
-    int err;
-    json_t *o = read_json(h, "site.json", &err, d);
-    if (!o) {
-        if (err == KEDGE_E_NOT_FOUND) {
-            (void)kedge_diag_set(d, err, "%s: no site here (site.json is missing)", h->dir);
-            (void)kedge_diag_hint(d, "enrol it: kedge-client --site %.100s --enroll-file TOKENFILE", h->dir);
-        }
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf text;
+    int err = kedge_client_path(h, path, "site.json");
+    if (err) {
         return err;
     }
-    const char *tenant = json_string_value(json_object_get(o, "tenant"));
-    const char *site = json_string_value(json_object_get(o, "site"));
-    const char *server = json_string_value(json_object_get(o, "server"));
-    const char *key = json_string_value(json_object_get(o, "server_key"));
-    const char *secret = json_string_value(json_object_get(o, "token_secret"));
-    bool ok = tenant && site && server && key && strlen(server) < sizeof c->server
-              && kedge_id_from(kedge_view_str(tenant), &c->tenant) == KEDGE_OK
-              && kedge_id_from(kedge_view_str(site), &c->site) == KEDGE_OK
-              && kedge_hex_decode(kedge_view_str(key), c->server_key.b, KEDGE_KEY_LEN) == KEDGE_OK;
-    if (ok) {
-        snprintf(c->server, sizeof c->server, "%s", server);
-        c->has_token = secret && kedge_hex_decode(kedge_view_str(secret), c->token_secret, 32) == KEDGE_OK;
-    } else {
-        err = kedge_diag_set(d, KEDGE_E_FORMAT, "%s/site.json: expected tenant, site, server and server_key",
-                             h->dir);
+    err = read_file(path, KEDGE_IDENTITY_FILE_MAX, &text, d);
+    if (err == KEDGE_E_NOT_FOUND) {
+        (void)kedge_diag_set(d, err, "%s: no site here (site.json is missing)", h->dir);
+        (void)kedge_diag_hint(d, "enrol it: kedge-client --site %.100s --enroll-file TOKENFILE", h->dir);
     }
-    json_decref(o);
+    err = err ? err : kedge_site_config_parse(kedge_buf_view(&text), path, &h->config, d);
+    forget_file(&text);
     return err;
 }
 
-static int policy_error(const struct kedge_site_host *h, struct kedge_diag *d, const char *key,
-                        const char *expected)
-{
-    return kedge_diag_set(d, KEDGE_E_FORMAT, "%s/policy.json: \"%s\": expected %s", h->dir, key, expected);
-}
-
-static int read_jobs(struct kedge_site_host *h, const json_t *v, struct kedge_diag *d)
-{
-    struct kedge_site_policy *p = &h->policy;
-    const char *all = json_string_value(v);
-    p->allow_all = !v || (all && strcmp(all, "*") == 0);
-    if (p->allow_all) {
-        return KEDGE_OK;
-    }
-    if (!json_is_array(v) || json_array_size(v) > KEDGE_POLICY_JOBS_MAX) {
-        return policy_error(h, d, "jobs", "\"*\" or a list of at most 64 job names");
-    }
-    for (size_t i = 0; i < json_array_size(v); i++) {
-        const char *name = json_string_value(json_array_get(v, i));
-        if (!name || kedge_id_from(kedge_view_str(name), &p->jobs[i]) != KEDGE_OK) {
-            return policy_error(h, d, "jobs", "job names");
-        }
-    }
-    p->job_count = (uint32_t)json_array_size(v);
-    return KEDGE_OK;
-}
-
-static int read_trainer(struct kedge_site_host *h, const json_t *v, struct kedge_diag *d)
+/* Without one in policy.json: the built-in trainer beside this program, else in PATH. */
+static int default_trainer(struct kedge_site_policy *p)
 {
     char own[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
-    size_t n = json_array_size(v);
-    if ((v && !json_is_array(v)) || n > KEDGE_TRAINER_ARGS_MAX || (v && n == 0)) {
-        return policy_error(h, d, "trainer", "a command as a list of words, like [\"kedge-train\"]");
-    }
-    for (size_t i = 0; i < n; i++) {
-        const char *word = json_string_value(json_array_get(v, i));
-        h->policy.trainer[i] = word ? kedge_mem_strdup(word) : NULL;
-        if (!h->policy.trainer[i]) {
-            return policy_error(h, d, "trainer", "a list of words");
-        }
-    }
-    if (n == 0) { /* the built-in trainer: beside this program, else in PATH */
+    if (!p->trainer[0]) {
         bool beside = kedge_process_own_dir(own, sizeof own) == KEDGE_OK
                       && kedge_path_join(path, own, "kedge-train") == KEDGE_OK && kedge_file_exists(path);
-        h->policy.trainer[0] = kedge_mem_strdup(beside ? path : "kedge-train");
+        p->trainer[0] = kedge_mem_strdup(beside ? path : "kedge-train");
     }
-    return h->policy.trainer[0] ? KEDGE_OK : KEDGE_E_NOMEM;
-}
-
-static int read_number(struct kedge_site_host *h, const json_t *o, const char *key, uint64_t *ret,
-                       struct kedge_diag *d)
-{
-    const struct kedge_setting *row = kedge_setting_find(kedge_settings_policy, key);
-    const json_t *v = json_object_get(o, key);
-    KEDGE_ASSERT(row);
-    json_int_t n = v ? json_integer_value(v) : (json_int_t)row->fallback;
-    if ((v && !json_is_integer(v)) || n < (json_int_t)row->least || n > (json_int_t)row->most) {
-        return kedge_diag_set(d, KEDGE_E_FORMAT,
-                              "%s/policy.json: \"%s\": expected a whole number from %llu to %llu", h->dir,
-                              key, (unsigned long long)row->least, (unsigned long long)row->most);
-    }
-    *ret = (uint64_t)n;
-    return KEDGE_OK;
+    return p->trainer[0] ? KEDGE_OK : KEDGE_E_NOMEM;
 }
 
 static int read_policy(struct kedge_site_host *h, struct kedge_diag *d)
 {
-    int err;
-    json_t *o = read_json(h, "policy.json", &err, d);
-    const char *key;
-    json_t *v;
-    uint64_t threads = 1, seconds = 3600;
-    json_object_foreach(o, key, v)
-    {
-        bool known = kedge_setting_find(kedge_settings_policy, key) != NULL;
-        err = err || known
-                  ? err
-                  : kedge_diag_set(d, KEDGE_E_FORMAT, "%s/policy.json: unknown key \"%.60s\"", h->dir, key);
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf text;
+    int err = kedge_client_path(h, path, "policy.json");
+    if (err) {
+        return err;
     }
-    err = err ? err : read_jobs(h, json_object_get(o, "jobs"), d);
-    err = err ? err : read_trainer(h, json_object_get(o, "trainer"), d);
-    err = err ? err : read_number(h, o, "threads", &threads, d);
-    err = err ? err : read_number(h, o, "train_seconds_max", &seconds, d);
-    err = err ? err : read_number(h, o, "memory_max", &h->policy.memory_max, d);
-    const json_t *insecure = json_object_get(o, "insecure");
-    if (!err && insecure && !json_is_boolean(insecure)) {
-        err = policy_error(h, d, "insecure", "true or false");
-    }
-    h->policy.insecure = json_is_true(insecure);
-    if (!err) {
-        h->policy.threads = threads ? (uint32_t)threads : 1;
-        h->policy.train_seconds_max = (uint32_t)seconds;
-        h->policy.data = json_incref(json_object_get(o, "data"));
-        if (h->policy.data && !json_is_object(h->policy.data)) {
-            err = policy_error(h, d, "data", "an object: name to binding");
-        }
-    }
-    json_decref(o);
-    return err;
+    err = read_file(path, KEDGE_POLICY_FILE_MAX, &text, d);
+    err = err ? err : kedge_policy_parse(kedge_buf_view(&text), path, &h->policy, d);
+    forget_file(&text);
+    return err ? err : default_trainer(&h->policy);
 }
 
-static bool get_vkey(const json_t *o, const char *key, struct kedge_vkey *ret)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-    return text && kedge_vkey_decode(kedge_view_str(text), ret) == KEDGE_OK;
-}
-
-/* The part of a trust file that a site needs; without the file receipts are checked for inclusion only. */
+/* Without the file receipts are checked for inclusion only. */
 static int read_trust(struct kedge_site_host *h, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
+    struct kedge_buf text;
     int err = kedge_client_path(h, path, "trust.json");
     if (err || !kedge_file_exists(path)) {
         return err;
     }
-    json_t *o = read_json(h, "trust.json", &err, d);
-    const char *deployment = json_string_value(json_object_get(o, "deployment"));
-    const char *key = json_string_value(json_object_get(o, "statement_key"));
-    bool ok = deployment && key && strlen(deployment) < sizeof h->trust.deployment
-              && kedge_hex_decode(kedge_view_str(key), h->trust.statement_key.b, KEDGE_KEY_LEN) == KEDGE_OK
-              && get_vkey(o, "main_log", &h->trust.main_log);
-    bool tenant = false;
-    size_t i;
-    json_t *t;
-    json_array_foreach(json_object_get(o, "tenants"), i, t)
-    {
-        const char *name = json_string_value(json_object_get(t, "tenant"));
-        if (name && strcmp(name, h->config.tenant.s) == 0) {
-            tenant = get_vkey(t, "log", &h->trust.tenant_log);
-        }
-    }
-    if (!err && (!ok || !tenant)) {
-        err = kedge_diag_set(d, KEDGE_E_FORMAT,
-                             "%s: expected deployment, statement_key, main_log and this tenant's log", path);
-    }
-    if (!err) {
-        snprintf(h->trust.deployment, sizeof h->trust.deployment, "%s", deployment);
-        h->trust.known = true;
-    }
-    json_decref(o);
+    err = read_file(path, KEDGE_IDENTITY_TRUST_MAX, &text, d);
+    err = err ? err : kedge_site_trust_parse(kedge_buf_view(&text), path, &h->config.tenant, &h->trust, d);
+    forget_file(&text);
     return err;
 }
 
@@ -349,10 +224,7 @@ int kedge_client_open_folder(struct kedge_site_host *h, struct kedge_diag *d)
 
 void kedge_client_close_folder(struct kedge_site_host *h)
 {
-    for (size_t i = 0; i <= KEDGE_TRAINER_ARGS_MAX; i++) {
-        kedge_mem_free(h->policy.trainer[i]);
-    }
-    json_decref(h->policy.data);
+    kedge_policy_deinit(&h->policy);
     kedge_key_wipe(&h->tls_key);
     kedge_key_wipe(&h->statement_key);
     kedge_wipe(&h->config, sizeof h->config);

@@ -8,7 +8,7 @@
  *   SITE/policy.json    the owner's word: jobs, data, trainer, limits
  *   SITE/trust.json     optional: keys to check receipts by (the format of docs/record.md)
  *   SITE/keys/          tls.pem, statement.pem (made here, never leave)
- *   SITE/memory.json    unfinished results with their envelopes, and what was signed last; see memory.c
+ *   SITE/memory.json    unfinished results with their envelopes, and what was signed last; see stored.h
  *   SITE/seen-main      the last main checkpoint seen
  *   SITE/work/          models and updates in use, and former ones whose room the next ones take */
 #ifndef KEDGE_CLIENT_DAEMON_HOST_H
@@ -18,42 +18,17 @@
 #include <stdatomic.h>
 
 #include "chain/job_spec.h"
-#include "chain/note.h"
 #include "chain/statement.h"
 #include "client/core/site.h"
+#include "client/daemon/identity.h"
+#include "client/daemon/metrics.h"
+#include "client/daemon/policy.h"
+#include "client/daemon/stored.h"
 #include "common/base/os/file.h"
 #include "common/base/os/process.h"
 #include "common/base/os/queue.h"
 #include "common/net/client.h"
 #include "common/wire/messages.h"
-
-enum { KEDGE_POLICY_JOBS_MAX = 64, KEDGE_TRAINER_ARGS_MAX = 32, KEDGE_SITE_DATA_TEXT_MAX = 16384 };
-
-struct kedge_site_config {
-    struct kedge_id tenant, site;
-    char server[256];
-    struct kedge_public_key server_key;
-    bool has_token;
-    uint8_t token_secret[32]; /* until enrolled */
-};
-
-struct kedge_site_policy {
-    bool allow_all;
-    bool insecure; /* permits plain tcp:// to loopback */
-    uint32_t job_count;
-    struct kedge_id jobs[KEDGE_POLICY_JOBS_MAX];
-    json_t *data; /* name → binding */
-    char *trainer[KEDGE_TRAINER_ARGS_MAX + 1];
-    uint32_t threads, train_seconds_max;
-    uint64_t memory_max;
-};
-
-struct kedge_site_trust {
-    bool known;
-    char deployment[KEDGE_ST_NAME_MAX + 1];
-    struct kedge_public_key statement_key;
-    struct kedge_vkey main_log, tenant_log;
-};
 
 struct kedge_site_host;
 struct kedge_site_item {
@@ -64,27 +39,6 @@ struct kedge_site_item {
 struct kedge_trainer {
     struct kedge_process process;
     struct kedge_buf line; /* read so far of the reply */
-};
-
-/* A signed statement that waits for its receipt; without text the place is free. */
-struct kedge_site_envelope {
-    struct kedge_site_digest digest;
-    char *text; /* owned */
-    size_t len;
-};
-/* The last task whose update this site signed. It signs no second one for it, whatever became of the first:
- * two signed updates of one site in one round would let others choose between them. */
-struct kedge_site_signed {
-    bool any;
-    struct kedge_id job;
-    enum kedge_site_kind kind;
-    uint32_t round;
-};
-
-struct kedge_metrics { /* what the trainer tells of a task */
-    uint64_t samples, steps, test_samples, test_correct;
-    double seconds, test_loss;
-    char engine[KEDGE_ST_ENGINE_MAX + 1];
 };
 
 struct kedge_site_host {
@@ -151,7 +105,6 @@ KEDGE_NODISCARD int kedge_client_memory_write(struct kedge_site_host *h,
                                               const struct kedge_site_memory *memory, struct kedge_diag *d);
 /* True when memory.json has all that is in `memory`: it says less, because results were settled. */
 bool kedge_client_memory_covers(const struct kedge_site_host *h, const struct kedge_site_memory *memory);
-void kedge_client_envelope_free(struct kedge_site_envelope *e);
 /* NULL when it is not among those that wait. */
 struct kedge_site_envelope *kedge_client_envelope_find(struct kedge_site_host *h,
                                                        const struct kedge_site_digest *digest);

@@ -55,7 +55,7 @@ static void forget(struct kedge_site_host *h, const struct kedge_site_result *r)
     char path[KEDGE_PATH_MAX], room[KEDGE_PATH_MAX];
     struct kedge_site_envelope *e = kedge_client_envelope_find(h, &r->envelope);
     if (e) {
-        kedge_client_envelope_free(e);
+        kedge_envelope_free(e);
     }
     if (r->kind != KEDGE_SITE_EVALUATE && kedge_client_work_path(h, "update", &r->update, path) == KEDGE_OK
         && kedge_client_path(h, room, "work/update.part") == KEDGE_OK) {

@@ -145,7 +145,7 @@ static int run(struct kedge_site_host *h)
     struct kedge_diag d = {.text = "", .hint = ""};
     struct helper helpers[3];
     pthread_t threads[4];
-    kedge_buf_init(&h->trainer.line, 65536);
+    kedge_buf_init(&h->trainer.line, KEDGE_METRICS_LINE_MAX);
     h->trainer.process = (struct kedge_process){0, -1, -1};
     int err = kedge_client_open_folder(h, &d);
     err = err ? err : open_net(h, &d);

@@ -13,7 +13,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 
-enum { LINE_MAX_BYTES = 65536, POLL_MS = 50, STOP_MS = 200 };
+enum { POLL_MS = 50, STOP_MS = 200 };
 
 struct train_item {
     struct kedge_site_item item;
@@ -139,7 +139,7 @@ static int receive_line(struct kedge_site_host *h, uint64_t serial, size_t *ret_
             kedge_buf_put(line, chunk, (size_t)got);
             if (line->err) {
                 return kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: its answer is longer than %d bytes",
-                                      LINE_MAX_BYTES);
+                                      KEDGE_METRICS_LINE_MAX);
             }
         }
     }
@@ -153,7 +153,7 @@ static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_tas
     struct kedge_buf model;
     json_error_t at;
     bool evaluate = t->kind == KEDGE_SITE_EVALUATE;
-    kedge_buf_init(&model, LINE_MAX_BYTES);
+    kedge_buf_init(&model, KEDGE_METRICS_LINE_MAX);
     kedge_model_put_json(&s->model, &model);
     kedge_real_encode(s->learning_rate, lr);
     kedge_real_encode(s->l2, l2);
@@ -176,49 +176,12 @@ static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_tas
     return o;
 }
 
-static bool get_count(const json_t *o, const char *key, uint64_t *ret)
-{
-    const json_t *v = json_object_get(o, key);
-    json_int_t n = json_integer_value(v);
-    *ret = (uint64_t)n;
-    return json_is_integer(v) && n >= 0 && (uint64_t)n <= KEDGE_ST_COUNT_MAX;
-}
-
-static bool get_real(const json_t *o, const char *key, double *ret)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-    return text && kedge_real_decode(kedge_view_str(text), ret) == KEDGE_OK;
-}
-
-static int take_metrics(const json_t *o, const struct kedge_site_task *t, struct kedge_metrics *m,
-                        struct kedge_diag *d)
-{
-    const char *status = json_string_value(json_object_get(o, "status"));
-    const char *engine = json_string_value(json_object_get(o, "engine"));
-    if (!status || strcmp(status, "ok") != 0) {
-        const char *message = json_string_value(json_object_get(o, "message"));
-        return kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: %.300s",
-                              message ? message : "an answer without status");
-    }
-    bool train = t->kind != KEDGE_SITE_EVALUATE, test = !train || t->evaluate_base;
-    bool ok = get_real(o, "seconds", &m->seconds);
-    ok = ok && (!train || (get_count(o, "samples", &m->samples) && get_count(o, "steps", &m->steps)));
-    if (ok && test && json_object_get(o, "test_samples")) {
-        ok = get_count(o, "test_samples", &m->test_samples) && get_count(o, "test_correct", &m->test_correct)
-             && (m->test_samples == 0 || get_real(o, "test_loss", &m->test_loss));
-    }
-    snprintf(m->engine, sizeof m->engine, "%s", engine ? engine : "unknown");
-    return ok ? KEDGE_OK
-              : kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: its answer lacks a metric or has a bad one");
-}
-
 static int ask_trainer(struct kedge_site_host *h, const struct train_item *t, const char *base,
                        const char *out, struct kedge_metrics *m, struct kedge_diag *d)
 {
     json_t *request = request_of(h, &t->fx.task, base, out);
     char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
-    json_t *answer = NULL;
-    json_error_t at;
+    bool train = t->fx.task.kind != KEDGE_SITE_EVALUATE;
     size_t len = 0;
     json_decref(request);
     int err = text ? trainer_start(h, d) : KEDGE_E_NOMEM;
@@ -227,9 +190,8 @@ static int ask_trainer(struct kedge_site_host *h, const struct train_item *t, co
     free(text);
     err = err ? err : receive_line(h, t->fx.serial, &len, d);
     if (!err) {
-        answer = json_loadb((const char *)h->trainer.line.ptr, len, JSON_REJECT_DUPLICATES, &at);
-        err = take_metrics(answer, &t->fx.task, m, d);
-        json_decref(answer);
+        err = kedge_metrics_parse(kedge_view_of(h->trainer.line.ptr, len), train,
+                                  !train || t->fx.task.evaluate_base, m, d);
         kedge_buf_clear(&h->trainer.line);
     } else {
         kedge_client_trainer_stop(h); /* a trainer out of step is started afresh */
@@ -292,7 +254,7 @@ static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item
     memcpy(ev.results, t->results, sizeof ev.results);
     bool taken = !t->err && !kedge_client_aborted(h, t->fx.serial);
     for (uint32_t i = 0; i < KEDGE_SITE_RESULTS_MAX; i++) {
-        kedge_client_envelope_free(taken ? &h->envelopes[i] : &t->envelopes[i]);
+        kedge_envelope_free(taken ? &h->envelopes[i] : &t->envelopes[i]);
         h->envelopes[i] = taken ? t->envelopes[i] : h->envelopes[i];
     }
     if (taken && t->fx.task.kind != KEDGE_SITE_EVALUATE) {

@@ -1,0 +1,78 @@
+#include "client/daemon/metrics.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/json.h"
+
+static bool get_count(const json_t *o, const char *key, uint64_t *ret)
+{
+    const json_t *v = json_object_get(o, key);
+    json_int_t n = json_integer_value(v);
+    *ret = (uint64_t)n;
+    return json_is_integer(v) && n >= 0 && (uint64_t)n <= KEDGE_ST_COUNT_MAX;
+}
+
+static bool get_real(const json_t *o, const char *key, double *ret)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+    return text && kedge_real_decode(kedge_view_str(text), ret) == KEDGE_OK;
+}
+
+/* The name as far as a statement takes it: whole characters, none of them a control character. */
+static void put_engine(const char *name, char ret[KEDGE_ST_ENGINE_MAX + 1])
+{
+    size_t len = name ? strnlen(name, KEDGE_ST_ENGINE_MAX) : 0;
+    while (len > 0 && !kedge_utf8_is_valid(kedge_view_of(name, len))) {
+        len--;
+    }
+    for (size_t i = 0; i < len; i++) {
+        ret[i] = (unsigned char)name[i] < 0x20 || name[i] == 0x7f ? ' ' : name[i];
+    }
+    ret[len] = '\0';
+    if (len == 0) {
+        snprintf(ret, KEDGE_ST_ENGINE_MAX + 1, "unknown");
+    }
+}
+
+static bool get_test(const json_t *o, struct kedge_metrics *m)
+{
+    return get_count(o, "test_samples", &m->test_samples) && get_count(o, "test_correct", &m->test_correct)
+           && m->test_correct <= m->test_samples
+           && (m->test_samples == 0 || get_real(o, "test_loss", &m->test_loss));
+}
+
+static int read_answer(const json_t *o, bool train, bool test, struct kedge_metrics *m, struct kedge_diag *d)
+{
+    const char *status = json_string_value(json_object_get(o, "status"));
+    const char *message = json_string_value(json_object_get(o, "message"));
+    if (!status || strcmp(status, "ok") != 0) {
+        return kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: %.300s",
+                              message ? message : "an answer without status");
+    }
+    bool ok = get_real(o, "seconds", &m->seconds) && m->seconds >= 0;
+    ok = ok && (!train || (get_count(o, "samples", &m->samples) && get_count(o, "steps", &m->steps)));
+    ok = ok && (!test || !json_object_get(o, "test_samples") || get_test(o, m));
+    put_engine(json_string_value(json_object_get(o, "engine")), m->engine);
+    return ok ? KEDGE_OK
+              : kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: its answer lacks a metric or has a bad one");
+}
+
+int kedge_metrics_parse(struct kedge_view line, bool train, bool test, struct kedge_metrics *ret,
+                        struct kedge_diag *reterr)
+{
+    struct kedge_metrics m = {.samples = 0};
+    struct kedge_diag d;
+    json_t *o = NULL;
+    int err = kedgei_json_load(line, KEDGE_METRICS_LINE_MAX, "trainer: its answer", &o, &d);
+    if (err) {
+        return kedge_diag_set(reterr, err == KEDGE_E_NOMEM ? err : KEDGE_E_TRAINER, "%s", d.text);
+    }
+    err = read_answer(o, train, test, &m, reterr);
+    if (!err) {
+        *ret = m;
+    }
+    json_decref(o);
+    return err;
+}

@@ -1,0 +1,22 @@
+/* The trainer's answer as the site reads it (the contract is in docs/modules/train.md). The trainer is the
+ * owner's program, but any program: what it says goes into signed statements. Pure. */
+#ifndef KEDGE_CLIENT_DAEMON_METRICS_H
+#define KEDGE_CLIENT_DAEMON_METRICS_H
+
+#include "chain/statement.h"
+
+enum { KEDGE_METRICS_LINE_MAX = 65536 };
+
+struct kedge_metrics { /* what the trainer tells of a task */
+    uint64_t samples, steps, test_samples, test_correct;
+    double seconds, test_loss;
+    char engine[KEDGE_ST_ENGINE_MAX + 1]; /* never empty; a longer name is cut */
+};
+
+/* One line without its end. `train`: samples and steps are wanted; `test`: the test's result is taken where
+ * there is one, else its fields stay 0. KEDGE_E_TRAINER with the trainer's own message, or what its answer
+ * lacks. */
+KEDGE_NODISCARD int kedge_metrics_parse(struct kedge_view line, bool train, bool test,
+                                        struct kedge_metrics *ret, struct kedge_diag *reterr);
+
+#endif

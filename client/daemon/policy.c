@@ -1,0 +1,129 @@
+#include "client/daemon/policy.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "chain/json.h"
+#include "common/base/mem.h"
+#include "common/base/settings.h"
+
+static int bad(struct kedge_diag *d, const char *where, const char *key, const char *expected)
+{
+    return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"%s\": expected %s", where, key, expected);
+}
+
+static int check_keys(json_t *o, const char *where, struct kedge_diag *d)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach(o, key, v)
+    {
+        if (!kedge_setting_find(kedge_settings_policy, key)) {
+            return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: unknown key \"%.60s\"", where, key);
+        }
+    }
+    return KEDGE_OK;
+}
+
+static int read_jobs(const json_t *v, const char *where, struct kedge_site_policy *p, struct kedge_diag *d)
+{
+    const char *all = json_string_value(v);
+    p->allow_all = !v || (all && strcmp(all, "*") == 0);
+    if (p->allow_all) {
+        return KEDGE_OK;
+    }
+    if (!json_is_array(v) || json_array_size(v) > KEDGE_POLICY_JOBS_MAX) {
+        return bad(d, where, "jobs", "\"*\" or a list of at most 64 job names");
+    }
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        const char *name = json_string_value(json_array_get(v, i));
+        if (!name || kedge_id_from(kedge_view_str(name), &p->jobs[i]) != KEDGE_OK) {
+            return bad(d, where, "jobs", "job names");
+        }
+    }
+    p->job_count = (uint32_t)json_array_size(v);
+    return KEDGE_OK;
+}
+
+static int read_trainer(const json_t *v, const char *where, struct kedge_site_policy *p, struct kedge_diag *d)
+{
+    size_t n = json_array_size(v);
+    if (v && (!json_is_array(v) || n == 0 || n > KEDGE_TRAINER_ARGS_MAX)) {
+        return bad(d, where, "trainer", "a command as a list of words, like [\"kedge-train\"]");
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *word = json_string_value(json_array_get(v, i));
+        if (!word || (i == 0 && !word[0])) {
+            return bad(d, where, "trainer", "a list of words");
+        }
+        p->trainer[i] = kedge_mem_strdup(word);
+        if (!p->trainer[i]) {
+            return kedge_diag_set(d, KEDGE_E_NOMEM, "%s: %s", where, kedge_strerror(KEDGE_E_NOMEM));
+        }
+    }
+    return KEDGE_OK;
+}
+
+static int read_number(const json_t *o, const char *where, const char *key, uint64_t *ret,
+                       struct kedge_diag *d)
+{
+    const struct kedge_setting *row = kedge_setting_find(kedge_settings_policy, key);
+    const json_t *v = json_object_get(o, key);
+    KEDGE_ASSERT(row);
+    json_int_t n = v ? json_integer_value(v) : (json_int_t)row->fallback;
+    if ((v && !json_is_integer(v)) || n < (json_int_t)row->least || n > (json_int_t)row->most) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"%s\": expected a whole number from %llu to %llu",
+                              where, key, (unsigned long long)row->least, (unsigned long long)row->most);
+    }
+    *ret = (uint64_t)n;
+    return KEDGE_OK;
+}
+
+static int read_numbers(const json_t *o, const char *where, struct kedge_site_policy *p, struct kedge_diag *d)
+{
+    uint64_t threads = 0, seconds = 0;
+    int err = read_number(o, where, "threads", &threads, d);
+    err = err ? err : read_number(o, where, "train_seconds_max", &seconds, d);
+    err = err ? err : read_number(o, where, "memory_max", &p->memory_max, d);
+    p->threads = threads ? (uint32_t)threads : 1;
+    p->train_seconds_max = (uint32_t)seconds;
+    return err;
+}
+
+int kedge_policy_parse(struct kedge_view text, const char *where, struct kedge_site_policy *ret,
+                       struct kedge_diag *reterr)
+{
+    struct kedge_site_policy p = {.allow_all = false};
+    json_t *o = NULL;
+    int err = kedgei_json_load(text, KEDGE_POLICY_FILE_MAX, where, &o, reterr);
+    err = err ? err : check_keys(o, where, reterr);
+    err = err ? err : read_jobs(json_object_get(o, "jobs"), where, &p, reterr);
+    err = err ? err : read_trainer(json_object_get(o, "trainer"), where, &p, reterr);
+    err = err ? err : read_numbers(o, where, &p, reterr);
+    const json_t *insecure = json_object_get(o, "insecure");
+    json_t *data = json_object_get(o, "data");
+    if (!err && insecure && !json_is_boolean(insecure)) {
+        err = bad(reterr, where, "insecure", "true or false");
+    }
+    if (!err && data && !json_is_object(data)) {
+        err = bad(reterr, where, "data", "an object: name to binding");
+    }
+    if (err) {
+        kedge_policy_deinit(&p);
+    } else {
+        p.insecure = json_is_true(insecure);
+        p.data = json_incref(data);
+        *ret = p;
+    }
+    json_decref(o);
+    return err;
+}
+
+void kedge_policy_deinit(struct kedge_site_policy *p)
+{
+    for (size_t i = 0; i <= KEDGE_TRAINER_ARGS_MAX; i++) {
+        kedge_mem_free(p->trainer[i]);
+    }
+    json_decref(p->data);
+    *p = (struct kedge_site_policy){.allow_all = false};
+}

@@ -1,0 +1,31 @@
+/* SITE/policy.json, the owner's word: which jobs, with which data, trained by what. Strict JSON; unknown keys
+ * are errors. Pure. */
+#ifndef KEDGE_CLIENT_DAEMON_POLICY_H
+#define KEDGE_CLIENT_DAEMON_POLICY_H
+
+#include "common/base/bytes.h"
+#include "common/base/diag.h"
+#include "common/base/text.h"
+
+enum { KEDGE_POLICY_FILE_MAX = 65536, KEDGE_POLICY_JOBS_MAX = 64, KEDGE_TRAINER_ARGS_MAX = 32 };
+
+struct json_t;
+
+struct kedge_site_policy {
+    bool allow_all;
+    bool insecure; /* permits plain tcp:// to loopback */
+    uint32_t job_count;
+    struct kedge_id jobs[KEDGE_POLICY_JOBS_MAX];
+    struct json_t *data;                       /* name → binding; NULL: none */
+    char *trainer[KEDGE_TRAINER_ARGS_MAX + 1]; /* ends with NULL; empty: the built-in one */
+    uint32_t threads, train_seconds_max;
+    uint64_t memory_max;
+};
+
+/* `where` begins the messages: the file's path. KEDGE_E_FORMAT names the key, KEDGE_E_TOO_LONG,
+ * KEDGE_E_NOMEM. Free with kedge_policy_deinit. */
+KEDGE_NODISCARD int kedge_policy_parse(struct kedge_view text, const char *where,
+                                       struct kedge_site_policy *ret, struct kedge_diag *reterr);
+void kedge_policy_deinit(struct kedge_site_policy *p);
+
+#endif

@@ -1,0 +1,213 @@
+#include "client/daemon/stored.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "chain/json.h"
+#include "chain/statement.h"
+#include "common/base/mem.h"
+#include "crypto/hash.h"
+
+/* ---- envelopes ---- */
+
+void kedge_envelope_free(struct kedge_site_envelope *e)
+{
+    kedge_mem_free(e->text);
+    *e = (struct kedge_site_envelope){.text = NULL};
+}
+
+struct kedge_site_envelope *kedge_envelope_find(struct kedge_site_envelope *envelopes,
+                                                const struct kedge_site_digest *digest)
+{
+    for (size_t i = 0; i < KEDGE_SITE_RESULTS_MAX; i++) {
+        struct kedge_site_envelope *e = &envelopes[i];
+        if (e->text && memcmp(e->digest.b, digest->b, sizeof digest->b) == 0) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+/* ---- reading ---- */
+
+static bool get_id(const json_t *o, const char *key, struct kedge_id *ret)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+    return text && kedge_id_from(kedge_view_str(text), ret) == KEDGE_OK;
+}
+
+static bool get_hex(const json_t *o, const char *key, struct kedge_site_digest *ret)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+    return text && kedge_hex_decode(kedge_view_str(text), ret->b, sizeof ret->b) == KEDGE_OK;
+}
+
+static bool get_number(const json_t *o, const char *key, uint64_t least, uint64_t most, uint64_t *ret)
+{
+    const json_t *v = json_object_get(o, key);
+    json_int_t n = json_integer_value(v);
+    bool ok = json_is_integer(v) && n >= 0 && (uint64_t)n >= least && (uint64_t)n <= most;
+    *ret = ok ? (uint64_t)n : 0;
+    return ok;
+}
+
+/* The ranges are those of the tasks that the core takes (client/core/work.c). */
+static const char *get_result(const json_t *o, struct kedge_site_result *r)
+{
+    uint64_t kind, round, group;
+    if (!get_id(o, "job", &r->job)) {
+        return "\"job\": expected a job's name";
+    }
+    if (!get_number(o, "kind", KEDGE_SITE_PRETRAIN, KEDGE_SITE_EVALUATE, &kind)
+        || !get_number(o, "round", 0, KEDGE_ROUNDS_MAX, &round)
+        || !get_number(o, "group", 0, KEDGE_GROUPS_MAX - 1, &group)
+        || !get_number(o, "update_len", 0, KEDGE_ST_COUNT_MAX, &r->update_len)) {
+        return "expected kind, round, group and update_len in their ranges";
+    }
+    r->kind = (enum kedge_site_kind)kind;
+    r->round = (uint32_t)round;
+    r->group = (uint32_t)group;
+    return get_hex(o, "base", &r->base) && get_hex(o, "update", &r->update)
+                   && get_hex(o, "envelope", &r->envelope)
+               ? NULL
+               : "\"base\", \"update\", \"envelope\": expected digests of 64 lower-case hex digits";
+}
+
+/* The text must be what the digest says: it is sent as it stands. */
+static int get_envelope(const json_t *o, const struct kedge_site_digest *digest,
+                        struct kedge_site_envelope *ret)
+{
+    const json_t *v = json_object_get(o, "signed");
+    struct kedge_view text = kedge_view_of(json_string_value(v), json_string_length(v));
+    struct kedge_hash hash;
+    if (text.len == 0 || text.len > KEDGE_ENTRY_MAX) {
+        return KEDGE_E_FORMAT;
+    }
+    kedge_sha256(text, &hash);
+    if (memcmp(hash.b, digest->b, sizeof hash.b) != 0) {
+        return KEDGE_E_FORMAT;
+    }
+    char *copy = kedge_mem_new(text.len + 1, 1);
+    if (!copy) {
+        return KEDGE_E_NOMEM;
+    }
+    memcpy(copy, text.ptr, text.len);
+    *ret = (struct kedge_site_envelope){*digest, copy, text.len};
+    return KEDGE_OK;
+}
+
+static int read_signed(const json_t *o, struct kedge_site_signed *ret, struct kedge_diag *d)
+{
+    uint64_t kind, round;
+    if (!o) {
+        return KEDGE_OK;
+    }
+    if (!get_id(o, "job", &ret->job) || !get_number(o, "kind", KEDGE_SITE_PRETRAIN, KEDGE_SITE_TRAIN, &kind)
+        || !get_number(o, "round", 0, KEDGE_ROUNDS_MAX, &round)) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "\"last_signed\": expected job, kind and round");
+    }
+    ret->any = true;
+    ret->kind = (enum kedge_site_kind)kind;
+    ret->round = (uint32_t)round;
+    return KEDGE_OK;
+}
+
+static int read_results(const json_t *list, struct kedge_site_stored *s, struct kedge_diag *d)
+{
+    if (!json_is_array(list) || json_array_size(list) > KEDGE_SITE_RESULTS_MAX) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "\"results\": expected a list of at most %d results",
+                              KEDGE_SITE_RESULTS_MAX);
+    }
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *row = json_array_get(list, i);
+        struct kedge_site_result *r = &s->memory.results[i];
+        const char *wrong = get_result(row, r);
+        int err = wrong ? kedge_diag_set(d, KEDGE_E_FORMAT, "\"results\": %s", wrong)
+                        : get_envelope(row, &r->envelope, &s->envelopes[i]);
+        if (err) {
+            return wrong ? err
+                         : kedge_diag_set(d, err, "\"results\": \"signed\": %s",
+                                          err == KEDGE_E_NOMEM ? kedge_strerror(err)
+                                                               : "expected the text that \"envelope\" says");
+        }
+        s->memory.result_count++;
+    }
+    return KEDGE_OK;
+}
+
+int kedge_stored_decode(struct kedge_view text, struct kedge_site_stored *ret, struct kedge_diag *reterr)
+{
+    struct kedge_site_stored s = {.memory = {.enrolled = false}};
+    json_t *o = NULL;
+    int err = kedgei_json_load(text, KEDGE_STORED_TEXT_MAX, "memory", &o, reterr);
+    const json_t *enrolled = json_object_get(o, "enrolled");
+    if (!err && !json_is_boolean(enrolled)) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"enrolled\": expected true or false");
+    }
+    err = err ? err : read_signed(json_object_get(o, "last_signed"), &s.last_signed, reterr);
+    err = err ? err : read_results(json_object_get(o, "results"), &s, reterr);
+    s.memory.enrolled = json_is_true(enrolled);
+    if (err) {
+        kedge_stored_deinit(&s);
+    } else {
+        *ret = s;
+    }
+    json_decref(o);
+    return err;
+}
+
+void kedge_stored_deinit(struct kedge_site_stored *s)
+{
+    for (size_t i = 0; i < KEDGE_SITE_RESULTS_MAX; i++) {
+        kedge_envelope_free(&s->envelopes[i]);
+    }
+}
+
+/* ---- writing ---- */
+
+static json_t *hex(const struct kedge_site_digest *d)
+{
+    char text[2 * sizeof d->b + 1];
+    kedge_hex_encode(d->b, sizeof d->b, text);
+    return json_string(text);
+}
+
+static json_t *result_json(const struct kedge_site_result *r, const struct kedge_site_envelope *e)
+{
+    return json_pack("{s:s,s:i,s:i,s:I,s:I,s:o,s:o,s:o,s:s%}", "job", r->job.s, "kind", (int)r->kind, "round",
+                     (int)r->round, "group", (json_int_t)r->group, "update_len", (json_int_t)r->update_len,
+                     "base", hex(&r->base), "update", hex(&r->update), "envelope", hex(&r->envelope),
+                     "signed", e->text, e->len);
+}
+
+static int put_chunk(const char *text, size_t len, void *out)
+{
+    kedge_buf_put(out, text, len);
+    return ((struct kedge_buf *)out)->err ? -1 : 0;
+}
+
+int kedge_stored_encode(const struct kedge_site_stored *s, struct kedge_buf *out)
+{
+    struct kedge_site_envelope envelopes[KEDGE_SITE_RESULTS_MAX];
+    memcpy(envelopes, s->envelopes, sizeof envelopes);
+    json_t *results = json_array();
+    int err = results ? KEDGE_OK : KEDGE_E_NOMEM;
+    for (uint32_t i = 0; i < s->memory.result_count && !err; i++) {
+        const struct kedge_site_result *r = &s->memory.results[i];
+        const struct kedge_site_envelope *e = kedge_envelope_find(envelopes, &r->envelope);
+        err = !e ? KEDGE_E_BUG : json_array_append_new(results, result_json(r, e)) ? KEDGE_E_NOMEM : KEDGE_OK;
+    }
+    json_t *o = json_pack("{s:b,s:o}", "enrolled", (int)s->memory.enrolled, "results", results);
+    const struct kedge_site_signed *last = &s->last_signed;
+    if (o && last->any
+        && json_object_set_new(o, "last_signed",
+                               json_pack("{s:s,s:i,s:i}", "job", last->job.s, "kind", (int)last->kind,
+                                         "round", (int)last->round))) {
+        err = KEDGE_E_NOMEM;
+    }
+    if (!err && (!o || json_dump_callback(o, put_chunk, out, JSON_COMPACT))) {
+        err = out->err ? out->err : KEDGE_E_NOMEM;
+    }
+    json_decref(o);
+    return err;
+}

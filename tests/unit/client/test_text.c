@@ -1,0 +1,308 @@
+/* The texts of a site's folder and its trainer's answers: what is refused, and by which words. */
+#include <check.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/daemon/identity.h"
+#include "client/daemon/metrics.h"
+#include "client/daemon/policy.h"
+#include "client/daemon/stored.h"
+#include "common/base/mem.h"
+#include "crypto/hash.h"
+
+#define KEY "1111111111111111111111111111111111111111111111111111111111111111"
+#define DEEP "[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]" /* one level too many in an object */
+
+struct refusal {
+    const char *text, *said;
+};
+
+static const struct refusal policies[] = {
+    {"", "not valid JSON"},
+    {"[]", "expected a JSON object"},
+    {"{\"jobs\":\"*\",\"jobs\":\"*\"}", "duplicate"},
+    {"{\"data\":{\"a\":" DEEP "}}", "nested deeper than 16"},
+    {"{\"job\":\"*\"}", "unknown key \"job\""},
+    {"{\"jobs\":\"all\"}", "\"jobs\": expected \"*\" or a list"},
+    {"{\"jobs\":[\"A job\"]}", "\"jobs\": expected job names"},
+    {"{\"jobs\":[1]}", "\"jobs\": expected job names"},
+    {"{\"trainer\":\"kedge-train\"}", "\"trainer\": expected a command"},
+    {"{\"trainer\":[]}", "\"trainer\": expected a command"},
+    {"{\"trainer\":[\"\"]}", "\"trainer\": expected a list of words"},
+    {"{\"trainer\":[\"a\",2]}", "\"trainer\": expected a list of words"},
+    {"{\"threads\":257}", "\"threads\": expected a whole number from 0 to 256"},
+    {"{\"threads\":-1}", "\"threads\": expected a whole number from 0 to 256"},
+    {"{\"threads\":1.0}", "\"threads\": expected a whole number from 0 to 256"},
+    {"{\"train_seconds_max\":604801}", "\"train_seconds_max\": expected"},
+    {"{\"memory_max\":\"1\"}", "\"memory_max\": expected"},
+    {"{\"insecure\":1}", "\"insecure\": expected true or false"},
+    {"{\"data\":[]}", "\"data\": expected an object"},
+};
+enum { POLICIES = sizeof policies / sizeof policies[0] };
+
+START_TEST(test_policy_refused)
+{
+    struct kedge_site_policy p = {.threads = 77};
+    struct kedge_diag d;
+    const struct refusal *r = &policies[_i];
+    ck_assert_int_eq(kedge_policy_parse(kedge_view_str(r->text), "x/policy.json", &p, &d), KEDGE_E_FORMAT);
+    ck_assert_msg(strncmp(d.text, "x/policy.json: ", 15) == 0 && strstr(d.text, r->said), "%s: %s", r->text,
+                  d.text);
+    ck_assert_uint_eq(p.threads, 77); /* untouched */
+}
+END_TEST
+
+START_TEST(test_policy_taken)
+{
+    struct kedge_site_policy p;
+    ck_assert_int_eq(kedge_policy_parse(kedge_view_str("{}"), "x", &p, NULL), KEDGE_OK);
+    ck_assert(p.allow_all && !p.insecure && !p.data && !p.trainer[0]);
+    ck_assert(p.threads == 1 && p.train_seconds_max == 3600 && p.memory_max == 0);
+    kedge_policy_deinit(&p);
+    ck_assert_int_eq(
+        kedge_policy_parse(kedge_view_str("{\"jobs\":[\"a\",\"b\"],\"trainer\":[\"t\",\"\"],\"threads\":0,"
+                                          "\"memory_max\":9223372036854775807,\"data\":{\"d\":1}}"),
+                           "x", &p, NULL),
+        KEDGE_OK);
+    ck_assert(!p.allow_all && p.job_count == 2 && strcmp(p.jobs[1].s, "b") == 0);
+    ck_assert(strcmp(p.trainer[0], "t") == 0 && strcmp(p.trainer[1], "") == 0 && !p.trainer[2]);
+    ck_assert(p.threads == 1 && p.memory_max == INT64_MAX && json_object_get(p.data, "d"));
+    kedge_policy_deinit(&p);
+    ck_assert_ptr_null(p.data);
+}
+END_TEST
+
+/* Jobs and words at their limits, and one more. */
+START_TEST(test_policy_lists)
+{
+    static const struct {
+        const char *key;
+        size_t most;
+    } lists[] = {{"jobs", KEDGE_POLICY_JOBS_MAX}, {"trainer", KEDGE_TRAINER_ARGS_MAX}};
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t more = 0; more < 2; more++) {
+            struct kedge_site_policy p;
+            struct kedge_buf text;
+            kedge_buf_init(&text, 4096);
+            kedge_buf_printf(&text, "{\"%s\":[\"a\"", lists[i].key);
+            for (size_t k = 1; k < lists[i].most + more; k++) {
+                kedge_buf_put_str(&text, ",\"a\"");
+            }
+            kedge_buf_put_str(&text, "]}");
+            int err = kedge_policy_parse(kedge_buf_view(&text), "x", &p, NULL);
+            ck_assert_int_eq(err, more ? KEDGE_E_FORMAT : KEDGE_OK);
+            if (!err) {
+                kedge_policy_deinit(&p);
+            }
+            kedge_buf_deinit(&text);
+        }
+    }
+}
+END_TEST
+
+static const char key_row[] = "\"server_key\":\"" KEY "\"";
+static const char *const site_rows[] = {
+    "\"tenant\":\"a\"", "\"site\":\"s\"",  "\"server\":\"tls+tcp://h:1\"", key_row, "\"tenant\":\"no name\"",
+    "\"site\":1",       "\"server\":\"\"", "\"server_key\":\"11\"",
+};
+
+/* Each of the four missing, and each of them bad. */
+START_TEST(test_site_refused)
+{
+    char text[512] = "{";
+    struct kedge_site_config c;
+    struct kedge_diag d;
+    for (int i = 0; i < 4; i++) {
+        const char *row = i != _i % 4 ? site_rows[i] : _i < 4 ? "\"x\":0" : site_rows[i + 4];
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%s%s", i ? "," : "", row);
+    }
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, "}");
+    ck_assert_int_eq(kedge_site_config_parse(kedge_view_str(text), "x/site.json", &c, &d), KEDGE_E_FORMAT);
+    ck_assert_str_eq(d.text, "x/site.json: expected tenant, site, server and server_key");
+}
+END_TEST
+
+START_TEST(test_site_taken)
+{
+    char text[512];
+    struct kedge_site_config c;
+    snprintf(text, sizeof text, "{%s,%s,%s,%s,\"token_secret\":\"%s\"}", site_rows[0], site_rows[1],
+             site_rows[2], site_rows[3], KEY);
+    ck_assert_int_eq(kedge_site_config_parse(kedge_view_str(text), "x", &c, NULL), KEDGE_OK);
+    ck_assert(strcmp(c.tenant.s, "a") == 0 && strcmp(c.server, "tls+tcp://h:1") == 0);
+    ck_assert(c.has_token && c.token_secret[31] == 0x11 && c.server_key.b[0] == 0x11);
+}
+END_TEST
+
+/* ---- memory.json ---- */
+
+static const struct refusal memories[] = {
+    {"\"kind\":2", "\"kind\":4"},
+    {"\"kind\":2", "\"kind\":0"},
+    {"\"kind\":2", "\"kind\":\"train\""},
+    {"\"kind\":2", "\"kind\":4294967298"},
+    {"\"round\":7", "\"round\":-1"},
+    {"\"round\":7", "\"round\":1000001"},
+    {"\"round\":7", "\"round\":4294967303"},
+    {"\"round\":7", "\"round\":7.0"},
+    {"\"group\":1", "\"group\":16"},
+    {"\"group\":1", "\"group\":-1"},
+    {"\"update_len\":99", "\"update_len\":-99"},
+    {"\"update_len\":99", "\"update_len\":9007199254740993"},
+    {"\"update_len\":99", "\"update_long\":99"},
+    {"\"job\":\"j\"", "\"job\":\"J\""},
+    {"\"base\":\"01", "\"base\":\"1"},
+    {"\"signed\":\"text", "\"signed\":\"taxt"},
+    {"\"enrolled\":true", "\"enrolled\":1"},
+    {"\"results\":[", "\"results\":[0,"},
+    {"\"results\":[", "\"results\":{},\"y\":["},
+    {"\"last_signed\":{", "\"last_signed\":[],\"y\":{"},
+    {"\"job\":\"k\"", "\"job\":\"\""},
+    {"\"kind\":1", "\"kind\":3"},
+    {"\"round\":8", "\"round\":1000001"},
+};
+enum { MEMORIES = sizeof memories / sizeof memories[0] };
+
+static void sample(struct kedge_site_stored *s, struct kedge_buf *text)
+{
+    static char signed_text[] = "text of an envelope";
+    struct kedge_hash hash;
+    *s = (struct kedge_site_stored){
+        .memory =
+            {.enrolled = true,
+             .result_count = 1,
+             .results = {{.job = {"j"}, .kind = KEDGE_SITE_TRAIN, .round = 7, .group = 1, .update_len = 99}}},
+        .last_signed = {true, {"k"}, KEDGE_SITE_PRETRAIN, 8}};
+    s->memory.results[0].base.b[0] = 1;
+    kedge_sha256(kedge_view_str(signed_text), &hash);
+    memcpy(s->memory.results[0].envelope.b, hash.b, sizeof hash.b);
+    s->envelopes[1] =
+        (struct kedge_site_envelope){s->memory.results[0].envelope, signed_text, strlen(signed_text)};
+    kedge_buf_init(text, KEDGE_STORED_TEXT_MAX);
+    ck_assert_int_eq(kedge_stored_encode(s, text), KEDGE_OK);
+    kedge_buf_put_u8(text, '\0');
+}
+
+START_TEST(test_memory_refused)
+{
+    struct kedge_site_stored s, back = {.memory = {.result_count = 77}};
+    struct kedge_buf text;
+    struct kedge_diag d = {.text = ""};
+    const struct refusal *r = &memories[_i];
+    char bad[2048];
+    sample(&s, &text);
+    const char *all = (const char *)text.ptr, *at = strstr(all, r->text);
+    ck_assert_msg(at != NULL, "%s is not in %s", r->text, all);
+    snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - all), all, r->said, at + strlen(r->text));
+    ck_assert_msg(kedge_stored_decode(kedge_view_str(bad), &back, &d) == KEDGE_E_FORMAT, "%s", bad);
+    ck_assert(d.text[0] != '\0' && back.memory.result_count == 77);
+    kedge_buf_deinit(&text);
+}
+END_TEST
+
+START_TEST(test_memory_back)
+{
+    struct kedge_site_stored s, back;
+    struct kedge_buf text;
+    sample(&s, &text);
+    ck_assert_int_eq(kedge_stored_decode(kedge_view_of(text.ptr, text.len - 1), &back, NULL), KEDGE_OK);
+    const struct kedge_site_result *r = &back.memory.results[0];
+    ck_assert(back.memory.enrolled && back.memory.result_count == 1 && r->kind == KEDGE_SITE_TRAIN);
+    ck_assert(r->round == 7 && r->group == 1 && r->update_len == 99 && r->base.b[0] == 1);
+    ck_assert(back.envelopes[0].len == s.envelopes[1].len && !back.envelopes[1].text);
+    ck_assert(back.last_signed.any && back.last_signed.kind == KEDGE_SITE_PRETRAIN);
+    ck_assert_uint_eq(back.last_signed.round, 8);
+    ck_assert_ptr_eq(kedge_envelope_find(back.envelopes, &r->envelope), &back.envelopes[0]);
+    kedge_stored_deinit(&back);
+    ck_assert_ptr_null(kedge_envelope_find(back.envelopes, &r->envelope));
+    s.envelopes[1].text = NULL; /* a result without its envelope is never written */
+    kedge_buf_clear(&text);
+    ck_assert_int_eq(kedge_stored_encode(&s, &text), KEDGE_E_BUG);
+    kedge_buf_deinit(&text);
+}
+END_TEST
+
+/* ---- the trainer's answer ---- */
+
+#define OK_TRAIN "{\"status\":\"ok\",\"seconds\":\"1\",\"samples\":2,\"steps\":3"
+
+static const struct refusal answers[] = {
+    {"", "not valid JSON"},
+    {"ok", "not valid JSON"},
+    {"{}", "an answer without status"},
+    {"{\"status\":\"error\",\"message\":\"no such file\"}", "trainer: no such file"},
+    {"{\"status\":\"ok\",\"status\":\"ok\"}", "duplicate"},
+    {"{\"status\":\"ok\",\"x\":" DEEP "}", "nested deeper"},
+    {"{\"status\":\"ok\",\"seconds\":\"1\",\"samples\":2}", "lacks a metric"},
+    {"{\"status\":\"ok\",\"seconds\":1,\"samples\":2,\"steps\":3}", "bad one"},
+    {"{\"status\":\"ok\",\"seconds\":\"-1\",\"samples\":2,\"steps\":3}", "bad one"},
+    {"{\"status\":\"ok\",\"seconds\":\"1e999\",\"samples\":2,\"steps\":3}", "bad one"},
+    {"{\"status\":\"ok\",\"seconds\":\"1\",\"samples\":-2,\"steps\":3}", "bad one"},
+    {"{\"status\":\"ok\",\"seconds\":\"1\",\"samples\":9007199254740993,\"steps\":3}", "bad one"},
+    {OK_TRAIN ",\"test_samples\":4}", "lacks a metric"},
+    {OK_TRAIN ",\"test_samples\":4,\"test_correct\":5,\"test_loss\":\"1\"}", "bad one"},
+    {OK_TRAIN ",\"test_samples\":4,\"test_correct\":4,\"test_loss\":\"nan\"}", "bad one"},
+};
+enum { ANSWERS = sizeof answers / sizeof answers[0] };
+
+START_TEST(test_answer_refused)
+{
+    struct kedge_metrics m = {.samples = 77};
+    struct kedge_diag d = {.text = ""};
+    const struct refusal *r = &answers[_i];
+    ck_assert_int_eq(kedge_metrics_parse(kedge_view_str(r->text), true, true, &m, &d), KEDGE_E_TRAINER);
+    ck_assert_msg(strncmp(d.text, "trainer: ", 9) == 0 && strstr(d.text, r->said), "%s: %s", r->text, d.text);
+    ck_assert_uint_eq(m.samples, 77);
+}
+END_TEST
+
+START_TEST(test_answer_taken)
+{
+    struct kedge_metrics m;
+    ck_assert_int_eq(kedge_metrics_parse(kedge_view_str(OK_TRAIN "}"), true, true, &m, NULL), KEDGE_OK);
+    ck_assert(m.samples == 2 && m.steps == 3 && m.test_samples == 0 && strcmp(m.engine, "unknown") == 0);
+    const char *test = "{\"status\":\"ok\",\"seconds\":\"0\",\"test_samples\":4,\"test_correct\":3,"
+                       "\"test_loss\":\"0.5\",\"engine\":\"a\\nb\"}";
+    ck_assert_int_eq(kedge_metrics_parse(kedge_view_str(test), false, true, &m, NULL), KEDGE_OK);
+    ck_assert(m.test_correct == 3 && strcmp(m.engine, "a b") == 0);
+    ck_assert_int_eq(kedge_metrics_parse(kedge_view_str(test), true, true, &m, NULL), KEDGE_E_TRAINER);
+}
+END_TEST
+
+/* A long name is cut between characters: 63 letters and a two-byte one leave 63. */
+START_TEST(test_answer_engine)
+{
+    char text[256], name[64];
+    struct kedge_metrics m;
+    memset(name, 'e', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    snprintf(text, sizeof text, OK_TRAIN ",\"engine\":\"%s\xc3\xa9tc\"}", name);
+    ck_assert_int_eq(kedge_metrics_parse(kedge_view_str(text), true, false, &m, NULL), KEDGE_OK);
+    ck_assert_str_eq(m.engine, name);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("client-text");
+    TCase *t = tcase_create("text");
+    tcase_add_loop_test(t, test_policy_refused, 0, POLICIES);
+    tcase_add_test(t, test_policy_taken);
+    tcase_add_test(t, test_policy_lists);
+    tcase_add_loop_test(t, test_site_refused, 0, 8);
+    tcase_add_test(t, test_site_taken);
+    tcase_add_loop_test(t, test_memory_refused, 0, MEMORIES);
+    tcase_add_test(t, test_memory_back);
+    tcase_add_loop_test(t, test_answer_refused, 0, ANSWERS);
+    tcase_add_test(t, test_answer_taken);
+    tcase_add_test(t, test_answer_engine);
+    suite_add_tcase(s, t);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
