@@ -167,6 +167,9 @@ static void dispatch(struct kedge_coord *c, const struct kedge_coord_event *ev)
     case KEDGE_EV_REQUEST_GONE:
         kedgei_request_gone(c, ev);
         return;
+    case KEDGE_EV_UPLOAD:
+        kedgei_upload(c, ev);
+        return;
     case KEDGE_EV_VERIFIED:
         kedgei_verified(c, ev);
         return;

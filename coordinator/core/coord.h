@@ -156,6 +156,7 @@ enum kedge_coord_event_type {
     KEDGE_EV_POLL, /* request parked until a TASK or WAIT effect answers it; busy: heartbeat, WAIT at once */
     KEDGE_EV_SUBMIT, /* signature of the envelope is verified, its facts are parsed; blob not yet looked at */
     KEDGE_EV_REQUEST_GONE, /* the connection of a parked poll is lost */
+    KEDGE_EV_UPLOAD, /* err: the host could not store a piece of the site's update, or OK: now it can again */
     /* completions */
     KEDGE_EV_VERIFIED, /* of VERIFY: err KEDGE_OK or why the update is refused (RETRY class: ask again) */
     KEDGE_EV_APPENDED, /* of APPEND: err, leaf */

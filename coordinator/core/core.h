@@ -124,6 +124,8 @@ struct job {
     enum kedge_job_state told; /* state that the host knows */
     int told_reason;
     bool halted_by_operator, halted_by_quorum, cancelling;
+    uint32_t unstored_site; /* whose update cannot be stored, KEDGE_COORD_NONE: all can; its tries go on … */
+    int unstored_err;       /* … and this is why they fail */
     int failing;           /* kedge_err that ends the job, KEDGE_OK: none */
     int stored_err;        /* why storage or work last failed */
     uint32_t failed_count; /* items (and the main one) whose last attempt failed */
@@ -214,6 +216,10 @@ void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_co
 void kedgei_job_submit(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_job_joined(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_job_operate(struct kedge_coord *c, const struct kedge_coord_event *ev);
+/* A site's update of the open round could not be stored (err), or now can (KEDGE_OK). The job is told halted
+ * until then, or until the round closes without it; the site goes on trying. */
+void kedgei_job_unstored(struct kedge_coord *c, uint32_t job, uint32_t site, int err);
+void kedgei_upload(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_job_tell(struct kedge_coord *c, uint32_t job); /* JOB_STATE when the host knows another one */
 void kedgei_job_tell_end(struct kedge_coord *c, uint32_t job, enum kedge_job_state end);
 void kedgei_main_emit(struct kedge_coord *c, uint32_t job); /* the main effect of the job's stage */

@@ -65,6 +65,8 @@ void kedgei_job_tell(struct kedge_coord *c, uint32_t job)
         tell(c, job, KEDGE_JOB_HALTED, j->stored_err);
     } else if (j->halted_by_quorum) {
         tell(c, job, KEDGE_JOB_HALTED, KEDGE_E_TIMEOUT);
+    } else if (j->unstored_site != KEDGE_COORD_NONE) {
+        tell(c, job, KEDGE_JOB_HALTED, j->unstored_err);
     } else {
         tell(c, job, j->base, KEDGE_OK);
     }
@@ -147,7 +149,7 @@ void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_co
     j->initial = j->models[0] = ev->models[0];
     j->model_count = 1;
     j->round = ev->params->groups > 1 ? 0 : 1;
-    j->closed_round = j->prior_round = KEDGE_COORD_NONE;
+    j->closed_round = j->prior_round = j->unstored_site = KEDGE_COORD_NONE;
     j->wish_ns = j->deadline_ns = j->retry_ns = UINT64_MAX;
     j->sweep = j->offer = KEDGE_COORD_NONE;
     j->main.request = KEDGE_COORD_NONE;
@@ -205,4 +207,25 @@ void kedgei_job_operate(struct kedge_coord *c, const struct kedge_coord_event *e
         j->halted_by_operator = j->halted_by_quorum = false;
     }
     j->dirty = true;
+}
+
+void kedgei_job_unstored(struct kedge_coord *c, uint32_t job, uint32_t site, int err)
+{
+    struct job *j = &c->jobs[job];
+    if (err != KEDGE_OK && j->stage == STAGE_COLLECT && j->unstored_site == KEDGE_COORD_NONE) {
+        j->unstored_site = site;
+        j->unstored_err = err;
+        j->dirty = true;
+    } else if (err == KEDGE_OK && j->unstored_site == site) {
+        j->unstored_site = KEDGE_COORD_NONE;
+        j->dirty = true;
+    }
+}
+
+void kedgei_upload(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    KEDGE_ASSERT(ev->job < c->limits.jobs_max && ev->site < c->site_count);
+    if (c->jobs[ev->job].used && c->jobs[ev->job].stage != STAGE_ENDED) {
+        kedgei_job_unstored(c, ev->job, ev->site, ev->err);
+    }
 }

@@ -77,6 +77,9 @@ static void set_presence(struct kedge_coord *c, uint32_t site, bool active, enum
     count_presence(c, site, 1);
     for (uint32_t i = 0; changed && i < c->limits.jobs_max; i++) {
         if (c->jobs[i].used && c->jobs[i].members[s->tenant] != MEMBER_NO) {
+            if (presence != PRESENCE_ONLINE) {
+                kedgei_job_unstored(c, i, site, KEDGE_OK); /* it does not try any more */
+            }
             kedgei_row_refresh(c, i, site);
         }
     }

@@ -114,6 +114,7 @@ static bool advance_collect(struct kedge_coord *c, uint32_t job)
         return false;
     }
     j->halted_by_quorum = false;
+    j->unstored_site = KEDGE_COORD_NONE; /* the round did without it */
     j->stage = STAGE_COMPUTE;
     j->deadline_ns = UINT64_MAX;
     kedgei_rows_refresh(c, job);
@@ -132,6 +133,7 @@ static bool end_job(struct kedge_coord *c, uint32_t job)
     }
     j->stage = STAGE_JOB_CLOSING;
     j->halted_by_operator = j->halted_by_quorum = false; /* nothing is left to halt */
+    j->unstored_site = KEDGE_COORD_NONE;
     j->deadline_ns = UINT64_MAX;
     kedgei_rows_refresh(c, job);
     kedgei_job_tell(c, job);

@@ -278,6 +278,9 @@ void kedgei_verified(struct kedge_coord *c, const struct kedge_coord_event *ev)
         err = KEDGE_E_NO_JOB;
         refuse = false;
     }
+    if (err == KEDGE_OK || kedge_err_class(err) == KEDGE_CLASS_FULL) {
+        kedgei_job_unstored(c, ev->job, ev->site, err);
+    }
     if (err != KEDGE_OK) {
         give_up(c, ev, kind, err, refuse);
         return;

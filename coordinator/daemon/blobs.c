@@ -110,7 +110,7 @@ void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, ui
 struct put_work {
     struct kedge_work work;
     struct kedge_net_request *req;
-    uint32_t site;
+    uint32_t site, job;
     struct kedge_blobs *blobs;
     struct kedge_id name;
     struct kedge_hash digest, former; /* former: of the site's update before this one */
@@ -118,6 +118,9 @@ struct put_work {
     struct kedge_view data;      /* in the request's frame */
     struct kedge_upload *upload; /* the worker's while site.upload_busy */
     bool done;
+    uint64_t next; /* where to go on */
+    int err;
+    struct kedge_diag diag;
 };
 
 static void reply_put(struct kedge_net_request *req, uint64_t next, bool complete)
@@ -131,39 +134,36 @@ static void put_run(struct kedge_host *h, struct kedge_work *work)
 {
     (void)h;
     struct put_work *w = (struct put_work *)work;
-    struct kedge_diag d = {.text = ""};
     uint64_t at = w->upload ? kedge_upload_offset(w->upload) : 0;
     int err = KEDGE_OK;
     if (!w->upload) {
         if (!kedge_hash_eq(&w->former, &w->digest)) {
             kedge_blobs_cool(w->blobs, &w->former);
         }
-        err = kedge_upload_open(w->blobs, &w->name, &w->digest, w->total, &w->upload, &at, &d);
+        err = kedge_upload_open(w->blobs, &w->name, &w->digest, w->total, &w->upload, &at, &w->diag);
         if (err == KEDGE_E_EXISTS) {
             w->done = true;
-            reply_put(w->req, w->total, true);
+            w->next = w->total;
             return;
         }
     }
     if (!err && w->data.len > 0 && w->offset == at && !w->done) {
-        err = kedge_upload_write(w->upload, w->offset, w->data, &d);
+        err = kedge_upload_write(w->upload, w->offset, w->data, &w->diag);
         at = err ? at : kedge_upload_offset(w->upload);
     } /* another offset: the answer tells the right one */
     if (!err && at == w->total && !w->done) {
-        err = kedge_upload_finish(w->upload, &d);
+        err = kedge_upload_finish(w->upload, &w->diag);
         w->done = !err;
         if (err == KEDGE_E_BLOB_DIGEST) {
             kedge_upload_abort(w->upload);
             w->upload = NULL;
         }
     }
-    if (err) {
-        kedge_host_reply_error(w->req, err, 1000, d.text[0] ? d.text : kedge_strerror(err));
-    } else {
-        reply_put(w->req, at, w->done);
-    }
+    w->next = at;
+    w->err = err;
 }
 
+/* Answers last: the site's next piece must not find this one still in work. */
 static void put_done(struct kedge_host *h, struct kedge_item *item)
 {
     struct put_work *w = (struct put_work *)item;
@@ -172,6 +172,18 @@ static void put_done(struct kedge_host *h, struct kedge_item *item)
     s->upload = w->upload;
     s->upload_done = w->done;
     s->upload_digest = w->digest;
+    bool unstored = w->err && kedge_err_class(w->err) == KEDGE_CLASS_FULL;
+    if (unstored || s->upload_err) {
+        struct kedge_coord_event ev = {
+            .type = KEDGE_EV_UPLOAD, .job = w->job, .site = w->site, .err = unstored ? w->err : KEDGE_OK};
+        s->upload_err = ev.err;
+        kedge_host_step(h, &ev);
+    }
+    if (w->err) {
+        kedge_host_reply_error(w->req, w->err, 1000, w->diag.text[0] ? w->diag.text : kedge_strerror(w->err));
+    } else {
+        reply_put(w->req, w->next, w->done);
+    }
     kedge_mem_free(w);
 }
 
@@ -199,7 +211,7 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
                          const struct kedge_msg_blob_put *msg)
 {
     struct kedge_diag d;
-    struct kedge_job *job;
+    struct kedge_job *job = NULL;
     struct kedge_site_entry *s = &h->sites[site];
     int err = may_put(h, site, msg, &job, &d);
     struct put_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
@@ -212,6 +224,7 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
     *w = (struct put_work){.work = {{put_done}, put_run},
                            .req = req,
                            .site = site,
+                           .job = job->slot,
                            .blobs = t->log.blobs,
                            .name = s->id,
                            .former = s->upload_digest,

@@ -114,6 +114,7 @@ static void assigned_handle(struct kedge_host *h, struct kedge_item *item)
 static void assigned_done(void *arg, const struct kedge_commit_result *result)
 {
     struct assigned_item *a = arg;
+    kedge_host_log_commit(result);
     a->work->err = result->err;
     kedge_host_post(a->h, &a->item);
 }

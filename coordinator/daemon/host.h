@@ -65,6 +65,7 @@ struct kedge_site_entry {
     bool upload_busy, upload_done;
     struct kedge_upload *upload;
     struct kedge_hash upload_digest;
+    int upload_err; /* why a piece could last not be stored; the core knows of it */
 };
 
 /* ---- submissions ---- */
@@ -197,6 +198,9 @@ void kedge_host_post_event(struct kedge_host *h, const struct kedge_coord_event 
 int kedge_host_run(struct kedge_host *h);
 /* Ends the process after the current item: storage is damaged or the outcome can not be known. */
 void kedge_host_fail(struct kedge_host *h, int err, const char *what);
+
+/* Logs why a commit failed, for callbacks that keep its code only; nothing when it did not. Any thread. */
+void kedge_host_log_commit(const struct kedge_commit_result *result);
 
 /* ---- effects.c ---- */
 void kedge_host_execute(struct kedge_host *h, const struct kedge_coord_effect *fx);

@@ -30,6 +30,14 @@ void kedge_host_fail(struct kedge_host *h, int err, const char *what)
     }
 }
 
+void kedge_host_log_commit(const struct kedge_commit_result *result)
+{
+    if (result->err) {
+        kedge_log(KEDGE_LOG_WARN, "ledger", "%s",
+                  result->diag && result->diag->text[0] ? result->diag->text : kedge_strerror(result->err));
+    }
+}
+
 void kedge_host_step(struct kedge_host *h, struct kedge_coord_event *ev)
 {
     ev->now_ns = kedge_os_now_ns();

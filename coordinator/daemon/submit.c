@@ -339,6 +339,7 @@ static void append_handle(struct kedge_host *h, struct kedge_item *item)
 static void append_done(void *arg, const struct kedge_commit_result *result)
 {
     struct append_item *a = arg;
+    kedge_host_log_commit(result);
     a->err = result->err;
     a->leaf = result->err ? 0 : result->items[0].index;
     kedge_host_post(a->h, &a->item);

@@ -228,12 +228,14 @@ def check_torn_files(world):
     the main chain is said and begun anew."""
     federation = Federation(world, "torn", tenants=2, sites=2, rounds=40, groups=2)
     process = federation.start()
-    met = wait_for(lambda: list(federation.dir.glob("sites/*/*/work/model-*")), 20)
+    def unsynced(what):
+        return [path for folder in federation.dir.glob("sites/*/*/work") for path in folder.glob(what)]
+
+    met = wait_for(lambda: unsynced("model-*"), 20)
     process.kill()
     process.wait()
     wait_for(lambda: not any("kedge" in comm and cwd_of(pid, federation.dir) for pid, comm in children(1)), 5)
-    torn = [*federation.dir.glob("sites/*/*/work/model-*"), *federation.dir.glob("sites/*/*/work/spec-*"),
-            *federation.dir.glob("sites/*/*/seen-main")]
+    torn = [*unsynced("model-*"), *unsynced("spec-*"), *federation.dir.glob("sites/*/*/seen-main")]
     for path in torn:
         spoil(path, "flip", world.rng)
     report("torn files: a site killed with files that no sync vouches for", met, f"{len(torn)} files spoiled")

@@ -282,12 +282,20 @@ static void enrol(struct hx_peer *p, bool sign_in)
     }
 }
 
+/* Its job-opened follows the answer: waited for, so that it is not taken for an effect of what comes next. */
 static void submit_job(const char *text, struct kedge_hash *ret)
 {
+    json_int_t before = hx_measure().main;
     json_t *o = hx_operate(json_pack("{s:s,s:s}", "verb", "job.submit", "spec", text));
     const char *hex = json_string_value(json_object_get(o, "spec"));
     ck_assert_int_eq(kedge_hash_from_hex(kedge_view_str(hex), ret), KEDGE_OK);
     json_decref(o);
+    bool opened = false;
+    for (int i = 0; i < HX_PATIENCE_MS && !opened; i++) {
+        opened = hx_measure().main > before;
+        kedge_os_sleep_ms(1);
+    }
+    ck_assert(opened);
 }
 
 void hx_found(void)

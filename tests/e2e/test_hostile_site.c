@@ -185,6 +185,7 @@ static void try_revoked(void)
     json_decref(hx_operate(hx_speak("site.revoke", hx_gone.tenant, &hx_admins[0])));
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     ck_assert_msg(!held.survived, "a revoked site keeps its connection");
+    (void)hx_ask(hx_gone.net, &msg, &answer); /* its connection was cut, which it may learn only now */
     hx_refuse(hx_gone.net, &msg, KEDGE_E_REVOKED, "revoked site");
     hx_enrolled_statement(&hx_gone);
     msg.type = KEDGE_MSG_ENROLL;

@@ -409,6 +409,39 @@ START_TEST(test_operator)
 }
 END_TEST
 
+static void upload(struct host *h, uint32_t site, int err)
+{
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_UPLOAD);
+    ev.site = site;
+    ev.job = 0;
+    ev.err = err;
+    host_step(h, &ev);
+}
+
+/* An update that cannot be stored: told as a halt for as long as its site tries. */
+START_TEST(test_unstored)
+{
+    struct host h;
+    host_open(&h);
+    open_first_round(&h);
+    upload(&h, 0, KEDGE_E_DISK_FULL);
+    EXPECT(&h, "training>halted DISK_FULL");
+    upload(&h, 1, KEDGE_OK); /* another site's success says nothing about this one */
+    EXPECT(&h, "");
+    upload(&h, 0, KEDGE_OK);
+    EXPECT(&h, "halted>training");
+    upload(&h, 0, KEDGE_E_DISK_FULL);
+    EXPECT(&h, "training>halted DISK_FULL");
+    struct kedge_coord_event ev = event_of(&h, KEDGE_EV_SITE_REVOKED);
+    ev.site = 0;
+    host_step(&h, &ev);
+    EXPECT(&h, "halted>training");
+    upload(&h, 0, KEDGE_OK);
+    EXPECT(&h, "");
+    host_close(&h);
+}
+END_TEST
+
 START_TEST(test_polls)
 {
     struct host h;
@@ -457,6 +490,7 @@ int main(void)
     tcase_add_test(tc, test_revoked);
     tcase_add_loop_test(tc, test_revoked_while_appending, 0, 2);
     tcase_add_test(tc, test_operator);
+    tcase_add_test(tc, test_unstored);
     tcase_add_test(tc, test_polls);
     Suite *s = suite_create("coordinator/round");
     suite_add_tcase(s, tc);
