@@ -6,6 +6,7 @@
 #include "chain/note.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/host.h"
 
 void kedge_admin_ok(struct kedge_net_request *req, json_t *data)
@@ -106,12 +107,15 @@ static void answer_trust(struct kedge_host *h, struct kedge_net_request *req)
 
 void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view json)
 {
-    json_error_t at;
-    json_t *args = json_loadb((const char *)json.ptr, json.len, JSON_REJECT_DUPLICATES, &at);
-    const char *verb = json_string_value(json_object_get(args, "verb"));
-    if (!verb) {
-        kedge_host_reply_error(req, KEDGE_E_FORMAT, 0, "expected a JSON object with a \"verb\"");
-    } else if (strcmp(verb, "status") == 0) {
+    struct kedge_diag d = {.text = ""};
+    json_t *args;
+    const char *verb;
+    int err = kedge_admin_open(json, &args, &verb, &d);
+    if (err) {
+        kedge_admin_error(req, err, &d);
+        return;
+    }
+    if (strcmp(verb, "status") == 0) {
         answer_status(h, req);
     } else if (strcmp(verb, "trust") == 0) {
         answer_trust(h, req);

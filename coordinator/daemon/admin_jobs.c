@@ -6,9 +6,10 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/host.h"
 
-enum { TOKEN_MAX = 128, SHOW_ROUNDS_MAX = 512 };
+enum { SHOW_ROUNDS_MAX = 512 };
 
 static json_t *hex_hash(const struct kedge_hash *h)
 {
@@ -163,35 +164,30 @@ static bool answer_known(struct kedge_host *h, struct kedge_net_request *req, co
 static void job_submit(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
-    const char *spec_text = json_string_value(json_object_get(args, "spec"));
-    const char *token = json_string_value(json_object_get(args, "token"));
-    const char *initial = json_string_value(json_object_get(args, "initial"));
+    struct kedge_admin_submit a = {.spec = NULL};
     char token_hash[KEDGE_HASH_HEX_LEN + 1] = "";
     struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
     struct kedge_hash digest;
     struct kedge_job *job;
     int err = spec ? KEDGE_OK : KEDGE_E_NOMEM;
-    if (!spec_text || (token && (strlen(token) == 0 || strlen(token) > TOKEN_MAX))) {
-        err = kedge_diag_set(&d, KEDGE_E_FORMAT,
-                             "expected \"spec\" (text) and a \"token\" of at most %d characters", TOKEN_MAX);
-    }
-    if (!err && initial && kedge_net_request_peer(req)->kind != KEDGE_NET_IPC) {
+    err = err ? err : kedge_admin_submit_args(args, &a, &d);
+    if (!err && a.initial && kedge_net_request_peer(req)->kind != KEDGE_NET_IPC) {
         err = kedge_diag_set(&d, KEDGE_E_DENIED,
                              "an initial model by path needs a command on the coordinator's machine");
     }
-    err = err ? err : kedge_job_spec_parse(kedge_view_str(spec_text), spec, &d);
+    err = err ? err : kedge_job_spec_parse(kedge_view_str(a.spec), spec, &d);
     if (!err) {
-        kedge_sha256(kedge_view_str(spec_text), &digest);
-        if (token) { /* kept as a hash: a token may be a secret of the submitter's */
+        kedge_sha256(kedge_view_str(a.spec), &digest);
+        if (a.token) { /* kept as a hash: a token may be a secret of the submitter's */
             struct kedge_hash t;
-            kedge_sha256(kedge_view_str(token), &t);
+            kedge_sha256(kedge_view_str(a.token), &t);
             kedge_hash_hex(&t, token_hash);
         }
         if (answer_known(h, req, &spec->name, &digest, token_hash)) {
             kedge_mem_free(spec);
             return;
         }
-        err = kedge_host_job_make(h, kedge_view_str(spec_text), &job, &d);
+        err = kedge_host_job_make(h, kedge_view_str(a.spec), &job, &d);
     }
     kedge_mem_free(spec);
     struct submit_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
@@ -203,8 +199,8 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
     *w = (struct submit_work){.work = {{submit_done}, submit_run},
                               .req = req,
                               .job = job,
-                              .spec_text = kedge_mem_strdup(spec_text),
-                              .initial_path = initial ? kedge_mem_strdup(initial) : NULL};
+                              .spec_text = kedge_mem_strdup(a.spec),
+                              .initial_path = a.initial ? kedge_mem_strdup(a.initial) : NULL};
     KEDGE_ASSERT(w->spec_text);
     kedge_host_work(h, &w->work);
 }
@@ -313,13 +309,18 @@ static void put_models(struct kedge_host *h, const struct kedge_job *job, json_t
 
 static void job_show(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
+    struct kedge_diag d;
+    uint32_t from, shown = 0;
+    int err = kedge_admin_from_round(args, &from, &d);
+    if (err) {
+        kedge_admin_error(req, err, &d);
+        return;
+    }
     struct kedge_job *job = get_job(h, req, args);
     if (!job) {
         return;
     }
     json_t *o = summary(h, job), *rounds = json_array(), *waiting = json_array();
-    uint32_t from = (uint32_t)json_integer_value(json_object_get(args, "from_round"));
-    uint32_t shown = 0;
     for (uint32_t r = from; r <= job->round && shown < SHOW_ROUNDS_MAX; r++) {
         const struct kedge_round_history *row = kedge_job_history(job, r, false);
         if (row && row->accepted > 0) {

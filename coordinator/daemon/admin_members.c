@@ -9,17 +9,10 @@
 #include "common/base/os/entropy.h"
 #include "common/base/os/log.h"
 #include "common/wire/token.h"
+#include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/host.h"
 
-enum { TOKENS_MAX = 100000, TOKEN_TTL_MAX_S = 30 * 86400 };
-
-static int get_id(const json_t *args, const char *key, struct kedge_id *ret, struct kedge_diag *d)
-{
-    const char *s = json_string_value(json_object_get(args, key));
-    return s && kedge_id_from(kedge_view_str(s), ret) == KEDGE_OK
-               ? KEDGE_OK
-               : kedge_diag_set(d, KEDGE_E_FORMAT, "\"%s\": expected a name of a-z, 0-9, '.', '_', '-'", key);
-}
+enum { TOKENS_MAX = 100000 };
 
 static json_t *hex_key(const struct kedge_public_key *key)
 {
@@ -63,6 +56,7 @@ static void append_handle(struct kedge_host *h, struct kedge_item *item)
 static void append_done(void *arg, const struct kedge_commit_result *result)
 {
     struct signed_append *a = arg;
+    kedge_host_log_commit(result);
     a->err = result->err;
     a->index = result->err ? 0 : result->items[0].index;
     kedge_host_post(a->h, &a->item);
@@ -72,22 +66,21 @@ static void append_done(void *arg, const struct kedge_commit_result *result)
 static int open_signed(struct kedge_host *h, const json_t *args, enum kedge_statement_kind kind,
                        struct signed_append *a, struct kedge_diag *d)
 {
-    const char *envelope = json_string_value(json_object_get(args, "envelope"));
-    struct kedge_id tenant;
-    int err = get_id(args, "tenant", &tenant, d);
-    if (err || !envelope) {
-        return err ? err : kedge_diag_set(d, KEDGE_E_FORMAT, "\"envelope\": expected a signed statement");
+    struct kedge_admin_signed said;
+    int err = kedge_admin_signed_args(args, &said, d);
+    if (err) {
+        return err;
     }
-    a->tenant = kedge_host_tenant_find(h, &tenant);
+    a->tenant = kedge_host_tenant_find(h, &said.tenant);
     if (a->tenant == KEDGE_COORD_NONE) {
-        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", tenant.s);
+        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", said.tenant.s);
     }
     a->st = kedge_mem_new(1, sizeof *a->st);
-    err = a->st ? kedge_statement_open(kedge_view_str(envelope), &h->tenants[a->tenant].admin_key, a->st, d)
+    err = a->st ? kedge_statement_open(said.envelope, &h->tenants[a->tenant].admin_key, a->st, d)
                 : KEDGE_E_NOMEM;
     if (err == KEDGE_E_VERIFY) {
         return kedge_diag_set(d, KEDGE_E_DENIED, "the statement is not signed by the admin key of tenant %s",
-                              tenant.s);
+                              said.tenant.s);
     }
     if (!err && a->st->kind != kind) {
         err = kedge_diag_set(d, KEDGE_E_FORMAT, "expected a %s statement", kedge_statement_kind_name(kind));
@@ -129,68 +122,40 @@ static void signed_fail(struct signed_append *a, int err, const struct kedge_dia
 
 /* Appends the admin's self-signed key as the ledger's first entry, before anything else runs on that ledger.
  */
-static int start_ledger(struct kedge_host *h, const struct kedge_id *id, const char *envelope,
-                        struct kedge_diag *d)
+static int start_ledger(struct kedge_host *h, const struct kedge_admin_signed *a, struct kedge_diag *d)
 {
     struct kedge_state_log log;
-    int err = kedge_state_log_open(h->state, id, KEDGE_STATE_WRITE, &log, d);
+    int err = kedge_state_log_open(h->state, &a->tenant, KEDGE_STATE_WRITE, &log, d);
     if (err) {
         return err;
     }
-    struct kedge_ledger_append item = {.entry = kedge_view_str(envelope),
-                                       .idem_key = kedge_view_str("key/admin")};
+    struct kedge_ledger_append item = {.entry = a->envelope, .idem_key = kedge_view_str("key/admin")};
     err = kedge_ledger_append(log.ledger, &item, 1, NULL, NULL, d);
     kedge_state_log_close(&log);
     return err;
 }
 
-static int check_key_statement(const char *envelope, const struct kedge_id *id, struct kedge_diag *d)
-{
-    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
-    struct kedge_buf payload;
-    struct kedge_dsse_entry dsse;
-    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
-    int err = st ? kedge_dsse_decode(kedge_view_str(envelope), &payload, &dsse) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), st, d);
-    if (!err
-        && (st->kind != KEDGE_ST_KEY || st->u.key.scope != KEDGE_SCOPE_ADMIN
-            || !kedge_id_eq(&st->u.key.tenant, id))) {
-        err = KEDGE_E_FORMAT;
-    }
-    err = err ? err : kedge_dsse_entry_verify(&dsse, kedge_buf_view(&payload), &st->u.key.public_key);
-    kedge_buf_deinit(&payload);
-    kedge_mem_free(st);
-    return err ? kedge_diag_set(d, KEDGE_E_DENIED,
-                                "\"envelope\": expected the admin's key of tenant %s, signed by itself",
-                                id->s)
-               : KEDGE_OK;
-}
-
 static void tenant_add(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_id id;
-    const char *envelope = json_string_value(json_object_get(args, "envelope"));
-    int err = get_id(args, "tenant", &id, &d);
-    if (!err && !envelope) {
-        err = kedge_diag_set(&d, KEDGE_E_FORMAT, "\"envelope\": expected the admin's signed key");
-    }
-    err = err ? err : check_key_statement(envelope, &id, &d);
-    if (!err && kedge_host_tenant_find(h, &id) != KEDGE_COORD_NONE) {
-        err = kedge_diag_set(&d, KEDGE_E_EXISTS, "tenant %s exists already", id.s);
+    struct kedge_admin_signed a;
+    int err = kedge_admin_signed_args(args, &a, &d);
+    err = err ? err : kedge_admin_check_key(&a, &d);
+    if (!err && kedge_host_tenant_find(h, &a.tenant) != KEDGE_COORD_NONE) {
+        err = kedge_diag_set(&d, KEDGE_E_EXISTS, "tenant %s exists already", a.tenant.s);
     }
     if (!err) {
-        err = kedge_state_tenant_create(h->state, &id, &d);
+        err = kedge_state_tenant_create(h->state, &a.tenant, &d);
         err = err == KEDGE_E_EXISTS ? KEDGE_OK : err; /* a creation that a crash interrupted goes on */
     }
-    err = err ? err : start_ledger(h, &id, envelope, &d);
-    err = err ? err : kedge_host_tenant_load(h, &id, &d);
+    err = err ? err : start_ledger(h, &a, &d);
+    err = err ? err : kedge_host_tenant_load(h, &a.tenant, &d);
     if (err) {
         kedge_admin_error(req, err, &d);
         return;
     }
     json_t *o = json_object();
-    json_object_set_new(o, "tenant", json_string(id.s));
+    json_object_set_new(o, "tenant", json_string(a.tenant.s));
     json_object_set_new(o, "origin", json_string(h->tenants[h->tenant_count - 1].log.origin));
     kedge_admin_ok(req, o);
 }
@@ -273,28 +238,25 @@ static void site_token(struct kedge_host *h, struct kedge_net_request *req, cons
     struct kedge_token token = {.expires = 0};
     struct kedge_hash id;
     char text[KEDGE_TOKEN_TEXT_MAX];
-    const char *address = json_string_value(json_object_get(args, "address"));
-    json_int_t ttl = json_integer_value(json_object_get(args, "ttl_s"));
-    int err = get_id(args, "tenant", &token.tenant, &d);
-    err = err ? err : get_id(args, "site", &token.site, &d);
-    uint32_t tenant = err ? KEDGE_COORD_NONE : kedge_host_tenant_find(h, &token.tenant);
+    struct kedge_admin_token said;
+    int err = kedge_admin_token_args(args, &said, &d);
+    uint32_t tenant = err ? KEDGE_COORD_NONE : kedge_host_tenant_find(h, &said.tenant);
     if (!err && tenant == KEDGE_COORD_NONE) {
-        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", token.tenant.s);
+        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", said.tenant.s);
     }
-    if (!err && kedge_host_site_find(h, tenant, &token.site) != KEDGE_COORD_NONE) {
+    if (!err && kedge_host_site_find(h, tenant, &said.site) != KEDGE_COORD_NONE) {
         err = kedge_diag_set(&d, KEDGE_E_EXISTS,
                              "site \"%s\" of tenant \"%s\" is enrolled already (names are not reused)",
-                             token.site.s, token.tenant.s);
-    }
-    address = address ? address : kedge_net_server_url(h->server, 0);
-    if (!err && (ttl < 1 || ttl > TOKEN_TTL_MAX_S)) {
-        err = kedge_diag_set(&d, KEDGE_E_FORMAT, "\"ttl_s\": expected 1 to %d seconds", TOKEN_TTL_MAX_S);
+                             said.site.s, said.tenant.s);
     }
     if (!err) {
-        snprintf(token.address, sizeof token.address, "%s", address);
+        token.tenant = said.tenant;
+        token.site = said.site;
+        snprintf(token.address, sizeof token.address, "%s",
+                 said.address ? said.address : kedge_net_server_url(h->server, 0));
         memcpy(token.server_key, h->tls_key.public.b, sizeof token.server_key);
         kedge_os_random(token.secret, sizeof token.secret);
-        token.expires = kedge_os_unix_ms() / 1000 + (uint64_t)ttl;
+        token.expires = kedge_os_unix_ms() / 1000 + said.ttl_s;
         kedge_sha256(kedge_view_of(token.secret, sizeof token.secret),
                      &id); /* the secret itself is not kept */
         json_t *record = json_pack("{s:s,s:s,s:I}", "tenant", token.tenant.s, "site", token.site.s,
@@ -377,7 +339,7 @@ void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req,
 
 struct pending {
     struct kedge_host *h;
-    const char *tenant, *site; /* NULL: any */
+    struct kedge_admin_filter wanted;
     json_t *list;
 };
 
@@ -391,8 +353,8 @@ static int list_pending(void *arg, struct kedge_view key, struct kedge_view valu
     const char *tenant = json_string_value(json_object_get(record, "tenant"));
     const char *site = json_string_value(json_object_get(record, "site"));
     bool wanted = tenant && site && json_object_get(record, "tls_key")
-                  && (!p->tenant || strcmp(p->tenant, tenant) == 0)
-                  && (!p->site || strcmp(p->site, site) == 0)
+                  && (!p->wanted.tenant || strcmp(p->wanted.tenant, tenant) == 0)
+                  && (!p->wanted.site || strcmp(p->wanted.site, site) == 0)
                   && kedge_id_from(kedge_view_str(tenant), &tenant_id) == KEDGE_OK
                   && kedge_id_from(kedge_view_str(site), &site_id) == KEDGE_OK;
     if (wanted) {
@@ -408,11 +370,11 @@ static int list_pending(void *arg, struct kedge_view key, struct kedge_view valu
 
 static void site_pending(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
-    struct pending p = {h, json_string_value(json_object_get(args, "tenant")),
-                        json_string_value(json_object_get(args, "site")), json_array()};
+    struct pending p = {.h = h, .list = json_array()};
     struct kedge_diag d = {.text = ""};
     struct kedge_kv_tx *tx;
-    int err = kedge_kv_begin(h->kv, false, &tx, &d);
+    int err = kedge_admin_filter_args(args, &p.wanted, &d);
+    err = err ? err : kedge_kv_begin(h->kv, false, &tx, &d);
     if (!err) {
         err = kedge_kv_scan(tx, KEDGE_KV_TOKEN, (struct kedge_view){NULL, 0}, (struct kedge_view){NULL, 0},
                             list_pending, &p);
@@ -498,14 +460,18 @@ static void site_revoke(struct kedge_host *h, struct kedge_net_request *req, con
 
 static void site_list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
-    const char *tenant = json_string_value(json_object_get(args, "tenant"));
+    struct kedge_admin_filter wanted = {.tenant = NULL};
+    struct kedge_diag d;
     struct kedge_id id;
-    if (tenant
+    int err = kedge_admin_filter_args(args, &wanted, &d);
+    const char *tenant = wanted.tenant;
+    if (!err && tenant
         && (kedge_id_from(kedge_view_str(tenant), &id) != KEDGE_OK
             || kedge_host_tenant_find(h, &id) == KEDGE_COORD_NONE)) {
-        struct kedge_diag d;
-        (void)kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%.63s\" here", tenant);
-        kedge_admin_error(req, KEDGE_E_NOT_FOUND, &d);
+        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%.63s\" here", tenant);
+    }
+    if (err) {
+        kedge_admin_error(req, err, &d);
         return;
     }
     json_t *list = json_array();

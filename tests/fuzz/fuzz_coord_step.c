@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "coordinator/core/coord.h"
+#include "coordinator/core/rare.h"
 
 enum { TENANTS = 2, SITES = 5, JOBS = 2, OPEN_MAX = 256, MS = 1000000 };
 
@@ -17,6 +18,7 @@ struct world {
     uint32_t sites, number;
     uint32_t open_count;
     struct kedge_coord_effect open[OPEN_MAX]; /* effects that wait for their completion */
+    struct kedge_coord_rare rare;
 };
 
 static uint8_t next(struct world *w)
@@ -208,6 +210,22 @@ static void poll(struct world *w)
     step(w, &ev);
 }
 
+/* In every other run rare branches are taken, the sites and their frequency drawn from the input. */
+static void use_rare(struct world *w)
+{
+    uint8_t seed = next(w);
+    if (seed % 2 == 0) {
+        return;
+    }
+    kedge_rng_init(&w->rare.rng, seed, KEDGE_RNG_TEST, 0, 0);
+    w->rare.permille = 4 * (uint32_t)next(w) % 1001;
+    uint32_t sites = next(w) | (uint32_t)next(w) << 8;
+    for (uint32_t i = 0; i < KEDGE_COORD_RARE_COUNT; i++) {
+        w->rare.enabled[i] = (sites >> i & 1) != 0;
+    }
+    kedge_coord_rare_use(w->c, &w->rare);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
@@ -221,6 +239,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     w.data = data;
     w.len = len;
     KEDGE_ASSERT(kedge_coord_init(mem, sizeof mem, &limits, &times, &w.c) == KEDGE_OK);
+    use_rare(&w);
     struct kedge_coord_event ev = blank(&w, KEDGE_EV_START);
     step(&w, &ev);
     for (uint32_t t = 0; t < TENANTS; t++) {

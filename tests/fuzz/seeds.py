@@ -36,6 +36,28 @@ SPEC = {"name": "capped", "tenants": ["org-a", "org-b"], "seed": "3", "data": "d
         "model": {"preset": "mlp", "inputs": 64, "hidden": 16, "classes": 10}, "sites_min": 2, "local_epochs": 1,
         "batch": 10, "learning_rate": "0.1", "round_timeout_s": 5, "tenant_share_max": "0.6", "grouping": "flexcfl",
         "groups": 2}
+DIGEST = hashlib.sha256(b"signed").hexdigest()
+POLICIES = [{"jobs": "*", "data": {"digits": {"train": FEATURES["train"], "test": FEATURES["test"]}}},
+            {"jobs": ["a", "b-1"], "trainer": ["kedge-train", "--flag"], "threads": 2, "train_seconds_max": 60,
+             "memory_max": 1 << 30, "insecure": True, "data": {}}]
+SITE = {"tenant": "org-a", "site": "site-1", "server": "tls+tcp://127.0.0.1:7443", "server_key": "11" * 32,
+        "token_secret": "22" * 32}
+STORED = [{"enrolled": True, "results": [], "last_signed": {"job": "a", "kind": 2, "round": 7}},
+          {"enrolled": False, "results": [
+              {"job": "a", "kind": kind, "round": 7, "group": 1, "update_len": 99, "base": "00" * 32,
+               "update": "01" * 32, "envelope": DIGEST, "signed": "signed"} for kind in (1, 3)]}]
+ANSWERS = [{"id": "7", "status": "ok", "samples": 1437, "steps": 144, "batch": 10, "train_loss": "0.53",
+            "seconds": "0.012", "test_samples": 360, "test_correct": 301, "test_loss": "0.61",
+            "engine": "kedge-train 0.1.0 cpu openblas"},
+           {"id": "7", "status": "error", "code": "DATA", "message": "a.csv: no such file"},
+           {"status": "ok", "seconds": "1", "samples": 1, "steps": 0, "engine": "\u00e9" * 40}]
+REQUESTS = [{"verb": "status"}, {"verb": "tenant.add", "tenant": "org-a", "envelope": "{}"},
+            {"verb": "tenant.join", "tenant": "org-a", "envelope": "{}"},
+            {"verb": "site.token", "tenant": "org-a", "site": "site-1", "ttl_s": 600, "address": "tls+tcp://h:1"},
+            {"verb": "site.pending", "tenant": "org-a", "site": "site-1"}, {"verb": "site.list", "tenant": "org-a"},
+            {"verb": "site.enroll", "tenant": "org-a", "envelope": "{}"},
+            {"verb": "job.submit", "spec": json.dumps(SPEC), "token": "t", "initial": "/m"},
+            {"verb": "job.show", "job": "capped", "from_round": 7}, {"verb": "job.halt", "job": "capped"}]
 ADDRESSES = ("tls+tcp://127.0.0.1:7443", "tls+tcp://[::1]:0", "tls+tcp://*:7443", "tcp://localhost:1",
              "ipc:///run/kedge.ipc", "tls+tcp://coordinator.example.org:65535")
 TEXTS = ("0.03125", "-1e-300", "1000", "00ff7f", "Zm9vYmFy", "org-a", "1.7976931348623157e308")
@@ -84,6 +106,12 @@ def written(seeds):
     seeds.put_json("sim_spec", *SIMULATIONS)
     seeds.put_json("config", CONFIG)
     seeds.put_json("job_spec", SPEC)
+    seeds.put_json("policy", *POLICIES)
+    seeds.put_json("site_json", SITE)
+    seeds.put_json("stored", *STORED)
+    seeds.put_json("metrics", *ANSWERS)
+    seeds.put_json("admin", *REQUESTS)
+    seeds.put("frontier", *(struct.pack(">Q", size) + bytes(range(32)) * size.bit_count() for size in (0, 1, 6, 255)))
     seeds.put("address", *ADDRESSES)
     seeds.put("text", *TEXTS)
     seeds.put("wire", TOKEN)
@@ -95,6 +123,9 @@ def written(seeds):
 def taken_apart(seeds, kedge, folder):
     trust = json.loads((folder / "trust.json").read_text())
     seeds.put_json("trust", trust)
+    seeds.put_json("site_json", trust)
+    for noun, name in (("policy", "policy"), ("site_json", "site"), ("stored", "memory")):
+        seeds.put(noun, *(path.read_bytes() for path in sorted(folder.rglob(f"{name}.json"))))
     notes = [text for text in trust.get("seen", [])]
     notes += [path.read_text() for path in (folder / "state" / "high-water").iterdir() if path.stat().st_size < 4096]
     seeds.put("note", *notes)
@@ -115,6 +146,10 @@ def taken_apart(seeds, kedge, folder):
             seeds.put("proof", envelope)
             payload = base64.b64decode(json.loads(envelope)["payload"])
             seeds.put("statement", payload)
+            predicate = json.loads(payload)["predicate"]
+            if predicate.get("scope") == "admin":
+                seeds.put_json("admin", {"verb": "tenant.add", "tenant": predicate["tenant"],
+                                         "envelope": envelope.decode()})
     for index in ("0", "2"):
         answer = subprocess.run([kedge, "ledger", "prove", "main", index, "--state", folder / "state"],
                                 stdout=subprocess.PIPE, check=True)

@@ -1,0 +1,151 @@
+#include "coordinator/daemon/admin_args.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "chain/dsse.h"
+#include "chain/json.h"
+#include "chain/statement.h"
+#include "common/base/limits.h"
+#include "common/base/mem.h"
+#include "common/wire/token.h"
+
+int kedge_admin_open(struct kedge_view text, json_t **ret_args, const char **ret_verb,
+                     struct kedge_diag *reterr)
+{
+    json_t *o = NULL;
+    int err = kedgei_json_load(text, KEDGE_ADMIN_JSON_MAX, "request", &o, reterr);
+    const char *verb = json_string_value(json_object_get(o, "verb"));
+    if (!err && !verb) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "expected a JSON object with a \"verb\"");
+    }
+    if (err) {
+        json_decref(o);
+        return err;
+    }
+    *ret_args = o;
+    *ret_verb = verb;
+    return KEDGE_OK;
+}
+
+static int get_id(const json_t *args, const char *key, struct kedge_id *ret, struct kedge_diag *d)
+{
+    const char *s = json_string_value(json_object_get(args, key));
+    return s && kedge_id_from(kedge_view_str(s), ret) == KEDGE_OK
+               ? KEDGE_OK
+               : kedge_diag_set(d, KEDGE_E_FORMAT, "\"%s\": expected a name of a-z, 0-9, '.', '_', '-'", key);
+}
+
+/* A text, or nothing at all. */
+static int get_text(const json_t *args, const char *key, const char **ret, struct kedge_diag *d)
+{
+    const json_t *v = json_object_get(args, key);
+    if (v && !json_is_string(v)) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "\"%s\": expected a text", key);
+    }
+    *ret = json_string_value(v);
+    return KEDGE_OK;
+}
+
+int kedge_admin_submit_args(const json_t *args, struct kedge_admin_submit *ret, struct kedge_diag *reterr)
+{
+    struct kedge_admin_submit a = {.spec = NULL};
+    int err = get_text(args, "spec", &a.spec, reterr);
+    err = err ? err : get_text(args, "token", &a.token, reterr);
+    err = err ? err : get_text(args, "initial", &a.initial, reterr);
+    if (!err && (!a.spec || (a.token && (!a.token[0] || strlen(a.token) > KEDGE_ADMIN_TOKEN_MAX)))) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                             "expected \"spec\" (text) and a \"token\" of at most %d characters",
+                             KEDGE_ADMIN_TOKEN_MAX);
+    }
+    if (!err) {
+        *ret = a;
+    }
+    return err;
+}
+
+int kedge_admin_token_args(const json_t *args, struct kedge_admin_token *ret, struct kedge_diag *reterr)
+{
+    struct kedge_admin_token a = {.address = NULL};
+    json_int_t ttl = json_integer_value(json_object_get(args, "ttl_s"));
+    int err = get_id(args, "tenant", &a.tenant, reterr);
+    err = err ? err : get_id(args, "site", &a.site, reterr);
+    err = err ? err : get_text(args, "address", &a.address, reterr);
+    if (!err && a.address && (!a.address[0] || strlen(a.address) > KEDGE_TOKEN_ADDRESS_MAX)) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"address\": expected 1 to %d characters",
+                             KEDGE_TOKEN_ADDRESS_MAX);
+    }
+    if (!err && (ttl < 1 || ttl > KEDGE_ADMIN_TTL_MAX_S)) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"ttl_s\": expected 1 to %d seconds",
+                             KEDGE_ADMIN_TTL_MAX_S);
+    }
+    if (!err) {
+        a.ttl_s = (uint32_t)ttl;
+        *ret = a;
+    }
+    return err;
+}
+
+int kedge_admin_signed_args(const json_t *args, struct kedge_admin_signed *ret, struct kedge_diag *reterr)
+{
+    const json_t *v = json_object_get(args, "envelope");
+    struct kedge_id tenant;
+    int err = get_id(args, "tenant", &tenant, reterr);
+    size_t len = json_string_length(v);
+    if (!err && (len == 0 || len > KEDGE_ENTRY_MAX)) {
+        err =
+            kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                           "\"envelope\": expected a signed statement of at most %d bytes", KEDGE_ENTRY_MAX);
+    }
+    if (!err) {
+        *ret = (struct kedge_admin_signed){tenant, kedge_view_of(json_string_value(v), len)};
+    }
+    return err;
+}
+
+int kedge_admin_check_key(const struct kedge_admin_signed *a, struct kedge_diag *reterr)
+{
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    struct kedge_buf payload;
+    struct kedge_dsse_entry dsse;
+    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
+    int err = st ? kedge_dsse_decode(a->envelope, &payload, &dsse) : KEDGE_E_NOMEM;
+    err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), st, reterr);
+    if (!err
+        && (st->kind != KEDGE_ST_KEY || st->u.key.scope != KEDGE_SCOPE_ADMIN
+            || !kedge_id_eq(&st->u.key.tenant, &a->tenant))) {
+        err = KEDGE_E_FORMAT;
+    }
+    err = err ? err : kedge_dsse_entry_verify(&dsse, kedge_buf_view(&payload), &st->u.key.public_key);
+    kedge_buf_deinit(&payload);
+    kedge_mem_free(st);
+    if (err == KEDGE_E_NOMEM) {
+        return kedge_diag_set(reterr, err, "%s", kedge_strerror(err));
+    }
+    return err ? kedge_diag_set(reterr, KEDGE_E_DENIED,
+                                "\"envelope\": expected the admin's key of tenant %s, signed by itself",
+                                a->tenant.s)
+               : KEDGE_OK;
+}
+
+int kedge_admin_filter_args(const json_t *args, struct kedge_admin_filter *ret, struct kedge_diag *reterr)
+{
+    struct kedge_admin_filter a = {.tenant = NULL};
+    int err = get_text(args, "tenant", &a.tenant, reterr);
+    err = err ? err : get_text(args, "site", &a.site, reterr);
+    if (!err) {
+        *ret = a;
+    }
+    return err;
+}
+
+int kedge_admin_from_round(const json_t *args, uint32_t *ret, struct kedge_diag *reterr)
+{
+    const json_t *v = json_object_get(args, "from_round");
+    json_int_t n = json_integer_value(v);
+    if (v && (!json_is_integer(v) || n < 0 || n > UINT32_MAX)) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"from_round\": expected a round's number");
+    }
+    *ret = (uint32_t)n;
+    return KEDGE_OK;
+}

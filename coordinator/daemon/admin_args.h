@@ -1,0 +1,60 @@
+/* What an operator's request says, before anything is done about it: one JSON object with a "verb", and each
+ * verb's arguments with their types, names and ranges checked. What is returned borrows from the request's
+ * JSON. All: KEDGE_E_FORMAT and a text that names the field. Pure. */
+#ifndef KEDGE_COORDINATOR_DAEMON_ADMIN_ARGS_H
+#define KEDGE_COORDINATOR_DAEMON_ADMIN_ARGS_H
+
+#include "common/base/bytes.h"
+#include "common/base/diag.h"
+#include "common/base/text.h"
+
+enum { KEDGE_ADMIN_TOKEN_MAX = 128, KEDGE_ADMIN_TTL_MAX_S = 30 * 86400 };
+
+struct json_t;
+
+/* The caller ends *ret_args, which holds *ret_verb, with json_decref. Also KEDGE_E_TOO_LONG, KEDGE_E_NOMEM.
+ */
+KEDGE_NODISCARD int kedge_admin_open(struct kedge_view text, struct json_t **ret_args, const char **ret_verb,
+                                     struct kedge_diag *reterr);
+
+/* job.submit */
+struct kedge_admin_submit {
+    const char *spec;
+    const char *token;   /* at most KEDGE_ADMIN_TOKEN_MAX characters; NULL: none */
+    const char *initial; /* path of a model; NULL: none */
+};
+KEDGE_NODISCARD int kedge_admin_submit_args(const struct json_t *args, struct kedge_admin_submit *ret,
+                                            struct kedge_diag *reterr);
+
+/* site.token */
+struct kedge_admin_token {
+    struct kedge_id tenant, site;
+    const char *address; /* what a token can hold; NULL: the coordinator's own */
+    uint32_t ttl_s;      /* 1 … KEDGE_ADMIN_TTL_MAX_S */
+};
+KEDGE_NODISCARD int kedge_admin_token_args(const struct json_t *args, struct kedge_admin_token *ret,
+                                           struct kedge_diag *reterr);
+
+/* tenant.add, tenant.join, site.enroll, site.revoke */
+struct kedge_admin_signed {
+    struct kedge_id tenant;
+    struct kedge_view envelope; /* not yet opened; ends with NUL */
+};
+KEDGE_NODISCARD int kedge_admin_signed_args(const struct json_t *args, struct kedge_admin_signed *ret,
+                                            struct kedge_diag *reterr);
+/* The envelope of tenant.add: a key statement of the tenant's admin, signed by that very key, else
+ * KEDGE_E_DENIED. */
+KEDGE_NODISCARD int kedge_admin_check_key(const struct kedge_admin_signed *a, struct kedge_diag *reterr);
+
+/* site.list, site.pending: names to look for; NULL: any */
+struct kedge_admin_filter {
+    const char *tenant, *site;
+};
+KEDGE_NODISCARD int kedge_admin_filter_args(const struct json_t *args, struct kedge_admin_filter *ret,
+                                            struct kedge_diag *reterr);
+
+/* "from_round" of job.show; absent: 0 */
+KEDGE_NODISCARD int kedge_admin_from_round(const struct json_t *args, uint32_t *ret,
+                                           struct kedge_diag *reterr);
+
+#endif

@@ -1,0 +1,154 @@
+/* Operators' requests: what is refused before anything is done, and by which words. */
+#include <check.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/limits.h"
+#include "common/base/mem.h"
+#include "common/wire/token.h"
+#include "coordinator/daemon/admin_args.h"
+
+enum what { OPEN, SUBMIT, TOKEN, SIGNED, FILTER, FROM };
+
+#define NAMES "\"tenant\":\"a\",\"site\":\"s\""
+
+static const struct {
+    enum what what;
+    const char *text, *said; /* NULL: it is taken */
+} cases[] = {
+    {OPEN, "", "request: not valid JSON"},
+    {OPEN, "[\"verb\"]", "expected a JSON object"},
+    {OPEN, "{}", "\"verb\""},
+    {OPEN, "{\"verb\":1}", "\"verb\""},
+    {OPEN, "{\"verb\":\"a\",\"verb\":\"b\"}", "duplicate"},
+    {OPEN, "{\"verb\":\"a\",\"x\":[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]}", "deeper than 16"},
+    {OPEN, "{\"verb\":\"a\",\"x\":[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]}", NULL},
+    {SUBMIT, "{}", "expected \"spec\""},
+    {SUBMIT, "{\"spec\":{}}", "\"spec\": expected a text"},
+    {SUBMIT, "{\"spec\":\"\",\"token\":\"\"}", "\"token\" of at most 128"},
+    {SUBMIT, "{\"spec\":\"\",\"token\":7}", "\"token\": expected a text"},
+    {SUBMIT, "{\"spec\":\"\",\"initial\":[]}", "\"initial\": expected a text"},
+    {SUBMIT, "{\"spec\":\"{}\",\"token\":\"t\",\"initial\":\"/m\"}", NULL},
+    {TOKEN, "{\"site\":\"s\",\"ttl_s\":1}", "\"tenant\": expected a name"},
+    {TOKEN, "{\"tenant\":\"a\",\"site\":\"S\",\"ttl_s\":1}", "\"site\": expected a name"},
+    {TOKEN, "{" NAMES "}", "\"ttl_s\": expected 1 to 2592000"},
+    {TOKEN, "{" NAMES ",\"ttl_s\":0}", "\"ttl_s\": expected 1 to 2592000"},
+    {TOKEN, "{" NAMES ",\"ttl_s\":2592001}", "\"ttl_s\": expected 1 to 2592000"},
+    {TOKEN, "{" NAMES ",\"ttl_s\":4294967297}", "\"ttl_s\": expected 1 to 2592000"},
+    {TOKEN, "{" NAMES ",\"ttl_s\":1,\"address\":\"\"}", "\"address\": expected 1 to 255"},
+    {TOKEN, "{" NAMES ",\"ttl_s\":1,\"address\":[]}", "\"address\": expected a text"},
+    {TOKEN, "{" NAMES ",\"ttl_s\":2592000,\"address\":\"tcp://h:1\"}", NULL},
+    {SIGNED, "{\"envelope\":\"x\"}", "\"tenant\": expected a name"},
+    {SIGNED, "{\"tenant\":\"a\"}", "\"envelope\": expected a signed statement"},
+    {SIGNED, "{\"tenant\":\"a\",\"envelope\":\"\"}", "\"envelope\": expected a signed statement"},
+    {SIGNED, "{\"tenant\":\"a\",\"envelope\":{}}", "\"envelope\": expected a signed statement"},
+    {SIGNED, "{\"tenant\":\"a\",\"envelope\":\"x\"}", NULL},
+    {FILTER, "{\"tenant\":1}", "\"tenant\": expected a text"},
+    {FILTER, "{\"site\":null}", "\"site\": expected a text"},
+    {FILTER, "{}", NULL},
+    {FROM, "{\"from_round\":-1}", "\"from_round\": expected a round's number"},
+    {FROM, "{\"from_round\":\"1\"}", "\"from_round\": expected a round's number"},
+    {FROM, "{\"from_round\":4294967296}", "\"from_round\": expected a round's number"},
+    {FROM, "{\"from_round\":4294967295}", NULL},
+    {FROM, "{}", NULL},
+};
+enum { CASES = sizeof cases / sizeof cases[0] };
+
+static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
+{
+    struct kedge_admin_submit submit;
+    struct kedge_admin_token token;
+    struct kedge_admin_signed said;
+    struct kedge_admin_filter filter;
+    uint32_t round;
+    switch (what) {
+    case SUBMIT:
+        return kedge_admin_submit_args(args, &submit, d);
+    case TOKEN:
+        return kedge_admin_token_args(args, &token, d);
+    case SIGNED:
+        return kedge_admin_signed_args(args, &said, d);
+    case FILTER:
+        return kedge_admin_filter_args(args, &filter, d);
+    case FROM:
+        return kedge_admin_from_round(args, &round, d);
+    case OPEN:
+        break;
+    }
+    return KEDGE_E_BUG;
+}
+
+START_TEST(test_cases)
+{
+    struct kedge_diag d = {.text = ""};
+    const char *text = cases[_i].text, *said = cases[_i].said, *verb;
+    json_t *args = NULL;
+    int err;
+    if (cases[_i].what == OPEN) {
+        err = kedge_admin_open(kedge_view_str(text), &args, &verb, &d);
+    } else {
+        args = json_loads(text, 0, NULL);
+        ck_assert_ptr_nonnull(args);
+        err = try_args(cases[_i].what, args, &d);
+    }
+    ck_assert_int_eq(err, said ? KEDGE_E_FORMAT : KEDGE_OK);
+    ck_assert_msg(!said || strstr(d.text, said), "%s: %s", text, d.text);
+    json_decref(args);
+}
+END_TEST
+
+/* A text of a field at its longest, and one longer. */
+static int try_length(enum what what, const char *key, size_t len)
+{
+    struct kedge_diag d;
+    char *text = kedge_mem_new(len + 1, 1);
+    ck_assert_ptr_nonnull(text);
+    memset(text, 'x', len);
+    json_t *args =
+        json_pack("{s:s,s:s,s:i,s:s,s:s}", "tenant", "a", "site", "s", "ttl_s", 1, "spec", "", key, text);
+    ck_assert_ptr_nonnull(args);
+    int err = try_args(what, args, &d);
+    json_decref(args);
+    kedge_mem_free(text);
+    return err;
+}
+
+START_TEST(test_lengths)
+{
+    ck_assert_int_eq(try_length(SUBMIT, "token", KEDGE_ADMIN_TOKEN_MAX), KEDGE_OK);
+    ck_assert_int_eq(try_length(SUBMIT, "token", KEDGE_ADMIN_TOKEN_MAX + 1), KEDGE_E_FORMAT);
+    ck_assert_int_eq(try_length(TOKEN, "address", KEDGE_TOKEN_ADDRESS_MAX), KEDGE_OK);
+    ck_assert_int_eq(try_length(TOKEN, "address", KEDGE_TOKEN_ADDRESS_MAX + 1), KEDGE_E_FORMAT);
+    ck_assert_int_eq(try_length(SIGNED, "envelope", KEDGE_ENTRY_MAX), KEDGE_OK);
+    ck_assert_int_eq(try_length(SIGNED, "envelope", KEDGE_ENTRY_MAX + 1), KEDGE_E_FORMAT);
+}
+END_TEST
+
+/* What no admin has signed is no tenant's key. */
+START_TEST(test_key)
+{
+    static const char *const bad[] = {"x", "{}", "{\"payload\":\"\",\"payloadType\":\"\",\"signatures\":[]}"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct kedge_admin_signed a = {{"a"}, kedge_view_str(bad[i])};
+        struct kedge_diag d;
+        ck_assert_int_eq(kedge_admin_check_key(&a, &d), KEDGE_E_DENIED);
+        ck_assert_ptr_nonnull(strstr(d.text, "admin's key of tenant a"));
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("coordinator-admin-args");
+    TCase *t = tcase_create("args");
+    tcase_add_loop_test(t, test_cases, 0, CASES);
+    tcase_add_test(t, test_lengths);
+    tcase_add_test(t, test_key);
+    suite_add_tcase(s, t);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
