@@ -310,6 +310,9 @@ void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, co
                          const json_t *args);
 void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                       const json_t *args);
+/* ---- admin_enroll.c ---- */
+void kedge_admin_site_token(struct kedge_host *h, struct kedge_net_request *req, const json_t *args);
+void kedge_admin_site_pending(struct kedge_host *h, struct kedge_net_request *req, const json_t *args);
 void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req,
                        const struct kedge_msg_enroll *msg);
 

@@ -137,6 +137,77 @@ START_TEST(test_site_taken)
 }
 END_TEST
 
+/* ---- trust.json ---- */
+
+static void vkey(const char *name, char ret[KEDGE_VKEY_MAX + 2])
+{
+    struct kedge_vkey key;
+    struct kedge_seed seed = {{7}};
+    struct kedge_key_pair pair;
+    struct kedge_buf text;
+    kedge_key_from_seed(&seed, &pair);
+    kedge_buf_init(&text, KEDGE_VKEY_MAX + 1);
+    ck_assert_int_eq(kedge_vkey_make(kedge_view_str(name), KEDGE_KEY_ED25519, &pair.public, &key), KEDGE_OK);
+    kedge_vkey_encode(&key, &text);
+    snprintf(ret, KEDGE_VKEY_MAX + 2, "%.*s", (int)text.len, (const char *)text.ptr);
+    kedge_buf_deinit(&text);
+}
+
+static const struct refusal trusts[] = {
+    {"{", "["},
+    {"\"deployment\"", "\"d\""},
+    {"\"deployment\":\"", "\"deployment\":1,\"x\":\""},
+    {"\"main_log\"", "\"m\""},
+    {"d/main+", "d/main-"},
+    {"\"statement_key\":\"11", "\"statement_key\":\"1"},
+    {"\"tenants\"", "\"t\""},
+    {"\"log\"", "\"l\""},
+    {"d/a+", "d/a-"},
+    {"\"tenant\":\"a\"", "\"tenant\":\"b\""},
+};
+enum { TRUSTS = sizeof trusts / sizeof trusts[0] };
+
+static void sample_trust(char *ret, size_t max)
+{
+    char main_log[KEDGE_VKEY_MAX + 2], log[KEDGE_VKEY_MAX + 2];
+    vkey("d/main", main_log);
+    vkey("d/a", log);
+    snprintf(ret, max,
+             "{\"deployment\":\"d\",\"main_log\":\"%s\",\"statement_key\":\"%s\","
+             "\"tenants\":[7,{\"tenant\":\"a\",\"log\":\"%s\"}]}",
+             main_log, KEY, log);
+}
+
+START_TEST(test_trust_refused)
+{
+    char text[2048], bad[2048];
+    const struct refusal *r = &trusts[_i];
+    struct kedge_id tenant = {"a"};
+    struct kedge_site_trust t = {.known = false};
+    struct kedge_diag d = {.text = ""};
+    sample_trust(text, sizeof text);
+    const char *at = strstr(text, r->text);
+    ck_assert_msg(at != NULL, "%s is not in %s", r->text, text);
+    snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - text), text, r->said, at + strlen(r->text));
+    ck_assert_msg(kedge_site_trust_parse(kedge_view_str(bad), "x/trust.json", &tenant, &t, &d)
+                      == KEDGE_E_FORMAT,
+                  "%s", bad);
+    ck_assert(strncmp(d.text, "x/trust.json: ", 14) == 0 && !t.known);
+}
+END_TEST
+
+START_TEST(test_trust_taken)
+{
+    char text[2048];
+    struct kedge_id tenant = {"a"};
+    struct kedge_site_trust t;
+    sample_trust(text, sizeof text);
+    ck_assert_int_eq(kedge_site_trust_parse(kedge_view_str(text), "x", &tenant, &t, NULL), KEDGE_OK);
+    ck_assert(t.known && strcmp(t.deployment, "d") == 0 && t.statement_key.b[31] == 0x11);
+    ck_assert(strcmp(t.main_log.name, "d/main") == 0 && strcmp(t.tenant_log.name, "d/a") == 0);
+}
+END_TEST
+
 /* ---- memory.json ---- */
 
 static const struct refusal memories[] = {
@@ -294,6 +365,8 @@ int main(void)
     tcase_add_test(t, test_policy_lists);
     tcase_add_loop_test(t, test_site_refused, 0, 8);
     tcase_add_test(t, test_site_taken);
+    tcase_add_loop_test(t, test_trust_refused, 0, TRUSTS);
+    tcase_add_test(t, test_trust_taken);
     tcase_add_loop_test(t, test_memory_refused, 0, MEMORIES);
     tcase_add_test(t, test_memory_back);
     tcase_add_loop_test(t, test_answer_refused, 0, ANSWERS);
