@@ -10,6 +10,7 @@
 
 #include "aggregation/quantise.h"
 #include "aggregation/share_cap.h"
+#include "chain/json.h"
 
 const char KEDGE_RULE_FEDAVG[] = "fedavg/v1";
 const char KEDGE_RULE_COLD_START[] = "flexcfl-cold-start/v1";
@@ -317,16 +318,13 @@ int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret, str
     if (text.len == 0) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "job spec: empty, expected a JSON object");
     }
-    json_error_t at;
-    json_t *root = json_loadb((const char *)text.ptr, text.len, JSON_REJECT_DUPLICATES, &at);
-    if (!root) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "job spec: line %d, column %d: %s", at.line, at.column,
-                              at.text);
+    json_t *root = NULL;
+    int err = kedgei_json_load(text, KEDGE_SPEC_MAX, "job spec", &root, reterr);
+    if (err) {
+        return err;
     }
     struct kedge_job_spec s = {.tenant_count = 0};
-    int err = json_is_object(root)
-                  ? check_keys(root, reterr)
-                  : kedge_diag_set(reterr, KEDGE_E_FORMAT, "job spec: expected a JSON object");
+    err = check_keys(root, reterr);
     if (!err) {
         err = read_rows(root, &s, reterr);
     }

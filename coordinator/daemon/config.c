@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/json.h"
 #include "common/base/settings.h"
 #include "common/base/text.h"
 
@@ -18,7 +19,7 @@ static const struct {
     {"offline_grace_ms", offsetof(struct kedge_config, offline_grace_ms)},
     {"settle_ms", offsetof(struct kedge_config, settle_ms)},
 };
-enum { NUMBERS = sizeof numbers / sizeof numbers[0] };
+enum { NUMBERS = sizeof numbers / sizeof numbers[0], CONFIG_MAX = 65536 };
 
 static int bad(struct kedge_diag *d, const char *key, const char *expected)
 {
@@ -97,12 +98,10 @@ static int read_key(const char *key, const json_t *v, struct kedge_config *c, st
 
 int kedge_config_parse(struct kedge_view text, struct kedge_config *ret, struct kedge_diag *reterr)
 {
-    json_error_t at;
-    json_t *root = json_loadb((const char *)text.ptr, text.len, JSON_REJECT_DUPLICATES, &at);
-    if (!json_is_object(root)) {
-        json_decref(root);
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "config.json: line %d: %s", root ? 1 : at.line,
-                              root ? "expected an object" : at.text);
+    json_t *root = NULL;
+    int err = kedgei_json_load(text, CONFIG_MAX, "config.json", &root, reterr);
+    if (err) {
+        return err;
     }
     struct kedge_config c = {.listen_count = 0};
     for (size_t i = 0; i < NUMBERS; i++) {
@@ -112,7 +111,6 @@ int kedge_config_parse(struct kedge_view text, struct kedge_config *ret, struct 
     }
     const char *key;
     json_t *v;
-    int err = KEDGE_OK;
     json_object_foreach(root, key, v)
     {
         err = err ? err : read_key(key, v, &c, reterr);

@@ -101,6 +101,7 @@ static const struct {
     {"[]", "object"},
     {"{\"name\":\"j\"", "line 1"},
     {"{\"name\":\"j\",\"name\":\"k\"}", "line 1"},
+    {HEAD ",\"model\":[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]}", "nested deeper than 16"},
     {HEAD ",\"round\":3}", "\"round\""},
     {"{\"name\":\"j\"}", "\"tenants\" is missing"},
     {"{\"name\":\"J\",\"tenants\":[\"a\"]}", "\"name\""},
