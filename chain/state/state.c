@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain/json.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/os/entropy.h"
@@ -171,15 +172,14 @@ int kedge_state_config(const char *state, struct kedge_buf *ret, struct kedge_di
 static int json_file_string(const char *path, struct kedge_view text, const char *key, char *out,
                             size_t out_len, struct kedge_diag *d)
 {
-    json_error_t at;
-    json_t *root = json_loadb((const char *)text.ptr, text.len, JSON_REJECT_DUPLICATES, &at);
-    if (!root) {
-        return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: line %d: %s", path, at.line, at.text);
+    json_t *root = NULL;
+    int err = kedgei_json_load(text, CONFIG_MAX, path, &root, d);
+    if (err) {
+        return err;
     }
     const char *s = json_string_value(json_object_get(root, key));
-    int err = s && strlen(s) < out_len
-                  ? KEDGE_OK
-                  : kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"%s\" is missing", path, key);
+    err = s && strlen(s) < out_len ? KEDGE_OK
+                                   : kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"%s\" is missing", path, key);
     if (!err) {
         snprintf(out, out_len, "%s", s);
     }
