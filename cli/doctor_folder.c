@@ -11,11 +11,18 @@
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
+#include "common/base/os/slots.h"
 #include "common/base/settings.h"
 #include "crypto/keyfile.h"
 
 /* A Unix address holds 108 bytes, and the door is reached by it. */
-enum { FILE_MAX = 65536, MEMORY_MAX = 16 << 20, KEYS_MAX = 1024, DOOR_PATH_MAX = 107, DATA_FILES_MAX = 256 };
+enum {
+    FILE_MAX = 65536,
+    MEMORY_MAX = KEDGE_SLOT_CONTENT_MAX,
+    KEYS_MAX = 1024,
+    DOOR_PATH_MAX = 107,
+    DATA_FILES_MAX = 256
+};
 
 /* ---- keys ---- */
 
@@ -312,9 +319,10 @@ static bool is_enrolled(const char *site)
     char path[KEDGE_PATH_MAX];
     struct kedge_buf text;
     json_t *o = NULL;
+    uint64_t sequence;
     kedge_buf_init(&text, MEMORY_MAX);
-    int err = kedge_path_join(path, site, "memory.json");
-    err = err ? err : kedge_file_read(path, &text, NULL);
+    int err = kedge_path_join(path, site, "memory");
+    err = err ? err : kedge_slots_read(path, &text, &sequence, NULL);
     err = err ? err : kedgei_json_load(kedge_buf_view(&text), MEMORY_MAX, path, &o, NULL);
     bool enrolled = !err && json_is_true(json_object_get(o, "enrolled"));
     json_decref(o);

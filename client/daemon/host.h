@@ -8,7 +8,7 @@
  *   SITE/policy.json    the owner's word: jobs, data, trainer, limits
  *   SITE/trust.json     optional: keys to check receipts by (the format of docs/record.md)
  *   SITE/keys/          tls.pem, statement.pem (made here, never leave)
- *   SITE/memory.json    unfinished results with their envelopes, and what was signed last; see stored.h
+ *   SITE/memory         unfinished results with their envelopes, and what was signed last; see stored.h
  *   SITE/seen-main      the last main checkpoint seen
  *   SITE/work/          models and updates in use, and former ones whose room the next ones take */
 #ifndef KEDGE_CLIENT_DAEMON_HOST_H
@@ -53,7 +53,8 @@ struct kedge_site_host {
     struct kedge_site *site;
     struct kedge_site_envelope envelopes[KEDGE_SITE_RESULTS_MAX]; /* of the results in the core's memory */
     struct kedge_site_signed last_signed;
-    struct kedge_site_memory written; /* what memory.json says, durably */
+    struct kedge_site_memory written; /* what the memory file says, durably */
+    uint64_t memory_sequence;         /* of that write; 0: none yet */
     bool memory_is_behind;            /* results were settled since: `settled` is what it should say */
     struct kedge_site_memory settled;
     struct kedge_trainer trainer;      /* the work thread's */
@@ -103,7 +104,7 @@ KEDGE_NODISCARD int kedge_client_memory_read(struct kedge_site_host *h, struct k
 /* Durable. */
 KEDGE_NODISCARD int kedge_client_memory_write(struct kedge_site_host *h,
                                               const struct kedge_site_memory *memory, struct kedge_diag *d);
-/* True when memory.json has all that is in `memory`: it says less, because results were settled. */
+/* True when the memory file has all that is in `memory`: it says less, because results were settled. */
 bool kedge_client_memory_covers(const struct kedge_site_host *h, const struct kedge_site_memory *memory);
 /* NULL when it is not among those that wait. */
 struct kedge_site_envelope *kedge_client_envelope_find(struct kedge_site_host *h,

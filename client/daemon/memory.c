@@ -1,8 +1,11 @@
-/* What survives a crash: SITE/memory.json, replaced atomically. It holds all that was signed and has no
- * receipt yet, so that one durable write stands between signing and sending. */
+/* What survives a crash: SITE/memory, two slots that are written in turn. It holds all that was signed and
+ * has no receipt yet, so that one durable write stands between signing and sending. */
 #include <string.h>
 
 #include "client/daemon/host.h"
+#include "common/base/os/slots.h"
+
+_Static_assert((int)KEDGE_STORED_TEXT_MAX <= (int)KEDGE_SLOT_CONTENT_MAX, "a memory fits its slot");
 
 struct kedge_site_envelope *kedge_client_envelope_find(struct kedge_site_host *h,
                                                        const struct kedge_site_digest *digest)
@@ -16,13 +19,13 @@ int kedge_client_memory_read(struct kedge_site_host *h, struct kedge_site_memory
     struct kedge_buf text;
     struct kedge_diag wrong = {.text = ""};
     struct kedge_site_stored s = {.memory = {.enrolled = false}};
-    int err = kedge_client_path(h, path, "memory.json");
+    int err = kedge_client_path(h, path, "memory");
     if (err) {
         return err;
     }
     if (kedge_file_exists(path)) {
         kedge_buf_init(&text, KEDGE_STORED_TEXT_MAX);
-        err = kedge_file_read(path, &text, d);
+        err = kedge_slots_read(path, &text, &h->memory_sequence, d);
         if (!err && kedge_stored_decode(kedge_buf_view(&text), &s, &wrong) != KEDGE_OK) {
             err = kedge_diag_set(d, wrong.err == KEDGE_E_NOMEM ? wrong.err : KEDGE_E_CORRUPT,
                                  "%s: damaged (%.200s); move it away to forget unfinished results", path,
@@ -61,12 +64,13 @@ int kedge_client_memory_write(struct kedge_site_host *h, const struct kedge_site
     memcpy(s.envelopes, h->envelopes, sizeof s.envelopes); /* lent */
     kedge_buf_init(&text, KEDGE_STORED_TEXT_MAX);
     int err = kedge_stored_encode(&s, &text);
-    err = err ? err : kedge_client_path(h, path, "memory.json");
-    err = err ? err : kedge_file_write(path, kedge_buf_view(&text), 0600, d);
+    err = err ? err : kedge_client_path(h, path, "memory");
+    err = err ? err : kedge_slots_write(path, h->memory_sequence + 1, kedge_buf_view(&text), d);
     kedge_buf_deinit(&text);
     if (!err) {
+        h->memory_sequence++;
         h->written = *memory;
         h->memory_is_behind = false;
     }
-    return err && !d->text[0] ? kedge_diag_set(d, err, "memory.json: %s", kedge_strerror(err)) : err;
+    return err && !d->text[0] ? kedge_diag_set(d, err, "memory: %s", kedge_strerror(err)) : err;
 }

@@ -1,4 +1,4 @@
-/* What of a site survives a crash, as the text of SITE/memory.json: all that was signed and has no receipt
+/* What of a site survives a crash, as the text in SITE/memory: all that was signed and has no receipt
  * yet, with the envelopes, and what was signed last. Pure. */
 #ifndef KEDGE_CLIENT_DAEMON_STORED_H
 #define KEDGE_CLIENT_DAEMON_STORED_H

@@ -126,9 +126,9 @@ struct job {
     bool halted_by_operator, halted_by_quorum, cancelling;
     uint32_t unstored_site; /* whose update cannot be stored, KEDGE_COORD_NONE: all can; its tries go on … */
     int unstored_err;       /* … and this is why they fail */
-    int failing;           /* kedge_err that ends the job, KEDGE_OK: none */
-    int stored_err;        /* why storage or work last failed */
-    uint32_t failed_count; /* items (and the main one) whose last attempt failed */
+    int failing;            /* kedge_err that ends the job, KEDGE_OK: none */
+    int stored_err;         /* why storage or work last failed */
+    uint32_t failed_count;  /* items (and the main one) whose last attempt failed */
     struct item main;
     uint32_t round;                     /* current, or wanted next */
     uint32_t closed_round, prior_round; /* the last two closed ones, KEDGE_COORD_NONE: none */

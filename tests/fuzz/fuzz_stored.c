@@ -1,4 +1,4 @@
-/* Any bytes as a site's memory.json: an error that says what is wrong, or a memory within the ranges that the
+/* Any bytes as a site's memory: an error that says what is wrong, or a memory within the ranges that the
  * core takes, with the envelopes that its digests name, which can be written and read again. */
 #include <string.h>
 

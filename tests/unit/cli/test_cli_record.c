@@ -12,6 +12,7 @@
 #include "chain/note.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/process.h"
+#include "common/base/os/slots.h"
 #include "tests/fixtures/federation.h"
 #include "tests/unit/cli/support.h"
 
@@ -324,7 +325,8 @@ START_TEST(test_doctor_of_a_site)
     json_decref(root);
     (void)kedge("doctor %s", at("site"));
     ck_assert_ptr_nonnull(strstr(out, "not enrolled yet"));
-    put_file(at("site/memory.json"), "{\"enrolled\":true,\"results\":[]}");
+    struct kedge_view memory = kedge_view_str("{\"enrolled\":true,\"results\":[]}");
+    ck_assert_int_eq(kedge_slots_write(at("site/memory"), 1, memory, NULL), KEDGE_OK);
     (void)kedge("doctor %s", at("site"));
     ck_assert_ptr_null(strstr(out, "not enrolled yet"));
     ck_assert_ptr_nonnull(strstr(out, "ok    site: org-a/s1"));

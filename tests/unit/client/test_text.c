@@ -208,7 +208,7 @@ START_TEST(test_trust_taken)
 }
 END_TEST
 
-/* ---- memory.json ---- */
+/* ---- memory ---- */
 
 static const struct refusal memories[] = {
     {"\"kind\":2", "\"kind\":4"},
