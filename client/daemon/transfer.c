@@ -148,11 +148,12 @@ static bool is_sound(const char *path, uint64_t len, const struct kedge_site_dig
     if (kedge_file_size(path) != (int64_t)len || kedge_hasher_new(&hasher) != KEDGE_OK) {
         return false;
     }
-    uint8_t *piece = kedge_mem_new(PIECE, 1);
+    size_t piece_len = len < PIECE ? (size_t)len : PIECE;
+    uint8_t *piece = kedge_mem_new(piece_len, 1);
     int fd = piece ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
     bool whole = fd >= 0;
     for (uint64_t at = 0; whole && at < len;) {
-        size_t n = len - at < PIECE ? (size_t)(len - at) : PIECE;
+        size_t n = len - at < piece_len ? (size_t)(len - at) : piece_len;
         whole = read_at(fd, piece, n, at) == KEDGE_OK;
         kedge_hasher_update(hasher, (struct kedge_view){piece, whole ? n : 0});
         at += n;
@@ -172,7 +173,8 @@ static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
     struct kedge_diag d = {.text = ""};
     char path[KEDGE_PATH_MAX];
     bool spec = t->fx.blob == KEDGE_SITE_BLOB_SPEC;
-    bool known = !spec && memcmp(h->model_digest.b, t->fx.digest.b, sizeof h->model_digest.b) == 0;
+    bool known = spec ? h->spec && memcmp(h->spec_digest.b, t->fx.digest.b, sizeof h->spec_digest.b) == 0
+                      : memcmp(h->model_digest.b, t->fx.digest.b, sizeof h->model_digest.b) == 0;
     t->err = kedge_client_work_path(h, spec ? "spec" : "model", &t->fx.digest, path);
     if (!t->err && !(known && kedge_file_size(path) == (int64_t)t->fx.len)
         && !is_sound(path, t->fx.len, &t->fx.digest)) {
