@@ -2,6 +2,7 @@
  */
 #include "common/base/os/slots.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,7 +10,7 @@
 #include "tests/unit/base/check.h"
 
 enum { MAX = KEDGE_SLOT_CONTENT_MAX };
-static char dir[] = "/tmp/kedge-slots-XXXXXX", path[KEDGE_PATH_MAX];
+static char dir[64], path[KEDGE_PATH_MAX];
 
 static void put(uint64_t sequence, const char *text)
 {
@@ -43,7 +44,7 @@ static int error(void)
 
 static void set_up(void)
 {
-    memcpy(dir + sizeof dir - 7, "XXXXXX", 6);
+    snprintf(dir, sizeof dir, "/tmp/kedge-slots-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(dir));
     ck_assert_int_eq(kedge_path_join(path, dir, "record"), KEDGE_OK);
 }
