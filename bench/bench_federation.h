@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-/* Files of a run stay in a folder of $TMPDIR (default /tmp) until it ends. */
+/* Files of a run stay in a folder of $TMPDIR (default /tmp) until kedge_bench_clean, those of large models
+ * until it ends. */
 struct kedge_bench_run {
     unsigned inputs, classes; /* model: (inputs + 1) × classes floats; 0: poc's own job with real training */
     unsigned sites, rounds;
@@ -24,6 +25,8 @@ struct kedge_bench_cost {
 
 /* Negative kedge_err on failure, said on stderr. */
 int kedge_bench_federation(const struct kedge_bench_run *run, struct kedge_bench_cost *ret);
+/* Removes what the runs left. */
+int kedge_bench_clean(void);
 /* Median seconds of a 4 KB append with fdatasync(2) where the runs keep their files. Negative on failure. */
 double kedge_bench_sync(unsigned times);
 /* Median seconds from starting `kedge --version` to its end. Negative on failure. */

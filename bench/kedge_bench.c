@@ -271,5 +271,5 @@ int main(int argc, char **argv)
             code = 1;
         }
     }
-    return code;
+    return kedge_bench_clean() == KEDGE_OK ? code : 1;
 }
