@@ -232,22 +232,6 @@ void kedge_client_close_folder(struct kedge_site_host *h)
 
 /* ---- files that cost little ---- */
 
-static int write_all(int fd, struct kedge_view v)
-{
-    while (v.len > 0) {
-        ssize_t n = write(fd, v.ptr, v.len);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            return kedge_errno(errno);
-        }
-        v.ptr += n;
-        v.len -= (size_t)n;
-    }
-    return KEDGE_OK;
-}
-
 /* In place when it is as long as what is there: one write within a sector. */
 static bool overwrite(const char *path, struct kedge_view content)
 {
@@ -272,7 +256,7 @@ int kedge_client_put_file(const char *path, struct kedge_view content)
         return KEDGE_E_TOO_LONG;
     }
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int err = fd < 0 ? kedge_errno(errno) : write_all(fd, content);
+    int err = fd < 0 ? kedge_errno(errno) : kedge_fd_write(fd, content);
     if (fd >= 0 && close(fd) != 0 && !err) {
         err = kedge_errno(errno);
     }

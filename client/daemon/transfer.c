@@ -41,39 +41,6 @@ static int call(struct kedge_site_host *h, const struct kedge_msg *msg, struct k
 
 /* ---- fetch ---- */
 
-static int read_at(int fd, uint8_t *out, size_t len, uint64_t offset)
-{
-    while (len > 0) {
-        ssize_t n = pread(fd, out, len, (off_t)offset);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return n < 0 ? kedge_errno(errno) : KEDGE_E_CORRUPT; /* shorter than it was */
-        }
-        out += n;
-        len -= (size_t)n;
-        offset += (uint64_t)n;
-    }
-    return KEDGE_OK;
-}
-
-static int write_all(int fd, struct kedge_view v)
-{
-    while (v.len > 0) {
-        ssize_t n = write(fd, v.ptr, v.len);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            return kedge_errno(errno);
-        }
-        v.ptr += n;
-        v.len -= (size_t)n;
-    }
-    return KEDGE_OK;
-}
-
 static int fetch_chunk(struct kedge_site_host *h, const struct kedge_site_effect *fx, uint64_t offset, int fd,
                        struct kedge_hasher *hasher, uint64_t *ret_next)
 {
@@ -94,7 +61,7 @@ static int fetch_chunk(struct kedge_site_host *h, const struct kedge_site_effect
     }
     if (!err) {
         kedge_hasher_update(hasher, answer.u.chunk.data);
-        err = write_all(fd, answer.u.chunk.data);
+        err = kedge_fd_write(fd, answer.u.chunk.data);
         *ret_next = offset + answer.u.chunk.data.len;
     }
     kedge_net_reply_release(&reply);
@@ -154,7 +121,7 @@ static bool is_sound(const char *path, uint64_t len, const struct kedge_site_dig
     bool whole = fd >= 0;
     for (uint64_t at = 0; whole && at < len;) {
         size_t n = len - at < piece_len ? (size_t)(len - at) : piece_len;
-        whole = read_at(fd, piece, n, at) == KEDGE_OK;
+        whole = kedge_fd_read_at(fd, piece, n, at) == KEDGE_OK;
         kedge_hasher_update(hasher, (struct kedge_view){piece, whole ? n : 0});
         at += n;
     }
@@ -245,7 +212,7 @@ static int put_chunk(struct kedge_site_host *h, const struct kedge_site_result *
         return err;
     }
     memcpy(out.ptr, prefix, prefix_len);
-    err = read_at(fd, out.ptr + prefix_len, len, offset);
+    err = kedge_fd_read_at(fd, out.ptr + prefix_len, len, offset);
     if (err) {
         kedge_net_outgoing_discard(&out);
         return err;

@@ -24,23 +24,6 @@ static void get_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(item);
 }
 
-static int read_at(int fd, uint8_t *out, size_t len, uint64_t offset)
-{
-    while (len > 0) {
-        ssize_t n = pread(fd, out, len, (off_t)offset);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return KEDGE_E_IO;
-        }
-        out += n;
-        len -= (size_t)n;
-        offset += (uint64_t)n;
-    }
-    return KEDGE_OK;
-}
-
 static int send_chunk(struct get_work *w, int fd, uint64_t total)
 {
     uint64_t left = w->offset < total ? total - w->offset : 0;
@@ -55,7 +38,7 @@ static int send_chunk(struct get_work *w, int fd, uint64_t total)
     err = err ? err : kedge_net_reply_begin(w->req, prefix_len + len, &frame);
     if (!err) {
         memcpy(frame, prefix, prefix_len);
-        err = read_at(fd, frame + prefix_len, len, w->offset);
+        err = kedge_fd_read_at(fd, frame + prefix_len, len, w->offset) == KEDGE_OK ? KEDGE_OK : KEDGE_E_IO;
     }
     if (!err) {
         kedge_net_reply_send(w->req);

@@ -88,7 +88,7 @@ int kedge_file_read(const char *path, struct kedge_buf *ret, struct kedge_diag *
     return err;
 }
 
-static int write_all(int fd, struct kedge_view v)
+int kedge_fd_write(int fd, struct kedge_view v)
 {
     while (v.len > 0) {
         ssize_t n = write(fd, v.ptr, v.len);
@@ -96,12 +96,29 @@ static int write_all(int fd, struct kedge_view v)
             continue;
         }
         if (n < 0) {
-            return -1;
+            return kedge_errno(errno);
         }
         v.ptr += n;
         v.len -= (size_t)n;
     }
-    return 0;
+    return KEDGE_OK;
+}
+
+int kedge_fd_read_at(int fd, uint8_t *out, size_t len, uint64_t offset)
+{
+    while (len > 0) {
+        ssize_t n = pread(fd, out, len, (off_t)offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return n < 0 ? kedge_errno(errno) : KEDGE_E_CORRUPT;
+        }
+        out += n;
+        len -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return KEDGE_OK;
 }
 
 static int sync_parent(const char *path)
@@ -132,7 +149,7 @@ int kedge_file_write(const char *path, struct kedge_view content, unsigned mode,
         return fail(reterr, "create", temporary);
     }
     int err = KEDGE_OK;
-    if (write_all(fd, content) != 0) {
+    if (kedge_fd_write(fd, content) != KEDGE_OK) {
         err = fail(reterr, "write", temporary);
     } else if (fsync(fd) != 0) {
         err = fail(reterr, "sync", temporary);

@@ -30,6 +30,11 @@ bool kedge_file_exists(const char *path);
 /* Size in bytes or a negative error. */
 int64_t kedge_file_size(const char *path);
 
+/* All of v where the descriptor stands; a negative error with errno as write(2) left it. */
+KEDGE_NODISCARD int kedge_fd_write(int fd, struct kedge_view v);
+/* len bytes at offset; KEDGE_E_CORRUPT when the file ends before, with out partly written. */
+KEDGE_NODISCARD int kedge_fd_read_at(int fd, uint8_t *out, size_t len, uint64_t offset);
+
 /* A read-only map of a whole file; close with kedge_map_close. An empty file has ptr NULL, len 0. */
 struct kedge_map {
     const uint8_t *ptr;
