@@ -22,6 +22,8 @@ enum {
     KEDGE_TENSOR_HEADER_MAX = 1024 * 1024, /* safetensors header */
     KEDGE_ROUNDS_MAX = 1000000,
     KEDGE_LAYERS_MAX = 64,
+    KEDGE_HEARTBEAT_MS = 4000, /* how often a site that works is heard of */
+    KEDGE_LEASE_MIN_MS = 5000, /* a coordinator's lease: a heartbeat, and a second for its way */
 };
 
 #endif

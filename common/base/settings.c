@@ -3,13 +3,15 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/base/limits.h"
+
 const struct kedge_setting kedge_settings_coordinator[] = {
     {"deployment", false, 0, 0, 0},
     {"listen", false, 0, 0, 0},
     {"operators", false, 0, 0, 0},
     {"insecure", false, 0, 0, 0},
     {"workers", true, 0, 16, 0},
-    {"lease_ms", true, 100, 3600000, 15000},
+    {"lease_ms", true, KEDGE_LEASE_MIN_MS, 3600000, 15000},
     {"offline_grace_ms", true, 100, 3600000, 5000},
     {"settle_ms", true, 0, 3600000, 1000},
     {NULL, false, 0, 0, 0},

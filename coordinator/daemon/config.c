@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "chain/json.h"
+#include "common/base/limits.h"
 #include "common/base/settings.h"
 #include "common/base/text.h"
 
@@ -86,9 +87,16 @@ static int read_key(const char *key, const json_t *v, struct kedge_config *c, st
             continue;
         }
         if (!json_is_integer(v) || n < (json_int_t)row->least || n > (json_int_t)row->most) {
-            return kedge_diag_set(d, KEDGE_E_FORMAT,
-                                  "config.json: \"%s\": expected a whole number from %u to %u", key,
-                                  (unsigned)row->least, (unsigned)row->most);
+            (void)kedge_diag_set(d, KEDGE_E_FORMAT,
+                                 "config.json: \"%s\": expected a whole number from %u to %u", key,
+                                 (unsigned)row->least, (unsigned)row->most);
+            if (numbers[i].offset == offsetof(struct kedge_config, lease_ms)) {
+                (void)kedge_diag_hint(d,
+                                      "a site is heard of every %d ms while it works: a shorter lease takes "
+                                      "it for gone",
+                                      KEDGE_HEARTBEAT_MS);
+            }
+            return KEDGE_E_FORMAT;
         }
         *(uint32_t *)(void *)((char *)c + numbers[i].offset) = (uint32_t)n;
         return KEDGE_OK;

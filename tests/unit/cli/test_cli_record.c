@@ -280,7 +280,7 @@ START_TEST(test_doctor)
     ck_assert_ptr_nonnull(strstr(out, "unknown key \"listne\""));
     put_file(at("fx/state/config.json"), "{\"deployment\":\"fx.kedge.local\",\"lease_ms\":99}");
     ck_assert_int_eq(kedge("doctor %s", at("fx/state")), 1);
-    ck_assert_ptr_nonnull(strstr(out, "\"lease_ms\": expected a whole number from 100 to 3600000"));
+    ck_assert_ptr_nonnull(strstr(out, "\"lease_ms\": expected a whole number from 5000 to 3600000"));
     ck_assert_int_eq(kedge("doctor %s", at("none")), 3);
     remove_scratch();
 }
