@@ -65,10 +65,6 @@ static int make_tables(struct kedge_host *h, struct kedge_diag *d)
     size_t len = kedge_coord_size(&limits);
     kedge_coord_times_default(&times);
     times.lease = (uint64_t)h->config.lease_ms * 1000000u;
-    if (times.poll_max
-        > times.lease / 2) { /* a site whose poll is held says nothing: it must not count as away */
-        times.poll_max = times.lease / 2;
-    }
     times.offline_grace = (uint64_t)h->config.offline_grace_ms * 1000000u;
     times.settle = (uint64_t)h->config.settle_ms * 1000000u;
     h->tenants = kedge_mem_new(KEDGE_TENANTS_MAX, sizeof *h->tenants);
