@@ -26,6 +26,7 @@ struct signed_append {
     void (*then)(struct kedge_host *h, struct signed_append *a); /* on success, before the answer */
     uint64_t index;
     int err;
+    char why[KEDGE_DIAG_TEXT_MAX]; /* it failed */
 };
 
 static void append_handle(struct kedge_host *h, struct kedge_item *item)
@@ -34,7 +35,7 @@ static void append_handle(struct kedge_host *h, struct kedge_item *item)
     if (a->err) {
         struct kedge_diag d;
         (void)kedge_diag_set(&d, a->err, "ledger of tenant %s: %s", h->tenants[a->tenant].id.s,
-                             kedge_strerror(a->err));
+                             a->why[0] ? a->why : kedge_strerror(a->err));
         kedge_admin_error(a->req, a->err, &d);
     } else {
         a->then(h, a);
@@ -52,6 +53,7 @@ static void append_done(void *arg, const struct kedge_commit_result *result)
     struct signed_append *a = arg;
     kedge_host_log_commit(result);
     a->err = result->err;
+    snprintf(a->why, sizeof a->why, "%s", result->err && result->diag ? result->diag->text : "");
     a->index = result->err ? 0 : result->items[0].index;
     kedge_host_post(a->h, &a->item);
 }

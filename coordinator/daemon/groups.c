@@ -115,7 +115,8 @@ static void assigned_done(void *arg, const struct kedge_commit_result *result)
 {
     struct assigned_item *a = arg;
     kedge_host_log_commit(result);
-    a->work->err = result->err;
+    const struct kedge_site_entry *s = &a->h->sites[a->work->site];
+    a->work->err = kedge_host_commit_err(a->h->tenants[s->tenant].log.ledger, result);
     kedge_host_post(a->h, &a->item);
 }
 

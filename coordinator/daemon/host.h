@@ -201,6 +201,10 @@ void kedge_host_fail(struct kedge_host *h, int err, const char *what);
 
 /* Logs why a commit failed, for callbacks that keep its code only; nothing when it did not. Any thread. */
 void kedge_host_log_commit(const struct kedge_commit_result *result);
+/* The outcome of a commit, to be called by its callback, with what operators can act on: UNKNOWN says only
+ * that the entries are stored without a signed checkpoint, so the ledger is asked what keeps it from signing.
+ * Stays UNKNOWN when nothing does any more. For the core every failure but REVOKED is of unknown outcome. */
+int kedge_host_commit_err(struct kedge_ledger *l, const struct kedge_commit_result *result);
 
 /* ---- effects.c ---- */
 void kedge_host_execute(struct kedge_host *h, const struct kedge_coord_effect *fx);

@@ -38,6 +38,15 @@ void kedge_host_log_commit(const struct kedge_commit_result *result)
     }
 }
 
+int kedge_host_commit_err(struct kedge_ledger *l, const struct kedge_commit_result *result)
+{
+    if (result->err != KEDGE_E_UNKNOWN) {
+        return result->err;
+    }
+    int err = kedge_ledger_flush(l, NULL);
+    return kedge_err_class(err) == KEDGE_CLASS_FULL || err == KEDGE_E_DENIED ? err : KEDGE_E_UNKNOWN;
+}
+
 void kedge_host_step(struct kedge_host *h, struct kedge_coord_event *ev)
 {
     ev->now_ns = kedge_os_now_ns();

@@ -144,7 +144,7 @@ static void batch_handle(struct kedge_host *h, struct kedge_item *item)
 static void batch_done(void *arg, const struct kedge_commit_result *result)
 {
     struct batch_item *a = arg;
-    a->err = result->err;
+    a->err = kedge_host_commit_err(a->h->main.ledger, result);
     if (result->diag) {
         snprintf(a->text, sizeof a->text, "%s", result->diag->text);
     }

@@ -310,6 +310,7 @@ void kedge_host_verify(struct kedge_host *h, uint32_t ticket)
 struct append_item {
     struct kedge_item item;
     struct kedge_host *h;
+    struct kedge_ledger *ledger;
     uint32_t ticket;
     int err;
     uint64_t leaf;
@@ -340,7 +341,7 @@ static void append_done(void *arg, const struct kedge_commit_result *result)
 {
     struct append_item *a = arg;
     kedge_host_log_commit(result);
-    a->err = result->err;
+    a->err = kedge_host_commit_err(a->ledger, result);
     a->leaf = result->err ? 0 : result->items[0].index;
     kedge_host_post(a->h, &a->item);
 }
@@ -350,7 +351,9 @@ void kedge_host_append(struct kedge_host *h, uint32_t ticket)
     struct kedge_ticket *t = &h->tickets[ticket];
     struct append_item *a = kedge_mem_new(1, sizeof *a);
     KEDGE_ASSERT(a); /* the core waits for an outcome: without memory for it there is no way on */
-    *a = (struct append_item){{append_handle}, h, ticket, KEDGE_OK, 0};
+    const struct kedge_tenant *tenant = &h->tenants[h->sites[t->site].tenant];
+    *a =
+        (struct append_item){.item = {append_handle}, .h = h, .ledger = tenant->log.ledger, .ticket = ticket};
     if (!h->sites[t->site].active) { /* behind site-revoked: only what is in the ledger already counts */
         bool there = find_leaf(h, h->sites[t->site].tenant, t->st, kedge_buf_view(&t->envelope), &a->leaf);
         a->err = there ? KEDGE_OK : KEDGE_E_REVOKED;
@@ -364,8 +367,7 @@ void kedge_host_append(struct kedge_host *h, uint32_t ticket)
                                        .idem_key = kedge_view_str(key),
                                        .refs = update ? &t->st->subject : NULL,
                                        .ref_count = update ? 1 : 0};
-    int err =
-        kedge_committer_submit(h->tenants[h->sites[t->site].tenant].committer, &item, 1, append_done, a);
+    int err = kedge_committer_submit(tenant->committer, &item, 1, append_done, a);
     if (err) {
         a->err = err;
         kedge_host_post(h, &a->item);
