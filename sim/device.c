@@ -81,7 +81,7 @@ void sim_device_start(struct sim *w, uint32_t site)
         w->fired[SIM_FAULT_CLOCK_BACK] += clock < d->clock_ns;
         d->clock_ns = clock;
     }
-    struct kedge_site_event ev = {.type = KEDGE_SITE_EV_START, .memory = d->stored};
+    struct kedge_site_event ev = {.type = KEDGE_SITE_EV_START, .memory = d->stored, .seen = d->seen};
     step(w, site, &ev, 0);
 }
 

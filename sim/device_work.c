@@ -162,6 +162,13 @@ void sim_device_execute(struct sim *w, uint32_t site, const struct kedge_site_ef
         sim_device_push(w, SIM_DEVICE_DISK, at, site, fx->serial)->site_event.memory = fx->memory;
         return;
     }
+    case KEDGE_SITE_FX_SEEN:
+        d->seen = fx->seen; /* written at once or, when it crashes midway, never */
+        return;
+    case KEDGE_SITE_FX_REFUSE:
+        sim_violate(w, "site %u refuses a main chain of %llu entries after one of %llu", site,
+                    (unsigned long long)fx->shown.size, (unsigned long long)fx->seen.size);
+        return;
     case KEDGE_SITE_FX_LOG:
         if (fx->note == KEDGE_SITE_NOTE_RECEIPT) {
             keep_receipt(d, &fx->result, leaf);

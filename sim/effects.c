@@ -20,6 +20,9 @@ static void reply(struct sim *w, uint32_t request, const struct kedge_site_reply
         ev->term = q->term;
         ev->serial = q->serial;
         ev->reply = *r;
+        if (r->kind == KEDGE_SITE_REPLY_TASK || r->kind == KEDGE_SITE_REPLY_WAIT) {
+            ev->reply.shown = (struct kedge_site_chain){w->main_count, sim_to_site(&w->main_root)};
+        }
         ev->weight = leaf;
         ev->proof = proof;
     }

@@ -170,6 +170,7 @@ static void append_main(struct sim *w, struct sim_main *m)
         j->last_closed = m->round;
     }
     w->main[at] = *m;
+    w->main_root = sim_digest(m->type, m->job, m->round, w->main_root.b, sizeof w->main_root.b);
     sim_main_appended(w, &w->main[at]);
     sim_note(w, "main", m->type, m->job, m->round);
 }

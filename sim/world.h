@@ -152,6 +152,7 @@ struct sim_device {
         uint8_t bytes[SIM_SITE_BYTES];
     } mem;
     struct kedge_site_memory stored; /* durable */
+    struct kedge_site_chain seen;    /* of the main chain */
     uint64_t disk_busy_ns;
     uint32_t group[SIM_JOBS_MAX],
         assigned[SIM_JOBS_MAX]; /* from its ledger: group, leaf of group-assigned … */
@@ -262,6 +263,7 @@ struct sim {
     struct sim_device *devices;
     struct sim_ledger *ledgers;
     uint32_t main_count, main_max;
+    struct kedge_digest main_root; /* stands for the root of the main chain */
     struct sim_main *main;
     struct sim_job jobs[SIM_JOBS_MAX];
     struct sim_index published; /* (job, group, model) of durable closes */

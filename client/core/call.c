@@ -1,6 +1,35 @@
 /* What the coordinator answers, and what it does not. Nothing here trusts it: answers that make no sense are
  * failures, pauses are bounded. */
+#include "client/core/chain.h"
 #include "client/core/core.h"
+
+/* KEDGE_E_FORMAT: the answer shows no main chain, so it is none; KEDGE_E_SHORTER, KEDGE_E_FORK: the site
+ * refuses from now on. */
+static int look_at_chain(struct kedge_site *s, const struct kedge_site_reply *r, uint64_t asked_size)
+{
+    if (r->kind != KEDGE_SITE_REPLY_TASK && r->kind != KEDGE_SITE_REPLY_WAIT) {
+        return KEDGE_OK;
+    }
+    asked_size = MUTANT(MUTANT_SITE_TAKES_LATE_FOR_CUT) ? s->seen.size : asked_size;
+    switch (kedge_site_chain_judge(&s->seen, asked_size, &r->shown)) {
+    case KEDGE_SITE_CHAIN_SAME:
+    case KEDGE_SITE_CHAIN_LATE:
+        return KEDGE_OK;
+    case KEDGE_SITE_CHAIN_NEWER:
+        s->seen = r->shown;
+        kedgei_site_emit(s, KEDGE_SITE_FX_SEEN)->seen = s->seen;
+        return KEDGE_OK;
+    case KEDGE_SITE_CHAIN_MISSING:
+        return KEDGE_E_FORMAT;
+    case KEDGE_SITE_CHAIN_SHORTER:
+        kedgei_site_refuse(s, KEDGE_E_SHORTER, &r->shown);
+        return KEDGE_E_SHORTER;
+    case KEDGE_SITE_CHAIN_FORK:
+        kedgei_site_refuse(s, KEDGE_E_FORK, &r->shown);
+        return KEDGE_E_FORK;
+    }
+    return KEDGE_E_BUG;
+}
 
 static void enroll_answered(struct kedge_site *s, const struct kedge_site_reply *r)
 {
@@ -87,6 +116,9 @@ void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev)
     const struct kedge_site_reply *r = &ev->reply;
     if (ev->serial != 0 && ev->serial == s->beat) {
         end_beat(s);
+        if (look_at_chain(s, r, s->beat_asked_size) != KEDGE_OK) {
+            return; /* a heartbeat is not repeated */
+        }
         if (r->kind == KEDGE_SITE_REPLY_ERROR && r->err == KEDGE_E_REVOKED) {
             kedgei_site_stop(s, r->err);
         }
@@ -96,6 +128,15 @@ void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev)
         return; /* late: of something given up since */
     }
     s->open = 0;
+    int err = look_at_chain(s, r, s->asked_size);
+    if (s->state == KEDGE_SITE_REFUSING) {
+        return;
+    }
+    if (err) {
+        kedgei_site_log(s, KEDGE_SITE_NOTE_UNREACHABLE, err);
+        kedgei_site_back_off(s, err, 0);
+        return;
+    }
     switch (s->open_call) {
     case KEDGE_SITE_CALL_ENROLL:
         enroll_answered(s, r);

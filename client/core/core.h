@@ -22,6 +22,7 @@ enum {
     MUTANT_SITE_FORGETS_EARLY,         /* a result is forgotten when its answer is lost */
     MUTANT_SITE_FORGETS_ALL,           /* a restart forgets the results that were persisted */
     MUTANT_SITE_TAKES_BUSY_FOR_NO,     /* "try again later" is taken for a refusal */
+    MUTANT_SITE_TAKES_LATE_FOR_CUT, /* an answer that was overtaken is taken for a main chain that was cut */
 };
 
 struct kedge_site {
@@ -38,10 +39,13 @@ struct kedge_site {
     uint64_t open; /* serial of the one thing being done, 0: none */
     enum kedge_site_effect_type open_type;
     enum kedge_site_call open_call;
-    uint64_t beat;     /* serial of the open heartbeat, 0: none */
-    uint64_t beat_ns;  /* when the next one is due */
-    uint64_t wake_ns;  /* nothing is begun before */
-    uint32_t failures; /* in a row, for the back-off */
+    struct kedge_site_chain seen; /* the newest of the main chain */
+    uint64_t asked_size;          /* its size when the open call began … */
+    uint64_t beat_asked_size;     /* … and the open heartbeat */
+    uint64_t beat;                /* serial of the open heartbeat, 0: none */
+    uint64_t beat_ns;             /* when the next one is due */
+    uint64_t wake_ns;             /* nothing is begun before */
+    uint32_t failures;            /* in a row, for the back-off */
     uint64_t tasks, receipts, dropped;
     struct kedge_rng rng;
     struct kedge_site_effects *fx; /* while stepping */
@@ -59,6 +63,9 @@ uint64_t kedgei_site_after(const struct kedge_site *s, uint64_t pause_ns);
 void kedgei_site_go(struct kedge_site *s, enum kedge_site_state state); /* at once */
 void kedgei_site_back_off(struct kedge_site *s, int err, uint64_t at_least_ns);
 void kedgei_site_stop(struct kedge_site *s, int err);
+/* For good: two signed checkpoints contradict each other (ledger rule: stop signing, never heal by oneself).
+ */
+void kedgei_site_refuse(struct kedge_site *s, int err, const struct kedge_site_chain *shown);
 bool kedgei_site_is_transient(int err); /* may the same attempt go well later? */
 
 /* call.c: answers of the coordinator */

@@ -22,7 +22,7 @@ static const char *const note_names[] = {
     [KEDGE_SITE_NOTE_REFUSED] = "refused",         [KEDGE_SITE_NOTE_FAILED] = "failed",
     [KEDGE_SITE_NOTE_RECEIPT] = "receipt",         [KEDGE_SITE_NOTE_DROPPED] = "dropped",
     [KEDGE_SITE_NOTE_UNREACHABLE] = "unreachable", [KEDGE_SITE_NOTE_STOPPED] = "stopped",
-    [KEDGE_SITE_NOTE_RESUMED] = "resumed",
+    [KEDGE_SITE_NOTE_RESUMED] = "resumed",         [KEDGE_SITE_NOTE_REFUSING] = "refusing",
 };
 
 const char *kedge_site_note_name(enum kedge_site_note note)
@@ -40,6 +40,7 @@ static const char *const state_names[] = {
     [KEDGE_SITE_UPLOADING] = "uploading",
     [KEDGE_SITE_SUBMITTING] = "submitting",
     [KEDGE_SITE_STOPPED] = "stopped",
+    [KEDGE_SITE_REFUSING] = "refusing",
 };
 
 const char *kedge_site_state_name(enum kedge_site_state state)
@@ -135,7 +136,7 @@ void kedgei_site_back_off(struct kedge_site *s, int err, uint64_t at_least_ns)
     KEDGE_ASSERT(s->open == 0 && s->wake_ns > s->now_ns);
 }
 
-void kedgei_site_stop(struct kedge_site *s, int err)
+static void abort_work(struct kedge_site *s)
 {
     if (s->open != 0
         && (s->open_type == KEDGE_SITE_FX_FETCH || s->open_type == KEDGE_SITE_FX_TRAIN
@@ -143,6 +144,35 @@ void kedgei_site_stop(struct kedge_site *s, int err)
         kedgei_site_emit(s, KEDGE_SITE_FX_ABORT)->serial = s->open;
     }
     s->open = 0;
+}
+
+static void say_refusing(struct kedge_site *s)
+{
+    kedgei_site_log(s, KEDGE_SITE_NOTE_REFUSING, s->reason);
+    s->wake_ns = kedgei_site_after(s, s->params.times.stopped_poll);
+}
+
+static void begin_refusing(struct kedge_site *s, int err)
+{
+    s->beat = 0;
+    kedgei_site_go(s, KEDGE_SITE_REFUSING);
+    s->reason = err;
+    say_refusing(s);
+}
+
+void kedgei_site_refuse(struct kedge_site *s, int err, const struct kedge_site_chain *shown)
+{
+    abort_work(s);
+    struct kedge_site_effect *fx = kedgei_site_emit(s, KEDGE_SITE_FX_REFUSE);
+    fx->err = err;
+    fx->seen = s->seen;
+    fx->shown = *shown;
+    begin_refusing(s, err);
+}
+
+void kedgei_site_stop(struct kedge_site *s, int err)
+{
+    abort_work(s);
     uint32_t count = s->memory.result_count;
     if (count > 0) {
         s->memory.result_count = 0;
@@ -173,6 +203,7 @@ static struct kedge_site_effect *begin_call(struct kedge_site *s, enum kedge_sit
 {
     struct kedge_site_effect *fx = begin(s, KEDGE_SITE_FX_CALL);
     fx->call = s->open_call = call;
+    s->asked_size = s->seen.size;
     return fx;
 }
 
@@ -182,6 +213,9 @@ static void act(struct kedge_site *s)
     struct kedge_site_effect *fx;
     switch (s->state) {
     case KEDGE_SITE_NEW:
+        return;
+    case KEDGE_SITE_REFUSING:
+        say_refusing(s);
         return;
     case KEDGE_SITE_ENROLLING:
         begin_call(s, KEDGE_SITE_CALL_ENROLL);
@@ -223,6 +257,7 @@ static void beat(struct kedge_site *s)
 {
     struct kedge_site_effect *fx = kedgei_site_emit(s, KEDGE_SITE_FX_CALL);
     fx->serial = s->beat = ++s->last_serial;
+    s->beat_asked_size = s->seen.size;
     fx->call = KEDGE_SITE_CALL_POLL;
     fx->busy = true;
 }
@@ -231,11 +266,14 @@ static void start(struct kedge_site *s, const struct kedge_site_event *ev)
 {
     KEDGE_ASSERT(s->state == KEDGE_SITE_NEW && ev->memory.result_count <= KEDGE_SITE_RESULTS_MAX);
     s->memory = ev->memory;
+    s->seen = ev->seen;
     s->memory.result_count = MUTANT(MUTANT_SITE_FORGETS_ALL) ? 0 : s->memory.result_count;
     if (s->memory.result_count > 0) {
         kedgei_site_log(s, KEDGE_SITE_NOTE_RESUMED, KEDGE_OK)->result = s->memory.results[0];
     }
-    if (!s->memory.enrolled) {
+    if (ev->err != KEDGE_OK) {
+        begin_refusing(s, ev->err);
+    } else if (!s->memory.enrolled) {
         kedgei_site_go(s, KEDGE_SITE_ENROLLING);
     } else {
         kedgei_site_next_result(s);

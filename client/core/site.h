@@ -18,6 +18,10 @@
  * awaited may fail.
  *  - A receipt whose proof does not hold is not a REPLY but CALL_FAILED with KEDGE_E_VERIFY; so is a "closed"
  * whose signature does not.
+ *  - What the coordinator shows of the main chain is checked by the host (signature) and judged by the core
+ * (client/core/chain.h). SEEN replaces what is remembered of it; it may be lost, then less is known. REFUSE
+ * is durable before the host does anything else, and a later START says so: nothing but its owner makes a
+ * site go on.
  *  - Restart: kedge_site_init and START with the stored memory. There is no other recovery path. */
 #ifndef KEDGE_CLIENT_CORE_SITE_H
 #define KEDGE_CLIENT_CORE_SITE_H
@@ -38,6 +42,12 @@ enum {
 /* 32 bytes that the core compares and copies; the host knows them as SHA-256 digests. */
 struct kedge_site_digest {
     uint8_t b[32];
+};
+
+/* A checkpoint of the main chain; size 0: none. */
+struct kedge_site_chain {
+    uint64_t size;
+    struct kedge_site_digest root;
 };
 
 /* Values as on the wire. */
@@ -95,7 +105,7 @@ struct kedge_site_params {
 
 /* ---- events ---- */
 enum kedge_site_event_type {
-    KEDGE_SITE_EV_START,         /* memory */
+    KEDGE_SITE_EV_START,         /* memory, seen, err: why the main chain was refused before, or KEDGE_OK */
     KEDGE_SITE_EV_REPLY,         /* serial, reply */
     KEDGE_SITE_EV_CALL_FAILED,   /* serial, err: nothing is known of what the coordinator did */
     KEDGE_SITE_EV_FETCHED,       /* serial: the blob is here and has its digest */
@@ -122,6 +132,7 @@ struct kedge_site_reply {
     int err;
     uint64_t retry_ns;
     struct kedge_site_task task;
+    struct kedge_site_chain shown; /* TASK, WAIT: the main chain, as signed as the host demands */
 };
 
 struct kedge_site_event {
@@ -130,6 +141,7 @@ struct kedge_site_event {
     uint64_t serial;
     int err;
     struct kedge_site_memory memory; /* START */
+    struct kedge_site_chain seen;    /* START: the newest of the main chain that is remembered */
     struct kedge_site_reply reply;   /* REPLY */
     uint32_t result_count;           /* TRAINED: 1 or 2 */
     struct kedge_site_result results[KEDGE_SITE_RESULTS_MAX];
@@ -146,6 +158,8 @@ enum kedge_site_effect_type {
     KEDGE_SITE_FX_PERSIST, /* serial, memory: store atomically; → PERSISTED */
     KEDGE_SITE_FX_FORGET,  /* result: its update file and envelope are no longer needed */
     KEDGE_SITE_FX_ABORT,   /* serial: stop that FETCH, TRAIN or UPLOAD; its completion will be ignored */
+    KEDGE_SITE_FX_SEEN,    /* seen: the newest of the main chain, as the reply in hand shows it */
+    KEDGE_SITE_FX_REFUSE,  /* seen, shown (by the reply in hand), err: keep both as evidence, durably */
     KEDGE_SITE_FX_LOG,     /* note, err, job, round, kind */
 };
 
@@ -166,6 +180,7 @@ enum kedge_site_note {
     KEDGE_SITE_NOTE_UNREACHABLE, /* a call failed (err); tried again */
     KEDGE_SITE_NOTE_STOPPED,     /* revoked or blocked (err): polls rarely */
     KEDGE_SITE_NOTE_RESUMED,     /* START found unfinished results */
+    KEDGE_SITE_NOTE_REFUSING,    /* the main chain is not the one that was seen (err); said again and again */
 };
 const char *kedge_site_note_name(enum kedge_site_note note); /* "receipt" */
 
@@ -183,6 +198,8 @@ struct kedge_site_effect {
     struct kedge_site_task task;     /* FETCH, TRAIN; LOG: job, round, kind where it is about a task */
     struct kedge_site_result result; /* UPLOAD, FORGET, CALL SUBMIT; LOG RECEIPT and DROPPED */
     struct kedge_site_memory memory; /* PERSIST */
+    struct kedge_site_chain seen;    /* SEEN, REFUSE */
+    struct kedge_site_chain shown;   /* REFUSE */
 };
 
 struct kedge_site_effects {
@@ -218,7 +235,9 @@ enum kedge_site_state {
     KEDGE_SITE_PERSISTING,
     KEDGE_SITE_UPLOADING,
     KEDGE_SITE_SUBMITTING,
-    KEDGE_SITE_STOPPED, /* revoked by the tenant, or the token was refused; reason says which */
+    KEDGE_SITE_STOPPED,  /* revoked by the tenant, or the token was refused; reason says which */
+    KEDGE_SITE_REFUSING, /* the main chain was cut or forked: results are kept, nothing is asked, sent or
+                            signed */
 };
 const char *kedge_site_state_name(enum kedge_site_state state); /* "training" */
 

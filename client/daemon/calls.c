@@ -1,5 +1,6 @@
 /* Requests to the coordinator: ENROLL, POLL, SUBMIT. What comes back is checked here: receipts must prove
- * that our very statement is in the tenant's ledger, checkpoints of the main chain must never go back. */
+ * that our very statement is in the tenant's ledger; checkpoints of the main chain are signed, and the core
+ * judges whether it only grew. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,48 +21,28 @@ struct call_item {
     bool busy;
     struct kedge_site_result result;
     struct kedge_buf envelope; /* SUBMIT */
+    struct kedge_buf note;     /* the checkpoint that reply.shown is */
     int err;
     struct kedge_site_reply reply;
 };
 
 /* ---- checks ---- */
 
-/* Remembers the newest main checkpoint; KEDGE_E_FORK when it contradicts an older one. */
-static int check_main(struct kedge_site_host *h, struct kedge_view note)
+/* What an answer shows of the main chain, for the core to judge. The signature is checked here, when its key
+ * is known. No note: nothing is shown. */
+static int take_chain(struct kedge_site_host *h, struct kedge_view note, struct call_item *c)
 {
-    struct kedge_checkpoint cp;
-    struct kedge_note parsed;
-    char path[KEDGE_PATH_MAX];
     if (note.len == 0) {
         return KEDGE_OK;
     }
-    int err = kedge_note_parse(note, &parsed);
-    err = err ? err : kedge_checkpoint_parse(parsed.text, &cp);
-    if (!err && h->trust.known) {
-        err = kedge_note_verify(&parsed, &h->trust.main_log, 1, NULL, NULL);
-    }
+    int err = kedge_client_chain_of(note, h->trust.known ? &h->trust.main_log : NULL, &c->reply.shown);
     if (err) {
         kedge_log(KEDGE_LOG_ERROR, "main checkpoint", "it is not signed by the main log: %s",
                   kedge_strerror(err));
         return KEDGE_E_VERIFY;
     }
-    if (cp.size < h->seen_size
-        || (cp.size == h->seen_size && h->seen_size > 0 && !kedge_hash_eq(&cp.root, &h->seen_root))) {
-        if (cp.size == h->seen_size) {
-            kedge_log(KEDGE_LOG_ERROR, "fork",
-                      "two main checkpoints of size %" PRIu64 "; ours is in seen-main", cp.size);
-            return KEDGE_E_FORK;
-        }
-        return KEDGE_OK; /* answers may overtake each other; a shorter chain is judged by its growth, not here
-                          */
-    }
-    if (cp.size > h->seen_size) {
-        h->seen_size = cp.size;
-        h->seen_root = cp.root;
-        err = kedge_client_path(h, path, "seen-main");
-        err = err ? err : kedge_client_put_file(path, note);
-    }
-    return err;
+    kedge_buf_put(&c->note, note.ptr, note.len);
+    return c->note.err;
 }
 
 /* The receipt proves that the envelope is entry leaf_index of a tree whose signed root we were given. */
@@ -165,14 +146,13 @@ static int take_reply(struct kedge_site_host *h, struct call_item *c, const stru
     case KEDGE_MSG_TASK:
         r->kind = KEDGE_SITE_REPLY_TASK;
         take_task(&msg->u.task, &r->task);
-        return c->call == KEDGE_SITE_CALL_POLL ? check_main(h, msg->u.task.main_checkpoint) : KEDGE_E_FORMAT;
+        return c->call == KEDGE_SITE_CALL_POLL ? take_chain(h, msg->u.task.main_checkpoint, c)
+                                               : KEDGE_E_FORMAT;
     case KEDGE_MSG_WAIT:
         r->kind = KEDGE_SITE_REPLY_WAIT;
         r->retry_ns = (uint64_t)msg->u.wait.retry_ms * NS_PER_MS;
-        if (c->call != KEDGE_SITE_CALL_POLL) {
-            return KEDGE_E_FORMAT;
-        }
-        return c->busy ? KEDGE_OK : check_main(h, msg->u.wait.main_checkpoint);
+        return c->call == KEDGE_SITE_CALL_POLL ? take_chain(h, msg->u.wait.main_checkpoint, c)
+                                               : KEDGE_E_FORMAT;
     case KEDGE_MSG_RECEIPT:
         r->kind = KEDGE_SITE_REPLY_RECEIPT;
         return c->call == KEDGE_SITE_CALL_SUBMIT ? check_receipt(h, &msg->u.receipt, envelope)
@@ -218,8 +198,11 @@ static void call_handle(struct kedge_site_host *h, struct kedge_site_item *item)
                                   .serial = c->serial,
                                   .err = c->err,
                                   .reply = c->reply};
-    kedge_mem_free(c);
+    h->shown_note = kedge_buf_view(&c->note);
     kedge_client_step(h, &ev);
+    h->shown_note = kedge_view_of(NULL, 0);
+    kedge_buf_deinit(&c->note);
+    kedge_mem_free(c);
 }
 
 void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect *fx)
@@ -233,6 +216,7 @@ void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect
                             .busy = fx->busy,
                             .result = fx->result};
     kedge_buf_init(&c->envelope, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&c->note, KEDGE_NOTE_MAX);
     if (fx->call == KEDGE_SITE_CALL_SUBMIT) {
         const struct kedge_site_envelope *e = kedge_client_envelope_find(h, &fx->result.envelope);
         KEDGE_ASSERT(e); /* the core submits what is in its memory */

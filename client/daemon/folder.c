@@ -7,15 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "chain/checkpoint.h"
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
-#include "common/base/os/log.h"
 #include "common/base/settings.h"
 #include "common/wire/token.h"
 #include "crypto/keyfile.h"
 
-enum { FILE_MAX = 65536, SECTOR = 512 };
+enum { SECTOR = 512 };
 
 int kedge_client_path(const struct kedge_site_host *h, char out[KEDGE_PATH_MAX], const char *format, ...)
 {
@@ -167,35 +165,6 @@ static int read_trust(struct kedge_site_host *h, struct kedge_diag *d)
     return err;
 }
 
-/* What this site saw of the main chain before it was started again. A damaged memory is said and forgotten:
- * it is an aid against forks, and without it the site can still train. */
-static int read_seen(struct kedge_site_host *h)
-{
-    char path[KEDGE_PATH_MAX];
-    struct kedge_buf text;
-    struct kedge_note note;
-    struct kedge_checkpoint cp;
-    struct kedge_diag d = {.text = ""};
-    int err = kedge_client_path(h, path, "seen-main");
-    if (err || !kedge_file_exists(path)) {
-        return err;
-    }
-    kedge_buf_init(&text, FILE_MAX);
-    err = kedge_file_read(path, &text, &d);
-    err = err ? err : kedge_note_parse(kedge_buf_view(&text), &note);
-    err = err ? err : kedge_checkpoint_parse(note.text, &cp);
-    if (err) {
-        kedge_log(KEDGE_LOG_WARN, "seen-main",
-                  "%s: expected a checkpoint of the main chain: %s; beginning anew", path,
-                  d.text[0] ? d.text : kedge_strerror(err));
-    } else {
-        h->seen_size = cp.size;
-        h->seen_root = cp.root;
-    }
-    kedge_buf_deinit(&text);
-    return KEDGE_OK;
-}
-
 static int read_key(struct kedge_site_host *h, const char *name, struct kedge_key_pair *ret,
                     struct kedge_diag *d)
 {
@@ -215,7 +184,9 @@ int kedge_client_open_folder(struct kedge_site_host *h, struct kedge_diag *d)
     }
     err = err ? err : read_policy(h, d);
     err = err ? err : read_trust(h, d);
-    err = err ? err : read_seen(h);
+    if (!err) {
+        kedge_client_seen_read(h);
+    }
     err = err ? err : read_key(h, "tls", &h->tls_key, d);
     err = err ? err : read_key(h, "statement", &h->statement_key, d);
     err = err ? err : kedge_client_path(h, path, "work");
@@ -225,6 +196,7 @@ int kedge_client_open_folder(struct kedge_site_host *h, struct kedge_diag *d)
 void kedge_client_close_folder(struct kedge_site_host *h)
 {
     kedge_policy_deinit(&h->policy);
+    kedge_buf_deinit(&h->seen_note);
     kedge_key_wipe(&h->tls_key);
     kedge_key_wipe(&h->statement_key);
     kedge_wipe(&h->config, sizeof h->config);

@@ -10,7 +10,8 @@
  *   SITE/keys/          tls.pem, statement.pem (made here, never leave)
  *   SITE/memory         unfinished results with their envelopes, and what was signed last; see stored.h
  *   SITE/seen-main      the last main checkpoint seen
- *   SITE/work/          models and updates in use, and former ones whose room the next ones take */
+ *   SITE/refused-main/  evidence of a cut or forked main chain: `seen` and `shown`; while it is there, no
+ * work SITE/work/          models and updates in use, and former ones whose room the next ones take */
 #ifndef KEDGE_CLIENT_DAEMON_HOST_H
 #define KEDGE_CLIENT_DAEMON_HOST_H
 
@@ -41,6 +42,12 @@ struct kedge_trainer {
     struct kedge_buf line; /* read so far of the reply */
 };
 
+/* The main chain was cut or forked. */
+struct kedge_site_refusal {
+    int err; /* KEDGE_OK: it was not */
+    struct kedge_site_chain seen, shown;
+};
+
 struct kedge_site_host {
     char dir[KEDGE_PATH_MAX];
     struct kedge_site_config config;
@@ -64,8 +71,10 @@ struct kedge_site_host {
     struct kedge_job_spec *spec;
     struct kedge_layout layout;
     struct kedge_site_digest model_digest; /* the work thread's: the model that was fetched last */
-    uint64_t seen_size;                    /* of seen-main; guarded by the call thread */
-    struct kedge_hash seen_root;
+    struct kedge_site_chain seen;          /* the newest of the main chain … */
+    struct kedge_buf seen_note;            /* … as it was signed */
+    struct kedge_view shown_note;          /* of the reply that the core is handling */
+    struct kedge_site_refusal refusal;
     bool stop;
     int fatal;
 };
@@ -109,6 +118,19 @@ bool kedge_client_memory_covers(const struct kedge_site_host *h, const struct ke
 /* NULL when it is not among those that wait. */
 struct kedge_site_envelope *kedge_client_envelope_find(struct kedge_site_host *h,
                                                        const struct kedge_site_digest *digest);
+
+/* ---- seen.c: the main chain ---- */
+/* What a signed checkpoint says; key NULL: nobody knows who should have signed it. KEDGE_E_FORMAT,
+ * KEDGE_E_VERIFY. */
+KEDGE_NODISCARD int kedge_client_chain_of(struct kedge_view note, const struct kedge_vkey *key,
+                                          struct kedge_site_chain *ret);
+/* Fills h->seen and h->refusal. A damaged seen-main is said and forgotten: it is an aid against forks, and
+ * without it the site can still train. */
+void kedge_client_seen_read(struct kedge_site_host *h);
+/* Execute SEEN and REFUSE with h->shown_note; tell people about the refusal and what to do. */
+void kedge_client_seen_keep(struct kedge_site_host *h, const struct kedge_site_effect *fx);
+void kedge_client_seen_refuse(struct kedge_site_host *h, const struct kedge_site_effect *fx);
+void kedge_client_seen_say(const struct kedge_site_host *h);
 
 /* ---- update.c: on the work thread ---- */
 /* Makes the update file from two models and writes its digest and length to r. */

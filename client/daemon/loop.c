@@ -97,16 +97,27 @@ static void execute(struct kedge_site_host *h, const struct kedge_site_effect *f
     case KEDGE_SITE_FX_ABORT:
         atomic_store(&h->abort_serial, fx->serial);
         break;
+    case KEDGE_SITE_FX_SEEN:
+        kedge_client_seen_keep(h, fx);
+        break;
+    case KEDGE_SITE_FX_REFUSE:
+        kedge_client_seen_refuse(h, fx);
+        break;
     case KEDGE_SITE_FX_LOG:
-        note(fx);
+        if (fx->note == KEDGE_SITE_NOTE_REFUSING) {
+            kedge_client_seen_say(h);
+        } else {
+            note(fx);
+        }
         break;
     }
 }
 
-/* Tidying up behind a settled result, which nobody waits for: the next request goes out first. */
+/* Tidying up behind a settled result and notes of what was seen, which nobody waits for: the next request
+ * goes out first. */
 static bool can_wait(const struct kedge_site_host *h, const struct kedge_site_effect *fx)
 {
-    return fx->type == KEDGE_SITE_FX_FORGET
+    return fx->type == KEDGE_SITE_FX_FORGET || fx->type == KEDGE_SITE_FX_SEEN
            || (fx->type == KEDGE_SITE_FX_PERSIST && kedge_client_memory_covers(h, &fx->memory));
 }
 

@@ -97,6 +97,8 @@ static int start_core(struct kedge_site_host *h, struct kedge_diag *d)
     err = err ? kedge_diag_set(d, err, "cannot start: %s", kedge_strerror(err))
               : kedge_client_memory_read(h, &ev.memory, d);
     if (!err) {
+        ev.seen = h->seen;
+        ev.err = h->refusal.err;
         clean_work(h, &ev.memory);
         kedge_client_step(h, &ev);
     }

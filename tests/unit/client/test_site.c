@@ -75,6 +75,12 @@ static void put_effect(struct host *h, const struct kedge_site_effect *fx)
     case KEDGE_SITE_FX_ABORT:
         put(h, "abort");
         return;
+    case KEDGE_SITE_FX_SEEN:
+        put(h, "seen %u", (unsigned)fx->seen.size);
+        return;
+    case KEDGE_SITE_FX_REFUSE:
+        put(h, "refuse %u after %u", (unsigned)fx->shown.size, (unsigned)fx->seen.size);
+        return;
     case KEDGE_SITE_FX_LOG:
         put(h, "log %s", kedge_site_note_name(fx->note));
         if (fx->err != KEDGE_OK) {

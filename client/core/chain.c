@@ -1,0 +1,20 @@
+#include "client/core/chain.h"
+
+#include <string.h>
+
+enum kedge_site_chain_verdict kedge_site_chain_judge(const struct kedge_site_chain *seen, uint64_t asked_size,
+                                                     const struct kedge_site_chain *shown)
+{
+    KEDGE_ASSERT(asked_size <= seen->size);
+    if (shown->size == seen->size) {
+        bool same = memcmp(shown->root.b, seen->root.b, sizeof seen->root.b) == 0;
+        return same || seen->size == 0 ? KEDGE_SITE_CHAIN_SAME : KEDGE_SITE_CHAIN_FORK;
+    }
+    if (shown->size > seen->size) {
+        return KEDGE_SITE_CHAIN_NEWER;
+    }
+    if (shown->size >= asked_size) {
+        return KEDGE_SITE_CHAIN_LATE;
+    }
+    return shown->size == 0 ? KEDGE_SITE_CHAIN_MISSING : KEDGE_SITE_CHAIN_SHORTER;
+}
