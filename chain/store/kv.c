@@ -147,6 +147,11 @@ int kedge_kv_reopen(struct kedge_kv *kv, struct kedge_diag *reterr)
     return kv->ops->reopen(kv, reterr);
 }
 
+void kedge_kv_keep(struct kedge_kv *kv)
+{
+    kv->keep = true;
+}
+
 void kedge_kv_close(struct kedge_kv *kv)
 {
     if (kv) {

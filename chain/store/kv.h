@@ -91,8 +91,11 @@ KEDGE_NODISCARD int kedge_kv_count(struct kedge_kv_tx *tx, enum kedge_kv_table t
  * transactions are open; on any other error the store stays unusable but may be reopened again or closed.
  */
 KEDGE_NODISCARD int kedge_kv_reopen(struct kedge_kv *kv, struct kedge_diag *reterr);
-/* No transaction may be open. NULL is fine. */
+/* No transaction may be open. NULL is fine. A writer on LMDB overwrites first what the file still holds of
+ * earlier states, unless another process is reading one (docs/modules/store.md). */
 void kedge_kv_close(struct kedge_kv *kv);
+/* From now on close leaves the file as it is: a store found to be damaged is evidence. */
+void kedge_kv_keep(struct kedge_kv *kv);
 /* True when opened for reading only. */
 bool kedge_kv_is_read_only(const struct kedge_kv *kv);
 

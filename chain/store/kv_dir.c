@@ -112,6 +112,19 @@ void kedgei_kv_dir_close(struct kedgei_kv_dir *d)
     }
 }
 
+int64_t kedgei_kv_dir_file_size(const struct kedgei_kv_dir *d)
+{
+    char file[KEDGE_PATH_MAX];
+    int err = kedge_path_join(file, d->path, "data.mdb");
+    return err ? err : kedge_file_size(file);
+}
+
+bool kedgei_kv_dir_can_lock(const struct kedgei_kv_dir *d)
+{
+    char lock[KEDGE_PATH_MAX];
+    return kedge_path_join(lock, d->path, "lock.mdb") == KEDGE_OK && access(lock, W_OK) == 0;
+}
+
 bool kedgei_kv_dir_is_full(const struct kedgei_kv_dir *d)
 {
     struct statvfs space;
@@ -119,11 +132,9 @@ bool kedgei_kv_dir_is_full(const struct kedgei_kv_dir *d)
         return true;
     }
     struct rlimit limit;
-    char file[KEDGE_PATH_MAX];
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY
-        || kedge_path_join(file, d->path, "data.mdb") != KEDGE_OK) {
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
         return false;
     }
-    int64_t size = kedge_file_size(file);
+    int64_t size = kedgei_kv_dir_file_size(d);
     return size >= 0 && (uint64_t)size + FREE_SPACE_LEAST > limit.rlim_cur;
 }

@@ -20,11 +20,11 @@ struct kedgei_kv_dir {
 KEDGE_NODISCARD int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path, bool create, bool read_only,
                                        struct kedge_diag *reterr);
 void kedgei_kv_dir_close(struct kedgei_kv_dir *d);
+/* Bytes of data.mdb or a negative error. */
+int64_t kedgei_kv_dir_file_size(const struct kedgei_kv_dir *d);
+/* Whether this process may register with LMDB as a reader. */
+bool kedgei_kv_dir_can_lock(const struct kedgei_kv_dir *d);
 /* Whether a write that came up short did so for want of room. */
 bool kedgei_kv_dir_is_full(const struct kedgei_kv_dir *d);
-
-/* kv_lmdb_meta.c: KEDGE_E_CORRUPT when data.mdb in a folder that nobody writes to gives an older state than
- * its newest. Reads a few pages. */
-KEDGE_NODISCARD int kedgei_lmdb_check_newest(const char *dir, struct kedge_diag *reterr);
 
 #endif

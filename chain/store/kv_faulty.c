@@ -161,6 +161,9 @@ static int faulty_reopen(struct kedge_kv *base, struct kedge_diag *reterr)
 static void faulty_close(struct kedge_kv *base)
 {
     struct faulty_kv *kv = (struct faulty_kv *)base;
+    if (base->keep) {
+        kedge_kv_keep(kv->inner);
+    }
     kedge_kv_close(kv->inner);
     kedge_mem_free(kv);
 }
@@ -185,7 +188,7 @@ int kedge_kv_faulty_new(struct kedge_kv *inner, struct kedge_kv **ret_kv)
     if (!kv) {
         return KEDGE_E_NOMEM;
     }
-    kv->base = (struct kedge_kv){&faulty_ops, inner->read_only};
+    kv->base = (struct kedge_kv){.ops = &faulty_ops, .read_only = inner->read_only};
     kv->inner = inner;
     *ret_kv = &kv->base;
     return KEDGE_OK;

@@ -27,6 +27,7 @@ struct kedge_kv_ops {
 struct kedge_kv {
     const struct kedge_kv_ops *ops;
     bool read_only;
+    bool keep; /* close leaves what the file holds besides its records */
 };
 struct kedge_kv_tx {
     struct kedge_kv *kv;

@@ -1,25 +1,23 @@
 /* The store on LMDB 0.9, the one file that knows it. What is done to be safe with it
  * (reference: LMDB's own documentation and CHANGES, and measurements in docs/modules/store.md):
  *  - default sync mode: NOMETASYNC loses acknowledged commits at power loss, NOSYNC the whole file, and
- * WRITEMAP dies with SIGBUS when the disk is full;
+ *    WRITEMAP dies with SIGBUS when the disk is full;
  *  - MDB_NOTLS, so that read transactions do not bind to threads; no DUPSORT, no deletes through cursors;
- *  - never the same environment twice in one process (a registry refuses) nor by two writers (a lock
- * file);
+ *  - never the same environment twice in one process (a registry) nor by two writers (a lock file);
  *  - a large sparse map that grows while no transaction is open in this process;
- *  - lengths and the rise of keys are checked before anybody reads what LMDB returns: its pages have no
- * checksum;
+ *  - lengths and the rise of keys are checked before anybody reads what LMDB returns, without a checksum;
  *  - after a commit failed with EIO nothing is written until reopen; a full disk also shows as EIO (short
- * write), so free space is looked at to tell them apart. */
+ *    write), so free space is looked at to tell them apart;
+ *  - what its file holds besides the newest state is overwritten at close (kv_lmdb_scrub.c). */
 #include <errno.h>
 #include <lmdb.h>
 #include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "chain/store/kv_dir.h"
 #include "chain/store/kv_impl.h"
+#include "chain/store/kv_lmdb_file.h"
 #include "common/base/mem.h"
-#include "common/base/os/file.h"
 
 _Static_assert(sizeof(size_t) == 8, "the map needs a 64-bit address space");
 
@@ -61,6 +59,7 @@ static int map_error(const struct lmdb_kv *kv, int rc)
     case MDB_TXN_FULL:
         return KEDGE_E_FULL;
     case MDB_READERS_FULL:
+    case EAGAIN:
         return KEDGE_E_BUSY;
     case MDB_PANIC: /* a meta page could not be written */
         return KEDGE_E_IO;
@@ -78,8 +77,6 @@ static int map_error(const struct lmdb_kv *kv, int rc)
         return KEDGE_E_ARG;
     case EIO:
         return kedgei_kv_dir_is_full(&kv->dir) ? KEDGE_E_DISK_FULL : KEDGE_E_IO;
-    case EAGAIN:
-        return KEDGE_E_BUSY;
     default:
         return rc > 0 ? kedge_errno(rc) : KEDGE_E_CORRUPT;
     }
@@ -124,12 +121,9 @@ static int open_tables(struct lmdb_kv *kv)
 static unsigned env_flags(const struct lmdb_kv *kv)
 {
     unsigned flags = MDB_NOTLS;
-    char lock[KEDGE_PATH_MAX];
     if (kv->base.read_only) {
         flags |= MDB_RDONLY;
-        bool can_lock =
-            kedge_path_join(lock, kv->dir.path, "lock.mdb") == KEDGE_OK && access(lock, W_OK) == 0;
-        if (kv->options.no_lock || !can_lock) {
+        if (kv->options.no_lock || !kedgei_kv_dir_can_lock(&kv->dir)) {
             flags |= MDB_NOLOCK;
         }
     } else if (kv->options.unsafe_no_sync) {
@@ -146,16 +140,13 @@ static int open_env(struct lmdb_kv *kv, struct kedge_diag *reterr)
         return fail(kv, rc, "prepare the store", reterr);
     }
     uint64_t map = kv->options.map_bytes;
-    char path[KEDGE_PATH_MAX];
-    int64_t size = kedge_path_join(path, kv->dir.path, "data.mdb") == KEDGE_OK ? kedge_file_size(path) : -1;
+    int64_t size = kedgei_kv_dir_file_size(&kv->dir);
     while (size > 0 && map < (uint64_t)size * 2 && map < kv->options.map_bytes_max) {
         map *= 2;
     }
     rc = mdb_env_set_maxdbs(kv->env, KEDGE_KV_TABLES);
     rc = rc ? rc : mdb_env_set_maxreaders(kv->env, kv->options.readers_max);
-    if (!rc && !kv->base.read_only) {
-        rc = mdb_env_set_mapsize(kv->env, map);
-    }
+    rc = rc || kv->base.read_only ? rc : mdb_env_set_mapsize(kv->env, map);
     rc = rc ? rc : mdb_env_open(kv->env, kv->dir.path, env_flags(kv), 0600);
     if (!rc && !(env_flags(kv) & MDB_NOLOCK)) {
         int dead;
@@ -188,9 +179,8 @@ static void grow_map(struct lmdb_kv *kv)
     uint64_t used = ((uint64_t)info.me_last_pgno + 1) * stat_.ms_psize;
     if (used > info.me_mapsize / 4 * 3 && info.me_mapsize < kv->options.map_bytes_max) {
         uint64_t more = (uint64_t)info.me_mapsize * 2;
-        /* when it fails the old map serves on, until it is full */
-        (void)mdb_env_set_mapsize(kv->env,
-                                  more < kv->options.map_bytes_max ? more : kv->options.map_bytes_max);
+        more = more < kv->options.map_bytes_max ? more : kv->options.map_bytes_max;
+        (void)mdb_env_set_mapsize(kv->env, more); /* when it fails the old map serves on, until it is full */
     }
 }
 
@@ -206,6 +196,16 @@ static int begin_txn(struct lmdb_kv *kv, bool write, MDB_txn **ret)
     return rc ? rc : mdb_txn_begin(kv->env, NULL, write ? 0 : MDB_RDONLY, ret);
 }
 
+static void end_tx(struct lmdb_tx *tx, bool has_failed)
+{
+    struct lmdb_kv *kv = (struct lmdb_kv *)tx->base.kv;
+    pthread_mutex_lock(&kv->mutex);
+    kv->open--;
+    kv->failed = kv->failed || has_failed;
+    pthread_mutex_unlock(&kv->mutex);
+    kedge_mem_free(tx);
+}
+
 static int lmdb_begin(struct kedge_kv *base, bool write, struct kedge_kv_tx **ret_tx,
                       struct kedge_diag *reterr)
 {
@@ -215,6 +215,7 @@ static int lmdb_begin(struct kedge_kv *base, bool write, struct kedge_kv_tx **re
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "%s: cannot begin a transaction: out of memory",
                               kv->dir.path);
     }
+    tx->base = (struct kedge_kv_tx){base, write};
     pthread_mutex_lock(&kv->mutex);
     bool unusable = !kv->env || (write && kv->failed);
     if (!unusable) {
@@ -233,25 +234,11 @@ static int lmdb_begin(struct kedge_kv *base, bool write, struct kedge_kv_tx **re
     }
     int rc = begin_txn(kv, write, &tx->txn);
     if (rc) {
-        pthread_mutex_lock(&kv->mutex);
-        kv->open--;
-        pthread_mutex_unlock(&kv->mutex);
-        kedge_mem_free(tx);
+        end_tx(tx, false);
         return fail(kv, rc, "begin a transaction", reterr);
     }
-    tx->base = (struct kedge_kv_tx){base, write};
     *ret_tx = &tx->base;
     return KEDGE_OK;
-}
-
-static void end_tx(struct lmdb_tx *tx, bool has_failed)
-{
-    struct lmdb_kv *kv = (struct lmdb_kv *)tx->base.kv;
-    pthread_mutex_lock(&kv->mutex);
-    kv->open--;
-    kv->failed = kv->failed || has_failed;
-    pthread_mutex_unlock(&kv->mutex);
-    kedge_mem_free(tx);
 }
 
 static int lmdb_commit(struct kedge_kv_tx *base, struct kedge_diag *reterr)
@@ -441,11 +428,29 @@ static int lmdb_reopen(struct kedge_kv *base, struct kedge_diag *reterr)
     return err;
 }
 
+/* What goes wrong here is no error: the state is whole, and the next close tries again. */
+static void scrub(struct lmdb_kv *kv)
+{
+    struct kedgei_lmdb_readers readers = {.at_older = false};
+    MDB_envinfo info;
+    int fd, dead;
+    if (kv->base.read_only || kv->base.keep || kv->failed || kedgei_kv_dir_is_full(&kv->dir)
+        || mdb_env_info(kv->env, &info) || mdb_env_get_fd(kv->env, &fd)) {
+        return;
+    }
+    readers.newest = info.me_last_txnid;
+    if (mdb_reader_check(kv->env, &dead) == 0
+        && mdb_reader_list(kv->env, kedgei_lmdb_see_reader, &readers) >= 0 && !readers.at_older) {
+        (void)!kedgei_lmdb_scrub(fd, info.me_last_txnid);
+    }
+}
+
 static void lmdb_close(struct kedge_kv *base)
 {
     struct lmdb_kv *kv = (struct lmdb_kv *)base;
     KEDGE_ASSERT(kv->open == 0);
     if (kv->env) {
+        scrub(kv);
         mdb_env_close(kv->env);
     }
     kedgei_kv_dir_close(&kv->dir);
@@ -478,7 +483,7 @@ int kedge_kv_lmdb_open(const char *dir, const struct kedge_kv_lmdb_options *opti
     kv->options.map_bytes = options->map_bytes ? options->map_bytes : MAP_DEFAULT;
     kv->options.map_bytes_max = options->map_bytes_max ? options->map_bytes_max : MAP_MAX_DEFAULT;
     kv->options.readers_max = options->readers_max ? options->readers_max : READERS_DEFAULT;
-    kv->base = (struct kedge_kv){&lmdb_ops, options->read_only};
+    kv->base = (struct kedge_kv){.ops = &lmdb_ops, .read_only = options->read_only};
     int err = kedgei_kv_dir_open(&kv->dir, dir, options->create, options->read_only, reterr);
     if (err) {
         kedge_mem_free(kv);

@@ -331,6 +331,14 @@ static int look(struct kedge_kv *kv, bool *ret_present, struct kedge_diag *reter
                : kedge_diag_set(reterr, err, "meta table: %s", kedge_strerror(err));
 }
 
+/* Earlier states in the file of a damaged or forked ledger may tell how it came about. */
+static void keep_evidence(struct kedge_kv *kv, int err)
+{
+    if (err == KEDGE_E_CORRUPT || err == KEDGE_E_FORK) {
+        kedge_kv_keep(kv);
+    }
+}
+
 int kedge_ledger_open(struct kedge_kv *kv, const struct kedge_ledger_options *options,
                       struct kedge_ledger **ret, struct kedge_diag *reterr)
 {
@@ -351,6 +359,7 @@ int kedge_ledger_open(struct kedge_kv *kv, const struct kedge_ledger_options *op
     }
     err = err ? err : load(l, options, reterr);
     if (err) {
+        keep_evidence(kv, err);
         kedge_buf_deinit(&l->note);
         pthread_mutex_destroy(&l->mutex);
         kedge_mem_free(l);
@@ -369,6 +378,7 @@ void kedge_ledger_close(struct kedge_ledger *l)
         (void)!kedge_ledger_flush(
             l, NULL); /* what is not stored now is signed again at open, with the same bytes */
     }
+    keep_evidence(l->kv, l->status);
     kedge_buf_deinit(&l->note);
     pthread_mutex_destroy(&l->mutex);
     kedge_mem_free(l);

@@ -1,0 +1,240 @@
+/* LMDB never overwrites a page in use: each commit writes changed pages anew, and what they said before stays
+ * on the pages that it frees until a later commit happens to take these. It also lends its page buffers from
+ * one transaction to the next as they are, so that the unused middle of a page, and what lies behind a large
+ * value, hold pieces of other pages. No read returns these bytes, so no auditor can vouch for them, and who
+ * erased a record would find it there. When a store is closed, all of them become zeros, in place.
+ *
+ * What is overwritten. The newest state's trees and its table of freed pages are read whole first. Only if
+ * each page of the file is then either in exactly one tree or freed exactly once, and each page's nodes fill
+ * it to the byte, anything is touched: one wrong number anywhere breaks that. So no page that a read can
+ * reach is ever taken for a free one, which the bounds of the numbers alone would not ensure.
+ *
+ * Why this is safe. The older state loses its pages, which LMDB keeps for the case that the newest was never
+ * durable; so the file is flushed before the first zero is written (a writer that was killed between its last
+ * write and the flush leaves a newest state that this machine sees and the disk does not). The next commit
+ * writes over the older state's first page and takes no page that the newest state uses or freed: torn or
+ * lost, it leaves the newest. A cut in the midst of the zeros leaves zeros on unused bytes only; where a
+ * sector also holds bytes in use, these are written as they were, and a sector is written whole or not at all
+ * (as LMDB demands for its first pages). Readers map the file and see what pwrite wrote, as they do with
+ * LMDB's own writes; those of the newest state never look at these bytes. */
+#include "chain/store/kv_lmdb_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/file.h"
+
+enum {
+    PIECE = 65536, /* of the file, handled at once; also LMDB's largest page */
+    TABLES_MAX = 64,
+    UNWRITTEN_MAX = 1 << 20, /* pages at the end that were freed by the transaction that took them: more than
+                                LMDB lets one have */
+};
+
+enum use { USE_UNKNOWN, USE_TREE, USE_RUN, USE_FREED };
+
+struct scrub {
+    struct kedgei_lmdb_file f;
+    uint8_t *uses; /* enum use, two bits for each page */
+    uint64_t known;
+    uint64_t tables[TABLES_MAX]; /* their roots */
+    size_t table_count;
+    bool in_main;
+    uint8_t page[PIECE], piece[PIECE];
+    bool has_written;
+};
+
+static const uint8_t zeros[PIECE];
+
+/* A line tells a reader's process, thread and the state it looks at or "-"; there is a heading. */
+int kedgei_lmdb_see_reader(const char *line, void *arg)
+{
+    struct kedgei_lmdb_readers *r = arg;
+    char newest[24];
+    const char *last = strrchr(line, ' ');
+    snprintf(newest, sizeof newest, " %llu\n", (unsigned long long)r->newest);
+    bool is_harmless = last
+                       && (strcmp(last, newest) == 0 || strcmp(last, " -\n") == 0
+                           || strcmp(last, " txnid\n") == 0 || strcmp(last, " readers)\n") == 0);
+    r->at_older = r->at_older || !is_harmless;
+    return 0;
+}
+
+/* ---- which page is what ---- */
+
+static enum use use_of(const struct scrub *s, uint64_t page)
+{
+    return (enum use)(s->uses[page / 4] >> (page % 4 * 2) & 3);
+}
+
+static bool mark(struct scrub *s, uint64_t page, uint64_t count, enum use use)
+{
+    for (uint64_t end = page + count; page < end; page++) {
+        if (page < 2 || page > s->f.newest.last || use_of(s, page) != USE_UNKNOWN) {
+            return false;
+        }
+        s->uses[page / 4] |= (uint8_t)((unsigned)use << (page % 4 * 2));
+        s->known++;
+    }
+    return true;
+}
+
+static bool mark_tree_page(void *arg, const struct kedgei_lmdb_page *page)
+{
+    struct scrub *s = arg;
+    if (!mark(s, page->number, 1, USE_TREE)) {
+        return false;
+    }
+    for (size_t i = 0; i < page->count && page->is_leaf; i++) {
+        struct kedgei_lmdb_node n = kedgei_lmdb_node_of(page, i);
+        if (s->in_main != (n.flags == KEDGEI_LMDB_TABLE)) {
+            return false;
+        }
+        if (s->in_main
+            && (s->table_count == TABLES_MAX
+                || !kedgei_lmdb_table_root(page, &n, &s->tables[s->table_count++]))) {
+            return false;
+        }
+        if (n.flags & KEDGEI_LMDB_BIG) {
+            uint32_t count = kedgei_lmdb_run_pages(&s->f, &n);
+            if (count == 0 || !mark(s, n.number, count, USE_RUN)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool mark_freed(void *arg, uint64_t transaction, uint64_t page)
+{
+    return transaction <= ((struct scrub *)arg)->f.newest.number && mark(arg, page, 1, USE_FREED);
+}
+
+static int find_uses(struct scrub *s)
+{
+    int err = kedgei_lmdb_walk(&s->f, s->f.newest.free_root, mark_tree_page, s);
+    s->in_main = true;
+    err = err ? err : kedgei_lmdb_walk(&s->f, s->f.newest.root, mark_tree_page, s);
+    s->in_main = false;
+    for (size_t i = 0; i < s->table_count && !err; i++) {
+        err = kedgei_lmdb_walk(&s->f, s->tables[i], mark_tree_page, s);
+    }
+    err = err ? err : kedgei_lmdb_walk_freed(&s->f, mark_freed, s);
+    return err || s->known == s->f.newest.last - 1 ? err : KEDGE_E_CORRUPT;
+}
+
+/* ---- zeros ---- */
+
+static int write_zeros(struct scrub *s, uint64_t offset, size_t len)
+{
+    if (!s->has_written && fdatasync(s->f.fd) != 0) {
+        return KEDGE_E_IO;
+    }
+    s->has_written = true;
+    while (len > 0) {
+        ssize_t n = pwrite(s->f.fd, zeros, len, (off_t)offset);
+        if (n <= 0 && !(n < 0 && errno == EINTR)) {
+            return KEDGE_E_IO;
+        }
+        if (n > 0) {
+            offset += (uint64_t)n;
+            len -= (size_t)n;
+        }
+    }
+    return KEDGE_OK;
+}
+
+/* Zeros over `len` <= PIECE bytes that lie at `offset`, from the first to the last that is none. */
+static int wipe(struct scrub *s, const uint8_t *bytes, size_t len, uint64_t offset)
+{
+    size_t from = 0;
+    while (len > 0 && bytes[len - 1] == 0) {
+        len--;
+    }
+    while (from < len && bytes[from] == 0) {
+        from++;
+    }
+    return from < len ? write_zeros(s, offset + from, len - from) : KEDGE_OK;
+}
+
+/* The same of any length; what lies behind the file's end was never written. */
+static int wipe_range(struct scrub *s, uint64_t offset, uint64_t end, uint64_t file_size)
+{
+    int err = KEDGE_OK;
+    end = end < file_size ? end : file_size;
+    while (offset < end && !err) {
+        size_t len = end - offset < PIECE ? (size_t)(end - offset) : PIECE;
+        err = kedge_fd_read_at(s->f.fd, s->piece, len, offset);
+        err = err ? err : wipe(s, s->piece, len, offset);
+        offset += len;
+    }
+    return err;
+}
+
+static int wipe_unused(struct scrub *s, uint64_t number, uint64_t file_size)
+{
+    struct kedgei_lmdb_page p;
+    uint64_t size = s->f.page_size;
+    if (!kedgei_lmdb_page_read(&s->f, number, s->page, &p)) {
+        return KEDGE_E_CORRUPT;
+    }
+    int err = wipe(s, p.bytes + p.lower, p.upper - p.lower, number * size + p.lower);
+    for (size_t i = 0; i < p.count && p.is_leaf && !err; i++) {
+        struct kedgei_lmdb_node n = kedgei_lmdb_node_of(&p, i);
+        if (n.flags & KEDGEI_LMDB_BIG) {
+            uint64_t end = (n.number + kedgei_lmdb_run_pages(&s->f, &n)) * size;
+            err = wipe_range(s, n.number * size + KEDGEI_LMDB_HEADER + n.data_len, end, file_size);
+        }
+    }
+    return err;
+}
+
+static int wipe_all(struct scrub *s, uint64_t file_size)
+{
+    uint64_t size = s->f.page_size, end = s->f.newest.last + 1;
+    int err = KEDGE_OK;
+    for (uint64_t page = 2; page < end && !err;) {
+        uint64_t next = page + 1;
+        enum use use = use_of(s, page);
+        if (use == USE_FREED) {
+            while (next < end && use_of(s, next) == USE_FREED) {
+                next++;
+            }
+            err = wipe_range(s, page * size, next * size, file_size);
+        } else if (use == USE_TREE) {
+            err = wipe_unused(s, page, file_size);
+        }
+        page = next;
+    }
+    /* Behind the last page lies what transactions wrote that never were committed. Readers may have it
+     * mapped, and the next commits use it: it is emptied, not cut off. */
+    return err ? err : wipe_range(s, end * size, file_size, file_size);
+}
+
+int kedgei_lmdb_scrub(int fd, uint64_t number)
+{
+    struct stat st;
+    struct scrub *s = kedge_mem_new(1, sizeof *s);
+    if (!s) {
+        return KEDGE_E_NOMEM;
+    }
+    bool ok = fstat(fd, &st) == 0 && kedgei_lmdb_file_read(fd, &s->f) && s->f.newest.number == number
+              && s->f.newest.last > 1
+              && s->f.newest.last <= (uint64_t)st.st_size / s->f.page_size + UNWRITTEN_MAX;
+    int err = ok ? KEDGE_OK : KEDGE_E_CORRUPT;
+    if (!err) {
+        s->uses = kedge_mem_new(s->f.newest.last / 4 + 1, 1);
+        err = s->uses ? find_uses(s) : KEDGE_E_NOMEM;
+    }
+    err = err ? err : wipe_all(s, (uint64_t)st.st_size);
+    if (s->has_written && fdatasync(fd) != 0) {
+        err = KEDGE_E_IO;
+    }
+    kedge_mem_free(s->uses);
+    kedge_mem_free(s);
+    return err;
+}
