@@ -10,56 +10,64 @@
 #include "common/wire/token.h"
 #include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/records.h"
 
 enum { TOKENS_MAX = 100000 };
 
-/* A token's record: {"tenant","site","expiry_s","tls_key","statement_key"}; the keys once the site has used
- * it. */
-static int token_read(struct kedge_host *h, const struct kedge_hash *id, json_t **ret, struct kedge_diag *d)
+/* KEDGE_E_TOKEN: there is none. */
+static int token_read(struct kedge_host *h, const struct kedge_hash *id, struct kedge_token_record *ret,
+                      struct kedge_diag *d)
 {
     struct kedge_kv_tx *tx;
-    struct kedge_view value;
-    json_error_t at;
+    struct kedge_view value, key = kedge_view_of(id->b, KEDGE_HASH_LEN);
     int err = kedge_kv_begin(h->kv, false, &tx, d);
     if (err) {
         return err;
     }
-    err = kedge_kv_peek(tx, KEDGE_KV_TOKEN, kedge_view_of(id->b, KEDGE_HASH_LEN), &value);
-    json_t *o = err ? NULL : json_loadb((const char *)value.ptr, value.len, 0, &at);
-    kedge_kv_abort(tx);
-    if (!o) {
-        return kedge_diag_set(d, KEDGE_E_TOKEN, "%s", kedge_strerror(KEDGE_E_TOKEN));
+    err = kedge_kv_peek(tx, KEDGE_KV_TOKEN, key, &value);
+    if (err == KEDGE_E_NOT_FOUND) {
+        err = kedge_diag_set(d, KEDGE_E_TOKEN, "%s", kedge_strerror(KEDGE_E_TOKEN));
+    } else if (err) {
+        kedge_diag_set(d, err, "coordinator.lmdb: cannot read a token: %s", kedge_strerror(err));
+    } else {
+        err = kedge_token_record_decode(key, value, ret, d);
     }
-    *ret = o;
-    return KEDGE_OK;
+    kedge_kv_abort(tx);
+    return err;
 }
 
-static int token_write(struct kedge_host *h, const struct kedge_hash *id, const json_t *record,
-                       struct kedge_diag *d)
+static int put_token(struct kedge_kv_tx *tx, const struct kedge_hash *id, struct kedge_view record,
+                     struct kedge_diag *d)
 {
-    struct kedge_kv_tx *tx;
-    char text[1024];
-    size_t len = json_dumpb(record, text, sizeof text, JSON_COMPACT);
-    if (len == 0 || len > sizeof text) {
-        return kedge_diag_set(d, KEDGE_E_BUG, "an enrolment record is too long");
-    }
-    int err = kedge_kv_begin(h->kv, true, &tx, d);
-    if (err) {
-        return err;
-    }
     uint64_t count = 0;
-    err = kedge_kv_count(tx, KEDGE_KV_TOKEN, &count);
+    int err = kedge_kv_count(tx, KEDGE_KV_TOKEN, &count);
     if (!err && count >= TOKENS_MAX) {
-        err = kedge_diag_set(d, KEDGE_E_FULL, "too many enrolment tokens");
+        return kedge_diag_set(d, KEDGE_E_FULL, "too many enrolment tokens");
     }
     err = err ? err
-              : kedge_kv_put(tx, KEDGE_KV_TOKEN, kedge_view_of(id->b, KEDGE_HASH_LEN),
-                             kedge_view_of(text, len), KEDGE_KV_PUT);
-    if (err) {
-        kedge_kv_abort(tx);
-        return err;
+              : kedge_kv_put(tx, KEDGE_KV_TOKEN, kedge_view_of(id->b, KEDGE_HASH_LEN), record, KEDGE_KV_PUT);
+    return err ? kedge_diag_set(d, err, "coordinator.lmdb: cannot store a token: %s", kedge_strerror(err))
+               : KEDGE_OK;
+}
+
+static int token_write(struct kedge_host *h, const struct kedge_hash *id,
+                       const struct kedge_token_record *record, struct kedge_diag *d)
+{
+    struct kedge_kv_tx *tx;
+    struct kedge_buf text;
+    kedge_buf_init(&text, KEDGE_RECORD_MAX);
+    int err = kedge_token_record_encode(record, &text);
+    err = err ? kedge_diag_set(d, err, "%s", kedge_strerror(err)) : kedge_kv_begin(h->kv, true, &tx, d);
+    if (!err) {
+        err = put_token(tx, id, kedge_buf_view(&text), d);
+        if (err) {
+            kedge_kv_abort(tx);
+        } else {
+            err = kedge_kv_commit(tx, d);
+        }
     }
-    return kedge_kv_commit(tx, d);
+    kedge_buf_deinit(&text);
+    return err;
 }
 
 void kedge_admin_site_token(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
@@ -89,10 +97,9 @@ void kedge_admin_site_token(struct kedge_host *h, struct kedge_net_request *req,
         token.expires = kedge_os_unix_ms() / 1000 + said.ttl_s;
         kedge_sha256(kedge_view_of(token.secret, sizeof token.secret),
                      &id); /* the secret itself is not kept */
-        json_t *record = json_pack("{s:s,s:s,s:I}", "tenant", token.tenant.s, "site", token.site.s,
-                                   "expiry_s", (json_int_t)token.expires);
-        err = token_write(h, &id, record, &d);
-        json_decref(record);
+        struct kedge_token_record record = {
+            .tenant = token.tenant, .site = token.site, .expiry_s = token.expires};
+        err = token_write(h, &id, &record, &d);
     }
     err = err ? err : kedge_token_encode(&token, text);
     if (err) {
@@ -105,22 +112,48 @@ void kedge_admin_site_token(struct kedge_host *h, struct kedge_net_request *req,
 }
 
 /* Does the record wait for these keys, or have them already? */
-static int check_token(struct kedge_host *h, const json_t *record, const struct kedge_msg_enroll *msg,
-                       const char *tls_hex, const char *statement_hex, struct kedge_diag *d)
+static int check_token(const struct kedge_token_record *record, const struct kedge_msg_enroll *msg,
+                       const struct kedge_public_key *tls_key, const struct kedge_public_key *statement_key,
+                       struct kedge_diag *d)
 {
-    const char *tenant = json_string_value(json_object_get(record, "tenant"));
-    const char *site = json_string_value(json_object_get(record, "site"));
-    const char *tls = json_string_value(json_object_get(record, "tls_key"));
-    const char *statement = json_string_value(json_object_get(record, "statement_key"));
-    uint64_t expiry_s = (uint64_t)json_integer_value(json_object_get(record, "expiry_s"));
-    (void)h;
-    bool same = tls && statement && strcmp(tls, tls_hex) == 0 && strcmp(statement, statement_hex) == 0;
-    bool fresh = !tls && expiry_s > kedge_os_unix_ms() / 1000;
-    if (!tenant || !site || strcmp(tenant, msg->tenant.s) != 0 || strcmp(site, msg->site.s) != 0
-        || (!same && !fresh)) {
-        return kedge_diag_set(d, KEDGE_E_TOKEN, "%s", kedge_strerror(KEDGE_E_TOKEN));
+    bool same = record->used && kedge_public_key_eq(&record->tls_key, tls_key)
+                && kedge_public_key_eq(&record->statement_key, statement_key);
+    bool fresh = !record->used && record->expiry_s > kedge_os_unix_ms() / 1000;
+    bool named = kedge_id_eq(&record->tenant, &msg->tenant) && kedge_id_eq(&record->site, &msg->site);
+    return named && (same || fresh) ? KEDGE_OK
+                                    : kedge_diag_set(d, KEDGE_E_TOKEN, "%s", kedge_strerror(KEDGE_E_TOKEN));
+}
+
+/* Gives the token's site its keys, once. What is wrong with our own record is our affair: it is logged, and
+ * the device is told to ask for another token. */
+static int use_token(struct kedge_host *h, const struct kedge_msg_enroll *msg,
+                     const struct kedge_public_key *tls_key, const struct kedge_public_key *statement_key,
+                     struct kedge_diag *d)
+{
+    struct kedge_hash id;
+    struct kedge_token_record record;
+    kedge_sha256(kedge_view_of(msg->token_secret, sizeof msg->token_secret), &id);
+    int err = token_read(h, &id, &record, d);
+    if (err && err != KEDGE_E_TOKEN) {
+        kedge_log(KEDGE_LOG_ERROR, "token", "tenant=%s site=%s: %s", msg->tenant.s, msg->site.s, d->text);
     }
-    return KEDGE_OK;
+    if (err == KEDGE_E_CORRUPT) {
+        return kedge_diag_set(d, KEDGE_E_TOKEN,
+                              "the coordinator's record of this token is damaged; ask for another token");
+    }
+    err = err ? err : check_token(&record, msg, tls_key, statement_key, d);
+    if (err || record.used) {
+        return err;
+    }
+    record.used = true;
+    record.tls_key = *tls_key;
+    record.statement_key = *statement_key;
+    err = token_write(h, &id, &record, d);
+    if (!err) {
+        kedge_log(KEDGE_LOG_INFO, "enrolment", "tenant=%s site=%s waits for its admin's signature",
+                  msg->tenant.s, msg->site.s);
+    }
+    return err;
 }
 
 void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req,
@@ -128,10 +161,7 @@ void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req,
 {
     const struct kedge_net_peer *peer = kedge_net_request_peer(req);
     struct kedge_diag d = {.text = ""};
-    struct kedge_hash id;
     struct kedge_public_key statement_key;
-    char tls_hex[2 * KEDGE_KEY_LEN + 1], statement_hex[2 * KEDGE_KEY_LEN + 1];
-    json_t *record = NULL;
     uint32_t site = kedge_host_site_by_key(h, &peer->key);
     struct kedge_msg ok = {.type = KEDGE_MSG_ENROLL_OK};
     if (site != KEDGE_COORD_NONE) {
@@ -144,21 +174,9 @@ void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req,
         return;
     }
     memcpy(statement_key.b, msg->statement_key, KEDGE_KEY_LEN);
-    kedge_hex_encode(peer->key.b, KEDGE_KEY_LEN, tls_hex);
-    kedge_hex_encode(statement_key.b, KEDGE_KEY_LEN, statement_hex);
-    kedge_sha256(kedge_view_of(msg->token_secret, sizeof msg->token_secret), &id);
     int err = kedge_public_key_is_valid(&statement_key) && !kedge_public_key_eq(&statement_key, &peer->key)
-                  ? token_read(h, &id, &record, &d)
+                  ? use_token(h, msg, &peer->key, &statement_key, &d)
                   : kedge_diag_set(&d, KEDGE_E_KEY, "the statement key must be a valid key of its own");
-    err = err ? err : check_token(h, record, msg, tls_hex, statement_hex, &d);
-    if (!err && !json_object_get(record, "tls_key")) {
-        json_object_set_new(record, "tls_key", json_string(tls_hex));
-        json_object_set_new(record, "statement_key", json_string(statement_hex));
-        err = token_write(h, &id, record, &d);
-        kedge_log(KEDGE_LOG_INFO, "enrolment", "tenant=%s site=%s waits for its admin's signature",
-                  msg->tenant.s, msg->site.s);
-    }
-    json_decref(record);
     if (err) {
         kedge_host_reply_error(req, err, 0, d.text);
     } else {
@@ -170,38 +188,36 @@ void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req,
 struct pending {
     struct kedge_host *h;
     struct kedge_admin_filter wanted;
+    struct kedge_diag *d;
     json_t *list;
 };
 
 static int list_pending(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct pending *p = arg;
-    json_error_t at;
-    struct kedge_id tenant_id, site_id;
-    (void)key;
-    json_t *record = json_loadb((const char *)value.ptr, value.len, 0, &at);
-    const char *tenant = json_string_value(json_object_get(record, "tenant"));
-    const char *site = json_string_value(json_object_get(record, "site"));
-    bool wanted = tenant && site && json_object_get(record, "tls_key")
-                  && (!p->wanted.tenant || strcmp(p->wanted.tenant, tenant) == 0)
-                  && (!p->wanted.site || strcmp(p->wanted.site, site) == 0)
-                  && kedge_id_from(kedge_view_str(tenant), &tenant_id) == KEDGE_OK
-                  && kedge_id_from(kedge_view_str(site), &site_id) == KEDGE_OK;
-    if (wanted) {
-        uint32_t t = kedge_host_tenant_find(p->h, &tenant_id);
-        wanted = t != KEDGE_COORD_NONE && kedge_host_site_find(p->h, t, &site_id) == KEDGE_COORD_NONE;
+    struct kedge_token_record r;
+    char tls[2 * KEDGE_KEY_LEN + 1], statement[2 * KEDGE_KEY_LEN + 1];
+    int err = kedge_token_record_decode(key, value, &r, p->d);
+    if (err) {
+        return err;
     }
-    if (wanted) {
-        json_array_append(p->list, record);
+    bool wanted = r.used && (!p->wanted.tenant || strcmp(p->wanted.tenant, r.tenant.s) == 0)
+                  && (!p->wanted.site || strcmp(p->wanted.site, r.site.s) == 0);
+    uint32_t t = wanted ? kedge_host_tenant_find(p->h, &r.tenant) : KEDGE_COORD_NONE;
+    if (t != KEDGE_COORD_NONE && kedge_host_site_find(p->h, t, &r.site) == KEDGE_COORD_NONE) {
+        kedge_hex_encode(r.tls_key.b, KEDGE_KEY_LEN, tls);
+        kedge_hex_encode(r.statement_key.b, KEDGE_KEY_LEN, statement);
+        json_array_append_new(p->list, json_pack("{s:s,s:s,s:I,s:s,s:s}", "tenant", r.tenant.s, "site",
+                                                 r.site.s, "expiry_s", (json_int_t)r.expiry_s, "tls_key", tls,
+                                                 "statement_key", statement));
     }
-    json_decref(record);
     return KEDGE_OK;
 }
 
 void kedge_admin_site_pending(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
-    struct pending p = {.h = h, .list = json_array()};
     struct kedge_diag d = {.text = ""};
+    struct pending p = {.h = h, .d = &d, .list = json_array()};
     struct kedge_kv_tx *tx;
     int err = kedge_admin_filter_args(args, &p.wanted, &d);
     err = err ? err : kedge_kv_begin(h->kv, false, &tx, &d);

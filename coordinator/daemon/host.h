@@ -289,7 +289,9 @@ struct kedge_job *kedge_host_job_find(struct kedge_host *h, const struct kedge_i
 KEDGE_NODISCARD int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text,
                                         struct kedge_job **ret, struct kedge_diag *d);
 void kedge_host_job_free(struct kedge_job *job);
-/* Writes the job's record by compare-and-swap: KEDGE_E_EXISTS when it is not what this process wrote last. */
+bool kedge_host_job_has_ended(const struct kedge_job *job);
+/* Writes the job's record by compare-and-swap: KEDGE_E_EXISTS when it is not what this process wrote last.
+ * With that of a job that has ended its refusals go. */
 KEDGE_NODISCARD int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d);
 struct kedge_round_history *kedge_job_history(struct kedge_job *job, uint32_t round, bool create);
 void kedge_job_metric_add(struct kedge_job *job, const struct kedge_st_evaluation *ev);
@@ -301,6 +303,12 @@ void kedge_host_refusal_store(struct kedge_host *h, const struct kedge_coord_eff
 /* Tells the core what the job's open round (job->round) had refused. */
 KEDGE_NODISCARD int kedge_host_refusals_load(struct kedge_host *h, const struct kedge_job *job,
                                              struct kedge_diag *d);
+/* Removes the job's refusals but those of round `keep`, KEDGE_COORD_NONE: all. */
+KEDGE_NODISCARD int kedge_host_refusals_drop(struct kedge_kv_tx *tx, const struct kedge_id *job,
+                                             uint32_t keep);
+/* At start, when the jobs are loaded: reads every refusal there is, and removes those that no open round
+ * needs any more. KEDGE_E_CORRUPT: one is damaged. */
+KEDGE_NODISCARD int kedge_host_refusals_sweep(struct kedge_host *h, struct kedge_diag *d);
 
 /* ---- restore.c ---- */
 KEDGE_NODISCARD int kedge_host_restore(struct kedge_host *h, struct kedge_diag *d);

@@ -1,6 +1,5 @@
 /* The table of jobs and their records in coordinator.lmdb. What decides a job's models is in the main chain;
  * the record holds only what is not: its token, and whether the operator halted it. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,14 +9,19 @@
 #include "common/base/os/log.h"
 #include "common/tensor/safetensors.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/records.h"
+
+bool kedge_host_job_has_ended(const struct kedge_job *job)
+{
+    return job->state == KEDGE_JOB_COMPLETED || job->state == KEDGE_JOB_FAILED
+           || job->state == KEDGE_JOB_CANCELLED;
+}
 
 struct kedge_job *kedge_host_job_find(struct kedge_host *h, const struct kedge_id *id, bool ended_too)
 {
     for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
         struct kedge_job *job = &h->jobs[i];
-        bool ended = job->state == KEDGE_JOB_COMPLETED || job->state == KEDGE_JOB_FAILED
-                     || job->state == KEDGE_JOB_CANCELLED;
-        if (job->used && kedge_id_eq(&job->spec.name, id) && (ended_too || !ended)) {
+        if (job->used && kedge_id_eq(&job->spec.name, id) && (ended_too || !kedge_host_job_has_ended(job))) {
             return job;
         }
     }
@@ -134,37 +138,41 @@ void kedge_host_job_free(struct kedge_job *job)
 static int stored_state(struct kedge_kv_tx *tx, const struct kedge_job *job, int *ret_state,
                         struct kedge_diag *d)
 {
-    struct kedge_view text;
-    json_error_t at;
-    int err = kedge_kv_peek(tx, KEDGE_KV_JOB, kedge_view_str(job->spec.name.s), &text);
+    struct kedge_view key = kedge_view_str(job->spec.name.s), text;
+    struct kedge_job_record r;
+    int err = kedge_kv_peek(tx, KEDGE_KV_JOB, key, &text);
     if (err == KEDGE_E_NOT_FOUND) {
         *ret_state = -1;
         return KEDGE_OK;
     }
-    json_t *root = err ? NULL : json_loadb((const char *)text.ptr, text.len, 0, &at);
-    const json_t *state = json_object_get(root, "state");
-    if (!json_is_integer(state)) {
-        err = kedge_diag_set(d, KEDGE_E_CORRUPT, "record of job %s is damaged", job->spec.name.s);
-    } else {
-        *ret_state = (int)json_integer_value(state);
-    }
-    json_decref(root);
+    err = err ? kedge_diag_set(d, err, "record of job %s: %s", job->spec.name.s, kedge_strerror(err))
+              : kedge_job_record_decode(key, text, &r, d);
+    *ret_state = err ? -1 : (int)r.state;
+    return err;
+}
+
+static int put_record(struct kedge_kv_tx *tx, const struct kedge_job *job)
+{
+    struct kedge_job_record r = {.job = job->spec.name,
+                                 .spec = job->spec_digest,
+                                 .initial_model = job->initial_model,
+                                 .state = job->state,
+                                 .reason = job->reason,
+                                 .created_ms = job->created_ms};
+    struct kedge_buf text;
+    memcpy(r.token, job->token_hash, sizeof r.token);
+    kedge_buf_init(&text, KEDGE_RECORD_MAX);
+    int err = kedge_job_record_encode(&r, &text);
+    err = err ? err
+              : kedge_kv_put(tx, KEDGE_KV_JOB, kedge_view_str(r.job.s), kedge_buf_view(&text), KEDGE_KV_PUT);
+    kedge_buf_deinit(&text);
     return err;
 }
 
 int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d)
 {
     struct kedge_kv_tx *tx;
-    char spec[KEDGE_HASH_HEX_LEN + 1], initial[KEDGE_HASH_HEX_LEN + 1], text[1024];
     int now = -1;
-    kedge_hash_hex(&job->spec_digest, spec);
-    kedge_hash_hex(&job->initial_model, initial);
-    int n = snprintf(text, sizeof text,
-                     "{\"job\":\"%s\",\"spec\":\"%s\",\"initial_model\":\"%s\",\"state\":%d,\"reason\":%d,"
-                     "\"created_ms\":%" PRIu64 ",\"token\":\"%s\"}",
-                     job->spec.name.s, spec, initial, (int)job->state, job->reason, job->created_ms,
-                     job->token_hash);
-    KEDGE_ASSERT(n > 0 && (size_t)n < sizeof text);
     int err = kedge_kv_begin(h->kv, true, &tx, d);
     if (err) {
         return err;
@@ -174,12 +182,15 @@ int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct ked
         err = kedge_diag_set(d, KEDGE_E_EXISTS, "job %s: its record says state %d where %d was expected",
                              job->spec.name.s, now, job->stored_state);
     }
-    err = err ? err
-              : kedge_kv_put(tx, KEDGE_KV_JOB, kedge_view_str(job->spec.name.s), kedge_view_str(text),
-                             KEDGE_KV_PUT);
+    err = err ? err : put_record(tx, job);
+    if (!err && kedge_host_job_has_ended(job)) { /* its rounds are in the record now, whatever they refused */
+        err = kedge_host_refusals_drop(tx, &job->spec.name, KEDGE_COORD_NONE);
+    }
     if (err) {
         kedge_kv_abort(tx);
-        return err;
+        return d->text[0] ? err
+                          : kedge_diag_set(d, err, "coordinator.lmdb: record of job %s: %s", job->spec.name.s,
+                                           kedge_strerror(err));
     }
     err = kedge_kv_commit(tx, d);
     if (!err) {

@@ -1,80 +1,97 @@
 /* What the open round of a job turned away, kept in coordinator.lmdb so that a restart still records it. One
  * record per site and kind, the first one: repeating a wrong update costs no second write. Those of earlier
- * rounds go when the first of a new one comes. JOB/ROUND/TENANT/SITE/KIND -> be32 error, envelope, update,
- * be64 weight */
-#include <stdio.h>
+ * rounds go when the first of a new one comes, and all when the job ends; what a crash leaves behind goes at
+ * the next start. */
 #include <string.h>
 
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/records.h"
 
-enum {
-    VALUE_LEN = 4 + 2 * KEDGE_HASH_LEN + 8,
-    KEYS_MAX = KEDGE_SITES_MAX * 2 * KEDGE_KV_KEY_MAX,
-};
+enum { SWEEP_MAX = 1 << 20, SWEEPS_MAX = 1024 }; /* bytes of keys at a time; times */
 
-/* "JOB/" with round KEDGE_COORD_NONE, else "JOB/ROUND/". */
-static struct kedge_view prefix_of(const struct kedge_job *job, uint32_t round, char out[KEDGE_KV_KEY_MAX])
-{
-    int n = snprintf(out, KEDGE_KV_KEY_MAX, "%s/", job->spec.name.s);
-    if (round != KEDGE_COORD_NONE) {
-        n = snprintf(out, KEDGE_KV_KEY_MAX, "%s/%08u/", job->spec.name.s, round);
-    }
-    KEDGE_ASSERT(n > 0 && n < KEDGE_KV_KEY_MAX);
-    return kedge_view_of(out, (size_t)n);
-}
-
-/* ---- storing ---- */
+/* ---- removing ---- */
 
 struct old {
-    struct kedge_view keep; /* prefix of what stays */
+    struct kedge_view keep; /* prefix of what stays; empty: nothing */
     struct kedge_buf keys;  /* u16 length, key */
 };
+
+static int collect_key(struct kedge_buf *keys, struct kedge_view key)
+{
+    kedge_buf_put_u16(keys, (uint16_t)key.len);
+    kedge_buf_put(keys, key.ptr, key.len);
+    return keys->err;
+}
 
 static int collect_old(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct old *o = arg;
     (void)value;
-    if (key.len < o->keep.len || memcmp(key.ptr, o->keep.ptr, o->keep.len) != 0) {
-        kedge_buf_put_u16(&o->keys, (uint16_t)key.len);
-        kedge_buf_put(&o->keys, key.ptr, key.len);
-    }
-    return o->keys.err;
+    bool keep = o->keep.len > 0 && key.len >= o->keep.len && memcmp(key.ptr, o->keep.ptr, o->keep.len) == 0;
+    return keep ? KEDGE_OK : collect_key(&o->keys, key);
 }
 
-static int drop_old(struct kedge_kv_tx *tx, const struct kedge_job *job, uint32_t round)
+static int delete_keys(struct kedge_kv_tx *tx, struct kedge_view keys)
 {
-    char all[KEDGE_KV_KEY_MAX], now[KEDGE_KV_KEY_MAX];
-    struct old o = {.keep = prefix_of(job, round, now)};
-    kedge_buf_init(&o.keys, KEYS_MAX);
-    int err = kedge_kv_scan(tx, KEDGE_KV_ROUND, prefix_of(job, KEDGE_COORD_NONE, all), kedge_view_of(NULL, 0),
-                            collect_old, &o);
-    struct kedge_reader r = kedge_reader_of(kedge_buf_view(&o.keys));
+    int err = KEDGE_OK;
+    struct kedge_reader r = kedge_reader_of(keys);
     while (!err && r.rest.len > 0) {
         err = kedge_kv_del(tx, KEDGE_KV_ROUND, kedge_read_bytes(&r, kedge_read_u16(&r)));
     }
+    return err;
+}
+
+int kedge_host_refusals_drop(struct kedge_kv_tx *tx, const struct kedge_id *job, uint32_t keep)
+{
+    struct kedge_buf all, now;
+    struct old o;
+    kedge_buf_init(&all, KEDGE_RECORD_KEY_MAX);
+    kedge_buf_init(&now, KEDGE_RECORD_KEY_MAX);
+    kedge_buf_init(&o.keys, 2 * KEDGE_SITES_MAX * (2 + KEDGE_RECORD_KEY_MAX));
+    kedge_refusal_prefix(job, KEDGE_COORD_NONE, &all);
+    if (keep != KEDGE_COORD_NONE) {
+        kedge_refusal_prefix(job, keep, &now);
+    }
+    o.keep = kedge_buf_view(&now);
+    int err = all.err ? all.err : now.err;
+    err = err ? err
+              : kedge_kv_scan(tx, KEDGE_KV_ROUND, kedge_buf_view(&all), kedge_view_of(NULL, 0), collect_old,
+                              &o);
+    err = err ? err : delete_keys(tx, kedge_buf_view(&o.keys));
+    kedge_buf_deinit(&all);
+    kedge_buf_deinit(&now);
     kedge_buf_deinit(&o.keys);
     return err;
 }
 
+/* ---- storing ---- */
+
 static int put_new(struct kedge_kv_tx *tx, const struct kedge_host *h, const struct kedge_coord_effect *fx)
 {
-    char key[KEDGE_KV_KEY_MAX];
-    uint8_t value[VALUE_LEN];
     const struct kedge_ticket *t = &h->tickets[fx->ticket];
     const struct kedge_site_entry *s = &h->sites[fx->site];
-    struct kedge_view prefix = prefix_of(&h->jobs[fx->job], fx->round, key);
-    int n = snprintf(key + prefix.len, sizeof key - prefix.len, "%s/%s/%u", h->tenants[s->tenant].id.s,
-                     s->id.s, (unsigned)fx->kind);
-    KEDGE_ASSERT(n > 0 && (size_t)n < sizeof key - prefix.len);
-    kedge_store_be64(value,
-                     (uint64_t)(uint32_t)fx->err << 32); /* its first half; the second is written over */
-    memcpy(value + 4, t->envelope_hash.b, KEDGE_HASH_LEN);
-    memcpy(value + 4 + KEDGE_HASH_LEN, t->st->subject.b, KEDGE_HASH_LEN);
-    kedge_store_be64(value + 4 + 2 * KEDGE_HASH_LEN, t->st->u.update.samples);
-    return kedge_kv_put(tx, KEDGE_KV_ROUND, kedge_view_of(key, prefix.len + (size_t)n),
-                        kedge_view_of(value, sizeof value), KEDGE_KV_PUT_IF_ABSENT);
+    struct kedge_refusal_record r = {.job = h->jobs[fx->job].spec.name,
+                                     .tenant = h->tenants[s->tenant].id,
+                                     .site = s->id,
+                                     .round = fx->round,
+                                     .kind = fx->kind,
+                                     .err = fx->err,
+                                     .envelope = t->envelope_hash,
+                                     .update = t->st->subject,
+                                     .weight = t->st->u.update.samples};
+    struct kedge_buf key, value;
+    kedge_buf_init(&key, KEDGE_RECORD_KEY_MAX);
+    kedge_buf_init(&value, KEDGE_RECORD_MAX);
+    kedge_refusal_record_encode(&r, &key, &value);
+    int err = key.err ? key.err : value.err;
+    err = err ? err
+              : kedge_kv_put(tx, KEDGE_KV_ROUND, kedge_buf_view(&key), kedge_buf_view(&value),
+                             KEDGE_KV_PUT_IF_ABSENT);
+    kedge_buf_deinit(&key);
+    kedge_buf_deinit(&value);
+    return err;
 }
 
 void kedge_host_refusal_store(struct kedge_host *h, const struct kedge_coord_effect *fx)
@@ -85,7 +102,7 @@ void kedge_host_refusal_store(struct kedge_host *h, const struct kedge_coord_eff
     int err = kedge_kv_begin(h->kv, true, &tx, &d);
     if (!err) {
         bool first = !job->has_refusals || job->refused_round != fx->round;
-        err = first ? drop_old(tx, job, fx->round) : KEDGE_OK;
+        err = first ? kedge_host_refusals_drop(tx, &job->spec.name, fx->round) : KEDGE_OK;
         err = err ? err : put_new(tx, h, fx);
         if (err) {
             kedge_kv_abort(tx);
@@ -108,69 +125,142 @@ void kedge_host_refusal_store(struct kedge_host *h, const struct kedge_coord_eff
 struct loading {
     struct kedge_host *h;
     const struct kedge_job *job;
-    size_t prefix_len;
+    struct kedge_diag *d;
     struct kedge_coord_event *events; /* by order of keys; told when the transaction is over */
     size_t count;
 };
 
-/* Cuts the next part of a key off; false when it is no name. */
-static bool next_name(struct kedge_view *rest, struct kedge_id *ret)
-{
-    const uint8_t *end = rest->len ? memchr(rest->ptr, '/', rest->len) : NULL;
-    if (!end || kedge_id_from(kedge_view_of(rest->ptr, (size_t)(end - rest->ptr)), ret) != KEDGE_OK) {
-        return false;
-    }
-    *rest = kedge_view_of(end + 1, rest->len - (size_t)(end - rest->ptr) - 1);
-    return true;
-}
-
 static int load_one(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct loading *l = arg;
-    struct kedge_view rest = kedge_view_of(key.ptr + l->prefix_len, key.len - l->prefix_len);
-    struct kedge_id tenant_id, site_id;
-    if (value.len != VALUE_LEN || !next_name(&rest, &tenant_id) || !next_name(&rest, &site_id)
-        || rest.len != 1 || l->count == 2 * KEDGE_SITES_MAX) {
-        return KEDGE_E_CORRUPT;
+    struct kedge_refusal_record r;
+    int err = kedge_refusal_record_decode(key, value, &r, l->d);
+    if (err) {
+        return err;
     }
-    struct kedge_reader r = kedge_reader_of(value);
-    struct kedge_coord_event ev = {
-        .type = KEDGE_EV_LOAD_REFUSED, .job = l->job->slot, .round = l->job->round};
-    ev.kind = rest.ptr[0] == '0' + (int)KEDGE_TASK_PRETRAIN ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
-    ev.err = (int)(int32_t)kedge_read_u32(&r);
-    memcpy(ev.envelope.b, kedge_read_bytes(&r, KEDGE_HASH_LEN).ptr, KEDGE_HASH_LEN);
-    memcpy(ev.update.b, kedge_read_bytes(&r, KEDGE_HASH_LEN).ptr, KEDGE_HASH_LEN);
-    ev.weight = kedge_read_u64(&r);
-    ev.site = KEDGE_COORD_NONE;
-    for (uint32_t t = 0; t < l->h->tenant_count; t++) {
-        if (kedge_id_eq(&l->h->tenants[t].id, &tenant_id)) {
-            ev.tenant = t;
-            ev.site = kedge_host_site_find(l->h, t, &site_id);
-        }
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_REFUSED,
+                                   .job = l->job->slot,
+                                   .round = r.round,
+                                   .kind = r.kind,
+                                   .err = r.err,
+                                   .weight = r.weight};
+    memcpy(ev.envelope.b, r.envelope.b, sizeof ev.envelope.b);
+    memcpy(ev.update.b, r.update.b, sizeof ev.update.b);
+    ev.tenant = kedge_host_tenant_find(l->h, &r.tenant);
+    ev.site =
+        ev.tenant == KEDGE_COORD_NONE ? KEDGE_COORD_NONE : kedge_host_site_find(l->h, ev.tenant, &r.site);
+    if (ev.site == KEDGE_COORD_NONE || l->count == 2 * KEDGE_SITES_MAX) {
+        return kedge_diag_set(l->d, KEDGE_E_CORRUPT,
+                              "coordinator.lmdb: table round, key \"%.*s\": no ledger knows this site",
+                              (int)key.len, (const char *)key.ptr);
     }
-    if (ev.site != KEDGE_COORD_NONE && ev.err != KEDGE_OK) {
-        l->events[l->count++] = ev;
-    }
+    l->events[l->count++] = ev;
     return KEDGE_OK;
+}
+
+static int load_all(struct loading *l, struct kedge_view prefix)
+{
+    struct kedge_kv_tx *tx;
+    int err = kedge_kv_begin(l->h->kv, false, &tx, l->d);
+    if (err) {
+        return err;
+    }
+    err = kedge_kv_scan(tx, KEDGE_KV_ROUND, prefix, kedge_view_of(NULL, 0), load_one, l);
+    kedge_kv_abort(tx);
+    return err && !l->d->text[0] ? kedge_diag_set(l->d, err, "coordinator.lmdb: refusals of job %s: %s",
+                                                  l->job->spec.name.s, kedge_strerror(err))
+                                 : err;
 }
 
 int kedge_host_refusals_load(struct kedge_host *h, const struct kedge_job *job, struct kedge_diag *d)
 {
-    char prefix[KEDGE_KV_KEY_MAX];
-    struct kedge_view p = prefix_of(job, job->round, prefix);
-    struct loading l = {.h = h, .job = job, .prefix_len = p.len};
-    struct kedge_kv_tx *tx;
+    struct kedge_buf prefix;
+    struct loading l = {.h = h, .job = job, .d = d};
+    kedge_buf_init(&prefix, KEDGE_RECORD_KEY_MAX);
+    kedge_refusal_prefix(&job->spec.name, job->round, &prefix);
     l.events = kedge_mem_new(2 * KEDGE_SITES_MAX, sizeof *l.events);
-    int err = l.events ? kedge_kv_begin(h->kv, false, &tx, d) : KEDGE_E_NOMEM;
-    if (!err) {
-        err = kedge_kv_scan(tx, KEDGE_KV_ROUND, p, kedge_view_of(NULL, 0), load_one, &l);
-        kedge_kv_abort(tx);
-    }
+    int err = l.events && !prefix.err ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
+    err = err ? err : load_all(&l, kedge_buf_view(&prefix));
     for (size_t i = 0; !err && i < l.count; i++) {
         kedge_host_step(h, &l.events[i]);
     }
     kedge_mem_free(l.events);
-    return err ? kedge_diag_set(d, err, "coordinator.lmdb: refusals of job %s: %s", job->spec.name.s,
-                                kedge_strerror(err))
-               : KEDGE_OK;
+    kedge_buf_deinit(&prefix);
+    return err;
+}
+
+/* ---- sweeping ---- */
+
+struct sweep {
+    struct kedge_host *h;
+    struct kedge_diag *d;
+    struct kedge_buf keys; /* u16 length, key */
+    bool more;             /* than keys can hold */
+};
+
+static bool is_needed(struct kedge_host *h, const struct kedge_refusal_record *r)
+{
+    struct kedge_coord_job_view view;
+    const struct kedge_job *job = kedge_host_job_find(h, &r->job, false);
+    return job && kedge_coord_job(h->coord, job->slot, &view) && view.round_open && view.round == r->round;
+}
+
+static int sweep_one(void *arg, struct kedge_view key, struct kedge_view value)
+{
+    struct sweep *s = arg;
+    struct kedge_refusal_record r;
+    int err = kedge_refusal_record_decode(key, value, &r, s->d);
+    if (err || is_needed(s->h, &r)) {
+        return err;
+    }
+    s->more = s->more || s->keys.len + 2 + key.len > SWEEP_MAX;
+    return s->more ? KEDGE_OK : collect_key(&s->keys, key);
+}
+
+/* As many as fit into one transaction. Removing is only tidy: what a full disk refuses is left for another
+ * start. */
+static int sweep_some(struct sweep *s)
+{
+    struct kedge_kv_tx *tx;
+    int err = kedge_kv_begin(s->h->kv, false, &tx, s->d);
+    if (err) {
+        return err;
+    }
+    err = kedge_kv_scan(tx, KEDGE_KV_ROUND, (struct kedge_view){NULL, 0}, (struct kedge_view){NULL, 0},
+                        sweep_one, s);
+    kedge_kv_abort(tx);
+    if (err || s->keys.len == 0) {
+        return err;
+    }
+    int swept = kedge_kv_begin(s->h->kv, true, &tx, NULL);
+    if (!swept) {
+        swept = delete_keys(tx, kedge_buf_view(&s->keys));
+        if (swept) {
+            kedge_kv_abort(tx);
+        } else {
+            swept = kedge_kv_commit(tx, NULL);
+        }
+    }
+    if (swept) {
+        s->more = false;
+        kedge_log(KEDGE_LOG_WARN, "refusals of ended rounds stay", "coordinator.lmdb: %s",
+                  kedge_strerror(swept));
+    }
+    return KEDGE_OK;
+}
+
+int kedge_host_refusals_sweep(struct kedge_host *h, struct kedge_diag *d)
+{
+    struct sweep s = {.h = h, .d = d, .more = true};
+    int err = KEDGE_OK;
+    kedge_buf_init(&s.keys, SWEEP_MAX);
+    for (unsigned i = 0; i < SWEEPS_MAX && s.more && !err; i++) {
+        s.more = false;
+        kedge_buf_clear(&s.keys);
+        err = sweep_some(&s);
+    }
+    kedge_buf_deinit(&s.keys);
+    return err && !d->text[0]
+               ? kedge_diag_set(d, err, "coordinator.lmdb: cannot read the refusals: %s", kedge_strerror(err))
+               : err;
 }

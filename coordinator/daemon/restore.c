@@ -8,6 +8,9 @@
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/records.h"
+
+enum { RECORDS_MAX = 1000000 }; /* jobs that a coordinator ever had: a quarter of a GiB */
 
 /* Reads an entry of our own logs: its signature was checked when it was appended. */
 static int read_statement(struct kedge_ledger *l, uint64_t index, struct kedge_statement *st,
@@ -419,39 +422,50 @@ static int job_outcome(struct walk *w, bool *ret_closed)
     return err;
 }
 
-static int load_job(struct walk *w, const json_t *record)
+/* The record says what the main chain does not; both must agree on whether the job has ended. */
+static int check_agreement(struct walk *w, const struct kedge_job_record *record, bool closed)
+{
+    const struct kedge_job *job = w->job;
+    if (!kedge_id_eq(&record->job, &job->spec.name)) {
+        return kedge_diag_set(w->d, KEDGE_E_CORRUPT,
+                              "coordinator.lmdb: table job, key \"%s\": its spec is that of job \"%s\"",
+                              record->job.s, job->spec.name.s);
+    }
+    if (kedge_host_job_has_ended(job) && !closed) {
+        return kedge_diag_set(
+            w->d, KEDGE_E_CORRUPT,
+            "coordinator.lmdb: table job, key \"%s\": it says %s, the main chain has no job-closed",
+            record->job.s, kedge_job_state_name(record->state));
+    }
+    return KEDGE_OK;
+}
+
+static int load_job(struct walk *w, const struct kedge_job_record *record)
 {
     struct kedge_host *h = w->h;
-    struct kedge_hash spec, initial;
     struct kedge_buf text;
     bool closed = false, opened = false;
     char key[KEDGE_IDEM_KEY_MAX + 1];
     uint64_t index;
-    const char *spec_hex = json_string_value(json_object_get(record, "spec"));
-    const char *initial_hex = json_string_value(json_object_get(record, "initial_model"));
-    if (!spec_hex || !initial_hex || kedge_hash_from_hex(kedge_view_str(spec_hex), &spec) != KEDGE_OK
-        || kedge_hash_from_hex(kedge_view_str(initial_hex), &initial) != KEDGE_OK) {
-        return kedge_diag_set(w->d, KEDGE_E_CORRUPT, "coordinator.lmdb: the record of a job is damaged");
-    }
     kedge_buf_init(&text, KEDGE_SPEC_MAX);
-    int err = kedge_blobs_read(h->main.blobs, &spec, &text, w->d);
+    int err = kedge_blobs_read(h->main.blobs, &record->spec, &text, w->d);
     err = err ? err : kedge_host_job_make(h, kedge_buf_view(&text), &w->job, w->d);
     kedge_buf_deinit(&text);
     if (err) {
-        return err;
+        return kedge_diag_wrap(w->d, err, "coordinator.lmdb: table job, key \"%s\"", record->job.s);
     }
     struct kedge_job *job = w->job;
-    const char *token = json_string_value(json_object_get(record, "token"));
-    job->initial_model = initial;
-    job->state = (enum kedge_job_state)json_integer_value(json_object_get(record, "state"));
-    job->stored_state = (int)job->state;
-    job->reason = (int)json_integer_value(json_object_get(record, "reason"));
-    job->created_ms = (uint64_t)json_integer_value(json_object_get(record, "created_ms"));
-    snprintf(job->token_hash, sizeof job->token_hash, "%s", token ? token : "");
+    job->initial_model = record->initial_model;
+    job->state = record->state;
+    job->stored_state = (int)record->state;
+    job->reason = record->reason;
+    job->created_ms = record->created_ms;
+    memcpy(job->token_hash, record->token, sizeof job->token_hash);
     snprintf(key, sizeof key, "job-opened/%s", job->spec.name.s);
     opened = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK;
     err = job_outcome(w, &closed);
-    job->models[0] = initial;
+    err = err ? err : check_agreement(w, record, closed);
+    job->models[0] = record->initial_model;
     job->model_count = 1;
     if (!err && opened) {
         err = closed ? load_closed_round(w) : load_live_job(w);
@@ -462,38 +476,42 @@ static int load_job(struct walk *w, const json_t *record)
 }
 
 struct records {
-    json_t *list;
+    struct kedge_diag *d;
+    struct kedge_buf list; /* struct kedge_job_record each */
 };
 
 static int collect_record(void *arg, struct kedge_view key, struct kedge_view value)
 {
     struct records *r = arg;
-    json_error_t at;
-    (void)key;
-    json_t *record = json_loadb((const char *)value.ptr, value.len, 0, &at);
-    return record && json_array_append_new(r->list, record) == 0 ? KEDGE_OK : KEDGE_E_CORRUPT;
+    struct kedge_job_record record;
+    int err = kedge_job_record_decode(key, value, &record, r->d);
+    if (!err) {
+        kedge_buf_put(&r->list, &record, sizeof record);
+    }
+    return err ? err : r->list.err;
 }
 
 static int load_jobs(struct walk *w)
 {
-    struct records r = {json_array()};
+    struct records r = {.d = w->d};
     struct kedge_kv_tx *tx;
-    int err = r.list ? kedge_kv_begin(w->h->kv, false, &tx, w->d) : KEDGE_E_NOMEM;
+    kedge_buf_init(&r.list, RECORDS_MAX * sizeof(struct kedge_job_record));
+    int err = kedge_kv_begin(w->h->kv, false, &tx, w->d);
     if (!err) {
         err = kedge_kv_scan(tx, KEDGE_KV_JOB, (struct kedge_view){NULL, 0}, (struct kedge_view){NULL, 0},
                             collect_record, &r);
         kedge_kv_abort(tx);
-        err =
-            err ? kedge_diag_set(w->d, err, "coordinator.lmdb: cannot read the jobs: %s", kedge_strerror(err))
-                : KEDGE_OK;
+        if (err && !w->d->text[0]) {
+            err =
+                kedge_diag_set(w->d, err, "coordinator.lmdb: cannot read the jobs: %s", kedge_strerror(err));
+        }
     }
-    size_t i;
-    json_t *record;
-    json_array_foreach(r.list, i, record)
-    {
-        err = err ? err : load_job(w, record);
+    for (size_t at = 0; !err && at < r.list.len; at += sizeof(struct kedge_job_record)) {
+        struct kedge_job_record record;
+        memcpy(&record, r.list.ptr + at, sizeof record);
+        err = load_job(w, &record);
     }
-    json_decref(r.list);
+    kedge_buf_deinit(&r.list);
     return err;
 }
 
@@ -507,6 +525,7 @@ int kedge_host_restore(struct kedge_host *h, struct kedge_diag *d)
         err = load_tenant(&w, &ids[i]);
     }
     err = err ? err : load_jobs(&w);
+    err = err ? err : kedge_host_refusals_sweep(h, d);
     err = err ? err : kedge_host_sweep(h, d);
     kedge_mem_free(ids);
     kedge_mem_free(w.st);

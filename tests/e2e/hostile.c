@@ -144,18 +144,94 @@ static void start_coordinator(void)
     ck_assert_int_eq(kedge_process_start(&options, &coordinator, NULL), KEDGE_OK);
 }
 
-void hx_kill(void)
+/* Its exit code once it has ended. */
+static int await_end(void)
 {
-    int status;
+    int status = -1;
     bool ended = false;
-    ck_assert_int_eq(kill(coordinator.pid, SIGKILL), 0);
     for (int i = 0; i < HX_PATIENCE_MS && !ended; i++) {
         ended = kedge_process_poll(&coordinator, &status);
         kedge_os_sleep_ms(1);
     }
     ck_assert(ended);
+    return status;
+}
+
+static void end_by_force(void)
+{
+    ck_assert_int_eq(kill(coordinator.pid, SIGKILL), 0);
+    (void)await_end();
+}
+
+void hx_kill(void)
+{
+    end_by_force();
     start_coordinator();
 }
+
+/* ---- its own store ---- */
+
+static struct kedge_kv *open_store(bool read_only)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_kv *kv;
+    struct kedge_kv_lmdb_options o = {.read_only = read_only};
+    ck_assert_int_eq(kedge_path_join(path, state, "coordinator.lmdb"), KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_lmdb_open(path, &o, &kv, NULL), KEDGE_OK);
+    return kv;
+}
+
+uint64_t hx_count_records(enum kedge_kv_table table)
+{
+    uint64_t count = 0;
+    struct kedge_kv_tx *tx;
+    struct kedge_kv *kv = open_store(true);
+    ck_assert_int_eq(kedge_kv_begin(kv, false, &tx, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_count(tx, table, &count), KEDGE_OK);
+    kedge_kv_abort(tx);
+    kedge_kv_close(kv);
+    return count;
+}
+
+/* Puts a record in the place of another, which goes to `old` (empty: there was none). */
+static void exchange(enum kedge_kv_table table, const char *key, struct kedge_view value,
+                     struct kedge_buf *old)
+{
+    struct kedge_kv_tx *tx;
+    struct kedge_kv *kv = open_store(false);
+    struct kedge_view k = kedge_view_str(key);
+    ck_assert_int_eq(kedge_kv_begin(kv, true, &tx, NULL), KEDGE_OK);
+    int err = kedge_kv_get(tx, table, k, old);
+    ck_assert(err == KEDGE_OK || err == KEDGE_E_NOT_FOUND);
+    err = value.len > 0 ? kedge_kv_put(tx, table, k, value, KEDGE_KV_PUT) : kedge_kv_del(tx, table, k);
+    ck_assert_int_eq(err, KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_commit(tx, NULL), KEDGE_OK);
+    kedge_kv_close(kv);
+}
+
+void hx_damage(enum kedge_kv_table table, const char *key, struct kedge_view value, const char *said)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf old, none, log;
+    kedge_buf_init(&old, KEDGE_KV_VALUE_MAX);
+    kedge_buf_init(&none, KEDGE_KV_VALUE_MAX);
+    kedge_buf_init(&log, 1 << 20);
+    end_by_force();
+    exchange(table, key, value, &old);
+    start_coordinator();
+    ck_assert_int_eq(await_end(), 5); /* corrupt state */
+    ck_assert_int_eq(kedge_path_join(path, state, "log"), KEDGE_OK);
+    ck_assert_int_eq(kedge_file_read(path, &log, NULL), KEDGE_OK);
+    kedge_buf_put_u8(&log, 0);
+    ck_assert_msg(strstr((const char *)log.ptr, said) != NULL, "%s: %s", said, (const char *)log.ptr);
+    exchange(table, key, kedge_buf_view(&old), &none);
+    start_coordinator();
+    kedge_buf_deinit(&old);
+    kedge_buf_deinit(&none);
+    kedge_buf_deinit(&log);
+}
+
+/* ---- a coordinator with two tenants, continued ---- */
 
 void hx_start(void)
 {
@@ -191,8 +267,6 @@ void hx_start(void)
 /* It has borne all of it: it ends when asked, and well. */
 void hx_stop(void)
 {
-    int status = -1;
-    bool ended = false;
     struct hx_peer *const peers[] = {&hx_alice, &hx_gone, &hx_waiting, &hx_bob, &hx_stranger};
     kedge_net_reply_release(&reply);
     for (size_t i = 0; i < sizeof peers / sizeof peers[0]; i++) {
@@ -200,11 +274,7 @@ void hx_stop(void)
     }
     kedge_net_client_close(hx_door);
     ck_assert_int_eq(kill(coordinator.pid, SIGTERM), 0);
-    for (int i = 0; i < HX_PATIENCE_MS && !ended; i++) {
-        ended = kedge_process_poll(&coordinator, &status);
-        kedge_os_sleep_ms(1);
-    }
-    ck_assert(ended && status == 0);
+    ck_assert_int_eq(await_end(), 0);
     ck_assert_int_eq(kedge_dir_remove(scratch), KEDGE_OK);
 }
 

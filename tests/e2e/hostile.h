@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "chain/statement.h"
+#include "chain/store/kv.h"
 #include "common/net/client.h"
 #include "common/wire/messages.h"
 
@@ -34,9 +35,14 @@ extern struct kedge_statement hx_st;             /* the one being made: too larg
 extern unsigned hx_refusals;                     /* counted by hx_check_unchanged */
 
 void hx_start(void);
-void hx_stop(void);  /* asks the coordinator to end, and checks that it ends well */
-void hx_kill(void);  /* kill -9 and a new start, at another address: from here on only the operator may ask */
-void hx_found(void); /* tenants and sites; every token and signature is tried wrongly first */
+void hx_stop(void); /* asks the coordinator to end, and checks that it ends well */
+void hx_kill(void); /* kill -9 and a new start, at another address: from here on only the operator may ask */
+/* Records in a table of coordinator.lmdb. */
+uint64_t hx_count_records(enum kedge_kv_table table);
+/* kill -9 and a start with another record in the place of this one, which must end with exit code 5 and say
+ * so; then a start with what was there. */
+void hx_damage(enum kedge_kv_table table, const char *key, struct kedge_view value, const char *said);
+void hx_found(void);      /* tenants and sites; every token and signature is tried wrongly first */
 void hx_open_round(void); /* both jobs, and round 1 of "hostile" with hx_alice's task */
 
 struct kedge_id hx_id_of(const char *s);

@@ -458,9 +458,27 @@ static json_int_t count_refused(void)
     return n;
 }
 
-/* What an open round turned away is in its record even when the coordinator dies before the round closes. */
+static void cancel_job(void)
+{
+    const char *state = "";
+    json_decref(hx_operate(json_pack("{s:s,s:s}", "verb", "job.cancel", "job", "hostile")));
+    json_t *o = NULL;
+    for (int i = 0; i < HX_PATIENCE_MS / 10 && strcmp(state, "cancelled") != 0; i++) {
+        json_decref(o);
+        kedge_os_sleep_ms(10);
+        o = hx_operate(json_pack("{s:s,s:s}", "verb", "job.show", "job", "hostile"));
+        state = json_string_value(json_object_get(o, "state"));
+    }
+    ck_assert_str_eq(state, "cancelled");
+    json_decref(o);
+}
+
+/* What an open round turned away is in its record even when the coordinator dies before the round closes;
+ * once the job has ended nothing of it is kept. */
 START_TEST(test_refusal_survives_kill)
 {
+    static const uint8_t zeros[76];
+    const char key[] = "hostile/00000001/org-a/site-1/2";
     hx_start();
     hx_found();
     hx_open_round();
@@ -471,6 +489,15 @@ START_TEST(test_refusal_survives_kill)
         hx_kill();
         ck_assert_int_eq(count_refused(), 1);
     }
+    hx_damage(KEDGE_KV_ROUND, key, kedge_view_of(zeros, sizeof zeros),
+              "coordinator.lmdb: table round, key \\\"hostile/00000001/org-a/site-1/2\\\": damaged record");
+    hx_damage(
+        KEDGE_KV_JOB, "hostile", kedge_view_str("{\"job\":\"hostile\",\"state\":99}"),
+        "coordinator.lmdb: table job, key \\\"hostile\\\": damaged record: \\\"state\\\" has no right value");
+    ck_assert_int_eq(count_refused(), 1);
+    ck_assert_uint_eq(hx_count_records(KEDGE_KV_ROUND), 1);
+    cancel_job();
+    ck_assert_uint_eq(hx_count_records(KEDGE_KV_ROUND), 0);
     hx_stop();
 }
 END_TEST

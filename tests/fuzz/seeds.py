@@ -58,6 +58,13 @@ REQUESTS = [{"verb": "status"}, {"verb": "tenant.add", "tenant": "org-a", "envel
             {"verb": "site.enroll", "tenant": "org-a", "envelope": "{}"},
             {"verb": "job.submit", "spec": json.dumps(SPEC), "token": "t", "initial": "/m"},
             {"verb": "job.show", "job": "capped", "from_round": 7}, {"verb": "job.halt", "job": "capped"}]
+DIGEST_KEY = bytes(range(32))
+TOKEN_RECORD = {"tenant": "org-a", "site": "site-1", "expiry_s": 1700000000}
+RECORDS = [(0, DIGEST_KEY, json.dumps(TOKEN_RECORD).encode()),
+           (0, DIGEST_KEY, json.dumps(TOKEN_RECORD | {"tls_key": "11" * 32, "statement_key": "22" * 32}).encode()),
+           (1, b"demo", json.dumps({"job": "demo", "spec": "00" * 32, "initial_model": "01" * 32, "state": 5, "reason": -8,
+                                    "created_ms": 1700000000123, "token": ""}).encode()),
+           (2, b"demo/00000007/org-a/site-1/2", struct.pack(">i32s32sQ", -301, DIGEST_KEY, DIGEST_KEY, 11))]
 ADDRESSES = ("tls+tcp://127.0.0.1:7443", "tls+tcp://[::1]:0", "tls+tcp://*:7443", "tcp://localhost:1",
              "ipc:///run/kedge.ipc", "tls+tcp://coordinator.example.org:65535")
 TEXTS = ("0.03125", "-1e-300", "1000", "00ff7f", "Zm9vYmFy", "org-a", "1.7976931348623157e308")
@@ -112,6 +119,7 @@ def written(seeds):
     seeds.put_json("metrics", *ANSWERS)
     seeds.put_json("admin", *REQUESTS)
     seeds.put("frontier", *(struct.pack(">Q", size) + bytes(range(32)) * size.bit_count() for size in (0, 1, 6, 255)))
+    seeds.put("records", *(bytes([table, len(key)]) + key + value for table, key, value in RECORDS))
     seeds.put("address", *ADDRESSES)
     seeds.put("text", *TEXTS)
     seeds.put("wire", TOKEN)

@@ -1,0 +1,305 @@
+#include "coordinator/daemon/records.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/json.h"
+#include "chain/statement.h"
+
+enum {
+    ROUND_DIGITS = 8,
+    REFUSAL_LEN = 4 + 2 * KEDGE_HASH_LEN + 8,
+    NAME_MAX = 200, /* of a key in a message */
+};
+static const int64_t TIME_MAX = INT64_C(1) << 53;
+
+/* ---- what is wrong, and where ---- */
+
+struct where {
+    const char *table;
+    struct kedge_view key;
+    struct kedge_diag *d;
+};
+
+/* A key as people can read it: as it is when it is plain text, else in hex. */
+static void name_key(struct kedge_view key, char out[NAME_MAX + 1])
+{
+    bool plain = key.len <= NAME_MAX;
+    for (size_t i = 0; i < key.len && plain; i++) {
+        plain = key.ptr[i] > ' ' && key.ptr[i] < 0x7f && key.ptr[i] != '"';
+    }
+    if (plain) {
+        snprintf(out, NAME_MAX + 1, "%.*s", (int)key.len, key.len ? (const char *)key.ptr : "");
+    } else {
+        kedge_hex_encode(key.ptr, key.len < NAME_MAX / 2 ? key.len : NAME_MAX / 2, out);
+    }
+}
+
+static int damaged(const struct where *w, const char *expected)
+{
+    char name[NAME_MAX + 1];
+    name_key(w->key, name);
+    (void)kedge_diag_set(w->d, KEDGE_E_CORRUPT, "coordinator.lmdb: table %s, key \"%s\": damaged record: %s",
+                         w->table, name, expected);
+    (void)kedge_diag_hint(w->d,
+                          "put coordinator.lmdb back from a copy; ledgers and main chain are not affected");
+    return KEDGE_E_CORRUPT;
+}
+
+/* ---- JSON ---- */
+
+enum field_type { FIELD_ID, FIELD_KEY, FIELD_HASH, FIELD_HEX_OR_EMPTY, FIELD_INTEGER };
+
+/* A key of a record, and where it goes. */
+struct field {
+    const char *name;
+    enum field_type type;
+    bool optional;
+    void *ret;
+    int64_t least, most; /* INTEGER */
+    bool found;
+};
+
+static bool read_field(const json_t *v, struct field *f)
+{
+    const char *text = json_string_value(v);
+    struct kedge_hash hash;
+    switch (f->type) {
+    case FIELD_ID:
+        return text && kedge_id_from(kedge_view_str(text), f->ret) == KEDGE_OK;
+    case FIELD_KEY: {
+        struct kedge_public_key *key = f->ret;
+        return text && kedge_hex_decode(kedge_view_str(text), key->b, sizeof key->b) == KEDGE_OK;
+    }
+    case FIELD_HASH:
+        return text && kedge_hash_from_hex(kedge_view_str(text), f->ret) == KEDGE_OK;
+    case FIELD_HEX_OR_EMPTY:
+        if (!text || (text[0] && kedge_hash_from_hex(kedge_view_str(text), &hash) != KEDGE_OK)) {
+            return false;
+        }
+        memcpy(f->ret, text, strlen(text) + 1);
+        return true;
+    case FIELD_INTEGER:
+        if (!json_is_integer(v) || json_integer_value(v) < f->least || json_integer_value(v) > f->most) {
+            return false;
+        }
+        *(int64_t *)f->ret = json_integer_value(v);
+        return true;
+    }
+    return false;
+}
+
+/* Every key of the object is a field with a right value, and every field that must be there is. */
+static int read_fields(const struct where *w, struct kedge_view value, struct field *fields, size_t count)
+{
+    json_t *root = NULL;
+    struct kedge_diag d = {.text = ""};
+    char expected[KEDGE_DIAG_TEXT_MAX / 2] = "";
+    int err = kedgei_json_load(value, KEDGE_RECORD_MAX, "record", &root, &d);
+    if (err) {
+        snprintf(expected, sizeof expected, "%.200s", d.text);
+        return err == KEDGE_E_NOMEM ? kedge_diag_set(w->d, err, "%s", expected) : damaged(w, expected);
+    }
+    const char *name;
+    json_t *v;
+    json_object_foreach(root, name, v)
+    {
+        size_t i = 0;
+        while (i < count && strcmp(fields[i].name, name) != 0) {
+            i++;
+        }
+        if (i == count) {
+            snprintf(expected, sizeof expected, "unknown key \"%.60s\"", name);
+        } else if (!read_field(v, &fields[i])) {
+            snprintf(expected, sizeof expected, "\"%s\" has no right value", fields[i].name);
+        } else {
+            fields[i].found = true;
+        }
+    }
+    for (size_t i = 0; i < count && !expected[0]; i++) {
+        if (!fields[i].found && !fields[i].optional) {
+            snprintf(expected, sizeof expected, "\"%s\" is missing", fields[i].name);
+        }
+    }
+    json_decref(root);
+    return expected[0] ? damaged(w, expected) : KEDGE_OK;
+}
+
+/* ---- tokens ---- */
+
+int kedge_token_record_decode(struct kedge_view key, struct kedge_view value, struct kedge_token_record *ret,
+                              struct kedge_diag *reterr)
+{
+    struct where w = {"token", key, reterr};
+    struct kedge_token_record r;
+    int64_t expiry = 0;
+    memset(&r, 0, sizeof r);
+    struct field fields[] = {
+        {.name = "tenant", .type = FIELD_ID, .ret = &r.tenant},
+        {.name = "site", .type = FIELD_ID, .ret = &r.site},
+        {.name = "expiry_s", .type = FIELD_INTEGER, .ret = &expiry, .most = TIME_MAX},
+        {.name = "tls_key", .type = FIELD_KEY, .optional = true, .ret = &r.tls_key},
+        {.name = "statement_key", .type = FIELD_KEY, .optional = true, .ret = &r.statement_key}};
+    if (key.len != KEDGE_HASH_LEN) {
+        return damaged(&w, "the key is no digest");
+    }
+    int err = read_fields(&w, value, fields, sizeof fields / sizeof fields[0]);
+    if (!err && fields[3].found != fields[4].found) {
+        err = damaged(&w, "\"tls_key\" and \"statement_key\" stand together or not at all");
+    }
+    if (!err) {
+        r.expiry_s = (uint64_t)expiry;
+        r.used = fields[3].found;
+        *ret = r;
+    }
+    return err;
+}
+
+int kedge_token_record_encode(const struct kedge_token_record *r, struct kedge_buf *out)
+{
+    char hex[2 * KEDGE_KEY_LEN + 1];
+    kedge_buf_printf(out, "{\"tenant\":\"%s\",\"site\":\"%s\",\"expiry_s\":%" PRIu64, r->tenant.s, r->site.s,
+                     r->expiry_s);
+    if (r->used) {
+        kedge_hex_encode(r->tls_key.b, KEDGE_KEY_LEN, hex);
+        kedge_buf_printf(out, ",\"tls_key\":\"%s\"", hex);
+        kedge_hex_encode(r->statement_key.b, KEDGE_KEY_LEN, hex);
+        kedge_buf_printf(out, ",\"statement_key\":\"%s\"", hex);
+    }
+    kedge_buf_printf(out, "}");
+    return out->err;
+}
+
+/* ---- jobs ---- */
+
+int kedge_job_record_decode(struct kedge_view key, struct kedge_view value, struct kedge_job_record *ret,
+                            struct kedge_diag *reterr)
+{
+    struct where w = {"job", key, reterr};
+    struct kedge_job_record r;
+    int64_t state = 0, reason = 0, created = 0;
+    memset(&r, 0, sizeof r);
+    struct field fields[] = {
+        {.name = "job", .type = FIELD_ID, .ret = &r.job},
+        {.name = "spec", .type = FIELD_HASH, .ret = &r.spec},
+        {.name = "initial_model", .type = FIELD_HASH, .ret = &r.initial_model},
+        {.name = "state", .type = FIELD_INTEGER, .ret = &state, .most = KEDGE_JOB_CANCELLED},
+        {.name = "reason", .type = FIELD_INTEGER, .ret = &reason, .least = INT16_MIN},
+        {.name = "created_ms", .type = FIELD_INTEGER, .ret = &created, .most = TIME_MAX},
+        {.name = "token", .type = FIELD_HEX_OR_EMPTY, .ret = r.token}};
+    int err = read_fields(&w, value, fields, sizeof fields / sizeof fields[0]);
+    if (!err && !kedge_view_eq(key, kedge_view_str(r.job.s))) {
+        err = damaged(&w, "\"job\" is another one");
+    }
+    if (!err && kedge_err_find(kedge_err_code((int)reason)) != (int)reason) {
+        err = damaged(&w, "\"reason\" is no error");
+    }
+    if (!err) {
+        r.state = (enum kedge_job_state)state;
+        r.reason = (int)reason;
+        r.created_ms = (uint64_t)created;
+        *ret = r;
+    }
+    return err;
+}
+
+int kedge_job_record_encode(const struct kedge_job_record *r, struct kedge_buf *out)
+{
+    char spec[KEDGE_HASH_HEX_LEN + 1], initial[KEDGE_HASH_HEX_LEN + 1];
+    kedge_hash_hex(&r->spec, spec);
+    kedge_hash_hex(&r->initial_model, initial);
+    kedge_buf_printf(out,
+                     "{\"job\":\"%s\",\"spec\":\"%s\",\"initial_model\":\"%s\",\"state\":%d,\"reason\":%d,"
+                     "\"created_ms\":%" PRIu64 ",\"token\":\"%s\"}",
+                     r->job.s, spec, initial, (int)r->state, r->reason, r->created_ms, r->token);
+    return out->err;
+}
+
+/* ---- refusals ---- */
+
+/* Cuts the next part of a key off, up to its '/'. */
+static bool next_part(struct kedge_view *rest, struct kedge_view *ret)
+{
+    const uint8_t *end = rest->len ? memchr(rest->ptr, '/', rest->len) : NULL;
+    if (!end) {
+        return false;
+    }
+    *ret = kedge_view_of(rest->ptr, (size_t)(end - rest->ptr));
+    *rest = kedge_view_of(end + 1, rest->len - ret->len - 1);
+    return true;
+}
+
+static bool next_name(struct kedge_view *rest, struct kedge_id *ret)
+{
+    struct kedge_view part;
+    return next_part(rest, &part) && kedge_id_from(part, ret) == KEDGE_OK;
+}
+
+static bool next_round(struct kedge_view *rest, uint32_t *ret)
+{
+    struct kedge_view part;
+    uint32_t round = 0;
+    if (!next_part(rest, &part) || part.len != ROUND_DIGITS) {
+        return false;
+    }
+    for (size_t i = 0; i < ROUND_DIGITS; i++) {
+        if (part.ptr[i] < '0' || part.ptr[i] > '9') {
+            return false;
+        }
+        round = 10 * round + (uint32_t)(part.ptr[i] - '0');
+    }
+    *ret = round;
+    return round <= KEDGE_ROUNDS_MAX;
+}
+
+int kedge_refusal_record_decode(struct kedge_view key, struct kedge_view value,
+                                struct kedge_refusal_record *ret, struct kedge_diag *reterr)
+{
+    struct where w = {"round", key, reterr};
+    struct kedge_refusal_record r;
+    struct kedge_view rest = key;
+    memset(&r, 0, sizeof r);
+    if (key.len > KEDGE_RECORD_KEY_MAX || !next_name(&rest, &r.job) || !next_round(&rest, &r.round)
+        || !next_name(&rest, &r.tenant) || !next_name(&rest, &r.site) || rest.len != 1
+        || (rest.ptr[0] != '0' + (int)KEDGE_TASK_PRETRAIN && rest.ptr[0] != '0' + (int)KEDGE_TASK_TRAIN)) {
+        return damaged(&w, "the key is not JOB/ROUND/TENANT/SITE/KIND");
+    }
+    if (value.len != REFUSAL_LEN) {
+        return damaged(&w, "it has not its length");
+    }
+    struct kedge_reader in = kedge_reader_of(value);
+    r.kind = (enum kedge_task_kind)(rest.ptr[0] - '0');
+    r.err = (int)(int32_t)kedge_read_u32(&in);
+    memcpy(r.envelope.b, kedge_read_bytes(&in, KEDGE_HASH_LEN).ptr, KEDGE_HASH_LEN);
+    memcpy(r.update.b, kedge_read_bytes(&in, KEDGE_HASH_LEN).ptr, KEDGE_HASH_LEN);
+    r.weight = kedge_read_u64(&in);
+    if (kedge_err_class(r.err) != KEDGE_CLASS_REJECT) {
+        return damaged(&w, "its reason is no refusal");
+    }
+    if (r.weight > KEDGE_ST_COUNT_MAX) {
+        return damaged(&w, "its weight is out of range");
+    }
+    *ret = r;
+    return KEDGE_OK;
+}
+
+void kedge_refusal_prefix(const struct kedge_id *job, uint32_t round, struct kedge_buf *out)
+{
+    kedge_buf_printf(out, "%s/", job->s);
+    if (round != KEDGE_COORD_NONE) {
+        kedge_buf_printf(out, "%08" PRIu32 "/", round);
+    }
+}
+
+void kedge_refusal_record_encode(const struct kedge_refusal_record *r, struct kedge_buf *out_key,
+                                 struct kedge_buf *out_value)
+{
+    kedge_refusal_prefix(&r->job, r->round, out_key);
+    kedge_buf_printf(out_key, "%s/%s/%u", r->tenant.s, r->site.s, (unsigned)r->kind);
+    kedge_buf_put_u32(out_value, (uint32_t)r->err);
+    kedge_buf_put(out_value, r->envelope.b, KEDGE_HASH_LEN);
+    kedge_buf_put(out_value, r->update.b, KEDGE_HASH_LEN);
+    kedge_buf_put_u64(out_value, r->weight);
+}

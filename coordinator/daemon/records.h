@@ -1,0 +1,61 @@
+/* The records of coordinator.lmdb as they are stored: tokens and jobs as JSON, refusals as bytes. What a disk
+ * or another program made of them is decoded like any other input from outside: a record is taken whole, with
+ * every name, number and digest within its range, or refused with KEDGE_E_CORRUPT and a text that names table
+ * and key. KEDGE_E_NOMEM. encode makes what decode takes. Pure. */
+#ifndef KEDGE_COORDINATOR_DAEMON_RECORDS_H
+#define KEDGE_COORDINATOR_DAEMON_RECORDS_H
+
+#include "common/base/bytes.h"
+#include "common/base/diag.h"
+#include "common/base/task_kind.h"
+#include "coordinator/core/coord.h"
+#include "crypto/hash.h"
+#include "crypto/sign.h"
+
+enum {
+    KEDGE_RECORD_MAX = 1024,    /* bytes of a record */
+    KEDGE_RECORD_KEY_MAX = 256, /* bytes of its key */
+};
+
+/* Table "token", key: SHA-256 of the token's secret. */
+struct kedge_token_record {
+    struct kedge_id tenant, site;
+    uint64_t expiry_s; /* unix time, at most 2^53 */
+    bool used;         /* a device came with it, whose keys are */
+    struct kedge_public_key tls_key, statement_key;
+};
+KEDGE_NODISCARD int kedge_token_record_decode(struct kedge_view key, struct kedge_view value,
+                                              struct kedge_token_record *ret, struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_token_record_encode(const struct kedge_token_record *r, struct kedge_buf *out);
+
+/* Table "job", key: its name. */
+struct kedge_job_record {
+    struct kedge_id job;
+    struct kedge_hash spec, initial_model;
+    enum kedge_job_state state;
+    int reason;                         /* a kedge_err, KEDGE_OK: none */
+    uint64_t created_ms;                /* unix time, at most 2^53 */
+    char token[KEDGE_HASH_HEX_LEN + 1]; /* SHA-256 of the submit token, "": submitted without */
+};
+KEDGE_NODISCARD int kedge_job_record_decode(struct kedge_view key, struct kedge_view value,
+                                            struct kedge_job_record *ret, struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_job_record_encode(const struct kedge_job_record *r, struct kedge_buf *out);
+
+/* Table "round", key: JOB/ROUND/TENANT/SITE/KIND, the round with eight digits, the kind a digit. Value: be32
+ * error, envelope, update, be64 weight. */
+struct kedge_refusal_record {
+    struct kedge_id job, tenant, site;
+    uint32_t round;
+    enum kedge_task_kind kind; /* PRETRAIN or TRAIN */
+    int err;                   /* of class REJECT */
+    struct kedge_hash envelope, update;
+    uint64_t weight; /* as announced, at most KEDGE_ST_COUNT_MAX */
+};
+KEDGE_NODISCARD int kedge_refusal_record_decode(struct kedge_view key, struct kedge_view value,
+                                                struct kedge_refusal_record *ret, struct kedge_diag *reterr);
+void kedge_refusal_record_encode(const struct kedge_refusal_record *r, struct kedge_buf *out_key,
+                                 struct kedge_buf *out_value);
+/* What the keys of a job's refusals begin with: of this round, or with KEDGE_COORD_NONE of all. */
+void kedge_refusal_prefix(const struct kedge_id *job, uint32_t round, struct kedge_buf *out);
+
+#endif

@@ -1,0 +1,260 @@
+/* Records of coordinator.lmdb: whole ones come back as they were, damaged ones are refused by table and key.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chain/statement.h"
+#include "coordinator/daemon/records.h"
+#include "tests/unit/base/check.h"
+
+#define HASH "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define NAMES "\"tenant\":\"org-a\",\"site\":\"site-1\""
+#define KEYS "\"tls_key\":\"" HASH "\",\"statement_key\":\"" HASH "\""
+#define JOB_BUT(rest) "{\"job\":\"demo\",\"spec\":\"" HASH "\",\"initial_model\":\"" HASH "\"," rest "}"
+
+static const char digest[KEDGE_HASH_LEN + 1] = "0123456789abcdef0123456789abcdef"; /* any 32 bytes */
+
+enum table { TOKEN, JOB };
+static const struct {
+    enum table table;
+    const char *key, *text, *said; /* said NULL: it is taken */
+} texts[] = {
+    {TOKEN, digest, "{" NAMES ",\"expiry_s\":1}", NULL},
+    {TOKEN, digest, "{" NAMES ",\"expiry_s\":9007199254740992," KEYS "}", NULL},
+    {TOKEN, "short", "{" NAMES ",\"expiry_s\":1}", "the key is no digest"},
+    {TOKEN, digest, "", "not valid JSON"},
+    {TOKEN, digest, "{" NAMES ",\"expiry_s\":1", "not valid JSON"},
+    {TOKEN, digest, "[]", "expected a JSON object"},
+    {TOKEN, digest, "{" NAMES "}", "\"expiry_s\" is missing"},
+    {TOKEN, digest, "{" NAMES ",\"expiry_s\":-1}", "\"expiry_s\" has no right value"},
+    {TOKEN, digest, "{" NAMES ",\"expiry_s\":9007199254740993}", "\"expiry_s\" has no right value"},
+    {TOKEN, digest, "{" NAMES ",\"expiry_s\":1.5}", "\"expiry_s\" has no right value"},
+    {TOKEN, digest, "{" NAMES ",\"expiry_s\":\"1\"}", "\"expiry_s\" has no right value"},
+    {TOKEN, digest, "{" NAMES ",\"expiry_s\":1,\"expiry_s\":2}", "duplicate"},
+    {TOKEN, digest, "{" NAMES ",\"expiry_s\":1,\"ttl\":2}", "unknown key \"ttl\""},
+    {TOKEN, digest, "{\"tenant\":\"Org\",\"site\":\"s\",\"expiry_s\":1}", "\"tenant\" has no right value"},
+    {TOKEN, digest, "{\"tenant\":\"org\",\"site\":7,\"expiry_s\":1}", "\"site\" has no right value"},
+    {TOKEN, digest, "{" NAMES ",\"expiry_s\":1,\"tls_key\":\"" HASH "\"}", "stand together"},
+    {TOKEN, digest, "{" NAMES ",\"expiry_s\":1,\"tls_key\":\"00\",\"statement_key\":\"" HASH "\"}",
+     "\"tls_key\" has no right value"},
+    {JOB, "demo", JOB_BUT("\"state\":9,\"reason\":-8,\"created_ms\":0,\"token\":\"" HASH "\""), NULL},
+    {JOB, "demo", JOB_BUT("\"state\":0,\"reason\":0,\"created_ms\":1,\"token\":\"\""), NULL},
+    {JOB, "other", JOB_BUT("\"state\":0,\"reason\":0,\"created_ms\":1,\"token\":\"\""),
+     "\"job\" is another one"},
+    {JOB, "demo", JOB_BUT("\"state\":10,\"reason\":0,\"created_ms\":1,\"token\":\"\""),
+     "\"state\" has no right value"},
+    {JOB, "demo", JOB_BUT("\"state\":-1,\"reason\":0,\"created_ms\":1,\"token\":\"\""),
+     "\"state\" has no right value"},
+    {JOB, "demo", JOB_BUT("\"state\":4294967296,\"reason\":0,\"created_ms\":1,\"token\":\"\""),
+     "\"state\" has no right value"},
+    {JOB, "demo", JOB_BUT("\"state\":0,\"reason\":1,\"created_ms\":1,\"token\":\"\""),
+     "\"reason\" has no right value"},
+    {JOB, "demo", JOB_BUT("\"state\":0,\"reason\":-99,\"created_ms\":1,\"token\":\"\""),
+     "\"reason\" is no error"},
+    {JOB, "demo", JOB_BUT("\"state\":0,\"reason\":0,\"created_ms\":-1,\"token\":\"\""),
+     "\"created_ms\" has no right value"},
+    {JOB, "demo", JOB_BUT("\"state\":0,\"reason\":0,\"created_ms\":1,\"token\":\"00\""),
+     "\"token\" has no right value"},
+    {JOB, "demo", JOB_BUT("\"state\":0,\"reason\":0,\"created_ms\":1,\"token\":\"" HASH "00\""),
+     "\"token\" has no right value"},
+    {JOB, "demo", JOB_BUT("\"state\":0,\"reason\":0,\"created_ms\":1,\"token\":null"),
+     "\"token\" has no right value"},
+    {JOB, "demo", JOB_BUT("\"state\":0,\"reason\":0,\"created_ms\":1"), "\"token\" is missing"},
+    {JOB, "demo", "{\"job\":\"demo\",\"spec\":\"" HASH "\"}", "\"initial_model\" is missing"},
+};
+
+static int decode_text(enum table table, struct kedge_view key, struct kedge_view text, struct kedge_diag *d)
+{
+    struct kedge_token_record token;
+    struct kedge_job_record job;
+    return table == TOKEN ? kedge_token_record_decode(key, text, &token, d)
+                          : kedge_job_record_decode(key, text, &job, d);
+}
+
+START_TEST(test_texts)
+{
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct kedge_diag d = {.text = ""};
+        int err =
+            decode_text(texts[i].table, kedge_view_str(texts[i].key), kedge_view_str(texts[i].text), &d);
+        ck_assert_msg(err == (texts[i].said ? KEDGE_E_CORRUPT : KEDGE_OK), "%s: %d", texts[i].text, err);
+        if (texts[i].said) {
+            ck_assert_msg(strstr(d.text, texts[i].said) != NULL, "%s: %s", texts[i].text, d.text);
+            ck_assert_msg(strstr(d.text, texts[i].table == TOKEN ? "table token" : "table job") != NULL
+                              && strstr(d.text, texts[i].key) != NULL,
+                          "%s: %s", texts[i].text, d.text);
+        }
+    }
+}
+END_TEST
+
+/* Every byte of a record is flipped, and every beginning of it is tried: an error, or a record in range. */
+START_TEST(test_torn)
+{
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct kedge_view key = kedge_view_str(texts[i].key);
+        char text[KEDGE_RECORD_MAX];
+        size_t len = strlen(texts[i].text);
+        for (size_t at = 0; at < len && !texts[i].said; at++) {
+            struct kedge_diag d = {.text = ""};
+            ck_assert_int_eq(decode_text(texts[i].table, key, kedge_view_of(texts[i].text, at), &d),
+                             KEDGE_E_CORRUPT);
+            memcpy(text, texts[i].text, len);
+            text[at] = (char)(text[at] ^ 0x80); /* never UTF-8 */
+            ck_assert_int_eq(decode_text(texts[i].table, key, kedge_view_of(text, len), &d), KEDGE_E_CORRUPT);
+        }
+    }
+}
+END_TEST
+
+START_TEST(test_tokens_come_back)
+{
+    struct kedge_token_record r = {.tenant = {"org-a"}, .site = {"site-1"}, .expiry_s = 1234567890}, same;
+    struct kedge_view key = kedge_view_str(digest);
+    for (int used = 0; used < 2; used++) {
+        struct kedge_buf text;
+        kedge_buf_init(&text, KEDGE_RECORD_MAX);
+        r.used = used != 0;
+        memset(r.tls_key.b, used ? 0xab : 0, sizeof r.tls_key.b);
+        memset(r.statement_key.b, used ? 0xcd : 0, sizeof r.statement_key.b);
+        ck_assert_int_eq(kedge_token_record_encode(&r, &text), KEDGE_OK);
+        ck_assert_int_eq(kedge_token_record_decode(key, kedge_buf_view(&text), &same, NULL), KEDGE_OK);
+        ck_assert(kedge_id_eq(&same.tenant, &r.tenant) && kedge_id_eq(&same.site, &r.site));
+        ck_assert(same.expiry_s == r.expiry_s && same.used == r.used);
+        ck_assert(kedge_public_key_eq(&same.tls_key, &r.tls_key));
+        ck_assert(kedge_public_key_eq(&same.statement_key, &r.statement_key));
+        kedge_buf_deinit(&text);
+    }
+}
+END_TEST
+
+START_TEST(test_jobs_come_back)
+{
+    struct kedge_job_record r = {.job = {"demo"},
+                                 .state = KEDGE_JOB_HALTED,
+                                 .reason = KEDGE_E_DISK_FULL,
+                                 .created_ms = 1700000000123,
+                                 .token = HASH},
+                            same;
+    struct kedge_buf text;
+    memset(r.spec.b, 1, sizeof r.spec.b);
+    memset(r.initial_model.b, 2, sizeof r.initial_model.b);
+    kedge_buf_init(&text, KEDGE_RECORD_MAX);
+    ck_assert_int_eq(kedge_job_record_encode(&r, &text), KEDGE_OK);
+    ck_assert_int_eq(kedge_job_record_decode(kedge_view_str("demo"), kedge_buf_view(&text), &same, NULL),
+                     KEDGE_OK);
+    ck_assert(kedge_hash_eq(&same.spec, &r.spec) && kedge_hash_eq(&same.initial_model, &r.initial_model));
+    ck_assert(same.state == r.state && same.reason == r.reason && same.created_ms == r.created_ms);
+    ck_assert_str_eq(same.token, HASH);
+    kedge_buf_deinit(&text);
+}
+END_TEST
+
+/* ---- refusals ---- */
+
+static const struct kedge_refusal_record refusal = {.job = {"demo"},
+                                                    .tenant = {"org-a"},
+                                                    .site = {"site-1"},
+                                                    .round = 7,
+                                                    .kind = KEDGE_TASK_TRAIN,
+                                                    .err = KEDGE_E_WEIGHT,
+                                                    .envelope = {{1, 2, 3}},
+                                                    .update = {{4, 5, 6}},
+                                                    .weight = 11};
+static const char refusal_key[] = "demo/00000007/org-a/site-1/2";
+
+static const char *const bad_keys[] = {"",
+                                       "demo",
+                                       "demo/",
+                                       "demo/00000007",
+                                       "demo/00000007/org-a/site-1/",
+                                       "demo/00000007/org-a/site-1",
+                                       "Demo/00000007/org-a/site-1/2",
+                                       "demo/7/org-a/site-1/2",
+                                       "demo/0000000x/org-a/site-1/2",
+                                       "demo/01000001/org-a/site-1/2",
+                                       "demo/000000007/org-a/site-1/2",
+                                       "demo/00000007//site-1/2",
+                                       "demo/00000007/org-a/site 1/2",
+                                       "demo/00000007/org-a/site-1/0",
+                                       "demo/00000007/org-a/site-1/3",
+                                       "demo/00000007/org-a/site-1/22",
+                                       "demo/00000007/org-a/site-1/2/"};
+
+START_TEST(test_refusals)
+{
+    struct kedge_buf key, value;
+    struct kedge_refusal_record same;
+    struct kedge_diag d = {.text = ""};
+    kedge_buf_init(&key, KEDGE_RECORD_KEY_MAX);
+    kedge_buf_init(&value, KEDGE_RECORD_MAX);
+    kedge_refusal_record_encode(&refusal, &key, &value);
+    ck_assert(kedge_view_eq(kedge_buf_view(&key), kedge_view_str(refusal_key)));
+    ck_assert_uint_eq(value.len, 76);
+    ck_assert_int_eq(kedge_refusal_record_decode(kedge_buf_view(&key), kedge_buf_view(&value), &same, &d),
+                     KEDGE_OK);
+    ck_assert(kedge_id_eq(&same.job, &refusal.job) && kedge_id_eq(&same.tenant, &refusal.tenant)
+              && kedge_id_eq(&same.site, &refusal.site));
+    ck_assert(same.round == 7 && same.kind == KEDGE_TASK_TRAIN && same.err == KEDGE_E_WEIGHT
+              && same.weight == 11);
+    ck_assert(kedge_hash_eq(&same.envelope, &refusal.envelope)
+              && kedge_hash_eq(&same.update, &refusal.update));
+    for (size_t i = 0; i < sizeof bad_keys / sizeof bad_keys[0]; i++) {
+        d.text[0] = '\0';
+        ck_assert_msg(
+            kedge_refusal_record_decode(kedge_view_str(bad_keys[i]), kedge_buf_view(&value), &same, &d)
+                == KEDGE_E_CORRUPT,
+            "%s", bad_keys[i]);
+        ck_assert_ptr_nonnull(strstr(d.text, "table round, key"));
+    }
+    kedge_buf_put_u8(&value, 0);
+    for (size_t len = 0; len <= value.len; len++) {
+        int err = kedge_refusal_record_decode(kedge_buf_view(&key), kedge_view_of(value.ptr, len), &same, &d);
+        ck_assert_int_eq(err, len == 76 ? KEDGE_OK : KEDGE_E_CORRUPT);
+    }
+    kedge_buf_deinit(&key);
+    kedge_buf_deinit(&value);
+}
+END_TEST
+
+static const struct {
+    int err;
+    uint64_t weight;
+    const char *said;
+} values[] = {
+    {KEDGE_OK, 1, "its reason is no refusal"},
+    {KEDGE_E_DISK_FULL, 1, "its reason is no refusal"},
+    {1, 1, "its reason is no refusal"},
+    {INT32_MIN, 1, "its reason is no refusal"},
+    {KEDGE_E_BOUND, KEDGE_ST_COUNT_MAX + 1, "its weight is out of range"},
+    {KEDGE_E_BOUND, UINT64_MAX, "its weight is out of range"},
+    {KEDGE_E_BOUND, KEDGE_ST_COUNT_MAX, NULL},
+};
+
+START_TEST(test_refusal_values)
+{
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        struct kedge_refusal_record r = refusal, same;
+        struct kedge_diag d = {.text = ""};
+        struct kedge_buf key, value;
+        kedge_buf_init(&key, KEDGE_RECORD_KEY_MAX);
+        kedge_buf_init(&value, KEDGE_RECORD_MAX);
+        r.err = values[i].err;
+        r.weight = values[i].weight;
+        kedge_refusal_record_encode(&r, &key, &value);
+        int err = kedge_refusal_record_decode(kedge_buf_view(&key), kedge_buf_view(&value), &same, &d);
+        ck_assert_int_eq(err, values[i].said ? KEDGE_E_CORRUPT : KEDGE_OK);
+        ck_assert(!values[i].said || (strstr(d.text, values[i].said) && strstr(d.text, refusal_key)));
+        kedge_buf_deinit(&key);
+        kedge_buf_deinit(&value);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {test_texts,          test_torn,     test_tokens_come_back,
+                                  test_jobs_come_back, test_refusals, test_refusal_values};
+    return run_suite("coordinator-records", tests, sizeof tests / sizeof tests[0]);
+}
