@@ -1,10 +1,12 @@
 /* A coordinator's state folder, or the folder of a site: permissions, settings, keys, logs. */
 #include <dirent.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "chain/checkpoint.h"
 #include "chain/json.h"
 #include "cli/doctor.h"
 #include "cli/local.h"
@@ -330,6 +332,37 @@ static bool is_enrolled(const char *site)
     return enrolled;
 }
 
+/* Entries that a signed checkpoint in a file counts; 0: there is none to read. */
+static uint64_t checkpoint_size(const char *path)
+{
+    struct kedge_buf text;
+    struct kedge_note note;
+    struct kedge_checkpoint cp = {.size = 0};
+    kedge_buf_init(&text, KEDGE_NOTE_MAX);
+    int err = kedge_file_read(path, &text, NULL);
+    err = err ? err : kedge_note_parse(kedge_buf_view(&text), &note);
+    err = err ? err : kedge_checkpoint_parse(note.text, &cp);
+    kedge_buf_deinit(&text);
+    return err ? 0 : cp.size;
+}
+
+/* kedge-client keeps what it refuses (client/daemon/seen.c). */
+static void check_chain(struct kedge_doctor *k, const char *site)
+{
+    char seen[KEDGE_PATH_MAX], shown[KEDGE_PATH_MAX];
+    if (kedge_path_join(shown, site, "refused-main/shown") != KEDGE_OK
+        || kedge_path_join(seen, site, "refused-main/seen") != KEDGE_OK || !kedge_file_exists(shown)) {
+        return;
+    }
+    kedge_doctor_say(
+        k, KEDGE_DOCTOR_FAIL, "main chain",
+        "ask the coordinator's operator. When the right chain is back, remove refused-main; to accept "
+        "the one that was shown, remove seen-main as well; then start kedge-client again",
+        "the coordinator showed %" PRIu64 " entries of another history than the %" PRIu64
+        " that this site has seen, and it trains no more; both checkpoints are in %s/refused-main",
+        checkpoint_size(shown), checkpoint_size(seen), site);
+}
+
 static void check_site(struct kedge_doctor *k, const char *site)
 {
     static const char *const wanted[] = {"tls.pem", "statement.pem"};
@@ -354,6 +387,7 @@ static void check_site(struct kedge_doctor *k, const char *site)
                          kedge_cli_text(o, "server"), enrolled ? "" : ", not enrolled yet");
         json_decref(o);
     }
+    check_chain(k, site);
     check_policy(k, site);
     check_keys(k, site, wanted, 2);
 }
