@@ -1,6 +1,7 @@
 /* What must hold when a round closes and a job ends, and of what sites send and read. */
 #include <string.h>
 
+#include "aggregation/share_cap.h"
 #include "sim/world.h"
 
 /* Every update in the ledgers of the round is one of its inputs, as it is there, once; and nothing else is.
@@ -36,26 +37,69 @@ static void check_inputs(struct sim *w, uint32_t job)
     }
 }
 
-/* One aggregate per group, and its weight is that of the statements. */
+/* One aggregate per group, of the updates in the ledgers, and its weight is what they count together. */
 static void check_sums(struct sim *w, uint32_t job)
 {
     const struct sim_job *j = &w->jobs[job];
     const struct sim_pending *p = &j->pending;
     struct sim_sum sums[KEDGE_GROUPS_MAX] = {{.count = 0}};
+    uint64_t counted[KEDGE_GROUPS_MAX] = {0};
     for (uint32_t i = 0; i < j->fresh_count; i++) {
         const struct sim_entry *e = &w->ledgers[j->fresh[i].tenant].entries[j->fresh[i].leaf];
         uint32_t group = p->round == 0 ? sim_group_of(&e->update, p->group_count) : e->group;
         if ((e->kind == KEDGE_TASK_TRAIN || p->round == 0) && group < p->group_count) {
-            sums[group].weight += e->weight;
+            sums[group].weight += p->round == 0 ? 1 : e->weight;
             sums[group].count++;
         }
     }
+    for (uint32_t i = 0; i < p->input_count; i++) {
+        if (p->inputs[i].group < p->group_count) {
+            counted[p->inputs[i].group] += p->inputs[i].counted;
+        }
+    }
     for (uint32_t g = 0; g < p->group_count; g++) {
-        if (sums[g].weight != p->sums[g].weight || sums[g].count != p->sums[g].count) {
+        uint64_t weight = j->share_max == KEDGE_SHARE_ONE ? sums[g].weight : counted[g];
+        if (weight != p->sums[g].weight || counted[g] != weight || sums[g].count != p->sums[g].count) {
             sim_violate(w, "round %u group %u: weight %llu of %u updates, the ledgers say %llu of %u",
                         p->round, g, (unsigned long long)p->sums[g].weight, p->sums[g].count,
-                        (unsigned long long)sums[g].weight, sums[g].count);
+                        (unsigned long long)weight, sums[g].count);
         }
+    }
+}
+
+/* No tenant has more than its share of an aggregate; with too few tenants for that all have the same. None
+ * loses all of an update. */
+static void check_group_shares(struct sim *w, uint32_t job, uint32_t group)
+{
+    const struct sim_job *j = &w->jobs[job];
+    const struct sim_pending *p = &j->pending;
+    uint64_t counted[KEDGE_JOB_TENANTS_MAX] = {0}, most = 0, least = UINT64_MAX, all = 0;
+    uint32_t tenants = 0;
+    for (uint32_t i = 0; i < p->input_count; i++) {
+        const struct sim_input *in = &p->inputs[i];
+        bool counts = in->kind == KEDGE_TASK_TRAIN || p->round == 0;
+        if (in->group == group && counts && in->counted == 0) {
+            sim_violate(w, "round %u: the update of site %u counts nothing", p->round, in->site);
+        }
+        counted[w->devices[in->site].tenant] += in->group == group ? in->counted : 0;
+        all += in->group == group ? in->counted : 0;
+    }
+    for (uint32_t t = 0; t < w->config.tenants; t++) {
+        most = counted[t] > most ? counted[t] : most;
+        least = counted[t] > 0 && counted[t] < least ? counted[t] : least;
+        tenants += counted[t] > 0;
+    }
+    bool few = (uint64_t)j->share_max * tenants < KEDGE_SHARE_ONE;
+    if (all > 0 && (few ? most != least : most * KEDGE_SHARE_ONE > all * j->share_max)) {
+        sim_violate(w, "round %u group %u: a tenant has %llu of %llu, its share is %u millionths", p->round,
+                    group, (unsigned long long)most, (unsigned long long)all, j->share_max);
+    }
+}
+
+void sim_check_shares(struct sim *w, uint32_t job)
+{
+    for (uint32_t g = 0; g < w->jobs[job].pending.group_count; g++) {
+        check_group_shares(w, job, g);
     }
 }
 
@@ -86,6 +130,7 @@ void sim_check_round(struct sim *w, uint32_t job)
     }
     check_inputs(w, job);
     check_sums(w, job);
+    sim_check_shares(w, job);
     check_refusals(w, job);
     uint32_t counted = 0;
     for (uint32_t i = 0; i < j->pending.input_count; i++) {
@@ -169,6 +214,36 @@ void sim_check_fetched(struct sim *w, uint32_t site, uint32_t job, const struct 
 {
     if (!is_own(w, site, job, model)) {
         sim_violate(w, "site %u reads a model that is not durable or not of its group", site);
+    }
+}
+
+/* Is there an update of the open round that could not be stored, and not since? */
+static bool is_unstored(const struct sim *w, uint32_t job)
+{
+    const struct sim_job *j = &w->jobs[job];
+    for (uint32_t i = 0; i < w->config.sites; i++) {
+        const struct sim_device *d = &w->devices[i];
+        if (d->unstored_job == job && d->unstored_round == j->last_opened && !d->revoked_told
+            && j->last_opened != j->last_closed) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void sim_check_unstored(struct sim *w, uint32_t job, uint32_t site, int err)
+{
+    const struct sim_job *j = &w->jobs[job];
+    if (!w->server.up || j->slot == SIM_NONE) {
+        return; /* it crashed on the way */
+    }
+    bool open =
+        site != SIM_NONE && kedge_coord_may_upload(w->server.core, j->slot, site, j->last_opened) == KEDGE_OK;
+    if (err != KEDGE_OK && open && j->state != KEDGE_JOB_HALTED) {
+        sim_violate(w, "the update of site %u can not be stored, but job %u is not halted", site, job);
+    }
+    if (j->state == KEDGE_JOB_HALTED && j->reason == SIM_UNSTORED_ERR && !is_unstored(w, job)) {
+        sim_violate(w, "job %u is halted for an update that can not be stored, and there is none", job);
     }
 }
 

@@ -2,6 +2,9 @@
  */
 #include <string.h>
 
+#include "aggregation/share_cap.h"
+#include "common/base/bytes.h"
+#include "common/base/mem.h"
 #include "sim/world.h"
 
 uint32_t sim_group_of(const struct kedge_digest *update, uint32_t groups)
@@ -23,6 +26,45 @@ static void put_input(struct sim_pending *p, uint32_t site, uint32_t group, enum
     }
 }
 
+static bool is_counted(const struct sim_pending *p, const struct sim_input *in)
+{
+    return in->group < p->group_count && (in->kind == KEDGE_TASK_TRAIN || p->round == 0);
+}
+
+/* The same function as the coordinator's and the auditor's, over one group's inputs in their order. */
+static void cap_shares(struct sim *w, struct sim_pending *p, uint32_t group, uint32_t share_max)
+{
+    struct kedge_share_input *inputs = sim_new_array(p->input_count + 1, sizeof *inputs);
+    size_t count = 0;
+    for (uint32_t i = 0; i < p->input_count; i++) {
+        if (is_counted(p, &p->inputs[i]) && p->inputs[i].group == group) {
+            uint32_t tenant = w->devices[p->inputs[i].site].tenant;
+            inputs[count++] = (struct kedge_share_input){tenant, p->inputs[i].counted};
+        }
+    }
+    int err = count > 0 ? kedge_share_cap(inputs, count, share_max) : KEDGE_OK;
+    KEDGE_ASSERT(err == KEDGE_OK);
+    for (uint32_t i = 0, at = 0; i < p->input_count; i++) {
+        if (is_counted(p, &p->inputs[i]) && p->inputs[i].group == group) {
+            w->fired[SIM_FAULT_CAPPED] += inputs[at].weight < p->inputs[i].counted;
+            p->inputs[i].counted = inputs[at++].weight;
+        }
+    }
+    kedge_mem_free(inputs);
+}
+
+static void weigh(struct sim *w, uint32_t job)
+{
+    struct sim_pending *p = &w->jobs[job].pending;
+    for (uint32_t i = 0; i < p->input_count; i++) {
+        struct sim_input *in = &p->inputs[i];
+        in->counted = !is_counted(p, in) ? 0 : p->round == 0 ? 1 : in->weight;
+    }
+    for (uint32_t g = 0; g < p->group_count && w->jobs[job].share_max < KEDGE_SHARE_ONE; g++) {
+        cap_shares(w, p, g, w->jobs[job].share_max);
+    }
+}
+
 /* Every group's model is a hash of its old model and of its inputs in order; a group without inputs keeps its
  * own. */
 static void compute_models(struct sim_pending *p, uint32_t job, const struct kedge_coord_job_view *view)
@@ -36,10 +78,12 @@ static void compute_models(struct sim_pending *p, uint32_t job, const struct ked
     }
     for (uint32_t i = 0; i < p->input_count; i++) {
         const struct sim_input *in = &p->inputs[i];
-        bool counts = in->group < p->group_count && (in->kind == KEDGE_TASK_TRAIN || p->round == 0);
-        if (counts) {
+        if (is_counted(p, in)) {
+            uint8_t counted[8];
+            kedge_store_be64(counted, in->counted);
             hash[in->group] = sim_hash(hash[in->group], in->update.b, sizeof in->update.b);
-            p->sums[in->group].weight += in->weight;
+            hash[in->group] = sim_hash(hash[in->group], counted, sizeof counted);
+            p->sums[in->group].weight += in->counted;
             p->sums[in->group].count++;
         }
     }
@@ -90,5 +134,6 @@ void sim_compute(struct sim *w, uint32_t job)
             row->selected ? refusal_of(row, view.round == 0 || group == SIM_NONE) : KEDGE_OK;
         p->refused_count += p->refused[order[i]] != KEDGE_OK;
     }
+    weigh(w, job);
     compute_models(p, job, &view);
 }

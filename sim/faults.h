@@ -33,6 +33,8 @@
     X(SITE_DISK_LIED, "site's write failed but was done")                                 \
     X(SITE_DISK_FULL, "site's disk full for a while")                                     \
     X(UPLOAD_LOST, "upload lost in a crash")                                              \
+    X(BLOB_FAILED, "update could not be stored as it came")                               \
+    X(COMMIT_FAILED, "update could not be stored once it was verified")                   \
     X(WORK_FAILED, "work of the coordinator failed")                                      \
     X(TRAINING_FAILED, "training failed")                                                 \
     X(TRAINING_SLOW, "training takes very long")                                          \
@@ -46,6 +48,7 @@
     X(NOSY, "site asks for the model of another group")                                   \
     X(REVOKED, "site signed out")                                                         \
     X(NEWCOMER, "site gets its group in a later round")                                   \
+    X(CAPPED, "tenant weighs less than it brings: the cap on shares")                     \
     X(SLOT_AGAIN, "job takes the place of one that has ended")                            \
     X(HALT, "job halted by the operator")                                                 \
     X(CANCEL, "job cancelled by the operator")

@@ -168,6 +168,36 @@ void sim_server_hang_up(struct sim *w, const struct sim_event *ev)
     sim_server_step(w, &c);
 }
 
+void sim_server_unstored(struct sim *w, uint32_t job, uint32_t site, int err)
+{
+    struct sim_device *d = &w->devices[site];
+    d->unstored_job = err == KEDGE_OK ? SIM_NONE : job;
+    d->unstored_round = w->jobs[job].last_opened;
+}
+
+/* A piece of an update is stored, or it is not; then the core is told, and once more when that is over. */
+static int store_upload(struct sim *w, uint32_t job, const struct sim_event *ev)
+{
+    struct sim_device *d = &w->devices[ev->site];
+    bool full = sim_inside(w, &w->server.disk_full);
+    bool fail = full || sim_fault(w, SIM_FAULT_BLOB_FAILED, w->config.blob_fail);
+    struct kedge_coord_event c = sim_server_blank(KEDGE_EV_UPLOAD);
+    w->fired[SIM_FAULT_DISK_FULL] += full;
+    c.job = job;
+    c.site = ev->site;
+    c.err = fail ? SIM_UNSTORED_ERR : KEDGE_OK;
+    if (!fail) {
+        d->uploads[d->upload_count++ % SIM_UPLOADS_KEPT] = sim_of_site(&ev->result.update);
+    }
+    if (fail || d->upload_err) {
+        d->upload_err = c.err;
+        sim_server_unstored(w, job, ev->site, c.err);
+        sim_server_step(w, &c);
+        sim_check_unstored(w, job, ev->site, c.err);
+    }
+    return c.err;
+}
+
 void sim_server_upload(struct sim *w, const struct sim_event *ev)
 {
     struct sim_device *d = &w->devices[ev->site];
@@ -178,14 +208,12 @@ void sim_server_upload(struct sim *w, const struct sim_event *ev)
     bool cut = sim_inside(w, &d->cut_to_server) || sim_inside(w, &d->cut_to_site);
     int err = !w->server.up || cut || sim_fault(w, SIM_FAULT_LOST, w->config.loss) ? KEDGE_E_UNREACHABLE
                                                                                    : KEDGE_E_NOT_ENROLLED;
+    uint32_t job = sim_job_of(&ev->result.job);
     if (w->server.up && err != KEDGE_E_UNREACHABLE && d->enrolled) {
-        uint32_t job = sim_job_of(&ev->result.job);
         uint32_t slot = job < w->config.jobs ? w->jobs[job].slot : SIM_NONE;
         err = kedge_coord_may_upload(w->server.core, slot, ev->site, ev->result.round);
     }
-    if (err == KEDGE_OK) {
-        d->uploads[d->upload_count++ % SIM_UPLOADS_KEPT] = sim_of_site(&ev->result.update);
-    }
+    err = err ? err : store_upload(w, job, ev);
     back->site_event.type = err == KEDGE_OK ? KEDGE_SITE_EV_UPLOADED : KEDGE_SITE_EV_UPLOAD_FAILED;
     back->site_event.err = err;
     back->site_event.serial = ev->serial;

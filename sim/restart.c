@@ -226,5 +226,6 @@ void sim_server_start(struct sim *w)
             c = of_job(KEDGE_EV_JOB_CANCEL, i);
             load(w, &c);
         }
+        sim_check_unstored(w, i, SIM_NONE, KEDGE_OK);
     }
 }

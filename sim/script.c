@@ -2,6 +2,7 @@
  */
 #include <stdio.h>
 
+#include "aggregation/share_cap.h"
 #include "sim/world.h"
 
 enum {
@@ -50,6 +51,7 @@ static void draw_rates(struct sim *w, struct sim_config *g)
     g->crash_loading = maybe(w, 20);
     g->crash_written = maybe(w, 15);
     g->crash_midway = maybe(w, 5);
+    g->blob_fail = maybe(w, 200);
 }
 
 /* Now and then the coordinator's times are others than the usual ones, short ones above all. */
@@ -108,6 +110,11 @@ static void draw_job(struct sim *w, uint32_t job)
     p->pretrain_sites = between(w, 0, w->config.sites);
     p->evaluate_every = between(w, 0, 2);
     p->weight_max = 100;
+    w->jobs[job].share_max = KEDGE_SHARE_ONE;
+    if (sim_below(w, 3) == 0) { /* as a spec has it: so low that its tenants can all keep it */
+        uint32_t least = (KEDGE_SHARE_ONE + p->tenant_count - 1) / p->tenant_count;
+        w->jobs[job].share_max = between(w, least, KEDGE_SHARE_ONE);
+    }
 }
 
 static uint64_t in_chaos(struct sim *w)

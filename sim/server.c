@@ -121,7 +121,9 @@ static int verify_blob(struct sim *w, const struct kedge_coord_effect *fx)
     const struct sim_device *d = &w->devices[t->site];
     for (uint32_t i = 0; i < SIM_UPLOADS_KEPT; i++) {
         if (memcmp(d->uploads[i].b, t->result.update.b, sizeof d->uploads[i].b) == 0) {
-            return t->result.update.b[31] == 0xbd ? KEDGE_E_BOUND : KEDGE_OK; /* 0xbd marks a bad update */
+            return t->result.update.b[31] == 0xbd ? KEDGE_E_BOUND /* 0xbd marks a bad update */
+                   : sim_fault(w, SIM_FAULT_COMMIT_FAILED, w->config.blob_fail) ? SIM_UNSTORED_ERR
+                                                                                : KEDGE_OK;
         }
     }
     return KEDGE_E_BLOB_MISSING;
@@ -173,7 +175,14 @@ static void work_done(struct sim *w, const struct kedge_coord_effect *fx)
     if (fx->type == KEDGE_FX_VERIFY) {
         struct kedge_coord_event c = completion(fx, KEDGE_EV_VERIFIED);
         c.err = verify_blob(w, fx);
+        bool told = c.err == KEDGE_OK || c.err == SIM_UNSTORED_ERR;
+        if (told) {
+            sim_server_unstored(w, fx->job, fx->site, c.err);
+        }
         sim_server_step(w, &c);
+        if (told) {
+            sim_check_unstored(w, fx->job, fx->site, c.err);
+        }
         return;
     }
     if (fx->type == KEDGE_FX_ASSIGN) {
@@ -374,6 +383,8 @@ void sim_server_crash(struct sim *w, enum sim_fault why)
     s->term++;
     for (uint32_t i = 0; i < w->config.sites; i++) {
         struct sim_device *d = &w->devices[i];
+        d->upload_err = KEDGE_OK;
+        d->unstored_job = SIM_NONE;
         if (d->upload_count > 0 && sim_below(w, 3) == 0) { /* the last one was not synced */
             memset(&d->uploads[(d->upload_count - 1) % SIM_UPLOADS_KEPT], 0, sizeof d->uploads[0]);
             sim_count(w, SIM_FAULT_UPLOAD_LOST);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "aggregation/share_cap.h"
 #include "common/base/mem.h"
 #include "sim/world.h"
 
@@ -73,6 +74,7 @@ static void draw_faults(struct sim *w, uint32_t scale)
     g->clock_jumps = scale * between(w, 0, 8);
     g->server_clock_jumps = between(w, 0, 2);
     g->halts = between(w, 0, 3);
+    g->blob_fail = between(w, 0, 200);
 }
 
 static void set_config(struct sim *w, const struct kedge_sim_spec *s)
@@ -108,6 +110,7 @@ static void set_job(struct sim *w, const struct kedge_sim_spec *s)
     p->groups = s->groups;
     p->evaluate_every = 1;
     p->weight_max = 100;
+    w->jobs[0].share_max = KEDGE_SHARE_ONE;
 }
 
 struct watch {

@@ -66,6 +66,7 @@ void sim_allocate(struct sim *w)
         for (uint32_t j = 0; j < SIM_JOBS_MAX; j++) {
             d->group[j] = d->assigned[j] = d->pretrained[j] = d->evaluated[j] = SIM_NONE;
         }
+        d->unstored_job = SIM_NONE;
     }
     for (uint32_t j = 0; j < w->config.jobs; j++) {
         allocate_job(w, j);

@@ -25,12 +25,16 @@ enum {
 };
 #define SIM_SECOND UINT64_C(1000000000)
 #define SIM_NONE KEDGE_COORD_NONE
+/* Why an update can not be stored: of all faults only this one comes with this error, so that a halt for it
+ * can be told from others. */
+#define SIM_UNSTORED_ERR KEDGE_E_FULL
 
 /* Rates are in permille. */
 struct sim_config {
     uint32_t tenants, sites, jobs, slots;
     uint32_t loss, duplicate, delay_ms, slow; /* network, one way */
     uint32_t disk_fail, disk_lie, disk_ms;    /* write failed; failed but done; longest latency */
+    uint32_t blob_fail; /* an update can not be stored, as it comes or once it is verified */
     uint32_t work_fail, train_fail, train_ms, train_slow;
     uint32_t bad, two_faced, forged, nosy, hang_up;
     uint32_t crash_loading, crash_written, crash_midway; /* of either side, per chance to */
@@ -63,7 +67,8 @@ struct sim_input {
     uint32_t site, leaf, group;
     enum kedge_task_kind kind;
     struct kedge_digest envelope, update;
-    uint64_t weight;
+    uint64_t weight;  /* as it is signed */
+    uint64_t counted; /* in an aggregate: what the cap on shares leaves of it, in round 0 of 1; 0: in none */
 };
 
 /* What a group's aggregate adds up to. */
@@ -113,6 +118,7 @@ struct sim_job {
     bool stored, cancel_wanted;
     uint32_t slot; /* its handle in the core, SIM_NONE: the core does not know it (any more) */
     struct kedge_coord_job_params params;
+    uint32_t share_max; /* of a tenant in an aggregate, in millionths */
     struct kedge_digest initial;
     enum kedge_job_state state; /* as JOB_STATE stored it */
     int reason;
@@ -160,6 +166,9 @@ struct sim_device {
         evaluated[SIM_JOBS_MAX]; /* … of its last pretrain update and evaluation */
     uint32_t upload_count;
     struct kedge_digest uploads[SIM_UPLOADS_KEPT];
+    int upload_err; /* why an update could last not be stored as it came; the coordinator's core knows of it
+                     */
+    uint32_t unstored_job, unstored_round; /* which update can not be stored, in either way; SIM_NONE: none */
     struct sim_sent sent[SIM_SENT_MAX];
     uint32_t ack_count, ack_max;
     struct sim_ack *acks;
@@ -316,6 +325,7 @@ void sim_site_id(uint32_t site, struct kedge_id *ret); /* the order of ids is no
 void sim_tenant_id(uint32_t tenant, struct kedge_id *ret);
 
 /* requests.c */
+void sim_server_unstored(struct sim *w, uint32_t job, uint32_t site, int err); /* what is known of it now */
 void sim_server_receive(struct sim *w, const struct sim_event *ev);
 void sim_server_upload(struct sim *w, const struct sim_event *ev);
 void sim_server_hang_up(struct sim *w, const struct sim_event *ev);
@@ -363,11 +373,14 @@ void sim_check_effect(struct sim *w, const struct kedge_coord_effect *fx);
 void sim_check_entry(struct sim *w, uint32_t tenant,
                      const struct sim_entry *entry); /* before it is appended */
 void sim_check_round(struct sim *w, uint32_t job);   /* pending, before it is appended */
+void sim_check_shares(struct sim *w, uint32_t job);  /* pending, too */
 void sim_check_main(struct sim *w, const struct sim_main *entry);
 void sim_check_sent(struct sim *w, uint32_t site, const struct kedge_site_result *result);
 void sim_check_settled(struct sim *w, uint32_t site, const struct kedge_site_result *result);
 void sim_check_fetched(struct sim *w, uint32_t site, uint32_t job, const struct kedge_digest *model);
 void sim_check_nosy(struct sim *w, uint32_t job);
+/* After the core was told that an update can not be stored (SIM_UNSTORED_ERR), or can again (KEDGE_OK). */
+void sim_check_unstored(struct sim *w, uint32_t job, uint32_t site, int err);
 void sim_check_acks(struct sim *w);
 void sim_check_end(struct sim *w);
 bool sim_job_is_stuck(const struct sim *w, uint32_t job); /* its quorum can not come any more */

@@ -44,6 +44,8 @@ enum {
     MUTANT_GROUP_DRAWN_AGAIN,      /* a failed group-assigned is asked for again with another group */
     MUTANT_POLL_FORGOTTEN,         /* a parked poll is dropped without an answer */
     MUTANT_FORGET_REFUSED,         /* a restart forgets what the open round had refused */
+    MUTANT_UNSTORED_UNTOLD,        /* an update that can not be stored does not halt its job */
+    MUTANT_UNSTORED_FOREVER,       /* … or its job stays halted when it is stored after all */
     MUTANT_COUNT,
 };
 

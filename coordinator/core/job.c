@@ -212,11 +212,12 @@ void kedgei_job_operate(struct kedge_coord *c, const struct kedge_coord_event *e
 void kedgei_job_unstored(struct kedge_coord *c, uint32_t job, uint32_t site, int err)
 {
     struct job *j = &c->jobs[job];
-    if (err != KEDGE_OK && j->stage == STAGE_COLLECT && j->unstored_site == KEDGE_COORD_NONE) {
+    bool untold = MUTANT(MUTANT_UNSTORED_UNTOLD), forever = MUTANT(MUTANT_UNSTORED_FOREVER);
+    if (err != KEDGE_OK && j->stage == STAGE_COLLECT && j->unstored_site == KEDGE_COORD_NONE && !untold) {
         j->unstored_site = site;
         j->unstored_err = err;
         j->dirty = true;
-    } else if (err == KEDGE_OK && j->unstored_site == site) {
+    } else if (err == KEDGE_OK && j->unstored_site == site && !forever) {
         j->unstored_site = KEDGE_COORD_NONE;
         j->dirty = true;
     }

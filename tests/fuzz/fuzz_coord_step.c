@@ -192,6 +192,15 @@ static void outside(struct world *w, uint8_t what)
     } else if (what == 7 && w->sites > 0) {
         ev = blank(w, KEDGE_EV_SITE_REVOKED);
         ev.site = next(w) % w->sites;
+    } else if (what == 8) { /* the host could not store a piece of an update, or now it can */
+        static const int errs[] = {KEDGE_OK, KEDGE_E_DISK_FULL, KEDGE_E_NOMEM, KEDGE_E_FULL};
+        if (w->sites == 0) {
+            return;
+        }
+        ev = blank(w, KEDGE_EV_UPLOAD);
+        ev.job = next(w) % JOBS;
+        ev.site = next(w) % w->sites;
+        ev.err = errs[next(w) % 4];
     } else if (what == 5) {
         ev.site = next(w) % (SITES + 1);
         ev.request = next(w);
@@ -263,6 +272,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         case 6:
         case 7:
         case 8:
+        case 9:
             outside(&w, (uint8_t)(op % 32 - 1));
             break;
         default:

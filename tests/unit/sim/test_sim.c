@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregation/share_cap.h"
 #include "sim/index.h"
 #include "sim/sim.h"
 #include "sim/world.h"
@@ -125,6 +126,49 @@ START_TEST(test_sizes)
 }
 END_TEST
 
+/* What four sites of three tenants count in the one aggregate of a round, and the cap on a tenant's share. */
+static const struct {
+    uint32_t share_max;
+    uint64_t counted[4]; /* of tenants 0, 1, 2, 0 */
+    const char *says;    /* NULL: fine */
+} shares[] = {
+    {KEDGE_SHARE_ONE, {90, 1, 1, 90}, NULL},
+    {500000, {1, 1, 1, 1}, NULL},
+    {500000, {5, 4, 6, 5}, NULL},
+    {500000, {5, 4, 6, 6}, "a tenant has 11 of 21, its share is 500000 millionths"},
+    {500000, {1, 9, 1, 1}, "a tenant has 9 of 12"},
+    {333334, {1, 2, 2, 1}, NULL},
+    {333334, {1, 2, 3, 1}, "a tenant has 3 of 7"},
+    {400000, {7, 14, 14, 7}, NULL},
+    {400000, {15, 10, 10, 0}, "the update of site 3 counts nothing"},
+    {300000, {2, 4, 4, 2}, NULL}, /* too few tenants for it: all have the same */
+    {300000, {2, 4, 5, 2}, "a tenant has 5 of 13"},
+};
+
+START_TEST(test_shares)
+{
+    struct sim *w = sim_blank(1, 0, false);
+    w->config.tenants = 3;
+    w->config.sites = 4;
+    w->config.jobs = 1;
+    w->jobs[0].params.rounds = 1;
+    w->jobs[0].share_max = shares[_i].share_max;
+    sim_allocate(w);
+    struct sim_pending *p = &w->jobs[0].pending;
+    p->round = 1;
+    p->group_count = 2; /* of the second nobody has an input */
+    for (uint32_t i = 0; i < 4; i++) {
+        w->devices[i].tenant = i % 3;
+        p->inputs[p->input_count++] =
+            (struct sim_input){.site = i, .kind = KEDGE_TASK_TRAIN, .counted = shares[_i].counted[i]};
+    }
+    sim_check_shares(w, 0);
+    ck_assert_msg(w->failed == (shares[_i].says != NULL), "%s", w->why);
+    ck_assert_msg(!shares[_i].says || strstr(w->why, shares[_i].says), "%s", w->why);
+    sim_free(w);
+}
+END_TEST
+
 /* The world's own record, seen from outside: what real signatures prove can not be proved of anything else.
  */
 START_TEST(test_real_proofs)
@@ -194,6 +238,7 @@ int main(void)
     tcase_add_loop_test(tc, test_rounds, 0, 2);
     tcase_add_test(tc, test_repeats);
     tcase_add_test(tc, test_sizes);
+    tcase_add_loop_test(tc, test_shares, 0, (int)(sizeof shares / sizeof shares[0]));
     tcase_add_test(tc, test_real_proofs);
     tcase_add_loop_test(tc, test_rewritten, 0, 2);
     tcase_add_test(tc, test_index);
