@@ -77,6 +77,9 @@ typedef bool kedgei_lmdb_visit_freed(void *arg, uint64_t transaction, uint64_t p
 KEDGE_NODISCARD int kedgei_lmdb_walk_freed(const struct kedgei_lmdb_file *f, kedgei_lmdb_visit_freed *visit,
                                            void *arg);
 
+/* kv_lmdb_meta.c: KEDGE_E_CORRUPT unless the newest state is the one that followed the older. */
+KEDGE_NODISCARD int kedgei_lmdb_check_states(const struct kedgei_lmdb_file *f);
+
 /* kv_lmdb_meta.c: KEDGE_E_CORRUPT when data.mdb in a folder that nobody writes to gives an older state than
  * its newest. Reads a few pages. */
 KEDGE_NODISCARD int kedgei_lmdb_check_newest(const char *dir, struct kedge_diag *reterr);

@@ -29,16 +29,12 @@ static bool take_page(void *arg, uint64_t transaction, uint64_t page)
     return true;
 }
 
-static int check_states(int fd)
+int kedgei_lmdb_check_states(const struct kedgei_lmdb_file *f)
 {
-    struct kedgei_lmdb_file f;
-    if (!kedgei_lmdb_file_read(fd, &f)) {
-        return KEDGE_E_CORRUPT;
-    }
-    struct look l = {.f = &f,
-                     .freed_root = f.older.root == KEDGEI_LMDB_NO_PAGE,
-                     .freed_free_root = f.older.free_root == KEDGEI_LMDB_NO_PAGE};
-    int err = kedgei_lmdb_walk_freed(&f, take_page, &l);
+    struct look l = {.f = f,
+                     .freed_root = f->older.root == KEDGEI_LMDB_NO_PAGE,
+                     .freed_free_root = f->older.free_root == KEDGEI_LMDB_NO_PAGE};
+    int err = kedgei_lmdb_walk_freed(f, take_page, &l);
     return err || (l.freed_root && l.freed_free_root && !l.freed_own) ? err : KEDGE_E_CORRUPT;
 }
 
@@ -51,7 +47,8 @@ int kedgei_lmdb_check_newest(const char *dir, struct kedge_diag *reterr)
         err = err ? err : kedge_errno(errno);
         return kedge_diag_set(reterr, err, "%s/data.mdb: cannot open: %s", dir, kedge_strerror(err));
     }
-    err = check_states(fd);
+    struct kedgei_lmdb_file f;
+    err = kedgei_lmdb_file_read(fd, &f) ? kedgei_lmdb_check_states(&f) : KEDGE_E_CORRUPT;
     close(fd);
     if (err == KEDGE_E_NOMEM) {
         return kedge_diag_set(reterr, err, "%s: out of memory", path);

@@ -7,7 +7,8 @@
  * What is overwritten. The newest state's trees and its table of freed pages are read whole first. Only if
  * each page of the file is then either in exactly one tree or freed exactly once, and each page's nodes fill
  * it to the byte, anything is touched: one wrong number anywhere breaks that. So no page that a read can
- * reach is ever taken for a free one, which the bounds of the numbers alone would not ensure.
+ * reach is ever taken for a free one, which the bounds of the numbers alone would not ensure. One number is
+ * believed: how long a value with pages of its own is; where it was changed, that record is lost anyway.
  *
  * Why this is safe. The older state loses its pages, which LMDB keeps for the case that the newest was never
  * durable; so the file is flushed before the first zero is written (a writer that was killed between its last
@@ -116,7 +117,8 @@ static bool mark_freed(void *arg, uint64_t transaction, uint64_t page)
 
 static int find_uses(struct scrub *s)
 {
-    int err = kedgei_lmdb_walk(&s->f, s->f.newest.free_root, mark_tree_page, s);
+    int err = kedgei_lmdb_check_states(&s->f);
+    err = err ? err : kedgei_lmdb_walk(&s->f, s->f.newest.free_root, mark_tree_page, s);
     s->in_main = true;
     err = err ? err : kedgei_lmdb_walk(&s->f, s->f.newest.root, mark_tree_page, s);
     s->in_main = false;

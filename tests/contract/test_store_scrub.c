@@ -1,0 +1,222 @@
+/* What a closed store's file holds besides its records: nothing; and when it is left as it is. */
+#include "marks_fixture.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "ledger_fixture.h"
+
+START_TEST(a_closed_file_holds_each_record_once)
+{
+    struct tally t;
+    make_dir();
+    struct kedge_kv *kv = open_store(false);
+    write_records(kv, true);
+    count_marks(&t); /* the control: copies there are */
+    size_t old_states = 0, doubled = 0;
+    for (unsigned i = 0; i < RECORDS; i++) {
+        old_states += i < RECORDS - 1 && t.states[i] > 0;
+        doubled += t.entries[i] > len_of(i) / MARK;
+    }
+    ck_assert_uint_gt(old_states, 0);
+    ck_assert_uint_gt(doubled, 3);
+    /* what a transaction leaves that died before its commit */
+    int fd = open(marks_file, O_WRONLY | O_APPEND);
+    uint8_t remains[10 * MARK];
+    fill(remains, sizeof remains, 0, 1);
+    ck_assert_int_eq(write(fd, remains, sizeof remains), sizeof remains);
+    close(fd);
+    kedge_kv_close(kv);
+    check_clean(true);
+    kv = open_store(true);
+    check_records(kv, true);
+    kedge_kv_close(kv);
+    kv = open_store(false); /* and it can be written on */
+    check_records(kv, true);
+    put(kv, KEDGE_KV_META, 2, 0, RECORD);
+    check_records(kv, true);
+    kedge_kv_close(kv);
+    check_clean(true);
+    struct stat before, after;
+    ck_assert_int_eq(stat(marks_file, &before), 0);
+    kedge_os_sleep_ms(30);
+    kedge_kv_close(open_store(false)); /* with nothing to do it writes nothing */
+    ck_assert_int_eq(stat(marks_file, &after), 0);
+    ck_assert_int_eq(before.st_mtim.tv_sec, after.st_mtim.tv_sec);
+    ck_assert_int_eq(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
+    ck_assert_int_eq(kedge_dir_remove(marks_dir), KEDGE_OK);
+}
+END_TEST
+
+/* ---- readers ---- */
+
+struct reader {
+    pid_t pid;
+    int said, go;
+};
+
+static _Noreturn void be_reader(int said, int go)
+{
+    struct kedge_kv_lmdb_options options = {.read_only = true};
+    struct kedge_kv *kv;
+    struct kedge_kv_tx *tx;
+    char byte;
+    if (read(go, &byte, 1) != 1 || kedge_kv_lmdb_open(marks_dir, &options, &kv, NULL)
+        || kedge_kv_begin(kv, false, &tx, NULL) || !holds(tx, NEWEST_STATE, 0, RECORD)
+        || write(said, &byte, 1) != 1 || read(go, &byte, 1) != 1) {
+        _exit(1);
+    }
+    bool same = holds(tx, NEWEST_STATE, 0, RECORD);
+    for (unsigned i = 0; i < RECORDS; i++) {
+        same = same && holds(tx, 0, i, len_of(i)) && holds(tx, 1, i, RECORD) == (i % 3 != 0);
+    }
+    kedge_kv_abort(tx);
+    kedge_kv_close(kv);
+    _exit(same ? 0 : 2);
+}
+
+/* Another process: at the first word it looks at the store, at the second again. Exit code 0: it saw the
+ * same whole state both times. To be started before this process has the store open. */
+static struct reader start_reader(void)
+{
+    int said[2], go[2];
+    ck_assert_int_eq(pipe(said), 0);
+    ck_assert_int_eq(pipe(go), 0);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        close(go[1]);
+        be_reader(said[1], go[0]);
+    }
+    close(said[1]);
+    close(go[0]);
+    return (struct reader){pid, said[0], go[1]};
+}
+
+static void let_look(const struct reader *r)
+{
+    char byte;
+    ck_assert_int_eq(write(r->go, "", 1), 1);
+    ck_assert_int_eq(read(r->said, &byte, 1), 1);
+}
+
+static void end_reader(const struct reader *r)
+{
+    int status = -1;
+    ck_assert_int_eq(write(r->go, "", 1), 1);
+    ck_assert_int_eq(waitpid(r->pid, &status, 0), r->pid);
+    ck_assert_int_eq(status, 0);
+    close(r->said);
+    close(r->go);
+}
+
+/* 0: a reader sees the newest state, which is not touched. 1: an older one, so nothing is. */
+START_TEST(readers_keep_what_they_see)
+{
+    make_dir();
+    struct reader r = start_reader();
+    struct kedge_kv *kv = open_store(false);
+    write_records(kv, true);
+    let_look(&r);
+    if (_i == 1) {
+        struct kedge_buf before, after;
+        put(kv, KEDGE_KV_STATE, 100, 0, RECORD);
+        put(kv, KEDGE_KV_STATE, 101, 0, RECORD);
+        read_file(&before);
+        kedge_kv_close(kv);
+        read_file(&after);
+        ck_assert(kedge_view_eq(kedge_buf_view(&before), kedge_buf_view(&after)));
+        kedge_buf_deinit(&before);
+        kedge_buf_deinit(&after);
+        end_reader(&r);
+        kv = open_store(false);
+        put(kv, KEDGE_KV_STATE, NEWEST_STATE, 0, RECORD);
+        kedge_kv_close(kv);
+        check_clean(true);
+    } else {
+        kedge_kv_close(kv);
+        check_clean(true);
+        end_reader(&r);
+    }
+    ck_assert_int_eq(kedge_dir_remove(marks_dir), KEDGE_OK);
+}
+END_TEST
+
+/* ---- when nothing is emptied ---- */
+
+START_TEST(evidence_is_kept)
+{
+    struct fixture f;
+    struct kedge_buf before, after;
+    fixture_init(&f);
+    snprintf(marks_file, sizeof marks_file, "%s/data.mdb", f.store);
+    f.kv = fixture_lmdb(f.store, true);
+    fixture_must_open(&f, true);
+    ck_assert_int_eq(append_range(f.l, 0, 20, 1, NULL), KEDGE_OK);
+    kedge_ledger_close(f.l);
+    f.l = NULL;
+    ck_assert_int_eq(unlink(f.mark), 0);
+    read_file(&before);
+    ck_assert_int_eq(fixture_open(&f, false, NULL), KEDGE_E_CORRUPT); /* the high-water mark is gone */
+    kedge_kv_close(f.kv);
+    f.kv = NULL;
+    read_file(&after);
+    ck_assert(kedge_view_eq(kedge_buf_view(&before), kedge_buf_view(&after)));
+    kedge_buf_deinit(&after);
+    f.kv = fixture_lmdb(f.store, false);
+    kedge_kv_close(f.kv); /* the control: there was something to empty */
+    f.kv = NULL;
+    read_file(&after);
+    ck_assert(!kedge_view_eq(kedge_buf_view(&before), kedge_buf_view(&after)));
+    kedge_buf_deinit(&before);
+    kedge_buf_deinit(&after);
+    fixture_deinit(&f);
+}
+END_TEST
+
+START_TEST(lack_of_memory_leaves_it_for_the_next_close)
+{
+    struct kedge_buf dirty, now;
+    make_dir();
+    struct kedge_kv *kv = open_store(false);
+    write_records(kv, true);
+    read_file(&dirty);
+    bool is_done = false;
+    for (long n = 1; !is_done; n++) {
+        ck_assert_int_lt(n, 100);
+        kedge_mem_fail_at(n);
+        kedge_kv_close(kv);
+        kedge_mem_fail_at(0);
+        read_file(&now);
+        is_done = !kedge_view_eq(kedge_buf_view(&now), kedge_buf_view(&dirty));
+        kedge_buf_deinit(&now);
+        kv = open_store(false);
+        check_records(kv, true);
+    }
+    kedge_kv_close(kv);
+    check_clean(true);
+    kedge_buf_deinit(&dirty);
+    ck_assert_int_eq(kedge_dir_remove(marks_dir), KEDGE_OK);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("store scrub");
+    TCase *t = tcase_create("close");
+    tcase_set_timeout(t, 100);
+    tcase_add_test(t, a_closed_file_holds_each_record_once);
+    tcase_add_loop_test(t, readers_keep_what_they_see, 0, 2);
+    tcase_add_test(t, evidence_is_kept);
+    tcase_add_test(t, lack_of_memory_leaves_it_for_the_next_close);
+    suite_add_tcase(suite, t);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
