@@ -1,5 +1,8 @@
 /* Operators' requests: one JSON object in, one out. {"verb":"job.show","job":"a"}. The verbs are in the
  * tables of admin_members.c and admin_jobs.c; docs/modules/coordinator-daemon.md lists them. */
+#include "coordinator/daemon/admin.h"
+
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +11,7 @@
 #include "common/base/os/clock.h"
 #include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/requests.h"
 
 void kedge_admin_ok(struct kedge_net_request *req, json_t *data)
 {

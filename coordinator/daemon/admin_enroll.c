@@ -1,5 +1,8 @@
 /* Enrolment: tokens handed out, devices that come with one, and those that wait for their admin's signature.
  */
+#include "coordinator/daemon/admin.h"
+
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +13,9 @@
 #include "common/wire/token.h"
 #include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/members.h"
 #include "coordinator/daemon/records.h"
+#include "coordinator/daemon/requests.h"
 
 enum { TOKENS_MAX = 100000 };
 

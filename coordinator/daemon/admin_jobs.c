@@ -1,13 +1,19 @@
 /* Jobs: submitted, listed, shown, halted, resumed, cancelled. One submit token is one job. */
+#include "coordinator/daemon/admin.h"
+
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/compute/compute.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/loop.h"
 
 enum { SHOW_ROUNDS_MAX = 512 };
 

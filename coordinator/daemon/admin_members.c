@@ -1,5 +1,8 @@
 /* Tenants and sites: added, signed in and out by statements of the tenants' admins. The coordinator only
  * checks and appends what they signed. */
+#include "coordinator/daemon/admin.h"
+
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +10,9 @@
 #include "common/base/os/log.h"
 #include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/members.h"
 
 static json_t *hex_key(const struct kedge_public_key *key)
 {

@@ -1,5 +1,7 @@
 /* Blob transfer: models and specs go out in chunks, updates come in to a staging file, resumable and hashed
  * on the way. File work runs on workers; who may read or write what is decided on the loop. */
+#include "coordinator/daemon/blobs.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +11,9 @@
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/requests.h"
 
 struct get_work {
     struct kedge_work work;

@@ -1,14 +1,18 @@
 /* Closing a round: from the accepted inputs to models, aggregates and input lists. Runs on a worker over a
  * snapshot. */
+#include "coordinator/daemon/rounds.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "aggregation/flexcfl.h"
 #include "aggregation/share_cap.h"
+#include "chain/compute/compute.h"
 #include "chain/input_list.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/loop.h"
 
 /* One row of some input list. */
 struct close_row {

@@ -1,5 +1,7 @@
 /* Executes what the core decides. One function per effect; heavy ones hand their work to workers or
  * committers. */
+#include "coordinator/daemon/effects.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +9,12 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/refusals.h"
+#include "coordinator/daemon/requests.h"
+#include "coordinator/daemon/rounds.h"
+#include "coordinator/daemon/submit.h"
 
 enum { NS_PER_MS = 1000000 };
 

@@ -1,10 +1,14 @@
 /* Newcomers: which group, and the statement that says so. */
+#include "coordinator/daemon/rounds.h"
+
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/compute/compute.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/loop.h"
 
 struct group_work {
     struct kedge_work work;

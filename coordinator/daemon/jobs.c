@@ -1,5 +1,7 @@
 /* The table of jobs and their records in coordinator.lmdb. What decides a job's models is in the main chain;
  * the record holds only what is not: its token, and whether the operator halted it. */
+#include "coordinator/daemon/jobs.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +11,11 @@
 #include "common/base/os/log.h"
 #include "common/tensor/safetensors.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/main_batch.h"
+#include "coordinator/daemon/members.h"
 #include "coordinator/daemon/records.h"
+#include "coordinator/daemon/refusals.h"
+#include "coordinator/daemon/rounds.h"
 
 bool kedge_host_job_has_ended(const struct kedge_job *job)
 {

@@ -1,10 +1,13 @@
 /* The event loop: one thread, one queue, one core. */
+#include "coordinator/daemon/loop.h"
+
 #include <pthread.h>
 #include <string.h>
 
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "coordinator/daemon/effects.h"
 #include "coordinator/daemon/host.h"
 
 void kedge_host_post(struct kedge_host *h, struct kedge_item *item)

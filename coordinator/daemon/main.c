@@ -15,7 +15,10 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/entropy.h"
 #include "common/base/os/log.h"
+#include "coordinator/daemon/blobs.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/restore.h"
 
 enum { QUEUE_MAX = 65536, WORK_QUEUE_MAX = 65536, CONFIG_TEXT_MAX = 65536 };
 

@@ -1,4 +1,6 @@
 /* Batches for the main chain: all or nothing, and the same bytes again until the outcome is known. */
+#include "coordinator/daemon/main_batch.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,6 +10,7 @@
 #include "common/base/os/entropy.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/loop.h"
 
 enum { BATCH_BYTES_MAX = 16 * 1024 * 1024, BATCH_REFS_MAX = 1 << 20 };
 

@@ -1,9 +1,13 @@
 /* Tenants and sites: handles are indices and never move; sites are found by their TLS key. */
+#include "coordinator/daemon/members.h"
+
 #include <string.h>
 
+#include "chain/dsse.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/loop.h"
 
 uint32_t kedge_host_tenant_find(const struct kedge_host *h, const struct kedge_id *id)
 {

@@ -2,11 +2,16 @@
  * record per site and kind, the first one: repeating a wrong update costs no second write. Those of earlier
  * rounds go when the first of a new one comes, and all when the job ends; what a crash leaves behind goes at
  * the next start. */
+#include "coordinator/daemon/refusals.h"
+
 #include <string.h>
 
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/members.h"
 #include "coordinator/daemon/records.h"
 
 enum { SWEEP_MAX = 1 << 20, SWEEPS_MAX = 1024 }; /* bytes of keys at a time; times */

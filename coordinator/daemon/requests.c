@@ -1,10 +1,17 @@
 /* Requests from the wire: who asks, what they may ask, and the slots in which unanswered ones wait. */
+#include "coordinator/daemon/requests.h"
+
 #include <string.h>
 
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "coordinator/daemon/admin.h"
+#include "coordinator/daemon/blobs.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/members.h"
+#include "coordinator/daemon/submit.h"
 
 struct request_item {
     struct kedge_item item;

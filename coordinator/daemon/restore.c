@@ -1,14 +1,22 @@
 /* Restart: everything is read from what was durable and told to the core before START. There is no other
  * recovery. */
+#include "coordinator/daemon/restore.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/dsse.h"
 #include "chain/input_list.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
+#include "coordinator/daemon/blobs.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/members.h"
 #include "coordinator/daemon/records.h"
+#include "coordinator/daemon/refusals.h"
 
 enum { RECORDS_MAX = 1000000 }; /* jobs that a coordinator ever had: a quarter of a GiB */
 

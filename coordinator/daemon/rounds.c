@@ -1,5 +1,7 @@
 /* What the main chain records of a job: opened, round opened, round closed, job closed. The bytes of a batch
  * are made once and kept until they are durable, so that asking again can not make a second truth. */
+#include "coordinator/daemon/rounds.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +10,9 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/main_batch.h"
 
 static void main_failed(struct kedge_host *h, struct kedge_job *job, int err, const struct kedge_diag *d)
 {

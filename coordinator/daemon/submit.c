@@ -1,13 +1,19 @@
 /* Submissions: from an envelope to a receipt. A worker opens the envelope with the site's key, the core
  * decides, a worker checks the update file and makes it a blob, the tenant's committer appends, the receipt
  * proves it. */
+#include "coordinator/daemon/submit.h"
+
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/compute/compute.h"
 #include "chain/merkle.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/requests.h"
 
 struct open_work {
     struct kedge_work work;

@@ -1,12 +1,17 @@
 /* Refusals in a store: kept until their job ends, told to the core after a restart, damaged ones by name. The
  * rest of the coordinator is played here. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "chain/store/kv.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/members.h"
 #include "coordinator/daemon/records.h"
+#include "coordinator/daemon/refusals.h"
 #include "tests/unit/base/check.h"
 
 enum { SITES = 3 };

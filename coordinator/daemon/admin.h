@@ -1,0 +1,30 @@
+/* What operators ask for, and devices that want to be enrolled. */
+#ifndef KEDGE_COORDINATOR_DAEMON_ADMIN_H
+#define KEDGE_COORDINATOR_DAEMON_ADMIN_H
+
+#include "common/base/bytes.h"
+#include "common/base/diag.h"
+#include "common/net/server.h"
+#include "common/wire/messages.h"
+
+struct json_t;
+struct kedge_host;
+
+/* One request of an operator, who is one: dispatches to its verb, which answers. */
+void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view json);
+/* Answers with {"…"} and steals `data`. */
+void kedge_admin_ok(struct kedge_net_request *req, struct json_t *data);
+void kedge_admin_error(struct kedge_net_request *req, int err, const struct kedge_diag *d);
+/* tenant.*, site.*; job.* */
+void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                         const struct json_t *args);
+void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                      const struct json_t *args);
+
+/* site.token, site.pending, and a device that came with a token */
+void kedge_admin_site_token(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+void kedge_admin_site_pending(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req,
+                       const struct kedge_msg_enroll *msg);
+
+#endif

@@ -1,0 +1,18 @@
+/* Models and updates on their way: pieces out, pieces in. */
+#ifndef KEDGE_COORDINATOR_DAEMON_BLOBS_H
+#define KEDGE_COORDINATOR_DAEMON_BLOBS_H
+
+#include "common/base/diag.h"
+#include "common/net/server.h"
+#include "common/wire/messages.h"
+
+struct kedge_host;
+
+void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
+                         const struct kedge_msg_blob_get *msg);
+void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
+                         const struct kedge_msg_blob_put *msg);
+/* Removes blobs that no statement names: what a crash left between a blob's rename and its statement. */
+KEDGE_NODISCARD int kedge_host_sweep(struct kedge_host *h, struct kedge_diag *d);
+
+#endif

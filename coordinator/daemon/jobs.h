@@ -1,0 +1,74 @@
+/* The table of jobs, their history, and their records in coordinator.lmdb. */
+#ifndef KEDGE_COORDINATOR_DAEMON_JOBS_H
+#define KEDGE_COORDINATOR_DAEMON_JOBS_H
+
+#include "chain/job_spec.h"
+#include "chain/statement.h"
+#include "common/tensor/layout.h"
+#include "coordinator/core/coord.h"
+#include "crypto/hash.h"
+
+struct kedge_host;
+struct kedge_main_batch;
+struct kedge_round_result;
+
+enum { KEDGE_HISTORY_MAX = 4096 }; /* rounds that `job show` can tell of; older ones are in the record */
+
+struct kedge_group_metric {
+    uint64_t samples, correct;
+    double loss_sum; /* sum of loss · samples */
+    uint32_t sites;
+};
+struct kedge_round_history {
+    uint32_t round;
+    uint32_t groups, selected, accepted, refused;
+    uint32_t members[KEDGE_GROUPS_MAX]; /* accepted inputs per group */
+    uint64_t opened_ms, closed_ms;      /* wall clock; 0: before this process */
+    uint64_t main_size;
+    uint64_t statements;                                 /* in all logs together when it closed */
+    struct kedge_group_metric metrics[KEDGE_GROUPS_MAX]; /* of the models that the round gave */
+};
+
+struct kedge_job {
+    bool used;
+    bool unopened; /* restored, but the main chain does not know it yet */
+    uint32_t slot;
+    struct kedge_job_spec spec;
+    struct kedge_hash spec_digest, initial_model;
+    uint32_t spec_len;
+    struct kedge_layout layout;
+    uint64_t model_len, update_len;
+    int32_t limit; /* largest |q| */
+    enum kedge_job_state state;
+    int reason;
+    int stored_state; /* what its record says, -1: no record yet */
+    uint64_t created_ms;
+    char token_hash[KEDGE_HASH_HEX_LEN + 1]; /* of the submit token, "" without */
+    bool *joined;                            /* by tenant handle, KEDGE_TENANTS_MAX */
+    uint32_t model_count; /* after the last closed round; of an ended job the released ones */
+    struct kedge_hash models[KEDGE_GROUPS_MAX];
+    struct kedge_hash directions[KEDGE_GROUPS_MAX];
+    struct kedge_hash *pretrain; /* per site: digest of its accepted pre-training update */
+    uint32_t round;              /* of the open or last round */
+    bool has_refusals;           /* stored by this process, of refused_round */
+    uint32_t refused_round;
+    struct kedge_round_history *history; /* ring of KEDGE_HISTORY_MAX by round */
+    struct kedge_round_result *result;   /* between ROUND_COMPUTED and the durable close */
+    struct kedge_main_batch *batch;      /* between the first try of a main append and its success */
+    struct kedge_coord_job_params params;
+};
+
+struct kedge_job *kedge_host_job_find(struct kedge_host *h, const struct kedge_id *id, bool ended_too);
+/* Parses the spec and fills a free slot; the job is not yet known to the core. */
+KEDGE_NODISCARD int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text,
+                                        struct kedge_job **ret, struct kedge_diag *d);
+void kedge_host_job_free(struct kedge_job *job);
+bool kedge_host_job_has_ended(const struct kedge_job *job);
+/* Writes the job's record by compare-and-swap: KEDGE_E_EXISTS when it is not what this process wrote last.
+ * With that of a job that has ended its refusals go. */
+KEDGE_NODISCARD int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d);
+struct kedge_round_history *kedge_job_history(struct kedge_job *job, uint32_t round, bool create);
+void kedge_job_metric_add(struct kedge_job *job, const struct kedge_st_evaluation *ev);
+uint64_t kedge_job_task_seed(const struct kedge_job *job, uint32_t round, const struct kedge_id *site);
+
+#endif

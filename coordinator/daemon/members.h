@@ -1,0 +1,49 @@
+/* Tenants and sites, as their ledgers say. */
+#ifndef KEDGE_COORDINATOR_DAEMON_MEMBERS_H
+#define KEDGE_COORDINATOR_DAEMON_MEMBERS_H
+
+#include "chain/state/state.h"
+#include "chain/statement.h"
+#include "chain/store/committer.h"
+#include "common/base/limits.h"
+
+struct kedge_host;
+struct kedge_upload;
+
+enum { KEDGE_SITE_INDEX_SIZE = 4 * KEDGE_SITES_MAX }; /* open addressing by TLS key */
+
+struct kedge_tenant {
+    struct kedge_id id;
+    struct kedge_public_key admin_key;
+    struct kedge_hash salted;
+    struct kedge_state_log log; /* reads from any thread; writes through the committer */
+    struct kedge_committer *committer;
+    uint64_t anchored_size; /* size of its last checkpoint in the main chain */
+};
+
+struct kedge_site_entry {
+    uint32_t tenant;
+    struct kedge_id id;
+    struct kedge_public_key tls_key, statement_key;
+    bool active;           /* signed in and not signed out */
+    uint64_t last_seen_ms; /* wall clock */
+    /* The one upload of a site. `upload_busy`: a worker has it. */
+    bool upload_busy, upload_done;
+    struct kedge_upload *upload;
+    struct kedge_hash upload_digest;
+    int upload_err; /* why a piece could last not be stored; the core knows of it */
+};
+
+uint32_t kedge_host_tenant_find(const struct kedge_host *h, const struct kedge_id *id); /* KEDGE_COORD_NONE */
+uint32_t kedge_host_site_find(const struct kedge_host *h, uint32_t tenant, const struct kedge_id *id);
+uint32_t kedge_host_site_by_key(const struct kedge_host *h, const struct kedge_public_key *tls_key);
+/* Opens its log and tells the core. The admin key is that of its ledger's first entry;
+ * KEDGE_E_NOT_FOUND: there is none yet, a crash came between the making of the ledger and that entry. */
+KEDGE_NODISCARD int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id,
+                                           struct kedge_diag *d);
+/* Adds a site whose statement is durable; KEDGE_E_FULL, KEDGE_E_EXISTS. */
+KEDGE_NODISCARD int kedge_host_site_add(struct kedge_host *h, uint32_t tenant,
+                                        const struct kedge_st_site_enrolled *st, uint32_t *ret_site);
+void kedge_host_site_revoke(struct kedge_host *h, uint32_t site);
+
+#endif

@@ -1,0 +1,30 @@
+/* Requests from the wire: who asks, what they may ask, and the slots in which unanswered ones wait. */
+#ifndef KEDGE_COORDINATOR_DAEMON_REQUESTS_H
+#define KEDGE_COORDINATOR_DAEMON_REQUESTS_H
+
+#include "common/base/bytes.h"
+#include "common/net/server.h"
+#include "common/wire/messages.h"
+
+struct kedge_host;
+
+enum { KEDGE_REQUESTS_MAX = KEDGE_NET_CONTEXTS_MAX };
+
+struct kedge_request_slot {
+    struct kedge_net_request *req; /* NULL: free */
+    uint32_t site, ticket, next_free;
+};
+
+void kedge_host_on_request(void *arg, struct kedge_net_request *req); /* the network's thread */
+/* The most that the reply to a frame can have, 0: little; on the network's thread too. */
+size_t kedge_host_reply_size(void *arg, struct kedge_view frame);
+void kedge_host_reply(struct kedge_net_request *req, const struct kedge_msg *msg);
+void kedge_host_reply_error(struct kedge_net_request *req, int err, uint32_t retry_ms, const char *text);
+/* Takes the net request out of its slot and frees the slot; NULL when it is gone. */
+struct kedge_net_request *kedge_host_request_take(struct kedge_host *h, uint32_t request);
+/* Its slot until it is taken; KEDGE_COORD_NONE: all are in use. */
+uint32_t kedge_host_request_put(struct kedge_host *h, struct kedge_net_request *req, uint32_t site);
+/* Appends the current main checkpoint note. */
+void kedge_host_main_note(struct kedge_host *h, struct kedge_buf *out);
+
+#endif

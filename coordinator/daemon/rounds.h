@@ -1,0 +1,39 @@
+/* Rounds, from job-opened to job-closed: what they compute, and what the main chain and the ledgers say of
+ * it. */
+#ifndef KEDGE_COORDINATOR_DAEMON_ROUNDS_H
+#define KEDGE_COORDINATOR_DAEMON_ROUNDS_H
+
+#include "chain/statement.h"
+#include "coordinator/core/coord.h"
+#include "crypto/hash.h"
+
+struct kedge_host;
+struct kedge_job;
+
+/* What CLOSE_ROUND computed and MAIN_ROUND_CLOSED records. Kept until durable. */
+struct kedge_round_result {
+    uint32_t round, groups;
+    enum kedge_task_kind kind;
+    struct kedge_hash before[KEDGE_GROUPS_MAX], aggregate[KEDGE_GROUPS_MAX], after[KEDGE_GROUPS_MAX];
+    struct kedge_hash directions[KEDGE_GROUPS_MAX];
+    bool trained[KEDGE_GROUPS_MAX];
+    bool mixed;
+    uint32_t aggregate_count;
+    struct kedge_st_aggregate *aggregates; /* aggregate_count, owned */
+    uint32_t assigned_count;
+    uint32_t *assigned_sites, *assigned_groups; /* owned */
+    uint32_t members[KEDGE_GROUPS_MAX];
+};
+
+void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job);
+void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32_t round,
+                             enum kedge_task_kind kind);
+void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_t round,
+                            enum kedge_task_kind kind);
+void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32_t round);
+void kedge_host_job_closed(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state outcome);
+void kedge_host_assign(struct kedge_host *h, struct kedge_job *job, uint32_t site);
+void kedge_host_append_assigned(struct kedge_host *h, struct kedge_job *job, uint32_t site, uint32_t group);
+void kedge_round_result_free(struct kedge_round_result *r);
+
+#endif
