@@ -11,15 +11,21 @@
 #include "common/base/os/clock.h"
 #include "common/base/rng.h"
 
-enum { ROUNDS = 60, BATCH = 7, FLIPS = 300, FLIP_ENTRIES = 300 };
+enum { ROUNDS = 60, BATCH = 7, CLOSE_EVERY = 5, FLIPS = 300, FLIP_ENTRIES = 300 };
 
-/* The victim: appends without end and tells each size that was acknowledged. */
-static _Noreturn void append_until_killed(struct fixture *f, int fd)
+static void open_victim(struct fixture *f)
 {
     struct kedge_kv_lmdb_options options = {.create = false};
     if (kedge_kv_lmdb_open(f->store, &options, &f->kv, NULL) || fixture_open(f, false, NULL)) {
         _exit(1);
     }
+}
+
+/* The victim: appends without end, tells each size that was acknowledged, and closes the store now and then,
+ * which overwrites what is unused, to open it again. */
+static _Noreturn void append_until_killed(struct fixture *f, int fd)
+{
+    open_victim(f);
     for (uint64_t size = kedge_ledger_size(f->l);; size += BATCH) {
         struct kedge_ledger_append items[BATCH];
         char texts[BATCH][32];
@@ -31,6 +37,11 @@ static _Noreturn void append_until_killed(struct fixture *f, int fd)
         if (kedge_ledger_append(f->l, items, BATCH, NULL, NULL, NULL)
             || write(fd, &acknowledged, sizeof acknowledged) != sizeof acknowledged) {
             _exit(2);
+        }
+        if (acknowledged / BATCH % CLOSE_EVERY == 0) {
+            kedge_ledger_close(f->l);
+            kedge_kv_close(f->kv);
+            open_victim(f);
         }
     }
 }
