@@ -32,6 +32,15 @@ static size_t nesting(struct kedge_view text)
     return deepest;
 }
 
+static bool is_blank(struct kedge_view text)
+{
+    size_t i = 0;
+    while (i < text.len && memchr(" \t\r\n", text.ptr[i], 4)) {
+        i++;
+    }
+    return i == text.len;
+}
+
 int kedgei_json_load(struct kedge_view text, size_t max_len, const char *what, struct json_t **ret_root,
                      struct kedge_diag *reterr)
 {
@@ -42,6 +51,9 @@ int kedgei_json_load(struct kedge_view text, size_t max_len, const char *what, s
     if (nesting(text) > KEDGE_JSON_DEPTH_MAX) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: nested deeper than %d levels", what,
                               KEDGE_JSON_DEPTH_MAX);
+    }
+    if (is_blank(text)) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: empty, expected a JSON object", what);
     }
     json_error_t error;
     json_t *root =

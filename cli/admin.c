@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/json.h"
 #include "cli/cli.h"
 #include "common/base/mem.h"
 #include "common/net/client.h"
@@ -70,7 +71,7 @@ static int open_client(struct kedge_cli *c, struct kedge_key_pair *key, struct k
         snprintf(url, sizeof url, "ipc://%s/coordinator.ipc", c->state);
         if (!kedge_file_exists(url + strlen("ipc://"))) {
             (void)kedge_diag_set(d, KEDGE_E_UNREACHABLE, "%s: no coordinator is running here", c->state);
-            (void)kedge_diag_hint(d, "start it: kedge-coordinator --state %.150s; or name another --state",
+            (void)kedge_diag_hint(d, "start it: kedge-coordinator --state %s; or name another --state",
                                   c->state);
             return KEDGE_E_UNREACHABLE;
         }
@@ -84,21 +85,15 @@ static int open_client(struct kedge_cli *c, struct kedge_key_pair *key, struct k
 
 static int take_answer(struct kedge_cli *c, const struct kedge_msg *msg, json_t **ret, struct kedge_diag *d)
 {
-    json_error_t at;
     if (msg->type == KEDGE_MSG_ERROR) {
         c->told = true;
         return kedge_diag_set(d, kedge_msg_error_code(msg), "%.*s", (int)msg->u.error.text.len,
                               (const char *)msg->u.error.text.ptr);
     }
-    struct kedge_view json = msg->u.admin_ok.json;
-    json_t *o = msg->type == KEDGE_MSG_ADMIN_OK
-                    ? json_loadb((const char *)json.ptr, json.len, JSON_REJECT_DUPLICATES, &at)
-                    : NULL;
-    if (!o) {
+    if (msg->type != KEDGE_MSG_ADMIN_OK) {
         return kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator gave an answer that is none");
     }
-    *ret = o;
-    return KEDGE_OK;
+    return kedgei_json_load(msg->u.admin_ok.json, KEDGE_ADMIN_JSON_MAX, "answer of the coordinator", ret, d);
 }
 
 int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, struct kedge_diag *d)

@@ -30,11 +30,14 @@ const char *kedge_cli_option(struct kedge_cli *c, const char *name, const char *
         if (strncmp(word, "--", 2) != 0 || strncmp(word + 2, name, len) != 0) {
             continue;
         }
+        if (word[2 + len] == '=' && word[3 + len] == '\0') {
+            continue; /* without a value, as below */
+        }
         if (word[2 + len] == '=') {
             take_out(c, i, 1);
             return word + 3 + len;
         }
-        bool has_value = i + 1 < c->argc && strncmp(c->argv[i + 1], "--", 2) != 0;
+        bool has_value = i + 1 < c->argc && c->argv[i + 1][0] && strncmp(c->argv[i + 1], "--", 2) != 0;
         if (word[2 + len] == '\0' && has_value) {
             const char *value = c->argv[i + 1];
             take_out(c, i, 2);
@@ -61,8 +64,8 @@ bool kedge_cli_number(struct kedge_cli *c, const char *name, uint64_t least, uin
     const char *text = kedge_cli_option(c, name, NULL);
     uint64_t v = fallback;
     if (text && (kedge_decimal_decode(kedge_view_str(text), most, &v) != KEDGE_OK || v < least)) {
-        (void)kedge_cli_usage(c, "--%s %.40s: expected a whole number from %llu to %llu", name, text,
-                              (unsigned long long)least, (unsigned long long)most);
+        (void)kedge_cli_usage(c, "--%s %s: expected a whole number from %llu to %llu", name,
+                              kedge_cli_word(text).s, (unsigned long long)least, (unsigned long long)most);
         return false;
     }
     *ret = v;
@@ -110,13 +113,14 @@ static int refuse_option(struct kedge_cli *c, int at)
         if (!options[i].has_value && strchr(word, '=')) {
             return kedge_cli_usage(c, "%s takes no value", name);
         }
-        bool last = at + 1 == c->argc || strncmp(c->argv[at + 1], "--", 2) == 0;
+        const char *value = strchr(word, '=');
+        bool last = value ? value[1] == '\0' : at + 1 == c->argc || strncmp(c->argv[at + 1], "--", 2) == 0;
         return kedge_cli_usage(
             c, options[i].has_value && last ? "%s: its value is missing" : "%s: expected once", name);
     }
     const char *near = kedge_cli_nearest(name, names, count);
     return near ? kedge_cli_usage(c, "unknown option %s; did you mean %s?", name, near)
-                : kedge_cli_usage(c, "unknown option %.60s", word);
+                : kedge_cli_usage(c, "unknown option %s", kedge_cli_word(word).s);
 }
 
 bool kedge_cli_no_options(struct kedge_cli *c)
@@ -137,7 +141,7 @@ bool kedge_cli_no_more(struct kedge_cli *c, int arguments_max)
         return false;
     }
     if (c->argc > arguments_max) {
-        (void)kedge_cli_usage(c, "one argument too many: \"%.60s\"", c->argv[arguments_max]);
+        (void)kedge_cli_usage(c, "one argument too many: \"%s\"", kedge_cli_word(c->argv[arguments_max]).s);
         return false;
     }
     return true;

@@ -41,7 +41,7 @@ static bool take_simd(struct kedge_cli *c)
             return false;
         }
     }
-    (void)kedge_cli_usage(c, "--simd %.20s: expected scalar, sse2 or avx2", name);
+    (void)kedge_cli_usage(c, "--simd %s: expected scalar, sse2 or avx2", kedge_cli_word(name).s);
     return false;
 }
 

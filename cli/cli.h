@@ -59,13 +59,21 @@ int kedge_cli_ok(struct kedge_cli *c, json_t *data);
  * could not be made, is a bug: 70. */
 int kedge_cli_answer(struct kedge_cli *c, json_t *data, int code);
 /* Prints the error and what to do next (stderr; JSON also on stdout); returns its exit code: kedge_exit_code,
- * but what the coordinator does not know is an answer, "no" (1), and what this machine keeps from us cannot
- * be read (3). */
+ * but what the coordinator does not know is an answer, "no" (1), and what this machine keeps from us or is
+ * not what it should be cannot be read (3). */
 int kedge_cli_fail(struct kedge_cli *c, int err, const struct kedge_diag *d);
 /* The same with an exit code of one's own. */
 int kedge_cli_fail_as(struct kedge_cli *c, int err, const struct kedge_diag *d, int code);
-/* Text for people: to stdout, or to stderr when stdout belongs to JSON. */
+/* Text for people: to stdout, or to stderr when stdout belongs to JSON. What others wrote is in it: control
+ * characters, which a terminal would obey, are shown as "?". */
 void kedge_cli_say(const struct kedge_cli *c, const char *format, ...) KEDGE_PRINTF(2, 3);
+
+/* A word of the command line or of a file, for a message: its first 60 columns, and "…" when that is not all.
+ */
+struct kedge_cli_word {
+    char s[4 * 60 + sizeof "…"];
+};
+struct kedge_cli_word kedge_cli_word(const char *text);
 
 /* Appends the JSON text of o (flags of json_dumpb). KEDGE_E_NOMEM, also for NULL. */
 KEDGE_NODISCARD int kedge_cli_dump(const json_t *o, size_t flags, struct kedge_buf *ret);

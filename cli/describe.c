@@ -4,13 +4,14 @@
 
 #include "chain/checkpoint.h"
 #include "chain/dsse.h"
+#include "chain/json.h"
 #include "chain/main_entry.h"
 #include "chain/note.h"
 #include "chain/statement.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
 
-enum { WHO_LEN = 2 * KEDGE_ID_MAX + 2, WHAT_LEN = 256, SHORT_HEX = 12 };
+enum { WHO_LEN = KEDGE_ST_NAME_MAX + KEDGE_ID_MAX + 2, WHAT_LEN = 256, SHORT_HEX = 12 };
 
 struct line {
     char who[WHO_LEN], what[WHAT_LEN];
@@ -127,7 +128,7 @@ static void describe_job(const struct kedge_statement *st, struct line *l)
     const struct kedge_st_job_closed *c = &st->u.job_closed;
     switch ((int)st->kind) {
     case KEDGE_ST_POLICY:
-        snprintf(l->who, sizeof l->who, "%.100s", p->deployment);
+        snprintf(l->who, sizeof l->who, "%s", p->deployment);
         snprintf(l->what, sizeof l->what, "statement key %s, log key %s", brief(p->statement_key.b).s,
                  brief(p->main_log_key.b).s);
         break;
@@ -223,9 +224,10 @@ static int put_checkpoint(struct kedge_view body, bool whole, json_t *row)
 
 static int put_payload(struct kedge_view payload, json_t *row)
 {
-    json_error_t at;
-    json_t *o = json_loadb((const char *)payload.ptr, payload.len, JSON_REJECT_DUPLICATES, &at);
-    return json_object_set_new(row, "payload", o) ? KEDGE_E_NOMEM : KEDGE_OK;
+    json_t *o = NULL;
+    int err = kedgei_json_load(payload, KEDGE_ENTRY_MAX, "statement", &o, NULL);
+    return err || json_object_set_new(row, "payload", o) ? KEDGE_E_NOMEM
+                                                         : KEDGE_OK; /* it was decoded before */
 }
 
 static int put_statement(struct kedge_view envelope, bool whole, json_t *row)

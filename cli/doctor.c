@@ -8,7 +8,7 @@
 
 #include "cli/local.h"
 
-enum { DETAIL_LEN = 1024 };
+enum { DETAIL_LEN = KEDGE_DIAG_TEXT_MAX + 512 };
 
 void kedge_doctor_say(struct kedge_doctor *k, enum kedge_doctor_level level, const char *what,
                       const char *mend, const char *format, ...)

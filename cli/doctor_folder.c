@@ -96,7 +96,7 @@ static int check_setting(const char *path, const struct kedge_setting *table, co
     const struct kedge_setting *row = kedge_setting_find(table, key);
     json_int_t n = json_integer_value(value);
     if (!row) {
-        return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: unknown key \"%.60s\"", path, key);
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: unknown key \"%s\"", path, kedge_cli_word(key).s);
     }
     if (row->is_number
         && (!json_is_integer(value) || n < (json_int_t)row->least || n > (json_int_t)row->most)) {
@@ -288,7 +288,7 @@ static void check_binding(struct kedge_doctor *k, const char *name, const json_t
             } else if (path) {
                 kedge_doctor_say(k, path[0] == '/' ? KEDGE_DOCTOR_FAIL : KEDGE_DOCTOR_WARN, "data",
                                  "correct policy.json, best with absolute paths",
-                                 "\"%.60s\": %s cannot be read%s", name, path,
+                                 "\"%s\": %s cannot be read%s", kedge_cli_word(name).s, path,
                                  path[0] == '/' ? "" : " from here, and the path is relative");
             }
         }
@@ -383,7 +383,7 @@ static void check_site(struct kedge_doctor *k, const char *site)
                          !whole     ? "enrol again: site.json needs tenant, site, server and server_key"
                          : enrolled ? ""
                                     : "start kedge-client; the tenant's admin then runs: kedge site approve",
-                         "%.63s/%.63s at %.120s%s", kedge_cli_text(o, "tenant"), kedge_cli_text(o, "site"),
+                         "%s/%s at %s%s", kedge_cli_text(o, "tenant"), kedge_cli_text(o, "site"),
                          kedge_cli_text(o, "server"), enrolled ? "" : ", not enrolled yet");
         json_decref(o);
     }

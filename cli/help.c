@@ -197,18 +197,19 @@ int kedge_cli_unknown(struct kedge_cli *c)
     if (kedge_cli_is_noun(noun)) {
         const char *verb = c->argv[1], *near = kedge_cli_nearest(verb, words, collect_words(noun, words));
         c->noun = noun;
-        return near ? kedge_cli_usage(c, "unknown command \"%s %.40s\"; did you mean kedge %s %s?", noun,
-                                      verb, noun, near)
-                    : kedge_cli_usage(c, "unknown command \"%s %.40s\"", noun, verb);
+        return near ? kedge_cli_usage(c, "unknown command \"%s %s\"; did you mean kedge %s %s?", noun,
+                                      kedge_cli_word(verb).s, noun, near)
+                    : kedge_cli_usage(c, "unknown command \"%s %s\"", noun, kedge_cli_word(verb).s);
     }
     const char *near = kedge_cli_nearest(noun, words, collect_words(NULL, words));
     const struct kedge_command *whole = find_by_verb(noun);
     if (near) {
-        return kedge_cli_usage(c, "unknown command \"%.40s\"; did you mean kedge %s?", noun, near);
+        return kedge_cli_usage(c, "unknown command \"%s\"; did you mean kedge %s?", kedge_cli_word(noun).s,
+                               near);
     }
-    return whole ? kedge_cli_usage(c, "unknown command \"%.40s\"; did you mean kedge %s?", noun,
-                                   name_of(whole).s)
-                 : kedge_cli_usage(c, "unknown command \"%.40s\"", noun);
+    return whole ? kedge_cli_usage(c, "unknown command \"%s\"; did you mean kedge %s?",
+                                   kedge_cli_word(noun).s, name_of(whole).s)
+                 : kedge_cli_usage(c, "unknown command \"%s\"", kedge_cli_word(noun).s);
 }
 
 int kedge_cli_usage(struct kedge_cli *c, const char *format, ...)
@@ -216,7 +217,7 @@ int kedge_cli_usage(struct kedge_cli *c, const char *format, ...)
     struct kedge_diag d = {.hint = ""};
     va_list ap;
     va_start(ap, format);
-    vsnprintf(d.text, sizeof d.text, format, ap);
+    vsnprintf(d.text, sizeof d.text, format, ap); /* of words that are cut already */
     va_end(ap);
     if (c->command) {
         (void)kedge_diag_hint(&d, "usage: kedge %s%s%s", name_of(c->command).s,

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/json.h"
 #include "chain/state/state.h"
 #include "cli/cli.h"
 #include "cli/local.h"
@@ -14,14 +15,12 @@ static int set_listen(const char *state, const char *listen, struct kedge_diag *
 {
     struct kedge_buf text;
     char path[KEDGE_PATH_MAX];
-    json_error_t at;
     json_t *config = NULL;
     kedge_buf_init(&text, CONFIG_MAX);
     int err = kedge_state_path(path, d, state, "config.json");
     err = err ? err : kedge_state_config(state, &text, d);
     if (!err) {
-        config = json_loadb((const char *)text.ptr, text.len, JSON_REJECT_DUPLICATES, &at);
-        err = config ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_FORMAT, "%s: %s", path, at.text);
+        err = kedgei_json_load(kedge_buf_view(&text), CONFIG_MAX, path, &config, d);
     }
     if (!err && json_object_set_new(config, "listen", json_pack("[s]", listen)) != 0) {
         err = kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
@@ -30,6 +29,18 @@ static int set_listen(const char *state, const char *listen, struct kedge_diag *
     json_decref(config);
     kedge_buf_deinit(&text);
     return err;
+}
+
+/* tls+tcp://HOST:PORT; what a host may be is for the coordinator to find out. */
+static bool is_address(const char *url)
+{
+    static const char scheme[] = "tls+tcp://";
+    uint64_t port;
+    const char *host = url + sizeof scheme - 1;
+    bool begins = strncmp(url, scheme, sizeof scheme - 1) == 0;
+    const char *colon = begins ? strrchr(host, ':') : NULL;
+    return colon && colon != host && strlen(url) < LISTEN_MAX
+           && kedge_decimal_decode(kedge_view_str(colon + 1), UINT16_MAX, &port) == KEDGE_OK;
 }
 
 int kedge_cmd_init(struct kedge_cli *c)
@@ -44,9 +55,7 @@ int kedge_cmd_init(struct kedge_cli *c)
     if (!kedge_cli_no_more(c, 1)) {
         return 2;
     }
-    if (listen
-        && (strncmp(listen, "tls+tcp://", 10) != 0 || strlen(listen) >= LISTEN_MAX
-            || !strchr(listen + 10, ':'))) {
+    if (listen && !is_address(listen)) {
         return kedge_cli_usage(c, "--listen: expected an address such as tls+tcp://0.0.0.0:7443");
     }
     int err = kedge_state_create(dir, deployment, &d);

@@ -177,11 +177,10 @@ static void say_entries(const struct kedge_cli *c, const json_t *rows)
     kedge_cli_head(c, show_columns, 4);
     json_array_foreach(rows, i, row)
     {
-        char index[24], who[CELL], what[CELL];
+        char index[24];
         snprintf(index, sizeof index, "%lld", (long long)kedge_cli_int(row, "index"));
-        snprintf(who, sizeof who, "%.25s", kedge_cli_text(row, "who"));
-        snprintf(what, sizeof what, "%.48s", kedge_cli_text(row, "what"));
-        const char *cells[] = {index, kedge_cli_text(row, "kind"), who, what};
+        const char *cells[] = {index, kedge_cli_text(row, "kind"), kedge_cli_text(row, "who"),
+                               kedge_cli_text(row, "what")};
         kedge_cli_row(c, show_columns, 4, cells);
     }
 }
@@ -219,7 +218,8 @@ int kedge_cmd_ledger_show(struct kedge_cli *c)
     }
     if (index) {
         if (kedge_decimal_decode(kedge_view_str(index), KEDGE_TREE_SIZE_MAX, &q.from) != KEDGE_OK) {
-            return kedge_cli_usage(c, "INDEX \"%.40s\": expected a whole number from 0", index);
+            return kedge_cli_usage(c, "INDEX \"%s\": expected a whole number from 0",
+                                   kedge_cli_word(index).s);
         }
         q.whole = true;
         q.limit = 1;

@@ -177,7 +177,7 @@ int kedge_cmd_ledger_prove(struct kedge_cli *c)
         return kedge_cli_usage(c, "expected either INDEX (a receipt) or --from SIZE (a consistency proof)");
     }
     if (index && kedge_decimal_decode(kedge_view_str(index), KEDGE_TREE_SIZE_MAX, &q.index) != KEDGE_OK) {
-        return kedge_cli_usage(c, "INDEX \"%.40s\": expected a whole number from 0", index);
+        return kedge_cli_usage(c, "INDEX \"%s\": expected a whole number from 0", kedge_cli_word(index).s);
     }
     int err = kedge_cli_guarded(gather_proof, &q, &answer, &d);
     return err ? kedge_cli_fail(c, err, &d) : put_proof(c, answer, out, entry_out);

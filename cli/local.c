@@ -47,8 +47,8 @@ int kedge_cli_log_open(const char *state, const char *name, struct kedge_state_l
     struct kedge_id id = {.s = ""};
     bool main_log = strcmp(name, "main") == 0;
     if (!main_log && kedge_id_from(kedge_view_str(name), &id) != KEDGE_OK) {
-        return kedge_diag_set(d, KEDGE_E_USAGE, "\"%.80s\" is no log: expected main or a tenant's name",
-                              name);
+        return kedge_diag_set(d, KEDGE_E_USAGE, "\"%s\" is no log: expected main or a tenant's name",
+                              kedge_cli_word(name).s);
     }
     const struct kedge_id *tenant = main_log ? NULL : &id;
     int err = kedge_state_log_open(state, tenant, KEDGE_STATE_READ, ret, d);
@@ -57,7 +57,7 @@ int kedge_cli_log_open(const char *state, const char *name, struct kedge_state_l
     }
     if (err == KEDGE_E_NOT_FOUND && d && !d->hint[0]) {
         (void)kedge_diag_set(d, err, "%s: there is no log \"%s\" here", state, name);
-        (void)kedge_diag_hint(d, "kedge ledger list --state %.150s tells which there are", state);
+        (void)kedge_diag_hint(d, "kedge ledger list --state %s tells which there are", state);
     }
     return err;
 }
@@ -107,6 +107,7 @@ int kedge_cli_guarded(kedge_cli_gather *gather, void *arg, json_t **ret, struct 
     kedge_buf_init(&out, GATHERED_MAX);
     int err = kedge_store_guarded(gather_in_child, &g, GATHER_MS, &out, d);
     if (!err) {
+        /* Our own words, which nest what was bounded when it was read. */
         *ret = json_loadb((const char *)out.ptr, out.len, 0, &at);
         err = *ret ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
     }

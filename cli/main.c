@@ -73,13 +73,14 @@ static bool take_common(struct kedge_cli *c)
     c->key = kedge_cli_option(c, "key", NULL);
     c->admin_key = kedge_cli_option(c, "admin-key", NULL);
     if (!c->json && strcmp(format, "text") != 0) {
-        (void)kedge_cli_usage(c, "--format %.20s: expected json or text", format);
+        (void)kedge_cli_usage(c, "--format %s: expected json or text", kedge_cli_word(format).s);
         return false;
     }
     return true;
 }
 
-/* Answers carry arguments back in JSON, which is UTF-8; a file name of other bytes would have no place. */
+/* Answers carry arguments back in JSON, which is UTF-8; a file name of other bytes would have no place. An
+ * empty word is a variable that somebody forgot to set: a folder without a name would be the root. */
 static bool is_text(struct kedge_cli *c)
 {
     for (int i = 0; i < c->argc; i++) {
@@ -87,6 +88,12 @@ static bool is_text(struct kedge_cli *c)
         json_decref(text);
         if (!text) {
             (void)kedge_cli_usage(c, "argument %d is not UTF-8 text", i + 1);
+            return false;
+        }
+        if (!c->argv[i][0]) {
+            bool value = i > 0 && strncmp(c->argv[i - 1], "--", 2) == 0;
+            (void)kedge_cli_usage(c, value ? "%s: its value is missing" : "an argument%s is empty",
+                                  value ? c->argv[i - 1] : "");
             return false;
         }
     }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
 enum { BAR_WIDTH = 24, ANSWER_MAX = 256 * 1024 * 1024 };
@@ -110,12 +111,27 @@ static json_t *text_json(const char *s)
     return o ? o : json_string(ascii);
 }
 
+/* Control characters, also those of two bytes (U+0080 to U+009F), as "?". */
+static void put_text(FILE *to, const char *text)
+{
+    for (const char *s = text; *s; s++) {
+        unsigned char c = (unsigned char)s[0];
+        bool two = c == 0xc2 && ((unsigned char)s[1] & 0xe0) == 0x80;
+        fputc((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f || two ? '?' : c, to);
+        s += two;
+    }
+}
+
 int kedge_cli_fail_as(struct kedge_cli *c, int err, const struct kedge_diag *d, int code)
 {
     const char *text = d && d->text[0] ? d->text : kedge_strerror(err);
     const char *hint = d && d->hint[0] ? d->hint : default_hint(c, err);
     kedge_cli_progress_end(c);
-    fprintf(stderr, "kedge: %s\n  %s\n", text, hint);
+    fputs("kedge: ", stderr);
+    put_text(stderr, text);
+    fputs("\n  ", stderr);
+    put_text(stderr, hint);
+    fputs("\n", stderr);
     if (c->json) {
         print_json(json_pack("{s:i,s:s,s:{s:s,s:o,s:o,s:i}}", "schema_version", 1, "status", "error", "error",
                              "code", kedge_err_code(err), "message", text_json(text), "hint", text_json(hint),
@@ -124,12 +140,19 @@ int kedge_cli_fail_as(struct kedge_cli *c, int err, const struct kedge_diag *d, 
     return code;
 }
 
+/* What this machine keeps from us, and files or answers that are not what they should be. */
+static bool cannot_be_read(int err)
+{
+    return err == KEDGE_E_DENIED || err == KEDGE_E_PEER_AUTH || err == KEDGE_E_KEY || err == KEDGE_E_FORMAT
+           || err == KEDGE_E_TOO_LONG || err == KEDGE_E_VERSION;
+}
+
 int kedge_cli_fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
 {
     int code = kedge_exit_code(err);
     if (c->told && err == KEDGE_E_NOT_FOUND) {
         code = 1;
-    } else if (!c->told && (err == KEDGE_E_DENIED || err == KEDGE_E_PEER_AUTH)) {
+    } else if (!c->told && cannot_be_read(err)) {
         code = 3;
     }
     return kedge_cli_fail_as(c, err, d, code);
@@ -137,16 +160,25 @@ int kedge_cli_fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
 
 void kedge_cli_say(const struct kedge_cli *c, const char *format, ...)
 {
+    FILE *to = c->json ? stderr : stdout;
     va_list ap;
     va_start(ap, format);
-    vfprintf(c->json ? stderr : stdout, format, ap);
+    int n = vsnprintf(NULL, 0, format, ap);
     va_end(ap);
-    fflush(c->json ? stderr : stdout);
+    char *text = n > 0 ? kedge_mem_new((size_t)n + 1, 1) : NULL;
+    if (text) {
+        va_start(ap, format);
+        vsnprintf(text, (size_t)n + 1, format, ap);
+        va_end(ap);
+        put_text(to, text);
+    }
+    kedge_mem_free(text);
+    fflush(to);
 }
 
 /* ---- tables ---- */
 
-enum { COLUMNS_MAX = 16, LINE_COLUMNS = 100, CELL_MAX = 256 };
+enum { COLUMNS_MAX = 16, LINE_COLUMNS = 100, CELL_MAX = 256, WORD_COLUMNS = 60 };
 
 /* Columns that UTF-8 text takes, one a character. */
 static size_t columns_of(const char *s)
@@ -168,6 +200,15 @@ static size_t bytes_of(const char *s, size_t columns)
         }
     }
     return i;
+}
+
+struct kedge_cli_word kedge_cli_word(const char *text)
+{
+    struct kedge_cli_word word;
+    size_t all = strlen(text), len = bytes_of(text, WORD_COLUMNS);
+    len = len < 4 * WORD_COLUMNS ? len : 4 * WORD_COLUMNS; /* bytes that are no text */
+    snprintf(word.s, sizeof word.s, "%.*s%s", (int)len, text, len < all ? "…" : "");
+    return word;
 }
 
 static size_t width_of(const struct kedge_column *column)

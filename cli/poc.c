@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/local.h"
@@ -178,6 +179,12 @@ static int run(struct kedge_poc *p, struct kedge_diag *d, json_t **ret)
     return err;
 }
 
+static bool can_run(const char *program)
+{
+    struct stat st;
+    return stat(program, &st) == 0 && S_ISREG(st.st_mode) && access(program, X_OK) == 0;
+}
+
 int kedge_cmd_poc(struct kedge_cli *c)
 {
     static struct kedge_poc p;
@@ -189,8 +196,8 @@ int kedge_cmd_poc(struct kedge_cli *c)
     p.partition = kedge_cli_option(c, "partition", "planted");
     if (!kedge_cli_number(c, "tenants", 1, KEDGE_POC_TENANTS_MAX, 3, &p.tenants)
         || !kedge_cli_number(c, "sites", 1, KEDGE_POC_SITES_MAX, 4, &p.sites)
-        || !kedge_cli_number(c, "rounds", 1, 100000, 10, &p.rounds)
-        || !kedge_cli_number(c, "groups", 1, 10, 3, &p.groups)
+        || !kedge_cli_number(c, "rounds", 1, KEDGE_POC_ROUNDS_MAX, 10, &p.rounds)
+        || !kedge_cli_number(c, "groups", 1, KEDGE_POC_GROUPS_MAX, 3, &p.groups)
         || !kedge_cli_number(c, "seed", 0, INT64_MAX, 1, &p.seed)
         /* options for kedge-bench, explained in docs/benchmarks.md */
         || !kedge_cli_number(c, "model-inputs", 1, UINT32_MAX, 0, &p.model_inputs)
@@ -200,8 +207,12 @@ int kedge_cmd_poc(struct kedge_cli *c)
     p.trainer = kedge_cli_option(c, "trainer", "");
     p.insecure = kedge_cli_flag(c, "insecure");
     p.mixing = kedge_cli_option(c, "mixing", "");
-    if (strspn(p.mixing, "0123456789.") != strlen(p.mixing) || strlen(p.mixing) > 16) {
-        return kedge_cli_usage(c, "--mixing %.20s: expected a number like 0.05", p.mixing);
+    double mixing = 0;
+    if (p.mixing[0]
+        && (kedge_real_decode(kedge_view_str(p.mixing), &mixing) != KEDGE_OK
+            || !(mixing >= 0 && mixing <= KEDGE_POC_MIXING_MAX))) {
+        return kedge_cli_usage(c, "--mixing %s: expected a number from 0 to 1000 like 0.05",
+                               kedge_cli_word(p.mixing).s);
     }
     if ((p.model_inputs || p.model_classes) && (!p.model_inputs || !p.model_classes || !p.trainer[0])) {
         return kedge_cli_usage(c, "--model-inputs and --model-classes belong together, with --trainer");
@@ -209,6 +220,9 @@ int kedge_cmd_poc(struct kedge_cli *c)
     if (p.trainer[0] && (p.trainer[0] != '/' || strpbrk(p.trainer, "\"\\") || strlen(p.trainer) > 800)) {
         return kedge_cli_usage(
             c, "--trainer: expected an absolute path (it runs in the site's folder), no quotes");
+    }
+    if (p.trainer[0] && !can_run(p.trainer)) {
+        return kedge_cli_usage(c, "--trainer %s: expected a program that can be run", p.trainer);
     }
     if (!kedge_cli_no_more(c, 1)) {
         return 2;
@@ -224,6 +238,11 @@ int kedge_cmd_poc(struct kedge_cli *c)
                   ? (snprintf(p.dir, sizeof p.dir, "%s", dir) < KEDGE_PATH_MAX ? KEDGE_OK : KEDGE_E_TOO_LONG)
               : getcwd(cwd, sizeof cwd) ? kedge_path_join(p.dir, cwd, dir)
                                         : KEDGE_E_IO;
+    if (err == KEDGE_E_TOO_LONG || (!err && strlen(p.dir) > KEDGE_POC_DIR_MAX)) {
+        return kedge_cli_usage(
+            c, "DIR: its whole path is longer than %d bytes: the coordinator's door is a socket below it",
+            KEDGE_POC_DIR_MAX);
+    }
     err = err ? err : kedge_process_own_dir(p.bin, sizeof p.bin);
     p.begin_ms = kedge_os_unix_ms();
     if (p.insecure) {
@@ -240,7 +259,7 @@ int kedge_cmd_poc(struct kedge_cli *c)
     if (err && kedge_cli_interrupted()) {
         json_decref(data);
         return kedge_cli_interrupt_end(c, "interrupted; all processes are stopped, nothing is lost",
-                                       "the same folder goes on where it was: kedge poc %.150s", dir);
+                                       "the same folder goes on where it was: kedge poc %s", dir);
     }
     return err ? kedge_cli_fail(c, err, &d) : kedge_cli_ok(c, data);
 }

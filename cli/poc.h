@@ -5,7 +5,14 @@
 #include "cli/cli.h"
 #include "common/base/os/process.h"
 
-enum { KEDGE_POC_TENANTS_MAX = 16, KEDGE_POC_SITES_MAX = 64 };
+enum {
+    KEDGE_POC_TENANTS_MAX = 16,
+    KEDGE_POC_SITES_MAX = 64,
+    KEDGE_POC_ROUNDS_MAX = 100000,
+    KEDGE_POC_GROUPS_MAX = 10,
+    KEDGE_POC_MIXING_MAX = 1000,  /* of job specs */
+    KEDGE_POC_DIR_MAX = 107 - 22, /* bytes: a Unix socket's path, less "/state/coordinator.ipc" */
+};
 
 struct kedge_poc_child {
     char name[KEDGE_PATH_MAX]; /* for messages: "kedge-client org-a/site-1" */

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,9 @@ enum {
     RESTART_PAUSE_MS = 150,
     EARLY_MS = 2000,
     JOB_TIMEOUT_MS = 900000,
-    JOIN_MS = 20000
+    JOIN_MS = 20000,
+    QUIET_MS = 20000, /* without a finished round: something is said */
+    LAST_WORDS = 1024
 };
 
 int kedge_poc_start(struct kedge_poc *p, struct kedge_poc_child *child, struct kedge_diag *d)
@@ -30,6 +33,37 @@ int kedge_poc_start(struct kedge_poc *p, struct kedge_poc_child *child, struct k
     struct kedge_process_options options = {.argv = argv, .stderr_path = child->log, .die_with_parent = true};
     child->started_ms = kedge_os_unix_ms();
     return kedge_process_start(&options, &child->process, d);
+}
+
+/* The last line of a child's log, for the case that it can not be kept running. */
+static void read_last_words(const struct kedge_poc_child *child, char out[LAST_WORDS])
+{
+    int64_t size = kedge_file_size(child->log);
+    size_t len = size < LAST_WORDS - 1 ? (size_t)(size > 0 ? size : 0) : LAST_WORDS - 1;
+    int fd = len ? open(child->log, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0 || kedge_fd_read_at(fd, (uint8_t *)out, len, (uint64_t)size - len) != KEDGE_OK) {
+        len = 0;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    while (len > 0 && (out[len - 1] == '\n' || out[len - 1] == ' ')) {
+        len--;
+    }
+    out[len] = '\0';
+    const char *line = strrchr(out, '\n');
+    line = line ? line + 1 : out;
+    memmove(out, line, strlen(line) + 1);
+}
+
+static int give_up(const struct kedge_poc_child *child, struct kedge_diag *d)
+{
+    char words[LAST_WORDS];
+    read_last_words(child, words);
+    (void)kedge_diag_set(d, KEDGE_E_STATE, "%s keeps ending; its last words: %s", child->name,
+                         words[0] ? words : "none");
+    (void)kedge_diag_hint(d, "its whole log: %s; kedge doctor %s looks closer", child->log, child->folder);
+    return KEDGE_E_STATE;
 }
 
 static int watch_one(struct kedge_poc *p, struct kedge_poc_child *child, struct kedge_diag *d)
@@ -49,7 +83,7 @@ static int watch_one(struct kedge_poc *p, struct kedge_poc_child *child, struct 
     p->restarts++;
     child->early_ends = kedge_os_unix_ms() - child->started_ms < EARLY_MS ? child->early_ends + 1 : 0;
     if (++child->restarts > 1000 || (status <= 128 && child->early_ends > 20)) {
-        return kedge_diag_set(d, KEDGE_E_STATE, "%s keeps ending; its log: %s", child->name, child->log);
+        return give_up(child, d);
     }
     if (child->early_ends > 1 && status <= 128) { /* a kill is nobody's failure */
         kedge_os_sleep_ms(RESTART_PAUSE_MS);
@@ -215,11 +249,31 @@ static bool has_ended(const char *state)
     return strcmp(state, "completed") == 0 || strcmp(state, "failed") == 0 || strcmp(state, "cancelled") == 0;
 }
 
+/* Rounds take seconds: when none ends, it is a site that cannot train, and its log tells why. */
+struct quiet {
+    uint64_t round, since_ns;
+    bool said;
+};
+
+static void say_when_quiet(const struct kedge_poc *p, struct quiet *q, uint64_t round)
+{
+    uint64_t now = kedge_os_now_ns();
+    if (round != q->round || q->since_ns == 0) {
+        *q = (struct quiet){round, now, false};
+    } else if (!q->said && now - q->since_ns > QUIET_MS * 1000000ull) {
+        kedge_cli_progress_end(p->cli);
+        kedge_cli_say(p->cli, "  ! no round has ended for %d s; the sites' logs tell why: %s/logs\n",
+                      QUIET_MS / 1000, p->dir);
+        q->said = true;
+    }
+}
+
 int kedge_poc_job(struct kedge_poc *p, const char *name, bool grouped, json_t **ret, struct kedge_diag *d)
 {
     int err = submit(p, name, grouped, d);
     err = err ? err : join_all(p, name, d);
     uint64_t end = kedge_os_now_ns() + (uint64_t)JOB_TIMEOUT_MS * 1000000u;
+    struct quiet quiet = {.round = 0};
     while (!err) {
         json_t *shown = NULL;
         err = kedge_poc_watch(p, d);
@@ -240,6 +294,7 @@ int kedge_poc_job(struct kedge_poc *p, const char *name, bool grouped, json_t **
         if (has_ended(state) && !p->last_seen_ms) {
             p->last_seen_ms = kedge_os_unix_ms();
         }
+        say_when_quiet(p, &quiet, round);
         kedge_cli_progress(p->cli, name,
                            has_ended(state) ? p->rounds
                            : round > 0      ? round - 1

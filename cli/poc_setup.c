@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "chain/json.h"
 #include "chain/state/state.h"
 #include "cli/poc.h"
 #include "common/base/mem.h"
@@ -34,15 +35,10 @@ static int write_json(const char *path, json_t *o, struct kedge_diag *d)
 static int read_json(const char *path, json_t **ret, struct kedge_diag *d)
 {
     struct kedge_buf text;
-    json_error_t at;
     kedge_buf_init(&text, FILE_MAX);
     int err = kedge_file_read(path, &text, d);
-    json_t *o = err ? NULL : json_loadb((const char *)text.ptr, text.len, JSON_REJECT_DUPLICATES, &at);
+    err = err ? err : kedgei_json_load(kedge_buf_view(&text), FILE_MAX, path, ret, d);
     kedge_buf_deinit(&text);
-    if (!err && !o) {
-        err = kedge_diag_set(d, KEDGE_E_FORMAT, "%s: line %d: %s", path, at.line, at.text);
-    }
-    *ret = o;
     return err;
 }
 
@@ -59,8 +55,9 @@ static int find_data(const struct kedge_poc *p, char out[KEDGE_PATH_MAX], struct
             return KEDGE_OK;
         }
     }
-    (void)kedge_diag_set(d, KEDGE_E_NOT_FOUND, "data set \"%s\" is not here", p->dataset);
-    (void)kedge_diag_hint(d, "digits comes with Kedge; others: ./scripts/get-data %.40s", p->dataset);
+    (void)kedge_diag_set(d, KEDGE_E_NOT_FOUND, "data set \"%s\" is not here", kedge_cli_word(p->dataset).s);
+    (void)kedge_diag_hint(d, "digits comes with Kedge; others: ./scripts/get-data %s",
+                          kedge_cli_word(p->dataset).s);
     return KEDGE_E_NOT_FOUND;
 }
 
@@ -69,10 +66,20 @@ static int check_data(const struct kedge_poc *p, struct kedge_diag *d)
     char path[KEDGE_PATH_MAX];
     enum kedge_partition_kind kind;
     if (kedge_partition_kind_find(p->partition, &kind) != KEDGE_OK) {
-        return kedge_diag_set(d, KEDGE_E_USAGE, "--partition %.20s: expected iid, ring or planted",
-                              p->partition);
+        return kedge_diag_set(d, KEDGE_E_USAGE, "--partition %s: expected iid, ring or planted",
+                              kedge_cli_word(p->partition).s);
     }
     return find_data(p, path, d);
+}
+
+/* The ranges are those of the command line. */
+static bool is_sound(const struct kedge_poc *p)
+{
+    return p->tenants >= 1 && p->tenants <= KEDGE_POC_TENANTS_MAX && p->sites >= 1
+           && p->sites <= KEDGE_POC_SITES_MAX && p->rounds >= 1 && p->rounds <= KEDGE_POC_ROUNDS_MAX
+           && p->groups >= 1 && p->groups <= p->tenants * p->sites && p->groups <= KEDGE_POC_GROUPS_MAX
+           && p->model_inputs <= UINT32_MAX && p->model_classes <= UINT32_MAX && p->dataset[0]
+           && p->partition[0];
 }
 
 int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d)
@@ -96,11 +103,13 @@ int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d)
             p->dataset = kedge_mem_strdup(kedge_cli_text(o, "dataset"));
             p->partition = kedge_mem_strdup(kedge_cli_text(o, "partition"));
             json_decref(o);
-            if (p->tenants < 1 || p->tenants > KEDGE_POC_TENANTS_MAX || p->sites < 1
-                || p->sites > KEDGE_POC_SITES_MAX || p->rounds < 1 || !p->dataset || !p->partition
-                || !p->trainer || !p->mixing || p->model_inputs > UINT32_MAX
-                || p->model_classes > UINT32_MAX) {
-                err = kedge_diag_set(d, KEDGE_E_FORMAT, "%s: damaged", path);
+            if (!p->dataset || !p->partition || !p->trainer || !p->mixing) {
+                err = kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
+            } else if (!is_sound(p)) {
+                err =
+                    kedge_diag_set(d, KEDGE_E_FORMAT,
+                                   "%s: expected the settings of an earlier kedge poc in their ranges", path);
+                (void)kedge_diag_hint(d, "choose a new folder, or put the file back as it was");
             }
         }
     } else if (!err) { /* what can not work leaves no folder behind, whose settings would hold from then on */

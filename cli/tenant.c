@@ -28,10 +28,13 @@ int kedge_cmd_tenant_add(struct kedge_cli *c)
     err = kedge_cli_tenant_add(c, &tenant, &admin, &o, &d);
     kedge_key_wipe(&admin);
     if (err) {
+        if (made && !c->told) { /* perhaps it was heard: then the tenant has this key */
+            kedge_cli_say(c, "The new admin key %s is kept: say the same again with it.\n", c->admin_key);
+        }
         if (made && c->told && kedge_err_class(err) == KEDGE_CLASS_REJECT) {
             (void)unlink(c->admin_key); /* or somebody would take it for this tenant's key */
             (void)kedge_diag_hint(&d,
-                                  "nothing was changed, and the new key %.100s was not kept; see: "
+                                  "nothing was changed, and the new key %s was not kept; see: "
                                   "kedge tenant list",
                                   c->admin_key);
         }

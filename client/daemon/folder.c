@@ -117,7 +117,7 @@ static int read_config(struct kedge_site_host *h, struct kedge_diag *d)
     err = read_file(path, KEDGE_IDENTITY_FILE_MAX, &text, d);
     if (err == KEDGE_E_NOT_FOUND) {
         (void)kedge_diag_set(d, err, "%s: no site here (site.json is missing)", h->dir);
-        (void)kedge_diag_hint(d, "enrol it: kedge-client --site %.100s --enroll-file TOKENFILE", h->dir);
+        (void)kedge_diag_hint(d, "enrol it: kedge-client --site %s --enroll-file TOKENFILE", h->dir);
     }
     err = err ? err : kedge_site_config_parse(kedge_buf_view(&text), path, &h->config, d);
     forget_file(&text);

@@ -5,8 +5,13 @@
 
 #include "common/base/err.h"
 
-enum { KEDGE_DIAG_TEXT_MAX = 512, KEDGE_DIAG_HINT_MAX = 256 };
+enum {
+    KEDGE_DIAG_TEXT_MAX =
+        2048, /* two paths of 1,023 bytes would fill it; what they say about them seldom does */
+    KEDGE_DIAG_HINT_MAX = 1536, /* a path and a command, or the usage of the longest command */
+};
 
+/* What does not fit is cut between characters and ends with "…". */
 struct kedge_diag {
     int err;                        /* the kedge_err returned */
     char text[KEDGE_DIAG_TEXT_MAX]; /* "FILE: field: problem, expected …" */

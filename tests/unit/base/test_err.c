@@ -127,6 +127,36 @@ START_TEST(diag_never_overflows)
 }
 END_TEST
 
+/* A text that is cut says so, and between characters. */
+START_TEST(diag_says_when_it_is_cut)
+{
+    char longest[KEDGE_DIAG_TEXT_MAX + 8];
+    struct kedge_diag d = {.text = ""};
+    for (size_t shift = 0; shift < 2;
+         shift++) { /* of two-byte characters, so that both halves meet the end */
+        memset(longest, 'a', sizeof longest);
+        for (size_t i = shift; i + 1 < sizeof longest; i += 2) {
+            memcpy(longest + i, "\xc3\xbc", 2);
+        }
+        longest[sizeof longest - 2 + shift] = '\0';
+        ck_assert_int_eq(kedge_diag_set(&d, KEDGE_E_FORMAT, "%s", longest), KEDGE_E_FORMAT);
+        ck_assert_int_eq(kedge_diag_hint(&d, "%s", longest), KEDGE_E_FORMAT);
+        const char *const texts[] = {d.text, d.hint};
+        for (size_t i = 0; i < 2; i++) {
+            size_t len = strlen(texts[i]), whole = i ? KEDGE_DIAG_HINT_MAX : KEDGE_DIAG_TEXT_MAX;
+            ck_assert_uint_ge(len, whole - 2);
+            ck_assert_str_eq(texts[i] + len - 3, "…");
+            ck_assert_uint_eq((len - 3 - shift) % 2, 0);
+            ck_assert_mem_eq(texts[i], longest, len - 3);
+        }
+    }
+    (void)kedge_diag_set(&d, KEDGE_E_FORMAT, "inner");
+    longest[KEDGE_DIAG_TEXT_MAX - 6] = '\0';
+    (void)kedge_diag_wrap(&d, KEDGE_E_FORMAT, "%s", longest); /* ": inner" does not fit */
+    ck_assert_str_eq(d.text + strlen(d.text) - 3, "…");
+}
+END_TEST
+
 START_TEST(failed_assertion_aborts)
 {
     fflush(NULL);
@@ -150,6 +180,7 @@ int main(void)
                                   exit_codes,
                                   diag_set_wrap_hint,
                                   diag_never_overflows,
+                                  diag_says_when_it_is_cut,
                                   failed_assertion_aborts};
     return run_suite("base/err", tests, sizeof tests / sizeof tests[0]);
 }

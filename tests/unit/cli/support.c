@@ -62,9 +62,13 @@ static void begin(struct kedge_process *p, const char *format, va_list ap)
     int n = vsnprintf(line, sizeof line, format, ap);
     ck_assert(n >= 0 && n < LINE_LEN);
     size_t words = 1;
-    for (char *save, *w = strtok_r(line, " ", &save); w && words <= WORDS_MAX;
-         w = strtok_r(NULL, " ", &save)) {
-        argv[words++] = w;
+    for (char *w = line; w && words <= WORDS_MAX; words++) {
+        char *end = strchr(w, ' ');
+        argv[words] = w;
+        if (end) {
+            *end = '\0';
+        }
+        w = end ? end + 1 : NULL;
     }
     (void)unlink(at("stderr"));
     const char *path = stderr_to ? stderr_to : at("stderr");
