@@ -16,7 +16,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
-enum { UPLOADS_DEFAULT = 1024, RESUME_HOURS_DEFAULT = 72, READ_BYTES = 65536, COOL_BYTES_MIN = 4 << 20 };
+enum { UPLOADS_DEFAULT = 1024, RESUME_HOURS_DEFAULT = 72, READ_BYTES = 65536, COOL_BYTES_MIN = 64 << 10 };
 #define RESERVE_DEFAULT (UINT64_C(64) << 20)
 
 static int fail(struct kedge_diag *d, const char *what, const char *path)
