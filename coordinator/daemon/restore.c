@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/dsse.h"
 #include "chain/input_list.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
@@ -17,72 +16,13 @@
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/records.h"
 #include "coordinator/daemon/refusals.h"
+#include "coordinator/daemon/restore_walk.h"
 
 enum { RECORDS_MAX = 1000000 }; /* jobs that a coordinator ever had: a quarter of a GiB */
 
-/* Reads an entry of our own logs: its signature was checked when it was appended. */
-static int read_statement(struct kedge_ledger *l, uint64_t index, struct kedge_statement *st,
-                          struct kedge_diag *d)
-{
-    struct kedge_buf entry, payload;
-    struct kedge_dsse_entry dsse;
-    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
-    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
-    int err = kedge_ledger_get(l, index, &entry);
-    err = err ? err : kedge_dsse_decode(kedge_buf_view(&entry), &payload, &dsse);
-    err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), st, d);
-    kedge_buf_deinit(&entry);
-    kedge_buf_deinit(&payload);
-    return err ? kedge_diag_set(d, KEDGE_E_CORRUPT, "log %s, entry %" PRIu64 ": %s", kedge_ledger_origin(l),
-                                index, kedge_strerror(err))
-               : KEDGE_OK;
-}
-
-/* A walk over the idempotency keys with a prefix; `each` gets the decoded statement. */
-struct walk {
-    struct kedge_host *h;
-    struct kedge_ledger *ledger;
-    struct kedge_job *job;
-    uint32_t tenant;
-    struct kedge_statement *st;
-    struct kedge_diag *d;
-    int (*each)(struct walk *w, uint64_t index);
-    uint64_t last_index;
-    bool found;
-    char last_key[KEDGE_IDEM_KEY_MAX + 1];
-};
-
-static int walk_statement(void *arg, struct kedge_view key, uint64_t index)
-{
-    struct walk *w = arg;
-    (void)key;
-    int err = read_statement(w->ledger, index, w->st, w->d);
-    return err ? err : w->each(w, index);
-}
-
-static int walk_last(void *arg, struct kedge_view key, uint64_t index)
-{
-    struct walk *w = arg;
-    w->found = true;
-    w->last_index = index;
-    snprintf(w->last_key, sizeof w->last_key, "%.*s", (int)key.len, (const char *)key.ptr);
-    return KEDGE_OK;
-}
-
-static int scan(struct walk *w, struct kedge_ledger *ledger, int (*each)(struct walk *w, uint64_t index),
-                const char *format, const char *a, uint32_t round)
-{
-    char prefix[KEDGE_IDEM_KEY_MAX + 1];
-    snprintf(prefix, sizeof prefix, format, a, round);
-    w->ledger = ledger;
-    w->each = each;
-    w->found = false;
-    return kedge_ledger_scan_keys(ledger, kedge_view_str(prefix), each ? walk_statement : walk_last, w);
-}
-
 /* ---- members ---- */
 
-static int load_site(struct walk *w, uint64_t index)
+static int load_site(struct kedge_walk *w, uint64_t index)
 {
     uint32_t site;
     (void)index;
@@ -92,7 +32,7 @@ static int load_site(struct walk *w, uint64_t index)
                : KEDGE_OK;
 }
 
-static int load_revoked(struct walk *w, uint64_t index)
+static int load_revoked(struct kedge_walk *w, uint64_t index)
 {
     (void)index;
     uint32_t site = kedge_host_site_find(w->h, w->tenant, &w->st->u.site_revoked.site);
@@ -102,7 +42,7 @@ static int load_revoked(struct walk *w, uint64_t index)
     return KEDGE_OK;
 }
 
-static int load_tenant(struct walk *w, const struct kedge_id *id)
+static int load_tenant(struct kedge_walk *w, const struct kedge_id *id)
 {
     struct kedge_host *h = w->h;
     int err = kedge_host_tenant_load(h, id, w->d);
@@ -115,7 +55,7 @@ static int load_tenant(struct walk *w, const struct kedge_id *id)
     }
     w->tenant = h->tenant_count - 1;
     struct kedge_tenant *t = &h->tenants[w->tenant];
-    err = scan(w, h->main.ledger, NULL, "checkpoint/%s/", id->s, 0);
+    err = kedge_walk_last(w, h->main.ledger, "checkpoint", id->s);
     if (!err && w->found) {
         struct kedge_view digits = kedge_view_str(w->last_key + strlen("checkpoint/") + strlen(id->s) + 1);
         while (digits.len > 1 && digits.ptr[0] == '0') {
@@ -124,13 +64,14 @@ static int load_tenant(struct walk *w, const struct kedge_id *id)
         }
         err = kedge_decimal_decode(digits, INT64_MAX, &t->anchored_size);
     }
-    err = err ? err : scan(w, t->log.ledger, load_site, "site-enrolled/", "", 0);
-    return err ? err : scan(w, t->log.ledger, load_revoked, "site-revoked/", "", 0);
+    err = err ? err : kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_ENROLLED, "", KEDGE_WALK_ALL, load_site);
+    return err ? err
+               : kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_REVOKED, "", KEDGE_WALK_ALL, load_revoked);
 }
 
 /* ---- jobs ---- */
 
-static int load_assigned(struct walk *w, uint64_t index)
+static int load_assigned(struct kedge_walk *w, uint64_t index)
 {
     (void)index;
     const struct kedge_st_group_assigned *a = &w->st->u.group_assigned;
@@ -145,7 +86,7 @@ static int load_assigned(struct walk *w, uint64_t index)
     return KEDGE_OK;
 }
 
-static int envelope_hash(struct walk *w, uint64_t index, struct kedge_digest *ret)
+static int envelope_hash(struct kedge_walk *w, uint64_t index, struct kedge_digest *ret)
 {
     struct kedge_buf entry;
     struct kedge_hash hash;
@@ -157,7 +98,7 @@ static int envelope_hash(struct walk *w, uint64_t index, struct kedge_digest *re
     return err;
 }
 
-static int load_evaluation(struct walk *w, uint64_t index)
+static int load_evaluation(struct kedge_walk *w, uint64_t index)
 {
     const struct kedge_st_evaluation *e = &w->st->u.evaluation;
     uint32_t site = kedge_host_site_find(w->h, w->tenant, &e->site);
@@ -178,7 +119,7 @@ static int load_evaluation(struct walk *w, uint64_t index)
     return KEDGE_OK;
 }
 
-static int load_accepted(struct walk *w, uint64_t index)
+static int load_accepted(struct kedge_walk *w, uint64_t index)
 {
     const struct kedge_st_update *u = &w->st->u.update;
     uint32_t site = kedge_host_site_find(w->h, w->tenant, &u->site);
@@ -207,18 +148,6 @@ static int load_accepted(struct walk *w, uint64_t index)
     return KEDGE_OK;
 }
 
-/* Runs `each` over the keys of every tenant of the job. */
-static int scan_tenants(struct walk *w, int (*each)(struct walk *w, uint64_t index), const char *format,
-                        uint32_t round)
-{
-    int err = KEDGE_OK;
-    for (uint32_t i = 0; i < w->job->params.tenant_count && !err; i++) {
-        w->tenant = w->job->params.tenants[i];
-        err = scan(w, w->h->tenants[w->tenant].log.ledger, each, format, w->job->spec.name.s, round);
-    }
-    return err;
-}
-
 static uint32_t tenant_by_salt(const struct kedge_host *h, const struct kedge_hash *salted)
 {
     for (uint32_t i = 0; i < h->tenant_count; i++) {
@@ -230,8 +159,8 @@ static uint32_t tenant_by_salt(const struct kedge_host *h, const struct kedge_ha
 }
 
 /* Reads a list blob and calls `row` for each of its rows with the site's handle. */
-static int for_rows(struct walk *w, const struct kedge_hash *salted, const struct kedge_hash *digest,
-                    void (*row)(struct walk *w, uint32_t site, const struct kedge_input_row *row))
+static int for_rows(struct kedge_walk *w, const struct kedge_hash *salted, const struct kedge_hash *digest,
+                    void (*row)(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row))
 {
     struct kedge_host *h = w->h;
     struct kedge_input_list list;
@@ -256,7 +185,7 @@ static int for_rows(struct walk *w, const struct kedge_hash *salted, const struc
     return err;
 }
 
-static void row_opened(struct walk *w, uint32_t site, const struct kedge_input_row *row)
+static void row_opened(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row)
 {
     struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROW,
                                    .job = w->job->slot,
@@ -266,7 +195,7 @@ static void row_opened(struct walk *w, uint32_t site, const struct kedge_input_r
     kedge_host_step(w->h, &ev);
 }
 
-static void row_grouped(struct walk *w, uint32_t site, const struct kedge_input_row *row)
+static void row_grouped(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row)
 {
     const struct kedge_coord_row *now = kedge_coord_row(w->h->coord, w->job->slot, site);
     if (row->use != KEDGE_USE_GROUPED || (now && now->group != KEDGE_COORD_NONE)) {
@@ -281,7 +210,7 @@ static void row_grouped(struct walk *w, uint32_t site, const struct kedge_input_
     kedge_host_step(w->h, &ev);
 }
 
-static int load_cold_start(struct walk *w, uint64_t index)
+static int load_cold_start(struct kedge_walk *w, uint64_t index)
 {
     int err = KEDGE_OK;
     (void)index;
@@ -292,7 +221,7 @@ static int load_cold_start(struct walk *w, uint64_t index)
     return err;
 }
 
-static int load_history(struct walk *w, uint64_t index)
+static int load_history(struct kedge_walk *w, uint64_t index)
 {
     (void)index;
     const struct kedge_st_aggregate *a = &w->st->u.aggregate;
@@ -306,15 +235,15 @@ static int load_history(struct walk *w, uint64_t index)
     return KEDGE_OK;
 }
 
-static int load_closed_round(struct walk *w)
+static int load_closed_round(struct kedge_walk *w)
 {
     struct kedge_job *job = w->job;
     struct kedge_digest models[KEDGE_GROUPS_MAX];
-    int err = scan(w, w->h->main.ledger, NULL, "step/%s/", job->spec.name.s, 0);
+    int err = kedge_walk_last(w, w->h->main.ledger, "step", job->spec.name.s);
     if (err || !w->found) {
         return err;
     }
-    err = read_statement(w->h->main.ledger, w->last_index, w->st, w->d);
+    err = kedge_walk_read(w, w->h->main.ledger, w->last_index, KEDGE_ST_STEP);
     if (err) {
         return err;
     }
@@ -338,27 +267,30 @@ static int load_closed_round(struct walk *w)
                                    .model_count = step->group_count,
                                    .models = models};
     kedge_host_step(w->h, &ev);
-    err = scan_tenants(w, load_assigned, "group-assigned/%s/", 0);
+    err = kedge_walk_tenants(w, KEDGE_ST_GROUP_ASSIGNED, KEDGE_WALK_ALL, load_assigned);
     if (!err && job->spec.groups > 1) {
-        err = scan(w, w->h->main.ledger, load_cold_start, "aggregate/%s/%08u/", job->spec.name.s, 0);
+        err = kedge_walk_all(w, w->h->main.ledger, KEDGE_ST_AGGREGATE, job->spec.name.s, 0, load_cold_start);
     }
     return err;
 }
 
-static int load_open_round(struct walk *w)
+static int load_open_round(struct kedge_walk *w)
 {
     struct kedge_job *job = w->job;
-    int err = scan(w, w->h->main.ledger, NULL, "round-opened/%s/", job->spec.name.s, 0);
+    int err = kedge_walk_last(w, w->h->main.ledger, "round-opened", job->spec.name.s);
     if (err || !w->found) {
         return err;
     }
-    err = read_statement(w->h->main.ledger, w->last_index, w->st, w->d);
+    err = kedge_walk_read(w, w->h->main.ledger, w->last_index, KEDGE_ST_ROUND_OPENED);
+    if (err) {
+        return err;
+    }
     char step_key[KEDGE_IDEM_KEY_MAX + 1];
     uint64_t step_index;
     struct kedge_st_round_opened o = w->st->u.round_opened;
     snprintf(step_key, sizeof step_key, "step/%s/%08u", job->spec.name.s, o.round);
-    if (err || kedge_ledger_find(w->h->main.ledger, kedge_view_str(step_key), &step_index) == KEDGE_OK) {
-        return err;
+    if (kedge_ledger_find(w->h->main.ledger, kedge_view_str(step_key), &step_index) == KEDGE_OK) {
+        return KEDGE_OK;
     }
     job->round = o.round;
     struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROUND,
@@ -372,7 +304,7 @@ static int load_open_round(struct walk *w)
         err = for_rows(w, &o.tenants[i].id, &o.tenants[i].list, row_opened);
     }
     err = err ? err : kedge_host_refusals_load(w->h, job, w->d);
-    return err ? err : scan_tenants(w, load_accepted, "update/%s/%08u/", o.round);
+    return err ? err : kedge_walk_tenants(w, KEDGE_ST_UPDATE, o.round, load_accepted);
 }
 
 /* Tells the core of the job (JOB_SUBMIT: the main chain does not know it yet) and of the tenants that joined.
@@ -403,14 +335,14 @@ static void tell_job(struct kedge_host *h, struct kedge_job *job, enum kedge_coo
     }
 }
 
-static int load_live_job(struct walk *w)
+static int load_live_job(struct kedge_walk *w)
 {
     tell_job(w->h, w->job, KEDGE_EV_LOAD_JOB);
     int err = load_closed_round(w);
     return err ? err : load_open_round(w);
 }
 
-static int job_outcome(struct walk *w, bool *ret_closed)
+static int job_outcome(struct kedge_walk *w, bool *ret_closed)
 {
     char key[KEDGE_IDEM_KEY_MAX + 1];
     uint64_t index;
@@ -419,7 +351,7 @@ static int job_outcome(struct walk *w, bool *ret_closed)
     if (!*ret_closed) {
         return KEDGE_OK;
     }
-    int err = read_statement(w->h->main.ledger, index, w->st, w->d);
+    int err = kedge_walk_read(w, w->h->main.ledger, index, KEDGE_ST_JOB_CLOSED);
     if (!err) {
         const struct kedge_st_job_closed *c = &w->st->u.job_closed;
         w->job->round = c->rounds;
@@ -431,7 +363,7 @@ static int job_outcome(struct walk *w, bool *ret_closed)
 }
 
 /* The record says what the main chain does not; both must agree on whether the job has ended. */
-static int check_agreement(struct walk *w, const struct kedge_job_record *record, bool closed)
+static int check_agreement(struct kedge_walk *w, const struct kedge_job_record *record, bool closed)
 {
     const struct kedge_job *job = w->job;
     if (!kedge_id_eq(&record->job, &job->spec.name)) {
@@ -448,7 +380,7 @@ static int check_agreement(struct walk *w, const struct kedge_job_record *record
     return KEDGE_OK;
 }
 
-static int load_job(struct walk *w, const struct kedge_job_record *record)
+static int load_job(struct kedge_walk *w, const struct kedge_job_record *record)
 {
     struct kedge_host *h = w->h;
     struct kedge_buf text;
@@ -479,8 +411,10 @@ static int load_job(struct walk *w, const struct kedge_job_record *record)
         err = closed ? load_closed_round(w) : load_live_job(w);
     }
     job->unopened = !closed && !opened;
-    err = err ? err : scan(w, h->main.ledger, load_history, "aggregate/%s/", job->spec.name.s, 0);
-    return err ? err : scan_tenants(w, load_evaluation, "evaluation/%s/", 0);
+    err = err ? err
+              : kedge_walk_all(w, h->main.ledger, KEDGE_ST_AGGREGATE, job->spec.name.s, KEDGE_WALK_ALL,
+                               load_history);
+    return err ? err : kedge_walk_tenants(w, KEDGE_ST_EVALUATION, KEDGE_WALK_ALL, load_evaluation);
 }
 
 struct records {
@@ -499,7 +433,7 @@ static int collect_record(void *arg, struct kedge_view key, struct kedge_view va
     return err ? err : r->list.err;
 }
 
-static int load_jobs(struct walk *w)
+static int load_jobs(struct kedge_walk *w)
 {
     struct records r = {.d = w->d};
     struct kedge_kv_tx *tx;
@@ -527,7 +461,7 @@ int kedge_host_restore(struct kedge_host *h, struct kedge_diag *d)
 {
     struct kedge_id *ids = NULL;
     size_t count = 0;
-    struct walk w = {.h = h, .d = d, .st = kedge_mem_new(1, sizeof *w.st)};
+    struct kedge_walk w = {.h = h, .d = d, .st = kedge_mem_new(1, sizeof *w.st)};
     int err = w.st ? kedge_state_tenants(h->state, &ids, &count, d) : KEDGE_E_NOMEM;
     for (size_t i = 0; i < count && !err; i++) {
         err = load_tenant(&w, &ids[i]);
