@@ -164,7 +164,7 @@ void kedge_main_batch_submit(struct kedge_host *h, struct kedge_job *job)
         b->items[i] =
             (struct kedge_ledger_append){.entry = kedge_view_of(b->bytes.ptr + b->offsets[i], b->lens[i]),
                                          .idem_key = kedge_view_str(b->keys[i]),
-                                         .refs = b->refs + b->ref_first[i],
+                                         .refs = b->ref_counts[i] ? b->refs + b->ref_first[i] : NULL,
                                          .ref_count = b->ref_counts[i]};
     }
     int err = kedge_committer_submit(h->main_committer, b->items, b->count, batch_done, a);
