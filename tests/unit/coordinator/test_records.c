@@ -23,7 +23,7 @@ static const struct {
     {TOKEN, digest, "{" NAMES ",\"expiry_s\":1}", NULL},
     {TOKEN, digest, "{" NAMES ",\"expiry_s\":9007199254740992," KEYS "}", NULL},
     {TOKEN, "short", "{" NAMES ",\"expiry_s\":1}", "the key is no digest"},
-    {TOKEN, digest, "", "not valid JSON"},
+    {TOKEN, digest, "", "damaged record: record: "},
     {TOKEN, digest, "{" NAMES ",\"expiry_s\":1", "not valid JSON"},
     {TOKEN, digest, "[]", "expected a JSON object"},
     {TOKEN, digest, "{" NAMES "}", "\"expiry_s\" is missing"},
