@@ -9,7 +9,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
-enum { BAR_WIDTH = 24, ANSWER_MAX = 256 * 1024 * 1024 };
+enum { BAR_WIDTH = 24, BAR_LEAST = 4, ANSWER_MAX = 256 * 1024 * 1024 };
 
 int kedge_cli_dump(const json_t *o, size_t flags, struct kedge_buf *ret)
 {
@@ -275,15 +275,19 @@ enum { TERMINAL_COLUMNS = 80, TERMINAL_COLUMNS_MAX = 200 };
 static bool is_terminal(void)
 {
     const char *term = getenv("TERM");
-    return isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0);
+    return isatty(STDERR_FILENO) && term && term[0] && strcmp(term, "dumb") != 0;
 }
 
 /* A line that is longer than the terminal could not be drawn over. */
 static size_t terminal_columns(void)
 {
     struct winsize w;
-    size_t n = ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
-    return n == 0 ? TERMINAL_COLUMNS : n < TERMINAL_COLUMNS_MAX ? n : TERMINAL_COLUMNS_MAX;
+    uint64_t n = ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+    const char *said = getenv("COLUMNS");
+    if (n == 0 && (!said || kedge_decimal_decode(kedge_view_str(said), UINT32_MAX, &n) != KEDGE_OK)) {
+        n = 0;
+    }
+    return n == 0 ? TERMINAL_COLUMNS : n < TERMINAL_COLUMNS_MAX ? (size_t)n : TERMINAL_COLUMNS_MAX;
 }
 
 static void say_plainly(const char *label, uint64_t done, uint64_t total, const char *text)
@@ -303,32 +307,48 @@ static void say_plainly(const char *label, uint64_t done, uint64_t total, const 
     said_ns = now;
 }
 
+static bool drawn; /* there is a line to draw over */
+
+/* "label [####....] 3/10 text" in the columns that there are: the bar gives way first, then the end of the
+ * line. */
+static void draw(const char *label, uint64_t done, uint64_t total, const char *text)
+{
+    char bar[BAR_WIDTH + 3] = "", line[TERMINAL_COLUMNS_MAX + 64];
+    char counts[48];
+    snprintf(counts, sizeof counts, "%llu/%llu", (unsigned long long)done, (unsigned long long)total);
+    size_t columns = terminal_columns() - 1; /* the last one would wrap */
+    size_t others = columns_of(label) + columns_of(counts) + columns_of(text) + sizeof " [] " + 1;
+    size_t width = columns > others ? columns - others : 0;
+    width = width < BAR_WIDTH ? width : BAR_WIDTH;
+    uint64_t filled = total ? (done < total ? done : total) * width / total : 0;
+    for (size_t i = 0; width >= BAR_LEAST && i < width + 2; i++) {
+        bar[i] = i == 0 ? '[' : i == width + 1 ? ']' : i <= filled ? '#' : '.';
+    }
+    snprintf(line, sizeof line, "%.64s %s%s%s %.64s", label, bar, bar[0] ? " " : "", counts, text);
+    line[bytes_of(line, columns)] = '\0';
+    fputs("\r\033[K", stderr);
+    put_text(stderr, line);
+    fflush(stderr);
+    drawn = true;
+}
+
 void kedge_cli_progress(const struct kedge_cli *c, const char *label, uint64_t done, uint64_t total,
                         const char *text)
 {
-    char bar[BAR_WIDTH + 1], line[TERMINAL_COLUMNS_MAX + 64];
     (void)c;
-    if (!is_terminal()) {
+    if (is_terminal()) {
+        draw(label, done, total, text);
+    } else {
         say_plainly(label, done, total, text);
-        return;
     }
-    uint64_t filled = total ? done * BAR_WIDTH / total : 0;
-    for (uint64_t i = 0; i < BAR_WIDTH; i++) {
-        bar[i] = i < filled ? '#' : '.';
-    }
-    bar[BAR_WIDTH] = '\0';
-    snprintf(line, sizeof line, "%.64s [%s] %llu/%llu %.64s", label, bar, (unsigned long long)done,
-             (unsigned long long)total, text);
-    line[bytes_of(line, terminal_columns() - 1)] = '\0';
-    fprintf(stderr, "\r\033[K%s", line);
-    fflush(stderr);
 }
 
 void kedge_cli_progress_end(const struct kedge_cli *c)
 {
     (void)c;
-    if (is_terminal()) {
+    if (drawn) {
         fputs("\r\033[K", stderr);
         fflush(stderr);
+        drawn = false;
     }
 }

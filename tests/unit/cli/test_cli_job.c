@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "common/base/os/clock.h"
@@ -137,7 +138,31 @@ END_TEST
 static const struct {
     const char *terminal; /* TERM; NULL: stderr is a file */
     bool draws;
-} screens[] = {{"xterm", true}, {"dumb", false}, {NULL, false}};
+    unsigned short columns; /* that the terminal says, 0: none */
+    const char *variable;   /* COLUMNS */
+    const char *shows;
+} screens[] = {
+    {"xterm", true, 0, NULL, "["},
+    {"xterm", true, 100, "40", "[########################]"},
+    {"xterm", true, 40, NULL, "long 3/3 comp"},
+    {"xterm", true, 0, "40", "long 3/3 comp"},
+    {"xterm", true, 12, NULL, "long 3/3"},
+    {"xterm", true, 1, NULL, ""},
+    {"dumb", false, 0, NULL, NULL},
+    {"", false, 0, NULL, NULL},
+    {NULL, false, 0, NULL, NULL},
+};
+
+/* Each time it is drawn the line fits the screen, so that the next one covers it. */
+static void check_lines(const char *said, size_t columns)
+{
+    size_t lines = 0;
+    for (const char *line = said; (line = strstr(line, "\r\033[K")) != NULL; lines++) {
+        line += strlen("\r\033[K");
+        ck_assert_msg(strcspn(line, "\r\n\033") < columns, "%zu columns: %s", columns, line);
+    }
+    ck_assert_uint_gt(lines, 2);
+}
 
 START_TEST(test_progress)
 {
@@ -147,6 +172,14 @@ START_TEST(test_progress)
     int master = posix_openpt(O_RDWR | O_NOCTTY);
     ck_assert(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
     int slave = open(ptsname(master), O_RDWR | O_NOCTTY); /* or what was written is lost when kedge ends */
+    struct winsize size = {.ws_row = 10, .ws_col = screens[_i].columns};
+    ck_assert_int_eq(ioctl(master, TIOCSWINSZ, &size), 0);
+    ck_assert_int_eq(setenv("NO_COLOR", "1", 1), 0);
+    if (screens[_i].variable) {
+        ck_assert_int_eq(setenv("COLUMNS", screens[_i].variable, 1), 0);
+    } else {
+        ck_assert_int_eq(unsetenv("COLUMNS"), 0);
+    }
     ck_assert_int_ge(slave, 0);
     if (screens[_i].terminal) {
         ck_assert_int_eq(setenv("TERM", screens[_i].terminal, 1), 0);
@@ -161,7 +194,12 @@ START_TEST(test_progress)
     }
     said[len] = '\0';
     stderr_to = NULL;
-    ck_assert_int_eq(strstr(said, "\r\033[Klong [#") != NULL, screens[_i].draws);
+    ck_assert_int_eq(strchr(said, '\033') != NULL, screens[_i].draws);
+    if (screens[_i].draws) {
+        size_t columns = screens[_i].variable && !size.ws_col ? 40 : size.ws_col ? size.ws_col : 80;
+        check_lines(said, columns);
+        ck_assert_msg(strstr(said, screens[_i].shows) != NULL, "%s", said);
+    }
     ck_assert_ptr_null(strstr(said, "\033[3")); /* no colours */
     ck_assert_ptr_null(strstr(err_out, "\033"));
     ck_assert_ptr_null(strstr(out, "\033"));
