@@ -18,7 +18,7 @@ enum {
     MORE_PAGES = 700 * MARK,
     RECORDS = 80,
     BIG_EVERY = 8, /* a record with pages of its own */
-    FILE_MAX = 8 << 20,
+    FILE_MAX = 64 << 20,
     NEWEST_STATE = 100 + RECORDS - 1, /* generation */
     PAGE = 4096,
 };

@@ -8,6 +8,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
+#include "common/base/rng.h"
 #include "ledger_fixture.h"
 
 START_TEST(a_closed_file_holds_each_record_once)
@@ -48,6 +49,85 @@ START_TEST(a_closed_file_holds_each_record_once)
     ck_assert_int_eq(stat(marks_file, &after), 0);
     ck_assert_int_eq(before.st_mtim.tv_sec, after.st_mtim.tv_sec);
     ck_assert_int_eq(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
+    ck_assert_int_eq(kedge_dir_remove(marks_dir), KEDGE_OK);
+}
+END_TEST
+
+/* Records of any length come, change and go, many and few at a time, beside readers that keep old pages and
+ * transactions that are dropped: trees with branches, lists of freed pages that fill pages of their own. */
+enum { KEYS = 3000, COMMITS = 120, CLOSES = 3 };
+
+static size_t len_in_marks(struct kedge_rng *rng)
+{
+    uint64_t kind = kedge_rng_below(rng, 20);
+    return kind < 7 ? 0 : 1 + (size_t)kedge_rng_below(rng, kind < 19 ? 60 : MORE_PAGES / MARK);
+}
+
+/* Changes some records in one transaction; `marks` are what each is long. */
+static void change_some(struct kedge_kv *kv, unsigned g, size_t marks[KEYS], struct kedge_rng *rng)
+{
+    static uint8_t bytes[MORE_PAGES];
+    static size_t next[KEYS];
+    struct kedge_kv_tx *tx = begin(kv, true);
+    memcpy(next, marks, sizeof next);
+    for (uint64_t k = kedge_rng_below(rng, 10) == 0 ? 2500 : 20; k > 0; k--) {
+        uint8_t key[8];
+        unsigned i = (unsigned)kedge_rng_below(rng, KEYS);
+        size_t len = MARK * (next[i] = len_in_marks(rng));
+        fill(bytes, len, g, i);
+        int err = len > 0 ? kedge_kv_put(tx, KEDGE_KV_STATE, key_of(i, key), kedge_view_of(bytes, len),
+                                         KEDGE_KV_PUT)
+                          : kedge_kv_del(tx, KEDGE_KV_STATE, key_of(i, key));
+        ck_assert(err == KEDGE_OK || (len == 0 && err == KEDGE_E_NOT_FOUND));
+    }
+    if (kedge_rng_below(rng, 6) == 0) {
+        kedge_kv_abort(tx);
+    } else {
+        ck_assert_int_eq(kedge_kv_commit(tx, NULL), KEDGE_OK);
+        memcpy(marks, next, sizeof next);
+    }
+}
+
+static size_t count_all(void)
+{
+    struct kedge_buf b;
+    size_t count = 0;
+    read_file(&b);
+    for (size_t at = 0; at + 5 <= b.len; at++) {
+        count += memcmp(b.ptr + at, "<rec ", 5) == 0;
+    }
+    kedge_buf_deinit(&b);
+    return count;
+}
+
+START_TEST(whatever_was_written_before)
+{
+    static size_t marks[KEYS];
+    struct kedge_kv_lmdb_options options = {.create = true, .unsafe_no_sync = true};
+    struct kedge_rng rng;
+    struct kedge_kv *kv;
+    make_dir();
+    memset(marks, 0, sizeof marks);
+    kedge_rng_init(&rng, 5, KEDGE_RNG_TEST, 0, 0);
+    for (unsigned run = 0; run < CLOSES; run++) {
+        struct kedge_kv_tx *reader = NULL;
+        size_t live = 0;
+        ck_assert_int_eq(kedge_kv_lmdb_open(marks_dir, &options, &kv, NULL), KEDGE_OK);
+        for (unsigned n = 0; n < COMMITS; n++) {
+            if (kedge_rng_below(&rng, 8) == 0) {
+                kedge_kv_abort(reader);
+                reader = reader ? NULL : begin(kv, false);
+            }
+            change_some(kv, run * COMMITS + n, marks, &rng);
+        }
+        kedge_kv_abort(reader);
+        for (unsigned i = 0; i < KEYS; i++) {
+            live += marks[i];
+        }
+        ck_assert_uint_gt(count_all(), live);
+        kedge_kv_close(kv);
+        ck_assert_uint_eq(count_all(), live);
+    }
     ck_assert_int_eq(kedge_dir_remove(marks_dir), KEDGE_OK);
 }
 END_TEST
@@ -210,6 +290,7 @@ int main(void)
     TCase *t = tcase_create("close");
     tcase_set_timeout(t, 100);
     tcase_add_test(t, a_closed_file_holds_each_record_once);
+    tcase_add_test(t, whatever_was_written_before);
     tcase_add_loop_test(t, readers_keep_what_they_see, 0, 2);
     tcase_add_test(t, evidence_is_kept);
     tcase_add_test(t, lack_of_memory_leaves_it_for_the_next_close);
