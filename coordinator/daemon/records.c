@@ -55,11 +55,10 @@ enum field_type { FIELD_ID, FIELD_KEY, FIELD_HASH, FIELD_HEX_OR_EMPTY, FIELD_INT
 /* A key of a record, and where it goes. */
 struct field {
     const char *name;
-    enum field_type type;
-    bool optional;
     void *ret;
     int64_t least, most; /* INTEGER */
-    bool found;
+    enum field_type type;
+    bool optional, found;
 };
 
 static bool read_field(const json_t *v, struct field *f)
