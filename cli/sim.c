@@ -210,5 +210,8 @@ int kedge_cmd_sim(struct kedge_cli *c)
         err = err ? kedge_diag_wrap(&d, err == KEDGE_E_NOMEM ? err : KEDGE_E_USAGE, "%s", path) : KEDGE_OK;
     }
     kedge_buf_deinit(&text);
+    if (err == KEDGE_E_TOO_LONG) {
+        return kedge_cli_fail_as(c, err, &d, 2);
+    }
     return err ? kedge_cli_fail(c, err, &d) : run_all(c, &s);
 }
