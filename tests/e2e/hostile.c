@@ -209,6 +209,16 @@ static void exchange(enum kedge_kv_table table, const char *key, struct kedge_vi
     kedge_kv_close(kv);
 }
 
+void hx_replace(enum kedge_kv_table table, const char *key, struct kedge_view value)
+{
+    struct kedge_buf old;
+    kedge_buf_init(&old, KEDGE_KV_VALUE_MAX);
+    end_by_force();
+    exchange(table, key, value, &old);
+    start_coordinator();
+    kedge_buf_deinit(&old);
+}
+
 void hx_damage(enum kedge_kv_table table, const char *key, struct kedge_view value, const char *said)
 {
     char path[KEDGE_PATH_MAX];

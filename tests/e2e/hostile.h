@@ -39,6 +39,8 @@ void hx_stop(void); /* asks the coordinator to end, and checks that it ends well
 void hx_kill(void); /* kill -9 and a new start, at another address: from here on only the operator may ask */
 /* Records in a table of coordinator.lmdb. */
 uint64_t hx_count_records(enum kedge_kv_table table);
+/* kill -9 and a start with another record in the place of this one. */
+void hx_replace(enum kedge_kv_table table, const char *key, struct kedge_view value);
 /* kill -9 and a start with another record in the place of this one, which must end with exit code 5 and say
  * so; then a start with what was there. */
 void hx_damage(enum kedge_kv_table table, const char *key, struct kedge_view value, const char *said);

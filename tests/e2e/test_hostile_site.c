@@ -502,8 +502,25 @@ START_TEST(test_refusal_survives_kill)
 }
 END_TEST
 
+/* A damaged token stops nothing but the list that it stands in, which names it. */
+START_TEST(test_damaged_token)
+{
+    const char key[] = "0123456789abcdef0123456789abcdef"; /* any digest */
+    const char torn[] = "{\"tenant\":\"org-a\",\"site\":\"site-9\",\"expiry_s\":-1}";
+    hx_start();
+    hx_found();
+    json_decref(hx_operate(json_pack("{s:s}", "verb", "site.pending")));
+    hx_replace(KEDGE_KV_TOKEN, key, kedge_view_of(torn, strlen(torn)));
+    json_decref(hx_operate(json_pack("{s:s}", "verb", "status")));
+    hx_refuse_text(hx_door, "{\"verb\":\"site.pending\"}", KEDGE_E_CORRUPT);
+    hx_replace(KEDGE_KV_TOKEN, key, kedge_view_of(NULL, 0));
+    json_decref(hx_operate(json_pack("{s:s}", "verb", "site.pending")));
+    hx_stop();
+}
+END_TEST
+
 int main(void)
 {
-    const TTest *tests[] = {test_hostile_sites, test_refusal_survives_kill};
+    const TTest *tests[] = {test_hostile_sites, test_refusal_survives_kill, test_damaged_token};
     return run_suite("hostile_site", tests, sizeof tests / sizeof tests[0]);
 }
