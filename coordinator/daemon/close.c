@@ -1,6 +1,7 @@
-/* Closing a round: from the accepted inputs to models, aggregates and input lists. Runs on a worker over a
- * snapshot. */
-#include "coordinator/daemon/rounds.h"
+/* Closing a round: from the accepted inputs to models, aggregates and input lists. Runs over a snapshot, on
+ * two workers: one computes the models, one writes the lists. Groups that must be found first are found by
+ * the one, which then does both. */
+#include "coordinator/daemon/close.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,39 +9,9 @@
 #include "aggregation/flexcfl.h"
 #include "aggregation/share_cap.h"
 #include "chain/compute/compute.h"
-#include "chain/input_list.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
-#include "coordinator/daemon/loop.h"
-
-/* One row of some input list. */
-struct close_row {
-    uint32_t tenant, list_group; /* list_group: the aggregate whose list it stands in */
-    struct kedge_input_row row;
-};
-/* An input that takes part in the computation. */
-struct close_input {
-    uint32_t site, tenant, group;
-    struct kedge_coord_input in;
-    uint64_t weight; /* in its group's aggregate */
-    char path[KEDGE_PATH_MAX];
-    bool left_out;
-};
-struct close_work {
-    struct kedge_work work;
-    struct kedge_job *job;
-    struct kedge_round_result *result;
-    struct close_input *inputs; /* in site order */
-    size_t input_count;
-    struct close_row *rows;
-    size_t row_count;
-    struct kedge_digest models[KEDGE_GROUPS_MAX];
-    uint32_t former_count; /* models of two rounds ago */
-    struct kedge_hash former[KEDGE_GROUPS_MAX];
-    int err;
-    struct kedge_diag diag;
-};
 
 void kedge_round_result_free(struct kedge_round_result *r)
 {
@@ -85,7 +56,8 @@ static uint32_t place_of(const struct kedge_job *job, uint32_t tenant)
     return place;
 }
 
-/* What each input of a group counts: its samples (plain: 1), lowered where the spec caps a tenant's share. */
+/* What each input of a group counts: its samples (plain: 1), lowered where the spec caps a tenant's share;
+ * and how many inputs there are. */
 static int weigh_group(struct close_work *w, uint32_t group, bool plain)
 {
     struct kedge_share_input *shares = kedge_mem_new(w->input_count + 1, sizeof *shares);
@@ -102,6 +74,8 @@ static int weigh_group(struct close_work *w, uint32_t group, bool plain)
     int err = w->job->spec.tenant_share_max < KEDGE_SHARE_ONE
                   ? kedge_share_cap(shares, n, w->job->spec.tenant_share_max)
                   : KEDGE_OK;
+    w->result->members[group] = (uint32_t)n;
+    w->result->trained[group] = n > 0;
     n = 0;
     for (size_t i = 0; !err && i < w->input_count; i++) {
         if (!w->inputs[i].left_out && w->inputs[i].group == group) {
@@ -109,11 +83,11 @@ static int weigh_group(struct close_work *w, uint32_t group, bool plain)
         }
     }
     kedge_mem_free(shares);
-    return err ? kedge_diag_set(&w->diag, err, "weights of group %u: %s", group, kedge_strerror(err))
+    return err ? kedge_diag_set(&w->models.diag, err, "weights of group %u: %s", group, kedge_strerror(err))
                : KEDGE_OK;
 }
 
-static int mean_of_group(struct kedge_host *h, struct close_work *w, uint32_t group, bool plain)
+static int mean_of_group(struct kedge_host *h, struct close_work *w, uint32_t group)
 {
     struct kedge_round_result *r = w->result;
     struct kedge_compute_source *sources = kedge_mem_new(w->input_count, sizeof *sources);
@@ -122,22 +96,20 @@ static int mean_of_group(struct kedge_host *h, struct close_work *w, uint32_t gr
     struct kedge_sink sink;
     uint64_t weight_sum;
     size_t n = 0;
-    int err = sources ? weigh_group(w, group, plain) : KEDGE_E_NOMEM;
+    int err = sources ? KEDGE_OK : KEDGE_E_NOMEM;
     for (size_t i = 0; !err && i < w->input_count; i++) {
         if (!w->inputs[i].left_out && w->inputs[i].group == group) {
             sources[n++] = (struct kedge_compute_source){w->inputs[i].path, w->inputs[i].weight};
         }
     }
-    r->members[group] = (uint32_t)n;
-    r->trained[group] = n > 0;
     r->aggregate[group] = r->before[group];
     if (!err && n > 0) {
         err = kedge_blobs_path(h->main.blobs, &r->before[group], base);
-        err = err ? err : blob_begin(h, w->job->model_len, &writer, &sink, &w->diag);
+        err = err ? err : blob_begin(h, w->job->model_len, &writer, &sink, &w->models.diag);
         if (!err) {
             err = kedge_compute_mean(&w->job->layout, base, sources, n, w->job->spec.scale, w->job->limit,
-                                     sink, &weight_sum, &w->diag);
-            err = blob_end(writer, err, &r->aggregate[group], &w->diag);
+                                     sink, &weight_sum, &w->models.diag);
+            err = blob_end(writer, err, &r->aggregate[group], &w->models.diag);
         }
     }
     r->after[group] = r->aggregate[group];
@@ -157,16 +129,16 @@ static int mix(struct kedge_host *h, struct close_work *w)
         models[g] = paths[g];
         err = kedge_blobs_path(h->main.blobs, &r->aggregate[g], paths[g]);
         if (!err && r->trained[g]) {
-            err = blob_begin(h, w->job->model_len, &writers[g], &sinks[g], &w->diag);
+            err = blob_begin(h, w->job->model_len, &writers[g], &sinks[g], &w->models.diag);
         }
     }
     if (!err) {
         err = kedge_compute_mixing(&w->job->layout, models, r->trained, r->groups, w->job->spec.mixing, sinks,
-                                   &w->diag);
+                                   &w->models.diag);
     }
     for (uint32_t g = 0; g < r->groups; g++) {
         if (writers[g]) {
-            err = blob_end(writers[g], err, &r->after[g], &w->diag);
+            err = blob_end(writers[g], err, &r->after[g], &w->models.diag);
         }
     }
     return err;
@@ -178,7 +150,7 @@ static int train_round(struct kedge_host *h, struct close_work *w)
     uint32_t trained = 0;
     int err = KEDGE_OK;
     for (uint32_t g = 0; g < r->groups && !err; g++) {
-        err = mean_of_group(h, w, g, false);
+        err = mean_of_group(h, w, g);
         trained += r->trained[g];
     }
     r->mixed = trained >= 2 && w->job->spec.mixing > 0;
@@ -196,10 +168,10 @@ static int direction_of_group(struct kedge_host *h, struct close_work *w, uint32
             paths[n++] = w->inputs[i].path;
         }
     }
-    int err = paths ? blob_begin(h, w->job->update_len, &writer, &sink, &w->diag) : KEDGE_E_NOMEM;
+    int err = paths ? blob_begin(h, w->job->update_len, &writer, &sink, &w->models.diag) : KEDGE_E_NOMEM;
     if (!err) {
-        err = kedge_compute_direction(&w->job->layout, paths, n, sink, &w->diag);
-        err = blob_end(writer, err, &w->result->directions[group], &w->diag);
+        err = kedge_compute_direction(&w->job->layout, paths, n, sink, &w->models.diag);
+        err = blob_end(writer, err, &w->result->directions[group], &w->models.diag);
     }
     kedge_mem_free(paths);
     return err;
@@ -218,7 +190,7 @@ static int cold_start(struct kedge_host *h, struct close_work *w)
     }
     if (!err) {
         err = kedge_compute_groups(&w->job->layout, paths, w->input_count, &w->job->spec, group, &r->groups,
-                                   &w->diag);
+                                   &w->models.diag);
     }
     for (size_t i = 0; !err && i < w->input_count; i++) {
         w->inputs[i].group = group[i];
@@ -230,124 +202,12 @@ static int cold_start(struct kedge_host *h, struct close_work *w)
     }
     for (uint32_t g = 0; g < r->groups && !err; g++) {
         r->before[g] = w->job->initial_model;
-        err = mean_of_group(h, w, g, true);
+        err = weigh_group(w, g, true);
+        err = err ? err : mean_of_group(h, w, g);
         err = err ? err : direction_of_group(h, w, g);
     }
     kedge_mem_free(paths);
     kedge_mem_free(group);
-    return err;
-}
-
-/* ---- input lists ---- */
-
-static uint32_t list_of(const struct kedge_round_result *r, uint32_t group)
-{
-    if (group < r->groups && r->trained[group]) {
-        return group;
-    }
-    uint32_t g = 0;
-    while (g + 1 < r->groups && !r->trained[g]) {
-        g++;
-    }
-    return g;
-}
-
-static void set_used_rows(struct kedge_host *h, struct close_work *w)
-{
-    bool cold = w->result->kind == KEDGE_TASK_PRETRAIN;
-    for (size_t i = 0; i < w->input_count; i++) {
-        struct close_input *in = &w->inputs[i];
-        struct close_row *c = &w->rows[w->row_count++];
-        uint32_t group = in->left_out ? 0 : in->group;
-        c->tenant = in->tenant;
-        c->row.site = h->sites[in->site].id;
-        c->list_group = list_of(w->result, group);
-        c->row.use = in->left_out ? KEDGE_USE_REFUSED : cold ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED;
-        c->row.group = group;
-        c->row.leaf = in->in.leaf;
-        c->row.weight = in->left_out ? 0 : in->weight;
-        memcpy(c->row.update.b, in->in.update.b, KEDGE_HASH_LEN);
-        if (in->left_out) {
-            snprintf(c->row.reason, sizeof c->row.reason, "%s", kedge_err_code(KEDGE_E_ARG));
-        }
-    }
-}
-
-/* Leaf hashes, and the lists of rows that were made before the groups were known. */
-static int finish_rows(struct kedge_host *h, struct close_work *w)
-{
-    for (size_t i = 0; i < w->row_count; i++) {
-        struct close_row *c = &w->rows[i];
-        c->list_group = list_of(w->result, c->row.group);
-        bool in_ledger = c->row.use != KEDGE_USE_REFUSED || c->row.leaf > 0;
-        if (in_ledger) {
-            int err =
-                kedge_ledger_leaf_hash(h->tenants[c->tenant].log.ledger, c->row.leaf, &c->row.leaf_hash);
-            if (err) {
-                return err;
-            }
-        }
-    }
-    return KEDGE_OK;
-}
-
-/* The rows of one tenant in the list of one group; adds its line to the aggregate. */
-static int put_list(struct kedge_host *h, struct close_work *w, uint32_t tenant, struct kedge_st_aggregate *a)
-{
-    struct kedge_input_row *rows = kedge_mem_new(w->row_count, sizeof *rows);
-    struct kedge_st_aggregate_tenant line = {.id = h->tenants[tenant].salted};
-    struct kedge_buf text;
-    size_t n = 0;
-    kedge_buf_init(&text, KEDGE_INPUT_LIST_MAX);
-    for (size_t i = 0; rows && i < w->row_count; i++) {
-        const struct close_row *c = &w->rows[i];
-        if (c->tenant != tenant || c->list_group != a->group) {
-            continue;
-        }
-        bool used =
-            c->row.use == (w->result->kind == KEDGE_TASK_PRETRAIN ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED);
-        rows[n++] = c->row;
-        line.accepted += used;
-        line.weight_sum += used ? c->row.weight : 0;
-        line.refused += c->row.use == KEDGE_USE_REFUSED;
-    }
-    int err = rows ? KEDGE_OK : KEDGE_E_NOMEM;
-    if (!err && n > 0) {
-        kedge_input_rows_sort(rows, n);
-        err = kedge_input_list_encode(rows, n, &text);
-        struct kedge_view part = kedge_buf_view(&text);
-        err = err ? err : kedge_blobs_put(h->tenants[tenant].log.blobs, &part, 1, &line.list, &w->diag);
-        a->tenants[a->tenant_count++] = line;
-        a->count += line.accepted;
-        a->weight_sum += line.weight_sum;
-    }
-    kedge_buf_deinit(&text);
-    kedge_mem_free(rows);
-    return err;
-}
-
-static int make_aggregates(struct kedge_host *h, struct close_work *w)
-{
-    struct kedge_round_result *r = w->result;
-    int err = finish_rows(h, w);
-    r->aggregates = kedge_mem_new(r->groups, sizeof *r->aggregates);
-    err = r->aggregates ? err : KEDGE_E_NOMEM;
-    for (uint32_t g = 0; g < r->groups && !err; g++) {
-        if (!r->trained[g]) {
-            continue;
-        }
-        struct kedge_st_aggregate *a = &r->aggregates[r->aggregate_count++];
-        a->job = w->job->spec.name;
-        a->round = r->round;
-        a->group = g;
-        a->scale = w->job->spec.scale;
-        a->base = r->before[g];
-        snprintf(a->rule, sizeof a->rule, "%s",
-                 kedge_job_spec_aggregate_rule(&w->job->spec, r->kind == KEDGE_TASK_PRETRAIN));
-        for (uint32_t i = 0; i < w->job->params.tenant_count && !err; i++) {
-            err = put_list(h, w, w->job->params.tenants[i], a);
-        }
-    }
     return err;
 }
 
@@ -365,37 +225,45 @@ static void cool_former(struct kedge_host *h, const struct close_work *w)
     }
 }
 
-static void close_run(struct kedge_host *h, struct kedge_work *work)
+static void models_run(struct kedge_host *h, struct kedge_work *work)
 {
-    struct close_work *w = (struct close_work *)work;
+    struct close_part *part = (struct close_part *)work;
+    struct close_work *w = part->close;
     cool_former(h, w);
-    w->err = w->result->kind == KEDGE_TASK_PRETRAIN ? cold_start(h, w) : train_round(h, w);
-    if (!w->err) {
-        set_used_rows(h, w);
-        w->err = make_aggregates(h, w);
+    if (w->result->kind == KEDGE_TASK_PRETRAIN) {
+        part->err = cold_start(h, w);
+        part->err = part->err ? part->err : kedgei_close_lists(h, w, &part->diag);
+    } else {
+        part->err = train_round(h, w);
     }
 }
 
-static void close_done(struct kedge_host *h, struct kedge_item *item)
+static void lists_run(struct kedge_host *h, struct kedge_work *work)
 {
-    struct close_work *w = (struct close_work *)item;
+    struct close_part *part = (struct close_part *)work;
+    part->err = kedgei_close_lists(h, part->close, &part->diag);
+}
+
+static void finish(struct kedge_host *h, struct close_work *w)
+{
     struct kedge_job *job = w->job;
     struct kedge_round_result *r = w->result;
+    const struct close_part *failed = w->models.err ? &w->models : &w->lists;
     struct kedge_coord_event ev = {
-        .type = KEDGE_EV_ROUND_COMPUTED, .job = job->slot, .round = r->round, .err = w->err};
-    if (w->err) {
+        .type = KEDGE_EV_ROUND_COMPUTED, .job = job->slot, .round = r->round, .err = failed->err};
+    if (failed->err) {
         kedge_log(KEDGE_LOG_WARN, "round", "job=%s round=%u can not be computed: %s", job->spec.name.s,
-                  r->round, w->diag.text[0] ? w->diag.text : kedge_strerror(w->err));
+                  r->round, failed->diag.text[0] ? failed->diag.text : kedge_strerror(failed->err));
         kedge_round_result_free(r);
     } else {
         kedge_round_result_free(job->result);
         job->result = r;
         memcpy(job->directions, r->directions, sizeof job->directions);
         for (uint32_t g = 0; g < r->groups; g++) {
-            memcpy(w->models[g].b, r->after[g].b, KEDGE_HASH_LEN);
+            memcpy(w->digests[g].b, r->after[g].b, KEDGE_HASH_LEN);
         }
         ev.model_count = r->groups;
-        ev.models = w->models;
+        ev.models = w->digests;
         ev.assigned_count = r->assigned_count;
         ev.assigned_sites = r->assigned_sites;
         ev.assigned_groups = r->assigned_groups;
@@ -404,6 +272,35 @@ static void close_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(w->inputs);
     kedge_mem_free(w->rows);
     kedge_mem_free(w);
+}
+
+static void part_done(struct kedge_host *h, struct kedge_item *item)
+{
+    struct close_work *w = ((struct close_part *)item)->close;
+    if (--w->parts_left == 0) {
+        finish(h, w);
+    }
+}
+
+static void start(struct kedge_host *h, struct close_work *w)
+{
+    int err = KEDGE_OK;
+    w->models = (struct close_part){.work = {{part_done}, models_run}, .close = w};
+    w->lists = (struct close_part){.work = {{part_done}, lists_run}, .close = w};
+    bool both = w->result->kind != KEDGE_TASK_PRETRAIN;
+    for (uint32_t g = 0; both && g < w->result->groups && !err; g++) {
+        err = weigh_group(w, g, false);
+    }
+    w->models.err = err;
+    w->parts_left = !err && both ? 2 : 1;
+    if (err) {
+        kedge_host_post(h, &w->models.work.item);
+        return;
+    }
+    kedge_host_work(h, &w->models.work);
+    if (both) {
+        kedge_host_work(h, &w->lists.work);
+    }
 }
 
 /* ---- snapshot on the loop ---- */
@@ -468,7 +365,7 @@ void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_
     bool known = kedge_coord_job(h->coord, job->slot, &view);
     struct close_work *w = kedge_mem_new(1, sizeof *w);
     KEDGE_ASSERT(known && w);
-    *w = (struct close_work){.work = {{close_done}, close_run}, .job = job};
+    w->job = job;
     w->result = kedge_mem_new(1, sizeof *w->result);
     w->inputs = kedge_mem_new(n, sizeof *w->inputs);
     w->rows = kedge_mem_new((size_t)n * 2, sizeof *w->rows);
@@ -489,5 +386,5 @@ void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_
         err = snapshot_site(h, w, order[i]);
     }
     KEDGE_ASSERT(!err); /* paths of blobs fit: they did when the updates came */
-    kedge_host_work(h, &w->work);
+    start(h, w);
 }

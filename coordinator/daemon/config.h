@@ -15,7 +15,7 @@ struct kedge_config {
     unsigned listen_count;
     struct kedge_public_key operators[KEDGE_CONFIG_OPERATORS_MAX]; /* "operators": TLS keys, hex */
     unsigned operator_count;
-    unsigned workers;                               /* "workers": threads, default 0 = processors, 2…16 */
+    unsigned workers; /* "workers": threads, 1…16; 0: twice the processors, 4…16 */
     uint32_t lease_ms, offline_grace_ms, settle_ms; /* "lease_ms", … see coordinator/core/coord.h */
     bool insecure;                                  /* "insecure": permits tcp:// on loopback */
 };

@@ -137,11 +137,12 @@ static int open_state(struct kedge_host *h, struct kedge_diag *d)
 
 static int start_workers(struct kedge_host *h, struct kedge_diag *d)
 {
+    /* Twice the processors: half of the time a worker waits for the disk. */
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     unsigned n = h->config.workers ? h->config.workers
-                                   : (unsigned)(processors < 2   ? 2
-                                                : processors > 8 ? 8
-                                                                 : processors);
+                                   : (unsigned)(processors < 2   ? 4
+                                                : processors > 8 ? 16
+                                                                 : 2 * processors);
     h->workers = kedge_mem_new(n, sizeof *h->workers);
     while (h->workers && h->worker_count < n
            && pthread_create(&h->workers[h->worker_count], NULL, worker_main, h) == 0) {

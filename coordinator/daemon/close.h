@@ -1,0 +1,50 @@
+/* Internal to closing a round: what close.c (models) and close_lists.c (input lists) share. */
+#ifndef KEDGE_COORDINATOR_DAEMON_CLOSE_H
+#define KEDGE_COORDINATOR_DAEMON_CLOSE_H
+
+#include "chain/input_list.h"
+#include "common/base/os/file.h"
+#include "coordinator/core/coord.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/rounds.h"
+
+/* One row of some input list. */
+struct close_row {
+    uint32_t tenant, list_group; /* list_group: the aggregate whose list it stands in */
+    struct kedge_input_row row;
+};
+/* An input that takes part in the computation. */
+struct close_input {
+    uint32_t site, tenant, group;
+    struct kedge_coord_input in;
+    uint64_t weight; /* in its group's aggregate */
+    char path[KEDGE_PATH_MAX];
+    bool left_out;
+};
+struct close_work;
+/* What one worker does of it. */
+struct close_part {
+    struct kedge_work work;
+    struct close_work *close;
+    int err;
+    struct kedge_diag diag;
+};
+struct close_work {
+    struct close_part models, lists;
+    unsigned parts_left; /* the loop's */
+    struct kedge_job *job;
+    struct kedge_round_result *result; /* models writes models and directions, lists the aggregates */
+    struct close_input *inputs;        /* in site order */
+    size_t input_count;
+    struct close_row *rows;
+    size_t row_count;
+    struct kedge_digest digests[KEDGE_GROUPS_MAX]; /* of the models, for the core */
+    uint32_t former_count;                         /* models of two rounds ago */
+    struct kedge_hash former[KEDGE_GROUPS_MAX];
+};
+
+/* Writes the input lists and fills result->aggregates. Groups, weights and which groups were trained must be
+ * known; the models need not be. On a worker. */
+int kedgei_close_lists(struct kedge_host *h, struct close_work *w, struct kedge_diag *d);
+
+#endif
