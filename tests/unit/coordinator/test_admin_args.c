@@ -17,7 +17,7 @@ static const struct {
     enum what what;
     const char *text, *said; /* NULL: it is taken */
 } cases[] = {
-    {OPEN, "", "request: not valid JSON"},
+    {OPEN, "", "request: empty, expected a JSON object"},
     {OPEN, "[\"verb\"]", "expected a JSON object"},
     {OPEN, "{}", "\"verb\""},
     {OPEN, "{\"verb\":1}", "\"verb\""},
