@@ -8,7 +8,7 @@
 #include "cli/help.h"
 #include "cli/local.h"
 
-enum { OPTION_LEN = 40, OPTIONS_MAX = 32 };
+enum { OPTION_LEN = 40, OPTIONS_MAX = 32, ADDRESS_MAX = 255 };
 
 /* Options of every command; all but the first take what it takes to reach a coordinator. */
 static const char common_options[] = "--format F --state DIR --connect URL --server-key HEX --key FILE "
@@ -75,6 +75,17 @@ bool kedge_cli_number(struct kedge_cli *c, const char *name, uint64_t least, uin
 const char *kedge_cli_argument(const struct kedge_cli *c, int i)
 {
     return i < c->argc ? c->argv[i] : NULL;
+}
+
+bool kedge_cli_is_address(const char *url, uint64_t port_min)
+{
+    static const char scheme[] = "tls+tcp://";
+    uint64_t port;
+    bool begins = strncmp(url, scheme, sizeof scheme - 1) == 0;
+    const char *host = begins ? url + sizeof scheme - 1 : NULL, *colon = begins ? strrchr(host, ':') : NULL;
+    return colon && colon != host && strlen(url) <= ADDRESS_MAX
+           && kedge_decimal_decode(kedge_view_str(colon + 1), UINT16_MAX, &port) == KEDGE_OK
+           && port >= port_min;
 }
 
 /* ---- what is left that nobody took ---- */

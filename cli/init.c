@@ -8,7 +8,7 @@
 #include "cli/local.h"
 #include "common/net/client.h"
 
-enum { CONFIG_MAX = 65536, LISTEN_MAX = 256 };
+enum { CONFIG_MAX = 65536 };
 
 /* Sets "listen" in config.json to this one address; everything else in it stays. */
 static int set_listen(const char *state, const char *listen, struct kedge_diag *d)
@@ -31,18 +31,6 @@ static int set_listen(const char *state, const char *listen, struct kedge_diag *
     return err;
 }
 
-/* tls+tcp://HOST:PORT; what a host may be is for the coordinator to find out. */
-static bool is_address(const char *url)
-{
-    static const char scheme[] = "tls+tcp://";
-    uint64_t port;
-    const char *host = url + sizeof scheme - 1;
-    bool begins = strncmp(url, scheme, sizeof scheme - 1) == 0;
-    const char *colon = begins ? strrchr(host, ':') : NULL;
-    return colon && colon != host && strlen(url) < LISTEN_MAX
-           && kedge_decimal_decode(kedge_view_str(colon + 1), UINT16_MAX, &port) == KEDGE_OK;
-}
-
 int kedge_cmd_init(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -55,7 +43,7 @@ int kedge_cmd_init(struct kedge_cli *c)
     if (!kedge_cli_no_more(c, 1)) {
         return 2;
     }
-    if (listen && !is_address(listen)) {
+    if (listen && !kedge_cli_is_address(listen, 0)) {
         return kedge_cli_usage(c, "--listen: expected an address such as tls+tcp://0.0.0.0:7443");
     }
     int err = kedge_state_create(dir, deployment, &d);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "chain/job_spec.h"
 #include "cli/cli.h"
@@ -59,8 +60,12 @@ static int read_spec(const char *path, json_t **ret_text, struct kedge_diag *d)
 static int add_initial(json_t *request, const char *initial, struct kedge_diag *d)
 {
     char absolute[PATH_MAX];
-    if (!realpath(initial, absolute)) {
+    struct stat st;
+    if (!realpath(initial, absolute) || stat(absolute, &st) != 0) {
         return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "--initial-model %s: no such file", initial);
+    }
+    if (!S_ISREG(st.st_mode)) { /* the coordinator opens it, and must not wait for a pipe */
+        return kedge_diag_set(d, KEDGE_E_IO, "--initial-model %s: expected a regular file", initial);
     }
     return json_object_set_new(request, "initial", json_string(absolute))
                ? kedge_diag_set(d, KEDGE_E_FORMAT, "--initial-model %s: expected a path in UTF-8", initial)

@@ -31,6 +31,10 @@ KEDGE_NODISCARD int kedge_cli_guarded(kedge_cli_gather *gather, void *arg, json_
  * that is neither gets the kind "unreadable" and the reason. */
 KEDGE_NODISCARD int kedge_cli_describe(struct kedge_view entry, bool in_main, bool whole, json_t *row);
 
+/* tls+tcp://HOST:PORT of at most 255 bytes with a port from port_min on. What a host may be is for the
+ * program that listens or dials to find out. */
+bool kedge_cli_is_address(const char *url, uint64_t port_min);
+
 /* Positional argument i, or NULL. Options are taken out before. */
 const char *kedge_cli_argument(const struct kedge_cli *c, int i);
 /* False after a usage error: an option that nobody knows, that stands twice or that lacks its value. */

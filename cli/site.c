@@ -58,6 +58,12 @@ int kedge_cmd_site_enroll(struct kedge_cli *c)
     if (!kedge_cli_number(c, "ttl", 1, TTL_MAX_S, TTL_DEFAULT_S, &ttl) || !take_names(c, &tenant, &site)) {
         return 2;
     }
+    if (address && !kedge_cli_is_address(address, 1)) {
+        return kedge_cli_usage(c,
+                               "--address %s: expected where the site finds the coordinator, such as "
+                               "tls+tcp://10.0.0.1:7443",
+                               kedge_cli_word(address).s);
+    }
     json_t *request = json_pack("{s:s,s:s,s:s,s:I}", "verb", "site.token", "tenant", tenant.s, "site", site.s,
                                 "ttl_s", (json_int_t)ttl);
     if (address) {

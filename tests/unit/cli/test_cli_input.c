@@ -225,6 +225,31 @@ START_TEST(test_long_words)
 }
 END_TEST
 
+/* The coordinator would wait for a pipe: what it is to open is looked at before it is asked. */
+START_TEST(test_initial_model)
+{
+    struct fake fake = {.answer = "{\"job\":\"j\",\"state\":\"queued\",\"spec\":\"00\"}"};
+    make_scratch();
+    fake_open(&fake);
+    put_file(at("spec.json"), "{\"name\":\"j\",\"tenants\":[\"a\"],\"data\":\"d\",\"rounds\":1,"
+                              "\"model\":{\"preset\":\"mclr\",\"inputs\":4,\"classes\":3}}");
+    ck_assert_int_eq(mkfifo(at("pipe"), 0600) + mkdir(at("folder"), 0700), 0);
+    static const char *const wrong[] = {"pipe", "folder", "absent"};
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_int_eq(
+            kedge("job submit %s --initial-model %s --state %s", at("spec.json"), at(wrong[i]), at("state")),
+            3);
+        ck_assert_ptr_nonnull(strstr(err_out, at(wrong[i])));
+    }
+    ck_assert_int_eq(fake.asked, 0);
+    ck_assert_int_eq(
+        kedge("job submit %s --initial-model %s --state %s", at("spec.json"), at("spec.json"), at("state")),
+        0);
+    fake_close();
+    remove_scratch();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("cli input");
@@ -236,6 +261,7 @@ int main(void)
     tcase_add_loop_test(t, test_keys, 0, 3);
     tcase_add_test(t, test_answers);
     tcase_add_test(t, test_long_words);
+    tcase_add_test(t, test_initial_model);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
