@@ -10,7 +10,7 @@
 #include "common/wire/messages.h"
 #include "crypto/keyfile.h"
 
-enum { ADMIN_TIMEOUT_MS = 60000, CONNECT_MS = 3000 };
+enum { ADMIN_TIMEOUT_MS = 60000, CONNECT_MS = 3000, DOOR_MS = 2000, DOOR_NAP_MS = 20 };
 
 int kedge_cli_read_file(const char *path, size_t max, struct kedge_buf *ret, struct kedge_diag *d)
 {
@@ -46,6 +46,20 @@ int kedge_cli_sign(const struct kedge_statement *st, const struct kedge_key_pair
     return err;
 }
 
+/* Whoever has just started a coordinator may go on at once: its door opens in a moment. */
+static bool is_open(const char *state, const char *door)
+{
+    char config[KEDGE_PATH_MAX];
+    bool is_state = kedge_path_join(config, state, "config.json") == KEDGE_OK && kedge_file_exists(config);
+    for (unsigned waited = 0; is_state && waited < DOOR_MS && !kedge_file_exists(door);
+         waited += DOOR_NAP_MS) {
+        if (kedge_cli_pause(DOOR_NAP_MS)) {
+            break;
+        }
+    }
+    return kedge_file_exists(door);
+}
+
 static int open_client(struct kedge_cli *c, struct kedge_key_pair *key, struct kedge_public_key *server,
                        struct kedge_net_client **ret, struct kedge_diag *d)
 {
@@ -69,7 +83,7 @@ static int open_client(struct kedge_cli *c, struct kedge_key_pair *key, struct k
         options.server_key = server;
     } else {
         snprintf(url, sizeof url, "ipc://%s/coordinator.ipc", c->state);
-        if (!kedge_file_exists(url + strlen("ipc://"))) {
+        if (!is_open(c->state, url + strlen("ipc://"))) {
             (void)kedge_diag_set(d, KEDGE_E_UNREACHABLE, "%s: no coordinator is running here", c->state);
             (void)kedge_diag_hint(d, "start it: kedge-coordinator --state %s; or name another --state",
                                   c->state);
