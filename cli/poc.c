@@ -185,44 +185,40 @@ static bool can_run(const char *program)
     return stat(program, &st) == 0 && S_ISREG(st.st_mode) && access(program, X_OK) == 0;
 }
 
-int kedge_cmd_poc(struct kedge_cli *c)
+/* The settings and DIR, which is then the one argument that is left; 2 after a usage error, else 0. */
+static int take_settings(struct kedge_cli *c, struct kedge_poc *p)
 {
-    static struct kedge_poc p;
-    struct kedge_diag d = {.text = "", .hint = ""};
-    json_t *data = NULL;
-    char cwd[KEDGE_PATH_MAX];
-    p.cli = c;
-    p.dataset = kedge_cli_option(c, "dataset", "digits");
-    p.partition = kedge_cli_option(c, "partition", "planted");
-    if (!kedge_cli_number(c, "tenants", 1, KEDGE_POC_TENANTS_MAX, 3, &p.tenants)
-        || !kedge_cli_number(c, "sites", 1, KEDGE_POC_SITES_MAX, 4, &p.sites)
-        || !kedge_cli_number(c, "rounds", 1, KEDGE_POC_ROUNDS_MAX, 10, &p.rounds)
-        || !kedge_cli_number(c, "groups", 1, KEDGE_POC_GROUPS_MAX, 3, &p.groups)
-        || !kedge_cli_number(c, "seed", 0, INT64_MAX, 1, &p.seed)
+    p->dataset = kedge_cli_option(c, "dataset", "digits");
+    p->partition = kedge_cli_option(c, "partition", "planted");
+    if (!kedge_cli_number(c, "tenants", 1, KEDGE_POC_TENANTS_MAX, 3, &p->tenants)
+        || !kedge_cli_number(c, "sites", 1, KEDGE_POC_SITES_MAX, 4, &p->sites)
+        || !kedge_cli_number(c, "rounds", 1, KEDGE_POC_ROUNDS_MAX, 10, &p->rounds)
+        || !kedge_cli_number(c, "groups", 1, KEDGE_POC_GROUPS_MAX, 3, &p->groups)
+        || !kedge_cli_number(c, "seed", 0, INT64_MAX, 1, &p->seed)
         /* options for kedge-bench, explained in docs/benchmarks.md */
-        || !kedge_cli_number(c, "model-inputs", 1, UINT32_MAX, 0, &p.model_inputs)
-        || !kedge_cli_number(c, "model-classes", 1, UINT32_MAX, 0, &p.model_classes)) {
+        || !kedge_cli_number(c, "model-inputs", 1, UINT32_MAX, 0, &p->model_inputs)
+        || !kedge_cli_number(c, "model-classes", 1, UINT32_MAX, 0, &p->model_classes)) {
         return 2;
     }
-    p.trainer = kedge_cli_option(c, "trainer", "");
-    p.insecure = kedge_cli_flag(c, "insecure");
-    p.mixing = kedge_cli_option(c, "mixing", "");
+    p->trainer = kedge_cli_option(c, "trainer", "");
+    p->insecure = kedge_cli_flag(c, "insecure");
+    p->mixing = kedge_cli_option(c, "mixing", "");
     double mixing = 0;
-    if (p.mixing[0]
-        && (kedge_real_decode(kedge_view_str(p.mixing), &mixing) != KEDGE_OK
+    if (p->mixing[0]
+        && (kedge_real_decode(kedge_view_str(p->mixing), &mixing) != KEDGE_OK
             || !(mixing >= 0 && mixing <= KEDGE_POC_MIXING_MAX))) {
         return kedge_cli_usage(c, "--mixing %s: expected a number from 0 to 1000 like 0.05",
-                               kedge_cli_word(p.mixing).s);
+                               kedge_cli_word(p->mixing).s);
     }
-    if ((p.model_inputs || p.model_classes) && (!p.model_inputs || !p.model_classes || !p.trainer[0])) {
+    if ((p->model_inputs || p->model_classes) && (!p->model_inputs || !p->model_classes || !p->trainer[0])) {
         return kedge_cli_usage(c, "--model-inputs and --model-classes belong together, with --trainer");
     }
-    if (p.trainer[0] && (p.trainer[0] != '/' || strpbrk(p.trainer, "\"\\") || strlen(p.trainer) > 800)) {
+    if (p->trainer[0] && (p->trainer[0] != '/' || strpbrk(p->trainer, "\"\\") || strlen(p->trainer) > 800)) {
         return kedge_cli_usage(
             c, "--trainer: expected an absolute path (it runs in the site's folder), no quotes");
     }
-    if (p.trainer[0] && !can_run(p.trainer)) {
-        return kedge_cli_usage(c, "--trainer %s: expected a program that can be run", p.trainer);
+    if (p->trainer[0] && !can_run(p->trainer)) {
+        return kedge_cli_usage(c, "--trainer %s: expected a program that can be run", p->trainer);
     }
     if (!kedge_cli_no_more(c, 1)) {
         return 2;
@@ -230,15 +226,36 @@ int kedge_cmd_poc(struct kedge_cli *c)
     if (c->argc != 1) {
         return kedge_cli_usage(c, "DIR is missing: the folder for the federation");
     }
-    if (p.groups > p.tenants * p.sites) {
-        p.groups = p.tenants * p.sites;
+    if (p->groups > p->tenants * p->sites) {
+        p->groups = p->tenants * p->sites;
+    }
+    return 0;
+}
+
+/* The whole path of DIR; KEDGE_E_TOO_LONG when the coordinator's door would find no place below it. */
+static int take_dir(struct kedge_poc *p, const char *dir)
+{
+    char cwd[KEDGE_PATH_MAX];
+    int err = dir[0] == '/' ? (snprintf(p->dir, sizeof p->dir, "%s", dir) < KEDGE_PATH_MAX ? KEDGE_OK
+                                                                                           : KEDGE_E_TOO_LONG)
+              : getcwd(cwd, sizeof cwd) ? kedge_path_join(p->dir, cwd, dir)
+                                        : KEDGE_E_IO;
+    return !err && strlen(p->dir) > KEDGE_POC_DIR_MAX ? KEDGE_E_TOO_LONG : err;
+}
+
+int kedge_cmd_poc(struct kedge_cli *c)
+{
+    static struct kedge_poc p;
+    struct kedge_diag d = {.text = "", .hint = ""};
+    json_t *data = NULL;
+    p.cli = c;
+    int code = take_settings(c, &p);
+    if (code) {
+        return code;
     }
     const char *dir = c->argv[0];
-    int err = dir[0] == '/'
-                  ? (snprintf(p.dir, sizeof p.dir, "%s", dir) < KEDGE_PATH_MAX ? KEDGE_OK : KEDGE_E_TOO_LONG)
-              : getcwd(cwd, sizeof cwd) ? kedge_path_join(p.dir, cwd, dir)
-                                        : KEDGE_E_IO;
-    if (err == KEDGE_E_TOO_LONG || (!err && strlen(p.dir) > KEDGE_POC_DIR_MAX)) {
+    int err = take_dir(&p, dir);
+    if (err == KEDGE_E_TOO_LONG) {
         return kedge_cli_usage(
             c, "DIR: its whole path is longer than %d bytes: the coordinator's door is a socket below it",
             KEDGE_POC_DIR_MAX);

@@ -59,6 +59,8 @@ static void give_up_task(struct kedge_site *s, int err)
 {
     kedgei_site_log(s, KEDGE_SITE_NOTE_FAILED, err);
     kedgei_site_go(s, KEDGE_SITE_POLLING);
+    s->failures = s->failed_tasks;
+    s->failed_tasks = s->failed_tasks < UINT32_MAX ? s->failed_tasks + 1 : s->failed_tasks;
     kedgei_site_back_off(s, err, 0);
 }
 
@@ -90,6 +92,7 @@ static void trained(struct kedge_site *s, const struct kedge_site_event *ev)
     KEDGE_ASSERT(ev->result_count >= 1 && ev->result_count <= KEDGE_SITE_RESULTS_MAX);
     KEDGE_ASSERT(s->memory.result_count == 0);
     s->failures = 0;
+    s->failed_tasks = 0;
     s->memory.result_count = ev->result_count;
     memcpy(s->memory.results, ev->results, ev->result_count * sizeof ev->results[0]);
     if (MUTANT(MUTANT_SITE_SEND_UNPERSISTED)) {

@@ -24,7 +24,8 @@ bool has_text(const char *path, const char *text);
 extern const char
     *stderr_to; /* a terminal's path: stderr goes there, and err_out stays empty; NULL: caught */
 
-/* Runs "kedge WORDS"; words are separated by one blank, so two in a row make an empty one. Returns the exit code. */
+/* Runs "kedge WORDS"; words are separated by one blank, so two in a row make an empty one. Returns the exit
+ * code. */
 int kedge(const char *format, ...) KEDGE_PRINTF(1, 2);
 /* The same in two halves: what happens in between is the test's affair. */
 void kedge_begin(struct kedge_process *p, const char *format, ...) KEDGE_PRINTF(2, 3);

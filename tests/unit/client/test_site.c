@@ -429,6 +429,40 @@ START_TEST(test_disk_and_trainer)
 }
 END_TEST
 
+/* A trainer that can not train is not asked ten times a second: the pause grows from task to task, and one
+ * that went well ends that. */
+START_TEST(test_failing_trainer)
+{
+    struct host h;
+    uint64_t longest = 0;
+    open_enrolled(&h);
+    for (int i = 0; i < 12; i++) {
+        give(&h, "digits", KEDGE_SITE_TRAIN, 1, false);
+        done(&h, KEDGE_SITE_EV_FETCHED, KEDGE_OK);
+        done(&h, KEDGE_SITE_EV_FETCHED, KEDGE_OK);
+        done(&h, KEDGE_SITE_EV_TRAIN_FAILED, KEDGE_E_TRAINER);
+        uint64_t pause = kedge_site_deadline_ns(h.s) - h.now;
+        uint64_t most = i < 8 ? h.params.times.backoff_min << i : h.params.times.backoff_max;
+        most = most < h.params.times.backoff_max ? most : h.params.times.backoff_max;
+        ck_assert(pause <= most && pause >= most / 2);
+        longest = pause;
+        timer(&h);
+        ck_assert_str_eq(h.text, "poll");
+    }
+    ck_assert_uint_ge(longest, h.params.times.backoff_max / 2);
+    give(&h, "digits", KEDGE_SITE_TRAIN, 1, false);
+    done(&h, KEDGE_SITE_EV_FETCHED, KEDGE_OK);
+    done(&h, KEDGE_SITE_EV_FETCHED, KEDGE_OK);
+    trained(&h, 1, false);
+    done(&h, KEDGE_SITE_EV_PERSISTED, KEDGE_OK);
+    done(&h, KEDGE_SITE_EV_UPLOADED, KEDGE_OK);
+    reply(&h, KEDGE_SITE_REPLY_RECEIPT, KEDGE_OK);
+    give(&h, "digits", KEDGE_SITE_TRAIN, 2, false);
+    done(&h, KEDGE_SITE_EV_FETCH_FAILED, KEDGE_E_BLOB_DIGEST);
+    ck_assert_uint_le(kedge_site_deadline_ns(h.s) - h.now, h.params.times.backoff_min);
+}
+END_TEST
+
 /* Each rare branch by itself, always: what it does, and that the work still comes to its end. */
 static void open_rare(struct host *h, struct kedge_site_rare *rare, enum kedge_site_rare_site site)
 {
@@ -513,6 +547,7 @@ int main(void)
     tcase_add_test(tc, test_heartbeat);
     tcase_add_test(tc, test_revoked_with_results);
     tcase_add_test(tc, test_disk_and_trainer);
+    tcase_add_test(tc, test_failing_trainer);
     tcase_add_test(tc, test_rare_submit_first);
     tcase_add_test(tc, test_rare_beat);
     tcase_add_test(tc, test_rare_fetch);
