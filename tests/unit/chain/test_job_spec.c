@@ -97,7 +97,7 @@ static const struct {
     const char *text, *named;
 } wrong[] = {
     {"", "empty"},
-    {"\n", "line"},
+    {"\n", "empty"},
     {"[]", "object"},
     {"{\"name\":\"j\"", "line 1"},
     {"{\"name\":\"j\",\"name\":\"k\"}", "line 1"},

@@ -19,7 +19,7 @@ struct refusal {
 };
 
 static const struct refusal policies[] = {
-    {"", "not valid JSON"},
+    {"", "empty, expected"},
     {"[]", "expected a JSON object"},
     {"{\"jobs\":\"*\",\"jobs\":\"*\"}", "duplicate"},
     {"{\"data\":{\"a\":" DEEP "}}", "nested deeper than 16"},
@@ -301,7 +301,7 @@ END_TEST
 #define OK_TRAIN "{\"status\":\"ok\",\"seconds\":\"1\",\"samples\":2,\"steps\":3"
 
 static const struct refusal answers[] = {
-    {"", "not valid JSON"},
+    {"", "empty, expected"},
     {"ok", "not valid JSON"},
     {"{}", "an answer without status"},
     {"{\"status\":\"error\",\"message\":\"no such file\"}", "trainer: no such file"},
