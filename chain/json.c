@@ -34,11 +34,12 @@ static size_t nesting(struct kedge_view text)
 
 static bool is_blank(struct kedge_view text)
 {
-    size_t i = 0;
-    while (i < text.len && memchr(" \t\r\n", text.ptr[i], 4)) {
-        i++;
+    bool blank = true;
+    for (size_t i = 0; i < text.len && blank; i++) {
+        uint8_t c = text.ptr[i];
+        blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
     }
-    return i == text.len;
+    return blank;
 }
 
 int kedgei_json_load(struct kedge_view text, size_t max_len, const char *what, struct json_t **ret_root,

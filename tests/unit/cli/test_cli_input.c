@@ -171,18 +171,16 @@ START_TEST(test_answers)
     ck_assert_ptr_nonnull(strstr(out, "?[2Jj")); /* and the terminal keeps what it shows */
     ck_assert_ptr_nonnull(strstr(out, "?2Jx"));
     ck_assert_ptr_null(strchr(out, '\033'));
-    char *nested = kedge_mem_new(2 * DEEP + 16, 1);
-    ck_assert_ptr_nonnull(nested);
-    memcpy(nested, "{\"a\":", 5);
-    memset(nested + 5, '[', NOT_DEEP_ENOUGH_FOR_JANSSON);
-    memset(nested + 5 + NOT_DEEP_ENOUGH_FOR_JANSSON, ']', NOT_DEEP_ENOUGH_FOR_JANSSON);
-    nested[5 + 2 * NOT_DEEP_ENOUGH_FOR_JANSSON] = '}';
+    char nested[2 * NOT_DEEP_ENOUGH_FOR_JANSSON + 8];
+    snprintf(nested, sizeof nested, "{\"a\":%0*d}", 2 * NOT_DEEP_ENOUGH_FOR_JANSSON, 0);
+    for (char *c = strchr(nested, '0'), *half = c + NOT_DEEP_ENOUGH_FOR_JANSSON; *c == '0'; c++) {
+        *c = c < half ? '[' : ']';
+    }
     fake.answer = nested;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         ck_assert_int_eq(kedge("%s --state %s", lines[i], at("state")), 3);
         ck_assert_ptr_nonnull(strstr(err_out, "answer of the coordinator: nested deeper than 16 levels"));
     }
-    kedge_mem_free(nested);
     fake_close();
     remove_scratch();
 }
