@@ -11,6 +11,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/wire/packed.h"
 
 /* Large files go by pieces that stay in a processor's cache from the wire to the hash and the file. */
 enum { PIECE = 1024 * 1024 };
@@ -189,33 +190,57 @@ void kedge_client_fetch(struct kedge_site_host *h, const struct kedge_site_effec
 
 /* ---- upload ---- */
 
-/* Sends the `len` bytes at `offset` (none: asks where to go on) and learns the next offset. */
-static int put_chunk(struct kedge_site_host *h, const struct kedge_site_result *r, int fd, size_t len,
+/* The request for a piece, without its payload, and how long that will be. */
+static struct kedge_msg put_of(const struct kedge_site_result *r, uint64_t offset, size_t len,
+                               size_t packed_len)
+{
+    struct kedge_msg msg = {.type = KEDGE_MSG_BLOB_PUT};
+    struct kedge_msg_blob_put *p = &msg.u.blob_put;
+    if (packed_len < len) {
+        struct kedge_msg_blob_put_packed *q = &msg.u.blob_put_packed;
+        msg.type = KEDGE_MSG_BLOB_PUT_PACKED;
+        *q = (struct kedge_msg_blob_put_packed){.job = r->job,
+                                                .round = r->round,
+                                                .group = r->group,
+                                                .total = r->update_len,
+                                                .offset = offset,
+                                                .len = (uint32_t)len,
+                                                .data = {NULL, packed_len}};
+        memcpy(q->digest, r->update.b, sizeof q->digest);
+        return msg;
+    }
+    *p = (struct kedge_msg_blob_put){.job = r->job,
+                                     .round = r->round,
+                                     .group = r->group,
+                                     .total = r->update_len,
+                                     .offset = offset,
+                                     .data = {NULL, len}};
+    memcpy(p->digest, r->update.b, sizeof p->digest);
+    return msg;
+}
+
+/* Sends the piece at `offset` (an empty one asks where to go on), packed when that makes it shorter, and
+ * learns the next offset. */
+static int put_piece(struct kedge_site_host *h, const struct kedge_site_result *r, struct kedge_view piece,
                      uint64_t offset, uint64_t *ret_next, bool *ret_complete)
 {
-    struct kedge_msg msg = {.type = KEDGE_MSG_BLOB_PUT}, answer;
+    size_t packed_len = kedge_packed_len(piece);
+    size_t len = packed_len < piece.len ? packed_len : piece.len;
+    struct kedge_msg msg = put_of(r, offset, piece.len, packed_len), answer;
     struct kedge_net_outgoing out;
     struct kedge_net_reply reply = {.impl = NULL};
     uint8_t prefix[KEDGE_MSG_PREFIX_MAX];
     size_t prefix_len;
-    struct kedge_msg_blob_put *p = &msg.u.blob_put;
-    p->job = r->job;
-    p->round = r->round;
-    p->group = r->group;
-    memcpy(p->digest, r->update.b, sizeof p->digest);
-    p->total = r->update_len;
-    p->offset = offset;
-    p->data = kedge_view_of(NULL, len);
     int err = kedge_msg_prefix(&msg, prefix, &prefix_len);
     err = err ? err : kedge_net_call_begin(h->net, prefix_len + len, &out);
     if (err) {
         return err;
     }
     memcpy(out.ptr, prefix, prefix_len);
-    err = kedge_fd_read_at(fd, out.ptr + prefix_len, len, offset);
-    if (err) {
-        kedge_net_outgoing_discard(&out);
-        return err;
+    if (msg.type == KEDGE_MSG_BLOB_PUT_PACKED) {
+        kedge_pack(piece, out.ptr + prefix_len);
+    } else if (len > 0) {
+        memcpy(out.ptr + prefix_len, piece.ptr, len);
     }
     err = kedge_net_call_send(h->net, &out, CHUNK_TIMEOUT_MS, &reply);
     err = err ? err : kedge_msg_decode(reply.view, &answer);
@@ -231,9 +256,9 @@ static int put_chunk(struct kedge_site_host *h, const struct kedge_site_result *
     return err;
 }
 
-static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect *fx, int fd)
+static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect *fx, struct kedge_view file)
 {
-    uint64_t total = fx->result.update_len;
+    uint64_t total = file.len;
     uint64_t next = 0;
     bool complete = false;
     uint64_t len =
@@ -243,7 +268,8 @@ static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect
         uint64_t before = next;
         err = kedge_client_aborted(h, fx->serial)
                   ? KEDGE_E_CANCELLED
-                  : put_chunk(h, &fx->result, fd, (size_t)len, next, &next, &complete);
+                  : put_piece(h, &fx->result, kedge_view_of(file.ptr + next, (size_t)len), next, &next,
+                              &complete);
         if (err == KEDGE_E_BUSY && busy++ < BUSY_TRIES) {
             kedge_os_sleep_ms(BUSY_PAUSE_MS);
             err = KEDGE_OK;
@@ -258,19 +284,14 @@ static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect
 static void upload_run(struct kedge_site_host *h, struct kedge_site_item *item)
 {
     struct transfer_item *t = (struct transfer_item *)item;
-    struct stat st = {0};
+    struct kedge_map map = {NULL, 0};
     char path[KEDGE_PATH_MAX];
     t->err = kedge_client_work_path(h, "update", &t->fx.result.update, path);
-    int fd = t->err ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    t->err = t->err ? t->err : kedge_map_open(path, &map, NULL);
     if (!t->err) {
-        t->err = fd < 0 || fstat(fd, &st) != 0 ? kedge_errno(errno) : KEDGE_OK;
-    }
-    if (!t->err) {
-        bool whole = (uint64_t)st.st_size == t->fx.result.update_len;
-        t->err = whole ? upload_file(h, &t->fx, fd) : KEDGE_E_CORRUPT;
-    }
-    if (fd >= 0) {
-        close(fd);
+        bool whole = map.len == t->fx.result.update_len;
+        t->err = whole ? upload_file(h, &t->fx, kedge_view_of(map.ptr, map.len)) : KEDGE_E_CORRUPT;
+        kedge_map_close(&map);
     }
     if (t->err) {
         kedge_log(KEDGE_LOG_WARN, "upload", "job=%s round=%u: %s", t->fx.result.job.s, t->fx.result.round,

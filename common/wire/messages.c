@@ -35,6 +35,10 @@ static bool is_consistent(const struct kedge_msg *msg)
     if (msg->type == KEDGE_MSG_BLOB_PUT) {
         return is_part(msg->u.blob_put.total, msg->u.blob_put.offset, msg->u.blob_put.data.len);
     }
+    if (msg->type == KEDGE_MSG_BLOB_PUT_PACKED) {
+        const struct kedge_msg_blob_put_packed *p = &msg->u.blob_put_packed;
+        return p->len <= KEDGE_CHUNK_MAX && p->data.len < p->len && is_part(p->total, p->offset, p->len);
+    }
     return true;
 }
 
@@ -165,7 +169,8 @@ int kedge_msg_encode(const struct kedge_msg *msg, struct kedge_buf *out)
 
 int kedge_msg_prefix(const struct kedge_msg *msg, uint8_t out[KEDGE_MSG_PREFIX_MAX], size_t *ret_len)
 {
-    if (msg->type != KEDGE_MSG_CHUNK && msg->type != KEDGE_MSG_BLOB_PUT) {
+    if (msg->type != KEDGE_MSG_CHUNK && msg->type != KEDGE_MSG_BLOB_PUT
+        && msg->type != KEDGE_MSG_BLOB_PUT_PACKED) {
         return KEDGE_E_ARG;
     }
     struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);

@@ -10,10 +10,13 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
+#include "common/wire/packed.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/requests.h"
+
+enum { SLICE = 64 * KEDGE_PACKED_BLOCK };
 
 struct get_work {
     struct kedge_work work;
@@ -104,6 +107,7 @@ struct put_work {
     struct kedge_hash digest, former; /* former: of the site's update before this one */
     uint64_t total, offset;
     struct kedge_view data;      /* in the request's frame */
+    uint32_t packed;             /* bytes that data stands for when it is packed; 0: it is plain */
     struct kedge_upload *upload; /* the worker's while site.upload_busy */
     bool done;
     uint64_t next; /* where to go on */
@@ -116,6 +120,23 @@ static void reply_put(struct kedge_net_request *req, uint64_t next, bool complet
     struct kedge_msg msg = {.type = KEDGE_MSG_PUT_OK};
     msg.u.put_ok = (struct kedge_msg_put_ok){.next_offset = next, .complete = complete};
     kedge_host_reply(req, &msg);
+}
+
+/* Slice by slice, so that what was unpacked is still in the cache when it is hashed and written. */
+static int write_packed(struct put_work *w)
+{
+    uint8_t slice[SLICE];
+    struct kedge_unpacker u;
+    uint64_t at = w->offset;
+    int err = kedge_unpack_begin(&u, w->data, w->packed);
+    if (err) {
+        return kedge_diag_set(&w->diag, err, "the piece at %llu is not packed as it should be",
+                              (unsigned long long)at);
+    }
+    for (size_t n; !err && (n = kedge_unpack(&u, slice, sizeof slice)) > 0; at += n) {
+        err = kedge_upload_write(w->upload, at, kedge_view_of(slice, n), &w->diag);
+    }
+    return err;
 }
 
 static void put_run(struct kedge_host *h, struct kedge_work *work)
@@ -136,8 +157,8 @@ static void put_run(struct kedge_host *h, struct kedge_work *work)
         }
     }
     if (!err && w->data.len > 0 && w->offset == at && !w->done) {
-        err = kedge_upload_write(w->upload, w->offset, w->data, &w->diag);
-        at = err ? at : kedge_upload_offset(w->upload);
+        err = w->packed ? write_packed(w) : kedge_upload_write(w->upload, w->offset, w->data, &w->diag);
+        at = kedge_upload_offset(w->upload);
     } /* another offset: the answer tells the right one */
     if (!err && at == w->total && !w->done) {
         err = kedge_upload_finish(w->upload, &w->diag);
@@ -179,18 +200,18 @@ static void put_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(w);
 }
 
-static int may_put(struct kedge_host *h, uint32_t site, const struct kedge_msg_blob_put *msg,
+static int may_put(struct kedge_host *h, uint32_t site, const struct kedge_msg_blob_put_packed *p,
                    struct kedge_job **ret_job, struct kedge_diag *d)
 {
-    struct kedge_job *job = kedge_host_job_find(h, &msg->job, false);
-    int err = job ? kedge_coord_may_upload(h->coord, job->slot, site, msg->round) : KEDGE_E_NO_JOB;
+    struct kedge_job *job = kedge_host_job_find(h, &p->job, false);
+    int err = job ? kedge_coord_may_upload(h->coord, job->slot, site, p->round) : KEDGE_E_NO_JOB;
     if (err) {
         return kedge_diag_set(d, err, "upload refused: %s", kedge_strerror(err));
     }
-    if (msg->total != job->update_len) {
+    if (p->total != job->update_len) {
         return kedge_diag_set(
             d, KEDGE_E_BLOB_SIZE, "upload of %llu bytes refused: an update of job %s has %llu bytes",
-            (unsigned long long)msg->total, job->spec.name.s, (unsigned long long)job->update_len);
+            (unsigned long long)p->total, job->spec.name.s, (unsigned long long)job->update_len);
     }
     if (h->sites[site].upload_busy) {
         return kedge_diag_set(d, KEDGE_E_BUSY, "the former chunk of this site is still being written");
@@ -199,13 +220,27 @@ static int may_put(struct kedge_host *h, uint32_t site, const struct kedge_msg_b
     return KEDGE_OK;
 }
 
+/* A plain piece as if it were packed, but for len, which is 0. */
+static struct kedge_msg_blob_put_packed piece_of(const struct kedge_msg *msg)
+{
+    const struct kedge_msg_blob_put *p = &msg->u.blob_put;
+    if (msg->type == KEDGE_MSG_BLOB_PUT_PACKED) {
+        return msg->u.blob_put_packed;
+    }
+    struct kedge_msg_blob_put_packed piece = {
+        .job = p->job, .round = p->round, .total = p->total, .offset = p->offset, .data = p->data};
+    memcpy(piece.digest, p->digest, sizeof piece.digest);
+    return piece;
+}
+
 void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
-                         const struct kedge_msg_blob_put *msg)
+                         const struct kedge_msg *msg)
 {
     struct kedge_diag d;
+    const struct kedge_msg_blob_put_packed piece = piece_of(msg);
     struct kedge_job *job = NULL;
     struct kedge_site_entry *s = &h->sites[site];
-    int err = may_put(h, site, msg, &job, &d);
+    int err = may_put(h, site, &piece, &job, &d);
     struct put_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
     if (!w) {
         err = err ? err : kedge_diag_set(&d, KEDGE_E_NOMEM, "out of memory");
@@ -220,10 +255,11 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
                            .blobs = t->log.blobs,
                            .name = s->id,
                            .former = s->upload_digest,
-                           .total = msg->total,
-                           .offset = msg->offset,
-                           .data = msg->data};
-    memcpy(w->digest.b, msg->digest, KEDGE_HASH_LEN);
+                           .total = piece.total,
+                           .offset = piece.offset,
+                           .data = piece.data,
+                           .packed = piece.len};
+    memcpy(w->digest.b, piece.digest, KEDGE_HASH_LEN);
     if (s->upload && !kedge_hash_eq(&s->upload_digest, &w->digest)) {
         kedge_upload_abort(s->upload); /* another result has taken its place */
         s->upload = NULL;

@@ -10,8 +10,9 @@ struct kedge_host;
 
 void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
                          const struct kedge_msg_blob_get *msg);
+/* msg: BLOB_PUT or BLOB_PUT_PACKED. */
 void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
-                         const struct kedge_msg_blob_put *msg);
+                         const struct kedge_msg *msg);
 /* Removes blobs that no statement names: what a crash left between a blob's rename and its statement. */
 KEDGE_NODISCARD int kedge_host_sweep(struct kedge_host *h, struct kedge_diag *d);
 

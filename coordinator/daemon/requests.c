@@ -148,7 +148,8 @@ static void handle_site_request(struct kedge_host *h, struct kedge_net_request *
         kedge_host_blob_get(h, req, site, &msg->u.blob_get);
         break;
     case KEDGE_MSG_BLOB_PUT:
-        kedge_host_blob_put(h, req, site, &msg->u.blob_put);
+    case KEDGE_MSG_BLOB_PUT_PACKED:
+        kedge_host_blob_put(h, req, site, msg);
         break;
     case KEDGE_MSG_SUBMIT:
         kedge_host_submit(h, req, site, msg->u.submit.envelope);

@@ -71,6 +71,16 @@ static const struct {
      "0107"
      "00000002"
      "7b7d"},
+    {{KEDGE_MSG_BLOB_PUT_PACKED, {.blob_put_packed = {{"j"}, 7, 2, FILL(0x11), 10, 6, 4, VIEW("a")}}},
+     "0108"
+     "01"
+     "6a"
+     "00000007"
+     "00000002" H1 "000000000000000a"
+     "0000000000000006"
+     "00000004"
+     "00000001"
+     "61"},
     {{KEDGE_MSG_HELLO_OK, {.hello_ok = {1, VIEW("c"), VIEW("d.example"), VIEW("cp\n")}}},
      "0181"
      "00000001"

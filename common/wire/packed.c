@@ -1,0 +1,188 @@
+#include "common/wire/packed.h"
+
+#include <string.h>
+
+enum { LANES = 8, ROWS = 32, WORDS = LANES * ROWS, ROW_BYTES = LANES * 4, WIDTH_MAX = 32 };
+
+_Static_assert(WORDS * 4 == KEDGE_PACKED_BLOCK, "a block is 256 words");
+
+/* ---- words ---- */
+
+static void swap_words(uint32_t *words, size_t count)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    for (size_t i = 0; i < count; i++) {
+        words[i] = __builtin_bswap32(words[i]);
+    }
+#else
+    (void)words, (void)count;
+#endif
+}
+
+static void load(const uint8_t *from, size_t len, uint32_t words[WORDS])
+{
+    if (len < KEDGE_PACKED_BLOCK) {
+        memset(words, 0, KEDGE_PACKED_BLOCK);
+    }
+    memcpy(words, from, len);
+    swap_words(words, WORDS);
+}
+
+static void store_row(uint8_t *to, const uint32_t row[LANES])
+{
+    uint32_t words[LANES];
+    memcpy(words, row, sizeof words);
+    swap_words(words, LANES);
+    memcpy(to, words, sizeof words);
+}
+
+static void load_row(const uint8_t *from, uint32_t row[LANES])
+{
+    memcpy(row, from, ROW_BYTES);
+    swap_words(row, LANES);
+}
+
+/* Zigzag-codes a block in place; returns the bits that its largest number needs. */
+static unsigned code(uint32_t words[WORDS])
+{
+    uint32_t any = 0;
+    unsigned width = 0;
+    for (size_t i = 0; i < WORDS; i++) {
+        words[i] = words[i] << 1 ^ (0 - (words[i] >> 31));
+        any |= words[i];
+    }
+    for (; any != 0; any >>= 1) {
+        width++;
+    }
+    return width;
+}
+
+static size_t block_len(size_t left)
+{
+    return left < KEDGE_PACKED_BLOCK ? left : KEDGE_PACKED_BLOCK;
+}
+
+/* ---- packing ---- */
+
+static void pack_block(const uint32_t words[WORDS], unsigned width, uint8_t *out)
+{
+    uint32_t gathered[LANES] = {0};
+    unsigned used = 0; /* bits of each lane's word that is being gathered */
+    for (size_t row = 0; row < ROWS && width > 0; row++) {
+        const uint32_t *w = words + row * LANES;
+        for (size_t lane = 0; lane < LANES; lane++) {
+            gathered[lane] |= w[lane] << used;
+        }
+        used += width;
+        if (used >= 32) {
+            store_row(out, gathered);
+            out += ROW_BYTES;
+            used -= 32;
+            for (size_t lane = 0; lane < LANES; lane++) {
+                gathered[lane] = used > 0 ? w[lane] >> (width - used) : 0;
+            }
+        }
+    }
+}
+
+size_t kedge_packed_len(struct kedge_view content)
+{
+    uint32_t words[WORDS];
+    size_t sum = 0;
+    for (size_t at = 0; at < content.len; at += KEDGE_PACKED_BLOCK) {
+        load(content.ptr + at, block_len(content.len - at), words);
+        sum += 1 + (size_t)ROW_BYTES * code(words);
+    }
+    return sum;
+}
+
+size_t kedge_pack(struct kedge_view content, uint8_t *out)
+{
+    uint32_t words[WORDS];
+    size_t sum = 0;
+    for (size_t at = 0; at < content.len; at += KEDGE_PACKED_BLOCK) {
+        load(content.ptr + at, block_len(content.len - at), words);
+        unsigned width = code(words);
+        out[sum] = (uint8_t)width;
+        pack_block(words, width, out + sum + 1);
+        sum += 1 + (size_t)ROW_BYTES * width;
+    }
+    return sum;
+}
+
+/* ---- unpacking ---- */
+
+static void unpack_block(const uint8_t *in, unsigned width, uint32_t words[WORDS])
+{
+    const uint32_t mask = width < 32 ? (UINT32_C(1) << width) - 1 : UINT32_MAX;
+    uint32_t now[LANES], next[LANES];
+    unsigned used = 32; /* bits of each lane's word that were taken */
+    memset(now, 0, sizeof now);
+    for (size_t row = 0; row < ROWS; row++) {
+        uint32_t *w = words + row * LANES;
+        if (used == 32) {
+            load_row(in, now);
+            in += ROW_BYTES;
+            used = 0;
+        }
+        for (size_t lane = 0; lane < LANES; lane++) {
+            w[lane] = now[lane] >> used;
+        }
+        used += width;
+        if (used > 32) { /* the rest stands in the lane's next word */
+            load_row(in, next);
+            in += ROW_BYTES;
+            used -= 32;
+            for (size_t lane = 0; lane < LANES; lane++) {
+                w[lane] |= next[lane] << (width - used);
+                now[lane] = next[lane];
+            }
+        }
+        for (size_t lane = 0; lane < LANES; lane++) {
+            uint32_t v = w[lane] & mask;
+            w[lane] = v >> 1 ^ (0 - (v & 1));
+        }
+    }
+    swap_words(words, WORDS);
+}
+
+int kedge_unpack_begin(struct kedge_unpacker *u, struct kedge_view packed, size_t len)
+{
+    size_t at = 0;
+    for (size_t left = len; left > 0; left -= block_len(left)) {
+        if (at >= packed.len || packed.ptr[at] > WIDTH_MAX) {
+            return KEDGE_E_FORMAT;
+        }
+        size_t bytes = 1 + (size_t)ROW_BYTES * packed.ptr[at];
+        if (bytes > packed.len - at) {
+            return KEDGE_E_FORMAT;
+        }
+        at += bytes;
+    }
+    if (at != packed.len) {
+        return KEDGE_E_FORMAT;
+    }
+    *u = (struct kedge_unpacker){packed, len};
+    return KEDGE_OK;
+}
+
+size_t kedge_unpack(struct kedge_unpacker *u, uint8_t *out, size_t room)
+{
+    uint32_t words[WORDS];
+    size_t sum = 0;
+    while (u->left > 0 && room - sum >= KEDGE_PACKED_BLOCK) {
+        size_t len = block_len(u->left);
+        unsigned width = u->in.ptr[0];
+        if (width == 0) {
+            memset(out + sum, 0, len);
+        } else {
+            unpack_block(u->in.ptr + 1, width, words);
+            memcpy(out + sum, words, len);
+        }
+        size_t bytes = 1 + (size_t)ROW_BYTES * width;
+        u->in = kedge_view_of(u->in.ptr + bytes, u->in.len - bytes);
+        u->left -= len;
+        sum += len;
+    }
+    return sum;
+}
