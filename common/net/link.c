@@ -3,6 +3,7 @@
 #include "common/base/os/clock.h"
 
 #define NS_PER_S 1000000000u
+enum { RECORD_MAX = 16384 }; /* plain text of a TLS record: RFC 8446 §5.1 */
 
 int kedgei_link_init(struct kedgei_link *link, int fd, struct kedgei_tls *tls, size_t frame_max)
 {
@@ -70,7 +71,11 @@ int kedgei_link_send(struct kedgei_link *link, struct kedgei_frame **ret_done)
     while (link->first && turn < KEDGEI_TURN_MAX) {
         struct kedgei_frame *frame = link->first;
         struct kedge_view bytes = kedgei_frame_bytes(frame);
-        long n = kedgei_stream_write(&link->stream, bytes.ptr + link->sent, bytes.len - link->sent);
+        size_t left = bytes.len - link->sent;
+        /* A write to TLS takes one record; but for the last of this turn the next follows at once. */
+        link->stream.more = link->stream.ssl && left > RECORD_MAX && turn + RECORD_MAX < KEDGEI_TURN_MAX;
+        long n = kedgei_stream_write(&link->stream, bytes.ptr + link->sent, left);
+        link->stream.more = false;
         if (n < 0) {
             return (int)n;
         }

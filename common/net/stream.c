@@ -53,7 +53,7 @@ long kedgei_socket_receive(struct kedgei_stream *s, void *ptr, size_t len)
 
 long kedgei_socket_send(struct kedgei_stream *s, const void *ptr, size_t len)
 {
-    ssize_t n = send(s->fd, ptr, len, MSG_NOSIGNAL);
+    ssize_t n = send(s->fd, ptr, len, MSG_NOSIGNAL | (s->more ? MSG_MORE : 0));
     return n > 0 ? n : judge(s);
 }
 

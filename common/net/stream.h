@@ -6,8 +6,10 @@
 
 #include "common/net/tls.h"
 
-/* The most that one turn receives, so that a busy connection leaves room for others. */
-enum { KEDGEI_TURN_MAX = 256 * 1024 };
+/* The most that one turn receives or sends, so that a busy connection leaves room for others: a piece of a
+ * model and what comes with it. Less would deal out pieces in slices, and every site would have its own late.
+ */
+enum { KEDGEI_TURN_MAX = 1088 * 1024 };
 
 struct kedgei_stream {
     int fd;
@@ -16,6 +18,7 @@ struct kedgei_stream {
     int failed;         /* what ended it: the error that everything returns from now on */
     bool lost;          /* TCP's end, as against TLS's */
     bool wants_write;   /* TLS has something to say before it can go on */
+    bool more;          /* what is written now is followed by more at once: let the kernel gather it */
 };
 
 /* Owns fd from now on, whatever it returns. tls NULL: plain. */

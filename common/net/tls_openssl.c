@@ -7,6 +7,8 @@
 #include "common/base/mem.h"
 #include "crypto/cert.h"
 
+enum { READ_BUFFER = 68 * 1024 }; /* four records; given back when it is empty */
+
 bool kedgei_tls_cert_key(X509 *cert, struct kedge_public_key *ret_key)
 {
     EVP_PKEY *key = cert ? X509_get0_pubkey(cert) : NULL;
@@ -58,7 +60,8 @@ static bool set_rules(struct kedgei_tls *tls)
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
                               | SSL_MODE_RELEASE_BUFFERS);
-    SSL_CTX_set_read_ahead(ctx, 1); /* one recv(2) per record instead of two */
+    SSL_CTX_set_read_ahead(ctx, 1); /* one recv(2) for several records instead of two for each */
+    SSL_CTX_set_default_read_buffer_len(ctx, READ_BUFFER);
     SSL_CTX_set_max_cert_list(ctx, KEDGE_CERT_MAX);
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     SSL_CTX_set_cert_verify_callback(ctx, verify_peer, tls);
