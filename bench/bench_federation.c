@@ -177,7 +177,9 @@ static int run_poc(const struct paths *at, const struct kedge_bench_run *run, st
     int err = kedge_path_join(kedge, at->bin, "kedge");
     err = err ? err
               : kedge_path_join(trainer, at->bin,
-                                run->unchanged ? "kedge-train-identity" : "kedge-bench-trainer");
+                                run->unchanged ? "kedge-train-identity"
+                                : run->noise   ? "kedge-bench-trainer-noise"
+                                               : "kedge-bench-trainer");
     snprintf(n[0], sizeof n[0], "%u", run->rounds);
     snprintf(n[1], sizeof n[1], "%u", run->sites);
     snprintf(n[2], sizeof n[2], "%u", run->inputs);

@@ -12,6 +12,7 @@ struct kedge_bench_run {
     unsigned groups;    /* of sites, 0: 1; with more only memory is measured */
     bool plain;         /* tcp on loopback in place of TLS */
     bool unchanged;     /* kedge-train-identity: every update and model is the same bytes */
+    bool noise;         /* kedge-bench-trainer-noise: every weight changes, so that updates pack badly */
     bool idle;          /* afterwards, measure an idle client */
     unsigned timeout_s; /* the run is given up */
 };

@@ -1,6 +1,7 @@
 /* kedge-bench [NAME…] [--format json]: what Kedge promises of its speed and size, measured here and now, each
  * row with the machine's limit or a published figure beside it. docs/benchmarks.md explains the rows. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/bench_aggregation.h"
@@ -71,15 +72,41 @@ static double wire_seconds(double model_bytes, unsigned sites)
     return rate > 0 ? 2 * model_bytes * sites / rate : -1;
 }
 
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of three federations. */
+static int median_round(const struct kedge_bench_run *run, double *ret_s)
+{
+    double s[3];
+    for (int i = 0; i < 3; i++) {
+        struct kedge_bench_cost cost;
+        int err = kedge_bench_federation(run, &cost);
+        if (err) {
+            return err;
+        }
+        s[i] = cost.round_s;
+    }
+    qsort(s, 3, sizeof *s, compare);
+    *ret_s = s[1];
+    return KEDGE_OK;
+}
+
 static int round_1mb(struct row rows[ROWS_MAX], int *ret_count)
 {
-    struct kedge_bench_run run = {.inputs = 26213, .classes = 10, .sites = 10, .rounds = 50, .timeout_s = 60};
-    struct kedge_bench_cost cost;
-    int err = kedge_bench_federation(&run, &cost);
-    *ret_count = 1;
-    return err ? err
-               : at_most(&rows[0], "round-1mb-10", "ms", 1e3 * cost.round_s, 1e3 * wire_seconds(1048560, 10),
-                         60);
+    struct kedge_bench_run run = {.inputs = 26213, .classes = 10, .sites = 10, .rounds = 40, .timeout_s = 60};
+    double one, all;
+    int err = median_round(&run, &one);
+    run.noise = true;
+    err = err ? err : median_round(&run, &all);
+    double wire = err ? 0 : 1e3 * wire_seconds(1048560, 10);
+    err = err ? err : at_most(&rows[0], "round-1mb-10", "ms", 1e3 * one, wire, 60);
+    err = err ? err : at_most(&rows[1], "round-1mb-10-noise", "ms", 1e3 * all, wire, 120);
+    *ret_count = 2;
+    return err;
 }
 
 static int round_100mb(struct row rows[ROWS_MAX], int *ret_count)
@@ -125,6 +152,17 @@ static int round_100mb_plain(struct row rows[ROWS_MAX], int *ret_count)
     return err ? err
                : at_most(&rows[0], "round-100mb-8-plain", "s", cost.round_s,
                          rate > 0 ? 2 * 104857600.0 * 8 / rate : -1, 2.5);
+}
+
+static int round_100mb_noise(struct row rows[ROWS_MAX], int *ret_count)
+{
+    struct kedge_bench_run run = {
+        .inputs = 2621439, .classes = 10, .sites = 8, .rounds = 5, .noise = true, .timeout_s = 300};
+    struct kedge_bench_cost cost;
+    int err = kedge_bench_federation(&run, &cost);
+    *ret_count = 1;
+    return err ? err
+               : at_most(&rows[0], "round-100mb-8-noise", "s", cost.round_s, wire_seconds(104857600, 8), 4);
 }
 
 static int poc_first_round(struct row rows[ROWS_MAX], int *ret_count)
@@ -179,9 +217,10 @@ static const struct measurement {
     int (*run)(struct row rows[ROWS_MAX], int *ret_count);
 } measurements[] = {
     {{"empty-round", "client-idle"}, empty_round},
-    {{"round-1mb-10"}, round_1mb},
+    {{"round-1mb-10", "round-1mb-10-noise"}, round_1mb},
     {{"round-100mb-8", "round-100mb-8-unchanged", "coordinator-memory", "coordinator-memory-16"},
      round_100mb},
+    {{"round-100mb-8-noise"}, round_100mb_noise},
     {{"coordinator-memory-4-groups"}, memory_of_groups},
     {{"round-100mb-8-plain"}, round_100mb_plain},
     {{"poc-first-round"}, poc_first_round},
