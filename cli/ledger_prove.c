@@ -215,7 +215,7 @@ static int find_entry(struct kedge_cli *c, const char *path, const struct kedge_
     struct question q = {.state = c->state, .log = slash ? slash + 1 : vkey->name, .index = index};
     json_t *answer = NULL;
     if (path) {
-        return kedge_file_read(strcmp(path, "-") == 0 ? "/dev/stdin" : path, ret, d);
+        return strcmp(path, "-") == 0 ? kedge_stdin_read(ret, d) : kedge_file_read(path, ret, d);
     }
     int err = kedge_cli_guarded(gather_entry, &q, &answer, d);
     if (!err && strcmp(kedge_cli_text(answer, "origin"), vkey->name) != 0) {

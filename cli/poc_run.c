@@ -40,7 +40,7 @@ static void read_last_words(const struct kedge_poc_child *child, char out[LAST_W
 {
     int64_t size = kedge_file_size(child->log);
     size_t len = size < LAST_WORDS - 1 ? (size_t)(size > 0 ? size : 0) : LAST_WORDS - 1;
-    int fd = len ? open(child->log, O_RDONLY | O_CLOEXEC) : -1;
+    int fd = len ? kedge_file_open(child->log, O_RDONLY, NULL) : -1;
     if (fd < 0 || kedge_fd_read_at(fd, (uint8_t *)out, len, (uint64_t)size - len) != KEDGE_OK) {
         len = 0;
     }

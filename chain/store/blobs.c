@@ -177,7 +177,7 @@ void kedge_blobs_cool(const struct kedge_blobs *b, const struct kedge_hash *dige
 {
     char path[KEDGE_PATH_MAX];
     struct stat st;
-    int fd = kedge_blobs_path(b, digest, path) ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = kedge_blobs_path(b, digest, path) ? -1 : kedge_file_open(path, O_RDONLY | O_NOFOLLOW, NULL);
     if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size >= COOL_BYTES_MIN) {
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     }
@@ -215,9 +215,9 @@ int kedge_blobs_verify(const struct kedge_blobs *b, const struct kedge_hash *dig
     if (err) {
         return kedge_diag_set(reterr, err, "%s: path too long", b->blobs_dir);
     }
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = kedge_file_open(path, O_RDONLY | O_NOFOLLOW, reterr);
     if (fd < 0) {
-        return fail(reterr, "open", path);
+        return fd;
     }
     struct kedge_hasher *h;
     err = kedge_hasher_new(&h);

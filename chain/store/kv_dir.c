@@ -42,6 +42,24 @@ static void unregister_dir(struct kedgei_kv_dir *d)
     pthread_mutex_unlock(&registry_mutex);
 }
 
+/* LMDB opens its files by path and would wait at a FIFO for ever; an absent one is not judged here. */
+static int check_files(const char *dir, struct kedge_diag *reterr)
+{
+    static const char *const names[] = {"data.mdb", "lock.mdb"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char file[KEDGE_PATH_MAX];
+        int err = kedge_path_join(file, dir, names[i]);
+        if (err) {
+            return kedge_diag_set(reterr, err, "%s: path too long", dir);
+        }
+        err = kedge_file_exists(file) ? kedge_file_check(file, reterr) : KEDGE_OK;
+        if (err) {
+            return err;
+        }
+    }
+    return KEDGE_OK;
+}
+
 /* Makes the folder when it may; afterwards there is one. */
 static int find_or_make(struct kedgei_kv_dir *d, bool create, struct kedge_diag *reterr)
 {
@@ -49,6 +67,10 @@ static int find_or_make(struct kedgei_kv_dir *d, bool create, struct kedge_diag 
     int err = kedge_path_join(file, d->path, "data.mdb");
     if (err) {
         return kedge_diag_set(reterr, err, "%s: path too long", d->path);
+    }
+    err = check_files(d->path, reterr);
+    if (err) {
+        return err;
     }
     int64_t size = kedge_file_size(file);
     if (size == KEDGE_E_NOT_FOUND && create) {

@@ -42,10 +42,12 @@ int kedgei_lmdb_check_newest(const char *dir, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];
     int err = kedge_path_join(path, dir, "data.mdb");
-    int fd = err ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    if (err) {
+        return kedge_diag_set(reterr, err, "%s/data.mdb: path too long", dir);
+    }
+    int fd = kedge_file_open(path, O_RDONLY, reterr);
     if (fd < 0) {
-        err = err ? err : kedge_errno(errno);
-        return kedge_diag_set(reterr, err, "%s/data.mdb: cannot open: %s", dir, kedge_strerror(err));
+        return fd;
     }
     struct kedgei_lmdb_file f;
     err = kedgei_lmdb_file_read(fd, &f) ? kedgei_lmdb_check_states(&f) : KEDGE_E_CORRUPT;

@@ -101,7 +101,7 @@ int kedgei_high_water_allows(const char *path, const char *origin, uint64_t size
 static bool overwrite(const char *path, struct kedge_view text, int *ret_err, struct kedge_diag *reterr)
 {
     struct stat st;
-    int fd = text.len <= SECTOR ? open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    int fd = text.len <= SECTOR ? kedge_file_open(path, O_WRONLY | O_NOFOLLOW, NULL) : -1;
     if (fd < 0) {
         return false;
     }

@@ -37,10 +37,9 @@ int kedgei_staged_open(struct kedgei_staged *s, bool must_be_new, struct kedge_d
     if (err) {
         return kedge_diag_set(reterr, err, "%s: %s", s->path, kedge_strerror(err));
     }
-    int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (must_be_new ? O_EXCL : 0);
-    s->fd = open(s->path, flags, 0600);
+    s->fd = kedge_file_open(s->path, O_RDWR | O_CREAT | O_NOFOLLOW | (must_be_new ? O_EXCL : 0), reterr);
     if (s->fd < 0) {
-        err = fail(reterr, "create", s->path);
+        err = s->fd;
         kedge_hasher_free(s->hasher);
         s->hasher = NULL;
     }

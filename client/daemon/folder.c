@@ -208,7 +208,7 @@ void kedge_client_close_folder(struct kedge_site_host *h)
 static bool overwrite(const char *path, struct kedge_view content)
 {
     struct stat st;
-    int fd = content.len <= SECTOR ? open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    int fd = content.len <= SECTOR ? kedge_file_open(path, O_WRONLY | O_NOFOLLOW, NULL) : -1;
     bool done = fd >= 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size == content.len
                 && pwrite(fd, content.ptr, content.len, 0) == (ssize_t)content.len;
     if (fd >= 0) {
@@ -227,8 +227,8 @@ int kedge_client_put_file(const char *path, struct kedge_view content)
     if (n < 0 || n >= KEDGE_PATH_MAX) {
         return KEDGE_E_TOO_LONG;
     }
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int err = fd < 0 ? kedge_errno(errno) : kedge_fd_write(fd, content);
+    int fd = kedge_file_open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, NULL);
+    int err = fd < 0 ? fd : kedge_fd_write(fd, content);
     if (fd >= 0 && close(fd) != 0 && !err) {
         err = kedge_errno(errno);
     }
@@ -243,9 +243,9 @@ int kedge_client_put_file(const char *path, struct kedge_view content)
 
 int kedge_client_reuse_begin(const char *path, int *ret_fd)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = kedge_file_open(path, O_WRONLY | O_CREAT | O_NOFOLLOW, NULL);
     if (fd < 0) {
-        return kedge_errno(errno);
+        return fd;
     }
     *ret_fd = fd;
     return KEDGE_OK;

@@ -184,7 +184,8 @@ static int enroll(const char *dir, const char *token_file)
     struct kedge_diag d = {.text = ""};
     struct kedge_buf text;
     kedge_buf_init(&text, TOKEN_FILE_MAX);
-    int err = kedge_file_read(strcmp(token_file, "-") == 0 ? "/dev/stdin" : token_file, &text, &d);
+    int err =
+        strcmp(token_file, "-") == 0 ? kedge_stdin_read(&text, &d) : kedge_file_read(token_file, &text, &d);
     while (!err && text.len > 0 && (text.ptr[text.len - 1] == '\n' || text.ptr[text.len - 1] == ' ')) {
         text.len--;
     }

@@ -19,7 +19,7 @@ static int copy(const char *from, const char *to)
     if (link(from, to) == 0) {
         return KEDGE_OK;
     }
-    int in = open(from, O_RDONLY | O_CLOEXEC);
+    int in = kedge_data_file_open(from, NULL);
     int out = in < 0 ? -1 : open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int err = in < 0 || out < 0 || fstat(in, &st) != 0 ? KEDGE_E_IO : KEDGE_OK;
     for (off_t left = err ? 0 : st.st_size; left > 0;) {

@@ -55,16 +55,17 @@ int kedge_weights_read(const char *path, const struct kedge_layout *layout, floa
 {
     struct stat st;
     void *map = MAP_FAILED;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0) {
+    int fd = kedge_data_file_open(path, reterr);
+    if (fd < 0) {
+        return fd;
+    }
+    if (fstat(fd, &st) != 0) {
         int err = say_errno(reterr, path);
-        if (fd >= 0) {
-            close(fd);
-        }
+        close(fd);
         return err;
     }
     uint64_t max = layout->values_count * sizeof *values + KEDGE_TENSOR_HEADER_MAX + 8;
-    bool fits = S_ISREG(st.st_mode) && st.st_size > 0 && (uint64_t)st.st_size <= max;
+    bool fits = st.st_size > 0 && (uint64_t)st.st_size <= max;
     if (fits) {
         map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
     }
@@ -106,7 +107,10 @@ int kedge_weights_write(const char *path, const struct kedge_layout *layout, con
     snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid());
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 16);
     int err = kedge_safetensors_header(layout, KEDGE_DTYPE_F32, &header);
-    int fd = err ? -1 : open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (!err) {
+        unlink(temporary); /* of an earlier process with our number that died; O_EXCL meets no FIFO or link */
+    }
+    int fd = err ? -1 : open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (err) {
         err = kedge_diag_set(reterr, err, "%s: %s", path, kedge_strerror(err));
     } else if (fd < 0) {

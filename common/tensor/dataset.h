@@ -68,7 +68,11 @@ KEDGE_NODISCARD int kedge_dataset_load(const struct kedge_data_source *source, s
 KEDGE_NODISCARD int kedge_data_binding_load(const struct kedge_data_binding *binding,
                                             struct kedge_dataset *train, struct kedge_dataset *test,
                                             struct kedge_diag *reterr);
-/* The whole file, at most KEDGE_DATA_FILE_MAX bytes; *ret_bytes is owned by the caller (kedge_mem_free). */
+/* A descriptor for reading a regular file, or a negative error that names the path. Never waits and opens
+ * nothing else: KEDGE_E_IO for a folder, FIFO, socket or device. */
+KEDGE_NODISCARD int kedge_data_file_open(const char *path, struct kedge_diag *reterr);
+/* The whole regular file, at most KEDGE_DATA_FILE_MAX bytes; *ret_bytes is owned by the caller
+ * (kedge_mem_free). */
 KEDGE_NODISCARD int kedge_data_file_read(const char *path, uint8_t **ret_bytes, size_t *ret_len,
                                          struct kedge_diag *reterr);
 

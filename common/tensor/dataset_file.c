@@ -1,8 +1,10 @@
-/* The impure half of kedge_dataset: reading whole files. C's own library only, so that the trainer builds
- * alone. */
+/* The impure half of kedge_dataset: reading whole files. libc only, so that the trainer builds alone. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/base/mem.h"
 #include "common/tensor/dataset.h"
@@ -53,13 +55,44 @@ static int read_all(FILE *f, const char *path, size_t size, uint8_t **bytes, siz
     }
 }
 
+/* Looks before it opens, for opening alone makes some devices act, and again behind: it may be another. */
+int kedge_data_file_open(const char *path, struct kedge_diag *reterr)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) {
+        return say_errno(path, errno, reterr);
+    }
+    int fd = S_ISREG(st.st_mode) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+    if (S_ISREG(st.st_mode) && (fd < 0 || fstat(fd, &st) != 0)) {
+        int e = errno;
+        if (fd >= 0) {
+            close(fd);
+        }
+        return say_errno(path, e, reterr);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return S_ISDIR(st.st_mode) ? say_errno(path, EISDIR, reterr)
+                                   : kedge_diag_set(reterr, KEDGE_E_IO, "%s: expected a regular file", path);
+    }
+    return fd;
+}
+
 int kedge_data_file_read(const char *path, uint8_t **ret_bytes, size_t *ret_len, struct kedge_diag *reterr)
 {
     uint8_t *bytes = NULL;
     size_t len = 0;
-    FILE *f = fopen(path, "rb");
+    int fd = kedge_data_file_open(path, reterr);
+    if (fd < 0) {
+        return fd;
+    }
+    FILE *f = fdopen(fd, "rb");
     if (!f) {
-        return say_errno(path, errno, reterr);
+        int e = errno;
+        close(fd);
+        return say_errno(path, e, reterr);
     }
     int err = read_all(f, path, guess_size(f), &bytes, &len, reterr);
     (void)fclose(f); /* nothing was written */

@@ -48,12 +48,54 @@ static int fail(struct kedge_diag *d, const char *what, const char *path)
     return kedge_diag_set(d, kedge_errno(e), "%s: cannot %s: %s", path, what, strerror(e));
 }
 
-int kedge_file_read(const char *path, struct kedge_buf *ret, struct kedge_diag *reterr)
+static int refuse_kind(struct kedge_diag *d, const char *path, mode_t mode)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return fail(reterr, "open", path);
+    if (S_ISDIR(mode)) {
+        errno = EISDIR;
+        return fail(d, "open", path);
     }
+    const char *kind = S_ISFIFO(mode)   ? "a FIFO"
+                       : S_ISSOCK(mode) ? "a socket"
+                       : S_ISCHR(mode)  ? "a character device"
+                       : S_ISBLK(mode)  ? "a block device"
+                                        : "something else";
+    return kedge_diag_set(d, KEDGE_E_IO, "%s: not a regular file but %s", path, kind);
+}
+
+int kedge_file_check(const char *path, struct kedge_diag *reterr)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) {
+        return fail(reterr, "look at", path);
+    }
+    return S_ISREG(st.st_mode) ? KEDGE_OK : refuse_kind(reterr, path, st.st_mode);
+}
+
+/* Looks before it opens, because opening alone makes some devices act (a watchdog, a tape), and again behind,
+ * because another process may have put something else there; O_NONBLOCK is for that one. */
+int kedge_file_open(const char *path, int flags, struct kedge_diag *reterr)
+{
+    struct stat st;
+    int look = flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0;
+    if (fstatat(AT_FDCWD, path, &st, look) == 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) {
+        return refuse_kind(reterr, path, st.st_mode);
+    }
+    int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
+    if (fd < 0) {
+        return fail(reterr, flags & O_CREAT ? "create" : "open", path);
+    }
+    int err = fstat(fd, &st) != 0    ? fail(reterr, "look at", path)
+              : !S_ISREG(st.st_mode) ? refuse_kind(reterr, path, st.st_mode)
+                                     : KEDGE_OK;
+    if (err) {
+        close(fd);
+        return err;
+    }
+    return fd;
+}
+
+static int read_rest(int fd, const char *path, struct kedge_buf *ret, struct kedge_diag *reterr)
+{
     size_t start = ret->len;
     int err = KEDGE_OK;
     for (;;) {
@@ -81,11 +123,26 @@ int kedge_file_read(const char *path, struct kedge_buf *ret, struct kedge_diag *
             break;
         }
     }
-    close(fd);
     if (err) {
         ret->len = start;
     }
     return err;
+}
+
+int kedge_file_read(const char *path, struct kedge_buf *ret, struct kedge_diag *reterr)
+{
+    int fd = kedge_file_open(path, O_RDONLY, reterr);
+    if (fd < 0) {
+        return fd;
+    }
+    int err = read_rest(fd, path, ret, reterr);
+    close(fd);
+    return err;
+}
+
+int kedge_stdin_read(struct kedge_buf *ret, struct kedge_diag *reterr)
+{
+    return read_rest(STDIN_FILENO, "standard input", ret, reterr);
 }
 
 int kedge_fd_write(int fd, struct kedge_view v)
@@ -274,14 +331,15 @@ int64_t kedge_file_size(const char *path)
 
 int kedge_map_open(const char *path, struct kedge_map *ret, struct kedge_diag *reterr)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = kedge_file_open(path, O_RDONLY, reterr);
     if (fd < 0) {
-        return fail(reterr, "open", path);
+        return fd;
     }
     struct stat st;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+    if (fstat(fd, &st) != 0) {
+        int err = fail(reterr, "look at", path);
         close(fd);
-        return kedge_diag_set(reterr, KEDGE_E_IO, "%s: not a regular file", path);
+        return err;
     }
     struct kedge_map map = {NULL, (size_t)st.st_size};
     if (map.len > 0) {
@@ -308,9 +366,9 @@ void kedge_map_close(struct kedge_map *map)
 
 int kedge_file_lock(const char *path, struct kedge_diag *reterr)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int fd = kedge_file_open(path, O_RDWR | O_CREAT, reterr);
     if (fd < 0) {
-        return fail(reterr, "open", path);
+        return fd;
     }
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         close(fd);

@@ -15,8 +15,18 @@ KEDGE_NODISCARD int kedge_path_join(char out[KEDGE_PATH_MAX], const char *dir, c
 /* errno to KEDGE_E_NOT_FOUND, _DISK_FULL (ENOSPC, EDQUOT, EROFS), _DENIED (EACCES, EPERM) or _IO. */
 int kedge_errno(int os_errno);
 
-/* Appends the whole file to ret, refusing one longer than ret's max. */
+/* A descriptor of a regular file, or a negative error that names the path. flags as of open(2); O_CLOEXEC is
+ * added, and what O_CREAT makes has mode 0600. Links are followed unless flags say O_NOFOLLOW. Never waits
+ * and opens nothing else: KEDGE_E_IO for a folder, FIFO, socket or device. Whoever opens a path that another
+ * party may have named or made goes through here. */
+KEDGE_NODISCARD int kedge_file_open(const char *path, int flags, struct kedge_diag *reterr);
+/* That path is a regular file, links followed: for libraries that open by path themselves. KEDGE_E_NOT_FOUND,
+ * KEDGE_E_IO as above. Another process may put something else there right behind this. */
+KEDGE_NODISCARD int kedge_file_check(const char *path, struct kedge_diag *reterr);
+/* Appends the whole regular file to ret, refusing one longer than ret's max. */
 KEDGE_NODISCARD int kedge_file_read(const char *path, struct kedge_buf *ret, struct kedge_diag *reterr);
+/* The same for standard input, whatever it is: waits until its end. */
+KEDGE_NODISCARD int kedge_stdin_read(struct kedge_buf *ret, struct kedge_diag *reterr);
 /* All or nothing and durable: the file holds the old or the new content at any crash. mode such as 0600. */
 KEDGE_NODISCARD int kedge_file_write(const char *path, struct kedge_view content, unsigned mode,
                                      struct kedge_diag *reterr);
@@ -35,7 +45,7 @@ KEDGE_NODISCARD int kedge_fd_write(int fd, struct kedge_view v);
 /* len bytes at offset; KEDGE_E_CORRUPT when the file ends before, with out partly written. */
 KEDGE_NODISCARD int kedge_fd_read_at(int fd, uint8_t *out, size_t len, uint64_t offset);
 
-/* A read-only map of a whole file; close with kedge_map_close. An empty file has ptr NULL, len 0. */
+/* A read-only map of a whole regular file; close with kedge_map_close. An empty file has ptr NULL, len 0. */
 struct kedge_map {
     const uint8_t *ptr;
     size_t len;

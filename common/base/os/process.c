@@ -16,8 +16,8 @@
 extern char **environ;
 
 /* Runs in the child between fork and exec: only async-signal-safe calls. Never returns. */
-static _Noreturn void exec_child(const struct kedge_process_options *o, int in_fd, int out_fd, int status_fd,
-                                 pid_t parent)
+static _Noreturn void exec_child(const struct kedge_process_options *o, int in_fd, int out_fd, int log_fd,
+                                 int status_fd, pid_t parent)
 {
     if (o->die_with_parent && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)) {
         _exit(127);
@@ -26,9 +26,8 @@ static _Noreturn void exec_child(const struct kedge_process_options *o, int in_f
     if (out_fd >= 0) {
         ok = ok && dup2(out_fd, STDOUT_FILENO) >= 0;
     }
-    if (o->stderr_path) {
-        int fd = open(o->stderr_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-        ok = ok && fd >= 0 && dup2(fd, STDERR_FILENO) >= 0;
+    if (log_fd >= 0) {
+        ok = ok && dup2(log_fd, STDERR_FILENO) >= 0;
     }
     if (o->memory_max) {
         struct rlimit limit = {o->memory_max, o->memory_max};
@@ -61,20 +60,26 @@ static void close_if(int fd)
 int kedge_process_start(const struct kedge_process_options *o, struct kedge_process *ret,
                         struct kedge_diag *reterr)
 {
-    int in[2] = {-1, -1}, out[2] = {-1, -1}, status[2] = {-1, -1};
+    int in[2] = {-1, -1}, out[2] = {-1, -1}, status[2] = {-1, -1}, log = -1;
+    if (o->stderr_path) {
+        log = kedge_file_open(o->stderr_path, O_WRONLY | O_CREAT | O_APPEND, reterr);
+        if (log < 0) {
+            return log;
+        }
+    }
     if ((o->pipe_stdin ? pipe2(in, O_CLOEXEC) : (in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0) != 0
         || (o->pipe_stdout && pipe2(out, O_CLOEXEC) != 0) || pipe2(status, O_CLOEXEC) != 0) {
         int e = errno;
-        close_if(in[0]), close_if(in[1]), close_if(out[0]), close_if(out[1]);
+        close_if(in[0]), close_if(in[1]), close_if(out[0]), close_if(out[1]), close_if(log);
         return kedge_diag_set(reterr, kedge_errno(e), "%s: cannot make pipes: %s", o->argv[0], strerror(e));
     }
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {
-        exec_child(o, in[0], out[1], status[1], parent);
+        exec_child(o, in[0], out[1], log, status[1], parent);
     }
     int fork_errno = errno, exec_errno = 0;
-    close_if(in[0]), close_if(out[1]), close_if(status[1]);
+    close_if(in[0]), close_if(out[1]), close_if(log), close_if(status[1]);
     ssize_t n = 0;
     if (pid > 0) {
         do {

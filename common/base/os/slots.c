@@ -118,10 +118,9 @@ int kedge_slots_read(const char *path, struct kedge_buf *out, uint64_t *ret_sequ
                      struct kedge_diag *reterr)
 {
     uint64_t newest = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = kedge_file_open(path, O_RDONLY | O_NOFOLLOW, reterr);
     if (fd < 0) {
-        int e = errno;
-        return kedge_diag_set(reterr, kedge_errno(e), "%s: cannot open: %s", path, strerror(e));
+        return fd;
     }
     int err = read_slot(fd, 1, out, &newest);
     err = err ? err : read_slot(fd, 2, out, &newest);
@@ -138,8 +137,11 @@ int kedge_slots_read(const char *path, struct kedge_buf *out, uint64_t *ret_sequ
 
 static int overwrite(const char *path, off_t offset, struct kedge_view slot, struct kedge_diag *reterr)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    bool done = fd >= 0;
+    int fd = kedge_file_open(path, O_WRONLY | O_NOFOLLOW, reterr);
+    if (fd < 0) {
+        return fd;
+    }
+    bool done = true;
     while (done && slot.len > 0) {
         ssize_t n = pwrite(fd, slot.ptr, slot.len, offset);
         if (n < 0 && errno == EINTR) {
@@ -152,9 +154,7 @@ static int overwrite(const char *path, off_t offset, struct kedge_view slot, str
     }
     done = done && fdatasync(fd) == 0;
     int e = errno;
-    if (fd >= 0) {
-        close(fd);
-    }
+    close(fd);
     return done ? KEDGE_OK
                 : kedge_diag_set(reterr, kedge_errno(e), "%s: cannot write: %s", path, strerror(e));
 }
