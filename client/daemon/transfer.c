@@ -238,7 +238,10 @@ static int put_piece(struct kedge_site_host *h, const struct kedge_site_result *
     }
     memcpy(out.ptr, prefix, prefix_len);
     if (msg.type == KEDGE_MSG_BLOB_PUT_PACKED) {
-        kedge_pack(piece, out.ptr + prefix_len);
+        if (kedge_pack(piece, out.ptr + prefix_len, len) != len) { /* the file changes under our hands */
+            kedge_net_outgoing_discard(&out);
+            return KEDGE_E_CORRUPT;
+        }
     } else if (len > 0) {
         memcpy(out.ptr + prefix_len, piece.ptr, len);
     }

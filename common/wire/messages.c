@@ -37,7 +37,8 @@ static bool is_consistent(const struct kedge_msg *msg)
     }
     if (msg->type == KEDGE_MSG_BLOB_PUT_PACKED) {
         const struct kedge_msg_blob_put_packed *p = &msg->u.blob_put_packed;
-        return p->len <= KEDGE_CHUNK_MAX && p->data.len < p->len && is_part(p->total, p->offset, p->len);
+        bool is_shorter = p->data.len > 0 && p->data.len < p->len;
+        return is_shorter && p->len <= KEDGE_CHUNK_MAX && is_part(p->total, p->offset, p->len);
     }
     return true;
 }

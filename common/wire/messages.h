@@ -16,7 +16,7 @@
 enum {
     KEDGE_WIRE_VERSION = 1,     /* first byte of every frame */
     KEDGE_WIRE_HASH = 32,       /* bytes of a hash, a key, a secret */
-    KEDGE_MSG_PREFIX_MAX = 128, /* bytes in front of the payload of CHUNK and of both BLOB_PUTs, at most */
+    KEDGE_MSG_PREFIX_MAX = 136, /* bytes in front of the payload of CHUNK and of both BLOB_PUTs, at most */
 };
 
 /* ENROLL_OK.state */

@@ -96,16 +96,20 @@ size_t kedge_packed_len(struct kedge_view content)
     return sum;
 }
 
-size_t kedge_pack(struct kedge_view content, uint8_t *out)
+size_t kedge_pack(struct kedge_view content, uint8_t *out, size_t room)
 {
     uint32_t words[WORDS];
     size_t sum = 0;
     for (size_t at = 0; at < content.len; at += KEDGE_PACKED_BLOCK) {
         load(content.ptr + at, block_len(content.len - at), words);
         unsigned width = code(words);
+        size_t bytes = 1 + (size_t)ROW_BYTES * width;
+        if (bytes > room - sum) {
+            break;
+        }
         out[sum] = (uint8_t)width;
         pack_block(words, width, out + sum + 1);
-        sum += 1 + (size_t)ROW_BYTES * width;
+        sum += bytes;
     }
     return sum;
 }

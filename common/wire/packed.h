@@ -7,8 +7,11 @@
  * Packed form of n bytes: for each block of 1,024 bytes, the last one filled up with zeros, u8 w (0 to 32),
  * then 32 · w bytes. The block's 256 words (little-endian) are zigzag-coded, so that small negative numbers
  * are small: 0, -1, 1, -2 become 0, 1, 2, 3. Word 8 · row + lane stands in lane `lane`; each lane is a string
- * of 32 numbers of w bits, the first in the lowest bits, cut into w words; the words of the eight lanes stand
- * side by side. */
+ * of 32 numbers of w bits, the first in the lowest bits, cut into w words (little-endian); the words of the
+ * eight lanes stand side by side.
+ *
+ * Content has many packed forms: w may be larger than it need be, and what fills the last block up is not
+ * looked at. What counts is the content, which has a digest. */
 #ifndef KEDGE_COMMON_WIRE_PACKED_H
 #define KEDGE_COMMON_WIRE_PACKED_H
 
@@ -18,8 +21,9 @@ enum { KEDGE_PACKED_BLOCK = 1024 }; /* bytes of content */
 
 /* Bytes of the packed form of content; at most len + len / 1024 + 1,024. */
 size_t kedge_packed_len(struct kedge_view content);
-/* Writes that many bytes to out and returns their number. */
-size_t kedge_pack(struct kedge_view content, uint8_t *out);
+/* Writes that many bytes to out and returns their number. It stops in front of a block that goes beyond
+ * `room`: a mapped file may have changed since its packed form was measured. */
+size_t kedge_pack(struct kedge_view content, uint8_t *out, size_t room);
 
 struct kedge_unpacker {
     struct kedge_view in; /* what is still packed */

@@ -97,6 +97,7 @@ struct kedge_msg random_msg(struct kedge_rng *rng, unsigned index)
         msg.u.blob_put.total = msg.u.blob_put.offset + msg.u.blob_put.data.len + kedge_rng_below(rng, 3);
     } else if (msg.type == KEDGE_MSG_BLOB_PUT_PACKED) {
         struct kedge_msg_blob_put_packed *p = &msg.u.blob_put_packed;
+        p->data = p->data.len > 0 ? p->data : kedge_view_str("x");
         p->len = (uint32_t)p->data.len + 1 + (uint32_t)kedge_rng_below(rng, 3);
         p->offset >>= 1;
         p->total = p->offset + p->len + kedge_rng_below(rng, 3);

@@ -264,6 +264,13 @@ END_TEST
 
 /* ---- refusals, one by one ---- */
 
+#define PACKED_PUT(total, offset, len, data_len) \
+    "0108"                                       \
+    "01"                                         \
+    "6a"                                         \
+    "00000007"                                   \
+    "00000002" H1 total offset len data_len
+
 static const struct {
     const char *hex;
     int err;
@@ -279,7 +286,7 @@ static const struct {
      "00000000",
      KEDGE_E_VERSION},
     {"0100", KEDGE_E_FORMAT}, /* no such type */
-    {"0108", KEDGE_E_FORMAT},
+    {"0109", KEDGE_E_FORMAT},
     {"018a", KEDGE_E_FORMAT},
     {"0101"
      "00000001"
@@ -361,6 +368,18 @@ static const struct {
      "0000000000000009" H1 "00000000"
      "41",
      KEDGE_E_TOO_LONG}, /* 65 hashes */
+    {PACKED_PUT("000000000000000a", "0000000000000006", "00000001", "00000001") "61", KEDGE_E_FORMAT},
+    {PACKED_PUT("000000000000000a", "0000000000000006", "00000000", "00000000"), KEDGE_E_FORMAT},
+    {PACKED_PUT("000000000000000a", "0000000000000006", "00000004", "00000000"),
+     KEDGE_E_FORMAT}, /* no data */
+    {PACKED_PUT("000000000000000a", "0000000000000006", "00000005", "00000001") "61",
+     KEDGE_E_FORMAT}, /* beyond the blob's end */
+    {PACKED_PUT("000000000000000a", "000000000000000b", "00000002", "00000001") "61", KEDGE_E_FORMAT},
+    {PACKED_PUT("000000000000000a", "ffffffffffffffff", "00000002", "00000001") "61", KEDGE_E_FORMAT},
+    {PACKED_PUT("ffffffffffffffff", "0000000000000000", "00400001", "00000001") "61",
+     KEDGE_E_FORMAT}, /* content over 4 MiB */
+    {PACKED_PUT("ffffffffffffffff", "0000000000000000", "ffffffff", "00000001") "61", KEDGE_E_FORMAT},
+    {PACKED_PUT("ffffffffffffffff", "0000000000000000", "00400000", "00400001"), KEDGE_E_TOO_LONG},
 };
 
 START_TEST(test_refused_frames)
@@ -393,6 +412,15 @@ START_TEST(test_refused_messages)
         {{KEDGE_MSG_CHUNK, {.chunk = {KEDGE_CHUNK_MAX + 1, 0, {zeros, KEDGE_CHUNK_MAX + 1}}}},
          KEDGE_E_TOO_LONG},
         {{KEDGE_MSG_CHUNK, {.chunk = {1, 1, {zeros, 1}}}}, KEDGE_E_ARG},
+        {{KEDGE_MSG_BLOB_PUT_PACKED, {.blob_put_packed = {{"j"}, 1, 1, {0}, 9, 0, 2, {zeros, 2}}}},
+         KEDGE_E_ARG},
+        {{KEDGE_MSG_BLOB_PUT_PACKED, {.blob_put_packed = {{"j"}, 1, 1, {0}, 9, 0, 2, {zeros, 0}}}},
+         KEDGE_E_ARG},
+        {{KEDGE_MSG_BLOB_PUT_PACKED, {.blob_put_packed = {{"j"}, 1, 1, {0}, 9, 8, 2, {zeros, 1}}}},
+         KEDGE_E_ARG},
+        {{KEDGE_MSG_BLOB_PUT_PACKED,
+          {.blob_put_packed = {{"j"}, 1, 1, {0}, UINT64_MAX, 0, KEDGE_CHUNK_MAX + 1, {zeros, 1}}}},
+         KEDGE_E_ARG},
         {{KEDGE_MSG_RECEIPT, {.receipt = {{"a"}, 0, {0}, {NULL, 0}, {zeros, 33}}}}, KEDGE_E_ARG},
         {{KEDGE_MSG_RECEIPT, {.receipt = {{"a"}, 0, {0}, {NULL, 0}, {zeros, 65 * 32}}}}, KEDGE_E_TOO_LONG},
     };
@@ -419,24 +447,35 @@ START_TEST(test_small_buffer)
 }
 END_TEST
 
+/* The longest frames are within KEDGE_FRAME_MAX, the longest prefixes within KEDGE_MSG_PREFIX_MAX. */
+static void check_largest(struct kedge_msg *msg, struct kedge_id *job, const struct kedge_view *payload,
+                          const struct kedge_view *back_payload, struct kedge_msg *back)
+{
+    memset(job->s, 'a', KEDGE_ID_MAX);
+    struct kedge_buf b = encode(msg);
+    uint8_t prefix[KEDGE_MSG_PREFIX_MAX];
+    size_t prefix_len;
+    ck_assert_int_eq(kedge_msg_prefix(msg, prefix, &prefix_len), KEDGE_OK);
+    ck_assert_uint_eq(prefix_len + payload->len, b.len);
+    ck_assert_mem_eq(prefix, b.ptr, prefix_len);
+    ck_assert_int_eq(kedge_msg_decode(kedge_buf_view(&b), back), KEDGE_OK);
+    ck_assert_ptr_eq(back_payload->ptr, b.ptr + prefix_len); /* borrowed, not copied */
+    kedge_buf_deinit(&b);
+}
+
 START_TEST(test_largest)
 {
     static const uint8_t data[KEDGE_CHUNK_MAX] = {[KEDGE_CHUNK_MAX - 1] = 9};
+    const uint64_t offset = UINT64_MAX - KEDGE_CHUNK_MAX;
     struct kedge_msg
-        msg =
-            {KEDGE_MSG_BLOB_PUT,
-             {.blob_put = {{""}, 1, 1, {0}, UINT64_MAX, UINT64_MAX - KEDGE_CHUNK_MAX, {data, sizeof data}}}},
+        put = {KEDGE_MSG_BLOB_PUT, {.blob_put = {{""}, 1, 1, {0}, UINT64_MAX, offset, {data, sizeof data}}}},
+        packed = {KEDGE_MSG_BLOB_PUT_PACKED,
+                  {.blob_put_packed =
+                       {{""}, 1, 1, {0}, UINT64_MAX, offset, KEDGE_CHUNK_MAX, {data, sizeof data - 1}}}},
         back;
-    memset(msg.u.blob_put.job.s, 'a', KEDGE_ID_MAX);
-    struct kedge_buf b = encode(&msg); /* within KEDGE_FRAME_MAX */
-    uint8_t prefix[KEDGE_MSG_PREFIX_MAX];
-    size_t prefix_len;
-    ck_assert_int_eq(kedge_msg_prefix(&msg, prefix, &prefix_len), KEDGE_OK);
-    ck_assert_uint_eq(prefix_len + sizeof data, b.len);
-    ck_assert_mem_eq(prefix, b.ptr, prefix_len);
-    ck_assert_int_eq(kedge_msg_decode(kedge_buf_view(&b), &back), KEDGE_OK);
-    ck_assert_ptr_eq(back.u.blob_put.data.ptr, b.ptr + prefix_len); /* borrowed, not copied */
-    kedge_buf_deinit(&b);
+    check_largest(&put, &put.u.blob_put.job, &put.u.blob_put.data, &back.u.blob_put.data, &back);
+    check_largest(&packed, &packed.u.blob_put_packed.job, &packed.u.blob_put_packed.data,
+                  &back.u.blob_put_packed.data, &back);
 }
 END_TEST
 
