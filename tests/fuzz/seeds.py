@@ -123,6 +123,8 @@ def written(seeds):
     seeds.put("address", *ADDRESSES)
     seeds.put("text", *TEXTS)
     seeds.put("wire", TOKEN)
+    seeds.put("packed", *(struct.pack(">H", 1000) + bytes([w]) + bytes(range(32)) * w for w in (0, 1, 7, 31, 32)))
+    seeds.put("packed", struct.pack(">H", 3000) + bytes([3]) + bytes(96) + bytes([0, 2]) + b"\x5a" * 64)
     seeds.put("csv", TABLE, TABLE.replace(",", ";"))
     seeds.put("npz", npz(zipfile.ZIP_STORED), npz(zipfile.ZIP_DEFLATED))
     seeds.put("idx", idx(8, (2, 2, 2), bytes(range(8))), idx(8, (4,), bytes(4)), idx(13, (2,), struct.pack(">2f", 1, 2)))

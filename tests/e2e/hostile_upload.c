@@ -1,0 +1,156 @@
+#include "tests/e2e/hostile_upload.h"
+
+#include <check.h>
+#include <string.h>
+
+#include "common/tensor/safetensors.h"
+#include "common/wire/packed.h"
+#include "tests/e2e/hostile.h"
+
+/* TAIL: bytes behind the header; all -2, they take two bits each. */
+enum { VALUES = 18, TAIL = 4 * VALUES, TAIL_PACKED = 1 + 2 * 32 };
+
+void hx_make_file(const char *name, uint64_t rows, uint64_t columns, enum kedge_dtype dtype, int32_t value,
+                  struct hx_file *ret)
+{
+    struct kedge_layout layout;
+    struct kedge_buf out;
+    const uint64_t dims[] = {rows, columns};
+    kedge_layout_init(&layout, dtype);
+    kedge_buf_init(&out, sizeof ret->bytes);
+    ck_assert_int_eq(kedge_layout_add(&layout, name, dims, 2, NULL), KEDGE_OK);
+    const uint64_t classes = 2;
+    ck_assert_int_eq(kedge_layout_add(&layout, "0.bias", &classes, 1, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_safetensors_header(&layout, dtype, &out), KEDGE_OK);
+    for (size_t i = 0; i < VALUES; i++) {
+        kedge_buf_put(&out, &value, sizeof value); /* little-endian, as all our machines are */
+    }
+    ck_assert_int_eq(out.err, KEDGE_OK);
+    memcpy(ret->bytes, out.ptr, out.len);
+    ret->len = out.len;
+    kedge_sha256(kedge_buf_view(&out), &ret->digest);
+    kedge_layout_deinit(&layout);
+    kedge_buf_deinit(&out);
+}
+
+struct kedge_msg hx_put_of(const struct hx_file *f, uint64_t offset, size_t len)
+{
+    struct kedge_msg msg = {.type = KEDGE_MSG_BLOB_PUT};
+    msg.u.blob_put = (struct kedge_msg_blob_put){.job = hx_task.job,
+                                                 .round = hx_task.round,
+                                                 .group = hx_task.group,
+                                                 .total = f->len,
+                                                 .offset = offset,
+                                                 .data = {f->bytes + offset, len}};
+    memcpy(msg.u.blob_put.digest, f->digest.b, sizeof f->digest.b);
+    return msg;
+}
+
+void hx_upload(const struct hx_file *f)
+{
+    struct kedge_msg msg = hx_put_of(f, 0, f->len), answer;
+    ck_assert_int_eq(hx_ask(hx_alice.net, &msg, &answer), KEDGE_OK);
+    ck_assert(answer.type == KEDGE_MSG_PUT_OK && answer.u.put_ok.complete == 1);
+}
+
+/* Where a piece tells the update's length; behind it come offset and, in a packed one, its own length. */
+static size_t total_at(void)
+{
+    return 2 + 1 + strlen(hx_task.job.s) + 4 + 4 + KEDGE_WIRE_HASH;
+}
+
+void hx_refuse_longer(const struct hx_file *good)
+{
+    struct hx_file longer = *good;
+    struct kedge_buf frame;
+    longer.len++;
+    struct kedge_msg put = hx_put_of(&longer, 0, longer.len);
+    kedge_buf_init(&frame, KEDGE_FRAME_MAX);
+    ck_assert_int_eq(kedge_msg_encode(&put, &frame), KEDGE_OK);
+    ck_assert_uint_eq(kedge_load_be64(frame.ptr + total_at()), longer.len);
+    kedge_store_be64(frame.ptr + total_at(), good->len);
+    hx_refuse_bytes(hx_alice.net, kedge_buf_view(&frame), KEDGE_E_FORMAT, "more bytes than announced");
+    kedge_buf_deinit(&frame);
+}
+
+/* ---- packed pieces ---- */
+
+/* The file's last `len` bytes, in this packed form. */
+static struct kedge_msg packed_put_of(const struct hx_file *f, size_t len, struct kedge_view packed)
+{
+    struct kedge_msg msg = {.type = KEDGE_MSG_BLOB_PUT_PACKED};
+    msg.u.blob_put_packed = (struct kedge_msg_blob_put_packed){.job = hx_task.job,
+                                                               .round = hx_task.round,
+                                                               .group = hx_task.group,
+                                                               .total = f->len,
+                                                               .offset = f->len - len,
+                                                               .len = (uint32_t)len,
+                                                               .data = packed};
+    memcpy(msg.u.blob_put_packed.digest, f->digest.b, sizeof f->digest.b);
+    return msg;
+}
+
+static void check_put(const struct kedge_msg *put, uint64_t next, bool complete)
+{
+    struct kedge_msg answer;
+    ck_assert_int_eq(hx_ask(hx_alice.net, put, &answer), KEDGE_OK);
+    ck_assert_int_eq(answer.type, KEDGE_MSG_PUT_OK);
+    ck_assert_uint_eq(answer.u.put_ok.next_offset, next);
+    ck_assert_int_eq(answer.u.put_ok.complete, complete);
+}
+
+static void refuse_packed(const struct hx_file *f, struct kedge_view packed, const char *what)
+{
+    struct kedge_msg put = packed_put_of(f, TAIL, packed), question = hx_put_of(f, 0, 0);
+    hx_refuse(hx_alice.net, &put, KEDGE_E_FORMAT, what);
+    check_put(&question, f->len - TAIL, false);
+}
+
+/* The same frame with another word at this place. */
+static void refuse_patched(const struct kedge_msg *put, size_t at, uint32_t word, const char *what)
+{
+    struct kedge_buf frame;
+    kedge_buf_init(&frame, KEDGE_FRAME_MAX);
+    ck_assert_int_eq(kedge_msg_encode(put, &frame), KEDGE_OK);
+    uint64_t rest = kedge_load_be64(frame.ptr + at) & UINT32_MAX;
+    kedge_store_be64(frame.ptr + at, (uint64_t)word << 32 | rest);
+    hx_refuse_bytes(hx_alice.net, kedge_buf_view(&frame), KEDGE_E_FORMAT, what);
+    kedge_buf_deinit(&frame);
+}
+
+void hx_try_packed(void)
+{
+    struct hx_file f;
+    uint8_t packed[TAIL] = {0};
+    hx_make_file("0.weight", 2, 8, KEDGE_DTYPE_I32, -2, &f);
+    const struct kedge_view tail = kedge_view_of(f.bytes + f.len - TAIL, TAIL);
+    ck_assert_uint_eq(kedge_pack(tail, packed, sizeof packed), TAIL_PACKED);
+
+    struct kedge_msg question = hx_put_of(&f, 0, 0), put = hx_put_of(&f, 0, f.len - TAIL);
+    check_put(&put, f.len - TAIL, false);
+    refuse_packed(&f, kedge_view_of(packed, TAIL_PACKED - 1), "packed piece that is too short");
+    refuse_packed(&f, kedge_view_of(packed, TAIL_PACKED + 1), "byte behind a packed piece");
+    refuse_packed(&f, kedge_view_of(packed, 1), "packed piece of a width alone");
+    packed[0] = 33;
+    refuse_packed(&f, kedge_view_of(packed, TAIL_PACKED), "numbers of 33 bits");
+    packed[0] = 255;
+    refuse_packed(&f, kedge_view_of(packed, TAIL_PACKED), "numbers of 255 bits");
+    packed[0] = 2;
+    put = packed_put_of(&f, TAIL, kedge_view_of(packed, TAIL_PACKED));
+    const size_t len_at = total_at() + 8 + 8;
+    refuse_patched(&put, len_at, TAIL + 1, "packed piece that ends behind the update");
+    refuse_patched(&put, len_at, UINT32_MAX, "packed piece without end");
+    refuse_patched(&put, len_at, TAIL_PACKED, "packed piece that is no shorter");
+    check_put(&question, f.len - TAIL, false);
+
+    packed[1] ^= 1; /* well-formed, but other bytes: the upload begins again */
+    hx_refuse(hx_alice.net, &put, KEDGE_E_BLOB_DIGEST, "packed piece of other bytes");
+    packed[1] ^= 1;
+    check_put(&question, 0, false);
+    check_put(&put, 0, false); /* not its turn */
+    struct kedge_msg head = hx_put_of(&f, 0, f.len - TAIL);
+    check_put(&head, f.len - TAIL, false);
+    check_put(&put, f.len, true); /* the blob has the digest of the plain bytes */
+    head = hx_put_of(&f, 0, f.len);
+    check_put(&head, f.len, true);
+}
