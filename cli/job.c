@@ -64,7 +64,7 @@ static int add_initial(json_t *request, const char *initial, struct kedge_diag *
     if (!realpath(initial, absolute) || stat(absolute, &st) != 0) {
         return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "--initial-model %s: no such file", initial);
     }
-    if (!S_ISREG(st.st_mode)) { /* the coordinator opens it, and must not wait for a pipe */
+    if (!S_ISREG(st.st_mode)) { /* the coordinator takes nothing else */
         return kedge_diag_set(d, KEDGE_E_IO, "--initial-model %s: expected a regular file", initial);
     }
     return json_object_set_new(request, "initial", json_string(absolute))

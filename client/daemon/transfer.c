@@ -118,7 +118,7 @@ static bool is_sound(const char *path, uint64_t len, const struct kedge_site_dig
     }
     size_t piece_len = len < PIECE ? (size_t)len : PIECE;
     uint8_t *piece = kedge_mem_new(piece_len, 1);
-    int fd = piece ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    int fd = piece ? kedge_file_open(path, O_RDONLY | O_NOFOLLOW, NULL) : -1;
     bool whole = fd >= 0;
     for (uint64_t at = 0; whole && at < len;) {
         size_t n = len - at < piece_len ? (size_t)(len - at) : piece_len;

@@ -59,7 +59,7 @@ static void get_run(struct kedge_host *h, struct kedge_work *work)
     struct get_work *w = (struct get_work *)work;
     char path[KEDGE_PATH_MAX];
     int err = kedge_blobs_path(h->main.blobs, &w->digest, path);
-    int fd = err ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    int fd = err ? -1 : kedge_file_open(path, O_RDONLY | O_NOFOLLOW, NULL);
     int64_t size = fd >= 0 ? (int64_t)lseek(fd, 0, SEEK_END) : -1;
     if (size < 0) {
         kedge_host_reply_error(w->req, KEDGE_E_NOT_FOUND, 0, "no such blob");

@@ -223,7 +223,7 @@ START_TEST(test_long_words)
 }
 END_TEST
 
-/* The coordinator would wait for a pipe: what it is to open is looked at before it is asked. */
+/* What the coordinator is to open is looked at before it is asked. */
 START_TEST(test_initial_model)
 {
     struct fake fake = {.answer = "{\"job\":\"j\",\"state\":\"queued\",\"spec\":\"00\"}"};
