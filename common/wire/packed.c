@@ -42,14 +42,25 @@ static void load_row(const uint8_t *from, uint32_t row[LANES])
     swap_words(row, LANES);
 }
 
-/* Zigzag-codes a block in place; returns the bits that its largest number needs. */
-static unsigned code(uint32_t words[WORDS])
+static uint32_t zigzag(uint32_t word)
 {
-    uint32_t any = 0;
+    return word << 1 ^ (0 - (word >> 31));
+}
+
+/* The bits that the largest number of a block needs. */
+static unsigned width_of(const uint8_t *from, size_t len)
+{
+    uint32_t rest[WORDS], any = 0;
     unsigned width = 0;
+    if (len < KEDGE_PACKED_BLOCK) {
+        memcpy(memset(rest, 0, sizeof rest), from, len);
+        from = (const uint8_t *)rest;
+    }
     for (size_t i = 0; i < WORDS; i++) {
-        words[i] = words[i] << 1 ^ (0 - (words[i] >> 31));
-        any |= words[i];
+        uint32_t word;
+        memcpy(&word, from + 4 * i, sizeof word);
+        swap_words(&word, 1);
+        any |= zigzag(word);
     }
     for (; any != 0; any >>= 1) {
         width++;
@@ -68,10 +79,10 @@ static void pack_block(const uint32_t words[WORDS], unsigned width, uint8_t *out
 {
     uint32_t gathered[LANES] = {0};
     unsigned used = 0; /* bits of each lane's word that is being gathered */
-    for (size_t row = 0; row < ROWS && width > 0; row++) {
+    for (size_t row = 0; row < ROWS; row++) {
         const uint32_t *w = words + row * LANES;
         for (size_t lane = 0; lane < LANES; lane++) {
-            gathered[lane] |= w[lane] << used;
+            gathered[lane] |= zigzag(w[lane]) << used;
         }
         used += width;
         if (used >= 32) {
@@ -79,7 +90,7 @@ static void pack_block(const uint32_t words[WORDS], unsigned width, uint8_t *out
             out += ROW_BYTES;
             used -= 32;
             for (size_t lane = 0; lane < LANES; lane++) {
-                gathered[lane] = used > 0 ? w[lane] >> (width - used) : 0;
+                gathered[lane] = used > 0 ? zigzag(w[lane]) >> (width - used) : 0;
             }
         }
     }
@@ -87,11 +98,9 @@ static void pack_block(const uint32_t words[WORDS], unsigned width, uint8_t *out
 
 size_t kedge_packed_len(struct kedge_view content)
 {
-    uint32_t words[WORDS];
     size_t sum = 0;
     for (size_t at = 0; at < content.len; at += KEDGE_PACKED_BLOCK) {
-        load(content.ptr + at, block_len(content.len - at), words);
-        sum += 1 + (size_t)ROW_BYTES * code(words);
+        sum += 1 + (size_t)ROW_BYTES * width_of(content.ptr + at, block_len(content.len - at));
     }
     return sum;
 }
@@ -101,14 +110,16 @@ size_t kedge_pack(struct kedge_view content, uint8_t *out, size_t room)
     uint32_t words[WORDS];
     size_t sum = 0;
     for (size_t at = 0; at < content.len; at += KEDGE_PACKED_BLOCK) {
-        load(content.ptr + at, block_len(content.len - at), words);
-        unsigned width = code(words);
+        unsigned width = width_of(content.ptr + at, block_len(content.len - at));
         size_t bytes = 1 + (size_t)ROW_BYTES * width;
         if (bytes > room - sum) {
             break;
         }
         out[sum] = (uint8_t)width;
-        pack_block(words, width, out + sum + 1);
+        if (width > 0) {
+            load(content.ptr + at, block_len(content.len - at), words);
+            pack_block(words, width, out + sum + 1);
+        }
         sum += bytes;
     }
     return sum;
