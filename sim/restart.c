@@ -157,6 +157,12 @@ static void load_job(struct sim *w, uint32_t job)
     if (!j->stored || end || j->state >= KEDGE_JOB_COMPLETED) {
         return;
     }
+    if (sim_main_find(w, SIM_JOB_OPENED, job, 0) && sim_below(w, 2) == 0) {
+        /* as a host that keeps no state but the operator's halt, like kedge-coordinator */
+        bool by_operator = j->state == KEDGE_JOB_HALTED && j->reason == KEDGE_OK;
+        j->state = by_operator ? KEDGE_JOB_HALTED : KEDGE_JOB_ENROLLING;
+        j->reason = KEDGE_OK;
+    }
     bool room = sim_slot_take(w, job); /* another than before, perhaps */
     KEDGE_ASSERT(room);
     struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_JOB, job);

@@ -22,9 +22,10 @@
  *  - Restart: kedge_coord_init, LOAD_* events with what was durable, then START. There is no other recovery
  * path. A job whose job-closed is durable has ended, whatever state was stored. LOAD_JOB: models[0] is the
  * initial model, err the reason stored with the state (JOB_STATE's err): HALTED with KEDGE_OK is the
- * operator's halt, any other is derived anew. Then LOAD_ROUND closed (the last one), LOAD_ROUND open,
- * LOAD_ROW, LOAD_GROUP, LOAD_REFUSED, LOAD_ACCEPTED, LOAD_EVALUATED. TENANT_ADDED, SITE_ADDED come before
- * them; SITE_REVOKED and JOB_JOINED may come before START, too.
+ * operator's halt, any other is derived anew; a host that keeps no other state says ENROLLING behind a
+ * durable job-opened. Then LOAD_ROUND closed (the last one), LOAD_ROUND open, LOAD_ROW, LOAD_GROUP,
+ * LOAD_REFUSED, LOAD_ACCEPTED, LOAD_EVALUATED. TENANT_ADDED, SITE_ADDED come before them; SITE_REVOKED and
+ * JOB_JOINED may come before START, too.
  *  - A refusal that belongs into the record of the round (TURN_AWAY with recorded) is made durable by the
  * host before it is told, and comes back by LOAD_REFUSED as long as its round is open; so a round neither
  * waits again for a site that was refused nor forgets to say so. A host that can not keep it may leave it

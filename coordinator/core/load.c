@@ -136,6 +136,10 @@ static void start_job(struct kedge_coord *c, uint32_t job)
     } else if (j->closed_round != KEDGE_COORD_NONE) {
         j->round = j->closed_round;
         j->base = KEDGE_JOB_TRAINING;
+        if (kedgei_job_allows(j->told,
+                              j->base)) { /* no state was kept: STORING may be next, if all are closed */
+            kedgei_job_tell(c, job);
+        }
         resume_assignments(c, job);
         kedgei_next_round(c, job);
     } else if (opened) { /* no round is durable, but one may have been about to open */

@@ -271,6 +271,19 @@ START_TEST(test_last_evaluations)
 }
 END_TEST
 
+/* A crash between the last round's close and job-closed, told by a host that keeps no state. */
+START_TEST(test_all_closed)
+{
+    struct host h;
+    open_with_members(&h, 1);
+    load_job(&h, KEDGE_JOB_ENROLLING, KEDGE_OK);
+    load_closed(&h, 2, 1);
+    host_simple(&h, KEDGE_EV_START);
+    EXPECT(&h, "enrolling>training; training>storing; job-closed completed");
+    host_close(&h);
+}
+END_TEST
+
 START_TEST(test_crowd)
 {
     enum { SITES = 100 };
@@ -348,6 +361,7 @@ int main(void)
     tcase_add_test(tc, test_missing_groups);
     tcase_add_test(tc, test_newcomer_between);
     tcase_add_test(tc, test_last_evaluations);
+    tcase_add_test(tc, test_all_closed);
     tcase_add_test(tc, test_crowd);
     tcase_add_test(tc, test_selection);
     Suite *s = suite_create("coordinator/restart");
