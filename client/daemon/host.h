@@ -10,8 +10,8 @@
  *   SITE/keys/          tls.pem, statement.pem (made here, never leave)
  *   SITE/memory         unfinished results with their envelopes, and what was signed last; see stored.h
  *   SITE/seen-main      the last main checkpoint seen
- *   SITE/refused-main/  evidence of a cut or forked main chain: `seen` and `shown`; while it is there, no
- * work SITE/work/          models and updates in use, and former ones whose room the next ones take */
+ *   SITE/refused-main/  `seen` and `shown`, evidence of a cut or forked main chain: stops all work
+ *   SITE/work/          models and updates in use, and former ones whose room the next ones take */
 #ifndef KEDGE_CLIENT_DAEMON_HOST_H
 #define KEDGE_CLIENT_DAEMON_HOST_H
 

@@ -91,6 +91,7 @@ void kedge_client_seen_keep(struct kedge_site_host *h, const struct kedge_site_e
     char path[KEDGE_PATH_MAX];
     h->seen = fx->seen;
     h->seen_note.len = 0;
+    h->seen_note.err = KEDGE_OK;
     kedge_buf_put(&h->seen_note, h->shown_note.ptr, h->shown_note.len);
     int err = h->seen_note.err ? h->seen_note.err : kedge_client_path(h, path, "seen-main");
     err = err ? err : kedge_client_put_file(path, h->shown_note);
@@ -107,6 +108,7 @@ void kedge_client_seen_refuse(struct kedge_site_host *h, const struct kedge_site
     h->fatal = fx->err;
     int err = kedge_client_path(h, path, "refused-main");
     err = err ? err : kedge_dir_make(path, 0700, &d);
+    err = err ? err : kedge_dir_sync(h->dir);
     err = err ? err : kedge_client_path(h, path, "refused-main/seen");
     err = err ? err : kedge_file_write(path, kedge_buf_view(&h->seen_note), 0600, &d);
     err = err ? err : kedge_client_path(h, path, "refused-main/shown"); /* last: both are there */

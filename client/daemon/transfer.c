@@ -276,7 +276,7 @@ static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect
         if (err == KEDGE_E_BUSY && busy++ < BUSY_TRIES) {
             kedge_os_sleep_ms(BUSY_PAUSE_MS);
             err = KEDGE_OK;
-        } else if (!err && !complete && next == before && len > 0 && ++busy > BUSY_TRIES) {
+        } else if (!err && !complete && next == before && ++busy > BUSY_TRIES) {
             err = KEDGE_E_STATE; /* no progress */
         }
         len = total - next < PIECE ? total - next : PIECE;

@@ -203,6 +203,11 @@ static int list_pending(void *arg, struct kedge_view key, struct kedge_view valu
     struct kedge_token_record r;
     char tls[2 * KEDGE_KEY_LEN + 1], statement[2 * KEDGE_KEY_LEN + 1];
     int err = kedge_token_record_decode(key, value, &r, p->d);
+    if (err == KEDGE_E_CORRUPT && (p->wanted.tenant || p->wanted.site)) { /* the whole list tells of it */
+        kedge_log(KEDGE_LOG_ERROR, "token", "%s", p->d->text);
+        *p->d = (struct kedge_diag){.text = ""};
+        return KEDGE_OK;
+    }
     if (err) {
         return err;
     }

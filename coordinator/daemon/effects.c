@@ -69,6 +69,14 @@ static void drop_orphan(struct kedge_host *h, uint32_t ticket)
     const struct kedge_ticket *t = &h->tickets[ticket];
     struct kedge_tenant *tenant = &h->tenants[h->sites[t->site].tenant];
     char path[KEDGE_PATH_MAX];
+    for (uint32_t i = 0; t->blob_committed && i < KEDGE_TICKETS_MAX; i++) {
+        const struct kedge_ticket *o = &h->tickets[i];
+        if (i != ticket && o->used && h->sites[o->site].tenant == h->sites[t->site].tenant
+            && kedge_hash_eq(&o->st->subject, &t->st->subject)) {
+            return; /* the same bytes, on their way into the ledger by another: whoever is last removes them
+                     */
+        }
+    }
     if (t->blob_committed
         && kedge_ledger_find_ref(tenant->log.ledger, &t->st->subject, NULL) == KEDGE_E_NOT_FOUND
         && kedge_blobs_path(tenant->log.blobs, &t->st->subject, path) == KEDGE_OK && remove(path) != 0) {

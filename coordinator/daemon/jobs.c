@@ -86,7 +86,9 @@ static struct kedge_job *slot_find(struct kedge_host *h)
         if (!job->used) {
             return job;
         }
-        if (!kedge_coord_job(h->coord, i, &view) && (!oldest || job->created_ms < oldest->created_ms)) {
+        /* the core does not know a job that is being submitted or restored, either */
+        bool is_history = kedge_host_job_has_ended(job) && !kedge_coord_job(h->coord, i, &view);
+        if (is_history && (!oldest || job->created_ms < oldest->created_ms)) {
             oldest = job;
         }
     }

@@ -191,7 +191,24 @@ static int write_address(struct kedge_host *h, struct kedge_diag *d)
     return err;
 }
 
-static void stop_all(struct kedge_host *h)
+/* What was found to be damaged is evidence, whichever store it is in: closing leaves their files alone. */
+static void keep_all(struct kedge_host *h)
+{
+    if (h->kv) {
+        kedge_kv_keep(h->kv);
+    }
+    if (h->main.kv) {
+        kedge_kv_keep(h->main.kv);
+    }
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        if (h->tenants[i].log.kv) {
+            kedge_kv_keep(h->tenants[i].log.kv);
+        }
+    }
+}
+
+/* Why it stops: err. */
+static void stop_all(struct kedge_host *h, int err)
 {
     struct kedge_diag d = {.text = ""};
     kedge_net_server_close(h->server);
@@ -205,6 +222,9 @@ static void stop_all(struct kedge_host *h)
         kedge_committer_stop(h->tenants[i].committer);
     }
     kedge_committer_stop(h->main_committer);
+    if (kedge_err_class(err) == KEDGE_CLASS_CORRUPT) {
+        keep_all(h);
+    }
     /* Everything durable is on disk now; blobs without a statement are swept so that the folder can be
      * audited. */
     if (h->main.ledger && h->main.blobs && !h->fatal && kedge_host_sweep(h, &d) != KEDGE_OK) {
@@ -247,7 +267,7 @@ static int run(struct kedge_host *h)
                   h->tenant_count, h->site_count);
         err = kedge_host_run(h);
     }
-    stop_all(h);
+    stop_all(h, err);
     return err;
 }
 

@@ -1,6 +1,7 @@
 /* KEDGE_PROGRAM is the program's path, given by the build. */
 #include "tests/unit/cli/support.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -71,10 +72,22 @@ static void begin(struct kedge_process *p, const char *format, va_list ap)
         w = end ? end + 1 : NULL;
     }
     (void)unlink(at("stderr"));
-    const char *path = stderr_to ? stderr_to : at("stderr");
-    struct kedge_process_options options = {
-        .argv = argv, .stderr_path = path, .pipe_stdout = true, .die_with_parent = true};
-    ck_assert_int_eq(kedge_process_start(&options, p, NULL), KEDGE_OK);
+    struct kedge_process_options options = {.argv = argv,
+                                            .stderr_path = stderr_to ? NULL : at("stderr"),
+                                            .pipe_stdout = true,
+                                            .die_with_parent = true};
+    int own = stderr_to ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
+    if (stderr_to) { /* a terminal is inherited: only regular files are opened for a child */
+        int terminal = open(stderr_to, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+        ck_assert(own >= 0 && terminal >= 0 && dup2(terminal, STDERR_FILENO) >= 0);
+        close(terminal);
+    }
+    int err = kedge_process_start(&options, p, NULL);
+    if (stderr_to) {
+        ck_assert_int_ge(dup2(own, STDERR_FILENO), 0);
+        close(own);
+    }
+    ck_assert_int_eq(err, KEDGE_OK);
 }
 
 void kedge_begin(struct kedge_process *p, const char *format, ...)

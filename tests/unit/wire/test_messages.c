@@ -472,7 +472,7 @@ START_TEST(test_largest)
         packed = {KEDGE_MSG_BLOB_PUT_PACKED,
                   {.blob_put_packed =
                        {{""}, 1, 1, {0}, UINT64_MAX, offset, KEDGE_CHUNK_MAX, {data, sizeof data - 1}}}},
-        back;
+        back = put;
     check_largest(&put, &put.u.blob_put.job, &put.u.blob_put.data, &back.u.blob_put.data, &back);
     check_largest(&packed, &packed.u.blob_put_packed.job, &packed.u.blob_put_packed.data,
                   &back.u.blob_put_packed.data, &back);
