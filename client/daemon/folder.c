@@ -243,7 +243,7 @@ int kedge_client_put_file(const char *path, struct kedge_view content)
 
 int kedge_client_reuse_begin(const char *path, int *ret_fd)
 {
-    int fd = kedge_file_open(path, O_WRONLY | O_CREAT | O_NOFOLLOW, NULL);
+    int fd = kedge_file_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, NULL);
     if (fd < 0) {
         return fd;
     }

@@ -14,7 +14,7 @@
 #include "common/wire/packed.h"
 
 /* Large files go by pieces that stay in a processor's cache from the wire to the hash and the file. */
-enum { PIECE = 1024 * 1024 };
+enum { PIECE = 1024 * 1024, SLICE = 64 * KEDGE_PACKED_BLOCK };
 enum { CHUNK_TIMEOUT_MS = 60000, BUSY_TRIES = 200, BUSY_PAUSE_MS = 10 };
 
 struct transfer_item {
@@ -42,58 +42,99 @@ static int call(struct kedge_site_host *h, const struct kedge_msg *msg, struct k
 
 /* ---- fetch ---- */
 
-static int fetch_chunk(struct kedge_site_host *h, const struct kedge_site_effect *fx, uint64_t offset, int fd,
-                       struct kedge_hasher *hasher, uint64_t *ret_next)
+/* A download on its way into fd, which holds `base`'s model when there is one: overwritten piece by piece. */
+struct fetch {
+    const struct kedge_site_effect *fx;
+    const struct kedge_site_digest *base; /* NULL: whatever is in the file, pieces come whole */
+    struct kedge_hasher *hasher;
+    int fd;
+    uint64_t offset;
+};
+
+static int keep(struct fetch *f, struct kedge_view bytes)
 {
+    kedge_hasher_update(f->hasher, bytes);
+    int err = kedge_fd_write(f->fd, bytes);
+    f->offset += err ? 0 : bytes.len;
+    return err;
+}
+
+/* A piece as what it has that the base has not. */
+static int keep_since(struct fetch *f, const struct kedge_msg_chunk_packed *c)
+{
+    uint8_t slice[SLICE], before[SLICE];
+    struct kedge_unpacker u;
+    int err = kedge_unpack_begin(&u, c->data, c->len);
+    for (size_t n; !err && (n = kedge_unpack(&u, slice, sizeof slice)) > 0;) {
+        err = kedge_fd_read_at(f->fd, before, n, f->offset);
+        if (!err) {
+            kedge_words_add(slice, before, n);
+            err = keep(f, kedge_view_of(slice, n));
+        }
+    }
+    return err;
+}
+
+static int fetch_piece(struct kedge_site_host *h, struct fetch *f)
+{
+    const struct kedge_site_effect *fx = f->fx;
+    uint32_t max = fx->len <= KEDGE_CHUNK_MAX ? KEDGE_CHUNK_MAX : PIECE;
+    uint64_t left = fx->len - f->offset;
     struct kedge_msg msg = {.type = KEDGE_MSG_BLOB_GET}, answer;
     struct kedge_net_reply reply = {.impl = NULL};
-    msg.u.blob_get.job = fx->task.job;
-    memcpy(msg.u.blob_get.digest, fx->digest.b, sizeof msg.u.blob_get.digest);
-    msg.u.blob_get.offset = offset;
-    msg.u.blob_get.max = fx->len <= KEDGE_CHUNK_MAX ? KEDGE_CHUNK_MAX : PIECE;
+    if (f->base) {
+        msg.type = KEDGE_MSG_BLOB_GET_SINCE;
+        msg.u.blob_get_since =
+            (struct kedge_msg_blob_get_since){.job = fx->task.job, .offset = f->offset, .max = max};
+        memcpy(msg.u.blob_get_since.digest, fx->digest.b, sizeof fx->digest.b);
+        memcpy(msg.u.blob_get_since.base, f->base->b, sizeof f->base->b);
+    } else {
+        msg.u.blob_get = (struct kedge_msg_blob_get){.job = fx->task.job, .offset = f->offset, .max = max};
+        memcpy(msg.u.blob_get.digest, fx->digest.b, sizeof fx->digest.b);
+    }
     int err = call(h, &msg, &reply, &answer);
+    const struct kedge_msg_chunk *c = &answer.u.chunk;
+    const struct kedge_msg_chunk_packed *p = &answer.u.chunk_packed;
     if (!err && answer.type == KEDGE_MSG_ERROR) {
         err = kedge_msg_error_code(&answer);
-    } else if (!err
-               && (answer.type != KEDGE_MSG_CHUNK || answer.u.chunk.offset != offset
-                   || answer.u.chunk.total != fx->len || answer.u.chunk.data.len == 0
-                   || answer.u.chunk.data.len > fx->len - offset)) {
+    } else if (!err && answer.type == KEDGE_MSG_CHUNK && c->offset == f->offset && c->total == fx->len
+               && c->data.len > 0 && c->data.len <= left) {
+        err = keep(f, c->data);
+    } else if (!err && answer.type == KEDGE_MSG_CHUNK_PACKED && f->base && p->offset == f->offset
+               && p->total == fx->len && p->len <= left) {
+        err = keep_since(f, p);
+    } else if (!err) {
         err = KEDGE_E_FORMAT;
-    }
-    if (!err) {
-        kedge_hasher_update(hasher, answer.u.chunk.data);
-        err = kedge_fd_write(fd, answer.u.chunk.data);
-        *ret_next = offset + answer.u.chunk.data.len;
     }
     kedge_net_reply_release(&reply);
     return err;
 }
 
-/* Downloads to a temporary file, in the room of `old` where there is one, and renames it when the digest is
- * right. Not synced: it can be fetched again. */
+/* Downloads to a temporary file and renames it when the digest is right; where there is `old`, the file of
+ * the model base, in its room and as what is new since then. Not synced: it can be fetched again, and whole,
+ * for a failure leaves no base behind. */
 static int fetch_file(struct kedge_site_host *h, const struct kedge_site_effect *fx, const char *path,
-                      const char *old)
+                      const char *old, const struct kedge_site_digest *base)
 {
     char temporary[KEDGE_PATH_MAX + 8];
-    struct kedge_hasher *hasher;
     struct kedge_hash digest;
-    int fd = -1;
+    struct fetch f = {.fx = fx, .fd = -1};
     snprintf(temporary, sizeof temporary, "%s.part", path);
-    int err = kedge_hasher_new(&hasher);
+    int err = kedge_hasher_new(&f.hasher);
     if (err) {
         return err;
     }
     if (old) {
+        f.base = kedge_file_size(old) == (int64_t)fx->len ? base : NULL;
         kedge_client_reuse_give(old, temporary);
     }
-    err = kedge_client_reuse_begin(temporary, &fd);
-    for (uint64_t offset = 0; !err && offset < fx->len;) {
-        err = kedge_client_aborted(h, fx->serial) ? KEDGE_E_CANCELLED
-                                                  : fetch_chunk(h, fx, offset, fd, hasher, &offset);
+    err = kedge_client_reuse_begin(temporary, &f.fd);
+    while (!err && f.offset < fx->len) {
+        err = kedge_client_aborted(h, fx->serial) ? KEDGE_E_CANCELLED : fetch_piece(h, &f);
     }
-    kedge_hasher_final(hasher, &digest);
-    kedge_hasher_free(hasher);
-    int end_err = fd >= 0 ? kedge_client_reuse_end(fd, err ? 0 : fx->len) : KEDGE_OK;
+    kedge_hasher_final(f.hasher, &digest);
+    kedge_hasher_free(f.hasher);
+    int end_err = f.fd >= 0 ? kedge_client_reuse_end(f.fd, err ? 0 : fx->len) : KEDGE_OK;
     err = err ? err : end_err;
     if (!err && memcmp(digest.b, fx->digest.b, sizeof digest.b) != 0) {
         err = KEDGE_E_BLOB_DIGEST;
@@ -101,7 +142,7 @@ static int fetch_file(struct kedge_site_host *h, const struct kedge_site_effect 
     if (!err && rename(temporary, path) != 0) {
         err = kedge_errno(errno);
     }
-    if (err && fd >= 0) {
+    if (err && f.fd >= 0) {
         unlink(temporary);
     }
     return err;
@@ -149,7 +190,7 @@ static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
         char old[KEDGE_PATH_MAX]; /* one model at a time is kept */
         bool replaces = !spec && memcmp(h->model_digest.b, t->fx.digest.b, sizeof h->model_digest.b) != 0
                         && kedge_client_work_path(h, "model", &h->model_digest, old) == KEDGE_OK;
-        t->err = fetch_file(h, &t->fx, path, replaces ? old : NULL);
+        t->err = fetch_file(h, &t->fx, path, replaces ? old : NULL, &h->model_digest);
     }
     h->model_digest = !t->err && !spec ? t->fx.digest : h->model_digest;
     if (!t->err && spec) {

@@ -27,6 +27,11 @@ static bool is_part(uint64_t total, uint64_t offset, size_t len)
     return offset <= total && len <= total - offset;
 }
 
+static bool is_packed_part(uint64_t total, uint64_t offset, uint32_t len, struct kedge_view data)
+{
+    return data.len > 0 && data.len < len && len <= KEDGE_CHUNK_MAX && is_part(total, offset, len);
+}
+
 static bool is_consistent(const struct kedge_msg *msg)
 {
     if (msg->type == KEDGE_MSG_CHUNK) {
@@ -37,8 +42,11 @@ static bool is_consistent(const struct kedge_msg *msg)
     }
     if (msg->type == KEDGE_MSG_BLOB_PUT_PACKED) {
         const struct kedge_msg_blob_put_packed *p = &msg->u.blob_put_packed;
-        bool is_shorter = p->data.len > 0 && p->data.len < p->len;
-        return is_shorter && p->len <= KEDGE_CHUNK_MAX && is_part(p->total, p->offset, p->len);
+        return is_packed_part(p->total, p->offset, p->len, p->data);
+    }
+    if (msg->type == KEDGE_MSG_CHUNK_PACKED) {
+        const struct kedge_msg_chunk_packed *p = &msg->u.chunk_packed;
+        return is_packed_part(p->total, p->offset, p->len, p->data);
     }
     return true;
 }
@@ -171,7 +179,7 @@ int kedge_msg_encode(const struct kedge_msg *msg, struct kedge_buf *out)
 int kedge_msg_prefix(const struct kedge_msg *msg, uint8_t out[KEDGE_MSG_PREFIX_MAX], size_t *ret_len)
 {
     if (msg->type != KEDGE_MSG_CHUNK && msg->type != KEDGE_MSG_BLOB_PUT
-        && msg->type != KEDGE_MSG_BLOB_PUT_PACKED) {
+        && msg->type != KEDGE_MSG_BLOB_PUT_PACKED && msg->type != KEDGE_MSG_CHUNK_PACKED) {
         return KEDGE_E_ARG;
     }
     struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);

@@ -14,9 +14,10 @@
 #include "common/base/text.h"
 
 enum {
-    KEDGE_WIRE_VERSION = 1,     /* first byte of every frame */
-    KEDGE_WIRE_HASH = 32,       /* bytes of a hash, a key, a secret */
-    KEDGE_MSG_PREFIX_MAX = 136, /* bytes in front of the payload of CHUNK and of both BLOB_PUTs, at most */
+    KEDGE_WIRE_VERSION = 1, /* first byte of every frame */
+    KEDGE_WIRE_HASH = 32,   /* bytes of a hash, a key, a secret */
+    KEDGE_MSG_PREFIX_MAX =
+        136, /* bytes in front of the payload of CHUNK and BLOB_PUT, packed or not, at most */
 };
 
 /* ENROLL_OK.state */
@@ -67,8 +68,8 @@ struct kedge_msg {
  * field over its limit, or out's max; KEDGE_E_NOMEM. On failure out holds what it held. */
 KEDGE_NODISCARD int kedge_msg_encode(const struct kedge_msg *msg, struct kedge_buf *out);
 
-/* CHUNK, BLOB_PUT and BLOB_PUT_PACKED without copying the payload: msg's data.len counts, its data.ptr is not
- * looked at. The prefix is everything in front of the payload; prefix and payload together are the frame.
+/* CHUNK, BLOB_PUT and both in packed form without copying the payload: msg's data.len counts, its data.ptr is
+ * not looked at. The prefix is everything in front of the payload; prefix and payload together are the frame.
  * Typical use: kedge_msg_prefix(&msg, prefix, &prefix_len); kedge_net_reply_begin(req, prefix_len + data_len,
  * &ptr); copy the prefix, fill the payload behind it. Errors as kedge_msg_encode; KEDGE_E_ARG for other
  * types. */

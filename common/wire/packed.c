@@ -42,6 +42,14 @@ static void load_row(const uint8_t *from, uint32_t row[LANES])
     swap_words(row, LANES);
 }
 
+static uint32_t word_at(const uint8_t *from)
+{
+    uint32_t word;
+    memcpy(&word, from, sizeof word);
+    swap_words(&word, 1);
+    return word;
+}
+
 static uint32_t zigzag(uint32_t word)
 {
     return word << 1 ^ (0 - (word >> 31));
@@ -57,10 +65,7 @@ static unsigned width_of(const uint8_t *from, size_t len)
         from = (const uint8_t *)rest;
     }
     for (size_t i = 0; i < WORDS; i++) {
-        uint32_t word;
-        memcpy(&word, from + 4 * i, sizeof word);
-        swap_words(&word, 1);
-        any |= zigzag(word);
+        any |= zigzag(word_at(from + 4 * i));
     }
     for (; any != 0; any >>= 1) {
         width++;
@@ -200,4 +205,34 @@ size_t kedge_unpack(struct kedge_unpacker *u, uint8_t *out, size_t room)
         sum += len;
     }
     return sum;
+}
+
+/* ---- differences ---- */
+
+static void put_word(uint8_t *to, uint32_t word)
+{
+    swap_words(&word, 1);
+    memcpy(to, &word, sizeof word);
+}
+
+void kedge_words_since(const uint8_t *now, const uint8_t *before, size_t len, uint8_t *out)
+{
+    size_t whole = len / 4 * 4;
+    for (size_t i = 0; i < whole; i += 4) {
+        put_word(out + i, word_at(now + i) - word_at(before + i));
+    }
+    for (size_t i = whole; i < len; i++) {
+        out[i] = (uint8_t)(now[i] - before[i]);
+    }
+}
+
+void kedge_words_add(uint8_t *words, const uint8_t *before, size_t len)
+{
+    size_t whole = len / 4 * 4;
+    for (size_t i = 0; i < whole; i += 4) {
+        put_word(words + i, word_at(words + i) + word_at(before + i));
+    }
+    for (size_t i = whole; i < len; i++) {
+        words[i] = (uint8_t)(words[i] + before[i]);
+    }
 }

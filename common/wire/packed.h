@@ -1,8 +1,8 @@
-/* Pieces of updates in few bytes. An update is an array of 32-bit integers, most of them small: a weight that
- * one round hardly changed. Bit packing by blocks (frame of reference without a base, in the layout by lanes
- * of Lemire and Boytsov, "Decoding billions of integers per second through vectorization", 2015) sends each
- * with as many bits as the largest of its block needs; nothing is lost, whatever the bytes are. Pure, libc
- * only.
+/* Pieces of updates and models in few bytes. An update is an array of 32-bit integers, most of them small: a
+ * weight that one round hardly changed. Bit packing by blocks (frame of reference without a base, in the
+ * layout by lanes of Lemire and Boytsov, "Decoding billions of integers per second through vectorization",
+ * 2015) sends each with as many bits as the largest of its block needs; nothing is lost, whatever the bytes
+ * are. Pure, libc only.
  *
  * Packed form of n bytes: for each block of 1,024 bytes, the last one filled up with zeros, u8 w (0 to 32),
  * then 32 · w bytes. The block's 256 words (little-endian) are zigzag-coded, so that small negative numbers
@@ -34,5 +34,12 @@ KEDGE_NODISCARD int kedge_unpack_begin(struct kedge_unpacker *u, struct kedge_vi
 /* Writes the next bytes, as many blocks as fit into `room` >= KEDGE_PACKED_BLOCK bytes, and returns their
  * number; 0 at the end. Cannot fail behind a successful begin. */
 size_t kedge_unpack(struct kedge_unpacker *u, uint8_t *out, size_t room);
+
+/* What a piece of a model has that the same piece of the model before it has not: word by word
+ * (little-endian, what is left of a word by bytes), modulo 2^32. The words are floats, and as integers the
+ * distance of two floats that differ little is small. kedge_words_add takes it back: words then holds what
+ * `now` was. out may be neither of the others; words and before do not overlap. */
+void kedge_words_since(const uint8_t *now, const uint8_t *before, size_t len, uint8_t *out);
+void kedge_words_add(uint8_t *words, const uint8_t *before, size_t len);
 
 #endif

@@ -15,13 +15,18 @@
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/requests.h"
+#include "coordinator/daemon/rounds.h"
 
 enum { SLICE = 64 * KEDGE_PACKED_BLOCK };
+
+/* ---- downloads ---- */
 
 struct get_work {
     struct kedge_work work;
     struct kedge_net_request *req;
     struct kedge_hash digest;
+    bool has_base; /* the site has this model, and digest is what came of it */
+    struct kedge_hash base;
     uint64_t offset;
     uint32_t max;
 };
@@ -32,23 +37,61 @@ static void get_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(item);
 }
 
-static int send_chunk(struct get_work *w, int fd, uint64_t total)
+static int begin_reply(const struct get_work *w, const struct kedge_msg *msg, size_t len,
+                       uint8_t **ret_payload)
 {
-    uint64_t left = w->offset < total ? total - w->offset : 0;
-    uint32_t len = w->max < KEDGE_CHUNK_MAX ? w->max : KEDGE_CHUNK_MAX;
-    len = len < left ? len : (uint32_t)left;
-    struct kedge_msg msg = {.type = KEDGE_MSG_CHUNK};
-    msg.u.chunk = (struct kedge_msg_chunk){.total = total, .offset = w->offset, .data = {NULL, len}};
     uint8_t prefix[KEDGE_MSG_PREFIX_MAX];
     uint8_t *frame;
     size_t prefix_len;
-    int err = kedge_msg_prefix(&msg, prefix, &prefix_len);
+    int err = kedge_msg_prefix(msg, prefix, &prefix_len);
     err = err ? err : kedge_net_reply_begin(w->req, prefix_len + len, &frame);
     if (!err) {
         memcpy(frame, prefix, prefix_len);
-        err = kedge_fd_read_at(fd, frame + prefix_len, len, w->offset) == KEDGE_OK ? KEDGE_OK : KEDGE_E_IO;
+        *ret_payload = frame + prefix_len;
     }
+    return err;
+}
+
+static int send_plain(const struct get_work *w, struct kedge_view piece, uint64_t total)
+{
+    struct kedge_msg msg = {.type = KEDGE_MSG_CHUNK};
+    uint8_t *payload;
+    msg.u.chunk = (struct kedge_msg_chunk){.total = total, .offset = w->offset, .data = piece};
+    int err = begin_reply(w, &msg, piece.len, &payload);
     if (!err) {
+        memcpy(payload, piece.ptr, piece.len);
+        kedge_net_reply_send(w->req);
+    }
+    return err;
+}
+
+/* The difference of both pieces, slice by slice: measured when out is NULL, else packed. */
+static size_t pack_since(struct kedge_view piece, const uint8_t *base, uint8_t *out, size_t room)
+{
+    uint8_t slice[SLICE];
+    size_t sum = 0;
+    for (size_t at = 0; at < piece.len; at += SLICE) {
+        size_t len = piece.len - at < SLICE ? piece.len - at : SLICE;
+        kedge_words_since(piece.ptr + at, base + at, len, slice);
+        struct kedge_view v = kedge_view_of(slice, len);
+        sum += out ? kedge_pack(v, out + sum, room - sum) : kedge_packed_len(v);
+    }
+    return sum;
+}
+
+static int send_since(const struct get_work *w, struct kedge_view piece, const uint8_t *base, uint64_t total)
+{
+    size_t len = pack_since(piece, base, NULL, 0);
+    struct kedge_msg msg = {.type = KEDGE_MSG_CHUNK_PACKED};
+    uint8_t *payload;
+    if (len >= piece.len) {
+        return send_plain(w, piece, total);
+    }
+    msg.u.chunk_packed = (struct kedge_msg_chunk_packed){
+        .total = total, .offset = w->offset, .len = (uint32_t)piece.len, .data = {NULL, len}};
+    int err = begin_reply(w, &msg, len, &payload);
+    if (!err) {
+        pack_since(piece, base, payload, len);
         kedge_net_reply_send(w->req);
     }
     return err;
@@ -57,31 +100,59 @@ static int send_chunk(struct get_work *w, int fd, uint64_t total)
 static void get_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct get_work *w = (struct get_work *)work;
+    struct kedge_map blob = {NULL, 0}, base = {NULL, 0};
     char path[KEDGE_PATH_MAX];
     int err = kedge_blobs_path(h->main.blobs, &w->digest, path);
-    int fd = err ? -1 : kedge_file_open(path, O_RDONLY | O_NOFOLLOW, NULL);
-    int64_t size = fd >= 0 ? (int64_t)lseek(fd, 0, SEEK_END) : -1;
-    if (size < 0) {
+    err = err ? err : kedge_map_open(path, &blob, NULL);
+    if (err) {
         kedge_host_reply_error(w->req, KEDGE_E_NOT_FOUND, 0, "no such blob");
-    } else {
-        err = send_chunk(w, fd, (uint64_t)size);
-        if (err) {
-            kedge_host_reply_error(w->req, err, 1000, "the blob can not be read");
-        }
+        return;
     }
-    if (fd >= 0) {
-        close(fd);
+    bool has_base = w->has_base && kedge_blobs_path(h->main.blobs, &w->base, path) == KEDGE_OK
+                    && kedge_map_open(path, &base, NULL) == KEDGE_OK && base.len == blob.len;
+    uint64_t left = w->offset < blob.len ? blob.len - w->offset : 0;
+    uint32_t len = w->max < KEDGE_CHUNK_MAX ? w->max : KEDGE_CHUNK_MAX;
+    struct kedge_view piece = kedge_view_of(blob.ptr, 0);
+    if (left > 0) {
+        piece = kedge_view_of(blob.ptr + w->offset, len < left ? len : (size_t)left);
     }
+    err = has_base && piece.len > 0 ? send_since(w, piece, base.ptr + w->offset, blob.len)
+                                    : send_plain(w, piece, blob.len);
+    if (err) {
+        kedge_host_reply_error(w->req, err, 1000, "the blob can not be read");
+    }
+    kedge_map_close(&base);
+    kedge_map_close(&blob);
+}
+
+/* A base tells as much as the model itself with the difference: it must be the one that the same group had
+ * before the round that made this model. */
+static bool is_base(const struct kedge_job *job, const struct kedge_hash *digest, const uint8_t *base)
+{
+    bool found = false;
+    for (uint32_t g = 0; job->result && g < job->result->groups; g++) {
+        found = found
+                || (kedge_hash_eq(&job->result->after[g], digest)
+                    && memcmp(job->result->before[g].b, base, KEDGE_HASH_LEN) == 0);
+    }
+    return found;
 }
 
 void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
-                         const struct kedge_msg_blob_get *msg)
+                         const struct kedge_msg *msg)
 {
-    struct kedge_job *job = kedge_host_job_find(h, &msg->job, false);
+    const struct kedge_msg_blob_get_since *since = &msg->u.blob_get_since;
+    bool is_since = msg->type == KEDGE_MSG_BLOB_GET_SINCE;
+    const struct kedge_msg_blob_get get =
+        is_since ? (struct kedge_msg_blob_get){.job = since->job, .offset = since->offset, .max = since->max}
+                 : msg->u.blob_get;
+    struct kedge_job *job = kedge_host_job_find(h, &get.job, false);
+    struct kedge_hash digest;
     struct kedge_digest model;
-    memcpy(model.b, msg->digest, sizeof model.b);
+    memcpy(digest.b, is_since ? since->digest : get.digest, sizeof digest.b);
+    memcpy(model.b, digest.b, sizeof model.b);
     uint32_t tenant = h->sites[site].tenant;
-    bool spec = job && job->joined[tenant] && memcmp(job->spec_digest.b, msg->digest, KEDGE_HASH_LEN) == 0;
+    bool spec = job && job->joined[tenant] && kedge_hash_eq(&job->spec_digest, &digest);
     if (!job || (!spec && !kedge_coord_may_read(h->coord, job->slot, site, &model))) {
         kedge_host_reply_error(req, KEDGE_E_NOT_FOUND, 0, "no such blob"); /* nor is it said that it exists */
         return;
@@ -91,8 +162,15 @@ void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, ui
         kedge_host_reply_error(req, KEDGE_E_NOMEM, 1000, "out of memory");
         return;
     }
-    *w = (struct get_work){{{get_done}, get_run}, req, {{0}}, msg->offset, msg->max};
-    memcpy(w->digest.b, msg->digest, KEDGE_HASH_LEN);
+    *w = (struct get_work){.work = {{get_done}, get_run},
+                           .req = req,
+                           .digest = digest,
+                           .has_base = is_since && is_base(job, &digest, since->base),
+                           .offset = get.offset,
+                           .max = get.max};
+    if (w->has_base) {
+        memcpy(w->base.b, since->base, sizeof w->base.b);
+    }
     kedge_host_work(h, &w->work);
 }
 

@@ -8,8 +8,9 @@
 
 struct kedge_host;
 
+/* msg: BLOB_GET or BLOB_GET_SINCE. */
 void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
-                         const struct kedge_msg_blob_get *msg);
+                         const struct kedge_msg *msg);
 /* msg: BLOB_PUT or BLOB_PUT_PACKED. */
 void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
                          const struct kedge_msg *msg);

@@ -38,7 +38,9 @@ size_t kedge_host_reply_size(void *arg, struct kedge_view frame)
 {
     (void)arg;
     /* u8 version ‖ u8 type (common/wire): chunks are all that is large, and thousands may be asked for. */
-    return frame.len > 1 && frame.ptr[1] == KEDGE_MSG_BLOB_GET ? KEDGE_FRAME_MAX : 0;
+    bool is_get =
+        frame.len > 1 && (frame.ptr[1] == KEDGE_MSG_BLOB_GET || frame.ptr[1] == KEDGE_MSG_BLOB_GET_SINCE);
+    return is_get ? KEDGE_FRAME_MAX : 0;
 }
 
 void kedge_host_reply(struct kedge_net_request *req, const struct kedge_msg *msg)
@@ -145,7 +147,8 @@ static void handle_site_request(struct kedge_host *h, struct kedge_net_request *
         handle_poll(h, req, site, &msg->u.poll);
         break;
     case KEDGE_MSG_BLOB_GET:
-        kedge_host_blob_get(h, req, site, &msg->u.blob_get);
+    case KEDGE_MSG_BLOB_GET_SINCE:
+        kedge_host_blob_get(h, req, site, msg);
         break;
     case KEDGE_MSG_BLOB_PUT:
     case KEDGE_MSG_BLOB_PUT_PACKED:

@@ -101,6 +101,12 @@ struct kedge_msg random_msg(struct kedge_rng *rng, unsigned index)
         p->len = (uint32_t)p->data.len + 1 + (uint32_t)kedge_rng_below(rng, 3);
         p->offset >>= 1;
         p->total = p->offset + p->len + kedge_rng_below(rng, 3);
+    } else if (msg.type == KEDGE_MSG_CHUNK_PACKED) {
+        struct kedge_msg_chunk_packed *p = &msg.u.chunk_packed;
+        p->data = p->data.len > 0 ? p->data : kedge_view_str("x");
+        p->len = (uint32_t)p->data.len + 1 + (uint32_t)kedge_rng_below(rng, 3);
+        p->offset >>= 1;
+        p->total = p->offset + p->len + kedge_rng_below(rng, 3);
     }
     return msg;
 }

@@ -81,6 +81,11 @@ static const struct {
      "00000004"
      "00000001"
      "61"},
+    {{KEDGE_MSG_BLOB_GET_SINCE, {.blob_get_since = {{"j"}, FILL(0x11), FILL(0x22), 8, 4194304}}},
+     "0109"
+     "01"
+     "6a" H1 H2 "0000000000000008"
+     "00400000"},
     {{KEDGE_MSG_HELLO_OK, {.hello_ok = {1, VIEW("c"), VIEW("d.example"), VIEW("cp\n")}}},
      "0181"
      "00000001"
@@ -150,6 +155,13 @@ static const struct {
      "0189"
      "00000002"
      "5b5d"},
+    {{KEDGE_MSG_CHUNK_PACKED, {.chunk_packed = {10, 6, 4, VIEW("a")}}},
+     "018a"
+     "000000000000000a"
+     "0000000000000006"
+     "00000004"
+     "00000001"
+     "61"},
     {{KEDGE_MSG_ERROR, {.error = {410, 0, VIEW("no such job")}}},
      "01ff"
      "0000019a"
@@ -286,7 +298,7 @@ static const struct {
      "00000000",
      KEDGE_E_VERSION},
     {"0100", KEDGE_E_FORMAT}, /* no such type */
-    {"0109", KEDGE_E_FORMAT},
+    {"010a", KEDGE_E_FORMAT},
     {"018a", KEDGE_E_FORMAT},
     {"0101"
      "00000001"
