@@ -283,6 +283,8 @@ END_TEST
     "00000007"                                   \
     "00000002" H1 total offset len data_len
 
+#define PACKED_CHUNK(total, offset, len, data_len) "018a" total offset len data_len
+
 static const struct {
     const char *hex;
     int err;
@@ -299,7 +301,7 @@ static const struct {
      KEDGE_E_VERSION},
     {"0100", KEDGE_E_FORMAT}, /* no such type */
     {"010a", KEDGE_E_FORMAT},
-    {"018a", KEDGE_E_FORMAT},
+    {"018b", KEDGE_E_FORMAT},
     {"0101"
      "00000001"
      "00000041",
@@ -392,6 +394,18 @@ static const struct {
      KEDGE_E_FORMAT}, /* content over 4 MiB */
     {PACKED_PUT("ffffffffffffffff", "0000000000000000", "ffffffff", "00000001") "61", KEDGE_E_FORMAT},
     {PACKED_PUT("ffffffffffffffff", "0000000000000000", "00400000", "00400001"), KEDGE_E_TOO_LONG},
+    {PACKED_CHUNK("000000000000000a", "0000000000000006", "00000001", "00000001") "61", KEDGE_E_FORMAT},
+    {PACKED_CHUNK("000000000000000a", "0000000000000006", "00000000", "00000000"), KEDGE_E_FORMAT},
+    {PACKED_CHUNK("000000000000000a", "0000000000000006", "00000004", "00000000"),
+     KEDGE_E_FORMAT}, /* no data */
+    {PACKED_CHUNK("000000000000000a", "0000000000000006", "00000005", "00000001") "61",
+     KEDGE_E_FORMAT}, /* beyond the blob's end */
+    {PACKED_CHUNK("000000000000000a", "000000000000000b", "00000002", "00000001") "61", KEDGE_E_FORMAT},
+    {PACKED_CHUNK("000000000000000a", "ffffffffffffffff", "00000002", "00000001") "61", KEDGE_E_FORMAT},
+    {PACKED_CHUNK("ffffffffffffffff", "0000000000000000", "00400001", "00000001") "61",
+     KEDGE_E_FORMAT}, /* content over 4 MiB */
+    {PACKED_CHUNK("ffffffffffffffff", "0000000000000000", "ffffffff", "00000001") "61", KEDGE_E_FORMAT},
+    {PACKED_CHUNK("ffffffffffffffff", "0000000000000000", "00400000", "00400001"), KEDGE_E_TOO_LONG},
 };
 
 START_TEST(test_refused_frames)
@@ -432,6 +446,11 @@ START_TEST(test_refused_messages)
          KEDGE_E_ARG},
         {{KEDGE_MSG_BLOB_PUT_PACKED,
           {.blob_put_packed = {{"j"}, 1, 1, {0}, UINT64_MAX, 0, KEDGE_CHUNK_MAX + 1, {zeros, 1}}}},
+         KEDGE_E_ARG},
+        {{KEDGE_MSG_CHUNK_PACKED, {.chunk_packed = {9, 0, 2, {zeros, 2}}}}, KEDGE_E_ARG},
+        {{KEDGE_MSG_CHUNK_PACKED, {.chunk_packed = {9, 0, 2, {zeros, 0}}}}, KEDGE_E_ARG},
+        {{KEDGE_MSG_CHUNK_PACKED, {.chunk_packed = {9, 8, 2, {zeros, 1}}}}, KEDGE_E_ARG},
+        {{KEDGE_MSG_CHUNK_PACKED, {.chunk_packed = {UINT64_MAX, 0, KEDGE_CHUNK_MAX + 1, {zeros, 1}}}},
          KEDGE_E_ARG},
         {{KEDGE_MSG_RECEIPT, {.receipt = {{"a"}, 0, {0}, {NULL, 0}, {zeros, 33}}}}, KEDGE_E_ARG},
         {{KEDGE_MSG_RECEIPT, {.receipt = {{"a"}, 0, {0}, {NULL, 0}, {zeros, 65 * 32}}}}, KEDGE_E_TOO_LONG},

@@ -304,9 +304,89 @@ START_TEST(test_nothing)
 }
 END_TEST
 
+/* ---- differences ---- */
+
+/* What is new since then, byte by byte from its description: in words the borrow goes on, in the tail not. */
+static void since_slowly(const uint8_t *now, const uint8_t *before, size_t len, uint8_t *out)
+{
+    int borrow = 0;
+    for (size_t i = 0; i < len; i++) {
+        borrow = i % 4 == 0 || i >= len / 4 * 4 ? 0 : borrow;
+        int v = now[i] - before[i] - borrow;
+        borrow = v < 0;
+        out[i] = (uint8_t)(v + (borrow ? 256 : 0));
+    }
+}
+
+/* Copies of exact size: a read or write beyond them is one beyond the block. */
+static void check_since(const uint8_t *now, const uint8_t *before, size_t len)
+{
+    uint8_t *a = malloc(len + 1), *b = malloc(len + 1), *out = malloc(len + 1), *expected = malloc(len + 1);
+    memcpy(a, now, len);
+    memcpy(b, before, len);
+    a[len] = b[len] = out[len] = MARK;
+    kedge_words_since(a, b, len, out);
+    since_slowly(a, b, len, expected);
+    ck_assert(memcmp(out, expected, len) == 0);
+    ck_assert(memcmp(a, now, len) == 0 && memcmp(b, before, len) == 0);
+    kedge_words_add(out, b, len);
+    ck_assert(memcmp(out, now, len) == 0 && memcmp(b, before, len) == 0);
+    ck_assert(a[len] == MARK && b[len] == MARK && out[len] == MARK);
+    kedge_words_since(a, a, len, out); /* nothing is new */
+    for (size_t i = 0; i < len; i++) {
+        ck_assert_uint_eq(out[i], 0);
+    }
+    free(a);
+    free(b);
+    free(out);
+    free(expected);
+}
+
+START_TEST(test_since)
+{
+    static const size_t large[] = {BLOCK, BLOCK + 1, 2 * BLOCK + 2, 2 * BLOCK + 3, LONGEST};
+    static uint8_t now[LONGEST], before[LONGEST];
+    struct kedge_rng rng;
+    kedge_rng_init(&rng, 5, KEDGE_RNG_TEST, 0, 0);
+    for (size_t i = 0; i < LONGEST; i++) {
+        now[i] = (uint8_t)kedge_rng_below(&rng, 256);
+        before[i] = (uint8_t)kedge_rng_below(&rng, 256);
+    }
+    for (size_t len = 0; len <= 40; len++) {
+        check_since(now + len, before + 2 * len, len);
+    }
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+        check_since(now, before, large[i]);
+    }
+}
+END_TEST
+
+START_TEST(test_since_wraps)
+{
+    static const struct {
+        uint8_t now[7], before[7], out[7]; /* a word and a tail of three bytes */
+    } cases[] = {
+        {{0, 0, 0, 0, 0, 0, 0}, {1, 0, 0, 0, 1, 0, 0}, {0xff, 0xff, 0xff, 0xff, 0xff, 0, 0}},
+        {{0, 1, 0, 0, 0, 1, 0}, {1, 0, 0, 0, 1, 0, 0}, {0xff, 0, 0, 0, 0xff, 1, 0}},
+        {{0, 0, 0, 0x80, 0, 0, 0x80}, {0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0x7f}, {1, 0, 0, 0, 1, 1, 1}},
+        {{0, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0x80, 0, 0, 0x80}, {0, 0, 0, 0x80, 0, 0, 0x80}},
+        {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+         {0, 0, 0, 0x80, 0, 0, 0x80},
+         {0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0x7f}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t out[7];
+        kedge_words_since(cases[i].now, cases[i].before, sizeof out, out);
+        ck_assert_mem_eq(out, cases[i].out, sizeof out);
+        check_since(cases[i].now, cases[i].before, sizeof out);
+    }
+}
+END_TEST
+
 int main(void)
 {
-    const TTest *tests[] = {test_widths,      test_lengths,     test_extremes, test_golden, test_bound,
-                            test_small_rooms, test_other_forms, test_refusals, test_nothing};
+    const TTest *tests[] = {test_widths,  test_lengths,     test_extremes,    test_golden,
+                            test_bound,   test_small_rooms, test_other_forms, test_refusals,
+                            test_nothing, test_since,       test_since_wraps};
     return run_suite("packed", tests, sizeof tests / sizeof tests[0]);
 }
