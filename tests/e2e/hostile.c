@@ -400,6 +400,17 @@ static int poll_once(const struct hx_peer *p, struct kedge_msg *ret)
     return hx_ask(p->net, &msg, ret);
 }
 
+void hx_next_task(void)
+{
+    struct kedge_msg answer = {.type = KEDGE_MSG_WAIT};
+    for (int i = 0; i < 6 && answer.type != KEDGE_MSG_TASK; i++) {
+        ck_assert_int_eq(poll_once(&hx_alice, &answer), KEDGE_OK);
+    }
+    ck_assert_int_eq(answer.type, KEDGE_MSG_TASK);
+    hx_task = answer.u.task;
+    hx_task.main_checkpoint = (struct kedge_view){NULL, 0};
+}
+
 void hx_open_round(void)
 {
     struct kedge_msg answer;
@@ -414,13 +425,7 @@ void hx_open_round(void)
     struct kedge_msg msg = {.type = KEDGE_MSG_POLL};
     ck_assert_int_eq(hx_ask(hx_bob.net, &msg, &answer),
                      KEDGE_OK); /* both are there now: the round may open */
-    answer.type = KEDGE_MSG_WAIT;
-    for (int i = 0; i < 6 && answer.type != KEDGE_MSG_TASK; i++) {
-        ck_assert_int_eq(poll_once(&hx_alice, &answer), KEDGE_OK);
-    }
-    ck_assert_int_eq(answer.type, KEDGE_MSG_TASK);
-    hx_task = answer.u.task;
-    hx_task.main_checkpoint = (struct kedge_view){NULL, 0};
+    hx_next_task();
     ck_assert_str_eq(hx_task.job.s, "hostile");
     ck_assert_int_eq(hx_task.kind, KEDGE_TASK_TRAIN);
     ck_assert_mem_eq(hx_task.spec, hx_spec.b, sizeof hx_spec.b);

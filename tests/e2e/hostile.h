@@ -46,6 +46,7 @@ void hx_replace(enum kedge_kv_table table, const char *key, struct kedge_view va
 void hx_damage(enum kedge_kv_table table, const char *key, struct kedge_view value, const char *said);
 void hx_found(void);      /* tenants and sites; every token and signature is tried wrongly first */
 void hx_open_round(void); /* both jobs, and round 1 of "hostile" with hx_alice's task */
+void hx_next_task(void);  /* hx_alice's next one */
 
 struct kedge_id hx_id_of(const char *s);
 /* Sends one request: KEDGE_OK and what came back, valid until the next request, or the code of what went

@@ -1,6 +1,7 @@
 #include "tests/e2e/hostile_upload.h"
 
 #include <check.h>
+#include <math.h>
 #include <string.h>
 
 #include "common/tensor/safetensors.h"
@@ -153,4 +154,107 @@ void hx_try_packed(void)
     check_put(&put, f.len, true); /* the blob has the digest of the plain bytes */
     head = hx_put_of(&f, 0, f.len);
     check_put(&head, f.len, true);
+}
+
+/* ---- differences ---- */
+
+static struct kedge_msg since_of(const uint8_t *digest, const uint8_t *base, uint64_t offset)
+{
+    struct kedge_msg msg = {.type = KEDGE_MSG_BLOB_GET_SINCE};
+    msg.u.blob_get_since =
+        (struct kedge_msg_blob_get_since){.job = hx_task.job, .offset = offset, .max = KEDGE_CHUNK_MAX};
+    memcpy(msg.u.blob_get_since.digest, digest, KEDGE_WIRE_HASH);
+    memcpy(msg.u.blob_get_since.base, base, KEDGE_WIRE_HASH);
+    return msg;
+}
+
+/* A blob that hx_alice may read, as it is. */
+static void get_plain(const uint8_t *digest, struct hx_file *ret)
+{
+    struct kedge_msg get = {.type = KEDGE_MSG_BLOB_GET}, answer;
+    get.u.blob_get = (struct kedge_msg_blob_get){.job = hx_task.job, .max = KEDGE_CHUNK_MAX};
+    memcpy(get.u.blob_get.digest, digest, KEDGE_WIRE_HASH);
+    ck_assert_int_eq(hx_ask(hx_alice.net, &get, &answer), KEDGE_OK);
+    ck_assert_int_eq(answer.type, KEDGE_MSG_CHUNK);
+    ret->len = answer.u.chunk.data.len;
+    ck_assert_uint_le(ret->len, sizeof ret->bytes);
+    ck_assert_uint_eq(ret->len, answer.u.chunk.total);
+    memcpy(ret->bytes, answer.u.chunk.data.ptr, ret->len);
+    kedge_sha256(kedge_view_of(ret->bytes, ret->len), &ret->digest);
+    ck_assert_mem_eq(ret->digest.b, digest, KEDGE_WIRE_HASH);
+}
+
+void hx_make_mild_file(struct hx_file *ret)
+{
+    static struct hx_file model;
+    const int32_t one = 1;
+    float largest = 0;
+    size_t at = 0;
+    get_plain(hx_task.base, &model);
+    for (size_t i = 0; i < VALUES; i++) {
+        float v;
+        memcpy(&v, model.bytes + model.len - TAIL + 4 * i, sizeof v);
+        at = fabsf(v) > largest ? i : at;
+        largest = fabsf(v) > largest ? fabsf(v) : largest;
+    }
+    ck_assert(largest > 0);
+    hx_make_file("0.weight", 2, 8, KEDGE_DTYPE_I32, 0, ret);
+    memcpy(ret->bytes + ret->len - TAIL + 4 * at, &one, sizeof one);
+    kedge_sha256(kedge_view_of(ret->bytes, ret->len), &ret->digest);
+}
+
+static void check_plain(const struct hx_file *f, const uint8_t *base, uint64_t offset)
+{
+    struct kedge_msg get = since_of(f->digest.b, base, offset), answer;
+    ck_assert_int_eq(hx_ask(hx_alice.net, &get, &answer), KEDGE_OK);
+    ck_assert_int_eq(answer.type, KEDGE_MSG_CHUNK);
+    ck_assert(answer.u.chunk.total == f->len && answer.u.chunk.offset == offset);
+    const size_t at = offset < f->len ? (size_t)offset : f->len;
+    ck_assert(kedge_view_eq(answer.u.chunk.data, kedge_view_of(f->bytes + at, f->len - at)));
+}
+
+static void check_difference(const struct hx_file *f, const struct hx_file *before)
+{
+    struct kedge_msg get = since_of(f->digest.b, before->digest.b, 0), answer;
+    const struct kedge_msg_chunk_packed *p = &answer.u.chunk_packed;
+    uint8_t sum[KEDGE_PACKED_BLOCK];
+    struct kedge_unpacker u;
+    ck_assert_int_eq(hx_ask(hx_alice.net, &get, &answer), KEDGE_OK);
+    ck_assert_int_eq(answer.type, KEDGE_MSG_CHUNK_PACKED);
+    ck_assert(p->total == f->len && p->offset == 0 && p->len == f->len && before->len == f->len);
+    ck_assert_int_eq(kedge_unpack_begin(&u, p->data, p->len), KEDGE_OK);
+    ck_assert_uint_eq(kedge_unpack(&u, sum, sizeof sum), f->len);
+    kedge_words_add(sum, before->bytes, f->len);
+    ck_assert(kedge_view_eq(kedge_view_of(sum, f->len), kedge_view_of(f->bytes, f->len)));
+}
+
+void hx_try_since(const struct hx_file *foreign, const uint8_t *before)
+{
+    static struct hx_file model, base;
+    struct kedge_hash any;
+    get_plain(hx_task.base, &model);
+    kedge_sha256(kedge_view_str("no model"), &any);
+    if (before) {
+        get_plain(before, &base);
+        check_difference(&model, &base);
+        check_plain(&base, model.digest.b, 0);  /* not the other way round */
+        check_plain(&model, before, model.len); /* nothing is left */
+        any = base.digest;
+        any.b[KEDGE_WIRE_HASH - 1] ^= 1;
+    }
+    check_plain(&model, any.b, 0);
+    check_plain(&model, any.b, 8);
+    check_plain(&model, hx_spec.b, 0);
+    check_plain(&model, hx_other_spec.b, 0);
+    check_plain(&model, foreign->digest.b, 0); /* an update */
+    check_plain(&model, model.digest.b, 0);
+
+    struct kedge_msg get = since_of(foreign->digest.b, model.digest.b, 0);
+    hx_refuse(hx_alice.net, &get, KEDGE_E_NOT_FOUND, "an update, as a difference");
+    get = since_of(hx_other_spec.b, model.digest.b, 0);
+    hx_refuse(hx_alice.net, &get, KEDGE_E_NOT_FOUND, "blob of another job, as a difference");
+    get = since_of(model.digest.b, before ? before : any.b, 0);
+    hx_refuse(hx_waiting.net, &get, KEDGE_E_NOT_ENROLLED, "a difference for nobody's site");
+    get.u.blob_get_since.job = hx_id_of("other");
+    hx_refuse(hx_alice.net, &get, KEDGE_E_NOT_FOUND, "a difference in another tenant's job");
 }

@@ -373,6 +373,7 @@ START_TEST(test_hostile_sites)
     try_closed(&good, &coordinator_key);
     try_blobs(&good);
     hx_try_packed();
+    hx_try_since(&good, NULL);
     refuse_file("1.weight", 2, 8, KEDGE_DTYPE_I32, 1, KEDGE_E_SHAPE);
     refuse_file("0.weight", 8, 2, KEDGE_DTYPE_I32, 1, KEDGE_E_SHAPE);
     refuse_file("0.weight", 2, 8, KEDGE_DTYPE_F32, 1, KEDGE_E_SHAPE);
@@ -380,7 +381,7 @@ START_TEST(test_hostile_sites)
     refuse_file("0.weight", 2, 8, KEDGE_DTYPE_I32, INT32_MIN, KEDGE_E_BOUND);
     try_good(&good, &log);
     hx_stop();
-    ck_assert_uint_ge(hx_refusals, 88);
+    ck_assert_uint_ge(hx_refusals, 92);
 }
 END_TEST
 
@@ -454,8 +455,42 @@ START_TEST(test_damaged_token)
 }
 END_TEST
 
+static void submit_for(const struct hx_peer *p, const struct hx_file *f)
+{
+    struct kedge_buf envelope, frame;
+    struct kedge_msg put = hx_put_of(f, 0, f->len), answer;
+    ck_assert_int_eq(hx_ask(p->net, &put, &answer), KEDGE_OK);
+    struct kedge_st_update *u = tell(f);
+    u->tenant = hx_id_of(p->tenant);
+    u->site = hx_id_of(p->site);
+    ck_assert_int_eq(hx_ask_bytes(p->net, frame_of(&p->statement, &envelope, &frame), &answer), KEDGE_OK);
+    ck_assert_int_eq(answer.type, KEDGE_MSG_RECEIPT);
+    kedge_buf_deinit(&envelope);
+    kedge_buf_deinit(&frame);
+}
+
+/* A model as the difference to the one before it, and to no other. */
+START_TEST(test_since)
+{
+    static struct hx_file f;
+    uint8_t before[KEDGE_WIRE_HASH];
+    hx_start();
+    hx_found();
+    hx_open_round();
+    hx_make_mild_file(&f);
+    memcpy(before, hx_task.base, sizeof before);
+    submit_for(&hx_alice, &f);
+    submit_for(&hx_bob, &f);
+    hx_next_task();
+    ck_assert_uint_eq(hx_task.round, 2);
+    ck_assert(memcmp(before, hx_task.base, sizeof before) != 0);
+    hx_try_since(&f, before);
+    hx_stop();
+}
+END_TEST
+
 int main(void)
 {
-    const TTest *tests[] = {test_hostile_sites, test_refusal_survives_kill, test_damaged_token};
+    const TTest *tests[] = {test_hostile_sites, test_refusal_survives_kill, test_damaged_token, test_since};
     return run_suite("hostile_site", tests, sizeof tests / sizeof tests[0]);
 }
