@@ -237,7 +237,8 @@ void hx_try_since(const struct hx_file *foreign, const uint8_t *before)
     if (before) {
         get_plain(before, &base);
         check_difference(&model, &base);
-        check_plain(&base, model.digest.b, 0);  /* not the other way round */
+        check_plain(&base, model.digest.b, 0); /* not the other way round */
+        check_plain(&base, before, 0);
         check_plain(&model, before, model.len); /* nothing is left */
         any = base.digest;
         any.b[KEDGE_WIRE_HASH - 1] ^= 1;
