@@ -142,6 +142,9 @@ static int create(struct kedge_ledger *l, struct kedge_diag *reterr)
     err = err ? err
               : kedge_kv_put(tx, KEDGE_KV_META, meta_key("key"),
                              kedge_view_of(l->public_key.b, KEDGE_KEY_LEN), KEDGE_KV_PUT);
+    if (!err && l->is_copy) {
+        err = kedge_kv_put(tx, KEDGE_KV_META, meta_key("copy"), kedge_view_str("1"), KEDGE_KV_PUT);
+    }
     err = err ? err : kedgei_state_write(tx, &empty);
     if (err) {
         kedge_kv_abort(tx);
@@ -180,6 +183,17 @@ static int check_identity(struct kedge_ledger *l, const struct kedge_ledger_opti
         return kedge_diag_set(reterr, KEDGE_E_STATE, "ledger %s belongs to another signing key", l->origin);
     }
     memcpy(l->public_key.b, key.ptr, KEDGE_KEY_LEN);
+    struct kedge_view copy;
+    err = kedge_kv_peek(tx, KEDGE_KV_META, meta_key("copy"), &copy);
+    if (err ? err != KEDGE_E_NOT_FOUND : !kedge_view_eq(copy, kedge_view_str("1"))) {
+        return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "ledger %s: meta table is damaged", l->origin);
+    }
+    l->is_copy = !err;
+    if (l->is_copy ? options->key != NULL : options->copy) {
+        return kedge_diag_set(reterr, KEDGE_E_STATE, "ledger %s: %s", l->origin,
+                              l->is_copy ? "this is a copy of somebody else's log; it cannot be written to"
+                                         : "this is the log itself and no copy");
+    }
     return KEDGE_OK;
 }
 
@@ -207,15 +221,8 @@ static int load_state(struct kedge_ledger *l, struct kedge_kv_tx *tx, struct ked
                               l->origin);
     }
     for (uint64_t i = size > TAIL ? size - TAIL : 0; i < size; i++) {
-        struct kedgei_key key = kedgei_key_index(i);
         struct kedge_view entry;
-        struct kedge_hash leaf, expected;
-        err = kedge_kv_peek(tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), &entry);
-        err = err ? err : kedgei_tile_subtree(tx, 0, i, &expected);
-        if (!err) {
-            kedge_merkle_leaf(entry, &leaf);
-        }
-        if (err || !kedge_hash_eq(&leaf, &expected)) {
+        if (kedgei_peek_entry(l, tx, i, &entry)) {
             return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "ledger %s: entry table, index %llu is damaged",
                                   l->origin, (unsigned long long)i);
         }
@@ -291,7 +298,7 @@ static int init(struct kedge_ledger *l, struct kedge_kv *kv, const struct kedge_
     const char *origin = options->origin ? options->origin : "";
     const char *path = options->high_water_path ? options->high_water_path : "";
     size_t origin_len = strlen(origin), path_len = strlen(path);
-    bool needs_origin = options->key || options->create;
+    bool needs_origin = options->key || options->create || options->copy;
     if (origin_len > KEDGE_ORIGIN_MAX || path_len >= KEDGE_PATH_MAX || (needs_origin && origin_len == 0)) {
         return kedge_diag_set(reterr, KEDGE_E_ARG,
                               "the ledger's origin or high-water path is missing or too long");
@@ -300,11 +307,16 @@ static int init(struct kedge_ledger *l, struct kedge_kv *kv, const struct kedge_
         return kedge_diag_set(reterr, KEDGE_E_STATE,
                               "ledger %s: a signing key was given for a read-only store", origin);
     }
+    if (options->copy && (options->key || !options->public_key || path_len > 0)) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG,
+                              "ledger %s: a copy has the log's public key and nothing else", origin);
+    }
     memcpy(l->origin, origin, origin_len + 1);
     memcpy(l->high_water_path, path, path_len + 1);
     l->kv = kv;
     l->key = options->key;
     l->adopt_high_water = options->adopt_high_water;
+    l->is_copy = options->copy;
     if (options->key) {
         l->public_key = options->key->public;
     } else if (options->public_key) {
@@ -354,7 +366,7 @@ int kedge_ledger_open(struct kedge_kv *kv, const struct kedge_ledger_options *op
     pthread_mutex_init(&l->mutex, NULL);
     bool present;
     err = look(kv, &present, reterr);
-    if (!err && !present && options->create && options->key) {
+    if (!err && !present && options->create && (options->key || options->copy)) {
         err = create(l, reterr);
     }
     err = err ? err : load(l, options, reterr);
@@ -386,7 +398,8 @@ void kedge_ledger_close(struct kedge_ledger *l)
 
 int kedge_ledger_reopen(struct kedge_ledger *l, struct kedge_diag *reterr)
 {
-    struct kedge_ledger_options options = {.origin = l->origin, .key = l->key, .public_key = &l->public_key};
+    struct kedge_ledger_options options = {
+        .origin = l->origin, .key = l->key, .public_key = &l->public_key, .copy = l->is_copy};
     int err = kedge_kv_reopen(l->kv, reterr);
     pthread_mutex_lock(&l->mutex);
     l->status = err ? KEDGE_E_IO : KEDGE_OK;

@@ -29,6 +29,7 @@ struct kedge_ledger_options {
     const struct kedge_key_pair *key; /* the log's signing key, borrowed until close; NULL: read-only */
     const char *high_water_path;      /* outside the store's folder; NULL: none (tests, read-only) */
     const struct kedge_public_key *public_key; /* read-only: the log's key as trusted; NULL: as stored */
+    bool copy;             /* with create, origin and public_key: somebody else's log, see replica.h */
     bool create;           /* an empty store becomes a new ledger; else it is KEDGE_E_NOT_FOUND */
     bool adopt_high_water; /* operator's word that a missing high-water file is all right */
 };
@@ -91,6 +92,9 @@ KEDGE_NODISCARD int kedge_ledger_refresh(struct kedge_ledger *l, struct kedge_di
 
 const char *kedge_ledger_origin(const struct kedge_ledger *l);
 uint64_t kedge_ledger_size(struct kedge_ledger *l);
+/* True for a copy of somebody else's log (replica.h): it has no idempotency keys and no references, and
+ * entries may be withheld. */
+bool kedge_ledger_is_copy(const struct kedge_ledger *l);
 /* KEDGE_OK, or why the ledger refuses appends. */
 int kedge_ledger_status(struct kedge_ledger *l);
 /* Appends the newest signed checkpoint to ret_note and tells its size (either may be NULL). A read-only
@@ -101,8 +105,8 @@ KEDGE_NODISCARD int kedge_ledger_checkpoint(struct kedge_ledger *l, struct kedge
 /* Checkpoint that was stored for exactly that size; not every size has one. */
 KEDGE_NODISCARD int kedge_ledger_checkpoint_at(struct kedge_ledger *l, uint64_t size,
                                                struct kedge_buf *ret_note);
-/* Appends the entry's bytes to ret. KEDGE_E_NOT_FOUND beyond the end; KEDGE_E_CORRUPT when the bytes do
- * not have the leaf hash that the tree has. */
+/* Appends the entry's bytes to ret. KEDGE_E_NOT_FOUND beyond the end; KEDGE_E_WITHHELD when this copy has its
+ * leaf hash only; KEDGE_E_CORRUPT when the bytes do not have the leaf hash that the tree has. */
 KEDGE_NODISCARD int kedge_ledger_get(struct kedge_ledger *l, uint64_t index, struct kedge_buf *ret);
 KEDGE_NODISCARD int kedge_ledger_leaf_hash(struct kedge_ledger *l, uint64_t index, struct kedge_hash *ret);
 /* Root of the first `size` entries. */
@@ -126,8 +130,8 @@ KEDGE_NODISCARD int kedge_ledger_scan_keys(struct kedge_ledger *l, struct kedge_
 /* Index of the first entry that references the blob, or KEDGE_E_NOT_FOUND. ret_index may be NULL. */
 KEDGE_NODISCARD int kedge_ledger_find_ref(struct kedge_ledger *l, const struct kedge_hash *digest,
                                           uint64_t *ret_index);
-/* Entries from `from` on, each checked against its leaf hash; the view is valid during the call; non-zero
- * stops. */
+/* Entries from `from` on, each checked against its leaf hash, withheld ones empty; the view is valid during
+ * the call; non-zero stops. */
 typedef int kedge_ledger_visit_entry(void *arg, uint64_t index, struct kedge_view entry);
 KEDGE_NODISCARD int kedge_ledger_for_each(struct kedge_ledger *l, uint64_t from,
                                           kedge_ledger_visit_entry *visit, void *arg);

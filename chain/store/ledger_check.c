@@ -7,7 +7,7 @@
 #include "chain/store/ledger_impl.h"
 #include "common/base/mem.h"
 
-enum { META_RECORDS = 4 }; /* schema, origin, key, state */
+enum { META_RECORDS = 4 }; /* schema, origin, key, state; a copy has one more, that it is one */
 
 /* Right edge of one level while the tree is built again. */
 struct level {
@@ -93,11 +93,16 @@ static int visit_entry(void *arg, struct kedge_view key, struct kedge_view entry
     if (c->entries >= size) {
         return damaged(c, KEDGE_KV_ENTRY, c->entries, "entry beyond the stored size");
     }
-    if (entry.len == 0 || entry.len > KEDGE_ENTRY_MAX) {
+    bool withheld = entry.len == 0 && c->l->is_copy;
+    if ((entry.len == 0 && !withheld) || entry.len > KEDGE_ENTRY_MAX) {
         return damaged(c, KEDGE_KV_ENTRY, c->entries, "impossible length");
     }
     struct kedge_hash leaf;
-    kedge_merkle_leaf(entry, &leaf);
+    if (!withheld) {
+        kedge_merkle_leaf(entry, &leaf);
+    } else if (kedgei_tile_subtree(c->tx, 0, c->entries, &leaf)) { /* the root tells whether it is right */
+        return damaged(c, KEDGE_KV_TILE, c->entries / KEDGEI_TILE_WIDTH, "tile missing or of wrong length");
+    }
     c->entries++;
     int err = kedge_frontier_append(&c->frontier, &leaf);
     err = err ? err : add_leaf(c, leaf);
@@ -180,7 +185,7 @@ static uint64_t expected_records(const struct check *c, enum kedge_kv_table tabl
     case KEDGE_KV_HEAD:
         return c->stored.head_count;
     case KEDGE_KV_META:
-        return META_RECORDS;
+        return META_RECORDS + (c->l->is_copy ? 1u : 0u);
     case KEDGE_KV_IDEM:
         return c->stored.idem_count;
     case KEDGE_KV_REF:

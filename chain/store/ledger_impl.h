@@ -1,10 +1,10 @@
 /* The ledger's inside, shared by its files only. Records, as table: key -> value:
- * - entry: be64 index -> bytes
+ * - entry: be64 index -> bytes; none when withheld from a copy
  * - tile: level, be64 tile index -> up to 256 hashes (c2sp.org/tlog-tiles: hash i of tile n at level l is
  * the root of the 256^l leaves from (256 n + i) 256^l on; level 0: leaf hashes)
  * - head: be64 size -> signed checkpoint
- * - meta: "schema", "origin" -> text; "key" -> 32 bytes; "state" -> root, be64 counts of idem, ref and
- * head records, frontier
+ * - meta: "schema", "origin" -> text; "key" -> 32 bytes; "copy" -> "1" in a copy only; "state" -> root, be64
+ * counts of idem, ref and head records, frontier
  * - idem: idempotency key -> be64 index, 8 bytes of tag
  * - ref: blob digest -> be64 index, 8 bytes of tag
  *
@@ -39,6 +39,7 @@ struct kedge_ledger {
     char origin[KEDGE_ORIGIN_MAX + 1];
     char high_water_path[KEDGE_PATH_MAX]; /* empty: none */
     bool adopt_high_water;
+    bool is_copy;
     pthread_mutex_t mutex;     /* guards what follows; only the writer changes it */
     struct kedgei_state state; /* as committed */
     struct kedge_buf note;     /* newest checkpoint */
@@ -56,6 +57,11 @@ struct kedgei_key {
 struct kedgei_key kedgei_key_index(uint64_t index);
 struct kedgei_key kedgei_key_tile(unsigned level, uint64_t tile);
 struct kedge_view kedgei_key_view(const struct kedgei_key *k);
+
+/* ledger_read.c */
+/* The entry's bytes, checked against the tree, none when it is withheld from a copy; valid as long as tx. */
+KEDGE_NODISCARD int kedgei_peek_entry(const struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t index,
+                                      struct kedge_view *ret);
 
 /* ledger_tree.c */
 /* A kedge_subtree_fn over the tiles; arg is the transaction. */

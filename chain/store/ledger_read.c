@@ -4,6 +4,15 @@
 
 #include "chain/store/ledger_impl.h"
 
+/* A damaged record that a reader met: the file is evidence from now on, whatever becomes of the reader. */
+static int noting(struct kedge_ledger *l, int err)
+{
+    if (err == KEDGE_E_CORRUPT) {
+        kedge_kv_keep(l->kv);
+    }
+    return err;
+}
+
 const char *kedge_ledger_origin(const struct kedge_ledger *l)
 {
     return l->origin;
@@ -15,6 +24,11 @@ uint64_t kedge_ledger_size(struct kedge_ledger *l)
     uint64_t size = l->state.frontier.size;
     pthread_mutex_unlock(&l->mutex);
     return size;
+}
+
+bool kedge_ledger_is_copy(const struct kedge_ledger *l)
+{
+    return l->is_copy;
 }
 
 int kedge_ledger_status(struct kedge_ledger *l)
@@ -63,11 +77,11 @@ int kedge_ledger_checkpoint_at(struct kedge_ledger *l, uint64_t size, struct ked
     struct kedgei_key key = kedgei_key_index(size);
     err = kedge_kv_get(tx, KEDGE_KV_HEAD, kedgei_key_view(&key), ret_note);
     kedge_kv_abort(tx);
-    return err;
+    return noting(l, err);
 }
 
-/* The entry's bytes, checked against the tree; valid as long as tx. */
-static int peek_entry(struct kedge_kv_tx *tx, uint64_t index, struct kedge_view *ret)
+int kedgei_peek_entry(const struct kedge_ledger *l, struct kedge_kv_tx *tx, uint64_t index,
+                      struct kedge_view *ret)
 {
     struct kedgei_key key = kedgei_key_index(index);
     struct kedge_view entry;
@@ -79,6 +93,10 @@ static int peek_entry(struct kedge_kv_tx *tx, uint64_t index, struct kedge_view 
     err = kedgei_tile_subtree(tx, 0, index, &expected);
     if (err) {
         return err;
+    }
+    if (entry.len == 0 && l->is_copy) { /* nothing is known but the hash */
+        *ret = entry;
+        return KEDGE_OK;
     }
     kedge_merkle_leaf(entry, &leaf);
     if (!kedge_hash_eq(&leaf, &expected)) {
@@ -99,13 +117,16 @@ int kedge_ledger_get(struct kedge_ledger *l, uint64_t index, struct kedge_buf *r
         return err;
     }
     struct kedge_view entry;
-    err = peek_entry(tx, index, &entry);
+    err = kedgei_peek_entry(l, tx, index, &entry);
+    if (!err && entry.len == 0) {
+        err = KEDGE_E_WITHHELD;
+    }
     err = err ? err : kedge_buf_reserve(ret, entry.len);
     if (!err) {
         kedge_buf_put(ret, entry.ptr, entry.len);
     }
     kedge_kv_abort(tx);
-    return err;
+    return noting(l, err);
 }
 
 int kedge_ledger_leaf_hash(struct kedge_ledger *l, uint64_t index, struct kedge_hash *ret)
@@ -119,7 +140,7 @@ int kedge_ledger_leaf_hash(struct kedge_ledger *l, uint64_t index, struct kedge_
         err = kedgei_tile_subtree(tx, 0, index, ret);
         kedge_kv_abort(tx);
     }
-    return err;
+    return noting(l, err);
 }
 
 int kedge_ledger_root(struct kedge_ledger *l, uint64_t size, struct kedge_hash *ret)
@@ -133,7 +154,7 @@ int kedge_ledger_root(struct kedge_ledger *l, uint64_t size, struct kedge_hash *
         err = kedge_merkle_root(kedgei_tile_subtree, tx, size, ret);
         kedge_kv_abort(tx);
     }
-    return err;
+    return noting(l, err);
 }
 
 int kedge_ledger_inclusion(struct kedge_ledger *l, uint64_t index, uint64_t size, struct kedge_path *ret_path)
@@ -147,7 +168,7 @@ int kedge_ledger_inclusion(struct kedge_ledger *l, uint64_t index, uint64_t size
         err = kedge_inclusion_prove(kedgei_tile_subtree, tx, index, size, ret_path);
         kedge_kv_abort(tx);
     }
-    return err;
+    return noting(l, err);
 }
 
 int kedge_ledger_consistency(struct kedge_ledger *l, uint64_t old_size, uint64_t size,
@@ -162,7 +183,7 @@ int kedge_ledger_consistency(struct kedge_ledger *l, uint64_t old_size, uint64_t
         err = kedge_consistency_prove(kedgei_tile_subtree, tx, old_size, size, ret_path);
         kedge_kv_abort(tx);
     }
-    return err;
+    return noting(l, err);
 }
 
 static int find_pointer(struct kedge_ledger *l, enum kedge_kv_table table, struct kedge_view key,
@@ -190,7 +211,7 @@ static int find_pointer(struct kedge_ledger *l, enum kedge_kv_table table, struc
     if (!err && ret_index) {
         *ret_index = index;
     }
-    return err;
+    return noting(l, err);
 }
 
 int kedge_ledger_find(struct kedge_ledger *l, struct kedge_view idem_key, uint64_t *ret_index)
@@ -230,7 +251,7 @@ int kedge_ledger_scan_keys(struct kedge_ledger *l, struct kedge_view prefix, ked
         err = kedge_kv_scan(scan.tx, KEDGE_KV_IDEM, prefix, kedge_view_of(NULL, 0), visit_key, &scan);
         kedge_kv_abort(scan.tx);
     }
-    return err;
+    return noting(l, err);
 }
 
 int kedge_ledger_for_each(struct kedge_ledger *l, uint64_t from, kedge_ledger_visit_entry *visit, void *arg)
@@ -243,9 +264,9 @@ int kedge_ledger_for_each(struct kedge_ledger *l, uint64_t from, kedge_ledger_vi
     }
     for (uint64_t i = from; i < size && !err; i++) {
         struct kedge_view entry;
-        err = peek_entry(tx, i, &entry);
+        err = kedgei_peek_entry(l, tx, i, &entry);
         err = err ? err : visit(arg, i, entry);
     }
     kedge_kv_abort(tx);
-    return err;
+    return noting(l, err);
 }

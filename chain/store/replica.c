@@ -1,0 +1,134 @@
+#include "chain/store/replica.h"
+
+#include "chain/checkpoint.h"
+#include "chain/store/ledger_impl.h"
+
+int kedge_replica_open(struct kedge_kv *kv, const char *origin, const struct kedge_public_key *log_key,
+                       bool create, struct kedge_ledger **ret, struct kedge_diag *reterr)
+{
+    struct kedge_ledger_options options = {
+        .origin = origin, .public_key = log_key, .copy = true, .create = create};
+    return kedge_ledger_open(kv, &options, ret, reterr);
+}
+
+void kedge_replica_frontier(struct kedge_ledger *l, struct kedge_frontier *ret)
+{
+    pthread_mutex_lock(&l->mutex);
+    *ret = l->state.frontier;
+    pthread_mutex_unlock(&l->mutex);
+}
+
+/* Frontier and root with the new leaves. */
+static int grow(struct kedge_ledger *l, const struct kedge_replica_entry *entries, size_t count,
+                struct kedgei_state *state, struct kedge_diag *reterr)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct kedge_hash leaf;
+        kedge_merkle_leaf(entries[i].entry, &leaf);
+        if (entries[i].entry.len > KEDGE_ENTRY_MAX
+            || (entries[i].entry.len > 0 && !kedge_hash_eq(&leaf, &entries[i].leaf))) {
+            return kedge_diag_set(reterr, KEDGE_E_VERIFY,
+                                  "log %s: entry %llu does not have the leaf hash of its tile", l->origin,
+                                  (unsigned long long)state->frontier.size);
+        }
+        int err = kedge_frontier_append(&state->frontier, &entries[i].leaf);
+        if (err) {
+            return kedge_diag_set(reterr, err, "log %s: %s", l->origin, kedge_strerror(err));
+        }
+        l->leaves[i] = entries[i].leaf;
+    }
+    kedge_frontier_root(&state->frontier, &state->root);
+    return KEDGE_OK;
+}
+
+static int check_note(const struct kedge_ledger *l, struct kedge_view note, const struct kedgei_state *state,
+                      struct kedge_diag *reterr)
+{
+    struct kedge_checkpoint checkpoint;
+    struct kedge_vkey vkey;
+    int err = kedge_vkey_make(kedge_view_str(l->origin), KEDGE_KEY_ED25519, &l->public_key, &vkey);
+    err = err ? err : kedge_checkpoint_open(note, kedge_view_str(l->origin), &vkey, 1, &checkpoint, NULL);
+    if (!err && (checkpoint.size != state->frontier.size || !kedge_hash_eq(&checkpoint.root, &state->root))) {
+        err = KEDGE_E_VERIFY;
+    }
+    return err ? kedge_diag_set(reterr, err, "log %s: the checkpoint is not the log's of size %llu",
+                                l->origin, (unsigned long long)state->frontier.size)
+               : KEDGE_OK;
+}
+
+static int put(struct kedge_ledger *l, struct kedge_kv_tx *tx, const struct kedge_replica_entry *entries,
+               size_t count, struct kedge_view note, struct kedgei_state *state)
+{
+    uint64_t base = state->frontier.size - count;
+    int err = KEDGE_OK;
+    for (size_t i = 0; i < count && !err; i++) {
+        struct kedgei_key key = kedgei_key_index(base + i);
+        err = kedge_kv_put(tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), entries[i].entry, KEDGE_KV_APPEND);
+    }
+    err = err ? err : kedgei_tiles_append(tx, base, l->leaves, count);
+    if (!err && note.len > 0) {
+        struct kedgei_key key = kedgei_key_index(state->frontier.size);
+        struct kedge_view old;
+        int found = kedge_kv_peek(tx, KEDGE_KV_HEAD, kedgei_key_view(&key), &old);
+        state->head_count += found == KEDGE_E_NOT_FOUND;
+        err = found == KEDGE_OK || found == KEDGE_E_NOT_FOUND ? KEDGE_OK : found;
+        err = err ? err : kedge_kv_put(tx, KEDGE_KV_HEAD, kedgei_key_view(&key), note, KEDGE_KV_PUT);
+    }
+    err = err ? err : kedgei_state_write(tx, state);
+    return err == KEDGE_E_EXISTS ? KEDGE_E_CORRUPT : err;
+}
+
+static void keep(struct kedge_ledger *l, const struct kedgei_state *state, struct kedge_buf *note)
+{
+    pthread_mutex_lock(&l->mutex);
+    l->state = *state;
+    if (note->len > 0) {
+        struct kedge_buf old = l->note;
+        l->note = *note;
+        *note = old;
+        l->note_size = state->frontier.size;
+        l->has_note = l->note_is_stored = true;
+    }
+    pthread_mutex_unlock(&l->mutex);
+}
+
+int kedge_replica_extend(struct kedge_ledger *l, const struct kedge_replica_entry *entries, size_t count,
+                         struct kedge_view note, struct kedge_diag *reterr)
+{
+    if (!l->is_copy || kedge_kv_is_read_only(l->kv)) {
+        return kedge_diag_set(reterr, KEDGE_E_STATE, "ledger %s is no copy that may be extended", l->origin);
+    }
+    if (count > KEDGE_APPEND_MAX || note.len > KEDGE_NOTE_MAX) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "ledger %s: more than a copy takes at once", l->origin);
+    }
+    if (l->status) {
+        return kedge_diag_set(reterr, l->status, "ledger %s is out of service after an error", l->origin);
+    }
+    struct kedgei_state state = l->state;
+    struct kedge_kv_tx *tx;
+    struct kedge_buf kept;
+    kedge_buf_init(&kept, KEDGE_NOTE_MAX);
+    kedge_buf_put(&kept, note.ptr, note.len);
+    int err = kept.err ? kept.err : grow(l, entries, count, &state, reterr);
+    err = err || note.len == 0 ? err : check_note(l, note, &state, reterr);
+    err = err ? err : kedge_kv_begin(l->kv, true, &tx, reterr);
+    if (!err) {
+        err = put(l, tx, entries, count, note, &state);
+        if (err) {
+            kedge_kv_abort(tx);
+            (void)kedge_diag_set(reterr, err, "log %s: cannot store: %s", l->origin, kedge_strerror(err));
+        } else {
+            err = kedge_kv_commit(tx, reterr);
+        }
+        if (err == KEDGE_E_IO || err == KEDGE_E_CORRUPT) {
+            pthread_mutex_lock(&l->mutex);
+            l->status = err;
+            pthread_mutex_unlock(&l->mutex);
+        }
+    }
+    if (!err) {
+        keep(l, &state, &kept);
+    }
+    kedge_buf_deinit(&kept);
+    return err;
+}
