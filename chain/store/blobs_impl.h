@@ -15,6 +15,7 @@ struct kedge_blobs {
     size_t open_count;
     uint64_t promised; /* bytes announced by open uploads and not yet written */
     uint64_t serial;
+    bool folder_is_durable[256]; /* whose entry in blobs/ this process has synced */
     struct kedge_upload *uploads;
 };
 

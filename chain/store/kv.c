@@ -37,18 +37,28 @@ static bool is_key(struct kedge_view key)
     return key.ptr && key.len > 0 && key.len <= KEDGE_KV_KEY_MAX;
 }
 
+/* Damage that anybody meets makes the file evidence. */
+static int noting(struct kedge_kv *kv, int err)
+{
+    if (err == KEDGE_E_CORRUPT || err == KEDGE_E_FORK) {
+        kedge_kv_keep(kv);
+    }
+    return err;
+}
+
 int kedge_kv_begin(struct kedge_kv *kv, bool write, struct kedge_kv_tx **ret_tx, struct kedge_diag *reterr)
 {
     if (write && kv->read_only) {
         return kedge_diag_set(reterr, KEDGE_E_DISK_FULL, "the store is open for reading only");
     }
-    return kv->ops->begin(kv, write, ret_tx, reterr);
+    return noting(kv, kv->ops->begin(kv, write, ret_tx, reterr));
 }
 
 int kedge_kv_commit(struct kedge_kv_tx *tx, struct kedge_diag *reterr)
 {
     KEDGE_ASSERT(tx && tx->write);
-    return tx->kv->ops->commit(tx, reterr);
+    struct kedge_kv *kv = tx->kv;
+    return noting(kv, kv->ops->commit(tx, reterr));
 }
 
 void kedge_kv_abort(struct kedge_kv_tx *tx)
@@ -68,20 +78,20 @@ int kedge_kv_put(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge
     if (value.len > KEDGE_KV_VALUE_MAX) {
         return KEDGE_E_TOO_LONG;
     }
-    return tx->kv->ops->put(tx, table, key, value, mode);
+    return noting(tx->kv, tx->kv->ops->put(tx, table, key, value, mode));
 }
 
 int kedge_kv_del(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view key)
 {
     KEDGE_ASSERT(tx->write && (unsigned)table < KEDGE_KV_TABLES);
-    return is_key(key) ? tx->kv->ops->del(tx, table, key) : KEDGE_E_ARG;
+    return is_key(key) ? noting(tx->kv, tx->kv->ops->del(tx, table, key)) : KEDGE_E_ARG;
 }
 
 int kedge_kv_peek(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedge_view key,
                   struct kedge_view *ret)
 {
     KEDGE_ASSERT((unsigned)table < KEDGE_KV_TABLES);
-    return is_key(key) ? tx->kv->ops->peek(tx, table, key, ret) : KEDGE_E_ARG;
+    return is_key(key) ? noting(tx->kv, tx->kv->ops->peek(tx, table, key, ret)) : KEDGE_E_ARG;
 }
 
 /* Appends all of v or leaves b as it was. */
@@ -111,7 +121,7 @@ int kedge_kv_last(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedg
 {
     KEDGE_ASSERT((unsigned)table < KEDGE_KV_TABLES);
     struct kedge_view key, value;
-    int err = tx->kv->ops->last(tx, table, &key, &value);
+    int err = noting(tx->kv, tx->kv->ops->last(tx, table, &key, &value));
     if (err) {
         return err;
     }
@@ -133,23 +143,23 @@ int kedge_kv_scan(struct kedge_kv_tx *tx, enum kedge_kv_table table, struct kedg
     if (prefix.len > KEDGE_KV_KEY_MAX || from.len > KEDGE_KV_KEY_MAX) {
         return KEDGE_E_ARG;
     }
-    return tx->kv->ops->scan(tx, table, prefix, from, visit, arg);
+    return noting(tx->kv, tx->kv->ops->scan(tx, table, prefix, from, visit, arg));
 }
 
 int kedge_kv_count(struct kedge_kv_tx *tx, enum kedge_kv_table table, uint64_t *ret_count)
 {
     KEDGE_ASSERT((unsigned)table < KEDGE_KV_TABLES);
-    return tx->kv->ops->count(tx, table, ret_count);
+    return noting(tx->kv, tx->kv->ops->count(tx, table, ret_count));
 }
 
 int kedge_kv_reopen(struct kedge_kv *kv, struct kedge_diag *reterr)
 {
-    return kv->ops->reopen(kv, reterr);
+    return noting(kv, kv->ops->reopen(kv, reterr));
 }
 
 void kedge_kv_keep(struct kedge_kv *kv)
 {
-    kv->keep = true;
+    atomic_store(&kv->keep, true);
 }
 
 void kedge_kv_close(struct kedge_kv *kv)

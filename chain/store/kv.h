@@ -94,7 +94,8 @@ KEDGE_NODISCARD int kedge_kv_reopen(struct kedge_kv *kv, struct kedge_diag *rete
 /* No transaction may be open. NULL is fine. A writer on LMDB overwrites first what the file still holds of
  * earlier states, unless another process is reading one (docs/modules/store.md). */
 void kedge_kv_close(struct kedge_kv *kv);
-/* From now on close leaves the file as it is: a store found to be damaged is evidence. */
+/* From now on close leaves the file as it is: a store found to be damaged is evidence. Any thread. Every call
+ * above that answers KEDGE_E_CORRUPT or KEDGE_E_FORK, visitors of a scan included, has done so already. */
 void kedge_kv_keep(struct kedge_kv *kv);
 /* True when opened for reading only. */
 bool kedge_kv_is_read_only(const struct kedge_kv *kv);

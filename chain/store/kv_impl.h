@@ -3,6 +3,8 @@
 #ifndef KEDGE_CHAIN_STORE_KV_IMPL_H
 #define KEDGE_CHAIN_STORE_KV_IMPL_H
 
+#include <stdatomic.h>
+
 #include "chain/store/kv.h"
 
 struct kedge_kv_ops {
@@ -27,7 +29,7 @@ struct kedge_kv_ops {
 struct kedge_kv {
     const struct kedge_kv_ops *ops;
     bool read_only;
-    bool keep; /* close leaves what the file holds besides its records */
+    atomic_bool keep; /* close leaves what the file holds besides its records */
 };
 struct kedge_kv_tx {
     struct kedge_kv *kv;

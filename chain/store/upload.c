@@ -82,6 +82,27 @@ int kedgei_staged_write(struct kedgei_staged *s, struct kedge_view bytes, struct
     return KEDGE_OK;
 }
 
+/* The folder of a blob is there and its entry in blobs/ durable. Whoever finds it made can not know whether
+ * its maker, another thread or a process that was killed, has come to the sync: each process syncs once. */
+static int make_folder(struct kedge_blobs *b, const char *folder, uint8_t first, struct kedge_diag *reterr)
+{
+    bool is_made = mkdir(folder, 0700) == 0;
+    if (!is_made && errno != EEXIST) {
+        return fail(reterr, "make", folder);
+    }
+    pthread_mutex_lock(&b->mutex);
+    bool is_durable = !is_made && b->folder_is_durable[first];
+    pthread_mutex_unlock(&b->mutex);
+    int err = is_durable ? KEDGE_OK : kedge_dir_sync(b->blobs_dir);
+    if (err) {
+        return kedge_diag_set(reterr, err, "%s: cannot sync the folder", b->blobs_dir);
+    }
+    pthread_mutex_lock(&b->mutex);
+    b->folder_is_durable[first] = true;
+    pthread_mutex_unlock(&b->mutex);
+    return KEDGE_OK;
+}
+
 int kedgei_staged_move_in(struct kedgei_staged *s, const struct kedge_hash *digest, struct kedge_diag *reterr)
 {
     char target[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX];
@@ -94,15 +115,14 @@ int kedgei_staged_move_in(struct kedgei_staged *s, const struct kedge_hash *dige
     if (fsync(s->fd) != 0) {
         return fail(reterr, "sync", s->path);
     }
-    if (mkdir(folder, 0700) == 0) {
-        err = kedge_dir_sync(s->b->blobs_dir);
-    } else if (errno != EEXIST) {
-        return fail(reterr, "make", folder);
+    err = make_folder(s->b, folder, digest->b[0], reterr);
+    if (err) {
+        return err;
     }
-    if (!err && rename(s->path, target) != 0 && !(errno == ENOENT && kedge_file_exists(target))) {
+    if (rename(s->path, target) != 0 && !(errno == ENOENT && kedge_file_exists(target))) {
         return fail(reterr, "rename to", target); /* a former try may have moved it and failed behind that */
     }
-    err = err ? err : kedge_dir_sync(folder);
+    err = kedge_dir_sync(folder);
     return err ? kedge_diag_set(reterr, err, "%s: cannot sync the folder", folder) : KEDGE_OK;
 }
 

@@ -300,9 +300,11 @@ static int put_piece(struct kedge_site_host *h, const struct kedge_site_result *
     return err;
 }
 
-static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect *fx, struct kedge_view file)
+/* `piece` holds PIECE bytes, or the whole of a file that goes at once. */
+static int upload_pieces(struct kedge_site_host *h, const struct kedge_site_effect *fx, int fd,
+                         uint8_t *piece)
 {
-    uint64_t total = file.len;
+    uint64_t total = fx->result.update_len;
     uint64_t next = 0;
     bool complete = false;
     uint64_t len =
@@ -310,10 +312,10 @@ static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect
     int err = KEDGE_OK;
     for (unsigned busy = 0; !complete && !err;) {
         uint64_t before = next;
-        err = kedge_client_aborted(h, fx->serial)
-                  ? KEDGE_E_CANCELLED
-                  : put_piece(h, &fx->result, kedge_view_of(file.ptr + next, (size_t)len), next, &next,
-                              &complete);
+        err = kedge_client_aborted(h, fx->serial) ? KEDGE_E_CANCELLED
+                                                  : kedge_fd_read_at(fd, piece, (size_t)len, next);
+        err =
+            err ? err : put_piece(h, &fx->result, kedge_view_of(piece, (size_t)len), next, &next, &complete);
         if (err == KEDGE_E_BUSY && busy++ < BUSY_TRIES) {
             kedge_os_sleep_ms(BUSY_PAUSE_MS);
             err = KEDGE_OK;
@@ -325,18 +327,29 @@ static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect
     return err;
 }
 
+/* Read and not mapped: where the disk fails, that is this update's error, and no signal for the daemon. */
+static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect *fx, const char *path)
+{
+    uint64_t total = fx->result.update_len;
+    struct stat st;
+    int fd = kedge_file_open(path, O_RDONLY | O_NOFOLLOW, NULL);
+    if (fd < 0) {
+        return fd;
+    }
+    bool whole = fstat(fd, &st) == 0 && (uint64_t)st.st_size == total;
+    uint8_t *piece = whole ? kedge_mem_new(total < KEDGE_CHUNK_MAX ? (size_t)total + 1 : PIECE, 1) : NULL;
+    int err = !whole ? KEDGE_E_CORRUPT : !piece ? KEDGE_E_NOMEM : upload_pieces(h, fx, fd, piece);
+    kedge_mem_free(piece);
+    close(fd);
+    return err;
+}
+
 static void upload_run(struct kedge_site_host *h, struct kedge_site_item *item)
 {
     struct transfer_item *t = (struct transfer_item *)item;
-    struct kedge_map map = {NULL, 0};
     char path[KEDGE_PATH_MAX];
     t->err = kedge_client_work_path(h, "update", &t->fx.result.update, path);
-    t->err = t->err ? t->err : kedge_map_open(path, &map, NULL);
-    if (!t->err) {
-        bool whole = map.len == t->fx.result.update_len;
-        t->err = whole ? upload_file(h, &t->fx, kedge_view_of(map.ptr, map.len)) : KEDGE_E_CORRUPT;
-        kedge_map_close(&map);
-    }
+    t->err = t->err ? t->err : upload_file(h, &t->fx, path);
     if (t->err) {
         kedge_log(KEDGE_LOG_WARN, "upload", "job=%s round=%u: %s", t->fx.result.job.s, t->fx.result.round,
                   kedge_strerror(t->err));

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/mem.h"
@@ -52,77 +53,110 @@ static int begin_reply(const struct get_work *w, const struct kedge_msg *msg, si
     return err;
 }
 
-static int send_plain(const struct get_work *w, struct kedge_view piece, uint64_t total)
+/* A blob, or what it is sent as the difference to. Read and not mapped: where the disk fails, a read is an
+ * error for one site, and a map a signal for the whole coordinator. */
+struct source {
+    int fd; /* -1: none */
+    uint64_t size;
+};
+
+static struct source open_source(const struct kedge_host *h, const struct kedge_hash *digest)
+{
+    struct source s = {.fd = -1};
+    struct stat st;
+    char path[KEDGE_PATH_MAX];
+    if (kedge_blobs_path(h->main.blobs, digest, path) == KEDGE_OK) {
+        s.fd = kedge_file_open(path, O_RDONLY | O_NOFOLLOW, NULL);
+    }
+    if (s.fd >= 0 && fstat(s.fd, &st) == 0) {
+        s.size = (uint64_t)st.st_size;
+    } else if (s.fd >= 0) {
+        close(s.fd);
+        s.fd = -1;
+    }
+    return s;
+}
+
+static void close_source(const struct source *s)
+{
+    if (s->fd >= 0) {
+        close(s->fd);
+    }
+}
+
+static int send_plain(const struct get_work *w, const struct source *blob, size_t len)
 {
     struct kedge_msg msg = {.type = KEDGE_MSG_CHUNK};
     uint8_t *payload;
-    msg.u.chunk = (struct kedge_msg_chunk){.total = total, .offset = w->offset, .data = piece};
-    int err = begin_reply(w, &msg, piece.len, &payload);
-    if (!err) {
-        memcpy(payload, piece.ptr, piece.len);
-        kedge_net_reply_send(w->req);
-    }
-    return err;
-}
-
-/* The difference of both pieces, slice by slice: measured when out is NULL, else packed. */
-static size_t pack_since(struct kedge_view piece, const uint8_t *base, uint8_t *out, size_t room)
-{
-    uint8_t slice[SLICE];
-    size_t sum = 0;
-    for (size_t at = 0; at < piece.len; at += SLICE) {
-        size_t len = piece.len - at < SLICE ? piece.len - at : SLICE;
-        kedge_words_since(piece.ptr + at, base + at, len, slice);
-        struct kedge_view v = kedge_view_of(slice, len);
-        sum += out ? kedge_pack(v, out + sum, room - sum) : kedge_packed_len(v);
-    }
-    return sum;
-}
-
-static int send_since(const struct get_work *w, struct kedge_view piece, const uint8_t *base, uint64_t total)
-{
-    size_t len = pack_since(piece, base, NULL, 0);
-    struct kedge_msg msg = {.type = KEDGE_MSG_CHUNK_PACKED};
-    uint8_t *payload;
-    if (len >= piece.len) {
-        return send_plain(w, piece, total);
-    }
-    msg.u.chunk_packed = (struct kedge_msg_chunk_packed){
-        .total = total, .offset = w->offset, .len = (uint32_t)piece.len, .data = {NULL, len}};
+    msg.u.chunk = (struct kedge_msg_chunk){.total = blob->size, .offset = w->offset, .data = {NULL, len}};
     int err = begin_reply(w, &msg, len, &payload);
+    err = err ? err : kedge_fd_read_at(blob->fd, payload, len, w->offset);
     if (!err) {
-        pack_since(piece, base, payload, len);
         kedge_net_reply_send(w->req);
     }
     return err;
+}
+
+/* What the piece has that the base's has not, slice by slice. */
+static int read_since(const struct get_work *w, const struct source *blob, const struct source *base,
+                      uint8_t *out, size_t len)
+{
+    uint8_t now[SLICE], before[SLICE];
+    int err = KEDGE_OK;
+    for (size_t at = 0; at < len && !err; at += SLICE) {
+        size_t n = len - at < SLICE ? len - at : SLICE;
+        err = kedge_fd_read_at(blob->fd, now, n, w->offset + at);
+        err = err ? err : kedge_fd_read_at(base->fd, before, n, w->offset + at);
+        if (!err) {
+            kedge_words_since(now, before, n, out + at);
+        }
+    }
+    return err;
+}
+
+static int send_since(const struct get_work *w, const struct source *blob, const struct source *base,
+                      size_t len)
+{
+    uint8_t *since = kedge_mem_new(len, 1), *payload;
+    int err = since ? read_since(w, blob, base, since, len) : KEDGE_E_NOMEM;
+    struct kedge_view piece = kedge_view_of(since, len);
+    size_t packed = err ? len : kedge_packed_len(piece);
+    if (!err && packed < len) {
+        struct kedge_msg msg = {.type = KEDGE_MSG_CHUNK_PACKED};
+        msg.u.chunk_packed = (struct kedge_msg_chunk_packed){
+            .total = blob->size, .offset = w->offset, .len = (uint32_t)len, .data = {NULL, packed}};
+        err = begin_reply(w, &msg, packed, &payload);
+        if (!err) {
+            kedge_pack(piece, payload, packed);
+            kedge_net_reply_send(w->req);
+        }
+    }
+    kedge_mem_free(since);
+    return err || packed < len ? err : send_plain(w, blob, len);
 }
 
 static void get_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct get_work *w = (struct get_work *)work;
-    struct kedge_map blob = {NULL, 0}, base = {NULL, 0};
-    char path[KEDGE_PATH_MAX];
-    int err = kedge_blobs_path(h->main.blobs, &w->digest, path);
-    err = err ? err : kedge_map_open(path, &blob, NULL);
-    if (err) {
+    struct source blob = open_source(h, &w->digest), base = {.fd = -1};
+    if (blob.fd < 0) {
         kedge_host_reply_error(w->req, KEDGE_E_NOT_FOUND, 0, "no such blob");
         return;
     }
-    bool has_base = w->has_base && kedge_blobs_path(h->main.blobs, &w->base, path) == KEDGE_OK
-                    && kedge_map_open(path, &base, NULL) == KEDGE_OK && base.len == blob.len;
-    uint64_t left = w->offset < blob.len ? blob.len - w->offset : 0;
-    uint32_t len = w->max < KEDGE_CHUNK_MAX ? w->max : KEDGE_CHUNK_MAX;
-    struct kedge_view piece = kedge_view_of(blob.ptr, 0);
-    if (left > 0) {
-        piece = kedge_view_of(blob.ptr + w->offset, len < left ? len : (size_t)left);
+    if (w->has_base) {
+        base = open_source(h, &w->base);
     }
-    err = has_base && piece.len > 0 ? send_since(w, piece, base.ptr + w->offset, blob.len)
-                                    : send_plain(w, piece, blob.len);
+    uint64_t left = w->offset < blob.size ? blob.size - w->offset : 0;
+    uint32_t max = w->max < KEDGE_CHUNK_MAX ? w->max : KEDGE_CHUNK_MAX;
+    size_t len = max < left ? max : (size_t)left;
+    int err = base.fd >= 0 && base.size == blob.size && len > 0 ? send_since(w, &blob, &base, len)
+                                                                : send_plain(w, &blob, len);
     if (err) {
+        kedge_log(KEDGE_LOG_ERROR, "blob-read", "a blob can not be read: %s", kedge_strerror(err));
         kedge_host_reply_error(w->req, err, 1000, "the blob can not be read");
     }
-    kedge_map_close(&base);
-    kedge_map_close(&blob);
+    close_source(&base);
+    close_source(&blob);
 }
 
 /* A base tells as much as the model itself with the difference: it must be the one that the same group had
