@@ -32,6 +32,8 @@ enum kedge_statement_kind {
     KEDGE_ST_KEY,
     KEDGE_ST_SITE_ENROLLED,
     KEDGE_ST_SITE_REVOKED,
+    KEDGE_ST_WITNESS_ENROLLED,
+    KEDGE_ST_WITNESS_REVOKED,
     KEDGE_ST_JOB_JOINED,
     KEDGE_ST_UPDATE,
     KEDGE_ST_EVALUATION,
@@ -70,6 +72,21 @@ struct kedge_st_site_enrolled {
 struct kedge_st_site_revoked {
     struct kedge_id tenant, site;
     struct kedge_public_key statement_key;
+    char reason[KEDGE_ST_REASON_MAX + 1];
+};
+
+/* By the tenant's admin key: who may read this ledger as a witness (tls_key) and whose cosignatures count
+ * (cosign_key under name, both of its vkey). Subject: SHA-256(cosign_key). */
+struct kedge_st_witness_enrolled {
+    struct kedge_id tenant, witness;
+    struct kedge_public_key tls_key, cosign_key;
+    char name[KEDGE_ST_NAME_MAX + 1]; /* a key's name as in chain/note.h */
+};
+
+/* By the tenant's admin key. Subject: SHA-256(cosign_key). */
+struct kedge_st_witness_revoked {
+    struct kedge_id tenant, witness;
+    struct kedge_public_key cosign_key;
     char reason[KEDGE_ST_REASON_MAX + 1];
 };
 
@@ -210,6 +227,8 @@ struct kedge_statement {
         struct kedge_st_key key;
         struct kedge_st_site_enrolled site_enrolled;
         struct kedge_st_site_revoked site_revoked;
+        struct kedge_st_witness_enrolled witness_enrolled;
+        struct kedge_st_witness_revoked witness_revoked;
         struct kedge_st_job_joined job_joined;
         struct kedge_st_update update;
         struct kedge_st_evaluation evaluation;
@@ -228,7 +247,8 @@ struct kedge_statement {
 /* "site-enrolled", …; static storage. */
 const char *kedge_statement_kind_name(enum kedge_statement_kind kind);
 
-/* Sets st->subject where the kind derives it from its fields (key, site-*, group-assigned, policy, step);
+/* Sets st->subject where the kind derives it from its fields (key, site-*, witness-*, group-assigned,
+ * policy, step);
  * other kinds keep the subject that the caller gave. Encoding does this by itself. */
 void kedge_statement_derive_subject(struct kedge_statement *st);
 /* Sorts the array of the kind, if it has one, into the ascending order that records demand. */

@@ -1,4 +1,5 @@
 /* The table of statements: what stands in each predicate, in this order. Names are part of the record. */
+#include "chain/note.h"
 #include "chain/statement_fields.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -49,6 +50,30 @@ static const struct kedgei_field site_revoked_fields[] = {
     ID(site_revoked, site),
     KEY(site_revoked, statement_key),
     TEXT(site_revoked, reason, 0, KEDGE_ST_REASON_MAX),
+};
+
+static const struct kedgei_field witness_enrolled_fields[] = {
+    ID(witness_enrolled, tenant),
+    ID(witness_enrolled, witness),
+    KEY(witness_enrolled, tls_key),
+    KEY(witness_enrolled, cosign_key),
+    TEXT(witness_enrolled, name, 1, KEDGE_ST_NAME_MAX),
+};
+
+static const char *check_witness_enrolled(const struct kedge_statement *st)
+{
+    const struct kedge_st_witness_enrolled *w = &st->u.witness_enrolled;
+    if (kedge_public_key_eq(&w->tls_key, &w->cosign_key)) {
+        return "a cosign_key of its own";
+    }
+    return kedge_key_name_is_valid(kedge_view_str(w->name)) ? NULL : "name without white space and '+'";
+}
+
+static const struct kedgei_field witness_revoked_fields[] = {
+    ID(witness_revoked, tenant),
+    ID(witness_revoked, witness),
+    KEY(witness_revoked, cosign_key),
+    TEXT(witness_revoked, reason, 0, KEDGE_ST_REASON_MAX),
 };
 
 static const struct kedgei_field job_joined_fields[] = {
@@ -236,6 +261,13 @@ const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
     [KEDGE_ST_SITE_REVOKED] = {KIND("site-revoked", "key", site_revoked_fields),
                                .subject = KEDGEI_SUBJECT_KEY_HASH,
                                .subject_offset = AT(site_revoked, statement_key)},
+    [KEDGE_ST_WITNESS_ENROLLED] = {KIND("witness-enrolled", "key", witness_enrolled_fields),
+                                   .subject = KEDGEI_SUBJECT_KEY_HASH,
+                                   .subject_offset = AT(witness_enrolled, cosign_key),
+                                   .check = check_witness_enrolled},
+    [KEDGE_ST_WITNESS_REVOKED] = {KIND("witness-revoked", "key", witness_revoked_fields),
+                                  .subject = KEDGEI_SUBJECT_KEY_HASH,
+                                  .subject_offset = AT(witness_revoked, cosign_key)},
     [KEDGE_ST_JOB_JOINED] = {KIND("job-joined", "spec", job_joined_fields)},
     [KEDGE_ST_UPDATE] = {KIND("update", "update", update_fields)},
     [KEDGE_ST_EVALUATION] = {KIND("evaluation", "model", evaluation_fields), .check = check_evaluation},

@@ -56,6 +56,15 @@ static void describe_member(const struct kedge_statement *st, struct line *l)
         set_site(l, &st->u.site_revoked.tenant, &st->u.site_revoked.site);
         snprintf(l->what, sizeof l->what, "%s", st->u.site_revoked.reason);
         break;
+    case KEDGE_ST_WITNESS_ENROLLED:
+        set_site(l, &st->u.witness_enrolled.tenant, &st->u.witness_enrolled.witness);
+        snprintf(l->what, sizeof l->what, "%s, key %s", st->u.witness_enrolled.name,
+                 brief(st->u.witness_enrolled.cosign_key.b).s);
+        break;
+    case KEDGE_ST_WITNESS_REVOKED:
+        set_site(l, &st->u.witness_revoked.tenant, &st->u.witness_revoked.witness);
+        snprintf(l->what, sizeof l->what, "%s", st->u.witness_revoked.reason);
+        break;
     default:
         snprintf(l->who, sizeof l->who, "%s", st->u.job_joined.tenant.s);
         snprintf(l->what, sizeof l->what, "%s, spec %s", st->u.job_joined.job.s, brief(st->subject.b).s);
@@ -157,6 +166,8 @@ static void describe_statement(const struct kedge_statement *st, struct line *l)
     case KEDGE_ST_KEY:
     case KEDGE_ST_SITE_ENROLLED:
     case KEDGE_ST_SITE_REVOKED:
+    case KEDGE_ST_WITNESS_ENROLLED:
+    case KEDGE_ST_WITNESS_REVOKED:
     case KEDGE_ST_JOB_JOINED:
         describe_member(st, l);
         break;

@@ -75,12 +75,7 @@ static void check_enrolled(struct kedgei_audit *a, struct kedgei_log *log, struc
 {
     const struct kedge_st_site_enrolled *e = fact->body;
     set_key(fact, log->has_authority, &log->authority);
-    if (check_tenant(a, log, fact, &e->tenant) && log->has_authority
-        && (kedge_public_key_eq(&e->statement_key, &log->authority)
-            || kedge_public_key_eq(&e->statement_key, &e->tls_key))) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_KEY, log, fact->index, "site \"%s\": one key in two roles",
-                     e->site.s);
-    }
+    (void)check_tenant(a, log, fact, &e->tenant);
     a->counts.sites++;
 }
 
@@ -102,6 +97,30 @@ static void check_revoked(struct kedgei_audit *a, struct kedgei_log *log, struct
     }
 }
 
+static void check_witness(struct kedgei_audit *a, struct kedgei_log *log, struct kedgei_fact *fact)
+{
+    const struct kedge_st_witness_enrolled *e = fact->body;
+    const struct kedge_st_witness_revoked *r = fact->body;
+    set_key(fact, log->has_authority, &log->authority);
+    if (fact->kind == KEDGE_ST_WITNESS_ENROLLED) {
+        (void)check_tenant(a, log, fact, &e->tenant);
+        return;
+    }
+    const struct kedgei_fact *first = kedgei_log_find(log, "witness-enrolled/%s", r->witness.s);
+    if (!check_tenant(a, log, fact, &r->tenant)) {
+        return;
+    }
+    if (!first || first->index > fact->index) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_SITE_UNKNOWN, log, fact->index,
+                     "witness \"%s\" is signed out, but was not signed in", r->witness.s);
+    } else if (!kedge_public_key_eq(&((const struct kedge_st_witness_enrolled *)first->body)->cosign_key,
+                                    &r->cosign_key)) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_KEY, log, fact->index,
+                     "witness \"%s\" is signed out with another key than it was signed in with",
+                     r->witness.s);
+    }
+}
+
 static void assign_tenant(struct kedgei_audit *a, struct kedgei_log *log, struct kedgei_fact *fact)
 {
     const struct kedge_st_update *u = fact->body;
@@ -117,6 +136,10 @@ static void assign_tenant(struct kedgei_audit *a, struct kedgei_log *log, struct
         break;
     case KEDGE_ST_SITE_REVOKED:
         check_revoked(a, log, fact);
+        break;
+    case KEDGE_ST_WITNESS_ENROLLED:
+    case KEDGE_ST_WITNESS_REVOKED:
+        check_witness(a, log, fact);
         break;
     case KEDGE_ST_JOB_JOINED:
         (void)check_tenant(a, log, fact, &((const struct kedge_st_job_joined *)fact->body)->tenant);
@@ -211,31 +234,59 @@ static void count_kinds(struct kedgei_audit *a, const struct kedgei_log *log)
     }
 }
 
-static int compare_public(const void *a, const void *b)
+struct held_key {
+    struct kedge_public_key key;
+    uint64_t index; /* of the statement that names it */
+};
+
+static int compare_held(const void *pa, const void *pb)
 {
-    return memcmp(a, b, KEDGE_KEY_LEN);
+    const struct held_key *a = pa, *b = pb;
+    int c = memcmp(&a->key, &b->key, sizeof a->key);
+    return c ? c : (a->index > b->index) - (a->index < b->index);
 }
 
-/* Two sites of a tenant with one statement key could sign for each other. */
+/* The keys that a statement gives a holder: at most two. */
+static size_t keys_given(const struct kedgei_fact *fact, struct held_key *out)
+{
+    const struct kedge_st_site_enrolled *s = fact->body;
+    const struct kedge_st_witness_enrolled *w = fact->body;
+    if (fact->kind == KEDGE_ST_KEY) {
+        out[0] = (struct held_key){((const struct kedge_st_key *)fact->body)->public_key, fact->index};
+        return 1;
+    }
+    if (fact->kind == KEDGE_ST_SITE_ENROLLED) {
+        out[0] = (struct held_key){s->tls_key, fact->index};
+        out[1] = (struct held_key){s->statement_key, fact->index};
+        return 2;
+    }
+    if (fact->kind == KEDGE_ST_WITNESS_ENROLLED) {
+        out[0] = (struct held_key){w->tls_key, fact->index};
+        out[1] = (struct held_key){w->cosign_key, fact->index};
+        return 2;
+    }
+    return 0;
+}
+
+/* One key in two hands or two roles: its holders could speak for each other. */
 static int check_distinct(struct kedgei_audit *a, const struct kedgei_log *log)
 {
-    struct kedge_public_key *keys = kedge_mem_new((size_t)log->count + 1, sizeof *keys);
+    struct held_key *keys = kedge_mem_new(2 * (size_t)log->count + 1, sizeof *keys);
     size_t count = 0;
     if (!keys) {
         return KEDGE_E_NOMEM;
     }
     for (uint64_t i = 0; i < log->count; i++) {
-        if (log->facts[i].kind == KEDGE_ST_SITE_ENROLLED) {
-            keys[count++] = ((const struct kedge_st_site_enrolled *)log->facts[i].body)->statement_key;
-        }
+        count += keys_given(&log->facts[i], &keys[count]);
     }
     if (count > 1) {
-        qsort(keys, count, sizeof *keys, compare_public);
+        qsort(keys, count, sizeof *keys, compare_held);
     }
     for (size_t i = 1; i < count; i++) {
-        if (kedge_public_key_eq(&keys[i - 1], &keys[i])) {
-            kedgei_find(&a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_KEY, log->name,
-                        "two sites with one statement key");
+        if (kedge_public_key_eq(&keys[i - 1].key, &keys[i].key)) {
+            kedgei_error(&a->findings, KEDGE_AUDIT_KEY, log, keys[i].index,
+                         "a key that entry %llu gave another role or holder",
+                         (unsigned long long)keys[i - 1].index);
         }
     }
     kedge_mem_free(keys);

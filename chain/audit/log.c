@@ -16,6 +16,8 @@ static size_t body_size(enum kedge_statement_kind kind)
         [KEDGE_ST_KEY] = sizeof(struct kedge_st_key),
         [KEDGE_ST_SITE_ENROLLED] = sizeof(struct kedge_st_site_enrolled),
         [KEDGE_ST_SITE_REVOKED] = sizeof(struct kedge_st_site_revoked),
+        [KEDGE_ST_WITNESS_ENROLLED] = sizeof(struct kedge_st_witness_enrolled),
+        [KEDGE_ST_WITNESS_REVOKED] = sizeof(struct kedge_st_witness_revoked),
         [KEDGE_ST_JOB_JOINED] = sizeof(struct kedge_st_job_joined),
         [KEDGE_ST_UPDATE] = sizeof(struct kedge_st_update),
         [KEDGE_ST_EVALUATION] = sizeof(struct kedge_st_evaluation),
@@ -180,6 +182,13 @@ static void put_key(const struct kedgei_audit *a, const struct kedgei_fact *fact
         break;
     case KEDGE_ST_SITE_REVOKED:
         kedge_buf_printf(out, "site-revoked/%s", ((const struct kedge_st_site_revoked *)b)->site.s);
+        break;
+    case KEDGE_ST_WITNESS_ENROLLED:
+        kedge_buf_printf(out, "witness-enrolled/%s",
+                         ((const struct kedge_st_witness_enrolled *)b)->witness.s);
+        break;
+    case KEDGE_ST_WITNESS_REVOKED:
+        kedge_buf_printf(out, "witness-revoked/%s", ((const struct kedge_st_witness_revoked *)b)->witness.s);
         break;
     case KEDGE_ST_JOB_JOINED:
         kedge_buf_printf(out, "job-joined/%s", ((const struct kedge_st_job_joined *)b)->job.s);

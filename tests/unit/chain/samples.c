@@ -115,6 +115,14 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
     case KEDGE_ST_SITE_REVOKED:
         st->u.site_revoked = (struct kedge_st_site_revoked){tenant, site, key2, "laptop lost"};
         break;
+    case KEDGE_ST_WITNESS_ENROLLED:
+        st->u.witness_enrolled = (struct kedge_st_witness_enrolled){tenant, sample_id("north-eye"), key1,
+                                                                    key2, "witness.north.example/1"};
+        break;
+    case KEDGE_ST_WITNESS_REVOKED:
+        st->u.witness_revoked =
+            (struct kedge_st_witness_revoked){tenant, sample_id("north-eye"), key2, "moved"};
+        break;
     case KEDGE_ST_JOB_JOINED:
         st->u.job_joined = (struct kedge_st_job_joined){tenant, job};
         break;

@@ -168,6 +168,29 @@ START_TEST(reading_is_strict)
 }
 END_TEST
 
+START_TEST(witnesses_are_read_strictly)
+{
+    static const struct {
+        enum kedge_statement_kind kind;
+        const char *from, *to;
+    } cases[] = {
+        {KEDGE_ST_WITNESS_ENROLLED, "north.example/1", "north example/1"},
+        {KEDGE_ST_WITNESS_ENROLLED, "north.example/1", "north.example+1"},
+        {KEDGE_ST_WITNESS_ENROLLED, "\"name\":\"witness.north.example/1\"", "\"name\":\"\""},
+        {KEDGE_ST_WITNESS_ENROLLED, ",\"name\":\"witness.north.example/1\"", ""},
+        {KEDGE_ST_WITNESS_ENROLLED, "\"witness\":\"north-eye\"", "\"witness\":\"north eye\""},
+        {KEDGE_ST_WITNESS_ENROLLED,
+         "\"tls_key\":\"8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c",
+         "\"tls_key\":\"8139770ea87d175f56a35466c34c7ecccb8d8a91b4ee37a25df60f5b8fc9b394"}, /* the cosign_key
+                                                                                             */
+        {KEDGE_ST_WITNESS_REVOKED, "\"cosign_key\":\"81", "\"cosign_key\":\"82"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_refused(cases[i].kind, cases[i].from, cases[i].to);
+    }
+}
+END_TEST
+
 START_TEST(depth_and_size_are_bounded)
 {
     struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
@@ -358,6 +381,7 @@ int main(void)
     tcase_add_test(tc, each_kind_has_its_golden_bytes);
     tcase_add_test(tc, values_come_back_as_they_were);
     tcase_add_test(tc, reading_is_strict);
+    tcase_add_test(tc, witnesses_are_read_strictly);
     tcase_add_test(tc, depth_and_size_are_bounded);
     tcase_add_test(tc, writing_refuses_what_reading_would);
     tcase_add_test(tc, the_largest_statements_fit_into_an_entry);
