@@ -258,6 +258,47 @@ START_TEST(evidence_is_kept)
 }
 END_TEST
 
+/* Damage that a reader meets while all goes well for the writer, which then closes in good order. */
+START_TEST(damage_that_a_read_finds_is_evidence)
+{
+    struct fixture f;
+    struct kedge_buf before, after, entry;
+    fixture_init(&f);
+    snprintf(marks_file, sizeof marks_file, "%s/data.mdb", f.store);
+    f.kv = fixture_lmdb(f.store, true);
+    fixture_must_open(&f, true);
+    ck_assert_int_eq(append_range(f.l, 0, 200, 7, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_ledger_flush(f.l, NULL), KEDGE_OK);
+    read_file(&before);
+    int fd = open(marks_file, O_WRONLY);
+    size_t flipped = 0;
+    for (size_t at = 0; at + 7 <= before.len; at++) { /* every copy of an old entry */
+        if (memcmp(before.ptr + at, "entry-3", 7) == 0) {
+            ck_assert_int_eq(pwrite(fd, "E", 1, (off_t)at), 1);
+            flipped++;
+        }
+    }
+    close(fd);
+    ck_assert_uint_gt(flipped, 0);
+    kedge_buf_deinit(&before);
+    read_file(&before);
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+    if (_i > 0) { /* the control: nobody has read it */
+        ck_assert_int_eq(kedge_ledger_get(f.l, 3, &entry), KEDGE_E_CORRUPT);
+    }
+    kedge_ledger_close(f.l);
+    f.l = NULL;
+    kedge_kv_close(f.kv);
+    f.kv = NULL;
+    read_file(&after);
+    ck_assert_int_eq(kedge_view_eq(kedge_buf_view(&before), kedge_buf_view(&after)), _i > 0);
+    kedge_buf_deinit(&before);
+    kedge_buf_deinit(&after);
+    kedge_buf_deinit(&entry);
+    fixture_deinit(&f);
+}
+END_TEST
+
 START_TEST(lack_of_memory_leaves_it_for_the_next_close)
 {
     struct kedge_buf dirty, now;
@@ -293,6 +334,7 @@ int main(void)
     tcase_add_test(t, whatever_was_written_before);
     tcase_add_loop_test(t, readers_keep_what_they_see, 0, 2);
     tcase_add_test(t, evidence_is_kept);
+    tcase_add_loop_test(t, damage_that_a_read_finds_is_evidence, 0, 2);
     tcase_add_test(t, lack_of_memory_leaves_it_for_the_next_close);
     suite_add_tcase(suite, t);
     SRunner *runner = srunner_create(suite);
