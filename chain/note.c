@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "chain/lines.h"
+#include "chain/note_impl.h"
 #include "common/base/text.h"
 
 static const char dash[] = "\xe2\x80\x94 "; /* U+2014 EM DASH, space */
@@ -164,34 +165,54 @@ static size_t find_signatures(struct kedge_view bytes)
     return 0;
 }
 
+int kedgei_note_parse_lines(struct kedge_view rest, struct kedge_note *ret_note)
+{
+    if (rest.len > KEDGE_NOTE_MAX) {
+        return KEDGE_E_TOO_LONG;
+    }
+    if (rest.len == 0 || rest.ptr[rest.len - 1] != '\n' || !is_note_text(rest)) {
+        return KEDGE_E_FORMAT;
+    }
+    struct kedge_buf scratch KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&scratch, KEDGE_NOTE_MAX);
+    ret_note->line_count = 0;
+    struct kedge_view line;
+    while (kedgei_take_line(&rest, &line)) {
+        if (ret_note->line_count == KEDGE_NOTE_SIGNATURES_MAX) {
+            return KEDGE_E_FORMAT;
+        }
+        int err = parse_line(line, &scratch, &ret_note->lines[ret_note->line_count]);
+        if (err) {
+            return err;
+        }
+        ret_note->line_count++;
+    }
+    return KEDGE_OK;
+}
+
 int kedge_note_parse(struct kedge_view bytes, struct kedge_note *ret_note)
 {
     if (bytes.len > KEDGE_NOTE_MAX) {
         return KEDGE_E_TOO_LONG;
     }
     size_t at = find_signatures(bytes);
-    if (at == 0 || at == bytes.len || bytes.ptr[bytes.len - 1] != '\n' || !is_note_text(bytes)) {
+    if (at == 0 || !is_note_text(kedge_view_of(bytes.ptr, at))) {
         return KEDGE_E_FORMAT;
     }
-    struct kedge_buf scratch KEDGE_CLEANUP(kedge_buf_deinit);
-    kedge_buf_init(&scratch, KEDGE_NOTE_MAX);
     struct kedge_note note;
-    note.text = kedge_view_of(bytes.ptr, at - 1);
-    note.line_count = 0;
-    struct kedge_view rest = kedge_view_of(bytes.ptr + at, bytes.len - at);
-    struct kedge_view line;
-    while (kedgei_take_line(&rest, &line)) {
-        if (note.line_count == KEDGE_NOTE_SIGNATURES_MAX) {
-            return KEDGE_E_FORMAT;
-        }
-        int err = parse_line(line, &scratch, &note.lines[note.line_count]);
-        if (err) {
-            return err;
-        }
-        note.line_count++;
+    int err = kedgei_note_parse_lines(kedge_view_of(bytes.ptr + at, bytes.len - at), &note);
+    if (err) {
+        return err;
     }
+    note.text = kedge_view_of(bytes.ptr, at - 1);
     *ret_note = note;
     return KEDGE_OK;
+}
+
+void kedgei_cosignature_message(struct kedge_view text, uint64_t time_s, struct kedge_buf *out)
+{
+    kedge_buf_printf(out, "cosignature/v1\ntime %" PRIu64 "\n", time_s);
+    kedge_buf_put(out, text.ptr, text.len);
 }
 
 /* c2sp.org/tlog-cosignature v1: 8 bytes of time, then a signature over the time and the checkpoint. */
@@ -209,8 +230,7 @@ static int verify_cosignature(struct kedge_view text, struct kedge_view blob,
     }
     struct kedge_buf message KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&message, KEDGE_NOTE_MAX + 64);
-    kedge_buf_printf(&message, "cosignature/v1\ntime %" PRIu64 "\n", time_s);
-    kedge_buf_put(&message, text.ptr, text.len);
+    kedgei_cosignature_message(text, time_s, &message);
     int err = message.err ? message.err : kedge_verify(kedge_buf_view(&message), &sig, key);
     if (!err) {
         *ret_time_s = time_s;
@@ -242,6 +262,12 @@ static int verify_line(struct kedge_view text, const struct kedge_note_line *lin
         return verify_cosignature(text, sig, &key->key, ret_time_s);
     }
     return KEDGE_E_VERIFY;
+}
+
+bool kedgei_note_line_is_of(const struct kedge_note_line *line, struct kedge_view name,
+                            const uint8_t id[KEDGE_KEY_ID_LEN])
+{
+    return memcmp(line->id, id, KEDGE_KEY_ID_LEN) == 0 && kedge_view_eq(line->name, name);
 }
 
 static bool is_same_key(const struct kedge_vkey *key, struct kedge_view name,
@@ -310,6 +336,20 @@ int kedge_note_verify(const struct kedge_note *note, const struct kedge_vkey *kn
     return KEDGE_OK;
 }
 
+size_t kedgei_note_line_len(size_t name_len, size_t blob_len)
+{
+    return DASH_LEN + name_len + 1 + kedge_base64_len(blob_len) + 1;
+}
+
+void kedgei_note_put_line(struct kedge_view name, struct kedge_view blob, struct kedge_buf *out)
+{
+    kedge_buf_put(out, dash, DASH_LEN);
+    kedge_buf_put(out, name.ptr, name.len);
+    kedge_buf_put_u8(out, ' ');
+    kedge_base64_put(out, blob);
+    kedge_buf_put_u8(out, '\n');
+}
+
 int kedge_note_sign(struct kedge_view text, struct kedge_view name, const struct kedge_key_pair *pair,
                     struct kedge_buf *ret_note)
 {
@@ -326,17 +366,13 @@ int kedge_note_sign(struct kedge_view text, struct kedge_view name, const struct
     kedge_sign(text, pair, &sig);
     memcpy(blob, vkey.id, KEDGE_KEY_ID_LEN);
     memcpy(blob + KEDGE_KEY_ID_LEN, sig.b, sizeof sig.b);
-    size_t len = text.len + 1 + DASH_LEN + name.len + 1 + kedge_base64_len(sizeof blob) + 1;
+    size_t len = text.len + 1 + kedgei_note_line_len(name.len, sizeof blob);
     err = kedge_buf_reserve(ret_note, len); /* all or nothing */
     if (err) {
         return err;
     }
     kedge_buf_put(ret_note, text.ptr, text.len);
     kedge_buf_put_u8(ret_note, '\n');
-    kedge_buf_put(ret_note, dash, DASH_LEN);
-    kedge_buf_put(ret_note, name.ptr, name.len);
-    kedge_buf_put_u8(ret_note, ' ');
-    kedge_base64_put(ret_note, kedge_view_of(blob, sizeof blob));
-    kedge_buf_put_u8(ret_note, '\n');
+    kedgei_note_put_line(name, kedge_view_of(blob, sizeof blob), ret_note);
     return KEDGE_OK;
 }
