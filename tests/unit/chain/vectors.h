@@ -5,7 +5,7 @@
 #include "common/base/bytes.h"
 #include "crypto/hash.h"
 
-enum { VECTOR_COLUMNS_MAX = 8, VECTOR_MAX = 4 * 1024 * 1024 };
+enum { VECTOR_COLUMNS_MAX = 16, VECTOR_MAX = 4 * 1024 * 1024 };
 
 /* False, with a line on stdout, when the vectors are not there. */
 bool vectors_present(void);

@@ -1,0 +1,204 @@
+#include "chain/anchor/rlp.h"
+
+#include <string.h>
+
+enum { STRING = 0x80, LIST = 0xc0, SHORT_MAX = 55 };
+
+static struct kedge_view without_zeros(struct kedge_view v)
+{
+    while (v.len > 0 && v.ptr[0] == 0) {
+        v.ptr++;
+        v.len--;
+    }
+    return v;
+}
+
+static void put_prefix(struct kedge_buf *out, uint8_t kind, size_t len)
+{
+    uint8_t be[8];
+    if (len <= SHORT_MAX) {
+        kedge_buf_put_u8(out, (uint8_t)(kind + len));
+        return;
+    }
+    kedge_store_be64(be, len);
+    struct kedge_view digits = without_zeros(kedge_view_of(be, sizeof be));
+    kedge_buf_put_u8(out, (uint8_t)(kind + SHORT_MAX + digits.len));
+    kedge_buf_put(out, digits.ptr, digits.len);
+}
+
+void kedge_rlp_put_string(struct kedge_buf *out, struct kedge_view bytes)
+{
+    if (bytes.len == 1 && bytes.ptr[0] < STRING) {
+        kedge_buf_put_u8(out, bytes.ptr[0]);
+        return;
+    }
+    put_prefix(out, STRING, bytes.len);
+    kedge_buf_put(out, bytes.ptr, bytes.len);
+}
+
+void kedge_rlp_put_u64(struct kedge_buf *out, uint64_t v)
+{
+    uint8_t be[8];
+    kedge_store_be64(be, v);
+    kedge_rlp_put_integer(out, kedge_view_of(be, sizeof be));
+}
+
+void kedge_rlp_put_integer(struct kedge_buf *out, struct kedge_view big_endian)
+{
+    kedge_rlp_put_string(out, without_zeros(big_endian));
+}
+
+void kedge_rlp_put_list(struct kedge_buf *out, struct kedge_view items)
+{
+    put_prefix(out, LIST, items.len);
+    kedge_buf_put(out, items.ptr, items.len);
+}
+
+/* Length of a long form: len_len bytes behind the first. */
+static int long_length(struct kedge_view in, size_t len_len, size_t *ret_len)
+{
+    uint64_t len = 0;
+    if (in.len < 1 + len_len || in.ptr[1] == 0) {
+        return KEDGE_E_FORMAT;
+    }
+    for (size_t i = 0; i < len_len; i++) {
+        len = len << 8 | in.ptr[1 + i];
+    }
+    if (len <= SHORT_MAX || len > in.len - 1 - len_len) {
+        return KEDGE_E_FORMAT;
+    }
+    *ret_len = (size_t)len;
+    return KEDGE_OK;
+}
+
+int kedge_rlp_take(struct kedge_view *rest, struct kedge_rlp_item *ret_item)
+{
+    struct kedge_view in = *rest;
+    size_t head = 1, len = 0;
+    if (in.len == 0) {
+        return KEDGE_E_FORMAT;
+    }
+    uint8_t first = in.ptr[0];
+    if (first < STRING) {
+        head = 0;
+        len = 1;
+    } else {
+        size_t code = first >= LIST ? first - (size_t)LIST : first - (size_t)STRING;
+        len = code;
+        if (code > SHORT_MAX) {
+            size_t len_len = code - SHORT_MAX;
+            int err = long_length(in, len_len, &len);
+            if (err) {
+                return err;
+            }
+            head = 1 + len_len;
+        }
+    }
+    if (len > in.len - head) {
+        return KEDGE_E_FORMAT;
+    }
+    if (first >= STRING && first < LIST && len == 1 && in.ptr[head] < STRING) {
+        return KEDGE_E_FORMAT; /* stands for itself */
+    }
+    ret_item->is_list = first >= LIST;
+    ret_item->body = kedge_view_of(in.ptr + head, len);
+    ret_item->whole = kedge_view_of(in.ptr, head + len);
+    *rest = kedge_view_of(in.ptr + head + len, in.len - head - len);
+    return KEDGE_OK;
+}
+
+static int take_kind(struct kedge_view *rest, bool list, struct kedge_view *ret_body)
+{
+    struct kedge_view after = *rest;
+    struct kedge_rlp_item item;
+    int err = kedge_rlp_take(&after, &item);
+    if (err || item.is_list != list) {
+        return KEDGE_E_FORMAT;
+    }
+    *ret_body = item.body;
+    *rest = after;
+    return KEDGE_OK;
+}
+
+int kedge_rlp_take_string(struct kedge_view *rest, struct kedge_view *ret_bytes)
+{
+    return take_kind(rest, false, ret_bytes);
+}
+
+int kedge_rlp_take_list(struct kedge_view *rest, struct kedge_view *ret_items)
+{
+    return take_kind(rest, true, ret_items);
+}
+
+int kedge_rlp_take_fixed(struct kedge_view *rest, uint8_t *out, size_t len)
+{
+    struct kedge_view after = *rest, bytes;
+    if (take_kind(&after, false, &bytes) != KEDGE_OK || bytes.len != len) {
+        return KEDGE_E_FORMAT;
+    }
+    memcpy(out, bytes.ptr, len);
+    *rest = after;
+    return KEDGE_OK;
+}
+
+int kedge_rlp_take_integer(struct kedge_view *rest, uint8_t *out, size_t len)
+{
+    struct kedge_view after = *rest, bytes;
+    if (take_kind(&after, false, &bytes) != KEDGE_OK || bytes.len > len
+        || (bytes.len > 0 && bytes.ptr[0] == 0)) {
+        return KEDGE_E_FORMAT;
+    }
+    memset(out, 0, len - bytes.len);
+    if (bytes.len > 0) {
+        memcpy(out + (len - bytes.len), bytes.ptr, bytes.len);
+    }
+    *rest = after;
+    return KEDGE_OK;
+}
+
+int kedge_rlp_take_u64(struct kedge_view *rest, uint64_t *ret_v)
+{
+    uint8_t be[8];
+    int err = kedge_rlp_take_integer(rest, be, sizeof be);
+    if (!err) {
+        *ret_v = kedge_load_be64(be);
+    }
+    return err;
+}
+
+int kedge_rlp_decode(struct kedge_view bytes, struct kedge_rlp_item *ret_item)
+{
+    struct kedge_rlp_item item;
+    int err = kedge_rlp_take(&bytes, &item);
+    if (err || bytes.len > 0) {
+        return KEDGE_E_FORMAT;
+    }
+    *ret_item = item;
+    return KEDGE_OK;
+}
+
+int kedge_rlp_check(struct kedge_view bytes)
+{
+    struct kedge_view open[KEDGE_RLP_DEPTH_MAX + 1]; /* what is left at each depth */
+    size_t depth = 0;
+    struct kedge_rlp_item item;
+    int err = kedge_rlp_decode(bytes, &item);
+    open[0] = bytes;
+    while (!err) { /* each turn takes at least one byte, or leaves a level */
+        if (open[depth].len == 0) {
+            if (depth == 0) {
+                return KEDGE_OK;
+            }
+            depth--;
+            continue;
+        }
+        err = kedge_rlp_take(&open[depth], &item);
+        if (!err && item.is_list) {
+            err = depth == KEDGE_RLP_DEPTH_MAX ? KEDGE_E_TOO_LONG : KEDGE_OK;
+            if (!err) {
+                open[++depth] = item.body;
+            }
+        }
+    }
+    return err;
+}
