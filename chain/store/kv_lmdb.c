@@ -42,8 +42,6 @@ struct lmdb_tx {
     MDB_txn *txn;
 };
 
-/* ---- errors ---- */
-
 static int map_error(const struct lmdb_kv *kv, int rc)
 {
     switch (rc) {
@@ -94,8 +92,6 @@ static int fail(const struct lmdb_kv *kv, int rc, const char *what, struct kedge
     }
     return err;
 }
-
-/* ---- opening ---- */
 
 /* Opens every table; a writer makes those that are missing, a reader takes them as empty. */
 static int open_tables(struct lmdb_kv *kv)
@@ -165,8 +161,6 @@ static int open_env(struct lmdb_kv *kv, struct kedge_diag *reterr)
     kv->failed = false;
     return KEDGE_OK;
 }
-
-/* ---- transactions ---- */
 
 /* Grows the map while that is possible; the mutex is held. */
 static void grow_map(struct lmdb_kv *kv)
@@ -408,6 +402,11 @@ static int lmdb_count(struct kedge_kv_tx *base, enum kedge_kv_table table, uint6
     }
     *ret_count = stat_.ms_entries;
     return KEDGE_OK;
+}
+
+uint64_t kedgei_lmdb_number_of(struct kedge_kv_tx *tx)
+{
+    return mdb_txn_id(((struct lmdb_tx *)tx)->txn);
 }
 
 /* ---- life ---- */

@@ -73,7 +73,7 @@ bool kedgei_lmdb_file_read(int fd, struct kedgei_lmdb_file *ret)
         return false;
     }
     size_t newer = state[1].number > state[0].number;
-    *ret = (struct kedgei_lmdb_file){fd, size[0], state[newer], state[1 - newer]};
+    *ret = (struct kedgei_lmdb_file){fd, size[0], state[newer], state[1 - newer], NULL};
     return ret->newest.number % 2 == newer && ret->newest.number == ret->older.number + 1;
 }
 
@@ -186,6 +186,9 @@ static bool walk_with(const struct kedgei_lmdb_file *f, uint64_t root, uint8_t *
     size_t depth = 0;
     do {
         if (at != KEDGEI_LMDB_NO_PAGE) {
+            if (f->bad_page) {
+                *f->bad_page = at;
+            }
             if (depth == DEPTH_MAX || steps++ > f->newest.last
                 || !kedgei_lmdb_page_read(f, at, buffers + depth * f->page_size, &stack[depth].page)
                 || !visit(arg, &stack[depth].page)) {

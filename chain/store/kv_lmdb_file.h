@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "chain/store/kv.h"
 #include "common/base/diag.h"
 
 enum {
@@ -32,6 +33,7 @@ struct kedgei_lmdb_file {
     int fd;
     uint32_t page_size;
     struct kedgei_lmdb_state newest, older;
+    uint64_t *bad_page; /* where a walk tells which page was none; may be NULL */
 };
 
 /* False unless the two states follow each other, each in its place. */
@@ -83,6 +85,35 @@ KEDGE_NODISCARD int kedgei_lmdb_check_states(const struct kedgei_lmdb_file *f);
 /* kv_lmdb_meta.c: KEDGE_E_CORRUPT when data.mdb in a folder that nobody writes to gives an older state than
  * its newest. Reads a few pages. */
 KEDGE_NODISCARD int kedgei_lmdb_check_newest(const char *dir, struct kedge_diag *reterr);
+
+/* kv_lmdb_uses.c: what each page of the newest state is. */
+enum kedgei_lmdb_use {
+    KEDGEI_LMDB_USE_UNKNOWN,
+    KEDGEI_LMDB_USE_TREE,
+    KEDGEI_LMDB_USE_RUN,
+    KEDGEI_LMDB_USE_FREED
+};
+enum { KEDGEI_LMDB_TABLES_MAX = 64 };
+struct kedgei_lmdb_uses {
+    struct kedgei_lmdb_file f;
+    uint8_t *uses; /* two bits for each page; freed by the caller with kedge_mem_free, in every case */
+    uint64_t known;
+    uint64_t tables[KEDGEI_LMDB_TABLES_MAX]; /* their roots */
+    size_t table_count;
+    bool in_main;
+    uint64_t bad_page; /* where it broke, 0: before any page was looked at */
+};
+/* Fills *u, which is zero before. Nobody writes to the file. KEDGE_E_CORRUPT unless the newest state is the
+ * one that followed the older (its transaction `number`, 0: any), each page's nodes fill it to the byte, and
+ * each page is either in exactly one tree or freed exactly once. */
+KEDGE_NODISCARD int kedgei_lmdb_find_uses(int fd, uint64_t number, struct kedgei_lmdb_uses *u);
+enum kedgei_lmdb_use kedgei_lmdb_use_of(const struct kedgei_lmdb_uses *u, uint64_t page);
+/* The same of DIR/data.mdb, with words; reader: 0 when nobody writes to it, else the number of the state that
+ * an open transaction of this process reads, which keeps that state whole beside a writer. */
+KEDGE_NODISCARD int kedgei_lmdb_check_structure(const char *dir, uint64_t reader, struct kedge_diag *reterr);
+
+/* kv_lmdb.c: the number of the state that a transaction of an LMDB store reads. */
+uint64_t kedgei_lmdb_number_of(struct kedge_kv_tx *tx);
 
 /* kv_lmdb_scrub.c: takes what mdb_reader_list prints, line by line; arg is the struct. Whatever is not
  * plainly a reader of the newest state counts as one of an older. */

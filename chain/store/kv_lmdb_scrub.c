@@ -29,22 +29,10 @@
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 
-enum {
-    PIECE = 65536, /* of the file, handled at once; also LMDB's largest page */
-    TABLES_MAX = 64,
-    UNWRITTEN_MAX = 1 << 20, /* pages at the end that were freed by the transaction that took them: more than
-                                LMDB lets one have */
-};
-
-enum use { USE_UNKNOWN, USE_TREE, USE_RUN, USE_FREED };
+enum { PIECE = 65536 }; /* of the file, handled at once; also LMDB's largest page */
 
 struct scrub {
-    struct kedgei_lmdb_file f;
-    uint8_t *uses; /* enum use, two bits for each page */
-    uint64_t known;
-    uint64_t tables[TABLES_MAX]; /* their roots */
-    size_t table_count;
-    bool in_main;
+    struct kedgei_lmdb_uses u;
     uint8_t page[PIECE], piece[PIECE];
     bool has_written;
 };
@@ -65,80 +53,16 @@ int kedgei_lmdb_see_reader(const char *line, void *arg)
     return 0;
 }
 
-/* ---- which page is what ---- */
-
-static enum use use_of(const struct scrub *s, uint64_t page)
-{
-    return (enum use)(s->uses[page / 4] >> (page % 4 * 2) & 3);
-}
-
-static bool mark(struct scrub *s, uint64_t page, uint64_t count, enum use use)
-{
-    for (uint64_t end = page + count; page < end; page++) {
-        if (page < 2 || page > s->f.newest.last || use_of(s, page) != USE_UNKNOWN) {
-            return false;
-        }
-        s->uses[page / 4] |= (uint8_t)((unsigned)use << (page % 4 * 2));
-        s->known++;
-    }
-    return true;
-}
-
-static bool mark_tree_page(void *arg, const struct kedgei_lmdb_page *page)
-{
-    struct scrub *s = arg;
-    if (!mark(s, page->number, 1, USE_TREE)) {
-        return false;
-    }
-    for (size_t i = 0; i < page->count && page->is_leaf; i++) {
-        struct kedgei_lmdb_node n = kedgei_lmdb_node_of(page, i);
-        if (s->in_main != (n.flags == KEDGEI_LMDB_TABLE)) {
-            return false;
-        }
-        if (s->in_main
-            && (s->table_count == TABLES_MAX
-                || !kedgei_lmdb_table_root(page, &n, &s->tables[s->table_count++]))) {
-            return false;
-        }
-        if (n.flags & KEDGEI_LMDB_BIG) {
-            uint32_t count = kedgei_lmdb_run_pages(&s->f, &n);
-            if (count == 0 || !mark(s, n.number, count, USE_RUN)) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-static bool mark_freed(void *arg, uint64_t transaction, uint64_t page)
-{
-    return transaction <= ((struct scrub *)arg)->f.newest.number && mark(arg, page, 1, USE_FREED);
-}
-
-static int find_uses(struct scrub *s)
-{
-    int err = kedgei_lmdb_check_states(&s->f);
-    err = err ? err : kedgei_lmdb_walk(&s->f, s->f.newest.free_root, mark_tree_page, s);
-    s->in_main = true;
-    err = err ? err : kedgei_lmdb_walk(&s->f, s->f.newest.root, mark_tree_page, s);
-    s->in_main = false;
-    for (size_t i = 0; i < s->table_count && !err; i++) {
-        err = kedgei_lmdb_walk(&s->f, s->tables[i], mark_tree_page, s);
-    }
-    err = err ? err : kedgei_lmdb_walk_freed(&s->f, mark_freed, s);
-    return err || s->known == s->f.newest.last - 1 ? err : KEDGE_E_CORRUPT;
-}
-
 /* ---- zeros ---- */
 
 static int write_zeros(struct scrub *s, uint64_t offset, size_t len)
 {
-    if (!s->has_written && fdatasync(s->f.fd) != 0) {
+    if (!s->has_written && fdatasync(s->u.f.fd) != 0) {
         return KEDGE_E_IO;
     }
     s->has_written = true;
     while (len > 0) {
-        ssize_t n = pwrite(s->f.fd, zeros, len, (off_t)offset);
+        ssize_t n = pwrite(s->u.f.fd, zeros, len, (off_t)offset);
         if (n <= 0 && !(n < 0 && errno == EINTR)) {
             return KEDGE_E_IO;
         }
@@ -170,7 +94,7 @@ static int wipe_range(struct scrub *s, uint64_t offset, uint64_t end, uint64_t f
     end = end < file_size ? end : file_size;
     while (offset < end && !err) {
         size_t len = end - offset < PIECE ? (size_t)(end - offset) : PIECE;
-        err = kedge_fd_read_at(s->f.fd, s->piece, len, offset);
+        err = kedge_fd_read_at(s->u.f.fd, s->piece, len, offset);
         err = err ? err : wipe(s, s->piece, len, offset);
         offset += len;
     }
@@ -180,15 +104,15 @@ static int wipe_range(struct scrub *s, uint64_t offset, uint64_t end, uint64_t f
 static int wipe_unused(struct scrub *s, uint64_t number, uint64_t file_size)
 {
     struct kedgei_lmdb_page p;
-    uint64_t size = s->f.page_size;
-    if (!kedgei_lmdb_page_read(&s->f, number, s->page, &p)) {
+    uint64_t size = s->u.f.page_size;
+    if (!kedgei_lmdb_page_read(&s->u.f, number, s->page, &p)) {
         return KEDGE_E_CORRUPT;
     }
     int err = wipe(s, p.bytes + p.lower, p.upper - p.lower, number * size + p.lower);
     for (size_t i = 0; i < p.count && p.is_leaf && !err; i++) {
         struct kedgei_lmdb_node n = kedgei_lmdb_node_of(&p, i);
         if (n.flags & KEDGEI_LMDB_BIG) {
-            uint64_t end = (n.number + kedgei_lmdb_run_pages(&s->f, &n)) * size;
+            uint64_t end = (n.number + kedgei_lmdb_run_pages(&s->u.f, &n)) * size;
             err = wipe_range(s, n.number * size + KEDGEI_LMDB_HEADER + n.data_len, end, file_size);
         }
     }
@@ -197,17 +121,17 @@ static int wipe_unused(struct scrub *s, uint64_t number, uint64_t file_size)
 
 static int wipe_all(struct scrub *s, uint64_t file_size)
 {
-    uint64_t size = s->f.page_size, end = s->f.newest.last + 1;
+    uint64_t size = s->u.f.page_size, end = s->u.f.newest.last + 1;
     int err = KEDGE_OK;
     for (uint64_t page = 2; page < end && !err;) {
         uint64_t next = page + 1;
-        enum use use = use_of(s, page);
-        if (use == USE_FREED) {
-            while (next < end && use_of(s, next) == USE_FREED) {
+        enum kedgei_lmdb_use use = kedgei_lmdb_use_of(&s->u, page);
+        if (use == KEDGEI_LMDB_USE_FREED) {
+            while (next < end && kedgei_lmdb_use_of(&s->u, next) == KEDGEI_LMDB_USE_FREED) {
                 next++;
             }
             err = wipe_range(s, page * size, next * size, file_size);
-        } else if (use == USE_TREE) {
+        } else if (use == KEDGEI_LMDB_USE_TREE) {
             err = wipe_unused(s, page, file_size);
         }
         page = next;
@@ -224,19 +148,12 @@ int kedgei_lmdb_scrub(int fd, uint64_t number)
     if (!s) {
         return KEDGE_E_NOMEM;
     }
-    bool ok = fstat(fd, &st) == 0 && kedgei_lmdb_file_read(fd, &s->f) && s->f.newest.number == number
-              && s->f.newest.last > 1
-              && s->f.newest.last <= (uint64_t)st.st_size / s->f.page_size + UNWRITTEN_MAX;
-    int err = ok ? KEDGE_OK : KEDGE_E_CORRUPT;
-    if (!err) {
-        s->uses = kedge_mem_new(s->f.newest.last / 4 + 1, 1);
-        err = s->uses ? find_uses(s) : KEDGE_E_NOMEM;
-    }
+    int err = fstat(fd, &st) == 0 ? kedgei_lmdb_find_uses(fd, number, &s->u) : KEDGE_E_CORRUPT;
     err = err ? err : wipe_all(s, (uint64_t)st.st_size);
     if (s->has_written && fdatasync(fd) != 0) {
         err = KEDGE_E_IO;
     }
-    kedge_mem_free(s->uses);
+    kedge_mem_free(s->u.uses);
     kedge_mem_free(s);
     return err;
 }

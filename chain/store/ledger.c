@@ -381,6 +381,31 @@ int kedge_ledger_open(struct kedge_kv *kv, const struct kedge_ledger_options *op
     return KEDGE_OK;
 }
 
+int kedgei_ledger_open_unchecked(struct kedge_kv *kv, const char *origin, const struct kedge_public_key *key,
+                                 struct kedge_ledger **ret, struct kedge_diag *reterr)
+{
+    struct kedge_ledger_options options = {.origin = origin, .public_key = key};
+    struct kedge_kv_tx *tx;
+    struct kedge_ledger *l = kedge_mem_new(1, sizeof *l);
+    if (!l) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "cannot open a ledger: out of memory");
+    }
+    int err = init(l, kv, &options, reterr);
+    err = err ? err : kedge_kv_begin(kv, false, &tx, reterr);
+    if (!err) {
+        err = check_identity(l, &options, tx, reterr);
+        kedge_kv_abort(tx);
+    }
+    if (err) {
+        keep_evidence(kv, err);
+        kedge_mem_free(l);
+        return err;
+    }
+    pthread_mutex_init(&l->mutex, NULL);
+    *ret = l;
+    return KEDGE_OK;
+}
+
 void kedge_ledger_close(struct kedge_ledger *l)
 {
     if (!l) {

@@ -146,6 +146,13 @@ typedef void kedge_ledger_progress(void *arg, uint64_t done, uint64_t total);
  * kedge_store_guarded. */
 KEDGE_NODISCARD int kedge_ledger_check(struct kedge_ledger *l, kedge_ledger_progress *progress, void *arg,
                                        struct kedge_diag *reterr);
+/* The same, but told of every damage that can be told apart: `what` is a short text, index what the table
+ * counts (entries, tiles, checkpoints' sizes, records). KEDGE_OK when all was looked at, however much was found.
+ */
+typedef void kedge_ledger_damage(void *arg, enum kedge_kv_table table, uint64_t index, const char *what);
+KEDGE_NODISCARD int kedge_ledger_check_all(struct kedge_ledger *l, kedge_ledger_damage *damage,
+                                           kedge_ledger_progress *progress, void *arg,
+                                           struct kedge_diag *reterr);
 /* The ledger against a high-water mark: KEDGE_OK when there is no such file, KEDGE_E_CORRUPT when the log is
  * shorter than what was signed, KEDGE_E_FORK when it has another root there, KEDGE_E_STATE when it is another
  * log's. */

@@ -20,7 +20,10 @@ struct check {
     struct kedge_kv_tx *tx;
     struct kedge_diag *reterr;
     kedge_ledger_progress *progress;
-    void *progress_arg;
+    kedge_ledger_damage *damage; /* NULL: the first one ends the check */
+    void *arg;                   /* of both */
+    uint64_t found;
+    bool has_state;
     struct kedgei_state stored;
     uint64_t entries, tiles, pointers, heads, records;
     enum kedge_kv_table table; /* whose pointers are visited */
@@ -30,22 +33,29 @@ struct check {
     struct level levels[KEDGEI_TILE_LEVELS];
 };
 
+/* Returns what ends the check, or KEDGE_OK to go on to the next damage. */
 static int damaged(struct check *c, enum kedge_kv_table table, uint64_t index, const char *what)
 {
-    return kedge_diag_set(c->reterr, KEDGE_E_CORRUPT, "ledger %s: %s table, index %llu: %s", c->l->origin,
-                          kedge_kv_table_name(table), (unsigned long long)index, what);
+    int err = kedge_diag_set(c->reterr, KEDGE_E_CORRUPT, "ledger %s: %s table, index %llu: %s", c->l->origin,
+                             kedge_kv_table_name(table), (unsigned long long)index, what);
+    c->found++;
+    if (!c->damage) {
+        return err;
+    }
+    c->damage(c->arg, table, index, what);
+    return KEDGE_OK;
 }
 
 /* The tile at the right edge of a level, as derived, must be what is stored. */
 static int compare_tile(struct check *c, unsigned level)
 {
-    const struct level *v = &c->levels[level];
+    struct level *v = &c->levels[level];
     uint64_t tile = (v->count - 1) / KEDGEI_TILE_WIDTH;
     size_t used = (size_t)((v->count - 1) % KEDGEI_TILE_WIDTH) + 1;
     struct kedgei_key key = kedgei_key_tile(level, tile);
     struct kedge_view stored;
     int err = kedge_kv_peek(c->tx, KEDGE_KV_TILE, kedgei_key_view(&key), &stored);
-    if (err && err != KEDGE_E_NOT_FOUND) {
+    if (err && err != KEDGE_E_NOT_FOUND && err != KEDGE_E_CORRUPT) {
         return kedge_diag_set(c->reterr, err, "ledger %s: tile table: %s", c->l->origin, kedge_strerror(err));
     }
     c->tiles++;
@@ -56,11 +66,14 @@ static int compare_tile(struct check *c, unsigned level)
         if (memcmp(stored.ptr + i * KEDGE_HASH_LEN, v->hashes[i].b, KEDGE_HASH_LEN) == 0) {
             continue;
         }
-        if (level > 0) {
-            return damaged(c, KEDGE_KV_TILE, tile, "hash of an inner level is wrong");
+        err = level > 0
+                  ? damaged(c, KEDGE_KV_TILE, tile, "hash of an inner level is wrong")
+                  : damaged(c, KEDGE_KV_ENTRY, tile * KEDGEI_TILE_WIDTH + i,
+                            "entry does not have the leaf hash that the tree has (entry or tile changed)");
+        if (err) {
+            return err;
         }
-        return damaged(c, KEDGE_KV_ENTRY, tile * KEDGEI_TILE_WIDTH + i,
-                       "entry does not have the leaf hash that the tree has (entry or tile changed)");
+        memcpy(v->hashes[i].b, stored.ptr + i * KEDGE_HASH_LEN, KEDGE_HASH_LEN); /* one damage, one finding */
     }
     return KEDGE_OK;
 }
@@ -83,44 +96,73 @@ static int add_leaf(struct check *c, struct kedge_hash hash)
     return KEDGE_OK;
 }
 
+/* Goes over entries that are not there, by their leaf hashes. */
+static int skip_to(struct check *c, uint64_t index)
+{
+    int err = KEDGE_OK;
+    while (c->entries < index && !err) {
+        struct kedge_hash leaf;
+        err = kedgei_tile_subtree(c->tx, 0, c->entries, &leaf);
+        err = err ? KEDGE_E_CORRUPT : add_leaf(c, leaf);
+        c->entries++;
+    }
+    return err;
+}
+
 static int visit_entry(void *arg, struct kedge_view key, struct kedge_view entry)
 {
     struct check *c = arg;
     uint64_t size = c->stored.frontier.size;
-    if (key.len != 8 || kedge_load_be64(key.ptr) != c->entries) {
-        return damaged(c, KEDGE_KV_ENTRY, c->entries, "entry missing");
+    uint64_t index = key.len == 8 ? kedge_load_be64(key.ptr) : 0;
+    int err = KEDGE_OK;
+    if (key.len != 8 || index < c->entries) {
+        return damaged(c, KEDGE_KV_ENTRY, c->entries, "a key that is no index");
     }
-    if (c->entries >= size) {
-        return damaged(c, KEDGE_KV_ENTRY, c->entries, "entry beyond the stored size");
+    if (index >= size) {
+        return damaged(c, KEDGE_KV_ENTRY, index, "entry beyond the stored size");
+    }
+    if (index > c->entries) {
+        err = damaged(c, KEDGE_KV_ENTRY, c->entries, "entry missing");
+        err = err ? err : skip_to(c, index);
+    }
+    if (err) {
+        return err;
     }
     bool withheld = entry.len == 0 && c->l->is_copy;
     if ((entry.len == 0 && !withheld) || entry.len > KEDGE_ENTRY_MAX) {
-        return damaged(c, KEDGE_KV_ENTRY, c->entries, "impossible length");
+        err = damaged(c, KEDGE_KV_ENTRY, c->entries, "impossible length");
+        return err ? err : skip_to(c, c->entries + 1);
     }
     struct kedge_hash leaf;
     if (!withheld) {
         kedge_merkle_leaf(entry, &leaf);
     } else if (kedgei_tile_subtree(c->tx, 0, c->entries, &leaf)) { /* the root tells whether it is right */
-        return damaged(c, KEDGE_KV_TILE, c->entries / KEDGEI_TILE_WIDTH, "tile missing or of wrong length");
+        err = damaged(c, KEDGE_KV_TILE, c->entries / KEDGEI_TILE_WIDTH, "tile missing or of wrong length");
+        return err ? err : KEDGE_E_CORRUPT;
     }
     c->entries++;
-    int err = kedge_frontier_append(&c->frontier, &leaf);
+    err = kedge_frontier_append(&c->frontier, &leaf);
     err = err ? err : add_leaf(c, leaf);
     if (!err && c->progress && c->entries % 1024 == 0) {
-        c->progress(c->progress_arg, c->entries, size);
+        c->progress(c->arg, c->entries, size);
     }
     return err;
 }
 
 static int check_tree(struct check *c)
 {
+    uint64_t found = c->found;
     struct kedge_view all = kedge_view_of(NULL, 0);
     int err = kedge_kv_scan(c->tx, KEDGE_KV_ENTRY, all, all, visit_entry, c);
     if (err) {
         return c->reterr->err == err ? err : damaged(c, KEDGE_KV_ENTRY, c->entries, kedge_strerror(err));
     }
-    if (c->entries != c->stored.frontier.size) {
-        return damaged(c, KEDGE_KV_ENTRY, c->entries, "entry missing");
+    if (c->entries < c->stored.frontier.size) {
+        err = damaged(c, KEDGE_KV_ENTRY, c->entries, "entry missing");
+        err = err ? err : skip_to(c, c->stored.frontier.size);
+        if (err) {
+            return err;
+        }
     }
     for (unsigned level = 0; level < KEDGEI_TILE_LEVELS; level++) {
         if (c->levels[level].count % KEDGEI_TILE_WIDTH != 0) {
@@ -133,11 +175,12 @@ static int check_tree(struct check *c)
     uint64_t tiles;
     err = kedge_kv_count(c->tx, KEDGE_KV_TILE, &tiles);
     if (err || tiles != c->tiles) {
-        return damaged(c, KEDGE_KV_TILE, c->tiles, "there are tiles that belong to no entries");
+        err = damaged(c, KEDGE_KV_TILE, c->tiles, "there are tiles that belong to no entries");
+        return err;
     }
     struct kedge_hash root;
     kedge_frontier_root(&c->frontier, &root);
-    if (!kedge_hash_eq(&root, &c->stored.root)) {
+    if (c->found == found && !kedge_hash_eq(&root, &c->stored.root)) {
         return damaged(c, KEDGE_KV_META, 0, "stored root is not the root of the entries");
     }
     return KEDGE_OK;
@@ -147,13 +190,11 @@ static int visit_pointer(void *arg, struct kedge_view key, struct kedge_view val
 {
     struct check *c = arg;
     uint64_t index;
-    int err = kedgei_pointer_check(c->tx, key, value, c->stored.frontier.size, &index);
-    if (err) {
-        return damaged(c, c->table, value.len >= 8 ? kedge_load_be64(value.ptr) : 0,
-                       "key and entry do not belong together");
-    }
     c->pointers++;
-    return KEDGE_OK;
+    int err = kedgei_pointer_check(c->tx, key, value, c->stored.frontier.size, &index);
+    return err ? damaged(c, c->table, value.len >= 8 ? kedge_load_be64(value.ptr) : 0,
+                         "key and entry do not belong together")
+               : KEDGE_OK;
 }
 
 /* Bytes under a key by themselves, as readers ask for them: the way down the tree is another than a scan's.
@@ -209,8 +250,12 @@ static int check_table(struct check *c, enum kedge_kv_table table)
         return c->reterr->err == err ? err : damaged(c, table, c->records, kedge_strerror(err));
     }
     err = kedge_kv_count(c->tx, table, &count);
-    if (err || count != c->records || count != expected_records(c, table)) {
-        return damaged(c, table, c->records, "records are missing or too many");
+    bool as_many = !c->has_state || count == expected_records(c, table);
+    if (err || count != c->records || !as_many) {
+        err = damaged(c, table, c->records, "records are missing or too many");
+        if (err) {
+            return err;
+        }
     }
     kedge_buf_init(&last, KEDGE_KV_KEY_MAX);
     err = kedge_kv_last(c->tx, table, &last, NULL);
@@ -225,7 +270,9 @@ static int check_tables(struct check *c)
 {
     int err = KEDGE_OK;
     for (unsigned t = 0; t < KEDGE_KV_TABLES && !err; t++) {
+        c->reterr->err = KEDGE_OK;
         err = check_table(c, (enum kedge_kv_table)t);
+        err = err == KEDGE_E_CORRUPT && c->damage ? KEDGE_OK : err;
     }
     return err;
 }
@@ -291,8 +338,33 @@ static int check_heads(struct check *c)
     return KEDGE_OK;
 }
 
-int kedge_ledger_check(struct kedge_ledger *l, kedge_ledger_progress *progress, void *arg,
-                       struct kedge_diag *reterr)
+static int check_idem(struct check *c)
+{
+    return check_pointers(c, KEDGE_KV_IDEM, c->stored.idem_count);
+}
+
+static int check_refs(struct check *c)
+{
+    return check_pointers(c, KEDGE_KV_REF, c->stored.ref_count);
+}
+
+/* Each part by itself, so that damage in one does not hide damage in another. */
+static int check_parts(struct check *c)
+{
+    static int (*const parts[])(struct check *) = {check_tree, check_idem, check_refs, check_heads,
+                                                   check_tables};
+    size_t first = c->has_state ? 0 : sizeof parts / sizeof parts[0] - 1; /* what needs no state */
+    int err = KEDGE_OK;
+    for (size_t i = first; i < sizeof parts / sizeof parts[0] && !err; i++) {
+        c->reterr->err = KEDGE_OK;
+        err = parts[i](c);
+        err = err == KEDGE_E_CORRUPT && c->damage ? KEDGE_OK : err;
+    }
+    return err;
+}
+
+int kedge_ledger_check_all(struct kedge_ledger *l, kedge_ledger_damage *damage,
+                           kedge_ledger_progress *progress, void *arg, struct kedge_diag *reterr)
 {
     struct kedge_diag own = {.err = KEDGE_OK};
     struct check *c = kedge_mem_new(1, sizeof *c);
@@ -302,24 +374,33 @@ int kedge_ledger_check(struct kedge_ledger *l, kedge_ledger_progress *progress, 
     c->l = l;
     c->reterr = &own;
     c->progress = progress;
-    c->progress_arg = arg;
+    c->damage = damage;
+    c->arg = arg;
     int err = kedge_kv_begin(l->kv, false, &c->tx, &own);
     if (!err) {
         err = kedgei_state_read(c->tx, &c->stored);
-        if (err) {
+        c->has_state = !err;
+        if (err && damage) {
+            err = damaged(c, KEDGE_KV_META, 0, "the record of the state is damaged");
+        } else if (err) {
             err =
                 kedge_diag_set(&own, err, "ledger %s: meta table, state: %s", l->origin, kedge_strerror(err));
         }
-        err = err ? err : check_tree(c);
-        err = err ? err : check_pointers(c, KEDGE_KV_IDEM, c->stored.idem_count);
-        err = err ? err : check_pointers(c, KEDGE_KV_REF, c->stored.ref_count);
-        err = err ? err : check_heads(c);
-        err = err ? err : check_tables(c);
+        err = err ? err : check_parts(c);
         kedge_kv_abort(c->tx);
+    }
+    if (c->found > 0 || err == KEDGE_E_CORRUPT) {
+        kedge_kv_keep(l->kv);
     }
     kedge_mem_free(c);
     if (err && reterr) {
         *reterr = own;
     }
     return err;
+}
+
+int kedge_ledger_check(struct kedge_ledger *l, kedge_ledger_progress *progress, void *arg,
+                       struct kedge_diag *reterr)
+{
+    return kedge_ledger_check_all(l, NULL, progress, arg, reterr);
 }
