@@ -85,6 +85,16 @@ static int peek_tile(struct kedge_kv_tx *tx, const struct kedge_frontier *f, uns
     return err;
 }
 
+/* Ends the transaction. Damage that a reader met is evidence from now on, whatever becomes of the reader. */
+static int conclude(struct kedge_ledger *l, struct kedge_kv_tx *tx, int err)
+{
+    kedge_kv_abort(tx);
+    if (err == KEDGE_E_CORRUPT) {
+        kedge_kv_keep(l->kv);
+    }
+    return err;
+}
+
 static int append_bytes(struct kedge_buf *ret, struct kedge_view bytes)
 {
     int err = kedge_buf_reserve(ret, bytes.len);
@@ -109,26 +119,7 @@ int kedge_ledger_tile(struct kedge_ledger *l, unsigned level, uint64_t index, un
     struct kedge_view tile;
     err = peek_tile(tx, &s.frontier, level, index, &tile);
     err = err ? err : append_bytes(ret, kedge_view_of(tile.ptr, (size_t)width * KEDGE_HASH_LEN));
-    kedge_kv_abort(tx);
-    return err;
-}
-
-/* Entry and leaf hash agree; the entry is valid as long as tx. */
-static int peek_entry(struct kedge_kv_tx *tx, uint64_t index, const uint8_t *leaf, struct kedge_view *ret)
-{
-    struct kedgei_key key = kedgei_key_index(index);
-    struct kedge_view entry;
-    struct kedge_hash hash;
-    int err = kedge_kv_peek(tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), &entry);
-    if (err || entry.len == 0 || entry.len > KEDGE_ENTRY_MAX) {
-        return err && err != KEDGE_E_NOT_FOUND ? err : KEDGE_E_CORRUPT;
-    }
-    kedge_merkle_leaf(entry, &hash);
-    if (memcmp(hash.b, leaf, KEDGE_HASH_LEN) != 0) {
-        return KEDGE_E_CORRUPT;
-    }
-    *ret = entry;
-    return KEDGE_OK;
+    return conclude(l, tx, err);
 }
 
 int kedge_ledger_bundle(struct kedge_ledger *l, uint64_t index, unsigned width,
@@ -149,18 +140,17 @@ int kedge_ledger_bundle(struct kedge_ledger *l, uint64_t index, unsigned width,
     for (unsigned i = 0; i < width && !err; i++) {
         uint64_t at = index * KEDGE_TILE_WIDTH + i;
         struct kedge_view entry;
-        err = peek_entry(tx, at, tile.ptr + (size_t)i * KEDGE_HASH_LEN, &entry);
+        err = kedgei_peek_entry(l, tx, at, &entry);
         if (!err) {
-            bool shown = !may_read || may_read(arg, at, entry);
+            bool shown = entry.len > 0 && (!may_read || may_read(arg, at, entry)); /* none in a copy */
             kedge_bundle_put(ret, shown ? entry : kedge_view_of(NULL, 0));
             err = ret->err;
         }
     }
-    kedge_kv_abort(tx);
     if (err) {
         ret->len = start; /* no half of a bundle */
     }
-    return err;
+    return conclude(l, tx, err);
 }
 
 int kedge_ledger_resource(struct kedge_ledger *l, const struct kedge_tile *tile,
