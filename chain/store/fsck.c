@@ -6,6 +6,8 @@
 #include "chain/store/kv_lmdb_file.h"
 #include "chain/store/ledger_impl.h"
 
+enum { MARK_TRIES = 3 };
+
 static const char *const mend_ledger = "keep this folder as it is; kedge ledger repair builds the ledger "
                                        "anew with the help of a replica or backup";
 static const char *const mend_store = "keep this folder as it is and restore the store from a backup";
@@ -207,7 +209,12 @@ static int check_mark(const struct run *r, struct kedge_ledger *l, const char *m
         }
         return KEDGE_OK;
     }
-    return unless_damage(&at_mark, kedge_ledger_check_high_water(l, mark, &d), "high-water", &d);
+    int err = kedge_ledger_check_high_water(l, mark, &d);
+    for (unsigned i = 0; i < MARK_TRIES && err == KEDGE_E_CORRUPT && r->f->beside; i++) {
+        err = kedge_ledger_refresh(l, &d); /* the mark may tell of a commit that came between */
+        err = err ? err : kedge_ledger_check_high_water(l, mark, &d);
+    }
+    return unless_damage(&at_mark, err, "high-water", &d);
 }
 
 /* As the writer would open it, which says more than the tables by themselves: against the mark too. */
@@ -221,7 +228,7 @@ static int check_as_opened(struct run *r, const struct kedge_fsck_ledger *ledger
         return r->bad ? KEDGE_OK : unless_damage(r, err, "meta", &d);
     }
     r->counts->entries = kedge_ledger_size(l);
-    err = ledger->mark && !r->f->beside ? check_mark(r, l, ledger->mark) : KEDGE_OK;
+    err = ledger->mark ? check_mark(r, l, ledger->mark) : KEDGE_OK;
     kedge_ledger_close(l);
     return err;
 }

@@ -14,6 +14,15 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
+enum { WATCH_MS = 200 };
+
+/* How the parent waits. */
+struct wait {
+    uint64_t deadline_ns;
+    kedge_store_watch *watch; /* NULL: none */
+    void *arg;
+};
+
 struct header {
     int result;
     size_t out_len;
@@ -61,17 +70,18 @@ static _Noreturn void run_child(int fd, kedge_store_guarded_fn *fn, void *arg, s
 }
 
 /* Reads exactly len bytes before the deadline, else false. */
-static bool receive_all(int fd, void *ptr, size_t len, uint64_t deadline_ns)
+static bool receive_all(int fd, void *ptr, size_t len, const struct wait *w)
 {
     uint8_t *p = ptr;
     while (len > 0) {
-        int wait_ms = -1;
-        if (deadline_ns != KEDGE_TIME_NEVER) {
+        int wait_ms = w->watch ? WATCH_MS : -1;
+        if (w->deadline_ns != KEDGE_TIME_NEVER) {
             uint64_t now = kedge_os_now_ns();
-            if (now >= deadline_ns) {
+            if (now >= w->deadline_ns) {
                 return false;
             }
-            wait_ms = (int)((deadline_ns - now) / 1000000) + 1;
+            uint64_t left_ms = (w->deadline_ns - now) / 1000000 + 1;
+            wait_ms = w->watch && left_ms > WATCH_MS ? WATCH_MS : (int)left_ms;
         }
         struct pollfd ready = {.fd = fd, .events = POLLIN};
         int n = poll(&ready, 1, wait_ms);
@@ -79,6 +89,9 @@ static bool receive_all(int fd, void *ptr, size_t len, uint64_t deadline_ns)
             return false;
         }
         if (n <= 0) {
+            if (w->watch) {
+                w->watch(w->arg);
+            }
             continue;
         }
         ssize_t got = read(fd, p, len);
@@ -95,10 +108,10 @@ static bool receive_all(int fd, void *ptr, size_t len, uint64_t deadline_ns)
 }
 
 /* The child's message, or KEDGE_E_CORRUPT when it did not arrive whole. */
-static int receive_result(int fd, uint64_t deadline_ns, struct kedge_buf *ret_out, struct kedge_diag *reterr)
+static int receive_result(int fd, const struct wait *w, struct kedge_buf *ret_out, struct kedge_diag *reterr)
 {
     struct header h;
-    if (!receive_all(fd, &h, sizeof h, deadline_ns)) {
+    if (!receive_all(fd, &h, sizeof h, w)) {
         return kedge_diag_set(reterr, KEDGE_E_CORRUPT,
                               "the process that read the store crashed or did not end: the store is damaged");
     }
@@ -108,7 +121,7 @@ static int receive_result(int fd, uint64_t deadline_ns, struct kedge_buf *ret_ou
         if (err) {
             return kedge_diag_set(reterr, err, "result of the reading process: %s", kedge_strerror(err));
         }
-        if (!receive_all(fd, ret_out->ptr + ret_out->len, h.out_len, deadline_ns)) {
+        if (!receive_all(fd, ret_out->ptr + ret_out->len, h.out_len, w)) {
             return kedge_diag_set(reterr, KEDGE_E_CORRUPT,
                                   "the process that read the store died while reporting");
         }
@@ -122,6 +135,13 @@ static int receive_result(int fd, uint64_t deadline_ns, struct kedge_buf *ret_ou
 
 int kedge_store_guarded(kedge_store_guarded_fn *fn, void *arg, uint32_t timeout_ms, struct kedge_buf *ret_out,
                         struct kedge_diag *reterr)
+{
+    return kedge_store_guarded_watched(fn, arg, timeout_ms, NULL, NULL, ret_out, reterr);
+}
+
+int kedge_store_guarded_watched(kedge_store_guarded_fn *fn, void *arg, uint32_t timeout_ms,
+                                kedge_store_watch *watch, void *watch_arg, struct kedge_buf *ret_out,
+                                struct kedge_diag *reterr)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) != 0) {
@@ -139,8 +159,11 @@ int kedge_store_guarded(kedge_store_guarded_fn *fn, void *arg, uint32_t timeout_
         run_child(fds[1], fn, arg, ret_out ? ret_out->max - ret_out->len : 0);
     }
     close(fds[1]);
-    uint64_t deadline_ns = timeout_ms ? kedge_os_now_ns() + (uint64_t)timeout_ms * 1000000 : KEDGE_TIME_NEVER;
-    int err = receive_result(fds[0], deadline_ns, ret_out, reterr);
+    struct wait w = {.deadline_ns =
+                         timeout_ms ? kedge_os_now_ns() + (uint64_t)timeout_ms * 1000000 : KEDGE_TIME_NEVER,
+                     .watch = watch,
+                     .arg = watch_arg};
+    int err = receive_result(fds[0], &w, ret_out, reterr);
     close(fds[0]);
     kill(pid, SIGKILL); /* it has answered, or never will */
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {

@@ -15,5 +15,11 @@ typedef int kedge_store_guarded_fn(void *arg, struct kedge_buf *ret_out, struct 
  * threads hold locks that fn needs (call before threads start, or from a program without any). */
 KEDGE_NODISCARD int kedge_store_guarded(kedge_store_guarded_fn *fn, void *arg, uint32_t timeout_ms,
                                         struct kedge_buf *ret_out, struct kedge_diag *reterr);
+/* The same; while the child runs, watch(watch_arg) is called here some five times a second: what the child
+ * does can be seen in memory that both share. */
+typedef void kedge_store_watch(void *arg);
+KEDGE_NODISCARD int kedge_store_guarded_watched(kedge_store_guarded_fn *fn, void *arg, uint32_t timeout_ms,
+                                                kedge_store_watch *watch, void *watch_arg,
+                                                struct kedge_buf *ret_out, struct kedge_diag *reterr);
 
 #endif
