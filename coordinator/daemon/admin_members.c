@@ -8,6 +8,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
+#include "coordinator/daemon/admin_append.h"
 #include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
@@ -19,105 +20,6 @@ static json_t *hex_key(const struct kedge_public_key *key)
     char hex[2 * KEDGE_KEY_LEN + 1];
     kedge_hex_encode(key->b, KEDGE_KEY_LEN, hex);
     return json_string(hex);
-}
-
-/* ---- appending what an admin signed ---- */
-
-struct signed_append {
-    struct kedge_item item;
-    struct kedge_host *h;
-    struct kedge_net_request *req;
-    struct kedge_statement *st;
-    uint32_t tenant;
-    void (*then)(struct kedge_host *h, struct signed_append *a); /* on success, before the answer */
-    uint64_t index;
-    int err;
-    char why[KEDGE_DIAG_TEXT_MAX]; /* it failed */
-};
-
-static void append_handle(struct kedge_host *h, struct kedge_item *item)
-{
-    struct signed_append *a = (struct signed_append *)item;
-    if (a->err) {
-        struct kedge_diag d;
-        (void)kedge_diag_set(&d, a->err, "ledger of tenant %s: %s", h->tenants[a->tenant].id.s,
-                             a->why[0] ? a->why : kedge_strerror(a->err));
-        kedge_admin_error(a->req, a->err, &d);
-    } else {
-        a->then(h, a);
-        json_t *o = json_object();
-        json_object_set_new(o, "tenant", json_string(h->tenants[a->tenant].id.s));
-        json_object_set_new(o, "leaf_index", json_integer((json_int_t)a->index));
-        kedge_admin_ok(a->req, o);
-    }
-    kedge_mem_free(a->st);
-    kedge_mem_free(a);
-}
-
-static void append_done(void *arg, const struct kedge_commit_result *result)
-{
-    struct signed_append *a = arg;
-    kedge_host_log_commit(result);
-    a->err = result->err;
-    snprintf(a->why, sizeof a->why, "%s", result->err && result->diag ? result->diag->text : "");
-    a->index = result->err ? 0 : result->items[0].index;
-    kedge_host_post(a->h, &a->item);
-}
-
-/* Opens "envelope" with the admin key of the tenant that it names. */
-static int open_signed(struct kedge_host *h, const json_t *args, enum kedge_statement_kind kind,
-                       struct signed_append *a, struct kedge_diag *d)
-{
-    struct kedge_admin_signed said;
-    int err = kedge_admin_signed_args(args, &said, d);
-    if (err) {
-        return err;
-    }
-    a->tenant = kedge_host_tenant_find(h, &said.tenant);
-    if (a->tenant == KEDGE_COORD_NONE) {
-        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", said.tenant.s);
-    }
-    a->st = kedge_mem_new(1, sizeof *a->st);
-    err = a->st ? kedge_statement_open(said.envelope, &h->tenants[a->tenant].admin_key, a->st, d)
-                : KEDGE_E_NOMEM;
-    if (err == KEDGE_E_VERIFY) {
-        return kedge_diag_set(d, KEDGE_E_DENIED, "the statement is not signed by the admin key of tenant %s",
-                              said.tenant.s);
-    }
-    if (!err && a->st->kind != kind) {
-        err = kedge_diag_set(d, KEDGE_E_FORMAT, "expected a %s statement", kedge_statement_kind_name(kind));
-    }
-    return err;
-}
-
-static void submit_signed(struct kedge_host *h, struct signed_append *a, const json_t *args,
-                          const char *idem_key)
-{
-    struct kedge_ledger_append item = {
-        .entry = kedge_view_str(json_string_value(json_object_get(args, "envelope"))),
-        .idem_key = kedge_view_str(idem_key)};
-    a->item.handle = append_handle;
-    a->h = h;
-    int err = kedge_committer_submit(h->tenants[a->tenant].committer, &item, 1, append_done, a);
-    if (err) { /* else `a` is the committer's, which may be done with it already */
-        a->err = err;
-        kedge_host_post(h, &a->item);
-    }
-}
-
-static struct signed_append *signed_new(struct kedge_net_request *req)
-{
-    struct signed_append *a = kedge_mem_new(1, sizeof *a);
-    KEDGE_ASSERT(a);
-    a->req = req;
-    return a;
-}
-
-static void signed_fail(struct signed_append *a, int err, const struct kedge_diag *d)
-{
-    kedge_admin_error(a->req, err, d);
-    kedge_mem_free(a->st);
-    kedge_mem_free(a);
 }
 
 /* ---- tenants ---- */
@@ -185,7 +87,7 @@ static void tenant_list(struct kedge_host *h, struct kedge_net_request *req, con
 
 /* ---- sites ---- */
 
-static void enrolled(struct kedge_host *h, struct signed_append *a)
+static void enrolled(struct kedge_host *h, struct kedge_admin_append *a)
 {
     uint32_t site;
     const struct kedge_st_site_enrolled *st = &a->st->u.site_enrolled;
@@ -199,8 +101,8 @@ static void enrolled(struct kedge_host *h, struct signed_append *a)
 static void site_enroll(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
-    struct signed_append *a = signed_new(req);
-    int err = open_signed(h, args, KEDGE_ST_SITE_ENROLLED, a, &d);
+    struct kedge_admin_append *a = kedge_admin_append_new(req);
+    int err = kedge_admin_append_open(h, args, KEDGE_ST_SITE_ENROLLED, a, &d);
     const struct kedge_st_site_enrolled *st = err ? NULL : &a->st->u.site_enrolled;
     if (st && !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id)) {
         err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement is about another tenant");
@@ -213,16 +115,16 @@ static void site_enroll(struct kedge_host *h, struct kedge_net_request *req, con
         err = kedge_diag_set(&d, KEDGE_E_FULL, "no room for more than %d sites", KEDGE_SITES_MAX);
     }
     if (err) {
-        signed_fail(a, err, &d);
+        kedge_admin_append_fail(a, err, &d);
         return;
     }
     char key[KEDGE_IDEM_KEY_MAX + 1];
     snprintf(key, sizeof key, "site-enrolled/%s", st->site.s);
     a->then = enrolled;
-    submit_signed(h, a, args, key);
+    kedge_admin_append_submit(h, a, args, key);
 }
 
-static void revoked(struct kedge_host *h, struct signed_append *a)
+static void revoked(struct kedge_host *h, struct kedge_admin_append *a)
 {
     uint32_t site = kedge_host_site_find(h, a->tenant, &a->st->u.site_revoked.site);
     unsigned closed = kedge_net_server_drop_key(h->server, &h->sites[site].tls_key);
@@ -233,8 +135,8 @@ static void revoked(struct kedge_host *h, struct signed_append *a)
 static void site_revoke(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
-    struct signed_append *a = signed_new(req);
-    int err = open_signed(h, args, KEDGE_ST_SITE_REVOKED, a, &d);
+    struct kedge_admin_append *a = kedge_admin_append_new(req);
+    int err = kedge_admin_append_open(h, args, KEDGE_ST_SITE_REVOKED, a, &d);
     const struct kedge_st_site_revoked *st = err ? NULL : &a->st->u.site_revoked;
     uint32_t site = st ? kedge_host_site_find(h, a->tenant, &st->site) : KEDGE_COORD_NONE;
     if (st
@@ -244,7 +146,7 @@ static void site_revoke(struct kedge_host *h, struct kedge_net_request *req, con
             kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no site \"%s\" with that key in this tenant", st->site.s);
     }
     if (err) {
-        signed_fail(a, err, &d);
+        kedge_admin_append_fail(a, err, &d);
         return;
     }
     char key[KEDGE_IDEM_KEY_MAX + 1];
@@ -252,7 +154,7 @@ static void site_revoke(struct kedge_host *h, struct kedge_net_request *req, con
     kedge_host_site_revoke(
         h, site); /* at once, before the statement is durable: from here on nothing of it is taken */
     a->then = revoked;
-    submit_signed(h, a, args, key);
+    kedge_admin_append_submit(h, a, args, key);
 }
 
 static void site_list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
@@ -291,7 +193,7 @@ static void site_list(struct kedge_host *h, struct kedge_net_request *req, const
 
 /* ---- jobs that a tenant joins ---- */
 
-static void joined(struct kedge_host *h, struct signed_append *a)
+static void joined(struct kedge_host *h, struct kedge_admin_append *a)
 {
     struct kedge_job *job = kedge_host_job_find(h, &a->st->u.job_joined.job, false);
     if (job) {
@@ -304,8 +206,8 @@ static void joined(struct kedge_host *h, struct signed_append *a)
 static void tenant_join(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
-    struct signed_append *a = signed_new(req);
-    int err = open_signed(h, args, KEDGE_ST_JOB_JOINED, a, &d);
+    struct kedge_admin_append *a = kedge_admin_append_new(req);
+    int err = kedge_admin_append_open(h, args, KEDGE_ST_JOB_JOINED, a, &d);
     struct kedge_job *job = err ? NULL : kedge_host_job_find(h, &a->st->u.job_joined.job, false);
     bool member = false;
     for (uint32_t i = 0; job && i < job->params.tenant_count; i++) {
@@ -320,13 +222,13 @@ static void tenant_join(struct kedge_host *h, struct kedge_net_request *req, con
                              job->spec.name.s);
     }
     if (err) {
-        signed_fail(a, err, &d);
+        kedge_admin_append_fail(a, err, &d);
         return;
     }
     char key[KEDGE_IDEM_KEY_MAX + 1];
     snprintf(key, sizeof key, "job-joined/%s", job->spec.name.s);
     a->then = joined;
-    submit_signed(h, a, args, key);
+    kedge_admin_append_submit(h, a, args, key);
 }
 
 void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, const char *verb,

@@ -1,0 +1,92 @@
+#include "coordinator/daemon/admin_append.h"
+
+#include <stdio.h>
+
+#include "common/base/mem.h"
+#include "coordinator/daemon/admin.h"
+#include "coordinator/daemon/admin_args.h"
+#include "coordinator/daemon/host.h"
+
+static void append_handle(struct kedge_host *h, struct kedge_item *item)
+{
+    struct kedge_admin_append *a = (struct kedge_admin_append *)item;
+    if (a->err) {
+        struct kedge_diag d;
+        (void)kedge_diag_set(&d, a->err, "ledger of tenant %s: %s", h->tenants[a->tenant].id.s,
+                             a->why[0] ? a->why : kedge_strerror(a->err));
+        kedge_admin_error(a->req, a->err, &d);
+    } else {
+        a->then(h, a);
+        json_t *o = json_object();
+        json_object_set_new(o, "tenant", json_string(h->tenants[a->tenant].id.s));
+        json_object_set_new(o, "leaf_index", json_integer((json_int_t)a->index));
+        kedge_admin_ok(a->req, o);
+    }
+    kedge_mem_free(a->st);
+    kedge_mem_free(a);
+}
+
+static void append_done(void *arg, const struct kedge_commit_result *result)
+{
+    struct kedge_admin_append *a = arg;
+    kedge_host_log_commit(result);
+    a->err = result->err;
+    snprintf(a->why, sizeof a->why, "%s", result->err && result->diag ? result->diag->text : "");
+    a->index = result->err ? 0 : result->items[0].index;
+    kedge_host_post(a->h, &a->item);
+}
+
+int kedge_admin_append_open(struct kedge_host *h, const json_t *args, enum kedge_statement_kind kind,
+                            struct kedge_admin_append *a, struct kedge_diag *d)
+{
+    struct kedge_admin_signed said;
+    int err = kedge_admin_signed_args(args, &said, d);
+    if (err) {
+        return err;
+    }
+    a->tenant = kedge_host_tenant_find(h, &said.tenant);
+    if (a->tenant == KEDGE_COORD_NONE) {
+        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", said.tenant.s);
+    }
+    a->st = kedge_mem_new(1, sizeof *a->st);
+    err = a->st ? kedge_statement_open(said.envelope, &h->tenants[a->tenant].admin_key, a->st, d)
+                : KEDGE_E_NOMEM;
+    if (err == KEDGE_E_VERIFY) {
+        return kedge_diag_set(d, KEDGE_E_DENIED, "the statement is not signed by the admin key of tenant %s",
+                              said.tenant.s);
+    }
+    if (!err && a->st->kind != kind) {
+        err = kedge_diag_set(d, KEDGE_E_FORMAT, "expected a %s statement", kedge_statement_kind_name(kind));
+    }
+    return err;
+}
+
+void kedge_admin_append_submit(struct kedge_host *h, struct kedge_admin_append *a, const json_t *args,
+                               const char *idem_key)
+{
+    struct kedge_ledger_append item = {
+        .entry = kedge_view_str(json_string_value(json_object_get(args, "envelope"))),
+        .idem_key = kedge_view_str(idem_key)};
+    a->item.handle = append_handle;
+    a->h = h;
+    int err = kedge_committer_submit(h->tenants[a->tenant].committer, &item, 1, append_done, a);
+    if (err) { /* else `a` is the committer's, which may be done with it already */
+        a->err = err;
+        kedge_host_post(h, &a->item);
+    }
+}
+
+struct kedge_admin_append *kedge_admin_append_new(struct kedge_net_request *req)
+{
+    struct kedge_admin_append *a = kedge_mem_new(1, sizeof *a);
+    KEDGE_ASSERT(a);
+    a->req = req;
+    return a;
+}
+
+void kedge_admin_append_fail(struct kedge_admin_append *a, int err, const struct kedge_diag *d)
+{
+    kedge_admin_error(a->req, err, d);
+    kedge_mem_free(a->st);
+    kedge_mem_free(a);
+}

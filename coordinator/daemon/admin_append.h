@@ -1,0 +1,35 @@
+/* Appending what a tenant's admin signed: opened with the tenant's admin key, put into its ledger, then taken
+ * into the tables and answered. On the loop thread. */
+#ifndef KEDGE_COORDINATOR_DAEMON_ADMIN_APPEND_H
+#define KEDGE_COORDINATOR_DAEMON_ADMIN_APPEND_H
+
+#include <jansson.h>
+
+#include "chain/statement.h"
+#include "common/net/server.h"
+#include "coordinator/daemon/loop.h"
+
+struct kedge_admin_append {
+    struct kedge_item item;
+    struct kedge_host *h;
+    struct kedge_net_request *req;
+    struct kedge_statement *st;
+    uint32_t tenant;
+    void (*then)(struct kedge_host *h, struct kedge_admin_append *a); /* on success, before the answer */
+    uint64_t index;
+    int err;
+    char why[KEDGE_DIAG_TEXT_MAX]; /* it failed */
+};
+
+struct kedge_admin_append *kedge_admin_append_new(struct kedge_net_request *req);
+/* Opens "envelope" with the admin key of the tenant that the arguments name; fills st and tenant. */
+KEDGE_NODISCARD int kedge_admin_append_open(struct kedge_host *h, const json_t *args,
+                                            enum kedge_statement_kind kind, struct kedge_admin_append *a,
+                                            struct kedge_diag *d);
+/* Appends the envelope; afterwards `then` and the answer. `a` is gone for the caller. */
+void kedge_admin_append_submit(struct kedge_host *h, struct kedge_admin_append *a, const json_t *args,
+                               const char *idem_key);
+/* Answers with the error and frees `a`. */
+void kedge_admin_append_fail(struct kedge_admin_append *a, int err, const struct kedge_diag *d);
+
+#endif
