@@ -1,0 +1,116 @@
+#include "chain/export/internal.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "chain/dsse.h"
+#include "chain/json.h"
+#include "common/base/text.h"
+
+enum { PAYLOAD_MAX = 64 * 1024 * 1024 };
+
+json_t *kedgei_ex_hex(const struct kedge_hash *hash)
+{
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    kedge_hash_hex(hash, hex);
+    return json_string(hex);
+}
+
+json_t *kedgei_ex_digest(const struct kedge_hash *hash)
+{
+    return json_pack("{s:o}", "sha256", kedgei_ex_hex(hash));
+}
+
+json_t *kedgei_ex_statement(json_t *subject, const char *predicate_type, json_t *predicate)
+{
+    return json_pack("{s:s,s:o,s:s,s:o}", "_type", "https://in-toto.io/Statement/v1", "subject", subject,
+                     "predicateType", predicate_type, "predicate", predicate);
+}
+
+static int put_text(const char *text, size_t len, void *arg)
+{
+    struct kedge_buf *out = arg;
+    kedge_buf_put(out, text, len);
+    return out->err ? -1 : 0;
+}
+
+int kedgei_ex_dump(const json_t *o, struct kedge_buf *out)
+{
+    if (!o || json_dump_callback(o, put_text, out, JSON_COMPACT) != 0) {
+        return out->err ? out->err : KEDGE_E_NOMEM;
+    }
+    return KEDGE_OK;
+}
+
+int kedgei_ex_envelope(json_t *statement, const struct kedge_key_pair *pair, struct kedge_buf *out)
+{
+    struct kedge_buf payload KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_buf pae KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&payload, PAYLOAD_MAX);
+    kedge_buf_init(&pae, PAYLOAD_MAX + 128);
+    int err = kedgei_ex_dump(statement, &payload);
+    json_decref(statement);
+    if (err) {
+        return err;
+    }
+    kedge_dsse_pae(kedge_view_str(KEDGE_DSSE_IN_TOTO), kedge_buf_view(&payload), &pae);
+    if (pae.err) {
+        return pae.err;
+    }
+    struct kedge_signature sig;
+    struct kedge_hash keyid;
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    kedge_sign(kedge_buf_view(&pae), pair, &sig);
+    kedge_public_key_hash(&pair->public, &keyid);
+    kedge_hash_hex(&keyid, hex);
+    kedge_buf_put_str(out, "{\"payload\":\"");
+    kedge_base64_put(out, kedge_buf_view(&payload));
+    kedge_buf_printf(out, "\",\"payloadType\":\"%s\",\"signatures\":[{\"keyid\":\"%s\",\"sig\":\"",
+                     KEDGE_DSSE_IN_TOTO, hex);
+    kedge_base64_put(out, kedge_view_of(sig.b, sizeof sig.b));
+    kedge_buf_put_str(out, "\"}]}");
+    return out->err;
+}
+
+/* Bytes of the UTF-8 character at p (at most len), 0 when it is none. */
+static size_t character(const uint8_t *p, size_t len)
+{
+    for (size_t n = 1; n <= 4 && n <= len; n++) {
+        if (kedge_utf8_is_valid(kedge_view_of(p, n))) {
+            return n;
+        }
+    }
+    return 0;
+}
+
+void kedgei_ex_html(struct kedge_buf *out, const char *text)
+{
+    const uint8_t *p = (const uint8_t *)text;
+    size_t len = strlen(text);
+    for (size_t i = 0; i < len;) {
+        size_t n = character(p + i, len - i);
+        uint8_t c = p[i];
+        if (n == 0 || (n == 1 && (c < 0x20 || c == 0x7f)) || (n == 2 && c == 0xc2 && p[i + 1] < 0xa0)) {
+            kedge_buf_put_str(out, "\xef\xbf\xbd");
+        } else if (c == '&') {
+            kedge_buf_put_str(out, "&amp;");
+        } else if (c == '<') {
+            kedge_buf_put_str(out, "&lt;");
+        } else if (c == '>') {
+            kedge_buf_put_str(out, "&gt;");
+        } else if (c == '"') {
+            kedge_buf_put_str(out, "&quot;");
+        } else if (c == '\'') {
+            kedge_buf_put_str(out, "&#39;");
+        } else {
+            kedge_buf_put(out, p + i, n);
+        }
+        i += n ? n : 1;
+    }
+}
+
+const char *kedgei_ex_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
