@@ -26,6 +26,14 @@ void kedgei_stream_deinit(struct kedgei_stream *s)
     }
 }
 
+void kedgei_stream_goodbye(struct kedgei_stream *s)
+{
+    if (s->ssl) {
+        kedgei_ssl_goodbye(s);
+    }
+    (void)shutdown(s->fd, SHUT_WR);
+}
+
 static long judge(struct kedgei_stream *s)
 {
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) {

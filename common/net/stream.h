@@ -25,9 +25,13 @@ struct kedgei_stream {
 KEDGE_NODISCARD int kedgei_stream_init(struct kedgei_stream *s, int fd, struct kedgei_tls *tls);
 /* Says goodbye if that is possible at once. */
 void kedgei_stream_deinit(struct kedgei_stream *s);
+/* Says now that nothing more will be sent, and leaves receiving open: closing a socket with unread bytes is a
+ * reset, which may overtake what was sent last. */
+void kedgei_stream_goodbye(struct kedgei_stream *s);
 
 /* KEDGE_OK when the handshake is done (at once for plain), KEDGE_E_BUSY when it needs the network,
- * KEDGE_E_PEER_AUTH or KEDGE_E_CLOSED. With TLS the key of the peer, who has proved that it is his. */
+ * KEDGE_E_PEER_AUTH or KEDGE_E_CLOSED. With TLS the key of the peer, who has proved that it is his; *ret_key
+ * is left alone where a peer needs none (kedgei_tls_web_new). */
 KEDGE_NODISCARD int kedgei_stream_handshake(struct kedgei_stream *s, struct kedge_public_key *ret_key);
 /* Bytes moved: 1 to len; 0: none now; KEDGE_E_CLOSED, or KEDGE_E_PEER_AUTH when TLS was violated (or the peer
  * told us that he refuses us). */
@@ -39,6 +43,7 @@ bool kedgei_stream_has_pending(const struct kedgei_stream *s);
 /* Behind the above, in stream_openssl.c. */
 KEDGE_NODISCARD int kedgei_ssl_init(struct kedgei_stream *s, struct kedgei_tls *tls);
 void kedgei_ssl_deinit(struct kedgei_stream *s);
+void kedgei_ssl_goodbye(struct kedgei_stream *s);
 KEDGE_NODISCARD int kedgei_ssl_handshake(struct kedgei_stream *s, struct kedge_public_key *ret_key);
 KEDGE_NODISCARD long kedgei_ssl_read(struct kedgei_stream *s, uint8_t *ptr, size_t len);
 KEDGE_NODISCARD long kedgei_ssl_write(struct kedgei_stream *s, const uint8_t *ptr, size_t len);

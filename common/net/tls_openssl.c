@@ -31,7 +31,7 @@ static int verify_peer(X509_STORE_CTX *store, void *arg)
     return good;
 }
 
-static bool load_identity(SSL_CTX *ctx, const struct kedge_key_pair *pair)
+bool kedgei_tls_load_identity(SSL_CTX *ctx, const struct kedge_key_pair *pair)
 {
     static const char name[] = "kedge";
     struct kedge_buf pem KEDGE_CLEANUP(kedge_buf_deinit);
@@ -87,7 +87,7 @@ int kedgei_tls_new(bool server, const struct kedge_key_pair *key, const struct k
     tls->pinned = pinned ? *pinned : (struct kedge_public_key){{0}};
     ERR_clear_error();
     tls->ctx = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
-    if (!tls->ctx || !set_rules(tls) || !load_identity(tls->ctx, key)) {
+    if (!tls->ctx || !set_rules(tls) || !kedgei_tls_load_identity(tls->ctx, key)) {
         ERR_clear_error();
         kedgei_tls_free(tls);
         return kedge_diag_set(reterr, KEDGE_E_KEY,

@@ -15,4 +15,7 @@ struct kedgei_tls {
 /* The raw key of a certificate; false unless it is a sound Ed25519 key. */
 bool kedgei_tls_cert_key(X509 *cert, struct kedge_public_key *ret_key);
 
+/* Shows a self-signed certificate of the key pair. */
+bool kedgei_tls_load_identity(SSL_CTX *ctx, const struct kedge_key_pair *pair);
+
 #endif

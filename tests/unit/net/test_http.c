@@ -1,0 +1,230 @@
+/* The HTTP server against good and bad clients, over plain http://, where a test can write every byte. */
+#include <check.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/os/clock.h"
+#include "tests/unit/net/http_world.h"
+#include "tests/unit/net/raw.h"
+
+START_TEST(test_answers)
+{
+    struct http_world *w = http_world_new(PATIENT_MS);
+    http_world_start(w);
+    int fd = raw_connect(http_world_port(w, 0));
+    size_t len = 0;
+    char *body = malloc(ANSWER_MAX);
+    for (int i = 0; i < 3; i++) { /* one connection for all */
+        http_say(fd, GET("/hello"));
+        http_expect(fd, 200, "hello");
+        http_say(fd, GET("/late"));
+        http_expect(fd, 200, "late");
+        http_say(fd, "HEAD /hello HTTP/1.1\r\nHost: h\r\n\r\n");
+        ck_assert_uint_eq(http_hear(fd, false, NULL, 0, &len), 200);
+        ck_assert_uint_eq(len, 5);
+        http_say(fd, GET("/none"));
+        http_expect(fd, 404, "404 Not Found\n");
+        http_say(fd, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nabcde");
+        http_expect(fd, 200, "abcde");
+        http_say(fd, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
+        http_expect(fd, 200, "");
+        http_say(fd, GET("/big"));
+        ck_assert_uint_eq(http_hear(fd, true, body, ANSWER_MAX, &len), 200);
+        ck_assert(len == BIG && memcmp(body, w->big, BIG) == 0);
+        http_say(fd, "HEAD /big HTTP/1.1\r\nHost: h\r\n\r\n");
+        ck_assert_uint_eq(http_hear(fd, false, NULL, 0, &len), 200);
+        ck_assert_uint_eq(len, BIG);
+    }
+    http_say(fd, "GET /hello HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    http_expect(fd, 200, "hello");
+    ck_assert(raw_is_closed(fd, 2000));
+    close(fd);
+    fd = raw_connect(http_world_port(w, 0)); /* what ends too early is noticed */
+    http_say(fd, GET("/cut"));
+    ck_assert_uint_eq(http_hear(fd, true, body, ANSWER_MAX, &len), 200);
+    ck_assert_uint_eq(len, KEDGE_HTTP_PIECE_MAX);
+    close(fd);
+    fd = raw_connect(http_world_port(w, 0)); /* a wrong answer of the application never leaves */
+    http_say(fd, GET("/bug"));
+    http_expect(fd, 500, NULL);
+    close(fd);
+    http_world_wait(w, 0, 0, 0);
+    free(body);
+    http_world_close(w);
+}
+END_TEST
+
+START_TEST(test_in_pieces_and_in_heaps)
+{
+    static const char two[] =
+        GET("/hello") "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nxyz" GET("/late");
+    struct http_world *w = http_world_new(PATIENT_MS);
+    http_world_start(w);
+    for (size_t piece = 1; piece < sizeof two; piece = piece < 8 ? piece + 1 : piece * 2) {
+        int fd = raw_connect(http_world_port(w, 0));
+        for (size_t at = 0; at < sizeof two - 1; at += piece) {
+            size_t n = sizeof two - 1 - at < piece ? sizeof two - 1 - at : piece;
+            http_send(fd, two + at, n);
+            if (piece < 4) {
+                kedge_os_sleep_ms(1);
+            }
+        }
+        http_expect(fd, 200, "hello");
+        http_expect(fd, 200, "xyz");
+        http_expect(fd, 200, "late");
+        close(fd);
+    }
+    int fd = raw_connect(http_world_port(w, 0)); /* many at once, answered in their order */
+    for (int i = 0; i < 300; i++) {
+        http_say(fd, i % 3 ? GET("/hello") : GET("/late"));
+    }
+    for (int i = 0; i < 300; i++) {
+        http_expect(fd, 200, i % 3 ? "hello" : "late");
+    }
+    close(fd);
+    http_world_close(w);
+}
+END_TEST
+
+START_TEST(test_refusals)
+{
+    static const struct {
+        const char *text;
+        unsigned status;
+    } rows[] = {
+        {"garbage\r\n\r\n", 400},
+        {"\x16\x03\x01\x02", 400},
+        {GET("/hello") "GET /x HTTP/1.1\nHost: h\n\n", 400},
+        {"PUT / HTTP/1.1\r\nHost: h\r\n\r\n", 405},
+        {"POST / HTTP/1.1\r\nHost: h\r\n\r\n", 411},
+        {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5001\r\n\r\n", 413},
+        {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+        {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx", 400},
+        {"GET / HTTP/3.0\r\nHost: h\r\n\r\n", 505},
+    };
+    struct http_world *w = http_world_new(PATIENT_MS);
+    http_world_start(w);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int fd = raw_connect(http_world_port(w, 0));
+        http_say(fd, rows[i].text);
+        if (strncmp(rows[i].text, GET("/hello"), 18) == 0) {
+            http_expect(fd, 200, "hello");
+        }
+        http_say(fd, GET("/hello")); /* what comes behind a refused request is not looked at */
+        http_expect(fd, rows[i].status, NULL);
+        ck_assert_msg(raw_is_closed(fd, 3000), "row %zu stays", i);
+        close(fd);
+    }
+    int fd = raw_connect(http_world_port(w, 0)); /* more head than there may be, and more body */
+    static char flood[64 * 1024];
+    memset(flood, 'a', sizeof flood);
+    (void)!send(fd, flood, sizeof flood, MSG_NOSIGNAL);
+    http_expect(fd, 414, NULL);
+    close(fd);
+    fd = raw_connect(http_world_port(w, 0));
+    http_say(fd, "GET / HTTP/1.1\r\nHost: h\r\n");
+    (void)!send(fd, flood, sizeof flood, MSG_NOSIGNAL);
+    http_expect(fd, 431, NULL);
+    close(fd);
+    http_world_wait(w, 0, 0, 0);
+    http_world_close(w);
+}
+END_TEST
+
+START_TEST(test_slow)
+{
+    struct http_world *w = http_world_new(QUICK_MS);
+    http_world_start(w);
+    int silent = raw_connect(http_world_port(w, 0)), half = raw_connect(http_world_port(w, 0));
+    int body = raw_connect(http_world_port(w, 0)), deaf = raw_connect(http_world_port(w, 0)),
+        drip = raw_connect(http_world_port(w, 0));
+    int small = 4096;
+    setsockopt(deaf, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    http_say(half, "GET /hello HTTP/1.1\r\nHost");
+    http_say(body, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab");
+    for (int i = 0; i < 40; i++) { /* more than sockets hold */
+        http_say(deaf, GET("/big"));
+    }
+    for (int i = 0; i < 40; i++) { /* a byte now and then does not help */
+        if (send(drip, "GET /aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" + i, 1, MSG_NOSIGNAL) != 1) {
+            break;
+        }
+        kedge_os_sleep_ms(50);
+    }
+    http_expect(half, 408, NULL);
+    http_expect(body, 408, NULL);
+    http_expect(drip, 408, NULL);
+    ck_assert(raw_is_closed(silent, 5000));
+    http_world_wait(w, 0, 0, 0); /* also the one that does not read */
+    http_expect_service(w);
+    close(silent), close(half), close(body), close(deaf), close(drip);
+    http_world_close(w);
+}
+END_TEST
+
+START_TEST(test_limits)
+{
+    struct http_world *w = http_world_new(PATIENT_MS);
+    int fds[24], parked[3];
+    w->options.connections = 8;
+    w->options.budget = 3 * (KEDGE_HTTP_PIECE_MAX + BODY_MAX);
+    w->options.wait_ms = QUICK_MS;
+    http_world_start(w);
+    for (size_t i = 0; i < 24; i++) { /* the oldest idle ones make room */
+        fds[i] = raw_connect(http_world_port(w, 0));
+        http_say(fds[i], GET("/hello"));
+        http_expect(fds[i], 200, "hello");
+    }
+    ck_assert_uint_eq(http_world_counters(w).connections, 8);
+    ck_assert_uint_eq(http_world_counters(w).evicted, 16);
+    ck_assert(raw_is_closed(fds[0], 2000) && !raw_is_closed(fds[23], 50));
+    for (size_t i = 0; i < 3; i++) { /* they have all of the memory now */
+        parked[i] = fds[23 - i];
+        http_say(parked[i], GET("/park"));
+    }
+    http_world_wait(w, 8, 3, 3 * KEDGE_HTTP_PIECE_MAX);
+    http_say(fds[20], GET("/hello"));
+    http_expect(fds[20], 503, NULL);
+    http_say(fds[19], GET("/hello"));
+    kedge_os_sleep_ms(50);
+    http_world_answer(w->parked[0], "free"); /* room for the one that waits */
+    http_expect(parked[0], 200, "free");
+    http_expect(fds[19], 200, "hello");
+    ck_assert_uint_ge(http_world_counters(w).waits, 2);
+    close(parked[1]); /* gone while the application has its request */
+    kedge_os_sleep_ms(50);
+    http_world_answer(w->parked[1], "nobody");
+    w->parked[0] = w->parked[2];
+    w->parked_count = 1;
+    for (size_t i = 0; i < 24; i++) {
+        if (fds[i] != parked[1]) {
+            close(fds[i]);
+        }
+    }
+    http_expect_service(w);
+    http_world_close(w);
+}
+END_TEST
+int main(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    Suite *s = suite_create("http");
+    TCase *t = tcase_create("server");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, test_answers);
+    tcase_add_test(t, test_in_pieces_and_in_heaps);
+    tcase_add_test(t, test_refusals);
+    tcase_add_test(t, test_slow);
+    tcase_add_test(t, test_limits);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
