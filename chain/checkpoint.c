@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "chain/checkpoint_impl.h"
 #include "chain/lines.h"
 #include "common/base/text.h"
 
@@ -32,7 +33,7 @@ int kedge_checkpoint_format(struct kedge_view origin, uint64_t size, const struc
     return ret_text->err;
 }
 
-int kedge_checkpoint_parse(struct kedge_view text, struct kedge_checkpoint *ret_checkpoint)
+int kedgei_checkpoint_parse_any_root(struct kedge_view text, struct kedge_checkpoint *ret_checkpoint)
 {
     struct kedge_checkpoint c;
     struct kedge_view rest = text;
@@ -55,13 +56,28 @@ int kedge_checkpoint_parse(struct kedge_view text, struct kedge_checkpoint *ret_
     if (rest.len > 0) {
         return KEDGE_E_FORMAT;
     }
-    struct kedge_hash empty;
-    kedge_merkle_empty_root(&empty);
-    if (c.size == 0 && !kedge_hash_eq(&c.root, &empty)) {
-        return KEDGE_E_FORMAT;
-    }
     *ret_checkpoint = c;
     return KEDGE_OK;
+}
+
+bool kedgei_checkpoint_root_fits(const struct kedge_checkpoint *checkpoint)
+{
+    struct kedge_hash empty;
+    kedge_merkle_empty_root(&empty);
+    return checkpoint->size > 0 || kedge_hash_eq(&checkpoint->root, &empty);
+}
+
+int kedge_checkpoint_parse(struct kedge_view text, struct kedge_checkpoint *ret_checkpoint)
+{
+    struct kedge_checkpoint c;
+    int err = kedgei_checkpoint_parse_any_root(text, &c);
+    if (!err && !kedgei_checkpoint_root_fits(&c)) {
+        err = KEDGE_E_FORMAT;
+    }
+    if (!err) {
+        *ret_checkpoint = c;
+    }
+    return err;
 }
 
 int kedge_checkpoint_sign(struct kedge_view origin, uint64_t size, const struct kedge_hash *root,

@@ -245,6 +245,47 @@ int kedge_inclusion_verify(uint64_t index, uint64_t size, const struct kedge_has
     return sn == 0 && kedge_hash_eq(&r, root) ? KEDGE_OK : KEDGE_E_VERIFY;
 }
 
+/* Folds the path behind its first hash into the roots of both trees. */
+static int fold_consistency(uint64_t old_size, uint64_t size, const struct kedge_hash *first,
+                            const struct kedge_hash *rest, size_t rest_len, struct kedge_hash *ret_old_root,
+                            struct kedge_hash *ret_root)
+{
+    uint64_t fn = old_size - 1;
+    uint64_t sn = size - 1;
+    while ((fn & 1) != 0) {
+        fn >>= 1;
+        sn >>= 1;
+    }
+    struct kedge_hash fr = *first;
+    struct kedge_hash sr = *first;
+    for (size_t i = 0; i < rest_len; i++) {
+        if (sn == 0) {
+            return KEDGE_E_VERIFY;
+        }
+        if ((fn & 1) != 0 || fn == sn) {
+            kedge_merkle_node(&rest[i], &fr, &fr);
+            kedge_merkle_node(&rest[i], &sr, &sr);
+            shift_while_even(&fn, &sn);
+        } else {
+            kedge_merkle_node(&sr, &rest[i], &sr);
+        }
+        fn >>= 1;
+        sn >>= 1;
+    }
+    if (sn != 0) {
+        return KEDGE_E_VERIFY;
+    }
+    *ret_old_root = fr;
+    *ret_root = sr;
+    return KEDGE_OK;
+}
+
+/* A complete subtree of the larger tree: its root stands in front of a consistency proof unsaid. */
+static bool is_power_of_two(uint64_t size)
+{
+    return (size & (size - 1)) == 0;
+}
+
 int kedge_consistency_verify(uint64_t old_size, uint64_t size, const struct kedge_hash *old_root,
                              const struct kedge_hash *root, const struct kedge_hash *path, size_t path_len)
 {
@@ -257,29 +298,42 @@ int kedge_consistency_verify(uint64_t old_size, uint64_t size, const struct kedg
     if (path_len == 0) {
         return KEDGE_E_VERIFY;
     }
-    uint64_t fn = old_size - 1;
-    uint64_t sn = size - 1;
-    while ((fn & 1) != 0) {
-        fn >>= 1;
-        sn >>= 1;
+    bool whole = is_power_of_two(old_size);
+    struct kedge_hash fr, sr;
+    int err = fold_consistency(old_size, size, whole ? old_root : &path[0], whole ? path : path + 1,
+                               whole ? path_len : path_len - 1, &fr, &sr);
+    return !err && kedge_hash_eq(&fr, old_root) && kedge_hash_eq(&sr, root) ? KEDGE_OK : KEDGE_E_VERIFY;
+}
+
+int kedge_consistency_roots(uint64_t old_size, uint64_t size, const struct kedge_hash *path, size_t path_len,
+                            struct kedge_hash *ret_old_root, struct kedge_hash *ret_root)
+{
+    if (old_size == 0 || old_size >= size || size > KEDGE_TREE_SIZE_MAX || path_len == 0
+        || path_len > KEDGE_PROOF_MAX) {
+        return KEDGE_E_VERIFY;
     }
-    /* A power of two is a complete subtree of the new tree: its root stands in front of the path unsaid. */
-    bool whole = (old_size & (old_size - 1)) == 0;
-    struct kedge_hash fr = whole ? *old_root : path[0];
-    struct kedge_hash sr = fr;
-    for (size_t i = whole ? 0 : 1; i < path_len; i++) {
-        if (sn == 0) {
-            return KEDGE_E_VERIFY;
-        }
-        if ((fn & 1) != 0 || fn == sn) {
-            kedge_merkle_node(&path[i], &fr, &fr);
-            kedge_merkle_node(&path[i], &sr, &sr);
-            shift_while_even(&fn, &sn);
-        } else {
-            kedge_merkle_node(&sr, &path[i], &sr);
-        }
-        fn >>= 1;
-        sn >>= 1;
+    return fold_consistency(old_size, size, &path[0], path + 1, path_len - 1, ret_old_root, ret_root);
+}
+
+int kedge_consistency_prove_explicit(kedge_subtree_fn get, void *arg, uint64_t old_size, uint64_t size,
+                                     struct kedge_path *ret_path)
+{
+    struct kedge_path path;
+    if (old_size >= size) {
+        return KEDGE_E_ARG;
     }
-    return sn == 0 && kedge_hash_eq(&fr, old_root) && kedge_hash_eq(&sr, root) ? KEDGE_OK : KEDGE_E_VERIFY;
+    int err = kedge_consistency_prove(get, arg, old_size, size, &path);
+    if (err) {
+        return err;
+    }
+    if (is_power_of_two(old_size)) { /* at most 63 hashes, one a level, follow */
+        KEDGE_ASSERT(path.count < KEDGE_PROOF_MAX);
+        memmove(&path.hashes[1], &path.hashes[0], path.count * sizeof path.hashes[0]);
+        err = get(arg, (unsigned)__builtin_ctzll(old_size), 0, &path.hashes[0]);
+        path.count++;
+    }
+    if (!err) {
+        *ret_path = path;
+    }
+    return err;
 }
