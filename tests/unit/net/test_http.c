@@ -138,6 +138,7 @@ END_TEST
 
 START_TEST(test_slow)
 {
+    static const char endless[] = "GET /aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     struct http_world *w = http_world_new(QUICK_MS);
     http_world_start(w);
     int silent = raw_connect(http_world_port(w, 0)), half = raw_connect(http_world_port(w, 0));
@@ -151,7 +152,7 @@ START_TEST(test_slow)
         http_say(deaf, GET("/big"));
     }
     for (int i = 0; i < 40; i++) { /* a byte now and then does not help */
-        if (send(drip, "GET /aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" + i, 1, MSG_NOSIGNAL) != 1) {
+        if (send(drip, &endless[i], 1, MSG_NOSIGNAL) != 1) {
             break;
         }
         kedge_os_sleep_ms(50);
