@@ -1,0 +1,589 @@
+/* The rounds of questions. One round: the main chain (when an anchor is due), chain id, final and safe block,
+ * the receipts of all that is under way, the contract's head; then what follows from them: evidence of final
+ * anchors, the durable state, sending again, a replacement, a new anchor. A question that the node does not
+ * answer ends the round; the next one begins from the start, later each time. */
+#include "chain/anchor/evm_anchor.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/anchor/evm_anchor_impl.h"
+#include "chain/anchor/keccak256.h"
+
+enum { BACK_OFF_MAX_MS = 300 * 1000, MOVES_MAX = 256 };
+
+const char *kedge_evm_phase_name(enum kedge_evm_phase phase)
+{
+    static const char *const names[] = {"planned", "signed", "sent", "mined", "safe", "final"};
+    return (unsigned)phase < sizeof names / sizeof names[0] ? names[phase] : "?";
+}
+
+void kedgei_evm_say(struct kedge_evm_anchor *a, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(a->said, sizeof a->said, format, ap);
+    va_end(ap);
+}
+
+void kedgei_evm_stop(struct kedge_evm_anchor *a, int err, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(a->state.stop_text, sizeof a->state.stop_text, format, ap);
+    va_end(ap);
+    a->state.stop_err = err;
+    a->dirty = true;
+    a->stage = KEDGE_EVM_AT_SAVE;
+}
+
+uint32_t kedgei_evm_unmined(const struct kedge_evm_anchor *a)
+{
+    uint32_t i = 0;
+    while (i < a->state.flight_count && a->state.flights[i].phase >= KEDGE_EVM_MINED) {
+        i++;
+    }
+    return i;
+}
+
+const struct kedge_evm_point *kedgei_evm_tail(const struct kedge_evm_anchor *a)
+{
+    return a->state.flight_count > 0 ? &a->state.flights[a->state.flight_count - 1].point : &a->state.last;
+}
+
+int kedge_evm_anchor_init(struct kedge_evm_anchor *a, const struct kedge_evm_config *config,
+                          struct kedge_diag *reterr)
+{
+    if (config->gas == 0 || config->max_fee == 0 || config->interval_ms == 0 || config->poll_ms == 0
+        || config->replace_ms == 0 || config->resend_ms == 0 || config->chain_id == 0) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG,
+                              "chain id, interval, gas limit and largest fee must not be zero");
+    }
+    if (config->daily_budget < config->gas) {
+        return kedge_diag_set(
+            reterr, KEDGE_E_ARG,
+            "a daily budget of %llu wei is not enough for one anchor of %llu gas at any fee",
+            (unsigned long long)config->daily_budget, (unsigned long long)config->gas);
+    }
+    memset(a, 0, sizeof *a);
+    a->config = *config;
+    a->state.last.ns = config->ns;
+    return KEDGE_OK;
+}
+
+void kedge_evm_anchor_adopt(struct kedge_evm_anchor *a)
+{
+    struct kedge_evm_state *s = &a->state;
+    for (uint32_t i = 0; i < s->flight_count; i++) {
+        if (!s->flights[i].charged) {
+            kedgei_evm_charge(a, &s->flights[i]);
+        }
+    }
+    s->flight_count = 0;
+    s->begun = false;
+    s->next_nonce = 0;
+    s->final_number = 0;
+    s->stop_err = KEDGE_OK;
+    s->stop_text[0] = '\0';
+    memset(&s->last, 0, sizeof s->last);
+    s->last.ns = a->config.ns;
+    a->stage = KEDGE_EVM_AT_REST;
+}
+
+uint64_t kedge_evm_anchor_deadline(const struct kedge_evm_anchor *a)
+{
+    return a->deadline_ms;
+}
+
+bool kedge_evm_anchor_is_settled(const struct kedge_evm_anchor *a)
+{
+    return a->stage == KEDGE_EVM_AT_REST && a->state.flight_count == 0 && !a->want_plan && a->failures == 0
+           && a->deadline_ms != 0;
+}
+
+uint64_t kedge_evm_anchor_committed(const struct kedge_evm_anchor *a)
+{
+    return kedgei_evm_committed(a);
+}
+
+/* ---- what each stage asks; false: nothing to ask here, a->stage has moved on ---- */
+
+static bool ask(struct kedge_evm_effect *fx, enum kedge_evm_method method, enum kedge_evm_tag tag)
+{
+    fx->kind = KEDGE_EVM_CALL;
+    fx->method = method;
+    fx->tag = tag;
+    return true;
+}
+
+static bool move(struct kedge_evm_anchor *a, enum kedge_evm_stage to)
+{
+    a->stage = to;
+    return false;
+}
+
+static bool read_main(struct kedge_evm_anchor *a, uint64_t at_size, struct kedge_evm_effect *fx)
+{
+    fx->kind = KEDGE_EVM_READ;
+    fx->at_size = at_size;
+    a->at_size = at_size;
+    return true;
+}
+
+static bool is_plan_due(const struct kedge_evm_anchor *a)
+{
+    const struct kedge_evm_state *s = &a->state;
+    return s->flight_count < KEDGE_EVM_FLIGHT_MAX && kedgei_evm_unmined(a) == s->flight_count
+           && (s->planned_ms == 0 || a->now_ms - s->planned_ms >= a->config.interval_ms);
+}
+
+static bool begin_read(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
+{
+    a->want_plan = false;
+    a->waits_for[0] = '\0';
+    if (is_plan_due(a)) {
+        return read_main(a, kedgei_evm_tail(a)->size, fx);
+    }
+    return move(a, a->state.flight_count > 0 ? KEDGE_EVM_AT_CHAIN : KEDGE_EVM_AT_REST);
+}
+
+static bool begin_receipt(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
+{
+    if (a->flight == a->state.flight_count) {
+        return move(a, KEDGE_EVM_AT_FOREIGN);
+    }
+    const struct kedge_evm_flight *f = &a->state.flights[a->flight];
+    fx->hash = f->attempts[f->attempt_count - 1 - a->attempt].hash; /* the newest first */
+    return ask(fx, KEDGE_EVM_CALL_RECEIPT, KEDGE_EVM_LATEST);
+}
+
+static bool begin_foreign(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
+{
+    uint32_t i = kedgei_evm_unmined(a);
+    if (i == a->state.flight_count
+        || a->now_ms - a->state.flights[i].attempts[0].signed_ms < a->config.resend_ms) {
+        return move(a, KEDGE_EVM_AT_HEAD);
+    }
+    bool safe = a->config.final == KEDGE_EVM_FINAL_SAFE;
+    return ask(fx, KEDGE_EVM_CALL_NONCE, safe ? KEDGE_EVM_TAG_SAFE : KEDGE_EVM_TAG_FINALIZED);
+}
+
+static bool begin_record(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
+{
+    const struct kedge_evm_flight *first = &a->state.flights[0];
+    enum kedge_evm_phase wanted =
+        a->config.final == KEDGE_EVM_FINAL_SAFE ? KEDGE_EVM_SAFE : KEDGE_EVM_FINALIZED;
+    if (a->state.flight_count == 0 || first->phase < wanted) {
+        if (a->final > a->state.final_number) {
+            a->state.final_number = a->final;
+            a->state.final_hash = a->final_hash;
+            a->dirty = true;
+        }
+        return move(a, KEDGE_EVM_AT_SAVE);
+    }
+    fx->kind = KEDGE_EVM_RECORD;
+    fx->flight = first;
+    return true;
+}
+
+static bool begin_save(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
+{
+    if (a->dirty && (a->state.begun || a->state.stop_err)) {
+        fx->kind = KEDGE_EVM_SAVE;
+        return true;
+    }
+    a->flight = 0;
+    return move(a, KEDGE_EVM_AT_SEND);
+}
+
+static bool is_send_due(const struct kedge_evm_anchor *a, const struct kedge_evm_flight *f)
+{
+    return f->phase == KEDGE_EVM_SIGNED
+           || (f->phase == KEDGE_EVM_SENT
+               && (f->sent_ms == 0 || a->now_ms - f->sent_ms >= a->config.resend_ms));
+}
+
+/* Behind the sending: a replacement for the first unmined one, or a new anchor, or rest. */
+static bool decide_next(struct kedge_evm_anchor *a)
+{
+    uint32_t i = kedgei_evm_unmined(a);
+    if (a->again) { /* what was signed in this round has been sent */
+        return move(a, KEDGE_EVM_AT_REST);
+    }
+    if (i < a->state.flight_count) {
+        const struct kedge_evm_flight *f = &a->state.flights[i];
+        uint64_t since = a->now_ms - f->since_ms;
+        a->replacing = true;
+        return move(a, f->attempt_count < KEDGE_EVM_ATTEMPTS_MAX
+                               && (a->underpriced || since >= a->config.replace_ms)
+                           ? KEDGE_EVM_AT_FEES
+                           : KEDGE_EVM_AT_REST);
+    }
+    a->replacing = false;
+    if (a->want_plan && a->head.seq == kedgei_evm_tail(a)->seq) {
+        return move(a, KEDGE_EVM_AT_NONCE_PENDING);
+    }
+    if (a->want_plan) {
+        snprintf(a->waits_for, sizeof a->waits_for,
+                 "the node: its contract is at anchor %llu, %llu are mined", (unsigned long long)a->head.seq,
+                 (unsigned long long)kedgei_evm_tail(a)->seq);
+    }
+    return move(a, KEDGE_EVM_AT_REST);
+}
+
+static bool begin_send(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
+{
+    for (; a->flight < a->state.flight_count; a->flight++) {
+        const struct kedge_evm_flight *f = &a->state.flights[a->flight];
+        if (is_send_due(a, f)) {
+            const struct kedge_evm_attempt *t = &f->attempts[f->attempt_count - 1];
+            fx->raw = kedge_view_of(t->raw, t->raw_len);
+            return ask(fx, KEDGE_EVM_CALL_SEND, KEDGE_EVM_LATEST);
+        }
+    }
+    return decide_next(a);
+}
+
+static bool begin_sign(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
+{
+    uint32_t i = kedgei_evm_unmined(a);
+    const struct kedge_evm_flight *f = a->replacing ? &a->state.flights[i] : &a->fresh;
+    kedge_evm_anchor_call(&f->point, a->call);
+    fx->kind = KEDGE_EVM_SIGN;
+    fx->tx = (struct kedge_evm_tx){.kind = KEDGE_EVM_EIP1559,
+                                   .chain_id = a->config.chain_id,
+                                   .nonce = f->nonce,
+                                   .gas = a->config.gas,
+                                   .max_fee = a->fee,
+                                   .priority_fee = a->priority,
+                                   .to = a->config.contract,
+                                   .data = kedge_view_of(a->call, sizeof a->call)};
+    return true;
+}
+
+static bool rest(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
+{
+    const struct kedge_evm_state *s = &a->state;
+    uint64_t wait = a->config.poll_ms;
+    for (uint32_t i = 0; i < a->failures && wait < BACK_OFF_MAX_MS; i++) {
+        wait *= 2;
+    }
+    wait = a->failures > 0 && wait > BACK_OFF_MAX_MS ? BACK_OFF_MAX_MS : wait;
+    a->deadline_ms = a->now_ms + wait;
+    if (s->flight_count == 0 && !a->want_plan && s->planned_ms + a->config.interval_ms > a->deadline_ms) {
+        a->deadline_ms = s->planned_ms + a->config.interval_ms;
+    }
+    fx->kind = KEDGE_EVM_WAIT;
+    if (!a->said[0] && a->waits_for[0]) {
+        kedgei_evm_say(a, "waits for %.200s", a->waits_for);
+    }
+    return true;
+}
+
+static bool begin(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
+{
+    switch (a->stage) {
+    case KEDGE_EVM_AT_REST:
+        return rest(a, fx);
+    case KEDGE_EVM_AT_READ:
+        return begin_read(a, fx);
+    case KEDGE_EVM_AT_CHAIN:
+        return ask(fx, KEDGE_EVM_CALL_CHAIN_ID, KEDGE_EVM_LATEST);
+    case KEDGE_EVM_AT_FINAL:
+        return ask(fx, KEDGE_EVM_CALL_BLOCK, KEDGE_EVM_TAG_FINALIZED);
+    case KEDGE_EVM_AT_OLD_FINAL:
+        fx->number = a->state.final_number;
+        return ask(fx, KEDGE_EVM_CALL_BLOCK_AT, KEDGE_EVM_LATEST);
+    case KEDGE_EVM_AT_SAFE:
+        return ask(fx, KEDGE_EVM_CALL_BLOCK, KEDGE_EVM_TAG_SAFE);
+    case KEDGE_EVM_AT_RECEIPT:
+        return begin_receipt(a, fx);
+    case KEDGE_EVM_AT_CANON:
+        fx->number = a->receipt.block;
+        return ask(fx, KEDGE_EVM_CALL_BLOCK_AT, KEDGE_EVM_LATEST);
+    case KEDGE_EVM_AT_FOREIGN:
+        return begin_foreign(a, fx);
+    case KEDGE_EVM_AT_HEAD:
+        return ask(fx, KEDGE_EVM_CALL_HEADS, KEDGE_EVM_LATEST);
+    case KEDGE_EVM_AT_ADOPT:
+        return read_main(a, a->head.size, fx);
+    case KEDGE_EVM_AT_RECORD:
+        return begin_record(a, fx);
+    case KEDGE_EVM_AT_SAVE:
+        return begin_save(a, fx);
+    case KEDGE_EVM_AT_SEND:
+        return begin_send(a, fx);
+    case KEDGE_EVM_AT_NONCE_PENDING:
+        return ask(fx, KEDGE_EVM_CALL_NONCE, KEDGE_EVM_PENDING);
+    case KEDGE_EVM_AT_NONCE_LATEST:
+        return ask(fx, KEDGE_EVM_CALL_NONCE, KEDGE_EVM_LATEST);
+    case KEDGE_EVM_AT_FEES:
+        return ask(fx, KEDGE_EVM_CALL_FEES, KEDGE_EVM_LATEST);
+    case KEDGE_EVM_AT_SIGN:
+        return begin_sign(a, fx);
+    case KEDGE_EVM_AT_SAVE_SIGNED:
+        fx->kind = KEDGE_EVM_SAVE;
+        return true;
+    case KEDGE_EVM_AT_STOP:
+        break;
+    }
+    fx->kind = KEDGE_EVM_STOP;
+    fx->err = a->state.stop_err;
+    kedgei_evm_say(a, "%s", a->state.stop_text);
+    return true;
+}
+
+/* ---- what each answer does ---- */
+
+/* The node gave no usable answer: rest, longer each time. */
+static void fail_round(struct kedge_evm_anchor *a, const char *text)
+{
+    a->failures += a->failures < 32 ? 1 : 0;
+    kedgei_evm_say(a, "no use of the node: %.180s", text[0] ? text : "no answer");
+    a->stage = KEDGE_EVM_AT_REST;
+}
+
+/* The configuration is at fault, or the node was changed for another: nothing is wrong with the state, which
+ * stays as it is. */
+static void refuse_chain(struct kedge_evm_anchor *a, const char *format, unsigned long long v)
+    __attribute__((format(printf, 2, 0)));
+static void refuse_chain(struct kedge_evm_anchor *a, const char *format, unsigned long long v)
+{
+    snprintf(a->state.stop_text, sizeof a->state.stop_text, format, v,
+             (unsigned long long)a->config.chain_id);
+    a->state.stop_err = KEDGE_E_STATE;
+    a->stage = KEDGE_EVM_AT_STOP;
+}
+
+static void on_sent(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
+{
+    struct kedge_evm_flight *f = &a->state.flights[a->flight];
+    enum kedge_evm_refusal why =
+        answer->err == KEDGE_E_DENIED ? kedge_evm_refusal_of(answer->text) : KEDGE_EVM_REFUSAL_OTHER;
+    bool refused =
+        answer->err == KEDGE_E_DENIED && why != KEDGE_EVM_REFUSAL_KNOWN && why != KEDGE_EVM_REFUSAL_NONCE_LOW;
+    if (why == KEDGE_EVM_REFUSAL_CHAIN) {
+        refuse_chain(a, "the node refuses anchor %llu as signed for another chain than its own (%llu)",
+                     (unsigned long long)f->point.seq);
+        return;
+    }
+    /* Sent, or perhaps sent: from here on the receipt decides. Refused ones are tried again by and by. */
+    kedgei_evm_say(a, refused ? "anchor %llu was not taken: %.120s" : "anchor %llu is sent",
+                   (unsigned long long)f->point.seq, answer->text);
+    f->phase = KEDGE_EVM_SENT;
+    f->sent_ms = a->now_ms;
+    if (a->flight == kedgei_evm_unmined(a)) {
+        a->underpriced = why == KEDGE_EVM_REFUSAL_UNDERPRICED;
+    }
+    if (why == KEDGE_EVM_REFUSAL_FUNDS) {
+        snprintf(a->waits_for, sizeof a->waits_for, "money: %.150s", answer->text);
+    }
+    a->flight++;
+    if (answer->err && answer->err != KEDGE_E_DENIED) {
+        fail_round(a, answer->text);
+    }
+}
+
+static void on_nonce(struct kedge_evm_anchor *a, uint64_t latest)
+{
+    struct kedge_evm_state *s = &a->state;
+    a->stage = KEDGE_EVM_AT_REST;
+    if (a->nonce_pending != latest) {
+        snprintf(
+            a->waits_for, sizeof a->waits_for,
+            "transactions of this account that are not ours: number %llu is next, %llu with those waiting",
+            (unsigned long long)latest, (unsigned long long)a->nonce_pending);
+        return;
+    }
+    if (s->begun && latest < s->next_nonce) {
+        snprintf(a->waits_for, sizeof a->waits_for,
+                 "the node: it knows %llu transactions of ours, there are %llu", (unsigned long long)latest,
+                 (unsigned long long)s->next_nonce);
+        return;
+    }
+    if (s->begun && latest > s->next_nonce) {
+        kedgei_evm_say(a, "someone else has sent with this key: goes on with number %llu",
+                       (unsigned long long)latest);
+    }
+    memset(&a->fresh, 0, sizeof a->fresh);
+    a->fresh.nonce = latest;
+    a->fresh.point.ns = a->config.ns;
+    a->fresh.point.seq = kedgei_evm_tail(a)->seq + 1;
+    a->fresh.point.size = a->new_size;
+    a->fresh.point.root = a->new_root;
+    a->stage = KEDGE_EVM_AT_FEES;
+}
+
+static void on_answer(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
+{
+    if (a->stage == KEDGE_EVM_AT_SEND) {
+        on_sent(a, answer);
+        return;
+    }
+    if (a->stage == KEDGE_EVM_AT_FOREIGN && answer->err == KEDGE_E_DENIED) { /* no such tag on this chain */
+        a->stage = KEDGE_EVM_AT_HEAD;
+        return;
+    }
+    if (answer->err) {
+        fail_round(a, answer->text);
+        return;
+    }
+    if (a->stage == KEDGE_EVM_AT_CHAIN) {
+        a->flight = a->attempt = 0;
+        a->stage = KEDGE_EVM_AT_FINAL;
+        if (answer->number != a->config.chain_id) {
+            refuse_chain(a, "the node is of chain %llu, the configuration of chain %llu",
+                         (unsigned long long)answer->number);
+        }
+    } else if (a->stage == KEDGE_EVM_AT_FINAL) {
+        kedgei_evm_on_final(a, answer);
+    } else if (a->stage == KEDGE_EVM_AT_OLD_FINAL) {
+        kedgei_evm_on_old_final(a, answer);
+    } else if (a->stage == KEDGE_EVM_AT_SAFE) {
+        a->safe = answer->found ? answer->number : 0;
+        a->stage = KEDGE_EVM_AT_RECEIPT;
+    } else if (a->stage == KEDGE_EVM_AT_RECEIPT) {
+        kedgei_evm_on_receipt(a, answer);
+    } else if (a->stage == KEDGE_EVM_AT_CANON) {
+        kedgei_evm_on_canon(a, answer);
+    } else if (a->stage == KEDGE_EVM_AT_FOREIGN) {
+        kedgei_evm_on_foreign(a, answer);
+    } else if (a->stage == KEDGE_EVM_AT_HEAD) {
+        a->failures = 0; /* a whole look at the chain */
+        kedgei_evm_on_head(a, answer);
+    } else if (a->stage == KEDGE_EVM_AT_NONCE_PENDING) {
+        a->nonce_pending = answer->number;
+        a->stage = KEDGE_EVM_AT_NONCE_LATEST;
+    } else if (a->stage == KEDGE_EVM_AT_NONCE_LATEST) {
+        on_nonce(a, answer->number);
+    } else if (a->stage == KEDGE_EVM_AT_FEES) {
+        const struct kedge_evm_flight *old = a->replacing ? &a->state.flights[kedgei_evm_unmined(a)] : NULL;
+        a->stage = kedgei_evm_choose_fees(a, answer, old) ? KEDGE_EVM_AT_SIGN : KEDGE_EVM_AT_REST;
+    }
+}
+
+static void on_checkpoint(struct kedge_evm_anchor *a, const struct kedge_evm_event *event)
+{
+    const struct kedge_evm_point *tail = kedgei_evm_tail(a);
+    if (event->err) {
+        bool go_on = a->state.flight_count > 0 && a->stage == KEDGE_EVM_AT_READ;
+        kedgei_evm_say(a, "the main chain cannot be read: %s", kedge_strerror(event->err));
+        a->failures += go_on || a->failures >= 32 ? 0 : 1;
+        a->stage = go_on ? KEDGE_EVM_AT_CHAIN : KEDGE_EVM_AT_REST;
+        return;
+    }
+    a->new_size = event->size;
+    a->new_root = event->root;
+    a->root_at = event->root_at;
+    if (a->stage == KEDGE_EVM_AT_ADOPT) {
+        kedgei_evm_on_adopt(a);
+        return;
+    }
+    a->want_plan = event->size > tail->size;
+    a->stage = KEDGE_EVM_AT_CHAIN;
+    if (!a->want_plan && a->state.flight_count == 0) {
+        a->failures = 0;
+        a->stage = KEDGE_EVM_AT_REST;
+    }
+    if (event->size < tail->size) {
+        kedgei_evm_stop(a, KEDGE_E_SHORTER, "the main chain is signed up to %llu entries, %llu are anchored",
+                        (unsigned long long)event->size, (unsigned long long)tail->size);
+    } else if (tail->size > 0 && !kedge_hash_eq(&event->root_at, &tail->root)) {
+        kedgei_evm_stop(a, KEDGE_E_FORK,
+                        "the main chain's first %llu entries have another root than the anchored",
+                        (unsigned long long)tail->size);
+    }
+}
+
+static void on_raw(struct kedge_evm_anchor *a, const struct kedge_evm_event *event)
+{
+    struct kedge_evm_state *s = &a->state;
+    if (event->err || event->raw.len > KEDGE_EVM_ANCHOR_RAW_MAX) {
+        kedgei_evm_say(a, "the key does not sign: %s",
+                       kedge_strerror(event->err ? event->err : KEDGE_E_TOO_LONG));
+        a->stage = KEDGE_EVM_AT_REST;
+        return;
+    }
+    if (!a->replacing) {
+        s->flights[s->flight_count++] = a->fresh;
+        s->next_nonce = a->fresh.nonce + 1;
+        s->planned_ms = a->now_ms;
+        s->begun = true;
+        a->want_plan = false;
+    }
+    struct kedge_evm_flight *f = &s->flights[kedgei_evm_unmined(a)];
+    struct kedge_evm_attempt *t = &f->attempts[f->attempt_count++];
+    kedge_keccak256(event->raw, &t->hash);
+    memcpy(t->raw, event->raw.ptr, event->raw.len);
+    t->raw_len = (uint16_t)event->raw.len;
+    t->max_fee = a->fee;
+    t->priority_fee = a->priority;
+    t->signed_ms = a->now_ms;
+    f->since_ms = a->now_ms;
+    f->phase = KEDGE_EVM_SIGNED;
+    if (a->replacing) {
+        kedgei_evm_say(a, "anchor %llu: replaced, %llu wei per gas", (unsigned long long)f->point.seq,
+                       (unsigned long long)a->fee);
+    } else {
+        kedgei_evm_say(a, "anchor %llu: %llu entries, transaction %llu of the account",
+                       (unsigned long long)f->point.seq, (unsigned long long)f->point.size,
+                       (unsigned long long)f->nonce);
+    }
+    a->underpriced = false;
+    a->stage = KEDGE_EVM_AT_SAVE_SIGNED;
+}
+
+static void on_recorded(struct kedge_evm_anchor *a)
+{
+    struct kedge_evm_state *s = &a->state;
+    s->last = s->flights[0].point;
+    s->flight_count--;
+    memmove(s->flights, s->flights + 1, s->flight_count * sizeof s->flights[0]);
+    a->dirty = true;
+}
+
+static void on_done(struct kedge_evm_anchor *a, int err)
+{
+    if (err) { /* what is on disk is unknown: only a new start can tell */
+        snprintf(a->state.stop_text, sizeof a->state.stop_text, "the state cannot be written: %s",
+                 kedge_strerror(err));
+        a->state.stop_err = err;
+        a->stage = KEDGE_EVM_AT_STOP;
+        return;
+    }
+    if (a->stage == KEDGE_EVM_AT_RECORD) {
+        on_recorded(a);
+        return;
+    }
+    a->dirty = false;
+    a->again = a->stage == KEDGE_EVM_AT_SAVE_SIGNED;
+    a->flight = 0;
+    a->stage = a->state.stop_err ? KEDGE_EVM_AT_STOP : KEDGE_EVM_AT_SEND;
+}
+
+void kedge_evm_anchor_step(struct kedge_evm_anchor *a, const struct kedge_evm_event *event, uint64_t now_ms,
+                           struct kedge_evm_effect *ret_effect)
+{
+    a->now_ms = now_ms > a->now_ms ? now_ms : a->now_ms;
+    a->said[0] = '\0';
+    if (a->state.stop_err && a->stage == KEDGE_EVM_AT_REST) {
+        a->stage = KEDGE_EVM_AT_STOP;
+    } else if (event->kind == KEDGE_EVM_TIMER) {
+        a->stage = KEDGE_EVM_AT_READ;
+        a->again = false;
+    } else if (event->kind == KEDGE_EVM_ANSWER) {
+        on_answer(a, event->answer);
+    } else if (event->kind == KEDGE_EVM_CHECKPOINT) {
+        on_checkpoint(a, event);
+    } else if (event->kind == KEDGE_EVM_RAW) {
+        on_raw(a, event);
+    } else {
+        on_done(a, event->err);
+    }
+    memset(ret_effect, 0, sizeof *ret_effect);
+    for (int moves = 0; !begin(a, ret_effect); moves++) {
+        KEDGE_ASSERT(moves < MOVES_MAX);
+    }
+    memcpy(ret_effect->said, a->said, sizeof a->said);
+}

@@ -1,0 +1,234 @@
+/* What the node says about blocks and transactions, held against what it said before, against what was signed
+ * and against the main chain. */
+#include "chain/anchor/evm_anchor_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ODD_MAX = 5, FOREIGN_MAX = 3, BEHIND_MAX = 20 };
+
+static unsigned long long n(uint64_t v)
+{
+    return (unsigned long long)v;
+}
+
+/* ---- final blocks ---- */
+
+void kedgei_evm_on_final(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
+{
+    const struct kedge_evm_state *s = &a->state;
+    a->final = answer->found ? answer->number : 0;
+    a->final_hash = answer->hash;
+    a->stage = KEDGE_EVM_AT_SAFE;
+    if (s->final_number == 0) {
+        return;
+    }
+    if (a->final < s->final_number) {
+        kedgei_evm_stop(
+            a, KEDGE_E_SHORTER,
+            "the node says that block %llu is the last final one, but block %llu was final before",
+            n(a->final), n(s->final_number));
+    } else if (a->final == s->final_number && !kedge_hash_eq(&a->final_hash, &s->final_hash)) {
+        kedgei_evm_stop(a, KEDGE_E_FORK, "final block %llu has another hash than before", n(a->final));
+    } else if (a->final > s->final_number) {
+        a->stage = KEDGE_EVM_AT_OLD_FINAL;
+    }
+}
+
+void kedgei_evm_on_old_final(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
+{
+    a->stage = KEDGE_EVM_AT_SAFE;
+    if (!answer->found || answer->number != a->state.final_number
+        || !kedge_hash_eq(&answer->hash, &a->state.final_hash)) {
+        kedgei_evm_stop(a, KEDGE_E_FORK, "block %llu was final, and the node now %s",
+                        n(a->state.final_number),
+                        answer->found ? "has another one there" : "does not know it");
+    }
+}
+
+/* ---- receipts ---- */
+
+static void next_flight(struct kedge_evm_anchor *a)
+{
+    a->flight++;
+    a->attempt = 0;
+    a->stage = KEDGE_EVM_AT_RECEIPT;
+}
+
+/* No attempt has a receipt: unmined, or not any more. */
+static void on_unmined(struct kedge_evm_anchor *a, struct kedge_evm_flight *f)
+{
+    if (f->phase >= KEDGE_EVM_MINED) {
+        kedgei_evm_say(a,
+                       "block %llu with anchor %llu is gone (reorganisation): the transaction is sent again",
+                       n(f->block), n(f->point.seq));
+        f->phase = KEDGE_EVM_SENT;
+        f->sent_ms = 0; /* at once */
+        f->since_ms = a->now_ms;
+        f->charged = false;
+        a->dirty = true;
+    }
+    next_flight(a);
+}
+
+void kedgei_evm_on_receipt(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
+{
+    struct kedge_evm_flight *f = &a->state.flights[a->flight];
+    if (!answer->found) {
+        a->attempt++;
+        a->stage = KEDGE_EVM_AT_RECEIPT;
+        if (a->attempt == f->attempt_count) {
+            on_unmined(a, f);
+        }
+        return;
+    }
+    a->receipt = answer->receipt;
+    if (!a->receipt.succeeded) {
+        kedgei_evm_stop(
+            a, KEDGE_E_DENIED,
+            "the contract refused anchor %llu (block %llu): another anchor has its number, the log "
+            "was longer before, or the gas limit is too low",
+            n(f->point.seq), n(a->receipt.block));
+    } else if (!a->receipt.has_event || !kedge_evm_address_eq(&a->receipt.event.who, &a->config.sender)
+               || !kedge_evm_point_eq(&a->receipt.event.point, &f->point)) {
+        kedgei_evm_stop(a, KEDGE_E_VERIFY,
+                        "the node's receipt of anchor %llu succeeded without our event: it lies, or at this "
+                        "address is another contract",
+                        n(f->point.seq));
+    } else {
+        a->stage = KEDGE_EVM_AT_CANON;
+    }
+}
+
+static void mark_mined(struct kedge_evm_anchor *a, struct kedge_evm_flight *f)
+{
+    enum kedge_evm_phase phase = a->receipt.block <= a->final  ? KEDGE_EVM_FINALIZED
+                                 : a->receipt.block <= a->safe ? KEDGE_EVM_SAFE
+                                                               : KEDGE_EVM_MINED;
+    bool moved = f->phase < KEDGE_EVM_MINED || !kedge_hash_eq(&f->block_hash, &a->receipt.block_hash);
+    if (moved || phase != f->phase) {
+        kedgei_evm_say(a, "anchor %llu is %s in block %llu", n(f->point.seq), kedge_evm_phase_name(phase),
+                       n(a->receipt.block));
+        a->dirty = true;
+    }
+    f->phase = phase;
+    f->block = a->receipt.block;
+    f->block_hash = a->receipt.block_hash;
+    f->log_index = a->receipt.log_index;
+    f->mined_attempt = f->attempt_count - 1 - a->attempt;
+    if (!f->charged) {
+        kedgei_evm_charge(a, f);
+    }
+}
+
+void kedgei_evm_on_canon(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
+{
+    struct kedge_evm_flight *f = &a->state.flights[a->flight];
+    if (answer->found && answer->number == a->receipt.block
+        && kedge_hash_eq(&answer->hash, &a->receipt.block_hash)) {
+        a->odd = 0;
+        a->foreign = 0;
+        mark_mined(a, f);
+        next_flight(a);
+        return;
+    }
+    /* A reorganisation between two questions looks like this, but does not last. */
+    if (++a->odd >= ODD_MAX) {
+        kedgei_evm_stop(a, KEDGE_E_VERIFY,
+                        "the node's receipt of anchor %llu names a block %llu that is not in its chain",
+                        n(f->point.seq), n(a->receipt.block));
+        return;
+    }
+    next_flight(a);
+}
+
+/* ---- nonces ---- */
+
+void kedgei_evm_on_foreign(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
+{
+    const struct kedge_evm_flight *f = &a->state.flights[kedgei_evm_unmined(a)];
+    a->stage = KEDGE_EVM_AT_HEAD;
+    if (answer->number <= f->nonce) {
+        a->foreign = 0;
+    } else if (++a->foreign >= FOREIGN_MAX) {
+        kedgei_evm_stop(
+            a, KEDGE_E_STATE,
+            "number %llu of the account is final and none of ours: someone else sends with this key",
+            n(f->nonce));
+    }
+}
+
+/* ---- the contract's head ---- */
+
+/* The point that has this seq, or NULL. */
+static const struct kedge_evm_point *point_of(const struct kedge_evm_anchor *a, uint64_t seq)
+{
+    for (uint32_t i = 0; i < a->state.flight_count; i++) {
+        if (a->state.flights[i].point.seq == seq) {
+            return &a->state.flights[i].point;
+        }
+    }
+    return a->state.last.seq == seq && seq > 0 ? &a->state.last : NULL;
+}
+
+void kedgei_evm_on_head(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
+{
+    const struct kedge_evm_point *tail = kedgei_evm_tail(a), *known = point_of(a, answer->head.seq);
+    a->head = answer->head;
+    a->flight = 0;
+    a->stage = KEDGE_EVM_AT_RECORD;
+    if (!a->state.begun) {
+        a->stage = KEDGE_EVM_AT_ADOPT;
+        return;
+    }
+    if (a->head.seq > tail->seq) {
+        kedgei_evm_stop(
+            a, KEDGE_E_STATE,
+            "the contract is at anchor %llu, this state at %llu: an old copy of the state, or someone "
+            "else anchors with this key",
+            n(a->head.seq), n(tail->seq));
+    } else if (a->head.seq < a->state.last.seq) {
+        kedgei_evm_stop(a, KEDGE_E_SHORTER, "the contract is at anchor %llu, but anchor %llu was final",
+                        n(a->head.seq), n(a->state.last.seq));
+    } else if (known && (known->size != a->head.size || !kedge_hash_eq(&known->root, &a->head.root))) {
+        kedgei_evm_stop(a, KEDGE_E_FORK,
+                        "the contract has another root for anchor %llu than the one we signed",
+                        n(a->head.seq));
+    } else if (a->head.seq != tail->seq && kedgei_evm_unmined(a) == a->state.flight_count) {
+        /* All are mined, says the node, and yet its head lags: a reorganisation in between, or a lie. */
+        if (++a->behind >= BEHIND_MAX) {
+            kedgei_evm_stop(a, KEDGE_E_VERIFY,
+                            "the node has receipts up to anchor %llu, but its contract is at %llu",
+                            n(tail->seq), n(a->head.seq));
+        }
+    } else {
+        a->behind = 0;
+    }
+}
+
+/* First look at the contract: what it has must be of our main chain. */
+void kedgei_evm_on_adopt(struct kedge_evm_anchor *a)
+{
+    struct kedge_evm_state *s = &a->state;
+    if (a->head.seq > 0 && (a->new_size < a->head.size || !kedge_hash_eq(&a->root_at, &a->head.root))) {
+        kedgei_evm_stop(
+            a, KEDGE_E_FORK,
+            "the contract's anchor %llu has a root of %llu entries that this main chain does not have",
+            n(a->head.seq), n(a->head.size));
+        return;
+    }
+    memset(&s->last, 0, sizeof s->last);
+    s->last.ns = a->config.ns;
+    if (a->head.seq > 0) {
+        s->last.seq = a->head.seq;
+        s->last.size = a->head.size;
+        s->last.root = a->head.root;
+        kedgei_evm_say(a, "goes on behind anchor %llu of %llu entries, which the contract has",
+                       n(a->head.seq), n(a->head.size));
+    }
+    a->want_plan = a->new_size > s->last.size;
+    a->stage = KEDGE_EVM_AT_RECORD;
+    if (!a->want_plan) {
+        s->begun = false; /* next time again: nothing is known that must be kept */
+    }
+}
