@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/bench_aggregation.h"
+#include "bench/bench_audit.h"
 #include "bench/bench_federation.h"
 #include "bench/bench_ledger.h"
 #include "bench/bench_transport.h"
@@ -213,6 +214,36 @@ static int ledger_statements(struct row rows[ROWS_MAX], int *ret_count)
     return err;
 }
 
+static int audit_verify(struct row rows[ROWS_MAX], int *ret_count)
+{
+    struct kedge_bench_audit_verify v;
+    int err = kedge_bench_audit_verify(&v);
+    if (!err) {
+        rows[0] = (struct row){"audit-verify",
+                               "1/s/core",
+                               v.rate,
+                               v.verify_rate,
+                               12000,
+                               true,
+                               v.rate >= 12000 && v.rate >= 0.6 * v.verify_rate};
+        *ret_count = 1;
+    }
+    return err;
+}
+
+static int audit_replay(struct row rows[ROWS_MAX], int *ret_count)
+{
+    struct kedge_bench_audit_replay a;
+    int err = kedge_bench_audit_replay(&a);
+    if (!err) {
+        double limit = 1e-6 * (a.read_rate < a.hash_rate ? a.read_rate : a.hash_rate);
+        rows[0] = (struct row){
+            "audit-replay", "MB/s", 1e-6 * a.rate, limit, 0.6 * limit, true, 1e-6 * a.rate >= 0.6 * limit};
+        *ret_count = 1;
+    }
+    return err;
+}
+
 /* One measurement can give several rows. */
 static const struct measurement {
     const char *rows[ROWS_MAX];
@@ -228,6 +259,8 @@ static const struct measurement {
     {{"poc-first-round"}, poc_first_round},
     {{"mean-kernel"}, mean_kernel},
     {{"ledger-statements"}, ledger_statements},
+    {{"audit-verify"}, audit_verify},
+    {{"audit-replay"}, audit_replay},
 };
 enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
 

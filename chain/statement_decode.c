@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "chain/json.h"
-#include "chain/statement_fields.h"
+#include "chain/statement_read.h"
 
 /* Where in the statement a problem is, for the message. */
 struct place {
@@ -77,7 +77,7 @@ static const char *get_integer(const struct kedgei_field *f, const json_t *value
     return NULL;
 }
 
-static const char *get_string(const struct kedgei_field *f, struct kedge_view text, void *p)
+const char *kedgei_get_string(const struct kedgei_field *f, struct kedge_view text, void *p)
 {
     uint64_t u64 = 0;
     double real = 0;
@@ -126,7 +126,7 @@ static const char *get_scalar(const struct kedgei_field *f, const json_t *value,
     } else if (!json_is_string(value)) {
         return "a string";
     } else {
-        expected = get_string(f, string_view(value), p);
+        expected = kedgei_get_string(f, string_view(value), p);
     }
     return expected ? expected : kedgei_field_check(f, p);
 }
@@ -303,11 +303,15 @@ int kedge_statement_decode(struct kedge_view payload, struct kedge_statement *re
                            struct kedge_diag *reterr)
 {
     json_t *root = NULL;
+    struct kedge_statement st;
+    if (payload.len <= KEDGE_ENTRY_MAX && kedgei_statement_scan(payload, &st)) {
+        *ret_st = st;
+        return KEDGE_OK;
+    }
     int err = kedgei_json_load(payload, KEDGE_ENTRY_MAX, "statement", &root, reterr);
     if (err) {
         return err;
     }
-    struct kedge_statement st;
     err = get_root(root, &st, reterr);
     json_decref(root);
     if (!err) {

@@ -19,6 +19,7 @@ struct reading {
     const char *state;
     const struct kedge_id *tenant;
     bool beside;
+    bool unsigned_heads; /* checkpoints will be verified under a trusted key, not under the stored one */
 };
 
 struct dump {
@@ -63,7 +64,8 @@ static int dump_key(void *arg, struct kedge_view key, uint64_t index)
 static int check_log(const struct reading *r, struct kedge_state_log *log, struct kedge_diag *damage)
 {
     char path[KEDGE_PATH_MAX];
-    int err = kedge_ledger_check(log->ledger, NULL, NULL, damage);
+    int err = r->unsigned_heads ? kedge_ledger_check_unsigned(log->ledger, damage)
+                                : kedge_ledger_check(log->ledger, NULL, NULL, damage);
     if (err || r->beside) {
         return err;
     }
@@ -194,7 +196,8 @@ static bool is_our_trouble(int err)
 static int load_log(struct kedgei_audit *a, struct kedgei_log *log, const char *folder, bool *ret_readable)
 {
     struct kedge_diag d = {.err = KEDGE_OK};
-    struct reading r = {a->state, log->tenant.s[0] ? &log->tenant : NULL, a->options.beside_coordinator};
+    struct reading r = {a->state, log->tenant.s[0] ? &log->tenant : NULL, a->options.beside_coordinator,
+                        log->has_vkey};
     kedge_buf_init(&log->dump, DUMP_MAX);
     int err = kedge_store_guarded(read_in_child, &r, read_timeout_ms(a, folder), &log->dump, &d);
     if (is_our_trouble(err)) {

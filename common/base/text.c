@@ -106,21 +106,34 @@ void kedge_base64_put(struct kedge_buf *out, struct kedge_view bytes)
     out->len += text_len;
 }
 
-static int base64_digit(uint8_t c, bool url_safe_too)
+/* Values of base64 digits. URL_DIGIT: a digit of the other alphabet, NO_DIGIT: none; the rest of the table is
+ * NO_DIGIT, too. One disjunction over a group then tells whether all of it may stand. */
+enum { URL_DIGIT = 0x40, NO_DIGIT = 0x80 };
+/* clang-format off */
+static const uint8_t base64_values[128] = {
+    0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+    0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+    0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x3e, 0x80, 0x7e, 0x80, 0x3f,
+    0x34, 0x35, 0x36, 0x37, 0x38, 0x39, 0x3a, 0x3b, 0x3c, 0x3d, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+    0x80, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e,
+    0x0f, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x80, 0x80, 0x80, 0x80, 0x7f,
+    0x80, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+    0x29, 0x2a, 0x2b, 0x2c, 0x2d, 0x2e, 0x2f, 0x30, 0x31, 0x32, 0x33, 0x80, 0x80, 0x80, 0x80, 0x80,
+};
+/* clang-format on */
+
+static uint8_t base64_value(uint8_t c)
 {
-    if (c >= 'A' && c <= 'Z') {
-        return c - 'A';
-    }
-    if (c >= 'a' && c <= 'z') {
-        return c - 'a' + 26;
-    }
-    if (c >= '0' && c <= '9') {
-        return c - '0' + 52;
-    }
-    if (c == '+' || (url_safe_too && c == '-')) {
-        return 62;
-    }
-    return c == '/' || (url_safe_too && c == '_') ? 63 : -1;
+    return c < sizeof base64_values ? base64_values[c] : NO_DIGIT;
+}
+
+/* Four digits to 24 bits; false when one is none. */
+static bool base64_group(const uint8_t *in, unsigned refused, uint32_t *ret)
+{
+    uint8_t a = base64_value(in[0]), b = base64_value(in[1]), c = base64_value(in[2]),
+            d = base64_value(in[3]);
+    *ret = (uint32_t)(a & 63) << 18 | (uint32_t)(b & 63) << 12 | (uint32_t)(c & 63) << 6 | (d & 63);
+    return ((a | b | c | d) & refused) == 0;
 }
 
 int kedge_base64_decode(struct kedge_view text, bool url_safe_too, struct kedge_buf *out)
@@ -137,23 +150,26 @@ int kedge_base64_decode(struct kedge_view text, bool url_safe_too, struct kedge_
     if (err || text.len == 0) {
         return err;
     }
+    unsigned refused = url_safe_too ? NO_DIGIT : NO_DIGIT | URL_DIGIT;
     uint8_t *p = out->ptr + out->len;
-    for (size_t i = 0; i < text.len; i += 4) {
-        bool last = i + 4 == text.len;
-        uint32_t v = 0;
-        for (size_t j = 0; j < 4; j++) {
-            int d = last && j >= 4 - pad ? 0 : base64_digit(text.ptr[i + j], url_safe_too);
-            if (d < 0) {
-                return KEDGE_E_FORMAT;
-            }
-            v = v << 6 | (uint32_t)d;
+    uint32_t v;
+    for (size_t i = 0; i + 4 < text.len || (i < text.len && pad == 0); i += 4) {
+        if (!base64_group(text.ptr + i, refused, &v)) {
+            return KEDGE_E_FORMAT;
         }
-        if (last && ((pad == 1 && (v & 0xff)) || (pad == 2 && (v & 0xffff)))) {
-            return KEDGE_E_FORMAT; /* non-zero trailing bits: a second spelling */
+        *p++ = (uint8_t)(v >> 16);
+        *p++ = (uint8_t)(v >> 8);
+        *p++ = (uint8_t)v;
+    }
+    if (pad > 0) {
+        uint8_t last[4] = {'A', 'A', 'A', 'A'}; /* zero bits in place of the padding */
+        memcpy(last, text.ptr + text.len - 4, 4 - pad);
+        if (!base64_group(last, refused, &v) || (v & (pad == 1 ? 0xffu : 0xffffu)) != 0) {
+            return KEDGE_E_FORMAT; /* no digit; or non-zero trailing bits, a second spelling */
         }
-        size_t n = last ? 3 - pad : 3;
-        for (size_t j = 0; j < n; j++) {
-            *p++ = (uint8_t)(v >> (16 - 8 * j));
+        *p++ = (uint8_t)(v >> 16);
+        if (pad == 1) {
+            *p = (uint8_t)(v >> 8);
         }
     }
     out->len += bytes_len;

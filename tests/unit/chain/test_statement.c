@@ -75,6 +75,35 @@ START_TEST(values_come_back_as_they_were)
 }
 END_TEST
 
+/* Kedge's spelling is read without a JSON tree; a leading blank makes it another spelling of the same. */
+START_TEST(both_readers_agree)
+{
+    static struct kedge_statement other;
+    struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit), c KEDGE_CLEANUP(kedge_buf_deinit),
+        again KEDGE_CLEANUP(kedge_buf_deinit);
+    sample_statement((enum kedge_statement_kind)_i, &st);
+    encode(&st, &b);
+    kedge_buf_init(&c, KEDGE_ENTRY_MAX);
+    kedge_buf_put_u8(&c, ' ');
+    kedge_buf_put(&c, b.ptr, b.len);
+    ck_assert_int_eq(kedge_statement_decode(kedge_buf_view(&b), &out, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_statement_decode(kedge_buf_view(&c), &other, NULL), KEDGE_OK);
+    ck_assert(memcmp(&out, &other, sizeof out) == 0);
+    encode(&other, &again);
+    ck_assert(kedge_view_eq(kedge_buf_view(&again), kedge_buf_view(&b)));
+    for (size_t i = 0; i < b.len; i++) { /* cut short anywhere, and each byte another */
+        uint8_t old = b.ptr[i];
+        ck_assert_int_ne(kedge_statement_decode(kedge_view_of(b.ptr, i), &out, NULL), KEDGE_OK);
+        b.ptr[i] = c.ptr[1 + i] = old ^ 1;
+        int one = kedge_statement_decode(kedge_buf_view(&b), &out, NULL);
+        int two = kedge_statement_decode(kedge_buf_view(&c), &other, NULL);
+        ck_assert_msg((one == KEDGE_OK) == (two == KEDGE_OK), "byte %zu", i);
+        ck_assert(one != KEDGE_OK || memcmp(&out, &other, sizeof out) == 0);
+        b.ptr[i] = c.ptr[1 + i] = old;
+    }
+}
+END_TEST
+
 /* The payload with `from` replaced by `to` must be refused, and nothing written. */
 static void assert_refused(enum kedge_statement_kind kind, const char *from, const char *to)
 {
@@ -343,7 +372,7 @@ static void *failing_malloc(size_t size)
 START_TEST(any_allocation_may_fail)
 {
     struct kedge_key_pair pair = sample_pair(1);
-    sample_statement(KEDGE_ST_ROUND_OPENED, &st);
+    sample_statement(KEDGE_ST_UPDATE, &st); /* with a quote in a text: read by way of jansson */
     struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&b, KEDGE_ENTRY_MAX);
     ck_assert_int_eq(kedge_statement_sign(&st, &pair, &b, NULL), KEDGE_OK);
@@ -380,6 +409,7 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, each_kind_has_its_golden_bytes);
     tcase_add_test(tc, values_come_back_as_they_were);
+    tcase_add_loop_test(tc, both_readers_agree, 0, KEDGE_ST_KIND_COUNT);
     tcase_add_test(tc, reading_is_strict);
     tcase_add_test(tc, witnesses_are_read_strictly);
     tcase_add_test(tc, depth_and_size_are_bounded);
