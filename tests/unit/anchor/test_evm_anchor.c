@@ -129,6 +129,15 @@ static void check_signing(struct world *w, const struct kedge_evm_effect *fx)
     }
     const struct kedge_evm_state *s = &w->durable.state;
     replacement |= s->flight_count > 0 && s->flights[s->flight_count - 1].point.seq >= p.seq;
+    const struct kedge_evm_flight *f = &w->machine.state.flights[0];
+    for (uint32_t i = 0; i < w->machine.state.flight_count;
+         i++, f++) { /* an eighth more than the one before */
+        if (f->point.seq == p.seq) {
+            const struct kedge_evm_attempt *old = &f->attempts[f->attempt_count - 1];
+            ck_assert_uint_ge(8 * fx->tx.max_fee, 9 * old->max_fee);
+            ck_assert_uint_ge(8 * fx->tx.priority_fee, 9 * old->priority_fee);
+        }
+    }
     w->replaced += replacement;
     if (!replacement) {
         ck_assert_msg(w->planned_last_ms == 0 || w->disk.len == 0
