@@ -16,6 +16,7 @@ static const char head[] = "{\"payload\":\"";
 static const char before_type[] = "\",\"payloadType\":\"";
 static const char before_keyid[] = "\",\"signatures\":[{\"keyid\":\"";
 static const char before_sig[] = "\",\"sig\":\"";
+static const char between[] = "\"},{\"keyid\":\"";
 static const char tail[] = "\"}]}";
 enum { SIG_BASE64_LEN = 88 };
 
@@ -44,41 +45,73 @@ static bool needs_no_escape(struct kedge_view text)
     return text.len > 0 && text.len <= KEDGE_DSSE_TYPE_MAX;
 }
 
+static void put_signature(struct kedge_buf *out, const struct kedge_dsse_entry *entry, bool first)
+{
+    char keyid[KEDGE_HASH_HEX_LEN + 1];
+    kedge_hash_hex(&entry->keyid, keyid);
+    kedge_buf_put_str(out, first ? before_keyid : between);
+    kedge_buf_put_str(out, keyid);
+    kedge_buf_put_str(out, before_sig);
+    kedge_base64_put(out, kedge_view_of(entry->sig.b, sizeof entry->sig.b));
+}
+
+/* Bytes of an envelope. */
+static size_t envelope_len(size_t type_len, size_t payload_len, uint32_t signatures)
+{
+    size_t one = KEDGE_HASH_HEX_LEN + sizeof before_sig - 1 + SIG_BASE64_LEN;
+    return sizeof head - 1 + sizeof before_type - 1 + type_len + sizeof before_keyid - 1 + sizeof tail - 1
+           + signatures * one + (signatures - 1) * (sizeof between - 1) + kedge_base64_len(payload_len);
+}
+
+static int put_envelope(struct kedge_view type, struct kedge_view payload,
+                        const struct kedge_dsse_entry *entries, uint32_t count, struct kedge_buf *out)
+{
+    size_t len = envelope_len(type.len, payload.len, count);
+    if (payload.len > KEDGE_ENTRY_MAX || len > KEDGE_ENTRY_MAX) {
+        return KEDGE_E_TOO_LONG;
+    }
+    int err = kedge_buf_reserve(out, len);
+    if (err) {
+        return err;
+    }
+    kedge_buf_put_str(out, head);
+    kedge_base64_put(out, payload);
+    kedge_buf_put_str(out, before_type);
+    kedge_buf_put(out, type.ptr, type.len);
+    for (uint32_t i = 0; i < count; i++) {
+        put_signature(out, &entries[i], i == 0);
+    }
+    kedge_buf_put_str(out, tail);
+    return out->err;
+}
+
+static int sign_pae(struct kedge_view type, struct kedge_view payload, const struct kedge_key_pair *pair,
+                    struct kedge_dsse_entry *ret)
+{
+    struct kedge_buf pae KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&pae, pae_max(type, payload));
+    kedge_dsse_pae(type, payload, &pae);
+    if (pae.err) {
+        return pae.err;
+    }
+    kedge_sign(kedge_buf_view(&pae), pair, &ret->sig);
+    kedge_public_key_hash(&pair->public, &ret->keyid);
+    return KEDGE_OK;
+}
+
 int kedge_dsse_build(const char *type_text, struct kedge_view payload, const struct kedge_key_pair *pair,
                      struct kedge_buf *ret_envelope)
 {
     struct kedge_view type = kedge_view_str(type_text);
+    struct kedge_dsse_entry entry;
     if (!needs_no_escape(type) || payload.len == 0) {
         return KEDGE_E_ARG;
     }
-    size_t len = sizeof head - 1 + sizeof before_type - 1 + type.len + sizeof before_keyid - 1
-                 + KEDGE_HASH_HEX_LEN + sizeof before_sig - 1 + SIG_BASE64_LEN + sizeof tail - 1;
-    if (payload.len > KEDGE_ENTRY_MAX || len + kedge_base64_len(payload.len) > KEDGE_ENTRY_MAX) {
+    if (payload.len > KEDGE_ENTRY_MAX || envelope_len(type.len, payload.len, 1) > KEDGE_ENTRY_MAX) {
         return KEDGE_E_TOO_LONG;
     }
-    struct kedge_buf pae KEDGE_CLEANUP(kedge_buf_deinit);
-    kedge_buf_init(&pae, pae_max(type, payload));
-    kedge_dsse_pae(type, payload, &pae);
-    int err = pae.err ? pae.err : kedge_buf_reserve(ret_envelope, len + kedge_base64_len(payload.len));
-    if (err) {
-        return err;
-    }
-    struct kedge_signature sig;
-    kedge_sign(kedge_buf_view(&pae), pair, &sig);
-    struct kedge_hash keyid;
-    char keyid_hex[KEDGE_HASH_HEX_LEN + 1];
-    kedge_public_key_hash(&pair->public, &keyid);
-    kedge_hash_hex(&keyid, keyid_hex);
-    kedge_buf_put_str(ret_envelope, head);
-    kedge_base64_put(ret_envelope, payload);
-    kedge_buf_put_str(ret_envelope, before_type);
-    kedge_buf_put(ret_envelope, type.ptr, type.len);
-    kedge_buf_put_str(ret_envelope, before_keyid);
-    kedge_buf_put_str(ret_envelope, keyid_hex);
-    kedge_buf_put_str(ret_envelope, before_sig);
-    kedge_base64_put(ret_envelope, kedge_view_of(sig.b, sizeof sig.b));
-    kedge_buf_put_str(ret_envelope, tail);
-    return ret_envelope->err;
+    int err = sign_pae(type, payload, pair, &entry);
+    return err ? err : put_envelope(type, payload, &entry, 1, ret_envelope);
 }
 
 /* The first len bytes; the caller knows that they are there. */
@@ -108,35 +141,96 @@ static int decode_signature(struct kedge_view base64, bool url_safe_too, struct 
     return KEDGE_OK;
 }
 
-int kedge_dsse_decode(struct kedge_view envelope, struct kedge_buf *ret_payload,
-                      struct kedge_dsse_entry *ret_entry)
+/* Behind the payload type: keyid, signature, and so on to the end. */
+static int decode_signatures(struct kedge_view *rest, struct kedge_dsse_entry *entries, uint32_t max,
+                             uint32_t *ret_count)
+{
+    uint32_t count = 0;
+    do {
+        struct kedge_dsse_entry *entry = &entries[count];
+        if (count == max || !kedgei_take_prefix(rest, count ? between : before_keyid)
+            || rest->len < KEDGE_HASH_HEX_LEN
+            || kedge_hash_from_hex(take(rest, KEDGE_HASH_HEX_LEN), &entry->keyid) != KEDGE_OK
+            || !kedgei_take_prefix(rest, before_sig) || rest->len < SIG_BASE64_LEN
+            || (count && memcmp(entry[-1].keyid.b, entry->keyid.b, KEDGE_HASH_LEN) >= 0)) {
+            return KEDGE_E_FORMAT;
+        }
+        int err = decode_signature(take(rest, SIG_BASE64_LEN), false, &entry->sig);
+        if (err) {
+            return err;
+        }
+        count++;
+    } while (!kedge_view_eq(*rest, kedge_view_str(tail)));
+    *ret_count = count;
+    return KEDGE_OK;
+}
+
+static int decode(struct kedge_view envelope, struct kedge_buf *ret_payload, struct kedge_dsse_entry *entries,
+                  uint32_t max, uint32_t *ret_count)
 {
     if (envelope.len > KEDGE_ENTRY_MAX) {
         return KEDGE_E_TOO_LONG;
     }
     struct kedge_view rest = envelope;
     struct kedge_view payload;
-    struct kedge_dsse_entry entry;
     if (!kedgei_take_prefix(&rest, head) || !kedgei_cut(&rest, '"', &payload) || payload.len == 0
-        || !kedgei_take_prefix(&rest, before_type + 1) || !kedgei_take_prefix(&rest, KEDGE_DSSE_IN_TOTO)
-        || !kedgei_take_prefix(&rest, before_keyid) || rest.len < KEDGE_HASH_HEX_LEN
-        || kedge_hash_from_hex(take(&rest, KEDGE_HASH_HEX_LEN), &entry.keyid) != KEDGE_OK
-        || !kedgei_take_prefix(&rest, before_sig) || rest.len < SIG_BASE64_LEN) {
+        || !kedgei_take_prefix(&rest, before_type + 1) || !kedgei_take_prefix(&rest, KEDGE_DSSE_IN_TOTO)) {
         return KEDGE_E_FORMAT;
     }
-    int err = decode_signature(take(&rest, SIG_BASE64_LEN), false, &entry.sig);
+    int err = decode_signatures(&rest, entries, max, ret_count);
+    return err ? err : kedge_base64_decode(payload, false, ret_payload);
+}
+
+int kedge_dsse_decode(struct kedge_view envelope, struct kedge_buf *ret_payload,
+                      struct kedge_dsse_entry *ret_entry)
+{
+    struct kedge_dsse_entry entry;
+    uint32_t count;
+    int err = decode(envelope, ret_payload, &entry, 1, &count);
+    if (!err) {
+        *ret_entry = entry;
+    }
+    return err;
+}
+
+int kedge_dsse_decode_all(struct kedge_view envelope, struct kedge_buf *ret_payload,
+                          struct kedge_dsse_entry ret_entries[KEDGE_DSSE_SIGNATURES_MAX], uint32_t *ret_count)
+{
+    struct kedge_dsse_entry entries[KEDGE_DSSE_SIGNATURES_MAX];
+    uint32_t count;
+    int err = decode(envelope, ret_payload, entries, KEDGE_DSSE_SIGNATURES_MAX, &count);
+    if (!err) {
+        memcpy(ret_entries, entries, count * sizeof entries[0]);
+        *ret_count = count;
+    }
+    return err;
+}
+
+int kedge_dsse_add(struct kedge_view envelope, const struct kedge_key_pair *pair,
+                   struct kedge_buf *ret_envelope)
+{
+    struct kedge_dsse_entry entries[KEDGE_DSSE_SIGNATURES_MAX], own;
+    struct kedge_view type = kedge_view_str(KEDGE_DSSE_IN_TOTO);
+    struct kedge_buf payload KEDGE_CLEANUP(kedge_buf_deinit);
+    uint32_t count, at = 0;
+    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
+    int err = kedge_dsse_decode_all(envelope, &payload, entries, &count);
+    err = err ? err : sign_pae(type, kedge_buf_view(&payload), pair, &own);
     if (err) {
         return err;
     }
-    if (!kedgei_take_prefix(&rest, tail) || rest.len != 0) {
-        return KEDGE_E_FORMAT;
+    while (at < count && memcmp(entries[at].keyid.b, own.keyid.b, KEDGE_HASH_LEN) < 0) {
+        at++;
     }
-    err = kedge_base64_decode(payload, false, ret_payload);
-    if (err) {
-        return err;
+    if (at < count && kedge_hash_eq(&entries[at].keyid, &own.keyid)) {
+        return KEDGE_E_EXISTS;
     }
-    *ret_entry = entry;
-    return KEDGE_OK;
+    if (count == KEDGE_DSSE_SIGNATURES_MAX) {
+        return KEDGE_E_FULL;
+    }
+    memmove(&entries[at + 1], &entries[at], (count - at) * sizeof entries[0]);
+    entries[at] = own;
+    return put_envelope(type, kedge_buf_view(&payload), entries, count + 1, ret_envelope);
 }
 
 static int verify_pae(struct kedge_view type, struct kedge_view payload, const struct kedge_signature *sig,

@@ -40,14 +40,22 @@ void kedge_dsse_pae(struct kedge_view type, struct kedge_view body, struct kedge
 KEDGE_NODISCARD int kedge_dsse_build(const char *type, struct kedge_view payload,
                                      const struct kedge_key_pair *pair, struct kedge_buf *ret_envelope);
 
-/* The one spelling of kedge_dsse_build with an in-toto payload: decode(build(p)) == p, everything else is
- * KEDGE_E_FORMAT or KEDGE_E_TOO_LONG. ret_payload is appended to. Verifies nothing. */
+/* The one spelling of kedge_dsse_build with an in-toto payload, one signature: decode(build(p)) == p,
+ * everything else is KEDGE_E_FORMAT or KEDGE_E_TOO_LONG. ret_payload is appended to. Verifies nothing. */
 struct kedge_dsse_entry {
     struct kedge_hash keyid;
     struct kedge_signature sig;
 };
 KEDGE_NODISCARD int kedge_dsse_decode(struct kedge_view envelope, struct kedge_buf *ret_payload,
                                       struct kedge_dsse_entry *ret_entry);
+/* The same for 1 to KEDGE_DSSE_SIGNATURES_MAX signatures, strictly ascending by keyid. */
+KEDGE_NODISCARD int kedge_dsse_decode_all(struct kedge_view envelope, struct kedge_buf *ret_payload,
+                                          struct kedge_dsse_entry ret_entries[KEDGE_DSSE_SIGNATURES_MAX],
+                                          uint32_t *ret_count);
+/* Appends that envelope with the pair's signature among the others, where its keyid belongs. KEDGE_E_EXISTS:
+ * that key has signed; KEDGE_E_FULL; the errors of decoding. */
+KEDGE_NODISCARD int kedge_dsse_add(struct kedge_view envelope, const struct kedge_key_pair *pair,
+                                   struct kedge_buf *ret_envelope);
 /* The signature of such an entry over its payload; KEDGE_E_VERIFY, also when keyid is not that of key. */
 KEDGE_NODISCARD int kedge_dsse_entry_verify(const struct kedge_dsse_entry *entry, struct kedge_view payload,
                                             const struct kedge_public_key *key);

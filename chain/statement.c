@@ -1,7 +1,7 @@
 /* Statements in their envelopes. The bytes that were verified are the bytes that are decoded. */
 #include "chain/statement.h"
 
-#include "chain/dsse.h"
+#include "chain/statement_fields.h"
 
 int kedge_statement_sign(const struct kedge_statement *st, const struct kedge_key_pair *pair,
                          struct kedge_buf *ret_envelope, struct kedge_diag *reterr)
@@ -20,14 +20,55 @@ int kedge_statement_sign(const struct kedge_statement *st, const struct kedge_ke
     return err;
 }
 
+static int refuse_spelling(int err, struct kedge_diag *reterr)
+{
+    return kedge_diag_set(reterr, err,
+                          "envelope: expected a DSSE envelope as Kedge writes it, of at most %d bytes",
+                          KEDGE_ENTRY_MAX);
+}
+
+int kedge_statement_read(struct kedge_view envelope, struct kedge_statement *ret_st,
+                         struct kedge_signed_statement *ret, struct kedge_diag *reterr)
+{
+    kedge_buf_init(&ret->payload, KEDGE_ENTRY_MAX);
+    int err = kedge_dsse_decode_all(envelope, &ret->payload, ret->signatures, &ret->signature_count);
+    if (err) {
+        return refuse_spelling(err, reterr);
+    }
+    err = kedge_statement_decode(kedge_buf_view(&ret->payload), ret_st, reterr);
+    if (!err && ret->signature_count > 1 && !kedgei_kinds[ret_st->kind].many_signers) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "envelope: %u signatures; one key signs a %s",
+                             ret->signature_count, kedge_statement_kind_name(ret_st->kind));
+    }
+    return err;
+}
+
+int kedge_statement_cosign(struct kedge_view envelope, const struct kedge_key_pair *pair,
+                           struct kedge_buf *ret_envelope, struct kedge_diag *reterr)
+{
+    struct kedge_signed_statement s;
+    struct kedge_statement st;
+    int err = kedge_statement_read(envelope, &st, &s, reterr);
+    kedge_buf_deinit(&s.payload);
+    if (!err && !kedgei_kinds[st.kind].many_signers) {
+        err = kedge_diag_set(reterr, KEDGE_E_ARG, "one key signs a %s", kedge_statement_kind_name(st.kind));
+    } else if (!err) {
+        err = kedge_dsse_add(envelope, pair, ret_envelope);
+        if (err == KEDGE_E_EXISTS) {
+            (void)kedge_diag_set(reterr, err, "this key has signed already");
+        } else if (err) {
+            (void)kedge_diag_set(reterr, err, "cannot add a signature: %s", kedge_strerror(err));
+        }
+    }
+    return err;
+}
+
 static int open_envelope(struct kedge_view envelope, struct kedge_buf *ret_payload,
                          struct kedge_dsse_entry *ret_entry, struct kedge_diag *reterr)
 {
     int err = kedge_dsse_decode(envelope, ret_payload, ret_entry);
     if (err) {
-        return kedge_diag_set(reterr, err,
-                              "envelope: expected a DSSE envelope as Kedge writes it, of at most %d bytes",
-                              KEDGE_ENTRY_MAX);
+        return refuse_spelling(err, reterr);
     }
     return KEDGE_OK;
 }

@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "chain/dsse.h"
 #include "chain/main_entry.h"
 #include "common/base/diag.h"
 #include "common/base/limits.h"
@@ -30,6 +31,10 @@ enum {
 
 enum kedge_statement_kind {
     KEDGE_ST_KEY,
+    KEDGE_ST_KEY_ADDED,
+    KEDGE_ST_KEY_ROTATED,
+    KEDGE_ST_KEY_REVOKED,
+    KEDGE_ST_KEY_RECOVERED,
     KEDGE_ST_SITE_ENROLLED,
     KEDGE_ST_SITE_REVOKED,
     KEDGE_ST_WITNESS_ENROLLED,
@@ -49,6 +54,15 @@ enum kedge_statement_kind {
     KEDGE_ST_KIND_COUNT,
 };
 
+/* What a key of a tenant's ledger is for; statements that add, rotate or revoke keys name the first three. */
+enum kedge_key_role {
+    KEDGE_ROLE_ADMIN,
+    KEDGE_ROLE_RECOVERY,
+    KEDGE_ROLE_SITE, /* a site's statements */
+    KEDGE_ROLE_SITE_TLS,
+    KEDGE_ROLE_WITNESS, /* cosignatures */
+    KEDGE_ROLE_WITNESS_TLS,
+};
 enum kedge_key_scope { KEDGE_SCOPE_ADMIN, KEDGE_SCOPE_COORDINATOR, KEDGE_SCOPE_LOG };
 enum kedge_train_kind { KEDGE_TRAIN_PRETRAIN, KEDGE_TRAIN_TRAIN };
 enum kedge_energy_quality { KEDGE_ENERGY_MEASURED, KEDGE_ENERGY_MODELLED, KEDGE_ENERGY_UNKNOWN };
@@ -60,6 +74,35 @@ struct kedge_st_key {
     enum kedge_key_scope scope;
     struct kedge_id tenant; /* empty for the coordinator's own keys */
     struct kedge_public_key public_key;
+};
+
+/* Who must sign the next four, and what they do, is said in chain/keybook.h. Subject: SHA-256 of the key that
+ * comes (goes, in key-revoked). */
+struct kedge_st_key_added {
+    struct kedge_id tenant;
+    enum kedge_key_role role; /* admin or recovery */
+    struct kedge_public_key public_key;
+};
+
+struct kedge_st_key_rotated {
+    struct kedge_id tenant;
+    enum kedge_key_role role;
+    struct kedge_id site; /* role site; else empty */
+    struct kedge_public_key old_key, new_key;
+};
+
+struct kedge_st_key_revoked {
+    struct kedge_id tenant;
+    enum kedge_key_role role; /* admin or recovery */
+    struct kedge_public_key public_key;
+    char reason[KEDGE_ST_REASON_MAX + 1];
+};
+
+/* All admin keys go, this one comes. */
+struct kedge_st_key_recovered {
+    struct kedge_id tenant;
+    struct kedge_public_key public_key;
+    char reason[KEDGE_ST_REASON_MAX + 1];
 };
 
 /* By the tenant's admin key. Subject: SHA-256(statement_key). */
@@ -225,6 +268,10 @@ struct kedge_statement {
     struct kedge_hash subject;
     union {
         struct kedge_st_key key;
+        struct kedge_st_key_added key_added;
+        struct kedge_st_key_rotated key_rotated;
+        struct kedge_st_key_revoked key_revoked;
+        struct kedge_st_key_recovered key_recovered;
         struct kedge_st_site_enrolled site_enrolled;
         struct kedge_st_site_revoked site_revoked;
         struct kedge_st_witness_enrolled witness_enrolled;
@@ -247,7 +294,7 @@ struct kedge_statement {
 /* "site-enrolled", …; static storage. */
 const char *kedge_statement_kind_name(enum kedge_statement_kind kind);
 
-/* Sets st->subject where the kind derives it from its fields (key, site-*, witness-*, group-assigned,
+/* Sets st->subject where the kind derives it from its fields (key, key-*, site-*, witness-*, group-assigned,
  * policy, step);
  * other kinds keep the subject that the caller gave. Encoding does this by itself. */
 void kedge_statement_derive_subject(struct kedge_statement *st);
@@ -265,6 +312,20 @@ KEDGE_NODISCARD int kedge_statement_decode(struct kedge_view payload, struct ked
 /* Encodes, signs, appends the envelope: these bytes are the ledger entry. */
 KEDGE_NODISCARD int kedge_statement_sign(const struct kedge_statement *st, const struct kedge_key_pair *pair,
                                          struct kedge_buf *ret_envelope, struct kedge_diag *reterr);
+/* The same with another signature, for the kinds that may bear several. Errors of kedge_dsse_add. */
+KEDGE_NODISCARD int kedge_statement_cosign(struct kedge_view envelope, const struct kedge_key_pair *pair,
+                                           struct kedge_buf *ret_envelope, struct kedge_diag *reterr);
+
+/* An entry of a ledger, taken apart and verified by nobody yet: its statement, and who claims to have signed.
+ * Kinds that one key signs have one signature. */
+struct kedge_signed_statement {
+    struct kedge_buf payload; /* what is signed; owned: deinit it, also after an error */
+    struct kedge_dsse_entry signatures[KEDGE_DSSE_SIGNATURES_MAX];
+    uint32_t signature_count;
+};
+KEDGE_NODISCARD int kedge_statement_read(struct kedge_view envelope, struct kedge_statement *ret_st,
+                                         struct kedge_signed_statement *ret, struct kedge_diag *reterr);
+
 /* Verifies an envelope by one key and decodes what it signed: signature first, content second. KEDGE_E_VERIFY
  * and the errors of decoding. */
 KEDGE_NODISCARD int kedge_statement_open(struct kedge_view envelope, const struct kedge_public_key *key,

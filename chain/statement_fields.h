@@ -61,6 +61,7 @@ struct kedgei_kind {
     size_t field_count;
     /* What the fields together must satisfy: NULL or what was expected. */
     const char *(*check)(const struct kedge_statement *st);
+    bool many_signers; /* its envelope may bear several signatures */
 };
 
 extern const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT];

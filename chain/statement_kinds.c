@@ -27,6 +27,7 @@
 const char KEDGEI_STATEMENT_TYPE[] = "https://in-toto.io/Statement/v1";
 
 static const char *const scope_names[] = {"admin", "coordinator", "log", NULL};
+static const char *const role_names[] = {"admin", "recovery", "site", NULL};
 static const char *const train_names[] = {"pretrain", "train", NULL};
 static const char *const energy_names[] = {"measured", "modelled", "unknown", NULL};
 static const char *const how_names[] = {"cold-start", "newcomer", NULL};
@@ -36,6 +37,49 @@ static const struct kedgei_field key_fields[] = {
     ENUM(key, scope, scope_names),
     ID_OR_EMPTY(key, tenant),
     KEY(key, public_key),
+};
+
+static const struct kedgei_field key_added_fields[] = {
+    ID(key_added, tenant),
+    ENUM(key_added, role, role_names),
+    KEY(key_added, public_key),
+};
+
+static const char *check_key_added(const struct kedge_statement *st)
+{
+    return st->u.key_added.role == KEDGE_ROLE_SITE ? "role admin or recovery" : NULL;
+}
+
+static const struct kedgei_field key_rotated_fields[] = {
+    ID(key_rotated, tenant),   ENUM(key_rotated, role, role_names), ID_OR_EMPTY(key_rotated, site),
+    KEY(key_rotated, old_key), KEY(key_rotated, new_key),
+};
+
+static const char *check_key_rotated(const struct kedge_statement *st)
+{
+    const struct kedge_st_key_rotated *r = &st->u.key_rotated;
+    if ((r->role == KEDGE_ROLE_SITE) != (r->site.s[0] != '\0')) {
+        return "a site exactly with role site";
+    }
+    return kedge_public_key_eq(&r->old_key, &r->new_key) ? "a new_key that is new" : NULL;
+}
+
+static const struct kedgei_field key_revoked_fields[] = {
+    ID(key_revoked, tenant),
+    ENUM(key_revoked, role, role_names),
+    KEY(key_revoked, public_key),
+    TEXT(key_revoked, reason, 0, KEDGE_ST_REASON_MAX),
+};
+
+static const char *check_key_revoked(const struct kedge_statement *st)
+{
+    return st->u.key_revoked.role == KEDGE_ROLE_SITE ? "role admin or recovery" : NULL;
+}
+
+static const struct kedgei_field key_recovered_fields[] = {
+    ID(key_recovered, tenant),
+    KEY(key_recovered, public_key),
+    TEXT(key_recovered, reason, 0, KEDGE_ST_REASON_MAX),
 };
 
 static const struct kedgei_field site_enrolled_fields[] = {
@@ -255,6 +299,19 @@ static const struct kedgei_field closed_fields[] = {
 const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
     [KEDGE_ST_KEY] = {KIND("key", "key", key_fields), .subject = KEDGEI_SUBJECT_KEY_HASH,
                       .subject_offset = AT(key, public_key)},
+    [KEDGE_ST_KEY_ADDED] = {KIND("key-added", "key", key_added_fields), .subject = KEDGEI_SUBJECT_KEY_HASH,
+                            .subject_offset = AT(key_added, public_key), .check = check_key_added,
+                            .many_signers = true},
+    [KEDGE_ST_KEY_ROTATED] = {KIND("key-rotated", "key", key_rotated_fields),
+                              .subject = KEDGEI_SUBJECT_KEY_HASH, .subject_offset = AT(key_rotated, new_key),
+                              .check = check_key_rotated, .many_signers = true},
+    [KEDGE_ST_KEY_REVOKED] = {KIND("key-revoked", "key", key_revoked_fields),
+                              .subject = KEDGEI_SUBJECT_KEY_HASH,
+                              .subject_offset = AT(key_revoked, public_key), .check = check_key_revoked,
+                              .many_signers = true},
+    [KEDGE_ST_KEY_RECOVERED] = {KIND("key-recovered", "key", key_recovered_fields),
+                                .subject = KEDGEI_SUBJECT_KEY_HASH,
+                                .subject_offset = AT(key_recovered, public_key), .many_signers = true},
     [KEDGE_ST_SITE_ENROLLED] = {KIND("site-enrolled", "key", site_enrolled_fields),
                                 .subject = KEDGEI_SUBJECT_KEY_HASH,
                                 .subject_offset = AT(site_enrolled, statement_key)},

@@ -11,7 +11,7 @@
 #include "cli/local.h"
 #include "common/base/mem.h"
 
-enum { WHO_LEN = KEDGE_ST_NAME_MAX + KEDGE_ID_MAX + 2, WHAT_LEN = 256, SHORT_HEX = 12 };
+enum { WHO_LEN = KEDGE_ST_NAME_MAX + KEDGE_ID_MAX + 2, WHAT_LEN = KEDGE_ST_REASON_MAX + 100, SHORT_HEX = 12 };
 
 struct line {
     char who[WHO_LEN], what[WHAT_LEN];
@@ -39,15 +39,43 @@ static const char *train_kind(enum kedge_train_kind kind)
     return kind == KEDGE_TRAIN_PRETRAIN ? "pretrain" : "train";
 }
 
-static void describe_member(const struct kedge_statement *st, struct line *l)
+static void describe_key(const struct kedge_statement *st, struct line *l)
 {
     static const char *const scopes[] = {"admin", "coordinator", "log"};
+    static const char *const roles[] = {"admin", "recovery", "site"};
     const struct kedge_st_key *k = &st->u.key;
-    switch ((int)st->kind) { /* the others are not of this family */
+    const struct kedge_st_key_rotated *r = &st->u.key_rotated;
+    switch ((int)st->kind) {
     case KEDGE_ST_KEY:
         snprintf(l->who, sizeof l->who, "%s", k->tenant.s[0] ? k->tenant.s : "coordinator");
         snprintf(l->what, sizeof l->what, "%s key %s", scopes[k->scope], brief(k->public_key.b).s);
         break;
+    case KEDGE_ST_KEY_ADDED:
+        snprintf(l->who, sizeof l->who, "%s", st->u.key_added.tenant.s);
+        snprintf(l->what, sizeof l->what, "%s key %s", roles[st->u.key_added.role],
+                 brief(st->u.key_added.public_key.b).s);
+        break;
+    case KEDGE_ST_KEY_ROTATED:
+        snprintf(l->who, sizeof l->who, "%s%s%s", r->tenant.s, r->site.s[0] ? "/" : "", r->site.s);
+        snprintf(l->what, sizeof l->what, "%s key %s, was %s", roles[r->role], brief(r->new_key.b).s,
+                 brief(r->old_key.b).s);
+        break;
+    case KEDGE_ST_KEY_REVOKED:
+        snprintf(l->who, sizeof l->who, "%s", st->u.key_revoked.tenant.s);
+        snprintf(l->what, sizeof l->what, "%s key %s: %s", roles[st->u.key_revoked.role],
+                 brief(st->u.key_revoked.public_key.b).s, st->u.key_revoked.reason);
+        break;
+    default:
+        snprintf(l->who, sizeof l->who, "%s", st->u.key_recovered.tenant.s);
+        snprintf(l->what, sizeof l->what, "only admin key %s: %s", brief(st->u.key_recovered.public_key.b).s,
+                 st->u.key_recovered.reason);
+        break;
+    }
+}
+
+static void describe_member(const struct kedge_statement *st, struct line *l)
+{
+    switch ((int)st->kind) { /* the others are not of this family */
     case KEDGE_ST_SITE_ENROLLED:
         set_site(l, &st->u.site_enrolled.tenant, &st->u.site_enrolled.site);
         snprintf(l->what, sizeof l->what, "key %s", brief(st->u.site_enrolled.statement_key.b).s);
@@ -164,6 +192,12 @@ static void describe_statement(const struct kedge_statement *st, struct line *l)
 {
     switch (st->kind) {
     case KEDGE_ST_KEY:
+    case KEDGE_ST_KEY_ADDED:
+    case KEDGE_ST_KEY_ROTATED:
+    case KEDGE_ST_KEY_REVOKED:
+    case KEDGE_ST_KEY_RECOVERED:
+        describe_key(st, l);
+        break;
     case KEDGE_ST_SITE_ENROLLED:
     case KEDGE_ST_SITE_REVOKED:
     case KEDGE_ST_WITNESS_ENROLLED:
@@ -241,37 +275,47 @@ static int put_payload(struct kedge_view payload, json_t *row)
                                                          : KEDGE_OK; /* it was decoded before */
 }
 
+/* "signer", and "signers" where there are several. */
+static int put_signers(const struct kedge_signed_statement *entry, json_t *row)
+{
+    char keyid[KEDGE_HASH_HEX_LEN + 1];
+    json_t *all = json_array();
+    bool fine = all != NULL;
+    for (uint32_t i = 0; i < entry->signature_count; i++) {
+        kedge_hash_hex(&entry->signatures[i].keyid, keyid);
+        fine = fine && json_array_append_new(all, json_string(keyid)) == 0
+               && (i > 0 || json_object_set_new(row, "signer", json_string(keyid)) == 0);
+    }
+    fine = fine && (entry->signature_count == 1 || json_object_set(row, "signers", all) == 0);
+    json_decref(all);
+    return fine ? KEDGE_OK : KEDGE_E_NOMEM;
+}
+
 static int put_statement(struct kedge_view envelope, bool whole, json_t *row)
 {
     struct line l = {.who = ""};
-    struct kedge_dsse_entry entry;
+    struct kedge_signed_statement entry;
     struct kedge_diag d = {.text = ""};
-    struct kedge_buf payload;
-    char keyid[KEDGE_HASH_HEX_LEN + 1];
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
     if (!st) {
         return KEDGE_E_NOMEM;
     }
-    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
-    int err = kedge_dsse_decode(envelope, &payload, &entry);
-    err = err ? kedge_diag_set(&d, err, "no signed envelope") : KEDGE_OK;
-    err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), st, &d);
+    int err = kedge_statement_read(envelope, st, &entry, &d);
     if (err == KEDGE_E_NOMEM) {
         kedge_mem_free(st);
-        kedge_buf_deinit(&payload);
+        kedge_buf_deinit(&entry.payload);
         return err;
     }
     if (err) {
         err = put_unreadable(row, d.text);
     } else {
         describe_statement(st, &l);
-        kedge_hash_hex(&entry.keyid, keyid);
         err = put_line(row, kedge_statement_kind_name(st->kind), &l);
-        err = err || json_object_set_new(row, "signer", json_string(keyid)) ? KEDGE_E_NOMEM : KEDGE_OK;
-        err = !err && whole ? put_payload(kedge_buf_view(&payload), row) : err;
+        err = err ? err : put_signers(&entry, row);
+        err = !err && whole ? put_payload(kedge_buf_view(&entry.payload), row) : err;
     }
     kedge_mem_free(st);
-    kedge_buf_deinit(&payload);
+    kedge_buf_deinit(&entry.payload);
     return err;
 }
 

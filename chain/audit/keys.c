@@ -2,11 +2,10 @@
  * they did. Stored checkpoints, tenants' checkpoints in the main chain and checkpoints seen elsewhere are
  * notes of log keys. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "chain/audit/record.h"
-#include "chain/dsse.h"
+#include "chain/keybook.h"
 #include "chain/main_entry.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
@@ -30,133 +29,163 @@ static bool check_tenant(struct kedgei_audit *a, const struct kedgei_log *log, c
     return false;
 }
 
+/* What is known of a tenant's keys on the way through its ledger. */
+struct walk {
+    struct kedgei_audit *a;
+    struct kedgei_log *log;
+    struct kedge_keybook book;
+    struct kedge_statement *st; /* the entry that is looked at; too large for a stack */
+};
+
 /* The site's key in force at this entry; false when there is none. */
-static bool site_key(struct kedgei_audit *a, const struct kedgei_log *log, struct kedgei_fact *fact,
-                     const struct kedge_id *site, struct kedge_public_key *ret)
+static bool site_key(struct walk *w, struct kedgei_fact *fact, const struct kedge_id *site,
+                     struct kedge_public_key *ret)
 {
-    const struct kedgei_fact *enrolled = kedgei_log_find(log, "site-enrolled/%s", site->s);
-    const struct kedgei_fact *revoked = kedgei_log_find(log, "site-revoked/%s", site->s);
+    const struct kedge_book_key *k = kedge_keybook_of(&w->book, KEDGE_ROLE_SITE, site);
     const char *what = kedge_statement_kind_name((enum kedge_statement_kind)fact->kind);
-    if (!enrolled || enrolled->index > fact->index) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_SITE_UNKNOWN, log, fact->index,
+    if (!k) {
+        kedgei_error(&w->a->findings, KEDGE_AUDIT_SITE_UNKNOWN, w->log, fact->index,
                      "%s of site \"%s\", which the tenant had not signed in", what, site->s);
         return false;
     }
-    *ret = ((const struct kedge_st_site_enrolled *)enrolled->body)->statement_key;
-    if (revoked && revoked->index < fact->index && fact->kind != KEDGE_ST_GROUP_ASSIGNED) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_SITE_REVOKED, log, fact->index,
+    *ret = k->key;
+    if (!kedge_book_key_in_force(k) && fact->kind != KEDGE_ST_GROUP_ASSIGNED) {
+        kedgei_error(&w->a->findings, KEDGE_AUDIT_SITE_REVOKED, w->log, fact->index,
                      "%s of site \"%s\", which the tenant signed out in entry %llu", what, site->s,
-                     (unsigned long long)revoked->index);
+                     (unsigned long long)k->until);
     }
     return true;
 }
 
-static void check_admin(struct kedgei_audit *a, struct kedgei_log *log, struct kedgei_fact *fact)
+/* Entry 0. Without a trust file it is what this tenant's admin is known by. */
+static void check_admin(struct walk *w, struct kedgei_fact *fact)
 {
     const struct kedge_st_key *k = fact->body;
-    if (!check_tenant(a, log, fact, &k->tenant)) {
-        return;
-    }
+    struct kedgei_log *log = w->log;
     if (fact->index != 0 || k->scope != KEDGE_SCOPE_ADMIN) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_MISPLACED, log, fact->index,
+        kedgei_error(&w->a->findings, KEDGE_AUDIT_MISPLACED, log, fact->index,
                      "a key statement; expected one, of scope admin, as entry 0");
     }
-    if (!log->has_authority && !a->trust && fact->index == 0) {
+    if (!log->has_authority && !w->a->trust && fact->index == 0) {
         log->authority = k->public_key;
         log->has_authority = true;
     }
     if (log->has_authority && !kedge_public_key_eq(&log->authority, &k->public_key)) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_KEY, log, fact->index, "not the admin key that is trusted");
+        kedgei_error(&w->a->findings, KEDGE_AUDIT_KEY, log, fact->index, "not the admin key that is trusted");
     }
     set_key(fact, true, &k->public_key);
 }
 
-static void check_enrolled(struct kedgei_audit *a, struct kedgei_log *log, struct kedgei_fact *fact)
+static enum kedge_audit_code code_of(int err)
 {
-    const struct kedge_st_site_enrolled *e = fact->body;
-    set_key(fact, log->has_authority, &log->authority);
-    (void)check_tenant(a, log, fact, &e->tenant);
-    a->counts.sites++;
+    return err == KEDGE_E_NOT_FOUND ? KEDGE_AUDIT_SITE_UNKNOWN
+           : err == KEDGE_E_REVOKED ? KEDGE_AUDIT_KEY_REVOKED
+                                    : KEDGE_AUDIT_KEY;
 }
 
-static void check_revoked(struct kedgei_audit *a, struct kedgei_log *log, struct kedgei_fact *fact)
+/* Who must have signed what admins and holders of keys state. One signature is checked later, in parallel
+ * with the others; several now. False when they are not those. */
+static int check_signers(struct walk *w, struct kedgei_fact *fact, const struct kedge_signed_statement *entry)
 {
-    const struct kedge_st_site_revoked *r = fact->body;
-    const struct kedgei_fact *e = kedgei_log_find(log, "site-enrolled/%s", r->site.s);
-    set_key(fact, log->has_authority, &log->authority);
-    if (!check_tenant(a, log, fact, &r->tenant)) {
-        return;
+    struct kedge_public_key keys[KEDGE_DSSE_SIGNATURES_MAX];
+    struct kedge_diag d = {.text = ""};
+    int err;
+    if (entry->signature_count == 1) {
+        err = kedge_keybook_signers(&w->book, w->st, entry->signatures, 1, keys, &d);
+        set_key(fact, !err, &keys[0]);
+    } else {
+        err = kedge_keybook_verify(&w->book, w->st, entry, &d);
+        w->a->counts.signatures += entry->signature_count;
     }
-    if (!e || e->index > fact->index) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_SITE_UNKNOWN, log, fact->index,
-                     "site \"%s\" is signed out, but was not signed in", r->site.s);
-    } else if (!kedge_public_key_eq(&((const struct kedge_st_site_enrolled *)e->body)->statement_key,
-                                    &r->statement_key)) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_KEY, log, fact->index,
-                     "site \"%s\" is signed out with another key than it was signed in with", r->site.s);
+    if (err && err != KEDGE_E_NOMEM) {
+        kedgei_error(&w->a->findings,
+                     err == KEDGE_E_REVOKED ? KEDGE_AUDIT_KEY_REVOKED : KEDGE_AUDIT_SIGNATURE, w->log,
+                     fact->index, "%s", d.text);
     }
+    return err;
 }
 
-static void check_witness(struct kedgei_audit *a, struct kedgei_log *log, struct kedgei_fact *fact)
+/* What a revoked key signed before stays valid; whoever reads the record should know. */
+static void mark_revoked(struct walk *w, const struct kedgei_fact *fact)
 {
-    const struct kedge_st_witness_enrolled *e = fact->body;
-    const struct kedge_st_witness_revoked *r = fact->body;
-    set_key(fact, log->has_authority, &log->authority);
-    if (fact->kind == KEDGE_ST_WITNESS_ENROLLED) {
-        (void)check_tenant(a, log, fact, &e->tenant);
-        return;
-    }
-    const struct kedgei_fact *first = kedgei_log_find(log, "witness-enrolled/%s", r->witness.s);
-    if (!check_tenant(a, log, fact, &r->tenant)) {
-        return;
-    }
-    if (!first || first->index > fact->index) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_SITE_UNKNOWN, log, fact->index,
-                     "witness \"%s\" is signed out, but was not signed in", r->witness.s);
-    } else if (!kedge_public_key_eq(&((const struct kedge_st_witness_enrolled *)first->body)->cosign_key,
-                                    &r->cosign_key)) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_KEY, log, fact->index,
-                     "witness \"%s\" is signed out with another key than it was signed in with",
-                     r->witness.s);
-    }
+    char where[KEDGE_AUDIT_WHERE_MAX];
+    const char *reason =
+        fact->kind == KEDGE_ST_KEY_REVOKED ? w->st->u.key_revoked.reason : w->st->u.key_recovered.reason;
+    snprintf(where, sizeof where, "%s[%llu]", w->log->name, (unsigned long long)fact->index);
+    kedgei_find(&w->a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_KEY_REVOKED, where,
+                "%s (\"%.80s\"): what was signed before stays valid",
+                fact->kind == KEDGE_ST_KEY_REVOKED ? "a key is revoked here"
+                                                   : "all admin keys are revoked here",
+                reason);
 }
 
-static void assign_tenant(struct kedgei_audit *a, struct kedgei_log *log, struct kedgei_fact *fact)
+/* A statement of an admin, or one that changes keys. A statement that nobody entitled signed has no effect.
+ */
+static int check_authority(struct walk *w, struct kedgei_fact *fact, const struct kedge_id *tenant)
 {
+    struct kedge_signed_statement entry;
+    struct kedge_diag d = {.text = ""};
+    if (!check_tenant(w->a, w->log, fact, tenant)) {
+        return KEDGE_OK;
+    }
+    int err = kedge_statement_read(w->log->entries[fact->index], w->st, &entry, &d);
+    if (!err && fact->kind == KEDGE_ST_KEY) {
+        check_admin(w, fact);
+    } else if (!err) {
+        err = check_signers(w, fact, &entry);
+    }
+    kedge_buf_deinit(&entry.payload);
+    if (err) {
+        return err == KEDGE_E_NOMEM ? err : KEDGE_OK;
+    }
+    err = kedge_keybook_apply(&w->book, w->st, fact->index, &d);
+    if (err == KEDGE_E_NOMEM) {
+        return err;
+    }
+    if (err) {
+        kedgei_error(&w->a->findings, code_of(err), w->log, fact->index, "%s: %s",
+                     kedge_statement_kind_name((enum kedge_statement_kind)fact->kind), d.text);
+    } else if (fact->kind == KEDGE_ST_KEY_REVOKED || fact->kind == KEDGE_ST_KEY_RECOVERED) {
+        mark_revoked(w, fact);
+    }
+    return KEDGE_OK;
+}
+
+static int assign_tenant(struct walk *w, struct kedgei_fact *fact)
+{
+    struct kedgei_audit *a = w->a;
+    struct kedgei_log *log = w->log;
     const struct kedge_st_update *u = fact->body;
     const struct kedge_st_evaluation *e = fact->body;
     const struct kedge_st_group_assigned *g = fact->body;
     struct kedge_public_key key;
     switch (fact->kind) {
-    case KEDGE_ST_KEY:
-        check_admin(a, log, fact);
-        break;
     case KEDGE_ST_SITE_ENROLLED:
-        check_enrolled(a, log, fact);
-        break;
+        a->counts.sites++;
+        return check_authority(w, fact, fact->body);
+    case KEDGE_ST_KEY:
+        return check_authority(w, fact, &((const struct kedge_st_key *)fact->body)->tenant);
+    case KEDGE_ST_KEY_ADDED:
+    case KEDGE_ST_KEY_ROTATED:
+    case KEDGE_ST_KEY_REVOKED:
+    case KEDGE_ST_KEY_RECOVERED:
     case KEDGE_ST_SITE_REVOKED:
-        check_revoked(a, log, fact);
-        break;
     case KEDGE_ST_WITNESS_ENROLLED:
     case KEDGE_ST_WITNESS_REVOKED:
-        check_witness(a, log, fact);
-        break;
-    case KEDGE_ST_JOB_JOINED:
-        (void)check_tenant(a, log, fact, &((const struct kedge_st_job_joined *)fact->body)->tenant);
-        set_key(fact, log->has_authority, &log->authority);
-        break;
+    case KEDGE_ST_JOB_JOINED: /* all begin with their tenant */
+        return check_authority(w, fact, fact->body);
     case KEDGE_ST_UPDATE:
-        if (check_tenant(a, log, fact, &u->tenant) && site_key(a, log, fact, &u->site, &key)) {
+        if (check_tenant(a, log, fact, &u->tenant) && site_key(w, fact, &u->site, &key)) {
             set_key(fact, true, &key);
         }
         break;
     case KEDGE_ST_EVALUATION:
-        if (check_tenant(a, log, fact, &e->tenant) && site_key(a, log, fact, &e->site, &key)) {
+        if (check_tenant(a, log, fact, &e->tenant) && site_key(w, fact, &e->site, &key)) {
             set_key(fact, true, &key);
         }
         break;
     case KEDGE_ST_GROUP_ASSIGNED:
-        (void)(check_tenant(a, log, fact, &g->tenant) && site_key(a, log, fact, &g->site, &key));
+        (void)(check_tenant(a, log, fact, &g->tenant) && site_key(w, fact, &g->site, &key));
         set_key(fact, a->main.has_authority, &a->main.authority);
         break;
     case KEDGEI_FACT_BAD:
@@ -167,6 +196,7 @@ static void assign_tenant(struct kedgei_audit *a, struct kedgei_log *log, struct
                      kedge_statement_kind_name((enum kedge_statement_kind)fact->kind));
         break;
     }
+    return KEDGE_OK;
 }
 
 static void check_policy(struct kedgei_audit *a, struct kedgei_fact *fact)
@@ -234,63 +264,21 @@ static void count_kinds(struct kedgei_audit *a, const struct kedgei_log *log)
     }
 }
 
-struct held_key {
-    struct kedge_public_key key;
-    uint64_t index; /* of the statement that names it */
-};
-
-static int compare_held(const void *pa, const void *pb)
+static int check_tenant_keys(struct kedgei_audit *a, struct kedgei_log *log)
 {
-    const struct held_key *a = pa, *b = pb;
-    int c = memcmp(&a->key, &b->key, sizeof a->key);
-    return c ? c : (a->index > b->index) - (a->index < b->index);
-}
-
-/* The keys that a statement gives a holder: at most two. */
-static size_t keys_given(const struct kedgei_fact *fact, struct held_key *out)
-{
-    const struct kedge_st_site_enrolled *s = fact->body;
-    const struct kedge_st_witness_enrolled *w = fact->body;
-    if (fact->kind == KEDGE_ST_KEY) {
-        out[0] = (struct held_key){((const struct kedge_st_key *)fact->body)->public_key, fact->index};
-        return 1;
+    struct walk w = {.a = a, .log = log, .st = kedge_mem_new(1, sizeof *w.st)};
+    int err = w.st ? KEDGE_OK : KEDGE_E_NOMEM;
+    kedge_keybook_init(&w.book, &log->tenant);
+    for (uint64_t i = 0; i < log->count && !err; i++) {
+        err = assign_tenant(&w, &log->facts[i]);
     }
-    if (fact->kind == KEDGE_ST_SITE_ENROLLED) {
-        out[0] = (struct held_key){s->tls_key, fact->index};
-        out[1] = (struct held_key){s->statement_key, fact->index};
-        return 2;
+    if (!err && log->count > 0 && log->facts[0].kind != KEDGE_ST_KEY
+        && log->facts[0].kind != KEDGEI_FACT_BAD) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_MISPLACED, log, 0, "expected the admin key as entry 0");
     }
-    if (fact->kind == KEDGE_ST_WITNESS_ENROLLED) {
-        out[0] = (struct held_key){w->tls_key, fact->index};
-        out[1] = (struct held_key){w->cosign_key, fact->index};
-        return 2;
-    }
-    return 0;
-}
-
-/* One key in two hands or two roles: its holders could speak for each other. */
-static int check_distinct(struct kedgei_audit *a, const struct kedgei_log *log)
-{
-    struct held_key *keys = kedge_mem_new(2 * (size_t)log->count + 1, sizeof *keys);
-    size_t count = 0;
-    if (!keys) {
-        return KEDGE_E_NOMEM;
-    }
-    for (uint64_t i = 0; i < log->count; i++) {
-        count += keys_given(&log->facts[i], &keys[count]);
-    }
-    if (count > 1) {
-        qsort(keys, count, sizeof *keys, compare_held);
-    }
-    for (size_t i = 1; i < count; i++) {
-        if (kedge_public_key_eq(&keys[i - 1].key, &keys[i].key)) {
-            kedgei_error(&a->findings, KEDGE_AUDIT_KEY, log, keys[i].index,
-                         "a key that entry %llu gave another role or holder",
-                         (unsigned long long)keys[i - 1].index);
-        }
-    }
-    kedge_mem_free(keys);
-    return KEDGE_OK;
+    kedge_keybook_deinit(&w.book);
+    kedge_mem_free(w.st);
+    return err;
 }
 
 int kedgei_check_keys(struct kedgei_audit *a)
@@ -305,15 +293,8 @@ int kedgei_check_keys(struct kedgei_audit *a)
     }
     count_kinds(a, &a->main);
     for (uint32_t t = 0; t < a->tenant_count && !err; t++) {
-        struct kedgei_log *log = &a->tenants[t];
-        for (uint64_t i = 0; i < log->count; i++) {
-            assign_tenant(a, log, &log->facts[i]);
-        }
-        if (log->count > 0 && log->facts[0].kind != KEDGE_ST_KEY && log->facts[0].kind != KEDGEI_FACT_BAD) {
-            kedgei_error(&a->findings, KEDGE_AUDIT_MISPLACED, log, 0, "expected the admin key as entry 0");
-        }
-        count_kinds(a, log);
-        err = check_distinct(a, log);
+        err = check_tenant_keys(a, &a->tenants[t]);
+        count_kinds(a, &a->tenants[t]);
     }
     return err;
 }

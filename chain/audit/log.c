@@ -14,6 +14,10 @@ static size_t body_size(enum kedge_statement_kind kind)
 {
     static const size_t sizes[KEDGE_ST_KIND_COUNT] = {
         [KEDGE_ST_KEY] = sizeof(struct kedge_st_key),
+        [KEDGE_ST_KEY_ADDED] = sizeof(struct kedge_st_key_added),
+        [KEDGE_ST_KEY_ROTATED] = sizeof(struct kedge_st_key_rotated),
+        [KEDGE_ST_KEY_REVOKED] = sizeof(struct kedge_st_key_revoked),
+        [KEDGE_ST_KEY_RECOVERED] = sizeof(struct kedge_st_key_recovered),
         [KEDGE_ST_SITE_ENROLLED] = sizeof(struct kedge_st_site_enrolled),
         [KEDGE_ST_SITE_REVOKED] = sizeof(struct kedge_st_site_revoked),
         [KEDGE_ST_WITNESS_ENROLLED] = sizeof(struct kedge_st_witness_enrolled),
@@ -46,14 +50,10 @@ static int set_body(struct kedgei_fact *fact, const void *body, size_t size)
 
 static int read_statement(struct kedge_view envelope, struct kedgei_fact *fact, struct kedge_diag *d)
 {
-    struct kedge_dsse_entry entry;
+    struct kedge_signed_statement entry;
     struct kedge_statement st;
-    struct kedge_buf payload;
-    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
-    int err = kedge_dsse_decode(envelope, &payload, &entry);
-    err = err ? kedge_diag_set(d, err, "not an envelope in Kedge's spelling: %s", kedge_strerror(err))
-              : kedge_statement_decode(kedge_buf_view(&payload), &st, d);
-    kedge_buf_deinit(&payload);
+    int err = kedge_statement_read(envelope, &st, &entry, d);
+    kedge_buf_deinit(&entry.payload);
     if (err) {
         return err;
     }
@@ -164,18 +164,34 @@ static const char *train_kind_name(enum kedge_train_kind kind)
     return kind == KEDGE_TRAIN_PRETRAIN ? "pretrain" : "train";
 }
 
-/* Appends the key that the statement must have been stored with; nothing for one that has none. */
-static void put_key(const struct kedgei_audit *a, const struct kedgei_fact *fact, struct kedge_buf *out)
+static void put_key_change(const struct kedgei_fact *fact, struct kedge_buf *out)
+{
+    char hex[2 * KEDGE_KEY_LEN + 1];
+    const struct kedge_public_key *key = &((const struct kedge_st_key_added *)fact->body)->public_key;
+    if (fact->kind == KEDGE_ST_KEY_ROTATED) {
+        key = &((const struct kedge_st_key_rotated *)fact->body)->old_key;
+    } else if (fact->kind == KEDGE_ST_KEY_REVOKED) {
+        key = &((const struct kedge_st_key_revoked *)fact->body)->public_key;
+    } else if (fact->kind == KEDGE_ST_KEY_RECOVERED) {
+        key = &((const struct kedge_st_key_recovered *)fact->body)->public_key;
+    }
+    kedge_hex_encode(key->b, sizeof key->b, hex);
+    kedge_buf_printf(out, "%s/%s", kedge_statement_kind_name((enum kedge_statement_kind)fact->kind), hex);
+}
+
+/* Statements about keys and their holders; false: of another family. */
+static bool put_member_key(const struct kedgei_fact *fact, struct kedge_buf *out)
 {
     const void *b = fact->body;
-    const struct kedge_st_update *u = b;
-    const struct kedge_st_evaluation *e = b;
-    const struct kedge_st_group_assigned *g = b;
-    const struct kedge_st_aggregate *agg = b;
-    const struct kedge_st_release *release = b;
     switch (fact->kind) {
     case KEDGE_ST_KEY:
         kedge_buf_put_str(out, "key/admin");
+        break;
+    case KEDGE_ST_KEY_ADDED:
+    case KEDGE_ST_KEY_ROTATED:
+    case KEDGE_ST_KEY_REVOKED:
+    case KEDGE_ST_KEY_RECOVERED:
+        put_key_change(fact, out);
         break;
     case KEDGE_ST_SITE_ENROLLED:
         kedge_buf_printf(out, "site-enrolled/%s", ((const struct kedge_st_site_enrolled *)b)->site.s);
@@ -190,6 +206,25 @@ static void put_key(const struct kedgei_audit *a, const struct kedgei_fact *fact
     case KEDGE_ST_WITNESS_REVOKED:
         kedge_buf_printf(out, "witness-revoked/%s", ((const struct kedge_st_witness_revoked *)b)->witness.s);
         break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+/* Appends the key that the statement must have been stored with; nothing for one that has none. */
+static void put_key(const struct kedgei_audit *a, const struct kedgei_fact *fact, struct kedge_buf *out)
+{
+    const void *b = fact->body;
+    const struct kedge_st_update *u = b;
+    const struct kedge_st_evaluation *e = b;
+    const struct kedge_st_group_assigned *g = b;
+    const struct kedge_st_aggregate *agg = b;
+    const struct kedge_st_release *release = b;
+    if (put_member_key(fact, out)) {
+        return;
+    }
+    switch (fact->kind) {
     case KEDGE_ST_JOB_JOINED:
         kedge_buf_printf(out, "job-joined/%s", ((const struct kedge_st_job_joined *)b)->job.s);
         break;

@@ -109,6 +109,18 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
     case KEDGE_ST_KEY:
         st->u.key = (struct kedge_st_key){KEDGE_SCOPE_LOG, tenant, key1};
         break;
+    case KEDGE_ST_KEY_ADDED:
+        st->u.key_added = (struct kedge_st_key_added){tenant, KEDGE_ROLE_RECOVERY, key1};
+        break;
+    case KEDGE_ST_KEY_ROTATED:
+        st->u.key_rotated = (struct kedge_st_key_rotated){tenant, KEDGE_ROLE_SITE, site, key1, key2};
+        break;
+    case KEDGE_ST_KEY_REVOKED:
+        st->u.key_revoked = (struct kedge_st_key_revoked){tenant, KEDGE_ROLE_ADMIN, key2, "laptop stolen"};
+        break;
+    case KEDGE_ST_KEY_RECOVERED:
+        st->u.key_recovered = (struct kedge_st_key_recovered){tenant, key2, "the safe was opened"};
+        break;
     case KEDGE_ST_SITE_ENROLLED:
         st->u.site_enrolled = (struct kedge_st_site_enrolled){tenant, site, key1, key2};
         break;
