@@ -1,0 +1,203 @@
+/* Signed checkpoints, consistency proofs between those seen earlier and now, and time stamps over them. */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/checkpoint.h"
+#include "chain/export/work.h"
+#include "common/base/mem.h"
+
+static int add_note(struct kedgei_ex_work *w, struct kedge_view bytes, const char *path)
+{
+    for (size_t i = 0; i < w->note_count; i++) {
+        if (strcmp(w->notes[i].path, path) == 0) {
+            return KEDGE_OK; /* seen twice */
+        }
+    }
+    if (w->note_count == KEDGEI_EX_NOTES_MAX) {
+        return kedge_diag_set(w->reterr, KEDGE_E_FULL, "more than %d checkpoints", KEDGEI_EX_NOTES_MAX);
+    }
+    struct kedgei_ex_note *n = &w->notes[w->note_count];
+    snprintf(n->path, sizeof n->path, "%s", path);
+    kedge_buf_init(&n->bytes, KEDGE_NOTE_MAX);
+    kedge_buf_put(&n->bytes, bytes.ptr, bytes.len);
+    w->note_count++;
+    return n->bytes.err ? n->bytes.err : kedgei_ex_put(&w->f, bytes, w->reterr, "%s", n->path);
+}
+
+static int put_newest(struct kedgei_ex_work *w, const struct kedgei_ex_log *log)
+{
+    char path[sizeof w->notes->path];
+    if (log->note.len == 0 || !log->permitted) {
+        return KEDGE_OK;
+    }
+    snprintf(path, sizeof path, "checkpoints/%s-%llu.note", log->name, (unsigned long long)log->size);
+    return add_note(w, kedge_buf_view(&log->note), path);
+}
+
+/* That the tree of an earlier checkpoint is the beginning of the tree of the newest. */
+static int put_consistency(struct kedgei_ex_work *w, struct kedgei_ex_log *log, uint64_t from)
+{
+    struct kedge_path path;
+    struct kedge_hash old_root, root;
+    char name[160];
+    if (from == 0 || from >= log->size) {
+        return KEDGE_OK;
+    }
+    int err = kedge_ledger_root(log->log.ledger, from, &old_root);
+    err = err ? err : kedge_ledger_root(log->log.ledger, log->size, &root);
+    err = err ? err : kedge_ledger_consistency(log->log.ledger, from, log->size, &path);
+    if (err) {
+        return kedge_diag_set(w->reterr, err, "%s: no consistency proof from %llu: %s", log->name,
+                              (unsigned long long)from, kedge_strerror(err));
+    }
+    json_t *hashes = json_array();
+    for (uint32_t i = 0; i < path.count; i++) {
+        json_array_append_new(hashes, kedgei_ex_hex(&path.hashes[i]));
+    }
+    snprintf(name, sizeof name, "checkpoints/%s-%llu-%llu.consistency.json", log->name,
+             (unsigned long long)from, (unsigned long long)log->size);
+    return kedgei_ex_put_json(w,
+                              json_pack("{s:s,s:I,s:I,s:o,s:o,s:o}", "origin", log->log.origin, "from",
+                                        (json_int_t)from, "to", (json_int_t)log->size, "from_root",
+                                        kedgei_ex_hex(&old_root), "to_root", kedgei_ex_hex(&root), "path",
+                                        hashes),
+                              name);
+}
+
+/* A checkpoint that somebody saw earlier: the verification found it consistent. */
+static int put_seen(struct kedgei_ex_work *w, const char *file)
+{
+    struct kedge_buf bytes KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_note note;
+    struct kedge_checkpoint c;
+    char path[sizeof w->notes->path];
+    kedge_buf_init(&bytes, KEDGE_NOTE_MAX);
+    int err = kedge_file_read(file, &bytes, w->reterr);
+    err = err ? err : kedge_note_parse(kedge_buf_view(&bytes), &note);
+    err = err ? err : kedge_checkpoint_parse(note.text, &c);
+    if (err) {
+        return kedge_diag_set(w->reterr, err, "%s: no signed checkpoint", file);
+    }
+    struct kedgei_ex_log *log = NULL;
+    if (kedge_view_eq(c.origin, kedge_view_str(w->r.main.log.origin))) {
+        log = &w->r.main;
+    }
+    for (uint32_t i = 0; i < w->r.tenant_count; i++) {
+        struct kedgei_ex_log *t = &w->r.tenants[i];
+        if (t->permitted && kedge_view_eq(c.origin, kedge_view_str(t->log.origin))) {
+            log = t;
+        }
+    }
+    if (!log) {
+        return KEDGE_OK; /* of a tenant that is not exported */
+    }
+    struct kedge_hash digest;
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    kedge_sha256(kedge_buf_view(&bytes), &digest);
+    kedge_hash_hex(&digest, hex); /* one checkpoint may have been seen with several sets of cosignatures */
+    snprintf(path, sizeof path, "checkpoints/%s-%llu-seen-%.8s.note", log->name, (unsigned long long)c.size,
+             hex);
+    size_t before = w->note_count;
+    err = add_note(w, kedge_buf_view(&bytes), path);
+    bool first = w->note_count > before;
+    for (size_t i = 0; i < before && first; i++) {
+        char same[64];
+        snprintf(same, sizeof same, "/%.40s-%llu-seen-", log->name, (unsigned long long)c.size);
+        first = strstr(w->notes[i].path, same) == NULL;
+    }
+    return err || !first ? err : put_consistency(w, log, c.size);
+}
+
+int kedgei_ex_checkpoints(struct kedgei_ex_work *w)
+{
+    w->notes = kedge_mem_new(KEDGEI_EX_NOTES_MAX, sizeof *w->notes);
+    if (!w->notes) {
+        return kedge_diag_set(w->reterr, KEDGE_E_NOMEM, "out of memory");
+    }
+    int err = put_newest(w, &w->r.main);
+    for (uint32_t i = 0; i < w->r.tenant_count && !err; i++) {
+        err = put_newest(w, &w->r.tenants[i]);
+    }
+    for (size_t i = 0; i < w->o->seen_count && !err; i++) {
+        err = put_seen(w, w->o->seen[i]);
+    }
+    return err;
+}
+
+/* ---- time stamps ---- */
+
+static const struct kedgei_ex_note *find_note(const struct kedgei_ex_work *w,
+                                              const struct kedge_hash *imprint)
+{
+    for (size_t i = 0; i < w->note_count; i++) {
+        struct kedge_hash digest;
+        kedge_sha256(kedge_buf_view(&w->notes[i].bytes), &digest);
+        if (kedge_hash_eq(&digest, imprint)) {
+            return &w->notes[i];
+        }
+    }
+    return NULL;
+}
+
+static int put_token(struct kedgei_ex_work *w, const char *file, struct kedge_view ca)
+{
+    struct kedge_buf reply KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedgei_ex_token *t = &w->tokens[w->token_count];
+    struct kedge_timestamp claimed;
+    kedge_buf_init(&reply, KEDGE_TSR_MAX);
+    int err = kedge_file_read(file, &reply, w->reterr);
+    if (err) {
+        return err;
+    }
+    err = kedge_timestamp_parse(kedge_buf_view(&reply), &claimed);
+    if (err) {
+        return kedge_diag_set(w->reterr, err,
+                              "%s: no RFC 3161 reply that grants a token over a SHA-256 digest", file);
+    }
+    const struct kedgei_ex_note *note = find_note(w, &claimed.imprint);
+    if (!note) {
+        (void)kedge_diag_set(w->reterr, KEDGE_E_VERIFY, "%s: its token is about no checkpoint of this export",
+                             file);
+        (void)kedge_diag_hint(w->reterr, "give the checkpoint that was stamped with --seen FILE as well");
+        return KEDGE_E_VERIFY;
+    }
+    err = kedge_timestamp_verify(kedge_buf_view(&reply), kedge_buf_view(&note->bytes), ca, &t->stamp,
+                                 w->reterr);
+    if (err) {
+        return kedge_diag_wrap(w->reterr, err, "%s", file);
+    }
+    w->token_count++;
+    w->sum.timestamps++;
+    snprintf(t->path, sizeof t->path, "tsa/%02zu.tsr", w->token_count);
+    snprintf(t->checkpoint, sizeof t->checkpoint, "%s", note->path);
+    return kedgei_ex_put(&w->f, kedge_buf_view(&reply), w->reterr, "%s", t->path);
+}
+
+int kedgei_ex_timestamps(struct kedgei_ex_work *w)
+{
+    struct kedge_buf ca KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&ca, KEDGE_TSA_PEM_MAX);
+    if (w->o->timestamp_count == 0) {
+        return KEDGE_OK;
+    }
+    int err = kedge_file_read(w->o->tsa_ca, &ca, w->reterr);
+    for (size_t i = 0; i < w->o->timestamp_count && !err; i++) {
+        err = put_token(w, w->o->timestamps[i], kedge_buf_view(&ca));
+    }
+    err = err ? err : kedgei_ex_put(&w->f, kedge_buf_view(&ca), w->reterr, "tsa/ca.pem");
+    json_t *rows = json_array();
+    for (size_t i = 0; i < w->token_count; i++) {
+        const struct kedgei_ex_token *t = &w->tokens[i];
+        char time[KEDGEI_EX_TIME_MAX];
+        kedgei_ex_format_time(t->stamp.time_s, time);
+        json_array_append_new(rows, json_pack("{s:s,s:s,s:s,s:s,s:s,s:s}", "token", t->path, "checkpoint",
+                                              t->checkpoint, "time", time, "serial", t->stamp.serial,
+                                              "policy", t->stamp.policy, "authority", t->stamp.authority));
+    }
+    if (err) {
+        json_decref(rows);
+        return err;
+    }
+    return kedgei_ex_put_json(w, rows, "tsa/index.json");
+}

@@ -1,0 +1,349 @@
+/* The order of an export: verify, open, choose the releases, write each kind of file, the manifest last. */
+#include "chain/export/export.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "chain/export/oms.h"
+#include "chain/export/work.h"
+#include "common/base/mem.h"
+
+enum { LINEAGE_MAX = 1 << 30, MANIFEST_MAX = 256 * 1024 * 1024 };
+
+void kedgei_ex_format_time(int64_t time_s, char out[KEDGEI_EX_TIME_MAX])
+{
+    time_t t = (time_t)time_s;
+    struct tm tm;
+    if (!gmtime_r(&t, &tm) || strftime(out, KEDGEI_EX_TIME_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0) {
+        snprintf(out, KEDGEI_EX_TIME_MAX, "1970-01-01T00:00:00Z");
+    }
+}
+
+int kedgei_ex_attest(struct kedgei_ex_work *w, json_t *statement)
+{
+    int err = kedgei_ex_envelope(statement, &w->o->key, &w->lineage);
+    kedge_buf_put_u8(&w->lineage, '\n');
+    err = err ? err : w->lineage.err;
+    w->sum.attestations++;
+    return err ? kedge_diag_set(w->reterr, err, "lineage.intoto.jsonl: %s", kedge_strerror(err)) : KEDGE_OK;
+}
+
+static int put_text(const char *text, size_t len, void *arg)
+{
+    struct kedge_buf *out = arg;
+    kedge_buf_put(out, text, len);
+    return out->err ? -1 : 0;
+}
+
+int kedgei_ex_put_json(struct kedgei_ex_work *w, json_t *o, const char *path)
+{
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&text, MANIFEST_MAX);
+    int err = o && json_dump_callback(o, put_text, &text, JSON_INDENT(2)) == 0 ? KEDGE_OK : KEDGE_E_NOMEM;
+    json_decref(o);
+    kedge_buf_put_u8(&text, '\n');
+    if (err || text.err) {
+        return kedge_diag_set(w->reterr, err ? err : text.err, "%s: cannot be made", path);
+    }
+    return kedgei_ex_put(&w->f, kedge_buf_view(&text), w->reterr, "%s", path);
+}
+
+/* ---- the verification ---- */
+
+static int verify(struct kedgei_ex_work *w, const char *dir)
+{
+    int err = kedge_audit_verify(dir, w->o->trust, w->o->seen, w->o->seen_count, &w->o->audit, &w->report,
+                                 w->reterr);
+    if (err) {
+        return err;
+    }
+    if (w->report.verdict == KEDGE_AUDIT_YES) {
+        return KEDGE_OK;
+    }
+    const struct kedge_audit_finding *first = NULL;
+    for (uint32_t i = w->report.finding_count; i > 0; i--) {
+        if (w->report.findings[i - 1].severity == KEDGE_AUDIT_ERROR) {
+            first = &w->report.findings[i - 1];
+        }
+    }
+    (void)kedge_diag_set(w->reterr, KEDGE_E_VERIFY, "%s: the record does not verify: %s%s%s", dir,
+                         first ? first->where : "", first ? ": " : "", first ? first->text : "");
+    (void)kedge_diag_hint(w->reterr, "kedge audit verify %s --trust FILE names every finding", dir);
+    return KEDGE_E_VERIFY;
+}
+
+/* A finding that names nothing of a tenant which is not exported. */
+static bool may_tell(const struct kedgei_ex_work *w, const struct kedge_audit_finding *f)
+{
+    return w->r.all_permitted || f->code == KEDGE_AUDIT_JOB_UNFINISHED;
+}
+
+static int put_report(struct kedgei_ex_work *w)
+{
+    const struct kedge_audit_counts *n = &w->report.counts;
+    json_t *findings = json_array();
+    for (uint32_t i = 0; i < w->report.finding_count; i++) {
+        const struct kedge_audit_finding *f = &w->report.findings[i];
+        if (may_tell(w, f)) {
+            json_array_append_new(findings, json_pack("{s:s,s:s,s:s,s:s}", "severity", "note", "code",
+                                                      kedge_audit_code_name(f->code), "where", f->where,
+                                                      "text", f->text));
+        }
+    }
+    json_t *counts = json_pack("{s:I,s:I,s:I}", "jobs", (json_int_t)n->jobs, "rounds", (json_int_t)n->rounds,
+                               "checkpoints", (json_int_t)n->checkpoints);
+    if (w->r.all_permitted) { /* they tell how large other tenants are */
+        json_t *all = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I}", "entries", (json_int_t)n->entries, "signatures",
+                                (json_int_t)n->signatures, "sites", (json_int_t)n->sites, "updates_used",
+                                (json_int_t)n->updates_used, "updates_refused",
+                                (json_int_t)n->updates_refused, "blobs", (json_int_t)n->blobs);
+        json_object_update(counts, all);
+        json_decref(all);
+    }
+    char main_note[96];
+    snprintf(main_note, sizeof main_note, "checkpoints/main-%llu.note", (unsigned long long)w->r.main.size);
+    return kedgei_ex_put_json(w,
+                              json_pack("{s:i,s:s,s:s,s:s,s:o,s:I,s:o}", "schema_version", 1, "verdict",
+                                        "yes", "deployment", w->r.deployment, "main_checkpoint", main_note,
+                                        "counts", counts, "notes", (json_int_t)w->report.note_count,
+                                        "findings", findings),
+                              "verify-report.json");
+}
+
+/* ---- which releases ---- */
+
+/* The released model with that content: notes where its file is. False when there is none. */
+static bool choose(struct kedgei_ex_work *w, const struct kedge_hash *digest, const char *file)
+{
+    bool found = false;
+    for (uint32_t j = 0; j < w->r.job_count; j++) {
+        struct kedgei_ex_job *job = w->r.jobs[j];
+        for (size_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+            if (job->releases[g] != KEDGEI_EX_NONE && !job->files[g]
+                && kedgei_ex_read(&w->r.main, job->releases[g], w->a, NULL) == KEDGE_OK
+                && kedge_hash_eq(&w->a->subject, digest)) {
+                job->files[g] = file;
+                found = true;
+            }
+        }
+    }
+    return found;
+}
+
+/* Releases without a file leave the export. */
+static void drop_others(struct kedgei_ex_work *w)
+{
+    for (uint32_t j = 0; j < w->r.job_count; j++) {
+        struct kedgei_ex_job *job = w->r.jobs[j];
+        for (size_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+            if (job->releases[g] != KEDGEI_EX_NONE && !job->files[g]) {
+                job->releases[g] = KEDGEI_EX_NONE;
+                job->release_count--;
+            }
+        }
+    }
+}
+
+static int choose_releases(struct kedgei_ex_work *w)
+{
+    size_t releases = 0;
+    for (size_t i = 0; i < w->o->model_count; i++) {
+        struct kedge_oms_list list;
+        int err = kedge_oms_read(w->o->models[i], NULL, &list, w->reterr);
+        if (err) {
+            return err;
+        }
+        bool found = list.count == 1 && choose(w, &list.files[0].digest, w->o->models[i]);
+        kedge_oms_list_deinit(&list);
+        if (!found) {
+            return kedge_diag_set(w->reterr, KEDGE_E_VERIFY, "%s: no release of this record has this content",
+                                  w->o->models[i]);
+        }
+    }
+    if (w->o->model_count > 0) {
+        drop_others(w);
+    }
+    for (uint32_t j = 0; j < w->r.job_count; j++) {
+        releases += w->r.jobs[j]->release_count;
+    }
+    if (releases == 0) {
+        (void)kedge_diag_set(w->reterr, KEDGE_E_NOT_FOUND, "the record has no released model to export");
+        (void)kedge_diag_hint(w->reterr,
+                              "a job releases its models when it is completed: see kedge job list");
+        return KEDGE_E_NOT_FOUND;
+    }
+    return KEDGE_OK;
+}
+
+/* ---- models ---- */
+
+static int find_model(const struct kedgei_ex_work *w, const struct kedgei_ex_job *job, size_t g,
+                      char out[KEDGE_PATH_MAX])
+{
+    if (job->files[g]) {
+        int n = snprintf(out, KEDGE_PATH_MAX, "%s", job->files[g]);
+        return n < 0 || n >= KEDGE_PATH_MAX ? KEDGE_E_TOO_LONG : KEDGE_OK;
+    }
+    if (w->r.models[0] && kedge_path_join(out, w->r.models, w->a->u.release.file) == KEDGE_OK
+        && kedge_file_exists(out)) {
+        return KEDGE_OK;
+    }
+    return kedge_blobs_path(w->r.main.log.blobs, &w->a->subject, out);
+}
+
+/* models/NAME/FILE and its signature; the folder is the model. */
+static int put_model(struct kedgei_ex_work *w, const struct kedgei_ex_job *job, size_t g)
+{
+    char from[KEDGE_PATH_MAX], folder[KEDGE_ID_MAX + 16], path[KEDGE_PATH_MAX];
+    struct kedge_buf bundle KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&bundle, KEDGE_OMS_BUNDLE_MAX);
+    int err = kedgei_ex_read(&w->r.main, job->releases[g], w->a, w->reterr);
+    if (err) {
+        return err;
+    }
+    const char *file = w->a->u.release.file;
+    snprintf(folder, sizeof folder, "%s-g%zu", job->id.s, g);
+    snprintf(path, sizeof path, "models/%s/%s", folder, file);
+    err = find_model(w, job, g, from);
+    err = err ? err : kedgei_ex_copy(&w->f, from, &w->a->subject, path, w->reterr);
+    if (err) {
+        return kedge_diag_wrap(w->reterr, err, "model %s", file);
+    }
+    struct kedge_oms_file one = {.name = w->a->u.release.file, .digest = w->a->subject};
+    struct kedge_oms_list list = {&one, 1, 1};
+    err = kedge_oms_sign(folder, &list, NULL, &w->o->model_key, &bundle);
+    if (err) {
+        return kedge_diag_set(w->reterr, err, "model %s: cannot be signed: %s", file, kedge_strerror(err));
+    }
+    w->sum.models++;
+    return kedgei_ex_put(&w->f, kedge_buf_view(&bundle), w->reterr, "models/%s/model.sig", folder);
+}
+
+static int put_models(struct kedgei_ex_work *w)
+{
+    int err = KEDGE_OK;
+    for (uint32_t j = 0; j < w->r.job_count; j++) {
+        for (size_t g = 0; g < KEDGE_GROUPS_MAX && !err; g++) {
+            if (w->r.jobs[j]->releases[g] != KEDGEI_EX_NONE) {
+                err = put_model(w, w->r.jobs[j], g);
+            }
+        }
+    }
+    return err;
+}
+
+/* ---- manifest ---- */
+
+static json_t *parameters(const struct kedgei_ex_work *w)
+{
+    json_t *tenants = json_array();
+    for (uint32_t i = 0; i < w->r.tenant_count; i++) {
+        if (w->r.tenants[i].permitted) {
+            json_array_append_new(tenants, json_string(w->r.tenants[i].name));
+        }
+    }
+    json_t *o = json_pack("{s:o,s:s,s:I}", "tenants", tenants, "time", w->time, "main_size",
+                          (json_int_t)w->r.main.size);
+    return o;
+}
+
+static int put_manifest(struct kedgei_ex_work *w)
+{
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&text, MANIFEST_MAX);
+    kedgei_ex_sort(&w->f);
+    json_t *files = json_array();
+    for (size_t i = 0; i < w->f.count; i++) {
+        json_array_append_new(files, json_pack("{s:s,s:I,s:o}", "path", w->f.files[i].path, "size",
+                                               (json_int_t)w->f.files[i].size, "sha256",
+                                               kedgei_ex_hex(&w->f.files[i].digest)));
+    }
+    int err = kedgei_ex_put_json(w,
+                                 json_pack("{s:i,s:s,s:s,s:o,s:o}", "schema_version", 1, "tool", w->o->tool,
+                                           "deployment", w->r.deployment, "parameters", parameters(w),
+                                           "files", files),
+                                 "manifest.json");
+    if (err) {
+        return err;
+    }
+    json_t *subject = json_pack("[{s:s,s:o}]", "name", "manifest.json", "digest",
+                                kedgei_ex_digest(&w->f.files[w->f.count - 1].digest));
+    json_t *predicate = json_pack("{s:s,s:s}", "deployment", w->r.deployment, "time", w->time);
+    err = kedgei_ex_envelope(kedgei_ex_statement(subject, "https://kedge.dev/export/v1", predicate),
+                             &w->o->key, &text);
+    kedge_buf_put_u8(&text, '\n');
+    if (err || text.err) {
+        return kedge_diag_set(w->reterr, err ? err : text.err, "manifest.intoto.json: cannot be signed");
+    }
+    w->sum.attestations++;
+    return kedgei_ex_put(&w->f, kedge_buf_view(&text), w->reterr, "manifest.intoto.json");
+}
+
+/* ---- all ---- */
+
+static int write_all(struct kedgei_ex_work *w)
+{
+    int err = put_models(w);
+    err = err ? err : kedgei_ex_statements(w);
+    err = err ? err : kedgei_ex_provenance(w);
+    if (!err) {
+        err = kedgei_ex_put(&w->f, kedge_buf_view(&w->lineage), w->reterr, "lineage.intoto.jsonl");
+    }
+    err = err ? err : kedgei_ex_keys(w);
+    err = err ? err : kedgei_ex_checkpoints(w);
+    err = err ? err : kedgei_ex_timestamps(w);
+    err = err ? err : kedgei_ex_result(w);
+    err = err ? err : put_report(w);
+    err = err ? err : kedgei_ex_bom(w);
+    err = err ? err : kedgei_ex_page(w);
+    err = err ? err : put_manifest(w);
+    return err ? err : kedgei_ex_folder_commit(&w->f, w->reterr);
+}
+
+static void free_work(struct kedgei_ex_work *w)
+{
+    for (size_t i = 0; i < w->note_count; i++) {
+        kedge_buf_deinit(&w->notes[i].bytes);
+    }
+    kedge_mem_free(w->notes);
+    kedge_mem_free(w->keys);
+    kedge_mem_free(w->a);
+    kedge_mem_free(w->b);
+    kedge_buf_deinit(&w->lineage);
+    kedge_audit_report_deinit(&w->report);
+    kedgei_ex_folder_deinit(&w->f);
+    kedgei_ex_record_deinit(&w->r);
+    kedge_mem_free(w);
+}
+
+int kedge_export(const char *dir, const char *out, const struct kedge_export_options *options,
+                 struct kedge_export_summary *ret, struct kedge_diag *reterr)
+{
+    struct kedge_diag own = {.text = ""};
+    struct kedgei_ex_work *w = kedge_mem_new(1, sizeof *w);
+    if (!w) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory");
+    }
+    w->o = options;
+    w->reterr = reterr ? reterr : &own;
+    w->a = kedge_mem_new(1, sizeof *w->a);
+    w->b = kedge_mem_new(1, sizeof *w->b);
+    kedge_buf_init(&w->lineage, LINEAGE_MAX);
+    kedgei_ex_format_time(options->time_s, w->time);
+    int err = w->a && w->b ? KEDGE_OK : kedge_diag_set(w->reterr, KEDGE_E_NOMEM, "out of memory");
+    err = err ? err : kedgei_ex_folder_open(out, &w->f, w->reterr);
+    err = err ? err : verify(w, dir);
+    err = err ? err : kedgei_ex_record_open(dir, options, &w->r, w->reterr);
+    err = err ? err : choose_releases(w);
+    err = err ? err : write_all(w);
+    if (!err) {
+        w->sum.files = w->f.count;
+        w->sum.bytes = w->f.bytes;
+        w->sum.time_s = options->time_s;
+        *ret = w->sum;
+    }
+    free_work(w);
+    return err;
+}

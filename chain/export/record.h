@@ -1,0 +1,86 @@
+/* Internal to chain/export: a verified record, opened for reading: which jobs and rounds there are, and where
+ * their statements stand. Only indexes are kept; statements are read when they are needed. */
+#ifndef KEDGE_CHAIN_EXPORT_RECORD_H
+#define KEDGE_CHAIN_EXPORT_RECORD_H
+
+#include "chain/audit/audit.h"
+#include "chain/export/export.h"
+#include "chain/input_list.h"
+#include "chain/job_spec.h"
+#include "chain/state/state.h"
+#include "chain/statement.h"
+
+#define KEDGEI_EX_NONE UINT64_MAX
+
+struct kedgei_ex_log {
+    struct kedge_state_log log;
+    bool open;
+    struct kedge_hash salted;
+    char name[KEDGE_HASH_HEX_LEN + 1]; /* "main", the tenant's name, or 12 digits of its salted id if it is
+                                          not to be named */
+    bool permitted;                    /* its statements may be exported; always true of the main chain */
+    struct kedge_buf note;             /* the checkpoint under which its entries are proved; empty: none */
+    uint64_t size;                     /* of that checkpoint */
+    uint64_t anchor;                   /* of a tenant: index in the main chain of that checkpoint, or none */
+};
+
+struct kedgei_ex_round {
+    uint32_t number, aggregate_count;
+    uint64_t opened, step; /* indexes in the main chain, or none */
+    uint64_t aggregates[KEDGE_GROUPS_MAX];
+};
+
+/* Sums over the permitted tenants' statements. */
+struct kedgei_ex_metrics {
+    uint32_t round; /* the latest that was evaluated */
+    uint64_t sites, samples, correct;
+    double loss_sum; /* loss times samples */
+};
+
+struct kedgei_ex_job {
+    struct kedge_id id;
+    struct kedge_hash spec_digest, initial_model;
+    struct kedge_job_spec spec;
+    uint64_t opened, closed;
+    struct kedgei_ex_round *rounds; /* ascending */
+    size_t round_count, round_cap;
+    uint64_t
+        releases[KEDGE_GROUPS_MAX]; /* index in the main chain, or none; only those that were asked for */
+    const char *files[KEDGE_GROUPS_MAX]; /* where the model was found by the caller, or NULL */
+    size_t release_count;
+    struct kedgei_ex_metrics metrics[KEDGE_GROUPS_MAX];
+    double joules;
+    bool joules_known; /* measured or modelled by every update that was read */
+    uint64_t updates;  /* that were read */
+};
+
+struct kedgei_ex_record {
+    char state[KEDGE_PATH_MAX], models[KEDGE_PATH_MAX]; /* models empty: no such folder */
+    char deployment[KEDGE_DEPLOYMENT_MAX + 1];
+    struct kedgei_ex_log main;
+    struct kedgei_ex_log *tenants; /* ascending by name */
+    uint32_t tenant_count;
+    struct kedgei_ex_job **jobs;
+    uint32_t job_count;
+    uint64_t policy; /* index of the policy statement */
+    bool all_permitted;
+};
+
+/* Opens the record beside nobody (copy) or beside a coordinator that writes it. deinit in every case. */
+KEDGE_NODISCARD int kedgei_ex_record_open(const char *dir, const struct kedge_export_options *options,
+                                          struct kedgei_ex_record *ret, struct kedge_diag *reterr);
+void kedgei_ex_record_deinit(struct kedgei_ex_record *r);
+
+/* The bytes of an entry, appended; what they state (a statement, unverified: the record was). */
+KEDGE_NODISCARD int kedgei_ex_entry(struct kedgei_ex_log *log, uint64_t index, struct kedge_buf *ret,
+                                    struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedgei_ex_decode(struct kedge_view entry, struct kedge_statement *ret);
+KEDGE_NODISCARD int kedgei_ex_read(struct kedgei_ex_log *log, uint64_t index, struct kedge_statement *ret,
+                                   struct kedge_diag *reterr);
+/* The tenant with that salted id, or NULL. */
+struct kedgei_ex_log *kedgei_ex_tenant(struct kedgei_ex_record *r, const struct kedge_hash *salted);
+/* Its input list; deinit afterwards. */
+KEDGE_NODISCARD int kedgei_ex_list(struct kedgei_ex_log *tenant, const struct kedge_hash *digest,
+                                   struct kedge_input_list *ret, struct kedge_diag *reterr);
+
+#endif

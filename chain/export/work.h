@@ -1,0 +1,75 @@
+/* Internal to chain/export: one export under way. */
+#ifndef KEDGE_CHAIN_EXPORT_WORK_H
+#define KEDGE_CHAIN_EXPORT_WORK_H
+
+#include "chain/export/folder.h"
+#include "chain/export/internal.h"
+#include "chain/export/record.h"
+#include "crypto/timestamp.h"
+
+enum { KEDGEI_EX_NOTES_MAX = 1024, KEDGEI_EX_TIME_MAX = 32 };
+
+/* A checkpoint that is in the export. */
+struct kedgei_ex_note {
+    char path[160];
+    struct kedge_buf bytes;
+};
+
+struct kedgei_ex_token {
+    char path[32], checkpoint[160];
+    struct kedge_timestamp stamp;
+};
+
+/* One public key with the entries during which it was in force. */
+struct kedgei_ex_key {
+    const struct kedgei_ex_log *log;
+    const char *role;
+    struct kedge_id owner;
+    struct kedge_public_key key;
+    uint64_t from, until; /* until: index of its revocation, or none */
+};
+
+struct kedgei_ex_work {
+    const struct kedge_export_options *o;
+    struct kedgei_ex_record r;
+    struct kedgei_ex_folder f;
+    struct kedge_audit_report report;
+    struct kedge_export_summary sum;
+    struct kedge_buf lineage; /* envelopes, one a line */
+    struct kedgei_ex_note *notes;
+    size_t note_count;
+    struct kedgei_ex_key *keys;
+    size_t key_count, key_cap;
+    struct kedgei_ex_token tokens[KEDGE_EXPORT_TIMESTAMPS_MAX];
+    size_t token_count;
+    char time[KEDGEI_EX_TIME_MAX]; /* RFC 3339 of what is stated */
+    struct kedge_statement *a, *b; /* scratch: statements are large */
+    struct kedge_diag *reterr;
+};
+
+void kedgei_ex_format_time(int64_t time_s, char out[KEDGEI_EX_TIME_MAX]);
+/* Steals statement; signs it with the exporter's key and adds it to the lineage. */
+KEDGE_NODISCARD int kedgei_ex_attest(struct kedgei_ex_work *w, struct json_t *statement);
+/* Steals o, writes it as a file with a final LF. */
+KEDGE_NODISCARD int kedgei_ex_put_json(struct kedgei_ex_work *w, struct json_t *o, const char *path);
+
+/* ---- statements.c: entries/, proofs/, keys.jsonl ---- */
+KEDGE_NODISCARD int kedgei_ex_statements(struct kedgei_ex_work *w);
+KEDGE_NODISCARD int kedgei_ex_keys(struct kedgei_ex_work *w);
+/* ---- checkpoints.c: checkpoints/, tsa/ ---- */
+KEDGE_NODISCARD int kedgei_ex_checkpoints(struct kedgei_ex_work *w);
+KEDGE_NODISCARD int kedgei_ex_timestamps(struct kedgei_ex_work *w);
+/* ---- provenance.c: SLSA provenance per round and release, verification result ---- */
+KEDGE_NODISCARD int kedgei_ex_provenance(struct kedgei_ex_work *w);
+KEDGE_NODISCARD int kedgei_ex_result(struct kedgei_ex_work *w);
+/* "tlog:ORIGIN/INDEX": where an entry stands. */
+struct json_t *kedgei_ex_uri(const struct kedgei_ex_log *log, uint64_t index);
+/* ---- bom.c ---- */
+KEDGE_NODISCARD int kedgei_ex_bom(struct kedgei_ex_work *w);
+/* ---- page.c, drawing.c ---- */
+KEDGE_NODISCARD int kedgei_ex_page(struct kedgei_ex_work *w);
+/* Appends one SVG element: the rounds of the job, its groups as columns. */
+KEDGE_NODISCARD int kedgei_ex_drawing(struct kedgei_ex_work *w, const struct kedgei_ex_job *job,
+                                      struct kedge_buf *out);
+
+#endif
