@@ -1,0 +1,29 @@
+/* Which blobs a copy of a tenant's logs wants: what its statements and those of the main chain that it may
+ * read name. Pure but for reading the copies. */
+#ifndef KEDGE_CHAIN_FOLLOW_BLOBS_H
+#define KEDGE_CHAIN_FOLLOW_BLOBS_H
+
+#include "chain/store/ledger.h"
+
+enum kedge_blob_want {
+    KEDGE_WANT_LIST,   /* input lists of the tenant, job specs: small, and what checking its inputs needs */
+    KEDGE_WANT_MODEL,  /* models and directions, in the main chain's blobs */
+    KEDGE_WANT_UPDATE, /* the tenant's updates */
+};
+
+struct kedge_blob_wanted {
+    enum kedge_blob_want want;
+    bool of_tenant; /* in the tenant's blobs, not in the main chain's */
+    struct kedge_hash digest;
+};
+typedef int kedge_follow_visit_blob(void *arg, const struct kedge_blob_wanted *wanted);
+
+/* Visits what the entries of a copy from `from` on name; some more than once. `salted` is the tenant's name
+ * in the main chain, NULL when the copy is of the tenant's own ledger. Non-zero of visit stops and is
+ * returned. Entries that are no statements are passed over: whether the log holds what it should is the
+ * auditor's question. */
+KEDGE_NODISCARD int kedge_follow_blobs(struct kedge_ledger *copy, uint64_t from,
+                                       const struct kedge_hash *salted, kedge_follow_visit_blob *visit,
+                                       void *arg);
+
+#endif

@@ -1,0 +1,82 @@
+#include "chain/follow/evidence.h"
+
+#include <string.h>
+
+#include "chain/fork_evidence.h"
+#include "common/base/mem.h"
+
+/* The copy's own consistency path with its first hash spelled out. */
+static int path_of_copy(struct kedge_ledger *copy, uint64_t old_size, uint64_t size, struct kedge_path *ret)
+{
+    struct kedge_path path;
+    struct kedge_hash root;
+    int err = kedge_ledger_consistency(copy, old_size, size, &path);
+    err = err ? err : kedge_ledger_root(copy, old_size, &root);
+    bool is_whole = (old_size & (old_size - 1)) == 0; /* then verifiers begin with the root itself */
+    if (!err && path.count + is_whole > KEDGE_PROOF_MAX) {
+        err = KEDGE_E_BUG;
+    }
+    if (err) {
+        return err;
+    }
+    ret->count = path.count + is_whole;
+    ret->hashes[0] = root;
+    memcpy(&ret->hashes[is_whole], path.hashes, path.count * sizeof path.hashes[0]);
+    return KEDGE_OK;
+}
+
+/* Appends the evidence when it proves something. */
+static int write_evidence(const struct kedge_follow *f, struct kedge_view known, struct kedge_view note,
+                          const struct kedge_path *path, struct kedge_buf *ret)
+{
+    struct kedge_fork_evidence *e = kedge_mem_new(1, sizeof *e);
+    struct kedge_buf text;
+    kedge_buf_init(&text, KEDGE_FORK_EVIDENCE_MAX);
+    int err = e ? kedge_fork_evidence_encode(known, note, path, &text) : KEDGE_E_NOMEM;
+    err = err ? err : kedge_fork_evidence_decode(kedge_buf_view(&text), e);
+    err = err ? err : kedge_fork_evidence_verify(e, &f->vkey, 1, NULL, NULL);
+    if (!err) {
+        kedge_buf_put(ret, text.ptr, text.len);
+        err = ret->err;
+    }
+    kedge_buf_deinit(&text);
+    kedge_mem_free(e);
+    return err;
+}
+
+int kedgei_follow_convict(const struct kedge_follow *f, struct kedgei_remote *remote, struct kedge_view note,
+                          const struct kedge_checkpoint *target, struct kedge_buf *ret_evidence,
+                          struct kedge_diag *reterr)
+{
+    struct kedge_buf known;
+    struct kedge_path path = {.count = 0};
+    uint64_t size = 0;
+    kedge_buf_init(&known, KEDGE_NOTE_MAX);
+    int err = kedge_ledger_checkpoint(f->copy, &known, &size);
+    if (!err && remote) {
+        err = size > 0
+                  ? kedge_consistency_prove_explicit(kedgei_remote_subtree, remote, size, target->size, &path)
+                  : KEDGE_E_NOT_FOUND;
+    } else if (!err && target->size < size) {
+        err = target->size > 0 ? path_of_copy(f->copy, target->size, size, &path) : KEDGE_E_VERIFY;
+    } else if (!err && target->size > size) {
+        err = KEDGE_E_NOT_FOUND; /* the copy is on its way to a checkpoint that it does not have any more */
+    }
+    err = err ? err
+              : write_evidence(f, kedge_buf_view(&known), note, path.count > 0 ? &path : NULL, ret_evidence);
+    kedge_buf_deinit(&known);
+    if (err == KEDGE_E_NOMEM) {
+        return kedge_diag_set(reterr, err, "log %s: out of memory", f->vkey.name);
+    }
+    if (err && remote) {
+        return kedge_diag_set(reterr, KEDGE_E_VERIFY,
+                              "log %s: what it serves does not add up to its checkpoint of %llu entries",
+                              f->vkey.name, (unsigned long long)target->size);
+    }
+    (void)kedge_diag_set(reterr, KEDGE_E_FORK,
+                         "log %s signed two histories: of %llu entries it shows others than before%s",
+                         f->vkey.name, (unsigned long long)target->size,
+                         err ? "; the checkpoint that would prove it is not at hand" : "");
+    (void)kedge_diag_hint(reterr, "keep this folder as it is, and show the evidence to the other tenants");
+    return KEDGE_E_FORK;
+}
