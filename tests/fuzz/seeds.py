@@ -70,6 +70,9 @@ ADDRESSES = ("tls+tcp://127.0.0.1:7443", "tls+tcp://[::1]:0", "tls+tcp://*:7443"
 TEXTS = ("0.03125", "-1e-300", "1000", "00ff7f", "Zm9vYmFy", "org-a", "1.7976931348623157e308")
 TOKEN = ("kedge-enroll-1.AAAAGHRscyt0Y3A6Ly8xMjcuMC4wLjE6NzQ0MxERERERERERERERERERERERERERERERERERERERERERB"
          "GFjbWUGc2l0ZS0xIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIAAAAAa0nSALNpRpA")
+TILES = ("tile/0/000", "tile/0/273.p/112", "tile/63/x001/x234/067.p/255", "tile/entries/x001/000",
+         "tile/entries/x009/x223/x372/x036/x854/x775/807.p/255")
+BUNDLES = ((b"one", b"two", b"three"), (b"", b"withheld before", b""), (b"e",) * 256, (b"long" * 500,))
 TABLE = "x1,x2,y\n0.5,-1e3,0\n\"1\",2,1\r\n3,4,0\n"
 
 
@@ -119,6 +122,8 @@ def written(seeds):
     seeds.put_json("metrics", *ANSWERS)
     seeds.put_json("admin", *REQUESTS)
     seeds.put("frontier", *(struct.pack(">Q", size) + bytes(range(32)) * size.bit_count() for size in (0, 1, 6, 255)))
+    seeds.put("tile", *TILES)
+    seeds.put("tile", *(bytes([len(b) - 1]) + b"".join(struct.pack(">H", len(e)) + e for e in b) for b in BUNDLES))
     seeds.put("records", *(bytes([table, len(key)]) + key + value for table, key, value in RECORDS))
     seeds.put("address", *ADDRESSES)
     seeds.put("text", *TEXTS)

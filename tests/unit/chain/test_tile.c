@@ -301,6 +301,33 @@ START_TEST(published_bundles_come_out_again)
 }
 END_TEST
 
+/* Digests of the 8 reference leaves' tile and bundle (ledger reference, §7): the bundle's entries, the first
+ * of them empty, hash to the tile, and the tile to the root that certificate-transparency publishes. */
+START_TEST(the_reference_bundle_hashes_to_the_reference_tile)
+{
+    if (!vectors_present()) {
+        return;
+    }
+    struct kedge_buf tile KEDGE_CLEANUP(kedge_buf_deinit) = vector_file("checkpoint/tenant_a_tile_0_000.p_8"),
+                          bundle KEDGE_CLEANUP(kedge_buf_deinit) =
+                              vector_file("checkpoint/tenant_a_entries_000.p_8");
+    struct kedge_view entries[8];
+    struct kedge_frontier f = {0};
+    struct kedge_hash hash;
+    ck_assert_uint_eq(tile.len, 8 * KEDGE_HASH_LEN);
+    ck_assert_int_eq(kedge_bundle_decode(kedge_buf_view(&bundle), 8, entries), KEDGE_OK);
+    for (size_t i = 0; i < 8; i++) {
+        kedge_merkle_leaf(entries[i], &hash);
+        ck_assert_mem_eq(hash.b, tile.ptr + i * KEDGE_HASH_LEN, KEDGE_HASH_LEN);
+        ck_assert_int_eq(kedge_frontier_append(&f, &hash), KEDGE_OK);
+    }
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    kedge_frontier_root(&f, &hash);
+    kedge_hash_hex(&hash, hex);
+    ck_assert_str_eq(hex, "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328");
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("tile");
@@ -314,6 +341,7 @@ int main(void)
     tcase_add_test(tc, bundles_take_their_exact_count);
     tcase_add_test(tc, the_longest_bundle_fits_and_one_record_is_put_whole_or_not);
     tcase_add_test(tc, published_bundles_come_out_again);
+    tcase_add_test(tc, the_reference_bundle_hashes_to_the_reference_tile);
     suite_add_tcase(s, tc);
     SRunner *runner = srunner_create(s);
     srunner_run_all(runner, CK_NORMAL);
