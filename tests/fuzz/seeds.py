@@ -70,10 +70,29 @@ ADDRESSES = ("tls+tcp://127.0.0.1:7443", "tls+tcp://[::1]:0", "tls+tcp://*:7443"
 TEXTS = ("0.03125", "-1e-300", "1000", "00ff7f", "Zm9vYmFy", "org-a", "1.7976931348623157e308")
 TOKEN = ("kedge-enroll-1.AAAAGHRscyt0Y3A6Ly8xMjcuMC4wLjE6NzQ0MxERERERERERERERERERERERERERERERERERERERERERB"
          "GFjbWUGc2l0ZS0xIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIAAAAAa0nSALNpRpA")
+LOG_VKEY = "fl.example.org/tenant-a+407d9fc7+ATtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop"
+WITNESS_VKEYS = ("fl.example.org/w1+e7a8d0f0+BNBKsjJ0K7SrOhNovUYV5ObQIkq3GgFrr4UgozLJd4c3",
+                 "fl.example.org/w2+731fc1e1+BCBAQONkwQ8r7Jwf5QChzUwkfInWUKAe1+gsq6hnh3wh",
+                 "fl.example.org/w3+7411a1db+BGbNYIuSi4jlDg7+qjP68cQ87+BylLC4fp/gq6ajz3Yz")
+WITNESS_LINES = "".join(f"witness W{i} {vkey} https://w{i}.example.org\n" for i, vkey in enumerate(WITNESS_VKEYS, 1))
+WITNESS_POLICIES = ("quorum none\n", f"# one\nlog {LOG_VKEY} https://log.example.org\n{WITNESS_LINES}quorum W1\n",
+                    f"{WITNESS_LINES}group G 2 W1 W2\n\ngroup H all G W3\nquorum H\n",
+                    f"\t{WITNESS_LINES}group\tG  any W1\ngroup H 1 G\n  # aside\nquorum G\nlog {LOG_VKEY}\n")
 TILES = ("tile/0/000", "tile/0/273.p/112", "tile/63/x001/x234/067.p/255", "tile/entries/x001/000",
          "tile/entries/x009/x223/x372/x036/x854/x775/807.p/255")
 BUNDLES = ((b"one", b"two", b"three"), (b"", b"withheld before", b""), (b"e",) * 256, (b"long" * 500,))
 TABLE = "x1,x2,y\n0.5,-1e3,0\n\"1\",2,1\r\n3,4,0\n"
+
+
+def note(size, root=b"\x07" * 32, cosigners=0):
+    lines = [f"\u2014 fl.example.org/tenant-a {base64.b64encode(bytes.fromhex('407d9fc7') + b's' * 64).decode()}\n"]
+    lines += [f"\u2014 fl.example.org/w{i} {base64.b64encode(bytes(3) + bytes([i]) + bytes(8) + b's' * 64).decode()}\n"
+              for i in range(cosigners)]
+    return f"fl.example.org/tenant-a\n{size}\n{base64.b64encode(root).decode()}\n\n" + "".join(lines)
+
+
+def hashes(count):
+    return "".join(base64.b64encode(bytes([i]) * 32).decode() + "\n" for i in range(count))
 
 
 def npy(kind, shape, values):
@@ -126,6 +145,13 @@ def written(seeds):
     seeds.put("tile", *(bytes([len(b) - 1]) + b"".join(struct.pack(">H", len(e)) + e for e in b) for b in BUNDLES))
     seeds.put("records", *(bytes([table, len(key)]) + key + value for table, key, value in RECORDS))
     seeds.put("address", *ADDRESSES)
+    seeds.put("witness_policy", *WITNESS_POLICIES)
+    seeds.put("cosignature", note(8), *(note(8, cosigners=ours) + "\0" + note(8, cosigners=theirs)
+                                       for ours, theirs in ((0, 2), (3, 1))))
+    seeds.put("add_checkpoint", "7\n", *(f"old {old}\n{hashes(count)}\n{note(8, cosigners=count)}"
+                                         for old, count in ((0, 0), (3, 3), (8, 0), (4, 1))))
+    seeds.put("fork_evidence", *(f"kedge.dev/fork-evidence@v1\n{hashes(count)}\n{note(old)}\n{note(8, bytes(32), 1)}"
+                                 for old, count in ((8, 0), (4, 2), (5, 4))))
     seeds.put("text", *TEXTS)
     seeds.put("wire", TOKEN)
     seeds.put("packed", *(struct.pack(">H", 1000) + bytes([w]) + bytes(range(32)) * w for w in (0, 1, 7, 31, 32)))
