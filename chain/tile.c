@@ -40,10 +40,13 @@ static size_t put_index(char *out, uint64_t index)
     return len + put_digits(out + len, groups[0], 3);
 }
 
+/* Without its NUL. */
 static size_t put_text(char *out, const char *text)
 {
-    size_t len = strlen(text);
-    memcpy(out, text, len);
+    size_t len = 0;
+    for (; text[len]; len++) {
+        out[len] = text[len];
+    }
     return len;
 }
 
