@@ -1,0 +1,114 @@
+/* Witnesses signed in and out by their tenant's admin. */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/os/log.h"
+#include "coordinator/daemon/admin.h"
+#include "coordinator/daemon/admin_append.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/witness.h"
+
+static void enrolled(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    const struct kedge_st_witness_enrolled *st = &a->st->u.witness_enrolled;
+    if (kedge_host_witness_find(h, a->tenant, &st->witness) == KEDGE_COORD_NONE) {
+        int err = kedge_host_witness_add(h, a->tenant, st);
+        kedge_log(KEDGE_LOG_INFO, "witness enrolled", "tenant=%s witness=%s%s%s", st->tenant.s, st->witness.s,
+                  err ? ": " : "", err ? kedge_strerror(err) : "");
+    }
+}
+
+static bool is_taken(const struct kedge_host *h, const struct kedge_st_witness_enrolled *st)
+{
+    return kedge_host_witness_by_key(h, &st->tls_key) != KEDGE_COORD_NONE
+           || kedge_host_site_by_key(h, &st->tls_key) != KEDGE_COORD_NONE
+           || kedge_public_key_eq(&st->tls_key, &st->cosign_key) || !kedge_public_key_is_valid(&st->tls_key)
+           || !kedge_public_key_is_valid(&st->cosign_key);
+}
+
+static void witness_enroll(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_admin_append *a = kedge_admin_append_new(req);
+    int err = kedge_admin_append_open(h, args, KEDGE_ST_WITNESS_ENROLLED, a, &d);
+    const struct kedge_st_witness_enrolled *st = err ? NULL : &a->st->u.witness_enrolled;
+    if (st && !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id)) {
+        err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement is about another tenant");
+    } else if (st && kedge_host_witness_find(h, a->tenant, &st->witness) == KEDGE_COORD_NONE
+               && is_taken(h, st)) {
+        err = kedge_diag_set(&d, KEDGE_E_EXISTS, "a key of this witness is invalid or in use already");
+    }
+    if (err) {
+        kedge_admin_append_fail(a, err, &d);
+        return;
+    }
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    snprintf(key, sizeof key, "witness-enrolled/%s", st->witness.s);
+    a->then = enrolled;
+    kedge_admin_append_submit(h, a, args, key);
+}
+
+static void revoked(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    unsigned closed = 0;
+    uint32_t witness = kedge_host_witness_find(h, a->tenant, &a->st->u.witness_revoked.witness);
+    const struct kedge_public_key *key = kedge_host_witness_tls_key(h, witness);
+    closed = kedge_net_server_drop_key(h->server, key);
+    kedge_log(KEDGE_LOG_INFO, "witness revoked", "tenant=%s witness=%s connections=%u",
+              h->tenants[a->tenant].id.s, a->st->u.witness_revoked.witness.s, closed);
+}
+
+static void witness_revoke(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_admin_append *a = kedge_admin_append_new(req);
+    int err = kedge_admin_append_open(h, args, KEDGE_ST_WITNESS_REVOKED, a, &d);
+    const struct kedge_st_witness_revoked *st = err ? NULL : &a->st->u.witness_revoked;
+    uint32_t witness = st ? kedge_host_witness_find(h, a->tenant, &st->witness) : KEDGE_COORD_NONE;
+    if (st
+        && (witness == KEDGE_COORD_NONE || !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id)
+            || !kedge_host_witness_has_key(h, witness, &st->cosign_key))) {
+        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no witness \"%s\" with that key in this tenant",
+                             st->witness.s);
+    }
+    if (err) {
+        kedge_admin_append_fail(a, err, &d);
+        return;
+    }
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    snprintf(key, sizeof key, "witness-revoked/%s", st->witness.s);
+    kedge_host_witness_revoke(h, witness); /* at once, before the statement is durable */
+    a->then = revoked;
+    kedge_admin_append_submit(h, a, args, key);
+}
+
+static void witness_list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    json_t *list = json_array();
+    (void)args;
+    kedge_host_witness_rows(h, list);
+    kedge_admin_ok(req, json_pack("{s:o,s:I,s:I}", "witnesses", list, "main_size",
+                                  (json_int_t)kedge_ledger_size(h->main.ledger), "final_size",
+                                  (json_int_t)kedge_host_final_size(h)));
+}
+
+bool kedge_admin_witnesses(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                           const json_t *args)
+{
+    static const struct {
+        const char *verb;
+        void (*run)(struct kedge_host *h, struct kedge_net_request *req, const json_t *args);
+    } verbs[] = {
+        {"witness.enroll", witness_enroll},
+        {"witness.revoke", witness_revoke},
+        {"witness.list", witness_list},
+    };
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(verbs[i].verb, verb) == 0) {
+            verbs[i].run(h, req, args);
+            return true;
+        }
+    }
+    return false;
+}
