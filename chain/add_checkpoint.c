@@ -4,12 +4,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "chain/checkpoint_impl.h"
 #include "chain/lines.h"
 #include "chain/note_impl.h"
-#include "common/base/mem.h"
 #include "common/base/text.h"
 
 int kedge_add_checkpoint_format(uint64_t old_size, const struct kedge_hash *path, size_t path_len,
@@ -118,26 +116,28 @@ int kedge_add_checkpoint_open(struct kedge_view bytes, const struct kedge_witnes
                               size_t log_count, struct kedge_add_checkpoint *ret_request,
                               enum kedge_witness_status *ret_status, const char **ret_reason)
 {
+    struct kedge_add_checkpoint r;
     struct kedge_note note;
     bool is_strict, is_known;
-    int err = parse(bytes, ret_request, &note, &is_strict);
+    int err = parse(bytes, &r, &note, &is_strict);
     if (err == KEDGE_E_NOMEM) {
         return err;
     }
     if (err) {
         return answer(KEDGE_WITNESS_BAD_REQUEST, "malformed request", ret_status, ret_reason);
     }
-    err = verify_log(&note, ret_request->checkpoint.origin, logs, log_count, &is_known);
+    err = verify_log(&note, r.checkpoint.origin, logs, log_count, &is_known);
     if (err == KEDGE_E_NOMEM || err == KEDGE_E_ARG) {
         return err;
     }
+    *ret_request = r;
     if (!is_known) {
         return answer(KEDGE_WITNESS_NOT_FOUND, "origin unknown", ret_status, ret_reason);
     }
     if (err || !is_strict) {
         return answer(KEDGE_WITNESS_FORBIDDEN, "no valid signature of the log", ret_status, ret_reason);
     }
-    if (ret_request->old_size > ret_request->checkpoint.size) {
+    if (r.old_size > r.checkpoint.size) {
         return answer(KEDGE_WITNESS_BAD_REQUEST, "old size above the checkpoint's", ret_status, ret_reason);
     }
     return answer(KEDGE_WITNESS_OK, "", ret_status, ret_reason);
