@@ -84,6 +84,9 @@ int kedge_cmd_status(struct kedge_cli *c)
         const char *text = json_string_value(url);
         kedge_cli_say(c, "listens on     %s\n", text ? text : "");
     }
+    if (kedge_cli_text(o, "https")[0]) {
+        kedge_cli_say(c, "logs over      %s\n", kedge_cli_text(o, "https"));
+    }
     kedge_cli_say(c, "server key     %s\n", kedge_cli_text(o, "fingerprint"));
     kedge_cli_say(c, "statement key  %s\n", kedge_cli_text(o, "statement_key"));
     kedge_cli_say(c, "main log       %s\n", kedge_cli_text(o, "main_log"));

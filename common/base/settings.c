@@ -14,6 +14,10 @@ const struct kedge_setting kedge_settings_coordinator[] = {
     {"lease_ms", true, KEDGE_LEASE_MIN_MS, 3600000, 15000},
     {"offline_grace_ms", true, 100, 3600000, 5000},
     {"settle_ms", true, 0, 3600000, 1000},
+    {"https_listen", false, 0, 0, 0},
+    {"https_certificate", false, 0, 0, 0},
+    {"https_key", false, 0, 0, 0},
+    {"https_connections", true, 8, 4096, 256},
     {NULL, false, 0, 0, 0},
 };
 

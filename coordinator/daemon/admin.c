@@ -11,6 +11,8 @@
 #include "common/base/os/clock.h"
 #include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/https.h"
+#include "coordinator/daemon/read_tokens.h"
 #include "coordinator/daemon/requests.h"
 
 void kedge_admin_ok(struct kedge_net_request *req, json_t *data)
@@ -73,6 +75,9 @@ static void answer_status(struct kedge_host *h, struct kedge_net_request *req)
     json_object_set_new(o, "statement_key", hex_of(h->statement_key.public.b, KEDGE_KEY_LEN));
     put_vkey(o, "main_log", h->main.origin, &h->main.key.public);
     json_object_set_new(o, "listen", listen);
+    if (kedge_host_https_url(h)) {
+        json_object_set_new(o, "https", json_string(kedge_host_https_url(h)));
+    }
     json_object_set_new(o, "tenants", json_integer(h->tenant_count));
     json_object_set_new(o, "sites", json_integer(h->site_count));
     json_object_set_new(o, "jobs_running", json_integer(jobs));
@@ -123,6 +128,8 @@ void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struc
         answer_status(h, req);
     } else if (strcmp(verb, "trust") == 0) {
         answer_trust(h, req);
+    } else if (strncmp(verb, "read.", 5) == 0) {
+        kedge_admin_read(h, req, verb, args);
     } else if (strncmp(verb, "job.", 4) == 0) {
         kedge_admin_jobs(h, req, verb, args);
     } else {

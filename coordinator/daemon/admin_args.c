@@ -139,6 +139,38 @@ int kedge_admin_filter_args(const json_t *args, struct kedge_admin_filter *ret, 
     return err;
 }
 
+int kedge_admin_reader_args(const json_t *args, struct kedge_admin_reader *ret, struct kedge_diag *reterr)
+{
+    struct kedge_admin_reader a = {.auditor = false};
+    const json_t *auditor = json_object_get(args, "auditor");
+    json_int_t ttl = json_integer_value(json_object_get(args, "ttl_s"));
+    int err = json_object_get(args, "name") ? get_id(args, "name", &a.name, reterr) : KEDGE_OK;
+    if (!err && auditor && !json_is_boolean(auditor)) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"auditor\": expected true or false");
+    }
+    a.auditor = json_is_true(auditor);
+    if (!err && a.auditor == (json_object_get(args, "tenant") != NULL)) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "expected either \"tenant\" or \"auditor\": true");
+    }
+    if (!err && !a.auditor) {
+        err = get_id(args, "tenant", &a.tenant, reterr);
+    }
+    if (!err && (ttl < 1 || ttl > KEDGE_ADMIN_READER_TTL_MAX_S)) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"ttl_s\": expected 1 to %d seconds",
+                             KEDGE_ADMIN_READER_TTL_MAX_S);
+    }
+    if (!err) {
+        a.ttl_s = (uint32_t)ttl;
+        *ret = a;
+    }
+    return err;
+}
+
+int kedge_admin_reader_name(const json_t *args, struct kedge_id *ret, struct kedge_diag *reterr)
+{
+    return get_id(args, "name", ret, reterr);
+}
+
 int kedge_admin_from_round(const json_t *args, uint32_t *ret, struct kedge_diag *reterr)
 {
     const json_t *v = json_object_get(args, "from_round");

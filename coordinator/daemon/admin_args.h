@@ -53,6 +53,20 @@ struct kedge_admin_filter {
 KEDGE_NODISCARD int kedge_admin_filter_args(const struct json_t *args, struct kedge_admin_filter *ret,
                                             struct kedge_diag *reterr);
 
+/* read.token: "name" (may be absent), and either "tenant" or "auditor": true */
+struct kedge_admin_reader {
+    struct kedge_id name; /* empty: any */
+    bool auditor;
+    struct kedge_id tenant;
+    uint32_t ttl_s; /* 1 … KEDGE_ADMIN_READER_TTL_MAX_S */
+};
+enum { KEDGE_ADMIN_READER_TTL_MAX_S = 3 * 366 * 86400 };
+KEDGE_NODISCARD int kedge_admin_reader_args(const struct json_t *args, struct kedge_admin_reader *ret,
+                                            struct kedge_diag *reterr);
+/* read.revoke */
+KEDGE_NODISCARD int kedge_admin_reader_name(const struct json_t *args, struct kedge_id *ret,
+                                            struct kedge_diag *reterr);
+
 /* "from_round" of job.show; absent: 0 */
 KEDGE_NODISCARD int kedge_admin_from_round(const struct json_t *args, uint32_t *ret,
                                            struct kedge_diag *reterr);

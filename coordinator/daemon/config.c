@@ -19,6 +19,7 @@ static const struct {
     {"lease_ms", offsetof(struct kedge_config, lease_ms)},
     {"offline_grace_ms", offsetof(struct kedge_config, offline_grace_ms)},
     {"settle_ms", offsetof(struct kedge_config, settle_ms)},
+    {"https_connections", offsetof(struct kedge_config, https_connections)},
 };
 enum { NUMBERS = sizeof numbers / sizeof numbers[0], CONFIG_MAX = 65536 };
 
@@ -60,6 +61,28 @@ static int read_operators(const json_t *v, struct kedge_config *c, struct kedge_
     return KEDGE_OK;
 }
 
+/* The texts of "https_listen", "https_certificate" and "https_key"; *ret_taken: it is one of them. */
+static int read_https(const char *key, const json_t *v, struct kedge_config *c, bool *ret_taken,
+                      struct kedge_diag *d)
+{
+    const char *s = json_string_value(v);
+    bool listen = strcmp(key, "https_listen") == 0, certificate = strcmp(key, "https_certificate") == 0;
+    *ret_taken = listen || certificate || strcmp(key, "https_key") == 0;
+    if (listen) {
+        bool good = s && strlen(s) < sizeof c->https_listen
+                    && (strncmp(s, "https://", 8) == 0 || strncmp(s, "http://", 7) == 0);
+        snprintf(c->https_listen, sizeof c->https_listen, "%s", good ? s : "");
+        return good ? KEDGE_OK : bad(d, key, "an address like \"https://0.0.0.0:8443\"");
+    }
+    if (*ret_taken) {
+        char *out = certificate ? c->https_certificate : c->https_key;
+        bool good = s && s[0] == '/' && strlen(s) < sizeof c->https_key;
+        snprintf(out, sizeof c->https_key, "%s", good ? s : "");
+        return good ? KEDGE_OK : bad(d, key, "the absolute path of a PEM file");
+    }
+    return KEDGE_OK;
+}
+
 static int read_key(const char *key, const json_t *v, struct kedge_config *c, struct kedge_diag *d)
 {
     if (strcmp(key, "deployment") == 0) {
@@ -79,6 +102,11 @@ static int read_key(const char *key, const json_t *v, struct kedge_config *c, st
     if (strcmp(key, "insecure") == 0) {
         c->insecure = json_is_true(v);
         return json_is_boolean(v) ? KEDGE_OK : bad(d, key, "true or false");
+    }
+    bool taken;
+    int err = read_https(key, v, c, &taken, d);
+    if (taken) {
+        return err;
     }
     for (size_t i = 0; i < NUMBERS; i++) {
         const struct kedge_setting *row = kedge_setting_find(kedge_settings_coordinator, key);
@@ -125,6 +153,11 @@ int kedge_config_parse(struct kedge_view text, struct kedge_config *ret, struct 
     }
     if (!err && !c.deployment[0]) {
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "config.json: \"deployment\" is missing");
+    }
+    if (!err && !c.https_certificate[0] != !c.https_key[0]) {
+        err = kedge_diag_set(
+            reterr, KEDGE_E_FORMAT,
+            "config.json: \"https_certificate\" and \"https_key\" stand together or not at all");
     }
     json_decref(root);
     if (!err) {

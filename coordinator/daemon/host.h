@@ -12,10 +12,12 @@
 #include "chain/state/state.h"
 #include "chain/store/committer.h"
 #include "common/base/os/queue.h"
+#include "common/net/http.h"
 #include "common/net/server.h"
 #include "coordinator/core/coord.h"
 #include "coordinator/daemon/config.h"
 #include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/main_view.h"
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/requests.h"
 #include "coordinator/daemon/submit.h"
@@ -42,6 +44,8 @@ struct kedge_host {
     struct kedge_coord_effects fx;
     struct kedge_queue *queue, *work_queue;
     struct kedge_net_server *server;
+    struct kedge_http_server *https;   /* NULL: does not listen */
+    struct kedge_main_view *main_view; /* any thread */
     pthread_t *workers;
     unsigned worker_count;
     volatile int stop; /* set on the loop thread */

@@ -17,6 +17,7 @@
 #include "common/base/os/log.h"
 #include "coordinator/daemon/blobs.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/https.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/restore.h"
 
@@ -132,6 +133,7 @@ static int open_state(struct kedge_host *h, struct kedge_diag *d)
     err = err ? err : kedge_state_key(h->state, KEDGE_STATE_KEY_STATEMENT, &h->statement_key, d);
     err = err ? err : kedge_state_log_open(h->state, NULL, KEDGE_STATE_WRITE, &h->main, d);
     err = err ? err : write_policy(h, d);
+    err = err ? err : kedge_main_view_new(h->main.ledger, &h->main_view);
     return err ? err : kedge_committer_start(h->main.ledger, NULL, &h->main_committer, d);
 }
 
@@ -212,6 +214,7 @@ static void stop_all(struct kedge_host *h, int err)
 {
     struct kedge_diag d = {.text = ""};
     kedge_net_server_close(h->server);
+    kedge_host_https_close(h);
     if (h->work_queue) {
         kedge_queue_close(h->work_queue);
     }
@@ -234,6 +237,7 @@ static void stop_all(struct kedge_host *h, int err)
         kedge_state_log_close(&h->tenants[i].log);
     }
     kedge_state_log_close(&h->main);
+    kedge_main_view_free(h->main_view);
     kedge_kv_close(h->kv);
     kedge_key_wipe(&h->tls_key);
     kedge_key_wipe(&h->statement_key);
@@ -250,6 +254,7 @@ static int run(struct kedge_host *h)
     err = err ? err : kedge_host_restore(h, &d);
     err = err ? err : start_server(h, &d);
     err = err ? err : write_address(h, &d);
+    err = err ? err : kedge_host_https_open(h, &d);
     if (!err && pthread_create(&signals, NULL, signal_main, h) != 0) {
         err = kedge_diag_set(&d, KEDGE_E_NOMEM, "cannot start a thread");
     } else if (!err) {

@@ -171,6 +171,58 @@ int kedge_token_record_encode(const struct kedge_token_record *r, struct kedge_b
     return out->err;
 }
 
+/* ---- readers' tokens ---- */
+
+int kedge_read_token_record_decode(struct kedge_view key, struct kedge_view value,
+                                   struct kedge_read_token_record *ret, struct kedge_diag *reterr)
+{
+    struct where w = {"state", key, reterr};
+    struct kedge_read_token_record r;
+    int64_t auditor = 0, created = 0, expiry = 0, revoked = 0;
+    memset(&r, 0, sizeof r);
+    struct field fields[] = {{.name = "name", .type = FIELD_ID, .ret = &r.name},
+                             {.name = "auditor", .type = FIELD_INTEGER, .ret = &auditor, .most = 1},
+                             {.name = "tenant", .type = FIELD_ID, .optional = true, .ret = &r.tenant},
+                             {.name = "created_s", .type = FIELD_INTEGER, .ret = &created, .most = TIME_MAX},
+                             {.name = "expiry_s", .type = FIELD_INTEGER, .ret = &expiry, .most = TIME_MAX},
+                             {.name = "revoked_s", .type = FIELD_INTEGER, .ret = &revoked, .most = TIME_MAX}};
+    if (key.len != KEDGE_READ_TOKEN_KEY_LEN
+        || memcmp(key.ptr, KEDGE_READ_TOKEN_PREFIX, sizeof KEDGE_READ_TOKEN_PREFIX - 1) != 0) {
+        return damaged(&w, "the key is not that of a reader's token");
+    }
+    int err = read_fields(&w, value, fields, sizeof fields / sizeof fields[0]);
+    if (!err && (auditor == 1) == fields[2].found) {
+        err = damaged(&w, "a token is an auditor's or a tenant's");
+    }
+    if (!err) {
+        r.auditor = auditor == 1;
+        r.created_s = (uint64_t)created;
+        r.expiry_s = (uint64_t)expiry;
+        r.revoked_s = (uint64_t)revoked;
+        *ret = r;
+    }
+    return err;
+}
+
+int kedge_read_token_record_encode(const struct kedge_read_token_record *r, struct kedge_buf *out)
+{
+    kedge_buf_printf(out, "{\"name\":\"%s\",\"auditor\":%d", r->name.s, r->auditor ? 1 : 0);
+    if (!r->auditor) {
+        kedge_buf_printf(out, ",\"tenant\":\"%s\"", r->tenant.s);
+    }
+    kedge_buf_printf(out, ",\"created_s\":%" PRIu64 ",\"expiry_s\":%" PRIu64 ",\"revoked_s\":%" PRIu64 "}",
+                     r->created_s, r->expiry_s, r->revoked_s);
+    return out->err;
+}
+
+void kedge_read_token_key(const uint8_t secret[KEDGE_HASH_LEN], uint8_t out[KEDGE_READ_TOKEN_KEY_LEN])
+{
+    struct kedge_hash id;
+    kedge_sha256(kedge_view_of(secret, KEDGE_HASH_LEN), &id);
+    memcpy(out, KEDGE_READ_TOKEN_PREFIX, sizeof KEDGE_READ_TOKEN_PREFIX - 1);
+    memcpy(out + sizeof KEDGE_READ_TOKEN_PREFIX - 1, id.b, KEDGE_HASH_LEN);
+}
+
 /* ---- jobs ---- */
 
 int kedge_job_record_decode(struct kedge_view key, struct kedge_view value, struct kedge_job_record *ret,

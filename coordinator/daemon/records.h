@@ -28,6 +28,25 @@ KEDGE_NODISCARD int kedge_token_record_decode(struct kedge_view key, struct kedg
                                               struct kedge_token_record *ret, struct kedge_diag *reterr);
 KEDGE_NODISCARD int kedge_token_record_encode(const struct kedge_token_record *r, struct kedge_buf *out);
 
+/* Table "state", key: KEDGE_READ_TOKEN_PREFIX ‖ SHA-256 of the token's 32 secret bytes. Who may read logs
+ * over HTTPS. */
+#define KEDGE_READ_TOKEN_PREFIX "read-token/"
+enum { KEDGE_READ_TOKEN_KEY_LEN = sizeof KEDGE_READ_TOKEN_PREFIX - 1 + KEDGE_HASH_LEN };
+struct kedge_read_token_record {
+    struct kedge_id name;
+    bool auditor;                 /* reads all logs */
+    struct kedge_id tenant;       /* unless an auditor: reads what this tenant may */
+    uint64_t created_s, expiry_s; /* unix time, at most 2^53 */
+    uint64_t revoked_s;           /* 0: not revoked */
+};
+KEDGE_NODISCARD int kedge_read_token_record_decode(struct kedge_view key, struct kedge_view value,
+                                                   struct kedge_read_token_record *ret,
+                                                   struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_read_token_record_encode(const struct kedge_read_token_record *r,
+                                                   struct kedge_buf *out);
+/* The record's key; secret: 32 bytes. */
+void kedge_read_token_key(const uint8_t secret[KEDGE_HASH_LEN], uint8_t out[KEDGE_READ_TOKEN_KEY_LEN]);
+
 /* Table "job", key: its name. */
 struct kedge_job_record {
     struct kedge_id job;
