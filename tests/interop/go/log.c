@@ -1,17 +1,18 @@
-/* Kedge's half of the comparison with Go's tlog (kedge.go): makes random logs with the real ledger, and
- * judges what Go sends.
+/* Kedge's half of the comparison with Go's tlog (check/): makes random logs with the real ledger, and judges
+ * what Go sends.
  *
  *   interop_log make SEED SIZE all|some    the log on stdout
  *   interop_log judge                      cases on stdin, a byte 0 or 1 for each on stdout
  *
  * Numbers are big-endian; every record begins with its letter. What make writes: K u16 vkey · E u32 entry ·
- * C u32 note · R size root · I index size path · P old_size size path · T u16 path u32 bytes. Paths are u8
- * count and hashes. */
+ * C u32 note · W u16 vkey u64 time u32 cosigned note · R size root · I index size path · P old_size size path
+ * · T u16 path u32 bytes. Paths of proofs are u8 count and hashes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "chain/checkpoint.h"
+#include "chain/cosignature.h"
 #include "chain/store/ledger_tiles.h"
 #include "common/base/os/file.h"
 #include "common/base/rng.h"
@@ -19,7 +20,7 @@
 
 enum { CASES_MAX = 1 << 30, SOME = 1500, LONG_ONE_IN = 500 };
 
-static const char origin[] = "interop.example/log";
+static const char origin[] = "interop.example/log", witness[] = "interop.example/witness";
 
 static void must(int err, const char *what)
 {
@@ -44,7 +45,7 @@ struct maker {
     struct kedge_rng rng;
     struct kedge_kv *kv;
     struct kedge_ledger *l;
-    struct kedge_key_pair key;
+    struct kedge_key_pair key, witness;
     struct kedge_buf out;
 };
 
@@ -89,26 +90,56 @@ static void put_root(struct maker *m, uint64_t size)
     write_out(&m->out);
 }
 
-static void open_log(struct maker *m)
+static void make_key(struct maker *m, struct kedge_key_pair *ret)
 {
     struct kedge_seed seed;
-    struct kedge_vkey vkey;
-    struct kedge_buf text;
     for (size_t i = 0; i < sizeof seed.b; i++) {
         seed.b[i] = (uint8_t)kedge_rng_u64(&m->rng);
     }
-    kedge_key_from_seed(&seed, &m->key);
-    must(kedge_kv_memory_new(&m->kv), "store");
-    struct kedge_ledger_options options = {.origin = origin, .key = &m->key, .create = true};
-    must(kedge_ledger_open(m->kv, &options, &m->l, NULL), "ledger");
-    must(kedge_vkey_make(kedge_view_str(origin), KEDGE_KEY_ED25519, &m->key.public, &vkey), "vkey");
+    kedge_key_from_seed(&seed, ret);
+}
+
+static void put_vkey(struct maker *m, uint8_t letter, const char *name, enum kedge_key_type type,
+                     const struct kedge_public_key *key)
+{
+    struct kedge_vkey vkey;
+    struct kedge_buf text;
+    must(kedge_vkey_make(kedge_view_str(name), type, key, &vkey), "vkey");
     kedge_buf_init(&text, KEDGE_VKEY_MAX);
     kedge_vkey_encode(&vkey, &text);
-    kedge_buf_put_u8(&m->out, 'K');
+    kedge_buf_put_u8(&m->out, letter);
     kedge_buf_put_u16(&m->out, (uint16_t)text.len);
     kedge_buf_put(&m->out, text.ptr, text.len);
     kedge_buf_deinit(&text);
+}
+
+static void open_log(struct maker *m)
+{
+    make_key(m, &m->key);
+    make_key(m, &m->witness);
+    must(kedge_kv_memory_new(&m->kv), "store");
+    struct kedge_ledger_options options = {.origin = origin, .key = &m->key, .create = true};
+    must(kedge_ledger_open(m->kv, &options, &m->l, NULL), "ledger");
+    put_vkey(m, 'K', origin, KEDGE_KEY_ED25519, &m->key.public);
     write_out(&m->out);
+}
+
+static void put_cosigned(struct maker *m, struct kedge_view note)
+{
+    struct kedge_note parsed;
+    struct kedge_buf line, cosigned;
+    uint64_t time_s = kedge_rng_u64(&m->rng) >> 1 >> kedge_rng_below(&m->rng, 63);
+    kedge_buf_init(&line, KEDGE_COSIGNATURE_LINE_MAX);
+    kedge_buf_init(&cosigned, KEDGE_NOTE_MAX);
+    must(kedge_note_parse(note, &parsed), "note");
+    must(kedge_cosignature_make(parsed.text, kedge_view_str(witness), &m->witness, time_s, &line), "witness");
+    must(kedge_note_add_line(note, kedge_buf_view(&line), &cosigned), "cosigned note");
+    put_vkey(m, 'W', witness, KEDGE_KEY_COSIGNATURE, &m->witness.public);
+    kedge_buf_put_u64(&m->out, time_s);
+    kedge_buf_put_u32(&m->out, (uint32_t)cosigned.len);
+    kedge_buf_put(&m->out, cosigned.ptr, cosigned.len);
+    kedge_buf_deinit(&line);
+    kedge_buf_deinit(&cosigned);
 }
 
 static void put_checkpoint(struct maker *m)
@@ -117,6 +148,7 @@ static void put_checkpoint(struct maker *m)
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
     must(kedge_ledger_checkpoint(m->l, &note, NULL), "checkpoint");
     put_bytes(&m->out, 'C', kedge_buf_view(&note));
+    put_cosigned(m, kedge_buf_view(&note));
     kedge_buf_deinit(&note);
     write_out(&m->out);
 }

@@ -213,7 +213,7 @@ func isLenient(msg []byte) bool {
 }
 
 func (b *bench) judgeNote(vkey string, msg []byte, what string) error {
-	v, err := note.NewVerifier(vkey)
+	v, err := newVerifier(vkey)
 	if err != nil {
 		return err
 	}
@@ -223,6 +223,20 @@ func (b *bench) judgeNote(vkey string, msg []byte, what string) error {
 	return nil
 }
 
+// signer is a log or a witness.
+func (b *bench) signer(name string) (note.Signer, string, error) {
+	if b.rng.Intn(2) == 0 {
+		c, err := newCosigner(b.rng, name, b.rng.Uint64()>>1>>uint(b.rng.Intn(63)))
+		return c, c.vkey(), err
+	}
+	skey, vkey, err := note.GenerateKey(b.rng, name)
+	if err != nil {
+		return nil, "", err
+	}
+	signer, err := note.NewSigner(skey)
+	return signer, vkey, err
+}
+
 // notes that Go signs, with keys of others beside, and with damages.
 func (b *bench) notes(count, damages int) error {
 	texts := []string{"x\n", "a\n\nb\n", "example.com/log\n0\nroot\n", "\n", "é\u00a0ü\n", "— no signature\n\n\n"}
@@ -230,11 +244,7 @@ func (b *bench) notes(count, damages int) error {
 		var signers []note.Signer
 		var vkeys []string
 		for i := 0; i <= b.rng.Intn(3); i++ {
-			skey, vkey, err := note.GenerateKey(b.rng, fmt.Sprintf("key-%d.example/é", b.rng.Intn(1000)))
-			if err != nil {
-				return err
-			}
-			signer, err := note.NewSigner(skey)
+			signer, vkey, err := b.signer(fmt.Sprintf("key-%d.example/é", b.rng.Intn(1000)))
 			if err != nil {
 				return err
 			}

@@ -101,6 +101,31 @@ func (t *twin) checkpoint() error {
 	return nil
 }
 
+// cosigned is the newest checkpoint with a witness's line: both keys sign it, each opens it alone, and the
+// witness's alone says when.
+func (t *twin) cosigned() error {
+	vkey, time := string(t.in.bytes(int(t.in.number(2)))), uint64(t.in.number(8))
+	msg := t.in.bytes(int(t.in.number(4)))
+	v, err := newVerifier(vkey)
+	if err != nil {
+		return err
+	}
+	n, err := note.Open(msg, note.VerifierList(t.verifier, v))
+	if err != nil || len(n.Sigs) != 2 || v.(*cosigner).time != time {
+		return fmt.Errorf("cosigned at %d: %q: %v", time, msg, err)
+	}
+	for _, one := range []note.Verifier{t.verifier, v} {
+		if n, err = note.Open(msg, note.VerifierList(one)); err != nil || len(n.UnverifiedSigs) != 1 {
+			return fmt.Errorf("cosigned, by %s alone: %q: %v", one.Name(), msg, err)
+		}
+	}
+	msg[bytes.IndexByte(msg, '\n')-1] ^= 1
+	if _, err = note.Open(msg, note.VerifierList(v)); err == nil {
+		return fmt.Errorf("a changed checkpoint has its cosignature")
+	}
+	return nil
+}
+
 func (t *twin) checkRoot() error {
 	size, root := t.in.number(8), t.in.hash()
 	if root != t.root(size) {
@@ -260,8 +285,8 @@ func proveByTiles(tree tlog.Tree, i int64, entry []byte, read tiles) error {
 func checkLog(in io.Reader) error {
 	t := &twin{in: stream{r: bufio.NewReaderSize(in, 1<<20)}, roots: map[int64]tlog.Hash{},
 		files: map[string][]byte{}, counts: map[byte]int{}}
-	steps := map[byte]func() error{'K': t.key, 'E': t.entry, 'C': t.checkpoint, 'R': t.checkRoot,
-		'I': t.inclusion, 'P': t.consistency, 'T': t.tile}
+	steps := map[byte]func() error{'K': t.key, 'E': t.entry, 'C': t.checkpoint, 'W': t.cosigned,
+		'R': t.checkRoot, 'I': t.inclusion, 'P': t.consistency, 'T': t.tile}
 	for {
 		letter, err := t.in.r.ReadByte()
 		if err == io.EOF {
@@ -278,7 +303,7 @@ func checkLog(in io.Reader) error {
 		}
 		t.counts[letter]++
 	}
-	if t.verifier == nil || t.counts['C'] == 0 {
+	if t.verifier == nil || t.counts['C'] == 0 || t.counts['W'] == 0 {
 		return fmt.Errorf("no log")
 	}
 	if err := t.published(); err != nil {
@@ -287,7 +312,7 @@ func checkLog(in io.Reader) error {
 	if err := t.byTiles(); err != nil {
 		return err
 	}
-	fmt.Printf("%d entries: %d checkpoints, %d roots, %d inclusion and %d consistency proofs, %d tiles\n",
-		len(t.entries), t.counts['C'], t.counts['R'], t.counts['I'], t.counts['P'], t.counts['T'])
+	fmt.Printf("%d entries: %d checkpoints, %d cosigned, %d roots, %d inclusion and %d consistency proofs, %d tiles\n",
+		len(t.entries), t.counts['C'], t.counts['W'], t.counts['R'], t.counts['I'], t.counts['P'], t.counts['T'])
 	return nil
 }
