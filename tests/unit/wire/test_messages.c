@@ -86,6 +86,16 @@ static const struct {
      "01"
      "6a" H1 H2 "0000000000000008"
      "00400000"},
+    {{KEDGE_MSG_LOG_READ, {.log_read = {VIEW("main/checkpoint"), 8, 4194304}}},
+     "010a"
+     "0000000f"
+     "6d61696e2f636865636b706f696e74"
+     "0000000000000008"
+     "00400000"},
+    {{KEDGE_MSG_COSIGN, {.cosign = {VIEW("n")}}},
+     "010b"
+     "00000001"
+     "6e"},
     {{KEDGE_MSG_HELLO_OK, {.hello_ok = {1, VIEW("c"), VIEW("d.example"), VIEW("cp\n")}}},
      "0181"
      "00000001"
@@ -162,6 +172,9 @@ static const struct {
      "00000004"
      "00000001"
      "61"},
+    {{KEDGE_MSG_COSIGN_OK, {.cosign_ok = {10}}},
+     "018b"
+     "000000000000000a"},
     {{KEDGE_MSG_ERROR, {.error = {410, 0, VIEW("no such job")}}},
      "01ff"
      "0000019a"
