@@ -164,6 +164,7 @@ int kedge_cmd_ledger_prove(struct kedge_cli *c);
 int kedge_cmd_ledger_verify(struct kedge_cli *c);
 int kedge_cmd_ledger_tiles(struct kedge_cli *c);
 int kedge_cmd_ledger_fsck(struct kedge_cli *c);
+int kedge_cmd_ledger_repair(struct kedge_cli *c);
 int kedge_cmd_audit_verify(struct kedge_cli *c);
 int kedge_cmd_audit_replay(struct kedge_cli *c);
 int kedge_cmd_audit_trust(struct kedge_cli *c);

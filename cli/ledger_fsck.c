@@ -318,12 +318,20 @@ static bool has(const char *dir, const char *name)
     return kedge_path_join(path, dir, name) == KEDGE_OK && kedge_file_exists(path);
 }
 
+/* DIR/name, or DIR itself for an empty name. */
+static int name_folder(char out[KEDGE_PATH_MAX], const char *dir, const char *name, struct kedge_diag *d)
+{
+    int n = name[0] ? 0 : snprintf(out, KEDGE_PATH_MAX, "%s", dir);
+    int err = name[0] ? kedge_path_join(out, dir, name) : n < KEDGE_PATH_MAX ? KEDGE_OK : KEDGE_E_TOO_LONG;
+    return err ? kedge_diag_set(d, err, "%.60s…: path too long", dir) : KEDGE_OK;
+}
+
 /* A state folder, a folder with one in it, a log's folder, or a store's. */
 static int find_tasks(struct fsck *s, const char *dir, struct kedge_id **ret_ids, struct kedge_diag *d)
 {
     if (has(dir, "config.json") || has(dir, "state/config.json")) {
-        int err = kedge_path_join(s->state, dir, has(dir, "config.json") ? "." : "state");
-        return err ? kedge_diag_set(d, err, "%s: path too long", dir) : find_state(s, ret_ids, d);
+        int err = name_folder(s->state, dir, has(dir, "config.json") ? "" : "state", d);
+        return err ? err : find_state(s, ret_ids, d);
     }
     bool is_log = has(dir, "ledger.lmdb/data.mdb");
     if (!is_log && !has(dir, "data.mdb")) {
@@ -338,9 +346,8 @@ static int find_tasks(struct fsck *s, const char *dir, struct kedge_id **ret_ids
     }
     struct task *t = &s->tasks[s->task_count++];
     *t = (struct task){.name = dir, .is_ledger = true};
-    int err = kedge_path_join(t->store, dir, is_log ? "ledger.lmdb" : ".");
-    err = err || !is_log || !has(dir, "blobs") ? err : kedge_path_join(t->folder, dir, ".");
-    return err ? kedge_diag_set(d, err, "%s: path too long", dir) : KEDGE_OK;
+    int err = name_folder(t->store, dir, is_log ? "ledger.lmdb" : "", d);
+    return err || !is_log || !has(dir, "blobs") ? err : name_folder(t->folder, dir, "", d);
 }
 
 /* ---- the command ---- */

@@ -57,6 +57,8 @@ const struct kedge_command kedge_commands[] = {
      "a log as static files, for other tools (tlog-tiles)"},
     {"ledger", "fsck", kedge_cmd_ledger_fsck, "[STATE_OR_FOLDER] [LOG]…",
      "look at every live bit of the logs and name each damage"},
+    {"ledger", "repair", kedge_cmd_ledger_repair, "STATE LOG --from REPLICA_OR_BACKUP [--mark-lost]",
+     "build a damaged log anew from another copy of it"},
     {"audit", "verify", kedge_cmd_audit_verify, "DIR --trust FILE [--seen CHECKPOINT]… [--threads N]",
      "check the whole record offline"},
     {"audit", "replay", kedge_cmd_audit_replay,

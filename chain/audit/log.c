@@ -5,7 +5,7 @@
 
 #include "chain/audit/record.h"
 #include "chain/dsse.h"
-#include "chain/main_entry.h"
+#include "chain/entry_index.h"
 #include "common/base/mem.h"
 
 /* ---- facts ---- */
@@ -159,120 +159,16 @@ void kedgei_log_root(const struct kedgei_log *log, uint64_t size, struct kedge_h
 
 /* ---- idempotency keys ---- */
 
-static const char *train_kind_name(enum kedge_train_kind kind)
-{
-    return kind == KEDGE_TRAIN_PRETRAIN ? "pretrain" : "train";
-}
-
-static void put_key_change(const struct kedgei_fact *fact, struct kedge_buf *out)
-{
-    char hex[2 * KEDGE_KEY_LEN + 1];
-    const struct kedge_public_key *key = &((const struct kedge_st_key_added *)fact->body)->public_key;
-    if (fact->kind == KEDGE_ST_KEY_ROTATED) {
-        key = &((const struct kedge_st_key_rotated *)fact->body)->old_key;
-    } else if (fact->kind == KEDGE_ST_KEY_REVOKED) {
-        key = &((const struct kedge_st_key_revoked *)fact->body)->public_key;
-    } else if (fact->kind == KEDGE_ST_KEY_RECOVERED) {
-        key = &((const struct kedge_st_key_recovered *)fact->body)->public_key;
-    }
-    kedge_hex_encode(key->b, sizeof key->b, hex);
-    kedge_buf_printf(out, "%s/%s", kedge_statement_kind_name((enum kedge_statement_kind)fact->kind), hex);
-}
-
-/* Statements about keys and their holders; false: of another family. */
-static bool put_member_key(const struct kedgei_fact *fact, struct kedge_buf *out)
-{
-    const void *b = fact->body;
-    switch (fact->kind) {
-    case KEDGE_ST_KEY:
-        kedge_buf_put_str(out, "key/admin");
-        break;
-    case KEDGE_ST_KEY_ADDED:
-    case KEDGE_ST_KEY_ROTATED:
-    case KEDGE_ST_KEY_REVOKED:
-    case KEDGE_ST_KEY_RECOVERED:
-        put_key_change(fact, out);
-        break;
-    case KEDGE_ST_SITE_ENROLLED:
-        kedge_buf_printf(out, "site-enrolled/%s", ((const struct kedge_st_site_enrolled *)b)->site.s);
-        break;
-    case KEDGE_ST_SITE_REVOKED:
-        kedge_buf_printf(out, "site-revoked/%s", ((const struct kedge_st_site_revoked *)b)->site.s);
-        break;
-    case KEDGE_ST_WITNESS_ENROLLED:
-        kedge_buf_printf(out, "witness-enrolled/%s",
-                         ((const struct kedge_st_witness_enrolled *)b)->witness.s);
-        break;
-    case KEDGE_ST_WITNESS_REVOKED:
-        kedge_buf_printf(out, "witness-revoked/%s", ((const struct kedge_st_witness_revoked *)b)->witness.s);
-        break;
-    default:
-        return false;
-    }
-    return true;
-}
-
-/* Appends the key that the statement must have been stored with; nothing for one that has none. */
+/* Appends the key that the entry must have been stored with; nothing for one that has none. */
 static void put_key(const struct kedgei_audit *a, const struct kedgei_fact *fact, struct kedge_buf *out)
 {
-    const void *b = fact->body;
-    const struct kedge_st_update *u = b;
-    const struct kedge_st_evaluation *e = b;
-    const struct kedge_st_group_assigned *g = b;
-    const struct kedge_st_aggregate *agg = b;
-    const struct kedge_st_release *release = b;
-    if (put_member_key(fact, out)) {
-        return;
-    }
-    switch (fact->kind) {
-    case KEDGE_ST_JOB_JOINED:
-        kedge_buf_printf(out, "job-joined/%s", ((const struct kedge_st_job_joined *)b)->job.s);
-        break;
-    case KEDGE_ST_UPDATE:
-        kedge_buf_printf(out, "update/%s/%08u/%s/%s", u->job.s, u->round, train_kind_name(u->update_kind),
-                         u->site.s);
-        break;
-    case KEDGE_ST_EVALUATION:
-        kedge_buf_printf(out, "evaluation/%s/%08u/%s", e->job.s, e->round, e->site.s);
-        break;
-    case KEDGE_ST_GROUP_ASSIGNED:
-        kedge_buf_printf(out, "group-assigned/%s/%s", g->job.s, g->site.s);
-        break;
-    case KEDGE_ST_POLICY:
-        kedge_buf_put_str(out, "policy");
-        break;
-    case KEDGE_ST_JOB_OPENED:
-        kedge_buf_printf(out, "job-opened/%s", ((const struct kedge_st_job_opened *)b)->job.s);
-        break;
-    case KEDGE_ST_ROUND_OPENED: {
-        const struct kedge_st_round_opened *r = b;
-        kedge_buf_printf(out, "round-opened/%s/%08u", r->job.s, r->round);
-        break;
-    }
-    case KEDGE_ST_AGGREGATE:
-        kedge_buf_printf(out, "aggregate/%s/%08u/%02u", agg->job.s, agg->round, agg->group);
-        break;
-    case KEDGE_ST_STEP: {
-        const struct kedge_st_step *s = b;
-        kedge_buf_printf(out, "step/%s/%08u", s->job.s, s->round);
-        break;
-    }
-    case KEDGE_ST_RELEASE:
-        kedge_buf_printf(out, "release/%s/%02u", release->job.s, release->group);
-        break;
-    case KEDGE_ST_JOB_CLOSED:
-        kedge_buf_printf(out, "job-closed/%s", ((const struct kedge_st_job_closed *)b)->job.s);
-        break;
-    case KEDGEI_FACT_CHECKPOINT: {
-        const struct kedgei_anchor *anchor = b;
-        if (anchor->tenant < a->tenant_count) {
-            kedge_buf_printf(out, "checkpoint/%s/%020llu", a->tenants[anchor->tenant].name,
-                             (unsigned long long)anchor->size);
+    const struct kedgei_anchor *anchor = fact->body;
+    if (fact->kind != KEDGEI_FACT_CHECKPOINT) {
+        if (fact->kind >= 0) {
+            kedge_statement_key((enum kedge_statement_kind)fact->kind, fact->body, out);
         }
-        break;
-    }
-    default:
-        break;
+    } else if (anchor->tenant < a->tenant_count) {
+        kedge_checkpoint_key(&a->tenants[anchor->tenant].tenant, anchor->size, out);
     }
 }
 

@@ -34,6 +34,11 @@ struct check {
     struct level levels[KEDGEI_TILE_LEVELS];
 };
 
+static const char *said_of(int err)
+{
+    return err == KEDGE_E_CORRUPT ? "the table can not be read beyond this record" : kedge_strerror(err);
+}
+
 /* Returns what ends the check, or KEDGE_OK to go on to the next damage. */
 static int damaged(struct check *c, enum kedge_kv_table table, uint64_t index, const char *what)
 {
@@ -156,7 +161,7 @@ static int check_tree(struct check *c)
     struct kedge_view all = kedge_view_of(NULL, 0);
     int err = kedge_kv_scan(c->tx, KEDGE_KV_ENTRY, all, all, visit_entry, c);
     if (err) {
-        return c->reterr->err == err ? err : damaged(c, KEDGE_KV_ENTRY, c->entries, kedge_strerror(err));
+        return c->reterr->err == err ? err : damaged(c, KEDGE_KV_ENTRY, c->entries, said_of(err));
     }
     if (c->entries < c->stored.frontier.size) {
         err = damaged(c, KEDGE_KV_ENTRY, c->entries, "entry missing");
@@ -248,7 +253,7 @@ static int check_table(struct check *c, enum kedge_kv_table table)
     c->records = 0;
     int err = kedge_kv_scan(c->tx, table, all, all, visit_any, c);
     if (err) {
-        return c->reterr->err == err ? err : damaged(c, table, c->records, kedge_strerror(err));
+        return c->reterr->err == err ? err : damaged(c, table, c->records, said_of(err));
     }
     err = kedge_kv_count(c->tx, table, &count);
     bool as_many = !c->has_state || count == expected_records(c, table);
@@ -285,7 +290,7 @@ static int check_pointers(struct check *c, enum kedge_kv_table table, uint64_t e
     c->pointers = 0;
     int err = kedge_kv_scan(c->tx, table, all, all, visit_pointer, c);
     if (err) {
-        return c->reterr->err == err ? err : damaged(c, table, c->pointers, kedge_strerror(err));
+        return c->reterr->err == err ? err : damaged(c, table, c->pointers, said_of(err));
     }
     if (c->pointers != expected) {
         return damaged(c, table, c->pointers, "records are missing or too many");
@@ -313,10 +318,9 @@ static int visit_head(void *arg, struct kedge_view key, struct kedge_view note)
     c->heads++;
     struct kedge_checkpoint checkpoint;
     struct kedge_hash root;
-    int err = c->unsigned_heads
-                  ? read_head(c, note, &checkpoint)
-                  : kedge_checkpoint_open(note, kedge_view_str(c->l->origin), &c->vkey, 1, &checkpoint,
-                                          &c->verdict);
+    int err = c->unsigned_heads ? read_head(c, note, &checkpoint)
+                                : kedge_checkpoint_open(note, kedge_view_str(c->l->origin), &c->vkey, 1,
+                                                        &checkpoint, &c->verdict);
     if (err == KEDGE_E_NOMEM) {
         return err;
     }
@@ -340,7 +344,7 @@ static int check_heads(struct check *c)
     struct kedge_view all = kedge_view_of(NULL, 0);
     err = kedge_kv_scan(c->tx, KEDGE_KV_HEAD, all, all, visit_head, c);
     if (err) {
-        return c->reterr->err == err ? err : damaged(c, KEDGE_KV_HEAD, 0, kedge_strerror(err));
+        return c->reterr->err == err ? err : damaged(c, KEDGE_KV_HEAD, 0, said_of(err));
     }
     uint64_t count;
     err = kedge_kv_count(c->tx, KEDGE_KV_HEAD, &count);

@@ -1,0 +1,408 @@
+/* Entries come from the copy; those that it withholds or does not have yet, from the damaged store, read in
+ * children a stretch at a time: a stretch that kills its child is asked for one by one. None of them is
+ * believed: the tree's root was signed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/checkpoint.h"
+#include "chain/store/guard.h"
+#include "chain/store/repair_impl.h"
+#include "common/base/mem.h"
+
+enum {
+    STRETCH = 256,
+    STRETCH_BYTES = STRETCH * (KEDGE_ENTRY_MAX + 8),
+    STRETCH_MS = 10000,
+    NOTES_BYTES = 1 << 28,
+    BATCH_BYTES = 4 << 20,
+};
+
+/* ---- the damaged store ---- */
+
+struct salvage {
+    const char *store;
+    uint64_t from, to;
+};
+
+static const struct kedge_kv_lmdb_options salvage_options = {.read_only = true, .no_lock = true};
+
+/* u32 length and bytes of each entry, length 0 where there is none. */
+static int salvage_entries(void *arg, struct kedge_buf *ret_out, struct kedge_diag *d)
+{
+    const struct salvage *s = arg;
+    struct kedge_kv *kv;
+    struct kedge_kv_tx *tx;
+    int err = kedge_kv_lmdb_open(s->store, &salvage_options, &kv, d);
+    err = err ? err : kedge_kv_begin(kv, false, &tx, d);
+    for (uint64_t i = s->from; i < s->to && !err; i++) {
+        struct kedgei_key key = kedgei_key_index(i);
+        struct kedge_view entry = kedge_view_of(NULL, 0);
+        int bad = kedge_kv_peek(tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), &entry);
+        bool usable = !bad && entry.len > 0 && entry.len <= KEDGE_ENTRY_MAX;
+        kedge_buf_put_u32(ret_out, usable ? (uint32_t)entry.len : 0);
+        if (usable) {
+            kedge_buf_put(ret_out, entry.ptr, entry.len);
+        }
+        err = ret_out->err;
+    }
+    return err; /* the process ends: nothing needs closing */
+}
+
+/* Entries [from, to) of the damaged store into out, as above; what cannot be read is empty. */
+static int salvage(const struct kedgei_rebuild *b, uint64_t from, uint64_t to, struct kedge_buf *out)
+{
+    struct salvage s = {b->store, from, to};
+    kedge_buf_clear(out);
+    int err = kedge_store_guarded(salvage_entries, &s, STRETCH_MS, out, NULL);
+    if (!err || err == KEDGE_E_NOMEM) {
+        return err;
+    }
+    kedge_buf_clear(out);
+    for (uint64_t i = from; i < to && out->err == KEDGE_OK; i++) {
+        size_t start = out->len;
+        s = (struct salvage){b->store, i, i + 1};
+        err =
+            to - from > 1 ? kedge_store_guarded(salvage_entries, &s, STRETCH_MS, out, NULL) : KEDGE_E_CORRUPT;
+        if (err) {
+            out->len = start;
+            kedge_buf_put_u32(out, 0);
+        }
+    }
+    return out->err;
+}
+
+/* u64 size, u32 length, note: all checkpoints. */
+static int put_note(void *arg, struct kedge_view key, struct kedge_view note)
+{
+    struct kedge_buf *out = arg;
+    if (key.len == 8 && note.len <= KEDGE_NOTE_MAX) {
+        kedge_buf_put(out, key.ptr, key.len);
+        kedge_buf_put_u32(out, (uint32_t)note.len);
+        kedge_buf_put(out, note.ptr, note.len);
+    }
+    return out->err;
+}
+
+static int salvage_notes(void *arg, struct kedge_buf *ret_out, struct kedge_diag *d)
+{
+    struct kedge_view all = kedge_view_of(NULL, 0);
+    struct kedge_kv *kv;
+    struct kedge_kv_tx *tx;
+    int err = kedge_kv_lmdb_open(arg, &salvage_options, &kv, d);
+    err = err ? err : kedge_kv_begin(kv, false, &tx, d);
+    int cut_short = err ? err : kedge_kv_scan(tx, KEDGE_KV_HEAD, all, all, put_note, ret_out);
+    return err || cut_short == KEDGE_E_CORRUPT ? err : cut_short;
+}
+
+/* ---- entries, wherever they are ---- */
+
+/* A walk over all entries in order, the damaged store's a stretch ahead. */
+struct walk {
+    struct kedgei_rebuild *b;
+    struct kedge_buf stretch;
+    uint64_t stretch_from, stretch_to;
+    struct kedge_diag *reterr;
+    int (*take)(struct walk *w, uint64_t index, struct kedge_view entry, const struct kedge_hash *leaf);
+    void *arg;
+};
+
+/* The damaged store's entry; empty when it has none. */
+static int entry_here(struct walk *w, uint64_t index, struct kedge_view *ret)
+{
+    uint64_t size = w->b->goal.size;
+    if (index < w->stretch_from || index >= w->stretch_to) {
+        w->stretch_from = index;
+        w->stretch_to = size - index < STRETCH ? size : index + STRETCH;
+        int err = salvage(w->b, w->stretch_from, w->stretch_to, &w->stretch);
+        if (err) {
+            return err;
+        }
+    }
+    struct kedge_reader r = kedge_reader_of(kedge_buf_view(&w->stretch));
+    for (uint64_t i = w->stretch_from; i <= index; i++) {
+        *ret = kedge_read_bytes(&r, kedge_read_u32(&r));
+    }
+    return r.failed ? KEDGE_E_BUG : KEDGE_OK;
+}
+
+static int take_here(struct walk *w, uint64_t index, const struct kedge_hash *expected)
+{
+    struct kedge_view entry;
+    struct kedge_hash leaf;
+    int err = entry_here(w, index, &entry);
+    if (err) {
+        return kedge_diag_set(w->reterr, err, "%s: %s", w->b->store, kedge_strerror(err));
+    }
+    if (entry.len > 0) {
+        kedge_merkle_leaf(entry, &leaf);
+    }
+    if (entry.len == 0 || (expected && !kedge_hash_eq(&leaf, expected))) {
+        (void)kedge_diag_set(w->reterr, KEDGE_E_SHORTER,
+                             expected
+                                 ? "%s: entry %llu is withheld in this copy, and damaged here"
+                                 : "%s: this copy ends before entry %llu, which was signed and is damaged "
+                                   "here: the copy is too old",
+                             w->b->r->from, (unsigned long long)index);
+        (void)kedge_diag_hint(w->reterr, "name another replica or backup; nothing was changed");
+        return KEDGE_E_SHORTER;
+    }
+    w->b->from_here++;
+    return w->take(w, index, entry, &leaf);
+}
+
+static int visit_copy(void *arg, uint64_t index, struct kedge_view entry)
+{
+    struct walk *w = arg;
+    struct kedge_hash leaf;
+    if (index >= w->b->goal.size) {
+        return KEDGE_OK;
+    }
+    if (entry.len > 0) {
+        kedge_merkle_leaf(entry, &leaf);
+        return w->take(w, index, entry, &leaf);
+    }
+    int err = kedge_ledger_leaf_hash(w->b->copy, index, &leaf);
+    return err ? err : take_here(w, index, &leaf);
+}
+
+static int walk_all(struct walk *w)
+{
+    uint64_t size = kedge_ledger_size(w->b->copy);
+    w->b->from_here = 0;
+    kedge_buf_init(&w->stretch, STRETCH_BYTES);
+    int err = kedge_ledger_for_each(w->b->copy, 0, visit_copy, w);
+    for (uint64_t i = size; i < w->b->goal.size && !err; i++) {
+        err = take_here(w, i, NULL);
+    }
+    kedge_buf_deinit(&w->stretch);
+    if (err && !w->reterr->text[0]) {
+        (void)kedge_diag_set(w->reterr, err, "%s: %s", w->b->store, kedge_strerror(err));
+    }
+    return err;
+}
+
+/* ---- first walk: is it the tree that was signed? ---- */
+
+static int grow_frontier(struct walk *w, uint64_t index, struct kedge_view entry,
+                         const struct kedge_hash *leaf)
+{
+    (void)index;
+    (void)entry;
+    return kedge_frontier_append(w->arg, leaf);
+}
+
+int kedgei_rebuild_check(struct kedgei_rebuild *b, struct kedge_diag *reterr)
+{
+    struct kedge_frontier frontier;
+    struct kedge_hash root;
+    struct kedge_diag d = {.text = ""};
+    memset(&frontier, 0, sizeof frontier);
+    struct walk w = {.b = b, .reterr = &d, .take = grow_frontier, .arg = &frontier};
+    int err = walk_all(&w);
+    if (err) {
+        if (reterr) {
+            *reterr = d;
+        }
+        return err;
+    }
+    kedge_frontier_root(&frontier, &root);
+    if (!kedge_hash_eq(&root, &b->goal.root)) {
+        (void)kedge_diag_set(
+            reterr, KEDGE_E_SHORTER,
+            "%s: this copy is too old: it ends at entry %llu, and of what was signed behind that, up to "
+            "%llu, something is damaged here; or it is of another history",
+            b->r->from, (unsigned long long)kedge_ledger_size(b->copy), (unsigned long long)b->goal.size);
+        (void)kedge_diag_hint(reterr, "name a newer replica or backup; nothing was changed");
+        return KEDGE_E_SHORTER;
+    }
+    return KEDGE_OK;
+}
+
+/* ---- second walk: the new store ---- */
+
+struct filling {
+    struct kedge_kv *kv;
+    struct kedge_kv_tx *tx; /* under way; NULL: none */
+    struct kedgei_state state;
+    struct kedge_hash leaves[KEDGE_APPEND_MAX];
+    size_t staged, bytes;
+    struct kedge_buf key;
+};
+
+static int commit(struct filling *f, struct kedge_diag *d)
+{
+    if (!f->tx) {
+        return KEDGE_OK;
+    }
+    uint64_t base = f->state.frontier.size - f->staged;
+    int err = kedgei_tiles_append(f->tx, base, f->leaves, f->staged);
+    kedge_frontier_root(&f->state.frontier, &f->state.root);
+    err = err ? err : kedgei_state_write(f->tx, &f->state);
+    struct kedge_kv_tx *tx = f->tx;
+    f->tx = NULL;
+    f->staged = f->bytes = 0;
+    if (err) {
+        kedge_kv_abort(tx);
+        return err;
+    }
+    return kedge_kv_commit(tx, d);
+}
+
+static int put_pointer(struct filling *f, enum kedge_kv_table table, struct kedge_view key, uint64_t index,
+                       const struct kedge_hash *leaf, uint64_t *count)
+{
+    uint8_t pointer[KEDGEI_POINTER_LEN];
+    kedgei_pointer_encode(key, index, leaf, pointer);
+    int err = kedge_kv_put(f->tx, table, key, kedge_view_of(pointer, sizeof pointer), KEDGE_KV_PUT_IF_ABSENT);
+    *count += err == KEDGE_OK;
+    return err == KEDGE_E_EXISTS && table == KEDGE_KV_REF ? KEDGE_OK
+                                                          : err; /* an earlier entry was the first */
+}
+
+static int put_entry(struct walk *w, uint64_t index, struct kedge_view entry, const struct kedge_hash *leaf)
+{
+    struct filling *f = w->arg;
+    const struct kedge_repair *r = w->b->r;
+    struct kedge_hash refs[KEDGE_APPEND_REFS_MAX];
+    size_t ref_count = 0;
+    struct kedgei_key key = kedgei_key_index(index);
+    int err = f->tx ? KEDGE_OK : kedge_kv_begin(f->kv, true, &f->tx, w->reterr);
+    kedge_buf_clear(&f->key);
+    err = err || !r->index ? err : r->index(r->index_arg, entry, &f->key, refs, &ref_count);
+    err = err ? err : kedge_kv_put(f->tx, KEDGE_KV_ENTRY, kedgei_key_view(&key), entry, KEDGE_KV_APPEND);
+    if (!err && f->key.len > 0) {
+        err = put_pointer(f, KEDGE_KV_IDEM, kedge_buf_view(&f->key), index, leaf, &f->state.idem_count);
+    }
+    for (size_t i = 0; i < ref_count && !err; i++) {
+        err = put_pointer(f, KEDGE_KV_REF, kedge_view_of(refs[i].b, KEDGE_HASH_LEN), index, leaf,
+                          &f->state.ref_count);
+    }
+    err = err ? err : kedge_frontier_append(&f->state.frontier, leaf);
+    if (err) {
+        return err;
+    }
+    f->leaves[f->staged++] = *leaf;
+    f->bytes += entry.len;
+    if (f->staged == KEDGE_APPEND_MAX || f->bytes >= BATCH_BYTES) {
+        err = commit(f, w->reterr);
+        if (!err && r->progress) {
+            r->progress(r->progress_arg, index + 1, w->b->goal.size);
+        }
+    }
+    return err;
+}
+
+/* A checkpoint joins when the log's key signed it for a prefix of this very tree. */
+static int put_head(struct filling *f, const struct kedgei_rebuild *b, const struct kedge_vkey *vkey,
+                    uint64_t size, struct kedge_view note)
+{
+    struct kedge_checkpoint checkpoint;
+    struct kedge_hash root;
+    struct kedgei_key key = kedgei_key_index(size);
+    if (size > f->state.frontier.size
+        || kedge_checkpoint_open(note, kedge_view_str(b->r->origin), vkey, 1, &checkpoint, NULL)
+        || checkpoint.size != size || kedge_merkle_root(kedgei_tile_subtree, f->tx, size, &root)
+        || !kedge_hash_eq(&root, &checkpoint.root)) {
+        return KEDGE_OK;
+    }
+    int err = kedge_kv_put(f->tx, KEDGE_KV_HEAD, kedgei_key_view(&key), note, KEDGE_KV_PUT_IF_ABSENT);
+    f->state.head_count += err == KEDGE_OK;
+    return err == KEDGE_E_EXISTS ? KEDGE_OK : err;
+}
+
+static int put_heads(struct filling *f, const struct kedgei_rebuild *b, struct kedge_view notes,
+                     struct kedge_diag *d)
+{
+    struct kedge_reader r = kedge_reader_of(notes);
+    struct kedge_vkey vkey;
+    int err = kedge_vkey_make(kedge_view_str(b->r->origin), KEDGE_KEY_ED25519, &b->r->key->public, &vkey);
+    while (!err && r.rest.len > 0) {
+        err = f->tx ? KEDGE_OK : kedge_kv_begin(f->kv, true, &f->tx, d);
+        uint64_t size = kedge_read_u64(&r);
+        struct kedge_view note = kedge_read_bytes(&r, kedge_read_u32(&r));
+        err = err || r.failed ? err : put_head(f, b, &vkey, size, note);
+        f->bytes += note.len;
+        if (!err && f->bytes >= BATCH_BYTES) {
+            err = commit(f, d);
+        }
+    }
+    return err ? err : commit(f, d);
+}
+
+static int read_copys_notes(const struct kedgei_rebuild *b, struct kedge_buf *out)
+{
+    struct kedge_view all = kedge_view_of(NULL, 0);
+    struct kedge_kv_tx *tx;
+    int err = kedge_kv_begin(b->copy->kv, false, &tx, NULL);
+    if (!err) {
+        err = kedge_kv_scan(tx, KEDGE_KV_HEAD, all, all, put_note, out);
+        kedge_kv_abort(tx);
+    }
+    return err;
+}
+
+/* Both copies', the damaged store's where they can be read at all. */
+static int put_all_heads(struct filling *f, const struct kedgei_rebuild *b, struct kedge_diag *d)
+{
+    struct kedge_buf notes;
+    kedge_buf_init(&notes, NOTES_BYTES);
+    int err = read_copys_notes(b, &notes);
+    err = err ? err : put_heads(f, b, kedge_buf_view(&notes), d);
+    kedge_buf_clear(&notes);
+    if (!err
+        && kedge_store_guarded(salvage_notes, (void *)(uintptr_t)b->store, STRETCH_MS, &notes, NULL)
+               == KEDGE_OK) {
+        err = put_heads(f, b, kedge_buf_view(&notes), d);
+    }
+    kedge_buf_deinit(&notes);
+    return err;
+}
+
+/* An empty ledger with the log's identity, as any new one is made. */
+static int make_empty(const struct kedgei_rebuild *b, const char *dir, struct filling *f,
+                      struct kedge_diag *d)
+{
+    struct kedge_kv_lmdb_options options = {.create = true};
+    struct kedge_ledger_options ledger = {.origin = b->r->origin, .key = b->r->key, .create = true};
+    struct kedge_ledger *l;
+    int err = kedge_kv_lmdb_open(dir, &options, &f->kv, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_ledger_open(f->kv, &ledger, &l, d);
+    if (!err) {
+        f->state = l->state;
+        kedge_ledger_close(l);
+    } else {
+        kedge_kv_close(f->kv);
+    }
+    return err;
+}
+
+int kedgei_rebuild_into(struct kedgei_rebuild *b, const char *dir, struct kedge_diag *reterr)
+{
+    struct kedge_diag d = {.text = ""};
+    struct filling *f = kedge_mem_new(1, sizeof *f);
+    if (!f) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "%s: out of memory", dir);
+    }
+    struct walk w = {.b = b, .reterr = &d, .take = put_entry, .arg = f};
+    kedge_buf_init(&f->key, KEDGE_IDEM_KEY_MAX);
+    int err = make_empty(b, dir, f, &d);
+    if (!err) {
+        err = walk_all(&w);
+        err = err ? err : commit(f, &d);
+        err = err ? err : put_all_heads(f, b, &d);
+        kedge_kv_abort(f->tx);
+        kedge_kv_close(f->kv);
+    }
+    if (err && !d.text[0]) {
+        (void)kedge_diag_set(&d, err, "%s: %s", dir, kedge_strerror(err));
+    }
+    if (err && reterr) {
+        *reterr = d;
+    }
+    kedge_buf_deinit(&f->key);
+    kedge_mem_free(f);
+    return err;
+}
