@@ -239,6 +239,7 @@ static void find_below(const struct kedge_witness_policy *p, struct below *ret)
 static uint32_t sum_smallest(uint32_t *costs, uint32_t count, uint32_t take)
 {
     uint32_t sum = 0;
+    KEDGE_ASSERT(take <= count);
     for (uint32_t i = 1; i < count; i++) {
         uint32_t v = costs[i];
         uint32_t j = i;
@@ -258,7 +259,7 @@ static uint32_t smallest_quorum(const struct kedge_witness_policy *p)
 {
     uint32_t cost[KEDGE_WITNESS_GROUPS_MAX] = {0};
     for (uint32_t i = 0; i < p->group_count; i++) {
-        uint32_t costs[KEDGE_WITNESS_MEMBERS_MAX];
+        uint32_t costs[KEDGE_WITNESS_MEMBERS_MAX] = {0};
         for (uint32_t j = 0; j < p->groups[i].member_count; j++) {
             struct kedge_witness_ref m = p->members[p->groups[i].first_member + j];
             costs[j] = m.kind == KEDGE_QUORUM_WITNESS ? 1 : cost[m.index];

@@ -135,6 +135,36 @@ START_TEST(a_third_partys_cosignature_verifies_with_its_time)
 }
 END_TEST
 
+/* Upstream's test witnesses, written as type 01 by Go programs, cosign under the ID of type 04. */
+START_TEST(key_ids_depend_on_the_type)
+{
+    if (!vectors_present()) {
+        return;
+    }
+    struct vector_table t = vector_table_open("tessera/keys.tsv");
+    size_t rows = 0;
+    while (vector_table_next(&t)) {
+        struct kedge_buf seed KEDGE_CLEANUP(kedge_buf_deinit), text KEDGE_CLEANUP(kedge_buf_deinit);
+        kedge_buf_init(&seed, 64);
+        kedge_buf_init(&text, KEDGE_VKEY_MAX);
+        vector_hex(t.columns[2], &seed);
+        struct kedge_seed raw;
+        struct kedge_key_pair pair;
+        struct kedge_vkey v;
+        ck_assert_uint_eq(seed.len, sizeof raw.b);
+        memcpy(raw.b, seed.ptr, sizeof raw.b);
+        kedge_key_from_seed(&raw, &pair);
+        enum kedge_key_type type = vector_is(t.columns[1], "04") ? KEDGE_KEY_COSIGNATURE : KEDGE_KEY_ED25519;
+        ck_assert_int_eq(kedge_vkey_make(t.columns[0], type, &pair.public, &v), KEDGE_OK);
+        kedge_vkey_encode(&v, &text);
+        ck_assert(kedge_view_eq(kedge_buf_view(&text), t.columns[4]));
+        rows++;
+    }
+    vector_table_close(&t);
+    ck_assert_uint_eq(rows, 7);
+}
+END_TEST
+
 START_TEST(only_a_checkpoint_is_cosigned_and_only_with_a_fit_name_and_time)
 {
     struct kedge_key_pair pair = pair_of(1);
@@ -382,6 +412,7 @@ int main(void)
     TCase *tc = tcase_create("cosignature");
     tcase_add_test(tc, the_published_cosignature_comes_out_byte_for_byte);
     tcase_add_test(tc, a_third_partys_cosignature_verifies_with_its_time);
+    tcase_add_test(tc, key_ids_depend_on_the_type);
     tcase_add_test(tc, only_a_checkpoint_is_cosigned_and_only_with_a_fit_name_and_time);
     tcase_add_test(tc, a_newer_line_takes_the_place_of_the_older_and_nothing_else_moves);
     tcase_add_test(tc, caps_hold_for_lines_and_bytes);

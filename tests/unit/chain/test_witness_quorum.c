@@ -254,7 +254,8 @@ START_TEST(a_description_tells_the_quorum_and_what_is_odd)
     ck_assert_uint_eq(strlen(kedge_witness_name_show(kedge_view_of(longest, sizeof longest), shown)),
                       64 * 4 + 3);
     for (size_t i = 1; i + 1 < sizeof longest; i += 2) { /* "aüüü…": the 64th byte is inside a letter */
-        memcpy(longest + i, "\xc3\xbc", 2);
+        longest[i] = '\xc3';
+        longest[i + 1] = '\xbc';
     }
     longest[0] = 'a';
     kedge_witness_name_show(kedge_view_of(longest, sizeof longest), shown);
