@@ -25,8 +25,8 @@ enum {
     STATEMENT_ROUNDS = 3125, /* 100,000 updates */
     SIGNED_BYTES = 1000,     /* of an update's PAE, nearly */
     SIGNATURES = 4000,
-    BLOB_ROUNDS = 8, /* 256 updates */
-    BLOB_INPUTS = 100000,
+    BLOB_ROUNDS = 4, /* 128 updates */
+    BLOB_INPUTS = 400000,
     THREADS_MAX = 64,
     FILES_MAX = 4096,
     BLOCK = 1 << 20,

@@ -17,7 +17,7 @@ struct kedge_bench_audit_replay {
     double hash_rate; /* SHA-256 of as many bytes in memory, on as many threads */
 };
 
-/* A record with updates of 1.2 MB, evicted from the page cache before each reading; medians of three runs in
+/* A record with updates of 4.8 MB, evicted from the page cache before each reading; medians of three runs in
  * turns, on all processors. */
 int kedge_bench_audit_replay(struct kedge_bench_audit_replay *ret);
 
