@@ -74,6 +74,12 @@ const struct kedge_command kedge_commands[] = {
      "an RFC 3161 query over a checkpoint"},
     {"audit", "trust", kedge_cmd_audit_trust, "[--out FILE]",
      "the keys that auditors need, from a running coordinator"},
+    {"anchor", "run", kedge_cmd_anchor_run, "[--once] [--adopt]",
+     "anchor the main chain's roots on the chain of STATE/anchor.json"},
+    {"anchor", "status", kedge_cmd_anchor_status, "", "what is anchored, under way, spent"},
+    {"anchor", "deploy", kedge_cmd_anchor_deploy, "", "make the contract, once per chain"},
+    {"anchor", "verify", kedge_cmd_anchor_verify, "FILE [--checkpoint NOTE [--log VKEY]]",
+     "check the evidence of an anchor offline"},
     {"sim", "", kedge_cmd_sim, "SPEC.json", "a simulated federation: same cores, virtual time"},
     {"doctor", "", kedge_cmd_doctor, "[DIR]", "check an installation and say how to mend it"},
 };
