@@ -175,11 +175,6 @@ static const struct kedge_id *tenant_of(const struct kedge_statement *st)
     return st->kind == KEDGE_ST_KEY ? &st->u.key.tenant : &st->u.key_added.tenant;
 }
 
-static bool concerns_keys(enum kedge_statement_kind kind)
-{
-    return kind <= KEDGE_ST_WITNESS_REVOKED;
-}
-
 int kedge_keybook_check(const struct kedge_keybook *book, const struct kedge_statement *st,
                         struct kedge_diag *reterr)
 {
@@ -188,7 +183,7 @@ int kedge_keybook_check(const struct kedge_keybook *book, const struct kedge_sta
     const struct kedge_st_site_enrolled *s = &st->u.site_enrolled;
     const struct kedge_st_witness_enrolled *w = &st->u.witness_enrolled;
     int err = KEDGE_OK;
-    if (!concerns_keys(st->kind)) {
+    if (!kedge_keybook_concerns(st->kind)) {
         return KEDGE_OK;
     }
     if (!kedge_id_eq(tenant_of(st), &book->tenant)) {
@@ -342,7 +337,7 @@ int kedge_keybook_apply(struct kedge_keybook *book, const struct kedge_statement
                         struct kedge_diag *reterr)
 {
     int err = kedge_keybook_check(book, st, reterr);
-    if (err || !concerns_keys(st->kind)) {
+    if (err || !kedge_keybook_concerns(st->kind)) {
         return err;
     }
     err = reserve(book);
@@ -357,7 +352,11 @@ void kedge_keybook_idem_key(const struct kedge_statement *st, struct kedge_buf *
 {
     char hex[2 * KEDGE_KEY_LEN + 1];
     const struct kedge_public_key *key = NULL;
+    const char *name = hex;
     switch ((int)st->kind) {
+    case KEDGE_ST_KEY:
+        name = "admin";
+        break;
     case KEDGE_ST_KEY_ADDED:
         key = &st->u.key_added.public_key;
         break;
@@ -370,9 +369,15 @@ void kedge_keybook_idem_key(const struct kedge_statement *st, struct kedge_buf *
     case KEDGE_ST_KEY_RECOVERED:
         key = &st->u.key_recovered.public_key;
         break;
-    default:
-        return;
+    case KEDGE_ST_JOB_JOINED:
+        name = st->u.job_joined.job.s;
+        break;
+    default: /* the holder's name follows the tenant's in all four */
+        name = st->u.site_enrolled.site.s;
+        break;
     }
-    kedge_hex_encode(key->b, sizeof key->b, hex);
-    kedge_buf_printf(out, "%s/%s", kedge_statement_kind_name(st->kind), hex);
+    if (key) {
+        kedge_hex_encode(key->b, sizeof key->b, hex);
+    }
+    kedge_buf_printf(out, "%s/%s", kedge_statement_kind_name(st->kind), name);
 }

@@ -87,7 +87,13 @@ KEDGE_NODISCARD int kedge_keybook_verify(const struct kedge_keybook *book, const
                                          const struct kedge_signed_statement *entry,
                                          struct kedge_diag *reterr);
 
-/* "key-added/HEX", …: what a key-* statement stands under in its ledger; empty for other kinds. */
+/* Does a statement of this kind give or take keys? */
+static inline bool kedge_keybook_concerns(enum kedge_statement_kind kind)
+{
+    return kind <= KEDGE_ST_WITNESS_REVOKED;
+}
+/* "key-added/HEX", "site-enrolled/SITE", "job-joined/JOB", …: what a statement that this page knows stands
+ * under in its ledger; appended. */
 void kedge_keybook_idem_key(const struct kedge_statement *st, struct kedge_buf *out);
 
 #endif

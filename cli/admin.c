@@ -10,7 +10,14 @@
 #include "common/wire/messages.h"
 #include "crypto/keyfile.h"
 
-enum { ADMIN_TIMEOUT_MS = 60000, CONNECT_MS = 3000, DOOR_MS = 2000, DOOR_NAP_MS = 20 };
+enum {
+    ADMIN_TIMEOUT_MS = 60000,
+    CONNECT_MS = 3000,
+    DOOR_MS = 2000,
+    DOOR_NAP_MS = 20,
+    BUSY_TRIES = 40,
+    BUSY_NAP_MS = 50
+};
 
 int kedge_cli_read_file(const char *path, size_t max, struct kedge_buf *ret, struct kedge_diag *d)
 {
@@ -110,6 +117,24 @@ static int take_answer(struct kedge_cli *c, const struct kedge_msg *msg, json_t 
     return kedgei_json_load(msg->u.admin_ok.json, KEDGE_ADMIN_JSON_MAX, "answer of the coordinator", ret, d);
 }
 
+/* One call. Something else is being written about this tenant's keys: a moment later it is not. */
+static int call(struct kedge_net_client *client, struct kedge_view frame, struct kedge_net_reply *reply,
+                struct kedge_msg *ret)
+{
+    int err = KEDGE_OK;
+    for (unsigned tries = 0; tries < BUSY_TRIES; tries++) {
+        kedge_net_reply_release(reply);
+        *reply = (struct kedge_net_reply){.impl = NULL};
+        err = kedge_net_call(client, frame, ADMIN_TIMEOUT_MS, reply);
+        err = err ? err : kedge_msg_decode(reply->view, ret);
+        bool busy = !err && ret->type == KEDGE_MSG_ERROR && kedge_msg_error_code(ret) == KEDGE_E_BUSY;
+        if (!busy || kedge_cli_pause(BUSY_NAP_MS)) {
+            break;
+        }
+    }
+    return err;
+}
+
 int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, struct kedge_diag *d)
 {
     struct kedge_net_client *client = NULL;
@@ -127,8 +152,7 @@ int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, s
     if (!err) {
         msg.u.admin.json = kedge_buf_view(&text);
         err = kedge_msg_encode(&msg, &frame);
-        err = err ? err : kedge_net_call(client, kedge_buf_view(&frame), ADMIN_TIMEOUT_MS, &reply);
-        err = err ? err : kedge_msg_decode(reply.view, &msg);
+        err = err ? err : call(client, kedge_buf_view(&frame), &reply, &msg);
         if (err) {
             (void)kedge_diag_set(d, err, "coordinator at %s: %s", c->connect ? c->connect : c->state,
                                  kedge_strerror(err));

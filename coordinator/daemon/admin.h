@@ -15,6 +15,9 @@ void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struc
 /* Answers with {"…"} and steals `data`. */
 void kedge_admin_ok(struct kedge_net_request *req, struct json_t *data);
 void kedge_admin_error(struct kedge_net_request *req, int err, const struct kedge_diag *d);
+/* key.*; false: another verb */
+bool kedge_admin_keys(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                      const struct json_t *args);
 /* tenant.*, site.*; job.* */
 void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                          const struct json_t *args);

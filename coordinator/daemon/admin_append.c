@@ -7,9 +7,22 @@
 #include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/host.h"
 
+static void take_keys(struct kedge_tenant *t, const struct kedge_admin_append *a)
+{
+    struct kedge_diag d = {.text = ""};
+    t->keys_pending = false;
+    if (!a->err) {
+        int err = kedge_keybook_apply(&t->keys, a->st, a->index, &d);
+        KEDGE_ASSERT(err == KEDGE_OK); /* it was checked: without memory for it there is no way on */
+    }
+}
+
 static void append_handle(struct kedge_host *h, struct kedge_item *item)
 {
     struct kedge_admin_append *a = (struct kedge_admin_append *)item;
+    if (a->changes_keys) {
+        take_keys(&h->tenants[a->tenant], a);
+    }
     if (a->err) {
         struct kedge_diag d;
         (void)kedge_diag_set(&d, a->err, "ledger of tenant %s: %s", h->tenants[a->tenant].id.s,
@@ -36,6 +49,54 @@ static void append_done(void *arg, const struct kedge_commit_result *result)
     kedge_host_post(a->h, &a->item);
 }
 
+/* Does the ledger hold this very envelope? */
+static bool is_repeated(const struct kedge_tenant *t, const struct kedge_statement *st,
+                        struct kedge_view envelope)
+{
+    struct kedge_buf key, entry;
+    uint64_t index;
+    kedge_buf_init(&key, KEDGE_IDEM_KEY_MAX);
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+    kedge_keybook_idem_key(st, &key);
+    bool same = !key.err && kedge_ledger_find(t->log.ledger, kedge_buf_view(&key), &index) == KEDGE_OK
+                && kedge_ledger_get(t->log.ledger, index, &entry) == KEDGE_OK
+                && kedge_view_eq(kedge_buf_view(&entry), envelope);
+    kedge_buf_deinit(&key);
+    kedge_buf_deinit(&entry);
+    return same;
+}
+
+static int check_entry(const struct kedge_tenant *t, const struct kedge_statement *st,
+                       const struct kedge_signed_statement *entry, struct kedge_diag *d)
+{
+    if (t->keys_pending) {
+        return kedge_diag_set(d, KEDGE_E_BUSY,
+                              "another statement about the keys of tenant %s is being written", t->id.s);
+    }
+    int err = kedge_keybook_verify(&t->keys, st, entry, d);
+    if (err == KEDGE_E_VERIFY) {
+        err = kedge_diag_wrap(d, KEDGE_E_DENIED, "the statement is not signed as its tenant's keys demand");
+    }
+    return err ? err : kedge_keybook_check(&t->keys, st, d);
+}
+
+static int open_envelope(const struct kedge_tenant *t, struct kedge_view envelope,
+                         enum kedge_statement_kind kind, struct kedge_admin_append *a, struct kedge_diag *d)
+{
+    struct kedge_signed_statement entry;
+    int err = kedge_statement_read(envelope, a->st, &entry, d);
+    if (!err && a->st->kind != kind) {
+        err = kedge_diag_set(d, KEDGE_E_FORMAT, "expected a %s statement", kedge_statement_kind_name(kind));
+    }
+    if (!err) {
+        a->repeated = is_repeated(t, a->st, envelope);
+        a->changes_keys = !a->repeated && kedge_keybook_concerns(kind);
+        err = a->repeated ? KEDGE_OK : check_entry(t, a->st, &entry, d);
+    }
+    kedge_buf_deinit(&entry.payload);
+    return err;
+}
+
 int kedge_admin_append_open(struct kedge_host *h, const json_t *args, enum kedge_statement_kind kind,
                             struct kedge_admin_append *a, struct kedge_diag *d)
 {
@@ -49,16 +110,7 @@ int kedge_admin_append_open(struct kedge_host *h, const json_t *args, enum kedge
         return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", said.tenant.s);
     }
     a->st = kedge_mem_new(1, sizeof *a->st);
-    err = a->st ? kedge_statement_open(said.envelope, &h->tenants[a->tenant].admin_key, a->st, d)
-                : KEDGE_E_NOMEM;
-    if (err == KEDGE_E_VERIFY) {
-        return kedge_diag_set(d, KEDGE_E_DENIED, "the statement is not signed by the admin key of tenant %s",
-                              said.tenant.s);
-    }
-    if (!err && a->st->kind != kind) {
-        err = kedge_diag_set(d, KEDGE_E_FORMAT, "expected a %s statement", kedge_statement_kind_name(kind));
-    }
-    return err;
+    return a->st ? open_envelope(&h->tenants[a->tenant], said.envelope, kind, a, d) : KEDGE_E_NOMEM;
 }
 
 void kedge_admin_append_submit(struct kedge_host *h, struct kedge_admin_append *a, const json_t *args,
@@ -69,6 +121,7 @@ void kedge_admin_append_submit(struct kedge_host *h, struct kedge_admin_append *
         .idem_key = kedge_view_str(idem_key)};
     a->item.handle = append_handle;
     a->h = h;
+    h->tenants[a->tenant].keys_pending = h->tenants[a->tenant].keys_pending || a->changes_keys;
     int err = kedge_committer_submit(h->tenants[a->tenant].committer, &item, 1, append_done, a);
     if (err) { /* else `a` is the committer's, which may be done with it already */
         a->err = err;

@@ -1,5 +1,7 @@
-/* Appending what a tenant's admin signed: opened with the tenant's admin key, put into its ledger, then taken
- * into the tables and answered. On the loop thread. */
+/* Appending what a tenant's admins signed: checked against the tenant's keys (chain/keybook.h), put into its
+ * ledger, then taken into the tables and answered. On the loop thread. While a statement that changes keys is
+ * being written, the tenant's next one is told to come again: whether it is valid depends on what stands
+ * before it. */
 #ifndef KEDGE_COORDINATOR_DAEMON_ADMIN_APPEND_H
 #define KEDGE_COORDINATOR_DAEMON_ADMIN_APPEND_H
 
@@ -17,12 +19,16 @@ struct kedge_admin_append {
     uint32_t tenant;
     void (*then)(struct kedge_host *h, struct kedge_admin_append *a); /* on success, before the answer */
     uint64_t index;
+    bool repeated;     /* the ledger holds this very envelope */
+    bool changes_keys; /* others wait for it */
     int err;
     char why[KEDGE_DIAG_TEXT_MAX]; /* it failed */
 };
 
 struct kedge_admin_append *kedge_admin_append_new(struct kedge_net_request *req);
-/* Opens "envelope" with the admin key of the tenant that the arguments name; fills st and tenant. */
+/* Opens "envelope" with the keys of the tenant that the arguments name; fills st and tenant. What the ledger
+ * holds already is `repeated` and not judged again. KEDGE_E_DENIED, KEDGE_E_REVOKED, KEDGE_E_KEY,
+ * KEDGE_E_BUSY, … */
 KEDGE_NODISCARD int kedge_admin_append_open(struct kedge_host *h, const json_t *args,
                                             enum kedge_statement_kind kind, struct kedge_admin_append *a,
                                             struct kedge_diag *d);

@@ -253,6 +253,9 @@ void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, co
             return;
         }
     }
+    if (kedge_admin_keys(h, req, verb, args)) {
+        return;
+    }
     struct kedge_diag d;
     (void)kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "unknown verb \"%.40s\"", verb);
     kedge_admin_error(req, KEDGE_E_NOT_FOUND, &d);

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "chain/dsse.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/tenant_keys.h"
 
 uint32_t kedge_host_tenant_find(const struct kedge_host *h, const struct kedge_id *id)
 {
@@ -49,36 +49,6 @@ uint32_t kedge_host_site_by_key(const struct kedge_host *h, const struct kedge_p
     return KEDGE_COORD_NONE;
 }
 
-static int read_admin_key(struct kedge_tenant *t, struct kedge_diag *d)
-{
-    struct kedge_buf entry;
-    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
-    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
-    uint64_t index;
-    int err = st ? kedge_ledger_find(t->log.ledger, kedge_view_str("key/admin"), &index) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_ledger_get(t->log.ledger, index, &entry);
-    if (!err) { /* self-signed: the key inside is the one that signed; the operator put it here by `tenant
-                   add` */
-        struct kedge_dsse_entry dsse;
-        struct kedge_buf payload;
-        kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
-        err = kedge_dsse_decode(kedge_buf_view(&entry), &payload, &dsse);
-        err = err ? err : kedge_statement_decode(kedge_buf_view(&payload), st, d);
-        kedge_buf_deinit(&payload);
-    }
-    if (!err && st->kind == KEDGE_ST_KEY) {
-        t->admin_key = st->u.key.public_key;
-    } else if (!err) {
-        err = KEDGE_E_CORRUPT;
-    }
-    kedge_buf_deinit(&entry);
-    kedge_mem_free(st);
-    err = err == KEDGE_E_NOT_FOUND ? KEDGE_E_CORRUPT : err; /* it is every ledger's first entry */
-    return err ? kedge_diag_set(d, err, "tenant %s: no admin key in its ledger: %s", t->id.s,
-                                kedge_strerror(err))
-               : KEDGE_OK;
-}
-
 int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id, struct kedge_diag *d)
 {
     if (h->tenant_count == KEDGE_TENANTS_MAX) {
@@ -92,10 +62,11 @@ int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id, stru
     }
     kedge_state_salted_id(&t->log, &t->salted);
     err = kedge_ledger_size(t->log.ledger)
-              ? read_admin_key(t, d)
+              ? kedge_tenant_keys_load(t, d)
               : kedge_diag_set(d, KEDGE_E_NOT_FOUND, "tenant %s: empty ledger", id->s);
     err = err ? err : kedge_committer_start(t->log.ledger, NULL, &t->committer, d);
     if (err) {
+        kedge_keybook_deinit(&t->keys);
         kedge_state_log_close(&t->log);
         return err;
     }

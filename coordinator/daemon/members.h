@@ -2,6 +2,7 @@
 #ifndef KEDGE_COORDINATOR_DAEMON_MEMBERS_H
 #define KEDGE_COORDINATOR_DAEMON_MEMBERS_H
 
+#include "chain/keybook.h"
 #include "chain/state/state.h"
 #include "chain/statement.h"
 #include "chain/store/committer.h"
@@ -14,7 +15,9 @@ enum { KEDGE_SITE_INDEX_SIZE = 4 * KEDGE_SITES_MAX }; /* open addressing by TLS 
 
 struct kedge_tenant {
     struct kedge_id id;
-    struct kedge_public_key admin_key;
+    struct kedge_public_key admin_key; /* the first one: what trust files name */
+    struct kedge_keybook keys;         /* as durable; on the loop thread */
+    bool keys_pending;                 /* a statement that changes them is being written */
     struct kedge_hash salted;
     struct kedge_state_log log; /* reads from any thread; writes through the committer */
     struct kedge_committer *committer;
@@ -37,7 +40,7 @@ struct kedge_site_entry {
 uint32_t kedge_host_tenant_find(const struct kedge_host *h, const struct kedge_id *id); /* KEDGE_COORD_NONE */
 uint32_t kedge_host_site_find(const struct kedge_host *h, uint32_t tenant, const struct kedge_id *id);
 uint32_t kedge_host_site_by_key(const struct kedge_host *h, const struct kedge_public_key *tls_key);
-/* Opens its log and tells the core. The admin key is that of its ledger's first entry;
+/* Opens its log, reads its keys and tells the core. The admin key is that of its ledger's first entry;
  * KEDGE_E_NOT_FOUND: there is none yet, a crash came between the making of the ledger and that entry. */
 KEDGE_NODISCARD int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id,
                                            struct kedge_diag *d);

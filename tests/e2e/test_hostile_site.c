@@ -99,7 +99,7 @@ static void try_strangers(void)
     struct hx_peer thief = hx_alice; /* a signed-in site's TLS key under another name */
     thief.site = "site-8";
     hx_enrolled_statement(&thief);
-    hx_refuse_speech("site.enroll", "org-a", &hx_admins[0], KEDGE_E_EXISTS);
+    hx_refuse_speech("site.enroll", "org-a", &hx_admins[0], KEDGE_E_KEY);
 }
 
 /* A bare TLS session of a signed-in site, which does not dial again. */
@@ -125,7 +125,7 @@ static void try_revoked(void)
                                                           .site = hx_id_of(hx_gone.site),
                                                           .statement_key = hx_gone.statement.public};
     snprintf(hx_st.u.site_revoked.reason, sizeof hx_st.u.site_revoked.reason, "lost");
-    hx_refuse_speech("site.revoke", "org-b", &hx_admins[1], KEDGE_E_NOT_FOUND);
+    hx_refuse_speech("site.revoke", "org-b", &hx_admins[1], KEDGE_E_DENIED);
     hx_refuse_speech("site.revoke", "org-a", &hx_admins[1], KEDGE_E_DENIED);
     struct held held = {.survived = true};
     pthread_t thread;

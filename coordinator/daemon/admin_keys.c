@@ -1,0 +1,124 @@
+/* Keys of tenants: added, rotated, revoked and recovered by statements that their holders signed. */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/os/log.h"
+#include "coordinator/daemon/admin.h"
+#include "coordinator/daemon/admin_append.h"
+#include "coordinator/daemon/admin_args.h"
+#include "coordinator/daemon/host.h"
+
+static void changed(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    kedge_log(KEDGE_LOG_INFO, "keys", "tenant=%s %s entry=%llu admins=%u%s", h->tenants[a->tenant].id.s,
+              kedge_statement_kind_name(a->st->kind), (unsigned long long)a->index,
+              kedge_keybook_admins(&h->tenants[a->tenant].keys), a->repeated ? " (repeated)" : "");
+}
+
+/* Sites rotate what they sign with while they run; until they can, the coordinator takes no such statement.
+ */
+static int refuse_site(const struct kedge_statement *st, struct kedge_diag *d)
+{
+    if (st->kind != KEDGE_ST_KEY_ROTATED || st->u.key_rotated.role != KEDGE_ROLE_SITE) {
+        return KEDGE_OK;
+    }
+    (void)kedge_diag_set(d, KEDGE_E_DENIED, "this coordinator does not rotate a running site's key");
+    return kedge_diag_hint(d, "sign the site out (kedge site revoke) and enrol it under a new name");
+}
+
+static void change(struct kedge_host *h, struct kedge_net_request *req, const json_t *args,
+                   enum kedge_statement_kind kind)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_admin_append *a = kedge_admin_append_new(req);
+    struct kedge_buf key;
+    int err = kedge_admin_append_open(h, args, kind, a, &d);
+    err = err ? err : refuse_site(a->st, &d);
+    if (err) {
+        kedge_admin_append_fail(a, err, &d);
+        return;
+    }
+    kedge_buf_init(&key, KEDGE_IDEM_KEY_MAX + 1);
+    kedge_keybook_idem_key(a->st, &key);
+    kedge_buf_put_u8(&key, 0);
+    KEDGE_ASSERT(!key.err); /* at most 80 bytes */
+    a->then = changed;
+    kedge_admin_append_submit(h, a, args, (const char *)key.ptr);
+    kedge_buf_deinit(&key);
+}
+
+static json_t *key_row(const struct kedge_book_key *k)
+{
+    char hex[2 * KEDGE_KEY_LEN + 1];
+    json_t *o = json_object();
+    kedge_hex_encode(k->key.b, KEDGE_KEY_LEN, hex);
+    json_object_set_new(o, "role", json_string(k->role == KEDGE_ROLE_ADMIN ? "admin" : "recovery"));
+    json_object_set_new(o, "key", json_string(hex));
+    json_object_set_new(o, "from", json_integer((json_int_t)k->from));
+    json_object_set_new(o, "state",
+                        json_string(kedge_book_key_in_force(k) ? "in force"
+                                    : k->revoked               ? "revoked"
+                                                               : "rotated"));
+    if (!kedge_book_key_in_force(k)) {
+        json_object_set_new(o, "until", json_integer((json_int_t)k->until));
+    }
+    return o;
+}
+
+static void list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_admin_filter wanted = {.tenant = NULL};
+    struct kedge_diag d = {.text = ""};
+    struct kedge_id id;
+    int err = kedge_admin_filter_args(args, &wanted, &d);
+    uint32_t t = !err && wanted.tenant && kedge_id_from(kedge_view_str(wanted.tenant), &id) == KEDGE_OK
+                     ? kedge_host_tenant_find(h, &id)
+                     : KEDGE_COORD_NONE;
+    if (!err && t == KEDGE_COORD_NONE) {
+        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%.63s\" here",
+                             wanted.tenant ? wanted.tenant : "");
+    }
+    if (err) {
+        kedge_admin_error(req, err, &d);
+        return;
+    }
+    const struct kedge_keybook *book = &h->tenants[t].keys;
+    json_t *keys = json_array(), *o = json_object();
+    for (uint32_t i = 0; i < book->count; i++) {
+        if (book->keys[i].role == KEDGE_ROLE_ADMIN || book->keys[i].role == KEDGE_ROLE_RECOVERY) {
+            json_array_append_new(keys, key_row(&book->keys[i]));
+        }
+    }
+    json_object_set_new(o, "tenant", json_string(h->tenants[t].id.s));
+    json_object_set_new(o, "admins", json_integer(kedge_keybook_admins(book)));
+    json_object_set_new(o, "quorum", json_integer(kedge_keybook_quorum(book)));
+    json_object_set_new(o, "recovery", json_boolean(kedge_keybook_recovery(book)));
+    json_object_set_new(o, "keys", keys);
+    kedge_admin_ok(req, o);
+}
+
+bool kedge_admin_keys(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                      const json_t *args)
+{
+    static const struct {
+        const char *verb;
+        enum kedge_statement_kind kind;
+    } verbs[] = {
+        {"key.add", KEDGE_ST_KEY_ADDED},
+        {"key.rotate", KEDGE_ST_KEY_ROTATED},
+        {"key.revoke", KEDGE_ST_KEY_REVOKED},
+        {"key.recover", KEDGE_ST_KEY_RECOVERED},
+    };
+    if (strcmp(verb, "key.list") == 0) {
+        list(h, req, args);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(verbs[i].verb, verb) == 0) {
+            change(h, req, args, verbs[i].kind);
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,101 @@
+#include "coordinator/daemon/tenant_keys.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/mem.h"
+
+enum { ENTRIES_MAX = 1 << 22 };
+
+struct found {
+    uint64_t *indexes;
+    size_t count, cap;
+};
+
+static int note_index(void *arg, struct kedge_view key, uint64_t index)
+{
+    struct found *f = arg;
+    (void)key;
+    if (f->count == f->cap) {
+        size_t cap = f->cap ? 2 * f->cap : 64;
+        uint64_t *more = cap <= ENTRIES_MAX ? kedge_mem_resize(f->indexes, cap, sizeof *more) : NULL;
+        if (!more) {
+            return KEDGE_E_NOMEM;
+        }
+        f->indexes = more;
+        f->cap = cap;
+    }
+    f->indexes[f->count++] = index;
+    return KEDGE_OK;
+}
+
+static int compare(const void *pa, const void *pb)
+{
+    uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
+    return (a > b) - (a < b);
+}
+
+/* Where the statements about keys stand, ascending. */
+static int find_all(struct kedge_ledger *ledger, struct found *f)
+{
+    int err = KEDGE_OK;
+    for (int kind = 0; kind < KEDGE_ST_KIND_COUNT && !err; kind++) {
+        char prefix[64];
+        if (kedge_keybook_concerns((enum kedge_statement_kind)kind)) {
+            snprintf(prefix, sizeof prefix, "%s/",
+                     kedge_statement_kind_name((enum kedge_statement_kind)kind));
+            err = kedge_ledger_scan_keys(ledger, kedge_view_str(prefix), note_index, f);
+        }
+    }
+    if (!err && f->count > 1) {
+        qsort(f->indexes, f->count, sizeof *f->indexes, compare);
+    }
+    return err;
+}
+
+static int take(struct kedge_tenant *t, uint64_t index, struct kedge_statement *st, struct kedge_diag *d)
+{
+    struct kedge_signed_statement entry;
+    struct kedge_buf bytes;
+    struct kedge_diag why = {.text = ""};
+    kedge_buf_init(&bytes, KEDGE_ENTRY_MAX);
+    int err = kedge_ledger_get(t->log.ledger, index, &bytes);
+    if (!err) {
+        err = kedge_statement_read(kedge_buf_view(&bytes), st, &entry, &why);
+        kedge_buf_deinit(&entry.payload);
+        err = err ? err : kedge_keybook_apply(&t->keys, st, index, &why);
+    }
+    kedge_buf_deinit(&bytes);
+    if (err == KEDGE_E_NOMEM) {
+        return kedge_diag_set(d, err, "%s", kedge_strerror(err));
+    }
+    if (err) {
+        return kedge_diag_set(d, KEDGE_E_CORRUPT, "log %s, entry %" PRIu64 ": %s", t->log.origin, index,
+                              why.text[0] ? why.text : kedge_strerror(err));
+    }
+    if (st->kind == KEDGE_ST_KEY) {
+        t->admin_key = st->u.key.public_key;
+    }
+    return KEDGE_OK;
+}
+
+int kedge_tenant_keys_load(struct kedge_tenant *t, struct kedge_diag *d)
+{
+    struct found f = {.indexes = NULL};
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    kedge_keybook_init(&t->keys, &t->id);
+    int err = st ? find_all(t->log.ledger, &f) : KEDGE_E_NOMEM;
+    if (err) {
+        (void)kedge_diag_set(d, err, "log %s: cannot read its keys: %s", t->log.origin, kedge_strerror(err));
+    } else if (f.count == 0 || f.indexes[0] != 0) {
+        err = kedge_diag_set(d, KEDGE_E_CORRUPT, "tenant %s: its ledger does not begin with an admin key",
+                             t->id.s);
+    }
+    for (size_t i = 0; i < f.count && !err; i++) {
+        err = take(t, f.indexes[i], st, d);
+    }
+    kedge_mem_free(f.indexes);
+    kedge_mem_free(st);
+    return err;
+}
