@@ -5,15 +5,17 @@
 #include "cli/cli.h"
 #include "cli/local.h"
 #include "common/base/limits.h"
+#include "common/base/os/clock.h"
 #include "common/tensor/npz.h"
 #include "common/tensor/safetensors.h"
 #include "crypto/hash.h"
 
+enum { POLL_MS = 500, WAIT_MAX_S = 7 * 86400 };
 #define NPZ_MAX ((size_t)UINT32_MAX) /* no Zip64 */
 
 struct take {
     const char *job, *dir;
-    bool npz;
+    bool npz, evidence;
 };
 
 /* The same model as one NumPy array a tensor. */
@@ -91,6 +93,35 @@ static int take_model(const struct kedge_cli *c, const struct take *t, json_t *m
     return err;
 }
 
+/* The release's statement and that it is in the main chain: kedge ledger verify FILE.tlog-proof --entry
+ * FILE.json. */
+static int write_evidence(const struct kedge_cli *c, const struct take *t, json_t *model,
+                          struct kedge_diag *d)
+{
+    static const struct {
+        const char *member, *ending;
+    } files[] = {{"release", "release.json"}, {"proof", "release.tlog-proof"}};
+    char path[KEDGE_PATH_MAX], name[KEDGE_ID_MAX + 48];
+    int err = KEDGE_OK;
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && !err; i++) {
+        const json_t *text = json_object_get(model, files[i].member);
+        if (!text) {
+            return kedge_diag_set(d, KEDGE_E_STATE,
+                                  "job %s has not released this model: there is no evidence yet", t->job);
+        }
+        snprintf(name, sizeof name, "%s-g%lld.%s", t->job, (long long)kedge_cli_int(model, "group"),
+                 files[i].ending);
+        err = kedge_path_join(path, t->dir, name);
+        err = err ? err
+                  : kedge_file_write(path, kedge_view_of(json_string_value(text), json_string_length(text)),
+                                     0600, d);
+        if (!err) {
+            kedge_cli_say(c, "%s\n", path);
+        }
+    }
+    return err;
+}
+
 /* Takes all groups' models, or that of `group`; moves what it took into `taken`. */
 static int take_models(const struct kedge_cli *c, const struct take *t, const json_t *models, uint64_t group,
                        json_t *taken, struct kedge_diag *d)
@@ -104,6 +135,9 @@ static int take_models(const struct kedge_cli *c, const struct take *t, const js
             continue;
         }
         err = take_model(c, t, model, d);
+        err = err || !t->evidence ? err : write_evidence(c, t, model, d);
+        json_object_del(model, "release");
+        json_object_del(model, "proof");
         if (err) {
             return err;
         }
@@ -115,14 +149,30 @@ static int take_models(const struct kedge_cli *c, const struct take *t, const js
                                 json_array_size(models));
 }
 
+/* Asks until the witnesses have made the release final, or the time is over. */
+static int ask_model(struct kedge_cli *c, const char *job, uint64_t wait_s, json_t **ret,
+                     struct kedge_diag *d)
+{
+    uint64_t deadline = kedge_os_now_ns() + wait_s * UINT64_C(1000000000);
+    for (;;) {
+        int err = kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "job.model", "job", job), ret, d);
+        if (err != KEDGE_E_BUSY || kedge_os_now_ns() >= deadline || kedge_cli_pause(POLL_MS)) {
+            return err;
+        }
+    }
+}
+
 int kedge_cmd_job_model(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
-    struct take t = {.dir = kedge_cli_option(c, "out", "."), .npz = kedge_cli_flag(c, "npz")};
+    struct take t = {.dir = kedge_cli_option(c, "out", "."),
+                     .npz = kedge_cli_flag(c, "npz"),
+                     .evidence = kedge_cli_flag(c, "evidence")};
     struct kedge_id job;
-    uint64_t group;
+    uint64_t group, wait_s;
     json_t *o = NULL;
-    if (!kedge_cli_number(c, "group", 0, KEDGE_GROUPS_MAX - 1, UINT64_MAX, &group)) {
+    if (!kedge_cli_number(c, "group", 0, KEDGE_GROUPS_MAX - 1, UINT64_MAX, &group)
+        || !kedge_cli_number(c, "wait", 0, WAIT_MAX_S, 0, &wait_s)) {
         return 2;
     }
     const char *name = kedge_cli_argument(c, 0);
@@ -135,7 +185,8 @@ int kedge_cmd_job_model(struct kedge_cli *c)
     t.job = job.s;
     json_t *taken = json_array();
     int err = kedge_dir_make(t.dir, 0700, &d);
-    err = err ? err : kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "job.model", "job", job.s), &o, &d);
+    kedge_cli_catch_interrupt();
+    err = err ? err : ask_model(c, job.s, wait_s, &o, &d);
     err = err ? err : take_models(c, &t, json_object_get(o, "models"), group, taken, &d);
     json_t *answer =
         json_pack("{s:s,s:s,s:o}", "job", job.s, "state", kedge_cli_text(o, "state"), "models", taken);

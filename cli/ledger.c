@@ -124,8 +124,16 @@ static int append_entry(const struct question *q, struct kedge_state_log *log, u
     json_t *row = json_pack("{s:I}", "index", (json_int_t)index);
     kedge_buf_clear(entry);
     int err = row ? kedge_ledger_get(log->ledger, index, entry) : KEDGE_E_NOMEM;
+    bool is_withheld = err == KEDGE_E_WITHHELD; /* a copy that may not have all */
+    err = is_withheld ? KEDGE_OK : err;
     err = err ? err : kedge_ledger_leaf_hash(log->ledger, index, &leaf);
-    err = err ? err : kedge_cli_describe(kedge_buf_view(entry), !log->tenant.s[0], q->whole, row);
+    if (!err && is_withheld) {
+        json_object_set_new(row, "kind", json_string("withheld"));
+        json_object_set_new(row, "who", json_string(""));
+        json_object_set_new(row, "what", json_string("not for this copy's keeper; its leaf hash is known"));
+    } else if (!err) {
+        err = kedge_cli_describe(kedge_buf_view(entry), !log->tenant.s[0], q->whole, row);
+    }
     if (!err) {
         json_object_set_new(row, "leaf_hash", hash_json(&leaf));
         err = json_array_append(rows, row) ? KEDGE_E_NOMEM : KEDGE_OK;

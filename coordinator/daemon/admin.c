@@ -132,7 +132,7 @@ void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struc
         kedge_admin_read(h, req, verb, args);
     } else if (strncmp(verb, "job.", 4) == 0) {
         kedge_admin_jobs(h, req, verb, args);
-    } else {
+    } else if (!kedge_admin_witnesses(h, req, verb, args)) {
         kedge_admin_members(h, req, verb, args);
     }
     json_decref(args);

@@ -14,6 +14,7 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/release.h"
 
 enum { SHOW_ROUNDS_MAX = 512 };
 
@@ -345,6 +346,19 @@ static void job_show(struct kedge_host *h, struct kedge_net_request *req, const 
     kedge_admin_ok(req, o);
 }
 
+/* Puts the evidence of a released model into its row; what is not released has none. An ended job's models
+ * are handed out when they are final. */
+static int put_release(struct kedge_host *h, const struct kedge_job *job, uint32_t group, json_t *row,
+                       struct kedge_diag *d)
+{
+    uint64_t index;
+    int err = kedge_host_release_find(h, &job->spec.name, group, &index, d);
+    if (err == KEDGE_E_NOT_FOUND) {
+        return KEDGE_OK;
+    }
+    return err ? err : kedge_host_release_tell(h, index, row, d);
+}
+
 /* Releases of an ended job, models in use of a running one. */
 static void job_model(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
@@ -355,18 +369,27 @@ static void job_model(struct kedge_host *h, struct kedge_net_request *req, const
     json_t *o = summary(h, job), *files = json_array();
     char path[KEDGE_PATH_MAX];
     struct kedge_coord_job_view view;
+    struct kedge_diag d = {.text = ""};
+    int err = KEDGE_OK;
     bool known = kedge_coord_job(h->coord, job->slot, &view);
-    for (uint32_t g = 0; g < job->model_count || (known && g < view.model_count); g++) {
+    for (uint32_t g = 0; !err && (g < job->model_count || (known && g < view.model_count)); g++) {
         struct kedge_hash digest = job->models[g];
         if (known) {
             memcpy(digest.b, view.models[g].b, KEDGE_HASH_LEN);
         }
         if (kedge_blobs_path(h->main.blobs, &digest, path) == KEDGE_OK) {
-            json_array_append_new(files, json_pack("{s:i,s:o,s:s}", "group", (int)g, "digest",
-                                                   hex_hash(&digest), "path", path));
+            json_t *row =
+                json_pack("{s:i,s:o,s:s}", "group", (int)g, "digest", hex_hash(&digest), "path", path);
+            err = put_release(h, job, g, row, &d);
+            json_array_append_new(files, row);
         }
     }
     json_object_set_new(o, "models", files);
+    if (err) {
+        json_decref(o);
+        kedge_admin_error(req, err, &d);
+        return;
+    }
     kedge_admin_ok(req, o);
 }
 

@@ -99,6 +99,10 @@ static int read_key(const char *key, const json_t *v, struct kedge_config *c, st
     if (strcmp(key, "operators") == 0) {
         return read_operators(v, c, d);
     }
+    if (strcmp(key, "witness_strict") == 0) {
+        c->witness_strict = json_is_true(v);
+        return json_is_boolean(v) ? KEDGE_OK : bad(d, key, "true or false");
+    }
     if (strcmp(key, "insecure") == 0) {
         c->insecure = json_is_true(v);
         return json_is_boolean(v) ? KEDGE_OK : bad(d, key, "true or false");

@@ -18,11 +18,13 @@ struct kedge_config {
     unsigned operator_count;
     unsigned workers; /* "workers": threads, 1…16; 0: twice the processors, 4…16 */
     uint32_t lease_ms, offline_grace_ms, settle_ms; /* "lease_ms", … see coordinator/core/coord.h */
+    bool witness_strict; /* "witness_strict": refuse a witness policy whose quorum is not safe */
     char https_listen[KEDGE_NET_URL_MAX];   /* "https_listen": https://HOST:PORT, "": none */
-    char https_certificate[KEDGE_PATH_MAX]; /* "https_certificate": absolute path of a PEM chain, "": ours */
+    char https_certificate[KEDGE_PATH_MAX]; /* "https_certificate": absolute path of a PEM chain, "": ours
+                                             */
     char https_key[KEDGE_PATH_MAX];         /* "https_key": its private key */
     unsigned https_connections;             /* "https_connections": at most so many at once */
-    bool insecure;                                  /* "insecure": permits tcp:// on loopback */
+    bool insecure;                          /* "insecure": permits tcp:// on loopback */
 };
 
 /* KEDGE_E_FORMAT names the key. */

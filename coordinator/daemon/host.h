@@ -21,6 +21,7 @@
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/requests.h"
 #include "coordinator/daemon/submit.h"
+#include "coordinator/daemon/witness.h"
 
 struct kedge_host {
     struct kedge_config config;
@@ -33,7 +34,8 @@ struct kedge_host {
     uint32_t tenant_count;
     struct kedge_site_entry *sites;
     uint32_t site_count;
-    uint32_t *site_index;   /* KEDGE_SITE_INDEX_SIZE */
+    uint32_t *site_index; /* KEDGE_SITE_INDEX_SIZE */
+    struct kedge_witnesses *witnesses;
     struct kedge_job *jobs; /* KEDGE_JOBS_MAX */
     struct kedge_ticket *tickets;
     uint32_t ticket_hint;

@@ -239,6 +239,7 @@ static void stop_all(struct kedge_host *h, int err)
     kedge_state_log_close(&h->main);
     kedge_main_view_free(h->main_view);
     kedge_kv_close(h->kv);
+    kedge_host_witnesses_close(h);
     kedge_key_wipe(&h->tls_key);
     kedge_key_wipe(&h->statement_key);
 }
@@ -250,6 +251,7 @@ static int run(struct kedge_host *h)
     int err = kedge_crypto_init();
     err = err ? err : open_state(h, &d);
     err = err ? err : make_tables(h, &d);
+    err = err ? err : kedge_host_witnesses_open(h, h->config.witness_strict, &d);
     err = err ? err : start_workers(h, &d);
     err = err ? err : kedge_host_restore(h, &d);
     err = err ? err : start_server(h, &d);

@@ -38,8 +38,9 @@ size_t kedge_host_reply_size(void *arg, struct kedge_view frame)
 {
     (void)arg;
     /* u8 version ‖ u8 type (common/wire): chunks are all that is large, and thousands may be asked for. */
-    bool is_get =
-        frame.len > 1 && (frame.ptr[1] == KEDGE_MSG_BLOB_GET || frame.ptr[1] == KEDGE_MSG_BLOB_GET_SINCE);
+    bool is_get = frame.len > 1
+                  && (frame.ptr[1] == KEDGE_MSG_BLOB_GET || frame.ptr[1] == KEDGE_MSG_BLOB_GET_SINCE
+                      || frame.ptr[1] == KEDGE_MSG_LOG_READ);
     return is_get ? KEDGE_FRAME_MAX : 0;
 }
 
@@ -184,6 +185,15 @@ static void dispatch(struct kedge_host *h, struct kedge_net_request *req, const 
     }
     if (msg->type == KEDGE_MSG_ENROLL) {
         kedge_host_enroll(h, req, &msg->u.enroll);
+        return;
+    }
+    uint32_t witness = kedge_host_witness_by_key(h, &peer->key);
+    if (witness != KEDGE_COORD_NONE) {
+        if (kedge_host_witness_is_active(h, witness)) {
+            kedge_host_witness_request(h, req, witness, msg);
+        } else {
+            kedge_host_reply_error(req, KEDGE_E_REVOKED, 0, "this witness was signed out by its tenant");
+        }
         return;
     }
     uint32_t site = kedge_host_site_by_key(h, &peer->key);

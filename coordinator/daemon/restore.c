@@ -42,6 +42,26 @@ static int load_revoked(struct kedge_walk *w, uint64_t index)
     return KEDGE_OK;
 }
 
+static int load_witness(struct kedge_walk *w, uint64_t index)
+{
+    (void)index;
+    const struct kedge_st_witness_enrolled *st = &w->st->u.witness_enrolled;
+    int err = kedge_host_witness_add(w->h, w->tenant, st);
+    return err ? kedge_diag_set(w->d, err, "witness %s of tenant %s: %s", st->witness.s, st->tenant.s,
+                                kedge_strerror(err))
+               : KEDGE_OK;
+}
+
+static int load_witness_revoked(struct kedge_walk *w, uint64_t index)
+{
+    (void)index;
+    uint32_t witness = kedge_host_witness_find(w->h, w->tenant, &w->st->u.witness_revoked.witness);
+    if (witness != KEDGE_COORD_NONE) {
+        kedge_host_witness_revoke(w->h, witness);
+    }
+    return KEDGE_OK;
+}
+
 static int load_tenant(struct kedge_walk *w, const struct kedge_id *id)
 {
     struct kedge_host *h = w->h;
@@ -65,8 +85,13 @@ static int load_tenant(struct kedge_walk *w, const struct kedge_id *id)
         err = kedge_decimal_decode(digits, INT64_MAX, &t->anchored_size);
     }
     err = err ? err : kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_ENROLLED, "", KEDGE_WALK_ALL, load_site);
+    err =
+        err ? err : kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_REVOKED, "", KEDGE_WALK_ALL, load_revoked);
+    err = err ? err
+              : kedge_walk_all(w, t->log.ledger, KEDGE_ST_WITNESS_ENROLLED, "", KEDGE_WALK_ALL, load_witness);
     return err ? err
-               : kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_REVOKED, "", KEDGE_WALK_ALL, load_revoked);
+               : kedge_walk_all(w, t->log.ledger, KEDGE_ST_WITNESS_REVOKED, "", KEDGE_WALK_ALL,
+                                load_witness_revoked);
 }
 
 /* ---- jobs ---- */

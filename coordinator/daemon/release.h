@@ -1,0 +1,21 @@
+/* Releases: a completed job's models are handed out when the main chain is final up to their `release`
+ * statements, with the evidence that a stranger checks offline. On the loop thread. */
+#ifndef KEDGE_COORDINATOR_DAEMON_RELEASE_H
+#define KEDGE_COORDINATOR_DAEMON_RELEASE_H
+
+#include "common/base/diag.h"
+#include "common/base/text.h"
+
+struct json_t;
+struct kedge_host;
+
+/* Whether group's model of the job may be handed out. KEDGE_E_NOT_FOUND: it is not released (the job runs, or
+ * ended without); KEDGE_E_BUSY: the witnesses have not cosigned its release yet, with who is how far.
+ * ret_index is the release's entry in the main chain. */
+KEDGE_NODISCARD int kedge_host_release_find(struct kedge_host *h, const struct kedge_id *job, uint32_t group,
+                                            uint64_t *ret_index, struct kedge_diag *d);
+/* Sets "release" (the statement's envelope) and "proof" (tlog-proof up to the final checkpoint) in o. */
+KEDGE_NODISCARD int kedge_host_release_tell(struct kedge_host *h, uint64_t index, struct json_t *o,
+                                            struct kedge_diag *d);
+
+#endif
