@@ -4,6 +4,7 @@
 //	kedge-interop log                         a random log of interop_log on stdin
 //	kedge-interop judge SEED INTEROP_LOG      both judge the same proofs, notes and paths
 //	kedge-interop record KEDGE DIR TILES      a record of kedge poc, and its logs as files
+//	kedge-interop https URL DIR SCRATCH       the same logs from a coordinator, as two kinds of readers
 //
 // Exit codes: 0 all agree, 1 something does not.
 package main
@@ -138,8 +139,11 @@ func main() {
 		err = compareVerdicts(os.Args[2], os.Args[3])
 	case len(os.Args) == 5 && os.Args[1] == "record":
 		err = checkRecord(os.Args[2], os.Args[3], os.Args[4])
+	case len(os.Args) == 5 && os.Args[1] == "https":
+		err = checkServer(os.Args[2], os.Args[3], os.Args[4])
 	default:
-		err = fmt.Errorf("usage: kedge-interop log | judge SEED INTEROP_LOG | record KEDGE DIR TILES")
+		err = fmt.Errorf("usage: kedge-interop log | judge SEED INTEROP_LOG | record KEDGE DIR TILES |" +
+			" https URL DIR SCRATCH")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "kedge-interop:", err)

@@ -25,16 +25,43 @@ type trust struct {
 	Seen    []string
 }
 
-// A folder is a log as static files.
-type folder struct {
-	name, dir string
-	verifier  note.Verifier
-	tree      tlog.Tree
-	entries   [][]byte
+// originOf is the name of a tenant's log, which only the tenant and auditors may know.
+func (t trust) originOf(tenant string) string {
+	for _, log := range t.Tenants {
+		if log.Tenant == tenant {
+			return strings.SplitN(log.Log, "+", 2)[0]
+		}
+	}
+	return ""
 }
 
-func (f *folder) read(path string) ([]byte, error) {
-	return os.ReadFile(filepath.Join(f.dir, filepath.FromSlash(path)))
+func readTrust(dir string) (t trust, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, "trust.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &t)
+	}
+	return t, err
+}
+
+// A folder is a log as files, on a disk or behind a server.
+type folder struct {
+	name     string
+	read     tiles
+	verifier note.Verifier
+	tree     tlog.Tree
+	entries  [][]byte // none where it is withheld from us
+	withheld int
+}
+
+func openDir(name, dir, vkey string) (*folder, error) {
+	f := &folder{name: name, read: func(path string) ([]byte, error) {
+		return os.ReadFile(filepath.Join(dir, name, filepath.FromSlash(path)))
+	}}
+	err := f.open(vkey)
+	if err == nil && f.withheld > 0 {
+		err = fmt.Errorf("%s: %d entries are empty", name, f.withheld)
+	}
+	return f, err
 }
 
 // open reads checkpoint and entries, and checks each entry by tiles alone.
@@ -75,6 +102,10 @@ func (f *folder) open(vkey string) error {
 		f.entries = append(f.entries, list...)
 	}
 	for i, entry := range f.entries {
+		if len(entry) == 0 {
+			f.withheld++
+			continue
+		}
 		if err := proveByTiles(f.tree, int64(i), entry, f.read); err != nil {
 			return fmt.Errorf("%s: %v", f.name, err)
 		}
@@ -227,23 +258,19 @@ func checkpointsIn(main *folder, logs []*folder) (map[*folder][]checkpoint, erro
 }
 
 func checkRecord(kedge, dir, files string) error {
-	var t trust
-	text, err := os.ReadFile(filepath.Join(dir, "trust.json"))
+	t, err := readTrust(dir)
 	if err != nil {
 		return err
 	}
-	if err = json.Unmarshal(text, &t); err != nil {
-		return err
-	}
 	k := &program{path: kedge, state: filepath.Join(dir, "state")}
-	main := &folder{name: "main", dir: filepath.Join(files, "main")}
-	if err = main.open(t.MainLog); err != nil {
+	main, err := openDir("main", files, t.MainLog)
+	if err != nil {
 		return err
 	}
 	logs := []*folder{}
 	for _, tenant := range t.Tenants {
-		f := &folder{name: tenant.Tenant, dir: filepath.Join(files, tenant.Tenant)}
-		if err = f.open(tenant.Log); err != nil {
+		f, err := openDir(tenant.Tenant, files, tenant.Log)
+		if err != nil {
 			return err
 		}
 		logs = append(logs, f)
