@@ -31,7 +31,8 @@ TASKS = [{"id": "7", "op": op, "model": model, "base": "/a", "out": "/b", "data"
 SIMULATIONS = [{"seed": "1", "seeds": 20, "tenants": 3, "sites": 4, "rounds": 10, "groups": 3, "sites_per_round": 0,
                 "faults": "all", "signatures": "keyed"}, {"faults": "none", "signatures": "real"}]
 CONFIG = {"deployment": "seed.test", "listen": ["tls+tcp://127.0.0.1:7443", "tcp://[::1]:0"], "operators": ["11" * 32],
-          "workers": 2, "lease_ms": 600000, "offline_grace_ms": 1000, "settle_ms": 0, "insecure": True}
+          "workers": 2, "lease_ms": 600000, "offline_grace_ms": 1000, "settle_ms": 0, "insecure": True,
+          "https_listen": "https://0.0.0.0:8443", "https_certificate": "/c", "https_key": "/k", "https_connections": 8}
 SPEC = {"name": "capped", "tenants": ["org-a", "org-b"], "seed": "3", "data": "digits", "rounds": 8, "quorum": 1,
         "model": {"preset": "mlp", "inputs": 64, "hidden": 16, "classes": 10}, "sites_min": 2, "local_epochs": 1,
         "batch": 10, "learning_rate": "0.1", "round_timeout_s": 5, "tenant_share_max": "0.6", "grouping": "flexcfl",
@@ -56,6 +57,8 @@ REQUESTS = [{"verb": "status"}, {"verb": "tenant.add", "tenant": "org-a", "envel
             {"verb": "site.token", "tenant": "org-a", "site": "site-1", "ttl_s": 600, "address": "tls+tcp://h:1"},
             {"verb": "site.pending", "tenant": "org-a", "site": "site-1"}, {"verb": "site.list", "tenant": "org-a"},
             {"verb": "site.enroll", "tenant": "org-a", "envelope": "{}"},
+            {"verb": "read.token", "tenant": "org-a", "name": "n", "ttl_s": 9}, {"verb": "read.revoke", "name": "n"},
+            {"verb": "read.token", "auditor": True, "ttl_s": 9},
             {"verb": "job.submit", "spec": json.dumps(SPEC), "token": "t", "initial": "/m"},
             {"verb": "job.show", "job": "capped", "from_round": 7}, {"verb": "job.halt", "job": "capped"}]
 DIGEST_KEY = bytes(range(32))
@@ -197,6 +200,30 @@ def taken_apart(seeds, kedge, folder):
         (seeds.out / "fuzz_proof" / f"seed-receipt-{index}").write_bytes(answer.stdout)
 
 
+TSA = """[tsa]\ndefault_tsa=t\n[t]\nserial=serial\nsigner_cert=tsa.pem\nsigner_key=tsa.key\nsigner_digest=sha256
+default_policy=1.2.3.4.1\ndigests=sha256\ness_cert_id_alg=sha256\n[x]\nextendedKeyUsage=critical,timeStamping
+[req]\ndistinguished_name=dn\n[dn]\n"""
+
+
+def exported(seeds, kedge, folder):
+    """Model signatures of an export, and a time stamp over its checkpoint by an authority that openssl plays."""
+    out = folder / "exported"
+    subprocess.run([kedge, "audit", "export", folder, "--out", out, "--trust", folder / "trust.json", "--keys",
+                    folder / "export-keys"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    for path in sorted(out.rglob("model.sig")):
+        bundle = path.read_bytes()
+        seeds.put("oms", b"b" + bundle, base64.b64decode(json.loads(bundle)["dsseEnvelope"]["payload"]))
+    (folder / "tsa.cnf").write_text(TSA)
+    (folder / "serial").write_text("01\n")
+    note = next((out / "checkpoints").iterdir())
+    for command in (f"req -config tsa.cnf -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout tsa.key "
+                    f"-out tsa.pem -days 9 -subj /CN=t -extensions x", f"ts -query -data {note} -sha256 -cert -out q",
+                    "ts -reply -config tsa.cnf -queryfile q -out reply.tsr"):
+        subprocess.run(["openssl", *command.split()], cwd=folder, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, check=True)
+    seeds.put("timestamp", (folder / "reply.tsr").read_bytes())
+
+
 def main():
     kedge, seeds = Path(sys.argv[1]).resolve() / "kedge", Seeds(Path(sys.argv[2]))
     written(seeds)
@@ -205,6 +232,7 @@ def main():
         subprocess.run([kedge, "poc", folder, "--tenants", "2", "--sites", "2", "--groups", "2", "--rounds", "3"],
                        stdout=subprocess.DEVNULL, check=True)
         taken_apart(seeds, kedge, folder)
+        exported(seeds, kedge, folder)
 
 
 main()
