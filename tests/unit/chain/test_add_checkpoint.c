@@ -324,8 +324,10 @@ START_TEST(requests_have_one_spelling)
     ck_assert_int_eq(kedge_add_checkpoint_format(KEDGE_TREE_SIZE_MAX, path, 63, kedge_buf_view(&big), &out),
                      KEDGE_OK);
     ck_assert_uint_eq(out.len, KEDGE_ADD_CHECKPOINT_MAX);
+    ck_assert_int_eq(kedge_add_checkpoint_parse(kedge_buf_view(&out), &r), KEDGE_E_FORMAT); /* no note */
+    out.max++;
     kedge_buf_put_u8(&out, 'x');
-    ck_assert_int_eq(kedge_add_checkpoint_parse(kedge_buf_view(&out), &r), KEDGE_E_FORMAT);
+    ck_assert_int_eq(kedge_add_checkpoint_parse(kedge_buf_view(&out), &r), KEDGE_E_TOO_LONG);
     kedge_buf_deinit(&request);
 }
 END_TEST

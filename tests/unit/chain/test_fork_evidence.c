@@ -42,14 +42,18 @@ static struct kedge_hash root_of(struct history h)
     return root;
 }
 
-static struct kedge_buf note_of(struct history h, const char *origin)
+static struct kedge_buf note_by(struct kedge_key_pair pair, struct history h, const char *origin)
 {
-    struct kedge_key_pair pair = pair_of_witness(0);
     struct kedge_hash root = root_of(h);
     struct kedge_buf b;
     kedge_buf_init(&b, KEDGE_NOTE_MAX);
     ck_assert_int_eq(kedge_checkpoint_sign(kedge_view_str(origin), h.size, &root, &pair, &b), KEDGE_OK);
     return b;
+}
+
+static struct kedge_buf note_of(struct history h, const char *origin)
+{
+    return note_by(pair_of_witness(0), h, origin);
 }
 
 /* Evidence that old and new are of two histories, in new's words; free by kedge_buf_deinit. */
@@ -139,6 +143,7 @@ START_TEST(what_is_wrong_is_said)
                      KEDGE_OK);
     struct kedge_buf a = note_of(honest, WITNESSES_LOG), b = note_of(forked, WITNESSES_LOG);
     struct kedge_buf c = note_of(forked, "elsewhere"), d = note_of(same, WITNESSES_LOG);
+    struct kedge_buf forged = note_by(pair, forked, WITNESSES_LOG);
     struct kedge_path path, short_path, wrong_path;
     ck_assert_int_eq(kedge_consistency_prove_explicit(get, &forked, 4, 9, &path), KEDGE_OK);
     short_path = wrong_path = path;
@@ -154,6 +159,7 @@ START_TEST(what_is_wrong_is_said)
         {&d, NULL, &key, NULL},
         {&c, &path, &key, "of two origins"},
         {&b, &path, &other_key, "size 4 is not validly signed"},
+        {&forged, &path, &key, "size 9 is not validly signed"},
         {&b, &short_path, &key, "does not lead from size 4 to 9"},
         {&b, &wrong_path, &key, "does not rebuild the root signed for size 9"},
         {&a, NULL, &key, "sizes 4 and 4 are consistent"},
@@ -184,6 +190,7 @@ START_TEST(what_is_wrong_is_said)
     kedge_buf_deinit(&b);
     kedge_buf_deinit(&c);
     kedge_buf_deinit(&d);
+    kedge_buf_deinit(&forged);
 }
 END_TEST
 
