@@ -51,6 +51,19 @@ static void try_signed(const json_t *args)
     KEDGE_ASSERT(err == KEDGE_OK || (err == KEDGE_E_DENIED && d.text[0]));
 }
 
+static void try_reader(const json_t *args)
+{
+    struct kedge_admin_reader a;
+    struct kedge_diag d = {.text = ""};
+    if (kedge_admin_reader_args(args, &a, &d) != KEDGE_OK) {
+        KEDGE_ASSERT(d.text[0]);
+        return;
+    }
+    KEDGE_ASSERT(a.auditor != kedge_id_is_valid(kedge_view_str(a.tenant.s)));
+    KEDGE_ASSERT(!a.name.s[0] || kedge_id_is_valid(kedge_view_str(a.name.s)));
+    KEDGE_ASSERT(a.ttl_s >= 1 && a.ttl_s <= KEDGE_ADMIN_READER_TTL_MAX_S);
+}
+
 static void try_rest(const json_t *args)
 {
     struct kedge_admin_filter filter;
@@ -77,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     try_submit(args);
     try_token(args);
     try_signed(args);
+    try_reader(args);
     try_rest(args);
     json_decref(args);
     return 0;

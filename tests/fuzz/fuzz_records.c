@@ -34,6 +34,25 @@ static void try_token(struct kedge_view key, struct kedge_view value)
     kedge_buf_deinit(&out);
 }
 
+static void try_read_token(struct kedge_view key, struct kedge_view value)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_read_token_record r, again;
+    struct kedge_buf out;
+    int err = kedge_read_token_record_decode(key, value, &r, &d);
+    if (err) {
+        check_refused(err, &d, "table state");
+        return;
+    }
+    kedge_buf_init(&out, KEDGE_RECORD_MAX);
+    KEDGE_ASSERT(r.expiry_s <= (uint64_t)1 << 53 && kedge_id_is_valid(kedge_view_str(r.name.s)));
+    KEDGE_ASSERT(r.auditor != kedge_id_is_valid(kedge_view_str(r.tenant.s)));
+    KEDGE_ASSERT(kedge_read_token_record_encode(&r, &out) == KEDGE_OK);
+    KEDGE_ASSERT(kedge_read_token_record_decode(key, kedge_buf_view(&out), &again, &d) == KEDGE_OK);
+    KEDGE_ASSERT(memcmp(&r, &again, sizeof r) == 0);
+    kedge_buf_deinit(&out);
+}
+
 static void try_job(struct kedge_view key, struct kedge_view value)
 {
     struct kedge_diag d = {.text = ""};
@@ -77,12 +96,12 @@ static void try_refusal(struct kedge_view key, struct kedge_view value)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    static void (*const tables[])(struct kedge_view key, struct kedge_view value) = {try_token, try_job,
-                                                                                     try_refusal};
+    static void (*const tables[])(struct kedge_view key, struct kedge_view value) = {
+        try_token, try_job, try_refusal, try_read_token};
     if (len < 2 || len - 2 < data[1]) {
         return 0;
     }
     struct kedge_view key = kedge_view_of(data + 2, data[1]);
-    tables[data[0] % 3](key, kedge_view_of(data + 2 + key.len, len - 2 - key.len));
+    tables[data[0] % 4](key, kedge_view_of(data + 2 + key.len, len - 2 - key.len));
     return 0;
 }

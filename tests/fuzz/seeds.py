@@ -63,7 +63,15 @@ REQUESTS = [{"verb": "status"}, {"verb": "tenant.add", "tenant": "org-a", "envel
             {"verb": "job.show", "job": "capped", "from_round": 7}, {"verb": "job.halt", "job": "capped"}]
 DIGEST_KEY = bytes(range(32))
 TOKEN_RECORD = {"tenant": "org-a", "site": "site-1", "expiry_s": 1700000000}
-RECORDS = [(0, DIGEST_KEY, json.dumps(TOKEN_RECORD).encode()),
+HTTP_HEADS = ["GET /main/tile/0/x001/234.p/7 HTTP/1.1\r\nHost: h:1\r\nAuthorization: Bearer kedge-read-1.0a0b\r\n\r\n",
+              "HEAD https://h/org-a/checkpoint HTTP/1.0\r\nConnection: x, close\r\n\r\n",
+              "GET /a/blob/0 HTTP/1.1\r\nHost: h\r\nRange: bytes=1-9\r\n\r\nGET",
+              "GET / HTTP/1.1\r\nhost:h\r\nrange: bytes=-7\r\n\r\n",
+              "POST /add-checkpoint HTTP/1.1\r\nHost: h\r\nContent-Length: 17\r\nExpect: 100-continue\r\n\r\n",
+              "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\nX: a\r\n b\r\n\r\n"]
+READ_TOKEN = {"name": "n", "auditor": 0, "tenant": "a", "created_s": 1, "expiry_s": 2, "revoked_s": 0}
+RECORDS = [(3, b"read-token/" + DIGEST_KEY, json.dumps(READ_TOKEN).encode()),
+           (0, DIGEST_KEY, json.dumps(TOKEN_RECORD).encode()),
            (0, DIGEST_KEY, json.dumps(TOKEN_RECORD | {"tls_key": "11" * 32, "statement_key": "22" * 32}).encode()),
            (1, b"demo", json.dumps({"job": "demo", "spec": "00" * 32, "initial_model": "01" * 32, "state": 5, "reason": -8,
                                     "created_ms": 1700000000123, "token": ""}).encode()),
@@ -148,6 +156,7 @@ def written(seeds):
     seeds.put("tile", *(bytes([len(b) - 1]) + b"".join(struct.pack(">H", len(e)) + e for e in b) for b in BUNDLES))
     seeds.put("records", *(bytes([table, len(key)]) + key + value for table, key, value in RECORDS))
     seeds.put("address", *ADDRESSES)
+    seeds.put("http", *("\x07" + head for head in HTTP_HEADS))
     seeds.put("witness_policy", *WITNESS_POLICIES)
     seeds.put("cosignature", note(8), *(note(8, cosigners=ours) + "\0" + note(8, cosigners=theirs)
                                        for ours, theirs in ((0, 2), (3, 1))))

@@ -9,7 +9,7 @@
 #include "common/wire/token.h"
 #include "coordinator/daemon/admin_args.h"
 
-enum what { OPEN, SUBMIT, TOKEN, SIGNED, FILTER, FROM };
+enum what { OPEN, SUBMIT, TOKEN, SIGNED, FILTER, FROM, READER, READER_NAME };
 
 #define NAMES "\"tenant\":\"a\",\"site\":\"s\""
 
@@ -52,6 +52,18 @@ static const struct {
     {FROM, "{\"from_round\":4294967296}", "\"from_round\": expected a round's number"},
     {FROM, "{\"from_round\":4294967295}", NULL},
     {FROM, "{}", NULL},
+    {READER, "{\"ttl_s\":1}", "expected either \"tenant\" or \"auditor\": true"},
+    {READER, "{\"ttl_s\":1,\"auditor\":false}", "expected either \"tenant\" or \"auditor\": true"},
+    {READER, "{\"ttl_s\":1,\"auditor\":true,\"tenant\":\"a\"}", "expected either"},
+    {READER, "{\"ttl_s\":1,\"auditor\":1}", "\"auditor\": expected true or false"},
+    {READER, "{\"ttl_s\":1,\"tenant\":\"A\"}", "\"tenant\": expected a name"},
+    {READER, "{\"ttl_s\":1,\"tenant\":\"a\",\"name\":\"\"}", "\"name\": expected a name"},
+    {READER, "{\"tenant\":\"a\"}", "\"ttl_s\": expected 1 to 94867200"},
+    {READER, "{\"tenant\":\"a\",\"ttl_s\":94867201}", "\"ttl_s\": expected 1 to 94867200"},
+    {READER, "{\"tenant\":\"a\",\"ttl_s\":94867200,\"auditor\":false,\"name\":\"n\"}", NULL},
+    {READER, "{\"auditor\":true,\"ttl_s\":1}", NULL},
+    {READER_NAME, "{}", "\"name\": expected a name"},
+    {READER_NAME, "{\"name\":\"n\"}", NULL},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -61,6 +73,8 @@ static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
     struct kedge_admin_token token;
     struct kedge_admin_signed said;
     struct kedge_admin_filter filter;
+    struct kedge_admin_reader reader;
+    struct kedge_id name;
     uint32_t round;
     switch (what) {
     case SUBMIT:
@@ -73,6 +87,10 @@ static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
         return kedge_admin_filter_args(args, &filter, d);
     case FROM:
         return kedge_admin_from_round(args, &round, d);
+    case READER:
+        return kedge_admin_reader_args(args, &reader, d);
+    case READER_NAME:
+        return kedge_admin_reader_name(args, &name, d);
     case OPEN:
         break;
     }

@@ -25,6 +25,15 @@ static const struct {
     {WITH("\"lease_ms\":0"), "\"lease_ms\": expected a whole number from 5000 to 3600000", "every 4000 ms"},
     {WITH("\"lease_ms\":-1"), "\"lease_ms\": expected a whole number from 5000 to 3600000", "every 4000 ms"},
     {WITH("\"lease_ms\":3600001"), "\"lease_ms\": expected a whole number from 5000 to 3600000", NULL},
+    {WITH("\"https_listen\":\"https://0.0.0.0:8443\",\"https_connections\":8"), NULL, NULL},
+    {WITH("\"https_listen\":\"tls+tcp://0.0.0.0:8443\""), "\"https_listen\": expected an address like", NULL},
+    {WITH("\"https_listen\":[]"), "\"https_listen\": expected an address like", NULL},
+    {WITH("\"https_connections\":7"), "\"https_connections\": expected a whole number from 8 to 4096", NULL},
+    {WITH("\"https_certificate\":\"/c\",\"https_key\":\"/k\""), NULL, NULL},
+    {WITH("\"https_certificate\":\"/c\""), "stand together or not at all", NULL},
+    {WITH("\"https_key\":\"/k\""), "stand together or not at all", NULL},
+    {WITH("\"https_key\":\"k\""), "\"https_key\": expected the absolute path", NULL},
+    {WITH("\"https_certificate\":7"), "\"https_certificate\": expected the absolute path", NULL},
     {WITH("\"lease_ms\":\"5000\""), "\"lease_ms\": expected a whole number", NULL},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };

@@ -129,6 +129,56 @@ START_TEST(test_tokens_come_back)
 }
 END_TEST
 
+START_TEST(test_read_tokens)
+{
+    static const struct {
+        const char *text, *said; /* NULL: it is taken */
+    } rows[] = {
+        {"{\"name\":\"n\",\"auditor\":0,\"tenant\":\"a\",\"created_s\":1,\"expiry_s\":2,\"revoked_s\":0}",
+         NULL},
+        {"{\"name\":\"n\",\"auditor\":1,\"created_s\":1,\"expiry_s\":2,\"revoked_s\":3}", NULL},
+        {"{\"name\":\"n\",\"auditor\":1,\"tenant\":\"a\",\"created_s\":1,\"expiry_s\":2,\"revoked_s\":0}",
+         "an auditor's or a tenant's"},
+        {"{\"name\":\"n\",\"auditor\":0,\"created_s\":1,\"expiry_s\":2,\"revoked_s\":0}",
+         "an auditor's or a tenant's"},
+        {"{\"name\":\"n\",\"tenant\":\"a\",\"created_s\":1,\"expiry_s\":2,\"revoked_s\":0}",
+         "\"auditor\" is missing"},
+        {"{\"name\":\"n\",\"auditor\":2,\"created_s\":1,\"expiry_s\":2,\"revoked_s\":0}",
+         "\"auditor\" has no right"},
+        {"{\"name\":\"n\",\"auditor\":true,\"created_s\":1,\"expiry_s\":2,\"revoked_s\":0}",
+         "\"auditor\" has no right"},
+        {"{\"name\":\"n\",\"auditor\":1,\"created_s\":1,\"revoked_s\":0}", "\"expiry_s\" is missing"},
+        {"{\"name\":\"n\",\"auditor\":1,\"created_s\":1,\"expiry_s\":2}", "\"revoked_s\" is missing"},
+    };
+    uint8_t bytes[KEDGE_READ_TOKEN_KEY_LEN] = {0};
+    struct kedge_view key = kedge_view_of(bytes, sizeof bytes),
+                      shorter = kedge_view_of(bytes, sizeof bytes - 1);
+    kedge_read_token_key((const uint8_t *)digest, bytes);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct kedge_read_token_record r, same;
+        struct kedge_diag d = {.text = ""};
+        struct kedge_view text = kedge_view_str(rows[i].text);
+        struct kedge_buf again;
+        kedge_buf_init(&again, KEDGE_RECORD_MAX);
+        int err = kedge_read_token_record_decode(key, text, &r, &d);
+        ck_assert_int_eq(err, rows[i].said ? KEDGE_E_CORRUPT : KEDGE_OK);
+        ck_assert_msg(!rows[i].said || (strstr(d.text, rows[i].said) && strstr(d.text, "table state")), "%s",
+                      d.text);
+        if (!err) {
+            ck_assert_int_eq(kedge_read_token_record_encode(&r, &again), KEDGE_OK);
+            ck_assert(kedge_view_eq(kedge_buf_view(&again), text));
+            ck_assert_int_eq(kedge_read_token_record_decode(key, text, &same, &d), KEDGE_OK);
+            ck_assert_mem_eq(&r, &same, sizeof r);
+        }
+        ck_assert_int_eq(kedge_read_token_record_decode(shorter, text, &r, &d), KEDGE_E_CORRUPT);
+        bytes[0] ^= 1; /* never under another key */
+        ck_assert_int_eq(kedge_read_token_record_decode(key, text, &r, &d), KEDGE_E_CORRUPT);
+        bytes[0] ^= 1;
+        kedge_buf_deinit(&again);
+    }
+}
+END_TEST
+
 START_TEST(test_jobs_come_back)
 {
     struct kedge_job_record r = {.job = {"demo"},
@@ -255,6 +305,7 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {test_texts,          test_torn,     test_tokens_come_back,
-                                  test_jobs_come_back, test_refusals, test_refusal_values};
+                                  test_jobs_come_back, test_refusals, test_refusal_values,
+                                  test_read_tokens};
     return run_suite("coordinator-records", tests, sizeof tests / sizeof tests[0]);
 }
