@@ -3,6 +3,8 @@
  * the secret are blinded by a random b, which cancels out: s = (b·k)⁻¹ · (b·h + r·(b·d)). */
 #include "crypto/p256.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/ec.h>
@@ -14,6 +16,7 @@
 #include <openssl/pem.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/base/os/file.h"
 #include "crypto/openssl.h"
@@ -401,25 +404,49 @@ static int make_file(const char *path, struct kedge_p256_key *ret_key, struct ke
     return err;
 }
 
-int kedge_p256_file(const char *path, bool create, struct kedge_p256_key *ret_key, struct kedge_diag *reterr)
+/* The whole file; the check of its mode and the read are of the same open file. */
+static int read_file(const char *path, struct kedge_buf *pem, struct kedge_diag *reterr)
 {
     struct stat st;
+    int fd = kedge_file_open(path, O_RDONLY, reterr);
+    if (fd < 0) {
+        return fd;
+    }
+    int err = fstat(fd, &st) == 0 ? KEDGE_OK : kedge_errno(errno);
+    if (err) {
+        (void)kedge_diag_set(reterr, err, "%s: cannot be looked at", path);
+    } else if ((st.st_mode & 077) != 0) {
+        err = kedge_diag_set(reterr, KEDGE_E_DENIED,
+                             "%s: private key with mode %04o, which others than its owner may use", path,
+                             (unsigned)(st.st_mode & 07777));
+        (void)kedge_diag_hint(reterr, "chmod 600 %s, and replace the key if others may have read it", path);
+    } else if (st.st_size > KEDGE_EC_PEM_MAX) {
+        err = kedge_diag_set(reterr, KEDGE_E_TOO_LONG,
+                             "%s: longer than %d bytes, expected one private key in PEM", path,
+                             KEDGE_EC_PEM_MAX);
+    } else {
+        err = kedge_fd_read_at(fd, pem->ptr, (size_t)st.st_size, 0);
+        pem->len = err ? 0 : (size_t)st.st_size;
+        err = err ? kedge_diag_set(reterr, err, "%s: cannot read", path) : KEDGE_OK;
+    }
+    close(fd);
+    return err;
+}
+
+int kedge_p256_file(const char *path, bool create, struct kedge_p256_key *ret_key, struct kedge_diag *reterr)
+{
     if (create && !kedge_file_exists(path)) {
         return make_file(path, ret_key, reterr);
     }
     struct kedge_buf pem;
     kedge_buf_init(&pem, KEDGE_EC_PEM_MAX);
     int err = kedge_buf_reserve(&pem, KEDGE_EC_PEM_MAX);
-    err = err ? err : kedge_file_read(path, &pem, reterr);
-    if (!err && stat(path, &st) == 0 && (st.st_mode & 077) != 0) {
-        err = kedge_diag_set(reterr, KEDGE_E_DENIED,
-                             "%s: private key with mode %04o, which others than its owner may use", path,
-                             (unsigned)(st.st_mode & 07777));
-        (void)kedge_diag_hint(reterr, "chmod 600 %s, and replace the key if others may have read it", path);
-    } else if (!err) {
+    err = err ? kedge_diag_set(reterr, err, "%s: %s", path, kedge_strerror(err))
+              : read_file(path, &pem, reterr);
+    if (!err) {
         err = kedge_p256_get_private(kedge_buf_view(&pem), ret_key);
         if (err) {
-            err = kedge_diag_set(reterr, err, "%s: expected one unencrypted P-256 private key (PEM)", path);
+            (void)kedge_diag_set(reterr, err, "%s: expected one unencrypted P-256 private key (PEM)", path);
             (void)kedge_diag_hint(reterr, "`openssl pkey -in %s -noout -text` shows what the file holds",
                                   path);
         }
