@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "aggregation/simd.h"
+#include "cli/audit_report.h"
 #include "cli/local.h"
+#include "common/base/os/clock.h"
 
 enum { THREADS_MAX = 64 };
 
@@ -16,6 +18,7 @@ struct question {
     const char *seen[KEDGE_TRUST_SEEN_MAX];
     size_t seen_count;
     bool replay;
+    const char *statements_path, *report_path;
     struct kedge_audit_options options;
 };
 
@@ -51,6 +54,8 @@ static bool take_question(struct kedge_cli *c, struct question *q)
     uint64_t threads;
     const char *seen;
     q->trust_path = kedge_cli_option(c, "trust", NULL);
+    q->statements_path = kedge_cli_option(c, "statements", NULL);
+    q->report_path = kedge_cli_option(c, "report", NULL);
     while ((seen = kedge_cli_option(c, "seen", NULL)) != NULL) {
         if (q->seen_count == KEDGE_TRUST_SEEN_MAX) {
             (void)kedge_cli_usage(c, "--seen: at most %d checkpoints", KEDGE_TRUST_SEEN_MAX);
@@ -249,6 +254,51 @@ static int fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
     return kedge_cli_fail_as(c, err, d, code == 1 || code == 4 ? 3 : code);
 }
 
+static int read_trust(const struct question *q, struct kedge_trust *ret, struct kedge_diag *d)
+{
+    int err = q->trust_path ? kedge_trust_read(q->trust_path, ret, d) : KEDGE_OK;
+    if (err && !strstr(d->text, q->trust_path)) {
+        (void)kedge_diag_wrap(d, err, "%s", q->trust_path);
+    }
+    return err;
+}
+
+/* The audit itself, and the files that were asked for. */
+static int judge(struct kedge_cli *c, struct question *q, const struct kedge_trust *trust,
+                 struct kedge_audit_report *report, struct kedge_diag *d)
+{
+    struct kedge_cli_statements lines = {.file = NULL};
+    struct kedge_cli_filing filing = {.dir = q->dir,
+                                      .trust_path = q->trust_path,
+                                      .seen = q->seen,
+                                      .seen_count = q->seen_count,
+                                      .replay = q->replay,
+                                      .live = q->options.live,
+                                      .unix_ms = kedge_os_unix_ms(),
+                                      .trust = trust,
+                                      .report = report};
+    int err = KEDGE_OK;
+    if (q->statements_path) {
+        err = kedge_cli_statements_open(&lines, q->statements_path, trust != NULL, d);
+        q->options.each = kedge_cli_statements_put;
+        q->options.each_arg = &lines;
+    }
+    if (err) {
+        return err;
+    }
+    err = (q->replay ? kedge_audit_replay : kedge_audit_verify)(q->dir, trust, q->seen, q->seen_count,
+                                                                &q->options, report, d);
+    kedge_cli_progress_end(c);
+    bool judged = !err;
+    int written = kedge_cli_statements_close(&lines, judged, d);
+    err = err ? err : written;
+    err = err || !q->report_path ? err : kedge_cli_file_report(&filing, q->report_path, d);
+    if (err && judged) {
+        kedge_audit_report_deinit(report);
+    }
+    return err;
+}
+
 static int audit(struct kedge_cli *c, bool replay)
 {
     struct kedge_diag d = {.text = ""};
@@ -258,17 +308,12 @@ static int audit(struct kedge_cli *c, bool replay)
     if (!take_question(c, &q)) {
         return 2;
     }
-    int err = q.trust_path ? kedge_trust_read(q.trust_path, &trust, &d) : KEDGE_OK;
+    int err = read_trust(&q, &trust, &d);
     if (err) {
-        if (!strstr(d.text, q.trust_path)) {
-            (void)kedge_diag_wrap(&d, err, "%s", q.trust_path);
-        }
         return fail(c, err, &d);
     }
     look_for_coordinator(&q);
-    err = (replay ? kedge_audit_replay : kedge_audit_verify)(q.dir, q.trust_path ? &trust : NULL, q.seen,
-                                                             q.seen_count, &q.options, &report, &d);
-    kedge_cli_progress_end(c);
+    err = judge(c, &q, q.trust_path ? &trust : NULL, &report, &d);
     if (q.trust_path) {
         kedge_trust_deinit(&trust);
     }

@@ -87,10 +87,12 @@ const struct kedge_command kedge_commands[] = {
     {"witness", "list", kedge_cmd_witness_list, "", "witnesses and what they have cosigned"},
     {"witness", "revoke", kedge_cmd_witness_revoke, "TENANT WITNESS --admin-key FILE [--reason TEXT]",
      "sign out a witness, at once"},
-    {"audit", "verify", kedge_cmd_audit_verify, "DIR --trust FILE [--seen CHECKPOINT]… [--threads N]",
+    {"audit", "verify", kedge_cmd_audit_verify,
+     "DIR --trust FILE [--seen CHECKPOINT]… [--threads N] [--statements FILE] [--report FILE]",
      "check the whole record offline"},
     {"audit", "replay", kedge_cmd_audit_replay,
-     "DIR --trust FILE [--seen CHECKPOINT]… [--threads N] [--simd scalar|sse2|avx2]",
+     "DIR --trust FILE [--seen CHECKPOINT]… [--threads N] [--simd scalar|sse2|avx2] [--statements FILE] "
+     "[--report FILE]",
      "re-execute every decision"},
     {"audit", "export", kedge_cmd_audit_export,
      "DIR --out FOLDER --trust FILE --keys FOLDER [--model FILE]… [--tenant T]… [--all-tenants] "

@@ -39,15 +39,17 @@ static int check_all(struct kedgei_audit *a, const char *const *seen_paths, size
     err = err ? err : kedgei_check_keys(a);
     err = err ? err : kedgei_check_signatures(a);
     err = err ? err : kedgei_check_seen(a, seen_paths, seen_count);
+    err = err ? err : kedgei_check_finality(a);
     err = err ? err : kedgei_check_main(a);
     err = err ? err : kedgei_check_tenants(a);
     err = err ? err : kedgei_check_inputs(a);
     err = err ? err : kedgei_check_models(a);
     err = err ? err : kedgei_check_blobs(a);
-    return err || !replay ? err : kedgei_replay(a);
+    err = err || !replay ? err : kedgei_replay(a);
+    return err || !a->options.each || a->findings.nomem ? err : kedgei_tell_entries(a);
 }
 
-static int fill_report(struct kedgei_audit *a, struct kedge_audit_report *ret)
+static int fill_report(struct kedgei_audit *a, bool readable, struct kedge_audit_report *ret)
 {
     if (a->findings.nomem) {
         return KEDGE_E_NOMEM;
@@ -59,9 +61,13 @@ static int fill_report(struct kedgei_audit *a, struct kedge_audit_report *ret)
                                    .finding_count = a->findings.count,
                                    .findings = a->findings.items};
     r.verdict = r.error_count ? KEDGE_AUDIT_NO : a->trust ? KEDGE_AUDIT_YES : KEDGE_AUDIT_SELF_CONSISTENT;
-    a->findings.items = NULL;
-    *ret = r;
-    return KEDGE_OK;
+    memcpy(r.deployment, a->deployment, sizeof r.deployment);
+    int err = readable ? kedgei_describe_logs(a, &r) : KEDGE_OK;
+    if (!err) {
+        a->findings.items = NULL;
+        *ret = r;
+    }
+    return err;
 }
 
 static int run_audit(const char *dir, const struct kedge_trust *trust, const char *const *seen_paths,
@@ -83,7 +89,7 @@ static int run_audit(const char *dir, const struct kedge_trust *trust, const cha
         && readable) { /* else what cannot be read has been named, and the rest would only follow from it */
         err = check_all(a, seen_paths, seen_count, replay);
     }
-    err = err ? err : fill_report(a, ret);
+    err = err ? err : fill_report(a, readable, ret);
     if (err) {
         if (!a->diag.text[0]) {
             (void)kedge_diag_set(&a->diag, err, "%s: %s", dir, kedge_strerror(err));

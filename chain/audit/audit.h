@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "chain/dsse.h"
 #include "chain/note.h"
 #include "chain/state/state.h"
 #include "chain/statement.h"
@@ -33,6 +34,7 @@ struct kedge_trust {
     struct kedge_trust_tenant *tenants; /* owned; ascending by tenant */
     uint32_t seen_count;
     char **seen; /* owned; signed checkpoint notes */
+    char *witness_policy; /* owned; text of chain/witness_policy.h: releases must have its quorum; NULL: none */
 };
 
 /* Reads the file of docs/record.md "Trust file"; strict, reterr names the field. deinit afterwards. */
@@ -89,6 +91,7 @@ struct kedge_audit_counts {
     uint64_t blobs, blob_bytes;
     uint64_t unanchored; /* entries of tenants' ledgers beyond their last checkpoint in the main chain */
     uint64_t signatures; /* verified */
+    uint64_t final_entries; /* of the main chain: cosigned by the quorum that the trust file demands, if any */
     uint64_t decisions;  /* re-executed by replay */
 };
 
@@ -98,7 +101,23 @@ enum kedge_audit_verdict {
     KEDGE_AUDIT_YES,
 };
 
+/* A log as it was found. */
+struct kedge_audit_log {
+    char name[KEDGE_ID_MAX + 1]; /* "main" or the tenant's */
+    char origin[KEDGE_ORIGIN_MAX + 1];
+    uint64_t entries, flawed; /* flawed: entries with an error */
+    bool has_key; /* log_key: its checkpoints' key, from the trust file, else as it names itself */
+    struct kedge_public_key log_key;
+    bool has_authority; /* authority: statement key of the main chain, first admin key of a tenant */
+    struct kedge_public_key authority;
+    uint64_t head_size;                     /* newest stored checkpoint; 0: none */
+    struct kedge_hash head_root, head_note; /* root of that size; SHA-256 of the signed note */
+};
+
 struct kedge_audit_report {
+    char deployment[KEDGE_DEPLOYMENT_MAX + 1];
+    uint32_t log_count;
+    struct kedge_audit_log *logs; /* owned; main chain first; none when a log could not be read */
     enum kedge_audit_verdict verdict;
     struct kedge_audit_counts counts;
     /* Of replay: over all that was computed, not over what is recorded; the same for every build, instruction
@@ -116,7 +135,24 @@ void kedge_audit_report_deinit(struct kedge_audit_report *report);
  * time. */
 typedef void kedge_audit_progress(void *arg, const char *what, uint64_t done, uint64_t total);
 
+/* One entry of a log, judged. */
+struct kedge_audit_entry {
+    const char *log; /* origin */
+    uint64_t index;
+    const char *kind; /* of the statement; "checkpoint" of a tenant in the main chain; "malformed" */
+    struct kedge_hash leaf;
+    bool has_subject;
+    struct kedge_hash subject; /* of a checkpoint: the root */
+    uint32_t signer_count;     /* keys that the entry says signed it, SHA-256 of each */
+    struct kedge_hash signers[KEDGE_DSSE_SIGNATURES_MAX];
+    uint64_t codes; /* bit c: an error of code c about this entry or what it names; 0: good */
+};
+/* Another result than KEDGE_OK ends the audit with it. */
+typedef int kedge_audit_each(void *arg, const struct kedge_audit_entry *entry);
+
 struct kedge_audit_options {
+    kedge_audit_each *each; /* may be NULL; called for every entry at the end, main chain first, in order */
+    void *each_arg;
     uint32_t threads;        /* 0: one per processor, at most 64 */
     bool beside_coordinator; /* the folder is in use: open with locks; wants write access to the lock files */
     bool live;               /* unreferenced blobs and models not handed out yet are notes, not errors */

@@ -247,6 +247,7 @@ static void report_missing(struct sweep *s, const struct ref *ref)
 {
     char where[KEDGE_AUDIT_WHERE_MAX];
     name_blob(s->a, ref->log, &ref->digest, where);
+    kedgei_flaw(ref->by, ref->index, KEDGE_AUDIT_BLOB_MISSING);
     kedgei_find(&s->a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_BLOB_MISSING, where,
                 "is not there; %s[%llu] needs it", ref->by->name, (unsigned long long)ref->index);
 }
@@ -312,6 +313,10 @@ static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
     int err = kedge_blobs_verify(blobs, &file->digest, &d);
     f->nomem = f->nomem || err == KEDGE_E_NOMEM;
     if (err) {
+        for (size_t k = 0; k < file->ref_count; k++) {
+            const struct ref *ref = &s->refs[file->ref_first + k];
+            kedgei_flaw(ref->by, ref->index, KEDGE_AUDIT_BLOB_DIGEST);
+        }
         kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_BLOB_DIGEST, where, "%s",
                     err == KEDGE_E_CORRUPT ? "its content has another SHA-256 than its name"
                                            : kedge_strerror(err));
@@ -333,6 +338,7 @@ static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
         }
         f->nomem = f->nomem || bad == KEDGE_E_NOMEM;
         if (bad) {
+            kedgei_flaw(ref->by, ref->index, KEDGE_AUDIT_BLOB_CONTENT);
             size_t own = strlen(path); /* the text begins with the path, which `where` has already */
             const char *text =
                 strncmp(d.text, path, own) == 0 && d.text[own] == ':' ? d.text + own + 2 : d.text;

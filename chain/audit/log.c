@@ -1,4 +1,5 @@
 /* One log by itself: leaf hashes and facts in parallel, then the tree, then idempotency keys. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -338,12 +339,22 @@ uint64_t kedgei_anchored_after(const struct kedgei_log *log, uint64_t main_index
 
 /* ---- findings about entries ---- */
 
+static_assert(KEDGE_AUDIT_CODE_COUNT <= 64, "a bit for each code");
+
+void kedgei_flaw(const struct kedgei_log *log, uint64_t index, enum kedge_audit_code code)
+{
+    if (log->facts && index < log->count) {
+        atomic_fetch_or_explicit(&log->facts[index].codes, UINT64_C(1) << code, memory_order_relaxed);
+    }
+}
+
 void kedgei_error(struct kedgei_findings *f, enum kedge_audit_code code, const struct kedgei_log *log,
                   uint64_t index, const char *format, ...)
 {
     char where[KEDGE_AUDIT_WHERE_MAX];
     va_list ap;
     snprintf(where, sizeof where, "%s[%llu]", log->name, (unsigned long long)index);
+    kedgei_flaw(log, index, code);
     va_start(ap, format);
     kedgei_find_v(f, KEDGE_AUDIT_ERROR, code, where, format, ap);
     va_end(ap);
@@ -357,6 +368,9 @@ void kedgei_error_if_settled(const struct kedgei_audit *a, struct kedgei_finding
     bool fresh = a->options.beside_coordinator && index >= kedgei_anchored_before(log, KEDGEI_NEVER);
     va_list ap;
     snprintf(where, sizeof where, "%s[%llu]", log->name, (unsigned long long)index);
+    if (!fresh) {
+        kedgei_flaw(log, index, code);
+    }
     va_start(ap, format);
     kedgei_find_v(f, fresh ? KEDGE_AUDIT_NOTE : KEDGE_AUDIT_ERROR, code, where, format, ap);
     va_end(ap);

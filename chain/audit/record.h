@@ -3,6 +3,8 @@
 #ifndef KEDGE_CHAIN_AUDIT_RECORD_H
 #define KEDGE_CHAIN_AUDIT_RECORD_H
 
+#include <stdatomic.h>
+
 #include "chain/audit/report.h"
 #include "chain/checkpoint.h"
 #include "chain/input_list.h"
@@ -19,8 +21,9 @@ enum {
 /* One entry, understood. body is the kedge_st_… of its kind, or a kedgei_anchor. */
 struct kedgei_fact {
     int kind;
-    bool has_key;    /* key must have signed it */
-    uint32_t listed; /* rows of input lists that name this update */
+    bool has_key;           /* key must have signed it */
+    uint32_t listed;        /* rows of input lists that name this update */
+    _Atomic uint64_t codes; /* bit c: an error of code c about this entry or what it names */
     uint64_t index;
     struct kedge_hash subject;
     struct kedge_public_key key;
@@ -125,6 +128,8 @@ struct kedgei_audit {
 /* ---- findings about entries ---- */
 void kedgei_error(struct kedgei_findings *f, enum kedge_audit_code code, const struct kedgei_log *log,
                   uint64_t index, const char *format, ...) KEDGE_PRINTF(5, 6);
+/* Says nothing, but this entry will not be called good: what it names is not what it should be. */
+void kedgei_flaw(const struct kedgei_log *log, uint64_t index, enum kedge_audit_code code);
 /* As error; but in a record that is still being written a note, when the entry is newer than what the main
  * chain that was read first can know. */
 void kedgei_error_if_settled(const struct kedgei_audit *a, struct kedgei_findings *f,
@@ -158,6 +163,7 @@ uint64_t kedgei_anchored_after(const struct kedgei_log *log, uint64_t main_index
 KEDGE_NODISCARD int kedgei_check_keys(struct kedgei_audit *a);
 KEDGE_NODISCARD int kedgei_check_signatures(struct kedgei_audit *a);
 KEDGE_NODISCARD int kedgei_check_seen(struct kedgei_audit *a, const char *const *paths, size_t count);
+KEDGE_NODISCARD int kedgei_check_finality(struct kedgei_audit *a);
 
 /* ---- main_chain.c, rounds.c, inputs.c, tenants.c ---- */
 KEDGE_NODISCARD int kedgei_check_main(struct kedgei_audit *a);
@@ -187,6 +193,12 @@ bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log
 /* ---- files.c, blobs.c ---- */
 KEDGE_NODISCARD int kedgei_check_models(struct kedgei_audit *a);
 KEDGE_NODISCARD int kedgei_check_blobs(struct kedgei_audit *a);
+
+/* ---- statements.c ---- */
+/* Calls options.each for every entry. Returns its error. */
+KEDGE_NODISCARD int kedgei_tell_entries(const struct kedgei_audit *a);
+/* What is known of each log, for the report. */
+KEDGE_NODISCARD int kedgei_describe_logs(const struct kedgei_audit *a, struct kedge_audit_report *ret);
 
 /* ---- replay.c ---- */
 KEDGE_NODISCARD int kedgei_replay(struct kedgei_audit *a);

@@ -44,6 +44,7 @@ const char *kedge_audit_code_text(enum kedge_audit_code code)
 void kedge_audit_report_deinit(struct kedge_audit_report *report)
 {
     kedge_mem_free(report->findings);
+    kedge_mem_free(report->logs);
     memset(report, 0, sizeof *report);
 }
 
