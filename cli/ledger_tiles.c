@@ -17,6 +17,7 @@ struct export
     struct kedge_cli *c;
     const char *log;
     char out[KEDGE_PATH_MAX]; /* without a slash at its end */
+    const char *checkpoint;   /* file of the one to export; NULL: the newest */
     bool entries;
     char dir[KEDGE_PATH_MAX]; /* where files are put: out, or the staging folder */
     bool is_new;
@@ -63,7 +64,7 @@ static int check_ours(const struct export *x, const struct kedge_checkpoint *the
     }
     if (there->size > x->size) {
         (void)kedge_diag_set(d, KEDGE_E_STATE,
-                             "%s: its checkpoint has %llu entries, the newest of log %s here has %llu",
+                             "%s: its checkpoint has %llu entries, the one of log %s to be written %llu",
                              x->out, (unsigned long long)there->size, x->log, (unsigned long long)x->size);
         return kedge_diag_hint(d, "is this state folder an old backup? Nothing was written");
     }
@@ -204,6 +205,38 @@ static int put_log(struct export *x, struct kedge_diag *d)
 
 /* ---- the command ---- */
 
+/* A checkpoint that somebody brings, with cosignatures: this log's, and no longer than what the log signed.
+ */
+static int take_checkpoint(struct export *x, struct kedge_hash *ret_root, struct kedge_diag *d)
+{
+    struct kedge_vkey vkey;
+    struct kedge_checkpoint cp;
+    uint64_t newest = x->size;
+    kedge_buf_clear(&x->note);
+    int err = kedge_file_read(x->checkpoint, &x->note, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_ledger_vkey(x->ledger, &vkey);
+    err =
+        err ? err
+            : kedge_checkpoint_open(kedge_buf_view(&x->note), kedge_view_str(vkey.name), &vkey, 1, &cp, NULL);
+    if (err) {
+        return kedge_diag_set(d, err, "%s: no checkpoint that the key of log %s signed: %s", x->checkpoint,
+                              x->log, kedge_strerror(err));
+    }
+    if (cp.size > newest) {
+        return kedge_diag_set(d, KEDGE_E_STATE, "%s: of %llu entries, log %s here is signed up to %llu",
+                              x->checkpoint, (unsigned long long)cp.size, x->log, (unsigned long long)newest);
+    }
+    x->size = cp.size;
+    err = kedge_ledger_root(x->ledger, cp.size, ret_root);
+    return err || kedge_hash_eq(ret_root, &cp.root)
+               ? err
+               : kedge_diag_set(d, KEDGE_E_FORK, "%s: log %s has another root at %llu entries", x->checkpoint,
+                                x->log, (unsigned long long)cp.size);
+}
+
 static int export_log(struct export *x, struct kedge_buf *ret_out, struct kedge_diag *d)
 {
     struct kedge_hash root;
@@ -213,7 +246,9 @@ static int export_log(struct export *x, struct kedge_buf *ret_out, struct kedge_
         (void)kedge_diag_set(d, err, "log %s has no signed checkpoint yet", x->log);
         return kedge_diag_hint(d, "a coordinator signs one with the next round or enrolment");
     }
-    err = err ? err : kedge_ledger_root(x->ledger, x->size, &root);
+    if (!err) {
+        err = x->checkpoint ? take_checkpoint(x, &root, d) : kedge_ledger_root(x->ledger, x->size, &root);
+    }
     err = err ? err : choose_folder(x, d);
     if (err) {
         return err;
@@ -273,7 +308,7 @@ static int say_done(struct kedge_cli *c, json_t *answer)
 int kedge_cmd_ledger_tiles(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
-    struct export x = {.c = c};
+    struct export x = {.c = c, .checkpoint = kedge_cli_option(c, "checkpoint", NULL)};
     const char *out = kedge_cli_option(c, "out", NULL), *entries = kedge_cli_option(c, "entries", NULL);
     json_error_t at;
     struct kedge_buf text;

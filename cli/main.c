@@ -70,7 +70,7 @@ const struct kedge_command kedge_commands[] = {
      "a receipt (tlog-proof) or a consistency proof"},
     {"ledger", "verify", kedge_cmd_ledger_verify, "RECEIPT --log VKEY [--entry FILE]",
      "check a receipt offline"},
-    {"ledger", "tiles", kedge_cmd_ledger_tiles, "LOG --out DIR [--entries yes|no]",
+    {"ledger", "tiles", kedge_cmd_ledger_tiles, "LOG --out DIR [--entries yes|no] [--checkpoint FILE]",
      "a log as static files, for other tools (tlog-tiles)"},
     {"ledger", "fsck", kedge_cmd_ledger_fsck, "[STATE_OR_FOLDER] [LOG]…",
      "look at every live bit of the logs and name each damage"},

@@ -161,3 +161,8 @@ int kedge_ledger_resource(struct kedge_ledger *l, const struct kedge_tile *tile,
     }
     return kedge_ledger_tile(l, tile->level, tile->index, tile->width, ret);
 }
+
+int kedge_ledger_vkey(const struct kedge_ledger *l, struct kedge_vkey *ret)
+{
+    return kedge_vkey_make(kedge_view_str(l->origin), KEDGE_KEY_ED25519, &l->public_key, ret);
+}

@@ -7,6 +7,7 @@
 #ifndef KEDGE_CHAIN_STORE_LEDGER_TILES_H
 #define KEDGE_CHAIN_STORE_LEDGER_TILES_H
 
+#include "chain/note.h"
 #include "chain/store/ledger.h"
 #include "chain/tile.h"
 
@@ -27,5 +28,8 @@ KEDGE_NODISCARD int kedge_ledger_bundle(struct kedge_ledger *l, uint64_t index, 
 /* The resource that a path names: a tile or, by may_read, a bundle. */
 KEDGE_NODISCARD int kedge_ledger_resource(struct kedge_ledger *l, const struct kedge_tile *tile,
                                           kedge_ledger_may_read *may_read, void *arg, struct kedge_buf *ret);
+
+/* The key that the log's checkpoints are verified by, as the store was opened with. KEDGE_E_KEY. */
+KEDGE_NODISCARD int kedge_ledger_vkey(const struct kedge_ledger *l, struct kedge_vkey *ret);
 
 #endif

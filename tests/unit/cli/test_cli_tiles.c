@@ -158,6 +158,37 @@ START_TEST(test_what_is_not_this_log_is_left_alone)
 }
 END_TEST
 
+/* A checkpoint with a stranger's line is exported as it is; one that is not the log's is not. */
+START_TEST(test_a_checkpoint_of_choice)
+{
+    make_scratch();
+    fx_federation(at("fx"), FX_NONE);
+    const char *state = at("fx/state");
+    ck_assert_int_eq(kedge("ledger tiles org-a --out %s --state %s", at("a"), state), 0);
+    struct kedge_buf note = file_of("a/checkpoint"), again;
+    kedge_buf_put_str(&note, "\xe2\x80\x94 witness.example AAAAAAA=\n");
+    kedge_buf_put_u8(&note, 0);
+    put_file(at("cosigned"), (const char *)note.ptr);
+    ck_assert_int_eq(
+        kedge("ledger tiles org-a --out %s --checkpoint %s --state %s", at("a"), at("cosigned"), state), 0);
+    again = file_of("a/checkpoint");
+    ck_assert(again.len == note.len - 1 && memcmp(again.ptr, note.ptr, again.len) == 0);
+    (void)check_log("a", "fx.kedge.local/org-a", true);
+    kedge_buf_deinit(&again);
+    ck_assert_int_eq(
+        kedge("ledger tiles org-b --out %s --checkpoint %s --state %s", at("b"), at("cosigned"), state), 1);
+    ck_assert_ptr_nonnull(strstr(err_out, "no checkpoint that the key of log org-b signed"));
+    fx_flip(at("cosigned"), 40); /* in the root */
+    ck_assert_int_eq(
+        kedge("ledger tiles org-a --out %s --checkpoint %s --state %s", at("c"), at("cosigned"), state), 1);
+    ck_assert_int_eq(
+        kedge("ledger tiles org-a --out %s --checkpoint %s --state %s", at("c"), at("absent"), state), 3);
+    ck_assert(!kedge_file_exists(at("b")) && !kedge_file_exists(at("c")));
+    kedge_buf_deinit(&note);
+    remove_scratch();
+}
+END_TEST
+
 /* A damaged record gives no files at all, and none of its log is left behind. */
 START_TEST(test_a_damaged_log_is_not_exported)
 {
@@ -182,6 +213,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_test(t, test_a_log_becomes_files);
     tcase_add_test(t, test_what_is_not_this_log_is_left_alone);
+    tcase_add_test(t, test_a_checkpoint_of_choice);
     tcase_add_test(t, test_a_damaged_log_is_not_exported);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
