@@ -123,7 +123,7 @@ static int hash_file(struct walk *w, const char *path, const char *name)
 static int visit(struct walk *w, const char *name)
 {
     char path[KEDGE_PATH_MAX];
-    struct stat st;
+    struct stat st = {.st_mode = 0};
     if (!kedge_utf8_is_valid(kedge_view_str(name))) {
         return kedge_diag_set(w->reterr, KEDGE_E_FORMAT,
                               "%s: a file's name is not UTF-8, which no signature can say", w->root);
@@ -200,7 +200,7 @@ int kedge_oms_read(const char *path, const struct kedge_oms_ignore *ignore, stru
     static const struct kedge_oms_ignore nothing = {NULL, 0, false};
     struct kedge_oms_list list = {NULL, 0, 0};
     struct walk w = {.root = path, .ignore = ignore ? ignore : &nothing, .list = &list, .reterr = reterr};
-    struct stat st;
+    struct stat st = {.st_mode = 0};
     if (stat(path, &st) != 0) {
         int err = kedge_errno(errno);
         return kedge_diag_set(reterr, err, "%s: %s", path, kedge_strerror(err));
@@ -271,7 +271,7 @@ int kedge_oms_check(const struct kedge_oms *oms, const char *path, const char *s
     const char *paths[KEDGE_OMS_IGNORE_MAX + 1];
     char inside[KEDGE_PATH_MAX];
     struct kedge_oms_ignore ignore = {paths, 0, oms->allow_symlinks};
-    struct kedge_oms_list have;
+    struct kedge_oms_list have = {NULL, 0, 0};
     for (size_t i = 0; i < oms->ignore_count && i < KEDGE_OMS_IGNORE_MAX; i++) {
         paths[ignore.count++] = oms->ignore[i];
     }
