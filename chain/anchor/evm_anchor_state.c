@@ -157,6 +157,7 @@ static void get_state(struct kedge_reader *r, const struct kedge_hash *ns, struc
     if (!r->failed) {
         s->stop_err = -(int)stop;
         get_bytes(r, (uint8_t *)s->stop_text, len);
+        r->failed |= strlen(s->stop_text) != len;
     }
     s->flight_count = kedge_read_u32(r);
     r->failed |= s->flight_count > KEDGE_EVM_FLIGHT_MAX;

@@ -11,6 +11,11 @@
 enum { HEADER_FIELDS_MIN = 15, HEADER_FIELDS_MAX = 32, HEADER_STATE_ROOT = 3, HEADER_NUMBER = 8 };
 
 static const char format[] = "kedge-evm-anchor/1";
+static const char *const known_keys[] = {
+    "format", "chain_id",         "contract",    "sender",    "origin",     "seq",          "size",
+    "root",   "transaction_hash", "transaction", "log_index", "checkpoint", "block_header", "state",
+    "block",  "block_hash",       "finality"};
+static const char *const state_keys[] = {"account", "packed", "root"};
 
 static int contradicts(struct kedge_diag *reterr, const char *what)
 {
@@ -296,11 +301,31 @@ static int take_address(const json_t *value, struct kedge_evm_address *ret)
                                  : KEDGE_E_FORMAT;
 }
 
-static int take_state(const json_t *state, struct kedge_evm_evidence *e)
+/* Every key of the object is one of `keys`: a misspelt piece of evidence is not passed over. */
+static bool has_only(json_t *o, const char *const *keys, size_t count)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(o, key, value)
+    {
+        size_t i = 0;
+        while (i < count && strcmp(keys[i], key) != 0) {
+            i++;
+        }
+        if (i == count) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int take_state(json_t *state, struct kedge_evm_evidence *e)
 {
     int err = take_nodes(json_object_get(state, "account"), e, &e->account);
     err = err ? err : take_nodes(json_object_get(state, "packed"), e, &e->packed);
     err = err ? err : take_nodes(json_object_get(state, "root"), e, &e->root);
+    err = err || !has_only(state, state_keys, sizeof state_keys / sizeof state_keys[0]) ? KEDGE_E_FORMAT
+                                                                                        : KEDGE_OK;
     e->has_state = err == KEDGE_OK;
     return err;
 }
@@ -309,7 +334,7 @@ static int take_state(const json_t *state, struct kedge_evm_evidence *e)
 static const char *take_fields(const json_t *o, struct kedge_evm_evidence *e)
 {
     const json_t *checkpoint = json_object_get(o, "checkpoint"), *header = json_object_get(o, "block_header");
-    const json_t *state = json_object_get(o, "state");
+    json_t *state = json_object_get(o, "state");
 #define TAKE(key, call)           \
     do {                          \
         if ((call) != KEDGE_OK) { \
@@ -361,6 +386,9 @@ int kedge_evm_evidence_read(struct kedge_view text, struct kedge_evm_evidence *r
     err = kedge_buf_reserve(&ret->bytes, text.len); /* views into it must not move */
     if (!err && (!kind || strcmp(kind, format) != 0)) {
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "anchor: format: expected \"%s\"", format);
+    }
+    if (!err && !has_only(o, known_keys, sizeof known_keys / sizeof known_keys[0])) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "anchor: a key that does not belong there");
     }
     const char *bad = err ? NULL : take_fields(o, ret);
     if (bad) {

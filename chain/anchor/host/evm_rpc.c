@@ -53,11 +53,11 @@ static int put_text(const char *text, size_t len, void *arg)
     return ((struct kedge_buf *)arg)->err ? -1 : 0;
 }
 
-/* Takes "result" out of an answer with our id, or tells its error. */
-static int open_reply(struct kedge_evm_rpc *rpc, const char *method, json_t **ret, struct kedge_diag *reterr)
+int kedgei_evm_open_reply(struct kedge_view text, uint64_t id_asked, const char *method, json_t **ret,
+                          struct kedge_diag *reterr)
 {
     json_t *o = NULL;
-    int err = kedgei_json_load(kedge_buf_view(&rpc->reply), KEDGE_EVM_REPLY_MAX, method, &o, reterr);
+    int err = kedgei_json_load(text, KEDGE_EVM_REPLY_MAX, method, &o, reterr);
     if (err) {
         return err;
     }
@@ -66,7 +66,7 @@ static int open_reply(struct kedge_evm_rpc *rpc, const char *method, json_t **re
     const char *message = json_string_value(json_object_get(error, "message"));
     if (message) { /* some nodes lose the id of what they could not read */
         err = kedge_diag_set(reterr, KEDGE_E_DENIED, "%.200s", message);
-    } else if (!result || !json_is_integer(id) || (uint64_t)json_integer_value(id) != rpc->id) {
+    } else if (!result || !json_is_integer(id) || (uint64_t)json_integer_value(id) != id_asked) {
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: not an answer to what was asked", method);
     } else {
         *ret = json_incref(result);
@@ -88,7 +88,8 @@ int kedgei_evm_ask(struct kedge_evm_rpc *rpc, const char *method, json_t *params
     kedge_buf_clear(&rpc->reply);
     err =
         err ? err : kedge_http_post(rpc->http, kedge_buf_view(&body), KEDGE_EVM_RPC_MS, &rpc->reply, reterr);
-    return err ? err : open_reply(rpc, method, ret_result, reterr);
+    return err ? err
+               : kedgei_evm_open_reply(kedge_buf_view(&rpc->reply), rpc->id, method, ret_result, reterr);
 }
 
 /* ---- strict hex ---- */
@@ -291,8 +292,8 @@ static json_t *params_of(const struct kedge_evm_config *config, const struct ked
     return json_array();
 }
 
-static bool get_result(const json_t *result, const struct kedge_evm_config *config,
-                       const struct kedge_evm_effect *fx, struct kedge_evm_answer *ret)
+bool kedgei_evm_get_result(const json_t *result, const struct kedge_evm_config *config,
+                           const struct kedge_evm_effect *fx, struct kedge_evm_answer *ret)
 {
     switch (fx->method) {
     case KEDGE_EVM_CALL_CHAIN_ID:
@@ -323,7 +324,7 @@ void kedge_evm_rpc_call(struct kedge_evm_rpc *rpc, const struct kedge_evm_config
     bool tagged = fx->method == KEDGE_EVM_CALL_BLOCK && err == KEDGE_E_DENIED;
     if (tagged) { /* no such block yet: "finalized block not found" and the like */
         err = KEDGE_OK;
-    } else if (!err && !get_result(result, config, fx, ret)) {
+    } else if (!err && !kedgei_evm_get_result(result, config, fx, ret)) {
         memset(ret, 0, sizeof *ret);
         err = kedge_diag_set(&d, KEDGE_E_FORMAT, "%s: a malformed answer", method_of(fx->method));
     }
