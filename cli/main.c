@@ -9,6 +9,7 @@
 #include "cli/help.h"
 #include "cli/local.h"
 #include "common/base/os/log.h"
+#include "crypto/passphrase.h"
 
 const struct kedge_command kedge_commands[] = {
     {"poc", "", kedge_cmd_poc,
@@ -45,6 +46,10 @@ const struct kedge_command kedge_commands[] = {
      "one admin key in the place of all"},
     {"key", "sign", kedge_cmd_key_sign, "FILE --admin-key FILE", "add a signature to a statement about keys"},
     {"key", "submit", kedge_cmd_key_submit, "FILE", "send a statement about keys"},
+    {"key", "protect", kedge_cmd_key_protect, "FILE [--cost moderate|small]",
+     "seal a private key's file with a passphrase"},
+    {"key", "unprotect", kedge_cmd_key_unprotect, "FILE", "make it a plain key again"},
+    {"key", "public", kedge_cmd_key_public, "FILE", "the public key of a private key's file"},
     {"reader", "add", kedge_cmd_reader_add, "TENANT|--auditor [--name NAME] [--ttl SECONDS] [--out FILE]",
      "a token for reading logs over HTTPS"},
     {"reader", "list", kedge_cmd_reader_list, "", "such tokens; the secrets are not kept"},
@@ -128,6 +133,8 @@ static bool take_common(struct kedge_cli *c)
     c->server_key = kedge_cli_option(c, "server-key", NULL);
     c->key = kedge_cli_option(c, "key", NULL);
     c->admin_key = kedge_cli_option(c, "admin-key", NULL);
+    kedge_passphrase_use_file(kedge_cli_option(c, "passphrase-file", NULL));
+    kedge_passphrase_use_terminal();
     if (!c->json && strcmp(format, "text") != 0) {
         (void)kedge_cli_usage(c, "--format %s: expected json or text", kedge_cli_word(format).s);
         return false;

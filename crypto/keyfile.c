@@ -6,6 +6,10 @@
 #include <unistd.h>
 
 #include "common/base/os/file.h"
+#include "crypto/passphrase.h"
+#include "crypto/sealed.h"
+
+enum { TRIES_MAX = 3 };
 
 int kedge_keyfile_write_private(const char *path, const struct kedge_key_pair *pair,
                                 struct kedge_diag *reterr)
@@ -81,6 +85,85 @@ static int read_private(const char *path, struct kedge_buf *out, struct kedge_di
     return err;
 }
 
+/* With the passphrase that its owner gives; a person has three tries. */
+static int unseal(const char *path, struct kedge_view text, struct kedge_key_pair *ret_pair,
+                  struct kedge_diag *reterr)
+{
+    struct kedge_sealed sealed;
+    int err = kedge_sealed_decode(text, &sealed);
+    if (err) {
+        return kedge_diag_set(reterr, err,
+                              "%s: a sealed private key that is damaged, or demands too much work", path);
+    }
+    err = KEDGE_E_VERIFY;
+    for (int tries = 0; tries < TRIES_MAX && err == KEDGE_E_VERIFY; tries++) {
+        struct kedge_buf passphrase;
+        kedge_buf_init(&passphrase, KEDGE_PASSPHRASE_MAX);
+        err = kedge_passphrase_get(path, tries > 0, &passphrase, reterr);
+        if (err) {
+            tries = TRIES_MAX; /* nobody has another one */
+        } else {
+            err = kedge_unseal(&sealed, kedge_buf_view(&passphrase), ret_pair);
+            if (err) {
+                (void)kedge_diag_set(reterr, err,
+                                     err == KEDGE_E_VERIFY
+                                         ? "%s: another passphrase than this key was sealed with: %s"
+                                         : "%s: cannot be unsealed: %s",
+                                     path, kedge_strerror(err));
+            }
+        }
+        kedge_wipe(passphrase.ptr, passphrase.cap);
+        kedge_buf_deinit(&passphrase);
+    }
+    return err;
+}
+
+int kedge_keyfile_seal(const char *path, const struct kedge_key_pair *pair, struct kedge_view passphrase,
+                       const struct kedge_seal_cost *cost, struct kedge_diag *reterr)
+{
+    struct kedge_sealed sealed;
+    struct kedge_buf text;
+    kedge_buf_init(&text, KEDGE_PEM_MAX);
+    int err = kedge_seal(pair, passphrase, cost, &sealed);
+    if (!err) {
+        kedge_sealed_encode(&sealed, &text);
+        err = text.err;
+    }
+    if (err) {
+        kedge_diag_set(reterr, err, "%s: cannot seal the private key: %s", path, kedge_strerror(err));
+    } else {
+        err = kedge_file_write(path, kedge_buf_view(&text), 0600, reterr);
+    }
+    kedge_buf_deinit(&text);
+    return err;
+}
+
+int kedge_keyfile_is_sealed(const char *path, bool *ret, struct kedge_public_key *ret_public,
+                            struct kedge_diag *reterr)
+{
+    struct kedge_buf text;
+    struct kedge_sealed sealed;
+    kedge_buf_init(&text, KEDGE_PEM_MAX);
+    int err = kedge_buf_reserve(&text, KEDGE_PEM_MAX);
+    err = err ? kedge_diag_set(reterr, err, "%s: %s", path, kedge_strerror(err))
+              : read_private(path, &text, reterr);
+    bool is = !err && kedge_sealed_is(kedge_buf_view(&text));
+    if (is) {
+        err = kedge_sealed_decode(kedge_buf_view(&text), &sealed);
+        if (err) {
+            kedge_diag_set(reterr, err, "%s: a sealed private key that is damaged", path);
+        } else {
+            *ret_public = sealed.public_key;
+        }
+    }
+    if (!err) {
+        *ret = is;
+    }
+    kedge_wipe(text.ptr, text.cap);
+    kedge_buf_deinit(&text);
+    return err;
+}
+
 int kedge_keyfile_read_private(const char *path, struct kedge_key_pair *ret_pair, struct kedge_diag *reterr)
 {
     struct kedge_buf pem;
@@ -90,7 +173,9 @@ int kedge_keyfile_read_private(const char *path, struct kedge_key_pair *ret_pair
         return kedge_diag_set(reterr, err, "%s: %s", path, kedge_strerror(err));
     }
     err = read_private(path, &pem, reterr);
-    if (!err) {
+    if (!err && kedge_sealed_is(kedge_buf_view(&pem))) {
+        err = unseal(path, kedge_buf_view(&pem), ret_pair, reterr);
+    } else if (!err) {
         err = kedge_pem_get_private(kedge_buf_view(&pem), ret_pair);
         if (err) {
             kedge_diag_set(reterr, err, "%s: expected one unencrypted Ed25519 private key (PKCS#8 PEM)",

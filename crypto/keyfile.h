@@ -4,6 +4,7 @@
 #define KEDGE_CRYPTO_KEYFILE_H
 
 #include "common/base/diag.h"
+#include "crypto/sealed.h"
 #include "crypto/sign.h"
 
 enum { KEDGE_PEM_MAX = 4096 }; /* bytes of one key file */
@@ -19,8 +20,17 @@ KEDGE_NODISCARD int kedge_pem_get_public(struct kedge_view pem, struct kedge_pub
  * _IO. */
 KEDGE_NODISCARD int kedge_keyfile_write_private(const char *path, const struct kedge_key_pair *pair,
                                                 struct kedge_diag *reterr);
+/* A sealed file (crypto/sealed.h) too, with the passphrase that crypto/passphrase.h gets; with reterr NULL
+ * nobody is asked. KEDGE_E_VERIFY: it is another one. */
 KEDGE_NODISCARD int kedge_keyfile_read_private(const char *path, struct kedge_key_pair *ret_pair,
                                                struct kedge_diag *reterr);
+/* Writes it sealed. Also KEDGE_E_NOMEM, KEDGE_E_ARG. */
+KEDGE_NODISCARD int kedge_keyfile_seal(const char *path, const struct kedge_key_pair *pair,
+                                       struct kedge_view passphrase, const struct kedge_seal_cost *cost,
+                                       struct kedge_diag *reterr);
+/* Whether the file holds a sealed key; if so, the public key that it claims. Asks nobody. */
+KEDGE_NODISCARD int kedge_keyfile_is_sealed(const char *path, bool *ret, struct kedge_public_key *ret_public,
+                                            struct kedge_diag *reterr);
 KEDGE_NODISCARD int kedge_keyfile_write_public(const char *path, const struct kedge_public_key *key,
                                                struct kedge_diag *reterr);
 KEDGE_NODISCARD int kedge_keyfile_read_public(const char *path, struct kedge_public_key *ret_key,

@@ -14,6 +14,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/entropy.h"
 #include "common/base/os/log.h"
+#include "crypto/passphrase.h"
 
 enum { QUEUE_MAX = 64, TOKEN_FILE_MAX = 4096, BASE_BYTES_SHIFT = 33, THREAD_STACK = 1024 * 1024 };
 
@@ -202,9 +203,10 @@ static int enroll(const char *dir, const char *token_file)
 
 static int usage(FILE *out, int code)
 {
-    fputs("Usage: kedge-client --site DIR [--enroll-file FILE] [--verbose]\n"
+    fputs("Usage: kedge-client --site DIR [--enroll-file FILE] [--passphrase-file FILE] [--verbose]\n"
           "The daemon of one site. DIR keeps its keys, its owner's policy.json and unfinished work.\n"
           "  --enroll-file FILE  first start: make DIR from the enrolment token in FILE (- reads stdin)\n"
+          "  --passphrase-file FILE  for keys that `kedge key protect` sealed; or $KEDGE_PASSPHRASE_FILE\n"
           "policy.json: {\"jobs\": \"*\", \"data\": {\"NAME\": {\"train\": {\"format\": \"csv\", \"path\": "
           "\"my.csv\"}, \"split\": \"0.8\"}}}\n"
           "Exit codes: 0 done, 2 usage, 3 cannot reach or read, 5 corrupt state, 70 bug.\n",
@@ -214,10 +216,13 @@ static int usage(FILE *out, int code)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"site", required_argument, NULL, 's'}, {"enroll-file", required_argument, NULL, 'e'},
-        {"verbose", no_argument, NULL, 'v'},    {"version", no_argument, NULL, 'V'},
-        {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"site", required_argument, NULL, 's'},
+                                            {"enroll-file", required_argument, NULL, 'e'},
+                                            {"passphrase-file", required_argument, NULL, 'p'},
+                                            {"verbose", no_argument, NULL, 'v'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     static struct kedge_site_host host;
     enum kedge_log_level least = KEDGE_LOG_INFO;
     const char *token_file = NULL, *dir = NULL;
@@ -230,6 +235,9 @@ int main(int argc, char **argv)
             break;
         case 'e':
             token_file = optarg;
+            break;
+        case 'p':
+            kedge_passphrase_use_file(optarg);
             break;
         case 'v':
             least = KEDGE_LOG_DEBUG;

@@ -20,6 +20,7 @@
 #include "coordinator/daemon/https.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/restore.h"
+#include "crypto/passphrase.h"
 
 enum { QUEUE_MAX = 65536, WORK_QUEUE_MAX = 65536, CONFIG_TEXT_MAX = 65536 };
 
@@ -280,9 +281,10 @@ static int run(struct kedge_host *h)
 
 static int usage(FILE *out, int code)
 {
-    fputs("Usage: kedge-coordinator --state DIR [--verbose]\n"
+    fputs("Usage: kedge-coordinator --state DIR [--passphrase-file FILE] [--verbose]\n"
           "The server of a Kedge federation. DIR is a state folder made by `kedge init DIR`;\n"
           "its config.json says where to listen. Stops on SIGTERM.\n"
+          "  --passphrase-file FILE  for keys that `kedge key protect` sealed; or $KEDGE_PASSPHRASE_FILE\n"
           "Exit codes: 0 done, 2 usage, 3 cannot reach or read, 5 corrupt state, 70 bug.\n",
           out);
     return code;
@@ -301,6 +303,7 @@ static void keep_heap(void)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"state", required_argument, NULL, 's'},
+                                            {"passphrase-file", required_argument, NULL, 'p'},
                                             {"verbose", no_argument, NULL, 'v'},
                                             {"version", no_argument, NULL, 'V'},
                                             {"help", no_argument, NULL, 'h'},
@@ -316,6 +319,9 @@ int main(int argc, char **argv)
             if (snprintf(h->state, sizeof h->state, "%s", optarg) >= KEDGE_PATH_MAX) {
                 return usage(stderr, 2);
             }
+            break;
+        case 'p':
+            kedge_passphrase_use_file(optarg);
             break;
         case 'v':
             least = KEDGE_LOG_DEBUG;

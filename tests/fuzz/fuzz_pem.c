@@ -3,6 +3,7 @@
 
 #include "crypto/cert.h"
 #include "crypto/keyfile.h"
+#include "crypto/sealed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -21,6 +22,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct kedge_view bytes = kedge_view_of(data, len);
     struct kedge_key_pair pair, again;
     struct kedge_public_key key;
+    struct kedge_sealed sealed;
+    if (kedge_sealed_decode(bytes, &sealed) == KEDGE_OK) { /* one spelling, and nothing is derived yet */
+        struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
+        kedge_buf_init(&b, KEDGE_PEM_MAX);
+        kedge_sealed_encode(&sealed, &b);
+        KEDGE_ASSERT(kedge_view_eq(kedge_buf_view(&b), bytes));
+        KEDGE_ASSERT(sealed.cost.memory_kib <= KEDGE_SEAL_MEMORY_MAX_KIB);
+    }
     if (kedge_pem_get_private(bytes, &pair) == KEDGE_OK) {
         struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
         kedge_buf_init(&b, KEDGE_PEM_MAX);
