@@ -15,6 +15,7 @@
 #include "common/base/os/file.h"
 #include "common/base/os/slots.h"
 #include "common/base/settings.h"
+#include "common/net/http.h"
 #include "crypto/keyfile.h"
 
 /* A Unix address holds 108 bytes, and the door is reached by it. */
@@ -133,6 +134,27 @@ static json_t *read_settings(struct kedge_doctor *k, const char *folder, const c
     return o;
 }
 
+/* Where logs are read over HTTPS, and with which certificate. */
+static void check_https(struct kedge_doctor *k, const json_t *config)
+{
+    struct kedge_diag d = {.text = "", .hint = ""};
+    const char *listen = kedge_cli_text(config, "https_listen");
+    const char *certificate = kedge_cli_text(config, "https_certificate");
+    const char *key = kedge_cli_text(config, "https_key");
+    if (!listen[0]) {
+        return;
+    }
+    int err = certificate[0] || key[0] ? kedge_http_server_check_certificate(certificate, key, &d) : KEDGE_OK;
+    if (err) {
+        kedge_doctor_fail(
+            k, "https", d.hint[0] ? d.hint : "correct \"https_certificate\" and \"https_key\" in config.json",
+            err, &d);
+    } else {
+        kedge_doctor_say(k, KEDGE_DOCTOR_OK, "https", "", "logs are read at %s, with %s", listen,
+                         certificate[0] ? certificate : "a certificate of this coordinator's own key");
+    }
+}
+
 static void check_config(struct kedge_doctor *k, const char *state)
 {
     struct kedge_diag d = {.text = ""};
@@ -159,6 +181,7 @@ static void check_config(struct kedge_doctor *k, const char *state)
         kedge_doctor_say(k, KEDGE_DOCTOR_OK, "settings", "", "deployment %s, listens %s", deployment,
                          outside ? "to other machines" : "on this machine only");
     }
+    check_https(k, o);
     json_decref(o);
 }
 

@@ -60,14 +60,17 @@ struct kedge_http_counters {
 
 /* Listens on all addresses or on none. Copies what it needs from the options. KEDGE_E_ARG, _DENIED, _BUSY,
  * _KEY (names the file), _NOMEM and the errors of reading files. */
-KEDGE_NODISCARD int kedge_http_open(const struct kedge_http_options *options,
-                                    struct kedge_http_server **ret_server, struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_http_server_open(const struct kedge_http_options *options,
+                                           struct kedge_http_server **ret_server, struct kedge_diag *reterr);
+/* Whether certificate and key could be served; the errors of open about them. */
+KEDGE_NODISCARD int kedge_http_server_check_certificate(const char *certificate_file, const char *key_file,
+                                                        struct kedge_diag *reterr);
 /* Ends connections; no handler runs afterwards. Requests that are still held stay valid and must be answered;
  * those answers go nowhere. Not from a handler. NULL is fine. */
-void kedge_http_close(struct kedge_http_server *server);
+void kedge_http_server_close(struct kedge_http_server *server);
 /* Address of urls[i] with the port that it really has; NULL if unused. Lives as long as the server. */
-const char *kedge_http_url(const struct kedge_http_server *server, unsigned i);
-void kedge_http_counters(struct kedge_http_server *server, struct kedge_http_counters *ret);
+const char *kedge_http_server_url(const struct kedge_http_server *server, unsigned i);
+void kedge_http_server_counters(struct kedge_http_server *server, struct kedge_http_counters *ret);
 
 /* Borrowed until the whole answer has been given. */
 const struct kedge_http_head *kedge_http_request_head(const struct kedge_http_request *req);

@@ -198,8 +198,8 @@ static struct kedge_http_server *new_server(const struct kedge_http_options *opt
     return server;
 }
 
-int kedge_http_open(const struct kedge_http_options *options, struct kedge_http_server **ret_server,
-                    struct kedge_diag *reterr)
+int kedge_http_server_open(const struct kedge_http_options *options, struct kedge_http_server **ret_server,
+                           struct kedge_diag *reterr)
 {
     if (!options->handler) {
         return kedge_diag_set(reterr, KEDGE_E_ARG, "https: no handler");
@@ -210,14 +210,23 @@ int kedge_http_open(const struct kedge_http_options *options, struct kedge_http_
     }
     int err = start(server, options, reterr);
     if (err) {
-        kedge_http_close(server);
+        kedge_http_server_close(server);
         return err;
     }
     *ret_server = server;
     return KEDGE_OK;
 }
 
-const char *kedge_http_url(const struct kedge_http_server *server, unsigned i)
+int kedge_http_server_check_certificate(const char *certificate_file, const char *key_file,
+                                        struct kedge_diag *reterr)
+{
+    struct kedgei_tls *tls = NULL;
+    int err = kedgei_tls_web_new(NULL, certificate_file, key_file, &tls, reterr);
+    kedgei_tls_free(tls);
+    return err;
+}
+
+const char *kedge_http_server_url(const struct kedge_http_server *server, unsigned i)
 {
     return i < KEDGE_HTTP_URLS_MAX && server->listeners[i].url[0] ? server->listeners[i].url : NULL;
 }
@@ -232,7 +241,7 @@ void kedgei_http_server_drop(struct kedge_http_server *server)
     }
 }
 
-void kedge_http_close(struct kedge_http_server *server)
+void kedge_http_server_close(struct kedge_http_server *server)
 {
     if (!server) {
         return;
@@ -256,7 +265,7 @@ void kedge_http_close(struct kedge_http_server *server)
     kedgei_http_server_drop(server);
 }
 
-void kedge_http_counters(struct kedge_http_server *server, struct kedge_http_counters *ret)
+void kedge_http_server_counters(struct kedge_http_server *server, struct kedge_http_counters *ret)
 {
     pthread_mutex_lock(&server->mutex);
     *ret = server->counters;

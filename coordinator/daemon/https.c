@@ -210,7 +210,7 @@ int kedge_host_https_open(struct kedge_host *h, struct kedge_diag *d)
                                          .connections = c->https_connections,
                                          .handler = on_request,
                                          .arg = h};
-    int err = kedge_http_open(&options, &h->https, d);
+    int err = kedge_http_server_open(&options, &h->https, d);
     if (err) {
         return kedge_diag_wrap(d, err, "config.json: \"https_listen\"");
     }
@@ -224,11 +224,11 @@ int kedge_host_https_open(struct kedge_host *h, struct kedge_diag *d)
 
 void kedge_host_https_close(struct kedge_host *h)
 {
-    kedge_http_close(h->https);
+    kedge_http_server_close(h->https);
     h->https = NULL;
 }
 
 const char *kedge_host_https_url(const struct kedge_host *h)
 {
-    return h->https ? kedge_http_url(h->https, 0) : NULL;
+    return h->https ? kedge_http_server_url(h->https, 0) : NULL;
 }

@@ -35,7 +35,8 @@ static uint64_t now_s(void)
 static bool decode_text(struct kedge_view text, uint8_t ret_secret[KEDGE_HASH_LEN])
 {
     size_t start = sizeof token_start - 1;
-    return text.len == KEDGE_READ_TOKEN_LEN && memcmp(text.ptr, token_start, start) == 0
+    return text.len == KEDGE_READ_TOKEN_LEN
+           && kedge_view_eq(kedge_view_of(text.ptr, start), kedge_view_str(token_start))
            && kedge_hex_decode(kedge_view_of(text.ptr + start, 64), ret_secret, KEDGE_HASH_LEN) == KEDGE_OK;
 }
 

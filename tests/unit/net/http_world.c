@@ -96,13 +96,13 @@ struct http_world *http_world_new(uint32_t ms)
 void http_world_start(struct http_world *w)
 {
     struct kedge_diag d = {.text = ""};
-    int err = kedge_http_open(&w->options, &w->server, &d);
+    int err = kedge_http_server_open(&w->options, &w->server, &d);
     ck_assert_msg(err == KEDGE_OK, "%s", d.text);
 }
 
 void http_world_close(struct http_world *w)
 {
-    kedge_http_close(w->server);
+    kedge_http_server_close(w->server);
     for (size_t i = 0; i < w->parked_count; i++) {
         http_world_answer(w->parked[i], "too late"); /* goes nowhere, and is no leak */
     }
@@ -112,7 +112,7 @@ void http_world_close(struct http_world *w)
 unsigned http_world_port(const struct http_world *w, unsigned i)
 {
     uint64_t port = 0;
-    const char *colon = strrchr(kedge_http_url(w->server, i), ':');
+    const char *colon = strrchr(kedge_http_server_url(w->server, i), ':');
     ck_assert_int_eq(kedge_decimal_decode(kedge_view_str(colon + 1), UINT16_MAX, &port), KEDGE_OK);
     return (unsigned)port;
 }
@@ -120,7 +120,7 @@ unsigned http_world_port(const struct http_world *w, unsigned i)
 struct kedge_http_counters http_world_counters(struct http_world *w)
 {
     struct kedge_http_counters c;
-    kedge_http_counters(w->server, &c);
+    kedge_http_server_counters(w->server, &c);
     return c;
 }
 

@@ -147,14 +147,14 @@ START_TEST(test_open)
         w->options.urls[0] = NULL;
         w->options.urls[1] = rows[i].url;
         w->options.insecure = rows[i].insecure;
-        ck_assert_int_eq(kedge_http_open(&w->options, &w->server, &d), rows[i].err);
+        ck_assert_int_eq(kedge_http_server_open(&w->options, &w->server, &d), rows[i].err);
         ck_assert_msg(strstr(d.text, rows[i].said) != NULL, "%s", d.text);
     }
     w->options.urls[1] = "https://127.0.0.1:0";
     w->options.certificate_file = "/nonexistent/cert.pem";
-    ck_assert_int_eq(kedge_http_open(&w->options, &w->server, &d), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_http_server_open(&w->options, &w->server, &d), KEDGE_E_ARG);
     w->options.key_file = "/nonexistent/key.pem";
-    ck_assert_int_eq(kedge_http_open(&w->options, &w->server, &d), KEDGE_E_NOT_FOUND);
+    ck_assert_int_eq(kedge_http_server_open(&w->options, &w->server, &d), KEDGE_E_NOT_FOUND);
     ck_assert_msg(strstr(d.text, "/nonexistent/cert.pem") != NULL, "%s", d.text);
     free(w);
 }
