@@ -246,6 +246,47 @@ START_TEST(a_newer_line_takes_the_place_of_the_older_and_nothing_else_moves)
 }
 END_TEST
 
+/* ML-DSA-44 cosignatures (type 06): 4 + 8 + 2,420 bytes, 3,244 characters of base64, carried unread. */
+START_TEST(sixteen_post_quantum_lines_are_carried_unchanged)
+{
+    struct kedge_buf note = note8(), want = note8(), out;
+    kedge_buf_init(&out, KEDGE_NOTE_MAX);
+    for (unsigned i = 0; i < 16; i++) {
+        uint8_t blob[4 + 8 + 2420];
+        struct kedge_buf line;
+        memset(blob, (int)i + 1, sizeof blob);
+        kedge_buf_init(&line, 8192);
+        kedge_buf_printf(&line, "\xe2\x80\x94 pq%u.example.org ", i);
+        size_t head = line.len;
+        kedge_base64_put(&line, kedge_view_of(blob, sizeof blob));
+        ck_assert_uint_eq(line.len - head, 3244);
+        kedge_buf_put_u8(&line, '\n');
+        ck_assert_int_eq(kedge_note_add_line(kedge_buf_view(&note), kedge_buf_view(&line), &out), KEDGE_OK);
+        take(&note, &out);
+        kedge_buf_put(&want, line.ptr, line.len);
+        kedge_buf_deinit(&line);
+    }
+    struct kedge_buf w1 = line_of(witness_name, 1, TIME_8);
+    struct kedge_vkey known[2] = {vkey_of(log_name, KEDGE_KEY_ED25519, 0),
+                                  vkey_of(witness_name, KEDGE_KEY_COSIGNATURE, 1)};
+    ck_assert_int_eq(
+        kedge_cosignature_accept(kedge_buf_view(&note), kedge_buf_view(&w1), known + 1, 1, &out, NULL),
+        KEDGE_OK);
+    kedge_buf_put(&want, w1.ptr, w1.len);
+    ck_assert(kedge_view_eq(kedge_buf_view(&out), kedge_buf_view(&want)));
+    struct kedge_note parsed;
+    size_t count = 0;
+    ck_assert_int_eq(kedge_note_parse(kedge_buf_view(&out), &parsed), KEDGE_OK);
+    ck_assert_uint_eq(parsed.line_count, 18);
+    ck_assert_int_eq(kedge_note_verify(&parsed, known, 2, NULL, &count), KEDGE_OK);
+    ck_assert_uint_eq(count, 2);
+    kedge_buf_deinit(&w1);
+    kedge_buf_deinit(&note);
+    kedge_buf_deinit(&want);
+    kedge_buf_deinit(&out);
+}
+END_TEST
+
 START_TEST(caps_hold_for_lines_and_bytes)
 {
     struct kedge_buf note = note8(), out;
@@ -415,6 +456,7 @@ int main(void)
     tcase_add_test(tc, key_ids_depend_on_the_type);
     tcase_add_test(tc, only_a_checkpoint_is_cosigned_and_only_with_a_fit_name_and_time);
     tcase_add_test(tc, a_newer_line_takes_the_place_of_the_older_and_nothing_else_moves);
+    tcase_add_test(tc, sixteen_post_quantum_lines_are_carried_unchanged);
     tcase_add_test(tc, caps_hold_for_lines_and_bytes);
     tcase_add_test(tc, merging_keeps_both_sides_lines_and_the_first_sides_word);
     tcase_add_test(tc, a_witnesss_answer_is_taken_when_its_key_made_it);
