@@ -35,13 +35,25 @@ static int put_newest(struct kedgei_ex_work *w, const struct kedgei_ex_log *log)
     return add_note(w, kedge_buf_view(&log->note), path);
 }
 
+static bool is_there(const struct kedgei_ex_folder *f, const char *path)
+{
+    for (size_t i = f->count; i > 0; i--) { /* from the newest: what is looked for is near the end */
+        if (strcmp(f->files[i - 1].path, path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* That the tree of an earlier checkpoint is the beginning of the tree of the newest. */
 static int put_consistency(struct kedgei_ex_work *w, struct kedgei_ex_log *log, uint64_t from)
 {
     struct kedge_path path;
     struct kedge_hash old_root, root;
     char name[160];
-    if (from == 0 || from >= log->size) {
+    snprintf(name, sizeof name, "checkpoints/%s-%llu-%llu.consistency.json", log->name,
+             (unsigned long long)from, (unsigned long long)log->size);
+    if (from == 0 || from >= log->size || is_there(&w->f, name)) {
         return KEDGE_OK;
     }
     int err = kedge_ledger_root(log->log.ledger, from, &old_root);
@@ -55,14 +67,51 @@ static int put_consistency(struct kedgei_ex_work *w, struct kedgei_ex_log *log, 
     for (uint32_t i = 0; i < path.count; i++) {
         json_array_append_new(hashes, kedgei_ex_hex(&path.hashes[i]));
     }
-    snprintf(name, sizeof name, "checkpoints/%s-%llu-%llu.consistency.json", log->name,
-             (unsigned long long)from, (unsigned long long)log->size);
     return kedgei_ex_put_json(w,
                               json_pack("{s:s,s:I,s:I,s:o,s:o,s:o}", "origin", log->log.origin, "from",
                                         (json_int_t)from, "to", (json_int_t)log->size, "from_root",
                                         kedgei_ex_hex(&old_root), "to_root", kedgei_ex_hex(&root), "path",
                                         hashes),
                               name);
+}
+
+int kedgei_ex_main_note(struct kedgei_ex_work *w, struct kedge_view bytes, const char *what)
+{
+    struct kedge_note *note = kedge_mem_new(1, sizeof *note);
+    struct kedge_checkpoint c;
+    struct kedge_hash root;
+    char path[sizeof w->notes->path];
+    if (!note) {
+        return kedge_diag_set(w->reterr, KEDGE_E_NOMEM, "out of memory");
+    }
+    int err = kedge_note_parse(bytes, note);
+    err = err ? err : kedge_checkpoint_parse(note->text, &c);
+    kedge_mem_free(note);
+    if (err || !kedge_view_eq(c.origin, kedge_view_str(w->r.main.log.origin))) {
+        return kedge_diag_set(w->reterr, KEDGE_E_FORMAT, "%s: no signed checkpoint of the main chain", what);
+    }
+    err = kedge_ledger_root(w->r.main.log.ledger, c.size, &root);
+    if (err || !kedge_hash_eq(&root, &c.root)) {
+        return kedge_diag_set(w->reterr, KEDGE_E_VERIFY, "%s: not a state of this main chain", what);
+    }
+    snprintf(path, sizeof path, "checkpoints/main-%llu-%s.note", (unsigned long long)c.size, what);
+    err = add_note(w, bytes, path);
+    return err ? err : put_consistency(w, &w->r.main, c.size);
+}
+
+/* What the federation's witnesses have cosigned, and the policy that says which of them count. */
+static int put_cosigned(struct kedgei_ex_work *w)
+{
+    struct kedge_buf bytes KEDGE_CLEANUP(kedge_buf_deinit);
+    char path[KEDGE_PATH_MAX];
+    const char *policy = w->o->trust->witness_policy;
+    kedge_buf_init(&bytes, KEDGE_NOTE_MAX);
+    int err = kedge_state_path(path, w->reterr, w->r.state, "main/cosigned.note");
+    if (!err && kedge_file_exists(path)) {
+        err = kedge_file_read(path, &bytes, w->reterr);
+        err = err ? err : kedgei_ex_main_note(w, kedge_buf_view(&bytes), "cosigned");
+    }
+    return err || !policy ? err : kedgei_ex_put(&w->f, kedge_view_str(policy), w->reterr, "policy.txt");
 }
 
 /* A checkpoint that somebody saw earlier: the verification found it consistent. */
@@ -98,15 +147,8 @@ static int put_seen(struct kedgei_ex_work *w, const char *file)
     kedge_hash_hex(&digest, hex); /* one checkpoint may have been seen with several sets of cosignatures */
     snprintf(path, sizeof path, "checkpoints/%s-%llu-seen-%.8s.note", log->name, (unsigned long long)c.size,
              hex);
-    size_t before = w->note_count;
     err = add_note(w, kedge_buf_view(&bytes), path);
-    bool first = w->note_count > before;
-    for (size_t i = 0; i < before && first; i++) {
-        char same[64];
-        snprintf(same, sizeof same, "/%.40s-%llu-seen-", log->name, (unsigned long long)c.size);
-        first = strstr(w->notes[i].path, same) == NULL;
-    }
-    return err || !first ? err : put_consistency(w, log, c.size);
+    return err ? err : put_consistency(w, log, c.size);
 }
 
 int kedgei_ex_checkpoints(struct kedgei_ex_work *w)
@@ -119,6 +161,7 @@ int kedgei_ex_checkpoints(struct kedgei_ex_work *w)
     for (uint32_t i = 0; i < w->r.tenant_count && !err; i++) {
         err = put_newest(w, &w->r.tenants[i]);
     }
+    err = err ? err : put_cosigned(w);
     for (size_t i = 0; i < w->o->seen_count && !err; i++) {
         err = put_seen(w, w->o->seen[i]);
     }

@@ -293,6 +293,7 @@ static int write_all(struct kedgei_ex_work *w)
     }
     err = err ? err : kedgei_ex_keys(w);
     err = err ? err : kedgei_ex_checkpoints(w);
+    err = err ? err : kedgei_ex_anchors(w);
     err = err ? err : kedgei_ex_timestamps(w);
     err = err ? err : kedgei_ex_result(w);
     err = err ? err : put_report(w);
@@ -308,7 +309,7 @@ static void free_work(struct kedgei_ex_work *w)
         kedge_buf_deinit(&w->notes[i].bytes);
     }
     kedge_mem_free(w->notes);
-    kedge_mem_free(w->keys);
+    kedge_buf_deinit(&w->key_lines);
     kedge_mem_free(w->a);
     kedge_mem_free(w->b);
     kedge_buf_deinit(&w->lineage);
@@ -331,6 +332,7 @@ int kedge_export(const char *dir, const char *out, const struct kedge_export_opt
     w->a = kedge_mem_new(1, sizeof *w->a);
     w->b = kedge_mem_new(1, sizeof *w->b);
     kedge_buf_init(&w->lineage, LINEAGE_MAX);
+    kedge_buf_init(&w->key_lines, MANIFEST_MAX);
     kedgei_ex_format_time(options->time_s, w->time);
     int err = w->a && w->b ? KEDGE_OK : kedge_diag_set(w->reterr, KEDGE_E_NOMEM, "out of memory");
     err = err ? err : kedgei_ex_folder_open(out, &w->f, w->reterr);

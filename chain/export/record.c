@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "chain/checkpoint.h"
-#include "chain/dsse.h"
 #include "common/base/mem.h"
 
 enum { SHORT_ID = 12 }; /* digits of a salted id that stand for a tenant without a name */
@@ -23,11 +22,14 @@ int kedgei_ex_entry(struct kedgei_ex_log *log, uint64_t index, struct kedge_buf 
 
 int kedgei_ex_decode(struct kedge_view entry, struct kedge_statement *ret)
 {
-    struct kedge_buf payload KEDGE_CLEANUP(kedge_buf_deinit);
-    struct kedge_dsse_entry envelope;
-    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
-    int err = kedge_dsse_decode(entry, &payload, &envelope);
-    return err ? err : kedge_statement_decode(kedge_buf_view(&payload), ret, NULL);
+    struct kedge_signed_statement *parts = kedge_mem_new(1, sizeof *parts);
+    if (!parts) {
+        return KEDGE_E_NOMEM;
+    }
+    int err = kedge_statement_read(entry, ret, parts, NULL);
+    kedge_buf_deinit(&parts->payload);
+    kedge_mem_free(parts);
+    return err;
 }
 
 int kedgei_ex_read(struct kedgei_ex_log *log, uint64_t index, struct kedge_statement *ret,

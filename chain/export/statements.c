@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "chain/export/work.h"
+#include "chain/keybook.h"
 #include "chain/proof.h"
 #include "common/base/mem.h"
 #include "crypto/keyfile.h"
@@ -77,57 +78,16 @@ static int put_job(struct kedgei_ex_work *w, const struct kedgei_ex_job *job)
 
 /* ---- keys ---- */
 
-static int add_key(struct kedgei_ex_work *w, const struct kedgei_ex_log *log, const char *role,
-                   const struct kedge_id *owner, const struct kedge_public_key *key, uint64_t from)
-{
-    if (w->key_count == w->key_cap) {
-        size_t cap = w->key_cap ? 2 * w->key_cap : 32;
-        struct kedgei_ex_key *keys = kedge_mem_resize(w->keys, cap, sizeof *keys);
-        if (!keys) {
-            return kedge_diag_set(w->reterr, KEDGE_E_NOMEM, "out of memory");
-        }
-        w->keys = keys;
-        w->key_cap = cap;
-    }
-    w->keys[w->key_count++] = (struct kedgei_ex_key){log, role, *owner, *key, from, KEDGEI_EX_NONE};
-    return KEDGE_OK;
-}
-
-static void end_key(struct kedgei_ex_work *w, const struct kedgei_ex_log *log,
-                    const struct kedge_public_key *key, uint64_t index)
-{
-    for (size_t i = 0; i < w->key_count; i++) {
-        struct kedgei_ex_key *k = &w->keys[i];
-        if (k->log == log && k->until == KEDGEI_EX_NONE && kedge_public_key_eq(&k->key, key)) {
-            k->until = index;
-        }
-    }
-}
-
-static int take_keys(struct kedgei_ex_work *w, struct kedgei_ex_log *log, uint64_t index)
-{
-    const struct kedge_statement *st = w->a;
-    if (st->kind == KEDGE_ST_KEY) {
-        return add_key(w, log, "tenant-admin", &log->log.tenant, &st->u.key.public_key, index);
-    }
-    if (st->kind == KEDGE_ST_SITE_ENROLLED) {
-        return add_key(w, log, "site", &st->u.site_enrolled.site, &st->u.site_enrolled.statement_key, index);
-    }
-    if (st->kind == KEDGE_ST_SITE_REVOKED) {
-        end_key(w, log, &st->u.site_revoked.statement_key, index);
-    }
-    return KEDGE_OK;
-}
-
-static json_t *key_json(const struct kedgei_ex_key *k)
+/* until: KEDGE_KEYBOOK_ALWAYS while it is in force. */
+static json_t *key_json(const char *role, const char *owner, const char *log,
+                        const struct kedge_public_key *key, uint64_t from, uint64_t until)
 {
     char hex[2 * KEDGE_KEY_LEN + 1];
-    kedge_hex_encode(k->key.b, KEDGE_KEY_LEN, hex);
-    json_t *o = json_pack("{s:s,s:s,s:s,s:s,s:s,s:I}", "role", k->role, "owner",
-                          k->owner.s[0] ? k->owner.s : k->log->name, "algorithm", "ed25519", "public_key",
-                          hex, "log", k->log->log.origin, "valid_from", (json_int_t)k->from);
-    if (k->until != KEDGEI_EX_NONE) {
-        json_object_set_new(o, "valid_until", json_integer((json_int_t)k->until));
+    kedge_hex_encode(key->b, KEDGE_KEY_LEN, hex);
+    json_t *o = json_pack("{s:s,s:s,s:s,s:s,s:s,s:I}", "role", role, "owner", owner, "algorithm", "ed25519",
+                          "public_key", hex, "log", log, "valid_from", (json_int_t)from);
+    if (until != KEDGE_KEYBOOK_ALWAYS) {
+        json_object_set_new(o, "valid_until", json_integer((json_int_t)until));
     }
     return o;
 }
@@ -162,19 +122,32 @@ static int put_public(struct kedgei_ex_work *w)
     return err ? err : kedgei_ex_put(&w->f, kedge_buf_view(&pem), w->reterr, "keys/models.pub.pem");
 }
 
+/* A permitted tenant's keys, in the order of their coming. */
+static int put_book(struct kedgei_ex_work *w, const struct kedgei_ex_log *log,
+                    const struct kedge_keybook *book)
+{
+    int err = KEDGE_OK;
+    for (uint32_t i = 0; i < book->count && !err; i++) {
+        const struct kedge_book_key *k = &book->keys[i];
+        json_t *o = key_json(kedge_key_role_name(k->role), k->holder.s[0] ? k->holder.s : log->name,
+                             log->log.origin, &k->key, k->from, k->until);
+        if (k->revoked) {
+            json_object_set_new(o, "revoked", json_true());
+        }
+        err = put_line(&w->key_lines, o);
+    }
+    return err;
+}
+
 int kedgei_ex_keys(struct kedgei_ex_work *w)
 {
     struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     const struct kedge_trust *trust = w->o->trust;
-    struct kedgei_ex_key statement = {.log = &w->r.main,
-                                      .role = "coordinator-statements",
-                                      .key = trust->statement_key,
-                                      .from = w->r.policy == KEDGEI_EX_NONE ? 0 : w->r.policy,
-                                      .until = KEDGEI_EX_NONE};
-    struct kedgei_ex_key exporter = {
-        .log = &w->r.main, .role = "exporter", .key = w->o->key.public, .until = KEDGEI_EX_NONE};
+    const char *origin = w->r.main.log.origin;
     kedge_buf_init(&text, 16 * 1024 * 1024);
-    int err = put_line(&text, key_json(&statement));
+    int err = put_line(&text,
+                       key_json("coordinator's statement key", w->r.deployment, origin, &trust->statement_key,
+                                w->r.policy == KEDGEI_EX_NONE ? 0 : w->r.policy, KEDGE_KEYBOOK_ALWAYS));
     err = err ? err : put_line(&text, vkey_json("log", &trust->main_log));
     for (uint32_t i = 0; i < w->r.tenant_count && !err; i++) {
         const struct kedgei_ex_log *log = &w->r.tenants[i];
@@ -183,10 +156,10 @@ int kedgei_ex_keys(struct kedgei_ex_work *w)
             err = put_line(&text, vkey_json("log", &t->log));
         }
     }
-    for (size_t i = 0; i < w->key_count && !err; i++) {
-        err = put_line(&text, key_json(&w->keys[i]));
-    }
-    err = err ? err : put_line(&text, key_json(&exporter));
+    kedge_buf_put(&text, w->key_lines.ptr, w->key_lines.len);
+    err = err ? err
+              : put_line(&text, key_json("exporter's key", "exporter", origin, &w->o->key.public, 0,
+                                         KEDGE_KEYBOOK_ALWAYS));
     if (err) {
         return kedge_diag_set(w->reterr, err, "keys.jsonl: %s", kedge_strerror(err));
     }
@@ -241,7 +214,9 @@ static void sum_up(struct kedgei_ex_job *job, const struct kedge_statement *st)
 
 static int put_tenant(struct kedgei_ex_work *w, struct kedgei_ex_log *log)
 {
+    struct kedge_keybook book;
     int err = put_entry(w, &w->r.main, log->anchor);
+    kedge_keybook_init(&book, &log->log.tenant);
     for (uint64_t i = 0; i < log->size && !err; i++) {
         err = kedgei_ex_read(log, i, w->a, w->reterr);
         if (err) {
@@ -255,9 +230,13 @@ static int put_tenant(struct kedgei_ex_work *w, struct kedgei_ex_log *log)
         if (job) {
             sum_up(job, w->a);
         }
-        err = take_keys(w, log, i);
+        if (kedge_keybook_concerns(w->a->kind)) {
+            err = kedge_keybook_apply(&book, w->a, i, w->reterr);
+        }
         err = err ? err : put_entry(w, log, i);
     }
+    err = err ? err : put_book(w, log, &book);
+    kedge_keybook_deinit(&book);
     return err;
 }
 

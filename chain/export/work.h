@@ -20,15 +20,6 @@ struct kedgei_ex_token {
     struct kedge_timestamp stamp;
 };
 
-/* One public key with the entries during which it was in force. */
-struct kedgei_ex_key {
-    const struct kedgei_ex_log *log;
-    const char *role;
-    struct kedge_id owner;
-    struct kedge_public_key key;
-    uint64_t from, until; /* until: index of its revocation, or none */
-};
-
 struct kedgei_ex_work {
     const struct kedge_export_options *o;
     struct kedgei_ex_record r;
@@ -38,8 +29,8 @@ struct kedgei_ex_work {
     struct kedge_buf lineage; /* envelopes, one a line */
     struct kedgei_ex_note *notes;
     size_t note_count;
-    struct kedgei_ex_key *keys;
-    size_t key_count, key_cap;
+    struct kedge_buf key_lines; /* permitted tenants' keys, for keys.jsonl */
+    uint32_t anchors;
     struct kedgei_ex_token tokens[KEDGE_EXPORT_TIMESTAMPS_MAX];
     size_t token_count;
     char time[KEDGEI_EX_TIME_MAX]; /* RFC 3339 of what is stated */
@@ -56,9 +47,14 @@ KEDGE_NODISCARD int kedgei_ex_put_json(struct kedgei_ex_work *w, struct json_t *
 /* ---- statements.c: entries/, proofs/, keys.jsonl ---- */
 KEDGE_NODISCARD int kedgei_ex_statements(struct kedgei_ex_work *w);
 KEDGE_NODISCARD int kedgei_ex_keys(struct kedgei_ex_work *w);
-/* ---- checkpoints.c: checkpoints/, tsa/ ---- */
+/* ---- checkpoints.c: checkpoints/, tsa/, policy.txt ---- */
 KEDGE_NODISCARD int kedgei_ex_checkpoints(struct kedgei_ex_work *w);
+/* A checkpoint of the main chain in the export, with the consistency path to the newest. KEDGE_E_VERIFY when
+ * its root is not that of so many entries. */
+KEDGE_NODISCARD int kedgei_ex_main_note(struct kedgei_ex_work *w, struct kedge_view note, const char *what);
 KEDGE_NODISCARD int kedgei_ex_timestamps(struct kedgei_ex_work *w);
+/* ---- anchors.c: anchors/ ---- */
+KEDGE_NODISCARD int kedgei_ex_anchors(struct kedgei_ex_work *w);
 /* ---- provenance.c: SLSA provenance per round and release, verification result ---- */
 KEDGE_NODISCARD int kedgei_ex_provenance(struct kedgei_ex_work *w);
 KEDGE_NODISCARD int kedgei_ex_result(struct kedgei_ex_work *w);

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include "chain/anchor/evm_evidence.h"
 #include "chain/dsse.h"
 #include "chain/export/export.h"
 #include "chain/export/internal.h"
@@ -330,6 +331,83 @@ START_TEST(one_model_can_be_chosen)
 }
 END_TEST
 
+/* ---- anchors and cosigned checkpoints ---- */
+
+/* Evidence that the first `size` entries of the main chain were anchored, signed by a key of its own. */
+static void anchor(uint64_t size, bool other_root)
+{
+    struct kedge_state_log log;
+    struct kedge_evm_evidence *e = kedge_mem_new(1, sizeof *e);
+    struct kedge_secp_secret key;
+    struct kedge_secp_public public;
+    struct kedge_buf raw, text, note;
+    uint8_t call[KEDGE_EVM_ANCHOR_CALL_LEN];
+    kedge_buf_init(&raw, KEDGE_EVM_RAW_MAX);
+    kedge_buf_init(&text, KEDGE_EVM_EVIDENCE_MAX);
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    ck_assert_int_eq(kedge_state_log_open(at("fed/state"), NULL, KEDGE_STATE_WRITE, &log, NULL), KEDGE_OK);
+    *e = (struct kedge_evm_evidence){.chain_id = 5, .block = 77, .contract = {{8}}, .finality = "final"};
+    e->point = (struct kedge_evm_point){.seq = 1, .size = size};
+    snprintf(e->origin, sizeof e->origin, "%s", log.origin);
+    kedge_evm_namespace(kedge_view_str(e->origin), &e->point.ns);
+    ck_assert_int_eq(kedge_ledger_root(log.ledger, size, &e->point.root), KEDGE_OK);
+    ck_assert_int_eq(kedge_checkpoint_sign(kedge_view_str(log.origin), size, &e->point.root, &log.key, &note),
+                     KEDGE_OK);
+    e->point.root.b[0] = (uint8_t)(e->point.root.b[0] ^ other_root);
+    e->checkpoint = kedge_buf_view(&note);
+    memset(key.b, 0x46, sizeof key.b);
+    ck_assert_int_eq(kedge_secp_public_of(&key, &public), KEDGE_OK);
+    kedge_evm_address_of_key(&public, &e->sender);
+    kedge_evm_anchor_call(&e->point, call);
+    struct kedge_evm_tx tx = {.kind = KEDGE_EVM_EIP1559,
+                              .chain_id = 5,
+                              .gas = 120000,
+                              .max_fee = 9,
+                              .to = e->contract,
+                              .data = kedge_view_of(call, sizeof call)};
+    ck_assert_int_eq(kedge_evm_tx_sign(&tx, &key, &raw, &e->tx_hash), KEDGE_OK);
+    e->raw = kedge_buf_view(&raw);
+    ck_assert_int_eq(kedge_evm_evidence_write(e, &text), KEDGE_OK);
+    ck_assert_int_eq(kedge_dir_make(at("fed/state/anchors/evm"), 0700, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_file_write(at("fed/state/anchors/evm/1.json"), kedge_buf_view(&text), 0600, NULL),
+                     KEDGE_OK);
+    ck_assert_int_eq(kedge_file_write(at("fed/state/main/cosigned.note"), kedge_buf_view(&note), 0600, NULL),
+                     KEDGE_OK);
+    kedge_state_log_close(&log);
+    kedge_buf_deinit(&raw);
+    kedge_buf_deinit(&text);
+    kedge_buf_deinit(&note);
+    kedge_mem_free(e);
+}
+
+START_TEST(anchors_and_cosigned_checkpoints_go_along)
+{
+    struct made m;
+    make_scratch();
+    fx_federation(at("fed"), FX_NONE);
+    anchor(7, false);
+    prepare(&m);
+    EXPORT_OK(&m, "out");
+    struct kedge_buf manifest = content("out", "manifest.json");
+    ck_assert(holds(&manifest, "\"anchors/evm-00000001.json\""));
+    ck_assert(holds(&manifest, "\"checkpoints/main-7-anchored.note\""));
+    ck_assert(holds(&manifest, "\"checkpoints/main-7-cosigned.note\""));
+    ck_assert(holds(&manifest, "\"checkpoints/main-7-"));
+    ck_assert(holds(&manifest, ".consistency.json\""));
+    kedge_buf_deinit(&manifest);
+    anchor(7, true);
+    ck_assert_int_eq(export_to(&m, "forked"), KEDGE_E_VERIFY);
+    ck_assert_msg(strstr(m.d.text, "anchors/evm/1.json") != NULL, "%s", m.d.text);
+    nothing_at("forked");
+    ck_assert_int_eq(kedge_file_write(at("fed/state/anchors/evm/1.json"), kedge_view_str("{}"), 0600, NULL),
+                     KEDGE_OK);
+    ck_assert_int_ne(export_to(&m, "broken"), KEDGE_OK);
+    nothing_at("broken");
+    finish(&m);
+    remove_scratch();
+}
+END_TEST
+
 START_TEST(a_long_job_is_drawn_in_bounds)
 {
     struct made m;
@@ -384,6 +462,7 @@ int main(void)
     tcase_add_test(t, a_record_that_does_not_verify_is_not_exported);
     tcase_add_test(t, nothing_is_written_over_and_nothing_is_left);
     tcase_add_test(t, one_model_can_be_chosen);
+    tcase_add_test(t, anchors_and_cosigned_checkpoints_go_along);
     tcase_add_test(t, a_long_job_is_drawn_in_bounds);
     tcase_add_test(t, what_others_wrote_is_escaped);
     suite_add_tcase(s, t);
