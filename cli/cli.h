@@ -148,6 +148,7 @@ int kedge_cmd_site_enroll(struct kedge_cli *c);
 int kedge_cmd_site_approve(struct kedge_cli *c);
 int kedge_cmd_site_list(struct kedge_cli *c);
 int kedge_cmd_site_revoke(struct kedge_cli *c);
+int kedge_cmd_site_rotate(struct kedge_cli *c);
 int kedge_cmd_key_list(struct kedge_cli *c);
 int kedge_cmd_key_add(struct kedge_cli *c);
 int kedge_cmd_key_rotate(struct kedge_cli *c);

@@ -30,6 +30,8 @@ const struct kedge_command kedge_commands[] = {
     {"site", "list", kedge_cmd_site_list, "[TENANT]", "sites"},
     {"site", "revoke", kedge_cmd_site_revoke, "TENANT SITE --admin-key FILE [--reason TEXT]",
      "sign out a site, at once"},
+    {"site", "rotate", kedge_cmd_site_rotate, "TENANT SITE --site-folder DIR",
+     "a new statement key for a site, on its device"},
     {"key", "list", kedge_cmd_key_list, "TENANT", "a tenant's admin keys and recovery key"},
     {"key", "add", kedge_cmd_key_add,
      "TENANT --admin-key FILE (--new-key FILE | --public HEX) [--role admin|recovery] [--also-key FILE]… "

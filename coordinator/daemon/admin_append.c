@@ -23,6 +23,9 @@ static void append_handle(struct kedge_host *h, struct kedge_item *item)
     if (a->changes_keys) {
         take_keys(&h->tenants[a->tenant], a);
     }
+    if (a->err && a->undo) {
+        a->undo(h, a);
+    }
     if (a->err) {
         struct kedge_diag d;
         (void)kedge_diag_set(&d, a->err, "ledger of tenant %s: %s", h->tenants[a->tenant].id.s,

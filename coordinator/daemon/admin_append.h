@@ -18,6 +18,7 @@ struct kedge_admin_append {
     struct kedge_statement *st;
     uint32_t tenant;
     void (*then)(struct kedge_host *h, struct kedge_admin_append *a); /* on success, before the answer */
+    void (*undo)(struct kedge_host *h, struct kedge_admin_append *a); /* may be NULL: on failure */
     uint64_t index;
     bool repeated;     /* the ledger holds this very envelope */
     bool changes_keys; /* others wait for it */

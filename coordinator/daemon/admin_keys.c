@@ -16,15 +16,41 @@ static void changed(struct kedge_host *h, struct kedge_admin_append *a)
               kedge_keybook_admins(&h->tenants[a->tenant].keys), a->repeated ? " (repeated)" : "");
 }
 
-/* Sites rotate what they sign with while they run; until they can, the coordinator takes no such statement.
- */
-static int refuse_site(const struct kedge_statement *st, struct kedge_diag *d)
+static bool is_site_rotation(const struct kedge_admin_append *a)
 {
-    if (st->kind != KEDGE_ST_KEY_ROTATED || st->u.key_rotated.role != KEDGE_ROLE_SITE) {
-        return KEDGE_OK;
+    return a->st->kind == KEDGE_ST_KEY_ROTATED && a->st->u.key_rotated.role == KEDGE_ROLE_SITE
+           && !a->repeated;
+}
+
+static void set_site_key(struct kedge_host *h, const struct kedge_admin_append *a,
+                         const struct kedge_public_key *key)
+{
+    uint32_t site = kedge_host_site_find(h, a->tenant, &a->st->u.key_rotated.site);
+    h->sites[site].statement_key = *key;
+}
+
+static void keep_site_key(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    set_site_key(h, a, &a->st->u.key_rotated.old_key);
+}
+
+/* What a site signed with the key that goes must stand in front of the rotation: nothing of it may be on its
+ * way, and from here on nothing more of it is taken. */
+static int start_site_rotation(struct kedge_host *h, struct kedge_admin_append *a, struct kedge_diag *d)
+{
+    uint32_t site = kedge_host_site_find(h, a->tenant, &a->st->u.key_rotated.site);
+    if (site == KEDGE_COORD_NONE || !h->sites[site].active) {
+        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no site \"%s\" here", a->st->u.key_rotated.site.s);
     }
-    (void)kedge_diag_set(d, KEDGE_E_DENIED, "this coordinator does not rotate a running site's key");
-    return kedge_diag_hint(d, "sign the site out (kedge site revoke) and enrol it under a new name");
+    for (uint32_t i = 0; i < KEDGE_TICKETS_MAX; i++) {
+        if (h->tickets[i].used && h->tickets[i].site == site) {
+            return kedge_diag_set(d, KEDGE_E_BUSY, "site %s has a submission on its way",
+                                  h->sites[site].id.s);
+        }
+    }
+    set_site_key(h, a, &a->st->u.key_rotated.new_key);
+    a->undo = keep_site_key;
+    return KEDGE_OK;
 }
 
 static void change(struct kedge_host *h, struct kedge_net_request *req, const json_t *args,
@@ -34,7 +60,9 @@ static void change(struct kedge_host *h, struct kedge_net_request *req, const js
     struct kedge_admin_append *a = kedge_admin_append_new(req);
     struct kedge_buf key;
     int err = kedge_admin_append_open(h, args, kind, a, &d);
-    err = err ? err : refuse_site(a->st, &d);
+    if (!err && is_site_rotation(a)) {
+        err = start_site_rotation(h, a, &d);
+    }
     if (err) {
         kedge_admin_append_fail(a, err, &d);
         return;

@@ -85,11 +85,13 @@ int kedge_host_site_add(struct kedge_host *h, uint32_t tenant, const struct kedg
     if (kedge_host_site_by_key(h, &st->tls_key) != KEDGE_COORD_NONE) {
         return KEDGE_E_EXISTS;
     }
+    const struct kedge_book_key *now =
+        kedge_keybook_of(&h->tenants[tenant].keys, KEDGE_ROLE_SITE, &st->site); /* rotated since, perhaps */
     uint32_t site = h->site_count++;
     h->sites[site] = (struct kedge_site_entry){.tenant = tenant,
                                                .id = st->site,
                                                .tls_key = st->tls_key,
-                                               .statement_key = st->statement_key,
+                                               .statement_key = now ? now->key : st->statement_key,
                                                .active = true};
     uint32_t at = index_start(&st->tls_key);
     while (h->site_index[at] != KEDGE_COORD_NONE) {

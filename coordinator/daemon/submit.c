@@ -170,6 +170,9 @@ static void open_done(struct kedge_host *h, struct kedge_item *item)
     if (!w->err) {
         job_id = names_of(w->st, &tenant_id, &site_id);
     }
+    if (!w->err && !kedge_public_key_eq(&w->key, &s->statement_key)) {
+        w->err = KEDGE_E_VERIFY; /* rotated away meanwhile */
+    }
     if (w->err) {
         kedge_host_reply_error(w->req, w->err, 0,
                                w->err == KEDGE_E_VERIFY ? "the statement is not signed by this site's key"
