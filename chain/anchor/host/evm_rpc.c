@@ -128,6 +128,9 @@ bool kedgei_evm_data(const json_t *value, uint8_t *out, size_t len)
 bool kedgei_evm_bytes(const json_t *value, struct kedge_buf *out)
 {
     struct kedge_view digits = hex_digits(value);
+    if (digits.ptr && digits.len == 0) {
+        return true;
+    }
     if (!digits.ptr || digits.len % 2 != 0 || kedge_buf_reserve(out, digits.len / 2) != KEDGE_OK
         || kedge_hex_decode(digits, out->ptr + out->len, digits.len / 2) != KEDGE_OK) {
         return false;

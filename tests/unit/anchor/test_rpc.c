@@ -252,7 +252,7 @@ START_TEST(settings_are_read_strictly)
     ck_assert_int_eq(kedge_anchor_key_read(path, &key, &address, &d), KEDGE_OK);
     kedge_evm_address_text(&address, text);
     ck_assert_str_eq(text, "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
-    static const char *const bad[] = {"", "ac09", Z32, Z32 "00", "0x" Z32};
+    static const char *const bad[] = {"", "ac09", Z32, (Z32 "00"), ("0x" Z32)};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         put("k", bad[i], 0600);
         ck_assert_int_eq(kedge_anchor_key_read(path, &key, &address, &d), KEDGE_E_KEY);
