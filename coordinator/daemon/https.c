@@ -156,12 +156,36 @@ static int find(struct kedge_host *h, const struct kedge_http_head *head, struct
                                    ret);
 }
 
+/* When a quorum of witnesses is demanded, what is published of the main chain is what it has cosigned:
+ * readers who demand it too would not take a newer one. */
+static bool reply_final(struct kedge_host *h, const struct read_item *i, const struct kedge_resource_ask *ask)
+{
+    struct kedge_resource r = {.ask = *ask, .fd = -1};
+    if (ask->kind != KEDGE_RESOURCE_CHECKPOINT || ask->log != &h->main
+        || kedge_host_final_size(h) >= kedge_ledger_size(h->main.ledger)) {
+        return false;
+    }
+    kedge_buf_init(&r.kept, KEDGE_NOTE_MAX);
+    kedge_host_final_note(h, &r.kept);
+    r.size = r.kept.len;
+    bool there = r.size > 0 && !r.kept.err;
+    if (there) {
+        const struct read_work w = {.req = i->req, .ask = *ask, .offset = i->offset};
+        reply(&w, &r);
+    }
+    kedge_resource_close(&r);
+    return there;
+}
+
 static void handle_request(struct kedge_host *h, struct kedge_item *item)
 {
     struct read_item i = *(struct read_item *)item;
     struct kedge_resource_ask ask;
     kedge_mem_free(item);
     int err = find(h, kedge_http_request_head(i.req), &ask);
+    if (!err && reply_final(h, &i, &ask)) {
+        return;
+    }
     struct read_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
     if (!w) {
         refuse_error(i.req, i.offset, err ? err : KEDGE_E_NOMEM);

@@ -36,6 +36,7 @@ struct kedge_resource_ask {
     const struct kedge_state_log *log;
     const struct kedge_tenant *viewer; /* main: only as far as this tenant sees it; NULL: whole */
     struct kedge_main_view *main_view;
+    const char *state; /* the state folder */
     struct kedge_tile tile;
     struct kedge_hash blob;
 };
