@@ -28,6 +28,10 @@ void kedgei_evm_on_foreign(struct kedge_evm_anchor *a, const struct kedge_evm_an
 void kedgei_evm_on_head(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer);
 void kedgei_evm_on_adopt(struct kedge_evm_anchor *a);
 
+/* ---- evm_anchor_events.c ---- */
+/* Any event but TIMER. */
+void kedgei_evm_take(struct kedge_evm_anchor *a, const struct kedge_evm_event *event);
+
 /* ---- evm_anchor.c ---- */
 void kedgei_evm_say(struct kedge_evm_anchor *a, const char *format, ...) KEDGE_PRINTF(2, 3);
 /* Stops for good, with the reason; durable unless the configuration alone is at fault. */

@@ -18,7 +18,8 @@ bool kedge_evm_address_eq(const struct kedge_evm_address *a, const struct kedge_
 void kedge_evm_address_text(const struct kedge_evm_address *a, char out[KEDGE_EVM_ADDRESS_TEXT])
 {
     struct kedge_hash h;
-    memcpy(out, "0x", 2);
+    out[0] = '0';
+    out[1] = 'x';
     kedge_hex_encode(a->b, sizeof a->b, out + 2);
     kedge_keccak256(kedge_view_of(out + 2, 2 * KEDGE_EVM_ADDRESS_LEN), &h);
     for (size_t i = 0; i < 2 * (size_t)KEDGE_EVM_ADDRESS_LEN; i++) {

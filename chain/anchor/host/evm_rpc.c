@@ -150,7 +150,8 @@ json_t *kedgei_evm_data_json(struct kedge_view bytes)
     if (!text) {
         return NULL;
     }
-    memcpy(text, "0x", 2);
+    text[0] = '0';
+    text[1] = 'x';
     kedge_hex_encode(bytes.ptr, bytes.len, text + 2);
     json_t *o = json_string(text);
     kedge_mem_free(text);
