@@ -99,16 +99,19 @@ static void put_words(struct kedge_buf *out, const char *text)
 
 static void put_row(struct kedge_buf *out, const char *name, const char *value)
 {
-    kedge_buf_printf(out, "- %s: ", name);
+    int blanks = (int)strspn(name, " ");
+    kedge_buf_printf(out, "%.*s- %s: ", blanks, name, name + blanks);
     put_words(out, value);
     kedge_buf_put_str(out, "\n");
 }
 
+/* A name that begins with blanks is a row below the one before. */
 static void put_digest(struct kedge_buf *out, const char *name, const struct kedge_hash *h)
 {
     char hex[KEDGE_HASH_HEX_LEN + 1];
+    int blanks = (int)strspn(name, " ");
     kedge_hash_hex(h, hex);
-    kedge_buf_printf(out, "- %s: %s\n", name, hex);
+    kedge_buf_printf(out, "%.*s- %s: %s\n", blanks, name, name + blanks, hex);
 }
 
 static void put_key(struct kedge_buf *out, const char *what, const struct kedge_public_key *key)
@@ -251,9 +254,7 @@ static void put_findings(const struct kedge_audit_report *r, enum kedge_audit_se
             told++;
         }
     }
-    if (all == 0) {
-        kedge_buf_put_str(out, "None.\n");
-    } else if (all > told) {
+    if (all > told) {
         kedge_buf_printf(out, "- and %" PRIu64 " more; --statements names every entry\n", all - told);
     }
 }
@@ -275,11 +276,13 @@ int kedge_cli_file_report(const struct kedge_cli_filing *f, const char *path, st
     }
     put_logs(f->report, &out);
     put_counts(&f->report->counts, &out);
-    kedge_buf_put_str(&out, "\n## Findings\n\n");
+    kedge_buf_put_str(&out, f->report->error_count ? "\n## Findings\n\n" : "\n## Findings\n\nNone.\n");
     put_findings(f->report, KEDGE_AUDIT_ERROR, f->report->error_count, &out);
     kedge_buf_put_str(&out, "\n## Notes, and what was not checked\n\n");
     if (!f->replay) {
         kedge_buf_put_str(&out, "- not checked: arithmetic; audit replay executes every decision again\n");
+    } else if (f->report->note_count == 0) {
+        kedge_buf_put_str(&out, "None.\n");
     }
     put_findings(f->report, KEDGE_AUDIT_NOTE, f->report->note_count, &out);
     kedge_buf_put_str(&out, limits);

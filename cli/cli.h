@@ -183,6 +183,7 @@ int kedge_cmd_witness_list(struct kedge_cli *c);
 int kedge_cmd_witness_revoke(struct kedge_cli *c);
 int kedge_cmd_audit_verify(struct kedge_cli *c);
 int kedge_cmd_audit_replay(struct kedge_cli *c);
+int kedge_cmd_audit_explain(struct kedge_cli *c);
 int kedge_cmd_audit_evidence(struct kedge_cli *c);
 int kedge_cmd_audit_trust(struct kedge_cli *c);
 int kedge_cmd_audit_export(struct kedge_cli *c);

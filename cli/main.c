@@ -101,6 +101,8 @@ const struct kedge_command kedge_commands[] = {
      "DIR --trust FILE [--seen CHECKPOINT]… [--threads N] [--simd scalar|sse2|avx2] [--statements FILE] "
      "[--report FILE]",
      "re-execute every decision"},
+    {"audit", "explain", kedge_cmd_audit_explain, "MODEL DIR --trust FILE [--seen CHECKPOINT] [--threads N]",
+     "where a model comes from: rounds, groups, tenants, sites, weights, energy"},
     {"audit", "export", kedge_cmd_audit_export,
      "DIR --out FOLDER --trust FILE --keys FOLDER [--model FILE]… [--tenant T]… [--all-tenants] "
      "[--seen CHECKPOINT]… [--timestamp REPLY.tsr]… [--tsa-ca CA.pem] [--time T] [--threads N]",

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chain/audit/explain.h"
+#include "chain/audit/explain_impl.h"
 #include "chain/audit/record.h"
 #include "common/base/mem.h"
 
@@ -70,8 +72,15 @@ static int fill_report(struct kedgei_audit *a, bool readable, struct kedge_audit
     return err;
 }
 
+/* What is asked beyond verify. */
+struct question {
+    bool replay;
+    const struct kedge_hash *model; /* to explain, or NULL */
+    json_t **ret_tree;
+};
+
 static int run_audit(const char *dir, const struct kedge_trust *trust, const char *const *seen_paths,
-                     size_t seen_count, const struct kedge_audit_options *options, bool replay,
+                     size_t seen_count, const struct kedge_audit_options *options, struct question q,
                      struct kedge_audit_report *ret, struct kedge_diag *reterr)
 {
     struct kedgei_audit *a = kedge_mem_new(1, sizeof *a);
@@ -87,7 +96,8 @@ static int run_audit(const char *dir, const struct kedge_trust *trust, const cha
     int err = kedgei_record_load(a, dir, &readable);
     if (!err
         && readable) { /* else what cannot be read has been named, and the rest would only follow from it */
-        err = check_all(a, seen_paths, seen_count, replay);
+        err = check_all(a, seen_paths, seen_count, q.replay);
+        err = err || !q.model ? err : kedgei_explain(a, q.model, q.ret_tree);
     }
     err = err ? err : fill_report(a, readable, ret);
     if (err) {
@@ -107,12 +117,30 @@ int kedge_audit_verify(const char *dir, const struct kedge_trust *trust, const c
                        size_t seen_count, const struct kedge_audit_options *options,
                        struct kedge_audit_report *ret, struct kedge_diag *reterr)
 {
-    return run_audit(dir, trust, seen_paths, seen_count, options, false, ret, reterr);
+    return run_audit(dir, trust, seen_paths, seen_count, options, (struct question){.replay = false}, ret,
+                     reterr);
 }
 
 int kedge_audit_replay(const char *dir, const struct kedge_trust *trust, const char *const *seen_paths,
                        size_t seen_count, const struct kedge_audit_options *options,
                        struct kedge_audit_report *ret, struct kedge_diag *reterr)
 {
-    return run_audit(dir, trust, seen_paths, seen_count, options, true, ret, reterr);
+    return run_audit(dir, trust, seen_paths, seen_count, options, (struct question){.replay = true}, ret,
+                     reterr);
+}
+
+int kedge_audit_explain(const char *dir, const struct kedge_trust *trust, const char *const *seen_paths,
+                        size_t seen_count, const struct kedge_audit_options *options,
+                        const struct kedge_hash *model, struct kedge_audit_report *ret, json_t **ret_tree,
+                        struct kedge_diag *reterr)
+{
+    json_t *tree = NULL;
+    int err = run_audit(dir, trust, seen_paths, seen_count, options,
+                        (struct question){.model = model, .ret_tree = &tree}, ret, reterr);
+    if (err) {
+        json_decref(tree);
+        return err;
+    }
+    *ret_tree = tree;
+    return KEDGE_OK;
 }

@@ -1,0 +1,203 @@
+/* kedge audit as an auditor meets it: the files that it leaves, where models come from. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/os/file.h"
+#include "crypto/hash.h"
+#include "tests/fixtures/federation.h"
+#include "tests/unit/cli/support.h"
+
+static const char *text_of(const json_t *o, const char *name)
+{
+    const char *s = json_string_value(json_object_get(o, name));
+    return s ? s : "";
+}
+
+/* Lines of a JSON Lines file; counts those whose verdict is not `verdict`. */
+static size_t read_lines(const char *path, const char *verdict, size_t *ret_others, char first_code[64])
+{
+    char line[4096];
+    size_t count = 0;
+    FILE *f = fopen(path, "re");
+    ck_assert_ptr_nonnull(f);
+    *ret_others = 0;
+    while (fgets(line, sizeof line, f)) {
+        json_t *o = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+        ck_assert_msg(o != NULL, "line %zu is no JSON object", count + 1);
+        ck_assert_uint_eq(strlen(text_of(o, "leaf")), KEDGE_HASH_HEX_LEN);
+        ck_assert(json_is_integer(json_object_get(o, "index")) && *text_of(o, "kind"));
+        const json_t *codes = json_object_get(o, "codes");
+        ck_assert_uint_eq(json_array_size(codes) > 0, strcmp(text_of(o, "verdict"), "no") == 0);
+        if (strcmp(text_of(o, "verdict"), verdict) != 0 && (*ret_others)++ == 0) {
+            snprintf(first_code, 64, "%s", json_string_value(json_array_get(codes, 0)));
+        }
+        json_decref(o);
+        count++;
+    }
+    fclose(f);
+    return count;
+}
+
+START_TEST(test_files_of_an_audit)
+{
+    char code[64];
+    size_t others;
+    make_scratch();
+    fx_federation(at("fx"), FX_NONE);
+    fx_federation(at("bad"), FX_OTHER_SITE_SIGNS);
+    const char *lines = at("lines"), *report = at("report.md");
+    for (int replay = 0; replay < 2; replay++) {
+        const char *verb = replay ? "replay" : "verify";
+        ck_assert_int_eq(kedge("audit %s %s --trust %s --statements %s --report %s", verb, at("fx"),
+                               at("fx/trust.json"), lines, report),
+                         0);
+        ck_assert_uint_gt(read_lines(lines, "ok", &others, code), 70);
+        ck_assert_uint_eq(others, 0);
+        ck_assert(has_text(report, "VERIFIED.") && has_text(report, "audit") && has_text(report, verb));
+        ck_assert(has_text(report, "## Trust anchors") && has_text(report, "admin key: "));
+        ck_assert(has_text(report, "SHA-256 of the signed checkpoint"));
+        ck_assert(has_text(report, "not checked: arithmetic") == !replay);
+        ck_assert(has_text(report, "digest of all results") == replay);
+        ck_assert(access(at("lines.partial"), F_OK) != 0);
+    }
+    ck_assert_int_eq(kedge("audit verify %s --trust %s --statements %s --report %s", at("bad"),
+                           at("bad/trust.json"), lines, report),
+                     1);
+    ck_assert_uint_gt(read_lines(lines, "ok", &others, code), 70);
+    ck_assert_uint_ge(others, 1);
+    ck_assert_str_eq(code, "signature");
+    ck_assert(has_text(report, "NOT VERIFIED.") && has_text(report, "(signature): "));
+    ck_assert_int_eq(kedge("audit verify %s --statements %s --report %s", at("fx"), lines, report), 1);
+    ck_assert_uint_gt(read_lines(lines, "self-consistent", &others, code), 70);
+    ck_assert_uint_eq(others, 0);
+    ck_assert(has_text(report, "SELF-CONSISTENT ONLY."));
+    remove_scratch();
+}
+END_TEST
+
+START_TEST(test_files_that_cannot_be_written)
+{
+    make_scratch();
+    fx_federation(at("fx"), FX_NONE);
+    ck_assert_int_eq(kedge("audit verify %s --statements %s", at("fx"), at("no/such/folder")), 3);
+    ck_assert(strstr(err_out, "no/such/folder") != NULL);
+    ck_assert_int_eq(kedge("audit verify %s --report %s", at("fx"), at("no/such/report")), 3);
+    put_file(at("lines"), "kept\n");
+    ck_assert_int_eq(kedge("audit verify %s --statements %s", at("nothing"), at("lines")), 3);
+    ck_assert(has_text(at("lines"), "kept")); /* nothing was judged, nothing was written */
+    ck_assert(access(at("lines.partial"), F_OK) != 0);
+    remove_scratch();
+}
+END_TEST
+
+/* ---- explain ---- */
+
+static size_t columns_of(const char *line, size_t len)
+{
+    size_t columns = 0;
+    for (size_t i = 0; i < len; i++) {
+        columns += ((uint8_t)line[i] & 0xc0) != 0x80;
+    }
+    return columns;
+}
+
+START_TEST(test_explain_release)
+{
+    json_t *root;
+    make_scratch();
+    fx_federation(at("fx"), FX_NONE);
+    const char *trust = at("fx/trust.json"), *model = at("fx/models/flex-g1.safetensors");
+    ck_assert_int_eq(kedge("audit explain %s %s --trust %s", model, at("fx"), trust), 0);
+    ck_assert_int_eq(strncmp(out, "model ", 6), 0);
+    static const char *const parts[] = {"released as flex-g1.safetensors, group 1",
+                                        "job flex",
+                                        "org-a joined; org-a[",
+                                        "contributions",
+                                        "decisions that put sites into group 1",
+                                        "round 2, opened in main[",
+                                        "step flexcfl-mixing/v1",
+                                        "energy unknown",
+                                        "checkpoint of ",
+                                        "verified under the trusted keys"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        ck_assert_msg(strstr(out, parts[i]) != NULL, "no \"%s\" in\n%s", parts[i], out);
+    }
+    for (const char *p = out; *p;) {
+        size_t len = strcspn(p, "\n");
+        ck_assert_msg(columns_of(p, len) <= 100, "%.*s", (int)len, p);
+        p += len + (p[len] == '\n');
+    }
+    ck_assert_int_eq(kedge("audit explain %s %s --trust %s --format json", model, at("fx"), trust), 0);
+    const json_t *data = data_of(&root), *tree = json_object_get(data, "provenance");
+    ck_assert_str_eq(text_of(data, "verdict"), "yes");
+    ck_assert_str_eq(text_of(tree, "role"), "release");
+    ck_assert_uint_eq(json_array_size(json_object_get(tree, "rounds")), 3);
+    double sum = 0;
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(tree, "tenants"), i, row)
+    {
+        sum += strtod(text_of(row, "mean_share_percent"), NULL);
+    }
+    ck_assert(sum > 99.99 && sum < 100.01);
+    const json_t *last = json_array_get(json_object_get(tree, "rounds"), 0);
+    ck_assert_int_eq(json_integer_value(json_object_get(last, "round")), 2);
+    json_decref(root);
+    remove_scratch();
+}
+END_TEST
+
+START_TEST(test_explain_others)
+{
+    json_t *root;
+    char after[KEDGE_HASH_HEX_LEN + 1], first[KEDGE_HASH_HEX_LEN + 1], base[KEDGE_HASH_HEX_LEN + 1];
+    make_scratch();
+    fx_federation(at("fx"), FX_NONE);
+    const char *trust = at("fx/trust.json");
+    ck_assert_int_eq(kedge("audit explain %s %s --trust %s --format json",
+                           at("fx/models/plain-g0.safetensors"), at("fx"), trust),
+                     0);
+    const json_t *tree = json_object_get(data_of(&root), "provenance");
+    const json_t *round = json_array_get(json_object_get(tree, "rounds"), 1);
+    snprintf(after, sizeof after, "%s", text_of(json_object_get(round, "step"), "after"));
+    snprintf(base, sizeof base, "%s", text_of(json_object_get(round, "aggregate"), "base"));
+    snprintf(first, sizeof first, "%s", text_of(json_object_get(tree, "job"), "initial_model"));
+    ck_assert_str_eq(base, first);
+    json_decref(root);
+    ck_assert_int_eq(kedge("audit explain %s %s --trust %s", after, at("fx"), trust), 0);
+    ck_assert(strstr(out, "not released: round-result of group 0") && strstr(out, "turned away, BOUND"));
+    ck_assert(strstr(out, "round 1, ") && !strstr(out, "round 2, "));
+    ck_assert_int_eq(kedge("audit explain %s %s --trust %s", first, at("fx"), trust), 0);
+    ck_assert(strstr(out, "not released: initial-model") && !strstr(out, "contributions"));
+    /* what the record does not know, and records that do not hold */
+    put_file(at("other"), "not a model of this record");
+    ck_assert_int_eq(kedge("audit explain %s %s --trust %s", at("other"), at("fx"), trust), 1);
+    ck_assert(strstr(out, "does not know this model") != NULL);
+    ck_assert_int_eq(kedge("audit explain %s %s", after, at("fx")), 1);
+    ck_assert(strstr(out, "Self-consistent only") != NULL);
+    ck_assert_int_eq(kedge("audit explain %s %s", at("none"), at("fx")), 3);
+    ck_assert_int_eq(kedge("audit explain %s", after), 2);
+    ck_assert_int_eq(kedge("audit explain %s %s", after, at("none")), 3);
+    remove_scratch();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("cli-audit");
+    TCase *t = tcase_create("audit");
+    tcase_set_timeout(t, 120);
+    tcase_add_test(t, test_files_of_an_audit);
+    tcase_add_test(t, test_files_that_cannot_be_written);
+    tcase_add_test(t, test_explain_release);
+    tcase_add_test(t, test_explain_others);
+    suite_add_tcase(s, t);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
