@@ -151,8 +151,10 @@ static int check_material(const json_t *root, struct kedge_view public_pem, stru
     }
     int err = kedge_ec_hint(public_pem, &hint);
     if (err) {
-        return kedge_diag_set(reterr, err,
-                              "the public key: expected one of P-256, P-384 or P-521 (SPKI PEM)");
+        (void)kedge_diag_set(reterr, err, "expected one public key on P-256, P-384 or P-521 (SPKI PEM)");
+        (void)kedge_diag_hint(reterr,
+                              "name the signer's public key, such as keys/models.pub.pem of an export");
+        return err;
     }
     const json_t *told = json_object_get(key, "hint");
     kedge_hash_hex(&hint, hex);

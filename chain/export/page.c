@@ -234,6 +234,12 @@ static void put_witnesses(struct page *p)
         kedgei_ex_html(&p->out, w->tokens[i].stamp.authority);
         kedge_buf_printf(&p->out, " (<code>%s</code>).</p>\n", w->tokens[i].path);
     }
+    if (w->anchors > 0) {
+        kedge_buf_printf(
+            &p->out,
+            "<p>%u anchor%s of the main chain on an Ethereum-compatible chain: <code>anchors/</code>.</p>\n",
+            w->anchors, w->anchors == 1 ? "" : "s");
+    }
     put(p, w->token_count
                ? ""
                : "<p class=\"dim\">No time stamp of an outside authority is in this export.</p>\n");

@@ -130,8 +130,9 @@ static int open_tenants(struct kedgei_ex_record *r, const struct kedge_export_op
             found = found || kedge_id_eq(&ids[i], &options->tenants[k]);
         }
         if (!found) {
-            err = kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "the record has no tenant \"%s\"",
-                                 options->tenants[k].s);
+            err = KEDGE_E_NOT_FOUND;
+            (void)kedge_diag_set(reterr, err, "the record has no tenant \"%s\"", options->tenants[k].s);
+            (void)kedge_diag_hint(reterr, "kedge ledger list --state %s names its tenants", r->state);
         }
     }
     kedge_mem_free(ids);

@@ -113,6 +113,34 @@ START_TEST(what_is_no_key_is_refused)
 }
 END_TEST
 
+/* The example of secure-systems-lab/dsse, protocol.md: its signature is r and s side by side. */
+START_TEST(the_example_of_dsse_verifies)
+{
+    static const char hex[] = "03726ab101ad56c2763b6c6aac8e487275e2a79193a09dc5f859d9f8ef3c4a3b"
+                              "51eab0c06a369b64a7222537d4887a893dc200ae21060074d57825235b624864";
+    static const char message[] = "DSSEv1 29 http://example.com/HelloWorld 11 hello world";
+    static const char path[] = "../shared/vectors/dsse/spec_p256.pub.pem";
+    uint8_t raw[64], der[70] = {0x30, 68, 0x02, 32};
+    struct kedge_buf pem;
+    if (!kedge_file_exists(path)) {
+        printf("skipped: ../shared/vectors absent\n");
+        return;
+    }
+    ck_assert_int_eq(kedge_hex_decode(kedge_view_str(hex), raw, sizeof raw), KEDGE_OK);
+    memcpy(der + 4, raw, 32); /* both begin with a zero bit */
+    der[36] = 0x02;
+    der[37] = 32;
+    memcpy(der + 38, raw + 32, 32);
+    kedge_buf_init(&pem, KEDGE_EC_PEM_MAX);
+    ck_assert_int_eq(kedge_file_read(path, &pem, NULL), KEDGE_OK);
+    struct kedge_view sig = kedge_view_of(der, sizeof der);
+    ck_assert_int_eq(kedge_ec_verify(kedge_view_str(message), sig, kedge_buf_view(&pem)), KEDGE_OK);
+    der[69] ^= 1;
+    ck_assert_int_eq(kedge_ec_verify(kedge_view_str(message), sig, kedge_buf_view(&pem)), KEDGE_E_VERIFY);
+    kedge_buf_deinit(&pem);
+}
+END_TEST
+
 /* The hint of OpenSSF model signatures, as the one that made the vectors has it. */
 START_TEST(hints_are_those_of_others)
 {
@@ -174,6 +202,7 @@ int main(void)
     tcase_add_test(t, secrets_out_of_range_are_refused);
     tcase_add_test(t, keys_survive_their_text);
     tcase_add_test(t, what_is_no_key_is_refused);
+    tcase_add_test(t, the_example_of_dsse_verifies);
     tcase_add_test(t, hints_are_those_of_others);
     tcase_add_test(t, files_are_made_once_and_kept_from_others);
     suite_add_tcase(s, t);

@@ -10,6 +10,7 @@
 #include "chain/proof.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "tests/fixtures/federation_impl.h"
 #include "tests/unit/audit/support.h"
 
 /* ---- one export ---- */
@@ -331,6 +332,79 @@ START_TEST(one_model_can_be_chosen)
 }
 END_TEST
 
+/* ---- keys ---- */
+
+/* A second admin key of org-a, signed by the first and by itself, its revocation by itself, and the
+ * checkpoint that puts it into the main chain. */
+static void add_admin(void)
+{
+    static struct kedge_statement st;
+    struct kedge_state_log log, main;
+    struct kedge_key_pair first, second;
+    struct kedge_buf one, both, idem, note, entry;
+    const uint8_t salt[KEDGE_SALT_LEN] = {0x99};
+    struct kedge_id tenant = fx_id_of("org-a");
+    char key[KEDGE_IDEM_KEY_MAX + 1], hex[2 * KEDGE_KEY_LEN + 1];
+    uint64_t size;
+    struct kedge_buf *buffers[] = {&one, &both, &idem, &note, &entry};
+    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) {
+        kedge_buf_init(buffers[i], KEDGE_ENTRY_MAX);
+    }
+    fx_key_of("org-a", &first);
+    fx_key_of("second", &second);
+    st.kind = KEDGE_ST_KEY_ADDED;
+    st.u.key_added = (struct kedge_st_key_added){tenant, KEDGE_ROLE_ADMIN, second.public};
+    MUST(kedge_statement_sign(&st, &first, &one, NULL));
+    MUST(kedge_statement_cosign(kedge_buf_view(&one), &second, &both, NULL));
+    kedge_hex_encode(second.public.b, KEDGE_KEY_LEN, hex);
+    kedge_buf_printf(&idem, "key-added/%s%c", hex, 0);
+    MUST(kedge_state_log_open(at("fed/state"), &tenant, KEDGE_STATE_WRITE, &log, NULL));
+    MUST(kedge_state_log_open(at("fed/state"), NULL, KEDGE_STATE_WRITE, &main, NULL));
+    fx_append_bytes(&log, kedge_buf_view(&both), (const char *)idem.ptr);
+    st.kind = KEDGE_ST_KEY_REVOKED;
+    st.u.key_revoked = (struct kedge_st_key_revoked){tenant, KEDGE_ROLE_ADMIN, second.public, "lost"};
+    kedge_buf_clear(&one);
+    kedge_buf_clear(&idem);
+    MUST(kedge_statement_sign(&st, &second, &one, NULL));
+    kedge_buf_printf(&idem, "key-revoked/%s%c", hex, 0);
+    fx_append_bytes(&log, kedge_buf_view(&one), (const char *)idem.ptr);
+    MUST(kedge_ledger_flush(log.ledger, NULL));
+    MUST(kedge_ledger_checkpoint(log.ledger, &note, &size));
+    MUST(kedge_main_entry_encode(salt, kedge_buf_view(&note), &entry));
+    snprintf(key, sizeof key, "checkpoint/org-a/%020llu", (unsigned long long)size);
+    fx_append_bytes(&main, kedge_buf_view(&entry), key);
+    kedge_state_log_close(&log);
+    kedge_state_log_close(&main);
+    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) {
+        kedge_buf_deinit(buffers[i]);
+    }
+}
+
+START_TEST(keys_have_their_history)
+{
+    struct made m;
+    struct kedge_key_pair second;
+    char hex[2 * KEDGE_KEY_LEN + 1];
+    make_scratch();
+    fx_federation(at("fed"), FX_NONE);
+    add_admin();
+    prepare(&m);
+    m.o.all_tenants = true;
+    EXPORT_OK(&m, "out");
+    struct kedge_buf keys = content("out", "keys.jsonl");
+    fx_key_of("second", &second);
+    kedge_hex_encode(second.public.b, KEDGE_KEY_LEN, hex);
+    ck_assert(holds(&keys, hex));
+    ck_assert(holds(&keys, "\"role\":\"admin key\""));
+    ck_assert(holds(&keys, "\"revoked\":true"));
+    ck_assert(holds(&keys, "\"valid_until\":"));
+    ck_assert_uint_gt(each_file("out", check_proof, &m), 20);
+    kedge_buf_deinit(&keys);
+    finish(&m);
+    remove_scratch();
+}
+END_TEST
+
 /* ---- anchors and cosigned checkpoints ---- */
 
 /* Evidence that the first `size` entries of the main chain were anchored, signed by a key of its own. */
@@ -462,6 +536,7 @@ int main(void)
     tcase_add_test(t, a_record_that_does_not_verify_is_not_exported);
     tcase_add_test(t, nothing_is_written_over_and_nothing_is_left);
     tcase_add_test(t, one_model_can_be_chosen);
+    tcase_add_test(t, keys_have_their_history);
     tcase_add_test(t, anchors_and_cosigned_checkpoints_go_along);
     tcase_add_test(t, a_long_job_is_drawn_in_bounds);
     tcase_add_test(t, what_others_wrote_is_escaped);
