@@ -130,11 +130,12 @@ static bool read_main(struct kedge_evm_anchor *a, uint64_t at_size, struct kedge
     return true;
 }
 
+/* A clock that was set back since does not stop anchoring; the budget goes on to count. */
 static bool is_plan_due(const struct kedge_evm_anchor *a)
 {
     const struct kedge_evm_state *s = &a->state;
     return s->flight_count < KEDGE_EVM_FLIGHT_MAX && kedgei_evm_unmined(a) == s->flight_count
-           && (s->planned_ms == 0 || a->now_ms - s->planned_ms >= a->config.interval_ms);
+           && (a->now_ms < s->planned_ms || a->now_ms - s->planned_ms >= a->config.interval_ms);
 }
 
 static bool begin_read(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
@@ -270,7 +271,8 @@ static bool rest(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
     }
     wait = a->failures > 0 && wait > BACK_OFF_MAX_MS ? BACK_OFF_MAX_MS : wait;
     a->deadline_ms = a->now_ms + wait;
-    if (s->flight_count == 0 && !a->want_plan && s->planned_ms + a->config.interval_ms > a->deadline_ms) {
+    if (s->flight_count == 0 && !a->want_plan && s->planned_ms <= a->now_ms
+        && s->planned_ms + a->config.interval_ms > a->deadline_ms) {
         a->deadline_ms = s->planned_ms + a->config.interval_ms;
     }
     fx->kind = KEDGE_EVM_WAIT;

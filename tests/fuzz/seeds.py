@@ -124,6 +124,17 @@ def idx(kind, shape, values):
     return struct.pack(">BBBB", 0, 0, kind, len(shape)) + struct.pack(f">{len(shape)}I", *shape) + values
 
 
+WORD = "0x" + "00" * 31 + "ab"
+RLPS = ["c88363617483646f67", "c7c0c1c0c3c0c1c0",  # and the transaction of EIP-155
+        "f86c098504a817c800825208943535353535353535353535353535353535353535880de0b6b3a76400008025a028ef61340bd939bc2195"
+        "fe537567866003e1a15d3c71ff63e1590620aa636276a067cbe9d8997f761aecb703304b3800ccf555c9f3dc64214b297fb1966a3b6d83"]
+NODE_RESULTS = ["0x7a69", None, WORD, "0x" + "00" * 128, {"number": "0x5", "hash": WORD},
+                {"baseFeePerGas": ["0x5", "0x9"], "reward": [["0x3b9aca00"]]},
+                {"transactionHash": "0x" + "00" * 32, "status": "0x1", "blockNumber": "0x2", "blockHash": WORD,
+                 "logs": [{"address": "0x" + "00" * 20, "data": "0x" + "00" * 96, "logIndex": "0x0", "topics": [
+                     "0xf2dc27bba37cc65c51a40fc6bc7e37111b375bdabc83b6af250201f5c75d7bd7", WORD, WORD, WORD]}]}]
+
+
 class Seeds:
     def __init__(self, out):
         self.out = out
@@ -164,6 +175,9 @@ def written(seeds):
                                          for old, count in ((0, 0), (3, 3), (8, 0), (4, 1))))
     seeds.put("fork_evidence", *(f"kedge.dev/fork-evidence@v1\n{hashes(count)}\n{note(old)}\n{note(8, bytes(32), 1)}"
                                  for old, count in ((8, 0), (4, 2), (5, 4))))
+    seeds.put("rlp", *(bytes.fromhex(rlp) for rlp in RLPS))
+    seeds.put("evm_state", bytes(1 + 48 + 1 + 3 * 8 + 32 + 26 * 16 + 4 + 2 + 4))
+    seeds.put("evm_rpc", *(json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}) for result in NODE_RESULTS))
     seeds.put("text", *TEXTS)
     seeds.put("wire", TOKEN)
     seeds.put("packed", *(struct.pack(">H", 1000) + bytes([w]) + bytes(range(32)) * w for w in (0, 1, 7, 31, 32)))
