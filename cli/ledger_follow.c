@@ -46,6 +46,7 @@ struct watch {
     enum blobs blobs;
     uint64_t main_blobs_from, own_blobs_from; /* entries whose blobs are here */
     uint64_t final_size;                      /* of the main chain, as the coordinator tells */
+    uint64_t final_taken;                     /* of that, what this folder has */
     struct said main_said, own_said;
 };
 
@@ -269,6 +270,22 @@ static int watch_log(struct watch *f, struct kedge_state_log *log, const struct 
     return err;
 }
 
+/* The checkpoint that the quorum has cosigned, for whoever audits this copy; they judge it. */
+static int take_final(struct watch *f, struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf note;
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    int err = read_resource(f, "main/cosigned", &note, d);
+    err = err ? err : kedge_state_path(path, d, f->dir, "main/cosigned.note");
+    if (!err && note.len > 0) {
+        err = kedge_file_write(path, kedge_buf_view(&note), 0600, d);
+    }
+    f->final_taken = err ? f->final_taken : f->final_size;
+    kedge_buf_deinit(&note);
+    return err;
+}
+
 /* ---- blobs ---- */
 
 struct blob_walk {
@@ -416,6 +433,7 @@ static int step(struct watch *f, struct blob_walk *blobs, bool *ret_grew, struct
     int err = f->main.ledger ? KEDGE_OK : open_copies(f, d);
     err = err ? err : watch_log(f, &f->main, &f->w.main_log, &main_grew, d);
     err = err ? err : watch_log(f, &f->own, &f->w.log, &own_grew, d);
+    err = err || f->final_taken == f->final_size ? err : take_final(f, d);
     err = err ? err : take_blobs(f, blobs, d);
     *ret_grew = main_grew || own_grew || blobs->count > 0;
     return err;

@@ -7,6 +7,7 @@
 #include "chain/audit/audit.h"
 #include "chain/checkpoint.h"
 #include "chain/json.h"
+#include "chain/witness_policy.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 
@@ -123,10 +124,29 @@ static int read_seen(const json_t *root, struct kedge_trust *t, struct kedge_dia
     return t->seen ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
 }
 
+static int read_witness_policy(const json_t *root, struct kedge_trust *t, struct kedge_diag *d)
+{
+    struct kedge_witness_policy *policy = NULL;
+    const json_t *v = json_object_get(root, "witness_policy");
+    if (!v) {
+        return KEDGE_OK;
+    }
+    if (!json_is_string(v) || json_string_length(v) > KEDGE_WITNESS_POLICY_MAX) {
+        return bad(d, "witness_policy", "the text of a witness policy (c2sp.org/tlog-policy)");
+    }
+    int err = kedge_witness_policy_parse(string_of(root, "witness_policy"), &policy, d);
+    kedge_witness_policy_free(policy);
+    if (err) {
+        return kedge_diag_wrap(d, err, "witness_policy");
+    }
+    t->witness_policy = kedge_mem_strdup(json_string_value(v));
+    return t->witness_policy ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
+}
+
 static int read_all(const json_t *root, struct kedge_trust *t, struct kedge_diag *d)
 {
-    static const char *const keys[] = {"schema_version", "deployment", "statement_key", "main_log", "tenants",
-                                       "seen",           NULL};
+    static const char *const keys[] = {"schema_version", "deployment", "statement_key",  "main_log",
+                                       "tenants",        "seen",       "witness_policy", NULL};
     int err = check_keys(root, keys, "trust file", d);
     const json_t *version = json_object_get(root, "schema_version");
     if (!err && (!json_is_integer(version) || json_integer_value(version) != 1)) {
@@ -143,7 +163,8 @@ static int read_all(const json_t *root, struct kedge_trust *t, struct kedge_diag
     err = err ? err : read_key(root, "statement_key", &t->statement_key, d);
     err = err ? err : read_vkey(root, "main_log", t->deployment, "main", &t->main_log, d);
     err = err ? err : read_tenants(root, t, d);
-    return err ? err : read_seen(root, t, d);
+    err = err ? err : read_seen(root, t, d);
+    return err ? err : read_witness_policy(root, t, d);
 }
 
 int kedge_trust_parse(struct kedge_view text, struct kedge_trust *ret, struct kedge_diag *reterr)
@@ -189,13 +210,15 @@ static void put_vkey(struct kedge_buf *out, const char *name, const struct kedge
     kedge_buf_put_str(out, "\"");
 }
 
-/* The text with JSON's escapes; a note holds no other control byte than LF. */
+/* The text with JSON's escapes; notes and policies hold no other control bytes than LF and tabs. */
 static void put_note(struct kedge_buf *out, const char *note)
 {
     kedge_buf_put_str(out, "\"");
     for (const char *p = note; *p != '\0'; p++) {
         if (*p == '\n') {
             kedge_buf_put_str(out, "\\n");
+        } else if (*p == '\t') {
+            kedge_buf_put_str(out, "\\t");
         } else if (*p == '"' || *p == '\\') {
             kedge_buf_printf(out, "\\%c", *p);
         } else {
@@ -225,7 +248,12 @@ static void put_trust(struct kedge_buf *out, const struct kedge_trust *trust)
         kedge_buf_put_str(out, i ? ",\n    " : "\n    ");
         put_note(out, trust->seen[i]);
     }
-    kedge_buf_put_str(out, "]\n}\n");
+    kedge_buf_put_str(out, "]");
+    if (trust->witness_policy) {
+        kedge_buf_put_str(out, ",\n  \"witness_policy\": ");
+        put_note(out, trust->witness_policy);
+    }
+    kedge_buf_put_str(out, "\n}\n");
 }
 
 int kedge_trust_write(const char *path, const struct kedge_trust *trust, struct kedge_diag *reterr)
@@ -255,6 +283,7 @@ void kedge_trust_deinit(struct kedge_trust *trust)
         kedge_mem_free(trust->seen[i]);
     }
     kedge_mem_free(trust->seen);
+    kedge_mem_free(trust->witness_policy);
     kedge_mem_free(trust->tenants);
     memset(trust, 0, sizeof *trust);
 }

@@ -11,7 +11,7 @@ static int look_at_chain(struct kedge_site *s, const struct kedge_site_reply *r,
         return KEDGE_OK;
     }
     asked_size = MUTANT(MUTANT_SITE_TAKES_LATE_FOR_CUT) ? s->seen.size : asked_size;
-    switch (kedge_site_chain_judge(&s->seen, asked_size, &r->shown)) {
+    switch (kedge_site_chain_judge(&s->seen, asked_size, &r->shown, r->breaks)) {
     case KEDGE_SITE_CHAIN_SAME:
     case KEDGE_SITE_CHAIN_LATE:
         return KEDGE_OK;

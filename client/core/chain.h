@@ -5,8 +5,9 @@
  * a log that was cut, such as a restored backup. Answers may overtake each other, though: one that was made
  * before another, and read after it, shows less than what the site has seen by now, and is only late.
  *
- * What this can not tell: a chain that was cut, grew beyond what the site has seen while the site was away,
- * and is then shown. That takes a consistency proof: `kedge audit verify --seen SITE/seen-main`. */
+ * A larger one must prove that it grew out of what was seen when asking; the host checks that proof (RFC 6962
+ * §2.1.2). When more has been seen since, a proof from the earlier state says nothing about the later one:
+ * such an answer is late, too, and the next one proves it. */
 #ifndef KEDGE_CLIENT_CORE_CHAIN_H
 #define KEDGE_CLIENT_CORE_CHAIN_H
 
@@ -15,14 +16,15 @@
 enum kedge_site_chain_verdict {
     KEDGE_SITE_CHAIN_SAME,    /* what was seen; or nothing is shown and nothing was seen */
     KEDGE_SITE_CHAIN_NEWER,   /* to be remembered */
-    KEDGE_SITE_CHAIN_LATE,    /* older than what was seen, but not than what was seen when asking */
+    KEDGE_SITE_CHAIN_LATE,    /* not older than what was seen when asking, but more has been seen since */
     KEDGE_SITE_CHAIN_MISSING, /* nothing is shown though something was seen: no answer */
     KEDGE_SITE_CHAIN_SHORTER, /* the log was cut */
-    KEDGE_SITE_CHAIN_FORK,    /* two roots for one size */
+    KEDGE_SITE_CHAIN_FORK,    /* two roots for one size, or a history that does not contain what was seen */
 };
 
-/* asked_size: size seen when the request was made, at most seen->size. */
+/* asked_size: size seen when the request was made, at most seen->size. breaks: what is shown is larger than
+ * that and does not prove that it grew out of it. */
 enum kedge_site_chain_verdict kedge_site_chain_judge(const struct kedge_site_chain *seen, uint64_t asked_size,
-                                                     const struct kedge_site_chain *shown);
+                                                     const struct kedge_site_chain *shown, bool breaks);
 
 #endif

@@ -19,6 +19,7 @@ struct call_item {
     enum kedge_site_call call;
     uint64_t wait_ns;
     bool busy;
+    struct kedge_site_chain seen; /* when asking */
     struct kedge_site_result result;
     struct kedge_buf envelope; /* SUBMIT */
     struct kedge_buf note;     /* the checkpoint that reply.shown is */
@@ -28,21 +29,21 @@ struct call_item {
 
 /* ---- checks ---- */
 
-/* What an answer shows of the main chain, for the core to judge. The signature is checked here, when its key
- * is known. No note: nothing is shown. */
-static int take_chain(struct kedge_site_host *h, struct kedge_view note, struct call_item *c)
+/* What an answer shows of the main chain, for the core to judge. No note: nothing is shown. */
+static int take_chain(struct kedge_site_host *h, const struct kedge_shown_main *shown, struct call_item *c)
 {
-    if (note.len == 0) {
+    if (c->call != KEDGE_SITE_CALL_POLL) {
+        return KEDGE_E_FORMAT;
+    }
+    if (shown->newest.len == 0) {
         return KEDGE_OK;
     }
-    int err = kedge_client_chain_of(note, h->trust.known ? &h->trust.main_log : NULL, &c->reply.shown);
-    if (err) {
-        kedge_log(KEDGE_LOG_ERROR, "main checkpoint", "it is not signed by the main log: %s",
-                  kedge_strerror(err));
-        return KEDGE_E_VERIFY;
+    int err = kedge_client_check_main(h, &c->seen, shown, &c->reply.shown, &c->reply.breaks);
+    if (!err) {
+        kedge_buf_put(&c->note, shown->newest.ptr, shown->newest.len);
+        err = c->note.err;
     }
-    kedge_buf_put(&c->note, note.ptr, note.len);
-    return c->note.err;
+    return err;
 }
 
 /* The receipt proves that the envelope is entry leaf_index of a tree whose signed root we were given. */
@@ -111,6 +112,7 @@ static int build(struct kedge_site_host *h, const struct call_item *c, struct ke
     } else {
         msg.u.poll.wait_ms = (uint32_t)(c->wait_ns / NS_PER_MS);
         msg.u.poll.flags = c->busy;
+        msg.u.poll.seen_size = c->seen.size;
     }
     return kedge_msg_encode(&msg, frame);
 }
@@ -146,13 +148,17 @@ static int take_reply(struct kedge_site_host *h, struct call_item *c, const stru
     case KEDGE_MSG_TASK:
         r->kind = KEDGE_SITE_REPLY_TASK;
         take_task(&msg->u.task, &r->task);
-        return c->call == KEDGE_SITE_CALL_POLL ? take_chain(h, msg->u.task.main_checkpoint, c)
-                                               : KEDGE_E_FORMAT;
+        return take_chain(h,
+                          &(struct kedge_shown_main){msg->u.task.main_checkpoint, msg->u.task.since_seen,
+                                                     msg->u.task.cosigned, msg->u.task.since_cosigned},
+                          c);
     case KEDGE_MSG_WAIT:
         r->kind = KEDGE_SITE_REPLY_WAIT;
         r->retry_ns = (uint64_t)msg->u.wait.retry_ms * NS_PER_MS;
-        return c->call == KEDGE_SITE_CALL_POLL ? take_chain(h, msg->u.wait.main_checkpoint, c)
-                                               : KEDGE_E_FORMAT;
+        return take_chain(h,
+                          &(struct kedge_shown_main){msg->u.wait.main_checkpoint, msg->u.wait.since_seen,
+                                                     msg->u.wait.cosigned, msg->u.wait.since_cosigned},
+                          c);
     case KEDGE_MSG_RECEIPT:
         r->kind = KEDGE_SITE_REPLY_RECEIPT;
         return c->call == KEDGE_SITE_CALL_SUBMIT ? check_receipt(h, &msg->u.receipt, envelope)
@@ -214,6 +220,7 @@ void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect
                             .call = fx->call,
                             .wait_ns = fx->wait_ns,
                             .busy = fx->busy,
+                            .seen = h->seen,
                             .result = fx->result};
     kedge_buf_init(&c->envelope, KEDGE_ENTRY_MAX);
     kedge_buf_init(&c->note, KEDGE_NOTE_MAX);

@@ -196,6 +196,7 @@ int kedge_client_open_folder(struct kedge_site_host *h, struct kedge_diag *d)
 void kedge_client_close_folder(struct kedge_site_host *h)
 {
     kedge_policy_deinit(&h->policy);
+    kedge_site_trust_deinit(&h->trust);
     kedge_buf_deinit(&h->seen_note);
     kedge_key_wipe(&h->tls_key);
     kedge_key_wipe(&h->statement_key);

@@ -132,6 +132,19 @@ void kedge_client_seen_keep(struct kedge_site_host *h, const struct kedge_site_e
 void kedge_client_seen_refuse(struct kedge_site_host *h, const struct kedge_site_effect *fx);
 void kedge_client_seen_say(const struct kedge_site_host *h);
 
+/* ---- growth.c: on the threads of calls ---- */
+/* The main chain as an answer shows it. */
+struct kedge_shown_main {
+    struct kedge_view newest, since_seen, cosigned, since_cosigned;
+};
+/* `seen` is what was seen when asking. *ret_breaks: the chain shown is larger and did not grow out of it.
+ * KEDGE_E_VERIFY: not signed as it must be; KEDGE_E_DENIED: the quorum that the owner demands is not there
+ * (both are logged); KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedge_client_check_main(const struct kedge_site_host *h,
+                                            const struct kedge_site_chain *seen,
+                                            const struct kedge_shown_main *shown,
+                                            struct kedge_site_chain *ret, bool *ret_breaks);
+
 /* ---- update.c: on the work thread ---- */
 /* Makes the update file from two models and writes its digest and length to r. */
 KEDGE_NODISCARD int kedge_client_make_update(struct kedge_site_host *h, const char *base_path,

@@ -53,6 +53,28 @@ int kedge_site_config_parse(struct kedge_view text, const char *where, struct ke
     return err;
 }
 
+static int read_witness_policy(const json_t *o, const char *where, struct kedge_site_trust *t,
+                               struct kedge_diag *d)
+{
+    const json_t *v = json_object_get(o, "witness_policy");
+    if (!v) {
+        return KEDGE_OK;
+    }
+    if (!json_is_string(v)) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "%s: \"witness_policy\": expected the text of a witness policy", where);
+    }
+    int err = kedge_witness_policy_parse(kedge_view_of(json_string_value(v), json_string_length(v)),
+                                         &t->witness_policy, d);
+    return err ? kedge_diag_wrap(d, err, "%s: \"witness_policy\"", where) : KEDGE_OK;
+}
+
+void kedge_site_trust_deinit(struct kedge_site_trust *t)
+{
+    kedge_witness_policy_free(t->witness_policy);
+    *t = (struct kedge_site_trust){.known = false};
+}
+
 int kedge_site_trust_parse(struct kedge_view text, const char *where, const struct kedge_id *tenant,
                            struct kedge_site_trust *ret, struct kedge_diag *reterr)
 {
@@ -76,6 +98,7 @@ int kedge_site_trust_parse(struct kedge_view text, const char *where, const stru
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
                              "%s: expected deployment, statement_key, main_log and this tenant's log", where);
     }
+    err = err ? err : read_witness_policy(o, where, &t, reterr);
     if (!err) {
         snprintf(t.deployment, sizeof t.deployment, "%s", deployment);
         *ret = t;

@@ -5,6 +5,7 @@
 
 #include "chain/note.h"
 #include "chain/statement.h"
+#include "chain/witness_policy.h"
 #include "common/base/text.h"
 #include "crypto/sign.h"
 
@@ -26,14 +27,17 @@ struct kedge_site_trust {
     char deployment[KEDGE_ST_NAME_MAX + 1];
     struct kedge_public_key statement_key;
     struct kedge_vkey main_log, tenant_log;
+    struct kedge_witness_policy *witness_policy; /* owned; NULL: none is demanded */
 };
 
 /* `where` begins the messages: the file's path. KEDGE_E_FORMAT, KEDGE_E_TOO_LONG, KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_site_config_parse(struct kedge_view text, const char *where,
                                             struct kedge_site_config *ret, struct kedge_diag *reterr);
-/* The part of a trust file that the sites of `tenant` need; ret->known is true then. Errors as above. */
+/* The part of a trust file that the sites of `tenant` need; ret->known is true then. Errors as above. Free
+ * with kedge_site_trust_deinit. */
 KEDGE_NODISCARD int kedge_site_trust_parse(struct kedge_view text, const char *where,
                                            const struct kedge_id *tenant, struct kedge_site_trust *ret,
                                            struct kedge_diag *reterr);
+void kedge_site_trust_deinit(struct kedge_site_trust *t);
 
 #endif

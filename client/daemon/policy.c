@@ -85,6 +85,7 @@ static int read_numbers(const json_t *o, const char *where, struct kedge_site_po
     int err = read_number(o, where, "threads", &threads, d);
     err = err ? err : read_number(o, where, "train_seconds_max", &seconds, d);
     err = err ? err : read_number(o, where, "memory_max", &p->memory_max, d);
+    err = err ? err : read_number(o, where, "witness_age_max_s", &p->witness_age_max_s, d);
     p->threads = threads ? (uint32_t)threads : 1;
     p->train_seconds_max = (uint32_t)seconds;
     return err;

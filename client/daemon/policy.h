@@ -20,6 +20,7 @@ struct kedge_site_policy {
     char *trainer[KEDGE_TRAINER_ARGS_MAX + 1]; /* ends with NULL; empty: the built-in one */
     uint32_t threads, train_seconds_max;
     uint64_t memory_max;
+    uint64_t witness_age_max_s; /* of the cosignatures that the trust file's witness policy demands; 0: any */
 };
 
 /* `where` begins the messages: the file's path. KEDGE_E_FORMAT names the key, KEDGE_E_TOO_LONG,

@@ -29,6 +29,7 @@ const struct kedge_setting kedge_settings_policy[] = {
     {"threads", true, 0, 256, 1},
     {"train_seconds_max", true, 0, 604800, 3600},
     {"memory_max", true, 0, INT64_MAX, 0},
+    {"witness_age_max_s", true, 0, INT64_MAX / 2, 86400},
     {"insecure", false, 0, 0, 0},
     {NULL, false, 0, 0, 0},
 };

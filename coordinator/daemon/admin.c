@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "chain/note.h"
+#include "chain/witness_policy.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "coordinator/daemon/admin_args.h"
@@ -111,6 +112,13 @@ static void answer_trust(struct kedge_host *h, struct kedge_net_request *req)
     }
     json_object_set_new(o, "tenants", tenants);
     json_object_set_new(o, "seen", seen);
+    struct kedge_buf policy;
+    kedge_buf_init(&policy, KEDGE_WITNESS_POLICY_MAX);
+    kedge_host_witness_policy(h, &policy);
+    if (policy.len > 0 && !policy.err) {
+        json_object_set_new(o, "witness_policy", json_stringn((const char *)policy.ptr, policy.len));
+    }
+    kedge_buf_deinit(&policy);
     kedge_admin_ok(req, o);
 }
 

@@ -20,16 +20,16 @@ enum { NS_PER_MS = 1000000 };
 
 static void send_task(struct kedge_host *h, const struct kedge_coord_effect *fx)
 {
+    uint64_t seen_size = kedge_host_request_seen(h, fx->request);
     struct kedge_net_request *req = kedge_host_request_take(h, fx->request);
     if (!req) {
         return;
     }
     const struct kedge_job *job = &h->jobs[fx->job];
-    struct kedge_buf note;
+    struct kedge_shown_chain shown;
     struct kedge_msg msg = {.type = KEDGE_MSG_TASK};
     struct kedge_msg_task *t = &msg.u.task;
-    kedge_buf_init(&note, KEDGE_NOTE_MAX);
-    kedge_host_main_note(h, &note);
+    kedge_host_show_chain(h, seen_size, &shown);
     t->job = job->spec.name;
     memcpy(t->spec, job->spec_digest.b, sizeof t->spec);
     t->spec_len = job->spec_len;
@@ -42,25 +42,32 @@ static void send_task(struct kedge_host *h, const struct kedge_coord_effect *fx)
     t->remaining_ms = fx->remaining_ns / NS_PER_MS;
     t->evaluate_base = fx->evaluate_base;
     t->seed = kedge_job_task_seed(job, fx->round, &h->sites[fx->site].id);
-    t->main_checkpoint = kedge_buf_view(&note);
+    t->main_checkpoint = kedge_buf_view(&shown.newest);
+    t->since_seen = kedge_shown_path(&shown.since_seen);
+    t->cosigned = kedge_buf_view(&shown.cosigned);
+    t->since_cosigned = kedge_shown_path(&shown.since_cosigned);
     kedge_host_reply(req, &msg);
-    kedge_buf_deinit(&note);
+    kedge_shown_chain_deinit(&shown);
 }
 
 static void send_wait(struct kedge_host *h, const struct kedge_coord_effect *fx)
 {
+    uint64_t seen_size = kedge_host_request_seen(h, fx->request);
     struct kedge_net_request *req = kedge_host_request_take(h, fx->request);
     if (!req) {
         return;
     }
-    struct kedge_buf note;
+    struct kedge_shown_chain shown;
     struct kedge_msg msg = {.type = KEDGE_MSG_WAIT};
-    kedge_buf_init(&note, KEDGE_NOTE_MAX);
-    kedge_host_main_note(h, &note);
-    msg.u.wait.retry_ms = (uint32_t)(fx->retry_ns / NS_PER_MS);
-    msg.u.wait.main_checkpoint = kedge_buf_view(&note);
+    struct kedge_msg_wait *w = &msg.u.wait;
+    kedge_host_show_chain(h, seen_size, &shown);
+    w->retry_ms = (uint32_t)(fx->retry_ns / NS_PER_MS);
+    w->main_checkpoint = kedge_buf_view(&shown.newest);
+    w->since_seen = kedge_shown_path(&shown.since_seen);
+    w->cosigned = kedge_buf_view(&shown.cosigned);
+    w->since_cosigned = kedge_shown_path(&shown.since_cosigned);
     kedge_host_reply(req, &msg);
-    kedge_buf_deinit(&note);
+    kedge_shown_chain_deinit(&shown);
 }
 
 /* A blob that was made durable for a statement that will not be appended is nobody's. */

@@ -72,7 +72,8 @@ uint32_t kedge_host_request_put(struct kedge_host *h, struct kedge_net_request *
     uint32_t slot = h->request_free;
     if (slot != KEDGE_COORD_NONE) {
         h->request_free = h->requests[slot].next_free;
-        h->requests[slot] = (struct kedge_request_slot){req, site, KEDGE_COORD_NONE, KEDGE_COORD_NONE};
+        h->requests[slot] = (struct kedge_request_slot){
+            .req = req, .site = site, .ticket = KEDGE_COORD_NONE, .next_free = KEDGE_COORD_NONE};
     }
     return slot;
 }
@@ -83,9 +84,51 @@ struct kedge_net_request *kedge_host_request_take(struct kedge_host *h, uint32_t
         return NULL;
     }
     struct kedge_net_request *req = h->requests[request].req;
-    h->requests[request] = (struct kedge_request_slot){NULL, 0, KEDGE_COORD_NONE, h->request_free};
+    h->requests[request] =
+        (struct kedge_request_slot){.ticket = KEDGE_COORD_NONE, .next_free = h->request_free};
     h->request_free = request;
     return req;
+}
+
+uint64_t kedge_host_request_seen(const struct kedge_host *h, uint32_t request)
+{
+    return request < KEDGE_REQUESTS_MAX ? h->requests[request].seen_size : 0;
+}
+
+/* None when there is nothing to prove, or what is asked about is not there: the site judges that. */
+static void prove_growth(struct kedge_host *h, uint64_t from, uint64_t to, struct kedge_path *ret)
+{
+    ret->count = 0;
+    if (from > 0 && from < to && kedge_ledger_consistency(h->main.ledger, from, to, ret) != KEDGE_OK) {
+        ret->count = 0;
+        kedge_log(KEDGE_LOG_WARN, "main chain", "no proof that %llu entries grew from %llu",
+                  (unsigned long long)to, (unsigned long long)from);
+    }
+}
+
+void kedge_host_show_chain(struct kedge_host *h, uint64_t seen_size, struct kedge_shown_chain *ret)
+{
+    uint64_t size = 0;
+    kedge_buf_init(&ret->newest, KEDGE_NOTE_MAX);
+    kedge_buf_init(&ret->cosigned, KEDGE_NOTE_MAX);
+    int err = kedge_ledger_checkpoint(h->main.ledger, &ret->newest, &size);
+    if (err && err != KEDGE_E_NOT_FOUND) {
+        kedge_log(KEDGE_LOG_WARN, "main checkpoint", "%s", kedge_strerror(err));
+    }
+    kedge_host_final_note(h, &ret->cosigned);
+    prove_growth(h, seen_size, size, &ret->since_seen);
+    prove_growth(h, ret->cosigned.len > 0 ? kedge_host_final_size(h) : 0, size, &ret->since_cosigned);
+}
+
+void kedge_shown_chain_deinit(struct kedge_shown_chain *shown)
+{
+    kedge_buf_deinit(&shown->newest);
+    kedge_buf_deinit(&shown->cosigned);
+}
+
+struct kedge_view kedge_shown_path(const struct kedge_path *path)
+{
+    return kedge_view_of(path->hashes, path->count * sizeof path->hashes[0]);
 }
 
 void kedge_host_main_note(struct kedge_host *h, struct kedge_buf *out)
@@ -94,18 +137,6 @@ void kedge_host_main_note(struct kedge_host *h, struct kedge_buf *out)
     if (err && err != KEDGE_E_NOT_FOUND) {
         kedge_log(KEDGE_LOG_WARN, "main checkpoint", "%s", kedge_strerror(err));
     }
-}
-
-static bool is_operator(const struct kedge_host *h, const struct kedge_net_peer *peer)
-{
-    if (peer->kind == KEDGE_NET_IPC) {
-        return true; /* the socket is 0600: whoever opens it owns the state folder */
-    }
-    bool yes = false, proven = peer->has_key && peer->kind == KEDGE_NET_TLS;
-    for (unsigned i = 0; proven && i < h->config.operator_count; i++) {
-        yes = yes || kedge_public_key_eq(&h->config.operators[i], &peer->key);
-    }
-    return yes;
 }
 
 static void answer_hello(struct kedge_host *h, struct kedge_net_request *req)
@@ -130,6 +161,7 @@ static void handle_poll(struct kedge_host *h, struct kedge_net_request *req, uin
         kedge_host_reply_error(req, KEDGE_E_BUSY, 1000, "too many waiting requests");
         return;
     }
+    h->requests[slot].seen_size = poll->seen_size;
     struct kedge_coord_event ev = {.type = KEDGE_EV_POLL,
                                    .site = site,
                                    .request = slot,

@@ -438,6 +438,13 @@ void kedge_host_final_note(const struct kedge_host *h, struct kedge_buf *out)
     kedge_buf_put(out, h->witnesses->final_note.ptr, h->witnesses->final_note.len);
 }
 
+void kedge_host_witness_policy(const struct kedge_host *h, struct kedge_buf *out)
+{
+    if (h->witnesses->policy) {
+        kedge_witness_policy_encode(h->witnesses->policy, out);
+    }
+}
+
 void kedge_host_witness_tell(const struct kedge_host *h, struct kedge_buf *out)
 {
     const char *between = "";
@@ -506,6 +513,8 @@ static void log_read(struct kedge_host *h, struct kedge_net_request *req, const 
         reply_whole(req, kedge_buf_view(&propose(h, w->tenant)->note));
     } else if (kedge_view_eq(msg->path, kedge_view_str("main/checkpoint"))) {
         reply_whole(req, kedge_buf_view(&propose(h, KEDGE_COORD_NONE)->note));
+    } else if (kedge_view_eq(msg->path, kedge_view_str("main/cosigned"))) {
+        reply_whole(req, kedge_buf_view(&h->witnesses->final_note));
     } else {
         kedge_host_log_read(h, req, &reader, msg);
     }

@@ -44,6 +44,8 @@ void kedge_host_witness_request(struct kedge_host *h, struct kedge_net_request *
 uint64_t kedge_host_final_size(const struct kedge_host *h);
 /* Appends the last main checkpoint that the quorum cosigned; nothing without one. */
 void kedge_host_final_note(const struct kedge_host *h, struct kedge_buf *out);
+/* Appends the witness policy's text; nothing when there is none. */
+void kedge_host_witness_policy(const struct kedge_host *h, struct kedge_buf *out);
 /* Appends who has cosigned how far, for errors: "witness w1 of org-a 120, …". */
 void kedge_host_witness_tell(const struct kedge_host *h, struct kedge_buf *out);
 

@@ -38,6 +38,7 @@ static void try_trust(struct kedge_view text, const char *name)
     KEDGE_ASSERT(kedge_vkey_decode(kedge_buf_view(&key), &again) == KEDGE_OK);
     KEDGE_ASSERT(strcmp(again.name, t.tenant_log.name) == 0);
     kedge_buf_deinit(&key);
+    kedge_site_trust_deinit(&t);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

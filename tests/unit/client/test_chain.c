@@ -27,7 +27,9 @@ START_TEST(test_judge)
         {9, 9, 9, false, KEDGE_SITE_CHAIN_SAME},
         {9, 4, 9, false, KEDGE_SITE_CHAIN_SAME},
         {9, 9, 10, true, KEDGE_SITE_CHAIN_NEWER},
-        {9, 0, UINT64_MAX, true, KEDGE_SITE_CHAIN_NEWER},
+        /* a proof from an earlier state says nothing about the later one */
+        {9, 0, UINT64_MAX, true, KEDGE_SITE_CHAIN_LATE},
+        {9, 4, 10, true, KEDGE_SITE_CHAIN_LATE},
         {9, 9, 9, true, KEDGE_SITE_CHAIN_FORK},
         {9, 4, 9, true, KEDGE_SITE_CHAIN_FORK},
         /* asked before the newer one was seen: an answer that was overtaken */
@@ -42,10 +44,14 @@ START_TEST(test_judge)
         {9, 9, 0, true, KEDGE_SITE_CHAIN_MISSING},
         {9, 4, 0, true, KEDGE_SITE_CHAIN_MISSING},
     };
-    ck_assert_uint_eq(sizeof rows / sizeof rows[0], 17);
+    ck_assert_uint_eq(sizeof rows / sizeof rows[0], 18);
     struct kedge_site_chain seen = chain(rows[_i].seen, 1);
     struct kedge_site_chain shown = chain(rows[_i].shown, rows[_i].other_root ? 2 : 1);
-    ck_assert_int_eq(kedge_site_chain_judge(&seen, rows[_i].asked, &shown), rows[_i].golden);
+    ck_assert_int_eq(kedge_site_chain_judge(&seen, rows[_i].asked, &shown, false), rows[_i].golden);
+    /* what does not prove that it grew is a fork, but only where there was something to prove */
+    bool larger = rows[_i].shown > rows[_i].asked && rows[_i].shown != rows[_i].seen;
+    ck_assert_int_eq(kedge_site_chain_judge(&seen, rows[_i].asked, &shown, true),
+                     larger ? KEDGE_SITE_CHAIN_FORK : rows[_i].golden);
 }
 END_TEST
 
@@ -267,7 +273,7 @@ END_TEST
 int main(void)
 {
     TCase *tc = tcase_create("chain");
-    tcase_add_loop_test(tc, test_judge, 0, 17);
+    tcase_add_loop_test(tc, test_judge, 0, 18);
     tcase_add_test(tc, test_grows);
     tcase_add_test(tc, test_cut);
     tcase_add_test(tc, test_fork);

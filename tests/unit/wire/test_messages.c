@@ -45,10 +45,11 @@ static const struct {
      "61636d65"
      "02"
      "7331" H2},
-    {{KEDGE_MSG_POLL, {.poll = {30000, 5}}},
+    {{KEDGE_MSG_POLL, {.poll = {30000, 5, 258}}},
      "0103"
      "00007530"
-     "00000005"},
+     "00000005"
+     "0000000000000102"},
     {{KEDGE_MSG_BLOB_GET, {.blob_get = {{"j"}, FILL(0x11), 0x0102030405060708, 4194304}}},
      "0104"
      "01"
@@ -121,7 +122,10 @@ static const struct {
                 60000,
                 1,
                 0xfffffffffffffffe,
-                VIEW("m")}}},
+                VIEW("m"),
+                {NULL, 0},
+                {NULL, 0},
+                {NULL, 0}}}},
      "0183"
      "05"
      "6a6f622d31" H1 "0000012c"
@@ -133,11 +137,19 @@ static const struct {
      "01"
      "fffffffffffffffe"
      "00000001"
-     "6d"},
-    {{KEDGE_MSG_WAIT, {.wait = {500, {NULL, 0}}}},
+     "6d"
+     "00"
+     "00000000"
+     "00"},
+    {{KEDGE_MSG_WAIT, {.wait = {500, VIEW("m"), {NULL, 0}, VIEW("c"), {NULL, 0}}}},
      "0184"
      "000001f4"
-     "00000000"},
+     "00000001"
+     "6d"
+     "00"
+     "00000001"
+     "63"
+     "00"},
     {{KEDGE_MSG_CHUNK, {.chunk = {3, 1, VIEW("xy")}}},
      "0185"
      "0000000000000003"
