@@ -78,7 +78,9 @@ func (f *folder) open(vkey string) error {
 	if err != nil {
 		return fmt.Errorf("%s: checkpoint: %v", f.name, err)
 	}
-	for i := range msg { // not one byte of it can be another
+	signed := bytes.LastIndex(msg, []byte("\n\n")) + 2
+	signed += bytes.IndexByte(msg[signed:], '\n') + 1 // witnesses' lines follow
+	for i := range msg[:signed] {                     // not one byte of text and log's line can be another
 		bad := append([]byte(nil), msg...)
 		bad[i] ^= 1
 		if c, err := openCheckpoint(bad, f.verifier); err == nil && !isLenient(bad) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 )
 
@@ -114,6 +115,35 @@ func seesPart(part, whole *folder, other string) error {
 	return nil
 }
 
+// cosignedBy: the checkpoint that is served has the line of the tenant's witness, and a changed one has not.
+func cosignedBy(f *folder, file string) error {
+	vkey, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	v, err := newVerifier(strings.TrimSpace(string(vkey)))
+	if err != nil {
+		return err
+	}
+	msg, err := f.read("checkpoint")
+	if err != nil {
+		return err
+	}
+	n, err := note.Open(msg, note.VerifierList(f.verifier, v))
+	if err != nil || len(n.Sigs) != 2 {
+		return fmt.Errorf("%s: no cosignature of %s: %q (%v)", f.name, v.Name(), msg, err)
+	}
+	if age := time.Since(time.Unix(int64(v.(*cosigner).time), 0)); age < -time.Minute || age > time.Hour {
+		return fmt.Errorf("%s: cosigned %v ago", f.name, age)
+	}
+	bad := append([]byte(nil), msg...)
+	bad[len(bad)-10] ^= 1
+	if _, err = note.Open(bad, note.VerifierList(f.verifier, v)); err == nil {
+		return fmt.Errorf("%s: a changed cosignature passes", f.name)
+	}
+	return nil
+}
+
 func checkServer(url, dir, scratch string) error {
 	t, err := readTrust(dir)
 	if err != nil || len(t.Tenants) < 2 {
@@ -155,6 +185,11 @@ func checkServer(url, dir, scratch string) error {
 	if err = seesPart(part, whole, t.originOf(other.Tenant)); err != nil {
 		return err
 	}
+	for _, log := range []*folder{f, part} {
+		if err = cosignedBy(log, filepath.Join(scratch, "witness.vkey")); err != nil {
+			return err
+		}
+	}
 	beyond := fmt.Sprintf("%s/tile/0/000.p/%d", own.Tenant, f.tree.N+1)
 	if err = tenant.refused(404, "GET", other.Tenant+"/checkpoint", "no-such-tenant/checkpoint", beyond,
 		other.Tenant+"/tile/0/000.p/1", own.Tenant+"/tile/0/000.p/01", own.Tenant+"/tile/8/0/000.p/1"); err != nil {
@@ -171,7 +206,8 @@ func checkServer(url, dir, scratch string) error {
 	if err = tenant.refused(405, "POST", own.Tenant+"/checkpoint"); err != nil {
 		return err
 	}
-	fmt.Printf("over HTTPS: %d logs as an auditor; as %s its own, and main with %d of %d entries withheld\n", logs,
+	fmt.Printf("over HTTPS: %d logs as an auditor; as %s its own, and main with %d of %d entries withheld; cosigned by its witness\n",
+		logs,
 		own.Tenant, part.withheld, len(part.entries))
 	return nil
 }
