@@ -82,6 +82,8 @@ struct kedge_http_answer {
     const char *cache_control; /* NULL: no-store */
     const char *fields; /* further ones, each with its CRLF, or NULL; at most KEDGE_HTTP_FIELDS_TEXT_MAX */
     uint64_t len;       /* of the whole body, in bytes */
+    uint32_t party; /* not 0: who takes it. One party's unfinished answers have a quarter of connections and
+                       budget and are told 503 beyond that: slow readers are in nobody else's way */
 };
 /* The head and the first bytes of the body, which are copied: 1 to KEDGE_HTTP_PIECE_MAX of them unless len is
  * 0. When there are more, the handler is called for them; req is not to be touched before. To a HEAD no body

@@ -155,6 +155,7 @@ void kedge_http_reply(struct kedge_http_request *req, const struct kedge_http_an
     piece = is_head ? kedge_view_of(NULL, 0) : piece;
     if (head_len > 0 && !req->begun && is_piece(req, piece)) {
         req->begun = true;
+        req->party = answer->party;
         req->out = new_out(head, head_len, piece);
         req->left -= piece.len;
         req->given += piece.len;

@@ -189,6 +189,9 @@ static struct kedge_http_server *new_server(const struct kedge_http_options *opt
     if (server->budget_max < options->body_max + KEDGE_HTTP_PIECE_MAX) {
         server->budget_max = options->body_max + KEDGE_HTTP_PIECE_MAX;
     }
+    size_t pieces = server->budget_max / KEDGE_HTTP_PIECE_MAX;
+    server->party_max = (pieces < server->connections_max ? (unsigned)pieces : server->connections_max) / 4;
+    server->party_max = server->party_max > 0 ? server->party_max : 1;
     server->head_ns = ns_of(options->head_ms, KEDGE_HTTP_HEAD_MS);
     server->idle_ns = ns_of(options->idle_ms, KEDGE_HTTP_IDLE_MS);
     server->stall_ns = ns_of(options->stall_ms, KEDGE_HTTP_STALL_MS);

@@ -216,6 +216,16 @@ static bool look_for_head(struct kedgei_http_session *s)
     return true;
 }
 
+/* Others of this party take their time over their answers, and are as many as may be. */
+static bool is_crowded(const struct kedgei_http_session *s, uint32_t party)
+{
+    unsigned count_of_party = 0;
+    for (const struct kedgei_http_session *o = s->server->sessions; o && party != 0; o = o->next) {
+        count_of_party += o != s && o->req && o->req->leaves && o->req->party == party;
+    }
+    return count_of_party >= s->server->party_max;
+}
+
 void kedgei_http_answered(struct kedgei_http_session *s, struct kedge_http_request *req)
 {
     if (s->stage == KEDGEI_HTTP_DEAD) {
@@ -233,6 +243,12 @@ void kedgei_http_answered(struct kedgei_http_session *s, struct kedge_http_reque
         go_on(s);
         return;
     }
+    if (!req->leaves && is_crowded(s, req->party)) {
+        refuse(s, 503);
+        go_on(s);
+        return;
+    }
+    req->leaves = true;
     s->out = req->out;
     req->out = NULL;
     s->sent = 0;

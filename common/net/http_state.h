@@ -35,7 +35,9 @@ struct kedge_http_request {
     uint8_t *body;               /* owned, head.body_len bytes */
     uint64_t left;               /* bytes of the answer's body that were not given yet */
     uint64_t given;
-    bool begun; /* the answer's head was given */
+    bool begun;  /* the answer's head was given */
+    bool leaves; /* and is on its way */
+    uint32_t party;
     struct kedgei_http_out *out;
     struct kedge_http_request *next; /* in the outbox */
 };
@@ -68,7 +70,7 @@ struct kedge_http_server {
     struct kedgei_tls *tls;
     kedge_http_handler *handler;
     void *arg;
-    unsigned connections_max;
+    unsigned connections_max, party_max;
     size_t budget_max, body_max;
     uint64_t head_ns, idle_ns, stall_ns, wait_ns;
     struct kedgei_http_listener listeners[KEDGE_HTTP_URLS_MAX];

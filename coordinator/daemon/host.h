@@ -46,6 +46,7 @@ struct kedge_host {
     struct kedge_coord_effects fx;
     struct kedge_queue *queue, *work_queue;
     struct kedge_net_server *server;
+    struct kedge_https_turns *https_turns;
     struct kedge_http_server *https;   /* NULL: does not listen */
     struct kedge_main_view *main_view; /* any thread */
     pthread_t *workers;

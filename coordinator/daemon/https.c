@@ -22,6 +22,18 @@ struct read_work {
     struct kedge_http_request *req;
     struct kedge_resource_ask ask;
     uint64_t offset; /* of the answer's body; 0: its head as well */
+    uint32_t party;  /* whose token: 1 auditors, else 2 + the tenant's handle */
+    struct read_work *next;
+};
+
+/* What one party's readers have workers do: a few things at a time, and the rest in its turn, so that neither
+ * other parties' readers nor a round wait behind them. */
+enum { RUNNING_MAX = 4, PARTIES = KEDGE_TENANTS_MAX + 2 };
+struct kedge_https_turns {
+    struct {
+        unsigned running;
+        struct read_work *first, *last;
+    } of[PARTIES];
 };
 
 struct read_item {
@@ -97,6 +109,7 @@ static void reply(const struct read_work *w, const struct kedge_resource *r)
     const struct kedge_http_head *head = kedge_http_request_head(w->req);
     struct kedge_http_answer a = answer_for(r, fields, sizeof fields);
     uint64_t from;
+    a.party = w->party;
     if (!choose_part(head, r, &a, fields, sizeof fields, &from)) {
         refuse(w->req, w->offset, 416, fields);
         return;
@@ -123,10 +136,12 @@ static void reply(const struct read_work *w, const struct kedge_resource *r)
 
 /* ---- from thread to thread ---- */
 
-static void read_done(struct kedge_host *h, struct kedge_item *item)
+static void read_done(struct kedge_host *h, struct kedge_item *item);
+
+static void begin_work(struct kedge_host *h, struct read_work *w)
 {
-    (void)h;
-    kedge_mem_free(item);
+    h->https_turns->of[w->party].running++;
+    kedge_host_work(h, &w->work);
 }
 
 static void read_run(struct kedge_host *h, struct kedge_work *work)
@@ -143,7 +158,31 @@ static void read_run(struct kedge_host *h, struct kedge_work *work)
     kedge_resource_close(&r);
 }
 
-static int find(struct kedge_host *h, const struct kedge_http_head *head, struct kedge_resource_ask *ret)
+static void read_done(struct kedge_host *h, struct kedge_item *item)
+{
+    uint32_t party = ((struct read_work *)item)->party;
+    struct read_work *next = h->https_turns->of[party].first;
+    kedge_mem_free(item);
+    h->https_turns->of[party].running--;
+    if (next) {
+        h->https_turns->of[party].first = next->next;
+        begin_work(h, next);
+    }
+}
+
+static void take_turn(struct kedge_host *h, struct read_work *w)
+{
+    struct kedge_https_turns *t = h->https_turns;
+    if (t->of[w->party].running < RUNNING_MAX) {
+        begin_work(h, w);
+        return;
+    }
+    *(t->of[w->party].first ? &t->of[w->party].last->next : &t->of[w->party].first) = w;
+    t->of[w->party].last = w;
+}
+
+static int find(struct kedge_host *h, const struct kedge_http_head *head, struct kedge_resource_ask *ret,
+                uint32_t *ret_party)
 {
     struct kedge_log_reader reader;
     struct kedge_view token = {NULL, 0};
@@ -152,6 +191,7 @@ static int find(struct kedge_host *h, const struct kedge_http_head *head, struct
     if (err) {
         return err;
     }
+    *ret_party = reader.auditor ? 1 : 2 + reader.tenant;
     return kedge_host_resource_ask(h, &reader, kedge_view_of(head->target.ptr + 1, head->target.len - 1),
                                    ret);
 }
@@ -181,8 +221,9 @@ static void handle_request(struct kedge_host *h, struct kedge_item *item)
 {
     struct read_item i = *(struct read_item *)item;
     struct kedge_resource_ask ask;
+    uint32_t party = 0;
     kedge_mem_free(item);
-    int err = find(h, kedge_http_request_head(i.req), &ask);
+    int err = find(h, kedge_http_request_head(i.req), &ask, &party);
     if (!err && reply_final(h, &i, &ask)) {
         return;
     }
@@ -191,8 +232,9 @@ static void handle_request(struct kedge_host *h, struct kedge_item *item)
         refuse_error(i.req, i.offset, err ? err : KEDGE_E_NOMEM);
         return;
     }
-    *w = (struct read_work){.work = {{read_done}, read_run}, .req = i.req, .ask = ask, .offset = i.offset};
-    kedge_host_work(h, &w->work);
+    *w = (struct read_work){
+        .work = {{read_done}, read_run}, .req = i.req, .ask = ask, .offset = i.offset, .party = party};
+    take_turn(h, w);
 }
 
 static void on_request(void *arg, struct kedge_http_request *req, uint64_t offset)
@@ -234,6 +276,10 @@ int kedge_host_https_open(struct kedge_host *h, struct kedge_diag *d)
                                          .connections = c->https_connections,
                                          .handler = on_request,
                                          .arg = h};
+    h->https_turns = kedge_mem_new(1, sizeof *h->https_turns);
+    if (!h->https_turns) {
+        return kedge_diag_set(d, KEDGE_E_NOMEM, "https: out of memory");
+    }
     int err = kedge_http_server_open(&options, &h->https, d);
     if (err) {
         return kedge_diag_wrap(d, err, "config.json: \"https_listen\"");

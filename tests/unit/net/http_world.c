@@ -24,8 +24,11 @@ void http_world_answer(struct kedge_http_request *req, const char *text)
 
 static void answer_big(struct http_world *w, struct kedge_http_request *req, uint64_t offset)
 {
-    struct kedge_http_answer a = {
-        .status = 200, .content_type = "application/octet-stream", .cache_control = "immutable", .len = BIG};
+    struct kedge_http_answer a = {.status = 200,
+                                  .content_type = "application/octet-stream",
+                                  .cache_control = "immutable",
+                                  .len = BIG,
+                                  .party = 7};
     size_t left = BIG - (size_t)offset, n = left < KEDGE_HTTP_PIECE_MAX ? left : KEDGE_HTTP_PIECE_MAX;
     struct kedge_view piece = kedge_view_of(w->big + offset, n);
     if (offset == 0) {

@@ -211,6 +211,41 @@ START_TEST(test_limits)
     http_world_close(w);
 }
 END_TEST
+/* One party's slow readers have a quarter of the connections; it is told so, and nobody else notices. */
+START_TEST(test_crowd)
+{
+    struct http_world *w = http_world_new(PATIENT_MS);
+    int deaf[4], small = 4096;
+    w->options.connections = 16;
+    http_world_start(w);
+    for (size_t i = 0; i < 4; i++) {
+        deaf[i] = raw_connect(http_world_port(w, 0));
+        setsockopt(deaf[i], SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+        for (int n = 0; n < 40; n++) {
+            http_say(deaf[i], GET("/big"));
+        }
+    }
+    kedge_os_sleep_ms(200);
+    int fd = raw_connect(http_world_port(w, 0));
+    http_say(fd, GET("/big"));
+    http_expect(fd, 503, NULL);
+    close(fd);
+    http_expect_service(w);
+    close(deaf[0]);
+    kedge_os_sleep_ms(100);
+    size_t len = 0;
+    fd = raw_connect(http_world_port(w, 0));
+    http_say(fd, GET("/big"));
+    ck_assert_uint_eq(http_hear(fd, true, NULL, 0, &len), 200);
+    ck_assert_uint_eq(len, BIG);
+    close(fd);
+    for (size_t i = 1; i < 4; i++) {
+        close(deaf[i]);
+    }
+    http_world_close(w);
+}
+END_TEST
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -222,6 +257,7 @@ int main(void)
     tcase_add_test(t, test_refusals);
     tcase_add_test(t, test_slow);
     tcase_add_test(t, test_limits);
+    tcase_add_test(t, test_crowd);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
