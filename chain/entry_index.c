@@ -22,6 +22,10 @@ static void put_key_change(enum kedge_statement_kind kind, const void *body, str
         key = &((const struct kedge_st_key_rotated *)body)->old_key;
     } else if (kind == KEDGE_ST_KEY_REVOKED) {
         key = &((const struct kedge_st_key_revoked *)body)->public_key;
+    } else if (kind == KEDGE_ST_ROLE_GRANTED) {
+        key = &((const struct kedge_st_role_granted *)body)->public_key;
+    } else if (kind == KEDGE_ST_ROLE_REVOKED) {
+        key = &((const struct kedge_st_role_revoked *)body)->public_key;
     } else if (kind == KEDGE_ST_KEY_RECOVERED) {
         key = &((const struct kedge_st_key_recovered *)body)->public_key;
     }
@@ -36,6 +40,8 @@ static bool put_member_key(enum kedge_statement_kind kind, const void *body, str
     case KEDGE_ST_KEY:
         kedge_buf_put_str(out, "key/admin");
         break;
+    case KEDGE_ST_ROLE_GRANTED:
+    case KEDGE_ST_ROLE_REVOKED:
     case KEDGE_ST_KEY_ADDED:
     case KEDGE_ST_KEY_ROTATED:
     case KEDGE_ST_KEY_REVOKED:

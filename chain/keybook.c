@@ -347,37 +347,3 @@ int kedge_keybook_apply(struct kedge_keybook *book, const struct kedge_statement
     take_in(book, st, index);
     return KEDGE_OK;
 }
-
-void kedge_keybook_idem_key(const struct kedge_statement *st, struct kedge_buf *out)
-{
-    char hex[2 * KEDGE_KEY_LEN + 1];
-    const struct kedge_public_key *key = NULL;
-    const char *name = hex;
-    switch ((int)st->kind) {
-    case KEDGE_ST_KEY:
-        name = "admin";
-        break;
-    case KEDGE_ST_KEY_ADDED:
-        key = &st->u.key_added.public_key;
-        break;
-    case KEDGE_ST_KEY_ROTATED:
-        key = &st->u.key_rotated.old_key;
-        break;
-    case KEDGE_ST_KEY_REVOKED:
-        key = &st->u.key_revoked.public_key;
-        break;
-    case KEDGE_ST_KEY_RECOVERED:
-        key = &st->u.key_recovered.public_key;
-        break;
-    case KEDGE_ST_JOB_JOINED:
-        name = st->u.job_joined.job.s;
-        break;
-    default: /* the holder's name follows the tenant's in all four */
-        name = st->u.site_enrolled.site.s;
-        break;
-    }
-    if (key) {
-        kedge_hex_encode(key->b, sizeof key->b, hex);
-    }
-    kedge_buf_printf(out, "%s/%s", kedge_statement_kind_name(st->kind), name);
-}

@@ -92,8 +92,5 @@ static inline bool kedge_keybook_concerns(enum kedge_statement_kind kind)
 {
     return kind <= KEDGE_ST_WITNESS_REVOKED;
 }
-/* "key-added/HEX", "site-enrolled/SITE", "job-joined/JOB", …: what a statement that this page knows stands
- * under in its ledger; appended. */
-void kedge_keybook_idem_key(const struct kedge_statement *st, struct kedge_buf *out);
 
 #endif

@@ -44,6 +44,8 @@ enum kedge_statement_kind {
     KEDGE_ST_EVALUATION,
     KEDGE_ST_GROUP_ASSIGNED,
     KEDGE_ST_POLICY,
+    KEDGE_ST_ROLE_GRANTED,
+    KEDGE_ST_ROLE_REVOKED,
     KEDGE_ST_JOB_OPENED,
     KEDGE_ST_ROUND_OPENED,
     KEDGE_ST_AGGREGATE,
@@ -64,6 +66,8 @@ enum kedge_key_role {
     KEDGE_ROLE_WITNESS_TLS,
 };
 enum kedge_key_scope { KEDGE_SCOPE_ADMIN, KEDGE_SCOPE_COORDINATOR, KEDGE_SCOPE_LOG };
+/* Who may ask the coordinator besides sites and witnesses, by TLS key: everything, or only what reads. */
+enum kedge_chain_role { KEDGE_CHAIN_OPERATOR, KEDGE_CHAIN_AUDITOR };
 enum kedge_train_kind { KEDGE_TRAIN_PRETRAIN, KEDGE_TRAIN_TRAIN };
 enum kedge_energy_quality { KEDGE_ENERGY_MEASURED, KEDGE_ENERGY_MODELLED, KEDGE_ENERGY_UNKNOWN };
 enum kedge_group_how { KEDGE_GROUP_COLD_START, KEDGE_GROUP_NEWCOMER };
@@ -175,6 +179,20 @@ struct kedge_st_policy {
     struct kedge_public_key statement_key, main_log_key;
 };
 
+/* Main chain, by the coordinator's statement key. Subject: SHA-256(public_key). */
+struct kedge_st_role_granted {
+    enum kedge_chain_role role;
+    struct kedge_id name;
+    struct kedge_public_key public_key;
+};
+
+/* The same. Subject: SHA-256(public_key). */
+struct kedge_st_role_revoked {
+    enum kedge_chain_role role;
+    struct kedge_public_key public_key;
+    char reason[KEDGE_ST_REASON_MAX + 1];
+};
+
 /* Subject: digest of the job spec. tenants: salted ids, ascending. */
 struct kedge_st_job_opened {
     struct kedge_id job;
@@ -281,6 +299,8 @@ struct kedge_statement {
         struct kedge_st_evaluation evaluation;
         struct kedge_st_group_assigned group_assigned;
         struct kedge_st_policy policy;
+        struct kedge_st_role_granted role_granted;
+        struct kedge_st_role_revoked role_revoked;
         struct kedge_st_job_opened job_opened;
         struct kedge_st_round_opened round_opened;
         struct kedge_st_aggregate aggregate;

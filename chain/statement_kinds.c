@@ -27,6 +27,7 @@
 const char KEDGEI_STATEMENT_TYPE[] = "https://in-toto.io/Statement/v1";
 
 static const char *const scope_names[] = {"admin", "coordinator", "log", NULL};
+static const char *const chain_role_names[] = {"operator", "auditor", NULL};
 static const char *const role_names[] = {"admin", "recovery", "site", NULL};
 static const char *const train_names[] = {"pretrain", "train", NULL};
 static const char *const energy_names[] = {"measured", "modelled", "unknown", NULL};
@@ -174,6 +175,18 @@ static const struct kedgei_field policy_fields[] = {
     TEXT(policy, deployment, 1, KEDGE_ST_NAME_MAX),
     KEY(policy, statement_key),
     KEY(policy, main_log_key),
+};
+
+static const struct kedgei_field role_granted_fields[] = {
+    ENUM(role_granted, role, chain_role_names),
+    ID(role_granted, name),
+    KEY(role_granted, public_key),
+};
+
+static const struct kedgei_field role_revoked_fields[] = {
+    ENUM(role_revoked, role, chain_role_names),
+    KEY(role_revoked, public_key),
+    TEXT(role_revoked, reason, 0, KEDGE_ST_REASON_MAX),
 };
 
 static const struct kedgei_field bare_hash_field[] = {{.name = "id", .type = KEDGEI_HASH}};
@@ -333,6 +346,12 @@ const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
                                  .subject_offset = AT(group_assigned, update)},
     [KEDGE_ST_POLICY] = {KIND("policy", "key", policy_fields), .subject = KEDGEI_SUBJECT_KEY_HASH,
                          .subject_offset = AT(policy, main_log_key)},
+    [KEDGE_ST_ROLE_GRANTED] = {KIND("role-granted", "key", role_granted_fields),
+                               .subject = KEDGEI_SUBJECT_KEY_HASH,
+                               .subject_offset = AT(role_granted, public_key)},
+    [KEDGE_ST_ROLE_REVOKED] = {KIND("role-revoked", "key", role_revoked_fields),
+                               .subject = KEDGEI_SUBJECT_KEY_HASH,
+                               .subject_offset = AT(role_revoked, public_key)},
     [KEDGE_ST_JOB_OPENED] = {KIND("job-opened", "spec", job_opened_fields)},
     [KEDGE_ST_ROUND_OPENED] = {KIND("round-opened", "spec", round_opened_fields)},
     [KEDGE_ST_AGGREGATE] = {KIND("aggregate", "model", aggregate_fields)},

@@ -158,12 +158,23 @@ static void describe_round(const struct kedge_statement *st, struct line *l)
 
 static void describe_job(const struct kedge_statement *st, struct line *l)
 {
+    static const char *const chain_roles[] = {"operator", "auditor"};
     static const char *const outcomes[] = {"completed", "cancelled", "failed"};
     const struct kedge_st_policy *p = &st->u.policy;
     const struct kedge_st_job_opened *j = &st->u.job_opened;
     const struct kedge_st_release *r = &st->u.release;
     const struct kedge_st_job_closed *c = &st->u.job_closed;
     switch ((int)st->kind) {
+    case KEDGE_ST_ROLE_GRANTED:
+        snprintf(l->who, sizeof l->who, "%s", st->u.role_granted.name.s);
+        snprintf(l->what, sizeof l->what, "%s, key %s", chain_roles[st->u.role_granted.role],
+                 brief(st->u.role_granted.public_key.b).s);
+        break;
+    case KEDGE_ST_ROLE_REVOKED:
+        snprintf(l->who, sizeof l->who, "%s", chain_roles[st->u.role_revoked.role]);
+        snprintf(l->what, sizeof l->what, "key %s: %s", brief(st->u.role_revoked.public_key.b).s,
+                 st->u.role_revoked.reason);
+        break;
     case KEDGE_ST_POLICY:
         snprintf(l->who, sizeof l->who, "%s", p->deployment);
         snprintf(l->what, sizeof l->what, "statement key %s, log key %s", brief(p->statement_key.b).s,
@@ -216,6 +227,8 @@ static void describe_statement(const struct kedge_statement *st, struct line *l)
         describe_round(st, l);
         break;
     case KEDGE_ST_POLICY:
+    case KEDGE_ST_ROLE_GRANTED:
+    case KEDGE_ST_ROLE_REVOKED:
     case KEDGE_ST_JOB_OPENED:
     case KEDGE_ST_RELEASE:
     case KEDGE_ST_JOB_CLOSED:

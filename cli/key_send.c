@@ -1,4 +1,4 @@
-/* kedge key sign, submit; and what the other commands do with a statement once it is there. */
+/* kedge key sign, send; and what the other commands do with a statement once it is there. */
 #include <stdio.h>
 #include <string.h>
 
@@ -123,7 +123,7 @@ static int put_out(struct kedge_cli *c, const char *path, const struct kedge_buf
     if (err) {
         return kedge_cli_fail(c, err, &d);
     }
-    kedge_cli_say(c, "Wrote %s. Next: kedge key sign %s --admin-key FILE, then kedge key submit %s\n", path,
+    kedge_cli_say(c, "Wrote %s. Next: kedge key sign %s --admin-key FILE, then kedge key send %s\n", path,
                   path, path);
     return kedge_cli_ok(c, json_pack("{s:s}", "file", path));
 }
@@ -175,7 +175,7 @@ int kedge_cmd_key_sign(struct kedge_cli *c)
         return kedge_cli_fail(c, err, &d);
     }
     const char *kind = kedge_statement_kind_name(st->kind);
-    kedge_cli_say(c, "Signed %s: a %s of tenant %s with %u signatures. Next: kedge key submit %s\n", path,
+    kedge_cli_say(c, "Signed %s: a %s of tenant %s with %u signatures. Next: kedge key send %s\n", path,
                   kind, tenant_of(st)->s, signatures + 1, path);
     json_t *o = json_pack("{s:s,s:s,s:s,s:i}", "file", path, "statement", kind, "tenant", tenant_of(st)->s,
                           "signatures", (int)signatures + 1);
@@ -183,7 +183,7 @@ int kedge_cmd_key_sign(struct kedge_cli *c)
     return kedge_cli_ok(c, o);
 }
 
-int kedge_cmd_key_submit(struct kedge_cli *c)
+int kedge_cmd_key_send(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
     struct kedge_buf envelope;

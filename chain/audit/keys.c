@@ -229,11 +229,40 @@ static void check_policy(struct kedgei_audit *a, struct kedgei_fact *fact)
     }
 }
 
+/* A role's key signs nothing for the coordinator; what is granted (twice: DOUBLED) is revoked behind that. */
+static void check_role(struct kedgei_audit *a, const struct kedgei_fact *fact)
+{
+    const struct kedge_st_role_granted *g = fact->body;
+    const struct kedge_st_role_revoked *r = fact->body;
+    char hex[2 * KEDGE_KEY_LEN + 1];
+    if (fact->kind == KEDGE_ST_ROLE_GRANTED) {
+        if ((a->main.has_authority && kedge_public_key_eq(&g->public_key, &a->main.authority))
+            || (a->main.has_vkey && kedge_public_key_eq(&g->public_key, &a->main.vkey.key))) {
+            kedgei_error(&a->findings, KEDGE_AUDIT_KEY, &a->main, fact->index,
+                         "a role for a key that signs for the coordinator");
+        }
+        return;
+    }
+    kedge_hex_encode(r->public_key.b, sizeof r->public_key.b, hex);
+    const struct kedgei_fact *granted = kedgei_log_find(&a->main, "role-granted/%s", hex);
+    if (!granted || granted->index > fact->index) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_KEY, &a->main, fact->index,
+                     "a role is revoked that was not granted");
+    } else if (((const struct kedge_st_role_granted *)granted->body)->role != r->role) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_KEY, &a->main, fact->index,
+                     "another role is revoked than entry %llu granted", (unsigned long long)granted->index);
+    }
+}
+
 static void assign_main(struct kedgei_audit *a, struct kedgei_fact *fact)
 {
     switch (fact->kind) {
     case KEDGE_ST_POLICY:
         check_policy(a, fact);
+        break;
+    case KEDGE_ST_ROLE_GRANTED:
+    case KEDGE_ST_ROLE_REVOKED:
+        check_role(a, fact);
         break;
     case KEDGE_ST_JOB_OPENED:
     case KEDGE_ST_ROUND_OPENED:

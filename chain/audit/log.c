@@ -28,6 +28,8 @@ static size_t body_size(enum kedge_statement_kind kind)
         [KEDGE_ST_EVALUATION] = sizeof(struct kedge_st_evaluation),
         [KEDGE_ST_GROUP_ASSIGNED] = sizeof(struct kedge_st_group_assigned),
         [KEDGE_ST_POLICY] = sizeof(struct kedge_st_policy),
+        [KEDGE_ST_ROLE_GRANTED] = sizeof(struct kedge_st_role_granted),
+        [KEDGE_ST_ROLE_REVOKED] = sizeof(struct kedge_st_role_revoked),
         [KEDGE_ST_JOB_OPENED] = sizeof(struct kedge_st_job_opened),
         [KEDGE_ST_ROUND_OPENED] = sizeof(struct kedge_st_round_opened),
         [KEDGE_ST_AGGREGATE] = sizeof(struct kedge_st_aggregate),

@@ -132,7 +132,10 @@ void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struc
         kedge_admin_error(req, err, &d);
         return;
     }
-    if (strcmp(verb, "status") == 0) {
+    if (!kedge_host_may_ask(h, kedge_net_request_peer(req), verb)) {
+        (void)kedge_diag_set(&d, KEDGE_E_DENIED, "the role of this key does not include \"%.40s\"", verb);
+        kedge_admin_error(req, KEDGE_E_DENIED, &d);
+    } else if (strcmp(verb, "status") == 0) {
         answer_status(h, req);
     } else if (strcmp(verb, "trust") == 0) {
         answer_trust(h, req);

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "chain/entry_index.h"
 #include "common/base/mem.h"
 #include "coordinator/daemon/admin.h"
 #include "coordinator/daemon/admin_args.h"
@@ -60,7 +61,7 @@ static bool is_repeated(const struct kedge_tenant *t, const struct kedge_stateme
     uint64_t index;
     kedge_buf_init(&key, KEDGE_IDEM_KEY_MAX);
     kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
-    kedge_keybook_idem_key(st, &key);
+    kedge_statement_key(st->kind, &st->u, &key);
     bool same = !key.err && kedge_ledger_find(t->log.ledger, kedge_buf_view(&key), &index) == KEDGE_OK
                 && kedge_ledger_get(t->log.ledger, index, &entry) == KEDGE_OK
                 && kedge_view_eq(kedge_buf_view(&entry), envelope);

@@ -171,6 +171,31 @@ int kedge_admin_reader_name(const json_t *args, struct kedge_id *ret, struct ked
     return get_id(args, "name", ret, reterr);
 }
 
+int kedge_admin_role_args(const json_t *args, bool grant, struct kedge_admin_role *ret,
+                          struct kedge_diag *reterr)
+{
+    struct kedge_admin_role a = {.reason = NULL};
+    const char *role = json_string_value(json_object_get(args, "role"));
+    const char *hex = json_string_value(json_object_get(args, "key"));
+    int err = grant ? get_id(args, "name", &a.name, reterr) : get_text(args, "reason", &a.reason, reterr);
+    if (!err && grant && (!role || (strcmp(role, "auditor") != 0 && strcmp(role, "operator") != 0))) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"role\": expected operator or auditor");
+    }
+    if (!err && a.reason && strlen(a.reason) > KEDGE_ST_REASON_MAX) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"reason\": expected at most %d bytes", KEDGE_ST_REASON_MAX);
+    }
+    if (!err
+        && (!hex || kedge_hex_decode(kedge_view_str(hex), a.key.b, KEDGE_KEY_LEN) != KEDGE_OK
+            || !kedge_public_key_is_valid(&a.key))) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"key\": expected a public key, 64 hex digits");
+    }
+    a.auditor = grant && role && strcmp(role, "auditor") == 0;
+    if (!err) {
+        *ret = a;
+    }
+    return err;
+}
+
 int kedge_admin_from_round(const json_t *args, uint32_t *ret, struct kedge_diag *reterr)
 {
     const json_t *v = json_object_get(args, "from_round");

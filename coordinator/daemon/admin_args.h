@@ -7,6 +7,7 @@
 #include "common/base/bytes.h"
 #include "common/base/diag.h"
 #include "common/base/text.h"
+#include "crypto/sign.h"
 
 enum { KEDGE_ADMIN_TOKEN_MAX = 128, KEDGE_ADMIN_TTL_MAX_S = 30 * 86400 };
 
@@ -66,6 +67,16 @@ KEDGE_NODISCARD int kedge_admin_reader_args(const struct json_t *args, struct ke
 /* read.revoke */
 KEDGE_NODISCARD int kedge_admin_reader_name(const struct json_t *args, struct kedge_id *ret,
                                             struct kedge_diag *reterr);
+
+/* role.grant: "role", "name", "key"; role.revoke: "key", "reason" (may be absent) */
+struct kedge_admin_role {
+    bool auditor; /* else an operator */
+    struct kedge_id name;
+    struct kedge_public_key key;
+    const char *reason;
+};
+KEDGE_NODISCARD int kedge_admin_role_args(const struct json_t *args, bool grant, struct kedge_admin_role *ret,
+                                          struct kedge_diag *reterr);
 
 /* "from_round" of job.show; absent: 0 */
 KEDGE_NODISCARD int kedge_admin_from_round(const struct json_t *args, uint32_t *ret,

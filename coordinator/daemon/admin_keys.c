@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/entry_index.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/admin.h"
 #include "coordinator/daemon/admin_append.h"
@@ -68,7 +69,7 @@ static void change(struct kedge_host *h, struct kedge_net_request *req, const js
         return;
     }
     kedge_buf_init(&key, KEDGE_IDEM_KEY_MAX + 1);
-    kedge_keybook_idem_key(a->st, &key);
+    kedge_statement_key(a->st->kind, &a->st->u, &key);
     kedge_buf_put_u8(&key, 0);
     KEDGE_ASSERT(!key.err); /* at most 80 bytes */
     a->then = changed;

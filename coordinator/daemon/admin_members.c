@@ -253,7 +253,7 @@ void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, co
             return;
         }
     }
-    if (kedge_admin_keys(h, req, verb, args)) {
+    if (kedge_admin_keys(h, req, verb, args) || kedge_admin_roles(h, req, verb, args)) {
         return;
     }
     struct kedge_diag d;

@@ -255,6 +255,7 @@ static int run(struct kedge_host *h)
     err = err ? err : kedge_host_witnesses_open(h, h->config.witness_strict, &d);
     err = err ? err : start_workers(h, &d);
     err = err ? err : kedge_host_restore(h, &d);
+    err = err ? err : kedge_host_roles_load(h, &d);
     err = err ? err : start_server(h, &d);
     err = err ? err : write_address(h, &d);
     err = err ? err : kedge_host_https_open(h, &d);

@@ -204,7 +204,7 @@ static void dispatch(struct kedge_host *h, struct kedge_net_request *req, const 
         return;
     }
     if (msg->type == KEDGE_MSG_ADMIN) {
-        if (is_operator(h, peer)) {
+        if (kedge_host_may_ask(h, peer, "status")) { /* the least that anybody with a role may */
             kedge_host_admin(h, req, msg->u.admin.json);
         } else {
             kedge_host_reply_error(req, KEDGE_E_DENIED, 0, "not an operator of this coordinator");

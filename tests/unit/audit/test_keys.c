@@ -1,4 +1,5 @@
 /* The keys of a ledger: a script of statements each, and what the auditor must call it. No job runs. */
+#include "chain/entry_index.h"
 #include "chain/keybook.h"
 #include "common/base/mem.h"
 #include "tests/fixtures/federation_impl.h"
@@ -319,17 +320,6 @@ static void fill(const struct op *op, struct kedge_statement *st)
     }
 }
 
-static void put_idem_key(const struct kedge_statement *st, const struct op *op, struct kedge_buf *out)
-{
-    if (st->kind == KEDGE_ST_EVALUATION) {
-        kedge_buf_printf(out, "evaluation/none/%08u/%s", st->u.evaluation.round, op->holder);
-    } else if (st->kind >= KEDGE_ST_SITE_ENROLLED && st->kind <= KEDGE_ST_WITNESS_REVOKED) {
-        kedge_buf_printf(out, "%s/%s", kedge_statement_kind_name(st->kind), op->holder);
-    } else {
-        kedge_keybook_idem_key(st, out);
-    }
-}
-
 /* As no coordinator would take it: what is there under its key already gets another one in the store's table.
  */
 static void append(struct fx *x, const struct kedge_statement *st, const struct op *op)
@@ -350,7 +340,7 @@ static void append(struct fx *x, const struct kedge_statement *st, const struct 
         kedge_buf_deinit(&envelope);
         envelope = more;
     }
-    put_idem_key(st, op, &idem);
+    kedge_statement_key(st->kind, &st->u, &idem);
     if (kedge_ledger_find(x->log[0].ledger, kedge_buf_view(&idem), &index) == KEDGE_OK) {
         kedge_buf_put_str(&idem, "/again");
     }
@@ -378,10 +368,11 @@ static void write_script(const char *dir, const struct script *s)
     kedge_mem_free(x);
 }
 
-static bool has_finding(const struct kedge_audit_report *r, enum kedge_audit_code code, int at_entry)
+static bool has_finding(const struct kedge_audit_report *r, enum kedge_audit_code code, const char *log,
+                        int at_entry)
 {
     char where[32];
-    snprintf(where, sizeof where, "org-a[%d]", at_entry);
+    snprintf(where, sizeof where, "%s[%d]", log, at_entry);
     for (uint32_t i = 0; i < r->finding_count; i++) {
         if (r->findings[i].code == code && strcmp(r->findings[i].where, where) == 0) {
             return true;
@@ -406,7 +397,7 @@ START_TEST(test_script)
     make_scratch();
     write_script(at("fx"), s);
     struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
-    bool as_expected = !s->at || has_finding(&r, s->code, s->at);
+    bool as_expected = !s->at || has_finding(&r, s->code, "org-a", s->at);
     for (uint32_t i = 0; i < r.finding_count; i++) { /* nothing else is held against it */
         int at_entry = 0;
         (void)sscanf(r.findings[i].where, "org-a[%d]", &at_entry); /* our own text */
@@ -422,12 +413,111 @@ START_TEST(test_script)
 }
 END_TEST
 
+/* ---- roles in the main chain ---- */
+
+struct role_op {
+    bool revoke;
+    enum kedge_chain_role role;
+    const char *key, *by; /* by NULL: the coordinator's statement key */
+};
+
+static const struct role_script {
+    const char *what;
+    enum kedge_audit_code code;
+    int at; /* 0: all is well */
+    struct role_op ops[3];
+} role_scripts[] = {
+    {"roles come and go",
+     KEDGE_AUDIT_KEY,
+     0,
+     {{false, KEDGE_CHAIN_OPERATOR, "op", NULL},
+      {false, KEDGE_CHAIN_AUDITOR, "court", NULL},
+      {true, KEDGE_CHAIN_OPERATOR, "op", NULL}}},
+    {"a role that a tenant's admin granted",
+     KEDGE_AUDIT_SIGNATURE,
+     1,
+     {{false, KEDGE_CHAIN_OPERATOR, "op", "org-a"}}},
+    {"a role that an operator granted",
+     KEDGE_AUDIT_SIGNATURE,
+     2,
+     {{false, KEDGE_CHAIN_OPERATOR, "op", NULL}, {false, KEDGE_CHAIN_OPERATOR, "friend", "op"}}},
+    {"two roles for one key",
+     KEDGE_AUDIT_DOUBLED,
+     2,
+     {{false, KEDGE_CHAIN_OPERATOR, "op", NULL}, {false, KEDGE_CHAIN_AUDITOR, "op", NULL}}},
+    {"revoked and not granted", KEDGE_AUDIT_KEY, 1, {{true, KEDGE_CHAIN_OPERATOR, "op", NULL}}},
+    {"revoked before it is granted",
+     KEDGE_AUDIT_KEY,
+     1,
+     {{true, KEDGE_CHAIN_OPERATOR, "op", NULL}, {false, KEDGE_CHAIN_OPERATOR, "op", NULL}}},
+    {"revoked in another role",
+     KEDGE_AUDIT_KEY,
+     2,
+     {{false, KEDGE_CHAIN_OPERATOR, "op", NULL}, {true, KEDGE_CHAIN_AUDITOR, "op", NULL}}},
+    {"the statement key as an operator's", KEDGE_AUDIT_KEY, 1, {{false, KEDGE_CHAIN_OPERATOR, "", NULL}}},
+};
+
+static void append_role(struct fx *x, const struct role_op *op)
+{
+    static struct kedge_statement st;
+    struct kedge_key_pair signer = x->statement_key;
+    struct kedge_public_key key = op->key[0] ? public_of(op->key) : x->statement_key.public;
+    struct kedge_buf idem;
+    memset(&st, 0, sizeof st);
+    if (op->by) {
+        fx_key_of(op->by, &signer);
+    }
+    if (op->revoke) {
+        st.kind = KEDGE_ST_ROLE_REVOKED;
+        st.u.role_revoked = (struct kedge_st_role_revoked){op->role, key, "left"};
+    } else {
+        st.kind = KEDGE_ST_ROLE_GRANTED;
+        st.u.role_granted = (struct kedge_st_role_granted){op->role, fx_id_of("somebody"), key};
+    }
+    kedge_buf_init(&idem, KEDGE_IDEM_KEY_MAX);
+    kedge_statement_key(st.kind, &st.u, &idem);
+    uint64_t index;
+    bool again = kedge_ledger_find(x->main.ledger, kedge_buf_view(&idem), &index) == KEDGE_OK;
+    fx_append(&x->main, &st, &signer, "%.*s%s", (int)idem.len, (const char *)idem.ptr, again ? "/again" : "");
+    kedge_buf_deinit(&idem);
+}
+
+START_TEST(test_roles)
+{
+    const struct role_script *s = &role_scripts[_i];
+    struct kedge_audit_options options = {.threads = 1};
+    struct fx *x = kedge_mem_new(1, sizeof *x);
+    make_scratch();
+    ck_assert_ptr_nonnull(x);
+    snprintf(x->dir, sizeof x->dir, "%s", at("fx"));
+    fx_make_state(x);
+    for (int i = 0; i < 3 && s->ops[i].key; i++) {
+        append_role(x, &s->ops[i]);
+    }
+    for (uint32_t t = 0; t < FX_TENANTS; t++) {
+        fx_add_checkpoint(x, t);
+    }
+    fx_close_logs(x);
+    kedge_mem_free(x);
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
+    bool as_expected = s->at ? has_finding(&r, s->code, "main", s->at) : r.finding_count == 0;
+    if (!as_expected) {
+        print_findings(&r);
+    }
+    ck_assert_msg(as_expected, "%s", s->what);
+    ck_assert_int_eq(r.verdict, s->at ? KEDGE_AUDIT_NO : KEDGE_AUDIT_YES);
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("audit-keys");
     TCase *t = tcase_create("keys");
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, test_script, 0, (int)(sizeof scripts / sizeof scripts[0]));
+    tcase_add_loop_test(t, test_roles, 0, (int)(sizeof role_scripts / sizeof role_scripts[0]));
     suite_add_tcase(s, t);
     SRunner *runner = srunner_create(s);
     srunner_run_all(runner, CK_NORMAL);

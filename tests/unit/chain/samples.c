@@ -151,6 +151,12 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
     case KEDGE_ST_POLICY:
         st->u.policy = (struct kedge_st_policy){"fl.example.org", key1, key2};
         break;
+    case KEDGE_ST_ROLE_GRANTED:
+        st->u.role_granted = (struct kedge_st_role_granted){KEDGE_CHAIN_AUDITOR, sample_id("court"), key1};
+        break;
+    case KEDGE_ST_ROLE_REVOKED:
+        st->u.role_revoked = (struct kedge_st_role_revoked){KEDGE_CHAIN_OPERATOR, key2, "left the company"};
+        break;
     case KEDGE_ST_JOB_OPENED:
         st->u.job_opened = (struct kedge_st_job_opened){
             job, 650, sample_hash(0x81), 2, {sample_hash(0x31), sample_hash(0x32)}};

@@ -113,7 +113,7 @@ START_TEST(test_ls)
             ck_assert(strncmp(out, usage, strlen(usage)) == 0);
         }
     }
-    ck_assert_uint_eq(lists, 4);
+    ck_assert_uint_eq(lists, 8);
     remove_scratch();
 }
 END_TEST
