@@ -206,8 +206,8 @@ func checkServer(url, dir, scratch string) error {
 	if err = tenant.refused(405, "POST", own.Tenant+"/checkpoint"); err != nil {
 		return err
 	}
-	fmt.Printf("over HTTPS: %d logs as an auditor; as %s its own, and main with %d of %d entries withheld; cosigned by its witness\n",
-		logs,
+	fmt.Printf("over HTTPS: %d logs as an auditor; as %s its own, and main with %d of %d entries withheld; "+
+		"cosigned by its witness\n", logs,
 		own.Tenant, part.withheld, len(part.entries))
 	return nil
 }
