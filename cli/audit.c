@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "aggregation/simd.h"
+#include "chain/audit/archive.h"
 #include "cli/audit_report.h"
 #include "cli/local.h"
 #include "common/base/os/clock.h"
@@ -14,7 +15,7 @@
 enum { THREADS_MAX = 64 };
 
 struct question {
-    const char *dir, *trust_path;
+    const char *dir, *given, *trust_path; /* dir: where the record lies; given: what the command line names */
     const char *seen[KEDGE_TRUST_SEEN_MAX];
     size_t seen_count;
     bool replay;
@@ -69,9 +70,9 @@ static bool take_question(struct kedge_cli *c, struct question *q)
     }
     q->options = (struct kedge_audit_options){
         .threads = (uint32_t)threads, .progress = show_progress, .progress_arg = c};
-    q->dir = kedge_cli_argument(c, 0);
+    q->dir = q->given = kedge_cli_argument(c, 0);
     if (!q->dir) {
-        (void)kedge_cli_usage(c, "DIR is missing: the folder with the record");
+        (void)kedge_cli_usage(c, "DIR is missing: the folder with the record, or a tar archive of it");
     }
     return q->dir != NULL;
 }
@@ -264,11 +265,12 @@ static int read_trust(const struct question *q, struct kedge_trust *ret, struct 
 }
 
 /* The audit itself, and the files that were asked for. */
-static int judge(struct kedge_cli *c, struct question *q, const struct kedge_trust *trust,
+static int judge(struct kedge_cli *c, const struct question *q, const struct kedge_trust *trust,
                  struct kedge_audit_report *report, struct kedge_diag *d)
 {
     struct kedge_cli_statements lines = {.file = NULL};
-    struct kedge_cli_filing filing = {.dir = q->dir,
+    struct kedge_audit_options options = q->options;
+    struct kedge_cli_filing filing = {.dir = q->given,
                                       .trust_path = q->trust_path,
                                       .seen = q->seen,
                                       .seen_count = q->seen_count,
@@ -280,14 +282,14 @@ static int judge(struct kedge_cli *c, struct question *q, const struct kedge_tru
     int err = KEDGE_OK;
     if (q->statements_path) {
         err = kedge_cli_statements_open(&lines, q->statements_path, trust != NULL, d);
-        q->options.each = kedge_cli_statements_put;
-        q->options.each_arg = &lines;
+        options.each = kedge_cli_statements_put;
+        options.each_arg = &lines;
     }
     if (err) {
         return err;
     }
     err = (q->replay ? kedge_audit_replay : kedge_audit_verify)(q->dir, trust, q->seen, q->seen_count,
-                                                                &q->options, report, d);
+                                                                &options, report, d);
     kedge_cli_progress_end(c);
     bool judged = !err;
     int written = kedge_cli_statements_close(&lines, judged, d);
@@ -297,6 +299,30 @@ static int judge(struct kedge_cli *c, struct question *q, const struct kedge_tru
         kedge_audit_report_deinit(report);
     }
     return err;
+}
+
+/* A folder as it is, an archive unpacked for as long as it takes. */
+static int judge_record(struct kedge_cli *c, struct question *q, const struct kedge_trust *trust,
+                        struct kedge_audit_report *report, struct kedge_diag *d)
+{
+    static struct kedge_unpacked unpacked;
+    if (!kedge_archive_is(q->given)) {
+        look_for_coordinator(q);
+        return judge(c, q, trust, report, d);
+    }
+    kedge_cli_progress(c, "unpacking", 0, 0, q->given);
+    int err = kedge_archive_unpack(q->given, NULL, &unpacked, d);
+    kedge_cli_progress_end(c);
+    if (err) {
+        return err;
+    }
+    q->dir = unpacked.dir;
+    err = judge(c, q, trust, report, d);
+    int removed = kedge_archive_remove(&unpacked, err ? NULL : d);
+    if (!err && removed) {
+        kedge_audit_report_deinit(report);
+    }
+    return err ? err : removed;
 }
 
 static int audit(struct kedge_cli *c, bool replay)
@@ -312,8 +338,7 @@ static int audit(struct kedge_cli *c, bool replay)
     if (err) {
         return fail(c, err, &d);
     }
-    look_for_coordinator(&q);
-    err = judge(c, &q, q.trust_path ? &trust : NULL, &report, &d);
+    err = judge_record(c, &q, q.trust_path ? &trust : NULL, &report, &d);
     if (q.trust_path) {
         kedge_trust_deinit(&trust);
     }

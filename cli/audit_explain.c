@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/audit/archive.h"
 #include "cli/local.h"
 
 enum { COLUMNS = 100, DEPTH = 8, ROUNDS_SHOWN = 10, THREADS_MAX = 64, BLOCK = 1 << 16 };
@@ -364,6 +365,7 @@ int kedge_cmd_audit_explain(struct kedge_cli *c)
     struct kedge_trust trust = {.tenant_count = 0};
     struct kedge_audit_report report;
     struct kedge_hash model;
+    static struct kedge_unpacked unpacked;
     json_t *tree = NULL;
     uint64_t threads;
     const char *trust_path = kedge_cli_option(c, "trust", NULL), *seen = kedge_cli_option(c, "seen", NULL);
@@ -372,19 +374,31 @@ int kedge_cmd_audit_explain(struct kedge_cli *c)
     }
     const char *dir = kedge_cli_argument(c, 1);
     if (!dir) {
-        return kedge_cli_usage(c,
-                               "expected MODEL (a file or its SHA-256) and DIR (the folder with the record)");
+        return kedge_cli_usage(
+            c, "expected MODEL (a file or its SHA-256) and DIR (the record: a folder or a tar archive)");
     }
     struct kedge_audit_options options = {
         .threads = (uint32_t)threads, .progress = show_progress, .progress_arg = c};
     int err = digest_of(kedge_cli_argument(c, 0), &model, &d);
     err = err || !trust_path ? err : kedge_trust_read(trust_path, &trust, &d);
+    bool is_archive = !err && kedge_archive_is(dir);
+    if (is_archive) {
+        err = kedge_archive_unpack(dir, NULL, &unpacked, &d);
+        is_archive = !err;
+        dir = unpacked.dir;
+    }
     if (!err) {
         err = kedge_audit_explain(dir, trust_path ? &trust : NULL, &seen, seen ? 1 : 0, &options, &model,
                                   &report, &tree, &d);
         kedge_cli_progress_end(c);
     }
     kedge_trust_deinit(&trust);
+    int removed = is_archive ? kedge_archive_remove(&unpacked, err ? NULL : &d) : KEDGE_OK;
+    if (!err && removed) {
+        kedge_audit_report_deinit(&report);
+        json_decref(tree);
+        err = removed;
+    }
     if (err) {
         return fail(c, err, &d);
     }

@@ -185,6 +185,45 @@ START_TEST(test_explain_others)
 }
 END_TEST
 
+/* ---- archives ---- */
+
+START_TEST(test_archives)
+{
+    char command[1024];
+    static const struct {
+        const char *name, *options;
+    } kinds[] = {{"r.tar", "-cf"}, {"r.tar.gz", "-czf"}, {"r.tar.zst", "--zstd -cf"}};
+    make_scratch();
+    ck_assert_int_eq(kedge_dir_make(at("tmp"), 0700, NULL), KEDGE_OK);
+    fx_federation(at("fx"), FX_NONE);
+    ck_assert_int_eq(setenv("TMPDIR", at("tmp"), 1), 0);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        const char *archive = at(kinds[i].name);
+        snprintf(command, sizeof command, "tar -C '%s' %s '%s' fx 2>/dev/null", scratch, kinds[i].options,
+                 archive);
+        if (system(command) != 0) {
+            printf("skipped: this machine's tar cannot make %s\n", kinds[i].name);
+            continue;
+        }
+        ck_assert_int_eq(
+            kedge("audit verify %s --trust %s --report %s", archive, at("fx/trust.json"), at("report.md")),
+            0);
+        ck_assert(has_text(at("report.md"), "VERIFIED."));
+        ck_assert_int_eq(kedge("audit replay %s --trust %s", archive, at("fx/trust.json")), 0);
+        ck_assert_int_eq(kedge("audit explain %s %s --trust %s", at("fx/models/flex-g0.safetensors"), archive,
+                               at("fx/trust.json")),
+                         0);
+        ck_assert_int_eq(rmdir(at("tmp")), 0); /* nothing is left in it */
+        ck_assert_int_eq(kedge_dir_make(at("tmp"), 0700, NULL), KEDGE_OK);
+    }
+    put_file(at("no.tar"), "no archive");
+    ck_assert_int_eq(kedge("audit verify %s --trust %s", at("no.tar"), at("fx/trust.json")), 3);
+    ck_assert(strstr(err_out, "not a whole tar archive") != NULL);
+    ck_assert_int_eq(unsetenv("TMPDIR"), 0);
+    remove_scratch();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("cli-audit");
@@ -194,6 +233,7 @@ int main(void)
     tcase_add_test(t, test_files_that_cannot_be_written);
     tcase_add_test(t, test_explain_release);
     tcase_add_test(t, test_explain_others);
+    tcase_add_test(t, test_archives);
     suite_add_tcase(s, t);
     SRunner *runner = srunner_create(s);
     srunner_run_all(runner, CK_NORMAL);

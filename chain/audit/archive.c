@@ -1,0 +1,284 @@
+/* The one file that knows libarchive. Only tar is read, only through filters that are built in: libarchive
+ * would start programs for others. */
+#include "chain/audit/archive.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "common/base/mem.h"
+
+enum { BLOCK = 1 << 18, DEPTH_MAX = 16, NAME_MAX_BYTES = 255, ENTRIES_MAX = 16 << 20 };
+static const uint64_t disk_reserve = (uint64_t)256 << 20;
+
+struct unpacking {
+    const char *path; /* of the archive */
+    struct archive *archive;
+    struct kedge_unpacked *to;
+    struct kedge_archive_limits left;
+    uint8_t *block;
+    struct kedge_diag *d;
+};
+
+bool kedge_archive_is(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* A member's name for a message: others wrote it. */
+struct shown {
+    char s[81];
+};
+static struct shown show(const char *name)
+{
+    struct shown r;
+    size_t i = 0;
+    for (; name && name[i] && i + 1 < sizeof r.s; i++) {
+        uint8_t c = (uint8_t)name[i];
+        r.s[i] = c < 0x20 || c > 0x7e ? '?' : (char)c;
+    }
+    r.s[i] = '\0';
+    return r;
+}
+
+static int refuse(const struct unpacking *u, int err, const char *name, const char *why)
+{
+    return kedge_diag_set(u->d, err, "%s: \"%s\": %s", u->path, show(name).s, why);
+}
+
+/* What libarchive says: its words may quote the archive. */
+static int fail(const struct unpacking *u)
+{
+    int e = archive_errno(u->archive);
+    int err = e == ENOMEM ? KEDGE_E_NOMEM : e == EIO ? KEDGE_E_IO : KEDGE_E_FORMAT;
+    const char *text = archive_error_string(u->archive);
+    return kedge_diag_set(u->d, err, "%s: not a whole tar archive (.tar, .tar.gz, .tar.zst): %s", u->path,
+                          show(text ? text : "unreadable").s);
+}
+
+/* The path below the folder, without "./" and a final "/"; NULL when a name may not stand there. *ret has
+ * room for a path. An empty one is the folder itself. */
+static bool clean_path(const char *name, char *ret)
+{
+    size_t len = 0;
+    unsigned depth = 0;
+    if (name[0] == '/') {
+        return false;
+    }
+    for (const char *p = name; *p;) {
+        size_t part = strcspn(p, "/");
+        bool dots = (part == 1 && p[0] == '.') || (part == 2 && p[0] == '.' && p[1] == '.');
+        if (dots && part == 2) {
+            return false;
+        }
+        if (part > 0 && !dots) {
+            if (part > NAME_MAX_BYTES || ++depth > DEPTH_MAX || len + part + 2 > KEDGE_PATH_MAX / 2) {
+                return false;
+            }
+            for (size_t i = 0; i < part; i++) {
+                if ((uint8_t)p[i] < 0x20 || (uint8_t)p[i] == 0x7f) {
+                    return false;
+                }
+            }
+            if (len > 0) {
+                ret[len++] = '/';
+            }
+            memcpy(ret + len, p, part);
+            len += part;
+        }
+        p += part + (p[part] == '/');
+    }
+    ret[len] = '\0';
+    return true;
+}
+
+/* Folders on the way to a file. */
+static int make_parent(const struct unpacking *u, char *path)
+{
+    char *slash = strrchr(path, '/');
+    *slash = '\0';
+    int err = kedge_dir_make(path, 0700, u->d);
+    *slash = '/';
+    return err;
+}
+
+/* Not more bytes than are left, and no more than a call of libarchive gives. */
+static int copy_data(struct unpacking *u, const char *name, int fd)
+{
+    for (;;) {
+        la_ssize_t n = archive_read_data(u->archive, u->block, BLOCK); /* holes are read as zeros */
+        if (n == 0) {
+            return KEDGE_OK;
+        }
+        if (n < 0) {
+            return fail(u);
+        }
+        if ((uint64_t)n > u->left.bytes) {
+            return refuse(u, KEDGE_E_TOO_LONG, name, "the archive holds more bytes than this machine takes");
+        }
+        u->left.bytes -= (uint64_t)n;
+        int err = kedge_fd_write(fd, kedge_view_of(u->block, (size_t)n));
+        if (err) {
+            return kedge_diag_set(u->d, err, "%s: cannot write: %s", u->to->root, strerror(errno));
+        }
+    }
+}
+
+static int unpack_file(struct unpacking *u, const char *name, char *path)
+{
+    int err = make_parent(u, path);
+    if (err) {
+        return err;
+    }
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return errno == EEXIST || errno == EISDIR || errno == ENOTDIR
+                   ? refuse(u, KEDGE_E_FORMAT, name, "stands in the archive twice")
+                   : kedge_diag_set(u->d, kedge_errno(errno), "%s: cannot write: %s", u->to->root,
+                                    strerror(errno));
+    }
+    err = copy_data(u, name, fd);
+    return close(fd) == 0 || err ? err : kedge_diag_set(u->d, KEDGE_E_IO, "%s: cannot write", u->to->root);
+}
+
+static int unpack_entry(struct unpacking *u, struct archive_entry *entry)
+{
+    char below[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
+    const char *name = archive_entry_pathname(entry);
+    if (u->left.entries-- == 0) {
+        return kedge_diag_set(u->d, KEDGE_E_TOO_LONG, "%s: too many files", u->path);
+    }
+    if (!name || !clean_path(name, below)) {
+        return refuse(u, KEDGE_E_FORMAT, name,
+                      "a path that a record does not have: absolute, with \"..\", too deep or too long");
+    }
+    __LA_MODE_T type = archive_entry_filetype(entry);
+    if (archive_entry_hardlink(entry) || archive_entry_symlink(entry)
+        || (type != AE_IFREG && type != AE_IFDIR)) {
+        return refuse(u, KEDGE_E_FORMAT, name, "a link or device; a record has files and folders only");
+    }
+    if (below[0] == '\0') {
+        return type == AE_IFDIR ? KEDGE_OK : refuse(u, KEDGE_E_FORMAT, name, "a file without a name");
+    }
+    int err = kedge_path_join(path, u->to->root, below);
+    if (err) {
+        return refuse(u, err, name, "path too long");
+    }
+    return type == AE_IFDIR ? kedge_dir_make(path, 0700, u->d) : unpack_file(u, name, path);
+}
+
+static int unpack_all(struct unpacking *u)
+{
+    for (;;) {
+        struct archive_entry *entry;
+        int r = archive_read_next_header(u->archive, &entry);
+        if (r == ARCHIVE_EOF) {
+            return KEDGE_OK;
+        }
+        int err = r == ARCHIVE_OK ? unpack_entry(u, entry) : fail(u);
+        if (err) {
+            return err;
+        }
+    }
+}
+
+/* The record: here, or in the one folder that is here. */
+static void find_record(struct kedge_unpacked *to)
+{
+    char state[KEDGE_PATH_MAX], only[KEDGE_PATH_MAX] = "";
+    size_t count = 0;
+    memcpy(to->dir, to->root, sizeof to->dir);
+    if ((kedge_path_join(state, to->root, "config.json") == KEDGE_OK && access(state, F_OK) == 0)
+        || (kedge_path_join(state, to->root, "state") == KEDGE_OK && access(state, F_OK) == 0)) {
+        return;
+    }
+    DIR *dir = opendir(to->root);
+    for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) {
+            count++;
+            snprintf(only, sizeof only, "%s", e->d_name);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    if (count == 1 && kedge_path_join(to->dir, to->root, only) != KEDGE_OK) {
+        memcpy(to->dir, to->root, sizeof to->dir);
+    }
+}
+
+static int open_archive(struct unpacking *u)
+{
+    u->archive = archive_read_new();
+    u->block = kedge_mem_new(1, BLOCK);
+    if (!u->archive || !u->block) {
+        return kedge_diag_set(u->d, KEDGE_E_NOMEM, "%s: out of memory", u->path);
+    }
+    int zstd = archive_read_support_filter_zstd(u->archive);
+    if (archive_read_support_format_tar(u->archive) != ARCHIVE_OK
+        || archive_read_support_filter_gzip(u->archive) != ARCHIVE_OK || zstd != ARCHIVE_OK) {
+        return kedge_diag_set(u->d, KEDGE_E_BUG, "libarchive was built without tar, gzip or zstd");
+    }
+    return archive_read_open_filename(u->archive, u->path, BLOCK) == ARCHIVE_OK ? KEDGE_OK : fail(u);
+}
+
+static int make_root(struct unpacking *u)
+{
+    const char *tmp = getenv("TMPDIR");
+    struct statvfs disk;
+    int n = snprintf(u->to->root, sizeof u->to->root, "%s/kedge-audit-XXXXXX",
+                     tmp && tmp[0] == '/' ? tmp : "/tmp");
+    if (n < 0 || (size_t)n >= sizeof u->to->root / 2) {
+        return kedge_diag_set(u->d, KEDGE_E_TOO_LONG, "$TMPDIR: path too long");
+    }
+    if (!mkdtemp(u->to->root)) {
+        return kedge_diag_set(u->d, kedge_errno(errno), "%s: cannot make a folder: %s", u->to->root,
+                              strerror(errno));
+    }
+    if (u->left.bytes == 0 && statvfs(u->to->root, &disk) == 0) {
+        uint64_t room = (uint64_t)disk.f_bavail * disk.f_frsize;
+        u->left.bytes = room > disk_reserve ? room - disk_reserve : 0;
+    }
+    return KEDGE_OK;
+}
+
+int kedge_archive_unpack(const char *path, const struct kedge_archive_limits *limits,
+                         struct kedge_unpacked *ret, struct kedge_diag *reterr)
+{
+    struct kedge_unpacked to;
+    struct unpacking u = {.path = path, .to = &to, .d = reterr};
+    u.left = limits ? *limits : (struct kedge_archive_limits){0, 0};
+    u.left.entries = u.left.entries ? u.left.entries : ENTRIES_MAX;
+    int err = make_root(&u);
+    if (err) {
+        return err;
+    }
+    err = open_archive(&u);
+    err = err ? err : unpack_all(&u);
+    kedge_mem_free(u.block);
+    if (u.archive) {
+        archive_read_free(u.archive);
+    }
+    if (err) {
+        (void)!kedge_dir_remove(to.root);
+        return err;
+    }
+    find_record(&to);
+    *ret = to;
+    return KEDGE_OK;
+}
+
+int kedge_archive_remove(struct kedge_unpacked *u, struct kedge_diag *reterr)
+{
+    int err = kedge_dir_remove(u->root);
+    return err ? kedge_diag_set(reterr, err, "%s: what was unpacked cannot be removed", u->root) : KEDGE_OK;
+}

@@ -1,0 +1,32 @@
+/* Records that arrive as a tar archive, plain or compressed with gzip or zstd: unpacked into a private
+ * folder, judged there, removed. An archive is somebody's file: nothing outside that folder is touched, no
+ * links and no devices are made, and what it may grow to is bounded. */
+#ifndef KEDGE_CHAIN_AUDIT_ARCHIVE_H
+#define KEDGE_CHAIN_AUDIT_ARCHIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/diag.h"
+#include "common/base/os/file.h"
+
+struct kedge_archive_limits {
+    uint64_t entries; /* files and folders; 0: 16 million */
+    uint64_t bytes;   /* unpacked; 0: what the disk has but 256 MiB */
+};
+
+struct kedge_unpacked {
+    char root[KEDGE_PATH_MAX]; /* the private folder, 0700, in $TMPDIR or /tmp */
+    char dir[KEDGE_PATH_MAX];  /* the record in it: root, or the one folder that root holds */
+};
+
+/* True for a regular file: a record's folder is none. */
+bool kedge_archive_is(const char *path);
+/* limits NULL: the defaults. Nothing is left after an error. KEDGE_E_FORMAT: no such archive, a path that
+ * leaves the folder, a link, a name twice; KEDGE_E_TOO_LONG: beyond the limits; _IO, _DISK_FULL, _NOMEM. */
+KEDGE_NODISCARD int kedge_archive_unpack(const char *path, const struct kedge_archive_limits *limits,
+                                         struct kedge_unpacked *ret, struct kedge_diag *reterr);
+/* Removes what was unpacked. */
+KEDGE_NODISCARD int kedge_archive_remove(struct kedge_unpacked *u, struct kedge_diag *reterr);
+
+#endif
