@@ -92,6 +92,12 @@ void kedge_statement_key(enum kedge_statement_kind kind, const void *body, struc
     case KEDGE_ST_GROUP_ASSIGNED:
         kedge_buf_printf(out, "group-assigned/%s/%s", g->job.s, g->site.s);
         break;
+    case KEDGE_ST_ERASED: {
+        char hex[KEDGE_HASH_HEX_LEN + 1];
+        kedge_hash_hex(&((const struct kedge_st_erased *)body)->update, hex);
+        kedge_buf_printf(out, "erased/%s", hex);
+        break;
+    }
     case KEDGE_ST_POLICY:
         kedge_buf_put_str(out, "policy");
         break;

@@ -22,6 +22,7 @@ enum {
     KEDGE_ST_TENANTS_MAX = 128, /* tenants named by one statement: what fits into KEDGE_ENTRY_MAX */
     KEDGE_ST_REASON_MAX = 200,
     KEDGE_ST_CLOSED_REASON_MAX = 64,
+    KEDGE_ST_AUTHORITY_MAX = 128,
     KEDGE_ST_ENGINE_MAX = 64,
     KEDGE_ST_RULE_MAX = 32,
     KEDGE_ST_NAME_MAX = 128, /* deployment, file */
@@ -43,6 +44,7 @@ enum kedge_statement_kind {
     KEDGE_ST_UPDATE,
     KEDGE_ST_EVALUATION,
     KEDGE_ST_GROUP_ASSIGNED,
+    KEDGE_ST_ERASED,
     KEDGE_ST_POLICY,
     KEDGE_ST_ROLE_GRANTED,
     KEDGE_ST_ROLE_REVOKED,
@@ -173,6 +175,16 @@ struct kedge_st_group_assigned {
     struct kedge_hash update; /* equals the subject */
 };
 
+/* By the tenant's admin key: the file of an update is no longer kept; what the record says of it is. Subject:
+ * SHA-256 of that file. */
+struct kedge_st_erased {
+    struct kedge_id tenant;
+    struct kedge_hash update;                   /* equals the subject */
+    uint64_t entry;                             /* of this ledger: the first update statement of that file */
+    char reason[KEDGE_ST_REASON_MAX + 1];       /* not empty */
+    char authority[KEDGE_ST_AUTHORITY_MAX + 1]; /* who ordered it, by what right; not empty */
+};
+
 /* First entry of the main chain. Subject: SHA-256(main_log_key). */
 struct kedge_st_policy {
     char deployment[KEDGE_ST_NAME_MAX + 1];
@@ -298,6 +310,7 @@ struct kedge_statement {
         struct kedge_st_update update;
         struct kedge_st_evaluation evaluation;
         struct kedge_st_group_assigned group_assigned;
+        struct kedge_st_erased erased;
         struct kedge_st_policy policy;
         struct kedge_st_role_granted role_granted;
         struct kedge_st_role_revoked role_revoked;
@@ -315,7 +328,7 @@ struct kedge_statement {
 const char *kedge_statement_kind_name(enum kedge_statement_kind kind);
 
 /* Sets st->subject where the kind derives it from its fields (key, key-*, site-*, witness-*, group-assigned,
- * policy, step);
+ * erased, policy, role-*, step);
  * other kinds keep the subject that the caller gave. Encoding does this by itself. */
 void kedge_statement_derive_subject(struct kedge_statement *st);
 /* Sorts the array of the kind, if it has one, into the ascending order that records demand. */

@@ -171,6 +171,14 @@ static const struct kedgei_field group_assigned_fields[] = {
     HASH(group_assigned, update),
 };
 
+static const struct kedgei_field erased_fields[] = {
+    ID(erased, tenant),
+    HASH(erased, update),
+    U64(erased, entry, 1, KEDGE_ST_COUNT_MAX),
+    TEXT(erased, reason, 1, KEDGE_ST_REASON_MAX),
+    TEXT(erased, authority, 1, KEDGE_ST_AUTHORITY_MAX),
+};
+
 static const struct kedgei_field policy_fields[] = {
     TEXT(policy, deployment, 1, KEDGE_ST_NAME_MAX),
     KEY(policy, statement_key),
@@ -344,6 +352,8 @@ const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
     [KEDGE_ST_GROUP_ASSIGNED] = {KIND("group-assigned", "update", group_assigned_fields),
                                  .subject = KEDGEI_SUBJECT_COPY,
                                  .subject_offset = AT(group_assigned, update)},
+    [KEDGE_ST_ERASED] = {KIND("erased", "update", erased_fields), .subject = KEDGEI_SUBJECT_COPY,
+                         .subject_offset = AT(erased, update)},
     [KEDGE_ST_POLICY] = {KIND("policy", "key", policy_fields), .subject = KEDGEI_SUBJECT_KEY_HASH,
                          .subject_offset = AT(policy, main_log_key)},
     [KEDGE_ST_ROLE_GRANTED] = {KIND("role-granted", "key", role_granted_fields),

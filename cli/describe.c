@@ -116,6 +116,11 @@ static void describe_work(const struct kedge_statement *st, struct line *l)
         snprintf(l->what, sizeof l->what, "%s r%u g%u %llu of %llu right, loss %.4f", e->job.s, e->round,
                  e->group, (unsigned long long)e->correct, (unsigned long long)e->samples, e->loss);
         break;
+    case KEDGE_ST_ERASED:
+        snprintf(l->who, sizeof l->who, "%s", st->u.erased.tenant.s);
+        snprintf(l->what, sizeof l->what, "update %s of entry %llu: %.120s (%.60s)", brief(st->subject.b).s,
+                 (unsigned long long)st->u.erased.entry, st->u.erased.reason, st->u.erased.authority);
+        break;
     default:
         set_site(l, &g->tenant, &g->site);
         snprintf(l->what, sizeof l->what, "%s r%u g%u %s, similarity %.3f", g->job.s, g->round, g->group,
@@ -219,6 +224,7 @@ static void describe_statement(const struct kedge_statement *st, struct line *l)
     case KEDGE_ST_UPDATE:
     case KEDGE_ST_EVALUATION:
     case KEDGE_ST_GROUP_ASSIGNED:
+    case KEDGE_ST_ERASED:
         describe_work(st, l);
         break;
     case KEDGE_ST_ROUND_OPENED:

@@ -148,6 +148,10 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
         st->u.group_assigned = (struct kedge_st_group_assigned){
             tenant, site, job, 0, 2, KEDGE_GROUP_NEWCOMER, -0.125, sample_hash(0x71)};
         break;
+    case KEDGE_ST_ERASED:
+        st->u.erased = (struct kedge_st_erased){tenant, sample_hash(0x72), 12, "no longer needed",
+                                                "retention of 180 days"};
+        break;
     case KEDGE_ST_POLICY:
         st->u.policy = (struct kedge_st_policy){"fl.example.org", key1, key2};
         break;

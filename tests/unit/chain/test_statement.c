@@ -220,6 +220,25 @@ START_TEST(witnesses_are_read_strictly)
 }
 END_TEST
 
+START_TEST(erasures_are_read_strictly)
+{
+    static const struct {
+        enum kedge_statement_kind kind;
+        const char *from, *to;
+    } cases[] = {
+        {KEDGE_ST_ERASED, "\"update\":\"72", "\"update\":\"73"}, /* not the subject */
+        {KEDGE_ST_ERASED, "\"entry\":12", "\"entry\":0"},        /* the admin's key */
+        {KEDGE_ST_ERASED, "\"entry\":12,", ""},
+        {KEDGE_ST_ERASED, "\"reason\":\"no longer needed\"", "\"reason\":\"\""},
+        {KEDGE_ST_ERASED, "\"authority\":\"retention of 180 days\"", "\"authority\":\"\""},
+        {KEDGE_ST_ERASED, "\"tenant\":\"north\"", "\"tenant\":\"\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_refused(cases[i].kind, cases[i].from, cases[i].to);
+    }
+}
+END_TEST
+
 START_TEST(depth_and_size_are_bounded)
 {
     struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
@@ -412,6 +431,7 @@ int main(void)
     tcase_add_loop_test(tc, both_readers_agree, 0, KEDGE_ST_KIND_COUNT);
     tcase_add_test(tc, reading_is_strict);
     tcase_add_test(tc, witnesses_are_read_strictly);
+    tcase_add_test(tc, erasures_are_read_strictly);
     tcase_add_test(tc, depth_and_size_are_bounded);
     tcase_add_test(tc, writing_refuses_what_reading_would);
     tcase_add_test(tc, the_largest_statements_fit_into_an_entry);
