@@ -177,6 +177,7 @@ def written(seeds):
                                  for old, count in ((8, 0), (4, 2), (5, 4))))
     seeds.put("rlp", *(bytes.fromhex(rlp) for rlp in RLPS))
     seeds.put("evm_state", bytes(1 + 48 + 1 + 3 * 8 + 32 + 26 * 16 + 4 + 2 + 4))
+    seeds.put("evm_anchor_step", *(b"".join(hashlib.sha256(bytes([i, j])).digest() for j in range(128)) for i in range(8)))
     seeds.put("evm_rpc", *(json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}) for result in NODE_RESULTS))
     seeds.put("text", *TEXTS)
     seeds.put("wire", TOKEN)
