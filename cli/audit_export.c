@@ -1,9 +1,11 @@
-/* kedge audit export, verify-model, timestamp-query: standard provenance files and what goes with them. The
- * writing is chain/export's; here is the asking and the telling. Nothing here talks to a network. */
+/* kedge audit export, verify-export, verify-model, timestamp-query: standard provenance files and what goes
+ * with them. The writing is chain/export's; here is the asking and the telling. Nothing here talks to a
+ * network. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "chain/export/check.h"
 #include "chain/export/export.h"
 #include "chain/export/oms.h"
 #include "cli/local.h"
@@ -257,6 +259,65 @@ int kedge_cmd_audit_export(struct kedge_cli *c)
     kedge_wipe(&q.o.model_key, sizeof q.o.model_key);
     kedge_trust_deinit(&trust);
     return err ? fail(c, err, &d) : tell(c, &q, &summary);
+}
+
+/* ---- verify-export ---- */
+
+static int tell_check(struct kedge_cli *c, const char *folder, const char *keys,
+                      const struct kedge_export_check *n)
+{
+    kedge_cli_say(c, "%llu files as the signed manifest names them, %.1f MB\n", (unsigned long long)n->files,
+                  (double)n->bytes / 1e6);
+    kedge_cli_say(c, "%u statements in their logs (%u proofs) and signed by keys in force; %u attestations\n",
+                  n->statements, n->proofs, n->attestations);
+    kedge_cli_say(c, "%u model%s signed and released; %u time stamp%s\n", n->models,
+                  n->models == 1 ? "" : "s", n->timestamps, n->timestamps == 1 ? "" : "s");
+    if (n->timestamps_not_judged > 0) {
+        kedge_cli_say(c, "%u time stamp%s not judged: --tsa-ca FILE names the authority's CA certificates\n",
+                      n->timestamps_not_judged, n->timestamps_not_judged == 1 ? "" : "s");
+    }
+    if (!keys) {
+        kedge_cli_say(
+            c, "The exporter's keys are the export's own: --keys FOLDER compares with those that you have "
+               "from elsewhere.\n");
+    }
+    kedge_cli_say(
+        c,
+        "Verified: what is in %s. Not possible from an export: that nothing was left out of the logs, and "
+        "that every decision is right; kedge audit replay says so of the record.\n",
+        folder);
+    return kedge_cli_ok(c,
+                        json_pack("{s:s,s:I,s:I,s:i,s:i,s:i,s:i,s:i,s:i,s:b}", "export", folder, "files",
+                                  (json_int_t)n->files, "bytes", (json_int_t)n->bytes, "models",
+                                  (int)n->models, "statements", (int)n->statements, "proofs", (int)n->proofs,
+                                  "attestations", (int)n->attestations, "timestamps", (int)n->timestamps,
+                                  "timestamps_not_judged", (int)n->timestamps_not_judged, "own_keys", !keys));
+}
+
+int kedge_cmd_audit_verify_export(struct kedge_cli *c)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_trust trust;
+    struct kedge_export_check check;
+    const char *trust_path = kedge_cli_option(c, "trust", NULL);
+    struct kedge_export_check_options o = {.trust = &trust,
+                                           .keys = kedge_cli_option(c, "keys", NULL),
+                                           .tsa_ca = kedge_cli_option(c, "tsa-ca", NULL)};
+    if (!kedge_cli_no_more(c, 1)) {
+        return 2;
+    }
+    const char *folder = kedge_cli_argument(c, 0);
+    if (!folder || !trust_path) {
+        return kedge_cli_usage(c, "%s is missing",
+                               folder ? "--trust FILE (see: kedge audit trust)" : "FOLDER");
+    }
+    int err = kedge_trust_read(trust_path, &trust, &d);
+    if (err) {
+        return fail(c, err, &d);
+    }
+    err = kedge_export_check(folder, &o, &check, &d);
+    kedge_trust_deinit(&trust);
+    return err ? fail(c, err, &d) : tell_check(c, folder, o.keys, &check);
 }
 
 /* ---- verify-model ---- */

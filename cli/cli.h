@@ -190,6 +190,7 @@ int kedge_cmd_audit_explain(struct kedge_cli *c);
 int kedge_cmd_audit_evidence(struct kedge_cli *c);
 int kedge_cmd_audit_trust(struct kedge_cli *c);
 int kedge_cmd_audit_export(struct kedge_cli *c);
+int kedge_cmd_audit_verify_export(struct kedge_cli *c);
 int kedge_cmd_audit_verify_model(struct kedge_cli *c);
 int kedge_cmd_audit_timestamp_query(struct kedge_cli *c);
 int kedge_cmd_anchor_run(struct kedge_cli *c);

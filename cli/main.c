@@ -111,6 +111,8 @@ const struct kedge_command kedge_commands[] = {
      "DIR --out FOLDER --trust FILE --keys FOLDER [--model FILE]… [--tenant T]… [--all-tenants] "
      "[--seen CHECKPOINT]… [--timestamp REPLY.tsr]… [--tsa-ca CA.pem] [--time T] [--threads N]",
      "standard provenance files of a verified record"},
+    {"audit", "verify-export", kedge_cmd_audit_verify_export,
+     "FOLDER --trust FILE [--keys FOLDER] [--tsa-ca CA.pem]", "check an export by itself"},
     {"audit", "verify-model", kedge_cmd_audit_verify_model, "MODEL --signature model.sig --key PUBLIC.pem",
      "check an OpenSSF model signature"},
     {"audit", "timestamp-query", kedge_cmd_audit_timestamp_query, "CHECKPOINT --out QUERY.tsq",

@@ -242,5 +242,5 @@ int kedgei_ex_timestamps(struct kedgei_ex_work *w)
         json_decref(rows);
         return err;
     }
-    return kedgei_ex_put_json(w, rows, "tsa/index.json");
+    return kedgei_ex_put_json(w, json_pack("{s:o}", "tokens", rows), "tsa/index.json");
 }

@@ -1,0 +1,334 @@
+#include "chain/export/check.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chain/dsse.h"
+#include "chain/export/check_impl.h"
+#include "chain/json.h"
+#include "chain/lines.h"
+#include "common/base/mem.h"
+#include "common/base/text.h"
+#include "crypto/keyfile.h"
+#include "crypto/timestamp.h"
+
+#define TEXT_MAX ((size_t)1 << 30)
+
+int kedgei_ex_wrong(const struct kedgei_ex_check *c, const char *path, const char *text)
+{
+    return kedge_diag_set(c->reterr, KEDGE_E_VERIFY, "%s/%s: %s", c->dir, path, text);
+}
+
+int kedgei_ex_load(const struct kedgei_ex_check *c, const char *path, size_t max, struct kedge_buf *ret)
+{
+    char full[KEDGE_PATH_MAX];
+    kedge_buf_init(ret, max);
+    int err = kedge_path_join(full, c->dir, path);
+    return err ? kedge_diag_set(c->reterr, err, "%s: path too long", c->dir)
+               : kedge_file_read(full, ret, c->reterr);
+}
+
+static int compare_name(const void *name, const void *file)
+{
+    return strcmp(name, ((const struct kedge_oms_file *)file)->name);
+}
+
+const struct kedge_oms_file *kedgei_ex_find(const struct kedgei_ex_check *c, const char *path)
+{
+    return c->files.count
+               ? bsearch(path, c->files.files, c->files.count, sizeof *c->files.files, compare_name)
+               : NULL;
+}
+
+/* ---- envelopes of the exporter ---- */
+
+/* The payload of an envelope that the exporter's key alone signed; any size. KEDGE_E_VERIFY. */
+static int open_envelope(const struct kedgei_ex_check *c, struct kedge_view text, struct kedge_buf *payload)
+{
+    struct kedge_buf pae KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_buf raw KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_signature sig;
+    json_t *o = NULL;
+    kedge_buf_init(&pae, TEXT_MAX);
+    kedge_buf_init(&raw, KEDGE_SIGNATURE_LEN);
+    int err = kedgei_json_load(text, TEXT_MAX, "envelope", &o, NULL);
+    const json_t *one = json_array_get(json_object_get(o, "signatures"), 0);
+    const char *body = json_string_value(json_object_get(o, "payload"));
+    const char *type = json_string_value(json_object_get(o, "payloadType"));
+    const char *base64 = json_string_value(json_object_get(one, "sig"));
+    if (!err && (!body || !type || !base64 || strcmp(type, KEDGE_DSSE_IN_TOTO) != 0)) {
+        err = KEDGE_E_FORMAT;
+    }
+    err = err ? err : kedge_base64_decode(kedge_view_str(body), false, payload);
+    err = err ? err : kedge_base64_decode(kedge_view_str(base64), false, &raw);
+    if (!err && raw.len == KEDGE_SIGNATURE_LEN) {
+        memcpy(sig.b, raw.ptr, sizeof sig.b);
+        kedge_dsse_pae(kedge_view_str(type), kedge_buf_view(payload), &pae);
+        err = pae.err ? pae.err : kedge_verify(kedge_buf_view(&pae), &sig, &c->key);
+    } else {
+        err = err ? err : KEDGE_E_VERIFY;
+    }
+    json_decref(o);
+    return err;
+}
+
+/* ---- manifest ---- */
+
+static int check_row(const struct kedgei_ex_check *c, const json_t *row)
+{
+    const char *path = json_string_value(json_object_get(row, "path"));
+    const char *hex = json_string_value(json_object_get(row, "sha256"));
+    const struct kedge_oms_file *file = path ? kedgei_ex_find(c, path) : NULL;
+    struct kedge_hash digest;
+    if (!path || !hex || kedge_hash_from_hex(kedge_view_str(hex), &digest) != KEDGE_OK) {
+        return kedgei_ex_wrong(c, "manifest.json", "a file without path or sha256");
+    }
+    if (!file) {
+        return kedgei_ex_wrong(c, path, "in the manifest, but not here");
+    }
+    return kedge_hash_eq(&digest, &file->digest) ? KEDGE_OK
+                                                 : kedgei_ex_wrong(c, path, "not what the manifest says");
+}
+
+/* Each row is a file, and there are as many files as rows and two more: with names that ascend they are the
+ * same. */
+static int check_rows(struct kedgei_ex_check *c, const json_t *manifest)
+{
+    const json_t *files = json_object_get(manifest, "files"), *row;
+    const char *before = "";
+    size_t i;
+    json_array_foreach(files, i, row)
+    {
+        int err = check_row(c, row);
+        const char *path = json_string_value(json_object_get(row, "path"));
+        if (err) {
+            return err;
+        }
+        if (strcmp(before, path) >= 0) {
+            return kedgei_ex_wrong(c, "manifest.json", "paths are not in ascending order");
+        }
+        before = path;
+        c->sum.bytes += (uint64_t)json_integer_value(json_object_get(row, "size"));
+    }
+    c->sum.files = i;
+    return i + 2 == c->files.count
+               ? KEDGE_OK
+               : kedgei_ex_wrong(c, "manifest.json", "there are files that it does not name");
+}
+
+static int check_manifest(struct kedgei_ex_check *c)
+{
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit), envelope KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_buf payload KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_hash digest;
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    json_t *manifest = NULL, *statement = NULL;
+    kedge_buf_init(&envelope, 0);
+    kedge_buf_init(&payload, TEXT_MAX);
+    int err = kedgei_ex_load(c, "manifest.json", TEXT_MAX, &text);
+    err = err ? err : kedgei_ex_load(c, "manifest.intoto.json", TEXT_MAX, &envelope);
+    if (err) {
+        return err;
+    }
+    if (open_envelope(c, kedge_buf_view(&envelope), &payload) != KEDGE_OK) {
+        return kedgei_ex_wrong(c, "manifest.intoto.json", "not signed by the exporter's key");
+    }
+    kedge_sha256(kedge_buf_view(&text), &digest);
+    kedge_hash_hex(&digest, hex);
+    err = kedgei_json_load(kedge_buf_view(&payload), TEXT_MAX, "statement", &statement, c->reterr);
+    const json_t *subject = json_array_get(json_object_get(statement, "subject"), 0);
+    const char *told = json_string_value(json_object_get(json_object_get(subject, "digest"), "sha256"));
+    if (!err && (!told || strcmp(told, hex) != 0)) {
+        err = kedgei_ex_wrong(c, "manifest.json", "not what the exporter signed");
+    }
+    c->sum.attestations += !err;
+    err =
+        err ? err : kedgei_json_load(kedge_buf_view(&text), TEXT_MAX, "manifest.json", &manifest, c->reterr);
+    err = err ? err : check_rows(c, manifest);
+    json_decref(statement);
+    json_decref(manifest);
+    return err;
+}
+
+/* ---- lineage and result ---- */
+
+static int compare_hash(const void *a, const void *b)
+{
+    return kedge_hash_cmp(a, b);
+}
+
+static bool is_entry(const struct kedgei_ex_check *c, struct kedge_view line)
+{
+    struct kedge_hash digest;
+    kedge_sha256(line, &digest);
+    return c->entry_count
+           && bsearch(&digest, c->entries, c->entry_count, sizeof *c->entries, compare_hash) != NULL;
+}
+
+/* Every line is the exporter's, or an entry word for word. */
+static int check_lines(struct kedgei_ex_check *c, const char *path)
+{
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_view line;
+    int err = kedgei_ex_load(c, path, TEXT_MAX, &text);
+    struct kedge_view rest = kedge_buf_view(&text);
+    while (!err && kedgei_take_line(&rest, &line)) {
+        struct kedge_buf payload KEDGE_CLEANUP(kedge_buf_deinit);
+        kedge_buf_init(&payload, TEXT_MAX);
+        if (is_entry(c, line)) {
+            continue; /* whose signature was checked there */
+        }
+        err = open_envelope(c, line, &payload) == KEDGE_OK
+                  ? KEDGE_OK
+                  : kedgei_ex_wrong(c, path, "a line is neither signed by the exporter's key nor an entry");
+        c->sum.attestations += !err;
+    }
+    return err || rest.len == 0 ? err : kedgei_ex_wrong(c, path, "does not end with a line feed");
+}
+
+/* ---- models ---- */
+
+static int check_model(struct kedgei_ex_check *c, const char *signature)
+{
+    char folder[KEDGE_PATH_MAX], full[KEDGE_PATH_MAX];
+    struct kedge_buf bundle KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_oms oms = {.ignore = NULL};
+    if (kedge_path_join(full, c->dir, signature) != KEDGE_OK) {
+        return kedgei_ex_wrong(c, signature, "path too long");
+    }
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(full, '/') - full), full);
+    int err = kedgei_ex_load(c, signature, KEDGE_OMS_BUNDLE_MAX, &bundle);
+    err = err ? err : kedge_oms_open(kedge_buf_view(&bundle), kedge_buf_view(&c->model_pem), &oms, c->reterr);
+    if (err) {
+        return kedge_diag_wrap(c->reterr, err, "%s", full);
+    }
+    err = kedge_oms_check(&oms, folder, full, c->reterr);
+    for (size_t i = 0; i < oms.list.count && !err; i++) {
+        bool released = false;
+        for (size_t k = 0; k < c->release_count; k++) {
+            released = released || kedge_hash_eq(&c->releases[k], &oms.list.files[i].digest);
+        }
+        err = released ? KEDGE_OK
+                       : kedgei_ex_wrong(c, signature, "its model is no release of the main chain's entries");
+    }
+    kedge_oms_deinit(&oms);
+    c->sum.models += !err;
+    return err;
+}
+
+static int check_models(struct kedgei_ex_check *c)
+{
+    int err = KEDGE_OK;
+    for (size_t i = 0; i < c->files.count && !err; i++) {
+        const char *name = c->files.files[i].name;
+        char signature[KEDGE_PATH_MAX];
+        if (strncmp(name, "models/", 7) != 0) {
+            continue;
+        }
+        snprintf(signature, sizeof signature, "%.*s/model.sig", (int)(strrchr(name, '/') - name), name);
+        if (!kedgei_ex_find(c, signature)) {
+            err = kedgei_ex_wrong(c, name, "a model without model.sig");
+        } else if (strcmp(name, signature) == 0) {
+            err = check_model(c, name);
+        }
+    }
+    return err;
+}
+
+/* ---- time stamps ---- */
+
+static int check_token(struct kedgei_ex_check *c, const json_t *row, struct kedge_view ca)
+{
+    const char *token = json_string_value(json_object_get(row, "token"));
+    const char *note = json_string_value(json_object_get(row, "checkpoint"));
+    struct kedge_buf reply KEDGE_CLEANUP(kedge_buf_deinit), data KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_timestamp stamp;
+    kedge_buf_init(&reply, 0);
+    kedge_buf_init(&data, 0);
+    if (!token || !note || !kedgei_ex_find(c, token) || !kedgei_ex_find(c, note)) {
+        return kedgei_ex_wrong(c, "tsa/index.json", "names a file that is not here");
+    }
+    int err = kedgei_ex_load(c, token, KEDGE_TSR_MAX, &reply);
+    err = err ? err : kedgei_ex_load(c, note, KEDGE_NOTE_MAX, &data);
+    if (err) {
+        return err;
+    }
+    err = kedge_timestamp_verify(kedge_buf_view(&reply), kedge_buf_view(&data), ca, &stamp, c->reterr);
+    c->sum.timestamps += !err;
+    return err ? kedge_diag_wrap(c->reterr, err, "%s/%s", c->dir, token) : KEDGE_OK;
+}
+
+static int check_timestamps(struct kedgei_ex_check *c)
+{
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit), ca KEDGE_CLEANUP(kedge_buf_deinit);
+    json_t *rows = NULL;
+    size_t i;
+    const json_t *row;
+    kedge_buf_init(&text, 0);
+    kedge_buf_init(&ca, KEDGE_TSA_PEM_MAX);
+    if (!kedgei_ex_find(c, "tsa/index.json")) {
+        return KEDGE_OK;
+    }
+    int err = kedgei_ex_load(c, "tsa/index.json", 1 << 20, &text);
+    err = err || !c->o->tsa_ca ? err : kedge_file_read(c->o->tsa_ca, &ca, c->reterr);
+    err = err ? err : kedgei_json_load(kedge_buf_view(&text), 1 << 20, "tsa/index.json", &rows, c->reterr);
+    json_array_foreach(json_object_get(rows, "tokens"), i, row)
+    {
+        if (!c->o->tsa_ca) {
+            c->sum.timestamps_not_judged++;
+        } else if (!err) {
+            err = check_token(c, row, kedge_buf_view(&ca));
+        }
+    }
+    json_decref(rows);
+    return err;
+}
+
+/* ---- all ---- */
+
+static int read_keys(struct kedgei_ex_check *c)
+{
+    char own[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
+    const char *folder = c->o->keys ? c->o->keys : own;
+    int err = kedge_path_join(own, c->dir, "keys");
+    err = err ? err : kedge_path_join(path, folder, "attestations.pub.pem");
+    err = err ? err : kedge_keyfile_read_public(path, &c->key, c->reterr);
+    err = err ? err : kedge_path_join(path, folder, "models.pub.pem");
+    err = err ? err : kedge_file_read(path, &c->model_pem, c->reterr);
+    return err;
+}
+
+int kedge_export_check(const char *dir, const struct kedge_export_check_options *options,
+                       struct kedge_export_check *ret, struct kedge_diag *reterr)
+{
+    struct kedge_diag own = {.text = ""};
+    struct kedgei_ex_check c = {.dir = dir, .o = options, .reterr = reterr ? reterr : &own};
+    char manifest[KEDGE_PATH_MAX];
+    kedge_buf_init(&c.model_pem, KEDGE_EC_PEM_MAX);
+    if (kedge_path_join(manifest, dir, "manifest.json") != KEDGE_OK || !kedge_file_exists(manifest)) {
+        (void)kedge_diag_set(c.reterr, KEDGE_E_NOT_FOUND, "%s: no export here: expected manifest.json", dir);
+        (void)kedge_diag_hint(c.reterr, "name the folder that kedge audit export made");
+        return KEDGE_E_NOT_FOUND;
+    }
+    int err = read_keys(&c);
+    err = err ? err : kedge_oms_read(dir, NULL, &c.files, c.reterr);
+    err = err ? err : check_manifest(&c);
+    err = err ? err : kedgei_ex_check_entries(&c);
+    err = err ? err : check_lines(&c, "lineage.intoto.jsonl");
+    err = err ? err : check_lines(&c, "verification.intoto.json");
+    err = err ? err : check_models(&c);
+    err = err ? err : check_timestamps(&c);
+    kedge_oms_list_deinit(&c.files);
+    kedge_buf_deinit(&c.model_pem);
+    kedge_mem_free(c.entries);
+    kedge_mem_free(c.releases);
+    if (err && !c.reterr->text[0]) {
+        (void)kedge_diag_set(c.reterr, err, "%s: %s", dir, kedge_strerror(err));
+    }
+    if (!err) {
+        *ret = c.sum;
+    }
+    return err;
+}

@@ -1,0 +1,245 @@
+/* Entries: each stands in its log, as a checkpoint of the trusted log key proves, and is signed by a key that
+ * was in force there. A tenant's keys are followed from its first admin key, which the trust file names. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chain/export/check_impl.h"
+#include "chain/keybook.h"
+#include "chain/proof.h"
+#include "common/base/mem.h"
+#include "common/base/text.h"
+
+/* One entry of the export, by its file's name. */
+struct place {
+    char log[KEDGE_ID_MAX + 1];
+    uint64_t index;
+    const char *path;
+};
+
+struct reading {
+    struct kedgei_ex_check *c;
+    struct place *places;
+    size_t count;
+    const struct kedge_trust_tenant *tenant; /* NULL: main chain */
+    struct kedge_keybook book;               /* of the tenant */
+    struct kedge_statement *st;
+    struct kedge_signed_statement *parts;
+};
+
+/* "entries/LOG-INDEX.json" or ".bin" */
+static bool take_place(const char *path, struct place *ret)
+{
+    const char *name = path + strlen("entries/"), *dash = strrchr(name, '-'), *dot = strrchr(name, '.');
+    size_t len = dash ? (size_t)(dash - name) : 0;
+    if (!dash || !dot || dot < dash || len == 0 || len > KEDGE_ID_MAX
+        || (strcmp(dot, ".json") != 0 && strcmp(dot, ".bin") != 0)) {
+        return false;
+    }
+    memcpy(ret->log, name, len);
+    ret->log[len] = '\0';
+    ret->path = path;
+    const char *digits = dash + 1;
+    while (digits + 1 < dot && *digits == '0') {
+        digits++;
+    }
+    return kedge_decimal_decode(kedge_view_of(digits, (size_t)(dot - digits)), KEDGE_TREE_SIZE_MAX,
+                                &ret->index)
+           == KEDGE_OK;
+}
+
+/* The main chain first, then tenants; by index. */
+static int compare(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    bool main_x = strcmp(x->log, "main") == 0, main_y = strcmp(y->log, "main") == 0;
+    int order = main_x || main_y ? main_y - main_x : strcmp(x->log, y->log);
+    return order ? order : x->index < y->index ? -1 : x->index > y->index;
+}
+
+static int check_proof(const struct reading *r, const struct place *p, struct kedge_view entry)
+{
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_proof proof;
+    struct kedge_hash leaf;
+    char path[KEDGE_PATH_MAX];
+    const struct kedge_vkey *log = r->tenant ? &r->tenant->log : &r->c->o->trust->main_log;
+    snprintf(path, sizeof path, "proofs/%s-%08llu.tlog-proof", p->log, (unsigned long long)p->index);
+    kedge_buf_init(&text, 0);
+    if (!kedgei_ex_find(r->c, path)) {
+        return kedgei_ex_wrong(r->c, p->path, "an entry without its proof");
+    }
+    int err = kedgei_ex_load(r->c, path, KEDGE_PROOF_TEXT_MAX, &text);
+    if (err) {
+        return err;
+    }
+    kedge_merkle_leaf(entry, &leaf);
+    err = kedge_proof_decode(kedge_buf_view(&text), &proof);
+    if (!err && proof.index != p->index) {
+        err = KEDGE_E_VERIFY;
+    }
+    err = err ? err : kedge_proof_verify(&proof, &leaf, kedge_view_str(log->name), log, 1, NULL);
+    r->c->sum.proofs += !err;
+    return err ? kedgei_ex_wrong(r->c, path, "does not prove its entry under the trusted log key") : KEDGE_OK;
+}
+
+/* ---- who signed ---- */
+
+static int check_main(const struct reading *r, struct kedge_view entry)
+{
+    struct kedge_main_entry e;
+    struct kedgei_ex_check *c = r->c;
+    int err = kedge_main_entry_decode(entry, &e);
+    if (!err && e.kind == KEDGE_MAIN_CHECKPOINT) {
+        err = KEDGE_E_VERIFY;
+        for (uint32_t i = 0; i < c->o->trust->tenant_count && err; i++) {
+            const struct kedge_vkey *log = &c->o->trust->tenants[i].log;
+            struct kedge_checkpoint checkpoint;
+            err = kedge_checkpoint_open(e.body, kedge_view_str(log->name), log, 1, &checkpoint, NULL);
+        }
+        return err;
+    }
+    err = err ? err : kedge_statement_open(entry, &c->o->trust->statement_key, r->st, NULL);
+    if (err || r->st->kind != KEDGE_ST_RELEASE) {
+        return err;
+    }
+    if (c->release_count == c->release_cap) {
+        size_t cap = c->release_cap ? 2 * c->release_cap : 16;
+        struct kedge_hash *releases = kedge_mem_resize(c->releases, cap, sizeof *releases);
+        if (!releases) {
+            return KEDGE_E_NOMEM;
+        }
+        c->releases = releases;
+        c->release_cap = cap;
+    }
+    c->releases[c->release_count++] = r->st->subject;
+    return KEDGE_OK;
+}
+
+/* The key of a site's or the coordinator's statement, or NULL. */
+static const struct kedge_public_key *other_signer(const struct reading *r)
+{
+    const struct kedge_statement *st = r->st;
+    if (st->kind == KEDGE_ST_GROUP_ASSIGNED) {
+        return &r->c->o->trust->statement_key;
+    }
+    const struct kedge_id *site = st->kind == KEDGE_ST_UPDATE       ? &st->u.update.site
+                                  : st->kind == KEDGE_ST_EVALUATION ? &st->u.evaluation.site
+                                                                    : NULL;
+    const struct kedge_book_key *key = site ? kedge_keybook_of(&r->book, KEDGE_ROLE_SITE, site) : NULL;
+    return key && kedge_book_key_in_force(key) ? &key->key : NULL;
+}
+
+static int check_tenant(struct reading *r, const struct place *p, struct kedge_view entry)
+{
+    int err = kedge_statement_read(entry, r->st, r->parts, NULL);
+    if (err) {
+        return err;
+    }
+    if (r->book.count == 0
+        && (p->index != 0 || r->st->kind != KEDGE_ST_KEY
+            || !kedge_public_key_eq(&r->st->u.key.public_key, &r->tenant->admin_key))) {
+        return KEDGE_E_VERIFY; /* a ledger begins with the key that the trust file names */
+    }
+    if (kedge_keybook_concerns(r->st->kind) || r->st->kind == KEDGE_ST_JOB_JOINED) {
+        err = kedge_keybook_verify(&r->book, r->st, r->parts, NULL);
+        return err || !kedge_keybook_concerns(r->st->kind)
+                   ? err
+                   : kedge_keybook_apply(&r->book, r->st, p->index, NULL);
+    }
+    const struct kedge_public_key *key = other_signer(r);
+    if (!key || r->parts->signature_count != 1) {
+        return KEDGE_E_VERIFY;
+    }
+    return kedge_dsse_entry_verify(&r->parts->signatures[0], kedge_buf_view(&r->parts->payload), key);
+}
+
+/* ---- in order ---- */
+
+static int begin_log(struct reading *r, const struct place *p)
+{
+    struct kedge_id id;
+    r->tenant = NULL;
+    if (strcmp(p->log, "main") == 0) {
+        return KEDGE_OK;
+    }
+    kedge_keybook_deinit(&r->book);
+    if (kedge_id_from(kedge_view_str(p->log), &id) != KEDGE_OK
+        || !(r->tenant = kedge_trust_find(r->c->o->trust, &id))) {
+        return kedgei_ex_wrong(r->c, p->path, "of a log that the trust file does not name");
+    }
+    kedge_keybook_init(&r->book, &id);
+    return KEDGE_OK;
+}
+
+static int check_place(struct reading *r, const struct place *p)
+{
+    struct kedge_buf entry KEDGE_CLEANUP(kedge_buf_deinit);
+    int err = kedgei_ex_load(r->c, p->path, KEDGE_ENTRY_MAX, &entry);
+    err = err ? err : check_proof(r, p, kedge_buf_view(&entry));
+    if (err) {
+        return err;
+    }
+    err = r->tenant ? check_tenant(r, p, kedge_buf_view(&entry)) : check_main(r, kedge_buf_view(&entry));
+    kedge_buf_deinit(&r->parts->payload);
+    r->c->sum.statements += !err;
+    return err ? kedgei_ex_wrong(r->c, p->path, "not signed by a key that was in force") : KEDGE_OK;
+}
+
+static int compare_hash(const void *a, const void *b)
+{
+    return kedge_hash_cmp(a, b);
+}
+
+/* Digests of the entries' files, for finding the lines of the lineage among them. */
+static int list_entries(struct kedgei_ex_check *c, size_t count)
+{
+    c->entries = kedge_mem_new(count + 1, sizeof *c->entries);
+    if (!c->entries) {
+        return kedge_diag_set(c->reterr, KEDGE_E_NOMEM, "out of memory");
+    }
+    for (size_t i = 0; i < c->files.count; i++) {
+        if (strncmp(c->files.files[i].name, "entries/", 8) == 0) {
+            c->entries[c->entry_count++] = c->files.files[i].digest;
+        }
+    }
+    if (c->entry_count > 1) {
+        qsort(c->entries, c->entry_count, sizeof *c->entries, compare_hash);
+    }
+    return KEDGE_OK;
+}
+
+int kedgei_ex_check_entries(struct kedgei_ex_check *c)
+{
+    struct reading r = {.c = c};
+    r.places = kedge_mem_new(c->files.count + 1, sizeof *r.places);
+    r.st = kedge_mem_new(1, sizeof *r.st);
+    r.parts = kedge_mem_new(1, sizeof *r.parts);
+    int err =
+        r.places && r.st && r.parts ? KEDGE_OK : kedge_diag_set(c->reterr, KEDGE_E_NOMEM, "out of memory");
+    size_t proofs = 0;
+    for (size_t i = 0; i < c->files.count && !err; i++) {
+        const char *name = c->files.files[i].name;
+        proofs += strncmp(name, "proofs/", 7) == 0;
+        if (strncmp(name, "entries/", 8) == 0 && !take_place(name, &r.places[r.count++])) {
+            err = kedgei_ex_wrong(c, name, "no name of an entry");
+        }
+    }
+    if (!err && r.count > 1) {
+        qsort(r.places, r.count, sizeof *r.places, compare);
+    }
+    for (size_t i = 0; i < r.count && !err; i++) {
+        const struct place *p = &r.places[i];
+        err = i == 0 || strcmp(p[-1].log, p->log) != 0 ? begin_log(&r, p) : KEDGE_OK;
+        err = err ? err : check_place(&r, p);
+    }
+    if (!err && proofs != r.count) {
+        err = kedgei_ex_wrong(c, "proofs", "there are proofs without entries");
+    }
+    err = err ? err : list_entries(c, r.count);
+    kedge_keybook_deinit(&r.book);
+    kedge_mem_free(r.places);
+    kedge_mem_free(r.st);
+    kedge_mem_free(r.parts);
+    return err;
+}
