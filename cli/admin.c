@@ -16,6 +16,7 @@ enum {
     DOOR_MS = 2000,
     DOOR_NAP_MS = 20,
     BUSY_TRIES = 40,
+    BUSY_TRIES_TOLD = 160, /* the coordinator says that it is worth waiting */
     BUSY_NAP_MS = 50
 };
 
@@ -117,17 +118,19 @@ static int take_answer(struct kedge_cli *c, const struct kedge_msg *msg, json_t 
     return kedgei_json_load(msg->u.admin_ok.json, KEDGE_ADMIN_JSON_MAX, "answer of the coordinator", ret, d);
 }
 
-/* One call. Something else is being written about this tenant's keys: a moment later it is not. */
+/* One call. Something else is being written about this tenant's keys, or the coordinator has just started: a
+ * moment later it is not so. */
 static int call(struct kedge_net_client *client, struct kedge_view frame, struct kedge_net_reply *reply,
                 struct kedge_msg *ret)
 {
     int err = KEDGE_OK;
-    for (unsigned tries = 0; tries < BUSY_TRIES; tries++) {
+    for (unsigned tries = 0, most = BUSY_TRIES; tries < most; tries++) {
         kedge_net_reply_release(reply);
         *reply = (struct kedge_net_reply){.impl = NULL};
         err = kedge_net_call(client, frame, ADMIN_TIMEOUT_MS, reply);
         err = err ? err : kedge_msg_decode(reply->view, ret);
         bool busy = !err && ret->type == KEDGE_MSG_ERROR && kedge_msg_error_code(ret) == KEDGE_E_BUSY;
+        most = busy && ret->u.error.retry_ms > 0 ? BUSY_TRIES_TOLD : BUSY_TRIES;
         if (!busy || kedge_cli_pause(BUSY_NAP_MS)) {
             break;
         }

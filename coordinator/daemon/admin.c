@@ -122,6 +122,18 @@ static void answer_trust(struct kedge_host *h, struct kedge_net_request *req)
     kedge_admin_ok(req, o);
 }
 
+/* Verbs after which every log is what it was. */
+static bool only_reads(const char *verb)
+{
+    static const char *const words[] = {"list", "show", "model", "pending"};
+    const char *dot = strchr(verb, '.');
+    bool reads = !dot;
+    for (size_t i = 0; dot && i < sizeof words / sizeof words[0]; i++) {
+        reads = reads || strcmp(dot + 1, words[i]) == 0;
+    }
+    return reads;
+}
+
 void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view json)
 {
     struct kedge_diag d = {.text = ""};
@@ -135,6 +147,8 @@ void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struc
     if (!kedge_host_may_ask(h, kedge_net_request_peer(req), verb)) {
         (void)kedge_diag_set(&d, KEDGE_E_DENIED, "the role of this key does not include \"%.40s\"", verb);
         kedge_admin_error(req, KEDGE_E_DENIED, &d);
+    } else if (!only_reads(verb) && !kedge_host_witnesses_settled(h)) {
+        kedge_host_reply_error(req, KEDGE_E_BUSY, KEDGE_SETTLE_RETRY_MS, KEDGE_SETTLE_TEXT);
     } else if (strcmp(verb, "status") == 0) {
         answer_status(h, req);
     } else if (strcmp(verb, "trust") == 0) {

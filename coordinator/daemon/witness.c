@@ -20,6 +20,7 @@ struct witness {
     struct kedge_public_key tls_key;
     struct kedge_vkey vkey;
     bool active;
+    bool heard; /* it has cosigned the main chain since the start */
     uint64_t last_seen_ms;
     uint64_t main_size, own_size; /* of what it cosigned last */
 };
@@ -38,6 +39,8 @@ struct kedge_witnesses {
     struct proposal main, tenants[KEDGE_TENANTS_MAX];
     struct kedge_buf final_note; /* main chain's, cosigned by the quorum */
     uint64_t final_size;
+    bool settled;
+    uint64_t started_ns;
 };
 
 /* ---- the table ---- */
@@ -131,7 +134,26 @@ int kedge_host_witnesses_open(struct kedge_host *h, bool strict, struct kedge_di
         kedge_buf_init(&w->tenants[i].note, KEDGE_NOTE_MAX);
     }
     int err = read_policy(h, strict, d);
+    w->settled = !w->has_quorum;
+    w->started_ns = kedge_os_now_ns();
     return err ? err : read_final(h, d);
+}
+
+bool kedge_host_witnesses_settled(struct kedge_host *h)
+{
+    struct kedge_witnesses *w = h->witnesses;
+    uint32_t missing = 0;
+    for (uint32_t i = 0; i < w->count; i++) {
+        missing += w->rows[i].active && !w->rows[i].heard;
+    }
+    bool waited = kedge_os_now_ns() - w->started_ns >= (uint64_t)KEDGE_SETTLE_MS * 1000000u;
+    if (!w->settled && missing > 0 && waited) {
+        kedge_log(KEDGE_LOG_WARN, "witnesses",
+                  "%" PRIu32 " of them were not heard since the start; beginning without their word",
+                  missing);
+    }
+    w->settled = w->settled || missing == 0 || waited;
+    return w->settled;
 }
 
 void kedge_host_witnesses_close(struct kedge_host *h)
@@ -423,6 +445,7 @@ static void cosign(struct kedge_host *h, struct kedge_net_request *req, struct w
     }
     uint64_t size, *last = is_main(log) ? &w->main_size : &w->own_size;
     *last = p->size;
+    w->heard = w->heard || is_main(log);
     bool final = !is_main(log) || !h->witnesses->has_quorum
                  || evaluate(h, kedge_buf_view(&p->note), &size, &d) == KEDGE_OK;
     keep(h, req, log, p, final);

@@ -17,7 +17,13 @@
 struct kedge_host;
 struct kedge_witnesses; /* the table; kedge_host.witnesses */
 
-enum { KEDGE_HOST_WITNESSES_MAX = 256, KEDGE_PROPOSAL_HOLD_MS = 3000 };
+enum {
+    KEDGE_HOST_WITNESSES_MAX = 256,
+    KEDGE_PROPOSAL_HOLD_MS = 3000,
+    KEDGE_SETTLE_MS = 5000,
+    KEDGE_SETTLE_RETRY_MS = 300
+};
+#define KEDGE_SETTLE_TEXT "the coordinator has just started and listens to its witnesses first"
 
 /* Makes the table and reads policy and last final checkpoint from the state folder. KEDGE_E_DENIED: the
  * policy's quorum is unsafe and `strict`; KEDGE_E_FORMAT names the line. */
@@ -35,6 +41,11 @@ const struct kedge_public_key *kedge_host_witness_tls_key(const struct kedge_hos
 bool kedge_host_witness_has_key(const struct kedge_host *h, uint32_t witness,
                                 const struct kedge_public_key *cosign_key);
 bool kedge_host_witness_is_active(const struct kedge_host *h, uint32_t witness);
+
+/* False for up to KEDGE_SETTLE_MS after the start where a quorum is demanded, until each witness has cosigned
+ * the main chain as it is here: whoever was started from an old backup hears of it before it signs anything.
+ */
+bool kedge_host_witnesses_settled(struct kedge_host *h);
 
 /* What a witness asks: LOG_READ or COSIGN. */
 void kedge_host_witness_request(struct kedge_host *h, struct kedge_net_request *req, uint32_t witness,
