@@ -28,7 +28,7 @@ struct read_work {
 
 /* What one party's readers have workers do: a few things at a time, and the rest in its turn, so that neither
  * other parties' readers nor a round wait behind them. */
-enum { RUNNING_MAX = 4, PARTIES = KEDGE_TENANTS_MAX + 2 };
+enum { RUNNING_MAX = 2, PARTIES = KEDGE_TENANTS_MAX + 2 };
 struct kedge_https_turns {
     struct {
         unsigned running;
