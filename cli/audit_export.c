@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "chain/audit/archive.h"
 #include "chain/export/check.h"
 #include "chain/export/export.h"
 #include "chain/export/oms.h"
@@ -107,7 +108,7 @@ static void show_progress(void *arg, const char *what, uint64_t done, uint64_t t
 static bool is_whole(struct kedge_cli *c, const struct question *q)
 {
     if (!q->dir) {
-        (void)kedge_cli_usage(c, "DIR is missing: the folder with the record");
+        (void)kedge_cli_usage(c, "DIR is missing: the folder with the record, or a tar archive of it");
     } else if (!q->out) {
         (void)kedge_cli_usage(c, "--out FOLDER is missing: what to make; it must not exist");
     } else if (!q->trust_path) {
@@ -233,6 +234,25 @@ static int tell(struct kedge_cli *c, const struct question *q, const struct kedg
                                   "timestamps", (int)s->timestamps, "time_s", (json_int_t)s->time_s));
 }
 
+/* A folder as it is, an archive unpacked for as long as it takes. */
+static int export_record(struct kedge_cli *c, struct question *q, struct kedge_export_summary *ret,
+                         struct kedge_diag *d)
+{
+    static struct kedge_unpacked unpacked;
+    if (!kedge_archive_is(q->dir)) {
+        look_for_coordinator(q);
+        return kedge_export(q->dir, q->out, &q->o, ret, d);
+    }
+    kedge_cli_progress(c, "unpacking", 0, 0, q->dir);
+    int err = kedge_archive_unpack(q->dir, NULL, &unpacked, d);
+    if (err) {
+        return err;
+    }
+    err = kedge_export(unpacked.dir, q->out, &q->o, ret, d);
+    int removed = kedge_archive_remove(&unpacked, err ? NULL : d);
+    return err ? err : removed;
+}
+
 int kedge_cmd_audit_export(struct kedge_cli *c)
 {
     static struct question q; /* long lists; a command runs once */
@@ -251,9 +271,8 @@ int kedge_cmd_audit_export(struct kedge_cli *c)
     }
     q.o.trust = &trust;
     choose_time(&q);
-    look_for_coordinator(&q);
     err = read_keys(&q, &d);
-    err = err ? err : kedge_export(q.dir, q.out, &q.o, &summary, &d);
+    err = err ? err : export_record(c, &q, &summary, &d);
     kedge_cli_progress_end(c);
     kedge_key_wipe(&q.o.key);
     kedge_wipe(&q.o.model_key, sizeof q.o.model_key);

@@ -141,17 +141,15 @@ static int check_tenant(struct reading *r, const struct place *p, struct kedge_v
             || !kedge_public_key_eq(&r->st->u.key.public_key, &r->tenant->admin_key))) {
         return KEDGE_E_VERIFY; /* a ledger begins with the key that the trust file names */
     }
-    if (kedge_keybook_concerns(r->st->kind) || r->st->kind == KEDGE_ST_JOB_JOINED) {
-        err = kedge_keybook_verify(&r->book, r->st, r->parts, NULL);
-        return err || !kedge_keybook_concerns(r->st->kind)
-                   ? err
-                   : kedge_keybook_apply(&r->book, r->st, p->index, NULL);
+    enum kedge_statement_kind kind = r->st->kind;
+    if (kind == KEDGE_ST_UPDATE || kind == KEDGE_ST_EVALUATION || kind == KEDGE_ST_GROUP_ASSIGNED) {
+        const struct kedge_public_key *key = other_signer(r);
+        return key && r->parts->signature_count == 1 ? kedge_dsse_entry_verify(
+                   &r->parts->signatures[0], kedge_buf_view(&r->parts->payload), key)
+                                                     : KEDGE_E_VERIFY;
     }
-    const struct kedge_public_key *key = other_signer(r);
-    if (!key || r->parts->signature_count != 1) {
-        return KEDGE_E_VERIFY;
-    }
-    return kedge_dsse_entry_verify(&r->parts->signatures[0], kedge_buf_view(&r->parts->payload), key);
+    err = kedge_keybook_verify(&r->book, r->st, r->parts, NULL); /* admins sign all else */
+    return err || !kedge_keybook_concerns(kind) ? err : kedge_keybook_apply(&r->book, r->st, p->index, NULL);
 }
 
 /* ---- in order ---- */

@@ -249,6 +249,7 @@ static void put_how_to(struct page *p)
 {
     put(p,
         "<h2>Check it yourself</h2>\n<pre>"
+        "kedge audit verify-export . --trust TRUST.json\n"
         "sha256sum models/*/*.safetensors\n"
         "kedge audit verify-model models/NAME --signature models/NAME/model.sig --key keys/models.pub.pem\n"
         "kedge ledger verify proofs/main-INDEX.tlog-proof --log VKEY --entry entries/main-INDEX.json\n"
