@@ -225,7 +225,11 @@ START_TEST(test_crowd)
             http_say(deaf[i], GET("/big"));
         }
     }
-    kedge_os_sleep_ms(200);
+    for (uint64_t before = UINT64_MAX;
+         before != http_world_counters(w).requests;) { /* all of them are stuck */
+        before = http_world_counters(w).requests;
+        kedge_os_sleep_ms(400);
+    }
     int fd = raw_connect(http_world_port(w, 0));
     http_say(fd, GET("/big"));
     http_expect(fd, 503, NULL);
