@@ -8,11 +8,12 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
-enum { PAUSE_MAX_MS = 1000 };
+enum { PAUSE_MAX_MS = 1000, TIMEOUT_MAX_S = 31 * 86400 };
 
 struct session {
     struct kedge_cli *c;
-    bool once;
+    bool once, timed_out;
+    uint64_t deadline_ms;        /* --timeout; UINT64_MAX: none */
     struct kedge_evm_point last; /* newest final anchor */
 };
 
@@ -34,7 +35,11 @@ static bool go_on(void *arg, const struct kedge_evm_anchor *machine)
 {
     struct session *s = arg;
     s->last = machine->state.last;
-    return !kedge_cli_interrupted() && !(s->once && kedge_evm_anchor_is_settled(machine));
+    if (s->once && kedge_evm_anchor_is_settled(machine)) {
+        return false;
+    }
+    s->timed_out = now_ms(arg) >= s->deadline_ms;
+    return !kedge_cli_interrupted() && !s->timed_out;
 }
 
 static void say(void *arg, const char *text)
@@ -59,15 +64,20 @@ static json_t *point_json(const struct kedge_evm_point *p)
 int kedge_cmd_anchor_run(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
-    struct session s = {.c = c};
+    struct session s = {.c = c, .deadline_ms = UINT64_MAX};
     unsigned flags = 0;
+    uint64_t seconds = 0;
     s.once = kedge_cli_flag(c, "once");
     if (kedge_cli_flag(c, "adopt")) {
         flags |= KEDGE_ANCHOR_ADOPT;
     }
-    if (!kedge_cli_no_more(c, 0)) {
+    if (!kedge_cli_number(c, "timeout", 1, TIMEOUT_MAX_S, 0, &seconds) || !kedge_cli_no_more(c, 0)) {
         return 2;
     }
+    if (seconds > 0 && !s.once) {
+        return kedge_cli_usage(c, "--timeout SECONDS goes with --once");
+    }
+    s.deadline_ms = seconds > 0 ? now_ms(&s) + seconds * 1000 : UINT64_MAX;
     struct kedge_anchor_hooks hooks = {now_ms, wait_until, go_on, say, &s};
     kedge_cli_catch_interrupt();
     int err = kedge_anchor_run(c->state, flags, &hooks, &d);
@@ -81,6 +91,16 @@ int kedge_cmd_anchor_run(struct kedge_cli *c)
     }
     if (kedge_cli_interrupted()) {
         return kedge_cli_interrupt_end(c, "anchoring", "%s", "the same command goes on where it was");
+    }
+    if (s.timed_out) {
+        (void)kedge_diag_set(&d, KEDGE_E_TIMEOUT,
+                             "nothing newer than anchor %llu of %llu entries is final after "
+                             "%llu seconds",
+                             (unsigned long long)s.last.seq, (unsigned long long)s.last.size,
+                             (unsigned long long)seconds);
+        (void)kedge_diag_hint(
+            &d, "the same command goes on where it was; kedge anchor status tells what is under way");
+        return kedge_cli_fail_as(c, KEDGE_E_TIMEOUT, &d, 3);
     }
     if (s.last.seq > 0) {
         kedge_cli_say(c, "anchor %llu of %llu entries is final; nothing else is under way\n",

@@ -121,7 +121,7 @@ const struct kedge_command kedge_commands[] = {
      "does a file convict a log of two histories?"},
     {"audit", "trust", kedge_cmd_audit_trust, "[--out FILE]",
      "the keys that auditors need, from a running coordinator"},
-    {"anchor", "run", kedge_cmd_anchor_run, "[--once] [--adopt]",
+    {"anchor", "run", kedge_cmd_anchor_run, "[--once [--timeout SECONDS]] [--adopt]",
      "anchor the main chain's roots on the chain of STATE/anchor.json"},
     {"anchor", "status", kedge_cmd_anchor_status, "", "what is anchored, under way, spent"},
     {"anchor", "deploy", kedge_cmd_anchor_deploy, "", "make the contract, once per chain"},

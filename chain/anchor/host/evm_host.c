@@ -209,6 +209,12 @@ int kedge_anchor_load(const char *state, const struct kedge_anchor_settings *set
         err = kedge_file_read(path, &bytes, reterr);
         if (!err) {
             err = kedge_evm_anchor_load(ret, kedge_buf_view(&bytes), reterr);
+            if (err == KEDGE_E_STATE) {
+                (void)kedge_diag_hint(reterr,
+                                      "for a new beginning move %s/anchors/evm away; anchors that were made "
+                                      "stay on their chain",
+                                      state);
+            }
             err = err ? kedge_diag_wrap(reterr, err, "%s", path) : KEDGE_OK;
         }
     }
