@@ -34,7 +34,8 @@ struct kedge_trust {
     struct kedge_trust_tenant *tenants; /* owned; ascending by tenant */
     uint32_t seen_count;
     char **seen; /* owned; signed checkpoint notes */
-    char *witness_policy; /* owned; text of chain/witness_policy.h: releases must have its quorum; NULL: none */
+    char *
+        witness_policy; /* owned; text of chain/witness_policy.h: releases must have its quorum; NULL: none */
 };
 
 /* Reads the file of docs/record.md "Trust file"; strict, reterr names the field. deinit afterwards. */
@@ -91,8 +92,9 @@ struct kedge_audit_counts {
     uint64_t blobs, blob_bytes;
     uint64_t unanchored; /* entries of tenants' ledgers beyond their last checkpoint in the main chain */
     uint64_t signatures; /* verified */
-    uint64_t final_entries; /* of the main chain: cosigned by the quorum that the trust file demands, if any */
-    uint64_t decisions;  /* re-executed by replay */
+    uint64_t
+        final_entries;  /* of the main chain: cosigned by the quorum that the trust file demands, if any */
+    uint64_t decisions; /* re-executed by replay */
 };
 
 enum kedge_audit_verdict {

@@ -148,8 +148,9 @@ KEDGE_NODISCARD int kedge_ledger_check(struct kedge_ledger *l, kedge_ledger_prog
                                        struct kedge_diag *reterr);
 /* The same but the signatures of checkpoints, which the caller verifies himself. */
 KEDGE_NODISCARD int kedge_ledger_check_unsigned(struct kedge_ledger *l, struct kedge_diag *reterr);
-/* As kedge_ledger_check, but told of every damage that can be told apart: `what` is a short text, index what the table
- * counts (entries, tiles, checkpoints' sizes, records). KEDGE_OK when all was looked at, however much was found.
+/* As kedge_ledger_check, but told of every damage that can be told apart: `what` is a short text, index what
+ * the table counts (entries, tiles, checkpoints' sizes, records). KEDGE_OK when all was looked at, however
+ * much was found.
  */
 typedef void kedge_ledger_damage(void *arg, enum kedge_kv_table table, uint64_t index, const char *what);
 KEDGE_NODISCARD int kedge_ledger_check_all(struct kedge_ledger *l, kedge_ledger_damage *damage,

@@ -84,11 +84,11 @@ KEDGE_NODISCARD int kedgei_state_write(struct kedge_kv_tx *tx, const struct kedg
 /* Signs the committed state after the high-water check, raises the mark, keeps the note. */
 KEDGE_NODISCARD int kedgei_publish(struct kedge_ledger *l, struct kedge_diag *reterr);
 
-/* A read-only handle of whatever is there, for kedge_ledger_check_all: only identity is checked, and the origin
- * and key, where not given, are the stored ones. Closed with kedge_ledger_close. */
+/* A read-only handle of whatever is there, for kedge_ledger_check_all: only identity is checked, and the
+ * origin and key, where not given, are the stored ones. Closed with kedge_ledger_close. */
 KEDGE_NODISCARD int kedgei_ledger_open_unchecked(struct kedge_kv *kv, const char *origin,
-                                                 const struct kedge_public_key *key, struct kedge_ledger **ret,
-                                                 struct kedge_diag *reterr);
+                                                 const struct kedge_public_key *key,
+                                                 struct kedge_ledger **ret, struct kedge_diag *reterr);
 
 /* ledger_high_water.c */
 struct kedgei_high_water {

@@ -133,7 +133,8 @@ struct kedge_site_reply {
     uint64_t retry_ns;
     struct kedge_site_task task;
     struct kedge_site_chain shown; /* TASK, WAIT: the main chain, as signed as the host demands */
-    bool breaks; /* `shown` is larger than what was seen when asking, and does not prove that it grew out of that */
+    bool breaks; /* `shown` is larger than what was seen when asking, and does not prove that it grew out of
+                    that */
 };
 
 struct kedge_site_event {
