@@ -108,8 +108,10 @@ static bool overwrite(const char *path, struct kedge_view text, int *ret_err, st
     bool fits =
         fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 && (size_t)st.st_size <= text.len;
     if (fits) {
-        bool done = pwrite(fd, text.ptr, text.len, 0) == (ssize_t)text.len && fdatasync(fd) == 0;
+        ssize_t n = pwrite(fd, text.ptr, text.len, 0);
+        bool done = n == (ssize_t)text.len && fdatasync(fd) == 0;
         int e = errno;
+        fits = n <= 0 || n == (ssize_t)text.len; /* half a mark would be neither: it is replaced whole */
         *ret_err = done ? KEDGE_OK
                         : kedge_diag_set(reterr, kedge_errno(e), "%s: cannot write: %s", path, strerror(e));
     }
