@@ -173,6 +173,26 @@ int kedge_blobs_find(const struct kedge_blobs *b, const struct kedge_hash *diges
     return KEDGE_OK;
 }
 
+int kedge_blobs_remove(struct kedge_blobs *b, const struct kedge_hash *digest, struct kedge_diag *reterr)
+{
+    char path[KEDGE_PATH_MAX];
+    int err = kedge_blobs_path(b, digest, path);
+    if (err) {
+        return kedge_diag_set(reterr, err, "%s: path too long", b->blobs_dir);
+    }
+    bool was_there = unlink(path) == 0;
+    if (!was_there && errno != ENOENT) {
+        return fail(reterr, "remove", path);
+    }
+    path[strlen(path) - (KEDGE_HASH_HEX_LEN - 2) - 1] = '\0'; /* its folder */
+    err = kedge_dir_sync(path);
+    if (err == KEDGE_E_NOT_FOUND && !was_there) {
+        return KEDGE_OK;
+    }
+    return err ? kedge_diag_set(reterr, err, "%s: cannot be made durable: %s", path, kedge_strerror(err))
+               : KEDGE_OK;
+}
+
 void kedge_blobs_cool(const struct kedge_blobs *b, const struct kedge_hash *digest)
 {
     char path[KEDGE_PATH_MAX];

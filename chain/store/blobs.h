@@ -40,6 +40,11 @@ KEDGE_NODISCARD int kedge_blobs_verify(const struct kedge_blobs *b, const struct
 /* Appends the content to ret after checking its digest. KEDGE_E_NOT_FOUND, _TOO_LONG, _CORRUPT. */
 KEDGE_NODISCARD int kedge_blobs_read(const struct kedge_blobs *b, const struct kedge_hash *digest,
                                      struct kedge_buf *ret, struct kedge_diag *reterr);
+/* Removes the file, durably: its name is gone and its space free when this returns. What the medium under the
+ * file system keeps of it is not overwritten: where files move (copy on write, flash), nothing would be. An
+ * absent blob is fine. */
+KEDGE_NODISCARD int kedge_blobs_remove(struct kedge_blobs *b, const struct kedge_hash *digest,
+                                       struct kedge_diag *reterr);
 /* Tells the system that the blob will hardly be read again soon: its pages may go to what is written next,
  * instead of memory being claimed anew for every round. Nothing else changes; an absent blob is fine. */
 void kedge_blobs_cool(const struct kedge_blobs *b, const struct kedge_hash *digest);

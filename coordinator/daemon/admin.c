@@ -11,6 +11,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "coordinator/daemon/admin_args.h"
+#include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/https.h"
 #include "coordinator/daemon/read_tokens.h"
@@ -157,7 +158,7 @@ void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struc
         kedge_admin_read(h, req, verb, args);
     } else if (strncmp(verb, "job.", 4) == 0) {
         kedge_admin_jobs(h, req, verb, args);
-    } else if (!kedge_admin_witnesses(h, req, verb, args)) {
+    } else if (!kedge_admin_witnesses(h, req, verb, args) && !kedge_admin_erase(h, req, verb, args)) {
         kedge_admin_members(h, req, verb, args);
     }
     json_decref(args);

@@ -24,7 +24,9 @@ static void append_handle(struct kedge_host *h, struct kedge_item *item)
     if (a->changes_keys) {
         take_keys(&h->tenants[a->tenant], a);
     }
-    if (a->err && a->undo) {
+    if (!a->err) {
+        a->then(h, a);
+    } else if (a->undo) {
         a->undo(h, a);
     }
     if (a->err) {
@@ -33,7 +35,6 @@ static void append_handle(struct kedge_host *h, struct kedge_item *item)
                              a->why[0] ? a->why : kedge_strerror(a->err));
         kedge_admin_error(a->req, a->err, &d);
     } else {
-        a->then(h, a);
         json_t *o = json_object();
         json_object_set_new(o, "tenant", json_string(h->tenants[a->tenant].id.s));
         json_object_set_new(o, "leaf_index", json_integer((json_int_t)a->index));

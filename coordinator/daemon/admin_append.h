@@ -17,7 +17,8 @@ struct kedge_admin_append {
     struct kedge_net_request *req;
     struct kedge_statement *st;
     uint32_t tenant;
-    void (*then)(struct kedge_host *h, struct kedge_admin_append *a); /* on success, before the answer */
+    void (*then)(struct kedge_host *h,
+                 struct kedge_admin_append *a); /* durable, before the answer; may set err, why */
     void (*undo)(struct kedge_host *h, struct kedge_admin_append *a); /* may be NULL: on failure */
     uint64_t index;
     bool repeated;     /* the ledger holds this very envelope */

@@ -182,7 +182,8 @@ int kedge_admin_role_args(const json_t *args, bool grant, struct kedge_admin_rol
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"role\": expected operator or auditor");
     }
     if (!err && a.reason && strlen(a.reason) > KEDGE_ST_REASON_MAX) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"reason\": expected at most %d bytes", KEDGE_ST_REASON_MAX);
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"reason\": expected at most %d bytes",
+                             KEDGE_ST_REASON_MAX);
     }
     if (!err
         && (!hex || kedge_hex_decode(kedge_view_str(hex), a.key.b, KEDGE_KEY_LEN) != KEDGE_OK
@@ -191,6 +192,21 @@ int kedge_admin_role_args(const json_t *args, bool grant, struct kedge_admin_rol
     }
     a.auditor = grant && role && strcmp(role, "auditor") == 0;
     if (!err) {
+        *ret = a;
+    }
+    return err;
+}
+
+int kedge_admin_updates_args(const json_t *args, struct kedge_admin_updates *ret, struct kedge_diag *reterr)
+{
+    struct kedge_admin_updates a = {.from = 0};
+    const json_t *from = json_object_get(args, "from");
+    int err = get_id(args, "tenant", &a.tenant, reterr);
+    if (!err && from && (!json_is_integer(from) || json_integer_value(from) < 0)) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"from\": expected the index of an entry");
+    }
+    if (!err) {
+        a.from = (uint64_t)json_integer_value(from);
         *ret = a;
     }
     return err;

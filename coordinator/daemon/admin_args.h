@@ -78,6 +78,14 @@ struct kedge_admin_role {
 KEDGE_NODISCARD int kedge_admin_role_args(const struct json_t *args, bool grant, struct kedge_admin_role *ret,
                                           struct kedge_diag *reterr);
 
+/* ledger.updates: "tenant", and "from", the entry to begin with (may be absent) */
+struct kedge_admin_updates {
+    struct kedge_id tenant;
+    uint64_t from;
+};
+KEDGE_NODISCARD int kedge_admin_updates_args(const struct json_t *args, struct kedge_admin_updates *ret,
+                                             struct kedge_diag *reterr);
+
 /* "from_round" of job.show; absent: 0 */
 KEDGE_NODISCARD int kedge_admin_from_round(const struct json_t *args, uint32_t *ret,
                                            struct kedge_diag *reterr);

@@ -12,6 +12,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "common/wire/packed.h"
+#include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -325,6 +326,12 @@ static int may_put(struct kedge_host *h, uint32_t site, const struct kedge_msg_b
             d, KEDGE_E_BLOB_SIZE, "upload of %llu bytes refused: an update of job %s has %llu bytes",
             (unsigned long long)p->total, job->spec.name.s, (unsigned long long)job->update_len);
     }
+    struct kedge_hash digest;
+    memcpy(digest.b, p->digest, sizeof digest.b);
+    if (kedge_host_is_erased(h, h->sites[site].tenant, &digest)) {
+        return kedge_diag_set(d, KEDGE_E_DENIED, "upload refused: this very update was erased by order of %s",
+                              h->tenants[h->sites[site].tenant].id.s);
+    }
     if (h->sites[site].upload_busy) {
         return kedge_diag_set(d, KEDGE_E_BUSY, "the former chunk of this site is still being written");
     }
@@ -389,7 +396,7 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
 struct sweep {
     struct kedge_host *h;
     struct kedge_ledger *own; /* the tenant's; NULL for the main chain */
-    uint64_t removed;
+    uint64_t removed, erased;
 };
 
 static enum kedge_blob_verdict sweep_one(void *arg, const struct kedge_hash *digest, uint64_t size,
@@ -412,6 +419,10 @@ static enum kedge_blob_verdict sweep_one(void *arg, const struct kedge_hash *dig
     if (err == KEDGE_E_NOT_FOUND && s->own) {
         err = kedge_ledger_find_ref(s->own, digest, NULL);
     }
+    if (!err && s->own && kedge_ledger_has_erased(s->own, digest)) { /* the order came, then a crash */
+        s->erased++;
+        return KEDGE_BLOB_DELETE;
+    }
     if (err == KEDGE_E_NOT_FOUND) {
         s->removed++;
         return KEDGE_BLOB_DELETE;
@@ -430,6 +441,10 @@ int kedge_host_sweep(struct kedge_host *h, struct kedge_diag *d)
     if (s.removed > 0) {
         kedge_log(KEDGE_LOG_INFO, "sweep", "removed %llu blobs that no statement names",
                   (unsigned long long)s.removed);
+    }
+    if (s.erased > 0) {
+        kedge_log(KEDGE_LOG_INFO, "erased", "removed %llu updates whose tenants had ordered it before",
+                  (unsigned long long)s.erased);
     }
     return err;
 }

@@ -14,7 +14,8 @@ void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, ui
 /* msg: BLOB_PUT or BLOB_PUT_PACKED. */
 void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
                          const struct kedge_msg *msg);
-/* Removes blobs that no statement names: what a crash left between a blob's rename and its statement. */
+/* Removes blobs that no statement names: what a crash left between a blob's rename and its statement;
+ * and those whose tenant had ordered their erasure. */
 KEDGE_NODISCARD int kedge_host_sweep(struct kedge_host *h, struct kedge_diag *d);
 
 #endif

@@ -18,6 +18,8 @@ struct kedge_tenant {
     struct kedge_public_key admin_key; /* the first one: what trust files name */
     struct kedge_keybook keys;         /* as durable; on the loop thread */
     bool keys_pending;                 /* a statement that changes them is being written */
+    bool erasing;                      /* a statement that an update is erased is being written … */
+    struct kedge_hash erased;          /* … about this one */
     struct kedge_hash salted;
     struct kedge_state_log log; /* reads from any thread; writes through the committer */
     struct kedge_committer *committer;

@@ -40,8 +40,9 @@ static bool is_configured(const struct kedge_host *h, const struct kedge_public_
 bool kedge_host_may_ask(const struct kedge_host *h, const struct kedge_net_peer *peer, const char *verb)
 {
     static const char *const owner[] = {"role.grant", "role.revoke", NULL};
-    static const char *const reading[] = {"status",   "trust",    "tenant.list", "site.list",    "key.list",
-                                          "job.list", "job.show", "role.list",   "witness.list", NULL};
+    static const char *const reading[] = {"status",       "trust",          "tenant.list", "site.list",
+                                          "key.list",     "job.list",       "job.show",    "role.list",
+                                          "witness.list", "ledger.updates", NULL};
     if (peer->kind == KEDGE_NET_IPC) {
         return true; /* the socket is 0600: whoever opens it owns the state folder */
     }

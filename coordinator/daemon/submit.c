@@ -10,6 +10,7 @@
 #include "chain/merkle.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
+#include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -292,6 +293,14 @@ void kedge_host_verify(struct kedge_host *h, uint32_t ticket)
     struct kedge_site_entry *s = &h->sites[t->site];
     if (t->st->kind == KEDGE_ST_EVALUATION) { /* nothing beside the statement */
         verified_now(h, ticket, KEDGE_OK);
+        return;
+    }
+    if (kedge_host_is_erased(h, s->tenant, &t->st->subject)) {
+        if (s->upload && !s->upload_busy && kedge_hash_eq(&s->upload_digest, &t->st->subject)) {
+            kedge_upload_abort(s->upload);
+            s->upload = NULL;
+        }
+        verified_now(h, ticket, KEDGE_E_DENIED);
         return;
     }
     struct verify_work *w = s->upload_busy ? NULL : kedge_mem_new(1, sizeof *w);

@@ -1,0 +1,321 @@
+/* What an operator asks about updates, and what a tenant's admin orders to be erased. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/log.h"
+#include "coordinator/daemon/admin.h"
+#include "coordinator/daemon/admin_append.h"
+#include "coordinator/daemon/admin_args.h"
+#include "coordinator/daemon/erase.h"
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/jobs.h"
+#include "coordinator/daemon/loop.h"
+
+enum { PAGE_ENTRIES = 1024 }; /* that one answer looks at; a row has less than 400 characters */
+
+static void name_key(const struct kedge_hash *update, char out[KEDGE_IDEM_KEY_MAX + 1])
+{
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    kedge_hash_hex(update, hex);
+    snprintf(out, KEDGE_IDEM_KEY_MAX + 1, "erased/%s", hex);
+}
+
+static bool find_erased(struct kedge_ledger *l, const struct kedge_hash *update, uint64_t *ret_index)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    name_key(update, key);
+    return kedge_ledger_find(l, kedge_view_str(key), ret_index) == KEDGE_OK;
+}
+
+bool kedge_ledger_has_erased(struct kedge_ledger *l, const struct kedge_hash *update)
+{
+    uint64_t index;
+    return find_erased(l, update, &index);
+}
+
+bool kedge_host_is_erased(const struct kedge_host *h, uint32_t tenant, const struct kedge_hash *update)
+{
+    const struct kedge_tenant *t = &h->tenants[tenant];
+    return (t->erasing && kedge_hash_eq(&t->erased, update))
+           || kedge_ledger_has_erased(t->log.ledger, update);
+}
+
+/* ---- ledger.updates ---- */
+
+struct list_work {
+    struct kedge_work work;
+    struct kedge_net_request *req;
+    struct kedge_ledger *ledger;
+    struct kedge_blobs *blobs;
+    uint64_t from, next; /* next: 0 after the last page */
+    json_t *rows;
+    struct kedge_statement *st;
+    int err;
+};
+
+/* An entry of our own ledger: its signature was checked when it was appended. */
+static int read_entry(struct kedge_ledger *l, uint64_t index, struct kedge_statement *ret_st)
+{
+    struct kedge_signed_statement signed_by;
+    struct kedge_buf entry;
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&signed_by.payload, KEDGE_ENTRY_MAX);
+    int err = kedge_ledger_get(l, index, &entry);
+    if (!err) {
+        err = kedge_statement_read(kedge_buf_view(&entry), ret_st, &signed_by, NULL);
+    }
+    kedge_buf_deinit(&signed_by.payload);
+    kedge_buf_deinit(&entry);
+    return err;
+}
+
+static int put_row(struct list_work *w, uint64_t index)
+{
+    const struct kedge_st_update *u = &w->st->u.update;
+    char path[KEDGE_PATH_MAX], hex[KEDGE_HASH_HEX_LEN + 1];
+    struct stat st;
+    int err = kedge_blobs_path(w->blobs, &w->st->subject, path);
+    if (err) {
+        return err;
+    }
+    kedge_hash_hex(&w->st->subject, hex);
+    json_t *row = json_pack("{s:I,s:s,s:s,s:i,s:s,s:s}", "entry", (json_int_t)index, "update", hex, "job",
+                            u->job.s, "round", (int)u->round, "kind",
+                            u->update_kind == KEDGE_TRAIN_PRETRAIN ? "pretrain" : "train", "site", u->site.s);
+    bool here = lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+    if (here) {
+        json_object_set_new(row, "bytes", json_integer((json_int_t)st.st_size));
+        json_object_set_new(row, "stored_ms", json_integer((json_int_t)st.st_mtime * 1000));
+    }
+    json_object_set_new(row, "erased", json_boolean(kedge_ledger_has_erased(w->ledger, &w->st->subject)));
+    return json_array_append_new(w->rows, row) == 0 ? KEDGE_OK : KEDGE_E_NOMEM;
+}
+
+static void list_run(struct kedge_host *h, struct kedge_work *work)
+{
+    struct list_work *w = (struct list_work *)work;
+    uint64_t size = kedge_ledger_size(w->ledger);
+    uint64_t end = size < w->from || size - w->from <= PAGE_ENTRIES ? size : w->from + PAGE_ENTRIES;
+    (void)h;
+    for (uint64_t i = w->from; i < end && !w->err; i++) {
+        w->err = read_entry(w->ledger, i, w->st);
+        if (!w->err && w->st->kind == KEDGE_ST_UPDATE) {
+            w->err = put_row(w, i);
+        }
+    }
+    w->next = end < size ? end : 0;
+}
+
+static void list_done(struct kedge_host *h, struct kedge_item *item)
+{
+    struct list_work *w = (struct list_work *)item;
+    size_t i;
+    json_t *row;
+    json_array_foreach(w->rows, i, row)
+    {
+        struct kedge_id job;
+        int err = kedge_id_from(kedge_view_str(json_string_value(json_object_get(row, "job"))), &job);
+        json_object_set_new(row, "running", json_boolean(!err && kedge_host_job_find(h, &job, false)));
+    }
+    if (w->err) {
+        struct kedge_diag d;
+        (void)kedge_diag_set(&d, w->err, "the ledger cannot be read: %s", kedge_strerror(w->err));
+        kedge_admin_error(w->req, w->err, &d);
+        json_decref(w->rows);
+    } else {
+        kedge_admin_ok(w->req, json_pack("{s:o,s:I}", "updates", w->rows, "next", (json_int_t)w->next));
+    }
+    kedge_mem_free(w->st);
+    kedge_mem_free(w);
+}
+
+static void list_updates(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_admin_updates asked;
+    int err = kedge_admin_updates_args(args, &asked, &d);
+    uint32_t tenant = err ? KEDGE_COORD_NONE : kedge_host_tenant_find(h, &asked.tenant);
+    if (!err && tenant == KEDGE_COORD_NONE) {
+        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", asked.tenant.s);
+    }
+    struct list_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
+    struct kedge_statement *st = err ? NULL : kedge_mem_new(1, sizeof *st);
+    json_t *rows = err ? NULL : json_array();
+    if (!w || !st || !rows) {
+        kedge_mem_free(w);
+        kedge_mem_free(st);
+        json_decref(rows);
+        kedge_admin_error(req, err ? err : KEDGE_E_NOMEM, &d);
+        return;
+    }
+    *w = (struct list_work){.work = {{list_done}, list_run},
+                            .req = req,
+                            .ledger = h->tenants[tenant].log.ledger,
+                            .blobs = h->tenants[tenant].log.blobs,
+                            .from = asked.from,
+                            .rows = rows,
+                            .st = st};
+    kedge_host_work(h, &w->work);
+}
+
+/* ---- ledger.erase ---- */
+
+/* Is an update of that tenant and digest on its way, or an input of a round that is open? */
+static bool is_in_use(const struct kedge_host *h, uint32_t tenant, const struct kedge_hash *update)
+{
+    for (uint32_t i = 0; i < KEDGE_TICKETS_MAX; i++) {
+        const struct kedge_ticket *t = &h->tickets[i];
+        if (t->used && t->st && t->st->kind == KEDGE_ST_UPDATE && h->sites[t->site].tenant == tenant
+            && kedge_hash_eq(&t->st->subject, update)) {
+            return true;
+        }
+    }
+    for (uint32_t j = 0; j < KEDGE_JOBS_MAX; j++) {
+        if (!h->jobs[j].used || kedge_host_job_has_ended(&h->jobs[j])) {
+            continue;
+        }
+        for (uint32_t s = 0; s < h->site_count; s++) {
+            const struct kedge_coord_row *row =
+                h->sites[s].tenant == tenant ? kedge_coord_row(h->coord, j, s) : NULL;
+            if (row
+                && (memcmp(row->pretrain.update.b, update->b, KEDGE_HASH_LEN) == 0
+                    || memcmp(row->train.update.b, update->b, KEDGE_HASH_LEN) == 0)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The update that the statement names, in the tenant's ledger; only lists, models and specs have no such
+ * entry, and stay. */
+static int check_update(const struct kedge_host *h, const struct kedge_admin_append *a,
+                        struct kedge_statement *named, struct kedge_diag *d)
+{
+    const struct kedge_st_erased *e = &a->st->u.erased;
+    struct kedge_ledger *l = h->tenants[a->tenant].log.ledger;
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    uint64_t index = 0;
+    kedge_hash_hex(&e->update, hex);
+    int err = kedge_ledger_find_ref(l, &e->update, &index);
+    err = err ? err : read_entry(l, index, named);
+    if (err == KEDGE_E_NOT_FOUND || (!err && named->kind != KEDGE_ST_UPDATE)) {
+        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no update %s in the ledger of tenant %s", hex,
+                              h->tenants[a->tenant].id.s);
+    }
+    if (err) {
+        return kedge_diag_set(d, err, "ledger of tenant %s, entry %" PRIu64 ": %s",
+                              h->tenants[a->tenant].id.s, index, kedge_strerror(err));
+    }
+    return index == e->entry ? KEDGE_OK
+                             : kedge_diag_set(d, KEDGE_E_FORMAT,
+                                              "the statement names entry %" PRIu64
+                                              ", but update %s is that of entry %" PRIu64,
+                                              e->entry, hex, index);
+}
+
+static int check_order(struct kedge_host *h, const struct kedge_admin_append *a, struct kedge_diag *d)
+{
+    const struct kedge_st_erased *e = &a->st->u.erased;
+    const struct kedge_tenant *t = &h->tenants[a->tenant];
+    struct kedge_statement *named = kedge_mem_new(1, sizeof *named);
+    int err = named ? check_update(h, a, named, d) : KEDGE_E_NOMEM;
+    if (!err && kedge_host_job_find(h, &named->u.update.job, false)) {
+        err =
+            kedge_diag_set(d, KEDGE_E_STATE, "job \"%s\" has not ended: its rounds still need their updates",
+                           named->u.update.job.s);
+    } else if (!err && is_in_use(h, a->tenant, &e->update)) {
+        err = kedge_diag_set(d, KEDGE_E_STATE,
+                             "an open round of another job has this very update as an input: wait for its "
+                             "end");
+    } else if (!err && t->erasing) {
+        err = kedge_diag_set(d, KEDGE_E_BUSY, "another erasure of tenant %s is being written", t->id.s);
+    }
+    kedge_mem_free(named);
+    return err;
+}
+
+/* The statement is durable: now the file. When it cannot be removed the answer says so; the next start, or
+ * the same order once more, tries again. */
+static void erased(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    struct kedge_tenant *t = &h->tenants[a->tenant];
+    struct kedge_diag d = {.text = ""};
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    kedge_hash_hex(&a->st->u.erased.update, hex);
+    t->erasing = false;
+    a->err = kedge_blobs_remove(t->log.blobs, &a->st->u.erased.update, &d);
+    if (a->err) {
+        snprintf(a->why, sizeof a->why, "the order stands in entry %" PRIu64 ", but %.200s", a->index,
+                 d.text);
+        kedge_log(KEDGE_LOG_ERROR, "not erased", "tenant=%s update=%s: %s", t->id.s, hex, d.text);
+        return;
+    }
+    kedge_log(KEDGE_LOG_INFO, "erased", "tenant=%s update=%s entry=%" PRIu64, t->id.s, hex, a->index);
+}
+
+static void not_erased(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    h->tenants[a->tenant].erasing = false;
+}
+
+/* Ordered before, by this statement or another: what counts is that it is so. */
+static void answer_known(struct kedge_host *h, struct kedge_admin_append *a, uint64_t index)
+{
+    const struct kedge_tenant *t = &h->tenants[a->tenant];
+    struct kedge_diag d = {.text = ""};
+    int err = kedge_blobs_remove(t->log.blobs, &a->st->u.erased.update, &d);
+    if (err) {
+        kedge_admin_append_fail(a, err, &d);
+        return;
+    }
+    kedge_admin_ok(a->req, json_pack("{s:s,s:I,s:b}", "tenant", t->id.s, "leaf_index", (json_int_t)index,
+                                     "repeated", true));
+    kedge_mem_free(a->st);
+    kedge_mem_free(a);
+}
+
+static void erase(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_admin_append *a = kedge_admin_append_new(req);
+    int err = kedge_admin_append_open(h, args, KEDGE_ST_ERASED, a, &d);
+    if (!err && !kedge_id_eq(&a->st->u.erased.tenant, &h->tenants[a->tenant].id)) {
+        err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement is about another tenant");
+    }
+    uint64_t index;
+    if (!err && find_erased(h->tenants[a->tenant].log.ledger, &a->st->u.erased.update, &index)) {
+        answer_known(h, a, index);
+        return;
+    }
+    err = err ? err : check_order(h, a, &d);
+    if (err) {
+        kedge_admin_append_fail(a, err, &d);
+        return;
+    }
+    struct kedge_tenant *t = &h->tenants[a->tenant];
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    name_key(&a->st->u.erased.update, key);
+    t->erasing = true; /* from now on no site can bring these bytes again */
+    t->erased = a->st->u.erased.update;
+    a->undo = not_erased;
+    a->then = erased;
+    kedge_admin_append_submit(h, a, args, key);
+}
+
+bool kedge_admin_erase(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                       const json_t *args)
+{
+    if (strcmp(verb, "ledger.updates") == 0) {
+        list_updates(h, req, args);
+    } else if (strcmp(verb, "ledger.erase") == 0) {
+        erase(h, req, args);
+    } else {
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,20 @@
+/* Updates that their tenant had erased: the statement first, durably, then the file. What a crash in between
+ * leaves, the sweep at the next start removes. On the loop thread. */
+#ifndef KEDGE_COORDINATOR_DAEMON_ERASE_H
+#define KEDGE_COORDINATOR_DAEMON_ERASE_H
+
+#include "chain/store/ledger.h"
+#include "common/net/server.h"
+
+struct json_t;
+struct kedge_host;
+
+/* Says the ledger that this update is erased? */
+bool kedge_ledger_has_erased(struct kedge_ledger *l, const struct kedge_hash *update);
+/* The same, or the statement that says so is on its way: such bytes are not taken again. */
+bool kedge_host_is_erased(const struct kedge_host *h, uint32_t tenant, const struct kedge_hash *update);
+/* Verbs ledger.updates, ledger.erase; false: it is none of these. */
+bool kedge_admin_erase(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                       const struct json_t *args);
+
+#endif
