@@ -109,7 +109,9 @@ static int put_cosigned(struct kedgei_ex_work *w)
     int err = kedge_state_path(path, w->reterr, w->r.state, "main/cosigned.note");
     if (!err && kedge_file_exists(path)) {
         err = kedge_file_read(path, &bytes, w->reterr);
-        err = err ? err : kedgei_ex_main_note(w, kedge_buf_view(&bytes), "cosigned");
+        if (!err && !kedge_view_eq(kedge_buf_view(&bytes), kedge_buf_view(&w->r.main.note))) {
+            err = kedgei_ex_main_note(w, kedge_buf_view(&bytes), "cosigned"); /* older than the newest */
+        }
     }
     return err || !policy ? err : kedgei_ex_put(&w->f, kedge_view_str(policy), w->reterr, "policy.txt");
 }

@@ -273,6 +273,33 @@ static int visit(void *arg, uint64_t index, struct kedge_view entry)
     return kedgei_ex_decode(e.body, s->st) == KEDGE_OK ? take_statement(s, index) : KEDGE_OK;
 }
 
+/* The newest checkpoint as the witnesses cosigned it, when they have: proofs then carry their word. The log's
+ * own signature is in it as well. */
+static int take_cosigned(struct kedgei_ex_record *r, struct kedge_diag *reterr)
+{
+    struct kedge_buf bytes KEDGE_CLEANUP(kedge_buf_deinit);
+    char path[KEDGE_PATH_MAX];
+    kedge_buf_init(&bytes, KEDGE_NOTE_MAX);
+    int err = kedge_state_path(path, reterr, r->state, "main/cosigned.note");
+    if (err || !kedge_file_exists(path)) {
+        return err;
+    }
+    struct kedge_note *notes = kedge_mem_new(2, sizeof *notes);
+    if (!notes) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory");
+    }
+    err = kedge_file_read(path, &bytes, reterr);
+    if (!err && kedge_note_parse(kedge_buf_view(&bytes), &notes[0]) == KEDGE_OK
+        && kedge_note_parse(kedge_buf_view(&r->main.note), &notes[1]) == KEDGE_OK
+        && kedge_view_eq(notes[0].text, notes[1].text)) {
+        kedge_buf_clear(&r->main.note);
+        kedge_buf_put(&r->main.note, bytes.ptr, bytes.len);
+        err = r->main.note.err;
+    }
+    kedge_mem_free(notes);
+    return err;
+}
+
 static int read_main(struct kedgei_ex_record *r, struct kedge_diag *reterr)
 {
     struct scan s = {r, kedge_mem_new(1, sizeof *s.st), reterr};
@@ -281,6 +308,7 @@ static int read_main(struct kedgei_ex_record *r, struct kedge_diag *reterr)
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory");
     }
     int err = kedge_ledger_checkpoint(r->main.log.ledger, &r->main.note, &r->main.size);
+    err = err ? err : take_cosigned(r, reterr);
     err = err ? err : kedge_ledger_for_each(r->main.log.ledger, 0, visit, &s);
     kedge_mem_free(s.st);
     if (err && reterr && !reterr->text[0]) {

@@ -482,6 +482,34 @@ START_TEST(anchors_and_cosigned_checkpoints_go_along)
 }
 END_TEST
 
+START_TEST(proofs_carry_cosignatures_of_the_newest_checkpoint)
+{
+    struct made m;
+    struct kedge_state_log log;
+    struct kedge_buf note;
+    const uint8_t zero[4 + 8 + 64] = {1};
+    make_scratch();
+    fx_federation(at("fed"), FX_NONE);
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    MUST(kedge_state_log_open(at("fed/state"), NULL, KEDGE_STATE_COPY, &log, NULL));
+    MUST(kedge_ledger_checkpoint(log.ledger, &note, NULL));
+    kedge_state_log_close(&log);
+    kedge_buf_put_str(&note, "\xe2\x80\x94 example.org/witness ");
+    kedge_base64_put(&note, kedge_view_of(zero, sizeof zero));
+    kedge_buf_put_str(&note, "\n");
+    MUST(kedge_file_write(at("fed/state/main/cosigned.note"), kedge_buf_view(&note), 0600, NULL));
+    prepare(&m);
+    EXPORT_OK(&m, "out");
+    struct kedge_buf proof = content("out", "proofs/main-00000000.tlog-proof");
+    ck_assert(holds(&proof, "example.org/witness"));
+    ck_assert_uint_gt(each_file("out", check_proof, &m), 20);
+    kedge_buf_deinit(&proof);
+    kedge_buf_deinit(&note);
+    finish(&m);
+    remove_scratch();
+}
+END_TEST
+
 START_TEST(a_long_job_is_drawn_in_bounds)
 {
     struct made m;
@@ -538,6 +566,7 @@ int main(void)
     tcase_add_test(t, one_model_can_be_chosen);
     tcase_add_test(t, keys_have_their_history);
     tcase_add_test(t, anchors_and_cosigned_checkpoints_go_along);
+    tcase_add_test(t, proofs_carry_cosignatures_of_the_newest_checkpoint);
     tcase_add_test(t, a_long_job_is_drawn_in_bounds);
     tcase_add_test(t, what_others_wrote_is_escaped);
     suite_add_tcase(s, t);
