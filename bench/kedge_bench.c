@@ -214,6 +214,49 @@ static int ledger_statements(struct row rows[ROWS_MAX], int *ret_count)
     return err;
 }
 
+static int ledger_tenants(struct row rows[ROWS_MAX], int *ret_count)
+{
+    struct kedge_bench_ledger_tenants l;
+    int err = kedge_bench_ledger_tenants(&l);
+    if (!err) {
+        rows[0] = (struct row){"ledger-statements-8-tenants",
+                               "statements/s",
+                               l.rate,
+                               l.verify_rate,
+                               20000,
+                               true,
+                               l.rate >= 20000 && l.rate >= 0.6 * l.verify_rate};
+        *ret_count = 1;
+    }
+    return err;
+}
+
+static int quiet_tenant(struct row rows[ROWS_MAX], int *ret_count)
+{
+    struct kedge_bench_quiet_tenant q;
+    int err = kedge_bench_quiet_tenant(&q);
+    if (!err) {
+        rows[0] = (struct row){"quiet-tenant-p99", "ms", q.p99_ms, q.alone_ms, 20, false, q.p99_ms <= 20};
+        *ret_count = 1;
+    }
+    return err;
+}
+
+/* The baseline of both first rows is how many statements the ledger has. */
+static int large_ledger(struct row rows[ROWS_MAX], int *ret_count)
+{
+    struct kedge_bench_large_ledger l;
+    int err = kedge_bench_large_ledger(&l);
+    if (!err) {
+        double size = (double)l.size, bytes = (double)l.proof_bytes_ten_million;
+        rows[0] = (struct row){"ledger-open-10m", "ms", l.open_ms, size, 100, false, l.open_ms < 100};
+        rows[1] = (struct row){"inclusion-proof", "ms", l.proof_ms, size, 1, false, l.proof_ms < 1};
+        rows[2] = (struct row){"inclusion-proof-bytes", "B", bytes, 0, 2048, false, bytes < 2048};
+        *ret_count = 3;
+    }
+    return err;
+}
+
 static int audit_verify(struct row rows[ROWS_MAX], int *ret_count)
 {
     struct kedge_bench_audit_verify v;
@@ -259,6 +302,9 @@ static const struct measurement {
     {{"poc-first-round"}, poc_first_round},
     {{"mean-kernel"}, mean_kernel},
     {{"ledger-statements"}, ledger_statements},
+    {{"ledger-statements-8-tenants"}, ledger_tenants},
+    {{"quiet-tenant-p99"}, quiet_tenant},
+    {{"ledger-open-10m", "inclusion-proof", "inclusion-proof-bytes"}, large_ledger},
     {{"audit-verify"}, audit_verify},
     {{"audit-replay"}, audit_replay},
 };

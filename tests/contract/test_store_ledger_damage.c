@@ -177,6 +177,68 @@ START_TEST(check_names_the_damage)
 }
 END_TEST
 
+struct named {
+    uint64_t count[KEDGE_KV_TABLES], last_index[KEDGE_KV_TABLES];
+};
+
+static void note_damage(void *arg, enum kedge_kv_table table, uint64_t index, const char *what)
+{
+    struct named *n = arg;
+    ck_assert(what && what[0]);
+    n->count[table]++;
+    n->last_index[table] = index;
+}
+
+static void change(struct kedge_kv *kv, enum kedge_kv_table table, struct kedge_view key, bool remove)
+{
+    struct kedge_kv_tx *tx;
+    struct kedge_buf value;
+    kedge_buf_init(&value, 10000);
+    ck_assert_int_eq(kedge_kv_begin(kv, true, &tx, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_get(tx, table, key, &value), KEDGE_OK);
+    value.ptr[value.len - 1] ^= 4;
+    int err = remove ? kedge_kv_del(tx, table, key)
+                     : kedge_kv_put(tx, table, key, kedge_buf_view(&value), KEDGE_KV_PUT);
+    ck_assert_int_eq(err, KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_commit(tx, NULL), KEDGE_OK);
+    kedge_buf_deinit(&value);
+}
+
+/* One damage does not hide another, and is told once: the tree above an entry is not wrong as well. */
+START_TEST(check_all_names_every_damage)
+{
+    static const uint64_t entries[] = {3, 4, 270, 300}; /* the last is removed */
+    struct fixture f;
+    struct named n = {.count = {0}};
+    fixture_init(&f);
+    f.kv = new_kv(&f, _i);
+    fixture_must_open(&f, true);
+    struct kedge_ledger_append keyed = item("one", "key");
+    ck_assert_int_eq(kedge_ledger_append(f.l, &keyed, 1, NULL, NULL, NULL), KEDGE_OK);
+    ck_assert_int_eq(append_range(f.l, 1, 600, 50, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_ledger_check_all(f.l, note_damage, NULL, &n, NULL), KEDGE_OK);
+    for (size_t t = 0; t < KEDGE_KV_TABLES; t++) {
+        ck_assert_uint_eq(n.count[t], 0);
+    }
+    uint8_t key[8];
+    for (size_t i = 0; i < 4; i++) {
+        kedge_store_be64(key, entries[i]);
+        change(f.kv, KEDGE_KV_ENTRY, kedge_view_of(key, sizeof key), i == 3);
+    }
+    kedge_store_be64(key, 51);
+    change(f.kv, KEDGE_KV_HEAD, kedge_view_of(key, sizeof key), false);
+    change(f.kv, KEDGE_KV_IDEM, kedge_view_str("key"), false);
+    ck_assert_int_eq(kedge_ledger_check_all(f.l, note_damage, NULL, &n, NULL), KEDGE_OK);
+    ck_assert_uint_eq(n.count[KEDGE_KV_ENTRY], 5); /* and that there is one record less */
+    ck_assert_uint_eq(n.count[KEDGE_KV_TILE], 0);
+    ck_assert_uint_eq(n.count[KEDGE_KV_HEAD], 1);
+    ck_assert_uint_eq(n.last_index[KEDGE_KV_HEAD], 51);
+    ck_assert_uint_eq(n.count[KEDGE_KV_IDEM], 1);
+    ck_assert_uint_eq(n.count[KEDGE_KV_META], 0);
+    fixture_deinit(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("store ledger damage");
@@ -186,6 +248,7 @@ int main(void)
     tcase_add_test(t, old_backup_is_refused);
     tcase_add_test(t, unmarked_checkpoint_stays_inside);
     tcase_add_test(t, check_names_the_damage);
+    tcase_add_loop_test(t, check_all_names_every_damage, 0, 2);
     suite_add_tcase(suite, t);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
