@@ -292,8 +292,12 @@ static int tell_check(struct kedge_cli *c, const char *folder, const char *keys,
     kedge_cli_say(c, "%u model%s signed and released; %u time stamp%s\n", n->models,
                   n->models == 1 ? "" : "s", n->timestamps, n->timestamps == 1 ? "" : "s");
     if (n->timestamps_not_judged > 0) {
-        kedge_cli_say(c, "%u time stamp%s not judged: --tsa-ca FILE names the authority's CA certificates\n",
-                      n->timestamps_not_judged, n->timestamps_not_judged == 1 ? "" : "s");
+        kedge_cli_say(
+            c,
+            "Verified: what is in %s.\n"
+            "No export can show that nothing was left out of the logs, or that every decision is right: see "
+            "kedge audit replay.\n",
+            folder);
     }
     if (!keys) {
         kedge_cli_say(
