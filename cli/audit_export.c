@@ -292,23 +292,18 @@ static int tell_check(struct kedge_cli *c, const char *folder, const char *keys,
     kedge_cli_say(c, "%u model%s signed and released; %u time stamp%s\n", n->models,
                   n->models == 1 ? "" : "s", n->timestamps, n->timestamps == 1 ? "" : "s");
     if (n->timestamps_not_judged > 0) {
-        kedge_cli_say(
-            c,
-            "Verified: what is in %s.\n"
-            "No export can show that nothing was left out of the logs, or that every decision is right: see "
-            "kedge audit replay.\n",
-            folder);
+        kedge_cli_say(c, "%u time stamp%s not judged: --tsa-ca FILE names the authority's CA certificates\n",
+                      n->timestamps_not_judged, n->timestamps_not_judged == 1 ? "" : "s");
     }
     if (!keys) {
         kedge_cli_say(
             c, "The exporter's keys are the export's own: --keys FOLDER compares with those that you have "
                "from elsewhere.\n");
     }
+    kedge_cli_say(c, "Verified: what is in %s.\n", folder);
     kedge_cli_say(
-        c,
-        "Verified: what is in %s. Not possible from an export: that nothing was left out of the logs, and "
-        "that every decision is right; kedge audit replay says so of the record.\n",
-        folder);
+        c, "No export can show that nothing was left out of the logs, or that every decision is right: see "
+           "kedge audit replay.\n");
     return kedge_cli_ok(c,
                         json_pack("{s:s,s:I,s:I,s:i,s:i,s:i,s:i,s:i,s:i,s:b}", "export", folder, "files",
                                   (json_int_t)n->files, "bytes", (json_int_t)n->bytes, "models",
