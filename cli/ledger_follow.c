@@ -9,7 +9,7 @@
 
 #include "chain/checkpoint.h"
 #include "chain/cosignature.h"
-#include "chain/follow/blobs.h"
+#include "chain/follow/erased.h"
 #include "chain/fork_evidence.h"
 #include "chain/json.h"
 #include "chain/state/copy.h"
@@ -292,6 +292,7 @@ struct blob_walk {
     struct watch *f;
     struct kedge_diag *d;
     uint64_t count, bytes;
+    struct kedge_follow_erased erased; /* a replica does not keep these either */
 };
 
 /* Fetches a blob, going on where an earlier try was cut off. */
@@ -335,7 +336,7 @@ static int take_blob(void *arg, const struct kedge_blob_wanted *wanted)
     if (f->blobs == BLOBS_LISTS && wanted->want != KEDGE_WANT_LIST) {
         return KEDGE_OK;
     }
-    if (kedge_blobs_find(blobs, &wanted->digest, NULL) == KEDGE_OK) {
+    if (kedge_follow_is_erased(&w->erased, wanted) || kedge_blobs_find(blobs, &wanted->digest, NULL) == KEDGE_OK) {
         return KEDGE_OK;
     }
     kedge_hash_hex(&wanted->digest, hex);
@@ -359,7 +360,10 @@ static int take_blobs(struct watch *f, struct blob_walk *w, struct kedge_diag *d
     uint64_t main_size = kedge_ledger_size(f->main.ledger), own_size = kedge_ledger_size(f->own.ledger);
     int err = kedge_follow_blobs(f->main.ledger, f->main_blobs_from, &salted, take_blob, w);
     f->main_blobs_from = err ? f->main_blobs_from : main_size;
+    err = err ? err : kedge_follow_erase(f->own.ledger, f->own_blobs_from, f->own.blobs, &w->erased, d);
     err = err ? err : kedge_follow_blobs(f->own.ledger, f->own_blobs_from, NULL, take_blob, w);
+    kedge_mem_free(w->erased.digests);
+    w->erased.digests = NULL;
     f->own_blobs_from = err ? f->own_blobs_from : own_size;
     return err;
 }

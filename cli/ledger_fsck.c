@@ -122,7 +122,8 @@ static int look_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag
         struct kedge_fsck_ledger ledger = {.dir = t->store,
                                            .mark = t->mark[0] ? t->mark : NULL,
                                            .origin = t->origin[0] ? t->origin : NULL,
-                                           .key = t->has_key ? &t->key : NULL};
+                                           .key = t->has_key ? &t->key : NULL,
+                                           .gone = "erased/"};
         err = kedge_fsck_ledger(&f, &ledger, &refs, &counts, reterr);
     } else {
         err = kedge_fsck_store(&f, t->store, &counts, reterr);

@@ -129,7 +129,7 @@ static int refs_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag
 {
     const struct refs_of *r = arg;
     struct kedge_fsck fsck = {.report = ignore_finding};
-    struct kedge_fsck_ledger ledger = {.dir = r->store};
+    struct kedge_fsck_ledger ledger = {.dir = r->store, .gone = "erased/"};
     struct kedge_fsck_counts counts = {0};
     return kedge_fsck_ledger(&fsck, &ledger, ret_out, &counts, d);
 }

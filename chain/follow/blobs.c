@@ -42,6 +42,8 @@ static int tell_statement(struct walk *w)
     switch ((int)st->kind) {
     case KEDGE_ST_UPDATE:
         return tell(w, KEDGE_WANT_UPDATE, true, &st->subject);
+    case KEDGE_ST_ERASED:
+        return tell(w, KEDGE_WANT_ERASED, true, &st->subject);
     case KEDGE_ST_JOB_OPENED:
         err = tell(w, KEDGE_WANT_LIST, false, &st->subject);
         return err ? err : tell(w, KEDGE_WANT_MODEL, false, &st->u.job_opened.initial_model);

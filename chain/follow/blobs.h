@@ -9,6 +9,7 @@ enum kedge_blob_want {
     KEDGE_WANT_LIST,   /* input lists of the tenant, job specs: small, and what checking its inputs needs */
     KEDGE_WANT_MODEL,  /* models and directions, in the main chain's blobs */
     KEDGE_WANT_UPDATE, /* the tenant's updates */
+    KEDGE_WANT_ERASED, /* none: the tenant had this update erased, it goes from a copy, too */
 };
 
 struct kedge_blob_wanted {
@@ -20,7 +21,8 @@ typedef int kedge_follow_visit_blob(void *arg, const struct kedge_blob_wanted *w
 
 /* Visits what the entries of a copy from `from` on name; some more than once. `salted` is the tenant's name
  * in the main chain, NULL when the copy is of the tenant's own ledger. Non-zero of visit stops and is
- * returned. Entries that are no statements are passed over: whether the log holds what it should is the
+ * returned. An erased update is told as wanted, too, for it stands before its erasure: chain/follow/erased.h.
+ * Entries that are no statements are passed over: whether the log holds what it should is the
  * auditor's question. */
 KEDGE_NODISCARD int kedge_follow_blobs(struct kedge_ledger *copy, uint64_t from,
                                        const struct kedge_hash *salted, kedge_follow_visit_blob *visit,

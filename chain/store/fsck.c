@@ -178,14 +178,32 @@ static void on_progress(void *arg, uint64_t done, uint64_t total)
     progress(arg, "entries", done, total);
 }
 
+struct refs {
+    const struct run *r;
+    const char *gone;
+    struct kedge_buf *out;
+};
+
+static bool is_gone(const struct refs *refs, struct kedge_view digest)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1], hex[KEDGE_HASH_HEX_LEN + 1];
+    struct kedge_view value;
+    if (!refs->gone) {
+        return false;
+    }
+    kedge_hex_encode(digest.ptr, digest.len, hex);
+    snprintf(key, sizeof key, "%s%s", refs->gone, hex);
+    return kedge_kv_peek(refs->r->tx, KEDGE_KV_IDEM, kedge_view_str(key), &value) == KEDGE_OK;
+}
+
 static int append_ref(void *arg, struct kedge_view key, struct kedge_view value)
 {
-    struct kedge_buf *refs = arg;
+    struct refs *refs = arg;
     (void)value;
-    if (key.len == KEDGE_HASH_LEN) {
-        kedge_buf_put(refs, key.ptr, key.len);
+    if (key.len == KEDGE_HASH_LEN && !is_gone(refs, key)) {
+        kedge_buf_put(refs->out, key.ptr, key.len);
     }
-    return refs->err;
+    return refs->out->err;
 }
 
 static int check_mark(const struct run *r, struct kedge_ledger *l, const char *mark)
@@ -257,7 +275,8 @@ int kedge_fsck_ledger(const struct kedge_fsck *f, const struct kedge_fsck_ledger
     }
     if (!err) {
         err = kedge_kv_count(r.tx, KEDGE_KV_HEAD, &counts->heads);
-        err = err ? err : kedge_kv_scan(r.tx, KEDGE_KV_REF, all, all, append_ref, ret_refs);
+        struct refs refs = {&r, ledger->gone, ret_refs};
+        err = err ? err : kedge_kv_scan(r.tx, KEDGE_KV_REF, all, all, append_ref, &refs);
         err = err == KEDGE_E_CORRUPT ? KEDGE_OK : err; /* which the check has told */
     }
     if (err && reterr && !reterr->text[0]) {

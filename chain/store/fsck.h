@@ -49,9 +49,11 @@ struct kedge_fsck_ledger {
     const char *mark;                   /* high-water mark's file; NULL: there is none to look at */
     const char *origin;                 /* NULL: as stored */
     const struct kedge_public_key *key; /* of the log; NULL: as stored */
+    const char *gone; /* an idempotency key of this and a digest in hex says that a blob is no longer kept;
+                         NULL: all are */
 };
 /* A ledger's store: as above, and all that kedge_ledger_check knows, and its mark. Appends the digests of the
- * blobs that its entries reference to ret_refs, 32 bytes each, ascending. */
+ * blobs that its entries reference, and that are still kept, to ret_refs, 32 bytes each, ascending. */
 KEDGE_NODISCARD int kedge_fsck_ledger(const struct kedge_fsck *f, const struct kedge_fsck_ledger *ledger,
                                       struct kedge_buf *ret_refs, struct kedge_fsck_counts *counts,
                                       struct kedge_diag *reterr);
