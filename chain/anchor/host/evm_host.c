@@ -23,7 +23,7 @@ struct host {
     struct kedge_evm_answer answer;
     struct kedge_buf raw;
     int lock;
-    char said[KEDGE_EVM_TEXT_MAX]; /* last words, which are not said twice in a row */
+    char said[KEDGE_DIAG_TEXT_MAX]; /* last words, which are not said twice in a row */
 };
 
 /* ---- the main chain ---- */
