@@ -75,7 +75,7 @@ void kedge_evm_anchor_adopt(struct kedge_evm_anchor *a)
 {
     struct kedge_evm_state *s = &a->state;
     for (uint32_t i = 0; i < s->flight_count; i++) {
-        if (!s->flights[i].charged) {
+        if (s->flights[i].charged_hour == 0) {
             kedgei_evm_charge(a, &s->flights[i]);
         }
     }

@@ -74,7 +74,7 @@ struct kedge_evm_flight {
     uint64_t since_ms; /* waits for a block since then: signed, or reorganised away */
     uint32_t attempt_count;
     struct kedge_evm_attempt attempts[KEDGE_EVM_ATTEMPTS_MAX]; /* fees ascend */
-    bool charged;                                              /* its cost is in the hours of the state */
+    uint64_t charged_hour; /* its cost is in that hour of the state; 0: in none */
     /* MINED and beyond: */
     uint32_t mined_attempt;
     uint64_t block, log_index;
@@ -204,6 +204,7 @@ struct kedge_evm_anchor { /* private but for state, which may be read */
     uint32_t odd;      /* rounds in a row with a receipt out of a block that is not canonical */
     uint32_t foreign;  /* rounds in a row in which someone else had used a nonce of ours */
     uint32_t behind;   /* rounds in a row in which the head lagged behind what is mined */
+    uint32_t back;     /* rounds in a row in which the final block was before the one known */
     bool dirty;        /* state differs from what is durable */
     bool replacing;    /* FEES, SIGN: for the first unmined flight, not for a new one */
     bool want_plan;    /* the main chain has something new and it is time */

@@ -13,13 +13,16 @@ uint64_t kedgei_evm_worst(const struct kedge_evm_anchor *a, const struct kedge_e
 uint64_t kedgei_evm_committed(const struct kedge_evm_anchor *a);
 /* The flight's cost moves from "unmined" to this hour's. */
 void kedgei_evm_charge(struct kedge_evm_anchor *a, struct kedge_evm_flight *f);
+/* And back, before its attempts change. */
+void kedgei_evm_refund(struct kedge_evm_anchor *a, struct kedge_evm_flight *f);
 /* Fees for a new anchor, or for a replacement of `old` (NULL: new). False, with the reason in a->waits_for,
  * when the limits do not allow it now. */
 bool kedgei_evm_choose_fees(struct kedge_evm_anchor *a, const struct kedge_evm_answer *market,
                             const struct kedge_evm_flight *old);
 
 /* ---- evm_anchor_look.c: what the node says, checked ---- */
-/* Each takes an answer of its stage and leaves a->stage where to go on. */
+/* Each takes an answer of its stage and leaves a->stage where to go on; REST ends the round with the reason
+ * in a->said. */
 void kedgei_evm_on_final(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer);
 void kedgei_evm_on_old_final(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer);
 void kedgei_evm_on_receipt(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer);

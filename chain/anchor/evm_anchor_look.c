@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ODD_MAX = 5, FOREIGN_MAX = 3, BEHIND_MAX = 20 };
+/* How many rounds in a row before what may be a node's lag is taken for what it is. */
+enum { ODD_MAX = 5, FOREIGN_MAX = 3, BEHIND_MAX = 20, BACK_MAX = 8 };
 
 static unsigned long long n(uint64_t v)
 {
@@ -13,6 +14,14 @@ static unsigned long long n(uint64_t v)
 }
 
 /* ---- final blocks ---- */
+
+/* This round says nothing: a node behind others of the same provider, or one that is starting. */
+static void wait_for_node(struct kedge_evm_anchor *a, const char *what, uint64_t number)
+{
+    a->failures += a->failures < 32 ? 1 : 0;
+    kedgei_evm_say(a, "no use of the node: %s (block %llu was final)", what, n(number));
+    a->stage = KEDGE_EVM_AT_REST;
+}
 
 void kedgei_evm_on_final(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
 {
@@ -23,26 +32,32 @@ void kedgei_evm_on_final(struct kedge_evm_anchor *a, const struct kedge_evm_answ
     if (s->final_number == 0) {
         return;
     }
-    if (a->final < s->final_number) {
+    if (!answer->found) {
+        wait_for_node(a, "it tells no final block", s->final_number);
+    } else if (a->final < s->final_number && ++a->back < BACK_MAX) {
+        wait_for_node(a, "its final block is an older one", s->final_number);
+    } else if (a->final < s->final_number) {
         kedgei_evm_stop(
             a, KEDGE_E_SHORTER,
             "the node says that block %llu is the last final one, but block %llu was final before",
             n(a->final), n(s->final_number));
     } else if (a->final == s->final_number && !kedge_hash_eq(&a->final_hash, &s->final_hash)) {
         kedgei_evm_stop(a, KEDGE_E_FORK, "final block %llu has another hash than before", n(a->final));
-    } else if (a->final > s->final_number) {
-        a->stage = KEDGE_EVM_AT_OLD_FINAL;
+    } else {
+        a->back = 0;
+        a->stage = a->final > s->final_number ? KEDGE_EVM_AT_OLD_FINAL : KEDGE_EVM_AT_SAFE;
     }
 }
 
 void kedgei_evm_on_old_final(struct kedge_evm_anchor *a, const struct kedge_evm_answer *answer)
 {
+    const struct kedge_evm_state *s = &a->state;
     a->stage = KEDGE_EVM_AT_SAFE;
-    if (!answer->found || answer->number != a->state.final_number
-        || !kedge_hash_eq(&answer->hash, &a->state.final_hash)) {
-        kedgei_evm_stop(a, KEDGE_E_FORK, "block %llu was final, and the node now %s",
-                        n(a->state.final_number),
-                        answer->found ? "has another one there" : "does not know it");
+    if (!answer->found) {
+        wait_for_node(a, "it does not know that block", s->final_number);
+    } else if (answer->number != s->final_number || !kedge_hash_eq(&answer->hash, &s->final_hash)) {
+        kedgei_evm_stop(a, KEDGE_E_FORK, "block %llu was final, and the node now has another one there",
+                        n(s->final_number));
     }
 }
 
@@ -65,7 +80,7 @@ static void on_unmined(struct kedge_evm_anchor *a, struct kedge_evm_flight *f)
         f->phase = KEDGE_EVM_SENT;
         f->sent_ms = 0; /* at once */
         f->since_ms = a->now_ms;
-        f->charged = false;
+        kedgei_evm_refund(a, f);
         a->dirty = true;
     }
     next_flight(a);
@@ -116,7 +131,7 @@ static void mark_mined(struct kedge_evm_anchor *a, struct kedge_evm_flight *f)
     f->block_hash = a->receipt.block_hash;
     f->log_index = a->receipt.log_index;
     f->mined_attempt = f->attempt_count - 1 - a->attempt;
-    if (!f->charged) {
+    if (f->charged_hour == 0) {
         kedgei_evm_charge(a, f);
     }
 }

@@ -1,7 +1,7 @@
 /* What it may cost. The budget counts, for transactions that are not mined, all that they could cost; for
  * mined ones the same from the hour in which that was seen, for 24 hours. So whatever is mined in any 24
  * hours was counted when the last transaction among it was signed: as spent, as under way, or as the new one.
- */
+ * A block that was reorganised away has cost nothing: its transaction counts as under way again. */
 #include "chain/anchor/evm_anchor_impl.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ uint64_t kedgei_evm_committed(const struct kedge_evm_anchor *a)
         }
     }
     for (uint32_t i = 0; i < a->state.flight_count; i++) {
-        if (!a->state.flights[i].charged) {
+        if (a->state.flights[i].charged_hour == 0) {
             sum = add(sum, kedgei_evm_worst(a, &a->state.flights[i]));
         }
     }
@@ -62,7 +62,18 @@ void kedgei_evm_charge(struct kedge_evm_anchor *a, struct kedge_evm_flight *f)
         a->state.spent[at].wei = 0;
     }
     a->state.spent[at].wei = add(a->state.spent[at].wei, kedgei_evm_worst(a, f));
-    f->charged = true;
+    f->charged_hour = hour;
+}
+
+void kedgei_evm_refund(struct kedge_evm_anchor *a, struct kedge_evm_flight *f)
+{
+    uint64_t cost = kedgei_evm_worst(a, f);
+    for (size_t i = 0; f->charged_hour != 0 && i < KEDGE_EVM_HOURS; i++) {
+        if (a->state.spent[i].hour == f->charged_hour) {
+            a->state.spent[i].wei -= cost < a->state.spent[i].wei ? cost : a->state.spent[i].wei;
+        }
+    }
+    f->charged_hour = 0;
 }
 
 static bool wait_for(struct kedge_evm_anchor *a, const char *format, uint64_t v, uint64_t limit)
@@ -90,7 +101,7 @@ bool kedgei_evm_choose_fees(struct kedge_evm_anchor *a, const struct kedge_evm_a
                         needed > fee ? needed : fee, a->config.max_fee);
     }
     uint64_t before = kedgei_evm_committed(a), cost = multiply(fee, a->config.gas);
-    uint64_t freed = old && !old->charged ? kedgei_evm_worst(a, old) : 0;
+    uint64_t freed = old && old->charged_hour == 0 ? kedgei_evm_worst(a, old) : 0;
     if (cost == UINT64_MAX || add(before - freed, cost) > a->config.daily_budget) {
         return wait_for(a,
                         "the budget: this would commit %llu wei in 24 hours, the limit is %llu (dailyBudget)",

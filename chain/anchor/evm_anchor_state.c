@@ -26,7 +26,7 @@ static void put_flight(struct kedge_buf *out, const struct kedge_evm_flight *f)
     kedge_buf_put_u64(out, f->nonce);
     kedge_buf_put_u64(out, f->sent_ms);
     kedge_buf_put_u64(out, f->since_ms);
-    kedge_buf_put_u8(out, f->charged);
+    kedge_buf_put_u64(out, f->charged_hour);
     kedge_buf_put_u32(out, f->mined_attempt);
     kedge_buf_put_u64(out, f->block);
     kedge_buf_put_u64(out, f->log_index);
@@ -114,7 +114,7 @@ static void get_flight(struct kedge_reader *r, const struct kedge_hash *ns, stru
     f->nonce = kedge_read_u64(r);
     f->sent_ms = kedge_read_u64(r);
     f->since_ms = kedge_read_u64(r);
-    f->charged = get_flag(r);
+    f->charged_hour = kedge_read_u64(r);
     f->mined_attempt = kedge_read_u32(r);
     f->block = kedge_read_u64(r);
     f->log_index = kedge_read_u64(r);

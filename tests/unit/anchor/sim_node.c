@@ -264,9 +264,8 @@ void sim_answer(struct sim_node *n, const struct kedge_evm_effect *fx, struct ke
         break;
     case KEDGE_EVM_CALL_BLOCK:
         tell_block(n, tagged(n, fx->tag), ret);
-        if (fx->tag == KEDGE_EVM_TAG_FINALIZED && n->lie == SIM_LIE_FINAL_BACK && ret->number > 4) {
-            tell_block(n, (uint32_t)ret->number - 3, ret);
-            n->latest -= 3; /* from one question to the next */
+        if (fx->tag == KEDGE_EVM_TAG_FINALIZED && n->lie == SIM_LIE_FINAL_BACK) {
+            tell_block(n, 5, ret);
         }
         break;
     case KEDGE_EVM_CALL_BLOCK_AT:

@@ -22,7 +22,7 @@ enum sim_lie {
     SIM_LIE_ROOT,       /* events with another root */
     SIM_LIE_REVERTED,   /* receipts that failed */
     SIM_LIE_BLOCK,      /* receipts of blocks that are not canonical */
-    SIM_LIE_FINAL_BACK, /* the final block goes back */
+    SIM_LIE_FINAL_BACK, /* block 5 is the last final one again */
     SIM_LIE_FINAL_HASH, /* the final block changes */
     SIM_LIE_HEAD_AHEAD, /* the contract is further than we are */
     SIM_LIE_HEAD_BACK,
