@@ -109,10 +109,11 @@ static int ask(const char *question, const char *path, char *line, struct kedge_
             d, "name the file with its passphrase: --passphrase-file FILE or $KEDGE_PASSPHRASE_FILE");
     }
     quiet = old;
-    quiet.c_lflag &= ~(tcflag_t)(ECHO | ECHONL | ISIG); /* Ctrl-C must not leave the terminal silent */
+    quiet.c_lflag &= ~(tcflag_t)(ECHO | ECHONL | ISIG); /* Ctrl-C must not leave the terminal silent: */
+    quiet.c_cc[VEOL] = CTRL_C;                          /* it ends the line and is read */
     int n = snprintf(text, sizeof text, "%s %.400s: ", question, path);
-    bool told = n > 0 && write(fd, text, (size_t)n) == n;
-    int err = tcsetattr(fd, TCSAFLUSH, &quiet) == 0 && told
+    bool silent = tcsetattr(fd, TCSAFLUSH, &quiet) == 0; /* before it asks: who is quick is not seen either */
+    int err = silent && n > 0 && write(fd, text, (size_t)n) == n
                   ? read_line(fd, "terminal", line, d)
                   : kedge_diag_set(d, KEDGE_E_IO, "terminal: cannot be made silent");
     (void)tcsetattr(fd, TCSAFLUSH, &old);

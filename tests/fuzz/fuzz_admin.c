@@ -69,8 +69,13 @@ static void try_rest(const json_t *args)
     struct kedge_admin_filter filter;
     struct kedge_diag d = {.text = ""};
     struct kedge_id job;
+    struct kedge_admin_role role;
     uint32_t round;
     KEDGE_ASSERT(kedge_admin_filter_args(args, &filter, &d) == KEDGE_OK || d.text[0]);
+    d.text[0] = '\0';
+    KEDGE_ASSERT(kedge_admin_role_args(args, true, &role, &d) == KEDGE_OK || d.text[0]);
+    d.text[0] = '\0';
+    KEDGE_ASSERT(kedge_admin_role_args(args, false, &role, &d) == KEDGE_OK || d.text[0]);
     d.text[0] = '\0';
     KEDGE_ASSERT(kedge_admin_from_round(args, &round, &d) == KEDGE_OK || d.text[0]);
     const char *name = json_string_value(json_object_get(args, "job"));

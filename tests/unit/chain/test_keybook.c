@@ -325,9 +325,9 @@ START_TEST(admins_are_bounded)
     begin();
     struct kedge_dsse_entry none;
     memset(&none, 0, sizeof none);
-    for (uint8_t n = 2; n <= KEDGE_ADMIN_KEYS_MAX + 1; n++) {
+    for (unsigned n = 2; n <= KEDGE_ADMIN_KEYS_MAX + 1; n++) {
         st = (struct kedge_statement){.kind = KEDGE_ST_KEY_ADDED};
-        st.u.key_added = (struct kedge_st_key_added){sample_id("north"), KEDGE_ROLE_ADMIN, key(n)};
+        st.u.key_added = (struct kedge_st_key_added){sample_id("north"), KEDGE_ROLE_ADMIN, key((uint8_t)n)};
         ck_assert_int_eq(kedge_keybook_apply(&book, &st, n, &diag),
                          n <= KEDGE_ADMIN_KEYS_MAX ? KEDGE_OK : KEDGE_E_FULL);
     }

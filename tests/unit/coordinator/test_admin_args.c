@@ -9,8 +9,10 @@
 #include "common/wire/token.h"
 #include "coordinator/daemon/admin_args.h"
 
-enum what { OPEN, SUBMIT, TOKEN, SIGNED, FILTER, FROM, READER, READER_NAME };
+enum what { OPEN, SUBMIT, TOKEN, SIGNED, FILTER, FROM, READER, READER_NAME, GRANT, REVOKE };
 
+#define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
+#define KEY "\"key\":\"8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c\""
 #define NAMES "\"tenant\":\"a\",\"site\":\"s\""
 
 static const struct {
@@ -52,6 +54,16 @@ static const struct {
     {FROM, "{\"from_round\":4294967296}", "\"from_round\": expected a round's number"},
     {FROM, "{\"from_round\":4294967295}", NULL},
     {FROM, "{}", NULL},
+    {GRANT, "{\"name\":\"a\",\"role\":\"king\"," KEY "}", "\"role\": expected operator or auditor"},
+    {GRANT, "{\"name\":\"a\"," KEY "}", "\"role\": expected operator or auditor"},
+    {GRANT, "{\"role\":\"auditor\"," KEY "}", "\"name\": expected a name"},
+    {GRANT, "{\"name\":\"a\",\"role\":\"auditor\"}", "\"key\": expected a public key"},
+    {GRANT, "{\"name\":\"a\",\"role\":\"auditor\",\"key\":\"8a88\"}", "\"key\": expected a public key"},
+    {GRANT, "{\"name\":\"a\",\"role\":\"auditor\",\"key\":\"" ZEROS "\"}", "\"key\": expected a public key"},
+    {GRANT, "{\"name\":\"a\",\"role\":\"auditor\"," KEY "}", NULL},
+    {REVOKE, "{\"reason\":7," KEY "}", "\"reason\": expected a text"},
+    {REVOKE, "{}", "\"key\": expected a public key"},
+    {REVOKE, "{" KEY "}", NULL},
     {READER, "{\"ttl_s\":1}", "expected either \"tenant\" or \"auditor\": true"},
     {READER, "{\"ttl_s\":1,\"auditor\":false}", "expected either \"tenant\" or \"auditor\": true"},
     {READER, "{\"ttl_s\":1,\"auditor\":true,\"tenant\":\"a\"}", "expected either"},
@@ -74,6 +86,7 @@ static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
     struct kedge_admin_signed said;
     struct kedge_admin_filter filter;
     struct kedge_admin_reader reader;
+    struct kedge_admin_role role;
     struct kedge_id name;
     uint32_t round;
     switch (what) {
@@ -91,6 +104,10 @@ static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
         return kedge_admin_reader_args(args, &reader, d);
     case READER_NAME:
         return kedge_admin_reader_name(args, &name, d);
+    case GRANT:
+        return kedge_admin_role_args(args, true, &role, d);
+    case REVOKE:
+        return kedge_admin_role_args(args, false, &role, d);
     case OPEN:
         break;
     }
