@@ -43,14 +43,16 @@ static void cut(char *text, size_t columns)
 static void draw(struct tree *t, unsigned level, bool last, const char *format, ...) KEDGE_PRINTF(4, 5);
 static void draw(struct tree *t, unsigned level, bool last, const char *format, ...)
 {
-    char branch[DEPTH * 8] = "", text[1024];
+    char branch[DEPTH * 8], text[1024];
+    size_t len = 0; /* of branch: at most 7 bytes a level */
     for (unsigned i = 1; i < level; i++) {
-        strcat(branch, t->more[i] ? "│  " : "   ");
+        len += (size_t)snprintf(branch + len, sizeof branch - len, "%s", t->more[i] ? "│  " : "   ");
     }
     if (level > 0) {
-        strcat(branch, last ? "└─ " : "├─ ");
+        len += (size_t)snprintf(branch + len, sizeof branch - len, "%s", last ? "└─ " : "├─ ");
         t->more[level] = !last;
     }
+    branch[len] = '\0';
     va_list ap;
     va_start(ap, format);
     vsnprintf(text, sizeof text - sizeof "…", format, ap);

@@ -87,12 +87,24 @@ const struct kedge_command *kedge_cli_find(const char *noun, const char *verb)
     return NULL;
 }
 
+/* The longest of the names: whatever is listed stands in the same columns. */
+static int widest_name(void)
+{
+    size_t widest = 0;
+    for (size_t i = 0; i < kedge_command_count; i++) {
+        size_t len = strlen(name_of(&kedge_commands[i]).s);
+        widest = len > widest ? len : widest;
+    }
+    return (int)widest;
+}
+
 static void print_rows(FILE *out, const char *noun)
 {
+    int width = widest_name();
     for (size_t i = 0; i < kedge_command_count; i++) {
         const struct kedge_command *cmd = &kedge_commands[i];
         if (!noun || strcmp(cmd->noun, noun) == 0) {
-            fprintf(out, "  kedge %-14s %s\n", name_of(cmd).s, cmd->help);
+            fprintf(out, "  kedge %-*s  %s\n", width, name_of(cmd).s, cmd->help);
         }
     }
 }
@@ -165,14 +177,16 @@ int kedge_cli_nothing(struct kedge_cli *c, const char *noun)
     return 2;
 }
 
-/* The verbs of a noun, or all nouns. */
+/* The verbs of a noun, or all nouns: a noun's commands stand together in the table. */
 static size_t collect_words(const char *noun, const char **words)
 {
     size_t count = 0;
     for (size_t i = 0; i < kedge_command_count && count < WORDS_MAX; i++) {
         const struct kedge_command *cmd = &kedge_commands[i];
         if (!noun) {
-            words[count++] = cmd->noun;
+            if (count == 0 || strcmp(words[count - 1], cmd->noun) != 0) {
+                words[count++] = cmd->noun;
+            }
         } else if (strcmp(cmd->noun, noun) == 0) {
             words[count++] = cmd->verb;
         }

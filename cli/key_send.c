@@ -175,8 +175,8 @@ int kedge_cmd_key_sign(struct kedge_cli *c)
         return kedge_cli_fail(c, err, &d);
     }
     const char *kind = kedge_statement_kind_name(st->kind);
-    kedge_cli_say(c, "Signed %s: a %s of tenant %s with %u signatures. Next: kedge key send %s\n", path,
-                  kind, tenant_of(st)->s, signatures + 1, path);
+    kedge_cli_say(c, "Signed %s: a %s of tenant %s with %u signatures. Next: kedge key send %s\n", path, kind,
+                  tenant_of(st)->s, signatures + 1, path);
     json_t *o = json_pack("{s:s,s:s,s:s,s:i}", "file", path, "statement", kind, "tenant", tenant_of(st)->s,
                           "signatures", (int)signatures + 1);
     kedge_mem_free(st);

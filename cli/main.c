@@ -106,7 +106,7 @@ const struct kedge_command kedge_commands[] = {
      "[--report FILE]",
      "re-execute every decision"},
     {"audit", "explain", kedge_cmd_audit_explain, "MODEL DIR --trust FILE [--seen CHECKPOINT] [--threads N]",
-     "where a model comes from: rounds, groups, tenants, sites, weights, energy"},
+     "where a model comes from: rounds, groups, tenants, sites, energy"},
     {"audit", "export", kedge_cmd_audit_export,
      "DIR --out FOLDER --trust FILE --keys FOLDER [--model FILE]… [--tenant T]… [--all-tenants] "
      "[--seen CHECKPOINT]… [--timestamp REPLY.tsr]… [--tsa-ca CA.pem] [--time T] [--threads N]",

@@ -303,12 +303,10 @@ static void keep_heap(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"state", required_argument, NULL, 's'},
-                                            {"passphrase-file", required_argument, NULL, 'p'},
-                                            {"verbose", no_argument, NULL, 'v'},
-                                            {"version", no_argument, NULL, 'V'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"state", required_argument, NULL, 's'}, {"passphrase-file", required_argument, NULL, 'p'},
+        {"verbose", no_argument, NULL, 'v'},     {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
     static struct kedge_host host; /* as long as the process: signal_main never stops looking at it */
     struct kedge_host *h = &host;
     enum kedge_log_level least = KEDGE_LOG_INFO;

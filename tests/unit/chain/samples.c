@@ -98,14 +98,12 @@ static void fill_step(struct kedge_st_step *s)
     put_text(s->rule, sizeof s->rule, "flexcfl-mixing/v1");
 }
 
-void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st)
+/* Who may say what: keys, sites, witnesses, roles. */
+static void fill_authority(enum kedge_statement_kind kind, struct kedge_statement *st)
 {
-    struct kedge_id tenant = sample_id("north"), site = sample_id("north-1"), job = sample_id("digits");
+    struct kedge_id tenant = sample_id("north"), site = sample_id("north-1");
     struct kedge_public_key key1 = sample_pair(1).public, key2 = sample_pair(2).public;
-    memset(st, 0, sizeof *st);
-    st->kind = kind;
-    st->subject = sample_hash(0xab);
-    switch (kind) {
+    switch ((int)kind) { /* the other kinds are not this function's */
     case KEDGE_ST_KEY:
         st->u.key = (struct kedge_st_key){KEDGE_SCOPE_LOG, tenant, key1};
         break;
@@ -135,6 +133,38 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
         st->u.witness_revoked =
             (struct kedge_st_witness_revoked){tenant, sample_id("north-eye"), key2, "moved"};
         break;
+    case KEDGE_ST_ROLE_GRANTED:
+        st->u.role_granted = (struct kedge_st_role_granted){KEDGE_CHAIN_AUDITOR, sample_id("court"), key1};
+        break;
+    case KEDGE_ST_ROLE_REVOKED:
+        st->u.role_revoked = (struct kedge_st_role_revoked){KEDGE_CHAIN_OPERATOR, key2, "left the company"};
+        break;
+    default:
+        break;
+    }
+}
+
+void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st)
+{
+    struct kedge_id tenant = sample_id("north"), site = sample_id("north-1"), job = sample_id("digits");
+    struct kedge_public_key key1 = sample_pair(1).public, key2 = sample_pair(2).public;
+    memset(st, 0, sizeof *st);
+    st->kind = kind;
+    st->subject = sample_hash(0xab);
+    switch (kind) {
+    case KEDGE_ST_KEY:
+    case KEDGE_ST_KEY_ADDED:
+    case KEDGE_ST_KEY_ROTATED:
+    case KEDGE_ST_KEY_REVOKED:
+    case KEDGE_ST_KEY_RECOVERED:
+    case KEDGE_ST_SITE_ENROLLED:
+    case KEDGE_ST_SITE_REVOKED:
+    case KEDGE_ST_WITNESS_ENROLLED:
+    case KEDGE_ST_WITNESS_REVOKED:
+    case KEDGE_ST_ROLE_GRANTED:
+    case KEDGE_ST_ROLE_REVOKED:
+        fill_authority(kind, st);
+        break;
     case KEDGE_ST_JOB_JOINED:
         st->u.job_joined = (struct kedge_st_job_joined){tenant, job};
         break;
@@ -154,12 +184,6 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
         break;
     case KEDGE_ST_POLICY:
         st->u.policy = (struct kedge_st_policy){"fl.example.org", key1, key2};
-        break;
-    case KEDGE_ST_ROLE_GRANTED:
-        st->u.role_granted = (struct kedge_st_role_granted){KEDGE_CHAIN_AUDITOR, sample_id("court"), key1};
-        break;
-    case KEDGE_ST_ROLE_REVOKED:
-        st->u.role_revoked = (struct kedge_st_role_revoked){KEDGE_CHAIN_OPERATOR, key2, "left the company"};
         break;
     case KEDGE_ST_JOB_OPENED:
         st->u.job_opened = (struct kedge_st_job_opened){

@@ -9,12 +9,12 @@
 #include "common/base/os/file.h"
 #include "tests/unit/cli/support.h"
 
-enum { COMMANDS_MAX = 64, NAME_LEN = 32 };
+enum { COMMANDS_MAX = 128, NAME_LEN = 32 };
 
 static char names[COMMANDS_MAX][NAME_LEN];
 static size_t name_count;
 
-/* The commands that kedge --help lists: a name in 14 columns, then its help. */
+/* The commands that kedge --help lists: a name, two spaces or more, its help. */
 static void read_names(void)
 {
     name_count = 0;
@@ -22,14 +22,35 @@ static void read_names(void)
     for (const char *line = out; line && name_count < COMMANDS_MAX; line = strchr(line, '\n')) {
         line += *line == '\n';
         if (strncmp(line, "  kedge ", 8) == 0) {
-            int len = 14;
-            while (len > 0 && line[7 + len] == ' ') {
-                len--;
-            }
-            snprintf(names[name_count++], NAME_LEN, "%.*s", len, line + 8);
+            const char *name = line + 8, *gap = strstr(name, "  ");
+            ck_assert(gap && gap < line + strcspn(line, "\n") && gap - name < NAME_LEN);
+            snprintf(names[name_count++], NAME_LEN, "%.*s", (int)(gap - name), name);
         }
     }
     ck_assert_uint_gt(name_count, 20);
+    ck_assert_uint_lt(name_count, COMMANDS_MAX);
+}
+
+/* Whether the help that was printed last lists a command. */
+static bool is_listed(const char *name)
+{
+    char row[NAME_LEN + 16];
+    snprintf(row, sizeof row, "  kedge %s  ", name);
+    return strstr(out, row) != NULL;
+}
+
+/* The nouns: the first words of names of two. */
+static size_t read_nouns(char ret_nouns[COMMANDS_MAX][NAME_LEN])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < name_count; i++) {
+        char noun[NAME_LEN];
+        snprintf(noun, sizeof noun, "%.*s", (int)strcspn(names[i], " "), names[i]);
+        if (strchr(names[i], ' ') && (count == 0 || strcmp(ret_nouns[count - 1], noun) != 0)) {
+            memcpy(ret_nouns[count++], noun, sizeof noun);
+        }
+    }
+    return count;
 }
 
 /* ---- help ---- */
@@ -63,19 +84,22 @@ END_TEST
 
 START_TEST(test_help_of_nouns)
 {
-    static const char *const nouns[] = {"tenant", "site", "job", "ledger", "audit"};
+    static char nouns[COMMANDS_MAX][NAME_LEN];
     json_t *root;
     make_scratch();
     read_names();
-    for (size_t n = 0; n < sizeof nouns / sizeof nouns[0]; n++) {
+    size_t noun_count = read_nouns(nouns);
+    ck_assert_uint_gt(noun_count, 4);
+    for (size_t n = 0; n < noun_count; n++) {
         static const char *const forms[] = {"%s --help", "%s -h", "help %s"};
         for (size_t f = 0; f < 3; f++) {
-            char line[64];
+            char line[NAME_LEN + 16];
             snprintf(line, sizeof line, f == 0 ? "%s --help" : f == 1 ? "%s -h" : "help %s", nouns[n]);
             ck_assert_msg(kedge("%s", line) == 0, "kedge %s", forms[f]);
             for (size_t i = 0; i < name_count; i++) {
-                bool of_noun = strncmp(names[i], nouns[n], strlen(nouns[n])) == 0;
-                ck_assert_int_eq(strstr(out, names[i]) != NULL, of_noun);
+                size_t len = strlen(nouns[n]);
+                bool of_noun = strncmp(names[i], nouns[n], len) == 0 && names[i][len] == ' ';
+                ck_assert_int_eq(is_listed(names[i]), of_noun);
             }
         }
         ck_assert_int_eq(kedge("%s", nouns[n]), 2); /* alone it is not enough */
@@ -113,7 +137,7 @@ START_TEST(test_ls)
             ck_assert(strncmp(out, usage, strlen(usage)) == 0);
         }
     }
-    ck_assert_uint_eq(lists, 8);
+    ck_assert_uint_gt(lists, 2);
     remove_scratch();
 }
 END_TEST

@@ -90,8 +90,7 @@ static const struct {
     {{KEDGE_MSG_LOG_READ, {.log_read = {VIEW("main/checkpoint"), 8, 4194304}}},
      "010a0000000f6d61696e2f636865636b706f696e74"
      "000000000000000800400000"},
-    {{KEDGE_MSG_COSIGN, {.cosign = {VIEW("n")}}},
-     "010b000000016e"},
+    {{KEDGE_MSG_COSIGN, {.cosign = {VIEW("n")}}}, "010b000000016e"},
     {{KEDGE_MSG_HELLO_OK, {.hello_ok = {1, VIEW("c"), VIEW("d.example"), VIEW("cp\n")}}},
      "0181"
      "00000001"
