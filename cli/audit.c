@@ -12,7 +12,7 @@
 #include "cli/local.h"
 #include "common/base/os/clock.h"
 
-enum { THREADS_MAX = 64 };
+enum { THREADS_MAX = 64, TENANTS_MAX = 64 };
 
 struct question {
     const char *dir, *given, *trust_path; /* dir: where the record lies; given: what the command line names */
@@ -20,6 +20,7 @@ struct question {
     size_t seen_count;
     bool replay;
     const char *statements_path, *report_path;
+    struct kedge_id tenants[TENANTS_MAX];
     struct kedge_audit_options options;
 };
 
@@ -49,6 +50,23 @@ static bool take_simd(struct kedge_cli *c)
     return false;
 }
 
+/* --tenant T: the copy holds these tenants' ledgers only. False after a usage error. */
+static bool take_tenants(struct kedge_cli *c, struct question *q, size_t *ret_count)
+{
+    const char *name;
+    while ((name = kedge_cli_option(c, "tenant", NULL)) != NULL) {
+        if (*ret_count == TENANTS_MAX) {
+            (void)kedge_cli_usage(c, "--tenant: at most %d", TENANTS_MAX);
+            return false;
+        }
+        if (kedge_id_from(kedge_view_str(name), &q->tenants[(*ret_count)++]) != KEDGE_OK) {
+            (void)kedge_cli_usage(c, "--tenant %s: not a tenant's name", kedge_cli_word(name).s);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* False after a usage error. */
 static bool take_question(struct kedge_cli *c, struct question *q)
 {
@@ -64,12 +82,16 @@ static bool take_question(struct kedge_cli *c, struct question *q)
         }
         q->seen[q->seen_count++] = seen;
     }
-    if (!kedge_cli_number(c, "threads", 1, THREADS_MAX, 0, &threads) || (q->replay && !take_simd(c))
-        || !kedge_cli_no_more(c, 1)) {
+    size_t tenants = 0;
+    if (!take_tenants(c, q, &tenants) || !kedge_cli_number(c, "threads", 1, THREADS_MAX, 0, &threads)
+        || (q->replay && !take_simd(c)) || !kedge_cli_no_more(c, 1)) {
         return false;
     }
-    q->options = (struct kedge_audit_options){
-        .threads = (uint32_t)threads, .progress = show_progress, .progress_arg = c};
+    q->options = (struct kedge_audit_options){.threads = (uint32_t)threads,
+                                              .tenants = q->tenants,
+                                              .tenant_count = tenants,
+                                              .progress = show_progress,
+                                              .progress_arg = c};
     q->dir = q->given = kedge_cli_argument(c, 0);
     if (!q->dir) {
         (void)kedge_cli_usage(c, "DIR is missing: the folder with the record, or a tar archive of it");

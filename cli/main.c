@@ -99,11 +99,11 @@ const struct kedge_command kedge_commands[] = {
     {"witness", "revoke", kedge_cmd_witness_revoke, "TENANT WITNESS --admin-key FILE [--reason TEXT]",
      "sign out a witness, at once"},
     {"audit", "verify", kedge_cmd_audit_verify,
-     "DIR --trust FILE [--seen CHECKPOINT]… [--threads N] [--statements FILE] [--report FILE]",
+     "DIR --trust FILE [--seen CHECKPOINT]… [--tenant T]… [--threads N] [--statements FILE] [--report FILE]",
      "check the whole record offline"},
     {"audit", "replay", kedge_cmd_audit_replay,
-     "DIR --trust FILE [--seen CHECKPOINT]… [--threads N] [--simd scalar|sse2|avx2] [--statements FILE] "
-     "[--report FILE]",
+     "DIR --trust FILE [--seen CHECKPOINT]… [--tenant T]… [--threads N] [--simd scalar|sse2|avx2] "
+     "[--statements FILE] [--report FILE]",
      "re-execute every decision"},
     {"audit", "explain", kedge_cmd_audit_explain, "MODEL DIR --trust FILE [--seen CHECKPOINT] [--threads N]",
      "where a model comes from: rounds, groups, tenants, sites, energy"},

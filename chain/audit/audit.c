@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chain/audit/erased.h"
 #include "chain/audit/explain.h"
 #include "chain/audit/explain_impl.h"
 #include "chain/audit/record.h"
@@ -27,6 +28,7 @@ static void free_audit(struct kedgei_audit *a)
         kedgei_log_deinit(&a->tenants[t]);
     }
     kedgei_log_deinit(&a->main);
+    kedge_mem_free(a->skipped);
     kedge_mem_free(a->jobs);
     kedge_mem_free(a->tenants);
     kedge_mem_free(a->updates);
@@ -44,10 +46,15 @@ static int check_all(struct kedgei_audit *a, const char *const *seen_paths, size
     err = err ? err : kedgei_check_finality(a);
     err = err ? err : kedgei_check_main(a);
     err = err ? err : kedgei_check_tenants(a);
+    if (!err) {
+        kedgei_check_erased(a);
+    }
     err = err ? err : kedgei_check_inputs(a);
     err = err ? err : kedgei_check_models(a);
     err = err ? err : kedgei_check_blobs(a);
+    err = err ? err : kedgei_tell_erased(a);
     err = err || !replay ? err : kedgei_replay(a);
+    kedgei_tell_skipped(a);
     return err || !a->options.each || a->findings.nomem ? err : kedgei_tell_entries(a);
 }
 
@@ -90,6 +97,13 @@ static int run_audit(const char *dir, const struct kedge_trust *trust, const cha
     }
     if (options) {
         a->options = *options;
+    }
+    if (a->options.tenant_count > 0) {
+        a->skipped = kedge_mem_new(1, sizeof *a->skipped);
+        if (!a->skipped) {
+            kedge_mem_free(a);
+            return kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory");
+        }
     }
     a->trust = trust;
     a->threads = thread_count(&a->options);

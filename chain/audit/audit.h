@@ -95,6 +95,7 @@ struct kedge_audit_counts {
     uint64_t
         final_entries;  /* of the main chain: cosigned by the quorum that the trust file demands, if any */
     uint64_t decisions; /* re-executed by replay */
+    uint64_t decisions_erased; /* that cannot be: inputs of theirs are erased by order of their tenant */
 };
 
 enum kedge_audit_verdict {
@@ -141,7 +142,8 @@ typedef void kedge_audit_progress(void *arg, const char *what, uint64_t done, ui
 struct kedge_audit_entry {
     const char *log; /* origin */
     uint64_t index;
-    const char *kind; /* of the statement; "checkpoint" of a tenant in the main chain; "malformed" */
+    const char
+        *kind; /* of the statement; "checkpoint" of a tenant in the main chain; "malformed"; "withheld" */
     struct kedge_hash leaf;
     bool has_subject;
     struct kedge_hash subject; /* of a checkpoint: the root */
@@ -155,6 +157,11 @@ typedef int kedge_audit_each(void *arg, const struct kedge_audit_entry *entry);
 struct kedge_audit_options {
     kedge_audit_each *each; /* may be NULL; called for every entry at the end, main chain first, in order */
     void *each_arg;
+    /* This copy holds the ledgers of these tenants only, as a tenant's replica does: entries of the main
+     * chain may be withheld (empty; the tree has their hashes), blobs and other ledgers may be absent. What
+     * then cannot be checked is told in notes, all else must hold. None: the record is whole. */
+    const struct kedge_id *tenants;
+    size_t tenant_count;
     uint32_t threads;        /* 0: one per processor, at most 64 */
     bool beside_coordinator; /* the folder is in use: open with locks; wants write access to the lock files */
     bool live;               /* unreferenced blobs and models not handed out yet are notes, not errors */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chain/audit/record.h"
+#include "chain/audit/erased.h"
 #include "chain/compute/compute.h"
 #include "common/base/mem.h"
 
@@ -243,9 +243,20 @@ static void name_blob(const struct kedgei_audit *a, uint32_t log, const struct k
              log < a->tenant_count ? a->tenants[log].name : "main", hex, hex + 2);
 }
 
+static const struct kedgei_fact *erased_by(const struct sweep *s, const struct ref *ref)
+{
+    return ref->role == ROLE_UPDATE ? kedgei_erased(s->a, log_at(s->a, ref->log), &ref->digest) : NULL;
+}
+
 static void report_missing(struct sweep *s, const struct ref *ref)
 {
     char where[KEDGE_AUDIT_WHERE_MAX];
+    if (erased_by(s, ref)) {
+        return; /* as it should be */
+    }
+    if (KEDGEI_SKIP(s->a, blobs)) {
+        return;
+    }
     name_blob(s->a, ref->log, &ref->digest, where);
     kedgei_flaw(ref->by, ref->index, KEDGE_AUDIT_BLOB_MISSING);
     kedgei_find(&s->a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_BLOB_MISSING, where,
@@ -256,8 +267,21 @@ static void report_unreferenced(struct sweep *s, const struct file *file)
 {
     char where[KEDGE_AUDIT_WHERE_MAX];
     name_blob(s->a, file->log, &file->digest, where);
-    kedgei_find(&s->a->findings, s->a->options.live ? KEDGE_AUDIT_NOTE : KEDGE_AUDIT_ERROR,
+    kedgei_find(&s->a->findings, s->a->options.live || s->a->skipped ? KEDGE_AUDIT_NOTE : KEDGE_AUDIT_ERROR,
                 KEDGE_AUDIT_BLOB_UNREFERENCED, where, "no statement names this blob");
+}
+
+/* While a coordinator writes, it may be between the order and the file. */
+static void report_not_erased(struct sweep *s, const struct file *file)
+{
+    const struct kedgei_fact *by = file->ref_count > 0 ? erased_by(s, &s->refs[file->ref_first]) : NULL;
+    char where[KEDGE_AUDIT_WHERE_MAX];
+    if (by) {
+        name_blob(s->a, file->log, &file->digest, where);
+        kedgei_find(&s->a->findings, s->a->options.live ? KEDGE_AUDIT_NOTE : KEDGE_AUDIT_ERROR,
+                    KEDGE_AUDIT_ERASED, where, "is still here; %s[%llu] says that it is erased",
+                    log_at(s->a, file->log)->name, (unsigned long long)by->index);
+    }
 }
 
 static void match(struct sweep *s)
@@ -278,6 +302,7 @@ static void match(struct sweep *s)
         if (file->ref_count == 0) {
             report_unreferenced(s, file);
         }
+        report_not_erased(s, file);
         s->a->counts.blobs++;
         s->a->counts.blob_bytes += file->size;
     }

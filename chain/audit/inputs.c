@@ -21,7 +21,7 @@ bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log
     kedge_buf_deinit(&text);
     if (err == KEDGE_E_NOMEM) {
         f->nomem = true;
-    } else if (err) {
+    } else if (err && !(err == KEDGE_E_NOT_FOUND && KEDGEI_SKIP(a, lists))) {
         kedgei_error(f, KEDGE_AUDIT_LIST, &a->main, index, "input list of \"%s\": %s", log->name,
                      err == KEDGE_E_NOT_FOUND ? "its blob is missing" : kedge_strerror(err));
     }
@@ -47,6 +47,7 @@ struct round_check {
     const struct kedgei_job *job;
     const struct kedgei_round *round;
     struct kedgei_findings *f;
+    bool incomplete; /* a list of ours is not in this copy: nothing can be missed in it */
     struct kedge_input_list opened[KEDGE_SPEC_TENANTS_MAX]; /* by place in the spec; rows NULL: none */
 };
 
@@ -103,6 +104,9 @@ static void check_opened(struct round_check *c)
     uint64_t at = c->round->opened->index;
     for (uint32_t t = 0; t < o->tenant_count; t++) {
         const struct kedgei_log *log = kedgei_job_tenant(c->a, c->job, &o->tenants[t].id);
+        if (!log && kedgei_job_names(c->job, &o->tenants[t].id) && KEDGEI_SKIP(c->a, lists)) {
+            continue;
+        }
         if (!log) {
             kedgei_error(c->f, KEDGE_AUDIT_ROUND, &c->a->main, at, "tenant %u of the round is not of its job",
                          t);
@@ -112,6 +116,7 @@ static void check_opened(struct round_check *c)
         if (!kedgei_list_read(c->a, log, &o->tenants[t].list, at, list, c->f)) {
             list->rows = NULL;
             list->count = 0;
+            c->incomplete = c->a->skipped != NULL;
             continue;
         }
         uint32_t selected = 0;
@@ -302,6 +307,10 @@ static void check_aggregate(struct round_check *c, const struct kedgei_fact *agg
         struct kedge_input_list list;
         if (!log || !kedgei_list_read(c->a, log, &line->list, aggregate->index, &list, c->f)) {
             weights.whole = false;
+            c->incomplete = c->incomplete || (log && c->a->skipped);
+            if (!log) {
+                (void)KEDGEI_SKIP(c->a, lists);
+            }
             continue;
         }
         uint64_t accepted = 0, weight = 0, refused = 0;
@@ -408,16 +417,6 @@ static void check_update(const struct round_check *c, const struct kedgei_update
     }
 }
 
-static bool tenants_known(const struct kedgei_job *job)
-{
-    for (uint32_t i = 0; i < job->spec.tenant_count; i++) {
-        if (job->tenants[i] == UINT32_MAX) {
-            return false;
-        }
-    }
-    return true;
-}
-
 struct round_ref {
     const struct kedgei_job *job;
     const struct kedgei_round *round;
@@ -431,7 +430,7 @@ static void check_round(void *arg, uint64_t i, struct kedgei_findings *f)
 {
     const struct rounds_task *task = arg;
     struct round_check c = {.a = task->a, .job = task->rounds[i].job, .round = task->rounds[i].round, .f = f};
-    if (!tenants_known(c.job)) {
+    if (!task->a->skipped && !kedgei_job_whole(c.job)) {
         return;
     }
     check_opened(&c);
@@ -440,7 +439,7 @@ static void check_round(void *arg, uint64_t i, struct kedgei_findings *f)
             check_aggregate(&c, c.round->aggregates[g]);
         }
     }
-    for (size_t k = 0; k < c.round->update_count; k++) {
+    for (size_t k = 0; k < c.round->update_count && !c.incomplete; k++) {
         check_update(&c, &c.a->updates[c.round->update_first + k]);
     }
     for (uint32_t t = 0; t < c.job->spec.tenant_count; t++) {

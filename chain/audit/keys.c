@@ -190,6 +190,7 @@ static int assign_tenant(struct walk *w, struct kedgei_fact *fact)
         set_key(fact, a->main.has_authority, &a->main.authority);
         break;
     case KEDGEI_FACT_BAD:
+    case KEDGEI_FACT_WITHHELD:
         break;
     default:
         kedgei_error(&a->findings, KEDGE_AUDIT_MISPLACED, log, fact->index,
@@ -273,6 +274,7 @@ static void assign_main(struct kedgei_audit *a, struct kedgei_fact *fact)
     case KEDGE_ST_JOB_CLOSED:
     case KEDGEI_FACT_CHECKPOINT:
     case KEDGEI_FACT_BAD:
+    case KEDGEI_FACT_WITHHELD:
         break;
     default:
         kedgei_error(&a->findings, KEDGE_AUDIT_MISPLACED, &a->main, fact->index,
@@ -464,7 +466,8 @@ static void check_seen_note(struct kedgei_audit *a, struct kedge_view bytes, con
     }
     const struct kedgei_log *log = log_of(a, c.origin);
     if (!log) {
-        kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_SEEN, where, "of log \"%.*s\", which is not here",
+        kedgei_find(f, a->skipped ? KEDGE_AUDIT_NOTE : KEDGE_AUDIT_ERROR,
+                    a->skipped ? KEDGE_AUDIT_NOT_CHECKED : KEDGE_AUDIT_SEEN, where, "of log \"%.*s\", which is not here",
                     (int)(c.origin.len < 100 ? c.origin.len : 100), (const char *)c.origin.ptr);
         return;
     }

@@ -12,8 +12,8 @@ enum { TIMEOUT_LEAST_S = 60, BYTES_PER_S = 10 << 20 };
 #define DUMP_MAX ((size_t)16 << 30)
 
 /* ---- the child: one message per log ----
- * 32 bytes salted id, u8 damaged, u16 length, text; then records u8 1, kind 'e' 'h' 'k', u64 number, u32
- * length, bytes; at last u8 0. */
+ * 32 bytes salted id, u8 is copy, u8 damaged, u16 length, text; then records u8 1, kind 'e' 'w' 'h' 'k', u64
+ * number, u32 length, bytes (of a withheld entry its leaf hash); at last u8 0. */
 
 struct reading {
     const char *state;
@@ -26,6 +26,7 @@ struct dump {
     struct kedge_buf *out;
     uint64_t size;
     char kind;
+    struct kedge_buf *withheld; /* indexes of entries that are not there; NULL: there are none */
 };
 
 static void put_record(struct kedge_buf *out, char kind, uint64_t number, struct kedge_view bytes)
@@ -45,6 +46,10 @@ static int dump_numbered(void *arg, struct kedge_view key, struct kedge_view val
         return KEDGE_E_CORRUPT;
     }
     uint64_t number = kedge_load_be64(key.ptr);
+    if (d->kind == 'e' && value.len == 0 && d->withheld && number < d->size) {
+        kedge_buf_put_u64(d->withheld, number);
+        return d->withheld->err;
+    }
     if (d->kind == 'e' ? number < d->size : number <= d->size) {
         put_record(d->out, d->kind, number, value);
     }
@@ -73,15 +78,34 @@ static int check_log(const struct reading *r, struct kedge_state_log *log, struc
     return err ? err : kedge_ledger_check_high_water(log->ledger, path, damage);
 }
 
+static int dump_withheld(struct kedge_ledger *ledger, struct kedge_view indexes, struct kedge_buf *out)
+{
+    struct kedge_reader reader = kedge_reader_of(indexes);
+    int err = KEDGE_OK;
+    for (size_t i = 0; i < indexes.len / 8 && !err; i++) {
+        uint64_t index = kedge_read_u64(&reader);
+        struct kedge_hash leaf;
+        err = kedge_ledger_leaf_hash(ledger, index, &leaf);
+        if (!err) {
+            put_record(out, 'w', index, kedge_view_of(leaf.b, sizeof leaf.b));
+        }
+    }
+    return err;
+}
+
 static int dump_log(const struct reading *r, struct kedge_state_log *log, struct kedge_buf *out)
 {
-    struct dump d = {out, kedge_ledger_size(log->ledger), 'e'};
+    struct kedge_buf withheld KEDGE_CLEANUP(kedge_buf_deinit);
+    bool is_copy = kedge_ledger_is_copy(log->ledger);
+    struct dump d = {out, kedge_ledger_size(log->ledger), 'e', is_copy ? &withheld : NULL};
     struct kedge_view all = kedge_view_of(NULL, 0);
     struct kedge_diag damage = {.err = KEDGE_OK};
     struct kedge_kv_tx *tx = NULL;
     struct kedge_hash salted;
+    kedge_buf_init(&withheld, DUMP_MAX);
     kedge_state_salted_id(log, &salted);
     kedge_buf_put(out, salted.b, sizeof salted.b);
+    kedge_buf_put_u8(out, is_copy);
     int checked = check_log(r, log, &damage);
     kedge_buf_put_u8(out, checked != KEDGE_OK);
     kedge_buf_put_u16(out, (uint16_t)strlen(damage.text));
@@ -91,7 +115,8 @@ static int dump_log(const struct reading *r, struct kedge_state_log *log, struct
     d.kind = 'h';
     err = err ? err : kedge_kv_scan(tx, KEDGE_KV_HEAD, all, all, dump_numbered, &d);
     kedge_kv_abort(tx);
-    if (!err) {
+    err = err ? err : dump_withheld(log->ledger, kedge_buf_view(&withheld), out);
+    if (!err && !is_copy) {
         int keys = kedge_ledger_scan_keys(log->ledger, all, dump_key, &d);
         err = keys == KEDGE_E_CORRUPT && checked != KEDGE_OK ? KEDGE_OK : keys; /* said already */
     }
@@ -138,7 +163,7 @@ static void count_records(struct kedge_reader r, struct counts *c)
     uint64_t number;
     struct kedge_view bytes;
     while (next_record(&r, &kind, &number, &bytes)) {
-        c->entries += kind == 'e';
+        c->entries += kind == 'e' || kind == 'w';
         c->heads += kind == 'h';
         c->keys += kind == 'k';
     }
@@ -158,13 +183,18 @@ static int fill_log(struct kedgei_log *log, struct kedge_reader r)
         return KEDGE_E_NOMEM;
     }
     while (next_record(&r, &kind, &number, &bytes)) {
-        if (kind == 'e' && number == at.entries) { /* behind a gap nothing can be placed */
-            log->entries[at.entries++] = bytes;
+        if (kind == 'e' && number < c.entries) {
+            log->entries[number] = bytes;
+        } else if (kind == 'w' && number < c.entries && bytes.len == KEDGE_HASH_LEN) {
+            log->entries[number] = kedge_view_of(bytes.ptr, 0);
         } else if (kind == 'h') {
             log->heads[at.heads++] = (struct kedgei_head){number, bytes};
         } else if (kind == 'k') {
             log->stored_keys[at.keys++] = (struct kedgei_key_row){bytes, number};
         }
+    }
+    while (at.entries < c.entries && log->entries[at.entries].ptr) { /* behind a gap nothing can be placed */
+        at.entries++;
     }
     log->count = at.entries;
     log->head_count = at.heads;
@@ -212,6 +242,7 @@ static int load_log(struct kedgei_audit *a, struct kedgei_log *log, const char *
     }
     struct kedge_reader reader = kedge_reader_of(kedge_buf_view(&log->dump));
     struct kedge_view salted = kedge_read_bytes(&reader, KEDGE_HASH_LEN);
+    log->is_copy = kedge_read_u8(&reader) != 0;
     bool damaged = kedge_read_u8(&reader) != 0;
     struct kedge_view text = kedge_read_bytes(&reader, kedge_read_u16(&reader));
     if (salted.len == KEDGE_HASH_LEN) {
@@ -270,6 +301,20 @@ static int load_tenant(struct kedgei_audit *a, struct kedgei_log *log, const str
     return err;
 }
 
+static void demand_tenant(struct kedgei_audit *a, const struct kedge_id *id, bool *ret_readable)
+{
+    bool found = false;
+    for (uint32_t k = 0; k < a->tenant_count; k++) {
+        found = found || kedge_id_eq(&a->tenants[k].tenant, id);
+    }
+    if (!found) {
+        kedgei_find(&a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_TENANT_MISSING, "tenants",
+                    "the %s names tenant \"%s\", whose ledger is not here",
+                    a->trust ? "trust file" : "command line", id->s);
+        *ret_readable = false;
+    }
+}
+
 static int load_tenants(struct kedgei_audit *a, bool *ret_readable)
 {
     struct kedge_id *ids = NULL;
@@ -280,23 +325,21 @@ static int load_tenants(struct kedgei_audit *a, bool *ret_readable)
         err = a->tenants ? KEDGE_OK : KEDGE_E_NOMEM;
     }
     for (size_t i = 0; i < count && !err; i++) {
-        a->tenant_count++;
         bool readable = true;
-        err = load_tenant(a, &a->tenants[i], &ids[i], &readable);
+        if (!kedgei_holds(a, &ids[i])) {
+            continue;
+        }
+        err = load_tenant(a, &a->tenants[a->tenant_count++], &ids[i], &readable);
         *ret_readable = *ret_readable && readable;
     }
     kedge_mem_free(ids);
     for (uint32_t i = 0; !err && a->trust && i < a->trust->tenant_count; i++) {
-        const struct kedge_id *id = &a->trust->tenants[i].tenant;
-        bool found = false;
-        for (uint32_t k = 0; k < a->tenant_count; k++) {
-            found = found || kedge_id_eq(&a->tenants[k].tenant, id);
+        if (kedgei_holds(a, &a->trust->tenants[i].tenant)) {
+            demand_tenant(a, &a->trust->tenants[i].tenant, ret_readable);
         }
-        if (!found) {
-            kedgei_find(&a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_TENANT_MISSING, "tenants",
-                        "the trust file names tenant \"%s\", whose ledger is not here", id->s);
-            *ret_readable = false;
-        }
+    }
+    for (size_t i = 0; !err && !a->trust && i < a->options.tenant_count; i++) {
+        demand_tenant(a, &a->options.tenants[i], ret_readable);
     }
     return err;
 }

@@ -103,6 +103,15 @@ static void read_entry(void *arg, uint64_t i, struct kedgei_findings *f)
     struct kedge_diag d = {.err = KEDGE_OK};
     fact->kind = KEDGEI_FACT_BAD;
     fact->index = i;
+    if (log->is_copy && log->entries[i].len == 0) {
+        memcpy(log->levels[0][i].b, log->entries[i].ptr, KEDGE_HASH_LEN);
+        fact->kind = KEDGEI_FACT_WITHHELD;
+        if (!KEDGEI_SKIP(r->audit, withheld)) {
+            kedgei_error(f, KEDGE_AUDIT_STATEMENT, log, i,
+                         "withheld from this copy: say which tenants' ledgers it holds (--tenant)");
+        }
+        return;
+    }
     kedge_merkle_leaf(log->entries[i], &log->levels[0][i]);
     int err;
     if (log->tenant.s[0]) {
@@ -245,6 +254,11 @@ struct kedgei_fact *kedgei_log_find(const struct kedgei_log *log, const char *fo
 static void report_stored(struct kedgei_audit *a, const struct kedgei_log *log,
                           const struct kedgei_key_row *stored)
 {
+    const struct kedgei_fact *fact = stored->index < log->count ? &log->facts[stored->index] : NULL;
+    if (a->skipped && fact && fact->kind == KEDGEI_FACT_CHECKPOINT
+        && ((const struct kedgei_anchor *)fact->body)->tenant >= a->tenant_count) {
+        return; /* of a tenant whose ledger is not here */
+    }
     if (stored->index >= log->count || log->facts[stored->index].kind != KEDGEI_FACT_BAD) {
         kedgei_error(&a->findings, KEDGE_AUDIT_IDEMPOTENCY, log, stored->index,
                      "the store has the key \"%.*s\" for this entry, whose statement gives another",
@@ -292,7 +306,7 @@ static int read_log(struct kedgei_audit *a, struct kedgei_log *log)
     err = err ? err : kedgei_parallel(a, "statements", log->count, read_entry, &r);
     err = err ? err : build_tree(log);
     err = err ? err : build_keys(a, log);
-    if (!err) {
+    if (!err && !(log->is_copy && log->stored_key_count == 0)) {
         check_keys(a, log);
     }
     a->counts.logs++;

@@ -29,8 +29,10 @@ static int check_anchor(struct kedgei_audit *a, const struct kedgei_fact *fact)
     struct kedgei_findings *f = &a->findings;
     struct kedge_hash root;
     if (anchor->tenant >= a->tenant_count) {
-        kedgei_error(f, KEDGE_AUDIT_TENANT_MISSING, &a->main, fact->index,
-                     "checkpoint of a log that is not here");
+        if (!KEDGEI_SKIP(a, anchors)) {
+            kedgei_error(f, KEDGE_AUDIT_TENANT_MISSING, &a->main, fact->index,
+                         "checkpoint of a log that is not here");
+        }
         return KEDGE_OK;
     }
     struct kedgei_log *log = &a->tenants[anchor->tenant];
@@ -139,7 +141,7 @@ static bool read_spec(struct kedgei_audit *a, struct kedgei_job *job)
         (void)kedge_diag_set(&d, err, "bound and scale do not fit");
     }
     a->findings.nomem = a->findings.nomem || err == KEDGE_E_NOMEM;
-    if (err) {
+    if (err && !(err == KEDGE_E_NOT_FOUND && KEDGEI_SKIP(a, specs))) {
         kedgei_error(&a->findings, KEDGE_AUDIT_SPEC, &a->main, job->opened->index, "spec of job \"%s\": %s",
                      job->id.s, d.text[0] ? d.text : kedge_strerror(err));
     }
@@ -149,7 +151,7 @@ static bool read_spec(struct kedgei_audit *a, struct kedgei_job *job)
 static void check_job_tenants(struct kedgei_audit *a, struct kedgei_job *job)
 {
     const struct kedge_st_job_opened *o = job->opened->body;
-    uint32_t found = 0;
+    uint32_t found = 0, here = 0;
     for (uint32_t i = 0; i < job->spec.tenant_count; i++) {
         job->tenants[i] = UINT32_MAX;
         for (uint32_t t = 0; t < a->tenant_count; t++) {
@@ -157,7 +159,8 @@ static void check_job_tenants(struct kedgei_audit *a, struct kedgei_job *job)
                 job->tenants[i] = t;
             }
         }
-        if (job->tenants[i] == UINT32_MAX) {
+        here += job->tenants[i] != UINT32_MAX;
+        if (job->tenants[i] == UINT32_MAX && !a->skipped) {
             kedgei_error(&a->findings, KEDGE_AUDIT_TENANT_MISSING, &a->main, job->opened->index,
                          "job \"%s\": the ledger of tenant \"%s\" is not here", job->id.s,
                          job->spec.tenants[i].s);
@@ -166,7 +169,7 @@ static void check_job_tenants(struct kedgei_audit *a, struct kedgei_job *job)
     for (uint32_t i = 0; i < o->tenant_count; i++) {
         found += kedgei_job_tenant(a, job, &o->tenants[i]) != NULL;
     }
-    if (o->tenant_count != job->spec.tenant_count || found != o->tenant_count) {
+    if (o->tenant_count != job->spec.tenant_count || found != (a->skipped ? here : o->tenant_count)) {
         kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, job->opened->index,
                      "job \"%s\": the salted tenants are not those of its spec", job->id.s);
     }

@@ -13,6 +13,7 @@
 
 enum {
     KEDGEI_FACT_BAD = -1,                         /* no well-formed entry */
+    KEDGEI_FACT_WITHHELD = -2,                    /* its hash is all that this copy has of it */
     KEDGEI_FACT_CHECKPOINT = KEDGE_ST_KIND_COUNT, /* a tenant's checkpoint in the main chain */
     KEDGEI_LEVELS = 40,                           /* of a Merkle tree in memory */
 };
@@ -60,6 +61,8 @@ struct kedgei_log {
     struct kedge_vkey vkey;            /* of its checkpoints */
     struct kedge_public_key authority; /* admin key of a tenant, statement key of the main chain */
     bool has_authority;
+    bool is_copy; /* kept by somebody else: without table of keys; entries without bytes are withheld, ptr is
+                     their leaf hash */
     struct kedge_buf dump; /* what everything below points into */
     uint64_t count;
     struct kedge_view *entries;
@@ -106,6 +109,11 @@ struct kedgei_update {
     struct kedgei_fact *fact;
 };
 
+/* What a copy of some tenants' ledgers leaves open. */
+struct kedgei_skipped {
+    atomic_uint_fast64_t withheld, anchors, lists, blobs, models, decisions, specs;
+};
+
 struct kedgei_audit {
     char state[KEDGE_PATH_MAX], models[KEDGE_PATH_MAX]; /* models empty: no such folder */
     char deployment[KEDGE_DEPLOYMENT_MAX + 1];
@@ -120,6 +128,7 @@ struct kedgei_audit {
     struct kedgei_update *updates; /* ascending by job, round, tenant, index */
     size_t update_count;
     struct kedgei_findings findings;
+    struct kedgei_skipped *skipped; /* NULL: the record is to be whole */
     struct kedge_audit_counts counts;
     struct kedge_hash results; /* of replay */
     struct kedge_diag diag;
@@ -135,6 +144,19 @@ void kedgei_flaw(const struct kedgei_log *log, uint64_t index, enum kedge_audit_
 void kedgei_error_if_settled(const struct kedgei_audit *a, struct kedgei_findings *f,
                              enum kedge_audit_code code, const struct kedgei_log *log, uint64_t index,
                              const char *format, ...) KEDGE_PRINTF(6, 7);
+
+/* ---- partial.c: copies that hold some tenants only ---- */
+/* Counts what cannot be checked and returns true; false in a record that is to be whole: then it is an error.
+ */
+#define KEDGEI_SKIP(a, what) ((a)->skipped && (atomic_fetch_add(&(a)->skipped->what, 1), true))
+/* Whether the options name this tenant; true when they name none. */
+bool kedgei_holds(const struct kedgei_audit *a, const struct kedge_id *tenant);
+/* Whether job-opened names it, be its ledger here or not. */
+bool kedgei_job_names(const struct kedgei_job *job, const struct kedge_hash *salted);
+/* Every tenant of the job is here. */
+bool kedgei_job_whole(const struct kedgei_job *job);
+/* Notes about all that was counted. */
+void kedgei_tell_skipped(struct kedgei_audit *a);
 
 /* ---- pool.c ---- */
 typedef void kedgei_task(void *arg, uint64_t i, struct kedgei_findings *f);

@@ -1,6 +1,6 @@
 /* Every decision once more, from its recorded inputs, by the functions that the coordinator's workers call.
  * Results are only hashed. Decisions are independent of each other: the inputs of each are in the record. */
-#include "chain/audit/replay.h"
+#include "chain/audit/erased.h"
 
 #include <string.h>
 
@@ -28,6 +28,9 @@ static void failed(const struct kedgei_replay *r, const struct kedgei_decision *
                    const char *what, int err, const struct kedge_diag *diag, struct kedgei_findings *f)
 {
     f->nomem = f->nomem || err == KEDGE_E_NOMEM;
+    if (err == KEDGE_E_NOT_FOUND && KEDGEI_SKIP(r->a, decisions)) {
+        return;
+    }
     kedgei_error(f, KEDGE_AUDIT_REPLAY_FAILED, d->log ? d->log : &r->a->main, index, "job \"%s\": %s: %s",
                  d->job->id.s, what, diag->text[0] ? diag->text : kedge_strerror(err));
 }
@@ -198,6 +201,7 @@ static void replay_assigned(const struct kedgei_replay *r, struct kedgei_decisio
     bool newcomer = g->how == KEDGE_GROUP_NEWCOMER;
     uint32_t first = newcomer ? 0 : g->group, count = newcomer ? d->job->groups : 1, nearest = 0;
     double cosine = 0;
+    bool absent = false;
     int err = kedge_blobs_path(d->log->blobs, &g->update, update);
     for (uint32_t i = 0; i < count && !err; i++) {
         const struct kedge_st_step_group *group = kedgei_step_group(d->round->step, first + i);
@@ -205,12 +209,14 @@ static void replay_assigned(const struct kedgei_replay *r, struct kedgei_decisio
         err = group ? kedge_blobs_path(r->a->main.blobs, &group->direction, paths[i]) : KEDGE_E_NOT_FOUND;
         if (!err && !kedge_file_exists(paths[i])) {
             err = KEDGE_E_IO; /* NOT_FOUND would read as an update that points nowhere */
+            absent = true;
         }
     }
     if (!err) {
-        err = kedge_file_exists(update) ? kedge_compute_nearest(&d->job->layout, update, directions, count,
-                                                                &nearest, &cosine, &diag)
-                                        : KEDGE_E_IO;
+        absent = !kedge_file_exists(update);
+        err = !absent ? kedge_compute_nearest(&d->job->layout, update, directions, count, &nearest, &cosine,
+                                              &diag)
+                      : KEDGE_E_IO;
         if (err == KEDGE_E_NOT_FOUND) { /* all zero: group 0, similarity 0 */
             nearest = 0;
             cosine = 0;
@@ -218,7 +224,7 @@ static void replay_assigned(const struct kedgei_replay *r, struct kedgei_decisio
         }
     }
     if (err) {
-        failed(r, d, d->fact->index, "group of a site", err, &diag, f);
+        failed(r, d, d->fact->index, "group of a site", absent ? KEDGE_E_NOT_FOUND : err, &diag, f);
         return;
     }
     uint64_t bits;
@@ -363,15 +369,11 @@ static void add_assigned(struct kedgei_replay *r, const struct kedgei_log *log)
     }
 }
 
-static void collect(struct kedgei_replay *r)
+int kedgei_decisions_collect(struct kedgei_replay *r)
 {
     for (uint32_t j = 0; j < r->a->job_count; j++) {
         const struct kedgei_job *job = r->a->jobs[j];
-        bool whole = job->usable;
-        for (uint32_t i = 0; i < job->spec.tenant_count; i++) {
-            whole = whole && job->tenants[i] != UINT32_MAX;
-        }
-        if (!whole) {
+        if (!job->usable || (!r->a->skipped && !kedgei_job_whole(job))) {
             continue; /* said already */
         }
         if (!job->spec.has_initial_model) {
@@ -384,6 +386,7 @@ static void collect(struct kedgei_replay *r)
     for (uint32_t t = 0; t < r->a->tenant_count; t++) {
         add_assigned(r, &r->a->tenants[t]);
     }
+    return r->nomem ? KEDGE_E_NOMEM : KEDGE_OK;
 }
 
 static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
@@ -396,6 +399,15 @@ static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
         [KEDGEI_MIXING] = replay_mixing,
     };
     struct kedgei_replay *r = arg; /* each call writes to its own decision only */
+    const struct kedgei_decision *d = &r->items[i];
+    if (d->erased > 0) {
+        return; /* told: erased.c */
+    }
+    bool of_all = d->kind == KEDGEI_SELECTION || d->kind == KEDGEI_GROUPING || d->kind == KEDGEI_DIRECTION
+                  || d->kind == KEDGEI_AGGREGATE;
+    if (of_all && !kedgei_job_whole(d->job) && KEDGEI_SKIP(r->a, decisions)) {
+        return; /* over the inputs of tenants that are not here */
+    }
     by_kind[r->items[i].kind](r, &r->items[i], f);
 }
 
@@ -420,10 +432,11 @@ static int digest_results(const struct kedgei_replay *r, struct kedge_hash *ret)
 int kedgei_replay(struct kedgei_audit *a)
 {
     struct kedgei_replay r = {.a = a};
-    collect(&r);
-    int err = r.nomem ? KEDGE_E_NOMEM : kedgei_parallel(a, "decisions", r.count, run_decision, &r);
+    int err = kedgei_decisions_collect(&r);
+    err = err ? err : kedgei_mark_erased(&r);
+    err = err ? err : kedgei_parallel(a, "decisions", r.count, run_decision, &r);
     err = err ? err : digest_results(&r, &a->results);
-    a->counts.decisions = r.count;
+    a->counts.decisions = r.count - a->counts.decisions_erased - (a->skipped ? a->skipped->decisions : 0);
     kedge_mem_free(r.items);
     return err;
 }

@@ -21,6 +21,7 @@ struct kedgei_decision {
     const struct kedgei_log *log;   /* KEDGEI_ASSIGNED: whose ledger */
     const struct kedgei_fact *fact; /* KEDGEI_ASSIGNED, KEDGEI_AGGREGATE */
     uint32_t group;                 /* KEDGEI_DIRECTION, KEDGEI_AGGREGATE */
+    uint32_t erased;                /* inputs of it that their tenant had erased: it is left out */
     struct kedge_hash result;       /* over what was computed; zero before, and when that failed */
 };
 
@@ -30,6 +31,9 @@ struct kedgei_replay {
     size_t count, cap;
     bool nomem;
 };
+
+/* All decisions of the record, in order; free r->items afterwards. KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedgei_decisions_collect(struct kedgei_replay *r);
 
 /* One input of a decision. */
 struct kedgei_input {

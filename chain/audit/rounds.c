@@ -118,7 +118,8 @@ void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, stru
             kedgei_error(f, KEDGE_AUDIT_TOTALS, &a->main, fact->index,
                          "weight sum of tenant %u is out of range", t);
         }
-        if (!kedgei_job_tenant(a, job, &g->tenants[t].id)) {
+        if (!(a->skipped ? kedgei_job_names(job, &g->tenants[t].id)
+                         : kedgei_job_tenant(a, job, &g->tenants[t].id) != NULL)) {
             kedgei_error(f, KEDGE_AUDIT_AGGREGATE, &a->main, fact->index, "tenant %u is not of this job", t);
         }
     }

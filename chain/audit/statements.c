@@ -45,6 +45,8 @@ static int tell_entry(const struct kedgei_audit *a, const struct kedgei_log *log
             kedge_public_key_hash(&a->tenants[anchor->tenant].vkey.key, &e.signers[0]);
             e.signer_count = 1;
         }
+    } else if (fact->kind == KEDGEI_FACT_WITHHELD) {
+        e.kind = "withheld";
     } else if (fact->kind != KEDGEI_FACT_BAD) {
         e.kind = kedge_statement_kind_name((enum kedge_statement_kind)fact->kind);
         e.has_subject = true;

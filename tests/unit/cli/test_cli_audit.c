@@ -32,7 +32,8 @@ static size_t read_lines(const char *path, const char *verdict, size_t *ret_othe
         const json_t *codes = json_object_get(o, "codes");
         ck_assert_uint_eq(json_array_size(codes) > 0, strcmp(text_of(o, "verdict"), "no") == 0);
         if (strcmp(text_of(o, "verdict"), verdict) != 0 && (*ret_others)++ == 0) {
-            snprintf(first_code, 64, "%s", json_string_value(json_array_get(codes, 0)));
+            const char *c = json_string_value(json_array_get(codes, 0));
+            snprintf(first_code, 64, "%s", c ? c : "");
         }
         json_decref(o);
         count++;
@@ -224,6 +225,33 @@ START_TEST(test_archives)
 }
 END_TEST
 
+/* ---- copies of one tenant ---- */
+
+START_TEST(test_one_tenants_copy)
+{
+    char code[64];
+    size_t others;
+    make_scratch();
+    fx_federation(at("fx"), FX_NONE);
+    fx_replica(at("fx"), "org-a");
+    const char *trust = at("fx/trust.json"), *lines = at("lines"), *report = at("report.md");
+    ck_assert_int_eq(kedge("audit verify %s --trust %s --tenant org-a --statements %s --report %s", at("fx"),
+                           trust, lines, report),
+                     0);
+    ck_assert(strstr(out, "not checked: the ledger of \"org-b\" is not here") != NULL);
+    ck_assert(has_text(report, "(not-checked): ") && has_text(report, "VERIFIED."));
+    ck_assert_uint_gt(read_lines(lines, "ok", &others, code), 50);
+    ck_assert_uint_eq(others, 5); /* checkpoints of org-b, each "not-checked" */
+    ck_assert(has_text(lines, "\"kind\":\"withheld\"") && has_text(lines, "\"verdict\":\"not-checked\""));
+    ck_assert_int_eq(kedge("audit replay %s --trust %s --tenant org-a", at("fx"), trust), 0);
+    ck_assert(strstr(out, "decisions over inputs that are not here") != NULL);
+    ck_assert_int_eq(kedge("audit verify %s --trust %s", at("fx"), trust), 1);
+    ck_assert_int_eq(kedge("audit verify %s --trust %s --tenant org-b", at("fx"), trust), 1);
+    ck_assert_int_eq(kedge("audit verify %s --trust %s --tenant Nobody!", at("fx"), trust), 2);
+    remove_scratch();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("cli-audit");
@@ -234,6 +262,7 @@ int main(void)
     tcase_add_test(t, test_explain_release);
     tcase_add_test(t, test_explain_others);
     tcase_add_test(t, test_archives);
+    tcase_add_test(t, test_one_tenants_copy);
     suite_add_tcase(s, t);
     SRunner *runner = srunner_create(s);
     srunner_run_all(runner, CK_NORMAL);
