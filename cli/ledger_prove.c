@@ -5,6 +5,7 @@
 
 #include "chain/proof.h"
 #include "cli/local.h"
+#include "cli/witness_policy.h"
 #include "common/base/mem.h"
 
 struct question {
@@ -259,9 +260,27 @@ static int say_yes(struct kedge_cli *c, const struct kedge_proof *proof, const s
                                      hash_json(&cp->root), "leaf_hash", hash_json(&leaf), "entry", row));
 }
 
-static int verify(struct kedge_cli *c, struct kedge_view text, const struct kedge_vkey *vkey,
-                  const char *entry_path)
+/* What is asked of a receipt. */
+struct demand {
+    const struct kedge_vkey *vkey;
+    const char *entry_path;
+    const struct kedge_witness_policy *policy; /* NULL: witnesses do not matter */
+};
+
+/* The quorum of witnesses behind the receipt's checkpoint; KEDGE_E_DENIED, KEDGE_E_VERIFY with the reason. */
+static int check_quorum(const struct demand *q, struct kedge_view note, struct kedge_diag *d)
 {
+    struct kedge_witness_demand demand = {
+        .origin = kedge_view_str(q->vkey->name), .logs = q->vkey, .log_count = 1};
+    struct kedge_witness_evaluation *e = kedge_mem_new(1, sizeof *e);
+    int err = e ? kedge_witness_policy_evaluate(q->policy, note, &demand, e, d) : KEDGE_E_NOMEM;
+    kedge_mem_free(e);
+    return err;
+}
+
+static int verify(struct kedge_cli *c, struct kedge_view text, const struct demand *q)
+{
+    const struct kedge_vkey *vkey = q->vkey;
     struct kedge_diag d = {.text = ""};
     struct kedge_checkpoint cp;
     struct kedge_hash leaf;
@@ -277,14 +296,17 @@ static int verify(struct kedge_cli *c, struct kedge_view text, const struct kedg
                                     : say_no(c, vkey, "the file is no tlog-proof");
     }
     kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
-    err = find_entry(c, entry_path, vkey, proof->index, &entry, &d);
+    err = find_entry(c, q->entry_path, vkey, proof->index, &entry, &d);
     if (err) {
         code = kedge_cli_fail(c, err, &d);
     } else {
         kedge_merkle_leaf(kedge_buf_view(&entry), &leaf);
         err = kedge_proof_verify(proof, &leaf, kedge_view_str(vkey->name), vkey, 1, &cp);
-        if (err == KEDGE_E_NOMEM) {
-            code = kedge_cli_fail(c, err, NULL);
+        int quorum = !err && q->policy ? check_quorum(q, proof->note, &d) : KEDGE_OK;
+        if (err == KEDGE_E_NOMEM || quorum == KEDGE_E_NOMEM) {
+            code = kedge_cli_fail(c, KEDGE_E_NOMEM, NULL);
+        } else if (quorum) {
+            code = say_no(c, vkey, d.text);
         } else if (err) {
             code = say_no(c, vkey,
                           err == KEDGE_E_VERIFY ? "entry, receipt and log key do not belong together"
@@ -303,7 +325,10 @@ int kedge_cmd_ledger_verify(struct kedge_cli *c)
     struct kedge_diag d = {.text = ""};
     struct kedge_vkey vkey;
     struct kedge_buf text;
-    const char *log = kedge_cli_option(c, "log", NULL), *entry = kedge_cli_option(c, "entry", NULL);
+    struct demand q = {.vkey = &vkey};
+    struct kedge_witness_policy *policy = NULL;
+    const char *log = kedge_cli_option(c, "log", NULL), *policy_path = kedge_cli_option(c, "policy", NULL);
+    q.entry_path = kedge_cli_option(c, "entry", NULL);
     if (!kedge_cli_no_more(c, 1)) {
         return 2;
     }
@@ -316,7 +341,10 @@ int kedge_cmd_ledger_verify(struct kedge_cli *c)
             c, "--log: expected a verifier key, \"name+hash+base64\" (see: kedge audit trust)");
     }
     int err = kedge_cli_read_file(path, KEDGE_PROOF_TEXT_MAX, &text, &d);
-    int code = err ? kedge_cli_fail(c, err, &d) : verify(c, kedge_buf_view(&text), &vkey, entry);
+    err = err || !policy_path ? err : kedge_cli_witness_policy(policy_path, &policy, &d);
+    q.policy = policy;
+    int code = err ? kedge_cli_fail(c, err, &d) : verify(c, kedge_buf_view(&text), &q);
     kedge_buf_deinit(&text);
+    kedge_witness_policy_free(policy);
     return code;
 }
