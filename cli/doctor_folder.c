@@ -41,8 +41,13 @@ static bool check_key(struct kedge_doctor *k, const char *path)
     struct kedge_diag d = {.text = ""};
     struct kedge_key_pair pair;
     char mend[KEDGE_PATH_MAX + 32];
-    int err = kedge_keyfile_read_private(path, &pair, &d);
-    kedge_key_wipe(&pair);
+    struct kedge_public_key claimed;
+    bool sealed = false;
+    int err = kedge_keyfile_is_sealed(path, &sealed, &claimed, &d);
+    if (!err && !sealed) { /* a sealed one is whole; what is in it is between its owner and the programs */
+        err = kedge_keyfile_read_private(path, &pair, &d);
+        kedge_key_wipe(&pair);
+    }
     snprintf(mend, sizeof mend, err == KEDGE_E_DENIED ? "chmod 600 %s" : "restore it from its own backup: %s",
              path);
     if (err) {
