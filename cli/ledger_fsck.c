@@ -218,10 +218,13 @@ static void say(struct fsck *s, const json_t *row, const struct look *l)
     size_t i;
     json_t *f;
     kedge_cli_progress_end(s->c);
-    kedge_cli_say(s->c, "%s: %lld entries, %lld checkpoints, %lld records, %lld blobs of %.1f MB\n",
-                  l->task->name, (long long)kedge_cli_int(row, "entries"),
-                  (long long)kedge_cli_int(row, "checkpoints"), (long long)kedge_cli_int(row, "records"),
-                  (long long)kedge_cli_int(row, "blobs"), (double)kedge_cli_int(row, "blob_bytes") / 1e6);
+    if (l->task->is_ledger) {
+        kedge_cli_say(s->c, "%s: %lld entries, %lld checkpoints, %lld blobs of %.1f MB\n", l->task->name,
+                      (long long)kedge_cli_int(row, "entries"), (long long)kedge_cli_int(row, "checkpoints"),
+                      (long long)kedge_cli_int(row, "blobs"), (double)kedge_cli_int(row, "blob_bytes") / 1e6);
+    } else {
+        kedge_cli_say(s->c, "%s: %lld records\n", l->task->name, (long long)kedge_cli_int(row, "records"));
+    }
     json_array_foreach(l->findings, i, f)
     {
         const char *severity = kedge_cli_text(f, "severity");
