@@ -162,6 +162,10 @@ static void say_counts(const struct kedge_cli *c, const struct kedge_audit_count
     if (replay) {
         say_count(c, "decisions re-executed", n->decisions, "");
     }
+    if (n->statements[KEDGE_ST_ERASED] > 0) {
+        say_count(c, "not to be replayed", n->decisions_erased,
+                  "decisions over updates that were erased by order");
+    }
 }
 
 static void say_findings(const struct kedge_cli *c, const struct kedge_audit_report *r)
@@ -206,6 +210,11 @@ static void say_verdict(const struct kedge_cli *c, const struct kedge_audit_repo
                       "results bit for bit.\n",
                       (unsigned long long)n->decisions);
     }
+    if (replay && n->decisions_erased > 0) {
+        kedge_cli_say(
+            c, "Not replayed: %llu decisions, named above, over updates that their tenants had erased.\n",
+            (unsigned long long)n->decisions_erased);
+    }
     if (replay) {
         char hex[KEDGE_HASH_HEX_LEN + 1];
         kedge_hash_hex(&r->results, hex);
@@ -238,7 +247,8 @@ static json_t *counts_json(const struct kedge_audit_counts *n)
                 {"blob_bytes", n->blob_bytes},
                 {"unanchored", n->unanchored},
                 {"signatures", n->signatures},
-                {"decisions", n->decisions}};
+                {"decisions", n->decisions},
+                {"decisions_erased", n->decisions_erased}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         json_object_set_new(o, rows[i].name, json_integer((json_int_t)rows[i].value));
     }

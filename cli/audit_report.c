@@ -229,7 +229,8 @@ static void put_counts(const struct kedge_audit_counts *n, struct kedge_buf *out
                 {"updates turned away", n->updates_refused},
                 {"blobs", n->blobs},
                 {"bytes of blobs", n->blob_bytes},
-                {"decisions re-executed", n->decisions}};
+                {"decisions re-executed", n->decisions},
+                {"decisions that cannot be: updates erased by order", n->decisions_erased}};
     kedge_buf_put_str(out, "\n## Counts\n\n");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         kedge_buf_printf(out, "- %s: %" PRIu64 "\n", rows[i].name, rows[i].value);
