@@ -467,8 +467,9 @@ static void check_seen_note(struct kedgei_audit *a, struct kedge_view bytes, con
     const struct kedgei_log *log = log_of(a, c.origin);
     if (!log) {
         kedgei_find(f, a->skipped ? KEDGE_AUDIT_NOTE : KEDGE_AUDIT_ERROR,
-                    a->skipped ? KEDGE_AUDIT_NOT_CHECKED : KEDGE_AUDIT_SEEN, where, "of log \"%.*s\", which is not here",
-                    (int)(c.origin.len < 100 ? c.origin.len : 100), (const char *)c.origin.ptr);
+                    a->skipped ? KEDGE_AUDIT_NOT_CHECKED : KEDGE_AUDIT_SEEN, where,
+                    "of log \"%.*s\", which is not here", (int)(c.origin.len < 100 ? c.origin.len : 100),
+                    (const char *)c.origin.ptr);
         return;
     }
     if (log->has_vkey && kedge_checkpoint_open(bytes, c.origin, &log->vkey, 1, &c, NULL) != KEDGE_OK) {
