@@ -19,6 +19,7 @@ struct update {
     uint64_t entry, bytes, stored_ms;
     uint32_t round;
     bool pretrain, running, erased, here, chosen, told;
+    bool first; /* of the entries with this file: what an order names */
 };
 
 struct order {
@@ -28,9 +29,9 @@ struct order {
     struct kedge_hash digests[DIGESTS_MAX];
     size_t digest_count;
     const char *reason, *authority;
-    struct update *updates; /* ascending by entry; of one file the first only */
+    struct update *updates; /* ascending by file, then by entry: equal updates are one file */
     size_t count, cap;
-    size_t chosen, done, known, running;
+    size_t chosen, done, known, running; /* files */
     uint64_t bytes;
 };
 
@@ -160,31 +161,6 @@ static int compare_digests(const void *a, const void *b)
     return order ? order : (x->entry > y->entry) - (x->entry < y->entry);
 }
 
-static int compare_entries(const void *a, const void *b)
-{
-    const struct update *x = a, *y = b;
-    return (x->entry > y->entry) - (x->entry < y->entry);
-}
-
-/* Of entries with the same file the first stays: that is what the order names. */
-static void join_doubles(struct order *o)
-{
-    size_t n = 0;
-    if (o->count < 2) {
-        return;
-    }
-    qsort(o->updates, o->count, sizeof *o->updates, compare_digests);
-    for (size_t i = 0; i < o->count; i++) {
-        if (n > 0 && kedge_hash_eq(&o->updates[n - 1].digest, &o->updates[i].digest)) {
-            o->updates[n - 1].running = o->updates[n - 1].running || o->updates[i].running;
-        } else {
-            o->updates[n++] = o->updates[i];
-        }
-    }
-    o->count = n;
-    qsort(o->updates, n, sizeof *o->updates, compare_entries);
-}
-
 static int read_updates(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
 {
     uint64_t from = 0;
@@ -208,7 +184,9 @@ static int read_updates(struct kedge_cli *c, struct order *o, struct kedge_diag 
         }
         from = next;
     }
-    join_doubles(o);
+    if (o->count > 1) {
+        qsort(o->updates, o->count, sizeof *o->updates, compare_digests);
+    }
     return err;
 }
 
@@ -230,27 +208,47 @@ static bool is_meant(const struct order *o, const struct update *u, uint64_t now
     return false;
 }
 
+/* All entries from `at` on with the same file; returns where the next one begins. */
+static size_t choose_file(struct order *o, size_t at, uint64_t now_ms, const struct update **ret_running,
+                          bool *ret_meant)
+{
+    struct update *first = &o->updates[at];
+    const struct update *running = NULL;
+    size_t end = at;
+    bool meant = false;
+    for (; end < o->count && kedge_hash_eq(&o->updates[end].digest, &first->digest); end++) {
+        meant = meant || is_meant(o, &o->updates[end], now_ms);
+        running = o->updates[end].running ? &o->updates[end] : running;
+    }
+    *ret_meant = meant;
+    if (!meant) {
+        return end;
+    }
+    if (first->erased && !first->here) {
+        o->known++;
+    } else if (running) {
+        o->running++;
+        *ret_running = running;
+    } else {
+        first->first = true;
+        o->chosen++;
+        o->bytes += first->bytes;
+        for (size_t i = at; i < end; i++) {
+            o->updates[i].chosen = true;
+        }
+    }
+    return end;
+}
+
 static int choose(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
 {
     uint64_t now_ms = kedge_os_unix_ms();
     size_t meant = 0;
     const struct update *running = NULL;
-    for (size_t i = 0; i < o->count; i++) {
-        struct update *u = &o->updates[i];
-        if (!is_meant(o, u, now_ms)) {
-            continue;
-        }
-        meant++;
-        if (u->erased && !u->here) {
-            o->known++;
-        } else if (u->running) {
-            o->running++;
-            running = u;
-        } else {
-            u->chosen = true;
-            o->chosen++;
-            o->bytes += u->bytes;
-        }
+    for (size_t i = 0; i < o->count;) {
+        bool is_one = false;
+        i = choose_file(o, i, now_ms, &running, &is_one);
+        meant += is_one;
     }
     if (running && !o->has_age) {
         c->told = true;
@@ -392,7 +390,7 @@ static int send_orders(struct kedge_cli *c, struct order *o, struct kedge_diag *
     int err = st ? kedge_cli_key(c->admin_key, false, &key, d) : KEDGE_E_NOMEM;
     bool has_key = !err;
     for (size_t i = 0; i < o->count && !err; i++) {
-        if (o->updates[i].chosen) {
+        if (o->updates[i].first) {
             kedge_cli_progress(c, "erasing", o->done, o->chosen, o->updates[i].job.s);
             err = send_order(c, o, &o->updates[i], &key, st, d);
             o->done += err == KEDGE_OK;
