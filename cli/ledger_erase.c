@@ -254,7 +254,7 @@ static int choose(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
         c->told = true;
         (void)kedge_diag_set(d, KEDGE_E_STATE,
                              "job \"%s\" has not ended: its rounds still need their updates", running->job.s);
-        return kedge_diag_hint(d, "wait for its end, or end it: kedge job stop %s", running->job.s);
+        return kedge_diag_hint(d, "wait for its end, or end it: kedge job stop %s --cancel", running->job.s);
     }
     if (meant == 0 && o->of_job) {
         c->told = true;
