@@ -127,7 +127,7 @@ static int entry_here(struct walk *w, uint64_t index, struct kedge_view *ret)
 
 static int take_here(struct walk *w, uint64_t index, const struct kedge_hash *expected)
 {
-    struct kedge_view entry;
+    struct kedge_view entry = kedge_view_of(NULL, 0);
     struct kedge_hash leaf;
     int err = entry_here(w, index, &entry);
     if (err) {

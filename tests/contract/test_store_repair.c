@@ -312,9 +312,9 @@ static void make_fork(const char *dir, uint64_t from)
     for (uint64_t i = 0; i < ENTRIES + 50; i += BATCH) {
         struct kedge_ledger_append items[BATCH];
         char texts[BATCH][32];
-        for (size_t k = 0; k < BATCH; k++) {
-            int n = snprintf(texts[k], sizeof texts[k], i < from ? "entry-%llu" : "other-%llu",
-                             (unsigned long long)(i + k));
+        for (uint64_t k = 0; k < BATCH; k++) {
+            unsigned long long number = i + k;
+            int n = snprintf(texts[k], sizeof texts[k], i < from ? "entry-%llu" : "other-%llu", number);
             items[k] = (struct kedge_ledger_append){.entry = kedge_view_of(texts[k], (size_t)n)};
         }
         ck_assert_int_eq(kedge_ledger_append(l, items, BATCH, NULL, NULL, NULL), KEDGE_OK);

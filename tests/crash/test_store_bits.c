@@ -48,8 +48,8 @@ static void make_store(void)
     for (uint64_t c = 0; c < COMMITS; c++) {
         for (uint64_t k = 0; k < ENTRIES / COMMITS; k++) {
             uint64_t i = c * (ENTRIES / COMMITS) + k;
-            int n = snprintf(texts[i], sizeof texts[i], "%0*llu", i % 10 == 3 ? 8500 : 1400,
-                             (unsigned long long)(i * UINT64_C(1234567890123457)));
+            unsigned long long number = i * UINT64_C(1234567890123457);
+            int n = snprintf(texts[i], sizeof texts[i], "%0*llu", i % 10 == 3 ? 8500 : 1400, number);
             items[k] = (struct kedge_ledger_append){.entry = kedge_view_of(texts[i], (size_t)n)};
             items[k].idem_key = kedge_view_of(texts[i] + n - 12, 12);
         }

@@ -45,8 +45,8 @@ static _Noreturn void append_until_killed(struct fixture *f, int fd)
         struct kedge_ledger_append items[BATCH];
         char texts[BATCH][48];
         for (size_t i = 0; i < BATCH; i++) { /* another process, other entries: histories can be told apart */
-            int n = snprintf(texts[i], sizeof texts[i], "entry-%llu-%d", (unsigned long long)(size + i),
-                             (int)getpid());
+            unsigned long long number = size + i;
+            int n = snprintf(texts[i], sizeof texts[i], "entry-%llu-%d", number, (int)getpid());
             items[i] = (struct kedge_ledger_append){.entry = kedge_view_of(texts[i], (size_t)n)};
             items[i].idem_key = items[i].entry;
         }
