@@ -125,6 +125,8 @@ def idx(kind, shape, values):
 
 
 WORD = "0x" + "00" * 31 + "ab"
+# Key 1234 with the value "v": a leaf; a branch that holds one; an extension to such a branch.
+TRIE_ROOTS = ("c58320123476", "d580c482323476" + "80" * 15, "d7820012d3" + "80" * 3 + "c23476" + "80" * 13)
 RLPS = ["c88363617483646f67", "c7c0c1c0c3c0c1c0",  # and the transaction of EIP-155
         "f86c098504a817c800825208943535353535353535353535353535353535353535880de0b6b3a76400008025a028ef61340bd939bc2195"
         "fe537567866003e1a15d3c71ff63e1590620aa636276a067cbe9d8997f761aecb703304b3800ccf555c9f3dc64214b297fb1966a3b6d83"]
@@ -176,6 +178,8 @@ def written(seeds):
     seeds.put("fork_evidence", *(f"kedge.dev/fork-evidence@v1\n{hashes(count)}\n{note(old)}\n{note(8, bytes(32), 1)}"
                                  for old, count in ((8, 0), (4, 2), (5, 4))))
     seeds.put("rlp", *(bytes.fromhex(rlp) for rlp in RLPS))
+    seeds.put("evm_trie", *(b"\x02\x12\x34" + struct.pack(">H", len(node)) + node
+                            for node in map(bytes.fromhex, TRIE_ROOTS)))
     seeds.put("evm_state", bytes(1 + 48 + 1 + 3 * 8 + 32 + 26 * 16 + 4 + 2 + 4))
     seeds.put("evm_anchor_step", *(b"".join(hashlib.sha256(bytes([i, j])).digest() for j in range(128)) for i in range(8)))
     seeds.put("evm_rpc", *(json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}) for result in NODE_RESULTS))
