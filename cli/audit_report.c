@@ -131,8 +131,8 @@ static void put_head(const struct kedge_cli_filing *f, struct kedge_buf *out)
 {
     static const char *const verdicts[] = {
         "NOT VERIFIED. The findings below say where the record is not what it claims to be.",
-        "SELF-CONSISTENT ONLY. No trust file was given: nothing says whose keys these are, and anybody could "
-        "have written this record.",
+        ("SELF-CONSISTENT ONLY. No trust file was given: nothing says whose keys these are, and anybody "
+         "could have written this record."),
         "VERIFIED. All that was checked holds under the keys named below."};
     char when[40];
     time_t seconds = (time_t)(f->unix_ms / 1000);
