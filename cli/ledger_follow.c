@@ -336,7 +336,8 @@ static int take_blob(void *arg, const struct kedge_blob_wanted *wanted)
     if (f->blobs == BLOBS_LISTS && wanted->want != KEDGE_WANT_LIST) {
         return KEDGE_OK;
     }
-    if (kedge_follow_is_erased(&w->erased, wanted) || kedge_blobs_find(blobs, &wanted->digest, NULL) == KEDGE_OK) {
+    if (kedge_follow_is_erased(&w->erased, wanted)
+        || kedge_blobs_find(blobs, &wanted->digest, NULL) == KEDGE_OK) {
         return KEDGE_OK;
     }
     kedge_hash_hex(&wanted->digest, hex);
