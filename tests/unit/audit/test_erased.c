@@ -1,0 +1,230 @@
+/* Records in which a tenant had updates erased: what is said then, and what is wrong about an erasure. */
+#include <inttypes.h>
+
+#include "chain/store/blobs.h"
+#include "tests/fixtures/federation_impl.h"
+#include "tests/unit/audit/tampered.h"
+
+enum { UPDATES_MAX = 64 };
+
+/* What is erased, and how. */
+struct order {
+    const char *job; /* NULL: of all */
+    uint32_t rounds_from, rounds_to;
+    const char *signer;
+    int64_t entry_off; /* added to the entry that is named */
+    bool keep_file;
+};
+
+struct found {
+    struct kedge_hash update;
+    uint64_t entry;
+};
+
+struct search {
+    const struct order *o;
+    struct found found[UPDATES_MAX];
+    size_t count;
+};
+
+static int look(void *arg, uint64_t index, struct kedge_view entry)
+{
+    static struct kedge_statement st;
+    struct search *s = arg;
+    struct kedge_signed_statement signed_by;
+    ck_assert_int_eq(kedge_statement_read(entry, &st, &signed_by, NULL), KEDGE_OK);
+    kedge_buf_deinit(&signed_by.payload);
+    const struct kedge_st_update *u = &st.u.update;
+    bool meant = st.kind == KEDGE_ST_UPDATE && (!s->o->job || strcmp(u->job.s, s->o->job) == 0)
+                 && u->round >= s->o->rounds_from && u->round <= s->o->rounds_to;
+    for (size_t i = 0; meant && i < s->count; i++) {
+        meant = !kedge_hash_eq(&s->found[i].update, &st.subject);
+    }
+    if (meant) {
+        ck_assert_uint_lt(s->count, UPDATES_MAX);
+        s->found[s->count++] = (struct found){st.subject, index};
+    }
+    return KEDGE_OK;
+}
+
+/* Of org-a. Returns how many. */
+static size_t erase(const struct order *o)
+{
+    static struct kedge_statement st;
+    struct search s = {.o = o};
+    struct kedge_state_log log;
+    struct kedge_key_pair key;
+    struct kedge_id tenant = fx_id_of("org-a");
+    ck_assert_int_eq(kedge_state_log_open(at("fx/state"), &tenant, KEDGE_STATE_WRITE, &log, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_ledger_for_each(log.ledger, 0, look, &s), KEDGE_OK);
+    fx_key_of(o->signer ? o->signer : "org-a", &key);
+    for (size_t i = 0; i < s.count; i++) {
+        char hex[KEDGE_HASH_HEX_LEN + 1];
+        st = (struct kedge_statement){.kind = KEDGE_ST_ERASED};
+        st.u.erased = (struct kedge_st_erased){tenant, s.found[i].update,
+                                               (uint64_t)((int64_t)s.found[i].entry + o->entry_off),
+                                               "no longer needed", "retention"};
+        kedge_hash_hex(&s.found[i].update, hex);
+        fx_append(&log, &st, &key, "erased/%s", hex);
+        ck_assert(o->keep_file || kedge_blobs_remove(log.blobs, &s.found[i].update, NULL) == KEDGE_OK);
+    }
+    ck_assert_int_eq(kedge_ledger_flush(log.ledger, NULL), KEDGE_OK);
+    kedge_state_log_close(&log);
+    return s.count;
+}
+
+static const char *text_with(const struct kedge_audit_report *r, const char *part)
+{
+    for (uint32_t i = 0; i < r->finding_count; i++) {
+        if (r->findings[i].code == KEDGE_AUDIT_ERASED && strstr(r->findings[i].text, part)) {
+            return r->findings[i].text;
+        }
+    }
+    return NULL;
+}
+
+static struct kedge_audit_report judged(bool replay, bool live)
+{
+    struct kedge_audit_options options = {.live = live};
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, replay, options);
+    if (r.error_count > 0) {
+        print_findings(&r);
+    }
+    return r;
+}
+
+START_TEST(all_else_holds)
+{
+    copy_base();
+    struct kedge_audit_report whole = judged(true, false);
+    ck_assert_uint_eq(whole.counts.decisions_erased, 0);
+    ck_assert_uint_gt(erase(&(struct order){.job = "plain", .rounds_to = 1000}), 0);
+    struct kedge_audit_report r = judged(false, false);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    ck_assert_ptr_nonnull(text_with(&r, "updates are erased by order of the tenant"));
+    ck_assert_ptr_nonnull(text_with(&r, "job \"plain\", group 0: the aggregates of rounds 1"));
+    ck_assert_ptr_null(text_with(&r, "grouping"));
+    uint64_t notes = r.note_count, erased = r.counts.decisions_erased;
+    kedge_audit_report_deinit(&r);
+    r = judged(true, false);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    ck_assert_uint_eq(r.note_count, notes);
+    ck_assert_uint_eq(r.counts.decisions_erased, erased);
+    ck_assert_uint_gt(erased, 0);
+    ck_assert_uint_eq(r.counts.decisions + erased, whole.counts.decisions);
+    kedge_audit_report_deinit(&r);
+    kedge_audit_report_deinit(&whole);
+}
+END_TEST
+
+START_TEST(groups_rest_on_updates)
+{
+    copy_base();
+    ck_assert_uint_gt(erase(&(struct order){.rounds_to = 0}), 0); /* round 0: pre-training */
+    struct kedge_audit_report r = judged(true, false);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    ck_assert_ptr_nonnull(text_with(&r, "the grouping of round 0 can not be replayed"));
+    ck_assert_ptr_nonnull(text_with(&r, "the directions of groups 0"));
+    ck_assert_ptr_nonnull(text_with(&r, "which group"));
+    ck_assert_ptr_nonnull(text_with(&r, "group 0: the aggregates of rounds 0 can"));
+    kedge_audit_report_deinit(&r);
+}
+END_TEST
+
+START_TEST(everything_erased)
+{
+    copy_base();
+    ck_assert_uint_gt(erase(&(struct order){.rounds_to = 1000}), 0);
+    struct kedge_audit_report r = judged(true, false);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    ck_assert_uint_gt(r.counts.decisions, 0); /* selections, steps, … */
+    kedge_audit_report_deinit(&r);
+}
+END_TEST
+
+START_TEST(a_file_that_is_still_here)
+{
+    copy_base();
+    erase(&(struct order){.job = "plain", .rounds_from = 1, .rounds_to = 1, .keep_file = true});
+    expect(NULL, false, KEDGE_AUDIT_ERASED, KEDGE_AUDIT_NO);
+    struct kedge_audit_report r = judged(false, true); /* the coordinator may be about to remove it */
+    ck_assert_uint_eq(r.error_count, 0);
+    ck_assert_ptr_nonnull(text_with(&r, "is still here; org-a["));
+    kedge_audit_report_deinit(&r);
+}
+END_TEST
+
+START_TEST(orders_that_are_none)
+{
+    copy_base();
+    erase(&(struct order){.job = "plain", .rounds_from = 1, .rounds_to = 1, .entry_off = 1000000});
+    expect(NULL, false, KEDGE_AUDIT_ERASED, KEDGE_AUDIT_NO); /* names an entry that is not there */
+    copy_base();
+    erase(&(struct order){.job = "plain", .rounds_from = 1, .rounds_to = 1, .entry_off = -1});
+    expect(NULL, false, KEDGE_AUDIT_ERASED, KEDGE_AUDIT_NO); /* names another entry */
+    copy_base();
+    erase(&(struct order){.job = "plain", .rounds_from = 1, .rounds_to = 1, .signer = "org-b"});
+    expect(NULL, false, KEDGE_AUDIT_SIGNATURE, KEDGE_AUDIT_NO); /* not signed by the tenant's admin */
+}
+END_TEST
+
+/* The last entry, an order, comes before everything but the admin's key. */
+static size_t order_first(struct fx_entry *entries, size_t count)
+{
+    struct fx_entry last = entries[count - 1];
+    memmove(&entries[2], &entries[1], (count - 2) * sizeof *entries);
+    entries[1] = last;
+    return count;
+}
+
+START_TEST(an_update_behind_its_order)
+{
+    copy_base();
+    erase(&(struct order){.job = "plain", .rounds_from = 1, .rounds_to = 1});
+    fx_rewrite(at("fx"), "org-a", order_first, false);
+    expect(NULL, false, KEDGE_AUDIT_ERASED, KEDGE_AUDIT_NO);
+}
+END_TEST
+
+START_TEST(no_order_no_excuse)
+{
+    copy_base();
+    erase(&(struct order){.job = "plain", .rounds_from = 1, .rounds_to = 1});
+    struct order rest = {.rounds_from = 2, .rounds_to = 2};
+    struct search s = {.o = &rest};
+    struct kedge_state_log log;
+    struct kedge_id tenant = fx_id_of("org-a");
+    ck_assert_int_eq(kedge_state_log_open(at("fx/state"), &tenant, KEDGE_STATE_WRITE, &log, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_ledger_for_each(log.ledger, 0, look, &s), KEDGE_OK);
+    ck_assert_uint_gt(s.count, 0);
+    ck_assert_int_eq(kedge_blobs_remove(log.blobs, &s.found[0].update, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_blobs_find(log.blobs, &s.found[0].update, NULL), KEDGE_E_NOT_FOUND);
+    ck_assert_int_eq(kedge_blobs_remove(log.blobs, &s.found[0].update, NULL), KEDGE_OK); /* once more */
+    kedge_state_log_close(&log);
+    expect(NULL, false, KEDGE_AUDIT_BLOB_MISSING, KEDGE_AUDIT_NO);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("audit-erased");
+    TCase *t = tcase_create("erased");
+    tcase_set_timeout(t, 300);
+    tcase_add_test(t, all_else_holds);
+    tcase_add_test(t, groups_rest_on_updates);
+    tcase_add_test(t, everything_erased);
+    tcase_add_test(t, a_file_that_is_still_here);
+    tcase_add_test(t, orders_that_are_none);
+    tcase_add_test(t, an_update_behind_its_order);
+    tcase_add_test(t, no_order_no_excuse);
+    suite_add_tcase(s, t);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    if (base_is_made && kedge_dir_remove(scratch) != KEDGE_OK) {
+        fprintf(stderr, "%s cannot be removed\n", scratch);
+        return 1;
+    }
+    return failed ? 1 : 0;
+}
