@@ -9,7 +9,7 @@
 #include "common/wire/token.h"
 #include "coordinator/daemon/admin_args.h"
 
-enum what { OPEN, SUBMIT, TOKEN, SIGNED, FILTER, FROM, READER, READER_NAME, GRANT, REVOKE };
+enum what { OPEN, SUBMIT, TOKEN, SIGNED, FILTER, FROM, READER, READER_NAME, GRANT, REVOKE, UPDATES };
 
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
 #define KEY "\"key\":\"8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c\""
@@ -53,6 +53,11 @@ static const struct {
     {FROM, "{\"from_round\":\"1\"}", "\"from_round\": expected a round's number"},
     {FROM, "{\"from_round\":4294967296}", "\"from_round\": expected a round's number"},
     {FROM, "{\"from_round\":4294967295}", NULL},
+    {UPDATES, "{}", "\"tenant\": expected a name"},
+    {UPDATES, "{\"tenant\":\"org-a\"}", NULL},
+    {UPDATES, "{\"tenant\":\"org-a\",\"from\":1024}", NULL},
+    {UPDATES, "{\"tenant\":\"org-a\",\"from\":-1}", "\"from\": expected the index of an entry"},
+    {UPDATES, "{\"tenant\":\"org-a\",\"from\":\"1\"}", "\"from\": expected the index of an entry"},
     {FROM, "{}", NULL},
     {GRANT, "{\"name\":\"a\",\"role\":\"king\"," KEY "}", "\"role\": expected operator or auditor"},
     {GRANT, "{\"name\":\"a\"," KEY "}", "\"role\": expected operator or auditor"},
@@ -87,6 +92,7 @@ static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
     struct kedge_admin_filter filter;
     struct kedge_admin_reader reader;
     struct kedge_admin_role role;
+    struct kedge_admin_updates updates;
     struct kedge_id name;
     uint32_t round;
     switch (what) {
@@ -108,6 +114,8 @@ static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
         return kedge_admin_role_args(args, true, &role, d);
     case REVOKE:
         return kedge_admin_role_args(args, false, &role, d);
+    case UPDATES:
+        return kedge_admin_updates_args(args, &updates, d);
     case OPEN:
         break;
     }
