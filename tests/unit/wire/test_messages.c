@@ -442,7 +442,7 @@ START_TEST(test_refused_messages)
         struct kedge_msg msg;
         int err;
     } cases[] = {
-        {{(enum kedge_msg_type)0x42, {.poll = {0, 0}}}, KEDGE_E_ARG},
+        {{(enum kedge_msg_type)0x42, {.poll = {0, 0, 0}}}, KEDGE_E_ARG},
         {{KEDGE_MSG_HELLO, {.hello = {1, {zeros, 1}}}}, KEDGE_E_ARG},
         {{KEDGE_MSG_HELLO, {.hello = {1, {zeros, 65}}}}, KEDGE_E_TOO_LONG},
         {{KEDGE_MSG_ENROLL_OK, {.enroll_ok = {0}}}, KEDGE_E_ARG},
