@@ -66,7 +66,6 @@ int kedge_cmd_witness_init(struct kedge_cli *c)
     char tls[2 * KEDGE_KEY_LEN + 1];
     const char *dir = kedge_cli_argument(c, 0);
     const char *trust = kedge_cli_option(c, "trust", NULL), *name = kedge_cli_option(c, "name", NULL);
-    dir = kedge_cli_argument(c, 0);
     if (!trust) {
         return kedge_cli_usage(c, "--trust FILE is missing: the logs' keys (kedge audit trust writes it)");
     }

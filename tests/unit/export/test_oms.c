@@ -250,11 +250,10 @@ START_TEST(no_changed_byte_of_a_signature_is_accepted)
     struct model m;
     struct kedge_diag d = {.text = ""};
     open_model(&m);
-    size_t end = (size_t)(strstr((const char *)m.bundle.ptr, "\"payloadType\"") - (const char *)m.bundle.ptr);
     for (size_t i = 0; i < m.bundle.len; i++) {
         m.bundle.ptr[i] ^= 1;
         int err = check_model(&m, &d);
-        ck_assert_msg(err != KEDGE_OK, "byte %zu of %zu (payload ends at %zu)", i, m.bundle.len, end);
+        ck_assert_msg(err != KEDGE_OK, "byte %zu of %zu", i, m.bundle.len);
         m.bundle.ptr[i] ^= 1;
     }
     ck_assert_int_eq(check_model(&m, &d), KEDGE_OK);

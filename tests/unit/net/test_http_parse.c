@@ -148,7 +148,7 @@ START_TEST(test_limits)
     for (int n = KEDGE_HTTP_HEAD_MAX - 1; n <= KEDGE_HTTP_HEAD_MAX + 1; n++) {
         int len = snprintf(text, sizeof text, G H "X: "), rest = n - len - 4;
         memset(text + len, 'x', (size_t)rest);
-        memcpy(text + n - 4, "\r\n\r\n", 4);
+        memcpy(text + n - 4, (const char[]){'\r', '\n', '\r', '\n'}, 4);
         size_t end = 0;
         unsigned expected = n > KEDGE_HTTP_HEAD_MAX ? 431 : 0;
         ck_assert_uint_eq(kedge_http_find_end(kedge_view_of(text, (size_t)n), 0, &end), expected);
