@@ -21,7 +21,9 @@ static void reply(struct sim *w, uint32_t request, const struct kedge_site_reply
         ev->serial = q->serial;
         ev->reply = *r;
         if (r->kind == KEDGE_SITE_REPLY_TASK || r->kind == KEDGE_SITE_REPLY_WAIT) {
-            ev->reply.shown = (struct kedge_site_chain){w->main_count, sim_to_site(&w->main_root)};
+            /* Entry 0 of every main chain is the policy, of which there is no model here. */
+            ev->reply.shown =
+                (struct kedge_site_chain){1 + (uint64_t)w->main_count, sim_to_site(&w->main_root)};
         }
         ev->weight = leaf;
         ev->proof = proof;

@@ -3,17 +3,21 @@
 #include "client/core/chain.h"
 #include "client/core/core.h"
 
-/* KEDGE_E_FORMAT: the answer shows no main chain, so it is none; KEDGE_E_SHORTER, KEDGE_E_FORK: the site
- * refuses from now on. */
-static int look_at_chain(struct kedge_site *s, const struct kedge_site_reply *r, uint64_t asked_size)
+/* *ret_late: more has been seen since it was asked for. KEDGE_E_FORMAT: the answer shows no main chain, so it
+ * is none; KEDGE_E_SHORTER, KEDGE_E_FORK: the site refuses from now on. */
+static int look_at_chain(struct kedge_site *s, const struct kedge_site_reply *r, uint64_t asked_size,
+                         bool *ret_late)
 {
+    *ret_late = false;
     if (r->kind != KEDGE_SITE_REPLY_TASK && r->kind != KEDGE_SITE_REPLY_WAIT) {
         return KEDGE_OK;
     }
     asked_size = MUTANT(MUTANT_SITE_TAKES_LATE_FOR_CUT) ? s->seen.size : asked_size;
     switch (kedge_site_chain_judge(&s->seen, asked_size, &r->shown, r->breaks)) {
     case KEDGE_SITE_CHAIN_SAME:
+        return KEDGE_OK;
     case KEDGE_SITE_CHAIN_LATE:
+        *ret_late = true;
         return KEDGE_OK;
     case KEDGE_SITE_CHAIN_NEWER:
         s->seen = r->shown;
@@ -51,13 +55,15 @@ static void enroll_answered(struct kedge_site *s, const struct kedge_site_reply 
     }
 }
 
-static void poll_answered(struct kedge_site *s, const struct kedge_site_reply *r)
+/* The task of a late answer is not taken: the next poll brings it again, with a chain that grew out of what
+ * has been seen by now. */
+static void poll_answered(struct kedge_site *s, const struct kedge_site_reply *r, bool late)
 {
     if (r->kind == KEDGE_SITE_REPLY_TASK || r->kind == KEDGE_SITE_REPLY_WAIT) {
         s->failures = 0;
         s->reason = KEDGE_OK;
         kedgei_site_go(s, KEDGE_SITE_POLLING);
-        if (r->kind == KEDGE_SITE_REPLY_TASK) {
+        if (r->kind == KEDGE_SITE_REPLY_TASK && !late) {
             kedgei_site_take_task(s, &r->task);
             return;
         }
@@ -114,9 +120,10 @@ static void end_beat(struct kedge_site *s)
 void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev)
 {
     const struct kedge_site_reply *r = &ev->reply;
+    bool late;
     if (ev->serial != 0 && ev->serial == s->beat) {
         end_beat(s);
-        if (look_at_chain(s, r, s->beat_asked_size) != KEDGE_OK) {
+        if (look_at_chain(s, r, s->beat_asked_size, &late) != KEDGE_OK) {
             return; /* a heartbeat is not repeated */
         }
         if (r->kind == KEDGE_SITE_REPLY_ERROR && r->err == KEDGE_E_REVOKED) {
@@ -128,7 +135,7 @@ void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev)
         return; /* late: of something given up since */
     }
     s->open = 0;
-    int err = look_at_chain(s, r, s->asked_size);
+    int err = look_at_chain(s, r, s->asked_size, &late);
     if (s->state == KEDGE_SITE_REFUSING) {
         return;
     }
@@ -142,7 +149,7 @@ void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev)
         enroll_answered(s, r);
         return;
     case KEDGE_SITE_CALL_POLL:
-        poll_answered(s, r);
+        poll_answered(s, r, late);
         return;
     case KEDGE_SITE_CALL_SUBMIT:
         submit_answered(s, r);

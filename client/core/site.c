@@ -203,6 +203,7 @@ static struct kedge_site_effect *begin_call(struct kedge_site *s, enum kedge_sit
 {
     struct kedge_site_effect *fx = begin(s, KEDGE_SITE_FX_CALL);
     fx->call = s->open_call = call;
+    fx->seen = s->seen;
     s->asked_size = s->seen.size;
     return fx;
 }
@@ -257,6 +258,7 @@ static void beat(struct kedge_site *s)
 {
     struct kedge_site_effect *fx = kedgei_site_emit(s, KEDGE_SITE_FX_CALL);
     fx->serial = s->beat = ++s->last_serial;
+    fx->seen = s->seen;
     s->beat_asked_size = s->seen.size;
     fx->call = KEDGE_SITE_CALL_POLL;
     fx->busy = true;

@@ -133,8 +133,8 @@ struct kedge_site_reply {
     uint64_t retry_ns;
     struct kedge_site_task task;
     struct kedge_site_chain shown; /* TASK, WAIT: the main chain, as signed as the host demands */
-    bool breaks; /* `shown` is larger than what was seen when asking, and does not prove that it grew out of
-                    that */
+    bool breaks; /* `shown` has the size of what was seen when asking and another root, or is larger and its
+                    proof does not show that it grew out of that */
 };
 
 struct kedge_site_event {
@@ -200,7 +200,7 @@ struct kedge_site_effect {
     struct kedge_site_task task;     /* FETCH, TRAIN; LOG: job, round, kind where it is about a task */
     struct kedge_site_result result; /* UPLOAD, FORGET, CALL SUBMIT; LOG RECEIPT and DROPPED */
     struct kedge_site_memory memory; /* PERSIST */
-    struct kedge_site_chain seen;    /* SEEN, REFUSE */
+    struct kedge_site_chain seen;    /* SEEN, REFUSE; CALL POLL: what an answer is to grow out of */
     struct kedge_site_chain shown;   /* REFUSE */
 };
 

@@ -29,7 +29,8 @@ struct call_item {
 
 /* ---- checks ---- */
 
-/* What an answer shows of the main chain, for the core to judge. No note: nothing is shown. */
+/* What an answer shows of the main chain, for the core to judge. No note: nothing is shown, and the core
+ * takes the answer for none. */
 static int take_chain(struct kedge_site_host *h, const struct kedge_shown_main *shown, struct call_item *c)
 {
     if (c->call != KEDGE_SITE_CALL_POLL) {
@@ -220,7 +221,7 @@ void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect
                             .call = fx->call,
                             .wait_ns = fx->wait_ns,
                             .busy = fx->busy,
-                            .seen = h->seen,
+                            .seen = fx->seen,
                             .result = fx->result};
     kedge_buf_init(&c->envelope, KEDGE_ENTRY_MAX);
     kedge_buf_init(&c->note, KEDGE_NOTE_MAX);

@@ -1,6 +1,7 @@
 /* What an answer proves of the main chain: that it is signed, grew out of what this site has seen (RFC 6962
  * §2.1.2), and, where the owner's trust file has a witness policy, that the federation's witnesses stand
  * behind it. On the threads of calls. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,20 @@ static bool grew(const struct kedge_site_chain *from, const struct kedge_site_ch
     return kedge_consistency_verify(from->size, to->size, &old_root, &root, hashes,
                                     path.len / sizeof hashes[0])
            == KEDGE_OK;
+}
+
+/* Whether `to` contradicts `from`; nothing does when nothing was seen, and a smaller one is the core's to
+ * judge. */
+static bool breaks_with(const struct kedge_site_chain *from, const struct kedge_site_chain *to,
+                        struct kedge_view path)
+{
+    if (from->size == 0 || to->size < from->size) {
+        return false;
+    }
+    if (to->size == from->size) {
+        return memcmp(to->root.b, from->root.b, sizeof to->root.b) != 0;
+    }
+    return !grew(from, to, path);
 }
 
 /* The quorum's checkpoint counts by the policy and is part of the chain that is shown. */
@@ -72,7 +87,14 @@ int kedge_client_check_main(const struct kedge_site_host *h, const struct kedge_
                   kedge_strerror(err));
         return KEDGE_E_VERIFY;
     }
-    *ret_breaks = seen->size > 0 && ret->size > seen->size && !grew(seen, ret, shown->since_seen);
+    if (seen->size > 0 && ret->size > seen->size && shown->since_seen.len == 0) {
+        kedge_log(KEDGE_LOG_WARN, "main checkpoint",
+                  "%" PRIu64 " entries after %" PRIu64
+                  " without a proof that they grew out of them: asking again",
+                  ret->size, seen->size);
+        return KEDGE_E_FORMAT;
+    }
+    *ret_breaks = breaks_with(seen, ret, shown->since_seen);
     if (!*ret_breaks && h->trust.witness_policy
         && h->trust.witness_policy->quorum.kind != KEDGE_QUORUM_NONE) {
         err = check_quorum(h, shown, ret, &d);

@@ -137,9 +137,11 @@ void kedge_client_seen_say(const struct kedge_site_host *h);
 struct kedge_shown_main {
     struct kedge_view newest, since_seen, cosigned, since_cosigned;
 };
-/* `seen` is what was seen when asking. *ret_breaks: the chain shown is larger and did not grow out of it.
+/* `seen` is what was seen when asking. *ret_breaks: the chain shown has its size and another root, or is
+ * larger and its proof does not show that it grew out of it. KEDGE_E_FORMAT: it is larger and there is no
+ * proof at all, as when the coordinator could not make one: no answer, and no evidence against it.
  * KEDGE_E_VERIFY: not signed as it must be; KEDGE_E_DENIED: the quorum that the owner demands is not there
- * (both are logged); KEDGE_E_NOMEM. */
+ * (all are logged); KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_client_check_main(const struct kedge_site_host *h,
                                             const struct kedge_site_chain *seen,
                                             const struct kedge_shown_main *shown,

@@ -22,7 +22,11 @@ START_TEST(test_judge)
         bool other_root;
         enum kedge_site_chain_verdict golden;
     } rows[] = {
-        {0, 0, 0, true, KEDGE_SITE_CHAIN_SAME}, /* nothing at all */
+        /* nothing is no main chain, also where nothing was seen before */
+        {0, 0, 0, false, KEDGE_SITE_CHAIN_MISSING},
+        {9, 9, 0, true, KEDGE_SITE_CHAIN_MISSING},
+        {9, 4, 0, true, KEDGE_SITE_CHAIN_MISSING},
+        {9, 0, 0, true, KEDGE_SITE_CHAIN_MISSING},
         {0, 0, 1, true, KEDGE_SITE_CHAIN_NEWER},
         {9, 9, 9, false, KEDGE_SITE_CHAIN_SAME},
         {9, 4, 9, false, KEDGE_SITE_CHAIN_SAME},
@@ -35,23 +39,22 @@ START_TEST(test_judge)
         /* asked before the newer one was seen: an answer that was overtaken */
         {9, 4, 4, true, KEDGE_SITE_CHAIN_LATE},
         {9, 4, 8, true, KEDGE_SITE_CHAIN_LATE},
-        {9, 0, 0, true, KEDGE_SITE_CHAIN_LATE},
+        {9, 0, 1, true, KEDGE_SITE_CHAIN_LATE},
         /* asked after it: whoever answers has lost it */
         {9, 9, 8, true, KEDGE_SITE_CHAIN_SHORTER},
         {9, 9, 1, true, KEDGE_SITE_CHAIN_SHORTER},
         {9, 4, 3, true, KEDGE_SITE_CHAIN_SHORTER},
         {UINT64_MAX, UINT64_MAX, UINT64_MAX - 1, true, KEDGE_SITE_CHAIN_SHORTER},
-        {9, 9, 0, true, KEDGE_SITE_CHAIN_MISSING},
-        {9, 4, 0, true, KEDGE_SITE_CHAIN_MISSING},
     };
-    ck_assert_uint_eq(sizeof rows / sizeof rows[0], 18);
+    ck_assert_uint_eq(sizeof rows / sizeof rows[0], 19);
     struct kedge_site_chain seen = chain(rows[_i].seen, 1);
     struct kedge_site_chain shown = chain(rows[_i].shown, rows[_i].other_root ? 2 : 1);
     ck_assert_int_eq(kedge_site_chain_judge(&seen, rows[_i].asked, &shown, false), rows[_i].golden);
-    /* what does not prove that it grew is a fork, but only where there was something to prove */
-    bool larger = rows[_i].shown > rows[_i].asked && rows[_i].shown != rows[_i].seen;
+    /* what breaks with what was seen when asking is a fork, but only where there was something to break with
+     */
+    bool judged = rows[_i].shown > 0 && rows[_i].shown >= rows[_i].asked && rows[_i].shown != rows[_i].seen;
     ck_assert_int_eq(kedge_site_chain_judge(&seen, rows[_i].asked, &shown, true),
-                     larger ? KEDGE_SITE_CHAIN_FORK : rows[_i].golden);
+                     judged ? KEDGE_SITE_CHAIN_FORK : rows[_i].golden);
 }
 END_TEST
 
@@ -65,6 +68,8 @@ struct host {
     struct kedge_site *s;
     struct kedge_site_effects fx;
     uint64_t now, call, beat, work; /* serials of the last effects */
+    uint64_t call_seen, beat_seen;  /* what the answers are to grow out of */
+    bool breaks;                    /* of the next answer */
     char text[1024];
 };
 
@@ -77,6 +82,7 @@ static const char *name_of(struct host *h, const struct kedge_site_effect *fx, c
     static const char *const calls[] = {"enroll", "poll", "submit"};
     if (fx->type == KEDGE_SITE_FX_CALL) {
         *(fx->busy ? &h->beat : &h->call) = fx->serial;
+        *(fx->busy ? &h->beat_seen : &h->call_seen) = fx->seen.size;
         return fx->busy ? "beat" : calls[fx->call];
     }
     if (fx->type == KEDGE_SITE_FX_SEEN) {
@@ -132,6 +138,7 @@ static void answer(struct host *h, uint64_t serial, enum kedge_site_reply_kind k
     struct kedge_site_event ev = {.type = KEDGE_SITE_EV_REPLY, .serial = serial};
     ev.reply.kind = kind;
     ev.reply.shown = shown;
+    ev.reply.breaks = h->breaks;
     ev.reply.task = (struct kedge_site_task){.job = {"digits"},
                                              .kind = KEDGE_SITE_TRAIN,
                                              .round = 1,
@@ -203,14 +210,20 @@ START_TEST(test_fork)
 }
 END_TEST
 
-/* An answer without a checkpoint is none: asked again, and no task is taken from it. */
+/* An answer without a checkpoint is none, whatever was seen before: asked again, and no task is taken from
+ * it, however often it comes. */
 START_TEST(test_missing)
 {
+    static const uint64_t seen[] = {0, 9};
     struct host h;
-    open_seen(&h, 9);
-    answer(&h, h.call, KEDGE_SITE_REPLY_TASK, chain(0, 0), "log unreachable");
-    timer(&h, "poll");
-    answer(&h, h.call, KEDGE_SITE_REPLY_TASK, chain(9, 1), "log task; fetch");
+    open_seen(&h, seen[_i]);
+    for (int i = 0; i < 5; i++) {
+        answer(&h, h.call, i % 2 ? KEDGE_SITE_REPLY_WAIT : KEDGE_SITE_REPLY_TASK, chain(0, 0),
+               "log unreachable");
+        timer(&h, "poll");
+    }
+    answer(&h, h.call, KEDGE_SITE_REPLY_TASK, chain(9, 1),
+           seen[_i] ? "log task; fetch" : "seen 9; log task; fetch");
 }
 END_TEST
 
@@ -238,6 +251,67 @@ START_TEST(test_late)
     answer(&h, beat, KEDGE_SITE_REPLY_WAIT, chain(10, 1), "");
     timer(&h, "poll");
     answer(&h, h.call, KEDGE_SITE_REPLY_TASK, chain(12, 1), "log task; fetch");
+}
+END_TEST
+
+/* A poll that was asked before a heartbeat's answer came: 9 entries were seen then, 12 are by now. */
+static void open_poll_and_beat(struct host *h)
+{
+    open_training(h);
+    uint64_t beat = h->beat;
+    struct kedge_site_event failed = {
+        .type = KEDGE_SITE_EV_TRAIN_FAILED, .serial = h->work, .err = KEDGE_E_TRAINER};
+    step(h, &failed, "log failed");
+    timer(h, "poll");
+    ck_assert_uint_eq(h->call_seen, 9);
+    answer(h, beat, KEDGE_SITE_REPLY_WAIT, chain(12, 1), "seen 12");
+}
+
+/* The poll's answer is then late, whether it was made before the heartbeat's or after it. An honest
+ * coordinator is not refused for that; its task comes with the next poll, which asks from what is seen by
+ * now. */
+START_TEST(test_late_task)
+{
+    static const uint64_t shown[] = {9, 10, 13};
+    struct host h;
+    open_poll_and_beat(&h);
+    answer(&h, h.call, KEDGE_SITE_REPLY_TASK, chain(shown[_i], 1), "");
+    timer(&h, "poll");
+    ck_assert_uint_eq(h.call_seen, 12);
+    answer(&h, h.call, KEDGE_SITE_REPLY_TASK, chain(13, 1), "seen 13; log task; fetch");
+}
+END_TEST
+
+/* A late answer that breaks with what was seen when asking is a fork all the same: another root for its size
+ * (9), or a larger one whose proof fails. */
+START_TEST(test_late_fork)
+{
+    static const struct {
+        uint64_t shown;
+        const char *golden;
+    } rows[] = {{9, "refuse FORK 9 after 12; log refusing"},
+                {10, "refuse FORK 10 after 12; log refusing"},
+                {13, "refuse FORK 13 after 12; log refusing"}};
+    struct host h;
+    open_poll_and_beat(&h);
+    h.breaks = true;
+    answer(&h, h.call, KEDGE_SITE_REPLY_TASK, chain(rows[_i].shown, 2), rows[_i].golden);
+    check_refuses(&h, KEDGE_E_FORK);
+}
+END_TEST
+
+/* A heartbeat's answer may move on what was seen in the very step in which the next poll goes out. */
+START_TEST(test_asks_from_what_is_seen)
+{
+    struct host h;
+    open_training(&h);
+    ck_assert_uint_eq(h.beat_seen, 9);
+    struct kedge_site_event failed = {
+        .type = KEDGE_SITE_EV_TRAIN_FAILED, .serial = h.work, .err = KEDGE_E_TRAINER};
+    step(&h, &failed, "log failed");
+    h.now = kedge_site_deadline_ns(h.s);
+    answer(&h, h.beat, KEDGE_SITE_REPLY_WAIT, chain(12, 1), "seen 12; poll");
+    ck_assert_uint_eq(h.call_seen, 12);
 }
 END_TEST
 
@@ -273,12 +347,15 @@ END_TEST
 int main(void)
 {
     TCase *tc = tcase_create("chain");
-    tcase_add_loop_test(tc, test_judge, 0, 18);
+    tcase_add_loop_test(tc, test_judge, 0, 19);
     tcase_add_test(tc, test_grows);
     tcase_add_test(tc, test_cut);
     tcase_add_test(tc, test_fork);
-    tcase_add_test(tc, test_missing);
+    tcase_add_loop_test(tc, test_missing, 0, 2);
     tcase_add_test(tc, test_late);
+    tcase_add_loop_test(tc, test_late_task, 0, 3);
+    tcase_add_loop_test(tc, test_late_fork, 0, 3);
+    tcase_add_test(tc, test_asks_from_what_is_seen);
     tcase_add_test(tc, test_cut_while_training);
     tcase_add_test(tc, test_results_are_kept);
     Suite *s = suite_create("client/chain");
