@@ -95,42 +95,6 @@ uint64_t kedge_host_request_seen(const struct kedge_host *h, uint32_t request)
     return request < KEDGE_REQUESTS_MAX ? h->requests[request].seen_size : 0;
 }
 
-/* None when there is nothing to prove, or what is asked about is not there: the site judges that. */
-static void prove_growth(struct kedge_host *h, uint64_t from, uint64_t to, struct kedge_path *ret)
-{
-    ret->count = 0;
-    if (from > 0 && from < to && kedge_ledger_consistency(h->main.ledger, from, to, ret) != KEDGE_OK) {
-        ret->count = 0;
-        kedge_log(KEDGE_LOG_WARN, "main chain", "no proof that %llu entries grew from %llu",
-                  (unsigned long long)to, (unsigned long long)from);
-    }
-}
-
-void kedge_host_show_chain(struct kedge_host *h, uint64_t seen_size, struct kedge_shown_chain *ret)
-{
-    uint64_t size = 0;
-    kedge_buf_init(&ret->newest, KEDGE_NOTE_MAX);
-    kedge_buf_init(&ret->cosigned, KEDGE_NOTE_MAX);
-    int err = kedge_ledger_checkpoint(h->main.ledger, &ret->newest, &size);
-    if (err && err != KEDGE_E_NOT_FOUND) {
-        kedge_log(KEDGE_LOG_WARN, "main checkpoint", "%s", kedge_strerror(err));
-    }
-    kedge_host_final_note(h, &ret->cosigned);
-    prove_growth(h, seen_size, size, &ret->since_seen);
-    prove_growth(h, ret->cosigned.len > 0 ? kedge_host_final_size(h) : 0, size, &ret->since_cosigned);
-}
-
-void kedge_shown_chain_deinit(struct kedge_shown_chain *shown)
-{
-    kedge_buf_deinit(&shown->newest);
-    kedge_buf_deinit(&shown->cosigned);
-}
-
-struct kedge_view kedge_shown_path(const struct kedge_path *path)
-{
-    return kedge_view_of(path->hashes, path->count * sizeof path->hashes[0]);
-}
-
 void kedge_host_main_note(struct kedge_host *h, struct kedge_buf *out)
 {
     int err = kedge_ledger_checkpoint(h->main.ledger, out, NULL);

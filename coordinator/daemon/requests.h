@@ -28,8 +28,10 @@ struct kedge_net_request *kedge_host_request_take(struct kedge_host *h, uint32_t
 uint64_t kedge_host_request_seen(const struct kedge_host *h, uint32_t request);
 /* Its slot until it is taken; KEDGE_COORD_NONE: all are in use. */
 uint32_t kedge_host_request_put(struct kedge_host *h, struct kedge_net_request *req, uint32_t site);
+/* ---- shown_chain.c ---- */
 /* What a site is shown of the main chain: the newest checkpoint, the one that the quorum cosigned, and that
- * one grew out of the other and out of what the site has seen. deinit frees it. */
+ * one grew out of the other and out of what the site has seen. Empty: it could not be read or not be proven
+ * now; the site asks again. deinit frees it. */
 struct kedge_shown_chain {
     struct kedge_buf newest, cosigned;
     struct kedge_path since_seen, since_cosigned;
@@ -38,6 +40,7 @@ void kedge_host_show_chain(struct kedge_host *h, uint64_t seen_size, struct kedg
 void kedge_shown_chain_deinit(struct kedge_shown_chain *shown);
 /* The path as a message carries it. */
 struct kedge_view kedge_shown_path(const struct kedge_path *path);
+/* ---- requests.c ---- */
 /* Appends the current main checkpoint note. */
 void kedge_host_main_note(struct kedge_host *h, struct kedge_buf *out);
 
