@@ -434,18 +434,16 @@ END_TEST
 /* docs/cli.md tells of every command just what the command itself tells. */
 START_TEST(test_page)
 {
-    char names[64][32], usage[LINE_LEN];
+    char names[128][32], usage[LINE_LEN];
     size_t count = 0;
     make_scratch();
     ck_assert_int_eq(kedge("--help"), 0);
-    for (const char *line = out; line && count < 64; line = strchr(line, '\n')) {
+    for (const char *line = out; line && count < 128; line = strchr(line, '\n')) {
         line += *line == '\n';
-        if (strncmp(line, "  kedge ", 8) == 0) { /* name in 14 columns, then its help */
-            int len = 14;
-            while (len > 0 && line[7 + len] == ' ') {
-                len--;
-            }
-            snprintf(names[count++], sizeof names[0], "%.*s", len, line + 8);
+        if (strncmp(line, "  kedge ", 8) == 0) { /* a name, two spaces or more, its help */
+            const char *gap = strstr(line + 8, "  ");
+            ck_assert(gap && gap < line + strcspn(line, "\n"));
+            snprintf(names[count++], sizeof names[0], "%.*s", (int)(gap - line - 8), line + 8);
         }
     }
     ck_assert_uint_gt(count, 20);
