@@ -37,8 +37,8 @@ static json_t *vkey_text(const struct kedge_vkey *vkey)
 
 /* ---- init ---- */
 
-/* What the witness trusts: the logs' keys, from a file that the tenant has from elsewhere than the
- * coordinator. */
+/* What the witness trusts: the logs' keys and the tenant's first admin key, from a file that the tenant has
+ * from elsewhere than the coordinator. */
 static int take_trust(const char *path, struct kedge_witness_folder *w, struct kedge_diag *d)
 {
     struct kedge_trust trust;
@@ -53,6 +53,7 @@ static int take_trust(const char *path, struct kedge_witness_folder *w, struct k
         snprintf(w->deployment, sizeof w->deployment, "%s", trust.deployment);
         w->main_log = trust.main_log;
         w->log = t->log;
+        w->admin_key = t->admin_key;
     }
     kedge_trust_deinit(&trust);
     return err;

@@ -54,7 +54,7 @@ static json_t *vkey_json(const struct kedge_vkey *vkey)
 
 int kedge_witness_folder_create(const char *dir, struct kedge_witness_folder *w, struct kedge_diag *reterr)
 {
-    char path[KEDGE_PATH_MAX], hex[2 * KEDGE_KEY_LEN + 1];
+    char path[KEDGE_PATH_MAX], hex[2 * KEDGE_KEY_LEN + 1], admin[2 * KEDGE_KEY_LEN + 1];
     struct kedge_buf text;
     int err = kedge_state_path(path, reterr, dir, "witness.json");
     if (!err && kedge_file_exists(path)) {
@@ -68,10 +68,11 @@ int kedge_witness_folder_create(const char *dir, struct kedge_witness_folder *w,
         return err;
     }
     kedge_hex_encode(w->server_key.b, KEDGE_KEY_LEN, hex);
-    json_t *o =
-        json_pack("{s:i,s:s,s:s,s:s,s:s,s:s,s:s,s:o,s:o}", "schema_version", 1, "deployment", w->deployment,
-                  "tenant", w->tenant.s, "witness", w->witness.s, "name", w->name, "coordinator", w->address,
-                  "server_key", hex, "main_log", vkey_json(&w->main_log), "log", vkey_json(&w->log));
+    kedge_hex_encode(w->admin_key.b, KEDGE_KEY_LEN, admin);
+    json_t *o = json_pack("{s:i,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:o,s:o}", "schema_version", 1, "deployment",
+                          w->deployment, "tenant", w->tenant.s, "witness", w->witness.s, "name", w->name,
+                          "coordinator", w->address, "server_key", hex, "admin_key", admin, "main_log",
+                          vkey_json(&w->main_log), "log", vkey_json(&w->log));
     kedge_buf_init(&text, FILE_MAX);
     err = kedge_cli_dump(o, JSON_INDENT(2), &text); /* last: its presence says that the folder is whole */
     kedge_buf_put_str(&text, "\n");
@@ -106,21 +107,25 @@ static int get_vkey(const json_t *o, const char *key, struct kedge_vkey *ret, co
 
 static int parse(const json_t *o, const char *path, struct kedge_witness_folder *w, struct kedge_diag *d)
 {
-    char tenant[KEDGE_ID_MAX + 1], witness[KEDGE_ID_MAX + 1], hex[2 * KEDGE_KEY_LEN + 1];
+    char tenant[KEDGE_ID_MAX + 1], witness[KEDGE_ID_MAX + 1];
+    char hex[2 * KEDGE_KEY_LEN + 1], admin[2 * KEDGE_KEY_LEN + 1];
     int err = get_text(o, "deployment", w->deployment, sizeof w->deployment, path, d);
     err = err ? err : get_text(o, "tenant", tenant, sizeof tenant, path, d);
     err = err ? err : get_text(o, "witness", witness, sizeof witness, path, d);
     err = err ? err : get_text(o, "name", w->name, sizeof w->name, path, d);
     err = err ? err : get_text(o, "coordinator", w->address, sizeof w->address, path, d);
     err = err ? err : get_text(o, "server_key", hex, sizeof hex, path, d);
+    err = err ? err : get_text(o, "admin_key", admin, sizeof admin, path, d);
     err = err ? err : get_vkey(o, "main_log", &w->main_log, path, d);
     err = err ? err : get_vkey(o, "log", &w->log, path, d);
     if (!err
         && (kedge_id_from(kedge_view_str(tenant), &w->tenant) != KEDGE_OK
             || kedge_id_from(kedge_view_str(witness), &w->witness) != KEDGE_OK
-            || kedge_hex_decode(kedge_view_str(hex), w->server_key.b, KEDGE_KEY_LEN) != KEDGE_OK)) {
-        err = kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"tenant\", \"witness\" or \"server_key\" is malformed",
-                             path);
+            || kedge_hex_decode(kedge_view_str(hex), w->server_key.b, KEDGE_KEY_LEN) != KEDGE_OK
+            || kedge_hex_decode(kedge_view_str(admin), w->admin_key.b, KEDGE_KEY_LEN) != KEDGE_OK)) {
+        err =
+            kedge_diag_set(d, KEDGE_E_FORMAT,
+                           "%s: \"tenant\", \"witness\", \"server_key\" or \"admin_key\" is malformed", path);
     }
     return err;
 }

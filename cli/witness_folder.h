@@ -1,7 +1,8 @@
 /* A witness's folder: who it is, whom it watches, its keys; and copies of the logs beside them
  * (chain/state/copy.h).
  *
- *   DIR/witness.json             names, the coordinator's address and key, the logs' verifier keys
+ *   DIR/witness.json             names, the coordinator's address and key, the logs' verifier keys,
+ *                              the tenant's first admin key
  *   DIR/keys/tls.pem cosign.pem  for reading, and for cosigning only (0600)
  *   DIR/cosigned/{main,own}.note what it cosigned last
  *   DIR/evidence/                what convicts a log */
@@ -20,6 +21,7 @@ struct kedge_witness_folder {
     char name[KEDGE_KEY_NAME_MAX + 1]; /* of its cosignature key */
     char address[KEDGE_WITNESS_ADDRESS_MAX];
     struct kedge_public_key server_key;
+    struct kedge_public_key admin_key; /* entry 0 of the tenant's ledger, from the trust file */
     struct kedge_vkey main_log, log;
     struct kedge_key_pair tls, cosign; /* wipe with kedge_witness_folder_wipe */
 };

@@ -1,9 +1,18 @@
 #include "chain/follow/blobs.h"
 
 #include "chain/dsse.h"
+#include "chain/input_list.h"
 #include "chain/main_entry.h"
 #include "chain/statement.h"
 #include "common/base/mem.h"
+
+uint64_t kedge_follow_blob_max(const struct kedge_blob_wanted *wanted)
+{
+    if (wanted->want == KEDGE_WANT_LIST) {
+        return wanted->of_tenant ? KEDGE_INPUT_LIST_MAX : KEDGE_SPEC_MAX;
+    }
+    return KEDGE_FOLLOW_MODEL_MAX;
+}
 
 struct walk {
     const struct kedge_hash *salted;

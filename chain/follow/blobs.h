@@ -5,6 +5,8 @@
 
 #include "chain/store/ledger.h"
 
+#define KEDGE_FOLLOW_MODEL_MAX ((uint64_t)16 << 30) /* bytes of a model or update: 4 G parameters */
+
 enum kedge_blob_want {
     KEDGE_WANT_LIST,   /* input lists of the tenant, job specs: small, and what checking its inputs needs */
     KEDGE_WANT_MODEL,  /* models and directions, in the main chain's blobs */
@@ -17,6 +19,9 @@ struct kedge_blob_wanted {
     bool of_tenant; /* in the tenant's blobs, not in the main chain's */
     struct kedge_hash digest;
 };
+/* Bytes that a blob of this kind has at most, whatever its source says. */
+uint64_t kedge_follow_blob_max(const struct kedge_blob_wanted *wanted);
+
 typedef int kedge_follow_visit_blob(void *arg, const struct kedge_blob_wanted *wanted);
 
 /* Visits what the entries of a copy from `from` on name; some more than once. `salted` is the tenant's name

@@ -4,19 +4,108 @@
 
 #include "common/base/mem.h"
 
-static int compare(const void *a, const void *b)
+enum { FIRST_CAP = 64 };
+
+void kedge_follow_erased_init(struct kedge_follow_erased *e, const struct kedge_id *tenant,
+                              const struct kedge_public_key *admin_key)
 {
-    return kedge_hash_cmp(a, b);
+    *e = (struct kedge_follow_erased){.admin_key = *admin_key};
+    kedge_keybook_init(&e->book, tenant);
 }
 
-static int take(void *arg, const struct kedge_blob_wanted *wanted)
+void kedge_follow_erased_deinit(struct kedge_follow_erased *e)
 {
-    struct kedge_follow_erased *e = arg;
-    if (wanted->want != KEDGE_WANT_ERASED) {
+    kedge_keybook_deinit(&e->book);
+    kedge_mem_free(e->digests);
+    kedge_mem_free(e->claims);
+    *e = (struct kedge_follow_erased){.next = 0};
+}
+
+static void refuse(struct kedge_follow_erased *e, uint64_t index, const char *why)
+{
+    e->refused++;
+    e->refused_at = index;
+    (void)kedge_diag_set(&e->reason, KEDGE_E_DENIED, "%s", why);
+}
+
+/* ---- reading ---- */
+
+struct walk {
+    struct kedge_follow_erased *e;
+    struct kedge_statement st;
+    struct kedge_signed_statement entry;
+};
+
+static int add_claim(struct kedge_follow_erased *e, const struct kedge_statement *st, uint64_t index)
+{
+    if (e->claim_count == e->claim_cap) {
+        size_t cap = e->claim_cap ? 2 * e->claim_cap : FIRST_CAP;
+        struct kedge_follow_claim *p = kedge_mem_resize(e->claims, cap, sizeof *p);
+        if (!p) {
+            return KEDGE_E_NOMEM;
+        }
+        e->claims = p;
+        e->claim_cap = cap;
+    }
+    e->claims[e->claim_count++] = (struct kedge_follow_claim){st->subject, index, st->u.erased.entry};
+    return KEDGE_OK;
+}
+
+/* A change of keys that nobody admitted changes nothing; the auditor names it. */
+static int take_keys(struct walk *w, uint64_t index)
+{
+    struct kedge_follow_erased *e = w->e;
+    if (w->st.kind == KEDGE_ST_KEY
+        && (index != 0 || !kedge_public_key_eq(&w->st.u.key.public_key, &e->admin_key))) {
         return KEDGE_OK;
     }
+    int err = kedge_keybook_verify(&e->book, &w->st, &w->entry, NULL);
+    err = err ? err : kedge_keybook_apply(&e->book, &w->st, index, NULL);
+    return err == KEDGE_E_NOMEM ? err : KEDGE_OK;
+}
+
+static int take_erasure(struct walk *w, uint64_t index)
+{
+    struct kedge_diag why = {.text = ""};
+    if (!kedge_id_eq(&w->st.u.erased.tenant, &w->e->book.tenant)) {
+        refuse(w->e, index, "it is about another tenant");
+        return KEDGE_OK;
+    }
+    int err = kedge_keybook_verify(&w->e->book, &w->st, &w->entry, &why);
+    if (err == KEDGE_E_NOMEM) {
+        return err;
+    }
+    if (err) {
+        refuse(w->e, index, why.text);
+        return KEDGE_OK;
+    }
+    return add_claim(w->e, &w->st, index);
+}
+
+static int visit_entry(void *arg, uint64_t index, struct kedge_view bytes)
+{
+    struct walk *w = arg;
+    int err = bytes.len > 0 ? kedge_statement_read(bytes, &w->st, &w->entry, NULL) : KEDGE_E_FORMAT;
+    if (!err && kedge_keybook_concerns(w->st.kind)) {
+        err = take_keys(w, index);
+    } else if (!err && w->st.kind == KEDGE_ST_ERASED) {
+        err = take_erasure(w, index);
+    } else if (err != KEDGE_E_NOMEM) {
+        err = KEDGE_OK; /* what is no statement erases nothing */
+    }
+    if (bytes.len > 0) {
+        kedge_buf_deinit(&w->entry.payload);
+    }
+    w->e->next = err ? w->e->next : index + 1;
+    return err;
+}
+
+/* ---- carrying out ---- */
+
+static int keep_digest(struct kedge_follow_erased *e, const struct kedge_hash *digest)
+{
     if (e->count == e->cap) {
-        size_t cap = e->cap ? 2 * e->cap : 64;
+        size_t cap = e->cap ? 2 * e->cap : FIRST_CAP;
         struct kedge_hash *p = kedge_mem_resize(e->digests, cap, sizeof *p);
         if (!p) {
             return KEDGE_E_NOMEM;
@@ -24,22 +113,78 @@ static int take(void *arg, const struct kedge_blob_wanted *wanted)
         e->digests = p;
         e->cap = cap;
     }
-    e->digests[e->count++] = wanted->digest;
+    e->digests[e->count++] = *digest;
     return KEDGE_OK;
 }
 
-int kedge_follow_erase(struct kedge_ledger *copy, uint64_t from, struct kedge_blobs *blobs,
-                       struct kedge_follow_erased *ret, struct kedge_diag *reterr)
+/* Whether the entry that it names, an earlier one, is an update of that file. */
+static int names_update(struct walk *w, struct kedge_ledger *copy, const struct kedge_follow_claim *c,
+                        bool *ret)
 {
-    int err = kedge_follow_blobs(copy, from, NULL, take, ret);
-    for (size_t i = 0; i < ret->count && !err; i++) {
-        if (kedge_blobs_find(blobs, &ret->digests[i], NULL) == KEDGE_OK) {
-            err = kedge_blobs_remove(blobs, &ret->digests[i], reterr);
-        }
+    struct kedge_buf bytes;
+    *ret = false;
+    if (c->entry >= c->index) {
+        return KEDGE_OK;
     }
-    if (ret->count > 1) {
-        qsort(ret->digests, ret->count, sizeof *ret->digests, compare);
+    kedge_buf_init(&bytes, KEDGE_ENTRY_MAX);
+    int err = kedge_ledger_get(copy, c->entry, &bytes);
+    if (!err) {
+        err = kedge_statement_read(kedge_buf_view(&bytes), &w->st, &w->entry, NULL);
+        kedge_buf_deinit(&w->entry.payload);
+        *ret = !err && w->st.kind == KEDGE_ST_UPDATE && kedge_hash_eq(&w->st.subject, &c->digest);
+        err = err == KEDGE_E_NOMEM ? err : KEDGE_OK;
     }
+    kedge_buf_deinit(&bytes);
+    return err == KEDGE_E_WITHHELD ? KEDGE_OK : err;
+}
+
+static int settle(struct walk *w, struct kedge_ledger *copy, struct kedge_blobs *blobs,
+                  const struct kedge_follow_claim *c, struct kedge_diag *d)
+{
+    bool is_update;
+    int err = names_update(w, copy, c, &is_update);
+    if (err) {
+        return kedge_diag_set(d, err, "entry %llu of the tenant's ledger: %s", (unsigned long long)c->entry,
+                              kedge_strerror(err));
+    }
+    if (!is_update) {
+        refuse(w->e, c->index, "the entry that it names is no update of that file");
+        return KEDGE_OK;
+    }
+    if (kedge_blobs_find(blobs, &c->digest, NULL) != KEDGE_E_NOT_FOUND) {
+        err = kedge_blobs_remove(blobs, &c->digest, d);
+    }
+    return err ? err : keep_digest(w->e, &c->digest);
+}
+
+static int compare(const void *a, const void *b)
+{
+    return kedge_hash_cmp(a, b);
+}
+
+int kedge_follow_erase(struct kedge_follow_erased *e, struct kedge_ledger *copy, struct kedge_blobs *blobs,
+                       struct kedge_diag *reterr)
+{
+    struct walk *w = kedge_mem_new(1, sizeof *w);
+    size_t before = e->count;
+    if (!w) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "the tenant's erasures: out of memory");
+    }
+    w->e = e;
+    int err = kedge_ledger_for_each(copy, e->next, visit_entry, w);
+    if (err) {
+        (void)kedge_diag_set(reterr, err, "the tenant's erasures: %s", kedge_strerror(err));
+    }
+    for (; e->settled < e->claim_count && !err; e->settled += err ? 0 : 1) {
+        err = settle(w, copy, blobs, &e->claims[e->settled], reterr);
+    }
+    if (e->settled == e->claim_count) {
+        e->settled = e->claim_count = 0;
+    }
+    if (e->count > before) {
+        qsort(e->digests, e->count, sizeof *e->digests, compare);
+    }
+    kedge_mem_free(w);
     return err;
 }
 

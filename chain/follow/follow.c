@@ -98,6 +98,11 @@ static int store_tile(struct run *r, uint64_t from, uint64_t to, const struct ke
                               origin_of(r), (unsigned long long)index);
     }
     for (size_t i = 0; i < count; i++) {
+        if (r->f->whole && r->records[skip + i].len == 0) {
+            return kedge_diag_set(r->reterr, KEDGE_E_VERIFY,
+                                  "log %s: entry %llu is withheld from a reader that may read all of it",
+                                  origin_of(r), (unsigned long long)(from + i));
+        }
         r->entries[i] = (struct kedge_replica_entry){r->records[skip + i], leaves[i]};
     }
     struct kedge_view note = to == r->target.size ? kedge_buf_view(&r->note) : kedge_view_of(NULL, 0);
@@ -144,6 +149,20 @@ static int extend(struct run *r, struct kedge_buf *ret_evidence)
     return KEDGE_OK;
 }
 
+/* Stores the checkpoint of the copy's size, unless it is the very one that is stored. */
+static int store_note(struct run *r)
+{
+    struct kedge_buf stored;
+    uint64_t size = 0;
+    kedge_buf_init(&stored, KEDGE_NOTE_MAX);
+    int err = kedge_ledger_checkpoint(r->f->copy, &stored, &size);
+    bool is_stored =
+        !err && size == r->target.size && kedge_view_eq(kedge_buf_view(&stored), kedge_buf_view(&r->note));
+    kedge_buf_deinit(&stored);
+    return is_stored ? KEDGE_OK
+                     : kedge_replica_extend(r->f->copy, NULL, 0, kedge_buf_view(&r->note), r->reterr);
+}
+
 /* A checkpoint of no more entries than the copy has: it must be of the same history. */
 static int compare(struct run *r, uint64_t known, struct kedge_buf *ret_evidence)
 {
@@ -166,7 +185,7 @@ static int compare(struct run *r, uint64_t known, struct kedge_buf *ret_evidence
         return KEDGE_E_SHORTER;
     }
     return size == kedge_ledger_size(r->f->copy)
-               ? kedge_replica_extend(r->f->copy, NULL, 0, kedge_buf_view(&r->note), r->reterr)
+               ? store_note(r)
                : KEDGE_OK; /* a copy that was cut short on its way to a later checkpoint: ask again */
 }
 

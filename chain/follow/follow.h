@@ -22,6 +22,7 @@ struct kedge_follow {
     struct kedge_follow_source source;
     struct kedge_ledger *copy;       /* kedge_replica_open */
     struct kedge_vkey vkey;          /* of the log's checkpoints; its name is the origin */
+    bool whole;                      /* its reader may read all of it: a withheld record is KEDGE_E_VERIFY */
     kedge_follow_progress *progress; /* entries; may be NULL */
     void *progress_arg;
 };

@@ -1,6 +1,8 @@
 /* Following logs that are honest, forked, cut, or served by somebody who changes what passes. */
 #include "chain/follow/follow.h"
 
+#include "chain/cosignature.h"
+#include "chain/follow/bare_note.h"
 #include "chain/fork_evidence.h"
 #include "chain/store/ledger_tiles.h"
 #include "chain/store/replica.h"
@@ -67,7 +69,9 @@ static void world_init(struct world *w)
     kedge_key_generate(&w->key);
     w->log = open_log(w, 0);
     w->other = open_log(w, 1);
-    ck_assert_int_eq(kedge_kv_memory_new(&w->kv[2]), KEDGE_OK);
+    struct kedge_kv *inner;
+    ck_assert_int_eq(kedge_kv_memory_new(&inner), KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_faulty_new(inner, &w->kv[2]), KEDGE_OK);
     ck_assert_int_eq(kedge_replica_open(w->kv[2], ORIGIN, &w->key.public, true, &w->copy, &w->d), KEDGE_OK);
     w->server.l = w->log;
     w->f.source.fetch = fetch;
@@ -252,6 +256,91 @@ START_TEST(another_key_is_refused)
 }
 END_TEST
 
+/* Asked each second: nothing is written when nothing is new. */
+START_TEST(an_unchanged_checkpoint_is_not_written_again)
+{
+    struct world w;
+    world_init(&w);
+    grow(&w, w.log, 300);
+    ck_assert_int_eq(follow(&w), KEDGE_OK);
+    kedge_kv_faulty_set(w.kv[2], KEDGE_KV_FAULT_READ_ONLY, 0);
+    ck_assert_msg(follow(&w) == KEDGE_OK, "%s", w.d.text);
+    grow(&w, w.log, 301);
+    ck_assert_int_eq(follow(&w), KEDGE_E_DISK_FULL);
+    kedge_kv_faulty_set(w.kv[2], KEDGE_KV_FAULT_NONE, 0);
+    ck_assert_int_eq(follow(&w), KEDGE_OK);
+    must_equal(&w);
+    world_deinit(&w);
+}
+END_TEST
+
+/* A tenant may read all of its own ledger. */
+START_TEST(nothing_is_withheld_from_a_whole_copy)
+{
+    struct world w;
+    world_init(&w);
+    w.f.whole = true;
+    w.server.withhold = true;
+    grow(&w, w.log, 300);
+    ck_assert_int_eq(follow(&w), KEDGE_E_VERIFY);
+    ck_assert_ptr_nonnull(strstr(w.d.text, "entry 2 is withheld"));
+    ck_assert_uint_eq(kedge_ledger_size(w.copy), 0);
+    w.server.withhold = false;
+    ck_assert_msg(follow(&w) == KEDGE_OK, "%s", w.d.text);
+    must_equal(&w);
+    world_deinit(&w);
+}
+END_TEST
+
+/* A note full of lines that somebody made up still takes one more, for they are left out. */
+START_TEST(a_full_note_takes_a_cosignature)
+{
+    struct world w;
+    struct kedge_buf note, line, fuller, bare;
+    struct kedge_note *parsed = malloc(sizeof *parsed);
+    char name[32];
+    world_init(&w);
+    grow(&w, w.log, 10);
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_buf_init(&bare, KEDGE_NOTE_MAX);
+    ck_assert_int_eq(kedge_ledger_checkpoint(w.log, &note, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_note_parse(kedge_buf_view(&note), parsed), KEDGE_OK);
+    struct kedge_view text = parsed->text; /* stays where it is: the first note is kept */
+    struct kedge_buf first = note;
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_buf_put(&note, first.ptr, first.len);
+    for (int i = 0; i < KEDGE_NOTE_SIGNATURES_MAX; i++) {
+        snprintf(name, sizeof name, "invented.example/%d", i);
+        kedge_buf_init(&line, KEDGE_COSIGNATURE_LINE_MAX);
+        kedge_buf_init(&fuller, KEDGE_NOTE_MAX);
+        ck_assert_int_eq(kedge_cosignature_make(text, kedge_view_str(name), &w.key, 1700000000, &line),
+                         KEDGE_OK);
+        int err = kedge_note_add_line(kedge_buf_view(&note), kedge_buf_view(&line), &fuller);
+        ck_assert_int_eq(err, i < KEDGE_NOTE_SIGNATURES_MAX - 1 ? KEDGE_OK : KEDGE_E_TOO_LONG);
+        if (!err) {
+            kedge_buf_deinit(&note);
+            note = fuller;
+        } else {
+            ck_assert_int_eq(kedge_follow_bare_note(kedge_buf_view(&note), &w.f.vkey, &bare), KEDGE_OK);
+            ck_assert(kedge_view_eq(kedge_buf_view(&bare), kedge_buf_view(&first)));
+            kedge_buf_clear(&fuller);
+            ck_assert_int_eq(kedge_note_add_line(kedge_buf_view(&bare), kedge_buf_view(&line), &fuller),
+                             KEDGE_OK);
+            kedge_buf_deinit(&fuller);
+        }
+        kedge_buf_deinit(&line);
+    }
+    struct kedge_vkey other = w.f.vkey;
+    other.id[0] ^= 1;
+    ck_assert_int_eq(kedge_follow_bare_note(kedge_buf_view(&note), &other, &bare), KEDGE_E_VERIFY);
+    kedge_buf_deinit(&first);
+    kedge_buf_deinit(&note);
+    kedge_buf_deinit(&bare);
+    free(parsed);
+    world_deinit(&w);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("follow");
@@ -263,6 +352,9 @@ int main(void)
     tcase_add_test(t, forks_convict_the_log);
     tcase_add_test(t, an_old_backup_is_no_fork);
     tcase_add_test(t, another_key_is_refused);
+    tcase_add_test(t, an_unchanged_checkpoint_is_not_written_again);
+    tcase_add_test(t, nothing_is_withheld_from_a_whole_copy);
+    tcase_add_test(t, a_full_note_takes_a_cosignature);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

@@ -1,0 +1,146 @@
+/* What the copies name: fetched, as far as it is wanted, and removed when the tenant had it erased. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/follow.h"
+
+struct walk {
+    struct kedgei_watch *f;
+    struct kedgei_blob_count *count;
+    uint64_t missing; /* updates that the coordinator does not have */
+    char first_missing[KEDGE_HASH_HEX_LEN + 1];
+    struct kedge_diag *d;
+};
+
+/* How much there is of it is the coordinator's word. */
+static int check_size(const char *path, const struct kedge_blob_wanted *wanted, uint64_t total,
+                      struct kedge_diag *d)
+{
+    uint64_t max = kedge_follow_blob_max(wanted);
+    return total <= max ? KEDGE_OK
+                        : kedge_diag_set(d, KEDGE_E_FORMAT,
+                                         "%s: the coordinator says %" PRIu64
+                                         " bytes; such a file has at most %" PRIu64,
+                                         path, total, max);
+}
+
+/* The pieces behind what is here already; `piece` is the first one of all. */
+static int fetch_pieces(struct kedgei_watch *f, struct kedge_upload *u, const char *path, uint64_t have,
+                        uint64_t total, struct kedge_net_reply *reply, struct kedge_view piece,
+                        struct kedge_diag *d)
+{
+    bool is_read = have == 0;
+    while (have < total) {
+        uint64_t again = total;
+        int err = KEDGE_OK;
+        if (kedge_cli_interrupted()) {
+            return kedge_diag_set(d, KEDGE_E_CANCELLED, "%s: interrupted; the next run goes on", path);
+        }
+        if (!is_read) {
+            kedge_net_reply_release(reply);
+            err = kedgei_follow_piece(f, path, have, reply, &piece, &again, d);
+        }
+        if (!err && (again != total || piece.len == 0)) {
+            err = kedge_diag_set(d, KEDGE_E_FORMAT,
+                                 "%s: the coordinator said %" PRIu64 " bytes, and then %" PRIu64, path, total,
+                                 again);
+        }
+        err = err ? err : kedge_upload_write(u, have, piece, d);
+        if (err) {
+            return err;
+        }
+        have += piece.len;
+        is_read = false;
+    }
+    return KEDGE_OK;
+}
+
+/* Fetches a blob, going on where an earlier try was cut off. */
+static int fetch_blob(struct kedgei_watch *f, struct kedge_blobs *blobs, const char *path,
+                      const struct kedge_blob_wanted *wanted, uint64_t *ret_size, struct kedge_diag *d)
+{
+    struct kedge_net_reply reply = {.impl = NULL};
+    struct kedge_upload *u = NULL;
+    struct kedge_view piece;
+    uint64_t total, have = 0;
+    int err = kedgei_follow_piece(f, path, 0, &reply, &piece, &total, d);
+    err = err ? err : check_size(path, wanted, total, d);
+    err = err ? err : kedge_upload_open(blobs, &f->w.witness, &wanted->digest, total, &u, &have, d);
+    err = err ? err : fetch_pieces(f, u, path, have, total, &reply, piece, d);
+    kedge_net_reply_release(&reply);
+    err = err ? err : kedge_upload_finish(u, d);
+    err = err ? err : kedge_upload_commit(u, d);
+    if (err) {
+        kedge_upload_close(u);
+    } else {
+        *ret_size = total;
+    }
+    return err;
+}
+
+static int take_blob(void *arg, const struct kedge_blob_wanted *wanted)
+{
+    struct walk *w = arg;
+    struct kedgei_watch *f = w->f;
+    struct kedge_blobs *blobs = wanted->of_tenant ? f->own.blobs : f->main.blobs;
+    char path[KEDGE_ID_MAX + KEDGE_HASH_HEX_LEN + 16], hex[KEDGE_HASH_HEX_LEN + 1];
+    uint64_t size;
+    if (f->blobs == KEDGEI_BLOBS_LISTS && wanted->want != KEDGE_WANT_LIST) {
+        return KEDGE_OK;
+    }
+    if (kedge_follow_is_erased(&f->erased, wanted)
+        || kedge_blobs_find(blobs, &wanted->digest, NULL) == KEDGE_OK) {
+        return KEDGE_OK;
+    }
+    kedge_hash_hex(&wanted->digest, hex);
+    snprintf(path, sizeof path, "%s/blob/%s", wanted->of_tenant ? f->w.tenant.s : "main", hex);
+    int err = fetch_blob(f, blobs, path, wanted, &size, w->d);
+    if (err == KEDGE_E_NOT_FOUND && wanted->want == KEDGE_WANT_UPDATE) {
+        if (w->missing++ == 0) {
+            snprintf(w->first_missing, sizeof w->first_missing, "%s", hex);
+        }
+        return KEDGE_OK; /* the others all the same */
+    }
+    if (!err) {
+        w->count->count++;
+        w->count->bytes += size;
+    }
+    return err;
+}
+
+/* An erasure that no admin ordered: the file stays, and whoever reads this should know. */
+static void tell_refused(struct kedgei_watch *f)
+{
+    if (f->erased.refused > f->refused_told) {
+        kedge_cli_say(f->c,
+                      "%s: entry %" PRIu64 " states an erasure that counts for nothing: %s; what it "
+                      "names is kept (%" PRIu64 " such)\n",
+                      f->w.tenant.s, f->erased.refused_at, f->erased.reason.text, f->erased.refused);
+        f->refused_told = f->erased.refused;
+    }
+}
+
+int kedgei_follow_take_blobs(struct kedgei_watch *f, struct kedgei_blob_count *ret, struct kedge_diag *d)
+{
+    struct kedge_hash salted;
+    struct walk w = {.f = f, .count = ret, .d = d};
+    *ret = (struct kedgei_blob_count){.count = 0};
+    if (f->blobs == KEDGEI_BLOBS_NONE) {
+        return KEDGE_OK;
+    }
+    kedge_salted_tenant_id(f->own.salt, &f->w.tenant, &salted);
+    uint64_t main_size = kedge_ledger_size(f->main.ledger), own_size = kedge_ledger_size(f->own.ledger);
+    int err = kedge_follow_blobs(f->main.ledger, f->main_blobs_from, &salted, take_blob, &w);
+    f->main_blobs_from = err ? f->main_blobs_from : main_size;
+    err = err ? err : kedge_follow_erase(&f->erased, f->own.ledger, f->own.blobs, d);
+    tell_refused(f);
+    err = err ? err : kedge_follow_blobs(f->own.ledger, f->own_blobs_from, NULL, take_blob, &w);
+    if (!err && w.missing > 0) {
+        err = kedge_diag_set(d, KEDGE_E_BLOB_MISSING,
+                             "the coordinator does not have %" PRIu64 " updates, the first of them %s; when "
+                             "they are being erased, their erasure follows",
+                             w.missing, w.first_missing);
+    }
+    f->own_blobs_from = err ? f->own_blobs_from : own_size;
+    return err;
+}
