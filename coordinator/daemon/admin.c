@@ -148,7 +148,7 @@ void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struc
     if (!kedge_host_may_ask(h, kedge_net_request_peer(req), verb)) {
         (void)kedge_diag_set(&d, KEDGE_E_DENIED, "the role of this key does not include \"%.40s\"", verb);
         kedge_admin_error(req, KEDGE_E_DENIED, &d);
-    } else if (!only_reads(verb) && !kedge_host_witnesses_settled(h)) {
+    } else if (!only_reads(verb) && !h->begun) {
         kedge_host_reply_error(req, KEDGE_E_BUSY, KEDGE_SETTLE_RETRY_MS, KEDGE_SETTLE_TEXT);
     } else if (strcmp(verb, "status") == 0) {
         answer_status(h, req);

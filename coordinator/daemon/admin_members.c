@@ -108,6 +108,7 @@ static void site_enroll(struct kedge_host *h, struct kedge_net_request *req, con
         err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement is about another tenant");
     } else if (st && kedge_host_site_find(h, a->tenant, &st->site) == KEDGE_COORD_NONE
                && (kedge_host_site_by_key(h, &st->tls_key) != KEDGE_COORD_NONE
+                   || kedge_host_witness_by_key(h, &st->tls_key) != KEDGE_COORD_NONE
                    || !kedge_public_key_is_valid(&st->tls_key)
                    || !kedge_public_key_is_valid(&st->statement_key))) {
         err = kedge_diag_set(&d, KEDGE_E_EXISTS, "a key of this site is invalid or belongs to another site");

@@ -19,12 +19,25 @@ static void enrolled(struct kedge_host *h, struct kedge_admin_append *a)
     }
 }
 
-static bool is_taken(const struct kedge_host *h, const struct kedge_st_witness_enrolled *st)
+static int check(const struct kedge_host *h, uint32_t tenant, const struct kedge_st_witness_enrolled *st,
+                 struct kedge_diag *d)
 {
-    return kedge_host_witness_by_key(h, &st->tls_key) != KEDGE_COORD_NONE
-           || kedge_host_site_by_key(h, &st->tls_key) != KEDGE_COORD_NONE
-           || kedge_public_key_eq(&st->tls_key, &st->cosign_key) || !kedge_public_key_is_valid(&st->tls_key)
-           || !kedge_public_key_is_valid(&st->cosign_key);
+    if (!kedge_id_eq(&st->tenant, &h->tenants[tenant].id)) {
+        return kedge_diag_set(d, KEDGE_E_DENIED, "the statement is about another tenant");
+    }
+    if (kedge_host_witness_find(h, tenant, &st->witness) != KEDGE_COORD_NONE) {
+        return KEDGE_OK; /* said again; or the name is taken, which the ledger knows */
+    }
+    if (kedge_public_key_eq(&st->tls_key, &st->cosign_key) || !kedge_public_key_is_valid(&st->tls_key)
+        || !kedge_public_key_is_valid(&st->cosign_key)) {
+        return kedge_diag_set(d, KEDGE_E_KEY, "a witness needs two valid keys of its own");
+    }
+    int err = kedge_host_witness_check(h, tenant, &st->tls_key);
+    if (err == KEDGE_E_FULL) {
+        return kedge_diag_set(d, err, "a tenant has at most %d witnesses, all tenants %d; sign one out first",
+                              KEDGE_TENANT_WITNESSES_MAX, KEDGE_HOST_WITNESSES_MAX);
+    }
+    return err ? kedge_diag_set(d, err, "a key of this witness is in use already") : KEDGE_OK;
 }
 
 static void witness_enroll(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
@@ -33,12 +46,7 @@ static void witness_enroll(struct kedge_host *h, struct kedge_net_request *req, 
     struct kedge_admin_append *a = kedge_admin_append_new(req);
     int err = kedge_admin_append_open(h, args, KEDGE_ST_WITNESS_ENROLLED, a, &d);
     const struct kedge_st_witness_enrolled *st = err ? NULL : &a->st->u.witness_enrolled;
-    if (st && !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id)) {
-        err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement is about another tenant");
-    } else if (st && kedge_host_witness_find(h, a->tenant, &st->witness) == KEDGE_COORD_NONE
-               && is_taken(h, st)) {
-        err = kedge_diag_set(&d, KEDGE_E_EXISTS, "a key of this witness is invalid or in use already");
-    }
+    err = st ? check(h, a->tenant, st, &d) : err;
     if (err) {
         kedge_admin_append_fail(a, err, &d);
         return;

@@ -9,6 +9,9 @@
 #include "common/base/os/log.h"
 #include "coordinator/daemon/effects.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/restore.h"
+
+enum { SETTLE_STEP_NS = 50000000 };
 
 void kedge_host_post(struct kedge_host *h, struct kedge_item *item)
 {
@@ -90,15 +93,20 @@ void kedge_host_post_event(struct kedge_host *h, const struct kedge_coord_event 
 int kedge_host_run(struct kedge_host *h)
 {
     while (!h->stop) {
+        if (!h->begun && kedge_host_witnesses_settled(h)) { /* from here on logs may grow */
+            h->begun = true;
+            kedge_host_begin(h);
+        }
         void *taken;
-        int err = kedge_queue_take(h->queue, kedge_coord_deadline_ns(h->coord), &taken);
+        uint64_t soon = kedge_os_now_ns() + SETTLE_STEP_NS;
+        int err = kedge_queue_take(h->queue, h->begun ? kedge_coord_deadline_ns(h->coord) : soon, &taken);
         if (err == KEDGE_OK) {
             struct kedge_item *item = taken;
             item->handle(h, item);
         } else if (err == KEDGE_E_CLOSED) {
             break;
         }
-        if (!h->stop && kedge_os_now_ns() >= kedge_coord_deadline_ns(h->coord)) {
+        if (h->begun && !h->stop && kedge_os_now_ns() >= kedge_coord_deadline_ns(h->coord)) {
             struct kedge_coord_event ev = {.type = KEDGE_EV_TIMER};
             kedge_host_step(h, &ev);
         }

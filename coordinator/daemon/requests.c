@@ -193,7 +193,7 @@ static void dispatch(struct kedge_host *h, struct kedge_net_request *req, const 
         return;
     }
     uint32_t site = kedge_host_site_by_key(h, &peer->key);
-    if (!kedge_host_witnesses_settled(h)) {
+    if (!h->begun) {
         kedge_host_reply_error(req, KEDGE_E_BUSY, KEDGE_SETTLE_RETRY_MS, KEDGE_SETTLE_TEXT);
     } else if (site == KEDGE_COORD_NONE) {
         kedge_host_reply_error(req, KEDGE_E_NOT_ENROLLED, 5000,

@@ -27,6 +27,12 @@ static int load_site(struct kedge_walk *w, uint64_t index)
     uint32_t site;
     (void)index;
     int err = kedge_host_site_add(w->h, w->tenant, &w->st->u.site_enrolled, &site);
+    if (err == KEDGE_E_FULL
+        || err == KEDGE_E_EXISTS) { /* two admins at once; neither may keep us from starting */
+        kedge_log(KEDGE_LOG_ERROR, "site left out", "tenant=%s site=%s: %s", w->st->u.site_enrolled.tenant.s,
+                  w->st->u.site_enrolled.site.s, kedge_strerror(err));
+        return KEDGE_OK;
+    }
     return err ? kedge_diag_set(w->d, err, "site %s of tenant %s: %s", w->st->u.site_enrolled.site.s,
                                 w->st->u.site_enrolled.tenant.s, kedge_strerror(err))
                : KEDGE_OK;
@@ -42,22 +48,22 @@ static int load_revoked(struct kedge_walk *w, uint64_t index)
     return KEDGE_OK;
 }
 
+/* What the ledger says of a witness that was signed out since needs no place; one for which there is none, or
+ * whose key somebody else has by now, is said and left out: what a tenant's admin signed must not keep us
+ * from starting. */
 static int load_witness(struct kedge_walk *w, uint64_t index)
 {
     (void)index;
+    char key[KEDGE_IDEM_KEY_MAX + 1];
     const struct kedge_st_witness_enrolled *st = &w->st->u.witness_enrolled;
+    snprintf(key, sizeof key, "witness-revoked/%s", st->witness.s);
+    if (kedge_ledger_find(w->ledger, kedge_view_str(key), NULL) == KEDGE_OK) {
+        return KEDGE_OK;
+    }
     int err = kedge_host_witness_add(w->h, w->tenant, st);
-    return err ? kedge_diag_set(w->d, err, "witness %s of tenant %s: %s", st->witness.s, st->tenant.s,
-                                kedge_strerror(err))
-               : KEDGE_OK;
-}
-
-static int load_witness_revoked(struct kedge_walk *w, uint64_t index)
-{
-    (void)index;
-    uint32_t witness = kedge_host_witness_find(w->h, w->tenant, &w->st->u.witness_revoked.witness);
-    if (witness != KEDGE_COORD_NONE) {
-        kedge_host_witness_revoke(w->h, witness);
+    if (err) {
+        kedge_log(KEDGE_LOG_ERROR, "witness left out", "tenant=%s witness=%s: %s", st->tenant.s,
+                  st->witness.s, kedge_strerror(err));
     }
     return KEDGE_OK;
 }
@@ -87,11 +93,9 @@ static int load_tenant(struct kedge_walk *w, const struct kedge_id *id)
     err = err ? err : kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_ENROLLED, "", KEDGE_WALK_ALL, load_site);
     err =
         err ? err : kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_REVOKED, "", KEDGE_WALK_ALL, load_revoked);
-    err = err ? err
-              : kedge_walk_all(w, t->log.ledger, KEDGE_ST_WITNESS_ENROLLED, "", KEDGE_WALK_ALL, load_witness);
     return err ? err
-               : kedge_walk_all(w, t->log.ledger, KEDGE_ST_WITNESS_REVOKED, "", KEDGE_WALK_ALL,
-                                load_witness_revoked);
+               : kedge_walk_all(w, t->log.ledger, KEDGE_ST_WITNESS_ENROLLED, "", KEDGE_WALK_ALL,
+                                load_witness);
 }
 
 /* ---- jobs ---- */
@@ -496,15 +500,17 @@ int kedge_host_restore(struct kedge_host *h, struct kedge_diag *d)
     err = err ? err : kedge_host_sweep(h, d);
     kedge_mem_free(ids);
     kedge_mem_free(w.st);
-    if (!err) {
-        struct kedge_coord_event ev = {.type = KEDGE_EV_START};
-        kedge_host_step(h, &ev);
-    }
-    for (uint32_t i = 0; i < KEDGE_JOBS_MAX && !err; i++) {
+    return err;
+}
+
+void kedge_host_begin(struct kedge_host *h)
+{
+    struct kedge_coord_event ev = {.type = KEDGE_EV_START};
+    kedge_host_step(h, &ev);
+    for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
         if (h->jobs[i].used && h->jobs[i].unopened) {
             h->jobs[i].unopened = false;
             tell_job(h, &h->jobs[i], KEDGE_EV_JOB_SUBMIT);
         }
     }
-    return err;
 }

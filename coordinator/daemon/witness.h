@@ -18,7 +18,8 @@ struct kedge_host;
 struct kedge_witnesses; /* the table; kedge_host.witnesses */
 
 enum {
-    KEDGE_HOST_WITNESSES_MAX = 256,
+    KEDGE_HOST_WITNESSES_MAX = 256,  /* signed in at a time, … */
+    KEDGE_TENANT_WITNESSES_MAX = 16, /* … and of one tenant */
     KEDGE_PROPOSAL_HOLD_MS = 3000,
     KEDGE_SETTLE_MS = 5000,
     KEDGE_SETTLE_RETRY_MS = 300
@@ -30,7 +31,11 @@ enum {
 KEDGE_NODISCARD int kedge_host_witnesses_open(struct kedge_host *h, bool strict, struct kedge_diag *d);
 void kedge_host_witnesses_close(struct kedge_host *h);
 
-/* A witness whose statement is durable; KEDGE_E_FULL, KEDGE_E_EXISTS (a key is in use), KEDGE_E_KEY. */
+/* Whether a witness of the tenant with this TLS key could be added: KEDGE_E_FULL, KEDGE_E_EXISTS (a site or
+ * witness has the key). */
+KEDGE_NODISCARD int kedge_host_witness_check(const struct kedge_host *h, uint32_t tenant,
+                                             const struct kedge_public_key *tls_key);
+/* A witness whose statement is durable; errors of kedge_host_witness_check, KEDGE_E_KEY. */
 KEDGE_NODISCARD int kedge_host_witness_add(struct kedge_host *h, uint32_t tenant,
                                            const struct kedge_st_witness_enrolled *st);
 void kedge_host_witness_revoke(struct kedge_host *h, uint32_t witness);
