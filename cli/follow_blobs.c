@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "chain/follow/fetch.h"
 #include "cli/follow.h"
 
 struct walk {
@@ -12,69 +13,34 @@ struct walk {
     struct kedge_diag *d;
 };
 
-/* How much there is of it is the coordinator's word. */
-static int check_size(const char *path, const struct kedge_blob_wanted *wanted, uint64_t total,
+/* A blob's pieces, as the coordinator gives them. */
+struct source {
+    struct kedgei_watch *f;
+    const char *path;
+    struct kedge_net_reply reply; /* of the last piece */
+};
+
+static int read_piece(void *arg, uint64_t offset, struct kedge_view *ret, uint64_t *ret_total,
                       struct kedge_diag *d)
 {
-    uint64_t max = kedge_follow_blob_max(wanted);
-    return total <= max ? KEDGE_OK
-                        : kedge_diag_set(d, KEDGE_E_FORMAT,
-                                         "%s: the coordinator says %" PRIu64
-                                         " bytes; such a file has at most %" PRIu64,
-                                         path, total, max);
+    struct source *s = arg;
+    kedge_net_reply_release(&s->reply);
+    return kedgei_follow_piece(s->f, s->path, offset, &s->reply, ret, ret_total, d);
 }
 
-/* The pieces behind what is here already; `piece` is the first one of all. */
-static int fetch_pieces(struct kedgei_watch *f, struct kedge_upload *u, const char *path, uint64_t have,
-                        uint64_t total, struct kedge_net_reply *reply, struct kedge_view piece,
-                        struct kedge_diag *d)
+static bool is_stopped(void *arg)
 {
-    bool is_read = have == 0;
-    while (have < total) {
-        uint64_t again = total;
-        int err = KEDGE_OK;
-        if (kedge_cli_interrupted()) {
-            return kedge_diag_set(d, KEDGE_E_CANCELLED, "%s: interrupted; the next run goes on", path);
-        }
-        if (!is_read) {
-            kedge_net_reply_release(reply);
-            err = kedgei_follow_piece(f, path, have, reply, &piece, &again, d);
-        }
-        if (!err && (again != total || piece.len == 0)) {
-            err = kedge_diag_set(d, KEDGE_E_FORMAT,
-                                 "%s: the coordinator said %" PRIu64 " bytes, and then %" PRIu64, path, total,
-                                 again);
-        }
-        err = err ? err : kedge_upload_write(u, have, piece, d);
-        if (err) {
-            return err;
-        }
-        have += piece.len;
-        is_read = false;
-    }
-    return KEDGE_OK;
+    (void)arg;
+    return kedge_cli_interrupted();
 }
 
-/* Fetches a blob, going on where an earlier try was cut off. */
 static int fetch_blob(struct kedgei_watch *f, struct kedge_blobs *blobs, const char *path,
                       const struct kedge_blob_wanted *wanted, uint64_t *ret_size, struct kedge_diag *d)
 {
-    struct kedge_net_reply reply = {.impl = NULL};
-    struct kedge_upload *u = NULL;
-    struct kedge_view piece;
-    uint64_t total, have = 0;
-    int err = kedgei_follow_piece(f, path, 0, &reply, &piece, &total, d);
-    err = err ? err : check_size(path, wanted, total, d);
-    err = err ? err : kedge_upload_open(blobs, &f->w.witness, &wanted->digest, total, &u, &have, d);
-    err = err ? err : fetch_pieces(f, u, path, have, total, &reply, piece, d);
-    kedge_net_reply_release(&reply);
-    err = err ? err : kedge_upload_finish(u, d);
-    err = err ? err : kedge_upload_commit(u, d);
-    if (err) {
-        kedge_upload_close(u);
-    } else {
-        *ret_size = total;
-    }
+    struct source source = {.f = f, .path = path, .reply = {.impl = NULL}};
+    struct kedge_follow_pieces pieces = {read_piece, is_stopped, &source, path};
+    int err = kedge_follow_fetch(&pieces, blobs, &f->w.witness, wanted, ret_size, d);
+    kedge_net_reply_release(&source.reply);
     return err;
 }
 

@@ -1,0 +1,66 @@
+#include "chain/follow/fetch.h"
+
+#include <inttypes.h>
+
+/* How much there is of it is the source's word. */
+static int check_size(const struct kedge_follow_pieces *s, const struct kedge_blob_wanted *wanted,
+                      uint64_t total, struct kedge_diag *d)
+{
+    uint64_t max = kedge_follow_blob_max(wanted);
+    return total <= max
+               ? KEDGE_OK
+               : kedge_diag_set(d, KEDGE_E_FORMAT,
+                                "%s: said to have %" PRIu64 " bytes; such a file has at most %" PRIu64,
+                                s->name, total, max);
+}
+
+/* The pieces behind what is here already; `piece` is the first one of all. Every round brings a byte. */
+static int fetch_pieces(const struct kedge_follow_pieces *s, struct kedge_upload *u, uint64_t have,
+                        uint64_t total, struct kedge_view piece, struct kedge_diag *d)
+{
+    bool is_read = have == 0;
+    while (have < total) {
+        uint64_t again = total;
+        int err = KEDGE_OK;
+        if (s->is_stopped(s->arg)) {
+            return kedge_diag_set(d, KEDGE_E_CANCELLED, "%s: interrupted; the next run goes on", s->name);
+        }
+        if (!is_read) {
+            err = s->read(s->arg, have, &piece, &again, d);
+        }
+        if (!err && (again != total || piece.len == 0 || piece.len > total - have)) {
+            err = kedge_diag_set(d, KEDGE_E_FORMAT,
+                                 "%s: first said to have %" PRIu64 " bytes, then %" PRIu64
+                                 ", with a piece of %zu at %" PRIu64,
+                                 s->name, total, again, piece.len, have);
+        }
+        err = err ? err : kedge_upload_write(u, have, piece, d);
+        if (err) {
+            return err;
+        }
+        have += piece.len;
+        is_read = false;
+    }
+    return KEDGE_OK;
+}
+
+int kedge_follow_fetch(const struct kedge_follow_pieces *source, struct kedge_blobs *blobs,
+                       const struct kedge_id *reader, const struct kedge_blob_wanted *wanted,
+                       uint64_t *ret_size, struct kedge_diag *reterr)
+{
+    struct kedge_upload *u = NULL;
+    struct kedge_view piece;
+    uint64_t total, have = 0;
+    int err = source->read(source->arg, 0, &piece, &total, reterr);
+    err = err ? err : check_size(source, wanted, total, reterr);
+    err = err ? err : kedge_upload_open(blobs, reader, &wanted->digest, total, &u, &have, reterr);
+    err = err ? err : fetch_pieces(source, u, have, total, piece, reterr);
+    err = err ? err : kedge_upload_finish(u, reterr);
+    err = err ? err : kedge_upload_commit(u, reterr);
+    if (err) {
+        kedge_upload_close(u);
+    } else {
+        *ret_size = total;
+    }
+    return err;
+}
