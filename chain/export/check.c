@@ -140,6 +140,10 @@ static int check_manifest(struct kedgei_ex_check *c)
     err = kedgei_json_load(kedge_buf_view(&payload), TEXT_MAX, "statement", &statement, c->reterr);
     const json_t *subject = json_array_get(json_object_get(statement, "subject"), 0);
     const char *told = json_string_value(json_object_get(json_object_get(subject, "digest"), "sha256"));
+    const char *type = json_string_value(json_object_get(statement, "predicateType"));
+    if (!err && (!type || strcmp(type, "https://kedge.dev/export/v1") != 0)) {
+        err = kedgei_ex_wrong(c, "manifest.intoto.json", "no statement about an export");
+    }
     if (!err && (!told || strcmp(told, hex) != 0)) {
         err = kedgei_ex_wrong(c, "manifest.json", "not what the exporter signed");
     }
@@ -250,6 +254,10 @@ static int check_token(struct kedgei_ex_check *c, const json_t *row, struct kedg
     if (!token || !note || !kedgei_ex_find(c, token) || !kedgei_ex_find(c, note)) {
         return kedgei_ex_wrong(c, "tsa/index.json", "names a file that is not here");
     }
+    size_t len = strlen(note);
+    if (strncmp(note, "checkpoints/", 12) != 0 || strcmp(note + len - 5, ".note") != 0) { /* those were judged */
+        return kedgei_ex_wrong(c, token, "a time stamp of something that is no checkpoint");
+    }
     int err = kedgei_ex_load(c, token, KEDGE_TSR_MAX, &reply);
     err = err ? err : kedgei_ex_load(c, note, KEDGE_NOTE_MAX, &data);
     if (err) {
@@ -316,6 +324,7 @@ int kedge_export_check(const char *dir, const struct kedge_export_check_options 
     err = err ? err : kedge_oms_read(dir, NULL, &c.files, c.reterr);
     err = err ? err : check_manifest(&c);
     err = err ? err : kedgei_ex_check_entries(&c);
+    err = err ? err : kedgei_ex_check_notes(&c);
     err = err ? err : check_lines(&c, "lineage.intoto.jsonl");
     err = err ? err : check_lines(&c, "verification.intoto.json");
     err = err ? err : check_models(&c);
@@ -324,6 +333,7 @@ int kedge_export_check(const char *dir, const struct kedge_export_check_options 
     kedge_buf_deinit(&c.model_pem);
     kedge_mem_free(c.entries);
     kedge_mem_free(c.releases);
+    kedge_mem_free(c.heads);
     if (err && !c.reterr->text[0]) {
         (void)kedge_diag_set(c.reterr, err, "%s: %s", dir, kedge_strerror(err));
     }

@@ -57,8 +57,31 @@ static int compare(const void *a, const void *b)
     return order ? order : x->index < y->index ? -1 : x->index > y->index;
 }
 
+/* All entries of a log are proved under one checkpoint: under several, each could be of another history. */
+static int check_head(const struct reading *r, const struct place *p, const char *path,
+                      const struct kedge_checkpoint *checkpoint)
+{
+    struct kedgei_ex_check *c = r->c;
+    const struct kedgei_ex_head *last = c->head_count ? &c->heads[c->head_count - 1] : NULL;
+    if (!last || strcmp(last->log, p->log) != 0) { /* places are sorted by log */
+        struct kedgei_ex_head *heads = kedge_mem_resize(c->heads, c->head_count + 1, sizeof *heads);
+        if (!heads) {
+            return kedge_diag_set(c->reterr, KEDGE_E_NOMEM, "out of memory");
+        }
+        c->heads = heads;
+        struct kedgei_ex_head *h = &heads[c->head_count++];
+        *h = (struct kedgei_ex_head){.size = checkpoint->size, .root = checkpoint->root};
+        snprintf(h->log, sizeof h->log, "%s", p->log);
+        return KEDGE_OK;
+    }
+    return last->size == checkpoint->size && kedge_hash_eq(&last->root, &checkpoint->root)
+               ? KEDGE_OK
+               : kedgei_ex_wrong(c, path, "under another checkpoint than the other proofs of its log");
+}
+
 static int check_proof(const struct reading *r, const struct place *p, struct kedge_view entry)
 {
+    struct kedge_checkpoint checkpoint;
     struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_proof proof;
     struct kedge_hash leaf;
@@ -78,14 +101,17 @@ static int check_proof(const struct reading *r, const struct place *p, struct ke
     if (!err && proof.index != p->index) {
         err = KEDGE_E_VERIFY;
     }
-    err = err ? err : kedge_proof_verify(&proof, &leaf, kedge_view_str(log->name), log, 1, NULL);
-    r->c->sum.proofs += !err;
-    return err ? kedgei_ex_wrong(r->c, path, "does not prove its entry under the trusted log key") : KEDGE_OK;
+    err = err ? err : kedge_proof_verify(&proof, &leaf, kedge_view_str(log->name), log, 1, &checkpoint);
+    if (err) {
+        return kedgei_ex_wrong(r->c, path, "does not prove its entry under the trusted log key");
+    }
+    r->c->sum.proofs++;
+    return check_head(r, p, path, &checkpoint);
 }
 
 /* ---- who signed ---- */
 
-static int check_main(const struct reading *r, struct kedge_view entry)
+static int check_main(const struct reading *r, uint64_t index, struct kedge_view entry)
 {
     struct kedge_main_entry e;
     struct kedgei_ex_check *c = r->c;
@@ -113,6 +139,7 @@ static int check_main(const struct reading *r, struct kedge_view entry)
         c->release_cap = cap;
     }
     c->releases[c->release_count++] = r->st->subject;
+    c->release_last = index > c->release_last ? index : c->release_last;
     return KEDGE_OK;
 }
 
@@ -178,7 +205,8 @@ static int check_place(struct reading *r, const struct place *p)
     if (err) {
         return err;
     }
-    err = r->tenant ? check_tenant(r, p, kedge_buf_view(&entry)) : check_main(r, kedge_buf_view(&entry));
+    err = r->tenant ? check_tenant(r, p, kedge_buf_view(&entry))
+                    : check_main(r, p->index, kedge_buf_view(&entry));
     kedge_buf_deinit(&r->parts->payload);
     r->c->sum.statements += !err;
     return err ? kedgei_ex_wrong(r->c, p->path, "not signed by a key that was in force") : KEDGE_OK;

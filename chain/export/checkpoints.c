@@ -45,23 +45,24 @@ static bool is_there(const struct kedgei_ex_folder *f, const char *path)
     return false;
 }
 
-/* That the tree of an earlier checkpoint is the beginning of the tree of the newest. */
-static int put_consistency(struct kedgei_ex_work *w, struct kedgei_ex_log *log, uint64_t from)
+/* That the trees of another checkpoint and of the newest are of one history. */
+static int put_consistency(struct kedgei_ex_work *w, struct kedgei_ex_log *log, uint64_t other)
 {
+    const uint64_t from = other < log->size ? other : log->size, to = other < log->size ? log->size : other;
     struct kedge_path path;
     struct kedge_hash old_root, root;
     char name[160];
     snprintf(name, sizeof name, "checkpoints/%s-%llu-%llu.consistency.json", log->name,
-             (unsigned long long)from, (unsigned long long)log->size);
-    if (from == 0 || from >= log->size || is_there(&w->f, name)) {
+             (unsigned long long)from, (unsigned long long)to);
+    if (from == 0 || from == to || is_there(&w->f, name)) {
         return KEDGE_OK;
     }
     int err = kedge_ledger_root(log->log.ledger, from, &old_root);
-    err = err ? err : kedge_ledger_root(log->log.ledger, log->size, &root);
-    err = err ? err : kedge_ledger_consistency(log->log.ledger, from, log->size, &path);
+    err = err ? err : kedge_ledger_root(log->log.ledger, to, &root);
+    err = err ? err : kedge_ledger_consistency(log->log.ledger, from, to, &path);
     if (err) {
-        return kedge_diag_set(w->reterr, err, "%s: no consistency proof from %llu: %s", log->name,
-                              (unsigned long long)from, kedge_strerror(err));
+        return kedge_diag_set(w->reterr, err, "%s: no consistency proof from %llu to %llu: %s", log->name,
+                              (unsigned long long)from, (unsigned long long)to, kedge_strerror(err));
     }
     json_t *hashes = json_array();
     for (uint32_t i = 0; i < path.count; i++) {
@@ -69,26 +70,27 @@ static int put_consistency(struct kedgei_ex_work *w, struct kedgei_ex_log *log, 
     }
     return kedgei_ex_put_json(w,
                               json_pack("{s:s,s:I,s:I,s:o,s:o,s:o}", "origin", log->log.origin, "from",
-                                        (json_int_t)from, "to", (json_int_t)log->size, "from_root",
+                                        (json_int_t)from, "to", (json_int_t)to, "from_root",
                                         kedgei_ex_hex(&old_root), "to_root", kedgei_ex_hex(&root), "path",
                                         hashes),
                               name);
 }
 
+static int open_main_note(const struct kedgei_ex_work *w, struct kedge_view bytes, struct kedge_checkpoint *ret)
+{
+    const struct kedge_vkey *log = &w->o->trust->main_log;
+    return kedge_checkpoint_open(bytes, kedge_view_str(log->name), log, 1, ret, NULL);
+}
+
 int kedgei_ex_main_note(struct kedgei_ex_work *w, struct kedge_view bytes, const char *what)
 {
-    struct kedge_note *note = kedge_mem_new(1, sizeof *note);
     struct kedge_checkpoint c;
     struct kedge_hash root;
     char path[sizeof w->notes->path];
-    if (!note) {
-        return kedge_diag_set(w->reterr, KEDGE_E_NOMEM, "out of memory");
-    }
-    int err = kedge_note_parse(bytes, note);
-    err = err ? err : kedge_checkpoint_parse(note->text, &c);
-    kedge_mem_free(note);
-    if (err || !kedge_view_eq(c.origin, kedge_view_str(w->r.main.log.origin))) {
-        return kedge_diag_set(w->reterr, KEDGE_E_FORMAT, "%s: no signed checkpoint of the main chain", what);
+    int err = open_main_note(w, bytes, &c);
+    if (err) {
+        return kedge_diag_set(w->reterr, err == KEDGE_E_NOMEM ? err : KEDGE_E_VERIFY,
+                              "%s: no checkpoint that the main chain's log key signed", what);
     }
     err = kedge_ledger_root(w->r.main.log.ledger, c.size, &root);
     if (err || !kedge_hash_eq(&root, &c.root)) {
@@ -109,8 +111,10 @@ static int put_cosigned(struct kedgei_ex_work *w)
     int err = kedge_state_path(path, w->reterr, w->r.state, "main/cosigned.note");
     if (!err && kedge_file_exists(path)) {
         err = kedge_file_read(path, &bytes, w->reterr);
-        if (!err && !kedge_view_eq(kedge_buf_view(&bytes), kedge_buf_view(&w->r.main.note))) {
-            err = kedgei_ex_main_note(w, kedge_buf_view(&bytes), "cosigned"); /* older than the newest */
+        struct kedge_checkpoint c;
+        if (!err && !kedge_view_eq(kedge_buf_view(&bytes), kedge_buf_view(&w->r.main.note))
+            && open_main_note(w, kedge_buf_view(&bytes), &c) == KEDGE_OK) { /* another than the newest */
+            err = kedgei_ex_main_note(w, kedge_buf_view(&bytes), "cosigned");
         }
     }
     return err || !policy ? err : kedgei_ex_put(&w->f, kedge_view_str(policy), w->reterr, "policy.txt");

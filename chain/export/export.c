@@ -337,7 +337,7 @@ int kedge_export(const char *dir, const char *out, const struct kedge_export_opt
     int err = w->a && w->b ? KEDGE_OK : kedge_diag_set(w->reterr, KEDGE_E_NOMEM, "out of memory");
     err = err ? err : kedgei_ex_folder_open(out, &w->f, w->reterr);
     err = err ? err : verify(w, dir);
-    err = err ? err : kedgei_ex_record_open(dir, options, &w->r, w->reterr);
+    err = err ? err : kedgei_ex_record_open(dir, options, &w->report, &w->r, w->reterr);
     err = err ? err : choose_releases(w);
     err = err ? err : write_all(w);
     if (!err) {

@@ -273,10 +273,11 @@ static int visit(void *arg, uint64_t index, struct kedge_view entry)
     return kedgei_ex_decode(e.body, s->st) == KEDGE_OK ? take_statement(s, index) : KEDGE_OK;
 }
 
-/* The newest checkpoint as the witnesses cosigned it, when they have: proofs then carry their word. The log's
- * own signature is in it as well. */
-static int take_cosigned(struct kedgei_ex_record *r, struct kedge_diag *reterr)
+/* The checkpoint as the witnesses cosigned it, when they have: proofs then carry their word. Only when the log's
+ * own signature is in it as well: the verification looks at that file only where a policy demands it. */
+static int take_cosigned(struct kedgei_ex_record *r, const struct kedge_vkey *log, struct kedge_diag *reterr)
 {
+    struct kedge_checkpoint checkpoint;
     struct kedge_buf bytes KEDGE_CLEANUP(kedge_buf_deinit);
     char path[KEDGE_PATH_MAX];
     kedge_buf_init(&bytes, KEDGE_NOTE_MAX);
@@ -291,7 +292,9 @@ static int take_cosigned(struct kedgei_ex_record *r, struct kedge_diag *reterr)
     err = kedge_file_read(path, &bytes, reterr);
     if (!err && kedge_note_parse(kedge_buf_view(&bytes), &notes[0]) == KEDGE_OK
         && kedge_note_parse(kedge_buf_view(&r->main.note), &notes[1]) == KEDGE_OK
-        && kedge_view_eq(notes[0].text, notes[1].text)) {
+        && kedge_view_eq(notes[0].text, notes[1].text)
+        && kedge_checkpoint_open(kedge_buf_view(&bytes), kedge_view_str(log->name), log, 1, &checkpoint, NULL)
+               == KEDGE_OK) {
         kedge_buf_clear(&r->main.note);
         kedge_buf_put(&r->main.note, bytes.ptr, bytes.len);
         err = r->main.note.err;
@@ -300,15 +303,38 @@ static int take_cosigned(struct kedgei_ex_record *r, struct kedge_diag *reterr)
     return err;
 }
 
-static int read_main(struct kedgei_ex_record *r, struct kedge_diag *reterr)
+/* The checkpoint that the verification ended with: a coordinator that goes on writes entries that nobody has
+ * looked at. */
+static int take_verified(struct kedgei_ex_record *r, const struct kedge_audit_report *report,
+                         struct kedge_diag *reterr)
+{
+    const struct kedge_audit_log *main = report->logs;
+    struct kedge_hash digest;
+    int err = main ? kedge_ledger_checkpoint_at(r->main.log.ledger, main->head_size, &r->main.note)
+                   : KEDGE_E_NOT_FOUND;
+    if (err && err != KEDGE_E_NOT_FOUND) {
+        return err;
+    }
+    kedge_sha256(kedge_buf_view(&r->main.note), &digest);
+    if (err || !kedge_hash_eq(&digest, &main->head_note)) {
+        (void)kedge_diag_set(reterr, KEDGE_E_VERIFY, "%s: not what was verified a moment ago", r->state);
+        (void)kedge_diag_hint(reterr, "export a copy that nobody writes to");
+        return KEDGE_E_VERIFY;
+    }
+    r->main.size = main->head_size;
+    return KEDGE_OK;
+}
+
+static int read_main(struct kedgei_ex_record *r, const struct kedge_export_options *options,
+                     const struct kedge_audit_report *report, struct kedge_diag *reterr)
 {
     struct scan s = {r, kedge_mem_new(1, sizeof *s.st), reterr};
     r->policy = KEDGEI_EX_NONE;
     if (!s.st) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory");
     }
-    int err = kedge_ledger_checkpoint(r->main.log.ledger, &r->main.note, &r->main.size);
-    err = err ? err : take_cosigned(r, reterr);
+    int err = take_verified(r, report, reterr);
+    err = err ? err : take_cosigned(r, &options->trust->main_log, reterr);
     err = err ? err : kedge_ledger_for_each(r->main.log.ledger, 0, visit, &s);
     kedge_mem_free(s.st);
     if (err && reterr && !reterr->text[0]) {
@@ -338,7 +364,8 @@ static int find_folders(struct kedgei_ex_record *r, const char *dir, struct kedg
 }
 
 int kedgei_ex_record_open(const char *dir, const struct kedge_export_options *options,
-                          struct kedgei_ex_record *r, struct kedge_diag *reterr)
+                          const struct kedge_audit_report *report, struct kedgei_ex_record *r,
+                          struct kedge_diag *reterr)
 {
     int err = find_folders(r, dir, reterr);
     err = err ? err : kedge_state_deployment(r->state, r->deployment, reterr);
@@ -346,7 +373,7 @@ int kedgei_ex_record_open(const char *dir, const struct kedge_export_options *op
     snprintf(r->main.name, sizeof r->main.name, "main");
     r->main.permitted = true;
     err = err ? err : open_tenants(r, options, reterr);
-    return err ? err : read_main(r, reterr);
+    return err ? err : read_main(r, options, report, reterr);
 }
 
 void kedgei_ex_record_deinit(struct kedgei_ex_record *r)

@@ -50,7 +50,7 @@ KEDGE_NODISCARD int kedgei_ex_keys(struct kedgei_ex_work *w);
 /* ---- checkpoints.c: checkpoints/, tsa/, policy.txt ---- */
 KEDGE_NODISCARD int kedgei_ex_checkpoints(struct kedgei_ex_work *w);
 /* A checkpoint of the main chain in the export, with the consistency path to the newest. KEDGE_E_VERIFY when
- * its root is not that of so many entries. */
+ * the trusted log key did not sign it, or its root is not that of so many entries. */
 KEDGE_NODISCARD int kedgei_ex_main_note(struct kedgei_ex_work *w, struct kedge_view note, const char *what);
 KEDGE_NODISCARD int kedgei_ex_timestamps(struct kedgei_ex_work *w);
 /* ---- anchors.c: anchors/ ---- */
