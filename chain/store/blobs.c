@@ -16,7 +16,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
-enum { UPLOADS_DEFAULT = 1024, RESUME_HOURS_DEFAULT = 72, READ_BYTES = 65536, COOL_BYTES_MIN = 64 << 10 };
+enum { UPLOADS_DEFAULT = 1024, RESUME_HOURS_DEFAULT = 72, COOL_BYTES_MIN = 64 << 10 };
 #define RESERVE_DEFAULT (UINT64_C(64) << 20)
 
 static int fail(struct kedge_diag *d, const char *what, const char *path)
@@ -83,10 +83,15 @@ int kedge_blobs_open(const char *dir, const struct kedge_blobs_options *options,
     } else if (!err && !kedge_file_exists(b->blobs_dir)) {
         err = kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "%s: there are no blobs here", b->blobs_dir);
     }
+    if (!err && b->options.keys_dir) {
+        err = kedge_blob_keys_open(b->options.keys_dir, &b->keys, reterr);
+    }
     if (err) {
         kedge_mem_free(b);
         return err;
     }
+    b->options.encrypt = b->options.encrypt && b->keys;
+    b->options.keys_dir = NULL;
     pthread_mutex_init(&b->mutex, NULL);
     *ret = b;
     return KEDGE_OK;
@@ -97,6 +102,7 @@ void kedge_blobs_close(struct kedge_blobs *b)
     if (b) {
         KEDGE_ASSERT(b->open_count == 0);
         pthread_mutex_destroy(&b->mutex);
+        kedge_blob_keys_close(b->keys);
         kedge_mem_free(b);
     }
 }
@@ -153,6 +159,44 @@ int kedge_blobs_path(const struct kedge_blobs *b, const struct kedge_hash *diges
     return kedge_path_join(out, b->blobs_dir, name);
 }
 
+struct kedge_blob_keys *kedge_blobs_keys(const struct kedge_blobs *b)
+{
+    return b->keys;
+}
+
+int kedge_blobs_at(const struct kedge_blobs *b, const struct kedge_hash *digest, char path[KEDGE_PATH_MAX],
+                   struct kedge_blob_at *ret)
+{
+    int err = kedge_blobs_path(b, digest, path);
+    if (!err) {
+        *ret = (struct kedge_blob_at){.path = path, .keys = b->keys, .digest = *digest};
+    }
+    return err;
+}
+
+/* Bytes of content of a file of that size; its key is not needed. */
+static int content_size(const char *path, uint64_t stored, uint64_t *ret)
+{
+    uint8_t head[KEDGE_BLOB_HEAD_LEN];
+    struct kedge_blob_key_id id;
+    enum kedge_aead aead;
+    *ret = stored;
+    if (stored < sizeof head) {
+        return KEDGE_OK;
+    }
+    int fd = kedge_file_open(path, O_RDONLY | O_NOFOLLOW, NULL);
+    if (fd < 0) {
+        return fd;
+    }
+    int err = kedge_fd_read_at(fd, head, sizeof head, 0);
+    close(fd);
+    if (!err && kedge_blob_is_sealed(kedge_view_of(head, sizeof head))) {
+        err = kedge_blob_head_read(head, &aead, &id);
+        err = err ? err : kedge_blob_content_len(aead, stored, ret);
+    }
+    return err;
+}
+
 int kedge_blobs_find(const struct kedge_blobs *b, const struct kedge_hash *digest, uint64_t *ret_size)
 {
     char path[KEDGE_PATH_MAX];
@@ -167,16 +211,42 @@ int kedge_blobs_find(const struct kedge_blobs *b, const struct kedge_hash *diges
     if (!S_ISREG(st.st_mode)) {
         return KEDGE_E_CORRUPT;
     }
-    if (ret_size) {
-        *ret_size = (uint64_t)st.st_size;
+    return ret_size ? content_size(path, (uint64_t)st.st_size, ret_size) : KEDGE_OK;
+}
+
+int kedge_blobs_unstage(struct kedge_blobs *b, const struct kedge_hash *digest, struct kedge_diag *reterr)
+{
+    char suffix[KEDGE_HASH_HEX_LEN + 2] = "-";
+    DIR *dir = opendir(b->staging_dir);
+    const struct dirent *e;
+    int err = dir || errno == ENOENT ? KEDGE_OK : fail(reterr, "open", b->staging_dir);
+    bool removed = false;
+    kedge_hash_hex(digest, suffix + 1);
+    while (dir && !err && (e = readdir(dir)) != NULL) {
+        size_t len = strlen(e->d_name), tail = sizeof suffix - 1;
+        if (len <= tail || strncmp(e->d_name, "up-", 3) != 0 || strcmp(e->d_name + len - tail, suffix) != 0) {
+            continue;
+        }
+        removed = unlinkat(dirfd(dir), e->d_name, 0) == 0 || removed;
+        err = removed || errno == ENOENT ? KEDGE_OK : fail(reterr, "remove an upload from", b->staging_dir);
     }
-    return KEDGE_OK;
+    if (dir) {
+        closedir(dir);
+    }
+    if (!err && removed && kedge_dir_sync(b->staging_dir) != KEDGE_OK) {
+        err = kedge_diag_set(reterr, KEDGE_E_IO, "%s: cannot be made durable", b->staging_dir);
+    }
+    return err;
 }
 
 int kedge_blobs_remove(struct kedge_blobs *b, const struct kedge_hash *digest, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];
-    int err = kedge_blobs_path(b, digest, path);
+    int err = kedge_blobs_unstage(b, digest, reterr);
+    if (err) {
+        return err;
+    }
+    err = kedge_blobs_path(b, digest, path);
     if (err) {
         return kedge_diag_set(reterr, err, "%s: path too long", b->blobs_dir);
     }
@@ -204,82 +274,6 @@ void kedge_blobs_cool(const struct kedge_blobs *b, const struct kedge_hash *dige
     if (fd >= 0) {
         close(fd);
     }
-}
-
-int kedgei_hash_file(int fd, struct kedge_hasher *h, uint64_t *ret_size)
-{
-    uint8_t chunk[READ_BYTES];
-    uint64_t size = 0;
-    for (;;) {
-        ssize_t n = read(fd, chunk, sizeof chunk);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            return kedge_errno(errno);
-        }
-        if (n == 0) {
-            *ret_size = size;
-            return KEDGE_OK;
-        }
-        kedge_hasher_update(h, kedge_view_of(chunk, (size_t)n));
-        size += (uint64_t)n;
-    }
-}
-
-int kedge_blobs_verify(const struct kedge_blobs *b, const struct kedge_hash *digest,
-                       struct kedge_diag *reterr)
-{
-    char path[KEDGE_PATH_MAX];
-    int err = kedge_blobs_path(b, digest, path);
-    if (err) {
-        return kedge_diag_set(reterr, err, "%s: path too long", b->blobs_dir);
-    }
-    int fd = kedge_file_open(path, O_RDONLY | O_NOFOLLOW, reterr);
-    if (fd < 0) {
-        return fd;
-    }
-    struct kedge_hasher *h;
-    err = kedge_hasher_new(&h);
-    if (err) {
-        close(fd);
-        return kedge_diag_set(reterr, err, "%s: %s", path, kedge_strerror(err));
-    }
-    uint64_t size;
-    struct kedge_hash actual;
-    err = kedgei_hash_file(fd, h, &size);
-    close(fd);
-    kedge_hasher_final(h, &actual);
-    kedge_hasher_free(h);
-    if (err) {
-        return kedge_diag_set(reterr, err, "%s: cannot read", path);
-    }
-    if (!kedge_hash_eq(&actual, digest)) {
-        return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "%s: the content does not have this digest", path);
-    }
-    return KEDGE_OK;
-}
-
-int kedge_blobs_read(const struct kedge_blobs *b, const struct kedge_hash *digest, struct kedge_buf *ret,
-                     struct kedge_diag *reterr)
-{
-    char path[KEDGE_PATH_MAX];
-    int err = kedge_blobs_path(b, digest, path);
-    if (err) {
-        return kedge_diag_set(reterr, err, "%s: path too long", b->blobs_dir);
-    }
-    size_t start = ret->len;
-    err = kedge_file_read(path, ret, reterr);
-    if (err) {
-        return err;
-    }
-    struct kedge_hash actual;
-    kedge_sha256(kedge_view_of(ret->ptr + start, ret->len - start), &actual);
-    if (!kedge_hash_eq(&actual, digest)) {
-        ret->len = start;
-        return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "%s: the content does not have this digest", path);
-    }
-    return KEDGE_OK;
 }
 
 int kedge_blobs_put(struct kedge_blobs *b, const struct kedge_view *parts, size_t count,

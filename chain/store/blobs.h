@@ -1,10 +1,12 @@
 /* Content-addressed files: DIR/blobs/ab/cdef… (lower-case hex of the SHA-256), and uploads under way in
- * DIR/staging/. A file in blobs/ is whole and durable: it gets there by fsync, rename and fsync of the
- * folder only. Nothing outside blobs/ and staging/ is touched. Thread-safe; each writer or upload object
- * by one thread at a time. */
+ * DIR/staging/. Uploads under a key's name are encrypted as they come (blob_cipher.h); all that reads here
+ * gives the content, be its file plain or encrypted. A file in blobs/ is whole and durable: it gets there by
+ * fsync, rename and fsync of the folder only. Nothing outside blobs/ and staging/ is touched. Thread-safe;
+ * each writer or upload object by one thread at a time. */
 #ifndef KEDGE_CHAIN_STORE_BLOBS_H
 #define KEDGE_CHAIN_STORE_BLOBS_H
 
+#include "chain/store/blob_file.h"
 #include "common/base/bytes.h"
 #include "common/base/diag.h"
 #include "common/base/os/file.h"
@@ -20,6 +22,8 @@ struct kedge_blobs_options {
     size_t uploads_max;     /* writers and uploads open at once; 0: 1024, beyond it KEDGE_E_FULL */
     uint64_t reserve_bytes; /* free space that uploads must leave; 0: 64 MiB */
     uint32_t resume_hours;  /* staging files of uploads younger than this survive open; 0: 72 */
+    const char *keys_dir;   /* folder of the keys, blob_keys.h; NULL: none. Used by open alone */
+    bool encrypt;           /* uploads under a key's name are encrypted; needs keys_dir */
 };
 
 /* Makes DIR/blobs and DIR/staging (0700), removes stale staging files. options may be NULL. */
@@ -28,21 +32,30 @@ KEDGE_NODISCARD int kedge_blobs_open(const char *dir, const struct kedge_blobs_o
 /* No writer or upload may be open. NULL is fine. */
 void kedge_blobs_close(struct kedge_blobs *b);
 
-/* Where the blob is or would be. */
+/* Its keys; NULL: none. */
+struct kedge_blob_keys *kedge_blobs_keys(const struct kedge_blobs *b);
+/* Where the blob is or would be, for readers of content; path is the memory that ret borrows. */
+KEDGE_NODISCARD int kedge_blobs_at(const struct kedge_blobs *b, const struct kedge_hash *digest,
+                                   char path[KEDGE_PATH_MAX], struct kedge_blob_at *ret);
+/* Where the file is or would be. */
 KEDGE_NODISCARD int kedge_blobs_path(const struct kedge_blobs *b, const struct kedge_hash *digest,
                                      char out[KEDGE_PATH_MAX]);
-/* KEDGE_E_NOT_FOUND, or its size (ret_size may be NULL). Does not read the content. */
+/* KEDGE_E_NOT_FOUND, or the size of its content (ret_size may be NULL). Does not read the content. */
 KEDGE_NODISCARD int kedge_blobs_find(const struct kedge_blobs *b, const struct kedge_hash *digest,
                                      uint64_t *ret_size);
-/* Reads the whole file and compares: KEDGE_E_CORRUPT when its content is not what its name says. */
+/* Reads the whole file and compares: KEDGE_E_CORRUPT when its content is not what its name says;
+ * KEDGE_E_SEALED: its key is not here. */
 KEDGE_NODISCARD int kedge_blobs_verify(const struct kedge_blobs *b, const struct kedge_hash *digest,
                                        struct kedge_diag *reterr);
-/* Appends the content to ret after checking its digest. KEDGE_E_NOT_FOUND, _TOO_LONG, _CORRUPT. */
+/* Appends the content to ret after checking its digest. KEDGE_E_NOT_FOUND, _TOO_LONG, _CORRUPT, _SEALED. */
 KEDGE_NODISCARD int kedge_blobs_read(const struct kedge_blobs *b, const struct kedge_hash *digest,
                                      struct kedge_buf *ret, struct kedge_diag *reterr);
-/* Removes the file, durably: its name is gone and its space free when this returns. What the medium under the
- * file system keeps of it is not overwritten: where files move (copy on write, flash), nothing would be. An
- * absent blob is fine. */
+/* Removes what uploads of the blob, open ones too, have left in staging. */
+KEDGE_NODISCARD int kedge_blobs_unstage(struct kedge_blobs *b, const struct kedge_hash *digest,
+                                        struct kedge_diag *reterr);
+/* Removes the file, durably: its name is gone and its space free when this returns; so is what uploads of it
+ * left in staging. What the medium under the file system keeps of it is not overwritten: where files move
+ * (copy on write, flash), nothing would be. An absent blob is fine. */
 KEDGE_NODISCARD int kedge_blobs_remove(struct kedge_blobs *b, const struct kedge_hash *digest,
                                        struct kedge_diag *reterr);
 /* Tells the system that the blob will hardly be read again soon: its pages may go to what is written next,
@@ -75,6 +88,12 @@ KEDGE_NODISCARD int kedge_upload_open(struct kedge_blobs *b, const struct kedge_
                                       const struct kedge_hash *digest, uint64_t total,
                                       struct kedge_upload **ret, uint64_t *ret_offset,
                                       struct kedge_diag *reterr);
+/* The same; where the store encrypts, under the key of that name (NULL: plain), which is made when there is
+ * none. What waits for the rest of its chunk is lost with the process: resuming starts at a whole one. */
+KEDGE_NODISCARD int kedge_upload_open_under(struct kedge_blobs *b, const struct kedge_id *name,
+                                            const struct kedge_id *key, const struct kedge_hash *digest,
+                                            uint64_t total, struct kedge_upload **ret, uint64_t *ret_offset,
+                                            struct kedge_diag *reterr);
 /* Sequential: offset must be what is there already (kedge_upload_offset), else KEDGE_E_STATE and nothing
  * changes; bytes beyond the announced size: KEDGE_E_BLOB_SIZE. After an error of the disk the offset is
  * what it was. */
@@ -82,11 +101,12 @@ KEDGE_NODISCARD int kedge_upload_write(struct kedge_upload *u, uint64_t offset, 
                                        struct kedge_diag *reterr);
 uint64_t kedge_upload_offset(const struct kedge_upload *u);
 /* Checks size (KEDGE_E_STATE while bytes are missing) and digest. KEDGE_E_BLOB_DIGEST: the staging file
- * is gone, the offset is 0 again. The content may be read at kedge_upload_path afterwards, before it is
+ * is gone, the offset is 0 again. The content may be read at kedge_upload_at afterwards, before it is
  * committed. */
 KEDGE_NODISCARD int kedge_upload_finish(struct kedge_upload *u, struct kedge_diag *reterr);
 /* The staging file; valid as long as u. */
 const char *kedge_upload_path(const struct kedge_upload *u);
+void kedge_upload_at(const struct kedge_upload *u, struct kedge_blob_at *ret);
 /* After finish: moves it into blobs/, durably. Frees u on success; on an error u stays, commit may be
  * tried again. */
 KEDGE_NODISCARD int kedge_upload_commit(struct kedge_upload *u, struct kedge_diag *reterr);
@@ -95,10 +115,18 @@ void kedge_upload_close(struct kedge_upload *u);
 /* Removes the staging file; frees u. NULL is fine. */
 void kedge_upload_abort(struct kedge_upload *u);
 
+/* ---- keys ---- */
+
+/* Destroys the key of that name when no file of blobs/ and no open upload is encrypted under it (*ret_done
+ * says so; uploads that were left in staging go). An absent key is fine. */
+KEDGE_NODISCARD int kedge_blobs_shred(struct kedge_blobs *b, const struct kedge_id *name, bool *ret_done,
+                                      struct kedge_diag *reterr);
+
 /* ---- sweep ---- */
 
 enum kedge_blob_verdict { KEDGE_BLOB_KEEP, KEDGE_BLOB_DELETE, KEDGE_BLOB_STOP };
-/* digest is NULL for a file or folder in blobs/ that is not a blob's name: `path` says which. */
+/* digest is NULL for a file or folder in blobs/ that is not a blob's name: `path` says which. size is the
+ * file's. */
 typedef enum kedge_blob_verdict kedge_blobs_visit(void *arg, const struct kedge_hash *digest, uint64_t size,
                                                   const char *path);
 /* Every file below blobs/, in no order. Deleting frees nothing but the file. Not meant to run while blobs

@@ -50,13 +50,13 @@ int kedgei_staged_open(struct kedgei_staged *s, bool must_be_new, struct kedge_d
 static void start_writeback(const struct kedgei_staged *s, uint64_t before)
 {
     uint64_t step = s->announced < WRITEBACK_BYTES ? WRITEBACK_BYTES_SMALL : WRITEBACK_BYTES;
-    uint64_t from = before / step * step, to = s->size / step * step;
+    uint64_t from = before / step * step, to = s->size / step * step; /* of the file by a thousandth */
     if (to > from) {
         (void)sync_file_range(s->fd, (off_t)from, (off_t)(to - from), SYNC_FILE_RANGE_WRITE);
     }
 }
 
-int kedgei_staged_write(struct kedgei_staged *s, struct kedge_view bytes, struct kedge_diag *reterr)
+static int write_plain(const struct kedgei_staged *s, struct kedge_view bytes)
 {
     for (size_t done = 0; done < bytes.len;) {
         ssize_t n = pwrite(s->fd, bytes.ptr + done, bytes.len - done, (off_t)(s->size + done));
@@ -64,9 +64,19 @@ int kedgei_staged_write(struct kedgei_staged *s, struct kedge_view bytes, struct
             continue;
         }
         if (n <= 0) {
-            return fail(reterr, "write", s->path);
+            return KEDGE_E_IO;
         }
         done += (size_t)n;
+    }
+    return KEDGE_OK;
+}
+
+int kedgei_staged_write(struct kedgei_staged *s, struct kedge_view bytes, struct kedge_diag *reterr)
+{
+    int err = s->sealing ? kedgei_sealing_write(s->sealing, s->fd, bytes) : write_plain(s, bytes);
+    if (err) {
+        return err == KEDGE_E_NOMEM ? kedge_diag_set(reterr, err, "%s: out of memory", s->path)
+                                    : fail(reterr, "write", s->path);
     }
     if (bytes.len > 0) {
         kedge_hasher_update(s->hasher, bytes);
@@ -133,6 +143,7 @@ void kedgei_staged_close(struct kedgei_staged *s, bool remove_file)
         (void)unlink(s->path); /* left over, it is removed at the next open of the store */
     }
     kedge_hasher_free(s->hasher);
+    kedgei_sealing_free(s->sealing);
     kedgei_blobs_leave(s->b, s->announced - s->written);
 }
 
@@ -221,6 +232,16 @@ static bool register_upload(struct kedge_upload *u)
     return is_free;
 }
 
+const struct kedge_upload *kedgei_upload_next(const struct kedge_upload *u)
+{
+    return u->next;
+}
+
+bool kedgei_upload_is_under(const struct kedge_upload *u, const struct kedge_blob_key_id *id)
+{
+    return u->s.sealing && memcmp(u->s.sealing->id.b, id->b, sizeof id->b) == 0;
+}
+
 static void unregister_upload(struct kedge_upload *u)
 {
     struct kedge_blobs *b = u->s.b;
@@ -241,6 +262,9 @@ static int start_over(struct kedge_upload *u, struct kedge_diag *reterr)
     kedge_hasher_final(u->s.hasher, &ignored);
     u->s.size = 0;
     u->is_finished = false;
+    if (u->s.sealing) {
+        kedgei_sealing_restart(u->s.sealing);
+    }
     return ftruncate(u->s.fd, 0) == 0 ? KEDGE_OK : fail(reterr, "truncate", u->s.path);
 }
 
@@ -251,7 +275,8 @@ static int open_staging(struct kedge_upload *u, struct kedge_diag *reterr)
     if (err) {
         return err;
     }
-    err = kedgei_hash_file(u->s.fd, u->s.hasher, &u->s.size);
+    err = u->s.sealing ? kedgei_sealing_resume(u->s.sealing, u->s.fd, u->s.hasher, &u->s.size)
+                       : kedgei_hash_file(u->s.fd, u->s.hasher, &u->s.size);
     if (err) {
         kedge_diag_set(reterr, err, "%s: cannot read", u->s.path);
     } else if (u->s.size > u->total) {
@@ -267,6 +292,13 @@ static int open_staging(struct kedge_upload *u, struct kedge_diag *reterr)
 int kedge_upload_open(struct kedge_blobs *b, const struct kedge_id *name, const struct kedge_hash *digest,
                       uint64_t total, struct kedge_upload **ret, uint64_t *ret_offset,
                       struct kedge_diag *reterr)
+{
+    return kedge_upload_open_under(b, name, NULL, digest, total, ret, ret_offset, reterr);
+}
+
+int kedge_upload_open_under(struct kedge_blobs *b, const struct kedge_id *name, const struct kedge_id *key,
+                            const struct kedge_hash *digest, uint64_t total, struct kedge_upload **ret,
+                            uint64_t *ret_offset, struct kedge_diag *reterr)
 {
     char hex[KEDGE_HASH_HEX_LEN + 1], file[KEDGE_HASH_HEX_LEN + KEDGE_ID_MAX + 8];
     kedge_hash_hex(digest, hex);
@@ -284,7 +316,13 @@ int kedge_upload_open(struct kedge_blobs *b, const struct kedge_id *name, const 
     u->total = total;
     u->s.b = b;
     snprintf(file, sizeof file, "up-%s-%s", name->s, hex);
-    int err = kedge_path_join(u->s.path, b->staging_dir, file);
+    int err = key && b->options.encrypt ? kedgei_sealing_new(b, key, digest, total, &u->s.sealing, reterr)
+                                        : KEDGE_OK;
+    if (err) {
+        kedge_mem_free(u);
+        return err;
+    }
+    err = kedge_path_join(u->s.path, b->staging_dir, file);
     if (!err) { /* what is there already needs no room */
         int64_t there = kedge_file_size(u->s.path);
         u->s.announced = there > 0 && (uint64_t)there <= total ? total - (uint64_t)there : total;
@@ -293,6 +331,7 @@ int kedge_upload_open(struct kedge_blobs *b, const struct kedge_id *name, const 
         kedge_diag_set(reterr, err, "%s: path too long", b->staging_dir);
     }
     if (err) {
+        kedgei_sealing_free(u->s.sealing);
         kedge_mem_free(u);
         return err;
     }
@@ -306,6 +345,7 @@ int kedge_upload_open(struct kedge_blobs *b, const struct kedge_id *name, const 
     }
     if (err) {
         kedgei_blobs_leave(b, u->s.announced);
+        kedgei_sealing_free(u->s.sealing);
         kedge_mem_free(u);
         return err;
     }
@@ -342,6 +382,12 @@ int kedge_upload_finish(struct kedge_upload *u, struct kedge_diag *reterr)
         return kedge_diag_set(reterr, KEDGE_E_STATE, "%llu of %llu bytes are here",
                               (unsigned long long)u->s.size, (unsigned long long)u->total);
     }
+    if (u->s.sealing && u->s.sealing->chunks == 0) { /* nothing in it, but it is a file with a last chunk */
+        int err = kedgei_staged_write(&u->s, kedge_view_of(NULL, 0), reterr);
+        if (err) {
+            return err;
+        }
+    }
     struct kedge_hash actual;
     kedge_hasher_final(u->s.hasher, &actual);
     if (!kedge_hash_eq(&actual, &u->digest)) {
@@ -361,6 +407,11 @@ int kedge_upload_finish(struct kedge_upload *u, struct kedge_diag *reterr)
 const char *kedge_upload_path(const struct kedge_upload *u)
 {
     return u->s.path;
+}
+
+void kedge_upload_at(const struct kedge_upload *u, struct kedge_blob_at *ret)
+{
+    *ret = (struct kedge_blob_at){.path = u->s.path, .keys = u->s.b->keys, .digest = u->digest};
 }
 
 static void end_upload(struct kedge_upload *u, bool remove_file)
