@@ -8,26 +8,50 @@
 #include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/host.h"
 
-static void take_keys(struct kedge_tenant *t, const struct kedge_admin_append *a)
+static void take_keys(struct kedge_tenant *t, const struct kedge_admin_append *a, bool is_stored)
 {
     struct kedge_diag d = {.text = ""};
     t->keys_pending = false;
-    if (!a->err) {
+    if (is_stored) {
         int err = kedge_keybook_apply(&t->keys, a->st, a->index, &d);
         KEDGE_ASSERT(err == KEDGE_OK); /* it was checked: without memory for it there is no way on */
     }
 }
 
+/* Stored, while no checkpoint could be signed over it: it stands in the ledger for ever, so it is in force
+ * from now on, whatever the answer says. */
+static bool find_stored(const struct kedge_tenant *t, struct kedge_admin_append *a)
+{
+    struct kedge_hash leaf;
+    struct kedge_buf key;
+    uint64_t index;
+    kedge_buf_init(&key, KEDGE_IDEM_KEY_MAX);
+    kedge_statement_key(a->st->kind, &a->st->u, &key);
+    bool found = !key.err && kedge_ledger_find(t->log.ledger, kedge_buf_view(&key), &index) == KEDGE_OK
+                 && kedge_ledger_leaf_hash(t->log.ledger, index, &leaf) == KEDGE_OK
+                 && kedge_hash_eq(&leaf, &a->leaf);
+    kedge_buf_deinit(&key);
+    a->index = found ? index : a->index;
+    return found;
+}
+
 static void append_handle(struct kedge_host *h, struct kedge_item *item)
 {
     struct kedge_admin_append *a = (struct kedge_admin_append *)item;
+    int unsigned_err = a->err == KEDGE_E_UNKNOWN ? a->err : KEDGE_OK;
+    bool is_stored = unsigned_err ? find_stored(&h->tenants[a->tenant], a) : !a->err;
     if (a->changes_keys) {
-        take_keys(&h->tenants[a->tenant], a);
+        take_keys(&h->tenants[a->tenant], a, is_stored);
     }
-    if (!a->err) {
+    if (is_stored) {
+        a->err = KEDGE_OK;
         a->then(h, a);
+        a->err = a->err ? a->err : unsigned_err;
     } else if (a->undo) {
         a->undo(h, a);
+    }
+    if (!is_stored && (a->err == KEDGE_E_IO || kedge_err_class(a->err) == KEDGE_CLASS_CORRUPT)) {
+        kedge_host_fail(h, a->err, "a tenant's ledger");
     }
     if (a->err) {
         struct kedge_diag d;
@@ -126,6 +150,7 @@ void kedge_admin_append_submit(struct kedge_host *h, struct kedge_admin_append *
         .idem_key = kedge_view_str(idem_key)};
     a->item.handle = append_handle;
     a->h = h;
+    kedge_merkle_leaf(item.entry, &a->leaf);
     h->tenants[a->tenant].keys_pending = h->tenants[a->tenant].keys_pending || a->changes_keys;
     int err = kedge_committer_submit(h->tenants[a->tenant].committer, &item, 1, append_done, a);
     if (err) { /* else `a` is the committer's, which may be done with it already */

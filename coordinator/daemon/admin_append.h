@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "chain/merkle.h"
 #include "chain/statement.h"
 #include "common/net/server.h"
 #include "coordinator/daemon/loop.h"
@@ -21,6 +22,7 @@ struct kedge_admin_append {
                  struct kedge_admin_append *a); /* durable, before the answer; may set err, why */
     void (*undo)(struct kedge_host *h, struct kedge_admin_append *a); /* may be NULL: on failure */
     uint64_t index;
+    struct kedge_hash leaf; /* of the envelope */
     bool repeated;     /* the ledger holds this very envelope */
     bool changes_keys; /* others wait for it */
     int err;
