@@ -115,10 +115,9 @@ static int read_mark(const struct kedge_repair *r, struct kedgei_rebuild *b, str
     return err;
 }
 
-/* The size to build and its root: the copy's newest checkpoint, or the mark when that is larger. The root is
- * known to have been signed, for a checkpoint of the copy is checked and a mark is written with its
- * signature.
- */
+/* The size to build and its root: the largest of the mark's, the copy's newest checkpoint's, and that of any
+ * checkpoint which the damaged store still has. The root is known to have been signed: a checkpoint of the
+ * copy is checked, one from here verified, and a mark is written with its signature. */
 static int choose(const struct kedge_repair *r, struct kedge_ledger *copy, struct kedgei_rebuild *b,
                   struct kedge_diag *reterr)
 {
@@ -142,6 +141,7 @@ static int choose(const struct kedge_repair *r, struct kedge_ledger *copy, struc
         b->goal.size = signed_size;
         err = kedge_ledger_root(copy, signed_size, &b->goal.root);
     }
+    err = err ? err : kedgei_rebuild_raise(b);
     return err ? kedge_diag_set(reterr, err, "%s: %s", r->from, kedge_strerror(err)) : KEDGE_OK;
 }
 

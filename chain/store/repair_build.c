@@ -13,7 +13,7 @@ enum {
     STRETCH = 256,
     STRETCH_BYTES = STRETCH * (KEDGE_ENTRY_MAX + 8),
     STRETCH_MS = 10000,
-    NOTES_BYTES = 1 << 28,
+    NOTES_BYTES = 8 << 20, /* of checkpoints at a time: a log may have millions */
     BATCH_BYTES = 4 << 20,
 };
 
@@ -71,27 +71,104 @@ static int salvage(const struct kedgei_rebuild *b, uint64_t from, uint64_t to, s
     return out->err;
 }
 
-/* u64 size, u32 length, note: all checkpoints. */
+/* ---- checkpoints, wherever they are ---- */
+
+/* u64 size, u32 length, note: as many as fit. */
 static int put_note(void *arg, struct kedge_view key, struct kedge_view note)
 {
     struct kedge_buf *out = arg;
-    if (key.len == 8 && note.len <= KEDGE_NOTE_MAX) {
-        kedge_buf_put(out, key.ptr, key.len);
-        kedge_buf_put_u32(out, (uint32_t)note.len);
-        kedge_buf_put(out, note.ptr, note.len);
+    if (key.len != 8 || note.len > KEDGE_NOTE_MAX) {
+        return KEDGE_OK;
     }
+    if (out->len + key.len + sizeof(uint32_t) + note.len > NOTES_BYTES) {
+        return KEDGE_E_FULL;
+    }
+    kedge_buf_put(out, key.ptr, key.len);
+    kedge_buf_put_u32(out, (uint32_t)note.len);
+    kedge_buf_put(out, note.ptr, note.len);
     return out->err;
+}
+
+/* Those of size `from` and above. */
+static int read_notes(struct kedge_kv *kv, uint64_t from, struct kedge_buf *out, struct kedge_diag *d)
+{
+    struct kedgei_key least = kedgei_key_index(from);
+    struct kedge_kv_tx *tx;
+    int err = kedge_kv_begin(kv, false, &tx, d);
+    if (!err) {
+        err =
+            kedge_kv_scan(tx, KEDGE_KV_HEAD, kedge_view_of(NULL, 0), kedgei_key_view(&least), put_note, out);
+        kedge_kv_abort(tx);
+    }
+    return err == KEDGE_E_FULL ? KEDGE_OK : err;
 }
 
 static int salvage_notes(void *arg, struct kedge_buf *ret_out, struct kedge_diag *d)
 {
-    struct kedge_view all = kedge_view_of(NULL, 0);
+    const struct salvage *s = arg;
     struct kedge_kv *kv;
-    struct kedge_kv_tx *tx;
-    int err = kedge_kv_lmdb_open(arg, &salvage_options, &kv, d);
-    err = err ? err : kedge_kv_begin(kv, false, &tx, d);
-    int cut_short = err ? err : kedge_kv_scan(tx, KEDGE_KV_HEAD, all, all, put_note, ret_out);
-    return err || cut_short == KEDGE_E_CORRUPT ? err : cut_short;
+    int err = kedge_kv_lmdb_open(s->store, &salvage_options, &kv, d);
+    err = err ? err : read_notes(kv, s->from, ret_out, d);
+    return err == KEDGE_E_CORRUPT ? KEDGE_OK : err; /* up to the first that cannot be read */
+}
+
+static int read_notes_here(const struct kedgei_rebuild *b, uint64_t from, struct kedge_buf *out)
+{
+    struct salvage s = {b->store, from, 0};
+    int err = kedge_store_guarded(salvage_notes, &s, STRETCH_MS, out, NULL);
+    if (err && err != KEDGE_E_NOMEM) {
+        kedge_buf_clear(out); /* then there are none */
+    }
+    return err == KEDGE_E_NOMEM ? err : KEDGE_OK;
+}
+
+typedef int take_note(void *arg, uint64_t size, struct kedge_view note);
+
+/* Checkpoints of size `from` and above in either store, ascending, a piece of them in memory. */
+static int walk_notes(const struct kedgei_rebuild *b, bool in_copy, uint64_t from, take_note *take, void *arg)
+{
+    struct kedge_buf notes;
+    kedge_buf_init(&notes, NOTES_BYTES);
+    int err = KEDGE_OK;
+    for (bool more = true; more && !err;) {
+        kedge_buf_clear(&notes);
+        err = in_copy ? read_notes(b->copy->kv, from, &notes, NULL) : read_notes_here(b, from, &notes);
+        struct kedge_reader r = kedge_reader_of(kedge_buf_view(&notes));
+        more = false;
+        while (!err && r.rest.len > 0) {
+            uint64_t size = kedge_read_u64(&r);
+            struct kedge_view note = kedge_read_bytes(&r, kedge_read_u32(&r));
+            err = r.failed || size < from ? KEDGE_E_CORRUPT : take(arg, size, note);
+            more = size < UINT64_MAX;
+            from = more ? size + 1 : from;
+        }
+    }
+    kedge_buf_deinit(&notes);
+    return err;
+}
+
+static int make_vkey(const struct kedgei_rebuild *b, struct kedge_vkey *ret)
+{
+    return kedge_vkey_make(kedge_view_str(b->r->origin), KEDGE_KEY_ED25519, &b->r->key->public, ret);
+}
+
+static int raise_goal(void *arg, uint64_t size, struct kedge_view note)
+{
+    struct kedgei_rebuild *b = arg;
+    struct kedge_checkpoint c;
+    struct kedge_vkey vkey;
+    int err = make_vkey(b, &vkey);
+    if (!err && size > b->goal.size
+        && kedge_checkpoint_open(note, kedge_view_str(b->r->origin), &vkey, 1, &c, NULL) == KEDGE_OK
+        && c.size == size) {
+        b->goal = (struct kedgei_high_water){size, c.root};
+    }
+    return err;
+}
+
+int kedgei_rebuild_raise(struct kedgei_rebuild *b)
+{
+    return walk_notes(b, false, b->goal.size + 1, raise_goal, b);
 }
 
 /* ---- entries, wherever they are ---- */
@@ -310,52 +387,31 @@ static int put_head(struct filling *f, const struct kedgei_rebuild *b, const str
     return err == KEDGE_E_EXISTS ? KEDGE_OK : err;
 }
 
-static int put_heads(struct filling *f, const struct kedgei_rebuild *b, struct kedge_view notes,
-                     struct kedge_diag *d)
-{
-    struct kedge_reader r = kedge_reader_of(notes);
+struct heads {
+    struct filling *f;
+    const struct kedgei_rebuild *b;
     struct kedge_vkey vkey;
-    int err = kedge_vkey_make(kedge_view_str(b->r->origin), KEDGE_KEY_ED25519, &b->r->key->public, &vkey);
-    while (!err && r.rest.len > 0) {
-        err = f->tx ? KEDGE_OK : kedge_kv_begin(f->kv, true, &f->tx, d);
-        uint64_t size = kedge_read_u64(&r);
-        struct kedge_view note = kedge_read_bytes(&r, kedge_read_u32(&r));
-        err = err || r.failed ? err : put_head(f, b, &vkey, size, note);
-        f->bytes += note.len;
-        if (!err && f->bytes >= BATCH_BYTES) {
-            err = commit(f, d);
-        }
-    }
-    return err ? err : commit(f, d);
-}
+    struct kedge_diag *d;
+};
 
-static int read_copys_notes(const struct kedgei_rebuild *b, struct kedge_buf *out)
+static int take_head(void *arg, uint64_t size, struct kedge_view note)
 {
-    struct kedge_view all = kedge_view_of(NULL, 0);
-    struct kedge_kv_tx *tx;
-    int err = kedge_kv_begin(b->copy->kv, false, &tx, NULL);
-    if (!err) {
-        err = kedge_kv_scan(tx, KEDGE_KV_HEAD, all, all, put_note, out);
-        kedge_kv_abort(tx);
-    }
-    return err;
+    struct heads *h = arg;
+    struct filling *f = h->f;
+    int err = f->tx ? KEDGE_OK : kedge_kv_begin(f->kv, true, &f->tx, h->d);
+    err = err ? err : put_head(f, h->b, &h->vkey, size, note);
+    f->bytes += note.len;
+    return err || f->bytes < BATCH_BYTES ? err : commit(f, h->d);
 }
 
 /* Both copies', the damaged store's where they can be read at all. */
 static int put_all_heads(struct filling *f, const struct kedgei_rebuild *b, struct kedge_diag *d)
 {
-    struct kedge_buf notes;
-    kedge_buf_init(&notes, NOTES_BYTES);
-    int err = read_copys_notes(b, &notes);
-    err = err ? err : put_heads(f, b, kedge_buf_view(&notes), d);
-    kedge_buf_clear(&notes);
-    if (!err
-        && kedge_store_guarded(salvage_notes, (void *)(uintptr_t)b->store, STRETCH_MS, &notes, NULL)
-               == KEDGE_OK) {
-        err = put_heads(f, b, kedge_buf_view(&notes), d);
-    }
-    kedge_buf_deinit(&notes);
-    return err;
+    struct heads h = {.f = f, .b = b, .d = d};
+    int err = make_vkey(b, &h.vkey);
+    err = err ? err : walk_notes(b, true, 0, take_head, &h);
+    err = err ? err : walk_notes(b, false, 0, take_head, &h);
+    return err ? err : commit(f, d);
 }
 
 /* An empty ledger with the log's identity, as any new one is made. */

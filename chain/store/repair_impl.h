@@ -14,6 +14,9 @@ struct kedgei_rebuild {
     uint64_t from_here;            /* entries taken from the damaged store */
 };
 
+/* Takes the largest size that a checkpoint in the damaged store says was signed for the goal, when that is
+ * larger than the goal: a mark may be lost or old. KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedgei_rebuild_raise(struct kedgei_rebuild *b);
 /* Every entry below the goal is at hand, and the tree has the goal's root: KEDGE_E_SHORTER. */
 KEDGE_NODISCARD int kedgei_rebuild_check(struct kedgei_rebuild *b, struct kedge_diag *reterr);
 /* Makes the store, with both copies' checkpoints that belong to this tree. */

@@ -369,17 +369,19 @@ START_TEST(a_lost_mark_needs_a_word)
 {
     struct kedge_repaired done;
     struct kedge_diag d = {.text = ""};
-    make_log(ENTRIES);
+    bool is_old = _i >= 2; /* the copy; but checkpoints here tell what was signed since */
+    make_log(is_old ? BACKUP : ENTRIES);
     damage(0);
-    if (_i) {
-        ck_assert_int_eq(truncate(f.mark, 5), 0);
-    } else {
-        ck_assert_int_eq(unlink(f.mark), 0);
+    if (_i == 3) {
+        flip_text("entry-650");
     }
+    ck_assert_int_eq(_i % 2 ? truncate(f.mark, 5) : unlink(f.mark), 0);
     ck_assert_int_eq(repair(backup, false, &done, &d), KEDGE_E_CORRUPT);
     ck_assert_ptr_nonnull(strstr(d.hint, "--mark-lost"));
-    ck_assert_msg(repair(backup, true, &done, &d) == KEDGE_OK, "%s", d.text);
-    check_whole(ENTRIES);
+    ck_assert_int_eq(repair(backup, true, &done, &d), _i == 3 ? KEDGE_E_SHORTER : KEDGE_OK);
+    if (_i < 3) {
+        check_whole(ENTRIES);
+    }
     fixture_deinit(&f);
 }
 END_TEST
@@ -483,7 +485,7 @@ int main(void)
     tcase_add_test(t, copies_that_are_no_help_are_refused);
     tcase_add_test(t, an_old_copy_is_refused_when_nothing_is_left_here);
     tcase_add_test(t, a_log_in_use_is_refused);
-    tcase_add_loop_test(t, a_lost_mark_needs_a_word, 0, 2);
+    tcase_add_loop_test(t, a_lost_mark_needs_a_word, 0, 4);
     tcase_add_loop_test(t, a_replica_helps, 0, 2);
     tcase_add_test(t, blobs_come_back_by_digest);
     suite_add_tcase(suite, t);
