@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "chain/store/guard.h"
+#include "cli/fsck_gaps.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
 #include "crypto/keyfile.h"
@@ -159,13 +160,17 @@ static int look_at_store(struct look *l, struct kedge_buf *ret_refs, json_t **re
     kedge_buf_init(&out, ANSWER_MAX);
     *l->s->meter = (struct meter){NULL, 0, 0};
     int err = kedge_store_guarded_watched(look_in_child, l, timeout_ms(l->task), draw, l->s, &out, d);
-    if (err == KEDGE_E_CORRUPT) {
+    bool is_gone = err == KEDGE_E_NOT_FOUND && l->s->state[0]; /* of a folder that must have it */
+    if (err == KEDGE_E_CORRUPT || is_gone) {
         struct kedge_fsck_finding crash = {
             .severity = KEDGE_FSCK_DAMAGE,
             .part = "file",
             .where = l->task->store,
-            .text = "the file is so damaged that what reads it crashes or does not come to an end",
-            .mend = "keep this folder as it is; kedge ledger repair builds the ledger anew"};
+            .text = is_gone ? "there is no store here"
+                            : "the file is so damaged that what reads it crashes or does not come to an end",
+            .mend = l->task->is_ledger
+                        ? "keep this folder as it is; kedge ledger repair builds the ledger anew"
+                        : "keep this folder as it is and restore the store from a backup"};
         l->findings = json_array();
         take_finding(l, &crash);
         *ret = json_pack("{s:o}", "findings", l->findings);
@@ -199,7 +204,7 @@ static int look_at_blobs(struct look *l, struct kedge_view refs, json_t *row, st
                                      .refs = refs,
                                      .also = is_main ? kedge_view_of(NULL, 0) : kedge_buf_view(&s->main_refs),
                                      .elsewhere = folders,
-                                     .strays_are_fine = !s->main_is_known};
+                                     .strays_are_fine = !s->main_is_known || l->told > 0};
     for (size_t i = 1; is_main && i < s->task_count; i++) {
         if (s->tasks[i].folder[0]) {
             folders[blobs.elsewhere_count++] = s->tasks[i].folder;
@@ -379,6 +384,29 @@ static const char *first_unknown(const struct kedge_cli *c, const struct fsck *s
     return NULL;
 }
 
+/* ---- what there is no more ---- */
+
+static void tell_gap(void *arg, const struct kedge_fsck_gap *gap)
+{
+    struct fsck *s = arg;
+    struct task t = {.name = gap->log, .is_ledger = true};
+    struct look l = {.s = s, .task = &t, .findings = json_array()};
+    struct kedge_fsck_finding f = {.severity = gap->is_damage ? KEDGE_FSCK_DAMAGE : KEDGE_FSCK_STRAY,
+                                   .part = "file",
+                                   .where = gap->where,
+                                   .text = gap->text,
+                                   .mend = gap->mend};
+    json_t *row =
+        json_pack("{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:o}", "log", gap->log, "entries", 0, "checkpoints", 0,
+                  "records", 0, "blobs", 0, "blob_bytes", 0, "kept_back", 0, "findings", l.findings);
+    if (is_wanted(s->c, &t)) {
+        take_finding(&l, &f);
+        say(s, row, &l);
+        json_array_append(s->logs, row);
+    }
+    json_decref(row);
+}
+
 static int look_at_all(struct fsck *s, struct kedge_diag *d)
 {
     int err = KEDGE_OK;
@@ -392,7 +420,7 @@ static int look_at_all(struct fsck *s, struct kedge_diag *d)
     for (size_t i = 0; i < s->task_count && !err; i++) {
         err = is_wanted(s->c, &s->tasks[i]) ? look_at(s, &s->tasks[i], d) : KEDGE_OK;
     }
-    return err;
+    return err || !s->state[0] ? err : kedge_fsck_gaps(s->state, tell_gap, s, d);
 }
 
 static int answer(struct fsck *s)

@@ -161,5 +161,9 @@ KEDGE_NODISCARD int kedge_ledger_check_all(struct kedge_ledger *l, kedge_ledger_
  * log's. */
 KEDGE_NODISCARD int kedge_ledger_check_high_water(struct kedge_ledger *l, const char *path,
                                                   struct kedge_diag *reterr);
+/* The size that a log's mark says was signed. KEDGE_E_NOT_FOUND, KEDGE_E_STATE (another log's),
+ * KEDGE_E_CORRUPT. */
+KEDGE_NODISCARD int kedge_high_water_size(const char *path, const char *origin, uint64_t *ret_size,
+                                          struct kedge_diag *reterr);
 
 #endif

@@ -137,6 +137,16 @@ int kedgei_high_water_write(const char *path, const char *origin, uint64_t size,
     return err;
 }
 
+int kedge_high_water_size(const char *path, const char *origin, uint64_t *ret_size, struct kedge_diag *reterr)
+{
+    struct kedgei_high_water mark;
+    int err = kedgei_high_water_read(path, origin, &mark, reterr);
+    if (!err) {
+        *ret_size = mark.size;
+    }
+    return err;
+}
+
 int kedge_ledger_check_high_water(struct kedge_ledger *l, const char *path, struct kedge_diag *reterr)
 {
     struct kedgei_high_water mark;

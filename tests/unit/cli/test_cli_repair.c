@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "chain/store/kv.h"
 #include "common/base/os/file.h"
 #include "common/base/rng.h"
 #include "tests/fixtures/federation.h"
@@ -25,6 +26,11 @@ static void make_record(void)
 {
     make_scratch();
     fx_federation(at("fx"), FX_NONE);
+    struct kedge_kv_lmdb_options options = {.create =
+                                                true}; /* the coordinator's own, as any start makes it */
+    struct kedge_kv *kv;
+    ck_assert_int_eq(kedge_kv_lmdb_open(at("fx/state/coordinator.lmdb"), &options, &kv, NULL), KEDGE_OK);
+    kedge_kv_close(kv);
     copy(at("fx"), at("bk"));
 }
 
@@ -124,6 +130,44 @@ START_TEST(test_fsck)
 }
 END_TEST
 
+/* What is gone as a whole, which no look at what is left can tell. */
+START_TEST(test_fsck_misses)
+{
+    static const char *const gone[] = {"tenants/org-a", "tenants/org-a/tenant.json",
+                                       "tenants/org-a/ledger.lmdb", "main/ledger.lmdb", "coordinator.lmdb"};
+    char path[KEDGE_PATH_MAX], store[KEDGE_PATH_MAX];
+    bool is_log = strncmp(gone[_i], "coord", 5) != 0;
+    make_record();
+    snprintf(path, sizeof path, "fx/state/%s", gone[_i]);
+    snprintf(store, sizeof store, "%s", at(path));
+    ck_assert_int_eq(rename(store, at("away")), 0);
+    ck_assert_str_eq(verdict_of(is_log ? 5 : 1, at("fx")), is_log ? "damaged" : "strays");
+    ck_assert_msg(strstr(out, gone[_i]) != NULL, "%s", out);
+    remove_scratch();
+}
+END_TEST
+
+START_TEST(test_fsck_tenant_file)
+{
+    static const char *const texts[] = {"", "{}", "{\"tenant\": \"org-a\", \"salt\": \"12\"}"};
+    make_record();
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        put_file(at("fx/state/tenants/org-a/tenant.json"), texts[i]);
+        ck_assert_str_eq(verdict_of(5, at("fx")), "damaged");
+        ck_assert_ptr_nonnull(strstr(out, "org-a/tenant.json"));
+    }
+    /* what an interrupted tenant.add leaves, and a mark in the making */
+    remove_scratch();
+    make_record();
+    put_file(at("fx/state/high-water/org-x"),
+             "kedge high-water 1\nfx.kedge.local/org-x\n0\n"
+             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n");
+    put_file(at("fx/state/high-water/org-a.1.2.tmp"), "kedge");
+    ck_assert_str_eq(verdict_of(0, at("fx")), "clean");
+    remove_scratch();
+}
+END_TEST
+
 START_TEST(test_repair)
 {
     static const char *const logs[] = {"org-a", "main"};
@@ -174,6 +218,8 @@ int main(void)
     TCase *t = tcase_create("repair");
     tcase_set_timeout(t, 120);
     tcase_add_test(t, test_fsck);
+    tcase_add_loop_test(t, test_fsck_misses, 0, 5);
+    tcase_add_test(t, test_fsck_tenant_file);
     tcase_add_loop_test(t, test_repair, 0, 2);
     tcase_add_test(t, test_repair_refuses);
     suite_add_tcase(s, t);
