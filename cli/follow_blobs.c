@@ -91,15 +91,15 @@ int kedgei_follow_take_blobs(struct kedgei_watch *f, struct kedgei_blob_count *r
     struct kedge_hash salted;
     struct walk w = {.f = f, .count = ret, .d = d};
     *ret = (struct kedgei_blob_count){.count = 0};
-    if (f->blobs == KEDGEI_BLOBS_NONE) {
-        return KEDGE_OK;
+    int err = kedge_follow_erase(&f->erased, f->own.ledger, f->own.blobs, d); /* whatever is fetched now */
+    tell_refused(f);
+    if (err || f->blobs == KEDGEI_BLOBS_NONE) {
+        return err;
     }
     kedge_salted_tenant_id(f->own.salt, &f->w.tenant, &salted);
     uint64_t main_size = kedge_ledger_size(f->main.ledger), own_size = kedge_ledger_size(f->own.ledger);
-    int err = kedge_follow_blobs(f->main.ledger, f->main_blobs_from, &salted, take_blob, &w);
+    err = kedge_follow_blobs(f->main.ledger, f->main_blobs_from, &salted, take_blob, &w);
     f->main_blobs_from = err ? f->main_blobs_from : main_size;
-    err = err ? err : kedge_follow_erase(&f->erased, f->own.ledger, f->own.blobs, d);
-    tell_refused(f);
     err = err ? err : kedge_follow_blobs(f->own.ledger, f->own_blobs_from, NULL, take_blob, &w);
     if (!err && w.missing > 0) {
         err = kedge_diag_set(d, KEDGE_E_BLOB_MISSING,

@@ -151,9 +151,9 @@ static int settle(struct walk *w, struct kedge_ledger *copy, struct kedge_blobs 
         refuse(w->e, c->index, "the entry that it names is no update of that file");
         return KEDGE_OK;
     }
-    if (kedge_blobs_find(blobs, &c->digest, NULL) != KEDGE_E_NOT_FOUND) {
-        err = kedge_blobs_remove(blobs, &c->digest, d);
-    }
+    err = kedge_blobs_find(blobs, &c->digest, NULL) == KEDGE_E_NOT_FOUND
+              ? kedge_blobs_unstage(blobs, &c->digest, d) /* a fetch may have been interrupted */
+              : kedge_blobs_remove(blobs, &c->digest, d);
     return err ? err : keep_digest(w->e, &c->digest);
 }
 

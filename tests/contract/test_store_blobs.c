@@ -151,6 +151,36 @@ START_TEST(upload_resumes_across_processes)
 }
 END_TEST
 
+START_TEST(what_is_removed_is_not_left_in_staging)
+{
+    struct kedge_blobs *b = set_up();
+    struct kedge_id sites[] = {name_of("site-1"), name_of("site-2")};
+    struct kedge_hash digest, other;
+    struct kedge_upload *u, *open, *third;
+    struct kedge_view all = kedge_view_str("hello world");
+    uint64_t offset;
+    kedge_sha256(all, &digest);
+    kedge_sha256(kedge_view_str("hello there"), &other);
+    ck_assert_int_eq(kedge_upload_open(b, &sites[0], &digest, 11, &u, &offset, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_write(u, 0, kedge_view_str("hello"), NULL), KEDGE_OK);
+    kedge_upload_close(u);
+    ck_assert_int_eq(kedge_upload_open(b, &sites[1], &digest, 11, &open, &offset, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_write(open, 0, all, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_finish(open, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_open(b, &sites[1], &other, 11, &third, &offset, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_write(third, 0, kedge_view_str("hello"), NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_blobs_put(b, &all, 1, NULL, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_blobs_remove(b, &digest, NULL), KEDGE_OK);
+    ck_assert_uint_eq(files_in("blobs"), 0);
+    ck_assert_uint_eq(files_in("staging"), 1);                   /* the other blob's */
+    ck_assert_int_ne(kedge_upload_commit(open, NULL), KEDGE_OK); /* nor does it come back */
+    kedge_upload_abort(open);
+    ck_assert_uint_eq(files_in("blobs"), 0);
+    kedge_upload_abort(third);
+    tear_down(b);
+}
+END_TEST
+
 START_TEST(wrong_content_never_becomes_a_blob)
 {
     struct kedge_blobs *b = set_up();
@@ -304,6 +334,7 @@ int main(void)
     tcase_add_test(t, put_find_read);
     tcase_add_test(t, writer_streams_or_leaves_nothing);
     tcase_add_test(t, upload_resumes_across_processes);
+    tcase_add_test(t, what_is_removed_is_not_left_in_staging);
     tcase_add_test(t, wrong_content_never_becomes_a_blob);
     tcase_add_test(t, limits_and_cleaning);
     tcase_add_test(t, sweep_visits_everything);
