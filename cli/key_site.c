@@ -8,6 +8,7 @@
 #include "cli/local.h"
 #include "common/base/mem.h"
 #include "crypto/keyfile.h"
+#include "crypto/passphrase.h"
 
 struct folder {
     char lock[KEDGE_PATH_MAX], now[KEDGE_PATH_MAX], next[KEDGE_PATH_MAX];
@@ -21,12 +22,52 @@ static int find_folder(const char *dir, struct folder *f, struct kedge_diag *d)
     return err ? kedge_diag_set(d, err, "--site-folder: the name is too long") : KEDGE_OK;
 }
 
+/* Whether the file holds a sealed key, and what a guess costs. */
+static int read_cost(const char *path, bool *ret_sealed, struct kedge_seal_cost *ret, struct kedge_diag *d)
+{
+    struct kedge_sealed sealed;
+    struct kedge_buf text;
+    kedge_buf_init(&text, KEDGE_PEM_MAX);
+    int err = kedge_buf_reserve(&text, KEDGE_PEM_MAX);
+    err = err ? err : kedge_file_read(path, &text, d);
+    *ret_sealed = !err && kedge_sealed_is(kedge_buf_view(&text));
+    if (*ret_sealed) {
+        err = kedge_sealed_decode(kedge_buf_view(&text), &sealed);
+        *ret = err ? *ret : sealed.cost;
+    }
+    kedge_wipe(text.ptr, text.cap);
+    kedge_buf_deinit(&text);
+    return err;
+}
+
+/* Under the passphrase of the key whose place it takes. */
+static int make_sealed(const struct folder *f, const struct kedge_seal_cost *cost, struct kedge_key_pair *ret,
+                       struct kedge_diag *d)
+{
+    struct kedge_buf passphrase;
+    kedge_buf_init(&passphrase, KEDGE_PASSPHRASE_MAX);
+    int err = kedge_passphrase_get(f->now, false, &passphrase, d);
+    if (!err) {
+        kedge_key_generate(ret);
+        err = kedge_keyfile_seal(f->next, ret, kedge_buf_view(&passphrase), cost, d);
+    }
+    kedge_wipe(passphrase.ptr, passphrase.cap);
+    kedge_buf_deinit(&passphrase);
+    return err;
+}
+
 /* Both keys; the new one is made once and kept until it is in force, so that a lost answer is asked for
- * again. */
+ * again. It is sealed when the old one is. */
 static int read_keys(const struct folder *f, struct kedge_key_pair *now, struct kedge_key_pair *next,
                      struct kedge_diag *d)
 {
+    struct kedge_seal_cost cost = kedge_seal_moderate;
+    bool sealed = false;
     int err = kedge_keyfile_read_private(f->now, now, d);
+    err = err ? err : read_cost(f->now, &sealed, &cost, d);
+    if (!err && sealed && !kedge_file_exists(f->next)) {
+        return make_sealed(f, &cost, next, d);
+    }
     return err ? err : kedge_cli_key(f->next, true, next, d);
 }
 
@@ -89,6 +130,8 @@ int kedge_cmd_site_rotate(struct kedge_cli *c)
         kedge_cli_say(c, "Now move %s to %s by hand.\n", f.next, f.now);
         code = 3;
     }
+    *strrchr(f.now, '/') = '\0';
+    (void)!kedge_dir_sync(f.now); /* undone by a power cut, it is done again by the same command */
     close(lock);
     return code;
 }

@@ -25,7 +25,8 @@ const struct kedge_command kedge_commands[] = {
     {"tenant", "list", kedge_cmd_tenant_list, "", "tenants, their sites and ledgers"},
     {"site", "enroll", kedge_cmd_site_enroll, "TENANT SITE [--address URL] [--ttl SECONDS] [--out FILE]",
      "make a one-time token for a site"},
-    {"site", "approve", kedge_cmd_site_approve, "TENANT SITE --admin-key FILE [--wait SECONDS]",
+    {"site", "approve", kedge_cmd_site_approve,
+     "TENANT SITE --admin-key FILE [--wait SECONDS] [--tls-key HEX] [--statement-key HEX]",
      "sign in a site that has used its token"},
     {"site", "list", kedge_cmd_site_list, "[TENANT]", "sites"},
     {"site", "revoke", kedge_cmd_site_revoke, "TENANT SITE --admin-key FILE [--reason TEXT]",
@@ -246,5 +247,7 @@ int main(int argc, char **argv)
     umask(077);
     signal(SIGPIPE, SIG_IGN);
     kedge_log_init("kedge", KEDGE_LOG_WARN);
-    return take_common(&c) && is_text(&c) ? dispatch(&c) : 2;
+    int code = take_common(&c) && is_text(&c) ? dispatch(&c) : 2;
+    kedge_passphrase_forget();
+    return code;
 }

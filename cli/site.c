@@ -141,14 +141,48 @@ static int await_pending(struct kedge_cli *c, const struct kedge_id *tenant, con
     }
 }
 
+/* A key that the admin has from the device itself; false after a usage error. */
+static bool take_expected(struct kedge_cli *c, const char *option, struct kedge_public_key *ret,
+                          bool *ret_given)
+{
+    const char *hex = kedge_cli_option(c, option, NULL);
+    *ret_given = hex != NULL;
+    if (hex && kedge_hex_decode(kedge_view_str(hex), ret->b, KEDGE_KEY_LEN) != KEDGE_OK) {
+        (void)kedge_cli_usage(
+            c, "--%s: expected 64 hex digits, as kedge key public prints them on the device", option);
+        return false;
+    }
+    return true;
+}
+
+/* What the coordinator tells must be it. */
+static int check_told(const json_t *pending, const char *member, const struct kedge_public_key *expected,
+                      struct kedge_diag *d)
+{
+    struct kedge_public_key told;
+    const char *hex = kedge_cli_text(pending, member);
+    if (kedge_hex_decode(kedge_view_str(hex), told.b, KEDGE_KEY_LEN) == KEDGE_OK
+        && kedge_public_key_eq(&told, expected)) {
+        return KEDGE_OK;
+    }
+    (void)kedge_diag_set(d, KEDGE_E_KEY, "the coordinator tells another %s of this site: %.64s", member, hex);
+    (void)kedge_diag_hint(d, "nothing was signed: another device used the token, or the coordinator lies");
+    return KEDGE_E_KEY;
+}
+
 int kedge_cmd_site_approve(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
     struct kedge_key_pair admin;
     struct kedge_id tenant, site;
+    struct kedge_public_key tls, statement;
+    bool knows_tls, knows_statement;
     uint64_t wait_s;
     json_t *pending = NULL, *o = NULL;
-    if (!kedge_cli_number(c, "wait", 0, WAIT_MAX_S, 0, &wait_s) || !take_names(c, &tenant, &site)) {
+    if (!kedge_cli_number(c, "wait", 0, WAIT_MAX_S, 0, &wait_s)
+        || !take_expected(c, "tls-key", &tls, &knows_tls)
+        || !take_expected(c, "statement-key", &statement, &knows_statement)
+        || !take_names(c, &tenant, &site)) {
         return 2;
     }
     int err = kedge_cli_key(c->admin_key, false, &admin, &d);
@@ -162,6 +196,8 @@ int kedge_cmd_site_approve(struct kedge_cli *c)
             || strcmp(kedge_cli_text(pending, "site"), site.s) != 0)) {
         err = kedge_diag_set(&d, KEDGE_E_FORMAT, "the coordinator told of another site than asked for");
     }
+    err = err || !knows_tls ? err : check_told(pending, "tls_key", &tls, &d);
+    err = err || !knows_statement ? err : check_told(pending, "statement_key", &statement, &d);
     if (!err) {
         kedge_cli_say(c, "site %s of tenant %s\n  TLS key        %s\n  statement key  %s\n", site.s, tenant.s,
                       kedge_cli_text(pending, "tls_key"), kedge_cli_text(pending, "statement_key"));
@@ -177,8 +213,10 @@ int kedge_cmd_site_approve(struct kedge_cli *c)
         return kedge_cli_fail(c, err, &d);
     }
     kedge_cli_say(
-        c, "Signed in, entry %lld of the tenant's ledger. These keys must be those that the device shows.\n",
-        (long long)kedge_cli_int(o, "leaf_index"));
+        c, "Signed in, entry %lld of the tenant's ledger.%s\n", (long long)kedge_cli_int(o, "leaf_index"),
+        knows_tls && knows_statement ? ""
+                                     : " Compare these keys with those that kedge-client logs on the device; "
+                                       "--tls-key and --statement-key do so before anything is signed.");
     json_object_update_missing(o, pending);
     json_decref(pending);
     return kedge_cli_ok(c, o);

@@ -143,6 +143,15 @@ static int open_net(struct kedge_site_host *h, struct kedge_diag *d)
     return kedge_net_client_open(&options, &h->net, d);
 }
 
+/* For the tenant's admin, who has them from the coordinator as well and compares. */
+static void log_keys(const struct kedge_site_host *h)
+{
+    char tls[2 * KEDGE_KEY_LEN + 1], statement[2 * KEDGE_KEY_LEN + 1];
+    kedge_hex_encode(h->tls_key.public.b, KEDGE_KEY_LEN, tls);
+    kedge_hex_encode(h->statement_key.public.b, KEDGE_KEY_LEN, statement);
+    kedge_log(KEDGE_LOG_INFO, "public keys", "tls_key=%s statement_key=%s", tls, statement);
+}
+
 static int run(struct kedge_site_host *h)
 {
     struct kedge_diag d = {.text = "", .hint = ""};
@@ -163,6 +172,7 @@ static int run(struct kedge_site_host *h)
     }
     kedge_log(KEDGE_LOG_INFO, "serving", "tenant=%s site=%s server=%s", h->config.tenant.s, h->config.site.s,
               h->config.server);
+    log_keys(h);
     err = kedge_client_run(h);
     /* Nothing to save: what matters is durable already. The work thread may be in the middle of a training.
      */
