@@ -21,6 +21,7 @@ struct export
     bool entries;
     char dir[KEDGE_PATH_MAX]; /* where files are put: out, or the staging folder */
     bool is_new;
+    bool is_staged; /* dir is the staging folder, made by this command, and goes when anything fails */
     struct kedge_ledger *ledger;
     struct kedge_buf note; /* the checkpoint that is exported */
     uint64_t size;
@@ -121,7 +122,9 @@ static int choose_folder(struct export *x, struct kedge_diag *d)
         (void)kedge_diag_set(d, KEDGE_E_EXISTS, "%s: another export is under way or was interrupted", x->dir);
         return kedge_diag_hint(d, "if none is running, remove %s", x->dir);
     }
-    return err ? err : kedge_dir_make(x->dir, FOLDER_MODE, d);
+    err = err ? err : kedge_dir_make(x->dir, FOLDER_MODE, d);
+    x->is_staged = !err;
+    return err;
 }
 
 /* ---- writing ---- */
@@ -171,6 +174,22 @@ static uint64_t tile_count(const struct export *x, unsigned level)
     return kedge_tile_full_count(level, x->size) + (kedge_tile_partial_width(level, x->size) > 0);
 }
 
+/* The folder's new name becomes durable: it stands in the folder above. */
+static int sync_name(const char *path, struct kedge_diag *d)
+{
+    char above[KEDGE_PATH_MAX] = ".";
+    const char *slash = strrchr(path, '/');
+    if (slash) {
+        size_t len = slash == path ? 1 : (size_t)(slash - path);
+        memcpy(above, path, len);
+        above[len] = '\0';
+    }
+    int err = kedge_dir_sync(above);
+    return err ? kedge_diag_set(d, err, "%s: written, but %s cannot be synced: %s", path, above,
+                                kedge_strerror(err))
+               : KEDGE_OK;
+}
+
 /* Tiles first, the checkpoint last: whoever reads meanwhile finds every tile of the checkpoint there is. */
 static int put_log(struct export *x, struct kedge_diag *d)
 {
@@ -192,15 +211,8 @@ static int put_log(struct export *x, struct kedge_diag *d)
     if (!err && x->is_new && rename(x->dir, x->out) != 0) {
         err = kedge_diag_set(d, KEDGE_E_IO, "%s: cannot be renamed to %s", x->dir, x->out);
     }
-    if (!err && x->is_new) { /* the name itself becomes durable */
-        memcpy(x->dir, x->out, strlen(x->out) + 1);
-        char *slash = strrchr(x->dir, '/');
-        if (slash) {
-            slash[slash == x->dir] = '\0';
-        }
-        err = kedge_dir_sync(slash ? x->dir : ".");
-    }
-    return err;
+    x->is_staged = x->is_staged && err;
+    return err || !x->is_new ? err : sync_name(x->out, d);
 }
 
 /* ---- the command ---- */
@@ -255,7 +267,7 @@ static int export_log(struct export *x, struct kedge_buf *ret_out, struct kedge_
     }
     err = put_log(x, d);
     if (err) {
-        if (x->is_new) {
+        if (x->is_staged) {
             (void)!kedge_dir_remove(x->dir);
         }
         return err;

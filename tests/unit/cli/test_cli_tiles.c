@@ -158,6 +158,28 @@ START_TEST(test_what_is_not_this_log_is_left_alone)
 }
 END_TEST
 
+#ifdef NO_FOLDER_SYNC
+/* The folder above cannot be synced: the export is whole by then, and what stands beside it is nobody's to
+ * remove.
+ */
+START_TEST(test_what_stands_beside_an_export_stays)
+{
+    make_scratch();
+    fx_federation(at("fx"), FX_NONE);
+    ck_assert_int_eq(kedge_dir_make(at("above"), 0700, NULL), KEDGE_OK);
+    put_file(at("above/precious"), "x");
+    ck_assert_int_eq(setenv("LD_PRELOAD", NO_FOLDER_SYNC, 1), 0);
+    int code = kedge("ledger tiles org-a --out %s --state %s", at("above/log"), at("fx/state"));
+    ck_assert_int_eq(unsetenv("LD_PRELOAD"), 0);
+    ck_assert_int_eq(code, 3);
+    ck_assert_msg(strstr(err_out, "cannot be synced") != NULL, "%s", err_out);
+    ck_assert(kedge_file_exists(at("above/precious")));
+    (void)check_log("above/log", "fx.kedge.local/org-a", true);
+    remove_scratch();
+}
+END_TEST
+#endif
+
 /* A checkpoint with a stranger's line is exported as it is; one that is not the log's is not. */
 START_TEST(test_a_checkpoint_of_choice)
 {
@@ -214,6 +236,9 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_test(t, test_a_log_becomes_files);
     tcase_add_test(t, test_what_is_not_this_log_is_left_alone);
+#ifdef NO_FOLDER_SYNC
+    tcase_add_test(t, test_what_stands_beside_an_export_stays);
+#endif
     tcase_add_test(t, test_a_checkpoint_of_choice);
     tcase_add_test(t, test_a_damaged_log_is_not_exported);
     suite_add_tcase(s, t);
