@@ -255,7 +255,8 @@ static int check_token(struct kedgei_ex_check *c, const json_t *row, struct kedg
         return kedgei_ex_wrong(c, "tsa/index.json", "names a file that is not here");
     }
     size_t len = strlen(note);
-    if (strncmp(note, "checkpoints/", 12) != 0 || strcmp(note + len - 5, ".note") != 0) { /* those were judged */
+    if (strncmp(note, "checkpoints/", 12) != 0
+        || strcmp(note + len - 5, ".note") != 0) { /* those were judged */
         return kedgei_ex_wrong(c, token, "a time stamp of something that is no checkpoint");
     }
     int err = kedgei_ex_load(c, token, KEDGE_TSR_MAX, &reply);

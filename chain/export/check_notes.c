@@ -69,7 +69,8 @@ static int check_history(const struct kedgei_ex_check *c, const struct kedgei_ex
     if (note->size == head->size || note->size == 0) {
         return note->size == 0 || kedge_hash_eq(&note->root, &head->root)
                    ? KEDGE_OK
-                   : kedgei_ex_wrong(c, path, "another history than the one that the entries are proved under");
+                   : kedgei_ex_wrong(c, path,
+                                     "another history than the one that the entries are proved under");
     }
     snprintf(name, sizeof name, "checkpoints/%s-%llu-%llu.consistency.json", head->log,
              (unsigned long long)(older ? note->size : head->size),
@@ -121,9 +122,8 @@ static const struct kedgei_ex_head *find_head(const struct kedgei_ex_check *c, c
 /* Raises c->sum.final_entries to the note's size when the quorum cosigned it. */
 static int judge_quorum(struct kedgei_ex_check *c, struct kedge_view note)
 {
-    struct kedge_witness_demand demand = {.origin = kedge_view_str(c->o->trust->main_log.name),
-                                          .logs = &c->o->trust->main_log,
-                                          .log_count = 1};
+    struct kedge_witness_demand demand = {
+        .origin = kedge_view_str(c->o->trust->main_log.name), .logs = &c->o->trust->main_log, .log_count = 1};
     struct kedge_witness_evaluation *e = kedge_mem_new(1, sizeof *e);
     if (!e) {
         return kedge_diag_set(c->reterr, KEDGE_E_NOMEM, "out of memory");

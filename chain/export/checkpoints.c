@@ -76,7 +76,8 @@ static int put_consistency(struct kedgei_ex_work *w, struct kedgei_ex_log *log, 
                               name);
 }
 
-static int open_main_note(const struct kedgei_ex_work *w, struct kedge_view bytes, struct kedge_checkpoint *ret)
+static int open_main_note(const struct kedgei_ex_work *w, struct kedge_view bytes,
+                          struct kedge_checkpoint *ret)
 {
     const struct kedge_vkey *log = &w->o->trust->main_log;
     return kedge_checkpoint_open(bytes, kedge_view_str(log->name), log, 1, ret, NULL);

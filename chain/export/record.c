@@ -273,8 +273,9 @@ static int visit(void *arg, uint64_t index, struct kedge_view entry)
     return kedgei_ex_decode(e.body, s->st) == KEDGE_OK ? take_statement(s, index) : KEDGE_OK;
 }
 
-/* The checkpoint as the witnesses cosigned it, when they have: proofs then carry their word. Only when the log's
- * own signature is in it as well: the verification looks at that file only where a policy demands it. */
+/* The checkpoint as the witnesses cosigned it, when they have: proofs then carry their word. Only when the
+ * log's own signature is in it as well: the verification looks at that file only where a policy demands it.
+ */
 static int take_cosigned(struct kedgei_ex_record *r, const struct kedge_vkey *log, struct kedge_diag *reterr)
 {
     struct kedge_checkpoint checkpoint;

@@ -1,5 +1,5 @@
-/* Checkpoints in an export: an exporter who brings those of another history, of nobody, or too few witnesses; and
- * records that go on, or hold what nobody verified, while they are exported. */
+/* Checkpoints in an export: an exporter who brings those of another history, of nobody, or too few witnesses;
+ * and records that go on, or hold what nobody verified, while they are exported. */
 #include <jansson.h>
 
 #include "chain/cosignature.h"
@@ -50,7 +50,8 @@ static void make(struct made *m)
 /* The main chain with its key; close_main before the next export. */
 static void open_main(struct made *m)
 {
-    ck_assert_int_eq(kedge_state_log_open(at("fed/state"), NULL, KEDGE_STATE_WRITE, &m->main, &m->d), KEDGE_OK);
+    ck_assert_int_eq(kedge_state_log_open(at("fed/state"), NULL, KEDGE_STATE_WRITE, &m->main, &m->d),
+                     KEDGE_OK);
 }
 
 static void close_main(struct made *m)
@@ -93,7 +94,8 @@ static void sign_manifest(struct made *m, const char *type)
     kedge_sha256(kedge_buf_view(&text), &digest);
     json_t *subject = json_pack("[{s:s,s:o}]", "name", "manifest.json", "digest", kedgei_ex_digest(&digest));
     ck_assert_int_eq(
-        kedgei_ex_envelope(kedgei_ex_statement(subject, type, json_object()), &m->o.key, &envelope), KEDGE_OK);
+        kedgei_ex_envelope(kedgei_ex_statement(subject, type, json_object()), &m->o.key, &envelope),
+        KEDGE_OK);
     ck_assert_int_eq(kedge_file_write(at("out/manifest.json"), kedge_buf_view(&text), 0600, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_file_write(at("out/manifest.intoto.json"), kedge_buf_view(&envelope), 0600, NULL),
                      KEDGE_OK);
@@ -127,8 +129,8 @@ static void sign_note(struct made *m, uint64_t size, bool other_root, struct ked
     kedge_buf_init(note, KEDGE_NOTE_MAX);
     ck_assert_int_eq(kedge_ledger_root(m->main.ledger, size, &root), KEDGE_OK);
     root.b[0] ^= other_root;
-    ck_assert_int_eq(
-        kedge_checkpoint_sign(kedge_view_str(m->main.origin), size, &root, &m->main.key, note), KEDGE_OK);
+    ck_assert_int_eq(kedge_checkpoint_sign(kedge_view_str(m->main.origin), size, &root, &m->main.key, note),
+                     KEDGE_OK);
 }
 
 /* ---- one history ---- */
@@ -242,7 +244,8 @@ START_TEST(a_time_stamp_is_of_a_checkpoint_of_the_logs)
     expect(&m, "no checkpoint");
     ck_assert_int_eq(rename(at("out/report.note"), at("out/checkpoints/other-8.note")), 0);
     put("out/tsa/index.json",
-        kedge_view_str("{\"tokens\":[{\"token\":\"tsa/01.tsr\",\"checkpoint\":\"checkpoints/other-8.note\"}]}"));
+        kedge_view_str(
+            "{\"tokens\":[{\"token\":\"tsa/01.tsr\",\"checkpoint\":\"checkpoints/other-8.note\"}]}"));
     sign_again(&m);
     expect(&m, "no checkpoint that a log key");
     finish(&m);
@@ -259,8 +262,9 @@ static void demand(struct made *m)
     kedge_buf_init(&text, 4096);
     kedge_buf_put_str(&text, "log ");
     kedge_vkey_encode(&m->trust.main_log, &text);
-    ck_assert_int_eq(kedge_vkey_make(kedge_view_str(witness_name), KEDGE_KEY_COSIGNATURE, &m->witness.public, &vkey),
-                     KEDGE_OK);
+    ck_assert_int_eq(
+        kedge_vkey_make(kedge_view_str(witness_name), KEDGE_KEY_COSIGNATURE, &m->witness.public, &vkey),
+        KEDGE_OK);
     kedge_buf_put_str(&text, "\nwitness w ");
     kedge_vkey_encode(&vkey, &text);
     kedge_buf_put_str(&text, "\nquorum w\n");
