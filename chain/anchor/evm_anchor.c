@@ -87,6 +87,7 @@ void kedge_evm_anchor_adopt(struct kedge_evm_anchor *a)
     s->stop_text[0] = '\0';
     memset(&s->last, 0, sizeof s->last);
     s->last.ns = a->config.ns;
+    a->dirty = true; /* or the next start would find the stop again */
     a->stage = KEDGE_EVM_AT_REST;
 }
 
@@ -189,7 +190,7 @@ static bool begin_record(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx
 
 static bool begin_save(struct kedge_evm_anchor *a, struct kedge_evm_effect *fx)
 {
-    if (a->dirty && (a->state.begun || a->state.stop_err)) {
+    if (a->dirty) {
         fx->kind = KEDGE_EVM_SAVE;
         return true;
     }

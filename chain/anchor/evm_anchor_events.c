@@ -215,7 +215,9 @@ static void on_recorded(struct kedge_evm_anchor *a)
 static void on_done(struct kedge_evm_anchor *a, int err)
 {
     if (err) { /* what is on disk is unknown: only a new start can tell */
-        snprintf(a->state.stop_text, sizeof a->state.stop_text, "the state cannot be written: %s",
+        snprintf(a->state.stop_text, sizeof a->state.stop_text, "%s: %s",
+                 a->stage == KEDGE_EVM_AT_RECORD ? "the evidence of a final anchor cannot be kept"
+                                                 : "the state cannot be written",
                  kedge_strerror(err));
         a->state.stop_err = err;
         a->stage = KEDGE_EVM_AT_STOP;

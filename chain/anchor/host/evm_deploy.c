@@ -104,6 +104,24 @@ static int wait_mined(struct deploy *p, const struct kedge_hash *hash, struct ke
     return KEDGE_E_TIMEOUT;
 }
 
+/* Where a contract stands follows from who makes it: a node that names another place has another contract in
+ * mind. */
+static int check_address(const struct kedge_evm_address *sender, uint64_t nonce,
+                         const struct kedge_evm_address *told, struct kedge_diag *reterr)
+{
+    struct kedge_evm_address ours;
+    char text[2][KEDGE_EVM_ADDRESS_TEXT];
+    kedge_evm_address_of_contract(sender, nonce, &ours);
+    if (kedge_evm_address_eq(told, &ours)) {
+        return KEDGE_OK;
+    }
+    kedge_evm_address_text(told, text[0]);
+    kedge_evm_address_text(&ours, text[1]);
+    return kedge_diag_set(reterr, KEDGE_E_VERIFY,
+                          "the node says that the transaction made the contract %s; it can only make %s", text[0],
+                          text[1]);
+}
+
 static int run(struct deploy *p, struct kedge_evm_address *ret, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];
@@ -122,6 +140,7 @@ static int run(struct deploy *p, struct kedge_evm_address *ret, struct kedge_dia
         err = kedge_diag_set(reterr, KEDGE_E_STATE, "%s: begun with another key or chain", path);
     }
     err = err ? err : wait_mined(p, &hash, ret, reterr);
+    err = err ? err : check_address(&signer, tx.nonce, ret, reterr);
     err = err ? err : kedge_anchor_settings_set_contract(p->state, ret, reterr);
     if (!err && unlink(path) != 0) {
         err = kedge_diag_set(reterr, KEDGE_E_IO, "%s: cannot be removed", path);

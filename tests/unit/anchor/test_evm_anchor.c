@@ -181,6 +181,32 @@ START_TEST(a_lost_state_goes_on_behind_the_contract)
 }
 END_TEST
 
+/* The operator's word lasts, although there is nothing to anchor when it is given. */
+START_TEST(an_adopted_state_is_not_stopped_again_by_the_next_start)
+{
+    struct world *w = world_new(12);
+    w->grow_ms = 1;
+    world_run_until(w, w->now_ms + HOUR);
+    settle(w);
+    w->node.lie = SIM_LIE_HEAD_AHEAD;
+    w->main_size += 10;
+    world_run_until(w, w->now_ms + HOUR);
+    ck_assert(w->stopped);
+    w->node.lie = SIM_HONEST;
+    w->main_size -= 10; /* nothing new */
+    world_restart(w);
+    kedge_evm_anchor_adopt(&w->machine);
+    w->stopped = false;
+    settle(w);
+    world_restart(w);
+    world_run_until(w, w->now_ms + HOUR);
+    ck_assert_msg(!w->stopped, "%s", w->said);
+    w->main_size += 10;
+    settle(w);
+    world_free(w);
+}
+END_TEST
+
 START_TEST(a_main_chain_that_was_rewritten_is_not_anchored)
 {
     struct world *w = world_new(10);
@@ -280,6 +306,7 @@ int main(void)
     tcase_add_test(tc, a_node_of_another_chain_gets_nothing_and_spoils_nothing);
     tcase_add_test(tc, a_key_that_others_use_is_noticed);
     tcase_add_test(tc, a_lost_state_goes_on_behind_the_contract);
+    tcase_add_test(tc, an_adopted_state_is_not_stopped_again_by_the_next_start);
     tcase_add_test(tc, a_main_chain_that_was_rewritten_is_not_anchored);
     tcase_add_test(tc, the_budget_and_the_largest_fee_hold);
     tcase_add_test(tc, damaged_states_are_refused);
