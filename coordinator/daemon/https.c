@@ -197,12 +197,13 @@ static int find(struct kedge_host *h, const struct kedge_http_head *head, struct
 }
 
 /* When a quorum of witnesses is demanded, what is published of the main chain is what it has cosigned:
- * readers who demand it too would not take a newer one. */
-static bool reply_final(struct kedge_host *h, const struct read_item *i, const struct kedge_resource_ask *ask)
+ * readers who demand it too would not take a newer one. Also when nothing is newer: by the time that a worker
+ * looked, something might be. */
+static bool reply_final(struct kedge_host *h, const struct read_item *i, const struct kedge_resource_ask *ask,
+                        uint32_t party)
 {
-    struct kedge_resource r = {.ask = *ask, .fd = -1};
-    if (ask->kind != KEDGE_RESOURCE_CHECKPOINT || ask->log != &h->main
-        || kedge_host_final_size(h) >= kedge_ledger_size(h->main.ledger)) {
+    struct kedge_resource r = {.ask = *ask, .file = {.fd = -1}};
+    if (ask->kind != KEDGE_RESOURCE_CHECKPOINT || ask->log != &h->main) {
         return false;
     }
     kedge_buf_init(&r.kept, KEDGE_NOTE_MAX);
@@ -210,7 +211,7 @@ static bool reply_final(struct kedge_host *h, const struct read_item *i, const s
     r.size = r.kept.len;
     bool there = r.size > 0 && !r.kept.err;
     if (there) {
-        const struct read_work w = {.req = i->req, .ask = *ask, .offset = i->offset};
+        const struct read_work w = {.req = i->req, .ask = *ask, .offset = i->offset, .party = party};
         reply(&w, &r);
     }
     kedge_resource_close(&r);
@@ -224,7 +225,7 @@ static void handle_request(struct kedge_host *h, struct kedge_item *item)
     uint32_t party = 0;
     kedge_mem_free(item);
     int err = find(h, kedge_http_request_head(i.req), &ask, &party);
-    if (!err && reply_final(h, &i, &ask)) {
+    if (!err && reply_final(h, &i, &ask, party)) {
         return;
     }
     struct read_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
