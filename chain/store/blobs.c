@@ -227,33 +227,9 @@ int kedge_blobs_unstage(struct kedge_blobs *b, const struct kedge_hash *digest, 
         if (len <= tail || strncmp(e->d_name, "up-", 3) != 0 || strcmp(e->d_name + len - tail, suffix) != 0) {
             continue;
         }
-        removed = unlinkat(dirfd(dir), e->d_name, 0) == 0 || removed;
-        err = removed || errno == ENOENT ? KEDGE_OK : fail(reterr, "remove an upload from", b->staging_dir);
-    }
-    if (dir) {
-        closedir(dir);
-    }
-    if (!err && removed && kedge_dir_sync(b->staging_dir) != KEDGE_OK) {
-        err = kedge_diag_set(reterr, KEDGE_E_IO, "%s: cannot be made durable", b->staging_dir);
-    }
-    return err;
-}
-
-int kedge_blobs_unstage(struct kedge_blobs *b, const struct kedge_hash *digest, struct kedge_diag *reterr)
-{
-    char suffix[KEDGE_HASH_HEX_LEN + 2] = "-";
-    DIR *dir = opendir(b->staging_dir);
-    const struct dirent *e;
-    int err = dir || errno == ENOENT ? KEDGE_OK : fail(reterr, "open", b->staging_dir);
-    bool removed = false;
-    kedge_hash_hex(digest, suffix + 1);
-    while (dir && !err && (e = readdir(dir)) != NULL) {
-        size_t len = strlen(e->d_name), tail = sizeof suffix - 1;
-        if (len <= tail || strncmp(e->d_name, "up-", 3) != 0 || strcmp(e->d_name + len - tail, suffix) != 0) {
-            continue;
-        }
-        removed = unlinkat(dirfd(dir), e->d_name, 0) == 0 || removed;
-        err = removed || errno == ENOENT ? KEDGE_OK : fail(reterr, "remove an upload from", b->staging_dir);
+        bool gone = unlinkat(dirfd(dir), e->d_name, 0) == 0;
+        err = gone || errno == ENOENT ? KEDGE_OK : fail(reterr, "remove an upload from", b->staging_dir);
+        removed = removed || gone;
     }
     if (dir) {
         closedir(dir);
