@@ -21,17 +21,18 @@ static void free_audit(struct kedgei_audit *a)
 {
     for (uint32_t j = 0; j < a->job_count; j++) {
         kedge_layout_deinit(&a->jobs[j]->layout);
-        kedge_mem_free(a->jobs[j]->rounds);
+        kedgei_scratch_free(&a->scratch, a->jobs[j]->rounds);
         kedge_mem_free(a->jobs[j]);
     }
     for (uint32_t t = 0; t < a->tenant_count; t++) {
-        kedgei_log_deinit(&a->tenants[t]);
+        kedgei_log_deinit(a, &a->tenants[t]);
     }
-    kedgei_log_deinit(&a->main);
+    kedgei_log_deinit(a, &a->main);
     kedge_mem_free(a->skipped);
     kedge_mem_free(a->jobs);
     kedge_mem_free(a->tenants);
-    kedge_mem_free(a->updates);
+    kedgei_scratch_free(&a->scratch, a->updates);
+    kedgei_scratch_deinit(&a->scratch);
     kedgei_findings_deinit(&a->findings);
     kedge_mem_free(a);
 }
@@ -105,6 +106,7 @@ static int run_audit(const char *dir, const struct kedge_trust *trust, const cha
             return kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory");
         }
     }
+    kedgei_scratch_init(&a->scratch, a->options.table_bytes);
     a->trust = trust;
     a->threads = thread_count(&a->options);
     int err = kedgei_record_load(a, dir, &readable);

@@ -2,7 +2,6 @@
  * file that some statement says it is. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -52,7 +51,7 @@ static void add_ref(struct sweep *s, uint32_t log, const struct kedge_hash *dige
 {
     if (s->ref_count == s->ref_cap) {
         size_t cap = s->ref_cap ? 2 * s->ref_cap : 256;
-        struct ref *refs = kedge_mem_resize(s->refs, cap, sizeof *refs);
+        struct ref *refs = kedgei_scratch_grow(&s->a->scratch, s->refs, s->ref_count, cap, sizeof *refs);
         if (!refs) {
             s->nomem = true;
             return;
@@ -145,6 +144,7 @@ static void collect_refs(struct sweep *s)
     for (uint32_t t = 0; t < a->tenant_count; t++) {
         for (uint64_t i = 0; i < a->tenants[t].count; i++) {
             ref_tenant_fact(s, t, &a->tenants[t].facts[i]);
+            kedgei_scratch_breathe(&a->scratch);
         }
     }
 }
@@ -166,13 +166,11 @@ static int compare_refs(const void *pa, const void *pb)
 }
 
 /* One ref per blob, role and job: the first statement that names it. */
-static void sort_refs(struct sweep *s)
+static int sort_refs(struct sweep *s)
 {
     size_t n = 0;
-    if (s->ref_count > 1) {
-        qsort(s->refs, s->ref_count, sizeof *s->refs, compare_refs);
-    }
-    for (size_t i = 0; i < s->ref_count; i++) {
+    int err = kedgei_scratch_sort(&s->a->scratch, s->refs, s->ref_count, sizeof *s->refs, compare_refs);
+    for (size_t i = 0; i < s->ref_count && !err; i++) {
         const struct ref *last = n ? &s->refs[n - 1] : NULL, *ref = &s->refs[i];
         if (!last || compare_places(last->log, &last->digest, ref->log, &ref->digest) != 0
             || last->role != ref->role || last->job != ref->job) {
@@ -180,6 +178,7 @@ static void sort_refs(struct sweep *s)
         }
     }
     s->ref_count = n;
+    return err;
 }
 
 /* ---- what is there ---- */
@@ -198,7 +197,7 @@ static enum kedge_blob_verdict visit_file(void *arg, const struct kedge_hash *di
     }
     if (s->file_count == s->file_cap) {
         size_t cap = s->file_cap ? 2 * s->file_cap : 256;
-        struct file *files = kedge_mem_resize(s->files, cap, sizeof *files);
+        struct file *files = kedgei_scratch_grow(&s->a->scratch, s->files, s->file_count, cap, sizeof *files);
         if (!files) {
             s->nomem = true;
             return KEDGE_BLOB_STOP;
@@ -225,10 +224,9 @@ static int collect_files(struct sweep *s)
         err =
             err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err; /* no folder, no blobs: missing ones are said below */
     }
-    if (s->file_count > 1) {
-        qsort(s->files, s->file_count, sizeof *s->files, compare_files);
-    }
-    return err;
+    return err ? err
+               : kedgei_scratch_sort(&s->a->scratch, s->files, s->file_count, sizeof *s->files,
+                                     compare_files);
 }
 
 /* ---- both ---- */
@@ -303,6 +301,7 @@ static void match(struct sweep *s)
             report_unreferenced(s, file);
         }
         report_not_erased(s, file);
+        kedgei_scratch_breathe(&s->a->scratch);
         s->a->counts.blobs++;
         s->a->counts.blob_bytes += file->size;
     }
@@ -377,14 +376,14 @@ int kedgei_check_blobs(struct kedgei_audit *a)
 {
     struct sweep s = {.a = a};
     collect_refs(&s);
-    sort_refs(&s);
-    int err = collect_files(&s);
-    err = s.nomem ? KEDGE_E_NOMEM : err;
+    int err = sort_refs(&s);
+    err = err ? err : collect_files(&s);
+    err = s.nomem ? kedgei_scratch_error(&a->scratch, &a->diag) : err;
     if (!err) {
         match(&s);
         err = kedgei_parallel(a, "blobs", s.file_count, check_file, &s);
     }
-    kedge_mem_free(s.refs);
-    kedge_mem_free(s.files);
+    kedgei_scratch_free(&a->scratch, s.refs);
+    kedgei_scratch_free(&a->scratch, s.files);
     return err;
 }

@@ -257,6 +257,6 @@ int kedgei_tell_erased(struct kedgei_audit *a)
         }
         tell_job(&r, a->jobs[j]);
     }
-    kedge_mem_free(r.items);
+    kedgei_scratch_free(&a->scratch, r.items);
     return err;
 }

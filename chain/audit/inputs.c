@@ -454,9 +454,9 @@ int kedgei_check_inputs(struct kedgei_audit *a)
     for (uint32_t j = 0; j < a->job_count; j++) {
         count += a->jobs[j]->round_count;
     }
-    task.rounds = kedge_mem_new(count + 1, sizeof *task.rounds);
+    task.rounds = kedgei_scratch_new(&a->scratch, count + 1, sizeof *task.rounds);
     if (!task.rounds) {
-        return KEDGE_E_NOMEM;
+        return kedgei_scratch_error(&a->scratch, &a->diag);
     }
     count = 0;
     for (uint32_t j = 0; j < a->job_count; j++) {
@@ -465,6 +465,6 @@ int kedgei_check_inputs(struct kedgei_audit *a)
         }
     }
     int err = kedgei_parallel(a, "rounds", count, check_round, &task);
-    kedge_mem_free(task.rounds);
+    kedgei_scratch_free(&a->scratch, task.rounds);
     return err;
 }

@@ -1,14 +1,11 @@
-/* Who must have signed each statement, decided by the order of the ledger alone; then, in parallel, whether
- * they did. Stored checkpoints, tenants' checkpoints in the main chain and checkpoints seen elsewhere are
- * notes of log keys. */
+/* Who must have signed each statement, decided by the order of the ledger alone. Whether they did is
+ * signatures.c's. */
 #include <stdio.h>
 #include <string.h>
 
 #include "chain/audit/record.h"
 #include "chain/keybook.h"
-#include "chain/main_entry.h"
 #include "common/base/mem.h"
-#include "common/base/os/file.h"
 
 static void set_key(struct kedgei_fact *fact, bool known, const struct kedge_public_key *key)
 {
@@ -303,6 +300,7 @@ static int check_tenant_keys(struct kedgei_audit *a, struct kedgei_log *log)
     kedge_keybook_init(&w.book, &log->tenant);
     for (uint64_t i = 0; i < log->count && !err; i++) {
         err = assign_tenant(&w, &log->facts[i]);
+        kedgei_scratch_breathe(&a->scratch);
     }
     if (!err && log->count > 0 && log->facts[0].kind != KEDGE_ST_KEY
         && log->facts[0].kind != KEDGEI_FACT_BAD) {
@@ -327,186 +325,6 @@ int kedgei_check_keys(struct kedgei_audit *a)
     for (uint32_t t = 0; t < a->tenant_count && !err; t++) {
         err = check_tenant_keys(a, &a->tenants[t]);
         count_kinds(a, &a->tenants[t]);
-    }
-    return err;
-}
-
-/* ---- signatures ---- */
-
-struct signing {
-    struct kedgei_audit *audit;
-    const struct kedgei_log *log;
-};
-
-static void verify_statement(const struct kedgei_log *log, const struct kedgei_fact *fact,
-                             struct kedgei_findings *f)
-{
-    struct kedge_view envelope = log->entries[fact->index];
-    struct kedge_dsse_entry entry;
-    struct kedge_buf payload;
-    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
-    int err = kedge_dsse_decode(envelope, &payload, &entry);
-    err = err ? err : kedge_dsse_entry_verify(&entry, kedge_buf_view(&payload), &fact->key);
-    kedge_buf_deinit(&payload);
-    f->nomem = f->nomem || err == KEDGE_E_NOMEM;
-    if (err) {
-        kedgei_error(f, KEDGE_AUDIT_SIGNATURE, log, fact->index, "%s: not signed by the key in force",
-                     kedge_statement_kind_name((enum kedge_statement_kind)fact->kind));
-    }
-}
-
-static void verify_anchor(const struct signing *s, const struct kedgei_fact *fact, struct kedgei_findings *f)
-{
-    const struct kedgei_anchor *anchor = fact->body;
-    const struct kedgei_log *log =
-        anchor->tenant < s->audit->tenant_count ? &s->audit->tenants[anchor->tenant] : NULL;
-    struct kedge_checkpoint c;
-    if (!log || !log->has_vkey) {
-        return;
-    }
-    int err = kedge_checkpoint_open(anchor->note, kedge_view_str(log->origin), &log->vkey, 1, &c, NULL);
-    f->nomem = f->nomem || err == KEDGE_E_NOMEM;
-    if (err) {
-        kedgei_error(f, KEDGE_AUDIT_SIGNATURE, s->log, fact->index,
-                     "checkpoint of \"%s\": not signed by its log's key", log->name);
-    }
-}
-
-static void verify_fact(void *arg, uint64_t i, struct kedgei_findings *f)
-{
-    const struct signing *s = arg;
-    const struct kedgei_fact *fact = &s->log->facts[i];
-    if (fact->kind == KEDGEI_FACT_CHECKPOINT) {
-        verify_anchor(s, fact, f);
-    } else if (fact->has_key) {
-        verify_statement(s->log, fact, f);
-    }
-}
-
-/* A stored checkpoint: of this log, signed by its key, with the root that the entries give. */
-static void verify_head(void *arg, uint64_t i, struct kedgei_findings *f)
-{
-    const struct signing *s = arg;
-    const struct kedgei_log *log = s->log;
-    const struct kedgei_head *head = &log->heads[i];
-    char where[KEDGE_AUDIT_WHERE_MAX];
-    struct kedge_checkpoint c;
-    struct kedge_note note;
-    snprintf(where, sizeof where, "%s checkpoint %llu", log->name, (unsigned long long)head->size);
-    int err;
-    if (log->has_vkey) {
-        err = kedge_checkpoint_open(head->note, kedge_view_str(log->origin), &log->vkey, 1, &c, NULL);
-    } else {
-        err = kedge_note_parse(head->note, &note);
-        err = err ? err : kedge_checkpoint_parse(note.text, &c);
-    }
-    f->nomem = f->nomem || err == KEDGE_E_NOMEM;
-    if (err == KEDGE_E_VERIFY) {
-        kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_SIGNATURE, where, "not signed by the key of %s",
-                    log->origin);
-    } else if (err) {
-        kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_HEAD, where, "malformed: %s", kedge_strerror(err));
-    } else if (c.size != head->size || c.size > log->count) {
-        kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_HEAD, where,
-                    "states size %llu, the log has %llu entries", (unsigned long long)c.size,
-                    (unsigned long long)log->count);
-    } else {
-        struct kedge_hash root;
-        kedgei_log_root(log, c.size, &root);
-        if (!kedge_hash_eq(&root, &c.root)) {
-            kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_HEAD, where, "its root is not that of the entries");
-        }
-    }
-}
-
-static int check_log_signatures(struct kedgei_audit *a, const struct kedgei_log *log)
-{
-    struct signing s = {a, log};
-    a->counts.signatures += log->has_vkey ? log->head_count : 0;
-    for (uint64_t i = 0; i < log->count; i++) {
-        a->counts.signatures += log->facts[i].has_key || log->facts[i].kind == KEDGEI_FACT_CHECKPOINT;
-    }
-    int err = kedgei_parallel(a, "signatures", log->count, verify_fact, &s);
-    return err ? err : kedgei_parallel(a, "checkpoints", log->head_count, verify_head, &s);
-}
-
-int kedgei_check_signatures(struct kedgei_audit *a)
-{
-    int err = check_log_signatures(a, &a->main);
-    for (uint32_t t = 0; t < a->tenant_count && !err; t++) {
-        err = check_log_signatures(a, &a->tenants[t]);
-    }
-    return err;
-}
-
-/* ---- checkpoints seen earlier ---- */
-
-static const struct kedgei_log *log_of(const struct kedgei_audit *a, struct kedge_view origin)
-{
-    if (kedge_view_eq(origin, kedge_view_str(a->main.origin))) {
-        return &a->main;
-    }
-    for (uint32_t t = 0; t < a->tenant_count; t++) {
-        if (kedge_view_eq(origin, kedge_view_str(a->tenants[t].origin))) {
-            return &a->tenants[t];
-        }
-    }
-    return NULL;
-}
-
-static void check_seen_note(struct kedgei_audit *a, struct kedge_view bytes, const char *where)
-{
-    struct kedgei_findings *f = &a->findings;
-    struct kedge_note note;
-    struct kedge_checkpoint c;
-    struct kedge_hash root;
-    if (kedge_note_parse(bytes, &note) != KEDGE_OK || kedge_checkpoint_parse(note.text, &c) != KEDGE_OK) {
-        kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_SEEN, where, "not a signed checkpoint");
-        return;
-    }
-    const struct kedgei_log *log = log_of(a, c.origin);
-    if (!log) {
-        kedgei_find(f, a->skipped ? KEDGE_AUDIT_NOTE : KEDGE_AUDIT_ERROR,
-                    a->skipped ? KEDGE_AUDIT_NOT_CHECKED : KEDGE_AUDIT_SEEN, where,
-                    "of log \"%.*s\", which is not here", (int)(c.origin.len < 100 ? c.origin.len : 100),
-                    (const char *)c.origin.ptr);
-        return;
-    }
-    if (log->has_vkey && kedge_checkpoint_open(bytes, c.origin, &log->vkey, 1, &c, NULL) != KEDGE_OK) {
-        kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_SEEN, where, "not signed by the key of %s",
-                    log->origin);
-        return;
-    }
-    if (c.size > log->count) {
-        kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_TRUNCATED, where,
-                    "%s had %llu entries when this was seen, now it has %llu", log->origin,
-                    (unsigned long long)c.size, (unsigned long long)log->count);
-        return;
-    }
-    kedgei_log_root(log, c.size, &root);
-    if (!kedge_hash_eq(&root, &c.root)) {
-        kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_FORK, where,
-                    "the first %llu entries of %s were others when this was seen", (unsigned long long)c.size,
-                    log->origin);
-    }
-}
-
-int kedgei_check_seen(struct kedgei_audit *a, const char *const *paths, size_t count)
-{
-    char where[KEDGE_AUDIT_WHERE_MAX];
-    int err = KEDGE_OK;
-    for (uint32_t i = 0; a->trust && i < a->trust->seen_count; i++) {
-        snprintf(where, sizeof where, "trust file, seen[%u]", i);
-        check_seen_note(a, kedge_view_str(a->trust->seen[i]), where);
-    }
-    for (size_t i = 0; i < count && !err; i++) {
-        struct kedge_buf text;
-        kedge_buf_init(&text, KEDGE_NOTE_MAX);
-        err = kedge_file_read(paths[i], &text, &a->diag);
-        if (!err) {
-            check_seen_note(a, kedge_buf_view(&text), paths[i]);
-        }
-        kedge_buf_deinit(&text);
     }
     return err;
 }

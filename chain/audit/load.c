@@ -1,204 +1,45 @@
-/* From the state folder to logs in memory. A child process opens each store, checks it whole and sends its
- * entries, checkpoints and idempotency keys; whatever a damaged file does to LMDB ends there. */
+/* From the state folder to logs: what spool.c brings out of the stores, and what the trust file says of them.
+ */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "chain/audit/record.h"
-#include "chain/store/guard.h"
+#include "chain/audit/spool.h"
 #include "common/base/mem.h"
 
 enum { TIMEOUT_LEAST_S = 60, BYTES_PER_S = 10 << 20 };
-#define DUMP_MAX ((size_t)16 << 30)
 
-/* ---- the child: one message per log ----
- * 32 bytes salted id, u8 is copy, u8 damaged, u16 length, text; then records u8 1, kind 'e' 'w' 'h' 'k', u64
- * number, u32 length, bytes (of a withheld entry its leaf hash); at last u8 0. */
-
-struct reading {
-    const char *state;
-    const struct kedge_id *tenant;
-    bool beside;
-    bool unsigned_heads; /* checkpoints will be verified under a trusted key, not under the stored one */
-};
-
-struct dump {
-    struct kedge_buf *out;
-    uint64_t size;
-    char kind;
-    struct kedge_buf *withheld; /* indexes of entries that are not there; NULL: there are none */
-};
-
-static void put_record(struct kedge_buf *out, char kind, uint64_t number, struct kedge_view bytes)
+/* Entries stand where their numbers say; behind a gap nothing can be placed. */
+static int fill_log(struct kedgei_audit *a, struct kedgei_log *log, const struct kedgei_spool *spool)
 {
-    kedge_buf_put_u8(out, 1);
-    kedge_buf_put_u8(out, (uint8_t)kind);
-    kedge_buf_put_u64(out, number);
-    kedge_buf_put_u32(out, (uint32_t)bytes.len);
-    kedge_buf_put(out, bytes.ptr, bytes.len);
-}
-
-/* Entries below, checkpoints up to the size that this handle sees; a writer may be ahead. */
-static int dump_numbered(void *arg, struct kedge_view key, struct kedge_view value)
-{
-    struct dump *d = arg;
-    if (key.len != 8) {
-        return KEDGE_E_CORRUPT;
-    }
-    uint64_t number = kedge_load_be64(key.ptr);
-    if (d->kind == 'e' && value.len == 0 && d->withheld && number < d->size) {
-        kedge_buf_put_u64(d->withheld, number);
-        return d->withheld->err;
-    }
-    if (d->kind == 'e' ? number < d->size : number <= d->size) {
-        put_record(d->out, d->kind, number, value);
-    }
-    return d->out->err;
-}
-
-static int dump_key(void *arg, struct kedge_view key, uint64_t index)
-{
-    struct dump *d = arg;
-    if (index < d->size) {
-        put_record(d->out, 'k', index, key);
-    }
-    return d->out->err;
-}
-
-/* The whole check of one log; beside a writer the mark may be ahead of what this handle sees. */
-static int check_log(const struct reading *r, struct kedge_state_log *log, struct kedge_diag *damage)
-{
-    char path[KEDGE_PATH_MAX];
-    int err = r->unsigned_heads ? kedge_ledger_check_unsigned(log->ledger, damage)
-                                : kedge_ledger_check(log->ledger, NULL, NULL, damage);
-    if (err || r->beside) {
-        return err;
-    }
-    err = kedge_state_path(path, damage, r->state, "high-water/%s", r->tenant ? r->tenant->s : "main");
-    return err ? err : kedge_ledger_check_high_water(log->ledger, path, damage);
-}
-
-static int dump_withheld(struct kedge_ledger *ledger, struct kedge_view indexes, struct kedge_buf *out)
-{
-    struct kedge_reader reader = kedge_reader_of(indexes);
-    int err = KEDGE_OK;
-    for (size_t i = 0; i < indexes.len / 8 && !err; i++) {
-        uint64_t index = kedge_read_u64(&reader);
-        struct kedge_hash leaf;
-        err = kedge_ledger_leaf_hash(ledger, index, &leaf);
-        if (!err) {
-            put_record(out, 'w', index, kedge_view_of(leaf.b, sizeof leaf.b));
-        }
-    }
-    return err;
-}
-
-static int dump_log(const struct reading *r, struct kedge_state_log *log, struct kedge_buf *out)
-{
-    struct kedge_buf withheld KEDGE_CLEANUP(kedge_buf_deinit);
-    bool is_copy = kedge_ledger_is_copy(log->ledger);
-    struct dump d = {out, kedge_ledger_size(log->ledger), 'e', is_copy ? &withheld : NULL};
-    struct kedge_view all = kedge_view_of(NULL, 0);
-    struct kedge_diag damage = {.err = KEDGE_OK};
-    struct kedge_kv_tx *tx = NULL;
-    struct kedge_hash salted;
-    kedge_buf_init(&withheld, DUMP_MAX);
-    kedge_state_salted_id(log, &salted);
-    kedge_buf_put(out, salted.b, sizeof salted.b);
-    kedge_buf_put_u8(out, is_copy);
-    int checked = check_log(r, log, &damage);
-    kedge_buf_put_u8(out, checked != KEDGE_OK);
-    kedge_buf_put_u16(out, (uint16_t)strlen(damage.text));
-    kedge_buf_put_str(out, damage.text);
-    int err = kedge_kv_begin(log->kv, false, &tx, &damage);
-    err = err ? err : kedge_kv_scan(tx, KEDGE_KV_ENTRY, all, all, dump_numbered, &d);
-    d.kind = 'h';
-    err = err ? err : kedge_kv_scan(tx, KEDGE_KV_HEAD, all, all, dump_numbered, &d);
-    kedge_kv_abort(tx);
-    err = err ? err : dump_withheld(log->ledger, kedge_buf_view(&withheld), out);
-    if (!err && !is_copy) {
-        int keys = kedge_ledger_scan_keys(log->ledger, all, dump_key, &d);
-        err = keys == KEDGE_E_CORRUPT && checked != KEDGE_OK ? KEDGE_OK : keys; /* said already */
-    }
-    kedge_buf_put_u8(out, 0);
-    return err ? err : out->err;
-}
-
-static int read_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag *reterr)
-{
-    struct reading *r = arg;
-    struct kedge_state_log log = {.kv = NULL};
-    enum kedge_state_mode mode = r->beside ? KEDGE_STATE_READ : KEDGE_STATE_COPY;
-    int err = kedge_state_log_open(r->state, r->tenant, mode, &log, reterr);
-    if (err) {
-        return err;
-    }
-    err = dump_log(r, &log, ret_out);
-    kedge_state_log_close(&log);
-    return err ? kedge_diag_set(reterr, err, "reading the ledger: %s", kedge_strerror(err)) : KEDGE_OK;
-}
-
-/* ---- the parent ---- */
-
-struct counts {
-    size_t entries, heads, keys;
-};
-
-/* One record; false at the end of the message or when it is cut short (then r->failed). */
-static bool next_record(struct kedge_reader *r, char *ret_kind, uint64_t *ret_number,
-                        struct kedge_view *ret_bytes)
-{
-    if (kedge_read_u8(r) != 1) {
-        return false;
-    }
-    *ret_kind = (char)kedge_read_u8(r);
-    *ret_number = kedge_read_u64(r);
-    *ret_bytes = kedge_read_bytes(r, kedge_read_u32(r));
-    return !r->failed;
-}
-
-static void count_records(struct kedge_reader r, struct counts *c)
-{
-    char kind;
-    uint64_t number;
-    struct kedge_view bytes;
-    while (next_record(&r, &kind, &number, &bytes)) {
-        c->entries += kind == 'e' || kind == 'w';
-        c->heads += kind == 'h';
-        c->keys += kind == 'k';
-    }
-}
-
-static int fill_log(struct kedgei_log *log, struct kedge_reader r)
-{
-    struct counts c = {0, 0, 0}, at = {0, 0, 0};
-    char kind;
-    uint64_t number;
-    struct kedge_view bytes;
-    count_records(r, &c);
-    log->entries = kedge_mem_new(c.entries + 1, sizeof *log->entries);
-    log->heads = kedge_mem_new(c.heads + 1, sizeof *log->heads);
-    log->stored_keys = kedge_mem_new(c.keys + 1, sizeof *log->stored_keys);
+    struct kedge_reader r = kedge_reader_of(spool->records);
+    struct kedgei_spool_record record;
+    size_t heads = 0, keys = 0;
+    log->entries = kedgei_scratch_new(&a->scratch, (size_t)spool->entries + 1, sizeof *log->entries);
+    log->heads = kedgei_scratch_new(&a->scratch, (size_t)spool->heads + 1, sizeof *log->heads);
+    log->stored_keys = kedgei_scratch_new(&a->scratch, (size_t)spool->keys + 1, sizeof *log->stored_keys);
     if (!log->entries || !log->heads || !log->stored_keys) {
-        return KEDGE_E_NOMEM;
+        return kedgei_scratch_error(&a->scratch, &a->diag);
     }
-    while (next_record(&r, &kind, &number, &bytes)) {
-        if (kind == 'e' && number < c.entries) {
-            log->entries[number] = bytes;
-        } else if (kind == 'w' && number < c.entries && bytes.len == KEDGE_HASH_LEN) {
-            log->entries[number] = kedge_view_of(bytes.ptr, 0);
-        } else if (kind == 'h') {
-            log->heads[at.heads++] = (struct kedgei_head){number, bytes};
-        } else if (kind == 'k') {
-            log->stored_keys[at.keys++] = (struct kedgei_key_row){bytes, number};
+    while (kedgei_spool_next(&r, &record)) {
+        if (record.kind == 'e' && record.number < spool->entries) {
+            log->entries[record.number] = record.bytes;
+        } else if (record.kind == 'w' && record.number < spool->entries
+                   && record.bytes.len == KEDGE_HASH_LEN) {
+            log->entries[record.number] = kedge_view_of(record.bytes.ptr, 0);
+        } else if (record.kind == 'h' && heads < spool->heads) {
+            log->heads[heads++] = (struct kedgei_head){.size = record.number, .note = record.bytes};
+        } else if (record.kind == 'k' && keys < spool->keys) {
+            log->stored_keys[keys++] = (struct kedgei_key_row){record.bytes, record.number};
         }
+        kedgei_scratch_breathe(&a->scratch);
     }
-    while (at.entries < c.entries && log->entries[at.entries].ptr) { /* behind a gap nothing can be placed */
-        at.entries++;
+    while (log->count < spool->entries && log->entries[log->count].ptr) {
+        log->count++;
     }
-    log->count = at.entries;
-    log->head_count = at.heads;
-    log->stored_key_count = at.keys;
+    log->head_count = heads;
+    log->stored_key_count = keys;
     return KEDGE_OK;
 }
 
@@ -226,10 +67,13 @@ static bool is_our_trouble(int err)
 static int load_log(struct kedgei_audit *a, struct kedgei_log *log, const char *folder, bool *ret_readable)
 {
     struct kedge_diag d = {.err = KEDGE_OK};
-    struct reading r = {a->state, log->tenant.s[0] ? &log->tenant : NULL, a->options.beside_coordinator,
-                        log->has_vkey};
-    kedge_buf_init(&log->dump, DUMP_MAX);
-    int err = kedge_store_guarded(read_in_child, &r, read_timeout_ms(a, folder), &log->dump, &d);
+    struct kedgei_spool spool;
+    struct kedgei_spooling what = {.state = a->state,
+                                   .tenant = log->tenant.s[0] ? &log->tenant : NULL,
+                                   .beside = a->options.beside_coordinator,
+                                   .unsigned_heads = log->has_vkey,
+                                   .timeout_ms = read_timeout_ms(a, folder)};
+    int err = kedgei_spool(&what, &a->scratch, &spool, &d);
     if (is_our_trouble(err)) {
         a->diag = d;
         return err;
@@ -240,19 +84,13 @@ static int load_log(struct kedgei_audit *a, struct kedgei_log *log, const char *
         *ret_readable = false;
         return KEDGE_OK;
     }
-    struct kedge_reader reader = kedge_reader_of(kedge_buf_view(&log->dump));
-    struct kedge_view salted = kedge_read_bytes(&reader, KEDGE_HASH_LEN);
-    log->is_copy = kedge_read_u8(&reader) != 0;
-    bool damaged = kedge_read_u8(&reader) != 0;
-    struct kedge_view text = kedge_read_bytes(&reader, kedge_read_u16(&reader));
-    if (salted.len == KEDGE_HASH_LEN) {
-        memcpy(log->salted.b, salted.ptr, KEDGE_HASH_LEN);
+    log->records = spool.records;
+    log->is_copy = spool.is_copy;
+    log->salted = spool.salted;
+    if (spool.damaged) {
+        kedgei_find(&a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_LEDGER, folder, "%s", spool.damage);
     }
-    if (damaged) {
-        kedgei_find(&a->findings, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_LEDGER, folder, "%.*s", (int)text.len,
-                    (const char *)text.ptr);
-    }
-    return fill_log(log, reader);
+    return fill_log(a, log, &spool);
 }
 
 static int open_blobs(struct kedgei_audit *a, struct kedgei_log *log, const char *folder)
@@ -417,21 +255,21 @@ int kedgei_record_load(struct kedgei_audit *a, const char *dir, bool *ret_readab
     return err;
 }
 
-void kedgei_log_deinit(struct kedgei_log *log)
+void kedgei_log_deinit(struct kedgei_audit *a, struct kedgei_log *log)
 {
-    for (uint64_t i = 0; log->facts && i < log->count; i++) {
-        kedge_mem_free(log->facts[i].body);
+    if (log->keys != log->stored_keys) {
+        kedgei_scratch_free(&a->scratch, log->keys);
     }
     for (size_t i = 0; i < KEDGEI_LEVELS; i++) {
-        kedge_mem_free(log->levels[i]);
+        kedgei_scratch_free(&a->scratch, log->levels[i]);
     }
-    kedge_mem_free(log->facts);
-    kedge_mem_free(log->entries);
-    kedge_mem_free(log->heads);
-    kedge_mem_free(log->stored_keys);
-    kedge_mem_free(log->keys);
-    kedge_mem_free(log->anchors);
-    kedge_buf_deinit(&log->key_text);
-    kedge_buf_deinit(&log->dump);
+    kedgei_scratch_free(&a->scratch, log->facts);
+    kedgei_scratch_free(&a->scratch, log->entries);
+    kedgei_scratch_free(&a->scratch, log->heads);
+    kedgei_scratch_free(&a->scratch, log->stored_keys);
+    kedgei_scratch_free(&a->scratch, log->anchors);
+    kedgei_scratch_free(&a->scratch, log->key_text);
+    kedgei_arena_deinit(&log->bodies);
+    kedgei_scratch_unmap(&a->scratch, log->records);
     kedge_blobs_close(log->blobs);
 }

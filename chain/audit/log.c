@@ -1,7 +1,7 @@
 /* One log by itself: leaf hashes and facts in parallel, then the tree, then idempotency keys. */
 #include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "chain/audit/record.h"
@@ -42,17 +42,36 @@ static size_t body_size(enum kedge_statement_kind kind)
     return (unsigned)kind < KEDGE_ST_KIND_COUNT ? sizes[kind] : 0;
 }
 
-static int set_body(struct kedgei_fact *fact, const void *body, size_t size)
+/* Without what is free at the end of the arrays of its kind. */
+static size_t body_len(const struct kedge_statement *st)
 {
-    fact->body = kedge_mem_new(1, size);
-    if (!fact->body) {
-        return KEDGE_E_NOMEM;
+    switch ((int)st->kind) {
+    case KEDGE_ST_UPDATE:
+        return offsetof(struct kedge_st_update, engine) + strlen(st->u.update.engine) + 1;
+    case KEDGE_ST_JOB_OPENED:
+        return offsetof(struct kedge_st_job_opened, tenants)
+               + st->u.job_opened.tenant_count * sizeof st->u.job_opened.tenants[0];
+    case KEDGE_ST_ROUND_OPENED:
+        return offsetof(struct kedge_st_round_opened, tenants)
+               + st->u.round_opened.tenant_count * sizeof st->u.round_opened.tenants[0];
+    case KEDGE_ST_AGGREGATE:
+        return offsetof(struct kedge_st_aggregate, tenants)
+               + st->u.aggregate.tenant_count * sizeof st->u.aggregate.tenants[0];
+    case KEDGE_ST_STEP:
+        return offsetof(struct kedge_st_step, groups) + st->u.step.group_count * sizeof st->u.step.groups[0];
+    default:
+        return body_size(st->kind);
     }
-    memcpy(fact->body, body, size);
-    return KEDGE_OK;
 }
 
-static int read_statement(struct kedge_view envelope, struct kedgei_fact *fact, struct kedge_diag *d)
+static int set_body(struct kedgei_log *log, struct kedgei_fact *fact, const void *body, size_t len)
+{
+    fact->body = kedgei_arena_put(&log->bodies, body, len);
+    return fact->body ? KEDGE_OK : KEDGE_E_NOMEM;
+}
+
+static int read_statement(struct kedgei_log *log, struct kedge_view envelope, struct kedgei_fact *fact,
+                          struct kedge_diag *d)
 {
     struct kedge_signed_statement entry;
     struct kedge_statement st;
@@ -62,13 +81,13 @@ static int read_statement(struct kedge_view envelope, struct kedgei_fact *fact, 
         return err;
     }
     fact->subject = st.subject;
-    err = set_body(fact, &st.u, body_size(st.kind));
+    err = set_body(log, fact, &st.u, body_len(&st));
     fact->kind = err ? KEDGEI_FACT_BAD : (int)st.kind;
     return err;
 }
 
-static int read_checkpoint(const struct kedgei_audit *a, struct kedge_view note_bytes,
-                           struct kedgei_fact *fact, struct kedge_diag *d)
+static int read_checkpoint(struct kedgei_audit *a, struct kedge_view note_bytes, struct kedgei_fact *fact,
+                           struct kedge_diag *d)
 {
     struct kedgei_anchor anchor = {.note = note_bytes, .tenant = UINT32_MAX};
     struct kedge_note note;
@@ -85,7 +104,7 @@ static int read_checkpoint(const struct kedgei_audit *a, struct kedge_view note_
             anchor.tenant = t;
         }
     }
-    err = set_body(fact, &anchor, sizeof anchor);
+    err = set_body(&a->main, fact, &anchor, sizeof anchor);
     fact->kind = err ? KEDGEI_FACT_BAD : KEDGEI_FACT_CHECKPOINT;
     return err;
 }
@@ -115,7 +134,7 @@ static void read_entry(void *arg, uint64_t i, struct kedgei_findings *f)
     kedge_merkle_leaf(log->entries[i], &log->levels[0][i]);
     int err;
     if (log->tenant.s[0]) {
-        err = read_statement(log->entries[i], fact, &d);
+        err = read_statement(log, log->entries[i], fact, &d);
     } else {
         struct kedge_main_entry entry;
         err = kedge_main_entry_decode(log->entries[i], &entry);
@@ -124,7 +143,7 @@ static void read_entry(void *arg, uint64_t i, struct kedgei_findings *f)
         } else if (entry.kind == KEDGE_MAIN_CHECKPOINT) {
             err = read_checkpoint(r->audit, entry.body, fact, &d);
         } else {
-            err = read_statement(entry.body, fact, &d);
+            err = read_statement(log, entry.body, fact, &d);
         }
     }
     if (err == KEDGE_E_NOMEM) {
@@ -136,16 +155,17 @@ static void read_entry(void *arg, uint64_t i, struct kedgei_findings *f)
 
 /* ---- tree ---- */
 
-static int build_tree(struct kedgei_log *log)
+static int build_tree(struct kedgei_audit *a, struct kedgei_log *log)
 {
     for (unsigned k = 1; k < KEDGEI_LEVELS && log->count >> k > 0; k++) {
         uint64_t n = log->count >> k;
-        log->levels[k] = kedge_mem_new((size_t)n, sizeof *log->levels[k]);
+        log->levels[k] = kedgei_scratch_new(&a->scratch, (size_t)n, sizeof *log->levels[k]);
         if (!log->levels[k]) {
-            return KEDGE_E_NOMEM;
+            return kedgei_scratch_error(&a->scratch, &a->diag);
         }
         for (uint64_t i = 0; i < n; i++) {
             kedge_merkle_node(&log->levels[k - 1][2 * i], &log->levels[k - 1][2 * i + 1], &log->levels[k][i]);
+            kedgei_scratch_breathe(&a->scratch);
         }
     }
     return KEDGE_OK;
@@ -199,32 +219,77 @@ static int compare_rows(const void *pa, const void *pb)
     return c ? c : (a->index > b->index) - (a->index < b->index);
 }
 
-static int build_keys(const struct kedgei_audit *a, struct kedgei_log *log)
+/* Whether the entry must have been stored with a key. */
+static bool has_idem_key(const struct kedgei_audit *a, const struct kedgei_fact *fact)
 {
-    size_t *ends = kedge_mem_new((size_t)log->count + 1, sizeof *ends);
-    log->keys = kedge_mem_new((size_t)log->count + 1, sizeof *log->keys);
-    kedge_buf_init(&log->key_text, SIZE_MAX / 2);
-    for (uint64_t i = 0; ends && log->keys && i < log->count; i++) {
-        put_key(a, &log->facts[i], &log->key_text);
-        ends[i] = log->key_text.len;
-    }
-    if (!ends || !log->keys || log->key_text.err) {
-        kedge_mem_free(ends);
-        return KEDGE_E_NOMEM;
-    }
-    size_t start = 0;
+    return fact->kind == KEDGEI_FACT_CHECKPOINT
+               ? ((const struct kedgei_anchor *)fact->body)->tenant < a->tenant_count
+               : fact->kind >= 0 && fact->kind != KEDGE_ST_CLOSED;
+}
+
+/* Whether the stored table is just what the entries give: as many ascending keys as entries that have one,
+ * each the key of its entry. Then no key is stated twice. */
+static bool table_fits(struct kedgei_audit *a, const struct kedgei_log *log)
+{
+    struct kedge_buf key KEDGE_CLEANUP(kedge_buf_deinit);
+    uint64_t expected = 0;
+    bool fits = true;
+    kedge_buf_init(&key, 2 * KEDGE_IDEM_KEY_MAX);
     for (uint64_t i = 0; i < log->count; i++) {
-        if (ends[i] > start) {
-            log->keys[log->key_count++] =
-                (struct kedgei_key_row){kedge_view_of(log->key_text.ptr + start, ends[i] - start), i};
+        expected += has_idem_key(a, &log->facts[i]);
+        kedgei_scratch_breathe(&a->scratch);
+    }
+    fits = expected == log->stored_key_count;
+    for (size_t i = 0; i < log->stored_key_count && fits; i++) {
+        const struct kedgei_key_row *row = &log->stored_keys[i];
+        kedge_buf_clear(&key);
+        if (row->index < log->count) {
+            put_key(a, &log->facts[row->index], &key);
         }
-        start = ends[i];
+        fits = !key.err && key.len > 0 && kedge_view_eq(kedge_buf_view(&key), row->key)
+               && (i == 0 || compare_keys(row[-1].key, row->key) < 0);
+        kedgei_scratch_breathe(&a->scratch);
     }
-    kedge_mem_free(ends);
-    if (log->key_count > 1) {
-        qsort(log->keys, log->key_count, sizeof *log->keys, compare_rows);
+    return fits;
+}
+
+/* Bytes of the keys of all entries. */
+static uint64_t measure_keys(struct kedgei_audit *a, const struct kedgei_log *log, struct kedge_buf *key)
+{
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < log->count && !key->err; i++) {
+        kedge_buf_clear(key);
+        put_key(a, &log->facts[i], key);
+        sum += key->len;
+        kedgei_scratch_breathe(&a->scratch);
     }
-    return KEDGE_OK;
+    return sum;
+}
+
+/* From the entries alone. */
+static int build_keys(struct kedgei_audit *a, struct kedgei_log *log)
+{
+    struct kedge_buf key KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&key, 2 * KEDGE_IDEM_KEY_MAX);
+    log->key_text = kedgei_scratch_new(&a->scratch, (size_t)measure_keys(a, log, &key) + 1, 1);
+    log->keys = kedgei_scratch_new(&a->scratch, (size_t)log->count + 1, sizeof *log->keys);
+    if (!log->key_text || !log->keys || key.err) {
+        return kedgei_scratch_error(&a->scratch, &a->diag);
+    }
+    uint8_t *at = log->key_text;
+    for (uint64_t i = 0; i < log->count && !key.err; i++) {
+        kedge_buf_clear(&key);
+        put_key(a, &log->facts[i], &key);
+        if (key.len > 0) {
+            memcpy(at, key.ptr, key.len);
+            log->keys[log->key_count++] = (struct kedgei_key_row){kedge_view_of(at, key.len), i};
+            at += key.len;
+        }
+        kedgei_scratch_breathe(&a->scratch);
+    }
+    return key.err
+               ? key.err
+               : kedgei_scratch_sort(&a->scratch, log->keys, log->key_count, sizeof *log->keys, compare_rows);
 }
 
 struct kedgei_fact *kedgei_log_find(const struct kedgei_log *log, const char *format, ...)
@@ -297,18 +362,33 @@ static void check_keys(struct kedgei_audit *a, const struct kedgei_log *log)
     }
 }
 
-static int read_log(struct kedgei_audit *a, struct kedgei_log *log)
+static int read_keys(struct kedgei_audit *a, struct kedgei_log *log)
 {
-    struct reading r = {a, log};
-    log->facts = kedge_mem_new((size_t)log->count + 1, sizeof *log->facts);
-    log->levels[0] = kedge_mem_new((size_t)log->count + 1, sizeof *log->levels[0]);
-    int err = log->facts && log->levels[0] ? KEDGE_OK : KEDGE_E_NOMEM;
-    err = err ? err : kedgei_parallel(a, "statements", log->count, read_entry, &r);
-    err = err ? err : build_tree(log);
-    err = err ? err : build_keys(a, log);
+    if (table_fits(a, log)) {
+        log->keys = log->stored_keys;
+        log->key_count = log->stored_key_count;
+        return KEDGE_OK;
+    }
+    int err = build_keys(a, log);
     if (!err && !(log->is_copy && log->stored_key_count == 0)) {
         check_keys(a, log);
     }
+    return err;
+}
+
+static int read_log(struct kedgei_audit *a, struct kedgei_log *log)
+{
+    struct reading r = {a, log};
+    kedgei_arena_init(&log->bodies, &a->scratch);
+    log->facts = kedgei_scratch_new(&a->scratch, (size_t)log->count + 1, sizeof *log->facts);
+    log->levels[0] = kedgei_scratch_new(&a->scratch, (size_t)log->count + 1, sizeof *log->levels[0]);
+    if (!log->facts || !log->levels[0]) {
+        return kedgei_scratch_error(&a->scratch, &a->diag);
+    }
+    int err = kedgei_parallel(a, "statements", log->count, read_entry, &r);
+    err = err || !a->findings.nomem ? err : kedgei_scratch_error(&a->scratch, &a->diag);
+    err = err ? err : build_tree(a, log);
+    err = err ? err : read_keys(a, log);
     a->counts.logs++;
     a->counts.entries += log->count;
     a->counts.heads += log->head_count;

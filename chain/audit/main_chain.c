@@ -9,15 +9,17 @@
 
 /* ---- checkpoints ---- */
 
-static int add_place(struct kedgei_log *log, uint64_t main_index, uint64_t size)
+static int add_place(struct kedgei_audit *a, struct kedgei_log *log, uint64_t main_index, uint64_t size)
 {
-    if ((log->anchor_count & (log->anchor_count - 1)) == 0) { /* 0, 1, 2, 4 …: grow by doubling */
-        size_t cap = log->anchor_count ? 2 * log->anchor_count : 1;
-        struct kedgei_place *p = kedge_mem_resize(log->anchors, cap, sizeof *p);
+    if (log->anchor_count == log->anchor_cap) {
+        size_t cap = log->anchor_cap ? 2 * log->anchor_cap : 16;
+        struct kedgei_place *p =
+            kedgei_scratch_grow(&a->scratch, log->anchors, log->anchor_count, cap, sizeof *p);
         if (!p) {
-            return KEDGE_E_NOMEM;
+            return kedgei_scratch_error(&a->scratch, &a->diag);
         }
         log->anchors = p;
+        log->anchor_cap = cap;
     }
     log->anchors[log->anchor_count++] = (struct kedgei_place){main_index, size};
     return KEDGE_OK;
@@ -56,7 +58,7 @@ static int check_anchor(struct kedgei_audit *a, const struct kedgei_fact *fact)
                      "the first %llu entries of \"%s\" are not those that were anchored here",
                      (unsigned long long)anchor->size, log->name);
     }
-    return add_place(log, fact->index, anchor->size);
+    return add_place(a, log, fact->index, anchor->size);
 }
 
 /* ---- jobs ---- */
@@ -375,6 +377,7 @@ int kedgei_check_main(struct kedgei_audit *a)
     int err = KEDGE_OK;
     for (uint64_t i = 0; i < a->main.count && !err; i++) {
         err = check_entry(a, &a->main.facts[i]);
+        kedgei_scratch_breathe(&a->scratch);
     }
     for (uint32_t j = 0; j < a->job_count; j++) {
         const struct kedgei_job *job = a->jobs[j];

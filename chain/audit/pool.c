@@ -1,37 +1,60 @@
-/* Tasks by an atomic counter; each has a slot for its findings, so that the report does not depend on timing.
- */
+/* Tasks in blocks by an atomic counter. Each block has a list of findings; lists are joined in the order of
+ * blocks as they end, so that the report does not depend on timing and what waits to be joined is little. */
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "chain/audit/record.h"
 #include "common/base/mem.h"
 
-enum { THREADS_MAX = 64, PROGRESS_EVERY = 256 };
+enum { THREADS_MAX = 64, PROGRESS_EVERY = 256, BLOCKS_MAX = 4096 };
+
+struct block {
+    struct kedgei_findings findings;
+    bool done;
+};
 
 struct pool {
     struct kedgei_audit *audit;
     const char *what;
-    uint64_t count;
+    uint64_t count, per_block, block_count;
     kedgei_task *task;
     void *arg;
-    struct kedgei_findings *findings; /* one per task */
+    struct block *blocks;
     atomic_uint_fast64_t next;
+    pthread_mutex_t mutex; /* of `done`, `joined` and the audit's findings */
+    uint64_t joined;
 };
 
-static void run_tasks(struct pool *p, bool reports)
+static void end_block(struct pool *p, uint64_t b)
+{
+    pthread_mutex_lock(&p->mutex);
+    p->blocks[b].done = true;
+    while (p->joined < p->block_count && p->blocks[p->joined].done) {
+        kedgei_findings_move(&p->audit->findings, &p->blocks[p->joined++].findings);
+    }
+    pthread_mutex_unlock(&p->mutex);
+}
+
+static void run_blocks(struct pool *p, bool reports)
 {
     const struct kedge_audit_options *o = &p->audit->options;
-    for (uint64_t i = atomic_fetch_add(&p->next, 1); i < p->count; i = atomic_fetch_add(&p->next, 1)) {
-        p->task(p->arg, i, &p->findings[i]);
-        if (reports && o->progress && i % PROGRESS_EVERY == 0) {
-            o->progress(o->progress_arg, p->what, i, p->count);
+    uint64_t b;
+    while ((b = atomic_fetch_add(&p->next, 1)) < p->block_count) {
+        uint64_t end = (b + 1) * p->per_block < p->count ? (b + 1) * p->per_block : p->count;
+        for (uint64_t i = b * p->per_block; i < end; i++) {
+            p->task(p->arg, i, &p->blocks[b].findings);
+            kedgei_scratch_breathe(&p->audit->scratch);
+            if (reports && o->progress && i % PROGRESS_EVERY == 0) {
+                o->progress(o->progress_arg, p->what, i, p->count);
+            }
         }
+        end_block(p, b);
     }
 }
 
 static void *run_thread(void *arg)
 {
-    run_tasks(arg, false);
+    run_blocks(arg, false);
     return NULL;
 }
 
@@ -43,24 +66,27 @@ int kedgei_parallel(struct kedgei_audit *a, const char *what, uint64_t count, ke
     if (count == 0) {
         return KEDGE_OK;
     }
-    p.findings = count <= SIZE_MAX ? kedge_mem_new((size_t)count, sizeof *p.findings) : NULL;
-    if (!p.findings) {
+    p.per_block = (count - 1) / BLOCKS_MAX + 1;
+    p.block_count = (count - 1) / p.per_block + 1;
+    p.blocks = kedge_mem_new((size_t)p.block_count, sizeof *p.blocks);
+    if (!p.blocks) {
         return kedge_diag_set(&a->diag, KEDGE_E_NOMEM, "out of memory for %s", what);
     }
+    int rc = pthread_mutex_init(&p.mutex, NULL);
+    KEDGE_ASSERT(rc == 0);
     atomic_init(&p.next, 0);
     /* A thread that cannot be had is one less: the caller's own does all that is left. */
-    while (started + 1 < a->threads && started + 1 < count && started < THREADS_MAX
+    while (started + 1 < a->threads && started + 1 < p.block_count && started < THREADS_MAX
            && pthread_create(&threads[started], NULL, run_thread, &p) == 0) {
         started++;
     }
-    run_tasks(&p, true);
+    run_blocks(&p, true);
     for (uint32_t i = 0; i < started; i++) {
         pthread_join(threads[i], NULL);
     }
-    for (uint64_t i = 0; i < count; i++) {
-        kedgei_findings_move(&a->findings, &p.findings[i]);
-    }
-    kedge_mem_free(p.findings);
+    KEDGE_ASSERT(p.joined == p.block_count);
+    pthread_mutex_destroy(&p.mutex);
+    kedge_mem_free(p.blocks);
     if (a->options.progress) {
         a->options.progress(a->options.progress_arg, what, count, count);
     }

@@ -1,11 +1,13 @@
-/* The record in memory: what the rooms of the auditor share. Logs are copied out of their stores once;
- * everything after that works on the copy. Internal to this room. */
+/* The record as the rooms of the auditor share it. Logs are copied out of their stores once; everything after
+ * that works on the copy. Tables whose length is that of the record are blocks of scratch.h. Internal to this
+ * room. */
 #ifndef KEDGE_CHAIN_AUDIT_RECORD_H
 #define KEDGE_CHAIN_AUDIT_RECORD_H
 
 #include <stdatomic.h>
 
 #include "chain/audit/report.h"
+#include "chain/audit/scratch.h"
 #include "chain/checkpoint.h"
 #include "chain/input_list.h"
 #include "chain/job_spec.h"
@@ -28,7 +30,7 @@ struct kedgei_fact {
     uint64_t index;
     struct kedge_hash subject;
     struct kedge_public_key key;
-    void *body; /* owned by the log */
+    void *body; /* in the log's arena; no longer than its arrays are full */
 };
 
 struct kedgei_anchor {
@@ -40,6 +42,7 @@ struct kedgei_anchor {
 
 struct kedgei_head {
     uint64_t size;
+    int err; /* of its signature and form, once they are verified */
     struct kedge_view note;
 };
 
@@ -63,7 +66,8 @@ struct kedgei_log {
     bool has_authority;
     bool is_copy; /* kept by somebody else: without table of keys; entries without bytes are withheld, ptr is
                      their leaf hash */
-    struct kedge_buf dump; /* what everything below points into */
+    struct kedge_view records; /* spool.h: what everything below points into */
+    struct kedgei_arena bodies;
     uint64_t count;
     struct kedge_view *entries;
     struct kedgei_fact *facts;
@@ -73,11 +77,11 @@ struct kedgei_log {
     size_t head_count;
     struct kedgei_key_row *stored_keys; /* the table of idempotency keys, ascending */
     size_t stored_key_count;
-    struct kedge_buf key_text;
+    uint8_t *key_text;           /* of keys, where they are not the stored ones */
     struct kedgei_key_row *keys; /* keys that the statements have, ascending by (key, index) */
     size_t key_count;
     struct kedgei_place *anchors; /* its checkpoints in the main chain, ascending */
-    size_t anchor_count;
+    size_t anchor_count, anchor_cap;
     struct kedge_blobs *blobs;
 };
 
@@ -115,6 +119,7 @@ struct kedgei_skipped {
 };
 
 struct kedgei_audit {
+    struct kedgei_scratch scratch;
     char state[KEDGE_PATH_MAX], models[KEDGE_PATH_MAX]; /* models empty: no such folder */
     char deployment[KEDGE_DEPLOYMENT_MAX + 1];
     const struct kedge_trust *trust;
@@ -167,7 +172,7 @@ KEDGE_NODISCARD int kedgei_parallel(struct kedgei_audit *a, const char *what, ui
 /* ---- load.c ---- */
 /* Reads config, tenants and all logs. *ret_readable: every log could be read. */
 KEDGE_NODISCARD int kedgei_record_load(struct kedgei_audit *a, const char *dir, bool *ret_readable);
-void kedgei_log_deinit(struct kedgei_log *log);
+void kedgei_log_deinit(struct kedgei_audit *a, struct kedgei_log *log);
 
 /* ---- log.c: one log by itself ---- */
 /* Leaf hashes, tree, facts, idempotency keys of every log. */
@@ -181,7 +186,7 @@ uint64_t kedgei_anchored_before(const struct kedgei_log *log, uint64_t main_inde
 /* The same after that index; KEDGEI_NEVER: none. */
 uint64_t kedgei_anchored_after(const struct kedgei_log *log, uint64_t main_index);
 
-/* ---- keys.c: who must have signed, and whether they did ---- */
+/* ---- keys.c: who must have signed; signatures.c: whether they did ---- */
 KEDGE_NODISCARD int kedgei_check_keys(struct kedgei_audit *a);
 KEDGE_NODISCARD int kedgei_check_signatures(struct kedgei_audit *a);
 KEDGE_NODISCARD int kedgei_check_seen(struct kedgei_audit *a, const char *const *paths, size_t count);
@@ -218,7 +223,7 @@ KEDGE_NODISCARD int kedgei_check_blobs(struct kedgei_audit *a);
 
 /* ---- statements.c ---- */
 /* Calls options.each for every entry. Returns its error. */
-KEDGE_NODISCARD int kedgei_tell_entries(const struct kedgei_audit *a);
+KEDGE_NODISCARD int kedgei_tell_entries(struct kedgei_audit *a);
 /* What is known of each log, for the report. */
 KEDGE_NODISCARD int kedgei_describe_logs(const struct kedgei_audit *a, struct kedge_audit_report *ret);
 

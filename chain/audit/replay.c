@@ -312,7 +312,8 @@ static void add(struct kedgei_replay *r, struct kedgei_decision d)
 {
     if (r->count == r->cap) {
         size_t cap = r->cap ? 2 * r->cap : 64;
-        struct kedgei_decision *items = kedge_mem_resize(r->items, cap, sizeof *items);
+        struct kedgei_decision *items =
+            kedgei_scratch_grow(&r->a->scratch, r->items, r->count, cap, sizeof *items);
         if (!items) {
             r->nomem = true;
             return;
@@ -386,7 +387,7 @@ int kedgei_decisions_collect(struct kedgei_replay *r)
     for (uint32_t t = 0; t < r->a->tenant_count; t++) {
         add_assigned(r, &r->a->tenants[t]);
     }
-    return r->nomem ? KEDGE_E_NOMEM : KEDGE_OK;
+    return r->nomem ? kedgei_scratch_error(&r->a->scratch, &r->a->diag) : KEDGE_OK;
 }
 
 static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
@@ -437,6 +438,6 @@ int kedgei_replay(struct kedgei_audit *a)
     err = err ? err : kedgei_parallel(a, "decisions", r.count, run_decision, &r);
     err = err ? err : digest_results(&r, &a->results);
     a->counts.decisions = r.count - a->counts.decisions_erased - (a->skipped ? a->skipped->decisions : 0);
-    kedge_mem_free(r.items);
+    kedgei_scratch_free(&a->scratch, r.items);
     return err;
 }

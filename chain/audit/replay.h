@@ -32,7 +32,7 @@ struct kedgei_replay {
     bool nomem;
 };
 
-/* All decisions of the record, in order; free r->items afterwards. KEDGE_E_NOMEM. */
+/* All decisions of the record, in order; items are a block of the audit's scratch. KEDGE_E_NOMEM … */
 KEDGE_NODISCARD int kedgei_decisions_collect(struct kedgei_replay *r);
 
 /* One input of a decision. */

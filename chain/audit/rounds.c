@@ -43,9 +43,10 @@ int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct k
     }
     if (job->round_count == job->round_cap) {
         size_t cap = job->round_cap ? 2 * job->round_cap : 16;
-        struct kedgei_round *rounds = kedge_mem_resize(job->rounds, cap, sizeof *rounds);
+        struct kedgei_round *rounds =
+            kedgei_scratch_grow(&a->scratch, job->rounds, job->round_count, cap, sizeof *rounds);
         if (!rounds) {
-            return KEDGE_E_NOMEM;
+            return kedgei_scratch_error(&a->scratch, &a->diag);
         }
         job->rounds = rounds;
         job->round_cap = cap;

@@ -56,20 +56,22 @@ static int tell_entry(const struct kedgei_audit *a, const struct kedgei_log *log
     return err ? err : a->options.each(a->options.each_arg, &e);
 }
 
-static int tell_log(const struct kedgei_audit *a, const struct kedgei_log *log)
+static int tell_log(const struct kedgei_audit *a, const struct kedgei_log *log,
+                    struct kedgei_scratch *scratch)
 {
     int err = KEDGE_OK;
     for (uint64_t i = 0; i < log->count && !err; i++) {
         err = tell_entry(a, log, i);
+        kedgei_scratch_breathe(scratch);
     }
     return err;
 }
 
-int kedgei_tell_entries(const struct kedgei_audit *a)
+int kedgei_tell_entries(struct kedgei_audit *a)
 {
-    int err = tell_log(a, &a->main);
+    int err = tell_log(a, &a->main, &a->scratch);
     for (uint32_t t = 0; t < a->tenant_count && !err; t++) {
-        err = tell_log(a, &a->tenants[t]);
+        err = tell_log(a, &a->tenants[t], &a->scratch);
     }
     return err;
 }

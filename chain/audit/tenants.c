@@ -1,9 +1,7 @@
 /* Tenants' statements about jobs; and the table of updates by round, which inputs.c works on. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "chain/audit/record.h"
-#include "common/base/mem.h"
 
 static struct kedgei_job *usable_job(const struct kedgei_audit *a, struct kedgei_findings *f,
                                      const struct kedgei_log *log, const struct kedgei_fact *fact,
@@ -126,60 +124,73 @@ static void check_assigned(struct kedgei_audit *a, const struct kedgei_log *log,
 
 /* ---- updates by round ---- */
 
-static void add_update(struct kedgei_audit *a, uint32_t tenant, struct kedgei_fact *fact)
+/* The round of an update; NULL, with a finding when `f` is given, for one of no round. */
+static struct kedgei_round *round_of(const struct kedgei_audit *a, struct kedgei_findings *f, uint32_t tenant,
+                                     const struct kedgei_fact *fact, uint32_t *ret_job)
 {
     const struct kedge_st_update *u = fact->body;
     const struct kedgei_log *log = &a->tenants[tenant];
-    const struct kedgei_job *job = usable_job(a, &a->findings, log, fact, &u->job);
-    if (!job) {
-        return;
+    const struct kedgei_job *job = f ? usable_job(a, f, log, fact, &u->job) : kedgei_job_find(a, &u->job);
+    if (!job || !job->usable) {
+        return NULL;
     }
+    struct kedgei_round *round = kedgei_round_find(job, u->round);
     if (!has_tenant(job, &log->tenant)) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, log, fact->index,
-                     "update for job \"%s\", whose spec does not name \"%s\"", u->job.s, log->name);
-        return;
+        if (f) {
+            kedgei_error(f, KEDGE_AUDIT_JOB, log, fact->index,
+                         "update for job \"%s\", whose spec does not name \"%s\"", u->job.s, log->name);
+        }
+        return NULL;
     }
-    if (!kedgei_round_find(job, u->round)) {
-        kedgei_error_if_settled(a, &a->findings, KEDGE_AUDIT_UPDATE, log, fact->index,
+    if (!round && f) {
+        kedgei_error_if_settled(a, f, KEDGE_AUDIT_UPDATE, log, fact->index,
                                 "update for round %u of job \"%s\", which was not opened", u->round,
                                 u->job.s);
-        return;
     }
     uint32_t j = 0;
     while (a->jobs[j] != job) {
         j++;
     }
-    a->updates[a->update_count++] = (struct kedgei_update){j, u->round, tenant, fact};
+    *ret_job = j;
+    return round;
 }
 
-static int compare_updates(const void *pa, const void *pb)
+/* Rounds have been told how many updates they have: each gets its part of the table. */
+static int give_rounds_their_updates(struct kedgei_audit *a)
 {
-    const struct kedgei_update *a = pa, *b = pb;
-    int c = (a->job > b->job) - (a->job < b->job);
-    c = c ? c : (a->round > b->round) - (a->round < b->round);
-    c = c ? c : (a->tenant > b->tenant) - (a->tenant < b->tenant);
-    return c ? c : (a->fact->index > b->fact->index) - (a->fact->index < b->fact->index);
-}
-
-static void give_rounds_their_updates(struct kedgei_audit *a)
-{
-    if (a->update_count > 1) {
-        qsort(a->updates, a->update_count, sizeof *a->updates, compare_updates);
-    }
-    for (size_t i = 0; i < a->update_count; i++) {
-        struct kedgei_round *round = kedgei_round_find(a->jobs[a->updates[i].job], a->updates[i].round);
-        if (round->update_count++ == 0) {
-            round->update_first = i;
+    size_t count = 0;
+    for (uint32_t j = 0; j < a->job_count; j++) {
+        for (size_t r = 0; r < a->jobs[j]->round_count; r++) {
+            struct kedgei_round *round = &a->jobs[j]->rounds[r];
+            round->update_first = count;
+            count += round->update_count;
+            round->update_count = 0;
         }
     }
+    a->updates = kedgei_scratch_new(&a->scratch, count + 1, sizeof *a->updates);
+    if (!a->updates) {
+        return kedgei_scratch_error(&a->scratch, &a->diag);
+    }
+    a->update_count = count;
+    for (uint32_t t = 0; t < a->tenant_count; t++) {
+        const struct kedgei_log *log = &a->tenants[t];
+        for (uint64_t i = 0; i < log->count; i++) {
+            struct kedgei_fact *fact = &log->facts[i];
+            uint32_t j;
+            struct kedgei_round *round =
+                fact->kind == KEDGE_ST_UPDATE ? round_of(a, NULL, t, fact, &j) : NULL;
+            if (round) {
+                a->updates[round->update_first + round->update_count++] =
+                    (struct kedgei_update){j, round->number, t, fact};
+            }
+            kedgei_scratch_breathe(&a->scratch);
+        }
+    }
+    return KEDGE_OK;
 }
 
 int kedgei_check_tenants(struct kedgei_audit *a)
 {
-    a->updates = kedge_mem_new((size_t)a->counts.statements[KEDGE_ST_UPDATE] + 1, sizeof *a->updates);
-    if (!a->updates) {
-        return KEDGE_E_NOMEM;
-    }
     for (uint32_t t = 0; t < a->tenant_count; t++) {
         const struct kedgei_log *log = &a->tenants[t];
         for (uint64_t i = 0; i < log->count; i++) {
@@ -187,14 +198,18 @@ int kedgei_check_tenants(struct kedgei_audit *a)
             if (fact->kind == KEDGE_ST_JOB_JOINED) {
                 check_joined(a, log, fact);
             } else if (fact->kind == KEDGE_ST_UPDATE) {
-                add_update(a, t, fact);
+                uint32_t j;
+                struct kedgei_round *round = round_of(a, &a->findings, t, fact, &j);
+                if (round) {
+                    round->update_count++;
+                }
             } else if (fact->kind == KEDGE_ST_EVALUATION) {
                 check_evaluation(a, log, fact);
             } else if (fact->kind == KEDGE_ST_GROUP_ASSIGNED) {
                 check_assigned(a, log, fact);
             }
+            kedgei_scratch_breathe(&a->scratch);
         }
     }
-    give_rounds_their_updates(a);
-    return KEDGE_OK;
+    return give_rounds_their_updates(a);
 }

@@ -1,0 +1,259 @@
+/* A record may be longer than memory: what the auditor holds of it does not grow with it, and tables in files
+ * give the report that tables on the heap give. */
+#include <malloc.h>
+
+#include "chain/audit/scratch.h"
+#include "common/base/rng.h"
+#include "tests/unit/audit/support.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define WATCHED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define WATCHED 1
+#endif
+#endif
+#ifndef WATCHED
+#define WATCHED 0 /* by a sanitizer, whose own memory would be measured */
+#endif
+
+enum {
+    SITES = 16, /* of each of two tenants */
+    FEW_ROUNDS = 60,
+    MANY_ROUNDS = 300,   /* 21,000 entries */
+    HELD_PER_ENTRY = 24, /* bytes, the most */
+    HELD_WITHOUT_RECORD = 8 << 20,
+    TABLES = 1 << 20,
+    SORTED = 500000, /* 8 MB: several runs */
+};
+
+/* ---- what is held ---- */
+
+/* Bytes that belong to this process alone and to no file. */
+static uint64_t anonymous(void)
+{
+    char line[256];
+    unsigned long long kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && kib == 0 && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "RssAnon: %llu", &kib) != 1) {
+            kib = 0;
+        }
+    }
+    if (f) {
+        fclose(f);
+    }
+    return kib * 1024;
+}
+
+struct watch {
+    uint64_t before, most;
+};
+
+static void look(void *arg, const char *what, uint64_t done, uint64_t total)
+{
+    struct watch *w = arg;
+    (void)what;
+    (void)done;
+    (void)total;
+    uint64_t now = anonymous();
+    w->most = now > w->most ? now : w->most;
+}
+
+static int look_each(void *arg, const struct kedge_audit_entry *e)
+{
+    if (e->index % 512 == 0) {
+        look(arg, "", 0, 0);
+    }
+    return KEDGE_OK;
+}
+
+/* Bytes that the audit of so many rounds holds at most, beyond what the process held before. */
+static uint64_t measure(uint32_t rounds, uint64_t *ret_entries)
+{
+    struct watch w = {.most = 0};
+    struct kedge_audit_options options = {.threads = 1,
+                                          .table_bytes = TABLES,
+                                          .progress = look,
+                                          .progress_arg = &w,
+                                          .each = look_each,
+                                          .each_arg = &w};
+    struct kedge_audit_report r;
+    struct kedge_trust trust;
+    struct kedge_diag d = {.text = ""};
+    make_scratch();
+    fx_long(at("fx"), SITES, rounds);
+    ck_assert_int_eq(kedge_trust_read(at("fx/trust.json"), &trust, &d), KEDGE_OK);
+    (void)malloc_trim(0); /* what making the record left behind */
+    w.before = anonymous();
+    int err = kedge_audit_replay(at("fx"), &trust, NULL, 0, &options, &r, &d);
+    ck_assert_msg(err == KEDGE_OK, "%s", d.text);
+    print_findings(&r);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    *ret_entries = r.counts.entries;
+    kedge_audit_report_deinit(&r);
+    kedge_trust_deinit(&trust);
+    remove_scratch();
+    return w.most > w.before ? w.most - w.before : 0;
+}
+
+START_TEST(test_held)
+{
+    uint64_t few, many;
+    (void)measure(FEW_ROUNDS, &few); /* what the process takes once and keeps */
+    uint64_t held_few = measure(FEW_ROUNDS, &few), held_many = measure(MANY_ROUNDS, &many);
+    uint64_t more = held_many > held_few ? held_many - held_few : 0;
+    printf("  %llu entries: %llu KiB held; %llu entries: %llu KiB; %.1f bytes per entry\n",
+           (unsigned long long)few, (unsigned long long)held_few / 1024, (unsigned long long)many,
+           (unsigned long long)held_many / 1024, (double)more / (double)(many - few));
+    ck_assert_uint_gt(many, 20000);
+    if (!WATCHED) {
+        ck_assert_uint_le(held_few, HELD_WITHOUT_RECORD);
+        ck_assert_uint_le(more, HELD_PER_ENTRY * (many - few));
+    }
+}
+END_TEST
+
+/* ---- tables in files ---- */
+
+START_TEST(test_same_report)
+{
+    static const enum fx_twist twists[] = {FX_NONE,        FX_STATED_TWICE, FX_IDEM_KEY,
+                                           FX_GARBAGE,     FX_UNLISTED,     FX_MAIN_ROOT,
+                                           FX_ANCHOR_FORK, FX_GROUPING,     FX_MIXING};
+    struct kedge_audit_report r[2];
+    make_scratch();
+    fx_federation(at("fx"), twists[_i]);
+    for (int i = 0; i < 2; i++) {
+        r[i] = run(at("fx"), at("fx/trust.json"), NULL, true,
+                   (struct kedge_audit_options){.table_bytes = (uint64_t)i});
+    }
+    ck_assert_int_eq(r[0].verdict, twists[_i] == FX_NONE ? KEDGE_AUDIT_YES : KEDGE_AUDIT_NO);
+    ck_assert_uint_eq(r[0].finding_count, r[1].finding_count);
+    for (uint32_t i = 0; i < r[0].finding_count; i++) {
+        ck_assert_str_eq(r[0].findings[i].where, r[1].findings[i].where);
+        ck_assert_str_eq(r[0].findings[i].text, r[1].findings[i].text);
+    }
+    ck_assert_mem_eq(&r[0].counts, &r[1].counts, sizeof r[0].counts);
+    ck_assert_mem_eq(&r[0].results, &r[1].results, sizeof r[0].results);
+    kedge_audit_report_deinit(&r[0]);
+    kedge_audit_report_deinit(&r[1]);
+    remove_scratch();
+}
+END_TEST
+
+/* No place for them: said, and no verdict. */
+START_TEST(test_no_place)
+{
+    struct kedge_audit_options options = {.table_bytes = 1};
+    struct kedge_audit_report r;
+    struct kedge_diag d = {.text = ""};
+    const char *was = getenv("TMPDIR");
+    char *keep = was ? strdup(was) : NULL;
+    make_scratch();
+    fx_federation(at("fx"), FX_NONE);
+    ck_assert_int_eq(setenv("TMPDIR", "/nowhere", 1), 0);
+    int err = kedge_audit_verify(at("fx"), NULL, NULL, 0, &options, &r, &d);
+    ck_assert_int_eq(err, KEDGE_E_DISK_FULL);
+    ck_assert_ptr_nonnull(strstr(d.text, "TMPDIR"));
+    ck_assert_int_eq(keep ? setenv("TMPDIR", keep, 1) : unsetenv("TMPDIR"), 0);
+    free(keep);
+    remove_scratch();
+}
+END_TEST
+
+/* ---- scratch by itself ---- */
+
+struct row {
+    uint64_t key, number;
+};
+
+static int compare(const void *pa, const void *pb)
+{
+    const struct row *a = pa, *b = pb;
+    int c = (a->key > b->key) - (a->key < b->key);
+    return c ? c : (a->number > b->number) - (a->number < b->number);
+}
+
+START_TEST(test_sort)
+{
+    struct kedgei_scratch s;
+    struct kedge_rng rng;
+    kedgei_scratch_init(&s, 1);
+    kedge_rng_init(&rng, 3, KEDGE_RNG_TEST, 0, 0);
+    for (uint64_t keys = 2; keys <= UINT64_C(1) << 40; keys <<= 19) { /* many equal ones, few, none */
+        struct row *rows = NULL;
+        uint64_t sum = 0;
+        for (size_t n = 0; n < SORTED; n++) {
+            if (n % (SORTED / 4) == 0) {
+                rows = kedgei_scratch_grow(&s, rows, n, n + SORTED / 4, sizeof *rows);
+                ck_assert_ptr_nonnull(rows);
+            }
+            rows[n] = (struct row){kedge_rng_below(&rng, keys), n};
+            sum += rows[n].key;
+        }
+        ck_assert_uint_ge(s.mapped, SORTED * sizeof *rows);
+        for (int again = 0; again < 2; again++) { /* also what is sorted already */
+            ck_assert_int_eq(kedgei_scratch_sort(&s, rows, SORTED, sizeof *rows, compare), KEDGE_OK);
+            uint64_t left = sum;
+            for (size_t n = 0; n < SORTED; n++) {
+                left -= rows[n].key;
+                ck_assert(n == 0 || compare(&rows[n - 1], &rows[n]) < 0);
+            }
+            ck_assert_uint_eq(left, 0);
+        }
+        kedgei_scratch_free(&s, rows);
+    }
+    ck_assert_uint_eq(s.mapped, 0);
+    kedgei_scratch_deinit(&s);
+}
+END_TEST
+
+START_TEST(test_blocks)
+{
+    struct kedgei_scratch s;
+    struct kedgei_arena a;
+    struct kedge_diag d = {.text = ""};
+    kedgei_scratch_init(&s, 1 << 20);
+    uint8_t *heap = kedgei_scratch_new(&s, 1 << 10, 512), *file = kedgei_scratch_new(&s, 1 << 10, 1024);
+    ck_assert(heap && file);
+    ck_assert_uint_gt(s.heap, 0);
+    ck_assert_uint_ge(s.mapped, 1 << 20);
+    for (size_t i = 0; i < 1 << 20; i++) {
+        ck_assert_uint_eq(file[i], 0);
+    }
+    ck_assert_ptr_null(kedgei_scratch_new(&s, SIZE_MAX / 2, 4));
+    ck_assert_int_eq(kedgei_scratch_error(&s, &d), KEDGE_E_NOMEM);
+    kedgei_arena_init(&a, &s);
+    uint64_t *first = NULL;
+    for (uint64_t i = 0; i < 300000; i++) { /* beyond the largest chunk */
+        uint64_t *p = kedgei_arena_put(&a, &i, sizeof i);
+        ck_assert(p && *p == i);
+        first = first ? first : p;
+    }
+    ck_assert_uint_eq(*first, 0);
+    kedgei_arena_deinit(&a);
+    kedgei_scratch_free(&s, heap);
+    kedgei_scratch_free(&s, file);
+    ck_assert_uint_eq(s.heap + s.mapped, 0);
+    kedgei_scratch_deinit(&s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("audit-memory");
+    TCase *t = tcase_create("memory");
+    tcase_set_timeout(t, 240);
+    tcase_add_test(t, test_blocks);
+    tcase_add_test(t, test_sort);
+    tcase_add_loop_test(t, test_same_report, 0, 9);
+    tcase_add_test(t, test_no_place);
+    tcase_add_test(t, test_held);
+    suite_add_tcase(s, t);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
