@@ -154,6 +154,12 @@ struct kedge_audit_entry {
 /* Another result than KEDGE_OK ends the audit with it. */
 typedef int kedge_audit_each(void *arg, const struct kedge_audit_entry *entry);
 
+/* A key file of a tenant's encrypted updates, or a folder of such (chain/store/blob_keys.h). */
+struct kedge_audit_blob_key {
+    struct kedge_id tenant;
+    const char *path;
+};
+
 struct kedge_audit_options {
     kedge_audit_each *each; /* may be NULL; called for every entry at the end, main chain first, in order */
     void *each_arg;
@@ -169,6 +175,8 @@ struct kedge_audit_options {
     uint64_t table_bytes;    /* of tables on the heap, beyond which they lie in files of $TMPDIR; 0: 16 MiB */
     kedge_audit_progress *progress; /* may be NULL */
     void *progress_arg;
+    const struct kedge_audit_blob_key *blob_keys; /* what encrypted updates need, besides STATE/keys/blobs */
+    size_t blob_key_count;
 };
 
 /* Everything short of re-executing arithmetic: logs, signatures, keys in force, order, lists, totals, blobs,

@@ -36,6 +36,7 @@ struct sweep {
     struct file *files;
     size_t file_count, file_cap;
     uint32_t log; /* whose folder is being visited */
+    atomic_uint_fast64_t *sealed; /* per tenant: files that are encrypted and whose key nobody gave */
     bool nomem;
 };
 
@@ -336,6 +337,10 @@ static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
     name_blob(s->a, file->log, &file->digest, where);
     int err = kedge_blobs_verify(blobs, &file->digest, &d);
     f->nomem = f->nomem || err == KEDGE_E_NOMEM;
+    if (err == KEDGE_E_SEALED && log_at(s->a, file->log)->own_blob_keys == 0) {
+        atomic_fetch_add(&s->sealed[file->log], 1);
+        return;
+    }
     if (err) {
         for (size_t k = 0; k < file->ref_count; k++) {
             const struct ref *ref = &s->refs[file->ref_first + k];
@@ -346,7 +351,8 @@ static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
                                            : kedge_strerror(err));
         return;
     }
-    err = kedge_blobs_path(blobs, &file->digest, path);
+    struct kedge_blob_at at;
+    err = kedge_blobs_at(blobs, &file->digest, path, &at);
     for (size_t k = 0; k < file->ref_count && !err; k++) {
         const struct ref *ref = &s->refs[file->ref_first + k];
         const struct kedgei_job *job = s->a->jobs[ref->job];
@@ -358,7 +364,7 @@ static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
             bad = kedge_compute_check_model(&job->layout, path, &d);
         } else if (ref->role == ROLE_UPDATE || ref->role == ROLE_DIRECTION) {
             int32_t limit = ref->role == ROLE_UPDATE ? job->limit : INT32_MAX;
-            bad = kedge_compute_check_update(&job->layout, path, limit, &d);
+            bad = kedge_compute_check_update(&job->layout, &at, limit, &d);
         }
         f->nomem = f->nomem || bad == KEDGE_E_NOMEM;
         if (bad) {
@@ -372,9 +378,27 @@ static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
     }
 }
 
+static void tell_sealed(const struct sweep *s)
+{
+    for (uint32_t t = 0; t < s->a->tenant_count; t++) {
+        const char *name = s->a->tenants[t].name;
+        char where[KEDGE_AUDIT_WHERE_MAX];
+        if (s->sealed[t] > 0) {
+            snprintf(where, sizeof where, "tenants/%s/blobs", name);
+            kedgei_find(&s->a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_SEALED, where,
+                        "not checked: the content of %llu updates, which are encrypted under keys that are not here "
+                        "(--blob-key %s=FILE); who sent them, when, and what they weigh is",
+                        (unsigned long long)s->sealed[t], name);
+        }
+    }
+}
+
 int kedgei_check_blobs(struct kedgei_audit *a)
 {
-    struct sweep s = {.a = a};
+    struct sweep s = {.a = a, .sealed = kedge_mem_new(a->tenant_count + 1, sizeof *s.sealed)};
+    if (!s.sealed) {
+        return KEDGE_E_NOMEM;
+    }
     collect_refs(&s);
     int err = sort_refs(&s);
     err = err ? err : collect_files(&s);
@@ -382,7 +406,9 @@ int kedgei_check_blobs(struct kedgei_audit *a)
     if (!err) {
         match(&s);
         err = kedgei_parallel(a, "blobs", s.file_count, check_file, &s);
+        tell_sealed(&s);
     }
+    kedge_mem_free(s.sealed);
     kedgei_scratch_free(&a->scratch, s.refs);
     kedgei_scratch_free(&a->scratch, s.files);
     return err;

@@ -93,12 +93,34 @@ static int load_log(struct kedgei_audit *a, struct kedgei_log *log, const char *
     return fill_log(a, log, &spool);
 }
 
+/* Keys that the command line names besides. */
+static int add_blob_keys(struct kedgei_audit *a, const struct kedgei_log *log)
+{
+    int err = KEDGE_OK;
+    for (size_t i = 0; i < a->options.blob_key_count && !err; i++) {
+        const struct kedge_audit_blob_key *key = &a->options.blob_keys[i];
+        if (kedge_id_eq(&key->tenant, &log->tenant)) {
+            err = kedge_blob_keys_add(kedge_blobs_keys(log->blobs), key->path, &a->diag);
+        }
+    }
+    return err;
+}
+
 static int open_blobs(struct kedgei_audit *a, struct kedgei_log *log, const char *folder)
 {
-    static const struct kedge_blobs_options options = {.read_only = true};
-    char path[KEDGE_PATH_MAX];
+    struct kedge_blobs_options options = {.read_only = true};
+    char path[KEDGE_PATH_MAX], keys[KEDGE_PATH_MAX];
     int err = kedge_state_path(path, &a->diag, a->state, "%s", folder);
-    return err ? err : kedge_blobs_open(path, &options, &log->blobs, &a->diag);
+    if (err || !log->tenant.s[0]) {
+        return err ? err : kedge_blobs_open(path, &options, &log->blobs, &a->diag);
+    }
+    err = kedge_state_blob_options(a->state, &log->tenant, keys, &options, &a->diag);
+    err = err ? err : kedge_blobs_open(path, &options, &log->blobs, &a->diag);
+    if (!err) {
+        log->own_blob_keys = kedge_blob_keys_count(kedge_blobs_keys(log->blobs));
+        err = add_blob_keys(a, log);
+    }
+    return err;
 }
 
 static void set_trusted(struct kedgei_audit *a, struct kedgei_log *log)

@@ -83,6 +83,7 @@ struct kedgei_log {
     struct kedgei_place *anchors; /* its checkpoints in the main chain, ascending */
     size_t anchor_count, anchor_cap;
     struct kedge_blobs *blobs;
+    size_t own_blob_keys; /* keys of its encrypted blobs that lie in the folder */
 };
 
 struct kedgei_round {

@@ -133,13 +133,13 @@ static void replay_grouping(const struct kedgei_replay *r, struct kedgei_decisio
     uint64_t at = d->round->step->index;
     uint32_t groups = 0;
     int err = kedgei_inputs_read(r, d, &in, f);
-    const char **paths = kedgei_inputs_paths(&in);
+    struct kedge_blob_at *files = kedgei_inputs_at(&in);
     uint32_t *group = kedge_mem_new(in.count + 1, sizeof *group);
-    if (!err && (!paths || !group)) {
+    if (!err && (!files || !group)) {
         err = KEDGE_E_NOMEM;
     }
     err = err ? err
-              : kedge_compute_groups(&d->job->layout, paths, in.count, &d->job->spec, group, &groups, &diag);
+              : kedge_compute_groups(&d->job->layout, files, in.count, &d->job->spec, group, &groups, &diag);
     if (err) {
         failed(r, d, at, "grouping", err, &diag, f);
     }
@@ -160,7 +160,7 @@ static void replay_grouping(const struct kedgei_replay *r, struct kedgei_decisio
                      "job \"%s\": %u groups, the updates give %u", d->job->id.s, d->job->groups, groups);
     }
     kedge_mem_free(in.items);
-    kedge_mem_free(paths);
+    kedge_mem_free(files);
     kedge_mem_free(group);
 }
 
@@ -174,9 +174,9 @@ static void replay_direction(const struct kedgei_replay *r, struct kedgei_decisi
     struct kedge_hash digest;
     uint64_t at = d->round->step->index;
     int err = kedgei_inputs_read(r, d, &in, f);
-    const char **paths = kedgei_inputs_paths(&in);
-    err = err ? err : paths ? sink_open(&hasher, &sink) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_compute_direction(&d->job->layout, paths, in.count, sink, &diag);
+    struct kedge_blob_at *files = kedgei_inputs_at(&in);
+    err = err ? err : files ? sink_open(&hasher, &sink) : KEDGE_E_NOMEM;
+    err = err ? err : kedge_compute_direction(&d->job->layout, files, in.count, sink, &diag);
     if (err) {
         failed(r, d, at, "direction", err, &diag, f);
     } else {
@@ -187,7 +187,7 @@ static void replay_direction(const struct kedgei_replay *r, struct kedgei_decisi
     }
     kedge_hasher_free(hasher);
     kedge_mem_free(in.items);
-    kedge_mem_free(paths);
+    kedge_mem_free(files);
 }
 
 /* Cold start: the cosine to the site's own group. Newcomer: also that no other group is nearer. */
@@ -202,7 +202,8 @@ static void replay_assigned(const struct kedgei_replay *r, struct kedgei_decisio
     uint32_t first = newcomer ? 0 : g->group, count = newcomer ? d->job->groups : 1, nearest = 0;
     double cosine = 0;
     bool absent = false;
-    int err = kedge_blobs_path(d->log->blobs, &g->update, update);
+    struct kedge_blob_at at;
+    int err = kedge_blobs_at(d->log->blobs, &g->update, update, &at);
     for (uint32_t i = 0; i < count && !err; i++) {
         const struct kedge_st_step_group *group = kedgei_step_group(d->round->step, first + i);
         directions[i] = paths[i];
@@ -214,9 +215,9 @@ static void replay_assigned(const struct kedgei_replay *r, struct kedgei_decisio
     }
     if (!err) {
         absent = !kedge_file_exists(update);
-        err = !absent ? kedge_compute_nearest(&d->job->layout, update, directions, count, &nearest, &cosine,
-                                              &diag)
-                      : KEDGE_E_IO;
+        err = !absent
+                  ? kedge_compute_nearest(&d->job->layout, &at, directions, count, &nearest, &cosine, &diag)
+                  : KEDGE_E_IO;
         if (err == KEDGE_E_NOT_FOUND) { /* all zero: group 0, similarity 0 */
             nearest = 0;
             cosine = 0;
@@ -253,7 +254,7 @@ static void replay_aggregate(const struct kedgei_replay *r, struct kedgei_decisi
     int err = kedgei_inputs_read(r, d, &in, f);
     struct kedge_compute_source *sources = kedge_mem_new(in.count + 1, sizeof *sources);
     for (size_t i = 0; sources && i < in.count; i++) {
-        sources[i] = (struct kedge_compute_source){in.items[i].path, in.items[i].row.weight};
+        sources[i] = (struct kedge_compute_source){kedgei_input_at(&in.items[i]), in.items[i].row.weight};
     }
     err = err ? err : sources ? sink_open(&hasher, &sink) : KEDGE_E_NOMEM;
     err = err ? err : kedge_blobs_path(r->a->main.blobs, &agg->base, base);

@@ -40,6 +40,7 @@ struct kedgei_input {
     struct kedge_input_row row;
     uint32_t place; /* of its tenant in the spec */
     char path[KEDGE_PATH_MAX];
+    struct kedge_blob_keys *keys; /* of its tenant */
 };
 struct kedgei_inputs {
     struct kedgei_input *items; /* in site order */
@@ -53,7 +54,9 @@ KEDGE_NODISCARD int kedgei_inputs_read(const struct kedgei_replay *r, const stru
 /* Candidates of all tenants in the order (tenant id, site id); likewise. */
 KEDGE_NODISCARD int kedgei_candidates_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
                                            struct kedgei_inputs *ret, struct kedgei_findings *f);
-/* Their files, for kedge_compute_…; NULL when out of memory. */
-const char **kedgei_inputs_paths(const struct kedgei_inputs *in);
+/* Its file, for kedge_compute_…; borrows the input. */
+struct kedge_blob_at kedgei_input_at(const struct kedgei_input *in);
+/* All files; NULL when out of memory. */
+struct kedge_blob_at *kedgei_inputs_at(const struct kedgei_inputs *in);
 
 #endif

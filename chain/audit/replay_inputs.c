@@ -21,7 +21,9 @@ static int add_input(struct kedgei_inputs *in, const struct kedgei_audit *a, con
     struct kedgei_input *item = &in->items[in->count++];
     item->row = *row;
     item->place = place;
-    return kedge_blobs_path(a->tenants[job->tenants[place]].blobs, &row->update, item->path);
+    const struct kedge_blobs *blobs = a->tenants[job->tenants[place]].blobs;
+    item->keys = kedge_blobs_keys(blobs);
+    return kedge_blobs_path(blobs, &row->update, item->path);
 }
 
 static int compare_inputs(const void *pa, const void *pb)
@@ -87,13 +89,18 @@ int kedgei_inputs_read(const struct kedgei_replay *r, const struct kedgei_decisi
     return !err && ret->count == 0 ? KEDGE_E_NOT_FOUND : err;
 }
 
-const char **kedgei_inputs_paths(const struct kedgei_inputs *in)
+struct kedge_blob_at kedgei_input_at(const struct kedgei_input *in)
 {
-    const char **paths = kedge_mem_new(in->count, sizeof *paths);
-    for (size_t i = 0; paths && i < in->count; i++) {
-        paths[i] = in->items[i].path;
+    return (struct kedge_blob_at){.path = in->path, .keys = in->keys, .digest = in->row.update};
+}
+
+struct kedge_blob_at *kedgei_inputs_at(const struct kedgei_inputs *in)
+{
+    struct kedge_blob_at *files = kedge_mem_new(in->count, sizeof *files);
+    for (size_t i = 0; files && i < in->count; i++) {
+        files[i] = kedgei_input_at(&in->items[i]);
     }
-    return paths;
+    return files;
 }
 
 int kedgei_candidates_read(const struct kedgei_replay *r, const struct kedgei_decision *d,

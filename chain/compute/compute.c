@@ -1,5 +1,6 @@
-/* Maps the files, checks them once, then runs the pure kernels tile by tile. A tile of 64 Ki values keeps the
- * output buffer in the second-level cache and the sink's calls few. */
+/* Opens the files, checks them once, then runs the pure kernels tile by tile. A tile of 64 Ki values keeps
+ * the output buffer in the second-level cache and the sink's calls few; of encrypted files, which are
+ * decrypted into memory, it has a chunk. */
 #include "chain/compute/compute.h"
 
 #include <math.h>
@@ -9,83 +10,12 @@
 #include "aggregation/mean.h"
 #include "aggregation/mixing.h"
 #include "aggregation/quantise.h"
+#include "chain/compute/tensor_files.h"
 #include "common/base/mem.h"
-#include "common/base/os/file.h"
 #include "common/tensor/model.h"
 #include "common/tensor/safetensors.h"
 
-enum { TILE = 65536 };
-
-struct tensor_file {
-    struct kedge_map map;
-    const void *values;
-};
-
-/* ptrs[i] = values of paths[i], all of one layout and type. */
-struct tensor_files {
-    struct tensor_file *files;
-    const void **values;
-    size_t count;
-};
-
-static int file_open(const struct kedge_layout *layout, enum kedge_dtype dtype, const char *path,
-                     struct tensor_file *ret, struct kedge_diag *d)
-{
-    struct kedge_map map;
-    struct kedge_layout got;
-    uint64_t start;
-    int err = kedge_map_open(path, &map, d);
-    if (err) {
-        return err;
-    }
-    err = kedge_safetensors_read(kedge_view_of(map.ptr, map.len), map.len, KEDGE_SAFETENSORS_CANONICAL, &got,
-                                 &start, d);
-    if (!err) {
-        err = kedge_layout_check_same(layout, &got, dtype, d);
-        kedge_layout_deinit(&got);
-    }
-    if (err) {
-        kedge_map_close(&map);
-        return kedge_diag_wrap(d, err, "%s", path);
-    }
-    *ret = (struct tensor_file){map, map.ptr + start};
-    return KEDGE_OK;
-}
-
-static void files_close(struct tensor_files *f)
-{
-    for (size_t i = 0; i < f->count; i++) {
-        kedge_map_close(&f->files[i].map);
-    }
-    kedge_mem_free(f->files);
-    kedge_mem_free(f->values);
-    *f = (struct tensor_files){NULL, NULL, 0};
-}
-
-/* paths with a stride, so that an array of structures whose first member is the path serves as well. */
-static int files_open(const struct kedge_layout *layout, enum kedge_dtype dtype, const void *paths,
-                      size_t stride, size_t count, struct tensor_files *ret, struct kedge_diag *d)
-{
-    struct tensor_files f = {kedge_mem_new(count, sizeof *f.files), kedge_mem_new(count, sizeof *f.values),
-                             0};
-    int err = f.files && f.values ? KEDGE_OK
-                                  : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for %zu files", count);
-    for (size_t i = 0; i < count && !err; i++) {
-        const char *path;
-        memcpy(&path, (const char *)paths + i * stride, sizeof path);
-        err = file_open(layout, dtype, path, &f.files[i], d);
-        if (!err) {
-            f.values[i] = f.files[i].values;
-            f.count++;
-        }
-    }
-    if (err) {
-        files_close(&f);
-        return err;
-    }
-    *ret = f;
-    return KEDGE_OK;
-}
+enum { TILE = KEDGEI_TENSORS_TILE_MAX, HELD = KEDGEI_TENSORS_HELD_MAX };
 
 static int write_header(const struct kedge_layout *layout, enum kedge_dtype dtype, struct kedge_sink sink)
 {
@@ -103,6 +33,19 @@ static size_t tile_len(const struct kedge_layout *layout, size_t first)
 {
     uint64_t left = layout->values_count - first;
     return left < TILE ? (size_t)left : TILE;
+}
+
+static int models_open(const struct kedge_layout *layout, enum kedge_dtype dtype, const char *const *paths,
+                       size_t count, struct kedgei_tensors *ret, struct kedge_diag *d)
+{
+    struct kedge_blob_at *at = kedge_mem_new(count, sizeof *at);
+    for (size_t i = 0; at && i < count; i++) {
+        at[i].path = paths[i];
+    }
+    int err = at ? kedgei_tensors_open(layout, dtype, at, sizeof *at, count, ret, d)
+                 : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for %zu files", count);
+    kedge_mem_free(at);
+    return err;
 }
 
 int kedge_compute_initial(const struct kedge_job_spec *spec, struct kedge_sink sink,
@@ -129,37 +72,128 @@ int kedge_compute_initial(const struct kedge_job_spec *spec, struct kedge_sink s
 
 int kedge_compute_check_model(const struct kedge_layout *layout, const char *path, struct kedge_diag *reterr)
 {
-    struct tensor_file file;
-    int err = file_open(layout, KEDGE_DTYPE_F32, path, &file, reterr);
+    struct kedgei_tensors file;
+    int err = models_open(layout, KEDGE_DTYPE_F32, &path, 1, &file, reterr);
     if (err) {
         return err;
     }
-    const float *w = file.values;
+    const float *w = file.values[0];
     for (uint64_t i = 0; i < layout->values_count && !err; i++) {
         if (!isfinite(w[i])) {
             err = kedge_diag_set(reterr, KEDGE_E_NOT_FINITE, "%s: value %llu is not finite", path,
                                  (unsigned long long)i);
         }
     }
-    kedge_map_close(&file.map);
+    kedgei_tensors_close(&file);
     return err;
 }
 
-int kedge_compute_check_update(const struct kedge_layout *layout, const char *path, int32_t limit,
-                               struct kedge_diag *reterr)
+int kedge_compute_check_update(const struct kedge_layout *layout, const struct kedge_blob_at *update,
+                               int32_t limit, struct kedge_diag *reterr)
 {
-    struct tensor_file file;
-    size_t at;
-    int err = file_open(layout, KEDGE_DTYPE_I32, path, &file, reterr);
+    struct kedgei_tensors file;
+    size_t n, bad;
+    int err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, update, sizeof *update, 1, &file, reterr);
     if (err) {
         return err;
     }
-    err = kedge_update_check(file.values, (size_t)layout->values_count, limit, &at);
-    if (err) {
-        (void)kedge_diag_set(reterr, err, "%s: value %zu is %d, the job's bound allows at most %d", path, at,
-                             ((const int32_t *)file.values)[at], limit);
+    for (size_t first = 0; first < layout->values_count && !err; first += n) {
+        n = kedgei_tensors_tile(&file, first);
+        err = kedgei_tensors_seek(&file, 0, 1, first, n, reterr);
+        if (err) {
+            break;
+        }
+        const int32_t *values = file.tile[0];
+        err = kedge_update_check(values, n, limit, &bad);
+        if (err) {
+            (void)kedge_diag_set(reterr, err, "%s: value %zu is %d, the job's bound allows at most %d",
+                                 update->path, first + bad, values[bad], limit);
+        }
     }
-    kedge_map_close(&file.map);
+    kedgei_tensors_close(&file);
+    return err;
+}
+
+/* ---- mean ---- */
+
+/* The sum of many updates over a tile: exact in 64 bits, and handed on as two rows of 32. */
+struct sum {
+    int64_t *total;
+    int32_t *low, *high;
+};
+
+static int sum_many(struct kedgei_tensors *t, const struct kedge_mean_source *rows, size_t first, size_t n,
+                    const struct sum *sum, struct kedge_diag *d)
+{
+    memset(sum->total, 0, n * sizeof *sum->total);
+    for (size_t from = 0; from < t->count; from += HELD) {
+        size_t to = t->count - from < HELD ? t->count : from + HELD;
+        int err = kedgei_tensors_seek(t, from, to, first, n, d);
+        if (err) {
+            return err;
+        }
+        for (size_t k = from; k < to; k++) {
+            const int32_t *values = t->tile[k];
+            for (size_t i = 0; i < n; i++) {
+                sum->total[i] =
+                    (int64_t)((uint64_t)sum->total[i] + rows[k].weight * (uint64_t)(int64_t)values[i]);
+            }
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        sum->low[i] = (int32_t)(sum->total[i] & INT32_MAX);
+        sum->high[i] = (int32_t)(sum->total[i] >> 31); /* |sum| < 2^62: kedge_mean_weight_sum */
+    }
+    return KEDGE_OK;
+}
+
+static int mean_tile(struct kedgei_tensors *updates, const float *base, struct kedge_mean_source *rows,
+                     const struct sum *sum, size_t first, size_t n, unsigned scale, uint64_t weight_sum,
+                     float *out, struct kedge_diag *d)
+{
+    if (sum->total) {
+        const struct kedge_mean_source two[] = {{sum->low, 1}, {sum->high, UINT64_C(1) << 31}};
+        int err = sum_many(updates, rows, first, n, sum, d);
+        return err ? err : kedge_mean_tile(base + first, two, 2, 0, n, scale, weight_sum, out);
+    }
+    int err = kedgei_tensors_seek(updates, 0, updates->count, first, n, d);
+    for (size_t i = 0; i < updates->count && !err; i++) {
+        rows[i].values = updates->tile[i];
+    }
+    return err ? err : kedge_mean_tile(base + first, rows, updates->count, 0, n, scale, weight_sum, out);
+}
+
+/* Memory that a mean needs besides; `sum` only for more encrypted updates than are decrypted at once. */
+static int mean_memory(const struct kedgei_tensors *updates, struct sum *ret)
+{
+    *ret = (struct sum){.total = NULL};
+    if (updates->sealed_count <= HELD) {
+        return KEDGE_OK;
+    }
+    size_t n = KEDGE_BLOB_CHUNK / sizeof(int32_t);
+    *ret = (struct sum){kedge_mem_new(n, sizeof *ret->total), kedge_mem_new(n, sizeof *ret->low),
+                        kedge_mem_new(n, sizeof *ret->high)};
+    return ret->total && ret->low && ret->high ? KEDGE_OK : KEDGE_E_NOMEM;
+}
+
+static int mean_run(const struct kedge_layout *layout, struct kedgei_tensors *updates, const float *base,
+                    struct kedge_mean_source *rows, unsigned scale, uint64_t weight_sum,
+                    struct kedge_sink sink, struct kedge_diag *d)
+{
+    struct sum sum;
+    float *tile = kedge_mem_new(TILE, sizeof *tile);
+    int err = mean_memory(updates, &sum);
+    err = tile && !err ? write_header(layout, KEDGE_DTYPE_F32, sink)
+                       : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for a mean");
+    for (size_t first = 0, n; first < layout->values_count && !err; first += n) {
+        n = kedgei_tensors_tile(updates, first);
+        err = mean_tile(updates, base, rows, &sum, first, n, scale, weight_sum, tile, d);
+        err = err ? err : sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
+    }
+    kedge_mem_free(sum.total);
+    kedge_mem_free(sum.low);
+    kedge_mem_free(sum.high);
+    kedge_mem_free(tile);
     return err;
 }
 
@@ -168,51 +202,81 @@ int kedge_compute_mean(const struct kedge_layout *layout, const char *base_path,
                        int32_t limit, struct kedge_sink sink, uint64_t *ret_weight_sum,
                        struct kedge_diag *reterr)
 {
-    struct tensor_files updates = {NULL, NULL, 0};
-    struct tensor_file base = {{NULL, 0}, NULL};
+    struct kedgei_tensors updates = {.count = 0}, base = {.count = 0};
     uint64_t weight_sum = 0;
     struct kedge_mean_source *rows = kedge_mem_new(count, sizeof *rows);
-    float *tile = kedge_mem_new(TILE, sizeof *tile);
-    int err = rows && tile ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a mean");
+    int err = rows ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a mean");
     if (!err) {
-        err = files_open(layout, KEDGE_DTYPE_I32, sources, sizeof *sources, count, &updates, reterr);
+        err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, &sources[0].update, sizeof *sources, count,
+                                  &updates, reterr);
     }
-    if (!err) {
-        err = file_open(layout, KEDGE_DTYPE_F32, base_path, &base, reterr);
-    }
+    err = err ? err : models_open(layout, KEDGE_DTYPE_F32, &base_path, 1, &base, reterr);
     for (size_t i = 0; i < count && !err; i++) {
-        rows[i] = (struct kedge_mean_source){updates.values[i], sources[i].weight};
+        rows[i].weight = sources[i].weight;
     }
     if (!err) {
         err = kedge_mean_weight_sum(rows, count, limit, &weight_sum);
         err = err ? kedge_diag_set(reterr, err, "weights of %zu updates: %s", count, kedge_strerror(err))
                   : KEDGE_OK;
     }
-    if (!err) {
-        err = write_header(layout, KEDGE_DTYPE_F32, sink);
-    }
-    for (size_t first = 0; first < layout->values_count && !err; first += TILE) {
-        size_t n = tile_len(layout, first);
-        err = kedge_mean_tile(base.values, rows, count, first, n, scale, weight_sum, tile);
-        if (!err) {
-            err = sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
-        }
-    }
-    files_close(&updates);
-    kedge_map_close(&base.map);
+    err = err ? err : mean_run(layout, &updates, base.values[0], rows, scale, weight_sum, sink, reterr);
+    kedgei_tensors_close(&updates);
+    kedgei_tensors_close(&base);
     kedge_mem_free(rows);
-    kedge_mem_free(tile);
     if (!err) {
         *ret_weight_sum = weight_sum;
     }
     return err;
 }
 
-int kedge_compute_groups(const struct kedge_layout *layout, const char *const *paths, size_t count,
+/* ---- groups ---- */
+
+/* Inner products of updates of which some are encrypted: their largest values first, then tile by tile. */
+static int gram_of(struct kedgei_tensors *t, uint32_t *maxima, int64_t *gram, struct kedge_diag *d)
+{
+    int16_t *scratch = kedge_mem_new(kedge_gram_scratch(t->count), sizeof *scratch);
+    int err = scratch ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for inner products");
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t first = 0, n; first < t->layout->values_count && !err; first += n) {
+            n = kedgei_tensors_tile(t, first);
+            err = kedgei_tensors_seek(t, 0, t->count, first, n, d);
+            for (size_t i = 0; pass == 0 && i < t->count && !err; i++) {
+                maxima[i] = kedge_max_abs(t->tile[i], n, maxima[i]);
+            }
+            if (pass == 1 && !err) {
+                err = kedge_gram_tile((const int32_t *const *)t->tile, maxima, t->count, 0, n, scratch, gram);
+            }
+        }
+    }
+    kedge_mem_free(scratch);
+    return err;
+}
+
+static int group_tensors(struct kedgei_tensors *t, const struct kedge_flexcfl_params *params,
+                         struct kedge_flexcfl_result *result, struct kedge_diag *d)
+{
+    if (t->count > KEDGE_GRAM_VECTORS_MAX) {
+        return KEDGE_E_ARG;
+    }
+    if (t->sealed_count == 0) {
+        return kedge_flexcfl_group((const int32_t *const *)t->values, t->count,
+                                   (size_t)t->layout->values_count, params, result);
+    }
+    int64_t *gram = kedge_mem_new(t->count * t->count, sizeof *gram);
+    uint32_t *maxima = kedge_mem_new(t->count, sizeof *maxima);
+    int err = gram && maxima ? gram_of(t, maxima, gram, d) : KEDGE_E_NOMEM;
+    err = err ? err : kedge_flexcfl_group_gram(gram, maxima, t->count, params, result);
+    kedge_mem_free(gram);
+    kedge_mem_free(maxima);
+    return err;
+}
+
+int kedge_compute_groups(const struct kedge_layout *layout, const struct kedge_blob_at *files, size_t count,
                          const struct kedge_job_spec *spec, uint32_t *ret_group, uint32_t *ret_groups,
                          struct kedge_diag *reterr)
 {
-    struct tensor_files updates = {NULL, NULL, 0};
+    struct kedgei_tensors updates = {.count = 0};
+    struct kedge_diag why = {.text = ""};
     struct kedge_flexcfl_params params = {
         .edc = KEDGE_EDC_UNIT, .groups = spec->groups, .size_min = 1, .seed = spec->seed, .round = 0};
     struct kedge_flexcfl_result result = {.group = kedge_mem_new(count, sizeof *result.group),
@@ -223,72 +287,89 @@ int kedge_compute_groups(const struct kedge_layout *layout, const char *const *p
                   ? KEDGE_OK
                   : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for grouping %zu updates", count);
     if (!err) {
-        err = files_open(layout, KEDGE_DTYPE_I32, paths, sizeof *paths, count, &updates, reterr);
+        err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, files, sizeof *files, count, &updates, reterr);
     }
     if (!err) {
-        err = kedge_flexcfl_group((const int32_t *const *)updates.values, count, (size_t)layout->values_count,
-                                  &params, &result);
-        err = err ? kedge_diag_set(reterr, err, "grouping of %zu updates: %s", count, kedge_strerror(err))
+        err = group_tensors(&updates, &params, &result, &why);
+        err = err ? kedge_diag_set(reterr, err, "grouping of %zu updates: %s", count,
+                                   why.text[0] ? why.text : kedge_strerror(err))
                   : KEDGE_OK;
     }
     if (!err) {
         memcpy(ret_group, result.group, count * sizeof *ret_group);
         *ret_groups = (uint32_t)result.groups;
     }
-    files_close(&updates);
+    kedgei_tensors_close(&updates);
     kedge_mem_free(result.group);
     kedge_mem_free(result.eigenvalues);
     kedge_mem_free(result.embedding);
     return err;
 }
 
-int kedge_compute_direction(const struct kedge_layout *layout, const char *const *paths, size_t count,
-                            struct kedge_sink sink, struct kedge_diag *reterr)
+int kedge_compute_direction(const struct kedge_layout *layout, const struct kedge_blob_at *files,
+                            size_t count, struct kedge_sink sink, struct kedge_diag *reterr)
 {
-    struct tensor_files updates = {NULL, NULL, 0};
+    struct kedgei_tensors updates = {.count = 0};
     int32_t *tile = kedge_mem_new(TILE, sizeof *tile);
     int err = tile ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a direction");
     if (!err) {
-        err = files_open(layout, KEDGE_DTYPE_I32, paths, sizeof *paths, count, &updates, reterr);
+        err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, files, sizeof *files, count, &updates, reterr);
     }
-    if (!err) {
-        err = write_header(layout, KEDGE_DTYPE_I32, sink);
+    if (!err && updates.sealed_count > HELD) {
+        err = kedge_diag_set(reterr, KEDGE_E_ARG, "a direction of %zu updates, at most %d", count, HELD);
     }
-    for (size_t first = 0; first < layout->values_count && !err; first += TILE) {
-        size_t n = tile_len(layout, first);
-        err = kedge_direction_tile((const int32_t *const *)updates.values, count, first, n, tile);
-        if (!err) {
-            err = sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
-        }
+    err = err ? err : write_header(layout, KEDGE_DTYPE_I32, sink);
+    for (size_t first = 0, n; first < layout->values_count && !err; first += n) {
+        n = kedgei_tensors_tile(&updates, first);
+        err = kedgei_tensors_seek(&updates, 0, count, first, n, reterr);
+        err = err ? err : kedge_direction_tile((const int32_t *const *)updates.tile, count, 0, n, tile);
+        err = err ? err : sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
     }
-    files_close(&updates);
+    kedgei_tensors_close(&updates);
     kedge_mem_free(tile);
     return err;
 }
 
-int kedge_compute_nearest(const struct kedge_layout *layout, const char *update_path,
+/* All values of the one file; *ret_memory is freed by the caller, NULL when the file is mapped. */
+static int whole(const struct kedgei_tensors *t, int32_t **ret_memory, const int32_t **ret,
+                 struct kedge_diag *d)
+{
+    *ret_memory = NULL;
+    *ret = t->values[0];
+    if (*ret) {
+        return KEDGE_OK;
+    }
+    size_t n = (size_t)t->layout->values_count;
+    *ret_memory = kedge_mem_new(n, sizeof **ret_memory);
+    int err = *ret_memory ? kedge_blob_file_read(&t->files[0], t->start, (uint8_t *)*ret_memory,
+                                                 n * sizeof **ret_memory)
+                          : KEDGE_E_NOMEM;
+    *ret = *ret_memory;
+    return err ? kedge_diag_set(d, err, "%s: %s", t->paths[0], kedge_strerror(err)) : KEDGE_OK;
+}
+
+int kedge_compute_nearest(const struct kedge_layout *layout, const struct kedge_blob_at *update,
                           const char *const *direction_paths, size_t groups, uint32_t *ret_group,
                           double *ret_cosine, struct kedge_diag *reterr)
 {
-    struct tensor_files directions;
-    struct tensor_file update;
-    int err = file_open(layout, KEDGE_DTYPE_I32, update_path, &update, reterr);
-    if (err) {
-        return err;
-    }
-    err = files_open(layout, KEDGE_DTYPE_I32, direction_paths, sizeof *direction_paths, groups, &directions,
-                     reterr);
+    struct kedgei_tensors directions = {.count = 0}, one = {.count = 0};
+    int32_t *memory = NULL;
+    const int32_t *values = NULL;
+    int err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, update, sizeof *update, 1, &one, reterr);
+    err = err ? err : models_open(layout, KEDGE_DTYPE_I32, direction_paths, groups, &directions, reterr);
+    err = err ? err : whole(&one, &memory, &values, reterr);
     if (!err) {
-        err = kedge_nearest_group(update.values, (const int32_t *const *)directions.values, groups,
+        err = kedge_nearest_group(values, (const int32_t *const *)directions.values, groups,
                                   (size_t)layout->values_count, ret_group, ret_cosine);
-        err = err ? kedge_diag_set(reterr, err, "%s: %s", update_path, kedge_strerror(err)) : KEDGE_OK;
-        files_close(&directions);
+        err = err ? kedge_diag_set(reterr, err, "%s: %s", update->path, kedge_strerror(err)) : KEDGE_OK;
     }
-    kedge_map_close(&update.map);
+    kedge_mem_free(memory);
+    kedgei_tensors_close(&directions);
+    kedgei_tensors_close(&one);
     return err;
 }
 
-static int mixing_norms(const struct kedge_layout *layout, const struct tensor_files *models, size_t groups,
+static int mixing_norms(const struct kedge_layout *layout, const struct kedgei_tensors *models, size_t groups,
                         double *ret_norms)
 {
     for (size_t j = 0; j < groups; j++) {
@@ -307,7 +388,7 @@ int kedge_compute_mixing(const struct kedge_layout *layout, const char *const *m
                          const bool *trained, size_t groups, double eta, const struct kedge_sink *sinks,
                          struct kedge_diag *reterr)
 {
-    struct tensor_files models = {NULL, NULL, 0};
+    struct kedgei_tensors models = {.count = 0};
     struct kedge_mixing mixing;
     double norms[KEDGE_GROUPS_MAX];
     float *out[KEDGE_GROUPS_MAX] = {NULL};
@@ -315,7 +396,7 @@ int kedge_compute_mixing(const struct kedge_layout *layout, const char *const *m
     float *tiles = kedge_mem_new(groups * TILE, sizeof *tiles);
     int err = tiles ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for mixing");
     if (!err) {
-        err = files_open(layout, KEDGE_DTYPE_F32, model_paths, sizeof *model_paths, groups, &models, reterr);
+        err = models_open(layout, KEDGE_DTYPE_F32, model_paths, groups, &models, reterr);
     }
     if (!err) {
         err = mixing_norms(layout, &models, groups, norms);
@@ -337,7 +418,7 @@ int kedge_compute_mixing(const struct kedge_layout *layout, const char *const *m
                 trained[j] ? sinks[j].write(sinks[j].arg, kedge_view_of(out[j], n * sizeof **out)) : KEDGE_OK;
         }
     }
-    files_close(&models);
+    kedgei_tensors_close(&models);
     kedge_mem_free(tiles);
     return err;
 }

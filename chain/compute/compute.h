@@ -1,6 +1,8 @@
 /* The decisions of a round, from blob files to bytes: initial model, mean, grouping, directions, mixing. The
  * coordinator's workers and the auditor call the same functions; the first writes blobs, the second only
- * hashes. Memory does not depend on the number of sites or groups: files are mapped, results leave by tiles.
+ * hashes. Files are mapped, encrypted ones decrypted chunk by chunk (chain/store/blob_file.h), results leave
+ * by tiles: memory does not depend on the size of models, except where said, and is at most some 64 KiB for
+ * each of 512 updates. Updates may be encrypted, models and directions are plain.
  *
  * All model and update files are canonical safetensors of the job's layout (F32 models, I32 updates and
  * directions). Every function: KEDGE_E_SHAPE or _FORMAT with the file's name in reterr when a file is not
@@ -11,6 +13,7 @@
 #include <stdint.h>
 
 #include "chain/job_spec.h"
+#include "chain/store/blob_file.h"
 #include "common/base/bytes.h"
 #include "common/base/diag.h"
 #include "common/tensor/layout.h"
@@ -22,7 +25,7 @@ struct kedge_sink {
 };
 
 struct kedge_compute_source {
-    const char *path; /* update file */
+    struct kedge_blob_at update;
     uint64_t weight;
 };
 
@@ -33,8 +36,9 @@ KEDGE_NODISCARD int kedge_compute_initial(const struct kedge_job_spec *spec, str
  */
 KEDGE_NODISCARD int kedge_compute_check_model(const struct kedge_layout *layout, const char *path,
                                               struct kedge_diag *reterr);
-KEDGE_NODISCARD int kedge_compute_check_update(const struct kedge_layout *layout, const char *path,
-                                               int32_t limit, struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_compute_check_update(const struct kedge_layout *layout,
+                                               const struct kedge_blob_at *update, int32_t limit,
+                                               struct kedge_diag *reterr);
 /* w = base + Σ weight·q / (Σ weight · 2^scale), aggregation/mean.h. count ≥ 1. */
 KEDGE_NODISCARD int kedge_compute_mean(const struct kedge_layout *layout, const char *base_path,
                                        const struct kedge_compute_source *sources, size_t count,
@@ -42,14 +46,17 @@ KEDGE_NODISCARD int kedge_compute_mean(const struct kedge_layout *layout, const 
                                        uint64_t *ret_weight_sum, struct kedge_diag *reterr);
 /* Group cold start over count updates in site order; ret_group has count items (KEDGE_GROUP_NONE: left out),
  * *ret_groups the number of groups used. */
-KEDGE_NODISCARD int kedge_compute_groups(const struct kedge_layout *layout, const char *const *paths,
-                                         size_t count, const struct kedge_job_spec *spec, uint32_t *ret_group,
+KEDGE_NODISCARD int kedge_compute_groups(const struct kedge_layout *layout,
+                                         const struct kedge_blob_at *updates, size_t count,
+                                         const struct kedge_job_spec *spec, uint32_t *ret_group,
                                          uint32_t *ret_groups, struct kedge_diag *reterr);
 /* Mean direction of a group's pre-training updates (I32 file). */
-KEDGE_NODISCARD int kedge_compute_direction(const struct kedge_layout *layout, const char *const *paths,
-                                            size_t count, struct kedge_sink sink, struct kedge_diag *reterr);
-/* Newcomer: group of the largest cosine. */
-KEDGE_NODISCARD int kedge_compute_nearest(const struct kedge_layout *layout, const char *update_path,
+KEDGE_NODISCARD int kedge_compute_direction(const struct kedge_layout *layout,
+                                            const struct kedge_blob_at *updates, size_t count,
+                                            struct kedge_sink sink, struct kedge_diag *reterr);
+/* Newcomer: group of the largest cosine. An encrypted update is in memory as a whole meanwhile. */
+KEDGE_NODISCARD int kedge_compute_nearest(const struct kedge_layout *layout,
+                                          const struct kedge_blob_at *update,
                                           const char *const *direction_paths, size_t groups,
                                           uint32_t *ret_group, double *ret_cosine, struct kedge_diag *reterr);
 /* Inter-group mixing; sinks[j] gets group j's model for each trained j, the others none. */

@@ -81,6 +81,7 @@ static int open_parts(const char *state, const char *folder, const char *mark, e
     struct kedge_kv_lmdb_options kv = {
         .create = create, .read_only = !write, .no_lock = mode == KEDGE_STATE_COPY};
     struct kedge_blobs_options blobs = {.read_only = !write};
+    char keys[KEDGE_PATH_MAX];
     int err = kedge_state_path(path, d, state, "%s/ledger.lmdb", folder);
     err = err ? err : kedge_state_path(high_water, d, state, "high-water/%s", mark);
     err = err ? err : kedge_kv_lmdb_open(path, &kv, &log->kv, d);
@@ -92,6 +93,7 @@ static int open_parts(const char *state, const char *folder, const char *mark, e
         err = kedge_ledger_open(log->kv, &options, &log->ledger, d);
     }
     err = err ? err : kedge_state_path(path, d, state, "%s", folder);
+    err = err || !log->tenant.s[0] ? err : kedge_state_blob_options(state, &log->tenant, keys, &blobs, d);
     err = err ? err : kedge_blobs_open(path, &blobs, &log->blobs, d);
     if (err) {
         kedge_state_log_close(log);
@@ -145,7 +147,8 @@ int kedge_state_create(const char *state, const char *deployment, struct kedge_d
     err = err ? err : make_key(state, "log-main", reterr);
     if (!err) { /* config.json last: its presence says that the folder is whole */
         snprintf(text, sizeof text,
-                 "{\n  \"deployment\": \"%s\",\n  \"listen\": [\"tls+tcp://127.0.0.1:7443\"]\n}\n",
+                 "{\n  \"deployment\": \"%s\",\n  \"listen\": [\"tls+tcp://127.0.0.1:7443\"],\n"
+                 "  \"encrypt_blobs\": true\n}\n",
                  deployment);
         snprintf(log.origin, sizeof log.origin, "%s/main", deployment);
         err = read_log_key(state, &log, reterr);
@@ -165,6 +168,28 @@ int kedge_state_config(const char *state, struct kedge_buf *ret, struct kedge_di
         (void)kedge_diag_set(reterr, err, "%s: no state folder here (config.json is missing)", state);
         (void)kedge_diag_hint(reterr, "make one with: kedge init %s", state);
     }
+    return err;
+}
+
+int kedge_state_blob_options(const char *state, const struct kedge_id *tenant, char keys_dir[KEDGE_PATH_MAX],
+                             struct kedge_blobs_options *options, struct kedge_diag *reterr)
+{
+    struct kedge_buf text;
+    json_t *root = NULL;
+    int err = kedge_state_path(keys_dir, reterr, state, "keys/blobs/%s", tenant->s);
+    if (err) {
+        return err;
+    }
+    options->keys_dir = keys_dir;
+    if (options->read_only) {
+        return KEDGE_OK;
+    }
+    kedge_buf_init(&text, CONFIG_MAX);
+    err = kedge_state_config(state, &text, reterr);
+    err = err ? err : kedgei_json_load(kedge_buf_view(&text), CONFIG_MAX, "config.json", &root, reterr);
+    options->encrypt = !err && json_is_true(json_object_get(root, "encrypt_blobs"));
+    json_decref(root);
+    kedge_buf_deinit(&text);
     return err;
 }
 

@@ -4,6 +4,7 @@
  *   STATE/config.json                  deployment name and settings of kedge-coordinator
  *   STATE/keys/tls.pem statement.pem   the coordinator's identity and its key for statements (0600)
  *   STATE/keys/log-main.pem log-T.pem  one key per log, for checkpoints only
+ *   STATE/keys/blobs/T/JOB.pem         what encrypts tenant T's updates of a job (chain/store/blob_keys.h)
  *   STATE/coordinator.lmdb/            jobs, tokens, pending enrolments
  *   STATE/main/{ledger.lmdb,blobs,staging}
  *   STATE/tenants/T/{tenant.json,ledger.lmdb,blobs,staging}
@@ -35,6 +36,13 @@ KEDGE_NODISCARD int kedge_state_deployment(const char *state, char out[KEDGE_DEP
 enum kedge_state_key { KEDGE_STATE_KEY_TLS, KEDGE_STATE_KEY_STATEMENT };
 KEDGE_NODISCARD int kedge_state_key(const char *state, enum kedge_state_key which, struct kedge_key_pair *ret,
                                     struct kedge_diag *reterr);
+
+/* Which keys a tenant's blobs have, and whether new updates are encrypted: as config.json's "encrypt_blobs" says,
+ * which folders of before that setting have not. keys_dir is the memory that options borrow. */
+KEDGE_NODISCARD int kedge_state_blob_options(const char *state, const struct kedge_id *tenant,
+                                             char keys_dir[KEDGE_PATH_MAX],
+                                             struct kedge_blobs_options *options,
+                                             struct kedge_diag *reterr);
 
 /* One log with what belongs to it. */
 struct kedge_state_log {

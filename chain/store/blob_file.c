@@ -54,8 +54,8 @@ static int open_cipher(const struct kedge_blob_at *at, const uint8_t head[KEDGE_
         return kedge_diag_set(d, err, "%s: an encrypted file whose head or length is damaged", at->path);
     }
     err = kedge_blob_keys_find(at->keys, &id, &seed, d);
-    if (err) {
-        return kedge_diag_wrap(d, err, "%s", at->path);
+    if (err) { /* that nobody gave the passphrase comes to the same */
+        return kedge_diag_wrap(d, err == KEDGE_E_NOMEM ? err : KEDGE_E_SEALED, "%s", at->path);
     }
     err = kedge_blob_cipher_of(head, &seed, &at->digest, &f->cipher);
     kedge_wipe(&seed, sizeof seed);

@@ -216,7 +216,7 @@ struct put_work {
     struct kedge_net_request *req;
     uint32_t site, job;
     struct kedge_blobs *blobs;
-    struct kedge_id name;
+    struct kedge_id name, key; /* key: the job's, whose updates are encrypted under one */
     struct kedge_hash digest, former; /* former: of the site's update before this one */
     uint64_t total, offset;
     struct kedge_view data;      /* in the request's frame */
@@ -262,7 +262,8 @@ static void put_run(struct kedge_host *h, struct kedge_work *work)
         if (!kedge_hash_eq(&w->former, &w->digest)) {
             kedge_blobs_cool(w->blobs, &w->former);
         }
-        err = kedge_upload_open(w->blobs, &w->name, &w->digest, w->total, &w->upload, &at, &w->diag);
+        err = kedge_upload_open_under(w->blobs, &w->name, &w->key, &w->digest, w->total, &w->upload, &at,
+                                      &w->diag);
         if (err == KEDGE_E_EXISTS) {
             w->done = true;
             w->next = w->total;
@@ -373,6 +374,7 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
                            .job = job->slot,
                            .blobs = t->log.blobs,
                            .name = s->id,
+                           .key = job->spec.name,
                            .former = s->upload_digest,
                            .total = piece.total,
                            .offset = piece.offset,

@@ -99,7 +99,7 @@ static int mean_of_group(struct kedge_host *h, struct close_work *w, uint32_t gr
     int err = sources ? KEDGE_OK : KEDGE_E_NOMEM;
     for (size_t i = 0; !err && i < w->input_count; i++) {
         if (!w->inputs[i].left_out && w->inputs[i].group == group) {
-            sources[n++] = (struct kedge_compute_source){w->inputs[i].path, w->inputs[i].weight};
+            sources[n++] = (struct kedge_compute_source){w->inputs[i].file, w->inputs[i].weight};
         }
     }
     r->aggregate[group] = r->before[group];
@@ -159,37 +159,37 @@ static int train_round(struct kedge_host *h, struct close_work *w)
 
 static int direction_of_group(struct kedge_host *h, struct close_work *w, uint32_t group)
 {
-    const char **paths = kedge_mem_new(w->input_count, sizeof *paths);
+    struct kedge_blob_at *files = kedge_mem_new(w->input_count, sizeof *files);
     struct kedge_blob_writer *writer;
     struct kedge_sink sink;
     size_t n = 0;
-    for (size_t i = 0; paths && i < w->input_count; i++) {
+    for (size_t i = 0; files && i < w->input_count; i++) {
         if (!w->inputs[i].left_out && w->inputs[i].group == group) {
-            paths[n++] = w->inputs[i].path;
+            files[n++] = w->inputs[i].file;
         }
     }
-    int err = paths ? blob_begin(h, w->job->update_len, &writer, &sink, &w->models.diag) : KEDGE_E_NOMEM;
+    int err = files ? blob_begin(h, w->job->update_len, &writer, &sink, &w->models.diag) : KEDGE_E_NOMEM;
     if (!err) {
-        err = kedge_compute_direction(&w->job->layout, paths, n, sink, &w->models.diag);
+        err = kedge_compute_direction(&w->job->layout, files, n, sink, &w->models.diag);
         err = blob_end(writer, err, &w->result->directions[group], &w->models.diag);
     }
-    kedge_mem_free(paths);
+    kedge_mem_free(files);
     return err;
 }
 
 static int cold_start(struct kedge_host *h, struct close_work *w)
 {
     struct kedge_round_result *r = w->result;
-    const char **paths = kedge_mem_new(w->input_count, sizeof *paths);
+    struct kedge_blob_at *files = kedge_mem_new(w->input_count, sizeof *files);
     uint32_t *group = kedge_mem_new(w->input_count, sizeof *group);
     r->assigned_sites = kedge_mem_new(w->input_count, sizeof *r->assigned_sites);
     r->assigned_groups = kedge_mem_new(w->input_count, sizeof *r->assigned_groups);
-    int err = paths && group && r->assigned_sites && r->assigned_groups ? KEDGE_OK : KEDGE_E_NOMEM;
+    int err = files && group && r->assigned_sites && r->assigned_groups ? KEDGE_OK : KEDGE_E_NOMEM;
     for (size_t i = 0; !err && i < w->input_count; i++) {
-        paths[i] = w->inputs[i].path;
+        files[i] = w->inputs[i].file;
     }
     if (!err) {
-        err = kedge_compute_groups(&w->job->layout, paths, w->input_count, &w->job->spec, group, &r->groups,
+        err = kedge_compute_groups(&w->job->layout, files, w->input_count, &w->job->spec, group, &r->groups,
                                    &w->models.diag);
     }
     for (size_t i = 0; !err && i < w->input_count; i++) {
@@ -206,7 +206,7 @@ static int cold_start(struct kedge_host *h, struct close_work *w)
         err = err ? err : mean_of_group(h, w, g);
         err = err ? err : direction_of_group(h, w, g);
     }
-    kedge_mem_free(paths);
+    kedge_mem_free(files);
     kedge_mem_free(group);
     return err;
 }
@@ -312,7 +312,7 @@ static int snapshot_input(struct kedge_host *h, struct close_work *w, uint32_t s
     struct kedge_hash digest;
     *c = (struct close_input){.site = site, .tenant = h->sites[site].tenant, .group = group, .in = *in};
     memcpy(digest.b, in->update.b, KEDGE_HASH_LEN);
-    return kedge_blobs_path(h->tenants[c->tenant].log.blobs, &digest, c->path);
+    return kedge_blobs_at(h->tenants[c->tenant].log.blobs, &digest, c->path, &c->file);
 }
 
 static void snapshot_row(struct kedge_host *h, struct close_work *w, uint32_t site, uint32_t group,

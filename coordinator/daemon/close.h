@@ -3,6 +3,7 @@
 #define KEDGE_COORDINATOR_DAEMON_CLOSE_H
 
 #include "chain/input_list.h"
+#include "chain/store/blob_file.h"
 #include "common/base/os/file.h"
 #include "coordinator/core/coord.h"
 #include "coordinator/daemon/loop.h"
@@ -19,6 +20,7 @@ struct close_input {
     struct kedge_coord_input in;
     uint64_t weight; /* in its group's aggregate */
     char path[KEDGE_PATH_MAX];
+    struct kedge_blob_at file; /* at path */
     bool left_out;
 };
 struct close_work;

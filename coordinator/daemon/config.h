@@ -24,7 +24,8 @@ struct kedge_config {
                                              */
     char https_key[KEDGE_PATH_MAX];         /* "https_key": its private key */
     unsigned https_connections;             /* "https_connections": at most so many at once */
-    bool insecure;                          /* "insecure": permits tcp:// on loopback */
+    bool encrypt_blobs; /* "encrypt_blobs": updates are encrypted at rest; read by chain/state */
+    bool insecure;      /* "insecure": permits tcp:// on loopback */
 };
 
 /* KEDGE_E_FORMAT names the key. */

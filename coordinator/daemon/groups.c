@@ -28,13 +28,14 @@ static int find_nearest(struct kedge_host *h, struct group_work *w, uint32_t fir
 {
     char update[KEDGE_PATH_MAX], paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
     const char *directions[KEDGE_GROUPS_MAX];
-    int err = kedge_blobs_path(h->tenants[h->sites[w->site].tenant].log.blobs, &w->update, update);
+    struct kedge_blob_at at;
+    int err = kedge_blobs_at(h->tenants[h->sites[w->site].tenant].log.blobs, &w->update, update, &at);
     for (uint32_t g = 0; g < count && !err; g++) {
         directions[g] = paths[g];
         err = kedge_blobs_path(h->main.blobs, &w->job->directions[first + g], paths[g]);
     }
     err = err ? err
-              : kedge_compute_nearest(&w->job->layout, update, directions, count, ret_group, &w->cosine,
+              : kedge_compute_nearest(&w->job->layout, &at, directions, count, ret_group, &w->cosine,
                                       &w->diag);
     if (err == KEDGE_E_NOT_FOUND) { /* a zero update points nowhere: group 0, docs/record.md */
         *ret_group = 0;

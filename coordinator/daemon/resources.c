@@ -1,9 +1,6 @@
 #include "coordinator/daemon/resources.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "chain/store/ledger_tiles.h"
 #include "coordinator/daemon/host.h"
@@ -149,26 +146,17 @@ static int open_blob(struct kedge_resource *r)
 {
     const struct kedge_resource_ask *a = &r->ask;
     char path[KEDGE_PATH_MAX];
-    struct stat st;
+    struct kedge_blob_at at;
     bool may = true;
     int err = KEDGE_OK;
     if (a->viewer) {
         struct kedge_main_viewer viewer = viewer_of(a);
         err = kedge_main_view_blob(a->main_view, &viewer, &a->blob, &may);
     }
-    err = err ? err : may ? kedge_blobs_path(a->log->blobs, &a->blob, path) : KEDGE_E_NOT_FOUND;
-    if (err) {
-        return err;
-    }
-    r->fd = kedge_file_open(path, O_RDONLY | O_NOFOLLOW, NULL);
-    if (r->fd < 0) {
-        return r->fd;
-    }
-    if (fstat(r->fd, &st) != 0 || st.st_size < 0) {
-        return KEDGE_E_IO;
-    }
-    r->size = (uint64_t)st.st_size;
-    return KEDGE_OK;
+    err = err ? err : may ? kedge_blobs_at(a->log->blobs, &a->blob, path, &at) : KEDGE_E_NOT_FOUND;
+    err = err ? err : kedge_blob_file_open(&at, KEDGE_BLOB_READ, &r->file, NULL);
+    r->size = err ? 0 : r->file.size;
+    return err;
 }
 
 /* ---- checkpoints ---- */
@@ -213,7 +201,7 @@ static int read_checkpoint(const struct kedge_resource_ask *a, struct kedge_buf 
 
 int kedge_resource_open(const struct kedge_resource_ask *ask, struct kedge_resource *ret)
 {
-    struct kedge_resource r = {.ask = *ask, .fd = -1};
+    struct kedge_resource r = {.ask = *ask, .file = {.fd = -1}};
     struct kedge_ledger *l = ask->log->ledger;
     const struct kedge_tile *t = &ask->tile;
     int err = KEDGE_E_BUG;
@@ -251,8 +239,8 @@ int kedge_resource_read(const struct kedge_resource *r, uint64_t offset, uint8_t
     if (len == 0) {
         return KEDGE_OK;
     }
-    if (r->fd >= 0) {
-        return kedge_fd_read_at(r->fd, out, len, offset);
+    if (r->ask.kind == KEDGE_RESOURCE_BLOB) {
+        return kedge_blob_file_read(&r->file, offset, out, len);
     }
     if (offset + len <= r->kept.len) {
         memcpy(out, r->kept.ptr + offset, len);
@@ -265,9 +253,6 @@ int kedge_resource_read(const struct kedge_resource *r, uint64_t offset, uint8_t
 
 void kedge_resource_close(struct kedge_resource *r)
 {
-    if (r->fd >= 0) {
-        close(r->fd);
-        r->fd = -1;
-    }
+    kedge_blob_file_close(&r->file);
     kedge_buf_deinit(&r->kept);
 }

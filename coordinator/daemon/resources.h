@@ -8,6 +8,7 @@
 #ifndef KEDGE_COORDINATOR_DAEMON_RESOURCES_H
 #define KEDGE_COORDINATOR_DAEMON_RESOURCES_H
 
+#include "chain/store/blob_file.h"
 #include "chain/tile.h"
 #include "common/base/bytes.h"
 #include "crypto/hash.h"
@@ -49,9 +50,9 @@ KEDGE_NODISCARD int kedge_host_resource_ask(const struct kedge_host *h, const st
 enum { KEDGE_RESOURCE_KEEP_MAX = 1024 * 1024 };
 struct kedge_resource {
     struct kedge_resource_ask ask;
-    uint64_t size;         /* bytes of the whole */
-    struct kedge_buf kept; /* all of it, unless it is a blob or a very long bundle */
-    int fd;                /* of a blob, else -1 */
+    uint64_t size;               /* bytes of the whole */
+    struct kedge_buf kept;       /* all of it, unless it is a blob or a very long bundle */
+    struct kedge_blob_file file; /* of a blob */
 };
 
 /* KEDGE_E_NOT_FOUND; KEDGE_E_CORRUPT, _IO, _NOMEM, …: ours. */

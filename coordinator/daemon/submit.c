@@ -237,15 +237,16 @@ static void verify_run(struct kedge_host *h, struct kedge_work *work)
     (void)h;
     struct verify_work *w = (struct verify_work *)work;
     char path[KEDGE_PATH_MAX];
+    struct kedge_blob_at at;
     if (w->upload) {
-        snprintf(path, sizeof path, "%s", kedge_upload_path(w->upload));
+        kedge_upload_at(w->upload, &at);
         w->err = KEDGE_OK;
     } else {
         w->err = kedge_blobs_find(w->blobs, &w->digest, NULL);
         w->err = w->err == KEDGE_E_NOT_FOUND ? KEDGE_E_BLOB_MISSING : w->err;
-        w->err = w->err ? w->err : kedge_blobs_path(w->blobs, &w->digest, path);
+        w->err = w->err ? w->err : kedge_blobs_at(w->blobs, &w->digest, path, &at);
     }
-    w->err = w->err ? w->err : kedge_compute_check_update(&w->job->layout, path, w->job->limit, &w->diag);
+    w->err = w->err ? w->err : kedge_compute_check_update(&w->job->layout, &at, w->job->limit, &w->diag);
     if (!w->err && w->upload) {
         w->err = kedge_upload_commit(w->upload, &w->diag);
         if (!w->err) {
