@@ -64,6 +64,10 @@ static int say_yes(struct kedge_cli *c, const struct kedge_evm_evidence *e, bool
     if (e->has_state) {
         kedge_cli_say(c, "- in block %llu, if its hash is %s, the contract's head is this anchor.\n",
                       (unsigned long long)e->block, block);
+        kedge_cli_say(c, "%s",
+                      kedge_evm_evidence_code_is_ours(e)
+                          ? "- the contract has Kedge's code: numbers without gaps, sizes that never shrink.\n"
+                          : "- the contract's code is NOT Kedge's: whoever made it may change what it holds.\n");
     } else if (e->header.len > 0) {
         kedge_cli_say(
             c, "- block %llu with the hash %s is a block; that the anchor is in it is not proven here.\n",
@@ -76,11 +80,11 @@ static int say_yes(struct kedge_cli *c, const struct kedge_evm_evidence *e, bool
         (unsigned long long)e->block, (unsigned long long)e->chain_id, block,
         e->finality[0] == 's' ? "safe (\"safe\" when this was written)"
                               : "final (\"finalized\" when this was written)",
-        e->has_state ? "." : ", and that it holds the transaction:");
+        e->has_state ? "." : ", and that it holds the transaction, which succeeded:");
     if (!e->has_state) {
         kedge_cli_say(c, "  %s\n", tx);
     }
-    return kedge_cli_ok(c, json_pack("{s:b,s:I,s:s,s:s,s:s,s:I,s:I,s:s,s:s,s:I,s:s,s:b,s:b,s:b,s:b}",
+    return kedge_cli_ok(c, json_pack("{s:b,s:I,s:s,s:s,s:s,s:I,s:I,s:s,s:s,s:I,s:s,s:b,s:b,s:b,s:b,s:b}",
                                      "verified", 1, "chain_id", (json_int_t)e->chain_id, "contract", contract,
                                      "sender", sender, "origin", e->origin, "seq", (json_int_t)e->point.seq,
                                      "size", (json_int_t)e->point.size, "root", root, "transaction_hash", tx,

@@ -3,12 +3,13 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "chain/anchor/evm_contract.h"
 #include "chain/anchor/keccak256.h"
 #include "chain/anchor/rlp.h"
 #include "chain/json.h"
 #include "common/base/text.h"
 
-enum { HEADER_FIELDS_MIN = 15, HEADER_FIELDS_MAX = 32, HEADER_STATE_ROOT = 3, HEADER_NUMBER = 8 };
+enum { HEADER_FIELDS_MIN = 15, HEADER_FIELDS_MAX = 32, HEADER_STATE_ROOT = 3, HEADER_NUMBER = 8, HEADER_TIME = 11 };
 
 static const char format[] = "kedge-evm-anchor/1";
 static const char *const known_keys[] = {
@@ -95,20 +96,29 @@ static bool word_of(const struct kedge_hash *storage, const struct kedge_hash *s
            && kedge_rlp_take_integer(&value, ret->b, sizeof ret->b) == KEDGE_OK && value.len == 0;
 }
 
+/* The contract's account: nonce, balance, root of its storage, hash of its code. */
+static bool take_account(const struct kedge_evm_evidence *e, const struct kedge_hash *state,
+                         struct kedge_hash *ret_storage, struct kedge_hash *ret_code)
+{
+    struct kedge_hash key;
+    struct kedge_view account, fields, skip;
+    kedge_keccak256(kedge_view_of(e->contract.b, sizeof e->contract.b), &key);
+    return kedge_evm_trie_verify(state, kedge_view_of(key.b, sizeof key.b), e->account.node, e->account.count,
+                                 &account)
+               == KEDGE_OK
+           && kedge_rlp_take_list(&account, &fields) == KEDGE_OK
+           && kedge_rlp_take_string(&fields, &skip) == KEDGE_OK
+           && kedge_rlp_take_string(&fields, &skip) == KEDGE_OK
+           && kedge_rlp_take_fixed(&fields, ret_storage->b, sizeof ret_storage->b) == KEDGE_OK
+           && kedge_rlp_take_fixed(&fields, ret_code->b, sizeof ret_code->b) == KEDGE_OK;
+}
+
 static int check_state(const struct kedge_evm_evidence *e, const struct kedge_hash *state,
                        struct kedge_diag *reterr)
 {
-    struct kedge_hash key, storage, packed_slot, root_slot, packed, root;
-    struct kedge_view account, fields, skip;
+    struct kedge_hash storage, code, packed_slot, root_slot, packed, root;
     struct kedge_evm_head head;
-    kedge_keccak256(kedge_view_of(e->contract.b, sizeof e->contract.b), &key);
-    if (kedge_evm_trie_verify(state, kedge_view_of(key.b, sizeof key.b), e->account.node, e->account.count,
-                              &account)
-            != KEDGE_OK
-        || kedge_rlp_take_list(&account, &fields) != KEDGE_OK
-        || kedge_rlp_take_string(&fields, &skip) != KEDGE_OK
-        || kedge_rlp_take_string(&fields, &skip) != KEDGE_OK
-        || kedge_rlp_take_fixed(&fields, storage.b, sizeof storage.b) != KEDGE_OK) {
+    if (!take_account(e, state, &storage, &code)) {
         return contradicts(reterr, "state: the proof does not lead from the block to the contract");
     }
     kedge_evm_head_slots(&e->sender, &e->point.ns, &packed_slot, &root_slot);
@@ -136,6 +146,36 @@ int kedge_evm_evidence_check(const struct kedge_evm_evidence *e, struct kedge_di
                                 : contradicts(reterr, "state: a proof without the block's header");
     }
     return err;
+}
+
+int kedge_evm_evidence_time(const struct kedge_evm_evidence *e, uint64_t *ret_s)
+{
+    struct kedge_rlp_item list, item;
+    if (kedge_rlp_decode(e->header, &list) != KEDGE_OK || !list.is_list) {
+        return KEDGE_E_NOT_FOUND;
+    }
+    struct kedge_view rest = list.body;
+    for (size_t i = 0; i < HEADER_TIME; i++) {
+        if (kedge_rlp_take(&rest, &item) != KEDGE_OK) {
+            return KEDGE_E_NOT_FOUND;
+        }
+    }
+    return kedge_rlp_take_u64(&rest, ret_s) == KEDGE_OK ? KEDGE_OK : KEDGE_E_NOT_FOUND;
+}
+
+bool kedge_evm_evidence_code_is_ours(const struct kedge_evm_evidence *e)
+{
+    uint8_t ours[KEDGE_EVM_CONTRACT_LEN];
+    struct kedge_hash state = {{0}}, storage, code, expected;
+    if (!e->has_state || check_header(e, &state, NULL) != KEDGE_OK
+        || !take_account(e, &state, &storage, &code)) {
+        return false;
+    }
+    kedge_evm_contract_code(ours);
+    kedge_keccak256(
+        kedge_view_of(ours + KEDGE_EVM_CONTRACT_HEAD, KEDGE_EVM_CONTRACT_LEN - KEDGE_EVM_CONTRACT_HEAD),
+        &expected);
+    return kedge_hash_eq(&code, &expected);
 }
 
 int kedge_evm_evidence_is_about(const struct kedge_evm_evidence *e, struct kedge_view origin, uint64_t size,
@@ -295,6 +335,13 @@ static int take_text(const json_t *value, char *out, size_t out_len)
     return KEDGE_OK;
 }
 
+static int take_finality(const json_t *value, struct kedge_evm_evidence *e)
+{
+    int err = take_text(value, e->finality, sizeof e->finality);
+    bool known = !err && (strcmp(e->finality, "safe") == 0 || strcmp(e->finality, "final") == 0);
+    return known ? KEDGE_OK : KEDGE_E_FORMAT;
+}
+
 static int take_address(const json_t *value, struct kedge_evm_address *ret)
 {
     return json_is_string(value) ? kedge_evm_address_parse(kedge_view_str(json_string_value(value)), ret)
@@ -353,7 +400,7 @@ static const char *take_fields(const json_t *o, struct kedge_evm_evidence *e)
     TAKE("log_index", take_number(json_object_get(o, "log_index"), &e->log_index));
     TAKE("block", take_number(json_object_get(o, "block"), &e->block));
     TAKE("block_hash", take_hash(json_object_get(o, "block_hash"), e, &e->block_hash));
-    TAKE("finality", take_text(json_object_get(o, "finality"), e->finality, sizeof e->finality));
+    TAKE("finality", take_finality(json_object_get(o, "finality"), e));
     if (header) {
         TAKE("block_header", take_hex(header, e, &e->header));
     }

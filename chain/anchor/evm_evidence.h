@@ -49,6 +49,12 @@ KEDGE_NODISCARD int kedge_evm_evidence_read(struct kedge_view text, struct kedge
 void kedge_evm_evidence_deinit(struct kedge_evm_evidence *e);
 /* The pieces of evidence against one another, as read does. */
 KEDGE_NODISCARD int kedge_evm_evidence_check(const struct kedge_evm_evidence *e, struct kedge_diag *reterr);
+/* When the block was made, by its own header: POSIX seconds. KEDGE_E_NOT_FOUND: there is no header in it, or
+ * none that says. Of evidence that was checked. */
+KEDGE_NODISCARD int kedge_evm_evidence_time(const struct kedge_evm_evidence *e, uint64_t *ret_s);
+/* Whether the contract whose state is proven has Kedge's code (evm_contract.h): only then are there no gaps
+ * behind its number, and no longer log before it. False without a state proof. Of evidence that was checked. */
+bool kedge_evm_evidence_code_is_ours(const struct kedge_evm_evidence *e);
 /* Is it about this checkpoint of the main chain (origin, size, root)? KEDGE_E_VERIFY with the reason. */
 KEDGE_NODISCARD int kedge_evm_evidence_is_about(const struct kedge_evm_evidence *e, struct kedge_view origin,
                                                 uint64_t size, const struct kedge_hash *root,

@@ -118,8 +118,8 @@ static int check_address(const struct kedge_evm_address *sender, uint64_t nonce,
     kedge_evm_address_text(told, text[0]);
     kedge_evm_address_text(&ours, text[1]);
     return kedge_diag_set(reterr, KEDGE_E_VERIFY,
-                          "the node says that the transaction made the contract %s; it can only make %s", text[0],
-                          text[1]);
+                          "the node says that the transaction made the contract %s; it can only make %s",
+                          text[0], text[1]);
 }
 
 static int run(struct deploy *p, struct kedge_evm_address *ret, struct kedge_diag *reterr)

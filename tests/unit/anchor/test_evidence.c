@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/anchor/evm_contract.h"
 #include "chain/anchor/evm_evidence.h"
 #include "chain/anchor/keccak256.h"
 #include "chain/anchor/rlp.h"
@@ -72,10 +73,18 @@ static struct kedge_hash make_storage(struct made *m)
     return root;
 }
 
+static bool with_our_code;
+
 static struct kedge_hash make_account(struct made *m, const struct kedge_hash *storage)
 {
     struct kedge_buf items KEDGE_CLEANUP(kedge_buf_deinit), account KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedge_hash key, root, code = {{9}};
+    uint8_t ours[KEDGE_EVM_CONTRACT_LEN];
+    kedge_evm_contract_code(ours);
+    if (with_our_code) {
+        kedge_keccak256(kedge_view_of(ours + KEDGE_EVM_CONTRACT_HEAD, sizeof ours - KEDGE_EVM_CONTRACT_HEAD),
+                        &code);
+    }
     kedge_buf_init(&items, TEXT_MAX);
     kedge_buf_init(&account, TEXT_MAX);
     kedge_rlp_put_u64(&items, 1);
@@ -194,12 +203,11 @@ START_TEST(what_is_written_is_read)
 }
 END_TEST
 
-/* Fields that nothing else confirms: what the node said of finality, where the log stood, the carried note.
- */
+/* Fields that nothing else confirms: where the log stood, the carried note. */
 static bool is_free(const char *line)
 {
-    static const char *const keys[] = {"  \"log_index\"", "  \"finality\"", "  \"checkpoint\""};
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const keys[] = {"  \"log_index\"", "  \"checkpoint\""};
+    for (size_t i = 0; i < 2; i++) {
         if (strncmp(line, keys[i], strlen(keys[i])) == 0) {
             return true;
         }
@@ -233,6 +241,35 @@ START_TEST(every_changed_character_is_noticed)
         ck_assert_int_ne(read_text(kedge_view_of(m->text.ptr, cut), &d), KEDGE_OK);
     }
     unmake(m);
+}
+END_TEST
+
+START_TEST(finality_is_safe_or_final)
+{
+    static const char *const rows[] = {"safe", "final", "mined", "sent", "f", "finalized", "s\x1b[2J"};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct made *m = make();
+        struct kedge_diag d = {.text = ""};
+        snprintf(m->e.finality, sizeof m->e.finality, "%s", rows[i]);
+        ck_assert_int_eq(kedge_evm_evidence_write(&m->e, &m->text), KEDGE_OK);
+        ck_assert_msg((read_text(kedge_buf_view(&m->text), &d) == KEDGE_OK) == (i < 2), "%s", rows[i]);
+        unmake(m);
+    }
+}
+END_TEST
+
+START_TEST(the_contracts_code_is_looked_at)
+{
+    for (int ours = 0; ours < 2; ours++) {
+        with_our_code = ours != 0;
+        struct made *m = make();
+        ck_assert_int_eq(kedge_evm_evidence_check(&m->e, NULL), KEDGE_OK);
+        ck_assert_int_eq(kedge_evm_evidence_code_is_ours(&m->e), ours != 0);
+        m->e.has_state = false; /* nothing is proven of any code */
+        ck_assert(!kedge_evm_evidence_code_is_ours(&m->e));
+        unmake(m);
+    }
+    with_our_code = false;
 }
 END_TEST
 
@@ -279,6 +316,8 @@ int main(void)
     tcase_set_timeout(tc, 0);
     tcase_add_test(tc, what_is_written_is_read);
     tcase_add_test(tc, every_changed_character_is_noticed);
+    tcase_add_test(tc, finality_is_safe_or_final);
+    tcase_add_test(tc, the_contracts_code_is_looked_at);
     tcase_add_test(tc, pieces_may_be_missing_but_not_contradict);
     tcase_add_test(tc, it_is_about_one_checkpoint);
     suite_add_tcase(suite, tc);
