@@ -3,6 +3,7 @@
  * network. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "chain/audit/archive.h"
@@ -282,20 +283,36 @@ int kedge_cmd_audit_export(struct kedge_cli *c)
 
 /* ---- verify-export ---- */
 
-static int tell_check(struct kedge_cli *c, const char *folder, const char *keys,
+/* Keys out of the export itself say nothing about who made it, by whatever path they are named. */
+static bool are_own(const char *folder, const char *keys)
+{
+    char own[KEDGE_PATH_MAX];
+    struct stat a, b;
+    return !keys
+           || (kedge_path_join(own, folder, "keys") == KEDGE_OK && stat(own, &a) == 0 && stat(keys, &b) == 0
+               && a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+}
+
+static int tell_check(struct kedge_cli *c, const char *folder, bool own_keys,
                       const struct kedge_export_check *n)
 {
     kedge_cli_say(c, "%llu files as the signed manifest names them, %.1f MB\n", (unsigned long long)n->files,
                   (double)n->bytes / 1e6);
     kedge_cli_say(c, "%u statements in their logs (%u proofs) and signed by keys in force; %u attestations\n",
                   n->statements, n->proofs, n->attestations);
+    kedge_cli_say(c, "%u checkpoint%s of one history\n", n->checkpoints, n->checkpoints == 1 ? "" : "s");
+    if (n->final_entries > 0) {
+        kedge_cli_say(
+            c, "releases final: the quorum of witnesses has cosigned the main chain's first %llu entries\n",
+            (unsigned long long)n->final_entries);
+    }
     kedge_cli_say(c, "%u model%s signed and released; %u time stamp%s\n", n->models,
                   n->models == 1 ? "" : "s", n->timestamps, n->timestamps == 1 ? "" : "s");
     if (n->timestamps_not_judged > 0) {
         kedge_cli_say(c, "%u time stamp%s not judged: --tsa-ca FILE names the authority's CA certificates\n",
                       n->timestamps_not_judged, n->timestamps_not_judged == 1 ? "" : "s");
     }
-    if (!keys) {
+    if (own_keys) {
         kedge_cli_say(
             c, "The exporter's keys are the export's own: --keys FOLDER compares with those that you have "
                "from elsewhere.\n");
@@ -304,12 +321,13 @@ static int tell_check(struct kedge_cli *c, const char *folder, const char *keys,
     kedge_cli_say(
         c, "No export can show that nothing was left out of the logs, or that every decision is right: see "
            "kedge audit replay.\n");
-    return kedge_cli_ok(c,
-                        json_pack("{s:s,s:I,s:I,s:i,s:i,s:i,s:i,s:i,s:i,s:b}", "export", folder, "files",
-                                  (json_int_t)n->files, "bytes", (json_int_t)n->bytes, "models",
-                                  (int)n->models, "statements", (int)n->statements, "proofs", (int)n->proofs,
-                                  "attestations", (int)n->attestations, "timestamps", (int)n->timestamps,
-                                  "timestamps_not_judged", (int)n->timestamps_not_judged, "own_keys", !keys));
+    return kedge_cli_ok(
+        c, json_pack("{s:s,s:I,s:I,s:i,s:I,s:i,s:i,s:i,s:i,s:i,s:i,s:b}", "export", folder, "files",
+                     (json_int_t)n->files, "bytes", (json_int_t)n->bytes, "checkpoints", (int)n->checkpoints,
+                     "final_entries", (json_int_t)n->final_entries, "models", (int)n->models, "statements",
+                     (int)n->statements, "proofs", (int)n->proofs, "attestations", (int)n->attestations,
+                     "timestamps", (int)n->timestamps, "timestamps_not_judged", (int)n->timestamps_not_judged,
+                     "own_keys", own_keys));
 }
 
 int kedge_cmd_audit_verify_export(struct kedge_cli *c)
@@ -335,7 +353,7 @@ int kedge_cmd_audit_verify_export(struct kedge_cli *c)
     }
     err = kedge_export_check(folder, &o, &check, &d);
     kedge_trust_deinit(&trust);
-    return err ? fail(c, err, &d) : tell_check(c, folder, o.keys, &check);
+    return err ? fail(c, err, &d) : tell_check(c, folder, are_own(folder, o.keys), &check);
 }
 
 /* ---- verify-model ---- */
