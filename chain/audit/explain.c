@@ -1,4 +1,6 @@
 #include "chain/audit/explain_impl.h"
+#include "chain/witness_quorum.h"
+#include "common/base/mem.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -169,25 +171,35 @@ static json_t *explain_grouping(const struct kedgei_audit *a, const struct kedge
 
 /* ---- checkpoints ---- */
 
-/* Names on a checkpoint besides its log's: cosignatures, which a witness policy tells how to verify. */
-static json_t *cosigner_names(struct kedge_view bytes, const char *origin, bool *nomem)
+/* Witnesses of the trust file's policy whose cosignature of the checkpoint holds. Other names on it are
+ * anybody's.
+ */
+static json_t *cosigner_names(const struct kedgei_audit *a, const struct kedgei_log *log,
+                              struct kedge_view note, bool *nomem)
 {
+    const char *text = a->trust ? a->trust->witness_policy : NULL;
     json_t *list = json_array();
-    struct kedge_note note;
-    if (kedge_note_parse(bytes, &note) != KEDGE_OK) {
+    struct kedge_witness_policy *policy = NULL;
+    struct kedge_witness_demand demand = {
+        .origin = kedge_view_str(log->origin), .logs = &log->vkey, .log_count = 1};
+    if (!text || !log->has_vkey) {
         return list;
     }
-    for (uint32_t i = 0; i < note.line_count; i++) {
-        struct kedge_view name = note.lines[i].name;
-        if (!kedge_view_eq(name, kedge_view_str(origin))) {
-            *nomem =
-                json_array_append_new(list, json_stringn((const char *)name.ptr, name.len)) != 0 || *nomem;
+    struct kedge_witness_evaluation *e = kedge_mem_new(1, sizeof *e);
+    int err = e ? kedge_witness_policy_parse(kedge_view_str(text), &policy, NULL) : KEDGE_E_NOMEM;
+    err = err ? err : kedge_witness_policy_evaluate(policy, note, &demand, e, NULL);
+    *nomem = *nomem || err == KEDGE_E_NOMEM;
+    for (uint32_t i = 0; (!err || err == KEDGE_E_DENIED) && i < policy->witness_count; i++) {
+        if (e->states[i] == KEDGE_WITNESS_COSIGNED) {
+            *nomem = json_array_append_new(list, json_string(policy->witnesses[i].vkey.name)) != 0 || *nomem;
         }
     }
+    kedge_witness_policy_free(policy);
+    kedge_mem_free(e);
     return list;
 }
 
-static json_t *explain_log(const struct kedgei_log *log, bool *nomem)
+static json_t *explain_log(const struct kedgei_audit *a, const struct kedgei_log *log, bool *nomem)
 {
     const struct kedgei_head *head = log->head_count ? &log->heads[log->head_count - 1] : NULL;
     json_t *row = json_object();
@@ -198,7 +210,7 @@ static json_t *explain_log(const struct kedgei_log *log, bool *nomem)
         kedgei_log_root(log, head->size, &root);
         kedgei_json_set(row, "checkpoint", json_integer((json_int_t)head->size), nomem);
         kedgei_json_set(row, "root", kedgei_json_hash(&root), nomem);
-        kedgei_json_set(row, "cosignatures", cosigner_names(head->note, log->origin, nomem), nomem);
+        kedgei_json_set(row, "cosignatures", cosigner_names(a, log, head->note, nomem), nomem);
     }
     if (log->has_vkey) {
         struct kedge_hash id;
@@ -216,11 +228,11 @@ static json_t *explain_logs(const struct kedgei_audit *a, const struct kedgei_or
 {
     const struct kedge_st_job_opened *o = origin->job->opened->body;
     json_t *list = json_array();
-    *nomem = json_array_append_new(list, explain_log(&a->main, nomem)) != 0 || *nomem;
+    *nomem = json_array_append_new(list, explain_log(a, &a->main, nomem)) != 0 || *nomem;
     for (uint32_t t = 0; t < o->tenant_count; t++) {
         const struct kedgei_log *log = kedgei_job_tenant(a, origin->job, &o->tenants[t]);
         if (log) {
-            *nomem = json_array_append_new(list, explain_log(log, nomem)) != 0 || *nomem;
+            *nomem = json_array_append_new(list, explain_log(a, log, nomem)) != 0 || *nomem;
         }
     }
     return list;

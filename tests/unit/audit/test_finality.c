@@ -1,5 +1,8 @@
 /* A trust file that demands witnesses: which cosigned checkpoints satisfy the auditor, and what the others
  * are called. */
+#include <jansson.h>
+
+#include "chain/audit/explain.h"
 #include "chain/checkpoint.h"
 #include "chain/cosignature.h"
 #include "chain/state/state.h"
@@ -183,6 +186,62 @@ START_TEST(both_are_enough)
 END_TEST
 
 /* An earlier checkpoint, before the releases. */
+/* The newest stored checkpoint of the main chain becomes the scene's note; a model that was released. */
+static void store_note(struct scene *s, struct kedge_hash *ret_model)
+{
+    struct kedge_trust trust;
+    struct kedge_buf entry;
+    struct kedge_kv_tx *tx;
+    uint8_t key[8];
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    ck_assert_ptr_nonnull(st);
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+    ck_assert_int_eq(kedge_trust_read(at("fx/trust.json"), &trust, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_state_log_open(at("fx/state"), NULL, KEDGE_STATE_WRITE, &s->main, NULL), KEDGE_OK);
+    for (uint64_t i = 0; i < s->size; i++) {
+        kedge_buf_clear(&entry);
+        ck_assert_int_eq(kedge_ledger_get(s->main.ledger, i, &entry), KEDGE_OK);
+        if (kedge_statement_open(kedge_buf_view(&entry), &trust.statement_key, st, NULL) == KEDGE_OK
+            && st->kind == KEDGE_ST_RELEASE) {
+            *ret_model = st->subject;
+        }
+    }
+    kedge_store_be64(key, s->size);
+    ck_assert_int_eq(kedge_kv_begin(s->main.kv, true, &tx, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_put(tx, KEDGE_KV_HEAD, kedge_view_of(key, sizeof key), kedge_buf_view(&s->note),
+                                  KEDGE_KV_PUT),
+                     KEDGE_OK);
+    ck_assert_int_eq(kedge_kv_commit(tx, NULL), KEDGE_OK);
+    kedge_state_log_close(&s->main);
+    kedge_trust_deinit(&trust);
+    kedge_buf_deinit(&entry);
+    kedge_mem_free(st);
+}
+
+START_TEST(explain_names_those_whose_cosignature_holds)
+{
+    struct scene s;
+    struct kedge_trust trust;
+    struct kedge_audit_report r;
+    struct kedge_hash model = {{0}};
+    json_t *tree = NULL;
+    scene_init(&s);
+    cosign(&s, 1);
+    kedge_buf_put_str(&s.note, "\xe2\x80\x94 famous.example AAAAAAAAAAAAAAAA\n"); /* a line of nobody's */
+    store_note(&s, &model);
+    ck_assert_int_eq(kedge_trust_read(at("fx/trust.json"), &trust, NULL), KEDGE_OK);
+    const struct kedge_audit_options o = {.threads = 1};
+    ck_assert_int_eq(kedge_audit_explain(at("fx"), &trust, NULL, 0, &o, &model, &r, &tree, NULL), KEDGE_OK);
+    const json_t *names = json_object_get(json_array_get(json_object_get(tree, "logs"), 0), "cosignatures");
+    ck_assert_uint_eq(json_array_size(names), 1);
+    ck_assert_str_eq(json_string_value(json_array_get(names, 0)), "witness-0.example");
+    json_decref(tree);
+    kedge_audit_report_deinit(&r);
+    kedge_trust_deinit(&trust);
+    kedge_buf_deinit(&s.note);
+}
+END_TEST
+
 START_TEST(what_was_cosigned_too_early_is_not_final)
 {
     struct scene s;
@@ -216,6 +275,7 @@ int main(void)
     tcase_add_loop_test(t, what_is_not_enough, 0, WHAT_COUNT);
     tcase_add_test(t, both_are_enough);
     tcase_add_test(t, what_was_cosigned_too_early_is_not_final);
+    tcase_add_test(t, explain_names_those_whose_cosignature_holds);
     suite_add_tcase(suite, t);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
