@@ -1,0 +1,135 @@
+"""What the coordinator answers a party over TLS: a relay that the party's programs connect to, with the keys of both ends; and
+a peer that asks by itself, in the bytes of common/wire/messages.def."""
+import hashlib
+import socket
+import ssl
+import struct
+import subprocess
+import threading
+
+
+def certificate(key, out):
+    """A self-signed certificate of a private key, with that key: what TLS shows a key in."""
+    subprocess.run(["openssl", "req", "-x509", "-new", "-key", key, "-subj", "/CN=x", "-days", "9", "-out", out], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return out
+
+
+def client_context(key, scratch):
+    out = scratch / f"{hashlib.sha256(key.read_bytes()).hexdigest()[:16]}.crt"
+    if not out.exists():
+        certificate(key, out)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.load_cert_chain(out, key)
+    return context
+
+
+class Spy:
+    """A relay between one party and the coordinator, with the keys of both: it keeps what the coordinator answers."""
+
+    def __init__(self, server, server_key, party_key, scratch):
+        self.server, self.party_key, self.scratch = server, party_key, scratch  # (host, port), PEM files
+        self.heard = []  # a bytearray for each connection
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(certificate(server_key, scratch / "server.crt"), server_key)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"tls+tcp://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.relay, args=(near,), daemon=True).start()
+
+    def relay(self, near):
+        heard = bytearray()
+        self.heard.append(heard)
+        try:
+            near = self.context.wrap_socket(near, server_side=True)
+            far = client_context(self.party_key, self.scratch).wrap_socket(socket.create_connection(self.server))
+        except (OSError, ssl.SSLError):
+            near.close()
+            return
+        threading.Thread(target=pump, args=(near, far, None), daemon=True).start()
+        pump(far, near, heard)
+
+    def pieces(self, name):
+        return [(f"{name}: what connection {i} was answered", bytes(one)) for i, one in enumerate(self.heard)]
+
+    def close(self):
+        self.listener.close()
+
+
+def pump(source, sink, keep):
+    try:
+        while data := source.recv(1 << 16):
+            if keep is not None:
+                keep += data
+            sink.sendall(data)
+    except (OSError, ValueError):
+        pass
+    for one in (source, sink):
+        try:
+            one.close()
+        except OSError:
+            pass
+
+
+class Peer:
+    """Asks the coordinator with a key, in the bytes of common/wire/messages.def."""
+
+    def __init__(self, server, key, scratch):
+        self.socket = client_context(key, scratch).wrap_socket(socket.create_connection(server, timeout=30))
+        self.socket.sendall(b"KEDGE\r\n\0" + struct.pack(">I", 1) + bytes(32))
+        self.calls = 0
+        self.take(44)
+
+    def take(self, count):
+        data = b""
+        while len(data) < count:
+            more = self.socket.recv(count - len(data))
+            if not more:
+                raise ConnectionError("the coordinator hung up")
+            data += more
+        return data
+
+    def ask(self, kind, fields):
+        """The answer's body: version, type, fields."""
+        self.calls += 1
+        body = bytes([1, kind]) + fields
+        self.socket.sendall(struct.pack(">II", len(body), self.calls) + body)
+        length, _ = struct.unpack(">II", self.take(8))
+        return self.take(length)
+
+
+def word(text):
+    return bytes([len(text)]) + text.encode()
+
+
+def text(data):
+    data = data.encode() if isinstance(data, str) else data
+    return struct.pack(">I", len(data)) + data
+
+
+def enroll(secret, tenant, site, key):
+    return 0x02, secret + word(tenant) + word(site) + key
+
+
+def blob_get(job, digest):
+    return 0x04, word(job) + digest + struct.pack(">QI", 0, 1 << 16)
+
+
+def blob_get_since(job, digest, base):
+    return 0x09, word(job) + digest + base + struct.pack(">QI", 0, 1 << 16)
+
+
+def admin(json_text):
+    return 0x07, text(json_text)
+
+
+def log_read(path):
+    return 0x0a, text(path) + struct.pack(">QI", 0, 1 << 16)
