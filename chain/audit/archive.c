@@ -7,11 +7,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/mem.h"
@@ -216,6 +218,59 @@ static void find_record(struct kedge_unpacked *to)
     }
 }
 
+/* ---- the keeper ---- */
+
+/* Waits for the end of whoever unpacked, however it comes: then nobody writes to the pipe any more. */
+static _Noreturn void keep(const char *root, int fd)
+{
+    static const int deaf_to[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE};
+    char byte;
+    for (size_t i = 0; i < sizeof deaf_to / sizeof deaf_to[0]; i++) {
+        (void)signal(deaf_to[i], SIG_IGN); /* Ctrl-C reaches both */
+    }
+    for (int i = 0; i < 3; i++) {
+        close(i); /* whoever reads our output must not wait for us */
+    }
+    ssize_t n;
+    do {
+        n = read(fd, &byte, 1);
+    } while (n > 0 || (n < 0 && errno == EINTR));
+    (void)!kedge_dir_remove(root);
+    _exit(0);
+}
+
+/* Without one it works, too, but a killed audit leaves its folder. */
+static void start_keeper(struct kedge_unpacked *to)
+{
+    int ends[2];
+    to->keeper = to->alive = -1;
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return;
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[1]);
+        keep(to->root, ends[0]);
+    }
+    close(ends[0]);
+    if (pid < 0) {
+        close(ends[1]);
+        return;
+    }
+    to->keeper = (int)pid;
+    to->alive = ends[1];
+}
+
+static void end_keeper(struct kedge_unpacked *u)
+{
+    if (u->alive >= 0) {
+        close(u->alive);
+        while (waitpid((pid_t)u->keeper, NULL, 0) < 0 && errno == EINTR) {
+        }
+        u->alive = -1;
+    }
+}
+
 static int open_archive(struct unpacking *u)
 {
     u->archive = archive_read_new();
@@ -262,6 +317,7 @@ int kedge_archive_unpack(const char *path, const struct kedge_archive_limits *li
     if (err) {
         return err;
     }
+    start_keeper(&to);
     err = open_archive(&u);
     err = err ? err : unpack_all(&u);
     kedge_mem_free(u.block);
@@ -270,6 +326,7 @@ int kedge_archive_unpack(const char *path, const struct kedge_archive_limits *li
     }
     if (err) {
         (void)!kedge_dir_remove(to.root);
+        end_keeper(&to);
         return err;
     }
     find_record(&to);
@@ -280,5 +337,6 @@ int kedge_archive_unpack(const char *path, const struct kedge_archive_limits *li
 int kedge_archive_remove(struct kedge_unpacked *u, struct kedge_diag *reterr)
 {
     int err = kedge_dir_remove(u->root);
+    end_keeper(u);
     return err ? kedge_diag_set(reterr, err, "%s: what was unpacked cannot be removed", u->root) : KEDGE_OK;
 }

@@ -18,11 +18,13 @@ struct kedge_archive_limits {
 struct kedge_unpacked {
     char root[KEDGE_PATH_MAX]; /* the private folder, 0700, in $TMPDIR or /tmp */
     char dir[KEDGE_PATH_MAX];  /* the record in it: root, or the one folder that root holds */
+    int keeper, alive;         /* a process that removes root when this one dies; the end of a pipe to it */
 };
 
 /* True for a regular file: a record's folder is none. */
 bool kedge_archive_is(const char *path);
-/* limits NULL: the defaults. Nothing is left after an error. KEDGE_E_FORMAT: no such archive, a path that
+/* limits NULL: the defaults. Nothing is left after an error, nor when the process is killed before
+ * kedge_archive_remove. Call it before there are threads: it forks. KEDGE_E_FORMAT: no such archive, a path that
  * leaves the folder, a link, a name twice; KEDGE_E_TOO_LONG: beyond the limits; _IO, _DISK_FULL, _NOMEM. */
 KEDGE_NODISCARD int kedge_archive_unpack(const char *path, const struct kedge_archive_limits *limits,
                                          struct kedge_unpacked *ret, struct kedge_diag *reterr);

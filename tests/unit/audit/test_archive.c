@@ -1,5 +1,8 @@
 /* Archives by hand, byte for byte: good ones are unpacked, hostile ones refused, and nothing is left of them.
  */
+#include <signal.h>
+#include <sys/wait.h>
+
 #include "chain/audit/archive.h"
 #include "common/base/bytes.h"
 #include "tests/unit/audit/support.h"
@@ -205,6 +208,43 @@ START_TEST(test_broken)
 }
 END_TEST
 
+/* Ctrl-C or worse in the middle of an audit: what was unpacked goes all the same. */
+START_TEST(test_killed)
+{
+    static const int signals[] = {SIGKILL, SIGINT, SIGTERM};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        begin();
+        put_header("record/", '5', 0, "");
+        put_member("record/config.json", "{}");
+        int ready[2];
+        char byte;
+        ck_assert_int_eq(pipe(ready), 0);
+        pid_t pid = fork();
+        if (pid == 0) {
+            struct kedge_unpacked u;
+            (void)signal(SIGINT, SIG_DFL); /* the test framework's would end the whole group */
+            (void)signal(SIGTERM, SIG_DFL);
+            close(ready[0]);
+            if (unpack(NULL, &u) == KEDGE_OK && write(ready[1], "x", 1) == 1) {
+                (void)pause();
+            }
+            _exit(1);
+        }
+        close(ready[1]);
+        ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+        ck_assert_uint_eq(count_in(at("tmp")), 1);
+        ck_assert_int_gt(pid, 0);
+        ck_assert_int_eq(kill(pid, signals[i]), 0);
+        ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+        for (int wait = 0; wait < 500 && count_in(at("tmp")) > 0; wait++) {
+            (void)usleep(10000);
+        }
+        ck_assert_uint_eq(count_in(at("tmp")), 0);
+        close(ready[0]);
+    }
+}
+END_TEST
+
 START_TEST(test_limits)
 {
     struct kedge_unpacked u;
@@ -238,6 +278,7 @@ int main(void)
     tcase_add_test(t, test_twice);
     tcase_add_test(t, test_broken);
     tcase_add_test(t, test_limits);
+    tcase_add_test(t, test_killed);
     suite_add_tcase(s, t);
     SRunner *runner = srunner_create(s);
     srunner_run_all(runner, CK_NORMAL);
