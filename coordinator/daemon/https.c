@@ -67,18 +67,20 @@ static void refuse_error(struct kedge_http_request *req, uint64_t offset, int er
     }
 }
 
-/* What stays as it is may be kept; by the reader alone, for another's answer may differ. */
+/* What stays as it is may be kept; by the reader alone, for another's answer may differ. A blob may not: its
+ * tenant may have it erased, and what a cache holds would outlive that. */
 static struct kedge_http_answer answer_for(const struct kedge_resource *r, char *fields, size_t fields_len)
 {
-    bool changes = r->ask.kind == KEDGE_RESOURCE_CHECKPOINT;
-    snprintf(fields, fields_len, "Vary: Authorization\r\n%s",
-             r->ask.kind == KEDGE_RESOURCE_BLOB ? "Accept-Ranges: bytes\r\n" : "");
-    return (struct kedge_http_answer){
-        .status = 200,
-        .content_type = changes ? "text/plain; charset=utf-8" : "application/octet-stream",
-        .cache_control = changes ? "private, max-age=2" : "private, max-age=31536000, immutable",
-        .fields = fields,
-        .len = r->size};
+    bool changes = r->ask.kind == KEDGE_RESOURCE_CHECKPOINT, blob = r->ask.kind == KEDGE_RESOURCE_BLOB;
+    snprintf(fields, fields_len, "Vary: Authorization\r\n%s", blob ? "Accept-Ranges: bytes\r\n" : "");
+    return (struct kedge_http_answer){.status = 200,
+                                      .content_type =
+                                          changes ? "text/plain; charset=utf-8" : "application/octet-stream",
+                                      .cache_control = changes ? "private, max-age=2"
+                                                       : blob  ? "private, no-store"
+                                                               : "private, max-age=31536000, immutable",
+                                      .fields = fields,
+                                      .len = r->size};
 }
 
 /* The part of the whole that is wanted; false: it has no such part. */
