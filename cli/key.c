@@ -99,6 +99,10 @@ int kedge_cmd_key_add(struct kedge_cli *c)
     struct kedge_id tenant;
     const char *path = kedge_cli_option(c, "new-key", NULL);
     const char *hex = kedge_cli_option(c, "public", NULL);
+    if (path && hex) {
+        return kedge_cli_usage(
+            c, "either --new-key FILE, which signs here, or --public HEX, whose holder signs");
+    }
     if (!take_role(c, &role) || !take_tenant(c, &tenant)) {
         return 2;
     }

@@ -17,6 +17,49 @@ static int read_envelope(const char *path, struct kedge_buf *ret, struct kedge_d
     return err;
 }
 
+/* Errors of what is in a file name the file. */
+static int in_file(int err, const char *path, struct kedge_diag *d)
+{
+    return err && err != KEDGE_E_NOMEM ? kedge_diag_wrap(d, err, "%s", path) : err;
+}
+
+static const char *role_name(enum kedge_key_role role)
+{
+    return role == KEDGE_ROLE_ADMIN ? "admin" : role == KEDGE_ROLE_RECOVERY ? "recovery" : "site";
+}
+
+/* What a signature under it would help to do, in words. */
+static void say_change(const struct kedge_cli *c, const struct kedge_statement *st)
+{
+    const struct kedge_st_key_rotated *r = &st->u.key_rotated;
+    char key[2 * KEDGE_KEY_LEN + 1], old[2 * KEDGE_KEY_LEN + 1];
+    switch ((int)st->kind) {
+    case KEDGE_ST_KEY_ADDED:
+        kedge_hex_encode(st->u.key_added.public_key.b, KEDGE_KEY_LEN, key);
+        kedge_cli_say(c, "Tenant %s gets one more %s key:\n  %s\n", st->u.key_added.tenant.s,
+                      role_name(st->u.key_added.role), key);
+        break;
+    case KEDGE_ST_KEY_ROTATED:
+        kedge_hex_encode(r->new_key.b, KEDGE_KEY_LEN, key);
+        kedge_hex_encode(r->old_key.b, KEDGE_KEY_LEN, old);
+        kedge_cli_say(c, "Tenant %s gets another %s key in the place of one:\n  %s\n  was %s\n", r->tenant.s,
+                      role_name(r->role), key, old);
+        break;
+    case KEDGE_ST_KEY_REVOKED:
+        kedge_hex_encode(st->u.key_revoked.public_key.b, KEDGE_KEY_LEN, key);
+        kedge_cli_say(c, "Tenant %s revokes the %s key (%s):\n  %s\n", st->u.key_revoked.tenant.s,
+                      role_name(st->u.key_revoked.role), st->u.key_revoked.reason, key);
+        break;
+    case KEDGE_ST_KEY_RECOVERED:
+        kedge_hex_encode(st->u.key_recovered.public_key.b, KEDGE_KEY_LEN, key);
+        kedge_cli_say(c, "Tenant %s revokes all its admin keys (%s); this one comes:\n  %s\n",
+                      st->u.key_recovered.tenant.s, st->u.key_recovered.reason, key);
+        break;
+    default:
+        break;
+    }
+}
+
 static const struct kedge_id *tenant_of(const struct kedge_statement *st)
 {
     return &st->u.key_added.tenant; /* first in all four */
@@ -91,7 +134,9 @@ static int add_signature(struct kedge_buf *envelope, const struct kedge_key_pair
     int err = kedge_statement_cosign(kedge_buf_view(envelope), pair, &more, d);
     if (err) {
         kedge_buf_deinit(&more);
-        return err;
+        return err == KEDGE_E_EXISTS ? kedge_diag_hint(
+                   d, "another holder's key is wanted; when all have signed: kedge key send FILE")
+                                     : err;
     }
     kedge_buf_deinit(envelope);
     *envelope = more;
@@ -162,9 +207,10 @@ int kedge_cmd_key_sign(struct kedge_cli *c)
     }
     kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
     int err = st ? read_envelope(path, &envelope, &d) : KEDGE_E_NOMEM;
-    err = err ? err : read_change(kedge_buf_view(&envelope), st, &signatures, &d);
+    err = err ? err : in_file(read_change(kedge_buf_view(&envelope), st, &signatures, &d), path, &d);
     err = err ? err : kedge_cli_key(c->admin_key, false, &pair, &d);
     if (!err) {
+        say_change(c, st); /* nobody signs what they have not seen */
         err = add_signature(&envelope, &pair, &d);
         kedge_key_wipe(&pair);
     }
@@ -187,12 +233,16 @@ int kedge_cmd_key_send(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
     struct kedge_buf envelope;
+    uint32_t signatures;
     const char *path = kedge_cli_argument(c, 0);
     if (!path || !kedge_cli_no_more(c, 1)) {
         return path ? 2 : kedge_cli_usage(c, "FILE: expected a statement that kedge key … --out made");
     }
     kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
-    int err = read_envelope(path, &envelope, &d);
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    int err = st ? read_envelope(path, &envelope, &d) : KEDGE_E_NOMEM;
+    err = err ? err : in_file(read_change(kedge_buf_view(&envelope), st, &signatures, &d), path, &d);
+    kedge_mem_free(st);
     int code = err ? kedge_cli_fail(c, err, &d) : kedge_cli_key_send(c, kedge_buf_view(&envelope));
     kedge_buf_deinit(&envelope);
     return code;

@@ -59,14 +59,21 @@ static int read_line(int fd, const char *what, char *line, struct kedge_diag *d)
             return kedge_diag_set(d, KEDGE_E_CANCELLED, "%s: no passphrase was given", what);
         }
         if (len == KEDGE_PASSPHRASE_MAX || c == '\0') {
-            return kedge_diag_set(d, KEDGE_E_KEY, "%s: expected a passphrase of at most %d bytes in one line",
-                                  what, KEDGE_PASSPHRASE_MAX);
+            (void)kedge_diag_set(d, KEDGE_E_KEY, "%s: expected a passphrase of at most %d bytes in one line",
+                                 what, KEDGE_PASSPHRASE_MAX);
+            (void)kedge_diag_hint(d, "the first line is the passphrase, text without NUL");
+            return KEDGE_E_KEY;
         }
         line[len++] = c;
     }
     len -= len > 0 && line[len - 1] == '\r';
     line[len] = '\0';
-    return len > 0 ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_KEY, "%s: the passphrase is empty", what);
+    if (len == 0) {
+        (void)kedge_diag_set(d, KEDGE_E_KEY, "%s: the passphrase is empty", what);
+        (void)kedge_diag_hint(d, "the first line is the passphrase");
+        return KEDGE_E_KEY;
+    }
+    return KEDGE_OK;
 }
 
 static int read_file(const char *path, char *line, struct kedge_diag *d)
@@ -81,6 +88,11 @@ static int read_file(const char *path, char *line, struct kedge_diag *d)
         return kedge_diag_set(d, err, "%s: cannot open the passphrase file: %s", path, kedge_strerror(err));
     }
     int err = KEDGE_OK;
+    if (S_ISDIR(st.st_mode)) {
+        (void)kedge_diag_set(d, KEDGE_E_IO, "%s: a folder, expected a file with a passphrase", path);
+        (void)kedge_diag_hint(d, "name the file whose first line is the passphrase");
+        err = KEDGE_E_IO;
+    }
     if (S_ISREG(st.st_mode) && (st.st_mode & 077) != 0) {
         (void)kedge_diag_set(d, KEDGE_E_DENIED,
                              "%s: passphrase file with mode %04o, which others than its owner may use", path,
@@ -103,8 +115,8 @@ static int ask(const char *question, const char *path, char *line, struct kedge_
         if (fd >= 0) {
             close(fd);
         }
-        (void)kedge_diag_set(d, KEDGE_E_DENIED, "%s: the key is sealed, and there is no terminal to ask at",
-                             path);
+        (void)kedge_diag_set(d, KEDGE_E_DENIED,
+                             "%s: a passphrase is needed, and there is no terminal to ask at", path);
         return kedge_diag_hint(
             d, "name the file with its passphrase: --passphrase-file FILE or $KEDGE_PASSPHRASE_FILE");
     }
