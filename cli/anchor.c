@@ -1,9 +1,11 @@
-/* kedge anchor run, status, deploy: the main chain's roots on an Ethereum-compatible chain. A process of its
- * own beside the coordinator, with its own key; docs/modules/anchor.md. */
+/* kedge anchor run, status, deploy: the main chain's roots on an Ethereum-compatible chain, or (anchor_tsa.c)
+ * under time stamps. A process of its own beside the coordinator; docs/modules/anchor.md. */
 #include <stdio.h>
 #include <string.h>
 
 #include "chain/anchor/host/evm_host.h"
+#include "chain/anchor/host/main_chain.h"
+#include "cli/anchor_tsa.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
@@ -67,6 +69,10 @@ int kedge_cmd_anchor_run(struct kedge_cli *c)
     struct session s = {.c = c, .deadline_ms = UINT64_MAX};
     unsigned flags = 0;
     uint64_t seconds = 0;
+    const char *tsa = kedge_cli_option(c, "tsa", NULL);
+    if (tsa) {
+        return kedge_cli_stamp_run(c, tsa);
+    }
     s.once = kedge_cli_flag(c, "once");
     if (kedge_cli_flag(c, "adopt")) {
         flags |= KEDGE_ANCHOR_ADOPT;
@@ -172,8 +178,9 @@ static void say_point(const struct kedge_cli *c, const struct kedge_evm_point *p
     kedge_cli_row(c, columns, 5, cells);
 }
 
+/* Steals stamps. */
 static int tell_status(struct kedge_cli *c, const struct kedge_anchor_settings *settings,
-                       const struct kedge_evm_anchor *m, uint64_t main_size)
+                       const struct kedge_evm_anchor *m, uint64_t main_size, json_t *stamps)
 {
     const struct kedge_evm_state *s = &m->state;
     char contract[KEDGE_EVM_ADDRESS_TEXT], sender[KEDGE_EVM_ADDRESS_TEXT];
@@ -206,6 +213,9 @@ static int tell_status(struct kedge_cli *c, const struct kedge_anchor_settings *
     if (s->stop_err && data) {
         json_object_set_new(data, "reason", json_string(s->stop_text));
     }
+    if (stamps && data) {
+        json_object_set_new(data, "time_stamps", stamps);
+    }
     return kedge_cli_answer(c, data, s->stop_err ? 1 : 0);
 }
 
@@ -215,13 +225,19 @@ int kedge_cmd_anchor_status(struct kedge_cli *c)
     struct kedge_anchor_settings settings;
     struct kedge_secp_secret key = {{0}};
     struct kedge_hash root, root_at;
+    json_t *stamps = NULL;
     uint64_t main_size = 0;
     bool exists;
     if (!kedge_cli_no_more(c, 0)) {
         return 2;
     }
     struct kedge_evm_anchor *m = kedge_mem_new(1, sizeof *m);
-    int err = m ? kedge_anchor_settings_read(c->state, &settings, &d) : KEDGE_E_NOMEM;
+    int err = m ? kedge_cli_stamp_status(c, &stamps, &d) : KEDGE_E_NOMEM;
+    err = err ? err : kedge_anchor_settings_read(c->state, &settings, &d);
+    if (err == KEDGE_E_NOT_FOUND && stamps) { /* the one kind, not the other */
+        kedge_mem_free(m);
+        return kedge_cli_ok(c, json_pack("{s:o}", "time_stamps", stamps));
+    }
     err = err ? err : kedge_anchor_key_read(settings.key_file, &key, &settings.config.sender, &d);
     kedge_wipe(&key, sizeof key);
     err = err ? err : kedge_anchor_load(c->state, &settings, m, &exists, &d);
@@ -230,7 +246,10 @@ int kedge_cmd_anchor_status(struct kedge_cli *c)
         err = kedge_anchor_read_main(c->state, 0, &main_size, &root, &root_at, NULL, &d);
         err = err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
     }
-    int code = err ? kedge_cli_fail(c, err, &d) : tell_status(c, &settings, m, main_size);
+    int code = err ? kedge_cli_fail(c, err, &d) : tell_status(c, &settings, m, main_size, stamps);
+    if (err) {
+        json_decref(stamps);
+    }
     kedge_mem_free(m);
     return code;
 }

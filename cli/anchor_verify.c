@@ -5,6 +5,7 @@
 
 #include "chain/anchor/evm_evidence.h"
 #include "chain/checkpoint.h"
+#include "cli/anchor_tsa.h"
 #include "cli/local.h"
 #include "common/base/mem.h"
 
@@ -64,10 +65,11 @@ static int say_yes(struct kedge_cli *c, const struct kedge_evm_evidence *e, bool
     if (e->has_state) {
         kedge_cli_say(c, "- in block %llu, if its hash is %s, the contract's head is this anchor.\n",
                       (unsigned long long)e->block, block);
-        kedge_cli_say(c, "%s",
-                      kedge_evm_evidence_code_is_ours(e)
-                          ? "- the contract has Kedge's code: numbers without gaps, sizes that never shrink.\n"
-                          : "- the contract's code is NOT Kedge's: whoever made it may change what it holds.\n");
+        kedge_cli_say(
+            c, "%s",
+            kedge_evm_evidence_code_is_ours(e)
+                ? "- the contract has Kedge's code: numbers without gaps, sizes that never shrink.\n"
+                : "- the contract's code is NOT Kedge's: whoever made it may change what it holds.\n");
     } else if (e->header.len > 0) {
         kedge_cli_say(
             c, "- block %llu with the hash %s is a block; that the anchor is in it is not proven here.\n",
@@ -90,22 +92,15 @@ static int say_yes(struct kedge_cli *c, const struct kedge_evm_evidence *e, bool
                                      "size", (json_int_t)e->point.size, "root", root, "transaction_hash", tx,
                                      "block", (json_int_t)e->block, "block_hash", block, "checkpoint_matches",
                                      with_checkpoint, "checkpoint_signed", with_key, "header_proven",
-                                     e->header.len > 0, "state_proven", e->has_state));
+                                     e->header.len > 0, "state_proven", e->has_state, "contract_is_kedges",
+                                     kedge_evm_evidence_code_is_ours(e)));
 }
 
-int kedge_cmd_anchor_verify(struct kedge_cli *c)
+static int verify_evidence(struct kedge_cli *c, struct kedge_view text, const char *checkpoint,
+                           const char *vkey)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_buf text, note;
-    const char *checkpoint = kedge_cli_option(c, "checkpoint", NULL),
-               *vkey = kedge_cli_option(c, "log", NULL);
-    if (!kedge_cli_no_more(c, 1)) {
-        return 2;
-    }
-    const char *path = kedge_cli_argument(c, 0);
-    if (!path) {
-        return kedge_cli_usage(c, "FILE is missing: STATE/anchors/evm/SEQ.json");
-    }
+    struct kedge_buf note;
     if (vkey && !checkpoint) {
         return kedge_cli_usage(c, "--log VKEY checks the signature of --checkpoint NOTE, which is missing");
     }
@@ -113,14 +108,12 @@ int kedge_cmd_anchor_verify(struct kedge_cli *c)
     if (!e) {
         return kedge_cli_fail(c, KEDGE_E_NOMEM, NULL);
     }
-    kedge_buf_init(&text, KEDGE_EVM_EVIDENCE_MAX);
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
-    int err = kedge_file_read(path, &text, &d), code;
-    err = err || !checkpoint ? err : kedge_file_read(checkpoint, &note, &d);
+    int err = checkpoint ? kedge_file_read(checkpoint, &note, &d) : KEDGE_OK, code;
     if (err) {
         code = kedge_cli_fail(c, err, &d);
     } else {
-        err = kedge_evm_evidence_read(kedge_buf_view(&text), e, &d);
+        err = kedge_evm_evidence_read(text, e, &d);
         err = err || !checkpoint ? err : check_note(kedge_buf_view(&note), vkey, e, &d);
         code = !err                    ? say_yes(c, e, checkpoint != NULL, vkey != NULL)
                : err == KEDGE_E_VERIFY ? say_no(c, d.text)
@@ -128,7 +121,31 @@ int kedge_cmd_anchor_verify(struct kedge_cli *c)
     }
     kedge_evm_evidence_deinit(e);
     kedge_mem_free(e);
-    kedge_buf_deinit(&text);
     kedge_buf_deinit(&note);
     return code;
+}
+
+int kedge_cmd_anchor_verify(struct kedge_cli *c)
+{
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_diag d = {.text = ""};
+    const char *checkpoint = kedge_cli_option(c, "checkpoint", NULL),
+               *vkey = kedge_cli_option(c, "log", NULL), *ca = kedge_cli_option(c, "tsa-ca", NULL);
+    kedge_buf_init(&text, KEDGE_EVM_EVIDENCE_MAX);
+    if (!kedge_cli_no_more(c, 1)) {
+        return 2;
+    }
+    const char *path = kedge_cli_argument(c, 0);
+    if (!path) {
+        return kedge_cli_usage(c,
+                               "FILE is missing: STATE/anchors/evm/SEQ.json or STATE/anchors/tsa/SIZE.tsr");
+    }
+    int err = kedge_file_read(path, &text, &d);
+    if (err) {
+        return kedge_cli_fail(c, err, &d);
+    }
+    /* DER's SEQUENCE: a time stamp; else JSON, or nothing that is known. */
+    return text.len > 0 && text.ptr[0] == 0x30
+               ? kedge_cli_stamp_verify(c, path, kedge_buf_view(&text), checkpoint, vkey, ca)
+               : verify_evidence(c, kedge_buf_view(&text), checkpoint, vkey);
 }

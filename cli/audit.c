@@ -8,6 +8,7 @@
 
 #include "aggregation/simd.h"
 #include "chain/audit/archive.h"
+#include "cli/audit_anchors.h"
 #include "cli/audit_report.h"
 #include "cli/local.h"
 #include "common/base/os/clock.h"
@@ -21,6 +22,7 @@ struct question {
     bool replay;
     const char *statements_path, *report_path;
     struct kedge_id tenants[TENANTS_MAX];
+    struct kedge_cli_anchors anchors;
     struct kedge_audit_options options;
 };
 
@@ -67,6 +69,28 @@ static bool take_tenants(struct kedge_cli *c, struct question *q, size_t *ret_co
     return true;
 }
 
+/* --blob-key T=FILE: what tenant T's updates are encrypted under. False after a usage error. */
+static bool take_blob_keys(struct kedge_cli *c, struct question *q, size_t *ret_count)
+{
+    const char *text;
+    while ((text = kedge_cli_option(c, "blob-key", NULL)) != NULL) {
+        const char *is = strchr(text, '=');
+        struct kedge_audit_blob_key *key = &q->blob_keys[*ret_count];
+        if (*ret_count == TENANTS_MAX) {
+            (void)kedge_cli_usage(c, "--blob-key: at most %d", TENANTS_MAX);
+            return false;
+        }
+        if (!is || !is[1] || kedge_id_from(kedge_view_of(text, (size_t)(is - text)), &key->tenant) != KEDGE_OK) {
+            (void)kedge_cli_usage(c, "--blob-key %s: expected TENANT=FILE, a key file or a folder of such",
+                                  kedge_cli_word(text).s);
+            return false;
+        }
+        key->path = is + 1;
+        ++*ret_count;
+    }
+    return true;
+}
+
 /* False after a usage error. */
 static bool take_question(struct kedge_cli *c, struct question *q)
 {
@@ -83,13 +107,15 @@ static bool take_question(struct kedge_cli *c, struct question *q)
         q->seen[q->seen_count++] = seen;
     }
     size_t tenants = 0;
-    if (!take_tenants(c, q, &tenants) || !kedge_cli_number(c, "threads", 1, THREADS_MAX, 0, &threads)
-        || (q->replay && !take_simd(c)) || !kedge_cli_no_more(c, 1)) {
+    if (!kedge_cli_anchors_take(c, &q->anchors) || !take_tenants(c, q, &tenants)
+        || !kedge_cli_number(c, "threads", 1, THREADS_MAX, 0, &threads) || (q->replay && !take_simd(c))
+        || !kedge_cli_no_more(c, 1)) {
         return false;
     }
     q->options = (struct kedge_audit_options){.threads = (uint32_t)threads,
                                               .tenants = q->tenants,
                                               .tenant_count = tenants,
+                                              .anchors = &q->anchors.trust,
                                               .progress = show_progress,
                                               .progress_arg = c};
     q->dir = q->given = kedge_cli_argument(c, 0);
@@ -267,9 +293,10 @@ static json_t *report_json(const struct kedge_audit_report *r, bool replay)
                                         f->severity == KEDGE_AUDIT_NOTE ? "note" : "error", "code",
                                         kedge_audit_code_name(f->code), "where", f->where, "text", f->text));
     }
-    json_t *data = json_pack("{s:s,s:b,s:o,s:I,s:I,s:o}", "verdict", verdicts[r->verdict], "replayed", replay,
-                             "counts", counts_json(&r->counts), "errors", (json_int_t)r->error_count, "notes",
-                             (json_int_t)r->note_count, "findings", findings);
+    json_t *data =
+        json_pack("{s:s,s:b,s:o,s:I,s:I,s:o,s:o}", "verdict", verdicts[r->verdict], "replayed", replay,
+                  "counts", counts_json(&r->counts), "errors", (json_int_t)r->error_count, "notes",
+                  (json_int_t)r->note_count, "findings", findings, "anchors", kedge_cli_anchors_json(r));
     if (replay && data) {
         char hex[KEDGE_HASH_HEX_LEN + 1];
         kedge_hash_hex(&r->results, hex);
@@ -309,6 +336,7 @@ static int judge(struct kedge_cli *c, const struct question *q, const struct ked
                                       .replay = q->replay,
                                       .live = q->options.live,
                                       .unix_ms = kedge_os_unix_ms(),
+                                      .anchors = &q->anchors.trust,
                                       .trust = trust,
                                       .report = report};
     int err = KEDGE_OK;
@@ -370,7 +398,9 @@ static int audit(struct kedge_cli *c, bool replay)
     if (err) {
         return fail(c, err, &d);
     }
-    err = judge_record(c, &q, q.trust_path ? &trust : NULL, &report, &d);
+    err = kedge_cli_anchors_merge(&q.anchors, q.trust_path ? &trust : NULL, &d);
+    err = err ? err : judge_record(c, &q, q.trust_path ? &trust : NULL, &report, &d);
+    kedge_cli_anchors_deinit(&q.anchors);
     if (q.trust_path) {
         kedge_trust_deinit(&trust);
     }
@@ -383,6 +413,7 @@ static int audit(struct kedge_cli *c, bool replay)
     say_counts(c, &report.counts, replay);
     say_findings(c, &report);
     say_verdict(c, &report, replay);
+    kedge_cli_anchors_say(c, &report);
     int code = report.verdict == KEDGE_AUDIT_YES ? 0 : 1;
     json_t *data = report_json(&report, replay);
     kedge_audit_report_deinit(&report);

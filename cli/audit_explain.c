@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "chain/audit/archive.h"
+#include "cli/audit_anchors.h"
+#include "cli/audit_copy.h"
 #include "cli/local.h"
 
-enum { COLUMNS = 100, DEPTH = 8, ROUNDS_SHOWN = 10, THREADS_MAX = 64, BLOCK = 1 << 16 };
+enum { COLUMNS = 100, DEPTH = 8, ROUNDS_SHOWN = 10, THREADS_MAX = 64, TENANTS_MAX = 64, BLOCK = 1 << 16 };
 
 /* ---- drawing ---- */
 
@@ -233,6 +235,33 @@ static void draw_job(struct tree *t, const json_t *job)
     }
 }
 
+static void draw_anchors(struct tree *t, const json_t *anchors)
+{
+    size_t i;
+    json_t *row;
+    if (json_array_size(anchors) == 0) {
+        draw(t, 1, false, "not anchored outside yet");
+        return;
+    }
+    draw(t, 1, false, "anchored outside, and so not younger than");
+    json_array_foreach(anchors, i, row)
+    {
+        bool last = i + 1 == json_array_size(anchors),
+             trusted = json_is_true(json_object_get(row, "trusted"));
+        const char *time = kedge_cli_text(row, "time"), *aside = trusted ? "" : " (by whom: not judged)";
+        if (strcmp(kedge_cli_text(row, "kind"), "evm") == 0) {
+            draw(t, 2, last, "block %lld of chain %lld%s%s, over entries 0…%lld of the main chain%s; %s",
+                 (long long)kedge_cli_int(row, "block"), (long long)kedge_cli_int(row, "chain_id"),
+                 *time ? ", " : "", time, (long long)kedge_cli_int(row, "entries") - 1, aside,
+                 kedge_cli_text(row, "file"));
+        } else {
+            draw(t, 2, last, "%s, time stamp over entries 0…%lld of the main chain%s%s%s; %s", time,
+                 (long long)kedge_cli_int(row, "entries") - 1, *kedge_cli_text(row, "by") ? " by " : "",
+                 kedge_cli_text(row, "by"), aside, kedge_cli_text(row, "file"));
+        }
+    }
+}
+
 static void draw_logs(struct tree *t, const json_t *logs)
 {
     size_t i, k;
@@ -288,6 +317,7 @@ static void draw_tree(const struct kedge_cli *c, const json_t *o)
         draw_grouping(&t, grouping, (long long)kedge_cli_int(o, "group"));
     }
     draw_rounds(&t, rounds);
+    draw_anchors(&t, json_object_get(o, "anchors"));
     draw_logs(&t, json_object_get(o, "logs"));
 }
 
@@ -361,46 +391,86 @@ static int answer(struct kedge_cli *c, const struct kedge_audit_report *r, json_
     return kedge_cli_answer(c, data, r->verdict == KEDGE_AUDIT_YES ? 0 : 1);
 }
 
-int kedge_cmd_audit_explain(struct kedge_cli *c)
+struct asked {
+    const char *model, *dir, *trust_path, *seen;
+    struct kedge_cli_anchors anchors;
+    struct kedge_id tenants[TENANTS_MAX];
+    struct kedge_audit_options options;
+};
+
+/* A record that is being written is read with locks; a tenant's copy is judged as what it is. */
+static void look_at_folder(struct kedge_cli *c, struct asked *q, const char *dir, bool is_archive)
 {
-    struct kedge_diag d = {.text = ""};
-    struct kedge_trust trust = {.tenant_count = 0};
-    struct kedge_audit_report report;
-    struct kedge_hash model;
+    char state[KEDGE_PATH_MAX];
+    bool runs = !is_archive && kedge_cli_coordinator_runs(dir);
+    if (!is_archive && !runs && kedge_path_join(state, dir, "state") == KEDGE_OK) {
+        runs = kedge_cli_coordinator_runs(state);
+    }
+    q->options.beside_coordinator = runs;
+    q->options.live = runs;
+    q->options.tenants = q->tenants;
+    q->options.tenant_count = runs ? 0 : kedge_cli_copy_tenants(dir, q->tenants, TENANTS_MAX);
+    if (q->options.tenant_count > 0) {
+        kedge_cli_say(c, "A copy with the ledger of %s%s: what others alone have is not in the tree.\n",
+                      q->tenants[0].s, q->options.tenant_count > 1 ? " and others" : "");
+    }
+}
+
+static int explain(struct kedge_cli *c, struct asked *q, struct kedge_audit_report *report, json_t **tree,
+                   struct kedge_diag *d)
+{
     static struct kedge_unpacked unpacked;
-    json_t *tree = NULL;
-    uint64_t threads;
-    const char *trust_path = kedge_cli_option(c, "trust", NULL), *seen = kedge_cli_option(c, "seen", NULL);
-    if (!kedge_cli_number(c, "threads", 1, THREADS_MAX, 0, &threads) || !kedge_cli_no_more(c, 2)) {
-        return 2;
-    }
-    const char *dir = kedge_cli_argument(c, 1);
-    if (!dir) {
-        return kedge_cli_usage(
-            c, "expected MODEL (a file or its SHA-256) and DIR (the record: a folder or a tar archive)");
-    }
-    struct kedge_audit_options options = {
-        .threads = (uint32_t)threads, .progress = show_progress, .progress_arg = c};
-    int err = digest_of(kedge_cli_argument(c, 0), &model, &d);
-    err = err || !trust_path ? err : kedge_trust_read(trust_path, &trust, &d);
+    struct kedge_trust trust = {.tenant_count = 0};
+    struct kedge_hash model;
+    const char *dir = q->dir;
+    int err = digest_of(q->model, &model, d);
+    err = err || !q->trust_path ? err : kedge_trust_read(q->trust_path, &trust, d);
+    err = err ? err : kedge_cli_anchors_merge(&q->anchors, q->trust_path ? &trust : NULL, d);
     bool is_archive = !err && kedge_archive_is(dir);
     if (is_archive) {
-        err = kedge_archive_unpack(dir, NULL, &unpacked, &d);
+        err = kedge_archive_unpack(dir, NULL, &unpacked, d);
         is_archive = !err;
         dir = unpacked.dir;
     }
     if (!err) {
-        err = kedge_audit_explain(dir, trust_path ? &trust : NULL, &seen, seen ? 1 : 0, &options, &model,
-                                  &report, &tree, &d);
+        look_at_folder(c, q, dir, is_archive);
+        err = kedge_audit_explain(dir, q->trust_path ? &trust : NULL, &q->seen, q->seen ? 1 : 0, &q->options,
+                                  &model, report, tree, d);
         kedge_cli_progress_end(c);
     }
     kedge_trust_deinit(&trust);
-    int removed = is_archive ? kedge_archive_remove(&unpacked, err ? NULL : &d) : KEDGE_OK;
+    int removed = is_archive ? kedge_archive_remove(&unpacked, err ? NULL : d) : KEDGE_OK;
     if (!err && removed) {
-        kedge_audit_report_deinit(&report);
-        json_decref(tree);
-        err = removed;
+        kedge_audit_report_deinit(report);
+        json_decref(*tree);
     }
+    return err ? err : removed;
+}
+
+int kedge_cmd_audit_explain(struct kedge_cli *c)
+{
+    struct kedge_diag d = {.text = ""};
+    struct asked q = {.trust_path = kedge_cli_option(c, "trust", NULL),
+                      .seen = kedge_cli_option(c, "seen", NULL)};
+    struct kedge_audit_report report;
+    json_t *tree = NULL;
+    uint64_t threads;
+    if (!kedge_cli_anchors_take(c, &q.anchors) || !kedge_cli_number(c, "threads", 1, THREADS_MAX, 0, &threads)
+        || !kedge_cli_no_more(c, 2)) {
+        return 2;
+    }
+    q.model = kedge_cli_argument(c, 0);
+    q.dir = kedge_cli_argument(c, 1);
+    if (!q.dir) {
+        return kedge_cli_usage(
+            c, "expected MODEL (a file or its SHA-256) and DIR (the record: a folder or a tar archive)");
+    }
+    q.options = (struct kedge_audit_options){.threads = (uint32_t)threads,
+                                             .anchors = &q.anchors.trust,
+                                             .progress = show_progress,
+                                             .progress_arg = c};
+    int err = explain(c, &q, &report, &tree, &d);
+    kedge_cli_anchors_deinit(&q.anchors);
     if (err) {
         return fail(c, err, &d);
     }

@@ -422,7 +422,7 @@ int kedge_cmd_audit_timestamp_query(struct kedge_cli *c)
     if (!err && kedge_note_parse(kedge_buf_view(&note), &parsed) != KEDGE_OK) {
         err = kedge_diag_set(&d, KEDGE_E_FORMAT, "%s: no signed checkpoint", path);
     }
-    err = err ? err : kedge_timestamp_query(kedge_buf_view(&note), &query);
+    err = err ? err : kedge_timestamp_query(kedge_buf_view(&note), NULL, &query);
     err = err ? err : kedge_file_write(out, kedge_buf_view(&query), 0644, &d);
     kedge_buf_deinit(&note);
     kedge_buf_deinit(&query);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "chain/checkpoint.h"
+#include "cli/audit_anchors.h"
 
 /* ---- statements ---- */
 
@@ -158,11 +159,29 @@ static void put_head(const struct kedge_cli_filing *f, struct kedge_buf *out)
     }
 }
 
+/* Whose anchors outside count. */
+static void put_anchor_trust(const struct kedge_trust_anchors *t, struct kedge_buf *out)
+{
+    if (t->has_evm) {
+        char contract[KEDGE_EVM_ADDRESS_TEXT], account[KEDGE_EVM_ADDRESS_TEXT];
+        kedge_evm_address_text(&t->contract, contract);
+        kedge_evm_address_text(&t->account, account);
+        kedge_buf_printf(out, "- anchors count of: account %s, contract %s, chain %" PRIu64 "\n", account,
+                         contract, t->chain_id);
+    }
+    if (t->tsa_ca) {
+        struct kedge_hash digest;
+        kedge_sha256(kedge_view_str(t->tsa_ca), &digest);
+        put_digest(out, "SHA-256 of the certificates of time-stamping authorities", &digest);
+    }
+}
+
 static int put_trust(const struct kedge_cli_filing *f, struct kedge_buf *out, struct kedge_diag *d)
 {
     kedge_buf_put_str(out, "\n## Trust anchors\n\n");
     if (!f->trust) {
-        kedge_buf_put_str(out, "None.\n");
+        kedge_buf_put_str(out, f->anchors->has_evm || f->anchors->tsa_ca ? "No trust file.\n" : "None.\n");
+        put_anchor_trust(f->anchors, out);
         return KEDGE_OK;
     }
     struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
@@ -188,6 +207,7 @@ static int put_trust(const struct kedge_cli_filing *f, struct kedge_buf *out, st
     for (size_t i = 0; i < f->seen_count; i++) {
         put_row(out, "  checkpoint", f->seen[i]);
     }
+    put_anchor_trust(f->anchors, out);
     return KEDGE_OK;
 }
 
@@ -279,6 +299,7 @@ int kedge_cli_file_report(const struct kedge_cli_filing *f, const char *path, st
         return err;
     }
     put_logs(f->report, &out);
+    kedge_cli_anchors_file(f->report, put_words, &out);
     put_counts(&f->report->counts, &out);
     kedge_buf_put_str(&out, f->report->error_count ? "\n## Findings\n\n" : "\n## Findings\n\nNone.\n");
     put_findings(f->report, KEDGE_AUDIT_ERROR, f->report->error_count, &out);

@@ -28,6 +28,7 @@ struct kedge_cli_filing {
     size_t seen_count;
     bool replay, live;
     uint64_t unix_ms; /* when the audit began */
+    const struct kedge_trust_anchors *anchors;
     const struct kedge_trust *trust;
     const struct kedge_audit_report *report;
 };

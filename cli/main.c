@@ -106,14 +106,19 @@ const struct kedge_command kedge_commands[] = {
     {"witness", "revoke", kedge_cmd_witness_revoke, "TENANT WITNESS --admin-key FILE [--reason TEXT]",
      "sign out a witness, at once"},
     {"audit", "verify", kedge_cmd_audit_verify,
-     "DIR --trust FILE [--seen CHECKPOINT]… [--tenant T]… [--threads N] [--statements FILE] [--report FILE]",
+     "DIR --trust FILE [--seen CHECKPOINT]… [--tenant T]… [--tsa-ca CA.pem] [--anchor "
+     "CHAIN:CONTRACT:ACCOUNT] "
+     "[--threads N] [--statements FILE] [--report FILE]",
      "check the whole record offline"},
     {"audit", "replay", kedge_cmd_audit_replay,
-     "DIR --trust FILE [--seen CHECKPOINT]… [--tenant T]… [--threads N] [--simd scalar|sse2|avx2] "
-     "[--statements FILE] [--report FILE]",
+     "DIR --trust FILE [--seen CHECKPOINT]… [--tenant T]… [--tsa-ca CA.pem] [--anchor "
+     "CHAIN:CONTRACT:ACCOUNT] "
+     "[--threads N] [--simd scalar|sse2|avx2] [--statements FILE] [--report FILE]",
      "re-execute every decision"},
-    {"audit", "explain", kedge_cmd_audit_explain, "MODEL DIR --trust FILE [--seen CHECKPOINT] [--threads N]",
-     "where a model comes from: rounds, groups, tenants, sites, energy"},
+    {"audit", "explain", kedge_cmd_audit_explain,
+     "MODEL DIR --trust FILE [--seen CHECKPOINT] [--tsa-ca CA.pem] [--anchor CHAIN:CONTRACT:ACCOUNT] "
+     "[--threads N]",
+     "where a model comes from, as a tree"},
     {"audit", "export", kedge_cmd_audit_export,
      "DIR --out FOLDER --trust FILE --keys FOLDER [--model FILE]… [--tenant T]… [--all-tenants] "
      "[--seen CHECKPOINT]… [--timestamp REPLY.tsr]… [--tsa-ca CA.pem] [--time T] [--threads N]",
@@ -128,11 +133,12 @@ const struct kedge_command kedge_commands[] = {
      "does a file convict a log of two histories?"},
     {"audit", "trust", kedge_cmd_audit_trust, "[--out FILE]",
      "the keys that auditors need, from a running coordinator"},
-    {"anchor", "run", kedge_cmd_anchor_run, "[--once [--timeout SECONDS]] [--adopt]",
-     "anchor the main chain's roots on the chain of STATE/anchor.json"},
+    {"anchor", "run", kedge_cmd_anchor_run,
+     "[--once [--timeout SECONDS]] [--adopt] [--tsa URL --tsa-ca CA.pem [--interval SECONDS]]",
+     "anchor the main chain on another chain, or under time stamps"},
     {"anchor", "status", kedge_cmd_anchor_status, "", "what is anchored, under way, spent"},
     {"anchor", "deploy", kedge_cmd_anchor_deploy, "", "make the contract, once per chain"},
-    {"anchor", "verify", kedge_cmd_anchor_verify, "FILE [--checkpoint NOTE [--log VKEY]]",
+    {"anchor", "verify", kedge_cmd_anchor_verify, "FILE [--checkpoint NOTE [--log VKEY]] [--tsa-ca CA.pem]",
      "check the evidence of an anchor offline"},
     {"sim", "", kedge_cmd_sim, "SPEC.json", "a simulated federation: same cores, virtual time"},
     {"doctor", "", kedge_cmd_doctor, "[DIR]", "check an installation and say how to mend it"},

@@ -9,7 +9,15 @@
 
 #include "crypto/openssl.h"
 
-int kedge_timestamp_query(struct kedge_view data, struct kedge_buf *ret_der)
+static bool set_nonce(TS_REQ *req, const uint64_t *nonce)
+{
+    ASN1_INTEGER *n = nonce ? ASN1_INTEGER_new() : NULL;
+    bool fine = !nonce || (n && ASN1_INTEGER_set_uint64(n, *nonce) == 1 && TS_REQ_set_nonce(req, n) == 1);
+    ASN1_INTEGER_free(n);
+    return fine;
+}
+
+int kedge_timestamp_query(struct kedge_view data, const uint64_t *nonce, struct kedge_buf *ret_der)
 {
     struct kedge_hash digest;
     kedge_sha256(data, &digest);
@@ -21,7 +29,8 @@ int kedge_timestamp_query(struct kedge_view data, struct kedge_buf *ret_der)
     if (req && imprint && algo && X509_ALGOR_set0(algo, OBJ_nid2obj(NID_sha256), V_ASN1_NULL, NULL) == 1
         && TS_MSG_IMPRINT_set_algo(imprint, algo) == 1
         && TS_MSG_IMPRINT_set_msg(imprint, digest.b, sizeof digest.b) == 1 && TS_REQ_set_version(req, 1) == 1
-        && TS_REQ_set_msg_imprint(req, imprint) == 1 && TS_REQ_set_cert_req(req, 1) == 1) {
+        && TS_REQ_set_msg_imprint(req, imprint) == 1 && set_nonce(req, nonce)
+        && TS_REQ_set_cert_req(req, 1) == 1) {
         len = i2d_TS_REQ(req, &der);
     }
     if (len > 0) {
@@ -99,6 +108,8 @@ static int read_info(TS_RESP *resp, struct kedge_timestamp *ret)
         || !read_serial(TS_TST_INFO_get_serial(info), t.serial)) {
         return KEDGE_E_FORMAT;
     }
+    const ASN1_INTEGER *nonce = TS_TST_INFO_get_nonce(info);
+    t.has_nonce = nonce && ASN1_INTEGER_get_uint64(&t.nonce, nonce) == 1;
     *ret = t;
     return KEDGE_OK;
 }

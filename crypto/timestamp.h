@@ -17,16 +17,20 @@ enum {
 };
 
 struct kedge_timestamp {
-    struct kedge_hash imprint;              /* SHA-256 of the bytes that it is about */
-    int64_t time_s;                         /* POSIX seconds */
-    char serial[43];                        /* hexadecimal, of at most 20 bytes */
+    struct kedge_hash imprint; /* SHA-256 of the bytes that it is about */
+    int64_t time_s;            /* POSIX seconds */
+    char serial[43];           /* hexadecimal, of at most 20 bytes */
+    bool has_nonce;            /* of at most 64 bits; longer ones are none of ours */
+    uint64_t nonce;
     char policy[80];                        /* object identifier with dots */
     char authority[KEDGE_TSA_NAME_MAX + 1]; /* subject of the signer's certificate, RFC 2253; "" unverified */
 };
 
-/* Appends the DER of a query over the SHA-256 of the data, asking for the signer's certificate. Without a
- * nonce: a reply is recognised by the digest, and the same data give the same query. KEDGE_E_NOMEM. */
-KEDGE_NODISCARD int kedge_timestamp_query(struct kedge_view data, struct kedge_buf *ret_der);
+/* Appends the DER of a query over the SHA-256 of the data, asking for the signer's certificate. nonce: a
+ * random number that the token must then have, so that it is known to be made for this query; NULL: none, a
+ * reply is recognised by the digest, and the same data give the same query. KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedge_timestamp_query(struct kedge_view data, const uint64_t *nonce,
+                                          struct kedge_buf *ret_der);
 /* What a reply claims, unchecked: for finding the data that belong to it. KEDGE_E_FORMAT: no RFC 3161 reply
  * with a SHA-256 token, or the authority refused. */
 KEDGE_NODISCARD int kedge_timestamp_parse(struct kedge_view reply, struct kedge_timestamp *ret);

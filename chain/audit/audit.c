@@ -31,6 +31,7 @@ static void free_audit(struct kedgei_audit *a)
     kedge_mem_free(a->skipped);
     kedge_mem_free(a->jobs);
     kedge_mem_free(a->tenants);
+    kedge_mem_free(a->outside);
     kedgei_scratch_free(&a->scratch, a->updates);
     kedgei_scratch_deinit(&a->scratch);
     kedgei_findings_deinit(&a->findings);
@@ -45,6 +46,7 @@ static int check_all(struct kedgei_audit *a, const char *const *seen_paths, size
     err = err ? err : kedgei_check_signatures(a);
     err = err ? err : kedgei_check_seen(a, seen_paths, seen_count);
     err = err ? err : kedgei_check_finality(a);
+    err = err ? err : kedgei_check_anchors(a);
     err = err ? err : kedgei_check_main(a);
     err = err ? err : kedgei_check_tenants(a);
     if (!err) {
@@ -66,6 +68,8 @@ static int fill_report(struct kedgei_audit *a, bool readable, struct kedge_audit
     }
     struct kedge_audit_report r = {.counts = a->counts,
                                    .results = a->results,
+                                   .anchor_count = a->outside_count,
+                                   .anchors = a->outside,
                                    .error_count = a->findings.errors,
                                    .note_count = a->findings.notes,
                                    .finding_count = a->findings.count,
@@ -75,6 +79,7 @@ static int fill_report(struct kedgei_audit *a, bool readable, struct kedge_audit
     int err = readable ? kedgei_describe_logs(a, &r) : KEDGE_OK;
     if (!err) {
         a->findings.items = NULL;
+        a->outside = NULL;
         *ret = r;
     }
     return err;

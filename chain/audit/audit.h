@@ -10,8 +10,10 @@
 
 #include <stdint.h>
 
+#include "chain/anchor/evm_tx.h"
 #include "chain/dsse.h"
 #include "chain/note.h"
+#include "chain/state/anchors.h"
 #include "chain/state/state.h"
 #include "chain/statement.h"
 #include "common/base/diag.h"
@@ -26,6 +28,17 @@ struct kedge_trust_tenant {
     struct kedge_vkey log; /* of its ledger's checkpoints */
 };
 
+/* Whose anchors of the main chain outside count. */
+struct kedge_trust_anchors {
+    bool has_evm; /* only what this account anchored by this contract on this chain */
+    uint64_t chain_id;
+    struct kedge_evm_address contract, account;
+    char *tsa_ca;  /* owned; PEM: certificates under which RFC 3161 time stamps must verify; NULL: none */
+    bool required; /* every release must have an anchor that counts */
+};
+/* "CHAIN:CONTRACT:ACCOUNT", as in "1:0x…:0x…". KEDGE_E_FORMAT. */
+KEDGE_NODISCARD int kedge_trust_anchor_parse(const char *text, struct kedge_trust_anchors *into);
+
 struct kedge_trust {
     char deployment[KEDGE_DEPLOYMENT_MAX + 1];
     struct kedge_public_key statement_key; /* the coordinator's */
@@ -36,6 +49,7 @@ struct kedge_trust {
     char **seen; /* owned; signed checkpoint notes */
     char *
         witness_policy; /* owned; text of chain/witness_policy.h: releases must have its quorum; NULL: none */
+    struct kedge_trust_anchors anchors;
 };
 
 /* Reads the file of docs/record.md "Trust file"; strict, reterr names the field. deinit afterwards. */
@@ -98,6 +112,20 @@ struct kedge_audit_counts {
     uint64_t decisions_erased; /* that cannot be: inputs of theirs are erased by order of their tenant */
 };
 
+/* An anchor outside that holds: the main chain had its first `size` entries, no others, when it was made. */
+struct kedge_audit_anchor {
+    enum kedge_anchor_kind kind;
+    uint64_t number; /* of its file */
+    bool trusted;    /* it is under the trust anchors that were named; else it only fits the record */
+    uint64_t size;
+    int64_t time_s; /* of the time stamp, or as the block's header says; 0: not told */
+    char by[96];    /* the authority's subject, cut; the account that anchored */
+    /* EVM only: that this block is of the chain is for a node to say */
+    uint64_t chain_id, block;
+    struct kedge_hash block_hash;
+    bool in_block; /* proven to be what Kedge's contract had in the block with this hash */
+};
+
 enum kedge_audit_verdict {
     KEDGE_AUDIT_NO,              /* at least one error */
     KEDGE_AUDIT_SELF_CONSISTENT, /* no error, but no trust file: proves nothing about who wrote it */
@@ -126,11 +154,20 @@ struct kedge_audit_report {
     /* Of replay: over all that was computed, not over what is recorded; the same for every build, instruction
      * set and number of threads. Zero after verify. */
     struct kedge_hash results;
-    uint64_t error_count, note_count; /* all, kept or not */
+    uint32_t anchor_count;
+    struct kedge_audit_anchor *anchors; /* owned; ascending by size */
+    uint64_t error_count, note_count;   /* all, kept or not */
     uint32_t finding_count;
     struct kedge_audit_finding *findings; /* owned; in the order they were met */
 };
 void kedge_audit_report_deinit(struct kedge_audit_report *report);
+/* The anchor that proves most of the main chain (newest), or the first that has its entry `index`; of one
+ * kind; those that are trusted go before all others. NULL: there is none. */
+const struct kedge_audit_anchor *kedge_audit_anchor_newest(const struct kedge_audit_report *report,
+                                                           enum kedge_anchor_kind kind);
+const struct kedge_audit_anchor *kedge_audit_anchor_first(const struct kedge_audit_anchor *anchors,
+                                                          uint32_t count, enum kedge_anchor_kind kind,
+                                                          uint64_t index);
 
 /* ---- audit ---- */
 
@@ -168,7 +205,8 @@ struct kedge_audit_options {
      * then cannot be checked is told in notes, all else must hold. None: the record is whole. */
     const struct kedge_id *tenants;
     size_t tenant_count;
-    uint32_t threads;        /* 0: one per processor, at most 64 */
+    const struct kedge_trust_anchors *anchors; /* NULL: the trust file's */
+    uint32_t threads;                          /* 0: one per processor, at most 64 */
     bool beside_coordinator; /* the folder is in use: open with locks; wants write access to the lock files */
     bool live;               /* unreferenced blobs and models not handed out yet are notes, not errors */
     uint32_t read_timeout_s; /* for reading one ledger; 0: 60 and one more per 10 MB */

@@ -266,6 +266,7 @@ int kedgei_explain(const struct kedgei_audit *a, const struct kedge_hash *model,
     if (origin.job->groups > 1) {
         kedgei_json_set(tree, "grouping", explain_grouping(a, &origin, &nomem), &nomem);
     }
+    kedgei_json_set(tree, "anchors", kedgei_explain_anchors(a, &origin, &nomem), &nomem);
     kedgei_json_set(tree, "logs", explain_logs(a, &origin, &nomem), &nomem);
     int err = nomem ? KEDGE_E_NOMEM : kedgei_explain_rounds(a, &origin, tree);
     if (err) {

@@ -133,6 +133,8 @@ struct kedgei_audit {
     uint32_t job_count;
     struct kedgei_update *updates; /* ascending by job, round, tenant, index */
     size_t update_count;
+    struct kedge_audit_anchor *outside; /* anchors that hold; ascending by size */
+    uint32_t outside_count;
     struct kedgei_findings findings;
     struct kedgei_skipped *skipped; /* NULL: the record is to be whole */
     struct kedge_audit_counts counts;
@@ -192,6 +194,9 @@ KEDGE_NODISCARD int kedgei_check_keys(struct kedgei_audit *a);
 KEDGE_NODISCARD int kedgei_check_signatures(struct kedgei_audit *a);
 KEDGE_NODISCARD int kedgei_check_seen(struct kedgei_audit *a, const char *const *paths, size_t count);
 KEDGE_NODISCARD int kedgei_check_finality(struct kedgei_audit *a);
+
+/* ---- anchors.c: anchors outside; only reads the main chain ---- */
+KEDGE_NODISCARD int kedgei_check_anchors(struct kedgei_audit *a);
 
 /* ---- main_chain.c, rounds.c, inputs.c, tenants.c ---- */
 KEDGE_NODISCARD int kedgei_check_main(struct kedgei_audit *a);

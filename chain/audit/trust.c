@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "chain/audit/audit.h"
+#include "chain/audit/trust_anchors.h"
 #include "chain/checkpoint.h"
 #include "chain/json.h"
 #include "chain/witness_policy.h"
@@ -145,8 +146,9 @@ static int read_witness_policy(const json_t *root, struct kedge_trust *t, struct
 
 static int read_all(const json_t *root, struct kedge_trust *t, struct kedge_diag *d)
 {
-    static const char *const keys[] = {"schema_version", "deployment", "statement_key",  "main_log",
-                                       "tenants",        "seen",       "witness_policy", NULL};
+    static const char *const keys[] = {"schema_version", "deployment", "statement_key",
+                                       "main_log",       "tenants",    "seen",
+                                       "witness_policy", "anchors",    NULL};
     int err = check_keys(root, keys, "trust file", d);
     const json_t *version = json_object_get(root, "schema_version");
     if (!err && (!json_is_integer(version) || json_integer_value(version) != 1)) {
@@ -164,7 +166,8 @@ static int read_all(const json_t *root, struct kedge_trust *t, struct kedge_diag
     err = err ? err : read_vkey(root, "main_log", t->deployment, "main", &t->main_log, d);
     err = err ? err : read_tenants(root, t, d);
     err = err ? err : read_seen(root, t, d);
-    return err ? err : read_witness_policy(root, t, d);
+    err = err ? err : read_witness_policy(root, t, d);
+    return err ? err : kedgei_trust_anchors_read(json_object_get(root, "anchors"), &t->anchors, d);
 }
 
 int kedge_trust_parse(struct kedge_view text, struct kedge_trust *ret, struct kedge_diag *reterr)
@@ -253,6 +256,7 @@ static void put_trust(struct kedge_buf *out, const struct kedge_trust *trust)
         kedge_buf_put_str(out, ",\n  \"witness_policy\": ");
         put_note(out, trust->witness_policy);
     }
+    kedgei_trust_anchors_put(out, &trust->anchors);
     kedge_buf_put_str(out, "\n}\n");
 }
 
@@ -284,6 +288,7 @@ void kedge_trust_deinit(struct kedge_trust *trust)
     }
     kedge_mem_free(trust->seen);
     kedge_mem_free(trust->witness_policy);
+    kedge_mem_free(trust->anchors.tsa_ca);
     kedge_mem_free(trust->tenants);
     memset(trust, 0, sizeof *trust);
 }

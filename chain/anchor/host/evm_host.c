@@ -8,6 +8,7 @@
 #include "chain/anchor/evm_contract.h"
 #include "chain/anchor/evm_evidence.h"
 #include "chain/anchor/host/evm_rpc.h"
+#include "chain/anchor/host/main_chain.h"
 #include "chain/checkpoint.h"
 #include "chain/state/state.h"
 #include "common/base/mem.h"
@@ -25,59 +26,6 @@ struct host {
     int lock;
     char said[KEDGE_DIAG_TEXT_MAX]; /* last words, which are not said twice in a row */
 };
-
-/* ---- the main chain ---- */
-
-int kedge_anchor_read_main(const char *state, uint64_t at_size, uint64_t *ret_size,
-                           struct kedge_hash *ret_root, struct kedge_hash *ret_root_at,
-                           struct kedge_buf *ret_note, struct kedge_diag *reterr)
-{
-    struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit);
-    struct kedge_state_log log;
-    struct kedge_note *parsed = kedge_mem_new(1, sizeof *parsed);
-    struct kedge_checkpoint cp = {.size = 0};
-    struct kedge_hash root, root_at = {{0}};
-    kedge_buf_init(&note, KEDGE_NOTE_MAX);
-    int err = parsed ? kedge_state_log_open(state, NULL, KEDGE_STATE_READ, &log, reterr) : KEDGE_E_NOMEM;
-    if (err) {
-        kedge_mem_free(parsed);
-        return err;
-    }
-    err = kedge_ledger_checkpoint(log.ledger, &note, NULL);
-    err = err ? err : kedge_note_parse(kedge_buf_view(&note), parsed);
-    err = err ? err : kedge_checkpoint_parse(parsed->text, &cp);
-    err = err ? err : kedge_ledger_root(log.ledger, cp.size, &root);
-    if (!err && !kedge_hash_eq(&root, &cp.root)) {
-        err = kedge_diag_set(reterr, KEDGE_E_CORRUPT,
-                             "%s: the main chain's checkpoint has another root than it", state);
-    }
-    if (!err && at_size > 0 && at_size <= cp.size) {
-        err = kedge_ledger_root(log.ledger, at_size, &root_at);
-    }
-    if (!err && ret_note) {
-        kedge_buf_put(ret_note, note.ptr, note.len);
-    }
-    if (!err) {
-        *ret_size = cp.size;
-        *ret_root = root;
-        *ret_root_at = root_at;
-    }
-    kedge_state_log_close(&log);
-    kedge_mem_free(parsed);
-    return err;
-}
-
-/* The checkpoint of exactly that size, if one is still stored. */
-static void read_checkpoint(const char *state, uint64_t size, struct kedge_buf *ret)
-{
-    struct kedge_state_log log;
-    if (kedge_state_log_open(state, NULL, KEDGE_STATE_READ, &log, NULL) == KEDGE_OK) {
-        if (kedge_ledger_checkpoint_at(log.ledger, size, ret) != KEDGE_OK) {
-            kedge_buf_clear(ret);
-        }
-        kedge_state_log_close(&log);
-    }
-}
 
 /* ---- effects ---- */
 
@@ -113,7 +61,7 @@ static int record(struct host *h, const struct kedge_evm_flight *f, struct kedge
     e->block_hash = f->block_hash;
     e->log_index = f->log_index;
     snprintf(e->finality, sizeof e->finality, "%s", kedge_evm_phase_name(f->phase));
-    read_checkpoint(h->state, f->point.size, &note);
+    kedge_anchor_read_checkpoint(h->state, f->point.size, &note);
     e->checkpoint = kedge_buf_view(&note);
     kedge_evm_rpc_evidence(h->rpc, e);
     int err = kedge_evm_evidence_check(e, reterr);

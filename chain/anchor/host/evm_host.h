@@ -11,9 +11,9 @@
 #define KEDGE_CHAIN_ANCHOR_HOST_EVM_HOST_H
 
 #include "chain/anchor/evm_anchor.h"
-#include "chain/anchor/host/http.h"
 #include "chain/store/ledger.h"
 #include "common/base/os/file.h"
+#include "common/http/client.h"
 
 struct kedge_anchor_settings {
     char rpc_url[KEDGE_HTTP_URL_MAX + 1];
@@ -61,10 +61,5 @@ KEDGE_NODISCARD int kedge_anchor_deploy(const char *state, const struct kedge_an
 KEDGE_NODISCARD int kedge_anchor_settings_set_contract(const char *state,
                                                        const struct kedge_evm_address *contract,
                                                        struct kedge_diag *reterr);
-/* Newest signed checkpoint of the main chain: size, root and the note, appended (ret_note may be NULL); with
- * at_size > 0 also the root of so many entries (zero when there are fewer). KEDGE_E_NOT_FOUND: none yet. */
-KEDGE_NODISCARD int kedge_anchor_read_main(const char *state, uint64_t at_size, uint64_t *ret_size,
-                                           struct kedge_hash *ret_root, struct kedge_hash *ret_root_at,
-                                           struct kedge_buf *ret_note, struct kedge_diag *reterr);
 
 #endif

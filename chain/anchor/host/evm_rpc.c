@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "chain/anchor/host/evm_rpc_impl.h"
-#include "chain/anchor/host/http.h"
 #include "chain/json.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "common/http/client.h"
 
 enum { LOGS_MAX = 64, LOG_DATA_MAX = 1024, FEE_BLOCKS = 5 };
 
@@ -27,7 +27,9 @@ int kedge_evm_rpc_open(const char *url, struct kedge_evm_rpc **ret, struct kedge
         return KEDGE_E_NOMEM;
     }
     kedge_buf_init(&rpc->reply, KEDGE_EVM_REPLY_MAX);
-    int err = kedge_http_open(url, &rpc->http, reterr);
+    int err = kedge_http_open(
+        &(struct kedge_http_options){.url = url, .what = "rpc_url", .content_type = "application/json"},
+        &rpc->http, reterr);
     if (err) {
         kedge_evm_rpc_close(rpc);
         return err;
@@ -87,7 +89,8 @@ int kedgei_evm_ask(struct kedge_evm_rpc *rpc, const char *method, json_t *params
     json_decref(request);
     kedge_buf_clear(&rpc->reply);
     err =
-        err ? err : kedge_http_post(rpc->http, kedge_buf_view(&body), KEDGE_EVM_RPC_MS, &rpc->reply, reterr);
+        err ? err
+            : kedge_http_post(rpc->http, kedge_buf_view(&body), KEDGE_EVM_RPC_MS, NULL, &rpc->reply, reterr);
     return err ? err
                : kedgei_evm_open_reply(kedge_buf_view(&rpc->reply), rpc->id, method, ret_result, reterr);
 }

@@ -38,7 +38,7 @@ static void mine(struct drive *d)
     struct kedge_buf reply;
     static const char request[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"evm_mine\",\"params\":[]}";
     kedge_buf_init(&reply, 65536);
-    if (kedge_http_post(d->http, kedge_view_str(request), 2000, &reply, NULL) != KEDGE_OK) {
+    if (kedge_http_post(d->http, kedge_view_str(request), 2000, NULL, &reply, NULL) != KEDGE_OK) {
         kedge_os_sleep_ms(1); /* nobody there */
     }
     kedge_buf_deinit(&reply);
@@ -74,7 +74,8 @@ static int run(const char *state, const char *url, const char *from, const char 
     struct drive drive = {.until = until, .now_ms = strtoull(from, NULL, 10)};
     drive.end_ms = drive.now_ms + 1000 * strtoull(seconds, NULL, 10);
     struct kedge_anchor_hooks hooks = {now_ms, wait_until, go_on, say, &drive};
-    int err = kedge_http_open(url, &drive.http, &d);
+    struct kedge_http_options options = {.url = url, .what = "URL", .content_type = "application/json"};
+    int err = kedge_http_open(&options, &drive.http, &d);
     err = err ? err : kedge_anchor_run(state, 0, &hooks, &d);
     kedge_http_close(drive.http);
     if (err) {

@@ -183,12 +183,19 @@ START_TEST(only_https_or_this_machine)
     struct kedge_http *h = NULL;
     struct kedge_diag d;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        ck_assert_msg(kedge_http_open(bad[i], &h, &d) == KEDGE_E_ARG, "%s", bad[i]);
+        struct kedge_http_options o = {.url = bad[i], .what = "rpc_url", .content_type = "text/plain"};
+        ck_assert_msg(kedge_http_open(&o, &h, &d) == KEDGE_E_ARG, "%s", bad[i]);
     }
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-        ck_assert_msg(kedge_http_open(good[i], &h, &d) == KEDGE_OK, "%s: %s", good[i], d.text);
+        struct kedge_http_options o = {.url = good[i], .what = "rpc_url", .content_type = "text/plain"};
+        ck_assert_msg(kedge_http_open(&o, &h, &d) == KEDGE_OK, "%s: %s", good[i], d.text);
         kedge_http_close(h);
     }
+    struct kedge_http_options plain = {
+        .url = bad[0], .what = "--tsa", .content_type = "text/plain", .plain = true};
+    ck_assert_msg(kedge_http_open(&plain, &h, &d) == KEDGE_OK, "%s", d.text);
+    ck_assert_str_eq(kedge_http_host(h), "example.org");
+    kedge_http_close(h);
 }
 END_TEST
 

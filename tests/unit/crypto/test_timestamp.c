@@ -51,11 +51,20 @@ START_TEST(a_query_is_the_der_of_its_digest)
     struct kedge_buf der;
     char hex[256];
     kedge_buf_init(&der, 256);
-    ck_assert_int_eq(kedge_timestamp_query(kedge_view_str("abc"), &der), KEDGE_OK);
+    ck_assert_int_eq(kedge_timestamp_query(kedge_view_str("abc"), NULL, &der), KEDGE_OK);
     kedge_hex_encode(der.ptr, der.len, hex);
     ck_assert_str_eq(hex, "3039020101"
                           "3031300d060960864801650304020105000420"
                           "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+                          "0101ff");
+    static const uint64_t nonce = 0x8000000000000001; /* an INTEGER has a sign: one more byte */
+    kedge_buf_clear(&der);
+    ck_assert_int_eq(kedge_timestamp_query(kedge_view_str("abc"), &nonce, &der), KEDGE_OK);
+    kedge_hex_encode(der.ptr, der.len, hex);
+    ck_assert_str_eq(hex, "3044020101"
+                          "3031300d060960864801650304020105000420"
+                          "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+                          "0209008000000000000001"
                           "0101ff");
     kedge_buf_deinit(&der);
 }

@@ -1,4 +1,4 @@
-#include "chain/anchor/host/http.h"
+#include "common/http/client.h"
 
 #include <curl/curl.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "common/base/mem.h"
 
-enum { HOST_MAX = 255, STATUS_OK = 200 };
+enum { HOST_MAX = 255, HEADER_MAX = 128 };
 
 struct kedge_http {
     CURL *curl;
@@ -65,19 +65,21 @@ static bool set_options(struct kedge_http *h, const char *url)
     return ok;
 }
 
-int kedge_http_open(const char *url, struct kedge_http **ret, struct kedge_diag *reterr)
+int kedge_http_open(const struct kedge_http_options *options, struct kedge_http **ret,
+                    struct kedge_diag *reterr)
 {
-    char host[HOST_MAX + 1];
+    const char *url = options->url;
+    char host[HOST_MAX + 1], header[HEADER_MAX];
     take_host(url, host);
     bool plain = begins(url, "http://");
     if (strlen(url) > KEDGE_HTTP_URL_MAX || !host[0] || (!plain && !begins(url, "https://"))) {
-        return kedge_diag_set(reterr, KEDGE_E_ARG, "rpc_url: expected https://HOST…, at most %d characters",
-                              (int)KEDGE_HTTP_URL_MAX);
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "%s: expected https://HOST…, at most %d characters",
+                              options->what, (int)KEDGE_HTTP_URL_MAX);
     }
-    if (plain && !is_loopback(host)) {
-        return kedge_diag_set(
-            reterr, KEDGE_E_ARG,
-            "rpc_url: plain http:// only to this machine (127.0.0.1), not to %s: use https://", host);
+    if (plain && !options->plain && !is_loopback(host)) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG,
+                              "%s: plain http:// only to this machine (127.0.0.1), not to %s: use https://",
+                              options->what, host);
     }
     struct kedge_http *h = kedge_mem_new(1, sizeof *h);
     if (!h || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
@@ -86,10 +88,11 @@ int kedge_http_open(const char *url, struct kedge_http **ret, struct kedge_diag 
     }
     memcpy(h->host, host, sizeof host);
     h->curl = curl_easy_init();
-    h->headers = curl_slist_append(NULL, "content-type: application/json");
+    snprintf(header, sizeof header, "content-type: %s", options->content_type);
+    h->headers = curl_slist_append(NULL, header);
     if (!h->curl || !h->headers || !set_options(h, url)) {
         kedge_http_close(h);
-        return kedge_diag_set(reterr, KEDGE_E_ARG, "rpc_url: libcurl does not take it");
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "%s: libcurl does not take it", options->what);
     }
     *ret = h;
     return KEDGE_OK;
@@ -125,14 +128,19 @@ static int err_of(CURLcode code)
     }
 }
 
-int kedge_http_post(struct kedge_http *h, struct kedge_view json, uint32_t timeout_ms, struct kedge_buf *ret,
-                    struct kedge_diag *reterr)
+const char *kedge_http_host(const struct kedge_http *h)
+{
+    return h->host;
+}
+
+int kedge_http_post(struct kedge_http *h, struct kedge_view body, uint32_t timeout_ms, unsigned *ret_status,
+                    struct kedge_buf *ret, struct kedge_diag *reterr)
 {
     long status = 0;
     h->into = ret;
     (void)curl_easy_setopt(h->curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
-    (void)curl_easy_setopt(h->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)json.len);
-    (void)curl_easy_setopt(h->curl, CURLOPT_POSTFIELDS, (const char *)json.ptr);
+    (void)curl_easy_setopt(h->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
+    (void)curl_easy_setopt(h->curl, CURLOPT_POSTFIELDS, (const char *)body.ptr);
     CURLcode code = curl_easy_perform(h->curl);
     h->into = NULL;
     if (ret->err) {
@@ -142,7 +150,9 @@ int kedge_http_post(struct kedge_http *h, struct kedge_view json, uint32_t timeo
         return kedge_diag_set(reterr, err_of(code), "%s: %s", h->host, curl_easy_strerror(code));
     }
     (void)curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, &status);
-    if (status != STATUS_OK) {
+    if (ret_status) {
+        *ret_status = status > 0 && status < 1000 ? (unsigned)status : 0;
+    } else if (status != KEDGE_HTTP_STATUS_OK) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: HTTP status %ld", h->host, status);
     }
     return KEDGE_OK;
