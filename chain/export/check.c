@@ -7,6 +7,7 @@
 
 #include "chain/dsse.h"
 #include "chain/export/check_impl.h"
+#include "chain/export/folder.h"
 #include "chain/json.h"
 #include "chain/lines.h"
 #include "common/base/mem.h"
@@ -14,7 +15,8 @@
 #include "crypto/keyfile.h"
 #include "crypto/timestamp.h"
 
-#define TEXT_MAX ((size_t)1 << 30)
+#define TEXT_MAX ((size_t)1 << 30) /* of the lineage, line by line */
+#define JSON_MAX ((size_t)KEDGEI_EX_MANIFEST_MAX)
 
 int kedgei_ex_wrong(const struct kedgei_ex_check *c, const char *path, const char *text)
 {
@@ -53,7 +55,7 @@ static int open_envelope(const struct kedgei_ex_check *c, struct kedge_view text
     json_t *o = NULL;
     kedge_buf_init(&pae, TEXT_MAX);
     kedge_buf_init(&raw, KEDGE_SIGNATURE_LEN);
-    int err = kedgei_json_load(text, TEXT_MAX, "envelope", &o, NULL);
+    int err = kedgei_json_load(text, JSON_MAX, "envelope", &o, NULL);
     const json_t *one = json_array_get(json_object_get(o, "signatures"), 0);
     const char *body = json_string_value(json_object_get(o, "payload"));
     const char *type = json_string_value(json_object_get(o, "payloadType"));
@@ -92,6 +94,14 @@ static int check_row(const struct kedgei_ex_check *c, const json_t *row)
                                                  : kedgei_ex_wrong(c, path, "not what the manifest says");
 }
 
+/* What is there, whatever the manifest says: the digest is what counts. */
+static uint64_t size_of(const struct kedgei_ex_check *c, const char *path)
+{
+    char full[KEDGE_PATH_MAX];
+    int64_t size = kedge_path_join(full, c->dir, path) == KEDGE_OK ? kedge_file_size(full) : 0;
+    return size > 0 ? (uint64_t)size : 0;
+}
+
 /* Each row is a file, and there are as many files as rows and two more: with names that ascend they are the
  * same. */
 static int check_rows(struct kedgei_ex_check *c, const json_t *manifest)
@@ -110,7 +120,7 @@ static int check_rows(struct kedgei_ex_check *c, const json_t *manifest)
             return kedgei_ex_wrong(c, "manifest.json", "paths are not in ascending order");
         }
         before = path;
-        c->sum.bytes += (uint64_t)json_integer_value(json_object_get(row, "size"));
+        c->sum.bytes += size_of(c, path);
     }
     c->sum.files = i;
     return i + 2 == c->files.count
@@ -127,8 +137,8 @@ static int check_manifest(struct kedgei_ex_check *c)
     json_t *manifest = NULL, *statement = NULL;
     kedge_buf_init(&envelope, 0);
     kedge_buf_init(&payload, TEXT_MAX);
-    int err = kedgei_ex_load(c, "manifest.json", TEXT_MAX, &text);
-    err = err ? err : kedgei_ex_load(c, "manifest.intoto.json", TEXT_MAX, &envelope);
+    int err = kedgei_ex_load(c, "manifest.json", JSON_MAX, &text);
+    err = err ? err : kedgei_ex_load(c, "manifest.intoto.json", JSON_MAX, &envelope);
     if (err) {
         return err;
     }
@@ -137,7 +147,7 @@ static int check_manifest(struct kedgei_ex_check *c)
     }
     kedge_sha256(kedge_buf_view(&text), &digest);
     kedge_hash_hex(&digest, hex);
-    err = kedgei_json_load(kedge_buf_view(&payload), TEXT_MAX, "statement", &statement, c->reterr);
+    err = kedgei_json_load(kedge_buf_view(&payload), JSON_MAX, "statement", &statement, c->reterr);
     const json_t *subject = json_array_get(json_object_get(statement, "subject"), 0);
     const char *told = json_string_value(json_object_get(json_object_get(subject, "digest"), "sha256"));
     const char *type = json_string_value(json_object_get(statement, "predicateType"));
@@ -149,7 +159,7 @@ static int check_manifest(struct kedgei_ex_check *c)
     }
     c->sum.attestations += !err;
     err =
-        err ? err : kedgei_json_load(kedge_buf_view(&text), TEXT_MAX, "manifest.json", &manifest, c->reterr);
+        err ? err : kedgei_json_load(kedge_buf_view(&text), JSON_MAX, "manifest.json", &manifest, c->reterr);
     err = err ? err : check_rows(c, manifest);
     json_decref(statement);
     json_decref(manifest);
@@ -322,7 +332,7 @@ int kedge_export_check(const char *dir, const struct kedge_export_check_options 
         return KEDGE_E_NOT_FOUND;
     }
     int err = read_keys(&c);
-    err = err ? err : kedge_oms_read(dir, NULL, &c.files, c.reterr);
+    err = err ? err : kedge_oms_read_up_to(dir, NULL, KEDGEI_EX_FILES_MAX, &c.files, c.reterr);
     err = err ? err : check_manifest(&c);
     err = err ? err : kedgei_ex_check_entries(&c);
     err = err ? err : kedgei_ex_check_notes(&c);

@@ -10,7 +10,7 @@
 #include "chain/export/work.h"
 #include "common/base/mem.h"
 
-enum { LINEAGE_MAX = 1 << 30, MANIFEST_MAX = 256 * 1024 * 1024 };
+enum { LINEAGE_MAX = 1 << 30, MANIFEST_MAX = KEDGEI_EX_MANIFEST_MAX };
 
 void kedgei_ex_format_time(int64_t time_s, char out[KEDGEI_EX_TIME_MAX])
 {

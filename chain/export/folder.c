@@ -45,6 +45,9 @@ int kedgei_ex_folder_open(const char *place, struct kedgei_ex_folder *ret, struc
 static int note_file(struct kedgei_ex_folder *f, const char *path, uint64_t size,
                      const struct kedge_hash *digest)
 {
+    if (f->count == KEDGEI_EX_FILES_MAX) {
+        return KEDGE_E_FULL;
+    }
     if (f->count == f->cap) {
         size_t cap = f->cap ? 2 * f->cap : 64;
         struct kedgei_ex_file *files = kedge_mem_resize(f->files, cap, sizeof *files);
@@ -61,6 +64,18 @@ static int note_file(struct kedgei_ex_folder *f, const char *path, uint64_t size
     f->files[f->count++] = (struct kedgei_ex_file){copy, size, *digest};
     f->bytes += size;
     return KEDGE_OK;
+}
+
+/* What note_file returned, in words. */
+static int tell_full(const struct kedgei_ex_folder *f, int err, struct kedge_diag *reterr)
+{
+    if (err == KEDGE_E_FULL) {
+        (void)kedge_diag_set(reterr, err, "%s: more than %d files, which nobody could verify", f->place,
+                             (int)KEDGEI_EX_FILES_MAX);
+        (void)kedge_diag_hint(reterr, "--model FILE or --tenant T chooses less");
+        return err;
+    }
+    return err ? kedge_diag_set(reterr, err, "out of memory") : KEDGE_OK;
 }
 
 /* Makes the path's folders and the file itself, which must be new. A descriptor or a negative error. */
@@ -118,8 +133,7 @@ int kedgei_ex_put(struct kedgei_ex_folder *f, struct kedge_view content, struct 
         return err;
     }
     kedge_sha256(content, &digest);
-    err = note_file(f, path, content.len, &digest);
-    return err ? kedge_diag_set(reterr, err, "out of memory") : KEDGE_OK;
+    return tell_full(f, note_file(f, path, content.len, &digest), reterr);
 }
 
 /* From one descriptor to the other; the error is about reading (*ret_size) or writing. */
@@ -169,7 +183,7 @@ int kedgei_ex_copy(struct kedgei_ex_folder *f, const char *from, const struct ke
     if (!err && !kedge_hash_eq(&have, digest)) {
         err = kedge_diag_set(reterr, KEDGE_E_VERIFY, "%s: its content is not what was released", from);
     }
-    return err ? err : note_file(f, path, size, &have);
+    return err ? err : tell_full(f, note_file(f, path, size, &have), reterr);
 }
 
 static int compare(const void *a, const void *b)

@@ -6,6 +6,9 @@
 #include "common/base/os/file.h"
 #include "crypto/hash.h"
 
+/* Files of an export, and bytes of its manifest: what the check of an export reads at most. */
+enum { KEDGEI_EX_FILES_MAX = 300000, KEDGEI_EX_MANIFEST_MAX = 96 * 1024 * 1024 };
+
 struct kedgei_ex_file {
     char *path; /* relative; owned */
     uint64_t size;

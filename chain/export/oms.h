@@ -45,6 +45,11 @@ struct kedge_oms_ignore {
 KEDGE_NODISCARD int kedge_oms_read(const char *path, const struct kedge_oms_ignore *ignore,
                                    struct kedge_oms_list *ret_list, struct kedge_diag *reterr);
 
+/* The same with another limit than KEDGE_OMS_FILES_MAX on files, and on folders. */
+KEDGE_NODISCARD int kedge_oms_read_up_to(const char *path, const struct kedge_oms_ignore *ignore,
+                                         size_t files_max, struct kedge_oms_list *ret_list,
+                                         struct kedge_diag *reterr);
+
 /* Appends the bundle, one line of JSON. `name` is the model's. The same list and key give the same bytes.
  * KEDGE_E_ARG: no file, or a name that is not UTF-8. */
 KEDGE_NODISCARD int kedge_oms_sign(const char *name, const struct kedge_oms_list *list,

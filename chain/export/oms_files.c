@@ -25,6 +25,7 @@ struct walk {
     const struct kedge_oms_ignore *ignore;
     struct kedge_oms_list *list;
     struct kedge_oms_list folders; /* names of folders still to be read; digests unused */
+    size_t max;                    /* of either */
     struct kedge_hasher *hasher;
     uint8_t *block;
     struct kedge_diag *reterr;
@@ -39,9 +40,9 @@ void kedge_oms_list_deinit(struct kedge_oms_list *list)
     memset(list, 0, sizeof *list);
 }
 
-static int add(struct kedge_oms_list *list, const char *name, const struct kedge_hash *digest)
+static int add(struct kedge_oms_list *list, size_t max, const char *name, const struct kedge_hash *digest)
 {
-    if (list->count == KEDGE_OMS_FILES_MAX) {
+    if (list->count == max) {
         return KEDGE_E_FULL;
     }
     if (list->count == list->cap) {
@@ -115,7 +116,7 @@ static int hash_file(struct walk *w, const char *path, const char *name)
     }
     close(fd);
     kedge_hasher_final(w->hasher, &digest);
-    int err = add(w->list, name, &digest);
+    int err = add(w->list, w->max, name, &digest);
     return err ? kedge_diag_set(w->reterr, err, "%s: %s", path, kedge_strerror(err)) : KEDGE_OK;
 }
 
@@ -146,7 +147,7 @@ static int visit(struct walk *w, const char *name)
         return kedge_diag_set(w->reterr, KEDGE_E_NOT_FOUND, "%s: a symbolic link to nothing", path);
     }
     if (S_ISDIR(st.st_mode)) {
-        int err = add(&w->folders, name, NULL);
+        int err = add(&w->folders, w->max, name, NULL);
         return err ? kedge_diag_set(w->reterr, err, "%s: too many folders", path) : KEDGE_OK;
     }
     return hash_file(w, path, name); /* which refuses what is no regular file */
@@ -197,9 +198,19 @@ static int walk_all(struct walk *w)
 int kedge_oms_read(const char *path, const struct kedge_oms_ignore *ignore, struct kedge_oms_list *ret_list,
                    struct kedge_diag *reterr)
 {
+    return kedge_oms_read_up_to(path, ignore, KEDGE_OMS_FILES_MAX, ret_list, reterr);
+}
+
+int kedge_oms_read_up_to(const char *path, const struct kedge_oms_ignore *ignore, size_t files_max,
+                         struct kedge_oms_list *ret_list, struct kedge_diag *reterr)
+{
     static const struct kedge_oms_ignore nothing = {NULL, 0, false};
     struct kedge_oms_list list = {NULL, 0, 0};
-    struct walk w = {.root = path, .ignore = ignore ? ignore : &nothing, .list = &list, .reterr = reterr};
+    struct walk w = {.root = path,
+                     .ignore = ignore ? ignore : &nothing,
+                     .list = &list,
+                     .max = files_max,
+                     .reterr = reterr};
     struct stat st = {.st_mode = 0};
     if (stat(path, &st) != 0) {
         int err = kedge_errno(errno);

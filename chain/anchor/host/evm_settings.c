@@ -33,7 +33,7 @@ static const char *const texts[] = {"rpc_url", "contract", "key_file", "confirma
 
 static const char example[] =
     "an example: {\"rpc_url\": \"https://…\", \"chain_id\": 1, \"key_file\": \"keys/anchor.hex\", "
-    "\"max_fee_per_gas_wei\": 20000000000, \"daily_budget_wei\": 50000000000000000, \"interval_seconds\": "
+    "\"max_fee_per_gas_wei\": 20000000000, \"daily_budget_wei\": 60000000000000000, \"interval_seconds\": "
     "3600, "
     "\"confirmations\": \"finalized\"}; then `kedge anchor deploy` adds \"contract\"";
 

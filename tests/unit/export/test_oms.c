@@ -244,6 +244,24 @@ START_TEST(what_was_changed_is_named)
 }
 END_TEST
 
+START_TEST(no_more_files_are_read_than_may_be)
+{
+    struct model m;
+    struct kedge_oms_list list;
+    struct kedge_diag d = {.text = ""};
+    open_model(&m);
+    ck_assert_int_eq(kedge_oms_read(m.dir, NULL, &list, &d), KEDGE_OK);
+    size_t count = list.count;
+    kedge_oms_list_deinit(&list);
+    ck_assert_int_eq(kedge_oms_read_up_to(m.dir, NULL, count - 1, &list, &d), KEDGE_E_FULL);
+    ck_assert(d.text[0] != '\0');
+    ck_assert_int_eq(kedge_oms_read_up_to(m.dir, NULL, count, &list, &d), KEDGE_OK);
+    ck_assert_uint_eq(list.count, count);
+    kedge_oms_list_deinit(&list);
+    close_model(&m);
+}
+END_TEST
+
 /* One changed byte anywhere in the bundle: never accepted with another content. */
 START_TEST(no_changed_byte_of_a_signature_is_accepted)
 {
@@ -290,6 +308,7 @@ int main(void)
     tcase_add_test(t, a_model_of_ours_has_this_form);
     tcase_add_test(t, the_same_model_and_key_give_the_same_bytes);
     tcase_add_test(t, what_was_changed_is_named);
+    tcase_add_test(t, no_more_files_are_read_than_may_be);
     tcase_add_test(t, no_changed_byte_of_a_signature_is_accepted);
     tcase_add_test(t, hostile_names_are_refused);
     suite_add_tcase(s, t);
