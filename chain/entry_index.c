@@ -26,6 +26,8 @@ static void put_key_change(enum kedge_statement_kind kind, const void *body, str
         key = &((const struct kedge_st_role_granted *)body)->public_key;
     } else if (kind == KEDGE_ST_ROLE_REVOKED) {
         key = &((const struct kedge_st_role_revoked *)body)->public_key;
+    } else if (kind == KEDGE_ST_STATEMENT_KEY_ROTATED) {
+        key = &((const struct kedge_st_statement_key_rotated *)body)->old_key;
     } else if (kind == KEDGE_ST_KEY_RECOVERED) {
         key = &((const struct kedge_st_key_recovered *)body)->public_key;
     }
@@ -42,6 +44,7 @@ static bool put_member_key(enum kedge_statement_kind kind, const void *body, str
         break;
     case KEDGE_ST_ROLE_GRANTED:
     case KEDGE_ST_ROLE_REVOKED:
+    case KEDGE_ST_STATEMENT_KEY_ROTATED:
     case KEDGE_ST_KEY_ADDED:
     case KEDGE_ST_KEY_ROTATED:
     case KEDGE_ST_KEY_REVOKED:
@@ -100,6 +103,10 @@ void kedge_statement_key(enum kedge_statement_kind kind, const void *body, struc
     }
     case KEDGE_ST_POLICY:
         kedge_buf_put_str(out, "policy");
+        break;
+    case KEDGE_ST_POLICY_CHANGED:
+        kedge_buf_printf(out, "policy-changed/%020" PRIu64,
+                         ((const struct kedge_st_policy_changed *)body)->number);
         break;
     case KEDGE_ST_JOB_OPENED:
         kedge_buf_printf(out, "job-opened/%s", ((const struct kedge_st_job_opened *)body)->job.s);

@@ -197,7 +197,8 @@ int kedge_keybook_check(const struct kedge_keybook *book, const struct kedge_sta
     case KEDGE_ST_KEY_ADDED:
         return check_added(book, &st->u.key_added, reterr);
     case KEDGE_ST_KEY_ROTATED:
-        err = check_held(book, o->role, o->role == KEDGE_ROLE_SITE ? &o->site : &nobody, &o->old_key, reterr);
+        err = check_held(book, o->role, o->role > KEDGE_ROLE_RECOVERY ? &o->site : &nobody, &o->old_key,
+                         reterr);
         return err ? err : check_new(book, &o->new_key, reterr);
     case KEDGE_ST_KEY_REVOKED:
         return check_revoked(book, &st->u.key_revoked, reterr);
@@ -261,6 +262,7 @@ static void come(struct kedge_keybook *book, enum kedge_key_role role, const str
     uint32_t i = book->count++;
     struct kedge_book_key *k = &book->keys[i];
     *k = (struct kedge_book_key){.key = *key, .role = role, .from = index, .until = KEDGE_KEYBOOK_ALWAYS};
+    kedge_public_key_hash(key, &k->id);
     if (holder) {
         k->holder = *holder;
     } else {
@@ -301,7 +303,7 @@ static void take_in(struct kedge_keybook *book, const struct kedge_statement *st
         break;
     case KEDGE_ST_KEY_ROTATED:
         go(book, book->by_key[key_slot(book, &o->old_key)] - 1, index, false);
-        come(book, o->role, o->role == KEDGE_ROLE_SITE ? &o->site : NULL, &o->new_key, index);
+        come(book, o->role, o->role > KEDGE_ROLE_RECOVERY ? &o->site : NULL, &o->new_key, index);
         break;
     case KEDGE_ST_KEY_REVOKED:
         go(book, book->by_key[key_slot(book, &st->u.key_revoked.public_key)] - 1, index, true);

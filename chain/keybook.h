@@ -7,7 +7,8 @@
  * - Several admin keys may be in force; each signs sites and witnesses in and out and joins jobs.
  * - What changes the set of admins is signed by more than half of the admin keys in force
  * (kedge_keybook_quorum): the thief of one of several cannot. key-added also by the key that comes.
- * - key-rotated is signed by the key that goes and the key that comes, and by nobody else.
+ * - key-rotated is signed by the key that goes and the key that comes, and by nobody else. A site's TLS key
+ * signs no statements but the one that it comes with: the site's statement key stands for the one that goes.
  * - key-revoked of an admin key is also good with that key's signature alone; one admin key always stays.
  * - At most one recovery key is in force; it rotates and revokes itself, no admin can. Its only other deed is
  *   key-recovered, with the key that comes: all admin keys go, that one comes, in one entry.
@@ -22,6 +23,7 @@ enum { KEDGE_ADMIN_KEYS_MAX = 15 }; /* in force at one time: with the new key, s
 
 struct kedge_book_key {
     struct kedge_public_key key;
+    struct kedge_hash id; /* its SHA-256: what signatures name */
     enum kedge_key_role role;
     struct kedge_id holder; /* site or witness; empty: admin, recovery */
     uint64_t from;          /* entry that it came with */
@@ -80,6 +82,11 @@ KEDGE_NODISCARD int kedge_keybook_check(const struct kedge_keybook *book, const 
 /* Checks and takes it in as entry `index`. Also KEDGE_E_NOMEM; after an error the book is as it was. */
 KEDGE_NODISCARD int kedge_keybook_apply(struct kedge_keybook *book, const struct kedge_statement *st,
                                         uint64_t index, struct kedge_diag *reterr);
+
+/* The admin key whose SHA-256 is keyid, in *ret also when it is in force no more (KEDGE_E_REVOKED).
+ * KEDGE_E_NOT_FOUND. */
+KEDGE_NODISCARD int kedge_keybook_admin(const struct kedge_keybook *book, const struct kedge_hash *keyid,
+                                        const struct kedge_book_key **ret);
 
 /* Verifies an entry that kedge_statement_read took apart: signers, then each signature. KEDGE_E_VERIFY too.
  */

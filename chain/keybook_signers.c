@@ -13,19 +13,24 @@ static int deny(struct kedge_diag *d, const struct kedge_statement *st, const ch
 static int find_signer(const struct kedge_keybook *book, enum kedge_key_role role,
                        const struct kedge_hash *keyid, const struct kedge_book_key **ret)
 {
-    struct kedge_hash h;
     for (uint32_t n = book->last_admin; n; n = book->keys[n - 1].earlier) {
         const struct kedge_book_key *k = &book->keys[n - 1];
         if (k->role != role) {
             continue;
         }
-        kedge_public_key_hash(&k->key, &h);
-        if (kedge_hash_eq(&h, keyid)) {
+        if (kedge_hash_eq(&k->id, keyid)) {
             *ret = k;
             return kedge_book_key_in_force(k) ? KEDGE_OK : KEDGE_E_REVOKED;
         }
     }
     return KEDGE_E_DENIED;
+}
+
+int kedge_keybook_admin(const struct kedge_keybook *book, const struct kedge_hash *keyid,
+                        const struct kedge_book_key **ret)
+{
+    int err = find_signer(book, KEDGE_ROLE_ADMIN, keyid, ret);
+    return err == KEDGE_E_DENIED ? KEDGE_E_NOT_FOUND : err;
 }
 
 static int refuse_signer(struct kedge_diag *d, const struct kedge_statement *st, int err,
@@ -116,6 +121,28 @@ static int revoked_signers(const struct kedge_keybook *book, const struct kedge_
     return admins_sign(book, st, s, count, NULL, ret, d);
 }
 
+/* The key that goes and the key that comes; of a site's TLS key the site's statement key, because the one
+ * that goes is for connections and may be the stolen one. */
+static int rotated_signers(const struct kedge_keybook *book, const struct kedge_statement *st,
+                           const struct kedge_dsse_entry *s, uint32_t count, struct kedge_public_key *ret,
+                           struct kedge_diag *d)
+{
+    const struct kedge_st_key_rotated *r = &st->u.key_rotated;
+    const struct kedge_public_key *two[2] = {&r->old_key, &r->new_key};
+    if (r->role != KEDGE_ROLE_SITE_TLS) {
+        return exactly(st, s, count, two, 2, ret, "the key that goes and of the one that comes", d);
+    }
+    const struct kedge_book_key *site = kedge_keybook_of(book, KEDGE_ROLE_SITE, &r->site);
+    if (!site) {
+        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "\"%s\" was not signed in", r->site.s);
+    }
+    if (!kedge_book_key_in_force(site)) {
+        return refuse_signer(d, st, KEDGE_E_REVOKED, site, "");
+    }
+    two[0] = &site->key;
+    return exactly(st, s, count, two, 2, ret, "the site's statement key and of the TLS key that comes", d);
+}
+
 int kedge_keybook_signers(const struct kedge_keybook *book, const struct kedge_statement *st,
                           const struct kedge_dsse_entry *signatures, uint32_t count,
                           struct kedge_public_key ret_keys[KEDGE_DSSE_SIGNATURES_MAX],
@@ -130,10 +157,7 @@ int kedge_keybook_signers(const struct kedge_keybook *book, const struct kedge_s
     case KEDGE_ST_KEY_ADDED:
         return admins_sign(book, st, signatures, count, &st->u.key_added.public_key, ret_keys, reterr);
     case KEDGE_ST_KEY_ROTATED:
-        two[0] = &st->u.key_rotated.old_key;
-        two[1] = &st->u.key_rotated.new_key;
-        return exactly(st, signatures, count, two, 2, ret_keys, "the key that goes and of the one that comes",
-                       reterr);
+        return rotated_signers(book, st, signatures, count, ret_keys, reterr);
     case KEDGE_ST_KEY_REVOKED:
         return revoked_signers(book, st, signatures, count, ret_keys, reterr);
     case KEDGE_ST_KEY_RECOVERED:

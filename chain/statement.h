@@ -26,6 +26,7 @@ enum {
     KEDGE_ST_ENGINE_MAX = 64,
     KEDGE_ST_RULE_MAX = 32,
     KEDGE_ST_NAME_MAX = 128, /* deployment, file */
+    KEDGE_ST_QUORUM_MAX = 14, /* organisations that approve: with the old and new key, signatures fit one envelope */
 };
 #define KEDGE_ST_COUNT_MAX ((uint64_t)1 << 53)      /* JSON integers that every reader gets right */
 #define KEDGE_ST_WEIGHT_SUM_MAX ((uint64_t)1 << 62) /* DESIGN §6 */
@@ -48,6 +49,8 @@ enum kedge_statement_kind {
     KEDGE_ST_POLICY,
     KEDGE_ST_ROLE_GRANTED,
     KEDGE_ST_ROLE_REVOKED,
+    KEDGE_ST_STATEMENT_KEY_ROTATED,
+    KEDGE_ST_POLICY_CHANGED,
     KEDGE_ST_JOB_OPENED,
     KEDGE_ST_ROUND_OPENED,
     KEDGE_ST_AGGREGATE,
@@ -58,7 +61,8 @@ enum kedge_statement_kind {
     KEDGE_ST_KIND_COUNT,
 };
 
-/* What a key of a tenant's ledger is for; statements that add, rotate or revoke keys name the first three. */
+/* What a key of a tenant's ledger is for; statements that add or revoke keys name the first two, those that
+ * rotate them the first four. */
 enum kedge_key_role {
     KEDGE_ROLE_ADMIN,
     KEDGE_ROLE_RECOVERY,
@@ -93,7 +97,7 @@ struct kedge_st_key_added {
 struct kedge_st_key_rotated {
     struct kedge_id tenant;
     enum kedge_key_role role;
-    struct kedge_id site; /* role site; else empty */
+    struct kedge_id site; /* roles site and site-tls; else empty */
     struct kedge_public_key old_key, new_key;
 };
 
@@ -191,18 +195,41 @@ struct kedge_st_policy {
     struct kedge_public_key statement_key, main_log_key;
 };
 
-/* Main chain, by the coordinator's statement key. Subject: SHA-256(public_key). */
+/* What the next four begin with. Who must sign them, and what they do, is said in chain/mainbook.h. */
+struct kedge_st_main_bound {
+    char deployment[KEDGE_ST_NAME_MAX + 1]; /* for people … */
+    struct kedge_public_key main_log_key;   /* … and the main chain that it is for, which is the only one */
+    uint64_t before;                        /* it stands there in front of this entry, or nowhere */
+};
+
+/* Subject: SHA-256(public_key). */
 struct kedge_st_role_granted {
+    struct kedge_st_main_bound of;
     enum kedge_chain_role role;
     struct kedge_id name;
     struct kedge_public_key public_key;
 };
 
-/* The same. Subject: SHA-256(public_key). */
+/* Subject: SHA-256(public_key). */
 struct kedge_st_role_revoked {
+    struct kedge_st_main_bound of;
     enum kedge_chain_role role;
     struct kedge_public_key public_key;
     char reason[KEDGE_ST_REASON_MAX + 1];
+};
+
+/* The coordinator's key for statements. Subject: SHA-256(new_key). */
+struct kedge_st_statement_key_rotated {
+    struct kedge_st_main_bound of;
+    struct kedge_public_key old_key, new_key;
+    char reason[KEDGE_ST_REASON_MAX + 1];
+};
+
+/* Subject: SHA-256(main_log_key). */
+struct kedge_st_policy_changed {
+    struct kedge_st_main_bound of;
+    uint64_t number;       /* 1, 2, …: so many changes of the policy there are with this one */
+    uint32_t admin_quorum; /* organisations that approve statements such as these; 0: the coordinator's word is enough */
 };
 
 /* Subject: digest of the job spec. tenants: salted ids, ascending. */
@@ -314,6 +341,8 @@ struct kedge_statement {
         struct kedge_st_policy policy;
         struct kedge_st_role_granted role_granted;
         struct kedge_st_role_revoked role_revoked;
+        struct kedge_st_statement_key_rotated statement_key_rotated;
+        struct kedge_st_policy_changed policy_changed;
         struct kedge_st_job_opened job_opened;
         struct kedge_st_round_opened round_opened;
         struct kedge_st_aggregate aggregate;

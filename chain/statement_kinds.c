@@ -20,6 +20,11 @@
 #define REAL(kind, member) {FIELD(kind, member, REAL)}
 #define REAL_POS(kind, member) {FIELD(kind, member, REAL_POS)}
 #define LIST(kind, member, description) {FIELD(kind, member, LIST), .list = &(description)}
+#define BOUND(kind)                                                                                    \
+    {.name = "deployment", .type = KEDGEI_TEXT, .offset = AT(kind, of.deployment), .min = 1,           \
+     .max = KEDGE_ST_NAME_MAX},                                                                        \
+    {.name = "main_log_key", .type = KEDGEI_KEY, .offset = AT(kind, of.main_log_key)},                 \
+    {.name = "before", .type = KEDGEI_U64, .offset = AT(kind, of.before), .min = 1, .max = KEDGE_ST_COUNT_MAX}
 #define ROUND(kind) U32(kind, round, 0, KEDGE_ROUNDS_MAX)
 #define GROUP(kind) U32(kind, group, 0, KEDGE_GROUPS_MAX - 1)
 /* clang-format on */
@@ -28,7 +33,7 @@ const char KEDGEI_STATEMENT_TYPE[] = "https://in-toto.io/Statement/v1";
 
 static const char *const scope_names[] = {"admin", "coordinator", "log", NULL};
 static const char *const chain_role_names[] = {"operator", "auditor", NULL};
-static const char *const role_names[] = {"admin", "recovery", "site", NULL};
+static const char *const role_names[] = {"admin", "recovery", "site", "site-tls", NULL};
 static const char *const train_names[] = {"pretrain", "train", NULL};
 static const char *const energy_names[] = {"measured", "modelled", "unknown", NULL};
 static const char *const how_names[] = {"cold-start", "newcomer", NULL};
@@ -48,7 +53,7 @@ static const struct kedgei_field key_added_fields[] = {
 
 static const char *check_key_added(const struct kedge_statement *st)
 {
-    return st->u.key_added.role == KEDGE_ROLE_SITE ? "role admin or recovery" : NULL;
+    return st->u.key_added.role > KEDGE_ROLE_RECOVERY ? "role admin or recovery" : NULL;
 }
 
 static const struct kedgei_field key_rotated_fields[] = {
@@ -59,8 +64,8 @@ static const struct kedgei_field key_rotated_fields[] = {
 static const char *check_key_rotated(const struct kedge_statement *st)
 {
     const struct kedge_st_key_rotated *r = &st->u.key_rotated;
-    if ((r->role == KEDGE_ROLE_SITE) != (r->site.s[0] != '\0')) {
-        return "a site exactly with role site";
+    if ((r->role > KEDGE_ROLE_RECOVERY) != (r->site.s[0] != '\0')) {
+        return "a site exactly with the roles site and site-tls";
     }
     return kedge_public_key_eq(&r->old_key, &r->new_key) ? "a new_key that is new" : NULL;
 }
@@ -74,7 +79,7 @@ static const struct kedgei_field key_revoked_fields[] = {
 
 static const char *check_key_revoked(const struct kedge_statement *st)
 {
-    return st->u.key_revoked.role == KEDGE_ROLE_SITE ? "role admin or recovery" : NULL;
+    return st->u.key_revoked.role > KEDGE_ROLE_RECOVERY ? "role admin or recovery" : NULL;
 }
 
 static const struct kedgei_field key_recovered_fields[] = {
@@ -186,15 +191,36 @@ static const struct kedgei_field policy_fields[] = {
 };
 
 static const struct kedgei_field role_granted_fields[] = {
+    BOUND(role_granted),
     ENUM(role_granted, role, chain_role_names),
     ID(role_granted, name),
     KEY(role_granted, public_key),
 };
 
 static const struct kedgei_field role_revoked_fields[] = {
+    BOUND(role_revoked),
     ENUM(role_revoked, role, chain_role_names),
     KEY(role_revoked, public_key),
     TEXT(role_revoked, reason, 0, KEDGE_ST_REASON_MAX),
+};
+
+static const struct kedgei_field statement_key_rotated_fields[] = {
+    BOUND(statement_key_rotated),
+    KEY(statement_key_rotated, old_key),
+    KEY(statement_key_rotated, new_key),
+    TEXT(statement_key_rotated, reason, 0, KEDGE_ST_REASON_MAX),
+};
+
+static const char *check_statement_key_rotated(const struct kedge_statement *st)
+{
+    const struct kedge_st_statement_key_rotated *r = &st->u.statement_key_rotated;
+    return kedge_public_key_eq(&r->old_key, &r->new_key) ? "a new_key that is new" : NULL;
+}
+
+static const struct kedgei_field policy_changed_fields[] = {
+    BOUND(policy_changed),
+    U64(policy_changed, number, 1, KEDGE_ST_COUNT_MAX),
+    U32(policy_changed, admin_quorum, 0, KEDGE_ST_QUORUM_MAX),
 };
 
 static const struct kedgei_field bare_hash_field[] = {{.name = "id", .type = KEDGEI_HASH}};
@@ -358,10 +384,17 @@ const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
                          .subject_offset = AT(policy, main_log_key)},
     [KEDGE_ST_ROLE_GRANTED] = {KIND("role-granted", "key", role_granted_fields),
                                .subject = KEDGEI_SUBJECT_KEY_HASH,
-                               .subject_offset = AT(role_granted, public_key)},
+                               .subject_offset = AT(role_granted, public_key), .many_signers = true},
     [KEDGE_ST_ROLE_REVOKED] = {KIND("role-revoked", "key", role_revoked_fields),
                                .subject = KEDGEI_SUBJECT_KEY_HASH,
-                               .subject_offset = AT(role_revoked, public_key)},
+                               .subject_offset = AT(role_revoked, public_key), .many_signers = true},
+    [KEDGE_ST_STATEMENT_KEY_ROTATED] = {KIND("statement-key-rotated", "key", statement_key_rotated_fields),
+                                        .subject = KEDGEI_SUBJECT_KEY_HASH,
+                                        .subject_offset = AT(statement_key_rotated, new_key),
+                                        .check = check_statement_key_rotated, .many_signers = true},
+    [KEDGE_ST_POLICY_CHANGED] = {KIND("policy-changed", "key", policy_changed_fields),
+                                 .subject = KEDGEI_SUBJECT_KEY_HASH,
+                                 .subject_offset = AT(policy_changed, of.main_log_key), .many_signers = true},
     [KEDGE_ST_JOB_OPENED] = {KIND("job-opened", "spec", job_opened_fields)},
     [KEDGE_ST_ROUND_OPENED] = {KIND("round-opened", "spec", round_opened_fields)},
     [KEDGE_ST_AGGREGATE] = {KIND("aggregate", "model", aggregate_fields)},

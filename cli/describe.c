@@ -180,6 +180,17 @@ static void describe_job(const struct kedge_statement *st, struct line *l)
         snprintf(l->what, sizeof l->what, "key %s: %s", brief(st->u.role_revoked.public_key.b).s,
                  st->u.role_revoked.reason);
         break;
+    case KEDGE_ST_STATEMENT_KEY_ROTATED:
+        snprintf(l->who, sizeof l->who, "%s", st->u.statement_key_rotated.of.deployment);
+        snprintf(l->what, sizeof l->what, "statement key %s in the place of %s",
+                 brief(st->u.statement_key_rotated.new_key.b).s,
+                 brief(st->u.statement_key_rotated.old_key.b).s);
+        break;
+    case KEDGE_ST_POLICY_CHANGED:
+        snprintf(l->who, sizeof l->who, "%s", st->u.policy_changed.of.deployment);
+        snprintf(l->what, sizeof l->what, "%u organisations approve what concerns all",
+                 st->u.policy_changed.admin_quorum);
+        break;
     case KEDGE_ST_POLICY:
         snprintf(l->who, sizeof l->who, "%s", p->deployment);
         snprintf(l->what, sizeof l->what, "statement key %s, log key %s", brief(p->statement_key.b).s,
@@ -235,6 +246,8 @@ static void describe_statement(const struct kedge_statement *st, struct line *l)
     case KEDGE_ST_POLICY:
     case KEDGE_ST_ROLE_GRANTED:
     case KEDGE_ST_ROLE_REVOKED:
+    case KEDGE_ST_STATEMENT_KEY_ROTATED:
+    case KEDGE_ST_POLICY_CHANGED:
     case KEDGE_ST_JOB_OPENED:
     case KEDGE_ST_RELEASE:
     case KEDGE_ST_JOB_CLOSED:

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/audit/authority.h"
 #include "chain/audit/record.h"
 #include "chain/keybook.h"
 #include "common/base/mem.h"
@@ -30,6 +31,8 @@ static bool check_tenant(struct kedgei_audit *a, const struct kedgei_log *log, c
 struct walk {
     struct kedgei_audit *a;
     struct kedgei_log *log;
+    uint32_t tenant; /* index of the log */
+    struct kedgei_authority *authority;
     struct kedge_keybook book;
     struct kedge_statement *st; /* the entry that is looked at; too large for a stack */
 };
@@ -156,6 +159,7 @@ static int assign_tenant(struct walk *w, struct kedgei_fact *fact)
     const struct kedge_st_evaluation *e = fact->body;
     const struct kedge_st_group_assigned *g = fact->body;
     struct kedge_public_key key;
+    const struct kedge_public_key *coordinator;
     switch (fact->kind) {
     case KEDGE_ST_SITE_ENROLLED:
         a->counts.sites++;
@@ -184,7 +188,8 @@ static int assign_tenant(struct walk *w, struct kedgei_fact *fact)
         break;
     case KEDGE_ST_GROUP_ASSIGNED:
         (void)(check_tenant(a, log, fact, &g->tenant) && site_key(w, fact, &g->site, &key));
-        set_key(fact, a->main.has_authority, &a->main.authority);
+        coordinator = kedgei_authority_at(w->authority, w->tenant, fact->index);
+        set_key(fact, coordinator != NULL, coordinator);
         break;
     case KEDGEI_FACT_BAD:
     case KEDGEI_FACT_WITHHELD:
@@ -228,40 +233,18 @@ static void check_policy(struct kedgei_audit *a, struct kedgei_fact *fact)
     }
 }
 
-/* A role's key signs nothing for the coordinator; what is granted (twice: DOUBLED) is revoked behind that. */
-static void check_role(struct kedgei_audit *a, const struct kedgei_fact *fact)
+static int assign_main(struct kedgei_audit *a, struct kedgei_authority *authority, struct kedgei_fact *fact)
 {
-    const struct kedge_st_role_granted *g = fact->body;
-    const struct kedge_st_role_revoked *r = fact->body;
-    char hex[2 * KEDGE_KEY_LEN + 1];
-    if (fact->kind == KEDGE_ST_ROLE_GRANTED) {
-        if ((a->main.has_authority && kedge_public_key_eq(&g->public_key, &a->main.authority))
-            || (a->main.has_vkey && kedge_public_key_eq(&g->public_key, &a->main.vkey.key))) {
-            kedgei_error(&a->findings, KEDGE_AUDIT_KEY, &a->main, fact->index,
-                         "a role for a key that signs for the coordinator");
-        }
-        return;
-    }
-    kedge_hex_encode(r->public_key.b, sizeof r->public_key.b, hex);
-    const struct kedgei_fact *granted = kedgei_log_find(&a->main, "role-granted/%s", hex);
-    if (!granted || granted->index > fact->index) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_KEY, &a->main, fact->index,
-                     "a role is revoked that was not granted");
-    } else if (((const struct kedge_st_role_granted *)granted->body)->role != r->role) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_KEY, &a->main, fact->index,
-                     "another role is revoked than entry %llu granted", (unsigned long long)granted->index);
-    }
-}
-
-static void assign_main(struct kedgei_audit *a, struct kedgei_fact *fact)
-{
+    bool own = false; /* its signatures are looked at with authority's */
     switch (fact->kind) {
     case KEDGE_ST_POLICY:
         check_policy(a, fact);
         break;
     case KEDGE_ST_ROLE_GRANTED:
     case KEDGE_ST_ROLE_REVOKED:
-        check_role(a, fact);
+    case KEDGE_ST_STATEMENT_KEY_ROTATED:
+    case KEDGE_ST_POLICY_CHANGED:
+        own = true;
         break;
     case KEDGE_ST_JOB_OPENED:
     case KEDGE_ST_ROUND_OPENED:
@@ -279,9 +262,12 @@ static void assign_main(struct kedgei_audit *a, struct kedgei_fact *fact)
                      kedge_statement_kind_name((enum kedge_statement_kind)fact->kind));
         break;
     }
-    if (fact->kind >= 0 && fact->kind < KEDGE_ST_KIND_COUNT) {
-        set_key(fact, a->main.has_authority, &a->main.authority);
+    int err = kedgei_authority_take(authority, fact);
+    const struct kedge_public_key *now = kedgei_authority_now(authority);
+    if (!own && fact->kind >= 0 && fact->kind < KEDGE_ST_KIND_COUNT) {
+        set_key(fact, now != NULL, now);
     }
+    return err;
 }
 
 static void count_kinds(struct kedgei_audit *a, const struct kedgei_log *log)
@@ -293,9 +279,14 @@ static void count_kinds(struct kedgei_audit *a, const struct kedgei_log *log)
     }
 }
 
-static int check_tenant_keys(struct kedgei_audit *a, struct kedgei_log *log)
+static int check_tenant_keys(struct kedgei_audit *a, struct kedgei_authority *authority, uint32_t t)
 {
-    struct walk w = {.a = a, .log = log, .st = kedge_mem_new(1, sizeof *w.st)};
+    struct kedgei_log *log = &a->tenants[t];
+    struct walk w = {.a = a,
+                     .log = log,
+                     .tenant = t,
+                     .authority = authority,
+                     .st = kedge_mem_new(1, sizeof *w.st)};
     int err = w.st ? KEDGE_OK : KEDGE_E_NOMEM;
     kedge_keybook_init(&w.book, &log->tenant);
     for (uint64_t i = 0; i < log->count && !err; i++) {
@@ -306,6 +297,7 @@ static int check_tenant_keys(struct kedgei_audit *a, struct kedgei_log *log)
         && log->facts[0].kind != KEDGEI_FACT_BAD) {
         kedgei_error(&a->findings, KEDGE_AUDIT_MISPLACED, log, 0, "expected the admin key as entry 0");
     }
+    err = err ? err : kedgei_authority_tenant(authority, t, &w.book);
     kedge_keybook_deinit(&w.book);
     kedge_mem_free(w.st);
     return err;
@@ -313,9 +305,10 @@ static int check_tenant_keys(struct kedgei_audit *a, struct kedgei_log *log)
 
 int kedgei_check_keys(struct kedgei_audit *a)
 {
-    int err = KEDGE_OK;
-    for (uint64_t i = 0; i < a->main.count; i++) {
-        assign_main(a, &a->main.facts[i]);
+    struct kedgei_authority *authority = NULL;
+    int err = kedgei_authority_new(a, &authority);
+    for (uint64_t i = 0; i < a->main.count && !err; i++) {
+        err = assign_main(a, authority, &a->main.facts[i]);
     }
     if (a->main.count == 0
         || (a->main.facts[0].kind != KEDGE_ST_POLICY && a->main.facts[0].kind != KEDGEI_FACT_BAD)) {
@@ -323,8 +316,10 @@ int kedgei_check_keys(struct kedgei_audit *a)
     }
     count_kinds(a, &a->main);
     for (uint32_t t = 0; t < a->tenant_count && !err; t++) {
-        err = check_tenant_keys(a, &a->tenants[t]);
+        err = check_tenant_keys(a, authority, t);
         count_kinds(a, &a->tenants[t]);
     }
+    err = err ? err : kedgei_authority_approvals(authority);
+    kedgei_authority_free(authority);
     return err;
 }

@@ -41,6 +41,7 @@ void kedgei_tell_skipped(struct kedgei_audit *a)
     } rows[] = {
         {a->skipped->withheld, "main", "entries that are withheld from this copy; the tree has their hashes"},
         {a->skipped->anchors, "main", "checkpoints of tenants whose ledgers are not here"},
+        {a->skipped->approvals, "main", "approvals by organisations, whose ledgers are not all here"},
         {a->skipped->specs, "main/blobs", "job specs that are not here, and what follows from them"},
         {a->skipped->lists, "tenants", "input lists of tenants or of files that are not here"},
         {a->skipped->blobs, "blobs", "files that statements name and this copy does not hold"},

@@ -116,7 +116,7 @@ struct kedgei_update {
 
 /* What a copy of some tenants' ledgers leaves open. */
 struct kedgei_skipped {
-    atomic_uint_fast64_t withheld, anchors, lists, blobs, models, decisions, specs;
+    atomic_uint_fast64_t withheld, anchors, approvals, lists, blobs, models, decisions, specs;
 };
 
 struct kedgei_audit {

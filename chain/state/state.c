@@ -14,6 +14,7 @@
 #include "common/base/os/entropy.h"
 #include "crypto/hash.h"
 #include "crypto/keyfile.h"
+#include "crypto/passphrase.h"
 
 enum { CONFIG_MAX = 65536, TENANT_FILE_MAX = 4096 };
 
@@ -231,10 +232,59 @@ int kedge_state_deployment(const char *state, char out[KEDGE_DEPLOYMENT_MAX + 1]
 int kedge_state_key(const char *state, enum kedge_state_key which, struct kedge_key_pair *ret,
                     struct kedge_diag *reterr)
 {
+    static const char *const names[] = {"tls", "statement", "statement-next"};
     char path[KEDGE_PATH_MAX];
-    int err = kedge_state_path(path, reterr, state, "keys/%s.pem",
-                               which == KEDGE_STATE_KEY_TLS ? "tls" : "statement");
+    int err = kedge_state_path(path, reterr, state, "keys/%s.pem", names[which]);
     return err ? err : kedge_keyfile_read_private(path, ret, reterr);
+}
+
+/* A new key at `path`, guarded as the one at `like` is. */
+static int make_key_like(const char *path, const char *like, struct kedge_key_pair *ret, struct kedge_diag *d)
+{
+    struct kedge_public_key public;
+    struct kedge_buf passphrase;
+    bool sealed = false;
+    int err = kedge_keyfile_is_sealed(like, &sealed, &public, d);
+    if (err) {
+        return err;
+    }
+    kedge_key_generate(ret);
+    if (!sealed) {
+        return kedge_keyfile_write_private(path, ret, d);
+    }
+    kedge_buf_init(&passphrase, KEDGE_PASSPHRASE_MAX);
+    err = kedge_passphrase_get(like, false, &passphrase, d);
+    err = err ? err
+              : kedge_keyfile_seal(path, ret, kedge_buf_view(&passphrase), &kedge_seal_moderate, d);
+    if (passphrase.ptr) {
+        kedge_wipe(passphrase.ptr, passphrase.cap);
+    }
+    kedge_buf_deinit(&passphrase);
+    return err;
+}
+
+int kedge_state_key_make_next(const char *state, struct kedge_key_pair *ret, struct kedge_diag *reterr)
+{
+    char path[KEDGE_PATH_MAX], like[KEDGE_PATH_MAX];
+    int err = kedge_state_path(path, reterr, state, "keys/statement-next.pem");
+    err = err ? err : kedge_state_path(like, reterr, state, "keys/statement.pem");
+    if (err) {
+        return err;
+    }
+    return kedge_file_exists(path) ? kedge_keyfile_read_private(path, ret, reterr)
+                                   : make_key_like(path, like, ret, reterr);
+}
+
+int kedge_state_key_switch(const char *state, struct kedge_diag *reterr)
+{
+    char path[KEDGE_PATH_MAX], next[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX];
+    int err = kedge_state_path(path, reterr, state, "keys/statement.pem");
+    err = err ? err : kedge_state_path(next, reterr, state, "keys/statement-next.pem");
+    err = err ? err : kedge_state_path(folder, reterr, state, "keys");
+    if (!err && rename(next, path) != 0) {
+        return kedge_diag_set(reterr, KEDGE_E_IO, "%s: cannot be renamed to %s: %s", next, path, strerror(errno));
+    }
+    return err ? err : kedge_dir_sync(folder);
 }
 
 int kedge_state_tenant_create(const char *state, const struct kedge_id *tenant, struct kedge_diag *reterr)

@@ -139,7 +139,8 @@ int kedge_admin_append_open(struct kedge_host *h, const json_t *args, enum kedge
         return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", said.tenant.s);
     }
     a->st = kedge_mem_new(1, sizeof *a->st);
-    return a->st ? open_envelope(&h->tenants[a->tenant], said.envelope, kind, a, d) : KEDGE_E_NOMEM;
+    err = a->st ? open_envelope(&h->tenants[a->tenant], said.envelope, kind, a, d) : KEDGE_E_NOMEM;
+    return err || a->repeated ? err : kedge_host_check_coming(h, a->st, d);
 }
 
 void kedge_admin_append_submit(struct kedge_host *h, struct kedge_admin_append *a, const json_t *args,

@@ -88,17 +88,11 @@ int kedge_admin_token_args(const json_t *args, struct kedge_admin_token *ret, st
 
 int kedge_admin_signed_args(const json_t *args, struct kedge_admin_signed *ret, struct kedge_diag *reterr)
 {
-    const json_t *v = json_object_get(args, "envelope");
-    struct kedge_id tenant;
-    int err = get_id(args, "tenant", &tenant, reterr);
-    size_t len = json_string_length(v);
-    if (!err && (len == 0 || len > KEDGE_ENTRY_MAX)) {
-        err =
-            kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                           "\"envelope\": expected a signed statement of at most %d bytes", KEDGE_ENTRY_MAX);
-    }
+    struct kedge_admin_signed a;
+    int err = get_id(args, "tenant", &a.tenant, reterr);
+    err = err ? err : kedge_admin_envelope_args(args, &a.envelope, reterr);
     if (!err) {
-        *ret = (struct kedge_admin_signed){tenant, kedge_view_of(json_string_value(v), len)};
+        *ret = a;
     }
     return err;
 }
@@ -171,6 +165,22 @@ int kedge_admin_reader_name(const json_t *args, struct kedge_id *ret, struct ked
     return get_id(args, "name", ret, reterr);
 }
 
+/* true, false, or nothing at all: false. */
+static int get_flag(const json_t *args, const char *key, bool *ret, struct kedge_diag *d)
+{
+    const json_t *v = json_object_get(args, key);
+    *ret = json_is_true(v);
+    return !v || json_is_boolean(v) ? KEDGE_OK
+                                    : kedge_diag_set(d, KEDGE_E_FORMAT, "\"%s\": expected true or false", key);
+}
+
+static int check_reason(const char *reason, struct kedge_diag *d)
+{
+    return !reason || strlen(reason) <= KEDGE_ST_REASON_MAX
+               ? KEDGE_OK
+               : kedge_diag_set(d, KEDGE_E_FORMAT, "\"reason\": expected at most %d bytes", KEDGE_ST_REASON_MAX);
+}
+
 int kedge_admin_role_args(const json_t *args, bool grant, struct kedge_admin_role *ret,
                           struct kedge_diag *reterr)
 {
@@ -181,10 +191,8 @@ int kedge_admin_role_args(const json_t *args, bool grant, struct kedge_admin_rol
     if (!err && grant && (!role || (strcmp(role, "auditor") != 0 && strcmp(role, "operator") != 0))) {
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"role\": expected operator or auditor");
     }
-    if (!err && a.reason && strlen(a.reason) > KEDGE_ST_REASON_MAX) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"reason\": expected at most %d bytes",
-                             KEDGE_ST_REASON_MAX);
-    }
+    err = err ? err : check_reason(a.reason, reterr);
+    err = err ? err : get_flag(args, "propose", &a.propose, reterr);
     if (!err
         && (!hex || kedge_hex_decode(kedge_view_str(hex), a.key.b, KEDGE_KEY_LEN) != KEDGE_OK
             || !kedge_public_key_is_valid(&a.key))) {
@@ -195,6 +203,47 @@ int kedge_admin_role_args(const json_t *args, bool grant, struct kedge_admin_rol
         *ret = a;
     }
     return err;
+}
+
+int kedge_admin_quorum_args(const json_t *args, struct kedge_admin_quorum *ret, struct kedge_diag *reterr)
+{
+    struct kedge_admin_quorum a = {.quorum = 0};
+    const json_t *v = json_object_get(args, "quorum");
+    json_int_t n = json_integer_value(v);
+    int err = get_flag(args, "propose", &a.propose, reterr);
+    if (!err && (!json_is_integer(v) || n < 0 || n > KEDGE_ST_QUORUM_MAX)) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"quorum\": expected 0 to %d organisations",
+                             KEDGE_ST_QUORUM_MAX);
+    }
+    if (!err) {
+        a.quorum = (uint32_t)n;
+        *ret = a;
+    }
+    return err;
+}
+
+int kedge_admin_rotate_args(const json_t *args, struct kedge_admin_rotate *ret, struct kedge_diag *reterr)
+{
+    struct kedge_admin_rotate a = {.reason = NULL};
+    int err = get_text(args, "reason", &a.reason, reterr);
+    err = err ? err : check_reason(a.reason, reterr);
+    err = err ? err : get_flag(args, "propose", &a.propose, reterr);
+    if (!err) {
+        *ret = a;
+    }
+    return err;
+}
+
+int kedge_admin_envelope_args(const json_t *args, struct kedge_view *ret, struct kedge_diag *reterr)
+{
+    const json_t *v = json_object_get(args, "envelope");
+    size_t len = json_string_length(v);
+    if (len == 0 || len > KEDGE_ENTRY_MAX) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "\"envelope\": expected a signed statement of at most %d bytes", KEDGE_ENTRY_MAX);
+    }
+    *ret = kedge_view_of(json_string_value(v), len);
+    return KEDGE_OK;
 }
 
 int kedge_admin_updates_args(const json_t *args, struct kedge_admin_updates *ret, struct kedge_diag *reterr)

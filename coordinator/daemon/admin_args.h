@@ -68,8 +68,10 @@ KEDGE_NODISCARD int kedge_admin_reader_args(const struct json_t *args, struct ke
 KEDGE_NODISCARD int kedge_admin_reader_name(const struct json_t *args, struct kedge_id *ret,
                                             struct kedge_diag *reterr);
 
-/* role.grant: "role", "name", "key"; role.revoke: "key", "reason" (may be absent) */
+/* role.grant: "role", "name", "key"; role.revoke: "key", "reason" (may be absent); both: "propose": true (may be
+ * absent), to be answered with what organisations are to approve */
 struct kedge_admin_role {
+    bool propose;
     bool auditor; /* else an operator */
     struct kedge_id name;
     struct kedge_public_key key;
@@ -77,6 +79,24 @@ struct kedge_admin_role {
 };
 KEDGE_NODISCARD int kedge_admin_role_args(const struct json_t *args, bool grant, struct kedge_admin_role *ret,
                                           struct kedge_diag *reterr);
+
+/* role.quorum: "quorum", "propose" */
+struct kedge_admin_quorum {
+    bool propose;
+    uint32_t quorum; /* at most KEDGE_ST_QUORUM_MAX */
+};
+KEDGE_NODISCARD int kedge_admin_quorum_args(const struct json_t *args, struct kedge_admin_quorum *ret,
+                                            struct kedge_diag *reterr);
+/* role.rotate: "reason" (may be absent), "propose" */
+struct kedge_admin_rotate {
+    bool propose;
+    const char *reason; /* NULL: none */
+};
+KEDGE_NODISCARD int kedge_admin_rotate_args(const struct json_t *args, struct kedge_admin_rotate *ret,
+                                            struct kedge_diag *reterr);
+/* role.submit: "envelope" */
+KEDGE_NODISCARD int kedge_admin_envelope_args(const struct json_t *args, struct kedge_view *ret,
+                                              struct kedge_diag *reterr);
 
 /* ledger.updates: "tenant", and "from", the entry to begin with (may be absent) */
 struct kedge_admin_updates {

@@ -10,13 +10,6 @@
 #include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/host.h"
 
-static void changed(struct kedge_host *h, struct kedge_admin_append *a)
-{
-    kedge_log(KEDGE_LOG_INFO, "keys", "tenant=%s %s entry=%llu admins=%u%s", h->tenants[a->tenant].id.s,
-              kedge_statement_kind_name(a->st->kind), (unsigned long long)a->index,
-              kedge_keybook_admins(&h->tenants[a->tenant].keys), a->repeated ? " (repeated)" : "");
-}
-
 static bool is_site_rotation(const struct kedge_admin_append *a)
 {
     return a->st->kind == KEDGE_ST_KEY_ROTATED && a->st->u.key_rotated.role == KEDGE_ROLE_SITE
@@ -28,6 +21,32 @@ static void set_site_key(struct kedge_host *h, const struct kedge_admin_append *
 {
     uint32_t site = kedge_host_site_find(h, a->tenant, &a->st->u.key_rotated.site);
     h->sites[site].statement_key = *key;
+}
+
+static bool is_tls_rotation(const struct kedge_admin_append *a)
+{
+    return a->st->kind == KEDGE_ST_KEY_ROTATED && a->st->u.key_rotated.role == KEDGE_ROLE_SITE_TLS
+           && !a->repeated;
+}
+
+/* Durable: from here on the site comes with the new key, and connections under the old one end. */
+static void change_tls(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    const struct kedge_st_key_rotated *r = &a->st->u.key_rotated;
+    kedge_host_site_rekey(h, kedge_host_site_find(h, a->tenant, &r->site), &r->new_key);
+    unsigned closed = kedge_net_server_drop_key(h->server, &r->old_key);
+    kedge_log(KEDGE_LOG_INFO, "keys", "tenant=%s site=%s comes with another TLS key, connections=%u",
+              h->tenants[a->tenant].id.s, r->site.s, closed);
+}
+
+static void changed(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    kedge_log(KEDGE_LOG_INFO, "keys", "tenant=%s %s entry=%llu admins=%u%s", h->tenants[a->tenant].id.s,
+              kedge_statement_kind_name(a->st->kind), (unsigned long long)a->index,
+              kedge_keybook_admins(&h->tenants[a->tenant].keys), a->repeated ? " (repeated)" : "");
+    if (is_tls_rotation(a)) {
+        change_tls(h, a);
+    }
 }
 
 static void keep_site_key(struct kedge_host *h, struct kedge_admin_append *a)
@@ -54,6 +73,15 @@ static int start_site_rotation(struct kedge_host *h, struct kedge_admin_append *
     return KEDGE_OK;
 }
 
+/* The site may be signed in still; the key itself was looked at with all keys that come. */
+static int check_tls_rotation(const struct kedge_host *h, const struct kedge_admin_append *a, struct kedge_diag *d)
+{
+    uint32_t site = kedge_host_site_find(h, a->tenant, &a->st->u.key_rotated.site);
+    return site == KEDGE_COORD_NONE || !h->sites[site].active
+               ? kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no site \"%s\" here", a->st->u.key_rotated.site.s)
+               : KEDGE_OK;
+}
+
 static void change(struct kedge_host *h, struct kedge_net_request *req, const json_t *args,
                    enum kedge_statement_kind kind)
 {
@@ -63,6 +91,9 @@ static void change(struct kedge_host *h, struct kedge_net_request *req, const js
     int err = kedge_admin_append_open(h, args, kind, a, &d);
     if (!err && is_site_rotation(a)) {
         err = start_site_rotation(h, a, &d);
+    }
+    if (!err && is_tls_rotation(a)) {
+        err = check_tls_rotation(h, a, &d);
     }
     if (err) {
         kedge_admin_append_fail(a, err, &d);

@@ -18,6 +18,7 @@ struct group_work {
     struct kedge_hash update;
     double cosine;
     struct kedge_buf envelope;
+    struct group_work *next; /* among those that wait for the statement key */
     int err;
     struct kedge_diag diag;
 };
@@ -76,7 +77,6 @@ static void group_run(struct kedge_host *h, struct kedge_work *work)
         return;
     }
     w->err = find_nearest(h, w, w->group, 1, &nearest);
-    w->err = w->err ? w->err : sign_assigned(h, w);
 }
 
 static void finish(struct kedge_host *h, struct group_work *w)
@@ -113,7 +113,9 @@ static void assigned_handle(struct kedge_host *h, struct kedge_item *item)
     struct assigned_item *a = (struct assigned_item *)item;
     struct group_work *w = a->work;
     kedge_mem_free(a);
+    h->authority.assigning--;
     finish(h, w);
+    kedge_host_authority_go_on(h);
 }
 
 static void assigned_done(void *arg, const struct kedge_commit_result *result)
@@ -125,10 +127,11 @@ static void assigned_done(void *arg, const struct kedge_commit_result *result)
     kedge_host_post(a->h, &a->item);
 }
 
-static void group_done(struct kedge_host *h, struct kedge_item *item)
+/* Signs and hands over, with the statement key that the main chain has in force. */
+static void append(struct kedge_host *h, struct group_work *w)
 {
-    struct group_work *w = (struct group_work *)item;
-    if (w->assign || w->err) {
+    w->err = sign_assigned(h, w);
+    if (w->err) {
         finish(h, w);
         return;
     }
@@ -142,10 +145,35 @@ static void group_done(struct kedge_host *h, struct kedge_item *item)
                                          .idem_key = kedge_view_str(key),
                                          .refs = &w->update,
                                          .ref_count = 1};
+    h->authority.assigning++;
     int err = kedge_committer_submit(h->tenants[s->tenant].committer, &append, 1, assigned_done, a);
     if (err) { /* else `w` is the committer's, which may be done with it already */
         w->err = err;
         kedge_host_post(h, &a->item);
+    }
+}
+
+static void group_done(struct kedge_host *h, struct kedge_item *item)
+{
+    struct group_work *w = (struct group_work *)item;
+    if (w->assign || w->err) {
+        finish(h, w);
+    } else if (kedge_host_authority_holds(h)) {
+        w->next = h->authority.assigned;
+        h->authority.assigned = w;
+    } else {
+        append(h, w);
+    }
+}
+
+void kedge_host_assigned_go_on(struct kedge_host *h)
+{
+    struct group_work *w = h->authority.assigned;
+    h->authority.assigned = NULL;
+    while (w) { /* as many as there were */
+        struct group_work *next = w->next;
+        append(h, w);
+        w = next;
     }
 }
 

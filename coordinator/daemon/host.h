@@ -20,6 +20,7 @@
 #include "coordinator/daemon/main_view.h"
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/requests.h"
+#include "coordinator/daemon/authority.h"
 #include "coordinator/daemon/roles.h"
 #include "coordinator/daemon/submit.h"
 #include "coordinator/daemon/witness.h"
@@ -35,7 +36,7 @@ struct kedge_host {
     uint32_t tenant_count;
     struct kedge_site_entry *sites;
     uint32_t site_count;
-    struct kedge_roles *roles;
+    struct kedge_authority authority;
     uint32_t *site_index; /* KEDGE_SITE_INDEX_SIZE */
     struct kedge_witnesses *witnesses;
     struct kedge_job *jobs; /* KEDGE_JOBS_MAX */

@@ -134,6 +134,7 @@ static int open_state(struct kedge_host *h, struct kedge_diag *d)
     err = err ? err : kedge_state_key(h->state, KEDGE_STATE_KEY_STATEMENT, &h->statement_key, d);
     err = err ? err : kedge_state_log_open(h->state, NULL, KEDGE_STATE_WRITE, &h->main, d);
     err = err ? err : write_policy(h, d);
+    err = err ? err : kedge_host_authority_load(h, d);
     err = err ? err : kedge_main_view_new(h->main.ledger, &h->main_view);
     return err ? err : kedge_committer_start(h->main.ledger, NULL, &h->main_committer, d);
 }
@@ -241,6 +242,7 @@ static void stop_all(struct kedge_host *h, int err)
     kedge_main_view_free(h->main_view);
     kedge_kv_close(h->kv);
     kedge_host_witnesses_close(h);
+    kedge_host_authority_close(h);
     kedge_key_wipe(&h->tls_key);
     kedge_key_wipe(&h->statement_key);
 }
@@ -255,7 +257,6 @@ static int run(struct kedge_host *h)
     err = err ? err : kedge_host_witnesses_open(h, h->config.witness_strict, &d);
     err = err ? err : start_workers(h, &d);
     err = err ? err : kedge_host_restore(h, &d);
-    err = err ? err : kedge_host_roles_load(h, &d);
     err = err ? err : start_server(h, &d);
     err = err ? err : write_address(h, &d);
     err = err ? err : kedge_host_https_open(h, &d);

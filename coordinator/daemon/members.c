@@ -76,6 +76,25 @@ int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id, stru
     return KEDGE_OK;
 }
 
+static void index_site(struct kedge_host *h, uint32_t site)
+{
+    uint32_t at = index_start(&h->sites[site].tls_key);
+    while (h->site_index[at] != KEDGE_COORD_NONE) {
+        at = (at + 1) % KEDGE_SITE_INDEX_SIZE;
+    }
+    h->site_index[at] = site;
+}
+
+void kedge_host_site_rekey(struct kedge_host *h, uint32_t site, const struct kedge_public_key *tls_key)
+{
+    h->sites[site].tls_key = *tls_key;
+    /* Its old slot must go without hiding those behind it: as seldom as keys rotate, all are put anew. */
+    memset(h->site_index, 0xff, KEDGE_SITE_INDEX_SIZE * sizeof *h->site_index);
+    for (uint32_t i = 0; i < h->site_count; i++) {
+        index_site(h, i);
+    }
+}
+
 int kedge_host_site_add(struct kedge_host *h, uint32_t tenant, const struct kedge_st_site_enrolled *st,
                         uint32_t *ret_site)
 {
@@ -85,19 +104,16 @@ int kedge_host_site_add(struct kedge_host *h, uint32_t tenant, const struct kedg
     if (kedge_host_site_by_key(h, &st->tls_key) != KEDGE_COORD_NONE) {
         return KEDGE_E_EXISTS;
     }
-    const struct kedge_book_key *now =
-        kedge_keybook_of(&h->tenants[tenant].keys, KEDGE_ROLE_SITE, &st->site); /* rotated since, perhaps */
+    const struct kedge_keybook *book = &h->tenants[tenant].keys; /* rotated since, perhaps */
+    const struct kedge_book_key *now = kedge_keybook_of(book, KEDGE_ROLE_SITE, &st->site);
+    const struct kedge_book_key *tls = kedge_keybook_of(book, KEDGE_ROLE_SITE_TLS, &st->site);
     uint32_t site = h->site_count++;
     h->sites[site] = (struct kedge_site_entry){.tenant = tenant,
                                                .id = st->site,
-                                               .tls_key = st->tls_key,
+                                               .tls_key = tls ? tls->key : st->tls_key,
                                                .statement_key = now ? now->key : st->statement_key,
                                                .active = true};
-    uint32_t at = index_start(&st->tls_key);
-    while (h->site_index[at] != KEDGE_COORD_NONE) {
-        at = (at + 1) % KEDGE_SITE_INDEX_SIZE;
-    }
-    h->site_index[at] = site;
+    index_site(h, site);
     struct kedge_coord_event ev = {
         .type = KEDGE_EV_SITE_ADDED, .tenant = tenant, .site = site, .id = st->site};
     kedge_host_step(h, &ev);

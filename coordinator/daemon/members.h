@@ -23,7 +23,8 @@ struct kedge_tenant {
     struct kedge_hash salted;
     struct kedge_state_log log; /* reads from any thread; writes through the committer */
     struct kedge_committer *committer;
-    uint64_t anchored_size; /* size of its last checkpoint in the main chain */
+    uint64_t anchored_size;  /* size of its last checkpoint in the main chain */
+    uint64_t anchoring_size; /* of the last one on its way there */
 };
 
 struct kedge_site_entry {
@@ -49,6 +50,8 @@ KEDGE_NODISCARD int kedge_host_tenant_load(struct kedge_host *h, const struct ke
 /* Adds a site whose statement is durable; KEDGE_E_FULL, KEDGE_E_EXISTS. */
 KEDGE_NODISCARD int kedge_host_site_add(struct kedge_host *h, uint32_t tenant,
                                         const struct kedge_st_site_enrolled *st, uint32_t *ret_site);
+/* The site comes with another TLS key from now on; nobody has that one. */
+void kedge_host_site_rekey(struct kedge_host *h, uint32_t site, const struct kedge_public_key *tls_key);
 void kedge_host_site_revoke(struct kedge_host *h, uint32_t site);
 
 #endif

@@ -1,6 +1,6 @@
 /* Who else may ask what operators ask: TLS keys that the main chain names, as operators or as auditors.
- * Whoever owns the state folder grants and revokes them; each is a statement of the coordinator, so that
- * everybody learns of it. */
+ * Whoever owns the state folder grants and revokes them, with the organisations that the policy demands; each
+ * is a statement of the main chain, so that everybody learns of it. */
 #ifndef KEDGE_COORDINATOR_DAEMON_ROLES_H
 #define KEDGE_COORDINATOR_DAEMON_ROLES_H
 
@@ -10,27 +10,13 @@
 struct json_t;
 struct kedge_host;
 
-enum { KEDGE_ROLES_MAX = 256 }; /* that were ever granted */
-
-struct kedge_roles {
-    uint32_t count;
-    bool pending; /* one is being written */
-    struct {
-        struct kedge_st_role_granted granted;
-        uint64_t from;
-        bool active;
-    } rows[KEDGE_ROLES_MAX];
-};
-
-/* From the main chain. KEDGE_E_CORRUPT, KEDGE_E_NOMEM. */
-KEDGE_NODISCARD int kedge_host_roles_load(struct kedge_host *h, struct kedge_diag *d);
 /* Whether that key has the role now. */
 bool kedge_host_has_role(const struct kedge_host *h, const struct kedge_public_key *key,
                          enum kedge_chain_role role);
 /* Whether the peer may use an operators' verb: the door may all, operators all but role.*, auditors what only
  * reads. */
 bool kedge_host_may_ask(const struct kedge_host *h, const struct kedge_net_peer *peer, const char *verb);
-/* role.grant, role.revoke, role.list; false: another verb. */
+/* role.grant, role.revoke, role.quorum, role.rotate, role.submit, role.list; false: another verb. */
 bool kedge_admin_roles(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                        const struct json_t *args);
 

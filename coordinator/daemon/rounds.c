@@ -1,5 +1,6 @@
-/* What the main chain records of a job: opened, round opened, round closed, job closed. The bytes of a batch
- * are made once and kept until they are durable, so that asking again can not make a second truth. */
+/* What the main chain records of a job: opened, round opened, round closed, job closed. A batch
+ * is made once, signed when it is handed over, and kept until it is durable, so that asking again can not make a
+ * second truth. */
 #include "coordinator/daemon/rounds.h"
 
 #include <stdio.h>
@@ -46,7 +47,7 @@ void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job)
             o->tenants[i] = h->tenants[job->params.tenants[i]].salted;
         }
         kedge_statement_sort(st);
-        err = kedge_main_batch_statement(job->batch, &h->statement_key, st, refs, 2, &d, "job-opened/%s",
+        err = kedge_main_batch_statement(job->batch, st, refs, 2, &d, "job-opened/%s",
                                          job->spec.name.s);
     }
     kedge_mem_free(st);
@@ -128,7 +129,7 @@ static int build_opened(struct kedge_host *h, struct opened_work *w, struct kedg
         err = kedge_main_batch_new(&w->batch);
     }
     return err ? err
-               : kedge_main_batch_statement(w->batch, &h->statement_key, st, refs, o->tenant_count, &w->diag,
+               : kedge_main_batch_statement(w->batch, st, refs, o->tenant_count, &w->diag,
                                             "round-opened/%s/%08u", job->spec.name.s, w->round);
 }
 
@@ -189,8 +190,7 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32
 
 /* ---- round closed ---- */
 
-static int add_step(struct kedge_host *h, struct kedge_job *job, struct kedge_statement *st,
-                    struct kedge_diag *d)
+static int add_step(struct kedge_job *job, struct kedge_statement *st, struct kedge_diag *d)
 {
     const struct kedge_round_result *r = job->result;
     struct kedge_st_step *step = &st->u.step;
@@ -215,11 +215,11 @@ static int add_step(struct kedge_host *h, struct kedge_job *job, struct kedge_st
             refs[ref_count++] = r->directions[g];
         }
     }
-    return kedge_main_batch_statement(job->batch, &h->statement_key, st, refs, ref_count, d, "step/%s/%08u",
+    return kedge_main_batch_statement(job->batch, st, refs, ref_count, d, "step/%s/%08u",
                                       job->spec.name.s, r->round);
 }
 
-static int add_aggregate(struct kedge_host *h, struct kedge_job *job, const struct kedge_st_aggregate *a,
+static int add_aggregate(struct kedge_job *job, const struct kedge_st_aggregate *a,
                          struct kedge_statement *st, struct kedge_diag *d)
 {
     struct kedge_hash refs[KEDGE_ST_TENANTS_MAX];
@@ -231,15 +231,15 @@ static int add_aggregate(struct kedge_host *h, struct kedge_job *job, const stru
     for (uint32_t i = 0; i < a->tenant_count; i++) {
         refs[i] = a->tenants[i].list;
     }
-    return kedge_main_batch_statement(job->batch, &h->statement_key, st, refs, a->tenant_count, d,
+    return kedge_main_batch_statement(job->batch, st, refs, a->tenant_count, d,
                                       "aggregate/%s/%08u/%02u", job->spec.name.s, a->round, a->group);
 }
 
-static int add_checkpoints(struct kedge_host *h, struct kedge_job *job)
+static int add_checkpoints(struct kedge_job *job)
 {
     int err = KEDGE_OK;
     for (uint32_t i = 0; i < job->params.tenant_count && !err; i++) {
-        err = kedge_main_batch_checkpoint(job->batch, h, job->params.tenants[i]);
+        err = kedge_main_batch_checkpoint(job->batch, job->params.tenants[i]);
     }
     return err;
 }
@@ -257,7 +257,11 @@ static void note_history(struct kedge_host *h, struct kedge_job *job)
     memcpy(job->models, job->result->after, sizeof job->models);
     job->model_count = job->result->groups;
     row->closed_ms = kedge_os_unix_ms();
-    row->main_size = kedge_ledger_size(h->main.ledger) + job->batch->count;
+    row->main_size = kedge_ledger_size(h->main.ledger) + job->result->aggregate_count + 1;
+    for (uint32_t i = 0; i < job->params.tenant_count; i++) {
+        const struct kedge_tenant *t = &h->tenants[job->params.tenants[i]];
+        row->main_size += kedge_ledger_size(t->log.ledger) > t->anchored_size; /* its checkpoint */
+    }
     row->statements = row->main_size;
     for (uint32_t i = 0; i < h->tenant_count; i++) {
         row->statements += kedge_ledger_size(h->tenants[i].log.ledger);
@@ -272,11 +276,11 @@ void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32
     if (!job->batch) {
         struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
         err = st ? kedge_main_batch_new(&job->batch) : KEDGE_E_NOMEM;
-        err = err ? err : add_checkpoints(h, job);
+        err = err ? err : add_checkpoints(job);
         for (uint32_t i = 0; i < job->result->aggregate_count && !err; i++) {
-            err = add_aggregate(h, job, &job->result->aggregates[i], st, &d);
+            err = add_aggregate(job, &job->result->aggregates[i], st, &d);
         }
-        err = err ? err : add_step(h, job, st, &d);
+        err = err ? err : add_step(job, st, &d);
         kedge_mem_free(st);
     }
     if (err) {
@@ -289,7 +293,7 @@ void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32
 
 /* ---- job closed ---- */
 
-static int add_releases(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_job_view *view,
+static int add_releases(struct kedge_job *job, const struct kedge_coord_job_view *view,
                         struct kedge_statement *st, struct kedge_diag *d)
 {
     int err = KEDGE_OK;
@@ -299,7 +303,7 @@ static int add_releases(struct kedge_host *h, struct kedge_job *job, const struc
         memcpy(st->subject.b, view->models[g].b, KEDGE_HASH_LEN);
         st->u.release = (struct kedge_st_release){.job = job->spec.name, .round = view->round, .group = g};
         snprintf(st->u.release.file, sizeof st->u.release.file, "%s-g%u.safetensors", job->spec.name.s, g);
-        err = kedge_main_batch_statement(job->batch, &h->statement_key, st, &st->subject, 1, d,
+        err = kedge_main_batch_statement(job->batch, st, &st->subject, 1, d,
                                          "release/%s/%02u", job->spec.name.s, g);
     }
     return err;
@@ -313,9 +317,9 @@ static int build_job_closed(struct kedge_host *h, struct kedge_job *job, enum ke
     int err = st ? kedge_main_batch_new(&job->batch) : KEDGE_E_NOMEM;
     bool known = kedge_coord_job(h->coord, job->slot, &view);
     KEDGE_ASSERT(known);
-    err = err ? err : add_checkpoints(h, job);
+    err = err ? err : add_checkpoints(job);
     if (!err && outcome == KEDGE_JOB_COMPLETED) {
-        err = add_releases(h, job, &view, st, d);
+        err = add_releases(job, &view, st, d);
     }
     if (!err) {
         memset(st, 0, sizeof *st);
@@ -331,7 +335,7 @@ static int build_job_closed(struct kedge_host *h, struct kedge_job *job, enum ke
             snprintf(st->u.job_closed.reason, sizeof st->u.job_closed.reason, "%s",
                      kedge_strerror(view.reason));
         }
-        err = kedge_main_batch_statement(job->batch, &h->statement_key, st, NULL, 0, d, "job-closed/%s",
+        err = kedge_main_batch_statement(job->batch, st, NULL, 0, d, "job-closed/%s",
                                          job->spec.name.s);
     }
     kedge_mem_free(st);

@@ -34,6 +34,8 @@ void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32
 void kedge_host_job_closed(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state outcome);
 void kedge_host_assign(struct kedge_host *h, struct kedge_job *job, uint32_t site);
 void kedge_host_append_assigned(struct kedge_host *h, struct kedge_job *job, uint32_t site, uint32_t group);
+/* Hands over those that waited for the statement key. */
+void kedge_host_assigned_go_on(struct kedge_host *h);
 void kedge_round_result_free(struct kedge_round_result *r);
 
 #endif

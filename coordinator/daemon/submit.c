@@ -465,6 +465,7 @@ void kedge_host_closed(struct kedge_host *h, uint32_t ticket, uint32_t round)
     } else {
         struct kedge_msg msg = {.type = KEDGE_MSG_CLOSED};
         msg.u.closed.envelope = kedge_buf_view(&envelope);
+        msg.u.closed.rotations = kedge_buf_view(&h->authority.rotations);
         kedge_host_reply(req, &msg);
     }
     kedge_buf_deinit(&envelope);

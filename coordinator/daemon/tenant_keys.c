@@ -36,22 +36,30 @@ static int compare(const void *pa, const void *pb)
     return (a > b) - (a < b);
 }
 
-/* Where the statements about keys stand, ascending. */
-static int find_all(struct kedge_ledger *ledger, struct found *f)
+int kedge_entries_of(struct kedge_ledger *ledger, bool (*wanted)(enum kedge_statement_kind kind),
+                     uint64_t **ret, size_t *ret_count)
 {
+    struct found f = {.indexes = NULL};
     int err = KEDGE_OK;
     for (int kind = 0; kind < KEDGE_ST_KIND_COUNT && !err; kind++) {
         char prefix[64];
-        if (kedge_keybook_concerns((enum kedge_statement_kind)kind)) {
+        if (wanted((enum kedge_statement_kind)kind)) {
             snprintf(prefix, sizeof prefix, "%s/",
                      kedge_statement_kind_name((enum kedge_statement_kind)kind));
-            err = kedge_ledger_scan_keys(ledger, kedge_view_str(prefix), note_index, f);
+            err = kedge_ledger_scan_keys(ledger, kedge_view_str(prefix), note_index, &f);
         }
     }
-    if (!err && f->count > 1) {
-        qsort(f->indexes, f->count, sizeof *f->indexes, compare);
+    if (!err && f.count > 1) {
+        qsort(f.indexes, f.count, sizeof *f.indexes, compare);
     }
+    *ret = f.indexes;
+    *ret_count = f.count;
     return err;
+}
+
+static bool concerns(enum kedge_statement_kind kind)
+{
+    return kedge_keybook_concerns(kind);
 }
 
 static int take(struct kedge_tenant *t, uint64_t index, struct kedge_statement *st, struct kedge_diag *d)
@@ -82,20 +90,21 @@ static int take(struct kedge_tenant *t, uint64_t index, struct kedge_statement *
 
 int kedge_tenant_keys_load(struct kedge_tenant *t, struct kedge_diag *d)
 {
-    struct found f = {.indexes = NULL};
+    uint64_t *indexes = NULL;
+    size_t count = 0;
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
     kedge_keybook_init(&t->keys, &t->id);
-    int err = st ? find_all(t->log.ledger, &f) : KEDGE_E_NOMEM;
+    int err = st ? kedge_entries_of(t->log.ledger, concerns, &indexes, &count) : KEDGE_E_NOMEM;
     if (err) {
         (void)kedge_diag_set(d, err, "log %s: cannot read its keys: %s", t->log.origin, kedge_strerror(err));
-    } else if (f.count == 0 || f.indexes[0] != 0) {
+    } else if (count == 0 || indexes[0] != 0) {
         err = kedge_diag_set(d, KEDGE_E_CORRUPT, "tenant %s: its ledger does not begin with an admin key",
                              t->id.s);
     }
-    for (size_t i = 0; i < f.count && !err; i++) {
-        err = take(t, f.indexes[i], st, d);
+    for (size_t i = 0; i < count && !err; i++) {
+        err = take(t, indexes[i], st, d);
     }
-    kedge_mem_free(f.indexes);
+    kedge_mem_free(indexes);
     kedge_mem_free(st);
     return err;
 }

@@ -8,4 +8,10 @@
  * were appended. KEDGE_E_CORRUPT names the entry; KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_tenant_keys_load(struct kedge_tenant *t, struct kedge_diag *d);
 
+/* Where the statements of those kinds stand that are found by "KIND/…", ascending; *ret is freed with
+ * kedge_mem_free, also after an error. KEDGE_E_NOMEM and errors of the ledger. */
+KEDGE_NODISCARD int kedge_entries_of(struct kedge_ledger *ledger,
+                                     bool (*wanted)(enum kedge_statement_kind kind), uint64_t **ret,
+                                     size_t *ret_count);
+
 #endif

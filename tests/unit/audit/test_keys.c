@@ -480,10 +480,10 @@ static void append_role(struct fx *x, const struct role_op *op)
     }
     if (op->revoke) {
         st.kind = KEDGE_ST_ROLE_REVOKED;
-        st.u.role_revoked = (struct kedge_st_role_revoked){op->role, key, "left"};
+        st.u.role_revoked = (struct kedge_st_role_revoked){fx_bound(x), op->role, key, "left"};
     } else {
         st.kind = KEDGE_ST_ROLE_GRANTED;
-        st.u.role_granted = (struct kedge_st_role_granted){op->role, fx_id_of("somebody"), key};
+        st.u.role_granted = (struct kedge_st_role_granted){fx_bound(x), op->role, fx_id_of("somebody"), key};
     }
     kedge_buf_init(&idem, KEDGE_IDEM_KEY_MAX);
     kedge_statement_key(st.kind, &st.u, &idem);

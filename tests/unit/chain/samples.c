@@ -103,6 +103,7 @@ static void fill_authority(enum kedge_statement_kind kind, struct kedge_statemen
 {
     struct kedge_id tenant = sample_id("north"), site = sample_id("north-1");
     struct kedge_public_key key1 = sample_pair(1).public, key2 = sample_pair(2).public;
+    struct kedge_st_main_bound of = {"fl.example.org", sample_pair(3).public, 100000};
     switch ((int)kind) { /* the other kinds are not this function's */
     case KEDGE_ST_KEY:
         st->u.key = (struct kedge_st_key){KEDGE_SCOPE_LOG, tenant, key1};
@@ -134,10 +135,16 @@ static void fill_authority(enum kedge_statement_kind kind, struct kedge_statemen
             (struct kedge_st_witness_revoked){tenant, sample_id("north-eye"), key2, "moved"};
         break;
     case KEDGE_ST_ROLE_GRANTED:
-        st->u.role_granted = (struct kedge_st_role_granted){KEDGE_CHAIN_AUDITOR, sample_id("court"), key1};
+        st->u.role_granted = (struct kedge_st_role_granted){of, KEDGE_CHAIN_AUDITOR, sample_id("court"), key1};
         break;
     case KEDGE_ST_ROLE_REVOKED:
-        st->u.role_revoked = (struct kedge_st_role_revoked){KEDGE_CHAIN_OPERATOR, key2, "left the company"};
+        st->u.role_revoked = (struct kedge_st_role_revoked){of, KEDGE_CHAIN_OPERATOR, key2, "left the company"};
+        break;
+    case KEDGE_ST_STATEMENT_KEY_ROTATED:
+        st->u.statement_key_rotated = (struct kedge_st_statement_key_rotated){of, key1, key2, "twice a year"};
+        break;
+    case KEDGE_ST_POLICY_CHANGED:
+        st->u.policy_changed = (struct kedge_st_policy_changed){of, 3, 2};
         break;
     default:
         break;
@@ -163,6 +170,8 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
     case KEDGE_ST_WITNESS_REVOKED:
     case KEDGE_ST_ROLE_GRANTED:
     case KEDGE_ST_ROLE_REVOKED:
+    case KEDGE_ST_STATEMENT_KEY_ROTATED:
+    case KEDGE_ST_POLICY_CHANGED:
         fill_authority(kind, st);
         break;
     case KEDGE_ST_JOB_JOINED:
