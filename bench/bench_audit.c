@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,8 +126,8 @@ static double bare_rate(void)
     kedge_sign(kedge_view_of(message, sizeof message), &key, &sig);
     double start = cpu_now();
     for (int i = 0; i < SIGNATURES; i++) {
-        int err = kedge_verify(kedge_view_of(message, sizeof message), &sig, &key.public);
-        KEDGE_ASSERT(err == KEDGE_OK);
+        int rc = crypto_sign_verify_detached(sig.b, message, sizeof message, key.public.b);
+        KEDGE_ASSERT(rc == 0);
     }
     return SIGNATURES / (cpu_now() - start);
 }

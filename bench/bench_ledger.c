@@ -5,6 +5,7 @@
  * to a transaction). Prints one JSON line per row (medians of RUNS). Built as a program with
  * -DKEDGE_BENCH_MAIN. */
 #include <pthread.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,11 +60,13 @@ static int prepare(struct bench *b)
     return KEDGE_OK;
 }
 
-static bool is_signed(const struct bench *b, size_t i)
+/* `bare`: by libsodium alone, what the rate is measured against. */
+static bool is_signed(const struct bench *b, size_t i, bool bare)
 {
     const struct envelope *e = &b->envelopes[i];
-    return kedge_verify(kedge_view_of(e->payload, sizeof e->payload), &e->signature, &b->site.public)
-           == KEDGE_OK;
+    struct kedge_view payload = kedge_view_of(e->payload, sizeof e->payload);
+    return bare ? crypto_sign_verify_detached(e->signature.b, payload.ptr, payload.len, b->site.public.b) == 0
+                : kedge_verify(payload, &e->signature, &b->site.public) == KEDGE_OK;
 }
 
 static void on_done(void *arg, const struct kedge_commit_result *r)
@@ -82,7 +85,7 @@ static void *verify_only(void *arg)
 {
     struct worker *w = arg;
     for (size_t i = w->from; i < w->to; i++) {
-        w->failed += !is_signed(w->b, i);
+        w->failed += !is_signed(w->b, i, true);
     }
     return NULL;
 }
@@ -91,7 +94,7 @@ static void *verify_and_submit(void *arg)
 {
     struct worker *w = arg;
     for (size_t i = w->from; i < w->to; i++) {
-        if (!is_signed(w->b, i)) {
+        if (!is_signed(w->b, i, false)) {
             w->failed++;
             continue;
         }

@@ -3,6 +3,7 @@
  * /tmp). */
 #include <inttypes.h>
 #include <pthread.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,7 @@ struct bench {
     struct log logs[TENANTS];
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    size_t answered, failed;
+    size_t answered, failed, expected; /* whoever waits is woken by the last answer */
 };
 
 struct worker {
@@ -142,11 +143,13 @@ static int sign_all(struct bench *b)
     return b->envelopes ? KEDGE_OK : KEDGE_E_NOMEM;
 }
 
-static bool is_signed(const struct bench *b, size_t i)
+/* `bare`: by libsodium alone, what the rate is measured against. */
+static bool is_signed(const struct bench *b, size_t i, bool bare)
 {
     const struct envelope *e = &b->envelopes[i];
-    return kedge_verify(kedge_view_of(e->payload, sizeof e->payload), &e->signature, &b->site.public)
-           == KEDGE_OK;
+    struct kedge_view payload = kedge_view_of(e->payload, sizeof e->payload);
+    return bare ? crypto_sign_verify_detached(e->signature.b, payload.ptr, payload.len, b->site.public.b) == 0
+                : kedge_verify(payload, &e->signature, &b->site.public) == KEDGE_OK;
 }
 
 static void on_done(void *arg, const struct kedge_commit_result *r)
@@ -155,7 +158,9 @@ static void on_done(void *arg, const struct kedge_commit_result *r)
     pthread_mutex_lock(&b->mutex);
     b->answered++;
     b->failed += r->err != KEDGE_OK;
-    pthread_cond_signal(&b->changed);
+    if (b->answered >= b->expected) {
+        pthread_cond_signal(&b->changed);
+    }
     pthread_mutex_unlock(&b->mutex);
 }
 
@@ -163,7 +168,7 @@ static void *verify_only(void *arg)
 {
     struct worker *w = arg;
     for (size_t i = w->from; i < w->to; i++) {
-        w->failed += !is_signed(w->b, i);
+        w->failed += !is_signed(w->b, i, true);
     }
     return NULL;
 }
@@ -178,7 +183,7 @@ static void *verify_and_submit(void *arg)
             .entry = kedge_view_of(&w->b->envelopes[i], sizeof w->b->envelopes[i]),
             .idem_key = kedge_view_of(key, (size_t)n),
         };
-        if (!is_signed(w->b, i)) {
+        if (!is_signed(w->b, i, false)) {
             w->failed++;
             continue;
         }
@@ -198,6 +203,7 @@ static double run_workers(struct bench *b, bool submit, size_t *ret_failed)
     pthread_t threads[WORKERS];
     uint64_t start = kedge_os_now_ns();
     *ret_failed = b->answered = b->failed = 0;
+    b->expected = STATEMENTS;
     for (size_t i = 0; i < WORKERS; i++) {
         workers[i] = (struct worker){b, STATEMENTS * i / WORKERS, STATEMENTS * (i + 1) / WORKERS, 0};
         KEDGE_ASSERT(pthread_create(&threads[i], NULL, submit ? verify_and_submit : verify_only, &workers[i])
@@ -208,7 +214,8 @@ static double run_workers(struct bench *b, bool submit, size_t *ret_failed)
         *ret_failed += workers[i].failed;
     }
     pthread_mutex_lock(&b->mutex);
-    while (submit && b->answered + *ret_failed < STATEMENTS) {
+    b->expected = STATEMENTS - *ret_failed;
+    while (submit && b->answered < b->expected) {
         pthread_cond_wait(&b->changed, &b->mutex);
     }
     *ret_failed += b->failed;
@@ -287,6 +294,7 @@ static int quiet_p99(struct bench *b, uint64_t first, double *ret, struct kedge_
         uint64_t start = kedge_os_now_ns();
         pthread_mutex_lock(&b->mutex);
         b->answered = 0;
+        b->expected = 1;
         pthread_mutex_unlock(&b->mutex);
         int err = kedge_committer_submit(b->logs[0].c, &item, 1, on_done, b);
         if (err) {
