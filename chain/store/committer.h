@@ -11,8 +11,6 @@ struct kedge_committer;
 struct kedge_committer_options {
     size_t queue_max;   /* submissions that may wait; 0: 4096. Beyond it submit answers KEDGE_E_FULL */
     size_t queue_bytes; /* bytes that may wait; 0: 32 MiB */
-    uint32_t linger_us; /* with two or more waiting and room left, wait this long for more; ≤ 2000,
-                           default 0 */
 };
 
 /* What the callback gets; everything is valid during the call only. */

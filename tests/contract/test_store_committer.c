@@ -103,7 +103,7 @@ START_TEST(many_producers_keep_their_order)
     f.kv = fixture_lmdb(f.store, true);
     fixture_must_open(&f, true);
     struct kedge_committer *c;
-    struct kedge_committer_options options = {.queue_max = 300, .linger_us = 500};
+    struct kedge_committer_options options = {.queue_max = 300};
     ck_assert_int_eq(kedge_committer_start(f.l, &options, &c, NULL), KEDGE_OK);
     struct seen seen[PRODUCERS];
     struct producer producers[PRODUCERS];
