@@ -41,7 +41,7 @@ static int open_grouping(struct grouping *g, const uint32_t *maxima, size_t coun
         g->n += maxima[i] != 0;
     }
     if (g->n == 0) {
-        return KEDGE_E_NOT_FOUND;
+        return KEDGE_E_NO_DIRECTION;
     }
     g->m = groups < g->n ? groups : g->n;
     g->index = kedge_mem_new(g->n, sizeof *g->index);

@@ -40,7 +40,7 @@ struct kedge_flexcfl_result {
 };
 
 /* Group cold start. updates: count pointers to dimension int32 each, sorted by the caller, 1 <= count <=
- * KEDGE_GRAM_VECTORS_MAX. KEDGE_E_ARG; KEDGE_E_NOT_FOUND: every update is zero; KEDGE_E_NOMEM. On an
+ * KEDGE_GRAM_VECTORS_MAX. KEDGE_E_ARG; KEDGE_E_NO_DIRECTION: every update is zero; KEDGE_E_NOMEM. On an
  * error the arrays' content is undefined. */
 KEDGE_NODISCARD int kedge_flexcfl_group(const int32_t *const *updates, size_t count, size_t dimension,
                                         const struct kedge_flexcfl_params *params,

@@ -151,6 +151,17 @@ def check_small(world):
     report("small: released models lie in models/", len(models) == 3, f"{len(models)} files")
 
 
+def check_still(world):
+    """A trainer that changes nothing gives no groups: the job fails in words that say so, and its record holds."""
+    federation = Federation(world, "still", tenants=2, sites=1, rounds=2, groups=2,
+                            trainer=world.bin / "kedge-train-identity")
+    code = federation.finish(federation.start())
+    said = federation.log.read_text(errors="replace")
+    report("still: sites that learn nothing cannot be grouped, and it is said why",
+           code == 1 and "every pre-training update is zero" in said, f"poc {code}; {federation.state()}")
+    federation.audits("still: the record of a job that failed", 0)
+
+
 def check_kill(world):
     for victim in ("kedge-coordinator", "kedge-client", "kedge-train"):
         rounds = max(20, world.kills * (6 if victim == "kedge-train" else 3))
@@ -514,8 +525,9 @@ def check_standing(world):
     federation.audits("standing: the record with a sleeper and a revoked site", 0)
 
 
-CHECKS = (("small", check_small), ("codes", check_exit_codes), ("kill", check_kill), ("resume", check_resume),
-          ("torn", check_torn_files), ("half-site", check_half_site), ("standing", check_standing), ("tamper", check_tamper))
+CHECKS = (("small", check_small), ("codes", check_exit_codes), ("still", check_still), ("kill", check_kill),
+          ("resume", check_resume), ("torn", check_torn_files), ("half-site", check_half_site), ("standing", check_standing),
+          ("tamper", check_tamper))
 
 
 def main():

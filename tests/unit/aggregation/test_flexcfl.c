@@ -154,7 +154,7 @@ START_TEST(zero_updates_stay_out)
     r = group_all(&usual, KEDGE_OK);
     ck_assert(r.groups == 1 && r.used == 1 && group[2] == 0);
     memset(updates[2], 0, sizeof updates[2]);
-    (void)group_all(&usual, KEDGE_E_NOT_FOUND);
+    (void)group_all(&usual, KEDGE_E_NO_DIRECTION);
 }
 END_TEST
 
