@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -123,6 +124,22 @@ int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path, bool create, b
         d->lock_fd = fd;
     }
     return KEDGE_OK;
+}
+
+/* The folder, the log's, and the one of all logs: LMDB syncs its file, and nobody else its name. */
+int kedgei_kv_dir_settle(const struct kedgei_kv_dir *d, int err, struct kedge_diag *reterr)
+{
+    static const char *const above[] = {"", "/..", "/../.."};
+    char path[KEDGE_PATH_MAX + 8];
+    for (size_t i = 0; i < sizeof above / sizeof above[0] && !err && d->lock_fd >= 0; i++) {
+        snprintf(path, sizeof path, "%s%s", d->path, above[i]);
+        err = kedge_dir_sync(path);
+        err =
+            err == KEDGE_E_DENIED && i > 0 ? KEDGE_OK : err; /* not ours to look into, so not ours to make */
+        err = err ? kedge_diag_set(reterr, err, "%s: cannot be synced: %s", path, kedge_strerror(err))
+                  : KEDGE_OK;
+    }
+    return err;
 }
 
 void kedgei_kv_dir_close(struct kedgei_kv_dir *d)

@@ -19,6 +19,9 @@ struct kedgei_kv_dir {
  * to it. The object must stay where it is until closed. */
 KEDGE_NODISCARD int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path, bool create, bool read_only,
                                        struct kedge_diag *reterr);
+/* Behind the opening of the store in it: what a commit makes durable is worth nothing while the names that
+ * lead to it are not. `err` is returned when it is one already; a reader syncs nothing. */
+KEDGE_NODISCARD int kedgei_kv_dir_settle(const struct kedgei_kv_dir *d, int err, struct kedge_diag *reterr);
 void kedgei_kv_dir_close(struct kedgei_kv_dir *d);
 /* Bytes of data.mdb or a negative error. */
 int64_t kedgei_kv_dir_file_size(const struct kedgei_kv_dir *d);

@@ -489,7 +489,7 @@ int kedge_kv_lmdb_open(const char *dir, const struct kedge_kv_lmdb_options *opti
         return err;
     }
     pthread_mutex_init(&kv->mutex, NULL);
-    err = open_env(kv, reterr);
+    err = kedgei_kv_dir_settle(&kv->dir, open_env(kv, reterr), reterr);
     if (err) {
         lmdb_close(&kv->base);
         return err;
