@@ -69,28 +69,6 @@ static bool take_tenants(struct kedge_cli *c, struct question *q, size_t *ret_co
     return true;
 }
 
-/* --blob-key T=FILE: what tenant T's updates are encrypted under. False after a usage error. */
-static bool take_blob_keys(struct kedge_cli *c, struct question *q, size_t *ret_count)
-{
-    const char *text;
-    while ((text = kedge_cli_option(c, "blob-key", NULL)) != NULL) {
-        const char *is = strchr(text, '=');
-        struct kedge_audit_blob_key *key = &q->blob_keys[*ret_count];
-        if (*ret_count == TENANTS_MAX) {
-            (void)kedge_cli_usage(c, "--blob-key: at most %d", TENANTS_MAX);
-            return false;
-        }
-        if (!is || !is[1] || kedge_id_from(kedge_view_of(text, (size_t)(is - text)), &key->tenant) != KEDGE_OK) {
-            (void)kedge_cli_usage(c, "--blob-key %s: expected TENANT=FILE, a key file or a folder of such",
-                                  kedge_cli_word(text).s);
-            return false;
-        }
-        key->path = is + 1;
-        ++*ret_count;
-    }
-    return true;
-}
-
 /* False after a usage error. */
 static bool take_question(struct kedge_cli *c, struct question *q)
 {
