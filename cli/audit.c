@@ -9,6 +9,7 @@
 #include "aggregation/simd.h"
 #include "chain/audit/archive.h"
 #include "cli/audit_anchors.h"
+#include "cli/audit_blob_keys.h"
 #include "cli/audit_report.h"
 #include "cli/local.h"
 #include "common/base/os/clock.h"
@@ -23,6 +24,7 @@ struct question {
     const char *statements_path, *report_path;
     struct kedge_id tenants[TENANTS_MAX];
     struct kedge_cli_anchors anchors;
+    struct kedge_cli_blob_keys blob_keys;
     struct kedge_audit_options options;
 };
 
@@ -85,6 +87,9 @@ static bool take_question(struct kedge_cli *c, struct question *q)
         q->seen[q->seen_count++] = seen;
     }
     size_t tenants = 0;
+    if (!kedge_cli_blob_keys_take(c, &q->blob_keys)) {
+        return false;
+    }
     if (!kedge_cli_anchors_take(c, &q->anchors) || !take_tenants(c, q, &tenants)
         || !kedge_cli_number(c, "threads", 1, THREADS_MAX, 0, &threads) || (q->replay && !take_simd(c))
         || !kedge_cli_no_more(c, 1)) {
@@ -94,6 +99,8 @@ static bool take_question(struct kedge_cli *c, struct question *q)
                                               .tenants = q->tenants,
                                               .tenant_count = tenants,
                                               .anchors = &q->anchors.trust,
+                                              .blob_keys = q->blob_keys.items,
+                                              .blob_key_count = q->blob_keys.count,
                                               .progress = show_progress,
                                               .progress_arg = c};
     q->dir = q->given = kedge_cli_argument(c, 0);

@@ -32,6 +32,7 @@ struct order {
     struct update *updates; /* ascending by file, then by entry: equal updates are one file */
     size_t count, cap;
     size_t chosen, done, known, running; /* files */
+    uint64_t keys;                       /* that were destroyed, for nothing is left under them */
     uint64_t bytes;
 };
 
@@ -408,6 +409,19 @@ static int send_orders(struct kedge_cli *c, struct order *o, struct kedge_diag *
     return err;
 }
 
+/* With the last update under a key goes the key: what copies and backups have of these files is noise then.
+ */
+static int destroy_keys(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
+{
+    json_t *answer = NULL;
+    int err =
+        kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "ledger.shred", "tenant", o->tenant.s), &answer, d);
+    o->keys = err ? 0 : (uint64_t)kedge_cli_int(answer, "keys_destroyed");
+    json_decref(answer);
+    return err ? kedge_diag_wrap(d, err, "the updates are erased, but a key that they were under is not")
+               : err;
+}
+
 static int carry_out(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
 {
     json_t *jobs = json_array();
@@ -417,6 +431,7 @@ static int carry_out(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
         err = tell_jobs(c, o, jobs);
     }
     err = err || o->dry_run || o->chosen == 0 ? err : send_orders(c, o, d);
+    err = err || o->dry_run || o->chosen + o->known == 0 ? err : destroy_keys(c, o, d);
     if (err) {
         json_decref(jobs);
         return err;
@@ -428,6 +443,13 @@ static int carry_out(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
                       "Erased: %zu updates, %" PRIu64 " bytes, each with an entry in the tenant's ledger.\n",
                       o->done, o->bytes);
     }
+    if (o->keys > 0) {
+        kedge_cli_say(c,
+                      "Destroyed: %" PRIu64
+                      " keys under which nothing is left; copies of the encrypted files are "
+                      "of no use any more, unless the keys were copied, too.\n",
+                      o->keys);
+    }
     tell_rest(c, o);
     if (o->chosen > 0) {
         kedge_cli_say(
@@ -435,11 +457,12 @@ static int carry_out(struct kedge_cli *c, struct order *o, struct kedge_diag *d)
                "of round 0 the groups, too.\nAll else holds: who sent what and when, every weight and "
                "list, every model (kedge audit verify names the rest).\n");
     }
-    return kedge_cli_ok(c, json_pack("{s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "tenant", o->tenant.s,
-                                     "dry_run", (int)o->dry_run, "chosen", (json_int_t)o->chosen, "bytes",
-                                     (json_int_t)o->bytes, "erased", (json_int_t)o->done, "erased_before",
-                                     (json_int_t)o->known, "running", (json_int_t)o->running, "jobs", jobs,
-                                     "updates", updates_json(o)));
+    return kedge_cli_ok(c,
+                        json_pack("{s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "tenant", o->tenant.s,
+                                  "dry_run", (int)o->dry_run, "chosen", (json_int_t)o->chosen, "bytes",
+                                  (json_int_t)o->bytes, "erased", (json_int_t)o->done, "erased_before",
+                                  (json_int_t)o->known, "running", (json_int_t)o->running, "keys_destroyed",
+                                  (json_int_t)o->keys, "jobs", jobs, "updates", updates_json(o)));
 }
 
 int kedge_cmd_ledger_erase(struct kedge_cli *c)

@@ -200,7 +200,10 @@ static int look_at_blobs(struct look *l, struct kedge_view refs, json_t *row, st
     if (!folders) {
         return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
     }
+    char keys[KEDGE_PATH_MAX];
     struct kedge_fsck_blobs blobs = {.dir = l->task->folder,
+                                     .keys_dir =
+                                         kedge_state_blob_keys_beside(l->task->folder, keys) ? keys : NULL,
                                      .refs = refs,
                                      .also = is_main ? kedge_view_of(NULL, 0) : kedge_buf_view(&s->main_refs),
                                      .elsewhere = folders,

@@ -182,9 +182,19 @@ static int mend_blobs(const struct mending *m, struct kedge_repaired_blobs *ret,
     for (size_t i = 0; i < count && !err; i++) {
         elsewhere[i] = folders[i];
     }
+    char keys[KEDGE_PATH_MAX], from_keys[KEDGE_PATH_MAX];
+    struct kedge_blobs_options options = {.read_only = m->in_main};
+    struct kedge_id tenant;
+    if (!err && !m->in_main && kedge_id_from(kedge_view_str(m->log), &tenant) == KEDGE_OK) {
+        err = kedge_state_blob_options(m->state, &tenant, keys, &options, d);
+    }
     if (!err) {
         struct kedge_repair_blobs r = {.dir = m->dir,
                                        .from = m->from,
+                                       .keys_dir = options.keys_dir,
+                                       .from_keys_dir =
+                                           kedge_state_blob_keys_beside(m->from, from_keys) ? from_keys : NULL,
+                                       .encrypt = options.encrypt,
                                        .refs = kedge_buf_view(&refs),
                                        .also = kedge_buf_view(&also),
                                        .elsewhere = elsewhere,

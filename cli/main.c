@@ -15,7 +15,7 @@ const struct kedge_command kedge_commands[] = {
     {"poc", "", kedge_cmd_poc,
      "DIR [--tenants N] [--sites N] [--rounds N] [--groups N] [--mixing RATE] [--seed N] "
      "[--dataset digits|mnist|fashion-mnist] [--partition iid|ring|planted] [--trainer FILE] "
-     "[--model-inputs N --model-classes N] [--insecure]",
+     "[--model-inputs N --model-classes N] [--insecure] [--plain-blobs]",
      "a whole federation on this machine, as real processes over TLS"},
     {"init", "", kedge_cmd_init, "DIR [--deployment NAME] [--listen tls+tcp://HOST:PORT]",
      "make a coordinator's state folder"},
@@ -108,12 +108,12 @@ const struct kedge_command kedge_commands[] = {
     {"audit", "verify", kedge_cmd_audit_verify,
      "DIR --trust FILE [--seen CHECKPOINT]… [--tenant T]… [--tsa-ca CA.pem] [--anchor "
      "CHAIN:CONTRACT:ACCOUNT] "
-     "[--threads N] [--statements FILE] [--report FILE]",
+     "[--blob-key TENANT=FILE]… [--threads N] [--statements FILE] [--report FILE]",
      "check the whole record offline"},
     {"audit", "replay", kedge_cmd_audit_replay,
      "DIR --trust FILE [--seen CHECKPOINT]… [--tenant T]… [--tsa-ca CA.pem] [--anchor "
      "CHAIN:CONTRACT:ACCOUNT] "
-     "[--threads N] [--simd scalar|sse2|avx2] [--statements FILE] [--report FILE]",
+     "[--blob-key TENANT=FILE]… [--threads N] [--simd scalar|sse2|avx2] [--statements FILE] [--report FILE]",
      "re-execute every decision"},
     {"audit", "explain", kedge_cmd_audit_explain,
      "MODEL DIR --trust FILE [--seen CHECKPOINT] [--tsa-ca CA.pem] [--anchor CHAIN:CONTRACT:ACCOUNT] "

@@ -202,6 +202,7 @@ static int take_settings(struct kedge_cli *c, struct kedge_poc *p)
     }
     p->trainer = kedge_cli_option(c, "trainer", "");
     p->insecure = kedge_cli_flag(c, "insecure");
+    p->plain_blobs = kedge_cli_flag(c, "plain-blobs") || p->insecure;
     p->mixing = kedge_cli_option(c, "mixing", "");
     double mixing = 0;
     if (p->mixing[0]

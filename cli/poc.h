@@ -38,6 +38,7 @@ struct kedge_poc {
     /* For measuring: another model than the data's own, and another trainer than kedge-train. */
     uint64_t model_inputs, model_classes; /* 0: the data's */
     bool insecure;                        /* plain tcp:// in place of TLS */
+    bool plain_blobs;                     /* updates are not encrypted at rest */
     const char *trainer;                  /* absolute path; "": kedge-train */
     uint64_t first_seen_ms,
         last_seen_ms; /* of the first job: when rounds were first seen closed, and its end */

@@ -176,7 +176,7 @@ int kedge_poc_state(struct kedge_poc *p, struct kedge_diag *d)
              " \"insecure\": %s, \"encrypt_blobs\": %s, \"lease_ms\": 5000, \"offline_grace_ms\": 2000, "
              "\"settle_ms\": 300}\n",
              p->insecure ? "tcp" : "tls+tcp", free_port(), p->insecure ? "true" : "false",
-             p->insecure ? "false" : "true");
+             p->plain_blobs ? "false" : "true");
     return err ? err : kedge_file_write(path, kedge_view_str(config), 0600, d);
 }
 

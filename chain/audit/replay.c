@@ -31,6 +31,12 @@ static void failed(const struct kedgei_replay *r, const struct kedgei_decision *
     if (err == KEDGE_E_NOT_FOUND && KEDGEI_SKIP(r->a, decisions)) {
         return;
     }
+    if (err == KEDGE_E_SEALED) {
+        kedgei_error(f, KEDGE_AUDIT_SEALED, d->log ? d->log : &r->a->main, index,
+                     "job \"%s\": %s: not replayed: an update is encrypted, and its key is not here (--blob-key)",
+                     d->job->id.s, what);
+        return;
+    }
     kedgei_error(f, KEDGE_AUDIT_REPLAY_FAILED, d->log ? d->log : &r->a->main, index, "job \"%s\": %s: %s",
                  d->job->id.s, what, diag->text[0] ? diag->text : kedge_strerror(err));
 }

@@ -24,7 +24,10 @@ struct walk {
 
 static int tell(struct walk *w, enum kedge_blob_want want, bool of_tenant, const struct kedge_hash *digest)
 {
-    struct kedge_blob_wanted wanted = {want, of_tenant, *digest};
+    struct kedge_blob_wanted wanted = {.want = want, .of_tenant = of_tenant, .digest = *digest};
+    if (want == KEDGE_WANT_UPDATE) {
+        wanted.job = w->st->u.update.job;
+    }
     return kedge_hash_is_zero(digest) ? KEDGE_OK : w->visit(w->arg, &wanted);
 }
 

@@ -4,6 +4,7 @@
 #define KEDGE_CHAIN_FOLLOW_BLOBS_H
 
 #include "chain/store/ledger.h"
+#include "common/base/text.h"
 
 #define KEDGE_FOLLOW_MODEL_MAX ((uint64_t)16 << 30) /* bytes of a model or update: 4 G parameters */
 
@@ -18,6 +19,7 @@ struct kedge_blob_wanted {
     enum kedge_blob_want want;
     bool of_tenant; /* in the tenant's blobs, not in the main chain's */
     struct kedge_hash digest;
+    struct kedge_id job; /* of an update: the first that names it; else empty */
 };
 /* Bytes that a blob of this kind has at most, whatever its source says. */
 uint64_t kedge_follow_blob_max(const struct kedge_blob_wanted *wanted);

@@ -162,6 +162,13 @@ static int compare(const void *a, const void *b)
     return kedge_hash_cmp(a, b);
 }
 
+static bool any_key(void *arg, const struct kedge_id *name)
+{
+    (void)arg;
+    (void)name;
+    return true; /* one that is wanted again is made anew */
+}
+
 int kedge_follow_erase(struct kedge_follow_erased *e, struct kedge_ledger *copy, struct kedge_blobs *blobs,
                        struct kedge_diag *reterr)
 {
@@ -182,7 +189,9 @@ int kedge_follow_erase(struct kedge_follow_erased *e, struct kedge_ledger *copy,
         e->settled = e->claim_count = 0;
     }
     if (e->count > before) {
+        size_t shredded;
         qsort(e->digests, e->count, sizeof *e->digests, compare);
+        err = err ? err : kedge_blobs_shred(blobs, any_key, NULL, &shredded, reterr);
     }
     kedge_mem_free(w);
     return err;

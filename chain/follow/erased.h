@@ -34,7 +34,8 @@ void kedge_follow_erased_init(struct kedge_follow_erased *e, const struct kedge_
 void kedge_follow_erased_deinit(struct kedge_follow_erased *e);
 
 /* Reads what the copy of the tenant's own ledger has grown by since the last call, and removes from `blobs`
- * what was erased with it. After an error the next call goes on where this one stopped. */
+ * what was erased with it; keys of `blobs` under which nothing is left then are destroyed. After an error the
+ * next call goes on where this one stopped. */
 KEDGE_NODISCARD int kedge_follow_erase(struct kedge_follow_erased *e, struct kedge_ledger *copy,
                                        struct kedge_blobs *blobs, struct kedge_diag *reterr);
 /* Whether this is not wanted: an update among them, or the erasure itself. */

@@ -53,7 +53,8 @@ int kedge_follow_fetch(const struct kedge_follow_pieces *source, struct kedge_bl
     uint64_t total, have = 0;
     int err = source->read(source->arg, 0, &piece, &total, reterr);
     err = err ? err : check_size(source, wanted, total, reterr);
-    err = err ? err : kedge_upload_open(blobs, reader, &wanted->digest, total, &u, &have, reterr);
+    const struct kedge_id *key = wanted->job.s[0] ? &wanted->job : NULL;
+    err = err ? err : kedge_upload_open_under(blobs, reader, key, &wanted->digest, total, &u, &have, reterr);
     err = err ? err : fetch_pieces(source, u, have, total, piece, reterr);
     err = err ? err : kedge_upload_finish(u, reterr);
     err = err ? err : kedge_upload_commit(u, reterr);

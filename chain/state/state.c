@@ -14,7 +14,6 @@
 #include "common/base/os/entropy.h"
 #include "crypto/hash.h"
 #include "crypto/keyfile.h"
-#include "crypto/passphrase.h"
 
 enum { CONFIG_MAX = 65536, TENANT_FILE_MAX = 4096 };
 
@@ -194,6 +193,21 @@ int kedge_state_blob_options(const char *state, const struct kedge_id *tenant, c
     return err;
 }
 
+bool kedge_state_blob_keys_beside(const char *folder, char out[KEDGE_PATH_MAX])
+{
+    const char *tenant = strrchr(folder, '/');
+    static const char parent[] = "tenants";
+    size_t len = sizeof parent - 1;
+    struct kedge_id id;
+    if (!tenant || (size_t)(tenant - folder) < len || memcmp(tenant - len, parent, len) != 0
+        || (tenant - len > folder && *(tenant - len - 1) != '/')
+        || kedge_id_from(kedge_view_str(tenant + 1), &id) != KEDGE_OK) {
+        return false;
+    }
+    int n = snprintf(out, KEDGE_PATH_MAX, "%.*skeys/blobs/%s", (int)(tenant - len - folder), folder, id.s);
+    return n > 0 && n < KEDGE_PATH_MAX;
+}
+
 /* Copies the string at `key` of a JSON file's object. */
 static int json_file_string(const char *path, struct kedge_view text, const char *key, char *out,
                             size_t out_len, struct kedge_diag *d)
@@ -238,31 +252,6 @@ int kedge_state_key(const char *state, enum kedge_state_key which, struct kedge_
     return err ? err : kedge_keyfile_read_private(path, ret, reterr);
 }
 
-/* A new key at `path`, guarded as the one at `like` is. */
-static int make_key_like(const char *path, const char *like, struct kedge_key_pair *ret, struct kedge_diag *d)
-{
-    struct kedge_public_key public;
-    struct kedge_buf passphrase;
-    bool sealed = false;
-    int err = kedge_keyfile_is_sealed(like, &sealed, &public, d);
-    if (err) {
-        return err;
-    }
-    kedge_key_generate(ret);
-    if (!sealed) {
-        return kedge_keyfile_write_private(path, ret, d);
-    }
-    kedge_buf_init(&passphrase, KEDGE_PASSPHRASE_MAX);
-    err = kedge_passphrase_get(like, false, &passphrase, d);
-    err = err ? err
-              : kedge_keyfile_seal(path, ret, kedge_buf_view(&passphrase), &kedge_seal_moderate, d);
-    if (passphrase.ptr) {
-        kedge_wipe(passphrase.ptr, passphrase.cap);
-    }
-    kedge_buf_deinit(&passphrase);
-    return err;
-}
-
 int kedge_state_key_make_next(const char *state, struct kedge_key_pair *ret, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX], like[KEDGE_PATH_MAX];
@@ -272,7 +261,7 @@ int kedge_state_key_make_next(const char *state, struct kedge_key_pair *ret, str
         return err;
     }
     return kedge_file_exists(path) ? kedge_keyfile_read_private(path, ret, reterr)
-                                   : make_key_like(path, like, ret, reterr);
+                                   : kedge_keyfile_make_like(path, like, ret, reterr);
 }
 
 int kedge_state_key_switch(const char *state, struct kedge_diag *reterr)

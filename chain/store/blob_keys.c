@@ -191,6 +191,9 @@ int kedge_blob_keys_add(struct kedge_blob_keys *keys, const char *path, struct k
 
 size_t kedge_blob_keys_count(struct kedge_blob_keys *keys)
 {
+    if (!keys) {
+        return 0;
+    }
     pthread_mutex_lock(&keys->mutex);
     size_t count = keys->count;
     pthread_mutex_unlock(&keys->mutex);

@@ -20,7 +20,7 @@ void kedge_blob_keys_close(struct kedge_blob_keys *keys);
 /* A key file from elsewhere, or a folder of such, for reading. KEDGE_E_NOT_FOUND, errors of reading. */
 KEDGE_NODISCARD int kedge_blob_keys_add(struct kedge_blob_keys *keys, const char *path,
                                         struct kedge_diag *reterr);
-/* How many are known. */
+/* How many are known; NULL: none. */
 size_t kedge_blob_keys_count(struct kedge_blob_keys *keys);
 
 /* The key of that id; wipe it. KEDGE_E_SEALED: it is not here. Errors of reading. NULL: no keys. */
@@ -30,7 +30,8 @@ KEDGE_NODISCARD int kedge_blob_keys_find(struct kedge_blob_keys *keys, const str
 KEDGE_NODISCARD int kedge_blob_keys_get(struct kedge_blob_keys *keys, const struct kedge_id *name,
                                         struct kedge_blob_key_id *ret_id, struct kedge_seed *ret,
                                         struct kedge_diag *reterr);
-/* Name of the i-th key and its id; false behind the last. Order may change when keys come and go. */
+/* Name of the i-th key ("" for a file from elsewhere that is called otherwise) and its id; false behind the
+ * last. Order may change when keys come and go. */
 bool kedge_blob_keys_at(struct kedge_blob_keys *keys, size_t i, struct kedge_id *ret_name,
                         struct kedge_blob_key_id *ret_id);
 /* Overwrites the key's file, removes it, durably, and forgets the key. KEDGE_E_NOT_FOUND. On media that do

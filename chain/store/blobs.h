@@ -117,10 +117,12 @@ void kedge_upload_abort(struct kedge_upload *u);
 
 /* ---- keys ---- */
 
-/* Destroys the key of that name when no file of blobs/ and no open upload is encrypted under it (*ret_done
- * says so; uploads that were left in staging go). An absent key is fine. */
-KEDGE_NODISCARD int kedge_blobs_shred(struct kedge_blobs *b, const struct kedge_id *name, bool *ret_done,
-                                      struct kedge_diag *reterr);
+typedef bool kedge_blobs_may_shred(void *arg, const struct kedge_id *name);
+/* Destroys the keys that `may` says yes to and under which no file of blobs/ and no open upload is encrypted;
+ * uploads under them that were left in staging go. For keys that nobody will want again. *ret_count of them,
+ * also after an error. */
+KEDGE_NODISCARD int kedge_blobs_shred(struct kedge_blobs *b, kedge_blobs_may_shred *may, void *arg,
+                                      size_t *ret_count, struct kedge_diag *reterr);
 
 /* ---- sweep ---- */
 

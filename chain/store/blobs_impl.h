@@ -77,9 +77,9 @@ KEDGE_NODISCARD int kedgei_staged_move_in(struct kedgei_staged *s, const struct 
                                           struct kedge_diag *reterr);
 /* Closes, removes the file when told, gives slot and promise back. */
 void kedgei_staged_close(struct kedgei_staged *s, bool remove_file);
-/* The open uploads, under b->mutex; and whether one is encrypted under that key. */
+/* The open uploads, under b->mutex; and what key one is encrypted under, if it is. */
 const struct kedge_upload *kedgei_upload_next(const struct kedge_upload *u);
-bool kedgei_upload_is_under(const struct kedge_upload *u, const struct kedge_blob_key_id *id);
+bool kedgei_upload_key(const struct kedge_upload *u, struct kedge_blob_key_id *ret);
 /* Hashes the rest of an open file from its present offset on. */
 KEDGE_NODISCARD int kedgei_hash_file(int fd, struct kedge_hasher *h, uint64_t *ret_size);
 

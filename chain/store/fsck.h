@@ -65,6 +65,7 @@ struct kedge_fsck_blobs {
     const char *const *elsewhere; /* other such folders */
     size_t elsewhere_count;
     bool strays_are_fine; /* nothing is known of what else references blobs here */
+    const char *keys_dir; /* of encrypted blobs; NULL: none */
 };
 /* Every blob that is referenced is there; every file is one, has its digest and is referenced. */
 KEDGE_NODISCARD int kedge_fsck_blobs(const struct kedge_fsck *f, const struct kedge_fsck_blobs *blobs,

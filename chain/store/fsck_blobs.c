@@ -117,7 +117,14 @@ static int check_files(struct run *r, struct kedge_diag *reterr)
         if (err == KEDGE_E_NOT_FOUND) {
             continue; /* gone since the folder was listed */
         }
-        if (err == KEDGE_E_CORRUPT || err == KEDGE_E_IO) {
+        if (err == KEDGE_E_SEALED && kedge_blob_keys_count(kedge_blobs_keys(r->blobs)) == 0) {
+            find(r, KEDGE_FSCK_NOTE, path,
+                 "it is encrypted and no key is here: its content was not looked at",
+                 "look where the keys are");
+        } else if (err == KEDGE_E_SEALED) {
+            find(r, KEDGE_FSCK_DAMAGE, path, "it is encrypted, and of the keys here none is its own",
+                 "restore the key from a backup, or kedge ledger repair brings the blob from a replica");
+        } else if (err == KEDGE_E_CORRUPT || err == KEDGE_E_IO) {
             find(r, KEDGE_FSCK_DAMAGE, path,
                  err == KEDGE_E_IO ? "it can not be read" : "its content does not have this digest",
                  "kedge ledger repair brings it back from a replica or backup");
@@ -142,7 +149,7 @@ static int check_files(struct run *r, struct kedge_diag *reterr)
 int kedge_fsck_blobs(const struct kedge_fsck *f, const struct kedge_fsck_blobs *blobs,
                      struct kedge_fsck_counts *counts, struct kedge_diag *reterr)
 {
-    static const struct kedge_blobs_options options = {.read_only = true};
+    const struct kedge_blobs_options options = {.read_only = true, .keys_dir = blobs->keys_dir};
     struct run r = {.f = f, .b = blobs, .counts = counts};
     int err = kedge_blobs_open(blobs->dir, &options, &r.blobs, reterr);
     if (err == KEDGE_E_NOT_FOUND) {

@@ -48,6 +48,9 @@ struct kedge_repair_blobs {
     struct kedge_view also;       /* … and of such that belong here if they are there or here */
     const char *const *elsewhere; /* where blobs of `refs` may be instead */
     size_t elsewhere_count;
+    const char *keys_dir, *from_keys_dir; /* of encrypted blobs; NULL: none */
+    bool encrypt; /* what `refs` names is encrypted when it comes: under a key of the same name as there, of
+                     the name "repaired" when it is plain there */
 };
 struct kedge_repaired_blobs {
     uint64_t fine, brought, lost;

@@ -1,6 +1,4 @@
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "chain/store/repair.h"
 #include "common/base/mem.h"
@@ -8,37 +6,92 @@
 enum { PIECE = 1 << 20 };
 
 static const struct kedge_blobs_options reading = {.read_only = true};
+static const struct kedge_id plain_there = {"repaired"}, uploader = {"repair"};
 
-/* Copies a blob whose digest is checked on the way; false when it cannot be had. */
-static int bring(struct kedge_blobs *from, struct kedge_blobs *to, const struct kedge_hash *digest,
+/* Where content goes: the one way for files that are plain, the other for those that are encrypted here. */
+struct target {
+    struct kedge_blob_writer *writer;
+    struct kedge_upload *upload;
+};
+
+/* The name of the key that the blob has there. */
+static struct kedge_id key_there(struct kedge_blobs *from, const struct kedge_blob_file *file)
+{
+    struct kedge_id name, found = plain_there;
+    struct kedge_blob_key_id id, is;
+    enum kedge_aead aead;
+    bool sealed = file->is_sealed && kedge_blob_head_read(file->cipher.head, &aead, &id) == KEDGE_OK;
+    for (size_t i = 0; sealed && kedge_blob_keys_at(kedge_blobs_keys(from), i, &name, &is); i++) {
+        if (memcmp(is.b, id.b, sizeof id.b) == 0 && name.s[0]) {
+            found = name;
+        }
+    }
+    return found;
+}
+
+/* What is damaged here makes room first: what comes was looked at. */
+static int target_open(struct kedge_blobs *from, struct kedge_blobs *to, const struct kedge_hash *digest,
+                       const struct kedge_blob_file *file, bool seal, struct target *ret,
+                       struct kedge_diag *d)
+{
+    *ret = (struct target){NULL, NULL};
+    if (!seal) {
+        return kedge_blob_writer_open(to, file->size, &ret->writer, d);
+    }
+    uint64_t offset = 0;
+    struct kedge_id key = key_there(from, file);
+    int err = kedge_blobs_unstage(to, digest, d);
+    err = err ? err : kedge_blobs_remove(to, digest, d);
+    return err ? err
+               : kedge_upload_open_under(to, &uploader, &key, digest, file->size, &ret->upload, &offset, d);
+}
+
+static int target_end(struct target *t, int err, struct kedge_diag *d)
+{
+    if (err || !t->upload) {
+        kedge_upload_abort(t->upload);
+        if (err) {
+            kedge_blob_writer_abort(t->writer);
+        }
+        return err ? err : kedge_blob_writer_finish(t->writer, NULL, NULL, d);
+    }
+    err = kedge_upload_finish(t->upload, d);
+    err = err ? err : kedge_upload_commit(t->upload, d);
+    if (err) {
+        kedge_upload_abort(t->upload);
+    }
+    return err;
+}
+
+/* Copies a blob whose digest was checked; an error when it cannot be had. */
+static int bring(struct kedge_blobs *from, struct kedge_blobs *to, const struct kedge_hash *digest, bool seal,
                  struct kedge_diag *d)
 {
-    struct kedge_blob_writer *w = NULL;
-    struct kedge_hash found;
-    uint64_t size = 0;
+    struct target target = {NULL, NULL};
+    struct kedge_blob_at at;
+    struct kedge_blob_file file = {.fd = -1};
     char path[KEDGE_PATH_MAX];
-    int err = kedge_blobs_find(from, digest, &size);
-    err = err ? err : kedge_blobs_verify(from, digest, d); /* nothing that is wrong gets a name in blobs/ */
-    err = err ? err : kedge_blobs_path(from, digest, path);
-    int fd = err ? -1 : kedge_file_open(path, O_RDONLY | O_NOFOLLOW, d);
-    uint8_t *piece = fd >= 0 ? kedge_mem_new(PIECE, 1) : NULL;
-    err = err ? err : fd < 0 ? fd : !piece ? KEDGE_E_NOMEM : kedge_blob_writer_open(to, size, &w, d);
-    for (uint64_t at = 0; at < size && !err;) {
-        size_t n = size - at < PIECE ? (size_t)(size - at) : PIECE;
-        err = kedge_fd_read_at(fd, piece, n, at);
-        err = err ? err : kedge_blob_writer_write(w, kedge_view_of(piece, n), d);
-        at += n;
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    kedge_mem_free(piece);
+    int err = kedge_blobs_verify(from, digest, d); /* nothing that is wrong gets a name in blobs/ */
+    err = err ? err : kedge_blobs_at(from, digest, path, &at);
+    err = err ? err : kedge_blob_file_open(&at, KEDGE_BLOB_READ, &file, d);
     if (err) {
-        kedge_blob_writer_abort(w);
         return err;
     }
-    err = kedge_blob_writer_finish(w, &found, NULL, d);
-    return err ? err : kedge_hash_eq(&found, digest) ? KEDGE_OK : KEDGE_E_CORRUPT;
+    uint8_t *piece = kedge_mem_new(PIECE, 1);
+    err = piece ? target_open(from, to, digest, &file, seal, &target, d) : KEDGE_E_NOMEM;
+    for (uint64_t done = 0; done < file.size && !err;) {
+        size_t n = file.size - done < PIECE ? (size_t)(file.size - done) : PIECE;
+        struct kedge_view bytes = kedge_view_of(piece, n);
+        err = kedge_blob_file_read(&file, done, piece, n);
+        err = err             ? err
+              : target.upload ? kedge_upload_write(target.upload, done, bytes, d)
+                              : kedge_blob_writer_write(target.writer, bytes, d);
+        done += n;
+    }
+    kedge_mem_free(piece);
+    kedge_blob_file_close(&file);
+    err = target.upload || target.writer ? target_end(&target, err, d) : err;
+    return err ? err : kedge_blobs_verify(to, digest, d);
 }
 
 static bool is_elsewhere(const struct kedge_repair_blobs *r, const struct kedge_hash *digest)
@@ -66,12 +119,12 @@ static int mend(const struct kedge_repair_blobs *r, struct kedge_blobs *here, st
         n->fine++;
         return KEDGE_OK;
     }
-    err = there ? bring(there, here, digest, &d) : KEDGE_E_NOT_FOUND;
+    err = there ? bring(there, here, digest, must && r->encrypt, &d) : KEDGE_E_NOT_FOUND;
     if (!err) {
         n->brought++;
         return KEDGE_OK;
     }
-    if (err != KEDGE_E_NOT_FOUND && err != KEDGE_E_CORRUPT && err != KEDGE_E_IO) {
+    if (err != KEDGE_E_NOT_FOUND && err != KEDGE_E_CORRUPT && err != KEDGE_E_IO && err != KEDGE_E_SEALED) {
         return kedge_diag_set(reterr, err, "%s", d.text[0] ? d.text : kedge_strerror(err));
     }
     if (!is_absent || (must && !is_elsewhere(r, digest))) {
@@ -87,11 +140,13 @@ int kedge_repair_blobs(const struct kedge_repair_blobs *r, struct kedge_repaired
     struct kedge_repaired_blobs n = {0};
     struct kedge_blobs *here, *there = NULL;
     const struct kedge_view lists[] = {r->refs, r->also};
-    int err = kedge_blobs_open(r->dir, NULL, &here, reterr);
+    const struct kedge_blobs_options writing = {.keys_dir = r->keys_dir, .encrypt = r->encrypt};
+    const struct kedge_blobs_options source = {.read_only = true, .keys_dir = r->from_keys_dir};
+    int err = kedge_blobs_open(r->dir, &writing, &here, reterr);
     if (err) {
         return err;
     }
-    if (kedge_blobs_open(r->from, &reading, &there, NULL) != KEDGE_OK) {
+    if (kedge_blobs_open(r->from, &source, &there, NULL) != KEDGE_OK) {
         there = NULL; /* a replica without blobs: what is here must do */
     }
     for (size_t k = 0; k < 2; k++) {

@@ -237,9 +237,12 @@ const struct kedge_upload *kedgei_upload_next(const struct kedge_upload *u)
     return u->next;
 }
 
-bool kedgei_upload_is_under(const struct kedge_upload *u, const struct kedge_blob_key_id *id)
+bool kedgei_upload_key(const struct kedge_upload *u, struct kedge_blob_key_id *ret)
 {
-    return u->s.sealing && memcmp(u->s.sealing->id.b, id->b, sizeof id->b) == 0;
+    if (u->s.sealing) {
+        *ret = u->s.sealing->id;
+    }
+    return u->s.sealing != NULL;
 }
 
 static void unregister_upload(struct kedge_upload *u)

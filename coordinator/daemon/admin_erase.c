@@ -307,6 +307,96 @@ static void erase(struct kedge_host *h, struct kedge_net_request *req, const jso
     kedge_admin_append_submit(h, a, args, key);
 }
 
+/* ---- ledger.shred ---- */
+
+struct shred_work {
+    struct kedge_work work;
+    struct kedge_net_request *req; /* NULL: nobody asked */
+    struct kedge_blobs *blobs;
+    struct kedge_id *ended; /* keys of jobs that have ended: nobody uploads under them any more */
+    size_t ended_count, done;
+    int err;
+    struct kedge_diag diag;
+};
+
+static bool has_ended(void *arg, const struct kedge_id *name)
+{
+    const struct shred_work *w = arg;
+    bool found = false;
+    for (size_t i = 0; i < w->ended_count && !found; i++) {
+        found = kedge_id_eq(&w->ended[i], name);
+    }
+    return found;
+}
+
+static void shred_run(struct kedge_host *h, struct kedge_work *work)
+{
+    struct shred_work *w = (struct shred_work *)work;
+    (void)h;
+    w->err = kedge_blobs_shred(w->blobs, has_ended, w, &w->done, &w->diag);
+}
+
+static void shred_done(struct kedge_host *h, struct kedge_item *item)
+{
+    struct shred_work *w = (struct shred_work *)item;
+    (void)h;
+    if (w->err) {
+        kedge_admin_error(w->req, w->err, &w->diag);
+    } else {
+        kedge_admin_ok(w->req, json_pack("{s:I}", "keys_destroyed", (json_int_t)w->done));
+    }
+    kedge_mem_free(w->ended);
+    kedge_mem_free(w);
+}
+
+/* Jobs among the names of keys that have ended here. */
+static int list_ended(struct kedge_host *h, struct kedge_blobs *blobs, struct shred_work *w)
+{
+    struct kedge_blob_keys *keys = kedge_blobs_keys(blobs);
+    size_t most = kedge_blob_keys_count(keys);
+    struct kedge_blob_key_id id;
+    struct kedge_id name;
+    w->ended = kedge_mem_new(most + 1, sizeof *w->ended);
+    for (size_t i = 0; w->ended && i < most && kedge_blob_keys_at(keys, i, &name, &id); i++) {
+        if (!kedge_host_job_find(h, &name, false)) {
+            w->ended[w->ended_count++] = name;
+        }
+    }
+    return w->ended ? KEDGE_OK : KEDGE_E_NOMEM;
+}
+
+static void shred(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_admin_updates asked;
+    int err = kedge_admin_updates_args(args, &asked, &d);
+    uint32_t tenant = err ? KEDGE_COORD_NONE : kedge_host_tenant_find(h, &asked.tenant);
+    if (!err && tenant == KEDGE_COORD_NONE) {
+        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", asked.tenant.s);
+    }
+    struct shred_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
+    err = err ? err : w ? list_ended(h, h->tenants[tenant].log.blobs, w) : KEDGE_E_NOMEM;
+    if (err) {
+        kedge_mem_free(w);
+        kedge_admin_error(req, err, &d);
+        return;
+    }
+    w->work = (struct kedge_work){{shred_done}, shred_run};
+    w->req = req;
+    w->blobs = h->tenants[tenant].log.blobs;
+    kedge_host_work(h, &w->work);
+}
+
+int kedge_host_shred(struct kedge_host *h, uint32_t tenant, size_t *ret_count, struct kedge_diag *d)
+{
+    struct shred_work w = {.ended = NULL};
+    int err = list_ended(h, h->tenants[tenant].log.blobs, &w);
+    err = err ? kedge_diag_set(d, err, "out of memory")
+              : kedge_blobs_shred(h->tenants[tenant].log.blobs, has_ended, &w, ret_count, d);
+    kedge_mem_free(w.ended);
+    return err;
+}
+
 bool kedge_admin_erase(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                        const json_t *args)
 {
@@ -314,6 +404,8 @@ bool kedge_admin_erase(struct kedge_host *h, struct kedge_net_request *req, cons
         list_updates(h, req, args);
     } else if (strcmp(verb, "ledger.erase") == 0) {
         erase(h, req, args);
+    } else if (strcmp(verb, "ledger.shred") == 0) {
+        shred(h, req, args);
     } else {
         return false;
     }

@@ -398,7 +398,7 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
 struct sweep {
     struct kedge_host *h;
     struct kedge_ledger *own; /* the tenant's; NULL for the main chain */
-    uint64_t removed, erased;
+    uint64_t removed, erased, keys;
 };
 
 static enum kedge_blob_verdict sweep_one(void *arg, const struct kedge_hash *digest, uint64_t size,
@@ -439,6 +439,13 @@ int kedge_host_sweep(struct kedge_host *h, struct kedge_diag *d)
     for (uint32_t i = 0; i < h->tenant_count && !err; i++) {
         s.own = h->tenants[i].log.ledger;
         err = kedge_blobs_for_each(h->tenants[i].log.blobs, sweep_one, &s, d);
+        size_t keys = 0;
+        err = err ? err : kedge_host_shred(h, i, &keys, d);
+        s.keys += keys;
+    }
+    if (s.keys > 0) {
+        kedge_log(KEDGE_LOG_INFO, "keys destroyed", "%llu under which nothing was left",
+                  (unsigned long long)s.keys);
     }
     if (s.removed > 0) {
         kedge_log(KEDGE_LOG_INFO, "sweep", "removed %llu blobs that no statement names",

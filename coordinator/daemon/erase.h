@@ -13,7 +13,11 @@ struct kedge_host;
 bool kedge_ledger_has_erased(struct kedge_ledger *l, const struct kedge_hash *update);
 /* The same, or the statement that says so is on its way: such bytes are not taken again. */
 bool kedge_host_is_erased(const struct kedge_host *h, uint32_t tenant, const struct kedge_hash *update);
-/* Verbs ledger.updates, ledger.erase; false: it is none of these. */
+/* Destroys the tenant's keys of jobs that have ended and under which nothing is left: what backups have of
+ * their updates is noise then. Reads the folder's files' heads; before or behind the loop. */
+KEDGE_NODISCARD int kedge_host_shred(struct kedge_host *h, uint32_t tenant, size_t *ret_count,
+                                     struct kedge_diag *d);
+/* Verbs ledger.updates, ledger.erase, ledger.shred; false: it is none of these. */
 bool kedge_admin_erase(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                        const struct json_t *args);
 

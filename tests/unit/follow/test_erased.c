@@ -87,7 +87,7 @@ static bool has(const struct kedge_hash *digest)
 
 static bool is_unwanted(const struct kedge_hash *digest)
 {
-    struct kedge_blob_wanted wanted = {KEDGE_WANT_UPDATE, true, *digest};
+    struct kedge_blob_wanted wanted = {.want = KEDGE_WANT_UPDATE, .of_tenant = true, .digest = *digest};
     return kedge_follow_is_erased(&erased, &wanted);
 }
 
