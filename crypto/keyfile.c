@@ -219,3 +219,48 @@ int kedge_keyfile_read_public(const char *path, struct kedge_public_key *ret_key
     kedge_buf_deinit(&pem);
     return err;
 }
+
+/* ---- the next one ---- */
+
+/* Whether the file holds a sealed key, and what a guess costs. */
+static int read_cost(const char *path, bool *ret_sealed, struct kedge_seal_cost *ret, struct kedge_diag *d)
+{
+    struct kedge_sealed sealed;
+    struct kedge_buf text;
+    kedge_buf_init(&text, KEDGE_PEM_MAX);
+    int err = kedge_buf_reserve(&text, KEDGE_PEM_MAX);
+    err = err ? err : kedge_file_read(path, &text, d);
+    *ret_sealed = !err && kedge_sealed_is(kedge_buf_view(&text));
+    if (*ret_sealed) {
+        err = kedge_sealed_decode(kedge_buf_view(&text), &sealed);
+        *ret = err ? *ret : sealed.cost;
+    }
+    kedge_wipe(text.ptr, text.cap);
+    kedge_buf_deinit(&text);
+    return err;
+}
+
+int kedge_keyfile_make_like(const char *path, const char *like, struct kedge_key_pair *ret_pair,
+                            struct kedge_diag *reterr)
+{
+    struct kedge_seal_cost cost = kedge_seal_moderate;
+    struct kedge_buf passphrase;
+    bool sealed = false;
+    int err = read_cost(like, &sealed, &cost, reterr);
+    if (err) {
+        return err;
+    }
+    if (!sealed) {
+        kedge_key_generate(ret_pair);
+        return kedge_keyfile_write_private(path, ret_pair, reterr);
+    }
+    kedge_buf_init(&passphrase, KEDGE_PASSPHRASE_MAX);
+    err = kedge_passphrase_get(like, false, &passphrase, reterr);
+    if (!err) {
+        kedge_key_generate(ret_pair);
+        err = kedge_keyfile_seal(path, ret_pair, kedge_buf_view(&passphrase), &cost, reterr);
+    }
+    kedge_wipe(passphrase.ptr, passphrase.cap);
+    kedge_buf_deinit(&passphrase);
+    return err;
+}
