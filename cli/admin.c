@@ -5,6 +5,7 @@
 
 #include "chain/json.h"
 #include "cli/cli.h"
+#include "cli/local.h"
 #include "common/base/mem.h"
 #include "common/net/client.h"
 #include "common/wire/messages.h"
@@ -91,6 +92,10 @@ static int open_client(struct kedge_cli *c, struct kedge_key_pair *key, struct k
         options.server_key = server;
     } else {
         snprintf(url, sizeof url, "ipc://%s/coordinator.ipc", c->state);
+        int denied = kedge_cli_may_look(c->state, d);
+        if (denied) {
+            return denied;
+        }
         if (!is_open(c->state, url + strlen("ipc://"))) {
             (void)kedge_diag_set(d, KEDGE_E_UNREACHABLE, "%s: no coordinator is running here", c->state);
             (void)kedge_diag_hint(d, "start it: kedge-coordinator --state %s; or name another --state",

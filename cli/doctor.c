@@ -41,6 +41,10 @@ static int find_folder(const char *dir, char out[KEDGE_PATH_MAX], struct kedge_d
 {
     static const char *const marks[] = {"config.json", "site.json"};
     char path[KEDGE_PATH_MAX];
+    int err = kedge_cli_may_look(dir, d);
+    if (err) {
+        return err;
+    }
     for (size_t i = 0; i < 2; i++) {
         if (kedge_path_join(path, dir, marks[i]) == KEDGE_OK && kedge_file_exists(path)) {
             return kedge_path_join(out, dir, ".");

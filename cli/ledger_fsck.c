@@ -341,6 +341,10 @@ static int name_folder(char out[KEDGE_PATH_MAX], const char *dir, const char *na
 /* A state folder, a folder with one in it, a log's folder, or a store's. */
 static int find_tasks(struct fsck *s, const char *dir, struct kedge_id **ret_ids, struct kedge_diag *d)
 {
+    int denied = kedge_cli_may_look(dir, d);
+    if (denied) {
+        return denied;
+    }
     if (has(dir, "config.json") || has(dir, "state/config.json")) {
         int err = name_folder(s->state, dir, has(dir, "config.json") ? "" : "state", d);
         return err ? err : find_state(s, ret_ids, d);

@@ -53,7 +53,11 @@ static int find_copy(struct mending *m, const char *from, struct kedge_diag *d)
 {
     static const char *const below[] = {"", "state/"};
     char name[KEDGE_ID_MAX + 32];
-    int err = KEDGE_E_NOT_FOUND;
+    int err = kedge_cli_may_look(from, d);
+    if (err) {
+        return err;
+    }
+    err = KEDGE_E_NOT_FOUND;
     for (size_t i = 0; i < 2 && err == KEDGE_E_NOT_FOUND; i++) {
         snprintf(name, sizeof name, m->in_main ? "%smain" : "%stenants/%s", below[i], m->log);
         char store[sizeof name + sizeof "/ledger.lmdb"];

@@ -1,7 +1,9 @@
 #include "cli/local.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "chain/store/guard.h"
 #include "common/wire/messages.h"
@@ -25,6 +27,16 @@ int kedge_cli_hello(const struct kedge_net_client_options *options, uint32_t tim
     kedge_net_client_close(client);
     kedge_buf_deinit(&frame);
     return err;
+}
+
+int kedge_cli_may_look(const char *dir, struct kedge_diag *d)
+{
+    if (access(dir, X_OK) == 0 || errno != EACCES) {
+        return KEDGE_OK;
+    }
+    (void)kedge_diag_set(d, KEDGE_E_DENIED, "%s: this user may not look into it", kedge_cli_word(dir).s);
+    (void)kedge_diag_hint(d, "run this as the user to whom it belongs");
+    return KEDGE_E_DENIED;
 }
 
 static int knock_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag *d)

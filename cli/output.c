@@ -72,6 +72,8 @@ static const char *default_hint(const struct kedge_cli *c, int err)
         return "see how it stands: kedge status, kedge job show JOB";
     case KEDGE_E_IO:
         return "check the path, its permissions and the disk; kedge doctor looks closer";
+    case KEDGE_E_DISK_FULL:
+        return "make room on this disk, or make it writable, then try again";
     case KEDGE_E_PEER_AUTH:
         return "compare --server-key with what kedge status shows at the coordinator";
     case KEDGE_E_KEY:

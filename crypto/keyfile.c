@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,9 +35,9 @@ static int check_private(int fd, const char *path, struct kedge_diag *reterr)
 {
     struct stat st;
     if (fstat(fd, &st) != 0) {
-        int err = kedge_errno(errno);
-        return kedge_diag_set(reterr, err, "%s: cannot read the file's permissions: %s", path,
-                              kedge_strerror(err));
+        int e = errno;
+        return kedge_diag_set(reterr, kedge_errno(e), "%s: cannot read the file's permissions: %s", path,
+                              strerror(e));
     }
     if (!S_ISREG(st.st_mode)) {
         return kedge_diag_set(reterr, KEDGE_E_KEY, "%s: not a regular file, expected a private key in PEM",
@@ -57,8 +58,9 @@ static int read_private(const char *path, struct kedge_buf *out, struct kedge_di
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) {
-        int err = kedge_errno(errno);
-        return kedge_diag_set(reterr, err, "%s: cannot open the private key: %s", path, kedge_strerror(err));
+        int e = errno;
+        return kedge_diag_set(reterr, kedge_errno(e), "%s: cannot open the private key: %s", path,
+                              strerror(e));
     }
     int err = check_private(fd, path, reterr);
     while (!err) {
@@ -73,8 +75,8 @@ static int read_private(const char *path, struct kedge_buf *out, struct kedge_di
             continue;
         }
         if (n < 0) {
-            err = kedge_errno(errno);
-            kedge_diag_set(reterr, err, "%s: cannot read: %s", path, kedge_strerror(err));
+            int e = errno;
+            err = kedge_diag_set(reterr, kedge_errno(e), "%s: cannot read: %s", path, strerror(e));
         }
         if (n <= 0) {
             break;

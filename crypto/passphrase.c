@@ -49,8 +49,8 @@ static int read_line(int fd, const char *what, char *line, struct kedge_diag *d)
             continue;
         }
         if (n < 0) {
-            int err = kedge_errno(errno);
-            return kedge_diag_set(d, err, "%s: cannot read the passphrase: %s", what, kedge_strerror(err));
+            int e = errno;
+            return kedge_diag_set(d, kedge_errno(e), "%s: cannot read the passphrase: %s", what, strerror(e));
         }
         if (n == 0 || c == '\n') {
             break;
@@ -81,11 +81,12 @@ static int read_file(const char *path, char *line, struct kedge_diag *d)
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &st) != 0) {
-        int err = kedge_errno(errno);
+        int e = errno;
         if (fd >= 0) {
             close(fd);
         }
-        return kedge_diag_set(d, err, "%s: cannot open the passphrase file: %s", path, kedge_strerror(err));
+        return kedge_diag_set(d, kedge_errno(e), "%s: cannot open the passphrase file: %s", path,
+                              strerror(e));
     }
     int err = KEDGE_OK;
     if (S_ISDIR(st.st_mode)) {
