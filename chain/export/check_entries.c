@@ -6,6 +6,7 @@
 
 #include "chain/export/check_impl.h"
 #include "chain/keybook.h"
+#include "chain/mainbook.h"
 #include "chain/proof.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
@@ -23,6 +24,8 @@ struct reading {
     size_t count;
     const struct kedge_trust_tenant *tenant; /* NULL: main chain */
     struct kedge_keybook book;               /* of the tenant */
+    struct kedge_mainbook main;              /* statement keys, along their rotations; the first is the trust
+                                                file's. Approvals by organisations are the audit's to judge */
     struct kedge_statement *st;
     struct kedge_signed_statement *parts;
 };
@@ -111,7 +114,31 @@ static int check_proof(const struct reading *r, const struct place *p, struct ke
 
 /* ---- who signed ---- */
 
-static int check_main(const struct reading *r, uint64_t index, struct kedge_view entry)
+/* The policy, or a rotation: signed by the key that goes and the key that comes. */
+static int check_authority(struct reading *r, uint64_t index)
+{
+    uint32_t others;
+    if (r->st->kind != KEDGE_ST_POLICY) {
+        int err = kedge_mainbook_verify(&r->main, r->st, r->parts, &others, NULL);
+        return err ? err : kedge_mainbook_apply(&r->main, r->st, index, NULL);
+    }
+    if (!kedge_public_key_eq(&r->st->u.policy.statement_key, &r->c->o->trust->statement_key)
+        || r->parts->signature_count != 1) {
+        return KEDGE_E_VERIFY;
+    }
+    int err = kedge_dsse_entry_verify(&r->parts->signatures[0], kedge_buf_view(&r->parts->payload),
+                                      &r->c->o->trust->statement_key);
+    return err ? err : kedge_mainbook_apply(&r->main, r->st, index, NULL);
+}
+
+/* The key that signs statements of the main chain behind the entries so far. */
+static const struct kedge_public_key *statement_key(const struct reading *r)
+{
+    const struct kedge_public_key *key = kedge_mainbook_key(&r->main);
+    return key ? key : &r->c->o->trust->statement_key;
+}
+
+static int check_main(struct reading *r, uint64_t index, struct kedge_view entry)
 {
     struct kedge_main_entry e;
     struct kedgei_ex_check *c = r->c;
@@ -125,7 +152,15 @@ static int check_main(const struct reading *r, uint64_t index, struct kedge_view
         }
         return err;
     }
-    err = err ? err : kedge_statement_open(entry, &c->o->trust->statement_key, r->st, NULL);
+    err = err ? err : kedge_statement_read(entry, r->st, r->parts, NULL);
+    if (!err && kedge_mainbook_concerns(r->st->kind)) {
+        return check_authority(r, index);
+    }
+    if (!err) {
+        err = r->parts->signature_count == 1 ? kedge_dsse_entry_verify(
+                  &r->parts->signatures[0], kedge_buf_view(&r->parts->payload), statement_key(r))
+                                             : KEDGE_E_VERIFY;
+    }
     if (err || r->st->kind != KEDGE_ST_RELEASE) {
         return err;
     }
@@ -147,8 +182,9 @@ static int check_main(const struct reading *r, uint64_t index, struct kedge_view
 static const struct kedge_public_key *other_signer(const struct reading *r)
 {
     const struct kedge_statement *st = r->st;
-    if (st->kind == KEDGE_ST_GROUP_ASSIGNED) {
-        return &r->c->o->trust->statement_key;
+    if (st->kind == KEDGE_ST_GROUP_ASSIGNED) { /* by the key of its time, which the signature names */
+        const struct kedge_main_key *key = kedge_mainbook_find(&r->main, &r->parts->signatures[0].keyid);
+        return key ? &key->key : &r->c->o->trust->statement_key;
     }
     const struct kedge_id *site = st->kind == KEDGE_ST_UPDATE       ? &st->u.update.site
                                   : st->kind == KEDGE_ST_EVALUATION ? &st->u.evaluation.site
@@ -238,6 +274,7 @@ static int list_entries(struct kedgei_ex_check *c, size_t count)
 int kedgei_ex_check_entries(struct kedgei_ex_check *c)
 {
     struct reading r = {.c = c};
+    kedge_mainbook_init(&r.main);
     r.places = kedge_mem_new(c->files.count + 1, sizeof *r.places);
     r.st = kedge_mem_new(1, sizeof *r.st);
     r.parts = kedge_mem_new(1, sizeof *r.parts);
@@ -263,6 +300,7 @@ int kedgei_ex_check_entries(struct kedgei_ex_check *c)
         err = kedgei_ex_wrong(c, "proofs", "there are proofs without entries");
     }
     err = err ? err : list_entries(c, r.count);
+    kedge_mainbook_deinit(&r.main);
     kedge_keybook_deinit(&r.book);
     kedge_mem_free(r.places);
     kedge_mem_free(r.st);

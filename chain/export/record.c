@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "chain/checkpoint.h"
+#include "chain/mainbook.h"
 #include "common/base/mem.h"
 
 enum { SHORT_ID = 12 }; /* digits of a salted id that stand for a tenant without a name */
@@ -226,6 +227,20 @@ static int take_checkpoint(struct kedgei_ex_record *r, struct kedge_view note, u
     return KEDGE_OK;
 }
 
+static int take_rotation(struct scan *s, uint64_t index)
+{
+    struct kedgei_ex_record *r = s->r;
+    uint64_t *more = r->rotation_count < KEDGE_STATEMENT_KEYS_MAX
+                         ? kedge_mem_resize(r->rotations, (size_t)r->rotation_count + 1, sizeof *more)
+                         : NULL;
+    if (!more) {
+        return kedge_diag_set(s->reterr, KEDGE_E_NOMEM, "out of memory");
+    }
+    r->rotations = more;
+    r->rotations[r->rotation_count++] = index;
+    return KEDGE_OK;
+}
+
 /* Of the statements that belong to a job which is open. */
 static int take_statement(struct scan *s, uint64_t index)
 {
@@ -241,6 +256,8 @@ static int take_statement(struct scan *s, uint64_t index)
     struct kedgei_ex_round *round = job && job->round_count ? &job->rounds[job->round_count - 1] : NULL;
     if (kind == KEDGE_ST_POLICY && s->r->policy == KEDGEI_EX_NONE) {
         s->r->policy = index;
+    } else if (kind == KEDGE_ST_STATEMENT_KEY_ROTATED) {
+        return take_rotation(s, index);
     } else if (kind == KEDGE_ST_JOB_OPENED) {
         return open_job(s, index);
     } else if (!job) {
@@ -389,4 +406,5 @@ void kedgei_ex_record_deinit(struct kedgei_ex_record *r)
     close_log(&r->main);
     kedge_mem_free(r->jobs);
     kedge_mem_free(r->tenants);
+    kedge_mem_free(r->rotations);
 }

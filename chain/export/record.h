@@ -62,7 +62,9 @@ struct kedgei_ex_record {
     uint32_t tenant_count;
     struct kedgei_ex_job **jobs;
     uint32_t job_count;
-    uint64_t policy; /* index of the policy statement */
+    uint64_t policy;     /* index of the policy statement */
+    uint64_t *rotations; /* indexes of the statement key's rotations, ascending */
+    uint32_t rotation_count;
     bool all_permitted;
 };
 

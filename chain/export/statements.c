@@ -139,15 +139,35 @@ static int put_book(struct kedgei_ex_work *w, const struct kedgei_ex_log *log,
     return err;
 }
 
+/* The coordinator's statement keys, each with the entries of the main chain that it came and went with. */
+static int put_statement_keys(struct kedgei_ex_work *w, struct kedge_buf *out)
+{
+    const struct kedgei_ex_record *r = &w->r;
+    const char *origin = r->main.log.origin;
+    struct kedge_public_key key = w->o->trust->statement_key;
+    uint64_t from = r->policy == KEDGEI_EX_NONE ? 0 : r->policy;
+    int err = KEDGE_OK;
+    for (uint32_t i = 0; i <= r->rotation_count && !err; i++) {
+        bool last = i == r->rotation_count || r->rotations[i] >= r->main.size;
+        err = put_line(out, key_json("coordinator's statement key", r->deployment, origin, &key, from,
+                                     last ? KEDGE_KEYBOOK_ALWAYS : r->rotations[i]));
+        if (err || last) {
+            break;
+        }
+        from = r->rotations[i];
+        err = kedgei_ex_read(&w->r.main, from, w->a, w->reterr);
+        key = w->a->u.statement_key_rotated.new_key;
+    }
+    return err;
+}
+
 int kedgei_ex_keys(struct kedgei_ex_work *w)
 {
     struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit);
     const struct kedge_trust *trust = w->o->trust;
     const char *origin = w->r.main.log.origin;
     kedge_buf_init(&text, 16 * 1024 * 1024);
-    int err = put_line(&text,
-                       key_json("coordinator's statement key", w->r.deployment, origin, &trust->statement_key,
-                                w->r.policy == KEDGEI_EX_NONE ? 0 : w->r.policy, KEDGE_KEYBOOK_ALWAYS));
+    int err = put_statement_keys(w, &text);
     err = err ? err : put_line(&text, vkey_json("log", &trust->main_log));
     for (uint32_t i = 0; i < w->r.tenant_count && !err; i++) {
         const struct kedgei_ex_log *log = &w->r.tenants[i];
@@ -243,6 +263,9 @@ static int put_tenant(struct kedgei_ex_work *w, struct kedgei_ex_log *log)
 int kedgei_ex_statements(struct kedgei_ex_work *w)
 {
     int err = put_entry(w, &w->r.main, w->r.policy);
+    for (uint32_t i = 0; i < w->r.rotation_count && !err; i++) {
+        err = put_entry(w, &w->r.main, w->r.rotations[i]);
+    }
     for (uint32_t j = 0; j < w->r.job_count && !err; j++) {
         if (w->r.jobs[j]->release_count > 0) {
             err = put_job(w, w->r.jobs[j]);
