@@ -107,7 +107,7 @@ int kedge_cli_key_send(struct kedge_cli *c, struct kedge_view envelope)
         err =
             kedge_cli_admin(c,
                             json_pack("{s:s,s:s,s:s%}", "verb", verb_of(st->kind), "tenant", tenant_of(st)->s,
-                                      "envelope", (const char *)envelope.ptr, (int)envelope.len),
+                                      "envelope", (const char *)envelope.ptr, envelope.len),
                             &o, &d);
     }
     if (err) {

@@ -4,14 +4,16 @@
 
 #include "cli/cli.h"
 #include "cli/local.h"
+#include "cli/role.h"
 
 enum { CELL = 24 };
 
 int kedge_cmd_role_grant(struct kedge_cli *c)
 {
-    struct kedge_diag d = {.text = ""};
     struct kedge_id name;
     json_t *o = NULL;
+    int code = 0;
+    const char *propose = kedge_cli_option(c, "propose", NULL);
     const char *role = kedge_cli_option(c, "role", NULL);
     const char *hex = kedge_cli_option(c, "public", NULL);
     const char *text = kedge_cli_argument(c, 0);
@@ -28,11 +30,10 @@ int kedge_cmd_role_grant(struct kedge_cli *c)
     if (!kedge_cli_no_more(c, 1)) {
         return 2;
     }
-    int err = kedge_cli_admin(
-        c, json_pack("{s:s,s:s,s:s,s:s}", "verb", "role.grant", "role", role, "name", name.s, "key", hex), &o,
-        &d);
-    if (err) {
-        return kedge_cli_fail(c, err, &d);
+    if (kedge_cli_role_ask(
+            c, json_pack("{s:s,s:s,s:s,s:s}", "verb", "role.grant", "role", role, "name", name.s, "key", hex),
+            propose, &o, &code)) {
+        return code;
     }
     kedge_cli_say(c, "%s is an %s, entry %lld of the main chain. Its holder asks with --connect and --key.\n",
                   name.s, role, (long long)kedge_cli_int(o, "leaf_index"));
@@ -41,17 +42,17 @@ int kedge_cmd_role_grant(struct kedge_cli *c)
 
 int kedge_cmd_role_revoke(struct kedge_cli *c)
 {
-    struct kedge_diag d = {.text = ""};
     json_t *o = NULL;
+    int code = 0;
+    const char *propose = kedge_cli_option(c, "propose", NULL);
     const char *reason = kedge_cli_option(c, "reason", "revoked by the operator");
     const char *hex = kedge_cli_argument(c, 0);
     if (!hex || !kedge_cli_no_more(c, 1)) {
         return hex ? 2 : kedge_cli_usage(c, "KEY: expected 64 hex digits (see: kedge role list)");
     }
-    int err = kedge_cli_admin(
-        c, json_pack("{s:s,s:s,s:s}", "verb", "role.revoke", "key", hex, "reason", reason), &o, &d);
-    if (err) {
-        return kedge_cli_fail(c, err, &d);
+    if (kedge_cli_role_ask(c, json_pack("{s:s,s:s,s:s}", "verb", "role.revoke", "key", hex, "reason", reason),
+                           propose, &o, &code)) {
+        return code;
     }
     kedge_cli_say(c, "Revoked, entry %lld of the main chain. Its connections are closed.\n",
                   (long long)kedge_cli_int(o, "leaf_index"));
@@ -82,5 +83,16 @@ int kedge_cmd_role_list(struct kedge_cli *c)
                                kedge_cli_text(row, "state"), from, kedge_cli_text(row, "name")};
         kedge_cli_row(c, columns, 5, cells);
     }
+    list = json_object_get(o, "statement_keys");
+    json_array_foreach(list, i, row)
+    {
+        char from[CELL];
+        snprintf(from, sizeof from, "%lld", (long long)kedge_cli_int(row, "from"));
+        const char *cells[] = {kedge_cli_text(row, "key"), "statement", kedge_cli_text(row, "state"), from,
+                               "coordinator"};
+        kedge_cli_row(c, columns, 5, cells);
+    }
+    kedge_cli_say(c, "%lld organisations have to approve a change of these.\n",
+                  (long long)kedge_cli_int(o, "quorum"));
     return kedge_cli_ok(c, o);
 }

@@ -95,7 +95,7 @@ static int check_key(struct kedge_host *h, struct kedge_diag *d)
     if (err || kedge_public_key_eq(now, &h->statement_key.public)) {
         if (begun) {
             kedge_log(KEDGE_LOG_WARN, "statement key",
-                      "a rotation was begun and is not in the main chain; `kedge key rotate --statement` "
+                      "a rotation was begun and is not in the main chain; `kedge key rotate-statement` "
                       "goes on with it");
         }
         return err;
