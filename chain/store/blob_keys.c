@@ -271,15 +271,30 @@ static int make_folder(const struct kedge_blob_keys *k, struct kedge_diag *d)
     return err;
 }
 
+/* The key by which its owner chose a passphrase or none: the coordinator's or the witness's, two folders up.
+ */
+static bool find_like(const struct kedge_blob_keys *k, char out[KEDGE_PATH_MAX])
+{
+    static const char *const above[] = {"../../statement.pem", "../../tls.pem"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof above / sizeof above[0] && !found; i++) {
+        found = kedge_path_join(out, k->dir, above[i]) == KEDGE_OK && kedge_file_exists(out);
+    }
+    return found;
+}
+
 static int make(struct kedge_blob_keys *k, const char *path, struct kedge_diag *d)
 {
-    struct kedge_key_pair pair;
+    struct kedge_key_pair pair = {.secret = {0}};
+    char like[KEDGE_PATH_MAX];
     int err = make_folder(k, d);
-    if (!err) {
+    if (!err && find_like(k, like)) {
+        err = kedge_keyfile_make_like(path, like, &pair, d);
+    } else if (!err) {
         kedge_key_generate(&pair);
         err = kedge_keyfile_write_private(path, &pair, d);
-        kedge_key_wipe(&pair);
     }
+    kedge_key_wipe(&pair);
     return err ? err : read_file(k, path, d);
 }
 

@@ -1,8 +1,8 @@
 /* The keys of a tenant's encrypted blobs: a folder of private key files (crypto/keyfile.h), each named after
  * the job whose updates it is for, "JOB.pem". What encrypts is derived from the seed; the public half only
  * names the key in the files. A key may be sealed with a passphrase (`kedge key protect`): it is asked for at
- * the first use. New keys are 0600. Destroying a key makes every copy of what it encrypted noise.
- * Thread-safe. */
+ * the first use. New keys are 0600, and sealed when the owner's own key is, ../../statement.pem or
+ * ../../tls.pem. Destroying a key makes every copy of what it encrypted noise. Thread-safe. */
 #ifndef KEDGE_CHAIN_STORE_BLOB_KEYS_H
 #define KEDGE_CHAIN_STORE_BLOB_KEYS_H
 

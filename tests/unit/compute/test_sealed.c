@@ -1,0 +1,210 @@
+/* Decisions over encrypted updates give the bytes that they give over plain ones, however many there are; a
+ * damaged or closed file ends them with an error that names it. */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "chain/compute/compute.h"
+#include "chain/store/blobs.h"
+#include "common/base/mem.h"
+#include "common/tensor/safetensors.h"
+
+enum { VALUES = 40000, FILES = 5, MANY = 1300, SCALE = 16, LIMIT = 1 << 20 };
+
+static char dir[64];
+static struct kedge_layout layout;
+static struct kedge_blobs *plain, *sealed;
+static struct kedge_blob_at at[2][FILES];
+static char paths[2][FILES][KEDGE_PATH_MAX], base_path[KEDGE_PATH_MAX];
+static struct kedge_hash digests[FILES];
+
+static int sink(void *arg, struct kedge_view bytes)
+{
+    kedge_buf_put(arg, bytes.ptr, bytes.len);
+    return ((struct kedge_buf *)arg)->err;
+}
+
+static void put(struct kedge_blobs *b, const struct kedge_id *key, const struct kedge_buf *file,
+                struct kedge_hash *ret)
+{
+    static const struct kedge_id site = {"site-1"};
+    struct kedge_upload *u;
+    uint64_t offset;
+    kedge_sha256(kedge_buf_view(file), ret);
+    ck_assert_int_eq(kedge_upload_open_under(b, &site, key, ret, file->len, &u, &offset, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_write(u, 0, kedge_buf_view(file), NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_finish(u, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_upload_commit(u, NULL), KEDGE_OK);
+}
+
+static void set_up(void)
+{
+    static const struct kedge_id job = {"job"};
+    char at_plain[80], at_sealed[80], keys[80];
+    struct kedge_buf file;
+    struct kedge_hash base;
+    snprintf(dir, sizeof dir, "/tmp/kedge-compute-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(at_plain, sizeof at_plain, "%s/plain", dir);
+    snprintf(at_sealed, sizeof at_sealed, "%s/sealed", dir);
+    snprintf(keys, sizeof keys, "%s/keys", dir);
+    const struct kedge_blobs_options options = {.keys_dir = keys, .encrypt = true};
+    ck_assert_int_eq(kedge_blobs_open(at_plain, NULL, &plain, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_blobs_open(at_sealed, &options, &sealed, NULL), KEDGE_OK);
+    kedge_layout_init(&layout, KEDGE_DTYPE_I32);
+    ck_assert_int_eq(kedge_layout_add(&layout, "w", (const uint64_t[]){200, VALUES / 200}, 2, NULL),
+                     KEDGE_OK);
+    kedge_buf_init(&file, 1 << 20);
+    for (uint32_t k = 0; k <= FILES; k++) { /* the last one is the base */
+        kedge_buf_clear(&file);
+        ck_assert_int_eq(
+            kedge_safetensors_header(&layout, k < FILES ? KEDGE_DTYPE_I32 : KEDGE_DTYPE_F32, &file),
+            KEDGE_OK);
+        for (uint32_t i = 0; i < VALUES; i++) {
+            uint32_t mixed = (i + k * 7919u) * 2654435761u + (k % 2 ? i << 7 : 0);
+            int32_t q = (int32_t)(mixed >> 12) - (1 << 19);
+            float w = (float)q / 1024;
+            kedge_buf_put(&file, k < FILES ? (const void *)&q : (const void *)&w, 4);
+        }
+        if (k == FILES) {
+            put(plain, NULL, &file, &base);
+            break;
+        }
+        put(plain, &job, &file, &digests[k]);
+        put(sealed, &job, &file, &digests[k]);
+        ck_assert_int_eq(kedge_blobs_at(plain, &digests[k], paths[0][k], &at[0][k]), KEDGE_OK);
+        ck_assert_int_eq(kedge_blobs_at(sealed, &digests[k], paths[1][k], &at[1][k]), KEDGE_OK);
+    }
+    ck_assert_int_eq(kedge_blobs_path(plain, &base, base_path), KEDGE_OK);
+    kedge_buf_deinit(&file);
+}
+
+static void tear_down(void)
+{
+    kedge_blobs_close(plain);
+    kedge_blobs_close(sealed);
+    kedge_layout_deinit(&layout);
+    ck_assert_int_eq(kedge_dir_remove(dir), KEDGE_OK);
+}
+
+/* which: 0 plain, 1 encrypted, 2 every other. */
+static int mean_of(int which, size_t count, struct kedge_buf *ret, struct kedge_diag *d)
+{
+    struct kedge_compute_source *sources = kedge_mem_new(count, sizeof *sources);
+    uint64_t sum;
+    for (size_t i = 0; i < count; i++) {
+        size_t k = i % FILES;
+        sources[i] =
+            (struct kedge_compute_source){at[which == 2 ? (int)(i % 2) : which][k], i * i % 1000 + 1};
+    }
+    kedge_buf_init(ret, 1 << 20);
+    int err = kedge_compute_mean(&layout, base_path, sources, count, SCALE, LIMIT,
+                                 (struct kedge_sink){sink, ret}, &sum, d);
+    kedge_mem_free(sources);
+    return err;
+}
+
+START_TEST(means_are_the_same)
+{
+    static const size_t counts[] = {1, FILES, 512, MANY};
+    set_up();
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        struct kedge_buf results[3];
+        for (int which = 0; which < 3; which++) {
+            struct kedge_diag d = {.text = ""};
+            ck_assert_msg(mean_of(which, counts[i], &results[which], &d) == KEDGE_OK, "%s", d.text);
+            ck_assert_uint_gt(results[which].len, 4 * VALUES);
+            ck_assert(kedge_view_eq(kedge_buf_view(&results[which]), kedge_buf_view(&results[0])));
+        }
+        for (int which = 0; which < 3; which++) {
+            kedge_buf_deinit(&results[which]);
+        }
+    }
+    tear_down();
+}
+END_TEST
+
+START_TEST(groups_and_directions_are_the_same)
+{
+    struct kedge_job_spec spec = {.groups = 2, .seed = 7};
+    uint32_t group[2][FILES], groups[2], nearest[2];
+    double cosine[2];
+    struct kedge_buf directions[2];
+    struct kedge_hash digest;
+    char path[KEDGE_PATH_MAX];
+    const char *direction_paths[] = {path, paths[0][1]};
+    set_up();
+    for (int k = 0; k < 2; k++) {
+        ck_assert_int_eq(kedge_compute_groups(&layout, at[k], FILES, &spec, group[k], &groups[k], NULL),
+                         KEDGE_OK);
+        kedge_buf_init(&directions[k], 1 << 20);
+        ck_assert_int_eq(
+            kedge_compute_direction(&layout, at[k], 3, (struct kedge_sink){sink, &directions[k]}, NULL),
+            KEDGE_OK);
+        ck_assert_int_eq(kedge_compute_check_update(&layout, &at[k][0], LIMIT, NULL), KEDGE_OK);
+        ck_assert_int_eq(kedge_compute_check_update(&layout, &at[k][0], 1000, NULL), KEDGE_E_BOUND);
+    }
+    ck_assert_uint_eq(groups[0], groups[1]);
+    ck_assert_mem_eq(group[0], group[1], sizeof group[0]);
+    ck_assert(kedge_view_eq(kedge_buf_view(&directions[0]), kedge_buf_view(&directions[1])));
+    put(plain, NULL, &directions[0], &digest);
+    ck_assert_int_eq(kedge_blobs_path(plain, &digest, path), KEDGE_OK);
+    for (int k = 0; k < 2; k++) {
+        ck_assert_int_eq(
+            kedge_compute_nearest(&layout, &at[k][4], direction_paths, 2, &nearest[k], &cosine[k], NULL),
+            KEDGE_OK);
+        kedge_buf_deinit(&directions[k]);
+    }
+    ck_assert_uint_eq(nearest[0], nearest[1]);
+    ck_assert(memcmp(&cosine[0], &cosine[1], sizeof cosine[0]) == 0);
+    tear_down();
+}
+END_TEST
+
+START_TEST(errors_name_the_file)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_buf result;
+    set_up();
+    at[1][2].keys = NULL;
+    ck_assert_int_eq(mean_of(1, FILES, &result, &d), KEDGE_E_SEALED);
+    ck_assert_ptr_nonnull(strstr(d.text, paths[1][2]));
+    kedge_buf_deinit(&result);
+    at[1][2].keys = at[1][1].keys;
+    int fd = open(paths[1][2], O_RDWR);
+    uint8_t byte;
+    off_t last = lseek(fd, -1, SEEK_END);
+    ck_assert(pread(fd, &byte, 1, last) == 1);
+    byte ^= 1;
+    ck_assert(pwrite(fd, &byte, 1, last) == 1 && close(fd) == 0);
+    ck_assert_int_eq(mean_of(1, FILES, &result, &d), KEDGE_E_CORRUPT);
+    ck_assert_ptr_nonnull(strstr(d.text, paths[1][2]));
+    kedge_buf_deinit(&result);
+    struct kedge_blob_at swapped = at[1][0]; /* another update's file under this one's name */
+    swapped.digest = digests[1];
+    ck_assert_int_eq(kedge_compute_check_update(&layout, &swapped, LIMIT, &d), KEDGE_E_CORRUPT);
+    tear_down();
+}
+END_TEST
+
+int main(void)
+{
+    if (kedge_crypto_init() != KEDGE_OK) {
+        return 1;
+    }
+    Suite *suite = suite_create("compute sealed");
+    TCase *t = tcase_create("sealed");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, means_are_the_same);
+    tcase_add_test(t, groups_and_directions_are_the_same);
+    tcase_add_test(t, errors_name_the_file);
+    suite_add_tcase(suite, t);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
