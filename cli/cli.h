@@ -189,6 +189,7 @@ int kedge_cmd_ledger_follow(struct kedge_cli *c);
 int kedge_cmd_witness_init(struct kedge_cli *c);
 int kedge_cmd_witness_enroll(struct kedge_cli *c);
 int kedge_cmd_witness_list(struct kedge_cli *c);
+int kedge_cmd_witness_push(struct kedge_cli *c);
 int kedge_cmd_witness_policy(struct kedge_cli *c);
 int kedge_cmd_witness_revoke(struct kedge_cli *c);
 int kedge_cmd_audit_verify(struct kedge_cli *c);

@@ -110,6 +110,8 @@ const struct kedge_command kedge_commands[] = {
     {"witness", "list", kedge_cmd_witness_list, "", "witnesses and what they have cosigned"},
     {"witness", "policy", kedge_cmd_witness_policy, "FILE",
      "what a witness policy demands, and is its quorum safe?"},
+    {"witness", "push", kedge_cmd_witness_push, "[--once] [--interval SECONDS]",
+     "have witnesses elsewhere cosign the main chain"},
     {"witness", "revoke", kedge_cmd_witness_revoke, "TENANT WITNESS --admin-key FILE [--reason TEXT]",
      "sign out a witness, at once"},
     {"audit", "verify", kedge_cmd_audit_verify,

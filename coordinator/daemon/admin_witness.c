@@ -3,10 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/checkpoint.h"
+#include "chain/witness_policy.h"
+#include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/admin.h"
 #include "coordinator/daemon/admin_append.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/witness.h"
 
 static void enrolled(struct kedge_host *h, struct kedge_admin_append *a)
@@ -101,6 +105,44 @@ static void witness_list(struct kedge_host *h, struct kedge_net_request *req, co
                                   (json_int_t)kedge_host_final_size(h)));
 }
 
+static void witness_proposal(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit), policy KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_note *parsed = kedge_mem_new(1, sizeof *parsed);
+    struct kedge_checkpoint c = {.size = 0};
+    (void)args;
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_buf_init(&policy, KEDGE_WITNESS_POLICY_MAX);
+    kedge_host_outside_proposal(h, &note);
+    kedge_host_witness_policy(h, &policy);
+    if (parsed && kedge_note_parse(kedge_buf_view(&note), parsed) == KEDGE_OK) {
+        (void)!kedge_checkpoint_parse(parsed->text, &c);
+    }
+    kedge_mem_free(parsed);
+    kedge_admin_ok(req,
+                   json_pack("{s:s%,s:s%,s:I,s:I}", "note", note.ptr ? (const char *)note.ptr : "", note.len,
+                             "policy", policy.ptr ? (const char *)policy.ptr : "", policy.len, "size",
+                             (json_int_t)c.size, "final_size", (json_int_t)kedge_host_final_size(h)));
+}
+
+static void witness_cosign(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    const char *note = json_string_value(json_object_get(args, "note"));
+    int err = note && strlen(note) <= KEDGE_NOTE_MAX
+                  ? kedge_host_outside_cosign(h, kedge_view_str(note), &d)
+                  : kedge_diag_set(&d, KEDGE_E_FORMAT, "\"note\": expected a cosigned checkpoint");
+    if (err) {
+        kedge_host_reply_error(req, err, 0, d.text[0] ? d.text : kedge_strerror(err));
+    } else {
+        kedge_admin_ok(req, json_pack("{s:I}", "final_size", (json_int_t)kedge_host_final_size(h)));
+    }
+    if (err == KEDGE_E_CORRUPT || err == KEDGE_E_FORK) {
+        kedge_log(KEDGE_LOG_ERROR, "stopping", "%s (shown by the operator)", d.text);
+        kedge_host_fail(h, err, "more of a log was seen elsewhere than there is");
+    }
+}
+
 bool kedge_admin_witnesses(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                            const json_t *args)
 {
@@ -108,9 +150,9 @@ bool kedge_admin_witnesses(struct kedge_host *h, struct kedge_net_request *req, 
         const char *verb;
         void (*run)(struct kedge_host *h, struct kedge_net_request *req, const json_t *args);
     } verbs[] = {
-        {"witness.enroll", witness_enroll},
-        {"witness.revoke", witness_revoke},
-        {"witness.list", witness_list},
+        {"witness.enroll", witness_enroll}, {"witness.revoke", witness_revoke},
+        {"witness.list", witness_list},     {"witness.proposal", witness_proposal},
+        {"witness.cosign", witness_cosign},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(verbs[i].verb, verb) == 0) {

@@ -39,7 +39,7 @@ static uint64_t hold_ns(const struct kedge_witnesses *w)
             hold = 2 * w->rows[i].every_ns;
         }
     }
-    return hold;
+    return 2 * w->outside_every_ns > hold ? 2 * w->outside_every_ns : hold;
 }
 
 /* The proposal of a log as of now; an old one gives way to the newest checkpoint. */
@@ -288,4 +288,59 @@ void kedge_host_witness_request(struct kedge_host *h, struct kedge_net_request *
         kedge_host_reply_error(req, KEDGE_E_DENIED, 0, "a witness may not ask this");
         break;
     }
+}
+
+/* ---- witnesses elsewhere ---- */
+
+void kedge_host_outside_proposal(struct kedge_host *h, struct kedge_buf *out)
+{
+    struct kedge_witnesses *w = h->witnesses;
+    uint64_t now = kedge_os_now_ns(), most = (uint64_t)OUTSIDE_EVERY_MAX_MS * 1000000u;
+    uint64_t gap = w->outside_ns ? now - w->outside_ns : 0;
+    if (gap > w->outside_every_ns) {
+        w->outside_every_ns = gap < most ? gap : most;
+    }
+    w->outside_ns = now;
+    const struct kedgei_proposal *p = propose(h, KEDGE_COORD_NONE);
+    kedge_buf_put(out, p->bare.ptr, p->bare.len);
+}
+
+/* Every line of a key that the policy names; at least one. */
+static int take_outside(struct kedge_host *h, const struct kedge_note *note, struct kedge_diag *d)
+{
+    const struct kedge_witness_policy *policy = h->witnesses->policy;
+    struct kedgei_proposal *p = propose(h, KEDGE_COORD_NONE);
+    uint32_t taken = 0;
+    for (uint32_t i = 0; policy && i < policy->witness_count; i++) {
+        const struct kedge_witness *witness = &policy->witnesses[i];
+        if (!witness->is_supported || line_of(note, &witness->vkey).len == 0) {
+            continue;
+        }
+        int err = take(p, note, &witness->vkey, d);
+        if (err) {
+            return err;
+        }
+        taken++;
+    }
+    return taken > 0 ? finish(h, p, d)
+                     : kedge_diag_set(d, KEDGE_E_FORMAT, "no cosignature of a witness that the policy names");
+}
+
+int kedge_host_outside_cosign(struct kedge_host *h, struct kedge_view bytes, struct kedge_diag *d)
+{
+    struct kedge_checkpoint c;
+    struct kedge_note *note = kedge_mem_new(1, sizeof *note);
+    int err = note ? kedge_note_parse(bytes, note) : KEDGE_E_NOMEM;
+    err = err ? err : kedge_checkpoint_parse(note->text, &c);
+    if (err) {
+        (void)kedge_diag_set(d, err, "expected a signed checkpoint: %s", kedge_strerror(err));
+    } else if (!kedge_view_eq(c.origin, kedge_view_str(h->main.origin))) {
+        err = kedge_diag_set(d, KEDGE_E_DENIED, "witnesses elsewhere cosign the main chain only");
+    } else if (kedgei_witness_is_ahead(h, KEDGE_COORD_NONE, bytes, d)) {
+        err = d->err;
+    } else {
+        err = take_outside(h, note, d);
+    }
+    kedge_mem_free(note);
+    return err;
 }

@@ -56,6 +56,15 @@ bool kedge_host_witnesses_settled(struct kedge_host *h);
 void kedge_host_witness_request(struct kedge_host *h, struct kedge_net_request *req, uint32_t witness,
                                 const struct kedge_msg *msg);
 
+/* For witnesses elsewhere, who know nothing but checkpoints (c2sp.org/tlog-witness) and are asked by a
+ * process of the operator's: appends the main chain's checkpoint that is to be cosigned now, … */
+void kedge_host_outside_proposal(struct kedge_host *h, struct kedge_buf *out);
+/* … and takes it with the cosignatures of witnesses that the policy names. KEDGE_E_STATE: another one is to
+ * be cosigned by now. KEDGE_E_DENIED, _FORMAT, _VERIFY. KEDGE_E_CORRUPT, _FORK: it shows that this log is an
+ * old backup or has two histories; the caller stops. */
+KEDGE_NODISCARD int kedge_host_outside_cosign(struct kedge_host *h, struct kedge_view note,
+                                              struct kedge_diag *d);
+
 /* How many entries of the main chain are final: all that there are when no quorum is demanded. */
 uint64_t kedge_host_final_size(const struct kedge_host *h);
 /* Appends the last main checkpoint that the quorum cosigned; nothing without one. */

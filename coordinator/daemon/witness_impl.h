@@ -6,7 +6,7 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/witness.h"
 
-enum { ASKED_TWICE = 2, COSIGN_LEAST_MS = 100 };
+enum { ASKED_TWICE = 2, COSIGN_LEAST_MS = 100, OUTSIDE_EVERY_MAX_MS = 30000 };
 
 struct kedgei_witness {
     uint32_t tenant;
@@ -40,6 +40,7 @@ struct kedge_witnesses {
     uint64_t final_size;
     bool settled;
     uint64_t started_ns;
+    uint64_t outside_ns, outside_every_ns; /* whoever asks witnesses elsewhere: as asked_ns, every_ns */
 };
 
 /* That the quorum holds for the note over our main chain; KEDGE_E_DENIED and others with the reason. */

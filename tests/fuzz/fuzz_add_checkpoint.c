@@ -2,7 +2,7 @@
  * never lets a log go back. */
 #include <string.h>
 
-#include "chain/add_checkpoint.h"
+#include "chain/add_checkpoint_client.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -48,6 +48,30 @@ static void try_decide(const struct kedge_add_checkpoint *r, uint64_t recorded_s
     }
 }
 
+/* As an answer: of a key that nobody has, nothing is a cosignature, and a size is one that was not asked
+ * from. */
+static void try_judge(struct kedge_view bytes)
+{
+    static const unsigned statuses[] = {200, 409, 404};
+    static const char note[] = "x\n1\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\n\u2014 x AAAAAAA=\n";
+    struct kedge_seed seed = {{9}};
+    struct kedge_key_pair pair;
+    struct kedge_vkey vkey;
+    struct kedge_witness_asked asked = {.note = kedge_view_str(note), .size = 1, .witness = &vkey};
+    kedge_key_from_seed(&seed, &pair);
+    KEDGE_ASSERT(kedge_vkey_make(kedge_view_str("w"), KEDGE_KEY_COSIGNATURE, &pair.public, &vkey)
+                 == KEDGE_OK);
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+        struct kedge_buf cosigned KEDGE_CLEANUP(kedge_buf_deinit);
+        struct kedge_witness_answer a;
+        kedge_buf_init(&cosigned, KEDGE_NOTE_MAX);
+        if (kedge_add_checkpoint_judge(&asked, statuses[i], bytes, &cosigned, &a) == KEDGE_OK) {
+            KEDGE_ASSERT(a.outcome != KEDGE_WITNESS_COSIGNED && cosigned.len == 0 && a.reason[0] != '\0');
+            KEDGE_ASSERT(a.outcome == KEDGE_WITNESS_REFUSED || a.size != asked.old_size);
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     static struct kedge_add_checkpoint r;
@@ -56,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     if (kedge_add_checkpoint_read_conflict(bytes, &size) == KEDGE_OK) {
         KEDGE_ASSERT(size <= KEDGE_TREE_SIZE_MAX && data[len - 1] == '\n');
     }
+    try_judge(bytes);
     try_open(bytes);
     if (kedge_add_checkpoint_parse(bytes, &r) != KEDGE_OK) {
         return 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "chain/add_checkpoint.h"
+#include "chain/add_checkpoint_client.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
 #include "tests/unit/chain/vectors.h"
@@ -406,6 +407,97 @@ START_TEST(a_conflict_states_one_decimal_line)
 }
 END_TEST
 
+/* ---- the side that asks ---- */
+
+enum said { OUR_LINE, STRANGERS_LINE, CHANGED_LINE, OTHER_TEXTS_LINE };
+
+/* A cosignature line over the note's text, or one that is none. */
+static void say(enum said what, const struct kedge_key_pair *key, struct kedge_view text,
+                struct kedge_buf *out)
+{
+    struct kedge_key_pair other;
+    struct kedge_seed seed = {{0x55}};
+    kedge_key_from_seed(&seed, &other);
+    kedge_buf_init(out, KEDGE_COSIGNATURE_LINE_MAX);
+    struct kedge_view about = what == OTHER_TEXTS_LINE
+                                  ? kedge_view_str("log.example\n1\n"
+                                                   "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n")
+                                  : text;
+    ck_assert_int_eq(kedge_cosignature_make(about, kedge_view_str("w.example"),
+                                            what == STRANGERS_LINE ? &other : key, 1767225600, out),
+                     KEDGE_OK);
+    if (what == CHANGED_LINE) {
+        uint8_t *last = &out->ptr[out->len - 12];
+        *last = *last == 'A' ? 'B' : 'A';
+    }
+}
+
+START_TEST(an_answer_is_what_it_proves)
+{
+    static const struct {
+        unsigned status;
+        const char *body; /* NULL: the line */
+        enum said said;
+        enum kedge_witness_outcome outcome;
+        uint64_t size;
+    } rows[] = {
+        {200, NULL, OUR_LINE, KEDGE_WITNESS_COSIGNED, 9},
+        {200, NULL, STRANGERS_LINE, KEDGE_WITNESS_REFUSED, 0},
+        {200, NULL, CHANGED_LINE, KEDGE_WITNESS_REFUSED, 0},
+        {200, NULL, OTHER_TEXTS_LINE, KEDGE_WITNESS_REFUSED, 0},
+        {200, "", OUR_LINE, KEDGE_WITNESS_REFUSED, 0},
+        {200, "<html>", OUR_LINE, KEDGE_WITNESS_REFUSED, 0},
+        {200, "7\n", OUR_LINE, KEDGE_WITNESS_REFUSED, 0},
+        {409, "7\n", OUR_LINE, KEDGE_WITNESS_AGAIN, 7},
+        {409, "9\n", OUR_LINE, KEDGE_WITNESS_AGAIN, 9},
+        {409, "0\n", OUR_LINE, KEDGE_WITNESS_AGAIN, 0},
+        {409, "10\n", OUR_LINE, KEDGE_WITNESS_AHEAD, 10},
+        {409, "4\n", OUR_LINE, KEDGE_WITNESS_REFUSED, 0}, /* that is what it was asked from */
+        {409, "7", OUR_LINE, KEDGE_WITNESS_REFUSED, 0},
+        {409, "-1\n", OUR_LINE, KEDGE_WITNESS_REFUSED, 0},
+        {409, NULL, OUR_LINE, KEDGE_WITNESS_REFUSED, 0},
+        {400, NULL, OUR_LINE, KEDGE_WITNESS_REFUSED, 0},
+        {403, NULL, OUR_LINE, KEDGE_WITNESS_REFUSED, 0},
+        {404, NULL, OUR_LINE, KEDGE_WITNESS_REFUSED, 0},
+        {422, NULL, OUR_LINE, KEDGE_WITNESS_REFUSED, 0},
+        {201, NULL, OUR_LINE, KEDGE_WITNESS_REFUSED, 0},
+        {0, NULL, OUR_LINE, KEDGE_WITNESS_REFUSED, 0},
+    };
+    struct kedge_key_pair log, key;
+    struct kedge_seed seeds[2] = {{{1}}, {{2}}};
+    struct kedge_vkey vkey;
+    struct kedge_hash root = {{3}};
+    struct kedge_note *parsed = kedge_mem_new(1, sizeof *parsed);
+    struct kedge_buf note;
+    kedge_key_from_seed(&seeds[0], &log);
+    kedge_key_from_seed(&seeds[1], &key);
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    ck_assert_int_eq(kedge_vkey_make(kedge_view_str("w.example"), KEDGE_KEY_COSIGNATURE, &key.public, &vkey),
+                     KEDGE_OK);
+    ck_assert_int_eq(kedge_checkpoint_sign(kedge_view_str("log.example"), 9, &root, &log, &note), KEDGE_OK);
+    ck_assert_int_eq(kedge_note_parse(kedge_buf_view(&note), parsed), KEDGE_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct kedge_witness_asked asked = {
+            .note = kedge_buf_view(&note), .size = 9, .old_size = 4, .witness = &vkey};
+        struct kedge_witness_answer answer;
+        struct kedge_buf line, cosigned;
+        say(rows[i].said, &key, parsed->text, &line);
+        kedge_buf_init(&cosigned, KEDGE_NOTE_MAX);
+        struct kedge_view body = rows[i].body ? kedge_view_str(rows[i].body) : kedge_buf_view(&line);
+        ck_assert_int_eq(kedge_add_checkpoint_judge(&asked, rows[i].status, body, &cosigned, &answer),
+                         KEDGE_OK);
+        ck_assert_msg(answer.outcome == rows[i].outcome && answer.size == rows[i].size, "row %zu: %d, %llu",
+                      i, (int)answer.outcome, (unsigned long long)answer.size);
+        bool good = answer.outcome == KEDGE_WITNESS_COSIGNED;
+        ck_assert_msg(good == (answer.reason[0] == '\0') && good == (cosigned.len > note.len), "row %zu", i);
+        kedge_buf_deinit(&line);
+        kedge_buf_deinit(&cosigned);
+    }
+    kedge_mem_free(parsed);
+    kedge_buf_deinit(&note);
+}
+END_TEST
+
 START_TEST(any_allocation_may_fail)
 {
     struct kedge_buf request = request_of(0, 1, 0, 0);
@@ -437,6 +529,7 @@ int main(void)
     tcase_add_test(tc, requests_have_one_spelling);
     tcase_add_test(tc, only_the_origins_own_keys_speak_for_it);
     tcase_add_test(tc, a_conflict_states_one_decimal_line);
+    tcase_add_test(tc, an_answer_is_what_it_proves);
     tcase_add_test(tc, any_allocation_may_fail);
     Suite *s = suite_create("chain/add_checkpoint");
     suite_add_tcase(s, tc);
