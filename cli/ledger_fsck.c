@@ -189,6 +189,12 @@ static int look_at_store(struct look *l, struct kedge_buf *ret_refs, json_t **re
     return err;
 }
 
+static bool has(const char *dir, const char *name)
+{
+    char path[KEDGE_PATH_MAX];
+    return kedge_path_join(path, dir, name) == KEDGE_OK && kedge_file_exists(path);
+}
+
 /* The main chain names models of its own and lists of inputs that lie at the tenants. */
 static int look_at_blobs(struct look *l, struct kedge_view refs, json_t *row, struct kedge_diag *d)
 {
@@ -204,6 +210,7 @@ static int look_at_blobs(struct look *l, struct kedge_view refs, json_t *row, st
     struct kedge_fsck_blobs blobs = {.dir = l->task->folder,
                                      .keys_dir =
                                          kedge_state_blob_keys_beside(l->task->folder, keys) ? keys : NULL,
+                                     .keys_belong_here = s->state[0] && has(s->state, "keys/statement.pem"),
                                      .refs = refs,
                                      .also = is_main ? kedge_view_of(NULL, 0) : kedge_buf_view(&s->main_refs),
                                      .elsewhere = folders,
@@ -322,12 +329,6 @@ static int find_state(struct fsck *s, struct kedge_id **ret_ids, struct kedge_di
     }
     s->beside = !err && kedge_cli_coordinator_runs(s->state);
     return err;
-}
-
-static bool has(const char *dir, const char *name)
-{
-    char path[KEDGE_PATH_MAX];
-    return kedge_path_join(path, dir, name) == KEDGE_OK && kedge_file_exists(path);
 }
 
 /* DIR/name, or DIR itself for an empty name. */

@@ -64,8 +64,9 @@ struct kedge_fsck_blobs {
     struct kedge_view also;       /* blobs that may be here */
     const char *const *elsewhere; /* other such folders */
     size_t elsewhere_count;
-    bool strays_are_fine; /* nothing is known of what else references blobs here */
-    const char *keys_dir; /* of encrypted blobs; NULL: none */
+    bool strays_are_fine;  /* nothing is known of what else references blobs here */
+    const char *keys_dir;  /* of encrypted blobs; NULL: none */
+    bool keys_belong_here; /* so an encrypted blob without its key is lost, and not only unread */
 };
 /* Every blob that is referenced is there; every file is one, has its digest and is referenced. */
 KEDGE_NODISCARD int kedge_fsck_blobs(const struct kedge_fsck *f, const struct kedge_fsck_blobs *blobs,

@@ -117,12 +117,13 @@ static int check_files(struct run *r, struct kedge_diag *reterr)
         if (err == KEDGE_E_NOT_FOUND) {
             continue; /* gone since the folder was listed */
         }
-        if (err == KEDGE_E_SEALED && kedge_blob_keys_count(kedge_blobs_keys(r->blobs)) == 0) {
+        if (err == KEDGE_E_SEALED && !r->b->keys_belong_here
+            && kedge_blob_keys_count(kedge_blobs_keys(r->blobs)) == 0) {
             find(r, KEDGE_FSCK_NOTE, path,
                  "it is encrypted and no key is here: its content was not looked at",
                  "look where the keys are");
         } else if (err == KEDGE_E_SEALED) {
-            find(r, KEDGE_FSCK_DAMAGE, path, "it is encrypted, and of the keys here none is its own",
+            find(r, KEDGE_FSCK_DAMAGE, path, "it is encrypted, and its key is not here",
                  "restore the key from a backup, or kedge ledger repair brings the blob from a replica");
         } else if (err == KEDGE_E_CORRUPT || err == KEDGE_E_IO) {
             find(r, KEDGE_FSCK_DAMAGE, path,
