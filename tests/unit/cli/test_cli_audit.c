@@ -248,6 +248,16 @@ START_TEST(test_one_tenants_copy)
     ck_assert_int_eq(kedge("audit verify %s --trust %s", at("fx"), trust), 1);
     ck_assert_int_eq(kedge("audit verify %s --trust %s --tenant org-b", at("fx"), trust), 1);
     ck_assert_int_eq(kedge("audit verify %s --trust %s --tenant Nobody!", at("fx"), trust), 2);
+    /* Where a model comes from is told without saying whose copy it is. */
+    ck_assert_int_eq(
+        kedge("audit explain %s %s --trust %s", at("fx/models/plain-g0.safetensors"), at("fx"), trust), 0);
+    ck_assert_msg(strstr(out, "not anchored outside yet") != NULL, "%s", out);
+    ck_assert(strstr(out, "org-a: ") != NULL && strstr(out, "org-b") == NULL);
+    ck_assert(strstr(out, "(ledger not here): ") != NULL);
+    ck_assert_int_eq(kedge("audit explain %s %s --trust %s --format json", at("fx/models/plain-g0.safetensors"),
+                           at("fx"), trust),
+                     0);
+    ck_assert(strstr(out, "\"anchors\": []") != NULL || strstr(out, "\"anchors\":[]") != NULL);
     remove_scratch();
 }
 END_TEST
