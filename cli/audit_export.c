@@ -10,6 +10,7 @@
 #include "chain/export/check.h"
 #include "chain/export/export.h"
 #include "chain/export/oms.h"
+#include "cli/audit_copy.h"
 #include "cli/local.h"
 #include "common/base/os/clock.h"
 #include "crypto/keyfile.h"
@@ -33,7 +34,7 @@ struct question {
     const char *dir, *out, *trust_path, *keys, *time;
     const char *seen[KEDGE_TRUST_SEEN_MAX], *models[KEDGE_EXPORT_MODELS_MAX];
     const char *timestamps[KEDGE_EXPORT_TIMESTAMPS_MAX];
-    struct kedge_id tenants[TENANTS_MAX];
+    struct kedge_id tenants[TENANTS_MAX], copied[TENANTS_MAX]; /* copied: whose ledgers a copy holds */
     struct kedge_export_options o;
 };
 
@@ -235,6 +236,20 @@ static int tell(struct kedge_cli *c, const struct question *q, const struct kedg
                                   "timestamps", (int)s->timestamps, "time_s", (json_int_t)s->time_s));
 }
 
+/* A tenant's copy is exported as what it is: what is withheld from it is not in the export either. */
+static void look_for_copy(struct kedge_cli *c, struct question *q, const char *dir)
+{
+    q->o.audit.tenants = q->copied;
+    q->o.audit.tenant_count = kedge_cli_copy_tenants(dir, q->copied, TENANTS_MAX);
+    if (q->o.audit.tenant_count > 0) {
+        kedge_cli_say(
+            c,
+            "A copy with the ledger of %s%s: others' statements, and what the coordinator withholds, are "
+            "not in the export; verify-report.json says what could not be checked.\n",
+            q->copied[0].s, q->o.audit.tenant_count > 1 ? " and others" : "");
+    }
+}
+
 /* A folder as it is, an archive unpacked for as long as it takes. */
 static int export_record(struct kedge_cli *c, struct question *q, struct kedge_export_summary *ret,
                          struct kedge_diag *d)
@@ -242,6 +257,9 @@ static int export_record(struct kedge_cli *c, struct question *q, struct kedge_e
     static struct kedge_unpacked unpacked;
     if (!kedge_archive_is(q->dir)) {
         look_for_coordinator(q);
+        if (!q->o.audit.live) {
+            look_for_copy(c, q, q->dir);
+        }
         return kedge_export(q->dir, q->out, &q->o, ret, d);
     }
     kedge_cli_progress(c, "unpacking", 0, 0, q->dir);
@@ -249,6 +267,7 @@ static int export_record(struct kedge_cli *c, struct question *q, struct kedge_e
     if (err) {
         return err;
     }
+    look_for_copy(c, q, unpacked.dir);
     err = kedge_export(unpacked.dir, q->out, &q->o, ret, d);
     int removed = kedge_archive_remove(&unpacked, err ? NULL : d);
     return err ? err : removed;

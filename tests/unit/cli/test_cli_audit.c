@@ -254,10 +254,21 @@ START_TEST(test_one_tenants_copy)
     ck_assert_msg(strstr(out, "not anchored outside yet") != NULL, "%s", out);
     ck_assert(strstr(out, "org-a: ") != NULL && strstr(out, "org-b") == NULL);
     ck_assert(strstr(out, "(ledger not here): ") != NULL);
-    ck_assert_int_eq(kedge("audit explain %s %s --trust %s --format json", at("fx/models/plain-g0.safetensors"),
-                           at("fx"), trust),
+    ck_assert_int_eq(kedge("audit explain %s %s --trust %s --format json",
+                           at("fx/models/plain-g0.safetensors"), at("fx"), trust),
                      0);
     ck_assert(strstr(out, "\"anchors\": []") != NULL || strstr(out, "\"anchors\":[]") != NULL);
+    /* What it holds goes out, and says what it does not. */
+    ck_assert_int_eq(kedge("audit export %s --out %s --trust %s --keys %s --tenant org-a", at("fx"),
+                           at("export"), trust, at("keys")),
+                     0);
+    ck_assert(strstr(out, "A copy with the ledger of org-a") != NULL);
+    ck_assert(has_text(at("export/verify-report.json"), "the ledger of \\\"org-b\\\" is not here"));
+    ck_assert_int_eq(
+        kedge("audit verify-export %s --trust %s --keys %s", at("export"), trust, at("export/keys")), 0);
+    ck_assert_int_eq(kedge("audit export %s --out %s --trust %s --keys %s --tenant org-b", at("fx"),
+                           at("none"), trust, at("keys")),
+                     3);
     remove_scratch();
 }
 END_TEST
