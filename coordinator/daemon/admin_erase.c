@@ -313,27 +313,52 @@ struct shred_work {
     struct kedge_work work;
     struct kedge_net_request *req; /* NULL: nobody asked */
     struct kedge_blobs *blobs;
+    struct kedge_ledger *ledger;
     struct kedge_id *ended; /* keys of jobs that have ended: nobody uploads under them any more */
     size_t ended_count, done;
     int err;
     struct kedge_diag diag;
 };
 
-static bool has_ended(void *arg, const struct kedge_id *name)
+struct left {
+    struct kedge_ledger *ledger;
+    struct kedge_statement *st;
+};
+
+/* KEDGE_E_EXISTS: an update that nobody ordered to be erased. */
+static int visit_update(void *arg, struct kedge_view key, uint64_t index)
+{
+    struct left *l = arg;
+    (void)key;
+    int err = read_entry(l->ledger, index, l->st);
+    return err ? err : kedge_ledger_has_erased(l->ledger, &l->st->subject) ? KEDGE_OK : KEDGE_E_EXISTS;
+}
+
+/* The job has ended, and the ledger orders all its updates to be erased. That no file is left says nothing:
+ * files may be on a disk that is not mounted, or still to come back from a backup, which is noise without its
+ * key. */
+static bool is_over(void *arg, const struct kedge_id *job)
 {
     const struct shred_work *w = arg;
+    struct left l = {w->ledger, NULL};
+    char prefix[KEDGE_ID_MAX + 16];
     bool found = false;
     for (size_t i = 0; i < w->ended_count && !found; i++) {
-        found = kedge_id_eq(&w->ended[i], name);
+        found = kedge_id_eq(&w->ended[i], job);
     }
-    return found;
+    l.st = found ? kedge_mem_new(1, sizeof *l.st) : NULL;
+    snprintf(prefix, sizeof prefix, "update/%s/", job->s);
+    bool over =
+        l.st && kedge_ledger_scan_keys(w->ledger, kedge_view_str(prefix), visit_update, &l) == KEDGE_OK;
+    kedge_mem_free(l.st);
+    return over;
 }
 
 static void shred_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct shred_work *w = (struct shred_work *)work;
     (void)h;
-    w->err = kedge_blobs_shred(w->blobs, has_ended, w, &w->done, &w->diag);
+    w->err = kedge_blobs_shred(w->blobs, is_over, w, &w->done, &w->diag);
 }
 
 static void shred_done(struct kedge_host *h, struct kedge_item *item)
@@ -384,15 +409,16 @@ static void shred(struct kedge_host *h, struct kedge_net_request *req, const jso
     w->work = (struct kedge_work){{shred_done}, shred_run};
     w->req = req;
     w->blobs = h->tenants[tenant].log.blobs;
+    w->ledger = h->tenants[tenant].log.ledger;
     kedge_host_work(h, &w->work);
 }
 
 int kedge_host_shred(struct kedge_host *h, uint32_t tenant, size_t *ret_count, struct kedge_diag *d)
 {
-    struct shred_work w = {.ended = NULL};
+    struct shred_work w = {.ledger = h->tenants[tenant].log.ledger};
     int err = list_ended(h, h->tenants[tenant].log.blobs, &w);
     err = err ? kedge_diag_set(d, err, "out of memory")
-              : kedge_blobs_shred(h->tenants[tenant].log.blobs, has_ended, &w, ret_count, d);
+              : kedge_blobs_shred(h->tenants[tenant].log.blobs, is_over, &w, ret_count, d);
     kedge_mem_free(w.ended);
     return err;
 }
