@@ -203,6 +203,81 @@ START_TEST(a_site_rotates_its_own_key)
 }
 END_TEST
 
+START_TEST(a_sites_tls_key_is_rotated_by_its_statement_key)
+{
+    struct kedge_id site = sample_id("s1");
+    struct kedge_public_key now = key(23);
+    begin();
+    ck_assert_int_eq(say_site("s1", 21, 22, BY(1)), KEDGE_OK);
+    ck_assert_int_eq(say_site("s2", 31, 32, BY(1)), KEDGE_OK);
+    ck_assert_int_eq(say_rotated(KEDGE_ROLE_SITE_TLS, "s1", 22, 23, BY(22, 23)),
+                     KEDGE_E_DENIED); /* not the one that goes */
+    ck_assert_int_eq(say_rotated(KEDGE_ROLE_SITE_TLS, "s1", 22, 23, BY(1, 23)),
+                     KEDGE_E_DENIED); /* nor an admin */
+    ck_assert_int_eq(say_rotated(KEDGE_ROLE_SITE_TLS, "s1", 22, 23, BY(21)),
+                     KEDGE_E_DENIED); /* who has it? */
+    ck_assert_int_eq(say_rotated(KEDGE_ROLE_SITE_TLS, "s1", 22, 23, BY(31, 23)),
+                     KEDGE_E_DENIED); /* another site */
+    ck_assert_int_eq(say_rotated(KEDGE_ROLE_SITE_TLS, "s2", 22, 23, BY(31, 23)), KEDGE_E_KEY);
+    ck_assert_int_eq(say_rotated(KEDGE_ROLE_SITE_TLS, "s9", 22, 23, BY(21, 23)), KEDGE_E_NOT_FOUND);
+    ck_assert_int_eq(say_rotated(KEDGE_ROLE_SITE_TLS, "s1", 21, 23, BY(21, 23)),
+                     KEDGE_E_KEY); /* its statement key */
+    ck_assert_int_eq(say_rotated(KEDGE_ROLE_SITE_TLS, "s1", 22, 32, BY(21, 32)), KEDGE_E_KEY); /* s2's */
+    ck_assert_int_eq(say_rotated(KEDGE_ROLE_SITE_TLS, "s1", 22, 21, BY(21)),
+                     KEDGE_E_DENIED); /* one key, two roles */
+    ck_assert_int_eq(say_rotated(KEDGE_ROLE_SITE_TLS, "s1", 22, 23, BY(21, 23)), KEDGE_OK);
+    ck_assert(kedge_public_key_eq(&kedge_keybook_of(&book, KEDGE_ROLE_SITE_TLS, &site)->key, &now));
+    ck_assert_int_eq(say_rotated(KEDGE_ROLE_SITE_TLS, "s1", 22, 24, BY(21, 24)), KEDGE_E_REVOKED); /* again */
+    ck_assert_int_eq(say_site("s3", 41, 22, BY(1)), KEDGE_E_KEY); /* the one that went, for another site */
+    ck_assert_int_eq(say_rotated(KEDGE_ROLE_SITE, "s1", 21, 25, BY(21, 25)), KEDGE_OK);
+    ck_assert_int_eq(say_rotated(KEDGE_ROLE_SITE_TLS, "s1", 23, 24, BY(21, 24)), KEDGE_E_DENIED);
+    ck_assert_int_eq(say_rotated(KEDGE_ROLE_SITE_TLS, "s1", 23, 24, BY(25, 24)), KEDGE_OK);
+    ck_assert_int_eq(say_site_gone("s1", 25, BY(1)), KEDGE_OK);
+    ck_assert_int_eq(say_rotated(KEDGE_ROLE_SITE_TLS, "s1", 24, 26, BY(25, 26)), KEDGE_E_REVOKED);
+    ck_assert(!kedge_book_key_in_force(kedge_keybook_of(&book, KEDGE_ROLE_SITE_TLS, &site)));
+    kedge_keybook_deinit(&book);
+}
+END_TEST
+
+/* Key n of a long row, none of which is a sample. */
+static struct kedge_public_key row_key(uint32_t n)
+{
+    struct kedge_key_pair pair;
+    struct kedge_seed seed = {{0xee, (uint8_t)(n >> 8), (uint8_t)n}};
+    kedge_key_from_seed(&seed, &pair);
+    return pair.public;
+}
+
+START_TEST(a_thousand_rotations_leave_one_key)
+{
+    enum { ROTATIONS = 1000 };
+    const struct kedge_book_key *k;
+    struct kedge_public_key first = key(1), middle = row_key(ROTATIONS / 2), last = row_key(ROTATIONS);
+    struct kedge_hash id;
+    begin();
+    for (uint32_t i = 0; i < ROTATIONS; i++) {
+        st = (struct kedge_statement){.kind = KEDGE_ST_KEY_ROTATED};
+        st.u.key_rotated = (struct kedge_st_key_rotated){
+            .tenant = sample_id("north"), .old_key = i ? row_key(i) : first, .new_key = row_key(i + 1)};
+        ck_assert_int_eq(kedge_keybook_apply(&book, &st, next++, &diag), KEDGE_OK);
+    }
+    ck_assert_uint_eq(kedge_keybook_admins(&book), 1);
+    kedge_public_key_hash(&last, &id);
+    ck_assert_int_eq(kedge_keybook_admin(&book, &id, &k), KEDGE_OK);
+    kedge_public_key_hash(&middle, &id);
+    ck_assert_int_eq(kedge_keybook_admin(&book, &id, &k), KEDGE_E_REVOKED);
+    ck_assert(k->from == ROTATIONS / 2 && k->until == ROTATIONS / 2 + 1);
+    id.b[3] ^= 1;
+    ck_assert_int_eq(kedge_keybook_admin(&book, &id, &k), KEDGE_E_NOT_FOUND);
+    ck_assert_int_eq(say_site("s1", 21, 22, BY(1)), KEDGE_E_REVOKED);
+    st = (struct kedge_statement){.kind = KEDGE_ST_KEY_ROTATED};
+    st.u.key_rotated =
+        (struct kedge_st_key_rotated){.tenant = sample_id("north"), .old_key = last, .new_key = middle};
+    ck_assert_int_eq(kedge_keybook_check(&book, &st, &diag), KEDGE_E_KEY);
+    kedge_keybook_deinit(&book);
+}
+END_TEST
+
 START_TEST(a_stolen_admin_key_is_revoked_by_the_others)
 {
     begin();
@@ -377,6 +452,8 @@ int main(void)
     tcase_add_test(tc, more_than_half_of_the_admins_change_them);
     tcase_add_test(tc, rotation_takes_both_keys);
     tcase_add_test(tc, a_site_rotates_its_own_key);
+    tcase_add_test(tc, a_sites_tls_key_is_rotated_by_its_statement_key);
+    tcase_add_test(tc, a_thousand_rotations_leave_one_key);
     tcase_add_test(tc, a_stolen_admin_key_is_revoked_by_the_others);
     tcase_add_test(tc, the_recovery_key_puts_one_admin_key_in_the_place_of_all);
     tcase_add_test(tc, a_signature_of_another_statement_is_none);
