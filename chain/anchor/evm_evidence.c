@@ -9,7 +9,13 @@
 #include "chain/json.h"
 #include "common/base/text.h"
 
-enum { HEADER_FIELDS_MIN = 15, HEADER_FIELDS_MAX = 32, HEADER_STATE_ROOT = 3, HEADER_NUMBER = 8, HEADER_TIME = 11 };
+enum {
+    HEADER_FIELDS_MIN = 15,
+    HEADER_FIELDS_MAX = 32,
+    HEADER_STATE_ROOT = 3,
+    HEADER_NUMBER = 8,
+    HEADER_TIME = 11
+};
 
 static const char format[] = "kedge-evm-anchor/1";
 static const char *const known_keys[] = {

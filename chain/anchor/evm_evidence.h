@@ -53,7 +53,8 @@ KEDGE_NODISCARD int kedge_evm_evidence_check(const struct kedge_evm_evidence *e,
  * none that says. Of evidence that was checked. */
 KEDGE_NODISCARD int kedge_evm_evidence_time(const struct kedge_evm_evidence *e, uint64_t *ret_s);
 /* Whether the contract whose state is proven has Kedge's code (evm_contract.h): only then are there no gaps
- * behind its number, and no longer log before it. False without a state proof. Of evidence that was checked. */
+ * behind its number, and no longer log before it. False without a state proof. Of evidence that was checked.
+ */
 bool kedge_evm_evidence_code_is_ours(const struct kedge_evm_evidence *e);
 /* Is it about this checkpoint of the main chain (origin, size, root)? KEDGE_E_VERIFY with the reason. */
 KEDGE_NODISCARD int kedge_evm_evidence_is_about(const struct kedge_evm_evidence *e, struct kedge_view origin,

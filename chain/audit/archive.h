@@ -24,8 +24,9 @@ struct kedge_unpacked {
 /* True for a regular file: a record's folder is none. */
 bool kedge_archive_is(const char *path);
 /* limits NULL: the defaults. Nothing is left after an error, nor when the process is killed before
- * kedge_archive_remove. Call it before there are threads: it forks. KEDGE_E_FORMAT: no such archive, a path that
- * leaves the folder, a link, a name twice; KEDGE_E_TOO_LONG: beyond the limits; _IO, _DISK_FULL, _NOMEM. */
+ * kedge_archive_remove. Call it before there are threads: it forks. KEDGE_E_FORMAT: no such archive, a path
+ * that leaves the folder, a link, a name twice; KEDGE_E_TOO_LONG: beyond the limits; _IO, _DISK_FULL, _NOMEM.
+ */
 KEDGE_NODISCARD int kedge_archive_unpack(const char *path, const struct kedge_archive_limits *limits,
                                          struct kedge_unpacked *ret, struct kedge_diag *reterr);
 /* Removes what was unpacked. */

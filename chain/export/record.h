@@ -68,8 +68,8 @@ struct kedgei_ex_record {
     bool all_permitted;
 };
 
-/* Opens the record beside nobody (copy) or beside a coordinator that writes it, as far as `report`, which says
- * yes, goes. deinit in every case. KEDGE_E_VERIFY: it is not the record of that report. */
+/* Opens the record beside nobody (copy) or beside a coordinator that writes it, as far as `report`, which
+ * says yes, goes. deinit in every case. KEDGE_E_VERIFY: it is not the record of that report. */
 KEDGE_NODISCARD int kedgei_ex_record_open(const char *dir, const struct kedge_export_options *options,
                                           const struct kedge_audit_report *report,
                                           struct kedgei_ex_record *ret, struct kedge_diag *reterr);
