@@ -2,6 +2,8 @@
 #ifndef KEDGE_BENCH_BENCH_AUDIT_H
 #define KEDGE_BENCH_BENCH_AUDIT_H
 
+#include <stdint.h>
+
 struct kedge_bench_audit_verify {
     double rate;        /* statements per second of processor time, everything that `audit verify` does */
     double verify_rate; /* bare Ed25519 verifications of as many bytes per second of processor time */
@@ -20,5 +22,17 @@ struct kedge_bench_audit_replay {
 /* A record with updates of 4.8 MB, evicted from the page cache before each reading; medians of three runs in
  * turns, on all processors. */
 int kedge_bench_audit_replay(struct kedge_bench_audit_replay *ret);
+
+struct kedge_bench_audit_memory {
+    uint64_t entries;        /* of the record */
+    double held;             /* bytes that `audit verify` held of no file, the most that was seen */
+    double resident;         /* the same with what was mapped in of files */
+    double per_entry;        /* bytes by which `held` grows, from a record of 40,000 entries to this one */
+    double held_ten_million; /* with that growth */
+};
+
+/* Records of KEDGE_BENCH_ENTRIES entries, else 200,000, and of 40,000, in $TMPDIR: about 5 KB each and as
+ * much again while they are verified, on all processors. */
+int kedge_bench_audit_memory(struct kedge_bench_audit_memory *ret);
 
 #endif

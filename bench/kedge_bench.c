@@ -299,6 +299,21 @@ static int audit_replay(struct row rows[ROWS_MAX], int *ret_count)
     return err;
 }
 
+/* The baseline is how many entries the record has. */
+static int audit_memory(struct row rows[ROWS_MAX], int *ret_count)
+{
+    struct kedge_bench_audit_memory m;
+    int err = kedge_bench_audit_memory(&m);
+    if (!err) {
+        double entries = (double)m.entries, mb = 1e-6 * m.held_ten_million, all = 1e-6 * m.resident;
+        rows[0] = (struct row){"audit-memory-10m", "MB", mb, entries, 100, false, mb < 100};
+        rows[1] = (struct row){"audit-memory-entry", "B", m.per_entry, entries, 8, false, m.per_entry < 8};
+        rows[2] = (struct row){"audit-resident", "MB", all, entries, 150, false, all < 150};
+        *ret_count = 3;
+    }
+    return err;
+}
+
 /* One measurement can give several rows. */
 static const struct measurement {
     const char *rows[ROWS_MAX];
@@ -318,6 +333,7 @@ static const struct measurement {
     {{"ledger-open-10m", "inclusion-proof", "inclusion-proof-bytes"}, large_ledger},
     {{"audit-verify"}, audit_verify},
     {{"audit-replay"}, audit_replay},
+    {{"audit-memory-10m", "audit-memory-entry", "audit-resident"}, audit_memory},
 };
 enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
 
