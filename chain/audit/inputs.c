@@ -343,12 +343,20 @@ static bool was_selected(const struct round_check *c, const struct kedgei_log *l
                          const struct kedge_id *site)
 {
     const struct kedge_input_list *list = &c->opened[place_of(c, log)];
-    for (uint32_t i = 0; i < list->count; i++) {
-        if (list->rows[i].use == KEDGE_USE_SELECTED && kedge_id_eq(&list->rows[i].site, site)) {
-            return true;
+    uint32_t lo = 0, hi = list->count;
+    while (lo < hi) { /* rows ascend by site */
+        uint32_t mid = (lo + hi) / 2;
+        if (kedge_id_cmp(&list->rows[mid].site, site) < 0) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
         }
     }
-    return false;
+    bool selected = false;
+    for (; lo < list->count && kedge_id_eq(&list->rows[lo].site, site); lo++) {
+        selected = selected || list->rows[lo].use == KEDGE_USE_SELECTED;
+    }
+    return selected;
 }
 
 static void check_update_base(const struct round_check *c, const struct kedgei_log *log,
