@@ -21,7 +21,9 @@ enum {
     RESIDENT_MAX = 48 << 20, /* of files, before the maps are let go */
     CHUNK_FIRST = 16 << 10,  /* of an arena; they double up to the last */
     CHUNK_LAST = 4 << 20,
-    RUN_BYTES = 2 << 20, /* sorted at once */
+    RUN_BYTES = 2 << 20,  /* sorted at once */
+    COPY_BYTES = 1 << 20, /* between two looks */
+    MERGE_STEP = 64,      /* items that are one step of a loop */
 };
 
 struct kedgei_region {
@@ -206,18 +208,6 @@ void *kedgei_scratch_new(struct kedgei_scratch *s, size_t count, size_t size)
     return base ? base + HEAD : NULL;
 }
 
-void *kedgei_scratch_grow(struct kedgei_scratch *s, void *p, size_t used, size_t count, size_t size)
-{
-    uint8_t *next = kedgei_scratch_new(s, count, size);
-    if (next && used > 0) {
-        memcpy(next, p, used * size);
-    }
-    if (next) {
-        kedgei_scratch_free(s, p);
-    }
-    return next;
-}
-
 void kedgei_scratch_free(struct kedgei_scratch *s, void *p)
 {
     if (!p) {
@@ -280,11 +270,8 @@ static uint64_t resident_files(void)
 }
 
 /* The pages stay in the system's cache, written or to be written; only this process's claim on them ends. */
-void kedgei_scratch_breathe(struct kedgei_scratch *s)
+static void look(struct kedgei_scratch *s)
 {
-    if (atomic_fetch_add_explicit(&s->steps, 1, memory_order_relaxed) % BREATHE_EVERY != BREATHE_EVERY - 1) {
-        return;
-    }
     pthread_mutex_lock(&s->mutex);
     if (s->mapped > RESIDENT_MAX && resident_files() > RESIDENT_MAX) {
         for (const struct kedgei_region *r = s->regions; r; r = r->next) {
@@ -294,15 +281,46 @@ void kedgei_scratch_breathe(struct kedgei_scratch *s)
     pthread_mutex_unlock(&s->mutex);
 }
 
+void kedgei_scratch_breathe(struct kedgei_scratch *s)
+{
+    if (atomic_fetch_add_explicit(&s->steps, 1, memory_order_relaxed) % BREATHE_EVERY == BREATHE_EVERY - 1) {
+        look(s);
+    }
+}
+
+static void copy(struct kedgei_scratch *s, uint8_t *to, const uint8_t *from, size_t len)
+{
+    while (len > 0) {
+        size_t piece = len < COPY_BYTES ? len : COPY_BYTES;
+        memcpy(to, from, piece);
+        to += piece;
+        from += piece;
+        len -= piece;
+        if (len > 0) {
+            look(s);
+        }
+    }
+}
+
+void *kedgei_scratch_grow(struct kedgei_scratch *s, void *p, size_t used, size_t count, size_t size)
+{
+    uint8_t *next = kedgei_scratch_new(s, count, size);
+    if (next) {
+        copy(s, next, p, used * size);
+        kedgei_scratch_free(s, p);
+    }
+    return next;
+}
+
 /* ---- sorting ---- */
 
 /* Two sorted neighbours from `from` into `to`. */
-static void merge(const uint8_t *from, uint8_t *to, size_t left, size_t right, size_t size,
-                  int (*compare)(const void *, const void *))
+static void merge(struct kedgei_scratch *s, const uint8_t *from, uint8_t *to, size_t left, size_t right,
+                  size_t size, int (*compare)(const void *, const void *))
 {
     const uint8_t *a = from, *b = from + left * size;
     if (left > 0 && right > 0 && compare(b - size, b) <= 0) { /* already in order */
-        memcpy(to, from, (left + right) * size);
+        copy(s, to, from, (left + right) * size);
         return;
     }
     while (left > 0 && right > 0) {
@@ -316,8 +334,11 @@ static void merge(const uint8_t *from, uint8_t *to, size_t left, size_t right, s
             right--;
         }
         to += size;
+        if ((left + right) % MERGE_STEP == 0) {
+            kedgei_scratch_breathe(s);
+        }
     }
-    memcpy(to, left > 0 ? a : b, (left + right) * size);
+    copy(s, to, left > 0 ? a : b, (left + right) * size);
 }
 
 static size_t least(size_t a, size_t b)
@@ -332,7 +353,7 @@ int kedgei_scratch_sort(struct kedgei_scratch *s, void *items, size_t count, siz
     uint8_t *from = items, *to;
     for (size_t at = 0; at < count; at += run) {
         qsort(from + at * size, least(run, count - at), size, compare);
-        kedgei_scratch_breathe(s);
+        look(s);
     }
     if (count <= run) {
         return KEDGE_OK;
@@ -345,15 +366,14 @@ int kedgei_scratch_sort(struct kedgei_scratch *s, void *items, size_t count, siz
     for (; run < count; run *= 2) {
         for (size_t at = 0; at < count; at += 2 * run) {
             size_t left = least(run, count - at), right = least(run, count - at - left);
-            merge(from + at * size, to + at * size, left, right, size, compare);
-            kedgei_scratch_breathe(s);
+            merge(s, from + at * size, to + at * size, left, right, size, compare);
         }
         uint8_t *was = from;
         from = to;
         to = was;
     }
     if (from != items) {
-        memcpy(items, from, count * size);
+        copy(s, items, from, count * size);
     }
     kedgei_scratch_free(s, more);
     return KEDGE_OK;
