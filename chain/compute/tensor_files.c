@@ -123,6 +123,10 @@ int kedgei_tensors_seek(struct kedgei_tensors *t, size_t from, size_t to, size_t
             t->tile[i] = (const uint8_t *)t->values[i] + first * WORD;
             continue;
         }
+        if (i > from && strcmp(t->paths[i], t->paths[i - 1]) == 0) { /* sites that sent the same */
+            t->tile[i] = t->tile[i - 1];
+            continue;
+        }
         KEDGE_ASSERT(held < KEDGEI_TENSORS_HELD_MAX);
         uint8_t *out = t->held + held++ * KEDGE_BLOB_CHUNK;
         int err = kedge_blob_file_read(&t->files[i], t->start + (uint64_t)first * WORD, out, n * WORD);

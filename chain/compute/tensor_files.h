@@ -13,7 +13,7 @@ enum {
 struct kedgei_tensors {
     const struct kedge_layout *layout;
     struct kedge_blob_file *files;
-    const char **paths;  /* borrowed, for errors */
+    const char **paths;  /* borrowed */
     const void **values; /* where a plain file's values are mapped; NULL: the file is encrypted */
     const void **tile;   /* of files that were sought: the tile's first value */
     size_t count, sealed_count;

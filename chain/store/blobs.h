@@ -107,6 +107,9 @@ KEDGE_NODISCARD int kedge_upload_finish(struct kedge_upload *u, struct kedge_dia
 /* The staging file; valid as long as u. */
 const char *kedge_upload_path(const struct kedge_upload *u);
 void kedge_upload_at(const struct kedge_upload *u, struct kedge_blob_at *ret);
+/* Something of the caller's that lives as long as u; release is called with it. Replaces nothing: once per u. */
+void kedge_upload_attach(struct kedge_upload *u, void *what, void (*release)(void *what));
+void *kedge_upload_attached(const struct kedge_upload *u); /* NULL: nothing */
 /* After finish: moves it into blobs/, durably. Frees u on success; on an error u stays, commit may be
  * tried again. */
 KEDGE_NODISCARD int kedge_upload_commit(struct kedge_upload *u, struct kedge_diag *reterr);

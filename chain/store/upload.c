@@ -21,6 +21,8 @@ struct kedge_upload {
     struct kedge_hash digest;
     uint64_t total;
     bool is_finished;
+    void *attached;
+    void (*release)(void *what);
 };
 
 static int fail(struct kedge_diag *d, const char *what, const char *path)
@@ -417,8 +419,23 @@ void kedge_upload_at(const struct kedge_upload *u, struct kedge_blob_at *ret)
     *ret = (struct kedge_blob_at){.path = u->s.path, .keys = u->s.b->keys, .digest = u->digest};
 }
 
+void kedge_upload_attach(struct kedge_upload *u, void *what, void (*release)(void *what))
+{
+    KEDGE_ASSERT(!u->attached);
+    u->attached = what;
+    u->release = release;
+}
+
+void *kedge_upload_attached(const struct kedge_upload *u)
+{
+    return u->attached;
+}
+
 static void end_upload(struct kedge_upload *u, bool remove_file)
 {
+    if (u->attached) {
+        u->release(u->attached);
+    }
     unregister_upload(u);
     kedgei_staged_close(&u->s, remove_file);
     kedge_mem_free(u);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "chain/compute/update_stream.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "common/wire/packed.h"
@@ -216,12 +217,14 @@ struct put_work {
     struct kedge_net_request *req;
     uint32_t site, job;
     struct kedge_blobs *blobs;
-    struct kedge_id name, key; /* key: the job's, whose updates are encrypted under one */
+    struct kedge_id name, key;        /* key: the job's, whose updates are encrypted under one */
     struct kedge_hash digest, former; /* former: of the site's update before this one */
     uint64_t total, offset;
     struct kedge_view data;      /* in the request's frame */
     uint32_t packed;             /* bytes that data stands for when it is packed; 0: it is plain */
     struct kedge_upload *upload; /* the worker's while site.upload_busy */
+    struct kedge_update_stream
+        *stream; /* for a new upload, which checks it as it comes; NULL: it is looked at later */
     bool done;
     uint64_t next; /* where to go on */
     int err;
@@ -233,6 +236,22 @@ static void reply_put(struct kedge_net_request *req, uint64_t next, bool complet
     struct kedge_msg msg = {.type = KEDGE_MSG_PUT_OK};
     msg.u.put_ok = (struct kedge_msg_put_ok){.next_offset = next, .complete = complete};
     kedge_host_reply(req, &msg);
+}
+
+/* Writes, and checks what was written while it is in the cache. */
+static int write_piece(struct put_work *w, uint64_t at, struct kedge_view bytes)
+{
+    int err = kedge_upload_write(w->upload, at, bytes, &w->diag);
+    struct kedge_update_stream *stream = kedge_upload_attached(w->upload);
+    if (!err && stream) {
+        kedge_update_stream_feed(stream, at, bytes);
+    }
+    return err;
+}
+
+static void release_stream(void *stream)
+{
+    kedge_update_stream_close(stream);
 }
 
 /* Slice by slice, so that what was unpacked is still in the cache when it is hashed and written. */
@@ -247,7 +266,7 @@ static int write_packed(struct put_work *w)
                               (unsigned long long)at);
     }
     for (size_t n; !err && (n = kedge_unpack(&u, slice, sizeof slice)) > 0; at += n) {
-        err = kedge_upload_write(w->upload, at, kedge_view_of(slice, n), &w->diag);
+        err = write_piece(w, at, kedge_view_of(slice, n));
     }
     return err;
 }
@@ -264,6 +283,10 @@ static void put_run(struct kedge_host *h, struct kedge_work *work)
         }
         err = kedge_upload_open_under(w->blobs, &w->name, &w->key, &w->digest, w->total, &w->upload, &at,
                                       &w->diag);
+        if (!err && at == 0 && w->stream) {
+            kedge_upload_attach(w->upload, w->stream, release_stream);
+            w->stream = NULL;
+        }
         if (err == KEDGE_E_EXISTS) {
             w->done = true;
             w->next = w->total;
@@ -271,7 +294,7 @@ static void put_run(struct kedge_host *h, struct kedge_work *work)
         }
     }
     if (!err && w->data.len > 0 && w->offset == at && !w->done) {
-        err = w->packed ? write_packed(w) : kedge_upload_write(w->upload, w->offset, w->data, &w->diag);
+        err = w->packed ? write_packed(w) : write_piece(w, w->offset, w->data);
         at = kedge_upload_offset(w->upload);
     } /* another offset: the answer tells the right one */
     if (!err && at == w->total && !w->done) {
@@ -311,6 +334,7 @@ static void put_done(struct kedge_host *h, struct kedge_item *item)
     } else {
         reply_put(w->req, w->next, w->done);
     }
+    kedge_update_stream_close(w->stream);
     kedge_mem_free(w);
 }
 
@@ -390,6 +414,10 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
     w->done = s->upload && same && s->upload_done;
     s->upload = NULL;
     s->upload_busy = true;
+    if (!w->upload && piece.offset == 0
+        && kedge_update_stream_open(&job->layout, job->limit, &job->spec_digest, &w->stream) != KEDGE_OK) {
+        w->stream = NULL; /* the whole file is looked at when its statement comes */
+    }
     kedge_host_work(h, &w->work);
 }
 

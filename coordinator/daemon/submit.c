@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "chain/compute/compute.h"
+#include "chain/compute/update_stream.h"
 #include "chain/merkle.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
@@ -226,7 +227,7 @@ struct verify_work {
     struct kedge_upload *upload; /* NULL: the file must be a blob already */
     bool has_taken; /* upload was the site's; else what the site has, half a file or another, stays with it */
     struct kedge_hash digest;
-    const struct kedge_job *job; /* its layout and limit do not change while it lives */
+    const struct kedge_job *job; /* its layout, limit and spec do not change while it lives */
     int err;
     bool committed;
     struct kedge_diag diag;
@@ -246,7 +247,10 @@ static void verify_run(struct kedge_host *h, struct kedge_work *work)
         w->err = w->err == KEDGE_E_NOT_FOUND ? KEDGE_E_BLOB_MISSING : w->err;
         w->err = w->err ? w->err : kedge_blobs_at(w->blobs, &w->digest, path, &at);
     }
-    w->err = w->err ? w->err : kedge_compute_check_update(&w->job->layout, &at, w->job->limit, &w->diag);
+    const struct kedge_update_stream *stream = w->upload ? kedge_upload_attached(w->upload) : NULL;
+    if (!w->err && !kedge_update_stream_accepts(stream, &w->job->spec_digest)) {
+        w->err = kedge_compute_check_update(&w->job->layout, &at, w->job->limit, &w->diag);
+    }
     if (!w->err && w->upload) {
         w->err = kedge_upload_commit(w->upload, &w->diag);
         if (!w->err) {

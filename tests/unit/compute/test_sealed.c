@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "chain/compute/compute.h"
+#include "chain/compute/update_stream.h"
 #include "chain/store/blobs.h"
 #include "common/base/mem.h"
 #include "common/tensor/safetensors.h"
@@ -164,6 +165,45 @@ START_TEST(groups_and_directions_are_the_same)
 }
 END_TEST
 
+/* Whatever the pieces, a stream accepts what the file's check accepts. */
+START_TEST(streams_agree_with_files)
+{
+    static const size_t pieces[] = {1 << 20, 65536, 1000, 7, 3};
+    struct kedge_update_stream *s;
+    struct kedge_buf file;
+    struct kedge_hash of = {{1}}, other = {{2}};
+    set_up();
+    kedge_buf_init(&file, 1 << 20);
+    ck_assert_int_eq(kedge_file_read(paths[0][0], &file, NULL), KEDGE_OK);
+    for (int fault = 0; fault < 6; fault++) {
+        size_t place = fault == 1 ? 3 : fault == 2 ? 40 : file.len - 1 - 4000 * (size_t)fault;
+        uint8_t saved = file.ptr[place];
+        file.ptr[place] =
+            fault >= 1 && fault <= 3 ? (uint8_t)(saved ^ 0x40) : saved; /* 3: a value out of bounds */
+        for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+            size_t end = fault == 4 ? file.len - 1 : file.len;
+            ck_assert_int_eq(kedge_update_stream_open(&layout, LIMIT, &of, &s), KEDGE_OK);
+            for (size_t from = 0; from < end; from += pieces[i]) {
+                size_t n = end - from < pieces[i] ? end - from : pieces[i];
+                kedge_update_stream_feed(s, fault == 5 && from > 0 ? from + 1 : from,
+                                         kedge_view_of(file.ptr + from, n));
+            }
+            bool whole = fault == 5 && pieces[i] >= file.len;
+            ck_assert_msg(kedge_update_stream_accepts(s, &of) == (fault == 0 || whole),
+                          "fault %d, pieces of %zu", fault, pieces[i]);
+            ck_assert(!kedge_update_stream_accepts(s, &other));
+            kedge_update_stream_feed(s, end, kedge_view_of("x", 1));
+            ck_assert(!kedge_update_stream_accepts(s, &of));
+            kedge_update_stream_close(s);
+        }
+        file.ptr[place] = saved;
+    }
+    ck_assert(!kedge_update_stream_accepts(NULL, &of));
+    kedge_buf_deinit(&file);
+    tear_down();
+}
+END_TEST
+
 START_TEST(errors_name_the_file)
 {
     struct kedge_diag d = {.text = ""};
@@ -200,6 +240,7 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, means_are_the_same);
     tcase_add_test(t, groups_and_directions_are_the_same);
+    tcase_add_test(t, streams_agree_with_files);
     tcase_add_test(t, errors_name_the_file);
     suite_add_tcase(suite, t);
     SRunner *runner = srunner_create(suite);

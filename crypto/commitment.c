@@ -1,0 +1,40 @@
+#include "crypto/commitment.h"
+
+#include <assert.h>
+#include <sodium.h>
+
+#include "common/base/os/entropy.h"
+
+/* With its NUL. */
+static const char label[] = "kedge/commit/v1";
+
+void kedge_commitment_salt_new(struct kedge_commitment_salt *ret)
+{
+    kedge_os_random(ret->b, sizeof ret->b);
+}
+
+void kedge_commitment_make(const struct kedge_commitment_salt *salt, struct kedge_view text,
+                           struct kedge_hash *ret)
+{
+    static_assert(crypto_auth_hmacsha256_BYTES == KEDGE_HASH_LEN, "HMAC-SHA-256");
+    crypto_auth_hmacsha256_state state;
+    struct kedge_hash digest;
+    uint8_t len[8];
+    kedge_sha256(text, &digest);
+    kedge_store_be64(len, text.len);
+    (void)crypto_auth_hmacsha256_init(&state, salt->b, sizeof salt->b);
+    (void)crypto_auth_hmacsha256_update(&state, (const unsigned char *)label, sizeof label);
+    (void)crypto_auth_hmacsha256_update(&state, digest.b, sizeof digest.b);
+    (void)crypto_auth_hmacsha256_update(&state, len, sizeof len);
+    (void)crypto_auth_hmacsha256_final(&state, ret->b);
+    sodium_memzero(&state, sizeof state);
+    sodium_memzero(&digest, sizeof digest);
+}
+
+bool kedge_commitment_opens(const struct kedge_hash *commitment, const struct kedge_commitment_salt *salt,
+                            struct kedge_view text)
+{
+    struct kedge_hash again;
+    kedge_commitment_make(salt, text, &again);
+    return kedge_hash_eq(commitment, &again);
+}
