@@ -74,10 +74,18 @@ static int verify(struct kedgei_ex_work *w, const char *dir)
     return KEDGE_E_VERIFY;
 }
 
-/* A finding that names nothing of a tenant which is not exported. */
+/* A finding that names nothing of a tenant which is not exported. Of a tenant's copy the trust file names
+ * those whose ledgers are elsewhere. */
 static bool may_tell(const struct kedgei_ex_work *w, const struct kedge_audit_finding *f)
 {
-    return w->r.all_permitted || f->code == KEDGE_AUDIT_JOB_UNFINISHED;
+    bool names_others = w->o->audit.tenant_count > 0 && strcmp(f->where, "tenants") == 0;
+    return (w->r.all_permitted && !names_others) || f->code == KEDGE_AUDIT_JOB_UNFINISHED;
+}
+
+static void put_finding(json_t *list, const char *code, const char *where, const char *text)
+{
+    json_array_append_new(
+        list, json_pack("{s:s,s:s,s:s,s:s}", "severity", "note", "code", code, "where", where, "text", text));
 }
 
 static int put_report(struct kedgei_ex_work *w)
@@ -87,10 +95,12 @@ static int put_report(struct kedgei_ex_work *w)
     for (uint32_t i = 0; i < w->report.finding_count; i++) {
         const struct kedge_audit_finding *f = &w->report.findings[i];
         if (may_tell(w, f)) {
-            json_array_append_new(findings, json_pack("{s:s,s:s,s:s,s:s}", "severity", "note", "code",
-                                                      kedge_audit_code_name(f->code), "where", f->where,
-                                                      "text", f->text));
+            put_finding(findings, kedge_audit_code_name(f->code), f->where, f->text);
         }
+    }
+    if (w->o->audit.tenant_count > 0) {
+        put_finding(findings, kedge_audit_code_name(KEDGE_AUDIT_NOT_CHECKED), "tenants",
+                    "not checked: this is a copy; ledgers of other tenants are not in it");
     }
     json_t *counts = json_pack("{s:I,s:I,s:I}", "jobs", (json_int_t)n->jobs, "rounds", (json_int_t)n->rounds,
                                "checkpoints", (json_int_t)n->checkpoints);

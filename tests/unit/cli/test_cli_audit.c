@@ -263,7 +263,8 @@ START_TEST(test_one_tenants_copy)
                            at("export"), trust, at("keys")),
                      0);
     ck_assert(strstr(out, "A copy with the ledger of org-a") != NULL);
-    ck_assert(has_text(at("export/verify-report.json"), "the ledger of \\\"org-b\\\" is not here"));
+    ck_assert(has_text(at("export/verify-report.json"), "ledgers of other tenants are not in it"));
+    ck_assert(!has_text(at("export/verify-report.json"), "org-b"));
     ck_assert_int_eq(
         kedge("audit verify-export %s --trust %s --keys %s", at("export"), trust, at("export/keys")), 0);
     ck_assert_int_eq(kedge("audit export %s --out %s --trust %s --keys %s --tenant org-b", at("fx"),
