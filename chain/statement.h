@@ -26,7 +26,8 @@ enum {
     KEDGE_ST_ENGINE_MAX = 64,
     KEDGE_ST_RULE_MAX = 32,
     KEDGE_ST_NAME_MAX = 128, /* deployment, file */
-    KEDGE_ST_QUORUM_MAX = 14, /* organisations that approve: with the old and new key, signatures fit one envelope */
+    KEDGE_ST_QUORUM_MAX =
+        14, /* organisations that approve: with the old and new key, signatures fit one envelope */
 };
 #define KEDGE_ST_COUNT_MAX ((uint64_t)1 << 53)      /* JSON integers that every reader gets right */
 #define KEDGE_ST_WEIGHT_SUM_MAX ((uint64_t)1 << 62) /* DESIGN §6 */
@@ -229,7 +230,8 @@ struct kedge_st_statement_key_rotated {
 struct kedge_st_policy_changed {
     struct kedge_st_main_bound of;
     uint64_t number;       /* 1, 2, …: so many changes of the policy there are with this one */
-    uint32_t admin_quorum; /* organisations that approve statements such as these; 0: the coordinator's word is enough */
+    uint32_t admin_quorum; /* organisations that approve statements such as these; 0: the coordinator's word
+                              is enough */
 };
 
 /* Subject: digest of the job spec. tenants: salted ids, ascending. */

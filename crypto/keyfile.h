@@ -31,10 +31,10 @@ KEDGE_NODISCARD int kedge_keyfile_seal(const char *path, const struct kedge_key_
 /* Whether the file holds a sealed key; if so, the public key that it claims. Asks nobody. */
 KEDGE_NODISCARD int kedge_keyfile_is_sealed(const char *path, bool *ret, struct kedge_public_key *ret_public,
                                             struct kedge_diag *reterr);
-/* A new key at `path`, guarded as the one at `like` is: sealed with the same passphrase at the same cost when that one
- * is sealed. */
-KEDGE_NODISCARD int kedge_keyfile_make_like(const char *path, const char *like, struct kedge_key_pair *ret_pair,
-                                            struct kedge_diag *reterr);
+/* A new key at `path`, guarded as the one at `like` is: sealed with the same passphrase at the same cost when
+ * that one is sealed. */
+KEDGE_NODISCARD int kedge_keyfile_make_like(const char *path, const char *like,
+                                            struct kedge_key_pair *ret_pair, struct kedge_diag *reterr);
 KEDGE_NODISCARD int kedge_keyfile_write_public(const char *path, const struct kedge_public_key *key,
                                                struct kedge_diag *reterr);
 KEDGE_NODISCARD int kedge_keyfile_read_public(const char *path, struct kedge_public_key *ret_key,

@@ -282,11 +282,8 @@ static void count_kinds(struct kedgei_audit *a, const struct kedgei_log *log)
 static int check_tenant_keys(struct kedgei_audit *a, struct kedgei_authority *authority, uint32_t t)
 {
     struct kedgei_log *log = &a->tenants[t];
-    struct walk w = {.a = a,
-                     .log = log,
-                     .tenant = t,
-                     .authority = authority,
-                     .st = kedge_mem_new(1, sizeof *w.st)};
+    struct walk w = {
+        .a = a, .log = log, .tenant = t, .authority = authority, .st = kedge_mem_new(1, sizeof *w.st)};
     int err = w.st ? KEDGE_OK : KEDGE_E_NOMEM;
     kedge_keybook_init(&w.book, &log->tenant);
     for (uint64_t i = 0; i < log->count && !err; i++) {

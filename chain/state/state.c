@@ -271,7 +271,8 @@ int kedge_state_key_switch(const char *state, struct kedge_diag *reterr)
     err = err ? err : kedge_state_path(next, reterr, state, "keys/statement-next.pem");
     err = err ? err : kedge_state_path(folder, reterr, state, "keys");
     if (!err && rename(next, path) != 0) {
-        return kedge_diag_set(reterr, KEDGE_E_IO, "%s: cannot be renamed to %s: %s", next, path, strerror(errno));
+        return kedge_diag_set(reterr, KEDGE_E_IO, "%s: cannot be renamed to %s: %s", next, path,
+                              strerror(errno));
     }
     return err ? err : kedge_dir_sync(folder);
 }

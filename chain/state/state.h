@@ -37,19 +37,18 @@ KEDGE_NODISCARD int kedge_state_deployment(const char *state, char out[KEDGE_DEP
 enum kedge_state_key { KEDGE_STATE_KEY_TLS, KEDGE_STATE_KEY_STATEMENT, KEDGE_STATE_KEY_STATEMENT_NEXT };
 KEDGE_NODISCARD int kedge_state_key(const char *state, enum kedge_state_key which, struct kedge_key_pair *ret,
                                     struct kedge_diag *reterr);
-/* The statement key that comes: that of statement-next.pem, made when absent, sealed with the same passphrase when
- * statement.pem is sealed. Durable before it returns. */
+/* The statement key that comes: that of statement-next.pem, made when absent, sealed with the same passphrase
+ * when statement.pem is sealed. Durable before it returns. */
 KEDGE_NODISCARD int kedge_state_key_make_next(const char *state, struct kedge_key_pair *ret,
                                               struct kedge_diag *reterr);
 /* statement-next.pem in the place of statement.pem: the main chain has it. */
 KEDGE_NODISCARD int kedge_state_key_switch(const char *state, struct kedge_diag *reterr);
 
-/* Which keys a tenant's blobs have, and whether new updates are encrypted: as config.json's "encrypt_blobs" says,
- * which folders of before that setting have not. keys_dir is the memory that options borrow. */
+/* Which keys a tenant's blobs have, and whether new updates are encrypted: as config.json's "encrypt_blobs"
+ * says, which folders of before that setting have not. keys_dir is the memory that options borrow. */
 KEDGE_NODISCARD int kedge_state_blob_options(const char *state, const struct kedge_id *tenant,
                                              char keys_dir[KEDGE_PATH_MAX],
-                                             struct kedge_blobs_options *options,
-                                             struct kedge_diag *reterr);
+                                             struct kedge_blobs_options *options, struct kedge_diag *reterr);
 
 /* The keys' folder of the tenant whose folder this is, "…/tenants/T"; false: it is called otherwise. */
 bool kedge_state_blob_keys_beside(const char *folder, char out[KEDGE_PATH_MAX]);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "chain/checkpoint.h"
-#include "client/daemon/host.h"
 #include "chain/mainbook.h"
+#include "client/daemon/host.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
@@ -80,8 +80,8 @@ static int check_receipt(struct kedge_site_host *h, const struct kedge_msg_recei
     return KEDGE_OK;
 }
 
-/* A signed "closed" about our envelope, by the trust file's statement key or the one that it was rotated to. Without
- * a trust file there is no key to check it by. */
+/* A signed "closed" about our envelope, by the trust file's statement key or the one that it was rotated to.
+ * Without a trust file there is no key to check it by. */
 static int check_closed(struct kedge_site_host *h, const struct kedge_msg_closed *closed,
                         const struct kedge_site_digest *envelope)
 {
@@ -90,8 +90,9 @@ static int check_closed(struct kedge_site_host *h, const struct kedge_msg_closed
         return KEDGE_OK;
     }
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
-    int err = st ? kedge_mainbook_follow(&h->trust.statement_key, h->trust.deployment, closed->rotations, &key)
-                 : KEDGE_E_NOMEM;
+    int err =
+        st ? kedge_mainbook_follow(&h->trust.statement_key, h->trust.deployment, closed->rotations, &key)
+           : KEDGE_E_NOMEM;
     err = err ? err : kedge_statement_open(closed->envelope, &key, st, NULL);
     if (!err
         && (st->kind != KEDGE_ST_CLOSED || memcmp(st->subject.b, envelope->b, sizeof envelope->b) != 0)) {
@@ -171,9 +172,8 @@ static int take_reply(struct kedge_site_host *h, struct call_item *c, const stru
                                                  : KEDGE_E_FORMAT;
     case KEDGE_MSG_CLOSED:
         r->kind = KEDGE_SITE_REPLY_CLOSED;
-        return c->call == KEDGE_SITE_CALL_SUBMIT
-                   ? check_closed(h, &msg->u.closed, &c->result.envelope)
-                   : KEDGE_E_FORMAT;
+        return c->call == KEDGE_SITE_CALL_SUBMIT ? check_closed(h, &msg->u.closed, &c->result.envelope)
+                                                 : KEDGE_E_FORMAT;
     case KEDGE_MSG_ERROR:
         r->kind = KEDGE_SITE_REPLY_ERROR;
         r->err = kedge_msg_error_code(msg);

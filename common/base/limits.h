@@ -3,12 +3,12 @@
 #define KEDGE_COMMON_BASE_LIMITS_H
 
 enum {
-    KEDGE_ENTRY_MAX = 65535,                  /* ledger entry: uint16 length prefix of C2SP entry bundles */
-    KEDGE_NOTE_MAX = 256 * 1024,              /* signed note: room for 16 post-quantum signatures */
-    KEDGE_NOTE_SIGNATURES_MAX = 100,          /* as Go's sumdb/note */
-    KEDGE_ROTATIONS_MAX = 32 * 1024,          /* rotations of the statement key that a site is shown: some 25 */
-    KEDGE_PROOF_MAX = 64,                     /* hashes of a Merkle proof: a tree of 2^63 leaves needs 64 */
-    KEDGE_CHUNK_MAX = 4 * 1024 * 1024,        /* blob chunk on the wire */
+    KEDGE_ENTRY_MAX = 65535,           /* ledger entry: uint16 length prefix of C2SP entry bundles */
+    KEDGE_NOTE_MAX = 256 * 1024,       /* signed note: room for 16 post-quantum signatures */
+    KEDGE_NOTE_SIGNATURES_MAX = 100,   /* as Go's sumdb/note */
+    KEDGE_ROTATIONS_MAX = 32 * 1024,   /* rotations of the statement key that a site is shown: some 25 */
+    KEDGE_PROOF_MAX = 64,              /* hashes of a Merkle proof: a tree of 2^63 leaves needs 64 */
+    KEDGE_CHUNK_MAX = 4 * 1024 * 1024, /* blob chunk on the wire */
     KEDGE_FRAME_MAX = KEDGE_CHUNK_MAX + 4096, /* one message: a chunk and its header */
     KEDGE_ADMIN_JSON_MAX = 1024 * 1024,       /* an operator's request or answer: a spec, a page of a list */
     KEDGE_CHUNK_BUDGET = 64 * 1024 * 1024,    /* chunks in flight, all peers together */

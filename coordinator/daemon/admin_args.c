@@ -170,15 +170,17 @@ static int get_flag(const json_t *args, const char *key, bool *ret, struct kedge
 {
     const json_t *v = json_object_get(args, key);
     *ret = json_is_true(v);
-    return !v || json_is_boolean(v) ? KEDGE_OK
-                                    : kedge_diag_set(d, KEDGE_E_FORMAT, "\"%s\": expected true or false", key);
+    return !v || json_is_boolean(v)
+               ? KEDGE_OK
+               : kedge_diag_set(d, KEDGE_E_FORMAT, "\"%s\": expected true or false", key);
 }
 
 static int check_reason(const char *reason, struct kedge_diag *d)
 {
     return !reason || strlen(reason) <= KEDGE_ST_REASON_MAX
                ? KEDGE_OK
-               : kedge_diag_set(d, KEDGE_E_FORMAT, "\"reason\": expected at most %d bytes", KEDGE_ST_REASON_MAX);
+               : kedge_diag_set(d, KEDGE_E_FORMAT, "\"reason\": expected at most %d bytes",
+                                KEDGE_ST_REASON_MAX);
 }
 
 int kedge_admin_role_args(const json_t *args, bool grant, struct kedge_admin_role *ret,
@@ -240,7 +242,8 @@ int kedge_admin_envelope_args(const json_t *args, struct kedge_view *ret, struct
     size_t len = json_string_length(v);
     if (len == 0 || len > KEDGE_ENTRY_MAX) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "\"envelope\": expected a signed statement of at most %d bytes", KEDGE_ENTRY_MAX);
+                              "\"envelope\": expected a signed statement of at most %d bytes",
+                              KEDGE_ENTRY_MAX);
     }
     *ret = kedge_view_of(json_string_value(v), len);
     return KEDGE_OK;

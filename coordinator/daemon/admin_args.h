@@ -68,8 +68,8 @@ KEDGE_NODISCARD int kedge_admin_reader_args(const struct json_t *args, struct ke
 KEDGE_NODISCARD int kedge_admin_reader_name(const struct json_t *args, struct kedge_id *ret,
                                             struct kedge_diag *reterr);
 
-/* role.grant: "role", "name", "key"; role.revoke: "key", "reason" (may be absent); both: "propose": true (may be
- * absent), to be answered with what organisations are to approve */
+/* role.grant: "role", "name", "key"; role.revoke: "key", "reason" (may be absent); both: "propose": true (may
+ * be absent), to be answered with what organisations are to approve */
 struct kedge_admin_role {
     bool propose;
     bool auditor; /* else an operator */

@@ -74,7 +74,8 @@ static int start_site_rotation(struct kedge_host *h, struct kedge_admin_append *
 }
 
 /* The site may be signed in still; the key itself was looked at with all keys that come. */
-static int check_tls_rotation(const struct kedge_host *h, const struct kedge_admin_append *a, struct kedge_diag *d)
+static int check_tls_rotation(const struct kedge_host *h, const struct kedge_admin_append *a,
+                              struct kedge_diag *d)
 {
     uint32_t site = kedge_host_site_find(h, a->tenant, &a->st->u.key_rotated.site);
     return site == KEDGE_COORD_NONE || !h->sites[site].active

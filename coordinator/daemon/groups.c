@@ -35,9 +35,9 @@ static int find_nearest(struct kedge_host *h, struct group_work *w, uint32_t fir
         directions[g] = paths[g];
         err = kedge_blobs_path(h->main.blobs, &w->job->directions[first + g], paths[g]);
     }
-    err = err ? err
-              : kedge_compute_nearest(&w->job->layout, &at, directions, count, ret_group, &w->cosine,
-                                      &w->diag);
+    err =
+        err ? err
+            : kedge_compute_nearest(&w->job->layout, &at, directions, count, ret_group, &w->cosine, &w->diag);
     if (err == KEDGE_E_NOT_FOUND) { /* a zero update points nowhere: group 0, docs/record.md */
         *ret_group = 0;
         w->cosine = 0;

@@ -1,6 +1,6 @@
 /* What the main chain records of a job: opened, round opened, round closed, job closed. A batch
- * is made once, signed when it is handed over, and kept until it is durable, so that asking again can not make a
- * second truth. */
+ * is made once, signed when it is handed over, and kept until it is durable, so that asking again can not
+ * make a second truth. */
 #include "coordinator/daemon/rounds.h"
 
 #include <stdio.h>
@@ -47,8 +47,7 @@ void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job)
             o->tenants[i] = h->tenants[job->params.tenants[i]].salted;
         }
         kedge_statement_sort(st);
-        err = kedge_main_batch_statement(job->batch, st, refs, 2, &d, "job-opened/%s",
-                                         job->spec.name.s);
+        err = kedge_main_batch_statement(job->batch, st, refs, 2, &d, "job-opened/%s", job->spec.name.s);
     }
     kedge_mem_free(st);
     if (err) {
@@ -215,8 +214,8 @@ static int add_step(struct kedge_job *job, struct kedge_statement *st, struct ke
             refs[ref_count++] = r->directions[g];
         }
     }
-    return kedge_main_batch_statement(job->batch, st, refs, ref_count, d, "step/%s/%08u",
-                                      job->spec.name.s, r->round);
+    return kedge_main_batch_statement(job->batch, st, refs, ref_count, d, "step/%s/%08u", job->spec.name.s,
+                                      r->round);
 }
 
 static int add_aggregate(struct kedge_job *job, const struct kedge_st_aggregate *a,
@@ -231,8 +230,8 @@ static int add_aggregate(struct kedge_job *job, const struct kedge_st_aggregate 
     for (uint32_t i = 0; i < a->tenant_count; i++) {
         refs[i] = a->tenants[i].list;
     }
-    return kedge_main_batch_statement(job->batch, st, refs, a->tenant_count, d,
-                                      "aggregate/%s/%08u/%02u", job->spec.name.s, a->round, a->group);
+    return kedge_main_batch_statement(job->batch, st, refs, a->tenant_count, d, "aggregate/%s/%08u/%02u",
+                                      job->spec.name.s, a->round, a->group);
 }
 
 static int add_checkpoints(struct kedge_job *job)
@@ -303,8 +302,8 @@ static int add_releases(struct kedge_job *job, const struct kedge_coord_job_view
         memcpy(st->subject.b, view->models[g].b, KEDGE_HASH_LEN);
         st->u.release = (struct kedge_st_release){.job = job->spec.name, .round = view->round, .group = g};
         snprintf(st->u.release.file, sizeof st->u.release.file, "%s-g%u.safetensors", job->spec.name.s, g);
-        err = kedge_main_batch_statement(job->batch, st, &st->subject, 1, d,
-                                         "release/%s/%02u", job->spec.name.s, g);
+        err = kedge_main_batch_statement(job->batch, st, &st->subject, 1, d, "release/%s/%02u",
+                                         job->spec.name.s, g);
     }
     return err;
 }
@@ -335,8 +334,7 @@ static int build_job_closed(struct kedge_host *h, struct kedge_job *job, enum ke
             snprintf(st->u.job_closed.reason, sizeof st->u.job_closed.reason, "%s",
                      kedge_strerror(view.reason));
         }
-        err = kedge_main_batch_statement(job->batch, st, NULL, 0, d, "job-closed/%s",
-                                         job->spec.name.s);
+        err = kedge_main_batch_statement(job->batch, st, NULL, 0, d, "job-closed/%s", job->spec.name.s);
     }
     kedge_mem_free(st);
     return err;

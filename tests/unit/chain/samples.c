@@ -135,10 +135,12 @@ static void fill_authority(enum kedge_statement_kind kind, struct kedge_statemen
             (struct kedge_st_witness_revoked){tenant, sample_id("north-eye"), key2, "moved"};
         break;
     case KEDGE_ST_ROLE_GRANTED:
-        st->u.role_granted = (struct kedge_st_role_granted){of, KEDGE_CHAIN_AUDITOR, sample_id("court"), key1};
+        st->u.role_granted =
+            (struct kedge_st_role_granted){of, KEDGE_CHAIN_AUDITOR, sample_id("court"), key1};
         break;
     case KEDGE_ST_ROLE_REVOKED:
-        st->u.role_revoked = (struct kedge_st_role_revoked){of, KEDGE_CHAIN_OPERATOR, key2, "left the company"};
+        st->u.role_revoked =
+            (struct kedge_st_role_revoked){of, KEDGE_CHAIN_OPERATOR, key2, "left the company"};
         break;
     case KEDGE_ST_STATEMENT_KEY_ROTATED:
         st->u.statement_key_rotated = (struct kedge_st_statement_key_rotated){of, key1, key2, "twice a year"};
