@@ -79,6 +79,8 @@ static struct entry *find_name(struct kedge_blob_keys *k, const struct kedge_id 
     return NULL;
 }
 
+static const char going[] = ".pem.going"; /* what a key's file ends in while it is being destroyed */
+
 /* "JOB.pem" */
 static bool read_name(const char *file, struct kedge_id *ret)
 {
@@ -346,16 +348,56 @@ static int overwrite(const char *path, struct kedge_diag *d)
     return err ? kedge_diag_set(d, err, "%s: cannot be overwritten", path) : KEDGE_OK;
 }
 
+static int end_file(const char *path, struct kedge_diag *d)
+{
+    int err = overwrite(path, d);
+    if (!err && unlink(path) != 0 && errno != ENOENT) {
+        err = kedge_diag_set(d, kedge_errno(errno), "%s: cannot be removed", path);
+    }
+    return err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
+}
+
+static bool is_going(const char *name)
+{
+    size_t len = strlen(name), tail = strlen(going);
+    return len > tail && strcmp(name + len - tail, going) == 0;
+}
+
+int kedge_blob_keys_finish(struct kedge_blob_keys *keys, struct kedge_diag *reterr)
+{
+    char path[KEDGE_PATH_MAX];
+    DIR *dir = opendir(keys->dir);
+    const struct dirent *e;
+    int err = KEDGE_OK;
+    while (dir && !err && (e = readdir(dir)) != NULL) {
+        if (is_going(e->d_name) && kedge_path_join(path, keys->dir, e->d_name) == KEDGE_OK) {
+            err = end_file(path, reterr);
+            err = err ? err : kedge_dir_sync(keys->dir);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    return err;
+}
+
+/* First it gets a name that is no key's: were it overwritten under its own, a crash in between would leave a
+ * key that nobody can read, and with which no store opens. */
 int kedge_blob_keys_destroy(struct kedge_blob_keys *keys, const struct kedge_id *name,
                             struct kedge_diag *reterr)
 {
+    char gone[KEDGE_PATH_MAX];
     pthread_mutex_lock(&keys->mutex);
     struct entry *e = find_name(keys, name);
-    int err = e ? overwrite(e->path, reterr)
-                : kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "%s: no key \"%s\"", keys->dir, name->s);
-    if (!err && unlink(e->path) != 0 && errno != ENOENT) {
-        err = kedge_diag_set(reterr, kedge_errno(errno), "%s: cannot be removed", e->path);
+    int err =
+        e ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "%s: no key \"%s\"", keys->dir, name->s);
+    int n = err ? 0 : snprintf(gone, sizeof gone, "%.*s%s", (int)strlen(e->path) - 4, e->path, going);
+    err = err ? err : n < KEDGE_PATH_MAX ? KEDGE_OK : KEDGE_E_TOO_LONG;
+    if (!err && rename(e->path, gone) != 0) {
+        err = kedge_diag_set(reterr, kedge_errno(errno), "%s: cannot be renamed", e->path);
     }
+    err = err ? err : kedge_dir_sync(keys->dir);
+    err = err ? err : end_file(gone, reterr);
     err = err ? err : kedge_dir_sync(keys->dir);
     if (!err) {
         forget(e);

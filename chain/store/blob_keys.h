@@ -38,5 +38,8 @@ bool kedge_blob_keys_at(struct kedge_blob_keys *keys, size_t i, struct kedge_id 
  * not write in place the old bytes may stay. */
 KEDGE_NODISCARD int kedge_blob_keys_destroy(struct kedge_blob_keys *keys, const struct kedge_id *name,
                                             struct kedge_diag *reterr);
+/* Ends what a crash cut off in the middle of destroying. For who writes; before anything else is destroyed.
+ */
+KEDGE_NODISCARD int kedge_blob_keys_finish(struct kedge_blob_keys *keys, struct kedge_diag *reterr);
 
 #endif

@@ -150,9 +150,19 @@ static int check_files(struct run *r, struct kedge_diag *reterr)
 int kedge_fsck_blobs(const struct kedge_fsck *f, const struct kedge_fsck_blobs *blobs,
                      struct kedge_fsck_counts *counts, struct kedge_diag *reterr)
 {
-    const struct kedge_blobs_options options = {.read_only = true, .keys_dir = blobs->keys_dir};
+    struct kedge_blobs_options options = {.read_only = true, .keys_dir = blobs->keys_dir};
     struct run r = {.f = f, .b = blobs, .counts = counts};
-    int err = kedge_blobs_open(blobs->dir, &options, &r.blobs, reterr);
+    struct kedge_diag d = {.text = ""};
+    int err = kedge_blobs_open(blobs->dir, &options, &r.blobs, &d);
+    if (err == KEDGE_E_KEY) { /* one key's file; what the others open is looked at when it is mended */
+        find(&r, KEDGE_FSCK_DAMAGE, blobs->keys_dir, d.text,
+             "restore this key from its backup, then look once more");
+        options.keys_dir = NULL;
+        err = kedge_blobs_open(blobs->dir, &options, &r.blobs, &d);
+    }
+    if (err && reterr) {
+        *reterr = d;
+    }
     if (err == KEDGE_E_NOT_FOUND) {
         find(&r, KEDGE_FSCK_DAMAGE, blobs->dir, "its folder of blobs is missing", "restore it from a backup");
         return KEDGE_OK;

@@ -96,7 +96,12 @@ int kedge_blobs_shred(struct kedge_blobs *b, kedge_blobs_may_shred *may, void *a
     struct users u = {.count = 0};
     struct kedge_blob_key_id id;
     size_t done = 0;
-    int err = b->keys ? list_keys(b, may, arg, &u) : KEDGE_OK;
+    int err = b->keys ? kedge_blob_keys_finish(b->keys, reterr) : KEDGE_OK;
+    if (err) {
+        *ret_count = 0;
+        return err;
+    }
+    err = b->keys ? list_keys(b, may, arg, &u) : KEDGE_OK;
     if (err || u.count == 0) {
         kedge_mem_free(u.keys);
         *ret_count = 0;
