@@ -83,18 +83,23 @@ static void put_summary(struct page *p)
     const struct kedgei_ex_work *w = p->w;
     put(p, "<h1>Provenance of ");
     kedgei_ex_html(&p->out, w->r.deployment);
-    put(p, "</h1>\n<p class=\"good\">The record verifies.</p>\n<p>");
+    bool whole = w->o->audit.tenant_count == 0;
+    put(p,
+        whole
+            ? "</h1>\n<p class=\"good\">The record verifies.</p>\n<p>"
+            : "</h1>\n<p class=\"good\">This tenant's copy of the record verifies, as far as it goes: other "
+              "tenants' ledgers are not in it and were not checked.</p>\n<p>");
     if (w->r.all_permitted) { /* else it would tell how large other tenants are */
         kedge_buf_printf(&p->out, "%llu statements in the main chain and %u ledger%s: ",
                          (unsigned long long)w->report.counts.entries, w->r.tenant_count,
                          w->r.tenant_count == 1 ? "" : "s");
     }
-    kedge_buf_printf(&p->out,
-                     "every signature is by a key of the trust file, every update is accounted for exactly "
-                     "once, every released model is the one that the record names. %u model%s, %u round%s. "
-                     "<span class=\"dim\">Stated by ",
-                     w->sum.models, w->sum.models == 1 ? "" : "s", w->sum.rounds,
-                     w->sum.rounds == 1 ? "" : "s");
+    kedge_buf_printf(
+        &p->out,
+        "every signature is by a key of the trust file, %severy released model is the one that the "
+        "record names. %u model%s, %u round%s. <span class=\"dim\">Stated by ",
+        whole ? "every update is accounted for exactly once, " : "", w->sum.models,
+        w->sum.models == 1 ? "" : "s", w->sum.rounds, w->sum.rounds == 1 ? "" : "s");
     kedgei_ex_html(&p->out, w->o->tool);
     kedge_buf_printf(&p->out, " at %s.</span></p>\n", w->time);
 }

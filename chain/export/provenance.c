@@ -260,8 +260,12 @@ int kedgei_ex_result(struct kedgei_ex_work *w)
             json_array_append_new(subjects, subject(json_string(w->a->u.release.file), &w->a->subject));
         }
     }
-    json_t *properties = json_pack("[s,s,s,s]", "KEDGE_RECORD_VERIFIED", "KEDGE_SIGNED_BY_TRUSTED_KEYS",
-                                   "KEDGE_EVERY_UPDATE_ACCOUNTED_FOR", "KEDGE_MODEL_IS_THE_RECORDED_RELEASE");
+    json_t *properties =
+        w->o->audit.tenant_count == 0
+            ? json_pack("[s,s,s,s]", "KEDGE_RECORD_VERIFIED", "KEDGE_SIGNED_BY_TRUSTED_KEYS",
+                        "KEDGE_EVERY_UPDATE_ACCOUNTED_FOR", "KEDGE_MODEL_IS_THE_RECORDED_RELEASE")
+            : json_pack("[s,s,s]", "KEDGE_COPY_VERIFIED", "KEDGE_SIGNED_BY_TRUSTED_KEYS",
+                        "KEDGE_MODEL_IS_THE_RECORDED_RELEASE"); /* other tenants' ledgers were not there */
     json_t *predicate =
         json_pack("{s:{s:s,s:[],s:{s:s}},s:s,s:o}", "verifier", "id", verifier_id, "policies", "version",
                   "tool", w->o->tool, "timeCreated", w->time, "properties", properties);

@@ -267,6 +267,47 @@ START_TEST(what_came_behind_the_verification_is_not_exported)
 }
 END_TEST
 
+/* ---- a tenant's copy ---- */
+
+START_TEST(an_export_of_a_copy_claims_no_more_than_was_looked_at)
+{
+    static const char *const files[] = {"out/verification.intoto.json", "out/report.html"};
+    static const char *const claims[] = {"KEDGE_EVERY_UPDATE_ACCOUNTED_FOR", "every update is accounted for"};
+    static const char *const says[] = {"KEDGE_COPY_VERIFIED", "were not checked"};
+    struct made m;
+    struct kedge_id tenant;
+    for (int copy = 0; copy < 2; copy++) {
+        prepare(&m);
+        if (copy) {
+            fx_replica(at("fed"), "org-b");
+            ck_assert_int_eq(kedge_id_from(kedge_view_str("org-b"), &tenant), KEDGE_OK);
+            m.o.audit.tenants = &tenant;
+            m.o.audit.tenant_count = 1;
+        }
+        make(&m);
+        for (size_t i = 0; i < 2; i++) {
+            struct kedge_buf text, payload;
+            kedge_buf_init(&text, 1 << 22);
+            kedge_buf_init(&payload, 1 << 22);
+            ck_assert_int_eq(kedge_file_read(at(files[i]), &text, NULL), KEDGE_OK);
+            const uint8_t *from = memmem(text.ptr, text.len, "\"payload\":\"", 11);
+            if (from) {
+                const uint8_t *end = memchr(from + 11, '"', 1 << 20);
+                ck_assert_int_eq(
+                    kedge_base64_decode(kedge_view_of(from + 11, (size_t)(end - from) - 11), false, &payload),
+                    KEDGE_OK);
+            }
+            kedge_buf_put(&text, payload.ptr, payload.len);
+            ck_assert_int_eq(memmem(text.ptr, text.len, claims[i], strlen(claims[i])) != NULL, copy == 0);
+            ck_assert_int_eq(memmem(text.ptr, text.len, says[i], strlen(says[i])) != NULL, copy != 0);
+            kedge_buf_deinit(&text);
+            kedge_buf_deinit(&payload);
+        }
+        finish(&m);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("export-notes");
@@ -279,6 +320,7 @@ int main(void)
     tcase_add_test(t, releases_have_the_quorum_that_the_trust_file_demands);
     tcase_add_test(t, a_cosigned_note_without_the_logs_signature_is_left_alone);
     tcase_add_test(t, what_came_behind_the_verification_is_not_exported);
+    tcase_add_test(t, an_export_of_a_copy_claims_no_more_than_was_looked_at);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
