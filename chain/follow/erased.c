@@ -162,11 +162,33 @@ static int compare(const void *a, const void *b)
     return kedge_hash_cmp(a, b);
 }
 
-static bool any_key(void *arg, const struct kedge_id *name)
+struct ending {
+    struct walk *w;
+    struct kedge_ledger *copy;
+    const struct kedge_id *job;
+};
+
+/* KEDGE_E_EXISTS: an update of the job that nobody ordered to be erased. */
+static int visit_update(void *arg, uint64_t index, struct kedge_view bytes)
 {
-    (void)arg;
-    (void)name;
-    return true; /* one that is wanted again is made anew */
+    const struct ending *n = arg;
+    struct walk *w = n->w;
+    (void)index;
+    int err = bytes.len > 0 ? kedge_statement_read(bytes, &w->st, &w->entry, NULL) : KEDGE_E_FORMAT;
+    bool is_kept = !err && w->st.kind == KEDGE_ST_UPDATE && kedge_id_eq(&w->st.u.update.job, n->job)
+                   && !bsearch(&w->st.subject, w->e->digests, w->e->count, sizeof *w->e->digests, compare);
+    if (bytes.len > 0) {
+        kedge_buf_deinit(&w->entry.payload);
+    }
+    return err == KEDGE_E_NOMEM ? err : is_kept ? KEDGE_E_EXISTS : KEDGE_OK;
+}
+
+/* The ledger's word that a key has nothing left to open; that no file is here says little. */
+static bool is_over(void *arg, const struct kedge_id *job)
+{
+    struct ending *n = arg;
+    n->job = job;
+    return kedge_ledger_for_each(n->copy, 0, visit_update, n) == KEDGE_OK;
 }
 
 int kedge_follow_erase(struct kedge_follow_erased *e, struct kedge_ledger *copy, struct kedge_blobs *blobs,
@@ -189,9 +211,10 @@ int kedge_follow_erase(struct kedge_follow_erased *e, struct kedge_ledger *copy,
         e->settled = e->claim_count = 0;
     }
     if (e->count > before) {
+        struct ending n = {w, copy, NULL};
         size_t shredded;
         qsort(e->digests, e->count, sizeof *e->digests, compare);
-        err = err ? err : kedge_blobs_shred(blobs, any_key, NULL, &shredded, reterr);
+        err = err ? err : kedge_blobs_shred(blobs, is_over, &n, &shredded, reterr);
     }
     kedge_mem_free(w);
     return err;

@@ -107,7 +107,8 @@ KEDGE_NODISCARD int kedge_upload_finish(struct kedge_upload *u, struct kedge_dia
 /* The staging file; valid as long as u. */
 const char *kedge_upload_path(const struct kedge_upload *u);
 void kedge_upload_at(const struct kedge_upload *u, struct kedge_blob_at *ret);
-/* Something of the caller's that lives as long as u; release is called with it. Replaces nothing: once per u. */
+/* Something of the caller's that lives as long as u; release is called with it. Replaces nothing: once per u.
+ */
 void kedge_upload_attach(struct kedge_upload *u, void *what, void (*release)(void *what));
 void *kedge_upload_attached(const struct kedge_upload *u); /* NULL: nothing */
 /* After finish: moves it into blobs/, durably. Frees u on success; on an error u stays, commit may be
@@ -121,7 +122,8 @@ void kedge_upload_abort(struct kedge_upload *u);
 /* ---- keys ---- */
 
 typedef bool kedge_blobs_may_shred(void *arg, const struct kedge_id *name);
-/* Destroys the keys that `may` says yes to and under which no file of blobs/ and no open upload is encrypted;
+/* Destroys the keys under which no file of blobs/ and no open upload is encrypted, if `may` says yes to them:
+ * that no file is here is no proof that none is elsewhere, on a disk that is not mounted or in a backup;
  * uploads under them that were left in staging go. For keys that nobody will want again. *ret_count of them,
  * also after an error. */
 KEDGE_NODISCARD int kedge_blobs_shred(struct kedge_blobs *b, kedge_blobs_may_shred *may, void *arg,

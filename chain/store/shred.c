@@ -51,7 +51,7 @@ static enum kedge_blob_verdict mark_file(void *arg, const struct kedge_hash *dig
     return KEDGE_BLOB_KEEP;
 }
 
-static int list_keys(struct kedge_blobs *b, kedge_blobs_may_shred *may, void *arg, struct users *u)
+static int list_keys(struct kedge_blobs *b, struct users *u)
 {
     size_t most = kedge_blob_keys_count(b->keys);
     struct key k = {.used = false};
@@ -60,7 +60,7 @@ static int list_keys(struct kedge_blobs *b, kedge_blobs_may_shred *may, void *ar
         return KEDGE_E_NOMEM;
     }
     for (size_t i = 0; i < most && kedge_blob_keys_at(b->keys, i, &k.name, &k.id); i++) {
-        if (k.name.s[0] && may(arg, &k.name)) {
+        if (k.name.s[0]) {
             u->keys[u->count++] = k;
         }
     }
@@ -101,7 +101,7 @@ int kedge_blobs_shred(struct kedge_blobs *b, kedge_blobs_may_shred *may, void *a
         *ret_count = 0;
         return err;
     }
-    err = b->keys ? list_keys(b, may, arg, &u) : KEDGE_OK;
+    err = b->keys ? list_keys(b, &u) : KEDGE_OK;
     if (err || u.count == 0) {
         kedge_mem_free(u.keys);
         *ret_count = 0;
@@ -116,7 +116,7 @@ int kedge_blobs_shred(struct kedge_blobs *b, kedge_blobs_may_shred *may, void *a
     pthread_mutex_unlock(&b->mutex);
     err = kedge_blobs_for_each(b, mark_file, &u, reterr);
     for (size_t i = 0; i < u.count && !err; i++) {
-        if (!u.keys[i].used) {
+        if (!u.keys[i].used && may(arg, &u.keys[i].name)) {
             err = drop_staged(b, &u.keys[i], reterr);
             err = err ? err : kedge_blob_keys_destroy(b->keys, &u.keys[i].name, reterr);
             done += !err;
