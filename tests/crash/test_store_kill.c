@@ -10,15 +10,16 @@
 #include "chain/store/guard.h"
 #include "common/base/os/clock.h"
 #include "common/base/rng.h"
+#include "tests/fixtures/effort.h"
 
 enum {
-    STORES = 20,
-    ROUNDS = 50, /* of each store: 1,000 kills together */
+    STORES = EFFORT(20, 2),
+    ROUNDS = 50, /* of each store: 1,000 kills together, with sanitizers 100 */
     BATCH = 7,
     CLOSE_EVERY = 5,
     LIFE_MS_MAX = 12,
     KEPT = 64, /* checkpoints that are remembered */
-    FLIPS = 300,
+    FLIPS = EFFORT(300, 60),
     FLIP_ENTRIES = 300
 };
 

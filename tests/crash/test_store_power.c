@@ -18,7 +18,7 @@
 #include "common/base/text.h"
 
 enum {
-    BATCHES = 60,
+    BATCHES = 32,
     AFTER = 3, /* entries after the restart */
     WORKERS_MAX = 8,
     SEEN_SLOTS = 1 << 20,

@@ -12,20 +12,11 @@
 #include "chain/proof.h"
 #include "common/base/rng.h"
 #include "common/base/text.h"
+#include "tests/fixtures/effort.h"
 
 enum { LEVELS = 11, LEAVES = 1 << LEVELS, TEXT_MAX = 4096, WITNESSES = 2, TIME = 1767225600 };
 #define ORIGIN "fl.example.org/tenant-a"
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { MUTANTS = 200000 };
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-enum { MUTANTS = 200000 };
-#else
-enum { MUTANTS = 2000000 };
-#endif
-#else
-enum { MUTANTS = 2000000 };
-#endif
+enum { MUTANTS = EFFORT(2000000, 200000) };
 
 static struct kedge_hash tree[LEVELS + 1][LEAVES]; /* complete subtrees by level */
 static struct kedge_hash roots[LEAVES + 1];        /* by size */

@@ -10,9 +10,10 @@
 #include "chain/store/guard.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
+#include "tests/fixtures/effort.h"
 #include "tests/unit/audit/support.h"
 
-enum { SUSPECTS_MAX = 4096, LOOP_LIMIT_S = 3, STRIDE = 37, PAGE = 4096 };
+enum { SUSPECTS_MAX = 4096, LOOP_LIMIT_S = 3, STRIDE = 37, PAGE = 4096, STRUCTURE_STRIDE = EFFORT(1, 13) };
 
 enum phase { PHASE_READ, PHASE_CHECK, PHASE_NEXT };
 
@@ -230,13 +231,14 @@ static bool is_structure(const uint8_t *page, size_t at_byte)
            || ((flags & 1) && at_byte >= upper);
 }
 
-/* Every byte of structure and every n-th of all. */
+/* Every byte of structure (with sanitizers some) and every n-th of all. */
 static void choose_offsets(struct target *t, uint64_t stride)
 {
     t->offsets = kedge_mem_new(t->size, sizeof *t->offsets);
     ck_assert_ptr_nonnull(t->offsets);
     for (size_t i = 0; i < t->size; i++) {
-        if (i % stride == 0 || is_structure(t->map + i / PAGE * PAGE, i % PAGE)) {
+        if (i % (stride * STRUCTURE_STRIDE) == 0
+            || (i % STRUCTURE_STRIDE == 0 && is_structure(t->map + i / PAGE * PAGE, i % PAGE))) {
             t->offsets[t->offset_count++] = (uint32_t)i;
         }
     }
