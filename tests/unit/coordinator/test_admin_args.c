@@ -4,12 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain/statement.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/wire/token.h"
 #include "coordinator/daemon/admin_args.h"
 
-enum what { OPEN, SUBMIT, TOKEN, SIGNED, FILTER, FROM, READER, READER_NAME, GRANT, REVOKE, UPDATES };
+enum what {
+    OPEN,
+    SUBMIT,
+    TOKEN,
+    SIGNED,
+    FILTER,
+    FROM,
+    READER,
+    READER_NAME,
+    GRANT,
+    REVOKE,
+    UPDATES,
+    QUORUM,
+    ROTATE,
+    ENVELOPE
+};
 
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
 #define KEY "\"key\":\"8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c\""
@@ -66,6 +82,23 @@ static const struct {
     {GRANT, "{\"name\":\"a\",\"role\":\"auditor\",\"key\":\"8a88\"}", "\"key\": expected a public key"},
     {GRANT, "{\"name\":\"a\",\"role\":\"auditor\",\"key\":\"" ZEROS "\"}", "\"key\": expected a public key"},
     {GRANT, "{\"name\":\"a\",\"role\":\"auditor\"," KEY "}", NULL},
+    {GRANT, "{\"name\":\"a\",\"role\":\"auditor\",\"propose\":1," KEY "}",
+     "\"propose\": expected true or false"},
+    {GRANT, "{\"name\":\"a\",\"role\":\"auditor\",\"propose\":true," KEY "}", NULL},
+    {QUORUM, "{}", "\"quorum\": expected 0 to 14"},
+    {QUORUM, "{\"quorum\":-1}", "\"quorum\": expected 0 to 14"},
+    {QUORUM, "{\"quorum\":15}", "\"quorum\": expected 0 to 14"},
+    {QUORUM, "{\"quorum\":4294967296}", "\"quorum\": expected 0 to 14"},
+    {QUORUM, "{\"quorum\":\"2\"}", "\"quorum\": expected 0 to 14"},
+    {QUORUM, "{\"quorum\":2,\"propose\":null}", "\"propose\": expected true or false"},
+    {QUORUM, "{\"quorum\":14,\"propose\":true}", NULL},
+    {QUORUM, "{\"quorum\":0}", NULL},
+    {ROTATE, "{\"reason\":[]}", "\"reason\": expected a text"},
+    {ROTATE, "{\"propose\":\"yes\"}", "\"propose\": expected true or false"},
+    {ROTATE, "{}", NULL},
+    {ENVELOPE, "{}", "\"envelope\": expected a signed statement"},
+    {ENVELOPE, "{\"envelope\":\"\"}", "\"envelope\": expected a signed statement"},
+    {ENVELOPE, "{\"envelope\":\"x\"}", NULL},
     {REVOKE, "{\"reason\":7," KEY "}", "\"reason\": expected a text"},
     {REVOKE, "{}", "\"key\": expected a public key"},
     {REVOKE, "{" KEY "}", NULL},
@@ -93,6 +126,9 @@ static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
     struct kedge_admin_reader reader;
     struct kedge_admin_role role;
     struct kedge_admin_updates updates;
+    struct kedge_admin_quorum quorum;
+    struct kedge_admin_rotate rotate;
+    struct kedge_view envelope;
     struct kedge_id name;
     uint32_t round;
     switch (what) {
@@ -116,6 +152,12 @@ static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
         return kedge_admin_role_args(args, false, &role, d);
     case UPDATES:
         return kedge_admin_updates_args(args, &updates, d);
+    case QUORUM:
+        return kedge_admin_quorum_args(args, &quorum, d);
+    case ROTATE:
+        return kedge_admin_rotate_args(args, &rotate, d);
+    case ENVELOPE:
+        return kedge_admin_envelope_args(args, &envelope, d);
     case OPEN:
         break;
     }
@@ -165,6 +207,9 @@ START_TEST(test_lengths)
     ck_assert_int_eq(try_length(TOKEN, "address", KEDGE_TOKEN_ADDRESS_MAX + 1), KEDGE_E_FORMAT);
     ck_assert_int_eq(try_length(SIGNED, "envelope", KEDGE_ENTRY_MAX), KEDGE_OK);
     ck_assert_int_eq(try_length(SIGNED, "envelope", KEDGE_ENTRY_MAX + 1), KEDGE_E_FORMAT);
+    ck_assert_int_eq(try_length(ENVELOPE, "envelope", KEDGE_ENTRY_MAX + 1), KEDGE_E_FORMAT);
+    ck_assert_int_eq(try_length(ROTATE, "reason", KEDGE_ST_REASON_MAX), KEDGE_OK);
+    ck_assert_int_eq(try_length(ROTATE, "reason", KEDGE_ST_REASON_MAX + 1), KEDGE_E_FORMAT);
 }
 END_TEST
 
