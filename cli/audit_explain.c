@@ -363,7 +363,7 @@ static int fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
 }
 
 /* What was found; steals tree. */
-static int answer(struct kedge_cli *c, const struct kedge_audit_report *r, json_t *tree)
+static int answer(struct kedge_cli *c, const struct kedge_audit_report *r, bool copy, json_t *tree)
 {
     static const char *const verdicts[] = {"no", "self-consistent", "yes"};
     if (!tree) {
@@ -376,7 +376,10 @@ static int answer(struct kedge_cli *c, const struct kedge_audit_report *r, json_
     }
     switch (r->verdict) {
     case KEDGE_AUDIT_YES:
-        kedge_cli_say(c, "The record is verified under the trusted keys (arithmetic: kedge audit replay).\n");
+        kedge_cli_say(
+            c, copy ? "This copy is verified under the trusted keys; the ledgers that are not in it were not "
+                      "looked at.\n"
+                    : "The record is verified under the trusted keys (arithmetic: kedge audit replay).\n");
         break;
     case KEDGE_AUDIT_SELF_CONSISTENT:
         kedge_cli_say(c, "Self-consistent only: without --trust FILE nothing says whose keys these are.\n");
@@ -386,8 +389,8 @@ static int answer(struct kedge_cli *c, const struct kedge_audit_report *r, json_
                       (unsigned long long)r->error_count);
         break;
     }
-    json_t *data =
-        json_pack("{s:b,s:s,s:o}", "known", true, "verdict", verdicts[r->verdict], "provenance", tree);
+    json_t *data = json_pack("{s:b,s:s,s:b,s:o}", "known", true, "verdict", verdicts[r->verdict], "copy",
+                             copy, "provenance", tree);
     return kedge_cli_answer(c, data, r->verdict == KEDGE_AUDIT_YES ? 0 : 1);
 }
 
@@ -474,7 +477,7 @@ int kedge_cmd_audit_explain(struct kedge_cli *c)
     if (err) {
         return fail(c, err, &d);
     }
-    int code = answer(c, &report, tree);
+    int code = answer(c, &report, q.options.tenant_count > 0, tree);
     kedge_audit_report_deinit(&report);
     return code;
 }

@@ -105,6 +105,27 @@ static size_t columns_of(const char *line, size_t len)
     return columns;
 }
 
+/* A folder that calls itself a copy is judged as one, and said to be one. */
+START_TEST(test_explain_copy)
+{
+    json_t *root;
+    char model[256];
+    make_scratch();
+    fx_federation(at("fx"), FX_NONE);
+    snprintf(model, sizeof model, "%s", at("flex-g1.safetensors"));
+    ck_assert_int_eq(rename(at("fx/models/flex-g1.safetensors"), model), 0);
+    fx_replica(at("fx"), "org-b");
+    ck_assert_int_eq(kedge("audit explain %s %s --trust %s", model, at("fx"), at("fx/trust.json")), 0);
+    ck_assert_ptr_nonnull(strstr(out, "This copy is verified"));
+    ck_assert_ptr_null(strstr(out, "The record is verified"));
+    ck_assert_int_eq(
+        kedge("audit explain %s %s --trust %s --format json", model, at("fx"), at("fx/trust.json")), 0);
+    ck_assert(json_is_true(json_object_get(data_of(&root), "copy")));
+    json_decref(root);
+    remove_scratch();
+}
+END_TEST
+
 START_TEST(test_explain_release)
 {
     json_t *root;
@@ -282,6 +303,7 @@ int main(void)
     tcase_add_test(t, test_files_of_an_audit);
     tcase_add_test(t, test_files_that_cannot_be_written);
     tcase_add_test(t, test_explain_release);
+    tcase_add_test(t, test_explain_copy);
     tcase_add_test(t, test_explain_others);
     tcase_add_test(t, test_archives);
     tcase_add_test(t, test_one_tenants_copy);
