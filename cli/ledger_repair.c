@@ -193,16 +193,16 @@ static int mend_blobs(const struct mending *m, struct kedge_repaired_blobs *ret,
         err = kedge_state_blob_options(m->state, &tenant, keys, &options, d);
     }
     if (!err) {
-        struct kedge_repair_blobs r = {.dir = m->dir,
-                                       .from = m->from,
-                                       .keys_dir = options.keys_dir,
-                                       .from_keys_dir =
-                                           kedge_state_blob_keys_beside(m->from, from_keys) ? from_keys : NULL,
-                                       .encrypt = options.encrypt,
-                                       .refs = kedge_buf_view(&refs),
-                                       .also = kedge_buf_view(&also),
-                                       .elsewhere = elsewhere,
-                                       .elsewhere_count = count};
+        struct kedge_repair_blobs r = {
+            .dir = m->dir,
+            .from = m->from,
+            .keys_dir = options.keys_dir,
+            .from_keys_dir = kedge_state_blob_keys_beside(m->from, from_keys) ? from_keys : NULL,
+            .encrypt = options.encrypt,
+            .refs = kedge_buf_view(&refs),
+            .also = kedge_buf_view(&also),
+            .elsewhere = elsewhere,
+            .elsewhere_count = count};
         err = kedge_repair_blobs(&r, ret, d);
     }
     kedge_mem_free(elsewhere);
