@@ -56,3 +56,51 @@ int kedgei_ex_anchors(struct kedgei_ex_work *w)
     kedge_mem_free(numbers);
     return err;
 }
+
+/* ---- time stamps ---- */
+
+static int put_stamp(struct kedgei_ex_work *w, uint64_t size, struct kedge_view ca)
+{
+    struct kedge_buf note KEDGE_CLEANUP(kedge_buf_deinit);
+    char path[KEDGE_PATH_MAX], name[KEDGE_ANCHOR_NAME_MAX];
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_anchor_note_name(size, name);
+    int err = kedge_state_path(path, w->reterr, w->r.state, "%s", name);
+    err = err ? err : kedge_file_read(path, &note, w->reterr);
+    err = err ? err : kedgei_ex_main_note(w, kedge_buf_view(&note), "stamped");
+    kedge_anchor_name(KEDGE_ANCHOR_TSA, size, name);
+    err = err ? err : kedge_state_path(path, w->reterr, w->r.state, "%s", name);
+    return err ? err : kedgei_ex_token(w, path, ca);
+}
+
+/* Whether it is the first of the sizes that has one of the exported releases. */
+static bool has_release(const struct kedgei_ex_work *w, const uint64_t *sizes, size_t i)
+{
+    uint64_t before = i > 0 ? sizes[i - 1] : 0;
+    for (uint32_t j = 0; j < w->r.job_count; j++) {
+        for (size_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+            uint64_t index = w->r.jobs[j]->releases[g];
+            if (index != KEDGEI_EX_NONE && index >= before && index < sizes[i]) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+int kedgei_ex_stamps(struct kedgei_ex_work *w, struct kedge_view ca)
+{
+    uint64_t *sizes = NULL;
+    size_t count = 0;
+    int err = kedge_anchor_list(w->r.state, KEDGE_ANCHOR_TSA, &sizes, &count, w->reterr);
+    while (count > 0 && sizes[count - 1] > w->r.main.size) {
+        count--; /* newer than what is exported, beside a coordinator */
+    }
+    for (size_t i = count; i-- > 0 && !err && w->token_count < KEDGE_EXPORT_TIMESTAMPS_MAX;) {
+        if (i + 1 == count || has_release(w, sizes, i)) {
+            err = put_stamp(w, sizes[i], ca);
+        }
+    }
+    kedge_mem_free(sizes);
+    return err;
+}

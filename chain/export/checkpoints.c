@@ -190,7 +190,7 @@ static const struct kedgei_ex_note *find_note(const struct kedgei_ex_work *w,
     return NULL;
 }
 
-static int put_token(struct kedgei_ex_work *w, const char *file, struct kedge_view ca)
+int kedgei_ex_token(struct kedgei_ex_work *w, const char *file, struct kedge_view ca)
 {
     struct kedge_buf reply KEDGE_CLEANUP(kedge_buf_deinit);
     struct kedgei_ex_token *t = &w->tokens[w->token_count];
@@ -228,12 +228,16 @@ int kedgei_ex_timestamps(struct kedgei_ex_work *w)
 {
     struct kedge_buf ca KEDGE_CLEANUP(kedge_buf_deinit);
     kedge_buf_init(&ca, KEDGE_TSA_PEM_MAX);
-    if (w->o->timestamp_count == 0) {
+    if (!w->o->tsa_ca) {
         return KEDGE_OK;
     }
     int err = kedge_file_read(w->o->tsa_ca, &ca, w->reterr);
     for (size_t i = 0; i < w->o->timestamp_count && !err; i++) {
-        err = put_token(w, w->o->timestamps[i], kedge_buf_view(&ca));
+        err = kedgei_ex_token(w, w->o->timestamps[i], kedge_buf_view(&ca));
+    }
+    err = err ? err : kedgei_ex_stamps(w, kedge_buf_view(&ca));
+    if (!err && w->token_count == 0) {
+        return KEDGE_OK;
     }
     err = err ? err : kedgei_ex_put(&w->f, kedge_buf_view(&ca), w->reterr, "tsa/ca.pem");
     json_t *rows = json_array();

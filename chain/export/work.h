@@ -53,8 +53,13 @@ KEDGE_NODISCARD int kedgei_ex_checkpoints(struct kedgei_ex_work *w);
  * the trusted log key did not sign it, or its root is not that of so many entries. */
 KEDGE_NODISCARD int kedgei_ex_main_note(struct kedgei_ex_work *w, struct kedge_view note, const char *what);
 KEDGE_NODISCARD int kedgei_ex_timestamps(struct kedgei_ex_work *w);
+/* The reply in that file, verified, over a checkpoint that is in the export. */
+KEDGE_NODISCARD int kedgei_ex_token(struct kedgei_ex_work *w, const char *file, struct kedge_view ca);
 /* ---- anchors.c: anchors/ ---- */
 KEDGE_NODISCARD int kedgei_ex_anchors(struct kedgei_ex_work *w);
+/* Time stamps that lie in the record, each with its checkpoint: the newest, and the first that has a release,
+ * as far as there is room for them. */
+KEDGE_NODISCARD int kedgei_ex_stamps(struct kedgei_ex_work *w, struct kedge_view ca);
 /* ---- provenance.c: SLSA provenance per round and release, verification result ---- */
 KEDGE_NODISCARD int kedgei_ex_provenance(struct kedgei_ex_work *w);
 KEDGE_NODISCARD int kedgei_ex_result(struct kedgei_ex_work *w);
