@@ -64,7 +64,7 @@ static int check_history(const struct kedgei_ex_check *c, const struct kedgei_ex
                          const struct kedge_checkpoint *note)
 {
     const bool older = note->size < head->size;
-    struct growth g;
+    struct growth g = {.from = 0};
     char name[KEDGE_PATH_MAX];
     if (note->size == head->size || note->size == 0) {
         return note->size == 0 || kedge_hash_eq(&note->root, &head->root)
@@ -181,7 +181,7 @@ static int check_files(struct kedgei_ex_check *c)
     int err = KEDGE_OK;
     for (size_t i = 0; i < c->files.count && !err; i++) {
         const char *name = c->files.files[i].name;
-        struct growth g;
+        struct growth g = {.from = 0};
         if (strncmp(name, "checkpoints/", 12) != 0) {
             continue;
         }
