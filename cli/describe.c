@@ -42,7 +42,7 @@ static const char *train_kind(enum kedge_train_kind kind)
 static void describe_key(const struct kedge_statement *st, struct line *l)
 {
     static const char *const scopes[] = {"admin", "coordinator", "log"};
-    static const char *const roles[] = {"admin", "recovery", "site"};
+    static const char *const roles[] = {"admin", "recovery", "site", "site TLS"};
     const struct kedge_st_key *k = &st->u.key;
     const struct kedge_st_key_rotated *r = &st->u.key_rotated;
     switch ((int)st->kind) {

@@ -264,6 +264,8 @@ static void change_handle(struct kedge_host *h, struct kedge_item *item)
     h->authority.pending = NULL;
     if (!c->err || (c->err == KEDGE_E_UNKNOWN && find_stored(h, c))) {
         take_change(h, c);
+    } else if (c->batch) {
+        kedge_main_batch_abandon(h, c->batch);
     }
     if (!c->err) {
         kedge_admin_ok(c->req,
@@ -294,10 +296,13 @@ static void change_done(void *arg, const struct kedge_commit_result *result)
 /* Behind the tenants' checkpoints, where who signed what, or who is admin, depends on them. */
 static void hand_over(struct kedge_host *h, struct kedge_authority_change *c)
 {
+    struct kedge_diag d = {.text = ""};
     struct kedge_buf key;
     kedge_buf_init(&key, KEDGE_IDEM_KEY_MAX);
     kedge_statement_key(c->st->kind, &c->st->u, &key);
-    int err = key.err ? key.err : kedge_main_batch_new(&c->batch);
+    /* Admins may have changed while a rotation waited, and the checkpoints are those of now. */
+    int err = c->approvals > 0 ? kedge_authority_check_approvals(h, c, &d) : KEDGE_OK;
+    err = err ? err : key.err ? key.err : kedge_main_batch_new(&c->batch);
     for (uint32_t i = 0; i < h->tenant_count && !err && (kedge_authority_is_rotation(c) || c->approvals > 0);
          i++) {
         err = kedge_main_batch_checkpoint(c->batch, i);
@@ -307,6 +312,7 @@ static void hand_over(struct kedge_host *h, struct kedge_authority_change *c)
     kedge_buf_deinit(&key);
     if (err) { /* else `c` is the committer's */
         c->err = err;
+        snprintf(c->why, sizeof c->why, "%s", d.text);
         kedge_host_post(h, &c->item);
     }
 }

@@ -175,6 +175,16 @@ static int check_approvals(struct kedge_host *h, struct kedge_authority_change *
     return err;
 }
 
+int kedge_authority_check_approvals(struct kedge_host *h, struct kedge_authority_change *c,
+                                    struct kedge_diag *d)
+{
+    struct kedge_signed_statement entry;
+    int err = kedge_statement_read(kedge_buf_view(&c->envelope), c->st, &entry, d);
+    err = err ? err : check_approvals(h, c, &entry, d);
+    kedge_buf_deinit(&entry.payload);
+    return err;
+}
+
 /* Does the main chain hold this very envelope? */
 static bool is_repeated(const struct kedge_host *h, struct kedge_authority_change *c)
 {

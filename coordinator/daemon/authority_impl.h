@@ -25,6 +25,9 @@ static inline bool kedge_authority_is_rotation(const struct kedge_authority_chan
     return c->st->kind == KEDGE_ST_STATEMENT_KEY_ROTATED;
 }
 void kedge_authority_free(struct kedge_authority_change *c);
+/* Whether the organisations' signatures hold now. */
+KEDGE_NODISCARD int kedge_authority_check_approvals(struct kedge_host *h, struct kedge_authority_change *c,
+                                                    struct kedge_diag *d);
 /* Appends its envelope, of a rotation when its turn has come; answers and frees. */
 void kedge_authority_start(struct kedge_host *h, struct kedge_authority_change *c);
 

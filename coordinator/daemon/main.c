@@ -231,8 +231,8 @@ static void stop_all(struct kedge_host *h, int err)
         keep_all(h);
     }
     /* Everything durable is on disk now; blobs without a statement are swept so that the folder can be
-     * audited. */
-    if (h->main.ledger && h->main.blobs && !h->fatal && kedge_host_sweep(h, &d) != KEDGE_OK) {
+     * audited. Not after a start that failed: what jobs there are is not known then. */
+    if (h->server && !h->fatal && kedge_host_sweep(h, &d) != KEDGE_OK) {
         kedge_log(KEDGE_LOG_WARN, "sweep", "%s", d.text);
     }
     for (uint32_t i = 0; i < h->tenant_count; i++) {

@@ -191,6 +191,15 @@ void kedge_main_batch_settle(struct kedge_host *h, const struct kedge_main_batch
     }
 }
 
+void kedge_main_batch_abandon(struct kedge_host *h, const struct kedge_main_batch *b)
+{
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        if (b->tenant_sizes[i] && b->tenant_sizes[i] == h->tenants[i].anchoring_size) {
+            h->tenants[i].anchoring_size = h->tenants[i].anchored_size;
+        }
+    }
+}
+
 struct batch_item {
     struct kedge_item item;
     struct kedge_host *h;

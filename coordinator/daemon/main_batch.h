@@ -56,6 +56,8 @@ KEDGE_NODISCARD int kedge_main_batch_hand_over(struct kedge_host *h, struct kedg
                                                kedge_commit_done *done, void *arg);
 /* It is durable: raises anchored sizes. */
 void kedge_main_batch_settle(struct kedge_host *h, const struct kedge_main_batch *b);
+/* It is not, and will not be tried again: its checkpoints are still to be written. */
+void kedge_main_batch_abandon(struct kedge_host *h, const struct kedge_main_batch *b);
 /* Hands a job's batch over, or holds it while the statement key changes; MAIN_APPENDED follows with the
  * outcome. On success the batch is freed. */
 void kedge_main_batch_submit(struct kedge_host *h, struct kedge_job *job);
