@@ -176,7 +176,7 @@ int kedge_state_blob_options(const char *state, const struct kedge_id *tenant, c
 {
     struct kedge_buf text;
     json_t *root = NULL;
-    int err = kedge_state_path(keys_dir, reterr, state, "keys/blobs/%s", tenant->s);
+    int err = kedge_state_path(keys_dir, reterr, state, "keys/updates/%s", tenant->s);
     if (err) {
         return err;
     }
@@ -204,7 +204,7 @@ bool kedge_state_blob_keys_beside(const char *folder, char out[KEDGE_PATH_MAX])
         || kedge_id_from(kedge_view_str(tenant + 1), &id) != KEDGE_OK) {
         return false;
     }
-    int n = snprintf(out, KEDGE_PATH_MAX, "%.*skeys/blobs/%s", (int)(tenant - len - folder), folder, id.s);
+    int n = snprintf(out, KEDGE_PATH_MAX, "%.*skeys/updates/%s", (int)(tenant - len - folder), folder, id.s);
     return n > 0 && n < KEDGE_PATH_MAX;
 }
 

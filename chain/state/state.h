@@ -5,7 +5,7 @@
  *   STATE/keys/tls.pem statement.pem   the coordinator's identity and its key for statements (0600)
  *   STATE/keys/statement-next.pem      the one that comes, from its making until the main chain has it
  *   STATE/keys/log-main.pem log-T.pem  one key per log, for checkpoints only
- *   STATE/keys/blobs/T/JOB.pem         what encrypts tenant T's updates of a job (chain/store/blob_keys.h)
+ *   STATE/keys/updates/T/JOB.pem         what encrypts tenant T's updates of a job (chain/store/blob_keys.h)
  *   STATE/coordinator.lmdb/            jobs, tokens, pending enrolments
  *   STATE/main/{ledger.lmdb,blobs,staging}
  *   STATE/tenants/T/{tenant.json,ledger.lmdb,blobs,staging}
