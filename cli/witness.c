@@ -232,7 +232,7 @@ int kedge_cmd_witness_revoke(struct kedge_cli *c)
 
 int kedge_cmd_witness_list(struct kedge_cli *c)
 {
-    static const struct kedge_column columns[] = {{"tenant", -20}, {"witness", -20}, {"state", -8},
+    static const struct kedge_column columns[] = {{"tenant", -20}, {"witness", -20}, {"state", -9},
                                                   {"main", 9},     {"own", 9},       {"key", -28}};
     struct kedge_diag d = {.text = ""};
     json_t *o = NULL;

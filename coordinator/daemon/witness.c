@@ -320,6 +320,7 @@ static int take_outside(struct kedge_host *h, const struct kedge_note *note, str
         if (err) {
             return err;
         }
+        h->witnesses->outside_size[i] = p->size;
         taken++;
     }
     return taken > 0 ? finish(h, p, d)

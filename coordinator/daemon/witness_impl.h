@@ -41,6 +41,8 @@ struct kedge_witnesses {
     bool settled;
     uint64_t started_ns;
     uint64_t outside_ns, outside_every_ns; /* whoever asks witnesses elsewhere: as asked_ns, every_ns */
+    uint64_t
+        outside_size[KEDGE_WITNESSES_MAX]; /* by place in the policy: what it cosigned last since the start */
 };
 
 /* That the quorum holds for the note over our main chain; KEDGE_E_DENIED and others with the reason. */

@@ -137,13 +137,41 @@ void kedge_host_witness_tell(const struct kedge_host *h, struct kedge_buf *out)
             between = ", ";
         }
     }
+    const struct kedge_witness_policy *policy = h->witnesses->policy;
+    for (uint32_t i = 0; policy && i < policy->witness_count; i++) {
+        if (policy->witnesses[i].url.len > 0) {
+            char name[KEDGE_WITNESS_SHOWN_MAX];
+            kedge_buf_printf(out, "%s%s elsewhere %" PRIu64, between,
+                             kedge_witness_name_show(policy->witnesses[i].name, name),
+                             h->witnesses->outside_size[i]);
+            between = ", ";
+        }
+    }
     if (!between[0]) {
         kedge_buf_put_str(out, "there are none");
     }
 }
 
+/* Those of the policy that are asked over HTTP (kedge witness push). */
+static void outside_rows(const struct kedge_host *h, json_t *list)
+{
+    const struct kedge_witness_policy *policy = h->witnesses->policy;
+    for (uint32_t i = 0; policy && i < policy->witness_count; i++) {
+        const struct kedge_witness *w = &policy->witnesses[i];
+        char name[KEDGE_WITNESS_SHOWN_MAX];
+        if (w->url.len > 0) {
+            json_array_append_new(
+                list, json_pack("{s:s,s:s,s:s,s:I,s:I,s:s%}", "tenant", "-", "witness",
+                                kedge_witness_name_show(w->name, name), "state", "elsewhere", "main_size",
+                                (json_int_t)h->witnesses->outside_size[i], "own_size", (json_int_t)0, "vkey",
+                                (const char *)w->vkey_text.ptr, w->vkey_text.len));
+        }
+    }
+}
+
 void kedge_host_witness_rows(const struct kedge_host *h, json_t *list)
 {
+    outside_rows(h, list);
     for (uint32_t i = 0; i < h->witnesses->count; i++) {
         const struct kedgei_witness *w = &h->witnesses->rows[i];
         char tls[2 * KEDGE_KEY_LEN + 1], cosign_key[2 * KEDGE_KEY_LEN + 1];

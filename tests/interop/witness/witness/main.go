@@ -142,8 +142,10 @@ func (w *witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		status, body = http.StatusOK, cosign(w.name, stranger, "x\n1\nx\n")
 	case "forged": // its key's id, another's signature
 		line := []byte(body)
-		if status == http.StatusOK {
-			line[len(line)-8] ^= 1
+		if at := len(line) - 8; status == http.StatusOK && line[at] == 'A' {
+			line[at] = 'B'
+		} else if status == http.StatusOK {
+			line[at] = 'A'
 		}
 		body = string(line)
 	case "garbage":
