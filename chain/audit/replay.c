@@ -33,7 +33,8 @@ static void failed(const struct kedgei_replay *r, const struct kedgei_decision *
     }
     if (err == KEDGE_E_SEALED) {
         kedgei_error(f, KEDGE_AUDIT_SEALED, d->log ? d->log : &r->a->main, index,
-                     "job \"%s\": %s: not replayed: an update is encrypted, and its key is not here (--blob-key)",
+                     "job \"%s\": %s: not replayed: an update is encrypted, and its key is not here "
+                     "(--blob-key)",
                      d->job->id.s, what);
         return;
     }
