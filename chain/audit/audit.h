@@ -213,7 +213,7 @@ struct kedge_audit_options {
     uint64_t table_bytes;    /* of tables on the heap, beyond which they lie in files of $TMPDIR; 0: 16 MiB */
     kedge_audit_progress *progress; /* may be NULL */
     void *progress_arg;
-    const struct kedge_audit_blob_key *blob_keys; /* what encrypted updates need, besides STATE/keys/updates */
+    const struct kedge_audit_blob_key *blob_keys; /* of encrypted updates, besides STATE/keys/updates */
     size_t blob_key_count;
 };
 
