@@ -2,6 +2,7 @@
 #ifndef KEDGE_TESTS_UNIT_AUDIT_TAMPERED_H
 #define KEDGE_TESTS_UNIT_AUDIT_TAMPERED_H
 
+#include "tests/fixtures/run.h"
 #include "tests/unit/audit/support.h"
 
 static bool base_is_made;
@@ -42,6 +43,17 @@ static inline void replace(const char *path, const char *from, const char *to)
     memcpy(p, to, strlen(to));
     ck_assert_int_eq(kedge_file_write(path, kedge_buf_view(&text), 0600, NULL), KEDGE_OK);
     kedge_buf_deinit(&text);
+}
+
+/* What main ends with: the good record goes, too. */
+static inline int run_tampered(Suite *suite)
+{
+    int status = run_suite(suite);
+    if (base_is_made && kedge_dir_remove(scratch) != KEDGE_OK) {
+        fprintf(stderr, "%s cannot be removed\n", scratch);
+        return 1;
+    }
+    return status;
 }
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "chain/audit/archive.h"
 #include "common/base/bytes.h"
+#include "tests/fixtures/run.h"
 #include "tests/unit/audit/support.h"
 
 enum { RECORD = 512 };
@@ -280,9 +281,5 @@ int main(void)
     tcase_add_test(t, test_limits);
     tcase_add_test(t, test_killed);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(s);
 }

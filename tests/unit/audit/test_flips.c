@@ -11,6 +11,7 @@
 #include "common/base/mem.h"
 #include "common/base/text.h"
 #include "tests/fixtures/effort.h"
+#include "tests/fixtures/run.h"
 #include "tests/unit/audit/support.h"
 
 enum { SUSPECTS_MAX = 4096, LOOP_LIMIT_S = 3, STRIDE = 37, PAGE = 4096, STRUCTURE_STRIDE = EFFORT(1, 13) };
@@ -352,9 +353,5 @@ int main(void)
     tcase_set_timeout(t, 300);
     tcase_add_loop_test(t, test_flips, 0, 2);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(s);
 }

@@ -3,6 +3,7 @@
 #include "chain/keybook.h"
 #include "common/base/mem.h"
 #include "tests/fixtures/federation_impl.h"
+#include "tests/fixtures/run.h"
 #include "tests/unit/audit/support.h"
 
 enum { OPS_MAX = 12 };
@@ -530,9 +531,5 @@ int main(void)
     tcase_add_loop_test(t, test_script, 0, (int)(sizeof scripts / sizeof scripts[0]));
     tcase_add_loop_test(t, test_roles, 0, (int)(sizeof role_scripts / sizeof role_scripts[0]));
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(s);
 }

@@ -4,6 +4,7 @@
 
 #include "chain/audit/scratch.h"
 #include "common/base/rng.h"
+#include "tests/fixtures/run.h"
 #include "tests/unit/audit/support.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -251,9 +252,5 @@ int main(void)
     tcase_add_test(t, test_no_place);
     tcase_add_test(t, test_held);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(s);
 }

@@ -1,6 +1,7 @@
 /* A tenant's copy alone: its ledger, the main chain's proofs and its own inputs are judged; the rest is said
  * to be unchecked, and only the rest. */
 #include "chain/store/kv.h"
+#include "tests/fixtures/run.h"
 #include "tests/unit/audit/tampered.h"
 
 static struct kedge_audit_report audit_as(const char *tenant, bool replay)
@@ -180,9 +181,5 @@ int main(void)
     tcase_add_test(t, test_without_blobs);
     tcase_add_loop_test(t, test_faults, 0, (int)(sizeof faults / sizeof faults[0]));
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(s);
 }

@@ -1,5 +1,6 @@
 /* Records that were written wrong and signed properly: one twist each, and what the auditor must call it. */
 #include "aggregation/simd.h"
+#include "tests/fixtures/run.h"
 #include "tests/unit/audit/support.h"
 
 struct twist_case {
@@ -244,9 +245,5 @@ int main(void)
     tcase_add_test(t, test_larger_record);
     tcase_add_loop_test(t, test_twist, 0, (int)(sizeof cases / sizeof cases[0]));
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(s);
 }

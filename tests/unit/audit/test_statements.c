@@ -1,5 +1,6 @@
 /* The verdict on each entry: what is wrong is named at the entries that it is about, and nowhere else. */
 #include "chain/statement.h"
+#include "tests/fixtures/run.h"
 #include "tests/unit/audit/tampered.h"
 
 struct tally {
@@ -172,9 +173,5 @@ int main(void)
     tcase_add_test(t, test_blob);
     tcase_add_test(t, test_teller_may_fail);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(s);
 }

@@ -8,6 +8,7 @@
 #include "common/base/os/file.h"
 #include "crypto/hash.h"
 #include "tests/fixtures/federation.h"
+#include "tests/fixtures/run.h"
 #include "tests/unit/cli/support.h"
 
 static const char *text_of(const json_t *o, const char *name)
@@ -308,9 +309,5 @@ int main(void)
     tcase_add_test(t, test_archives);
     tcase_add_test(t, test_one_tenants_copy);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(s);
 }

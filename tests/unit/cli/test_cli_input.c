@@ -7,6 +7,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
+#include "tests/fixtures/run.h"
 #include "tests/unit/cli/fake.h"
 #include "tests/unit/cli/support.h"
 
@@ -261,9 +262,5 @@ int main(void)
     tcase_add_test(t, test_long_words);
     tcase_add_test(t, test_initial_model);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

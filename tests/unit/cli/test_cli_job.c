@@ -11,6 +11,7 @@
 
 #include "common/base/os/clock.h"
 #include "common/base/os/file.h"
+#include "tests/fixtures/run.h"
 #include "tests/unit/cli/fake.h"
 #include "tests/unit/cli/support.h"
 
@@ -339,9 +340,5 @@ int main(void)
     tcase_add_test(t, test_submit);
     tcase_add_loop_test(t, test_tables, 0, sizeof tables / sizeof tables[0]);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

@@ -14,6 +14,7 @@
 #include "common/base/os/process.h"
 #include "common/base/os/slots.h"
 #include "tests/fixtures/federation.h"
+#include "tests/fixtures/run.h"
 #include "tests/unit/cli/support.h"
 
 START_TEST(test_list_and_show)
@@ -481,9 +482,5 @@ int main(void)
     tcase_add_test(t, test_capped_job);
     tcase_add_test(t, test_page);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

@@ -13,6 +13,7 @@
 #include "common/base/os/file.h"
 #include "common/base/rng.h"
 #include "tests/fixtures/federation.h"
+#include "tests/fixtures/run.h"
 #include "tests/unit/cli/support.h"
 
 static void copy(const char *from, const char *to)
@@ -223,9 +224,5 @@ int main(void)
     tcase_add_loop_test(t, test_repair, 0, 2);
     tcase_add_test(t, test_repair_refuses);
     suite_add_tcase(s, t);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(s);
 }

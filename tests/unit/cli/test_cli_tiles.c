@@ -11,6 +11,7 @@
 #include "chain/tile.h"
 #include "common/base/os/file.h"
 #include "tests/fixtures/federation.h"
+#include "tests/fixtures/run.h"
 #include "tests/unit/cli/support.h"
 
 static struct kedge_buf file_of(const char *name)
@@ -242,9 +243,5 @@ int main(void)
     tcase_add_test(t, test_a_checkpoint_of_choice);
     tcase_add_test(t, test_a_damaged_log_is_not_exported);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

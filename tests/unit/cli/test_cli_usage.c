@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/base/os/file.h"
+#include "tests/fixtures/run.h"
 #include "tests/unit/cli/support.h"
 
 enum { COMMANDS_MAX = 128, NAME_LEN = 32 };
@@ -363,9 +364,5 @@ int main(void)
     tcase_add_test(t, test_arguments_are_text);
     tcase_add_test(t, test_poc_leaves_nothing);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }
