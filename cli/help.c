@@ -197,12 +197,14 @@ static size_t collect_words(const char *noun, const char **words)
 /* The command whose verb somebody wrote without its noun: "kedge submit". */
 static const struct kedge_command *find_by_verb(const char *verb)
 {
+    const struct kedge_command *found = NULL;
     for (size_t i = 0; i < kedge_command_count; i++) {
-        if (strcmp(kedge_commands[i].verb, verb) == 0) {
-            return &kedge_commands[i];
+        bool is_it = strcmp(kedge_commands[i].verb, verb) == 0;
+        if (is_it && (!found || strcmp(kedge_commands[i].noun, "job") == 0)) { /* what most is said about */
+            found = &kedge_commands[i];
         }
     }
-    return NULL;
+    return found;
 }
 
 int kedge_cli_unknown(struct kedge_cli *c)
