@@ -82,13 +82,12 @@ static struct kedge_job *slot_find(struct kedge_host *h)
     struct kedge_job *oldest = NULL;
     for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
         struct kedge_job *job = &h->jobs[i];
-        struct kedge_coord_job_view view;
         if (!job->used) {
             return job;
         }
-        /* the core does not know a job that is being submitted or restored, either */
-        bool is_history = kedge_host_job_has_ended(job) && !kedge_coord_job(h->coord, i, &view);
-        if (is_history && (!oldest || job->created_ms < oldest->created_ms)) {
+        /* Whether the core knows it says nothing: it does not know one that is being submitted or restored,
+         * and forgets one that has ended only when its next event begins, which may be the submission. */
+        if (kedge_host_job_has_ended(job) && (!oldest || job->created_ms < oldest->created_ms)) {
             oldest = job;
         }
     }

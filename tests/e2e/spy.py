@@ -79,11 +79,24 @@ def pump(source, sink, keep):
             pass
 
 
-class Peer:
-    """Asks the coordinator with a key, in the bytes of common/wire/messages.def."""
+def dial(server, key, scratch):
+    """A connection over TLS with a party's key."""
+    return client_context(key, scratch).wrap_socket(socket.create_connection(server, timeout=30))
 
-    def __init__(self, server, key, scratch):
-        self.socket = client_context(key, scratch).wrap_socket(socket.create_connection(server, timeout=30))
+
+def door(state):
+    """One of the operator, who owns the state folder."""
+    found = socket.socket(socket.AF_UNIX)
+    found.settimeout(30)
+    found.connect(str(state / "coordinator.ipc"))
+    return found
+
+
+class Peer:
+    """Asks the coordinator over a connection."""
+
+    def __init__(self, connection):
+        self.socket = connection
         self.socket.sendall(b"KEDGE\r\n\0" + struct.pack(">I", 1) + bytes(32))
         self.calls = 0
         self.take(44)
@@ -99,11 +112,21 @@ class Peer:
 
     def ask(self, kind, fields):
         """The answer's body: version, type, fields."""
-        self.calls += 1
-        body = bytes([1, kind]) + fields
-        self.socket.sendall(struct.pack(">II", len(body), self.calls) + body)
-        length, _ = struct.unpack(">II", self.take(8))
-        return self.take(length)
+        return self.ask_at_once([(kind, fields)])[0]
+
+    def ask_at_once(self, questions):
+        """The answers to several questions, none of which waits for another's."""
+        first, frames = self.calls, b""
+        for kind, fields in questions:
+            self.calls += 1
+            body = bytes([1, kind]) + fields
+            frames += struct.pack(">II", len(body), self.calls) + body
+        self.socket.sendall(frames)
+        answers = {}
+        for _ in questions:
+            length, call = struct.unpack(">II", self.take(8))
+            answers[call] = self.take(length)
+        return [answers[call] for call in range(first + 1, self.calls + 1)]
 
 
 def word(text):
