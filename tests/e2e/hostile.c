@@ -219,6 +219,25 @@ void hx_replace(enum kedge_kv_table table, const char *key, struct kedge_view va
     kedge_buf_deinit(&old);
 }
 
+/* Of the files of all ledgers, with what was left unused in them. */
+static struct kedge_hash digest_of_ledgers(void)
+{
+    static const char *const files[] = {"main/ledger.lmdb/data.mdb", "tenants/org-a/ledger.lmdb/data.mdb",
+                                        "tenants/org-b/ledger.lmdb/data.mdb"};
+    char path[KEDGE_PATH_MAX];
+    struct kedge_hash digest = {{0}};
+    struct kedge_buf file;
+    kedge_buf_init(&file, 64 << 20);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        kedge_buf_clear(&file);
+        ck_assert_int_eq(kedge_path_join(path, state, files[i]), KEDGE_OK);
+        ck_assert_int_eq(kedge_file_read(path, &file, NULL), KEDGE_OK);
+        kedge_sha256_2(kedge_view_of(digest.b, KEDGE_HASH_LEN), kedge_buf_view(&file), &digest);
+    }
+    kedge_buf_deinit(&file);
+    return digest;
+}
+
 void hx_damage(enum kedge_kv_table table, const char *key, struct kedge_view value, const char *said)
 {
     char path[KEDGE_PATH_MAX];
@@ -228,8 +247,11 @@ void hx_damage(enum kedge_kv_table table, const char *key, struct kedge_view val
     kedge_buf_init(&log, 1 << 20);
     end_by_force();
     exchange(table, key, value, &old);
+    struct kedge_hash before = digest_of_ledgers();
     start_coordinator();
     ck_assert_int_eq(await_end(), 5); /* corrupt state */
+    struct kedge_hash after = digest_of_ledgers();
+    ck_assert(kedge_hash_eq(&before, &after)); /* whatever is evidence is there as it was */
     ck_assert_int_eq(kedge_path_join(path, state, "log"), KEDGE_OK);
     ck_assert_int_eq(kedge_file_read(path, &log, NULL), KEDGE_OK);
     kedge_buf_put_u8(&log, 0);

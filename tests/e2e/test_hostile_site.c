@@ -438,8 +438,8 @@ START_TEST(test_refusal_survives_kill)
 }
 END_TEST
 
-/* A damaged token stops nothing but the list that it stands in, which names it: who asks for one site, or comes
- * with a token of his own, does not meet it. */
+/* A damaged token stops nothing but the list that it stands in, which names it: who asks for one site, or
+ * comes with a token of his own, does not meet it. */
 START_TEST(test_damaged_token)
 {
     const char key[] = "0123456789abcdef0123456789abcdef"; /* any digest */
@@ -450,8 +450,8 @@ START_TEST(test_damaged_token)
     hx_replace(KEDGE_KV_TOKEN, key, kedge_view_of(torn, strlen(torn)));
     json_decref(hx_operate(json_pack("{s:s}", "verb", "status")));
     hx_refuse_text(hx_door, "{\"verb\":\"site.pending\"}", KEDGE_E_CORRUPT);
-    json_t *found = hx_operate(
-        json_pack("{s:s,s:s,s:s}", "verb", "site.pending", "tenant", hx_waiting.tenant, "site", hx_waiting.site));
+    json_t *found = hx_operate(json_pack("{s:s,s:s,s:s}", "verb", "site.pending", "tenant", hx_waiting.tenant,
+                                         "site", hx_waiting.site));
     ck_assert_uint_eq(json_array_size(json_object_get(found, "sites")), 1);
     json_decref(found);
     hx_replace(KEDGE_KV_TOKEN, key, kedge_view_of(NULL, 0));
