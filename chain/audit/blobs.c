@@ -386,8 +386,8 @@ static void tell_sealed(const struct sweep *s)
         if (s->sealed[t] > 0) {
             snprintf(where, sizeof where, "tenants/%s/blobs", name);
             kedgei_find(&s->a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_SEALED, where,
-                        "not checked: the content of %llu updates, which are encrypted under keys that are not "
-                        "here (--blob-key %s=FILE); who sent them, when, and what they weigh is",
+                        "not checked: the content of %llu updates, which are encrypted under keys that are "
+                        "not here (--blob-key %s=FILE); who sent them, when, and what they weigh is",
                         (unsigned long long)s->sealed[t], name);
         }
     }

@@ -114,7 +114,7 @@ int kedgei_sealing_write(struct kedgei_sealing *s, int fd, struct kedge_view byt
         if (bytes.len - done < len) {
             break;
         }
-        err = write_chunk(s, fd, kedge_view_of(bytes.ptr + done, len));
+        err = write_chunk(s, fd, kedge_view_of(len > 0 ? bytes.ptr + done : NULL, len));
         done += len;
         is_empty = false;
     }
