@@ -243,17 +243,18 @@ static void draw_anchors(struct tree *t, const json_t *anchors)
         draw(t, 1, false, "not anchored outside yet");
         return;
     }
-    draw(t, 1, false, "anchored outside, and so not younger than");
+    draw(t, 1, false, "anchored outside: it existed no later than");
     json_array_foreach(anchors, i, row)
     {
         bool last = i + 1 == json_array_size(anchors),
              trusted = json_is_true(json_object_get(row, "trusted"));
         const char *time = kedge_cli_text(row, "time"), *aside = trusted ? "" : " (by whom: not judged)";
         if (strcmp(kedge_cli_text(row, "kind"), "evm") == 0) {
-            draw(t, 2, last, "block %lld of chain %lld%s%s, over entries 0…%lld of the main chain%s; %s",
+            bool in_block = json_is_true(json_object_get(row, "in_block"));
+            draw(t, 2, last, "block %lld of chain %lld%s%s%s, over entries 0…%lld of the main chain%s; %s",
                  (long long)kedge_cli_int(row, "block"), (long long)kedge_cli_int(row, "chain_id"),
-                 *time ? ", " : "", time, (long long)kedge_cli_int(row, "entries") - 1, aside,
-                 kedge_cli_text(row, "file"));
+                 *time ? ", " : "", time, in_block ? "" : " (not proven to be in it)",
+                 (long long)kedge_cli_int(row, "entries") - 1, aside, kedge_cli_text(row, "file"));
         } else {
             draw(t, 2, last, "%s, time stamp over entries 0…%lld of the main chain%s%s%s; %s", time,
                  (long long)kedge_cli_int(row, "entries") - 1, *kedge_cli_text(row, "by") ? " by " : "",

@@ -16,6 +16,7 @@ struct judge {
     enum kedge_anchor_kind kind;
     const uint64_t *numbers;
     struct kedge_audit_anchor *rows; /* one per number; size 0: it does not hold */
+    atomic_bool *bad_ca;             /* the certificates that the auditor named are none */
 };
 
 /* ---- findings ---- */
@@ -98,7 +99,9 @@ static void judge_stamp(const struct judge *j, uint64_t number, const char *name
     int err = kedge_stamp_check(kedge_buf_view(&note), kedge_buf_view(&reply), kedge_view_str(a->main.origin),
                                 a->main.has_vkey ? &a->main.vkey : NULL,
                                 ca ? kedge_view_str(ca) : kedge_view_of(NULL, 0), &s, &d);
-    if (err) {
+    if (err == KEDGE_E_KEY) {
+        atomic_store(j->bad_ca, true);
+    } else if (err) {
         broken(f, name, err, &d);
     } else if (s.size != number) {
         wrong(f, name, KEDGE_AUDIT_ANCHOR, "its checkpoint is of another size than its name says");
@@ -281,7 +284,8 @@ static void demand(struct kedgei_audit *a)
 
 int kedgei_check_anchors(struct kedgei_audit *a)
 {
-    struct judge j = {.a = a};
+    atomic_bool bad_ca = false;
+    struct judge j = {.a = a, .bad_ca = &bad_ca};
     if (a->options.anchors) {
         j.trust = *a->options.anchors;
     } else if (a->trust) {
@@ -290,6 +294,10 @@ int kedgei_check_anchors(struct kedgei_audit *a)
     int err = KEDGE_OK;
     for (j.kind = 0; j.kind < KEDGE_ANCHOR_KINDS && !err; j.kind++) {
         err = judge_kind(&j);
+    }
+    if (!err && bad_ca) { /* says nothing about the record */
+        err =
+            kedge_diag_set(&a->diag, KEDGE_E_KEY, "tsa_ca: expected certificates in PEM, and there is none");
     }
     if (!err) {
         if (a->outside_count > 1) {

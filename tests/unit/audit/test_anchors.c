@@ -345,6 +345,26 @@ START_TEST(what_does_not_hold_is_named)
 }
 END_TEST
 
+/* The auditor's own mistake is no finding about the record. */
+START_TEST(certificates_that_are_none_are_no_finding)
+{
+    static char none[] = "-----BEGIN CERTIFICATE-----\nx\n";
+    struct scene s;
+    struct kedge_trust trust;
+    struct kedge_audit_report r;
+    struct kedge_diag d = {.text = ""};
+    open_scene(&s);
+    stamp(&s, 7, false, &s.log_key);
+    struct kedge_trust_anchors t = {.tsa_ca = none};
+    struct kedge_audit_options o = {.threads = 1, .anchors = &t};
+    ck_assert_int_eq(kedge_trust_read(at("fx/trust.json"), &trust, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_audit_verify(at("fx"), &trust, NULL, 0, &o, &r, &d), KEDGE_E_KEY);
+    ck_assert_msg(strstr(d.text, "tsa_ca") != NULL, "%s", d.text);
+    kedge_trust_deinit(&trust);
+    close_scene(&s);
+}
+END_TEST
+
 START_TEST(a_stranger_does_not_count)
 {
     struct scene s;
@@ -506,6 +526,7 @@ int main(void)
     tcase_add_test(t, what_holds_is_told);
     tcase_add_test(t, nobody_named_nothing_counts);
     tcase_add_loop_test(t, what_does_not_hold_is_named, 0, WHAT_COUNT);
+    tcase_add_test(t, certificates_that_are_none_are_no_finding);
     tcase_add_test(t, a_stranger_does_not_count);
     tcase_add_test(t, anchors_can_be_demanded);
     tcase_add_test(t, a_release_tells_its_anchors);
