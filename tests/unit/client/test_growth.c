@@ -1,11 +1,15 @@
-/* What an answer proves of the main chain: of one history, of two, without proof, unsigned. */
+/* What an answer proves of the main chain: of one history, of two, without proof, unsigned; and what a site
+ * keeps of it. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "chain/checkpoint.h"
 #include "chain/merkle.h"
 #include "client/daemon/host.h"
+#include "common/base/os/file.h"
+#include "tests/fixtures/run.h"
 
 #define ORIGIN "fl.example.org/main"
 
@@ -126,16 +130,61 @@ START_TEST(test_signed_by_another)
 }
 END_TEST
 
+static void put(const struct kedge_site_host *h, const char *name, struct kedge_view text)
+{
+    char path[KEDGE_PATH_MAX];
+    ck_assert_int_eq(kedge_client_path(h, path, "%s", name), KEDGE_OK);
+    ck_assert_int_eq(kedge_file_write(path, text, 0600, NULL), KEDGE_OK);
+}
+
+static void check_file(const struct kedge_site_host *h, const char *name, struct kedge_view text)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf found;
+    kedge_buf_init(&found, KEDGE_NOTE_MAX);
+    ck_assert_int_eq(kedge_client_path(h, path, "%s", name), KEDGE_OK);
+    ck_assert_int_eq(kedge_file_read(path, &found, NULL), KEDGE_OK);
+    ck_assert(kedge_view_eq(kedge_buf_view(&found), text));
+    kedge_buf_deinit(&found);
+}
+
+/* A seen-main that is too long for a note is forgotten; what is seen from then on is kept, and is the
+ * evidence when another chain is shown. */
+START_TEST(test_evidence_behind_a_damaged_memory)
+{
+    static const char seen[] = "what was seen\n", shown[] = "what was shown\n";
+    static uint8_t too_long[KEDGE_NOTE_MAX + 1];
+    struct kedge_site_host *h = calloc(1, sizeof *h);
+    ck_assert_ptr_nonnull(h);
+    memset(too_long, 'x', sizeof too_long);
+    snprintf(h->dir, sizeof h->dir, "/tmp/kedge-seen-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(h->dir));
+    put(h, "seen-main", kedge_view_of(too_long, sizeof too_long));
+    kedge_client_seen_read(h);
+    ck_assert(h->seen.size == 0 && h->fatal == KEDGE_OK);
+    h->seen_note.err = KEDGE_E_TOO_LONG; /* as any reader may leave it */
+    h->shown_note = kedge_view_str(seen);
+    kedge_client_seen_keep(h, &(struct kedge_site_effect){.seen.size = 3});
+    check_file(h, "seen-main", kedge_view_str(seen));
+    h->shown_note = kedge_view_str(shown);
+    kedge_client_seen_refuse(
+        h, &(struct kedge_site_effect){.err = KEDGE_E_SHORTER, .seen.size = 3, .shown.size = 2});
+    check_file(h, "refused-main/seen", kedge_view_str(seen));
+    check_file(h, "refused-main/shown", kedge_view_str(shown));
+    ck_assert_int_eq(h->fatal, KEDGE_E_SHORTER);
+    kedge_buf_deinit(&h->seen_note);
+    ck_assert_int_eq(kedge_dir_remove(h->dir), KEDGE_OK);
+    free(h);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tc = tcase_create("growth");
+    tcase_add_test(tc, test_evidence_behind_a_damaged_memory);
     tcase_add_loop_test(tc, test_growth, 0, 11);
     tcase_add_test(tc, test_signed_by_another);
     Suite *s = suite_create("client/growth");
     suite_add_tcase(s, tc);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }
