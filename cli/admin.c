@@ -228,7 +228,8 @@ int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pending, const str
 }
 
 int kedge_cli_job_join(struct kedge_cli *c, const char *job, const struct kedge_id *tenant,
-                       const struct kedge_key_pair *admin, json_t **ret, struct kedge_diag *d)
+                       const struct kedge_key_pair *admin, const struct kedge_hash *agreed, json_t **ret,
+                       struct kedge_diag *d)
 {
     json_t *shown = NULL, *envelope = NULL;
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
@@ -240,6 +241,11 @@ int kedge_cli_job_join(struct kedge_cli *c, const char *job, const struct kedge_
     st->u.job_joined.tenant = *tenant;
     err = err ? err : kedge_id_from(kedge_view_str(job), &st->u.job_joined.job);
     err = err ? err : kedge_hash_from_hex(kedge_view_str(kedge_cli_text(shown, "spec")), &st->subject);
+    if (!err && agreed && !kedge_hash_eq(agreed, &st->subject)) {
+        err = kedge_diag_set(d, KEDGE_E_STATE,
+                             "job \"%s\" has another spec here than the file says; nothing was signed", job);
+        err = kedge_diag_hint(d, "compare it with kedge job show, and ask who proposed the job");
+    }
     err = err ? err : kedge_cli_sign(st, admin, &envelope, d);
     json_decref(shown);
     kedge_mem_free(st);

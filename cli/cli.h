@@ -124,9 +124,10 @@ KEDGE_NODISCARD int kedge_cli_tenant_add(struct kedge_cli *c, const struct kedge
 KEDGE_NODISCARD int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pending,
                                            const struct kedge_key_pair *admin, json_t **ret,
                                            struct kedge_diag *d);
+/* agreed: digest of the spec that may be signed; NULL: whatever the coordinator has. */
 KEDGE_NODISCARD int kedge_cli_job_join(struct kedge_cli *c, const char *job, const struct kedge_id *tenant,
-                                       const struct kedge_key_pair *admin, json_t **ret,
-                                       struct kedge_diag *d);
+                                       const struct kedge_key_pair *admin, const struct kedge_hash *agreed,
+                                       json_t **ret, struct kedge_diag *d);
 
 /* ---- show.c ---- */
 /* The table of a job's rounds. */

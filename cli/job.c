@@ -1,9 +1,7 @@
-/* kedge job submit, join, list, show, watch, wait, logs, stop, resume. */
-#include <limits.h>
+/* kedge job list, show, watch, wait, logs, stop, resume. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "chain/job_spec.h"
 #include "cli/cli.h"
@@ -12,7 +10,6 @@
 #include "common/base/os/clock.h"
 
 enum {
-    SPEC_MAX = 65536,
     POLL_MS = 200,
     AWAY_MAX_MS = 60000, /* a coordinator may be restarted while somebody watches */
     TIMEOUT_MAX_S = 365 * 86400,
@@ -31,121 +28,6 @@ static bool take_job(struct kedge_cli *c, struct kedge_id *job)
         return false;
     }
     return kedge_cli_no_more(c, 1);
-}
-
-/* ---- submit, join ---- */
-
-/* Reads the spec and checks it here, where the answer can name the file. */
-static int read_spec(const char *path, json_t **ret_text, struct kedge_diag *d)
-{
-    struct kedge_buf text;
-    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
-    int err = kedge_cli_read_file(path, SPEC_MAX, &text, d);
-    if (!spec) {
-        err = kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
-    }
-    if (!err) {
-        err = kedge_job_spec_parse(kedge_buf_view(&text), spec, d);
-        err = err ? kedge_diag_wrap(d, err, "%s", path) : KEDGE_OK;
-    }
-    if (!err) {
-        *ret_text = json_stringn((const char *)text.ptr, text.len);
-        err = *ret_text ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_FORMAT, "%s: expected UTF-8 text", path);
-    }
-    kedge_buf_deinit(&text);
-    kedge_mem_free(spec);
-    return err;
-}
-
-static int add_initial(json_t *request, const char *initial, struct kedge_diag *d)
-{
-    char absolute[PATH_MAX];
-    struct stat st;
-    if (!realpath(initial, absolute) || stat(absolute, &st) != 0) {
-        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "--initial-model %s: no such file", initial);
-    }
-    if (!S_ISREG(st.st_mode)) { /* the coordinator takes nothing else */
-        return kedge_diag_set(d, KEDGE_E_IO, "--initial-model %s: expected a regular file", initial);
-    }
-    return json_object_set_new(request, "initial", json_string(absolute))
-               ? kedge_diag_set(d, KEDGE_E_FORMAT, "--initial-model %s: expected a path in UTF-8", initial)
-               : KEDGE_OK;
-}
-
-/* A spec that is wrong is wrong usage, whoever finds it: 1 would be an answer about a job. */
-static int fail_submit(struct kedge_cli *c, int err, const struct kedge_diag *d)
-{
-    bool wrong = err == KEDGE_E_FORMAT || err == KEDGE_E_TOO_LONG || err == KEDGE_E_OVERFLOW
-                 || err == KEDGE_E_BOUND || err == KEDGE_E_SHAPE;
-    return wrong ? kedge_cli_fail_as(c, err, d, 2) : kedge_cli_fail(c, err, d);
-}
-
-int kedge_cmd_job_submit(struct kedge_cli *c)
-{
-    struct kedge_diag d = {.text = ""};
-    const char *token = kedge_cli_option(c, "submit-token", NULL);
-    const char *initial = kedge_cli_option(c, "initial-model", NULL), *path = kedge_cli_argument(c, 0);
-    json_t *text = NULL, *o = NULL;
-    if (!path) {
-        return kedge_cli_usage(c, "SPEC.json is missing: the job to submit");
-    }
-    if (!kedge_cli_no_more(c, 1)) {
-        return 2;
-    }
-    int err = read_spec(path, &text, &d);
-    if (err) {
-        return fail_submit(c, err, &d);
-    }
-    json_t *request = json_pack("{s:s,s:o}", "verb", "job.submit", "spec", text);
-    if (token && json_object_set_new(request, "token", json_string(token))) {
-        err = kedge_diag_set(&d, KEDGE_E_USAGE, "--submit-token: expected UTF-8 text");
-    }
-    if (!err && initial) {
-        err = add_initial(request, initial, &d);
-    }
-    if (err) {
-        json_decref(request);
-        return fail_submit(c, err, &d);
-    }
-    err = kedge_cli_admin(c, request, &o, &d);
-    if (err) {
-        return fail_submit(c, err, &d);
-    }
-    const char *job = kedge_cli_text(o, "job");
-    kedge_cli_say(
-        c,
-        "Job %s is %s; its spec is %s.\n"
-        "Next, for each tenant: kedge job join %s TENANT --admin-key FILE; then: kedge job watch %s\n",
-        job, kedge_cli_text(o, "state"), kedge_cli_text(o, "spec"), job, job);
-    return kedge_cli_ok(c, o);
-}
-
-int kedge_cmd_job_join(struct kedge_cli *c)
-{
-    struct kedge_diag d = {.text = ""};
-    struct kedge_key_pair admin;
-    struct kedge_id job, tenant;
-    json_t *o = NULL;
-    const char *name = kedge_cli_argument(c, 0), *who = kedge_cli_argument(c, 1);
-    if (!name || !who || kedge_id_from(kedge_view_str(name), &job) != KEDGE_OK
-        || kedge_id_from(kedge_view_str(who), &tenant) != KEDGE_OK) {
-        return kedge_cli_usage(c, "expected JOB and TENANT, names of a-z, 0-9, '.', '_', '-'");
-    }
-    if (!kedge_cli_no_more(c, 2)) {
-        return 2;
-    }
-    int err = kedge_cli_key(c->admin_key, false, &admin, &d);
-    if (!err) {
-        err = kedge_cli_job_join(c, job.s, &tenant, &admin, &o, &d);
-        kedge_key_wipe(&admin);
-    }
-    if (err) {
-        return kedge_cli_fail(c, err, &d);
-    }
-    kedge_cli_say(c, "Tenant %s has joined job %s, entry %lld of its ledger.\n", tenant.s, job.s,
-                  (long long)kedge_cli_int(o, "leaf_index"));
-    json_object_set_new(o, "job", json_string(job.s));
-    return kedge_cli_ok(c, o);
 }
 
 /* ---- list, show, logs ---- */

@@ -236,7 +236,7 @@ static int join_all(struct kedge_poc *p, const char *name, struct kedge_diag *d)
         uint64_t end = kedge_os_now_ns() + JOIN_MS * 1000000ull;
         do {
             json_t *answer = NULL;
-            err = kedge_cli_job_join(p->cli, name, &p->tenant_ids[i], &p->admins[i], &answer, d);
+            err = kedge_cli_job_join(p->cli, name, &p->tenant_ids[i], &p->admins[i], NULL, &answer, d);
             json_decref(answer);
             err = err == KEDGE_E_NO_JOB ? KEDGE_OK : err; /* it has ended */
         } while (kedge_poc_wait(p, end, &err, d));

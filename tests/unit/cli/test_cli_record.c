@@ -399,6 +399,10 @@ static const char capped_spec[] =
     "\"model\":{\"preset\":\"mclr\",\"inputs\":64,\"classes\":10},\"sites_min\":3,\"quorum\":3,"
     "\"round_timeout_s\":10,\"tenant_share_max\":\"0.333334\"}";
 
+static const char other_spec[] =
+    "{\"name\":\"capped\",\"tenants\":[\"org-a\"],\"data\":\"digits\",\"rounds\":2,\"model\":{\"preset\":"
+    "\"mclr\",\"inputs\":64,\"classes\":10}}";
+
 /* The coordinator caps, records what it used, and an auditor makes the same weights again. */
 START_TEST(test_capped_job)
 {
@@ -416,10 +420,18 @@ START_TEST(test_capped_job)
     }
     put_file(at("spec.json"), capped_spec);
     ck_assert_msg(kedge("job submit %s --state %s", at("spec.json"), state) == 0, "%s", err_out);
+    put_file(at("other.json"), other_spec); /* what was agreed on is not what the coordinator has */
+    ck_assert_msg(kedge("job join capped org-a --admin-key %s --state %s --spec %s",
+                        at("poc/tenants/org-a/admin.pem"), state, at("other.json"))
+                      == 1,
+                  "%s", err_out);
+    ck_assert_ptr_nonnull(strstr(err_out, "nothing was signed"));
     for (int tenant = 'a'; tenant <= 'c'; tenant++) {
         char key[64];
         snprintf(key, sizeof key, "poc/tenants/org-%c/admin.pem", tenant);
-        ck_assert_msg(kedge("job join capped org-%c --admin-key %s --state %s", tenant, at(key), state) == 0,
+        ck_assert_msg(kedge("job join capped org-%c --admin-key %s --state %s --spec %s", tenant, at(key),
+                            state, at("spec.json"))
+                          == 0,
                       "%s", err_out);
     }
     ck_assert_msg(kedge("job wait capped --timeout 60 --state %s", state) == 0, "%s%s", out, err_out);
