@@ -8,7 +8,11 @@
 #include "chain/audit/spool.h"
 #include "common/base/mem.h"
 
-enum { TIMEOUT_LEAST_S = 60, BYTES_PER_S = 10 << 20 };
+enum {
+    TIMEOUT_LEAST_S = 60,
+    BYTES_PER_S = 10 << 20,
+    GROWS_MEANWHILE = 64 << 20, /* bytes, beside a coordinator */
+};
 
 /* Entries stand where their numbers say; behind a gap nothing can be placed. */
 static int fill_log(struct kedgei_audit *a, struct kedgei_log *log, const struct kedgei_spool *spool)
@@ -43,17 +47,23 @@ static int fill_log(struct kedgei_audit *a, struct kedgei_log *log, const struct
     return KEDGE_OK;
 }
 
-static uint32_t read_timeout_ms(const struct kedgei_audit *a, const char *folder)
+/* Bytes of the store's file; 0 when it cannot be looked at. */
+static uint64_t store_size(const struct kedgei_audit *a, const char *folder)
 {
     char path[KEDGE_PATH_MAX];
-    if (a->options.read_timeout_s) {
-        return a->options.read_timeout_s < UINT32_MAX / 1000 ? a->options.read_timeout_s * 1000 : 0;
-    }
     int64_t size = kedge_state_path(path, NULL, a->state, "%s/ledger.lmdb/data.mdb", folder) == KEDGE_OK
                        ? kedge_file_size(path)
                        : 0;
-    int64_t seconds = TIMEOUT_LEAST_S + (size > 0 ? size / BYTES_PER_S : 0);
-    return seconds < (int64_t)UINT32_MAX / 1000 ? (uint32_t)seconds * 1000 : 0;
+    return size > 0 ? (uint64_t)size : 0;
+}
+
+static uint32_t read_timeout_ms(const struct kedgei_audit *a, const char *folder)
+{
+    if (a->options.read_timeout_s) {
+        return a->options.read_timeout_s < UINT32_MAX / 1000 ? a->options.read_timeout_s * 1000 : 0;
+    }
+    uint64_t seconds = TIMEOUT_LEAST_S + store_size(a, folder) / BYTES_PER_S;
+    return seconds < UINT32_MAX / 1000 ? (uint32_t)seconds * 1000 : 0;
 }
 
 /* Errors about the machine end the audit; everything else is the record's fault. */
@@ -72,7 +82,8 @@ static int load_log(struct kedgei_audit *a, struct kedgei_log *log, const char *
                                    .tenant = log->tenant.s[0] ? &log->tenant : NULL,
                                    .beside = a->options.beside_coordinator,
                                    .unsigned_heads = log->has_vkey,
-                                   .timeout_ms = read_timeout_ms(a, folder)};
+                                   .timeout_ms = read_timeout_ms(a, folder),
+                                   .most = 2 * store_size(a, folder) + GROWS_MEANWHILE};
     int err = kedgei_spool(&what, &a->scratch, &spool, &d);
     if (is_our_trouble(err)) {
         a->diag = d;

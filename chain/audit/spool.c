@@ -28,12 +28,16 @@ struct child {
     bool is_copy;
     uint64_t size; /* of the log as this handle sees it; a writer may be ahead */
     char kind;
-    uint64_t entries, heads, keys;
+    uint64_t entries, heads, keys, bytes;
 };
 
 static int put_record(struct child *c, char kind, uint64_t number, struct kedge_view bytes)
 {
     int err = KEDGE_OK;
+    c->bytes += RECORD_LEAST + bytes.len;
+    if (c->bytes > c->what->most) {
+        return KEDGE_E_CORRUPT;
+    }
     if (c->out.len + RECORD_LEAST + bytes.len > WRITE_SIZE) {
         err = kedge_fd_write(c->fd, kedge_buf_view(&c->out));
         kedge_buf_clear(&c->out);
@@ -61,7 +65,7 @@ static int put_numbered(void *arg, struct kedge_view key, struct kedge_view valu
     }
     if (c->kind == 'e' && value.len == 0 && c->is_copy) {
         kedge_buf_put_u64(&c->withheld, number);
-        return c->withheld.err;
+        return c->withheld.len > c->what->most ? KEDGE_E_CORRUPT : c->withheld.err;
     }
     c->entries += c->kind == 'e';
     c->heads += c->kind == 'h';

@@ -12,6 +12,7 @@ struct kedgei_spooling {
     bool beside;
     bool unsigned_heads; /* checkpoints will be verified under a trusted key, not under the stored one */
     uint32_t timeout_ms;
+    uint64_t most; /* bytes that may come out of the store: a damaged one may be read in circles */
 };
 
 struct kedgei_spool {
@@ -22,7 +23,8 @@ struct kedgei_spool {
     uint64_t entries, heads, keys;    /* records of each kind, no more than can be in the file */
 };
 
-/* Runs the full check of chain/store and reads everything. KEDGE_E_CORRUPT when the child died. */
+/* Runs the full check of chain/store and reads everything. KEDGE_E_CORRUPT when the child died or there
+ * is no end of records. */
 KEDGE_NODISCARD int kedgei_spool(const struct kedgei_spooling *what, struct kedgei_scratch *scratch,
                                  struct kedgei_spool *ret, struct kedge_diag *reterr);
 

@@ -2,7 +2,7 @@
  * give the report that tables on the heap give. */
 #include <malloc.h>
 
-#include "chain/audit/scratch.h"
+#include "chain/audit/spool.h"
 #include "common/base/rng.h"
 #include "tests/fixtures/run.h"
 #include "tests/unit/audit/support.h"
@@ -163,6 +163,26 @@ START_TEST(test_no_place)
 }
 END_TEST
 
+/* A store that is read in circles gives no more than is in its file. */
+START_TEST(test_no_end)
+{
+    struct kedgei_scratch s;
+    struct kedgei_spool spool;
+    struct kedge_diag d = {.text = ""};
+    make_scratch();
+    struct kedgei_spooling what = {.state = at("fx/state"), .timeout_ms = 60000, .most = 1 << 20};
+    fx_federation(at("fx"), FX_NONE);
+    kedgei_scratch_init(&s, 0);
+    ck_assert_int_eq(kedgei_spool(&what, &s, &spool, &d), KEDGE_OK);
+    ck_assert_uint_gt(spool.entries, 10);
+    kedgei_scratch_unmap(&s, spool.records);
+    what.most = spool.records.len - 1;
+    ck_assert_int_eq(kedgei_spool(&what, &s, &spool, &d), KEDGE_E_CORRUPT);
+    kedgei_scratch_deinit(&s);
+    remove_scratch();
+}
+END_TEST
+
 /* ---- scratch by itself ---- */
 
 struct row {
@@ -250,6 +270,7 @@ int main(void)
     tcase_add_test(t, test_sort);
     tcase_add_loop_test(t, test_same_report, 0, 9);
     tcase_add_test(t, test_no_place);
+    tcase_add_test(t, test_no_end);
     tcase_add_test(t, test_held);
     suite_add_tcase(s, t);
     return run_suite(s);
