@@ -51,6 +51,7 @@ void kedgei_check_erased(struct kedgei_audit *a)
     for (uint32_t t = 0; t < a->tenant_count && a->counts.statements[KEDGE_ST_ERASED] > 0; t++) {
         const struct kedgei_log *log = &a->tenants[t];
         for (uint64_t i = 0; i < log->count; i++) {
+            kedgei_log_breathe(log);
             if (log->facts[i].kind == KEDGE_ST_ERASED) {
                 check_statement(a, log, &log->facts[i]);
             } else if (log->facts[i].kind == KEDGE_ST_UPDATE) {
@@ -179,6 +180,7 @@ static void tell_updates(struct kedgei_audit *a, uint32_t job, uint32_t tenant)
         const struct kedgei_update *u = &a->updates[i];
         const struct kedgei_fact *by =
             u->job == job && u->tenant == tenant ? kedgei_erased(a, log, &u->fact->subject) : NULL;
+        kedgei_log_breathe(log);
         if (by) {
             count++;
             first = by->index < first ? by->index : first;
@@ -196,6 +198,7 @@ static void tell_updates(struct kedgei_audit *a, uint32_t job, uint32_t tenant)
              count, last);
     for (size_t i = 0; i < a->update_count; i++) {
         const struct kedgei_update *u = &a->updates[i];
+        kedgei_log_breathe(log);
         if (u->job == job && u->tenant == tenant && kedgei_erased(a, log, &u->fact->subject)) {
             add_number(&r, u->round);
         }

@@ -151,6 +151,7 @@ static json_t *explain_grouping(const struct kedgei_audit *a, const struct kedge
             const struct kedgei_fact *fact = &log->facts[i];
             const struct kedge_st_group_assigned *g = fact->body;
             char similarity[KEDGE_REAL_MAX];
+            kedgei_log_breathe(log);
             if (fact->kind != KEDGE_ST_GROUP_ASSIGNED || !kedge_id_eq(&g->job, &origin->job->id)
                 || g->group != origin->group) {
                 continue;

@@ -216,6 +216,7 @@ static json_t *explain_evaluation(struct view *v, uint32_t round, uint32_t group
         for (uint64_t i = 0; i < log->count; i++) {
             const struct kedgei_fact *fact = &log->facts[i];
             const struct kedge_st_evaluation *e = fact->body;
+            kedgei_log_breathe(log);
             if (fact->kind == KEDGE_ST_EVALUATION && e->round == round && e->group == group
                 && kedge_id_eq(&e->job, &v->origin->job->id)) {
                 samples += e->samples;

@@ -273,6 +273,7 @@ static int assign_main(struct kedgei_audit *a, struct kedgei_authority *authorit
 static void count_kinds(struct kedgei_audit *a, const struct kedgei_log *log)
 {
     for (uint64_t i = 0; i < log->count; i++) {
+        kedgei_log_breathe(log);
         if (log->facts[i].kind >= 0 && log->facts[i].kind < KEDGE_ST_KIND_COUNT) {
             a->counts.statements[log->facts[i].kind]++;
         }

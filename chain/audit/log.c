@@ -339,6 +339,7 @@ static void check_keys(struct kedgei_audit *a, const struct kedgei_log *log)
     size_t s = 0;
     for (size_t i = 0; i < log->key_count; i++) {
         const struct kedgei_key_row *row = &log->keys[i];
+        kedgei_log_breathe(log);
         if (i > 0 && compare_keys(log->keys[i - 1].key, row->key) == 0) {
             kedgei_error(&a->findings, KEDGE_AUDIT_DOUBLED, log, row->index,
                          "\"%.*s\" is stated a second time, first in entry %llu", (int)row->key.len,

@@ -142,6 +142,12 @@ struct kedgei_audit {
     struct kedge_diag diag;
 };
 
+/* Loops over all entries of a log call it for each: kedgei_scratch_breathe. */
+static inline void kedgei_log_breathe(const struct kedgei_log *log)
+{
+    kedgei_scratch_breathe(log->bodies.scratch);
+}
+
 /* ---- findings about entries ---- */
 void kedgei_error(struct kedgei_findings *f, enum kedge_audit_code code, const struct kedgei_log *log,
                   uint64_t index, const char *format, ...) KEDGE_PRINTF(5, 6);

@@ -363,6 +363,7 @@ static void add_assigned(struct kedgei_replay *r, const struct kedgei_log *log)
 {
     for (uint64_t i = 0; i < log->count; i++) {
         const struct kedge_st_group_assigned *g = log->facts[i].body;
+        kedgei_log_breathe(log);
         if (log->facts[i].kind != KEDGE_ST_GROUP_ASSIGNED) {
             continue;
         }

@@ -82,6 +82,7 @@ static void describe(const struct kedgei_log *log, struct kedge_audit_log *ret)
     memcpy(ret->origin, log->origin, sizeof ret->origin);
     ret->entries = log->count;
     for (uint64_t i = 0; i < log->count; i++) {
+        kedgei_log_breathe(log);
         ret->flawed += atomic_load_explicit(&log->facts[i].codes, memory_order_relaxed) != 0;
     }
     ret->has_key = log->has_vkey;
