@@ -1,4 +1,6 @@
 /* Encrypted uploads go on where whole chunks end, and a key that is destroyed takes its blobs along. */
+#include "crypto/keyfile.h"
+#include "crypto/passphrase.h"
 #include "tests/contract/sealed.h"
 
 /* What was written stays as far as whole chunks reach; torn, changed or another key's: from the beginning. */
@@ -124,6 +126,44 @@ START_TEST(keys_are_shredded)
 }
 END_TEST
 
+/* Whoever sealed the coordinator's key with a passphrase has new keys sealed alike. */
+START_TEST(new_keys_are_guarded_alike)
+{
+    static const struct kedge_seal_cost cheap = {1, KEDGE_SEAL_MEMORY_MIN_KIB};
+    char keys[128], path[160], word[128];
+    struct kedge_key_pair pair;
+    struct kedge_public_key claimed;
+    bool is_sealed = false;
+    struct kedge_blobs *b = set_up();
+    kedge_blobs_close(b);
+    snprintf(keys, sizeof keys, "%s/k/updates/org-a", dir);
+    ck_assert_int_eq(kedge_dir_make(keys, 0700, NULL), KEDGE_OK);
+    snprintf(path, sizeof path, "%s/k/statement.pem", dir);
+    snprintf(word, sizeof word, "%s/word", dir);
+    kedge_key_generate(&pair);
+    ck_assert_int_eq(kedge_keyfile_seal(path, &pair, kedge_view_str("open"), &cheap, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_file_write(word, kedge_view_str("open\n"), 0600, NULL), KEDGE_OK);
+    const struct kedge_blobs_options options = {.keys_dir = keys, .encrypt = true};
+    kedge_passphrase_use_file(word);
+    ck_assert_int_eq(kedge_blobs_open(dir, &options, &b, NULL), KEDGE_OK);
+    struct kedge_hash digest = upload(b, &job, 70000, 70000);
+    snprintf(path, sizeof path, "%s/job-1.pem", keys);
+    ck_assert_int_eq(kedge_keyfile_is_sealed(path, &is_sealed, &claimed, NULL), KEDGE_OK);
+    ck_assert(is_sealed);
+    kedge_blobs_close(b);
+    ck_assert_int_eq(kedge_file_write(word, kedge_view_str("another\n"), 0600, NULL), KEDGE_OK);
+    kedge_passphrase_forget();
+    ck_assert_int_eq(kedge_blobs_open(dir, &options, &b, NULL), KEDGE_OK); /* asks for nothing yet */
+    ck_assert_int_eq(kedge_blobs_verify(b, &digest, NULL), KEDGE_E_SEALED);
+    ck_assert_int_eq(kedge_file_write(word, kedge_view_str("open\n"), 0600, NULL), KEDGE_OK);
+    kedge_passphrase_forget();
+    ck_assert_int_eq(kedge_blobs_verify(b, &digest, NULL), KEDGE_OK);
+    kedge_passphrase_use_file(NULL);
+    kedge_passphrase_forget();
+    tear_down(b);
+}
+END_TEST
+
 /* Plain and encrypted side by side; a store that does not encrypt reads both. */
 START_TEST(mixed_folders)
 {
@@ -183,6 +223,7 @@ int main(void)
     tcase_add_test(t, uploads_go_on);
     tcase_add_test(t, complete_and_wrong_uploads);
     tcase_add_test(t, keys_are_shredded);
+    tcase_add_test(t, new_keys_are_guarded_alike);
     tcase_add_test(t, mixed_folders);
     tcase_add_test(t, survives_lack_of_memory);
     suite_add_tcase(suite, t);
