@@ -23,8 +23,8 @@ struct kedge_admin_append {
     void (*undo)(struct kedge_host *h, struct kedge_admin_append *a); /* may be NULL: on failure */
     uint64_t index;
     struct kedge_hash leaf; /* of the envelope */
-    bool repeated;     /* the ledger holds this very envelope */
-    bool changes_keys; /* others wait for it */
+    bool repeated;          /* the ledger holds this very envelope */
+    bool changes_keys;      /* others wait for it */
     int err;
     char why[KEDGE_DIAG_TEXT_MAX]; /* it failed */
 };
