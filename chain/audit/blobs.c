@@ -35,7 +35,7 @@ struct sweep {
     size_t ref_count, ref_cap;
     struct file *files;
     size_t file_count, file_cap;
-    uint32_t log; /* whose folder is being visited */
+    uint32_t log;                 /* whose folder is being visited */
     atomic_uint_fast64_t *sealed; /* per tenant: files that are encrypted and whose key nobody gave */
     bool nomem;
 };
