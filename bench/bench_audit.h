@@ -24,15 +24,13 @@ struct kedge_bench_audit_replay {
 int kedge_bench_audit_replay(struct kedge_bench_audit_replay *ret);
 
 struct kedge_bench_audit_memory {
-    uint64_t entries;        /* of the record */
-    double held;             /* bytes that `audit verify` held of no file, the most that was seen */
-    double resident;         /* the same with what was mapped in of files */
-    double per_entry;        /* bytes by which `held` grows, from a record of 40,000 entries to this one */
-    double held_ten_million; /* with that growth */
+    uint64_t entries; /* of the record */
+    double held;      /* bytes that `audit verify` held of no file, the most that was seen */
+    double resident;  /* the same with what was mapped in of files */
 };
 
-/* Records of KEDGE_BENCH_ENTRIES entries, else 200,000, and of 40,000, in $TMPDIR: about 1.3 KB each and 1.5
- * KB more while they are verified, on all processors. */
+/* A record of KEDGE_BENCH_ENTRIES entries, else 200,000, in $TMPDIR: about 1.3 KB each and 1.5 KB more while
+ * they are verified, on all processors. */
 int kedge_bench_audit_memory(struct kedge_bench_audit_memory *ret);
 
 #endif

@@ -23,7 +23,6 @@ enum {
     ENTRIES_LEAST = 40000, /* below, tables do not fill their part of the heap */
 };
 #define ENTRIES_DEFAULT UINT64_C(200000)
-#define TEN_MILLION UINT64_C(10000000)
 
 /* ---- looking ---- */
 
@@ -137,21 +136,11 @@ static uint64_t wanted_entries(void)
 
 int kedge_bench_audit_memory(struct kedge_bench_audit_memory *ret)
 {
-    struct held few = {.entries = 0}, many = {.entries = 0};
-    uint64_t entries = wanted_entries();
-    int err = measure(entries < 4 * ENTRIES_LEAST ? entries / 2 : ENTRIES_LEAST, &few);
-    err = err ? err : measure(entries, &many);
-    if (err) {
-        return err;
+    struct held held = {.entries = 0};
+    int err = measure(wanted_entries(), &held);
+    if (!err) {
+        *ret = (struct kedge_bench_audit_memory){
+            .entries = held.entries, .held = (double)held.anonymous, .resident = (double)held.resident};
     }
-    double more = (double)many.anonymous - (double)few.anonymous;
-    double per_entry = more > 0 ? more / (double)(many.entries - few.entries) : 0;
-    double missing = many.entries < TEN_MILLION ? (double)(TEN_MILLION - many.entries) : 0;
-    *ret =
-        (struct kedge_bench_audit_memory){.entries = many.entries,
-                                          .held = (double)many.anonymous,
-                                          .resident = (double)many.resident,
-                                          .per_entry = per_entry,
-                                          .held_ten_million = (double)many.anonymous + per_entry * missing};
-    return KEDGE_OK;
+    return err;
 }
