@@ -197,9 +197,9 @@ static int run_poc(const struct paths *at, const struct kedge_bench_run *run, st
                           n[3],
                           "--trainer",
                           trainer,
-                          run->plain       ? "--insecure"
-                          : run->encrypted ? NULL
-                                           : "--plain-blobs"};
+                          run->plain         ? "--insecure"
+                          : run->plain_blobs ? "--plain-blobs"
+                                             : NULL};
     if (run->inputs) {
         memcpy(argv + 7, more, sizeof more);
     }

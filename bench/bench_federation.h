@@ -11,7 +11,7 @@ struct kedge_bench_run {
     unsigned sites, rounds;
     unsigned groups;    /* of sites, 0: 1; with more only memory is measured */
     bool plain;         /* tcp on loopback in place of TLS */
-    bool encrypted;     /* updates are encrypted at rest, as by default outside of here */
+    bool plain_blobs;   /* updates are not encrypted at rest */
     bool unchanged;     /* kedge-train-identity: every update and model is the same bytes */
     bool noise;         /* kedge-bench-trainer-noise: every weight changes, so that updates pack badly */
     bool idle;          /* afterwards, measure an idle client */

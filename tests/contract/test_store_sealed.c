@@ -1,6 +1,14 @@
 /* Encrypted blobs: content comes back from any offset, and no changed byte goes unseen. */
 #include "tests/contract/sealed.h"
 
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 /* Slices from both kinds of reader. */
 static void read_slices(const struct kedge_blob_at *at, size_t len)
 {

@@ -1,4 +1,13 @@
 /* Encrypted uploads go on where whole chunks end, and a key that is destroyed takes its blobs along. */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/mem.h"
 #include "crypto/keyfile.h"
 #include "crypto/passphrase.h"
 #include "tests/contract/sealed.h"
