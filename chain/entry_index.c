@@ -101,6 +101,12 @@ void kedge_statement_key(enum kedge_statement_kind kind, const void *body, struc
         kedge_buf_printf(out, "erased/%s", hex);
         break;
     }
+    case KEDGE_ST_CONTACT: {
+        char hex[KEDGE_HASH_HEX_LEN + 1];
+        kedge_hash_hex(&((const struct kedge_st_contact *)body)->commitment, hex);
+        kedge_buf_printf(out, "contact/%s", hex);
+        break;
+    }
     case KEDGE_ST_POLICY:
         kedge_buf_put_str(out, "policy");
         break;

@@ -47,6 +47,7 @@ enum kedge_statement_kind {
     KEDGE_ST_EVALUATION,
     KEDGE_ST_GROUP_ASSIGNED,
     KEDGE_ST_ERASED,
+    KEDGE_ST_CONTACT,
     KEDGE_ST_POLICY,
     KEDGE_ST_ROLE_GRANTED,
     KEDGE_ST_ROLE_REVOKED,
@@ -188,6 +189,13 @@ struct kedge_st_erased {
     uint64_t entry;                             /* of this ledger: the first update statement of that file */
     char reason[KEDGE_ST_REASON_MAX + 1];       /* not empty */
     char authority[KEDGE_ST_AUTHORITY_MAX + 1]; /* who ordered it, by what right; not empty */
+};
+
+/* By the tenant's admin key: who answers for a site or for the tenant, by a salted commitment
+ * (chain/contact.h); the newest one about somebody counts. Subject: the commitment. */
+struct kedge_st_contact {
+    struct kedge_id tenant, about; /* about: a site; empty: the tenant */
+    struct kedge_hash commitment;  /* equals the subject */
 };
 
 /* First entry of the main chain. Subject: SHA-256(main_log_key). */
@@ -340,6 +348,7 @@ struct kedge_statement {
         struct kedge_st_evaluation evaluation;
         struct kedge_st_group_assigned group_assigned;
         struct kedge_st_erased erased;
+        struct kedge_st_contact contact;
         struct kedge_st_policy policy;
         struct kedge_st_role_granted role_granted;
         struct kedge_st_role_revoked role_revoked;

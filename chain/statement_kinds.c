@@ -184,6 +184,12 @@ static const struct kedgei_field erased_fields[] = {
     TEXT(erased, authority, 1, KEDGE_ST_AUTHORITY_MAX),
 };
 
+static const struct kedgei_field contact_fields[] = {
+    ID(contact, tenant),
+    ID_OR_EMPTY(contact, about),
+    HASH(contact, commitment),
+};
+
 static const struct kedgei_field policy_fields[] = {
     TEXT(policy, deployment, 1, KEDGE_ST_NAME_MAX),
     KEY(policy, statement_key),
@@ -380,6 +386,8 @@ const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
                                  .subject_offset = AT(group_assigned, update)},
     [KEDGE_ST_ERASED] = {KIND("erased", "update", erased_fields), .subject = KEDGEI_SUBJECT_COPY,
                          .subject_offset = AT(erased, update)},
+    [KEDGE_ST_CONTACT] = {KIND("contact", "contact", contact_fields), .subject = KEDGEI_SUBJECT_COPY,
+                          .subject_offset = AT(contact, commitment)},
     [KEDGE_ST_POLICY] = {KIND("policy", "key", policy_fields), .subject = KEDGEI_SUBJECT_KEY_HASH,
                          .subject_offset = AT(policy, main_log_key)},
     [KEDGE_ST_ROLE_GRANTED] = {KIND("role-granted", "key", role_granted_fields),

@@ -11,6 +11,7 @@
 #include "cli/audit_anchors.h"
 #include "cli/audit_blob_keys.h"
 #include "cli/audit_report.h"
+#include "cli/contact.h"
 #include "cli/local.h"
 #include "common/base/os/clock.h"
 
@@ -25,6 +26,7 @@ struct question {
     struct kedge_id tenants[TENANTS_MAX];
     struct kedge_cli_anchors anchors;
     struct kedge_cli_blob_keys blob_keys;
+    struct kedge_cli_contacts contacts;
     struct kedge_audit_options options;
 };
 
@@ -87,7 +89,7 @@ static bool take_question(struct kedge_cli *c, struct question *q)
         q->seen[q->seen_count++] = seen;
     }
     size_t tenants = 0;
-    if (!kedge_cli_blob_keys_take(c, &q->blob_keys)) {
+    if (!kedge_cli_blob_keys_take(c, &q->blob_keys) || !kedge_cli_contacts_take(c, &q->contacts)) {
         return false;
     }
     if (!kedge_cli_anchors_take(c, &q->anchors) || !take_tenants(c, q, &tenants)
@@ -101,6 +103,8 @@ static bool take_question(struct kedge_cli *c, struct question *q)
                                               .anchors = &q->anchors.trust,
                                               .blob_keys = q->blob_keys.items,
                                               .blob_key_count = q->blob_keys.count,
+                                              .contacts = q->contacts.items,
+                                              .contact_count = q->contacts.count,
                                               .progress = show_progress,
                                               .progress_arg = c};
     q->dir = q->given = kedge_cli_argument(c, 0);

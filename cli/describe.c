@@ -121,6 +121,10 @@ static void describe_work(const struct kedge_statement *st, struct line *l)
         snprintf(l->what, sizeof l->what, "update %s of entry %llu: %.120s (%.60s)", brief(st->subject.b).s,
                  (unsigned long long)st->u.erased.entry, st->u.erased.reason, st->u.erased.authority);
         break;
+    case KEDGE_ST_CONTACT:
+        set_site(l, &st->u.contact.tenant, &st->u.contact.about);
+        snprintf(l->what, sizeof l->what, "who answers for it: commitment %s", brief(st->subject.b).s);
+        break;
     default:
         set_site(l, &g->tenant, &g->site);
         snprintf(l->what, sizeof l->what, "%s r%u g%u %s, similarity %.3f", g->job.s, g->round, g->group,
@@ -236,6 +240,7 @@ static void describe_statement(const struct kedge_statement *st, struct line *l)
     case KEDGE_ST_EVALUATION:
     case KEDGE_ST_GROUP_ASSIGNED:
     case KEDGE_ST_ERASED:
+    case KEDGE_ST_CONTACT:
         describe_work(st, l);
         break;
     case KEDGE_ST_ROUND_OPENED:

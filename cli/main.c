@@ -33,6 +33,10 @@ const struct kedge_command kedge_commands[] = {
      "sign out a site, at once"},
     {"site", "rotate", kedge_cmd_site_rotate, "TENANT SITE --site-folder DIR [--only statement|tls]",
      "new keys for a site, on its device"},
+    {"contact", "set", kedge_cmd_contact_set,
+     "TENANT [SITE] --text-file FILE --opening FILE --admin-key FILE", "commit to who answers for it"},
+    {"contact", "show", kedge_cmd_contact_show, "OPENING", "what an opening says"},
+    {"contact", "forget", kedge_cmd_contact_forget, "OPENING", "destroy an opening: the ledger keeps noise"},
     {"role", "grant", kedge_cmd_role_grant, "NAME --role operator|auditor --public HEX [--propose FILE]",
      "let a TLS key ask from elsewhere"},
     {"role", "list", kedge_cmd_role_list, "", "operators and auditors, statement keys, quorum"},
@@ -119,12 +123,13 @@ const struct kedge_command kedge_commands[] = {
     {"audit", "verify", kedge_cmd_audit_verify,
      "DIR --trust FILE [--seen CHECKPOINT]… [--tenant T]… [--tsa-ca CA.pem] [--anchor "
      "CHAIN:CONTRACT:ACCOUNT] "
-     "[--blob-key TENANT=FILE]… [--threads N] [--statements FILE] [--report FILE]",
+     "[--blob-key TENANT=FILE]… [--contact OPENING]… [--threads N] [--statements FILE] [--report FILE]",
      "check the whole record offline"},
     {"audit", "replay", kedge_cmd_audit_replay,
      "DIR --trust FILE [--seen CHECKPOINT]… [--tenant T]… [--tsa-ca CA.pem] [--anchor "
      "CHAIN:CONTRACT:ACCOUNT] "
-     "[--blob-key TENANT=FILE]… [--threads N] [--simd scalar|sse2|avx2] [--statements FILE] [--report FILE]",
+     "[--blob-key TENANT=FILE]… [--contact OPENING]… [--threads N] [--simd scalar|sse2|avx2] [--statements "
+     "FILE] [--report FILE]",
      "re-execute every decision"},
     {"audit", "explain", kedge_cmd_audit_explain,
      "MODEL DIR --trust FILE [--seen CHECKPOINT] [--tsa-ca CA.pem] [--anchor CHAIN:CONTRACT:ACCOUNT] "

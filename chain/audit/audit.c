@@ -48,6 +48,7 @@ static int check_all(struct kedgei_audit *a, const char *const *seen_paths, size
     err = err ? err : kedgei_check_finality(a);
     err = err ? err : kedgei_check_anchors(a);
     err = err ? err : kedgei_check_main(a);
+    err = err ? err : kedgei_check_contacts(a);
     err = err ? err : kedgei_check_tenants(a);
     if (!err) {
         kedgei_check_erased(a);

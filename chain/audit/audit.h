@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "chain/anchor/evm_tx.h"
+#include "chain/contact.h"
 #include "chain/dsse.h"
 #include "chain/note.h"
 #include "chain/state/anchors.h"
@@ -213,6 +214,8 @@ struct kedge_audit_options {
     uint64_t table_bytes;    /* of tables on the heap, beyond which they lie in files of $TMPDIR; 0: 16 MiB */
     kedge_audit_progress *progress; /* may be NULL */
     void *progress_arg;
+    const struct kedge_contact *contacts; /* openings that the auditor was shown: each must be committed to */
+    size_t contact_count;
     const struct kedge_audit_blob_key *blob_keys; /* of encrypted updates, besides STATE/keys/updates */
     size_t blob_key_count;
 };

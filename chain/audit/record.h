@@ -201,6 +201,9 @@ KEDGE_NODISCARD int kedgei_check_signatures(struct kedgei_audit *a);
 KEDGE_NODISCARD int kedgei_check_seen(struct kedgei_audit *a, const char *const *paths, size_t count);
 KEDGE_NODISCARD int kedgei_check_finality(struct kedgei_audit *a);
 
+/* ---- contacts.c: who answers for whom, and openings of such commitments ---- */
+KEDGE_NODISCARD int kedgei_check_contacts(struct kedgei_audit *a);
+
 /* ---- anchors.c: anchors outside; only reads the main chain ---- */
 KEDGE_NODISCARD int kedgei_check_anchors(struct kedgei_audit *a);
 

@@ -1,6 +1,7 @@
 /* Tenants and sites: added, signed in and out by statements of the tenants' admins. The coordinator only
  * checks and appends what they signed. */
 #include "coordinator/daemon/admin.h"
+#include <inttypes.h>
 
 #include <jansson.h>
 #include <stdio.h>
@@ -232,6 +233,37 @@ static void tenant_join(struct kedge_host *h, struct kedge_net_request *req, con
     kedge_admin_append_submit(h, a, args, key);
 }
 
+/* ---- who answers for whom ---- */
+
+static void contact_noted(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    const struct kedge_st_contact *st = &a->st->u.contact;
+    kedge_log(KEDGE_LOG_INFO, "contact", "tenant=%s about=%s entry=%" PRIu64, h->tenants[a->tenant].id.s,
+              st->about.s, a->index);
+}
+
+static void contact_set(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_admin_append *a = kedge_admin_append_new(req);
+    int err = kedge_admin_append_open(h, args, KEDGE_ST_CONTACT, a, &d);
+    const struct kedge_st_contact *st = err ? NULL : &a->st->u.contact;
+    if (st && !kedge_id_eq(&st->tenant, &h->tenants[a->tenant].id)) {
+        err = kedge_diag_set(&d, KEDGE_E_DENIED, "the statement is about another tenant");
+    } else if (st && st->about.s[0] && kedge_host_site_find(h, a->tenant, &st->about) == KEDGE_COORD_NONE) {
+        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no site \"%s\" in this tenant", st->about.s);
+    }
+    if (err) {
+        kedge_admin_append_fail(a, err, &d);
+        return;
+    }
+    char key[KEDGE_IDEM_KEY_MAX + 1], hex[KEDGE_HASH_HEX_LEN + 1];
+    kedge_hash_hex(&st->commitment, hex);
+    snprintf(key, sizeof key, "contact/%s", hex);
+    a->then = contact_noted;
+    kedge_admin_append_submit(h, a, args, key);
+}
+
 void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                          const json_t *args)
 {
@@ -247,6 +279,7 @@ void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, co
         {"site.enroll", site_enroll},
         {"site.revoke", site_revoke},
         {"site.list", site_list},
+        {"contact.set", contact_set},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(verbs[i].verb, verb) == 0) {

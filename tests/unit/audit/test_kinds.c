@@ -106,8 +106,8 @@ START_TEST(test_brought_along)
     struct kedge_trust trust;
     struct kedge_audit_report r;
     struct kedge_diag d = {.text = ""};
+    copy_base(); /* makes the folder that at() names, too */
     const char *seen = at("fx/seen");
-    copy_base();
     ck_assert_int_eq(mkfifo(seen, 0600), 0);
     alarm(WAIT_S);
     ck_assert_int_lt(kedge_trust_read(seen, &trust, &d), 0);

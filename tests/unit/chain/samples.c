@@ -193,6 +193,9 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
         st->u.erased = (struct kedge_st_erased){tenant, sample_hash(0x72), 12, "no longer needed",
                                                 "retention of 180 days"};
         break;
+    case KEDGE_ST_CONTACT:
+        st->u.contact = (struct kedge_st_contact){tenant, site, sample_hash(0x73)};
+        break;
     case KEDGE_ST_POLICY:
         st->u.policy = (struct kedge_st_policy){"fl.example.org", key1, key2};
         break;

@@ -232,6 +232,9 @@ START_TEST(erasures_are_read_strictly)
         {KEDGE_ST_ERASED, "\"reason\":\"no longer needed\"", "\"reason\":\"\""},
         {KEDGE_ST_ERASED, "\"authority\":\"retention of 180 days\"", "\"authority\":\"\""},
         {KEDGE_ST_ERASED, "\"tenant\":\"north\"", "\"tenant\":\"\""},
+        {KEDGE_ST_CONTACT, "\"commitment\":\"73", "\"commitment\":\"74"}, /* not the subject */
+        {KEDGE_ST_CONTACT, "\"about\":\"north-1\"", "\"about\":\"North\""},
+        {KEDGE_ST_CONTACT, "\"about\":\"north-1\",", ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_refused(cases[i].kind, cases[i].from, cases[i].to);
