@@ -242,7 +242,7 @@ int kedge_cli_job_join(struct kedge_cli *c, const char *job, const struct kedge_
     err = err ? err : kedge_id_from(kedge_view_str(job), &st->u.job_joined.job);
     err = err ? err : kedge_hash_from_hex(kedge_view_str(kedge_cli_text(shown, "spec")), &st->subject);
     if (!err && agreed && !kedge_hash_eq(agreed, &st->subject)) {
-        err = kedge_diag_set(d, KEDGE_E_STATE,
+        (void)kedge_diag_set(d, KEDGE_E_STATE,
                              "job \"%s\" has another spec here than the file says; nothing was signed", job);
         err = kedge_diag_hint(d, "compare it with kedge job show, and ask who proposed the job");
     }

@@ -327,7 +327,7 @@ static void report_stored(struct kedgei_audit *a, const struct kedgei_log *log,
         && ((const struct kedgei_anchor *)fact->body)->tenant >= a->tenant_count) {
         return; /* of a tenant whose ledger is not here */
     }
-    if (stored->index >= log->count || log->facts[stored->index].kind != KEDGEI_FACT_BAD) {
+    if (!fact || fact->kind != KEDGEI_FACT_BAD) {
         kedgei_error(&a->findings, KEDGE_AUDIT_IDEMPOTENCY, log, stored->index,
                      "the store has the key \"%.*s\" for this entry, whose statement gives another",
                      (int)stored->key.len, (const char *)stored->key.ptr);

@@ -37,9 +37,7 @@ static uint64_t anonymous(void)
     unsigned long long kib = 0;
     FILE *f = fopen("/proc/self/status", "r");
     while (f && kib == 0 && fgets(line, sizeof line, f)) {
-        if (sscanf(line, "RssAnon: %llu", &kib) != 1) {
-            kib = 0;
-        }
+        kib = strncmp(line, "RssAnon:", 8) == 0 ? strtoull(line + 8, NULL, 10) : 0;
     }
     if (f) {
         fclose(f);
