@@ -121,7 +121,8 @@ START_TEST(test_explain_copy)
     ck_assert_ptr_null(strstr(out, "The record is verified"));
     ck_assert_int_eq(
         kedge("audit explain %s %s --trust %s --format json", model, at("fx"), at("fx/trust.json")), 0);
-    ck_assert(json_is_true(json_object_get(data_of(&root), "copy")));
+    const json_t *data = data_of(&root); /* json_is_true evaluates what it is given twice */
+    ck_assert(json_is_true(json_object_get(data, "copy")));
     json_decref(root);
     remove_scratch();
 }
