@@ -15,8 +15,8 @@ static const char OPENING[] =
 static struct kedge_contact sample(void)
 {
     struct kedge_contact c = {.tenant = {"north"}, .about = {"ward-3"}, .text = "example update payload"};
-    for (uint8_t i = 0; i < KEDGE_COMMITMENT_SALT_LEN; i++) {
-        c.salt.b[i] = i;
+    for (size_t i = 0; i < KEDGE_COMMITMENT_SALT_LEN; i++) {
+        c.salt.b[i] = (uint8_t)i;
     }
     return c;
 }
