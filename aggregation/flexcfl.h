@@ -58,6 +58,20 @@ KEDGE_NODISCARD int kedge_flexcfl_group_gram(const int64_t *gram, const uint32_t
 KEDGE_NODISCARD int kedge_direction_tile(const int32_t *const *members, size_t count, size_t first, size_t n,
                                          int32_t *out);
 
+/* The same for an update that comes in parts: all of it once through scan, then, in any parts, through add.
+ * update: the part's values; directions: whole, of which first … first + len - 1 belong to the part. */
+struct kedge_nearest {
+    size_t groups; /* 1 … KEDGE_GROUPS_MAX; the rest zero to begin with */
+    uint32_t max_u, max[KEDGE_GROUPS_MAX];
+    int64_t uu, uj[KEDGE_GROUPS_MAX], jj[KEDGE_GROUPS_MAX];
+};
+void kedge_nearest_scan(struct kedge_nearest *n, const int32_t *update, const int32_t *const *directions,
+                        size_t first, size_t len);
+void kedge_nearest_add(struct kedge_nearest *n, const int32_t *update, const int32_t *const *directions,
+                       size_t first, size_t len);
+/* As kedge_nearest_group. */
+KEDGE_NODISCARD int kedge_nearest_end(const struct kedge_nearest *n, uint32_t *ret_group, double *ret_cosine);
+
 /* Newcomer cold start: the group whose direction has the largest cosine to the update, ties to the lowest
  * index; cosine = (A_uj / sqrt(A_uu)) / sqrt(A_jj) from exact products of 12-bit scaled vectors. Zero
  * directions are passed over. *ret_cosine may be NULL. KEDGE_E_ARG: groups 0 or above KEDGE_GROUPS_MAX;

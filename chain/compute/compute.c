@@ -330,22 +330,22 @@ int kedge_compute_direction(const struct kedge_layout *layout, const struct kedg
     return err;
 }
 
-/* All values of the one file; *ret_memory is freed by the caller, NULL when the file is mapped. */
-static int whole(const struct kedgei_tensors *t, int32_t **ret_memory, const int32_t **ret,
-                 struct kedge_diag *d)
+typedef void nearest_part(struct kedge_nearest *n, const int32_t *update, const int32_t *const *directions,
+                          size_t first, size_t len);
+
+/* All of the update, tile by tile: an encrypted one is never whole in memory. */
+static int pass_over(struct kedgei_tensors *update, const struct kedgei_tensors *directions,
+                     nearest_part *part, struct kedge_nearest *nearest, struct kedge_diag *d)
 {
-    *ret_memory = NULL;
-    *ret = t->values[0];
-    if (*ret) {
-        return KEDGE_OK;
+    int err = KEDGE_OK;
+    for (size_t first = 0, n = 0; first < update->layout->values_count && !err; first += n) {
+        n = kedgei_tensors_tile(update, first);
+        err = kedgei_tensors_seek(update, 0, 1, first, n, d);
+        if (!err) {
+            part(nearest, update->tile[0], (const int32_t *const *)directions->values, first, n);
+        }
     }
-    size_t n = (size_t)t->layout->values_count;
-    *ret_memory = kedge_mem_new(n, sizeof **ret_memory);
-    int err = *ret_memory ? kedge_blob_file_read(&t->files[0], t->start, (uint8_t *)*ret_memory,
-                                                 n * sizeof **ret_memory)
-                          : KEDGE_E_NOMEM;
-    *ret = *ret_memory;
-    return err ? kedge_diag_set(d, err, "%s: %s", t->paths[0], kedge_strerror(err)) : KEDGE_OK;
+    return err;
 }
 
 int kedge_compute_nearest(const struct kedge_layout *layout, const struct kedge_blob_at *update,
@@ -353,17 +353,18 @@ int kedge_compute_nearest(const struct kedge_layout *layout, const struct kedge_
                           double *ret_cosine, struct kedge_diag *reterr)
 {
     struct kedgei_tensors directions = {.count = 0}, one = {.count = 0};
-    int32_t *memory = NULL;
-    const int32_t *values = NULL;
+    struct kedge_nearest nearest = {.groups = groups};
+    if (groups == 0 || groups > KEDGE_GROUPS_MAX) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "%s: no groups to choose from", update->path);
+    }
     int err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, update, sizeof *update, 1, &one, reterr);
     err = err ? err : models_open(layout, KEDGE_DTYPE_I32, direction_paths, groups, &directions, reterr);
-    err = err ? err : whole(&one, &memory, &values, reterr);
+    err = err ? err : pass_over(&one, &directions, kedge_nearest_scan, &nearest, reterr);
+    err = err ? err : pass_over(&one, &directions, kedge_nearest_add, &nearest, reterr);
     if (!err) {
-        err = kedge_nearest_group(values, (const int32_t *const *)directions.values, groups,
-                                  (size_t)layout->values_count, ret_group, ret_cosine);
+        err = kedge_nearest_end(&nearest, ret_group, ret_cosine);
         err = err ? kedge_diag_set(reterr, err, "%s: %s", update->path, kedge_strerror(err)) : KEDGE_OK;
     }
-    kedge_mem_free(memory);
     kedgei_tensors_close(&directions);
     kedgei_tensors_close(&one);
     return err;
