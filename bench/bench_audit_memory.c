@@ -1,18 +1,16 @@
-/* What an auditor holds while it verifies: a record is written by the tests' federation, then verified while
- * a thread looks at the process from outside, as `ps` would. */
+/* What an auditor holds while it verifies: a record is written by the tests' federation, then verified by
+ * `kedge` while its process is looked at from outside, as `ps` would. */
 #include <fcntl.h>
-#include <malloc.h>
-#include <pthread.h>
-#include <stdatomic.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/bench_audit.h"
-#include "chain/audit/audit.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/file.h"
+#include "common/base/os/process.h"
 #include "common/base/text.h"
 #include "tests/fixtures/federation.h"
 
@@ -26,13 +24,11 @@ enum {
 
 /* ---- looking ---- */
 
-struct sampler {
-    pthread_t thread;
-    atomic_bool stop;
-    uint64_t anonymous, resident; /* bytes, the most that was seen */
+struct held {
+    uint64_t entries, anonymous, resident; /* bytes, the most that was seen */
 };
 
-/* The number behind a word of /proc/self/status, in bytes. No heap: a child may be forked meanwhile. */
+/* The number behind a word of /proc/PID/status, in bytes. */
 static uint64_t status(const char *text, const char *word)
 {
     const char *p = strstr(text, word);
@@ -47,60 +43,48 @@ static uint64_t status(const char *text, const char *word)
                : 0;
 }
 
-static void look(struct sampler *s)
+static void look(pid_t pid, struct held *h)
 {
-    char text[4096];
-    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    char text[4096], path[64];
+    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
     if (fd >= 0) {
         close(fd);
     }
     text[n > 0 ? n : 0] = '\0';
     uint64_t anonymous = status(text, "RssAnon:"), resident = status(text, "VmRSS:");
-    s->anonymous = anonymous > s->anonymous ? anonymous : s->anonymous;
-    s->resident = resident > s->resident ? resident : s->resident;
-}
-
-static void *run_sampler(void *arg)
-{
-    struct sampler *s = arg;
-    while (!atomic_load(&s->stop)) {
-        look(s);
-        kedge_os_sleep_ms(LOOK_EVERY_MS);
-    }
-    return NULL;
+    h->anonymous = anonymous > h->anonymous ? anonymous : h->anonymous;
+    h->resident = resident > h->resident ? resident : h->resident;
 }
 
 /* ---- one record ---- */
 
-struct held {
-    uint64_t entries, anonymous, resident;
-};
-
-static int verify(const char *dir, struct held *ret, struct kedge_diag *d)
+/* `kedge audit verify` as anybody starts it. */
+static int verify(const char *root, const char *dir, struct held *ret, struct kedge_diag *d)
 {
-    char path[KEDGE_PATH_MAX];
-    struct kedge_trust trust;
-    struct kedge_audit_report report;
-    struct sampler s = {.anonymous = 0};
-    int err = kedge_path_join(path, dir, "trust.json");
-    err = err ? err : kedge_trust_read(path, &trust, d);
+    char bin[KEDGE_PATH_MAX], kedge[KEDGE_PATH_MAX], trust[KEDGE_PATH_MAX], log[KEDGE_PATH_MAX];
+    const char *const argv[] = {kedge, "audit", "verify", dir, "--trust", trust, "--format", "json", NULL};
+    struct kedge_process_options options = {
+        .argv = argv, .stderr_path = log, .pipe_stdout = true, .die_with_parent = true};
+    struct kedge_process p;
+    int state = 0;
+    int err = kedge_process_own_dir(bin, sizeof bin);
+    err = err ? err : kedge_path_join(kedge, bin, "kedge");
+    err = err ? err : kedge_path_join(trust, dir, "trust.json");
+    err = err ? err : kedge_path_join(log, root, "log");
+    err = err ? err : kedge_process_start(&options, &p, d);
     if (err) {
         return err;
     }
-    (void)malloc_trim(0); /* what writing the record left behind */
-    KEDGE_ASSERT(pthread_create(&s.thread, NULL, run_sampler, &s) == 0);
-    err = kedge_audit_verify(dir, &trust, NULL, 0, NULL, &report, d);
-    atomic_store(&s.stop, true);
-    pthread_join(s.thread, NULL);
-    kedge_trust_deinit(&trust);
-    if (!err) {
-        bool good = report.verdict == KEDGE_AUDIT_YES;
-        *ret = (struct held){report.counts.entries, s.anonymous, s.resident};
-        kedge_audit_report_deinit(&report);
-        err = good ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_VERIFY, "the record does not verify: a bug");
+    while (!kedge_process_poll(&p, &state)) {
+        look(p.pid, ret);
+        kedge_os_sleep_ms(LOOK_EVERY_MS);
     }
-    return err;
+    kedge_process_stop(&p, SIGTERM, 0); /* closes the pipe */
+    return state == 0 && ret->anonymous > 0
+               ? KEDGE_OK
+               : kedge_diag_set(d, KEDGE_E_VERIFY, "the record does not verify: a bug");
 }
 
 static int measure(uint64_t entries, struct held *ret)
@@ -114,8 +98,10 @@ static int measure(uint64_t entries, struct held *ret)
     }
     int err = kedge_path_join(dir, root, "record");
     if (!err) {
-        fx_long(dir, SITES, (uint32_t)(entries / ENTRIES_A_ROUND));
-        err = verify(dir, ret, &d);
+        uint32_t rounds = (uint32_t)(entries / ENTRIES_A_ROUND);
+        fx_long(dir, SITES, rounds);
+        ret->entries = (uint64_t)rounds * ENTRIES_A_ROUND;
+        err = verify(root, dir, ret, &d);
     }
     if (err) {
         fprintf(stderr, "bench audit: %s %s\n", kedge_strerror(err), d.text);
