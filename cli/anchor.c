@@ -10,7 +10,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
-enum { PAUSE_MAX_MS = 1000, TIMEOUT_MAX_S = 31 * 86400 };
+enum { TIMEOUT_MAX_S = 31 * 86400 };
 
 struct session {
     struct kedge_cli *c;
@@ -19,20 +19,6 @@ struct session {
     struct kedge_evm_point last; /* newest final anchor */
 };
 
-static uint64_t now_ms(void *arg)
-{
-    (void)arg;
-    return kedge_os_unix_ms();
-}
-
-static void wait_until(void *arg, uint64_t ms)
-{
-    uint64_t now = now_ms(arg);
-    if (ms > now) {
-        (void)kedge_cli_pause(ms - now < PAUSE_MAX_MS ? (uint32_t)(ms - now) : PAUSE_MAX_MS);
-    }
-}
-
 static bool go_on(void *arg, const struct kedge_evm_anchor *machine)
 {
     struct session *s = arg;
@@ -40,7 +26,7 @@ static bool go_on(void *arg, const struct kedge_evm_anchor *machine)
     if (s->once && kedge_evm_anchor_is_settled(machine)) {
         return false;
     }
-    s->timed_out = now_ms(arg) >= s->deadline_ms;
+    s->timed_out = kedge_cli_now_ms(arg) >= s->deadline_ms;
     return !kedge_cli_interrupted() && !s->timed_out;
 }
 
@@ -83,8 +69,8 @@ int kedge_cmd_anchor_run(struct kedge_cli *c)
     if (seconds > 0 && !s.once) {
         return kedge_cli_usage(c, "--timeout SECONDS goes with --once");
     }
-    s.deadline_ms = seconds > 0 ? now_ms(&s) + seconds * 1000 : UINT64_MAX;
-    struct kedge_anchor_hooks hooks = {now_ms, wait_until, go_on, say, &s};
+    s.deadline_ms = seconds > 0 ? kedge_cli_now_ms(&s) + seconds * 1000 : UINT64_MAX;
+    struct kedge_anchor_hooks hooks = {kedge_cli_now_ms, kedge_cli_wait_until, go_on, say, &s};
     kedge_cli_catch_interrupt();
     int err = kedge_anchor_run(c->state, flags, &hooks, &d);
     if (err) {
@@ -135,7 +121,7 @@ int kedge_cmd_anchor_deploy(struct kedge_cli *c)
         (void)kedge_diag_hint(&d,
                               "take \"contract\" out of it to make another; anchors then begin at 1 again");
     }
-    struct kedge_anchor_hooks hooks = {now_ms, wait_until, go_on, say, &s};
+    struct kedge_anchor_hooks hooks = {kedge_cli_now_ms, kedge_cli_wait_until, go_on, say, &s};
     err = err ? err : kedge_anchor_deploy(c->state, &settings, &hooks, &contract, &d);
     if (err) {
         return kedge_cli_fail(c, err, &d);

@@ -9,13 +9,7 @@
 #include "cli/local.h"
 #include "common/base/os/clock.h"
 
-enum {
-    PAUSE_MAX_MS = 1000,
-    TIMEOUT_MAX_S = 31 * 86400,
-    INTERVAL_S = 3600,
-    INTERVAL_MAX_S = 31 * 86400,
-    TIME_MAX = 32
-};
+enum { TIMEOUT_MAX_S = 31 * 86400, INTERVAL_S = 3600, INTERVAL_MAX_S = 31 * 86400, TIME_MAX = 32 };
 
 /* ---- run ---- */
 
@@ -26,20 +20,6 @@ struct session {
     struct kedge_tsa_progress now;
 };
 
-static uint64_t now_ms(void *arg)
-{
-    (void)arg;
-    return kedge_os_unix_ms();
-}
-
-static void wait_until(void *arg, uint64_t ms)
-{
-    uint64_t now = now_ms(arg);
-    if (ms > now) {
-        (void)kedge_cli_pause(ms - now < PAUSE_MAX_MS ? (uint32_t)(ms - now) : PAUSE_MAX_MS);
-    }
-}
-
 static bool go_on(void *arg, const struct kedge_tsa_progress *now)
 {
     struct session *s = arg;
@@ -47,7 +27,7 @@ static bool go_on(void *arg, const struct kedge_tsa_progress *now)
     if (s->once && now->is_settled) {
         return false;
     }
-    s->timed_out = now_ms(arg) >= s->deadline_ms;
+    s->timed_out = kedge_cli_now_ms(arg) >= s->deadline_ms;
     return !kedge_cli_interrupted() && !s->timed_out;
 }
 
@@ -112,12 +92,15 @@ int kedge_cli_stamp_run(struct kedge_cli *c, const char *url)
     if (seconds > 0 && !s.once) {
         return kedge_cli_usage(c, "--timeout SECONDS goes with --once");
     }
-    s.deadline_ms = seconds > 0 ? now_ms(&s) + seconds * 1000 : UINT64_MAX;
+    s.deadline_ms = seconds > 0 ? kedge_cli_now_ms(&s) + seconds * 1000 : UINT64_MAX;
     int err = kedge_file_read(ca, &pem, &d);
     struct kedge_tsa_settings settings = {
         .url = url, .ca_pem = kedge_buf_view(&pem), .interval_ms = s.once ? 0 : interval * 1000};
-    struct kedge_tsa_hooks hooks = {
-        .now_ms = now_ms, .wait_until = wait_until, .go_on = go_on, .say = say, .arg = &s};
+    struct kedge_tsa_hooks hooks = {.now_ms = kedge_cli_now_ms,
+                                    .wait_until = kedge_cli_wait_until,
+                                    .go_on = go_on,
+                                    .say = say,
+                                    .arg = &s};
     kedge_cli_catch_interrupt();
     err = err ? err : kedge_tsa_run(c->state, &settings, &hooks, &d);
     return err ? kedge_cli_fail(c, err, &d) : end(c, &s, seconds);

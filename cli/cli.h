@@ -99,6 +99,10 @@ void kedge_cli_catch_interrupt(void);
 bool kedge_cli_interrupted(void);
 /* Sleeps, less when interrupted; true then. */
 bool kedge_cli_pause(uint32_t ms);
+/* Clock and waiting for those who take them as hooks: Unix time, and at most a second until then. arg is not
+ * looked at. */
+uint64_t kedge_cli_now_ms(void *arg);
+void kedge_cli_wait_until(void *arg, uint64_t ms);
 /* Says how to go on, as an error CANCELLED; returns 130 (SIGINT) or 143 (SIGTERM). */
 int kedge_cli_interrupt_end(struct kedge_cli *c, const char *what, const char *format, ...)
     KEDGE_PRINTF(3, 4);

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "common/base/os/clock.h"
 
-enum { SIGNAL_EXIT = 128, NAP_MS = 50 };
+enum { SIGNAL_EXIT = 128, NAP_MS = 50, WAIT_MAX_MS = 1000 };
 
 static volatile sig_atomic_t caught;
 
@@ -34,6 +34,20 @@ bool kedge_cli_pause(uint32_t ms)
         kedge_os_sleep_ms(ms - slept < NAP_MS ? ms - slept : NAP_MS);
     }
     return caught != 0;
+}
+
+uint64_t kedge_cli_now_ms(void *arg)
+{
+    (void)arg;
+    return kedge_os_unix_ms();
+}
+
+void kedge_cli_wait_until(void *arg, uint64_t ms)
+{
+    uint64_t now = kedge_cli_now_ms(arg);
+    if (ms > now) {
+        (void)kedge_cli_pause(ms - now < WAIT_MAX_MS ? (uint32_t)(ms - now) : WAIT_MAX_MS);
+    }
 }
 
 int kedge_cli_interrupt_end(struct kedge_cli *c, const char *what, const char *format, ...)

@@ -242,27 +242,13 @@ static void take_change(struct kedge_host *h, struct kedge_authority_change *c)
               kedge_statement_kind_name(c->st->kind), c->index, c->approvals);
 }
 
-/* Stored, while no checkpoint could be signed over it: it stands there for ever and is in force. */
-static bool find_stored(const struct kedge_host *h, struct kedge_authority_change *c)
-{
-    struct kedge_buf key, entry;
-    kedge_buf_init(&key, KEDGE_IDEM_KEY_MAX);
-    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
-    kedge_statement_key(c->st->kind, &c->st->u, &key);
-    bool same = !key.err && kedge_ledger_find(h->main.ledger, kedge_buf_view(&key), &c->index) == KEDGE_OK
-                && kedge_ledger_get(h->main.ledger, c->index, &entry) == KEDGE_OK
-                && kedge_view_eq(kedge_buf_view(&entry), kedge_buf_view(&c->envelope));
-    kedge_buf_deinit(&key);
-    kedge_buf_deinit(&entry);
-    return same;
-}
-
 static void change_handle(struct kedge_host *h, struct kedge_item *item)
 {
     struct kedge_authority_change *c = (struct kedge_authority_change *)item;
     struct kedge_diag d;
     h->authority.pending = NULL;
-    if (!c->err || (c->err == KEDGE_E_UNKNOWN && find_stored(h, c))) {
+    /* Stored while no checkpoint could be signed over it: it stands there for ever and is in force. */
+    if (!c->err || (c->err == KEDGE_E_UNKNOWN && kedge_authority_is_stored(h, c))) {
         take_change(h, c);
     } else if (c->batch) {
         kedge_main_batch_abandon(h, c->batch);

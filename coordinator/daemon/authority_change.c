@@ -185,8 +185,7 @@ int kedge_authority_check_approvals(struct kedge_host *h, struct kedge_authority
     return err;
 }
 
-/* Does the main chain hold this very envelope? */
-static bool is_repeated(const struct kedge_host *h, struct kedge_authority_change *c)
+bool kedge_authority_is_stored(const struct kedge_host *h, struct kedge_authority_change *c)
 {
     struct kedge_buf key, entry;
     kedge_buf_init(&key, KEDGE_IDEM_KEY_MAX);
@@ -209,7 +208,7 @@ static int check_submitted(struct kedge_host *h, struct kedge_authority_change *
         err = kedge_diag_set(d, KEDGE_E_FORMAT, "a %s statement; expected a proposal that `kedge role` made",
                              kedge_statement_kind_name(c->st->kind));
     }
-    if (!err && is_repeated(h, c)) {
+    if (!err && kedge_authority_is_stored(h, c)) {
         kedge_buf_deinit(&entry.payload);
         return KEDGE_E_DUPLICATE;
     }

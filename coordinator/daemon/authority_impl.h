@@ -28,6 +28,8 @@ void kedge_authority_free(struct kedge_authority_change *c);
 /* Whether the organisations' signatures hold now. */
 KEDGE_NODISCARD int kedge_authority_check_approvals(struct kedge_host *h, struct kedge_authority_change *c,
                                                     struct kedge_diag *d);
+/* Whether the main chain holds this very envelope; sets its index then. */
+bool kedge_authority_is_stored(const struct kedge_host *h, struct kedge_authority_change *c);
 /* Appends its envelope, of a rotation when its turn has come; answers and frees. */
 void kedge_authority_start(struct kedge_host *h, struct kedge_authority_change *c);
 
