@@ -12,7 +12,7 @@
 #include "common/base/mem.h"
 
 #if defined(__x86_64__)
-#define USE_AVX2 (kedge_simd_get() == KEDGE_SIMD_AVX2)
+#define USE_AVX2 kedge_simd_avx2()
 #else
 #define USE_AVX2 false
 #define kedgei_max_abs_avx2(q, n, max) ((size_t)0)

@@ -59,10 +59,12 @@ static mean_kernel *choose_kernel(const struct kedge_mean_source *sources, size_
         }
     }
     switch (kedge_simd_get()) {
+    case KEDGE_SIMD_AVX512:
     case KEDGE_SIMD_AVX2:
         return kedgei_mean_avx2;
     case KEDGE_SIMD_SSE2:
         return kedgei_mean_sse2;
+    case KEDGE_SIMD_NEON:
     case KEDGE_SIMD_AUTO:
     case KEDGE_SIMD_SCALAR:
         break;

@@ -73,7 +73,7 @@ int kedge_quantise(const float *before, const float *after, size_t n, unsigned s
     job.scale = (double)(UINT64_C(1) << scale_bits);
     size_t done = 0;
 #if defined(__x86_64__)
-    if (kedge_simd_get() == KEDGE_SIMD_AVX2) {
+    if (kedge_simd_avx2()) {
         done = kedgei_quantise_avx2(&job, n);
     }
 #endif
@@ -87,7 +87,7 @@ int kedge_update_check(const int32_t *q, size_t n, int32_t limit, size_t *ret_ba
     }
     size_t done = 0;
 #if defined(__x86_64__)
-    if (kedge_simd_get() == KEDGE_SIMD_AVX2) {
+    if (kedge_simd_avx2()) {
         done = kedgei_update_check_avx2(q, n, limit);
     }
 #endif

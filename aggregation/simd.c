@@ -7,42 +7,61 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* The operating system saves the upper halves of the registers (XCR0 bits 1 and 2). */
-static bool saves_ymm(void)
+/* What the operating system saves of the registers: bits 1 and 2 the 256-bit ones, 5 to 7 all of AVX-512. */
+static unsigned saved_state(void)
 {
     unsigned lo;
     unsigned hi;
     __asm__("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
-    return (lo & 6u) == 6u;
+    return lo;
 }
 
-static bool has_avx2(void)
+static bool has_all(unsigned word, unsigned bits)
 {
-    unsigned a;
-    unsigned b;
-    unsigned c;
-    unsigned d;
-    if (!__get_cpuid(1, &a, &b, &c, &d)) {
-        return false;
-    }
-    const unsigned fma = 1u << 12;
-    const unsigned osxsave = 1u << 27;
-    const unsigned avx = 1u << 28;
-    const unsigned all = fma | osxsave | avx;
-    if ((c & all) != all || !saves_ymm()) {
-        return false;
-    }
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & 1u << 5) != 0;
+    return (word & bits) == bits;
 }
 
 static enum kedge_simd detect(void)
 {
-    return has_avx2() ? KEDGE_SIMD_AVX2 : KEDGE_SIMD_SSE2;
+    const unsigned fma = 1u << 12, osxsave = 1u << 27, avx = 1u << 28;
+    const unsigned avx2 = 1u << 5, f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31;
+    const unsigned vnni = 1u << 11;
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !has_all(c, fma | osxsave | avx)) {
+        return KEDGE_SIMD_SSE2;
+    }
+    const unsigned saved = saved_state();
+    if (!has_all(saved, 0x06) || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has_all(b, avx2)) {
+        return KEDGE_SIMD_SSE2;
+    }
+    return has_all(saved, 0xe6) && has_all(b, f | dq | bw | vl) && has_all(c, vnni) ? KEDGE_SIMD_AVX512
+                                                                                    : KEDGE_SIMD_AVX2;
+}
+
+/* Each includes the narrower ones. */
+static bool has(enum kedge_simd simd)
+{
+    return simd <= detect();
+}
+#elif defined(__aarch64__)
+static enum kedge_simd detect(void)
+{
+    return KEDGE_SIMD_NEON;
+}
+
+static bool has(enum kedge_simd simd)
+{
+    return simd <= KEDGE_SIMD_SCALAR || simd == KEDGE_SIMD_NEON;
 }
 #else
 static enum kedge_simd detect(void)
 {
     return KEDGE_SIMD_SCALAR;
+}
+
+static bool has(enum kedge_simd simd)
+{
+    return simd <= KEDGE_SIMD_SCALAR;
 }
 #endif
 
@@ -50,11 +69,10 @@ static atomic_int chosen; /* 0 = not yet */
 
 int kedge_simd_set(enum kedge_simd simd)
 {
-    enum kedge_simd widest = detect();
-    if (simd > widest) {
+    if (!has(simd)) {
         return KEDGE_E_ARG;
     }
-    enum kedge_simd next = simd == KEDGE_SIMD_AUTO ? widest : simd;
+    enum kedge_simd next = simd == KEDGE_SIMD_AUTO ? detect() : simd;
     atomic_store_explicit(&chosen, (int)next, memory_order_relaxed);
     return KEDGE_OK;
 }
@@ -71,6 +89,6 @@ enum kedge_simd kedge_simd_get(void)
 
 const char *kedge_simd_name(enum kedge_simd simd)
 {
-    static const char *const names[] = {"auto", "scalar", "sse2", "avx2"};
-    return (unsigned)simd < 4 ? names[simd] : "?";
+    static const char *const names[] = {"auto", "scalar", "sse2", "avx2", "avx512", "neon"};
+    return (unsigned)simd <= KEDGE_SIMD_LAST ? names[simd] : "?";
 }

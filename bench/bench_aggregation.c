@@ -266,7 +266,7 @@ int kedge_bench_aggregation_mean(double *ret_gbps, double *ret_read_gbps, double
 
 int main(void)
 {
-    for (enum kedge_simd simd = KEDGE_SIMD_SCALAR; simd <= KEDGE_SIMD_AVX2; simd++) {
+    for (enum kedge_simd simd = KEDGE_SIMD_SCALAR; simd <= KEDGE_SIMD_LAST; simd++) {
         double mean;
         double reading;
         double passes;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "aggregation/flexcfl.h"
+#include "grouping/flexcfl.h"
 #include "chain/compute/compute.h"
 #include "common/base/mem.h"
 #include "coordinator/core/coord.h"

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "aggregation/flexcfl.h"
+#include "grouping/flexcfl.h"
 #include "aggregation/mean.h"
 #include "aggregation/mixing.h"
 #include "aggregation/quantise.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregation/flexcfl.h"
+#include "grouping/flexcfl.h"
 #include "aggregation/share_cap.h"
 #include "chain/compute/compute.h"
 #include "common/base/mem.h"

@@ -63,7 +63,7 @@ static inline void fill_floats(struct kedge_rng *rng, float *out, size_t n, doub
 /* for each path that this machine has; leaves AUTO behind. */
 static inline bool next_simd(enum kedge_simd *simd)
 {
-    while (*simd < KEDGE_SIMD_AVX2) {
+    while (*simd < KEDGE_SIMD_LAST) {
         *simd = (enum kedge_simd)(*simd + 1);
         if (kedge_simd_set(*simd) == KEDGE_OK) {
             return true;

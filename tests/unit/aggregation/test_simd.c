@@ -8,6 +8,8 @@ START_TEST(names_and_choice)
     ck_assert_str_eq(kedge_simd_name(KEDGE_SIMD_SCALAR), "scalar");
     ck_assert_str_eq(kedge_simd_name(KEDGE_SIMD_SSE2), "sse2");
     ck_assert_str_eq(kedge_simd_name(KEDGE_SIMD_AVX2), "avx2");
+    ck_assert_str_eq(kedge_simd_name(KEDGE_SIMD_AVX512), "avx512");
+    ck_assert_str_eq(kedge_simd_name(KEDGE_SIMD_NEON), "neon");
     ck_assert_str_eq(kedge_simd_name((enum kedge_simd)9), "?");
     ck_assert_int_ne(kedge_simd_get(), KEDGE_SIMD_AUTO);
     FOR_EACH_SIMD(simd)

@@ -139,7 +139,7 @@ START_TEST(test_results)
     const struct kedge_hash once = r.results;
     ck_assert(!kedge_hash_is_zero(&once));
     kedge_audit_report_deinit(&r);
-    for (enum kedge_simd simd = KEDGE_SIMD_SCALAR; simd <= KEDGE_SIMD_AVX2; simd++) {
+    for (enum kedge_simd simd = KEDGE_SIMD_SCALAR; simd <= KEDGE_SIMD_LAST; simd++) {
         if (kedge_simd_set(simd) == KEDGE_OK) {
             options.threads = 1 + (uint32_t)simd;
             r = run(at("fx"), at("fx/trust.json"), NULL, true, options);

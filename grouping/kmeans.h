@@ -1,8 +1,8 @@
 /* k-means with k-means++ seeding and restarts, reproducible: random stream (seed, KMEANS, round,
  * restart), binary64 with + - * / only, sums in index order. Pure. Arthur & Vassilvitskii 2007; Lloyd
  * 1982. */
-#ifndef KEDGE_AGGREGATION_KMEANS_H
-#define KEDGE_AGGREGATION_KMEANS_H
+#ifndef KEDGE_GROUPING_KMEANS_H
+#define KEDGE_GROUPING_KMEANS_H
 
 #include <stddef.h>
 #include <stdint.h>

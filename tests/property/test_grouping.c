@@ -3,9 +3,9 @@
  * on the vectors themselves. */
 #include <math.h>
 
-#include "aggregation/eigen.h"
-#include "aggregation/flexcfl.h"
-#include "aggregation/kmeans.h"
+#include "grouping/eigen.h"
+#include "grouping/flexcfl.h"
+#include "grouping/kmeans.h"
 #include "tests/unit/aggregation/support.h"
 
 enum { N_MAX = 40, D = 700, SEEDS = 25 };

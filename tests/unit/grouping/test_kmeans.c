@@ -1,4 +1,4 @@
-#include "aggregation/kmeans.h"
+#include "grouping/kmeans.h"
 
 #include <math.h>
 

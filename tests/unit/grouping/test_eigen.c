@@ -1,4 +1,4 @@
-#include "aggregation/eigen.h"
+#include "grouping/eigen.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Pairs (p, q) row by row, p < q; a rotation that brings a[p][q] to zero is applied to rows, columns and
  * vectors in index order. Stops when the off-diagonal sum of squares is at most 1e-32 of the whole,
  * checked before each sweep. */
-#include "aggregation/eigen.h"
+#include "grouping/eigen.h"
 
 #include <math.h>
 #include <stdbool.h>

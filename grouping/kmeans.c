@@ -1,5 +1,5 @@
 /* One workspace for all restarts; every sum runs in index order, so equal inputs give equal bits. */
-#include "aggregation/kmeans.h"
+#include "grouping/kmeans.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -2,13 +2,13 @@
  * cosines), e_i[k] = sqrt(lambda_k) v_k[i] / |update_i| is the cosine of update i and the k-th left
  * singular vector, without any decomposition of dimension-sized matrices. Updates left out shrink the
  * matrix; `index` maps back. */
-#include "aggregation/flexcfl.h"
+#include "grouping/flexcfl.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "aggregation/eigen.h"
-#include "aggregation/kmeans.h"
+#include "grouping/eigen.h"
+#include "grouping/kmeans.h"
 #include "common/base/mem.h"
 
 struct grouping {

@@ -1,8 +1,8 @@
 /* Eigenvalues and vectors of a small symmetric matrix by cyclic Jacobi rotations, binary64 with + - * /
  * sqrt only, in one fixed order, so that a stranger's replay gives the same bits. Golub & Van Loan,
  * Matrix Computations, §8.5. Pure. */
-#ifndef KEDGE_AGGREGATION_EIGEN_H
-#define KEDGE_AGGREGATION_EIGEN_H
+#ifndef KEDGE_GROUPING_EIGEN_H
+#define KEDGE_GROUPING_EIGEN_H
 
 #include <stddef.h>
 

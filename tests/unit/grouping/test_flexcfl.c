@@ -1,8 +1,8 @@
-#include "aggregation/flexcfl.h"
+#include "grouping/flexcfl.h"
 
 #include <math.h>
 
-#include "aggregation/kmeans.h"
+#include "grouping/kmeans.h"
 #include "tests/unit/aggregation/support.h"
 
 static const uint64_t golden = UINT64_C(15535411732646986622);

@@ -4,8 +4,8 @@
  * order. Results depend on the order of the updates (random choices, ties, rounding): THE CALLER SORTS
  * updates by (tenant, site) first, and then the order of arrival does not matter.
  * Source: Duan et al., FlexCFL, IEEE TPDS 2021. Pure. */
-#ifndef KEDGE_AGGREGATION_FLEXCFL_H
-#define KEDGE_AGGREGATION_FLEXCFL_H
+#ifndef KEDGE_GROUPING_FLEXCFL_H
+#define KEDGE_GROUPING_FLEXCFL_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,160 @@
+/* The learning simulator: a federation in one process whose sites really train. It runs the strategies,
+ * rules, grouping and server optimisers that the coordinator runs (strategy/, grouping/, aggregation/), over
+ * vectors in memory and under virtual time: partitions, shifts, device classes, availability, faults and
+ * attacks are drawn from the seed, each from a stream of its own, so that every strategy meets the same
+ * sites, the same data and the same shifts in the same round. Same spec and program, same bytes, whatever the
+ * number of threads and processes. Not the protocol: that is sim/sim.h. */
+#ifndef KEDGE_SIM_LEARN_LEARN_H
+#define KEDGE_SIM_LEARN_LEARN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/diag.h"
+#include "common/tensor/model.h"
+#include "strategy/strategy.h"
+
+enum { KEDGE_LEARN_PATH_MAX = 1024, KEDGE_LEARN_GROUPS_MAX = 16, KEDGE_LEARN_SITES_MAX = 100000 };
+
+enum kedge_learn_partition {
+    KEDGE_LEARN_IID,
+    KEDGE_LEARN_DIRICHLET, /* label shares of a site ~ Dirichlet(alpha) */
+    KEDGE_LEARN_SHARDS,    /* shards of one label each, `per_site` of them */
+    KEDGE_LEARN_MNIST,     /* clustering.md §9, MNIST-1000 */
+    KEDGE_LEARN_LETTERS,   /* … the letters recipe, with or without its leak */
+    KEDGE_LEARN_FASHION,   /* … FashionMNIST-500 */
+    KEDGE_LEARN_SYNTHETIC, /* … Synthetic(alpha, beta) */
+    KEDGE_LEARN_ROTATED,   /* … four planted groups by rotation */
+    KEDGE_LEARN_WRITERS,   /* natural: a column or file says whose sample it is */
+};
+enum kedge_learn_shift {
+    KEDGE_LEARN_SHIFT_NONE,
+    KEDGE_LEARN_SHIFT_SWAP_ALL,
+    KEDGE_LEARN_SHIFT_SWAP_PART,
+    KEDGE_LEARN_SHIFT_INCREMENTAL,
+    KEDGE_LEARN_SHIFT_ROTATE, /* images turn by 90°: label shares stay */
+};
+enum kedge_learn_detector {
+    KEDGE_LEARN_DETECT_NONE,   /* no migration */
+    KEDGE_LEARN_DETECT_LABELS, /* total variation of label shares */
+    KEDGE_LEARN_DETECT_COUNTS, /* as published (clustering.md §3, item 3) */
+    KEDGE_LEARN_DETECT_UPDATE, /* cosine of a fresh pre-training update with the stored one */
+    KEDGE_LEARN_DETECT_BOTH,   /* labels or update */
+};
+enum kedge_learn_attack {
+    KEDGE_LEARN_ATTACK_NONE,
+    KEDGE_LEARN_ATTACK_SIGN_FLIP,
+    KEDGE_LEARN_ATTACK_SCALE,
+    KEDGE_LEARN_ATTACK_LABEL_FLIP,
+    KEDGE_LEARN_ATTACK_ALIE,
+    KEDGE_LEARN_ATTACK_INNER_PRODUCT,
+    KEDGE_LEARN_ATTACK_BACKDOOR,
+    KEDGE_LEARN_ATTACK_SYBIL, /* pre-training updates steered into another's group */
+};
+
+/* A device class: share of the sites, and what a second of it does. */
+struct kedge_learn_device {
+    double share;                           /* of all sites, > 0; shares are scaled to 1 */
+    double samples_per_s, bytes_per_s;      /* > 0 */
+    double joules_per_sample, joules_per_s; /* ≥ 0 */
+    double available;                       /* share of rounds in which such a site can be asked, (0, 1] */
+};
+enum { KEDGE_LEARN_DEVICES_MAX = 8 };
+
+struct kedge_learn_spec {
+    char name[64];
+    uint64_t seed;
+    /* data */
+    char images[KEDGE_LEARN_PATH_MAX]; /* folder with the four IDX files (plain or .gz), or a CSV; unused for
+                                          Synthetic */
+    enum kedge_learn_partition partition;
+    uint32_t sites;
+    double alpha, beta;     /* Dirichlet, Synthetic */
+    uint32_t per_site;      /* shards, classes */
+    bool leak;              /* letters: as released */
+    bool synthetic_updates; /* no training: planted directions and noise, for the control of grouping and
+                               rules */
+    /* model and local training */
+    struct kedge_model_spec model;
+    uint32_t rounds, sites_per_round, epochs, batch;
+    double lr, l2;
+    /* strategy */
+    const struct kedge_strategy *strategy;
+    struct kedge_strategy_options options;
+    uint32_t groups;                         /* m, or the most when the number is chosen */
+    bool choose_groups;                      /* by silhouette */
+    uint32_t pretrain_steps, pretrain_scale; /* 50; alpha = 20 sites per group */
+    double mixing;                           /* inter-group rate */
+    uint32_t regroup_every;                  /* rounds, 0: never */
+    enum kedge_learn_detector detector;
+    char edc[16];            /* "unit", "plain", "madc" */
+    char rule[32];           /* robust rule, "mean" */
+    double rule_fraction;    /* of bad sites that the rule allows for, [0, 0.5) */
+    double tenant_share_max; /* (0, 1], 1: no cap */
+    uint32_t tenants;        /* sites are dealt out to them in turn */
+    bool as_released;        /* ifca, fesem: the released code's fault, for comparison only */
+    /* world */
+    enum kedge_learn_shift shift;
+    double shift_rate; /* 0.05 */
+    enum kedge_learn_attack attack;
+    double attackers; /* share of the sites */
+    double attack_scale;
+    double fail; /* chance that a selected site does not answer */
+    uint32_t device_count;
+    struct kedge_learn_device devices[KEDGE_LEARN_DEVICES_MAX];
+    double deadline_s;       /* of a round in virtual time, 0: none */
+    uint32_t evaluate_every; /* rounds; the last ten are always evaluated */
+};
+
+/* One line of the results. Accuracies are shares in [0, 1], NAN where not evaluated. */
+struct kedge_learn_round {
+    uint32_t round;
+    double virtual_s;                       /* since the start */
+    uint64_t bytes_up, bytes_down, updates; /* since the start */
+    double joules;
+    double accuracy;           /* absolute test accuracy, clustering.md §2.9 */
+    double accuracy_sites;     /* mean over sites */
+    double accuracy_worst;     /* mean of the worst tenth of the sites */
+    double accuracy_auxiliary; /* of the mean of the groups' models; = accuracy without groups */
+    double accuracy_personal;  /* Ditto and fine-tuning, else NAN */
+    double backdoor;    /* share of triggered samples that get the attacker's label, NAN without attack */
+    double loss;        /* mean training loss of the round */
+    double discrepancy; /* mean ‖w_local − w_group‖ */
+    double rand_index;  /* adjusted, against the planted truth; NAN where there is none */
+    uint32_t groups;    /* in use */
+    uint32_t members[KEDGE_LEARN_GROUPS_MAX];
+    uint32_t detections, migrations; /* since the start */
+    uint64_t digest; /* of all models so far: the same for every number of threads and processes */
+};
+
+/* Shares the sites' training out over several processes: rank r of `size` trains the items i with i mod size
+ * = r, then everybody gets everything. allgather: `mine` bytes of this rank to all; ret is size × max bytes,
+ * row by rank, lens[rank] their lengths. Blocks. KEDGE_E_IO when a peer is gone. */
+struct kedge_learn_exchange {
+    uint32_t rank, size;
+    void *arg;
+    int (*allgather)(void *arg, const void *mine, uint64_t len, void *ret, uint64_t max, uint64_t *lens);
+};
+
+struct kedge_learn_host {
+    uint32_t threads;                            /* 0: as many as processors */
+    const struct kedge_learn_exchange *exchange; /* NULL: alone */
+    /* Called after every round; false stops the run. */
+    bool (*on_round)(void *arg, const struct kedge_learn_round *round);
+    /* Called with all state every `save_every` rounds (0: never), for resume; NULL: none. */
+    int (*save)(void *arg, uint32_t round, const void *state, uint64_t len);
+    uint32_t save_every;
+    void *arg;
+    const void *resume; /* a state that was saved by the same spec and program, NULL: from the start */
+    uint64_t resume_len;
+};
+
+/* Fills the defaults: FedAvg, MNIST-1000, mclr, clustering.md §2.11. */
+void kedge_learn_spec_default(struct kedge_learn_spec *ret);
+/* KEDGE_E_FORMAT names the field that is out of range or does not go with another. */
+KEDGE_NODISCARD int kedge_learn_spec_check(const struct kedge_learn_spec *spec, struct kedge_diag *reterr);
+/* Runs it. KEDGE_E_NOT_FOUND and the file's name when the data are absent. */
+KEDGE_NODISCARD int kedge_learn_run(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
+                                    struct kedge_diag *reterr);
+
+#endif

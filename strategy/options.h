@@ -1,0 +1,55 @@
+/* The numbers that a strategy may be given, one table for job specs, simulations and documents. All are reals
+ * in a closed range, written as decimal strings wherever they decide a model. Pure. */
+#ifndef KEDGE_STRATEGY_OPTIONS_H
+#define KEDGE_STRATEGY_OPTIONS_H
+
+#include <stddef.h>
+
+#include "common/base/err.h"
+
+/* name, least, largest, what it is. The defaults are the strategy's (strategy.h). */
+#define KEDGE_STRATEGY_OPTIONS(X)                                                                       \
+    X(proximal, 0, 1000, "pull of local steps towards the model they began with (FedProx's mu)")        \
+    X(pull, 0, 1000, "pull of local steps towards the mean of all groups' models")                      \
+    X(personal, 0, 1000, "pull of a site's personal model towards its group's (Ditto's lambda)")        \
+    X(fairness, 0, 8, "exponent of the loss in an update's weight, in halves (q-FFL's q)")              \
+    X(server_lr, 0, 1000, "step of the server's optimiser (eta)")                                       \
+    X(momentum, 0, 0.999999, "decay of the server's first moment (beta, beta_1)")                       \
+    X(second_moment, 0, 0.999999, "decay of the server's second moment (beta_2)")                       \
+    X(adaptivity, 0.000000001, 1000, "what the root of the second moment is kept above (tau)")          \
+    X(buffer, 1, 65536, "updates that the server waits for before it steps (FedBuff)")                  \
+    X(split_mean, 0, 1000000,                                                                           \
+      "a group may split when its mean update is shorter than this (CFL's epsilon_1)")                  \
+    X(split_max, 0, 1000000, "… and its longest update longer than this (CFL's epsilon_2)")             \
+    X(link, 0, 2, "distance (1 - cosine) below which groups of sites are joined (one-shot clustering)") \
+    X(edge_rounds, 1, 1000000, "rounds between two meetings of the edges (hierarchical)")               \
+    X(choice, 1, 16, "nearest groups between which a site chooses by its own loss")
+
+struct kedge_strategy_options {
+#define KEDGE_STRATEGY_OPTION_FIELD(name, least, largest, text) double name;
+    KEDGE_STRATEGY_OPTIONS(KEDGE_STRATEGY_OPTION_FIELD)
+#undef KEDGE_STRATEGY_OPTION_FIELD
+};
+
+struct kedge_strategy_option {
+    const char *name;
+    double least, largest;
+    const char *text; /* one line for people */
+    size_t offset;    /* of the double in struct kedge_strategy_options */
+};
+
+enum {
+#define KEDGE_STRATEGY_OPTION_ONE(name, least, largest, text) +1
+    KEDGE_STRATEGY_OPTION_COUNT = 0 KEDGE_STRATEGY_OPTIONS(KEDGE_STRATEGY_OPTION_ONE)
+#undef KEDGE_STRATEGY_OPTION_ONE
+};
+
+/* Row i of KEDGE_STRATEGY_OPTION_COUNT, static. */
+const struct kedge_strategy_option *kedge_strategy_option_at(size_t i);
+/* The row of this name, NULL when there is none. */
+const struct kedge_strategy_option *kedge_strategy_option_find(const char *name);
+/* KEDGE_E_ARG when the value is out of the row's range or not finite; nothing is changed then. */
+KEDGE_NODISCARD int kedge_strategy_option_set(struct kedge_strategy_options *options,
+                                              const struct kedge_strategy_option *row, double value);
+
+#endif

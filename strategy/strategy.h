@@ -1,0 +1,85 @@
+/* A strategy is a row of a table: what sites do, how groups come about, what an update weighs, how the server
+ * steps. The parts are orthogonal, so that a robust rule (aggregation/rule.h) or a server optimiser goes with
+ * any grouping. Each part that is a strategy's own stands in a file of its name. Coordinator, auditor and
+ * simulator call the same functions: scalars of the round in, whole numbers out, vectors by tiles. Pure, any
+ * thread. */
+#ifndef KEDGE_STRATEGY_STRATEGY_H
+#define KEDGE_STRATEGY_STRATEGY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/err.h"
+#include "strategy/options.h"
+
+/* What a site does with the model that it is given. */
+enum kedge_local {
+    KEDGE_LOCAL_SGD,      /* plain SGD for E epochs */
+    KEDGE_LOCAL_PROXIMAL, /* gradient + proximal · (w − model given) + pull · (w − auxiliary model) */
+    KEDGE_LOCAL_SCAFFOLD, /* gradient − c_k + c; its control variate's change travels with the update */
+    KEDGE_LOCAL_DITTO,    /* SGD, then the site's own model with a pull of `personal` towards the one given */
+};
+
+/* How sites come to groups. */
+enum kedge_grouping_kind {
+    KEDGE_GROUPING_KIND_NONE,    /* one model */
+    KEDGE_GROUPING_KIND_FLEXCFL, /* pre-training once, nearest direction, migration after shifts */
+    KEDGE_GROUPING_KIND_CHOICE,  /* the site takes the model with the least loss (IFCA) */
+    KEDGE_GROUPING_KIND_NEAREST, /* the model nearest to the site's last one (FeSEM) */
+    KEDGE_GROUPING_KIND_SPLIT,   /* groups split in two when their updates disagree (CFL) */
+    KEDGE_GROUPING_KIND_ONESHOT, /* linkage of last-layer updates after a pre-training (FedClust) */
+    KEDGE_GROUPING_KIND_EDGE,    /* a group per tenant; they meet now and then (hierarchical) */
+    KEDGE_GROUPING_KIND_RANDOM,  /* FlexCFL's ablation RAC: groups as FlexCFL's, newcomers at random */
+};
+
+/* What the server does with the mean update D of a group (server.h). */
+enum kedge_server {
+    KEDGE_SERVER_NONE, /* x ← x + D */
+    KEDGE_SERVER_MOMENTUM,
+    KEDGE_SERVER_ADAGRAD,
+    KEDGE_SERVER_YOGI,
+    KEDGE_SERVER_ADAM,
+    KEDGE_SERVER_CONTROL, /* SCAFFOLD: x ← x + server_lr · D, c ← c + (participants / N) · mean change */
+};
+
+/* What is known of one update when its round closes. */
+struct kedge_strategy_input {
+    uint64_t samples, steps; /* ≥ 1 */
+    double loss;        /* mean loss of the model given on the site's training data, ≥ 0; q-FFL needs it */
+    double norm_sq;     /* ‖Δ‖² of the update's values (not scaled); q-FFL needs it */
+    uint32_t staleness; /* rounds since the model that it began with was the newest; FedBuff needs it */
+};
+
+/* Whole-number weights: result = base + Σ weight · q / (divisor · 2^scale). weight < 2^31 each; with n
+ * updates and |q| ≤ limit the host checks Σ weight · limit < 2^62. KEDGE_E_ARG: n is 0 or a number is out of
+ * range. */
+typedef int kedge_strategy_weigh_fn(const struct kedge_strategy_options *options,
+                                    const struct kedge_strategy_input *inputs, size_t n, double lr,
+                                    uint64_t *weight, uint64_t *ret_divisor);
+
+struct kedge_strategy {
+    const char *name;   /* "fedprox" */
+    const char *title;  /* "FedProx" */
+    const char *what;   /* one line for people */
+    const char *source; /* paper */
+    enum kedge_local local;
+    enum kedge_grouping_kind grouping;
+    enum kedge_server server;
+    bool asynchronous; /* the server steps after `buffer` updates, whoever is still at work */
+    bool everybody;    /* every site takes part in every round */
+    bool needs_loss;   /* sites report the loss of the model given */
+    kedge_strategy_weigh_fn *weigh;
+    struct kedge_strategy_options defaults;
+};
+
+size_t kedge_strategy_count(void);
+const struct kedge_strategy *kedge_strategy_at(size_t i);
+/* NULL when there is none of this name. */
+const struct kedge_strategy *kedge_strategy_find(const char *name);
+
+/* weigh functions shared by several rows */
+kedge_strategy_weigh_fn kedge_weigh_samples; /* weight = samples, divisor = their sum */
+kedge_strategy_weigh_fn kedge_weigh_equal;   /* weight 1, divisor n */
+
+#endif
