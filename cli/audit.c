@@ -43,7 +43,7 @@ static bool take_simd(struct kedge_cli *c)
     if (!name) {
         return true;
     }
-    for (enum kedge_simd simd = KEDGE_SIMD_SCALAR; simd <= KEDGE_SIMD_AVX2; simd++) {
+    for (enum kedge_simd simd = KEDGE_SIMD_SCALAR; simd <= KEDGE_SIMD_LAST; simd++) {
         if (strcmp(name, kedge_simd_name(simd)) == 0) {
             if (kedge_simd_set(simd) == KEDGE_OK) {
                 return true;
@@ -52,7 +52,8 @@ static bool take_simd(struct kedge_cli *c)
             return false;
         }
     }
-    (void)kedge_cli_usage(c, "--simd %s: expected scalar, sse2 or avx2", kedge_cli_word(name).s);
+    (void)kedge_cli_usage(c, "--simd %s: expected scalar, sse2, avx2, avx512 or neon",
+                          kedge_cli_word(name).s);
     return false;
 }
 

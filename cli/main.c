@@ -128,7 +128,8 @@ const struct kedge_command kedge_commands[] = {
     {"audit", "replay", kedge_cmd_audit_replay,
      "DIR --trust FILE [--seen CHECKPOINT]… [--tenant T]… [--tsa-ca CA.pem] [--anchor "
      "CHAIN:CONTRACT:ACCOUNT] "
-     "[--blob-key TENANT=FILE]… [--contact OPENING]… [--threads N] [--simd scalar|sse2|avx2] [--statements "
+     "[--blob-key TENANT=FILE]… [--contact OPENING]… [--threads N] [--simd scalar|sse2|avx2|avx512|neon] "
+     "[--statements "
      "FILE] [--report FILE]",
      "re-execute every decision"},
     {"audit", "explain", kedge_cmd_audit_explain,
