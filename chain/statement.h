@@ -2,10 +2,11 @@
  * https://kedge.dev/NAME/v1 in a DSSE envelope. Typed both ways: a struct per kind, one table row per field
  * (statement_kinds.c), so that a new kind is a struct and its rows.
  *
- * Reading is strict: known kind, every field present with its type and range, nothing unknown, no duplicate
- * keys, exactly one subject, depth and size bounded, the envelope in Kedge's one spelling. Reals are decimal
- * strings, 64-bit values (seeds, weight sums) decimal strings, counts JSON integers of at most 2^53. An array
- * that stands for a set is strictly ascending by its key, so that nobody is counted twice. Pure. */
+ * Reading is strict: known kind, every field present with its type and range (optional ones where their value
+ * is not zero), nothing unknown, no duplicate keys, exactly one subject, depth and size bounded, the envelope
+ * in Kedge's one spelling. Reals are decimal strings, 64-bit values (seeds, weight sums) decimal strings,
+ * counts JSON integers of at most 2^53. An array that stands for a set is strictly ascending by its key, so
+ * that nobody is counted twice. Pure. */
 #ifndef KEDGE_CHAIN_STATEMENT_H
 #define KEDGE_CHAIN_STATEMENT_H
 
@@ -78,7 +79,16 @@ enum kedge_key_scope { KEDGE_SCOPE_ADMIN, KEDGE_SCOPE_COORDINATOR, KEDGE_SCOPE_L
 enum kedge_chain_role { KEDGE_CHAIN_OPERATOR, KEDGE_CHAIN_AUDITOR };
 enum kedge_train_kind { KEDGE_TRAIN_PRETRAIN, KEDGE_TRAIN_TRAIN };
 enum kedge_energy_quality { KEDGE_ENERGY_MEASURED, KEDGE_ENERGY_MODELLED, KEDGE_ENERGY_UNKNOWN };
-enum kedge_group_how { KEDGE_GROUP_COLD_START, KEDGE_GROUP_NEWCOMER };
+/* Why a site is in a group; the first two are the first assignment of a site, the others later ones. */
+enum kedge_group_how {
+    KEDGE_GROUP_COLD_START, /* of round 0, with many others */
+    KEDGE_GROUP_NEWCOMER,   /* the nearest group, alone and later */
+    KEDGE_GROUP_MIGRATION,  /* its data have shifted: it pre-trained again */
+    KEDGE_GROUP_RECLUSTER,  /* all groups were made anew */
+    KEDGE_GROUP_SPLIT,      /* its group was split */
+    KEDGE_GROUP_MERGE,      /* its group became one with another */
+    KEDGE_GROUP_CHOICE,     /* the site's own, by its loss */
+};
 enum kedge_job_outcome { KEDGE_OUTCOME_COMPLETED, KEDGE_OUTCOME_CANCELLED, KEDGE_OUTCOME_FAILED };
 
 /* Tenant's ledger. A key is in force from its own entry on. Subject: SHA-256(public_key). */
@@ -162,6 +172,7 @@ struct kedge_st_update {
     enum kedge_energy_quality energy_quality;
     double seconds;
     char engine[KEDGE_ST_ENGINE_MAX + 1];
+    double loss; /* optional: mean loss of the base model on the site's training data; 0: not stated */
 };
 
 /* By the site: loss is the mean over its test samples. Subject: digest of the model. */
@@ -294,6 +305,9 @@ struct kedge_st_step_group {
     uint32_t group; /* ascending */
     struct kedge_hash before, aggregate, after;
     struct kedge_hash direction; /* all zero where the rule has none */
+    /* Optional, all zero where there is none: the model that the server's optimiser made, where that is not
+     * `after`; the optimiser's state before (zeros: it begins) and after. */
+    struct kedge_hash stepped, state_before, state_after;
 };
 
 /* Subject: `after` of the first group listed. */
@@ -366,6 +380,7 @@ struct kedge_statement {
 
 /* "site-enrolled", …; static storage. */
 const char *kedge_statement_kind_name(enum kedge_statement_kind kind);
+const char *kedge_group_how_name(enum kedge_group_how how); /* "cold-start", … */
 
 /* Sets st->subject where the kind derives it from its fields (key, key-*, site-*, witness-*, group-assigned,
  * erased, policy, role-*, step);

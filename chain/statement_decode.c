@@ -119,7 +119,7 @@ static const char *get_scalar(const struct kedgei_field *f, const json_t *value,
 {
     const char *expected;
     if (!value) {
-        return "this field to be there";
+        return f->optional ? NULL : "this field to be there";
     }
     if (f->type == KEDGEI_U32 || f->type == KEDGEI_U64) {
         expected = get_integer(f, value, p);
@@ -127,6 +127,9 @@ static const char *get_scalar(const struct kedgei_field *f, const json_t *value,
         return "a string";
     } else {
         expected = kedgei_get_string(f, string_view(value), p);
+    }
+    if (!expected && kedgei_field_is_absent(f, p)) {
+        return "no field where its value is zero";
     }
     return expected ? expected : kedgei_field_check(f, p);
 }
@@ -150,9 +153,14 @@ static int check_keys(const struct place *at, const struct kedgei_field *fields,
     if (!json_is_object(obj)) {
         return refuse(at, at->list ? "" : "predicate", "an object", reterr);
     }
-    if (json_object_size(obj) <= count) {
+    size_t required = 0;
+    for (size_t i = 0; i < count; i++) {
+        required += !fields[i].optional;
+    }
+    if (json_object_size(obj) <= required) {
         return KEDGE_OK; /* an unknown key would leave one of ours missing */
     }
+    bool all_known = true;
     const char *key;
     json_t *value;
     json_object_foreach(obj, key, value)
@@ -164,8 +172,9 @@ static int check_keys(const struct place *at, const struct kedgei_field *fields,
         if (!known && is_quotable(key)) {
             return refuse(at, key, "no such field", reterr);
         }
+        all_known = all_known && known;
     }
-    return refuse(at, at->list ? "" : "predicate", "only fields of this kind", reterr);
+    return all_known ? KEDGE_OK : refuse(at, at->list ? "" : "predicate", "only fields of this kind", reterr);
 }
 
 static int get_element(const struct place *at, const struct kedgei_list *list, json_t *value, uint8_t *elem,

@@ -69,6 +69,9 @@ static int put_element(const struct kedgei_kind *k, const struct kedgei_field *l
     const struct kedgei_list *list = list_field->list;
     for (size_t i = 0; i < list->field_count; i++) {
         const struct kedgei_field *f = &list->fields[i];
+        if (kedgei_field_is_absent(f, elem + f->offset)) {
+            continue;
+        }
         const char *expected = kedgei_field_check(f, elem + f->offset);
         if (expected) {
             return refuse(k, f->name, expected, reterr);
@@ -113,6 +116,9 @@ static int put_predicate(const struct kedgei_kind *k, const uint8_t *base, struc
 {
     for (size_t i = 0; i < k->field_count; i++) {
         const struct kedgei_field *f = &k->fields[i];
+        if (kedgei_field_is_absent(f, base + f->offset)) {
+            continue;
+        }
         kedge_buf_printf(out, "%s\"%s\":", i == 0 ? "{" : ",", f->name);
         if (f->type == KEDGEI_LIST) {
             int err = put_list(k, f, base, out, reterr);

@@ -101,6 +101,38 @@ const char *kedgei_field_check(const struct kedgei_field *f, const void *p)
     return "no nested array"; /* lists are checked element by element */
 }
 
+static size_t value_size(enum kedgei_type type)
+{
+    switch (type) {
+    case KEDGEI_KEY:
+    case KEDGEI_HASH:
+        return KEDGE_HASH_LEN;
+    case KEDGEI_ENUM:
+    case KEDGEI_U32:
+        return sizeof(uint32_t);
+    case KEDGEI_U64:
+    case KEDGEI_U64_TEXT:
+    case KEDGEI_REAL:
+    case KEDGEI_REAL_POS:
+        return sizeof(uint64_t);
+    case KEDGEI_ID:
+    case KEDGEI_ID_OR_EMPTY:
+    case KEDGEI_TEXT:
+    case KEDGEI_FILE:
+        return 1; /* the end of an empty text */
+    case KEDGEI_LIST:
+        break;
+    }
+    return 0;
+}
+
+bool kedgei_field_is_absent(const struct kedgei_field *f, const void *p)
+{
+    static const uint8_t zero[KEDGE_HASH_LEN];
+    size_t size = f->optional ? value_size(f->type) : 0;
+    return size > 0 && memcmp(p, zero, size) == 0;
+}
+
 int kedgei_list_cmp(const struct kedgei_list *list, const void *a, const void *b)
 {
     const struct kedgei_field *key = &list->fields[0];

@@ -42,6 +42,10 @@ struct kedgei_field {
     uint64_t min, max;
     const char *const *names; /* ENUM: NULL-terminated */
     const struct kedgei_list *list;
+    /* Not there when its value is zero (a hash of zeros, an empty text), and then in this spelling only; so
+     * that a statement can grow without a change to those that were written before. No LIST, and never the
+     * first field. */
+    bool optional;
 };
 
 /* Where the subject digest comes from. */
@@ -69,6 +73,8 @@ extern const char KEDGEI_STATEMENT_TYPE[];
 
 /* NULL when the value at p (the field's place) is in range, else what was expected. */
 const char *kedgei_field_check(const struct kedgei_field *f, const void *p);
+/* An optional field whose value is zero: it is not written. */
+bool kedgei_field_is_absent(const struct kedgei_field *f, const void *p);
 /* Order of two elements by their first field. */
 int kedgei_list_cmp(const struct kedgei_list *list, const void *a, const void *b);
 

@@ -20,6 +20,7 @@
 #define REAL(kind, member) {FIELD(kind, member, REAL)}
 #define REAL_POS(kind, member) {FIELD(kind, member, REAL_POS)}
 #define LIST(kind, member, description) {FIELD(kind, member, LIST), .list = &(description)}
+#define OPTIONAL(t, kind, member) {FIELD(kind, member, t), .optional = true}
 #define BOUND(kind)                                                                                    \
     {.name = "deployment", .type = KEDGEI_TEXT, .offset = AT(kind, of.deployment), .min = 1,           \
      .max = KEDGE_ST_NAME_MAX},                                                                        \
@@ -36,7 +37,8 @@ static const char *const chain_role_names[] = {"operator", "auditor", NULL};
 static const char *const role_names[] = {"admin", "recovery", "site", "site-tls", NULL};
 static const char *const train_names[] = {"pretrain", "train", NULL};
 static const char *const energy_names[] = {"measured", "modelled", "unknown", NULL};
-static const char *const how_names[] = {"cold-start", "newcomer", NULL};
+static const char *const how_names[] = {"cold-start", "newcomer", "migration", "recluster",
+                                        "split",      "merge",    "choice",    NULL};
 static const char *const outcome_names[] = {"completed", "cancelled", "failed", NULL};
 
 static const struct kedgei_field key_fields[] = {
@@ -147,6 +149,7 @@ static const struct kedgei_field update_fields[] = {
     ENUM(update, energy_quality, energy_names),
     REAL_POS(update, seconds),
     TEXT(update, engine, 1, KEDGE_ST_ENGINE_MAX),
+    OPTIONAL(REAL_POS, update, loss),
 };
 
 static const struct kedgei_field evaluation_fields[] = {
@@ -302,8 +305,14 @@ static const struct kedgei_field aggregate_fields[] = {
 };
 
 static const struct kedgei_field step_group_fields[] = {
-    GROUP(step_group),       HASH(step_group, before),    HASH(step_group, aggregate),
-    HASH(step_group, after), HASH(step_group, direction),
+    GROUP(step_group),
+    HASH(step_group, before),
+    HASH(step_group, aggregate),
+    HASH(step_group, after),
+    HASH(step_group, direction),
+    OPTIONAL(HASH, step_group, stepped),
+    OPTIONAL(HASH, step_group, state_before),
+    OPTIONAL(HASH, step_group, state_after),
 };
 
 static const struct kedgei_list step_groups = {

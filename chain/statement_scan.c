@@ -62,13 +62,22 @@ static bool take_scalar(struct kedge_view *rest, const struct kedgei_field *f, v
                || kedgei_get_string(f, text, p) != NULL) {
         return false;
     }
-    return kedgei_field_check(f, p) == NULL;
+    return !kedgei_field_is_absent(f, p) && kedgei_field_check(f, p) == NULL;
+}
+
+/* What follows is not this field, which need not be there. */
+static bool is_left_out(struct kedge_view rest, const struct kedgei_field *f)
+{
+    return f->optional && !(kedgei_take_prefix(&rest, ",") && take_name(&rest, f->name));
 }
 
 static bool take_element(struct kedge_view *rest, const struct kedgei_list *list, uint8_t *elem)
 {
     for (size_t i = 0; i < list->field_count; i++) {
         const struct kedgei_field *f = &list->fields[i];
+        if (is_left_out(*rest, f)) {
+            continue;
+        }
         if (!list->bare && (!kedgei_take_prefix(rest, i == 0 ? "{" : ",") || !take_name(rest, f->name))) {
             return false;
         }
@@ -104,6 +113,9 @@ static bool take_predicate(struct kedge_view *rest, const struct kedgei_kind *k,
 {
     for (size_t i = 0; i < k->field_count; i++) {
         const struct kedgei_field *f = &k->fields[i];
+        if (is_left_out(*rest, f)) {
+            continue;
+        }
         if ((i > 0 && !kedgei_take_prefix(rest, ",")) || !take_name(rest, f->name)
             || !(f->type == KEDGEI_LIST ? take_list(rest, f, base)
                                         : take_scalar(rest, f, base + f->offset))) {

@@ -8,6 +8,7 @@
 
 #include "chain/dsse.h"
 #include "chain/lines.h"
+#include "chain/statement_read.h"
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "tests/unit/chain/samples.h"
@@ -194,6 +195,44 @@ START_TEST(reading_is_strict)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_refused(cases[i].kind, cases[i].from, cases[i].to);
     }
+}
+END_TEST
+
+/* Absent where they are zero, so that statements which have none keep their bytes; read by both readers. */
+START_TEST(optional_fields_stand_where_they_say_something)
+{
+    static const struct {
+        enum kedge_statement_kind kind;
+        const char *from, *to;
+    } cases[] = {
+        {KEDGE_ST_UPDATE, "\"tenant\":\"north\"", "\"tenant\":\"north\",\"loss\":\"0\""},
+        {KEDGE_ST_UPDATE, "\"tenant\":\"north\"", "\"tenant\":\"north\",\"loss\":\"-1\""},
+        {KEDGE_ST_UPDATE, "\"tenant\":\"north\"", "\"tenant\":\"north\",\"loss\":0.5"},
+        {KEDGE_ST_UPDATE, "\"tenant\":\"north\"", "\"tenant\":\"north\",\"lost\":\"1\""},
+        {KEDGE_ST_UPDATE, "\"tenant\":\"north\",", "\"loss\":\"1\","},
+        {KEDGE_ST_STEP, "\"group\":1", "\"group\":1,\"state_after\":\"\""},
+        {KEDGE_ST_STEP, "\"group\":1", "\"group\":1,\"state\":\"1\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_refused(cases[i].kind, cases[i].from, cases[i].to);
+    }
+    struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
+    sample_statement(KEDGE_ST_UPDATE, &st);
+    st.u.update.loss = 0.75;
+    snprintf(st.u.update.engine, sizeof st.u.update.engine, "plain");
+    encode(&st, &b);
+    ck_assert_ptr_nonnull(strstr((const char *)b.ptr, "\",\"loss\":\"0.75\"}}"));
+    ck_assert(kedgei_statement_scan(kedge_buf_view(&b), &out));
+    ck_assert_double_eq(out.u.update.loss, 0.75);
+    ck_assert_int_eq(kedge_statement_decode(kedge_buf_view(&b), &out, NULL), KEDGE_OK);
+    assert_same(&st, &out);
+    kedge_buf_clear(&b);
+    sample_statement(KEDGE_ST_STEP, &st);
+    memset(&st.u.step.groups[1].state_after, 7, sizeof st.u.step.groups[1].state_after);
+    ck_assert_int_eq(kedge_statement_encode(&st, &b, NULL), KEDGE_OK);
+    ck_assert(kedgei_statement_scan(kedge_buf_view(&b), &out));
+    ck_assert(kedge_hash_is_zero(&out.u.step.groups[1].state_before));
+    assert_same(&st, &out);
 }
 END_TEST
 
@@ -433,6 +472,7 @@ int main(void)
     tcase_add_test(tc, values_come_back_as_they_were);
     tcase_add_loop_test(tc, both_readers_agree, 0, KEDGE_ST_KIND_COUNT);
     tcase_add_test(tc, reading_is_strict);
+    tcase_add_test(tc, optional_fields_stand_where_they_say_something);
     tcase_add_test(tc, witnesses_are_read_strictly);
     tcase_add_test(tc, erasures_are_read_strictly);
     tcase_add_test(tc, depth_and_size_are_bounded);
