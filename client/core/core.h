@@ -23,6 +23,9 @@ enum {
     MUTANT_SITE_FORGETS_ALL,           /* a restart forgets the results that were persisted */
     MUTANT_SITE_TAKES_BUSY_FOR_NO,     /* "try again later" is taken for a refusal */
     MUTANT_SITE_TAKES_LATE_FOR_CUT, /* an answer that was overtaken is taken for a main chain that was cut */
+    MUTANT_SITE_FORGETS_SHIFTS,     /* a restart forgets that data have shifted */
+    MUTANT_SITE_SHIFT_FOR_GOOD,     /* a shift is told for ever */
+    MUTANT_SITE_CHOOSES_UNSEEN,     /* of the models to choose from only the first is fetched */
 };
 
 struct kedge_site {
@@ -33,6 +36,7 @@ struct kedge_site {
     struct kedge_site_memory memory;
     struct kedge_site_task task;
     enum kedge_site_blob blob; /* FETCHING: which one */
+    uint32_t choice;           /* … and which of the models to choose from */
     bool upload_refused; /* the coordinator did not want the first result's file: its answer to SUBMIT says
                             why */
     uint64_t last_serial;
@@ -68,6 +72,14 @@ void kedgei_site_stop(struct kedge_site *s, int err);
  */
 void kedgei_site_refuse(struct kedge_site *s, int err, const struct kedge_site_chain *shown);
 bool kedgei_site_is_transient(int err); /* may the same attempt go well later? */
+
+/* shift.c: data that are no longer those that the site was grouped by */
+void kedgei_site_shifted(struct kedge_site *s, const struct kedge_id *job);
+void kedgei_site_shift_tell(struct kedge_site *s, struct kedge_site_effect *poll);
+void kedgei_site_shift_answered(struct kedge_site *s,
+                                const struct kedge_site_result *result); /* it is made */
+void kedgei_site_shift_settle(struct kedge_site *s, const struct kedge_site_result *result, bool done);
+bool kedgei_site_shifts_are_valid(const struct kedge_site *s);
 
 /* call.c: answers of the coordinator */
 void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev);

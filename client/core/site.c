@@ -174,6 +174,9 @@ void kedgei_site_stop(struct kedge_site *s, int err)
 {
     abort_work(s);
     uint32_t count = s->memory.result_count;
+    for (uint32_t i = 0; i < count; i++) {
+        kedgei_site_shift_settle(s, &s->memory.results[i], false);
+    }
     if (count > 0) {
         s->memory.result_count = 0;
         kedgei_site_persist(s);
@@ -204,14 +207,26 @@ static struct kedge_site_effect *begin_call(struct kedge_site *s, enum kedge_sit
     struct kedge_site_effect *fx = begin(s, KEDGE_SITE_FX_CALL);
     fx->call = s->open_call = call;
     fx->seen = s->seen;
+    if (call == KEDGE_SITE_CALL_POLL) {
+        kedgei_site_shift_tell(s, fx);
+    }
     s->asked_size = s->seen.size;
     return fx;
+}
+
+static void fetch(struct kedge_site *s)
+{
+    struct kedge_site_effect *fx = begin(s, KEDGE_SITE_FX_FETCH);
+    bool spec = s->blob == KEDGE_SITE_BLOB_SPEC;
+    fx->task = s->task;
+    fx->blob = s->blob;
+    fx->digest = spec ? s->task.spec : s->task.choice_count > 0 ? s->task.choices[s->choice] : s->task.base;
+    fx->len = spec ? s->task.spec_len : s->task.base_len;
 }
 
 /* Begins what the state asks for. */
 static void act(struct kedge_site *s)
 {
-    struct kedge_site_effect *fx;
     switch (s->state) {
     case KEDGE_SITE_NEW:
         return;
@@ -233,11 +248,7 @@ static void act(struct kedge_site *s)
             KEDGE_RARE(s, SHORT_POLL) ? 0 : s->params.times.poll_wait;
         return;
     case KEDGE_SITE_FETCHING:
-        fx = begin(s, KEDGE_SITE_FX_FETCH);
-        fx->task = s->task;
-        fx->blob = s->blob;
-        fx->digest = s->blob == KEDGE_SITE_BLOB_SPEC ? s->task.spec : s->task.base;
-        fx->len = s->blob == KEDGE_SITE_BLOB_SPEC ? s->task.spec_len : s->task.base_len;
+        fetch(s);
         return;
     case KEDGE_SITE_TRAINING:
         begin(s, KEDGE_SITE_FX_TRAIN)->task = s->task;
@@ -262,14 +273,17 @@ static void beat(struct kedge_site *s)
     s->beat_asked_size = s->seen.size;
     fx->call = KEDGE_SITE_CALL_POLL;
     fx->busy = true;
+    kedgei_site_shift_tell(s, fx);
 }
 
 static void start(struct kedge_site *s, const struct kedge_site_event *ev)
 {
     KEDGE_ASSERT(s->state == KEDGE_SITE_NEW && ev->memory.result_count <= KEDGE_SITE_RESULTS_MAX);
+    KEDGE_ASSERT(ev->memory.shift_count <= KEDGE_SITE_SHIFTS_MAX);
     s->memory = ev->memory;
     s->seen = ev->seen;
     s->memory.result_count = MUTANT(MUTANT_SITE_FORGETS_ALL) ? 0 : s->memory.result_count;
+    s->memory.shift_count = MUTANT(MUTANT_SITE_FORGETS_SHIFTS) ? 0 : s->memory.shift_count;
     if (s->memory.result_count > 0) {
         kedgei_site_log(s, KEDGE_SITE_NOTE_RESUMED, KEDGE_OK)->result = s->memory.results[0];
     }
@@ -309,6 +323,9 @@ void kedge_site_step(struct kedge_site *s, const struct kedge_site_event *ev,
     case KEDGE_SITE_EV_PERSISTED:
         kedgei_site_worked(s, ev);
         break;
+    case KEDGE_SITE_EV_SHIFTED:
+        kedgei_site_shifted(s, &ev->job);
+        break;
     case KEDGE_SITE_EV_TIMER:
         break;
     }
@@ -342,7 +359,7 @@ bool kedge_site_is_valid(const struct kedge_site *s)
     return count <= KEDGE_SITE_RESULTS_MAX && (!has_results || count > 0) && (!has_none || count == 0)
            && s->open <= s->last_serial && s->beat <= s->last_serial && (s->open == 0 || s->open != s->beat)
            && (s->state == KEDGE_SITE_NEW || s->open != 0 || s->wake_ns != UINT64_MAX)
-           && is_working(s) == (s->beat_ns != UINT64_MAX);
+           && is_working(s) == (s->beat_ns != UINT64_MAX) && kedgei_site_shifts_are_valid(s);
 }
 
 void kedge_site_view(const struct kedge_site *s, struct kedge_site_view *ret)

@@ -22,6 +22,9 @@
  * (client/core/chain.h). SEEN replaces what is remembered of it; it may be lost, then less is known. REFUSE
  * is durable before the host does anything else, and a later START says so: nothing but its owner makes a
  * site go on.
+ *  - SHIFTED tells the core that the data of a job are no longer those that the site was grouped by. The core
+ * remembers (PERSIST) and says so in its polls, until a pre-training that was done since is acknowledged. The
+ * host says it again when it sees it again; saying it twice does no harm.
  *  - Restart: kedge_site_init and START with the stored memory. There is no other recovery path. */
 #ifndef KEDGE_CLIENT_CORE_SITE_H
 #define KEDGE_CLIENT_CORE_SITE_H
@@ -36,6 +39,7 @@
 enum {
     KEDGE_SITE_RESULTS_MAX = 2, /* one task yields an update, an evaluation, or both */
     KEDGE_SITE_EFFECTS_MAX = 8, /* effects of one step, at most */
+    KEDGE_SITE_SHIFTS_MAX = 4,  /* jobs whose data have shifted; of more the oldest are forgotten */
 };
 #define KEDGE_SITE_NONE UINT32_MAX /* no group */
 
@@ -64,6 +68,10 @@ struct kedge_site_task {
     bool evaluate_base;    /* TRAIN: evaluate the base first, as the result of round - 1 */
     uint64_t remaining_ns; /* until the round's deadline, when the task was sent */
     uint64_t seed;
+    uint32_t choice_count; /* TRAIN, group KEDGE_SITE_NONE: the site trains that of these models which it
+                              likes best, and its result says which: group, base. Else 0. base is zero then,
+                              base_len that of each */
+    struct kedge_site_digest choices[KEDGE_GROUPS_MAX]; /* by group */
 };
 
 /* One finished, signed, not yet acknowledged result. */
@@ -75,11 +83,19 @@ struct kedge_site_result {
     uint64_t update_len;
 };
 
+/* The data of a job have shifted. */
+struct kedge_site_shift {
+    struct kedge_id job;
+    bool answered; /* a pre-training was done since; it counts once it is acknowledged */
+};
+
 /* What survives a crash. */
 struct kedge_site_memory {
     bool enrolled;         /* the coordinator has confirmed the site once */
     uint32_t result_count; /* in the order of submission */
     struct kedge_site_result results[KEDGE_SITE_RESULTS_MAX];
+    uint32_t shift_count; /* oldest first */
+    struct kedge_site_shift shifts[KEDGE_SITE_SHIFTS_MAX];
 };
 
 /* Times of the site, in ns. */
@@ -115,6 +131,7 @@ enum kedge_site_event_type {
     KEDGE_SITE_EV_UPLOADED,      /* serial: the coordinator has the whole file */
     KEDGE_SITE_EV_UPLOAD_FAILED, /* serial, err: from the coordinator or of the transfer */
     KEDGE_SITE_EV_PERSISTED,     /* serial, err */
+    KEDGE_SITE_EV_SHIFTED,       /* job: at any time behind START */
     KEDGE_SITE_EV_TIMER,
 };
 
@@ -145,18 +162,19 @@ struct kedge_site_event {
     struct kedge_site_memory memory; /* START */
     struct kedge_site_chain seen;    /* START: the newest of the main chain that is remembered */
     struct kedge_site_reply reply;   /* REPLY */
+    struct kedge_id job;             /* SHIFTED */
     uint32_t result_count;           /* TRAINED: 1 or 2 */
     struct kedge_site_result results[KEDGE_SITE_RESULTS_MAX];
 };
 
 /* ---- effects ---- */
 enum kedge_site_effect_type {
-    KEDGE_SITE_FX_CALL,    /* serial, call: send a request, report REPLY or CALL_FAILED */
-    KEDGE_SITE_FX_FETCH,   /* serial, blob, digest, len of task's job; at once FETCHED when it is already here
-                            */
-    KEDGE_SITE_FX_TRAIN,   /* serial, task: train or evaluate, make the update, sign; → TRAINED */
-    KEDGE_SITE_FX_UPLOAD,  /* serial, result: send the update file, resuming where the coordinator has it; →
-                              UPLOADED */
+    KEDGE_SITE_FX_CALL,   /* serial, call: send a request, report REPLY or CALL_FAILED */
+    KEDGE_SITE_FX_FETCH,  /* serial, blob, digest, len of task's job; at once FETCHED when it is already here.
+                             Of a task with choices each model is fetched; keep them until it is trained */
+    KEDGE_SITE_FX_TRAIN,  /* serial, task: train or evaluate, make the update, sign; → TRAINED */
+    KEDGE_SITE_FX_UPLOAD, /* serial, result: send the update file, resuming where the coordinator has it; →
+                             UPLOADED */
     KEDGE_SITE_FX_PERSIST, /* serial, memory: store atomically; → PERSISTED */
     KEDGE_SITE_FX_FORGET,  /* result: its update file and envelope are no longer needed */
     KEDGE_SITE_FX_ABORT,   /* serial: stop that FETCH, TRAIN or UPLOAD; its completion will be ignored */
@@ -190,9 +208,10 @@ struct kedge_site_effect {
     enum kedge_site_effect_type type;
     uint64_t serial;
     enum kedge_site_call call;
-    uint64_t wait_ns;                /* CALL POLL */
-    bool busy;                       /* CALL POLL: a heartbeat while working, answered at once by WAIT */
-    enum kedge_site_blob blob;       /* FETCH */
+    uint64_t wait_ns;          /* CALL POLL */
+    bool busy;                 /* CALL POLL: a heartbeat while working, answered at once by WAIT */
+    struct kedge_id shifted;   /* CALL POLL: a job whose data have shifted, empty: none (to be told now) */
+    enum kedge_site_blob blob; /* FETCH */
     struct kedge_site_digest digest; /* FETCH */
     uint64_t len;                    /* FETCH */
     enum kedge_site_note note;       /* LOG */

@@ -16,10 +16,11 @@ static bool is_allowed(const struct kedge_site *s, const struct kedge_id *job)
 
 static int check_task(const struct kedge_site *s, const struct kedge_site_task *t)
 {
-    bool cold = t->group == KEDGE_SITE_NONE;
+    bool cold = t->group == KEDGE_SITE_NONE, choice = t->choice_count > 0;
     if (t->kind < KEDGE_SITE_PRETRAIN || t->kind > KEDGE_SITE_EVALUATE || t->round > KEDGE_ROUNDS_MAX
-        || (t->kind == KEDGE_SITE_PRETRAIN) != cold || (!cold && t->group >= KEDGE_GROUPS_MAX)
-        || (t->evaluate_base && (t->kind != KEDGE_SITE_TRAIN || t->round < 2))) {
+        || (t->kind == KEDGE_SITE_PRETRAIN || choice) != cold || (!cold && t->group >= KEDGE_GROUPS_MAX)
+        || (t->evaluate_base && (t->kind != KEDGE_SITE_TRAIN || t->round < 2 || choice))
+        || (choice && (t->kind != KEDGE_SITE_TRAIN || t->choice_count > KEDGE_GROUPS_MAX))) {
         return KEDGE_E_FORMAT;
     }
     if (!is_allowed(s, &t->job)) {
@@ -52,6 +53,7 @@ void kedgei_site_take_task(struct kedge_site *s, const struct kedge_site_task *t
     s->tasks++;
     kedgei_site_log(s, KEDGE_SITE_NOTE_TASK, KEDGE_OK);
     s->blob = KEDGE_SITE_BLOB_SPEC;
+    s->choice = 0;
     kedgei_site_go(s, KEDGE_SITE_FETCHING);
 }
 
@@ -82,6 +84,9 @@ static void fetched(struct kedge_site *s)
     if (s->blob == KEDGE_SITE_BLOB_SPEC) {
         s->blob = KEDGE_SITE_BLOB_MODEL;
         kedgei_site_go(s, KEDGE_SITE_FETCHING);
+    } else if (s->choice + 1 < s->task.choice_count && !MUTANT(MUTANT_SITE_CHOOSES_UNSEEN)) {
+        s->choice++;
+        kedgei_site_go(s, KEDGE_SITE_FETCHING);
     } else {
         kedgei_site_go(s, KEDGE_SITE_TRAINING);
     }
@@ -95,6 +100,7 @@ static void trained(struct kedge_site *s, const struct kedge_site_event *ev)
     s->failed_tasks = 0;
     s->memory.result_count = ev->result_count;
     memcpy(s->memory.results, ev->results, ev->result_count * sizeof ev->results[0]);
+    kedgei_site_shift_answered(s, &ev->results[0]);
     if (MUTANT(MUTANT_SITE_SEND_UNPERSISTED)) {
         kedgei_site_next_result(s);
         return;
@@ -128,6 +134,7 @@ void kedgei_site_settle(struct kedge_site *s, int err)
     s->memory.result_count--;
     memmove(s->memory.results, s->memory.results + 1, s->memory.result_count * sizeof result);
     bool done = err == KEDGE_OK;
+    kedgei_site_shift_settle(s, &result, done);
     kedgei_site_log(s, done ? KEDGE_SITE_NOTE_RECEIPT : KEDGE_SITE_NOTE_DROPPED, err)->result = result;
     kedgei_site_persist(s);
     kedgei_site_emit(s, KEDGE_SITE_FX_FORGET)->result = result;

@@ -20,8 +20,8 @@
  * KEDGE_E_NO_JOB, the host looks for an identical leaf in the tenant's ledger and, if there is one, answers
  * with its receipt instead.
  *  - Restart: kedge_coord_init, LOAD_* events with what was durable, then START. There is no other recovery
- * path. A job whose job-closed is durable has ended, whatever state was stored. LOAD_JOB: models[0] is the
- * initial model, err the reason stored with the state (JOB_STATE's err): HALTED with KEDGE_OK is the
+ * path. A job whose job-closed is durable has ended, whatever state was stored. LOAD_JOB: models as in
+ * JOB_SUBMIT, err the reason stored with the state (JOB_STATE's err): HALTED with KEDGE_OK is the
  * operator's halt, any other is derived anew; a host that keeps no other state says ENROLLING behind a
  * durable job-opened. Then LOAD_ROUND closed (the last one), LOAD_ROUND open, LOAD_ROW, LOAD_GROUP,
  * LOAD_REFUSED, LOAD_ACCEPTED, LOAD_EVALUATED. TENANT_ADDED, SITE_ADDED come before them; SITE_REVOKED and
@@ -34,8 +34,24 @@
  * TURN_AWAY, CLOSED or RECEIPT of that ticket's request has been executed.
  *
  * Life of a round: MAIN_ROUND_OPENED (durable) → tasks → accepted inputs (each durable in its tenant's
- * ledger) → CLOSE_ROUND work → MAIN_ROUND_CLOSED (durable) → next. Round 0 of a grouped job is the group cold
- * start (KEDGE_TASK_PRETRAIN); rounds 1…R train. */
+ * ledger) → CLOSE_ROUND work → MAIN_ROUND_CLOSED (durable) → the groups that it gave, each by APPEND_ASSIGNED
+ * (durable) → next. A round is of one kind (kedge_coord_round_kind): TRAIN, or PRETRAIN, in which the
+ * selected sites pre-train from the initial model and are grouped by what comes of it: round 0 of a job that
+ * begins so (the cold start), and every later round in which groups are made anew.
+ *
+ * Groups. A site is in at most one group of a job. The group in force is that of its last group-assigned, one
+ * per (job, site, round); tasks, bases and what the site may read follow from it alone. It changes in two
+ * ways:
+ *  - by the site's own accepted pre-training in an open TRAIN round: a newcomer's, or (a migration) one whose
+ *    data have shifted, as its polls say. ASSIGN finds the nearest group, APPEND_ASSIGNED states it with this
+ *    round. Until then the site is asked for nothing; then it trains, if it is selected, for the new group.
+ *    What it had accepted before stays in the group that it was made for (kedge_coord_input.group). A site
+ *    that is not selected may migrate; the round does not wait for it.
+ *  - by the close of a round: ROUND_COMPUTED lists sites and groups. The close must make the list durable,
+ * for a restart tells the core of those whose group-assigned is missing. All are durable before the next
+ * round opens. Numbers of groups may mean others from then on, and there may be more or fewer of them. In a
+ * job with site_chooses there is no group-assigned: the group is the one that the site's last accepted update
+ * was for. */
 #ifndef KEDGE_COORDINATOR_CORE_COORD_H
 #define KEDGE_COORDINATOR_CORE_COORD_H
 
@@ -98,10 +114,19 @@ struct kedge_coord_job_params {
     uint32_t quorum;                         /* accepted updates needed to close at the deadline, ≥ 1 */
     uint64_t round_timeout_ns;
     uint64_t seed;
-    uint32_t groups;         /* wanted number; 1: no grouping, no round 0 */
-    uint32_t pretrain_sites; /* sites of round 0, 0: all candidates (α·m of FlexCFL) */
+    uint32_t groups;         /* most groups at any time; 1: no grouping, no round 0 */
+    uint32_t pretrain_sites; /* sites of a PRETRAIN round, 0: all candidates (α·m of FlexCFL) */
     uint32_t evaluate_every; /* rounds between evaluations, 0: never */
     uint64_t weight_max;     /* largest sample count of one update */
+    /* with groups > 1; all 0: groups are made in round 0 and never change */
+    uint32_t migrate_every; /* a site whose data shift may change its group when its last group-assigned is so
+                               many rounds ago, 0: never. So a site can move (rounds / migrate_every) times */
+    uint32_t regroup_every; /* every so many rounds is a PRETRAIN round, 0: only when a close asks for it */
+    bool start_together; /* all sites, also newcomers, begin in group 0, without statement and without round
+                            0; closes split it. One model to begin with */
+    bool site_chooses; /* a site may read the models of all groups and trains the one it likes best; no round
+                          0. migrate_every, regroup_every are 0, closes list no sites. Models to begin with:
+                          one per group */
 };
 
 /* One accepted or refused contribution of a site to a round. */
@@ -120,13 +145,18 @@ struct kedge_coord_input {
     struct kedge_digest envelope; /* SHA-256 of the envelope */
     struct kedge_digest update;   /* SHA-256 of the update file */
     uint64_t weight;              /* sample count */
+    uint32_t group;               /* TRAIN: that it is for. PRETRAIN: that it gave its site, KEDGE_COORD_NONE:
+                                     none yet, or none but by the close */
 };
 /* What the core knows of one site in the current round of one job. */
 struct kedge_coord_row {
     bool candidate, selected;
-    uint32_t group;                    /* KEDGE_COORD_NONE: cold */
-    bool group_durable;                /* its group-assigned statement is in the tenant's ledger */
-    struct kedge_coord_input pretrain; /* round 0, or a newcomer's in a later round */
+    uint32_t group;       /* KEDGE_COORD_NONE: cold */
+    bool group_durable;   /* in force: its group-assigned is in the tenant's ledger, or none is needed */
+    uint32_t group_round; /* of its last group-assigned, KEDGE_COORD_NONE: there is none */
+    bool shifted;         /* its polls say so, and it has not pre-trained since */
+    struct kedge_coord_input
+        pretrain; /* PRETRAIN round, or a newcomer's or migrating site's in a TRAIN round */
     struct kedge_coord_input train;
     uint32_t evaluated_round; /* highest round whose result it evaluated, KEDGE_COORD_NONE: none */
 };
@@ -135,12 +165,16 @@ struct kedge_coord_row {
 enum kedge_coord_event_type {
     /* before START: what was durable */
     KEDGE_EV_LOAD_JOB, /* job, params, state (HALTED by operator, ENROLLING…; ended jobs are not loaded) */
-    KEDGE_EV_LOAD_ROUND, /* the last closed round (closed = true, models) or the open one (rows via LOAD_ROW)
-                          */
+    KEDGE_EV_LOAD_ROUND, /* kind; the last closed round (closed, models, regroup as ROUND_COMPUTED had it) or
+                            the open one (rows via LOAD_ROW) */
     KEDGE_EV_LOAD_ROW,   /* candidate/selected of the open round */
-    KEDGE_EV_LOAD_GROUP, /* site's group in a job; durable = group-assigned is in its ledger */
+    KEDGE_EV_LOAD_GROUP, /* site's group in a job. durable: round and group of its last group-assigned (with
+                            site_chooses: of its last update that is in a closed round). Behind that, not
+                            durable: the group that the last close gave it, when no group-assigned of that
+                            round is there */
     KEDGE_EV_LOAD_REFUSED, /* kind, err, envelope, update, weight of a `recorded` refusal of the open round */
-    KEDGE_EV_LOAD_ACCEPTED,  /* an update of the open round that is durable in its tenant's ledger */
+    KEDGE_EV_LOAD_ACCEPTED,  /* an update of the open round that is durable in its tenant's ledger; TRAIN:
+                                group */
     KEDGE_EV_LOAD_EVALUATED, /* site's last evaluation: round whose result it is about, envelope, leaf */
     KEDGE_EV_START,
     /* members, at any time (also used for loading) */
@@ -148,22 +182,29 @@ enum kedge_coord_event_type {
     KEDGE_EV_SITE_ADDED,   /* its site-enrolled statement is durable */
     KEDGE_EV_SITE_REVOKED, /* sent BEFORE site-revoked is appended: from here on nothing of it is accepted */
     /* operator and tenants */
-    KEDGE_EV_JOB_SUBMIT, /* spec and initial model are durable blobs; models[0] is the initial model */
+    KEDGE_EV_JOB_SUBMIT, /* spec and initial models are durable blobs; models[0] is the initial model, the
+                            base of all pre-training */
     KEDGE_EV_JOB_JOINED, /* tenant's job-joined statement is durable */
     KEDGE_EV_JOB_HALT,
     KEDGE_EV_JOB_RESUME,
     KEDGE_EV_JOB_CANCEL,
     /* sites */
-    KEDGE_EV_POLL, /* request parked until a TASK or WAIT effect answers it; busy: heartbeat, WAIT at once */
+    KEDGE_EV_POLL,   /* request parked until a TASK or WAIT effect answers it; busy: heartbeat, WAIT at once.
+                        shifted: the site says that its data for `job` have; it says so until it could pre-train
+                      */
     KEDGE_EV_SUBMIT, /* signature of the envelope is verified, its facts are parsed; blob not yet looked at */
     KEDGE_EV_REQUEST_GONE, /* the connection of a parked poll is lost */
     KEDGE_EV_UPLOAD, /* err: the host could not store a piece of the site's update, or OK: now it can again */
     /* completions */
     KEDGE_EV_VERIFIED, /* of VERIFY: err KEDGE_OK or why the update is refused (RETRY class: ask again) */
     KEDGE_EV_APPENDED, /* of APPEND: err, leaf */
-    KEDGE_EV_MAIN_APPENDED,   /* of MAIN_*: err */
-    KEDGE_EV_ROUND_COMPUTED,  /* of CLOSE_ROUND: err, models, in round 0 also groups of rows */
-    KEDGE_EV_ASSIGNED,        /* of ASSIGN: err, group */
+    KEDGE_EV_MAIN_APPENDED,  /* of MAIN_*: err */
+    KEDGE_EV_ROUND_COMPUTED, /* of CLOSE_ROUND: err, models, regroup, assigned_*. A PRETRAIN round lists every
+                                site that has a group (signed out or not) and every newcomer that gets one; a
+                                TRAIN round those that move, among them all whose group is not below
+                                model_count. Each that is listed gets a group-assigned, also one that stays
+                                where it is */
+    KEDGE_EV_ASSIGNED, /* of ASSIGN: err (class REJECT: it fits no group; it stays where it is), group */
     KEDGE_EV_ASSIGN_APPENDED, /* of APPEND_ASSIGNED: err */
     KEDGE_EV_TIMER,
 };
@@ -178,16 +219,18 @@ struct kedge_coord_event {
     uint32_t ticket;
     int err;
     enum kedge_task_kind kind; /* of a SUBMIT, LOAD_ROUND (PRETRAIN or TRAIN), LOAD_ACCEPTED */
-    bool closed, durable, selected, busy;
+    bool closed, durable, selected, busy, shifted;
+    bool regroup; /* ROUND_COMPUTED, LOAD_ROUND closed: the groups have drifted, the next round is to make new
+                     ones (behind a TRAIN round, and unless it would be the last) */
     enum kedge_job_state state; /* LOAD_JOB */
     uint64_t wait_ns;           /* POLL: longest wait wanted */
     uint64_t leaf, weight;
     struct kedge_id id; /* TENANT_ADDED, SITE_ADDED */
     struct kedge_digest envelope, update, base;
     const struct kedge_coord_job_params *params; /* LOAD_JOB, JOB_SUBMIT: copied */
-    uint32_t model_count;                        /* groups of LOAD_ROUND, JOB_SUBMIT (1), ROUND_COMPUTED */
-    const struct kedge_digest *models;           /* model_count digests, copied */
-    uint32_t assigned_count;                     /* ROUND_COMPUTED of round 0 */
+    uint32_t model_count;              /* groups of LOAD_ROUND, JOB_SUBMIT, LOAD_JOB, ROUND_COMPUTED */
+    const struct kedge_digest *models; /* model_count digests, copied */
+    uint32_t assigned_count;           /* ROUND_COMPUTED; each site once */
     const uint32_t *assigned_sites, *assigned_groups;
 };
 
@@ -206,11 +249,18 @@ enum kedge_coord_effect_type {
                                    ROUND_COMPUTED */
     KEDGE_FX_MAIN_ROUND_CLOSED, /* append checkpoints, aggregates, step of the computed round; → MAIN_APPENDED
                                  */
-    KEDGE_FX_ASSIGN,            /* newcomer: nearest group of its accepted pretrain update; → ASSIGNED */
-    KEDGE_FX_APPEND_ASSIGNED, /* append group-assigned (site, group) to the tenant's ledger; → ASSIGN_APPENDED
-                               */
+    KEDGE_FX_ASSIGN, /* newcomer or migrating: nearest group of its accepted pretrain update; → ASSIGNED */
+    KEDGE_FX_APPEND_ASSIGNED, /* append group-assigned (job, site, round, group, why) to the tenant's ledger;
+                                 → ASSIGN_APPENDED */
     KEDGE_FX_MAIN_JOB_CLOSED, /* append release per group (COMPLETED only) and job-closed; → MAIN_APPENDED */
     KEDGE_FX_JOB_STATE,       /* the job moved to state (from): store by compare-and-swap, tell watchers */
+};
+
+/* Why a site gets a group. */
+enum kedge_coord_why {
+    KEDGE_WHY_CLOSE,     /* the close of `round` said so: a PRETRAIN round, or a move in a TRAIN round */
+    KEDGE_WHY_NEWCOMER,  /* its first one, by its pre-training in `round` */
+    KEDGE_WHY_MIGRATION, /* its data have shifted: by its pre-training in `round` */
 };
 
 struct kedge_coord_effect {
@@ -218,8 +268,11 @@ struct kedge_coord_effect {
     uint32_t tenant, site, job, round, group, request, ticket;
     int err;
     enum kedge_task_kind kind;
-    bool recorded;      /* TURN_AWAY: the refusal stands on the site's input of the open round, see above */
-    bool evaluate_base; /* TASK TRAIN: evaluate the base model first and submit the evaluation */
+    bool recorded; /* TURN_AWAY: the refusal stands on the site's input of the open round, see above */
+    enum kedge_coord_why why; /* APPEND_ASSIGNED */
+    bool choice; /* TASK TRAIN, job with site_chooses: group is KEDGE_COORD_NONE, base zero; the site takes
+                    any of the job's models (view), and its update says whose */
+    bool evaluate_base;      /* TASK TRAIN: evaluate the base model first and submit the evaluation */
     uint32_t evaluate_round; /* the round whose result the base model is (TASK TRAIN with evaluate_base,
                                 EVALUATE) */
     enum kedge_job_state from, state; /* JOB_STATE; MAIN_JOB_CLOSED: outcome in state */
@@ -262,9 +315,10 @@ struct kedge_coord_job_view {
     struct kedge_digest initial; /* the model that the job began with: base of every pretrain task */
     uint32_t round;              /* current or last round */
     bool round_open;
-    enum kedge_task_kind round_kind;
+    enum kedge_task_kind round_kind; /* of the current or last round */
     uint32_t model_count;
-    const struct kedge_digest *models; /* per group, after the last closed round; [0] initial before */
+    const struct kedge_digest
+        *models; /* per group, after the last closed round; those it began with before */
     uint32_t joined_count, online_count, accepted_count, selected_count, refused_count;
 };
 /* False when the slot is free. */
@@ -273,15 +327,24 @@ bool kedge_coord_job(const struct kedge_coord *c, uint32_t job, struct kedge_coo
 const struct kedge_coord_row *kedge_coord_row(const struct kedge_coord *c, uint32_t job, uint32_t site);
 /* Site handles in the order of (tenant id, site id): the order of candidates, inputs and decisions. */
 const uint32_t *kedge_coord_site_order(const struct kedge_coord *c, uint32_t *ret_count);
-/* May this site read this model now (a base of its tasks in a job its tenant joined)? */
+/* May this site read this model now (a base of its tasks in a job its tenant joined, or what its evaluations
+ * of the last two closed rounds are about)? */
 bool kedge_coord_may_read(const struct kedge_coord *c, uint32_t job, uint32_t site,
                           const struct kedge_digest *model);
-/* May this site upload an update for (job, round) now? KEDGE_OK or why not. */
+/* May this site upload an update for (job, round) now (it is selected, or may migrate)? KEDGE_OK or why not.
+ */
 KEDGE_NODISCARD int kedge_coord_may_upload(const struct kedge_coord *c, uint32_t job, uint32_t site,
                                            uint32_t round);
 /* The selection rule, for the auditor too: marks which of `count` candidates (in site order) are selected.
  * scratch holds count items. k = 0 or ≥ count selects all. Stream: (seed, KEDGE_RNG_SELECT, round, 0). */
 void kedge_coord_select(uint64_t seed, uint32_t round, uint32_t count, uint32_t k, uint32_t *scratch,
                         bool *ret_selected);
+/* The kind of a round, for the auditor too: given the kind of the round in front of it (NONE: it is the
+ * first) and whether the close of that one asked for new groups. Never two PRETRAIN rounds behind each other,
+ * and none behind which nothing is trained. */
+enum kedge_task_kind kedge_coord_round_kind(const struct kedge_coord_job_params *params, uint32_t round,
+                                            enum kedge_task_kind prior, bool regroup);
+/* 0 when the job begins with a PRETRAIN round, else 1. */
+uint32_t kedge_coord_first_round(const struct kedge_coord_job_params *params);
 
 #endif

@@ -45,11 +45,13 @@ static const struct {
      "61636d65"
      "02"
      "7331" H2},
-    {{KEDGE_MSG_POLL, {.poll = {30000, 5, 258}}},
+    {{KEDGE_MSG_POLL, {.poll = {30000, 5, 258, VIEW("job-1")}}},
      "0103"
      "00007530"
      "00000005"
-     "0000000000000102"},
+     "0000000000000102"
+     "00000005"
+     "6a6f622d31"},
     {{KEDGE_MSG_BLOB_GET, {.blob_get = {{"j"}, FILL(0x11), 0x0102030405060708, 4194304}}},
      "0104"
      "01"
@@ -119,7 +121,8 @@ static const struct {
                 VIEW("m"),
                 {NULL, 0},
                 {NULL, 0},
-                {NULL, 0}}}},
+                {NULL, 0},
+                {two_hashes, 32}}}},
      "0183"
      "05"
      "6a6f622d31" H1 "0000012c"
@@ -134,7 +137,9 @@ static const struct {
      "6d"
      "00"
      "00000000"
-     "00"},
+     "00"
+     "01"
+     "0100000000000000000000000000000000000000000000000000000000000000"},
     {{KEDGE_MSG_WAIT, {.wait = {500, VIEW("m"), {NULL, 0}, VIEW("c"), {NULL, 0}}}},
      "0184000001f4"
      "000000016d00"
@@ -444,7 +449,7 @@ START_TEST(test_refused_messages)
         struct kedge_msg msg;
         int err;
     } cases[] = {
-        {{(enum kedge_msg_type)0x42, {.poll = {0, 0, 0}}}, KEDGE_E_ARG},
+        {{(enum kedge_msg_type)0x42, {.poll = {0, 0, 0, {NULL, 0}}}}, KEDGE_E_ARG},
         {{KEDGE_MSG_HELLO, {.hello = {1, {zeros, 1}}}}, KEDGE_E_ARG},
         {{KEDGE_MSG_HELLO, {.hello = {1, {zeros, 65}}}}, KEDGE_E_TOO_LONG},
         {{KEDGE_MSG_ENROLL_OK, {.enroll_ok = {0}}}, KEDGE_E_ARG},

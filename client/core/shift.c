@@ -1,0 +1,91 @@
+/* Jobs whose data have shifted since the site got its group: told in every poll until a pre-training that was
+ * done since is acknowledged. What was trained before the shift answers nothing. */
+#include <string.h>
+
+#include "client/core/core.h"
+
+static struct kedge_site_shift *find(struct kedge_site *s, const struct kedge_id *job)
+{
+    for (uint32_t i = 0; i < s->memory.shift_count; i++) {
+        if (kedge_id_eq(&s->memory.shifts[i].job, job)) {
+            return &s->memory.shifts[i];
+        }
+    }
+    return NULL;
+}
+
+static void forget(struct kedge_site *s, uint32_t at)
+{
+    struct kedge_site_memory *m = &s->memory;
+    KEDGE_ASSERT(at < m->shift_count);
+    m->shift_count--;
+    memmove(m->shifts + at, m->shifts + at + 1, (m->shift_count - at) * sizeof m->shifts[0]);
+}
+
+void kedgei_site_shifted(struct kedge_site *s, const struct kedge_id *job)
+{
+    struct kedge_site_memory *m = &s->memory;
+    struct kedge_site_shift *shift = find(s, job);
+    KEDGE_ASSERT(job->s[0] != '\0');
+    if (shift && !shift->answered) {
+        return;
+    }
+    if (shift) {
+        shift->answered = false; /* and once more, behind the pre-training */
+    } else {
+        if (m->shift_count == KEDGE_SITE_SHIFTS_MAX) {
+            forget(s, 0);
+        }
+        m->shifts[m->shift_count++] = (struct kedge_site_shift){.job = *job};
+    }
+    kedgei_site_persist(s);
+}
+
+void kedgei_site_shift_tell(struct kedge_site *s, struct kedge_site_effect *poll)
+{
+    const struct kedge_site_memory *m = &s->memory;
+    for (uint32_t i = 0; i < m->shift_count; i++) { /* one in a poll, each in its turn */
+        const struct kedge_site_shift *shift = &m->shifts[(poll->serial + i) % m->shift_count];
+        if (!shift->answered) {
+            poll->shifted = shift->job;
+            return;
+        }
+    }
+}
+
+void kedgei_site_shift_answered(struct kedge_site *s, const struct kedge_site_result *result)
+{
+    struct kedge_site_shift *shift = find(s, &result->job);
+    if (shift && result->kind == KEDGE_SITE_PRETRAIN) {
+        shift->answered = true;
+    }
+}
+
+void kedgei_site_shift_settle(struct kedge_site *s, const struct kedge_site_result *result, bool done)
+{
+    struct kedge_site_shift *shift = find(s, &result->job);
+    if (!shift || !shift->answered || result->kind != KEDGE_SITE_PRETRAIN) {
+        return;
+    }
+    if (done && !MUTANT(MUTANT_SITE_SHIFT_FOR_GOOD)) {
+        forget(s, (uint32_t)(shift - s->memory.shifts));
+    } else {
+        shift->answered = false;
+    }
+}
+
+bool kedgei_site_shifts_are_valid(const struct kedge_site *s)
+{
+    const struct kedge_site_memory *m = &s->memory;
+    for (uint32_t i = 0; i < m->shift_count && i < KEDGE_SITE_SHIFTS_MAX; i++) {
+        bool fine = !m->shifts[i].answered;
+        for (uint32_t r = 0; r < m->result_count && !fine; r++) {
+            fine = m->results[r].kind == KEDGE_SITE_PRETRAIN
+                   && kedge_id_eq(&m->results[r].job, &m->shifts[i].job);
+        }
+        if (!fine || m->shifts[i].job.s[0] == '\0') {
+            return false;
+        }
+    }
+    return m->shift_count <= KEDGE_SITE_SHIFTS_MAX;
+}

@@ -1,0 +1,20 @@
+/* Which kind a round is of: for the core, for its hosts, and for auditors who derive it again. */
+#include "coordinator/core/coord.h"
+
+uint32_t kedge_coord_first_round(const struct kedge_coord_job_params *params)
+{
+    return params->groups > 1 && !params->start_together && !params->site_chooses ? 0 : 1;
+}
+
+enum kedge_task_kind kedge_coord_round_kind(const struct kedge_coord_job_params *params, uint32_t round,
+                                            enum kedge_task_kind prior, bool regroup)
+{
+    if (round == 0) {
+        return KEDGE_TASK_PRETRAIN;
+    }
+    if (params->groups == 1 || params->site_chooses || prior != KEDGE_TASK_TRAIN || round >= params->rounds) {
+        return KEDGE_TASK_TRAIN;
+    }
+    bool due = params->regroup_every > 0 && round % params->regroup_every == 0;
+    return due || regroup ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
+}
