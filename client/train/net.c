@@ -110,6 +110,20 @@ static void relu(float *v, size_t count)
     }
 }
 
+static void scale(float *v, size_t count, float by)
+{
+    for (size_t i = 0; i < count; i++) {
+        v[i] *= by;
+    }
+}
+
+static void add(float *restrict v, const float *restrict of, size_t count, float by)
+{
+    for (size_t i = 0; i < count; i++) {
+        v[i] += by * of[i];
+    }
+}
+
 static bool use_small(const struct kedge_net *net, uint32_t i, uint32_t n)
 {
     return net->has_small && (uint64_t)n * net->spec.layers[i].out <= KEDGE_SMALL_WORK_MAX;
@@ -139,9 +153,9 @@ static void multiply_back(const struct kedge_net *net, uint32_t i, const float *
     }
 }
 
-/* W = keep · W + dzᵀ · x of layer i, and its bias plus the column sums of dz. */
+/* W = keep · W + dzᵀ · x of layer i, and its bias = keep_bias · bias plus the column sums of dz. */
 static void update_layer(const struct kedge_net *net, uint32_t i, const float *dz, const float *x, uint32_t n,
-                         float keep)
+                         float keep, float keep_bias)
 {
     const struct kedge_layer *l = &net->spec.layers[i];
     if (use_small(net, i, n)) {
@@ -150,6 +164,7 @@ static void update_layer(const struct kedge_net *net, uint32_t i, const float *d
         cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)l->out, (int)l->in, (int)n, 1.0f, dz,
                     (int)l->out, x, (int)l->in, keep, net->kernel[i], (int)l->in);
     }
+    scale(net->bias[i], l->out, keep_bias);
     for (uint32_t r = 0; r < n; r++) {
         for (uint32_t c = 0; c < l->out; c++) {
             net->bias[i][c] += dz[(size_t)r * l->out + c];
@@ -172,13 +187,6 @@ static void run_forward(struct kedge_net *net, const float *x, uint32_t n)
             relu(out, (size_t)n * l->out);
         }
         in = out;
-    }
-}
-
-static void scale(float *v, size_t count, float by)
-{
-    for (size_t i = 0; i < count; i++) {
-        v[i] *= by;
     }
 }
 
@@ -229,11 +237,18 @@ static void mask_error(float *restrict below, const float *restrict error, size_
 double kedge_net_step(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n, double lr,
                       double l2)
 {
+    return kedge_net_step_bent(net, x, labels, n, lr, l2, NULL);
+}
+
+double kedge_net_step_bent(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n,
+                           double lr, double l2, const struct kedge_train_bend *bend)
+{
+    double pull = bend ? bend->pull : 0;
     uint32_t last = net->spec.count - 1;
     KEDGE_ASSERT(n >= 1 && n <= net->batch_max);
     run_forward(net, x, n);
     double loss = take_loss(net->out[last], net->spec.layers[last].out, labels, n);
-    float keep = (float)(1.0 - 2.0 * lr * l2);
+    float keep = (float)(1.0 - lr * (2.0 * l2 + pull)), keep_bias = (float)(1.0 - lr * pull);
     for (uint32_t i = last + 1; i-- > 0;) {
         const struct kedge_layer *l = &net->spec.layers[i];
         float *dz = net->out[i];
@@ -241,11 +256,14 @@ double kedge_net_step(struct kedge_net *net, const float *x, const int32_t *labe
             multiply_back(net, i, dz, n, net->error);
         }
         scale(dz, (size_t)n * l->out, (float)-lr);
-        update_layer(net, i, dz, i > 0 ? net->out[i - 1] : x, n, keep);
+        update_layer(net, i, dz, i > 0 ? net->out[i - 1] : x, n, keep, keep_bias);
         if (i > 0) {
             mask_error(net->out[i - 1], net->error, (size_t)n * l->in,
                        net->spec.layers[i - 1].activation == KEDGE_ACTIVATION_RELU);
         }
+    }
+    if (bend && bend->towards) {
+        add(net->weights, bend->towards, net->values_count, (float)lr);
     }
     return loss;
 }
@@ -291,7 +309,7 @@ static int train_pass(struct kedge_net *net, const struct kedge_dataset *data, c
         for (uint32_t i = 0; i < n; i++) {
             labels[i] = data->labels[order[at + i]];
         }
-        loss += kedge_net_step(net, net->x, labels, n, p->lr, p->l2);
+        loss += kedge_net_step_bent(net, net->x, labels, n, p->lr, p->l2, &p->bend);
         if (!isfinite(loss)) {
             return kedge_diag_set(reterr, KEDGE_E_NOT_FINITE,
                                   "training diverged: loss is %g at step %llu; a "

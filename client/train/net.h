@@ -33,11 +33,26 @@ uint64_t kedge_net_values_count(const struct kedge_net *net);
 double kedge_net_step(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n, double lr,
                       double l2);
 
+/* How a strategy bends the steps of a site (strategy/strategy.h): the gradient gets pull · w − towards, so
+ * that a step is w ← (1 − lr·(2·l2 + pull))·w + lr·towards − lr·gradient (biases without l2).
+ *   FedProx, mu towards the model x       pull = mu, towards = mu · x
+ *   … and lambda towards another, y        pull = mu + lambda, towards = mu · x + lambda · y
+ *   SCAFFOLD, controls c_k and c           pull = 0, towards = c_k − c
+ *   Ditto's personal model, lambda         pull = lambda, towards = lambda · (the group's model) */
+struct kedge_train_bend {
+    double pull;          /* ≥ 0 */
+    const float *towards; /* kedge_net_values_count floats; NULL: zeros, and pull is 0 too */
+};
+/* As kedge_net_step; bend may be NULL. */
+double kedge_net_step_bent(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n,
+                           double lr, double l2, const struct kedge_train_bend *bend);
+
 struct kedge_train_params {
     uint64_t steps;  /* 0: whole epochs; else exactly so many iterations, reshuffled at each pass */
     uint32_t epochs; /* used when steps is 0 */
     uint32_t batch;  /* the last batch of a pass may be shorter */
     double lr, l2;
+    struct kedge_train_bend bend; /* all zero: plain SGD */
     uint64_t
         seed; /* shuffles: kedge_rng (seed, KEDGE_RNG_TRAIN or, with steps, KEDGE_RNG_PRETRAIN, pass, 0) */
 };
