@@ -7,6 +7,7 @@
 #ifndef KEDGE_GROUPING_FLEXCFL_H
 #define KEDGE_GROUPING_FLEXCFL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,7 +20,18 @@
 enum kedge_edc {
     KEDGE_EDC_UNIT = 0,  /* decompose cosines: invariant to the size of any update (default) */
     KEDGE_EDC_PLAIN = 1, /* decompose plain inner products, as published: one huge update may take a group */
+    KEDGE_EDC_MADC = 2,  /* mean difference of cosines to all others, complete linkage: no decomposition */
 };
+
+/* How the number of groups comes about. */
+enum kedge_choose {
+    KEDGE_CHOOSE_FIXED = 0,      /* as given */
+    KEDGE_CHOOSE_SILHOUETTE = 1, /* groups_min … groups: the largest mean silhouette, ties to fewer */
+    KEDGE_CHOOSE_GAP = 2,        /* … the least k with gap(k) ≥ gap(k + 1) − s(k + 1); not for MADC */
+};
+
+/* With groups_min 1: below this mean silhouette of cosine distances there is no structure, and one group. */
+#define KEDGE_SILHOUETTE_LEAST 0.03
 
 struct kedge_flexcfl_params {
     enum kedge_edc edc;
@@ -33,10 +45,13 @@ struct kedge_flexcfl_params {
 struct kedge_flexcfl_result {
     uint32_t *group;     /* count: group of each update, or KEDGE_GROUP_NONE */
     double *eigenvalues; /* count: descending, then 0 for updates left out */
-    double *embedding;   /* count * m: row i is e_i, 0 beyond the groups used or for an update left out */
+    double *embedding;   /* count * m: row i is e_i, 0 beyond the groups used or for an update left out; MADC:
+                            of the cosines, for show */
     size_t groups;       /* m actually used */
     size_t used;         /* updates not left out */
-    double inertia;      /* of the k-means, for show */
+    double inertia;      /* of the k-means, for show; 0 for MADC */
+    double silhouette;   /* mean, of distances in the space that was clustered; 0 for one group */
+    double eigengap;     /* eigenvalue m less eigenvalue m + 1, over the first: near 0 the cut is arbitrary */
 };
 
 /* Group cold start. updates: count pointers to dimension int32 each, sorted by the caller, 1 <= count <=

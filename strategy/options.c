@@ -35,3 +35,11 @@ int kedge_strategy_option_set(struct kedge_strategy_options *options, const stru
     memcpy((char *)options + row->offset, &value, sizeof value);
     return KEDGE_OK;
 }
+
+double kedge_strategy_option_get(const struct kedge_strategy_options *options,
+                                 const struct kedge_strategy_option *row)
+{
+    double value;
+    memcpy(&value, (const char *)options + row->offset, sizeof value);
+    return value;
+}

@@ -1,5 +1,6 @@
 /* The numbers that a strategy may be given, one table for job specs, simulations and documents. All are reals
- * in a closed range, written as decimal strings wherever they decide a model. Pure. */
+ * in a closed range, written as decimal strings wherever they decide a model. Which of them a strategy reads
+ * stands in its row (strategy.h), as do the defaults. Pure. */
 #ifndef KEDGE_STRATEGY_OPTIONS_H
 #define KEDGE_STRATEGY_OPTIONS_H
 
@@ -7,7 +8,7 @@
 
 #include "common/base/err.h"
 
-/* name, least, largest, what it is. The defaults are the strategy's (strategy.h). */
+/* name, least, largest, what it is. */
 #define KEDGE_STRATEGY_OPTIONS(X)                                                                       \
     X(proximal, 0, 1000, "pull of local steps towards the model they began with (FedProx's mu)")        \
     X(pull, 0, 1000, "pull of local steps towards the mean of all groups' models")                      \
@@ -21,9 +22,15 @@
     X(split_mean, 0, 1000000,                                                                           \
       "a group may split when its mean update is shorter than this (CFL's epsilon_1)")                  \
     X(split_max, 0, 1000000, "… and its longest update longer than this (CFL's epsilon_2)")             \
+    X(split_after, 0, 1000000, "… and this many rounds have closed")                                    \
     X(link, 0, 2, "distance (1 - cosine) below which groups of sites are joined (one-shot clustering)") \
     X(edge_rounds, 1, 1000000, "rounds between two meetings of the edges (hierarchical)")               \
-    X(choice, 1, 16, "nearest groups between which a site chooses by its own loss")
+    X(choice, 1, 16, "nearest groups between which a site chooses by its own loss")                     \
+    X(shift, 0, 1, "total variation of label shares above which a site looks for its group again")      \
+    X(regroup, 0, 1000000, "rounds between two clusterings of the pre-training updates kept, 0: never") \
+    X(refresh, 0, 1000000, "rounds between two estimates of the groups' directions, 0: never")          \
+    X(merge, 0, 1, "cosine of two groups' directions above which they become one, 1: never")            \
+    X(silhouette, 0, 1, "least silhouette at which a group is split in two, 1: never")
 
 struct kedge_strategy_options {
 #define KEDGE_STRATEGY_OPTION_FIELD(name, least, largest, text) double name;
@@ -51,5 +58,8 @@ const struct kedge_strategy_option *kedge_strategy_option_find(const char *name)
 /* KEDGE_E_ARG when the value is out of the row's range or not finite; nothing is changed then. */
 KEDGE_NODISCARD int kedge_strategy_option_set(struct kedge_strategy_options *options,
                                               const struct kedge_strategy_option *row, double value);
+/* The row's value in options. */
+double kedge_strategy_option_get(const struct kedge_strategy_options *options,
+                                 const struct kedge_strategy_option *row);
 
 #endif

@@ -1,6 +1,7 @@
 #include "strategy/server.h"
 
 #include <math.h>
+#include <string.h>
 
 size_t kedge_server_states(enum kedge_server server)
 {
@@ -30,30 +31,48 @@ static double second_moment(enum kedge_server server, const struct kedge_strateg
     if (server == KEDGE_SERVER_YOGI) {
         double gap = v - d2;
         double sign = gap > 0 ? 1.0 : gap < 0 ? -1.0 : 0.0;
-        return v - keep * d2 * sign;
+        return v - (keep * d2) * sign;
     }
     return o->second_moment * v + keep * d2;
+}
+
+/* The direction in which the server steps; states are brought up to date. */
+static double step_of(enum kedge_server server, const struct kedge_strategy_options *o, double d,
+                      float *const state[KEDGE_SERVER_STATES_MAX], size_t i)
+{
+    if (server == KEDGE_SERVER_CONTROL) {
+        return d;
+    }
+    if (server == KEDGE_SERVER_MOMENTUM) { /* v ← βv − D; x ← x − ηv, with the sign turned */
+        state[0][i] = (float)(o->momentum * (double)state[0][i] + d);
+        return (double)state[0][i];
+    }
+    state[0][i] = (float)(o->momentum * (double)state[0][i] + (1 - o->momentum) * d);
+    state[1][i] = (float)second_moment(server, o, (double)state[1][i], d);
+    if (!isfinite(state[1][i])) { /* an infinite one would silently stop this value for good */
+        return (double)NAN;
+    }
+    return (double)state[0][i] / (sqrt((double)state[1][i]) + o->adaptivity);
 }
 
 int kedge_server_step(enum kedge_server server, const struct kedge_strategy_options *options,
                       const float *before, const float *aggregate,
                       float *const state[KEDGE_SERVER_STATES_MAX], size_t n, float *after)
 {
-    const struct kedge_strategy_options *o = options;
-    for (size_t i = 0; i < n; i++) {
-        double x = (double)before[i], d = (double)aggregate[i] - x, step = d;
-        if (server == KEDGE_SERVER_MOMENTUM) { /* v ← βv − D; x ← x − ηv, with the sign turned */
-            float m = (float)(o->momentum * (double)state[0][i] + d);
-            state[0][i] = m;
-            step = (double)m;
-        } else if (kedge_server_states(server) == 2) {
-            float m = (float)(o->momentum * (double)state[0][i] + (1 - o->momentum) * d);
-            float v = (float)second_moment(server, o, (double)state[1][i], d);
-            state[0][i] = m;
-            state[1][i] = v;
-            step = (double)m / (sqrt((double)v) + o->adaptivity);
+    bool whole = server == KEDGE_SERVER_CONTROL && options->server_lr >= 1 && options->server_lr <= 1;
+    if (server == KEDGE_SERVER_NONE || whole) { /* x + (a − x) may miss a by a bit */
+        for (size_t i = 0; i < n; i++) {
+            if (!isfinite(aggregate[i])) {
+                return KEDGE_E_NOT_FINITE;
+            }
         }
-        float result = (float)(x + o->server_lr * step);
+        memmove(after, aggregate, n * sizeof *after);
+        return KEDGE_OK;
+    }
+    for (size_t i = 0; i < n; i++) {
+        double x = (double)before[i];
+        double step = step_of(server, options, (double)aggregate[i] - x, state, i);
+        float result = (float)(x + options->server_lr * step);
         if (!isfinite(result)) {
             return KEDGE_E_NOT_FINITE;
         }

@@ -1,8 +1,8 @@
 /* A strategy is a row of a table: what sites do, how groups come about, what an update weighs, how the server
  * steps. The parts are orthogonal, so that a robust rule (aggregation/rule.h) or a server optimiser goes with
- * any grouping. Each part that is a strategy's own stands in a file of its name. Coordinator, auditor and
- * simulator call the same functions: scalars of the round in, whole numbers out, vectors by tiles. Pure, any
- * thread. */
+ * any grouping. What is a strategy's own stands in a file of its name. Coordinator, auditor and simulator
+ * call the same functions: scalars of the round in, whole numbers out, vectors by tiles. How a round uses a
+ * row: docs/modules/strategy.md. Pure, any thread. */
 #ifndef KEDGE_STRATEGY_STRATEGY_H
 #define KEDGE_STRATEGY_STRATEGY_H
 
@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/base/err.h"
+#include "grouping/flexcfl.h"
 #include "strategy/options.h"
 
 /* What a site does with the model that it is given. */
@@ -19,6 +20,8 @@ enum kedge_local {
     KEDGE_LOCAL_PROXIMAL, /* gradient + proximal · (w − model given) + pull · (w − auxiliary model) */
     KEDGE_LOCAL_SCAFFOLD, /* gradient − c_k + c; its control variate's change travels with the update */
     KEDGE_LOCAL_DITTO,    /* SGD, then the site's own model with a pull of `personal` towards the one given */
+    KEDGE_LOCAL_FINETUNE, /* SGD; judged by the model given after another E epochs at the site */
+    KEDGE_LOCAL_ALONE,    /* SGD on the site's own model; nothing is shared */
 };
 
 /* How sites come to groups. */
@@ -31,6 +34,7 @@ enum kedge_grouping_kind {
     KEDGE_GROUPING_KIND_ONESHOT, /* linkage of last-layer updates after a pre-training (FedClust) */
     KEDGE_GROUPING_KIND_EDGE,    /* a group per tenant; they meet now and then (hierarchical) */
     KEDGE_GROUPING_KIND_RANDOM,  /* FlexCFL's ablation RAC: groups as FlexCFL's, newcomers at random */
+    KEDGE_GROUPING_KIND_CENTRES, /* … RCC: each of m random sites' pre-training update is a direction */
 };
 
 /* What the server does with the mean update D of a group (server.h). */
@@ -45,15 +49,18 @@ enum kedge_server {
 
 /* What is known of one update when its round closes. */
 struct kedge_strategy_input {
-    uint64_t samples, steps; /* ≥ 1 */
+    uint64_t samples, steps; /* ≥ 1, at most 2^31 − 1 */
     double loss;        /* mean loss of the model given on the site's training data, ≥ 0; q-FFL needs it */
     double norm_sq;     /* ‖Δ‖² of the update's values (not scaled); q-FFL needs it */
     uint32_t staleness; /* rounds since the model that it began with was the newest; FedBuff needs it */
 };
 
-/* Whole-number weights: result = base + Σ weight · q / (divisor · 2^scale). weight < 2^31 each; with n
- * updates and |q| ≤ limit the host checks Σ weight · limit < 2^62. KEDGE_E_ARG: n is 0 or a number is out of
- * range. */
+enum { KEDGE_WEIGHT_ONE = 1 << 20 }; /* the largest weight of rows whose weights are reals */
+
+/* Whole-number weights: result = base + Σ weight · q / (divisor · 2^scale). A weight is a sample count (rows
+ * that weigh by samples) or at most KEDGE_WEIGHT_ONE; with n updates and |q| ≤ limit the host checks
+ * Σ weight · limit < 2^62. The divisor is at most 2^44. KEDGE_E_ARG: n is 0 or a number is out of range; then
+ * nothing is written. */
 typedef int kedge_strategy_weigh_fn(const struct kedge_strategy_options *options,
                                     const struct kedge_strategy_input *inputs, size_t n, double lr,
                                     uint64_t *weight, uint64_t *ret_divisor);
@@ -63,12 +70,18 @@ struct kedge_strategy {
     const char *title;  /* "FedProx" */
     const char *what;   /* one line for people */
     const char *source; /* paper */
+    const char *uses;   /* names of the options that it reads, a blank between two */
     enum kedge_local local;
     enum kedge_grouping_kind grouping;
     enum kedge_server server;
-    bool asynchronous; /* the server steps after `buffer` updates, whoever is still at work */
-    bool everybody;    /* every site takes part in every round */
-    bool needs_loss;   /* sites report the loss of the model given */
+    bool asynchronous;    /* the server steps after `buffer` updates, whoever is still at work */
+    bool everybody;       /* every site takes part in every round */
+    bool needs_loss;      /* sites report the loss of the model given */
+    bool comparison_only; /* for tables of a simulation, never for a job */
+    /* FLEXCFL, RANDOM: what is passed to kedge_flexcfl_group */
+    enum kedge_edc edc;
+    enum kedge_choose choose; /* FIXED: the spec's number of groups; else that is the most */
+    bool judge;               /* restarts by silhouette */
     kedge_strategy_weigh_fn *weigh;
     struct kedge_strategy_options defaults;
 };
@@ -77,9 +90,22 @@ size_t kedge_strategy_count(void);
 const struct kedge_strategy *kedge_strategy_at(size_t i);
 /* NULL when there is none of this name. */
 const struct kedge_strategy *kedge_strategy_find(const char *name);
+/* Whether the strategy reads this option: a spec that sets another is in error. */
+bool kedge_strategy_uses(const struct kedge_strategy *strategy, const struct kedge_strategy_option *option);
 
-/* weigh functions shared by several rows */
+/* weigh functions; each stands in the file of its name, the first three in weigh.c */
 kedge_strategy_weigh_fn kedge_weigh_samples; /* weight = samples, divisor = their sum */
 kedge_strategy_weigh_fn kedge_weigh_equal;   /* weight 1, divisor n */
+kedge_strategy_weigh_fn kedge_weigh_first;   /* 1 for the first, 0 for the others: a fault re-created */
+kedge_strategy_weigh_fn kedge_weigh_fednova; /* samples / steps; the divisor is not the sum */
+kedge_strategy_weigh_fn kedge_weigh_qffl;    /* loss^q; the divisor is not the sum */
+kedge_strategy_weigh_fn kedge_weigh_fedbuff; /* 1 / √(1 + staleness) over n; the divisor is not the sum */
+
+/* A cap on a tenant's share (aggregation/share_cap.h) of weights that a row gave, whose divisor may differ
+ * from their sum: it changes in proportion to the sum, rounded down, at least 1. tenant[n]: below
+ * KEDGE_SHARE_TENANTS_MAX; inputs of one tenant stand in the order of their sites' names. Errors of
+ * kedge_share_cap, KEDGE_E_NOMEM; nothing is changed then. */
+KEDGE_NODISCARD int kedge_strategy_cap(uint64_t *weight, const uint32_t *tenant, size_t n, uint32_t share_max,
+                                       uint64_t *divisor);
 
 #endif

@@ -22,6 +22,7 @@ enum kedge_rng_purpose {
     KEDGE_RNG_JITTER = 7,
     KEDGE_RNG_SIM = 8,
     KEDGE_RNG_TEST = 9,
+    KEDGE_RNG_GAP = 12, /* a = round, b = reference set */
 };
 
 void kedge_rng_init(struct kedge_rng *rng, uint64_t seed, enum kedge_rng_purpose purpose, uint64_t a,

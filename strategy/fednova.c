@@ -1,0 +1,32 @@
+/* FedNova (Wang et al., NeurIPS 2020), plain SGD: update k is divided by its own steps a_k, and the sum goes
+ * as far as the mean number of steps: x ← x + (Σ p_j a_j) · Σ p_k Δ_k / a_k with p_k = n_k / n. So the share
+ * of update k is n_k · (Σ n_j a_j) / (n² a_k). Samples and steps are whole numbers below 2^31, their sums
+ * exact in binary64 up to 2^53 and rounded in input order beyond. */
+#include "common/base/mem.h"
+#include "strategy/weigh.h"
+
+int kedge_weigh_fednova(const struct kedge_strategy_options *options,
+                        const struct kedge_strategy_input *inputs, size_t n, double lr, uint64_t *weight,
+                        uint64_t *ret_divisor)
+{
+    (void)options;
+    (void)lr;
+    if (!kedgei_inputs_ok(inputs, n)) {
+        return KEDGE_E_ARG;
+    }
+    double *share = kedge_mem_new(n, sizeof *share);
+    if (!share) {
+        return KEDGE_E_NOMEM;
+    }
+    double samples = 0, work = 0;
+    for (size_t i = 0; i < n; i++) {
+        samples += (double)inputs[i].samples;
+        work += (double)inputs[i].samples * (double)inputs[i].steps;
+    }
+    for (size_t i = 0; i < n; i++) {
+        share[i] = ((double)inputs[i].samples / samples) * ((work / samples) / (double)inputs[i].steps);
+    }
+    int err = kedgei_weigh_reals(share, n, weight, ret_divisor);
+    kedge_mem_free(share);
+    return err;
+}
