@@ -18,7 +18,6 @@
 #define kedgei_max_abs_avx2(q, n, max) ((size_t)0)
 #define kedgei_scale12_avx2(q, n, max, out) ((size_t)0)
 #define kedgei_dot12_avx2(a, b, n, sum) ((size_t)0)
-#define kedgei_dot12_four_avx2(a, b, n, sum) ((size_t)0)
 #endif
 
 uint32_t kedge_max_abs(const int32_t *q, size_t n, uint32_t seed)
@@ -58,39 +57,92 @@ int64_t kedge_dot12(const int16_t *a, const int16_t *b, size_t n)
     return total;
 }
 
-size_t kedge_gram_scratch(size_t count)
+static size_t padded(size_t count)
 {
-    return count * KEDGE_GRAM_TILE;
+    return (count + KEDGEI_GRAM_ROWS - 1) / KEDGEI_GRAM_ROWS * KEDGEI_GRAM_ROWS;
 }
 
-/* Row i of the upper triangle over one tile; vectors lie in x, one after the other. */
-static void add_row(const int16_t *x, const uint32_t *maxima, size_t count, size_t i, size_t n, int64_t *gram)
+size_t kedge_gram_scratch(size_t count)
 {
-    const int16_t *a = x + i * KEDGE_GRAM_TILE;
-    size_t j = i;
-    while (j < count) {
-        const int16_t *b = x + j * KEDGE_GRAM_TILE;
-        int64_t sum[4] = {0, 0, 0, 0};
-        size_t width = USE_AVX2 && count - j >= 4 ? 4 : 1;
-        if (width == 4) {
-            const int16_t *const four[4] = {b, b + KEDGE_GRAM_TILE, b + 2 * KEDGE_GRAM_TILE,
-                                            b + 3 * KEDGE_GRAM_TILE};
-            size_t done = kedgei_dot12_four_avx2(a, four, n, sum);
-            for (size_t k = 0; done < n && k < 4; k++) {
-                sum[k] += kedge_dot12(a + done, four[k] + done, n - done);
-            }
-        } else {
-            sum[0] = kedge_dot12(a, b, n);
+    return padded(count) * KEDGEI_GRAM_STRIDE + KEDGEI_GRAM_LINE;
+}
+
+static int16_t *first_line(int16_t *scratch)
+{
+    const size_t past = (size_t)((uintptr_t)scratch / sizeof *scratch % KEDGEI_GRAM_LINE);
+    return past == 0 ? scratch : scratch + (KEDGEI_GRAM_LINE - past);
+}
+
+static void block_scalar(const int16_t *a, const int16_t *b, size_t n, int64_t cells[KEDGEI_GRAM_CELLS])
+{
+    for (size_t k = 0; k < KEDGEI_GRAM_CELLS; k++) {
+        cells[k] = kedge_dot12(a + k / KEDGEI_GRAM_COLUMNS * KEDGEI_GRAM_STRIDE,
+                               b + k % KEDGEI_GRAM_COLUMNS * KEDGEI_GRAM_STRIDE, n);
+    }
+}
+
+static kedgei_gram_block *choose_block(void)
+{
+#if defined(__x86_64__)
+    if (kedge_simd_avx2()) {
+        return kedgei_gram_block_avx2;
+    }
+#endif
+    return block_scalar;
+}
+
+/* Where the next tile's sources begin: their lines are asked for, a few at a time, while this tile's products
+ * keep the processor busy and memory idle. */
+struct ahead {
+    const int32_t *const *vectors;
+    size_t count, at, n; /* vectors; the next tile's first coordinate, its length: 0 at the end */
+    size_t vector, done; /* what is asked for next */
+};
+
+static void ask_ahead(struct ahead *ahead, size_t lines)
+{
+    for (; lines > 0 && ahead->n > 0 && ahead->vector < ahead->count; lines--) {
+        __builtin_prefetch(ahead->vectors[ahead->vector] + ahead->at + ahead->done, 0, 2);
+        ahead->done += 16;
+        if (ahead->done >= ahead->n) {
+            ahead->done = 0;
+            ahead->vector++;
         }
-        for (size_t k = 0; k < width; k++, j++) {
-            if (maxima[j] == 0) {
-                continue; /* its part of x holds nothing */
-            }
-            gram[i * count + j] += sum[k];
-            if (j != i) {
-                gram[j * count + i] += sum[k];
+    }
+}
+
+/* The upper triangle over one tile, whose vectors lie in x; below it nothing is written. */
+static void add_tile(kedgei_gram_block *block, const int16_t *x, size_t count, size_t n, struct ahead *ahead,
+                     int64_t *gram)
+{
+    int64_t cells[KEDGEI_GRAM_CELLS];
+    const size_t rows = padded(count) / KEDGEI_GRAM_ROWS;
+    const size_t blocks = rows * (rows + 1) / 2 * (KEDGEI_GRAM_ROWS / KEDGEI_GRAM_COLUMNS);
+    const size_t lines = blocks > 0 ? count * (ahead->n / 16 + 1) / blocks + 1 : 0;
+    for (size_t i = 0; i < count; i += KEDGEI_GRAM_ROWS) {
+        for (size_t j = i; j < count; j += KEDGEI_GRAM_COLUMNS) {
+            block(x + i * KEDGEI_GRAM_STRIDE, x + j * KEDGEI_GRAM_STRIDE, n, cells);
+            ask_ahead(ahead, lines);
+            for (size_t k = 0; k < KEDGEI_GRAM_CELLS; k++) {
+                const size_t row = i + k / KEDGEI_GRAM_COLUMNS, column = j + k % KEDGEI_GRAM_COLUMNS;
+                if (row <= column && column < count) {
+                    gram[row * count + column] += cells[k];
+                }
             }
         }
+    }
+}
+
+static void scale_tile(const int32_t *const *vectors, const uint32_t *maxima, size_t count, size_t first,
+                       size_t n, size_t whole, int16_t *x)
+{
+    for (size_t i = 0; i < padded(count); i++, x += KEDGEI_GRAM_STRIDE) {
+        size_t done = 0;
+        if (i < count && maxima[i] != 0) {
+            kedge_scale12(vectors[i] + first, n, maxima[i], x);
+            done = n;
+        }
+        memset(x + done, 0, (whole - done) * sizeof *x);
     }
 }
 
@@ -100,20 +152,22 @@ int kedge_gram_tile(const int32_t *const *vectors, const uint32_t *maxima, size_
     if (count > KEDGE_GRAM_VECTORS_MAX) {
         return KEDGE_E_ARG;
     }
-    for (size_t done = 0; done < n; done += KEDGE_GRAM_TILE) {
-        size_t tile = n - done < KEDGE_GRAM_TILE ? n - done : KEDGE_GRAM_TILE;
-        for (size_t i = 0; i < count; i++) {
-            int16_t *x = scratch + i * KEDGE_GRAM_TILE;
-            if (maxima[i] == 0) {
-                memset(x, 0, tile * sizeof *x);
-            } else {
-                kedge_scale12(vectors[i] + first + done, tile, maxima[i], x);
-            }
-        }
-        for (size_t i = 0; i < count; i++) {
-            if (maxima[i] != 0) {
-                add_row(scratch, maxima, count, i, tile, gram);
-            }
+    kedgei_gram_block *block = choose_block();
+    int16_t *x = first_line(scratch);
+    for (size_t done = 0, tile; done < n; done += tile) {
+        tile = n - done < KEDGE_GRAM_TILE ? n - done : KEDGE_GRAM_TILE;
+        const size_t left = n - done - tile;
+        struct ahead ahead = {.vectors = vectors,
+                              .count = count,
+                              .at = first + done + tile,
+                              .n = left < KEDGE_GRAM_TILE ? left : KEDGE_GRAM_TILE};
+        const size_t whole = (tile + KEDGEI_GRAM_STEP - 1) / KEDGEI_GRAM_STEP * KEDGEI_GRAM_STEP;
+        scale_tile(vectors, maxima, count, first + done, tile, whole, x);
+        add_tile(block, x, count, whole, &ahead, gram);
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < i; j++) {
+            gram[i * count + j] = gram[j * count + i];
         }
     }
     return KEDGE_OK;

@@ -31,9 +31,9 @@ size_t kedge_gram_scratch(size_t count);
 
 /* gram[i * count + j] += inner product of scaled vectors i and j over coordinates first … first + n - 1,
  * all i, j. maxima[i] = max|q| over the WHOLE vector i, 0 for a zero vector (its row and column stay as
- * they are). gram: count * count, zeroed by the caller before the first tile; scratch:
- * kedge_gram_scratch(count) elements. Threads may take disjoint ranges into matrices of their own and add
- * these up. KEDGE_E_ARG: count above the limit. */
+ * they are). gram: count * count, zeroed by the caller before the first tile, symmetric at every call (what
+ * is below the diagonal is copied from above); scratch: kedge_gram_scratch(count) elements. Threads may take
+ * disjoint ranges into matrices of their own and add these up. KEDGE_E_ARG: count above the limit. */
 KEDGE_NODISCARD int kedge_gram_tile(const int32_t *const *vectors, const uint32_t *maxima, size_t count,
                                     size_t first, size_t n, int16_t *scratch, int64_t *gram);
 

@@ -153,6 +153,36 @@ START_TEST(tiles_add_up)
 }
 END_TEST
 
+/* Every shape of the blocks' edges, and sums as large as a tile can make them: all values are extremes. */
+START_TEST(every_count)
+{
+    static const size_t sizes[] = {1, 31, 32, 33, 1023, 1024, 1025, 2049, DIMENSION};
+    static int64_t gram[COUNT * COUNT];
+    uint32_t maxima[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        pointers[i] = vectors[i];
+        for (int k = 0; k < DIMENSION; k++) {
+            vectors[i][k] = (i >> k % 3 & 1) != 0 ? -(1 << i) : 1 << i;
+        }
+    }
+    FOR_EACH_SIMD(simd)
+    {
+        for (size_t c = 1; c <= COUNT; c++) {
+            const size_t n = sizes[c % (sizeof sizes / sizeof *sizes)];
+            ck_assert_int_eq(kedge_gram(pointers, c, n, maxima, gram), KEDGE_OK);
+            for (size_t i = 0; i < c * c; i++) {
+                int64_t sum = 0;
+                for (size_t k = 0; k < n; k++) {
+                    const bool alike = (((i / c) ^ (i % c)) >> k % 3 & 1) == 0;
+                    sum += alike ? 2047 * 2047 : -2047 * 2047;
+                }
+                ck_assert_int_eq(gram[i], sum);
+            }
+        }
+    }
+}
+END_TEST
+
 START_TEST(cosines)
 {
     static const int64_t gram[] = {4, 2, 0, -6, /**/ 2, 4, 0, -3, /**/ 0, 0, 0, 0, /**/ -6, -3, 0, 9};
@@ -187,6 +217,7 @@ int main(void)
                                   products_do_not_overflow,
                                   matches_direct_sums,
                                   tiles_add_up,
+                                  every_count,
                                   cosines,
                                   failures,
                                   NULL};
