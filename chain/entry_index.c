@@ -94,6 +94,9 @@ void kedge_statement_key(enum kedge_statement_kind kind, const void *body, struc
         break;
     case KEDGE_ST_GROUP_ASSIGNED:
         kedge_buf_printf(out, "group-assigned/%s/%s", g->job.s, g->site.s);
+        if (g->how > KEDGE_GROUP_NEWCOMER) { /* not its first group */
+            kedge_buf_printf(out, "/%08u", g->round);
+        }
         break;
     case KEDGE_ST_ERASED: {
         char hex[KEDGE_HASH_HEX_LEN + 1];

@@ -179,6 +179,11 @@ static const struct kedgei_field group_assigned_fields[] = {
     HASH(group_assigned, update),
 };
 
+const char *kedge_group_how_name(enum kedge_group_how how)
+{
+    return (unsigned)how <= KEDGE_GROUP_CHOICE ? how_names[how] : "unknown";
+}
+
 static const struct kedgei_field erased_fields[] = {
     ID(erased, tenant),
     HASH(erased, update),

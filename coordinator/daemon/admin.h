@@ -24,6 +24,9 @@ void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, co
 void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                       const struct json_t *args);
 
+/* job.groups */
+void kedge_admin_job_groups(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+
 /* site.token, site.pending, and a device that came with a token */
 void kedge_admin_site_token(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 void kedge_admin_site_pending(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);

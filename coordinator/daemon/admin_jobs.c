@@ -438,7 +438,7 @@ void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const
     } verbs[] = {
         {"job.submit", job_submit}, {"job.list", job_list}, {"job.show", job_show},
         {"job.model", job_model},   {"job.halt", job_halt}, {"job.resume", job_resume},
-        {"job.cancel", job_cancel},
+        {"job.cancel", job_cancel}, {"job.groups", kedge_admin_job_groups},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(verbs[i].verb, verb) == 0) {

@@ -1,0 +1,94 @@
+/* The groups of a job as its record tells them, for people: who is where and since when, how near, how far
+ * the groups are from each other, every assignment and move, and a picture of the updates that groups were
+ * made from. Reads ledgers and blobs, decides nothing and proves nothing (chain/audit does that). Works
+ * beside the writer of the ledgers and on copies. */
+#ifndef KEDGE_CHAIN_COMPUTE_GROUPS_VIEW_H
+#define KEDGE_CHAIN_COMPUTE_GROUPS_VIEW_H
+
+#include "chain/job_spec.h"
+#include "chain/statement.h"
+#include "chain/store/blobs.h"
+#include "chain/store/ledger.h"
+
+enum { KEDGE_GROUPS_PICTURE_MAX = 240 }; /* updates in a picture: their inner products are a matrix */
+#define KEDGE_GROUPS_NO_GROUP UINT32_MAX
+
+struct kedge_groups_log {
+    struct kedge_id tenant; /* empty: main chain */
+    struct kedge_ledger *ledger;
+    struct kedge_blobs *blobs;
+};
+
+/* Why a site is not in the picture, or that it is. */
+enum kedge_groups_place {
+    KEDGE_GROUPS_PLACED,
+    KEDGE_GROUPS_NOT_ASKED, /* no picture was wanted, or it has too many sites: every n-th is shown */
+    KEDGE_GROUPS_ERASED,    /* its tenant had the update erased */
+    KEDGE_GROUPS_ABSENT,    /* the file is not here */
+    KEDGE_GROUPS_SEALED,    /* encrypted, and the key is not here */
+    KEDGE_GROUPS_ZERO,      /* an update of zeros points nowhere */
+};
+const char *kedge_groups_place_name(enum kedge_groups_place place); /* "erased" */
+
+/* One group-assigned statement. */
+struct kedge_groups_move {
+    uint32_t site;        /* of kedge_groups_view.sites */
+    uint32_t round, from; /* from: KEDGE_GROUPS_NO_GROUP, the first */
+    uint32_t group;
+    enum kedge_group_how how;
+    double similarity;
+    uint64_t entry; /* of the tenant's ledger */
+};
+
+struct kedge_groups_site {
+    struct kedge_id tenant, site;
+    uint64_t entry;               /* of the last one, in the tenant's ledger */
+    uint32_t group, round, moves; /* moves: group-assigned statements */
+    enum kedge_group_how how;
+    double similarity;
+    struct kedge_hash update; /* that the last one rests on */
+    enum kedge_groups_place place;
+    double x, y;
+};
+
+struct kedge_groups_view {
+    struct kedge_id job;
+    uint32_t round;  /* of the last step; groups are 0 when there was none */
+    uint32_t groups; /* 0 … KEDGE_GROUPS_MAX */
+    struct kedge_hash models[KEDGE_GROUPS_MAX], directions[KEDGE_GROUPS_MAX];
+    bool has_directions; /* an ungrouped job has none; a copy may lack the files: then no cosines */
+    double cosine[KEDGE_GROUPS_MAX][KEDGE_GROUPS_MAX];
+    struct kedge_groups_site *sites; /* by (tenant, site) */
+    size_t site_count;
+    struct kedge_groups_move *moves; /* by (round, tenant, entry) */
+    size_t move_count;
+    bool has_picture;
+    double shown; /* share of the spread of the directions that the picture's two axes have */
+    double group_x[KEDGE_GROUPS_MAX], group_y[KEDGE_GROUPS_MAX];
+};
+
+/* tenants: the logs that are here, ascending. picture: also principal coordinates of the updates that are
+ * still here, which reads all of them. KEDGE_E_NOT_FOUND: the main chain opened no such job. Deinit
+ * afterwards. */
+KEDGE_NODISCARD int kedge_groups_view_read(const struct kedge_groups_log *main,
+                                           const struct kedge_groups_log *tenants, size_t tenant_count,
+                                           const struct kedge_id *job, bool picture,
+                                           struct kedge_groups_view *ret, struct kedge_diag *reterr);
+void kedge_groups_view_deinit(struct kedge_groups_view *v);
+
+/* One JSON object; at most so many sites and moves (0: all), the newest moves; what is left out is counted in
+ * "sites_left_out" and "moves_left_out". */
+void kedge_groups_view_json(const struct kedge_groups_view *v, size_t sites_max, size_t moves_max,
+                            struct kedge_buf *out);
+
+/* groups_picture.c: cosines between count I32 files of the layout, count × count (rows of zero vectors are
+ * 0). count ≤ KEDGE_GRAM_VECTORS_MAX. */
+KEDGE_NODISCARD int kedge_compute_cosines(const struct kedge_layout *layout,
+                                          const struct kedge_blob_at *files, size_t count, double *ret_cosine,
+                                          struct kedge_diag *reterr);
+/* Principal coordinates of count vectors from their cosines: two numbers each, ret_shown is the share of the
+ * spread that they have. The matrix is destroyed. */
+KEDGE_NODISCARD int kedge_compute_coordinates(double *cosine, size_t count, double (*ret_xy)[2],
+                                              double *ret_shown, struct kedge_diag *reterr);
+
+#endif
