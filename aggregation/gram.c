@@ -84,6 +84,9 @@ static void block_scalar(const int16_t *a, const int16_t *b, size_t n, int64_t c
 static kedgei_gram_block *choose_block(void)
 {
 #if defined(__x86_64__)
+    if (kedge_simd_get() == KEDGE_SIMD_AVX512) {
+        return kedgei_gram_block_avx512;
+    }
     if (kedge_simd_avx2()) {
         return kedgei_gram_block_avx2;
     }

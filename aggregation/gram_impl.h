@@ -28,6 +28,7 @@ typedef void kedgei_gram_block(const int16_t *a, const int16_t *b, size_t n,
                                int64_t cells[KEDGEI_GRAM_CELLS]);
 
 kedgei_gram_block kedgei_gram_block_avx2;
+kedgei_gram_block kedgei_gram_block_avx512;
 size_t kedgei_max_abs_avx2(const int32_t *q, size_t n, uint32_t *max);
 size_t kedgei_scale12_avx2(const int32_t *q, size_t n, uint32_t max, int16_t *out);
 size_t kedgei_dot12_avx2(const int16_t *a, const int16_t *b, size_t n, int64_t *sum);
