@@ -7,77 +7,101 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/base/mem.h"
+#include "grouping/distance.h"
 #include "grouping/eigen.h"
 #include "grouping/kmeans.h"
-#include "common/base/mem.h"
+#include "grouping/linkage.h"
+#include "grouping/quality.h"
 
 struct grouping {
-    size_t n;        /* usable updates */
-    size_t m;        /* groups */
-    size_t *index;   /* n: place among all updates */
-    double *matrix;  /* n * n: what is decomposed */
-    double *norm;    /* n: divisor of e_i; 1 for unit-norm updates */
-    double *values;  /* n */
-    double *vectors; /* n * n */
-    double *points;  /* n * m */
-    uint32_t *group; /* n */
+    const struct kedge_flexcfl_params *params;
+    size_t n;         /* usable updates */
+    size_t most;      /* groups at most */
+    size_t m;         /* groups */
+    size_t *index;    /* n: place among all updates */
+    double *matrix;   /* n * n: what is decomposed, destroyed by it */
+    double *cosine;   /* n * n, where MADC or the choice of m need them */
+    double *weight;   /* n; NULL: 1 each */
+    double *norm;     /* n: divisor of e_i */
+    double *values;   /* n */
+    double *vectors;  /* n * n */
+    double *points;   /* n * m */
+    double *distance; /* n * n, in the space in which clusterings are judged */
+    uint32_t *group;  /* n */
+    double inertia, silhouette;
 };
 
 static void close_grouping(struct grouping *g)
 {
     kedge_mem_free(g->index);
     kedge_mem_free(g->matrix);
+    kedge_mem_free(g->cosine);
+    kedge_mem_free(g->weight);
     kedge_mem_free(g->norm);
     kedge_mem_free(g->values);
     kedge_mem_free(g->vectors);
     kedge_mem_free(g->points);
+    kedge_mem_free(g->distance);
     kedge_mem_free(g->group);
 }
 
-static int open_grouping(struct grouping *g, const uint32_t *maxima, size_t count, size_t groups)
+static int open_grouping(struct grouping *g, const uint32_t *maxima, size_t count,
+                         const struct kedge_flexcfl_params *params)
 {
-    *g = (struct grouping){.n = 0};
+    *g = (struct grouping){.params = params};
     for (size_t i = 0; i < count; i++) {
         g->n += maxima[i] != 0;
     }
     if (g->n == 0) {
         return KEDGE_E_NO_DIRECTION;
     }
-    g->m = groups < g->n ? groups : g->n;
+    g->most = params->groups < g->n ? params->groups : g->n;
+    g->m = g->most;
     g->index = kedge_mem_new(g->n, sizeof *g->index);
     g->matrix = kedge_mem_new(g->n * g->n, sizeof *g->matrix);
+    g->cosine = kedge_mem_new(g->n * g->n, sizeof *g->cosine);
     g->norm = kedge_mem_new(g->n, sizeof *g->norm);
     g->values = kedge_mem_new(g->n, sizeof *g->values);
     g->vectors = kedge_mem_new(g->n * g->n, sizeof *g->vectors);
-    g->points = kedge_mem_new(g->n * g->m, sizeof *g->points);
+    g->points = kedge_mem_new(g->n * g->most, sizeof *g->points);
+    g->distance = kedge_mem_new(g->n * g->n, sizeof *g->distance);
     g->group = kedge_mem_new(g->n, sizeof *g->group);
-    if (!g->index || !g->matrix || !g->norm || !g->values || !g->vectors || !g->points || !g->group) {
+    g->weight = params->weight ? kedge_mem_new(g->n, sizeof *g->weight) : NULL;
+    if (!g->index || !g->matrix || !g->cosine || !g->norm || !g->values || !g->vectors || !g->points
+        || !g->distance || !g->group || (params->weight && !g->weight)) {
         close_grouping(g);
         return KEDGE_E_NOMEM;
     }
     size_t next = 0;
     for (size_t i = 0; i < count; i++) {
         if (maxima[i] != 0) {
-            g->index[next++] = i;
+            g->index[next] = i;
+            if (g->weight) {
+                g->weight[next] = params->weight[i];
+            }
+            next++;
         }
     }
     return KEDGE_OK;
 }
 
 /* Cosines, as kedge_gram_cosine defines them. */
-static void fill_unit(struct grouping *g, const int64_t *gram, size_t count)
+static void fill_cosine(struct grouping *g, const int64_t *gram, size_t count)
 {
     for (size_t a = 0; a < g->n; a++) {
         const size_t i = g->index[a];
         g->norm[a] = 1.0;
-        g->matrix[a * g->n + a] = 1.0;
+        g->cosine[a * g->n + a] = 1.0;
         for (size_t b = a + 1; b < g->n; b++) {
             const size_t j = g->index[b];
             double dot = (double)gram[i * count + j];
             double cosine = (dot / sqrt((double)gram[i * count + i])) / sqrt((double)gram[j * count + j]);
-            g->matrix[a * g->n + b] = cosine;
+            g->cosine[a * g->n + b] = cosine;
+            g->cosine[b * g->n + a] = cosine;
         }
     }
+    memcpy(g->matrix, g->cosine, g->n * g->n * sizeof *g->matrix);
 }
 
 /* Inner products in the scale of the updates themselves: 12-bit products times both largest magnitudes,
@@ -95,19 +119,152 @@ static void fill_plain(struct grouping *g, const int64_t *gram, const uint32_t *
     }
 }
 
-static void make_points(struct grouping *g)
+/* Each update counts as `weight` of them: rows and columns times √weight, which e_i does not keep. */
+static void apply_weights(struct grouping *g)
 {
-    for (size_t k = 0; k < g->m; k++) {
+    for (size_t a = 0; g->weight && a < g->n; a++) {
+        double root = sqrt(g->weight[a]);
+        for (size_t b = a; b < g->n; b++) {
+            g->matrix[a * g->n + b] *= root * sqrt(g->weight[b]);
+        }
+        g->norm[a] *= root;
+    }
+}
+
+/* The first m coordinates of every update. */
+static void make_points(struct grouping *g, size_t m)
+{
+    for (size_t k = 0; k < m; k++) {
         const double root = g->values[k] > 0.0 ? sqrt(g->values[k]) : 0.0; /* a rounding below 0 is 0 */
         for (size_t a = 0; a < g->n; a++) {
-            g->points[a * g->m + k] = (root * g->vectors[k * g->n + a]) / g->norm[a];
+            g->points[a * m + k] = (root * g->vectors[k * g->n + a]) / g->norm[a];
         }
     }
 }
 
-static void write_result(const struct grouping *g, size_t count, size_t groups, double inertia,
-                         struct kedge_flexcfl_result *result)
+static struct kedge_kmeans_params kmeans_params(const struct grouping *g)
 {
+    return (struct kedge_kmeans_params){
+        .seed = g->params->seed,
+        .round = g->params->round,
+        .restarts = KEDGE_KMEANS_RESTARTS,
+        .iterations_max = KEDGE_KMEANS_ITERATIONS,
+        .size_min = g->params->size_min,
+        .weight = g->weight,
+        .distance = g->params->judge ? g->distance : NULL,
+    };
+}
+
+/* Into k groups; g->distance stands, and says how good they are. */
+static int cluster_into(struct grouping *g, size_t k)
+{
+    int err;
+    g->m = k;
+    g->inertia = 0.0;
+    if (g->params->edc == KEDGE_EDC_MADC) {
+        const struct kedge_linkage_cut cut = {.least = k, .most = k};
+        size_t clusters = 0;
+        err = kedge_linkage(g->distance, g->n, KEDGE_LINKAGE_COMPLETE, &cut, g->group, &clusters);
+    } else {
+        const struct kedge_kmeans_params params = kmeans_params(g);
+        make_points(g, k);
+        err = kedge_kmeans(g->points, g->n, k, k, &params, g->group, &g->inertia);
+    }
+    g->silhouette = err ? 0.0 : kedge_silhouette(g->distance, g->n, g->group, k, g->weight);
+    return err;
+}
+
+static bool has_least_size(const struct grouping *g)
+{
+    size_t members[KEDGE_GROUPS_MAX] = {0};
+    for (size_t a = 0; a < g->n; a++) {
+        members[g->group[a]]++;
+    }
+    for (size_t k = 0; k < g->m; k++) {
+        if (members[k] < g->params->size_min) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* All candidates are judged in one space. Those whose groups all reach the least size win over those that do
+ * not; the largest silhouette, then the fewest groups. */
+static int choose_by_silhouette(struct grouping *g, size_t least, size_t *ret_k)
+{
+    size_t best = 0;
+    bool best_fits = false;
+    double most = 0.0, apart = 0.0;
+    double *plain = kedge_mem_new(g->n * g->n, sizeof *plain);
+    int err = plain ? KEDGE_OK : KEDGE_E_NOMEM;
+    if (!err) {
+        kedge_distance_cosine(g->cosine, g->n, plain);
+    }
+    for (size_t k = least > 2 ? least : 2; k <= g->most && !err; k++) {
+        err = cluster_into(g, k);
+        bool fits = !err && has_least_size(g);
+        if (!err && (best == 0 || fits > best_fits || (fits == best_fits && g->silhouette > most))) {
+            best = k;
+            best_fits = fits;
+            most = g->silhouette;
+            apart = kedge_silhouette(plain, g->n, g->group, k, g->weight);
+        }
+    }
+    kedge_mem_free(plain);
+    *ret_k = best == 0 || (least == 1 && (!best_fits || apart < KEDGE_SILHOUETTE_LEAST)) ? 1 : best;
+    return err;
+}
+
+/* Tibshirani's rule, all candidates in the space of the most groups. */
+static int choose_by_gap(struct grouping *g, size_t least, size_t *ret_k)
+{
+    struct kedge_kmeans_params params = kmeans_params(g);
+    double gap = 0.0, next = 0.0, error = 0.0;
+    double *points = kedge_mem_new(g->n * g->most, sizeof *points);
+    int err = points ? KEDGE_OK : KEDGE_E_NOMEM;
+    if (!err) {
+        make_points(g, g->most);
+        memcpy(points, g->points, g->n * g->most * sizeof *points);
+        err = kedge_gap(points, g->n, g->most, least, &params, &gap, &error);
+    }
+    *ret_k = g->most;
+    for (size_t k = least; k < g->most && !err; k++) {
+        err = kedge_gap(points, g->n, g->most, k + 1, &params, &next, &error);
+        if (!err && gap >= next - error) {
+            *ret_k = k;
+            break;
+        }
+        gap = next;
+    }
+    kedge_mem_free(points);
+    return err;
+}
+
+static int cluster(struct grouping *g)
+{
+    size_t k = g->most, least = g->params->groups_min < g->most ? g->params->groups_min : g->most;
+    int err = KEDGE_OK;
+    if (g->params->edc == KEDGE_EDC_MADC) {
+        kedge_distance_madc(g->cosine, g->n, g->distance);
+    } else {
+        make_points(g, g->most);
+        kedge_distance_points(g->points, g->n, g->most, g->distance);
+    }
+    if (g->params->choose == KEDGE_CHOOSE_SILHOUETTE) {
+        err = choose_by_silhouette(g, least, &k);
+    } else if (g->params->choose == KEDGE_CHOOSE_GAP) {
+        err = choose_by_gap(g, least, &k);
+    }
+    err = err ? err : cluster_into(g, k);
+    if (!err && g->params->edc == KEDGE_EDC_MADC) {
+        make_points(g, k); /* for show */
+    }
+    return err;
+}
+
+static void write_result(const struct grouping *g, size_t count, struct kedge_flexcfl_result *result)
+{
+    const size_t groups = g->params->groups;
     for (size_t i = 0; i < count; i++) {
         result->group[i] = KEDGE_GROUP_NONE;
         result->eigenvalues[i] = i < g->n ? g->values[i] : 0.0;
@@ -120,49 +277,53 @@ static void write_result(const struct grouping *g, size_t count, size_t groups, 
         result->group[i] = g->group[a];
         memcpy(result->embedding + i * groups, g->points + a * g->m, g->m * sizeof *g->points);
     }
+    const double next = g->m < g->n ? g->values[g->m] : 0.0;
     result->groups = g->m;
     result->used = g->n;
-    result->inertia = inertia;
+    result->inertia = g->inertia;
+    result->silhouette = g->silhouette;
+    result->eigengap = g->values[0] > 0.0 ? (g->values[g->m - 1] - next) / g->values[0] : 0.0;
+}
+
+static bool params_ok(const struct kedge_flexcfl_params *p)
+{
+    bool edc = p->edc == KEDGE_EDC_UNIT || p->edc == KEDGE_EDC_PLAIN || p->edc == KEDGE_EDC_MADC;
+    bool choose = p->choose == KEDGE_CHOOSE_FIXED
+                  || ((p->choose == KEDGE_CHOOSE_SILHOUETTE
+                       || (p->choose == KEDGE_CHOOSE_GAP && p->edc != KEDGE_EDC_MADC))
+                      && p->groups_min >= 1 && p->groups_min <= p->groups);
+    return p->groups >= 1 && p->groups <= KEDGE_GROUPS_MAX && edc && choose
+           && !(p->edc == KEDGE_EDC_MADC && p->weight);
 }
 
 int kedge_flexcfl_group_gram(const int64_t *gram, const uint32_t *maxima, size_t count,
                              const struct kedge_flexcfl_params *params, struct kedge_flexcfl_result *result)
 {
-    if (count == 0 || count > KEDGE_GRAM_VECTORS_MAX || params->groups == 0
-        || params->groups > KEDGE_GROUPS_MAX
-        || (params->edc != KEDGE_EDC_UNIT && params->edc != KEDGE_EDC_PLAIN)) {
+    if (count == 0 || count > KEDGE_GRAM_VECTORS_MAX || !params_ok(params)) {
         return KEDGE_E_ARG;
     }
     for (size_t i = 0; i < count; i++) {
         if (maxima[i] != 0 && gram[i * count + i] <= 0) {
             return KEDGE_E_ARG; /* gram and maxima are not of the same updates */
         }
+        if (params->weight && (!isfinite(params->weight[i]) || params->weight[i] <= 0.0)) {
+            return KEDGE_E_ARG;
+        }
     }
     struct grouping g;
-    int err = open_grouping(&g, maxima, count, params->groups);
+    int err = open_grouping(&g, maxima, count, params);
     if (err) {
         return err;
     }
-    if (params->edc == KEDGE_EDC_UNIT) {
-        fill_unit(&g, gram, count);
-    } else {
+    fill_cosine(&g, gram, count);
+    if (params->edc == KEDGE_EDC_PLAIN) {
         fill_plain(&g, gram, maxima, count);
     }
-    double inertia = 0.0;
+    apply_weights(&g);
     err = kedge_eigen_symmetric(g.matrix, g.n, g.values, g.vectors);
+    err = err ? err : cluster(&g);
     if (!err) {
-        make_points(&g);
-        const struct kedge_kmeans_params kmeans = {
-            .seed = params->seed,
-            .round = params->round,
-            .restarts = KEDGE_KMEANS_RESTARTS,
-            .iterations_max = KEDGE_KMEANS_ITERATIONS,
-            .size_min = params->size_min,
-        };
-        err = kedge_kmeans(g.points, g.n, g.m, g.m, &kmeans, g.group, &inertia);
-    }
-    if (!err) {
-        write_result(&g, count, params->groups, inertia, result);
+        write_result(&g, count, result);
     }
     close_grouping(&g);
     return err;
@@ -186,106 +347,4 @@ int kedge_flexcfl_group(const int32_t *const *updates, size_t count, size_t dime
     kedge_mem_free(gram);
     kedge_mem_free(maxima);
     return err;
-}
-
-/* Nearest integer to sum / count, ties to even, for any sign. */
-static int32_t divide_half_even(int64_t sum, int64_t count)
-{
-    int64_t quotient = sum / count;
-    int64_t rest = sum % count;
-    if (rest < 0) { /* floor division from here on */
-        rest += count;
-        quotient--;
-    }
-    int64_t twice = 2 * rest;
-    if (twice > count || (twice == count && (quotient & 1) != 0)) {
-        quotient++;
-    }
-    return (int32_t)quotient;
-}
-
-int kedge_direction_tile(const int32_t *const *members, size_t count, size_t first, size_t n, int32_t *out)
-{
-    enum { CHUNK = 512 };
-    if (count == 0 || count > KEDGE_SITES_MAX) {
-        return KEDGE_E_ARG;
-    }
-    for (size_t done = 0; done < n; done += CHUNK) {
-        size_t chunk = n - done < CHUNK ? n - done : CHUNK;
-        int64_t sum[CHUNK] = {0};
-        for (size_t k = 0; k < count; k++) {
-            const int32_t *values = members[k] + first + done;
-            for (size_t i = 0; i < chunk; i++) {
-                sum[i] += values[i];
-            }
-        }
-        for (size_t i = 0; i < chunk; i++) {
-            out[done + i] = divide_half_even(sum[i], (int64_t)count);
-        }
-    }
-    return KEDGE_OK;
-}
-
-void kedge_nearest_scan(struct kedge_nearest *n, const int32_t *update, const int32_t *const *directions,
-                        size_t first, size_t len)
-{
-    n->max_u = kedge_max_abs(update, len, n->max_u);
-    for (size_t j = 0; j < n->groups; j++) {
-        n->max[j] = kedge_max_abs(directions[j] + first, len, n->max[j]);
-    }
-}
-
-void kedge_nearest_add(struct kedge_nearest *n, const int32_t *update, const int32_t *const *directions,
-                       size_t first, size_t len)
-{
-    int16_t u[KEDGE_GRAM_TILE];
-    int16_t d[KEDGE_GRAM_TILE];
-    for (size_t at = 0; at < len && n->max_u != 0; at += KEDGE_GRAM_TILE) {
-        size_t tile = len - at < KEDGE_GRAM_TILE ? len - at : KEDGE_GRAM_TILE;
-        kedge_scale12(update + at, tile, n->max_u, u);
-        n->uu += kedge_dot12(u, u, tile);
-        for (size_t j = 0; j < n->groups; j++) {
-            if (n->max[j] != 0) {
-                kedge_scale12(directions[j] + first + at, tile, n->max[j], d);
-                n->uj[j] += kedge_dot12(u, d, tile);
-                n->jj[j] += kedge_dot12(d, d, tile);
-            }
-        }
-    }
-}
-
-int kedge_nearest_end(const struct kedge_nearest *n, uint32_t *ret_group, double *ret_cosine)
-{
-    size_t best = n->groups;
-    double most = 0.0;
-    for (size_t j = 0; j < n->groups && n->max_u != 0; j++) {
-        if (n->max[j] == 0) {
-            continue;
-        }
-        double cosine = ((double)n->uj[j] / sqrt((double)n->uu)) / sqrt((double)n->jj[j]);
-        if (best == n->groups || cosine > most) {
-            best = j;
-            most = cosine;
-        }
-    }
-    if (best == n->groups) {
-        return KEDGE_E_NOT_FOUND;
-    }
-    *ret_group = (uint32_t)best;
-    if (ret_cosine) {
-        *ret_cosine = most;
-    }
-    return KEDGE_OK;
-}
-
-int kedge_nearest_group(const int32_t *update, const int32_t *const *directions, size_t groups,
-                        size_t dimension, uint32_t *ret_group, double *ret_cosine)
-{
-    if (groups == 0 || groups > KEDGE_GROUPS_MAX) {
-        return KEDGE_E_ARG;
-    }
-    struct kedge_nearest n = {.groups = groups};
-    kedge_nearest_scan(&n, update, directions, 0, dimension);
-    kedge_nearest_add(&n, update, directions, 0, dimension);
-    return kedge_nearest_end(&n, ret_group, ret_cosine);
 }

@@ -39,6 +39,13 @@ struct kedge_flexcfl_params {
     size_t size_min; /* preferred least members of a group (kmeans.h) */
     uint64_t seed;   /* the job's */
     uint64_t round;
+    enum kedge_choose choose; /* not FIXED: groups is the most */
+    size_t groups_min;        /* … and this the least, 1 … groups */
+    bool judge;               /* restarts of k-means by silhouette instead of inertia, after size_min */
+    /* Weight of each update in the decomposition and in k-means, count finite reals above 0; NULL: 1 each.
+     * quota.h makes them of tenants, so that many sites of one do not count for more than it may. Not for
+     * MADC. */
+    const double *weight;
 };
 
 /* Caller's arrays, count = number of updates, m = params->groups. */

@@ -7,21 +7,25 @@
 
 #include "common/base/mem.h"
 #include "common/base/rng.h"
+#include "grouping/quality.h"
 
 struct run {
     const double *points;
     size_t count;
     size_t dims;
     size_t k;
-    double *centres;   /* k * dims */
-    double *distance;  /* count: squared, to the own (while seeding: the nearest) centre */
-    size_t *members;   /* k */
-    uint32_t *cluster; /* count */
+    const double *weight; /* NULL: 1 each */
+    double *centres;      /* k * dims */
+    double *distance;     /* count: squared, to the own (while seeding: the nearest) centre */
+    double *mass;         /* k: weights of the members */
+    size_t *members;      /* k */
+    uint32_t *cluster;    /* count */
 };
 
 struct quality {
     size_t smallest; /* capped at size_min */
     double inertia;
+    double cost; /* what restarts are judged by, the less the better */
 };
 
 static double distance_squared(const double *a, const double *b, size_t dims)
@@ -32,6 +36,12 @@ static double distance_squared(const double *a, const double *b, size_t dims)
         sum += off * off;
     }
     return sum;
+}
+
+/* Products with a weight of 1 are exact: without weights the bits are those of plain k-means. */
+static double weight_of(const struct run *r, size_t i)
+{
+    return r->weight ? r->weight[i] : 1.0;
 }
 
 static const double *point(const struct run *r, size_t i)
@@ -57,13 +67,13 @@ static size_t draw_far_point(const struct run *r, struct kedge_rng *rng)
 {
     double total = 0.0;
     for (size_t i = 0; i < r->count; i++) {
-        total += r->distance[i];
+        total += weight_of(r, i) * r->distance[i];
     }
     const double aim = kedge_rng_unit(rng) * total;
     size_t last = r->count;
     double sum = 0.0;
     for (size_t i = 0; total > 0.0 && i < r->count; i++) {
-        sum += r->distance[i];
+        sum += weight_of(r, i) * r->distance[i];
         if (r->distance[i] > 0.0) {
             last = i;
             if (sum > aim) {
@@ -79,10 +89,30 @@ static size_t draw_far_point(const struct run *r, struct kedge_rng *rng)
     return last;
 }
 
+/* By weight; uniformly where all are alike. */
+static size_t draw_first(const struct run *r, struct kedge_rng *rng)
+{
+    if (!r->weight) {
+        return (size_t)kedge_rng_below(rng, r->count);
+    }
+    double total = 0.0, sum = 0.0;
+    for (size_t i = 0; i < r->count; i++) {
+        total += r->weight[i];
+    }
+    const double aim = kedge_rng_unit(rng) * total;
+    for (size_t i = 0; i < r->count; i++) {
+        sum += r->weight[i];
+        if (sum > aim) {
+            return i;
+        }
+    }
+    return r->count - 1;
+}
+
 static void seed_centres(struct run *r, struct kedge_rng *rng)
 {
     memset(r->cluster, 0, r->count * sizeof *r->cluster);
-    take_centre(r, 0, (size_t)kedge_rng_below(rng, r->count));
+    take_centre(r, 0, draw_first(r, rng));
     for (size_t c = 1; c < r->k; c++) {
         size_t i = draw_far_point(r, rng);
         KEDGE_ASSERT(i < r->count); /* k <= count */
@@ -136,15 +166,17 @@ static void fill_empty(struct run *r)
 static void move_centres(struct run *r)
 {
     memset(r->centres, 0, r->k * r->dims * sizeof *r->centres);
+    memset(r->mass, 0, r->k * sizeof *r->mass);
     for (size_t i = 0; i < r->count; i++) {
         double *centre = r->centres + r->cluster[i] * r->dims;
+        r->mass[r->cluster[i]] += weight_of(r, i);
         for (size_t d = 0; d < r->dims; d++) {
-            centre[d] += point(r, i)[d];
+            centre[d] += weight_of(r, i) * point(r, i)[d];
         }
     }
     for (size_t c = 0; c < r->k; c++) {
         for (size_t d = 0; d < r->dims; d++) {
-            r->centres[c * r->dims + d] /= (double)r->members[c];
+            r->centres[c * r->dims + d] /= r->mass[c];
         }
     }
 }
@@ -168,8 +200,11 @@ static struct quality run_once(struct run *r, const struct kedge_kmeans_params *
         q.smallest = r->members[c] < q.smallest ? r->members[c] : q.smallest;
     }
     for (size_t i = 0; i < r->count; i++) {
-        q.inertia += distance_squared(point(r, i), r->centres + r->cluster[i] * r->dims, r->dims);
+        q.inertia +=
+            weight_of(r, i) * distance_squared(point(r, i), r->centres + r->cluster[i] * r->dims, r->dims);
     }
+    q.cost = params->distance ? -kedge_silhouette(params->distance, r->count, r->cluster, r->k, r->weight)
+                              : q.inertia;
     return q;
 }
 
@@ -195,7 +230,7 @@ static void run_all(struct run *r, const struct kedge_kmeans_params *params, uin
     for (unsigned restart = 0; restart < params->restarts; restart++) {
         struct quality q = run_once(r, params, restart);
         if (restart == 0 || q.smallest > best.smallest
-            || (q.smallest == best.smallest && q.inertia < best.inertia)) {
+            || (q.smallest == best.smallest && q.cost < best.cost)) {
             best = q;
             number_clusters(r->cluster, r->count, r->k, r->members, cluster);
         }
@@ -212,21 +247,31 @@ int kedge_kmeans(const double *points, size_t count, size_t dims, size_t k,
         || params->restarts == 0 || params->iterations_max == 0) {
         return KEDGE_E_ARG;
     }
+    if (params->distance && k > KEDGE_CLUSTERS_MAX) {
+        return KEDGE_E_ARG;
+    }
     for (size_t i = 0; i < count * dims; i++) {
         if (!isfinite(points[i])) {
             return KEDGE_E_NOT_FINITE;
         }
     }
-    struct run r = {.points = points, .count = count, .dims = dims, .k = k};
+    for (size_t i = 0; params->weight && i < count; i++) {
+        if (!isfinite(params->weight[i]) || params->weight[i] <= 0.0) {
+            return KEDGE_E_ARG;
+        }
+    }
+    struct run r = {.points = points, .count = count, .dims = dims, .k = k, .weight = params->weight};
+    r.mass = kedge_mem_new(k, sizeof *r.mass);
     r.centres = kedge_mem_new(k * dims, sizeof *r.centres);
     r.distance = kedge_mem_new(count, sizeof *r.distance);
     r.members = kedge_mem_new(k, sizeof *r.members);
     r.cluster = kedge_mem_new(count, sizeof *r.cluster);
     int err = KEDGE_E_NOMEM;
-    if (r.centres && r.distance && r.members && r.cluster) {
+    if (r.mass && r.centres && r.distance && r.members && r.cluster) {
         run_all(&r, params, cluster, ret_inertia);
         err = KEDGE_OK;
     }
+    kedge_mem_free(r.mass);
     kedge_mem_free(r.centres);
     kedge_mem_free(r.distance);
     kedge_mem_free(r.members);

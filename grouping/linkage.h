@@ -14,7 +14,7 @@ enum kedge_linkage {
     KEDGE_LINKAGE_AVERAGE,  /* … the mean (UPGMA) */
     KEDGE_LINKAGE_SINGLE,   /* … the least */
 };
-enum { KEDGE_LINKAGE_POINTS_MAX = 4096 };
+enum { KEDGE_LINKAGE_POINTS_MAX = 1024 };
 
 /* Where to stop: with more than `most` clusters left the nearest two are always joined, with `least` or fewer
  * never, between them while their distance is at most `cut`. k clusters: least = most = k. */

@@ -11,10 +11,12 @@
 
 enum { KEDGE_CLUSTERS_MAX = 64, KEDGE_GAP_REFERENCES = 10 };
 
-/* Mean over all points of (b − a) / max(a, b): a = mean distance to the others of its cluster, b = the least
- * mean distance to another cluster. 0 for a point alone in its cluster, and with fewer than two clusters.
- * distance: n × n; cluster[i] < k ≤ KEDGE_CLUSTERS_MAX. In −1 … 1. */
-double kedge_silhouette(const double *distance, size_t n, const uint32_t *cluster, size_t k);
+/* Weighted mean over all points of (b − a) / max(a, b): a = mean distance to the others of its cluster, b =
+ * the least mean distance to another cluster. 0 for a point alone in its cluster, and with fewer than two
+ * clusters. distance: n × n; cluster[i] < k ≤ KEDGE_CLUSTERS_MAX; weight: n reals above 0, in all three
+ * means; NULL: 1 each. In −1 … 1. */
+double kedge_silhouette(const double *distance, size_t n, const uint32_t *cluster, size_t k,
+                        const double *weight);
 
 /* Natural logarithm of a finite x > 0 from + − × ÷ alone, the same bits everywhere, error below 4e-16 of the
  * result or of 1. */
