@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "aggregation/order.h"
+#include "aggregation/quantise.h"
 #include "aggregation/rule_impl.h"
 
 _Static_assert((int)KEDGE_RULE_VECTORS_MAX == (int)KEDGE_ORDER_VECTORS_MAX, "columns of every update");
 
+/* Bounds for lengths are those of the L2 norm. */
 static const struct kedge_rule rows[] = {
     {.name = "mean",
      .title = "weighted mean",
@@ -21,6 +23,7 @@ static const struct kedge_rule rows[] = {
      .guarantee = "2f < n: every coordinate lies between two values of good updates",
      .source = "Yin et al., ICML 2018",
      .kind = KEDGE_RULE_COORDINATE,
+     .keeps = KEDGE_RULE_KEEPS_MIDDLE,
      .caps = true,
      .reach = KEDGE_RULE_REACH_HALF},
     {.name = "trimmed-mean",
@@ -28,10 +31,94 @@ static const struct kedge_rule rows[] = {
      .guarantee = "2f < n, f = fraction of n: every coordinate lies between two values of good updates",
      .source = "Yin et al., ICML 2018",
      .kind = KEDGE_RULE_COORDINATE,
+     .keeps = KEDGE_RULE_KEEPS_BETWEEN,
      .caps = true,
      .uses_fraction = true,
      .reach = KEDGE_RULE_REACH_FRACTION,
      .defaults = {.fraction = 0.2}},
+    {.name = "krum",
+     .title = "Krum",
+     .guarantee =
+         "n >= 2f + 3: the update taken lies within D * sqrt((n - f - 2) / (n - 2f - 1)) of a good one (D: "
+         "greatest distance between two good ones)",
+     .source = "Blanchard et al., NeurIPS 2017",
+     .kind = KEDGE_RULE_WEIGHING,
+     .caps = true,
+     .needs_norms = true,
+     .needs_gram = true,
+     .uses_fraction = true,
+     .reach = KEDGE_RULE_REACH_FRACTION,
+     .per_bad = 2,
+     .defaults = {.fraction = 0.2},
+     .weigh = kedgei_rule_krum},
+    {.name = "multi-krum",
+     .title = "multi-Krum",
+     .guarantee =
+         "n >= 2f + 3: every update taken lies within D * sqrt((n - f - 2) / (n - 2f - 1)) of a good one (D: "
+         "greatest distance between two good ones)",
+     .source = "Blanchard et al., NeurIPS 2017",
+     .kind = KEDGE_RULE_WEIGHING,
+     .caps = true,
+     .needs_norms = true,
+     .needs_gram = true,
+     .uses_fraction = true,
+     .reach = KEDGE_RULE_REACH_FRACTION,
+     .per_bad = 2,
+     .defaults = {.fraction = 0.2},
+     .weigh = kedgei_rule_multi_krum},
+    {.name = "bulyan",
+     .title = "Bulyan",
+     .guarantee =
+         "n >= 4f + 3: every coordinate lies no farther from a value between good ones than the good values' "
+         "range is wide",
+     .source = "El Mhamdi et al., ICML 2018",
+     .kind = KEDGE_RULE_COORDINATE,
+     .keeps = KEDGE_RULE_KEEPS_NEAREST,
+     .needs_norms = true,
+     .needs_gram = true,
+     .uses_fraction = true,
+     .reach = KEDGE_RULE_REACH_FRACTION,
+     .per_bad = 4,
+     .defaults = {.fraction = 0.2},
+     .weigh = kedgei_rule_bulyan},
+    {.name = "geometric-median",
+     .title = "geometric median",
+     .guarantee = "a share e < 1/2 of the weight is bad: if the good updates lie within r of a point, so "
+                  "does the result "
+                  "within 2 (1 - e) / (1 - 2e) * r",
+     .source = "Pillutla et al., IEEE TSP 70, 2022",
+     .kind = KEDGE_RULE_WEIGHING,
+     .samples = true,
+     .caps = true,
+     .needs_norms = true,
+     .needs_gram = true,
+     .reach = KEDGE_RULE_REACH_HALF,
+     .weigh = kedgei_rule_centre},
+    {.name = "norm-clipping",
+     .title = "norm clipping",
+     .guarantee = "bad updates of a share e of the weight move the result by at most e * bound; if no bound "
+                  "is given and "
+                  "e < 1/2, it is at most the longest good update",
+     .source = "Sun et al., 2019",
+     .kind = KEDGE_RULE_WEIGHING,
+     .samples = true,
+     .caps = true,
+     .needs_norms = true,
+     .uses_bound = true,
+     .reach = KEDGE_RULE_REACH_BOUND,
+     .weigh = kedgei_rule_clip},
+    {.name = "root-trust",
+     .title = "trust from root data (FLTrust)",
+     .guarantee =
+         "any f: the result is no longer than the root update; updates that point away from it count nothing",
+     .source = "Cao et al., NDSS 2021",
+     .kind = KEDGE_RULE_WEIGHING,
+     .caps = true,
+     .needs_norms = true,
+     .needs_gram = true,
+     .needs_root = true,
+     .reach = KEDGE_RULE_REACH_ANY,
+     .weigh = kedgei_rule_root},
 };
 
 size_t kedge_rule_count(void)
@@ -212,6 +299,17 @@ static int tile_median(const struct kedge_order_columns *columns, const struct v
                     : kedge_order_votes(columns, v->votes, (v->sum - 1) / 2, v->sum / 2 + 1);
 }
 
+/* n = all updates, of which n − 2f were chosen: keeps n − 4f. */
+static int tile_nearest(const struct kedge_order_columns *columns, const struct voters *v,
+                        const struct kedge_rule_params *params, size_t n)
+{
+    const size_t bad = (size_t)kedgei_rule_bad(params, (uint64_t)n * KEDGE_RULE_VOTE);
+    if (!v->alike || v->count + 2 * bad != n || n <= 4 * bad) {
+        return KEDGE_E_ARG;
+    }
+    return kedge_order_nearest(columns, v->count - 2 * bad);
+}
+
 int kedge_rule_tile(const struct kedge_rule *rule, const struct kedge_rule_params *params, const float *base,
                     const int32_t *const *vectors, const uint64_t *weight, size_t count, size_t first,
                     size_t n, unsigned scale_bits, float *out)
@@ -232,8 +330,13 @@ int kedge_rule_tile(const struct kedge_rule *rule, const struct kedge_rule_param
                                                 .n = n,
                                                 .scale_bits = scale_bits,
                                                 .out = out};
-    if (rule->uses_fraction) {
+    switch (rule->keeps) {
+    case KEDGE_RULE_KEEPS_BETWEEN:
         return tile_between(&columns, &voters, kedgei_rule_bad(params, voters.sum) * KEDGE_RULE_VOTE);
+    case KEDGE_RULE_KEEPS_NEAREST:
+        return tile_nearest(&columns, &voters, params, count);
+    case KEDGE_RULE_KEEPS_MIDDLE:
+        break;
     }
     return tile_median(&columns, &voters);
 }

@@ -37,6 +37,13 @@ struct kedge_rule_params {
     double bound; /* norm clipping: longest update (L2 norm, in the model's units); 0 = median of the norms */
 };
 
+/* What a coordinate rule keeps of a sorted column. */
+enum kedge_rule_keeps {
+    KEDGE_RULE_KEEPS_MIDDLE,  /* the middle value, or the middle two */
+    KEDGE_RULE_KEEPS_BETWEEN, /* all but the f least and the f greatest */
+    KEDGE_RULE_KEEPS_NEAREST, /* of the updates chosen all but the 2f farthest from their median */
+};
+
 /* How many bad updates a guarantee covers. */
 enum kedge_rule_reach {
     KEDGE_RULE_REACH_NONE,
@@ -57,6 +64,7 @@ struct kedge_rule {
     const char *guarantee; /* one line for people, f = number of bad updates, n = all */
     const char *source;    /* paper */
     enum kedge_rule_kind kind;
+    enum kedge_rule_keeps keeps; /* of coordinate rules */
     bool samples;     /* base weights are the strategy's (samples); otherwise each update has one vote */
     bool caps;        /* honours a cap on a tenant's share */
     bool needs_norms; /* inputs.norm_sq */
@@ -106,10 +114,10 @@ const struct kedge_rule *kedge_rule_effective(const struct kedge_rule *rule,
                                               size_t count);
 
 /* weight[count] and divisor of the result: base model + Σ weight · q / (divisor · 2^scale_bits) for means;
- * for coordinate rules the votes that kedge_rule_tile takes. Each weight is below 2^31. With a Gram matrix Σ
- * weight · maxima < 2^62; weights of mean and norm clipping add up to no more than max(2^20 · count, the sum
- * of the base weights): the host holds the latter against its bound as for any mean. KEDGE_E_ARG: an input is
- * absent or out of range, or too few votes (kedge_rule_effective was not asked); KEDGE_E_OVERFLOW: a weight
+ * for coordinate rules the votes that kedge_rule_tile takes. Each weight is below 2^31. Rules that need a
+ * Gram matrix keep Σ weight · max|q| below 2^62; of the others the host sees to it as for any mean. All
+ * weights may be 0 (nobody agrees with the root update): the model stays. KEDGE_E_ARG: an input is absent or
+ * out of range, or the votes are too few (kedge_rule_effective was not asked); KEDGE_E_OVERFLOW: a weight
  * would not fit; KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_rule_weigh(const struct kedge_rule *rule, const struct kedge_rule_params *params,
                                      const struct kedge_rule_inputs *inputs, uint64_t *weight,

@@ -1,0 +1,110 @@
+/* Rules that go by an update's length: what is too long is shortened. Weights are rounded down and divisors
+ * up, so that rounding lengthens nothing. */
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "aggregation/rule_impl.h"
+#include "common/base/mem.h"
+
+/* ---- norm clipping ---- */
+
+/* The longest length that stays, in units of the values. */
+static double find_bound(const struct kedge_rule_params *params, const struct kedge_rule_inputs *inputs,
+                         double *length, uint16_t *order)
+{
+    for (size_t i = 0; i < inputs->count; i++) {
+        length[i] = sqrt(inputs->norm_sq[i]);
+    }
+    return params->bound > 0 ? params->bound * (double)(UINT64_C(1) << inputs->scale_bits)
+                             : kedgei_rule_median(length, inputs->weight, inputs->count, order);
+}
+
+int kedgei_rule_clip(const struct kedge_rule_params *params, const struct kedge_rule_inputs *inputs,
+                     uint64_t *weight, uint64_t *ret_divisor)
+{
+    double length[KEDGE_RULE_VECTORS_MAX];
+    uint16_t order[KEDGE_RULE_VECTORS_MAX];
+    uint64_t shortened[KEDGE_RULE_VECTORS_MAX];
+    const size_t n = inputs->count;
+    const double bound = find_bound(params, inputs, length, order);
+    const uint64_t divisor = (uint64_t)n * KEDGE_RULE_VOTE;
+    bool clips = false;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t whole = inputs->weight[i] * divisor / inputs->divisor; /* below 2^31 · 2^29 */
+        const bool is_long = length[i] > bound;
+        shortened[i] = is_long ? (uint64_t)((double)whole * (bound / length[i])) : whole;
+        clips = clips || is_long;
+        if (whole > INT32_MAX) {
+            return KEDGE_E_OVERFLOW;
+        }
+    }
+    memcpy(weight, clips ? shortened : inputs->weight, n * sizeof *weight);
+    *ret_divisor = clips ? divisor : inputs->divisor;
+    return KEDGE_OK;
+}
+
+/* ---- trust from root data ---- */
+
+static const double stretch_max =
+    256; /* an update far shorter than the root's is not drawn out to its length */
+
+/* What an update counts (its cosine to the root update, if that is positive) and how much it is stretched. */
+static double find_trust(const double *product, size_t all, size_t i, double *ret_stretch)
+{
+    const size_t root = all - 1;
+    const double own = sqrt(product[i * all + i]);
+    const double roots = sqrt(product[root * all + root]);
+    const double inner = product[i * all + root];
+    *ret_stretch = 0;
+    if (!(own > 0 && roots > 0 && inner > 0)) {
+        return 0;
+    }
+    const double cosine = inner / own / roots;
+    const double stretch = roots / own;
+    *ret_stretch = stretch < stretch_max ? stretch : stretch_max;
+    return cosine < 1 ? cosine : 1;
+}
+
+static uint64_t round_up(double x)
+{
+    const uint64_t whole = (uint64_t)x;
+    return whole + ((double)whole < x ? 1 : 0);
+}
+
+/* Weights in units of 2^-20 / 2^shift votes; false when Σ weight · maxima could pass 2^62. */
+static bool weigh_trust(const double *product, const struct kedge_rule_inputs *inputs, int shift,
+                        uint64_t *weight, uint64_t *ret_divisor)
+{
+    const double unit = 1.0 / (double)(UINT64_C(1) << shift);
+    double sum = 0;
+    *ret_divisor = 0;
+    for (size_t i = 0; i < inputs->count; i++) {
+        double stretch;
+        const double trust = find_trust(product, inputs->count + 1, i, &stretch);
+        const double counts = (double)inputs->weight[i] * unit * trust;
+        weight[i] = (uint64_t)(counts * stretch);
+        *ret_divisor += round_up(counts);
+        sum += (double)weight[i] * (double)inputs->maxima[i];
+    }
+    return sum < 0x1p61; /* the sum itself is rounded */
+}
+
+int kedgei_rule_root(const struct kedge_rule_params *params, const struct kedge_rule_inputs *inputs,
+                     uint64_t *weight, uint64_t *ret_divisor)
+{
+    (void)params;
+    const size_t all = inputs->count + 1;
+    double *product = kedge_mem_new(all * all, sizeof *product);
+    if (!product) {
+        return KEDGE_E_NOMEM;
+    }
+    uint64_t divisor = 0;
+    kedgei_rule_products(inputs, all, product);
+    for (int shift = 0; !weigh_trust(product, inputs, shift, weight, &divisor); shift++) {
+        KEDGE_ASSERT(shift < 60); /* all weights are 0 by then */
+    }
+    kedge_mem_free(product);
+    *ret_divisor = divisor > 0 ? divisor : 1; /* nobody is trusted: weights are 0, the model stays */
+    return KEDGE_OK;
+}
