@@ -184,7 +184,7 @@ START_TEST(failures)
     } while (err && nth < 100);
     kedge_mem_fail_at(0);
     ck_assert_int_eq(err, KEDGE_OK);
-    ck_assert_int_eq(nth, 3 + 7 + 1 + 4 + 2);
+    ck_assert_int_eq(nth, 3 + 9 + 1 + 5 + 2);
 }
 END_TEST
 
