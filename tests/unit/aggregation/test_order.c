@@ -2,11 +2,11 @@
 
 #include "tests/unit/aggregation/support.h"
 
-enum { N_MAX = 333, COUNT_MAX = 140, SHIFT = 3 };
+enum { N_MAX = 333, SHIFT = 3 };
 
-static const uint64_t golden_mean = 0;
-static const uint64_t golden_votes = 0;
-static const uint64_t golden_nearest = 0;
+/* of places, votes, nearest */
+static const uint64_t golden[] = {UINT64_C(17599964488610715823), UINT64_C(522286828165189117),
+                                  UINT64_C(5142135637233164251)};
 
 static int32_t values[KEDGE_ORDER_VECTORS_MAX][N_MAX + SHIFT];
 static const int32_t *pointers[KEDGE_ORDER_VECTORS_MAX];
@@ -150,12 +150,189 @@ START_TEST(places_equal_sorting)
 }
 END_TEST
 
+static void check_votes(struct kedge_rng *rng, size_t count, uint64_t votes_max)
+{
+    uint64_t votes[KEDGE_ORDER_VECTORS_MAX];
+    uint64_t all = 0;
+    for (size_t k = 0; k < count; k++) {
+        votes[k] = kedge_rng_below(rng, votes_max + 1);
+        all += votes[k];
+    }
+    votes[0] += all == 0;
+    all += all == 0;
+    const uint64_t from = kedge_rng_below(rng, all);
+    const uint64_t to = from + 1 + kedge_rng_below(rng, all - from);
+    const size_t first = (size_t)kedge_rng_below(rng, SHIFT);
+    const size_t n = (size_t)kedge_rng_below(rng, 40);
+    fill(rng, count, first + n);
+    FOR_EACH_SIMD(simd)
+    {
+        const struct kedge_order_columns c = columns_of(count, first, n, 7);
+        ck_assert_int_eq(kedge_order_votes(&c, votes, from, to), KEDGE_OK);
+        for (size_t i = first; i < first + n; i++) {
+            check_same(&out[i], expect_places(count, i, votes, from, to, 7), "votes", count, i);
+        }
+    }
+}
+
+START_TEST(votes_equal_copies)
+{
+    struct kedge_rng rng = new_stream(12);
+    for (size_t count = 1; count <= 7; count++) {
+        for (int run = 0; run < 20; run++) {
+            check_votes(&rng, count, 1 + (uint64_t)run);
+        }
+    }
+    static const size_t counts[] = {16, 50, 129, 512};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        check_votes(&rng, counts[c], 9);
+    }
+}
+END_TEST
+
+/* One vote each is the same as none at all; so are two each, and as many as there may be. */
+START_TEST(equal_votes_change_nothing)
+{
+    static const uint64_t each[] = {1, 2, 3, 1 << 20, KEDGE_ORDER_VOTES_MAX};
+    struct kedge_rng rng = new_stream(13);
+    uint64_t votes[KEDGE_ORDER_VECTORS_MAX];
+    static float plain[N_MAX];
+    for (size_t count = 1; count <= 512; count = count * 3 + 1) {
+        fill(&rng, count, 60);
+        struct kedge_order_columns c = columns_of(count, 0, 60, 20);
+        const size_t cut = (count - 1) / 2;
+        ck_assert_int_eq(kedge_order_mean(&c, cut, count - cut), KEDGE_OK);
+        memcpy(plain, out, sizeof plain);
+        for (size_t e = 0; e < sizeof each / sizeof *each; e++) {
+            for (size_t k = 0; k < count; k++) {
+                votes[k] = each[e];
+            }
+            ck_assert_int_eq(kedge_order_votes(&c, votes, cut * each[e], (count - cut) * each[e]), KEDGE_OK);
+            ck_assert_mem_eq(out, plain, 60 * sizeof *out);
+        }
+    }
+}
+END_TEST
+
+static void check_nearest(struct kedge_rng *rng, size_t count, size_t keep)
+{
+    const size_t first = (size_t)kedge_rng_below(rng, SHIFT);
+    const size_t n = (size_t)kedge_rng_below(rng, count > 20 ? 70 : N_MAX);
+    fill(rng, count, first + n);
+    FOR_EACH_SIMD(simd)
+    {
+        const struct kedge_order_columns c = columns_of(count, first, n, 5);
+        ck_assert_int_eq(kedge_order_nearest(&c, keep), KEDGE_OK);
+        for (size_t i = first; i < first + n; i++) {
+            check_same(&out[i], expect_nearest(count, i, keep, 5), "nearest", count, i);
+        }
+    }
+}
+
+START_TEST(nearest_equal_search)
+{
+    struct kedge_rng rng = new_stream(14);
+    for (size_t count = 1; count <= 7; count++) {
+        for (size_t keep = 1; keep <= count; keep++) {
+            check_nearest(&rng, count, keep);
+        }
+    }
+    check_nearest(&rng, 50, 30);
+    check_nearest(&rng, 131, 3);
+}
+END_TEST
+
+/* Of 0, 4, 8, 12 the median is 6; 4 and 8 are equally near, and so are 0 and 12: the lower is kept. */
+START_TEST(ties_go_down)
+{
+    static const int32_t column[] = {12, 0, 8, 4};
+    static const float expect[] = {4, 6, 4, 6};
+    for (size_t k = 0; k < 4; k++) {
+        values[k][0] = column[k];
+        pointers[k] = values[k];
+    }
+    base[0] = 0;
+    for (size_t keep = 1; keep <= 4; keep++) {
+        const struct kedge_order_columns c = columns_of(4, 0, 1, 0);
+        ck_assert_int_eq(kedge_order_nearest(&c, keep), KEDGE_OK);
+        ck_assert(out[0] == expect[keep - 1]);
+    }
+}
+END_TEST
+
+/* Order of vectors and split into ranges change nothing, and the bytes are known. */
+START_TEST(same_bytes_always)
+{
+    enum { COUNT = 23 };
+    struct kedge_rng rng = new_stream(15);
+    uint64_t votes[COUNT];
+    fill(&rng, COUNT, N_MAX);
+    for (size_t k = 0; k < COUNT; k++) {
+        fill_ints(&rng, values[k], N_MAX, 1 << 20);
+        votes[k] = kedge_rng_below(&rng, KEDGE_ORDER_VOTES_MAX + 1);
+    }
+    FOR_EACH_SIMD(simd)
+    {
+        uint64_t digest[3] = {FNV_START, FNV_START, FNV_START};
+        const size_t a = (size_t)kedge_rng_below(&rng, COUNT);
+        const size_t b = (size_t)kedge_rng_below(&rng, COUNT);
+        const int32_t *pointer = pointers[a];
+        const uint64_t vote = votes[a];
+        pointers[a] = pointers[b];
+        votes[a] = votes[b];
+        pointers[b] = pointer;
+        votes[b] = vote;
+        for (size_t at = 0, n; at < N_MAX; at += n) {
+            n = 1 + (size_t)kedge_rng_below(&rng, 130);
+            n = n < N_MAX - at ? n : N_MAX - at;
+            const struct kedge_order_columns c = columns_of(COUNT, at, n, 18);
+            ck_assert_int_eq(kedge_order_mean(&c, 4, COUNT - 4), KEDGE_OK);
+            digest[0] = fnv(digest[0], out + at, n * sizeof *out);
+            ck_assert_int_eq(kedge_order_votes(&c, votes, 1 << 20, 9 << 20), KEDGE_OK);
+            digest[1] = fnv(digest[1], out + at, n * sizeof *out);
+            ck_assert_int_eq(kedge_order_nearest(&c, 11), KEDGE_OK);
+            digest[2] = fnv(digest[2], out + at, n * sizeof *out);
+        }
+        for (size_t k = 0; k < 3; k++) {
+            ck_assert_uint_eq(digest[k], golden[k]);
+        }
+    }
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    struct kedge_rng rng = new_stream(16);
+    fill(&rng, 5, 10);
+    uint64_t votes[5] = {1, 1, 0, 1, 1};
+    struct kedge_order_columns c = columns_of(5, 0, 10, 4);
+    ck_assert_int_eq(kedge_order_mean(&c, 2, 2), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_order_mean(&c, 3, 2), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_order_mean(&c, 0, 6), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_order_nearest(&c, 0), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_order_nearest(&c, 6), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_order_votes(&c, votes, 0, 5), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_order_votes(&c, votes, 1, 1), KEDGE_E_ARG);
+    votes[2] = KEDGE_ORDER_VOTES_MAX + 1;
+    ck_assert_int_eq(kedge_order_votes(&c, votes, 0, 5), KEDGE_E_ARG);
+    c.scale_bits = 31;
+    ck_assert_int_eq(kedge_order_mean(&c, 0, 5), KEDGE_E_ARG);
+    c = columns_of(0, 0, 10, 4);
+    ck_assert_int_eq(kedge_order_mean(&c, 0, 0), KEDGE_E_ARG);
+    c = columns_of(KEDGE_ORDER_VECTORS_MAX + 1, 0, 10, 4);
+    ck_assert_int_eq(kedge_order_mean(&c, 0, 1), KEDGE_E_ARG);
+}
+END_TEST
+
 int main(void)
 {
-    (void)golden_mean;
-    (void)golden_votes;
-    (void)golden_nearest;
-    (void)expect_nearest;
-    const TTest *const tests[] = {places_equal_sorting, NULL};
+    const TTest *const tests[] = {places_equal_sorting,
+                                  votes_equal_copies,
+                                  equal_votes_change_nothing,
+                                  nearest_equal_search,
+                                  ties_go_down,
+                                  same_bytes_always,
+                                  refusals,
+                                  NULL};
     return run_tests("aggregation/order", tests);
 }
