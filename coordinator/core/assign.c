@@ -1,15 +1,42 @@
-/* Groups of sites: from an accepted pretrain update to a durable group-assigned statement. Only then is the
- * site warm. A group, once durable, never changes. */
+/* Groups of sites: from an accepted pretrain update, or a close, to a durable group-assigned statement. Only
+ * then is the group in force; until then the site is asked for nothing. */
 #include "coordinator/core/core.h"
 
 void kedgei_assign_start(struct kedge_coord *c, uint32_t job, uint32_t site, enum assign_step step)
 {
     struct row *row = kedgei_row(c, job, site);
-    KEDGE_ASSERT(step != ASSIGN_NONE && !row->pub.group_durable);
+    KEDGE_ASSERT(step == ASSIGN_WORK || (step == ASSIGN_APPEND && !row->pub.group_durable));
     KEDGE_ASSERT(!row->item[ITEM_ASSIGN].out);
     row->assign = step;
     kedgei_item_emit(c, job, site, ITEM_ASSIGN);
     kedgei_row_refresh(c, job, site);
+}
+
+bool kedgei_may_migrate(const struct job *j, const struct row *row)
+{
+    const struct kedge_coord_job_params *p = &j->params;
+    uint32_t since = row->pub.group_round == KEDGE_COORD_NONE ? 0 : row->pub.group_round;
+    bool paused = j->round - since < p->migrate_every && !MUTANT(MUTANT_MIGRATES_AT_WILL);
+    return p->groups > 1 && p->migrate_every > 0 && !p->site_chooses && j->kind == KEDGE_TASK_TRAIN
+           && row->pub.group_durable && row->assign == ASSIGN_NONE && !paused;
+}
+
+bool kedgei_migrates(const struct job *j, const struct row *row)
+{
+    /* what it sent already is answered, whatever came of it */
+    return kedgei_may_migrate(j, row) || row->pub.pretrain.progress != KEDGE_INPUT_NONE;
+}
+
+void kedgei_shifted(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    if (!ev->shifted || ev->job >= c->limits.jobs_max || !c->jobs[ev->job].used) {
+        return;
+    }
+    const struct job *j = &c->jobs[ev->job];
+    struct row *row = kedgei_row(c, ev->job, ev->site);
+    row->pub.shifted = row->pub.shifted
+                       || (j->params.groups > 1 && j->params.migrate_every > 0 && !j->params.site_chooses
+                           && kedgei_is_member(c, j, ev->site));
 }
 
 void kedgei_assigned(struct kedge_coord *c, const struct kedge_coord_event *ev)
@@ -25,14 +52,20 @@ void kedgei_assigned(struct kedge_coord *c, const struct kedge_coord_event *ev)
     kedgei_item_done(j, &row->item[ITEM_ASSIGN]);
     if (ev->err == KEDGE_OK) {
         KEDGE_ASSERT(ev->group < j->model_count);
-        row->pub.group = ev->group;
+        row->why = row->pub.group == KEDGE_COORD_NONE ? KEDGE_WHY_NEWCOMER : KEDGE_WHY_MIGRATION;
+        row->pub.pretrain.group = row->pub.group = ev->group;
+        row->pub.group_durable = false;
+        if (MUTANT(MUTANT_UPDATE_FOLLOWS_SITE)) {
+            row->pub.train.group = ev->group;
+        }
         kedgei_assign_start(c, ev->job, ev->site, ASSIGN_APPEND);
         return;
     }
     row->assign = ASSIGN_NONE;
-    if (class == KEDGE_CLASS_REJECT) { /* its update fits no group: the round goes on without it */
-        row->pub.train.progress = KEDGE_INPUT_REFUSED;
-        row->pub.train.reason = ev->err;
+    if (class == KEDGE_CLASS_REJECT) { /* its update fits no group: the round goes on without a newcomer */
+        bool warm = row->pub.group_durable;
+        row->pub.train.progress = warm ? row->pub.train.progress : KEDGE_INPUT_REFUSED;
+        row->pub.train.reason = warm ? row->pub.train.reason : ev->err;
     } else {
         j->failing = ev->err;
     }
@@ -54,6 +87,7 @@ void kedgei_assign_appended(struct kedge_coord *c, const struct kedge_coord_even
     kedgei_item_done(&c->jobs[ev->job], &row->item[ITEM_ASSIGN]);
     row->assign = ASSIGN_NONE;
     row->pub.group_durable = true;
+    row->pub.group_round = c->jobs[ev->job].round;
     kedgei_row_refresh(c, ev->job, ev->site);
     kedgei_offer(c, ev->site);
 }

@@ -46,6 +46,18 @@ enum {
     MUTANT_FORGET_REFUSED,         /* a restart forgets what the open round had refused */
     MUTANT_UNSTORED_UNTOLD,        /* an update that can not be stored does not halt its job */
     MUTANT_UNSTORED_FOREVER,       /* … or its job stays halted when it is stored after all */
+    MUTANT_MOVED_BEFORE_CLOSED,    /* groups that a close gives hold once computed, before it is durable */
+    MUTANT_MOVES_NOT_AWAITED,      /* the next round opens before the groups that a close gave are durable */
+    MUTANT_FORGET_MOVES,           /* a restart forgets the moves of the last close that are not yet stated */
+    MUTANT_FORGET_REGROUP,         /* a restart forgets that the last close asked for new groups */
+    MUTANT_FORGET_MIGRATION,       /* a restart forgets a migration between its pretraining and its group */
+    MUTANT_MIGRATES_AT_WILL,       /* no pause is kept between two migrations */
+    MUTANT_MIGRATES_UNSTATED,      /* a migrating site is in its new group before that is durable */
+    MUTANT_UPDATE_FOLLOWS_SITE,    /* what a migrating site had accepted before is moved to its new group */
+    MUTANT_TRAINS_BEFORE_MIGRATING, /* a site whose data have shifted trains for its old group first */
+    MUTANT_FORMER_MEMBER,    /* who is in a group now may read what it was before the numbers changed */
+    MUTANT_CHOICE_UNCHECKED, /* a site may name a group whose model it did not train */
+    MUTANT_FORGET_CHOICE,    /* a restart takes an update for one of the first group */
     MUTANT_COUNT,
 };
 
@@ -95,6 +107,9 @@ struct row {
     uint32_t evaluation_round;
     struct item item[ITEM_COUNT];
     enum assign_step assign;
+    enum kedge_coord_why why; /* of the assignment under way */
+    uint32_t next_group;      /* what the computed close gives it, KEDGE_COORD_NONE: nothing */
+    uint32_t prior_group;     /* its group when the models in `prior` were those in force */
     /* flags counted in the job */
     bool unresolved; /* selected, active, neither accepted nor refused */
     bool awaited;    /* the job waits for it now: unresolved or still to evaluate, and not gone */
@@ -110,7 +125,7 @@ enum stage {
     STAGE_COLLECT,
     STAGE_COMPUTE,
     STAGE_ROUND_CLOSING,
-    STAGE_ASSIGNING, /* round 0 is closed, its group-assigned statements are not all durable */
+    STAGE_ASSIGNING, /* the round is closed, its group-assigned statements are not all durable */
     STAGE_EVALUATE,  /* the last round is closed */
     STAGE_JOB_CLOSING,
     STAGE_ENDED, /* freed by the next event */
@@ -133,6 +148,9 @@ struct job {
     uint32_t failed_count;  /* items (and the main one) whose last attempt failed */
     struct item main;
     uint32_t round;                     /* current, or wanted next */
+    enum kedge_task_kind kind;          /* of `round` */
+    enum kedge_task_kind closed_kind;   /* of closed_round */
+    bool regroup, next_regroup;         /* the last close, the computed one, asks for new groups */
     uint32_t closed_round, prior_round; /* the last two closed ones, KEDGE_COORD_NONE: none */
     uint32_t quorum;                    /* of the open round */
     uint32_t model_count, prior_count, next_count;
@@ -209,7 +227,8 @@ bool kedgei_evaluation_due(const struct job *j, const struct row *row);
 void kedgei_item_failed(struct kedge_coord *c, uint32_t job, struct item *item, int err);
 void kedgei_item_done(struct job *j, struct item *item);
 void kedgei_item_emit(struct kedge_coord *c, uint32_t job, uint32_t site, enum item_kind kind);
-const struct kedge_digest *kedgei_base(const struct job *j, const struct row *row); /* of its TRAIN tasks */
+const struct kedge_digest *kedgei_base(const struct job *j, uint32_t group); /* of its TRAIN tasks */
+void kedgei_input_clear(struct kedge_coord_input *in);
 void kedgei_sweep_row(struct kedge_coord *c, uint32_t job,
                       uint32_t site); /* emits its failed or waiting items */
 
@@ -235,7 +254,7 @@ void kedgei_round_computed(struct kedge_coord *c, const struct kedge_coord_event
 uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j);
 void kedgei_rows_refresh(struct kedge_coord *c, uint32_t job);
 void kedgei_assign_all(struct kedge_coord *c,
-                       uint32_t job); /* round 0 is closed: its groups into the ledgers */
+                       uint32_t job); /* a round is closed: the groups that it gave into the ledgers */
 void kedgei_next_round(struct kedge_coord *c, uint32_t job);
 void kedgei_collect(struct kedge_coord *c, uint32_t job); /* the round is open: its clock starts */
 
@@ -245,6 +264,11 @@ void kedgei_verified(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_appended(struct kedge_coord *c, const struct kedge_coord_event *ev);
 
 /* assign.c */
+/* May this site change its group by a pretraining in the open round? */
+bool kedgei_may_migrate(const struct job *j, const struct row *row);
+/* May it send this update though it was not selected? */
+bool kedgei_migrates(const struct job *j, const struct row *row);
+void kedgei_shifted(struct kedge_coord *c, const struct kedge_coord_event *ev); /* POLL */
 void kedgei_assign_start(struct kedge_coord *c, uint32_t job, uint32_t site, enum assign_step step);
 void kedgei_assigned(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_assign_appended(struct kedge_coord *c, const struct kedge_coord_event *ev);

@@ -115,7 +115,7 @@ void kedgei_main_emit(struct kedge_coord *c, uint32_t job)
         return; /* no main effect */
     }
     struct kedge_coord_effect *fx = kedgei_emit_job(c, type, job);
-    fx->kind = j->round == 0 ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
+    fx->kind = j->kind;
     if (type == KEDGE_FX_MAIN_JOB_CLOSED) {
         fx->state = kedgei_outcome(j);
         fx->err = j->failing;
@@ -136,8 +136,9 @@ static void check_params(const struct kedge_coord *c, const struct kedge_coord_j
 void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_coord_event *ev)
 {
     KEDGE_ASSERT(job < c->limits.jobs_max && !c->jobs[job].used);
-    KEDGE_ASSERT(ev->params && ev->model_count == 1 && ev->models);
+    KEDGE_ASSERT(ev->params && ev->models);
     check_params(c, ev->params);
+    KEDGE_ASSERT(ev->model_count == (ev->params->site_chooses ? ev->params->groups : 1));
     struct job *j = &c->jobs[job];
     uint8_t *members = j->members;
     struct row *rows = j->rows;
@@ -146,9 +147,11 @@ void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_co
     j->rows = rows;
     j->used = j->dirty = true;
     j->params = *ev->params;
-    j->initial = j->models[0] = ev->models[0];
-    j->model_count = 1;
-    j->round = ev->params->groups > 1 ? 0 : 1;
+    j->initial = ev->models[0];
+    memcpy(j->models, ev->models, ev->model_count * sizeof j->models[0]);
+    j->model_count = ev->model_count;
+    j->round = kedge_coord_first_round(&j->params);
+    j->kind = kedge_coord_round_kind(&j->params, j->round, KEDGE_TASK_NONE, false);
     j->closed_round = j->prior_round = j->unstored_site = KEDGE_COORD_NONE;
     j->wish_ns = j->deadline_ns = j->retry_ns = UINT64_MAX;
     j->sweep = j->offer = KEDGE_COORD_NONE;

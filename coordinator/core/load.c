@@ -15,18 +15,26 @@ static void load_job(struct kedge_coord *c, const struct kedge_coord_event *ev)
     j->stage = STAGE_WISH; /* until LOAD_ROUND says more */
 }
 
+static enum kedge_task_kind kind_of(const struct kedge_coord_event *ev)
+{
+    return ev->round == 0 || ev->kind == KEDGE_TASK_PRETRAIN ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
+}
+
 static void load_round(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     struct job *j = &c->jobs[ev->job];
-    KEDGE_ASSERT(ev->round <= j->params.rounds && (ev->round > 0 || j->params.groups > 1));
+    KEDGE_ASSERT(ev->round <= j->params.rounds && ev->round >= kedge_coord_first_round(&j->params));
     if (!ev->closed) {
         j->stage = STAGE_COLLECT;
         j->round = ev->round;
+        j->kind = kind_of(ev);
         return;
     }
     KEDGE_ASSERT(ev->model_count >= 1 && ev->model_count <= j->params.groups && ev->models);
     KEDGE_ASSERT(j->closed_round == KEDGE_COORD_NONE);
     j->closed_round = ev->round;
+    j->closed_kind = kind_of(ev);
+    j->regroup = ev->regroup && !MUTANT(MUTANT_FORGET_REGROUP);
     j->model_count = ev->model_count;
     memcpy(j->models, ev->models, ev->model_count * sizeof j->models[0]);
 }
@@ -59,6 +67,29 @@ static void load_input(struct kedge_coord *c, const struct kedge_coord_event *ev
     in->envelope = ev->envelope;
     in->update = ev->update;
     in->weight = MUTANT(MUTANT_FORGET_WEIGHT) ? 1 : ev->weight;
+    in->group = ev->kind == KEDGE_TASK_TRAIN ? ev->group : KEDGE_COORD_NONE;
+    if (c->jobs[ev->job].params.site_chooses && !refused) {
+        in->group = MUTANT(MUTANT_FORGET_CHOICE) ? 0 : ev->group;
+        row->pub.group = in->group;
+        row->pub.group_durable = true;
+    }
+}
+
+/* The group in force, or behind that the one that the last close gave and no statement says yet. */
+static void load_group(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    const struct kedge_coord_job_params *p = &c->jobs[ev->job].params;
+    struct row *row = kedgei_row(c, ev->job, ev->site);
+    KEDGE_ASSERT(ev->group < p->groups);
+    if (MUTANT(MUTANT_FORGET_MOVES) && !ev->durable && row->pub.group_durable) {
+        return;
+    }
+    row->pub.group = ev->group;
+    row->pub.group_durable = ev->durable || p->groups == 1 || MUTANT(MUTANT_FORGET_ASSIGNED);
+    row->why = KEDGE_WHY_CLOSE;
+    if (ev->durable && p->groups > 1 && !p->site_chooses) {
+        row->pub.group_round = ev->round;
+    }
 }
 
 void kedgei_load(struct kedge_coord *c, const struct kedge_coord_event *ev)
@@ -78,10 +109,7 @@ void kedgei_load(struct kedge_coord *c, const struct kedge_coord_event *ev)
     } else if (ev->type == KEDGE_EV_LOAD_ACCEPTED || ev->type == KEDGE_EV_LOAD_REFUSED) {
         load_input(c, ev);
     } else if (ev->type == KEDGE_EV_LOAD_GROUP) {
-        KEDGE_ASSERT(ev->group < c->jobs[ev->job].params.groups);
-        row->pub.group = ev->group;
-        row->pub.group_durable = ev->durable || c->jobs[ev->job].params.groups == 1;
-        row->pub.group_durable = row->pub.group_durable || MUTANT(MUTANT_FORGET_ASSIGNED);
+        load_group(c, ev);
     } else {
         KEDGE_ASSERT(ev->type == KEDGE_EV_LOAD_EVALUATED);
         row->pub.evaluated_round = row->evaluation_round = ev->round;
@@ -91,21 +119,53 @@ void kedgei_load(struct kedge_coord *c, const struct kedge_coord_event *ev)
     }
 }
 
-/* Sites between their accepted pretrain update and their durable group-assigned. */
+/* Sites of the open round between their accepted pretrain update and their durable group-assigned of it. */
 static void resume_assignments(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
     for (uint32_t i = 0; i < c->site_count; i++) {
         struct row *row = &j->rows[i];
-        if (row->pub.group != KEDGE_COORD_NONE && !row->pub.group_durable) {
-            row->assign = ASSIGN_APPEND;
-        } else if (row->pub.group == KEDGE_COORD_NONE && j->round > 0 && !MUTANT(MUTANT_FORGET_ASSIGN_WORK)
-                   && row->pub.pretrain.progress == KEDGE_INPUT_ACCEPTED) {
+        bool cold = row->pub.group == KEDGE_COORD_NONE;
+        bool once = j->params.migrate_every == 0 || row->pub.group_round == j->round;
+        bool stated = !cold && row->pub.group_durable && once;
+        bool forgotten = MUTANT(cold ? MUTANT_FORGET_ASSIGN_WORK : MUTANT_FORGET_MIGRATION);
+        if (stated) {
+            row->pub.pretrain.group = row->pub.group;
+        } else if (j->kind == KEDGE_TASK_TRAIN && row->pub.pretrain.progress == KEDGE_INPUT_ACCEPTED
+                   && !forgotten) {
             row->assign = ASSIGN_WORK;
         }
         kedgei_row_refresh(c, job, i);
     }
     j->sweep = 0;
+}
+
+/* Has the last close given groups that no statement says yet? */
+static bool is_unstated(const struct kedge_coord *c, const struct job *j)
+{
+    for (uint32_t i = 0; i < c->site_count; i++) {
+        if (j->rows[i].pub.group != KEDGE_COORD_NONE && !j->rows[i].pub.group_durable) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The last round is closed and no other is open. */
+static void start_behind(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    j->round = j->closed_round;
+    j->kind = j->closed_kind;
+    j->base = j->round == 0 && j->told != KEDGE_JOB_TRAINING ? KEDGE_JOB_GROUPING : KEDGE_JOB_TRAINING;
+    if (j->round == 0 || is_unstated(c, j)) {
+        kedgei_assign_all(c, job);
+        return;
+    }
+    if (kedgei_job_allows(j->told, j->base)) { /* no state was kept: STORING may be next, if all are closed */
+        kedgei_job_tell(c, job);
+    }
+    kedgei_next_round(c, job);
 }
 
 static void start_collecting(struct kedge_coord *c, uint32_t job)
@@ -129,19 +189,8 @@ static void start_job(struct kedge_coord *c, uint32_t job)
     kedgei_rows_refresh(c, job);
     if (j->stage == STAGE_COLLECT) {
         start_collecting(c, job);
-    } else if (j->closed_round == 0) {
-        j->round = 0;
-        j->base = j->told == KEDGE_JOB_TRAINING ? KEDGE_JOB_TRAINING : KEDGE_JOB_GROUPING;
-        kedgei_assign_all(c, job);
     } else if (j->closed_round != KEDGE_COORD_NONE) {
-        j->round = j->closed_round;
-        j->base = KEDGE_JOB_TRAINING;
-        if (kedgei_job_allows(j->told,
-                              j->base)) { /* no state was kept: STORING may be next, if all are closed */
-            kedgei_job_tell(c, job);
-        }
-        resume_assignments(c, job);
-        kedgei_next_round(c, job);
+        start_behind(c, job);
     } else if (opened) { /* no round is durable, but one may have been about to open */
         bool opening = j->told == KEDGE_JOB_GROUPING || j->told == KEDGE_JOB_TRAINING;
         j->base = opening ? j->told : KEDGE_JOB_ENROLLING;

@@ -6,7 +6,7 @@
 struct task {
     uint32_t job, round, group, evaluate_round;
     enum kedge_task_kind kind;
-    bool evaluate_base;
+    bool evaluate_base, choice;
     struct kedge_digest base;
     uint64_t remaining_ns;
 };
@@ -87,29 +87,43 @@ static bool wants_input(const struct job *j, const struct kedge_coord_input *in)
     return in->progress == KEDGE_INPUT_NONE || (in->progress == KEDGE_INPUT_REFUSED && j->halted_by_quorum);
 }
 
-/* A selected site's own contribution to the open round. */
+/* Is it to pretrain: in a round of that kind, to get its first group, or because its data have shifted? */
+static bool wants_pretrain(const struct job *j, const struct row *row)
+{
+    const struct kedge_coord_row *p = &row->pub;
+    bool cold = p->group == KEDGE_COORD_NONE && !j->params.site_chooses;
+    if (j->kind == KEDGE_TASK_PRETRAIN || cold) {
+        return p->selected && wants_input(j, &p->pretrain);
+    }
+    bool later = MUTANT(MUTANT_TRAINS_BEFORE_MIGRATING) && p->selected && wants_input(j, &p->train);
+    /* asked once in a round: the round may need its training more than its moving */
+    return p->shifted && p->pretrain.progress == KEDGE_INPUT_NONE && kedgei_may_migrate(j, row) && !later;
+}
+
+/* A site's own contribution to the open round. */
 static bool find_contribution(const struct job *j, const struct row *row, struct task *ret)
 {
     const struct kedge_coord_row *p = &row->pub;
-    if (!p->selected) {
-        return false;
-    }
-    if (j->round == 0 || p->group == KEDGE_COORD_NONE) {
-        if (!wants_input(j, &p->pretrain)) {
-            return false;
-        }
+    if (wants_pretrain(j, row)) {
         ret->kind = KEDGE_TASK_PRETRAIN;
         ret->base = j->initial;
         return true;
     }
-    if (!p->group_durable || !wants_input(j, &p->train)) {
+    bool early = MUTANT(MUTANT_MIGRATES_UNSTATED) && row->assign == ASSIGN_APPEND;
+    bool ready = j->params.site_chooses || early
+                 || (p->group_durable && row->assign == ASSIGN_NONE && !kedgei_in_flight(&p->pretrain));
+    if (j->kind != KEDGE_TASK_TRAIN || !p->selected || !ready || !wants_input(j, &p->train)) {
         return false;
     }
     ret->kind = KEDGE_TASK_TRAIN;
+    if (j->params.site_chooses) {
+        ret->choice = true;
+        return true;
+    }
     ret->group = p->group;
     ret->base = MUTANT(MUTANT_FOREIGN_TASK) && j->closed_round != KEDGE_COORD_NONE
                     ? j->models[(p->group + 1) % j->model_count]
-                    : *kedgei_base(j, row);
+                    : *kedgei_base(j, p->group);
     ret->evaluate_base = kedgei_evaluation_due(j, row);
     ret->evaluate_round = ret->evaluate_base ? j->closed_round : KEDGE_COORD_NONE;
     return true;
@@ -137,7 +151,7 @@ static bool find_task(const struct kedge_coord *c, uint32_t job, uint32_t site, 
     ret->kind = KEDGE_TASK_EVALUATE;
     ret->round = ret->evaluate_round = j->closed_round;
     ret->group = row->pub.group;
-    ret->base = *kedgei_base(j, row);
+    ret->base = *kedgei_base(j, row->pub.group);
     return true;
 }
 
@@ -149,6 +163,7 @@ static void emit_task(struct kedge_coord *c, uint32_t site, uint32_t request, co
     fx->group = task->group;
     fx->kind = task->kind;
     fx->base = task->base;
+    fx->choice = task->choice;
     fx->evaluate_base = task->evaluate_base;
     fx->evaluate_round = task->evaluate_round;
     fx->remaining_ns = task->remaining_ns;
@@ -206,6 +221,7 @@ void kedgei_poll(struct kedge_coord *c, const struct kedge_coord_event *ev)
         return;
     }
     kedgei_presence_touch(c, ev->site);
+    kedgei_shifted(c, ev);
     if (ev->busy) {
         emit_wait(c, ev->site, ev->request);
         return;

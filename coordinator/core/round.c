@@ -44,10 +44,12 @@ static void open_round(struct kedge_coord *c, uint32_t job)
         uint32_t site = c->order[i];
         bool candidate = kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE;
         j->rows[site].pub.candidate = candidate;
-        KEDGE_ASSERT(!j->rows[site].pub.selected && !j->rows[site].busy);
+        KEDGE_ASSERT(!j->rows[site].pub.selected);
+        KEDGE_ASSERT(!j->rows[site].busy || MUTANT(MUTANT_MOVES_NOT_AWAITED));
         count += candidate ? 1 : 0;
     }
-    uint32_t wanted = j->round == 0 ? j->params.pretrain_sites : j->params.sites_per_round;
+    bool pretrain = j->kind == KEDGE_TASK_PRETRAIN;
+    uint32_t wanted = pretrain ? j->params.pretrain_sites : j->params.sites_per_round;
     kedge_coord_select(j->params.seed, j->round, count, wanted, c->scratch, c->chosen);
     uint32_t next = 0;
     for (uint32_t i = 0; i < c->site_count; i++) {
@@ -157,7 +159,7 @@ static bool advance_stage(struct kedge_coord *c, uint32_t job)
     case STAGE_COLLECT:
         return advance_collect(c, job);
     case STAGE_ASSIGNING:
-        if (j->busy_count == 0) {
+        if (j->busy_count == 0 || MUTANT(MUTANT_MOVES_NOT_AWAITED)) {
             kedgei_next_round(c, job);
             return true;
         }
@@ -203,7 +205,8 @@ void kedgei_advance(struct kedge_coord *c, uint32_t job)
 void kedgei_next_round(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
-    KEDGE_ASSERT(j->closed_round != KEDGE_COORD_NONE && j->busy_count == 0);
+    KEDGE_ASSERT(j->closed_round != KEDGE_COORD_NONE);
+    KEDGE_ASSERT(j->busy_count == 0 || MUTANT(MUTANT_MOVES_NOT_AWAITED));
     if (j->closed_round >= j->params.rounds) {
         j->stage = STAGE_EVALUATE;
         j->base = KEDGE_JOB_STORING;
@@ -216,6 +219,7 @@ void kedgei_next_round(struct kedge_coord *c, uint32_t job)
     j->stage = STAGE_WISH;
     j->base = KEDGE_JOB_TRAINING;
     j->round = j->closed_round + 1;
+    j->kind = kedge_coord_round_kind(&j->params, j->round, j->closed_kind, j->regroup);
     j->wish_ns = UINT64_MAX;
     j->dirty = true;
 }
@@ -236,7 +240,24 @@ void kedgei_assign_all(struct kedge_coord *c, uint32_t job)
     j->dirty = true;
 }
 
-/* The close is durable: its models hold, its inputs are history. */
+/* Takes what the round was; true when the close gave this site a group. */
+static bool close_row(struct row *row)
+{
+    bool moves = row->next_group != KEDGE_COORD_NONE;
+    row->pub.candidate = row->pub.selected = false;
+    kedgei_input_clear(&row->pub.pretrain);
+    kedgei_input_clear(&row->pub.train);
+    row->prior_group = row->pub.group_durable ? row->pub.group : KEDGE_COORD_NONE;
+    if (moves) {
+        row->pub.group = row->next_group;
+        row->pub.group_durable = false;
+        row->next_group = KEDGE_COORD_NONE;
+        row->why = KEDGE_WHY_CLOSE;
+    }
+    return moves;
+}
+
+/* The close is durable: its models and groups hold, its inputs are history. */
 static void round_closed(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -246,17 +267,16 @@ static void round_closed(struct kedge_coord *c, uint32_t job)
     j->prior_round = j->closed_round;
     j->model_count = j->next_count;
     j->closed_round = j->round;
+    j->closed_kind = j->kind;
+    j->regroup = j->next_regroup;
     j->selected_count = 0;
+    bool moves = j->round == 0;
     for (uint32_t i = 0; i < c->site_count; i++) {
-        struct kedge_coord_row *row = &j->rows[i].pub;
-        row->candidate = row->selected = false;
-        memset(&row->pretrain, 0, sizeof row->pretrain);
-        memset(&row->train, 0, sizeof row->train);
-        row->pretrain.ticket = row->train.ticket = KEDGE_COORD_NONE;
+        moves = close_row(&j->rows[i]) || moves;
         kedgei_row_refresh(c, job, i);
     }
     KEDGE_ASSERT(j->unresolved_count == 0 && j->accepted_count == 0 && j->refused_count == 0);
-    if (j->round == 0) {
+    if (moves) {
         kedgei_assign_all(c, job);
     } else {
         kedgei_next_round(c, job);
@@ -298,6 +318,30 @@ void kedgei_main_appended(struct kedge_coord *c, const struct kedge_coord_event 
     }
 }
 
+/* What the close will make durable. */
+static void take_close(struct kedge_coord *c, const struct kedge_coord_event *ev)
+{
+    struct job *j = &c->jobs[ev->job];
+    KEDGE_ASSERT(ev->model_count >= 1 && ev->model_count <= j->params.groups && ev->models);
+    KEDGE_ASSERT(!j->params.site_chooses || (ev->model_count == j->model_count && ev->assigned_count == 0));
+    j->next_count = ev->model_count;
+    j->next_regroup = ev->regroup;
+    memcpy(j->next, ev->models, ev->model_count * sizeof j->next[0]);
+    for (uint32_t i = 0; i < ev->assigned_count; i++) {
+        struct row *row = kedgei_row(c, ev->job, ev->assigned_sites[i]);
+        KEDGE_ASSERT(row->next_group == KEDGE_COORD_NONE && ev->assigned_groups[i] < ev->model_count);
+        row->next_group = ev->assigned_groups[i];
+        bool early = MUTANT(MUTANT_MOVED_BEFORE_CLOSED) && row->pub.group_durable;
+        row->pub.group = early ? row->next_group : row->pub.group;
+    }
+    for (uint32_t i = 0; i < c->site_count && !j->params.site_chooses; i++) {
+        const struct row *row = &j->rows[i];
+        bool must = row->pub.group != KEDGE_COORD_NONE
+                    && (j->kind == KEDGE_TASK_PRETRAIN || row->pub.group >= ev->model_count);
+        KEDGE_ASSERT(!must || row->next_group != KEDGE_COORD_NONE);
+    }
+}
+
 void kedgei_round_computed(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     KEDGE_ASSERT(ev->job < c->limits.jobs_max && c->jobs[ev->job].used);
@@ -317,15 +361,7 @@ void kedgei_round_computed(struct kedge_coord *c, const struct kedge_coord_event
     if (j->cancelling) {
         return;
     }
-    KEDGE_ASSERT(ev->model_count >= 1 && ev->model_count <= j->params.groups && ev->models);
-    KEDGE_ASSERT(j->round == 0 || j->closed_round == KEDGE_COORD_NONE || ev->model_count == j->model_count);
-    j->next_count = ev->model_count;
-    memcpy(j->next, ev->models, ev->model_count * sizeof j->next[0]);
-    for (uint32_t i = 0; j->round == 0 && i < ev->assigned_count; i++) {
-        struct row *row = kedgei_row(c, ev->job, ev->assigned_sites[i]);
-        KEDGE_ASSERT(row->pub.group == KEDGE_COORD_NONE && ev->assigned_groups[i] < ev->model_count);
-        row->pub.group = ev->assigned_groups[i];
-    }
+    take_close(c, ev);
     j->stage = STAGE_ROUND_CLOSING;
     kedgei_job_tell(c, ev->job);
     kedgei_main_emit(c, ev->job);

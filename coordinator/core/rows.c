@@ -18,16 +18,25 @@ struct kedge_coord_input *kedgei_input(struct row *row, enum item_kind kind)
                                  : &row->evaluation;
 }
 
+void kedgei_input_clear(struct kedge_coord_input *in)
+{
+    memset(in, 0, sizeof *in);
+    in->ticket = in->group = KEDGE_COORD_NONE;
+}
+
 void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site)
 {
     KEDGE_ASSERT(j->used && site < c->limits.sites_max);
     struct row *row = &j->rows[site];
     memset(row, 0, sizeof *row);
-    bool grouped = j->params.groups > 1;
+    bool grouped = j->params.groups > 1 && !j->params.start_together;
     row->pub.group = grouped ? KEDGE_COORD_NONE : 0;
     row->pub.group_durable = !grouped;
+    row->pub.group_round = row->next_group = row->prior_group = KEDGE_COORD_NONE;
     row->pub.evaluated_round = row->evaluation_round = KEDGE_COORD_NONE;
-    row->pub.pretrain.ticket = row->pub.train.ticket = row->evaluation.ticket = KEDGE_COORD_NONE;
+    kedgei_input_clear(&row->pub.pretrain);
+    kedgei_input_clear(&row->pub.train);
+    kedgei_input_clear(&row->evaluation);
     for (int i = 0; i < ITEM_COUNT; i++) {
         row->item[i].request = KEDGE_COORD_NONE;
     }
@@ -39,12 +48,9 @@ bool kedgei_is_member(const struct kedge_coord *c, const struct job *j, uint32_t
            && j->members[c->sites[site].tenant] == MEMBER_JOINED;
 }
 
-const struct kedge_digest *kedgei_base(const struct job *j, const struct row *row)
+const struct kedge_digest *kedgei_base(const struct job *j, uint32_t group)
 {
-    if (j->closed_round == KEDGE_COORD_NONE || row->pub.group >= j->model_count) {
-        return &j->initial;
-    }
-    return &j->models[row->pub.group];
+    return group < j->model_count ? &j->models[group] : &j->initial;
 }
 
 bool kedgei_in_flight(const struct kedge_coord_input *in)
@@ -66,14 +72,15 @@ bool kedgei_evaluation_due(const struct job *j, const struct row *row)
 /* Is the site's part in the round settled, well or not? */
 static bool is_refused(const struct job *j, const struct row *row)
 {
-    bool cold = j->round == 0 || row->pub.group == KEDGE_COORD_NONE;
+    bool cold = j->kind == KEDGE_TASK_PRETRAIN || row->pub.group == KEDGE_COORD_NONE;
     return row->pub.train.progress == KEDGE_INPUT_REFUSED
            || (cold && row->pub.pretrain.progress == KEDGE_INPUT_REFUSED);
 }
 
 static bool is_accepted(const struct job *j, const struct row *row)
 {
-    const struct kedge_coord_input *in = j->round == 0 ? &row->pub.pretrain : &row->pub.train;
+    const struct kedge_coord_input *in =
+        j->kind == KEDGE_TASK_PRETRAIN ? &row->pub.pretrain : &row->pub.train;
     return in->progress == KEDGE_INPUT_ACCEPTED;
 }
 
@@ -173,7 +180,8 @@ void kedgei_item_emit(struct kedge_coord *c, uint32_t job, uint32_t site, enum i
         bool work = row->assign == ASSIGN_WORK;
         struct kedge_coord_effect *fx =
             kedgei_emit_site(c, work ? KEDGE_FX_ASSIGN : KEDGE_FX_APPEND_ASSIGNED, job, site);
-        fx->group = row->pub.group;
+        fx->group = work ? KEDGE_COORD_NONE : row->pub.group;
+        fx->why = row->why;
         return;
     }
     struct kedge_coord_input *in = kedgei_input(row, kind);
@@ -183,7 +191,7 @@ void kedgei_item_emit(struct kedge_coord *c, uint32_t job, uint32_t site, enum i
         kedgei_emit_site(c, verify ? KEDGE_FX_VERIFY : KEDGE_FX_APPEND, job, site);
     fx->kind = task_kind(kind);
     fx->round = kind == ITEM_EVALUATE ? row->evaluation_round : fx->round;
-    fx->group = kind == ITEM_PRETRAIN ? KEDGE_COORD_NONE : row->pub.group;
+    fx->group = kind == ITEM_PRETRAIN ? KEDGE_COORD_NONE : in->group;
     fx->request = item->request;
     fx->ticket = in->ticket;
 }

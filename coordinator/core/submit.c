@@ -88,13 +88,15 @@ static int check_round(const struct job *j, const struct kedge_coord_event *ev)
 /* Does the content fit what was asked of this site? */
 static int check_content(const struct job *j, const struct row *row, const struct kedge_coord_event *ev)
 {
-    bool pretrain = ev->kind == KEDGE_TASK_PRETRAIN;
-    uint32_t group = pretrain ? KEDGE_COORD_NONE : row->pub.group;
-    if (ev->group != group || (!pretrain && !row->pub.group_durable)) {
+    bool pretrain = ev->kind == KEDGE_TASK_PRETRAIN, choice = j->params.site_chooses;
+    bool fits = pretrain ? ev->group == KEDGE_COORD_NONE
+                : choice ? ev->group < j->model_count
+                         : ev->group == row->pub.group && row->pub.group_durable;
+    if (!fits) {
         return KEDGE_E_WRONG_GROUP;
     }
-    const struct kedge_digest *base = pretrain ? &j->initial : kedgei_base(j, row);
-    if (memcmp(&ev->base, base, sizeof *base) != 0) {
+    const struct kedge_digest *base = pretrain ? &j->initial : kedgei_base(j, ev->group);
+    if (memcmp(&ev->base, base, sizeof *base) != 0 && !(choice && MUTANT(MUTANT_CHOICE_UNCHECKED))) {
         return KEDGE_E_WRONG_BASE;
     }
     return ev->weight >= 1 && ev->weight <= j->params.weight_max ? KEDGE_OK : KEDGE_E_WEIGHT;
@@ -116,9 +118,27 @@ static void take(struct kedge_coord *c, const struct kedge_coord_event *ev, enum
     in->envelope = ev->envelope;
     in->update = ev->update;
     in->weight = ev->weight;
+    in->group = kind == ITEM_PRETRAIN ? KEDGE_COORD_NONE : ev->group;
     row->item[kind].request = ev->request;
     kedgei_item_emit(c, ev->job, ev->site, kind);
     kedgei_row_refresh(c, ev->job, ev->site);
+}
+
+/* A site trains before it moves or behind that: its ledger says for which group, by the order of its entries.
+ */
+static bool is_moving(const struct row *row, enum item_kind kind)
+{
+    return kind == ITEM_PRETRAIN ? kedgei_in_flight(&row->pub.train)
+                                 : row->assign != ASSIGN_NONE || kedgei_in_flight(&row->pub.pretrain);
+}
+
+static bool is_asked(const struct job *j, const struct row *row, enum item_kind kind)
+{
+    if (kind == ITEM_TRAIN) {
+        return j->kind == KEDGE_TASK_TRAIN;
+    }
+    bool newcomer = j->params.groups > 1 && !j->params.site_chooses && row->pub.group == KEDGE_COORD_NONE;
+    return j->kind == KEDGE_TASK_PRETRAIN || newcomer || kedgei_may_migrate(j, row);
 }
 
 static void submit_update(struct kedge_coord *c, const struct kedge_coord_event *ev)
@@ -134,7 +154,8 @@ static void submit_update(struct kedge_coord *c, const struct kedge_coord_event 
     if (err == KEDGE_OK && row->pub.selected && KEDGE_RARE(c, BUSY)) {
         err = KEDGE_E_BUSY;
     }
-    if (err != KEDGE_OK || !row->pub.selected) {
+    bool speaks = row->pub.selected || (pretrain && kedgei_migrates(j, row));
+    if (err != KEDGE_OK || !speaks) {
         turn_away(c, ev, ev->request, err != KEDGE_OK ? err : KEDGE_E_NOT_SELECTED);
         return;
     }
@@ -148,12 +169,11 @@ static void submit_update(struct kedge_coord *c, const struct kedge_coord_event 
         }
         return;
     }
-    if (kedgei_in_flight(in)) {
+    if (kedgei_in_flight(in) || is_moving(row, kind)) {
         turn_away(c, ev, ev->request, KEDGE_E_BUSY); /* the first one may still fail, then this one counts */
         return;
     }
-    bool asked = pretrain ? j->round == 0 || (j->params.groups > 1 && row->pub.group == KEDGE_COORD_NONE)
-                          : j->round > 0;
+    bool asked = is_asked(j, row, kind);
     err = asked ? check_content(j, row, ev) : KEDGE_E_ARG;
     if (err != KEDGE_OK) {
         if (asked && !MUTANT(MUTANT_REFUSAL_UNRECORDED)) {
@@ -170,10 +190,17 @@ static void submit_update(struct kedge_coord *c, const struct kedge_coord_event 
     take(c, ev, kind, KEDGE_INPUT_VERIFYING);
 }
 
+/* The group that the site was in when this round had closed. */
+static uint32_t evaluated_group(const struct job *j, const struct row *row, uint32_t round)
+{
+    uint32_t now = row->pub.group_durable ? row->pub.group : KEDGE_COORD_NONE;
+    return round == j->closed_round ? now : row->prior_group;
+}
+
 /* The model that an evaluation of this round is about, NULL when it is not kept any more or not yet there. */
 static const struct kedge_digest *evaluated_model(const struct job *j, const struct row *row, uint32_t round)
 {
-    uint32_t group = row->pub.group;
+    uint32_t group = evaluated_group(j, row, round);
     if (round == j->closed_round && group < j->model_count) {
         return &j->models[group];
     }
@@ -206,9 +233,9 @@ static void submit_evaluation(struct kedge_coord *c, const struct kedge_coord_ev
     const struct kedge_digest *model = evaluated_model(j, row, ev->round);
     if (ev->round < j->closed_round && !model) {
         say_closed(c, ev);
-    } else if (!row->pub.group_durable || ev->group != row->pub.group) {
+    } else if (!model || ev->group != evaluated_group(j, row, ev->round)) {
         turn_away(c, ev, ev->request, KEDGE_E_WRONG_GROUP);
-    } else if (!model || memcmp(model, &ev->base, sizeof *model) != 0) {
+    } else if (memcmp(model, &ev->base, sizeof *model) != 0) {
         turn_away(c, ev, ev->request, KEDGE_E_WRONG_BASE);
     } else if (j->stage == STAGE_JOB_CLOSING) {
         turn_away(c, ev, ev->request, KEDGE_E_ROUND_CLOSED);
@@ -308,8 +335,14 @@ static void accepted(struct kedge_coord *c, const struct kedge_coord_event *ev, 
     in->ticket = row->item[kind].request = KEDGE_COORD_NONE;
     if (kind == ITEM_EVALUATE) {
         row->pub.evaluated_round = row->evaluation_round;
-    } else if (kind == ITEM_PRETRAIN && c->jobs[ev->job].round > 0) {
-        kedgei_assign_start(c, ev->job, ev->site, ASSIGN_WORK);
+    } else if (kind == ITEM_TRAIN && c->jobs[ev->job].params.site_chooses) {
+        row->pub.group = in->group;
+        row->pub.group_durable = true;
+    } else if (kind == ITEM_PRETRAIN) {
+        row->pub.shifted = false;
+        if (c->jobs[ev->job].kind == KEDGE_TASK_TRAIN) {
+            kedgei_assign_start(c, ev->job, ev->site, ASSIGN_WORK);
+        }
     }
     kedgei_row_refresh(c, ev->job, ev->site);
 }

@@ -22,7 +22,7 @@ bool kedge_coord_job(const struct kedge_coord *c, uint32_t job, struct kedge_coo
     ret->round = j->round;
     ret->round_open =
         j->stage == STAGE_COLLECT || j->stage == STAGE_COMPUTE || j->stage == STAGE_ROUND_CLOSING;
-    ret->round_kind = j->round == 0 ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
+    ret->round_kind = j->kind;
     ret->model_count = j->model_count;
     ret->models = j->models;
     ret->joined_count = j->joined_count;
@@ -53,6 +53,16 @@ static bool is_model(const struct kedge_digest *model, const struct kedge_digest
     return memcmp(model, of, sizeof *of) == 0;
 }
 
+static bool is_one_of(const struct kedge_digest *model, const struct kedge_digest *of, uint32_t count)
+{
+    for (uint32_t g = 0; g < count; g++) {
+        if (is_model(model, &of[g])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool kedge_coord_may_read(const struct kedge_coord *c, uint32_t job, uint32_t site,
                           const struct kedge_digest *model)
 {
@@ -63,17 +73,14 @@ bool kedge_coord_may_read(const struct kedge_coord *c, uint32_t job, uint32_t si
     if (is_model(model, &j->initial)) {
         return true; /* base of pretrain and of the first round, no secret of any group */
     }
-    const struct kedge_coord_row *row = &j->rows[site].pub;
-    if (!row->group_durable) {
-        return false;
+    const struct row *row = &j->rows[site];
+    if (j->params.site_chooses || (MUTANT(MUTANT_FOREIGN_MODEL) && row->pub.group_durable)) {
+        return is_one_of(model, j->models, j->model_count) || is_one_of(model, j->prior, j->prior_count);
     }
-    for (uint32_t g = 0; MUTANT(MUTANT_FOREIGN_MODEL) && g < j->model_count; g++) {
-        if (is_model(model, &j->models[g])) {
-            return true;
-        }
-    }
-    return (row->group < j->model_count && is_model(model, &j->models[row->group]))
-           || (row->group < j->prior_count && is_model(model, &j->prior[row->group]));
+    uint32_t now = row->pub.group_durable ? row->pub.group : KEDGE_COORD_NONE;
+    uint32_t before = MUTANT(MUTANT_FORMER_MEMBER) ? now : row->prior_group;
+    return (now < j->model_count && is_model(model, &j->models[now]))
+           || (before < j->prior_count && is_model(model, &j->prior[before]));
 }
 
 int kedge_coord_may_upload(const struct kedge_coord *c, uint32_t job, uint32_t site, uint32_t round)
@@ -95,7 +102,7 @@ int kedge_coord_may_upload(const struct kedge_coord *c, uint32_t job, uint32_t s
     if (round != j->round || (j->stage != STAGE_COLLECT && !closing)) {
         return KEDGE_E_ROUND_STALE;
     }
-    if (!j->rows[site].pub.selected) {
+    if (!j->rows[site].pub.selected && !kedgei_migrates(j, &j->rows[site])) {
         return KEDGE_E_NOT_SELECTED;
     }
     return closing ? KEDGE_E_BUSY : KEDGE_OK;
@@ -104,6 +111,24 @@ int kedge_coord_may_upload(const struct kedge_coord *c, uint32_t job, uint32_t s
 struct counts {
     uint32_t selected, unresolved, awaited, accepted, refused, busy, in_flight, failed;
 };
+
+/* A group that is not in force is being stated; what is asked of a site fits the kind of the round. */
+static bool groups_are_valid(const struct job *j, const struct row *row)
+{
+    const struct kedge_coord_row *p = &row->pub;
+    bool grouped = p->group != KEDGE_COORD_NONE, closing = j->stage == STAGE_ROUND_CLOSING;
+    bool stated = !grouped || p->group_durable || row->assign == ASSIGN_APPEND;
+    bool next = row->next_group == KEDGE_COORD_NONE
+                || (row->next_group < j->next_count && (closing || j->stage >= STAGE_JOB_CLOSING));
+    bool by_close = row->assign == ASSIGN_NONE || row->why != KEDGE_WHY_CLOSE || row->assign == ASSIGN_WORK
+                    || j->stage == STAGE_ASSIGNING;
+    bool fits = j->kind == KEDGE_TASK_TRAIN || p->train.progress == KEDGE_INPUT_NONE;
+    bool chosen =
+        !j->params.site_chooses || (row->assign == ASSIGN_NONE && p->pretrain.progress == KEDGE_INPUT_NONE);
+    bool round = p->group_round == KEDGE_COORD_NONE || p->group_round <= j->round;
+    return (!grouped || p->group < j->params.groups) && (!p->group_durable || grouped) && stated && next
+           && by_close && fits && chosen && round;
+}
 
 static bool row_is_valid(const struct job *j, const struct row *row, struct counts *n)
 {
@@ -117,10 +142,8 @@ static bool row_is_valid(const struct job *j, const struct row *row, struct coun
     for (int i = 0; i < ITEM_COUNT; i++) {
         n->failed += row->item[i].failed;
     }
-    bool grouped = row->pub.group != KEDGE_COORD_NONE;
-    bool group_known = !grouped || row->pub.group < j->params.groups;
-    bool warm = !row->pub.group_durable || grouped;
-    return group_known && warm && (!row->pub.selected || row->pub.candidate) && (!row->busy || row->in_flight)
+    return groups_are_valid(j, row) && (!row->pub.selected || row->pub.candidate)
+           && (!row->busy || row->in_flight)
            && (!row->awaited || row->unresolved || j->stage == STAGE_EVALUATE);
 }
 
@@ -140,7 +163,8 @@ static bool job_is_valid(const struct kedge_coord *c, const struct job *j)
            && n.refused == j->refused_count && n.busy == j->busy_count && n.in_flight == j->in_flight_count
            && n.failed + j->main.failed == j->failed_count && order
            && (!closing || (j->busy_count == 0 && j->accepted_count >= j->quorum))
-           && (j->stage != STAGE_ENDED || j->in_flight_count == 0) && j->model_count <= KEDGE_GROUPS_MAX;
+           && (j->stage != STAGE_ENDED || j->in_flight_count == 0) && j->model_count <= j->params.groups
+           && (j->kind == KEDGE_TASK_TRAIN || j->params.groups > 1);
 }
 
 static bool list_is_valid(const struct kedge_coord *c, const struct site_list *list, enum presence presence,
