@@ -40,49 +40,44 @@ int kedge_direction_tile(const int32_t *const *members, size_t count, size_t fir
     return KEDGE_OK;
 }
 
-/* Weights in order, of which the sum times limit must stay below 2^62. */
-static int add_weights(const uint64_t *weight, size_t count, int32_t limit, int64_t *ret_sum)
+static int add_weights(const uint32_t *maxima, const uint64_t *weight, size_t count, int64_t *ret_sum)
 {
-    uint64_t sum = 0;
-    if (count == 0 || count > KEDGE_SITES_MAX || limit < 1) {
+    int64_t sum = 0;
+    if (count == 0 || count > KEDGE_SITES_MAX) {
         return KEDGE_E_ARG;
     }
     for (size_t k = 0; k < count; k++) {
-        if (weight[k] > INT32_MAX) {
+        if (weight[k] > (UINT64_C(1) << 20) || (weight[k] != 0 && maxima[k] == 0)) {
             return KEDGE_E_ARG;
         }
-        sum += weight[k];
+        sum += (int64_t)weight[k];
     }
-    if (sum == 0) {
-        return KEDGE_E_ARG;
-    }
-    if (sum > ((UINT64_C(1) << 62) - 1) / (uint64_t)limit) {
-        return KEDGE_E_OVERFLOW;
-    }
-    *ret_sum = (int64_t)sum;
-    return KEDGE_OK;
+    *ret_sum = sum;
+    return sum > 0 ? KEDGE_OK : KEDGE_E_ARG;
 }
 
-int kedge_direction_weighted_tile(const int32_t *const *members, const uint64_t *weight, size_t count,
-                                  int32_t limit, size_t first, size_t n, int32_t *out)
+/* Sums: 2^20 · 2^11 · 2^12 members · 2^12 = 2^55. */
+int kedge_direction_unit_tile(const int32_t *const *members, const uint32_t *maxima, const uint64_t *weight,
+                              size_t count, size_t first, size_t n, int32_t *out)
 {
     enum { CHUNK = 512 };
     int64_t all = 0;
-    int err = add_weights(weight, count, limit, &all);
+    int err = add_weights(maxima, weight, count, &all);
     for (size_t done = 0; done < n && !err; done += CHUNK) {
         size_t chunk = n - done < CHUNK ? n - done : CHUNK;
         int64_t sum[CHUNK] = {0};
+        int16_t x[CHUNK];
         for (size_t k = 0; k < count; k++) {
             if (weight[k] == 0) {
                 continue;
             }
-            const int32_t *values = members[k] + first + done;
+            kedge_scale12(members[k] + first + done, chunk, maxima[k], x);
             for (size_t i = 0; i < chunk; i++) {
-                sum[i] += (int64_t)weight[k] * values[i];
+                sum[i] += (int64_t)weight[k] * x[i];
             }
         }
         for (size_t i = 0; i < chunk; i++) {
-            out[done + i] = divide_half_even(sum[i], all);
+            out[done + i] = divide_half_even(4096 * sum[i], all);
         }
     }
     return err;

@@ -1,5 +1,5 @@
-/* A group's direction as a weighted mean of pre-training updates (flexcfl.h has the plain one), and what
- * directions have to do with each other. Pure, no heap, any thread. */
+/* A group's direction from unit updates, weighted: what flexcfl.h's plain mean is where sizes of updates and
+ * numbers of a tenant's sites must not matter. Only its cosines mean anything. Pure, no heap, any thread. */
 #ifndef KEDGE_GROUPING_DIRECTION_H
 #define KEDGE_GROUPING_DIRECTION_H
 
@@ -8,12 +8,13 @@
 
 #include "common/base/err.h"
 
-/* out[i] = round-half-even(Σ weight[k] · members[k][first + i] / Σ weight), exact, i < n. With all weights
- * alike the bits of kedge_direction_tile. weight[k] < 2^31; members of weight 0 are not read. KEDGE_E_ARG:
- * count 0 or above KEDGE_SITES_MAX, a weight is out of range or all are 0; KEDGE_E_OVERFLOW: Σ weight · limit
- * ≥ 2^62, limit being the largest |q| (1 … 2^31 − 1). */
-KEDGE_NODISCARD int kedge_direction_weighted_tile(const int32_t *const *members, const uint64_t *weight,
-                                                  size_t count, int32_t limit, size_t first, size_t n,
-                                                  int32_t *out);
+/* With x_k = member k scaled to 12 bits by its own largest magnitude (kedge_scale12), whose norms are at most
+ * √d apart whatever a member sends: out[i] = round-half-even(2^12 · Σ weight[k] · x_k[first + i] / Σ weight),
+ * exact, i < n. maxima[k]: largest |value| of the WHOLE member (kedge_max_abs). weight:
+ * kedge_quota_direction, at most 2^20 each; members of weight 0 are not read. KEDGE_E_ARG: count 0 or above
+ * KEDGE_SITES_MAX, a weight out of range or all 0, a member with a weight whose maximum is 0. */
+KEDGE_NODISCARD int kedge_direction_unit_tile(const int32_t *const *members, const uint32_t *maxima,
+                                              const uint64_t *weight, size_t count, size_t first, size_t n,
+                                              int32_t *out);
 
 #endif

@@ -29,12 +29,12 @@ KEDGE_NODISCARD int kedge_quota(const uint64_t *available, size_t tenants, uint6
 KEDGE_NODISCARD int kedge_quota_weights(const uint32_t *tenant, const uint32_t *maxima, size_t count,
                                         double *weight);
 
-/* Whole-number weights of one group's members for kedge_direction_weighted_tile: each update's weight is its
+/* Whole-number weights of one group's members for kedge_direction_unit_tile: each update's weight is its
  * tenant's share, as aggregation/share_cap.h has it of equal weights, over its norm; the largest becomes
- * 2^20, none is below 1, a zero update has 0. norm_sq[i]: A_ii · max_i² (any common factor). tenant[i] as
- * above; members of one tenant in the order of their sites' names. KEDGE_E_ARG; KEDGE_E_NO_DIRECTION: all are
- * zero; KEDGE_E_NOMEM. */
-KEDGE_NODISCARD int kedge_quota_direction(const uint32_t *tenant, const double *norm_sq, size_t count,
+ * 2^20, a zero update has 0. square[i]: A_ii of the 12-bit scaled update (gram.h), 0 for a zero one.
+ * tenant[i] as above; members of one tenant in the order of their sites' names. share_max:
+ * KEDGE_QUOTA_SHARE_MAX, or the job's. KEDGE_E_ARG; KEDGE_E_NO_DIRECTION: all are zero; KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedge_quota_direction(const uint32_t *tenant, const int64_t *square, size_t count,
                                           uint32_t share_max, uint64_t *weight);
 
 #endif

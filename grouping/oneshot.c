@@ -1,0 +1,61 @@
+#include "grouping/oneshot.h"
+
+#include <math.h>
+
+#include "aggregation/gram.h"
+#include "common/base/mem.h"
+#include "grouping/distance.h"
+#include "grouping/flexcfl.h"
+#include "grouping/linkage.h"
+
+/* Cosines of the updates that have a direction; index[a] is the place of the a-th among all. */
+static double *make_distance(const int64_t *gram, const uint32_t *maxima, size_t count, size_t *index,
+                             size_t *ret_n)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (maxima[i] != 0 && gram[i * count + i] > 0) {
+            index[n++] = i;
+        }
+    }
+    *ret_n = n;
+    double *distance = kedge_mem_new(n ? n * n : 1, sizeof *distance);
+    for (size_t a = 0; distance && a < n; a++) {
+        const double own = sqrt((double)gram[index[a] * count + index[a]]);
+        for (size_t b = a + 1; b < n; b++) {
+            const double other = sqrt((double)gram[index[b] * count + index[b]]);
+            distance[a * n + b] = ((double)gram[index[a] * count + index[b]] / own) / other;
+        }
+    }
+    if (distance) {
+        kedge_distance_cosine(distance, n, distance);
+    }
+    return distance;
+}
+
+int kedge_oneshot(const int64_t *gram, const uint32_t *maxima, size_t count, double link, size_t most,
+                  uint32_t *group, size_t *ret_groups)
+{
+    if (count == 0 || count > KEDGE_GRAM_VECTORS_MAX || most == 0 || most > KEDGE_GROUPS_MAX
+        || !isfinite(link)) {
+        return KEDGE_E_ARG;
+    }
+    size_t index[KEDGE_GRAM_VECTORS_MAX], n = 0;
+    const struct kedge_linkage_cut cut = {.least = 1, .most = most, .cut = link};
+    double *distance = make_distance(gram, maxima, count, index, &n);
+    uint32_t *cluster = kedge_mem_new(count, sizeof *cluster);
+    int err = distance && cluster ? KEDGE_OK : KEDGE_E_NOMEM;
+    if (!err && n == 0) {
+        err = KEDGE_E_NO_DIRECTION;
+    }
+    err = err ? err : kedge_linkage(distance, n, KEDGE_LINKAGE_AVERAGE, &cut, cluster, ret_groups);
+    for (size_t i = 0; i < count && !err; i++) {
+        group[i] = KEDGE_GROUP_NONE;
+    }
+    for (size_t a = 0; a < n && !err; a++) {
+        group[index[a]] = cluster[a];
+    }
+    kedge_mem_free(distance);
+    kedge_mem_free(cluster);
+    return err;
+}

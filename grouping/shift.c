@@ -1,0 +1,77 @@
+#include "grouping/shift.h"
+
+#include <math.h>
+#include <string.h>
+
+static double total_of(const uint64_t *counts, size_t classes)
+{
+    double sum = 0.0;
+    for (size_t c = 0; c < classes; c++) {
+        sum += (double)counts[c];
+    }
+    return sum;
+}
+
+double kedge_shift_labels(const uint64_t *then, const uint64_t *now, size_t classes)
+{
+    const double before = total_of(then, classes), after = total_of(now, classes);
+    if (before <= 0.0 || after <= 0.0) {
+        return before <= 0.0 && after <= 0.0 ? 0.0 : 1.0;
+    }
+    double sum = 0.0;
+    for (size_t c = 0; c < classes; c++) {
+        sum += fabs((double)now[c] / after - (double)then[c] / before);
+    }
+    return sum / 2.0;
+}
+
+/* By insertion: classes are few. */
+static void sort_counts(const uint64_t *from, size_t n, uint64_t *to)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t at = i;
+        for (; at > 0 && to[at - 1] > from[i]; at--) {
+            to[at] = to[at - 1];
+        }
+        to[at] = from[i];
+    }
+}
+
+int kedge_shift_counts(const uint64_t *then, const uint64_t *now, size_t classes, uint64_t samples,
+                       bool *ret_shifted)
+{
+    uint64_t a[KEDGE_SHIFT_CLASSES_MAX], b[KEDGE_SHIFT_CLASSES_MAX];
+    if (classes == 0 || classes > KEDGE_SHIFT_CLASSES_MAX) {
+        return KEDGE_E_ARG;
+    }
+    sort_counts(then, classes, a);
+    sort_counts(now, classes, b);
+    double sum = 0.0;
+    for (size_t c = 0; c < classes; c++) {
+        sum += (double)(a[c] > b[c] ? a[c] - b[c] : b[c] - a[c]);
+    }
+    /* both sides times classes */
+    *ret_shifted = sum > 0.2 * (double)samples;
+    return KEDGE_OK;
+}
+
+bool kedge_shift_update(double cosine, double repeat)
+{
+    return 1.0 - cosine > 2.0 * (1.0 - repeat) + 0.05;
+}
+
+double kedge_group_drift(const double *cosine, const double *moved, size_t groups)
+{
+    double far = 0.0, sum = 0.0, pairs = 0.0;
+    for (size_t i = 0; i < groups; i++) {
+        far = 1.0 - moved[i] > far ? 1.0 - moved[i] : far;
+        for (size_t j = i + 1; j < groups; j++) {
+            sum += 1.0 - cosine[i * groups + j];
+            pairs += 1.0;
+        }
+    }
+    if (pairs <= 0.0 || far <= 0.0) {
+        return 0.0;
+    }
+    return sum > 0.0 ? far / (sum / pairs) : (double)INFINITY;
+}
