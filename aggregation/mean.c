@@ -127,15 +127,22 @@ int kedge_mean_tile(const float *base, const struct kedge_mean_source *sources, 
     }
     struct kedgei_mean_pass pass = {.divisor = (double)weight_sum * (double)(UINT64_C(1) << scale_bits)};
     mean_kernel *kernel = choose_kernel(sources, count);
+    const bool stream = n >= KEDGEI_MEAN_STREAM && out != base + first;
     size_t done = 0;
     while (done < n) {
         const int32_t *values = count > 0 ? sources[0].values + first + done : NULL;
         const size_t block = block_length(values, n - done);
         pass.base = base + first + done;
         pass.out = out + done;
+        pass.stream = stream && (uintptr_t)pass.out % KEDGEI_MEAN_VECTOR == 0;
         run_block(block < KEDGEI_MEAN_LINE ? mean_scalar : kernel, sources, count, first + done, block,
                   n - done - block, &pass);
         done += block;
     }
+#if defined(__x86_64__)
+    if (stream) {
+        kedgei_mean_fence();
+    }
+#endif
     return KEDGE_OK;
 }

@@ -15,6 +15,9 @@ enum {
     KEDGEI_MEAN_BLOCK = 256, /* acc is 2 KiB and stays in L1; measured fastest of 128 to 4096 */
     KEDGEI_MEAN_LINE = 16,   /* values in a cache line; the vector paths take whole ones */
     KEDGEI_MEAN_AHEAD = 128, /* values of the next block that are asked for while this one closes */
+    KEDGEI_MEAN_VECTOR = 32, /* bytes; what is written past the caches stands on multiples of it */
+    /* From 4 MiB on a result written at once is not for the caches. */
+    KEDGEI_MEAN_STREAM = 1 << 20,
 };
 
 struct kedgei_mean_pass {
@@ -27,6 +30,7 @@ struct kedgei_mean_pass {
     bool ahead;
     bool opens;        /* acc holds nothing yet */
     bool closes;       /* write out instead of acc */
+    bool stream;       /* out goes past the caches: its lines need not be read before they are written */
     const float *base; /* at the block's first coordinate */
     float *out;
     double divisor; /* W * 2^scale_bits */
@@ -35,5 +39,7 @@ struct kedgei_mean_pass {
 /* n is a multiple of KEDGEI_MEAN_LINE up to KEDGEI_MEAN_BLOCK, every weight below 2^31. */
 void kedgei_mean_sse2(const struct kedgei_mean_pass *pass, size_t n, int64_t *acc);
 void kedgei_mean_avx2(const struct kedgei_mean_pass *pass, size_t n, int64_t *acc);
+/* After passes that stream: what they wrote becomes visible to other threads like any other store. */
+void kedgei_mean_fence(void);
 
 #endif

@@ -78,7 +78,8 @@ AVX2 INLINE __m256d to_double(__m256i x)
 
 /* base + sum / divisor for the eight coordinates whose sums are even (0, 2, 4, 6) and odd (1, 3, 5,
  * 7). */
-AVX2 INLINE void close_avx2(const float *base, float *out, __m256i even, __m256i odd, __m256d divisor)
+AVX2 INLINE void close_avx2(const float *base, float *out, __m256i even, __m256i odd, __m256d divisor,
+                            const bool stream)
 {
     __m256i a = _mm256_unpacklo_epi64(even, odd); /* 0 1 4 5 */
     __m256i b = _mm256_unpackhi_epi64(even, odd); /* 2 3 6 7 */
@@ -86,8 +87,12 @@ AVX2 INLINE void close_avx2(const float *base, float *out, __m256i even, __m256i
     __m256d high = _mm256_div_pd(to_double(_mm256_permute2x128_si256(a, b, 0x31)), divisor);
     low = _mm256_add_pd(_mm256_cvtps_pd(_mm_loadu_ps(base)), low);
     high = _mm256_add_pd(_mm256_cvtps_pd(_mm_loadu_ps(base + 4)), high);
-    _mm_storeu_ps(out, _mm256_cvtpd_ps(low));
-    _mm_storeu_ps(out + 4, _mm256_cvtpd_ps(high));
+    const __m256 both = _mm256_set_m128(_mm256_cvtpd_ps(high), _mm256_cvtpd_ps(low));
+    if (stream) {
+        _mm256_stream_ps(out, both);
+    } else {
+        _mm256_storeu_ps(out, both);
+    }
 }
 
 /* Signed 32 x 32 -> 64 of the low halves. Clang 14 takes the intrinsic apart, forgets across the loop that
@@ -116,7 +121,8 @@ AVX2 INLINE void madd_avx2(const int32_t *values, __m256i weight, __m256i *even,
  * would fill the queues that should hold loads. Memory would idle meanwhile, so this loop asks for the first
  * lines of the next block; the processor's own prefetcher goes on from there. (Asking ahead inside the sums
  * costs more than it brings.) */
-AVX2 INLINE void close_block(const struct kedgei_mean_pass *pass, size_t n, const int64_t *acc)
+AVX2 INLINE void close_block(const struct kedgei_mean_pass *pass, size_t n, const int64_t *acc,
+                             const bool stream)
 {
     const __m256d divisor = _mm256_set1_pd(pass->divisor);
     const __m256i *slot = (const __m256i *)acc;
@@ -126,14 +132,14 @@ AVX2 INLINE void close_block(const struct kedgei_mean_pass *pass, size_t n, cons
         memcpy(next, pass->next, sizeof next);
         for (size_t line = 0; i < n && line < KEDGEI_MEAN_AHEAD;
              i += 8, slot += 2, line += KEDGEI_MEAN_LINE) {
-            close_avx2(pass->base + i, pass->out + i, slot[0], slot[1], divisor);
+            close_avx2(pass->base + i, pass->out + i, slot[0], slot[1], divisor, stream);
             for (unsigned k = 0; k < KEDGEI_MEAN_FUSE; k++) {
                 _mm_prefetch((const char *)(next[k] + line), _MM_HINT_T0);
             }
         }
     }
     for (; i < n; i += 8, slot += 2) {
-        close_avx2(pass->base + i, pass->out + i, slot[0], slot[1], divisor);
+        close_avx2(pass->base + i, pass->out + i, slot[0], slot[1], divisor, stream);
     }
 }
 
@@ -161,9 +167,16 @@ AVX2 INLINE void pass_avx2(const struct kedgei_mean_pass *pass, const unsigned c
             slot[j] = s[j];
         }
     }
-    if (pass->closes) {
-        close_block(pass, n, acc);
+    if (pass->closes && pass->stream) {
+        close_block(pass, n, acc, true);
+    } else if (pass->closes) {
+        close_block(pass, n, acc, false);
     }
+}
+
+void kedgei_mean_fence(void)
+{
+    _mm_sfence();
 }
 
 AVX2 void kedgei_mean_avx2(const struct kedgei_mean_pass *pass, size_t n, int64_t *acc)

@@ -193,10 +193,52 @@ START_TEST(ties_between_floats)
 }
 END_TEST
 
+/* A result that goes past the caches: the same bytes as in small pieces, whatever it stands on. */
+START_TEST(large_results)
+{
+    enum { N = (1 << 20) + 77, SOURCES = 3, SHIFTS = 9 };
+    struct kedge_mean_source sources[SOURCES];
+    struct kedge_rng rng = new_stream(21);
+    float *start = new_array(N, sizeof *start);
+    float *pieces = new_array(N, sizeof *pieces);
+    float *whole = new_array(N + SHIFTS, sizeof *whole);
+    uint64_t sum = 0;
+    fill_floats(&rng, start, N, 2.0);
+    for (size_t k = 0; k < SOURCES; k++) {
+        int32_t *q = new_array(N, sizeof *q);
+        fill_ints(&rng, q, N, 1 << 20);
+        sources[k] = (struct kedge_mean_source){.values = q, .weight = 100 + k};
+        sum += sources[k].weight;
+    }
+    for (size_t at = 0, n; at < N; at += n) {
+        n = N - at < 4099 ? N - at : 4099;
+        ck_assert_int_eq(kedge_mean_tile(start, sources, SOURCES, at, n, SCALE_BITS, sum, pieces + at),
+                         KEDGE_OK);
+    }
+    FOR_EACH_SIMD(simd)
+    {
+        for (size_t shift = 0; shift < SHIFTS; shift += 1 + shift / 2) {
+            float *to = whole + shift;
+            ck_assert_int_eq(kedge_mean_tile(start, sources, SOURCES, 0, N, SCALE_BITS, sum, to), KEDGE_OK);
+            ck_assert_mem_eq(to, pieces, N * sizeof *to);
+            memset(whole, 0x7b, (N + SHIFTS) * sizeof *whole);
+        }
+        memcpy(whole, start, N * sizeof *whole); /* in place */
+        ck_assert_int_eq(kedge_mean_tile(whole, sources, SOURCES, 0, N, SCALE_BITS, sum, whole), KEDGE_OK);
+        ck_assert_mem_eq(whole, pieces, N * sizeof *whole);
+    }
+    for (size_t k = 0; k < SOURCES; k++) {
+        kedge_mem_free((void *)(uintptr_t)sources[k].values);
+    }
+    kedge_mem_free(start);
+    kedge_mem_free(pieces);
+    kedge_mem_free(whole);
+}
+END_TEST
+
 int main(void)
 {
-    const TTest *const tests[] = {
-        ties_between_floats, by_hand, matches_reference, extreme_values, in_place_and_no_source,
-        arguments,           NULL};
+    const TTest *const tests[] = {ties_between_floats,    by_hand,   matches_reference, extreme_values,
+                                  in_place_and_no_source, arguments, large_results,     NULL};
     return run_tests("aggregation/mean", tests);
 }
