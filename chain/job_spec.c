@@ -53,6 +53,8 @@ static const struct field_row rows[] = {
     ROW(groups, FIELD_U32, false, groups, 1, KEDGE_GROUPS_MAX, 1),
     ROW(pretrain_steps, FIELD_U32, false, pretrain_steps, 1, 100000, 50),
     ROW(pretrain_sites, FIELD_U32, false, pretrain_sites, 0, KEDGE_SITES_MAX, 0),
+    ROW(shift, FIELD_SPECIAL, false, shift, 0, 0, 0),
+    ROW(migration_pause, FIELD_U32, false, migration_pause, 1, KEDGE_ROUNDS_MAX, 1),
     ROW(mixing, FIELD_REAL, false, mixing, 0, 1000, 0),
     ROW(bound, FIELD_REAL, false, bound, 1e-6, 1e6, 64),
     ROW(scale, FIELD_U32, false, scale, 1, 30, 20),
@@ -201,6 +203,18 @@ static int read_model(const json_t *v, struct kedge_job_spec *s, struct kedge_di
     return err ? kedge_diag_wrap(d, err, "job spec: \"model\"") : KEDGE_OK;
 }
 
+static int read_shift(const char *text, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    static const char *const words[] = {"none", "labels", "counts", "update"};
+    for (size_t i = 0; text && i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            s->shift = (enum kedge_shift_test)i;
+            return KEDGE_OK;
+        }
+    }
+    return bad(d, "shift", "\"labels\", \"counts\", \"update\" or \"none\"");
+}
+
 static int read_special(const struct field_row *row, const json_t *v, struct kedge_job_spec *s,
                         struct kedge_diag *d)
 {
@@ -229,6 +243,9 @@ static int read_special(const struct field_row *row, const json_t *v, struct ked
         s->has_initial_model = true;
         return KEDGE_OK;
     }
+    if (strcmp(row->key, "shift") == 0) {
+        return read_shift(text, s, d);
+    }
     KEDGE_ASSERT(strcmp(row->key, "grouping") == 0);
     if (text && strcmp(text, "flexcfl") == 0) {
         s->grouping = KEDGE_GROUPING_FLEXCFL;
@@ -247,6 +264,12 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
     }
     if (!flexcfl && s->groups != 1) {
         return bad(d, "groups", "no other value than 1 without \"grouping\":\"flexcfl\"");
+    }
+    if (!flexcfl && s->shift != KEDGE_SHIFT_TEST_NONE) {
+        return bad(d, "shift", "no other value than \"none\" without \"grouping\":\"flexcfl\"");
+    }
+    if (flexcfl && !json_object_get(root, "shift")) {
+        s->shift = KEDGE_SHIFT_TEST_LABELS;
     }
     if (flexcfl && !json_object_get(root, "pretrain_sites")) {
         s->pretrain_sites = 20 * s->groups; /* α = 20, FlexCFL's released setting */

@@ -18,6 +18,8 @@
 enum { KEDGE_SPEC_TENANTS_MAX = 128, KEDGE_DATA_NAME_MAX = 63 };
 
 enum kedge_grouping { KEDGE_GROUPING_NONE, KEDGE_GROUPING_FLEXCFL };
+/* How a site finds out that its data are no longer those that it was grouped by (grouping/shift.h). */
+enum kedge_shift_test { KEDGE_SHIFT_TEST_NONE, KEDGE_SHIFT_TEST_LABELS, KEDGE_SHIFT_TEST_COUNTS, KEDGE_SHIFT_TEST_UPDATE };
 
 struct kedge_job_spec {
     struct kedge_id name;  /* required */
@@ -40,6 +42,8 @@ struct kedge_job_spec {
     uint32_t groups;                    /* flexcfl: 2…16, required; else 1 */
     uint32_t pretrain_steps;            /* flexcfl: SGD iterations of a pre-training, default 50 */
     uint32_t pretrain_sites;            /* flexcfl: sites of the cold start, 0 = all, default 20 × groups */
+    enum kedge_shift_test shift;        /* flexcfl: "labels" (default), "counts", "update", "none" */
+    uint32_t migration_pause; /* rounds from one group of a site to its next, default 1 */
     double mixing;                      /* inter-group rate η_g, decimal string, default "0", 0…1000 */
     double bound;                       /* largest |value| of an update, decimal string, default "64" */
     unsigned scale;                     /* bits s of the fixed point, default 20, 1…30 */

@@ -315,20 +315,22 @@ static int snapshot_input(struct kedge_host *h, struct close_work *w, uint32_t s
     return kedge_blobs_at(h->tenants[c->tenant].log.blobs, &digest, c->path, &c->file);
 }
 
+/* A pre-training in a round of training, which gave its site this group, or an input that was refused. */
 static void snapshot_row(struct kedge_host *h, struct close_work *w, uint32_t site, uint32_t group,
                          const struct kedge_coord_input *in)
 {
-    bool refused = in->progress == KEDGE_INPUT_REFUSED;
+    bool at_door = in->progress == KEDGE_INPUT_REFUSED;
+    bool refused = at_door || in->group == KEDGE_COORD_NONE; /* accepted, but it fits no group */
     struct close_row *c = &w->rows[w->row_count++];
     c->tenant = h->sites[site].tenant;
     c->row = (struct kedge_input_row){.site = h->sites[site].id,
                                       .use = refused ? KEDGE_USE_REFUSED : KEDGE_USE_GROUPED,
                                       .group = group == KEDGE_COORD_NONE ? 0 : group,
-                                      .leaf = refused ? 0 : in->leaf,
+                                      .leaf = at_door ? 0 : in->leaf,
                                       .weight = refused ? 0 : 1};
     memcpy(c->row.update.b, in->update.b, KEDGE_HASH_LEN);
     if (refused) {
-        snprintf(c->row.reason, sizeof c->row.reason, "%s", kedge_err_code(in->reason));
+        snprintf(c->row.reason, sizeof c->row.reason, "%s", kedge_err_code(at_door ? in->reason : KEDGE_E_ARG));
     }
 }
 
@@ -342,7 +344,7 @@ static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t si
     const struct kedge_coord_input *main_in = cold ? &row->pretrain : &row->train;
     int err = KEDGE_OK;
     if (main_in->progress == KEDGE_INPUT_ACCEPTED) {
-        err = snapshot_input(h, w, site, cold ? 0 : row->group, main_in);
+        err = snapshot_input(h, w, site, cold ? 0 : main_in->group, main_in);
     } else if (main_in->progress == KEDGE_INPUT_REFUSED) {
         snapshot_row(h, w, site, row->group, main_in);
     }
@@ -351,7 +353,8 @@ static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t si
     if (!cold && !both_refused
         && (row->pretrain.progress == KEDGE_INPUT_ACCEPTED
             || row->pretrain.progress == KEDGE_INPUT_REFUSED)) {
-        snapshot_row(h, w, site, row->group, &row->pretrain);
+        bool is_taken = row->pretrain.progress == KEDGE_INPUT_ACCEPTED;
+        snapshot_row(h, w, site, is_taken ? row->pretrain.group : row->group, &row->pretrain);
     }
     return err;
 }

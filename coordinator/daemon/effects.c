@@ -142,10 +142,10 @@ static void execute_job(struct kedge_host *h, const struct kedge_coord_effect *f
         kedge_host_round_closed(h, job, fx->round);
         break;
     case KEDGE_FX_ASSIGN:
-        kedge_host_assign(h, job, fx->site);
+        kedge_host_assign(h, job, fx);
         break;
     case KEDGE_FX_APPEND_ASSIGNED:
-        kedge_host_append_assigned(h, job, fx->site, fx->group);
+        kedge_host_append_assigned(h, job, fx);
         break;
     case KEDGE_FX_MAIN_JOB_CLOSED:
         kedge_host_job_closed(h, job, fx->state);

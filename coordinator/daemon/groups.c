@@ -1,10 +1,12 @@
-/* Newcomers: which group, and the statement that says so. */
+/* Which group a newcomer or a site whose data have shifted belongs to, and the statement that gives a site its
+ * group. */
 #include "coordinator/daemon/rounds.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "chain/compute/compute.h"
+#include "chain/entry_index.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
@@ -14,10 +16,11 @@ struct group_work {
     struct kedge_work work;
     struct kedge_job *job;
     uint32_t site, group, round, groups;
-    bool assign; /* else append */
+    bool assign; /* else append, for this reason */
+    enum kedge_group_how how;
     struct kedge_hash update;
     double cosine;
-    struct kedge_buf envelope;
+    struct kedge_buf envelope, key;
     struct group_work *next; /* among those that wait for the statement key */
     int err;
     struct kedge_diag diag;
@@ -60,10 +63,11 @@ static int sign_assigned(struct kedge_host *h, struct group_work *w)
                                          .job = w->job->spec.name,
                                          .round = w->round,
                                          .group = w->group,
-                                         .how = w->round == 0 ? KEDGE_GROUP_COLD_START : KEDGE_GROUP_NEWCOMER,
+                                         .how = w->how,
                                          .similarity = w->cosine,
                                          .update = w->update};
-    int err = kedge_statement_sign(st, &h->statement_key, &w->envelope, &w->diag);
+    kedge_statement_key(st->kind, &st->u, &w->key);
+    int err = w->key.err ? w->key.err : kedge_statement_sign(st, &h->statement_key, &w->envelope, &w->diag);
     kedge_mem_free(st);
     return err;
 }
@@ -96,6 +100,7 @@ static void finish(struct kedge_host *h, struct group_work *w)
         kedge_host_fail(h, w->err, "a tenant's ledger");
     }
     kedge_buf_deinit(&w->envelope);
+    kedge_buf_deinit(&w->key);
     kedge_mem_free(w);
     if (!h->stop) {
         kedge_host_step(h, &ev);
@@ -135,14 +140,12 @@ static void append(struct kedge_host *h, struct group_work *w)
         finish(h, w);
         return;
     }
-    char key[KEDGE_IDEM_KEY_MAX + 1];
     const struct kedge_site_entry *s = &h->sites[w->site];
-    snprintf(key, sizeof key, "group-assigned/%s/%s", w->job->spec.name.s, s->id.s);
     struct assigned_item *a = kedge_mem_new(1, sizeof *a);
     KEDGE_ASSERT(a);
     *a = (struct assigned_item){{assigned_handle}, h, w};
     struct kedge_ledger_append append = {.entry = kedge_buf_view(&w->envelope),
-                                         .idem_key = kedge_view_str(key),
+                                         .idem_key = kedge_buf_view(&w->key),
                                          .refs = &w->update,
                                          .ref_count = 1};
     h->authority.assigning++;
@@ -177,7 +180,21 @@ void kedge_host_assigned_go_on(struct kedge_host *h)
     }
 }
 
-static void start(struct kedge_host *h, struct kedge_job *job, uint32_t site, uint32_t group, bool assign)
+static enum kedge_group_how how_of(const struct kedge_coord_effect *fx)
+{
+    switch (fx->why) {
+    case KEDGE_WHY_NEWCOMER:
+        return KEDGE_GROUP_NEWCOMER;
+    case KEDGE_WHY_MIGRATION:
+        return KEDGE_GROUP_MIGRATION;
+    case KEDGE_WHY_CLOSE:
+        break;
+    }
+    return fx->round == 0 ? KEDGE_GROUP_COLD_START : KEDGE_GROUP_RECLUSTER;
+}
+
+static void start(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx,
+                  bool assign)
 {
     struct kedge_coord_job_view view;
     struct group_work *w = kedge_mem_new(1, sizeof *w);
@@ -185,22 +202,25 @@ static void start(struct kedge_host *h, struct kedge_job *job, uint32_t site, ui
     KEDGE_ASSERT(w && known && view.model_count >= 1);
     *w = (struct group_work){.work = {{group_done}, group_run},
                              .job = job,
-                             .site = site,
-                             .group = group,
-                             .round = view.round,
+                             .site = fx->site,
+                             .group = assign ? KEDGE_COORD_NONE : fx->group,
+                             .round = fx->round,
                              .groups = view.model_count,
                              .assign = assign,
-                             .update = job->pretrain[site]};
+                             .how = how_of(fx),
+                             .update = job->pretrain[fx->site]};
     kedge_buf_init(&w->envelope, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&w->key, KEDGE_IDEM_KEY_MAX);
     kedge_host_work(h, &w->work);
 }
 
-void kedge_host_assign(struct kedge_host *h, struct kedge_job *job, uint32_t site)
+void kedge_host_assign(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx)
 {
-    start(h, job, site, KEDGE_COORD_NONE, true);
+    start(h, job, fx, true);
 }
 
-void kedge_host_append_assigned(struct kedge_host *h, struct kedge_job *job, uint32_t site, uint32_t group)
+void kedge_host_append_assigned(struct kedge_host *h, struct kedge_job *job,
+                                const struct kedge_coord_effect *fx)
 {
-    start(h, job, site, group, false);
+    start(h, job, fx, false);
 }

@@ -126,10 +126,15 @@ static void handle_poll(struct kedge_host *h, struct kedge_net_request *req, uin
         return;
     }
     h->requests[slot].seen_size = poll->seen_size;
+    struct kedge_id shifted;
+    bool is_named = poll->shifted.len > 0 && kedge_id_from(poll->shifted, &shifted) == KEDGE_OK;
+    const struct kedge_job *job = is_named ? kedge_host_job_find(h, &shifted, false) : NULL;
     struct kedge_coord_event ev = {.type = KEDGE_EV_POLL,
                                    .site = site,
                                    .request = slot,
                                    .busy = poll->flags & 1,
+                                   .shifted = job != NULL,
+                                   .job = job ? job->slot : 0,
                                    .wait_ns = (uint64_t)poll->wait_ms * 1000000u};
     kedge_host_step(h, &ev);
 }

@@ -100,6 +100,7 @@ static int load_tenant(struct kedge_walk *w, const struct kedge_id *id)
 
 /* ---- jobs ---- */
 
+/* Of one site in the order of their rounds: the last one is in force. */
 static int load_assigned(struct kedge_walk *w, uint64_t index)
 {
     (void)index;
@@ -109,8 +110,12 @@ static int load_assigned(struct kedge_walk *w, uint64_t index)
         return KEDGE_OK;
     }
     w->job->pretrain[site] = a->update;
-    struct kedge_coord_event ev = {
-        .type = KEDGE_EV_LOAD_GROUP, .job = w->job->slot, .site = site, .group = a->group, .durable = true};
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_GROUP,
+                                   .job = w->job->slot,
+                                   .site = site,
+                                   .round = a->round,
+                                   .group = a->group,
+                                   .durable = true};
     kedge_host_step(w->h, &ev);
     return KEDGE_OK;
 }
@@ -224,22 +229,25 @@ static void row_opened(struct kedge_walk *w, uint32_t site, const struct kedge_i
     kedge_host_step(w->h, &ev);
 }
 
+/* A group that the last close gave and no statement says yet. */
 static void row_grouped(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row)
 {
     const struct kedge_coord_row *now = kedge_coord_row(w->h->coord, w->job->slot, site);
-    if (row->use != KEDGE_USE_GROUPED || (now && now->group != KEDGE_COORD_NONE)) {
+    bool is_stated = now && now->group_durable && now->group_round == w->job->round;
+    if (row->use != KEDGE_USE_GROUPED || is_stated) {
         return;
     }
     w->job->pretrain[site] = row->update;
     struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_GROUP,
                                    .job = w->job->slot,
                                    .site = site,
+                                   .round = w->job->round,
                                    .group = row->group,
                                    .durable = false};
     kedge_host_step(w->h, &ev);
 }
 
-static int load_cold_start(struct kedge_walk *w, uint64_t index)
+static int load_grouped(struct kedge_walk *w, uint64_t index)
 {
     int err = KEDGE_OK;
     (void)index;
@@ -262,6 +270,20 @@ static int load_history(struct kedge_walk *w, uint64_t index)
         row->refused += a->tenants[i].refused;
     }
     return KEDGE_OK;
+}
+
+static int kind_of_round(struct kedge_walk *w, uint32_t round, enum kedge_task_kind *ret)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t index;
+    snprintf(key, sizeof key, "round-opened/%s/%08u", w->job->spec.name.s, round);
+    int err = kedge_ledger_find(w->h->main.ledger, kedge_view_str(key), &index);
+    err = err == KEDGE_E_NOT_FOUND ? kedge_diag_set(w->d, KEDGE_E_CORRUPT, "the main chain has no %s", key) : err;
+    err = err ? err : kedge_walk_read(w, w->h->main.ledger, index, KEDGE_ST_ROUND_OPENED);
+    if (!err) {
+        *ret = w->st->u.round_opened.round_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
+    }
+    return err;
 }
 
 static int load_closed_round(struct kedge_walk *w)
@@ -290,15 +312,19 @@ static int load_closed_round(struct kedge_walk *w)
     }
     struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROUND,
                                    .job = job->slot,
-                                   .round = step->round,
+                                   .round = job->round,
                                    .closed = true,
-                                   .kind = step->round == 0 ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN,
-                                   .model_count = step->group_count,
+                                   .model_count = job->model_count,
                                    .models = models};
+    err = kind_of_round(w, job->round, &ev.kind); /* `step` is overwritten */
+    if (err) {
+        return err;
+    }
     kedge_host_step(w->h, &ev);
     err = kedge_walk_tenants(w, KEDGE_ST_GROUP_ASSIGNED, KEDGE_WALK_ALL, load_assigned);
-    if (!err && job->spec.groups > 1) {
-        err = kedge_walk_all(w, w->h->main.ledger, KEDGE_ST_AGGREGATE, job->spec.name.s, 0, load_cold_start);
+    if (!err && ev.kind == KEDGE_TASK_PRETRAIN) {
+        err = kedge_walk_all(w, w->h->main.ledger, KEDGE_ST_AGGREGATE, job->spec.name.s, job->round,
+                             load_grouped);
     }
     return err;
 }

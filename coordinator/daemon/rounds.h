@@ -32,8 +32,9 @@ void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_
                             enum kedge_task_kind kind);
 void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32_t round);
 void kedge_host_job_closed(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state outcome);
-void kedge_host_assign(struct kedge_host *h, struct kedge_job *job, uint32_t site);
-void kedge_host_append_assigned(struct kedge_host *h, struct kedge_job *job, uint32_t site, uint32_t group);
+void kedge_host_assign(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx);
+void kedge_host_append_assigned(struct kedge_host *h, struct kedge_job *job,
+                                const struct kedge_coord_effect *fx);
 /* Hands over those that waited for the statement key. */
 void kedge_host_assigned_go_on(struct kedge_host *h);
 void kedge_round_result_free(struct kedge_round_result *r);
