@@ -135,6 +135,8 @@ int kedge_order_mean(const struct kedge_order_columns *columns, size_t from, siz
         const size_t n = columns->n - at < lanes ? columns->n - at : lanes;
         memcpy(base, columns->base + columns->first + at, n * sizeof *base);
         kedgei_order_fill(columns, at, lanes, rows);
+        block.vectors = columns->n - at >= 2 * lanes ? columns->vectors : NULL;
+        block.next = columns->first + at + lanes;
         block.base = base;
         block.out = out;
         kedgei_order_run(&block, lanes);

@@ -15,6 +15,7 @@ enum {
     KEDGEI_ORDER_LANES = 64,
     KEDGEI_ORDER_ROWS = 128, /* so that a block is at most 32 KiB */
     KEDGEI_ORDER_LANES_MANY = 16,
+    KEDGEI_ORDER_LINE = 16,                                      /* values of a cache line */
     KEDGEI_ORDER_LANES_KEYS = 8,                                 /* of 64 bits */
     KEDGEI_ORDER_BLOCK = KEDGEI_ORDER_LANES * KEDGEI_ORDER_ROWS, /* values of a block: 32 KiB */
     KEDGEI_ORDER_PAIRS_MAX = 9727, /* of KEDGE_ORDER_VECTORS_MAX rows: (t² − t + 4) · 2^(t−2) − 1, t = 9 */
@@ -37,6 +38,10 @@ struct kedgei_order_block {
     const float *base;
     double divisor;
     float *out; /* lanes elements */
+    /* What comes after this block, asked for while it is sorted: `lanes` values of each of count vectors from
+     * coordinate `next` on. NULL for none. */
+    const int32_t *const *vectors;
+    size_t next;
 };
 
 void kedgei_order_avx2(const struct kedgei_order_block *block);
@@ -83,7 +88,12 @@ KEDGEI_ORDER_INLINE void kedgei_order_close(const struct kedgei_order_block *blo
 KEDGEI_ORDER_INLINE void kedgei_order_block_body(const struct kedgei_order_block *block, size_t lanes)
 {
     const struct kedgei_order_network *network = block->network;
+    const size_t lines = lanes / KEDGEI_ORDER_LINE;
+    const size_t asked = block->vectors ? block->count * lines : 0;
     for (size_t p = 0; p < network->count; p++) {
+        if (p < asked) {
+            __builtin_prefetch(block->vectors[p / lines] + block->next + p % lines * KEDGEI_ORDER_LINE);
+        }
         kedgei_order_exchange(block->rows + network->pair[p].low * lanes,
                               block->rows + network->pair[p].high * lanes, lanes);
     }

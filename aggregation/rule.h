@@ -113,6 +113,13 @@ const struct kedge_rule *kedge_rule_effective(const struct kedge_rule *rule,
                                               const struct kedge_rule_params *params, const uint64_t *weight,
                                               size_t count);
 
+/* norm_sq, maxima and gram of whole vectors in memory, as far as the rule needs them (a pointer that it does
+ * not need may be NULL): `all` vectors, the root update last where there is one; gram is all × all. Hosts
+ * that hold tiles use norm.h and gram.h. KEDGE_E_ARG: more than KEDGE_RULE_VECTORS_MAX; KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedge_rule_measure(const struct kedge_rule *rule, const int32_t *const *vectors,
+                                       size_t all, size_t dimension, double *norm_sq, uint32_t *maxima,
+                                       int64_t *gram);
+
 /* weight[count] and divisor of the result: base model + Σ weight · q / (divisor · 2^scale_bits) for means;
  * for coordinate rules the votes that kedge_rule_tile takes. Each weight is below 2^31. Rules that need a
  * Gram matrix keep Σ weight · max|q| below 2^62; of the others the host sees to it as for any mean. All

@@ -8,6 +8,7 @@
 #include "bench/bench_audit.h"
 #include "bench/bench_federation.h"
 #include "bench/bench_ledger.h"
+#include "bench/bench_rule.h"
 #include "bench/bench_transport.h"
 #include "common/base/err.h"
 #include "crypto/sign.h"
@@ -219,6 +220,23 @@ static int mean_kernel(struct row rows[ROWS_MAX], int *ret_count)
     return err;
 }
 
+/* 50 updates of 10 MB, beside reading them alone. */
+static int robust_rules(struct row rows[ROWS_MAX], int *ret_count)
+{
+    const double target = 500;
+    struct kedge_bench_rules r;
+    int err = kedge_bench_rules(&r);
+    if (!err) {
+        const char *const unit = "Mparam/s/core";
+        rows[0] = (struct row){"median-50", unit, r.median, r.reading, target, true, r.median >= target};
+        rows[1] = (struct row){
+            "trimmed-mean-50", unit, r.trimmed_mean, r.reading, target, true, r.trimmed_mean >= target};
+        rows[2] = (struct row){"krum-50", unit, r.krum, r.reading, target, true, r.krum >= target};
+        *ret_count = 3;
+    }
+    return err;
+}
+
 static int ledger_statements(struct row rows[ROWS_MAX], int *ret_count)
 {
     struct kedge_bench_ledger l;
@@ -331,6 +349,7 @@ static const struct measurement {
     {{"round-100mb-8-plain", "round-100mb-8-plain-changed"}, round_100mb_plain},
     {{"poc-first-round"}, poc_first_round},
     {{"mean-kernel"}, mean_kernel},
+    {{"median-50", "trimmed-mean-50", "krum-50"}, robust_rules},
     {{"ledger-statements"}, ledger_statements},
     {{"ledger-statements-8-tenants"}, ledger_tenants},
     {{"quiet-tenant-p99"}, quiet_tenant},
