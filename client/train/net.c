@@ -190,6 +190,13 @@ static void run_forward(struct kedge_net *net, const float *x, uint32_t n)
     }
 }
 
+const float *kedge_net_forward(struct kedge_net *net, const float *x, uint32_t n)
+{
+    KEDGE_ASSERT(n >= 1 && n <= net->batch_max);
+    run_forward(net, x, n);
+    return net->out[net->spec.count - 1];
+}
+
 /* One row of logits to probabilities in place; its cross-entropy. */
 static double softmax_row(float *z, uint32_t classes, int32_t label)
 {

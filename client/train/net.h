@@ -33,6 +33,9 @@ uint64_t kedge_net_values_count(const struct kedge_net *net);
 double kedge_net_step(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n, double lr,
                       double l2);
 
+/* Logits of n samples (1 to batch_max), n × outputs: the net's memory, until its next call. */
+const float *kedge_net_forward(struct kedge_net *net, const float *x, uint32_t n);
+
 /* How a strategy bends the steps of a site (strategy/strategy.h): the gradient gets pull · w − towards, so
  * that a step is w ← (1 − lr·(2·l2 + pull))·w + lr·towards − lr·gradient (biases without l2).
  *   FedProx, mu towards the model x       pull = mu, towards = mu · x

@@ -1,0 +1,241 @@
+/* Inside sim/learn: the state of a run and the parts that work on it. A round is: shift the data → select →
+ * find groups (cold start, newcomers, migration) → train, each item on a thread of its own → aggregate by the
+ * integer kernels → step, mix → evaluate → tell. What threads or processes share out are items with results
+ * of a fixed size, put back in the order of the items; everything else runs once, in order, on every rank. So
+ * results depend on neither. */
+#ifndef KEDGE_SIM_LEARN_ENGINE_H
+#define KEDGE_SIM_LEARN_ENGINE_H
+
+#include "aggregation/rule.h"
+#include "client/train/net.h"
+#include "grouping/flexcfl.h"
+#include "sim/learn/learn.h"
+#include "sim/partition/recipes.h"
+#include "strategy/server.h"
+
+enum {
+    KEDGEI_LEARN_SCALE_BITS = 20, /* updates in units of 2^-20 … */
+    KEDGEI_LEARN_BOUND = 2047,    /* … up to 2047: just below 2^31 */
+    KEDGEI_LEARN_CLASSES_MAX = 1024,
+    KEDGEI_LEARN_CHUNK = 256, /* samples of an evaluation in one pass */
+    KEDGEI_LEARN_THREADS_MAX = 64,
+};
+
+/* Streams of KEDGE_RNG_LEARN: what a seed means, never renumber. */
+enum kedgei_learn_stream {
+    KEDGEI_LEARN_STREAM_ATTACKERS = 1,
+    KEDGEI_LEARN_STREAM_DEVICES = 2,
+    KEDGEI_LEARN_STREAM_AVAILABLE = 3, /* by round */
+    KEDGEI_LEARN_STREAM_FAIL = 4,      /* by round, site */
+    KEDGEI_LEARN_STREAM_SHIFT = 5,     /* by round */
+    KEDGEI_LEARN_STREAM_FINETUNE = 6,  /* by site */
+    KEDGEI_LEARN_STREAM_JOIN = 7,      /* by site: a random group */
+    KEDGEI_LEARN_STREAM_COLD = 8, /* who pre-trains for the cold start; by round when groups are made anew */
+    KEDGEI_LEARN_STREAM_UPDATES = 9,  /* synthetic updates */
+    KEDGEI_LEARN_STREAM_RELEASE = 10, /* by site: the order in which samples are released */
+};
+static inline uint64_t kedgei_learn_stream(enum kedgei_learn_stream stream, uint32_t round)
+{
+    return (uint64_t)stream << 32 | round;
+}
+
+/* ---- data (pool.c) ---- */
+
+/* All samples of all sites. A value is (byte − mean) · inverse of its column, or a real. */
+struct kedgei_learn_pool {
+    uint32_t n, train_n, features, classes;
+    uint32_t side;         /* of square images, else 0: these cannot turn */
+    uint8_t *bytes;        /* owned */
+    float *reals;          /* owned */
+    int32_t *labels;       /* owned */
+    uint32_t *writers;     /* owned */
+    float *mean, *inverse; /* owned, one a feature */
+    uint32_t *turned[4];   /* owned: where pixel i of an image that was turned k times comes from; [0] NULL */
+};
+KEDGE_NODISCARD int kedgei_learn_pool_load(struct kedgei_learn_pool *pool,
+                                           const struct kedge_learn_spec *spec,
+                                           struct kedge_partition *ret_partition, struct kedge_diag *reterr);
+void kedgei_learn_pool_deinit(struct kedgei_learn_pool *pool);
+/* One sample, turned `turn` times by 90°, as floats. */
+void kedgei_learn_pool_row(const struct kedgei_learn_pool *pool, uint32_t row, uint32_t turn, float *out);
+
+/* ---- sites (site.c) ---- */
+
+struct kedgei_learn_site {
+    uint32_t *train, *test;                      /* rows of the pool, borrowed from the run's list */
+    uint32_t train_count, test_count, train_all; /* train_all: with what is not released yet */
+    uint32_t turn, truth;                        /* truth: planted group */
+    uint32_t group;                              /* KEDGE_GROUP_NONE: cold */
+    uint32_t tenant, device;
+    bool attacker, selected, shifted;
+    uint32_t changed;    /* times that its data changed */
+    uint32_t pretrained; /* times that it pre-trained */
+    /* of a strategy that needs them; owned, d values each */
+    float *own;           /* Ditto's or a lone site's model; SCAFFOLD's control; FeSEM's last model */
+    int32_t *pretraining; /* last pre-training update */
+    uint64_t *counts;     /* labels of the training samples when it was last given a group */
+    uint64_t first_count; /* samples when the run began */
+    double repeat;        /* cosine of two pre-trainings of unchanged data, for the detector of updates */
+};
+
+/* ---- training (train.c) ---- */
+
+struct kedgei_learn_item {
+    uint32_t site;
+    const float *base;    /* the model that it begins with */
+    const float *towards; /* the second anchor of a pull, NULL: none */
+    uint64_t stream;      /* of its shuffles */
+    bool pretrain, loss_wanted;
+    bool failed; /* does not answer */
+    uint32_t staleness;
+};
+/* What comes back, followed by `vectors` vectors of d four-byte values: the update (int32), then a change of
+ * control variate (int32) or the site's own model (float). */
+struct kedgei_learn_result {
+    int32_t err;     /* KEDGE_OK, or why there is no update */
+    uint32_t choice; /* group, where the site chooses */
+    uint64_t steps, samples;
+    double loss_before, loss, norm_sq, moved; /* moved: ‖w − base‖ */
+};
+
+/* The model that a site chose (IFCA). */
+struct kedgei_learn_choice {
+    uint32_t group;
+    double loss;
+};
+
+/* What an evaluation asks of a site, and a share of it for one thread. */
+struct kedgei_learn_plan {
+    const float *model;
+    uint32_t order, site; /* order: of the model */
+};
+struct kedgei_learn_chunk {
+    const float *model;
+    uint32_t first, count; /* of the plan */
+};
+
+/* A thread's tools. */
+struct kedgei_learn_lane {
+    struct kedge_net *net;
+    float *x;
+    int32_t *labels;
+    uint32_t *order;
+    float *towards; /* d values */
+    float *start;   /* d values */
+};
+
+struct kedgei_learn;
+typedef int kedgei_learn_work(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t item,
+                              void *result);
+
+struct kedgei_learn {
+    const struct kedge_learn_spec *spec;
+    const struct kedge_learn_host *host;
+    struct kedge_diag *reterr;
+    struct kedgei_learn_pool pool;
+    struct kedge_partition partition; /* rows are moved within its order by shifts */
+    struct kedgei_learn_site *sites;
+    uint32_t n;
+    uint64_t d;
+    uint32_t slots;                                  /* models that there is room for */
+    uint32_t groups;                                 /* in use */
+    float *models, *states[KEDGE_SERVER_STATES_MAX]; /* slots × d */
+    float *w0, *aux, *next;                          /* d; aux: mean of the models trained last */
+    int32_t *directions;                             /* slots × d */
+    bool trained[KEDGE_LEARN_GROUPS_MAX];
+    /* the round's items and results */
+    struct kedgei_learn_item *items;
+    uint32_t items_count;
+    uint32_t items_max, *item_order;
+    uint8_t *results; /* items_max × result_size */
+    size_t result_size;
+    uint32_t *selected, selected_count; /* room for all sites */
+    uint64_t *counts;                   /* owned: the sites' */
+    uint32_t chunk;                     /* samples of an evaluation in one pass */
+    uint32_t *correct;                  /* sites: of the last evaluation */
+    double *share;                      /* scratch, one a site */
+    struct kedgei_learn_plan *plan;     /* sites */
+    struct kedgei_learn_chunk *chunks;  /* sites */
+    bool tuning;                        /* this evaluation trains each site's model first */
+    struct kedge_learn_round line;
+    bool cold_started, keeps_updates; /* keeps_updates: all pre-training updates, for clusterings to come */
+    enum kedge_edc edc;
+    bool has_truth; /* sites[].truth means something */
+    const struct kedge_rule *rule;
+    uint32_t *order;       /* scratch, one a site */
+    const uint32_t *asked; /* sites that choose a model */
+    uint32_t asked_count;
+    /* threads.c */
+    struct kedgei_learn_lane *lanes;
+    uint32_t lanes_count;
+};
+
+static inline float *kedgei_learn_model(const struct kedgei_learn *l, uint32_t group)
+{
+    return l->models + (size_t)group * l->d;
+}
+static inline struct kedgei_learn_result *kedgei_learn_result(const struct kedgei_learn *l, uint32_t item)
+{
+    return (struct kedgei_learn_result *)(void *)(l->results + (size_t)item * l->result_size);
+}
+/* Vector k of an item's result. */
+static inline int32_t *kedgei_learn_vector(const struct kedgei_learn *l, uint32_t item, uint32_t k)
+{
+    return (int32_t *)(void *)(l->results + (size_t)item * l->result_size + sizeof(struct kedgei_learn_result)
+                               + (size_t)k * l->d * 4);
+}
+
+/* site.c: sites from the partition, tenants, devices, attackers. */
+KEDGE_NODISCARD int kedgei_learn_sites_init(struct kedgei_learn *l);
+void kedgei_learn_sites_deinit(struct kedgei_learn *l);
+
+/* threads.c: calls work for every item of 0 … count − 1, in about this order (NULL: by number), on some lane,
+ * and fills results (count × size bytes), shared out over threads and processes. */
+KEDGE_NODISCARD int kedgei_learn_spread(struct kedgei_learn *l, uint32_t count, const uint32_t *order,
+                                        size_t size, kedgei_learn_work *work, void *results);
+KEDGE_NODISCARD int kedgei_learn_lanes_init(struct kedgei_learn *l);
+void kedgei_learn_lanes_deinit(struct kedgei_learn *l);
+
+/* The labels of a site's training samples, pool.classes counts. */
+void kedgei_learn_count_labels(const struct kedgei_learn *l, uint32_t site, uint64_t *counts);
+/* Makes the site's own vector, zeros or a copy of first, where it has none. */
+KEDGE_NODISCARD int kedgei_learn_own(struct kedgei_learn *l, uint32_t site, const float *first);
+
+/* attack.c: what a bad site does to a training sample. */
+void kedgei_learn_poison(const struct kedgei_learn *l, uint32_t row, float *x, int32_t *label);
+/* … to the updates of the round's items, all bad sites acting together. */
+KEDGE_NODISCARD int kedgei_learn_attack(struct kedgei_learn *l);
+/* Share of the honest sites' test samples that get the attacker's label once they bear the trigger. */
+KEDGE_NODISCARD int kedgei_learn_backdoor(struct kedgei_learn *l, double *ret);
+
+/* train.c: room for so many items; then all items of the run into its results. */
+KEDGE_NODISCARD int kedgei_learn_items_reserve(struct kedgei_learn *l, uint32_t count);
+KEDGE_NODISCARD int kedgei_learn_train(struct kedgei_learn *l);
+KEDGE_NODISCARD int kedgei_learn_finetune(struct kedgei_learn *l, struct kedgei_learn_lane *lane,
+                                          uint32_t site, const float *model);
+/* Mean cross-entropy of a model on a site's training data. */
+KEDGE_NODISCARD int kedgei_learn_loss(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t site,
+                                      const float *model, double *ret);
+
+/* groups.c: room for models, first models; then, before a round's training, who is in which group. */
+KEDGE_NODISCARD int kedgei_learn_groups_init(struct kedgei_learn *l);
+KEDGE_NODISCARD int kedgei_learn_groups_start(struct kedgei_learn *l);
+void kedgei_learn_tell_bytes(struct kedgei_learn *l, uint64_t models_down, uint64_t models_up);
+KEDGE_NODISCARD int kedgei_learn_groups_before(struct kedgei_learn *l, uint32_t round);
+
+/* round.c */
+KEDGE_NODISCARD int kedgei_learn_round(struct kedgei_learn *l, uint32_t round);
+/* Rounds until every site was asked once, for strategies with groups; 0 for the others. */
+double kedgei_learn_seconds(const struct kedgei_learn *l, uint32_t site);
+uint32_t kedgei_learn_first_rounds(const struct kedgei_learn *l);
+
+/* aggregate.c: from the items' results to the groups' next models, and what comes after: server, mixing. */
+KEDGE_NODISCARD int kedgei_learn_aggregate(struct kedgei_learn *l, uint32_t round);
+
+/* evaluate.c: accuracies of the line. */
+KEDGE_NODISCARD int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round);
+
+/* shift.c: what happens to the sites' data before this round. */
+KEDGE_NODISCARD int kedgei_learn_shift(struct kedgei_learn *l, uint32_t round);
+
+#endif

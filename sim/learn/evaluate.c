@@ -1,0 +1,207 @@
+/* Accuracies, clustering.md §2.9: every site's test samples by its group's current model. Sites of one model
+ * stand together in chunks, so that the products are large. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "sim/learn/engine.h"
+
+enum { CHUNK_SITES = 32 };
+
+/* Which of a row of logits is largest, ties to the lowest. */
+static uint32_t best_of(const float *z, uint32_t classes)
+{
+    uint32_t best = 0;
+    for (uint32_t c = 1; c < classes; c++) {
+        best = z[c] > z[best] ? c : best;
+    }
+    return best;
+}
+
+struct pass {
+    struct kedgei_learn *l;
+    struct kedgei_learn_lane *lane;
+    uint32_t held;
+    uint32_t *correct[KEDGEI_LEARN_CHUNK]; /* whose sample it is */
+};
+
+static void flush(struct pass *p)
+{
+    uint32_t classes = kedge_model_outputs(&p->l->spec->model);
+    if (p->held == 0) {
+        return;
+    }
+    const float *z = kedge_net_forward(p->lane->net, p->lane->x, p->held);
+    for (uint32_t i = 0; i < p->held; i++, z += classes) {
+        *p->correct[i] += best_of(z, classes) == (uint32_t)p->lane->labels[i];
+    }
+    p->held = 0;
+}
+
+static void push_site(struct pass *p, uint32_t site, uint32_t *correct)
+{
+    const struct kedgei_learn_site *s = &p->l->sites[site];
+    for (uint32_t i = 0; i < s->test_count; i++) {
+        kedgei_learn_pool_row(&p->l->pool, s->test[i], s->turn,
+                              p->lane->x + (size_t)p->held * p->l->pool.features);
+        p->lane->labels[p->held] = p->l->pool.labels[s->test[i]];
+        p->correct[p->held++] = correct;
+        if (p->held == p->l->chunk) {
+            flush(p);
+        }
+    }
+}
+
+static int evaluate_chunk(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t item, void *out)
+{
+    const struct kedgei_learn_chunk *c = &l->chunks[item];
+    uint32_t correct[CHUNK_SITES] = {0};
+    struct pass p = {.l = l, .lane = lane};
+    if (l->tuning) { /* each site has a model of its own */
+        int err = KEDGE_OK;
+        for (uint32_t i = 0; i < c->count; i++) {
+            uint32_t site = l->plan[c->first + i].site;
+            err = kedgei_learn_finetune(l, lane, site, c->model);
+            if (!err) { /* a site whose model diverges gets nothing right */
+                push_site(&p, site, &correct[i]);
+                flush(&p);
+            }
+        }
+    } else {
+        memcpy(kedge_net_weights(lane->net), c->model, l->d * sizeof(float));
+        for (uint32_t i = 0; i < c->count; i++) {
+            push_site(&p, l->plan[c->first + i].site, &correct[i]);
+        }
+        flush(&p);
+    }
+    memcpy(out, correct, sizeof correct);
+    return KEDGE_OK;
+}
+
+static int by_model(const void *a, const void *b)
+{
+    const struct kedgei_learn_plan *x = a, *y = b;
+    if (x->model != y->model) {
+        return x->order < y->order ? -1 : 1;
+    }
+    return x->site < y->site ? -1 : x->site > y->site;
+}
+
+/* l->plan[0 … count) → l->correct[site]. */
+static int run_plan(struct kedgei_learn *l, uint32_t count, bool tuning)
+{
+    uint32_t chunks = 0;
+    qsort(l->plan, count, sizeof *l->plan, by_model);
+    for (uint32_t i = 0; i < count;) {
+        struct kedgei_learn_chunk *c = &l->chunks[chunks++];
+        uint32_t samples = 0;
+        *c = (struct kedgei_learn_chunk){.model = l->plan[i].model, .first = i};
+        while (i < count && l->plan[i].model == c->model && c->count < CHUNK_SITES
+               && (c->count == 0 || samples + l->sites[l->plan[i].site].test_count <= l->chunk)) {
+            samples += l->sites[l->plan[i++].site].test_count;
+            c->count++;
+        }
+    }
+    uint32_t(*correct)[CHUNK_SITES] = kedge_mem_new(chunks ? chunks : 1, sizeof *correct);
+    if (!correct) {
+        return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for an evaluation");
+    }
+    l->tuning = tuning;
+    int err = kedgei_learn_spread(l, chunks, NULL, sizeof *correct, evaluate_chunk, correct);
+    for (uint32_t k = 0; k < chunks && !err; k++) {
+        for (uint32_t i = 0; i < l->chunks[k].count; i++) {
+            l->correct[l->plan[l->chunks[k].first + i].site] = correct[k][i];
+        }
+    }
+    kedge_mem_free(correct);
+    return err;
+}
+
+static int compare_shares(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sums over the plan's sites: share of samples, mean and worst tenth of the sites' shares. */
+static void sum_up(struct kedgei_learn *l, uint32_t count, double *ret_all, double *ret_mean,
+                   double *ret_worst)
+{
+    uint64_t correct = 0, samples = 0;
+    double mean = 0, worst = 0;
+    uint32_t tenth = (count + 9) / 10;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t site = l->plan[i].site, n = l->sites[site].test_count;
+        correct += l->correct[site];
+        samples += n;
+        l->share[i] = n ? (double)l->correct[site] / n : 0;
+    }
+    qsort(l->share, count, sizeof *l->share, compare_shares);
+    for (uint32_t i = 0; i < count; i++) {
+        mean += l->share[i];
+        worst += i < tenth ? l->share[i] : 0;
+    }
+    *ret_all = samples ? (double)correct / (double)samples : (double)NAN;
+    *ret_mean = count ? mean / count : (double)NAN;
+    *ret_worst = count ? worst / tenth : (double)NAN;
+}
+
+static uint32_t plan_groups(struct kedgei_learn *l)
+{
+    uint32_t count = 0;
+    bool grouped = l->spec->strategy->grouping != KEDGE_GROUPING_KIND_NONE;
+    for (uint32_t i = 0; i < l->n; i++) {
+        uint32_t group = grouped ? l->sites[i].group : 0;
+        if (group != KEDGE_GROUP_NONE && l->sites[i].test_count > 0 && !l->sites[i].attacker) {
+            l->plan[count++] = (struct kedgei_learn_plan){kedgei_learn_model(l, group), group, i};
+        }
+    }
+    return count;
+}
+
+static uint32_t plan_one(struct kedgei_learn *l, const float *model, bool own)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (l->sites[i].test_count > 0 && !l->sites[i].attacker) {
+            const float *m = own && l->sites[i].own ? l->sites[i].own : model;
+            l->plan[count++] = (struct kedgei_learn_plan){m, m == model ? 0 : i + 1, i};
+        }
+    }
+    return count;
+}
+
+int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
+{
+    const struct kedge_strategy *strategy = l->spec->strategy;
+    struct kedge_learn_round *line = &l->line;
+    bool grouped = strategy->grouping != KEDGE_GROUPING_KIND_NONE;
+    double mean, worst;
+    line->accuracy = line->accuracy_sites = line->accuracy_worst = (double)NAN;
+    line->accuracy_auxiliary = line->accuracy_personal = line->backdoor = (double)NAN;
+    uint32_t last = l->spec->rounds - 1;
+    if (round < kedgei_learn_first_rounds(l) && round != last) {
+        return KEDGE_OK; /* partial: sites without a group */
+    }
+    if (round % l->spec->evaluate_every != 0 && round + 10 < l->spec->rounds) {
+        return KEDGE_OK;
+    }
+    bool alone = strategy->local == KEDGE_LOCAL_ALONE;
+    uint32_t count = alone ? plan_one(l, l->w0, true) : plan_groups(l);
+    int err = run_plan(l, count, false);
+    sum_up(l, count, &line->accuracy, &line->accuracy_sites, &line->accuracy_worst);
+    line->accuracy_auxiliary = line->accuracy;
+    if (!err && grouped) {
+        count = plan_one(l, l->aux, false);
+        err = run_plan(l, count, false);
+        sum_up(l, count, &line->accuracy_auxiliary, &mean, &worst);
+    }
+    bool tuned = strategy->local == KEDGE_LOCAL_FINETUNE && round == last;
+    if (!err && (tuned || alone || strategy->local == KEDGE_LOCAL_DITTO)) {
+        count = tuned ? plan_groups(l) : plan_one(l, l->w0, true);
+        err = run_plan(l, count, tuned);
+        sum_up(l, count, &line->accuracy_personal, &mean, &worst);
+    }
+    return err ? err : kedgei_learn_backdoor(l, &line->backdoor);
+}

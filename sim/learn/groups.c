@@ -1,0 +1,426 @@
+/* Who is in which group: FlexCFL's cold start, its newcomers and migrations, and the choices of IFCA and
+ * FeSEM. Sites that pre-train are items of the round like those that train. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregation/mean.h"
+#include "common/base/mem.h"
+#include "common/base/rng.h"
+#include "grouping/closest.h"
+#include "grouping/shift.h"
+#include "sim/learn/engine.h"
+
+static bool is_flexcfl(enum kedge_grouping_kind kind)
+{
+    return kind == KEDGE_GROUPING_KIND_FLEXCFL || kind == KEDGE_GROUPING_KIND_RANDOM
+           || kind == KEDGE_GROUPING_KIND_CENTRES || kind == KEDGE_GROUPING_KIND_ONESHOT;
+}
+
+/* ---- pre-training ---- */
+
+void kedgei_learn_tell_bytes(struct kedgei_learn *l, uint64_t models_down, uint64_t models_up)
+{
+    l->line.bytes_down += models_down * l->d * 4;
+    l->line.bytes_up += models_up * l->d * 4;
+    l->line.updates += models_up;
+}
+
+/* Appends a pre-training of the site. */
+static int add_pretraining(struct kedgei_learn *l, uint32_t site)
+{
+    if (l->items_count == l->items_max) {
+        return KEDGE_E_BUG;
+    }
+    l->items[l->items_count++] = (struct kedgei_learn_item){
+        .site = site, .base = l->w0, .stream = l->sites[site].pretrained++, .pretrain = true};
+    kedgei_learn_tell_bytes(l, 1, 1);
+    return KEDGE_OK;
+}
+
+static int keep_pretraining(struct kedgei_learn *l, uint32_t site, const int32_t *update)
+{
+    struct kedgei_learn_site *s = &l->sites[site];
+    if (!s->pretraining) {
+        s->pretraining = kedge_mem_new(l->d, sizeof *s->pretraining);
+    }
+    if (!s->pretraining) {
+        return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for the update of site %u", site);
+    }
+    memcpy(s->pretraining, update, l->d * sizeof *update);
+    return KEDGE_OK;
+}
+
+static bool wants_updates(const struct kedgei_learn *l)
+{
+    enum kedge_learn_detector d = l->spec->detector;
+    return d == KEDGE_LEARN_DETECT_UPDATE || d == KEDGE_LEARN_DETECT_BOTH || l->keeps_updates;
+}
+
+/* ---- directions ---- */
+
+static int start_group(struct kedgei_learn *l, uint32_t group, const int32_t *const *members, uint32_t count)
+{
+    struct kedge_mean_source *sources = kedge_mem_new(count, sizeof *sources);
+    if (!sources) {
+        return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for a group");
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        sources[i] = (struct kedge_mean_source){.values = members[i], .weight = 1};
+    }
+    int err = kedge_direction_tile(members, count, 0, l->d, l->directions + (size_t)group * l->d);
+    err = err ? err
+              : kedge_mean_tile(l->w0, sources, count, 0, l->d, KEDGEI_LEARN_SCALE_BITS, count,
+                                kedgei_learn_model(l, group));
+    kedge_mem_free(sources);
+    return err ? kedge_diag_set(l->reterr, err, "a group's first model: %s", kedge_strerror(err)) : KEDGE_OK;
+}
+
+static void join(struct kedgei_learn *l, uint32_t site, uint32_t group)
+{
+    l->sites[site].group = group;
+    kedgei_learn_count_labels(l, site, l->sites[site].counts);
+}
+
+/* ---- cold start ---- */
+
+static int compare_ids(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* A uniform sample of sites, in order, into the items. */
+static int pretrain_sample(struct kedgei_learn *l, uint32_t round, uint32_t count)
+{
+    struct kedge_rng rng;
+    uint32_t *ids = kedge_mem_new(l->n, sizeof *ids);
+    int err = ids ? kedgei_learn_items_reserve(l, count) : KEDGE_E_NOMEM;
+    for (uint32_t i = 0; i < l->n && !err; i++) {
+        ids[i] = i;
+    }
+    l->items_count = 0;
+    if (!err) {
+        kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN,
+                       kedgei_learn_stream(KEDGEI_LEARN_STREAM_COLD, round), 0);
+        kedge_rng_sample(&rng, ids, l->n, count);
+        qsort(ids, count, sizeof *ids, compare_ids);
+    }
+    for (uint32_t i = 0; i < count && !err; i++) {
+        err = add_pretraining(l, ids[i]);
+    }
+    kedge_mem_free(ids);
+    return err ? err : kedgei_learn_train(l);
+}
+
+/* Updates that came, in the order of the items: pointers and items. */
+static uint32_t collect(const struct kedgei_learn *l, const int32_t **updates, uint32_t *items)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < l->items_count; i++) {
+        if (!kedgei_learn_result(l, i)->err) {
+            updates[count] = kedgei_learn_vector(l, i, 0);
+            items[count++] = i;
+        }
+    }
+    return count;
+}
+
+static int group_updates(struct kedgei_learn *l, uint32_t round, const int32_t *const *updates,
+                         uint32_t count, uint32_t *group)
+{
+    const struct kedge_strategy *strategy = l->spec->strategy;
+    double *values = kedge_mem_new(count, sizeof *values);
+    double *embedding = kedge_mem_new((size_t)count * l->spec->groups, sizeof *embedding);
+    struct kedge_flexcfl_params params = {.edc = l->edc,
+                                          .groups = l->spec->groups,
+                                          .size_min = l->edc == KEDGE_EDC_PLAIN ? 0 : 2,
+                                          .seed = l->spec->seed,
+                                          .round = round};
+    struct kedge_flexcfl_result result = {.group = group, .eigenvalues = values, .embedding = embedding};
+    (void)strategy;
+    int err =
+        values && embedding ? kedge_flexcfl_group(updates, count, l->d, &params, &result) : KEDGE_E_NOMEM;
+    l->groups = err ? 0 : (uint32_t)result.groups;
+    kedge_mem_free(values);
+    kedge_mem_free(embedding);
+    return err ? kedge_diag_set(l->reterr, err, "groups: %s", kedge_strerror(err)) : KEDGE_OK;
+}
+
+/* From the updates that came to directions, models and members. */
+static int cold_start(struct kedgei_learn *l, uint32_t round, const int32_t **updates, uint32_t *items,
+                      const int32_t **members, uint32_t *group)
+{
+    uint32_t count = collect(l, updates, items);
+    bool centres = l->spec->strategy->grouping == KEDGE_GROUPING_KIND_CENTRES;
+    int err = KEDGE_OK;
+    if (count == 0) {
+        return kedge_diag_set(l->reterr, KEDGE_E_NO_DIRECTION, "groups: no pre-training update came");
+    }
+    if (centres) {
+        l->groups = count;
+        for (uint32_t i = 0; i < count; i++) {
+            group[i] = i;
+        }
+    } else {
+        err = group_updates(l, round, updates, count, group);
+    }
+    for (uint32_t j = 0; j < l->groups && !err; j++) {
+        uint32_t own = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            if (group[i] == j) {
+                members[own++] = updates[i];
+            }
+        }
+        err = own ? start_group(l, j, members, own) : KEDGE_E_BUG;
+    }
+    for (uint32_t i = 0; i < count && !err; i++) {
+        uint32_t site = l->items[items[i]].site;
+        if (group[i] != KEDGE_GROUP_NONE) {
+            join(l, site, group[i]);
+        }
+        err = wants_updates(l) ? keep_pretraining(l, site, updates[i]) : KEDGE_OK;
+    }
+    return err;
+}
+
+static int flexcfl_start(struct kedgei_learn *l, uint32_t round)
+{
+    bool centres = l->spec->strategy->grouping == KEDGE_GROUPING_KIND_CENTRES;
+    uint64_t wanted = centres ? l->spec->groups : (uint64_t)l->spec->groups * l->spec->pretrain_scale;
+    uint32_t count = wanted < l->n ? (uint32_t)wanted : l->n;
+    count = count < KEDGE_GRAM_VECTORS_MAX ? count : KEDGE_GRAM_VECTORS_MAX;
+    int err = pretrain_sample(l, round, count);
+    const int32_t **updates = kedge_mem_new(count, sizeof *updates),
+                  **members = kedge_mem_new(count, sizeof *members);
+    uint32_t *items = kedge_mem_new(count, sizeof *items), *group = kedge_mem_new(count, sizeof *group);
+    if (!err && (!updates || !members || !items || !group)) {
+        err = kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u updates", count);
+    }
+    err = err ? err : cold_start(l, round, updates, items, members, group);
+    for (uint32_t j = 0; j < l->groups && !err; j++) {
+        l->trained[j] = true; /* for the first auxiliary model */
+    }
+    kedge_mem_free(updates);
+    kedge_mem_free(members);
+    kedge_mem_free(items);
+    kedge_mem_free(group);
+    l->cold_started = !err;
+    return err;
+}
+
+/* ---- newcomers and those whose data shifted ---- */
+
+/* The group of the largest cosine; random for RAC. KEDGE_GROUP_NONE: no direction. */
+static uint32_t find_group(struct kedgei_learn *l, uint32_t site, const int32_t *update)
+{
+    const int32_t *directions[KEDGE_LEARN_GROUPS_MAX];
+    uint32_t group;
+    if (l->spec->strategy->grouping == KEDGE_GROUPING_KIND_RANDOM) {
+        struct kedge_rng rng;
+        kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_JOIN, 0),
+                       site);
+        return (uint32_t)kedge_rng_below(&rng, l->groups);
+    }
+    for (uint32_t j = 0; j < l->groups; j++) {
+        directions[j] = l->directions + (size_t)j * l->d;
+    }
+    return kedge_nearest_group(update, directions, l->groups, l->d, &group, NULL) ? KEDGE_GROUP_NONE : group;
+}
+
+/* Pre-trains the sites listed in the items and gives each its group. */
+static int assign_items(struct kedgei_learn *l)
+{
+    int err = kedgei_learn_train(l);
+    for (uint32_t i = 0; i < l->items_count && !err; i++) {
+        uint32_t site = l->items[i].site, before = l->sites[site].group;
+        if (kedgei_learn_result(l, i)->err) {
+            continue; /* stays where it is */
+        }
+        uint32_t group = find_group(l, site, kedgei_learn_vector(l, i, 0));
+        if (group != KEDGE_GROUP_NONE) {
+            l->line.migrations += before != KEDGE_GROUP_NONE && before != group;
+            join(l, site, group);
+        }
+        err = wants_updates(l) ? keep_pretraining(l, site, kedgei_learn_vector(l, i, 0)) : KEDGE_OK;
+    }
+    return err;
+}
+
+static bool is_shifted(const struct kedgei_learn *l, uint32_t site, uint64_t *now)
+{
+    const struct kedgei_learn_site *s = &l->sites[site];
+    bool shifted = false;
+    if (s->group == KEDGE_GROUP_NONE) {
+        return false;
+    }
+    kedgei_learn_count_labels(l, site, now);
+    switch (l->spec->detector) {
+    case KEDGE_LEARN_DETECT_NONE:
+    case KEDGE_LEARN_DETECT_UPDATE:
+        return false;
+    case KEDGE_LEARN_DETECT_COUNTS:
+        return !kedge_shift_counts(s->counts, now, l->pool.classes, s->first_count, &shifted) && shifted;
+    case KEDGE_LEARN_DETECT_LABELS:
+    case KEDGE_LEARN_DETECT_BOTH:
+        return kedge_shift_labels(s->counts, now, l->pool.classes) > l->spec->options.shift;
+    }
+    return false;
+}
+
+static int migrate(struct kedgei_learn *l)
+{
+    uint64_t now[KEDGEI_LEARN_CLASSES_MAX];
+    uint32_t count = 0;
+    if (l->spec->detector == KEDGE_LEARN_DETECT_NONE || l->spec->shift == KEDGE_LEARN_SHIFT_NONE) {
+        return KEDGE_OK;
+    }
+    for (uint32_t i = 0; i < l->n; i++) { /* two passes: items need room first */
+        l->sites[i].shifted = is_shifted(l, i, now);
+        count += l->sites[i].shifted;
+    }
+    int err = kedgei_learn_items_reserve(l, count);
+    l->items_count = 0;
+    for (uint32_t i = 0; i < l->n && !err; i++) {
+        if (l->sites[i].shifted) {
+            err = add_pretraining(l, i);
+        }
+    }
+    l->line.detections += count;
+    return err || count == 0 ? err : assign_items(l);
+}
+
+static int newcomers(struct kedgei_learn *l)
+{
+    int err = kedgei_learn_items_reserve(l, l->selected_count);
+    l->items_count = 0;
+    for (uint32_t i = 0; i < l->selected_count && !err; i++) {
+        if (l->sites[l->selected[i]].group == KEDGE_GROUP_NONE) {
+            err = add_pretraining(l, l->selected[i]);
+        }
+    }
+    return err ? err : assign_items(l);
+}
+
+/* ---- IFCA and FeSEM ---- */
+
+/* The model with the least loss on the site's training data, ties to the lowest. */
+static int choose_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t index, void *out)
+{
+    struct kedgei_learn_choice *c = out;
+    *c = (struct kedgei_learn_choice){.loss = (double)INFINITY};
+    for (uint32_t j = 0; j < l->groups; j++) {
+        double loss;
+        int err = kedgei_learn_loss(l, lane, l->asked[index], kedgei_learn_model(l, j), &loss);
+        if (err) {
+            return err;
+        }
+        if (loss < c->loss) {
+            c->loss = loss;
+            c->group = j;
+        }
+    }
+    return KEDGE_OK;
+}
+
+static int choose(struct kedgei_learn *l)
+{
+    struct kedgei_learn_choice *choices = kedge_mem_new(l->asked_count ? l->asked_count : 1, sizeof *choices);
+    int err = choices ? kedgei_learn_spread(l, l->asked_count, NULL, sizeof *choices, choose_item, choices)
+                      : KEDGE_E_NOMEM;
+    for (uint32_t i = 0; i < l->asked_count && !err; i++) {
+        uint32_t before = l->sites[l->asked[i]].group;
+        l->line.migrations += before != KEDGE_GROUP_NONE && before != choices[i].group;
+        join(l, l->asked[i], choices[i].group);
+        l->line.bytes_down +=
+            (uint64_t)(l->groups - 1) * l->d * 4; /* the one trained is counted with the update */
+    }
+    kedge_mem_free(choices);
+    return err;
+}
+
+/* The model nearest to the site's last one. */
+static int go_nearest(struct kedgei_learn *l)
+{
+    const float *models[KEDGE_LEARN_GROUPS_MAX];
+    int err = KEDGE_OK;
+    for (uint32_t j = 0; j < l->groups; j++) {
+        models[j] = kedgei_learn_model(l, j);
+    }
+    for (uint32_t i = 0; i < l->asked_count && !err; i++) {
+        struct kedgei_learn_site *s = &l->sites[l->asked[i]];
+        struct kedge_closest c;
+        uint32_t group = 0;
+        err = kedge_closest_init(&c, l->groups);
+        if (!err) {
+            kedge_closest_push(&c, s->own ? s->own : l->w0, models, 0, l->d);
+            err = kedge_closest_end(&c, &group, NULL);
+        }
+        if (!err) {
+            l->line.migrations += s->group != KEDGE_GROUP_NONE && s->group != group;
+            join(l, l->asked[i], group);
+        }
+    }
+    return err;
+}
+
+/* ---- */
+
+int kedgei_learn_groups_init(struct kedgei_learn *l)
+{
+    const struct kedge_learn_spec *spec = l->spec;
+    enum kedge_grouping_kind kind = spec->strategy->grouping;
+    l->slots = kind == KEDGE_GROUPING_KIND_NONE   ? 1
+               : kind == KEDGE_GROUPING_KIND_EDGE ? spec->tenants
+               : kind == KEDGE_GROUPING_KIND_SPLIT || kind == KEDGE_GROUPING_KIND_ONESHOT
+                   ? KEDGE_LEARN_GROUPS_MAX
+                   : spec->groups;
+    l->models = kedge_mem_new((size_t)l->slots * l->d, sizeof *l->models);
+    l->w0 = kedge_mem_new(l->d, sizeof *l->w0);
+    l->aux = kedge_mem_new(l->d, sizeof *l->aux);
+    l->next = kedge_mem_new(l->d, sizeof *l->next);
+    l->directions = kedge_mem_new(is_flexcfl(kind) ? (size_t)l->slots * l->d : 1, sizeof *l->directions);
+    bool has_states = true;
+    for (size_t k = 0; k < kedge_server_states(spec->strategy->server); k++) {
+        l->states[k] = kedge_mem_new((size_t)l->slots * l->d, sizeof(float));
+        has_states = has_states && l->states[k];
+    }
+    if (!l->models || !l->w0 || !l->aux || !l->next || !l->directions || !has_states) {
+        return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u models", l->slots);
+    }
+    kedge_model_init(&spec->model, spec->seed, l->w0);
+    memcpy(l->aux, l->w0, l->d * sizeof *l->aux);
+    l->groups = is_flexcfl(kind) ? 0 : kind == KEDGE_GROUPING_KIND_SPLIT ? 1 : l->slots;
+    bool several = kind == KEDGE_GROUPING_KIND_CHOICE || kind == KEDGE_GROUPING_KIND_NEAREST;
+    for (uint32_t j = 0; j < l->slots; j++) { /* independent beginnings where models are chosen by sites */
+        kedge_model_init(&spec->model, several ? spec->seed + j * UINT64_C(0x9e3779b97f4a7c15) : spec->seed,
+                         kedgei_learn_model(l, j));
+    }
+    for (uint32_t i = 0; i < l->n; i++) {
+        bool fixed = kind == KEDGE_GROUPING_KIND_NONE || kind == KEDGE_GROUPING_KIND_SPLIT;
+        l->sites[i].group = fixed                              ? 0
+                            : kind == KEDGE_GROUPING_KIND_EDGE ? l->sites[i].tenant
+                                                               : KEDGE_GROUP_NONE;
+    }
+    return KEDGE_OK;
+}
+
+int kedgei_learn_groups_start(struct kedgei_learn *l)
+{
+    return is_flexcfl(l->spec->strategy->grouping) && !l->cold_started ? flexcfl_start(l, 0) : KEDGE_OK;
+}
+
+int kedgei_learn_groups_before(struct kedgei_learn *l, uint32_t round)
+{
+    enum kedge_grouping_kind kind = l->spec->strategy->grouping;
+    (void)round;
+    if (is_flexcfl(kind)) {
+        int err = migrate(l);
+        return err ? err : newcomers(l);
+    }
+    l->asked = l->selected;
+    l->asked_count = l->selected_count;
+    return kind == KEDGE_GROUPING_KIND_CHOICE    ? choose(l)
+           : kind == KEDGE_GROUPING_KIND_NEAREST ? go_nearest(l)
+                                                 : KEDGE_OK;
+}

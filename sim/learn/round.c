@@ -1,0 +1,199 @@
+/* One round, and what it costs in virtual time, bytes and joules. */
+#include <math.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/rng.h"
+#include "grouping/kmeans.h"
+#include "sim/learn/engine.h"
+
+uint32_t kedgei_learn_first_rounds(const struct kedgei_learn *l)
+{
+    enum kedge_grouping_kind kind = l->spec->strategy->grouping;
+    bool grouped = kind != KEDGE_GROUPING_KIND_NONE && kind != KEDGE_GROUPING_KIND_SPLIT
+                   && kind != KEDGE_GROUPING_KIND_EDGE;
+    uint32_t k = l->spec->sites_per_round;
+    return grouped ? (l->n + k - 1) / k : 0;
+}
+
+/* ---- who takes part ---- */
+
+static bool is_available(const struct kedgei_learn *l, uint32_t round, uint32_t site)
+{
+    double share = l->spec->devices[l->sites[site].device].available;
+    struct kedge_rng rng;
+    if (share >= 1) {
+        return true;
+    }
+    kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN,
+                   kedgei_learn_stream(KEDGEI_LEARN_STREAM_AVAILABLE, round), site);
+    return kedge_rng_unit(&rng) < share;
+}
+
+/* Round-robin until every site of a grouped strategy was asked once, then uniform: the same sites for every
+ * strategy. */
+static int select_sites(struct kedgei_learn *l, uint32_t round)
+{
+    uint32_t wanted = l->spec->strategy->everybody ? l->n : l->spec->sites_per_round, count = 0;
+    uint32_t *ids = l->order;
+    for (uint32_t i = 0; i < l->n; i++) {
+        ids[i] = i;
+    }
+    if (round < kedgei_learn_first_rounds(l)) {
+        for (uint64_t i = (uint64_t)round * wanted; i < l->n && i < ((uint64_t)round + 1) * wanted; i++) {
+            ids[count++] = (uint32_t)i;
+        }
+    } else {
+        struct kedge_rng rng;
+        kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_SELECT, round, 0);
+        kedge_rng_sample(&rng, ids, l->n, l->spec->strategy->everybody ? 0 : l->n);
+        count = l->n;
+    }
+    l->selected_count = 0;
+    for (uint32_t i = 0; i < count && l->selected_count < wanted; i++) {
+        if (is_available(l, round, ids[i])) {
+            l->selected[l->selected_count++] = ids[i];
+        }
+    }
+    return KEDGE_OK;
+}
+
+/* ---- what it costs ---- */
+
+/* Seconds for a site's part in a round: the model down, E epochs, the update up. */
+double kedgei_learn_seconds(const struct kedgei_learn *l, uint32_t site)
+{
+    const struct kedge_learn_device *d = &l->spec->devices[l->sites[site].device];
+    double samples = (double)l->sites[site].train_count * l->spec->epochs;
+    double models = l->spec->strategy->local == KEDGE_LOCAL_SCAFFOLD ? 4 : 2;
+    return samples / d->samples_per_s + models * (double)l->d * 4 / d->bytes_per_s;
+}
+
+static double joules_of(const struct kedgei_learn *l, uint32_t site)
+{
+    const struct kedge_learn_device *d = &l->spec->devices[l->sites[site].device];
+    double samples = (double)l->sites[site].train_count * l->spec->epochs;
+    return samples * d->joules_per_sample + kedgei_learn_seconds(l, site) * d->joules_per_s;
+}
+
+static bool fails(const struct kedgei_learn *l, uint32_t round, uint32_t site)
+{
+    struct kedge_rng rng;
+    if (l->spec->fail <= 0) {
+        return false;
+    }
+    kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_FAIL, round),
+                   site);
+    return kedge_rng_unit(&rng) < l->spec->fail;
+}
+
+/* The selected sites as items; a round lasts as long as its slowest site, or until the deadline. */
+static int plan_training(struct kedgei_learn *l, uint32_t round)
+{
+    const struct kedge_learn_spec *spec = l->spec;
+    double longest = 0;
+    int err = kedgei_learn_items_reserve(l, l->selected_count);
+    l->items_count = 0;
+    bool alone = spec->strategy->local == KEDGE_LOCAL_ALONE,
+         twice = spec->strategy->local == KEDGE_LOCAL_SCAFFOLD;
+    for (uint32_t i = 0; i < l->selected_count && !err; i++) {
+        uint32_t site = l->selected[i], group = l->sites[site].group;
+        if (group == KEDGE_GROUP_NONE) {
+            continue; /* its pre-training failed */
+        }
+        double seconds = kedgei_learn_seconds(l, site);
+        bool late = spec->deadline_s > 0 && seconds > spec->deadline_s, lost = fails(l, round, site);
+        if (twice) {
+            err = kedgei_learn_own(l, site, NULL);
+        }
+        l->items[l->items_count++] =
+            (struct kedgei_learn_item){.site = site,
+                                       .base = kedgei_learn_model(l, group),
+                                       .towards = spec->options.pull > 0 ? l->aux : NULL,
+                                       .stream = round,
+                                       .loss_wanted = spec->strategy->needs_loss,
+                                       .failed = late || lost};
+        /* A lost site is waited for as long as a round may last. */
+        seconds = late || (lost && spec->deadline_s > 0) ? spec->deadline_s : seconds;
+        longest = seconds > longest ? seconds : longest;
+        l->line.joules += joules_of(l, site);
+        if (!alone) {
+            kedgei_learn_tell_bytes(l, twice ? 2 : 1, late || lost ? 0 : 1);
+            l->line.bytes_up += twice && !late && !lost ? l->d * 4 : 0;
+        }
+    }
+    l->line.virtual_s += longest;
+    return err;
+}
+
+/* ---- the line ---- */
+
+static uint64_t digest_of(uint64_t h, const float *model, uint64_t d)
+{
+    const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
+    for (uint64_t i = 0; i < d; i++) {
+        uint32_t bits;
+        memcpy(&bits, &model[i], sizeof bits);
+        h = (h ^ bits) * odd;
+        h ^= h >> 29;
+    }
+    return h;
+}
+
+static void tell_training(struct kedgei_learn *l)
+{
+    double loss = 0, moved = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < l->items_count; i++) {
+        const struct kedgei_learn_result *r = kedgei_learn_result(l, i);
+        if (!r->err) {
+            loss += r->loss;
+            moved += r->moved;
+            count++;
+        }
+    }
+    l->line.loss = count ? loss / count : (double)NAN;
+    l->line.discrepancy = count ? moved / count : (double)NAN;
+}
+
+static void tell_groups(struct kedgei_learn *l)
+{
+    struct kedge_learn_round *line = &l->line;
+    uint32_t *truth = l->order, *found = l->selected, count = 0;
+    memset(line->members, 0, sizeof line->members);
+    line->groups = 0;
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (l->sites[i].group != KEDGE_GROUP_NONE) {
+            line->members[l->sites[i].group]++;
+            truth[count] = l->sites[i].truth;
+            found[count++] = l->sites[i].group;
+        }
+    }
+    for (uint32_t j = 0; j < KEDGE_LEARN_GROUPS_MAX; j++) {
+        line->groups += line->members[j] > 0;
+    }
+    line->rand_index = l->has_truth && count > 1 ? kedge_rand_adjusted(truth, found, count) : (double)NAN;
+    for (uint32_t j = 0; j < l->groups; j++) {
+        line->digest = digest_of(line->digest, kedgei_learn_model(l, j), l->d);
+    }
+}
+
+int kedgei_learn_round(struct kedgei_learn *l, uint32_t round)
+{
+    l->line.round = round;
+    int err = kedgei_learn_shift(l, round);
+    err = err ? err : select_sites(l, round);
+    err = err ? err : kedgei_learn_groups_before(l, round);
+    err = err ? err : plan_training(l, round);
+    err = err ? err : kedgei_learn_train(l);
+    if (err) {
+        return err;
+    }
+    tell_training(l);
+    err = kedgei_learn_aggregate(l, round);
+    err = err ? err : kedgei_learn_evaluate(l, round);
+    if (!err) {
+        tell_groups(l);
+    }
+    return err;
+}

@@ -1,0 +1,107 @@
+#include <math.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "sim/learn/engine.h"
+
+static void learn_deinit(struct kedgei_learn *l)
+{
+    kedgei_learn_lanes_deinit(l);
+    kedgei_learn_sites_deinit(l);
+    kedgei_learn_pool_deinit(&l->pool);
+    kedge_mem_free(l->models);
+    kedge_mem_free(l->w0);
+    kedge_mem_free(l->aux);
+    kedge_mem_free(l->next);
+    kedge_mem_free(l->directions);
+    for (size_t k = 0; k < KEDGE_SERVER_STATES_MAX; k++) {
+        kedge_mem_free(l->states[k]);
+    }
+    kedge_mem_free(l->items);
+    kedge_mem_free(l->results);
+    kedge_mem_free(l->item_order);
+    kedge_mem_free(l->order);
+}
+
+static int check_model(struct kedgei_learn *l)
+{
+    uint32_t inputs = kedge_model_inputs(&l->spec->model), outputs = kedge_model_outputs(&l->spec->model);
+    if (inputs != l->pool.features || outputs < l->pool.classes) {
+        return kedge_diag_set(
+            l->reterr, KEDGE_E_SHAPE,
+            "model: %u inputs and %u outputs, but the samples have %u features and %u classes", inputs,
+            outputs, l->pool.features, l->pool.classes);
+    }
+    return KEDGE_OK;
+}
+
+/* Samples of an evaluation in one pass: as many as the products of small batches are made for. */
+static uint32_t chunk_of(const struct kedge_model_spec *model)
+{
+    uint32_t widest = 1;
+    for (uint32_t i = 0; i < model->count; i++) {
+        widest = model->layers[i].out > widest ? model->layers[i].out : widest;
+    }
+    uint32_t chunk = 12288 / widest;
+    return chunk < 1 ? 1 : chunk > KEDGEI_LEARN_CHUNK ? KEDGEI_LEARN_CHUNK : chunk;
+}
+
+static enum kedge_edc edc_of(const struct kedge_learn_spec *spec)
+{
+    return strcmp(spec->edc, "plain") == 0  ? KEDGE_EDC_PLAIN
+           : strcmp(spec->edc, "madc") == 0 ? KEDGE_EDC_MADC
+           : strcmp(spec->edc, "unit") == 0 ? KEDGE_EDC_UNIT
+                                            : spec->strategy->edc;
+}
+
+static int learn_init(struct kedgei_learn *l)
+{
+    const struct kedge_learn_spec *spec = l->spec;
+    int err = kedgei_learn_pool_load(&l->pool, spec, &l->partition, l->reterr);
+    err = err ? err : check_model(l);
+    if (err) {
+        return err;
+    }
+    l->d = kedge_model_values_count(&spec->model);
+    l->chunk = chunk_of(&spec->model);
+    l->edc = edc_of(spec);
+    l->rule = kedge_rule_find(spec->rule);
+    l->has_truth = spec->partition == KEDGE_LEARN_ROTATED;
+    bool two = spec->strategy->local == KEDGE_LOCAL_SCAFFOLD || spec->strategy->local == KEDGE_LOCAL_DITTO;
+    l->result_size = (sizeof(struct kedgei_learn_result) + (two ? 2 : 1) * l->d * 4 + 7) / 8 * 8;
+    kedge_train_set_threads(1);
+    err = kedgei_learn_sites_init(l);
+    l->order = kedge_mem_new(l->n ? l->n : 1, sizeof *l->order);
+    if (!err && !l->order) {
+        err = kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u sites", l->n);
+    }
+    err = err ? err : kedgei_learn_lanes_init(l);
+    return err ? err : kedgei_learn_groups_init(l);
+}
+
+int kedge_learn_run(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
+                    struct kedge_diag *reterr)
+{
+    int err = kedge_learn_spec_check(spec, reterr);
+    if (err) {
+        return err;
+    }
+    struct kedgei_learn *l = kedge_mem_new(1, sizeof *l);
+    if (!l) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for a simulation");
+    }
+    l->spec = spec;
+    l->host = host;
+    l->reterr = reterr;
+    err = learn_init(l);
+    err = err ? err : kedgei_learn_groups_start(l);
+    for (uint32_t round = 0; round < spec->rounds && !err; round++) {
+        err = kedgei_learn_round(l, round);
+        if (!err && host->on_round && !host->on_round(host->arg, &l->line)) {
+            break;
+        }
+    }
+    learn_deinit(l);
+    kedge_mem_free(l);
+    return err;
+}

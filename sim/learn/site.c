@@ -1,0 +1,120 @@
+#include <math.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/rng.h"
+#include "sim/learn/engine.h"
+
+enum { TURNS = 4 };
+
+static void draw_attackers(struct kedgei_learn *l)
+{
+    const struct kedge_learn_spec *spec = l->spec;
+    uint32_t count =
+        spec->attack == KEDGE_LEARN_ATTACK_NONE ? 0 : (uint32_t)lround(spec->attackers * (double)l->n);
+    struct kedge_rng rng;
+    for (uint32_t i = 0; i < l->n; i++) {
+        l->selected[i] = i;
+    }
+    kedge_rng_init(&rng, spec->seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_ATTACKERS, 0),
+                   0);
+    kedge_rng_sample(&rng, l->selected, l->n, count);
+    for (uint32_t i = 0; i < count && i < l->n; i++) {
+        l->sites[l->selected[i]].attacker = true;
+    }
+}
+
+static void draw_devices(struct kedgei_learn *l)
+{
+    const struct kedge_learn_spec *spec = l->spec;
+    struct kedge_rng rng;
+    double all = 0;
+    kedge_rng_init(&rng, spec->seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_DEVICES, 0), 0);
+    for (uint32_t k = 0; k < spec->device_count; k++) {
+        all += spec->devices[k].share;
+    }
+    for (uint32_t i = 0; i < l->n; i++) {
+        double at = kedge_rng_unit(&rng) * all;
+        uint32_t k = 0;
+        while (k + 1 < spec->device_count && at >= spec->devices[k].share) {
+            at -= spec->devices[k++].share;
+        }
+        l->sites[i].device = k;
+    }
+}
+
+int kedgei_learn_sites_init(struct kedgei_learn *l)
+{
+    l->n = l->partition.sites_count;
+    l->sites = kedge_mem_new(l->n, sizeof *l->sites);
+    l->selected = kedge_mem_new(l->n, sizeof *l->selected);
+    l->correct = kedge_mem_new(l->n, sizeof *l->correct);
+    l->share = kedge_mem_new(l->n, sizeof *l->share);
+    uint64_t *counts = kedge_mem_new((size_t)l->n * l->pool.classes, sizeof *counts);
+    l->counts = counts;
+    l->plan = kedge_mem_new(l->n, sizeof *l->plan);
+    l->chunks = kedge_mem_new(l->n, sizeof *l->chunks);
+    if (!l->plan || !l->chunks || !l->sites || !l->selected || !l->correct || !l->share || !counts) {
+        return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u sites", l->n);
+    }
+    for (uint32_t i = 0; i < l->n; i++) {
+        const struct kedge_partition_site *p = &l->partition.sites[i];
+        l->sites[i] = (struct kedgei_learn_site){
+            .train = l->partition.order + p->begin,
+            .test = l->partition.order + p->begin + p->train_count,
+            .train_count = p->train_count,
+            .train_all = p->train_count,
+            .test_count = p->test_count,
+            .turn = l->spec->partition == KEDGE_LEARN_ROTATED ? i % TURNS : 0,
+            .truth = i % TURNS,
+            .group = KEDGE_GROUP_NONE,
+            .tenant = l->spec->tenants > 1 ? i % l->spec->tenants : 0,
+            .first_count = p->train_count,
+            .counts = counts + (size_t)i * l->pool.classes,
+        };
+    }
+    draw_attackers(l);
+    draw_devices(l);
+    return KEDGE_OK;
+}
+
+void kedgei_learn_sites_deinit(struct kedgei_learn *l)
+{
+    for (uint32_t i = 0; i < l->n && l->sites; i++) {
+        kedge_mem_free(l->sites[i].own);
+        kedge_mem_free(l->sites[i].pretraining);
+    }
+    kedge_mem_free(l->sites);
+    kedge_mem_free(l->selected);
+    kedge_mem_free(l->correct);
+    kedge_mem_free(l->share);
+    kedge_mem_free(l->counts);
+    kedge_mem_free(l->plan);
+    kedge_mem_free(l->chunks);
+    kedge_partition_deinit(&l->partition);
+}
+
+void kedgei_learn_count_labels(const struct kedgei_learn *l, uint32_t site, uint64_t *counts)
+{
+    const struct kedgei_learn_site *s = &l->sites[site];
+    memset(counts, 0, l->pool.classes * sizeof *counts);
+    for (uint32_t i = 0; i < s->train_count; i++) {
+        counts[l->pool.labels[s->train[i]]]++;
+    }
+}
+
+int kedgei_learn_own(struct kedgei_learn *l, uint32_t site, const float *first)
+{
+    struct kedgei_learn_site *s = &l->sites[site];
+    if (s->own) {
+        return KEDGE_OK;
+    }
+    s->own = kedge_mem_new(l->d, sizeof *s->own);
+    if (!s->own) {
+        return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for the model of site %u", site);
+    }
+    if (first) {
+        memcpy(s->own, first, l->d * sizeof *first);
+    }
+    return KEDGE_OK;
+}

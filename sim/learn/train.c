@@ -1,0 +1,263 @@
+#include <math.h>
+#include <string.h>
+
+#include "aggregation/quantise.h"
+#include "common/base/mem.h"
+#include "common/base/rng.h"
+#include "sim/learn/engine.h"
+
+/* A run of steps at one site. */
+struct pass_params {
+    uint32_t site;
+    uint64_t steps; /* 0: whole epochs */
+    uint32_t epochs;
+    struct kedge_train_bend bend;
+};
+
+static void gather(const struct kedgei_learn *l, struct kedgei_learn_lane *lane,
+                   const struct kedgei_learn_site *s, const uint32_t *rows, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        float *x = lane->x + (size_t)i * l->pool.features;
+        kedgei_learn_pool_row(&l->pool, rows[i], s->turn, x);
+        lane->labels[i] = l->pool.labels[rows[i]];
+        if (s->attacker) {
+            kedgei_learn_poison(l, rows[i], x, &lane->labels[i]);
+        }
+    }
+}
+
+/* Steps on the net's weights; the rows are shuffled anew for every pass by the stream. Loss: mean over the
+ * samples of the last pass, each before its step. */
+static int run_steps(const struct kedgei_learn *l, struct kedgei_learn_lane *lane, struct kedge_rng *rng,
+                     const struct pass_params *p, uint64_t *ret_steps, double *ret_loss)
+{
+    const struct kedge_learn_spec *spec = l->spec;
+    const struct kedgei_learn_site *s = &l->sites[p->site];
+    uint64_t steps = 0;
+    double loss = 0;
+    for (uint32_t pass = 0; p->steps ? steps < p->steps : pass < p->epochs; pass++) {
+        double sum = 0;
+        uint32_t used = 0;
+        memcpy(lane->order, s->train, s->train_count * sizeof *lane->order);
+        kedge_rng_sample(rng, lane->order, s->train_count, s->train_count);
+        for (uint32_t at = 0; at < s->train_count && (p->steps == 0 || steps < p->steps); steps++) {
+            uint32_t n = s->train_count - at < spec->batch ? s->train_count - at : spec->batch;
+            gather(l, lane, s, lane->order + at, n);
+            sum += kedge_net_step_bent(lane->net, lane->x, lane->labels, n, spec->lr, spec->l2, &p->bend);
+            used += n;
+            at += n;
+        }
+        loss = sum / used;
+        if (!isfinite(loss)) {
+            return KEDGE_E_NOT_FINITE;
+        }
+    }
+    *ret_steps = steps;
+    *ret_loss = loss;
+    return KEDGE_OK;
+}
+
+int kedgei_learn_loss(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t site,
+                      const float *model, double *ret)
+{
+    const struct kedgei_learn_site *s = &l->sites[site];
+    uint32_t classes = kedge_model_outputs(&l->spec->model);
+    double loss = 0;
+    memcpy(kedge_net_weights(lane->net), model, l->d * sizeof *model);
+    for (uint32_t at = 0; at < s->train_count;) {
+        uint32_t n = s->train_count - at < l->chunk ? s->train_count - at : l->chunk;
+        gather(l, lane, s, s->train + at, n);
+        const float *z = kedge_net_forward(lane->net, lane->x, n);
+        for (uint32_t i = 0; i < n; i++, z += classes) {
+            double most = (double)z[0], sum = 0;
+            for (uint32_t c = 1; c < classes; c++) {
+                most = (double)z[c] > most ? (double)z[c] : most;
+            }
+            for (uint32_t c = 0; c < classes; c++) {
+                sum += exp((double)z[c] - most);
+            }
+            loss += log(sum) + most - (double)z[lane->labels[i]];
+        }
+        at += n;
+    }
+    *ret = loss / s->train_count;
+    return KEDGE_OK;
+}
+
+/* towards and pull of an item's first training. */
+static struct kedge_train_bend bend_of(const struct kedgei_learn *l, struct kedgei_learn_lane *lane,
+                                       const struct kedgei_learn_item *item)
+{
+    const struct kedge_strategy_options *o = &l->spec->options;
+    struct kedge_train_bend bend = {0};
+    if (item->pretrain) {
+        return bend;
+    }
+    if (l->spec->strategy->local == KEDGE_LOCAL_SCAFFOLD) {
+        const float *own = l->sites[item->site].own, *all = l->states[0];
+        for (uint64_t i = 0; i < l->d; i++) {
+            lane->towards[i] = own[i] - all[i];
+        }
+        bend.towards = lane->towards;
+    } else if (l->spec->strategy->local == KEDGE_LOCAL_PROXIMAL && o->proximal + o->pull > 0) {
+        float near = (float)o->proximal, far = item->towards ? (float)o->pull : 0.0f;
+        const float *other = item->towards ? item->towards : item->base;
+        for (uint64_t i = 0; i < l->d; i++) {
+            lane->towards[i] = near * item->base[i] + far * other[i];
+        }
+        bend = (struct kedge_train_bend){.pull = (double)near + (double)far, .towards = lane->towards};
+    }
+    return bend;
+}
+
+/* ‖w − base‖² in the order of the values, in eight lanes. */
+static double distance_squared(const float *w, const float *base, uint64_t d)
+{
+    double lane[8] = {0}, sum = 0;
+    uint64_t i = 0;
+    for (; i + 8 <= d; i += 8) {
+        for (uint32_t k = 0; k < 8; k++) {
+            double v = (double)w[i + k] - (double)base[i + k];
+            lane[k] += v * v;
+        }
+    }
+    for (; i < d; i++) {
+        double v = (double)w[i] - (double)base[i];
+        lane[i % 8] += v * v;
+    }
+    for (uint32_t k = 0; k < 8; k++) {
+        sum += lane[k];
+    }
+    return sum;
+}
+
+/* SCAFFOLD: c_k' − c_k = −c + (x − y) / (steps · lr), quantised. */
+static int put_control(const struct kedgei_learn *l, struct kedgei_learn_lane *lane,
+                       const struct kedgei_learn_item *item, uint64_t steps, int32_t *out)
+{
+    const float *y = kedge_net_weights(lane->net), *c = l->states[0];
+    float by = (float)(1.0 / ((double)steps * l->spec->lr));
+    for (uint64_t i = 0; i < l->d; i++) {
+        lane->towards[i] = (item->base[i] - y[i]) * by - c[i];
+        lane->start[i] = 0.0f;
+    }
+    return kedge_quantise(lane->start, lane->towards, l->d, KEDGEI_LEARN_SCALE_BITS, KEDGEI_LEARN_BOUND, out,
+                          NULL);
+}
+
+/* Ditto: the site's own model, pulled towards the one given; a lone site's without any pull. */
+static int train_own(struct kedgei_learn *l, struct kedgei_learn_lane *lane, struct kedge_rng *rng,
+                     const struct kedgei_learn_item *item, float *out, struct kedgei_learn_result *result)
+{
+    struct pass_params p = {.site = item->site, .epochs = l->spec->epochs};
+    const float *own = l->sites[item->site].own;
+    float pull = (float)l->spec->options.personal;
+    uint64_t steps;
+    double loss;
+    if (l->spec->strategy->local == KEDGE_LOCAL_DITTO && pull > 0) {
+        for (uint64_t i = 0; i < l->d; i++) {
+            lane->towards[i] = pull * item->base[i];
+        }
+        p.bend = (struct kedge_train_bend){.pull = (double)pull, .towards = lane->towards};
+    }
+    memcpy(kedge_net_weights(lane->net), own ? own : l->w0, l->d * sizeof *own);
+    int err = run_steps(l, lane, rng, &p, &steps, &loss);
+    memcpy(out, kedge_net_weights(lane->net), l->d * sizeof *out);
+    if (l->spec->strategy->local == KEDGE_LOCAL_ALONE) {
+        result->steps = steps;
+        result->loss = loss;
+    }
+    return err;
+}
+
+static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t index, void *out)
+{
+    const struct kedgei_learn_item *item = &l->items[index];
+    const struct kedge_learn_spec *spec = l->spec;
+    enum kedge_local local = item->pretrain ? KEDGE_LOCAL_SGD : spec->strategy->local;
+    struct kedgei_learn_result *r = out;
+    struct kedge_rng rng;
+    *r =
+        (struct kedgei_learn_result){.samples = l->sites[item->site].train_count, .choice = KEDGE_GROUP_NONE};
+    if (item->failed) {
+        r->err = KEDGE_E_TIMEOUT;
+        return KEDGE_OK;
+    }
+    kedge_rng_init(&rng, spec->seed, item->pretrain ? KEDGE_RNG_PRETRAIN : KEDGE_RNG_TRAIN, item->stream,
+                   item->site);
+    if (local == KEDGE_LOCAL_ALONE) {
+        r->err = train_own(l, lane, &rng, item, (float *)(void *)kedgei_learn_vector(l, index, 0), r);
+        return KEDGE_OK;
+    }
+    if (item->loss_wanted) {
+        int err = kedgei_learn_loss(l, lane, item->site, item->base, &r->loss_before);
+        if (err) {
+            return err;
+        }
+    }
+    struct pass_params p = {
+        .site = item->site, .epochs = spec->epochs, .steps = item->pretrain ? spec->pretrain_steps : 0};
+    p.bend = bend_of(l, lane, item);
+    float *w = kedge_net_weights(lane->net);
+    memcpy(w, item->base, l->d * sizeof *w);
+    r->err = run_steps(l, lane, &rng, &p, &r->steps, &r->loss);
+    if (!r->err) {
+        r->norm_sq = distance_squared(w, item->base, l->d);
+        r->moved = sqrt(r->norm_sq);
+        r->err = kedge_quantise(item->base, w, l->d, KEDGEI_LEARN_SCALE_BITS, KEDGEI_LEARN_BOUND,
+                                kedgei_learn_vector(l, index, 0), NULL);
+    }
+    if (!r->err && local == KEDGE_LOCAL_SCAFFOLD) {
+        r->err = put_control(l, lane, item, r->steps, kedgei_learn_vector(l, index, 1));
+    }
+    if (!r->err && local == KEDGE_LOCAL_DITTO) {
+        r->err = train_own(l, lane, &rng, item, (float *)(void *)kedgei_learn_vector(l, index, 1), r);
+    }
+    return KEDGE_OK; /* a site that fails is left out of its round */
+}
+
+int kedgei_learn_items_reserve(struct kedgei_learn *l, uint32_t count)
+{
+    if (count <= l->items_max) {
+        return KEDGE_OK;
+    }
+    kedge_mem_free(l->items);
+    kedge_mem_free(l->results);
+    kedge_mem_free(l->item_order);
+    l->items = kedge_mem_new(count, sizeof *l->items);
+    l->results = kedge_mem_new(count, l->result_size);
+    l->item_order = kedge_mem_new(count, sizeof *l->item_order);
+    l->items_max = l->items && l->results && l->item_order ? count : 0;
+    return l->items_max
+               ? KEDGE_OK
+               : kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for the updates of %u sites", count);
+}
+
+int kedgei_learn_train(struct kedgei_learn *l)
+{
+    /* The largest first, so that no thread begins with it when the others end. */
+    for (uint32_t i = 0; i < l->items_count; i++) {
+        uint32_t k = i, size = l->sites[l->items[i].site].train_count;
+        while (k > 0 && l->sites[l->items[l->item_order[k - 1]].site].train_count < size) {
+            l->item_order[k] = l->item_order[k - 1];
+            k--;
+        }
+        l->item_order[k] = i;
+    }
+    return kedgei_learn_spread(l, l->items_count, l->item_order, l->result_size, train_item, l->results);
+}
+
+/* The site's model after another E epochs, for evaluations; it is left in the lane's net. */
+int kedgei_learn_finetune(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t site,
+                          const float *model)
+{
+    struct pass_params p = {.site = site, .epochs = l->spec->epochs};
+    struct kedge_rng rng;
+    uint64_t steps;
+    double loss;
+    kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_FINETUNE, 0),
+                   site);
+    memcpy(kedge_net_weights(lane->net), model, l->d * sizeof *model);
+    return run_steps(l, lane, &rng, &p, &steps, &loss);
+}
