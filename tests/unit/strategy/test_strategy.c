@@ -1,0 +1,244 @@
+#include "strategy/strategy.h"
+
+#include <math.h>
+
+#include "aggregation/share_cap.h"
+#include "strategy/blend.h"
+#include "strategy/server.h"
+#include "tests/unit/aggregation/support.h"
+
+START_TEST(rows_are_whole)
+{
+    ck_assert_uint_ge(kedge_strategy_count(), 20);
+    for (size_t i = 0; i < kedge_strategy_count(); i++) {
+        const struct kedge_strategy *s = kedge_strategy_at(i);
+        ck_assert_ptr_eq(kedge_strategy_find(s->name), s); /* so no name twice */
+        ck_assert(s->title[0] && s->what[0] && s->source[0] && s->uses && s->weigh);
+        struct kedge_strategy_options options = s->defaults;
+        size_t used = 0, words = s->uses[0] ? 1 : 0;
+        for (size_t k = 0; k < KEDGE_STRATEGY_OPTION_COUNT; k++) {
+            const struct kedge_strategy_option *o = kedge_strategy_option_at(k);
+            ck_assert_int_eq(
+                kedge_strategy_option_set(&options, o, kedge_strategy_option_get(&s->defaults, o)),
+                KEDGE_OK); /* defaults are in range */
+            used += kedge_strategy_uses(s, o);
+        }
+        for (const char *c = s->uses; *c; c++) {
+            words += *c == ' ';
+        }
+        ck_assert_uint_eq(used, words); /* every word of `uses` is an option */
+        ck_assert(!s->asynchronous || kedge_strategy_uses(s, kedge_strategy_option_find("buffer")));
+        ck_assert(s->choose == KEDGE_CHOOSE_FIXED || s->grouping == KEDGE_GROUPING_KIND_FLEXCFL);
+        ck_assert(s->server != KEDGE_SERVER_MOMENTUM
+                  || kedge_strategy_uses(s, kedge_strategy_option_find("momentum")));
+    }
+    static const char *const names[] = {
+        "fedavg",   "fedprox",      "scaffold",   "fednova", "fedavgm",      "fedadam", "fedyogi",
+        "qffl",     "ditto",        "fedadagrad", "fedbuff", "ifca",         "fesem",   "cfl",
+        "fedclust", "hierarchical", "flexcfl",    "rac",     "flexcfl-madc", "rcc",     "flexcfl-adaptive"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        ck_assert_ptr_nonnull(kedge_strategy_find(names[i]));
+    }
+    ck_assert_ptr_null(kedge_strategy_find("fedprox "));
+    ck_assert_ptr_null(kedge_strategy_find(""));
+}
+END_TEST
+
+START_TEST(options)
+{
+    struct kedge_strategy_options o = {.proximal = 1};
+    const struct kedge_strategy_option *mu = kedge_strategy_option_find("proximal");
+    ck_assert_int_eq(kedge_strategy_option_set(&o, mu, 0.5), KEDGE_OK);
+    ck_assert(o.proximal == 0.5 && kedge_strategy_option_get(&o, mu) == 0.5);
+    ck_assert_int_eq(kedge_strategy_option_set(&o, mu, -0.1), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_strategy_option_set(&o, mu, 1000.5), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_strategy_option_set(&o, mu, (double)NAN), KEDGE_E_ARG);
+    ck_assert(o.proximal == 0.5);
+    ck_assert_ptr_null(kedge_strategy_option_find("prox"));
+    const struct kedge_strategy *prox = kedge_strategy_find("fedprox");
+    ck_assert(kedge_strategy_uses(prox, mu));
+    ck_assert(!kedge_strategy_uses(prox, kedge_strategy_option_find("server_lr")));
+    /* "momentum" is not "second_moment", nor the other way round */
+    const struct kedge_strategy *ada = kedge_strategy_find("fedadagrad");
+    ck_assert(!kedge_strategy_uses(ada, kedge_strategy_option_find("second_moment")));
+}
+END_TEST
+
+enum { N = 4 };
+static const struct kedge_strategy_options none;
+
+/* Shares that the whole numbers stand for. */
+static void weigh(kedge_strategy_weigh_fn *fn, const struct kedge_strategy_options *o,
+                  const struct kedge_strategy_input *in, size_t n, double *share)
+{
+    uint64_t weight[64], divisor = 0;
+    ck_assert_int_eq(fn(o, in, n, 0.1, weight, &divisor), KEDGE_OK);
+    ck_assert(divisor >= 1 && divisor <= UINT64_C(1) << 44);
+    for (size_t i = 0; i < n; i++) {
+        ck_assert(weight[i] >= 1 && weight[i] < UINT64_C(1) << 31);
+        share[i] = (double)weight[i] / (double)divisor;
+    }
+}
+
+static void close_to(const double *got, const double *want, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        ck_assert(fabs(got[i] - want[i]) <= 1e-5 * fabs(want[i]));
+    }
+}
+
+START_TEST(samples_and_equal)
+{
+    const struct kedge_strategy_input in[2] = {{.samples = 30, .steps = 1}, {.samples = 10, .steps = 1}};
+    uint64_t weight[2], divisor = 0;
+    ck_assert_int_eq(kedge_weigh_samples(&none, in, 2, 0.1, weight, &divisor), KEDGE_OK);
+    ck_assert(weight[0] == 30 && weight[1] == 10 && divisor == 40);
+    ck_assert_int_eq(kedge_weigh_equal(&none, in, 2, 0.1, weight, &divisor), KEDGE_OK);
+    ck_assert(weight[0] == 1 && weight[1] == 1 && divisor == 2);
+    ck_assert_int_eq(kedge_weigh_first(&none, in, 2, 0.1, weight, &divisor), KEDGE_OK);
+    ck_assert(weight[0] == 1 && weight[1] == 0 && divisor == 1);
+    struct kedge_strategy_input bad = {.samples = 0, .steps = 1};
+    ck_assert_int_eq(kedge_weigh_samples(&none, &bad, 1, 0.1, weight, &divisor), KEDGE_E_ARG);
+    bad.samples = UINT64_C(1) << 31;
+    ck_assert_int_eq(kedge_weigh_samples(&none, &bad, 1, 0.1, weight, &divisor), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_weigh_samples(&none, in, 0, 0.1, weight, &divisor), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_weigh_equal(&none, in, 0, 0.1, weight, &divisor), KEDGE_E_ARG);
+    ck_assert(weight[0] == 1 && divisor == 1);
+}
+END_TEST
+
+/* p = 3/4, 1/4; a = 10, 40: Σ p a = 17.5; shares p · 17.5 / a = 1.3125, 0.109375, not 1 in all. */
+START_TEST(fednova_by_hand)
+{
+    const struct kedge_strategy_input in[2] = {{.samples = 30, .steps = 10}, {.samples = 10, .steps = 40}};
+    double share[64];
+    const double want[2] = {1.3125, 0.109375};
+    weigh(kedge_weigh_fednova, &none, in, 2, share);
+    close_to(share, want, 2);
+    const struct kedge_strategy_input alike[2] = {{.samples = 30, .steps = 7}, {.samples = 10, .steps = 7}};
+    const double mean[2] = {0.75, 0.25};
+    weigh(kedge_weigh_fednova, &none, alike, 2, share);
+    close_to(share, mean, 2);
+    struct kedge_rng rng = new_stream(1);
+    for (int run = 0; run < 200; run++) { /* against the formula, extremes too */
+        struct kedge_strategy_input some[64];
+        double samples = 0.0, work = 0.0, exact[64];
+        const size_t n = 1 + (size_t)kedge_rng_below(&rng, 64);
+        for (size_t i = 0; i < n; i++) {
+            some[i] = (struct kedge_strategy_input){
+                .samples = 1 + kedge_rng_below(&rng, UINT64_C(1) << kedge_rng_below(&rng, 20)),
+                .steps = 1 + kedge_rng_below(&rng, UINT64_C(1) << kedge_rng_below(&rng, 20))};
+            samples += (double)some[i].samples;
+            work += (double)some[i].samples * (double)some[i].steps;
+        }
+        double most = 0.0;
+        for (size_t i = 0; i < n; i++) {
+            exact[i] = (double)some[i].samples * work / (samples * samples * (double)some[i].steps);
+            most = exact[i] > most ? exact[i] : most;
+        }
+        if (most > KEDGE_WEIGHT_ONE) {
+            continue;
+        }
+        weigh(kedge_weigh_fednova, &none, some, n, share);
+        for (size_t i = 0; i < n; i++) { /* half a part of 2^20 of the largest, at least one part */
+            ck_assert(fabs(share[i] - exact[i]) <= most * 2.1e-6);
+        }
+    }
+    const struct kedge_strategy_input bad = {.samples = 3, .steps = 0};
+    uint64_t weight, divisor;
+    ck_assert_int_eq(kedge_weigh_fednova(&none, &bad, 1, 0.1, &weight, &divisor), KEDGE_E_ARG);
+}
+END_TEST
+
+/* lr 0.1, L = 10; F = 4, 1; ‖Δ‖² = 0.04, 0.01, ‖G‖² = 4, 1.
+ * q = 1: L F = 40, 10; h = 4 + 40, 1 + 10: Σ = 55. q = 1/2: L √F = 20, 10; h = ½ · ½ · 4 + 20, ½ + 10: Σ
+ * = 31.5. q = 3/2: L F^1.5 = 80, 10; h = 1.5 · 2 · 4 + 80, 1.5 + 10: Σ = 103.5. */
+START_TEST(qffl_by_hand)
+{
+    struct kedge_strategy_input in[2] = {{.samples = 1, .steps = 1, .loss = 4, .norm_sq = 0.04},
+                                         {.samples = 1, .steps = 1, .loss = 1, .norm_sq = 0.01}};
+    static const double q[4] = {0, 0.5, 1, 1.5};
+    static const double want[4][2] = {
+        {0.5, 0.5}, {20 / 31.5, 10 / 31.5}, {40 / 55.0, 10 / 55.0}, {80 / 103.5, 10 / 103.5}};
+    double share[2];
+    struct kedge_strategy_options o = {.fairness = 0};
+    for (int i = 0; i < 4; i++) {
+        o.fairness = q[i];
+        weigh(kedge_weigh_qffl, &o, in, 2, share);
+        close_to(share, want[i], 2);
+    }
+    uint64_t weight[2], divisor;
+    o.fairness = 0.3; /* not in halves */
+    ck_assert_int_eq(kedge_weigh_qffl(&o, in, 2, 0.1, weight, &divisor), KEDGE_E_ARG);
+    o.fairness = 1;
+    ck_assert_int_eq(kedge_weigh_qffl(&o, in, 2, 0, weight, &divisor), KEDGE_E_ARG);
+    in[1].loss = 0; /* counts 1e-10 */
+    in[1].norm_sq = 0;
+    weigh(kedge_weigh_qffl, &o, in, 2, share);
+    ck_assert(share[1] < 1e-5);
+    in[1].loss = (double)NAN;
+    ck_assert_int_eq(kedge_weigh_qffl(&o, in, 2, 0.1, weight, &divisor), KEDGE_E_ARG);
+    in[1].loss = -1;
+    ck_assert_int_eq(kedge_weigh_qffl(&o, in, 2, 0.1, weight, &divisor), KEDGE_E_ARG);
+}
+END_TEST
+
+START_TEST(fedbuff_by_hand)
+{
+    const struct kedge_strategy_input in[3] = {{.samples = 9, .steps = 1},
+                                               {.samples = 1, .steps = 1, .staleness = 3},
+                                               {.samples = 1, .steps = 1, .staleness = 8}};
+    const double want[3] = {1 / 3.0, 0.5 / 3.0, 1 / 9.0};
+    double share[3];
+    weigh(kedge_weigh_fedbuff, &none, in, 3, share);
+    close_to(share, want, 3);
+}
+END_TEST
+
+/* One tenant of three quarters held to a half: its weight falls to the others', the divisor in proportion. */
+START_TEST(cap_keeps_the_step)
+{
+    uint64_t weight[4] = {300, 300, 100, 100}, divisor = 1600; /* a strategy that takes half steps */
+    const uint32_t tenant[4] = {0, 0, 1, 2};
+    ck_assert_int_eq(kedge_strategy_cap(weight, tenant, 4, KEDGE_SHARE_ONE / 2, &divisor), KEDGE_OK);
+    ck_assert(weight[0] == 100 && weight[1] == 100 && weight[2] == 100 && weight[3] == 100);
+    ck_assert_uint_eq(divisor, 800);
+    ck_assert_int_eq(kedge_strategy_cap(weight, tenant, 4, KEDGE_SHARE_ONE, &divisor), KEDGE_OK);
+    ck_assert_uint_eq(divisor, 800);
+    divisor = 0;
+    ck_assert_int_eq(kedge_strategy_cap(weight, tenant, 4, KEDGE_SHARE_ONE, &divisor), KEDGE_E_ARG);
+    divisor = 7;
+    ck_assert_int_eq(kedge_strategy_cap(weight, tenant, 4, 0, &divisor), KEDGE_E_ARG);
+    ck_assert_uint_eq(divisor, 7);
+    weight[0] = 0;
+    ck_assert_int_eq(kedge_strategy_cap(weight, tenant, 4, KEDGE_SHARE_ONE, &divisor), KEDGE_E_ARG);
+    kedge_mem_fail_at(1);
+    ck_assert_int_eq(kedge_strategy_cap(weight, tenant, 4, KEDGE_SHARE_ONE, &divisor), KEDGE_E_NOMEM);
+    kedge_mem_fail_at(0);
+}
+END_TEST
+
+START_TEST(blending)
+{
+    const float a[3] = {1, 2, 0.1f}, b[3] = {3, 6, 0.2f};
+    const float *models[3] = {a, NULL, b};
+    const uint64_t weight[3] = {1, 0, 3}, only[3] = {5, 0, 0}, zero[3] = {0};
+    float out[3];
+    ck_assert_int_eq(kedge_blend_tile(models, weight, 3, 0, 3, out), KEDGE_OK);
+    ck_assert(out[0] == 2.5f && out[1] == 5.0f);
+    ck_assert(out[2] == (float)((1.0 * (double)a[2] + 3.0 * (double)b[2]) / 4.0));
+    ck_assert_int_eq(kedge_blend_tile(models, only, 3, 1, 2, out), KEDGE_OK);
+    ck_assert(out[0] == 2.0f && out[1] == 0.1f);
+    ck_assert_int_eq(kedge_blend_tile(models, zero, 3, 0, 3, out), KEDGE_E_ARG);
+    const uint64_t huge[3] = {UINT64_C(1) << 53, 0, 1};
+    ck_assert_int_eq(kedge_blend_tile(models, huge, 3, 0, 3, out), KEDGE_E_ARG);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {rows_are_whole,     options,      samples_and_equal,
+                                  fednova_by_hand,    qffl_by_hand, fedbuff_by_hand,
+                                  cap_keeps_the_step, blending,     NULL};
+    return run_tests("strategy/strategy", tests);
+}
