@@ -83,9 +83,8 @@ static const struct kedge_rule rows[] = {
      .weigh = kedgei_rule_bulyan},
     {.name = "geometric-median",
      .title = "geometric median",
-     .guarantee = "a share e < 1/2 of the weight is bad: if the good updates lie within r of a point, so "
-                  "does the result "
-                  "within 2 (1 - e) / (1 - 2e) * r",
+     .guarantee = "a share e < 1/2 of the weight is bad: if the good updates lie within r of a point, "
+                  "the result lies within 2 (1 - e) / (1 - 2e) * r of it",
      .source = "Pillutla et al., IEEE TSP 70, 2022",
      .kind = KEDGE_RULE_WEIGHING,
      .samples = true,
@@ -96,9 +95,8 @@ static const struct kedge_rule rows[] = {
      .weigh = kedgei_rule_centre},
     {.name = "norm-clipping",
      .title = "norm clipping",
-     .guarantee = "bad updates of a share e of the weight move the result by at most e * bound; if no bound "
-                  "is given and "
-                  "e < 1/2, it is at most the longest good update",
+     .guarantee = "bad updates of a share e of the weight move the result by at most e * bound; without a "
+                  "bound given it is, for e < 1/2, at most the longest good update",
      .source = "Sun et al., 2019",
      .kind = KEDGE_RULE_WEIGHING,
      .samples = true,
@@ -215,7 +213,8 @@ static bool has_inputs(const struct kedge_rule *rule, const struct kedge_rule_in
 {
     const size_t all = inputs->count + (rule->needs_root ? 1 : 0);
     if (inputs->count == 0 || all > KEDGE_RULE_VECTORS_MAX || (rule->needs_norms && !inputs->norm_sq)
-        || (rule->needs_gram && (!inputs->gram || !inputs->maxima))) {
+        || (rule->needs_gram && (!inputs->gram || !inputs->maxima))
+        || (rule->uses_bound && inputs->scale_bits > KEDGE_SCALE_BITS_MAX)) {
         return false;
     }
     const uint64_t most = rule->samples ? INT32_MAX : KEDGE_RULE_VOTE;
