@@ -87,9 +87,8 @@ static void check_candidate(const struct round_check *c, const struct kedgei_log
         kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, &c->a->main, at,
                      "\"%s\" has candidates, but had not joined job \"%s\"", log->name, c->job->id.s);
     }
-    const struct kedgei_fact *g = kedgei_log_find(log, "group-assigned/%s/%s", c->job->id.s, row->site.s);
     bool group_fits =
-        row->group == 0 || (g && ((const struct kedge_st_group_assigned *)g->body)->group == row->group);
+        row->group == 0 || kedgei_group_was(log, &c->job->id, &row->site, before, after, row->group);
     bool plain = row->leaf == 0 && row->weight == 0 && row->reason[0] == '\0'
                  && kedge_hash_is_zero(&row->leaf_hash) && kedge_hash_is_zero(&row->update);
     if ((row->use != KEDGE_USE_CANDIDATE && row->use != KEDGE_USE_SELECTED) || !plain || !group_fits) {
@@ -227,9 +226,10 @@ static void check_named(const struct round_check *c, const struct kedgei_fact *a
         row_error(c, aggregate, log, row, "no checkpoint before the aggregate covers it");
     }
     if (row->use == KEDGE_USE_GROUPED) {
-        const struct kedgei_fact *g = kedgei_log_find(log, "group-assigned/%s/%s", c->job->id.s, row->site.s);
-        if (g && ((const struct kedge_st_group_assigned *)g->body)->group != row->group) {
-            row_error(c, aggregate, log, row, "the site was given another group");
+        const struct kedgei_fact *fact_of = kedgei_group_behind(log, &c->job->id, &row->site, row->leaf);
+        const struct kedge_st_group_assigned *g = fact_of ? fact_of->body : NULL;
+        if (g && (g->group != row->group || !kedge_hash_eq(&g->update, &row->update))) {
+            row_error(c, aggregate, log, row, "the site was given another group, or by another update");
         }
     }
     if (fact->listed++ > 0) {
@@ -374,10 +374,10 @@ static void check_update_base(const struct round_check *c, const struct kedgei_l
         if (c->round->number == 0) {
             kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "a train update in round 0");
         }
-        const struct kedgei_fact *assigned =
-            kedgei_log_find(log, "group-assigned/%s/%s", c->job->id.s, u->site.s);
         bool grouped = c->job->spec.grouping != KEDGE_GROUPING_NONE;
-        bool known = !grouped || (assigned && assigned->index < fact->index);
+        const struct kedgei_fact *assigned =
+            grouped ? kedgei_group_before(log, &c->job->id, &u->site, fact->index) : NULL;
+        bool known = !grouped || assigned;
         uint32_t group =
             grouped && assigned ? ((const struct kedge_st_group_assigned *)assigned->body)->group : 0;
         if (!known || u->group != group) {

@@ -295,6 +295,20 @@ static int build_keys(struct kedgei_audit *a, struct kedgei_log *log)
                : kedgei_scratch_sort(&a->scratch, log->keys, log->key_count, sizeof *log->keys, compare_rows);
 }
 
+size_t kedgei_log_lower(const struct kedgei_log *log, struct kedge_view key)
+{
+    size_t lo = 0, hi = log->key_count;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (compare_keys(log->keys[mid].key, key) < 0) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
 struct kedgei_fact *kedgei_log_find(const struct kedgei_log *log, const char *format, ...)
 {
     char text[2 * KEDGE_IDEM_KEY_MAX];
@@ -306,15 +320,7 @@ struct kedgei_fact *kedgei_log_find(const struct kedgei_log *log, const char *fo
         return NULL;
     }
     struct kedge_view key = kedge_view_of(text, (size_t)n);
-    size_t lo = 0, hi = log->key_count;
-    while (lo < hi) { /* the first row that is not below the key */
-        size_t mid = (lo + hi) / 2;
-        if (compare_keys(log->keys[mid].key, key) < 0) {
-            lo = mid + 1;
-        } else {
-            hi = mid;
-        }
-    }
+    size_t lo = kedgei_log_lower(log, key);
     return lo < log->key_count && compare_keys(log->keys[lo].key, key) == 0 ? &log->facts[log->keys[lo].index]
                                                                             : NULL;
 }

@@ -190,6 +190,8 @@ KEDGE_NODISCARD int kedgei_logs_read(struct kedgei_audit *a);
 void kedgei_log_root(const struct kedgei_log *log, uint64_t size, struct kedge_hash *ret);
 /* The first statement with that idempotency key, or NULL. */
 struct kedgei_fact *kedgei_log_find(const struct kedgei_log *log, const char *format, ...) KEDGE_PRINTF(2, 3);
+/* Row of keys: the first that is not below the key. */
+size_t kedgei_log_lower(const struct kedgei_log *log, struct kedge_view key);
 /* Size of the log in its last checkpoint in the main chain before that index; 0: none. */
 uint64_t kedgei_anchored_before(const struct kedgei_log *log, uint64_t main_index);
 /* The same after that index; KEDGEI_NEVER: none. */
@@ -226,6 +228,19 @@ KEDGE_NODISCARD int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_jo
 void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact);
 void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact);
 KEDGE_NODISCARD int kedgei_check_tenants(struct kedgei_audit *a);
+
+/* ---- groups.c: which group a site is in, by the order of its ledger ---- */
+/* The site's last group-assigned in front of that entry, or its first one behind it; NULL: there is none. */
+const struct kedgei_fact *kedgei_group_before(const struct kedgei_log *log, const struct kedge_id *job,
+                                              const struct kedge_id *site, uint64_t index);
+const struct kedgei_fact *kedgei_group_behind(const struct kedgei_log *log, const struct kedge_id *job,
+                                              const struct kedge_id *site, uint64_t index);
+/* Whether that was the site's group at a time when the log had some size from least on, below most. */
+bool kedgei_group_was(const struct kedgei_log *log, const struct kedge_id *job, const struct kedge_id *site,
+                      uint64_t least, uint64_t most, uint32_t group);
+/* A group-assigned of a usable job against what stands before it. */
+void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
+                           const struct kedgei_fact *fact);
 KEDGE_NODISCARD int kedgei_check_inputs(struct kedgei_audit *a);
 /* An input list of tenant t's blobs; errors become findings about main[index]; deinit afterwards. */
 bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log,

@@ -197,7 +197,7 @@ static void replay_direction(const struct kedgei_replay *r, struct kedgei_decisi
     kedge_mem_free(files);
 }
 
-/* Cold start: the cosine to the site's own group. Newcomer: also that no other group is nearer. */
+/* Cold start: the cosine to the site's own group. Newcomer, migration: also that no other group is nearer. */
 static void replay_assigned(const struct kedgei_replay *r, struct kedgei_decision *d,
                             struct kedgei_findings *f)
 {
@@ -205,8 +205,8 @@ static void replay_assigned(const struct kedgei_replay *r, struct kedgei_decisio
     struct kedge_diag diag = {.err = KEDGE_OK};
     char update[KEDGE_PATH_MAX], paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
     const char *directions[KEDGE_GROUPS_MAX];
-    bool newcomer = g->how == KEDGE_GROUP_NEWCOMER;
-    uint32_t first = newcomer ? 0 : g->group, count = newcomer ? d->job->groups : 1, nearest = 0;
+    bool chosen = g->how == KEDGE_GROUP_NEWCOMER || g->how == KEDGE_GROUP_MIGRATION;
+    uint32_t first = chosen ? 0 : g->group, count = chosen ? d->job->groups : 1, nearest = 0;
     double cosine = 0;
     bool absent = false;
     struct kedge_blob_at at;

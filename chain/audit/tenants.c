@@ -66,59 +66,13 @@ static void check_evaluation(struct kedgei_audit *a, const struct kedgei_log *lo
         kedgei_error(&a->findings, KEDGE_AUDIT_EVALUATION, log, fact->index, "%llu of %llu samples correct",
                      (unsigned long long)e->correct, (unsigned long long)e->samples);
     }
-    const struct kedgei_fact *assigned = kedgei_log_find(log, "group-assigned/%s/%s", e->job.s, e->site.s);
-    uint32_t group = assigned ? ((const struct kedge_st_group_assigned *)assigned->body)->group : 0;
     bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE;
-    if (e->group != group || (grouped && (!assigned || assigned->index > fact->index))) {
+    const struct kedgei_fact *assigned =
+        grouped ? kedgei_group_before(log, &e->job, &e->site, fact->index) : NULL;
+    uint32_t group = assigned ? ((const struct kedge_st_group_assigned *)assigned->body)->group : 0;
+    if (e->group != group || (grouped && !assigned)) {
         kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
                      "site \"%s\" evaluated group %u, not its own", e->site.s, e->group);
-    }
-}
-
-/* The pretrain update may be of an earlier round: a restart can come between it and the decision. */
-static bool rests_on_update(const struct kedgei_job *job, const struct kedgei_log *log,
-                            const struct kedgei_fact *fact)
-{
-    const struct kedge_st_group_assigned *g = fact->body;
-    for (uint32_t r = g->round < job->round_count ? g->round : (uint32_t)job->round_count;; r--) {
-        const struct kedgei_fact *update =
-            kedgei_log_find(log, "update/%s/%08u/pretrain/%s", g->job.s, r, g->site.s);
-        if (update && update->index < fact->index && kedge_hash_eq(&update->subject, &g->update)) {
-            return true;
-        }
-        if (r == 0) {
-            return false;
-        }
-    }
-}
-
-static void check_assigned(struct kedgei_audit *a, const struct kedgei_log *log,
-                           const struct kedgei_fact *fact)
-{
-    const struct kedge_st_group_assigned *g = fact->body;
-    const struct kedgei_job *job = usable_job(a, &a->findings, log, fact, &g->job);
-    if (!job) {
-        return;
-    }
-    if (!rests_on_update(job, log, fact)) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
-                     "group of site \"%s\": rests on no pretrain update of a round up to %u", g->site.s,
-                     g->round);
-    }
-    if ((g->how == KEDGE_GROUP_COLD_START) != (g->round == 0)) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
-                     "group of site \"%s\" in round %u: cold start is round 0, newcomers are later",
-                     g->site.s, g->round);
-    }
-    if (g->group >= job->groups || job->spec.grouping == KEDGE_GROUPING_NONE) {
-        kedgei_error_if_settled(a, &a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
-                                "site \"%s\" given group %u, job \"%s\" has %u", g->site.s, g->group,
-                                g->job.s, job->groups);
-    }
-    if (!kedgei_round_find(job, g->round) || (g->round == 0 && !kedgei_round_find(job, 0)->step)) {
-        kedgei_error_if_settled(a, &a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
-                                "group of site \"%s\" from round %u, which has no result", g->site.s,
-                                g->round);
     }
 }
 
@@ -206,7 +160,11 @@ int kedgei_check_tenants(struct kedgei_audit *a)
             } else if (fact->kind == KEDGE_ST_EVALUATION) {
                 check_evaluation(a, log, fact);
             } else if (fact->kind == KEDGE_ST_GROUP_ASSIGNED) {
-                check_assigned(a, log, fact);
+                const struct kedge_st_group_assigned *g = fact->body;
+                const struct kedgei_job *job = usable_job(a, &a->findings, log, fact, &g->job);
+                if (job) {
+                    kedgei_check_assigned(a, job, log, fact);
+                }
             }
             kedgei_scratch_breathe(&a->scratch);
         }

@@ -71,6 +71,32 @@ static const struct {
     {"true", 0},
 };
 
+START_TEST(test_shift)
+{
+    static const struct {
+        const char *keys;
+        enum kedge_shift_test shift;
+        uint32_t pause;
+    } rows[] = {
+        {"", KEDGE_SHIFT_TEST_NONE, 1},
+        {",\"grouping\":\"flexcfl\",\"groups\":2", KEDGE_SHIFT_TEST_LABELS, 1},
+        {",\"grouping\":\"flexcfl\",\"groups\":2,\"shift\":\"none\"", KEDGE_SHIFT_TEST_NONE, 1},
+        {",\"grouping\":\"flexcfl\",\"groups\":2,\"shift\":\"update\",\"migration_pause\":9",
+         KEDGE_SHIFT_TEST_UPDATE, 9},
+        {",\"grouping\":\"flexcfl\",\"groups\":2,\"shift\":\"counts\"", KEDGE_SHIFT_TEST_COUNTS, 1},
+    };
+    struct kedge_job_spec s;
+    struct kedge_diag d;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "%s%s}", HEAD, rows[i].keys);
+        ck_assert_msg(parse(text, &s, &d) == KEDGE_OK, "%s", d.text);
+        ck_assert_int_eq(s.shift, rows[i].shift);
+        ck_assert_uint_eq(s.migration_pause, rows[i].pause);
+    }
+}
+END_TEST
+
 START_TEST(test_tenant_share)
 {
     struct kedge_job_spec s;
@@ -118,6 +144,10 @@ static const struct {
     {HEAD ",\"groups\":2}", "\"groups\""},
     {HEAD ",\"grouping\":\"flexcfl\"}", "\"groups\""},
     {HEAD ",\"grouping\":\"other\"}", "\"grouping\""},
+    {HEAD ",\"grouping\":\"flexcfl\",\"groups\":2,\"shift\":\"sometimes\"}", "\"shift\": expected"},
+    {HEAD ",\"grouping\":\"flexcfl\",\"groups\":2,\"shift\":true}", "\"shift\": expected"},
+    {HEAD ",\"grouping\":\"flexcfl\",\"groups\":2,\"migration_pause\":0}", "\"migration_pause\""},
+    {HEAD ",\"shift\":\"labels\"}", "\"shift\": expected no other value"},
     {HEAD ",\"bound\":\"4096\",\"scale\":20}", "\"bound\""},
     {HEAD ",\"initial_model\":\"00\"}", "\"initial_model\""},
 };
@@ -180,6 +210,7 @@ int main(void)
     TCase *t = tcase_create("job spec");
     tcase_add_test(t, test_defaults);
     tcase_add_loop_test(t, test_tenant_share, 0, sizeof shares / sizeof shares[0]);
+    tcase_add_test(t, test_shift);
     tcase_add_loop_test(t, test_wrong, 0, sizeof wrong / sizeof wrong[0]);
     tcase_add_test(t, test_page);
     suite_add_tcase(s, t);

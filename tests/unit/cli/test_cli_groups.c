@@ -79,6 +79,34 @@ START_TEST(test_groups)
 }
 END_TEST
 
+/* A site that moves, and one round later finds that it is where it belongs. */
+START_TEST(test_moves)
+{
+    json_t *root;
+    make_scratch();
+    fx_moving(at("fx"), FX_NONE);
+    ck_assert_int_eq(kedge("job groups moves --record %s --format json", at("fx")), 0);
+    const json_t *o = data_of(&root), *history = json_object_get(o, "history");
+    const json_t *site = json_array_get(json_object_get(o, "sites"), 0);
+    ck_assert_uint_eq(json_array_size(history), 8);
+    for (size_t i = 6; i < 8; i++) {
+        const json_t *move = json_array_get(history, i);
+        json_int_t from = json_integer_value(json_object_get(move, "from"));
+        json_int_t to = json_integer_value(json_object_get(move, "group"));
+        ck_assert_str_eq(json_string_value(json_object_get(move, "site")), "s1");
+        ck_assert_str_eq(json_string_value(json_object_get(move, "how")), "migration");
+        ck_assert_int_eq(json_integer_value(json_object_get(move, "round")), (json_int_t)i - 4);
+        ck_assert_int_eq(to - from != 0, i == 6);
+    }
+    ck_assert_int_eq(json_integer_value(json_object_get(site, "moves")), 2);
+    ck_assert_int_eq(json_integer_value(json_object_get(site, "round")), 3);
+    json_decref(root);
+    ck_assert_int_eq(kedge("job groups moves --record %s", at("fx")), 0);
+    ck_assert_ptr_nonnull(strstr(out, "6 first assignments, 2 later ones"));
+    remove_scratch();
+}
+END_TEST
+
 static void check_width(const char *text)
 {
     for (const char *line = text; *line;) {
@@ -146,6 +174,7 @@ int main(void)
     TCase *tc = tcase_create("groups");
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, test_groups);
+    tcase_add_test(tc, test_moves);
     tcase_add_test(tc, test_for_people);
     tcase_add_test(tc, test_without_updates);
     suite_add_tcase(s, tc);

@@ -1,0 +1,214 @@
+/* Which group a site is in: the order of its ledger decides, from each group-assigned on. And whether each of
+ * them may stand where it does; that it names the right group is replay's to find. */
+#include <stdio.h>
+#include <string.h>
+
+#include "chain/audit/record.h"
+
+/* Rows of keys that are a site's assignments in a job: its first one's, and those of later ones. */
+struct assigned_keys {
+    size_t first, first_end, later, later_end;
+};
+
+static size_t prefix_end(const struct kedgei_log *log, size_t at, struct kedge_view prefix, bool whole)
+{
+    while (at < log->key_count && log->keys[at].key.len >= prefix.len
+           && (!whole || log->keys[at].key.len == prefix.len)
+           && memcmp(log->keys[at].key.ptr, prefix.ptr, prefix.len) == 0) {
+        at++;
+    }
+    return at;
+}
+
+static struct assigned_keys keys_of(const struct kedgei_log *log, const struct kedge_id *job,
+                                    const struct kedge_id *site)
+{
+    char text[KEDGE_IDEM_KEY_MAX + 2];
+    struct assigned_keys k;
+    int n = snprintf(text, sizeof text, "group-assigned/%s/%s/", job->s, site->s);
+    KEDGE_ASSERT(n > 1 && (size_t)n < sizeof text);
+    struct kedge_view prefix = kedge_view_of(text, (size_t)n), key = kedge_view_of(text, (size_t)n - 1);
+    k.first = kedgei_log_lower(log, key);
+    k.first_end = prefix_end(log, k.first, key, true);
+    k.later = kedgei_log_lower(log, prefix);
+    k.later_end = prefix_end(log, k.later, prefix, false);
+    return k;
+}
+
+typedef bool assigned_better(uint64_t at, uint64_t best, uint64_t index);
+
+/* The best of them, KEDGEI_NEVER for none so far. */
+static const struct kedgei_fact *best_of(const struct kedgei_log *log, const struct kedge_id *job,
+                                         const struct kedge_id *site, uint64_t index,
+                                         assigned_better *is_better)
+{
+    struct assigned_keys k = keys_of(log, job, site);
+    uint64_t best = KEDGEI_NEVER;
+    for (size_t i = k.first; i < k.first_end; i++) {
+        best = is_better(log->keys[i].index, best, index) ? log->keys[i].index : best;
+    }
+    for (size_t i = k.later; i < k.later_end; i++) {
+        best = is_better(log->keys[i].index, best, index) ? log->keys[i].index : best;
+    }
+    return best == KEDGEI_NEVER ? NULL : &log->facts[best];
+}
+
+static bool is_later_before(uint64_t at, uint64_t best, uint64_t index)
+{
+    return at < index && (best == KEDGEI_NEVER || at > best);
+}
+
+static bool is_sooner_behind(uint64_t at, uint64_t best, uint64_t index)
+{
+    return at > index && at < best;
+}
+
+const struct kedgei_fact *kedgei_group_before(const struct kedgei_log *log, const struct kedge_id *job,
+                                              const struct kedge_id *site, uint64_t index)
+{
+    return best_of(log, job, site, index, is_later_before);
+}
+
+const struct kedgei_fact *kedgei_group_behind(const struct kedgei_log *log, const struct kedge_id *job,
+                                              const struct kedge_id *site, uint64_t index)
+{
+    return best_of(log, job, site, index, is_sooner_behind);
+}
+
+static uint32_t group_of(const struct kedgei_fact *fact)
+{
+    return ((const struct kedge_st_group_assigned *)fact->body)->group;
+}
+
+bool kedgei_group_was(const struct kedgei_log *log, const struct kedge_id *job, const struct kedge_id *site,
+                      uint64_t least, uint64_t most, uint32_t group)
+{
+    const struct kedgei_fact *fact = kedgei_group_before(log, job, site, least);
+    bool was = fact && group_of(fact) == group;
+    struct assigned_keys k = keys_of(log, job, site);
+    for (int part = 0; part < 2; part++) {
+        size_t end = part ? k.later_end : k.first_end;
+        for (size_t i = part ? k.later : k.first; i < end && !was; i++) {
+            uint64_t at = log->keys[i].index;
+            was = at >= least && at < most && group_of(&log->facts[at]) == group;
+        }
+    }
+    return was;
+}
+
+/* ---- may it stand there? ---- */
+
+/* A newcomer's pretrain update may be of an earlier round: a restart can come between it and the decision. */
+static bool rests_on_update(const struct kedgei_job *job, const struct kedgei_log *log,
+                            const struct kedgei_fact *fact)
+{
+    const struct kedge_st_group_assigned *g = fact->body;
+    for (uint32_t r = g->round < job->round_count ? g->round : (uint32_t)job->round_count;; r--) {
+        const struct kedgei_fact *update =
+            kedgei_log_find(log, "update/%s/%08u/pretrain/%s", g->job.s, r, g->site.s);
+        if (update && update->index < fact->index && kedge_hash_eq(&update->subject, &g->update)) {
+            return true;
+        }
+        if (r == 0) {
+            return false;
+        }
+    }
+}
+
+/* The first group of a site. */
+static void check_first(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
+                        const struct kedgei_fact *fact, const struct kedgei_fact *before)
+{
+    const struct kedge_st_group_assigned *g = fact->body;
+    if (!rests_on_update(job, log, fact)) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
+                     "group of site \"%s\": rests on no pretrain update of a round up to %u", g->site.s,
+                     g->round);
+    }
+    if ((g->how == KEDGE_GROUP_COLD_START) != (g->round == 0)) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
+                     "group of site \"%s\" in round %u: cold start is round 0, newcomers are later",
+                     g->site.s, g->round);
+    }
+    if (before) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
+                     "group of site \"%s\": %s, but it has one since entry %llu", g->site.s,
+                     kedge_group_how_name(g->how), (unsigned long long)before->index);
+    }
+}
+
+/* While its round was open: behind what was anchored when it opened, in what its close anchored. */
+static bool is_within_round(const struct kedgei_log *log, const struct kedgei_round *round, uint64_t index)
+{
+    return round->opened && index >= kedgei_anchored_before(log, round->opened->index)
+           && (!round->step || index < kedgei_anchored_before(log, round->step->index));
+}
+
+/* A site's next group by its own pre-training, done since the last one and in this round. */
+static void check_migration(struct kedgei_audit *a, const struct kedgei_job *job,
+                            const struct kedgei_log *log, const struct kedgei_fact *fact,
+                            const struct kedgei_fact *before)
+{
+    const struct kedge_st_group_assigned *g = fact->body;
+    const struct kedge_st_group_assigned *last = before ? before->body : NULL;
+    const struct kedgei_round *round = kedgei_round_find(job, g->round);
+    const struct kedgei_fact *update =
+        kedgei_log_find(log, "update/%s/%08u/pretrain/%s", g->job.s, g->round, g->site.s);
+    struct kedgei_findings *f = &a->findings;
+    if (job->spec.shift == KEDGE_SHIFT_TEST_NONE) {
+        kedgei_error(f, KEDGE_AUDIT_GROUP, log, fact->index,
+                     "site \"%s\" moved: job \"%s\" lets no site move", g->site.s, g->job.s);
+    }
+    if (!last) {
+        kedgei_error(f, KEDGE_AUDIT_GROUP, log, fact->index, "site \"%s\" moved, but was in no group",
+                     g->site.s);
+    } else if (g->round < last->round || g->round - last->round < job->spec.migration_pause) {
+        kedgei_error(f, KEDGE_AUDIT_GROUP, log, fact->index,
+                     "site \"%s\" moved in rounds %u and %u, which are fewer than %u apart", g->site.s,
+                     last->round, g->round, job->spec.migration_pause);
+    }
+    if (!update || update->index >= fact->index || (before && update->index <= before->index)
+        || !kedge_hash_eq(&update->subject, &g->update)) {
+        kedgei_error(f, KEDGE_AUDIT_GROUP, log, fact->index,
+                     "site \"%s\" moved in round %u without a pre-training of its own in that round",
+                     g->site.s, g->round);
+    }
+    if (g->round == 0 || (round && !is_within_round(log, round, fact->index))) {
+        kedgei_error(f, KEDGE_AUDIT_GROUP, log, fact->index,
+                     "site \"%s\" moved while round %u was not open for training", g->site.s, g->round);
+    }
+}
+
+void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
+                           const struct kedgei_fact *fact)
+{
+    const struct kedge_st_group_assigned *g = fact->body;
+    const struct kedgei_fact *before = kedgei_group_before(log, &g->job, &g->site, fact->index);
+    switch (g->how) {
+    case KEDGE_GROUP_COLD_START:
+    case KEDGE_GROUP_NEWCOMER:
+        check_first(a, job, log, fact, before);
+        break;
+    case KEDGE_GROUP_MIGRATION:
+        check_migration(a, job, log, fact, before);
+        break;
+    case KEDGE_GROUP_RECLUSTER:
+    case KEDGE_GROUP_SPLIT:
+    case KEDGE_GROUP_MERGE:
+    case KEDGE_GROUP_CHOICE:
+        kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
+                     "group of site \"%s\": no rule of job \"%s\" gives groups by %s", g->site.s, g->job.s,
+                     kedge_group_how_name(g->how));
+        break;
+    }
+    if (g->group >= job->groups || job->spec.grouping == KEDGE_GROUPING_NONE) {
+        kedgei_error_if_settled(a, &a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
+                                "site \"%s\" given group %u, job \"%s\" has %u", g->site.s, g->group,
+                                g->job.s, job->groups);
+    }
+    if (!kedgei_round_find(job, g->round) || (g->round == 0 && !kedgei_round_find(job, 0)->step)) {
+        kedgei_error_if_settled(a, &a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
+                                "group of site \"%s\" from round %u, which has no result", g->site.s,
+                                g->round);
+    }
+}

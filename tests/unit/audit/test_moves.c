@@ -1,0 +1,113 @@
+/* Sites that move to another group: what a good record of it looks like to the auditor, and that each way to
+ * make it wrong is found. */
+#include "chain/entry_index.h"
+#include "tests/fixtures/run.h"
+#include "tests/unit/audit/support.h"
+
+START_TEST(test_good)
+{
+    make_scratch();
+    fx_moving(at("fx"), FX_NONE);
+    for (int replay = 0; replay < 2; replay++) {
+        struct kedge_audit_report r =
+            run(at("fx"), at("fx/trust.json"), NULL, replay, (struct kedge_audit_options){.threads = 1});
+        if (r.verdict != KEDGE_AUDIT_YES) {
+            print_findings(&r);
+        }
+        ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+        ck_assert_uint_eq(r.finding_count, 0);
+        if (replay) { /* 4 + 1 selections, 2 · 5 aggregates, 1 grouping, 2 directions, 8 groups of sites, 1
+                         first model */
+            ck_assert_uint_eq(r.counts.decisions, 5 + 10 + 1 + 2 + 8 + 1);
+        }
+        kedge_audit_report_deinit(&r);
+    }
+    remove_scratch();
+}
+END_TEST
+
+static const struct {
+    const char *what;
+    enum fx_twist twist;
+    bool replay; /* only replay can find it */
+    enum kedge_audit_code code;
+} wrongs[] = {
+    {"a move without a pre-training", FX_MOVE_UNTRAINED, false, KEDGE_AUDIT_GROUP},
+    {"a move to another group than the nearest", FX_MOVE_GROUP, true, KEDGE_AUDIT_REPLAY_NEWCOMER},
+    {"a move that names another round", FX_MOVE_EARLY, false, KEDGE_AUDIT_GROUP},
+    {"a move behind the close of its round", FX_MOVE_LATE, false, KEDGE_AUDIT_GROUP},
+    {"a move sooner than the job allows", FX_MOVE_PAUSE, false, KEDGE_AUDIT_GROUP},
+    {"a move where the job allows none", FX_MOVE_OFF, false, KEDGE_AUDIT_GROUP},
+    {"a second first group", FX_MOVE_AS_NEWCOMER, false, KEDGE_AUDIT_GROUP},
+    {"a reason that no rule gives", FX_MOVE_RECLUSTER, false, KEDGE_AUDIT_GROUP},
+    {"a row with another group than the move", FX_MOVE_ROW, false, KEDGE_AUDIT_ROW},
+    {"an update for the group that the site has left", FX_TRAINS_FOR_FORMER, false, KEDGE_AUDIT_GROUP},
+};
+
+START_TEST(test_wrong)
+{
+    make_scratch();
+    fx_moving(at("fx"), wrongs[_i].twist);
+    struct kedge_audit_options options = {.threads = 1};
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, wrongs[_i].replay, options);
+    if (!has_code(&r, wrongs[_i].code)) {
+        print_findings(&r);
+    }
+    ck_assert_msg(has_code(&r, wrongs[_i].code), "not found: %s", wrongs[_i].what);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_NO);
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
+/* The bytes that say why a site is in a group, and the key under which they stand: records hold them. */
+static const struct {
+    enum kedge_group_how how;
+    const char *word, *key;
+} hows[] = {
+    {KEDGE_GROUP_COLD_START, "\"how\":\"cold-start\"", "group-assigned/j/s"},
+    {KEDGE_GROUP_NEWCOMER, "\"how\":\"newcomer\"", "group-assigned/j/s"},
+    {KEDGE_GROUP_MIGRATION, "\"how\":\"migration\"", "group-assigned/j/s/00000007"},
+    {KEDGE_GROUP_RECLUSTER, "\"how\":\"recluster\"", "group-assigned/j/s/00000007"},
+    {KEDGE_GROUP_SPLIT, "\"how\":\"split\"", "group-assigned/j/s/00000007"},
+    {KEDGE_GROUP_MERGE, "\"how\":\"merge\"", "group-assigned/j/s/00000007"},
+    {KEDGE_GROUP_CHOICE, "\"how\":\"choice\"", "group-assigned/j/s/00000007"},
+};
+
+START_TEST(test_words)
+{
+    struct kedge_statement st = {.kind = KEDGE_ST_GROUP_ASSIGNED}, again;
+    struct kedge_buf text, key;
+    st.u.group_assigned = (struct kedge_st_group_assigned){.tenant = {"t"},
+                                                           .site = {"s"},
+                                                           .job = {"j"},
+                                                           .round = 7,
+                                                           .group = 1,
+                                                           .how = hows[_i].how,
+                                                           .similarity = 0.5};
+    kedge_sha256(kedge_view_str("update"), &st.u.group_assigned.update);
+    kedge_buf_init(&text, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&key, KEDGE_IDEM_KEY_MAX);
+    ck_assert_int_eq(kedge_statement_encode(&st, &text, NULL), KEDGE_OK);
+    ck_assert_ptr_nonnull(memmem(text.ptr, text.len, hows[_i].word, strlen(hows[_i].word)));
+    ck_assert_int_eq(kedge_statement_decode(kedge_buf_view(&text), &again, NULL), KEDGE_OK);
+    ck_assert_int_eq(again.u.group_assigned.how, hows[_i].how);
+    kedge_statement_key(st.kind, &st.u, &key);
+    ck_assert_uint_eq(key.len, strlen(hows[_i].key));
+    ck_assert_mem_eq(key.ptr, hows[_i].key, key.len);
+    kedge_buf_deinit(&text);
+    kedge_buf_deinit(&key);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("audit-moves");
+    TCase *t = tcase_create("moves");
+    tcase_set_timeout(t, 120);
+    tcase_add_test(t, test_good);
+    tcase_add_loop_test(t, test_words, 0, sizeof hows / sizeof hows[0]);
+    tcase_add_loop_test(t, test_wrong, 0, sizeof wrongs / sizeof wrongs[0]);
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}
