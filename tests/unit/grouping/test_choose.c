@@ -7,7 +7,8 @@
 
 enum { N = 60, D = 1000, MOST = 12 };
 
-static const uint64_t golden_silhouette = UINT64_C(4135640838826448553), golden_madc = UINT64_C(6818201755809492880);
+static const uint64_t golden_silhouette = UINT64_C(4135640838826448553);
+static const uint64_t golden_madc = UINT64_C(6818201755809492880);
 
 static int32_t updates[N][D];
 static const int32_t *pointers[N];
