@@ -49,13 +49,15 @@ int kedgei_rule_clip(const struct kedge_rule_params *params, const struct kedge_
 static const double stretch_max =
     256; /* an update far shorter than the root's is not drawn out to its length */
 
-/* What an update counts (its cosine to the root update, if that is positive) and how much it is stretched. */
-static double find_trust(const double *product, size_t all, size_t i, double *ret_stretch)
+/* What an update counts (its cosine to the root update, if that is positive) and how much it is stretched.
+ * Lengths are exact; the inner product is what 12 bits show of it. */
+static double find_trust(const struct kedge_rule_inputs *inputs, const double *product, size_t i,
+                         double *ret_stretch)
 {
-    const size_t root = all - 1;
-    const double own = sqrt(product[i * all + i]);
-    const double roots = sqrt(product[root * all + root]);
-    const double inner = product[i * all + root];
+    const size_t root = inputs->count;
+    const double own = sqrt(inputs->norm_sq[i]);
+    const double roots = sqrt(inputs->norm_sq[root]);
+    const double inner = product[i * (root + 1) + root];
     *ret_stretch = 0;
     if (!(own > 0 && roots > 0 && inner > 0)) {
         return 0;
@@ -81,7 +83,7 @@ static bool weigh_trust(const double *product, const struct kedge_rule_inputs *i
     *ret_divisor = 0;
     for (size_t i = 0; i < inputs->count; i++) {
         double stretch;
-        const double trust = find_trust(product, inputs->count + 1, i, &stretch);
+        const double trust = find_trust(inputs, product, i, &stretch);
         const double counts = (double)inputs->weight[i] * unit * trust;
         weight[i] = (uint64_t)(counts * stretch);
         *ret_divisor += round_up(counts);
