@@ -271,6 +271,9 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
     if (flexcfl && !json_object_get(root, "shift")) {
         s->shift = KEDGE_SHIFT_TEST_LABELS;
     }
+    if (s->shift == KEDGE_SHIFT_TEST_UPDATE && !json_object_get(root, "migration_pause")) {
+        s->migration_pause = 10; /* so often every site pre-trains again */
+    }
     if (flexcfl && !json_object_get(root, "pretrain_sites")) {
         s->pretrain_sites = 20 * s->groups; /* α = 20, FlexCFL's released setting */
     }

@@ -43,7 +43,7 @@ struct kedge_job_spec {
     uint32_t pretrain_steps;            /* flexcfl: SGD iterations of a pre-training, default 50 */
     uint32_t pretrain_sites;            /* flexcfl: sites of the cold start, 0 = all, default 20 × groups */
     enum kedge_shift_test shift;        /* flexcfl: "labels" (default), "counts", "update", "none" */
-    uint32_t migration_pause; /* rounds from one group of a site to its next, default 1 */
+    uint32_t migration_pause; /* rounds from one group of a site to its next, default 1; by updates 10 */
     double mixing;                      /* inter-group rate η_g, decimal string, default "0", 0…1000 */
     double bound;                       /* largest |value| of an update, decimal string, default "64" */
     unsigned scale;                     /* bits s of the fixed point, default 20, 1…30 */

@@ -21,6 +21,7 @@ struct call_item {
     uint64_t wait_ns;
     bool busy;
     struct kedge_site_chain seen; /* when asking */
+    struct kedge_id shifted;
     struct kedge_site_result result;
     struct kedge_buf envelope; /* SUBMIT */
     struct kedge_buf note;     /* the checkpoint that reply.shown is */
@@ -120,6 +121,7 @@ static int build(struct kedge_site_host *h, const struct call_item *c, struct ke
         msg.u.poll.wait_ms = (uint32_t)(c->wait_ns / NS_PER_MS);
         msg.u.poll.flags = c->busy;
         msg.u.poll.seen_size = c->seen.size;
+        msg.u.poll.shifted = kedge_view_str(c->shifted.s);
     }
     return kedge_msg_encode(&msg, frame);
 }
@@ -227,6 +229,7 @@ void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect
                             .wait_ns = fx->wait_ns,
                             .busy = fx->busy,
                             .seen = fx->seen,
+                            .shifted = fx->shifted,
                             .result = fx->result};
     kedge_buf_init(&c->envelope, KEDGE_ENTRY_MAX);
     kedge_buf_init(&c->note, KEDGE_NOTE_MAX);

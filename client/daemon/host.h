@@ -60,6 +60,7 @@ struct kedge_site_host {
     struct kedge_site *site;
     struct kedge_site_envelope envelopes[KEDGE_SITE_RESULTS_MAX]; /* of the results in the core's memory */
     struct kedge_site_signed last_signed;
+    struct kedge_groupeds groupeds;   /* the data that the site was grouped by */
     struct kedge_site_memory written; /* what the memory file says, durably */
     uint64_t memory_sequence;         /* of that write; 0: none yet */
     bool memory_is_behind;            /* results were settled since: `settled` is what it should say */

@@ -36,6 +36,7 @@ int kedge_client_memory_read(struct kedge_site_host *h, struct kedge_site_memory
     if (!err) {
         *ret = h->written = s.memory;
         h->last_signed = s.last_signed;
+        h->groupeds = s.groupeds;
         memcpy(h->envelopes, s.envelopes, sizeof h->envelopes);
     }
     return err;
@@ -52,6 +53,14 @@ bool kedge_client_memory_covers(const struct kedge_site_host *h, const struct ke
         }
         all = found;
     }
+    for (uint32_t i = 0; i < memory->shift_count && all; i++) { /* what is still to be told */
+        bool found = memory->shifts[i].answered;
+        for (uint32_t k = 0; k < h->written.shift_count; k++) {
+            const struct kedge_site_shift *has = &h->written.shifts[k];
+            found = found || (!has->answered && kedge_id_eq(&has->job, &memory->shifts[i].job));
+        }
+        all = found;
+    }
     return all;
 }
 
@@ -60,7 +69,7 @@ int kedge_client_memory_write(struct kedge_site_host *h, const struct kedge_site
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_buf text;
-    struct kedge_site_stored s = {.memory = *memory, .last_signed = h->last_signed};
+    struct kedge_site_stored s = {.memory = *memory, .last_signed = h->last_signed, .groupeds = h->groupeds};
     memcpy(s.envelopes, h->envelopes, sizeof s.envelopes); /* lent */
     kedge_buf_init(&text, KEDGE_STORED_TEXT_MAX);
     int err = kedge_stored_encode(&s, &text);

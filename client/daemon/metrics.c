@@ -43,6 +43,26 @@ static bool get_test(const json_t *o, struct kedge_metrics *m)
            && (m->test_samples == 0 || get_real(o, "test_loss", &m->test_loss));
 }
 
+/* Optional; more classes than are compared are as good as none. */
+static bool get_labels(const json_t *o, struct kedge_labels *ret)
+{
+    const json_t *list = json_object_get(o, "labels");
+    size_t n = json_array_size(list);
+    if (!list || n > KEDGE_LABELS_MAX) {
+        return !list || json_is_array(list);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const json_t *v = json_array_get(list, i);
+        json_int_t count = json_integer_value(v);
+        if (!json_is_integer(v) || count < 0 || (uint64_t)count > KEDGE_ST_COUNT_MAX) {
+            return false;
+        }
+        ret->counts[i] = (uint64_t)count;
+    }
+    ret->classes = (uint32_t)n;
+    return json_is_array(list);
+}
+
 static int read_answer(const json_t *o, bool train, bool test, struct kedge_metrics *m, struct kedge_diag *d)
 {
     const char *status = json_string_value(json_object_get(o, "status"));
@@ -54,6 +74,7 @@ static int read_answer(const json_t *o, bool train, bool test, struct kedge_metr
     bool ok = get_real(o, "seconds", &m->seconds) && m->seconds >= 0;
     ok = ok && (!train || (get_count(o, "samples", &m->samples) && get_count(o, "steps", &m->steps)));
     ok = ok && (!test || !json_object_get(o, "test_samples") || get_test(o, m));
+    ok = ok && get_labels(o, &m->labels);
     put_engine(json_string_value(json_object_get(o, "engine")), m->engine);
     return ok ? KEDGE_OK
               : kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: its answer lacks a metric or has a bad one");

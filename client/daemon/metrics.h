@@ -4,12 +4,14 @@
 #define KEDGE_CLIENT_DAEMON_METRICS_H
 
 #include "chain/statement.h"
+#include "client/daemon/shift.h"
 
 enum { KEDGE_METRICS_LINE_MAX = 65536 };
 
 struct kedge_metrics { /* what the trainer tells of a task */
     uint64_t samples, steps, test_samples, test_correct;
     double seconds, test_loss;
+    struct kedge_labels labels;           /* of the training data, where the trainer tells */
     char engine[KEDGE_ST_ENGINE_MAX + 1]; /* never empty; a longer name is cut */
 };
 

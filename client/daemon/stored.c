@@ -135,6 +135,53 @@ static int read_results(const json_t *list, struct kedge_site_stored *s, struct 
     return KEDGE_OK;
 }
 
+static int read_shifts(const json_t *list, struct kedge_site_memory *m, struct kedge_diag *d)
+{
+    bool ok = !list || (json_is_array(list) && json_array_size(list) <= KEDGE_SITE_SHIFTS_MAX);
+    for (size_t i = 0; ok && i < json_array_size(list); i++) {
+        const json_t *o = json_array_get(list, i), *answered = json_object_get(o, "answered");
+        struct kedge_site_shift *shift = &m->shifts[m->shift_count++];
+        ok = get_id(o, "job", &shift->job) && json_is_boolean(answered);
+        shift->answered = json_is_true(answered);
+    }
+    return ok ? KEDGE_OK
+              : kedge_diag_set(d, KEDGE_E_FORMAT, "\"shifts\": expected at most %d of job and answered",
+                               KEDGE_SITE_SHIFTS_MAX);
+}
+
+static bool get_grouped(const json_t *o, struct kedge_grouped *g)
+{
+    uint64_t round;
+    const json_t *labels = json_object_get(o, "labels");
+    bool ok = get_id(o, "job", &g->job) && get_number(o, "round", 0, KEDGE_ROUNDS_MAX, &round)
+              && get_number(o, "samples", 0, INT64_MAX, &g->samples) && json_is_array(labels)
+              && json_array_size(labels) <= KEDGE_LABELS_MAX;
+    if (!ok) {
+        return false;
+    }
+    g->round = (uint32_t)round;
+    g->labels.classes = (uint32_t)json_array_size(labels);
+    for (uint32_t i = 0; i < g->labels.classes && ok; i++) {
+        const json_t *v = json_array_get(labels, i);
+        json_int_t n = json_integer_value(v);
+        ok = json_is_integer(v) && n >= 0 && (uint64_t)n <= KEDGE_ST_COUNT_MAX;
+        g->labels.counts[i] = (uint64_t)n;
+    }
+    return ok;
+}
+
+static int read_grouped(const json_t *list, struct kedge_groupeds *g, struct kedge_diag *d)
+{
+    bool ok = !list || (json_is_array(list) && json_array_size(list) <= KEDGE_GROUPED_MAX);
+    for (size_t i = 0; ok && i < json_array_size(list); i++) {
+        ok = get_grouped(json_array_get(list, i), &g->items[g->count++]);
+    }
+    return ok ? KEDGE_OK
+              : kedge_diag_set(d, KEDGE_E_FORMAT,
+                               "\"grouped\": expected at most %d of job, round, samples and labels",
+                               KEDGE_GROUPED_MAX);
+}
+
 int kedge_stored_decode(struct kedge_view text, struct kedge_site_stored *ret, struct kedge_diag *reterr)
 {
     struct kedge_site_stored s = {.memory = {.enrolled = false}};
@@ -145,6 +192,8 @@ int kedge_stored_decode(struct kedge_view text, struct kedge_site_stored *ret, s
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"enrolled\": expected true or false");
     }
     err = err ? err : read_signed(json_object_get(o, "last_signed"), &s.last_signed, reterr);
+    err = err ? err : read_shifts(json_object_get(o, "shifts"), &s.memory, reterr);
+    err = err ? err : read_grouped(json_object_get(o, "grouped"), &s.groupeds, reterr);
     err = err ? err : read_results(json_object_get(o, "results"), &s, reterr);
     s.memory.enrolled = json_is_true(enrolled);
     if (err) {
@@ -180,6 +229,31 @@ static json_t *result_json(const struct kedge_site_result *r, const struct kedge
                      "signed", e->text, e->len);
 }
 
+static json_t *shifts_json(const struct kedge_site_memory *m)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < m->shift_count; i++) {
+        json_array_append_new(list, json_pack("{s:s,s:b}", "job", m->shifts[i].job.s, "answered",
+                                              (int)m->shifts[i].answered));
+    }
+    return list;
+}
+
+static json_t *grouped_json(const struct kedge_groupeds *g)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < g->count; i++) {
+        const struct kedge_grouped *row = &g->items[i];
+        json_t *labels = json_array();
+        for (uint32_t k = 0; k < row->labels.classes; k++) {
+            json_array_append_new(labels, json_integer((json_int_t)row->labels.counts[k]));
+        }
+        json_array_append_new(list, json_pack("{s:s,s:i,s:I,s:o}", "job", row->job.s, "round", (int)row->round,
+                                              "samples", (json_int_t)row->samples, "labels", labels));
+    }
+    return list;
+}
+
 static int put_chunk(const char *text, size_t len, void *out)
 {
     kedge_buf_put(out, text, len);
@@ -203,6 +277,12 @@ int kedge_stored_encode(const struct kedge_site_stored *s, struct kedge_buf *out
         && json_object_set_new(o, "last_signed",
                                json_pack("{s:s,s:i,s:i}", "job", last->job.s, "kind", (int)last->kind,
                                          "round", (int)last->round))) {
+        err = KEDGE_E_NOMEM;
+    }
+    if (o && s->memory.shift_count > 0 && json_object_set_new(o, "shifts", shifts_json(&s->memory))) {
+        err = KEDGE_E_NOMEM;
+    }
+    if (o && s->groupeds.count > 0 && json_object_set_new(o, "grouped", grouped_json(&s->groupeds))) {
         err = KEDGE_E_NOMEM;
     }
     if (!err && (!o || json_dump_callback(o, put_chunk, out, JSON_COMPACT))) {

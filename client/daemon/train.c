@@ -21,6 +21,9 @@ struct train_item {
     struct kedge_site_result results[KEDGE_SITE_RESULTS_MAX];
     struct kedge_site_envelope envelopes[KEDGE_SITE_RESULTS_MAX];
     uint32_t result_count;
+    struct kedge_labels labels; /* of the data that it was done with; `shift`, `pause`: the job's */
+    enum kedge_shift_test shift;
+    uint32_t pause;
     int err;
     struct kedge_diag diag;
 };
@@ -214,6 +217,11 @@ static int run_task(struct kedge_site_host *h, struct train_item *item)
     err = err ? err : kedge_client_work_path(h, "model", &t->base, base);
     err = err ? err : kedge_client_path(h, out, "work/trained");
     err = err ? err : ask_trainer(h, item, base, out, &m, d);
+    if (!err) {
+        item->labels = m.labels;
+        item->shift = h->spec->shift;
+        item->pause = h->spec->migration_pause;
+    }
     if (!err && t->kind != KEDGE_SITE_EVALUATE) {
         uint32_t i = item->result_count++;
         item->results[i] = blank;
@@ -244,6 +252,19 @@ static void train_run(struct kedge_site_host *h, struct kedge_site_item *item)
     }
 }
 
+/* After a pre-training its data are those that the site is grouped by; after anything else they are compared
+ * with those. */
+static void look_for_shift(struct kedge_site_host *h, const struct train_item *t)
+{
+    const struct kedge_site_task *task = &t->fx.task;
+    struct kedge_site_event ev = {.type = KEDGE_SITE_EV_SHIFTED, .job = task->job};
+    if (t->shift != KEDGE_SHIFT_TEST_NONE && task->kind != KEDGE_SITE_PRETRAIN
+        && kedge_grouped_shifted(&h->groupeds, &task->job, t->shift, t->pause, task->round, &t->labels)) {
+        kedge_log(KEDGE_LOG_INFO, "data have shifted", "job=%s round=%u", task->job.s, task->round);
+        kedge_client_step(h, &ev);
+    }
+}
+
 static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item)
 {
     struct train_item *t = (struct train_item *)item;
@@ -257,11 +278,17 @@ static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item
         kedge_envelope_free(taken ? &h->envelopes[i] : &t->envelopes[i]);
         h->envelopes[i] = taken ? t->envelopes[i] : h->envelopes[i];
     }
+    if (taken && t->fx.task.kind == KEDGE_SITE_PRETRAIN && t->shift != KEDGE_SHIFT_TEST_NONE) {
+        kedge_grouped_note(&h->groupeds, &t->fx.task.job, t->fx.task.round, &t->labels);
+    }
     if (taken && t->fx.task.kind != KEDGE_SITE_EVALUATE) {
         h->last_signed = (struct kedge_site_signed){true, t->fx.task.job, t->fx.task.kind, t->fx.task.round};
     }
-    kedge_mem_free(t);
     kedge_client_step(h, &ev);
+    if (taken) {
+        look_for_shift(h, t);
+    }
+    kedge_mem_free(t);
 }
 
 void kedge_client_train(struct kedge_site_host *h, const struct kedge_site_effect *fx)

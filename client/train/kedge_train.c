@@ -16,6 +16,7 @@ struct trainer {
     bool has_data;
     uint64_t data_key;
     struct kedge_dataset train, test;
+    uint64_t labels[KEDGE_TASK_LABELS_MAX]; /* of train */
     struct kedge_net *net;
     struct kedge_model_spec spec;
     uint32_t batch_max;
@@ -50,6 +51,10 @@ static int use_data(struct trainer *t, const struct kedge_task *task, struct ked
     if (!err) {
         t->has_data = true;
         t->data_key = task->data_key;
+        memset(t->labels, 0, sizeof t->labels);
+        for (uint32_t i = 0; i < t->train.n && t->train.classes <= KEDGE_TASK_LABELS_MAX; i++) {
+            t->labels[t->train.labels[i]]++;
+        }
     }
     return err;
 }
@@ -142,6 +147,8 @@ static int run_task(struct trainer *t, const struct kedge_task *task, struct ked
     if (err) {
         return err == KEDGE_E_NOT_FINITE ? KEDGE_E_FORMAT : err; /* a bad base is no divergence of ours */
     }
+    r->labels = t->labels;
+    r->classes = t->train.classes;
     *ret_code = "data";
     kedge_train_set_threads(task->threads);
     if (task->op == KEDGE_TASK_EVALUATE || task->evaluate_base) {

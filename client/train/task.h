@@ -14,6 +14,7 @@ enum {
     KEDGE_TASK_ID_MAX = 256,
     KEDGE_TASK_REPLY_MAX = 16 * 1024,
     KEDGE_TASK_TOKENS_MAX = 2048,
+    KEDGE_TASK_LABELS_MAX = 256, /* classes that a reply counts */
 };
 
 enum kedge_task_op { KEDGE_TASK_TRAIN = 1, KEDGE_TASK_EVALUATE };
@@ -38,6 +39,8 @@ struct kedge_task_result {
     bool has_test;
     uint64_t test_samples, test_correct;
     double test_loss;
+    const uint64_t *labels; /* training samples of each class */
+    uint32_t classes;       /* 0, or more than are told: nothing is said of them */
     const char *engine;
 };
 

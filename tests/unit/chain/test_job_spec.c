@@ -84,6 +84,7 @@ START_TEST(test_shift)
         {",\"grouping\":\"flexcfl\",\"groups\":2,\"shift\":\"update\",\"migration_pause\":9",
          KEDGE_SHIFT_TEST_UPDATE, 9},
         {",\"grouping\":\"flexcfl\",\"groups\":2,\"shift\":\"counts\"", KEDGE_SHIFT_TEST_COUNTS, 1},
+        {",\"grouping\":\"flexcfl\",\"groups\":2,\"shift\":\"update\"", KEDGE_SHIFT_TEST_UPDATE, 10},
     };
     struct kedge_job_spec s;
     struct kedge_diag d;
@@ -200,7 +201,7 @@ START_TEST(test_page)
         }
     }
     fclose(page);
-    ck_assert_int_eq(keys, 25);
+    ck_assert_int_eq(keys, 27);
 }
 END_TEST
 
