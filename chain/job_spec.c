@@ -10,16 +10,10 @@
 
 #include "aggregation/quantise.h"
 #include "aggregation/share_cap.h"
+#include "chain/job_spec_impl.h"
 #include "chain/json.h"
 
-const char KEDGE_RULE_FEDAVG[] = "fedavg/v1";
-const char KEDGE_RULE_COLD_START[] = "flexcfl-cold-start/v1";
-const char KEDGE_RULE_FEDAVG_CAPPED[] = "fedavg-capped/v1";
-const char KEDGE_RULE_COLD_START_CAPPED[] = "flexcfl-cold-start-capped/v1";
-const char KEDGE_RULE_IDENTITY[] = "identity/v1";
-const char KEDGE_RULE_MIXING[] = "flexcfl-mixing/v1";
-
-enum field_kind { FIELD_U32, FIELD_U64, FIELD_SEED, FIELD_REAL, FIELD_SHARE, FIELD_SPECIAL };
+enum field_kind { FIELD_U32, FIELD_U64, FIELD_SEED, FIELD_REAL, FIELD_SHARE, FIELD_SPECIAL, FIELD_LATER };
 
 struct field_row {
     const char *key;
@@ -32,6 +26,12 @@ struct field_row {
 #define ROW(key, kind, required, field, least, most, fallback)                              \
     {                                                                                       \
 #key, kind, required, offsetof(struct kedge_job_spec, field), least, most, fallback \
+    }
+
+/* Read by job_spec_strategy.c. */
+#define LATER(word)                       \
+    {                                     \
+        .key = #word, .kind = FIELD_LATER \
     }
 
 static const struct field_row rows[] = {
@@ -62,6 +62,12 @@ static const struct field_row rows[] = {
     ROW(tenant_share_max, FIELD_SHARE, false, tenant_share_max, 1, KEDGE_SHARE_ONE, KEDGE_SHARE_ONE),
     ROW(evaluate_every, FIELD_U32, false, evaluate_every, 0, KEDGE_ROUNDS_MAX, 1),
     ROW(round_timeout_s, FIELD_U32, false, round_timeout_s, 1, 604800, 3600),
+    LATER(strategy),
+    LATER(options),
+    LATER(server),
+    LATER(rule),
+    LATER(rule_fraction),
+    LATER(rule_bound),
 };
 
 enum {
@@ -287,7 +293,9 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
                               s->tenant_count, (double)s->tenant_share_max / KEDGE_SHARE_ONE);
     }
     uint64_t sites = s->sites_per_round ? s->sites_per_round : KEDGE_SITES_MAX;
-    int err = kedge_scale_check(s->bound, s->scale, (uint64_t)s->weight_max * sites);
+    bool by_samples = kedge_job_spec_weighs_samples(s) && s->rule->kind == KEDGE_RULE_MEAN;
+    uint64_t weight = by_samples || s->weight_max > KEDGE_WEIGHT_ONE ? s->weight_max : KEDGE_WEIGHT_ONE;
+    int err = kedge_scale_check(s->bound, s->scale, weight * sites);
     if (err) {
         return kedge_diag_set(d, err,
                               "job spec: \"bound\" %g, \"scale\" %u, \"weight_max\" %" PRIu64
@@ -324,16 +332,18 @@ static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_
         int err = KEDGE_OK;
         if (!v && rows[i].required) {
             err = kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\" is missing", rows[i].key);
-        } else if (rows[i].kind != FIELD_SPECIAL) {
+        } else if (rows[i].kind != FIELD_SPECIAL && rows[i].kind != FIELD_LATER) {
             err = read_plain(&rows[i], v, s, d);
-        } else if (v) {
+        } else if (v && rows[i].kind == FIELD_SPECIAL) {
             err = read_special(&rows[i], v, s, d);
         }
         if (err) {
             return err;
         }
     }
-    return check_together(s, root, d);
+    int err = kedgei_spec_read_strategy(root, s, d);
+    err = err ? err : check_together(s, root, d);
+    return err ? err : kedgei_spec_check_strategy(s, d);
 }
 
 int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret, struct kedge_diag *reterr)
@@ -359,13 +369,4 @@ int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret, str
         *ret = s;
     }
     return err;
-}
-
-const char *kedge_job_spec_aggregate_rule(const struct kedge_job_spec *spec, bool cold_start)
-{
-    bool capped = spec->tenant_share_max < KEDGE_SHARE_ONE;
-    if (cold_start) {
-        return capped ? KEDGE_RULE_COLD_START_CAPPED : KEDGE_RULE_COLD_START;
-    }
-    return capped ? KEDGE_RULE_FEDAVG_CAPPED : KEDGE_RULE_FEDAVG;
 }

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "aggregation/rule.h"
 #include "common/base/bytes.h"
 #include "common/base/diag.h"
 #include "common/base/limits.h"
@@ -14,12 +15,18 @@
 #include "common/tensor/layout.h"
 #include "common/tensor/model.h"
 #include "crypto/hash.h"
+#include "strategy/strategy.h"
 
 enum { KEDGE_SPEC_TENANTS_MAX = 128, KEDGE_DATA_NAME_MAX = 63 };
 
 enum kedge_grouping { KEDGE_GROUPING_NONE, KEDGE_GROUPING_FLEXCFL };
 /* How a site finds out that its data are no longer those that it was grouped by (grouping/shift.h). */
-enum kedge_shift_test { KEDGE_SHIFT_TEST_NONE, KEDGE_SHIFT_TEST_LABELS, KEDGE_SHIFT_TEST_COUNTS, KEDGE_SHIFT_TEST_UPDATE };
+enum kedge_shift_test {
+    KEDGE_SHIFT_TEST_NONE,
+    KEDGE_SHIFT_TEST_LABELS,
+    KEDGE_SHIFT_TEST_COUNTS,
+    KEDGE_SHIFT_TEST_UPDATE
+};
 
 struct kedge_job_spec {
     struct kedge_id name;  /* required */
@@ -43,7 +50,7 @@ struct kedge_job_spec {
     uint32_t pretrain_steps;            /* flexcfl: SGD iterations of a pre-training, default 50 */
     uint32_t pretrain_sites;            /* flexcfl: sites of the cold start, 0 = all, default 20 × groups */
     enum kedge_shift_test shift;        /* flexcfl: "labels" (default), "counts", "update", "none" */
-    uint32_t migration_pause; /* rounds from one group of a site to its next, default 1; by updates 10 */
+    uint32_t migration_pause;           /* rounds from one group of a site to its next, default 1; by updates 10 */
     double mixing;                      /* inter-group rate η_g, decimal string, default "0", 0…1000 */
     double bound;                       /* largest |value| of an update, decimal string, default "64" */
     unsigned scale;                     /* bits s of the fixed point, default 20, 1…30 */
@@ -53,22 +60,42 @@ struct kedge_job_spec {
                                   one part in as many as there are tenants. aggregation/share_cap.h */
     uint32_t evaluate_every;   /* rounds, 0 = never, default 1 */
     uint32_t round_timeout_s;  /* default 3600 */
+    const struct kedge_strategy
+        *strategy; /* a row of strategy/'s table; default "fedavg", grouped "flexcfl" */
+    struct kedge_strategy_options options; /* the strategy's defaults and what the spec says */
+    enum kedge_server server;              /* default: the strategy's */
+    const struct kedge_rule *rule;         /* a row of aggregation/'s table; default "mean" */
+    struct kedge_rule_params
+        rule_params; /* decimal strings "rule_fraction", "rule_bound"; default: the rule's */
 };
 
 /* Parses and checks text; *ret is written only on success. reterr names the key. KEDGE_E_FORMAT, _ARG,
  * _TOO_LONG. */
 KEDGE_NODISCARD int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret,
                                          struct kedge_diag *reterr);
+/* An update weighs as much as it has samples (FedAvg), lowered where a tenant's share is capped. */
+bool kedge_job_spec_weighs_samples(const struct kedge_job_spec *spec);
+/* Steps and loss that a training update states are such that it can be weighed: steps 1 … 2^31 − 1 and a loss
+ * of at most KEDGE_LOSS_MAX, where the strategy reads them. Others are refused at the door. */
+#define KEDGE_LOSS_MAX 1e6
+bool kedge_job_spec_takes(const struct kedge_job_spec *spec, uint64_t steps, double loss);
+/* What an update weighs follows from the update statements alone, whatever the files hold. */
+bool kedge_job_spec_weighs_statements(const struct kedge_job_spec *spec, const struct kedge_rule *rule);
+
 /* Names of the rules that the spec's rounds use: they stand in aggregate and step statements. */
-extern const char KEDGE_RULE_FEDAVG[]; /* "fedavg/v1": weights = sample counts */
-extern const char
-    KEDGE_RULE_COLD_START[]; /* "flexcfl-cold-start/v1": plain mean of a group's pre-training updates */
-/* The same two in a job with a cap on a tenant's share (aggregation/share_cap.h): "fedavg-capped/v1",
- * "flexcfl-cold-start-capped/v1". */
-extern const char KEDGE_RULE_FEDAVG_CAPPED[], KEDGE_RULE_COLD_START_CAPPED[];
-/* The rule of an aggregate of this job: of round 0 of a grouped job (cold_start) or of any other. */
-const char *kedge_job_spec_aggregate_rule(const struct kedge_job_spec *spec, bool cold_start);
-extern const char KEDGE_RULE_IDENTITY[]; /* step without mixing: "identity/v1" */
-extern const char KEDGE_RULE_MIXING[];   /* "flexcfl-mixing/v1" */
+enum { KEDGE_RULE_NAME_MAX = 64 };
+struct kedge_rule_name {
+    char s[KEDGE_RULE_NAME_MAX + 1];
+};
+/* The rule of an aggregate of this job: of round 0 of a grouped job (cold_start) or of any other, where
+ * `rule` is the one that ran (kedge_rule_effective). "fedavg/v1", "flexcfl-cold-start/v1": weighted and plain
+ * mean; "…-capped/v1": with a cap on a tenant's share; "median/v1", "fednova/v1", "fednova+norm-clipping/v1",
+ * "flexcfl-cold-start+median/v1". */
+struct kedge_rule_name kedge_job_spec_aggregate_rule(const struct kedge_job_spec *spec, bool cold_start,
+                                                     const struct kedge_rule *rule);
+/* The rule of a step: "flexcfl-cold-start/v1" in round 0; else "identity/v1" or the server's, "fedadam/v1";
+ * with mixing "flexcfl-mixing/v1", "fedadam+flexcfl-mixing/v1". */
+struct kedge_rule_name kedge_job_spec_step_rule(const struct kedge_job_spec *spec, bool cold_start,
+                                                bool mixed);
 
 #endif

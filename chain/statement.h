@@ -25,7 +25,7 @@ enum {
     KEDGE_ST_CLOSED_REASON_MAX = 64,
     KEDGE_ST_AUTHORITY_MAX = 128,
     KEDGE_ST_ENGINE_MAX = 64,
-    KEDGE_ST_RULE_MAX = 32,
+    KEDGE_ST_RULE_MAX = 64,
     KEDGE_ST_NAME_MAX = 128, /* deployment, file */
     KEDGE_ST_QUORUM_MAX =
         14, /* organisations that approve: with the old and new key, signatures fit one envelope */
@@ -171,8 +171,8 @@ struct kedge_st_update {
     double energy_joules;
     enum kedge_energy_quality energy_quality;
     double seconds;
-    char engine[KEDGE_ST_ENGINE_MAX + 1];
     double loss; /* optional: mean loss of the base model on the site's training data; 0: not stated */
+    char engine[KEDGE_ST_ENGINE_MAX + 1]; /* last: an auditor keeps no more of it than there is */
 };
 
 /* By the site: loss is the mean over its test samples. Subject: digest of the model. */

@@ -6,11 +6,18 @@
 #include <unistd.h>
 
 #include "chain/audit/erased.h"
-#include "chain/compute/compute.h"
+#include "chain/compute/step.h"
 #include "common/base/mem.h"
 
 enum { READ_AHEAD_LEAST = 128 * 1024 }; /* bytes of a file that is worth asking for early */
-enum role { ROLE_OTHER, ROLE_MODEL, ROLE_UPDATE, ROLE_DIRECTION }; /* OTHER: read and judged elsewhere */
+enum role {
+    ROLE_OTHER,
+    ROLE_MODEL,
+    ROLE_UPDATE,
+    ROLE_DIRECTION,
+    ROLE_STATE
+}; /* OTHER: read and judged
+      elsewhere */
 
 /* That a statement names a blob. */
 struct ref {
@@ -120,6 +127,12 @@ static void ref_round(struct sweep *s, uint32_t j, const struct kedgei_round *ro
         add_ref(s, m, &step->groups[g].after, ROLE_MODEL, j, main_log, round->step->index);
         if (!kedge_hash_is_zero(&step->groups[g].direction)) {
             add_ref(s, m, &step->groups[g].direction, ROLE_DIRECTION, j, main_log, round->step->index);
+        }
+        if (!kedge_hash_is_zero(&step->groups[g].stepped)) {
+            add_ref(s, m, &step->groups[g].stepped, ROLE_MODEL, j, main_log, round->step->index);
+        }
+        if (!kedge_hash_is_zero(&step->groups[g].state_after)) {
+            add_ref(s, m, &step->groups[g].state_after, ROLE_STATE, j, main_log, round->step->index);
         }
     }
 }
@@ -362,6 +375,8 @@ static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
         }
         if (ref->role == ROLE_MODEL) {
             bad = kedge_compute_check_model(&job->layout, path, &d);
+        } else if (ref->role == ROLE_STATE) {
+            bad = kedge_compute_check_state(&job->layout, job->spec.server, path, &d);
         } else if (ref->role == ROLE_UPDATE || ref->role == ROLE_DIRECTION) {
             int32_t limit = ref->role == ROLE_UPDATE ? job->limit : INT32_MAX;
             bad = kedge_compute_check_update(&job->layout, &at, limit, &d);

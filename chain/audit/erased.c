@@ -113,6 +113,7 @@ int kedgei_mark_erased(struct kedgei_replay *r)
         case KEDGEI_INITIAL:
         case KEDGEI_SELECTION:
         case KEDGEI_MIXING:
+        case KEDGEI_SERVER:
             break; /* no updates among their inputs */
         }
         r->a->counts.decisions_erased += d->erased > 0;

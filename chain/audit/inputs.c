@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregation/share_cap.h"
-#include "chain/audit/record.h"
+#include "chain/audit/weights.h"
 #include "common/base/mem.h"
 
 bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log,
@@ -27,19 +26,6 @@ bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log
     }
     return !err;
 }
-
-/* A row that counts in an aggregate of a job with a cap on a tenant's share: its weight follows from all of
- * them together. */
-struct weighed {
-    struct kedge_input_row row;
-    const struct kedgei_log *log;
-};
-struct weights {
-    struct weighed *rows; /* by tenant, sites ascending */
-    struct kedge_share_input *inputs;
-    size_t count, cap;
-    bool whole; /* every row names a statement that says what it may count */
-};
 
 /* One round under examination. */
 struct round_check {
@@ -188,9 +174,9 @@ static enum kedge_input_use counted_use(const struct round_check *c)
     return c->round->number == 0 ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED;
 }
 
-static bool is_capped(const struct round_check *c, const struct kedge_input_row *row)
+static bool is_derived(const struct round_check *c, const struct kedge_input_row *row)
 {
-    return c->job->spec.tenant_share_max < KEDGE_SHARE_ONE && row->use == counted_use(c);
+    return kedgei_weights_derived(&c->job->spec) && row->use == counted_use(c);
 }
 
 /* A row that names a statement. */
@@ -219,7 +205,7 @@ static void check_named(const struct round_check *c, const struct kedgei_fact *a
     if (!kedge_hash_eq(&fact->subject, &row->update)) {
         row_error(c, aggregate, log, row, "its update has another digest");
     }
-    if (row->weight != weight && !is_capped(c, row)) {
+    if (row->weight != weight && !is_derived(c, row)) {
         row_error(c, aggregate, log, row, "its weight is not what its statement gives");
     }
     if (row->leaf >= kedgei_anchored_before(log, aggregate->index)) {
@@ -250,63 +236,17 @@ static void check_row(const struct round_check *c, const struct kedgei_fact *agg
     }
 }
 
-/* ---- weights under a cap ---- */
-
-static void add_weight(struct round_check *c, const struct kedgei_log *log, const struct kedge_input_row *row,
-                       struct weights *w)
-{
-    bool named = row->leaf < log->count && log->facts[row->leaf].kind == KEDGE_ST_UPDATE;
-    if (w->count == w->cap) {
-        size_t cap = w->cap ? 2 * w->cap : 64;
-        struct weighed *rows = kedge_mem_resize(w->rows, cap, sizeof *rows);
-        w->rows = rows ? rows : w->rows;
-        struct kedge_share_input *inputs = kedge_mem_resize(w->inputs, cap, sizeof *inputs);
-        w->inputs = inputs ? inputs : w->inputs;
-        if (!rows || !inputs) {
-            c->f->nomem = true;
-            w->whole = false;
-            return;
-        }
-        w->cap = cap;
-    }
-    const struct kedge_st_update *u = named ? log->facts[row->leaf].body : NULL;
-    w->whole = w->whole && u;
-    w->rows[w->count] = (struct weighed){*row, log};
-    w->inputs[w->count++] =
-        (struct kedge_share_input){place_of(c, log), u && row->use == KEDGE_USE_AGGREGATED ? u->samples : 1};
-}
-
-/* The rule again, from what the statements say. */
-static void check_weights(const struct round_check *c, const struct kedgei_fact *aggregate, struct weights *w)
-{
-    int err = w->whole ? kedge_share_cap(w->inputs, w->count, c->job->spec.tenant_share_max) : KEDGE_OK;
-    if (err) {
-        kedgei_error(c->f, KEDGE_AUDIT_ROW, &c->a->main, aggregate->index, "weights: %s",
-                     kedge_strerror(err));
-    }
-    for (size_t i = 0; w->whole && !err && i < w->count; i++) {
-        if (w->rows[i].row.weight != w->inputs[i].weight) {
-            kedgei_error(c->f, KEDGE_AUDIT_ROW, &c->a->main, aggregate->index,
-                         "row of \"%s\" of \"%s\", leaf %llu: its weight is %llu, the cap gives %llu",
-                         w->rows[i].row.site.s, w->rows[i].log->name, (unsigned long long)w->rows[i].row.leaf,
-                         (unsigned long long)w->rows[i].row.weight, (unsigned long long)w->inputs[i].weight);
-        }
-    }
-    kedge_mem_free(w->rows);
-    kedge_mem_free(w->inputs);
-}
-
 static void check_aggregate(struct round_check *c, const struct kedgei_fact *aggregate)
 {
     const struct kedge_st_aggregate *g = aggregate->body;
     enum kedge_input_use counted = counted_use(c);
-    struct weights weights = {.whole = true};
+    struct kedgei_weights weights = {.rows = NULL};
     for (uint32_t t = 0; t < g->tenant_count; t++) {
         const struct kedge_st_aggregate_tenant *line = &g->tenants[t];
         const struct kedgei_log *log = kedgei_job_tenant(c->a, c->job, &line->id);
         struct kedge_input_list list;
         if (!log || !kedgei_list_read(c->a, log, &line->list, aggregate->index, &list, c->f)) {
-            weights.whole = false;
+            weights.unknown = true;
             c->incomplete = c->incomplete || (log && c->a->skipped);
             if (!log) {
                 (void)KEDGEI_SKIP(c->a, lists);
@@ -320,8 +260,8 @@ static void check_aggregate(struct round_check *c, const struct kedgei_fact *agg
             weight += row->use == counted ? row->weight : 0;
             refused += row->use == KEDGE_USE_REFUSED;
             check_row(c, aggregate, log, row);
-            if (is_capped(c, row)) {
-                add_weight(c, log, row, &weights);
+            if (is_derived(c, row)) {
+                kedgei_weights_add(&weights, log, place_of(c, log), row, c->f);
             }
         }
         if (accepted != line->accepted || weight != line->weight_sum || refused != line->refused
@@ -334,7 +274,7 @@ static void check_aggregate(struct round_check *c, const struct kedgei_fact *agg
         }
         kedge_input_list_deinit(&list);
     }
-    check_weights(c, aggregate, &weights);
+    kedgei_weights_check(c->a, c->job, c->round->number == 0, aggregate, &weights, c->f);
 }
 
 /* ---- updates ---- */
@@ -412,6 +352,11 @@ static void check_update(const struct round_check *c, const struct kedgei_update
     if (u->samples < 1 || u->samples > c->job->spec.weight_max) {
         kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "%llu samples, expected 1 to %llu",
                      (unsigned long long)u->samples, (unsigned long long)c->job->spec.weight_max);
+    }
+    if (u->update_kind == KEDGE_TRAIN_TRAIN && !kedge_job_spec_takes(&c->job->spec, u->steps, u->loss)) {
+        kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index,
+                     "%llu steps, loss %g: strategy \"%s\" can not weigh that", (unsigned long long)u->steps,
+                     u->loss, c->job->spec.strategy->name);
     }
     if (fact->index < kedgei_anchored_before(log, c->round->opened->index)) {
         kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "older than round %u, for which it is",

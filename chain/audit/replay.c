@@ -4,10 +4,11 @@
 
 #include <string.h>
 
-#include "grouping/flexcfl.h"
 #include "chain/compute/compute.h"
 #include "common/base/mem.h"
 #include "coordinator/core/coord.h"
+#include "grouping/flexcfl.h"
+#include "strategy/server.h"
 
 /* ---- helpers ---- */
 
@@ -17,15 +18,15 @@ static int write_hash(void *arg, struct kedge_view bytes)
     return KEDGE_OK;
 }
 
-static int sink_open(struct kedge_hasher **ret_hasher, struct kedge_sink *ret_sink)
+int kedgei_replay_sink(struct kedge_hasher **ret_hasher, struct kedge_sink *ret_sink)
 {
     int err = kedge_hasher_new(ret_hasher);
     *ret_sink = (struct kedge_sink){write_hash, err ? NULL : *ret_hasher};
     return err;
 }
 
-static void failed(const struct kedgei_replay *r, const struct kedgei_decision *d, uint64_t index,
-                   const char *what, int err, const struct kedge_diag *diag, struct kedgei_findings *f)
+void kedgei_replay_failed(const struct kedgei_replay *r, const struct kedgei_decision *d, uint64_t index,
+                          const char *what, int err, const struct kedge_diag *diag, struct kedgei_findings *f)
 {
     f->nomem = f->nomem || err == KEDGE_E_NOMEM;
     if (err == KEDGE_E_NOT_FOUND && KEDGEI_SKIP(r->a, decisions)) {
@@ -42,10 +43,10 @@ static void failed(const struct kedgei_replay *r, const struct kedgei_decision *
                  d->job->id.s, what, diag->text[0] ? diag->text : kedge_strerror(err));
 }
 
-static void compare(const struct kedgei_replay *r, const struct kedgei_decision *d,
-                    enum kedge_audit_code code, uint64_t index, uint32_t group,
-                    const struct kedge_hash *expected, const struct kedge_hash *recorded,
-                    struct kedgei_findings *f)
+void kedgei_replay_compare(const struct kedgei_replay *r, const struct kedgei_decision *d,
+                           enum kedge_audit_code code, uint64_t index, uint32_t group,
+                           const struct kedge_hash *expected, const struct kedge_hash *recorded,
+                           struct kedgei_findings *f)
 {
     char is[KEDGE_HASH_HEX_LEN + 1], was[KEDGE_HASH_HEX_LEN + 1];
     if (kedge_hash_eq(expected, recorded)) {
@@ -58,21 +59,19 @@ static void compare(const struct kedgei_replay *r, const struct kedgei_decision 
                  d->round ? d->round->number : 0, group, was, is);
 }
 
-/* Adds to the result of a decision: what two replays of a record must have in common, whatever was recorded.
- */
-static void add_result(struct kedgei_decision *d, const void *bytes, size_t len)
+void kedgei_replay_add(struct kedgei_decision *d, const void *bytes, size_t len)
 {
     struct kedge_hash so_far = d->result;
     kedge_sha256_2(kedge_view_of(so_far.b, sizeof so_far.b), kedge_view_of(bytes, len), &d->result);
 }
 
-static void add_number(struct kedgei_decision *d, uint64_t number)
+void kedgei_replay_add_number(struct kedgei_decision *d, uint64_t number)
 {
     uint8_t bytes[8];
     for (size_t i = 0; i < sizeof bytes; i++) {
         bytes[i] = (uint8_t)(number >> (8 * i));
     }
-    add_result(d, bytes, sizeof bytes);
+    kedgei_replay_add(d, bytes, sizeof bytes);
 }
 
 /* ---- decisions ---- */
@@ -84,15 +83,16 @@ static void replay_initial(const struct kedgei_replay *r, struct kedgei_decision
     struct kedge_hasher *hasher = NULL;
     struct kedge_sink sink;
     struct kedge_hash digest;
-    int err = sink_open(&hasher, &sink);
+    int err = kedgei_replay_sink(&hasher, &sink);
     err = err ? err : kedge_compute_initial(&d->job->spec, sink, &diag);
     if (err) {
-        failed(r, d, d->job->opened->index, "first model", err, &diag, f);
+        kedgei_replay_failed(r, d, d->job->opened->index, "first model", err, &diag, f);
     } else {
         const struct kedge_st_job_opened *o = d->job->opened->body;
         kedge_hasher_final(hasher, &digest);
-        add_result(d, digest.b, sizeof digest.b);
-        compare(r, d, KEDGE_AUDIT_REPLAY_INITIAL, d->job->opened->index, 0, &digest, &o->initial_model, f);
+        kedgei_replay_add(d, digest.b, sizeof digest.b);
+        kedgei_replay_compare(r, d, KEDGE_AUDIT_REPLAY_INITIAL, d->job->opened->index, 0, &digest,
+                              &o->initial_model, f);
     }
     kedge_hasher_free(hasher);
 }
@@ -111,14 +111,14 @@ static void replay_selection(const struct kedgei_replay *r, struct kedgei_decisi
         err = KEDGE_E_NOMEM;
     }
     if (err) {
-        failed(r, d, at, "candidates", err, &diag, f);
+        kedgei_replay_failed(r, d, at, "candidates", err, &diag, f);
     } else {
         kedge_coord_select(spec->seed, d->round->number, (uint32_t)in.count,
                            d->round->number == 0 ? spec->pretrain_sites : spec->sites_per_round, scratch,
                            selected);
     }
     for (size_t i = 0; i < in.count && !err; i++) {
-        add_number(d, selected[i]);
+        kedgei_replay_add_number(d, selected[i]);
         if (selected[i] != (in.items[i].row.use == KEDGE_USE_SELECTED)) {
             kedgei_error(
                 f, KEDGE_AUDIT_REPLAY_SELECTION, &r->a->main, at,
@@ -148,11 +148,11 @@ static void replay_grouping(const struct kedgei_replay *r, struct kedgei_decisio
     err = err ? err
               : kedge_compute_groups(&d->job->layout, files, in.count, &d->job->spec, group, &groups, &diag);
     if (err) {
-        failed(r, d, at, "grouping", err, &diag, f);
+        kedgei_replay_failed(r, d, at, "grouping", err, &diag, f);
     }
     for (size_t i = 0; i < in.count && !err; i++) {
         const struct kedge_input_row *row = &in.items[i].row;
-        add_number(d, group[i]);
+        kedgei_replay_add_number(d, group[i]);
         bool used = row->use == KEDGE_USE_GROUPED;
         if (used ? group[i] != row->group : group[i] != KEDGE_GROUP_NONE) {
             kedgei_error(
@@ -182,15 +182,15 @@ static void replay_direction(const struct kedgei_replay *r, struct kedgei_decisi
     uint64_t at = d->round->step->index;
     int err = kedgei_inputs_read(r, d, &in, f);
     struct kedge_blob_at *files = kedgei_inputs_at(&in);
-    err = err ? err : files ? sink_open(&hasher, &sink) : KEDGE_E_NOMEM;
+    err = err ? err : files ? kedgei_replay_sink(&hasher, &sink) : KEDGE_E_NOMEM;
     err = err ? err : kedge_compute_direction(&d->job->layout, files, in.count, sink, &diag);
     if (err) {
-        failed(r, d, at, "direction", err, &diag, f);
+        kedgei_replay_failed(r, d, at, "direction", err, &diag, f);
     } else {
         kedge_hasher_final(hasher, &digest);
-        add_result(d, digest.b, sizeof digest.b);
-        compare(r, d, KEDGE_AUDIT_REPLAY_DIRECTION, at, d->group, &digest,
-                &kedgei_step_group(d->round->step, d->group)->direction, f);
+        kedgei_replay_add(d, digest.b, sizeof digest.b);
+        kedgei_replay_compare(r, d, KEDGE_AUDIT_REPLAY_DIRECTION, at, d->group, &digest,
+                              &kedgei_step_group(d->round->step, d->group)->direction, f);
     }
     kedge_hasher_free(hasher);
     kedge_mem_free(in.items);
@@ -232,85 +232,19 @@ static void replay_assigned(const struct kedgei_replay *r, struct kedgei_decisio
         }
     }
     if (err) {
-        failed(r, d, d->fact->index, "group of a site", absent ? KEDGE_E_NOT_FOUND : err, &diag, f);
+        kedgei_replay_failed(r, d, d->fact->index, "group of a site", absent ? KEDGE_E_NOT_FOUND : err, &diag,
+                             f);
         return;
     }
     uint64_t bits;
     memcpy(&bits, &cosine, sizeof bits);
-    add_number(d, first + nearest);
-    add_number(d, bits);
+    kedgei_replay_add_number(d, first + nearest);
+    kedgei_replay_add_number(d, bits);
     if (first + nearest != g->group || cosine < g->similarity || cosine > g->similarity) {
         kedgei_error(
             f, KEDGE_AUDIT_REPLAY_NEWCOMER, d->log, d->fact->index,
             "job \"%s\": site \"%s\" given group %u with similarity %.17g, its update gives %u with %.17g",
             d->job->id.s, g->site.s, g->group, g->similarity, first + nearest, cosine);
-    }
-}
-
-static void replay_aggregate(const struct kedgei_replay *r, struct kedgei_decision *d,
-                             struct kedgei_findings *f)
-{
-    const struct kedge_st_aggregate *agg = d->fact->body;
-    struct kedge_diag diag = {.err = KEDGE_OK};
-    struct kedgei_inputs in = {.items = NULL};
-    struct kedge_hasher *hasher = NULL;
-    struct kedge_sink sink;
-    struct kedge_hash digest;
-    char base[KEDGE_PATH_MAX];
-    uint64_t weight_sum = 0;
-    int err = kedgei_inputs_read(r, d, &in, f);
-    struct kedge_compute_source *sources = kedge_mem_new(in.count + 1, sizeof *sources);
-    for (size_t i = 0; sources && i < in.count; i++) {
-        sources[i] = (struct kedge_compute_source){kedgei_input_at(&in.items[i]), in.items[i].row.weight};
-    }
-    err = err ? err : sources ? sink_open(&hasher, &sink) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_blobs_path(r->a->main.blobs, &agg->base, base);
-    err = err ? err
-              : kedge_compute_mean(&d->job->layout, base, sources, in.count, d->job->spec.scale,
-                                   d->job->limit, sink, &weight_sum, &diag);
-    if (err) {
-        failed(r, d, d->fact->index, "aggregate", err, &diag, f);
-    } else {
-        kedge_hasher_final(hasher, &digest);
-        add_result(d, digest.b, sizeof digest.b);
-        compare(r, d, KEDGE_AUDIT_REPLAY_AGGREGATE, d->fact->index, d->group, &digest, &d->fact->subject, f);
-    }
-    kedge_hasher_free(hasher);
-    kedge_mem_free(in.items);
-    kedge_mem_free(sources);
-}
-
-static void replay_mixing(const struct kedgei_replay *r, struct kedgei_decision *d, struct kedgei_findings *f)
-{
-    const struct kedge_st_step *step = d->round->step->body;
-    struct kedge_diag diag = {.err = KEDGE_OK};
-    char paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
-    const char *models[KEDGE_GROUPS_MAX];
-    bool trained[KEDGE_GROUPS_MAX];
-    struct kedge_hasher *hashers[KEDGE_GROUPS_MAX] = {NULL};
-    struct kedge_sink sinks[KEDGE_GROUPS_MAX];
-    int err = KEDGE_OK;
-    for (uint32_t g = 0; g < step->group_count && !err; g++) {
-        models[g] = paths[g];
-        trained[g] = d->round->aggregates[g] != NULL;
-        err = kedge_blobs_path(r->a->main.blobs, &step->groups[g].aggregate, paths[g]);
-        err = err ? err : sink_open(&hashers[g], &sinks[g]);
-    }
-    err = err ? err
-              : kedge_compute_mixing(&d->job->layout, models, trained, step->group_count, d->job->spec.mixing,
-                                     sinks, &diag);
-    if (err) {
-        failed(r, d, d->round->step->index, "mixing", err, &diag, f);
-    }
-    for (uint32_t g = 0; g < step->group_count; g++) {
-        struct kedge_hash digest;
-        if (!err && trained[g]) {
-            kedge_hasher_final(hashers[g], &digest);
-            add_result(d, digest.b, sizeof digest.b);
-            compare(r, d, KEDGE_AUDIT_REPLAY_STEP, d->round->step->index, g, &digest, &step->groups[g].after,
-                    f);
-        }
-        kedge_hasher_free(hashers[g]);
     }
 }
 
@@ -354,7 +288,14 @@ static void add_round(struct kedgei_replay *r, const struct kedgei_job *job, con
             add(r,
                 (struct kedgei_decision){.kind = KEDGEI_DIRECTION, .job = job, .round = round, .group = g});
         }
-    } else if (strcmp(step->rule, KEDGE_RULE_MIXING) == 0) {
+        return;
+    }
+    for (uint32_t g = 0; g < step->group_count; g++) {
+        if (round->aggregates[g] && kedge_server_states(job->spec.server) > 0) {
+            add(r, (struct kedgei_decision){.kind = KEDGEI_SERVER, .job = job, .round = round, .group = g});
+        }
+    }
+    if (job->spec.mixing > 0 && round->aggregate_count >= 2) {
         add(r, (struct kedgei_decision){.kind = KEDGEI_MIXING, .job = job, .round = round});
     }
 }
@@ -403,10 +344,10 @@ static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
 {
     static void (*const by_kind[])(const struct kedgei_replay *, struct kedgei_decision *,
                                    struct kedgei_findings *) = {
-        [KEDGEI_INITIAL] = replay_initial,   [KEDGEI_SELECTION] = replay_selection,
-        [KEDGEI_GROUPING] = replay_grouping, [KEDGEI_DIRECTION] = replay_direction,
-        [KEDGEI_ASSIGNED] = replay_assigned, [KEDGEI_AGGREGATE] = replay_aggregate,
-        [KEDGEI_MIXING] = replay_mixing,
+        [KEDGEI_INITIAL] = replay_initial,      [KEDGEI_SELECTION] = replay_selection,
+        [KEDGEI_GROUPING] = replay_grouping,    [KEDGEI_DIRECTION] = replay_direction,
+        [KEDGEI_ASSIGNED] = replay_assigned,    [KEDGEI_AGGREGATE] = kedgei_replay_aggregate,
+        [KEDGEI_MIXING] = kedgei_replay_mixing, [KEDGEI_SERVER] = kedgei_replay_server,
     };
     struct kedgei_replay *r = arg; /* each call writes to its own decision only */
     const struct kedgei_decision *d = &r->items[i];

@@ -11,7 +11,8 @@ enum kedgei_decision_kind {
     KEDGEI_DIRECTION,
     KEDGEI_ASSIGNED,
     KEDGEI_AGGREGATE,
-    KEDGEI_MIXING
+    KEDGEI_MIXING,
+    KEDGEI_SERVER, /* behind the others: their numbers are in digests of results */
 };
 
 struct kedgei_decision {
@@ -20,7 +21,7 @@ struct kedgei_decision {
     const struct kedgei_round *round;
     const struct kedgei_log *log;   /* KEDGEI_ASSIGNED: whose ledger */
     const struct kedgei_fact *fact; /* KEDGEI_ASSIGNED, KEDGEI_AGGREGATE */
-    uint32_t group;                 /* KEDGEI_DIRECTION, KEDGEI_AGGREGATE */
+    uint32_t group;                 /* KEDGEI_DIRECTION, KEDGEI_AGGREGATE, KEDGEI_SERVER */
     uint32_t erased;                /* inputs of it that their tenant had erased: it is left out */
     struct kedge_hash result;       /* over what was computed; zero before, and when that failed */
 };
@@ -31,6 +32,30 @@ struct kedgei_replay {
     size_t count, cap;
     bool nomem;
 };
+
+/* What a decision's function says and adds: replay.c. */
+void kedgei_replay_failed(const struct kedgei_replay *r, const struct kedgei_decision *d, uint64_t index,
+                          const char *what, int err, const struct kedge_diag *diag,
+                          struct kedgei_findings *f);
+void kedgei_replay_compare(const struct kedgei_replay *r, const struct kedgei_decision *d,
+                           enum kedge_audit_code code, uint64_t index, uint32_t group,
+                           const struct kedge_hash *expected, const struct kedge_hash *recorded,
+                           struct kedgei_findings *f);
+/* Adds to the result of a decision: what two replays of a record must have in common, whatever was recorded.
+ */
+void kedgei_replay_add(struct kedgei_decision *d, const void *bytes, size_t len);
+void kedgei_replay_add_number(struct kedgei_decision *d, uint64_t number);
+/* A hasher, and a sink into it. */
+struct kedge_sink;
+KEDGE_NODISCARD int kedgei_replay_sink(struct kedge_hasher **ret_hasher, struct kedge_sink *ret_sink);
+
+/* replay_models.c */
+void kedgei_replay_aggregate(const struct kedgei_replay *r, struct kedgei_decision *d,
+                             struct kedgei_findings *f);
+void kedgei_replay_server(const struct kedgei_replay *r, struct kedgei_decision *d,
+                          struct kedgei_findings *f);
+void kedgei_replay_mixing(const struct kedgei_replay *r, struct kedgei_decision *d,
+                          struct kedgei_findings *f);
 
 /* All decisions of the record, in order; items are a block of the audit's scratch. KEDGE_E_NOMEM … */
 KEDGE_NODISCARD int kedgei_decisions_collect(struct kedgei_replay *r);

@@ -49,6 +49,7 @@ static bool is_wanted(const struct kedgei_decision *d, const struct kedge_input_
     case KEDGEI_SELECTION:
     case KEDGEI_ASSIGNED:
     case KEDGEI_MIXING:
+    case KEDGEI_SERVER:
         break;
     }
     return false;

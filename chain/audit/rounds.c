@@ -4,6 +4,7 @@
 
 #include "chain/audit/record.h"
 #include "common/base/mem.h"
+#include "strategy/server.h"
 
 static struct kedgei_round *last_round(const struct kedgei_job *job)
 {
@@ -80,6 +81,26 @@ static struct kedgei_round *open_round(struct kedgei_audit *a, struct kedgei_job
     return round;
 }
 
+/* The spec's rule, or that which runs where updates are too few for it: inputs.c knows how many there are. */
+static void check_rule(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_round *round,
+                       const struct kedgei_fact *fact)
+{
+    const struct kedge_st_aggregate *g = fact->body;
+    const struct kedge_rule *rule = job->spec.rule;
+    struct kedge_rule_name name = kedge_job_spec_aggregate_rule(&job->spec, round->number == 0, rule);
+    bool fits = strcmp(g->rule, name.s) == 0;
+    if (!fits && rule->kind != KEDGE_RULE_MEAN) {
+        struct kedge_rule_name other =
+            kedge_job_spec_aggregate_rule(&job->spec, round->number == 0, kedge_rule_find("median"));
+        fits = strcmp(g->rule, other.s) == 0;
+    }
+    if (!fits || g->scale != job->spec.scale) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_AGGREGATE, &a->main, fact->index,
+                     "rule \"%s\", scale %u; expected \"%s\", %u", g->rule, g->scale, name.s,
+                     job->spec.scale);
+    }
+}
+
 void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
 {
     const struct kedge_st_aggregate *g = fact->body;
@@ -100,11 +121,7 @@ void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, stru
     }
     round->aggregates[g->group] = fact;
     round->aggregate_count++;
-    const char *rule = kedge_job_spec_aggregate_rule(&job->spec, round->number == 0);
-    if (strcmp(g->rule, rule) != 0 || g->scale != job->spec.scale) {
-        kedgei_error(f, KEDGE_AUDIT_AGGREGATE, &a->main, fact->index,
-                     "rule \"%s\", scale %u; expected \"%s\", %u", g->rule, g->scale, rule, job->spec.scale);
-    }
+    check_rule(a, job, round, fact);
     struct kedge_hash base;
     if (kedgei_model_before(job, round, g->group, &base) && !kedge_hash_eq(&base, &g->base)) {
         kedgei_error(f, KEDGE_AUDIT_BASE, &a->main, fact->index, "not based on the model of group %u",
@@ -133,13 +150,37 @@ void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, stru
     a->counts.updates_used += g->count;
 }
 
-/* Which rule the step must have used. */
-static const char *step_rule(const struct kedgei_job *job, const struct kedgei_round *round)
+static bool is_mixed(const struct kedgei_job *job, const struct kedgei_round *round)
 {
-    if (round->number == 0) {
-        return KEDGE_RULE_COLD_START;
+    return round->number > 0 && job->spec.mixing > 0 && round->aggregate_count >= 2;
+}
+
+/* The optimiser's state goes from step to step; `stepped` stands where mixing makes another model of it. */
+static void check_state(struct kedgei_audit *a, const struct kedgei_job *job,
+                        const struct kedgei_round *round, const struct kedgei_fact *fact, uint32_t i)
+{
+    const struct kedge_st_step_group *g = &((const struct kedge_st_step *)fact->body)->groups[i];
+    const struct kedgei_fact *earlier = NULL;
+    for (const struct kedgei_round *r = round; r > job->rounds && !earlier; r--) {
+        earlier = r[-1].step;
     }
-    return job->spec.mixing > 0 && round->aggregate_count >= 2 ? KEDGE_RULE_MIXING : KEDGE_RULE_IDENTITY;
+    const struct kedge_st_step_group *last = earlier ? kedgei_step_group(earlier, i) : NULL;
+    struct kedge_hash before = {{0}};
+    if (last) {
+        before = last->state_after;
+    }
+    bool steps = kedge_server_states(job->spec.server) > 0 && round->number > 0 && round->aggregates[i];
+    bool follows =
+        steps ? !kedge_hash_is_zero(&g->state_after) : kedge_hash_eq(&g->state_after, &g->state_before);
+    if (!kedge_hash_eq(&before, &g->state_before) || !follows) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
+                     "group %u: the state of the server's optimiser does not go on from the step before", i);
+    }
+    if (kedge_hash_is_zero(&g->stepped) == (steps && is_mixed(job, round))) {
+        kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
+                     "group %u: a model between the server's step and mixing is %s", i,
+                     kedge_hash_is_zero(&g->stepped) ? "missing" : "stated where there is none");
+    }
 }
 
 static void check_step_group(struct kedgei_audit *a, const struct kedgei_job *job,
@@ -163,8 +204,10 @@ static void check_step_group(struct kedgei_audit *a, const struct kedgei_job *jo
     if (!kedge_hash_eq(expected, &g->aggregate)) {
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u: its aggregate is another", i);
     }
-    bool mixes = strcmp(step_rule(job, round), KEDGE_RULE_MIXING) == 0 && aggregate;
-    if (!mixes && !kedge_hash_eq(&g->after, &g->aggregate)) {
+    check_state(a, job, round, fact, i);
+    bool steps = round->number > 0 && kedge_server_states(job->spec.server) > 0;
+    bool changes = aggregate && (steps || is_mixed(job, round));
+    if (!changes && !kedge_hash_eq(&g->after, &g->aggregate)) {
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index,
                      "group %u: rule \"%s\" does not change the aggregate", i, s->rule);
     }
@@ -205,11 +248,12 @@ void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct ke
         return;
     }
     job->groups = groups;
-    const char *rule = step_rule(job, round);
-    double eta = strcmp(rule, KEDGE_RULE_MIXING) == 0 ? job->spec.mixing : 0;
-    if (strcmp(s->rule, rule) != 0 || s->eta < eta || s->eta > eta) {
+    struct kedge_rule_name rule =
+        kedge_job_spec_step_rule(&job->spec, round->number == 0, is_mixed(job, round));
+    double eta = is_mixed(job, round) ? job->spec.mixing : 0;
+    if (strcmp(s->rule, rule.s) != 0 || s->eta < eta || s->eta > eta) {
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "rule \"%s\", eta %g; expected \"%s\", %g",
-                     s->rule, s->eta, rule, eta);
+                     s->rule, s->eta, rule.s, eta);
     }
     for (uint32_t i = 0; i < groups; i++) {
         check_step_group(a, job, round, fact, i);

@@ -6,18 +6,17 @@
 #include <math.h>
 #include <string.h>
 
-#include "grouping/flexcfl.h"
-#include "aggregation/mean.h"
 #include "aggregation/mixing.h"
 #include "aggregation/quantise.h"
-#include "chain/compute/tensor_files.h"
+#include "chain/compute/compute_impl.h"
 #include "common/base/mem.h"
 #include "common/tensor/model.h"
 #include "common/tensor/safetensors.h"
+#include "grouping/flexcfl.h"
 
 enum { TILE = KEDGEI_TENSORS_TILE_MAX, HELD = KEDGEI_TENSORS_HELD_MAX };
 
-static int write_header(const struct kedge_layout *layout, enum kedge_dtype dtype, struct kedge_sink sink)
+int kedgei_write_header(const struct kedge_layout *layout, enum kedge_dtype dtype, struct kedge_sink sink)
 {
     struct kedge_buf header;
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
@@ -35,7 +34,7 @@ static size_t tile_len(const struct kedge_layout *layout, size_t first)
     return left < TILE ? (size_t)left : TILE;
 }
 
-static int models_open(const struct kedge_layout *layout, enum kedge_dtype dtype, const char *const *paths,
+int kedgei_models_open(const struct kedge_layout *layout, enum kedge_dtype dtype, const char *const *paths,
                        size_t count, struct kedgei_tensors *ret, struct kedge_diag *d)
 {
     struct kedge_blob_at *at = kedge_mem_new(count, sizeof *at);
@@ -60,7 +59,7 @@ int kedge_compute_initial(const struct kedge_job_spec *spec, struct kedge_sink s
     err = values ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for the first model");
     if (!err) {
         kedge_model_init(&spec->model, spec->seed, values);
-        err = write_header(&layout, KEDGE_DTYPE_F32, sink);
+        err = kedgei_write_header(&layout, KEDGE_DTYPE_F32, sink);
     }
     if (!err) {
         err = sink.write(sink.arg, kedge_view_of(values, (size_t)layout.values_count * sizeof *values));
@@ -73,7 +72,7 @@ int kedge_compute_initial(const struct kedge_job_spec *spec, struct kedge_sink s
 int kedge_compute_check_model(const struct kedge_layout *layout, const char *path, struct kedge_diag *reterr)
 {
     struct kedgei_tensors file;
-    int err = models_open(layout, KEDGE_DTYPE_F32, &path, 1, &file, reterr);
+    int err = kedgei_models_open(layout, KEDGE_DTYPE_F32, &path, 1, &file, reterr);
     if (err) {
         return err;
     }
@@ -114,125 +113,10 @@ int kedge_compute_check_update(const struct kedge_layout *layout, const struct k
     return err;
 }
 
-/* ---- mean ---- */
-
-/* The sum of many updates over a tile: exact in 64 bits, and handed on as two rows of 32. */
-struct sum {
-    int64_t *total;
-    int32_t *low, *high;
-};
-
-static int sum_many(struct kedgei_tensors *t, const struct kedge_mean_source *rows, size_t first, size_t n,
-                    const struct sum *sum, struct kedge_diag *d)
-{
-    memset(sum->total, 0, n * sizeof *sum->total);
-    for (size_t from = 0; from < t->count; from += HELD) {
-        size_t to = t->count - from < HELD ? t->count : from + HELD;
-        int err = kedgei_tensors_seek(t, from, to, first, n, d);
-        if (err) {
-            return err;
-        }
-        for (size_t k = from; k < to; k++) {
-            const int32_t *values = t->tile[k];
-            for (size_t i = 0; i < n; i++) {
-                sum->total[i] =
-                    (int64_t)((uint64_t)sum->total[i] + rows[k].weight * (uint64_t)(int64_t)values[i]);
-            }
-        }
-    }
-    for (size_t i = 0; i < n; i++) {
-        sum->low[i] = (int32_t)(sum->total[i] & INT32_MAX);
-        sum->high[i] = (int32_t)(sum->total[i] >> 31); /* |sum| < 2^62: kedge_mean_weight_sum */
-    }
-    return KEDGE_OK;
-}
-
-static int mean_tile(struct kedgei_tensors *updates, const float *base, struct kedge_mean_source *rows,
-                     const struct sum *sum, size_t first, size_t n, unsigned scale, uint64_t weight_sum,
-                     float *out, struct kedge_diag *d)
-{
-    if (sum->total) {
-        const struct kedge_mean_source two[] = {{sum->low, 1}, {sum->high, UINT64_C(1) << 31}};
-        int err = sum_many(updates, rows, first, n, sum, d);
-        return err ? err : kedge_mean_tile(base + first, two, 2, 0, n, scale, weight_sum, out);
-    }
-    int err = kedgei_tensors_seek(updates, 0, updates->count, first, n, d);
-    for (size_t i = 0; i < updates->count && !err; i++) {
-        rows[i].values = updates->tile[i];
-    }
-    return err ? err : kedge_mean_tile(base + first, rows, updates->count, 0, n, scale, weight_sum, out);
-}
-
-/* Memory that a mean needs besides; `sum` only for more encrypted updates than are decrypted at once. */
-static int mean_memory(const struct kedgei_tensors *updates, struct sum *ret)
-{
-    *ret = (struct sum){.total = NULL};
-    if (updates->sealed_count <= HELD) {
-        return KEDGE_OK;
-    }
-    size_t n = KEDGE_BLOB_CHUNK / sizeof(int32_t);
-    *ret = (struct sum){kedge_mem_new(n, sizeof *ret->total), kedge_mem_new(n, sizeof *ret->low),
-                        kedge_mem_new(n, sizeof *ret->high)};
-    return ret->total && ret->low && ret->high ? KEDGE_OK : KEDGE_E_NOMEM;
-}
-
-static int mean_run(const struct kedge_layout *layout, struct kedgei_tensors *updates, const float *base,
-                    struct kedge_mean_source *rows, unsigned scale, uint64_t weight_sum,
-                    struct kedge_sink sink, struct kedge_diag *d)
-{
-    struct sum sum;
-    float *tile = kedge_mem_new(TILE, sizeof *tile);
-    int err = mean_memory(updates, &sum);
-    err = tile && !err ? write_header(layout, KEDGE_DTYPE_F32, sink)
-                       : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for a mean");
-    for (size_t first = 0, n; first < layout->values_count && !err; first += n) {
-        n = kedgei_tensors_tile(updates, first);
-        err = mean_tile(updates, base, rows, &sum, first, n, scale, weight_sum, tile, d);
-        err = err ? err : sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
-    }
-    kedge_mem_free(sum.total);
-    kedge_mem_free(sum.low);
-    kedge_mem_free(sum.high);
-    kedge_mem_free(tile);
-    return err;
-}
-
-int kedge_compute_mean(const struct kedge_layout *layout, const char *base_path,
-                       const struct kedge_compute_source *sources, size_t count, unsigned scale,
-                       int32_t limit, struct kedge_sink sink, uint64_t *ret_weight_sum,
-                       struct kedge_diag *reterr)
-{
-    struct kedgei_tensors updates = {.count = 0}, base = {.count = 0};
-    uint64_t weight_sum = 0;
-    struct kedge_mean_source *rows = kedge_mem_new(count, sizeof *rows);
-    int err = rows ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a mean");
-    if (!err) {
-        err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, &sources[0].update, sizeof *sources, count,
-                                  &updates, reterr);
-    }
-    err = err ? err : models_open(layout, KEDGE_DTYPE_F32, &base_path, 1, &base, reterr);
-    for (size_t i = 0; i < count && !err; i++) {
-        rows[i].weight = sources[i].weight;
-    }
-    if (!err) {
-        err = kedge_mean_weight_sum(rows, count, limit, &weight_sum);
-        err = err ? kedge_diag_set(reterr, err, "weights of %zu updates: %s", count, kedge_strerror(err))
-                  : KEDGE_OK;
-    }
-    err = err ? err : mean_run(layout, &updates, base.values[0], rows, scale, weight_sum, sink, reterr);
-    kedgei_tensors_close(&updates);
-    kedgei_tensors_close(&base);
-    kedge_mem_free(rows);
-    if (!err) {
-        *ret_weight_sum = weight_sum;
-    }
-    return err;
-}
-
 /* ---- groups ---- */
 
 /* Inner products of updates of which some are encrypted: their largest values first, then tile by tile. */
-static int gram_of(struct kedgei_tensors *t, uint32_t *maxima, int64_t *gram, struct kedge_diag *d)
+int kedgei_gram_of(struct kedgei_tensors *t, uint32_t *maxima, int64_t *gram, struct kedge_diag *d)
 {
     int16_t *scratch = kedge_mem_new(kedge_gram_scratch(t->count), sizeof *scratch);
     int err = scratch ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for inner products");
@@ -264,7 +148,7 @@ static int group_tensors(struct kedgei_tensors *t, const struct kedge_flexcfl_pa
     }
     int64_t *gram = kedge_mem_new(t->count * t->count, sizeof *gram);
     uint32_t *maxima = kedge_mem_new(t->count, sizeof *maxima);
-    int err = gram && maxima ? gram_of(t, maxima, gram, d) : KEDGE_E_NOMEM;
+    int err = gram && maxima ? kedgei_gram_of(t, maxima, gram, d) : KEDGE_E_NOMEM;
     err = err ? err : kedge_flexcfl_group_gram(gram, maxima, t->count, params, result);
     kedge_mem_free(gram);
     kedge_mem_free(maxima);
@@ -318,7 +202,7 @@ int kedge_compute_direction(const struct kedge_layout *layout, const struct kedg
     if (!err && updates.sealed_count > HELD) {
         err = kedge_diag_set(reterr, KEDGE_E_ARG, "a direction of %zu updates, at most %d", count, HELD);
     }
-    err = err ? err : write_header(layout, KEDGE_DTYPE_I32, sink);
+    err = err ? err : kedgei_write_header(layout, KEDGE_DTYPE_I32, sink);
     for (size_t first = 0, n; first < layout->values_count && !err; first += n) {
         n = kedgei_tensors_tile(&updates, first);
         err = kedgei_tensors_seek(&updates, 0, count, first, n, reterr);
@@ -358,7 +242,8 @@ int kedge_compute_nearest(const struct kedge_layout *layout, const struct kedge_
         return kedge_diag_set(reterr, KEDGE_E_ARG, "%s: no groups to choose from", update->path);
     }
     int err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, update, sizeof *update, 1, &one, reterr);
-    err = err ? err : models_open(layout, KEDGE_DTYPE_I32, direction_paths, groups, &directions, reterr);
+    err =
+        err ? err : kedgei_models_open(layout, KEDGE_DTYPE_I32, direction_paths, groups, &directions, reterr);
     err = err ? err : pass_over(&one, &directions, kedge_nearest_scan, &nearest, reterr);
     err = err ? err : pass_over(&one, &directions, kedge_nearest_add, &nearest, reterr);
     if (!err) {
@@ -397,7 +282,7 @@ int kedge_compute_mixing(const struct kedge_layout *layout, const char *const *m
     float *tiles = kedge_mem_new(groups * TILE, sizeof *tiles);
     int err = tiles ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for mixing");
     if (!err) {
-        err = models_open(layout, KEDGE_DTYPE_F32, model_paths, groups, &models, reterr);
+        err = kedgei_models_open(layout, KEDGE_DTYPE_F32, model_paths, groups, &models, reterr);
     }
     if (!err) {
         err = mixing_norms(layout, &models, groups, norms);
@@ -409,7 +294,7 @@ int kedge_compute_mixing(const struct kedge_layout *layout, const char *const *m
     }
     for (size_t j = 0; j < groups && !err; j++) {
         out[j] = tiles + j * TILE;
-        err = trained[j] ? write_header(layout, KEDGE_DTYPE_F32, sinks[j]) : KEDGE_OK;
+        err = trained[j] ? kedgei_write_header(layout, KEDGE_DTYPE_F32, sinks[j]) : KEDGE_OK;
     }
     for (size_t first = 0; first < layout->values_count && !err; first += TILE) {
         size_t n = tile_len(layout, first);

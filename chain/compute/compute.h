@@ -1,8 +1,9 @@
-/* The decisions of a round, from blob files to bytes: initial model, mean, grouping, directions, mixing. The
- * coordinator's workers and the auditor call the same functions; the first writes blobs, the second only
- * hashes. Files are mapped, encrypted ones decrypted chunk by chunk (chain/store/blob_file.h), results leave
- * by tiles: memory does not depend on the size of models, except where said, and is at most some 64 KiB for
- * each of 512 updates. Updates may be encrypted, models and directions are plain.
+/* The decisions of a round, from blob files to bytes: initial model, grouping, directions, mixing, the
+ * server's step; aggregate.h has the aggregates. The coordinator's workers and the auditor call the same
+ * functions; the first writes blobs, the second only hashes. Files are mapped, encrypted ones decrypted chunk
+ * by chunk (chain/store/blob_file.h), results leave by tiles: memory does not depend on the size of models,
+ * except where said, and is at most some 64 KiB for each of 512 updates. Updates may be encrypted, models and
+ * directions are plain.
  *
  * All model and update files are canonical safetensors of the job's layout (F32 models, I32 updates and
  * directions). Every function: KEDGE_E_SHAPE or _FORMAT with the file's name in reterr when a file is not
@@ -24,11 +25,6 @@ struct kedge_sink {
     void *arg;
 };
 
-struct kedge_compute_source {
-    struct kedge_blob_at update;
-    uint64_t weight;
-};
-
 /* The first model, made from the spec's seed. */
 KEDGE_NODISCARD int kedge_compute_initial(const struct kedge_job_spec *spec, struct kedge_sink sink,
                                           struct kedge_diag *reterr);
@@ -39,11 +35,6 @@ KEDGE_NODISCARD int kedge_compute_check_model(const struct kedge_layout *layout,
 KEDGE_NODISCARD int kedge_compute_check_update(const struct kedge_layout *layout,
                                                const struct kedge_blob_at *update, int32_t limit,
                                                struct kedge_diag *reterr);
-/* w = base + Σ weight·q / (Σ weight · 2^scale), aggregation/mean.h. count ≥ 1. */
-KEDGE_NODISCARD int kedge_compute_mean(const struct kedge_layout *layout, const char *base_path,
-                                       const struct kedge_compute_source *sources, size_t count,
-                                       unsigned scale, int32_t limit, struct kedge_sink sink,
-                                       uint64_t *ret_weight_sum, struct kedge_diag *reterr);
 /* Group cold start over count updates in site order; ret_group has count items (KEDGE_GROUP_NONE: left out),
  * *ret_groups the number of groups used. */
 KEDGE_NODISCARD int kedge_compute_groups(const struct kedge_layout *layout,

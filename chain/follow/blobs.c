@@ -43,6 +43,8 @@ static int tell_step(struct walk *w, const struct kedge_st_step *step)
         err = tell(w, KEDGE_WANT_MODEL, false, &step->groups[g].aggregate);
         err = err ? err : tell(w, KEDGE_WANT_MODEL, false, &step->groups[g].after);
         err = err ? err : tell(w, KEDGE_WANT_MODEL, false, &step->groups[g].direction);
+        err = err ? err : tell(w, KEDGE_WANT_MODEL, false, &step->groups[g].stepped);
+        err = err ? err : tell(w, KEDGE_WANT_MODEL, false, &step->groups[g].state_after);
     }
     return err;
 }

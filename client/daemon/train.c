@@ -148,6 +148,22 @@ static int receive_line(struct kedge_site_host *h, uint64_t serial, size_t *ret_
     }
 }
 
+/* What the job's strategy asks of a round's training; a pre-training is plain. */
+static void put_strategy(json_t *o, const struct kedge_site_task *t, const struct kedge_job_spec *s)
+{
+    char pull[KEDGE_REAL_MAX];
+    if (t->kind != KEDGE_SITE_TRAIN) {
+        return;
+    }
+    if (s->strategy->local == KEDGE_LOCAL_PROXIMAL && s->options.proximal > 0) {
+        kedge_real_encode(s->options.proximal, pull);
+        json_object_set_new(o, "proximal", json_string(pull));
+    }
+    if (s->strategy->needs_loss) {
+        json_object_set_new(o, "base_loss", json_true());
+    }
+}
+
 static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_task *t, const char *base,
                           const char *out)
 {
@@ -175,6 +191,7 @@ static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_tas
         json_object_set_new(o, "seed", json_string(seed));
         json_object_set_new(o, "evaluate_base", json_boolean(t->evaluate_base));
         json_object_set_new(o, "threads", json_integer(h->policy.threads));
+        put_strategy(o, t, s);
     }
     return o;
 }
@@ -196,6 +213,12 @@ static int ask_trainer(struct kedge_site_host *h, const struct train_item *t, co
         err = kedge_metrics_parse(kedge_view_of(h->trainer.line.ptr, len), train,
                                   !train || t->fx.task.evaluate_base, m, d);
         kedge_buf_clear(&h->trainer.line);
+        if (!err && t->fx.task.kind == KEDGE_SITE_TRAIN && h->spec->strategy->needs_loss
+            && !m->has_base_loss) {
+            err = kedge_diag_set(d, KEDGE_E_TRAINER,
+                                 "trainer: its answer lacks base_loss, which strategy \"%s\" needs",
+                                 h->spec->strategy->name);
+        }
     } else {
         kedge_client_trainer_stop(h); /* a trainer out of step is started afresh */
     }

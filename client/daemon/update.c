@@ -173,6 +173,7 @@ int kedge_client_sign_update(struct kedge_site_host *h, const struct kedge_site_
     u->learning_rate = h->spec->learning_rate;
     u->energy_quality = KEDGE_ENERGY_UNKNOWN;
     u->seconds = m->seconds;
+    u->loss = t->kind == KEDGE_SITE_TRAIN && h->spec->strategy->needs_loss ? m->base_loss : 0;
     snprintf(u->engine, sizeof u->engine, "%s", m->engine);
     int err = put_envelope(h, st, r, ret_envelope, d);
     kedge_mem_free(st);

@@ -6,6 +6,7 @@
 
 #include "client/train/net.h"
 #include "client/train/task.h"
+#include "common/base/mem.h"
 
 #ifndef KEDGE_VERSION
 #define KEDGE_VERSION "0.1.0"
@@ -111,6 +112,34 @@ static int evaluate(struct trainer *t, struct kedge_task_result *r, struct kedge
     return err;
 }
 
+/* Loss of the base on the site's own training data. */
+static int measure_base(struct trainer *t, struct kedge_task_result *r, struct kedge_diag *reterr)
+{
+    struct kedge_evaluation e;
+    int err = kedge_net_evaluate(t->net, &t->train, &e, reterr);
+    if (!err) {
+        r->has_base_loss = true;
+        r->base_loss = e.loss;
+    }
+    return err;
+}
+
+/* FedProx: mu · base, for as long as the net still is the base. */
+static int pull_to_base(struct trainer *t, double mu, float **ret, struct kedge_diag *reterr)
+{
+    size_t n = (size_t)kedge_net_values_count(t->net);
+    const float *base = kedge_net_weights(t->net);
+    float *towards = kedge_mem_new(n, sizeof *towards);
+    if (!towards) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for the base of %zu values", n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        towards[i] = (float)(mu * (double)base[i]);
+    }
+    *ret = towards;
+    return KEDGE_OK;
+}
+
 static int train(struct trainer *t, const struct kedge_task *task, struct kedge_task_result *r,
                  struct kedge_diag *reterr)
 {
@@ -121,7 +150,14 @@ static int train(struct trainer *t, const struct kedge_task *task, struct kedge_
                                         .l2 = task->l2,
                                         .seed = task->seed};
     struct kedge_train_result trained;
-    int err = kedge_net_train(t->net, &t->train, &params, &trained, reterr);
+    float *towards = NULL;
+    int err = task->base_loss ? measure_base(t, r, reterr) : KEDGE_OK;
+    if (!err && task->proximal > 0) {
+        err = pull_to_base(t, task->proximal, &towards, reterr);
+        params.bend = (struct kedge_train_bend){task->proximal, towards};
+    }
+    err = err ? err : kedge_net_train(t->net, &t->train, &params, &trained, reterr);
+    kedge_mem_free(towards);
     if (!err) {
         r->samples = t->train.n;
         r->steps = trained.steps;

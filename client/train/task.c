@@ -58,6 +58,12 @@ static int read_numbers(const struct kedge_json *doc, struct kedge_task *t, stru
     if (!err && kedge_json_find(doc, 0, "evaluate_base") != KEDGE_JSON_NONE) {
         err = kedge_json_get_bool(doc, 0, "evaluate_base", &t->evaluate_base, reterr);
     }
+    if (!err && kedge_json_find(doc, 0, "base_loss") != KEDGE_JSON_NONE) {
+        err = kedge_json_get_bool(doc, 0, "base_loss", &t->base_loss, reterr);
+    }
+    if (!err && kedge_json_find(doc, 0, "proximal") != KEDGE_JSON_NONE) {
+        err = kedge_json_get_real(doc, 0, "proximal", 0.0, 1000, &t->proximal, reterr);
+    }
     return err;
 }
 
@@ -115,9 +121,9 @@ static int read_model_and_data(const struct kedge_json *doc, bool engine, struct
 
 int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret, struct kedge_diag *reterr)
 {
-    static const char *const keys[] = {"id",   "op",     "model",         "base",    "out",
-                                       "data", "epochs", "steps",         "batch",   "lr",
-                                       "l2",   "seed",   "evaluate_base", "threads", "samples"};
+    static const char *const keys[] = {
+        "id", "op", "model", "base",          "out",     "data",    "epochs",   "steps",    "batch",
+        "lr", "l2", "seed",  "evaluate_base", "threads", "samples", "proximal", "base_loss"};
     struct kedge_json_token tokens[KEDGE_TASK_TOKENS_MAX];
     struct kedge_json doc;
     *ret = (struct kedge_task){0};

@@ -30,12 +30,15 @@ struct kedge_task {
     uint32_t epochs, batch, threads;
     uint64_t steps, seed, samples;
     double lr, l2;
-    bool evaluate_base;
+    double proximal; /* pull of each step towards the base */
+    bool evaluate_base, base_loss;
 };
 
 struct kedge_task_result {
     uint64_t samples, steps;
     double seconds, train_loss;
+    bool has_base_loss;
+    double base_loss; /* mean over the training set, before training */
     bool has_test;
     uint64_t test_samples, test_correct;
     double test_loss;

@@ -1,17 +1,16 @@
 /* Closing a round: from the accepted inputs to models, aggregates and input lists. Runs over a snapshot, on
- * two workers: one computes the models, one writes the lists. Groups that must be found first are found by
- * the one, which then does both. */
+ * two workers: one computes the models, one writes the lists. Groups that must be found first, and weights
+ * that follow from statements or files, are found by the one, which then does both. */
 #include "coordinator/daemon/close.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "grouping/flexcfl.h"
-#include "aggregation/share_cap.h"
 #include "chain/compute/compute.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
+#include "grouping/flexcfl.h"
 
 void kedge_round_result_free(struct kedge_round_result *r)
 {
@@ -21,100 +20,6 @@ void kedge_round_result_free(struct kedge_round_result *r)
         kedge_mem_free(r->assigned_groups);
         kedge_mem_free(r);
     }
-}
-
-/* ---- models as blobs ---- */
-
-static int sink_to_blob(void *arg, struct kedge_view bytes)
-{
-    return kedge_blob_writer_write(arg, bytes, NULL);
-}
-
-static int blob_begin(struct kedge_host *h, uint64_t len, struct kedge_blob_writer **ret,
-                      struct kedge_sink *ret_sink, struct kedge_diag *d)
-{
-    int err = kedge_blob_writer_open(h->main.blobs, len, ret, d);
-    *ret_sink = (struct kedge_sink){sink_to_blob, err ? NULL : *ret};
-    return err;
-}
-
-static int blob_end(struct kedge_blob_writer *writer, int err, struct kedge_hash *ret, struct kedge_diag *d)
-{
-    if (err) {
-        kedge_blob_writer_abort(writer);
-        return err;
-    }
-    return kedge_blob_writer_finish(writer, ret, NULL, d);
-}
-
-static uint32_t place_of(const struct kedge_job *job, uint32_t tenant)
-{
-    uint32_t place = 0;
-    while (place < job->params.tenant_count && job->params.tenants[place] != tenant) {
-        place++;
-    }
-    return place;
-}
-
-/* What each input of a group counts: its samples (plain: 1), lowered where the spec caps a tenant's share;
- * and how many inputs there are. */
-static int weigh_group(struct close_work *w, uint32_t group, bool plain)
-{
-    struct kedge_share_input *shares = kedge_mem_new(w->input_count + 1, sizeof *shares);
-    size_t n = 0;
-    if (!shares) {
-        return KEDGE_E_NOMEM;
-    }
-    for (size_t i = 0; i < w->input_count; i++) { /* in site order: (tenant, site) ascending */
-        const struct close_input *in = &w->inputs[i];
-        if (!in->left_out && in->group == group) {
-            shares[n++] = (struct kedge_share_input){place_of(w->job, in->tenant), plain ? 1 : in->in.weight};
-        }
-    }
-    int err = w->job->spec.tenant_share_max < KEDGE_SHARE_ONE
-                  ? kedge_share_cap(shares, n, w->job->spec.tenant_share_max)
-                  : KEDGE_OK;
-    w->result->members[group] = (uint32_t)n;
-    w->result->trained[group] = n > 0;
-    n = 0;
-    for (size_t i = 0; !err && i < w->input_count; i++) {
-        if (!w->inputs[i].left_out && w->inputs[i].group == group) {
-            w->inputs[i].weight = shares[n++].weight;
-        }
-    }
-    kedge_mem_free(shares);
-    return err ? kedge_diag_set(&w->models.diag, err, "weights of group %u: %s", group, kedge_strerror(err))
-               : KEDGE_OK;
-}
-
-static int mean_of_group(struct kedge_host *h, struct close_work *w, uint32_t group)
-{
-    struct kedge_round_result *r = w->result;
-    struct kedge_compute_source *sources = kedge_mem_new(w->input_count, sizeof *sources);
-    char base[KEDGE_PATH_MAX];
-    struct kedge_blob_writer *writer;
-    struct kedge_sink sink;
-    uint64_t weight_sum;
-    size_t n = 0;
-    int err = sources ? KEDGE_OK : KEDGE_E_NOMEM;
-    for (size_t i = 0; !err && i < w->input_count; i++) {
-        if (!w->inputs[i].left_out && w->inputs[i].group == group) {
-            sources[n++] = (struct kedge_compute_source){w->inputs[i].file, w->inputs[i].weight};
-        }
-    }
-    r->aggregate[group] = r->before[group];
-    if (!err && n > 0) {
-        err = kedge_blobs_path(h->main.blobs, &r->before[group], base);
-        err = err ? err : blob_begin(h, w->job->model_len, &writer, &sink, &w->models.diag);
-        if (!err) {
-            err = kedge_compute_mean(&w->job->layout, base, sources, n, w->job->spec.scale, w->job->limit,
-                                     sink, &weight_sum, &w->models.diag);
-            err = blob_end(writer, err, &r->aggregate[group], &w->models.diag);
-        }
-    }
-    r->after[group] = r->aggregate[group];
-    kedge_mem_free(sources);
-    return err;
 }
 
 static int mix(struct kedge_host *h, struct close_work *w)
@@ -127,9 +32,9 @@ static int mix(struct kedge_host *h, struct close_work *w)
     int err = KEDGE_OK;
     for (uint32_t g = 0; g < r->groups && !err; g++) {
         models[g] = paths[g];
-        err = kedge_blobs_path(h->main.blobs, &r->aggregate[g], paths[g]);
+        err = kedge_blobs_path(h->main.blobs, &r->stepped[g], paths[g]);
         if (!err && r->trained[g]) {
-            err = blob_begin(h, w->job->model_len, &writers[g], &sinks[g], &w->models.diag);
+            err = kedgei_close_blob_begin(h, w->job->model_len, &writers[g], &sinks[g], &w->models.diag);
         }
     }
     if (!err) {
@@ -138,7 +43,7 @@ static int mix(struct kedge_host *h, struct close_work *w)
     }
     for (uint32_t g = 0; g < r->groups; g++) {
         if (writers[g]) {
-            err = blob_end(writers[g], err, &r->after[g], &w->models.diag);
+            err = kedgei_close_blob_end(writers[g], err, &r->after[g], &w->models.diag);
         }
     }
     return err;
@@ -150,7 +55,7 @@ static int train_round(struct kedge_host *h, struct close_work *w)
     uint32_t trained = 0;
     int err = KEDGE_OK;
     for (uint32_t g = 0; g < r->groups && !err; g++) {
-        err = mean_of_group(h, w, g);
+        err = kedgei_close_group(h, w, g, false);
         trained += r->trained[g];
     }
     r->mixed = trained >= 2 && w->job->spec.mixing > 0;
@@ -168,10 +73,11 @@ static int direction_of_group(struct kedge_host *h, struct close_work *w, uint32
             files[n++] = w->inputs[i].file;
         }
     }
-    int err = files ? blob_begin(h, w->job->update_len, &writer, &sink, &w->models.diag) : KEDGE_E_NOMEM;
+    int err = files ? kedgei_close_blob_begin(h, w->job->update_len, &writer, &sink, &w->models.diag)
+                    : KEDGE_E_NOMEM;
     if (!err) {
         err = kedge_compute_direction(&w->job->layout, files, n, sink, &w->models.diag);
-        err = blob_end(writer, err, &w->result->directions[group], &w->models.diag);
+        err = kedgei_close_blob_end(writer, err, &w->result->directions[group], &w->models.diag);
     }
     kedge_mem_free(files);
     return err;
@@ -202,8 +108,8 @@ static int cold_start(struct kedge_host *h, struct close_work *w)
     }
     for (uint32_t g = 0; g < r->groups && !err; g++) {
         r->before[g] = w->job->initial_model;
-        err = weigh_group(w, g, true);
-        err = err ? err : mean_of_group(h, w, g);
+        err = kedgei_close_weigh(h, w, g, true);
+        err = err ? err : kedgei_close_group(h, w, g, true);
         err = err ? err : direction_of_group(h, w, g);
     }
     kedge_mem_free(files);
@@ -225,6 +131,12 @@ static void cool_former(struct kedge_host *h, const struct close_work *w)
     }
 }
 
+/* What updates weigh is known without a look at statements and files: lists and models are made at once. */
+static bool is_light(const struct kedge_job *job)
+{
+    return kedge_job_spec_weighs_samples(&job->spec) && job->spec.rule->kind == KEDGE_RULE_MEAN;
+}
+
 static void models_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct close_part *part = (struct close_part *)work;
@@ -233,8 +145,15 @@ static void models_run(struct kedge_host *h, struct kedge_work *work)
     if (w->result->kind == KEDGE_TASK_PRETRAIN) {
         part->err = cold_start(h, w);
         part->err = part->err ? part->err : kedgei_close_lists(h, w, &part->diag);
-    } else {
-        part->err = train_round(h, w);
+        return;
+    }
+    bool weighed = is_light(w->job);
+    for (uint32_t g = 0; !weighed && g < w->result->groups && !part->err; g++) {
+        part->err = kedgei_close_weigh(h, w, g, false);
+    }
+    part->err = part->err ? part->err : train_round(h, w);
+    if (!weighed) {
+        part->err = part->err ? part->err : kedgei_close_lists(h, w, &part->diag);
     }
 }
 
@@ -287,9 +206,9 @@ static void start(struct kedge_host *h, struct close_work *w)
     int err = KEDGE_OK;
     w->models = (struct close_part){.work = {{part_done}, models_run}, .close = w};
     w->lists = (struct close_part){.work = {{part_done}, lists_run}, .close = w};
-    bool both = w->result->kind != KEDGE_TASK_PRETRAIN;
+    bool both = w->result->kind != KEDGE_TASK_PRETRAIN && is_light(w->job);
     for (uint32_t g = 0; both && g < w->result->groups && !err; g++) {
-        err = weigh_group(w, g, false);
+        err = kedgei_close_weigh(h, w, g, false);
     }
     w->models.err = err;
     w->parts_left = !err && both ? 2 : 1;
@@ -380,6 +299,7 @@ void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_
         memcpy(w->result->before[g].b, view.models[g].b, KEDGE_HASH_LEN);
     }
     memcpy(w->result->directions, job->directions, sizeof job->directions);
+    memcpy(w->result->state_before, job->states, sizeof job->states);
     w->former_count = job->result ? job->result->groups : 0;
     if (job->result) {
         memcpy(w->former, job->result->before, sizeof w->former);

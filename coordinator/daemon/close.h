@@ -2,6 +2,7 @@
 #ifndef KEDGE_COORDINATOR_DAEMON_CLOSE_H
 #define KEDGE_COORDINATOR_DAEMON_CLOSE_H
 
+#include "chain/compute/aggregate.h"
 #include "chain/input_list.h"
 #include "chain/store/blob_file.h"
 #include "common/base/os/file.h"
@@ -24,6 +25,7 @@ struct close_input {
     bool left_out;
 };
 struct close_work;
+struct kedge_blob_writer;
 /* What one worker does of it. */
 struct close_part {
     struct kedge_work work;
@@ -43,7 +45,23 @@ struct close_work {
     struct kedge_digest digests[KEDGE_GROUPS_MAX]; /* of the models, for the core */
     uint32_t former_count;                         /* models of two rounds ago */
     struct kedge_hash former[KEDGE_GROUPS_MAX];
+    const struct kedge_rule *rule[KEDGE_GROUPS_MAX]; /* that runs for the group, once it is weighed */
+    uint64_t divisor[KEDGE_GROUPS_MAX];
 };
+
+/* Blobs of the main chain that a worker makes: begin, write to the sink, end with the error so far. */
+KEDGE_NODISCARD int kedgei_close_blob_begin(struct kedge_host *h, uint64_t len,
+                                            struct kedge_blob_writer **ret, struct kedge_sink *ret_sink,
+                                            struct kedge_diag *d);
+KEDGE_NODISCARD int kedgei_close_blob_end(struct kedge_blob_writer *writer, int err, struct kedge_hash *ret,
+                                          struct kedge_diag *d);
+
+/* Sets members and trained of a group, and what each of its inputs weighs. For jobs that weigh by samples and
+ * take the mean it reads nothing, so that the loop may call it; else it reads statements and files. `cold`:
+ * of the pre-training that made the group. */
+KEDGE_NODISCARD int kedgei_close_weigh(struct kedge_host *h, struct close_work *w, uint32_t group, bool cold);
+/* The aggregate of a group that is weighed, and the server's step, where the job has one. On a worker. */
+KEDGE_NODISCARD int kedgei_close_group(struct kedge_host *h, struct close_work *w, uint32_t group, bool cold);
 
 /* Writes the input lists and fills result->aggregates. Groups, weights and which groups were trained must be
  * known; the models need not be. On a worker. */

@@ -48,9 +48,11 @@ struct kedge_job {
     uint32_t model_count; /* after the last closed round; of an ended job the released ones */
     struct kedge_hash models[KEDGE_GROUPS_MAX];
     struct kedge_hash directions[KEDGE_GROUPS_MAX];
-    struct kedge_hash *pretrain; /* per site: digest of its accepted pre-training update */
-    uint32_t round;              /* of the open or last round */
-    bool has_refusals;           /* stored by this process, of refused_round */
+    struct kedge_hash states[KEDGE_GROUPS_MAX]; /* of the server's optimiser, after the last closed round;
+                                                   zero: it begins */
+    struct kedge_hash *pretrain;                /* per site: digest of its accepted pre-training update */
+    uint32_t round;                             /* of the open or last round */
+    bool has_refusals;                          /* stored by this process, of refused_round */
     uint32_t refused_round;
     struct kedge_round_history *history; /* ring of KEDGE_HISTORY_MAX by round */
     struct kedge_round_result *result;   /* between ROUND_COMPUTED and the durable close */

@@ -303,6 +303,7 @@ static int load_closed_round(struct kedge_walk *w)
     for (uint32_t g = 0; g < step->group_count; g++) {
         memcpy(models[g].b, step->groups[g].after.b, sizeof models[g].b);
         job->directions[g] = step->groups[g].direction;
+        job->states[g] = step->groups[g].state_after;
         job->models[g] = step->groups[g].after;
     }
     job->model_count = step->group_count;

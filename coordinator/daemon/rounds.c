@@ -14,6 +14,7 @@
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/main_batch.h"
+#include "strategy/server.h"
 
 static void main_failed(struct kedge_host *h, struct kedge_job *job, int err, const struct kedge_diag *d)
 {
@@ -193,23 +194,33 @@ static int add_step(struct kedge_job *job, struct kedge_statement *st, struct ke
 {
     const struct kedge_round_result *r = job->result;
     struct kedge_st_step *step = &st->u.step;
-    struct kedge_hash refs[4 * KEDGE_GROUPS_MAX];
+    struct kedge_hash refs[5 * KEDGE_GROUPS_MAX];
     size_t ref_count = 0;
     memset(st, 0, sizeof *st);
     st->kind = KEDGE_ST_STEP;
     step->job = job->spec.name;
     step->round = r->round;
     snprintf(step->rule, sizeof step->rule, "%s",
-             r->kind == KEDGE_TASK_PRETRAIN ? KEDGE_RULE_COLD_START
-             : r->mixed                     ? KEDGE_RULE_MIXING
-                                            : KEDGE_RULE_IDENTITY);
+             kedge_job_spec_step_rule(&job->spec, r->kind == KEDGE_TASK_PRETRAIN, r->mixed).s);
     step->eta = r->mixed ? job->spec.mixing : 0;
     step->group_count = r->groups;
     for (uint32_t g = 0; g < r->groups; g++) {
-        step->groups[g] =
-            (struct kedge_st_step_group){g, r->before[g], r->aggregate[g], r->after[g], r->directions[g]};
+        step->groups[g] = (struct kedge_st_step_group){.group = g,
+                                                       .before = r->before[g],
+                                                       .aggregate = r->aggregate[g],
+                                                       .after = r->after[g],
+                                                       .direction = r->directions[g],
+                                                       .state_before = r->state_before[g],
+                                                       .state_after = r->state_after[g]};
         refs[ref_count++] = r->aggregate[g];
         refs[ref_count++] = r->after[g];
+        if (r->mixed && r->trained[g] && kedge_server_states(job->spec.server) > 0) {
+            step->groups[g].stepped = r->stepped[g];
+            refs[ref_count++] = r->stepped[g];
+        }
+        if (!kedge_hash_is_zero(&r->state_after[g])) {
+            refs[ref_count++] = r->state_after[g];
+        }
         if (!kedge_hash_is_zero(&r->directions[g])) {
             refs[ref_count++] = r->directions[g];
         }
@@ -254,6 +265,7 @@ static void note_history(struct kedge_host *h, struct kedge_job *job)
     }
     memcpy(row->members, job->result->members, sizeof row->members);
     memcpy(job->models, job->result->after, sizeof job->models);
+    memcpy(job->states, job->result->state_after, sizeof job->states);
     job->model_count = job->result->groups;
     row->closed_ms = kedge_os_unix_ms();
     row->main_size = kedge_ledger_size(h->main.ledger) + job->result->aggregate_count + 1;

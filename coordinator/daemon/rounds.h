@@ -16,6 +16,9 @@ struct kedge_round_result {
     enum kedge_task_kind kind;
     struct kedge_hash before[KEDGE_GROUPS_MAX], aggregate[KEDGE_GROUPS_MAX], after[KEDGE_GROUPS_MAX];
     struct kedge_hash directions[KEDGE_GROUPS_MAX];
+    /* what the server's optimiser made of the aggregate, the aggregate without one; its state, zero: none */
+    struct kedge_hash stepped[KEDGE_GROUPS_MAX];
+    struct kedge_hash state_before[KEDGE_GROUPS_MAX], state_after[KEDGE_GROUPS_MAX];
     bool trained[KEDGE_GROUPS_MAX];
     bool mixed;
     uint32_t aggregate_count;

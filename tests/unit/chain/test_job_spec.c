@@ -31,8 +31,14 @@ START_TEST(test_defaults)
     ck_assert_uint_eq(s.weight_max, 1000000);
     ck_assert_uint_eq(s.tenant_share_max, KEDGE_SHARE_ONE);
     ck_assert_uint_eq(s.round_timeout_s, 3600);
-    ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, false), "fedavg/v1");
-    ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, true), "flexcfl-cold-start/v1");
+    ck_assert_str_eq(s.strategy->name, "fedavg");
+    ck_assert_str_eq(s.rule->name, "mean");
+    ck_assert_int_eq(s.server, KEDGE_SERVER_NONE);
+    ck_assert_str_eq(kedge_job_spec_step_rule(&s, true, false).s, "flexcfl-cold-start/v1");
+    ck_assert_str_eq(kedge_job_spec_step_rule(&s, false, false).s, "identity/v1");
+    ck_assert_str_eq(kedge_job_spec_step_rule(&s, false, true).s, "flexcfl-mixing/v1");
+    ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, false, s.rule).s, "fedavg/v1");
+    ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, true, s.rule).s, "flexcfl-cold-start/v1");
 }
 END_TEST
 
@@ -113,8 +119,9 @@ START_TEST(test_tenant_share)
     ck_assert_msg(err == KEDGE_OK, "%s: %s", shares[_i].text, d.text);
     ck_assert_uint_eq(s.tenant_share_max, shares[_i].share);
     bool capped = shares[_i].share < KEDGE_SHARE_ONE;
-    ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, false), capped ? "fedavg-capped/v1" : "fedavg/v1");
-    ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, true),
+    ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, false, s.rule).s,
+                     capped ? "fedavg-capped/v1" : "fedavg/v1");
+    ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, true, s.rule).s,
                      capped ? "flexcfl-cold-start-capped/v1" : "flexcfl-cold-start/v1");
 }
 END_TEST
@@ -151,6 +158,31 @@ static const struct {
     {HEAD ",\"shift\":\"labels\"}", "\"shift\": expected no other value"},
     {HEAD ",\"bound\":\"4096\",\"scale\":20}", "\"bound\""},
     {HEAD ",\"initial_model\":\"00\"}", "\"initial_model\""},
+    {HEAD ",\"strategy\":\"fedbest\"}", "\"strategy\": \"fedbest\": expected one of \"fedavg\", \"fedprox\""},
+    {HEAD ",\"strategy\":7}", "\"strategy\""},
+    {HEAD ",\"strategy\":\"fedbuff\"}", "\"fedbuff\" runs in simulations only"},
+    {HEAD ",\"strategy\":\"ifca\"}", "\"ifca\" runs in simulations only"},
+    {HEAD ",\"strategy\":\"local\"}", "\"local\" runs in simulations only"},
+    {HEAD ",\"strategy\":\"flexcfl\",\"grouping\":\"none\"}", "\"grouping\": \"none\""},
+    {HEAD ",\"strategy\":\"flexcfl\"}", "\"groups\""},
+    {HEAD ",\"options\":[]}", "\"options\": expected an object"},
+    {HEAD ",\"options\":{\"server_lr\":\"1\"}}", "\"options\": \"server_lr\": strategy \"fedavg\""},
+    {HEAD ",\"strategy\":\"fedadam\",\"options\":{\"proximal\":\"1\"}}", "takes \"server_lr\", \"momentum\""},
+    {HEAD ",\"strategy\":\"fedadam\",\"options\":{\"momentum\":\"1\"}}", "\"momentum\": expected"},
+    {HEAD ",\"strategy\":\"fedadam\",\"options\":{\"momentum\":0.5}}", "in quotes"},
+    {HEAD ",\"strategy\":\"fedadam\",\"options\":{\"beta\":\"0.5\"}}", "\"beta\""},
+    {HEAD ",\"server\":\"lamb\"}", "\"server\": expected one of \"none\", \"momentum\""},
+    {HEAD ",\"rule\":\"mode\",\"sites_per_round\":9}", "\"rule\": expected one of \"mean\", \"median\""},
+    {HEAD ",\"rule\":\"median\"}", "expected \"sites_per_round\" from 1 to 512"},
+    {HEAD ",\"rule\":\"median\",\"sites_per_round\":513}", "expected \"sites_per_round\" from 1 to 512"},
+    {HEAD ",\"rule\":\"median\",\"sites_per_round\":9,\"grouping\":\"flexcfl\",\"groups\":2,"
+          "\"pretrain_sites\":0}",
+     "expected \"pretrain_sites\" from 1 to 512"},
+    {HEAD ",\"rule_fraction\":\"0.1\"}", "rule \"mean\" has no use for it"},
+    {HEAD ",\"rule\":\"median\",\"sites_per_round\":9,\"rule_bound\":\"1\"}", "has no use for it"},
+    {HEAD ",\"rule\":\"trimmed-mean\",\"sites_per_round\":9,\"rule_fraction\":\"0.5\"}", "\"rule_fraction\""},
+    {HEAD ",\"rule\":\"trimmed-mean\",\"sites_per_round\":9,\"rule_fraction\":0.1}", "in quotes"},
+    {HEAD ",\"strategy\":\"qffl\",\"tenant_share_max\":\"0.5\"}", "\"tenant_share_max\""},
 };
 
 START_TEST(test_wrong)
@@ -159,6 +191,73 @@ START_TEST(test_wrong)
     struct kedge_diag d;
     ck_assert_msg(parse(wrong[_i].text, &s, &d) != KEDGE_OK, "%s is taken", wrong[_i].text);
     ck_assert_msg(strstr(d.text, wrong[_i].named) != NULL, "%s: %s", wrong[_i].text, d.text);
+}
+END_TEST
+
+/* What a spec chooses, and how the record names what then runs. */
+static const struct {
+    const char *keys, *aggregate, *cold, *step, *mixed;
+} chosen[] = {
+    {"\"strategy\":\"fedavg\"", "fedavg/v1", "flexcfl-cold-start/v1", "identity/v1", "flexcfl-mixing/v1"},
+    {"\"strategy\":\"fedprox\"", "fedavg/v1", "flexcfl-cold-start/v1", "identity/v1", "flexcfl-mixing/v1"},
+    {"\"strategy\":\"fednova\"", "fednova/v1", "flexcfl-cold-start/v1", "identity/v1", "flexcfl-mixing/v1"},
+    {"\"strategy\":\"qffl\"", "qffl/v1", "flexcfl-cold-start/v1", "identity/v1", "flexcfl-mixing/v1"},
+    {"\"strategy\":\"fedadam\"", "fedavg/v1", "flexcfl-cold-start/v1", "fedadam/v1",
+     "fedadam+flexcfl-mixing/v1"},
+    {"\"server\":\"momentum\"", "fedavg/v1", "flexcfl-cold-start/v1", "fedavgm/v1",
+     "fedavgm+flexcfl-mixing/v1"},
+    {"\"strategy\":\"fedadam\",\"server\":\"none\"", "fedavg/v1", "flexcfl-cold-start/v1", "identity/v1",
+     "flexcfl-mixing/v1"},
+    {"\"strategy\":\"fedavgm\",\"server\":\"yogi\"", "fedavg/v1", "flexcfl-cold-start/v1", "fedyogi/v1",
+     "fedyogi+flexcfl-mixing/v1"},
+    {"\"rule\":\"median\",\"sites_per_round\":9", "median/v1", "flexcfl-cold-start+median/v1", "identity/v1",
+     "flexcfl-mixing/v1"},
+    {"\"rule\":\"median\",\"sites_per_round\":9,\"tenant_share_max\":\"0.5\"", "median-capped/v1",
+     "flexcfl-cold-start+median-capped/v1", "identity/v1", "flexcfl-mixing/v1"},
+    {"\"rule\":\"norm-clipping\",\"strategy\":\"fednova\",\"sites_per_round\":9", "fednova+norm-clipping/v1",
+     "flexcfl-cold-start+norm-clipping/v1", "identity/v1", "flexcfl-mixing/v1"},
+    {"\"rule\":\"krum\",\"rule_fraction\":\"0.3\",\"strategy\":\"fedadagrad\",\"sites_per_round\":9",
+     "krum/v1", "flexcfl-cold-start+krum/v1", "fedadagrad/v1", "fedadagrad+flexcfl-mixing/v1"},
+};
+
+START_TEST(test_chosen)
+{
+    struct kedge_job_spec s;
+    struct kedge_diag d;
+    char text[1024];
+    snprintf(text, sizeof text, "%s,%s}", HEAD, chosen[_i].keys);
+    ck_assert_msg(parse(text, &s, &d) == KEDGE_OK, "%s: %s", text, d.text);
+    ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, false, s.rule).s, chosen[_i].aggregate);
+    ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, true, s.rule).s, chosen[_i].cold);
+    ck_assert_str_eq(kedge_job_spec_step_rule(&s, false, false).s, chosen[_i].step);
+    ck_assert_str_eq(kedge_job_spec_step_rule(&s, false, true).s, chosen[_i].mixed);
+}
+END_TEST
+
+/* Numbers: the strategy's, then the server's, then the spec's. */
+START_TEST(test_numbers)
+{
+    struct kedge_job_spec s;
+    struct kedge_diag d;
+    const struct kedge_strategy *adam = kedge_strategy_find("fedadam");
+    ck_assert_int_eq(parse(HEAD
+                           ",\"strategy\":\"fedprox\",\"server\":\"adam\",\"options\":{\"proximal\":\"0.25\","
+                           "\"server_lr\":\"0.5\"}}",
+                           &s, &d),
+                     KEDGE_OK);
+    ck_assert_double_eq(s.options.proximal, 0.25);
+    ck_assert_double_eq(s.options.server_lr, 0.5);
+    ck_assert_double_eq(s.options.momentum, adam->defaults.momentum);
+    ck_assert_double_eq(s.options.second_moment, adam->defaults.second_moment);
+    ck_assert_int_eq(parse(HEAD ",\"strategy\":\"flexcfl\",\"groups\":3}", &s, &d), KEDGE_OK);
+    ck_assert_int_eq(s.grouping, KEDGE_GROUPING_FLEXCFL);
+    ck_assert_uint_eq(s.pretrain_sites, 60);
+    ck_assert_int_eq(parse(HEAD ",\"grouping\":\"flexcfl\",\"groups\":3}", &s, &d), KEDGE_OK);
+    ck_assert_str_eq(s.strategy->name, "flexcfl");
+    ck_assert_int_eq(
+        parse(HEAD ",\"rule\":\"trimmed-mean\",\"sites_per_round\":9,\"rule_fraction\":\"0.3\"}", &s, &d),
+        KEDGE_OK);
+    ck_assert_double_eq(s.rule_params.fraction, 0.3);
 }
 END_TEST
 
@@ -177,14 +276,14 @@ START_TEST(test_page)
             continue;
         }
         keys++;
-        snprintf(text, sizeof text, "%s,\"%s\":{}}", HEAD,
-                 key); /* known, but nothing takes an empty object */
-        ck_assert_int_ne(parse(text, &s, &d), KEDGE_OK);
+        bool is_object = strcmp(key, "options") == 0;
+        snprintf(text, sizeof text, "%s,\"%s\":%s}", HEAD, key, is_object ? "7" : "{}");
+        ck_assert_int_ne(parse(text, &s, &d), KEDGE_OK); /* known, but of another type */
         ck_assert_msg(!strstr(d.text, "unknown key"), "docs/job-spec.md: %s", d.text);
         size_t len = strcspn(fallback, " ");
         fallback[len] = '\0';
         if (strncmp(fallback, "required", 8) != 0 && strcmp(fallback, "made") != 0
-            && !strstr(key, "pretrain")) {
+            && strcmp(fallback, "the") != 0 && strcmp(key, "shift") != 0 && !strstr(key, "pretrain")) {
             char plain[64];
             size_t n = 0;
             for (size_t i = 0; fallback[i]; i++) { /* without code marks and thousands' commas */
@@ -201,7 +300,7 @@ START_TEST(test_page)
         }
     }
     fclose(page);
-    ck_assert_int_eq(keys, 27);
+    ck_assert_int_eq(keys, 33);
 }
 END_TEST
 
@@ -213,6 +312,8 @@ int main(void)
     tcase_add_loop_test(t, test_tenant_share, 0, sizeof shares / sizeof shares[0]);
     tcase_add_test(t, test_shift);
     tcase_add_loop_test(t, test_wrong, 0, sizeof wrong / sizeof wrong[0]);
+    tcase_add_loop_test(t, test_chosen, 0, sizeof chosen / sizeof chosen[0]);
+    tcase_add_test(t, test_numbers);
     tcase_add_test(t, test_page);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

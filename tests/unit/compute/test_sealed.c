@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chain/compute/compute.h"
+#include "chain/compute/aggregate.h"
 #include "chain/compute/update_stream.h"
 #include "chain/store/blobs.h"
 #include "common/base/mem.h"
@@ -94,17 +94,21 @@ static void tear_down(void)
 /* which: 0 plain, 1 encrypted, 2 every other. */
 static int mean_of(int which, size_t count, struct kedge_buf *ret, struct kedge_diag *d)
 {
-    struct kedge_compute_source *sources = kedge_mem_new(count, sizeof *sources);
-    uint64_t sum;
+    struct kedge_compute_input *inputs = kedge_mem_new(count, sizeof *inputs);
+    struct kedge_job_spec spec = {.scale = SCALE};
+    struct kedge_compute_weights weights = {kedge_rule_find("mean"), kedge_mem_new(count, sizeof(uint64_t)),
+                                            0};
     for (size_t i = 0; i < count; i++) {
         size_t k = i % FILES;
-        sources[i] =
-            (struct kedge_compute_source){at[which == 2 ? (int)(i % 2) : which][k], i * i % 1000 + 1};
+        inputs[i].update = at[which == 2 ? (int)(i % 2) : which][k];
+        weights.weight[i] = i * i % 1000 + 1;
+        weights.divisor += weights.weight[i];
     }
     kedge_buf_init(ret, 1 << 20);
-    int err = kedge_compute_mean(&layout, base_path, sources, count, SCALE, LIMIT,
-                                 (struct kedge_sink){sink, ret}, &sum, d);
-    kedge_mem_free(sources);
+    int err = kedge_compute_aggregate(&spec, &layout, base_path, inputs, count, &weights, LIMIT,
+                                      (struct kedge_sink){sink, ret}, d);
+    kedge_mem_free(inputs);
+    kedge_mem_free(weights.weight);
     return err;
 }
 

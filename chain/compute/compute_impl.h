@@ -1,0 +1,19 @@
+/* Internal to this room: what its files share. */
+#ifndef KEDGE_CHAIN_COMPUTE_COMPUTE_IMPL_H
+#define KEDGE_CHAIN_COMPUTE_COMPUTE_IMPL_H
+
+#include "chain/compute/compute.h"
+#include "chain/compute/tensor_files.h"
+
+/* The header of a canonical file of the layout, into the sink. */
+KEDGE_NODISCARD int kedgei_write_header(const struct kedge_layout *layout, enum kedge_dtype dtype,
+                                        struct kedge_sink sink);
+/* kedgei_tensors_open for plain files. */
+KEDGE_NODISCARD int kedgei_models_open(const struct kedge_layout *layout, enum kedge_dtype dtype,
+                                       const char *const *paths, size_t count, struct kedgei_tensors *ret,
+                                       struct kedge_diag *d);
+/* maxima[count] and gram[count²], both zeroed by the caller, tile by tile. At most KEDGE_GRAM_VECTORS_MAX. */
+KEDGE_NODISCARD int kedgei_gram_of(struct kedgei_tensors *t, uint32_t *maxima, int64_t *gram,
+                                   struct kedge_diag *d);
+
+#endif

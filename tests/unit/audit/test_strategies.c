@@ -1,0 +1,106 @@
+/* Records of jobs with strategies, robust rules and server optimisers: verified and replayed, whatever the
+ * number of threads and the instruction set; and what is wrong with them is found. */
+#include "aggregation/simd.h"
+#include "tests/fixtures/run.h"
+#include "tests/unit/audit/support.h"
+
+static const char *const keys[] = {
+    "\"strategy\":\"fedprox\"",
+    "\"strategy\":\"fednova\"",
+    "\"strategy\":\"fednova\",\"tenant_share_max\":\"0.5\"",
+    "\"strategy\":\"qffl\"",
+    "\"strategy\":\"fedavgm\"",
+    "\"strategy\":\"fedadagrad\"",
+    "\"strategy\":\"fedyogi\"",
+    "\"strategy\":\"fedadam\"",
+    "\"rule\":\"median\"",
+    "\"rule\":\"median\",\"tenant_share_max\":\"0.5\"",
+    "\"rule\":\"trimmed-mean\",\"rule_fraction\":\"0.34\"",
+    "\"rule\":\"krum\"",
+    "\"rule\":\"krum\",\"rule_fraction\":\"0.4\"", /* too few updates: the median runs */
+    "\"rule\":\"multi-krum\"",
+    "\"rule\":\"bulyan\"",
+    "\"rule\":\"geometric-median\"",
+    "\"rule\":\"norm-clipping\"",
+    "\"rule\":\"norm-clipping\",\"rule_bound\":\"0.01\",\"strategy\":\"fednova\"",
+    "\"rule\":\"trimmed-mean\",\"strategy\":\"fedadam\"",
+    "\"rule\":\"multi-krum\",\"strategy\":\"fedprox\",\"server\":\"yogi\",\"options\":{\"server_lr\":\"0."
+    "5\"}",
+};
+enum { KEYS = sizeof keys / sizeof keys[0] };
+
+START_TEST(test_clean)
+{
+    struct kedge_audit_options options = {.threads = 1};
+    struct kedge_hash first = {{0}};
+    make_scratch();
+    fx_with(at("fx"), keys[_i], FX_NONE);
+    for (enum kedge_simd simd = KEDGE_SIMD_SCALAR; simd <= KEDGE_SIMD_LAST; simd++) {
+        if (kedge_simd_set(simd) != KEDGE_OK) {
+            continue;
+        }
+        struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
+        print_findings(&r);
+        ck_assert_msg(r.verdict == KEDGE_AUDIT_YES && r.finding_count == 0, "%s", keys[_i]);
+        ck_assert_uint_ge(r.counts.decisions, 25);
+        first = simd == KEDGE_SIMD_SCALAR ? r.results : first;
+        ck_assert_msg(kedge_hash_eq(&r.results, &first), "%s: %s", keys[_i], kedge_simd_name(simd));
+        kedge_audit_report_deinit(&r);
+    }
+    ck_assert_int_eq(kedge_simd_set(KEDGE_SIMD_AUTO), KEDGE_OK);
+    remove_scratch();
+}
+END_TEST
+
+static const struct {
+    const char *keys;
+    enum fx_twist twist;
+    bool replay_only;
+    enum kedge_audit_code code;
+} twists[] = {
+    {"\"strategy\":\"fednova\"", FX_WEIGHED, false, KEDGE_AUDIT_ROW},
+    {"\"strategy\":\"qffl\"", FX_WEIGHED, true, KEDGE_AUDIT_REPLAY_AGGREGATE},
+    {"\"rule\":\"median\"", FX_WEIGHED, false, KEDGE_AUDIT_ROW},
+    {"\"rule\":\"geometric-median\"", FX_WEIGHED, true, KEDGE_AUDIT_REPLAY_AGGREGATE},
+    {"\"rule\":\"norm-clipping\"", FX_WEIGHED, true, KEDGE_AUDIT_REPLAY_AGGREGATE},
+    {"\"rule\":\"geometric-median\"", FX_AGGREGATE, true, KEDGE_AUDIT_REPLAY_AGGREGATE},
+    {"\"rule\":\"median\"", FX_RULE, false, KEDGE_AUDIT_AGGREGATE},
+    {"\"rule\":\"krum\",\"rule_fraction\":\"0.4\"", FX_RULE_ASKED, false, KEDGE_AUDIT_AGGREGATE},
+    {"\"strategy\":\"fedadam\"", FX_SERVER, true, KEDGE_AUDIT_REPLAY_STEP},
+    {"\"strategy\":\"fedavgm\"", FX_STATE_FORGOTTEN, true, KEDGE_AUDIT_REPLAY_STEP},
+    {"\"strategy\":\"fedadam\"", FX_STATE_BEFORE, false, KEDGE_AUDIT_STEP},
+    {"\"strategy\":\"fedadam\"", FX_MIXING, true, KEDGE_AUDIT_REPLAY_STEP},
+};
+
+START_TEST(test_twist)
+{
+    struct kedge_audit_options options = {.threads = 1};
+    make_scratch();
+    fx_with(at("fx"), twists[_i].keys, twists[_i].twist);
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
+    if (twists[_i].replay_only) {
+        print_findings(&r);
+        ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+        kedge_audit_report_deinit(&r);
+        r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
+    }
+    if (!has_code(&r, twists[_i].code)) {
+        print_findings(&r);
+    }
+    ck_assert_msg(has_code(&r, twists[_i].code), "%s, twist %d", twists[_i].keys, twists[_i].twist);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_NO);
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("audit-strategies");
+    TCase *t = tcase_create("strategies");
+    tcase_set_timeout(t, 120);
+    tcase_add_loop_test(t, test_clean, 0, KEYS);
+    tcase_add_loop_test(t, test_twist, 0, (int)(sizeof twists / sizeof twists[0]));
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}
