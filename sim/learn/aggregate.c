@@ -204,7 +204,7 @@ static int step_group(struct kedgei_learn *l, uint32_t group, struct members *m)
 }
 
 /* What a site keeps for itself of its training: Ditto's and a lone site's model, FeSEM's last one. */
-static int keep_own(struct kedgei_learn *l, uint32_t item)
+int kedgei_learn_keep_own(struct kedgei_learn *l, uint32_t item)
 {
     const struct kedge_strategy *s = l->spec->strategy;
     bool last = s->grouping == KEDGE_GROUPING_KIND_NEAREST;
@@ -299,7 +299,7 @@ int kedgei_learn_aggregate(struct kedgei_learn *l, uint32_t round)
         return kedge_diag_set(l->reterr, err, "round %u: %s", round, kedge_strerror(err));
     }
     for (uint32_t i = 0; i < l->items_count && !err; i++) {
-        err = kedgei_learn_result(l, i)->err ? KEDGE_OK : keep_own(l, i);
+        err = kedgei_learn_result(l, i)->err ? KEDGE_OK : kedgei_learn_keep_own(l, i);
     }
     if (l->spec->strategy->local != KEDGE_LOCAL_ALONE) {
         err = err ? err : step_groups(l, &m);

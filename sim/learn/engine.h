@@ -62,13 +62,13 @@ void kedgei_learn_pool_row(const struct kedgei_learn_pool *pool, uint32_t row, u
 /* ---- sites (site.c) ---- */
 
 struct kedgei_learn_site {
-    uint32_t *train, *test;                      /* rows of the pool, borrowed from the run's list */
+    uint32_t *train, *test; /* rows of the pool, borrowed from the run's list or from rows */
+    uint32_t *rows;         /* owned, or NULL */
     uint32_t train_count, test_count, train_all; /* train_all: with what is not released yet */
     uint32_t turn, truth;                        /* truth: planted group */
     uint32_t group;                              /* KEDGE_GROUP_NONE: cold */
     uint32_t tenant, device;
     bool attacker, selected, shifted;
-    uint32_t changed;    /* times that its data changed */
     uint32_t pretrained; /* times that it pre-trained */
     /* of a strategy that needs them; owned, d values each */
     float *own;           /* Ditto's or a lone site's model; SCAFFOLD's control; FeSEM's last model */
@@ -162,9 +162,8 @@ struct kedgei_learn {
     enum kedge_edc edc;
     bool has_truth; /* sites[].truth means something */
     const struct kedge_rule *rule;
-    uint32_t *order;       /* scratch, one a site */
-    const uint32_t *asked; /* sites that choose a model */
-    uint32_t asked_count;
+    uint32_t *order;              /* scratch, one a site */
+    uint32_t *asked, asked_count; /* sites that pre-train or choose; room for all */
     /* threads.c */
     struct kedgei_learn_lane *lanes;
     uint32_t lanes_count;
@@ -220,6 +219,10 @@ KEDGE_NODISCARD int kedgei_learn_loss(struct kedgei_learn *l, struct kedgei_lear
 /* groups.c: room for models, first models; then, before a round's training, who is in which group. */
 KEDGE_NODISCARD int kedgei_learn_groups_init(struct kedgei_learn *l);
 KEDGE_NODISCARD int kedgei_learn_groups_start(struct kedgei_learn *l);
+/* Appends a pre-training of the site to the items, whose room is reserved. */
+void kedgei_learn_add_pretraining(struct kedgei_learn *l, uint32_t site);
+/* Gives the site the group of its pre-training update and keeps what detectors need. */
+KEDGE_NODISCARD int kedgei_learn_assign(struct kedgei_learn *l, uint32_t site, const int32_t *update);
 void kedgei_learn_tell_bytes(struct kedgei_learn *l, uint64_t models_down, uint64_t models_up);
 KEDGE_NODISCARD int kedgei_learn_groups_before(struct kedgei_learn *l, uint32_t round);
 
@@ -230,12 +233,24 @@ double kedgei_learn_seconds(const struct kedgei_learn *l, uint32_t site);
 uint32_t kedgei_learn_first_rounds(const struct kedgei_learn *l);
 
 /* aggregate.c: from the items' results to the groups' next models, and what comes after: server, mixing. */
+KEDGE_NODISCARD int kedgei_learn_keep_own(struct kedgei_learn *l, uint32_t item);
 KEDGE_NODISCARD int kedgei_learn_aggregate(struct kedgei_learn *l, uint32_t round);
 
 /* evaluate.c: accuracies of the line. */
 KEDGE_NODISCARD int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round);
 
-/* shift.c: what happens to the sites' data before this round. */
+/* migrate.c: sites whose data shifted find their group again (FlexCFL); the second pre-training of those
+ * asked, from which the detector of updates learns their spread; who shall choose a model in this round, IFCA
+ * and FeSEM. */
+KEDGE_NODISCARD int kedgei_learn_migrate(struct kedgei_learn *l);
+KEDGE_NODISCARD int kedgei_learn_repeat(struct kedgei_learn *l);
+KEDGE_NODISCARD int kedgei_learn_ask_again(struct kedgei_learn *l, uint32_t round);
+/* NAN when one is zero. */
+double kedgei_learn_cosine(const struct kedgei_learn *l, const int32_t *a, const int32_t *b);
+
+/* shift.c: before the first round, what is released of the data; what happens to the sites' data before this
+ * round. */
+void kedgei_learn_release(struct kedgei_learn *l, uint32_t round);
 KEDGE_NODISCARD int kedgei_learn_shift(struct kedgei_learn *l, uint32_t round);
 
 #endif

@@ -8,7 +8,6 @@
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "grouping/closest.h"
-#include "grouping/shift.h"
 #include "sim/learn/engine.h"
 
 static bool is_flexcfl(enum kedge_grouping_kind kind)
@@ -26,16 +25,12 @@ void kedgei_learn_tell_bytes(struct kedgei_learn *l, uint64_t models_down, uint6
     l->line.updates += models_up;
 }
 
-/* Appends a pre-training of the site. */
-static int add_pretraining(struct kedgei_learn *l, uint32_t site)
+void kedgei_learn_add_pretraining(struct kedgei_learn *l, uint32_t site)
 {
-    if (l->items_count == l->items_max) {
-        return KEDGE_E_BUG;
-    }
+    KEDGE_ASSERT(l->items_count < l->items_max);
     l->items[l->items_count++] = (struct kedgei_learn_item){
         .site = site, .base = l->w0, .stream = l->sites[site].pretrained++, .pretrain = true};
     kedgei_learn_tell_bytes(l, 1, 1);
-    return KEDGE_OK;
 }
 
 static int keep_pretraining(struct kedgei_learn *l, uint32_t site, const int32_t *update)
@@ -107,7 +102,7 @@ static int pretrain_sample(struct kedgei_learn *l, uint32_t round, uint32_t coun
         qsort(ids, count, sizeof *ids, compare_ids);
     }
     for (uint32_t i = 0; i < count && !err; i++) {
-        err = add_pretraining(l, ids[i]);
+        kedgei_learn_add_pretraining(l, ids[i]);
     }
     kedge_mem_free(ids);
     return err ? err : kedgei_learn_train(l);
@@ -181,7 +176,11 @@ static int cold_start(struct kedgei_learn *l, uint32_t round, const int32_t **up
         }
         err = wants_updates(l) ? keep_pretraining(l, site, updates[i]) : KEDGE_OK;
     }
-    return err;
+    l->asked_count = 0;
+    for (uint32_t i = 0; i < count && !err; i++) {
+        l->asked[l->asked_count++] = l->items[items[i]].site;
+    }
+    return err ? err : kedgei_learn_repeat(l);
 }
 
 static int flexcfl_start(struct kedgei_learn *l, uint32_t round)
@@ -228,78 +227,34 @@ static uint32_t find_group(struct kedgei_learn *l, uint32_t site, const int32_t 
     return kedge_nearest_group(update, directions, l->groups, l->d, &group, NULL) ? KEDGE_GROUP_NONE : group;
 }
 
-/* Pre-trains the sites listed in the items and gives each its group. */
-static int assign_items(struct kedgei_learn *l)
+int kedgei_learn_assign(struct kedgei_learn *l, uint32_t site, const int32_t *update)
 {
-    int err = kedgei_learn_train(l);
-    for (uint32_t i = 0; i < l->items_count && !err; i++) {
-        uint32_t site = l->items[i].site, before = l->sites[site].group;
-        if (kedgei_learn_result(l, i)->err) {
-            continue; /* stays where it is */
-        }
-        uint32_t group = find_group(l, site, kedgei_learn_vector(l, i, 0));
-        if (group != KEDGE_GROUP_NONE) {
-            l->line.migrations += before != KEDGE_GROUP_NONE && before != group;
-            join(l, site, group);
-        }
-        err = wants_updates(l) ? keep_pretraining(l, site, kedgei_learn_vector(l, i, 0)) : KEDGE_OK;
+    uint32_t before = l->sites[site].group, group = find_group(l, site, update);
+    if (group != KEDGE_GROUP_NONE) {
+        l->line.migrations += before != KEDGE_GROUP_NONE && before != group;
+        join(l, site, group);
     }
-    return err;
+    return wants_updates(l) ? keep_pretraining(l, site, update) : KEDGE_OK;
 }
 
-static bool is_shifted(const struct kedgei_learn *l, uint32_t site, uint64_t *now)
-{
-    const struct kedgei_learn_site *s = &l->sites[site];
-    bool shifted = false;
-    if (s->group == KEDGE_GROUP_NONE) {
-        return false;
-    }
-    kedgei_learn_count_labels(l, site, now);
-    switch (l->spec->detector) {
-    case KEDGE_LEARN_DETECT_NONE:
-    case KEDGE_LEARN_DETECT_UPDATE:
-        return false;
-    case KEDGE_LEARN_DETECT_COUNTS:
-        return !kedge_shift_counts(s->counts, now, l->pool.classes, s->first_count, &shifted) && shifted;
-    case KEDGE_LEARN_DETECT_LABELS:
-    case KEDGE_LEARN_DETECT_BOTH:
-        return kedge_shift_labels(s->counts, now, l->pool.classes) > l->spec->options.shift;
-    }
-    return false;
-}
-
-static int migrate(struct kedgei_learn *l)
-{
-    uint64_t now[KEDGEI_LEARN_CLASSES_MAX];
-    uint32_t count = 0;
-    if (l->spec->detector == KEDGE_LEARN_DETECT_NONE || l->spec->shift == KEDGE_LEARN_SHIFT_NONE) {
-        return KEDGE_OK;
-    }
-    for (uint32_t i = 0; i < l->n; i++) { /* two passes: items need room first */
-        l->sites[i].shifted = is_shifted(l, i, now);
-        count += l->sites[i].shifted;
-    }
-    int err = kedgei_learn_items_reserve(l, count);
-    l->items_count = 0;
-    for (uint32_t i = 0; i < l->n && !err; i++) {
-        if (l->sites[i].shifted) {
-            err = add_pretraining(l, i);
-        }
-    }
-    l->line.detections += count;
-    return err || count == 0 ? err : assign_items(l);
-}
-
+/* Cold sites that are selected pre-train and join. */
 static int newcomers(struct kedgei_learn *l)
 {
     int err = kedgei_learn_items_reserve(l, l->selected_count);
-    l->items_count = 0;
+    l->items_count = l->asked_count = 0;
     for (uint32_t i = 0; i < l->selected_count && !err; i++) {
         if (l->sites[l->selected[i]].group == KEDGE_GROUP_NONE) {
-            err = add_pretraining(l, l->selected[i]);
+            l->asked[l->asked_count++] = l->selected[i];
+            kedgei_learn_add_pretraining(l, l->selected[i]);
         }
     }
-    return err ? err : assign_items(l);
+    err = err || l->items_count == 0 ? err : kedgei_learn_train(l);
+    for (uint32_t i = 0; i < l->items_count && !err; i++) {
+        if (!kedgei_learn_result(l, i)->err) { /* else it stays cold */
+            err = kedgei_learn_assign(l, l->items[i].site, kedgei_learn_vector(l, i, 0));
+        }
+    }
+    return err || l->asked_count == 0 ? err : kedgei_learn_repeat(l);
 }
 
 /* ---- IFCA and FeSEM ---- */
@@ -413,14 +368,13 @@ int kedgei_learn_groups_start(struct kedgei_learn *l)
 int kedgei_learn_groups_before(struct kedgei_learn *l, uint32_t round)
 {
     enum kedge_grouping_kind kind = l->spec->strategy->grouping;
-    (void)round;
     if (is_flexcfl(kind)) {
-        int err = migrate(l);
+        int err = kedgei_learn_migrate(l);
         return err ? err : newcomers(l);
     }
-    l->asked = l->selected;
-    l->asked_count = l->selected_count;
-    return kind == KEDGE_GROUPING_KIND_CHOICE    ? choose(l)
-           : kind == KEDGE_GROUPING_KIND_NEAREST ? go_nearest(l)
-                                                 : KEDGE_OK;
+    if (kind != KEDGE_GROUPING_KIND_CHOICE && kind != KEDGE_GROUPING_KIND_NEAREST) {
+        return KEDGE_OK;
+    }
+    int err = kedgei_learn_ask_again(l, round);
+    return err ? err : kind == KEDGE_GROUPING_KIND_CHOICE ? choose(l) : go_nearest(l);
 }

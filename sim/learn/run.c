@@ -94,6 +94,9 @@ int kedge_learn_run(const struct kedge_learn_spec *spec, const struct kedge_lear
     l->host = host;
     l->reterr = reterr;
     err = learn_init(l);
+    if (!err) {
+        kedgei_learn_release(l, 0);
+    }
     err = err ? err : kedgei_learn_groups_start(l);
     for (uint32_t round = 0; round < spec->rounds && !err; round++) {
         err = kedgei_learn_round(l, round);

@@ -54,7 +54,9 @@ int kedgei_learn_sites_init(struct kedgei_learn *l)
     l->counts = counts;
     l->plan = kedge_mem_new(l->n, sizeof *l->plan);
     l->chunks = kedge_mem_new(l->n, sizeof *l->chunks);
-    if (!l->plan || !l->chunks || !l->sites || !l->selected || !l->correct || !l->share || !counts) {
+    l->asked = kedge_mem_new(l->n, sizeof *l->asked);
+    if (!l->asked || !l->plan || !l->chunks || !l->sites || !l->selected || !l->correct || !l->share
+        || !counts) {
         return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u sites", l->n);
     }
     for (uint32_t i = 0; i < l->n; i++) {
@@ -83,6 +85,7 @@ void kedgei_learn_sites_deinit(struct kedgei_learn *l)
     for (uint32_t i = 0; i < l->n && l->sites; i++) {
         kedge_mem_free(l->sites[i].own);
         kedge_mem_free(l->sites[i].pretraining);
+        kedge_mem_free(l->sites[i].rows);
     }
     kedge_mem_free(l->sites);
     kedge_mem_free(l->selected);
@@ -90,6 +93,7 @@ void kedgei_learn_sites_deinit(struct kedgei_learn *l)
     kedge_mem_free(l->share);
     kedge_mem_free(l->counts);
     kedge_mem_free(l->plan);
+    kedge_mem_free(l->asked);
     kedge_mem_free(l->chunks);
     kedge_partition_deinit(&l->partition);
 }

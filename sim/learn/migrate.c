@@ -1,0 +1,150 @@
+/* Sites whose data changed look for their group again, clustering.md §2.6 and §8. Labels are known to the
+ * site at no cost, so all sites look in every round; whether the direction of a fresh pre-training still is
+ * the old one, a site can tell when it is asked to train, at the cost of that pre-training. */
+#include <math.h>
+
+#include "common/base/mem.h"
+#include "grouping/shift.h"
+#include "sim/learn/engine.h"
+
+static bool labels_shifted(const struct kedgei_learn *l, uint32_t site, uint64_t *now)
+{
+    const struct kedgei_learn_site *s = &l->sites[site];
+    bool shifted = false;
+    if (s->group == KEDGE_GROUP_NONE || l->spec->detector == KEDGE_LEARN_DETECT_UPDATE) {
+        return false;
+    }
+    kedgei_learn_count_labels(l, site, now);
+    if (l->spec->detector == KEDGE_LEARN_DETECT_COUNTS) {
+        int err = kedge_shift_counts(s->counts, now, l->pool.classes, s->first_count, &shifted);
+        return !err && shifted;
+    }
+    return kedge_shift_labels(s->counts, now, l->pool.classes) > l->spec->options.shift;
+}
+
+/* l->asked = the sites whose labels shifted. */
+static void ask_shifted(struct kedgei_learn *l)
+{
+    uint64_t now[KEDGEI_LEARN_CLASSES_MAX];
+    l->asked_count = 0;
+    for (uint32_t i = 0; i < l->n; i++) {
+        l->sites[i].shifted = labels_shifted(l, i, now);
+        if (l->sites[i].shifted) {
+            l->asked[l->asked_count++] = i;
+        }
+    }
+}
+
+/* Pre-trainings of the sites asked, as items. */
+static int pretrain_asked(struct kedgei_learn *l)
+{
+    int err = kedgei_learn_items_reserve(l, l->asked_count);
+    l->items_count = 0;
+    for (uint32_t i = 0; i < l->asked_count && !err; i++) {
+        kedgei_learn_add_pretraining(l, l->asked[i]);
+    }
+    return err ? err : kedgei_learn_train(l);
+}
+
+double kedgei_learn_cosine(const struct kedgei_learn *l, const int32_t *a, const int32_t *b)
+{
+    const int32_t *const one[1] = {b};
+    uint32_t group;
+    double cosine;
+    return kedge_nearest_group(a, one, 1, l->d, &group, &cosine) ? (double)NAN : cosine;
+}
+
+int kedgei_learn_repeat(struct kedgei_learn *l)
+{
+    enum kedge_learn_detector d = l->spec->detector;
+    if (d != KEDGE_LEARN_DETECT_UPDATE && d != KEDGE_LEARN_DETECT_BOTH) {
+        return KEDGE_OK;
+    }
+    int err = pretrain_asked(l);
+    for (uint32_t i = 0; i < l->items_count && !err; i++) {
+        struct kedgei_learn_site *s = &l->sites[l->items[i].site];
+        bool ok = !kedgei_learn_result(l, i)->err && s->pretraining;
+        s->repeat = ok ? kedgei_learn_cosine(l, s->pretraining, kedgei_learn_vector(l, i, 0)) : (double)NAN;
+    }
+    return err;
+}
+
+/* Of the sites selected, those whose direction changed: their fresh updates give them their groups. */
+static int look_at_updates(struct kedgei_learn *l)
+{
+    l->asked_count = 0;
+    for (uint32_t i = 0; i < l->selected_count; i++) {
+        const struct kedgei_learn_site *s = &l->sites[l->selected[i]];
+        if (s->group != KEDGE_GROUP_NONE && s->pretraining && !isnan(s->repeat) && !s->shifted) {
+            l->asked[l->asked_count++] = l->selected[i];
+        }
+    }
+    int err = pretrain_asked(l);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < l->items_count && !err; i++) {
+        uint32_t site = l->items[i].site;
+        double cosine = kedgei_learn_result(l, i)->err ? 1
+                                                       : kedgei_learn_cosine(l, l->sites[site].pretraining,
+                                                                             kedgei_learn_vector(l, i, 0));
+        if (kedge_shift_update(cosine, l->sites[site].repeat)) {
+            l->line.detections++;
+            err = kedgei_learn_assign(l, site, kedgei_learn_vector(l, i, 0));
+            l->asked[kept++] = site;
+        }
+    }
+    l->asked_count = kept;
+    return err ? err : kedgei_learn_repeat(l);
+}
+
+int kedgei_learn_migrate(struct kedgei_learn *l)
+{
+    enum kedge_learn_detector d = l->spec->detector;
+    if (d == KEDGE_LEARN_DETECT_NONE || l->spec->shift == KEDGE_LEARN_SHIFT_NONE) {
+        return KEDGE_OK;
+    }
+    ask_shifted(l);
+    l->line.detections += l->asked_count;
+    int err = l->asked_count ? pretrain_asked(l) : KEDGE_OK;
+    for (uint32_t i = 0; i < l->items_count && l->asked_count && !err; i++) {
+        if (!kedgei_learn_result(l, i)->err) {
+            err = kedgei_learn_assign(l, l->items[i].site, kedgei_learn_vector(l, i, 0));
+        }
+    }
+    err = err || !l->asked_count ? err : kedgei_learn_repeat(l);
+    bool updates = d == KEDGE_LEARN_DETECT_UPDATE || d == KEDGE_LEARN_DETECT_BOTH;
+    return err || !updates ? err : look_at_updates(l);
+}
+
+int kedgei_learn_ask_again(struct kedgei_learn *l, uint32_t round)
+{
+    uint32_t from = 0;
+    l->asked_count = 0;
+    l->items_count = 0;
+    if (l->spec->detector != KEDGE_LEARN_DETECT_NONE && l->spec->shift != KEDGE_LEARN_SHIFT_NONE) {
+        ask_shifted(l);
+        l->line.detections += l->asked_count;
+    }
+    int err = KEDGE_OK;
+    if (l->spec->strategy->grouping == KEDGE_GROUPING_KIND_NEAREST && l->asked_count > 0) {
+        err = kedgei_learn_items_reserve(l, l->asked_count);
+        for (uint32_t i = 0; i < l->asked_count && !err;
+             i++) { /* a site's last model must know its new data */
+            uint32_t site = l->asked[i];
+            l->items[l->items_count++] =
+                (struct kedgei_learn_item){.site = site,
+                                           .base = kedgei_learn_model(l, l->sites[site].group),
+                                           .stream = UINT64_C(1) << 32 | round};
+            kedgei_learn_tell_bytes(l, 1, 1);
+        }
+        err = err ? err : kedgei_learn_train(l);
+        for (uint32_t i = 0; i < l->items_count && !err; i++) {
+            err = kedgei_learn_result(l, i)->err ? KEDGE_OK : kedgei_learn_keep_own(l, i);
+        }
+    }
+    for (from = 0; from < l->selected_count; from++) {
+        if (!l->sites[l->selected[from]].shifted) {
+            l->asked[l->asked_count++] = l->selected[from];
+        }
+    }
+    return err;
+}
