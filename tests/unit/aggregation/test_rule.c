@@ -1,5 +1,6 @@
 #include "aggregation/rule.h"
 
+#include "aggregation/order.h"
 #include "tests/unit/aggregation/rule_support.h"
 
 /* of the results, row by row */
@@ -41,7 +42,8 @@ START_TEST(tolerated)
         {"median", 0, 0, 10, 4},
         {"trimmed-mean", 0.2, 0, 4, 0},
         {"trimmed-mean", 0.2, 0, 5, 1},
-        {"trimmed-mean", 0.29, 0, 100, 29}, /* 0.29 · 100 is below 29 in binary64 */
+        {"trimmed-mean", 0.29, 0, 100, 29},    /* 0.29 · 100 is below 29 in binary64 */
+        {"trimmed-mean", 0.25625, 0, 160, 41}, /* and 0.25625 · 10^6 below 256250 */
         {"trimmed-mean", 0.499999, 0, 3, 1},
         {"trimmed-mean", 0.499999, 0, 512, 255},
         {"krum", 0.2, 0, 4, 0},
@@ -207,6 +209,75 @@ START_TEST(tiles_refused)
 }
 END_TEST
 
+/* Quarters of votes: as many copies, of which the median takes the middle and the trimmed mean leaves out 4f
+ * at either end. */
+START_TEST(votes_are_copies)
+{
+    struct kedge_rng rng = new_stream(35);
+    const struct kedge_rule *median = rule_of("median"), *trimmed = rule_of("trimmed-mean");
+    for (int run = 0; run < 100; run++) {
+        const struct kedge_rule_params params = {0.3, 0};
+        const int32_t *copies[4 * UPDATES_MAX];
+        uint64_t ones[4 * UPDATES_MAX], all = 0;
+        draw_updates(&rng, &u, 1 + (size_t)kedge_rng_below(&rng, 12), 20, run % 2 ? 4 : 30000);
+        for (size_t k = 0; k < u.count; k++) {
+            u.base[k] = k == 0 ? 1 : kedge_rng_below(&rng, 5);
+            for (uint64_t c = 0; c < u.base[k]; c++) {
+                ones[all] = KEDGE_RULE_VOTE;
+                copies[all++] = u.values[k];
+            }
+            u.base[k] *= KEDGE_RULE_VOTE / 4;
+        }
+        float expect[20];
+        int err = kedge_rule_tile(median, &params, u.model, copies, ones, all, 0, 20, RULE_SCALE, expect);
+        ck_assert_int_eq(err, KEDGE_OK);
+        ck_assert_int_eq(weigh_updates(median, &params, &u, 0), KEDGE_OK);
+        tile_updates(median, &params, &u, 0, 20);
+        ck_assert_mem_eq(u.out, expect, sizeof expect);
+        const size_t cut = 4 * (size_t)(0.3 * (double)all / 4);
+        const struct kedge_order_columns columns = {u.model, copies, all, 0, 20, RULE_SCALE, expect};
+        ck_assert_int_eq(kedge_order_mean(&columns, cut, all - cut), KEDGE_OK);
+        tile_updates(trimmed, &params, &u, 0, 20);
+        ck_assert_mem_eq(u.out, expect, sizeof expect);
+    }
+}
+END_TEST
+
+/* Vectors longer than a block of the measuring pass. */
+START_TEST(measured)
+{
+    enum { N = 3, D = 9001 };
+    static int32_t values[N][D];
+    const int32_t *vectors[N];
+    struct kedge_rng rng = new_stream(36);
+    double norm_sq[N];
+    uint32_t maxima[N], expect_maxima[N];
+    int64_t gram[N * N], expect_gram[N * N];
+    for (size_t k = 0; k < N; k++) {
+        fill_ints(&rng, values[k], D, 1000 << k);
+        values[k][D - 1 - 4000 * k] = -(5000 << k);
+        vectors[k] = values[k];
+    }
+    ck_assert_int_eq(kedge_gram(vectors, N, D, expect_maxima, expect_gram), KEDGE_OK);
+    for (int needs = 0; needs < 2; needs++) {
+        const struct kedge_rule *rule = rule_of(needs ? "krum" : "norm-clipping");
+        int err =
+            kedge_rule_measure(rule, vectors, N, D, norm_sq, needs ? maxima : NULL, needs ? gram : NULL);
+        ck_assert_int_eq(err, KEDGE_OK);
+        for (size_t k = 0; k < N; k++) {
+            double square = 0;
+            for (size_t i = 0; i < D; i++) {
+                square += (double)values[k][i] * values[k][i];
+            }
+            ck_assert(norm_sq[k] == square);
+        }
+    }
+    ck_assert_mem_eq(maxima, expect_maxima, sizeof maxima);
+    ck_assert_mem_eq(gram, expect_gram, sizeof gram);
+    ck_assert_int_eq(kedge_rule_measure(rule_of("median"), NULL, N, D, NULL, NULL, NULL), KEDGE_OK);
+}
+END_TEST
+
 /* One to seven updates, each rule, each path: whatever rule runs, equal updates give back that update. */
 START_TEST(unanimous)
 {
@@ -329,8 +400,8 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {table,         tolerated, numbers,  fallback,          refusals,
-                                  tiles_refused, unanimous, extremes, same_bytes_always, out_of_memory,
-                                  NULL};
+    const TTest *const tests[] = {
+        table,    tolerated, numbers,  fallback,          refusals,      tiles_refused, votes_are_copies,
+        measured, unanimous, extremes, same_bytes_always, out_of_memory, NULL};
     return run_tests("aggregation/rule", tests);
 }

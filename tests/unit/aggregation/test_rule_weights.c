@@ -226,6 +226,20 @@ START_TEST(known_centres)
 }
 END_TEST
 
+/* 12 within a hundredth of 0 and 11 far away: begun at the mean, the iteration would still be on its way. */
+START_TEST(far_updates)
+{
+    open_plane(23);
+    for (size_t k = 0; k < 12; k++) {
+        set_plane(k, k % 2 ? 0.01 : -0.01, k % 3 ? 0 : 0.001);
+    }
+    for (size_t k = 12; k < 23; k++) {
+        set_plane(k, 30000, 0);
+    }
+    check_centre(0, 0, 24 * 0.01);
+}
+END_TEST
+
 static double sum_distances(const double *z)
 {
     double sum = 0;
@@ -286,8 +300,17 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {
-        short_updates_stay, long_updates_shrink, median_of_lengths,      too_heavy, trust, nobody_is_trusted,
-        sums_fit,           known_centres,       least_sum_of_distances, all_zero,  NULL};
+    const TTest *const tests[] = {short_updates_stay,
+                                  long_updates_shrink,
+                                  median_of_lengths,
+                                  too_heavy,
+                                  trust,
+                                  nobody_is_trusted,
+                                  sums_fit,
+                                  known_centres,
+                                  far_updates,
+                                  least_sum_of_distances,
+                                  all_zero,
+                                  NULL};
     return run_tests("aggregation/rule_weights", tests);
 }
