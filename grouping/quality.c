@@ -55,7 +55,7 @@ double kedge_silhouette(const double *distance, size_t n, const uint32_t *cluste
 
 /* x = m · 2^e with m in [√½, √2); log m = 2 artanh((m − 1) / (m + 1)) by its series, |s| < 0.172: 12 terms
  * reach 2^-60. */
-double kedge_log(double x)
+double kedge_natural_log(double x)
 {
     const double ln2 = 0x1.62e42fefa39efp-1, root = 0x1.6a09e667f3bcdp+0;
     KEDGE_ASSERT(isfinite(x) && x > 0.0);
@@ -102,7 +102,7 @@ static void draw_reference(const double *points, size_t n, size_t dims,
 
 static double log_inertia(double inertia)
 {
-    return kedge_log(inertia > 1e-300 ? inertia : 1e-300);
+    return kedge_natural_log(inertia > 1e-300 ? inertia : 1e-300);
 }
 
 int kedge_gap(const double *points, size_t n, size_t dims, size_t k, const struct kedge_kmeans_params *params,

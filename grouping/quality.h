@@ -20,7 +20,7 @@ double kedge_silhouette(const double *distance, size_t n, const uint32_t *cluste
 
 /* Natural logarithm of a finite x > 0 from + − × ÷ alone, the same bits everywhere, error below 4e-16 of the
  * result or of 1. */
-double kedge_log(double x);
+double kedge_natural_log(double x);
 
 /* Gap(k) = mean over references of log W_ref(k) − log W(k), W = inertia of k-means; references are drawn
  * uniformly from the box of the points (stream (seed, GAP, round, reference)). *ret_error = s(k) = standard
