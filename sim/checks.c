@@ -13,18 +13,20 @@ bool sim_is_selected(const struct sim_main *opened, uint32_t site)
 static bool is_base(const struct sim *w, uint32_t job, uint32_t round, uint32_t group,
                     const struct kedge_digest *model)
 {
+    const struct sim_job *j = &w->jobs[job];
     const struct sim_main *m = round > 0 ? sim_main_find(w, SIM_ROUND_CLOSED, job, round - 1) : NULL;
     if (!m) {
-        return round <= 1 && w->jobs[job].params.groups == 1 && sim_same(model, &w->jobs[job].initial);
+        bool first = round == 1 && kedge_coord_first_round(&j->params) == 1;
+        uint32_t count = j->params.site_chooses ? j->params.groups : 1;
+        return first && group < count && sim_same(model, &j->begin[group]);
     }
-    return group < m->group_count && sim_same(&m->sums[group].model, model);
+    return group < m->model_count && sim_same(&m->models[group], model);
 }
 
 static void check_task(struct sim *w, const struct kedge_coord_effect *fx)
 {
     const struct sim_main *open = sim_main_find(w, SIM_ROUND_OPENED, fx->job, fx->round);
     const struct sim_device *d = &w->devices[fx->site];
-    bool grouped = w->jobs[fx->job].params.groups > 1;
     if (!open) {
         sim_violate(w, "task of job %u round %u before round-opened is durable", fx->job, fx->round);
         return;
@@ -32,10 +34,7 @@ static void check_task(struct sim *w, const struct kedge_coord_effect *fx)
     if (d->revoked_told) {
         sim_violate(w, "task for revoked site %u", fx->site);
     }
-    if (grouped && fx->kind != KEDGE_TASK_PRETRAIN
-        && (d->assigned[fx->job] == SIM_NONE || d->group[fx->job] != fx->group)) {
-        sim_violate(w, "task for site %u in group %u, which is not in its ledger", fx->site, fx->group);
-    }
+    sim_check_group_task(w, fx);
     if (fx->kind == KEDGE_TASK_EVALUATE) {
         if (!is_base(w, fx->job, fx->round + 1, fx->group, &fx->base)) {
             sim_violate(w, "evaluation of a model that round %u did not publish for group %u", fx->round,
@@ -43,14 +42,16 @@ static void check_task(struct sim *w, const struct kedge_coord_effect *fx)
         }
         return;
     }
-    if (!sim_is_selected(open, fx->site)) {
+    bool migrates = fx->kind == KEDGE_TASK_PRETRAIN && sim_is_warm(w, fx->site, fx->job);
+    if (!sim_is_selected(open, fx->site) && !migrates) {
         sim_violate(w, "task of round %u for site %u, which is not selected", fx->round, fx->site);
     }
     if (sim_main_find(w, SIM_ROUND_CLOSED, fx->job, fx->round)) {
         sim_violate(w, "task of round %u, which is closed", fx->round);
     }
-    bool base = fx->kind == KEDGE_TASK_PRETRAIN ? sim_same(&fx->base, &w->jobs[fx->job].initial)
-                                                : is_base(w, fx->job, fx->round, fx->group, &fx->base);
+    bool base = fx->choice                        ? w->jobs[fx->job].params.site_chooses
+                : fx->kind == KEDGE_TASK_PRETRAIN ? sim_same(&fx->base, &w->jobs[fx->job].initial)
+                                                  : is_base(w, fx->job, fx->round, fx->group, &fx->base);
     if (!base) {
         sim_violate(w, "task of round %u for site %u: its base is not what is durable for group %u",
                     fx->round, fx->site, fx->group);
@@ -101,13 +102,13 @@ static void check_refusal(struct sim *w, const struct kedge_coord_effect *fx)
 static void check_closing(struct sim *w, const struct kedge_coord_effect *fx)
 {
     const struct sim_pending *p = &w->jobs[fx->job].pending;
-    for (uint32_t g = 0; g < p->group_count; g++) {
-        bool known = sim_same(&p->sums[g].model, &w->jobs[fx->job].initial);
-        for (uint32_t any = 0; any < p->group_count; any++) {
-            known = known || sim_is_published(w, fx->job, any, &p->sums[g].model);
+    for (uint32_t g = 0; g < p->model_count; g++) {
+        bool known = sim_is_published(w, fx->job, &p->models[g]);
+        for (uint32_t begin = 0; begin < w->jobs[fx->job].params.groups; begin++) {
+            known = known || sim_same(&p->models[g], &w->jobs[fx->job].begin[begin]);
         }
         for (uint32_t i = 0; i < w->config.sites && !known; i++) {
-            if (sim_may_read(w, fx->job, i, &p->sums[g].model)) {
+            if (sim_may_read(w, fx->job, i, &p->models[g])) {
                 sim_violate(w, "model of job %u round %u readable before its close is durable", fx->job,
                             fx->round);
             }
@@ -188,30 +189,6 @@ void sim_check_effect(struct sim *w, const struct kedge_coord_effect *fx)
     }
 }
 
-/* The group in a group-assigned is the one that the cold start, or the newcomer's own update, gave. */
-static void check_assigned(struct sim *w, const struct sim_entry *e)
-{
-    const struct sim_device *d = &w->devices[e->site];
-    if (d->assigned[e->job] != SIM_NONE) {
-        sim_violate(w, "site %u changes from group %u to %u", e->site, d->group[e->job], e->group);
-        return;
-    }
-    if (d->pretrained[e->job] == SIM_NONE) {
-        sim_violate(w, "site %u gets a group without an accepted pretraining", e->site);
-        return;
-    }
-    const struct sim_main *cold = sim_main_find(w, SIM_ROUND_CLOSED, e->job, 0);
-    const struct sim_entry *p = &w->ledgers[d->tenant].entries[d->pretrained[e->job]];
-    uint32_t want = SIM_NONE;
-    if (cold) {
-        want = cold->groups[e->site] != SIM_NONE ? cold->groups[e->site]
-                                                 : sim_group_of(&p->update, cold->group_count);
-    }
-    if (want != e->group) {
-        sim_violate(w, "site %u gets group %u, but its pretraining says %u", e->site, e->group, want);
-    }
-}
-
 void sim_check_entry(struct sim *w, uint32_t tenant, const struct sim_entry *e)
 {
     uint32_t leaf;
@@ -224,22 +201,31 @@ void sim_check_entry(struct sim *w, uint32_t tenant, const struct sim_entry *e)
         sim_violate(w, "statement of site %u behind its revocation", e->site);
     }
     if (e->type == SIM_ASSIGNED) {
-        check_assigned(w, e);
+        if (twice) {
+            sim_violate(w, "two groups of site %u in job %u round %u", e->site, e->job, e->round);
+        }
+        sim_check_assigned(w, e);
     }
     if (e->type != SIM_UPDATE) {
         return;
     }
-    if (!sim_is_selected(sim_main_find(w, SIM_ROUND_OPENED, e->job, e->round), e->site)) {
+    bool train = e->kind == KEDGE_TASK_TRAIN;
+    bool migrates = !train && sim_is_warm(w, e->site, e->job);
+    if (!sim_is_selected(sim_main_find(w, SIM_ROUND_OPENED, e->job, e->round), e->site) && !migrates) {
         sim_violate(w, "update of site %u, which round %u did not select", e->site, e->round);
+    }
+    if (!train) {
+        sim_check_migrates(w, e);
     }
     if (sim_main_find(w, SIM_ROUND_CLOSED, e->job, e->round)) {
         sim_violate(w, "update of site %u accepted behind the close of round %u", e->site, e->round);
     }
     const struct sim_device *d = &w->devices[e->site];
-    bool train = e->kind == KEDGE_TASK_TRAIN;
     bool base = train ? is_base(w, e->job, e->round, e->group, &e->base)
                       : sim_same(&e->base, &w->jobs[e->job].initial);
-    bool group = !train || w->jobs[e->job].params.groups == 1 || d->group[e->job] == e->group;
+    const struct kedge_coord_job_params *params = &w->jobs[e->job].params;
+    bool group = !train || params->groups == 1 || params->site_chooses
+                 || (d->group[e->job] == e->group && sim_unstated(w, e->job, e->site) == SIM_NONE);
     if (!base || !group) {
         sim_violate(w, "update of site %u in round %u from another group or base than its own", e->site,
                     e->round);

@@ -36,7 +36,8 @@ bool sim_job_is_stuck(const struct sim *w, uint32_t job)
             continue;
         }
         there++;
-        const struct kedge_coord_input *in = view.round == 0 ? &row->pretrain : &row->train;
+        const struct kedge_coord_input *in =
+            view.round_kind == KEDGE_TASK_PRETRAIN ? &row->pretrain : &row->train;
         able += row->selected && !d->lazy && in->progress != KEDGE_INPUT_ACCEPTED;
     }
     uint32_t quorum = view.params->quorum < view.selected_count ? view.params->quorum : view.selected_count;

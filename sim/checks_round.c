@@ -46,9 +46,10 @@ static void check_sums(struct sim *w, uint32_t job)
     uint64_t counted[KEDGE_GROUPS_MAX] = {0};
     for (uint32_t i = 0; i < j->fresh_count; i++) {
         const struct sim_entry *e = &w->ledgers[j->fresh[i].tenant].entries[j->fresh[i].leaf];
-        uint32_t group = p->round == 0 ? sim_group_of(&e->update, p->group_count) : e->group;
-        if ((e->kind == KEDGE_TASK_TRAIN || p->round == 0) && group < p->group_count) {
-            sums[group].weight += p->round == 0 ? 1 : e->weight;
+        bool pretrain = p->kind == KEDGE_TASK_PRETRAIN;
+        uint32_t group = pretrain ? sim_group_of(&e->update, p->group_count) : e->group;
+        if (e->kind == p->kind && group < p->group_count) {
+            sums[group].weight += pretrain ? 1 : e->weight;
             sums[group].count++;
         }
     }
@@ -77,7 +78,7 @@ static void check_group_shares(struct sim *w, uint32_t job, uint32_t group)
     uint32_t tenants = 0;
     for (uint32_t i = 0; i < p->input_count; i++) {
         const struct sim_input *in = &p->inputs[i];
-        bool counts = in->kind == KEDGE_TASK_TRAIN || p->round == 0;
+        bool counts = in->kind == p->kind;
         if (in->group == group && counts && in->counted == 0) {
             sim_violate(w, "round %u: the update of site %u counts nothing", p->round, in->site);
         }
@@ -132,9 +133,14 @@ void sim_check_round(struct sim *w, uint32_t job)
     check_sums(w, job);
     sim_check_shares(w, job);
     check_refusals(w, job);
+    sim_check_groups_closed(w, job);
+    if (open->kind != j->pending.kind) {
+        sim_violate(w, "round %u closes as one of another kind than it opened", j->pending.round);
+    }
     uint32_t counted = 0;
     for (uint32_t i = 0; i < j->pending.input_count; i++) {
-        counted += j->pending.inputs[i].kind == KEDGE_TASK_TRAIN || j->pending.round == 0;
+        bool selected = sim_is_selected(open, j->pending.inputs[i].site);
+        counted += j->pending.inputs[i].kind == j->pending.kind && selected;
     }
     uint32_t quorum = j->params.quorum < open->selected_count ? j->params.quorum : open->selected_count;
     if (counted < quorum) {
@@ -163,7 +169,8 @@ void sim_check_main(struct sim *w, const struct sim_main *entry)
     if (entry->type != SIM_JOB_CLOSED && sim_main_find(w, SIM_JOB_CLOSED, entry->job, 0)) {
         sim_violate(w, "job %u: entry of type %d behind job-closed", entry->job, (int)entry->type);
     }
-    uint32_t first = j->params.groups > 1 ? 0 : 1;
+    uint32_t first = kedge_coord_first_round(&j->params);
+    sim_check_groups_stated(w, entry);
     if (entry->type == SIM_ROUND_OPENED && entry->round > first
         && !sim_main_find(w, SIM_ROUND_CLOSED, entry->job, entry->round - 1)) {
         sim_violate(w, "round %u opens before the one in front of it is closed", entry->round);
@@ -201,18 +208,9 @@ void sim_check_settled(struct sim *w, uint32_t site, const struct kedge_site_res
     s->settled = s->settled || memcmp(s->envelope.b, result->envelope.b, sizeof s->envelope.b) == 0;
 }
 
-/* May this site know this model: the first one, or one of its own group? */
-static bool is_own(const struct sim *w, uint32_t site, uint32_t job, const struct kedge_digest *model)
-{
-    const struct sim_device *d = &w->devices[site];
-    uint32_t group = w->jobs[job].params.groups == 1 ? 0 : d->group[job];
-    return sim_same(model, &w->jobs[job].initial)
-           || (group != SIM_NONE && sim_is_published(w, job, group, model));
-}
-
 void sim_check_fetched(struct sim *w, uint32_t site, uint32_t job, const struct kedge_digest *model)
 {
-    if (!is_own(w, site, job, model)) {
+    if (!sim_is_own(w, site, job, model)) {
         sim_violate(w, "site %u reads a model that is not durable or not of its group", site);
     }
 }
@@ -247,20 +245,29 @@ void sim_check_unstored(struct sim *w, uint32_t job, uint32_t site, int err)
     }
 }
 
-/* Every site asks for every model of the last close: it gets its own group's, at most. */
-void sim_check_nosy(struct sim *w, uint32_t job)
+static void check_nosy(struct sim *w, uint32_t job, const struct sim_main *closed)
 {
-    const struct sim_job *j = &w->jobs[job];
-    const struct sim_main *last =
-        j->last_closed != SIM_NONE ? sim_main_find(w, SIM_ROUND_CLOSED, job, j->last_closed) : NULL;
-    for (uint32_t i = 0; last && i < w->config.sites; i++) {
-        for (uint32_t g = 0; g < last->group_count; g++) {
-            const struct kedge_digest *model = &last->sums[g].model;
-            bool own = is_own(w, i, job, model);
+    for (uint32_t i = 0; i < w->config.sites; i++) {
+        for (uint32_t g = 0; g < closed->model_count; g++) {
+            bool own = sim_is_own(w, i, job, &closed->models[g]);
             w->fired[SIM_FAULT_NOSY] += !own;
-            if (!own && sim_may_read(w, job, i, model)) {
+            if (!own && sim_may_read(w, job, i, &closed->models[g])) {
                 sim_violate(w, "site %u may read the model of group %u, which is not its own", i, g);
             }
         }
+    }
+}
+
+/* Every site asks for every model of the last two closes: it gets its own group's, at most. */
+void sim_check_nosy(struct sim *w, uint32_t job)
+{
+    const struct sim_main *last = sim_last_closed(w, job);
+    const struct sim_main *prior =
+        last && last->round > 0 ? sim_main_find(w, SIM_ROUND_CLOSED, job, last->round - 1) : NULL;
+    if (last) {
+        check_nosy(w, job, last);
+    }
+    if (prior) {
+        check_nosy(w, job, prior);
     }
 }

@@ -28,7 +28,7 @@ static void put_input(struct sim_pending *p, uint32_t site, uint32_t group, enum
 
 static bool is_counted(const struct sim_pending *p, const struct sim_input *in)
 {
-    return in->group < p->group_count && (in->kind == KEDGE_TASK_TRAIN || p->round == 0);
+    return in->group < p->group_count && in->kind == p->kind;
 }
 
 /* The same function as the coordinator's and the auditor's, over one group's inputs in their order. */
@@ -58,7 +58,7 @@ static void weigh(struct sim *w, uint32_t job)
     struct sim_pending *p = &w->jobs[job].pending;
     for (uint32_t i = 0; i < p->input_count; i++) {
         struct sim_input *in = &p->inputs[i];
-        in->counted = !is_counted(p, in) ? 0 : p->round == 0 ? 1 : in->weight;
+        in->counted = !is_counted(p, in) ? 0 : p->kind == KEDGE_TASK_PRETRAIN ? 1 : in->weight;
     }
     for (uint32_t g = 0; g < p->group_count && w->jobs[job].share_max < KEDGE_SHARE_ONE; g++) {
         cap_shares(w, p, g, w->jobs[job].share_max);
@@ -72,7 +72,7 @@ static void compute_models(struct sim_pending *p, uint32_t job, const struct ked
     uint64_t hash[KEDGE_GROUPS_MAX] = {0};
     for (uint32_t g = 0; g < p->group_count; g++) {
         const struct kedge_digest *base =
-            g < view->model_count && p->round > 0 ? &view->models[g] : &view->initial;
+            g < view->model_count && p->kind == KEDGE_TASK_TRAIN ? &view->models[g] : &view->initial;
         p->sums[g] = (struct sim_sum){.model = *base};
         hash[g] = sim_hash(SIM_HASH_START, base->b, sizeof base->b);
     }
@@ -88,7 +88,7 @@ static void compute_models(struct sim_pending *p, uint32_t job, const struct ked
         }
     }
     for (uint32_t g = 0; g < p->group_count; g++) {
-        if (p->sums[g].count > 0 || p->round == 0) {
+        if (p->sums[g].count > 0 || p->kind == KEDGE_TASK_PRETRAIN) {
             p->sums[g].model = sim_digest(hash[g], job, p->round, &(uint8_t){(uint8_t)g}, 1);
         }
     }
@@ -96,11 +96,38 @@ static void compute_models(struct sim_pending *p, uint32_t job, const struct ked
 
 static int refusal_of(const struct kedge_coord_row *row, bool cold)
 {
-    const struct kedge_coord_input *main = cold ? &row->pretrain : &row->train;
-    return main->progress == KEDGE_INPUT_ACCEPTED          ? KEDGE_OK
-           : row->train.progress == KEDGE_INPUT_REFUSED    ? row->train.reason
-           : row->pretrain.progress == KEDGE_INPUT_REFUSED ? row->pretrain.reason
-                                                           : KEDGE_OK;
+    return cold && row->pretrain.progress == KEDGE_INPUT_ACCEPTED ? KEDGE_OK
+           : row->train.progress == KEDGE_INPUT_REFUSED           ? row->train.reason
+           : row->pretrain.progress == KEDGE_INPUT_REFUSED        ? row->pretrain.reason
+                                                                  : KEDGE_OK;
+}
+
+/* How many groups the round makes, or has. */
+static uint32_t count_groups(const struct sim *w, uint32_t job, const struct kedge_coord_job_view *view)
+{
+    if (view->round_kind == KEDGE_TASK_TRAIN) {
+        return view->model_count;
+    }
+    uint32_t most = view->params->groups;
+    most = view->accepted_count < most ? view->accepted_count : most; /* fewer updates than groups */
+    if (view->round > 0) {
+        struct kedge_digest d = sim_digest(w->seed, job, view->round, "groups", 6);
+        most = 1 + d.b[7] % most;
+    }
+    return most;
+}
+
+/* What a PRETRAIN round gives a site: by its update; without one it stays where it is, as far as there are as
+ * many groups. */
+static uint32_t group_given(const struct sim_pending *p, const struct kedge_coord_row *row)
+{
+    if (p->kind != KEDGE_TASK_PRETRAIN) {
+        return SIM_NONE;
+    }
+    return row->pretrain.progress == KEDGE_INPUT_ACCEPTED
+               ? sim_group_of(&row->pretrain.update, p->group_count)
+           : row->group != SIM_NONE ? row->group % p->group_count
+                                    : SIM_NONE;
 }
 
 void sim_compute(struct sim *w, uint32_t job)
@@ -110,30 +137,26 @@ void sim_compute(struct sim *w, uint32_t job)
     KEDGE_ASSERT(sim_job_view(w, job, &view));
     p->computed = true;
     p->round = view.round;
+    p->kind = view.round_kind;
     p->input_count = p->refused_count = 0;
     uint32_t count = 0;
     const uint32_t *order = kedge_coord_site_order(w->server.core, &count);
-    p->group_count = view.params->groups;
-    if (view.round == 0 && view.accepted_count < p->group_count) {
-        p->group_count = view.accepted_count; /* fewer updates than groups */
-    } else if (view.round > 0) {
-        p->group_count = view.model_count;
-    }
+    p->group_count = count_groups(w, job, &view);
     memset(p->groups, 0xff, w->config.sites * sizeof *p->groups);
     memset(p->refused, 0, w->config.sites * sizeof *p->refused);
     for (uint32_t i = 0; i < count; i++) {
-        const struct kedge_coord_row *row = sim_job_row(w, job, order[i]);
-        uint32_t group = row->group;
-        if (view.round == 0 && row->pretrain.progress == KEDGE_INPUT_ACCEPTED) {
-            group = sim_group_of(&row->pretrain.update, p->group_count);
-            p->groups[order[i]] = group;
-        }
-        put_input(p, order[i], group, KEDGE_TASK_PRETRAIN, &row->pretrain);
-        put_input(p, order[i], group, KEDGE_TASK_TRAIN, &row->train);
-        p->refused[order[i]] =
-            row->selected ? refusal_of(row, view.round == 0 || group == SIM_NONE) : KEDGE_OK;
-        p->refused_count += p->refused[order[i]] != KEDGE_OK;
+        uint32_t site = order[i];
+        const struct kedge_coord_row *row = sim_job_row(w, job, site);
+        bool pretrain = p->kind == KEDGE_TASK_PRETRAIN;
+        p->groups[site] = group_given(p, row);
+        put_input(p, site, pretrain ? p->groups[site] : row->pretrain.group, KEDGE_TASK_PRETRAIN,
+                  &row->pretrain);
+        put_input(p, site, row->train.group, KEDGE_TASK_TRAIN, &row->train);
+        bool concerned = row->selected || row->pretrain.progress == KEDGE_INPUT_REFUSED;
+        p->refused[site] = concerned ? refusal_of(row, pretrain || row->group == SIM_NONE) : KEDGE_OK;
+        p->refused_count += p->refused[site] != KEDGE_OK;
     }
     weigh(w, job);
     compute_models(p, job, &view);
+    sim_move(w, job);
 }

@@ -58,6 +58,17 @@ static void step(struct sim *w, uint32_t site, struct kedge_site_event *ev, uint
     set_timer(w, site);
 }
 
+/* Did it pretrain since the shift, by what it remembers? */
+static bool is_answered(const struct sim_device *d, uint32_t job)
+{
+    for (uint32_t i = 0; i < d->stored.shift_count; i++) {
+        if (sim_job_of(&d->stored.shifts[i].job) == job) {
+            return d->stored.shifts[i].answered;
+        }
+    }
+    return false;
+}
+
 void sim_device_start(struct sim *w, uint32_t site)
 {
     struct sim_device *d = &w->devices[site];
@@ -83,6 +94,15 @@ void sim_device_start(struct sim *w, uint32_t site)
     }
     struct kedge_site_event ev = {.type = KEDGE_SITE_EV_START, .memory = d->stored, .seen = d->seen};
     step(w, site, &ev, 0);
+    sim_check_shift_kept(w, site);
+    for (uint32_t i = 0; i < w->config.jobs; i++) {
+        d->answered[i] = is_answered(d, i);
+        if (d->shifted[i] && !d->answered[i]) {
+            struct sim_event *again = sim_push(w, SIM_SHIFT, w->now_ns);
+            again->site = site;
+            again->job = i;
+        }
+    }
 }
 
 void sim_device_crash(struct sim *w, uint32_t site, enum sim_fault why)
@@ -157,6 +177,19 @@ static void disk_done(struct sim *w, struct sim_event *ev)
     step(w, ev->site, &done, 0);
 }
 
+/* The detector has seen it; it looks again after every start. */
+static void shift(struct sim *w, uint32_t site, uint32_t job)
+{
+    struct sim_device *d = &w->devices[site];
+    struct kedge_site_event e = {.type = KEDGE_SITE_EV_SHIFTED, .job = w->jobs[job].params.id};
+    w->fired[SIM_FAULT_SHIFTED] += !d->shifted[job] || d->answered[job];
+    d->shifted[job] = true;
+    d->answered[job] = false;
+    if (d->up) {
+        step(w, site, &e, 0);
+    }
+}
+
 static void timer(struct sim *w, uint32_t site)
 {
     struct kedge_site_event e = {.type = KEDGE_SITE_EV_TIMER};
@@ -179,6 +212,12 @@ static void running(struct sim *w, struct sim_event *ev)
         }
     } else {
         KEDGE_ASSERT(ev->type == SIM_DEVICE_DONE);
+        if (ev->site_event.type == KEDGE_SITE_EV_TRAINED
+            && ev->site_event.results[0].kind == KEDGE_SITE_PRETRAIN) {
+            struct sim_device *d = &w->devices[ev->site];
+            uint32_t job = sim_job_of(&ev->site_event.results[0].job);
+            d->answered[job] = d->shifted[job];
+        }
         step(w, ev->site, &ev->site_event, 0);
     }
 }
@@ -192,6 +231,8 @@ void sim_device_event(struct sim *w, struct sim_event *ev)
         if (!d->up) {
             sim_device_start(w, ev->site);
         }
+    } else if (ev->type == SIM_SHIFT) {
+        shift(w, ev->site, ev->job);
     } else if (ev->type == SIM_CLOCK_JUMP) {
         if (d->up) {
             sim_count(w, SIM_FAULT_CLOCK_JUMP);

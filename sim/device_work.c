@@ -46,6 +46,9 @@ static void call(struct sim *w, uint32_t site, const struct kedge_site_effect *f
     struct sim_device *d = &w->devices[site];
     d->open_call[fx->busy ? 1 : 0] = fx->serial;
     uint64_t wait = fx->call == KEDGE_SITE_CALL_POLL ? fx->wait_ns : 0;
+    if (fx->call == KEDGE_SITE_CALL_POLL) {
+        sim_check_shift_told(w, site, fx);
+    }
     sim_device_push(w, SIM_CALL_TIMEOUT, w->now_ns + wait + CALL_SLACK_S * SIM_SECOND, site, fx->serial);
     if (fx->call == KEDGE_SITE_CALL_SUBMIT) {
         sim_check_sent(w, site, &fx->result);
@@ -66,6 +69,7 @@ static void call(struct sim *w, uint32_t site, const struct kedge_site_effect *f
         ev->call = fx->call;
         ev->wait_ns = fx->wait_ns;
         ev->busy = fx->busy;
+        ev->shifted = fx->shifted.s[0] ? sim_job_of(&fx->shifted) : SIM_NONE;
         ev->result = fx->result;
         ev->weight = weight_of(&fx->result);
     }
@@ -87,11 +91,33 @@ static void fetch(struct sim *w, uint32_t site, const struct kedge_site_effect *
     } else if (fx->blob == KEDGE_SITE_BLOB_MODEL) {
         sim_check_fetched(w, site, job, &model);
     }
+    d->fetched = fx->blob == KEDGE_SITE_BLOB_SPEC ? 0 : d->fetched;
+    for (uint32_t g = 0; g < fx->task.choice_count && !err; g++) {
+        bool same = memcmp(fx->task.choices[g].b, fx->digest.b, sizeof fx->digest.b) == 0;
+        d->fetched |= (uint32_t)same << g;
+    }
     if (w->server.up && sim_chance(w, w->config.nosy)) {
         sim_check_nosy(w, job);
     }
     ev->site_event.type = err == KEDGE_OK ? KEDGE_SITE_EV_FETCHED : KEDGE_SITE_EV_FETCH_FAILED;
     ev->site_event.err = err;
+}
+
+/* The site's own choice; some name another group than that whose model they trained. */
+static void choose(struct sim *w, uint32_t site, const struct kedge_site_task *task,
+                   struct kedge_site_result *r)
+{
+    uint32_t job = sim_job_of(&task->job), count = task->choice_count;
+    if (w->devices[site].fetched != (1u << count) - 1) {
+        sim_violate(w, "site %u chooses between %u models and has not seen all of them", site, count);
+    }
+    struct kedge_digest by = sim_digest(w->seq, site, task->round, "choice", 6);
+    r->group = by.b[7] % count;
+    r->base = task->choices[r->group];
+    uint32_t rate = w->jobs[job].wrong_choice;
+    if (rate > 0 && sim_fault(w, SIM_FAULT_WRONG_CHOICE, rate)) {
+        r->group = (r->group + 1) % count;
+    }
 }
 
 static void put_result(struct sim *w, uint32_t site, const struct kedge_site_task *task,
@@ -103,8 +129,11 @@ static void put_result(struct sim *w, uint32_t site, const struct kedge_site_tas
     r->round = kind == KEDGE_SITE_EVALUATE && task->kind == KEDGE_SITE_TRAIN ? task->round - 1 : task->round;
     r->group = task->group;
     r->base = task->base;
+    if (task->choice_count > 0) {
+        choose(w, site, task, r);
+    }
     if (kind != KEDGE_SITE_EVALUATE) { /* training is not repeatable: every attempt yields other weights */
-        struct kedge_digest update = sim_digest(w->seq, site, task->round, &task->base, sizeof task->base);
+        struct kedge_digest update = sim_digest(w->seq, site, task->round, &r->base, sizeof r->base);
         bool bad = sim_fault(w, SIM_FAULT_BAD_UPDATE, w->config.bad);
         bool heavy = !bad && sim_fault(w, SIM_FAULT_BAD_WEIGHT, w->config.bad);
         update.b[31] = bad ? 0xbd : (uint8_t)(update.b[31] & 0x3f);
@@ -137,6 +166,15 @@ static void keep_receipt(struct sim_device *d, const struct kedge_site_result *r
 {
     d->acks = sim_grow(d->acks, d->ack_count + 1, &d->ack_max, sizeof *d->acks);
     d->acks[d->ack_count++] = (struct sim_ack){(uint32_t)leaf, sim_of_site(&result->envelope)};
+}
+
+/* A pretraining that came behind the shift is acknowledged. */
+static void answer_shift(struct sim_device *d, const struct kedge_site_result *result)
+{
+    uint32_t job = sim_job_of(&result->job);
+    if (result->kind == KEDGE_SITE_PRETRAIN && d->answered[job]) {
+        d->shifted[job] = d->answered[job] = false;
+    }
 }
 
 void sim_device_execute(struct sim *w, uint32_t site, const struct kedge_site_effect *fx, uint64_t leaf)
@@ -172,6 +210,7 @@ void sim_device_execute(struct sim *w, uint32_t site, const struct kedge_site_ef
     case KEDGE_SITE_FX_LOG:
         if (fx->note == KEDGE_SITE_NOTE_RECEIPT) {
             keep_receipt(d, &fx->result, leaf);
+            answer_shift(d, &fx->result);
         }
         if (fx->note == KEDGE_SITE_NOTE_DROPPED && kedge_err_class(fx->err) != KEDGE_CLASS_REJECT) {
             sim_violate(w, "site %u drops a result because of %s", site, kedge_err_code(fx->err));

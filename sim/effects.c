@@ -46,6 +46,13 @@ static void give_task(struct sim *w, const struct kedge_coord_effect *fx)
     t->evaluate_base = fx->evaluate_base;
     t->remaining_ns = fx->remaining_ns;
     t->seed = w->jobs[fx->job].params.seed;
+    struct kedge_coord_job_view view;
+    if (fx->choice && sim_job_view(w, fx->job, &view)) {
+        t->choice_count = view.model_count;
+        for (uint32_t g = 0; g < view.model_count; g++) {
+            t->choices[g] = sim_to_site(&view.models[g]);
+        }
+    }
     reply(w, fx->request, &r, 0, 0);
 }
 
@@ -78,6 +85,9 @@ static void store_refusal(struct sim *w, const struct kedge_coord_effect *fx, co
                                                            .envelope = sim_of_site(&t->result.envelope),
                                                            .update = sim_of_site(&t->result.update),
                                                            .weight = t->weight};
+    if (fx->kind == KEDGE_TASK_PRETRAIN) {
+        w->devices[fx->site].refused_round[fx->job] = fx->round;
+    }
 }
 
 static void answer_submission(struct sim *w, const struct kedge_coord_effect *fx)

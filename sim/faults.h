@@ -48,6 +48,19 @@
     X(NOSY, "site asks for the model of another group")                                   \
     X(REVOKED, "site signed out")                                                         \
     X(NEWCOMER, "site gets its group in a later round")                                   \
+    X(SHIFTED, "data of a site shift")                                                    \
+    X(FLAPPING, "site says that its data shift, and they do not")                         \
+    X(MIGRATED, "site changes its group because its data have shifted")                   \
+    X(MIGRATION_CUT, "coordinator restarts between a pretraining and its group")          \
+    X(REGROUPED, "groups are made anew")                                                  \
+    X(REGROUPED_NEWCOMER, "site gets its first group when groups are made anew")          \
+    X(DRIFTED, "close asks for new groups")                                               \
+    X(SPLIT, "group is split by a close")                                                 \
+    X(MERGED, "groups are merged by a close")                                             \
+    X(MOVED, "site is moved by a close")                                                  \
+    X(MOVES_CUT, "coordinator restarts before the moves of a close are stated")           \
+    X(CHOSEN, "site chooses another group than last")                                     \
+    X(WRONG_CHOICE, "site names a group whose model it did not train")                    \
     X(CAPPED, "tenant weighs less than it brings: the cap on shares")                     \
     X(SLOT_AGAIN, "job takes the place of one that has ended")                            \
     X(HALT, "job halted by the operator")                                                 \

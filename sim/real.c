@@ -83,7 +83,7 @@ struct sim_real *sim_real_of(struct sim *w)
 
 /* ---- texts ---- */
 
-static uint32_t put_text(struct sim_real *r, struct kedge_buf *bytes)
+uint32_t sim_real_put_text(struct sim_real *r, struct kedge_buf *bytes)
 {
     KEDGE_ASSERT(bytes->err == KEDGE_OK);
     r->texts = sim_grow(r->texts, r->text_count + 1, &r->text_max, sizeof *r->texts);
@@ -134,7 +134,7 @@ static struct kedge_digest sign(struct sim *w, const struct kedge_key_pair *pair
     if (sim_index_find(&r->envelopes, envelope_key(out.b), &old)) {
         kedge_buf_deinit(&bytes); /* the same statement by the same key: the same bytes */
     } else {
-        (void)sim_index_put(&r->envelopes, envelope_key(out.b), put_text(r, &bytes));
+        (void)sim_index_put(&r->envelopes, envelope_key(out.b), sim_real_put_text(r, &bytes));
     }
     return out;
 }
@@ -146,7 +146,7 @@ static struct kedge_hash as_hash(const uint8_t *b)
     return h;
 }
 
-static struct kedge_statement *blank(struct sim *w, enum kedge_statement_kind kind)
+struct kedge_statement *sim_real_blank(struct sim *w, enum kedge_statement_kind kind)
 {
     struct kedge_statement *st = sim_real_of(w)->st;
     memset(st, 0, sizeof *st);
@@ -179,7 +179,7 @@ void sim_real_sign_result(struct sim *w, uint32_t site, struct kedge_site_result
 {
     struct sim_real *r = sim_real_of(w);
     bool evaluation = result->kind == KEDGE_SITE_EVALUATE;
-    struct kedge_statement *st = blank(w, evaluation ? KEDGE_ST_EVALUATION : KEDGE_ST_UPDATE);
+    struct kedge_statement *st = sim_real_blank(w, evaluation ? KEDGE_ST_EVALUATION : KEDGE_ST_UPDATE);
     struct kedge_id tenant, name;
     sim_tenant_id(w->devices[site].tenant, &tenant);
     sim_site_id(site, &name);
@@ -271,6 +271,17 @@ int sim_real_open_result(struct sim *w, uint32_t site, struct kedge_site_result 
 
 /* ---- statements of tenants and of the coordinator ---- */
 
+static enum kedge_group_how how_of(const struct sim *w, const struct sim_entry *e)
+{
+    const struct sim_main *closed = sim_main_find(w, SIM_ROUND_CLOSED, e->job, e->round);
+    return e->why == KEDGE_WHY_NEWCOMER                          ? KEDGE_GROUP_NEWCOMER
+           : e->why == KEDGE_WHY_MIGRATION                       ? KEDGE_GROUP_MIGRATION
+           : e->round == 0                                       ? KEDGE_GROUP_COLD_START
+           : closed && closed->model_count > closed->group_count ? KEDGE_GROUP_SPLIT
+           : closed && closed->model_count < closed->group_count ? KEDGE_GROUP_MERGE
+                                                                 : KEDGE_GROUP_RECLUSTER;
+}
+
 void sim_real_sign_entry(struct sim *w, uint32_t tenant, struct sim_entry *entry)
 {
     struct sim_real *r = sim_real_of(w);
@@ -278,21 +289,20 @@ void sim_real_sign_entry(struct sim *w, uint32_t tenant, struct sim_entry *entry
     sim_tenant_id(tenant, &name);
     sim_site_id(entry->site == SIM_NONE ? 0 : entry->site, &site);
     if (entry->type == SIM_JOINED) {
-        struct kedge_statement *st = blank(w, KEDGE_ST_JOB_JOINED);
+        struct kedge_statement *st = sim_real_blank(w, KEDGE_ST_JOB_JOINED);
         st->subject = as_hash(w->jobs[entry->job].initial.b);
         st->u.job_joined = (struct kedge_st_job_joined){name, job};
     } else if (entry->type == SIM_REVOKED) {
-        struct kedge_st_site_revoked *v = &blank(w, KEDGE_ST_SITE_REVOKED)->u.site_revoked;
+        struct kedge_st_site_revoked *v = &sim_real_blank(w, KEDGE_ST_SITE_REVOKED)->u.site_revoked;
         *v = (struct kedge_st_site_revoked){
             .tenant = name, .site = site, .statement_key = r->sites[entry->site].public, .reason = "sold"};
     } else {
         const struct sim_device *d = &w->devices[entry->site];
-        const struct sim_main *cold = sim_main_find(w, SIM_ROUND_CLOSED, entry->job, 0);
-        bool newcomer = cold && cold->groups[entry->site] == SIM_NONE;
-        struct kedge_st_group_assigned *a = &blank(w, KEDGE_ST_GROUP_ASSIGNED)->u.group_assigned;
+        struct kedge_st_group_assigned *a = &sim_real_blank(w, KEDGE_ST_GROUP_ASSIGNED)->u.group_assigned;
         *a =
             (struct kedge_st_group_assigned){.tenant = name, .site = site, .job = job, .group = entry->group};
-        a->how = newcomer ? KEDGE_GROUP_NEWCOMER : KEDGE_GROUP_COLD_START;
+        a->round = entry->round;
+        a->how = how_of(w, entry);
         if (d->pretrained[entry->job] != SIM_NONE) {
             a->update = as_hash(w->ledgers[tenant].entries[d->pretrained[entry->job]].update.b);
         }
@@ -333,7 +343,7 @@ static void state_opened(struct sim *w, const struct sim_main *m)
 {
     const struct sim_job *j = &w->jobs[m->job];
     if (m->type == SIM_JOB_OPENED) {
-        struct kedge_statement *st = blank(w, KEDGE_ST_JOB_OPENED);
+        struct kedge_statement *st = sim_real_blank(w, KEDGE_ST_JOB_OPENED);
         st->subject = st->u.job_opened.initial_model = as_hash(j->initial.b);
         st->u.job_opened.job = j->params.id;
         for (uint32_t t = 0; t < j->params.tenant_count; t++) {
@@ -343,25 +353,34 @@ static void state_opened(struct sim *w, const struct sim_main *m)
         kedge_statement_sort(st);
         return;
     }
-    struct kedge_statement *st = blank(w, KEDGE_ST_ROUND_OPENED);
+    struct kedge_statement *st = sim_real_blank(w, KEDGE_ST_ROUND_OPENED);
     struct kedge_st_round_opened *o = &st->u.round_opened;
     st->subject = as_hash(j->initial.b);
     o->job = j->params.id;
     o->round = m->round;
-    o->round_kind = m->round == 0 ? KEDGE_TRAIN_PRETRAIN : KEDGE_TRAIN_TRAIN;
+    o->round_kind = m->kind == KEDGE_TASK_PRETRAIN ? KEDGE_TRAIN_PRETRAIN : KEDGE_TRAIN_TRAIN;
     o->seed = j->params.seed;
     o->main_size = w->real->main.count;
     kedge_frontier_root(&w->real->main.tree, &o->main_root);
+}
+
+/* A group's model before this close. */
+static const struct kedge_digest *before(const struct sim *w, const struct sim_main *m, uint32_t group)
+{
+    const struct sim_job *j = &w->jobs[m->job];
+    const struct sim_main *last =
+        m->round > 0 ? sim_main_find(w, SIM_ROUND_CLOSED, m->job, m->round - 1) : NULL;
+    return last && group < last->model_count ? &last->models[group]
+           : j->params.site_chooses          ? &j->begin[group]
+                                             : &j->initial;
 }
 
 /* One aggregate per group, then the step that they make together. */
 static void append_closed(struct sim *w, struct sim_main *m)
 {
     const struct sim_job *j = &w->jobs[m->job];
-    const struct sim_main *last =
-        m->round > 0 ? sim_main_find(w, SIM_ROUND_CLOSED, m->job, m->round - 1) : NULL;
     for (uint32_t g = 0; g < m->group_count; g++) {
-        struct kedge_statement *st = blank(w, KEDGE_ST_AGGREGATE);
+        struct kedge_statement *st = sim_real_blank(w, KEDGE_ST_AGGREGATE);
         struct kedge_st_aggregate *a = &st->u.aggregate;
         st->subject = as_hash(m->sums[g].model.b);
         a->job = j->params.id;
@@ -370,19 +389,20 @@ static void append_closed(struct sim *w, struct sim_main *m)
         (void)snprintf(a->rule, sizeof a->rule, "sim");
         a->weight_sum = m->sums[g].weight;
         a->count = m->sums[g].count;
-        a->base = as_hash(last && g < last->group_count ? last->sums[g].model.b : j->initial.b);
+        a->base = as_hash(before(w, m, g)->b);
         append_signed(w, m);
     }
-    struct kedge_st_step *s = &blank(w, KEDGE_ST_STEP)->u.step;
+    struct kedge_st_step *s = &sim_real_blank(w, KEDGE_ST_STEP)->u.step;
     s->job = j->params.id;
     s->round = m->round;
     (void)snprintf(s->rule, sizeof s->rule, "sim");
     s->eta = 1;
-    for (uint32_t g = 0; g < m->group_count; g++) {
+    for (uint32_t g = 0; g < m->model_count; g++) {
         struct kedge_st_step_group *to = &s->groups[s->group_count++];
         to->group = g;
-        to->before = as_hash(last && g < last->group_count ? last->sums[g].model.b : j->initial.b);
-        to->aggregate = to->after = as_hash(m->sums[g].model.b);
+        to->before = as_hash(before(w, m, g)->b);
+        to->after = as_hash(m->models[g].b);
+        to->aggregate = g < m->group_count ? as_hash(m->sums[g].model.b) : to->before;
     }
     append_signed(w, m);
 }
@@ -395,7 +415,7 @@ void sim_real_main_appended(struct sim *w, struct sim_main *m)
         return;
     }
     if (m->type == SIM_JOB_CLOSED) {
-        struct kedge_statement *st = blank(w, KEDGE_ST_JOB_CLOSED);
+        struct kedge_statement *st = sim_real_blank(w, KEDGE_ST_JOB_CLOSED);
         st->subject = as_hash(j->initial.b);
         st->u.job_closed.job = j->params.id;
         st->u.job_closed.rounds = j->last_closed == SIM_NONE ? 0 : j->last_closed;
@@ -406,106 +426,4 @@ void sim_real_main_appended(struct sim *w, struct sim_main *m)
         state_opened(w, m);
     }
     append_signed(w, m);
-}
-
-/* ---- receipts ---- */
-
-int sim_real_subtree(void *arg, unsigned level, uint64_t index, struct kedge_hash *ret)
-{
-    const struct sim_log *l = arg;
-    struct kedge_frontier tree = {.size = 0};
-    int err = KEDGE_OK;
-    for (uint64_t i = index << level; i < (index + 1) << level && !err; i++) {
-        err = i < l->count ? kedge_frontier_append(&tree, &l->leaves[i]) : KEDGE_E_ARG;
-    }
-    kedge_frontier_root(&tree, ret);
-    return err;
-}
-
-struct kedge_view sim_real_origin(uint32_t tenant, char out[SIM_ORIGIN_MAX])
-{
-    struct kedge_id name;
-    sim_tenant_id(tenant, &name);
-    (void)snprintf(out, SIM_ORIGIN_MAX, "sim.invalid/%s", name.s);
-    return kedge_view_str(out);
-}
-
-uint32_t sim_real_prove_receipt(struct sim *w, uint32_t tenant, uint32_t leaf)
-{
-    struct sim_real *r = sim_real_of(w);
-    struct sim_log *l = &r->tenants[tenant];
-    char origin[SIM_ORIGIN_MAX];
-    struct kedge_hash root;
-    struct kedge_buf note, text;
-    kedge_buf_init(&note, KEDGE_CHECKPOINT_MAX);
-    kedge_buf_init(&text, TEXT_MAX);
-    kedge_frontier_root(&l->tree, &root);
-    struct kedge_proof proof = {.index = leaf};
-    int err =
-        kedge_checkpoint_sign(sim_real_origin(tenant, origin), l->tree.size, &root, &r->logs[tenant], &note);
-    err = err ? err : kedge_inclusion_prove(sim_real_subtree, l, leaf, l->tree.size, &proof.path);
-    proof.note = kedge_buf_view(&note);
-    kedge_proof_encode(&proof, &text);
-    kedge_buf_deinit(&note);
-    if (err) {
-        sim_violate(w, "leaf %u of ledger %u can not be proved: %s", leaf, tenant, kedge_err_code(err));
-    }
-    return put_text(r, &text);
-}
-
-uint32_t sim_real_prove_closed(struct sim *w, uint32_t site, const struct kedge_site_result *result)
-{
-    struct sim_real *r = sim_real_of(w);
-    struct kedge_statement *st = blank(w, KEDGE_ST_CLOSED);
-    struct kedge_buf bytes;
-    st->subject = as_hash(result->envelope.b);
-    st->u.closed.job = result->job;
-    st->u.closed.round = result->round;
-    sim_tenant_id(w->devices[site].tenant, &st->u.closed.tenant);
-    sim_site_id(site, &st->u.closed.site);
-    kedge_buf_init(&bytes, KEDGE_ENTRY_MAX);
-    int err = kedge_statement_sign(st, &r->coordinator, &bytes, NULL);
-    KEDGE_ASSERT(err == KEDGE_OK);
-    return put_text(r, &bytes);
-}
-
-static bool check_receipt(struct sim *w, uint32_t tenant, struct kedge_view text, struct kedge_view envelope,
-                          uint64_t index)
-{
-    struct sim_real *r = sim_real_of(w);
-    char name[SIM_ORIGIN_MAX];
-    struct kedge_view origin = sim_real_origin(tenant, name);
-    struct kedge_vkey vkey;
-    struct kedge_proof proof;
-    struct kedge_checkpoint cp;
-    struct kedge_hash leaf, other;
-    kedge_merkle_leaf(envelope, &leaf);
-    other = leaf;
-    other.b[31] ^= 1;
-    int err = kedge_vkey_make(origin, KEDGE_KEY_ED25519, &r->logs[tenant].public, &vkey);
-    err = err ? err : kedge_proof_decode(text, &proof);
-    err = err ? err : kedge_proof_verify(&proof, &leaf, origin, &vkey, 1, &cp);
-    if (!err
-        && kedge_inclusion_verify(proof.index, cp.size, &other, proof.path.hashes, proof.path.count, &cp.root)
-               == KEDGE_OK) {
-        sim_violate(w, "the receipt of another statement verifies, too");
-    }
-    return !err && proof.index == index;
-}
-
-bool sim_real_check_proof(struct sim *w, uint32_t site, const struct sim_event *answer,
-                          const struct kedge_site_digest *envelope)
-{
-    struct sim_real *r = sim_real_of(w);
-    struct kedge_view bytes;
-    if (answer->proof == 0 || !sim_real_envelope(r, envelope->b, &bytes)) {
-        return false;
-    }
-    struct kedge_view text = sim_real_text(r, answer->proof);
-    if (answer->reply.kind == KEDGE_SITE_REPLY_RECEIPT) {
-        return check_receipt(w, w->devices[site].tenant, text, bytes, answer->weight);
-    }
-    int err = kedge_statement_open(text, &r->coordinator.public, r->st, NULL);
-    return !err && r->st->kind == KEDGE_ST_CLOSED
-           && memcmp(r->st->subject.b, envelope->b, sizeof envelope->b) == 0;
 }

@@ -31,6 +31,8 @@ struct sim_real {
 };
 
 struct sim_real *sim_real_of(struct sim *w); /* its keys are made by the first call */
+struct kedge_statement *sim_real_blank(struct sim *w, enum kedge_statement_kind kind); /* st, cleared */
+uint32_t sim_real_put_text(struct sim_real *r, struct kedge_buf *bytes);               /* takes it */
 struct kedge_view sim_real_text(const struct sim_real *r, uint32_t text);
 /* The envelope with this digest, hashed again. */
 bool sim_real_envelope(const struct sim_real *r, const uint8_t *digest, struct kedge_view *ret);

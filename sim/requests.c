@@ -97,6 +97,22 @@ static void submit(struct sim *w, const struct sim_event *ev, const struct kedge
     sim_server_step(w, &c);
 }
 
+/* Some sites say so although it is not true: to be asked, and to be moved, again and again. */
+static void hear_shift(struct sim *w, const struct sim_event *ev, struct kedge_coord_event *c)
+{
+    uint32_t job = ev->shifted;
+    for (uint32_t i = 0; i < w->config.jobs && job == SIM_NONE; i++) {
+        uint32_t rate = w->jobs[i].flapping;
+        job = rate > 0 && sim_fault(w, SIM_FAULT_FLAPPING, rate) ? i : SIM_NONE;
+    }
+    struct kedge_coord_job_view view;
+    if (job < w->config.jobs && sim_job_view(w, job, &view)) {
+        c->shifted = true;
+        c->job = job;
+        w->devices[ev->site].told_term[job] = 1 + w->server.term;
+    }
+}
+
 static void poll(struct sim *w, const struct sim_event *ev)
 {
     struct kedge_coord_event c = sim_server_blank(KEDGE_EV_POLL);
@@ -105,6 +121,7 @@ static void poll(struct sim *w, const struct sim_event *ev)
     c.request = request_new(w, ev);
     c.wait_ns = ev->wait_ns;
     c.busy = ev->busy;
+    hear_shift(w, ev, &c);
     if (!ev->busy && sim_chance(w, w->config.hang_up)) {
         struct sim_event *gone = sim_push(w, SIM_HANG_UP, w->now_ns + sim_below(w, 5 * SIM_SECOND));
         gone->serial = c.request;

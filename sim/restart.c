@@ -49,6 +49,16 @@ static void load_members(struct sim *w)
     }
 }
 
+/* A migration between its pretraining and its group. */
+static bool is_cut(const struct sim *w, uint32_t job, const struct sim_entry *e)
+{
+    const struct sim_device *d = &w->devices[e->site];
+    const struct sim_main *open = sim_main_find(w, SIM_ROUND_OPENED, job, e->round);
+    uint32_t at = d->assigned[job];
+    return e->kind == KEDGE_TASK_PRETRAIN && open->kind == KEDGE_TASK_TRAIN && sim_is_warm(w, e->site, job)
+           && !(at != SIM_NONE && w->ledgers[d->tenant].entries[at].round == e->round);
+}
+
 /* Updates of the open round, which stand in no input list yet. */
 static void load_accepted(struct sim *w, uint32_t job, uint32_t open)
 {
@@ -67,6 +77,7 @@ static void load_accepted(struct sim *w, uint32_t job, uint32_t open)
         c.envelope = e->envelope;
         c.update = e->update;
         if (e->round == open) {
+            w->fired[SIM_FAULT_MIGRATION_CUT] += is_cut(w, job, e);
             load(w, &c);
         }
     }
@@ -93,13 +104,22 @@ static void load_refused(struct sim *w, uint32_t job)
 static void load_site(struct sim *w, uint32_t job, uint32_t site)
 {
     const struct sim_device *d = &w->devices[site];
-    const struct sim_main *cold = sim_main_find(w, SIM_ROUND_CLOSED, job, 0);
+    uint32_t unstated = sim_unstated(w, job, site);
     struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_GROUP, job);
     c.site = site;
     c.tenant = d->tenant;
-    c.durable = d->assigned[job] != SIM_NONE;
-    c.group = c.durable ? d->group[job] : cold ? cold->groups[site] : SIM_NONE;
-    if (c.group != KEDGE_COORD_NONE) {
+    bool stated = d->assigned[job] != SIM_NONE;
+    if (stated || (w->jobs[job].params.site_chooses && d->group[job] != SIM_NONE)) {
+        c.durable = true;
+        c.round = stated ? w->ledgers[d->tenant].entries[d->assigned[job]].round : 0;
+        c.group = d->group[job];
+        load(w, &c);
+    }
+    if (unstated != SIM_NONE) {
+        w->fired[SIM_FAULT_MOVES_CUT] += w->jobs[job].last_closed > 0;
+        c.durable = false;
+        c.round = w->jobs[job].last_closed;
+        c.group = unstated;
         load(w, &c);
     }
     if (d->evaluated[job] != SIM_NONE) {
@@ -118,15 +138,13 @@ static uint32_t load_rounds(struct sim *w, uint32_t job)
     const struct sim_job *j = &w->jobs[job];
     if (j->last_closed != SIM_NONE) {
         const struct sim_main *closed = sim_main_find(w, SIM_ROUND_CLOSED, job, j->last_closed);
-        struct kedge_digest models[KEDGE_GROUPS_MAX];
         struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_ROUND, job);
-        for (uint32_t g = 0; g < closed->group_count; g++) {
-            models[g] = closed->sums[g].model;
-        }
         c.round = closed->round;
+        c.kind = closed->kind;
         c.closed = true;
-        c.models = models;
-        c.model_count = closed->group_count;
+        c.regroup = closed->regroup;
+        c.models = closed->models;
+        c.model_count = closed->model_count;
         load(w, &c);
     }
     if (j->last_opened == SIM_NONE || j->last_opened == j->last_closed) {
@@ -135,6 +153,7 @@ static uint32_t load_rounds(struct sim *w, uint32_t job)
     const struct sim_main *open = sim_main_find(w, SIM_ROUND_OPENED, job, j->last_opened);
     struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_ROUND, job);
     c.round = open->round;
+    c.kind = open->kind;
     load(w, &c);
     for (uint32_t i = 0; i < w->config.sites; i++) {
         c = of_job(KEDGE_EV_LOAD_ROW, job);
@@ -167,8 +186,8 @@ static void load_job(struct sim *w, uint32_t job)
     KEDGE_ASSERT(room);
     struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_JOB, job);
     c.params = &j->params;
-    c.models = &j->initial;
-    c.model_count = 1;
+    c.models = j->begin;
+    c.model_count = j->params.site_chooses ? j->params.groups : 1;
     c.state = j->state;
     c.err = j->reason;
     load(w, &c);

@@ -18,6 +18,8 @@ enum {
     RARE_PERMILLE = 60, /* … and then often */
     WHILE_MAX_S = 15,
     CLOCK_JUMP_MAX_S = 120,
+    GROUPS_STREAM = 4, /* of the seed; the first ones are taken */
+    SHIFTS_STREAM = 5,
 };
 
 static uint32_t between(struct sim *w, uint32_t least, uint32_t most)
@@ -92,6 +94,34 @@ static void draw_config(struct sim *w)
     g->limit_ns = g->chaos_ns + 900 * SIM_SECOND;
 }
 
+/* Groups that change, in half of the grouped jobs. From a stream of its own: the others are what they would
+ * be without. */
+static void draw_groups(struct sim *w, uint32_t job)
+{
+    struct sim_job *j = &w->jobs[job];
+    struct kedge_coord_job_params *p = &j->params;
+    struct kedge_rng rng;
+    kedge_rng_init(&rng, w->seed, KEDGE_RNG_SIM, GROUPS_STREAM, job);
+    uint64_t how = kedge_rng_below(&rng, 8);
+    if (p->groups == 1 || how < 4) {
+        return;
+    }
+    p->site_chooses = how == 4;
+    p->start_together = how == 5;
+    if (p->site_chooses) {
+        j->wrong_choice = (uint32_t)kedge_rng_below(&rng, 200);
+        return;
+    }
+    j->crash_closed = (uint32_t)kedge_rng_below(&rng, 100);
+    p->migrate_every = (uint32_t)kedge_rng_below(&rng, 4);
+    p->regroup_every = how == 6 ? 0 : (uint32_t)kedge_rng_below(&rng, 6);
+    j->moves = (uint32_t)kedge_rng_below(&rng, 500);
+    j->drifts = (uint32_t)kedge_rng_below(&rng, 300);
+    j->shifts = p->migrate_every > 0 ? (uint32_t)kedge_rng_below(&rng, 2 * w->config.sites + 1) : 0;
+    j->flapping =
+        p->migrate_every > 0 && kedge_rng_below(&rng, 3) == 0 ? (uint32_t)kedge_rng_below(&rng, 300) : 0;
+}
+
 static void draw_job(struct sim *w, uint32_t job)
 {
     struct kedge_coord_job_params *p = &w->jobs[job].params;
@@ -114,6 +144,21 @@ static void draw_job(struct sim *w, uint32_t job)
     if (sim_below(w, 3) == 0) { /* as a spec has it: so low that its tenants can all keep it */
         uint32_t least = (KEDGE_SHARE_ONE + p->tenant_count - 1) / p->tenant_count;
         w->jobs[job].share_max = between(w, least, KEDGE_SHARE_ONE);
+    }
+    draw_groups(w, job);
+}
+
+static void write_shifts(struct sim *w)
+{
+    for (uint32_t i = 0; i < w->config.jobs; i++) {
+        struct kedge_rng rng;
+        kedge_rng_init(&rng, w->seed, KEDGE_RNG_SIM, SHIFTS_STREAM, i);
+        for (uint32_t n = 0; n < w->jobs[i].shifts; n++) {
+            uint64_t at = 1 + kedge_rng_below(&rng, w->config.chaos_ns);
+            struct sim_event *ev = sim_push(w, SIM_SHIFT, at);
+            ev->site = (uint32_t)kedge_rng_below(&rng, w->config.sites);
+            ev->job = i;
+        }
     }
 }
 
@@ -236,6 +281,7 @@ void sim_script_common(struct sim *w)
     for (uint32_t i = 0; i < g->revocations; i++) {
         write_one(w, SIM_REVOKE, 0);
     }
+    write_shifts(w);
     sim_push(w, SIM_HEAL, g->chaos_ns);
 }
 

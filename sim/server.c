@@ -147,7 +147,6 @@ static void computed(struct sim *w, const struct kedge_coord_effect *fx)
 {
     struct kedge_coord_event c = completion(fx, KEDGE_EV_ROUND_COMPUTED);
     struct sim_pending *p = &w->jobs[fx->job].pending;
-    struct kedge_digest models[KEDGE_GROUPS_MAX];
     sim_compute(w, fx->job);
     uint32_t *sites = sim_new_array(w->config.sites, sizeof *sites);
     uint32_t *groups = sim_new_array(w->config.sites, sizeof *groups);
@@ -157,12 +156,10 @@ static void computed(struct sim *w, const struct kedge_coord_effect *fx)
             groups[c.assigned_count++] = p->groups[i];
         }
     }
-    for (uint32_t g = 0; g < p->group_count; g++) {
-        models[g] = p->sums[g].model;
-    }
     c.err = sim_fault(w, SIM_FAULT_WORK_FAILED, w->config.work_fail) ? KEDGE_E_NOMEM : KEDGE_OK;
-    c.models = models;
-    c.model_count = p->group_count;
+    c.models = p->models;
+    c.model_count = p->model_count;
+    c.regroup = p->regroup;
     c.assigned_sites = sites;
     c.assigned_groups = groups;
     sim_server_step(w, &c);
@@ -192,12 +189,19 @@ static void work_done(struct sim *w, const struct kedge_coord_effect *fx)
         const struct kedge_coord_row *row = sim_job_row(w, fx->job, fx->site);
         c.group = sim_group_of(&row->pretrain.update, view.model_count);
         c.err = sim_fault(w, SIM_FAULT_WORK_FAILED, w->config.work_fail) ? KEDGE_E_NOMEM : KEDGE_OK;
-        w->fired[SIM_FAULT_NEWCOMER] += c.err == KEDGE_OK;
+        w->fired[SIM_FAULT_NEWCOMER] += c.err == KEDGE_OK && row->group == SIM_NONE;
         sim_server_step(w, &c);
         return;
     }
     KEDGE_ASSERT(fx->type == KEDGE_FX_CLOSE_ROUND);
     computed(w, fx);
+}
+
+/* What a close gives is stated behind it: that is when a restart has most to find. */
+static bool crashes_closed(struct sim *w, const struct kedge_coord_effect *fx)
+{
+    uint32_t rate = fx->type == KEDGE_FX_MAIN_ROUND_CLOSED ? w->jobs[fx->job].crash_closed : 0;
+    return rate > 0 && sim_chance(w, rate);
 }
 
 static void disk_done(struct sim *w, const struct kedge_coord_effect *fx)
@@ -212,7 +216,7 @@ static void disk_done(struct sim *w, const struct kedge_coord_effect *fx)
     w->fired[SIM_FAULT_DISK_FULL] += full;
     if (!full && !fail) {
         c.err = sim_write(w, fx, &c.leaf);
-        if (sim_chance(w, w->config.crash_written)) {
+        if (sim_chance(w, w->config.crash_written) || crashes_closed(w, fx)) {
             sim_server_crash(w, SIM_FAULT_SERVER_CRASH_WRITTEN);
             return;
         }
@@ -285,8 +289,8 @@ static void submit_job(struct sim *w, uint32_t job)
     struct kedge_coord_event c = sim_server_blank(KEDGE_EV_JOB_SUBMIT);
     c.job = job;
     c.params = &j->params;
-    c.models = &j->initial;
-    c.model_count = 1;
+    c.models = j->begin;
+    c.model_count = j->params.site_chooses ? j->params.groups : 1;
     sim_server_step(w, &c);
 }
 
@@ -477,6 +481,7 @@ void sim_server_event(struct sim *w, struct sim_event *ev)
     case SIM_CLOCK_JUMP:
     case SIM_DEVICE_CRASH:
     case SIM_DEVICE_UP:
+    case SIM_SHIFT:
     case SIM_HEAL:
         break;
     }

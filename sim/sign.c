@@ -39,7 +39,8 @@ void sim_sign_entry(struct sim *w, uint32_t tenant, struct sim_entry *entry)
         sim_real_sign_entry(w, tenant, entry);
         return;
     }
-    uint64_t what = (uint64_t)entry->type << 32 | entry->job;
+    uint64_t what =
+        (uint64_t)entry->type << 56 | (uint64_t)entry->why << 48 | (uint64_t)entry->round << 16 | entry->job;
     entry->envelope = sim_digest(what, entry->site, entry->group, &tenant, sizeof tenant);
 }
 

@@ -129,7 +129,7 @@ static void put_round(const struct sim *w, const struct sim_main *closed, struct
     const struct sim_main *opened = sim_main_find(w, SIM_ROUND_OPENED, 0, closed->round);
     o->rounds[o->round_count++] =
         (struct kedge_sim_round){.round = closed->round,
-                                 .groups = closed->group_count,
+                                 .groups = closed->model_count,
                                  .selected = opened->selected_count,
                                  .accepted = closed->input_count,
                                  .refused = closed->refused_count,

@@ -7,9 +7,10 @@
 /* Idempotency key of a statement, as the coordinator's ledgers have them. */
 static uint64_t key_of(const struct sim_entry *e)
 {
-    bool of_round = e->type == SIM_UPDATE || e->type == SIM_EVALUATION;
+    bool of_round = e->type == SIM_UPDATE || e->type == SIM_EVALUATION || e->type == SIM_ASSIGNED;
     uint32_t in[5] = {(uint32_t)e->type, e->site, e->type == SIM_REVOKED ? 0 : e->job,
                       of_round ? e->round : 0, e->type == SIM_UPDATE ? (uint32_t)e->kind : 0};
+    in[4] = e->type == SIM_ASSIGNED ? e->why == KEDGE_WHY_CLOSE : in[4];
     uint64_t h = SIM_HASH_START;
     for (int i = 0; i < 5; i++) {
         uint8_t bytes[8];
@@ -61,6 +62,7 @@ static void remember(struct sim *w, uint32_t tenant, const struct sim_entry *e, 
     case SIM_ASSIGNED:
         d->assigned[e->job] = leaf;
         d->group[e->job] = e->group;
+        w->fired[SIM_FAULT_MIGRATED] += e->why == KEDGE_WHY_MIGRATION;
         return;
     case SIM_EVALUATION:
         d->evaluated[e->job] = leaf;
@@ -68,6 +70,10 @@ static void remember(struct sim *w, uint32_t tenant, const struct sim_entry *e, 
     case SIM_UPDATE:
         if (e->kind == KEDGE_TASK_PRETRAIN) {
             d->pretrained[e->job] = leaf;
+            d->told_term[e->job] = 0;
+        } else if (j->params.site_chooses) {
+            w->fired[SIM_FAULT_CHOSEN] += d->group[e->job] != SIM_NONE && d->group[e->job] != e->group;
+            d->group[e->job] = e->group;
         }
         j->fresh = sim_grow(j->fresh, j->fresh_count + 1, &j->fresh_max, sizeof *j->fresh);
         j->fresh[j->fresh_count++] = (struct sim_fresh){tenant, leaf};
@@ -117,20 +123,39 @@ const struct sim_main *sim_main_find(const struct sim *w, enum sim_main_type typ
     return at == SIM_NONE ? NULL : &w->main[at];
 }
 
-static uint64_t published_key(uint32_t job, uint32_t group, const struct kedge_digest *model)
+const struct sim_main *sim_last_closed(const struct sim *w, uint32_t job)
 {
-    return sim_hash(sim_hash(SIM_HASH_START + job, &(uint8_t){(uint8_t)group}, 1), model->b, sizeof model->b);
+    uint32_t last = w->jobs[job].last_closed;
+    return last == SIM_NONE ? NULL : sim_main_find(w, SIM_ROUND_CLOSED, job, last);
 }
 
-bool sim_is_published(const struct sim *w, uint32_t job, uint32_t group, const struct kedge_digest *model)
+uint32_t sim_unstated(const struct sim *w, uint32_t job, uint32_t site)
+{
+    const struct sim_device *d = &w->devices[site];
+    const struct sim_main *last = sim_last_closed(w, job);
+    uint32_t at = d->assigned[job];
+    if (!last || !last->groups) {
+        return SIM_NONE;
+    }
+    const struct sim_entry *e = at == SIM_NONE ? NULL : &w->ledgers[d->tenant].entries[at];
+    bool stated = e && (e->round > last->round || (e->round == last->round && e->why == KEDGE_WHY_CLOSE));
+    return stated ? SIM_NONE : last->groups[site];
+}
+
+static uint64_t published_key(uint32_t job, const struct kedge_digest *model)
+{
+    return sim_hash(SIM_HASH_START + job, model->b, sizeof model->b);
+}
+
+bool sim_is_published(const struct sim *w, uint32_t job, const struct kedge_digest *model)
 {
     uint32_t any;
-    return sim_index_find(&w->published, published_key(job, group, model), &any);
+    return sim_index_find(&w->published, published_key(job, model), &any);
 }
 
 /* Idempotent; but it must be the same thing. */
 static bool is_there(struct sim *w, const struct sim_main *m, const uint8_t *selected,
-                     const struct sim_sum *sums)
+                     const struct kedge_digest *models)
 {
     const struct sim_main *old = sim_main_find(w, m->type, m->job, m->round);
     if (!old) {
@@ -138,10 +163,11 @@ static bool is_there(struct sim *w, const struct sim_main *m, const uint8_t *sel
     }
     bool same = old->selected_count == m->selected_count && old->group_count == m->group_count
                 && old->input_count == m->input_count && old->inputs_hash == m->inputs_hash
-                && old->state == m->state
+                && old->state == m->state && old->kind == m->kind && old->regroup == m->regroup
+                && old->model_count == m->model_count
                 && (!selected || memcmp(old->selected, selected, (w->config.sites + 7) / 8) == 0);
-    for (uint32_t g = 0; same && g < m->group_count; g++) {
-        same = sim_same(&old->sums[g].model, &sums[g].model);
+    for (uint32_t g = 0; same && g < m->model_count; g++) {
+        same = sim_same(&old->models[g], &models[g]);
     }
     if (!same) {
         sim_violate(w, "main chain: two different entries of type %d for job %u round %u", (int)m->type,
@@ -175,31 +201,61 @@ static void append_main(struct sim *w, struct sim_main *m)
     sim_note(w, "main", m->type, m->job, m->round);
 }
 
+/* Who of the groups' members were who when this round closed. */
+static void remember_groups(struct sim *w, uint32_t job)
+{
+    for (uint32_t i = 0; i < w->config.sites; i++) {
+        w->devices[i].prior_group[job] = w->devices[i].group[job];
+    }
+}
+
+static void copy_close(struct sim *w, struct sim_main *m, const struct sim_pending *p)
+{
+    m->sums = sim_new_array(p->group_count, sizeof *m->sums);
+    memcpy(m->sums, p->sums, p->group_count * sizeof *m->sums);
+    m->models = sim_new_array(p->model_count, sizeof *m->models);
+    memcpy(m->models, p->models, p->model_count * sizeof *m->models);
+    bool gives = false;
+    for (uint32_t i = 0; i < w->config.sites; i++) {
+        gives = gives || p->groups[i] != SIM_NONE;
+    }
+    if (gives) {
+        m->groups = sim_new_array(w->config.sites, sizeof *m->groups);
+        memcpy(m->groups, p->groups, w->config.sites * sizeof *m->groups);
+    }
+    w->fired[SIM_FAULT_REGROUPED] += m->kind == KEDGE_TASK_PRETRAIN && m->round > 0;
+    w->fired[SIM_FAULT_DRIFTED] += m->regroup;
+    if (m->kind == KEDGE_TASK_TRAIN && gives) {
+        w->fired[m->model_count > m->group_count   ? SIM_FAULT_SPLIT
+                 : m->model_count < m->group_count ? SIM_FAULT_MERGED
+                                                   : SIM_FAULT_MOVED]++;
+    }
+}
+
 static void write_closed(struct sim *w, struct sim_main *m)
 {
     struct sim_job *j = &w->jobs[m->job];
     struct sim_pending *p = &j->pending;
     KEDGE_ASSERT(p->computed && p->round == m->round);
+    m->kind = p->kind;
+    m->regroup = p->regroup;
     m->group_count = p->group_count;
+    m->model_count = p->model_count;
     m->input_count = p->input_count;
     m->refused_count = p->refused_count;
     m->inputs_hash = SIM_HASH_START;
     for (uint32_t i = 0; i < p->input_count; i++) {
         m->inputs_hash = sim_hash(m->inputs_hash, p->inputs[i].envelope.b, sizeof p->inputs[i].envelope.b);
     }
-    if (is_there(w, m, NULL, p->sums)) {
+    if (is_there(w, m, NULL, p->models)) {
         return;
     }
     sim_check_round(w, m->job);
-    m->sums = sim_new_array(p->group_count, sizeof *m->sums);
-    memcpy(m->sums, p->sums, p->group_count * sizeof *m->sums);
-    if (m->round == 0) {
-        m->groups = sim_new_array(w->config.sites, sizeof *m->groups);
-        memcpy(m->groups, p->groups, w->config.sites * sizeof *m->groups);
-    }
+    copy_close(w, m, p);
     append_main(w, m);
-    for (uint32_t g = 0; g < p->group_count; g++) {
-        (void)sim_index_put(&w->published, published_key(m->job, g, &p->sums[g].model), 0);
+    remember_groups(w, m->job);
+    for (uint32_t g = 0; g < p->model_count; g++) {
+        (void)sim_index_put(&w->published, published_key(m->job, &p->models[g]), 0);
     }
     for (uint32_t i = 0; i < j->fresh_count; i++) {
         w->ledgers[j->fresh[i].tenant].entries[j->fresh[i].leaf].listed = true;
@@ -223,6 +279,7 @@ static int write_main(struct sim *w, const struct kedge_coord_effect *fx)
     uint8_t *selected = NULL;
     if (fx->type == KEDGE_FX_MAIN_ROUND_OPENED) {
         m.type = SIM_ROUND_OPENED;
+        m.kind = fx->kind;
         selected = sim_new_array((w->config.sites + 7) / 8, 1);
         for (uint32_t i = 0; i < w->config.sites; i++) {
             const struct kedge_coord_row *row = sim_job_row(w, fx->job, i);
@@ -268,6 +325,8 @@ int sim_write(struct sim *w, const struct kedge_coord_effect *fx, uint64_t *ret_
     }
     if (fx->type == KEDGE_FX_APPEND_ASSIGNED) {
         struct sim_entry e = {.type = SIM_ASSIGNED, .site = fx->site, .job = fx->job, .group = fx->group};
+        e.round = fx->round;
+        e.why = fx->why;
         return sim_ledger_append(w, fx->tenant, &e, ret_leaf);
     }
     return write_main(w, fx);

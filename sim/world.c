@@ -34,7 +34,10 @@ static void allocate_job(struct sim *w, uint32_t job)
     struct sim_job *j = &w->jobs[job];
     uint32_t sites = w->config.sites, rounds = j->params.rounds + 1;
     (void)snprintf(j->params.id.s, sizeof j->params.id.s, "j%u", job);
-    j->initial = sim_digest(w->seed, job, 1, "initial", 7);
+    j->initial = j->begin[0] = sim_digest(w->seed, job, 1, "initial", 7);
+    for (uint32_t g = 1; g < KEDGE_GROUPS_MAX; g++) {
+        j->begin[g] = sim_digest(w->seed, job, g, "begin", 5);
+    }
     j->slot = SIM_NONE;
     j->opened = j->closed = j->last_opened = j->last_closed = SIM_NONE;
     j->joined = sim_new_array(w->config.tenants, 1);
@@ -65,6 +68,8 @@ void sim_allocate(struct sim *w)
         struct sim_device *d = &w->devices[i];
         for (uint32_t j = 0; j < SIM_JOBS_MAX; j++) {
             d->group[j] = d->assigned[j] = d->pretrained[j] = d->evaluated[j] = SIM_NONE;
+            d->prior_group[j] = d->refused_round[j] = SIM_NONE;
+            d->group[j] = w->jobs[j].params.start_together ? 0 : SIM_NONE;
         }
         d->unstored_job = SIM_NONE;
     }
@@ -114,7 +119,7 @@ static bool is_of_site(enum sim_event_type type)
 {
     return type == SIM_TO_DEVICE || type == SIM_CALL_TIMEOUT || type == SIM_DEVICE_DONE
            || type == SIM_DEVICE_DISK || type == SIM_DEVICE_TIMER || type == SIM_DEVICE_CRASH
-           || type == SIM_DEVICE_UP || type == SIM_CLOCK_JUMP;
+           || type == SIM_DEVICE_UP || type == SIM_CLOCK_JUMP || type == SIM_SHIFT;
 }
 
 bool sim_run(struct sim *w)
@@ -172,6 +177,7 @@ static void free_record(struct sim *w)
     for (uint32_t i = 0; i < w->main_count; i++) {
         kedge_mem_free(w->main[i].selected);
         kedge_mem_free(w->main[i].sums);
+        kedge_mem_free(w->main[i].models);
         kedge_mem_free(w->main[i].groups);
     }
     for (uint32_t i = 0; i < w->config.jobs; i++) {

@@ -50,7 +50,8 @@ struct sim_entry { /* of a tenant's ledger */
     enum sim_entry_type type;
     uint32_t site, job, round, group;
     enum kedge_task_kind kind;
-    bool listed; /* an UPDATE: in the input list of a round */
+    enum kedge_coord_why why; /* ASSIGNED */
+    bool listed;              /* an UPDATE: in the input list of a round */
     struct kedge_digest envelope, update, base;
     uint64_t weight;
 };
@@ -67,8 +68,9 @@ struct sim_input {
     uint32_t site, leaf, group;
     enum kedge_task_kind kind;
     struct kedge_digest envelope, update;
-    uint64_t weight;  /* as it is signed */
-    uint64_t counted; /* in an aggregate: what the cap on shares leaves of it, in round 0 of 1; 0: in none */
+    uint64_t weight; /* as it is signed */
+    uint64_t
+        counted; /* in an aggregate: what the cap on shares leaves of it, pretraining: of 1; 0: in none */
 };
 
 /* What a group's aggregate adds up to. */
@@ -84,22 +86,28 @@ struct sim_main { /* of the main chain */
     uint32_t job, round;
     uint64_t at_ns, crashes; /* of the world by then */
     uint32_t selected_count, input_count, refused_count;
-    uint8_t *selected;    /* ROUND_OPENED: a bit per site */
-    uint32_t group_count; /* ROUND_CLOSED … */
-    struct sim_sum *sums; /* … per group */
+    uint8_t *selected;         /* ROUND_OPENED: a bit per site */
+    enum kedge_task_kind kind; /* of the round */
+    bool regroup;              /* ROUND_CLOSED: it asks for new groups */
+    uint32_t group_count;      /* ROUND_CLOSED: aggregates … */
+    struct sim_sum *sums;      /* … per group */
+    uint32_t model_count;      /* … and models, each of a group */
+    struct kedge_digest *models;
     uint64_t inputs_hash;
-    uint32_t *groups;             /* ROUND_CLOSED of round 0, by site: its group or SIM_NONE */
+    uint32_t *groups; /* ROUND_CLOSED, by site: what it gives, or SIM_NONE; NULL: nothing to anybody */
     enum kedge_job_state state;   /* JOB_CLOSED */
     struct kedge_digest envelope; /* of its statement, with real signatures */
 };
 
 /* A round as computed, not yet durable. */
 struct sim_pending {
-    bool computed;
-    uint32_t round, group_count, input_count, refused_count;
+    bool computed, regroup;
+    enum kedge_task_kind kind;
+    uint32_t round, group_count, input_count, refused_count, model_count;
     struct sim_sum sums[KEDGE_GROUPS_MAX];
+    struct kedge_digest models[KEDGE_GROUPS_MAX];
     struct sim_input *inputs; /* at most 2 per site */
-    uint32_t *groups;         /* by site */
+    uint32_t *groups;         /* by site: what the close gives it, or SIM_NONE */
     int *refused;             /* by site: why its part in the round is turned away, KEDGE_OK: it is not */
 };
 
@@ -118,9 +126,13 @@ struct sim_job {
     bool stored, cancel_wanted;
     uint32_t slot; /* its handle in the core, SIM_NONE: the core does not know it (any more) */
     struct kedge_coord_job_params params;
-    uint32_t share_max; /* of a tenant in an aggregate, in millionths */
+    uint32_t share_max;              /* of a tenant in an aggregate, in millionths */
+    uint32_t shifts, moves, drifts;  /* of data; closes that move sites, that ask for new groups (permille) */
+    uint32_t crash_closed;           /* permille: the coordinator crashes once a close of it is written */
+    uint32_t flapping, wrong_choice; /* permille */
     struct kedge_digest initial;
-    enum kedge_job_state state; /* as JOB_STATE stored it */
+    struct kedge_digest begin[KEDGE_GROUPS_MAX]; /* the models that it begins with, the first is `initial` */
+    enum kedge_job_state state;                  /* as JOB_STATE stored it */
     int reason;
     struct sim_pending pending;
     uint8_t *joined;                         /* by tenant: durable */
@@ -163,7 +175,13 @@ struct sim_device {
     uint32_t group[SIM_JOBS_MAX],
         assigned[SIM_JOBS_MAX]; /* from its ledger: group, leaf of group-assigned … */
     uint32_t pretrained[SIM_JOBS_MAX],
-        evaluated[SIM_JOBS_MAX]; /* … of its last pretrain update and evaluation */
+        evaluated[SIM_JOBS_MAX];        /* … of its last pretrain update and evaluation */
+    uint32_t prior_group[SIM_JOBS_MAX]; /* its group when the last round closed */
+    bool shifted[SIM_JOBS_MAX],
+        answered[SIM_JOBS_MAX];           /* its data have; it pretrained since, no receipt yet */
+    uint32_t told_term[SIM_JOBS_MAX];     /* the coordinator heard of it: 1 + its term, 0: it did not … */
+    uint32_t refused_round[SIM_JOBS_MAX]; /* … and refused its pretraining */
+    uint32_t fetched;                     /* a bit per model to choose from */
     uint32_t upload_count;
     struct kedge_digest uploads[SIM_UPLOADS_KEPT];
     int upload_err; /* why an update could last not be stored as it came; the coordinator's core knows of it
@@ -213,6 +231,7 @@ enum sim_event_type {
     SIM_DEVICE_DISK, /* memory, then PERSISTED */
     SIM_DEVICE_TIMER,
     SIM_CLOCK_JUMP,  /* wait_ns: by how much */
+    SIM_SHIFT,       /* of the site's data for the job */
     SIM_SERVER_DONE, /* work: effect, looked at when done */
     SIM_SERVER_DISK, /* write: effect */
     SIM_SERVER_JOIN, /* write of job-joined: site is a tenant here */
@@ -238,7 +257,8 @@ struct sim_event {
     uint32_t site, job, term;
     uint64_t serial, wait_ns, weight;
     bool busy;
-    uint32_t proof; /* with an answer: of sim_proof_*, 0: none */
+    uint32_t shifted; /* TO_SERVER, a poll: the job, or SIM_NONE */
+    uint32_t proof;   /* with an answer: of sim_proof_*, 0: none */
     int err;
     enum kedge_site_call call;
     union {
@@ -336,10 +356,15 @@ const struct sim_entry *sim_ledger_find(const struct sim *w, uint32_t tenant, co
                                         uint32_t *ret_leaf);
 const struct sim_main *sim_main_find(const struct sim *w, enum sim_main_type type, uint32_t job,
                                      uint32_t round);
-bool sim_is_published(const struct sim *w, uint32_t job, uint32_t group, const struct kedge_digest *model);
+bool sim_is_published(const struct sim *w, uint32_t job, const struct kedge_digest *model);
+/* What the last close gave this site and no statement says yet, or SIM_NONE. */
+uint32_t sim_unstated(const struct sim *w, uint32_t job, uint32_t site);
+const struct sim_main *sim_last_closed(const struct sim *w, uint32_t job);             /* NULL: none */
 int sim_write(struct sim *w, const struct kedge_coord_effect *fx, uint64_t *ret_leaf); /* of a disk effect */
 void sim_compute(struct sim *w, uint32_t job); /* result of the open round from its rows, into pending */
 uint32_t sim_group_of(const struct kedge_digest *update, uint32_t groups);
+/* moves.c: groups and models behind the round in pending, when its close changes them */
+void sim_move(struct sim *w, uint32_t job);
 
 /* device.c, device_work.c: the sites' host */
 void sim_device_event(struct sim *w, struct sim_event *ev);
@@ -372,8 +397,18 @@ void sim_real_free(struct sim *w);
 void sim_check_effect(struct sim *w, const struct kedge_coord_effect *fx);
 void sim_check_entry(struct sim *w, uint32_t tenant,
                      const struct sim_entry *entry); /* before it is appended */
-void sim_check_round(struct sim *w, uint32_t job);   /* pending, before it is appended */
-void sim_check_shares(struct sim *w, uint32_t job);  /* pending, too */
+/* checks_groups.c: who is in which group, and by whose word */
+void sim_check_assigned(struct sim *w, const struct sim_entry *entry);
+void sim_check_group_task(struct sim *w, const struct kedge_coord_effect *fx);
+void sim_check_migrates(struct sim *w, const struct sim_entry *entry); /* a pretraining */
+void sim_check_groups_closed(struct sim *w, uint32_t job);             /* pending */
+void sim_check_groups_stated(struct sim *w, const struct sim_main *entry);
+void sim_check_shift_told(struct sim *w, uint32_t site, const struct kedge_site_effect *poll);
+void sim_check_shift_kept(struct sim *w, uint32_t site); /* behind a start */
+bool sim_is_own(const struct sim *w, uint32_t site, uint32_t job, const struct kedge_digest *model);
+bool sim_is_warm(const struct sim *w, uint32_t site, uint32_t job);
+void sim_check_round(struct sim *w, uint32_t job);  /* pending, before it is appended */
+void sim_check_shares(struct sim *w, uint32_t job); /* pending, too */
 void sim_check_main(struct sim *w, const struct sim_main *entry);
 void sim_check_sent(struct sim *w, uint32_t site, const struct kedge_site_result *result);
 void sim_check_settled(struct sim *w, uint32_t site, const struct kedge_site_result *result);

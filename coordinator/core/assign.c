@@ -34,9 +34,8 @@ void kedgei_shifted(struct kedge_coord *c, const struct kedge_coord_event *ev)
     }
     const struct job *j = &c->jobs[ev->job];
     struct row *row = kedgei_row(c, ev->job, ev->site);
-    row->pub.shifted = row->pub.shifted
-                       || (j->params.groups > 1 && j->params.migrate_every > 0 && !j->params.site_chooses
-                           && kedgei_is_member(c, j, ev->site));
+    bool heard = j->params.groups > 1 && j->params.migrate_every > 0 && !j->params.site_chooses;
+    row->pub.shifted = row->pub.shifted || heard;
 }
 
 void kedgei_assigned(struct kedge_coord *c, const struct kedge_coord_event *ev)

@@ -39,8 +39,8 @@
  * selected sites pre-train from the initial model and are grouped by what comes of it: round 0 of a job that
  * begins so (the cold start), and every later round in which groups are made anew.
  *
- * Groups. A site is in at most one group of a job. The group in force is that of its last group-assigned, one
- * per (job, site, round); tasks, bases and what the site may read follow from it alone. It changes in two
+ * Groups. A site is in at most one group of a job. The group in force is that of its last
+ * group-assigned; tasks, bases and what the site may read follow from it alone. It changes in two
  * ways:
  *  - by the site's own accepted pre-training in an open TRAIN round: a newcomer's, or (a migration) one whose
  *    data have shifted, as its polls say. ASSIGN finds the nearest group, APPEND_ASSIGNED states it with this
@@ -251,7 +251,8 @@ enum kedge_coord_effect_type {
                                  */
     KEDGE_FX_ASSIGN, /* newcomer or migrating: nearest group of its accepted pretrain update; → ASSIGNED */
     KEDGE_FX_APPEND_ASSIGNED, /* append group-assigned (job, site, round, group, why) to the tenant's ledger;
-                                 → ASSIGN_APPENDED */
+                                 → ASSIGN_APPENDED. One per (job, site, round, why is CLOSE): a site that
+                                 moved by itself may be moved by the close of that round, too */
     KEDGE_FX_MAIN_JOB_CLOSED, /* append release per group (COMPLETED only) and job-closed; → MAIN_APPENDED */
     KEDGE_FX_JOB_STATE,       /* the job moved to state (from): store by compare-and-swap, tell watchers */
 };

@@ -156,6 +156,7 @@ START_TEST(test_shares)
     sim_allocate(w);
     struct sim_pending *p = &w->jobs[0].pending;
     p->round = 1;
+    p->kind = KEDGE_TASK_TRAIN;
     p->group_count = 2; /* of the second nobody has an input */
     for (uint32_t i = 0; i < 4; i++) {
         w->devices[i].tenant = i % 3;
