@@ -13,7 +13,9 @@
 
 const struct kedge_command kedge_commands[] = {
     {"poc", "", kedge_cmd_poc,
-     "DIR [--tenants N] [--sites N] [--rounds N] [--groups N] [--mixing RATE] [--seed N] "
+     "DIR [--tenants N] [--sites N] [--rounds N] [--groups N] [--mixing RATE] [--strategy NAME] [--rule "
+     "NAME] "
+     "[--server NAME] [--seed N] "
      "[--dataset digits|mnist|fashion-mnist] [--partition iid|ring|planted] [--trainer FILE] "
      "[--model-inputs N --model-classes N] [--insecure] [--plain-blobs]",
      "a whole federation on this machine, as real processes over TLS"},
@@ -159,7 +161,10 @@ const struct kedge_command kedge_commands[] = {
     {"anchor", "deploy", kedge_cmd_anchor_deploy, "", "make the contract, once per chain"},
     {"anchor", "verify", kedge_cmd_anchor_verify, "FILE [--checkpoint NOTE [--log VKEY]] [--tsa-ca CA.pem]",
      "check the evidence of an anchor offline"},
-    {"sim", "", kedge_cmd_sim, "SPEC.json", "a simulated federation: same cores, virtual time"},
+    {"sim", "", kedge_cmd_sim,
+     "SPEC.json [--out DIR] [--resume] [--compare A,B,…] [--seeds N] [--threads N] [--processes N] "
+     "[--save-every ROUNDS]",
+     "a simulated federation: its protocol under faults, or its learning"},
     {"doctor", "", kedge_cmd_doctor, "[DIR]", "check an installation and say how to mend it"},
 };
 const size_t kedge_command_count = sizeof kedge_commands / sizeof kedge_commands[0];

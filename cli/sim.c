@@ -1,5 +1,6 @@
 /* kedge sim: the coordinator's and the sites' own state machines under virtual time, with everything that
- * goes wrong drawn from a seed; checkers outside of them look at what became durable. */
+ * goes wrong drawn from a seed; checkers outside of them look at what became durable. A spec that describes
+ * learning goes to sim_learn.c. */
 #include "cli/sim.h"
 
 #include <stdio.h>
@@ -7,6 +8,8 @@
 
 #include "cli/cli.h"
 #include "cli/local.h"
+#include "cli/sim_learn.h"
+#include "sim/learn/spec_json.h"
 
 enum { SPEC_FILE_MAX = 65536, CELL = 24, COLUMNS_MAX = 10, DRAW_EVERY = 64 };
 #define SECOND_NS 1e9
@@ -191,27 +194,45 @@ static int run_all(struct kedge_cli *c, const struct kedge_cli_sim *s)
     return kedge_cli_answer(c, data, broken ? 1 : 0);
 }
 
-int kedge_cmd_sim(struct kedge_cli *c)
+/* A spec without "data", "preset" or "synthetic_updates". */
+static int run_protocol(struct kedge_cli *c, const char *path, struct kedge_view text,
+                        const struct kedge_cli_learn *learn)
 {
     struct kedge_diag d = {.text = ""};
     struct kedge_cli_sim s;
+    const char *option = kedge_cli_learn_option_of(learn);
+    int err = kedge_cli_sim_parse(text, &s, &d);
+    if (!err && option) {
+        return kedge_cli_usage(c, "%s is for learning simulations, whose spec has \"data\" or \"preset\"",
+                               option);
+    }
+    /* 1 is the answer "a rule was broken": a spec that is none must not look like it. */
+    err = err ? kedge_diag_wrap(&d, err == KEDGE_E_NOMEM ? err : KEDGE_E_USAGE, "%s", path) : KEDGE_OK;
+    return err ? kedge_cli_fail(c, err, &d) : run_all(c, &s);
+}
+
+int kedge_cmd_sim(struct kedge_cli *c)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_cli_learn learn = {.exchange = NULL};
     struct kedge_buf text;
-    if (!kedge_cli_no_more(c, 1)) {
+    if (!kedge_cli_learn_options(c, &learn) || !kedge_cli_no_more(c, 1)) {
         return 2;
     }
     const char *path = kedge_cli_argument(c, 0);
     if (!path) {
         return kedge_cli_usage(c, "SPEC.json is missing");
     }
-    int err = kedge_cli_read_file(path, SPEC_FILE_MAX, &text, &d);
-    if (!err) {
-        err = kedge_cli_sim_parse(kedge_buf_view(&text), &s, &d);
-        /* 1 is the answer "a rule was broken": a spec that is none must not look like it. */
-        err = err ? kedge_diag_wrap(&d, err == KEDGE_E_NOMEM ? err : KEDGE_E_USAGE, "%s", path) : KEDGE_OK;
+    int err = kedge_cli_read_file(path, SPEC_FILE_MAX, &text, &d), code;
+    if (err) {
+        code = err == KEDGE_E_TOO_LONG ? kedge_cli_fail_as(c, err, &d, 2) : kedge_cli_fail(c, err, &d);
+    } else if (kedge_learn_spec_is(kedge_buf_view(&text))) {
+        learn.path = path;
+        learn.text = kedge_buf_view(&text);
+        code = kedge_cli_sim_learn(&learn);
+    } else {
+        code = run_protocol(c, path, kedge_buf_view(&text), &learn);
     }
     kedge_buf_deinit(&text);
-    if (err == KEDGE_E_TOO_LONG) {
-        return kedge_cli_fail_as(c, err, &d, 2);
-    }
-    return err ? kedge_cli_fail(c, err, &d) : run_all(c, &s);
+    return code;
 }

@@ -9,6 +9,10 @@ enum { PANELS = 4, COLOURS = 8 };
 static const char *const colours[COLOURS] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                              "#E69F00", "#56B4E9", "#000000", "#8C8C8C"};
 
+/* Half as strong, for areas beyond eight. */
+static const char *const tints[COLOURS] = {"#80B9D9", "#EAAF80", "#80CFB9", "#E6BCD3",
+                                           "#F3CF80", "#ABDAF4", "#5A5A5A", "#C6C6C6"};
+
 /* ---- what lies on the x axis ---- */
 
 struct axis {
@@ -93,22 +97,27 @@ static void end_page(struct kedge_buf *out)
 
 static void put_common(struct kedge_buf *out)
 {
-    kedge_buf_put_str(out, "set encoding utf8\nset datafile missing \"?\"\nset border 3 lc rgb \"#444444\"\n"
-                           "set tics nomirror out scale 0.6\nset grid ytics lc rgb \"#dddddd\" lw 1\n"
-                           "unset key\n");
+    kedge_buf_put_str(out, "set encoding utf8\nset datafile missing \"?\"\n");
+}
+
+/* Lines and ticks of a panel; the key, drawn last, has none. */
+static void put_frame(struct kedge_buf *out)
+{
+    kedge_buf_put_str(out, "unset key\nset border 3 lc rgb \"#444444\"\nset xtics nomirror out scale 0.6\n"
+                           "set ytics nomirror out scale 0.6\n"
+                           "set grid ytics lt 1 lc rgb \"#d0d0d0\" lw 0.7\n");
 }
 
 /* The panel's place on the page, in the left four fifths. */
 static void place(struct kedge_buf *out, int at, int panels)
 {
     int rows = panels > 2 ? 2 : 1, columns = panels > 1 ? 2 : 1;
-    double width = 0.74 / columns, height = 0.92 / rows;
-    int row = at / columns, column = at % columns;
-    double left = 0.065 + width * column, top = 0.93 - height * row;
+    double width = 0.735 / columns, height = 0.93 / rows;
+    double left = 0.065 + width * (at % columns), top = 0.935 - height * (at / columns);
     kedge_buf_printf(out, "set lmargin at screen %.4f\nset rmargin at screen %.4f\n", left,
-                     left + width - 0.055);
+                     left + width - 0.045);
     kedge_buf_printf(out, "set tmargin at screen %.4f\nset bmargin at screen %.4f\n", top,
-                     top - height + (rows == 1 ? 0.08 : 0.085));
+                     top - height + (rows == 1 ? 0.13 : 0.085));
 }
 
 static void put_style(struct kedge_buf *out, uint32_t i)
@@ -117,28 +126,30 @@ static void put_style(struct kedge_buf *out, uint32_t i)
     kedge_buf_printf(out, "lc rgb \"%s\" dt %d lw 1.8", colours[i % COLOURS], dashes[i / COLOURS % 4]);
 }
 
+static const char *area_colour(uint32_t i)
+{
+    return i < COLOURS ? colours[i] : tints[i % COLOURS];
+}
+
 /* A plot of nothing in the right fifth that has the key. */
 static void put_key(struct kedge_buf *out, const char *const *names, uint32_t count, bool areas)
 {
     kedge_buf_put_str(out,
-                      "set lmargin at screen 0.80\nset rmargin at screen 0.995\nset tmargin at screen 0.93\n"
+                      "set lmargin at screen 0.80\nset rmargin at screen 0.995\nset tmargin at screen 0.935\n"
                       "set bmargin at screen 0.08\nunset border\nunset tics\nunset grid\nunset xlabel\n"
-                      "unset ylabel\nset key at graph 0,1 left top Left reverse samplen 2 spacing 1.3\n"
+                      "unset ylabel\nset key at graph 0,1 left top Left reverse samplen 3 spacing 1.3\n"
                       "set xrange [0:1]\nset yrange [0:1]\nplot ");
     for (uint32_t k = 0; k < count; k++) {
         uint32_t i = areas ? count - 1 - k : k; /* as areas lie: the last one on top */
-        kedge_buf_put_str(out, k ? ", " : "");
+        kedge_buf_put_str(out, k ? ", 2 with lines " : "2 with lines ");
         if (areas) {
-            kedge_buf_printf(out, "2 with boxes fs solid %s noborder lc rgb \"%s\"",
-                             i < COLOURS ? "1" : "0.5", colours[i % COLOURS]);
+            kedge_buf_printf(out, "lc rgb \"%s\" lw 10", area_colour(i));
         } else {
-            kedge_buf_put_str(out, "2 with lines ");
             put_style(out, i);
         }
         kedge_buf_printf(out, " title '%s'", names[i]);
     }
-    kedge_buf_put_str(out, "\nset border 3 lc rgb \"#444444\"\nset tics nomirror out scale 0.6\n"
-                           "set grid ytics lc rgb \"#dddddd\" lw 1\nunset key\n");
+    kedge_buf_put_str(out, "\n");
 }
 
 /* A panel per axis that has something to show: accuracy in percent over columns 1 to 4 of the blocks $curve0
@@ -159,10 +170,13 @@ static void put_panels(struct kedge_buf *out, const char *name, const char *titl
         if (axes[p].scale == 0) {
             continue;
         }
-        place(out, at++, panels);
-        kedge_buf_printf(
-            out, "set xlabel '%s'\nset ylabel 'test accuracy, %%'\nset autoscale\nset xrange [0:*]\nplot ",
-            axes[p].label);
+        place(out, at, panels);
+        put_frame(out);
+        kedge_buf_printf(out,
+                         "set xlabel '%s'\nset ylabel '%s' offset 1,0\nset xrange [0:*] noextend\n"
+                         "set yrange [*:*<100]\nplot ",
+                         axes[p].label, at % 2 ? "" : "test accuracy, %");
+        at++;
         for (uint32_t i = 0; bands && i < lines; i++) {
             kedge_buf_printf(out,
                              "$curve%u using %d:6:7 with filledcurves fs transparent solid 0.18 noborder "
@@ -271,24 +285,25 @@ void kedge_learn_plot_groups(const char *title, const struct kedge_learn_round *
         uint64_t sum = 0;
         kedge_buf_printf(out, "%u 0", rounds[k].round);
         for (uint32_t g = 0; g < KEDGE_LEARN_GROUPS_MAX; g++) {
-            sum += g < rounds[k].groups ? rounds[k].members[g] : 0;
+            sum += rounds[k].members[g];
             kedge_buf_printf(out, " %llu", (unsigned long long)sum);
         }
-        groups = rounds[k].groups > groups ? rounds[k].groups : groups;
+        uint32_t slots = kedge_learn_group_slots(&rounds[k]);
+        groups = slots > groups ? slots : groups;
         kedge_buf_put_str(out, "\n");
     }
-    groups = groups < KEDGE_LEARN_GROUPS_MAX ? groups : KEDGE_LEARN_GROUPS_MAX;
     kedge_buf_put_str(out, "END\n");
     put_common(out);
     begin_page(out, KEDGE_LEARN_PLOT_GROUPS, 1100, 420);
     kedge_buf_printf(out, "set multiplot title '%s' noenhanced font \",13\"\n", title);
     place(out, 0, 1);
+    put_frame(out);
     kedge_buf_put_str(
-        out, "set xlabel 'rounds'\nset ylabel 'sites in the group'\nset autoscale xfix\nset yrange [0:*]\n"
-             "set autoscale yfixmax\nplot ");
+        out, "set xlabel 'rounds'\nset ylabel 'sites in the group' offset 1,0\nset xrange [*:*] noextend\n"
+             "set yrange [0:*] noextend\nplot ");
     for (uint32_t g = 0; g < groups; g++) {
-        kedge_buf_printf(out, "%s$members using 1:%u:%u with filledcurves fs solid %s noborder lc rgb \"%s\"",
-                         g ? ", " : "", g + 2, g + 3, g < COLOURS ? "1" : "0.5", colours[g % COLOURS]);
+        kedge_buf_printf(out, "%s$members using 1:%u:%u with filledcurves fs solid 1 noborder lc rgb \"%s\"",
+                         g ? ", " : "", g + 2, g + 3, area_colour(g));
     }
     for (uint32_t g = 1; g < groups; g++) { /* a white line between neighbours */
         kedge_buf_printf(out, ", $members using 1:%u with lines lc rgb \"#ffffff\" lw 1", g + 2);

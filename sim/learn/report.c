@@ -69,6 +69,15 @@ static double real_at(const void *base, size_t offset)
 
 /* ---- text ---- */
 
+uint32_t kedge_learn_group_slots(const struct kedge_learn_round *round)
+{
+    uint32_t n = KEDGE_LEARN_GROUPS_MAX;
+    while (n > 0 && round->members[n - 1] == 0) {
+        n--;
+    }
+    return n;
+}
+
 void kedge_learn_put_real(struct kedge_buf *out, double v)
 {
     char text[KEDGE_REAL_MAX];
@@ -82,7 +91,7 @@ void kedge_learn_put_real(struct kedge_buf *out, double v)
 
 static void put_members(const struct kedge_learn_round *r, const char *between, struct kedge_buf *out)
 {
-    uint32_t n = r->groups < KEDGE_LEARN_GROUPS_MAX ? r->groups : KEDGE_LEARN_GROUPS_MAX;
+    uint32_t n = kedge_learn_group_slots(r);
     for (uint32_t g = 0; g < n; g++) {
         kedge_buf_printf(out, "%s%u", g ? between : "", r->members[g]);
     }

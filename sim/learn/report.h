@@ -11,6 +11,8 @@
 
 /* ---- rounds ---- */
 
+/* One more than the highest group with members: some below may have none. */
+uint32_t kedge_learn_group_slots(const struct kedge_learn_round *round);
 /* One JSON object and a line feed. */
 void kedge_learn_put_json_line(const struct kedge_learn_round *round, struct kedge_buf *out);
 /* The line of column names, and a round's; with a line feed each. "members" is a list with blanks between. */

@@ -207,7 +207,7 @@ static int parse_text(struct kedge_view text, struct kedge_json_token **ret_toke
 bool kedge_learn_spec_is(struct kedge_view text)
 {
     static const char *const marks[] = {"preset", "data", "synthetic_updates"};
-    struct kedge_json_token *tokens;
+    struct kedge_json_token *tokens = NULL;
     struct kedge_json doc;
     bool is_it = false;
     if (parse_text(text, &tokens, &doc, NULL) != KEDGE_OK) {
@@ -222,7 +222,7 @@ bool kedge_learn_spec_is(struct kedge_view text)
 
 static int apply_preset(const struct kedgei_spec_layer *file)
 {
-    struct kedge_json_token *tokens;
+    struct kedge_json_token *tokens = NULL;
     struct kedge_json doc;
     uint32_t at = kedge_json_find(file->doc, 0, "preset");
     if (at == KEDGE_JSON_NONE) {
@@ -307,7 +307,7 @@ static int apply_variant(const struct kedgei_spec_layer *l, const char *variant)
 int kedge_learn_spec_parse(struct kedge_view text, const char *variant, struct kedge_learn_spec *ret,
                            struct kedge_diag *reterr)
 {
-    struct kedge_json_token *tokens;
+    struct kedge_json_token *tokens = NULL;
     struct kedge_json doc;
     int err = parse_text(text, &tokens, &doc, reterr);
     if (err) {
@@ -316,6 +316,7 @@ int kedge_learn_spec_parse(struct kedge_view text, const char *variant, struct k
     struct kedge_learn_spec spec;
     memset(&spec, 0, sizeof spec);
     kedge_learn_spec_default(&spec);
+    memcpy(spec.images, "mnist", sizeof "mnist"); /* in a file, a data set's name serves on every machine */
     struct kedgei_spec_layer file = {&doc, &spec, reterr};
     err = apply_preset(&file);
     err = err ? err : apply(&file, 0, true);

@@ -12,7 +12,7 @@ static const char *const shifts[] = {"none", "swap-all", "swap-part", "increment
 static const char *const detectors[] = {"none", "labels", "counts", "update", "both", NULL};
 static const char *const attacks[] = {"none",          "sign-flip", "scale", "label-flip", "alie",
                                       "inner-product", "backdoor",  "sybil", NULL};
-static const char *const embeddings[] = {"unit", "plain", "madc", NULL};
+static const char *const embeddings[] = {"unit", "plain", "madc", "", NULL};
 
 static_assert(sizeof(enum kedge_learn_partition) == sizeof(uint32_t), "words are kept as uint32_t");
 static_assert(KEDGE_LEARN_WRITERS == 8 && KEDGE_LEARN_SHIFT_ROTATE == 4 && KEDGE_LEARN_DETECT_BOTH == 4
@@ -88,7 +88,7 @@ const struct kedgei_spec_row kedgei_spec_rows[] = {
     REAL("", "shift_rate", shift_rate, 0, 1),
     WORD("", "attack", attack, attacks),
     REAL("", "attackers", attackers, 0, 1),
-    REAL("", "attack_scale", attack_scale, 0, LARGE),
+    REAL("", "attack_scale", attack_scale, -LARGE, LARGE),
     BELOW("", "fail", fail, 0, 1),
     REAL("", "deadline_s", deadline_s, 0, SECONDS_MAX),
     WHOLE("", "evaluate_every", evaluate_every, 1, KEDGE_ROUNDS_MAX),

@@ -46,7 +46,7 @@ static int refuse_word(const struct kedgei_spec_layer *l, const struct kedgei_sp
     kedge_buf_init(&text, 512);
     kedge_buf_put_str(&text, "one of ");
     for (size_t i = 0; row->words[i]; i++) {
-        kedge_buf_printf(&text, "%s%s", i ? ", " : "", row->words[i]);
+        kedge_buf_printf(&text, "%s%s", i ? ", " : "", row->words[i][0] ? row->words[i] : "\"\"");
     }
     kedge_buf_put_u8(&text, 0);
     int err = refuse(l, row, at, text.err ? "another word" : (const char *)text.ptr);

@@ -135,7 +135,7 @@ static const struct {
     {"{\"preset\":\"mnist\"}", KEDGE_E_FORMAT, "\"preset\": expected one of mnist-1000-mclr"},
     {"{\"name\":\"Ünd so\"}", KEDGE_E_FORMAT, "\"name\""},
     {"{\"detector\":true}", KEDGE_E_FORMAT, "\"detector\": expected one of none, labels"},
-    {"{\"embedding\":\"svd\"}", KEDGE_E_FORMAT, "\"embedding\": expected one of unit, plain, madc"},
+    {"{\"embedding\":\"svd\"}", KEDGE_E_FORMAT, "\"embedding\": expected one of unit, plain, madc, \"\", found"},
     {"{\"variants\":[]}", KEDGE_E_FORMAT, "\"variants\": expected an object"},
     {"{\"variants\":{\"a b\":{}}}", KEDGE_E_FORMAT, "expected a name"},
     {"{\"variants\":{\"a\":{\"preset\":\"mnist-1000-mclr\"}}}", KEDGE_E_FORMAT, "variant \"a\": unknown key"},

@@ -1,0 +1,47 @@
+#include "sim/learn/report_data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/os/process.h"
+
+static int no_data(const char *name, struct kedge_diag *d)
+{
+    (void)kedge_diag_set(d, KEDGE_E_NOT_FOUND, "\"images\" in \"data\": \"%.200s\" is not here", name);
+    (void)kedge_diag_hint(d,
+                          strchr(name, '/') ? "name a folder with the four IDX files, or a data set as %s"
+                                            : "from the source tree: ./scripts/get-data %s",
+                          strchr(name, '/') ? "mnist" : name);
+    return KEDGE_E_NOT_FOUND;
+}
+
+int kedge_learn_find_images(const struct kedge_learn_spec *spec, const char *source, char out[KEDGE_PATH_MAX],
+                            struct kedge_diag *reterr)
+{
+    char own[KEDGE_PATH_MAX] = "", share[KEDGE_PATH_MAX] = "", path[KEDGE_PATH_MAX];
+    if (spec->synthetic_updates || spec->partition == KEDGE_LEARN_SYNTHETIC) {
+        out[0] = '\0';
+        return KEDGE_OK;
+    }
+    if (strchr(spec->images, '/')) {
+        if (!kedge_file_exists(spec->images)) {
+            return no_data(spec->images, reterr);
+        }
+        memcpy(out, spec->images, strlen(spec->images) + 1);
+        return KEDGE_OK;
+    }
+    if (kedge_process_own_dir(own, sizeof own) != KEDGE_OK
+        || kedge_path_join(share, own, "../share/kedge/data") != KEDGE_OK) {
+        share[0] = '\0';
+    }
+    const char *env = getenv("KEDGE_DATA");
+    const char *const roots[] = {env ? env : "", share, source};
+    for (size_t i = 0; spec->images[0] && i < sizeof roots / sizeof roots[0]; i++) {
+        if (roots[i][0] && kedge_path_join(path, roots[i], spec->images) == KEDGE_OK
+            && kedge_file_exists(path)) {
+            memcpy(out, path, strlen(path) + 1);
+            return KEDGE_OK;
+        }
+    }
+    return no_data(spec->images, reterr);
+}

@@ -1,0 +1,14 @@
+/* Where the data of a learning simulation are on this machine. */
+#ifndef KEDGE_SIM_LEARN_REPORT_DATA_H
+#define KEDGE_SIM_LEARN_REPORT_DATA_H
+
+#include "common/base/os/file.h"
+#include "sim/learn/learn.h"
+
+/* "images" of a spec that has a "/" is a path; else it names a data set, looked for below $KEDGE_DATA, beside
+ * the program (../share/kedge/data) and in `source`. Nothing is looked for when the spec needs no files: out
+ * is "" then. KEDGE_E_NOT_FOUND says how to get it. */
+KEDGE_NODISCARD int kedge_learn_find_images(const struct kedge_learn_spec *spec, const char *source,
+                                            char out[KEDGE_PATH_MAX], struct kedge_diag *reterr);
+
+#endif
