@@ -52,8 +52,8 @@ void kedgei_assigned(struct kedge_coord *c, const struct kedge_coord_event *ev)
     if (ev->err == KEDGE_OK) {
         KEDGE_ASSERT(ev->group < j->model_count);
         row->why = row->pub.group == KEDGE_COORD_NONE ? KEDGE_WHY_NEWCOMER : KEDGE_WHY_MIGRATION;
-        row->pub.pretrain.group = row->pub.group = ev->group;
-        row->pub.group_durable = false;
+        row->pub.pretrain.group = ev->group;
+        kedgei_group_set(j, row, ev->group, false);
         if (MUTANT(MUTANT_UPDATE_FOLLOWS_SITE)) {
             row->pub.train.group = ev->group;
         }

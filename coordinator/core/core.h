@@ -109,7 +109,8 @@ struct row {
     enum assign_step assign;
     enum kedge_coord_why why; /* of the assignment under way */
     uint32_t next_group;      /* what the computed close gives it, KEDGE_COORD_NONE: nothing */
-    uint32_t prior_group;     /* its group when the models in `prior` were those in force */
+    uint32_t former_group;    /* in which it was before its group last changed … */
+    uint32_t changed_behind; /* … which was behind the close of this round; KEDGE_COORD_NONE: behind none */
     /* flags counted in the job */
     bool unresolved; /* selected, active, neither accepted nor refused */
     bool awaited;    /* the job waits for it now: unresolved or still to evaluate, and not gone */
@@ -229,6 +230,8 @@ void kedgei_item_done(struct job *j, struct item *item);
 void kedgei_item_emit(struct kedge_coord *c, uint32_t job, uint32_t site, enum item_kind kind);
 const struct kedge_digest *kedgei_base(const struct job *j, uint32_t group); /* of its TRAIN tasks */
 void kedgei_input_clear(struct kedge_coord_input *in);
+void kedgei_group_set(const struct job *j, struct row *row, uint32_t group, bool durable);
+uint32_t kedgei_prior_group(const struct job *j, const struct row *row); /* as the last round closed */
 void kedgei_sweep_row(struct kedge_coord *c, uint32_t job,
                       uint32_t site); /* emits its failed or waiting items */
 

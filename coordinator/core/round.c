@@ -241,16 +241,14 @@ void kedgei_assign_all(struct kedge_coord *c, uint32_t job)
 }
 
 /* Takes what the round was; true when the close gave this site a group. */
-static bool close_row(struct row *row)
+static bool close_row(const struct job *j, struct row *row)
 {
     bool moves = row->next_group != KEDGE_COORD_NONE;
     row->pub.candidate = row->pub.selected = false;
     kedgei_input_clear(&row->pub.pretrain);
     kedgei_input_clear(&row->pub.train);
-    row->prior_group = row->pub.group_durable ? row->pub.group : KEDGE_COORD_NONE;
     if (moves) {
-        row->pub.group = row->next_group;
-        row->pub.group_durable = false;
+        kedgei_group_set(j, row, row->next_group, false);
         row->next_group = KEDGE_COORD_NONE;
         row->why = KEDGE_WHY_CLOSE;
     }
@@ -272,7 +270,7 @@ static void round_closed(struct kedge_coord *c, uint32_t job)
     j->selected_count = 0;
     bool moves = j->round == 0;
     for (uint32_t i = 0; i < c->site_count; i++) {
-        moves = close_row(&j->rows[i]) || moves;
+        moves = close_row(j, &j->rows[i]) || moves;
         kedgei_row_refresh(c, job, i);
     }
     KEDGE_ASSERT(j->unresolved_count == 0 && j->accepted_count == 0 && j->refused_count == 0);

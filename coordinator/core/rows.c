@@ -24,6 +24,23 @@ void kedgei_input_clear(struct kedge_coord_input *in)
     in->ticket = in->group = KEDGE_COORD_NONE;
 }
 
+/* Of several changes behind one close the first one counts: what it was in then, it was in at the close. */
+void kedgei_group_set(const struct job *j, struct row *row, uint32_t group, bool durable)
+{
+    if (row->changed_behind != j->closed_round) {
+        row->former_group = row->pub.group_durable ? row->pub.group : KEDGE_COORD_NONE;
+        row->changed_behind = j->closed_round;
+    }
+    row->pub.group = group;
+    row->pub.group_durable = durable;
+}
+
+uint32_t kedgei_prior_group(const struct job *j, const struct row *row)
+{
+    bool since = j->closed_round != KEDGE_COORD_NONE && row->changed_behind == j->closed_round;
+    return since ? row->former_group : row->pub.group_durable ? row->pub.group : KEDGE_COORD_NONE;
+}
+
 void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site)
 {
     KEDGE_ASSERT(j->used && site < c->limits.sites_max);
@@ -32,7 +49,7 @@ void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site)
     bool grouped = j->params.groups > 1 && !j->params.start_together;
     row->pub.group = grouped ? KEDGE_COORD_NONE : 0;
     row->pub.group_durable = !grouped;
-    row->pub.group_round = row->next_group = row->prior_group = KEDGE_COORD_NONE;
+    row->pub.group_round = row->next_group = row->former_group = row->changed_behind = KEDGE_COORD_NONE;
     row->pub.evaluated_round = row->evaluation_round = KEDGE_COORD_NONE;
     kedgei_input_clear(&row->pub.pretrain);
     kedgei_input_clear(&row->pub.train);

@@ -194,7 +194,7 @@ static void submit_update(struct kedge_coord *c, const struct kedge_coord_event 
 static uint32_t evaluated_group(const struct job *j, const struct row *row, uint32_t round)
 {
     uint32_t now = row->pub.group_durable ? row->pub.group : KEDGE_COORD_NONE;
-    return round == j->closed_round ? now : row->prior_group;
+    return round == j->closed_round ? now : kedgei_prior_group(j, row);
 }
 
 /* The model that an evaluation of this round is about, NULL when it is not kept any more or not yet there. */
@@ -336,8 +336,7 @@ static void accepted(struct kedge_coord *c, const struct kedge_coord_event *ev, 
     if (kind == ITEM_EVALUATE) {
         row->pub.evaluated_round = row->evaluation_round;
     } else if (kind == ITEM_TRAIN && c->jobs[ev->job].params.site_chooses) {
-        row->pub.group = in->group;
-        row->pub.group_durable = true;
+        kedgei_group_set(&c->jobs[ev->job], row, in->group, true);
     } else if (kind == ITEM_PRETRAIN) {
         row->pub.shifted = false;
         if (c->jobs[ev->job].kind == KEDGE_TASK_TRAIN) {

@@ -78,7 +78,7 @@ bool kedge_coord_may_read(const struct kedge_coord *c, uint32_t job, uint32_t si
         return is_one_of(model, j->models, j->model_count) || is_one_of(model, j->prior, j->prior_count);
     }
     uint32_t now = row->pub.group_durable ? row->pub.group : KEDGE_COORD_NONE;
-    uint32_t before = MUTANT(MUTANT_FORMER_MEMBER) ? now : row->prior_group;
+    uint32_t before = MUTANT(MUTANT_FORMER_MEMBER) ? now : kedgei_prior_group(j, row);
     return (now < j->model_count && is_model(model, &j->models[now]))
            || (before < j->prior_count && is_model(model, &j->prior[before]));
 }
