@@ -16,6 +16,7 @@
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/records.h"
 #include "coordinator/daemon/refusals.h"
+#include "coordinator/daemon/restore_groups.h"
 #include "coordinator/daemon/restore_walk.h"
 
 enum { RECORDS_MAX = 1000000 }; /* jobs that a coordinator ever had: a quarter of a GiB */
@@ -100,26 +101,6 @@ static int load_tenant(struct kedge_walk *w, const struct kedge_id *id)
 
 /* ---- jobs ---- */
 
-/* Of one site in the order of their rounds: the last one is in force. */
-static int load_assigned(struct kedge_walk *w, uint64_t index)
-{
-    (void)index;
-    const struct kedge_st_group_assigned *a = &w->st->u.group_assigned;
-    uint32_t site = kedge_host_site_find(w->h, w->tenant, &a->site);
-    if (site == KEDGE_COORD_NONE) {
-        return KEDGE_OK;
-    }
-    w->job->pretrain[site] = a->update;
-    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_GROUP,
-                                   .job = w->job->slot,
-                                   .site = site,
-                                   .round = a->round,
-                                   .group = a->group,
-                                   .durable = true};
-    kedge_host_step(w->h, &ev);
-    return KEDGE_OK;
-}
-
 static int envelope_hash(struct kedge_walk *w, uint64_t index, struct kedge_digest *ret)
 {
     struct kedge_buf entry;
@@ -182,43 +163,6 @@ static int load_accepted(struct kedge_walk *w, uint64_t index)
     return KEDGE_OK;
 }
 
-static uint32_t tenant_by_salt(const struct kedge_host *h, const struct kedge_hash *salted)
-{
-    for (uint32_t i = 0; i < h->tenant_count; i++) {
-        if (kedge_hash_eq(&h->tenants[i].salted, salted)) {
-            return i;
-        }
-    }
-    return KEDGE_COORD_NONE;
-}
-
-/* Reads a list blob and calls `row` for each of its rows with the site's handle. */
-static int for_rows(struct kedge_walk *w, const struct kedge_hash *salted, const struct kedge_hash *digest,
-                    void (*row)(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row))
-{
-    struct kedge_host *h = w->h;
-    struct kedge_input_list list;
-    struct kedge_buf text;
-    uint32_t tenant = tenant_by_salt(h, salted);
-    if (tenant == KEDGE_COORD_NONE) {
-        return kedge_diag_set(w->d, KEDGE_E_CORRUPT, "the main chain names a tenant that has no folder");
-    }
-    kedge_buf_init(&text, KEDGE_INPUT_LIST_MAX);
-    int err = kedge_blobs_read(h->tenants[tenant].log.blobs, digest, &text, w->d);
-    err = err ? err : kedge_input_list_decode(kedge_buf_view(&text), &list);
-    for (uint32_t i = 0; !err && i < list.count; i++) {
-        uint32_t site = kedge_host_site_find(h, tenant, &list.rows[i].site);
-        if (site != KEDGE_COORD_NONE) {
-            row(w, site, &list.rows[i]);
-        }
-    }
-    if (!err) {
-        kedge_input_list_deinit(&list);
-    }
-    kedge_buf_deinit(&text);
-    return err;
-}
-
 static void row_opened(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row)
 {
     struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROW,
@@ -227,35 +171,6 @@ static void row_opened(struct kedge_walk *w, uint32_t site, const struct kedge_i
                                    .round = w->job->round,
                                    .selected = row->use == KEDGE_USE_SELECTED};
     kedge_host_step(w->h, &ev);
-}
-
-/* A group that the last close gave and no statement says yet. */
-static void row_grouped(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row)
-{
-    const struct kedge_coord_row *now = kedge_coord_row(w->h->coord, w->job->slot, site);
-    bool is_stated = now && now->group_durable && now->group_round == w->job->round;
-    if (row->use != KEDGE_USE_GROUPED || is_stated) {
-        return;
-    }
-    w->job->pretrain[site] = row->update;
-    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_GROUP,
-                                   .job = w->job->slot,
-                                   .site = site,
-                                   .round = w->job->round,
-                                   .group = row->group,
-                                   .durable = false};
-    kedge_host_step(w->h, &ev);
-}
-
-static int load_grouped(struct kedge_walk *w, uint64_t index)
-{
-    int err = KEDGE_OK;
-    (void)index;
-    struct kedge_st_aggregate a = w->st->u.aggregate;
-    for (uint32_t i = 0; i < a.tenant_count && !err; i++) {
-        err = for_rows(w, &a.tenants[i].id, &a.tenants[i].list, row_grouped);
-    }
-    return err;
 }
 
 static int load_history(struct kedge_walk *w, uint64_t index)
@@ -322,12 +237,7 @@ static int load_closed_round(struct kedge_walk *w)
         return err;
     }
     kedge_host_step(w->h, &ev);
-    err = kedge_walk_tenants(w, KEDGE_ST_GROUP_ASSIGNED, KEDGE_WALK_ALL, load_assigned);
-    if (!err && ev.kind == KEDGE_TASK_PRETRAIN) {
-        err = kedge_walk_all(w, w->h->main.ledger, KEDGE_ST_AGGREGATE, job->spec.name.s, job->round,
-                             load_grouped);
-    }
-    return err;
+    return kedge_restore_groups(w, ev.kind);
 }
 
 static int load_open_round(struct kedge_walk *w)
@@ -357,7 +267,7 @@ static int load_open_round(struct kedge_walk *w)
                                                                                 : KEDGE_TASK_TRAIN};
     kedge_host_step(w->h, &ev);
     for (uint32_t i = 0; i < o.tenant_count && !err; i++) {
-        err = for_rows(w, &o.tenants[i].id, &o.tenants[i].list, row_opened);
+        err = kedge_restore_rows(w, &o.tenants[i].id, &o.tenants[i].list, row_opened);
     }
     err = err ? err : kedge_host_refusals_load(w->h, job, w->d);
     return err ? err : kedge_walk_tenants(w, KEDGE_ST_UPDATE, o.round, load_accepted);

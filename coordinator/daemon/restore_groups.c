@@ -1,0 +1,104 @@
+/* Restart: which group each site is in. */
+#include "coordinator/daemon/restore_groups.h"
+
+#include <string.h>
+
+#include "coordinator/daemon/host.h"
+#include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/members.h"
+
+static uint32_t tenant_by_salt(const struct kedge_host *h, const struct kedge_hash *salted)
+{
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        if (kedge_hash_eq(&h->tenants[i].salted, salted)) {
+            return i;
+        }
+    }
+    return KEDGE_COORD_NONE;
+}
+
+int kedge_restore_rows(struct kedge_walk *w, const struct kedge_hash *salted, const struct kedge_hash *digest,
+                       kedge_restore_row *row)
+{
+    struct kedge_host *h = w->h;
+    struct kedge_input_list list;
+    struct kedge_buf text;
+    uint32_t tenant = tenant_by_salt(h, salted);
+    if (tenant == KEDGE_COORD_NONE) {
+        return kedge_diag_set(w->d, KEDGE_E_CORRUPT, "the main chain names a tenant that has no folder");
+    }
+    kedge_buf_init(&text, KEDGE_INPUT_LIST_MAX);
+    int err = kedge_blobs_read(h->tenants[tenant].log.blobs, digest, &text, w->d);
+    err = err ? err : kedge_input_list_decode(kedge_buf_view(&text), &list);
+    for (uint32_t i = 0; !err && i < list.count; i++) {
+        uint32_t site = kedge_host_site_find(h, tenant, &list.rows[i].site);
+        if (site != KEDGE_COORD_NONE) {
+            row(w, site, &list.rows[i]);
+        }
+    }
+    if (!err) {
+        kedge_input_list_deinit(&list);
+    }
+    kedge_buf_deinit(&text);
+    return err;
+}
+
+/* Of one site in the order of their rounds: the last one is in force. */
+static int load_assigned(struct kedge_walk *w, uint64_t index)
+{
+    (void)index;
+    const struct kedge_st_group_assigned *a = &w->st->u.group_assigned;
+    uint32_t site = kedge_host_site_find(w->h, w->tenant, &a->site);
+    if (site == KEDGE_COORD_NONE) {
+        return KEDGE_OK;
+    }
+    w->job->pretrain[site] = a->update;
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_GROUP,
+                                   .job = w->job->slot,
+                                   .site = site,
+                                   .round = a->round,
+                                   .group = a->group,
+                                   .durable = true};
+    kedge_host_step(w->h, &ev);
+    return KEDGE_OK;
+}
+
+/* A group that the last close gave and no statement says yet. */
+static void row_grouped(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row)
+{
+    const struct kedge_coord_row *now = kedge_coord_row(w->h->coord, w->job->slot, site);
+    bool is_stated = now && now->group_durable && now->group_round == w->job->round;
+    if (row->use != KEDGE_USE_GROUPED || is_stated) {
+        return;
+    }
+    w->job->pretrain[site] = row->update;
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_GROUP,
+                                   .job = w->job->slot,
+                                   .site = site,
+                                   .round = w->job->round,
+                                   .group = row->group,
+                                   .durable = false};
+    kedge_host_step(w->h, &ev);
+}
+
+static int load_grouped(struct kedge_walk *w, uint64_t index)
+{
+    int err = KEDGE_OK;
+    (void)index;
+    struct kedge_st_aggregate a = w->st->u.aggregate;
+    for (uint32_t i = 0; i < a.tenant_count && !err; i++) {
+        err = kedge_restore_rows(w, &a.tenants[i].id, &a.tenants[i].list, row_grouped);
+    }
+    return err;
+}
+
+int kedge_restore_groups(struct kedge_walk *w, enum kedge_task_kind kind)
+{
+    struct kedge_job *job = w->job;
+    int err = kedge_walk_tenants(w, KEDGE_ST_GROUP_ASSIGNED, KEDGE_WALK_ALL, load_assigned);
+    if (!err && kind == KEDGE_TASK_PRETRAIN) {
+        err = kedge_walk_all(w, w->h->main.ledger, KEDGE_ST_AGGREGATE, job->spec.name.s, job->round,
+                             load_grouped);
+    }
+    return err;
+}
