@@ -103,7 +103,8 @@ KEDGE_NODISCARD int kedge_rule_params_check(const struct kedge_rule *rule,
  * is asked of that one. */
 size_t kedge_rule_tolerates(const struct kedge_rule *rule, const struct kedge_rule_params *params, size_t n);
 
-/* base[i] = the strategy's weight[i] where the rule takes samples, else KEDGE_RULE_VOTE; count elements. */
+/* base[i] = the strategy's weight[i] where the rule takes samples, else KEDGE_RULE_VOTE; count elements, base
+ * may be weight, which is read only where the rule takes samples. */
 void kedge_rule_base(const struct kedge_rule *rule, const uint64_t *weight, size_t count, uint64_t *base);
 
 /* The rule that runs: `rule` itself, or the coordinate median where the votes are too few for it (Krum and

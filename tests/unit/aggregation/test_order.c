@@ -300,6 +300,31 @@ START_TEST(same_bytes_always)
 }
 END_TEST
 
+/* The result may take the place of the model. */
+START_TEST(in_place)
+{
+    static float expect[N_MAX];
+    const uint64_t votes[5] = {3, 1, 4, 1, 5};
+    struct kedge_rng rng = new_stream(17);
+    fill(&rng, 5, N_MAX);
+    for (int kind = 0; kind < 3; kind++) {
+        struct kedge_order_columns c = columns_of(5, 3, N_MAX - 3, 9);
+        for (int place = 0; place < 2; place++) {
+            c.base = place ? out : base;
+            memcpy(out, base, sizeof out);
+            int err = kind == 0   ? kedge_order_mean(&c, 1, 4)
+                      : kind == 1 ? kedge_order_votes(&c, votes, 2, 9)
+                                  : kedge_order_nearest(&c, 2);
+            ck_assert_int_eq(err, KEDGE_OK);
+            if (place) {
+                ck_assert_mem_eq(out + 3, expect + 3, (N_MAX - 3) * sizeof *out);
+            }
+            memcpy(expect, out, sizeof expect);
+        }
+    }
+}
+END_TEST
+
 START_TEST(refusals)
 {
     struct kedge_rng rng = new_stream(16);
@@ -332,6 +357,7 @@ int main(void)
                                   nearest_equal_search,
                                   ties_go_down,
                                   same_bytes_always,
+                                  in_place,
                                   refusals,
                                   NULL};
     return run_tests("aggregation/order", tests);
