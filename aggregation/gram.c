@@ -105,7 +105,7 @@ struct ahead {
 static void ask_ahead(struct ahead *ahead, size_t lines)
 {
     for (; lines > 0 && ahead->n > 0 && ahead->vector < ahead->count; lines--) {
-        __builtin_prefetch(ahead->vectors[ahead->vector] + ahead->at + ahead->done, 0, 2);
+        __builtin_prefetch(ahead->vectors[ahead->vector] + ahead->at + ahead->done, 0, 3);
         ahead->done += 16;
         if (ahead->done >= ahead->n) {
             ahead->done = 0;
@@ -134,6 +134,12 @@ static void add_tile(kedgei_gram_block *block, const int16_t *x, size_t count, s
             }
         }
     }
+}
+
+void kedgei_gram_products(const int16_t *x, size_t count, size_t n, int64_t *gram)
+{
+    struct ahead nothing = {.n = 0};
+    add_tile(choose_block(), x, count, n, &nothing, gram);
 }
 
 static void scale_tile(const int32_t *const *vectors, const uint32_t *maxima, size_t count, size_t first,

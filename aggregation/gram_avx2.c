@@ -10,21 +10,29 @@
 #define AVX2 __attribute__((target("avx2,fma")))
 #define INLINE static inline __attribute__((always_inline))
 
+/* A core reads several streams side by side half as fast again as one: a long vector is read in four parts.
+ */
 AVX2 size_t kedgei_max_abs_avx2(const int32_t *q, size_t n, uint32_t *max)
 {
-    __m256i most = _mm256_setzero_si256();
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        /* the magnitude of -2^31 is 2^31 when read as unsigned */
-        __m256i size = _mm256_abs_epi32(_mm256_loadu_si256((const __m256i *)(q + i)));
-        most = _mm256_max_epu32(most, size);
+    enum { PARTS = 4, STEP = 16 };
+    const size_t parts = n >= KEDGEI_GRAM_LONG ? PARTS : 1;
+    const size_t part = n / parts / STEP * STEP;
+    __m256i even = _mm256_setzero_si256();
+    __m256i odd = even;
+    for (size_t i = 0; i < part; i += STEP) {
+        for (size_t k = 0; k < parts; k++) {
+            /* the magnitude of -2^31 is 2^31 when read as unsigned */
+            const __m256i *v = (const __m256i *)(q + k * part + i);
+            even = _mm256_max_epu32(even, _mm256_abs_epi32(_mm256_loadu_si256(v)));
+            odd = _mm256_max_epu32(odd, _mm256_abs_epi32(_mm256_loadu_si256(v + 1)));
+        }
     }
     uint32_t lanes[8];
-    _mm256_storeu_si256((__m256i *)lanes, most);
+    _mm256_storeu_si256((__m256i *)lanes, _mm256_max_epu32(even, odd));
     for (int k = 0; k < 8; k++) {
         *max = lanes[k] > *max ? lanes[k] : *max;
     }
-    return i;
+    return parts * part;
 }
 
 /* Four values: multiply by a reciprocal, and divide exactly only where that lands close to a tie. The

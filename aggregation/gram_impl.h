@@ -18,7 +18,8 @@ enum {
     /* Scaled vectors lie this far apart in a tile. One cache line more than the tile, so that equal
      * coordinates of neighbours fall into different sets of the cache. */
     KEDGEI_GRAM_STRIDE = KEDGE_GRAM_TILE + 32,
-    KEDGEI_GRAM_LINE = 32, /* int16 in a cache line */
+    KEDGEI_GRAM_LINE = 32,      /* int16 in a cache line */
+    KEDGEI_GRAM_LONG = 1 << 14, /* from here on a vector is read in several parts at once */
 };
 
 /* cells[r * KEDGEI_GRAM_COLUMNS + c] = inner product of row r (a + r * KEDGEI_GRAM_STRIDE) and column c (b
@@ -32,5 +33,10 @@ kedgei_gram_block kedgei_gram_block_avx512;
 size_t kedgei_max_abs_avx2(const int32_t *q, size_t n, uint32_t *max);
 size_t kedgei_scale12_avx2(const int32_t *q, size_t n, uint32_t max, int16_t *out);
 size_t kedgei_dot12_avx2(const int16_t *a, const int16_t *b, size_t n, int64_t *sum);
+
+/* The products alone, for the benchmark: the upper triangle of count scaled vectors over n coordinates, as
+ * they lie in a tile (x on a cache line, vectors filled up to a multiple of KEDGEI_GRAM_ROWS), added to gram.
+ */
+void kedgei_gram_products(const int16_t *x, size_t count, size_t n, int64_t *gram);
 
 #endif

@@ -1,5 +1,7 @@
-/* The mean kernel against what this machine can read, and against plain float sums, all in one run, one
- * thread. 45 MB x 10 sources; figures count source bytes only and are medians. */
+/* The mean kernel against what this machine can read, and against plain float sums, all in one run, on one
+ * thread or two, each with its part of the coordinates. 45 MB x 10 sources; figures count source bytes only
+ * and are medians. */
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,6 +22,7 @@ enum {
     FLOAT_TILE = 2048,
     READS = 4,
     FUNCTIONS = 3 + READS,
+    THREADS_MAX = 2,
 };
 
 #define GIGABYTES (1e-9 * SOURCES * COORDINATES * sizeof(int32_t))
@@ -39,16 +42,18 @@ struct arena {
     uint64_t weight[SOURCES];
 };
 
-typedef int bench_fn(struct arena *arena, uint64_t *sink);
+/* Coordinates first … first + n - 1, a thread's part; first and n are multiples of 16 but for the last n. */
+typedef int bench_fn(struct arena *arena, size_t first, size_t n, uint64_t *sink);
 
 /* (a) What one thread can read: the sum of everything as 64-bit words, one, two, five or ten streams side by
  * side. The fastest is the limit; on the machines tried five and ten are half as fast again as one. */
 #if defined(__x86_64__)
-WIDE static inline __attribute__((always_inline)) uint64_t read_streams(int32_t *const *values, int streams)
+WIDE static inline __attribute__((always_inline)) uint64_t read_streams(int32_t *const *values, size_t first,
+                                                                        size_t n, int streams)
 {
     __m256i a = _mm256_setzero_si256();
     __m256i b = a;
-    for (size_t i = 0; i + 16 <= COORDINATES; i += 16) {
+    for (size_t i = first; i + 16 <= first + n; i += 16) {
         for (int k = 0; k < streams; k++) {
             const __m256i *v = (const __m256i *)(values[k] + i);
             a = _mm256_add_epi64(a, _mm256_loadu_si256(v));
@@ -60,10 +65,10 @@ WIDE static inline __attribute__((always_inline)) uint64_t read_streams(int32_t 
     return lanes[0] + lanes[1] + lanes[2] + lanes[3];
 }
 #else
-static uint64_t read_streams(int32_t *const *values, int streams)
+static uint64_t read_streams(int32_t *const *values, size_t first, size_t n, int streams)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < COORDINATES; i++) {
+    for (size_t i = first; i < first + n; i++) {
         for (int k = 0; k < streams; k++) {
             sum += (uint64_t)(int64_t)values[k][i];
         }
@@ -73,13 +78,13 @@ static uint64_t read_streams(int32_t *const *values, int streams)
 #endif
 
 /* streams is a constant in each of these, so the loop over them unrolls. */
-#define READ_ALL(streams)                                                   \
-    WIDE static int read_all_##streams(struct arena *arena, uint64_t *sink) \
-    {                                                                       \
-        for (int k = 0; k < SOURCES; k += (streams)) {                      \
-            *sink += read_streams(arena->values + k, streams);              \
-        }                                                                   \
-        return KEDGE_OK;                                                    \
+#define READ_ALL(streams)                                                                           \
+    WIDE static int read_all_##streams(struct arena *arena, size_t first, size_t n, uint64_t *sink) \
+    {                                                                                               \
+        for (int k = 0; k < SOURCES; k += (streams)) {                                              \
+            *sink += read_streams(arena->values + k, first, n, streams);                            \
+        }                                                                                           \
+        return KEDGE_OK;                                                                            \
     }
 READ_ALL(1)
 READ_ALL(2)
@@ -87,7 +92,7 @@ READ_ALL(5)
 READ_ALL(10)
 
 /* (b) The integer mean. */
-static int mean_integer(struct arena *arena, uint64_t *sink)
+static int mean_integer(struct arena *arena, size_t first, size_t n, uint64_t *sink)
 {
     struct kedge_mean_source sources[SOURCES];
     uint64_t sum = 0;
@@ -95,24 +100,24 @@ static int mean_integer(struct arena *arena, uint64_t *sink)
         sources[k] = (struct kedge_mean_source){.values = arena->values[k], .weight = arena->weight[k]};
         sum += arena->weight[k];
     }
-    int err = kedge_mean_tile(arena->base, sources, SOURCES, 0, COORDINATES, SCALE_BITS, sum, arena->out);
-    *sink += (uint64_t)(arena->out[12345] > 0.0f);
+    int err = kedge_mean_tile(arena->base, sources, SOURCES, first, n, SCALE_BITS, sum, arena->out + first);
+    *sink += (uint64_t)(arena->out[first] > 0.0f);
     return err;
 }
 
 /* (c1) Float sums the usual way: w += a * x, one pass per source. */
-WIDE static int sum_passes(struct arena *arena, uint64_t *sink)
+WIDE static int sum_passes(struct arena *arena, size_t first, size_t n, uint64_t *sink)
 {
-    float *out = arena->out;
-    memcpy(out, arena->base, COORDINATES * sizeof *out);
+    float *out = arena->out + first;
+    memcpy(out, arena->base + first, n * sizeof *out);
     for (int k = 0; k < SOURCES; k++) {
-        const float *x = arena->floats[k];
+        const float *x = arena->floats[k] + first;
         const float a = 1.0f / (float)(k + 3);
-        for (size_t i = 0; i < COORDINATES; i++) {
+        for (size_t i = 0; i < n; i++) {
             out[i] += a * x[i];
         }
     }
-    *sink += (uint64_t)(out[12345] > 0.0f);
+    *sink += (uint64_t)(out[0] > 0.0f);
     return KEDGE_OK;
 }
 
@@ -133,23 +138,23 @@ WIDE static void add_two(const float *const x[2], const float a[2], size_t n, fl
 }
 
 /* (c2) The best plain C float sum: tiles in cache, eight sources then two. */
-static int sum_fused(struct arena *arena, uint64_t *sink)
+static int sum_fused(struct arena *arena, size_t first, size_t n, uint64_t *sink)
 {
     float a[SOURCES];
     for (int k = 0; k < SOURCES; k++) {
         a[k] = 1.0f / (float)(k + 3);
     }
-    for (size_t at = 0; at < COORDINATES; at += FLOAT_TILE) {
-        size_t n = COORDINATES - at < FLOAT_TILE ? COORDINATES - at : FLOAT_TILE;
+    for (size_t at = first; at < first + n; at += FLOAT_TILE) {
+        size_t tile = first + n - at < FLOAT_TILE ? first + n - at : FLOAT_TILE;
         const float *x[SOURCES];
         for (int k = 0; k < SOURCES; k++) {
             x[k] = arena->floats[k] + at;
         }
-        memcpy(arena->out + at, arena->base + at, n * sizeof(float));
-        add_eight(x, a, n, arena->out + at);
-        add_two(x + 8, a + 8, n, arena->out + at);
+        memcpy(arena->out + at, arena->base + at, tile * sizeof(float));
+        add_eight(x, a, tile, arena->out + at);
+        add_two(x + 8, a + 8, tile, arena->out + at);
     }
-    *sink += (uint64_t)(arena->out[12345] > 0.0f);
+    *sink += (uint64_t)(arena->out[first] > 0.0f);
     return KEDGE_OK;
 }
 
@@ -168,17 +173,68 @@ static uint64_t cpu_ns(void)
     return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
+/* A thread's part of one measurement. */
+struct part {
+    bench_fn *fn;
+    struct arena *arena;
+    size_t first, n;
+    uint64_t sink;
+    double seconds;
+    int err;
+};
+
+static void *run_part(void *arg)
+{
+    struct part *part = arg;
+    const uint64_t start = cpu_ns();
+    part->err = part->fn(part->arena, part->first, part->n, &part->sink);
+    part->seconds = 1e-9 * (double)(cpu_ns() - start);
+    return NULL;
+}
+
+/* The longest of the threads' own times. */
+static int run_parts(bench_fn *fn, struct arena *arena, unsigned threads, double *ret_seconds)
+{
+    struct part parts[THREADS_MAX];
+    pthread_t ids[THREADS_MAX];
+    const size_t step = COORDINATES / threads / 16 * 16;
+    int err = KEDGE_OK;
+    unsigned begun = 0;
+    for (unsigned t = 0; t < threads && !err; t++) {
+        parts[t] = (struct part){.fn = fn, .arena = arena, .first = t * step, .n = step};
+        parts[t].n += t + 1 == threads ? COORDINATES - threads * step : 0;
+        if (t + 1 == threads) {
+            run_part(&parts[t]); /* this thread is the last */
+        } else if (pthread_create(&ids[t], NULL, run_part, &parts[t]) != 0) {
+            err = KEDGE_E_NOMEM;
+        } else {
+            begun++;
+        }
+    }
+    for (unsigned t = 0; t < begun; t++) {
+        (void)pthread_join(ids[t], NULL);
+    }
+    double longest = 0;
+    volatile uint64_t keep = 0;
+    for (unsigned t = 0; t < threads && !err; t++) {
+        longest = parts[t].seconds > longest ? parts[t].seconds : longest;
+        keep = keep + parts[t].sink;
+        err = parts[t].err;
+    }
+    *ret_seconds = longest;
+    return err;
+}
+
 /* One untimed call, then rounds in which every function runs once, so that a noisy neighbour hits them
  * all. */
-static int measure(bench_fn *const fns[FUNCTIONS], struct arena *arena, double seconds[FUNCTIONS])
+static int measure(bench_fn *const fns[FUNCTIONS], struct arena *arena, unsigned threads,
+                   double seconds[FUNCTIONS])
 {
     double all[FUNCTIONS][RUNS];
-    uint64_t sink = 0;
     for (int run = -1; run < RUNS; run++) {
         for (size_t f = 0; f < FUNCTIONS; f++) {
-            uint64_t start = cpu_ns();
-            int err = fns[f](arena, &sink);
-            double took = 1e-9 * (double)(cpu_ns() - start);
+            double took;
+            int err = run_parts(fns[f], arena, threads, &took);
             if (err) {
                 return err;
             }
@@ -191,8 +247,6 @@ static int measure(bench_fn *const fns[FUNCTIONS], struct arena *arena, double s
         qsort(all[f], RUNS, sizeof(double), compare_doubles);
         seconds[f] = all[f][RUNS / 2];
     }
-    volatile uint64_t keep = sink;
-    (void)keep;
     return KEDGE_OK;
 }
 
@@ -235,28 +289,27 @@ static int open_arena(struct arena *arena)
     return KEDGE_OK;
 }
 
-int kedge_bench_aggregation_mean(double *ret_gbps, double *ret_read_gbps, double *ret_float_gbps,
-                                 double *ret_float_fused_gbps)
+int kedge_bench_aggregation_mean(unsigned threads, struct kedge_bench_mean *ret)
 {
     static bench_fn *const fns[FUNCTIONS] = {mean_integer, sum_passes, sum_fused,  read_all_1,
                                              read_all_2,   read_all_5, read_all_10};
     double seconds[FUNCTIONS];
     struct arena arena;
-    int err = open_arena(&arena);
+    int err = threads == 0 || threads > THREADS_MAX ? KEDGE_E_ARG : open_arena(&arena);
     if (err) {
         return err;
     }
-    err = measure(fns, &arena, seconds);
+    err = measure(fns, &arena, threads, seconds);
     close_arena(&arena);
     if (!err) {
-        *ret_gbps = GIGABYTES / seconds[0];
-        *ret_float_gbps = GIGABYTES / seconds[1];
-        *ret_float_fused_gbps = GIGABYTES / seconds[2];
         double read = seconds[3];
         for (int i = 4; i < FUNCTIONS; i++) {
             read = seconds[i] < read ? seconds[i] : read;
         }
-        *ret_read_gbps = GIGABYTES / read;
+        *ret = (struct kedge_bench_mean){.mean = GIGABYTES / seconds[0],
+                                         .read = GIGABYTES / read,
+                                         .passes = GIGABYTES / seconds[1],
+                                         .fused = GIGABYTES / seconds[2]};
     }
     return err;
 }
@@ -267,17 +320,22 @@ int kedge_bench_aggregation_mean(double *ret_gbps, double *ret_read_gbps, double
 int main(void)
 {
     for (enum kedge_simd simd = KEDGE_SIMD_SCALAR; simd <= KEDGE_SIMD_LAST; simd++) {
-        double mean;
-        double reading;
-        double passes;
-        double fused;
-        if (kedge_simd_set(simd) || kedge_bench_aggregation_mean(&mean, &reading, &passes, &fused)) {
+        if (kedge_simd_set(simd)) {
             printf("%s: not available\n", kedge_simd_name(simd));
             continue;
         }
-        printf("%-6s mean %.1f ms = %.1f GB/s; read %.1f GB/s: ratio %.2f; float, one source per pass %.1f, "
-               "fused %.1f GB/s\n",
-               kedge_simd_name(simd), 1e3 * GIGABYTES / mean, mean, reading, mean / reading, passes, fused);
+        for (unsigned threads = 1; threads <= THREADS_MAX; threads++) {
+            struct kedge_bench_mean m;
+            if (kedge_bench_aggregation_mean(threads, &m)) {
+                printf("%s: not measured\n", kedge_simd_name(simd));
+                return 1;
+            }
+            printf("%-6s %u thread%s mean %.1f ms = %.1f GB/s; read %.1f GB/s: ratio %.2f; float, one source "
+                   "per "
+                   "pass %.1f, fused %.1f GB/s\n",
+                   kedge_simd_name(simd), threads, threads == 1 ? ": " : "s:", 1e3 * GIGABYTES / m.mean,
+                   m.mean, m.read, m.mean / m.read, m.passes, m.fused);
+        }
     }
     return 0;
 }

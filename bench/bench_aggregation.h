@@ -2,10 +2,16 @@
 #ifndef KEDGE_BENCH_BENCH_AGGREGATION_H
 #define KEDGE_BENCH_BENCH_AGGREGATION_H
 
-/* Medians, one thread, 10^9 bytes per second counted on source bytes: the pass; reading alone; a float sum
- * that goes over memory once per source (as torch's add does); a float sum in one pass. Negative kedge_err on
- * failure. */
-int kedge_bench_aggregation_mean(double *ret_gbps, double *ret_read_gbps, double *ret_float_gbps,
-                                 double *ret_float_fused_gbps);
+/* Medians in 10^9 bytes per second, counted on source bytes. */
+struct kedge_bench_mean {
+    double mean;   /* the pass */
+    double read;   /* reading alone */
+    double passes; /* a float sum that goes over memory once per source, as torch's add does */
+    double fused;  /* a float sum in one pass */
+};
+
+/* threads: 1 or 2, which share the coordinates; time is the processor time of the one that takes longest.
+ * Negative kedge_err on failure. */
+int kedge_bench_aggregation_mean(unsigned threads, struct kedge_bench_mean *ret);
 
 #endif

@@ -2,6 +2,7 @@
 """torch's float sums over the shape of the row mean-kernel, beside bench_aggregation, on one thread.
 
     bench/compare_torch.py [BUILD/bin/bench_aggregation]
+    bench/compare_torch.py --torch        only torch's rates, a line each: for kedge-bench's row mean-vs-torch
 
 Ten sources of 45 MB. torch: acc.add_(x, alpha=w) per source, and torch.stack(sources).sum(0). Both programs
 count source bytes, take the processor time of their own thread and the median of 9; they take turns three
@@ -36,7 +37,8 @@ def main():
     except ImportError:
         print("skipped: torch is not installed for", sys.executable)
         return 0
-    if not os.access(bench, os.X_OK):
+    alone = bench == "--torch"
+    if not alone and not os.access(bench, os.X_OK):
         print(f"{bench}: not there; build it: ninja -C BUILD bench_aggregation", file=sys.stderr)
         return 1
     torch.set_num_threads(1)
@@ -54,10 +56,14 @@ def main():
     def stack_sum():
         torch.sum(torch.stack(sources), dim=0, out=acc)
 
+    if alone:
+        print("GB/s", median_rate(add_each))
+        print("GB/s", median_rate(stack_sum))
+        return 0
     rates = {"kedge": [], "read": [], "add_": [], "stack().sum(0)": []}
     for _ in range(TURNS):
         said = subprocess.run([bench], check=True, capture_output=True, text=True).stdout
-        mean, read = re.findall(r"= ([0-9.]+) GB/s; read ([0-9.]+) GB/s", said)[-1]  # the widest path
+        mean, read = re.findall(r" 1 thread.*= ([0-9.]+) GB/s; read ([0-9.]+) GB/s", said)[-1]  # the widest path
         rates["kedge"].append(float(mean))
         rates["read"].append(float(read))
         rates["add_"].append(median_rate(add_each))

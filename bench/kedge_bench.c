@@ -4,23 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench_aggregation.h"
 #include "bench/bench_audit.h"
 #include "bench/bench_federation.h"
 #include "bench/bench_ledger.h"
 #include "bench/bench_rule.h"
 #include "bench/bench_transport.h"
+#include "bench/rows.h"
 #include "common/base/err.h"
 #include "crypto/sign.h"
-
-struct row {
-    const char *name, *unit;
-    double value, baseline, target;
-    bool at_least; /* the target is a lower bound */
-    bool holds;
-};
-
-enum { ROWS_MAX = 4 };
 
 static bool json, is_first = true;
 
@@ -203,23 +194,6 @@ static int poc_first_round(struct row rows[ROWS_MAX], int *ret_count)
     return err ? err : at_most(&rows[0], "poc-first-round", "s", middle, PROCESSES * kedge_bench_start(9), 2);
 }
 
-static int mean_kernel(struct row rows[ROWS_MAX], int *ret_count)
-{
-    double mean, reading, passes, fused;
-    int err = kedge_bench_aggregation_mean(&mean, &reading, &passes, &fused);
-    if (!err) {
-        rows[0] = (struct row){"mean-kernel",
-                               "GB/s",
-                               mean,
-                               reading,
-                               0.6 * reading,
-                               true,
-                               mean >= 0.6 * reading && mean >= passes};
-        *ret_count = 1;
-    }
-    return err;
-}
-
 /* 50 updates of 10 MB, beside reading them alone. */
 static int robust_rules(struct row rows[ROWS_MAX], int *ret_count)
 {
@@ -229,8 +203,8 @@ static int robust_rules(struct row rows[ROWS_MAX], int *ret_count)
     if (!err) {
         const char *const unit = "Mparam/s/core";
         rows[0] = (struct row){"median-50", unit, r.median, r.reading, target, true, r.median >= target};
-        rows[1] = (struct row){
-            "trimmed-mean-50", unit, r.trimmed_mean, r.reading, target, true, r.trimmed_mean >= target};
+        rows[1] = (struct row){"trimmed-mean-50",       unit, r.trimmed_mean, r.reading, target, true,
+                               r.trimmed_mean >= target};
         rows[2] = (struct row){"krum-50", unit, r.krum, r.reading, target, true, r.krum >= target};
         *ret_count = 3;
     }
@@ -348,7 +322,10 @@ static const struct measurement {
     {{"coordinator-memory-4-groups"}, memory_of_groups},
     {{"round-100mb-8-plain", "round-100mb-8-plain-changed"}, round_100mb_plain},
     {{"poc-first-round"}, poc_first_round},
-    {{"mean-kernel"}, mean_kernel},
+    {{"mean-kernel", "mean-kernel-2-threads"}, kedge_row_mean_kernel},
+    {{"mean-vs-torch"}, kedge_row_mean_vs_torch},
+    {{"gram-vs-sgemm", "gram-from-updates"}, kedge_row_gram_vs_sgemm},
+    {{"grouping-100x45mb"}, kedge_row_grouping_100x45mb},
     {{"median-50", "trimmed-mean-50", "krum-50"}, robust_rules},
     {{"ledger-statements"}, ledger_statements},
     {{"ledger-statements-8-tenants"}, ledger_tenants},

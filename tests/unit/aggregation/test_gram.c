@@ -39,6 +39,19 @@ START_TEST(largest_magnitude)
         }
         ck_assert_uint_eq(kedge_max_abs(NULL, 0, 4), 4);
     }
+    enum { LONG = (1 << 14) + 77 }; /* found wherever it stands */
+    int32_t *q = new_array(LONG, sizeof *q);
+    FOR_EACH_SIMD(simd)
+    {
+        for (size_t n = LONG - 80; n <= LONG; n += 16) {
+            for (size_t i = 0; i < n; i += i < n - 100 ? 401 : 1) {
+                q[i] = -7;
+                ck_assert_uint_eq(kedge_max_abs(q, n, 0), 7);
+                q[i] = 0;
+            }
+        }
+    }
+    kedge_mem_free(q);
 }
 END_TEST
 

@@ -1,0 +1,23 @@
+/* A row of kedge-bench, and the measurements that make rows of the vector kernels. */
+#ifndef KEDGE_BENCH_ROWS_H
+#define KEDGE_BENCH_ROWS_H
+
+#include <stdbool.h>
+
+struct row {
+    const char *name, *unit;
+    double value, baseline, target;
+    bool at_least; /* the target is a lower bound */
+    bool holds;
+};
+
+enum { ROWS_MAX = 4 };
+
+/* Each writes its rows and how many; none where something that it needs is missing, with a word to stderr.
+ * Negative kedge_err on failure. */
+int kedge_row_mean_kernel(struct row rows[ROWS_MAX], int *ret_count);
+int kedge_row_mean_vs_torch(struct row rows[ROWS_MAX], int *ret_count);
+int kedge_row_gram_vs_sgemm(struct row rows[ROWS_MAX], int *ret_count);
+int kedge_row_grouping_100x45mb(struct row rows[ROWS_MAX], int *ret_count);
+
+#endif
