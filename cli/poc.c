@@ -185,6 +185,24 @@ static bool can_run(const char *program)
     return stat(program, &st) == 0 && S_ISREG(st.st_mode) && access(program, X_OK) == 0;
 }
 
+/* --strategy, --rule, --server as the job's spec will have them. */
+static int check_choices(struct kedge_cli *c, const struct kedge_poc *p)
+{
+    static struct kedge_job_spec spec;
+    struct kedge_diag d = {.text = ""};
+    struct kedge_buf text;
+    kedge_buf_init(&text, KEDGE_SPEC_MAX);
+    kedge_buf_put_str(&text, "{\"name\":\"poc\",\"tenants\":[\"org-a\"],\"data\":\"d\",\"rounds\":1,"
+                             "\"model\":{\"preset\":\"mclr\",\"inputs\":1,\"classes\":2}");
+    kedge_poc_put_choices(p, &text);
+    kedge_buf_put_str(&text, "}");
+    bool plain = !strpbrk(p->strategy, "\"\\") && !strpbrk(p->rule, "\"\\") && !strpbrk(p->server, "\"\\");
+    int err = plain ? kedge_job_spec_parse(kedge_buf_view(&text), &spec, &d)
+                    : kedge_diag_set(&d, KEDGE_E_FORMAT, "expected names without quotes");
+    kedge_buf_deinit(&text);
+    return err ? kedge_cli_usage(c, "--strategy, --rule, --server: %s", d.text) : 0;
+}
+
 /* The settings and DIR, which is then the one argument that is left; 2 after a usage error, else 0. */
 static int take_settings(struct kedge_cli *c, struct kedge_poc *p)
 {
@@ -211,6 +229,9 @@ static int take_settings(struct kedge_cli *c, struct kedge_poc *p)
         return kedge_cli_usage(c, "--mixing %s: expected a number from 0 to 1000 like 0.05",
                                kedge_cli_word(p->mixing).s);
     }
+    p->strategy = kedge_cli_option(c, "strategy", "");
+    p->rule = kedge_cli_option(c, "rule", "");
+    p->server = kedge_cli_option(c, "server", "");
     if ((p->model_inputs || p->model_classes) && (!p->model_inputs || !p->model_classes || !p->trainer[0])) {
         return kedge_cli_usage(c, "--model-inputs and --model-classes belong together, with --trainer");
     }
@@ -230,7 +251,7 @@ static int take_settings(struct kedge_cli *c, struct kedge_poc *p)
     if (p->groups > p->tenants * p->sites) {
         p->groups = p->tenants * p->sites;
     }
-    return 0;
+    return check_choices(c, p);
 }
 
 /* The whole path of DIR; KEDGE_E_TOO_LONG when the coordinator's door would find no place below it. */

@@ -28,7 +28,8 @@ struct kedge_poc {
     char dir[KEDGE_PATH_MAX], state[KEDGE_PATH_MAX], bin[KEDGE_PATH_MAX];
     uint64_t tenants, sites, rounds, groups, seed;
     const char *dataset, *partition;
-    const char *mixing; /* the grouped job's rate, decimal; "": the default of job specs */
+    const char *mixing;                   /* the grouped job's rate, decimal; "": the default of job specs */
+    const char *strategy, *rule, *server; /* keys of job specs, "": their defaults */
     struct kedge_id tenant_ids[KEDGE_POC_TENANTS_MAX];
     struct kedge_key_pair admins[KEDGE_POC_TENANTS_MAX];
     struct kedge_poc_child coordinator, *clients; /* tenants × sites */
@@ -68,6 +69,8 @@ KEDGE_NODISCARD bool kedge_poc_wait(struct kedge_poc *p, uint64_t end_ns, int *e
 /* As kedge_cli_admin, but waits out a coordinator that is being started again, up to timeout_ms. */
 KEDGE_NODISCARD int kedge_poc_ask(struct kedge_poc *p, json_t *request, uint32_t timeout_ms, json_t **ret,
                                   struct kedge_diag *d);
+/* The keys of the job's spec that --strategy, --rule and --server choose, each with a comma in front. */
+void kedge_poc_put_choices(const struct kedge_poc *p, struct kedge_buf *out);
 KEDGE_NODISCARD int kedge_poc_sign_in(struct kedge_poc *p, struct kedge_diag *d);
 /* Submits (or finds) the job, joins it for all tenants, shows progress until it ends; *ret is its job.show.
  */

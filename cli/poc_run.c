@@ -175,6 +175,20 @@ int kedge_poc_sign_in(struct kedge_poc *p, struct kedge_diag *d)
 
 /* ---- the job ---- */
 
+void kedge_poc_put_choices(const struct kedge_poc *p, struct kedge_buf *out)
+{
+    if (p->strategy[0]) {
+        kedge_buf_printf(out, ",\n  \"strategy\": \"%s\"", p->strategy);
+    }
+    if (p->server[0]) {
+        kedge_buf_printf(out, ",\n  \"server\": \"%s\"", p->server);
+    }
+    if (p->rule[0]) { /* all sites, said so: rules want to know how many updates there may be */
+        kedge_buf_printf(out, ",\n  \"rule\": \"%s\",\n  \"sites_per_round\": %llu", p->rule,
+                         (unsigned long long)(p->tenants * p->sites));
+    }
+}
+
 static void put_spec(const struct kedge_poc *p, const char *name, bool grouped, struct kedge_buf *out)
 {
     bool digits = strcmp(p->dataset, "digits") == 0;
@@ -206,6 +220,7 @@ static void put_spec(const struct kedge_poc *p, const char *name, bool grouped, 
             kedge_buf_printf(out, ",\n  \"mixing\": \"%s\"", p->mixing);
         }
     }
+    kedge_poc_put_choices(p, out);
     kedge_buf_put_str(out, "\n}\n");
 }
 

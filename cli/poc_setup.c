@@ -99,11 +99,15 @@ int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d)
             p->model_classes = (uint64_t)kedge_cli_int(o, "model_classes");
             p->trainer = kedge_mem_strdup(kedge_cli_text(o, "trainer"));
             p->mixing = kedge_mem_strdup(kedge_cli_text(o, "mixing"));
+            p->strategy = kedge_mem_strdup(kedge_cli_text(o, "strategy"));
+            p->rule = kedge_mem_strdup(kedge_cli_text(o, "rule"));
+            p->server = kedge_mem_strdup(kedge_cli_text(o, "server"));
             p->insecure = json_is_true(json_object_get(o, "insecure"));
             p->dataset = kedge_mem_strdup(kedge_cli_text(o, "dataset"));
             p->partition = kedge_mem_strdup(kedge_cli_text(o, "partition"));
             json_decref(o);
-            if (!p->dataset || !p->partition || !p->trainer || !p->mixing) {
+            if (!p->dataset || !p->partition || !p->trainer || !p->mixing || !p->strategy || !p->rule
+                || !p->server) {
                 err = kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
             } else if (!is_sound(p)) {
                 err =
@@ -117,13 +121,14 @@ int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d)
         err = err ? err : kedge_dir_make(p->dir, 0700, d);
         err = err ? err
                   : write_json(path,
-                               json_pack("{s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:I,s:I,s:s,s:s,s:b}", "tenants",
-                                         (json_int_t)p->tenants, "sites", (json_int_t)p->sites, "rounds",
-                                         (json_int_t)p->rounds, "groups", (json_int_t)p->groups, "seed",
-                                         (json_int_t)p->seed, "dataset", p->dataset, "partition",
+                               json_pack("{s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:I,s:I,s:s,s:s,s:b,s:s,s:s,s:s}",
+                                         "tenants", (json_int_t)p->tenants, "sites", (json_int_t)p->sites,
+                                         "rounds", (json_int_t)p->rounds, "groups", (json_int_t)p->groups,
+                                         "seed", (json_int_t)p->seed, "dataset", p->dataset, "partition",
                                          p->partition, "model_inputs", (json_int_t)p->model_inputs,
                                          "model_classes", (json_int_t)p->model_classes, "trainer", p->trainer,
-                                         "mixing", p->mixing, "insecure", (int)p->insecure),
+                                         "mixing", p->mixing, "insecure", (int)p->insecure, "strategy",
+                                         p->strategy, "rule", p->rule, "server", p->server),
                                d);
     }
     for (uint64_t i = 0; i < p->tenants && !err; i++) {

@@ -335,6 +335,17 @@ START_TEST(test_answer_taken)
     struct kedge_metrics m;
     ck_assert_int_eq(kedge_metrics_parse(kedge_view_str(OK_TRAIN "}"), true, true, &m, NULL), KEDGE_OK);
     ck_assert(m.samples == 2 && m.steps == 3 && m.test_samples == 0 && strcmp(m.engine, "unknown") == 0);
+    ck_assert(!m.has_base_loss);
+    ck_assert_int_eq(
+        kedge_metrics_parse(kedge_view_str(OK_TRAIN ",\"base_loss\":\"0.5\"}"), true, true, &m, NULL),
+        KEDGE_OK);
+    ck_assert(m.has_base_loss && m.base_loss == 0.5);
+    static const char *const wrong[] = {"\"-0.5\"", "0.5", "\"inf\""};
+    for (int i = 0; i < 3; i++) {
+        char text[256];
+        snprintf(text, sizeof text, OK_TRAIN ",\"base_loss\":%s}", wrong[i]);
+        ck_assert_int_eq(kedge_metrics_parse(kedge_view_str(text), true, true, &m, NULL), KEDGE_E_TRAINER);
+    }
     const char *test = "{\"status\":\"ok\",\"seconds\":\"0\",\"test_samples\":4,\"test_correct\":3,"
                        "\"test_loss\":\"0.5\",\"engine\":\"a\\nb\"}";
     ck_assert_int_eq(kedge_metrics_parse(kedge_view_str(test), false, true, &m, NULL), KEDGE_OK);

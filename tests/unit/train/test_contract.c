@@ -157,6 +157,51 @@ START_TEST(a_trainer_stays_and_learns)
 }
 END_TEST
 
+/* How far the weights of a file went from the base: the bytes behind the header are floats. */
+static double distance_from_base(const char *name)
+{
+    char a[4096], b[4096];
+    size_t len = read_file("base", a, sizeof a);
+    double sum = 0;
+    ck_assert_uint_eq(read_file(name, b, sizeof b), len);
+    for (size_t at = 512; at + 4 <= len; at += 4) { /* behind any header of this model */
+        float x, y;
+        memcpy(&x, a + at, 4);
+        memcpy(&y, b + at, 4);
+        sum += ((double)x - (double)y) * ((double)x - (double)y);
+    }
+    return sum;
+}
+
+START_TEST(a_pull_keeps_it_near_its_base)
+{
+    struct kedge_process p;
+    char reply[4096], a[4096], b[4096];
+    double plain, loss = 0;
+    make_base("base", 64, 1);
+    start(trainer_path, &p);
+    ask_train(&p, "base", "a", "\"epochs\":2,\"batch\":10", reply);
+    ck_assert_ptr_null(strstr(reply, "base_loss"));
+    ask_train(&p, "base", "b", "\"epochs\":2,\"batch\":10,\"base_loss\":true,\"proximal\":\"0\"", reply);
+    ck_assert_int_eq(kedge_real_decode(kedge_view_str(member(reply, "base_loss")), &loss), KEDGE_OK);
+    ck_assert(loss > 1 && loss < 4); /* ten classes by chance: log 10 */
+    size_t len = read_file("a", a, sizeof a);
+    ck_assert_uint_eq(read_file("b", b, sizeof b), len);
+    ck_assert_mem_eq(a, b, len); /* measuring and a pull of nothing change nothing */
+    plain = distance_from_base("a");
+    ck_assert(plain > 0);
+    ask_train(&p, "base", "b", "\"epochs\":2,\"batch\":10,\"proximal\":\"1\"", reply);
+    ck_assert_str_eq(member(reply, "status"), "ok");
+    ck_assert(distance_from_base("b") < 0.7 * plain && distance_from_base("b") > 0);
+    ask_train(&p, "base", "b", "\"epochs\":1,\"proximal\":\"-1\"", reply);
+    ck_assert_str_eq(member(reply, "code"), "request");
+    ck_assert_ptr_nonnull(strstr(member(reply, "message"), "proximal"));
+    ask_train(&p, "base", "b", "\"epochs\":1,\"base_loss\":\"yes\"", reply);
+    ck_assert_str_eq(member(reply, "code"), "request");
+    finish(&p);
+}
+END_TEST
+
 START_TEST(the_end_of_input_ends_it)
 {
     struct kedge_process p;
@@ -328,6 +373,7 @@ int main(int argc, char **argv)
     TCase *tc = tcase_create("contract");
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_trainer_stays_and_learns);
+    tcase_add_test(tc, a_pull_keeps_it_near_its_base);
     tcase_add_loop_test(tc, the_end_of_input_ends_it, 0, 2);
     tcase_add_test(tc, bad_requests_are_answered_and_survived);
     tcase_add_test(tc, bad_models_and_results_leave_no_file);
