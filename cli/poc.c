@@ -7,10 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "chain/job_spec.h"
 #include "cli/local.h"
 #include "cli/poc.h"
-
-#include "chain/job_spec.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/process.h"
