@@ -212,8 +212,8 @@ const struct kedge_rule *kedge_rule_effective(const struct kedge_rule *rule,
 static bool has_inputs(const struct kedge_rule *rule, const struct kedge_rule_inputs *inputs)
 {
     const size_t all = inputs->count + (rule->needs_root ? 1 : 0);
-    if (inputs->count == 0 || all > KEDGE_RULE_VECTORS_MAX || (rule->needs_norms && !inputs->norm_sq)
-        || (rule->needs_gram && (!inputs->gram || !inputs->maxima))
+    if (inputs->count == 0 || all > KEDGE_RULE_VECTORS_MAX || inputs->has_root != rule->needs_root
+        || (rule->needs_norms && !inputs->norm_sq) || (rule->needs_gram && (!inputs->gram || !inputs->maxima))
         || (rule->uses_bound && inputs->scale_bits > KEDGE_SCALE_BITS_MAX)) {
         return false;
     }

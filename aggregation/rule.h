@@ -77,8 +77,8 @@ struct kedge_rule {
     kedge_rule_weigh_fn *weigh; /* called by kedge_rule_weigh; NULL: the base weights stay */
 };
 
-/* What is known of a group's updates. Arrays marked R have one more element (or row) when the rule needs a
- * root update: count + 1, the root's last. Borrowed for the call. */
+/* What is known of a group's updates. Arrays marked R have one more element (or row), the root update's, when
+ * there is one: count + 1, the root's last. Borrowed for the call. */
 struct kedge_rule_inputs {
     size_t count;           /* updates, at least 1 */
     const uint64_t *weight; /* base weights, from kedge_rule_base, perhaps capped; a sum of at least 1 */
@@ -87,6 +87,7 @@ struct kedge_rule_inputs {
     const double *norm_sq;  /* R: kedge_norm_value of each update (units of 2^-2·scale_bits) */
     const int64_t *gram;    /* R × R: as kedge_gram_tile makes it */
     const uint32_t *maxima; /* R: as kedge_max_abs makes them */
+    bool has_root;          /* must be what rule->needs_root says */
 };
 
 size_t kedge_rule_count(void);

@@ -50,7 +50,8 @@ static inline int weigh_updates(const struct kedge_rule *rule, const struct kedg
                                              .scale_bits = RULE_SCALE,
                                              .norm_sq = rule->needs_norms ? norm_sq : NULL,
                                              .gram = rule->needs_gram ? gram : NULL,
-                                             .maxima = rule->needs_gram ? maxima : NULL};
+                                             .maxima = rule->needs_gram ? maxima : NULL,
+                                             .has_root = rule->needs_root};
     return kedge_rule_weigh(rule, params, &inputs, u->weight, &u->divisor);
 }
 

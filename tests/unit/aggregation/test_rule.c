@@ -136,7 +136,7 @@ START_TEST(refusals)
     uint32_t maxima[5] = {1, 1, 1, 1, 1};
     int64_t gram[25] = {0};
     double norm_sq[5] = {1, 1, 1, 1, 1};
-    const struct kedge_rule_inputs good = {5, votes, 1, 20, norm_sq, gram, maxima};
+    const struct kedge_rule_inputs good = {5, votes, 1, 20, norm_sq, gram, maxima, false};
     struct kedge_rule_inputs in = good;
     const struct kedge_rule_params params = {0.2, 0};
     ck_assert_int_eq(kedge_rule_weigh(krum, &params, &in, weight, &divisor), KEDGE_OK);
@@ -150,6 +150,10 @@ START_TEST(refusals)
     in = good;
     in.gram = NULL;
     ck_assert_int_eq(kedge_rule_weigh(krum, &params, &in, weight, &divisor), KEDGE_E_ARG);
+    in = good;
+    in.has_root = true;
+    ck_assert_int_eq(kedge_rule_weigh(krum, &params, &in, weight, &divisor), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_rule_weigh(rule_of("root-trust"), &params, &good, weight, &divisor), KEDGE_E_ARG);
     in = good;
     in.maxima = NULL;
     ck_assert_int_eq(kedge_rule_weigh(krum, &params, &in, weight, &divisor), KEDGE_E_ARG);
@@ -381,7 +385,7 @@ START_TEST(out_of_memory)
         }
         kedge_rule_base(rule, u.samples, 7, u.base);
         const size_t all = rule->needs_root ? 8 : 7;
-        const struct kedge_rule_inputs in = {7, u.base, 100, 16, norm_sq, gram, maxima};
+        const struct kedge_rule_inputs in = {7, u.base, 100, 16, norm_sq, gram, maxima, rule->needs_root};
         long k = 0;
         int err;
         do {

@@ -172,7 +172,7 @@ START_TEST(sums_fit)
         votes[i] = KEDGE_RULE_VOTE;
     }
     const struct kedge_rule_params params = {0, 0};
-    const struct kedge_rule_inputs inputs = {N, votes, 1, 0, norm_sq, gram, maxima};
+    const struct kedge_rule_inputs inputs = {N, votes, 1, 0, norm_sq, gram, maxima, true};
     uint64_t divisor = 0;
     ck_assert_int_eq(kedge_rule_weigh(rule_of("root-trust"), &params, &inputs, weight, &divisor), KEDGE_OK);
     int128 sum = 0;
