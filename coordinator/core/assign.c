@@ -69,6 +69,7 @@ void kedgei_assigned(struct kedge_coord *c, const struct kedge_coord_event *ev)
         j->failing = ev->err;
     }
     kedgei_row_refresh(c, ev->job, ev->site);
+    kedgei_offer(c, ev->site);
 }
 
 void kedgei_assign_appended(struct kedge_coord *c, const struct kedge_coord_event *ev)

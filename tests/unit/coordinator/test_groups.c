@@ -1,0 +1,579 @@
+/* Groups that change: migration, moves and new groups by a close, sites that choose; and restarts in between.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/coordinator/host.h"
+
+static const enum kedge_task_kind P = KEDGE_TASK_PRETRAIN, T = KEDGE_TASK_TRAIN, E = KEDGE_TASK_EVALUATE;
+enum { SITES = 3, NONE = -1 };
+
+static void load_job(struct host *h, uint32_t models)
+{
+    struct kedge_digest begin[2] = {digest_of(1), digest_of(2)};
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_LOAD_JOB);
+    host_members(h, 1, SITES);
+    ev.params = &h->params;
+    ev.models = begin;
+    ev.model_count = models;
+    ev.state = KEDGE_JOB_TRAINING;
+    host_step(h, &ev);
+    host_joined(h, 0);
+}
+
+static void load_closed(struct host *h, uint32_t round, enum kedge_task_kind kind, uint32_t models,
+                        bool regroup)
+{
+    struct kedge_digest made[2] = {digest_of(20), digest_of(21)};
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_LOAD_ROUND);
+    ev.round = round;
+    ev.kind = kind;
+    ev.closed = true;
+    ev.regroup = regroup;
+    ev.models = made;
+    ev.model_count = models;
+    host_step(h, &ev);
+}
+
+static void load_open(struct host *h, uint32_t round, enum kedge_task_kind kind)
+{
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_LOAD_ROUND);
+    ev.round = round;
+    ev.kind = kind;
+    host_step(h, &ev);
+    for (uint32_t i = 0; i < SITES; i++) {
+        ev = event_of(h, KEDGE_EV_LOAD_ROW);
+        ev.site = i;
+        ev.selected = i != 2;
+        host_step(h, &ev);
+    }
+}
+
+static void load_group(struct host *h, uint32_t site, uint32_t round, uint32_t group, bool durable)
+{
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_LOAD_GROUP);
+    ev.site = site;
+    ev.round = round;
+    ev.group = group;
+    ev.durable = durable;
+    host_step(h, &ev);
+}
+
+static void load_accepted(struct host *h, uint32_t site, enum kedge_task_kind kind, uint32_t group,
+                          uint8_t number)
+{
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_LOAD_ACCEPTED);
+    ev.site = site;
+    ev.kind = kind;
+    ev.group = group;
+    ev.leaf = number;
+    ev.envelope = ev.update = digest_of(number);
+    ev.weight = 1;
+    host_step(h, &ev);
+}
+
+static void poll_shifted(struct host *h, uint32_t site, uint32_t request)
+{
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_POLL);
+    ev.site = site;
+    ev.request = request;
+    ev.wait_ns = 5000 * MS;
+    ev.shifted = true;
+    host_step(h, &ev);
+}
+
+static void assigned(struct host *h, uint32_t site, uint32_t group, int err)
+{
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_ASSIGNED);
+    ev.site = site;
+    ev.group = group;
+    ev.err = err;
+    host_step(h, &ev);
+}
+
+static void stated(struct host *h, uint32_t site, int err)
+{
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_ASSIGN_APPENDED);
+    ev.site = site;
+    ev.err = err;
+    host_step(h, &ev);
+}
+
+/* ROUND_COMPUTED with models first, first + 1 …; groups[site], NONE: not listed. */
+static void computed(struct host *h, uint32_t round, uint32_t models, uint8_t first, const int groups[SITES],
+                     bool regroup)
+{
+    struct kedge_digest made[KEDGE_GROUPS_MAX];
+    uint32_t sites[SITES], to[SITES];
+    struct kedge_coord_event ev = event_of(h, KEDGE_EV_ROUND_COMPUTED);
+    for (uint32_t i = 0; i < models; i++) {
+        made[i] = digest_of((uint8_t)(first + i));
+    }
+    for (uint32_t i = 0; i < SITES; i++) {
+        if (groups[i] != NONE) {
+            sites[ev.assigned_count] = i;
+            to[ev.assigned_count++] = (uint32_t)groups[i];
+        }
+    }
+    ev.round = round;
+    ev.model_count = models;
+    ev.models = made;
+    ev.regroup = regroup;
+    ev.assigned_sites = sites;
+    ev.assigned_groups = to;
+    host_step(h, &ev);
+}
+
+static bool may_read(const struct host *h, uint32_t site, uint8_t model)
+{
+    struct kedge_digest d = digest_of(model);
+    return kedge_coord_may_read(h->c, 0, site, &d);
+}
+
+/* Round 0 is closed with models 20 and 21; sites 0 and 2 are in group 0, site 1 in group 1; nothing is open.
+ */
+static void open_warm(struct host *h)
+{
+    h->params.groups = 2;
+    h->params.rounds = 4;
+    load_job(h, 1);
+    load_closed(h, 0, P, 2, false);
+    load_group(h, 0, 0, 0, true);
+    load_group(h, 1, 0, 1, true);
+    load_group(h, 2, 0, 0, true);
+    host_simple(h, KEDGE_EV_START);
+}
+
+START_TEST(test_migration)
+{
+    struct host h;
+    host_open(&h);
+    h.params.migrate_every = 1;
+    open_warm(&h);
+    host_poll(&h, 0, 100);
+    host_poll(&h, 1, 101);
+    poll_shifted(&h, 2, 102);
+    EXPECT(&h, "round-opened r1");
+    host_main(&h, KEDGE_OK);
+    EXPECT(&h, "task q100 s0 train r1 g0 base=20; task q101 s1 train r1 g1 base=21; "
+               "task q102 s2 pretrain r1 cold base=1");
+    host_accept(&h, 2, P, 1, KEDGE_COORD_NONE, 1, 10);
+    EXPECT(&h, "receipt q10 leaf=10; assign s2");
+    host_submit(&h, 2, T, 1, 0, 20, 11); /* it moves first */
+    EXPECT(&h, "away q11 BUSY again");
+    assigned(&h, 2, 1, KEDGE_OK);
+    EXPECT(&h, "append-assigned s2 g1");
+    host_poll(&h, 2, 103);
+    EXPECT(&h, "");
+    ck_assert(!may_read(&h, 2, 20) && !may_read(&h, 2, 21));
+    stated(&h, 2, KEDGE_OK);
+    EXPECT(&h, "task q103 s2 train r1 g1 base=21");
+    ck_assert(!may_read(&h, 2, 20) && may_read(&h, 2, 21));
+    host_submit(&h, 2, T, 1, 0, 20, 12);
+    EXPECT(&h, "away q12 WRONG_GROUP");
+    host_accept(&h, 2, T, 1, 1, 21, 13);
+    EXPECT(&h, "receipt q13 leaf=13");
+    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 2)->train.group, 1);
+    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 2)->pretrain.group, 1);
+    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 2)->group_round, 1);
+    poll_shifted(&h, 2, 104); /* once in a round */
+    EXPECT(&h, "");
+    host_close(&h);
+}
+END_TEST
+
+/* What it trained before the shift stays where it was made for. */
+START_TEST(test_migration_behind_training)
+{
+    struct host h;
+    host_open(&h);
+    h.params.migrate_every = 1;
+    open_warm(&h);
+    for (uint32_t i = 0; i < SITES; i++) {
+        host_poll(&h, i, 100 + i);
+    }
+    host_main(&h, KEDGE_OK);
+    host_submit(&h, 0, T, 1, 0, 20, 10);
+    host_submit(&h, 0, P, 1, KEDGE_COORD_NONE, 1, 11);
+    EXPECT(&h, "away q11 BUSY again"); /* its training is in flight */
+    host_verified(&h, 0, T, 10, KEDGE_OK);
+    host_appended(&h, 0, T, 10, 10, KEDGE_OK);
+    poll_shifted(&h, 0, 103);
+    EXPECT(&h, "task q103 s0 pretrain r1 cold base=1");
+    host_accept(&h, 0, P, 1, KEDGE_COORD_NONE, 1, 12);
+    host_accept(&h, 1, T, 1, 1, 21, 13);
+    host_accept(&h, 2, T, 1, 0, 20, 14);
+    EXPECT(&h, "receipt q14 leaf=14"); /* all are there; the round waits for the move that is under way */
+    assigned(&h, 0, 1, KEDGE_OK);
+    stated(&h, 0, KEDGE_OK);
+    EXPECT(&h, "close r1");
+    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->train.group, 0);
+    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->group, 1);
+    host_close(&h);
+}
+END_TEST
+
+/* Who may not migrate is not heard: the job does not know of it, the pause is not over, or its pretraining
+ * fits nowhere. */
+START_TEST(test_migration_refused)
+{
+    static const struct {
+        uint32_t every;
+        const char *task, *answer;
+    } cases[] = {
+        {0, "task q100 s0 train r1 g0 base=20", "away q10 ARG"},
+        {2, "task q100 s0 train r1 g0 base=20", "away q10 ARG"},
+        {1, "task q100 s0 pretrain r1 cold base=1", "verify s0 pretrain t10"},
+    };
+    struct host h;
+    host_open(&h);
+    h.params.migrate_every = cases[_i].every;
+    open_warm(&h);
+    poll_shifted(&h, 0, 100);
+    EXPECT(&h, "");
+    host_poll(&h, 1, 101);
+    host_poll(&h, 2, 102);
+    host_main(&h, KEDGE_OK);
+    ck_assert_msg(strncmp(h.text, cases[_i].task, strlen(cases[_i].task)) == 0, "%s", h.text);
+    host_submit(&h, 0, P, 1, KEDGE_COORD_NONE, 1, 10);
+    EXPECT(&h, cases[_i].answer);
+    if (cases[_i].every == 1) {
+        host_verified(&h, 0, P, 10, KEDGE_OK);
+        host_appended(&h, 0, P, 10, 3, KEDGE_OK);
+        host_poll(&h, 0, 103);
+        assigned(&h, 0, 0, KEDGE_E_ARG);
+        EXPECT(&h, "task q103 s0 train r1 g0 base=20"); /* it stays, and it counts */
+    }
+    host_close(&h);
+}
+END_TEST
+
+/* A site that is not selected migrates, too; the round does not wait for it, and a restart goes on where it
+ * was.
+ */
+START_TEST(test_migration_restarted)
+{
+    struct host h;
+    host_open(&h);
+    h.params.groups = 2;
+    h.params.rounds = 4;
+    h.params.migrate_every = 1;
+    load_job(&h, 1);
+    load_closed(&h, 0, P, 2, false);
+    for (uint32_t i = 0; i < SITES; i++) {
+        load_group(&h, i, 0, 0, true);
+    }
+    load_open(&h, 1, T);
+    load_accepted(&h, 2, P, KEDGE_COORD_NONE, 7);
+    load_accepted(&h, 0, T, 0, 8);
+    host_simple(&h, KEDGE_EV_START);
+    EXPECT(&h, "assign s2");
+    host_accept(&h, 1, T, 1, 0, 20, 9);
+    EXPECT(&h, "receipt q9 leaf=9");
+    assigned(&h, 2, 1, KEDGE_OK);
+    stated(&h, 2, KEDGE_E_DISK_FULL);
+    EXPECT(&h, "training>halted DISK_FULL");
+    h.now += 1000 * MS;
+    host_simple(&h, KEDGE_EV_TIMER);
+    EXPECT(&h, "append-assigned s2 g1");
+    stated(&h, 2, KEDGE_OK);
+    EXPECT(&h, "halted>training; close r1");
+    host_close(&h);
+}
+END_TEST
+
+/* The statement was durable, its report was lost: nothing is asked for again, and the group is that of the
+ * statement. */
+START_TEST(test_migration_stated)
+{
+    struct host h;
+    host_open(&h);
+    h.params.groups = 2;
+    h.params.rounds = 4;
+    h.params.migrate_every = 1;
+    load_job(&h, 1);
+    load_closed(&h, 0, P, 2, false);
+    for (uint32_t i = 0; i < SITES; i++) {
+        load_group(&h, i, 0, 0, true);
+    }
+    load_open(&h, 1, T);
+    load_group(&h, 0, 1, 1, true);
+    load_accepted(&h, 0, P, KEDGE_COORD_NONE, 7);
+    host_simple(&h, KEDGE_EV_START);
+    EXPECT(&h, "");
+    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->pretrain.group, 1);
+    poll_shifted(&h, 0, 100);
+    EXPECT(&h, "task q100 s0 train r1 g1 base=21");
+    host_close(&h);
+}
+END_TEST
+
+static void train_all(struct host *h, uint32_t round, const uint32_t groups[SITES],
+                      const uint8_t bases[SITES], uint8_t number)
+{
+    for (uint32_t i = 0; i < SITES; i++) {
+        host_accept(h, i, T, round, groups[i], bases[i], (uint8_t)(number + i));
+    }
+}
+
+/* A close merges two groups: nothing of it holds before it is durable, the next round waits for the
+ * statement, and numbers mean others from then on. */
+START_TEST(test_moves)
+{
+    struct host h;
+    host_open(&h);
+    open_warm(&h);
+    for (uint32_t i = 0; i < SITES; i++) {
+        host_poll(&h, i, 100 + i);
+    }
+    host_main(&h, KEDGE_OK);
+    train_all(&h, 1, (uint32_t[]){0, 1, 0}, (uint8_t[]){20, 21, 20}, 10);
+    EXPECT(&h, "receipt q12 leaf=12; close r1");
+    computed(&h, 1, 1, 30, (int[]){NONE, 0, NONE}, false);
+    EXPECT(&h, "round-closed r1");
+    ck_assert(!may_read(&h, 1, 30) && may_read(&h, 1, 21));
+    host_main(&h, KEDGE_OK);
+    EXPECT(&h, "append-assigned s1 g0");
+    ck_assert(!may_read(&h, 1, 30) && may_read(&h, 1, 21) && !may_read(&h, 1, 20));
+    for (uint32_t i = 0; i < SITES; i++) {
+        host_poll(&h, i, 110 + i);
+        EXPECT(&h, "");
+    }
+    stated(&h, 1, KEDGE_OK);
+    EXPECT(&h, "round-opened r2");
+    ck_assert(may_read(&h, 1, 30) && may_read(&h, 1, 21) && !may_read(&h, 1, 20));
+    ck_assert(may_read(&h, 0, 20) && !may_read(&h, 0, 21));
+    host_main(&h, KEDGE_OK);
+    EXPECT(&h, "task q110 s0 train r2 g0 base=30; task q111 s1 train r2 g0 base=30; "
+               "task q112 s2 train r2 g0 base=30");
+    train_all(&h, 2, (uint32_t[]){0, 0, 0}, (uint8_t[]){30, 30, 30}, 20);
+    computed(&h, 2, 2, 40, (int[]){NONE, 1, 0}, false); /* and split again; one that stays is stated, too */
+    host_main(&h, KEDGE_OK);
+    EXPECT(&h, "append-assigned s1 g1; append-assigned s2 g0");
+    ck_assert(may_read(&h, 1, 30) && !may_read(&h, 1, 40));
+    host_close(&h);
+}
+END_TEST
+
+/* Killed between the close and the statements: they come before anything else; also behind the last round. */
+START_TEST(test_moves_restarted)
+{
+    struct host h;
+    host_open(&h);
+    h.params.groups = 2;
+    h.params.rounds = _i == 0 ? 2 : 1;
+    load_job(&h, 1);
+    load_closed(&h, 1, T, 2, false);
+    for (uint32_t i = 0; i < SITES; i++) {
+        load_group(&h, i, 0, 0, true);
+    }
+    load_group(&h, 0, 1, 1, true); /* this one was stated */
+    load_group(&h, 2, 1, 1, false);
+    host_simple(&h, KEDGE_EV_START);
+    EXPECT(&h, "append-assigned s2 g1");
+    for (uint32_t i = 0; i < SITES; i++) {
+        host_poll(&h, i, 100 + i);
+        EXPECT(&h, "");
+    }
+    stated(&h, 2, KEDGE_OK);
+    EXPECT(&h, _i == 0 ? "round-opened r2" : "training>storing; job-closed completed");
+    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 2)->group_round, 1);
+    host_close(&h);
+}
+END_TEST
+
+/* A round in which groups are made anew: on the schedule, because a close asked for it, or not at all. */
+static const struct {
+    uint32_t every, last;
+    enum kedge_task_kind kind;
+    bool asked;
+    enum kedge_task_kind want;
+} plans[] = {
+    {0, 1, KEDGE_TASK_TRAIN, false, KEDGE_TASK_TRAIN},   {2, 1, KEDGE_TASK_TRAIN, false, KEDGE_TASK_PRETRAIN},
+    {3, 1, KEDGE_TASK_TRAIN, false, KEDGE_TASK_TRAIN},   {0, 1, KEDGE_TASK_TRAIN, true, KEDGE_TASK_PRETRAIN},
+    {1, 1, KEDGE_TASK_PRETRAIN, true, KEDGE_TASK_TRAIN}, {1, 0, KEDGE_TASK_PRETRAIN, false, KEDGE_TASK_TRAIN},
+    {4, 3, KEDGE_TASK_TRAIN, true, KEDGE_TASK_TRAIN}, /* nothing would be trained behind it */
+};
+
+START_TEST(test_plan)
+{
+    struct host h;
+    host_open(&h);
+    h.params.groups = 2;
+    h.params.rounds = 4;
+    h.params.regroup_every = plans[_i].every;
+    ck_assert_int_eq(kedge_coord_round_kind(&h.params, plans[_i].last + 1, plans[_i].kind, plans[_i].asked),
+                     plans[_i].want);
+    load_job(&h, 1);
+    load_closed(&h, plans[_i].last, plans[_i].kind, 2, plans[_i].asked);
+    for (uint32_t i = 0; i < SITES; i++) {
+        load_group(&h, i, 0, 0, true);
+    }
+    host_simple(&h, KEDGE_EV_START);
+    for (uint32_t i = 0; i < SITES; i++) {
+        host_poll(&h, i, 100 + i);
+    }
+    struct kedge_coord_job_view view;
+    ck_assert(kedge_coord_job(h.c, 0, &view));
+    ck_assert_int_eq(view.round_kind, plans[_i].want);
+    h.params.groups = 1;
+    ck_assert_int_eq(kedge_coord_round_kind(&h.params, 2, T, true), T);
+    host_close(&h);
+}
+END_TEST
+
+/* Warm sites pretrain again, and one that was cold gets its first group; all who have one are stated anew. */
+START_TEST(test_regroup)
+{
+    struct host h;
+    host_open(&h);
+    h.params.groups = 2;
+    h.params.rounds = 4;
+    h.params.evaluate_every = 0;
+    load_job(&h, 1);
+    load_closed(&h, 1, T, 2, true);
+    load_group(&h, 0, 0, 0, true);
+    load_group(&h, 1, 0, 1, true);
+    host_simple(&h, KEDGE_EV_START);
+    for (uint32_t i = 0; i < SITES; i++) {
+        host_poll(&h, i, 100 + i);
+    }
+    EXPECT(&h, "round-opened r2");
+    host_main(&h, KEDGE_OK);
+    EXPECT(&h, "task q100 s0 pretrain r2 cold base=1; task q101 s1 pretrain r2 cold base=1; "
+               "task q102 s2 pretrain r2 cold base=1");
+    host_submit(&h, 0, T, 2, 0, 20, 9);
+    EXPECT(&h, "away q9 ARG"); /* nobody trains in it */
+    host_accept(&h, 0, P, 2, KEDGE_COORD_NONE, 1, 10);
+    host_accept(&h, 2, P, 2, KEDGE_COORD_NONE, 1, 12);
+    host_accept(&h, 1, P, 2, KEDGE_COORD_NONE, 1, 11);
+    EXPECT(&h, "receipt q11 leaf=11; close r2");
+    computed(&h, 2, 2, 30, (int[]){1, 1, 0}, true);
+    host_main(&h, KEDGE_OK);
+    EXPECT(&h, "append-assigned s0 g1; append-assigned s1 g1; append-assigned s2 g0");
+    ck_assert(may_read(&h, 1, 21) && !may_read(&h, 1, 31) && !may_read(&h, 1, 30));
+    for (uint32_t i = 0; i < SITES; i++) {
+        host_poll(&h, i, 110 + i);
+        stated(&h, i, KEDGE_OK);
+    }
+    EXPECT(&h, "round-opened r3");
+    host_main(&h, KEDGE_OK); /* and never two of them behind each other */
+    EXPECT(&h, "task q110 s0 train r3 g1 base=31; task q111 s1 train r3 g1 base=31; "
+               "task q112 s2 train r3 g0 base=30");
+    host_close(&h);
+}
+END_TEST
+
+/* A job that begins in one group has no round 0 and no newcomers. */
+START_TEST(test_start_together)
+{
+    struct host h;
+    host_open(&h);
+    h.params.groups = 2;
+    h.params.start_together = true;
+    load_job(&h, 1);
+    host_simple(&h, KEDGE_EV_START);
+    for (uint32_t i = 0; i < SITES; i++) {
+        host_poll(&h, i, 100 + i);
+    }
+    EXPECT(&h, "round-opened r1");
+    host_main(&h, KEDGE_OK);
+    EXPECT(&h, "task q100 s0 train r1 g0 base=1; task q101 s1 train r1 g0 base=1; "
+               "task q102 s2 train r1 g0 base=1");
+    host_submit(&h, 0, P, 1, KEDGE_COORD_NONE, 1, 9);
+    EXPECT(&h, "away q9 ARG");
+    train_all(&h, 1, (uint32_t[]){0, 0, 0}, (uint8_t[]){1, 1, 1}, 10);
+    computed(&h, 1, 2, 30, (int[]){NONE, NONE, 1}, false);
+    host_main(&h, KEDGE_OK);
+    EXPECT(&h, "append-assigned s2 g1");
+    host_close(&h);
+}
+END_TEST
+
+/* Sites that choose: any model, and the update says whose. */
+START_TEST(test_choice)
+{
+    struct host h;
+    host_open(&h);
+    h.params.groups = 2;
+    h.params.site_chooses = true;
+    h.params.evaluate_every = 1;
+    load_job(&h, 2);
+    host_simple(&h, KEDGE_EV_START);
+    for (uint32_t i = 0; i < SITES; i++) {
+        host_poll(&h, i, 100 + i);
+    }
+    host_main(&h, KEDGE_OK);
+    EXPECT(&h, "task q100 s0 train r1 cold base=0; task q101 s1 train r1 cold base=0; "
+               "task q102 s2 train r1 cold base=0");
+    ck_assert(may_read(&h, 0, 1) && may_read(&h, 0, 2));
+    host_submit(&h, 0, T, 1, 2, 1, 7);
+    EXPECT(&h, "away q7 WRONG_GROUP");
+    host_submit(&h, 0, T, 1, 1, 1, 8);
+    EXPECT(&h, "away q8 WRONG_BASE"); /* it trained another than it says */
+    host_submit(&h, 0, P, 1, KEDGE_COORD_NONE, 1, 9);
+    EXPECT(&h, "away q9 ARG");
+    train_all(&h, 1, (uint32_t[]){1, 0, 1}, (uint8_t[]){2, 1, 2}, 10);
+    EXPECT(&h, "receipt q12 leaf=12; close r1");
+    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->train.group, 1);
+    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->group, 1);
+    computed(&h, 1, 2, 30, (int[]){NONE, NONE, NONE}, false);
+    host_main(&h, KEDGE_OK);
+    host_poll(&h, 1, 110);
+    host_poll(&h, 2, 111);
+    host_poll(&h, 0, 112);
+    host_main(&h, KEDGE_OK);
+    host_accept(&h, 0, T, 2, 0, 30, 20);
+    EXPECT(&h, "receipt q20 leaf=20");
+    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->group, 0);
+    host_submit(&h, 1, E, 1, 0, 30, 21);
+    EXPECT(&h, "append s1 evaluate t21"); /* of the group that it was in */
+    host_close(&h);
+}
+END_TEST
+
+START_TEST(test_choice_restarted)
+{
+    struct host h;
+    host_open(&h);
+    h.params.groups = 2;
+    h.params.site_chooses = true;
+    load_job(&h, 2);
+    load_closed(&h, 1, T, 2, false);
+    load_open(&h, 2, T);
+    load_group(&h, 1, 1, 0, true);
+    load_accepted(&h, 0, T, 1, 7);
+    host_simple(&h, KEDGE_EV_START);
+    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->group, 1);
+    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->train.group, 1);
+    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 1)->group, 0);
+    host_accept(&h, 1, T, 2, 1, 21, 8);
+    EXPECT(&h, "receipt q8 leaf=8; close r2");
+    host_close(&h);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tc = tcase_create("groups");
+    tcase_add_test(tc, test_migration);
+    tcase_add_test(tc, test_migration_behind_training);
+    tcase_add_loop_test(tc, test_migration_refused, 0, 3);
+    tcase_add_test(tc, test_migration_restarted);
+    tcase_add_test(tc, test_migration_stated);
+    tcase_add_test(tc, test_moves);
+    tcase_add_loop_test(tc, test_moves_restarted, 0, 2);
+    tcase_add_loop_test(tc, test_plan, 0, (int)(sizeof plans / sizeof plans[0]));
+    tcase_add_test(tc, test_regroup);
+    tcase_add_test(tc, test_start_together);
+    tcase_add_test(tc, test_choice);
+    tcase_add_test(tc, test_choice_restarted);
+    Suite *s = suite_create("coordinator/groups");
+    suite_add_tcase(s, tc);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
