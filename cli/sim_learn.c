@@ -164,7 +164,7 @@ static void say_rounds(const struct kedge_cli_learn *l, const struct kedge_learn
 {
     static const struct kedge_column columns[] = {{"round", 6},         {"accuracy %", 10}, {"sites %", 7},
                                                   {"worst 10th %", 12}, {"groups", 6},      {"sent", 8},
-                                                  {"virtual h", 9},     {"kJ", 9},          {"moves", 6}};
+                                                  {"virtual s", 9},     {"kJ", 9},          {"moves", 6}};
     enum { COLUMNS = sizeof columns / sizeof columns[0] };
     uint32_t known = 0, seen = 0, told = 0;
     for (uint32_t i = 0; i < res->count; i++) {
@@ -185,7 +185,7 @@ static void say_rounds(const struct kedge_cli_learn *l, const struct kedge_learn
         snprintf(cell[3], CELL, "%s", kedge_cli_learn_percent(r->accuracy_worst).s);
         snprintf(cell[4], CELL, "%u", r->groups);
         snprintf(cell[5], CELL, "%s", kedge_cli_learn_bytes((double)r->bytes_up + (double)r->bytes_down).s);
-        snprintf(cell[6], CELL, "%.2f", r->virtual_s / 3600);
+        snprintf(cell[6], CELL, "%.0f", r->virtual_s);
         snprintf(cell[7], CELL, "%.2f", r->joules / 1000);
         snprintf(cell[8], CELL, "%u", r->migrations);
         for (size_t k = 0; k < COLUMNS; k++) {

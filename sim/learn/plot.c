@@ -120,10 +120,12 @@ static void place(struct kedge_buf *out, int at, int panels)
                      top - height + (rows == 1 ? 0.13 : 0.085));
 }
 
-static void put_style(struct kedge_buf *out, uint32_t i)
+/* wide: a line that others may cover. */
+static void put_style(struct kedge_buf *out, uint32_t i, bool wide)
 {
     static const int dashes[] = {1, 2, 4, 3};
-    kedge_buf_printf(out, "lc rgb \"%s\" dt %d lw 1.8", colours[i % COLOURS], dashes[i / COLOURS % 4]);
+    kedge_buf_printf(out, "lc rgb \"%s\" dt %d lw %s", colours[i % COLOURS], dashes[i / COLOURS % 4],
+                     wide ? "3.6" : "1.8");
 }
 
 static const char *area_colour(uint32_t i)
@@ -132,7 +134,7 @@ static const char *area_colour(uint32_t i)
 }
 
 /* A plot of nothing in the right fifth that has the key. */
-static void put_key(struct kedge_buf *out, const char *const *names, uint32_t count, bool areas)
+static void put_key(struct kedge_buf *out, const char *const *names, uint32_t count, bool areas, bool wide)
 {
     kedge_buf_put_str(out,
                       "set lmargin at screen 0.80\nset rmargin at screen 0.995\nset tmargin at screen 0.935\n"
@@ -145,7 +147,7 @@ static void put_key(struct kedge_buf *out, const char *const *names, uint32_t co
         if (areas) {
             kedge_buf_printf(out, "lc rgb \"%s\" lw 10", area_colour(i));
         } else {
-            put_style(out, i);
+            put_style(out, i, wide && i == 0);
         }
         kedge_buf_printf(out, " title '%s'", names[i]);
     }
@@ -186,11 +188,11 @@ static void put_panels(struct kedge_buf *out, const char *name, const char *titl
         for (uint32_t i = 0; i < lines; i++) {
             kedge_buf_printf(out, "%s$curve%u using %d:%u with lines ", i ? ", " : "", own_block ? i : 0,
                              p + 1, own_block ? 5 : 5 + i);
-            put_style(out, i);
+            put_style(out, i, !own_block && i == 0);
         }
         kedge_buf_put_str(out, "\n");
     }
-    put_key(out, names, lines, false);
+    put_key(out, names, lines, false, !own_block);
     end_page(out);
 }
 
@@ -309,7 +311,7 @@ void kedge_learn_plot_groups(const char *title, const struct kedge_learn_round *
         kedge_buf_printf(out, ", $members using 1:%u with lines lc rgb \"#ffffff\" lw 1", g + 2);
     }
     kedge_buf_put_str(out, "\n");
-    put_key(out, names, groups, true);
+    put_key(out, names, groups, true, false);
     end_page(out);
 }
 

@@ -85,6 +85,10 @@ void kedge_learn_put_real(struct kedge_buf *out, double v)
         kedge_buf_put_str(out, "null");
         return;
     }
+    if (v == floor(v) && fabs(v) < 1e15) { /* 600, where the shortest is 6e+02 */
+        kedge_buf_printf(out, "%.0f", v);
+        return;
+    }
     kedge_real_encode(v, text);
     kedge_buf_put_str(out, text);
 }
