@@ -1,277 +1,187 @@
-/* Shifts that a site's polls tell, and models that it chooses between. */
+/* Whether a site's data are still those that it was grouped by, and how this is kept and read. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/core/site.h"
+#include "client/daemon/metrics.h"
+#include "client/daemon/shift.h"
+#include "client/daemon/stored.h"
+#include "tests/fixtures/run.h"
 
-#define SECOND UINT64_C(1000000000)
-static const struct kedge_id digits = {"digits"}, letters = {"letters"};
+static const struct kedge_id job = {"j"}, other = {"k"};
 
-struct host {
-    union {
-        max_align_t align;
-        uint8_t bytes[8192];
-    } mem;
-    struct kedge_site *s;
-    struct kedge_site_params params;
-    uint64_t now, serial; /* of the last call or work */
-    struct kedge_site_memory stored;
-    struct kedge_site_effects fx;
+static struct kedge_labels labels_of(uint64_t a, uint64_t b, uint64_t c)
+{
+    struct kedge_labels l = {.classes = c ? 3 : 2, .counts = {a, b, c}};
+    return l;
+}
+
+static const struct {
+    const char *what;
+    enum kedge_shift_test test;
+    uint64_t now[3];
+    uint32_t round, pause;
+    bool shifted;
+} rows[] = {
+    {"the same data", KEDGE_SHIFT_TEST_LABELS, {50, 50, 0}, 9, 1, false},
+    {"more of the same", KEDGE_SHIFT_TEST_LABELS, {500, 500, 0}, 9, 1, false},
+    {"a fifth of the shares, not more", KEDGE_SHIFT_TEST_LABELS, {70, 30, 0}, 9, 1, false},
+    {"more than a fifth", KEDGE_SHIFT_TEST_LABELS, {71, 29, 0}, 9, 1, true},
+    {"a class that was not there", KEDGE_SHIFT_TEST_LABELS, {35, 35, 30}, 9, 1, true},
+    {"no test", KEDGE_SHIFT_TEST_NONE, {100, 0, 0}, 9, 1, false},
+    {"the published test does not see which label", KEDGE_SHIFT_TEST_COUNTS, {50, 50, 0}, 9, 1, false},
+    {"… but sizes", KEDGE_SHIFT_TEST_COUNTS, {500, 500, 0}, 9, 1, true},
+    {"by updates: it is time", KEDGE_SHIFT_TEST_UPDATE, {50, 50, 0}, 13, 10, true},
+    {"by updates: not yet", KEDGE_SHIFT_TEST_UPDATE, {50, 50, 0}, 12, 10, false},
+    {"by updates: a round of the past", KEDGE_SHIFT_TEST_UPDATE, {50, 50, 0}, 1, 1, false},
 };
 
-static void step(struct host *h, struct kedge_site_event *ev)
+START_TEST(test_shifted)
 {
-    ev->now_ns = h->now;
-    ev->reply.shown.size = 1;
-    kedge_site_step(h->s, ev, &h->fx);
-    ck_assert(kedge_site_is_valid(h->s));
-    for (uint32_t i = 0; i < h->fx.count; i++) {
-        const struct kedge_site_effect *fx = &h->fx.items[i];
-        h->stored = fx->type == KEDGE_SITE_FX_PERSIST ? fx->memory : h->stored;
-        bool begins = fx->type <= KEDGE_SITE_FX_PERSIST && !fx->busy;
-        h->serial = begins ? fx->serial : h->serial;
+    struct kedge_groupeds g = {.count = 0};
+    struct kedge_labels then = labels_of(50, 50, 0);
+    struct kedge_labels now = labels_of(rows[_i].now[0], rows[_i].now[1], rows[_i].now[2]);
+    ck_assert(!kedge_grouped_shifted(&g, &job, rows[_i].test, rows[_i].pause, rows[_i].round, &now));
+    kedge_grouped_note(&g, &job, 3, &then);
+    ck_assert_msg(kedge_grouped_shifted(&g, &job, rows[_i].test, rows[_i].pause, rows[_i].round, &now)
+                      == rows[_i].shifted,
+                  "%s", rows[_i].what);
+    ck_assert(!kedge_grouped_shifted(&g, &other, rows[_i].test, rows[_i].pause, rows[_i].round, &now));
+}
+END_TEST
+
+/* A trainer that tells no labels: nothing is compared. */
+START_TEST(test_unknown)
+{
+    struct kedge_groupeds g = {.count = 0};
+    struct kedge_labels none = {.classes = 0}, some = labels_of(1, 2, 3);
+    kedge_grouped_note(&g, &job, 3, &none);
+    ck_assert(!kedge_grouped_shifted(&g, &job, KEDGE_SHIFT_TEST_LABELS, 1, 9, &some));
+    kedge_grouped_note(&g, &job, 4, &some);
+    ck_assert_uint_eq(g.count, 1);
+    ck_assert(!kedge_grouped_shifted(&g, &job, KEDGE_SHIFT_TEST_LABELS, 1, 9, &none));
+}
+END_TEST
+
+/* The oldest makes room; the first number of samples stays. */
+START_TEST(test_room)
+{
+    struct kedge_groupeds g = {.count = 0};
+    struct kedge_labels few = labels_of(1, 1, 0), many = labels_of(10, 10, 0);
+    for (int i = 0; i < KEDGE_GROUPED_MAX; i++) {
+        struct kedge_id id = {{(char)('a' + i), '\0'}};
+        kedge_grouped_note(&g, &id, (uint32_t)i, &few);
+    }
+    kedge_grouped_note(&g, &(struct kedge_id){"a"}, 7, &many); /* known: no room needed, now the newest */
+    ck_assert_uint_eq(g.count, KEDGE_GROUPED_MAX);
+    ck_assert_str_eq(g.items[KEDGE_GROUPED_MAX - 1].job.s, "a");
+    ck_assert_uint_eq(g.items[KEDGE_GROUPED_MAX - 1].samples, 2);
+    ck_assert_uint_eq(g.items[KEDGE_GROUPED_MAX - 1].round, 7);
+    ck_assert_uint_eq(g.items[KEDGE_GROUPED_MAX - 1].labels.counts[0], 10);
+    kedge_grouped_note(&g, &(struct kedge_id){"z"}, 8, &few);
+    ck_assert_uint_eq(g.count, KEDGE_GROUPED_MAX);
+    ck_assert_str_eq(g.items[0].job.s, "c"); /* "b" was the oldest */
+    ck_assert_str_eq(g.items[KEDGE_GROUPED_MAX - 1].job.s, "z");
+}
+END_TEST
+
+START_TEST(test_answer)
+{
+    static const struct {
+        const char *labels;
+        bool fine;
+        uint32_t classes;
+    } answers[] = {
+        {"", true, 0},
+        {",\"labels\":[]", true, 0},
+        {",\"labels\":[3,0,9007199254740992]", true, 3},
+        {",\"labels\":[-1]", false, 0},
+        {",\"labels\":[1.5]", false, 0},
+        {",\"labels\":[\"1\"]", false, 0},
+        {",\"labels\":7", false, 0},
+        {",\"labels\":[9007199254740993]", false, 0},
+    };
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+        struct kedge_metrics m = {.samples = 0};
+        struct kedge_diag d;
+        char line[256];
+        snprintf(line, sizeof line, "{\"status\":\"ok\",\"samples\":3,\"steps\":1,\"seconds\":\"0.1\"%s}",
+                 answers[i].labels);
+        int err = kedge_metrics_parse(kedge_view_str(line), true, false, &m, &d);
+        ck_assert_msg((err == KEDGE_OK) == answers[i].fine, "%s", line);
+        ck_assert_uint_eq(m.labels.classes, answers[i].classes);
+        ck_assert(err || answers[i].classes < 3 || m.labels.counts[0] == 3);
     }
 }
+END_TEST
 
-static void start(struct host *h)
+static void put_back(const struct kedge_site_stored *s, struct kedge_site_stored *ret)
 {
-    memset(&h->mem, 0xa5, sizeof h->mem);
-    ck_assert_int_eq(kedge_site_init(h->mem.bytes, sizeof h->mem, &h->params, &h->s), KEDGE_OK);
-    struct kedge_site_event ev = {.type = KEDGE_SITE_EV_START, .memory = h->stored, .seen = {.size = 1}};
-    step(h, &ev);
+    struct kedge_buf text;
+    struct kedge_diag d;
+    kedge_buf_init(&text, KEDGE_STORED_TEXT_MAX);
+    ck_assert_int_eq(kedge_stored_encode(s, &text), KEDGE_OK);
+    ck_assert_msg(kedge_stored_decode(kedge_buf_view(&text), ret, &d) == KEDGE_OK, "%s", d.text);
+    kedge_buf_deinit(&text);
 }
 
-static void open_host(struct host *h)
+START_TEST(test_memory)
 {
-    memset(h, 0, sizeof *h);
-    kedge_site_times_default(&h->params.times);
-    h->params.seed = 1;
-    h->params.base_max = h->params.update_max = 1000;
-    h->params.allow_all = true;
-    h->now = 5 * SECOND;
-    h->stored.enrolled = true;
-    start(h);
-}
-
-static void done(struct host *h, enum kedge_site_event_type type)
-{
-    struct kedge_site_event ev = {.type = type, .serial = h->serial};
-    step(h, &ev);
-}
-
-static void shifted(struct host *h, const struct kedge_id *job)
-{
-    struct kedge_site_event ev = {.type = KEDGE_SITE_EV_SHIFTED, .job = *job};
-    uint64_t serial = h->serial;
-    step(h, &ev);
-    h->serial = serial; /* what is open stays open */
-}
-
-static void reply(struct host *h, enum kedge_site_reply_kind kind, const struct kedge_site_task *task)
-{
-    struct kedge_site_event ev = {.type = KEDGE_SITE_EV_REPLY, .serial = h->serial, .reply = {.kind = kind}};
-    ev.reply.task = task ? *task : (struct kedge_site_task){.round = 0};
-    step(h, &ev);
-}
-
-/* The job that the next poll tells of, "" for none. */
-static const char *next_poll(struct host *h)
-{
-    static struct kedge_id told;
-    reply(h, KEDGE_SITE_REPLY_WAIT, NULL);
-    h->now += 60 * SECOND;
-    done(h, KEDGE_SITE_EV_TIMER);
-    for (uint32_t i = 0; i < h->fx.count; i++) {
-        const struct kedge_site_effect *fx = &h->fx.items[i];
-        if (fx->type == KEDGE_SITE_FX_CALL && fx->call == KEDGE_SITE_CALL_POLL) {
-            told = fx->shifted;
-            return told.s;
+    static struct kedge_site_stored s, back;
+    s = (struct kedge_site_stored){.memory = {.enrolled = true, .shift_count = 2}};
+    s.memory.shifts[0] = (struct kedge_site_shift){job, true};
+    s.memory.shifts[1] = (struct kedge_site_shift){other, false};
+    for (int i = 0; i < KEDGE_GROUPED_MAX; i++) { /* as much as there can be */
+        struct kedge_labels all = {.classes = KEDGE_LABELS_MAX};
+        struct kedge_id id = {{(char)('a' + i), '\0'}};
+        for (int k = 0; k < KEDGE_LABELS_MAX; k++) {
+            all.counts[k] = ((uint64_t)1 << 45) - (uint64_t)k;
         }
+        kedge_grouped_note(&s.groupeds, &id, (uint32_t)i, &all);
     }
-    return "no poll";
-}
-
-static struct kedge_site_task pretrain_task(const struct kedge_id *job)
-{
-    return (struct kedge_site_task){.job = *job,
-                                    .spec_len = 1,
-                                    .base_len = 1,
-                                    .update_len = 1,
-                                    .round = 3,
-                                    .kind = KEDGE_SITE_PRETRAIN,
-                                    .group = KEDGE_SITE_NONE};
-}
-
-/* Takes the task up to a result that is made and persisted. */
-static void work(struct host *h, const struct kedge_site_task *task)
-{
-    struct kedge_site_event ev = {.type = KEDGE_SITE_EV_TRAINED, .result_count = 1};
-    reply(h, KEDGE_SITE_REPLY_TASK, task);
-    done(h, KEDGE_SITE_EV_FETCHED);
-    done(h, KEDGE_SITE_EV_FETCHED);
-    ev.serial = h->serial;
-    ev.results[0] = (struct kedge_site_result){
-        .job = task->job, .kind = task->kind, .round = task->round, .group = task->group, .update_len = 1};
-    step(h, &ev);
-}
-
-static void submit(struct host *h)
-{
-    done(h, KEDGE_SITE_EV_PERSISTED);
-    done(h, KEDGE_SITE_EV_UPLOADED);
-}
-
-/* Told in every poll, also behind a restart, until a pretraining is acknowledged. */
-START_TEST(test_told)
-{
-    struct host h;
-    open_host(&h);
-    ck_assert_str_eq(next_poll(&h), "");
-    shifted(&h, &digits);
-    ck_assert_uint_eq(h.stored.shift_count, 1);
-    ck_assert_str_eq(next_poll(&h), "digits");
-    ck_assert_str_eq(next_poll(&h), "digits");
-    start(&h);
-    ck_assert_str_eq(next_poll(&h), "digits");
-    struct kedge_site_task task = pretrain_task(&letters);
-    work(&h, &task);
-    submit(&h);
-    reply(&h, KEDGE_SITE_REPLY_RECEIPT, NULL);
-    ck_assert_str_eq(next_poll(&h), "digits"); /* that was for another job */
-    task.job = digits;
-    work(&h, &task);
-    submit(&h);
-    reply(&h, KEDGE_SITE_REPLY_RECEIPT, NULL);
-    ck_assert_uint_eq(h.stored.shift_count, 0);
-    ck_assert_str_eq(next_poll(&h), "");
+    put_back(&s, &back);
+    ck_assert_uint_eq(back.memory.shift_count, 2);
+    ck_assert_str_eq(back.memory.shifts[1].job.s, "k");
+    ck_assert(back.memory.shifts[0].answered && !back.memory.shifts[1].answered);
+    ck_assert_uint_eq(back.groupeds.count, KEDGE_GROUPED_MAX);
+    ck_assert_mem_eq(&back.groupeds.items[2].labels, &s.groupeds.items[2].labels,
+                     sizeof back.groupeds.items[2].labels);
+    ck_assert_uint_eq(back.groupeds.items[3].samples, s.groupeds.items[3].samples);
 }
 END_TEST
 
-/* A pretraining that did not count answers nothing; nor does one that was made before the shift. */
-START_TEST(test_not_answered)
-{
-    struct host h;
-    struct kedge_site_task task = pretrain_task(&digits);
-    open_host(&h);
-    if (_i < 2) {
-        shifted(&h, &digits);
-    }
-    work(&h, &task);
-    if (_i == 1) { /* the data shift once more behind it */
-        shifted(&h, &digits);
-    } else if (_i == 2) {
-        shifted(&h, &digits);
-    }
-    if (_i == 3) { /* a restart finds the result, and the shift that it is for */
-        struct kedge_site_memory kept = h.stored;
-        kept.shift_count = 1;
-        kept.shifts[0] = (struct kedge_site_shift){.job = digits, .answered = true};
-        h.stored = kept;
-        start(&h);
-        done(&h, KEDGE_SITE_EV_UPLOADED);
-    } else {
-        submit(&h);
-    }
-    reply(&h, _i == 0 ? KEDGE_SITE_REPLY_CLOSED : KEDGE_SITE_REPLY_RECEIPT, NULL);
-    ck_assert_str_eq(next_poll(&h), _i == 3 ? "" : "digits");
-}
-END_TEST
+static const char *const damaged[] = {
+    "{\"enrolled\":true,\"results\":[],\"shifts\":7}",
+    "{\"enrolled\":true,\"results\":[],\"shifts\":[{\"job\":\"j\"}]}",
+    "{\"enrolled\":true,\"results\":[],\"shifts\":[{\"job\":\"J!\",\"answered\":true}]}",
+    "{\"enrolled\":true,\"results\":[],\"grouped\":[{\"job\":\"j\",\"round\":1,\"samples\":1}]}",
+    "{\"enrolled\":true,\"results\":[],\"grouped\":[{\"job\":\"j\",\"round\":-1,\"samples\":1,\"labels\":[1]}"
+    "]}",
+    "{\"enrolled\":true,\"results\":[],\"grouped\":[{\"job\":\"j\",\"round\":1,\"samples\":1,\"labels\":[-1]}"
+    "]}",
+};
 
-/* One job in a poll, each in its turn; of too many the oldest is forgotten. */
-START_TEST(test_several)
+START_TEST(test_damaged)
 {
-    struct host h;
-    struct kedge_id job = {"a"};
-    open_host(&h);
-    for (int i = 0; i < KEDGE_SITE_SHIFTS_MAX + 1; i++) {
-        job.s[0] = (char)('a' + i);
-        shifted(&h, &job);
-        shifted(&h, &job); /* twice is once */
-    }
-    ck_assert_uint_eq(h.stored.shift_count, KEDGE_SITE_SHIFTS_MAX);
-    bool seen[KEDGE_SITE_SHIFTS_MAX + 1] = {false};
-    for (int i = 0; i < 12 * KEDGE_SITE_SHIFTS_MAX; i++) {
-        const char *told = next_poll(&h);
-        ck_assert(told[0] >= 'b' && told[0] <= 'a' + KEDGE_SITE_SHIFTS_MAX);
-        seen[told[0] - 'a'] = true;
-    }
-    for (int i = 1; i <= KEDGE_SITE_SHIFTS_MAX; i++) {
-        ck_assert_msg(seen[i], "%c is never told", 'a' + i);
-    }
-}
-END_TEST
-
-static struct kedge_site_task choice_task(uint32_t count)
-{
-    struct kedge_site_task task = pretrain_task(&digits);
-    task.kind = KEDGE_SITE_TRAIN;
-    task.choice_count = count;
-    for (uint32_t g = 0; g < count && g < KEDGE_GROUPS_MAX; g++) {
-        memset(task.choices[g].b, (int)g + 1, sizeof task.choices[g].b);
-    }
-    return task;
-}
-
-START_TEST(test_choice)
-{
-    struct host h;
-    struct kedge_site_task task = choice_task(3);
-    open_host(&h);
-    reply(&h, KEDGE_SITE_REPLY_TASK, &task);
-    ck_assert_int_eq(h.fx.items[h.fx.count - 1].blob, KEDGE_SITE_BLOB_SPEC);
-    for (uint8_t g = 1; g <= 3; g++) {
-        done(&h, KEDGE_SITE_EV_FETCHED);
-        const struct kedge_site_effect *fx = &h.fx.items[h.fx.count - 1];
-        ck_assert_int_eq(fx->type, KEDGE_SITE_FX_FETCH);
-        ck_assert_int_eq(fx->blob, KEDGE_SITE_BLOB_MODEL);
-        ck_assert_uint_eq(fx->digest.b[0], g);
-    }
-    done(&h, KEDGE_SITE_EV_FETCHED);
-    ck_assert_int_eq(h.fx.items[h.fx.count - 1].type, KEDGE_SITE_FX_TRAIN);
-    ck_assert_uint_eq(h.fx.items[h.fx.count - 1].task.choice_count, 3);
-}
-END_TEST
-
-/* Tasks that make no sense are refused. */
-START_TEST(test_bad_choice)
-{
-    struct host h;
-    struct kedge_site_task task = choice_task(_i == 0 ? KEDGE_GROUPS_MAX + 1 : 2);
-    if (_i == 1) {
-        task.group = 0;
-    } else if (_i == 2) {
-        task.kind = KEDGE_SITE_PRETRAIN;
-    } else if (_i == 3) {
-        task.evaluate_base = true;
-    } else if (_i == 4) {
-        task.choice_count = 0;
-    }
-    open_host(&h);
-    reply(&h, KEDGE_SITE_REPLY_TASK, &task);
-    bool refused = false;
-    for (uint32_t i = 0; i < h.fx.count; i++) {
-        refused = refused
-                  || (h.fx.items[i].type == KEDGE_SITE_FX_LOG && h.fx.items[i].note == KEDGE_SITE_NOTE_REFUSED
-                      && h.fx.items[i].err == KEDGE_E_FORMAT);
-    }
-    ck_assert(refused);
+    static struct kedge_site_stored back;
+    struct kedge_diag d = {.text = ""};
+    ck_assert_msg(kedge_stored_decode(kedge_view_str(damaged[_i]), &back, &d) == KEDGE_E_FORMAT, "%s",
+                  damaged[_i]);
+    ck_assert(strstr(d.text, "\"shifts\"") || strstr(d.text, "\"grouped\""));
 }
 END_TEST
 
 int main(void)
 {
-    TCase *tc = tcase_create("shift");
-    tcase_add_test(tc, test_told);
-    tcase_add_loop_test(tc, test_not_answered, 0, 4);
-    tcase_add_test(tc, test_several);
-    tcase_add_test(tc, test_choice);
-    tcase_add_loop_test(tc, test_bad_choice, 0, 5);
-    Suite *s = suite_create("client/shift");
-    suite_add_tcase(s, tc);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    Suite *s = suite_create("client-shift");
+    TCase *t = tcase_create("shift");
+    tcase_add_loop_test(t, test_shifted, 0, sizeof rows / sizeof rows[0]);
+    tcase_add_test(t, test_unknown);
+    tcase_add_test(t, test_room);
+    tcase_add_test(t, test_answer);
+    tcase_add_test(t, test_memory);
+    tcase_add_loop_test(t, test_damaged, 0, sizeof damaged / sizeof damaged[0]);
+    suite_add_tcase(s, t);
+    return run_suite(s);
 }
