@@ -143,7 +143,6 @@ static json_t *explain_job(const struct kedgei_audit *a, const struct kedgei_job
 
 static json_t *explain_grouping(const struct kedgei_audit *a, const struct kedgei_origin *origin, bool *nomem)
 {
-    static const char *const how[] = {"cold-start", "newcomer"};
     json_t *list = json_array();
     for (uint32_t t = 0; t < a->tenant_count; t++) {
         const struct kedgei_log *log = &a->tenants[t];
@@ -156,12 +155,17 @@ static json_t *explain_grouping(const struct kedgei_audit *a, const struct kedge
                 || g->group != origin->group) {
                 continue;
             }
+            const struct kedgei_fact *next = kedgei_group_behind(log, &g->job, &g->site, fact->index);
+            const struct kedge_st_group_assigned *left = next ? next->body : NULL;
             json_t *row = json_object();
             kedge_real_encode(g->similarity, similarity);
             kedgei_json_set(row, "tenant", json_string(log->name), nomem);
             kedgei_json_set(row, "site", json_string(g->site.s), nomem);
             kedgei_json_set(row, "round", json_integer(g->round), nomem);
-            kedgei_json_set(row, "how", json_string(how[g->how]), nomem);
+            kedgei_json_set(row, "how", json_string(kedge_group_how_name(g->how)), nomem);
+            if (left) {
+                kedgei_json_set(row, "until", json_integer(left->round), nomem);
+            }
             kedgei_json_set(row, "similarity", json_string(similarity), nomem);
             kedgei_json_set(row, "source", kedgei_json_source(log, fact), nomem);
             *nomem = json_array_append_new(list, row) != 0 || *nomem;

@@ -103,6 +103,26 @@ START_TEST(test_moves)
     json_decref(root);
     ck_assert_int_eq(kedge("job groups moves --record %s", at("fx")), 0);
     ck_assert_ptr_nonnull(strstr(out, "6 first assignments, 2 later ones"));
+    /* the same site in the explanation of the model that it moved to, and of the one that it left in round 2
+     */
+    int stays = 0, left = 0;
+    for (int g = 0; g < 2; g++) {
+        ck_assert_int_eq(kedge("audit explain %s/models/moves-g%d.safetensors %s --trust %s --format json",
+                               at("fx"), g, at("fx"), at("fx/trust.json")),
+                         0);
+        const json_t *grouping = json_object_get(json_object_get(data_of(&root), "provenance"), "grouping"),
+                     *row;
+        size_t i;
+        json_array_foreach(grouping, i, row)
+        {
+            json_int_t until = json_integer_value(json_object_get(row, "until"));
+            left += until == 2;
+            stays += strcmp(json_string_value(json_object_get(row, "how")), "migration") == 0;
+        }
+        json_decref(root);
+    }
+    ck_assert_int_eq(left, 1);
+    ck_assert_int_eq(stays, 2);
     remove_scratch();
 }
 END_TEST
