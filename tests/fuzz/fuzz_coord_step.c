@@ -69,6 +69,29 @@ static int pick_err(struct world *w)
     return errs[next(w) % (sizeof errs / sizeof errs[0])];
 }
 
+/* What a close may give: a PRETRAIN round lists all who have a group or pretrained, a TRAIN round those that
+ * must move and some others. */
+static void compute(struct world *w, const struct kedge_coord_effect *fx,
+                    const struct kedge_coord_job_view *view, struct kedge_coord_event *ev, uint32_t *sites,
+                    uint32_t *groups)
+{
+    bool pretrain = fx->kind == KEDGE_TASK_PRETRAIN, fixed = view->params->site_chooses;
+    uint8_t how = fixed ? 1 : next(w);
+    ev->type = KEDGE_EV_ROUND_COMPUTED;
+    ev->regroup = how % 8 == 2;
+    ev->model_count = pretrain || how % 4 == 0 ? 1 + how / 4 % view->params->groups : view->model_count;
+    for (uint32_t i = 0; i < w->sites && !fixed; i++) {
+        const struct kedge_coord_row *row = kedge_coord_row(w->c, fx->job, i);
+        bool grouped = row->group != KEDGE_COORD_NONE;
+        bool listed = pretrain ? grouped || row->pretrain.progress == KEDGE_INPUT_ACCEPTED
+                               : grouped && (row->group >= ev->model_count || how % 4 == 3);
+        if (listed) {
+            sites[ev->assigned_count] = i;
+            groups[ev->assigned_count++] = next(w) % ev->model_count;
+        }
+    }
+}
+
 static void complete(struct world *w)
 {
     if (w->open_count == 0) {
@@ -101,18 +124,11 @@ static void complete(struct world *w)
         ev.type = KEDGE_EV_ASSIGNED;
         ev.group = next(w) % view.model_count;
     } else if (fx.type == KEDGE_FX_CLOSE_ROUND) {
-        ev.type = KEDGE_EV_ROUND_COMPUTED;
-        ev.model_count = fx.round == 0 ? 1 + next(w) % view.params->groups : view.model_count;
         memset(models, 20 + (int)(fx.round % 100), sizeof models);
         ev.models = models;
-        for (uint32_t i = 0; fx.round == 0 && i < w->sites; i++) {
-            if (kedge_coord_row(w->c, fx.job, i)->pretrain.progress == KEDGE_INPUT_ACCEPTED) {
-                sites[ev.assigned_count] = i;
-                groups[ev.assigned_count++] = next(w) % ev.model_count;
-            }
-        }
         ev.assigned_sites = sites;
         ev.assigned_groups = groups;
+        compute(w, &fx, &view, &ev, sites, groups);
     }
     step(w, &ev);
 }
@@ -137,13 +153,20 @@ static void submit_job(struct world *w)
     p.pretrain_sites = next(w) % 3u;
     p.evaluate_every = next(w) % 3u;
     p.weight_max = 10;
-    struct kedge_digest initial;
-    memset(&initial, 1, sizeof initial);
+    uint8_t how = next(w);
+    p.site_chooses = how % 8 == 1;
+    p.start_together = how % 8 == 2;
+    p.migrate_every = how / 8 % 4;
+    p.regroup_every = how / 32 % 4;
+    struct kedge_digest initial[4];
+    for (int i = 0; i < 4; i++) {
+        memset(&initial[i], 1 + i, sizeof initial[i]);
+    }
     struct kedge_coord_event ev = blank(w, KEDGE_EV_JOB_SUBMIT);
     ev.job = slot;
     ev.params = &p;
-    ev.models = &initial;
-    ev.model_count = 1;
+    ev.models = initial;
+    ev.model_count = p.site_chooses ? p.groups : 1;
     step(w, &ev);
 }
 
@@ -166,6 +189,10 @@ static void submit(struct world *w)
         ev.group = row && ev.kind != KEDGE_TASK_PRETRAIN ? row->group : KEDGE_COORD_NONE;
         if (ev.kind != KEDGE_TASK_PRETRAIN && row && row->group < view.model_count) {
             ev.base = view.models[row->group];
+        }
+        if (view.params->site_chooses && ev.kind == KEDGE_TASK_TRAIN) {
+            ev.group = ev.envelope.b[0] % view.model_count;
+            ev.base = view.models[ev.group];
         }
     }
     ev.round += spoil >> 4 == 1 ? next(w) : 0;
@@ -215,6 +242,8 @@ static void poll(struct world *w)
     ev.request = w->number++;
     uint8_t how = next(w);
     ev.busy = how % 4 == 0;
+    ev.shifted = how % 4 == 1;
+    ev.job = ev.shifted ? next(w) % (JOBS + 1) : 0;
     ev.wait_ns = (uint64_t)how * 100 * MS;
     step(w, &ev);
 }
