@@ -345,7 +345,10 @@ static void check_update(const struct round_check *c, const struct kedgei_update
         kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, log, fact->index,
                      "update for job \"%s\", which \"%s\" had not joined", c->job->id.s, log->name);
     }
-    if (!was_selected(c, log, &u->site)) {
+    bool migrates = u->update_kind == KEDGE_TRAIN_PRETRAIN && c->round->number > 0
+                    && c->job->spec.shift != KEDGE_SHIFT_TEST_NONE
+                    && kedgei_group_before(log, &c->job->id, &u->site, fact->index);
+    if (!migrates && !was_selected(c, log, &u->site)) {
         kedgei_error(c->f, KEDGE_AUDIT_NOT_SELECTED, log, fact->index,
                      "site \"%s\" was not selected for round %u", u->site.s, u->round);
     }
