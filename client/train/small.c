@@ -59,22 +59,40 @@ AVX2_INLINE void dots_tile(int rows, int outs, uint32_t in, const float *x, cons
     }
 }
 
+/* All rows by `outs` kernels, a constant wherever it is inlined. */
+AVX2_INLINE void dots_rows(int outs, uint32_t n, uint32_t in, const float *x, const float *w, float *z,
+                           uint32_t out)
+{
+    uint32_t r = 0;
+    for (; r + ROWS <= n; r += ROWS) {
+        dots_tile(ROWS, outs, in, x + (uint64_t)r * in, w, z + (uint64_t)r * out, out);
+    }
+    if (r < n) {
+        dots_tile(1, outs, in, x + (uint64_t)r * in, w, z + (uint64_t)r * out, out);
+    }
+}
+
 AVX2 void kedge_small_dots(uint32_t n, uint32_t out, uint32_t in, const float *x, const float *w, float *z)
 {
     uint32_t o = 0;
     for (; o + OUTS <= out; o += OUTS, w += (uint64_t)OUTS * in) {
-        uint32_t r = 0;
-        for (; r + ROWS <= n; r += ROWS) {
-            dots_tile(ROWS, OUTS, in, x + (uint64_t)r * in, w, z + (uint64_t)r * out + o, out);
-        }
-        if (r < n) {
-            dots_tile(1, OUTS, in, x + (uint64_t)r * in, w, z + (uint64_t)r * out + o, out);
-        }
+        dots_rows(OUTS, n, in, x, w, z + o, out);
     }
-    for (; o < out; o++, w += in) {
-        for (uint32_t r = 0; r < n; r++) {
-            dots_tile(1, 1, in, x + (uint64_t)r * in, w, z + (uint64_t)r * out + o, out);
-        }
+    switch (out - o) {
+    case 4:
+        dots_rows(4, n, in, x, w, z + o, out);
+        break;
+    case 3:
+        dots_rows(3, n, in, x, w, z + o, out);
+        break;
+    case 2:
+        dots_rows(2, n, in, x, w, z + o, out);
+        break;
+    case 1:
+        dots_rows(1, n, in, x, w, z + o, out);
+        break;
+    default:
+        break;
     }
 }
 
@@ -137,12 +155,25 @@ AVX2 void kedge_small_product(uint32_t rows, uint32_t inner, uint32_t width, con
             product_tile(&p, OUTS, row, k);
         }
     }
-    for (; row < rows; row++) {
-        for (uint32_t k = 0; k < whole; k += COLUMNS * LANES) {
+    for (uint32_t k = 0; k < whole; k += COLUMNS * LANES) {
+        switch (rows - row) {
+        case 4:
+            product_tile(&p, 4, row, k);
+            break;
+        case 3:
+            product_tile(&p, 3, row, k);
+            break;
+        case 2:
+            product_tile(&p, 2, row, k);
+            break;
+        case 1:
             product_tile(&p, 1, row, k);
+            break;
+        default:
+            break;
         }
     }
-    for (row = 0; row < rows && whole < width; row++) {
+    for (row = 0; row < rows; row++) {
         for (uint32_t k = whole; k < width; k++) {
             product_value(&p, row, k);
         }

@@ -98,6 +98,13 @@ struct kedgei_learn_result {
     double loss_before, loss, norm_sq, moved; /* moved: ‖w − base‖ */
 };
 
+/* A site at work in an asynchronous run. */
+struct kedgei_learn_flight {
+    uint32_t site, round, busy; /* round: when it began */
+    uint64_t stream;
+    double finish_s;
+};
+
 /* The model that a site chose (IFCA). */
 struct kedgei_learn_choice {
     uint32_t group;
@@ -141,7 +148,8 @@ struct kedgei_learn {
     uint32_t groups;                                 /* in use */
     float *models, *states[KEDGE_SERVER_STATES_MAX]; /* slots × d */
     float *w0, *aux, *next;                          /* d; aux: mean of the models trained last */
-    int32_t *directions;                             /* slots × d */
+    int32_t *directions;                             /* slots × d, or nothing */
+    uint64_t directions_count;
     bool trained[KEDGE_LEARN_GROUPS_MAX];
     /* the round's items and results */
     struct kedgei_learn_item *items;
@@ -164,6 +172,11 @@ struct kedgei_learn {
     const struct kedge_rule *rule;
     uint32_t *order;              /* scratch, one a site */
     uint32_t *asked, asked_count; /* sites that pre-train or choose; room for all */
+    /* flight.c */
+    struct kedgei_learn_flight *flight;
+    uint32_t flight_count;
+    uint64_t started;
+    float *bases; /* flight_count + buffer models */
     /* threads.c */
     struct kedgei_learn_lane *lanes;
     uint32_t lanes_count;
@@ -216,6 +229,13 @@ KEDGE_NODISCARD int kedgei_learn_finetune(struct kedgei_learn *l, struct kedgei_
 KEDGE_NODISCARD int kedgei_learn_loss(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t site,
                                       const float *model, double *ret);
 
+/* synthetic.c: a planted update instead of a trained one; how near a model is to the site's goal, in [0, 1].
+ */
+KEDGE_NODISCARD int kedgei_learn_synthesise(struct kedgei_learn *l, struct kedgei_learn_lane *lane,
+                                            const struct kedgei_learn_item *item, int32_t *out,
+                                            struct kedgei_learn_result *r);
+double kedgei_learn_closeness(const struct kedgei_learn *l, uint32_t site, const float *model);
+
 /* groups.c: room for models, first models; then, before a round's training, who is in which group. */
 KEDGE_NODISCARD int kedgei_learn_groups_init(struct kedgei_learn *l);
 KEDGE_NODISCARD int kedgei_learn_groups_start(struct kedgei_learn *l);
@@ -229,7 +249,11 @@ KEDGE_NODISCARD int kedgei_learn_groups_before(struct kedgei_learn *l, uint32_t 
 /* round.c */
 KEDGE_NODISCARD int kedgei_learn_round(struct kedgei_learn *l, uint32_t round);
 /* Rounds until every site was asked once, for strategies with groups; 0 for the others. */
+/* Of a site's part in a round: the model down, E epochs, the update up. */
 double kedgei_learn_seconds(const struct kedgei_learn *l, uint32_t site);
+double kedgei_learn_joules(const struct kedgei_learn *l, uint32_t site);
+/* Whether a site that is asked does not answer. */
+bool kedgei_learn_fails(const struct kedgei_learn *l, uint64_t round, uint32_t site);
 uint32_t kedgei_learn_first_rounds(const struct kedgei_learn *l);
 
 /* aggregate.c: from the items' results to the groups' next models, and what comes after: server, mixing. */

@@ -334,7 +334,8 @@ int kedgei_learn_groups_init(struct kedgei_learn *l)
     l->w0 = kedge_mem_new(l->d, sizeof *l->w0);
     l->aux = kedge_mem_new(l->d, sizeof *l->aux);
     l->next = kedge_mem_new(l->d, sizeof *l->next);
-    l->directions = kedge_mem_new(is_flexcfl(kind) ? (size_t)l->slots * l->d : 1, sizeof *l->directions);
+    l->directions_count = is_flexcfl(kind) ? l->slots * l->d : 0;
+    l->directions = kedge_mem_new(l->directions_count + 1, sizeof *l->directions);
     bool has_states = true;
     for (size_t k = 0; k < kedge_server_states(spec->strategy->server); k++) {
         l->states[k] = kedge_mem_new((size_t)l->slots * l->d, sizeof(float));

@@ -3,6 +3,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "common/base/mem.h"
 #include "common/tensor/dataset.h"
 #include "common/tensor/idx.h"
@@ -178,19 +182,26 @@ static int load_files(struct kedgei_learn_pool *pool, const struct kedge_learn_s
 
 /* Per pixel over the first n samples: mean and 1 / (standard deviation + 0.001); integers until the last
  * division. */
-static void standardise(struct kedgei_learn_pool *pool, uint32_t n)
+static int standardise(struct kedgei_learn_pool *pool, uint32_t n)
 {
-    for (uint32_t k = 0; k < pool->features; k++) {
-        uint64_t sum = 0, squares = 0;
-        for (uint32_t i = 0; i < n; i++) {
-            uint64_t v = pool->bytes[(size_t)i * pool->features + k];
-            sum += v;
-            squares += v * v;
+    uint32_t width = pool->features;
+    uint64_t *sum = kedge_mem_new(width, sizeof *sum), *squares = kedge_mem_new(width, sizeof *squares);
+    for (uint32_t i = 0; i < n && sum && squares; i++) {
+        const uint8_t *row = pool->bytes + (size_t)i * width;
+        for (uint32_t k = 0; k < width; k++) {
+            sum[k] += row[k];
+            squares[k] += (uint32_t)row[k] * row[k];
         }
-        double mean = (double)sum / n, variance = (double)squares / n - mean * mean;
+    }
+    for (uint32_t k = 0; k < width && sum && squares; k++) {
+        double mean = (double)sum[k] / n, variance = (double)squares[k] / n - mean * mean;
         pool->mean[k] = (float)mean;
         pool->inverse[k] = (float)(1.0 / (sqrt(variance > 0 ? variance : 0) + 0.001));
     }
+    int err = sum && squares ? KEDGE_OK : KEDGE_E_NOMEM;
+    kedge_mem_free(sum);
+    kedge_mem_free(squares);
+    return err;
 }
 
 static int set_scale(struct kedgei_learn_pool *pool, enum kedge_learn_partition partition,
@@ -212,7 +223,7 @@ static int set_scale(struct kedgei_learn_pool *pool, enum kedge_learn_partition 
         pool->inverse[k] = 1.0f / (float)most; /* 255; 16 for the small digits */
     }
     if (partition == KEDGE_LEARN_MNIST || partition == KEDGE_LEARN_FASHION) {
-        standardise(pool, partition == KEDGE_LEARN_MNIST ? pool->n : pool->train_n);
+        return standardise(pool, partition == KEDGE_LEARN_MNIST ? pool->n : pool->train_n);
     }
     return KEDGE_OK;
 }
@@ -237,6 +248,30 @@ static int set_turns(struct kedgei_learn_pool *pool, struct kedge_diag *reterr)
     return KEDGE_OK;
 }
 
+/* out = (in − mean) · inverse, each step rounded: the same bits on every path. */
+static void scale_row(const uint8_t *restrict in, const float *restrict mean, const float *restrict inverse,
+                      size_t width, float *restrict out)
+{
+    for (size_t i = 0; i < width; i++) {
+        out[i] = ((float)in[i] - mean[i]) * inverse[i];
+    }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void scale_row_avx2(const uint8_t *in, const float *mean,
+                                                           const float *inverse, size_t width, float *out)
+{
+    size_t i = 0;
+    for (; i + 8 <= width; i += 8) {
+        __m256 v = _mm256_cvtepi32_ps(
+            _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(in + i))));
+        v = _mm256_mul_ps(_mm256_sub_ps(v, _mm256_loadu_ps(mean + i)), _mm256_loadu_ps(inverse + i));
+        _mm256_storeu_ps(out + i, v);
+    }
+    scale_row(in + i, mean + i, inverse + i, width - i, out + i);
+}
+#endif
+
 void kedgei_learn_pool_row(const struct kedgei_learn_pool *pool, uint32_t row, uint32_t turn,
                            float *restrict out)
 {
@@ -245,12 +280,16 @@ void kedgei_learn_pool_row(const struct kedgei_learn_pool *pool, uint32_t row, u
         memcpy(out, pool->reals + row * width, width * sizeof *out);
         return;
     }
-    const uint8_t *restrict in = pool->bytes + row * width;
-    const float *restrict mean = pool->mean, *restrict inverse = pool->inverse;
+    const uint8_t *in = pool->bytes + row * width;
+    const float *mean = pool->mean, *inverse = pool->inverse;
     if (turn == 0) {
-        for (size_t i = 0; i < width; i++) {
-            out[i] = ((float)in[i] - mean[i]) * inverse[i];
+#if defined(__x86_64__)
+        if (__builtin_cpu_supports("avx2")) {
+            scale_row_avx2(in, mean, inverse, width, out);
+            return;
         }
+#endif
+        scale_row(in, mean, inverse, width, out);
         return;
     }
     const uint32_t *from = pool->turned[turn];

@@ -5,7 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "grouping/kmeans.h"
-#include "sim/learn/engine.h"
+#include "sim/learn/flight.h"
 
 uint32_t kedgei_learn_first_rounds(const struct kedgei_learn *l)
 {
@@ -60,7 +60,6 @@ static int select_sites(struct kedgei_learn *l, uint32_t round)
 
 /* ---- what it costs ---- */
 
-/* Seconds for a site's part in a round: the model down, E epochs, the update up. */
 double kedgei_learn_seconds(const struct kedgei_learn *l, uint32_t site)
 {
     const struct kedge_learn_device *d = &l->spec->devices[l->sites[site].device];
@@ -69,21 +68,21 @@ double kedgei_learn_seconds(const struct kedgei_learn *l, uint32_t site)
     return samples / d->samples_per_s + models * (double)l->d * 4 / d->bytes_per_s;
 }
 
-static double joules_of(const struct kedgei_learn *l, uint32_t site)
+double kedgei_learn_joules(const struct kedgei_learn *l, uint32_t site)
 {
     const struct kedge_learn_device *d = &l->spec->devices[l->sites[site].device];
     double samples = (double)l->sites[site].train_count * l->spec->epochs;
     return samples * d->joules_per_sample + kedgei_learn_seconds(l, site) * d->joules_per_s;
 }
 
-static bool fails(const struct kedgei_learn *l, uint32_t round, uint32_t site)
+bool kedgei_learn_fails(const struct kedgei_learn *l, uint64_t round, uint32_t site)
 {
     struct kedge_rng rng;
     if (l->spec->fail <= 0) {
         return false;
     }
-    kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_FAIL, round),
-                   site);
+    kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN,
+                   kedgei_learn_stream(KEDGEI_LEARN_STREAM_FAIL, (uint32_t)round), site);
     return kedge_rng_unit(&rng) < l->spec->fail;
 }
 
@@ -102,7 +101,8 @@ static int plan_training(struct kedgei_learn *l, uint32_t round)
             continue; /* its pre-training failed */
         }
         double seconds = kedgei_learn_seconds(l, site);
-        bool late = spec->deadline_s > 0 && seconds > spec->deadline_s, lost = fails(l, round, site);
+        bool late = spec->deadline_s > 0 && seconds > spec->deadline_s,
+             lost = kedgei_learn_fails(l, round, site);
         if (twice) {
             err = kedgei_learn_own(l, site, NULL);
         }
@@ -116,7 +116,7 @@ static int plan_training(struct kedgei_learn *l, uint32_t round)
         /* A lost site is waited for as long as a round may last. */
         seconds = late || (lost && spec->deadline_s > 0) ? spec->deadline_s : seconds;
         longest = seconds > longest ? seconds : longest;
-        l->line.joules += joules_of(l, site);
+        l->line.joules += kedgei_learn_joules(l, site);
         if (!alone) {
             kedgei_learn_tell_bytes(l, twice ? 2 : 1, late || lost ? 0 : 1);
             l->line.bytes_up += twice && !late && !lost ? l->d * 4 : 0;
@@ -182,9 +182,13 @@ int kedgei_learn_round(struct kedgei_learn *l, uint32_t round)
 {
     l->line.round = round;
     int err = kedgei_learn_shift(l, round);
-    err = err ? err : select_sites(l, round);
-    err = err ? err : kedgei_learn_groups_before(l, round);
-    err = err ? err : plan_training(l, round);
+    if (l->spec->strategy->asynchronous) {
+        err = err ? err : kedgei_learn_fly(l, round);
+    } else {
+        err = err ? err : select_sites(l, round);
+        err = err ? err : kedgei_learn_groups_before(l, round);
+        err = err ? err : plan_training(l, round);
+    }
     err = err ? err : kedgei_learn_train(l);
     if (err) {
         return err;

@@ -2,10 +2,12 @@
 #include <string.h>
 
 #include "common/base/mem.h"
-#include "sim/learn/engine.h"
+#include "sim/learn/flight.h"
+#include "sim/learn/state.h"
 
 static void learn_deinit(struct kedgei_learn *l)
 {
+    kedgei_learn_flight_deinit(l);
     kedgei_learn_lanes_deinit(l);
     kedgei_learn_sites_deinit(l);
     kedgei_learn_pool_deinit(&l->pool);
@@ -66,7 +68,7 @@ static int learn_init(struct kedgei_learn *l)
     l->chunk = chunk_of(&spec->model);
     l->edc = edc_of(spec);
     l->rule = kedge_rule_find(spec->rule);
-    l->has_truth = spec->partition == KEDGE_LEARN_ROTATED;
+    l->has_truth = spec->partition == KEDGE_LEARN_ROTATED || spec->synthetic_updates;
     bool two = spec->strategy->local == KEDGE_LOCAL_SCAFFOLD || spec->strategy->local == KEDGE_LOCAL_DITTO;
     l->result_size = (sizeof(struct kedgei_learn_result) + (two ? 2 : 1) * l->d * 4 + 7) / 8 * 8;
     kedge_train_set_threads(1);
@@ -76,7 +78,31 @@ static int learn_init(struct kedgei_learn *l)
         err = kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u sites", l->n);
     }
     err = err ? err : kedgei_learn_lanes_init(l);
-    return err ? err : kedgei_learn_groups_init(l);
+    err = err ? err : kedgei_learn_groups_init(l);
+    return err ? err : kedgei_learn_flight_init(l);
+}
+
+static int run_rounds(struct kedgei_learn *l)
+{
+    const struct kedge_learn_host *host = l->host;
+    uint32_t first = 0;
+    int err = KEDGE_OK;
+    if (host->resume) {
+        err = kedgei_learn_resume(l, &first);
+    } else {
+        kedgei_learn_release(l, 0);
+        err = kedgei_learn_groups_start(l);
+    }
+    for (uint32_t round = first; round < l->spec->rounds && !err; round++) {
+        err = kedgei_learn_round(l, round);
+        if (err || (host->on_round && !host->on_round(host->arg, &l->line))) {
+            break;
+        }
+        if (host->save && host->save_every > 0 && (round + 1) % host->save_every == 0) {
+            err = kedgei_learn_save(l, round + 1);
+        }
+    }
+    return err;
 }
 
 int kedge_learn_run(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
@@ -94,16 +120,7 @@ int kedge_learn_run(const struct kedge_learn_spec *spec, const struct kedge_lear
     l->host = host;
     l->reterr = reterr;
     err = learn_init(l);
-    if (!err) {
-        kedgei_learn_release(l, 0);
-    }
-    err = err ? err : kedgei_learn_groups_start(l);
-    for (uint32_t round = 0; round < spec->rounds && !err; round++) {
-        err = kedgei_learn_round(l, round);
-        if (!err && host->on_round && !host->on_round(host->arg, &l->line)) {
-            break;
-        }
-    }
+    err = err ? err : run_rounds(l);
     learn_deinit(l);
     kedge_mem_free(l);
     return err;

@@ -68,7 +68,7 @@ int kedgei_learn_sites_init(struct kedgei_learn *l)
             .train_all = p->train_count,
             .test_count = p->test_count,
             .turn = l->spec->partition == KEDGE_LEARN_ROTATED ? i % TURNS : 0,
-            .truth = i % TURNS,
+            .truth = i % (l->spec->synthetic_updates ? l->spec->groups : TURNS),
             .group = KEDGE_GROUP_NONE,
             .tenant = l->spec->tenants > 1 ? i % l->spec->tenants : 0,
             .first_count = p->train_count,

@@ -27,6 +27,17 @@ static void gather(const struct kedgei_learn *l, struct kedgei_learn_lane *lane,
     }
 }
 
+/* The rows of the next batch are asked for while this one is worked on: they lie anywhere in memory. */
+static void prefetch(const struct kedgei_learn *l, const uint32_t *rows, uint32_t n)
+{
+    for (uint32_t i = 0; i < n && l->pool.bytes; i++) {
+        const uint8_t *row = l->pool.bytes + (size_t)rows[i] * l->pool.features;
+        for (uint32_t k = 0; k < l->pool.features; k += 64) {
+            __builtin_prefetch(row + k);
+        }
+    }
+}
+
 /* Steps on the net's weights; the rows are shuffled anew for every pass by the stream. Loss: mean over the
  * samples of the last pass, each before its step. */
 static int run_steps(const struct kedgei_learn *l, struct kedgei_learn_lane *lane, struct kedge_rng *rng,
@@ -44,6 +55,8 @@ static int run_steps(const struct kedgei_learn *l, struct kedgei_learn_lane *lan
         for (uint32_t at = 0; at < s->train_count && (p->steps == 0 || steps < p->steps); steps++) {
             uint32_t n = s->train_count - at < spec->batch ? s->train_count - at : spec->batch;
             gather(l, lane, s, lane->order + at, n);
+            uint32_t left = s->train_count - at - n;
+            prefetch(l, lane->order + at + n, left < spec->batch ? left : spec->batch);
             sum += kedge_net_step_bent(lane->net, lane->x, lane->labels, n, spec->lr, spec->l2, &p->bend);
             used += n;
             at += n;
@@ -64,6 +77,10 @@ int kedgei_learn_loss(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
     const struct kedgei_learn_site *s = &l->sites[site];
     uint32_t classes = kedge_model_outputs(&l->spec->model);
     double loss = 0;
+    if (l->spec->synthetic_updates) {
+        *ret = 1 - kedgei_learn_closeness(l, site, model);
+        return KEDGE_OK;
+    }
     memcpy(kedge_net_weights(lane->net), model, l->d * sizeof *model);
     for (uint32_t at = 0; at < s->train_count;) {
         uint32_t n = s->train_count - at < l->chunk ? s->train_count - at : l->chunk;
@@ -186,6 +203,10 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
     }
     kedge_rng_init(&rng, spec->seed, item->pretrain ? KEDGE_RNG_PRETRAIN : KEDGE_RNG_TRAIN, item->stream,
                    item->site);
+    if (spec->synthetic_updates) {
+        r->err = kedgei_learn_synthesise(l, lane, item, kedgei_learn_vector(l, index, 0), r);
+        return KEDGE_OK;
+    }
     if (local == KEDGE_LOCAL_ALONE) {
         r->err = train_own(l, lane, &rng, item, (float *)(void *)kedgei_learn_vector(l, index, 0), r);
         return KEDGE_OK;

@@ -1,0 +1,14 @@
+/* Inside sim/learn: sites at work in an asynchronous run. */
+#ifndef KEDGE_SIM_LEARN_FLIGHT_H
+#define KEDGE_SIM_LEARN_FLIGHT_H
+
+#include "sim/learn/engine.h"
+
+/* Nothing where the strategy is not asynchronous. */
+KEDGE_NODISCARD int kedgei_learn_flight_init(struct kedgei_learn *l);
+void kedgei_learn_flight_deinit(struct kedgei_learn *l);
+/* The items of a step: the updates that fill the server's buffer. Virtual time goes on to the last of them.
+ */
+KEDGE_NODISCARD int kedgei_learn_fly(struct kedgei_learn *l, uint32_t round);
+
+#endif

@@ -1,0 +1,132 @@
+/* A run's state between two rounds, for resuming: what training made. Data are not in it: partition and
+ * shifts come from the seed again. Only the same program on the same kind of machine reads it. */
+#include "sim/learn/state.h"
+
+#include <string.h>
+
+#include "common/base/bytes.h"
+#include "common/base/mem.h"
+
+static const char magic[16] = "kedge-learn/v1\n";
+
+/* One pass over the state, which writes it or reads it, so that the two cannot differ. */
+struct pass {
+    struct kedge_buf *out; /* NULL: reading */
+    const uint8_t *in;
+    uint64_t len, at;
+    int err;
+};
+
+static void visit(struct pass *p, void *value, size_t len)
+{
+    if (p->err) {
+        return;
+    }
+    if (p->out) {
+        kedge_buf_put(p->out, value, len);
+        p->err = p->out->err;
+    } else if (p->len - p->at < len) {
+        p->err = KEDGE_E_FORMAT;
+    } else {
+        memcpy(value, p->in + p->at, len);
+        p->at += len;
+    }
+}
+
+/* A vector that a site may have. */
+static void visit_vector(struct pass *p, void **vector, uint64_t d)
+{
+    uint8_t has = *vector != NULL;
+    visit(p, &has, 1);
+    if (!p->err && has && !*vector) {
+        *vector = kedge_mem_new(d, 4);
+        p->err = *vector ? KEDGE_OK : KEDGE_E_NOMEM;
+    }
+    if (!p->err && has) {
+        visit(p, *vector, d * 4);
+    }
+}
+
+static void visit_site(struct pass *p, struct kedgei_learn *l, struct kedgei_learn_site *s)
+{
+    void *own = s->own, *pretraining = s->pretraining;
+    visit(p, &s->group, sizeof s->group);
+    visit(p, &s->pretrained, sizeof s->pretrained);
+    visit(p, &s->repeat, sizeof s->repeat);
+    visit(p, s->counts, l->pool.classes * sizeof *s->counts);
+    visit_vector(p, &own, l->d);
+    visit_vector(p, &pretraining, l->d);
+    s->own = own;
+    s->pretraining = pretraining;
+    if (!p->err && s->group != KEDGE_GROUP_NONE && s->group >= l->slots) {
+        p->err = KEDGE_E_FORMAT;
+    }
+}
+
+static void visit_all(struct pass *p, struct kedgei_learn *l, uint32_t *next_round)
+{
+    char head[sizeof magic];
+    uint64_t shape[5] = {l->d, l->n, l->slots, l->pool.classes, l->spec->seed}, seen[5];
+    memcpy(head, magic, sizeof magic);
+    memcpy(seen, shape, sizeof shape);
+    visit(p, head, sizeof head);
+    visit(p, seen, sizeof seen);
+    if (!p->err && (memcmp(head, magic, sizeof magic) != 0 || memcmp(seen, shape, sizeof shape) != 0)) {
+        p->err = KEDGE_E_FORMAT;
+    }
+    visit(p, next_round, sizeof *next_round);
+    visit(p, &l->line, sizeof l->line);
+    visit(p, &l->groups, sizeof l->groups);
+    visit(p, &l->cold_started, sizeof l->cold_started);
+    visit(p, l->trained, sizeof l->trained);
+    visit(p, l->models, (size_t)l->slots * l->d * sizeof(float));
+    visit(p, l->aux, l->d * sizeof(float));
+    for (size_t k = 0; k < kedge_server_states(l->spec->strategy->server); k++) {
+        visit(p, l->states[k], (size_t)l->slots * l->d * sizeof(float));
+    }
+    visit(p, l->directions, l->directions_count * sizeof *l->directions);
+    for (uint32_t i = 0; i < l->n && !p->err; i++) {
+        visit_site(p, l, &l->sites[i]);
+    }
+    visit(p, &l->started, sizeof l->started);
+    if (l->flight_count) {
+        visit(p, l->flight, l->flight_count * sizeof *l->flight);
+        visit(p, l->bases, l->flight_count * l->d * sizeof *l->bases);
+    }
+    if (!p->err && (l->groups > l->slots || *next_round > l->spec->rounds)) {
+        p->err = KEDGE_E_FORMAT;
+    }
+}
+
+int kedgei_learn_save(struct kedgei_learn *l, uint32_t next)
+{
+    struct kedge_buf out;
+    kedge_buf_init(&out, SIZE_MAX);
+    struct pass p = {.out = &out};
+    visit_all(&p, l, &next);
+    int err = p.err ? p.err : l->host->save(l->host->arg, next, out.ptr, out.len);
+    kedge_buf_deinit(&out);
+    return err ? kedge_diag_set(l->reterr, err, "round %u: the state cannot be saved: %s", next,
+                                kedge_strerror(err))
+               : KEDGE_OK;
+}
+
+int kedgei_learn_resume(struct kedgei_learn *l, uint32_t *ret_next)
+{
+    struct pass p = {.in = l->host->resume, .len = l->host->resume_len};
+    uint32_t next = 0;
+    visit_all(&p, l, &next);
+    if (!p.err && p.at != p.len) {
+        p.err = KEDGE_E_FORMAT;
+    }
+    if (p.err) {
+        return kedge_diag_set(l->reterr, p.err, "the saved state is not of this simulation: %s",
+                              kedge_strerror(p.err));
+    }
+    int err = KEDGE_OK;
+    for (uint32_t round = 0; round < next && !err; round++) {
+        err = kedgei_learn_shift(l, round);
+    }
+    *ret_next = next;
+    return err;
+}

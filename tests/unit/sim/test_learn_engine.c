@@ -1,0 +1,390 @@
+/* The learning simulator: the same bytes for any number of threads and processes and after a resume; groups
+ * that are found and found again; what is known of the strategies. On the digits that come with the source,
+ * or without training. */
+#include <check.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "sim/learn/learn.h"
+
+enum { LINES_MAX = 64, RANKS = 3 };
+
+struct log {
+    struct kedge_learn_round lines[LINES_MAX];
+    uint32_t count, stop_after;
+    uint8_t *state;
+    uint64_t state_len;
+};
+
+static bool on_round(void *arg, const struct kedge_learn_round *round)
+{
+    struct log *log = arg;
+    ck_assert_uint_lt(log->count, LINES_MAX);
+    log->lines[log->count++] = *round;
+    return log->stop_after == 0 || log->count < log->stop_after;
+}
+
+static int on_save(void *arg, uint32_t round, const void *state, uint64_t len)
+{
+    struct log *log = arg;
+    (void)round;
+    kedge_mem_free(log->state);
+    log->state = kedge_mem_new(len, 1);
+    ck_assert_ptr_nonnull(log->state);
+    memcpy(log->state, state, len);
+    log->state_len = len;
+    return KEDGE_OK;
+}
+
+static const char *const strategies[] = {
+    "fedavg",  "fedprox", "scaffold", "fednova",      "fedavgm",      "fedadam",  "qffl",
+    "fedbuff", "ditto",   "finetune", "local",        "hierarchical", "ifca",     "fesem",
+    "flexcfl", "rac",     "rcc",      "flexcfl-madc", "cfl",          "fedclust", "flexcfl-adaptive"};
+enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
+
+/* 40 sites with two neighbouring digits each; 64 pixels. */
+static void digits(struct kedge_learn_spec *s, const char *strategy)
+{
+    kedge_learn_spec_default(s);
+    strcpy(s->images, "data/digits/digits-images.idx");
+    s->sites = 40;
+    s->sites_per_round = 8;
+    s->rounds = 9;
+    s->epochs = 2;
+    s->lr = 0.05;
+    s->pretrain_scale = 6;
+    s->pretrain_steps = 10;
+    s->evaluate_every = 3;
+    s->tenants = 4;
+    s->strategy = kedge_strategy_find(strategy);
+    ck_assert_ptr_nonnull(s->strategy);
+    s->options = s->strategy->defaults;
+    s->options.buffer = 5;
+    ck_assert_int_eq(kedge_model_mlp(64, 12, 10, &s->model, NULL), KEDGE_OK);
+    s->shift = KEDGE_LEARN_SHIFT_SWAP_ALL;
+}
+
+static void run(const struct kedge_learn_spec *s, struct kedge_learn_host host, struct log *log)
+{
+    struct kedge_diag d = {0};
+    host.on_round = on_round;
+    host.arg = log;
+    int err = kedge_learn_run(s, &host, &d);
+    ck_assert_msg(err == KEDGE_OK, "%s: %s", s->strategy->name, d.text);
+}
+
+/* Also NAN equals NAN. */
+static void check_same(const struct log *a, const struct log *b, uint32_t from, const char *what)
+{
+    ck_assert_uint_eq(a->count, b->count + from);
+    for (uint32_t i = 0; i < b->count; i++) {
+        ck_assert_msg(memcmp(&a->lines[from + i], &b->lines[i], sizeof b->lines[i]) == 0,
+                      "%s: round %u differs", what, b->lines[i].round);
+    }
+}
+
+START_TEST(threads_change_nothing)
+{
+    struct kedge_learn_spec s;
+    struct log one = {0}, three = {0};
+    digits(&s, strategies[_i]);
+    run(&s, (struct kedge_learn_host){.threads = 1}, &one);
+    run(&s, (struct kedge_learn_host){.threads = 3}, &three);
+    ck_assert_uint_eq(one.count, s.rounds);
+    ck_assert(one.lines[0].digest != one.lines[1].digest);
+    check_same(&one, &three, 0, strategies[_i]);
+}
+END_TEST
+
+START_TEST(a_resumed_run_goes_on_as_if_it_had_not_stopped)
+{
+    struct kedge_learn_spec s;
+    struct log whole = {0}, part = {.stop_after = 5}, rest = {0};
+    digits(&s, strategies[_i]);
+    s.shift = _i % 2 ? KEDGE_LEARN_SHIFT_SWAP_PART : KEDGE_LEARN_SHIFT_SWAP_ALL;
+    s.detector = _i % 3 == 0 ? KEDGE_LEARN_DETECT_BOTH : KEDGE_LEARN_DETECT_LABELS;
+    run(&s, (struct kedge_learn_host){.threads = 1}, &whole);
+    run(&s, (struct kedge_learn_host){.threads = 2, .save = on_save, .save_every = 2}, &part);
+    ck_assert_ptr_nonnull(part.state);
+    run(&s, (struct kedge_learn_host){.threads = 2, .resume = part.state, .resume_len = part.state_len},
+        &rest);
+    check_same(&whole, &rest, 4, strategies[_i]);
+    /* a state of another simulation, or half of one, is refused */
+    struct kedge_diag d = {0};
+    struct log none = {0};
+    struct kedge_learn_host bad = {
+        .on_round = on_round, .arg = &none, .resume = part.state, .resume_len = part.state_len - 1};
+    ck_assert_int_eq(kedge_learn_run(&s, &bad, &d), KEDGE_E_FORMAT);
+    bad.resume_len = part.state_len;
+    s.seed++;
+    ck_assert_int_eq(kedge_learn_run(&s, &bad, &d), KEDGE_E_FORMAT);
+    ck_assert_uint_eq(none.count, 0);
+    kedge_mem_free(part.state);
+}
+END_TEST
+
+/* ---- several processes, played by threads ---- */
+
+static pthread_barrier_t barrier;
+static struct {
+    const void *bytes;
+    uint64_t len;
+} given[RANKS];
+
+static int allgather(void *arg, const void *mine, uint64_t len, void *ret, uint64_t max, uint64_t *lens)
+{
+    uint32_t rank = *(uint32_t *)arg;
+    given[rank].bytes = mine;
+    given[rank].len = len;
+    pthread_barrier_wait(&barrier);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        lens[r] = given[r].len;
+        memcpy((uint8_t *)ret + r * max, given[r].bytes, given[r].len);
+    }
+    pthread_barrier_wait(&barrier);
+    return KEDGE_OK;
+}
+
+struct rank {
+    uint32_t rank;
+    struct kedge_learn_spec spec;
+    struct log log;
+    int err;
+};
+
+static void *run_rank(void *arg)
+{
+    struct rank *r = arg;
+    struct kedge_learn_exchange x = {.rank = r->rank, .size = RANKS, .arg = &r->rank, .allgather = allgather};
+    struct kedge_learn_host host = {.threads = 1, .exchange = &x, .on_round = on_round, .arg = &r->log};
+    r->err = kedge_learn_run(&r->spec, &host, NULL);
+    return NULL;
+}
+
+START_TEST(processes_change_nothing)
+{
+    static struct rank ranks[RANKS];
+    struct log alone = {0};
+    pthread_t threads[RANKS];
+    memset(ranks, 0, sizeof ranks);
+    pthread_barrier_init(&barrier, NULL, RANKS);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        ranks[r].rank = r;
+        digits(&ranks[r].spec, strategies[_i]);
+        ck_assert_int_eq(pthread_create(&threads[r], NULL, run_rank, &ranks[r]), 0);
+    }
+    for (uint32_t r = 0; r < RANKS; r++) {
+        pthread_join(threads[r], NULL);
+    }
+    pthread_barrier_destroy(&barrier);
+    run(&ranks[0].spec, (struct kedge_learn_host){.threads = 1}, &alone);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        ck_assert_int_eq(ranks[r].err, KEDGE_OK);
+        check_same(&alone, &ranks[r].log, 0, strategies[_i]);
+    }
+}
+END_TEST
+
+/* ---- groups ---- */
+
+/* Sites of the ring with 100 sites would need more digits than there are: 40, of which a group has 8. */
+static void planted(struct kedge_learn_spec *s, const char *strategy)
+{
+    digits(s, strategy);
+    s->synthetic_updates = true;
+    s->groups = 5;
+    s->rounds = 30;
+    s->evaluate_every = 1;
+    s->shift = KEDGE_LEARN_SHIFT_NONE;
+}
+
+START_TEST(planted_groups_are_found)
+{
+    static const char *const names[] = {"flexcfl", "flexcfl-plain", "flexcfl-madc", "flexcfl-adaptive"};
+    struct kedge_learn_spec s;
+    struct log log = {0};
+    planted(&s, names[_i]);
+    run(&s, (struct kedge_learn_host){.threads = 1}, &log);
+    for (uint32_t r = 5; r < s.rounds; r++) { /* every site was asked once */
+        ck_assert_double_ge(log.lines[r].rand_index, 0.95);
+        ck_assert_uint_eq(log.lines[r].groups, 5);
+    }
+    ck_assert_double_ge(log.lines[29].accuracy, 0.6);
+    /* a site that came in the fourth round is served what its group has: all are as good */
+    ck_assert_double_ge(log.lines[5].accuracy_worst, log.lines[5].accuracy_sites - 0.1);
+}
+END_TEST
+
+START_TEST(shifted_sites_find_back)
+{
+    static const enum kedge_learn_detector detectors[] = {KEDGE_LEARN_DETECT_LABELS,
+                                                          KEDGE_LEARN_DETECT_UPDATE, KEDGE_LEARN_DETECT_BOTH,
+                                                          KEDGE_LEARN_DETECT_NONE};
+    struct kedge_learn_spec s;
+    struct log log = {0};
+    double least = 1;
+    planted(&s, "flexcfl");
+    s.shift = KEDGE_LEARN_SHIFT_SWAP_ALL;
+    s.shift_rate = 0.1;
+    s.detector = detectors[_i];
+    s.sites_per_round =
+        detectors[_i] == KEDGE_LEARN_DETECT_UPDATE ? 40 : 8; /* it sees those that are asked */
+    run(&s, (struct kedge_learn_host){.threads = 1}, &log);
+    for (uint32_t r = 5; r < s.rounds; r++) {
+        least = fmin(least, log.lines[r].rand_index);
+    }
+    if (detectors[_i] == KEDGE_LEARN_DETECT_NONE) {
+        ck_assert_double_le(least, 0.5); /* nobody moves */
+        ck_assert_uint_eq(log.lines[29].migrations, 0);
+    } else {
+        ck_assert_double_ge(least, 0.9);
+        ck_assert_uint_ge(log.lines[29].migrations, 20);
+        ck_assert_uint_ge(log.lines[29].detections, log.lines[29].migrations);
+    }
+}
+END_TEST
+
+/* ---- learning ---- */
+
+static double last_accuracy(const struct kedge_learn_spec *s)
+{
+    struct log log = {0};
+    run(s, (struct kedge_learn_host){.threads = 2}, &log);
+    return log.lines[log.count - 1].accuracy;
+}
+
+static void rotated(struct kedge_learn_spec *s, const char *strategy)
+{
+    digits(s, strategy);
+    s->partition = KEDGE_LEARN_ROTATED;
+    s->shift = KEDGE_LEARN_SHIFT_NONE;
+    s->groups = 4;
+    s->sites = 20;
+    s->sites_per_round = 10;
+    s->rounds = 20;
+    s->epochs = 5;
+    s->lr = 0.1;
+    ck_assert_int_eq(kedge_model_mclr(64, 10, &s->model, NULL), KEDGE_OK);
+}
+
+START_TEST(groups_help_where_images_are_turned)
+{
+    struct kedge_learn_spec one, four;
+    struct log log = {0};
+    rotated(&one, "fedavg");
+    rotated(&four, "flexcfl");
+    double all = last_accuracy(&one);
+    run(&four, (struct kedge_learn_host){.threads = 2}, &log);
+    ck_assert_double_ge(log.lines[19].rand_index, 0.95);
+    ck_assert_double_ge(log.lines[19].accuracy, 0.85);
+    ck_assert_double_ge(log.lines[19].accuracy, all + 0.1);
+}
+END_TEST
+
+START_TEST(equal_shares_are_learnt_by_all)
+{
+    static const char *const names[] = {"fedavg",  "fedprox", "scaffold", "fednova",
+                                        "fedavgm", "ditto",   "qffl"};
+    struct kedge_learn_spec s;
+    rotated(&s, names[_i]);
+    s.partition = KEDGE_LEARN_IID;
+    s.options.proximal = s.options.proximal > 0 ? 0.1 : 0;
+    double accuracy = last_accuracy(&s);
+    ck_assert_msg(accuracy >= (_i == 6 ? 0.7 : 0.8), "%s: %g", names[_i], accuracy);
+}
+END_TEST
+
+START_TEST(a_robust_rule_withstands_what_the_mean_does_not)
+{
+    static const struct {
+        enum kedge_learn_attack attack;
+        double scale;
+    } attacks[] = {{KEDGE_LEARN_ATTACK_SIGN_FLIP, 10},
+                   {KEDGE_LEARN_ATTACK_SCALE, -20},
+                   {KEDGE_LEARN_ATTACK_INNER_PRODUCT, 20}};
+    struct kedge_learn_spec s;
+    rotated(&s, "fedavg");
+    s.partition = KEDGE_LEARN_IID;
+    s.attack = attacks[_i].attack;
+    s.attack_scale = attacks[_i].scale;
+    s.attackers = 0.2;
+    double mean = last_accuracy(&s);
+    strcpy(s.rule, "median");
+    s.rule_fraction = 0.3;
+    double median = last_accuracy(&s);
+    ck_assert_msg(median >= 0.75 && mean <= median - 0.2, "mean %g, median %g", mean, median);
+}
+END_TEST
+
+/* ---- errors ---- */
+
+START_TEST(specs_out_of_range_are_named)
+{
+    struct kedge_learn_spec s;
+    struct kedge_diag d;
+    kedge_learn_spec_default(&s);
+    ck_assert_int_eq(kedge_learn_spec_check(&s, &d), KEDGE_OK);
+#define BAD(field, value, word)                                              \
+    do {                                                                     \
+        kedge_learn_spec_default(&s);                                        \
+        s.field = (value);                                                   \
+        ck_assert_int_eq(kedge_learn_spec_check(&s, &d), KEDGE_E_FORMAT);    \
+        ck_assert_msg(strstr(d.text, word) != NULL, "%s: %s", word, d.text); \
+    } while (0)
+    BAD(sites, 1, "sites");
+    BAD(rounds, 0, "rounds");
+    BAD(sites_per_round, 1001, "sites_per_round");
+    BAD(epochs, 0, "epochs");
+    BAD(batch, 0, "batch");
+    BAD(lr, 0, "lr");
+    BAD(lr, (double)NAN, "lr");
+    BAD(groups, 17, "groups");
+    BAD(fail, 1, "fail");
+    BAD(attackers, 0.1, "attackers");
+    BAD(mixing, 0.1, "mixing");
+    BAD(device_count, 0, "devices");
+    BAD(devices[0].samples_per_s, 0, "samples_per_s");
+    BAD(devices[0].available, 0, "available");
+    BAD(evaluate_every, 0, "evaluate_every");
+    BAD(options.proximal, -1, "proximal");
+    BAD(rule[0], 'x', "rule");
+    BAD(strategy, NULL, "strategy");
+    BAD(partition, KEDGE_LEARN_FASHION, "sites");
+#undef BAD
+    struct log log = {0};
+    struct kedge_learn_host host = {.on_round = on_round, .arg = &log};
+    digits(&s, "fedavg");
+    strcpy(s.images, "no/such/folder");
+    ck_assert_int_eq(kedge_learn_run(&s, &host, &d), KEDGE_E_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(d.text, "no/such/folder"));
+    digits(&s, "fedavg");
+    ck_assert_int_eq(kedge_model_mclr(65, 10, &s.model, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_learn_run(&s, &host, &d), KEDGE_E_SHAPE);
+    ck_assert_uint_eq(log.count, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("learn_engine");
+    TCase *t = tcase_create("learn_engine");
+    tcase_add_loop_test(t, threads_change_nothing, 0, STRATEGIES);
+    tcase_add_loop_test(t, a_resumed_run_goes_on_as_if_it_had_not_stopped, 0, STRATEGIES);
+    tcase_add_loop_test(t, processes_change_nothing, 0, STRATEGIES);
+    tcase_add_loop_test(t, planted_groups_are_found, 0, 4);
+    tcase_add_loop_test(t, shifted_sites_find_back, 0, 4);
+    tcase_add_test(t, groups_help_where_images_are_turned);
+    tcase_add_loop_test(t, equal_shares_are_learnt_by_all, 0, 7);
+    tcase_add_loop_test(t, a_robust_rule_withstands_what_the_mean_does_not, 0, 3);
+    tcase_add_test(t, specs_out_of_range_are_named);
+    tcase_set_timeout(t, 300);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
