@@ -61,8 +61,8 @@ static int check_keys(const json_t *root, struct kedge_diag *d)
         if (!known) {
             (void)kedge_diag_set(d, KEDGE_E_FORMAT, "unknown key \"%.60s\"", key);
             (void)kedge_diag_hint(
-                d, "keys: seed, seeds, tenants, sites, rounds, groups, sites_per_round, faults, signatures; a "
-                   "learning simulation has \"data\" or \"preset\"");
+                d, "keys: seed, seeds, tenants, sites, rounds, groups, sites_per_round, faults, signatures; "
+                   "a learning simulation has \"data\" or \"preset\"");
             return KEDGE_E_FORMAT;
         }
     }

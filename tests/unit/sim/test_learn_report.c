@@ -22,7 +22,7 @@ static struct kedge_diag diag;
 
 static void set_up(void)
 {
-    strcpy(scratch, "/tmp/kedge-learn-XXXXXX");
+    snprintf(scratch, sizeof scratch, "/tmp/kedge-learn-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(scratch));
     kedge_learn_spec_default(&spec);
     diag = (struct kedge_diag){.text = ""};
