@@ -334,6 +334,7 @@ static const struct measurement {
     {{"audit-verify"}, audit_verify},
     {{"audit-replay"}, audit_replay},
     {{"audit-memory-10m", "audit-resident"}, audit_memory},
+    {{"chaos-10000"}, kedge_row_chaos},
 };
 enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
 

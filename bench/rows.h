@@ -19,5 +19,7 @@ int kedge_row_mean_kernel(struct row rows[ROWS_MAX], int *ret_count);
 int kedge_row_mean_vs_torch(struct row rows[ROWS_MAX], int *ret_count);
 int kedge_row_gram_vs_sgemm(struct row rows[ROWS_MAX], int *ret_count);
 int kedge_row_grouping_100x45mb(struct row rows[ROWS_MAX], int *ret_count);
+/* Seeds of the simulated federation, with the programs that lie beside this one. */
+int kedge_row_chaos(struct row rows[ROWS_MAX], int *ret_count);
 
 #endif
