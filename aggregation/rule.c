@@ -155,7 +155,9 @@ int kedge_rule_params_check(const struct kedge_rule *rule, const struct kedge_ru
 
 uint64_t kedgei_rule_bad(const struct kedge_rule_params *params, uint64_t votes)
 {
-    const uint64_t parts = (uint64_t)(params->fraction * KEDGE_RULE_PARTS + 0.5);
+    double fraction = params->fraction > 0 ? params->fraction : 0; /* also where it is no number */
+    fraction = fraction < KEDGE_RULE_FRACTION_MAX ? fraction : KEDGE_RULE_FRACTION_MAX;
+    const uint64_t parts = (uint64_t)(fraction * KEDGE_RULE_PARTS + 0.5);
     return votes * parts / ((uint64_t)KEDGE_RULE_PARTS * KEDGE_RULE_VOTE);
 }
 
@@ -170,8 +172,11 @@ uint64_t kedgei_rule_sum(const uint64_t *weight, size_t count)
 
 static bool is_enough(const struct kedge_rule *rule, const struct kedge_rule_params *params, uint64_t votes)
 {
+    if (rule->per_bad == 0) {
+        return true;
+    }
     const uint64_t least = rule->per_bad * kedgei_rule_bad(params, votes) + 3;
-    return rule->per_bad == 0 || votes >= least * KEDGE_RULE_VOTE;
+    return votes >= least * KEDGE_RULE_VOTE;
 }
 
 size_t kedge_rule_tolerates(const struct kedge_rule *rule, const struct kedge_rule_params *params, size_t n)

@@ -46,6 +46,9 @@ START_TEST(tolerated)
         {"trimmed-mean", 0.25625, 0, 160, 41}, /* and 0.25625 · 10^6 below 256250 */
         {"trimmed-mean", 0.499999, 0, 3, 1},
         {"trimmed-mean", 0.499999, 0, 512, 255},
+        {"trimmed-mean", 7e30, 0, 5, 2}, /* out of range: as near as can be, until it is refused */
+        {"trimmed-mean", -7e30, 0, 5, 0},
+        {"trimmed-mean", (double)NAN, 0, 5, 0},
         {"krum", 0.2, 0, 4, 0},
         {"krum", 0.2, 0, 5, 1},
         {"krum", 0.4, 0, 5, 0}, /* f = 2 takes 7 */
