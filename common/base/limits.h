@@ -15,10 +15,11 @@ enum {
     KEDGE_JSON_DEPTH_MAX = 16,                /* nesting of any JSON we read */
     KEDGE_SPEC_MAX = 64 * 1024,               /* job spec */
     KEDGE_TENANTS_MAX = 256,
-    KEDGE_SITES_MAX = 4096,   /* sites of one coordinator */
-    KEDGE_JOBS_MAX = 64,      /* jobs in memory; ended ones leave the table */
-    KEDGE_GROUPS_MAX = 16,    /* groups of one job */
-    KEDGE_TENSORS_MAX = 1024, /* tensors of one model */
+    KEDGE_SITES_MAX = 4096,         /* sites of one kedge-coordinator */
+    KEDGE_CORE_SITES_MAX = 1 << 20, /* sites that its core can be made for: simulations have so many */
+    KEDGE_JOBS_MAX = 64,            /* jobs in memory; ended ones leave the table */
+    KEDGE_GROUPS_MAX = 16,          /* groups of one job */
+    KEDGE_TENSORS_MAX = 1024,       /* tensors of one model */
     KEDGE_TENSOR_DIMS_MAX = 8,
     KEDGE_TENSOR_HEADER_MAX = 1024 * 1024, /* safetensors header */
     KEDGE_ROUNDS_MAX = 1000000,

@@ -34,6 +34,7 @@ void kedgei_shifted(struct kedge_coord *c, const struct kedge_coord_event *ev)
     }
     const struct job *j = &c->jobs[ev->job];
     struct row *row = kedgei_row(c, ev->job, ev->site);
+    kedgei_touch(&c->jobs[ev->job], ev->site);
     bool heard = j->params.groups > 1 && j->params.migrate_every > 0 && !j->params.site_chooses;
     row->pub.shifted = row->pub.shifted || heard;
 }

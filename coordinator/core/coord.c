@@ -38,15 +38,23 @@ static size_t lay_out(uint8_t *base, const struct kedge_coord_limits *limits, st
     to->order = carve(base, &used, limits->sites_max * sizeof *to->order);
     to->heap = carve(base, &used, limits->sites_max * sizeof *to->heap);
     to->scratch = carve(base, &used, limits->sites_max * sizeof *to->scratch);
-    to->chosen = carve(base, &used, limits->sites_max * sizeof *to->chosen);
+    to->picks = carve(base, &used, limits->sites_max * sizeof *to->picks);
     to->jobs = carve(base, &used, limits->jobs_max * sizeof *to->jobs);
     for (uint32_t i = 0; i < limits->jobs_max; i++) {
         uint8_t *members = carve(base, &used, limits->tenants_max);
         struct row *rows = carve(base, &used, limits->sites_max * sizeof *rows);
+        uint32_t *touched = carve(base, &used, limits->sites_max * sizeof *touched);
+        uint32_t words = kedgei_eligible_words(limits->sites_max);
+        uint64_t *eligible = carve(base, &used, words * sizeof *eligible);
+        uint64_t *candidates = carve(base, &used, words * sizeof *candidates);
+        uint32_t *counts = carve(base, &used, words * sizeof *counts);
         if (c) {
-            memset(&c->jobs[i], 0, sizeof c->jobs[i]);
-            c->jobs[i].members = members;
-            c->jobs[i].rows = rows;
+            c->jobs[i] = (struct job){.members = members,
+                                      .rows = rows,
+                                      .touched = touched,
+                                      .eligible = eligible,
+                                      .candidates = candidates,
+                                      .eligible_counts = counts};
         }
     }
     return used;
@@ -55,7 +63,7 @@ static size_t lay_out(uint8_t *base, const struct kedge_coord_limits *limits, st
 static bool limits_are_valid(const struct kedge_coord_limits *limits)
 {
     return limits->tenants_max >= 1 && limits->tenants_max <= KEDGE_TENANTS_MAX && limits->sites_max >= 1
-           && limits->sites_max <= KEDGE_SITES_MAX && limits->jobs_max >= 1
+           && limits->sites_max <= KEDGE_CORE_SITES_MAX && limits->jobs_max >= 1
            && limits->jobs_max <= KEDGE_JOBS_MAX;
 }
 
@@ -212,13 +220,16 @@ static bool pump_job(struct kedge_coord *c, uint32_t job)
         kedgei_sweep_row(c, job, c->order[j->sweep++]);
     }
     j->sweep = KEDGE_COORD_NONE;
-    while (j->used && j->offer < c->site_count) {
+    uint32_t offers = j->offer_touched ? j->touched_count : c->site_count;
+    while (j->used && j->offer < offers) {
         if (kedgei_room(c) < 1) {
             return true;
         }
-        kedgei_offer(c, c->order[j->offer++]);
+        uint32_t at = j->offer++;
+        kedgei_offer(c, j->offer_touched ? j->touched[at] : c->order[at]);
     }
     j->offer = KEDGE_COORD_NONE;
+    j->offer_touched = false;
     return false;
 }
 

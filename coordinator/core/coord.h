@@ -340,6 +340,10 @@ KEDGE_NODISCARD int kedge_coord_may_upload(const struct kedge_coord *c, uint32_t
  * scratch holds count items. k = 0 or ≥ count selects all. Stream: (seed, KEDGE_RNG_SELECT, round, 0). */
 void kedge_coord_select(uint64_t seed, uint32_t round, uint32_t count, uint32_t k, uint32_t *scratch,
                         bool *ret_selected);
+/* The same for k ≤ count, as a list in the order drawn, in time that grows with k alone where k is a small
+ * part: ret_picks holds k items, scratch count. */
+void kedge_coord_pick(uint64_t seed, uint32_t round, uint32_t count, uint32_t k, uint32_t *scratch,
+                      uint32_t *ret_picks);
 /* The kind of a round, for the auditor too: given the kind of the round in front of it (NONE: it is the
  * first) and whether the close of that one asked for new groups. Never two PRETRAIN rounds behind each other,
  * and none behind which nothing is trained. */

@@ -80,6 +80,7 @@ struct site {
     uint64_t park_until_ns;
     uint32_t heap_pos; /* of the parked poll */
     uint32_t next_job; /* where the search for its next task starts */
+    uint32_t position; /* in the site order, where a job's set of eligible sites is not stale */
 };
 
 struct tenant {
@@ -117,6 +118,7 @@ struct row {
     bool accepted, refused;
     bool busy;      /* an input or assignment of the round is in flight: the round can not close */
     bool in_flight; /* busy, or an evaluation is */
+    bool touched;   /* in the job's list of those that the open round has to do with */
 };
 
 enum stage {
@@ -164,8 +166,15 @@ struct job {
     bool late;             /* … or passed */
     uint64_t retry_ns;     /* when failed items are asked for again, UINT64_MAX: none */
     uint32_t sweep, offer; /* positions in the site order, KEDGE_COORD_NONE: idle */
-    uint8_t *members;      /* enum member by tenant */
-    struct row *rows;      /* by site */
+    bool offer_touched;    /* offer is a position in the list of touched rows: nobody else can have a task */
+    bool eligible_stale;   /* sites or tenants came: the sets are to be made anew */
+    uint32_t eligible_count, touched_count;
+    uint32_t *eligible_counts; /* by block */
+    uint64_t *eligible;        /* a bit per place in the site order: online, of a tenant that joined … */
+    uint64_t *candidates;      /* … and as it was when the last round opened */
+    uint32_t *touched;         /* sites */
+    uint8_t *members;          /* enum member by tenant */
+    struct row *rows;          /* by site */
 };
 
 struct kedge_coord {
@@ -178,8 +187,8 @@ struct kedge_coord {
     struct site *sites;
     uint32_t *order;   /* site handles by (tenant id, site id) */
     uint32_t *heap;    /* sites with a parked poll, earliest first */
-    uint32_t *scratch; /* of a selection */
-    bool *chosen;
+    uint32_t *scratch; /* of a selection … */
+    uint32_t *picks;   /* … and its result */
     struct site_list online, offline;
     struct job *jobs;
     struct kedge_coord_effects *fx; /* while stepping */
@@ -216,6 +225,22 @@ bool kedgei_offer(struct kedge_coord *c, uint32_t site);      /* answers a parke
 void kedgei_poll_expired(struct kedge_coord *c);              /* answers the earliest parked poll by WAIT */
 uint64_t kedgei_poll_deadline(const struct kedge_coord *c);
 
+/* eligible.c */
+uint32_t kedgei_eligible_words(uint32_t sites);
+void kedgei_eligible_update(struct kedge_coord *c, struct job *j, uint32_t site); /* it came, went, joined */
+/* Whoever is eligible now is a candidate, nobody else; returns how many. */
+uint32_t kedgei_candidates_mark(struct kedge_coord *c, struct job *j);
+uint32_t kedgei_candidate_at(const struct kedge_coord *c, const struct job *j, uint32_t rank);
+bool kedgei_eligible_is_valid(const struct kedge_coord *c, const struct job *j);
+/* Marks candidates, and `wanted` of them (0: all) as selected, which are touched by that. */
+void kedgei_select(struct kedge_coord *c, struct job *j, uint32_t wanted);
+/* Every row that a round changes is in the list of touched ones until a close leaves nothing of it. */
+void kedgei_touch(struct job *j, uint32_t site);
+void kedgei_touched_tidy(struct job *j);
+/* Parked polls are looked at again: of all sites, or of those touched when nobody else can have a task. */
+void kedgei_offer_all(struct job *j);
+void kedgei_offer_touched(struct job *j);
+
 /* rows.c */
 struct row *kedgei_row(struct kedge_coord *c, uint32_t job, uint32_t site);
 struct kedge_coord_input *kedgei_input(struct row *row, enum item_kind kind);
@@ -223,7 +248,8 @@ bool kedgei_in_flight(const struct kedge_coord_input *in); /* VERIFYING or APPEN
 void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site);
 void kedgei_row_refresh(struct kedge_coord *c, uint32_t job, uint32_t site); /* flags, counts, dirty mark */
 bool kedgei_is_member(const struct kedge_coord *c, const struct job *j,
-                      uint32_t site); /* joined and active */
+                      uint32_t site);       /* joined and active */
+bool kedgei_evaluates(const struct job *j); /* is the last closed round one that sites evaluate? */
 bool kedgei_evaluation_due(const struct job *j, const struct row *row);
 void kedgei_item_failed(struct kedge_coord *c, uint32_t job, struct item *item, int err);
 void kedgei_item_done(struct job *j, struct item *item);
@@ -255,7 +281,8 @@ void kedgei_advance(struct kedge_coord *c, uint32_t job); /* everything that fol
 void kedgei_main_appended(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_round_computed(struct kedge_coord *c, const struct kedge_coord_event *ev);
 uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j);
-void kedgei_rows_refresh(struct kedge_coord *c, uint32_t job);
+void kedgei_rows_refresh(struct kedge_coord *c, uint32_t job); /* those that the job's stage can change */
+void kedgei_rows_refresh_all(struct kedge_coord *c, uint32_t job);
 void kedgei_assign_all(struct kedge_coord *c,
                        uint32_t job); /* a round is closed: the groups that it gave into the ledgers */
 void kedgei_next_round(struct kedge_coord *c, uint32_t job);

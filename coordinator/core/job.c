@@ -141,11 +141,13 @@ void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_co
     KEDGE_ASSERT(ev->model_count == (ev->params->site_chooses ? ev->params->groups : 1));
     struct job *j = &c->jobs[job];
     uint8_t *members = j->members;
-    struct row *rows = j->rows;
-    memset(j, 0, sizeof *j);
-    j->members = members;
-    j->rows = rows;
-    j->used = j->dirty = true;
+    *j = (struct job){.members = members,
+                      .rows = j->rows,
+                      .touched = j->touched,
+                      .eligible = j->eligible,
+                      .candidates = j->candidates,
+                      .eligible_counts = j->eligible_counts};
+    j->used = j->dirty = j->eligible_stale = true;
     j->params = *ev->params;
     j->initial = ev->models[0];
     memcpy(j->models, ev->models, ev->model_count * sizeof j->models[0]);
@@ -187,7 +189,7 @@ void kedgei_job_joined(struct kedge_coord *c, const struct kedge_coord_event *ev
     j->members[ev->tenant] = MEMBER_JOINED;
     j->joined_count++;
     KEDGE_ASSERT(j->joined_count <= j->params.tenant_count);
-    kedgei_rows_refresh(c, ev->job);
+    j->eligible_stale = true; /* its sites are; nobody was selected before all had joined */
     j->dirty = true;
 }
 
@@ -203,7 +205,7 @@ void kedgei_job_operate(struct kedge_coord *c, const struct kedge_coord_event *e
     } else if (ev->type == KEDGE_EV_JOB_RESUME) {
         j->halted_by_operator = false;
         j->retry_ns = j->failed_count > 0 ? c->now_ns : j->retry_ns; /* what failed is tried at once */
-        j->offer = 0;
+        kedgei_offer_all(j);
     } else {
         KEDGE_ASSERT(ev->type == KEDGE_EV_JOB_CANCEL);
         j->cancelling = true;

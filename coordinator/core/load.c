@@ -186,7 +186,8 @@ static void start_job(struct kedge_coord *c, uint32_t job)
     KEDGE_ASSERT(!j->main.out && j->failed_count == 0);
     bool opened = j->told != KEDGE_JOB_PENDING && j->told != KEDGE_JOB_QUEUED
                   && !(j->told == KEDGE_JOB_HALTED && !j->halted_by_operator);
-    kedgei_rows_refresh(c, job);
+    j->eligible_stale = true;
+    kedgei_rows_refresh_all(c, job);
     if (j->stage == STAGE_COLLECT) {
         start_collecting(c, job);
     } else if (j->closed_round != KEDGE_COORD_NONE) {

@@ -39,25 +39,11 @@ uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j)
 static void open_round(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < c->site_count; i++) {
-        uint32_t site = c->order[i];
-        bool candidate = kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE;
-        j->rows[site].pub.candidate = candidate;
-        KEDGE_ASSERT(!j->rows[site].pub.selected);
-        KEDGE_ASSERT(!j->rows[site].busy || MUTANT(MUTANT_MOVES_NOT_AWAITED));
-        count += candidate ? 1 : 0;
-    }
+    KEDGE_ASSERT(j->selected_count == 0);
+    KEDGE_ASSERT(j->busy_count == 0 || MUTANT(MUTANT_MOVES_NOT_AWAITED));
     bool pretrain = j->kind == KEDGE_TASK_PRETRAIN;
-    uint32_t wanted = pretrain ? j->params.pretrain_sites : j->params.sites_per_round;
-    kedge_coord_select(j->params.seed, j->round, count, wanted, c->scratch, c->chosen);
-    uint32_t next = 0;
-    for (uint32_t i = 0; i < c->site_count; i++) {
-        struct kedge_coord_row *row = &j->rows[c->order[i]].pub;
-        row->selected = row->candidate && c->chosen[next++];
-        j->selected_count += row->selected ? 1 : 0;
-    }
-    KEDGE_ASSERT(next == count && j->selected_count >= 1);
+    kedgei_select(c, j, pretrain ? j->params.pretrain_sites : j->params.sites_per_round);
+    KEDGE_ASSERT(j->selected_count >= 1);
     j->quorum = j->params.quorum < j->selected_count ? j->params.quorum : j->selected_count;
     j->stage = STAGE_ROUND_OPENING;
     j->base = j->round == 0 ? KEDGE_JOB_GROUPING : KEDGE_JOB_TRAINING;
@@ -66,7 +52,7 @@ static void open_round(struct kedge_coord *c, uint32_t job)
     kedgei_job_tell(c, job);
     kedgei_main_emit(c, job);
     if (MUTANT(MUTANT_TASK_BEFORE_OPENED)) {
-        j->offer = 0;
+        kedgei_offer_all(j);
     }
 }
 
@@ -79,7 +65,11 @@ void kedgei_collect(struct kedge_coord *c, uint32_t job)
     j->deadline_ns = kedgei_after(c, time);
     j->late = false;
     kedgei_rows_refresh(c, job);
-    j->offer = 0;
+    if (kedgei_evaluates(j)) {
+        kedgei_offer_all(j);
+    } else {
+        kedgei_offer_touched(j);
+    }
 }
 
 static bool advance_wish(struct kedge_coord *c, uint32_t job)
@@ -108,7 +98,7 @@ static bool advance_collect(struct kedge_coord *c, uint32_t job)
     if (j->accepted_count < j->quorum) {
         if (late && !j->halted_by_quorum) {
             j->halted_by_quorum = true; /* still collecting; refused sites are asked again */
-            j->offer = 0;
+            kedgei_offer_all(j);
         }
         return false;
     }
@@ -213,7 +203,7 @@ void kedgei_next_round(struct kedge_coord *c, uint32_t job)
         j->deadline_ns = kedgei_after(c, KEDGE_RARE(c, NO_PATIENCE) ? 1 : c->times.evaluate_max);
         j->late = false;
         kedgei_rows_refresh(c, job);
-        j->offer = 0;
+        kedgei_offer_all(j);
         return;
     }
     j->stage = STAGE_WISH;
@@ -244,7 +234,7 @@ void kedgei_assign_all(struct kedge_coord *c, uint32_t job)
 static bool close_row(const struct job *j, struct row *row)
 {
     bool moves = row->next_group != KEDGE_COORD_NONE;
-    row->pub.candidate = row->pub.selected = false;
+    row->pub.selected = false; /* candidates stay marked until others are */
     kedgei_input_clear(&row->pub.pretrain);
     kedgei_input_clear(&row->pub.train);
     if (moves) {
@@ -269,10 +259,11 @@ static void round_closed(struct kedge_coord *c, uint32_t job)
     j->regroup = j->next_regroup;
     j->selected_count = 0;
     bool moves = j->round == 0;
-    for (uint32_t i = 0; i < c->site_count; i++) {
-        moves = close_row(j, &j->rows[i]) || moves;
-        kedgei_row_refresh(c, job, i);
+    for (uint32_t i = 0; i < j->touched_count; i++) {
+        moves = close_row(j, &j->rows[j->touched[i]]) || moves;
+        kedgei_row_refresh(c, job, j->touched[i]);
     }
+    kedgei_touched_tidy(j);
     KEDGE_ASSERT(j->unresolved_count == 0 && j->accepted_count == 0 && j->refused_count == 0);
     if (moves) {
         kedgei_assign_all(c, job);
@@ -329,10 +320,12 @@ static void take_close(struct kedge_coord *c, const struct kedge_coord_event *ev
         struct row *row = kedgei_row(c, ev->job, ev->assigned_sites[i]);
         KEDGE_ASSERT(row->next_group == KEDGE_COORD_NONE && ev->assigned_groups[i] < ev->model_count);
         row->next_group = ev->assigned_groups[i];
+        kedgei_touch(j, ev->assigned_sites[i]);
         bool early = MUTANT(MUTANT_MOVED_BEFORE_CLOSED) && row->pub.group_durable;
         row->pub.group = early ? row->next_group : row->pub.group;
     }
-    for (uint32_t i = 0; i < c->site_count && !j->params.site_chooses; i++) {
+    bool fixed = j->params.site_chooses || j->params.groups == 1;
+    for (uint32_t i = 0; i < c->site_count && !fixed; i++) {
         const struct row *row = &j->rows[i];
         bool must = row->pub.group != KEDGE_COORD_NONE
                     && (j->kind == KEDGE_TASK_PRETRAIN || row->pub.group >= ev->model_count);

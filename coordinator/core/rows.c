@@ -75,12 +75,18 @@ bool kedgei_in_flight(const struct kedge_coord_input *in)
     return in->progress == KEDGE_INPUT_VERIFYING || in->progress == KEDGE_INPUT_APPENDING;
 }
 
-bool kedgei_evaluation_due(const struct job *j, const struct row *row)
+bool kedgei_evaluates(const struct job *j)
 {
     uint32_t r = j->closed_round, every = j->params.evaluate_every;
-    if (every == 0 || r == KEDGE_COORD_NONE || r == 0 || !(r % every == 0 || r == j->params.rounds)) {
+    return every > 0 && r != KEDGE_COORD_NONE && r > 0 && (r % every == 0 || r == j->params.rounds);
+}
+
+bool kedgei_evaluation_due(const struct job *j, const struct row *row)
+{
+    if (!kedgei_evaluates(j)) {
         return false;
     }
+    uint32_t r = j->closed_round;
     bool done = row->pub.evaluated_round != KEDGE_COORD_NONE && row->pub.evaluated_round >= r;
     return !done && row->pub.group_durable
            && !(kedgei_in_flight(&row->evaluation) && row->evaluation_round == r);
@@ -133,6 +139,8 @@ void kedgei_row_refresh(struct kedge_coord *c, uint32_t job, uint32_t site)
 {
     struct job *j = &c->jobs[job];
     struct row *row = kedgei_row(c, job, site);
+    kedgei_touch(j, site);
+    kedgei_eligible_update(c, j, site);
     count_flags(j, row, UINT32_MAX);
     set_flags(c, j, site, row);
     count_flags(j, row, 1);
@@ -140,10 +148,23 @@ void kedgei_row_refresh(struct kedge_coord *c, uint32_t job, uint32_t site)
     j->dirty = true;
 }
 
-void kedgei_rows_refresh(struct kedge_coord *c, uint32_t job)
+void kedgei_rows_refresh_all(struct kedge_coord *c, uint32_t job)
 {
     for (uint32_t i = 0; i < c->site_count; i++) {
         kedgei_row_refresh(c, job, i);
+    }
+}
+
+void kedgei_rows_refresh(struct kedge_coord *c, uint32_t job)
+{
+    const struct job *j = &c->jobs[job];
+    bool evaluates = j->stage == STAGE_EVALUATE || j->stage == STAGE_JOB_CLOSING;
+    if (evaluates && j->params.evaluate_every > 0) { /* all sites are awaited, or not any more */
+        kedgei_rows_refresh_all(c, job);
+        return;
+    }
+    for (uint32_t i = 0; i < j->touched_count; i++) {
+        kedgei_row_refresh(c, job, j->touched[i]);
     }
 }
 
@@ -170,7 +191,9 @@ void kedgei_item_done(struct job *j, struct item *item)
         KEDGE_ASSERT(j->failed_count > 0);
         item->failed = false;
         j->failed_count--;
-        j->offer = j->failed_count == 0 ? 0 : j->offer; /* tasks may go out again */
+        if (j->failed_count == 0) {
+            kedgei_offer_all(j); /* tasks may go out again */
+        }
     }
     j->dirty = true;
 }

@@ -1,8 +1,65 @@
 /* Selection of sites: uniform without replacement, re-derivable by anyone who knows seed, round and
  * candidates. */
-#include "coordinator/core/coord.h"
+#include <string.h>
 
 #include "common/base/rng.h"
+#include "coordinator/core/coord.h"
+
+/* What a shuffle has moved among the places from k on: place + 1 → what lies there now; free: 0. */
+struct moved {
+    uint32_t mask;
+    uint32_t *places, *items;
+};
+
+static uint32_t *find(const struct moved *m, uint32_t place)
+{
+    uint32_t at = place * UINT32_C(2654435761) & m->mask;
+    while (m->places[at] != 0 && m->places[at] != place + 1) {
+        at = (at + 1) & m->mask;
+    }
+    if (m->places[at] == 0) {
+        m->places[at] = place + 1;
+        m->items[at] = place;
+    }
+    return &m->items[at];
+}
+
+/* The first k items of kedge_rng_sample over 0 … count − 1, without making the others. */
+static void pick_few(struct kedge_rng *rng, uint32_t count, uint32_t k, const struct moved *m, uint32_t *ret)
+{
+    for (uint32_t i = 0; i < k; i++) {
+        ret[i] = i;
+    }
+    memset(m->places, 0, ((size_t)m->mask + 1) * sizeof *m->places);
+    for (uint32_t i = 0; i < k; i++) {
+        uint32_t at = i + (uint32_t)kedge_rng_below(rng, count - i);
+        uint32_t *other = at < k ? &ret[at] : find(m, at);
+        uint32_t item = ret[i];
+        ret[i] = *other;
+        *other = item;
+    }
+}
+
+void kedge_coord_pick(uint64_t seed, uint32_t round, uint32_t count, uint32_t k, uint32_t *scratch,
+                      uint32_t *ret_picks)
+{
+    KEDGE_ASSERT(k <= count);
+    struct kedge_rng rng;
+    kedge_rng_init(&rng, seed, KEDGE_RNG_SELECT, round, 0);
+    uint32_t size = 4;
+    while (size < 2 * (uint64_t)k && size < count) {
+        size *= 2;
+    }
+    if (2 * (uint64_t)size <= count) {
+        pick_few(&rng, count, k, &(struct moved){size - 1, scratch, scratch + size}, ret_picks);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        scratch[i] = i;
+    }
+    kedge_rng_sample(&rng, scratch, count, k);
+    memcpy(ret_picks, scratch, k * sizeof *ret_picks);
+}
 
 void kedge_coord_select(uint64_t seed, uint32_t round, uint32_t count, uint32_t k, uint32_t *scratch,
                         bool *ret_selected)

@@ -130,6 +130,15 @@ static bool groups_are_valid(const struct job *j, const struct row *row)
            && by_close && fits && chosen && round;
 }
 
+/* Rows that no list names are as a closed round leaves them. */
+static bool is_at_rest(const struct row *row)
+{
+    const struct kedge_coord_row *p = &row->pub;
+    return !p->selected && !p->shifted && p->pretrain.progress == KEDGE_INPUT_NONE
+           && p->train.progress == KEDGE_INPUT_NONE && !row->in_flight && row->assign == ASSIGN_NONE
+           && row->next_group == KEDGE_COORD_NONE && (p->group == KEDGE_COORD_NONE || p->group_durable);
+}
+
 static bool row_is_valid(const struct job *j, const struct row *row, struct counts *n)
 {
     n->selected += row->pub.selected;
@@ -142,8 +151,8 @@ static bool row_is_valid(const struct job *j, const struct row *row, struct coun
     for (int i = 0; i < ITEM_COUNT; i++) {
         n->failed += row->item[i].failed;
     }
-    return groups_are_valid(j, row) && (!row->pub.selected || row->pub.candidate)
-           && (!row->busy || row->in_flight)
+    return groups_are_valid(j, row) && (row->touched || is_at_rest(row))
+           && (!row->pub.selected || row->pub.candidate) && (!row->busy || row->in_flight)
            && (!row->awaited || row->unresolved || j->stage == STAGE_EVALUATE);
 }
 
@@ -156,13 +165,14 @@ static bool job_is_valid(const struct kedge_coord *c, const struct job *j)
         }
     }
     bool closing = j->stage == STAGE_COMPUTE || j->stage == STAGE_ROUND_CLOSING;
+    bool eligible = kedgei_eligible_is_valid(c, j);
     bool order =
         j->closed_round == KEDGE_COORD_NONE || j->round == j->closed_round || j->round == j->closed_round + 1;
     return n.selected == j->selected_count && n.unresolved == j->unresolved_count
            && n.awaited == j->awaited_count && n.accepted == j->accepted_count
            && n.refused == j->refused_count && n.busy == j->busy_count && n.in_flight == j->in_flight_count
            && n.failed + j->main.failed == j->failed_count && order
-           && (!closing || (j->busy_count == 0 && j->accepted_count >= j->quorum))
+           && (!closing || (j->busy_count == 0 && j->accepted_count >= j->quorum)) && eligible
            && (j->stage != STAGE_ENDED || j->in_flight_count == 0) && j->model_count <= j->params.groups
            && (j->kind == KEDGE_TASK_TRAIN || j->params.groups > 1);
 }

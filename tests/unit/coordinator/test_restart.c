@@ -349,6 +349,30 @@ START_TEST(test_selection)
 }
 END_TEST
 
+/* What is picked without looking at everybody is what is selected, however many there are. */
+START_TEST(test_picks)
+{
+    enum { MOST = 5000 };
+    static uint32_t scratch[MOST], picks[MOST];
+    static bool chosen[MOST];
+    static const uint32_t counts[] = {1, 2, 7, 64, 1000, MOST}, wanted[] = {1, 2, 3, 31, 400, 2500, MOST};
+    for (size_t n = 0; n < sizeof counts / sizeof counts[0]; n++) {
+        for (size_t k = 0; k < sizeof wanted / sizeof wanted[0]; k++) {
+            if (wanted[k] > counts[n]) {
+                continue;
+            }
+            kedge_coord_select(7, (uint32_t)k, counts[n], wanted[k], scratch, chosen);
+            kedge_coord_pick(7, (uint32_t)k, counts[n], wanted[k], scratch, picks);
+            for (uint32_t i = 0; i < wanted[k]; i++) {
+                ck_assert_uint_lt(picks[i], counts[n]);
+                ck_assert_msg(chosen[picks[i]], "%u of %u: %u", wanted[k], counts[n], picks[i]);
+                chosen[picks[i]] = false; /* each once */
+            }
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tc = tcase_create("restart");
@@ -364,6 +388,7 @@ int main(void)
     tcase_add_test(tc, test_all_closed);
     tcase_add_test(tc, test_crowd);
     tcase_add_test(tc, test_selection);
+    tcase_add_test(tc, test_picks);
     Suite *s = suite_create("coordinator/restart");
     suite_add_tcase(s, tc);
     SRunner *r = srunner_create(s);

@@ -1,0 +1,176 @@
+/* Who could be selected now, and who has something to do with the open round: sets that are kept as things
+ * change, so that opening and closing a round costs those who take part and not all who could.
+ *
+ * The first is a bit per place in the site order, with counts per block, so that the n-th eligible site is
+ * found without looking at those in front of it. It is made anew when sites or tenants came since. The second
+ * is a list: rows that are not in it are as a closed round leaves them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/core/core.h"
+
+enum { WORD_BITS = 64, BLOCK_WORDS = 64, BLOCK_BITS = WORD_BITS * BLOCK_WORDS };
+
+static uint32_t blocks_of(uint32_t sites)
+{
+    return (sites + BLOCK_BITS - 1) / BLOCK_BITS;
+}
+
+uint32_t kedgei_eligible_words(uint32_t sites)
+{
+    return blocks_of(sites) * BLOCK_WORDS;
+}
+
+static bool is_eligible(const struct kedge_coord *c, const struct job *j, uint32_t site)
+{
+    return kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE;
+}
+
+void kedgei_eligible_update(struct kedge_coord *c, struct job *j, uint32_t site)
+{
+    if (j->eligible_stale) {
+        return;
+    }
+    uint32_t at = c->sites[site].position;
+    uint64_t *word = &j->eligible[at / WORD_BITS], bit = UINT64_C(1) << at % WORD_BITS;
+    bool is = (*word & bit) != 0, shall = is_eligible(c, j, site);
+    if (is != shall) {
+        *word ^= bit;
+        j->eligible_counts[at / BLOCK_BITS] += shall ? 1 : UINT32_MAX; /* modulo 2^32: one less */
+        j->eligible_count += shall ? 1 : UINT32_MAX;
+    }
+}
+
+static void rebuild(struct kedge_coord *c, struct job *j)
+{
+    uint32_t words = kedgei_eligible_words(c->limits.sites_max);
+    memset(j->eligible, 0, words * sizeof *j->eligible);
+    memset(j->candidates, 0, words * sizeof *j->candidates);
+    memset(j->eligible_counts, 0, words / BLOCK_WORDS * sizeof *j->eligible_counts);
+    j->eligible_count = 0;
+    j->eligible_stale = false;
+    for (uint32_t at = 0; at < c->site_count; at++) {
+        uint32_t site = c->order[at];
+        c->sites[site].position = at;
+        kedgei_eligible_update(c, j, site);
+        uint64_t bit = UINT64_C(1) << at % WORD_BITS;
+        j->candidates[at / WORD_BITS] |= j->rows[site].pub.candidate ? bit : 0;
+    }
+}
+
+uint32_t kedgei_candidates_mark(struct kedge_coord *c, struct job *j)
+{
+    if (j->eligible_stale) {
+        rebuild(c, j);
+    }
+    uint32_t words = (c->site_count + WORD_BITS - 1) / WORD_BITS;
+    for (uint32_t w = 0; w < words; w++) {
+        uint64_t changed = j->eligible[w] ^ j->candidates[w];
+        for (; changed != 0; changed &= changed - 1) {
+            uint32_t bit = (uint32_t)__builtin_ctzll(changed);
+            struct row *row = &j->rows[c->order[w * WORD_BITS + bit]];
+            row->pub.candidate = (j->eligible[w] >> bit & 1) != 0;
+        }
+        j->candidates[w] = j->eligible[w];
+    }
+    return j->eligible_count;
+}
+
+uint32_t kedgei_candidate_at(const struct kedge_coord *c, const struct job *j, uint32_t rank)
+{
+    KEDGE_ASSERT(rank < j->eligible_count && !j->eligible_stale);
+    uint32_t block = 0;
+    for (; rank >= j->eligible_counts[block]; block++) {
+        rank -= j->eligible_counts[block];
+    }
+    uint32_t w = block * BLOCK_WORDS, in_word;
+    for (; rank >= (in_word = (uint32_t)__builtin_popcountll(j->eligible[w])); w++) {
+        rank -= in_word;
+    }
+    uint64_t word = j->eligible[w];
+    for (; rank > 0; rank--) {
+        word &= word - 1;
+    }
+    uint32_t at = w * WORD_BITS + (uint32_t)__builtin_ctzll(word);
+    KEDGE_ASSERT(at < c->site_count);
+    return c->order[at];
+}
+
+bool kedgei_eligible_is_valid(const struct kedge_coord *c, const struct job *j)
+{
+    uint32_t count = 0;
+    for (uint32_t at = 0; at < c->site_count && !j->eligible_stale; at++) {
+        uint32_t site = c->order[at];
+        bool is = (j->eligible[at / WORD_BITS] >> at % WORD_BITS & 1) != 0;
+        if (c->sites[site].position != at || is != is_eligible(c, j, site)) {
+            return false;
+        }
+        count += is;
+    }
+    return j->eligible_stale || count == j->eligible_count;
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+    uint32_t x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x > y) - (x < y);
+}
+
+void kedgei_select(struct kedge_coord *c, struct job *j, uint32_t wanted)
+{
+    uint32_t count = kedgei_candidates_mark(c, j);
+    uint32_t n = wanted == 0 || wanted >= count ? count : wanted;
+    bool all = n == count;
+    if (!all) {
+        kedge_coord_pick(j->params.seed, j->round, count, n, c->scratch, c->picks);
+        qsort(c->picks, n, sizeof *c->picks, compare_ranks);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t site = kedgei_candidate_at(c, j, all ? i : c->picks[i]);
+        struct kedge_coord_row *row = &j->rows[site].pub;
+        KEDGE_ASSERT(row->candidate && !row->selected);
+        row->selected = true;
+        kedgei_touch(j, site);
+    }
+    j->selected_count = n;
+}
+
+void kedgei_touch(struct job *j, uint32_t site)
+{
+    struct row *row = &j->rows[site];
+    if (!row->touched) {
+        row->touched = true;
+        j->touched[j->touched_count++] = site;
+    }
+}
+
+void kedgei_touched_tidy(struct job *j)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < j->touched_count; i++) {
+        struct row *row = &j->rows[j->touched[i]];
+        const struct kedge_coord_row *p = &row->pub;
+        row->touched = p->selected || p->shifted || row->in_flight || row->assign != ASSIGN_NONE
+                       || (p->group != KEDGE_COORD_NONE && !p->group_durable);
+        if (row->touched) {
+            j->touched[kept++] = j->touched[i];
+        }
+    }
+    j->touched_count = kept;
+}
+
+void kedgei_offer_all(struct job *j)
+{
+    j->offer = 0;
+    j->offer_touched = false;
+}
+
+void kedgei_offer_touched(struct job *j)
+{
+    if (j->offer == KEDGE_COORD_NONE) {
+        j->offer = 0;
+        j->offer_touched = true;
+    }
+}
