@@ -68,7 +68,7 @@ static void cut_network(struct kedgei_order_network *network, size_t count, size
 
 /* ---- one block ---- */
 
-void kedgei_order_run(const struct kedgei_order_block *block, size_t lanes)
+static void run_block(const struct kedgei_order_block *block, size_t lanes)
 {
 #if defined(__x86_64__)
     if (kedge_simd_avx2()) {
@@ -83,13 +83,13 @@ void kedgei_order_run(const struct kedgei_order_block *block, size_t lanes)
     }
 }
 
-size_t kedgei_order_lanes(size_t count)
+static size_t count_lanes(size_t count)
 {
     return count <= KEDGEI_ORDER_ROWS ? KEDGEI_ORDER_LANES : KEDGEI_ORDER_LANES_MANY;
 }
 
 /* Rows of the block from coordinate `at` on; what lies beyond the range is filled up with zeros. */
-void kedgei_order_fill(const struct kedge_order_columns *columns, size_t at, size_t lanes, int32_t *rows)
+static void fill_rows(const struct kedge_order_columns *columns, size_t at, size_t lanes, int32_t *rows)
 {
     const size_t left = columns->n - at;
     for (size_t k = 0; k < columns->count; k++) {
@@ -110,7 +110,31 @@ bool kedgei_order_is_valid(const struct kedge_order_columns *columns)
            && columns->scale_bits <= KEDGE_SCALE_BITS_MAX;
 }
 
-/* ---- places ---- */
+/* ---- columns ---- */
+
+/* Sorts all columns by the block's network and closes them as it says. */
+static void run_columns(const struct kedge_order_columns *columns, struct kedgei_order_block *block,
+                        size_t kept)
+{
+    _Alignas(64) int32_t rows[KEDGEI_ORDER_BLOCK];
+    const size_t lanes = count_lanes(columns->count);
+    block->rows = rows;
+    block->count = columns->count;
+    block->divisor = (double)kept * (double)(UINT64_C(1) << columns->scale_bits);
+    for (size_t at = 0; at < columns->n; at += lanes) {
+        float base[KEDGEI_ORDER_LANES] = {0};
+        float out[KEDGEI_ORDER_LANES];
+        const size_t n = columns->n - at < lanes ? columns->n - at : lanes;
+        memcpy(base, columns->base + columns->first + at, n * sizeof *base);
+        fill_rows(columns, at, lanes, rows);
+        block->vectors = columns->n - at >= 2 * lanes ? columns->vectors : NULL;
+        block->next = columns->first + at + lanes;
+        block->base = base;
+        block->out = out;
+        run_block(block, lanes);
+        memcpy(columns->out + at, out, n * sizeof *out);
+    }
+}
 
 int kedge_order_mean(const struct kedge_order_columns *columns, size_t from, size_t to)
 {
@@ -118,29 +142,21 @@ int kedge_order_mean(const struct kedge_order_columns *columns, size_t from, siz
         return KEDGE_E_ARG;
     }
     struct kedgei_order_network network;
-    _Alignas(64) int32_t rows[KEDGEI_ORDER_BLOCK];
-    const size_t lanes = kedgei_order_lanes(columns->count);
     kedgei_order_draw(&network, columns->count);
     cut_network(&network, columns->count, from, to);
-    struct kedgei_order_block block = {.network = &network,
-                                       .rows = rows,
-                                       .count = columns->count,
-                                       .from = from,
-                                       .to = to,
-                                       .divisor = (double)(to - from)
-                                                  * (double)(UINT64_C(1) << columns->scale_bits)};
-    for (size_t at = 0; at < columns->n; at += lanes) {
-        float base[KEDGEI_ORDER_LANES] = {0};
-        float out[KEDGEI_ORDER_LANES];
-        const size_t n = columns->n - at < lanes ? columns->n - at : lanes;
-        memcpy(base, columns->base + columns->first + at, n * sizeof *base);
-        kedgei_order_fill(columns, at, lanes, rows);
-        block.vectors = columns->n - at >= 2 * lanes ? columns->vectors : NULL;
-        block.next = columns->first + at + lanes;
-        block.base = base;
-        block.out = out;
-        kedgei_order_run(&block, lanes);
-        memcpy(columns->out + at, out, n * sizeof *out);
+    struct kedgei_order_block block = {.network = &network, .from = from, .to = to};
+    run_columns(columns, &block, to - from);
+    return KEDGE_OK;
+}
+
+int kedge_order_nearest(const struct kedge_order_columns *columns, size_t keep)
+{
+    if (!kedgei_order_is_valid(columns) || keep == 0 || keep > columns->count) {
+        return KEDGE_E_ARG;
     }
+    struct kedgei_order_network network;
+    kedgei_order_draw(&network, columns->count);
+    struct kedgei_order_block block = {.network = &network, .keep = keep};
+    run_columns(columns, &block, keep);
     return KEDGE_OK;
 }

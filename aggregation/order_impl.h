@@ -35,6 +35,7 @@ struct kedgei_order_block {
     int32_t *rows; /* count × lanes, 64-byte aligned */
     size_t count;
     size_t from, to; /* rows whose sum is wanted once sorted */
+    size_t keep;     /* if not 0, the sum of as many values nearest to the median instead */
     const float *base;
     double divisor;
     float *out; /* lanes elements */
@@ -48,14 +49,9 @@ void kedgei_order_avx2(const struct kedgei_order_block *block);
 void kedgei_order_many_avx2(const struct kedgei_order_block *block);
 void kedgei_order_keys_avx2(const struct kedgei_order_network *network, int64_t *rows);
 
-/* Shared by order*.c: whether the columns' numbers are in range; the network for count rows, whole; the
- * copying of lanes columns from coordinate `at` of the range on. */
+/* Shared by order*.c: whether the columns' numbers are in range; the network for count rows, whole. */
 bool kedgei_order_is_valid(const struct kedge_order_columns *columns);
 void kedgei_order_draw(struct kedgei_order_network *network, size_t count);
-void kedgei_order_fill(const struct kedge_order_columns *columns, size_t at, size_t lanes, int32_t *rows);
-/* Sorts the block's rows, and sums and writes them if it has an out. */
-void kedgei_order_run(const struct kedgei_order_block *block, size_t lanes);
-size_t kedgei_order_lanes(size_t count);
 
 #define KEDGEI_ORDER_INLINE static inline __attribute__((always_inline))
 
@@ -84,6 +80,39 @@ KEDGEI_ORDER_INLINE void kedgei_order_close(const struct kedgei_order_block *blo
     }
 }
 
+/* The nearest values lie side by side: a window of them begins at the least and moves up as long as the value
+ * that it gains is nearer to the median than the one that it loses, which, once it is not so, is not so
+ * again. Everything is a whole number below 2^41, exact in binary64. */
+KEDGEI_ORDER_INLINE void kedgei_order_close_nearest(const struct kedgei_order_block *block, size_t lanes)
+{
+    int64_t sum[KEDGEI_ORDER_LANES] = {0};
+    int64_t twice[KEDGEI_ORDER_LANES]; /* the median times two */
+    const int32_t *low = block->rows + (block->count - 1) / 2 * lanes;
+    const int32_t *high = block->rows + block->count / 2 * lanes;
+    for (size_t i = 0; i < lanes; i++) {
+        twice[i] = (int64_t)low[i] + (int64_t)high[i];
+    }
+    for (size_t k = 0; k < block->keep; k++) {
+        const int32_t *row = block->rows + k * lanes;
+        for (size_t i = 0; i < lanes; i++) {
+            sum[i] += row[i];
+        }
+    }
+    for (size_t k = block->keep; k < block->count; k++) {
+        const int32_t *gained = block->rows + k * lanes;
+        const int32_t *lost = gained - block->keep * lanes;
+        for (size_t i = 0; i < lanes; i++) {
+            const int64_t a = lost[i];
+            const int64_t b = gained[i];
+            const int64_t moves = a + b < twice[i] ? -1 : 0;
+            sum[i] += (b - a) & moves;
+        }
+    }
+    for (size_t i = 0; i < lanes; i++) {
+        block->out[i] = (float)((double)block->base[i] + (double)sum[i] / block->divisor);
+    }
+}
+
 /* lanes is a constant at each call. */
 KEDGEI_ORDER_INLINE void kedgei_order_block_body(const struct kedgei_order_block *block, size_t lanes)
 {
@@ -97,7 +126,9 @@ KEDGEI_ORDER_INLINE void kedgei_order_block_body(const struct kedgei_order_block
         kedgei_order_exchange(block->rows + network->pair[p].low * lanes,
                               block->rows + network->pair[p].high * lanes, lanes);
     }
-    if (block->out) {
+    if (block->keep > 0) {
+        kedgei_order_close_nearest(block, lanes);
+    } else {
         kedgei_order_close(block, lanes);
     }
 }

@@ -1,18 +1,9 @@
-/* Columns whose values must be known apart after sorting: with votes, keys of 64 bits carry the vector's
- * index below its value; for the values nearest to the median the whole column is sorted. */
-#include <string.h>
-
+/* Columns with votes: keys of 64 bits carry the vector's index below its value, so that the sorted column
+ * still tells whose each value is. */
 #include "aggregation/order_impl.h"
 #include "aggregation/simd.h"
 
 enum { LANES = KEDGEI_ORDER_LANES_KEYS };
-
-static double divide_by(const struct kedge_order_columns *columns, uint64_t count)
-{
-    return (double)count * (double)(UINT64_C(1) << columns->scale_bits);
-}
-
-/* ---- votes ---- */
 
 static void fill_keys(const struct kedge_order_columns *columns, size_t at, int64_t *rows)
 {
@@ -79,54 +70,12 @@ int kedge_order_votes(const struct kedge_order_columns *columns, const uint64_t 
     struct kedgei_order_network network;
     _Alignas(64) int64_t rows[KEDGE_ORDER_VECTORS_MAX * LANES];
     kedgei_order_draw(&network, columns->count);
-    const double divisor = divide_by(columns, to - from);
+    const double divisor = (double)(to - from) * (double)(UINT64_C(1) << columns->scale_bits);
     for (size_t at = 0; at < columns->n; at += LANES) {
         fill_keys(columns, at, rows);
         sort_keys(&network, rows);
         for (size_t i = 0; i < LANES && at + i < columns->n; i++) {
             const int64_t sum = sum_copies(rows + i, columns->count, votes, from, to);
-            columns->out[at + i] =
-                (float)((double)columns->base[columns->first + at + i] + (double)sum / divisor);
-        }
-    }
-    return KEDGE_OK;
-}
-
-/* ---- nearest to the median ---- */
-
-/* The nearest values lie side by side: the window is moved up as long as the value that it would gain is
- * nearer than the one that it would lose. twice: the median times two. */
-static int64_t sum_nearest(const int32_t *column, size_t lanes, size_t count, size_t keep)
-{
-    const int64_t twice = (int64_t)column[(count - 1) / 2 * lanes] + (int64_t)column[count / 2 * lanes];
-    size_t from = 0;
-    while (from + keep < count
-           && (int64_t)column[from * lanes] + (int64_t)column[(from + keep) * lanes] < twice) {
-        from++;
-    }
-    int64_t sum = 0;
-    for (size_t k = from; k < from + keep; k++) {
-        sum += column[k * lanes];
-    }
-    return sum;
-}
-
-int kedge_order_nearest(const struct kedge_order_columns *columns, size_t keep)
-{
-    if (!kedgei_order_is_valid(columns) || keep == 0 || keep > columns->count) {
-        return KEDGE_E_ARG;
-    }
-    struct kedgei_order_network network;
-    _Alignas(64) int32_t rows[KEDGEI_ORDER_BLOCK];
-    const size_t lanes = kedgei_order_lanes(columns->count);
-    kedgei_order_draw(&network, columns->count);
-    const struct kedgei_order_block block = {.network = &network, .rows = rows, .count = columns->count};
-    const double divisor = divide_by(columns, keep);
-    for (size_t at = 0; at < columns->n; at += lanes) {
-        kedgei_order_fill(columns, at, lanes, rows);
-        kedgei_order_run(&block, lanes);
-        for (size_t i = 0; i < lanes && at + i < columns->n; i++) {
-            const int64_t sum = sum_nearest(rows + i, lanes, columns->count, keep);
             columns->out[at + i] =
                 (float)((double)columns->base[columns->first + at + i] + (double)sum / divisor);
         }
