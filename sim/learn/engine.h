@@ -150,6 +150,7 @@ struct kedgei_learn {
     float *w0, *aux, *next;                          /* d; aux: mean of the models trained last */
     int32_t *directions;                             /* slots × d, or nothing */
     uint64_t directions_count;
+    uint64_t sign_first; /* the part of an update that groups are made of begins here */
     bool trained[KEDGE_LEARN_GROUPS_MAX];
     /* the round's items and results */
     struct kedgei_learn_item *items;
@@ -241,6 +242,8 @@ KEDGE_NODISCARD int kedgei_learn_groups_init(struct kedgei_learn *l);
 KEDGE_NODISCARD int kedgei_learn_groups_start(struct kedgei_learn *l);
 /* Appends a pre-training of the site to the items, whose room is reserved. */
 void kedgei_learn_add_pretraining(struct kedgei_learn *l, uint32_t site);
+/* The group of the largest cosine; random for RAC. KEDGE_GROUP_NONE: no direction. */
+uint32_t kedgei_learn_find_group(const struct kedgei_learn *l, uint32_t site, const int32_t *update);
 /* Gives the site the group of its pre-training update and keeps what detectors need. */
 KEDGE_NODISCARD int kedgei_learn_assign(struct kedgei_learn *l, uint32_t site, const int32_t *update);
 void kedgei_learn_tell_bytes(struct kedgei_learn *l, uint64_t models_down, uint64_t models_up);

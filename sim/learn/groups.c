@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregation/gram.h"
 #include "aggregation/mean.h"
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "grouping/closest.h"
-#include "sim/learn/engine.h"
+#include "sim/learn/regroup.h"
 
 static bool is_flexcfl(enum kedge_grouping_kind kind)
 {
@@ -54,21 +55,22 @@ static bool wants_updates(const struct kedgei_learn *l)
 
 /* ---- directions ---- */
 
-static int start_group(struct kedgei_learn *l, uint32_t group, const int32_t *const *members, uint32_t count)
+/* A group's first model: w0 and the mean of its members' updates. */
+static int start_model(struct kedgei_learn *l, uint32_t group, const struct kedgei_learn_signs *signs)
 {
-    struct kedge_mean_source *sources = kedge_mem_new(count, sizeof *sources);
-    if (!sources) {
-        return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for a group");
+    struct kedge_mean_source *sources = kedge_mem_new(signs->count, sizeof *sources);
+    uint32_t count = 0;
+    int err = sources ? KEDGE_OK : KEDGE_E_NOMEM;
+    for (uint32_t i = 0; i < signs->count && !err; i++) {
+        if (signs->group[i] == group) {
+            sources[count++] = (struct kedge_mean_source){.values = signs->update[i], .weight = 1};
+        }
     }
-    for (uint32_t i = 0; i < count; i++) {
-        sources[i] = (struct kedge_mean_source){.values = members[i], .weight = 1};
-    }
-    int err = kedge_direction_tile(members, count, 0, l->d, l->directions + (size_t)group * l->d);
     err = err ? err
               : kedge_mean_tile(l->w0, sources, count, 0, l->d, KEDGEI_LEARN_SCALE_BITS, count,
                                 kedgei_learn_model(l, group));
     kedge_mem_free(sources);
-    return err ? kedge_diag_set(l->reterr, err, "a group's first model: %s", kedge_strerror(err)) : KEDGE_OK;
+    return err;
 }
 
 static void join(struct kedgei_learn *l, uint32_t site, uint32_t group)
@@ -108,77 +110,37 @@ static int pretrain_sample(struct kedgei_learn *l, uint32_t round, uint32_t coun
     return err ? err : kedgei_learn_train(l);
 }
 
-/* Updates that came, in the order of the items: pointers and items. */
-static uint32_t collect(const struct kedgei_learn *l, const int32_t **updates, uint32_t *items)
+/* From the updates that came to directions, models and members. */
+static int cold_start(struct kedgei_learn *l, uint32_t round, struct kedgei_learn_signs *signs)
 {
-    uint32_t count = 0;
+    bool centres = l->spec->strategy->grouping == KEDGE_GROUPING_KIND_CENTRES;
     for (uint32_t i = 0; i < l->items_count; i++) {
         if (!kedgei_learn_result(l, i)->err) {
-            updates[count] = kedgei_learn_vector(l, i, 0);
-            items[count++] = i;
+            kedgei_learn_signs_add(l, signs, l->items[i].site, kedgei_learn_vector(l, i, 0));
         }
     }
-    return count;
-}
-
-static int group_updates(struct kedgei_learn *l, uint32_t round, const int32_t *const *updates,
-                         uint32_t count, uint32_t *group)
-{
-    const struct kedge_strategy *strategy = l->spec->strategy;
-    double *values = kedge_mem_new(count, sizeof *values);
-    double *embedding = kedge_mem_new((size_t)count * l->spec->groups, sizeof *embedding);
-    struct kedge_flexcfl_params params = {.edc = l->edc,
-                                          .groups = l->spec->groups,
-                                          .size_min = l->edc == KEDGE_EDC_PLAIN ? 0 : 2,
-                                          .seed = l->spec->seed,
-                                          .round = round};
-    struct kedge_flexcfl_result result = {.group = group, .eigenvalues = values, .embedding = embedding};
-    (void)strategy;
-    int err =
-        values && embedding ? kedge_flexcfl_group(updates, count, l->d, &params, &result) : KEDGE_E_NOMEM;
-    l->groups = err ? 0 : (uint32_t)result.groups;
-    kedge_mem_free(values);
-    kedge_mem_free(embedding);
-    return err ? kedge_diag_set(l->reterr, err, "groups: %s", kedge_strerror(err)) : KEDGE_OK;
-}
-
-/* From the updates that came to directions, models and members. */
-static int cold_start(struct kedgei_learn *l, uint32_t round, const int32_t **updates, uint32_t *items,
-                      const int32_t **members, uint32_t *group)
-{
-    uint32_t count = collect(l, updates, items);
-    bool centres = l->spec->strategy->grouping == KEDGE_GROUPING_KIND_CENTRES;
-    int err = KEDGE_OK;
-    if (count == 0) {
-        return kedge_diag_set(l->reterr, KEDGE_E_NO_DIRECTION, "groups: no pre-training update came");
-    }
-    if (centres) {
-        l->groups = count;
-        for (uint32_t i = 0; i < count; i++) {
-            group[i] = i;
+    int err = signs->count ? KEDGE_OK : KEDGE_E_NO_DIRECTION;
+    if (!err && centres) { /* each is a group */
+        err = kedge_gram(signs->sign, signs->count, l->d, signs->maxima, signs->gram);
+        l->groups = signs->count;
+        for (uint32_t i = 0; i < signs->count; i++) {
+            signs->group[i] = i;
         }
     } else {
-        err = group_updates(l, round, updates, count, group);
+        err = err ? err : kedgei_learn_cluster(l, signs, round, &l->groups);
     }
     for (uint32_t j = 0; j < l->groups && !err; j++) {
-        uint32_t own = 0;
-        for (uint32_t i = 0; i < count; i++) {
-            if (group[i] == j) {
-                members[own++] = updates[i];
-            }
-        }
-        err = own ? start_group(l, j, members, own) : KEDGE_E_BUG;
-    }
-    for (uint32_t i = 0; i < count && !err; i++) {
-        uint32_t site = l->items[items[i]].site;
-        if (group[i] != KEDGE_GROUP_NONE) {
-            join(l, site, group[i]);
-        }
-        err = wants_updates(l) ? keep_pretraining(l, site, updates[i]) : KEDGE_OK;
+        err = start_model(l, j, signs);
+        err = err ? err : kedgei_learn_direct(l, signs, j, j);
     }
     l->asked_count = 0;
-    for (uint32_t i = 0; i < count && !err; i++) {
-        l->asked[l->asked_count++] = l->items[items[i]].site;
+    for (uint32_t i = 0; i < signs->count && !err; i++) {
+        uint32_t site = signs->site[i];
+        if (signs->group[i] != KEDGE_GROUP_NONE) {
+            join(l, site, signs->group[i]);
+        }
+        l->asked[l->asked_count++] = site;
+        err = wants_updates(l) ? keep_pretraining(l, site, signs->update[i]) : KEDGE_OK;
     }
     return err ? err : kedgei_learn_repeat(l);
 }
@@ -188,30 +150,22 @@ static int flexcfl_start(struct kedgei_learn *l, uint32_t round)
     bool centres = l->spec->strategy->grouping == KEDGE_GROUPING_KIND_CENTRES;
     uint64_t wanted = centres ? l->spec->groups : (uint64_t)l->spec->groups * l->spec->pretrain_scale;
     uint32_t count = wanted < l->n ? (uint32_t)wanted : l->n;
+    struct kedgei_learn_signs signs = {0};
     count = count < KEDGE_GRAM_VECTORS_MAX ? count : KEDGE_GRAM_VECTORS_MAX;
-    int err = pretrain_sample(l, round, count);
-    const int32_t **updates = kedge_mem_new(count, sizeof *updates),
-                  **members = kedge_mem_new(count, sizeof *members);
-    uint32_t *items = kedge_mem_new(count, sizeof *items), *group = kedge_mem_new(count, sizeof *group);
-    if (!err && (!updates || !members || !items || !group)) {
-        err = kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u updates", count);
-    }
-    err = err ? err : cold_start(l, round, updates, items, members, group);
+    int err = kedgei_learn_signs_init(&signs, count);
+    err = err ? err : pretrain_sample(l, round, count);
+    err = err ? err : cold_start(l, round, &signs);
+    kedgei_learn_signs_deinit(&signs);
     for (uint32_t j = 0; j < l->groups && !err; j++) {
         l->trained[j] = true; /* for the first auxiliary model */
     }
-    kedge_mem_free(updates);
-    kedge_mem_free(members);
-    kedge_mem_free(items);
-    kedge_mem_free(group);
     l->cold_started = !err;
-    return err;
+    return err ? kedge_diag_set(l->reterr, err, "groups at the start: %s", kedge_strerror(err)) : KEDGE_OK;
 }
 
 /* ---- newcomers and those whose data shifted ---- */
 
-/* The group of the largest cosine; random for RAC. KEDGE_GROUP_NONE: no direction. */
-static uint32_t find_group(struct kedgei_learn *l, uint32_t site, const int32_t *update)
+uint32_t kedgei_learn_find_group(const struct kedgei_learn *l, uint32_t site, const int32_t *update)
 {
     const int32_t *directions[KEDGE_LEARN_GROUPS_MAX];
     uint32_t group;
@@ -222,14 +176,17 @@ static uint32_t find_group(struct kedgei_learn *l, uint32_t site, const int32_t 
         return (uint32_t)kedge_rng_below(&rng, l->groups);
     }
     for (uint32_t j = 0; j < l->groups; j++) {
-        directions[j] = l->directions + (size_t)j * l->d;
+        directions[j] = l->directions + (size_t)j * l->d + l->sign_first;
     }
-    return kedge_nearest_group(update, directions, l->groups, l->d, &group, NULL) ? KEDGE_GROUP_NONE : group;
+    return kedge_nearest_group(update + l->sign_first, directions, l->groups, l->d - l->sign_first, &group,
+                               NULL)
+               ? KEDGE_GROUP_NONE
+               : group;
 }
 
 int kedgei_learn_assign(struct kedgei_learn *l, uint32_t site, const int32_t *update)
 {
-    uint32_t before = l->sites[site].group, group = find_group(l, site, update);
+    uint32_t before = l->sites[site].group, group = kedgei_learn_find_group(l, site, update);
     if (group != KEDGE_GROUP_NONE) {
         l->line.migrations += before != KEDGE_GROUP_NONE && before != group;
         join(l, site, group);
@@ -325,6 +282,13 @@ int kedgei_learn_groups_init(struct kedgei_learn *l)
 {
     const struct kedge_learn_spec *spec = l->spec;
     enum kedge_grouping_kind kind = spec->strategy->grouping;
+    const struct kedge_strategy_options *o = &spec->options;
+    l->keeps_updates =
+        kind == KEDGE_GROUPING_KIND_FLEXCFL && (o->regroup > 0 || o->refresh > 0 || spec->regroup_every > 0);
+    if (kind == KEDGE_GROUPING_KIND_ONESHOT) { /* the last layer's kernel and biases */
+        const struct kedge_layer *last = &spec->model.layers[spec->model.count - 1];
+        l->sign_first = l->d - ((uint64_t)last->in + 1) * last->out;
+    }
     l->slots = kind == KEDGE_GROUPING_KIND_NONE   ? 1
                : kind == KEDGE_GROUPING_KIND_EDGE ? spec->tenants
                : kind == KEDGE_GROUPING_KIND_SPLIT || kind == KEDGE_GROUPING_KIND_ONESHOT
@@ -370,7 +334,8 @@ int kedgei_learn_groups_before(struct kedgei_learn *l, uint32_t round)
 {
     enum kedge_grouping_kind kind = l->spec->strategy->grouping;
     if (is_flexcfl(kind)) {
-        int err = kedgei_learn_migrate(l);
+        int err = kedgei_learn_regroup(l, round);
+        err = err ? err : kedgei_learn_migrate(l);
         return err ? err : newcomers(l);
     }
     if (kind != KEDGE_GROUPING_KIND_CHOICE && kind != KEDGE_GROUPING_KIND_NEAREST) {
