@@ -80,13 +80,10 @@ struct crowd {
     struct kedge_digest main_root;
 };
 
-uint64_t crowd_mix(uint64_t a, uint64_t b); /* a hash of both */
-uint32_t crowd_tenant_of(const struct crowd *c, uint32_t site);
+uint64_t crowd_mix(uint64_t a, uint64_t b);                    /* a hash of both */
 void crowd_note(struct crowd *c, uint64_t what, uint64_t who); /* into the digest */
 void crowd_violate(struct crowd *c, const char *why);          /* the first one stays */
 struct crowd_event *crowd_push(struct crowd *c, enum crowd_event_type type, uint64_t after_ns, uint32_t site);
-struct kedge_digest crowd_model_next(
-    const struct crowd *c); /* from the inputs, in whatever order they came */
 
 /* crowd_site.c */
 struct kedge_digest crowd_sign(uint32_t site, uint32_t round, uint64_t weight,
@@ -97,7 +94,6 @@ void crowd_site_event(struct crowd *c, struct crowd_event *ev);
 void crowd_sites_deinit(struct crowd *c);
 
 /* crowd_server.c */
-void crowd_server_poll(struct crowd *c, uint32_t site, enum crowd_call call);
 void crowd_server_event(struct crowd *c, const struct crowd_event *ev);
 int crowd_server_begin(struct crowd *c); /* tenants, sites, the job; KEDGE_E_NOMEM */
 

@@ -9,7 +9,7 @@
 
 enum { MS = 1000000 };
 
-uint32_t crowd_tenant_of(const struct crowd *c, uint32_t site)
+static uint32_t tenant_of(const struct crowd *c, uint32_t site)
 {
     return (uint32_t)((uint64_t)site * c->spec.tenants / c->spec.sites);
 }
@@ -82,7 +82,7 @@ static void append(struct crowd *c, const struct kedge_coord_effect *fx)
 }
 
 /* A sum, so that the order in which updates came does not matter. */
-struct kedge_digest crowd_model_next(const struct crowd *c)
+static struct kedge_digest model_next(const struct crowd *c)
 {
     uint64_t sum = 0, weight = 0;
     for (uint32_t i = 0; i < c->input_count; i++) {
@@ -100,7 +100,7 @@ static void close_round(struct crowd *c, const struct kedge_coord_effect *fx)
     if (c->input_count != c->spec.sites_per_round) {
         crowd_violate(c, "a round is closed without one of its selected sites");
     }
-    c->model = crowd_model_next(c);
+    c->model = model_next(c);
     c->input_count = 0;
     finish(c, fx, KEDGE_EV_ROUND_COMPUTED, 5 * MS);
 }
@@ -178,10 +178,10 @@ static void step(struct crowd *c, struct kedge_coord_event *ev)
     }
 }
 
-void crowd_server_poll(struct crowd *c, uint32_t site, enum crowd_call call)
+static void poll(struct crowd *c, uint32_t site, enum crowd_call call)
 {
     struct kedge_coord_event ev = blank(c, KEDGE_EV_POLL);
-    ev.tenant = crowd_tenant_of(c, site);
+    ev.tenant = tenant_of(c, site);
     ev.site = site;
     ev.request = site * CROWD_CALLS + (uint32_t)call;
     ev.busy = call == CROWD_BEAT;
@@ -198,7 +198,7 @@ static void submit(struct crowd *c, uint32_t site)
         return;
     }
     struct kedge_coord_event ev = blank(c, KEDGE_EV_SUBMIT);
-    ev.tenant = crowd_tenant_of(c, site);
+    ev.tenant = tenant_of(c, site);
     ev.site = ev.ticket = site;
     ev.job = 0;
     ev.round = s->result.round;
@@ -224,7 +224,7 @@ void crowd_server_event(struct crowd *c, const struct crowd_event *ev)
             if (ev->call == CROWD_POLL) {
                 crowd_site_sleep(c, ev->site);
             }
-            crowd_server_poll(c, ev->site, ev->call);
+            poll(c, ev->site, ev->call);
         }
         return;
     }
@@ -269,7 +269,7 @@ static void add_members(struct crowd *c)
     }
     for (uint32_t i = 0; i < c->spec.sites; i++) { /* in their order: each goes to the end of the list */
         struct kedge_coord_event ev = blank(c, KEDGE_EV_SITE_ADDED);
-        ev.tenant = crowd_tenant_of(c, i);
+        ev.tenant = tenant_of(c, i);
         ev.site = i;
         (void)snprintf(ev.id.s, sizeof ev.id.s, "s%07u", i);
         step(c, &ev);
@@ -286,7 +286,7 @@ int crowd_server_begin(struct crowd *c)
     struct kedge_coord_event start = blank(c, KEDGE_EV_START);
     step(c, &start);
     for (uint32_t i = 0; i < c->spec.sites; i++) {
-        crowd_server_poll(c, i, CROWD_POLL);
+        poll(c, i, CROWD_POLL);
     }
     struct kedge_coord_job_params *p = c->params;
     (void)snprintf(p->id.s, sizeof p->id.s, "crowd");
