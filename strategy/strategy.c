@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Options that a strategy does not read still have a value in range; EXCEPT_X leaves X to the row. */
-#define REST .adaptivity = 0.001, .shift = 0.2, .silhouette = 1
+#define REST .adaptivity = 0.001, .shift = 0.2, .silhouette = 1, .most = 16
 #define LR .server_lr = 1
 #define BUFFER .buffer = 1
 #define EDGES .edge_rounds = 1
@@ -16,7 +16,6 @@
 #define EXCEPT_BUFFER REST, LR, EDGES, CHOICE, MERGE
 #define EXCEPT_EDGES REST, LR, BUFFER, CHOICE, MERGE
 #define EXCEPT_CHOICE REST, LR, BUFFER, EDGES, MERGE
-#define EXCEPT_MERGE REST, LR, BUFFER, EDGES, CHOICE
 
 static const struct kedge_strategy rows[] = {
     /* one model */
@@ -237,14 +236,16 @@ static const struct kedge_strategy rows[] = {
      .title = "FlexCFL, adaptive",
      .what = "as many groups as the updates show, made again as sites come; FlexCFL's traffic",
      .source = "docs/modules/strategy.md",
-     .uses = "proximal shift regroup refresh merge silhouette",
+     .uses = "proximal server_lr momentum shift regroup refresh merge silhouette most",
      .local = KEDGE_LOCAL_PROXIMAL,
      .grouping = KEDGE_GROUPING_KIND_FLEXCFL,
      .edc = KEDGE_EDC_UNIT,
      .choose = KEDGE_CHOOSE_SILHOUETTE,
+     .server = KEDGE_SERVER_MOMENTUM,
      .judge = true,
      .weigh = kedge_weigh_samples,
-     .defaults = {EXCEPT_MERGE, .proximal = 0.1, .regroup = 50, .refresh = 10, .merge = 0.98}},
+     .defaults = {REST, BUFFER, EDGES, CHOICE, .server_lr = 0.05, .momentum = 0.9, .proximal = 1,
+                  .regroup = 50, .refresh = 10, .merge = 0.98}},
 };
 
 size_t kedge_strategy_count(void)

@@ -80,8 +80,9 @@ struct kedge_strategy {
     bool comparison_only; /* for tables of a simulation, never for a job */
     /* FLEXCFL, RANDOM: what is passed to kedge_flexcfl_group */
     enum kedge_edc edc;
-    enum kedge_choose choose; /* FIXED: the spec's number of groups; else that is the most */
-    bool judge;               /* restarts by silhouette */
+    enum kedge_choose
+        choose; /* FIXED: the spec's number of groups; else that is the least, `most` the most */
+    bool judge; /* restarts by silhouette */
     kedge_strategy_weigh_fn *weigh;
     struct kedge_strategy_options defaults;
 };
