@@ -8,22 +8,31 @@
 #include <string.h>
 
 #include "aggregation/gram_impl.h"
+#include "aggregation/neon.h"
 #include "aggregation/simd.h"
 #include "common/base/mem.h"
 
 #if defined(__x86_64__)
-#define USE_AVX2 kedge_simd_avx2()
+#define USE_WIDE kedge_simd_avx2()
+#define MAX_ABS_WIDE kedgei_max_abs_avx2
+#define SCALE12_WIDE kedgei_scale12_avx2
+#define DOT12_WIDE kedgei_dot12_avx2
+#elif defined(__aarch64__)
+#define USE_WIDE (kedge_simd_get() == KEDGE_SIMD_NEON)
+#define MAX_ABS_WIDE kedgei_max_abs_neon
+#define SCALE12_WIDE kedgei_scale12_neon
+#define DOT12_WIDE(a, b, n, sum) ((size_t)0)
 #else
-#define USE_AVX2 false
-#define kedgei_max_abs_avx2(q, n, max) ((size_t)0)
-#define kedgei_scale12_avx2(q, n, max, out) ((size_t)0)
-#define kedgei_dot12_avx2(a, b, n, sum) ((size_t)0)
+#define USE_WIDE false
+#define MAX_ABS_WIDE(q, n, max) ((size_t)0)
+#define SCALE12_WIDE(q, n, max, out) ((size_t)0)
+#define DOT12_WIDE(a, b, n, sum) ((size_t)0)
 #endif
 
 uint32_t kedge_max_abs(const int32_t *q, size_t n, uint32_t seed)
 {
     uint32_t max = seed;
-    size_t done = USE_AVX2 ? kedgei_max_abs_avx2(q, n, &max) : 0;
+    size_t done = USE_WIDE ? MAX_ABS_WIDE(q, n, &max) : 0;
     for (size_t i = done; i < n; i++) {
         uint32_t size = q[i] < 0 ? 0u - (uint32_t)q[i] : (uint32_t)q[i];
         max = size > max ? size : max;
@@ -34,7 +43,7 @@ uint32_t kedge_max_abs(const int32_t *q, size_t n, uint32_t seed)
 void kedge_scale12(const int32_t *q, size_t n, uint32_t max, int16_t *out)
 {
     const double shift = 0x1.8p52; /* adding and taking it off rounds half to even */
-    size_t done = USE_AVX2 ? kedgei_scale12_avx2(q, n, max, out) : 0;
+    size_t done = USE_WIDE ? SCALE12_WIDE(q, n, max, out) : 0;
     for (size_t i = done; i < n; i++) {
         double scaled = (double)((int64_t)q[i] * KEDGE_GRAM_ONE) / (double)max;
         out[i] = (int16_t)((scaled + shift) - shift);
@@ -45,7 +54,7 @@ int64_t kedge_dot12(const int16_t *a, const int16_t *b, size_t n)
 {
     enum { BLOCK = 512 }; /* 512 * 2047^2 < 2^31 */
     int64_t total = 0;
-    size_t done = USE_AVX2 ? kedgei_dot12_avx2(a, b, n, &total) : 0;
+    size_t done = USE_WIDE ? DOT12_WIDE(a, b, n, &total) : 0;
     while (done < n) {
         size_t end = n - done < BLOCK ? n : done + BLOCK;
         int32_t sum = 0;
@@ -89,6 +98,10 @@ static kedgei_gram_block *choose_block(void)
     }
     if (kedge_simd_avx2()) {
         return kedgei_gram_block_avx2;
+    }
+#elif defined(__aarch64__)
+    if (kedge_simd_get() == KEDGE_SIMD_NEON) {
+        return kedgei_gram_block_neon;
     }
 #endif
     return block_scalar;

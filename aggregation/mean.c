@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "aggregation/mean_impl.h"
+#include "aggregation/neon.h"
 #include "aggregation/quantise.h"
 #include "aggregation/simd.h"
 
@@ -52,27 +53,38 @@ static void mean_scalar(const struct kedgei_mean_pass *pass, size_t n, int64_t *
 
 static mean_kernel *choose_kernel(const struct kedge_mean_source *sources, size_t count)
 {
-#if defined(__x86_64__)
     for (size_t k = 0; k < count; k++) {
         if (sources[k].weight >= UINT64_C(1) << 31) {
             return mean_scalar; /* no 32 x 32 -> 64 multiplication will do */
         }
     }
     switch (kedge_simd_get()) {
+#if defined(__x86_64__)
     case KEDGE_SIMD_AVX512:
     case KEDGE_SIMD_AVX2:
         return kedgei_mean_avx2;
     case KEDGE_SIMD_SSE2:
         return kedgei_mean_sse2;
     case KEDGE_SIMD_NEON:
+        break;
+#elif defined(__aarch64__)
+    case KEDGE_SIMD_NEON:
+        return kedgei_mean_neon;
+    case KEDGE_SIMD_AVX512:
+    case KEDGE_SIMD_AVX2:
+    case KEDGE_SIMD_SSE2:
+        break;
+#else
+    case KEDGE_SIMD_AVX512:
+    case KEDGE_SIMD_AVX2:
+    case KEDGE_SIMD_SSE2:
+    case KEDGE_SIMD_NEON:
+        break;
+#endif
     case KEDGE_SIMD_AUTO:
     case KEDGE_SIMD_SCALAR:
         break;
     }
-#else
-    (void)sources;
-    (void)count;
-#endif
     return mean_scalar;
 }
 

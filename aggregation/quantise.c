@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "aggregation/neon.h"
 #include "aggregation/quantise_impl.h"
 #include "aggregation/simd.h"
 
@@ -76,6 +77,10 @@ int kedge_quantise(const float *before, const float *after, size_t n, unsigned s
     if (kedge_simd_avx2()) {
         done = kedgei_quantise_avx2(&job, n);
     }
+#elif defined(__aarch64__)
+    if (kedge_simd_get() == KEDGE_SIMD_NEON) {
+        done = kedgei_quantise_neon(&job, n);
+    }
 #endif
     return quantise_scalar(&job, done, n, ret_bad);
 }
@@ -89,6 +94,10 @@ int kedge_update_check(const int32_t *q, size_t n, int32_t limit, size_t *ret_ba
 #if defined(__x86_64__)
     if (kedge_simd_avx2()) {
         done = kedgei_update_check_avx2(q, n, limit);
+    }
+#elif defined(__aarch64__)
+    if (kedge_simd_get() == KEDGE_SIMD_NEON) {
+        done = kedgei_update_check_neon(q, n, limit);
     }
 #endif
     for (size_t i = done; i < n; i++) {
