@@ -13,7 +13,7 @@
 #include "aggregation/rule.h"
 #include "aggregation/share_cap.h"
 #include "common/base/mem.h"
-#include "sim/learn/engine.h"
+#include "sim/learn/regroup.h"
 #include "strategy/blend.h"
 
 /* The updates of one group, sorted by (tenant, site). Arrays of `room` elements. */
@@ -279,13 +279,17 @@ static int meet(struct kedgei_learn *l, uint32_t round)
     return err;
 }
 
-static int step_groups(struct kedgei_learn *l, struct members *m)
+static int step_groups(struct kedgei_learn *l, struct members *m, uint32_t round)
 {
     int err = KEDGE_OK;
-    for (uint32_t j = 0; j < l->groups && !err; j++) {
+    uint32_t groups = l->groups; /* those that a split makes have not trained */
+    for (uint32_t j = 0; j < groups && !err; j++) {
         collect(l, j, m);
         l->trained[j] = m->count > 0;
         err = m->count > 0 ? step_group(l, j, m) : KEDGE_OK;
+        if (!err && l->spec->strategy->grouping == KEDGE_GROUPING_KIND_SPLIT && m->count > 2) {
+            err = kedgei_learn_split(l, round, j, m->item, m->count);
+        }
     }
     return err;
 }
@@ -302,7 +306,7 @@ int kedgei_learn_aggregate(struct kedgei_learn *l, uint32_t round)
         err = kedgei_learn_result(l, i)->err ? KEDGE_OK : kedgei_learn_keep_own(l, i);
     }
     if (l->spec->strategy->local != KEDGE_LOCAL_ALONE) {
-        err = err ? err : step_groups(l, &m);
+        err = err ? err : step_groups(l, &m, round);
         err = err ? err : meet(l, round);
         err = err ? err : mix(l);
     }

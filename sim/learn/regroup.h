@@ -32,4 +32,8 @@ KEDGE_NODISCARD int kedgei_learn_direct(struct kedgei_learn *l, const struct ked
  * say. */
 KEDGE_NODISCARD int kedgei_learn_regroup(struct kedgei_learn *l, uint32_t round);
 
+/* CFL: cuts a group in two when the updates of its items, sorted by (tenant, site), say so. */
+KEDGE_NODISCARD int kedgei_learn_split(struct kedgei_learn *l, uint32_t round, uint32_t group,
+                                       const uint32_t *items, uint32_t count);
+
 #endif
