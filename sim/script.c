@@ -112,7 +112,7 @@ static void draw_groups(struct sim *w, uint32_t job)
         j->wrong_choice = (uint32_t)kedge_rng_below(&rng, 200);
         return;
     }
-    j->crash_closed = (uint32_t)kedge_rng_below(&rng, 100);
+    j->crash_grouping = (uint32_t)kedge_rng_below(&rng, 100);
     p->migrate_every = (uint32_t)kedge_rng_below(&rng, 4);
     p->regroup_every = how == 6 ? 0 : (uint32_t)kedge_rng_below(&rng, 6);
     j->moves = (uint32_t)kedge_rng_below(&rng, 500);

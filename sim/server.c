@@ -5,7 +5,7 @@
 #include "common/base/mem.h"
 #include "sim/world.h"
 
-enum { CHECK_SITES = 64, TURNS_MAX = 1000 };
+enum { CHECK_SITES = 64, TURNS_MAX = 1000, PRETRAINED_FACTOR = 4 };
 
 void sim_site_id(uint32_t site, struct kedge_id *ret)
 {
@@ -197,10 +197,12 @@ static void work_done(struct sim *w, const struct kedge_coord_effect *fx)
     computed(w, fx);
 }
 
-/* What a close gives is stated behind it: that is when a restart has most to find. */
-static bool crashes_closed(struct sim *w, const struct kedge_coord_effect *fx)
+/* Groups are stated behind what gives them, a close or a pretraining: then a restart has most to find. */
+static bool crashes_grouping(struct sim *w, const struct kedge_coord_effect *fx)
 {
-    uint32_t rate = fx->type == KEDGE_FX_MAIN_ROUND_CLOSED ? w->jobs[fx->job].crash_closed : 0;
+    bool pretrained = fx->type == KEDGE_FX_APPEND && fx->kind == KEDGE_TASK_PRETRAIN && fx->round > 0;
+    bool grouping = fx->type == KEDGE_FX_MAIN_ROUND_CLOSED || pretrained;
+    uint32_t rate = !grouping ? 0 : w->jobs[fx->job].crash_grouping * (pretrained ? PRETRAINED_FACTOR : 1);
     return rate > 0 && sim_chance(w, rate);
 }
 
@@ -216,7 +218,7 @@ static void disk_done(struct sim *w, const struct kedge_coord_effect *fx)
     w->fired[SIM_FAULT_DISK_FULL] += full;
     if (!full && !fail) {
         c.err = sim_write(w, fx, &c.leaf);
-        if (sim_chance(w, w->config.crash_written) || crashes_closed(w, fx)) {
+        if (sim_chance(w, w->config.crash_written) || crashes_grouping(w, fx)) {
             sim_server_crash(w, SIM_FAULT_SERVER_CRASH_WRITTEN);
             return;
         }

@@ -126,9 +126,9 @@ struct sim_job {
     bool stored, cancel_wanted;
     uint32_t slot; /* its handle in the core, SIM_NONE: the core does not know it (any more) */
     struct kedge_coord_job_params params;
-    uint32_t share_max;              /* of a tenant in an aggregate, in millionths */
-    uint32_t shifts, moves, drifts;  /* of data; closes that move sites, that ask for new groups (permille) */
-    uint32_t crash_closed;           /* permille: the coordinator crashes once a close of it is written */
+    uint32_t share_max;             /* of a tenant in an aggregate, in millionths */
+    uint32_t shifts, moves, drifts; /* of data; closes that move sites, that ask for new groups (permille) */
+    uint32_t crash_grouping; /* permille: the coordinator crashes once a close or a pretraining is written */
     uint32_t flapping, wrong_choice; /* permille */
     struct kedge_digest initial;
     struct kedge_digest begin[KEDGE_GROUPS_MAX]; /* the models that it begins with, the first is `initial` */
