@@ -70,10 +70,15 @@ static bool goes_before(const struct kedgei_learn *l, uint32_t a, uint32_t b)
     return x->tenant != y->tenant ? x->tenant < y->tenant : l->items[a].site < l->items[b].site;
 }
 
+static kedge_strategy_weigh_fn *weigh_of(const struct kedgei_learn *l)
+{
+    return l->spec->as_released ? kedge_weigh_first : l->spec->strategy->weigh;
+}
+
 /* The group's updates that came. A strategy that takes the first one means the first one asked. */
 static void collect(const struct kedgei_learn *l, uint32_t group, struct members *m)
 {
-    bool sorted = l->spec->strategy->weigh != kedge_weigh_first;
+    bool sorted = weigh_of(l) != kedge_weigh_first;
     m->count = 0;
     for (uint32_t i = 0; i < l->items_count; i++) {
         if (l->sites[l->items[i].site].group != group || kedgei_learn_result(l, i)->err) {
@@ -97,30 +102,50 @@ static void collect(const struct kedgei_learn *l, uint32_t group, struct members
     }
 }
 
-static int measure(const struct kedgei_learn *l, const struct kedge_rule *rule, struct members *m)
+/* The root update of a group is that of an item whose site is nobody's; NULL: it did not come. */
+static const int32_t *root_of(const struct kedgei_learn *l, const float *model)
+{
+    for (uint32_t i = l->items_count; i-- > 0;) {
+        if (l->items[i].site == l->n && l->items[i].base == model && !kedgei_learn_result(l, i)->err) {
+            return kedgei_learn_vector(l, i, 0);
+        }
+    }
+    return NULL;
+}
+
+/* Norms and inner products, the root's last. */
+static int measure(const struct kedgei_learn *l, const struct kedge_rule *rule, struct members *m,
+                   const float *model)
 {
     int err = KEDGE_OK;
-    for (uint32_t k = 0; k < m->count && rule->needs_norms; k++) {
+    uint32_t count = m->count + rule->needs_root;
+    if (rule->needs_root) {
+        m->vector[m->count] = root_of(l, model);
+        if (!m->vector[m->count]) {
+            return KEDGE_E_NOT_FOUND;
+        }
+    }
+    for (uint32_t k = 0; k < count && rule->needs_norms; k++) {
         struct kedge_norm norm = {0};
         kedge_norm_add(&norm, m->vector[k], l->d);
         m->norm_sq[k] = kedge_norm_value(&norm);
     }
     if (rule->needs_gram) {
         kedge_mem_free(m->gram);
-        m->gram = kedge_mem_new((size_t)m->count * m->count, sizeof *m->gram);
-        err = m->gram ? kedge_gram(m->vector, m->count, l->d, m->maxima, m->gram) : KEDGE_E_NOMEM;
+        m->gram = kedge_mem_new((size_t)count * count, sizeof *m->gram);
+        err = m->gram ? kedge_gram(m->vector, count, l->d, m->maxima, m->gram) : KEDGE_E_NOMEM;
     }
     return err;
 }
 
 /* m->weight and *divisor by the strategy, the cap and the rule; *rule becomes the one that ran. */
-static int weigh(const struct kedgei_learn *l, struct members *m, const struct kedge_rule **rule,
-                 uint64_t *divisor)
+static int weigh(const struct kedgei_learn *l, struct members *m, const float *model,
+                 const struct kedge_rule **rule, uint64_t *divisor)
 {
     const struct kedge_learn_spec *spec = l->spec;
     struct kedge_rule_params params = {.fraction = spec->rule_fraction};
     bool is_mean = (*rule)->kind == KEDGE_RULE_MEAN;
-    int err = spec->strategy->weigh(&spec->options, m->input, m->count, spec->lr, m->weight, divisor);
+    int err = weigh_of(l)(&spec->options, m->input, m->count, spec->lr, m->weight, divisor);
     if (!err && !is_mean) {
         kedge_rule_base(*rule, m->weight, m->count, m->base);
         memcpy(m->weight, m->base, m->count * sizeof *m->weight);
@@ -136,9 +161,10 @@ static int weigh(const struct kedgei_learn *l, struct members *m, const struct k
         return err;
     }
     *rule = kedge_rule_effective(*rule, &params, m->weight, m->count);
-    err = measure(l, *rule, m);
+    err = measure(l, *rule, m, model);
     memcpy(m->base, m->weight, m->count * sizeof *m->base);
-    struct kedge_rule_inputs inputs = {.count = m->count,
+    struct kedge_rule_inputs inputs = {.has_root = (*rule)->needs_root,
+                                       .count = m->count,
                                        .weight = m->base,
                                        .divisor = *divisor,
                                        .scale_bits = KEDGEI_LEARN_SCALE_BITS,
@@ -155,7 +181,7 @@ static int aggregate(struct kedgei_learn *l, struct members *m, const float *mod
     struct kedge_rule_params params = {.fraction = l->spec->rule_fraction};
     uint64_t divisor = 1, sum;
     int32_t limit = 0;
-    int err = weigh(l, m, &rule, &divisor);
+    int err = weigh(l, m, model, &rule, &divisor);
     if (err) {
         return err;
     }
@@ -298,7 +324,7 @@ int kedgei_learn_aggregate(struct kedgei_learn *l, uint32_t round)
 {
     struct members m;
     int err = kedgei_learn_attack(l);
-    err = err ? err : members_init(&m, l->items_count ? l->items_count : 1);
+    err = err ? err : members_init(&m, l->items_count + 1);
     if (err) {
         return kedge_diag_set(l->reterr, err, "round %u: %s", round, kedge_strerror(err));
     }

@@ -129,6 +129,7 @@ static int32_t bad_value(const struct kedge_learn_spec *spec, int32_t q, double 
 {
     switch (spec->attack) {
     case KEDGE_LEARN_ATTACK_SIGN_FLIP:
+    case KEDGE_LEARN_ATTACK_SYBIL: /* once in the group that they want */
         return clip(-(double)q * spec->attack_scale);
     case KEDGE_LEARN_ATTACK_SCALE:
         return clip((double)q * spec->attack_scale);
@@ -139,7 +140,6 @@ static int32_t bad_value(const struct kedge_learn_spec *spec, int32_t q, double 
     case KEDGE_LEARN_ATTACK_NONE:
     case KEDGE_LEARN_ATTACK_LABEL_FLIP:
     case KEDGE_LEARN_ATTACK_BACKDOOR:
-    case KEDGE_LEARN_ATTACK_SYBIL:
         break;
     }
     return q;
@@ -147,8 +147,28 @@ static int32_t bad_value(const struct kedge_learn_spec *spec, int32_t q, double 
 
 static bool changes_updates(enum kedge_learn_attack attack)
 {
-    return attack == KEDGE_LEARN_ATTACK_SIGN_FLIP || attack == KEDGE_LEARN_ATTACK_SCALE
-           || attack == KEDGE_LEARN_ATTACK_ALIE || attack == KEDGE_LEARN_ATTACK_INNER_PRODUCT;
+    return attack == KEDGE_LEARN_ATTACK_SIGN_FLIP || attack == KEDGE_LEARN_ATTACK_SYBIL
+           || attack == KEDGE_LEARN_ATTACK_SCALE || attack == KEDGE_LEARN_ATTACK_ALIE
+           || attack == KEDGE_LEARN_ATTACK_INNER_PRODUCT;
+}
+
+/* Sybils want into group 0: they send its direction as theirs, or, while there are no groups, what the first
+ * honest site sends. */
+void kedgei_learn_attack_pretraining(struct kedgei_learn *l)
+{
+    const int32_t *victim = l->groups > 0 ? l->directions : NULL;
+    if (l->spec->attack != KEDGE_LEARN_ATTACK_SYBIL) {
+        return;
+    }
+    for (uint32_t i = 0; i < l->items_count && !victim; i++) {
+        bool honest = !l->sites[l->items[i].site].attacker && !kedgei_learn_result(l, i)->err;
+        victim = honest ? kedgei_learn_vector(l, i, 0) : NULL;
+    }
+    for (uint32_t i = 0; i < l->items_count && victim; i++) {
+        if (l->sites[l->items[i].site].attacker && !kedgei_learn_result(l, i)->err) {
+            memcpy(kedgei_learn_vector(l, i, 0), victim, l->d * sizeof *victim);
+        }
+    }
 }
 
 int kedgei_learn_attack(struct kedgei_learn *l)

@@ -31,8 +31,8 @@ enum kedgei_learn_stream {
     KEDGEI_LEARN_STREAM_FINETUNE = 6,  /* by site */
     KEDGEI_LEARN_STREAM_JOIN = 7,      /* by site: a random group */
     KEDGEI_LEARN_STREAM_COLD = 8, /* who pre-trains for the cold start; by round when groups are made anew */
-    KEDGEI_LEARN_STREAM_UPDATES = 9,  /* synthetic updates */
-    KEDGEI_LEARN_STREAM_RELEASE = 10, /* by site: the order in which samples are released */
+    KEDGEI_LEARN_STREAM_UPDATES = 9, /* synthetic updates */
+    KEDGEI_LEARN_STREAM_ROOT = 10,   /* root data */
 };
 static inline uint64_t kedgei_learn_stream(enum kedgei_learn_stream stream, uint32_t round)
 {
@@ -218,6 +218,8 @@ KEDGE_NODISCARD int kedgei_learn_own(struct kedgei_learn *l, uint32_t site, cons
 void kedgei_learn_poison(const struct kedgei_learn *l, uint32_t row, float *x, int32_t *label);
 /* … to the updates of the round's items, all bad sites acting together. */
 KEDGE_NODISCARD int kedgei_learn_attack(struct kedgei_learn *l);
+/* … to the pre-training updates of the items. */
+void kedgei_learn_attack_pretraining(struct kedgei_learn *l);
 /* Share of the honest sites' test samples that get the attacker's label once they bear the trigger. */
 KEDGE_NODISCARD int kedgei_learn_backdoor(struct kedgei_learn *l, double *ret);
 

@@ -154,6 +154,7 @@ static int flexcfl_start(struct kedgei_learn *l, uint32_t round)
     count = count < KEDGE_GRAM_VECTORS_MAX ? count : KEDGE_GRAM_VECTORS_MAX;
     int err = kedgei_learn_signs_init(&signs, count);
     err = err ? err : pretrain_sample(l, round, count);
+    kedgei_learn_attack_pretraining(l);
     err = err ? err : cold_start(l, round, &signs);
     kedgei_learn_signs_deinit(&signs);
     for (uint32_t j = 0; j < l->groups && !err; j++) {
@@ -206,6 +207,7 @@ static int newcomers(struct kedgei_learn *l)
         }
     }
     err = err || l->items_count == 0 ? err : kedgei_learn_train(l);
+    kedgei_learn_attack_pretraining(l);
     for (uint32_t i = 0; i < l->items_count && !err; i++) {
         if (!kedgei_learn_result(l, i)->err) { /* else it stays cold */
             err = kedgei_learn_assign(l, l->items[i].site, kedgei_learn_vector(l, i, 0));

@@ -43,7 +43,9 @@ static int pretrain_asked(struct kedgei_learn *l)
     for (uint32_t i = 0; i < l->asked_count && !err; i++) {
         kedgei_learn_add_pretraining(l, l->asked[i]);
     }
-    return err ? err : kedgei_learn_train(l);
+    err = err ? err : kedgei_learn_train(l);
+    kedgei_learn_attack_pretraining(l);
+    return err;
 }
 
 double kedgei_learn_cosine(const struct kedgei_learn *l, const int32_t *a, const int32_t *b)

@@ -86,12 +86,29 @@ bool kedgei_learn_fails(const struct kedgei_learn *l, uint64_t round, uint32_t s
     return kedge_rng_unit(&rng) < l->spec->fail;
 }
 
+/* The server trains on its root data, from every model that a selected site trains from. */
+static int plan_root(struct kedgei_learn *l)
+{
+    bool wanted[KEDGE_LEARN_GROUPS_MAX] = {false};
+    for (uint32_t i = 0; i < l->items_count; i++) {
+        wanted[l->sites[l->items[i].site].group] = true;
+    }
+    for (uint32_t j = 0; j < l->groups && l->rule->needs_root; j++) {
+        if (wanted[j]) {
+            l->items[l->items_count++] = (struct kedgei_learn_item){
+                .site = l->n, .base = kedgei_learn_model(l, j), .stream = l->line.round};
+        }
+    }
+    bool twice = l->spec->strategy->local == KEDGE_LOCAL_SCAFFOLD && l->rule->needs_root;
+    return twice ? kedgei_learn_own(l, l->n, NULL) : KEDGE_OK;
+}
+
 /* The selected sites as items; a round lasts as long as its slowest site, or until the deadline. */
 static int plan_training(struct kedgei_learn *l, uint32_t round)
 {
     const struct kedge_learn_spec *spec = l->spec;
     double longest = 0;
-    int err = kedgei_learn_items_reserve(l, l->selected_count);
+    int err = kedgei_learn_items_reserve(l, l->selected_count + l->groups);
     l->items_count = 0;
     bool alone = spec->strategy->local == KEDGE_LOCAL_ALONE,
          twice = spec->strategy->local == KEDGE_LOCAL_SCAFFOLD;
@@ -123,7 +140,7 @@ static int plan_training(struct kedgei_learn *l, uint32_t round)
         }
     }
     l->line.virtual_s += longest;
-    return err;
+    return err ? err : plan_root(l);
 }
 
 /* ---- the line ---- */
@@ -146,7 +163,7 @@ static void tell_training(struct kedgei_learn *l)
     uint32_t count = 0;
     for (uint32_t i = 0; i < l->items_count; i++) {
         const struct kedgei_learn_result *r = kedgei_learn_result(l, i);
-        if (!r->err) {
+        if (!r->err && l->items[i].site != l->n) {
             loss += r->loss;
             moved += r->moved;
             count++;

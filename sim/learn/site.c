@@ -5,7 +5,7 @@
 #include "common/base/rng.h"
 #include "sim/learn/engine.h"
 
-enum { TURNS = 4 };
+enum { TURNS = 4, ROOT_SAMPLES = 100 };
 
 static void draw_attackers(struct kedgei_learn *l)
 {
@@ -43,10 +43,32 @@ static void draw_devices(struct kedgei_learn *l)
     }
 }
 
+/* What the server itself trains on, for rules that want a root update: some samples of all, of nobody's site.
+ */
+static int draw_root(struct kedgei_learn *l)
+{
+    struct kedgei_learn_site *root = &l->sites[l->n];
+    struct kedge_rng rng;
+    root->group = KEDGE_GROUP_NONE;
+    if (!l->rule->needs_root) {
+        return KEDGE_OK;
+    }
+    root->train_count = root->train_all = l->pool.n < ROOT_SAMPLES ? l->pool.n : ROOT_SAMPLES;
+    root->rows = root->train = kedge_mem_new(root->train_count, sizeof *root->rows);
+    if (!root->rows) {
+        return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for root data");
+    }
+    kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_ROOT, 0), 0);
+    for (uint32_t i = 0; i < root->train_count; i++) {
+        root->rows[i] = (uint32_t)kedge_rng_below(&rng, l->pool.n);
+    }
+    return KEDGE_OK;
+}
+
 int kedgei_learn_sites_init(struct kedgei_learn *l)
 {
     l->n = l->partition.sites_count;
-    l->sites = kedge_mem_new(l->n, sizeof *l->sites);
+    l->sites = kedge_mem_new((size_t)l->n + 1, sizeof *l->sites); /* and the root's */
     l->selected = kedge_mem_new(l->n, sizeof *l->selected);
     l->correct = kedge_mem_new(l->n, sizeof *l->correct);
     l->share = kedge_mem_new(l->n, sizeof *l->share);
@@ -75,14 +97,15 @@ int kedgei_learn_sites_init(struct kedgei_learn *l)
             .counts = counts + (size_t)i * l->pool.classes,
         };
     }
+    int err = draw_root(l);
     draw_attackers(l);
     draw_devices(l);
-    return KEDGE_OK;
+    return err;
 }
 
 void kedgei_learn_sites_deinit(struct kedgei_learn *l)
 {
-    for (uint32_t i = 0; i < l->n && l->sites; i++) {
+    for (uint32_t i = 0; i <= l->n && l->sites; i++) {
         kedge_mem_free(l->sites[i].own);
         kedge_mem_free(l->sites[i].pretraining);
         kedge_mem_free(l->sites[i].rows);

@@ -138,7 +138,7 @@ int kedgei_learn_lanes_init(struct kedgei_learn *l)
         return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u threads", count);
     }
     uint32_t samples = 1;
-    for (uint32_t i = 0; i < l->n; i++) {
+    for (uint32_t i = 0; i <= l->n; i++) { /* the root's, too */
         samples = l->sites[i].train_all > samples ? l->sites[i].train_all : samples;
     }
     uint32_t rows = l->spec->batch > KEDGEI_LEARN_CHUNK ? l->spec->batch : KEDGEI_LEARN_CHUNK;

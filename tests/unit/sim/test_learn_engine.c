@@ -319,6 +319,37 @@ START_TEST(a_robust_rule_withstands_what_the_mean_does_not)
 }
 END_TEST
 
+START_TEST(every_rule_goes_with_groups)
+{
+    static const char *const names[] = {"trimmed-mean",     "krum",          "multi-krum", "bulyan",
+                                        "geometric-median", "norm-clipping", "root-trust"};
+    struct kedge_learn_spec s;
+    rotated(&s, "flexcfl");
+    s.sites_per_round = 20;
+    s.rounds = 12;
+    strcpy(s.rule, names[_i]);
+    s.rule_fraction = 0.1;
+    s.attack = KEDGE_LEARN_ATTACK_SYBIL;
+    s.attack_scale = 5;
+    s.attackers = 0.1;
+    double accuracy = last_accuracy(&s);
+    ck_assert_msg(accuracy >= 0.6, "%s: %g", names[_i], accuracy);
+}
+END_TEST
+
+START_TEST(the_released_fault_can_be_asked_for)
+{
+    struct kedge_learn_spec s, named;
+    struct log a = {0}, b = {0};
+    digits(&s, "fesem");
+    digits(&named, "fesem-as-released");
+    s.as_released = true;
+    run(&s, (struct kedge_learn_host){.threads = 1}, &a);
+    run(&named, (struct kedge_learn_host){.threads = 1}, &b);
+    check_same(&a, &b, 0, "fesem");
+}
+END_TEST
+
 /* ---- errors ---- */
 
 START_TEST(specs_out_of_range_are_named)
@@ -379,6 +410,8 @@ int main(void)
     tcase_add_test(t, groups_help_where_images_are_turned);
     tcase_add_loop_test(t, equal_shares_are_learnt_by_all, 0, 7);
     tcase_add_loop_test(t, a_robust_rule_withstands_what_the_mean_does_not, 0, 3);
+    tcase_add_loop_test(t, every_rule_goes_with_groups, 0, 7);
+    tcase_add_test(t, the_released_fault_can_be_asked_for);
     tcase_add_test(t, specs_out_of_range_are_named);
     tcase_set_timeout(t, 300);
     suite_add_tcase(s, t);
