@@ -76,7 +76,7 @@ static void compare(const double *d, size_t n, enum kedge_linkage linkage,
 START_TEST(equals_the_definition)
 {
     double d[N * N];
-    for (uint64_t seed = 0; seed < 40; seed++) {
+    for (uint64_t seed = 0; seed < 100; seed++) {
         struct kedge_rng rng = new_stream(seed);
         const size_t n = 1 + (size_t)kedge_rng_below(&rng, N);
         for (int linkage = KEDGE_LINKAGE_COMPLETE; linkage <= KEDGE_LINKAGE_SINGLE; linkage++) {
@@ -114,6 +114,13 @@ START_TEST(ties_go_to_the_first)
     cut.cut = 0.5;
     ck_assert_int_eq(kedge_linkage(d, 4, KEDGE_LINKAGE_SINGLE, &cut, cluster, &clusters), KEDGE_OK);
     ck_assert_mem_eq(cluster, none, sizeof none);
+    /* 1 and 3 join; then 0 is as far from them as from 2, and they come first */
+    const double late[16] = {0, 3, 2, 2, 3, 0, 5, 1, 2, 5, 0, 5, 2, 1, 5, 0};
+    static const uint32_t first[4] = {0, 0, 1, 0};
+    cut = (struct kedge_linkage_cut){.least = 2, .most = 2};
+    ck_assert_int_eq(kedge_linkage(late, 4, KEDGE_LINKAGE_SINGLE, &cut, cluster, &clusters), KEDGE_OK);
+    ck_assert_mem_eq(cluster, first, sizeof first);
+    cut = (struct kedge_linkage_cut){.least = 1, .most = 4, .cut = 0.5};
     cut.most = 3;
     ck_assert_int_eq(kedge_linkage(d, 4, KEDGE_LINKAGE_SINGLE, &cut, cluster, &clusters), KEDGE_OK);
     ck_assert_uint_eq(clusters, 3);
