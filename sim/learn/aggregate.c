@@ -181,6 +181,7 @@ static int aggregate(struct kedgei_learn *l, struct members *m, const float *mod
     struct kedge_rule_params params = {.fraction = l->spec->rule_fraction};
     uint64_t divisor = 1, sum;
     int32_t limit = 0;
+    bool any = false;
     int err = weigh(l, m, model, &rule, &divisor);
     if (err) {
         return err;
@@ -191,6 +192,11 @@ static int aggregate(struct kedgei_learn *l, struct members *m, const float *mod
     }
     for (uint32_t k = 0; k < m->count; k++) {
         m->source[k] = (struct kedge_mean_source){.values = m->vector[k], .weight = m->weight[k]};
+        any = any || m->weight[k] > 0;
+    }
+    if (!any) { /* a rule that trusts nobody leaves the model as it is */
+        memcpy(l->next, model, l->d * sizeof *model);
+        return KEDGE_OK;
     }
     err = kedge_scale_limit(KEDGEI_LEARN_BOUND, KEDGEI_LEARN_SCALE_BITS, &limit);
     err = err ? err : kedge_mean_weight_sum(m->source, m->count, limit, &sum);
