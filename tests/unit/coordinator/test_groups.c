@@ -345,7 +345,7 @@ START_TEST(test_moves)
     ck_assert(may_read(&h, 1, 30) && may_read(&h, 1, 21) && !may_read(&h, 1, 20));
     ck_assert(may_read(&h, 0, 20) && !may_read(&h, 0, 21));
     host_main(&h, KEDGE_OK);
-    EXPECT(&h, "task q110 s0 train r2 g0 base=30; task q111 s1 train r2 g0 base=30; "
+    EXPECT(&h, "task q111 s1 train r2 g0 base=30; task q110 s0 train r2 g0 base=30; "
                "task q112 s2 train r2 g0 base=30");
     train_all(&h, 2, (uint32_t[]){0, 0, 0}, (uint8_t[]){30, 30, 30}, 20);
     computed(&h, 2, 2, 40, (int[]){NONE, 1, 0}, false); /* and split again; one that stays is stated, too */
