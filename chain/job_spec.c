@@ -54,6 +54,7 @@ static const struct field_row rows[] = {
     ROW(pretrain_steps, FIELD_U32, false, pretrain_steps, 1, 100000, 50),
     ROW(pretrain_sites, FIELD_U32, false, pretrain_sites, 0, KEDGE_SITES_MAX, 0),
     ROW(shift, FIELD_SPECIAL, false, shift, 0, 0, 0),
+    ROW(regroup_every, FIELD_U32, false, regroup_every, 0, KEDGE_ROUNDS_MAX, 0),
     ROW(migration_pause, FIELD_U32, false, migration_pause, 1, KEDGE_ROUNDS_MAX, 1),
     ROW(mixing, FIELD_REAL, false, mixing, 0, 1000, 0),
     ROW(bound, FIELD_REAL, false, bound, 1e-6, 1e6, 64),
@@ -270,6 +271,9 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
     }
     if (!flexcfl && s->groups != 1) {
         return bad(d, "groups", "no other value than 1 without \"grouping\":\"flexcfl\"");
+    }
+    if (s->regroup_every == 1 || (!flexcfl && s->regroup_every > 0)) {
+        return bad(d, "regroup_every", "0, or with \"grouping\":\"flexcfl\" 2 rounds or more");
     }
     if (!flexcfl && s->shift != KEDGE_SHIFT_TEST_NONE) {
         return bad(d, "shift", "no other value than \"none\" without \"grouping\":\"flexcfl\"");

@@ -50,6 +50,7 @@ struct kedge_job_spec {
     uint32_t pretrain_steps;            /* flexcfl: SGD iterations of a pre-training, default 50 */
     uint32_t pretrain_sites;            /* flexcfl: sites of the cold start, 0 = all, default 20 × groups */
     enum kedge_shift_test shift;        /* flexcfl: "labels" (default), "counts", "update", "none" */
+    uint32_t regroup_every;             /* flexcfl: every so many rounds groups are made anew, default 0, never */
     uint32_t migration_pause;           /* rounds from one group of a site to its next, default 1; by updates 10 */
     double mixing;                      /* inter-group rate η_g, decimal string, default "0", 0…1000 */
     double bound;                       /* largest |value| of an update, decimal string, default "64" */
@@ -93,6 +94,8 @@ struct kedge_rule_name {
  * "flexcfl-cold-start+median/v1". */
 struct kedge_rule_name kedge_job_spec_aggregate_rule(const struct kedge_job_spec *spec, bool cold_start,
                                                      const struct kedge_rule *rule);
+/* The rule of aggregates and step of a round that makes groups anew: "flexcfl-recluster/v1". */
+extern const char KEDGE_RULE_RECLUSTER[];
 /* The rule of a step: "flexcfl-cold-start/v1" in round 0; else "identity/v1" or the server's, "fedadam/v1";
  * with mixing "flexcfl-mixing/v1", "fedadam+flexcfl-mixing/v1". */
 struct kedge_rule_name kedge_job_spec_step_rule(const struct kedge_job_spec *spec, bool cold_start,

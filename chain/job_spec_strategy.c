@@ -346,6 +346,8 @@ struct kedge_rule_name kedge_job_spec_aggregate_rule(const struct kedge_job_spec
     return name_of(weights, mean ? "" : rule->name, spec->tenant_share_max < KEDGE_SHARE_ONE);
 }
 
+const char KEDGE_RULE_RECLUSTER[] = "flexcfl-recluster/v1";
+
 struct kedge_rule_name kedge_job_spec_step_rule(const struct kedge_job_spec *spec, bool cold_start,
                                                 bool mixed)
 {

@@ -144,6 +144,65 @@ static bool is_within_round(const struct kedgei_log *log, const struct kedgei_ro
            && (!round->step || index < kedgei_anchored_before(log, round->step->index));
 }
 
+uint32_t kedgei_groups_after(const struct kedgei_job *job, uint32_t number)
+{
+    uint32_t groups = 0;
+    for (size_t i = job->round_count; i > 0 && groups == 0; i--) {
+        const struct kedgei_round *round = &job->rounds[i - 1];
+        if (round->number <= number && round->step) {
+            groups = ((const struct kedge_st_step *)round->step->body)->group_count;
+        }
+    }
+    return groups > 0 ? groups : job->groups;
+}
+
+uint32_t kedgei_grouped_in(const struct kedgei_job *job, uint32_t number)
+{
+    for (size_t i = job->round_count; i > 0; i--) {
+        const struct kedgei_round *round = &job->rounds[i - 1];
+        if (round->number <= number && round->pretrain) {
+            return round->number;
+        }
+    }
+    return 0;
+}
+
+/* A site's group when groups were made anew: once per site, behind the close that made them and in front of
+ * the next round; by its update of that round or, where it sent none, by the one that gave it its last group.
+ */
+static void check_regrouped(struct kedgei_audit *a, const struct kedgei_job *job,
+                            const struct kedgei_log *log, const struct kedgei_fact *fact,
+                            const struct kedgei_fact *before)
+{
+    const struct kedge_st_group_assigned *g = fact->body;
+    const struct kedge_st_group_assigned *last = before ? before->body : NULL;
+    const struct kedgei_round *round = kedgei_round_find(job, g->round);
+    const struct kedgei_fact *update =
+        kedgei_log_find(log, "update/%s/%08u/pretrain/%s", g->job.s, g->round, g->site.s);
+    const struct kedge_hash *by = update ? &update->subject : last ? &last->update : NULL;
+    struct kedgei_findings *f = &a->findings;
+    if (!by || !kedge_hash_eq(by, &g->update)) {
+        kedgei_error(f, KEDGE_AUDIT_GROUP, log, fact->index,
+                     "group of site \"%s\": rests neither on its update of round %u nor on its last group's",
+                     g->site.s, g->round);
+    }
+    if (last && last->round >= g->round) {
+        kedgei_error(f, KEDGE_AUDIT_GROUP, log, fact->index,
+                     "site \"%s\" was given a group of round %u before, in entry %llu", g->site.s,
+                     last->round, (unsigned long long)before->index);
+    }
+    bool next = round && round + 1 < job->rounds + job->round_count;
+    if (!round || !kedgei_regroups(round) || !round->step) {
+        kedgei_error_if_settled(a, f, KEDGE_AUDIT_GROUP, log, fact->index,
+                                "group of site \"%s\": round %u made no groups anew", g->site.s, g->round);
+    } else if (fact->index < kedgei_anchored_before(log, round->step->index)
+               || (next && fact->index >= kedgei_anchored_after(log, round[1].opened->index))) {
+        kedgei_error(f, KEDGE_AUDIT_GROUP, log, fact->index,
+                     "site \"%s\" was not given its group of round %u between that round and the next",
+                     g->site.s, g->round);
+    }
+}
+
 /* A site's next group by its own pre-training, done since the last one and in this round. */
 static void check_migration(struct kedgei_audit *a, const struct kedgei_job *job,
                             const struct kedgei_log *log, const struct kedgei_fact *fact,
@@ -173,7 +232,7 @@ static void check_migration(struct kedgei_audit *a, const struct kedgei_job *job
                      "site \"%s\" moved in round %u without a pre-training of its own in that round",
                      g->site.s, g->round);
     }
-    if (g->round == 0 || (round && !is_within_round(log, round, fact->index))) {
+    if (g->round == 0 || (round && (round->pretrain || !is_within_round(log, round, fact->index)))) {
         kedgei_error(f, KEDGE_AUDIT_GROUP, log, fact->index,
                      "site \"%s\" moved while round %u was not open for training", g->site.s, g->round);
     }
@@ -193,6 +252,8 @@ void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job,
         check_migration(a, job, log, fact, before);
         break;
     case KEDGE_GROUP_RECLUSTER:
+        check_regrouped(a, job, log, fact, before);
+        break;
     case KEDGE_GROUP_SPLIT:
     case KEDGE_GROUP_MERGE:
     case KEDGE_GROUP_CHOICE:
@@ -201,10 +262,12 @@ void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job,
                      kedge_group_how_name(g->how));
         break;
     }
-    if (g->group >= job->groups || job->spec.grouping == KEDGE_GROUPING_NONE) {
+    bool made = g->how == KEDGE_GROUP_COLD_START || g->how == KEDGE_GROUP_RECLUSTER;
+    uint32_t groups = kedgei_groups_after(job, made || g->round == 0 ? g->round : g->round - 1);
+    if (g->group >= groups || job->spec.grouping == KEDGE_GROUPING_NONE) {
         kedgei_error_if_settled(a, &a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
                                 "site \"%s\" given group %u, job \"%s\" has %u", g->site.s, g->group,
-                                g->job.s, job->groups);
+                                g->job.s, groups);
     }
     if (!kedgei_round_find(job, g->round) || (g->round == 0 && !kedgei_round_find(job, 0)->step)) {
         kedgei_error_if_settled(a, &a->findings, KEDGE_AUDIT_GROUP, log, fact->index,

@@ -138,8 +138,7 @@ static void check_place(const struct round_check *c, const struct kedgei_fact *a
     const struct kedge_st_aggregate *g = aggregate->body;
     bool used = row->use == KEDGE_USE_AGGREGATED || row->use == KEDGE_USE_GROUPED;
     bool grouped = c->job->spec.grouping != KEDGE_GROUPING_NONE;
-    bool use_fits = row->use == KEDGE_USE_REFUSED
-                    || (row->use == KEDGE_USE_AGGREGATED && c->round->number > 0)
+    bool use_fits = row->use == KEDGE_USE_REFUSED || (row->use == KEDGE_USE_AGGREGATED && !c->round->pretrain)
                     || (row->use == KEDGE_USE_GROUPED && grouped);
     bool reason_fits = used ? row->reason[0] == '\0' : is_known_reason(row->reason);
     uint32_t list = 0; /* whose list the row belongs into: its group's, else the round's first */
@@ -150,7 +149,8 @@ static void check_place(const struct round_check *c, const struct kedgei_fact *a
             list++;
         }
     }
-    if (!use_fits || !reason_fits || list != g->group || row->group >= c->job->groups) {
+    if (!use_fits || !reason_fits || list != g->group
+        || row->group >= kedgei_groups_after(c->job, c->round->number)) {
         kedgei_error(c->f, KEDGE_AUDIT_LIST, &c->a->main, aggregate->index,
                      "row of \"%s\" (%s, group %u, reason \"%s\") does not belong into the list of group %u",
                      row->site.s, kedge_input_use_name(row->use), row->group, row->reason, g->group);
@@ -171,12 +171,12 @@ static void row_error(const struct round_check *c, const struct kedgei_fact *agg
 
 static enum kedge_input_use counted_use(const struct round_check *c)
 {
-    return c->round->number == 0 ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED;
+    return c->round->pretrain ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED;
 }
 
 static bool is_derived(const struct round_check *c, const struct kedge_input_row *row)
 {
-    return kedgei_weights_derived(&c->job->spec) && row->use == counted_use(c);
+    return kedgei_weights_derived(&c->job->spec) && row->use == counted_use(c) && !kedgei_regroups(c->round);
 }
 
 /* A row that names a statement. */
@@ -274,7 +274,9 @@ static void check_aggregate(struct round_check *c, const struct kedgei_fact *agg
         }
         kedge_input_list_deinit(&list);
     }
-    kedgei_weights_check(c->a, c->job, c->round->number == 0, aggregate, &weights, c->f);
+    if (!kedgei_regroups(c->round)) { /* there all count 1 */
+        kedgei_weights_check(c->a, c->job, c->round->pretrain, aggregate, &weights, c->f);
+    }
 }
 
 /* ---- updates ---- */
@@ -311,19 +313,23 @@ static void check_update_base(const struct round_check *c, const struct kedgei_l
                          "a pretrain update with group %u in job \"%s\"", u->group, c->job->id.s);
         }
     } else {
-        if (c->round->number == 0) {
-            kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "a train update in round 0");
+        if (c->round->pretrain) {
+            kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index,
+                         "a train update in round %u, which groups", u->round);
         }
         bool grouped = c->job->spec.grouping != KEDGE_GROUPING_NONE;
         const struct kedgei_fact *assigned =
             grouped ? kedgei_group_before(log, &c->job->id, &u->site, fact->index) : NULL;
-        bool known = !grouped || assigned;
+        const struct kedge_st_group_assigned *last = assigned ? assigned->body : NULL;
+        bool known = !grouped || (last && last->round >= kedgei_grouped_in(c->job, c->round->number));
         uint32_t group =
             grouped && assigned ? ((const struct kedge_st_group_assigned *)assigned->body)->group : 0;
         if (!known || u->group != group) {
             kedgei_error(c->f, KEDGE_AUDIT_GROUP, log, fact->index, "site \"%s\" trained for group %u, %s",
                          u->site.s, u->group,
-                         known ? "which is not its group" : "but had not been given a group");
+                         known  ? "which is not its group"
+                         : last ? "but had been given none since groups were made anew"
+                                : "but had not been given a group");
         }
         if (!kedgei_model_before(c->job, c->round, u->group, &base)) {
             return;
@@ -345,7 +351,7 @@ static void check_update(const struct round_check *c, const struct kedgei_update
         kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, log, fact->index,
                      "update for job \"%s\", which \"%s\" had not joined", c->job->id.s, log->name);
     }
-    bool migrates = u->update_kind == KEDGE_TRAIN_PRETRAIN && c->round->number > 0
+    bool migrates = u->update_kind == KEDGE_TRAIN_PRETRAIN && !c->round->pretrain
                     && c->job->spec.shift != KEDGE_SHIFT_TEST_NONE
                     && kedgei_group_before(log, &c->job->id, &u->site, fact->index);
     if (!migrates && !was_selected(c, log, &u->site)) {

@@ -106,6 +106,9 @@ bool kedgei_model_before(const struct kedgei_job *job, const struct kedgei_round
     const struct kedge_st_step_group *g = kedgei_step_group(round[-1].step, group);
     if (g) {
         *ret = g->after;
+    } else if (round[-1].step && kedgei_regroups(round)) { /* a number that had no group */
+        *ret = ((const struct kedge_st_job_opened *)job->opened->body)->initial_model;
+        return true;
     }
     return g != NULL;
 }

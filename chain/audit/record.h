@@ -88,6 +88,7 @@ struct kedgei_log {
 
 struct kedgei_round {
     uint32_t number;
+    bool pretrain; /* its updates make groups: round 0, and when groups are made anew */
     struct kedgei_fact *opened, *step;
     uint32_t aggregate_count;
     struct kedgei_fact *aggregates[KEDGE_GROUPS_MAX]; /* by group, NULL: none */
@@ -238,6 +239,15 @@ const struct kedgei_fact *kedgei_group_behind(const struct kedgei_log *log, cons
 /* Whether that was the site's group at a time when the log had some size from least on, below most. */
 bool kedgei_group_was(const struct kedgei_log *log, const struct kedge_id *job, const struct kedge_id *site,
                       uint64_t least, uint64_t most, uint32_t group);
+/* Groups that the job has behind its last closed round up to `number`; 0: none is closed. */
+uint32_t kedgei_groups_after(const struct kedgei_job *job, uint32_t number);
+/* Groups were made anew in this round. */
+static inline bool kedgei_regroups(const struct kedgei_round *round)
+{
+    return round->pretrain && round->number > 0;
+}
+/* The last round up to `number` in which groups were made, 0 when none. */
+uint32_t kedgei_grouped_in(const struct kedgei_job *job, uint32_t number);
 /* A group-assigned of a usable job against what stands before it. */
 void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
                            const struct kedgei_fact *fact);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "chain/compute/compute.h"
+#include "chain/compute/regroup.h"
 #include "common/base/mem.h"
 #include "coordinator/core/coord.h"
 #include "grouping/flexcfl.h"
@@ -114,7 +115,7 @@ static void replay_selection(const struct kedgei_replay *r, struct kedgei_decisi
         kedgei_replay_failed(r, d, at, "candidates", err, &diag, f);
     } else {
         kedge_coord_select(spec->seed, d->round->number, (uint32_t)in.count,
-                           d->round->number == 0 ? spec->pretrain_sites : spec->sites_per_round, scratch,
+                           d->round->pretrain ? spec->pretrain_sites : spec->sites_per_round, scratch,
                            selected);
     }
     for (size_t i = 0; i < in.count && !err; i++) {
@@ -145,8 +146,14 @@ static void replay_grouping(const struct kedgei_replay *r, struct kedgei_decisio
     if (!err && (!files || !group)) {
         err = KEDGE_E_NOMEM;
     }
+    uint32_t *then = kedgei_inputs_then(r, d, &in);
+    err = err ? err : then ? KEDGE_OK : KEDGE_E_NOMEM;
     err = err ? err
+          : kedgei_regroups(d->round)
+              ? kedge_compute_regroup(&d->job->layout, files, in.count, &d->job->spec, d->round->number, then,
+                                      group, &groups, &diag)
               : kedge_compute_groups(&d->job->layout, files, in.count, &d->job->spec, group, &groups, &diag);
+    kedge_mem_free(then);
     if (err) {
         kedgei_replay_failed(r, d, at, "grouping", err, &diag, f);
     }
@@ -162,9 +169,10 @@ static void replay_grouping(const struct kedgei_replay *r, struct kedgei_decisio
                 used ? (int)row->group : -1, group[i] == KEDGE_GROUP_NONE ? -1 : (int)group[i]);
         }
     }
-    if (!err && groups != d->job->groups) {
+    uint32_t stated = kedgei_groups_after(d->job, d->round->number);
+    if (!err && groups != stated) {
         kedgei_error(f, KEDGE_AUDIT_REPLAY_GROUPING, &r->a->main, at,
-                     "job \"%s\": %u groups, the updates give %u", d->job->id.s, d->job->groups, groups);
+                     "job \"%s\": %u groups, the updates give %u", d->job->id.s, stated, groups);
     }
     kedge_mem_free(in.items);
     kedge_mem_free(files);
@@ -197,6 +205,16 @@ static void replay_direction(const struct kedgei_replay *r, struct kedgei_decisi
     kedge_mem_free(files);
 }
 
+/* Whether the statement says the nearest group. Those whose updates made the groups are where these put them.
+ */
+static bool is_nearest(const struct kedgei_decision *d)
+{
+    const struct kedge_st_group_assigned *g = d->fact->body;
+    return g->how == KEDGE_GROUP_NEWCOMER || g->how == KEDGE_GROUP_MIGRATION
+           || (g->how == KEDGE_GROUP_RECLUSTER
+               && !kedgei_log_find(d->log, "update/%s/%08u/pretrain/%s", g->job.s, g->round, g->site.s));
+}
+
 /* Cold start: the cosine to the site's own group. Newcomer, migration: also that no other group is nearer. */
 static void replay_assigned(const struct kedgei_replay *r, struct kedgei_decision *d,
                             struct kedgei_findings *f)
@@ -205,8 +223,9 @@ static void replay_assigned(const struct kedgei_replay *r, struct kedgei_decisio
     struct kedge_diag diag = {.err = KEDGE_OK};
     char update[KEDGE_PATH_MAX], paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
     const char *directions[KEDGE_GROUPS_MAX];
-    bool chosen = g->how == KEDGE_GROUP_NEWCOMER || g->how == KEDGE_GROUP_MIGRATION;
-    uint32_t first = chosen ? 0 : g->group, count = chosen ? d->job->groups : 1, nearest = 0;
+    bool chosen = is_nearest(d);
+    uint32_t groups = kedgei_groups_after(d->job, d->round->number);
+    uint32_t first = chosen ? 0 : g->group, count = chosen ? groups : 1, nearest = 0;
     double cosine = 0;
     bool absent = false;
     struct kedge_blob_at at;
@@ -282,7 +301,7 @@ static void add_round(struct kedgei_replay *r, const struct kedgei_job *job, con
     if (!step) {
         return;
     }
-    if (round->number == 0) {
+    if (round->pretrain) {
         add(r, (struct kedgei_decision){.kind = KEDGEI_GROUPING, .job = job, .round = round});
         for (uint32_t g = 0; g < step->group_count; g++) {
             add(r,
@@ -300,6 +319,20 @@ static void add_round(struct kedgei_replay *r, const struct kedgei_job *job, con
     }
 }
 
+/* The round whose directions a group was found by: it made them, or it is the last one closed before. */
+static const struct kedgei_round *directions_of(const struct kedgei_job *job,
+                                                const struct kedge_st_group_assigned *g)
+{
+    bool made = g->how == KEDGE_GROUP_COLD_START || g->how == KEDGE_GROUP_RECLUSTER;
+    for (size_t i = job->round_count; i > 0; i--) {
+        const struct kedgei_round *round = &job->rounds[i - 1];
+        if (round->step && (made ? round->number == g->round : round->number < g->round)) {
+            return round;
+        }
+    }
+    return NULL;
+}
+
 static void add_assigned(struct kedgei_replay *r, const struct kedgei_log *log)
 {
     for (uint64_t i = 0; i < log->count; i++) {
@@ -309,13 +342,13 @@ static void add_assigned(struct kedgei_replay *r, const struct kedgei_log *log)
             continue;
         }
         const struct kedgei_job *job = kedgei_job_find(r->a, &g->job);
-        if (job && job->usable && job->round_count && job->rounds[0].number == 0 && job->rounds[0].step
-            && g->group < job->groups) {
-            add(r, (struct kedgei_decision){.kind = KEDGEI_ASSIGNED,
-                                            .job = job,
-                                            .round = &job->rounds[0],
-                                            .log = log,
-                                            .fact = &log->facts[i]});
+        const struct kedgei_round *round =
+            job && job->usable && job->round_count && job->rounds[0].number == 0 ? directions_of(job, g)
+                                                                                 : NULL;
+        if (round && g->group < kedgei_groups_after(job, round->number)) {
+            add(r,
+                (struct kedgei_decision){
+                    .kind = KEDGEI_ASSIGNED, .job = job, .round = round, .log = log, .fact = &log->facts[i]});
         }
     }
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "grouping/flexcfl.h"
 
 static int add_input(struct kedgei_inputs *in, const struct kedgei_audit *a, const struct kedgei_job *job,
                      uint32_t place, const struct kedge_input_row *row)
@@ -43,7 +44,7 @@ static bool is_wanted(const struct kedgei_decision *d, const struct kedge_input_
     case KEDGEI_DIRECTION:
         return row->use == KEDGE_USE_GROUPED && row->group == d->group;
     case KEDGEI_AGGREGATE:
-        return row->use == (d->round->number == 0 ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED)
+        return row->use == (d->round->pretrain ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED)
                && row->group == d->group;
     case KEDGEI_INITIAL:
     case KEDGEI_SELECTION:
@@ -130,4 +131,17 @@ int kedgei_candidates_read(const struct kedgei_replay *r, const struct kedgei_de
     f->nomem = f->nomem || ignored.nomem;
     kedgei_findings_deinit(&ignored);
     return err;
+}
+
+uint32_t *kedgei_inputs_then(const struct kedgei_replay *r, const struct kedgei_decision *d,
+                             const struct kedgei_inputs *in)
+{
+    uint32_t *then = kedge_mem_new(in->count + 1, sizeof *then);
+    for (size_t i = 0; then && i < in->count; i++) {
+        const struct kedge_input_row *row = &in->items[i].row;
+        const struct kedgei_log *log = &r->a->tenants[d->job->tenants[in->items[i].place]];
+        const struct kedgei_fact *fact = kedgei_group_before(log, &d->job->id, &row->site, row->leaf);
+        then[i] = fact ? ((const struct kedge_st_group_assigned *)fact->body)->group : KEDGE_GROUP_NONE;
+    }
+    return then;
 }

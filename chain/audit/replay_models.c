@@ -4,6 +4,7 @@
 
 #include "chain/audit/replay.h"
 #include "chain/audit/weights.h"
+#include "chain/compute/regroup.h"
 #include "chain/compute/step.h"
 #include "common/base/mem.h"
 
@@ -31,7 +32,7 @@ static int weigh(const struct kedgei_replay *r, struct kedgei_decision *d, const
                  const struct kedge_compute_input *inputs, const uint64_t *recorded,
                  struct kedge_compute_weights *weights, struct kedge_diag *diag, struct kedgei_findings *f)
 {
-    bool cold = d->round->number == 0;
+    bool cold = d->round->pretrain;
     const struct kedge_st_aggregate *agg = d->fact->body;
     int err = kedge_compute_weigh(&d->job->spec, &d->job->layout, cold, inputs, in->count, weights, diag);
     if (err) {
@@ -59,9 +60,55 @@ static int weigh(const struct kedgei_replay *r, struct kedgei_decision *d, const
     return KEDGE_OK;
 }
 
+/* The mean of the former models of those whose updates made the group. */
+static void replay_regrouped(const struct kedgei_replay *r, struct kedgei_decision *d,
+                             struct kedgei_findings *f)
+{
+    const struct kedge_blobs *blobs = r->a->main.blobs;
+    const struct kedge_st_job_opened *o = d->job->opened->body;
+    const struct kedge_st_step *last = d->round[-1].step->body; /* a round of training: not the first */
+    struct kedge_diag diag = {.err = KEDGE_OK};
+    struct kedgei_inputs in = {.items = NULL};
+    struct kedge_hasher *hasher = NULL;
+    struct kedge_sink sink;
+    struct kedge_hash digest;
+    char initial[KEDGE_PATH_MAX], paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
+    const char *former[KEDGE_GROUPS_MAX];
+    int err = kedgei_inputs_read(r, d, &in, f);
+    uint32_t *then = kedgei_inputs_then(r, d, &in), *group = kedge_mem_new(in.count + 1, sizeof *group);
+    err = err ? err : then && group ? kedgei_replay_sink(&hasher, &sink) : KEDGE_E_NOMEM;
+    err = err ? err : kedge_blobs_path(blobs, &o->initial_model, initial);
+    for (size_t i = 0; group && i < in.count; i++) {
+        group[i] = in.items[i].row.group;
+    }
+    for (uint32_t g = 0; g < last->group_count && !err; g++) {
+        former[g] = paths[g];
+        err = kedge_blobs_path(blobs, &last->groups[g].after, paths[g]);
+    }
+    err = err ? err
+              : kedge_compute_regrouped(&d->job->layout, former, last->group_count, initial, then, group,
+                                        in.count, d->group, sink, &diag);
+    if (err) {
+        kedgei_replay_failed(r, d, d->fact->index, "model of a new group", err, &diag, f);
+    } else {
+        kedge_hasher_final(hasher, &digest);
+        kedgei_replay_add(d, digest.b, sizeof digest.b);
+        kedgei_replay_compare(r, d, KEDGE_AUDIT_REPLAY_AGGREGATE, d->fact->index, d->group, &digest,
+                              &d->fact->subject, f);
+    }
+    kedge_hasher_free(hasher);
+    kedge_mem_free(in.items);
+    kedge_mem_free(then);
+    kedge_mem_free(group);
+}
+
 void kedgei_replay_aggregate(const struct kedgei_replay *r, struct kedgei_decision *d,
                              struct kedgei_findings *f)
 {
+    if (kedgei_regroups(d->round)) {
+        replay_regrouped(r, d, f);
+        return;
+    }
     const struct kedge_job_spec *spec = &d->job->spec;
     const struct kedge_st_aggregate *agg = d->fact->body;
     struct kedge_diag diag = {.err = KEDGE_OK};

@@ -1,9 +1,11 @@
 /* round-opened, aggregate and step: what they say by themselves and against each other. Their lists are
  * inputs.c's. */
+#include <stdio.h>
 #include <string.h>
 
 #include "chain/audit/record.h"
 #include "common/base/mem.h"
+#include "coordinator/core/coord.h"
 #include "strategy/server.h"
 
 static struct kedgei_round *last_round(const struct kedgei_job *job)
@@ -27,6 +29,17 @@ static void check_main_root(struct kedgei_audit *a, const struct kedgei_fact *fa
                      "the first %llu entries are not those that this round was opened on",
                      (unsigned long long)o->main_size);
     }
+}
+
+/* The kind that the job gives its next round (coordinator/core/kind.c). */
+static bool is_pretrain(const struct kedgei_job *job, const struct kedgei_round *last, uint32_t number)
+{
+    const struct kedge_coord_job_params params = {
+        .rounds = job->spec.rounds, .groups = job->spec.groups, .regroup_every = job->spec.regroup_every};
+    enum kedge_task_kind prior = !last            ? KEDGE_TASK_NONE
+                                 : last->pretrain ? KEDGE_TASK_PRETRAIN
+                                                  : KEDGE_TASK_TRAIN;
+    return kedge_coord_round_kind(&params, number, prior, false) == KEDGE_TASK_PRETRAIN;
 }
 
 int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
@@ -53,8 +66,10 @@ int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct k
         job->round_cap = cap;
     }
     KEDGE_ASSERT(job->rounds);
-    job->rounds[job->round_count++] = (struct kedgei_round){.number = number, .opened = fact};
-    if ((o->round_kind == KEDGE_TRAIN_PRETRAIN) != (number == 0)) {
+    bool pretrain = is_pretrain(job, last_round(job), number); /* `last` may have moved */
+    job->rounds[job->round_count++] =
+        (struct kedgei_round){.number = number, .pretrain = pretrain, .opened = fact};
+    if ((o->round_kind == KEDGE_TRAIN_PRETRAIN) != pretrain) {
         kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "round %u has the wrong kind", number);
     }
     if (o->seed != job->spec.seed) {
@@ -87,11 +102,14 @@ static void check_rule(struct kedgei_audit *a, const struct kedgei_job *job, con
 {
     const struct kedge_st_aggregate *g = fact->body;
     const struct kedge_rule *rule = job->spec.rule;
-    struct kedge_rule_name name = kedge_job_spec_aggregate_rule(&job->spec, round->number == 0, rule);
+    struct kedge_rule_name name = kedge_job_spec_aggregate_rule(&job->spec, round->pretrain, rule);
+    if (kedgei_regroups(round)) {
+        snprintf(name.s, sizeof name.s, "%s", KEDGE_RULE_RECLUSTER);
+    }
     bool fits = strcmp(g->rule, name.s) == 0;
-    if (!fits && rule->kind != KEDGE_RULE_MEAN) {
+    if (!fits && !kedgei_regroups(round) && rule->kind != KEDGE_RULE_MEAN) {
         struct kedge_rule_name other =
-            kedge_job_spec_aggregate_rule(&job->spec, round->number == 0, kedge_rule_find("median"));
+            kedge_job_spec_aggregate_rule(&job->spec, round->pretrain, kedge_rule_find("median"));
         fits = strcmp(g->rule, other.s) == 0;
     }
     if (!fits || g->scale != job->spec.scale) {
@@ -109,7 +127,7 @@ void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, stru
     if (!round) {
         return;
     }
-    uint32_t most = round->number == 0 ? job->spec.groups : job->groups;
+    uint32_t most = round->pretrain ? job->spec.groups : job->groups;
     bool ascending = true;
     for (uint32_t k = g->group; k < KEDGE_GROUPS_MAX; k++) {
         ascending = ascending && !round->aggregates[k];
@@ -152,7 +170,7 @@ void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, stru
 
 static bool is_mixed(const struct kedgei_job *job, const struct kedgei_round *round)
 {
-    return round->number > 0 && job->spec.mixing > 0 && round->aggregate_count >= 2;
+    return !round->pretrain && job->spec.mixing > 0 && round->aggregate_count >= 2;
 }
 
 /* The optimiser's state goes from step to step; `stepped` stands where mixing makes another model of it. */
@@ -169,9 +187,10 @@ static void check_state(struct kedgei_audit *a, const struct kedgei_job *job,
     if (last) {
         before = last->state_after;
     }
-    bool steps = kedge_server_states(job->spec.server) > 0 && round->number > 0 && round->aggregates[i];
-    bool follows =
-        steps ? !kedge_hash_is_zero(&g->state_after) : kedge_hash_eq(&g->state_after, &g->state_before);
+    bool steps = kedge_server_states(job->spec.server) > 0 && !round->pretrain && round->aggregates[i];
+    bool follows = kedgei_regroups(round) ? kedge_hash_is_zero(&g->state_after)
+                   : steps                ? !kedge_hash_is_zero(&g->state_after)
+                                          : kedge_hash_eq(&g->state_after, &g->state_before);
     if (!kedge_hash_eq(&before, &g->state_before) || !follows) {
         kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
                      "group %u: the state of the server's optimiser does not go on from the step before", i);
@@ -205,18 +224,19 @@ static void check_step_group(struct kedgei_audit *a, const struct kedgei_job *jo
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u: its aggregate is another", i);
     }
     check_state(a, job, round, fact, i);
-    bool steps = round->number > 0 && kedge_server_states(job->spec.server) > 0;
+    bool steps = !round->pretrain && kedge_server_states(job->spec.server) > 0;
     bool changes = aggregate && (steps || is_mixed(job, round));
     if (!changes && !kedge_hash_eq(&g->after, &g->aggregate)) {
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index,
                      "group %u: rule \"%s\" does not change the aggregate", i, s->rule);
     }
     bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE;
-    const struct kedge_st_step_group *first = kedgei_step_group(job->rounds[0].step, i);
+    const struct kedge_st_step_group *last =
+        round->pretrain || round == job->rounds ? NULL : kedgei_step_group(round[-1].step, i);
     if (kedge_hash_is_zero(&g->direction) == grouped
-        || (first && !kedge_hash_eq(&first->direction, &g->direction))) {
+        || (last && !kedge_hash_eq(&last->direction, &g->direction))) {
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u: its direction is %s", i,
-                     grouped ? "not that of round 0" : "stated in a job without groups");
+                     grouped ? "not that of the round before" : "stated in a job without groups");
     }
 }
 
@@ -233,7 +253,7 @@ void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct ke
                      s->round);
     }
     uint32_t groups = job->groups;
-    if (round->number == 0) { /* the groups are those that got an aggregate, numbered from 0 */
+    if (round->pretrain) { /* the groups are those that got an aggregate, numbered from 0 */
         groups = round->aggregate_count ? round->aggregate_count : 1;
         for (uint32_t g = 0; g < groups; g++) {
             if (!round->aggregates[g]) {
@@ -248,8 +268,10 @@ void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct ke
         return;
     }
     job->groups = groups;
-    struct kedge_rule_name rule =
-        kedge_job_spec_step_rule(&job->spec, round->number == 0, is_mixed(job, round));
+    struct kedge_rule_name rule = kedge_job_spec_step_rule(&job->spec, round->pretrain, is_mixed(job, round));
+    if (kedgei_regroups(round)) {
+        snprintf(rule.s, sizeof rule.s, "%s", KEDGE_RULE_RECLUSTER);
+    }
     double eta = is_mixed(job, round) ? job->spec.mixing : 0;
     if (strcmp(s->rule, rule.s) != 0 || s->eta < eta || s->eta > eta) {
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "rule \"%s\", eta %g; expected \"%s\", %g",

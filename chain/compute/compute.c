@@ -159,10 +159,17 @@ int kedge_compute_groups(const struct kedge_layout *layout, const struct kedge_b
                          const struct kedge_job_spec *spec, uint32_t *ret_group, uint32_t *ret_groups,
                          struct kedge_diag *reterr)
 {
+    return kedgei_groups_of_round(layout, files, count, spec, 0, ret_group, ret_groups, reterr);
+}
+
+int kedgei_groups_of_round(const struct kedge_layout *layout, const struct kedge_blob_at *files, size_t count,
+                           const struct kedge_job_spec *spec, uint32_t round, uint32_t *ret_group,
+                           uint32_t *ret_groups, struct kedge_diag *reterr)
+{
     struct kedgei_tensors updates = {.count = 0};
     struct kedge_diag why = {.text = ""};
     struct kedge_flexcfl_params params = {
-        .edc = KEDGE_EDC_UNIT, .groups = spec->groups, .size_min = 1, .seed = spec->seed, .round = 0};
+        .edc = KEDGE_EDC_UNIT, .groups = spec->groups, .size_min = 1, .seed = spec->seed, .round = round};
     struct kedge_flexcfl_result result = {.group = kedge_mem_new(count, sizeof *result.group),
                                           .eigenvalues = kedge_mem_new(count, sizeof *result.eigenvalues),
                                           .embedding =

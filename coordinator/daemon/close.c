@@ -62,7 +62,7 @@ static int train_round(struct kedge_host *h, struct close_work *w)
     return !err && r->mixed ? mix(h, w) : err;
 }
 
-static int direction_of_group(struct kedge_host *h, struct close_work *w, uint32_t group)
+int kedgei_close_direction(struct kedge_host *h, struct close_work *w, uint32_t group)
 {
     struct kedge_blob_at *files = kedge_mem_new(w->input_count, sizeof *files);
     struct kedge_blob_writer *writer;
@@ -110,7 +110,7 @@ static int cold_start(struct kedge_host *h, struct close_work *w)
         r->before[g] = w->job->initial_model;
         err = kedgei_close_weigh(h, w, g, true);
         err = err ? err : kedgei_close_group(h, w, g, true);
-        err = err ? err : direction_of_group(h, w, g);
+        err = err ? err : kedgei_close_direction(h, w, g);
     }
     kedge_mem_free(files);
     kedge_mem_free(group);
@@ -143,7 +143,7 @@ static void models_run(struct kedge_host *h, struct kedge_work *work)
     struct close_work *w = part->close;
     cool_former(h, w);
     if (w->result->kind == KEDGE_TASK_PRETRAIN) {
-        part->err = cold_start(h, w);
+        part->err = w->result->round == 0 ? cold_start(h, w) : kedgei_close_regroup(h, w);
         part->err = part->err ? part->err : kedgei_close_lists(h, w, &part->diag);
         return;
     }
@@ -189,6 +189,7 @@ static void finish(struct kedge_host *h, struct close_work *w)
     }
     kedge_host_step(h, &ev);
     kedge_mem_free(w->inputs);
+    kedge_mem_free(w->others);
     kedge_mem_free(w->rows);
     kedge_mem_free(w);
 }
@@ -225,11 +226,12 @@ static void start(struct kedge_host *h, struct close_work *w)
 /* ---- snapshot on the loop ---- */
 
 static int snapshot_input(struct kedge_host *h, struct close_work *w, uint32_t site, uint32_t group,
-                          const struct kedge_coord_input *in)
+                          uint32_t former, const struct kedge_coord_input *in)
 {
     struct close_input *c = &w->inputs[w->input_count++];
     struct kedge_hash digest;
-    *c = (struct close_input){.site = site, .tenant = h->sites[site].tenant, .group = group, .in = *in};
+    *c = (struct close_input){
+        .site = site, .tenant = h->sites[site].tenant, .group = group, .former = former, .in = *in};
     memcpy(digest.b, in->update.b, KEDGE_HASH_LEN);
     return kedge_blobs_at(h->tenants[c->tenant].log.blobs, &digest, c->path, &c->file);
 }
@@ -249,7 +251,8 @@ static void snapshot_row(struct kedge_host *h, struct close_work *w, uint32_t si
                                       .weight = refused ? 0 : 1};
     memcpy(c->row.update.b, in->update.b, KEDGE_HASH_LEN);
     if (refused) {
-        snprintf(c->row.reason, sizeof c->row.reason, "%s", kedge_err_code(at_door ? in->reason : KEDGE_E_ARG));
+        snprintf(c->row.reason, sizeof c->row.reason, "%s",
+                 kedge_err_code(at_door ? in->reason : KEDGE_E_ARG));
     }
 }
 
@@ -263,9 +266,12 @@ static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t si
     const struct kedge_coord_input *main_in = cold ? &row->pretrain : &row->train;
     int err = KEDGE_OK;
     if (main_in->progress == KEDGE_INPUT_ACCEPTED) {
-        err = snapshot_input(h, w, site, cold ? 0 : main_in->group, main_in);
+        err = snapshot_input(h, w, site, cold ? 0 : main_in->group, row->group, main_in);
     } else if (main_in->progress == KEDGE_INPUT_REFUSED) {
         snapshot_row(h, w, site, row->group, main_in);
+    }
+    if (cold && row->group != KEDGE_COORD_NONE && main_in->progress != KEDGE_INPUT_ACCEPTED) {
+        w->others[w->other_count++] = (struct close_other){site, row->group, w->job->pretrain[site]};
     }
     bool both_refused =
         main_in->progress == KEDGE_INPUT_REFUSED && row->pretrain.progress == KEDGE_INPUT_REFUSED;
@@ -290,8 +296,9 @@ void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_
     w->job = job;
     w->result = kedge_mem_new(1, sizeof *w->result);
     w->inputs = kedge_mem_new(n, sizeof *w->inputs);
+    w->others = kedge_mem_new(n, sizeof *w->others);
     w->rows = kedge_mem_new((size_t)n * 2, sizeof *w->rows);
-    KEDGE_ASSERT(w->result && w->inputs && w->rows);
+    KEDGE_ASSERT(w->result && w->inputs && w->others && w->rows);
     w->result->round = round;
     w->result->kind = kind;
     w->result->groups = view.model_count;

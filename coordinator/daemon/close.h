@@ -18,11 +18,17 @@ struct close_row {
 /* An input that takes part in the computation. */
 struct close_input {
     uint32_t site, tenant, group;
+    uint32_t former; /* the group that its site is in, KEDGE_COORD_NONE: none */
     struct kedge_coord_input in;
     uint64_t weight; /* in its group's aggregate */
     char path[KEDGE_PATH_MAX];
     struct kedge_blob_at file; /* at path */
     bool left_out;
+};
+/* A site with a group that sent nothing to a round in which groups are made anew. */
+struct close_other {
+    uint32_t site, former;
+    struct kedge_hash update; /* by which it was given its group */
 };
 struct close_work;
 struct kedge_blob_writer;
@@ -40,6 +46,8 @@ struct close_work {
     struct kedge_round_result *result; /* models writes models and directions, lists the aggregates */
     struct close_input *inputs;        /* in site order */
     size_t input_count;
+    struct close_other *others;
+    size_t other_count;
     struct close_row *rows;
     size_t row_count;
     struct kedge_digest digests[KEDGE_GROUPS_MAX]; /* of the models, for the core */
@@ -62,6 +70,12 @@ KEDGE_NODISCARD int kedgei_close_blob_end(struct kedge_blob_writer *writer, int 
 KEDGE_NODISCARD int kedgei_close_weigh(struct kedge_host *h, struct close_work *w, uint32_t group, bool cold);
 /* The aggregate of a group that is weighed, and the server's step, where the job has one. On a worker. */
 KEDGE_NODISCARD int kedgei_close_group(struct kedge_host *h, struct close_work *w, uint32_t group, bool cold);
+
+/* The mean direction of a group's members. On a worker. */
+KEDGE_NODISCARD int kedgei_close_direction(struct kedge_host *h, struct close_work *w, uint32_t group);
+/* A PRETRAIN round behind the first: groups, models, directions, and the groups of all who have one. On a
+ * worker. */
+KEDGE_NODISCARD int kedgei_close_regroup(struct kedge_host *h, struct close_work *w);
 
 /* Writes the input lists and fills result->aggregates. Groups, weights and which groups were trained must be
  * known; the models need not be. On a worker. */

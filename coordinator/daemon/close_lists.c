@@ -111,8 +111,10 @@ static int make_aggregates(struct kedge_host *h, struct close_work *w, struct ke
         a->group = g;
         a->scale = w->job->spec.scale;
         a->base = r->before[g];
+        bool cold = r->kind == KEDGE_TASK_PRETRAIN;
         snprintf(a->rule, sizeof a->rule, "%s",
-                 kedge_job_spec_aggregate_rule(&w->job->spec, r->kind == KEDGE_TASK_PRETRAIN, w->rule[g]).s);
+                 cold && r->round > 0 ? KEDGE_RULE_RECLUSTER
+                                      : kedge_job_spec_aggregate_rule(&w->job->spec, cold, w->rule[g]).s);
         for (uint32_t i = 0; i < w->job->params.tenant_count && !err; i++) {
             err = put_list(h, w, w->job->params.tenants[i], a, d);
         }

@@ -41,6 +41,12 @@ static int find_nearest(struct kedge_host *h, struct group_work *w, uint32_t fir
     err =
         err ? err
             : kedge_compute_nearest(&w->job->layout, &at, directions, count, ret_group, &w->cosine, &w->diag);
+    bool is_gone = kedge_blobs_find(h->tenants[h->sites[w->site].tenant].log.blobs, &w->update, NULL)
+                   == KEDGE_E_NOT_FOUND;
+    if (err && is_gone && w->how == KEDGE_GROUP_RECLUSTER && !w->assign) { /* erased: similar to nothing */
+        w->cosine = 0;
+        return KEDGE_OK;
+    }
     if (err == KEDGE_E_NOT_FOUND) { /* a zero update points nowhere: group 0, docs/record.md */
         *ret_group = 0;
         w->cosine = 0;

@@ -72,6 +72,7 @@ static void set_params(struct kedge_job *job)
     p->seed = s->seed;
     p->groups = s->groups;
     p->pretrain_sites = s->pretrain_sites;
+    p->regroup_every = s->groups > 1 ? s->regroup_every : 0;
     p->migrate_every = s->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;
     p->evaluate_every = s->evaluate_every;
     p->weight_max = s->weight_max;

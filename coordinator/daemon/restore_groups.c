@@ -1,11 +1,13 @@
 /* Restart: which group each site is in. */
 #include "coordinator/daemon/restore_groups.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/members.h"
+#include "coordinator/daemon/rounds.h"
 
 static uint32_t tenant_by_salt(const struct kedge_host *h, const struct kedge_hash *salted)
 {
@@ -92,6 +94,43 @@ static int load_grouped(struct kedge_walk *w, uint64_t index)
     return err;
 }
 
+/* The directions that the groups had before the last round. */
+static int directions_before(struct kedge_walk *w, struct kedge_hash ret[KEDGE_GROUPS_MAX])
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t index;
+    snprintf(key, sizeof key, "step/%s/%08u", w->job->spec.name.s, w->job->round - 1);
+    int err = kedge_ledger_find(w->h->main.ledger, kedge_view_str(key), &index);
+    err = err ? err : kedge_walk_read(w, w->h->main.ledger, index, KEDGE_ST_STEP);
+    for (uint32_t g = 0; !err && g < w->st->u.step.group_count; g++) {
+        ret[g] = w->st->u.step.groups[g].direction;
+    }
+    return err;
+}
+
+/* Sites that took no part when the groups were made anew: found again, for no list has them. */
+static int regroup_others(struct kedge_walk *w)
+{
+    struct kedge_host *h = w->h;
+    struct kedge_job *job = w->job;
+    struct kedge_hash former[KEDGE_GROUPS_MAX] = {{{0}}};
+    int err = directions_before(w, former);
+    for (uint32_t site = 0; site < h->site_count && !err; site++) {
+        const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, site);
+        if (!row || row->group == KEDGE_COORD_NONE || !row->group_durable || row->group_round == job->round) {
+            continue;
+        }
+        struct kedge_coord_event ev = {
+            .type = KEDGE_EV_LOAD_GROUP, .job = job->slot, .site = site, .round = job->round};
+        err = kedge_host_regrouped(h, job, h->sites[site].tenant, &job->pretrain[site], &former[row->group],
+                                   job->directions, job->model_count, &ev.group, w->d);
+        if (!err) {
+            kedge_host_step(h, &ev);
+        }
+    }
+    return err;
+}
+
 int kedge_restore_groups(struct kedge_walk *w, enum kedge_task_kind kind)
 {
     struct kedge_job *job = w->job;
@@ -100,5 +139,5 @@ int kedge_restore_groups(struct kedge_walk *w, enum kedge_task_kind kind)
         err = kedge_walk_all(w, w->h->main.ledger, KEDGE_ST_AGGREGATE, job->spec.name.s, job->round,
                              load_grouped);
     }
-    return err;
+    return err || kind != KEDGE_TASK_PRETRAIN || job->round == 0 ? err : regroup_others(w);
 }

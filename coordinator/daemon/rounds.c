@@ -200,8 +200,10 @@ static int add_step(struct kedge_job *job, struct kedge_statement *st, struct ke
     st->kind = KEDGE_ST_STEP;
     step->job = job->spec.name;
     step->round = r->round;
+    bool cold = r->kind == KEDGE_TASK_PRETRAIN;
     snprintf(step->rule, sizeof step->rule, "%s",
-             kedge_job_spec_step_rule(&job->spec, r->kind == KEDGE_TASK_PRETRAIN, r->mixed).s);
+             cold && r->round > 0 ? KEDGE_RULE_RECLUSTER
+                                  : kedge_job_spec_step_rule(&job->spec, cold, r->mixed).s);
     step->eta = r->mixed ? job->spec.mixing : 0;
     step->group_count = r->groups;
     for (uint32_t g = 0; g < r->groups; g++) {

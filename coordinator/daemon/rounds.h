@@ -28,6 +28,12 @@ struct kedge_round_result {
     uint32_t members[KEDGE_GROUPS_MAX];
 };
 
+/* The group of a site whose update did not make the groups: the nearest direction, as of a newcomer's; of an
+ * update that is gone, the nearest to the direction that its site's group had. Any thread. */
+KEDGE_NODISCARD int kedge_host_regrouped(struct kedge_host *h, const struct kedge_job *job, uint32_t tenant,
+                                         const struct kedge_hash *update, const struct kedge_hash *former,
+                                         const struct kedge_hash *directions, uint32_t groups,
+                                         uint32_t *ret_group, struct kedge_diag *d);
 void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job);
 void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32_t round,
                              enum kedge_task_kind kind);

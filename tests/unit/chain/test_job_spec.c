@@ -156,6 +156,8 @@ static const struct {
     {HEAD ",\"grouping\":\"flexcfl\",\"groups\":2,\"shift\":true}", "\"shift\": expected"},
     {HEAD ",\"grouping\":\"flexcfl\",\"groups\":2,\"migration_pause\":0}", "\"migration_pause\""},
     {HEAD ",\"shift\":\"labels\"}", "\"shift\": expected no other value"},
+    {HEAD ",\"regroup_every\":4}", "\"regroup_every\""},
+    {HEAD ",\"grouping\":\"flexcfl\",\"groups\":2,\"regroup_every\":1}", "\"regroup_every\""},
     {HEAD ",\"bound\":\"4096\",\"scale\":20}", "\"bound\""},
     {HEAD ",\"initial_model\":\"00\"}", "\"initial_model\""},
     {HEAD ",\"strategy\":\"fedbest\"}", "\"strategy\": \"fedbest\": expected one of \"fedavg\", \"fedprox\""},
@@ -300,7 +302,7 @@ START_TEST(test_page)
         }
     }
     fclose(page);
-    ck_assert_int_eq(keys, 33);
+    ck_assert_int_eq(keys, 34);
 }
 END_TEST
 

@@ -1,0 +1,81 @@
+#include "chain/compute/regroup.h"
+
+#include <string.h>
+
+#include "chain/compute/compute_impl.h"
+#include "common/base/mem.h"
+#include "grouping/flexcfl.h"
+#include "grouping/merge.h"
+#include "strategy/blend.h"
+
+enum { TILE = KEDGEI_TENSORS_TILE_MAX };
+
+int kedge_compute_regroup(const struct kedge_layout *layout, const struct kedge_blob_at *updates,
+                          size_t count, const struct kedge_job_spec *spec, uint32_t round,
+                          const uint32_t *then, uint32_t *ret_group, uint32_t *ret_groups,
+                          struct kedge_diag *reterr)
+{
+    uint32_t slot[KEDGE_GROUPS_MAX], groups = 0;
+    uint32_t *from = kedge_mem_new(count + 1, sizeof *from);
+    int err = from ? kedgei_groups_of_round(layout, updates, count, spec, round, ret_group, &groups, reterr)
+                   : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for groups");
+    for (size_t i = 0; i < count && !err; i++) {
+        from[i] = then[i] < groups ? then[i] : KEDGE_GROUP_NONE;
+    }
+    if (!err) {
+        err = kedge_match(from, ret_group, count, groups, groups, slot, NULL);
+        err = err ? kedge_diag_set(reterr, err, "numbers of %u groups: %s", groups, kedge_strerror(err))
+                  : KEDGE_OK;
+    }
+    for (size_t i = 0; i < count && !err; i++) {
+        ret_group[i] = ret_group[i] == KEDGE_GROUP_NONE ? KEDGE_GROUP_NONE : slot[ret_group[i]];
+    }
+    kedge_mem_free(from);
+    if (!err) {
+        *ret_groups = groups;
+    }
+    return err;
+}
+
+static int blend(const struct kedge_layout *layout, const char *const *paths, const uint64_t *weight,
+                 size_t count, struct kedge_sink sink, struct kedge_diag *d)
+{
+    struct kedgei_tensors models = {.count = 0};
+    float *tile = kedge_mem_new(TILE, sizeof *tile);
+    int err = tile ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for a model");
+    err = err ? err : kedgei_models_open(layout, KEDGE_DTYPE_F32, paths, count, &models, d);
+    err = err ? err : kedgei_write_header(layout, KEDGE_DTYPE_F32, sink);
+    for (size_t first = 0, n; first < layout->values_count && !err; first += n) {
+        n = layout->values_count - first < TILE ? (size_t)(layout->values_count - first) : TILE;
+        err = kedge_blend_tile((const float *const *)models.values, weight, count, first, n, tile);
+        err = err ? err : sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
+    }
+    kedgei_tensors_close(&models);
+    kedge_mem_free(tile);
+    return err;
+}
+
+int kedge_compute_regrouped(const struct kedge_layout *layout, const char *const *former, size_t former_count,
+                            const char *initial, const uint32_t *then, const uint32_t *group, size_t count,
+                            uint32_t g, struct kedge_sink sink, struct kedge_diag *reterr)
+{
+    const char *paths[KEDGE_GROUPS_MAX];
+    uint64_t members[KEDGE_GROUPS_MAX] = {0}, weight[KEDGE_GROUPS_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (group[i] == g && then[i] < former_count && then[i] < KEDGE_GROUPS_MAX) {
+            members[then[i]]++;
+        }
+    }
+    for (size_t k = 0; k < former_count && k < KEDGE_GROUPS_MAX; k++) {
+        if (members[k] > 0) {
+            paths[n] = former[k];
+            weight[n++] = members[k];
+        }
+    }
+    if (n == 0) {
+        paths[n] = initial;
+        weight[n++] = 1;
+    }
+    return blend(layout, paths, weight, n, sink, reterr);
+}
