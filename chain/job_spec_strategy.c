@@ -47,6 +47,7 @@ static const char *not_run(const struct kedge_strategy *row)
         return "its updates are two vectors";
     }
     return row->local == KEDGE_LOCAL_SGD || row->local == KEDGE_LOCAL_PROXIMAL
+                   || row->local == KEDGE_LOCAL_DITTO
                ? NULL
                : "its sites keep models of their own";
 }
@@ -141,6 +142,7 @@ static bool is_used(const struct kedge_job_spec *s, const struct kedge_strategy_
         bool used;
     } uses[] = {
         {offsetof(struct kedge_strategy_options, proximal), s->strategy->local == KEDGE_LOCAL_PROXIMAL},
+        {offsetof(struct kedge_strategy_options, personal), s->strategy->local == KEDGE_LOCAL_DITTO},
         {offsetof(struct kedge_strategy_options, fairness), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, server_lr), s->server != KEDGE_SERVER_NONE},
         {offsetof(struct kedge_strategy_options, momentum), s->server == KEDGE_SERVER_MOMENTUM || adapts},

@@ -181,6 +181,9 @@ struct kedge_st_evaluation {
     uint32_t round, group;
     uint64_t samples, correct;
     double loss;
+    /* Optional, 0: not stated. Of the model that the site keeps for itself (Ditto), on the same samples. */
+    uint64_t personal_correct;
+    double personal_loss;
 };
 
 /* By the coordinator. Subject: digest of the update that the decision rests on. */

@@ -161,11 +161,14 @@ static const struct kedgei_field evaluation_fields[] = {
     U64(evaluation, samples, 0, KEDGE_ST_COUNT_MAX),
     U64(evaluation, correct, 0, KEDGE_ST_COUNT_MAX),
     REAL(evaluation, loss),
+    {FIELD(evaluation, personal_correct, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
+    OPTIONAL(REAL_POS, evaluation, personal_loss),
 };
 
 static const char *check_evaluation(const struct kedge_statement *st)
 {
-    return st->u.evaluation.correct <= st->u.evaluation.samples ? NULL : "correct not above samples";
+    const struct kedge_st_evaluation *e = &st->u.evaluation;
+    return e->correct <= e->samples && e->personal_correct <= e->samples ? NULL : "correct not above samples";
 }
 
 static const struct kedgei_field group_assigned_fields[] = {

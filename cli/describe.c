@@ -115,6 +115,12 @@ static void describe_work(const struct kedge_statement *st, struct line *l)
         set_site(l, &e->tenant, &e->site);
         snprintf(l->what, sizeof l->what, "%s r%u g%u %llu of %llu right, loss %.4f", e->job.s, e->round,
                  e->group, (unsigned long long)e->correct, (unsigned long long)e->samples, e->loss);
+        if (e->personal_correct > 0
+            || e->personal_loss > 0) { /* of the model that the site keeps for itself */
+            size_t len = strlen(l->what);
+            snprintf(l->what + len, sizeof l->what - len, "; its own %llu, %.4f",
+                     (unsigned long long)e->personal_correct, e->personal_loss);
+        }
         break;
     case KEDGE_ST_ERASED:
         snprintf(l->who, sizeof l->who, "%s", st->u.erased.tenant.s);

@@ -63,6 +63,15 @@ static bool get_labels(const json_t *o, struct kedge_labels *ret)
     return json_is_array(list);
 }
 
+static bool get_personal(const json_t *o, struct kedge_metrics *m)
+{
+    m->has_personal = json_object_get(o, "personal_correct") != NULL;
+    return !m->has_personal
+           || (get_count(o, "personal_correct", &m->personal_correct)
+               && m->personal_correct <= m->test_samples && get_real(o, "personal_loss", &m->personal_loss)
+               && m->personal_loss >= 0);
+}
+
 static int read_answer(const json_t *o, bool train, bool test, struct kedge_metrics *m, struct kedge_diag *d)
 {
     const char *status = json_string_value(json_object_get(o, "status"));
@@ -79,6 +88,7 @@ static int read_answer(const json_t *o, bool train, bool test, struct kedge_metr
     }
     ok = ok && (!test || !json_object_get(o, "test_samples") || get_test(o, m));
     ok = ok && get_labels(o, &m->labels);
+    ok = ok && (!test || get_personal(o, m));
     put_engine(json_string_value(json_object_get(o, "engine")), m->engine);
     return ok ? KEDGE_OK
               : kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: its answer lacks a metric or has a bad one");

@@ -11,6 +11,9 @@ enum { KEDGE_METRICS_LINE_MAX = 65536 };
 struct kedge_metrics { /* what the trainer tells of a task */
     uint64_t samples, steps, test_samples, test_correct;
     double seconds, test_loss;
+    bool has_personal; /* of the site's own model on the test set */
+    uint64_t personal_correct;
+    double personal_loss;
     bool has_base_loss;
     double base_loss; /* of the base model on the site's training data, not below 0 */
     struct kedge_labels labels;           /* of the training data, where the trainer tells */

@@ -149,9 +149,17 @@ static int receive_line(struct kedge_site_host *h, uint64_t serial, size_t *ret_
 }
 
 /* What the job's strategy asks of a round's training; a pre-training is plain. */
-static void put_strategy(json_t *o, const struct kedge_site_task *t, const struct kedge_job_spec *s)
+static void put_strategy(json_t *o, const struct kedge_site_task *t, const struct kedge_job_spec *s,
+                         const char *personal)
 {
     char pull[KEDGE_REAL_MAX];
+    if (personal[0]) {
+        kedge_real_encode(s->options.personal, pull);
+        json_object_set_new(o, "personal", json_string(personal));
+        if (t->kind == KEDGE_SITE_TRAIN) {
+            json_object_set_new(o, "personal_pull", json_string(pull));
+        }
+    }
     if (t->kind != KEDGE_SITE_TRAIN) {
         return;
     }
@@ -164,8 +172,21 @@ static void put_strategy(json_t *o, const struct kedge_site_task *t, const struc
     }
 }
 
+/* Where this site keeps a model of its own of the job, "" when it keeps none. It never leaves the site. */
+static int personal_path(struct kedge_site_host *h, const struct kedge_site_task *t, char out[KEDGE_PATH_MAX],
+                         struct kedge_diag *d)
+{
+    out[0] = '\0';
+    if (h->spec->strategy->local != KEDGE_LOCAL_DITTO || t->kind == KEDGE_SITE_PRETRAIN) {
+        return KEDGE_OK;
+    }
+    int err = kedge_client_path(h, out, "personal");
+    err = err ? err : kedge_dir_make(out, 0700, d);
+    return err ? err : kedge_client_path(h, out, "personal/%s.safetensors", t->job.s);
+}
+
 static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_task *t, const char *base,
-                          const char *out)
+                          const char *out, const char *personal)
 {
     const struct kedge_job_spec *s = h->spec;
     char seed[24], lr[KEDGE_REAL_MAX], l2[KEDGE_REAL_MAX];
@@ -191,7 +212,9 @@ static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_tas
         json_object_set_new(o, "seed", json_string(seed));
         json_object_set_new(o, "evaluate_base", json_boolean(t->evaluate_base));
         json_object_set_new(o, "threads", json_integer(h->policy.threads));
-        put_strategy(o, t, s);
+    }
+    if (o) {
+        put_strategy(o, t, s, personal);
     }
     return o;
 }
@@ -199,12 +222,14 @@ static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_tas
 static int ask_trainer(struct kedge_site_host *h, const struct train_item *t, const char *base,
                        const char *out, struct kedge_metrics *m, struct kedge_diag *d)
 {
-    json_t *request = request_of(h, &t->fx.task, base, out);
+    char personal[KEDGE_PATH_MAX];
+    int err = personal_path(h, &t->fx.task, personal, d);
+    json_t *request = err ? NULL : request_of(h, &t->fx.task, base, out, personal);
     char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
     bool train = t->fx.task.kind != KEDGE_SITE_EVALUATE;
     size_t len = 0;
     json_decref(request);
-    int err = text ? trainer_start(h, d) : KEDGE_E_NOMEM;
+    err = err ? err : text ? trainer_start(h, d) : KEDGE_E_NOMEM;
     err = err ? err : send_line(h, kedge_view_str(text));
     err = err ? err : send_line(h, kedge_view_str("\n"));
     free(text);

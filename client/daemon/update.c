@@ -199,6 +199,10 @@ int kedge_client_sign_evaluation(struct kedge_site_host *h, const struct kedge_s
     e->samples = m->test_samples;
     e->correct = m->test_correct;
     e->loss = m->test_loss;
+    if (m->has_personal) {
+        e->personal_correct = m->personal_correct;
+        e->personal_loss = m->personal_loss;
+    }
     int err = put_envelope(h, st, r, ret_envelope, d);
     kedge_mem_free(st);
     return err;

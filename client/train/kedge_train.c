@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client/train/net.h"
 #include "client/train/task.h"
@@ -124,11 +125,11 @@ static int measure_base(struct trainer *t, struct kedge_task_result *r, struct k
     return err;
 }
 
-/* FedProx: mu · base, for as long as the net still is the base. */
-static int pull_to_base(struct trainer *t, double mu, float **ret, struct kedge_diag *reterr)
+/* FedProx, Ditto: mu · base. */
+static int pull_to(const struct trainer *t, const float *base, double mu, float **ret,
+                   struct kedge_diag *reterr)
 {
     size_t n = (size_t)kedge_net_values_count(t->net);
-    const float *base = kedge_net_weights(t->net);
     float *towards = kedge_mem_new(n, sizeof *towards);
     if (!towards) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for the base of %zu values", n);
@@ -140,20 +141,25 @@ static int pull_to_base(struct trainer *t, double mu, float **ret, struct kedge_
     return KEDGE_OK;
 }
 
+static struct kedge_train_params params_of(const struct kedge_task *task)
+{
+    return (struct kedge_train_params){.steps = task->steps,
+                                       .epochs = task->epochs,
+                                       .batch = task->batch,
+                                       .lr = task->lr,
+                                       .l2 = task->l2,
+                                       .seed = task->seed};
+}
+
 static int train(struct trainer *t, const struct kedge_task *task, struct kedge_task_result *r,
                  struct kedge_diag *reterr)
 {
-    struct kedge_train_params params = {.steps = task->steps,
-                                        .epochs = task->epochs,
-                                        .batch = task->batch,
-                                        .lr = task->lr,
-                                        .l2 = task->l2,
-                                        .seed = task->seed};
+    struct kedge_train_params params = params_of(task);
     struct kedge_train_result trained;
     float *towards = NULL;
     int err = task->base_loss ? measure_base(t, r, reterr) : KEDGE_OK;
     if (!err && task->proximal > 0) {
-        err = pull_to_base(t, task->proximal, &towards, reterr);
+        err = pull_to(t, kedge_net_weights(t->net), task->proximal, &towards, reterr);
         params.bend = (struct kedge_train_bend){task->proximal, towards};
     }
     err = err ? err : kedge_net_train(t->net, &t->train, &params, &trained, reterr);
@@ -164,6 +170,70 @@ static int train(struct trainer *t, const struct kedge_task *task, struct kedge_
         r->train_loss = trained.loss;
     }
     return err;
+}
+
+/* ---- a model of the site's own (Ditto) ---- */
+
+/* base[n], own[n] behind it: what the net holds, and the site's own model; without one yet it begins as the
+ * base. */
+static int personal_open(const struct trainer *t, const struct kedge_task *task, float **ret,
+                         struct kedge_diag *reterr)
+{
+    size_t n = (size_t)kedge_net_values_count(t->net);
+    float *both = kedge_mem_new(2 * n, sizeof *both);
+    if (!both) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for a second model of %zu values", n);
+    }
+    memcpy(both, kedge_net_weights(t->net), n * sizeof *both);
+    memcpy(both + n, both, n * sizeof *both);
+    int err = access(task->personal, F_OK) == 0
+                  ? kedge_weights_read(task->personal, &t->layout, both + n, reterr)
+                  : KEDGE_OK;
+    if (err) {
+        kedge_mem_free(both);
+        return err == KEDGE_E_NOT_FINITE ? KEDGE_E_FORMAT : err;
+    }
+    *ret = both;
+    return KEDGE_OK;
+}
+
+/* Its result on the test set. The net is the site's own model from here on. */
+static int personal_evaluate(struct trainer *t, struct kedge_task_result *r, struct kedge_diag *reterr)
+{
+    struct kedge_evaluation e;
+    int err = kedge_net_evaluate(t->net, &t->test, &e, reterr);
+    if (!err) {
+        r->has_personal = true;
+        r->personal_correct = e.correct;
+        r->personal_loss = e.loss;
+    }
+    return err;
+}
+
+/* As many steps as the shared model had, pulled towards the base; then it is written. */
+static int personal_train(struct trainer *t, const struct kedge_task *task, const float *base,
+                          struct kedge_diag *reterr)
+{
+    struct kedge_train_params params = params_of(task);
+    struct kedge_train_result trained;
+    float *towards = NULL;
+    int err = pull_to(t, base, task->personal_pull, &towards, reterr);
+    if (!err) {
+        params.bend = (struct kedge_train_bend){task->personal_pull, towards};
+        err = kedge_net_train(t->net, &t->train, &params, &trained, reterr);
+    }
+    kedge_mem_free(towards);
+    return err ? err : kedge_weights_write(task->personal, &t->layout, kedge_net_weights(t->net), reterr);
+}
+
+static int personal_work(struct trainer *t, const struct kedge_task *task, const float *both,
+                         struct kedge_task_result *r, struct kedge_diag *reterr)
+{
+    size_t n = (size_t)kedge_net_values_count(t->net);
+    bool judged = task->op == KEDGE_TASK_EVALUATE || task->evaluate_base;
+    memcpy(kedge_net_weights(t->net), both + n, n * sizeof *both);
+    int err = task->op == KEDGE_TASK_TRAIN ? personal_train(t, task, both, reterr) : KEDGE_OK;
+    return err || !judged ? err : personal_evaluate(t, r, reterr);
 }
 
 /* Runs a parsed task; *ret_code names the stage that failed. */
@@ -187,8 +257,14 @@ static int run_task(struct trainer *t, const struct kedge_task *task, struct ked
     r->classes = t->train.classes;
     *ret_code = "data";
     kedge_train_set_threads(task->threads);
+    float *both = NULL;
     if (task->op == KEDGE_TASK_EVALUATE || task->evaluate_base) {
         err = evaluate(t, r, reterr);
+    }
+    if (!err && task->personal[0]) {
+        *ret_code = "model";
+        err = personal_open(t, task, &both, reterr);
+        *ret_code = err ? *ret_code : "data";
     }
     if (!err && task->op == KEDGE_TASK_TRAIN) {
         err = train(t, task, r, reterr);
@@ -197,6 +273,10 @@ static int run_task(struct trainer *t, const struct kedge_task *task, struct ked
             err = kedge_weights_write(task->out, &t->layout, kedge_net_weights(t->net), reterr);
         }
     }
+    if (!err && both) {
+        err = personal_work(t, task, both, r, reterr);
+    }
+    kedge_mem_free(both);
     r->seconds = now_seconds() - begin;
     return err;
 }

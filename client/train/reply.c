@@ -39,6 +39,10 @@ void kedge_task_put_ok(struct kedge_buf *out, const struct kedge_task *task,
                          (unsigned long long)r->test_samples, (unsigned long long)r->test_correct);
         put_real(out, "test_loss", r->test_loss);
     }
+    if (r->has_personal) {
+        kedge_buf_printf(out, ",\"personal_correct\":%llu", (unsigned long long)r->personal_correct);
+        put_real(out, "personal_loss", r->personal_loss);
+    }
     if (r->classes > 0 && r->classes <= KEDGE_TASK_LABELS_MAX) {
         for (uint32_t i = 0; i < r->classes; i++) {
             kedge_buf_printf(out, "%s%llu", i ? "," : ",\"labels\":[", (unsigned long long)r->labels[i]);

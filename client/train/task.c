@@ -83,6 +83,21 @@ static int read_train(const struct kedge_json *doc, bool engine, struct kedge_ta
     return kedge_json_get_real(doc, 0, "lr", 0.0, 1e6, &t->lr, reterr);
 }
 
+static int read_personal(const struct kedge_json *doc, struct kedge_task *t, struct kedge_diag *reterr)
+{
+    if (kedge_json_find(doc, 0, "personal") == KEDGE_JSON_NONE) {
+        return KEDGE_OK;
+    }
+    int err = kedge_json_get_string(doc, 0, "personal", t->personal, sizeof t->personal, reterr);
+    if (!err && t->personal[0] == '\0') {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"personal\": expected a path");
+    }
+    if (!err && kedge_json_find(doc, 0, "personal_pull") != KEDGE_JSON_NONE) {
+        err = kedge_json_get_real(doc, 0, "personal_pull", 0.0, 1000, &t->personal_pull, reterr);
+    }
+    return err;
+}
+
 static int read_op(const struct kedge_json *doc, struct kedge_task *t, struct kedge_diag *reterr)
 {
     uint32_t op = kedge_json_find(doc, 0, "op");
@@ -121,9 +136,10 @@ static int read_model_and_data(const struct kedge_json *doc, bool engine, struct
 
 int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret, struct kedge_diag *reterr)
 {
-    static const char *const keys[] = {
-        "id", "op", "model", "base",          "out",     "data",    "epochs",   "steps",    "batch",
-        "lr", "l2", "seed",  "evaluate_base", "threads", "samples", "proximal", "base_loss"};
+    static const char *const keys[] = {"id",       "op",        "model",         "base",         "out",
+                                       "data",     "epochs",    "steps",         "batch",        "lr",
+                                       "l2",       "seed",      "evaluate_base", "threads",      "samples",
+                                       "proximal", "base_loss", "personal",      "personal_pull"};
     struct kedge_json_token tokens[KEDGE_TASK_TOKENS_MAX];
     struct kedge_json doc;
     *ret = (struct kedge_task){0};
@@ -143,6 +159,7 @@ int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret
     if (!err) {
         err = read_numbers(&doc, ret, reterr);
     }
+    err = err ? err : read_personal(&doc, ret, reterr);
     if (!err && ret->op == KEDGE_TASK_TRAIN) {
         err = read_train(&doc, engine, ret, reterr);
     }

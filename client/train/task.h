@@ -30,13 +30,18 @@ struct kedge_task {
     uint32_t epochs, batch, threads;
     uint64_t steps, seed, samples;
     double lr, l2;
-    double proximal; /* pull of each step towards the base */
+    double proximal;                    /* pull of each step towards the base */
+    char personal[KEDGE_DATA_PATH_MAX]; /* the site's own model, "": none; need not be there yet */
+    double personal_pull;               /* of its steps towards the base (Ditto's lambda) */
     bool evaluate_base, base_loss;
 };
 
 struct kedge_task_result {
     uint64_t samples, steps;
     double seconds, train_loss;
+    bool has_personal; /* of the site's own model on the test set */
+    uint64_t personal_correct;
+    double personal_loss;
     bool has_base_loss;
     double base_loss; /* mean over the training set, before training */
     bool has_test;

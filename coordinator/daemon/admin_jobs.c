@@ -259,6 +259,10 @@ static json_t *group_row(const struct kedge_round_history *row, uint32_t g)
         json_object_set_new(o, "accuracy", real((double)m->correct / (double)m->samples));
         json_object_set_new(o, "loss", real(m->loss_sum / (double)m->samples));
     }
+    if (m->personal_samples > 0) {
+        json_object_set_new(o, "personal_accuracy",
+                            real((double)m->personal_correct / (double)m->personal_samples));
+    }
     return o;
 }
 
@@ -436,8 +440,9 @@ void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const
         const char *verb;
         void (*run)(struct kedge_host *h, struct kedge_net_request *req, const json_t *args);
     } verbs[] = {
-        {"job.submit", job_submit}, {"job.list", job_list}, {"job.show", job_show},
-        {"job.model", job_model},   {"job.halt", job_halt}, {"job.resume", job_resume},
+        {"job.submit", job_submit}, {"job.list", job_list},
+        {"job.show", job_show},     {"job.model", job_model},
+        {"job.halt", job_halt},     {"job.resume", job_resume},
         {"job.cancel", job_cancel}, {"job.groups", kedge_admin_job_groups},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {

@@ -232,6 +232,10 @@ void kedge_job_metric_add(struct kedge_job *job, const struct kedge_st_evaluatio
         m->correct += ev->correct;
         m->loss_sum += ev->loss * (double)ev->samples;
         m->sites++;
+        if (ev->personal_correct > 0 || ev->personal_loss > 0) {
+            m->personal_samples += ev->samples;
+            m->personal_correct += ev->personal_correct;
+        }
     }
 }
 

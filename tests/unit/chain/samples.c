@@ -183,7 +183,14 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
         fill_update(&st->u.update);
         break;
     case KEDGE_ST_EVALUATION:
-        st->u.evaluation = (struct kedge_st_evaluation){tenant, site, job, 3, 1, 40, 37, 0.30000000000000004};
+        st->u.evaluation = (struct kedge_st_evaluation){.tenant = tenant,
+                                                        .site = site,
+                                                        .job = job,
+                                                        .round = 3,
+                                                        .group = 1,
+                                                        .samples = 40,
+                                                        .correct = 37,
+                                                        .loss = 0.30000000000000004};
         break;
     case KEDGE_ST_GROUP_ASSIGNED:
         st->u.group_assigned = (struct kedge_st_group_assigned){

@@ -202,6 +202,8 @@ static const struct {
 } chosen[] = {
     {"\"strategy\":\"fedavg\"", "fedavg/v1", "flexcfl-cold-start/v1", "identity/v1", "flexcfl-mixing/v1"},
     {"\"strategy\":\"fedprox\"", "fedavg/v1", "flexcfl-cold-start/v1", "identity/v1", "flexcfl-mixing/v1"},
+    {"\"strategy\":\"ditto\",\"options\":{\"personal\":\"0.5\"}", "fedavg/v1", "flexcfl-cold-start/v1",
+     "identity/v1", "flexcfl-mixing/v1"},
     {"\"strategy\":\"fednova\"", "fednova/v1", "flexcfl-cold-start/v1", "identity/v1", "flexcfl-mixing/v1"},
     {"\"strategy\":\"qffl\"", "qffl/v1", "flexcfl-cold-start/v1", "identity/v1", "flexcfl-mixing/v1"},
     {"\"strategy\":\"fedadam\"", "fedavg/v1", "flexcfl-cold-start/v1", "fedadam/v1",

@@ -210,6 +210,8 @@ START_TEST(optional_fields_stand_where_they_say_something)
         {KEDGE_ST_UPDATE, "\"tenant\":\"north\"", "\"tenant\":\"north\",\"loss\":0.5"},
         {KEDGE_ST_UPDATE, "\"tenant\":\"north\"", "\"tenant\":\"north\",\"lost\":\"1\""},
         {KEDGE_ST_UPDATE, "\"tenant\":\"north\",", "\"loss\":\"1\","},
+        {KEDGE_ST_EVALUATION, "\"correct\":37", "\"correct\":37,\"personal_correct\":41"}, /* of 40 */
+        {KEDGE_ST_EVALUATION, "\"correct\":37", "\"correct\":37,\"personal_correct\":0"},
         {KEDGE_ST_STEP, "\"group\":1", "\"group\":1,\"state_after\":\"\""},
         {KEDGE_ST_STEP, "\"group\":1", "\"group\":1,\"state\":\"1\""},
     };

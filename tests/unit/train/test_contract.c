@@ -202,6 +202,42 @@ START_TEST(a_pull_keeps_it_near_its_base)
 }
 END_TEST
 
+/* Ditto: a model of the site's own is kept beside the shared one, whose bytes it leaves as they are. */
+START_TEST(a_model_of_its_own_is_kept)
+{
+    struct kedge_process p;
+    char reply[4096], more[512], a[4096], b[4096];
+    make_base("base", 64, 1);
+    start(trainer_path, &p);
+    ask_train(&p, "base", "a", "\"epochs\":2", reply);
+    snprintf(more, sizeof more,
+             "\"epochs\":2,\"evaluate_base\":true,\"personal\":\"%s/own\",\"personal_pull\":\"0.1\"", dir);
+    ask_train(&p, "base", "b", more, reply);
+    ck_assert_str_eq(member(reply, "status"), "ok");
+    uint64_t shared = count_of(reply, "test_correct");
+    ck_assert_uint_gt(count_of(reply, "personal_correct"), 250); /* it has learnt, the base has not */
+    size_t len = read_file("a", a, sizeof a);
+    ck_assert_uint_eq(read_file("b", b, sizeof b), len);
+    ck_assert_mem_eq(a, b, len);
+    double once = distance_from_base("own");
+    ck_assert(once > 0);
+    ask_train(&p, "base", "b", more, reply);
+    ck_assert_uint_eq(count_of(reply, "test_correct"), shared);
+    ck_assert(distance_from_base("own") > once);
+    char line[2048];
+    snprintf(line, sizeof line,
+             "{\"id\":\"e\",\"op\":\"evaluate\"," MODEL "," DATA
+             ",\"base\":\"%s/base\",\"personal\":\"%s/own\"}",
+             dir, dir);
+    ask(&p, line, reply);
+    ck_assert_uint_gt(count_of(reply, "personal_correct"), 250);
+    snprintf(more, sizeof more, "\"epochs\":1,\"personal\":\"%s\"", "");
+    ask_train(&p, "base", "b", more, reply);
+    ck_assert_str_eq(member(reply, "code"), "request");
+    finish(&p);
+}
+END_TEST
+
 START_TEST(the_end_of_input_ends_it)
 {
     struct kedge_process p;
@@ -374,6 +410,7 @@ int main(int argc, char **argv)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_trainer_stays_and_learns);
     tcase_add_test(tc, a_pull_keeps_it_near_its_base);
+    tcase_add_test(tc, a_model_of_its_own_is_kept);
     tcase_add_loop_test(tc, the_end_of_input_ends_it, 0, 2);
     tcase_add_test(tc, bad_requests_are_answered_and_survived);
     tcase_add_test(tc, bad_models_and_results_leave_no_file);
