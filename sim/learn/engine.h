@@ -75,6 +75,7 @@ struct kedgei_learn_site {
     int32_t *pretraining; /* last pre-training update */
     uint64_t *counts;     /* labels of the training samples when it was last given a group */
     uint64_t first_count; /* samples when the run began */
+    uint32_t joined;      /* round in which it came to its group */
     double repeat;        /* cosine of two pre-trainings of unchanged data, for the detector of updates */
 };
 

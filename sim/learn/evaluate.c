@@ -147,6 +147,27 @@ static void sum_up(struct kedgei_learn *l, uint32_t count, double *ret_all, doub
     *ret_worst = count ? worst / tenth : (double)NAN;
 }
 
+/* By samples: how those that came in this round fare beside their groups. */
+static double compare_newcomers(const struct kedgei_learn *l, uint32_t count, uint32_t round)
+{
+    uint64_t correct[KEDGE_LEARN_GROUPS_MAX] = {0}, samples[KEDGE_LEARN_GROUPS_MAX] = {0}, fresh = 0;
+    double off = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct kedgei_learn_site *s = &l->sites[l->plan[i].site];
+        correct[s->group] += l->correct[l->plan[i].site];
+        samples[s->group] += s->test_count;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct kedgei_learn_site *s = &l->sites[l->plan[i].site];
+        if (s->joined == round && round > 0) {
+            off += l->correct[l->plan[i].site]
+                   - (double)s->test_count * (double)correct[s->group] / (double)samples[s->group];
+            fresh += s->test_count;
+        }
+    }
+    return fresh ? off / (double)fresh : (double)NAN;
+}
+
 static uint32_t plan_groups(struct kedgei_learn *l)
 {
     uint32_t count = 0;
@@ -210,6 +231,7 @@ int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
     double mean, worst;
     line->accuracy = line->accuracy_sites = line->accuracy_worst = (double)NAN;
     line->accuracy_auxiliary = line->accuracy_personal = line->backdoor = (double)NAN;
+    line->newcomers = (double)NAN;
     uint32_t last = l->spec->rounds - 1;
     if (round < kedgei_learn_first_rounds(l) && round != last) {
         return KEDGE_OK; /* partial: sites without a group */
@@ -227,6 +249,7 @@ int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
     sum_up(l, count, &line->accuracy, &line->accuracy_sites, &line->accuracy_worst);
     line->accuracy_auxiliary = line->accuracy;
     if (!err && grouped) {
+        line->newcomers = compare_newcomers(l, count, round);
         count = plan_one(l, l->aux, false);
         err = run_plan(l, count, false);
         sum_up(l, count, &line->accuracy_auxiliary, &mean, &worst);

@@ -75,6 +75,7 @@ static int start_model(struct kedgei_learn *l, uint32_t group, const struct kedg
 
 static void join(struct kedgei_learn *l, uint32_t site, uint32_t group)
 {
+    l->sites[site].joined = l->sites[site].group != group ? l->line.round : l->sites[site].joined;
     l->sites[site].group = group;
     kedgei_learn_count_labels(l, site, l->sites[site].counts);
 }

@@ -171,6 +171,7 @@ static int gather_signs(struct kedgei_learn *l, struct kedgei_learn_signs *s, ui
 static void move_site(struct kedgei_learn *l, uint32_t site, uint32_t group)
 {
     l->line.migrations += l->sites[site].group != group;
+    l->sites[site].joined = l->sites[site].group != group ? l->line.round : l->sites[site].joined;
     l->sites[site].group = group;
 }
 

@@ -52,6 +52,7 @@ static void visit_site(struct pass *p, struct kedgei_learn *l, struct kedgei_lea
     void *own = s->own, *pretraining = s->pretraining;
     visit(p, &s->group, sizeof s->group);
     visit(p, &s->pretrained, sizeof s->pretrained);
+    visit(p, &s->joined, sizeof s->joined);
     visit(p, &s->repeat, sizeof s->repeat);
     visit(p, s->counts, l->pool.classes * sizeof *s->counts);
     visit_vector(p, &own, l->d);
