@@ -204,7 +204,10 @@ static bool is_free(unsigned megabytes)
     FILE *f = fopen("/proc/meminfo", "re");
     bool found = false;
     while (f && !found && fgets(line, sizeof line, f)) {
-        found = sscanf(line, "MemAvailable: %lu kB", &kilobytes) == 1;
+        found = strncmp(line, "MemAvailable:", 13) == 0;
+        for (const char *p = line; found && *p; p++) {
+            kilobytes = *p >= '0' && *p <= '9' ? 10 * kilobytes + (unsigned long)(*p - '0') : kilobytes;
+        }
     }
     if (f) {
         (void)fclose(f);

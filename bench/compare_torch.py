@@ -57,8 +57,8 @@ def main():
         torch.sum(torch.stack(sources), dim=0, out=acc)
 
     if alone:
-        print("GB/s", median_rate(add_each))
-        print("GB/s", median_rate(stack_sum))
+        print(f"GB/s {median_rate(add_each):.4f}")
+        print(f"GB/s {median_rate(stack_sum):.4f}")
         return 0
     rates = {"kedge": [], "read": [], "add_": [], "stack().sum(0)": []}
     for _ in range(TURNS):
