@@ -50,8 +50,8 @@ struct kedge_job_spec {
     uint32_t pretrain_steps;            /* flexcfl: SGD iterations of a pre-training, default 50 */
     uint32_t pretrain_sites;            /* flexcfl: sites of the cold start, 0 = all, default 20 × groups */
     enum kedge_shift_test shift;        /* flexcfl: "labels" (default), "counts", "update", "none" */
-    uint32_t regroup_every;             /* flexcfl: every so many rounds groups are made anew, default 0, never */
-    uint32_t migration_pause;           /* rounds from one group of a site to its next, default 1; by updates 10 */
+    uint32_t regroup_every;             /* flexcfl: rounds between two new groupings, default 0 = never */
+    uint32_t migration_pause;           /* flexcfl: least rounds between two groups of a site, default 1 */
     double mixing;                      /* inter-group rate η_g, decimal string, default "0", 0…1000 */
     double bound;                       /* largest |value| of an update, decimal string, default "64" */
     unsigned scale;                     /* bits s of the fixed point, default 20, 1…30 */

@@ -81,7 +81,8 @@ KEDGE_NODISCARD int kedgei_candidates_read(const struct kedgei_replay *r, const 
                                            struct kedgei_inputs *ret, struct kedgei_findings *f);
 /* Its file, for kedge_compute_…; borrows the input. */
 struct kedge_blob_at kedgei_input_at(const struct kedgei_input *in);
-/* The group that each input's site was in when it sent it, KEDGE_GROUP_NONE: none; NULL when out of memory. */
+/* The group that each input's site was in when it sent it, KEDGE_GROUP_NONE: none; NULL when out of memory.
+ */
 uint32_t *kedgei_inputs_then(const struct kedgei_replay *r, const struct kedgei_decision *d,
                              const struct kedgei_inputs *in);
 /* All files; NULL when out of memory. */

@@ -13,8 +13,9 @@ KEDGE_NODISCARD int kedgei_models_open(const struct kedge_layout *layout, enum k
                                        const char *const *paths, size_t count, struct kedgei_tensors *ret,
                                        struct kedge_diag *d);
 /* As kedge_compute_groups, of a job's round. */
-KEDGE_NODISCARD int kedgei_groups_of_round(const struct kedge_layout *layout, const struct kedge_blob_at *files,
-                                           size_t count, const struct kedge_job_spec *spec, uint32_t round,
+KEDGE_NODISCARD int kedgei_groups_of_round(const struct kedge_layout *layout,
+                                           const struct kedge_blob_at *files, size_t count,
+                                           const struct kedge_job_spec *spec, uint32_t round,
                                            uint32_t *ret_group, uint32_t *ret_groups,
                                            struct kedge_diag *reterr);
 /* maxima[count] and gram[count²], both zeroed by the caller, tile by tile. At most KEDGE_GRAM_VECTORS_MAX. */

@@ -233,8 +233,8 @@ static json_t *shifts_json(const struct kedge_site_memory *m)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < m->shift_count; i++) {
-        json_array_append_new(list, json_pack("{s:s,s:b}", "job", m->shifts[i].job.s, "answered",
-                                              (int)m->shifts[i].answered));
+        json_array_append_new(
+            list, json_pack("{s:s,s:b}", "job", m->shifts[i].job.s, "answered", (int)m->shifts[i].answered));
     }
     return list;
 }
@@ -248,8 +248,9 @@ static json_t *grouped_json(const struct kedge_groupeds *g)
         for (uint32_t k = 0; k < row->labels.classes; k++) {
             json_array_append_new(labels, json_integer((json_int_t)row->labels.counts[k]));
         }
-        json_array_append_new(list, json_pack("{s:s,s:i,s:I,s:o}", "job", row->job.s, "round", (int)row->round,
-                                              "samples", (json_int_t)row->samples, "labels", labels));
+        json_array_append_new(list,
+                              json_pack("{s:s,s:i,s:I,s:o}", "job", row->job.s, "round", (int)row->round,
+                                        "samples", (json_int_t)row->samples, "labels", labels));
     }
     return list;
 }

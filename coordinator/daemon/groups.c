@@ -1,5 +1,5 @@
-/* Which group a newcomer or a site whose data have shifted belongs to, and the statement that gives a site its
- * group. */
+/* Which group a newcomer or a site whose data have shifted belongs to, and the statement that gives a site
+ * its group. */
 #include "coordinator/daemon/rounds.h"
 
 #include <stdio.h>
@@ -63,15 +63,14 @@ static int sign_assigned(struct kedge_host *h, struct group_work *w)
     }
     const struct kedge_site_entry *s = &h->sites[w->site];
     st->kind = KEDGE_ST_GROUP_ASSIGNED;
-    st->u.group_assigned =
-        (struct kedge_st_group_assigned){.tenant = h->tenants[s->tenant].id,
-                                         .site = s->id,
-                                         .job = w->job->spec.name,
-                                         .round = w->round,
-                                         .group = w->group,
-                                         .how = w->how,
-                                         .similarity = w->cosine,
-                                         .update = w->update};
+    st->u.group_assigned = (struct kedge_st_group_assigned){.tenant = h->tenants[s->tenant].id,
+                                                            .site = s->id,
+                                                            .job = w->job->spec.name,
+                                                            .round = w->round,
+                                                            .group = w->group,
+                                                            .how = w->how,
+                                                            .similarity = w->cosine,
+                                                            .update = w->update};
     kedge_statement_key(st->kind, &st->u, &w->key);
     int err = w->key.err ? w->key.err : kedge_statement_sign(st, &h->statement_key, &w->envelope, &w->diag);
     kedge_mem_free(st);

@@ -193,10 +193,12 @@ static int kind_of_round(struct kedge_walk *w, uint32_t round, enum kedge_task_k
     uint64_t index;
     snprintf(key, sizeof key, "round-opened/%s/%08u", w->job->spec.name.s, round);
     int err = kedge_ledger_find(w->h->main.ledger, kedge_view_str(key), &index);
-    err = err == KEDGE_E_NOT_FOUND ? kedge_diag_set(w->d, KEDGE_E_CORRUPT, "the main chain has no %s", key) : err;
+    err = err == KEDGE_E_NOT_FOUND ? kedge_diag_set(w->d, KEDGE_E_CORRUPT, "the main chain has no %s", key)
+                                   : err;
     err = err ? err : kedge_walk_read(w, w->h->main.ledger, index, KEDGE_ST_ROUND_OPENED);
     if (!err) {
-        *ret = w->st->u.round_opened.round_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
+        *ret =
+            w->st->u.round_opened.round_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN : KEDGE_TASK_TRAIN;
     }
     return err;
 }
