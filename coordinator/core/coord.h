@@ -190,8 +190,8 @@ enum kedge_coord_event_type {
     KEDGE_EV_JOB_CANCEL,
     /* sites */
     KEDGE_EV_POLL,   /* request parked until a TASK or WAIT effect answers it; busy: heartbeat, WAIT at once.
-                        shifted: the site says that its data for `job` have; it says so until it could pre-train
-                      */
+                        shifted: the site says that its data for `job` have; again and again, until it could
+                        pre-train */
     KEDGE_EV_SUBMIT, /* signature of the envelope is verified, its facts are parsed; blob not yet looked at */
     KEDGE_EV_REQUEST_GONE, /* the connection of a parked poll is lost */
     KEDGE_EV_UPLOAD, /* err: the host could not store a piece of the site's update, or OK: now it can again */
