@@ -269,6 +269,15 @@ const struct kedge_strategy *kedge_strategy_find(const char *name)
     return NULL;
 }
 
+void kedge_strategy_groups(const struct kedge_strategy *strategy,
+                           const struct kedge_strategy_options *options, size_t groups, size_t *ret_least,
+                           size_t *ret_most)
+{
+    size_t most = strategy->choose == KEDGE_CHOOSE_FIXED ? groups : (size_t)options->most;
+    *ret_least = groups < most ? groups : most;
+    *ret_most = groups < most ? most : groups;
+}
+
 bool kedge_strategy_uses(const struct kedge_strategy *strategy, const struct kedge_strategy_option *option)
 {
     const size_t len = strlen(option->name);

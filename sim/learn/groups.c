@@ -292,11 +292,13 @@ int kedgei_learn_groups_init(struct kedgei_learn *l)
         const struct kedge_layer *last = &spec->model.layers[spec->model.count - 1];
         l->sign_first = l->d - ((uint64_t)last->in + 1) * last->out;
     }
+    size_t least, most;
+    kedge_strategy_groups(spec->strategy, &spec->options, spec->groups, &least, &most);
     l->slots = kind == KEDGE_GROUPING_KIND_NONE   ? 1
                : kind == KEDGE_GROUPING_KIND_EDGE ? spec->tenants
                : kind == KEDGE_GROUPING_KIND_SPLIT || kind == KEDGE_GROUPING_KIND_ONESHOT
                    ? KEDGE_LEARN_GROUPS_MAX
-                   : spec->groups;
+                   : (uint32_t)most;
     l->models = kedge_mem_new((size_t)l->slots * l->d, sizeof *l->models);
     l->w0 = kedge_mem_new(l->d, sizeof *l->w0);
     l->aux = kedge_mem_new(l->d, sizeof *l->aux);

@@ -80,16 +80,18 @@ int kedgei_learn_cluster(struct kedgei_learn *l, struct kedgei_learn_signs *s, u
         return err;
     }
     double *values = kedge_mem_new(s->count, sizeof *values);
-    double *embedding = kedge_mem_new((size_t)s->count * l->spec->groups, sizeof *embedding);
+    size_t least, most;
+    kedge_strategy_groups(strategy, &l->spec->options, l->spec->groups, &least, &most);
+    double *embedding = kedge_mem_new((size_t)s->count * most, sizeof *embedding);
     bool weighted = l->edc == KEDGE_EDC_UNIT && l->spec->tenants > 1;
     struct kedge_flexcfl_params params = {.edc = l->edc,
-                                          .groups = l->spec->groups,
+                                          .groups = most,
                                           .size_min = strategy->judge ? 3 : 1,
                                           .seed = l->spec->seed,
                                           .round = round,
                                           .choose = l->spec->choose_groups ? KEDGE_CHOOSE_SILHOUETTE
                                                                            : strategy->choose,
-                                          .groups_min = l->spec->groups < 2 ? 1 : 2,
+                                          .groups_min = l->spec->choose_groups && least > 2 ? 2 : least,
                                           .judge = strategy->judge,
                                           .weight = weighted ? s->quota : NULL};
     struct kedge_flexcfl_result result = {.group = s->group, .eigenvalues = values, .embedding = embedding};

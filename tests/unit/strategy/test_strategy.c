@@ -64,7 +64,22 @@ START_TEST(options)
 }
 END_TEST
 
-enum { N = 4 };
+START_TEST(bounds_of_groups)
+{
+    size_t least = 0, most = 0;
+    const struct kedge_strategy *fixed = kedge_strategy_find("flexcfl"),
+                                *adaptive = kedge_strategy_find("flexcfl-adaptive");
+    kedge_strategy_groups(fixed, &fixed->defaults, 5, &least, &most);
+    ck_assert(least == 5 && most == 5);
+    kedge_strategy_groups(adaptive, &adaptive->defaults, 5, &least, &most);
+    ck_assert(least == 5 && most == 16);
+    struct kedge_strategy_options few = adaptive->defaults;
+    few.most = 3;
+    kedge_strategy_groups(adaptive, &few, 5, &least, &most);
+    ck_assert(least == 3 && most == 5);
+}
+END_TEST
+
 static const struct kedge_strategy_options none;
 
 /* Shares that the whole numbers stand for. */
@@ -237,8 +252,10 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {rows_are_whole,     options,      samples_and_equal,
-                                  fednova_by_hand,    qffl_by_hand, fedbuff_by_hand,
-                                  cap_keeps_the_step, blending,     NULL};
+    const TTest *const tests[] = {rows_are_whole,  bounds_of_groups,
+                                  options,         samples_and_equal,
+                                  fednova_by_hand, qffl_by_hand,
+                                  fedbuff_by_hand, cap_keeps_the_step,
+                                  blending,        NULL};
     return run_tests("strategy/strategy", tests);
 }
