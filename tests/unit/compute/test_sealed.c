@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "aggregation/share_cap.h"
 #include "chain/compute/aggregate.h"
 #include "chain/compute/update_stream.h"
 #include "chain/store/blobs.h"
@@ -132,6 +133,62 @@ START_TEST(means_are_the_same)
 }
 END_TEST
 
+static const struct {
+    const char *rule, *strategy;
+} chosen[] = {
+    {"median", "fedavg"},         {"trimmed-mean", "fedavg"}, {"krum", "fedavg"},
+    {"multi-krum", "fedavg"},     {"bulyan", "fedavg"},       {"geometric-median", "qffl"},
+    {"norm-clipping", "fednova"}, {"mean", "qffl"},           {"mean", "fednova"},
+};
+
+/* Weights by lengths and inner products, and order statistics, whose tiles end elsewhere when files are
+ * encrypted. */
+START_TEST(rules_are_the_same)
+{
+    struct kedge_compute_input inputs[FILES];
+    struct kedge_buf first, result;
+    uint64_t weight[FILES], recorded[FILES];
+    struct kedge_diag d = {.text = ""};
+    struct kedge_job_spec spec = {.scale = SCALE,
+                                  .learning_rate = 0.1,
+                                  .tenant_share_max = KEDGE_SHARE_ONE,
+                                  .rule = kedge_rule_find(chosen[_i].rule),
+                                  .strategy = kedge_strategy_find(chosen[_i].strategy)};
+    spec.rule_params = spec.rule->defaults;
+    spec.options = spec.strategy->defaults;
+    set_up();
+    for (int which = 0; which < 3; which++) {
+        struct kedge_compute_weights weights = {.weight = weight};
+        for (size_t i = 0; i < FILES; i++) {
+            inputs[i] = (struct kedge_compute_input){
+                .update = at[which == 2 ? i % 2 : (size_t)which][i],
+                .facts = {.samples = 10 + i, .steps = 3 + i % 4, .loss = 0.5 + 0.125 * (double)(i % 3)}};
+        }
+        int err = kedge_compute_weigh(&spec, &layout, false, inputs, FILES, &weights, &d);
+        ck_assert_msg(!err, "%s: %s", chosen[_i].rule, d.text);
+        kedge_buf_init(&result, 1 << 20);
+        err = kedge_compute_aggregate(&spec, &layout, base_path, inputs, FILES, &weights, LIMIT,
+                                      (struct kedge_sink){sink, &result}, &d);
+        ck_assert_msg(!err, "%s: %s", chosen[_i].rule, d.text);
+        if (which == 0) {
+            first = result;
+            memcpy(recorded, weight, sizeof weight);
+            continue;
+        }
+        ck_assert_mem_eq(weight, recorded, sizeof weight);
+        ck_assert(kedge_view_eq(kedge_buf_view(&result), kedge_buf_view(&first)));
+        kedge_buf_deinit(&result);
+    }
+    struct kedge_compute_weights alone = {.weight = weight}; /* from the statements, without files */
+    int err = kedge_compute_weigh(&spec, NULL, false, inputs, FILES, &alone, &d);
+    bool enough = kedge_job_spec_weighs_statements(&spec, alone.rule);
+    ck_assert_int_eq(err, enough ? KEDGE_OK : KEDGE_E_NOT_FOUND);
+    ck_assert(!enough || memcmp(weight, recorded, sizeof weight) == 0);
+    kedge_buf_deinit(&first);
+    tear_down();
+}
+END_TEST
+
 START_TEST(groups_and_directions_are_the_same)
 {
     struct kedge_job_spec spec = {.groups = 2, .seed = 7};
@@ -243,6 +300,7 @@ int main(void)
     TCase *t = tcase_create("sealed");
     tcase_set_timeout(t, 60);
     tcase_add_test(t, means_are_the_same);
+    tcase_add_loop_test(t, rules_are_the_same, 0, (int)(sizeof chosen / sizeof chosen[0]));
     tcase_add_test(t, groups_and_directions_are_the_same);
     tcase_add_test(t, streams_agree_with_files);
     tcase_add_test(t, errors_name_the_file);
