@@ -158,9 +158,7 @@ START_TEST(test_not_answered)
         shifted(&h, &digits);
     }
     work(&h, &task);
-    if (_i == 1) { /* the data shift once more behind it */
-        shifted(&h, &digits);
-    } else if (_i == 2) {
+    if (_i == 1 || _i == 2) { /* the data shift (once more) behind it */
         shifted(&h, &digits);
     }
     if (_i == 3) { /* a restart finds the result, and the shift that it is for */
