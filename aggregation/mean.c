@@ -58,33 +58,18 @@ static mean_kernel *choose_kernel(const struct kedge_mean_source *sources, size_
             return mean_scalar; /* no 32 x 32 -> 64 multiplication will do */
         }
     }
-    switch (kedge_simd_get()) {
 #if defined(__x86_64__)
-    case KEDGE_SIMD_AVX512:
-    case KEDGE_SIMD_AVX2:
+    if (kedge_simd_avx2()) {
         return kedgei_mean_avx2;
-    case KEDGE_SIMD_SSE2:
-        return kedgei_mean_sse2;
-    case KEDGE_SIMD_NEON:
-        break;
-#elif defined(__aarch64__)
-    case KEDGE_SIMD_NEON:
-        return kedgei_mean_neon;
-    case KEDGE_SIMD_AVX512:
-    case KEDGE_SIMD_AVX2:
-    case KEDGE_SIMD_SSE2:
-        break;
-#else
-    case KEDGE_SIMD_AVX512:
-    case KEDGE_SIMD_AVX2:
-    case KEDGE_SIMD_SSE2:
-    case KEDGE_SIMD_NEON:
-        break;
-#endif
-    case KEDGE_SIMD_AUTO:
-    case KEDGE_SIMD_SCALAR:
-        break;
     }
+    if (kedge_simd_get() == KEDGE_SIMD_SSE2) {
+        return kedgei_mean_sse2;
+    }
+#elif defined(__aarch64__)
+    if (kedge_simd_get() == KEDGE_SIMD_NEON) {
+        return kedgei_mean_neon;
+    }
+#endif
     return mean_scalar;
 }
 
