@@ -171,7 +171,7 @@ enum kedge_coord_event_type {
     KEDGE_EV_LOAD_GROUP, /* site's group in a job. durable: round and group of its last group-assigned (with
                             site_chooses: of its last update that is in a closed round). Behind that, not
                             durable: the group that the last close gave it, when no group-assigned of that
-                            round is there */
+                            round is there; void when one of a later round is */
     KEDGE_EV_LOAD_REFUSED, /* kind, err, envelope, update, weight of a `recorded` refusal of the open round */
     KEDGE_EV_LOAD_ACCEPTED,  /* an update of the open round that is durable in its tenant's ledger; TRAIN:
                                 group */

@@ -81,6 +81,11 @@ static void load_group(struct kedge_coord *c, const struct kedge_coord_event *ev
     const struct kedge_coord_job_params *p = &c->jobs[ev->job].params;
     struct row *row = kedgei_row(c, ev->job, ev->site);
     KEDGE_ASSERT(ev->group < p->groups);
+    bool later = row->pub.group_durable && row->pub.group_round != KEDGE_COORD_NONE
+                 && row->pub.group_round > ev->round;
+    if (!ev->durable && later) {
+        return; /* it has moved since, and nobody moves before all that a close gives is stated */
+    }
     if (MUTANT(MUTANT_FORGET_MOVES) && !ev->durable && row->pub.group_durable) {
         return;
     }

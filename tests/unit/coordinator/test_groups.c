@@ -309,6 +309,31 @@ START_TEST(test_migration_stated)
 }
 END_TEST
 
+/* What a close gave is void for who moved since. */
+START_TEST(test_migration_since)
+{
+    struct host h;
+    host_open(&h);
+    h.params.groups = 2;
+    h.params.rounds = 4;
+    h.params.migrate_every = 1;
+    load_job(&h, 1);
+    load_closed(&h, 1, P, 2, false);
+    for (uint32_t i = 0; i < SITES; i++) {
+        load_group(&h, i, 1, 0, true);
+    }
+    load_open(&h, 2, T);
+    load_group(&h, 0, 2, 1, true);
+    load_group(&h, 0, 1, 0, false);
+    load_accepted(&h, 0, P, KEDGE_COORD_NONE, 7);
+    host_simple(&h, KEDGE_EV_START);
+    EXPECT(&h, "");
+    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->group, 1);
+    ck_assert(kedge_coord_row(h.c, 0, 0)->group_durable);
+    host_close(&h);
+}
+END_TEST
+
 static void train_all(struct host *h, uint32_t round, const uint32_t groups[SITES],
                       const uint8_t bases[SITES], uint8_t number)
 {
@@ -562,6 +587,7 @@ int main(void)
     tcase_add_loop_test(tc, test_migration_refused, 0, 3);
     tcase_add_test(tc, test_migration_restarted);
     tcase_add_test(tc, test_migration_stated);
+    tcase_add_test(tc, test_migration_since);
     tcase_add_test(tc, test_moves);
     tcase_add_loop_test(tc, test_moves_restarted, 0, 2);
     tcase_add_loop_test(tc, test_plan, 0, (int)(sizeof plans / sizeof plans[0]));
