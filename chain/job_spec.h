@@ -74,6 +74,8 @@ struct kedge_job_spec {
  * _TOO_LONG. */
 KEDGE_NODISCARD int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret,
                                          struct kedge_diag *reterr);
+/* The word of the key "server" for what the spec has; static. */
+const char *kedge_job_spec_server_name(const struct kedge_job_spec *spec);
 /* An update weighs as much as it has samples (FedAvg), lowered where a tenant's share is capped. */
 bool kedge_job_spec_weighs_samples(const struct kedge_job_spec *spec);
 /* Steps and loss that a training update states are such that it can be weighed: steps 1 … 2^31 − 1 and a loss

@@ -166,10 +166,10 @@ static int refuse_option(const struct kedge_job_spec *s, const char *name, struc
             put_word(list, sizeof list, option->name);
         }
     }
-    return kedge_diag_set(
-        d, KEDGE_E_FORMAT, "job spec: \"options\": \"%.60s\": strategy \"%s\" with server \"%s\" takes %s%s",
-        name, s->strategy->name, servers[s->server].word ? servers[s->server].word : s->strategy->name,
-        list[0] ? list : "none", list[0] ? " only" : "");
+    return kedge_diag_set(d, KEDGE_E_FORMAT,
+                          "job spec: \"options\": \"%.60s\": strategy \"%s\" with server \"%s\" takes %s%s",
+                          name, s->strategy->name, kedge_job_spec_server_name(s), list[0] ? list : "none",
+                          list[0] ? " only" : "");
 }
 
 static int read_options(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
@@ -308,6 +308,11 @@ int kedgei_spec_read_strategy(const json_t *root, struct kedge_job_spec *s, stru
     err = err ? err : read_server(root, s, d);
     err = err ? err : read_options(root, s, d);
     return err ? err : read_rule(root, s, d);
+}
+
+const char *kedge_job_spec_server_name(const struct kedge_job_spec *spec)
+{
+    return servers[spec->server].word ? servers[spec->server].word : servers[spec->server].rule;
 }
 
 bool kedge_job_spec_weighs_samples(const struct kedge_job_spec *spec)

@@ -110,6 +110,10 @@ static void say_job(const struct kedge_cli *c, const json_t *o)
     kedge_cli_say(c, "job      %s\nstate    %s\nrounds   %lld/%lld\nspec     %s\n", kedge_cli_text(o, "job"),
                   kedge_cli_text(o, "state"), (long long)kedge_cli_int(o, "round"),
                   (long long)kedge_cli_int(o, "rounds"), kedge_cli_text(o, "spec"));
+    if (kedge_cli_text(o, "strategy")[0]) {
+        kedge_cli_say(c, "strategy %s, rule %s, server %s\n", kedge_cli_text(o, "strategy"),
+                      kedge_cli_text(o, "rule"), kedge_cli_text(o, "server"));
+    }
     if (kedge_cli_text(o, "reason")[0]) {
         kedge_cli_say(c, "reason   %s: %s\n", kedge_cli_text(o, "reason"), kedge_cli_text(o, "reason_text"));
     }

@@ -346,6 +346,9 @@ static void job_show(struct kedge_host *h, struct kedge_net_request *req, const 
     }
     json_object_set_new(o, "history", rounds);
     json_object_set_new(o, "tenants_missing", waiting);
+    json_object_set_new(o, "strategy", json_string(job->spec.strategy->name));
+    json_object_set_new(o, "rule", json_string(job->spec.rule->name));
+    json_object_set_new(o, "server", json_string(kedge_job_spec_server_name(&job->spec)));
     put_models(h, job, o);
     kedge_admin_ok(req, o);
 }
