@@ -302,7 +302,9 @@ static int look(struct kedge_groups_view *v, const struct kedge_layout *layout,
     double *cosine = kedge_mem_new(p->count * p->count, sizeof *cosine);
     double *diagonal = kedge_mem_new(p->count, sizeof *diagonal);
     err = err ? err : cosine && diagonal ? KEDGE_OK : KEDGE_E_NOMEM;
-    err = err ? err : kedge_compute_cosines(layout, p->at, p->count, cosine, d);
+    err = err ? err
+              : kedge_compute_picture(layout, p->at, p->count, cosine, picture ? &p->xy[0][0] : NULL,
+                                      &v->shown, d);
     for (size_t i = 0; i < p->count && !err; i++) {
         diagonal[i] = cosine[i * p->count + i];
     }
@@ -312,10 +314,7 @@ static int look(struct kedge_groups_view *v, const struct kedge_layout *layout,
         }
     }
     if (!err && picture) {
-        err = kedge_compute_coordinates(cosine, p->count, p->xy, &v->shown, d);
-        if (!err) {
-            take_picture(v, p, diagonal);
-        }
+        take_picture(v, p, diagonal);
     }
     kedge_mem_free(cosine);
     kedge_mem_free(diagonal);

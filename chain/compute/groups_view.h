@@ -82,13 +82,10 @@ void kedge_groups_view_json(const struct kedge_groups_view *v, size_t sites_max,
                             struct kedge_buf *out);
 
 /* groups_picture.c: cosines between count I32 files of the layout, count × count (rows of zero vectors are
- * 0). count ≤ KEDGE_GRAM_VECTORS_MAX. */
-KEDGE_NODISCARD int kedge_compute_cosines(const struct kedge_layout *layout,
+ * 0); with ret_xy also their principal coordinates (grouping/picture.h), x and y of each, and the share of
+ * the spread that these show. count ≤ KEDGE_GRAM_VECTORS_MAX. */
+KEDGE_NODISCARD int kedge_compute_picture(const struct kedge_layout *layout,
                                           const struct kedge_blob_at *files, size_t count, double *ret_cosine,
-                                          struct kedge_diag *reterr);
-/* Principal coordinates of count vectors from their cosines: two numbers each, ret_shown is the share of the
- * spread that they have. The matrix is destroyed. */
-KEDGE_NODISCARD int kedge_compute_coordinates(double *cosine, size_t count, double (*ret_xy)[2],
-                                              double *ret_shown, struct kedge_diag *reterr);
+                                          double *ret_xy, double *ret_shown, struct kedge_diag *reterr);
 
 #endif

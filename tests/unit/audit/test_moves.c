@@ -34,6 +34,24 @@ START_TEST(test_good)
 }
 END_TEST
 
+/* A tenant's own copy: its sites' groups are judged without the other's ledger. */
+START_TEST(test_copy)
+{
+    make_scratch();
+    goods[_i].make(at("fx"), FX_NONE);
+    fx_replica(at("fx"), "org-a");
+    const struct kedge_id id = {"org-a"};
+    struct kedge_audit_options options = {.threads = 1, .tenants = &id, .tenant_count = 1};
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
+    if (r.verdict != KEDGE_AUDIT_YES) {
+        print_findings(&r);
+    }
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
 static const struct {
     const char *what;
     make_fn *make;
@@ -125,6 +143,7 @@ int main(void)
     TCase *t = tcase_create("moves");
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, test_good, 0, sizeof goods / sizeof goods[0]);
+    tcase_add_loop_test(t, test_copy, 0, sizeof goods / sizeof goods[0]);
     tcase_add_loop_test(t, test_words, 0, sizeof hows / sizeof hows[0]);
     tcase_add_loop_test(t, test_wrong, 0, sizeof wrongs / sizeof wrongs[0]);
     suite_add_tcase(s, t);
