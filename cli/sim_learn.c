@@ -170,6 +170,9 @@ static void say_rounds(const struct kedge_cli_learn *l, const struct kedge_learn
     for (uint32_t i = 0; i < res->count; i++) {
         known += isfinite(res->rounds[i].accuracy) ? 1 : 0;
     }
+    if (known == 0) {
+        return;
+    }
     kedge_cli_head(l->c, columns, COLUMNS);
     for (uint32_t i = 0; i < res->count; i++) {
         const struct kedge_learn_round *r = &res->rounds[i];

@@ -113,7 +113,8 @@ static void place(struct kedge_buf *out, int at, int panels)
 {
     int rows = panels > 2 ? 2 : 1, columns = panels > 1 ? 2 : 1;
     double width = 0.735 / columns, height = 0.93 / rows;
-    double left = 0.065 + width * (at % columns), top = 0.935 - height * (at / columns);
+    int row = at / columns, column = at % columns;
+    double left = 0.065 + width * column, top = 0.935 - height * row;
     kedge_buf_printf(out, "set lmargin at screen %.4f\nset rmargin at screen %.4f\n", left,
                      left + width - 0.045);
     kedge_buf_printf(out, "set tmargin at screen %.4f\nset bmargin at screen %.4f\n", top,
