@@ -125,8 +125,9 @@ struct kedge_learn_round {
     uint32_t members[KEDGE_LEARN_GROUPS_MAX];
     uint32_t detections, migrations; /* since the start */
     uint64_t digest; /* of all models so far: the same for every number of threads and processes */
-    double newcomers; /* accuracy of the sites that came to their group in this round, less that of their groups;
-                         NAN where none came or nothing was evaluated */
+    /* Accuracy of the sites that came to their group in this round, less that of their groups; NAN where none
+     * came or nothing was evaluated. */
+    double newcomers;
 };
 
 /* Shares the sites' training out over several processes: rank r of `size` trains the items i with i mod size

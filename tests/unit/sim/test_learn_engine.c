@@ -4,6 +4,7 @@
 #include <check.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +50,7 @@ enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
 static void digits(struct kedge_learn_spec *s, const char *strategy)
 {
     kedge_learn_spec_default(s);
-    strcpy(s->images, "data/digits/digits-images.idx");
+    (void)snprintf(s->images, sizeof s->images, "%s", "data/digits/digits-images.idx");
     s->sites = 40;
     s->sites_per_round = 8;
     s->rounds = 9;
@@ -312,7 +313,7 @@ START_TEST(a_robust_rule_withstands_what_the_mean_does_not)
     s.attack_scale = attacks[_i].scale;
     s.attackers = 0.2;
     double mean = last_accuracy(&s);
-    strcpy(s.rule, "median");
+    (void)snprintf(s.rule, sizeof s.rule, "%s", "median");
     s.rule_fraction = 0.3;
     double median = last_accuracy(&s);
     ck_assert_msg(median >= 0.75 && mean <= median - 0.2, "mean %g, median %g", mean, median);
@@ -327,7 +328,7 @@ START_TEST(every_rule_goes_with_groups)
     rotated(&s, "flexcfl");
     s.sites_per_round = 20;
     s.rounds = 12;
-    strcpy(s.rule, names[_i]);
+    (void)snprintf(s.rule, sizeof s.rule, "%s", names[_i]);
     s.rule_fraction = 0.1;
     s.attack = KEDGE_LEARN_ATTACK_SYBIL;
     s.attack_scale = 5;
@@ -388,7 +389,7 @@ START_TEST(specs_out_of_range_are_named)
     struct log log = {0};
     struct kedge_learn_host host = {.on_round = on_round, .arg = &log};
     digits(&s, "fedavg");
-    strcpy(s.images, "no/such/folder");
+    (void)snprintf(s.images, sizeof s.images, "%s", "no/such/folder");
     ck_assert_int_eq(kedge_learn_run(&s, &host, &d), KEDGE_E_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(d.text, "no/such/folder"));
     digits(&s, "fedavg");

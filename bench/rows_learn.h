@@ -1,0 +1,13 @@
+/* Rows of the learning simulator: its speed beside NumPy and PyTorch, and how well planted groups are found.
+ */
+#ifndef KEDGE_BENCH_ROWS_LEARN_H
+#define KEDGE_BENCH_ROWS_LEARN_H
+
+#include "bench/rows.h"
+
+/* Sample visits per second of processor time, one thread, against the same loop in NumPy and in PyTorch. */
+int kedge_row_learn_speed(struct row rows[ROWS_MAX], int *ret_count);
+/* Adjusted Rand index of planted groups: least from round 10 on, at rest and while sites swap their data. */
+int kedge_row_learn_groups(struct row rows[ROWS_MAX], int *ret_count);
+
+#endif
