@@ -10,6 +10,7 @@
 #include "bench/bench_rule.h"
 #include "bench/bench_transport.h"
 #include "bench/rows.h"
+#include "bench/rows_learn.h"
 #include "common/base/err.h"
 #include "crypto/sign.h"
 
@@ -335,6 +336,8 @@ static const struct measurement {
     {{"audit-replay"}, audit_replay},
     {{"audit-memory-10m", "audit-resident"}, audit_memory},
     {{"chaos-10000"}, kedge_row_chaos},
+    {{"sim-learn-torch", "sim-learn-numpy"}, kedge_row_learn_speed},
+    {{"groups-planted", "groups-after-swaps"}, kedge_row_learn_groups},
 };
 enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
 
