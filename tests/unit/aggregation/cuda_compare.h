@@ -15,8 +15,8 @@
 enum { CUDA_COUNT = 13, CUDA_LENGTH = 1300, CUDA_SCALE = 20 };
 
 /* What does not compare, or NULL. */
-static const char *compare_cuda_of(size_t count, size_t n, const int32_t *const *vectors,
-                                   const uint64_t *weight, const float *base)
+static inline const char *compare_cuda_of(size_t count, size_t n, const int32_t *const *vectors,
+                                          const uint64_t *weight, const float *base)
 {
     static int64_t gram[2][CUDA_COUNT * CUDA_COUNT];
     static float out[2][CUDA_LENGTH];
@@ -52,7 +52,7 @@ static const char *compare_cuda_of(size_t count, size_t n, const int32_t *const 
 }
 
 /* Counts and lengths around the kernels' blocks; extremes, equal values, a zero vector, wide weights. */
-static const char *compare_cuda(void)
+static inline const char *compare_cuda(void)
 {
     static const size_t lengths[] = {1, 255, 256, 257, 511, 512, 513, 1024, 1025, CUDA_LENGTH};
     static int32_t values[CUDA_COUNT][CUDA_LENGTH];
