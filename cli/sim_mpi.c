@@ -75,16 +75,16 @@ int main(int argc, char **argv)
     struct kedge_cli c = {.argc = argc > 0 ? argc - 1 : 0, .argv = argv + 1, .command = &kedge_commands[0]};
     if (err || exchange.size > KEDGE_LEARN_PROCESSES_MAX) {
         fprintf(stderr, "kedge-sim-mpi: %s\n", err ? d.text : "more ranks than it takes");
-        kedge_learn_mpi_end(KEDGE_E_ARG);
+        kedge_learn_mpi_end(2);
         return 2;
     }
     /* Beside rank 0 nobody has anything to say on stdout, and an error that all meet is said once. */
     if (exchange.rank > 0 && (!freopen("/dev/null", "w", stdout) || argc < 2)) {
-        kedge_learn_mpi_end(KEDGE_E_IO);
+        kedge_learn_mpi_end(70);
         return 70;
     }
     c.json = strcmp(kedge_cli_option(&c, "format", "text"), "json") == 0;
     int code = kedge_crypto_init() ? 70 : run_sim(&c);
-    kedge_learn_mpi_end(code ? KEDGE_E_STATE : KEDGE_OK);
+    kedge_learn_mpi_end(code);
     return code;
 }

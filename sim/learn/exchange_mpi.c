@@ -48,10 +48,10 @@ int kedge_learn_mpi_begin(int *argc, char ***argv, struct kedge_learn_exchange *
     return KEDGE_OK;
 }
 
-void kedge_learn_mpi_end(int err)
+void kedge_learn_mpi_end(int code)
 {
-    if (err) {
-        (void)MPI_Abort(MPI_COMM_WORLD, 1);
+    if (code) {
+        (void)MPI_Abort(MPI_COMM_WORLD, code);
     }
     (void)MPI_Finalize();
 }

@@ -8,7 +8,8 @@
 /* Takes MPI's own arguments out of argv; the exchange belongs to MPI until kedge_learn_mpi_end. */
 KEDGE_NODISCARD int kedge_learn_mpi_begin(int *argc, char ***argv, struct kedge_learn_exchange *ret,
                                           struct kedge_diag *reterr);
-/* Together with all others when err is KEDGE_OK; else ends every process, for the others may be waiting. */
-void kedge_learn_mpi_end(int err);
+/* Together with all others when the exit code is 0; else ends every process with it, for the others may be
+ * waiting. */
+void kedge_learn_mpi_end(int code);
 
 #endif
