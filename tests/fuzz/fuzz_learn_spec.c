@@ -1,5 +1,5 @@
-/* Any bytes as the SPEC.json of a learning simulation: an error that names something, or a spec that is written and
- * read back to the same bytes. */
+/* Any bytes as the SPEC.json of a learning simulation: an error that names something, or a spec that is
+ * written and read back to the same bytes. */
 #include <string.h>
 
 #include "sim/learn/spec_json.h"
