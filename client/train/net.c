@@ -218,13 +218,13 @@ static double softmax_row(float *z, uint32_t classes, int32_t label)
 }
 
 /* Logits to the error dL/dZ = (p − y)/n in place; the summed cross-entropy. */
-static double take_loss(float *z, uint32_t classes, const int32_t *labels, uint32_t n)
+static double take_loss(bool has_small, float *z, uint32_t classes, const int32_t *labels, uint32_t n)
 {
-    double loss = 0;
+    double loss = has_small ? kedge_small_softmax(n, classes, labels, z) : 0;
     float share = 1.0f / (float)n;
     for (uint32_t r = 0; r < n; r++) {
         float *row = z + (size_t)r * classes;
-        loss += softmax_row(row, classes, labels[r]);
+        loss += has_small ? 0 : softmax_row(row, classes, labels[r]);
         row[labels[r]] -= 1.0f;
         for (uint32_t c = 0; c < classes; c++) {
             row[c] *= share;
@@ -254,7 +254,7 @@ double kedge_net_step_bent(struct kedge_net *net, const float *x, const int32_t 
     uint32_t last = net->spec.count - 1;
     KEDGE_ASSERT(n >= 1 && n <= net->batch_max);
     run_forward(net, x, n);
-    double loss = take_loss(net->out[last], net->spec.layers[last].out, labels, n);
+    double loss = take_loss(net->has_small, net->out[last], net->spec.layers[last].out, labels, n);
     float keep = (float)(1.0 - lr * (2.0 * l2 + pull)), keep_bias = (float)(1.0 - lr * pull);
     for (uint32_t i = last + 1; i-- > 0;) {
         const struct kedge_layer *l = &net->spec.layers[i];

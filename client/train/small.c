@@ -4,6 +4,8 @@
  * once. Sums of a tile are in a fixed order, so results do not depend on neighbours in the batch's memory. */
 #include "client/train/small.h"
 
+#include <math.h>
+
 #include "common/base/err.h"
 
 #if defined(__x86_64__)
@@ -94,6 +96,63 @@ AVX2 void kedge_small_dots(uint32_t n, uint32_t out, uint32_t in, const float *x
     default:
         break;
     }
+}
+
+/* e^x for x ≤ 0; below −87 as e^−87: 2^k · e^r, |r| ≤ ln 2 / 2, r by two parts of ln 2, e^r by its series to
+ * r^6 / 720 with the last terms drawn together (Cephes' expf). */
+AVX2_INLINE __m256 exp_lanes(__m256 x)
+{
+    x = _mm256_max_ps(_mm256_set1_ps(-87.0f), x); /* in this order NaN stays */
+    __m256 k = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)),
+                               _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m256 r = _mm256_fnmadd_ps(k, _mm256_set1_ps(0.693359375f), x);
+    r = _mm256_fnmadd_ps(k, _mm256_set1_ps(-2.12194440e-4f), r);
+    __m256 p = _mm256_set1_ps(1.9875691500e-4f);
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.3981999507e-3f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(8.3334519073e-3f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(4.1665795894e-2f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.6666665459e-1f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(5.0000001201e-1f));
+    p = _mm256_add_ps(_mm256_fmadd_ps(p, _mm256_mul_ps(r, r), r), _mm256_set1_ps(1.0f));
+    __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(k), _mm256_set1_epi32(127)), 23);
+    return _mm256_mul_ps(p, _mm256_castsi256_ps(power));
+}
+
+/* e^(z − most) of one row in place, eight at a time with a tail by mask; returns their sum. */
+AVX2_INLINE float exp_row(float *z, uint32_t classes, float most)
+{
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    __m256 sum = _mm256_setzero_ps(), shift = _mm256_set1_ps(most);
+    for (uint32_t c = 0; c < classes; c += LANES) {
+        __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(classes - c)), lanes);
+        __m256 e = exp_lanes(_mm256_sub_ps(_mm256_maskload_ps(z + c, mask), shift));
+        e = _mm256_and_ps(e, _mm256_castsi256_ps(mask));
+        _mm256_maskstore_ps(z + c, mask, e);
+        sum = _mm256_add_ps(sum, e);
+    }
+    return sum_lanes(sum);
+}
+
+AVX2 double kedge_small_softmax(uint32_t n, uint32_t classes, const int32_t *labels, float *z)
+{
+    double own = 0, product = 1, logs = 0;
+    for (uint32_t r = 0; r < n; r++, z += classes) {
+        float most = z[0];
+        for (uint32_t c = 1; c < classes; c++) {
+            most = z[c] > most ? z[c] : most;
+        }
+        own += (double)(z[labels[r]] - most);
+        float sum = exp_row(z, classes, most), inverse = 1.0f / sum;
+        for (uint32_t c = 0; c < classes; c++) {
+            z[c] *= inverse;
+        }
+        product *= (double)sum; /* 1 to 65536 each: one logarithm for many rows */
+        if (product > 1e200) {
+            logs += log(product);
+            product = 1;
+        }
+    }
+    return logs + log(product) - own;
 }
 
 struct product {
@@ -191,6 +250,13 @@ void kedge_small_dots(uint32_t n, uint32_t out, uint32_t in, const float *x, con
 {
     (void)n, (void)out, (void)in, (void)x, (void)w, (void)z;
     KEDGE_ASSERT(false); /* see kedge_small_is_available */
+}
+
+double kedge_small_softmax(uint32_t n, uint32_t classes, const int32_t *labels, float *z)
+{
+    (void)n, (void)classes, (void)labels, (void)z;
+    KEDGE_ASSERT(false);
+    return 0;
 }
 
 void kedge_small_product(uint32_t rows, uint32_t inner, uint32_t width, const float *a, uint32_t row_stride,

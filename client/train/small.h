@@ -18,6 +18,10 @@ bool kedge_small_is_available(void);
 /* z[n][out] += x[n][in] · w[out][in]ᵀ. */
 void kedge_small_dots(uint32_t n, uint32_t out, uint32_t in, const float *x, const float *w, float *z);
 
+/* Rows of z (n × classes, logits) become probabilities by a polynomial exponential within 2 ulp; labels name
+ * a class each. The summed cross-entropy, NaN or infinity where a logit is. */
+double kedge_small_softmax(uint32_t n, uint32_t classes, const int32_t *labels, float *z);
+
 /* c[rows][width] = keep · c + a · b[inner][width], where a[i][j] is a[i · row_stride + j · inner_stride], so
  * that either operand's transpose is had by strides. keep 0 ignores what c holds. */
 void kedge_small_product(uint32_t rows, uint32_t inner, uint32_t width, const float *a, uint32_t row_stride,

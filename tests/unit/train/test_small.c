@@ -103,6 +103,51 @@ START_TEST(products_agree)
 }
 END_TEST
 
+/* Against exp and log in double, also far from 0 and with rows that end inside a vector. */
+START_TEST(probabilities_agree)
+{
+    static const uint32_t classes[] = {1, 2, 7, 8, 9, 10, 16, 33, 100};
+    static const float spreads[] = {0.01f, 3, 40, 200};
+    for (size_t k = 0; k < sizeof classes / sizeof *classes; k++) {
+        for (size_t p = 0; p < sizeof spreads / sizeof *spreads; p++) {
+            uint32_t n = rows[_i], c = classes[k];
+            struct kedge_rng rng;
+            int32_t labels[32];
+            double loss = 0;
+            kedge_rng_init(&rng, n, KEDGE_RNG_TEST, c, p);
+            float *z = new_random(&rng, (size_t)n * c);
+            double *expected = kedge_mem_new((size_t)n * c, sizeof *expected);
+            for (uint32_t r = 0; r < n; r++) {
+                double sum = 0, most = -1e300;
+                labels[r] = (int32_t)kedge_rng_below(&rng, c);
+                for (uint32_t i = 0; i < c; i++) {
+                    z[r * c + i] *= spreads[p];
+                    most = fmax(most, (double)z[r * c + i]);
+                }
+                for (uint32_t i = 0; i < c; i++) {
+                    expected[r * c + i] = exp((double)z[r * c + i] - most);
+                    sum += expected[r * c + i];
+                }
+                for (uint32_t i = 0; i < c; i++) {
+                    expected[r * c + i] /= sum;
+                }
+                loss += log(sum) + most - (double)z[r * c + (uint32_t)labels[r]];
+            }
+            double got = kedge_small_softmax(n, c, labels, z);
+            ck_assert_double_eq_tol(got, loss, 1e-5 * (1 + fabs(loss)));
+            for (uint32_t i = 0; i < n * c; i++) {
+                ck_assert_double_eq_tol((double)z[i], expected[i], 1e-6);
+            }
+            z[0] = NAN;
+            labels[0] = 0;
+            ck_assert(isnan(kedge_small_softmax(1, c, labels, z)));
+            kedge_mem_free(z);
+            kedge_mem_free(expected);
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     if (!kedge_small_is_available()) {
@@ -113,6 +158,7 @@ int main(void)
     TCase *tc = tcase_create("small");
     tcase_add_loop_test(tc, dot_products_agree, 0, ROWS);
     tcase_add_loop_test(tc, products_agree, 0, ROWS);
+    tcase_add_loop_test(tc, probabilities_agree, 0, ROWS);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
