@@ -422,7 +422,7 @@ int main(int argc, char **argv)
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    static const char *const names[] = {"base", "a", "b", "wide", "infinite"};
+    static const char *const names[] = {"base", "a", "b", "own", "wide", "infinite"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[256];
         path_of(names[i], path);
