@@ -23,10 +23,7 @@ int kedge_learn_find_images(const struct kedge_learn_spec *spec, const char *sou
         out[0] = '\0';
         return KEDGE_OK;
     }
-    if (strchr(spec->images, '/')) {
-        if (!kedge_file_exists(spec->images)) {
-            return no_data(spec->images, reterr);
-        }
+    if (strchr(spec->images, '/') && kedge_file_exists(spec->images)) {
         memcpy(out, spec->images, strlen(spec->images) + 1);
         return KEDGE_OK;
     }
@@ -36,7 +33,8 @@ int kedge_learn_find_images(const struct kedge_learn_spec *spec, const char *sou
     }
     const char *env = getenv("KEDGE_DATA");
     const char *const roots[] = {env ? env : "", share, source};
-    for (size_t i = 0; spec->images[0] && i < sizeof roots / sizeof roots[0]; i++) {
+    bool below = spec->images[0] && spec->images[0] != '/';
+    for (size_t i = 0; below && i < sizeof roots / sizeof roots[0]; i++) {
         if (roots[i][0] && kedge_path_join(path, roots[i], spec->images) == KEDGE_OK
             && kedge_file_exists(path)) {
             memcpy(out, path, strlen(path) + 1);

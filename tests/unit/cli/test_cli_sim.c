@@ -86,6 +86,15 @@ START_TEST(test_run)
 }
 END_TEST
 
+/* The digits that come with Kedge are found from any folder. */
+START_TEST(test_digits)
+{
+    put_file(at("digits.json"), "{\"preset\":\"digits\",\"rounds\":3,\"strategy\":\"fedprox\"}");
+    ck_assert_int_eq(kedge("sim %s", at("digits.json")), 0);
+    ck_assert_ptr_nonnull(strstr(out, "FedProx, 40 sites, 3 rounds of 10"));
+}
+END_TEST
+
 /* Pictures need gnuplot; without it everything else is there, and what to do is said. */
 START_TEST(test_no_gnuplot)
 {
@@ -198,6 +207,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, test_wrong, 0, sizeof wrong / sizeof wrong[0]);
     tcase_add_test(t, test_run);
+    tcase_add_test(t, test_digits);
     tcase_add_test(t, test_no_gnuplot);
     tcase_add_test(t, test_processes);
     tcase_add_test(t, test_mpi);
