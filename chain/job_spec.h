@@ -79,9 +79,11 @@ const char *kedge_job_spec_server_name(const struct kedge_job_spec *spec);
 /* An update weighs as much as it has samples (FedAvg), lowered where a tenant's share is capped. */
 bool kedge_job_spec_weighs_samples(const struct kedge_job_spec *spec);
 /* Steps and loss that a training update states are such that it can be weighed: steps 1 … 2^31 − 1 and a loss
- * of at most KEDGE_LOSS_MAX, where the strategy reads them. Others are refused at the door. */
+ * of at most KEDGE_LOSS_MAX where the strategy is none that weighs as FedAvg; with FedNova no more steps than
+ * the job's passes over so many samples are, for whoever claims more bends all other weights. Others are
+ * refused at the door. */
 #define KEDGE_LOSS_MAX 1e6
-bool kedge_job_spec_takes(const struct kedge_job_spec *spec, uint64_t steps, double loss);
+bool kedge_job_spec_takes(const struct kedge_job_spec *spec, uint64_t samples, uint64_t steps, double loss);
 /* What an update weighs follows from the update statements alone, whatever the files hold. */
 bool kedge_job_spec_weighs_statements(const struct kedge_job_spec *spec, const struct kedge_rule *rule);
 

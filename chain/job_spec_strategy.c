@@ -267,6 +267,12 @@ static int read_rule(const json_t *root, struct kedge_job_spec *s, struct kedge_
     return err;
 }
 
+/* Steps of the job's passes over so many samples. */
+static uint64_t steps_of(const struct kedge_job_spec *spec, uint64_t samples)
+{
+    return spec->local_epochs * (samples / spec->batch + (samples % spec->batch > 0));
+}
+
 int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag *d)
 {
     bool many = s->sites_per_round == 0 || s->sites_per_round > KEDGE_RULE_VECTORS_MAX;
@@ -277,6 +283,13 @@ int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag
                               "job spec: \"sites_per_round\": with strategy \"%s\" every site takes part in "
                               "every round; leave it out",
                               s->strategy->name);
+    }
+    if (s->strategy->weigh == kedge_weigh_fednova && steps_of(s, s->weight_max) > KEDGE_WEIGHT_ONE) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"weight_max\": with strategy \"%s\" local_epochs · weight_max / batch must "
+            "not be above %d; lower it",
+            s->strategy->name, KEDGE_WEIGHT_ONE);
     }
     if (s->rule->kind != KEDGE_RULE_MEAN && (many || many_cold)) {
         return kedge_diag_set(
@@ -320,10 +333,11 @@ bool kedge_job_spec_weighs_samples(const struct kedge_job_spec *spec)
     return spec->strategy->weigh == kedge_weigh_samples;
 }
 
-bool kedge_job_spec_takes(const struct kedge_job_spec *spec, uint64_t steps, double loss)
+bool kedge_job_spec_takes(const struct kedge_job_spec *spec, uint64_t samples, uint64_t steps, double loss)
 {
+    uint64_t most = spec->strategy->weigh == kedge_weigh_fednova ? steps_of(spec, samples) : INT32_MAX;
     return kedge_job_spec_weighs_samples(spec)
-           || (steps >= 1 && steps <= INT32_MAX && loss >= 0 && loss <= KEDGE_LOSS_MAX);
+           || (steps >= 1 && steps <= most && steps <= INT32_MAX && loss >= 0 && loss <= KEDGE_LOSS_MAX);
 }
 
 bool kedge_job_spec_weighs_statements(const struct kedge_job_spec *spec, const struct kedge_rule *rule)

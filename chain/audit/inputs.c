@@ -362,7 +362,8 @@ static void check_update(const struct round_check *c, const struct kedgei_update
         kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "%llu samples, expected 1 to %llu",
                      (unsigned long long)u->samples, (unsigned long long)c->job->spec.weight_max);
     }
-    if (u->update_kind == KEDGE_TRAIN_TRAIN && !kedge_job_spec_takes(&c->job->spec, u->steps, u->loss)) {
+    if (u->update_kind == KEDGE_TRAIN_TRAIN
+        && !kedge_job_spec_takes(&c->job->spec, u->samples, u->steps, u->loss)) {
         kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index,
                      "%llu steps, loss %g: strategy \"%s\" can not weigh that", (unsigned long long)u->steps,
                      u->loss, c->job->spec.strategy->name);

@@ -184,6 +184,7 @@ static const struct {
     {HEAD ",\"rule\":\"median\",\"sites_per_round\":9,\"rule_bound\":\"1\"}", "has no use for it"},
     {HEAD ",\"rule\":\"trimmed-mean\",\"sites_per_round\":9,\"rule_fraction\":\"0.5\"}", "\"rule_fraction\""},
     {HEAD ",\"rule\":\"trimmed-mean\",\"sites_per_round\":9,\"rule_fraction\":0.1}", "in quotes"},
+    {HEAD ",\"strategy\":\"fednova\",\"local_epochs\":20}", "\"weight_max\""},
     {HEAD ",\"strategy\":\"qffl\",\"tenant_share_max\":\"0.5\"}", "\"tenant_share_max\""},
 };
 
@@ -243,6 +244,14 @@ START_TEST(test_numbers)
 {
     struct kedge_job_spec s;
     struct kedge_diag d;
+    ck_assert_int_eq(parse(HEAD "}", &s, &d), KEDGE_OK);
+    ck_assert(kedge_job_spec_takes(&s, 10, 0, 1e300));
+    ck_assert_int_eq(parse(HEAD ",\"strategy\":\"fednova\",\"local_epochs\":3}", &s, &d), KEDGE_OK);
+    ck_assert(kedge_job_spec_takes(&s, 11, 6, 0) && kedge_job_spec_takes(&s, 11, 1, 0));
+    ck_assert(!kedge_job_spec_takes(&s, 11, 7, 0) && !kedge_job_spec_takes(&s, 11, 0, 0));
+    ck_assert_int_eq(parse(HEAD ",\"strategy\":\"qffl\"}", &s, &d), KEDGE_OK);
+    ck_assert(kedge_job_spec_takes(&s, 11, 1000, 1e6));
+    ck_assert(!kedge_job_spec_takes(&s, 11, 1000, 1.5e6) && !kedge_job_spec_takes(&s, 11, 1ull << 31, 0));
     const struct kedge_strategy *adam = kedge_strategy_find("fedadam");
     ck_assert_int_eq(parse(HEAD
                            ",\"strategy\":\"fedprox\",\"server\":\"adam\",\"options\":{\"proximal\":\"0.25\","
