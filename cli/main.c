@@ -164,7 +164,7 @@ const struct kedge_command kedge_commands[] = {
     {"sim", "", kedge_cmd_sim,
      "SPEC.json [--out DIR] [--resume] [--compare A,B,…] [--seeds N] [--threads N] [--processes N] "
      "[--save-every ROUNDS]",
-     "a simulated federation: its protocol under faults, or its learning"},
+     "a federation simulated: learning (a spec with data) or protocol"},
     {"doctor", "", kedge_cmd_doctor, "[DIR]", "check an installation and say how to mend it"},
 };
 const size_t kedge_command_count = sizeof kedge_commands / sizeof kedge_commands[0];
