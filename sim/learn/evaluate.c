@@ -213,13 +213,14 @@ static void evaluate_planted(struct kedgei_learn *l)
             l->share[count++] = near[group][truth];
         }
     }
+    const uint32_t tenth = (count + 9) / 10;
     qsort(l->share, count, sizeof *l->share, compare_shares);
     for (uint32_t i = 0; i < count; i++) {
         mean += l->share[i];
-        worst += i < (count + 9) / 10 ? l->share[i] : 0;
+        worst += i < tenth ? l->share[i] : 0;
     }
     l->line.accuracy = l->line.accuracy_sites = count ? mean / count : (double)NAN;
-    l->line.accuracy_worst = count ? worst / ((count + 9) / 10) : (double)NAN;
+    l->line.accuracy_worst = count ? worst / tenth : (double)NAN;
     l->line.accuracy_auxiliary = l->line.accuracy;
 }
 

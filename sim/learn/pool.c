@@ -49,6 +49,9 @@ static int join_parts(struct kedgei_learn_pool *pool, const struct kedge_dataset
                       const struct kedge_dataset *test, struct kedge_diag *reterr)
 {
     uint64_t n = (uint64_t)train->n + test->n;
+    if (!train->bytes || !test->bytes || !train->labels || !test->labels) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "the images are not bytes");
+    }
     if (train->features != test->features || n > INT32_MAX) {
         return kedge_diag_set(reterr, KEDGE_E_SHAPE, "training images of %u pixels, test images of %u",
                               train->features, test->features);

@@ -4,6 +4,8 @@
 
 #include "sim/learn/engine.h"
 
+enum { TENANTS_MAX = KEDGE_TENANTS_MAX / 2 }; /* a cap on shares takes so many (aggregation/share_cap.h) */
+
 void kedge_learn_spec_default(struct kedge_learn_spec *ret)
 {
     *ret = (struct kedge_learn_spec){
@@ -143,7 +145,7 @@ int kedge_learn_spec_check(const struct kedge_learn_spec *s, struct kedge_diag *
         {"mixing", s->mixing, 0, 1e6},
         {"rule_fraction", s->rule_fraction, 0, 0.499999},
         {"tenant_share_max", s->tenant_share_max, 1e-6, 1},
-        {"tenants", s->tenants, 1, KEDGE_TENANTS_MAX / 2},
+        {"tenants", s->tenants, 1, TENANTS_MAX},
         {"shift_rate", s->shift_rate, 0, 1},
         {"attackers", s->attackers, 0, 1},
         {"attack_scale", s->attack_scale, -1e9, 1e9},
