@@ -336,6 +336,7 @@ static const struct measurement {
     {{"audit-replay"}, audit_replay},
     {{"audit-memory-10m", "audit-resident"}, audit_memory},
     {{"chaos-10000"}, kedge_row_chaos},
+    {{"sim-crowd-1m", "sim-crowd-1m-memory"}, kedge_row_crowd},
     {{"sim-learn-torch", "sim-learn-numpy"}, kedge_row_learn_speed},
     {{"groups-planted", "groups-after-swaps"}, kedge_row_learn_groups},
 };

@@ -20,6 +20,9 @@ int kedge_row_mean_vs_torch(struct row rows[ROWS_MAX], int *ret_count);
 int kedge_row_gram_vs_sgemm(struct row rows[ROWS_MAX], int *ret_count);
 int kedge_row_grouping_100x45mb(struct row rows[ROWS_MAX], int *ret_count);
 /* Seeds of the simulated federation, with the programs that lie beside this one. */
+/* A million sites, a thousand of them in a round: rounds per second of processor time (baseline: ten thousand
+ * sites) and memory. */
+int kedge_row_crowd(struct row rows[ROWS_MAX], int *ret_count);
 int kedge_row_chaos(struct row rows[ROWS_MAX], int *ret_count);
 
 #endif

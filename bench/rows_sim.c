@@ -1,4 +1,4 @@
-/* Rows of the simulated federation: its seeds, and a crowd of a million sites. */
+/* The row of the simulated federation's seeds. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -208,7 +208,7 @@ static int run_protocol(struct kedge_cli *c, const char *path, struct kedge_view
     }
     /* 1 is the answer "a rule was broken": a spec that is none must not look like it. */
     err = err ? kedge_diag_wrap(&d, err == KEDGE_E_NOMEM ? err : KEDGE_E_USAGE, "%s", path) : KEDGE_OK;
-    return err ? kedge_cli_fail(c, err, &d) : run_all(c, &s);
+    return err ? kedge_cli_fail(c, err, &d) : s.is_crowd ? kedge_cli_sim_crowd(c, &s.crowd) : run_all(c, &s);
 }
 
 int kedge_cmd_sim(struct kedge_cli *c)

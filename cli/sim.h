@@ -4,6 +4,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/diag.h"
+#include "sim/crowd.h"
 #include "sim/sim.h"
 
 /* SPEC.json, all keys optional; docs/cli.md has the table:
@@ -13,10 +14,17 @@ struct kedge_cli_sim {
     uint64_t seed;  /* the first one; text in JSON, because 64 bits do not fit a number there */
     uint32_t seeds; /* 1…KEDGE_SIM_SEEDS_MAX: one run each */
     struct kedge_sim_spec spec;
+    bool is_crowd; /* has the key "crowd": {"crowd":1000000,"tenants":100,"rounds":100,"sites_per_round":1000,
+                      "seed":"1"}; seeds, spec are nothing then */
+    struct kedge_crowd_spec crowd;
 };
 
 /* Strict: unknown keys, wrong types and numbers out of range are KEDGE_E_FORMAT and named. */
 KEDGE_NODISCARD int kedge_cli_sim_parse(struct kedge_view json, struct kedge_cli_sim *ret,
                                         struct kedge_diag *reterr);
+
+/* Runs a crowd with a progress bar and says how long a round took. Exit code. */
+struct kedge_cli;
+int kedge_cli_sim_crowd(struct kedge_cli *c, const struct kedge_crowd_spec *spec);
 
 #endif

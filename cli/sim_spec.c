@@ -3,6 +3,7 @@
 
 #include "chain/json.h"
 #include "cli/sim.h"
+#include "common/base/limits.h"
 #include "common/base/text.h"
 
 enum { SPEC_MAX = 65536 };
@@ -46,23 +47,24 @@ static int read_seed(const json_t *root, struct kedge_cli_sim *s, struct kedge_d
     return KEDGE_OK;
 }
 
-static int check_keys(const json_t *root, struct kedge_diag *d)
+static const char *const protocol_keys[] = {"seed",   "seeds",           "tenants", "sites",     "rounds",
+                                            "groups", "sites_per_round", "faults",  "signatures"};
+static const char *const crowd_keys[] = {"crowd", "seed", "tenants", "rounds", "sites_per_round"};
+
+static int check_keys(const json_t *root, const char *const *keys, size_t count, const char *hint,
+                      struct kedge_diag *d)
 {
-    static const char *const keys[] = {"seed",   "seeds",           "tenants", "sites",     "rounds",
-                                       "groups", "sites_per_round", "faults",  "signatures"};
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)root, key, value)
     {
         bool known = false;
-        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        for (size_t i = 0; i < count; i++) {
             known = known || strcmp(key, keys[i]) == 0;
         }
         if (!known) {
             (void)kedge_diag_set(d, KEDGE_E_FORMAT, "unknown key \"%.60s\"", key);
-            (void)kedge_diag_hint(
-                d, "keys: seed, seeds, tenants, sites, rounds, groups, sites_per_round, faults, signatures; "
-                   "a learning simulation has \"data\" or \"preset\"");
+            (void)kedge_diag_hint(d, "%s", hint);
             return KEDGE_E_FORMAT;
         }
     }
@@ -72,7 +74,11 @@ static int check_keys(const json_t *root, struct kedge_diag *d)
 static int read_spec(const json_t *root, struct kedge_cli_sim *s, struct kedge_diag *d)
 {
     struct kedge_sim_spec *w = &s->spec;
-    int err = check_keys(root, d);
+    int err =
+        check_keys(root, protocol_keys, sizeof protocol_keys / sizeof protocol_keys[0],
+                   "keys: seed, seeds, tenants, sites, rounds, groups, sites_per_round, faults, signatures; "
+                   "a crowd has \"crowd\", a learning simulation \"data\" or \"preset\"",
+                   d);
     err = err ? err : read_number(root, "seeds", 1, KEDGE_SIM_SEEDS_MAX, &s->seeds, d);
     err = err ? err : read_seed(root, s, d);
     err = err ? err : read_number(root, "tenants", 1, KEDGE_SIM_TENANTS_MAX, &w->tenants, d);
@@ -85,16 +91,33 @@ static int read_spec(const json_t *root, struct kedge_cli_sim *s, struct kedge_d
     return err ? err : kedge_sim_spec_check(w, d);
 }
 
+/* Ranges are those of sim/crowd.c, which knows how they depend on each other. */
+static int read_crowd(const json_t *root, struct kedge_cli_sim *s, struct kedge_diag *d)
+{
+    struct kedge_crowd_spec *w = &s->crowd;
+    int err = check_keys(root, crowd_keys, sizeof crowd_keys / sizeof crowd_keys[0],
+                         "keys of a crowd: crowd, seed, tenants, rounds, sites_per_round", d);
+    err = err ? err : read_number(root, "crowd", 1, KEDGE_CORE_SITES_MAX, &w->sites, d);
+    err = err ? err : read_number(root, "tenants", 1, UINT32_MAX, &w->tenants, d);
+    err = err ? err : read_number(root, "rounds", 1, UINT32_MAX, &w->rounds, d);
+    err = err ? err : read_number(root, "sites_per_round", 1, UINT32_MAX, &w->sites_per_round, d);
+    err = err ? err : read_seed(root, s, d);
+    w->seed = s->seed;
+    return err ? err : kedge_crowd_spec_check(w, d);
+}
+
 int kedge_cli_sim_parse(struct kedge_view json, struct kedge_cli_sim *ret, struct kedge_diag *reterr)
 {
     struct kedge_cli_sim s = {
         .seed = 1,
         .seeds = 20,
         .spec = {.tenants = 3, .sites = 4, .rounds = 10, .groups = 3, .faults = true},
+        .crowd = {.tenants = 1, .sites = 1, .rounds = 10, .sites_per_round = 1},
     };
     json_t *root = NULL;
     int err = kedgei_json_load(json, SPEC_MAX, "spec", &root, reterr);
-    err = err ? err : read_spec(root, &s, reterr);
+    s.is_crowd = !err && json_object_get(root, "crowd") != NULL;
+    err = err ? err : s.is_crowd ? read_crowd(root, &s, reterr) : read_spec(root, &s, reterr);
     json_decref(root);
     if (!err) {
         *ret = s;

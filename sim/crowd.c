@@ -74,7 +74,7 @@ static struct crowd_due pop(struct crowd *c)
     return first;
 }
 
-static int check_spec(const struct kedge_crowd_spec *s, struct kedge_diag *d)
+int kedge_crowd_spec_check(const struct kedge_crowd_spec *s, struct kedge_diag *d)
 {
     if (s->tenants < 1 || s->tenants > TENANTS_MAX) {
         return kedge_diag_set(d, KEDGE_E_FORMAT, "tenants is %u, expected 1 to %d", s->tenants, TENANTS_MAX);
@@ -144,7 +144,7 @@ static void free_all(struct crowd *c)
 int kedge_crowd_run(const struct kedge_crowd_spec *spec, kedge_crowd_progress *progress, void *arg,
                     struct kedge_crowd_outcome *ret, struct kedge_diag *reterr)
 {
-    int err = check_spec(spec, reterr);
+    int err = kedge_crowd_spec_check(spec, reterr);
     if (err) {
         return err;
     }

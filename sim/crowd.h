@@ -25,11 +25,13 @@ struct kedge_crowd_outcome {
     uint64_t digest; /* of everything that happened */
 };
 
+/* KEDGE_E_FORMAT: the key that is out of range. */
+KEDGE_NODISCARD int kedge_crowd_spec_check(const struct kedge_crowd_spec *spec, struct kedge_diag *reterr);
+
 /* Called after every round. */
 typedef void kedge_crowd_progress(void *arg, uint32_t rounds);
 
-/* KEDGE_OK also when a rule was broken: look at holds. KEDGE_E_FORMAT: the key that is out of range;
- * KEDGE_E_NOMEM. */
+/* KEDGE_OK also when a rule was broken: look at holds. Errors of kedge_crowd_spec_check; KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_crowd_run(const struct kedge_crowd_spec *spec, kedge_crowd_progress *progress,
                                     void *arg, struct kedge_crowd_outcome *ret, struct kedge_diag *reterr);
 

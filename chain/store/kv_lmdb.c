@@ -1,5 +1,5 @@
 /* The store on LMDB 0.9, the one file that knows it. What is done to be safe with it
- * (reference: LMDB's own documentation and CHANGES, and measurements in docs/modules/store.md):
+ * (LMDB's own documentation and CHANGES, and measurements in docs/modules/store.md):
  *  - default sync mode: NOMETASYNC loses acknowledged commits at power loss, NOSYNC the whole file, and
  *    WRITEMAP dies with SIGBUS when the disk is full;
  *  - MDB_NOTLS, so that read transactions do not bind to threads; no DUPSORT, no deletes through cursors;
@@ -17,6 +17,7 @@
 #include "chain/store/kv_dir.h"
 #include "chain/store/kv_impl.h"
 #include "chain/store/kv_lmdb_file.h"
+#include "chain/store/kv_lmdb_span.h"
 #include "common/base/mem.h"
 
 _Static_assert(sizeof(size_t) == 8, "the map needs a 64-bit address space");
@@ -35,11 +36,13 @@ struct lmdb_kv {
     pthread_mutex_t mutex; /* guards open, failed, and changes of env */
     unsigned open;         /* transactions */
     bool failed;
+    struct kedgei_lmdb_span span; /* read by transactions that have ended; the mutex guards it, too */
 };
 
 struct lmdb_tx {
     struct kedge_kv_tx base;
     MDB_txn *txn;
+    struct kedgei_lmdb_span span; /* read_only: what it has read */
 };
 
 static int map_error(const struct lmdb_kv *kv, int rc)
@@ -196,6 +199,7 @@ static void end_tx(struct lmdb_tx *tx, bool has_failed)
     pthread_mutex_lock(&kv->mutex);
     kv->open--;
     kv->failed = kv->failed || has_failed;
+    kedgei_lmdb_span_join(&kv->span, &tx->span);
     pthread_mutex_unlock(&kv->mutex);
     kedge_mem_free(tx);
 }
@@ -212,12 +216,10 @@ static int lmdb_begin(struct kedge_kv *base, bool write, struct kedge_kv_tx **re
     tx->base = (struct kedge_kv_tx){base, write};
     pthread_mutex_lock(&kv->mutex);
     bool unusable = !kv->env || (write && kv->failed);
-    if (!unusable) {
-        if (write) {
-            grow_map(kv);
-        }
-        kv->open++;
+    if (!unusable && write) {
+        grow_map(kv);
     }
+    kv->open += unusable ? 0 : 1;
     pthread_mutex_unlock(&kv->mutex);
     if (unusable) {
         kedge_mem_free(tx);
@@ -299,7 +301,7 @@ static int lmdb_del(struct kedge_kv_tx *base, enum kedge_kv_table table, struct 
 static int lmdb_peek(struct kedge_kv_tx *base, enum kedge_kv_table table, struct kedge_view key,
                      struct kedge_view *ret)
 {
-    const struct lmdb_tx *tx = (const struct lmdb_tx *)base;
+    struct lmdb_tx *tx = (struct lmdb_tx *)base;
     if (!is_present(base, table)) {
         return KEDGE_E_NOT_FOUND;
     }
@@ -311,6 +313,7 @@ static int lmdb_peek(struct kedge_kv_tx *base, enum kedge_kv_table table, struct
     if (!is_sane(&v, KEDGE_KV_VALUE_MAX)) {
         return KEDGE_E_CORRUPT;
     }
+    kedgei_lmdb_span_add(&tx->span, v.mv_data, base->kv->read_only ? v.mv_size : 0);
     *ret = kedge_view_of(v.mv_data, v.mv_size);
     return KEDGE_OK;
 }
@@ -343,7 +346,7 @@ static int lmdb_last(struct kedge_kv_tx *base, enum kedge_kv_table table, struct
 }
 
 /* The loop ends on a damaged tree as well: keys must rise, and there are finitely many. */
-static int scan_cursor(const struct lmdb_tx *tx, MDB_cursor *cursor, struct kedge_view prefix,
+static int scan_cursor(struct lmdb_tx *tx, MDB_cursor *cursor, struct kedge_view prefix,
                        struct kedge_view start, kedge_kv_visit *visit, void *arg)
 {
     uint8_t before[KEDGE_KV_KEY_MAX];
@@ -363,6 +366,7 @@ static int scan_cursor(const struct lmdb_tx *tx, MDB_cursor *cursor, struct kedg
         }
         memcpy(before, key.ptr, key.len);
         before_len = key.len;
+        kedgei_lmdb_span_next(&tx->span, v.mv_data, tx->base.kv->read_only ? v.mv_size : 0);
         int err = visit(arg, key, kedge_view_of(v.mv_data, v.mv_size));
         if (err) {
             return err;
@@ -374,7 +378,7 @@ static int scan_cursor(const struct lmdb_tx *tx, MDB_cursor *cursor, struct kedg
 static int lmdb_scan(struct kedge_kv_tx *base, enum kedge_kv_table table, struct kedge_view prefix,
                      struct kedge_view from, kedge_kv_visit *visit, void *arg)
 {
-    const struct lmdb_tx *tx = (const struct lmdb_tx *)base;
+    struct lmdb_tx *tx = (struct lmdb_tx *)base;
     if (!is_present(base, table)) {
         return KEDGE_OK;
     }
@@ -397,11 +401,8 @@ static int lmdb_count(struct kedge_kv_tx *base, enum kedge_kv_table table, uint6
     }
     MDB_stat stat_;
     int rc = mdb_stat(((struct lmdb_tx *)base)->txn, dbi_of(base, table), &stat_);
-    if (rc) {
-        return map_error((const struct lmdb_kv *)base->kv, rc);
-    }
-    *ret_count = stat_.ms_entries;
-    return KEDGE_OK;
+    *ret_count = rc ? *ret_count : stat_.ms_entries;
+    return rc ? map_error((const struct lmdb_kv *)base->kv, rc) : KEDGE_OK;
 }
 
 uint64_t kedgei_lmdb_number_of(struct kedge_kv_tx *tx)
