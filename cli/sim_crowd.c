@@ -1,9 +1,9 @@
 /* kedge sim with a crowd: how much processor time a round takes when a million sites could be asked. */
 #include <stdio.h>
-#include <time.h>
 
 #include "cli/cli.h"
 #include "cli/sim.h"
+#include "common/base/os/clock.h"
 
 struct watch {
     struct kedge_cli *c;
@@ -11,16 +11,10 @@ struct watch {
     double first_s, last_s; /* processor time when the first and the last round had been closed */
 };
 
-static double processor_s(void)
-{
-    struct timespec t = {0};
-    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) == 0 ? (double)t.tv_sec + 1e-9 * (double)t.tv_nsec : 0;
-}
-
 static void round_done(void *arg, uint32_t rounds)
 {
     struct watch *w = arg;
-    w->last_s = processor_s();
+    w->last_s = 1e-9 * (double)kedge_os_processor_ns();
     w->first_s = rounds == 1 ? w->last_s : w->first_s;
     kedge_cli_progress(w->c, "simulating", rounds, w->spec->rounds, "rounds");
 }

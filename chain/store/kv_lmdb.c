@@ -366,7 +366,7 @@ static int scan_cursor(struct lmdb_tx *tx, MDB_cursor *cursor, struct kedge_view
         }
         memcpy(before, key.ptr, key.len);
         before_len = key.len;
-        kedgei_lmdb_span_next(&tx->span, v.mv_data, tx->base.kv->read_only ? v.mv_size : 0);
+        kedgei_lmdb_span_add(&tx->span, v.mv_data, tx->base.kv->read_only ? v.mv_size : 0);
         int err = visit(arg, key, kedge_view_of(v.mv_data, v.mv_size));
         if (err) {
             return err;

@@ -13,7 +13,7 @@ static void let_go(struct kedgei_lmdb_span *s)
     uintptr_t from = s->from / PAGE * PAGE;
     /* Pages of a file that is mapped for reading come back from the cache: failure changes nothing. */
     (void)madvise((void *)from, (s->to - from + PAGE - 1) / PAGE * PAGE, MADV_DONTNEED);
-    *s = (struct kedgei_lmdb_span){0, 0, 0};
+    *s = (struct kedgei_lmdb_span){.bytes = 0};
 }
 
 static void widen(struct kedgei_lmdb_span *s, uintptr_t from, uintptr_t to, uint64_t bytes)
@@ -28,15 +28,10 @@ static void widen(struct kedgei_lmdb_span *s, uintptr_t from, uintptr_t to, uint
 
 void kedgei_lmdb_span_add(struct kedgei_lmdb_span *s, const void *ptr, size_t len)
 {
-    if (len > 0) {
-        widen(s, (uintptr_t)ptr, (uintptr_t)ptr + len, AROUND + len);
-    }
-}
-
-void kedgei_lmdb_span_next(struct kedgei_lmdb_span *s, const void *ptr, size_t len)
-{
-    if (len > 0) {
-        widen(s, (uintptr_t)ptr, (uintptr_t)ptr + len, len);
+    uintptr_t from = (uintptr_t)ptr, to = from + len;
+    if (len > 0 && (s->bytes == 0 || from / AROUND != s->last || (to - 1) / AROUND != s->last)) {
+        widen(s, from, to, AROUND + len);
+        s->last = (to - 1) / AROUND;
     }
 }
 

@@ -11,11 +11,11 @@
 struct kedgei_lmdb_span { /* zero: nothing */
     uintptr_t from, to;
     uint64_t bytes; /* brought into memory, about */
+    uintptr_t last; /* the 64 KiB that was read last: the kernel brings so much at a time */
 };
 
-/* Read somewhere, read behind what was read last, read by another. Each lets go when it is enough. */
+/* Something was read, here or by another. Each lets go when it is enough. */
 void kedgei_lmdb_span_add(struct kedgei_lmdb_span *s, const void *ptr, size_t len);
-void kedgei_lmdb_span_next(struct kedgei_lmdb_span *s, const void *ptr, size_t len);
 void kedgei_lmdb_span_join(struct kedgei_lmdb_span *s, const struct kedgei_lmdb_span *other);
 
 #endif

@@ -22,3 +22,10 @@ void kedge_os_sleep_ms(uint32_t ms)
     while (nanosleep(&t, &t) != 0) {
     }
 }
+
+uint64_t kedge_os_processor_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}

@@ -153,6 +153,18 @@ static void fill_authority(enum kedge_statement_kind kind, struct kedge_statemen
     }
 }
 
+static void fill_evaluation(struct kedge_st_evaluation *st)
+{
+    *st = (struct kedge_st_evaluation){.tenant = sample_id("north"),
+                                       .site = sample_id("north-1"),
+                                       .job = sample_id("digits"),
+                                       .round = 3,
+                                       .group = 1,
+                                       .samples = 40,
+                                       .correct = 37,
+                                       .loss = 0.30000000000000004};
+}
+
 void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st)
 {
     struct kedge_id tenant = sample_id("north"), site = sample_id("north-1"), job = sample_id("digits");
@@ -183,14 +195,7 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
         fill_update(&st->u.update);
         break;
     case KEDGE_ST_EVALUATION:
-        st->u.evaluation = (struct kedge_st_evaluation){.tenant = tenant,
-                                                        .site = site,
-                                                        .job = job,
-                                                        .round = 3,
-                                                        .group = 1,
-                                                        .samples = 40,
-                                                        .correct = 37,
-                                                        .loss = 0.30000000000000004};
+        fill_evaluation(&st->u.evaluation);
         break;
     case KEDGE_ST_GROUP_ASSIGNED:
         st->u.group_assigned = (struct kedge_st_group_assigned){

@@ -1,9 +1,8 @@
-/* Groups that change: migration, moves and new groups by a close, sites that choose; and restarts in between.
- */
+/* Groups that change: migration, moves and new groups by a close, sites that choose; restarts in between. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "tests/fixtures/run.h"
 #include "tests/unit/coordinator/host.h"
 
 static const enum kedge_task_kind P = KEDGE_TASK_PRETRAIN, T = KEDGE_TASK_TRAIN, E = KEDGE_TASK_EVALUATE;
@@ -597,9 +596,5 @@ int main(void)
     tcase_add_test(tc, test_choice_restarted);
     Suite *s = suite_create("coordinator/groups");
     suite_add_tcase(s, tc);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(s);
 }
