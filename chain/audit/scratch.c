@@ -17,8 +17,8 @@ enum {
     HEAP_DEFAULT = 16 << 20,
     SMALL = 4096,            /* a block below is never worth a file */
     HEAD = 64,               /* bytes before a block; keeps it aligned for anything */
-    BREATHE_EVERY = 512,     /* steps of loops between two looks */
-    RESIDENT_MAX = 48 << 20, /* of files, before the maps are let go */
+    BREATHE_EVERY = 32,      /* steps of loops between two looks; each may bring several times 64 KiB */
+    RESIDENT_MAX = 32 << 20, /* of files, before the maps are let go */
     CHUNK_FIRST = 16 << 10,  /* of an arena; they double up to the last */
     CHUNK_LAST = 4 << 20,
     RUN_BYTES = 2 << 20,  /* sorted at once */
