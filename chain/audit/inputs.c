@@ -199,6 +199,12 @@ static void check_named(const struct round_check *c, const struct kedgei_fact *a
     if (row->use != KEDGE_USE_REFUSED && u->update_kind != kind) {
         row_error(c, aggregate, log, row, "its update is of another kind");
     }
+    /* What is durable was checked before: only a pre-training may be left out, because it points nowhere. */
+    if (row->use == KEDGE_USE_REFUSED
+        && (u->update_kind != KEDGE_TRAIN_PRETRAIN
+            || strcmp(row->reason, kedge_err_code(KEDGE_E_ARG)) != 0)) {
+        row_error(c, aggregate, log, row, "it leaves out an accepted update that has its place in the sum");
+    }
     if (row->use == KEDGE_USE_AGGREGATED && u->group != row->group) {
         row_error(c, aggregate, log, row, "its update is of another group");
     }

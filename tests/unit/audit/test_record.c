@@ -22,6 +22,7 @@ static const struct twist_case cases[] = {
     {FX_UNLISTED, false, KEDGE_AUDIT_UNLISTED},
     {FX_ROW_TWICE, false, KEDGE_AUDIT_ROW_DOUBLED},
     {FX_ROW_WEIGHT, false, KEDGE_AUDIT_ROW},
+    {FX_LEFT_OUT, false, KEDGE_AUDIT_ROW},
     {FX_ROW_DIGEST, false, KEDGE_AUDIT_ROW},
     {FX_TOTALS, false, KEDGE_AUDIT_TOTALS},
     {FX_NOT_SELECTED, false, KEDGE_AUDIT_NOT_SELECTED},

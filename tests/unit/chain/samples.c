@@ -92,8 +92,16 @@ static void fill_step(struct kedge_st_step *s)
         .round = 3,
         .eta = 0.05,
         .group_count = 2,
-        .groups = {{0, sample_hash(0x51), sample_hash(0x52), sample_hash(0x53), sample_hash(0)},
-                   {1, sample_hash(0x61), sample_hash(0x62), sample_hash(0x63), sample_hash(0x64)}},
+        .groups = {{.group = 0,
+                    .before = sample_hash(0x51),
+                    .aggregate = sample_hash(0x52),
+                    .after = sample_hash(0x53),
+                    .direction = sample_hash(0)},
+                   {.group = 1,
+                    .before = sample_hash(0x61),
+                    .aggregate = sample_hash(0x62),
+                    .after = sample_hash(0x63),
+                    .direction = sample_hash(0x64)}},
     };
     put_text(s->rule, sizeof s->rule, "flexcfl-mixing/v1");
 }
