@@ -162,6 +162,7 @@ static int open_env(struct lmdb_kv *kv, struct kedge_diag *reterr)
         return err;
     }
     kv->failed = false;
+    kv->span = (struct kedgei_lmdb_span){.bytes = 0}; /* it was of another map */
     return KEDGE_OK;
 }
 
@@ -223,8 +224,7 @@ static int lmdb_begin(struct kedge_kv *base, bool write, struct kedge_kv_tx **re
     pthread_mutex_unlock(&kv->mutex);
     if (unusable) {
         kedge_mem_free(tx);
-        kedge_diag_set(reterr, KEDGE_E_IO, "%s: a former write failed; the store must be reopened",
-                       kv->dir.path);
+        kedge_diag_set(reterr, KEDGE_E_IO, "%s: a former write failed; reopen the store", kv->dir.path);
         kedge_diag_hint(reterr, "check the disk (dmesg), then restart");
         return KEDGE_E_IO;
     }

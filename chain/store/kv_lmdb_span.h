@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 struct kedgei_lmdb_span { /* zero: nothing */
-    uintptr_t from, to;
-    uint64_t bytes; /* brought into memory, about */
-    uintptr_t last; /* the 64 KiB that was read last: the kernel brings so much at a time */
+    uintptr_t from, to;   /* of all that was ever read */
+    uint64_t bytes;       /* brought into memory since it was last let go, about */
+    uintptr_t last;       /* the 64 KiB that was read last: the kernel brings so much at a time */
 };
 
 /* Something was read, here or by another. Each lets go when it is enough. */
