@@ -23,7 +23,7 @@ enum {
     CHUNK_LAST = 4 << 20,
     RUN_BYTES = 2 << 20,  /* sorted at once */
     COPY_BYTES = 1 << 20, /* between two looks */
-    MERGE_STEP = 64,      /* items that are one step of a loop */
+    MERGE_STEP = 4,       /* items that are one step of a loop: what they point to lies anywhere */
 };
 
 struct kedgei_region {
