@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "aggregation/gram.h"
+#include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "grouping/direction.h"
@@ -11,6 +12,10 @@
 #include "grouping/quota.h"
 #include "grouping/shift.h"
 #include "strategy/blend.h"
+
+enum {
+    REGROUPINGS = KEDGE_ROUNDS_MAX
+}; /* the "round" from which all groupings behind the first draw chance */
 
 int kedgei_learn_signs_init(struct kedgei_learn_signs *s, uint32_t room)
 {
@@ -145,7 +150,7 @@ int kedgei_learn_direct(struct kedgei_learn *l, const struct kedgei_learn_signs 
 
 /* Sites with a group and an update, at most as many as a Gram matrix takes: a uniform sample where there are
  * more. */
-static int gather_signs(struct kedgei_learn *l, struct kedgei_learn_signs *s, uint32_t round)
+static int gather_signs(struct kedgei_learn *l, struct kedgei_learn_signs *s)
 {
     uint32_t count = 0;
     struct kedge_rng rng;
@@ -161,7 +166,7 @@ static int gather_signs(struct kedgei_learn *l, struct kedgei_learn_signs *s, ui
     int err = kedgei_learn_signs_init(s, take);
     if (!err && take < count) {
         kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN,
-                       kedgei_learn_stream(KEDGEI_LEARN_STREAM_COLD, round), 1);
+                       kedgei_learn_stream(KEDGEI_LEARN_STREAM_COLD, REGROUPINGS), 1);
         kedge_rng_sample(&rng, l->order, count, take);
     }
     for (uint32_t i = 0; i < take && !err; i++) {
@@ -229,11 +234,12 @@ static int move_others(struct kedgei_learn *l, const struct kedgei_learn_signs *
     return err;
 }
 
-static int recluster(struct kedgei_learn *l, struct kedgei_learn_signs *s, uint32_t round)
+/* Chance draws alike each time: where no update came since, groups stay as they are. */
+static int recluster(struct kedgei_learn *l, struct kedgei_learn_signs *s)
 {
     uint32_t clusters = 0, slot[KEDGE_LEARN_GROUPS_MAX];
     uint32_t *then = kedge_mem_new(s->count, sizeof *then);
-    int err = then ? kedgei_learn_cluster(l, s, round, &clusters) : KEDGE_E_NOMEM;
+    int err = then ? kedgei_learn_cluster(l, s, REGROUPINGS, &clusters) : KEDGE_E_NOMEM;
     for (uint32_t i = 0; i < s->count && !err; i++) {
         then[i] = l->sites[s->site[i]].group;
     }
@@ -338,8 +344,8 @@ int kedgei_learn_regroup(struct kedgei_learn *l, uint32_t round)
     if (!again && !estimate) {
         return KEDGE_OK;
     }
-    int err = gather_signs(l, &s, round);
-    err = err ? err : again ? recluster(l, &s, round) : refresh(l, &s);
+    int err = gather_signs(l, &s);
+    err = err ? err : again ? recluster(l, &s) : refresh(l, &s);
     kedgei_learn_signs_deinit(&s);
     err = err || o->merge >= 1 ? err : merge(l);
     return err ? kedge_diag_set(l->reterr, err, "round %u: groups: %s", round, kedge_strerror(err))
