@@ -113,25 +113,25 @@ bool kedgei_order_is_valid(const struct kedge_order_columns *columns)
 /* ---- columns ---- */
 
 /* Sorts all columns by the block's network and closes them as it says. */
-static void run_columns(const struct kedge_order_columns *columns, struct kedgei_order_block *block,
+static void run_columns(const struct kedge_order_columns *columns, struct kedgei_order_block block,
                         size_t kept)
 {
     _Alignas(64) int32_t rows[KEDGEI_ORDER_BLOCK];
     const size_t lanes = count_lanes(columns->count);
-    block->rows = rows;
-    block->count = columns->count;
-    block->divisor = (double)kept * (double)(UINT64_C(1) << columns->scale_bits);
+    block.rows = rows;
+    block.count = columns->count;
+    block.divisor = (double)kept * (double)(UINT64_C(1) << columns->scale_bits);
     for (size_t at = 0; at < columns->n; at += lanes) {
         float base[KEDGEI_ORDER_LANES] = {0};
         float out[KEDGEI_ORDER_LANES];
         const size_t n = columns->n - at < lanes ? columns->n - at : lanes;
         memcpy(base, columns->base + columns->first + at, n * sizeof *base);
         fill_rows(columns, at, lanes, rows);
-        block->vectors = columns->n - at >= 2 * lanes ? columns->vectors : NULL;
-        block->next = columns->first + at + lanes;
-        block->base = base;
-        block->out = out;
-        run_block(block, lanes);
+        block.vectors = columns->n - at >= 2 * lanes ? columns->vectors : NULL;
+        block.next = columns->first + at + lanes;
+        block.base = base;
+        block.out = out;
+        run_block(&block, lanes);
         memcpy(columns->out + at, out, n * sizeof *out);
     }
 }
@@ -145,7 +145,7 @@ int kedge_order_mean(const struct kedge_order_columns *columns, size_t from, siz
     kedgei_order_draw(&network, columns->count);
     cut_network(&network, columns->count, from, to);
     struct kedgei_order_block block = {.network = &network, .from = from, .to = to};
-    run_columns(columns, &block, to - from);
+    run_columns(columns, block, to - from);
     return KEDGE_OK;
 }
 
@@ -157,6 +157,6 @@ int kedge_order_nearest(const struct kedge_order_columns *columns, size_t keep)
     struct kedgei_order_network network;
     kedgei_order_draw(&network, columns->count);
     struct kedgei_order_block block = {.network = &network, .keep = keep};
-    run_columns(columns, &block, keep);
+    run_columns(columns, block, keep);
     return KEDGE_OK;
 }

@@ -185,7 +185,7 @@ void kedge_poc_put_choices(const struct kedge_poc *p, struct kedge_buf *out)
     }
     if (p->rule[0]) { /* all sites, said so: rules want to know how many updates there may be */
         kedge_buf_printf(out, ",\n  \"rule\": \"%s\",\n  \"sites_per_round\": %llu", p->rule,
-                         (unsigned long long)(p->tenants * p->sites));
+                         (unsigned long long)p->tenants * p->sites);
     }
 }
 

@@ -139,6 +139,7 @@ static struct crowd_site *wake(struct crowd *c, uint32_t site)
         c->free_slot = ++c->slot_count;
     }
     uint32_t slot = c->free_slot;
+    KEDGE_ASSERT(c->slots && slot <= c->slot_count);
     struct crowd_site *s = &c->slots[slot - 1];
     c->free_slot = s->next_free;
     c->slot_of[site] = slot;

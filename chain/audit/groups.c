@@ -77,6 +77,7 @@ const struct kedgei_fact *kedgei_group_behind(const struct kedgei_log *log, cons
 
 static uint32_t group_of(const struct kedgei_fact *fact)
 {
+    KEDGE_ASSERT(fact && fact->body);
     return ((const struct kedge_st_group_assigned *)fact->body)->group;
 }
 

@@ -328,8 +328,7 @@ static void check_update_base(const struct round_check *c, const struct kedgei_l
             grouped ? kedgei_group_before(log, &c->job->id, &u->site, fact->index) : NULL;
         const struct kedge_st_group_assigned *last = assigned ? assigned->body : NULL;
         bool known = !grouped || (last && last->round >= kedgei_grouped_in(c->job, c->round->number));
-        uint32_t group =
-            grouped && assigned ? ((const struct kedge_st_group_assigned *)assigned->body)->group : 0;
+        uint32_t group = last ? last->group : 0;
         if (!known || u->group != group) {
             kedgei_error(c->f, KEDGE_AUDIT_GROUP, log, fact->index, "site \"%s\" trained for group %u, %s",
                          u->site.s, u->group,

@@ -15,7 +15,7 @@ struct kedge_metrics { /* what the trainer tells of a task */
     uint64_t personal_correct;
     double personal_loss;
     bool has_base_loss;
-    double base_loss; /* of the base model on the site's training data, not below 0 */
+    double base_loss;                     /* of the base model on the site's training data, not below 0 */
     struct kedge_labels labels;           /* of the training data, where the trainer tells */
     char engine[KEDGE_ST_ENGINE_MAX + 1]; /* never empty; a longer name is cut */
 };

@@ -16,7 +16,7 @@ enum { KEDGE_HISTORY_MAX = 4096 }; /* rounds that `job show` can tell of; older 
 
 struct kedge_group_metric {
     uint64_t samples, correct;
-    double loss_sum; /* sum of loss · samples */
+    double loss_sum;                             /* sum of loss · samples */
     uint64_t personal_samples, personal_correct; /* of sites' own models, where they keep any */
     uint32_t sites;
 };

@@ -95,7 +95,8 @@ START_TEST(gap_finds_the_number)
         struct kedge_rng rng = new_stream(truth);
         for (size_t i = 0; i < N; i++) {
             points[2 * i] = kedge_rng_unit(&rng) + 5.0 * (double)(i % truth % 2);
-            points[2 * i + 1] = kedge_rng_unit(&rng) + 5.0 * (double)(i % truth / 2);
+            const size_t row = i % truth / 2;
+            points[2 * i + 1] = kedge_rng_unit(&rng) + 5.0 * (double)row;
         }
         double gap = 0.0, next = 0.0, error = 0.0;
         size_t k = 1;
