@@ -60,6 +60,22 @@ static int weigh(const struct kedgei_replay *r, struct kedgei_decision *d, const
     return KEDGE_OK;
 }
 
+/* What was computed, if it was, against the model that the aggregate states; takes the hasher. */
+static void judge_model(const struct kedgei_replay *r, struct kedgei_decision *d, const char *what, int err,
+                        struct kedge_diag *diag, struct kedge_hasher *hasher, struct kedgei_findings *f)
+{
+    struct kedge_hash digest;
+    if (err) {
+        kedgei_replay_failed(r, d, d->fact->index, what, err, diag, f);
+    } else {
+        kedge_hasher_final(hasher, &digest);
+        kedgei_replay_add(d, digest.b, sizeof digest.b);
+        kedgei_replay_compare(r, d, KEDGE_AUDIT_REPLAY_AGGREGATE, d->fact->index, d->group, &digest,
+                              &d->fact->subject, f);
+    }
+    kedge_hasher_free(hasher);
+}
+
 /* The mean of the former models of those whose updates made the group. */
 static void replay_regrouped(const struct kedgei_replay *r, struct kedgei_decision *d,
                              struct kedgei_findings *f)
@@ -71,7 +87,6 @@ static void replay_regrouped(const struct kedgei_replay *r, struct kedgei_decisi
     struct kedgei_inputs in = {.items = NULL};
     struct kedge_hasher *hasher = NULL;
     struct kedge_sink sink;
-    struct kedge_hash digest;
     char initial[KEDGE_PATH_MAX], paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
     const char *former[KEDGE_GROUPS_MAX];
     int err = kedgei_inputs_read(r, d, &in, f);
@@ -88,15 +103,7 @@ static void replay_regrouped(const struct kedgei_replay *r, struct kedgei_decisi
     err = err ? err
               : kedge_compute_regrouped(&d->job->layout, former, last->group_count, initial, then, group,
                                         in.count, d->group, sink, &diag);
-    if (err) {
-        kedgei_replay_failed(r, d, d->fact->index, "model of a new group", err, &diag, f);
-    } else {
-        kedge_hasher_final(hasher, &digest);
-        kedgei_replay_add(d, digest.b, sizeof digest.b);
-        kedgei_replay_compare(r, d, KEDGE_AUDIT_REPLAY_AGGREGATE, d->fact->index, d->group, &digest,
-                              &d->fact->subject, f);
-    }
-    kedge_hasher_free(hasher);
+    judge_model(r, d, "model of a new group", err, &diag, hasher, f);
     kedge_mem_free(in.items);
     kedge_mem_free(then);
     kedge_mem_free(group);
@@ -115,7 +122,6 @@ void kedgei_replay_aggregate(const struct kedgei_replay *r, struct kedgei_decisi
     struct kedgei_inputs in = {.items = NULL};
     struct kedge_hasher *hasher = NULL;
     struct kedge_sink sink;
-    struct kedge_hash digest;
     char base[KEDGE_PATH_MAX];
     int err = kedgei_inputs_read(r, d, &in, f);
     struct kedge_compute_input *inputs = kedge_mem_new(in.count + 1, sizeof *inputs);
@@ -136,15 +142,7 @@ void kedgei_replay_aggregate(const struct kedgei_replay *r, struct kedgei_decisi
     err = err ? err
               : kedge_compute_aggregate(spec, &d->job->layout, base, inputs, in.count, &weights,
                                         d->job->limit, sink, &diag);
-    if (err) {
-        kedgei_replay_failed(r, d, d->fact->index, "aggregate", err, &diag, f);
-    } else {
-        kedge_hasher_final(hasher, &digest);
-        kedgei_replay_add(d, digest.b, sizeof digest.b);
-        kedgei_replay_compare(r, d, KEDGE_AUDIT_REPLAY_AGGREGATE, d->fact->index, d->group, &digest,
-                              &d->fact->subject, f);
-    }
-    kedge_hasher_free(hasher);
+    judge_model(r, d, "aggregate", err, &diag, hasher, f);
     kedge_mem_free(in.items);
     kedge_mem_free(inputs);
     kedge_mem_free(recorded);
