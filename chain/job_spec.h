@@ -63,6 +63,8 @@ struct kedge_job_spec {
     uint32_t round_timeout_s;  /* default 3600 */
     const struct kedge_strategy
         *strategy; /* a row of strategy/'s table; default "fedavg", grouped "flexcfl" */
+    enum kedge_choose choose; /* what decides the number of groups: "fixed", "silhouette", "gap"; default: the
+                                 strategy's */
     struct kedge_strategy_options options; /* the strategy's defaults and what the spec says */
     enum kedge_server server;              /* default: the strategy's */
     const struct kedge_rule *rule;         /* a row of aggregation/'s table; default "mean" */
@@ -76,6 +78,24 @@ KEDGE_NODISCARD int kedge_job_spec_parse(struct kedge_view text, struct kedge_jo
                                          struct kedge_diag *reterr);
 /* The word of the key "server" for what the spec has; static. */
 const char *kedge_job_spec_server_name(const struct kedge_job_spec *spec);
+/* Is this the site whose update is the root of trust (rule "root-trust")? place: of its tenant in the spec. */
+bool kedge_job_spec_is_root(const struct kedge_job_spec *spec, uint32_t place, const struct kedge_id *site);
+/* Models that the job begins with, each a group's of its own, without a pre-training; 1 where the first model is that
+ * of all. */
+uint32_t kedge_job_spec_models(const struct kedge_job_spec *spec);
+/* Hierarchical: a group is an edge, a tenant is at the edge of its place in the spec; behind the step of some rounds
+ * the edges' models meet. */
+bool kedge_job_spec_has_edges(const struct kedge_job_spec *spec);
+uint32_t kedge_job_spec_edge(uint32_t place);
+bool kedge_job_spec_meets(const struct kedge_job_spec *spec, uint32_t round);
+/* What an update adds to its edge's weight at the next meeting: its samples where the rule counts samples, else 1;
+ * nothing where the rule left it out (weight, of its row in the list, 0). */
+uint64_t kedge_job_spec_meeting_share(const struct kedge_job_spec *spec, uint64_t weight, uint64_t samples);
+/* The bounds between which the number of groups is chosen; both `groups` where that is the number. A
+ * coordinator has room for *ret_most models. */
+void kedge_job_spec_groups(const struct kedge_job_spec *spec, uint32_t *ret_least, uint32_t *ret_most);
+/* The first coordinate of what sites are grouped by: 0, or with one-shot clustering that of the last layer. */
+uint64_t kedge_job_spec_sign_first(const struct kedge_job_spec *spec, const struct kedge_layout *layout);
 /* An update weighs as much as it has samples (FedAvg), lowered where a tenant's share is capped. */
 bool kedge_job_spec_weighs_samples(const struct kedge_job_spec *spec);
 /* Steps and loss that a training update states are such that it can be weighed: steps 1 … 2^31 − 1 and a loss

@@ -9,6 +9,17 @@ struct json_t;
 /* Keys "strategy", "options", "server", "rule", "rule_fraction", "rule_bound", once "grouping" is read. */
 KEDGE_NODISCARD int kedgei_spec_read_strategy(const struct json_t *root, struct kedge_job_spec *s,
                                               struct kedge_diag *d);
+/* Key "root_site" (job_spec_root.c), once the rule is read: there if and only if the rule needs one. Also the
+ * least "sites_min", "quorum" and "sites_per_round" of such a job: the root's update and another. */
+KEDGE_NODISCARD int kedgei_spec_read_root(const struct json_t *root, struct kedge_job_spec *s,
+                                          struct kedge_diag *d);
+/* Of a strategy that has groups without a pre-training (job_spec_groups.c): "groups" and what goes with them, once all
+ * keys are read. */
+KEDGE_NODISCARD int kedgei_spec_check_groups(struct kedge_job_spec *s, const struct json_t *root,
+                                             struct kedge_diag *d);
+/* Key "choose" (job_spec_choose.c), once the strategy is known. */
+KEDGE_NODISCARD int kedgei_spec_read_choose(const struct json_t *root, struct kedge_job_spec *s,
+                                            struct kedge_diag *d);
 /* What they mean together with all other keys, once these are read and their defaults taken. */
 KEDGE_NODISCARD int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag *d);
 

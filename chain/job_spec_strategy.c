@@ -30,7 +30,7 @@ static void put_word(char *list, size_t size, const char *word)
 /* What a coordinator does not run of a strategy, or NULL. */
 static const char *not_run(const struct kedge_strategy *row)
 {
-    bool grouped = row->grouping == KEDGE_GROUPING_KIND_FLEXCFL;
+    bool grouped = row->grouping == KEDGE_GROUPING_KIND_FLEXCFL || row->grouping == KEDGE_GROUPING_KIND_ONESHOT;
     if (row->comparison_only) {
         return "it is there to be compared with";
     }
@@ -40,8 +40,8 @@ static const char *not_run(const struct kedge_strategy *row)
     if (row->grouping != KEDGE_GROUPING_KIND_NONE && !grouped) {
         return "sites come to its groups in a way that no statement tells";
     }
-    if (grouped && (row->edc != KEDGE_EDC_UNIT || row->choose != KEDGE_CHOOSE_FIXED || row->judge)) {
-        return "its groups are made otherwise than the record can tell";
+    if (grouped && row->judge) {
+        return "it estimates directions again and again, which the record can not tell";
     }
     if (row->local == KEDGE_LOCAL_SCAFFOLD || row->server == KEDGE_SERVER_CONTROL) {
         return "its updates are two vectors";
@@ -78,7 +78,7 @@ static int read_name(const json_t *root, struct kedge_job_spec *s, struct kedge_
     if (!row || not_run(row)) {
         return refuse_strategy(name ? name : "", row, d);
     }
-    if (row->grouping == KEDGE_GROUPING_KIND_FLEXCFL) {
+    if (row->grouping == KEDGE_GROUPING_KIND_FLEXCFL || row->grouping == KEDGE_GROUPING_KIND_ONESHOT) {
         if (grouping && s->grouping == KEDGE_GROUPING_NONE) {
             return kedge_diag_set(d, KEDGE_E_FORMAT,
                                   "job spec: \"grouping\": \"none\", but strategy \"%s\" groups its sites; "
@@ -144,6 +144,9 @@ static bool is_used(const struct kedge_job_spec *s, const struct kedge_strategy_
         {offsetof(struct kedge_strategy_options, proximal), s->strategy->local == KEDGE_LOCAL_PROXIMAL},
         {offsetof(struct kedge_strategy_options, personal), s->strategy->local == KEDGE_LOCAL_DITTO},
         {offsetof(struct kedge_strategy_options, fairness), kedge_strategy_uses(s->strategy, option)},
+        {offsetof(struct kedge_strategy_options, edge_rounds), kedge_strategy_uses(s->strategy, option)},
+        {offsetof(struct kedge_strategy_options, link), kedge_strategy_uses(s->strategy, option)},
+        {offsetof(struct kedge_strategy_options, most), s->choose != KEDGE_CHOOSE_FIXED},
         {offsetof(struct kedge_strategy_options, server_lr), s->server != KEDGE_SERVER_NONE},
         {offsetof(struct kedge_strategy_options, momentum), s->server == KEDGE_SERVER_MOMENTUM || adapts},
         {offsetof(struct kedge_strategy_options, second_moment), adapts && s->server != KEDGE_SERVER_ADAGRAD},
@@ -309,6 +312,7 @@ int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag
         return kedge_diag_set(
             d, KEDGE_E_FORMAT,
             "job spec: \"tenant_share_max\": weights of strategy \"%s\" may be 0, which no cap "
+    err = err ? err : kedgei_spec_read_choose(root, s, d);
             "takes",
             s->strategy->name);
     }
