@@ -47,8 +47,8 @@ static void check_own(struct sim *w, const struct sim_entry *e)
     if (warm != (e->why == KEDGE_WHY_MIGRATION) || (warm && !may_migrate(w, e->site, e->job, e->round))) {
         sim_violate(w, "site %u may not change its group in round %u by itself", e->site, e->round);
     }
-    uint32_t want = sim_group_of(&p->update, count);
-    if (want != e->group) {
+    uint32_t want;
+    if (sim_nearest(w, e->site, &p->update, count, &want) != KEDGE_OK || want != e->group) {
         sim_violate(w, "site %u gets group %u, but its pretraining says %u", e->site, e->group, want);
     }
 }

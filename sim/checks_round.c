@@ -22,7 +22,7 @@ static void check_inputs(struct sim *w, uint32_t job)
             return;
         }
         e->listed = true;
-        if (in->group == SIM_NONE) {
+        if (in->group == SIM_NONE && !w->payload) { /* a real one may point nowhere */
             sim_violate(w, "update of site %u in round %u is neither used nor grouped", in->site, p->round);
         } else if (in->kind == KEDGE_TASK_TRAIN && e->group != in->group) {
             sim_violate(w, "update of site %u for group %u is counted in group %u", in->site, e->group,

@@ -12,13 +12,35 @@ uint32_t sim_group_of(const struct kedge_digest *update, uint32_t groups)
     return groups ? update->b[0] % groups : 0;
 }
 
+uint32_t sim_group_of_input(const struct sim *w, uint32_t job, const struct kedge_digest *update)
+{
+    const struct sim_pending *p = &w->jobs[job].pending;
+    for (uint32_t i = 0; i < p->input_count && w->payload; i++) {
+        if (p->inputs[i].kind == KEDGE_TASK_PRETRAIN && sim_same(&p->inputs[i].update, update)) {
+            return p->inputs[i].group;
+        }
+    }
+    return sim_group_of(update, p->group_count);
+}
+
+int sim_nearest(const struct sim *w, uint32_t site, const struct kedge_digest *update, uint32_t groups,
+                uint32_t *ret_group)
+{
+    if (w->payload) {
+        return w->payload->nearest(w->payload->arg, site, update, ret_group);
+    }
+    *ret_group = sim_group_of(update, groups);
+    return KEDGE_OK;
+}
+
 static void put_input(struct sim_pending *p, uint32_t site, uint32_t group, enum kedge_task_kind kind,
-                      const struct kedge_coord_input *in)
+                      uint32_t round, const struct kedge_coord_input *in)
 {
     if (in->progress == KEDGE_INPUT_ACCEPTED) {
         p->inputs[p->input_count++] = (struct sim_input){.site = site,
                                                          .leaf = (uint32_t)in->leaf,
                                                          .group = group,
+                                                         .round = round,
                                                          .kind = kind,
                                                          .envelope = in->envelope,
                                                          .update = in->update,
@@ -130,7 +152,56 @@ static uint32_t group_given(const struct sim_pending *p, const struct kedge_coor
                                     : SIM_NONE;
 }
 
-void sim_compute(struct sim *w, uint32_t job)
+/* The site's last pretraining that is durable. */
+static const struct kedge_digest *pretraining_of(const struct sim *w, uint32_t job, uint32_t site)
+{
+    const struct sim_device *d = &w->devices[site];
+    uint32_t at = d->pretrained[job];
+    return at == SIM_NONE ? NULL : &w->ledgers[d->tenant].entries[at].update;
+}
+
+static void ask_about(const struct sim *w, uint32_t job, uint32_t site, struct sim_close *c)
+{
+    const struct kedge_coord_row *row = sim_job_row(w, job, site);
+    uint32_t tenant = w->devices[site].tenant;
+    bool pretrain = c->kind == KEDGE_TASK_PRETRAIN;
+    const struct kedge_coord_input *in = pretrain ? &row->pretrain : &row->train;
+    const struct kedge_digest *by = pretraining_of(w, job, site);
+    if (in->progress == KEDGE_INPUT_ACCEPTED) {
+        c->inputs[c->input_count++] = (struct sim_close_input){
+            site, tenant, pretrain ? SIM_NONE : in->group, row->group, in->update};
+    } else if (pretrain && row->group != SIM_NONE && by) {
+        c->others[c->other_count++] = (struct sim_close_other){site, tenant, row->group, SIM_NONE, *by};
+    }
+}
+
+/* Models and, in a PRETRAIN round, groups, by the payload. */
+static int compute_payload(struct sim *w, uint32_t job, const struct kedge_coord_job_view *view,
+                           struct sim_close *c)
+{
+    struct sim_pending *p = &w->jobs[job].pending;
+    uint32_t count = 0;
+    const uint32_t *order = kedge_coord_site_order(w->server.core, &count);
+    *c = (struct sim_close){.round = view->round, .kind = view->round_kind, .model_count = view->model_count};
+    memcpy(c->models, view->models, view->model_count * sizeof c->models[0]);
+    c->inputs = sim_new_array(w->config.sites, sizeof *c->inputs);
+    c->others = sim_new_array(w->config.sites, sizeof *c->others);
+    for (uint32_t i = 0; i < count; i++) {
+        ask_about(w, job, order[i], c);
+    }
+    int err = w->payload->close(w->payload->arg, c);
+    for (uint32_t i = 0; i < c->input_count && c->kind == KEDGE_TASK_PRETRAIN; i++) {
+        p->groups[c->inputs[i].site] = c->inputs[i].group;
+    }
+    for (uint32_t i = 0; i < c->other_count; i++) {
+        p->groups[c->others[i].site] = c->others[i].group;
+    }
+    kedge_mem_free(c->inputs);
+    kedge_mem_free(c->others);
+    return err;
+}
+
+int sim_compute(struct sim *w, uint32_t job)
 {
     struct kedge_coord_job_view view;
     struct sim_pending *p = &w->jobs[job].pending;
@@ -141,9 +212,12 @@ void sim_compute(struct sim *w, uint32_t job)
     p->input_count = p->refused_count = 0;
     uint32_t count = 0;
     const uint32_t *order = kedge_coord_site_order(w->server.core, &count);
+    struct sim_close close;
     p->group_count = count_groups(w, job, &view);
     memset(p->groups, 0xff, w->config.sites * sizeof *p->groups);
     memset(p->refused, 0, w->config.sites * sizeof *p->refused);
+    int err = w->payload ? compute_payload(w, job, &view, &close) : KEDGE_OK;
+    p->group_count = w->payload && !err ? close.model_count : p->group_count;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t site = order[i];
         const struct kedge_coord_row *row = sim_job_row(w, job, site);
@@ -158,5 +232,9 @@ void sim_compute(struct sim *w, uint32_t job)
     }
     weigh(w, job);
     compute_models(p, job, &view);
+    for (uint32_t g = 0; g < p->group_count && w->payload && !err; g++) {
+        p->sums[g].model = close.models[g];
+    }
     sim_move(w, job);
+    return err;
 }

@@ -212,6 +212,9 @@ static void running(struct sim *w, struct sim_event *ev)
         }
     } else {
         KEDGE_ASSERT(ev->type == SIM_DEVICE_DONE);
+        if (w->payload && ev->site_event.type == KEDGE_SITE_EV_TRAINED) {
+            sim_device_worked(w, ev->site, &ev->site_event);
+        }
         if (ev->site_event.type == KEDGE_SITE_EV_TRAINED
             && ev->site_event.results[0].kind == KEDGE_SITE_PRETRAIN) {
             struct sim_device *d = &w->devices[ev->site];

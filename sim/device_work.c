@@ -5,8 +5,12 @@
 
 enum { MS = 1000000, CALL_SLACK_S = 5, SLOW_TRAINING = 20 };
 
-static uint64_t weight_of(const struct kedge_site_result *result)
+static uint64_t weight_of(const struct sim *w, const struct kedge_site_result *result)
 {
+    if (w->payload) {
+        struct kedge_digest update = sim_of_site(&result->update);
+        return result->kind == KEDGE_SITE_EVALUATE ? 1 : w->payload->weight(w->payload->arg, &update);
+    }
     return result->update.b[30] == 0xbd ? 101 : 1u + result->update.b[30] % 100u; /* 101 is over the limit */
 }
 
@@ -16,7 +20,7 @@ static struct sim_event *push_submit(struct sim *w, uint64_t at_ns, uint32_t sit
     struct sim_event *ev = sim_device_push(w, SIM_TO_SERVER, at_ns, site, serial);
     ev->call = KEDGE_SITE_CALL_SUBMIT;
     ev->result = *result;
-    ev->weight = weight_of(result);
+    ev->weight = weight_of(w, result);
     return ev;
 }
 
@@ -28,7 +32,7 @@ static void send_other_face(struct sim *w, uint32_t site, const struct kedge_sit
     struct kedge_digest update = sim_digest(w->seq, site, result->round, "other", 5);
     update.b[30] = update.b[31] = 1;
     other.update = sim_to_site(&update);
-    sim_sign_result(w, site, &other, weight_of(&other));
+    sim_sign_result(w, site, &other, weight_of(w, &other));
     d->uploads[d->upload_count++ % SIM_UPLOADS_KEPT] = update;
     push_submit(w, w->now_ns + 2 * sim_delay(w), site, 0, &other);
 }
@@ -71,13 +75,16 @@ static void call(struct sim *w, uint32_t site, const struct kedge_site_effect *f
         ev->busy = fx->busy;
         ev->shifted = fx->shifted.s[0] ? sim_job_of(&fx->shifted) : SIM_NONE;
         ev->result = fx->result;
-        ev->weight = weight_of(&fx->result);
+        ev->weight = weight_of(w, &fx->result);
     }
 }
 
 static void fetch(struct sim *w, uint32_t site, const struct kedge_site_effect *fx)
 {
     uint64_t at = w->now_ns + 2 * sim_delay(w);
+    if (w->payload && fx->blob == KEDGE_SITE_BLOB_MODEL) {
+        at += w->payload->transfer_ns(w->payload->arg, site);
+    }
     struct sim_event *ev = sim_device_push(w, SIM_DEVICE_DONE, at, site, fx->serial);
     struct sim_device *d = &w->devices[site];
     struct kedge_digest model = sim_of_site(&fx->digest);
@@ -141,14 +148,51 @@ static void put_result(struct sim *w, uint32_t site, const struct kedge_site_tas
         r->update = sim_to_site(&update);
         r->update_len = task->update_len;
     }
-    sim_sign_result(w, site, r, weight_of(r));
+    sim_sign_result(w, site, r, weight_of(w, r));
+}
+
+/* Real training, and what is told about it; no result: it went wrong. */
+static void put_trained(struct sim *w, uint32_t site, const struct kedge_site_task *task,
+                        struct kedge_site_event *ev)
+{
+    struct kedge_digest update = {{0}};
+    struct kedge_site_result *r = &ev->results[ev->result_count++];
+    *r = (struct kedge_site_result){
+        .job = task->job, .kind = task->kind, .round = task->round, .group = task->group, .base = task->base};
+    if (task->kind != KEDGE_SITE_EVALUATE) {
+        int err = w->payload->end(w->payload->arg, site, task, &update);
+        if (err) {
+            ev->type = KEDGE_SITE_EV_TRAIN_FAILED;
+            ev->err = KEDGE_E_TRAINER;
+            ev->result_count = 0;
+            return;
+        }
+        r->update = sim_to_site(&update);
+        r->update_len = task->update_len;
+    }
+    sim_sign_result(w, site, r, weight_of(w, r));
+    if (task->evaluate_base) {
+        put_result(w, site, task, KEDGE_SITE_EVALUATE, ev);
+    }
+}
+
+void sim_device_worked(struct sim *w, uint32_t site, struct kedge_site_event *done)
+{
+    const struct kedge_site_task task = done->reply.task;
+    put_trained(w, site, &task, done);
+    if (done->type == KEDGE_SITE_EV_TRAINED && w->payload->has_shifted(w->payload->arg, site, &task)) {
+        struct sim_event *ev = sim_push(w, SIM_SHIFT, w->now_ns);
+        ev->site = site;
+        ev->job = sim_job_of(&task.job);
+    }
 }
 
 static void train(struct sim *w, uint32_t site, const struct kedge_site_effect *fx)
 {
-    uint64_t ms = 1 + sim_below(w, w->config.train_ms);
-    ms = sim_fault(w, SIM_FAULT_TRAINING_SLOW, w->config.train_slow) ? SLOW_TRAINING * ms : ms;
-    struct sim_event *ev = sim_device_push(w, SIM_DEVICE_DONE, w->now_ns + ms * MS, site, fx->serial);
+    uint64_t ns = (1 + sim_below(w, w->config.train_ms)) * MS;
+    ns = w->payload ? w->payload->work_ns(w->payload->arg, site, &fx->task) : ns;
+    ns = sim_fault(w, SIM_FAULT_TRAINING_SLOW, w->config.train_slow) ? SLOW_TRAINING * ns : ns;
+    struct sim_event *ev = sim_device_push(w, SIM_DEVICE_DONE, w->now_ns + ns, site, fx->serial);
     struct kedge_site_event *done = &ev->site_event;
     if (sim_fault(w, SIM_FAULT_TRAINING_FAILED, w->config.train_fail)) {
         done->type = KEDGE_SITE_EV_TRAIN_FAILED;
@@ -156,6 +200,11 @@ static void train(struct sim *w, uint32_t site, const struct kedge_site_effect *
         return;
     }
     done->type = KEDGE_SITE_EV_TRAINED;
+    if (w->payload) {
+        done->reply.task = fx->task;
+        w->payload->begin(w->payload->arg, site, &fx->task);
+        return;
+    }
     put_result(w, site, &fx->task, fx->task.kind, done);
     if (fx->task.evaluate_base) {
         put_result(w, site, &fx->task, KEDGE_SITE_EVALUATE, done);
@@ -192,9 +241,12 @@ void sim_device_execute(struct sim *w, uint32_t site, const struct kedge_site_ef
     case KEDGE_SITE_FX_TRAIN:
         train(w, site, fx);
         return;
-    case KEDGE_SITE_FX_UPLOAD:
-        sim_device_push(w, SIM_UPLOAD, w->now_ns + sim_delay(w), site, fx->serial)->result = fx->result;
+    case KEDGE_SITE_FX_UPLOAD: {
+        uint64_t at = w->now_ns + sim_delay(w);
+        at += w->payload ? w->payload->transfer_ns(w->payload->arg, site) : 0;
+        sim_device_push(w, SIM_UPLOAD, at, site, fx->serial)->result = fx->result;
         return;
+    }
     case KEDGE_SITE_FX_PERSIST: {
         uint64_t at = sim_disk(w, &d->disk_busy_ns, NULL);
         sim_device_push(w, SIM_DEVICE_DISK, at, site, fx->serial)->site_event.memory = fx->memory;

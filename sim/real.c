@@ -181,8 +181,8 @@ void sim_real_sign_result(struct sim *w, uint32_t site, struct kedge_site_result
     bool evaluation = result->kind == KEDGE_SITE_EVALUATE;
     struct kedge_statement *st = sim_real_blank(w, evaluation ? KEDGE_ST_EVALUATION : KEDGE_ST_UPDATE);
     struct kedge_id tenant, name;
-    sim_tenant_id(w->devices[site].tenant, &tenant);
-    sim_site_id(site, &name);
+    sim_tenant_id(w, w->devices[site].tenant, &tenant);
+    sim_site_id(w, site, &name);
     if (evaluation) {
         struct kedge_st_evaluation *e = &st->u.evaluation;
         st->subject = as_hash(result->base.b);
@@ -257,7 +257,7 @@ int sim_real_open_result(struct sim *w, uint32_t site, struct kedge_site_result 
     struct kedge_diag d = {.text = ""};
     int err = kedge_statement_open(envelope, &r->sites[site].public, r->st, &d);
     struct kedge_id name;
-    sim_site_id(site, &name);
+    sim_site_id(w, site, &name);
     bool own = !err && (r->st->kind == KEDGE_ST_UPDATE || r->st->kind == KEDGE_ST_EVALUATION)
                && kedge_id_eq(&name, r->st->kind == KEDGE_ST_UPDATE ? &r->st->u.update.site
                                                                     : &r->st->u.evaluation.site);
@@ -286,8 +286,8 @@ void sim_real_sign_entry(struct sim *w, uint32_t tenant, struct sim_entry *entry
 {
     struct sim_real *r = sim_real_of(w);
     struct kedge_id name, site, job = w->jobs[entry->job].params.id;
-    sim_tenant_id(tenant, &name);
-    sim_site_id(entry->site == SIM_NONE ? 0 : entry->site, &site);
+    sim_tenant_id(w, tenant, &name);
+    sim_site_id(w, entry->site == SIM_NONE ? 0 : entry->site, &site);
     if (entry->type == SIM_JOINED) {
         struct kedge_statement *st = sim_real_blank(w, KEDGE_ST_JOB_JOINED);
         st->subject = as_hash(w->jobs[entry->job].initial.b);

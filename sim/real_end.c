@@ -67,7 +67,7 @@ static struct sim_log *log_of_receipt(struct sim *w, struct kedge_view text)
         return NULL;
     }
     for (uint32_t t = 0; t < w->config.tenants; t++) {
-        if (kedge_view_eq(cp.origin, sim_real_origin(t, name))) {
+        if (kedge_view_eq(cp.origin, sim_real_origin(w, t, name))) {
             return &w->real->tenants[t];
         }
     }
@@ -80,7 +80,7 @@ void sim_real_check_end(struct sim *w)
     check_log(w, "main chain", &r->main, NULL, 0);
     for (uint32_t t = 0; t < w->config.tenants; t++) {
         char name[SIM_ORIGIN_MAX];
-        (void)sim_real_origin(t, name);
+        (void)sim_real_origin(w, t, name);
         check_log(w, name, &r->tenants[t], &w->ledgers[t], t);
     }
     for (uint32_t i = 1; i <= r->text_count && !w->failed; i++) {

@@ -36,7 +36,7 @@ uint32_t sim_real_put_text(struct sim_real *r, struct kedge_buf *bytes);        
 struct kedge_view sim_real_text(const struct sim_real *r, uint32_t text);
 /* The envelope with this digest, hashed again. */
 bool sim_real_envelope(const struct sim_real *r, const uint8_t *digest, struct kedge_view *ret);
-struct kedge_view sim_real_origin(uint32_t tenant, char out[SIM_ORIGIN_MAX]);
+struct kedge_view sim_real_origin(const struct sim *w, uint32_t tenant, char out[SIM_ORIGIN_MAX]);
 int sim_real_subtree(void *log, unsigned level, uint64_t index,
                      struct kedge_hash *ret); /* kedge_subtree_fn */
 

@@ -27,10 +27,10 @@ int sim_real_subtree(void *arg, unsigned level, uint64_t index, struct kedge_has
     return err;
 }
 
-struct kedge_view sim_real_origin(uint32_t tenant, char out[SIM_ORIGIN_MAX])
+struct kedge_view sim_real_origin(const struct sim *w, uint32_t tenant, char out[SIM_ORIGIN_MAX])
 {
     struct kedge_id name;
-    sim_tenant_id(tenant, &name);
+    sim_tenant_id(w, tenant, &name);
     (void)snprintf(out, SIM_ORIGIN_MAX, "sim.invalid/%s", name.s);
     return kedge_view_str(out);
 }
@@ -47,7 +47,7 @@ uint32_t sim_real_prove_receipt(struct sim *w, uint32_t tenant, uint32_t leaf)
     kedge_frontier_root(&l->tree, &root);
     struct kedge_proof proof = {.index = leaf};
     int err =
-        kedge_checkpoint_sign(sim_real_origin(tenant, origin), l->tree.size, &root, &r->logs[tenant], &note);
+        kedge_checkpoint_sign(sim_real_origin(w, tenant, origin), l->tree.size, &root, &r->logs[tenant], &note);
     err = err ? err : kedge_inclusion_prove(sim_real_subtree, l, leaf, l->tree.size, &proof.path);
     proof.note = kedge_buf_view(&note);
     kedge_proof_encode(&proof, &text);
@@ -66,8 +66,8 @@ uint32_t sim_real_prove_closed(struct sim *w, uint32_t site, const struct kedge_
     st->subject = as_hash(result->envelope.b);
     st->u.closed.job = result->job;
     st->u.closed.round = result->round;
-    sim_tenant_id(w->devices[site].tenant, &st->u.closed.tenant);
-    sim_site_id(site, &st->u.closed.site);
+    sim_tenant_id(w, w->devices[site].tenant, &st->u.closed.tenant);
+    sim_site_id(w, site, &st->u.closed.site);
     kedge_buf_init(&bytes, KEDGE_ENTRY_MAX);
     int err = kedge_statement_sign(st, &r->coordinator, &bytes, NULL);
     KEDGE_ASSERT(err == KEDGE_OK);
@@ -79,7 +79,7 @@ static bool check_receipt(struct sim *w, uint32_t tenant, struct kedge_view text
 {
     struct sim_real *r = sim_real_of(w);
     char name[SIM_ORIGIN_MAX];
-    struct kedge_view origin = sim_real_origin(tenant, name);
+    struct kedge_view origin = sim_real_origin(w, tenant, name);
     struct kedge_vkey vkey;
     struct kedge_proof proof;
     struct kedge_checkpoint cp;

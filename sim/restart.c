@@ -29,7 +29,7 @@ static void load_members(struct sim *w)
     for (uint32_t t = 0; t < w->config.tenants; t++) {
         struct kedge_coord_event c = sim_server_blank(KEDGE_EV_TENANT_ADDED);
         c.tenant = t;
-        sim_tenant_id(t, &c.id);
+        sim_tenant_id(w, t, &c.id);
         load(w, &c);
     }
     for (uint32_t i = 0; i < w->config.sites; i++) {
@@ -37,7 +37,7 @@ static void load_members(struct sim *w)
         struct kedge_coord_event c = sim_server_blank(KEDGE_EV_SITE_ADDED);
         c.site = i;
         c.tenant = d->tenant;
-        sim_site_id(i, &c.id);
+        sim_site_id(w, i, &c.id);
         d->revoked_told = d->revoked;
         if (d->enrolled) {
             load(w, &c);

@@ -7,15 +7,23 @@
 
 enum { CHECK_SITES = 64, TURNS_MAX = 1000, PRETRAINED_FACTOR = 4 };
 
-void sim_site_id(uint32_t site, struct kedge_id *ret)
+void sim_site_id(const struct sim *w, uint32_t site, struct kedge_id *ret)
 {
     memset(ret, 0, sizeof *ret);
+    if (w->payload) {
+        w->payload->site_id(w->payload->arg, site, ret);
+        return;
+    }
     (void)snprintf(ret->s, sizeof ret->s, "s%04u", site * 397u % KEDGE_SITES_MAX);
 }
 
-void sim_tenant_id(uint32_t tenant, struct kedge_id *ret)
+void sim_tenant_id(const struct sim *w, uint32_t tenant, struct kedge_id *ret)
 {
     memset(ret, 0, sizeof *ret);
+    if (w->payload) {
+        w->payload->tenant_id(w->payload->arg, tenant, ret);
+        return;
+    }
     (void)snprintf(ret->s, sizeof ret->s, "t%03u", (tenant * 101u + 7) % KEDGE_TENANTS_MAX);
 }
 
@@ -121,7 +129,10 @@ static int verify_blob(struct sim *w, const struct kedge_coord_effect *fx)
     const struct sim_device *d = &w->devices[t->site];
     for (uint32_t i = 0; i < SIM_UPLOADS_KEPT; i++) {
         if (memcmp(d->uploads[i].b, t->result.update.b, sizeof d->uploads[i].b) == 0) {
-            return t->result.update.b[31] == 0xbd ? KEDGE_E_BOUND /* 0xbd marks a bad update */
+            int err = w->payload ? w->payload->verify(w->payload->arg, &d->uploads[i])
+                      : t->result.update.b[31] == 0xbd ? KEDGE_E_BOUND /* 0xbd marks a bad update */
+                                                       : KEDGE_OK;
+            return err ? err
                    : sim_fault(w, SIM_FAULT_COMMIT_FAILED, w->config.blob_fail) ? SIM_UNSTORED_ERR
                                                                                 : KEDGE_OK;
         }
@@ -147,7 +158,7 @@ static void computed(struct sim *w, const struct kedge_coord_effect *fx)
 {
     struct kedge_coord_event c = completion(fx, KEDGE_EV_ROUND_COMPUTED);
     struct sim_pending *p = &w->jobs[fx->job].pending;
-    sim_compute(w, fx->job);
+    int err = sim_compute(w, fx->job);
     uint32_t *sites = sim_new_array(w->config.sites, sizeof *sites);
     uint32_t *groups = sim_new_array(w->config.sites, sizeof *groups);
     for (uint32_t i = 0; i < w->config.sites; i++) {
@@ -156,7 +167,7 @@ static void computed(struct sim *w, const struct kedge_coord_effect *fx)
             groups[c.assigned_count++] = p->groups[i];
         }
     }
-    c.err = sim_fault(w, SIM_FAULT_WORK_FAILED, w->config.work_fail) ? KEDGE_E_NOMEM : KEDGE_OK;
+    c.err = sim_fault(w, SIM_FAULT_WORK_FAILED, w->config.work_fail) ? KEDGE_E_NOMEM : err;
     c.models = p->models;
     c.model_count = p->model_count;
     c.regroup = p->regroup;
@@ -187,8 +198,8 @@ static void work_done(struct sim *w, const struct kedge_coord_effect *fx)
         struct kedge_coord_job_view view;
         KEDGE_ASSERT(sim_job_view(w, fx->job, &view));
         const struct kedge_coord_row *row = sim_job_row(w, fx->job, fx->site);
-        c.group = sim_group_of(&row->pretrain.update, view.model_count);
-        c.err = sim_fault(w, SIM_FAULT_WORK_FAILED, w->config.work_fail) ? KEDGE_E_NOMEM : KEDGE_OK;
+        int err = sim_nearest(w, fx->site, &row->pretrain.update, view.model_count, &c.group);
+        c.err = sim_fault(w, SIM_FAULT_WORK_FAILED, w->config.work_fail) ? KEDGE_E_NOMEM : err;
         w->fired[SIM_FAULT_NEWCOMER] += c.err == KEDGE_OK && row->group == SIM_NONE;
         sim_server_step(w, &c);
         return;
@@ -325,7 +336,7 @@ static void enrol(struct sim *w, uint32_t site)
         struct kedge_coord_event c = sim_server_blank(KEDGE_EV_SITE_ADDED);
         c.site = site;
         c.tenant = w->devices[site].tenant;
-        sim_site_id(site, &c.id);
+        sim_site_id(w, site, &c.id);
         sim_server_step(w, &c);
     }
 }

@@ -263,6 +263,9 @@ static void write_closed(struct sim *w, struct sim_main *m)
     j->fresh_count = 0;
     memset(j->told, 0, w->config.sites * sizeof *j->told);
     w->rounds_closed++;
+    if (w->payload) {
+        w->payload->closed(w->payload->arg, m->round, w->now_ns);
+    }
     if (w->tick) {
         w->tick(w->tick_arg, w->rounds_closed);
     }
@@ -281,6 +284,7 @@ static int write_main(struct sim *w, const struct kedge_coord_effect *fx)
         m.type = SIM_ROUND_OPENED;
         m.kind = fx->kind;
         selected = sim_new_array((w->config.sites + 7) / 8, 1);
+        m.tasks = tasks_of(w, fx->job);
         for (uint32_t i = 0; i < w->config.sites; i++) {
             const struct kedge_coord_row *row = sim_job_row(w, fx->job, i);
             if (row && row->selected) {
@@ -294,10 +298,14 @@ static int write_main(struct sim *w, const struct kedge_coord_effect *fx)
     }
     if (is_there(w, &m, selected, NULL)) {
         kedge_mem_free(selected);
+        kedge_mem_free(m.tasks);
         return KEDGE_OK;
     }
     m.selected = selected;
     append_main(w, &m);
+    if (w->payload && m.type == SIM_ROUND_OPENED) {
+        w->payload->opened(w->payload->arg, m.round, m.kind);
+    }
     return KEDGE_OK;
 }
 

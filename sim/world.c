@@ -126,7 +126,7 @@ bool sim_run(struct sim *w)
 {
     uint64_t end = w->config.limit_ns;
     bool over = false;
-    while (!w->failed && w->queue_count > 0 && w->queue[0]->at_ns <= end) {
+    while (!w->failed && !w->stopped && w->queue_count > 0 && w->queue[0]->at_ns <= end) {
         struct sim_event *ev = sim_pop(w);
         w->now_ns = ev->at_ns;
         w->steps++;
@@ -149,7 +149,9 @@ bool sim_run(struct sim *w)
             end = w->now_ns + 60 * SIM_SECOND; /* for the last receipts */
         }
     }
-    sim_check_end(w);
+    if (!w->stopped) {
+        sim_check_end(w);
+    }
     return !w->failed;
 }
 

@@ -15,6 +15,7 @@
 #include "coordinator/core/rare.h"
 #include "sim/faults.h"
 #include "sim/index.h"
+#include "sim/payload.h"
 
 enum {
     SIM_JOBS_MAX = 3,
@@ -280,7 +281,7 @@ struct sim {
     uint64_t seed, now_ns, seq, steps, steps_max, digest;
     struct kedge_rng rng;
     struct sim_config config;
-    bool healed, failed;
+    bool healed, failed, stopped; /* stopped: by whoever watches */
     sim_trace *trace;
     sim_tick *tick;
     void *tick_arg;
@@ -297,6 +298,7 @@ struct sim {
     struct sim_job jobs[SIM_JOBS_MAX];
     struct sim_index published; /* (job, group, model) of durable closes */
     struct sim_real *real;      /* NULL: signatures are a keyed hash */
+    const struct sim_payload *payload; /* NULL: models and updates are hashes; of one job only */
     struct kedge_coord_rare coord_rare;
     struct kedge_site_rare site_rare;
     uint32_t rounds_closed;
@@ -341,8 +343,9 @@ struct kedge_coord_event sim_server_blank(enum kedge_coord_event_type type);
 void sim_server_execute(struct sim *w, const struct kedge_coord_effect *fx); /* effects.c */
 struct sim_request *sim_request_find(struct sim *w, uint32_t id);            /* NULL: not open */
 struct sim_ticket *sim_ticket_find(struct sim *w, uint32_t id);
-void sim_site_id(uint32_t site, struct kedge_id *ret); /* the order of ids is not that of handles */
-void sim_tenant_id(uint32_t tenant, struct kedge_id *ret);
+/* The order of ids is not that of handles. */
+void sim_site_id(const struct sim *w, uint32_t site, struct kedge_id *ret);
+void sim_tenant_id(const struct sim *w, uint32_t tenant, struct kedge_id *ret);
 
 /* requests.c */
 void sim_server_unstored(struct sim *w, uint32_t job, uint32_t site, int err); /* what is known of it now */
@@ -361,7 +364,13 @@ bool sim_is_published(const struct sim *w, uint32_t job, const struct kedge_dige
 uint32_t sim_unstated(const struct sim *w, uint32_t job, uint32_t site);
 const struct sim_main *sim_last_closed(const struct sim *w, uint32_t job);             /* NULL: none */
 int sim_write(struct sim *w, const struct kedge_coord_effect *fx, uint64_t *ret_leaf); /* of a disk effect */
-void sim_compute(struct sim *w, uint32_t job); /* result of the open round from its rows, into pending */
+/* Result of the open round from its rows, into pending. Errors are those of a payload. */
+KEDGE_NODISCARD int sim_compute(struct sim *w, uint32_t job);
+/* The group of an update that is in an aggregate of PRETRAIN. */
+uint32_t sim_group_of_input(const struct sim *w, uint32_t job, const struct kedge_digest *update);
+/* The nearest of so many groups to the update of a newcomer or of a site that moves. */
+KEDGE_NODISCARD int sim_nearest(const struct sim *w, uint32_t site, const struct kedge_digest *update,
+                                uint32_t groups, uint32_t *ret_group);
 uint32_t sim_group_of(const struct kedge_digest *update, uint32_t groups);
 /* moves.c: groups and models behind the round in pending, when its close changes them */
 void sim_move(struct sim *w, uint32_t job);
@@ -371,6 +380,8 @@ void sim_device_event(struct sim *w, struct sim_event *ev);
 void sim_device_start(struct sim *w, uint32_t site);
 void sim_device_crash(struct sim *w, uint32_t site, enum sim_fault why);
 void sim_device_execute(struct sim *w, uint32_t site, const struct kedge_site_effect *fx, uint64_t leaf);
+/* With a payload: what came of the work that is done now, into its completion. */
+void sim_device_worked(struct sim *w, uint32_t site, struct kedge_site_event *done);
 struct sim_event *sim_device_push(struct sim *w, enum sim_event_type type, uint64_t at_ns, uint32_t site,
                                   uint64_t serial);
 uint32_t sim_job_of(const struct kedge_id *id); /* "j0" */
