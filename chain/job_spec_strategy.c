@@ -312,7 +312,6 @@ int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag
         return kedge_diag_set(
             d, KEDGE_E_FORMAT,
             "job spec: \"tenant_share_max\": weights of strategy \"%s\" may be 0, which no cap "
-    err = err ? err : kedgei_spec_read_choose(root, s, d);
             "takes",
             s->strategy->name);
     }
@@ -322,6 +321,7 @@ int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag
 int kedgei_spec_read_strategy(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     int err = read_name(root, s, d);
+    err = err ? err : kedgei_spec_read_choose(root, s, d);
     err = err ? err : read_server(root, s, d);
     err = err ? err : read_options(root, s, d);
     return err ? err : read_rule(root, s, d);
