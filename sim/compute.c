@@ -34,13 +34,12 @@ int sim_nearest(const struct sim *w, uint32_t site, const struct kedge_digest *u
 }
 
 static void put_input(struct sim_pending *p, uint32_t site, uint32_t group, enum kedge_task_kind kind,
-                      uint32_t round, const struct kedge_coord_input *in)
+                      const struct kedge_coord_input *in)
 {
     if (in->progress == KEDGE_INPUT_ACCEPTED) {
         p->inputs[p->input_count++] = (struct sim_input){.site = site,
                                                          .leaf = (uint32_t)in->leaf,
                                                          .group = group,
-                                                         .round = round,
                                                          .kind = kind,
                                                          .envelope = in->envelope,
                                                          .update = in->update,
@@ -222,7 +221,7 @@ int sim_compute(struct sim *w, uint32_t job)
         uint32_t site = order[i];
         const struct kedge_coord_row *row = sim_job_row(w, job, site);
         bool pretrain = p->kind == KEDGE_TASK_PRETRAIN;
-        p->groups[site] = group_given(p, row);
+        p->groups[site] = w->payload ? p->groups[site] : group_given(p, row);
         put_input(p, site, pretrain ? p->groups[site] : row->pretrain.group, KEDGE_TASK_PRETRAIN,
                   &row->pretrain);
         put_input(p, site, row->train.group, KEDGE_TASK_TRAIN, &row->train);

@@ -284,7 +284,6 @@ static int write_main(struct sim *w, const struct kedge_coord_effect *fx)
         m.type = SIM_ROUND_OPENED;
         m.kind = fx->kind;
         selected = sim_new_array((w->config.sites + 7) / 8, 1);
-        m.tasks = tasks_of(w, fx->job);
         for (uint32_t i = 0; i < w->config.sites; i++) {
             const struct kedge_coord_row *row = sim_job_row(w, fx->job, i);
             if (row && row->selected) {
@@ -298,7 +297,6 @@ static int write_main(struct sim *w, const struct kedge_coord_effect *fx)
     }
     if (is_there(w, &m, selected, NULL)) {
         kedge_mem_free(selected);
-        kedge_mem_free(m.tasks);
         return KEDGE_OK;
     }
     m.selected = selected;
