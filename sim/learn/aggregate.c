@@ -261,6 +261,15 @@ int kedgei_learn_keep_own(struct kedgei_learn *l, uint32_t item)
     return KEDGE_OK;
 }
 
+int kedgei_learn_auxiliary(struct kedgei_learn *l)
+{
+    const float *models[KEDGE_LEARN_GROUPS_MAX];
+    for (uint32_t j = 0; j < l->groups; j++) {
+        models[j] = kedgei_learn_model(l, j);
+    }
+    return kedge_auxiliary_tile(models, l->trained, l->groups, 0, l->d, l->aux);
+}
+
 /* Inter-group aggregation over the groups trained in this round, then the auxiliary model. */
 static int mix(struct kedgei_learn *l)
 {
@@ -286,25 +295,30 @@ static int mix(struct kedgei_learn *l)
         }
         kedge_mixing_tile(&mixing, (const float *const *)models, 0, l->d, models);
     }
-    return kedge_auxiliary_tile((const float *const *)models, l->trained, l->groups, 0, l->d, l->aux);
+    return kedgei_learn_auxiliary(l);
 }
 
-/* The edges meet: their models become one, weighted by the samples of their sites. */
-static int meet(struct kedgei_learn *l, uint32_t round)
+int kedgei_learn_met(struct kedgei_learn *l, float *ret)
 {
     const float *models[KEDGE_LEARN_GROUPS_MAX];
     uint64_t weight[KEDGE_LEARN_GROUPS_MAX] = {0};
-    if (l->spec->strategy->grouping != KEDGE_GROUPING_KIND_EDGE
-        || (round + 1) % (uint32_t)l->spec->options.edge_rounds != 0) {
-        return KEDGE_OK;
-    }
     for (uint32_t i = 0; i < l->n; i++) {
         weight[l->sites[i].group] += l->sites[i].train_count;
     }
     for (uint32_t j = 0; j < l->groups; j++) {
         models[j] = kedgei_learn_model(l, j);
     }
-    int err = kedge_blend_tile(models, weight, l->groups, 0, l->d, l->next);
+    return kedge_blend_tile(models, weight, l->groups, 0, l->d, ret);
+}
+
+/* The edges meet: their models become one. */
+static int meet(struct kedgei_learn *l, uint32_t round)
+{
+    if (l->spec->strategy->grouping != KEDGE_GROUPING_KIND_EDGE
+        || (round + 1) % (uint32_t)l->spec->options.edge_rounds != 0) {
+        return KEDGE_OK;
+    }
+    int err = kedgei_learn_met(l, l->next);
     for (uint32_t j = 0; j < l->groups && !err; j++) {
         memcpy(kedgei_learn_model(l, j), l->next, l->d * sizeof *l->next);
     }

@@ -33,6 +33,7 @@ enum kedgei_learn_stream {
     KEDGEI_LEARN_STREAM_COLD = 8, /* who pre-trains for the cold start; by round when groups are made anew */
     KEDGEI_LEARN_STREAM_UPDATES = 9, /* synthetic updates */
     KEDGEI_LEARN_STREAM_ROOT = 10,   /* root data */
+    KEDGEI_LEARN_STREAM_TENANTS = 11,
 };
 static inline uint64_t kedgei_learn_stream(enum kedgei_learn_stream stream, uint32_t round)
 {
@@ -182,7 +183,19 @@ struct kedgei_learn {
     /* threads.c */
     struct kedgei_learn_lane *lanes;
     uint32_t lanes_count;
+    void *owner; /* of whoever made it by kedgei_learn_new */
 };
+
+/* run.c: everything that is needed before the first round; and without it. reterr is kept. */
+KEDGE_NODISCARD int kedgei_learn_new(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
+                                     struct kedge_diag *reterr, struct kedgei_learn **ret);
+void kedgei_learn_free(struct kedgei_learn *l);
+
+/* The number that a job has for this round: its first round of training is 1. */
+static inline uint32_t kedgei_learn_job_round(uint32_t round)
+{
+    return round + 1;
+}
 
 static inline float *kedgei_learn_model(const struct kedgei_learn *l, uint32_t group)
 {
@@ -254,6 +267,8 @@ KEDGE_NODISCARD int kedgei_learn_groups_before(struct kedgei_learn *l, uint32_t 
 
 /* round.c */
 KEDGE_NODISCARD int kedgei_learn_round(struct kedgei_learn *l, uint32_t round);
+/* Members, Rand index and digest into the line. */
+void kedgei_learn_tell_groups(struct kedgei_learn *l);
 /* Rounds until every site was asked once, for strategies with groups; 0 for the others. */
 /* Of a site's part in a round: the model down, E epochs, the update up. */
 double kedgei_learn_seconds(const struct kedgei_learn *l, uint32_t site);
@@ -265,6 +280,10 @@ uint32_t kedgei_learn_first_rounds(const struct kedgei_learn *l);
 /* aggregate.c: from the items' results to the groups' next models, and what comes after: server, mixing. */
 KEDGE_NODISCARD int kedgei_learn_keep_own(struct kedgei_learn *l, uint32_t item);
 KEDGE_NODISCARD int kedgei_learn_aggregate(struct kedgei_learn *l, uint32_t round);
+/* What the edges' models become when they meet: their mean by the samples of their sites, d values. */
+KEDGE_NODISCARD int kedgei_learn_met(struct kedgei_learn *l, float *ret);
+/* The mean of the trained groups' models into l->aux. */
+KEDGE_NODISCARD int kedgei_learn_auxiliary(struct kedgei_learn *l);
 
 /* evaluate.c: accuracies of the line. */
 KEDGE_NODISCARD int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round);

@@ -52,6 +52,14 @@ enum kedge_learn_attack {
     KEDGE_LEARN_ATTACK_SYBIL, /* pre-training updates steered into another's group */
 };
 
+/* What a run goes through. */
+enum kedge_learn_through {
+    KEDGE_LEARN_THROUGH_ROUNDS, /* the loop of this engine: quick, and the same draws for every strategy */
+    KEDGE_LEARN_THROUGH_JOB_ROUNDS, /* the same loop; selections and shuffles are drawn as jobs draw them */
+    KEDGE_LEARN_THROUGH_PROTOCOL,   /* the state machines of coordinator and site, closed as jobs are:
+                                       sim/protocol */
+};
+
 /* A device class: share of the sites, and what a second of it does. */
 struct kedge_learn_device {
     double share;                           /* of all sites, > 0; shares are scaled to 1 */
@@ -65,8 +73,8 @@ struct kedge_learn_spec {
     char name[64];
     uint64_t seed;
     /* data */
-    char images[KEDGE_LEARN_PATH_MAX]; /* folder with the four IDX files (plain or .gz), or a CSV; unused for
-                                          Synthetic */
+    char images[KEDGE_LEARN_PATH_MAX]; /* folder with the four IDX files, unpacked, or X-images.idx beside
+                                          X-labels.idx, or a CSV; unused for Synthetic */
     enum kedge_learn_partition partition;
     uint32_t sites;
     double alpha, beta;     /* Dirichlet, Synthetic */
@@ -91,7 +99,7 @@ struct kedge_learn_spec {
     char rule[32];           /* robust rule, "mean" */
     double rule_fraction;    /* of bad sites that the rule allows for, [0, 0.5) */
     double tenant_share_max; /* (0, 1], 1: no cap */
-    uint32_t tenants;        /* sites are dealt out to them in turn */
+    uint32_t tenants;        /* sites are dealt out to them at random, in equal numbers */
     bool as_released;        /* ifca, fesem: the released code's fault, for comparison only */
     /* world */
     enum kedge_learn_shift shift;
@@ -104,6 +112,10 @@ struct kedge_learn_spec {
     struct kedge_learn_device devices[KEDGE_LEARN_DEVICES_MAX];
     double deadline_s;       /* of a round in virtual time, 0: none */
     uint32_t evaluate_every; /* rounds; the last ten are always evaluated */
+    enum kedge_learn_through through;
+    /* through the protocol only */
+    bool faults;     /* messages lost, disks that fail, crashes of either side, drawn from the seed */
+    uint32_t quorum; /* updates with which a round may close at its deadline, 0: 1 */
 };
 
 /* One line of the results. Accuracies are shares in [0, 1], NAN where not evaluated. */
@@ -116,7 +128,7 @@ struct kedge_learn_round {
     double accuracy_sites;     /* mean over sites */
     double accuracy_worst;     /* mean of the worst tenth of the sites */
     double accuracy_auxiliary; /* of the mean of the groups' models; = accuracy without groups */
-    double accuracy_personal;  /* Ditto and fine-tuning, else NAN */
+    double accuracy_personal;  /* of the sites' own models: Ditto, fine-tuning, alone; else NAN */
     double backdoor;    /* share of triggered samples that get the attacker's label, NAN without attack */
     double loss;        /* mean training loss of the round */
     double discrepancy; /* mean ‖w_local − w_group‖ */
@@ -128,6 +140,7 @@ struct kedge_learn_round {
     /* Accuracy of the sites that came to their group in this round, less that of their groups; NAN where none
      * came or nothing was evaluated. */
     double newcomers;
+    double accuracy_personal_worst; /* mean of the worst tenth of the sites by their own models, else NAN */
 };
 
 /* Shares the sites' training out over several processes: rank r of `size` trains the items i with i mod size
@@ -139,8 +152,18 @@ struct kedge_learn_exchange {
     int (*allgather)(void *arg, const void *mine, uint64_t len, void *ret, uint64_t max, uint64_t *lens);
 };
 
+/* How jobs draw, for KEDGE_LEARN_THROUGH_JOB_ROUNDS: kedge_protocol_run gives it. */
+struct kedge_learn_draws {
+    const uint32_t *order; /* the sites, in the order in which selections count them */
+    uint64_t (*task_seed)(void *arg, uint32_t round,
+                          uint32_t site); /* of a site's shuffles; rounds as jobs count them */
+    void *arg;
+};
+
 struct kedge_learn_host {
-    uint32_t threads;                            /* 0: as many as processors */
+    const struct kedge_learn_draws *draws; /* NULL: none, and no such spec */
+    const char *scratch; /* a folder for files that are needed while it runs, NULL: one of its own */
+    uint32_t threads;    /* 0: as many as processors */
     const struct kedge_learn_exchange *exchange; /* NULL: alone */
     /* Called after every round; false stops the run. */
     bool (*on_round)(void *arg, const struct kedge_learn_round *round);
@@ -156,7 +179,8 @@ struct kedge_learn_host {
 void kedge_learn_spec_default(struct kedge_learn_spec *ret);
 /* KEDGE_E_FORMAT names the field that is out of range or does not go with another. */
 KEDGE_NODISCARD int kedge_learn_spec_check(const struct kedge_learn_spec *spec, struct kedge_diag *reterr);
-/* Runs it. KEDGE_E_NOT_FOUND and the file's name when the data are absent. */
+/* Runs it. KEDGE_E_NOT_FOUND and the file's name when the data are absent; KEDGE_E_ARG for a spec that goes
+ * through the protocol, or through rounds of jobs without host->draws. */
 KEDGE_NODISCARD int kedge_learn_run(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
                                     struct kedge_diag *reterr);
 

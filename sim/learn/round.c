@@ -36,8 +36,9 @@ static int select_sites(struct kedgei_learn *l, uint32_t round)
 {
     uint32_t wanted = l->spec->strategy->everybody ? l->n : l->spec->sites_per_round, count = 0;
     uint32_t *ids = l->order;
+    const struct kedge_learn_draws *draws = l->host->draws;
     for (uint32_t i = 0; i < l->n; i++) {
-        ids[i] = i;
+        ids[i] = draws ? draws->order[i] : i;
     }
     if (round < kedgei_learn_first_rounds(l)) {
         for (uint64_t i = (uint64_t)round * wanted; i < l->n && i < ((uint64_t)round + 1) * wanted; i++) {
@@ -45,7 +46,8 @@ static int select_sites(struct kedgei_learn *l, uint32_t round)
         }
     } else {
         struct kedge_rng rng;
-        kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_SELECT, round, 0);
+        kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_SELECT, draws ? kedgei_learn_job_round(round) : round,
+                       0);
         kedge_rng_sample(&rng, ids, l->n, l->spec->strategy->everybody ? 0 : l->n);
         count = l->n;
     }
@@ -173,7 +175,7 @@ static void tell_training(struct kedgei_learn *l)
     l->line.discrepancy = count ? moved / count : (double)NAN;
 }
 
-static void tell_groups(struct kedgei_learn *l)
+void kedgei_learn_tell_groups(struct kedgei_learn *l)
 {
     struct kedge_learn_round *line = &l->line;
     uint32_t *truth = l->order, *found = l->selected, count = 0;
@@ -214,7 +216,7 @@ int kedgei_learn_round(struct kedgei_learn *l, uint32_t round)
     err = kedgei_learn_aggregate(l, round);
     err = err ? err : kedgei_learn_evaluate(l, round);
     if (!err) {
-        tell_groups(l);
+        kedgei_learn_tell_groups(l);
     }
     return err;
 }

@@ -105,8 +105,8 @@ static int run_rounds(struct kedgei_learn *l)
     return err;
 }
 
-int kedge_learn_run(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
-                    struct kedge_diag *reterr)
+int kedgei_learn_new(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
+                     struct kedge_diag *reterr, struct kedgei_learn **ret)
 {
     int err = kedge_learn_spec_check(spec, reterr);
     if (err) {
@@ -120,8 +120,36 @@ int kedge_learn_run(const struct kedge_learn_spec *spec, const struct kedge_lear
     l->host = host;
     l->reterr = reterr;
     err = learn_init(l);
-    err = err ? err : run_rounds(l);
-    learn_deinit(l);
-    kedge_mem_free(l);
+    if (err) {
+        kedgei_learn_free(l);
+        return err;
+    }
+    *ret = l;
+    return KEDGE_OK;
+}
+
+void kedgei_learn_free(struct kedgei_learn *l)
+{
+    if (l) {
+        learn_deinit(l);
+        kedge_mem_free(l);
+    }
+}
+
+int kedge_learn_run(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
+                    struct kedge_diag *reterr)
+{
+    bool as_jobs = spec->through == KEDGE_LEARN_THROUGH_JOB_ROUNDS;
+    if (spec->through == KEDGE_LEARN_THROUGH_PROTOCOL || (as_jobs && !host->draws)) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "through: kedge sim alone goes through \"%s\"",
+                              as_jobs ? "job-rounds" : "protocol");
+    }
+    struct kedgei_learn *l;
+    int err = kedgei_learn_new(spec, host, reterr, &l);
+    if (err) {
+        return err;
+    }
+    err = run_rounds(l);
+    kedgei_learn_free(l);
     return err;
 }

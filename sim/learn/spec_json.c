@@ -106,7 +106,7 @@ static int read_options(const struct kedgei_spec_layer *l, uint32_t at)
             return KEDGE_E_FORMAT;
         }
         struct kedgei_spec_row range = {
-            "options", row->name, KEDGEI_SPEC_REAL, row->offset, row->least, row->largest, 0, 0, NULL};
+            "options", row->name, KEDGEI_SPEC_REAL, row->offset, row->least, row->largest, 0, 0, NULL, false};
         err = kedgei_spec_read(l, &range, key + 1, &l->spec->options);
     }
     return err;

@@ -44,13 +44,25 @@ static void put_value(const struct kedgei_spec_row *row, const void *base, struc
     }
 }
 
+static bool is_zero(const struct kedgei_spec_row *row, const void *base)
+{
+    const char *from = (const char *)base + row->offset;
+    uint32_t word = 0;
+    if (row->kind == KEDGEI_SPEC_BOOL) {
+        return !*(const bool *)from;
+    }
+    KEDGE_ASSERT(row->kind == KEDGEI_SPEC_U32 || row->kind == KEDGEI_SPEC_WORD);
+    memcpy(&word, from, sizeof word);
+    return word == 0;
+}
+
 /* The rows of one section, without braces. */
 static void put_rows(const struct kedgei_spec_row *rows, size_t count, const char *section, const void *base,
                      struct kedge_buf *out)
 {
     const char *between = "";
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(rows[i].section, section) == 0) {
+        if (strcmp(rows[i].section, section) == 0 && !(rows[i].is_new && is_zero(&rows[i], base))) {
             kedge_buf_printf(out, "%s\"%s\":", between, rows[i].key);
             put_value(&rows[i], base, out);
             between = ",";

@@ -12,42 +12,43 @@ static const char *const shifts[] = {"none", "swap-all", "swap-part", "increment
 static const char *const detectors[] = {"none", "labels", "counts", "update", "both", NULL};
 static const char *const attacks[] = {"none",          "sign-flip", "scale", "label-flip", "alie",
                                       "inner-product", "backdoor",  "sybil", NULL};
+static const char *const throughs[] = {"rounds", "job-rounds", "protocol", NULL};
 static const char *const embeddings[] = {"unit", "plain", "madc", "", NULL};
 
 static_assert(sizeof(enum kedge_learn_partition) == sizeof(uint32_t), "words are kept as uint32_t");
 static_assert(KEDGE_LEARN_WRITERS == 8 && KEDGE_LEARN_SHIFT_ROTATE == 4 && KEDGE_LEARN_DETECT_BOTH == 4
-                  && KEDGE_LEARN_ATTACK_SYBIL == 7,
+                  && KEDGE_LEARN_ATTACK_SYBIL == 7 && KEDGE_LEARN_THROUGH_PROTOCOL == 2,
               "as many words as there are values");
 
 #define AT(field) offsetof(struct kedge_learn_spec, field)
-#define WHOLE(section, key, field, least, most)                           \
-    {                                                                     \
-        section, key, KEDGEI_SPEC_U32, AT(field), least, most, 0, 0, NULL \
+#define WHOLE(section, key, field, least, most)                                  \
+    {                                                                            \
+        section, key, KEDGEI_SPEC_U32, AT(field), least, most, 0, 0, NULL, false \
     }
-#define REAL(section, key, field, least, most)                             \
+#define REAL(section, key, field, least, most)                                    \
+    {                                                                             \
+        section, key, KEDGEI_SPEC_REAL, AT(field), least, most, 0, 0, NULL, false \
+    }
+#define ABOVE(section, key, field, least, most)                                   \
+    {                                                                             \
+        section, key, KEDGEI_SPEC_REAL, AT(field), least, most, 1, 0, NULL, false \
+    }
+#define BELOW(section, key, field, least, most)                                   \
+    {                                                                             \
+        section, key, KEDGEI_SPEC_REAL, AT(field), least, most, 0, 1, NULL, false \
+    }
+#define YES_NO(section, key, field)                                        \
     {                                                                      \
-        section, key, KEDGEI_SPEC_REAL, AT(field), least, most, 0, 0, NULL \
+        section, key, KEDGEI_SPEC_BOOL, AT(field), 0, 1, 0, 0, NULL, false \
     }
-#define ABOVE(section, key, field, least, most)                            \
-    {                                                                      \
-        section, key, KEDGEI_SPEC_REAL, AT(field), least, most, 1, 0, NULL \
+#define WORD(section, key, field, words)                                    \
+    {                                                                       \
+        section, key, KEDGEI_SPEC_WORD, AT(field), 0, 0, 0, 0, words, false \
     }
-#define BELOW(section, key, field, least, most)                            \
-    {                                                                      \
-        section, key, KEDGEI_SPEC_REAL, AT(field), least, most, 0, 1, NULL \
-    }
-#define YES_NO(section, key, field)                                 \
-    {                                                               \
-        section, key, KEDGEI_SPEC_BOOL, AT(field), 0, 1, 0, 0, NULL \
-    }
-#define WORD(section, key, field, words)                             \
-    {                                                                \
-        section, key, KEDGEI_SPEC_WORD, AT(field), 0, 0, 0, 0, words \
-    }
-#define TEXT(section, key, field, words)                                                                     \
-    {                                                                                                        \
-        section, key, KEDGEI_SPEC_TEXT, AT(field), 0, sizeof((struct kedge_learn_spec *)0)->field - 1, 0, 0, \
-            words                                                                                            \
+#define TEXT(section, key, field, words)                                                                       \
+    {                                                                                                          \
+        section, key, KEDGEI_SPEC_TEXT, AT(field), 0, sizeof((struct kedge_learn_spec *)0)->field - 1, 0, 0,   \
+            words, false                                                                                     \ \
     }
 
 enum { EPOCHS_MAX = 10000, BATCH_MAX = 65536, STEPS_MAX = 1000000, SHARDS_MAX = 10000 };
@@ -56,7 +57,7 @@ enum { EPOCHS_MAX = 10000, BATCH_MAX = 65536, STEPS_MAX = 1000000, SHARDS_MAX = 
 
 const struct kedgei_spec_row kedgei_spec_rows[] = {
     TEXT("", "name", name, NULL),
-    {"", "seed", KEDGEI_SPEC_U64, AT(seed), 0, 0, 0, 0, NULL},
+    {"", "seed", KEDGEI_SPEC_U64, AT(seed), 0, 0, 0, 0, NULL, false},
     TEXT("data", "images", images, NULL),
     WORD("data", "partition", partition, partitions),
     WHOLE("data", "sites", sites, 1, KEDGE_LEARN_SITES_MAX),
@@ -92,12 +93,15 @@ const struct kedgei_spec_row kedgei_spec_rows[] = {
     BELOW("", "fail", fail, 0, 1),
     REAL("", "deadline_s", deadline_s, 0, SECONDS_MAX),
     WHOLE("", "evaluate_every", evaluate_every, 1, KEDGE_ROUNDS_MAX),
+    {"", "through", KEDGEI_SPEC_WORD, AT(through), 0, 0, 0, 0, throughs, true},
+    {"", "faults", KEDGEI_SPEC_BOOL, AT(faults), 0, 1, 0, 0, NULL, true},
+    {"", "quorum", KEDGEI_SPEC_U32, AT(quorum), 0, KEDGE_LEARN_SITES_MAX, 0, 0, NULL, true},
 };
 const size_t kedgei_spec_row_count = sizeof kedgei_spec_rows / sizeof kedgei_spec_rows[0];
 
-#define DEVICE(key, above, most)                                                                      \
-    {                                                                                                 \
-        "", #key, KEDGEI_SPEC_REAL, offsetof(struct kedge_learn_device, key), 0, most, above, 0, NULL \
+#define DEVICE(key, above, most)                                                                             \
+    {                                                                                                        \
+        "", #key, KEDGEI_SPEC_REAL, offsetof(struct kedge_learn_device, key), 0, most, above, 0, NULL, false \
     }
 
 const struct kedgei_spec_row kedgei_device_rows[] = {

@@ -25,6 +25,7 @@ struct kedgei_spec_row {
     double least, most;
     bool above_least, below_most; /* the end itself is outside of the range */
     const char *const *words;     /* NULL-terminated */
+    bool is_new; /* not written while it is 0: results from before the key was keep their name */
 };
 
 /* Of struct kedge_learn_spec, in the order in which they are written. */

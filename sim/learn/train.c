@@ -11,6 +11,8 @@ struct pass_params {
     uint32_t site;
     uint64_t steps; /* 0: whole epochs */
     uint32_t epochs;
+    bool as_job; /* each pass has a stream of its own, as kedge_net_train has them */
+    uint64_t seed;
     struct kedge_train_bend bend;
 };
 
@@ -51,6 +53,9 @@ static int run_steps(const struct kedgei_learn *l, struct kedgei_learn_lane *lan
         double sum = 0;
         uint32_t used = 0;
         memcpy(lane->order, s->train, s->train_count * sizeof *lane->order);
+        if (p->as_job) {
+            kedge_rng_init(rng, p->seed, p->steps ? KEDGE_RNG_PRETRAIN : KEDGE_RNG_TRAIN, pass, 0);
+        }
         kedge_rng_sample(rng, lane->order, s->train_count, s->train_count);
         for (uint32_t at = 0; at < s->train_count && (p->steps == 0 || steps < p->steps); steps++) {
             uint32_t n = s->train_count - at < spec->batch ? s->train_count - at : spec->batch;
@@ -220,6 +225,11 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
     struct pass_params p = {
         .site = item->site, .epochs = spec->epochs, .steps = item->pretrain ? spec->pretrain_steps : 0};
     p.bend = bend_of(l, lane, item);
+    if (l->host->draws && !item->pretrain) {
+        uint32_t round = kedgei_learn_job_round((uint32_t)item->stream);
+        p.as_job = true;
+        p.seed = l->host->draws->task_seed(l->host->draws->arg, round, item->site);
+    }
     float *w = kedge_net_weights(lane->net);
     memcpy(w, item->base, l->d * sizeof *w);
     r->err = run_steps(l, lane, &rng, &p, &r->steps, &r->loss);
