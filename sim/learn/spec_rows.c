@@ -45,10 +45,10 @@ static_assert(KEDGE_LEARN_WRITERS == 8 && KEDGE_LEARN_SHIFT_ROTATE == 4 && KEDGE
     {                                                                       \
         section, key, KEDGEI_SPEC_WORD, AT(field), 0, 0, 0, 0, words, false \
     }
-#define TEXT(section, key, field, words)                                                                       \
-    {                                                                                                          \
-        section, key, KEDGEI_SPEC_TEXT, AT(field), 0, sizeof((struct kedge_learn_spec *)0)->field - 1, 0, 0,   \
-            words, false                                                                                     \ \
+#define TEXT(section, key, field, words)                                                                     \
+    {                                                                                                        \
+        section, key, KEDGEI_SPEC_TEXT, AT(field), 0, sizeof((struct kedge_learn_spec *)0)->field - 1, 0, 0, \
+            words, false                                                                                     \
     }
 
 enum { EPOCHS_MAX = 10000, BATCH_MAX = 65536, STEPS_MAX = 1000000, SHARDS_MAX = 10000 };
