@@ -70,6 +70,7 @@ static const struct field_row rows[] = {
     LATER(rule),
     LATER(rule_fraction),
     LATER(rule_bound),
+    LATER(root_site),
 };
 
 enum {

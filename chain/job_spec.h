@@ -70,6 +70,8 @@ struct kedge_job_spec {
     const struct kedge_rule *rule;         /* a row of aggregation/'s table; default "mean" */
     struct kedge_rule_params
         rule_params; /* decimal strings "rule_fraction", "rule_bound"; default: the rule's */
+    uint32_t root_tenant;      /* "root_site": "TENANT/SITE", of the rule that needs a root update, and … */
+    struct kedge_id root_site; /* … of no other: place of the tenant, name of its site, else empty */
 };
 
 /* Parses and checks text; *ret is written only on success. reterr names the key. KEDGE_E_FORMAT, _ARG,

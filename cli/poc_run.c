@@ -175,6 +175,12 @@ int kedge_poc_sign_in(struct kedge_poc *p, struct kedge_diag *d)
 
 /* ---- the job ---- */
 
+static bool has_root(const struct kedge_poc *p)
+{
+    const struct kedge_rule *rule = kedge_rule_find(p->rule);
+    return rule && rule->needs_root;
+}
+
 void kedge_poc_put_choices(const struct kedge_poc *p, struct kedge_buf *out)
 {
     if (p->strategy[0]) {
@@ -186,6 +192,9 @@ void kedge_poc_put_choices(const struct kedge_poc *p, struct kedge_buf *out)
     if (p->rule[0]) { /* all sites, said so: rules want to know how many updates there may be */
         kedge_buf_printf(out, ",\n  \"rule\": \"%s\",\n  \"sites_per_round\": %llu", p->rule,
                          (unsigned long long)p->tenants * p->sites);
+    }
+    if (has_root(p)) { /* it holds data like the others': a demonstration of the rule, not of trust */
+        kedge_buf_put_str(out, ",\n  \"root_site\": \"org-a/site-1\"");
     }
 }
 
@@ -208,7 +217,10 @@ static void put_spec(const struct kedge_poc *p, const char *name, bool grouped, 
         (unsigned long long)(p->model_inputs ? all
                              : all > 1       ? 2
                                              : 1),
-        (unsigned long long)(p->model_inputs ? all : 1), digits ? 2u : 1u, digits ? "0.1" : "0.03");
+        (unsigned long long)(p->model_inputs ? all
+                             : has_root(p)   ? 2
+                                             : 1),
+        digits ? 2u : 1u, digits ? "0.1" : "0.03");
     if (p->model_inputs) { /* the data does not fit such a model */
         kedge_buf_put_str(out, ",\n  \"evaluate_every\": 0");
     }

@@ -226,16 +226,16 @@ static int cap_shares(const struct kedge_job_spec *spec, const struct kedge_comp
     return err;
 }
 
-/* Weights of the rule's own, from those it was given. */
+/* Weights of the rule's own, from those it was given. Where it needs a root, that is input number `count`. */
 static int weigh_rule(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
                       const struct kedge_compute_input *inputs, size_t count, struct vectors *v,
                       struct kedge_compute_weights *ret, struct kedge_diag *d)
 {
-    bool by_files = ret->rule->needs_norms || ret->rule->needs_gram;
+    bool by_files = ret->rule->needs_norms || ret->rule->needs_gram, root = ret->rule->needs_root;
     if (by_files && !layout) {
         return KEDGE_E_NOT_FOUND;
     }
-    int err = by_files ? open_vectors(layout, inputs, count, v, d) : KEDGE_OK;
+    int err = by_files ? open_vectors(layout, inputs, count + root, v, d) : KEDGE_OK;
     err = err || !ret->rule->needs_norms || v->norm_sq ? err : find_norms(v, d);
     err = err || !ret->rule->needs_gram ? err : find_gram(v, d);
     uint64_t *base = err ? NULL : kedge_mem_new(count, sizeof *base);
@@ -248,16 +248,17 @@ static int weigh_rule(const struct kedge_job_spec *spec, const struct kedge_layo
                                               .scale_bits = spec->scale,
                                               .norm_sq = v->norm_sq,
                                               .gram = v->gram,
-                                              .maxima = v->maxima};
+                                              .maxima = v->maxima,
+                                              .has_root = root};
         err = kedge_rule_weigh(ret->rule, &spec->rule_params, &all, ret->weight, &ret->divisor);
     }
     kedge_mem_free(base);
     return err;
 }
 
-int kedge_compute_weigh(const struct kedge_job_spec *spec, const struct kedge_layout *layout, bool cold_start,
-                        const struct kedge_compute_input *inputs, size_t count,
-                        struct kedge_compute_weights *ret, struct kedge_diag *reterr)
+int kedgei_weigh(const struct kedge_job_spec *spec, const struct kedge_layout *layout, bool cold_start,
+                 const struct kedge_compute_input *inputs, size_t count, struct kedge_compute_weights *ret,
+                 struct kedge_diag *reterr)
 {
     struct vectors v = {.norm_sq = NULL};
     struct kedge_diag why = {.text = ""};
@@ -281,6 +282,14 @@ int kedge_compute_weigh(const struct kedge_job_spec *spec, const struct kedge_la
                : KEDGE_OK;
 }
 
+int kedge_compute_weigh(const struct kedge_job_spec *spec, const struct kedge_layout *layout, bool cold_start,
+                        const struct kedge_compute_input *inputs, size_t count,
+                        struct kedge_compute_weights *ret, struct kedge_diag *reterr)
+{
+    return spec->rule->needs_root ? kedgei_weigh_rooted(spec, layout, inputs, count, ret, reterr)
+                                  : kedgei_weigh(spec, layout, cold_start, inputs, count, ret, reterr);
+}
+
 /* ---- the result ---- */
 
 /* Sources of a mean; those that weigh nothing are left out. A rule with a Gram matrix has held its weights
@@ -298,7 +307,8 @@ static int mean_sources(const struct kedge_compute_input *inputs, size_t count,
             used[n++] = inputs[i];
         }
     }
-    int err = kedge_mean_weight_sum(rows, n, w->rule->needs_gram ? 1 : limit, &sum);
+    bool nobody = n == 0 && w->rule->needs_root; /* nobody is trusted: the model stays */
+    int err = nobody ? KEDGE_OK : kedge_mean_weight_sum(rows, n, w->rule->needs_gram ? 1 : limit, &sum);
     *ret_count = n;
     return err ? kedge_diag_set(d, err, "weights of %zu updates: %s", count, kedge_strerror(err)) : KEDGE_OK;
 }

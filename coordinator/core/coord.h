@@ -118,6 +118,11 @@ struct kedge_coord_job_params {
     uint32_t pretrain_sites; /* sites of a PRETRAIN round, 0: all candidates (α·m of FlexCFL) */
     uint32_t evaluate_every; /* rounds between evaluations, 0: never */
     uint64_t weight_max;     /* largest sample count of one update */
+    bool has_root; /* the update of one site is the root of trust: it is selected in every round, no round opens
+                      while it is not online, none closes without its accepted update. groups is 1,
+                      sites_per_round not 1, sites_min and quorum are at least 2 … */
+    uint32_t root_tenant;      /* … a tenant handle of this job */
+    struct kedge_id root_site; /* … and the name of its site, which need not be signed in yet */
     /* with groups > 1; all 0: groups are made in round 0 and never change */
     uint32_t migrate_every; /* a site whose data shift may change its group when its last group-assigned is so
                                many rounds ago, 0: never. So a site can move (rounds / migrate_every) times */
@@ -344,6 +349,12 @@ void kedge_coord_select(uint64_t seed, uint32_t round, uint32_t count, uint32_t 
  * part: ret_picks holds k items, scratch count. */
 void kedge_coord_pick(uint64_t seed, uint32_t round, uint32_t count, uint32_t k, uint32_t *scratch,
                       uint32_t *ret_picks);
+/* The same two rules of a job with a root site: candidate number `root` and k − 1 of the other count − 1 by
+ * the rule above, these numbered without the root (k = 0 or ≥ count: all). */
+void kedge_coord_select_root(uint64_t seed, uint32_t round, uint32_t count, uint32_t root, uint32_t k,
+                             uint32_t *scratch, bool *ret_selected);
+void kedge_coord_pick_root(uint64_t seed, uint32_t round, uint32_t count, uint32_t root, uint32_t k,
+                           uint32_t *scratch, uint32_t *ret_picks);
 /* The kind of a round, for the auditor too: given the kind of the round in front of it (NONE: it is the
  * first) and whether the close of that one asked for new groups. Never two PRETRAIN rounds behind each other,
  * and none behind which nothing is trained. */

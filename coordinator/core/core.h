@@ -241,6 +241,16 @@ void kedgei_touched_tidy(struct job *j);
 void kedgei_offer_all(struct job *j);
 void kedgei_offer_touched(struct job *j);
 
+/* Its place among the candidates, which are marked. */
+uint32_t kedgei_candidate_rank(const struct job *j, const struct site *site);
+
+/* root.c */
+/* The job's root site, KEDGE_COORD_NONE: it is not signed in (jobs that have one only). */
+uint32_t kedgei_root_find(const struct kedge_coord *c, const struct job *j);
+/* The job has no root site, or that is online; … or its update of the open round is accepted. */
+bool kedgei_root_is_there(const struct kedge_coord *c, const struct job *j);
+bool kedgei_root_is_in(const struct kedge_coord *c, const struct job *j);
+
 /* rows.c */
 struct row *kedgei_row(struct kedge_coord *c, uint32_t job, uint32_t site);
 struct kedge_coord_input *kedgei_input(struct row *row, enum item_kind kind);

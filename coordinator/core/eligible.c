@@ -96,6 +96,16 @@ uint32_t kedgei_candidate_at(const struct kedge_coord *c, const struct job *j, u
     return c->order[at];
 }
 
+uint32_t kedgei_candidate_rank(const struct job *j, const struct site *site)
+{
+    uint32_t rank = 0, word = site->position / WORD_BITS;
+    for (uint32_t w = 0; w < word; w++) {
+        rank += (uint32_t)__builtin_popcountll(j->eligible[w]);
+    }
+    uint64_t before = (UINT64_C(1) << site->position % WORD_BITS) - 1;
+    return rank + (uint32_t)__builtin_popcountll(j->eligible[word] & before);
+}
+
 bool kedgei_eligible_is_valid(const struct kedge_coord *c, const struct job *j)
 {
     uint32_t count = 0;
@@ -123,7 +133,11 @@ void kedgei_select(struct kedge_coord *c, struct job *j, uint32_t wanted)
     uint32_t count = kedgei_candidates_mark(c, j);
     uint32_t n = wanted == 0 || wanted >= count ? count : wanted;
     bool all = n == count;
-    if (!all) {
+    if (!all && j->params.has_root) {
+        uint32_t root = kedgei_candidate_rank(j, &c->sites[kedgei_root_find(c, j)]);
+        kedge_coord_pick_root(j->params.seed, j->round, count, root, n, c->scratch, c->picks);
+        qsort(c->picks, n, sizeof *c->picks, compare_ranks);
+    } else if (!all) {
         kedge_coord_pick(j->params.seed, j->round, count, n, c->scratch, c->picks);
         qsort(c->picks, n, sizeof *c->picks, compare_ranks);
     }

@@ -76,7 +76,8 @@ static bool advance_wish(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
     struct crowd crowd = crowd_of(c, j);
-    if (j->joined_count < j->params.tenant_count || crowd.online < j->params.sites_min) {
+    if (j->joined_count < j->params.tenant_count || crowd.online < j->params.sites_min
+        || !kedgei_root_is_there(c, j)) {
         j->wish_ns = UINT64_MAX;
         return false;
     }
@@ -95,7 +96,7 @@ static bool advance_collect(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
     bool late = j->late && !MUTANT(MUTANT_NO_DEADLINE);
-    if (j->accepted_count < j->quorum) {
+    if (j->accepted_count < j->quorum || !kedgei_root_is_in(c, j)) {
         if (late && !j->halted_by_quorum) {
             j->halted_by_quorum = true; /* still collecting; refused sites are asked again */
             kedgei_offer_all(j);

@@ -76,6 +76,9 @@ static void set_params(struct kedge_job *job)
     p->migrate_every = s->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;
     p->evaluate_every = s->evaluate_every;
     p->weight_max = s->weight_max;
+    p->has_root = s->rule->needs_root;
+    p->root_tenant = p->has_root ? p->tenants[s->root_tenant] : 0;
+    p->root_site = s->root_site;
 }
 
 /* A free slot, or that of the job which ended first: ended jobs stay visible as long as there is room. */

@@ -71,6 +71,64 @@ static const struct {
     {"\"strategy\":\"fedadam\"", FX_MIXING, true, KEDGE_AUDIT_REPLAY_STEP},
 };
 
+/* Site s1 of org-a judges the others: those of its parity pull as it does. */
+#define ROOT "\"rule\":\"root-trust\",\"root_site\":\"org-a/s1\""
+
+START_TEST(test_rooted)
+{
+    struct kedge_audit_options options = {.threads = 1};
+    make_scratch();
+    fx_ungrouped(at("fx"), _i ? ROOT ",\"tenant_share_max\":\"0.5\"" : ROOT, FX_NONE);
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
+    print_findings(&r);
+    ck_assert(r.verdict == KEDGE_AUDIT_YES && r.finding_count == 0);
+    ck_assert_uint_ge(r.counts.decisions, 5);
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
+static const struct {
+    enum fx_twist twist;
+    bool replay_only;
+    enum kedge_audit_code code;
+    const char *text;
+} root_twists[] = {
+    {FX_ROOT_UNSELECTED, false, KEDGE_AUDIT_NOT_SELECTED, "the root site \"s1\" of \"org-a\""},
+    {FX_ROOT_MISSING, false, KEDGE_AUDIT_ROW, "expected one of the root site \"org-a/s1\""},
+    {FX_ROOT_COUNTS, true, KEDGE_AUDIT_REPLAY_AGGREGATE, "the updates give 0"},
+    {FX_WEIGHED, true, KEDGE_AUDIT_REPLAY_AGGREGATE, "is recorded with weight"},
+    {FX_SELECTION, true, KEDGE_AUDIT_REPLAY_SELECTION, "the seed says otherwise"},
+};
+
+START_TEST(test_root_twist)
+{
+    struct kedge_audit_options options = {.threads = 1};
+    make_scratch();
+    fx_ungrouped(at("fx"), ROOT, root_twists[_i].twist);
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
+    if (root_twists[_i].replay_only) {
+        print_findings(&r);
+        ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+        kedge_audit_report_deinit(&r);
+        r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
+    }
+    bool said = false;
+    for (uint32_t i = 0; i < r.finding_count; i++) {
+        said = said
+               || (r.findings[i].code == root_twists[_i].code
+                   && strstr(r.findings[i].text, root_twists[_i].text));
+    }
+    if (!said) {
+        print_findings(&r);
+    }
+    ck_assert_msg(said, "twist %d", root_twists[_i].twist);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_NO);
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
 START_TEST(test_twist)
 {
     struct kedge_audit_options options = {.threads = 1};
@@ -100,6 +158,8 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, test_clean, 0, KEYS);
     tcase_add_loop_test(t, test_twist, 0, (int)(sizeof twists / sizeof twists[0]));
+    tcase_add_loop_test(t, test_rooted, 0, 2);
+    tcase_add_loop_test(t, test_root_twist, 0, (int)(sizeof root_twists / sizeof root_twists[0]));
     suite_add_tcase(s, t);
     return run_suite(s);
 }
