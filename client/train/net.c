@@ -64,8 +64,8 @@ int kedge_net_new(const struct kedge_model_spec *spec, uint32_t batch_max, struc
         net->batch_max = batch_max;
         net->has_small = kedge_small_is_available();
         net->values_count = kedge_model_values_count(spec);
-        net->weights = kedge_mem_new(net->values_count, sizeof(float));
-        net->activations = kedge_mem_new(batch_max, (width + widest) * sizeof(float));
+        net->weights = kedge_mem_new_lines(net->values_count, sizeof(float));
+        net->activations = kedge_mem_new_lines(batch_max, (width + widest) * sizeof(float));
     }
     if (!net || !net->weights || !net->activations) {
         kedge_net_free(net);

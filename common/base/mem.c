@@ -23,6 +23,17 @@ void *kedge_mem_new(size_t count, size_t size)
     return must_fail() ? NULL : calloc(count ? count : 1, size ? size : 1);
 }
 
+void *kedge_mem_new_lines(size_t count, size_t size)
+{
+    enum { LINE = 64 };
+    if (size != 0 && count > (SIZE_MAX - LINE) / size) {
+        return NULL;
+    }
+    const size_t len = (count * size / LINE + 1) * LINE; /* a multiple of the alignment, as C17 wants it */
+    void *p = must_fail() ? NULL : aligned_alloc(LINE, len);
+    return p ? memset(p, 0, len) : NULL;
+}
+
 void *kedge_mem_resize(void *p, size_t count, size_t size)
 {
     if (size != 0 && count > SIZE_MAX / size) {

@@ -8,6 +8,8 @@
 
 /* count * size zeroed bytes, NULL when out of memory or the product overflows. Freed by kedge_mem_free. */
 KEDGE_NODISCARD void *kedge_mem_new(size_t count, size_t size);
+/* As kedge_mem_new, at an address where a cache line (64 bytes) begins: no aligned vector straddles two. */
+KEDGE_NODISCARD void *kedge_mem_new_lines(size_t count, size_t size);
 /* Grows or shrinks; old content kept, new bytes undefined. On NULL the old block is untouched. */
 KEDGE_NODISCARD void *kedge_mem_resize(void *p, size_t count, size_t size);
 /* A copy of a NUL-terminated string, or NULL. */

@@ -7,6 +7,7 @@
 #include <immintrin.h>
 #endif
 
+#include "aggregation/simd.h"
 #include "common/base/mem.h"
 #include "common/tensor/dataset.h"
 #include "common/tensor/idx.h"
@@ -213,8 +214,8 @@ static int set_scale(struct kedgei_learn_pool *pool, enum kedge_learn_partition 
     if (!pool->bytes) {
         return KEDGE_OK;
     }
-    pool->mean = kedge_mem_new(pool->features, sizeof *pool->mean);
-    pool->inverse = kedge_mem_new(pool->features, sizeof *pool->inverse);
+    pool->mean = kedge_mem_new_lines(pool->features, sizeof *pool->mean);
+    pool->inverse = kedge_mem_new_lines(pool->features, sizeof *pool->inverse);
     if (!pool->mean || !pool->inverse) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %u features", pool->features);
     }
@@ -287,7 +288,7 @@ void kedgei_learn_pool_row(const struct kedgei_learn_pool *pool, uint32_t row, u
     const float *mean = pool->mean, *inverse = pool->inverse;
     if (turn == 0) {
 #if defined(__x86_64__)
-        if (__builtin_cpu_supports("avx2")) {
+        if (kedge_simd_avx2()) {
             scale_row_avx2(in, mean, inverse, width, out);
             return;
         }

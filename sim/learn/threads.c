@@ -118,7 +118,7 @@ static int init_lane(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uin
     if (err) {
         return err;
     }
-    lane->x = kedge_mem_new((size_t)rows * l->pool.features, sizeof *lane->x);
+    lane->x = kedge_mem_new_lines((size_t)rows * l->pool.features, sizeof *lane->x);
     lane->labels = kedge_mem_new(rows, sizeof *lane->labels);
     lane->order = kedge_mem_new(samples, sizeof *lane->order);
     lane->towards = kedge_mem_new(l->d, sizeof *lane->towards);

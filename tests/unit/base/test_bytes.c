@@ -187,6 +187,21 @@ START_TEST(mem_overflow_and_zero)
     ck_assert_ptr_nonnull(zero);
     kedge_mem_free(zero);
     kedge_mem_free(NULL);
+    ck_assert_ptr_null(kedge_mem_new_lines(SIZE_MAX / 2, 3));
+    ck_assert_ptr_null(kedge_mem_new_lines(SIZE_MAX, 1));
+    for (size_t n = 0; n < 200; n += 33) {
+        unsigned char *lines = kedge_mem_new_lines(n, 1);
+        ck_assert_ptr_nonnull(lines);
+        ck_assert_uint_eq((uintptr_t)lines % 64, 0);
+        for (size_t i = 0; i < n; i++) {
+            ck_assert_uint_eq(lines[i], 0);
+            lines[i] = 1; /* so that the next one is not zero by chance */
+        }
+        kedge_mem_free(lines);
+    }
+    kedge_mem_fail_at(1);
+    ck_assert_ptr_null(kedge_mem_new_lines(8, 1));
+    kedge_mem_fail_at(0);
 
     uint8_t *bytes = kedge_mem_new(1000, 1);
     ck_assert_ptr_nonnull(bytes);
