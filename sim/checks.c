@@ -46,7 +46,9 @@ static void check_task(struct sim *w, const struct kedge_coord_effect *fx)
     if (!sim_is_selected(open, fx->site) && !migrates) {
         sim_violate(w, "task of round %u for site %u, which is not selected", fx->round, fx->site);
     }
-    if (sim_main_find(w, SIM_ROUND_CLOSED, fx->job, fx->round)) {
+    if (open->tasks) {
+        sim_check_async_task(w, fx);
+    } else if (sim_main_find(w, SIM_ROUND_CLOSED, fx->job, fx->round)) {
         sim_violate(w, "task of round %u, which is closed", fx->round);
     }
     bool base = fx->choice                        ? w->jobs[fx->job].params.site_chooses
@@ -145,7 +147,8 @@ static void check_close(struct sim *w, const struct kedge_coord_effect *fx)
     for (uint32_t i = 0; i < w->server.ticket_max; i++) {
         const struct sim_ticket *t = &w->server.tickets[i];
         bool out = t->used && t->appended && t->result.kind != KEDGE_SITE_EVALUATE;
-        if (out && sim_job_of(&t->result.job) == fx->job && t->result.round == fx->round) {
+        bool of_round = t->result.round == fx->round || w->jobs[fx->job].params.buffer > 0;
+        if (out && sim_job_of(&t->result.job) == fx->job && of_round) {
             sim_violate(w, "round %u is computed while the update of site %u is being appended", fx->round,
                         t->site);
         }
@@ -177,6 +180,9 @@ void sim_check_effect(struct sim *w, const struct kedge_coord_effect *fx)
     } else if (fx->type == KEDGE_FX_CLOSED) {
         if (fx->kind != KEDGE_TASK_EVALUATE && !sim_main_find(w, SIM_ROUND_CLOSED, fx->job, fx->round)) {
             sim_violate(w, "\"closed\" for job %u round %u before its close is durable", fx->job, fx->round);
+        }
+        if (fx->kind != KEDGE_TASK_EVALUATE) {
+            sim_check_async_closed(w, fx);
         }
     } else if (fx->type == KEDGE_FX_MAIN_ROUND_CLOSED) {
         check_closing(w, fx);
@@ -217,7 +223,9 @@ void sim_check_entry(struct sim *w, uint32_t tenant, const struct sim_entry *e)
     if (!train) {
         sim_check_migrates(w, e);
     }
-    if (sim_main_find(w, SIM_ROUND_CLOSED, e->job, e->round)) {
+    if (w->jobs[e->job].params.buffer > 0) {
+        sim_check_async_update(w, e);
+    } else if (sim_main_find(w, SIM_ROUND_CLOSED, e->job, e->round)) {
         sim_violate(w, "update of site %u accepted behind the close of round %u", e->site, e->round);
     }
     const struct sim_device *d = &w->devices[e->site];

@@ -34,12 +34,13 @@ int sim_nearest(const struct sim *w, uint32_t site, const struct kedge_digest *u
 }
 
 static void put_input(struct sim_pending *p, uint32_t site, uint32_t group, enum kedge_task_kind kind,
-                      const struct kedge_coord_input *in)
+                      uint32_t round, const struct kedge_coord_input *in)
 {
     if (in->progress == KEDGE_INPUT_ACCEPTED) {
         p->inputs[p->input_count++] = (struct sim_input){.site = site,
                                                          .leaf = (uint32_t)in->leaf,
                                                          .group = group,
+                                                         .round = round,
                                                          .kind = kind,
                                                          .envelope = in->envelope,
                                                          .update = in->update,
@@ -79,7 +80,9 @@ static void weigh(struct sim *w, uint32_t job)
     struct sim_pending *p = &w->jobs[job].pending;
     for (uint32_t i = 0; i < p->input_count; i++) {
         struct sim_input *in = &p->inputs[i];
-        in->counted = !is_counted(p, in) ? 0 : p->kind == KEDGE_TASK_PRETRAIN ? 1 : in->weight;
+        in->counted = !is_counted(p, in)               ? 0
+                      : p->kind == KEDGE_TASK_PRETRAIN ? 1
+                                                       : sim_counts(w, job, p->round, in->round, in->weight);
     }
     for (uint32_t g = 0; g < p->group_count && w->jobs[job].share_max < KEDGE_SHARE_ONE; g++) {
         cap_shares(w, p, g, w->jobs[job].share_max);
@@ -222,9 +225,10 @@ int sim_compute(struct sim *w, uint32_t job)
         const struct kedge_coord_row *row = sim_job_row(w, job, site);
         bool pretrain = p->kind == KEDGE_TASK_PRETRAIN;
         p->groups[site] = w->payload ? p->groups[site] : group_given(p, row);
-        put_input(p, site, pretrain ? p->groups[site] : row->pretrain.group, KEDGE_TASK_PRETRAIN,
+        uint32_t task_round = view.params->buffer > 0 ? row->task_round : p->round;
+        put_input(p, site, pretrain ? p->groups[site] : row->pretrain.group, KEDGE_TASK_PRETRAIN, p->round,
                   &row->pretrain);
-        put_input(p, site, row->train.group, KEDGE_TASK_TRAIN, &row->train);
+        put_input(p, site, row->train.group, KEDGE_TASK_TRAIN, task_round, &row->train);
         bool concerned = row->selected || row->pretrain.progress == KEDGE_INPUT_REFUSED;
         p->refused[site] = concerned ? refusal_of(row, pretrain || row->group == SIM_NONE) : KEDGE_OK;
         p->refused_count += p->refused[site] != KEDGE_OK;

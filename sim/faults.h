@@ -61,6 +61,10 @@
     X(MOVES_CUT, "coordinator restarts before the moves of a close are stated")           \
     X(CHOSEN, "site chooses another group than last")                                     \
     X(WRONG_CHOICE, "site names a group whose model it did not train")                    \
+    X(STALE, "update counts in a later round than that of its task")                      \
+    X(TOO_STALE, "task of an asynchronous job grows too old")                             \
+    X(AWAY, "site that is at work is away when a round opens")                            \
+    X(AT_WORK_CUT, "coordinator restarts between two rounds while sites are at work")     \
     X(CAPPED, "tenant weighs less than it brings: the cap on shares")                     \
     X(SLOT_AGAIN, "job takes the place of one that has ended")                            \
     X(HALT, "job halted by the operator")                                                 \

@@ -76,7 +76,7 @@ static void load_accepted(struct sim *w, uint32_t job, uint32_t open)
         c.weight = e->weight;
         c.envelope = e->envelope;
         c.update = e->update;
-        if (e->round == open) {
+        if (e->round == open || w->jobs[job].params.buffer > 0) {
             w->fired[SIM_FAULT_MIGRATION_CUT] += is_cut(w, job, e);
             load(w, &c);
         }
@@ -132,12 +132,31 @@ static void load_site(struct sim *w, uint32_t job, uint32_t site)
     }
 }
 
+/* Of an asynchronous job, whether a round is open or not; returns how many there are. */
+static uint32_t load_at_work(struct sim *w, uint32_t job)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < w->config.sites; i++) {
+        struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_ROW, job);
+        c.site = i;
+        c.selected = true;
+        c.round = sim_task_open(w, job, i);
+        if (c.round != SIM_NONE) {
+            count++;
+            load(w, &c);
+        }
+    }
+    return count;
+}
+
 /* The last closed round and the open one; returns the open one's number or SIM_NONE. */
 static uint32_t load_rounds(struct sim *w, uint32_t job)
 {
     const struct sim_job *j = &w->jobs[job];
-    if (j->last_closed != SIM_NONE) {
-        const struct sim_main *closed = sim_main_find(w, SIM_ROUND_CLOSED, job, j->last_closed);
+    uint32_t kept = j->params.buffer > 0 ? j->params.staleness_max : 0;
+    uint32_t from = j->last_closed == SIM_NONE ? 0 : j->last_closed > kept ? j->last_closed - kept : 1;
+    for (uint32_t r = kept > 0 ? from : j->last_closed; j->last_closed != SIM_NONE && r <= j->last_closed; r++) {
+        const struct sim_main *closed = sim_main_find(w, SIM_ROUND_CLOSED, job, r);
         struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_ROUND, job);
         c.round = closed->round;
         c.kind = closed->kind;
@@ -148,6 +167,7 @@ static uint32_t load_rounds(struct sim *w, uint32_t job)
         load(w, &c);
     }
     if (j->last_opened == SIM_NONE || j->last_opened == j->last_closed) {
+        w->fired[SIM_FAULT_AT_WORK_CUT] += load_at_work(w, job) > 0;
         return SIM_NONE;
     }
     const struct sim_main *open = sim_main_find(w, SIM_ROUND_OPENED, job, j->last_opened);
@@ -155,7 +175,7 @@ static uint32_t load_rounds(struct sim *w, uint32_t job)
     c.round = open->round;
     c.kind = open->kind;
     load(w, &c);
-    for (uint32_t i = 0; i < w->config.sites; i++) {
+    for (uint32_t i = 0; i < w->config.sites && !open->tasks; i++) {
         c = of_job(KEDGE_EV_LOAD_ROW, job);
         c.site = i;
         c.selected = sim_is_selected(open, i);
@@ -163,6 +183,7 @@ static uint32_t load_rounds(struct sim *w, uint32_t job)
             load(w, &c);
         }
     }
+    (void)load_at_work(w, job);
     return open->round;
 }
 

@@ -20,6 +20,7 @@ enum {
     CLOCK_JUMP_MAX_S = 120,
     GROUPS_STREAM = 4, /* of the seed; the first ones are taken */
     SHIFTS_STREAM = 5,
+    BUFFER_STREAM = 6,
 };
 
 static uint32_t between(struct sim *w, uint32_t least, uint32_t most)
@@ -122,6 +123,18 @@ static void draw_groups(struct sim *w, uint32_t job)
         p->migrate_every > 0 && kedge_rng_below(&rng, 3) == 0 ? (uint32_t)kedge_rng_below(&rng, 300) : 0;
 }
 
+/* Half of the jobs without groups are asynchronous. From a stream of its own, too. */
+static void draw_buffer(struct sim *w, uint32_t job)
+{
+    struct kedge_coord_job_params *p = &w->jobs[job].params;
+    struct kedge_rng rng;
+    kedge_rng_init(&rng, w->seed, KEDGE_RNG_SIM, BUFFER_STREAM, job);
+    if (p->groups == 1 && kedge_rng_below(&rng, 2) == 0) {
+        p->buffer = 1 + (uint32_t)kedge_rng_below(&rng, 4);
+        p->staleness_max = (uint32_t)kedge_rng_below(&rng, 6);
+    }
+}
+
 static void draw_job(struct sim *w, uint32_t job)
 {
     struct kedge_coord_job_params *p = &w->jobs[job].params;
@@ -146,6 +159,7 @@ static void draw_job(struct sim *w, uint32_t job)
         w->jobs[job].share_max = between(w, least, KEDGE_SHARE_ONE);
     }
     draw_groups(w, job);
+    draw_buffer(w, job);
 }
 
 static void write_shifts(struct sim *w)

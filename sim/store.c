@@ -223,6 +223,7 @@ static void copy_close(struct sim *w, struct sim_main *m, const struct sim_pendi
         m->groups = sim_new_array(w->config.sites, sizeof *m->groups);
         memcpy(m->groups, p->groups, w->config.sites * sizeof *m->groups);
     }
+    m->settled = w->jobs[m->job].params.buffer > 0 ? sim_settled(w, p) : NULL;
     w->fired[SIM_FAULT_REGROUPED] += m->kind == KEDGE_TASK_PRETRAIN && m->round > 0;
     w->fired[SIM_FAULT_DRIFTED] += m->regroup;
     if (m->kind == KEDGE_TASK_TRAIN && gives) {
@@ -253,6 +254,7 @@ static void write_closed(struct sim *w, struct sim_main *m)
     sim_check_round(w, m->job);
     copy_close(w, m, p);
     append_main(w, m);
+    sim_count_too_stale(w, m);
     remember_groups(w, m->job);
     for (uint32_t g = 0; g < p->model_count; g++) {
         (void)sim_index_put(&w->published, published_key(m->job, &p->models[g]), 0);
@@ -271,6 +273,20 @@ static void write_closed(struct sim *w, struct sim_main *m)
     }
 }
 
+/* Who of an asynchronous job is at work, as a round opens; NULL for others. */
+static uint32_t *tasks_of(struct sim *w, uint32_t job)
+{
+    if (w->jobs[job].params.buffer == 0) {
+        return NULL;
+    }
+    uint32_t *tasks = sim_new_array(w->config.sites, sizeof *tasks);
+    for (uint32_t i = 0; i < w->config.sites; i++) {
+        const struct kedge_coord_row *row = sim_job_row(w, job, i);
+        tasks[i] = row && row->selected ? row->task_round : SIM_NONE;
+    }
+    return tasks;
+}
+
 static int write_main(struct sim *w, const struct kedge_coord_effect *fx)
 {
     struct sim_main m = {.type = SIM_JOB_OPENED, .job = fx->job, .round = fx->round};
@@ -284,6 +300,7 @@ static int write_main(struct sim *w, const struct kedge_coord_effect *fx)
         m.type = SIM_ROUND_OPENED;
         m.kind = fx->kind;
         selected = sim_new_array((w->config.sites + 7) / 8, 1);
+        m.tasks = tasks_of(w, fx->job);
         for (uint32_t i = 0; i < w->config.sites; i++) {
             const struct kedge_coord_row *row = sim_job_row(w, fx->job, i);
             if (row && row->selected) {
@@ -297,6 +314,7 @@ static int write_main(struct sim *w, const struct kedge_coord_effect *fx)
     }
     if (is_there(w, &m, selected, NULL)) {
         kedge_mem_free(selected);
+        kedge_mem_free(m.tasks);
         return KEDGE_OK;
     }
     m.selected = selected;

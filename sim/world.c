@@ -178,6 +178,8 @@ static void free_record(struct sim *w)
     }
     for (uint32_t i = 0; i < w->main_count; i++) {
         kedge_mem_free(w->main[i].selected);
+        kedge_mem_free(w->main[i].tasks);
+        kedge_mem_free(w->main[i].settled);
         kedge_mem_free(w->main[i].sums);
         kedge_mem_free(w->main[i].models);
         kedge_mem_free(w->main[i].groups);

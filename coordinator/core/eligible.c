@@ -23,7 +23,9 @@ uint32_t kedgei_eligible_words(uint32_t sites)
 
 static bool is_eligible(const struct kedge_coord *c, const struct job *j, uint32_t site)
 {
-    return kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE;
+    bool at_work =
+        kedgei_is_asynchronous(j) && j->rows[site].pub.selected && !MUTANT(MUTANT_DRAWN_AT_WORK);
+    return kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE && !at_work;
 }
 
 void kedgei_eligible_update(struct kedge_coord *c, struct job *j, uint32_t site)
@@ -131,7 +133,9 @@ static int compare_ranks(const void *a, const void *b)
 void kedgei_select(struct kedge_coord *c, struct job *j, uint32_t wanted)
 {
     uint32_t count = kedgei_candidates_mark(c, j);
-    uint32_t n = wanted == 0 || wanted >= count ? count : wanted;
+    uint32_t n = kedgei_is_asynchronous(j)      ? kedge_coord_draws(wanted, kedgei_places(c, j), count)
+                 : wanted == 0 || wanted >= count ? count
+                                                  : wanted;
     bool all = n == count;
     if (!all && j->params.has_root) {
         uint32_t root = kedgei_candidate_rank(j, &c->sites[kedgei_root_find(c, j)]);
@@ -144,11 +148,12 @@ void kedgei_select(struct kedge_coord *c, struct job *j, uint32_t wanted)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t site = kedgei_candidate_at(c, j, all ? i : c->picks[i]);
         struct kedge_coord_row *row = &j->rows[site].pub;
-        KEDGE_ASSERT(row->candidate && !row->selected);
+        KEDGE_ASSERT(row->candidate && (!row->selected || MUTANT(MUTANT_DRAWN_AT_WORK)));
+        j->selected_count += !row->selected;
         row->selected = true;
+        row->task_round = j->round;
         kedgei_touch(j, site);
     }
-    j->selected_count = n;
 }
 
 void kedgei_touch(struct job *j, uint32_t site)

@@ -128,6 +128,7 @@ static void check_params(const struct kedge_coord *c, const struct kedge_coord_j
     KEDGE_ASSERT(p->tenant_count >= 1 && p->tenant_count <= KEDGE_JOB_TENANTS_MAX);
     KEDGE_ASSERT(p->rounds >= 1 && p->rounds <= KEDGE_ROUNDS_MAX && p->sites_min >= 1 && p->quorum >= 1);
     KEDGE_ASSERT(p->groups >= 1 && p->groups <= KEDGE_GROUPS_MAX && p->weight_max >= 1);
+    KEDGE_ASSERT(p->buffer == 0 || (p->groups == 1 && p->staleness_max <= KEDGE_STALENESS_MAX));
     for (uint32_t i = 0; i < p->tenant_count; i++) {
         KEDGE_ASSERT(p->tenants[i] < c->tenant_count);
     }
@@ -155,6 +156,7 @@ void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_co
     j->round = kedge_coord_first_round(&j->params);
     j->kind = kedge_coord_round_kind(&j->params, j->round, KEDGE_TASK_NONE, false);
     j->closed_round = j->prior_round = j->unstored_site = KEDGE_COORD_NONE;
+    kedgei_base_keep(j);
     j->wish_ns = j->deadline_ns = j->retry_ns = UINT64_MAX;
     j->sweep = j->offer = KEDGE_COORD_NONE;
     j->main.request = KEDGE_COORD_NONE;

@@ -31,18 +31,39 @@ static void load_round(struct kedge_coord *c, const struct kedge_coord_event *ev
         return;
     }
     KEDGE_ASSERT(ev->model_count >= 1 && ev->model_count <= j->params.groups && ev->models);
-    KEDGE_ASSERT(j->closed_round == KEDGE_COORD_NONE);
+    bool follows = kedgei_is_asynchronous(j) && ev->round == j->closed_round + 1;
+    KEDGE_ASSERT(j->closed_round == KEDGE_COORD_NONE || follows);
     j->closed_round = ev->round;
     j->closed_kind = kind_of(ev);
     j->regroup = ev->regroup && !MUTANT(MUTANT_FORGET_REGROUP);
     j->model_count = ev->model_count;
     memcpy(j->models, ev->models, ev->model_count * sizeof j->models[0]);
+    kedgei_base_keep(j);
+}
+
+/* Who is at work, also where no round is open: what counts no more in the next one is not told apart. */
+static void load_at_work(struct job *j, struct row *row, const struct kedge_coord_event *ev)
+{
+    bool open = j->stage == STAGE_COLLECT;
+    uint32_t next = open ? j->round : j->closed_round + 1;
+    bool fresh = ev->round + j->params.staleness_max >= next || MUTANT(MUTANT_STALE_TAKEN);
+    KEDGE_ASSERT(ev->round >= 1 && ev->round <= next && (fresh || !open));
+    row->pub.candidate = open && ev->round == j->round;
+    row->pub.selected = fresh && next <= j->params.rounds && (open || !MUTANT(MUTANT_AT_WORK_FORGOTTEN));
+    row->pub.task_round = !row->pub.selected                       ? KEDGE_COORD_NONE
+                          : open && MUTANT(MUTANT_FORGET_TASK_ROUND) ? j->round
+                                                                     : ev->round;
+    j->selected_count += row->pub.selected;
 }
 
 static void load_row(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     struct row *row = kedgei_row(c, ev->job, ev->site);
     KEDGE_ASSERT(!row->pub.selected);
+    if (kedgei_is_asynchronous(&c->jobs[ev->job]) && ev->selected) {
+        load_at_work(&c->jobs[ev->job], row, ev);
+        return;
+    }
     row->pub.candidate = true;
     row->pub.selected = ev->selected;
     c->jobs[ev->job].selected_count += ev->selected ? 1 : 0;
@@ -58,6 +79,7 @@ static void load_input(struct kedge_coord *c, const struct kedge_coord_event *ev
     struct kedge_coord_input *in =
         kedgei_input(row, ev->kind == KEDGE_TASK_TRAIN ? ITEM_TRAIN : ITEM_PRETRAIN);
     if (MUTANT(refused ? MUTANT_FORGET_REFUSED : MUTANT_FORGET_ACCEPTED)
+        || (MUTANT(MUTANT_STALE_FORGOTTEN) && !refused && ev->round < c->jobs[ev->job].round)
         || (refused && in->progress == KEDGE_INPUT_ACCEPTED)) { /* it did better since */
         return;
     }

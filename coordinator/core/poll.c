@@ -120,11 +120,12 @@ static bool find_contribution(const struct job *j, const struct row *row, struct
         ret->choice = true;
         return true;
     }
+    ret->round = kedgei_task_round(j, row);
     ret->group = p->group;
     ret->base = MUTANT(MUTANT_FOREIGN_TASK) && j->closed_round != KEDGE_COORD_NONE
                     ? j->models[(p->group + 1) % j->model_count]
-                    : *kedgei_base(j, p->group);
-    ret->evaluate_base = kedgei_evaluation_due(j, row);
+                    : *kedgei_train_base(j, row);
+    ret->evaluate_base = kedgei_evaluation_due(j, row) && ret->round == j->round;
     ret->evaluate_round = ret->evaluate_base ? j->closed_round : KEDGE_COORD_NONE;
     return true;
 }

@@ -50,6 +50,7 @@ void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site)
     row->pub.group = grouped ? KEDGE_COORD_NONE : 0;
     row->pub.group_durable = !grouped;
     row->pub.group_round = row->next_group = row->former_group = row->changed_behind = KEDGE_COORD_NONE;
+    row->pub.task_round = KEDGE_COORD_NONE;
     row->pub.evaluated_round = row->evaluation_round = KEDGE_COORD_NONE;
     kedgei_input_clear(&row->pub.pretrain);
     kedgei_input_clear(&row->pub.train);
@@ -230,7 +231,9 @@ void kedgei_item_emit(struct kedge_coord *c, uint32_t job, uint32_t site, enum i
     struct kedge_coord_effect *fx =
         kedgei_emit_site(c, verify ? KEDGE_FX_VERIFY : KEDGE_FX_APPEND, job, site);
     fx->kind = task_kind(kind);
-    fx->round = kind == ITEM_EVALUATE ? row->evaluation_round : fx->round;
+    fx->round = kind == ITEM_EVALUATE ? row->evaluation_round
+                : kind == ITEM_TRAIN  ? kedgei_task_round(&c->jobs[job], row)
+                                      : fx->round;
     fx->group = kind == ITEM_PRETRAIN ? KEDGE_COORD_NONE : in->group;
     fx->request = item->request;
     fx->ticket = in->ticket;

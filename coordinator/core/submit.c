@@ -85,6 +85,17 @@ static int check_round(const struct job *j, const struct kedge_coord_event *ev)
     return MUTANT(MUTANT_CLOSED_BEFORE_DURABLE) ? KEDGE_E_ROUND_CLOSED : KEDGE_E_BUSY;
 }
 
+/* The same in an asynchronous job: a task is open until its update is in a list or counts no more. */
+static int check_task(const struct job *j, const struct row *row, const struct kedge_coord_event *ev)
+{
+    if (!kedgei_is_asynchronous(j) || !kedgei_is_on(j, row, ev->round)
+        || (MUTANT(MUTANT_LATE_IS_CLOSED) && ev->round < j->round)) {
+        return check_round(j, ev);
+    }
+    bool known = row->pub.train.progress == KEDGE_INPUT_ACCEPTED;
+    return j->stage == STAGE_COLLECT && (known || !kedgei_is_full(j)) ? KEDGE_OK : KEDGE_E_BUSY;
+}
+
 /* Does the content fit what was asked of this site? */
 static int check_content(const struct job *j, const struct row *row, const struct kedge_coord_event *ev)
 {
@@ -95,7 +106,9 @@ static int check_content(const struct job *j, const struct row *row, const struc
     if (!fits) {
         return KEDGE_E_WRONG_GROUP;
     }
-    const struct kedge_digest *base = pretrain ? &j->initial : kedgei_base(j, ev->group);
+    const struct kedge_digest *base = pretrain                    ? &j->initial
+                                      : kedgei_is_asynchronous(j) ? kedgei_train_base(j, row)
+                                                                  : kedgei_base(j, ev->group);
     if (memcmp(&ev->base, base, sizeof *base) != 0 && !(choice && MUTANT(MUTANT_CHOICE_UNCHECKED))) {
         return KEDGE_E_WRONG_BASE;
     }
@@ -146,15 +159,16 @@ static void submit_update(struct kedge_coord *c, const struct kedge_coord_event 
     struct job *j = &c->jobs[ev->job];
     struct row *row = kedgei_row(c, ev->job, ev->site);
     bool pretrain = ev->kind == KEDGE_TASK_PRETRAIN;
-    int err = check_round(j, ev);
+    int err = check_task(j, row, ev);
     if (err == KEDGE_E_ROUND_CLOSED) {
         say_closed(c, ev);
         return;
     }
-    if (err == KEDGE_OK && row->pub.selected && KEDGE_RARE(c, BUSY)) {
+    bool on = kedgei_is_on(j, row, ev->round);
+    if (err == KEDGE_OK && on && KEDGE_RARE(c, BUSY)) {
         err = KEDGE_E_BUSY;
     }
-    bool speaks = row->pub.selected || (pretrain && kedgei_migrates(j, row));
+    bool speaks = on || (pretrain && kedgei_migrates(j, row));
     if (err != KEDGE_OK || !speaks) {
         turn_away(c, ev, ev->request, err != KEDGE_OK ? err : KEDGE_E_NOT_SELECTED);
         return;

@@ -77,6 +77,9 @@ bool kedge_coord_may_read(const struct kedge_coord *c, uint32_t job, uint32_t si
     if (j->params.site_chooses || (MUTANT(MUTANT_FOREIGN_MODEL) && row->pub.group_durable)) {
         return is_one_of(model, j->models, j->model_count) || is_one_of(model, j->prior, j->prior_count);
     }
+    if (kedgei_is_asynchronous(j) && row->pub.selected && is_model(model, kedgei_train_base(j, row))) {
+        return true;
+    }
     uint32_t now = row->pub.group_durable ? row->pub.group : KEDGE_COORD_NONE;
     uint32_t before = MUTANT(MUTANT_FORMER_MEMBER) ? now : kedgei_prior_group(j, row);
     return (now < j->model_count && is_model(model, &j->models[now]))
@@ -95,6 +98,9 @@ int kedge_coord_may_upload(const struct kedge_coord *c, uint32_t job, uint32_t s
     if (!kedgei_is_member(c, j, site)) {
         return KEDGE_E_NOT_JOINED;
     }
+    if (kedgei_is_asynchronous(j) && kedgei_is_on(j, &j->rows[site], round)) {
+        return j->stage == STAGE_COLLECT ? KEDGE_OK : KEDGE_E_BUSY;
+    }
     if (round < j->round || (j->closed_round != KEDGE_COORD_NONE && round <= j->closed_round)) {
         return KEDGE_E_ROUND_CLOSED;
     }
@@ -102,7 +108,7 @@ int kedge_coord_may_upload(const struct kedge_coord *c, uint32_t job, uint32_t s
     if (round != j->round || (j->stage != STAGE_COLLECT && !closing)) {
         return KEDGE_E_ROUND_STALE;
     }
-    if (!j->rows[site].pub.selected && !kedgei_migrates(j, &j->rows[site])) {
+    if (!kedgei_is_on(j, &j->rows[site], round) && !kedgei_migrates(j, &j->rows[site])) {
         return KEDGE_E_NOT_SELECTED;
     }
     return closing ? KEDGE_E_BUSY : KEDGE_OK;
@@ -130,6 +136,16 @@ static bool groups_are_valid(const struct job *j, const struct row *row)
            && by_close && fits && chosen && round;
 }
 
+/* Who is at work has a task that still counts. */
+static bool task_is_valid(const struct job *j, const struct row *row)
+{
+    uint32_t task = row->pub.task_round;
+    bool kept = row->pub.selected && task != KEDGE_COORD_NONE && task <= j->round
+                && (task + j->params.staleness_max >= j->round || MUTANT(MUTANT_STALE_TAKEN));
+    bool none = !row->pub.selected && task == KEDGE_COORD_NONE && !row->pub.away;
+    return !kedgei_is_asynchronous(j) || kept || none;
+}
+
 /* Rows that no list names are as a closed round leaves them. */
 static bool is_at_rest(const struct row *row)
 {
@@ -152,7 +168,8 @@ static bool row_is_valid(const struct job *j, const struct row *row, struct coun
         n->failed += row->item[i].failed;
     }
     return groups_are_valid(j, row) && (row->touched || is_at_rest(row))
-           && (!row->pub.selected || row->pub.candidate) && (!row->busy || row->in_flight)
+           && (!row->pub.selected || row->pub.candidate || kedgei_is_asynchronous(j))
+           && (!row->busy || row->in_flight) && task_is_valid(j, row)
            && (!row->awaited || row->unresolved || j->stage == STAGE_EVALUATE);
 }
 
