@@ -1,5 +1,5 @@
 /* A cap on what one tenant weighs in an aggregate: rules "fedavg-capped/v1" and
- * "flexcfl-cold-start-capped/v1", defined in docs/record.md. In whole numbers, so that an auditor gets the
+ * "flexcfl-cold-start-capped/v2", defined in docs/record.md. In whole numbers, so that an auditor gets the
  * same weights. Pure, no heap, any thread. */
 #ifndef KEDGE_AGGREGATION_SHARE_CAP_H
 #define KEDGE_AGGREGATION_SHARE_CAP_H

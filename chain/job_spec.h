@@ -70,8 +70,6 @@ struct kedge_job_spec {
     const struct kedge_rule *rule;         /* a row of aggregation/'s table; default "mean" */
     struct kedge_rule_params
         rule_params; /* decimal strings "rule_fraction", "rule_bound"; default: the rule's */
-    uint32_t root_tenant;      /* "root_site": "TENANT/SITE", of the rule that needs a root update, and … */
-    struct kedge_id root_site; /* … of no other: place of the tenant, name of its site, else empty */
 };
 
 /* Parses and checks text; *ret is written only on success. reterr names the key. KEDGE_E_FORMAT, _ARG,
@@ -115,14 +113,14 @@ struct kedge_rule_name {
     char s[KEDGE_RULE_NAME_MAX + 1];
 };
 /* The rule of an aggregate of this job: of round 0 of a grouped job (cold_start) or of any other, where
- * `rule` is the one that ran (kedge_rule_effective). "fedavg/v1", "flexcfl-cold-start/v1": weighted and plain
+ * `rule` is the one that ran (kedge_rule_effective). "fedavg/v1", "flexcfl-cold-start/v2": weighted and plain
  * mean; "…-capped/v1": with a cap on a tenant's share; "median/v1", "fednova/v1", "fednova+norm-clipping/v1",
- * "flexcfl-cold-start+median/v1". */
+ * "flexcfl-cold-start+median/v2". */
 struct kedge_rule_name kedge_job_spec_aggregate_rule(const struct kedge_job_spec *spec, bool cold_start,
                                                      const struct kedge_rule *rule);
-/* The rule of aggregates and step of a round that makes groups anew: "flexcfl-recluster/v1". */
+/* The rule of aggregates and step of a round that makes groups anew: "flexcfl-recluster/v2". */
 extern const char KEDGE_RULE_RECLUSTER[];
-/* The rule of a step: "flexcfl-cold-start/v1" in round 0; else "identity/v1" or the server's, "fedadam/v1";
+/* The rule of a step: "flexcfl-cold-start/v2" in round 0; else "identity/v1" or the server's, "fedadam/v1";
  * with mixing "flexcfl-mixing/v1", "fedadam+flexcfl-mixing/v1". */
 struct kedge_rule_name kedge_job_spec_step_rule(const struct kedge_job_spec *spec, bool cold_start,
                                                 bool mixed);

@@ -227,12 +227,21 @@ static int read_rule_name(const json_t *root, struct kedge_job_spec *s, struct k
     const char *name = v ? json_string_value(v) : "mean";
     char list[400] = "";
     s->rule = name ? kedge_rule_find(name) : NULL;
-    if (s->rule) {
+    if (s->rule && !s->rule->needs_root) {
         s->rule_params = s->rule->defaults;
         return KEDGE_OK;
     }
+    if (s->rule) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"rule\": \"%s\" runs in simulations only: a coordinator holds no data "
+            "to make a root update from",
+            name);
+    }
     for (size_t i = 0; i < kedge_rule_count(); i++) {
-        put_word(list, sizeof list, kedge_rule_at(i)->name);
+        if (!kedge_rule_at(i)->needs_root) {
+            put_word(list, sizeof list, kedge_rule_at(i)->name);
+        }
     }
     return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"rule\": expected one of %s", list);
 }
@@ -315,8 +324,7 @@ int kedgei_spec_read_strategy(const json_t *root, struct kedge_job_spec *s, stru
     err = err ? err : kedgei_spec_read_choose(root, s, d);
     err = err ? err : read_server(root, s, d);
     err = err ? err : read_options(root, s, d);
-    err = err ? err : read_rule(root, s, d);
-    return err ? err : kedgei_spec_read_root(root, s, d);
+    return err ? err : read_rule(root, s, d);
 }
 
 const char *kedge_job_spec_server_name(const struct kedge_job_spec *spec)
@@ -343,12 +351,17 @@ bool kedge_job_spec_weighs_statements(const struct kedge_job_spec *spec, const s
 
 /* ---- names in the record ---- */
 
-static struct kedge_rule_name name_of(const char *first, const char *second, bool capped)
+static struct kedge_rule_name name_at(int version, const char *first, const char *second, bool capped)
 {
     struct kedge_rule_name name;
-    snprintf(name.s, sizeof name.s, "%s%s%s%s/v1", first, first[0] && second[0] ? "+" : "", second,
-             capped ? "-capped" : "");
+    snprintf(name.s, sizeof name.s, "%s%s%s%s/v%d", first, first[0] && second[0] ? "+" : "", second,
+             capped ? "-capped" : "", version);
     return name;
+}
+
+static struct kedge_rule_name name_of(const char *first, const char *second, bool capped)
+{
+    return name_at(1, first, second, capped);
 }
 
 struct kedge_rule_name kedge_job_spec_aggregate_rule(const struct kedge_job_spec *spec, bool cold_start,
@@ -360,17 +373,18 @@ struct kedge_rule_name kedge_job_spec_aggregate_rule(const struct kedge_job_spec
                           : !kedge_job_spec_weighs_samples(spec) ? spec->strategy->name
                           : mean                                 ? "fedavg"
                                                                  : "";
-    return name_of(weights, mean ? "" : rule->name, spec->tenant_share_max < KEDGE_SHARE_ONE);
+    int version = cold_start ? 2 : 1; /* 2: tenants count alike, whatever the number of their sites */
+    return name_at(version, weights, mean ? "" : rule->name, spec->tenant_share_max < KEDGE_SHARE_ONE);
 }
 
-const char KEDGE_RULE_RECLUSTER[] = "flexcfl-recluster/v1";
+const char KEDGE_RULE_RECLUSTER[] = "flexcfl-recluster/v2";
 
 struct kedge_rule_name kedge_job_spec_step_rule(const struct kedge_job_spec *spec, bool cold_start,
                                                 bool mixed)
 {
     const char *server = servers[spec->server].rule ? servers[spec->server].rule : "";
     if (cold_start) {
-        return name_of("flexcfl-cold-start", "", false);
+        return name_at(2, "flexcfl-cold-start", "", false);
     }
     return name_of(server, mixed ? "flexcfl-mixing" : server[0] ? "" : "identity", false);
 }

@@ -176,6 +176,35 @@ void sim_check_groups_stated(struct sim *w, const struct sim_main *entry)
     }
 }
 
+/* Of those whose updates make groups no tenant has more than one more than another that has candidates left. */
+static void check_equal_tenants(struct sim *w, const struct sim_main *entry)
+{
+    uint32_t taken[KEDGE_JOB_TENANTS_MAX] = {0}, left[KEDGE_JOB_TENANTS_MAX] = {0}, most = 0;
+    for (uint32_t i = 0; i < w->config.sites; i++) {
+        const struct kedge_coord_row *row = sim_job_row(w, entry->job, i);
+        bool is_taken = (entry->selected[i / 8] >> i % 8 & 1) != 0;
+        uint32_t tenant = w->devices[i].tenant;
+        taken[tenant] += is_taken;
+        left[tenant] += row && row->candidate && !is_taken;
+    }
+    for (uint32_t t = 0; t < w->config.tenants; t++) {
+        most = taken[t] > most ? taken[t] : most;
+    }
+    for (uint32_t t = 0; t < w->config.tenants; t++) {
+        if (left[t] > 0 && taken[t] + 1 < most) {
+            sim_violate(w, "round %u makes groups of %u sites of one tenant and %u of %u of another",
+                        entry->round, most, taken[t], taken[t] + left[t]);
+        }
+    }
+}
+
+void sim_check_selected(struct sim *w, const struct sim_main *entry)
+{
+    if (entry->type == SIM_ROUND_OPENED && entry->kind == KEDGE_TASK_PRETRAIN) {
+        check_equal_tenants(w, entry);
+    }
+}
+
 /* Told until it is answered, and no longer. */
 void sim_check_shift_told(struct sim *w, uint32_t site, const struct kedge_site_effect *poll)
 {
@@ -211,8 +240,7 @@ bool sim_is_own(const struct sim *w, uint32_t site, uint32_t job, const struct k
     for (uint32_t g = 0; j->params.site_chooses && g < j->params.groups; g++) {
         begin = begin || sim_same(model, &j->begin[g]);
     }
-    bool all = j->params.site_chooses || j->params.buffer > 0; /* an older task has an older model of the one group */
-    return begin || (all && sim_is_published(w, job, model))
+    return begin || (j->params.site_chooses && sim_is_published(w, job, model))
            || (last && now < last->model_count && sim_same(model, &last->models[now]))
            || (prior && before < prior->model_count && sim_same(model, &prior->models[before]));
 }

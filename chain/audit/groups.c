@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "chain/audit/record.h"
+#include "grouping/flexcfl.h"
 
 /* Rows of keys that are a site's assignments in a job: its first one's, and those of later ones. */
 struct assigned_keys {
@@ -79,6 +80,13 @@ static uint32_t group_of(const struct kedgei_fact *fact)
 {
     KEDGE_ASSERT(fact && fact->body);
     return ((const struct kedge_st_group_assigned *)fact->body)->group;
+}
+
+uint32_t kedgei_group_then(const struct kedgei_log *log, const struct kedge_id *job,
+                           const struct kedge_input_row *row)
+{
+    const struct kedgei_fact *fact = kedgei_group_before(log, job, &row->site, row->leaf);
+    return fact ? group_of(fact) : KEDGE_GROUP_NONE;
 }
 
 bool kedgei_group_was(const struct kedgei_log *log, const struct kedge_id *job, const struct kedge_id *site,

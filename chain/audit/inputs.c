@@ -176,7 +176,7 @@ static enum kedge_input_use counted_use(const struct round_check *c)
 
 static bool is_derived(const struct round_check *c, const struct kedge_input_row *row)
 {
-    return kedgei_weights_derived(&c->job->spec) && row->use == counted_use(c) && !kedgei_regroups(c->round);
+    return row->use == counted_use(c) && (kedgei_regroups(c->round) || kedgei_weights_derived(&c->job->spec));
 }
 
 /* A row that names a statement. */
@@ -280,7 +280,9 @@ static void check_aggregate(struct round_check *c, const struct kedgei_fact *agg
         }
         kedge_input_list_deinit(&list);
     }
-    if (!kedgei_regroups(c->round)) { /* there all count 1 */
+    if (kedgei_regroups(c->round)) {
+        kedgei_weights_check_regrouped(c->a, c->job, c->round, aggregate, &weights, c->f);
+    } else {
         kedgei_weights_check(c->a, c->job, c->round->pretrain, aggregate, &weights, c->f);
     }
 }
@@ -305,21 +307,6 @@ static bool was_selected(const struct round_check *c, const struct kedgei_log *l
         selected = selected || list->rows[lo].use == KEDGE_USE_SELECTED;
     }
     return selected;
-}
-
-/* A job with a root site has it in every round (coordinator/core/root.c). */
-static void check_root(const struct round_check *c)
-{
-    const struct kedge_job_spec *spec = &c->job->spec;
-    if (!spec->rule->needs_root || c->incomplete || !kedgei_job_whole(c->job)) {
-        return;
-    }
-    const struct kedgei_log *log = &c->a->tenants[c->job->tenants[spec->root_tenant]];
-    if (!was_selected(c, log, &spec->root_site)) {
-        kedgei_error(c->f, KEDGE_AUDIT_NOT_SELECTED, &c->a->main, c->round->opened->index,
-                     "the root site \"%s\" of \"%s\" was not selected for round %u", spec->root_site.s,
-                     log->name, c->round->number);
-    }
 }
 
 static void check_update_base(const struct round_check *c, const struct kedgei_log *log,
@@ -417,7 +404,6 @@ static void check_round(void *arg, uint64_t i, struct kedgei_findings *f)
         return;
     }
     check_opened(&c);
-    check_root(&c);
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
         if (c.round->aggregates[g]) {
             check_aggregate(&c, c.round->aggregates[g]);

@@ -236,6 +236,9 @@ const struct kedgei_fact *kedgei_group_before(const struct kedgei_log *log, cons
                                               const struct kedge_id *site, uint64_t index);
 const struct kedgei_fact *kedgei_group_behind(const struct kedgei_log *log, const struct kedge_id *job,
                                               const struct kedge_id *site, uint64_t index);
+/* The group that a row's site was in when it sent the row's update, KEDGE_GROUP_NONE: none. */
+uint32_t kedgei_group_then(const struct kedgei_log *log, const struct kedge_id *job,
+                           const struct kedge_input_row *row);
 /* Whether that was the site's group at a time when the log had some size from least on, below most. */
 bool kedgei_group_was(const struct kedgei_log *log, const struct kedge_id *job, const struct kedge_id *site,
                       uint64_t least, uint64_t most, uint32_t group);

@@ -98,16 +98,6 @@ static void replay_initial(const struct kedgei_replay *r, struct kedgei_decision
     kedge_hasher_free(hasher);
 }
 
-/* The root site's number among the candidates; their count: there is none, or it is missing (verify says so). */
-static uint32_t root_of(const struct kedge_job_spec *spec, const struct kedgei_inputs *in)
-{
-    uint32_t i = 0;
-    while (i < in->count && !kedge_job_spec_is_root(spec, in->items[i].place, &in->items[i].row.site)) {
-        i++;
-    }
-    return i;
-}
-
 static void replay_selection(const struct kedgei_replay *r, struct kedgei_decision *d,
                              struct kedgei_findings *f)
 {
@@ -116,19 +106,22 @@ static void replay_selection(const struct kedgei_replay *r, struct kedgei_decisi
     struct kedgei_inputs in = {.items = NULL};
     uint64_t at = d->round->opened->index;
     int err = kedgei_candidates_read(r, d, &in, f);
-    uint32_t *scratch = kedge_mem_new(in.count + 1, sizeof *scratch);
+    uint32_t *scratch = kedge_mem_new(3 * in.count + 1, sizeof *scratch);
+    uint32_t *tenant = scratch ? scratch + 2 * in.count : NULL;
     bool *selected = kedge_mem_new(in.count + 1, sizeof *selected);
     if (!err && (!scratch || !selected)) {
         err = KEDGE_E_NOMEM;
     }
     if (err) {
         kedgei_replay_failed(r, d, at, "candidates", err, &diag, f);
-    } else if (root_of(spec, &in) < in.count) {
-        kedge_coord_select_root(spec->seed, d->round->number, (uint32_t)in.count, root_of(spec, &in),
-                                spec->sites_per_round, scratch, selected);
+    } else if (d->round->pretrain) {
+        for (size_t i = 0; i < in.count; i++) {
+            tenant[i] = in.items[i].place;
+        }
+        kedge_coord_select_by_quota(spec->seed, d->round->number, tenant, (uint32_t)in.count,
+                                    spec->pretrain_sites, scratch, selected);
     } else {
-        kedge_coord_select(spec->seed, d->round->number, (uint32_t)in.count,
-                           d->round->pretrain ? spec->pretrain_sites : spec->sites_per_round, scratch,
+        kedge_coord_select(spec->seed, d->round->number, (uint32_t)in.count, spec->sites_per_round, scratch,
                            selected);
     }
     for (size_t i = 0; i < in.count && !err; i++) {
@@ -154,18 +147,17 @@ static void replay_grouping(const struct kedgei_replay *r, struct kedgei_decisio
     uint64_t at = d->round->step->index;
     uint32_t groups = 0;
     int err = kedgei_inputs_read(r, d, &in, f);
-    struct kedge_blob_at *files = kedgei_inputs_at(&in);
+    struct kedge_compute_sites sites;
     uint32_t *group = kedge_mem_new(in.count + 1, sizeof *group);
-    if (!err && (!files || !group)) {
-        err = KEDGE_E_NOMEM;
-    }
+    int nomem = kedgei_inputs_sites(&in, &sites);
+    err = err ? err : group ? nomem : KEDGE_E_NOMEM;
     uint32_t *then = kedgei_inputs_then(r, d, &in);
     err = err ? err : then ? KEDGE_OK : KEDGE_E_NOMEM;
     err = err ? err
           : kedgei_regroups(d->round)
-              ? kedge_compute_regroup(&d->job->layout, files, in.count, &d->job->spec, d->round->number, then,
-                                      group, &groups, &diag)
-              : kedge_compute_groups(&d->job->layout, files, in.count, &d->job->spec, group, &groups, &diag);
+              ? kedge_compute_regroup(&d->job->layout, &sites, &d->job->spec, d->round->number, then, group,
+                                      &groups, &diag)
+              : kedge_compute_groups(&d->job->layout, &sites, &d->job->spec, 0, group, &groups, &diag);
     kedge_mem_free(then);
     if (err) {
         kedgei_replay_failed(r, d, at, "grouping", err, &diag, f);
@@ -188,7 +180,7 @@ static void replay_grouping(const struct kedgei_replay *r, struct kedgei_decisio
                      "job \"%s\": %u groups, the updates give %u", d->job->id.s, stated, groups);
     }
     kedge_mem_free(in.items);
-    kedge_mem_free(files);
+    kedgei_inputs_sites_free(&sites);
     kedge_mem_free(group);
 }
 
@@ -202,9 +194,10 @@ static void replay_direction(const struct kedgei_replay *r, struct kedgei_decisi
     struct kedge_hash digest;
     uint64_t at = d->round->step->index;
     int err = kedgei_inputs_read(r, d, &in, f);
-    struct kedge_blob_at *files = kedgei_inputs_at(&in);
-    err = err ? err : files ? kedgei_replay_sink(&hasher, &sink) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_compute_direction(&d->job->layout, files, in.count, sink, &diag);
+    struct kedge_compute_sites members;
+    int nomem = kedgei_inputs_sites(&in, &members);
+    err = err ? err : nomem ? nomem : kedgei_replay_sink(&hasher, &sink);
+    err = err ? err : kedge_compute_direction(&d->job->layout, &members, &d->job->spec, sink, &diag);
     if (err) {
         kedgei_replay_failed(r, d, at, "direction", err, &diag, f);
     } else {
@@ -215,7 +208,7 @@ static void replay_direction(const struct kedgei_replay *r, struct kedgei_decisi
     }
     kedge_hasher_free(hasher);
     kedge_mem_free(in.items);
-    kedge_mem_free(files);
+    kedgei_inputs_sites_free(&members);
 }
 
 /* Whether the statement says the nearest group. Those whose updates made the groups are where these put them.

@@ -85,7 +85,9 @@ struct kedge_blob_at kedgei_input_at(const struct kedgei_input *in);
  */
 uint32_t *kedgei_inputs_then(const struct kedgei_replay *r, const struct kedgei_decision *d,
                              const struct kedgei_inputs *in);
-/* All files; NULL when out of memory. */
-struct kedge_blob_at *kedgei_inputs_at(const struct kedgei_inputs *in);
+/* All files and their tenants; free both afterwards, also behind KEDGE_E_NOMEM. */
+struct kedge_compute_sites;
+KEDGE_NODISCARD int kedgei_inputs_sites(const struct kedgei_inputs *in, struct kedge_compute_sites *ret);
+void kedgei_inputs_sites_free(struct kedge_compute_sites *sites);
 
 #endif

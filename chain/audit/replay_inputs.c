@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain/compute/compute.h"
 #include "common/base/mem.h"
-#include "grouping/flexcfl.h"
 
 static int add_input(struct kedgei_inputs *in, const struct kedgei_audit *a, const struct kedgei_job *job,
                      uint32_t place, const struct kedge_input_row *row)
@@ -96,13 +96,22 @@ struct kedge_blob_at kedgei_input_at(const struct kedgei_input *in)
     return (struct kedge_blob_at){.path = in->path, .keys = in->keys, .digest = in->row.update};
 }
 
-struct kedge_blob_at *kedgei_inputs_at(const struct kedgei_inputs *in)
+int kedgei_inputs_sites(const struct kedgei_inputs *in, struct kedge_compute_sites *ret)
 {
     struct kedge_blob_at *files = kedge_mem_new(in->count, sizeof *files);
-    for (size_t i = 0; files && i < in->count; i++) {
+    uint32_t *tenant = kedge_mem_new(in->count, sizeof *tenant);
+    for (size_t i = 0; files && tenant && i < in->count; i++) {
         files[i] = kedgei_input_at(&in->items[i]);
+        tenant[i] = in->items[i].place;
     }
-    return files;
+    *ret = (struct kedge_compute_sites){.files = files, .tenant = tenant, .count = in->count};
+    return files && tenant ? KEDGE_OK : KEDGE_E_NOMEM;
+}
+
+void kedgei_inputs_sites_free(struct kedge_compute_sites *sites)
+{
+    kedge_mem_free((void *)(uintptr_t)sites->files);
+    kedge_mem_free((void *)(uintptr_t)sites->tenant);
 }
 
 int kedgei_candidates_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
@@ -138,10 +147,8 @@ uint32_t *kedgei_inputs_then(const struct kedgei_replay *r, const struct kedgei_
 {
     uint32_t *then = kedge_mem_new(in->count + 1, sizeof *then);
     for (size_t i = 0; then && i < in->count; i++) {
-        const struct kedge_input_row *row = &in->items[i].row;
         const struct kedgei_log *log = &r->a->tenants[d->job->tenants[in->items[i].place]];
-        const struct kedgei_fact *fact = kedgei_group_before(log, &d->job->id, &row->site, row->leaf);
-        then[i] = fact ? ((const struct kedge_st_group_assigned *)fact->body)->group : KEDGE_GROUP_NONE;
+        then[i] = kedgei_group_then(log, &d->job->id, &in->items[i].row);
     }
     return then;
 }

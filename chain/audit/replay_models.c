@@ -20,7 +20,6 @@ static bool put_inputs(const struct kedgei_replay *r, const struct kedgei_decisi
         const struct kedgei_log *log = &r->a->tenants[d->job->tenants[item->place]];
         inputs[i].update = kedgei_input_at(item);
         inputs[i].tenant = item->place;
-        inputs[i].is_root = kedge_job_spec_is_root(&d->job->spec, item->place, &item->row.site);
         whole = kedgei_weights_facts(log, &item->row, &inputs[i].facts) && whole;
         recorded[i] = item->row.weight;
         *ret_sum += item->row.weight;
@@ -92,10 +91,12 @@ static void replay_regrouped(const struct kedgei_replay *r, struct kedgei_decisi
     const char *former[KEDGE_GROUPS_MAX];
     int err = kedgei_inputs_read(r, d, &in, f);
     uint32_t *then = kedgei_inputs_then(r, d, &in), *group = kedge_mem_new(in.count + 1, sizeof *group);
-    err = err ? err : then && group ? kedgei_replay_sink(&hasher, &sink) : KEDGE_E_NOMEM;
+    uint64_t *weight = kedge_mem_new(in.count + 1, sizeof *weight);
+    err = err ? err : then && group && weight ? kedgei_replay_sink(&hasher, &sink) : KEDGE_E_NOMEM;
     err = err ? err : kedge_blobs_path(blobs, &o->initial_model, initial);
-    for (size_t i = 0; group && i < in.count; i++) {
+    for (size_t i = 0; group && weight && i < in.count; i++) {
         group[i] = in.items[i].row.group;
+        weight[i] = in.items[i].row.weight; /* which verify has made again */
     }
     for (uint32_t g = 0; g < last->group_count && !err; g++) {
         former[g] = paths[g];
@@ -103,11 +104,12 @@ static void replay_regrouped(const struct kedgei_replay *r, struct kedgei_decisi
     }
     err = err ? err
               : kedge_compute_regrouped(&d->job->layout, former, last->group_count, initial, then, group,
-                                        in.count, d->group, sink, &diag);
+                                        weight, in.count, d->group, sink, &diag);
     judge_model(r, d, "model of a new group", err, &diag, hasher, f);
     kedge_mem_free(in.items);
     kedge_mem_free(then);
     kedge_mem_free(group);
+    kedge_mem_free(weight);
 }
 
 void kedgei_replay_aggregate(const struct kedgei_replay *r, struct kedgei_decision *d,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "aggregation/share_cap.h"
+#include "chain/compute/regroup.h"
 #include "common/base/mem.h"
 
 bool kedgei_weights_facts(const struct kedgei_log *log, const struct kedge_input_row *row,
@@ -48,14 +49,12 @@ static int compare_rows(const void *pa, const void *pb)
 }
 
 /* The rows' facts in site order; false when one names no statement. */
-static bool gather(struct kedgei_weights *w, const struct kedge_job_spec *spec,
-                   struct kedge_compute_input *inputs)
+static bool gather(struct kedgei_weights *w, struct kedge_compute_input *inputs)
 {
     bool whole = !w->unknown;
     qsort(w->rows, w->count, sizeof *w->rows, compare_rows);
     for (size_t i = 0; i < w->count && whole; i++) {
         inputs[i].tenant = w->rows[i].place;
-        inputs[i].is_root = kedge_job_spec_is_root(spec, w->rows[i].place, &w->rows[i].row.site);
         whole = kedgei_weights_facts(w->rows[i].log, &w->rows[i].row, &inputs[i].facts);
     }
     return whole;
@@ -96,7 +95,7 @@ void kedgei_weights_check(const struct kedgei_audit *a, const struct kedgei_job 
     struct kedge_compute_input *inputs = kedge_mem_new(w->count + 1, sizeof *inputs);
     if (!weights.weight || !inputs) {
         f->nomem = true;
-    } else if (w->count > 0 && gather(w, &job->spec, inputs)) {
+    } else if (w->count > 0 && gather(w, inputs)) {
         int err = kedge_compute_weigh(&job->spec, NULL, cold_start, inputs, w->count, &weights, &d);
         f->nomem = f->nomem || err == KEDGE_E_NOMEM;
         if (!err || err == KEDGE_E_NOT_FOUND) { /* not found: files decide, replay looks */
@@ -110,6 +109,38 @@ void kedgei_weights_check(const struct kedgei_audit *a, const struct kedgei_job 
     }
     kedge_mem_free(weights.weight);
     kedge_mem_free(inputs);
+    kedge_mem_free(w->rows);
+    *w = (struct kedgei_weights){.rows = NULL};
+}
+
+void kedgei_weights_check_regrouped(const struct kedgei_audit *a, const struct kedgei_job *job,
+                                    const struct kedgei_round *round, const struct kedgei_fact *aggregate,
+                                    struct kedgei_weights *w, struct kedgei_findings *f)
+{
+    const struct kedge_st_aggregate *g = aggregate->body;
+    const struct kedge_st_step *last = round[-1].step->body; /* a round of training: not the first */
+    uint64_t *weight = kedge_mem_new(w->count + 1, sizeof *weight);
+    uint32_t *then = kedge_mem_new(3 * (w->count + 1), sizeof *then);
+    uint32_t *tenant = then ? then + w->count + 1 : NULL, *group = tenant ? tenant + w->count + 1 : NULL;
+    if (w->count > 1) {
+        qsort(w->rows, w->count, sizeof *w->rows, compare_rows);
+    }
+    for (size_t i = 0; group && i < w->count; i++) {
+        const struct kedgei_weighed *row = &w->rows[i];
+        then[i] = kedgei_group_then(row->log, &job->id, &row->row);
+        tenant[i] = row->place;
+        group[i] = g->group;
+    }
+    int err = !weight || !group ? KEDGE_E_NOMEM
+              : w->unknown      ? KEDGE_E_NOT_FOUND
+                                : kedge_compute_regroup_weigh(tenant, then, group, w->count,
+                                                              last->group_count, g->group, weight);
+    f->nomem = f->nomem || err == KEDGE_E_NOMEM;
+    if (!err) {
+        compare_weights(a, aggregate, w, weight, f);
+    }
+    kedge_mem_free(weight);
+    kedge_mem_free(then);
     kedge_mem_free(w->rows);
     *w = (struct kedgei_weights){.rows = NULL};
 }

@@ -29,5 +29,9 @@ void kedgei_weights_add(struct kedgei_weights *w, const struct kedgei_log *log, 
 void kedgei_weights_check(const struct kedgei_audit *a, const struct kedgei_job *job, bool cold_start,
                           const struct kedgei_fact *aggregate, struct kedgei_weights *w,
                           struct kedgei_findings *f);
+/* The same in a round in which groups are made anew: what each site counts in its group's model. */
+void kedgei_weights_check_regrouped(const struct kedgei_audit *a, const struct kedgei_job *job,
+                                    const struct kedgei_round *round, const struct kedgei_fact *aggregate,
+                                    struct kedgei_weights *w, struct kedgei_findings *f);
 
 #endif

@@ -14,7 +14,7 @@
 #include "common/tensor/safetensors.h"
 #include "grouping/flexcfl.h"
 
-enum { TILE = KEDGEI_TENSORS_TILE_MAX, HELD = KEDGEI_TENSORS_HELD_MAX };
+enum { TILE = KEDGEI_TENSORS_TILE_MAX };
 
 int kedgei_write_header(const struct kedge_layout *layout, enum kedge_dtype dtype, struct kedge_sink sink)
 {
@@ -114,112 +114,6 @@ int kedge_compute_check_update(const struct kedge_layout *layout, const struct k
 }
 
 /* ---- groups ---- */
-
-/* Inner products of updates of which some are encrypted: their largest values first, then tile by tile. */
-int kedgei_gram_of(struct kedgei_tensors *t, uint32_t *maxima, int64_t *gram, struct kedge_diag *d)
-{
-    int16_t *scratch = kedge_mem_new(kedge_gram_scratch(t->count), sizeof *scratch);
-    int err = scratch ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for inner products");
-    for (int pass = 0; pass < 2; pass++) {
-        for (size_t first = 0, n; first < t->layout->values_count && !err; first += n) {
-            n = kedgei_tensors_tile(t, first);
-            err = kedgei_tensors_seek(t, 0, t->count, first, n, d);
-            for (size_t i = 0; pass == 0 && i < t->count && !err; i++) {
-                maxima[i] = kedge_max_abs(t->tile[i], n, maxima[i]);
-            }
-            if (pass == 1 && !err) {
-                err = kedge_gram_tile((const int32_t *const *)t->tile, maxima, t->count, 0, n, scratch, gram);
-            }
-        }
-    }
-    kedge_mem_free(scratch);
-    return err;
-}
-
-static int group_tensors(struct kedgei_tensors *t, const struct kedge_flexcfl_params *params,
-                         struct kedge_flexcfl_result *result, struct kedge_diag *d)
-{
-    if (t->count > KEDGE_GRAM_VECTORS_MAX) {
-        return KEDGE_E_ARG;
-    }
-    if (t->sealed_count == 0) {
-        return kedge_flexcfl_group((const int32_t *const *)t->values, t->count,
-                                   (size_t)t->layout->values_count, params, result);
-    }
-    int64_t *gram = kedge_mem_new(t->count * t->count, sizeof *gram);
-    uint32_t *maxima = kedge_mem_new(t->count, sizeof *maxima);
-    int err = gram && maxima ? kedgei_gram_of(t, maxima, gram, d) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_flexcfl_group_gram(gram, maxima, t->count, params, result);
-    kedge_mem_free(gram);
-    kedge_mem_free(maxima);
-    return err;
-}
-
-int kedge_compute_groups(const struct kedge_layout *layout, const struct kedge_blob_at *files, size_t count,
-                         const struct kedge_job_spec *spec, uint32_t *ret_group, uint32_t *ret_groups,
-                         struct kedge_diag *reterr)
-{
-    return kedgei_groups_of_round(layout, files, count, spec, 0, ret_group, ret_groups, reterr);
-}
-
-int kedgei_groups_of_round(const struct kedge_layout *layout, const struct kedge_blob_at *files, size_t count,
-                           const struct kedge_job_spec *spec, uint32_t round, uint32_t *ret_group,
-                           uint32_t *ret_groups, struct kedge_diag *reterr)
-{
-    struct kedgei_tensors updates = {.count = 0};
-    struct kedge_diag why = {.text = ""};
-    struct kedge_flexcfl_params params = {
-        .edc = KEDGE_EDC_UNIT, .groups = spec->groups, .size_min = 1, .seed = spec->seed, .round = round};
-    struct kedge_flexcfl_result result = {.group = kedge_mem_new(count, sizeof *result.group),
-                                          .eigenvalues = kedge_mem_new(count, sizeof *result.eigenvalues),
-                                          .embedding =
-                                              kedge_mem_new(count * spec->groups, sizeof *result.embedding)};
-    int err = result.group && result.eigenvalues && result.embedding
-                  ? KEDGE_OK
-                  : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for grouping %zu updates", count);
-    if (!err) {
-        err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, files, sizeof *files, count, &updates, reterr);
-    }
-    if (!err) {
-        err = group_tensors(&updates, &params, &result, &why);
-        err = err ? kedge_diag_set(reterr, err, "grouping of %zu updates: %s", count,
-                                   why.text[0] ? why.text : kedge_strerror(err))
-                  : KEDGE_OK;
-    }
-    if (!err) {
-        memcpy(ret_group, result.group, count * sizeof *ret_group);
-        *ret_groups = (uint32_t)result.groups;
-    }
-    kedgei_tensors_close(&updates);
-    kedge_mem_free(result.group);
-    kedge_mem_free(result.eigenvalues);
-    kedge_mem_free(result.embedding);
-    return err;
-}
-
-int kedge_compute_direction(const struct kedge_layout *layout, const struct kedge_blob_at *files,
-                            size_t count, struct kedge_sink sink, struct kedge_diag *reterr)
-{
-    struct kedgei_tensors updates = {.count = 0};
-    int32_t *tile = kedge_mem_new(TILE, sizeof *tile);
-    int err = tile ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a direction");
-    if (!err) {
-        err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, files, sizeof *files, count, &updates, reterr);
-    }
-    if (!err && updates.sealed_count > HELD) {
-        err = kedge_diag_set(reterr, KEDGE_E_ARG, "a direction of %zu updates, at most %d", count, HELD);
-    }
-    err = err ? err : kedgei_write_header(layout, KEDGE_DTYPE_I32, sink);
-    for (size_t first = 0, n; first < layout->values_count && !err; first += n) {
-        n = kedgei_tensors_tile(&updates, first);
-        err = kedgei_tensors_seek(&updates, 0, count, first, n, reterr);
-        err = err ? err : kedge_direction_tile((const int32_t *const *)updates.tile, count, 0, n, tile);
-        err = err ? err : sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
-    }
-    kedgei_tensors_close(&updates);
-    kedge_mem_free(tile);
-    return err;
-}
 
 typedef void nearest_part(struct kedge_nearest *n, const int32_t *update, const int32_t *const *directions,
                           size_t first, size_t len);

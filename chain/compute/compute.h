@@ -35,16 +35,27 @@ KEDGE_NODISCARD int kedge_compute_check_model(const struct kedge_layout *layout,
 KEDGE_NODISCARD int kedge_compute_check_update(const struct kedge_layout *layout,
                                                const struct kedge_blob_at *update, int32_t limit,
                                                struct kedge_diag *reterr);
-/* Group cold start over count updates in site order; ret_group has count items (KEDGE_GROUP_NONE: left out),
- * *ret_groups the number of groups used. */
+/* Updates that make groups, in site order. What a tenant with many sites has to say in it is its share, not
+ * their number (grouping/quota.h), so each comes with its tenant. */
+struct kedge_compute_sites {
+    const struct kedge_blob_at *files;
+    const uint32_t *tenant; /* place in the spec */
+    size_t count;           /* 1 … KEDGE_GRAM_VECTORS_MAX */
+};
+/* The groups of these updates, by what the spec says of groups, in this round; ret_group has an item for each
+ * (KEDGE_GROUP_NONE: left out), *ret_groups the number of groups used. */
 KEDGE_NODISCARD int kedge_compute_groups(const struct kedge_layout *layout,
-                                         const struct kedge_blob_at *updates, size_t count,
-                                         const struct kedge_job_spec *spec, uint32_t *ret_group,
-                                         uint32_t *ret_groups, struct kedge_diag *reterr);
-/* Mean direction of a group's pre-training updates (I32 file). */
+                                         const struct kedge_compute_sites *sites,
+                                         const struct kedge_job_spec *spec, uint32_t round,
+                                         uint32_t *ret_group, uint32_t *ret_groups,
+                                         struct kedge_diag *reterr);
+/* Direction of a group (I32 file): the mean of its members' unit updates under weights that keep any tenant
+ * at a third of their sum, or at the job's tenant_share_max where that is less. KEDGE_E_NO_DIRECTION: all
+ * are zero. */
 KEDGE_NODISCARD int kedge_compute_direction(const struct kedge_layout *layout,
-                                            const struct kedge_blob_at *updates, size_t count,
-                                            struct kedge_sink sink, struct kedge_diag *reterr);
+                                            const struct kedge_compute_sites *members,
+                                            const struct kedge_job_spec *spec, struct kedge_sink sink,
+                                            struct kedge_diag *reterr);
 /* Newcomer: group of the largest cosine. An encrypted update is in memory as a whole meanwhile. */
 KEDGE_NODISCARD int kedge_compute_nearest(const struct kedge_layout *layout,
                                           const struct kedge_blob_at *update,

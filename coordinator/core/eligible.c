@@ -23,9 +23,7 @@ uint32_t kedgei_eligible_words(uint32_t sites)
 
 static bool is_eligible(const struct kedge_coord *c, const struct job *j, uint32_t site)
 {
-    bool at_work =
-        kedgei_is_asynchronous(j) && j->rows[site].pub.selected && !MUTANT(MUTANT_DRAWN_AT_WORK);
-    return kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE && !at_work;
+    return kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE;
 }
 
 void kedgei_eligible_update(struct kedge_coord *c, struct job *j, uint32_t site)
@@ -98,16 +96,6 @@ uint32_t kedgei_candidate_at(const struct kedge_coord *c, const struct job *j, u
     return c->order[at];
 }
 
-uint32_t kedgei_candidate_rank(const struct job *j, const struct site *site)
-{
-    uint32_t rank = 0, word = site->position / WORD_BITS;
-    for (uint32_t w = 0; w < word; w++) {
-        rank += (uint32_t)__builtin_popcountll(j->eligible[w]);
-    }
-    uint64_t before = (UINT64_C(1) << site->position % WORD_BITS) - 1;
-    return rank + (uint32_t)__builtin_popcountll(j->eligible[word] & before);
-}
-
 bool kedgei_eligible_is_valid(const struct kedge_coord *c, const struct job *j)
 {
     uint32_t count = 0;
@@ -130,30 +118,57 @@ static int compare_ranks(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void kedgei_select(struct kedge_coord *c, struct job *j, uint32_t wanted)
+/* Candidates of each tenant that has any, in site order; returns how many such tenants there are. */
+static uint32_t count_by_tenant(const struct kedge_coord *c, const struct job *j,
+                                uint32_t available[KEDGE_JOB_TENANTS_MAX])
 {
-    uint32_t count = kedgei_candidates_mark(c, j);
-    uint32_t n = kedgei_is_asynchronous(j)      ? kedge_coord_draws(wanted, kedgei_places(c, j), count)
+    uint32_t tenants = 0, last = KEDGE_COORD_NONE;
+    for (uint32_t at = 0; at < c->site_count; at++) {
+        if ((j->eligible[at / WORD_BITS] >> at % WORD_BITS & 1) == 0) {
+            continue;
+        }
+        uint32_t tenant = c->sites[c->order[at]].tenant;
+        if (tenant != last) {
+            KEDGE_ASSERT(tenants < KEDGE_JOB_TENANTS_MAX);
+            available[tenants++] = 0;
+            last = tenant;
+        }
+        available[tenants - 1]++;
+    }
+    return tenants;
+}
+
+static void pick(struct kedge_coord *c, const struct job *j, uint32_t count, uint32_t n)
+{
+    if (j->kind == KEDGE_TASK_PRETRAIN && !MUTANT(MUTANT_TENANTS_UNEQUAL)) {
+        uint32_t available[KEDGE_JOB_TENANTS_MAX];
+        uint32_t tenants = count_by_tenant(c, j, available);
+        kedge_coord_pick_by_quota(j->params.seed, j->round, available, tenants, n, c->scratch, c->picks);
+    } else {
+        kedge_coord_pick(j->params.seed, j->round, count, n, c->scratch, c->picks);
+    }
+}
+
+void kedgei_select(struct kedge_coord *c, struct job *j)
+{
+    uint32_t count = kedgei_candidates_mark(c, j), wanted = j->params.sites_per_round;
+    uint32_t n = j->kind == KEDGE_TASK_PRETRAIN
+                     ? kedge_coord_pretrain_wanted(j->params.pretrain_sites, count)
                  : wanted == 0 || wanted >= count ? count
                                                   : wanted;
     bool all = n == count;
-    if (!all && j->params.has_root) {
-        uint32_t root = kedgei_candidate_rank(j, &c->sites[kedgei_root_find(c, j)]);
-        kedge_coord_pick_root(j->params.seed, j->round, count, root, n, c->scratch, c->picks);
-        qsort(c->picks, n, sizeof *c->picks, compare_ranks);
-    } else if (!all) {
-        kedge_coord_pick(j->params.seed, j->round, count, n, c->scratch, c->picks);
+    if (!all) {
+        pick(c, j, count, n);
         qsort(c->picks, n, sizeof *c->picks, compare_ranks);
     }
     for (uint32_t i = 0; i < n; i++) {
         uint32_t site = kedgei_candidate_at(c, j, all ? i : c->picks[i]);
         struct kedge_coord_row *row = &j->rows[site].pub;
-        KEDGE_ASSERT(row->candidate && (!row->selected || MUTANT(MUTANT_DRAWN_AT_WORK)));
-        j->selected_count += !row->selected;
+        KEDGE_ASSERT(row->candidate && !row->selected);
         row->selected = true;
-        row->task_round = j->round;
         kedgei_touch(j, site);
     }
+    j->selected_count = n;
 }
 
 void kedgei_touch(struct job *j, uint32_t site)

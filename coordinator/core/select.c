@@ -1,9 +1,10 @@
-/* Selection of sites: uniform without replacement, re-derivable by anyone who knows seed, round and
- * candidates. */
+/* Selection of sites: uniform without replacement, in rounds that make groups tenant by tenant; re-derivable
+ * by anyone who knows seed, round and candidates. */
 #include <string.h>
 
 #include "common/base/rng.h"
 #include "coordinator/core/coord.h"
+#include "grouping/quota.h"
 
 /* What a shuffle has moved among the places from k on: place + 1 → what lies there now; free: 0. */
 struct moved {
@@ -78,5 +79,66 @@ void kedge_coord_select(uint64_t seed, uint32_t round, uint32_t count, uint32_t 
     for (uint32_t i = 0; i < k; i++) {
         KEDGE_ASSERT(!ret_selected[scratch[i]]);
         ret_selected[scratch[i]] = true;
+    }
+}
+
+uint32_t kedge_coord_pretrain_wanted(uint32_t pretrain_sites, uint32_t count)
+{
+    uint32_t most = count < KEDGE_PRETRAIN_SITES_MAX ? count : KEDGE_PRETRAIN_SITES_MAX;
+    return pretrain_sites == 0 || pretrain_sites > most ? most : pretrain_sites;
+}
+
+void kedge_coord_pick_by_quota(uint64_t seed, uint32_t round, const uint32_t *available, uint32_t tenants,
+                               uint32_t k, uint32_t *scratch, uint32_t *ret_picks)
+{
+    struct kedge_rng rng;
+    uint32_t order[KEDGE_JOB_TENANTS_MAX], share[KEDGE_JOB_TENANTS_MAX] = {0}, first = 0, n = 0;
+    uint64_t room[KEDGE_JOB_TENANTS_MAX], take[KEDGE_JOB_TENANTS_MAX];
+    KEDGE_ASSERT(tenants >= 1 && tenants <= KEDGE_JOB_TENANTS_MAX);
+    kedge_rng_init(&rng, seed, KEDGE_RNG_SELECT, round, 0);
+    for (uint32_t t = 0; t < tenants; t++) {
+        order[t] = t;
+    }
+    kedge_rng_sample(&rng, order, tenants, tenants); /* who gets the places that do not divide */
+    for (uint32_t t = 0; t < tenants; t++) {
+        room[t] = available[order[t]];
+    }
+    int err = kedge_quota(room, tenants, k, take);
+    KEDGE_ASSERT(!err);
+    for (uint32_t t = 0; t < tenants; t++) {
+        share[order[t]] = (uint32_t)take[t];
+    }
+    for (uint32_t t = 0; t < tenants; t++) {
+        for (uint32_t i = 0; i < available[t]; i++) {
+            scratch[i] = first + i;
+        }
+        kedge_rng_sample(&rng, scratch, available[t], share[t]);
+        memcpy(ret_picks + n, scratch, share[t] * sizeof *ret_picks);
+        n += share[t];
+        first += available[t];
+    }
+    KEDGE_ASSERT(n == k);
+}
+
+void kedge_coord_select_by_quota(uint64_t seed, uint32_t round, const uint32_t *tenant, uint32_t count,
+                                 uint32_t pretrain_sites, uint32_t *scratch, bool *ret_selected)
+{
+    uint32_t available[KEDGE_JOB_TENANTS_MAX], tenants = 0;
+    uint32_t wanted = kedge_coord_pretrain_wanted(pretrain_sites, count);
+    for (uint32_t i = 0; i < count; i++) {
+        ret_selected[i] = wanted == count;
+        if (i == 0 || tenant[i] != tenant[i - 1]) {
+            KEDGE_ASSERT(tenants < KEDGE_JOB_TENANTS_MAX);
+            available[tenants++] = 0;
+        }
+        available[tenants - 1]++;
+    }
+    if (wanted == count) {
+        return;
+    }
+    kedge_coord_pick_by_quota(seed, round, available, tenants, wanted, scratch, scratch + count);
+    for (uint32_t i = 0; i < wanted; i++) {
+        KEDGE_ASSERT(!ret_selected[scratch[count + i]]);
+        ret_selected[scratch[count + i]] = true;
     }
 }

@@ -65,21 +65,25 @@ static int train_round(struct kedge_host *h, struct close_work *w)
 int kedgei_close_direction(struct kedge_host *h, struct close_work *w, uint32_t group)
 {
     struct kedge_blob_at *files = kedge_mem_new(w->input_count, sizeof *files);
+    uint32_t *tenant = kedge_mem_new(w->input_count, sizeof *tenant);
+    struct kedge_compute_sites members = {.files = files, .tenant = tenant};
     struct kedge_blob_writer *writer;
     struct kedge_sink sink;
-    size_t n = 0;
-    for (size_t i = 0; files && i < w->input_count; i++) {
+    for (size_t i = 0; files && tenant && i < w->input_count; i++) {
         if (!w->inputs[i].left_out && w->inputs[i].group == group) {
-            files[n++] = w->inputs[i].file;
+            tenant[members.count] = kedgei_close_place(w->job, w->inputs[i].tenant);
+            files[members.count++] = w->inputs[i].file;
         }
     }
-    int err = files ? kedgei_close_blob_begin(h, w->job->update_len, &writer, &sink, &w->models.diag)
-                    : KEDGE_E_NOMEM;
+    int err = files && tenant
+                  ? kedgei_close_blob_begin(h, w->job->update_len, &writer, &sink, &w->models.diag)
+                  : KEDGE_E_NOMEM;
     if (!err) {
-        err = kedge_compute_direction(&w->job->layout, files, n, sink, &w->models.diag);
+        err = kedge_compute_direction(&w->job->layout, &members, &w->job->spec, sink, &w->models.diag);
         err = kedgei_close_blob_end(writer, err, &w->result->directions[group], &w->models.diag);
     }
     kedge_mem_free(files);
+    kedge_mem_free(tenant);
     return err;
 }
 
@@ -87,15 +91,19 @@ static int cold_start(struct kedge_host *h, struct close_work *w)
 {
     struct kedge_round_result *r = w->result;
     struct kedge_blob_at *files = kedge_mem_new(w->input_count, sizeof *files);
-    uint32_t *group = kedge_mem_new(w->input_count, sizeof *group);
+    uint32_t *group = kedge_mem_new(w->input_count, sizeof *group),
+             *tenant = kedge_mem_new(w->input_count, sizeof *tenant);
+    struct kedge_compute_sites sites = {.files = files, .tenant = tenant, .count = w->input_count};
     r->assigned_sites = kedge_mem_new(w->input_count, sizeof *r->assigned_sites);
     r->assigned_groups = kedge_mem_new(w->input_count, sizeof *r->assigned_groups);
-    int err = files && group && r->assigned_sites && r->assigned_groups ? KEDGE_OK : KEDGE_E_NOMEM;
+    bool has_memory = files && group && tenant && r->assigned_sites && r->assigned_groups;
+    int err = has_memory ? KEDGE_OK : KEDGE_E_NOMEM;
     for (size_t i = 0; !err && i < w->input_count; i++) {
         files[i] = w->inputs[i].file;
+        tenant[i] = kedgei_close_place(w->job, w->inputs[i].tenant);
     }
     if (!err) {
-        err = kedge_compute_groups(&w->job->layout, files, w->input_count, &w->job->spec, group, &r->groups,
+        err = kedge_compute_groups(&w->job->layout, &sites, &w->job->spec, 0, group, &r->groups,
                                    &w->models.diag);
     }
     for (size_t i = 0; !err && i < w->input_count; i++) {
@@ -114,6 +122,7 @@ static int cold_start(struct kedge_host *h, struct close_work *w)
     }
     kedge_mem_free(files);
     kedge_mem_free(group);
+    kedge_mem_free(tenant);
     return err;
 }
 

@@ -64,6 +64,9 @@ KEDGE_NODISCARD int kedgei_close_blob_begin(struct kedge_host *h, uint64_t len,
 KEDGE_NODISCARD int kedgei_close_blob_end(struct kedge_blob_writer *writer, int err, struct kedge_hash *ret,
                                           struct kedge_diag *d);
 
+/* Place of a tenant in the job's spec. */
+uint32_t kedgei_close_place(const struct kedge_job *job, uint32_t tenant);
+
 /* Sets members and trained of a group, and what each of its inputs weighs. For jobs that weigh by samples and
  * take the mean it reads nothing, so that the loop may call it; else it reads statements and files. `cold`:
  * of the pre-training that made the group. */
@@ -71,7 +74,7 @@ KEDGE_NODISCARD int kedgei_close_weigh(struct kedge_host *h, struct close_work *
 /* The aggregate of a group that is weighed, and the server's step, where the job has one. On a worker. */
 KEDGE_NODISCARD int kedgei_close_group(struct kedge_host *h, struct close_work *w, uint32_t group, bool cold);
 
-/* The mean direction of a group's members. On a worker. */
+/* The direction of a group's members. On a worker. */
 KEDGE_NODISCARD int kedgei_close_direction(struct kedge_host *h, struct close_work *w, uint32_t group);
 /* A PRETRAIN round behind the first: groups, models, directions, and the groups of all who have one. On a
  * worker. */

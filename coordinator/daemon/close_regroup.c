@@ -35,7 +35,8 @@ int kedge_host_regrouped(struct kedge_host *h, const struct kedge_job *job, uint
 struct before {
     uint32_t groups;
     struct kedge_hash models[KEDGE_GROUPS_MAX], directions[KEDGE_GROUPS_MAX];
-    uint32_t *then, *group; /* by input */
+    uint32_t *then, *group, *tenant; /* by input … */
+    uint64_t *weight;                /* … what its site counts in its group's model */
 };
 
 static int model_of_group(struct kedge_host *h, struct close_work *w, const struct before *b, uint32_t group)
@@ -51,10 +52,13 @@ static int model_of_group(struct kedge_host *h, struct close_work *w, const stru
         former[g] = paths[g];
         err = kedge_blobs_path(h->main.blobs, &b->models[g], paths[g]);
     }
+    err = err ? err
+              : kedge_compute_regroup_weigh(b->tenant, b->then, b->group, w->input_count, b->groups, group,
+                                            b->weight);
     err = err ? err : kedgei_close_blob_begin(h, w->job->model_len, &writer, &sink, d);
     if (!err) {
         err = kedge_compute_regrouped(&w->job->layout, former, b->groups, initial, b->then, b->group,
-                                      w->input_count, group, sink, d);
+                                      b->weight, w->input_count, group, sink, d);
         err = kedgei_close_blob_end(writer, err, &r->aggregate[group], d);
     }
     r->before[group] = group < b->groups ? b->models[group] : w->job->initial_model;
@@ -73,13 +77,20 @@ static void take_groups(struct close_work *w, const struct before *b)
         struct close_input *in = &w->inputs[i];
         in->group = b->group[i];
         in->left_out = in->group >= r->groups; /* points nowhere */
-        in->weight = 1;
         if (!in->left_out) {
             r->members[in->group]++;
             r->trained[in->group] = true;
             r->assigned_sites[r->assigned_count] = in->site;
             r->assigned_groups[r->assigned_count++] = in->group;
         }
+    }
+}
+
+/* What the lists say of weights, once every group is weighed. */
+static void take_weights(struct close_work *w, const struct before *b)
+{
+    for (size_t i = 0; i < w->input_count; i++) {
+        w->inputs[i].weight = w->inputs[i].left_out ? 0 : b->weight[i];
     }
 }
 
@@ -116,20 +127,25 @@ int kedgei_close_regroup(struct kedge_host *h, struct close_work *w)
     struct kedge_blob_at *files = kedge_mem_new(n, sizeof *files);
     b.then = kedge_mem_new(n, sizeof *b.then);
     b.group = kedge_mem_new(n, sizeof *b.group);
+    b.tenant = kedge_mem_new(n, sizeof *b.tenant);
+    b.weight = kedge_mem_new(n, sizeof *b.weight);
+    const struct kedge_compute_sites sites = {.files = files, .tenant = b.tenant, .count = n};
     r->assigned_sites = kedge_mem_new(all, sizeof *r->assigned_sites);
     r->assigned_groups = kedge_mem_new(all, sizeof *r->assigned_groups);
     memcpy(b.models, r->before, sizeof b.models);
     memcpy(b.directions, r->directions, sizeof b.directions);
     memset(r->members, 0, sizeof r->members);
     memset(r->trained, 0, sizeof r->trained);
-    bool has_memory = files && b.then && b.group && r->assigned_sites && r->assigned_groups;
+    bool has_memory = files && b.then && b.group && b.tenant && b.weight && r->assigned_sites
+                      && r->assigned_groups;
     int err = has_memory ? KEDGE_OK : KEDGE_E_NOMEM;
     for (size_t i = 0; !err && i < n; i++) {
         files[i] = w->inputs[i].file;
         b.then[i] = w->inputs[i].former;
+        b.tenant[i] = kedgei_close_place(w->job, w->inputs[i].tenant);
     }
     err = err ? err
-              : kedge_compute_regroup(&w->job->layout, files, n, &w->job->spec, r->round, b.then, b.group,
+              : kedge_compute_regroup(&w->job->layout, &sites, &w->job->spec, r->round, b.then, b.group,
                                       &r->groups, &w->models.diag);
     if (!err) {
         take_groups(w, &b);
@@ -138,9 +154,14 @@ int kedgei_close_regroup(struct kedge_host *h, struct close_work *w)
         err = model_of_group(h, w, &b, g);
         err = err ? err : kedgei_close_direction(h, w, g);
     }
+    if (!err) {
+        take_weights(w, &b);
+    }
     err = err ? err : move_others(h, w, &b);
     kedge_mem_free(files);
     kedge_mem_free(b.then);
     kedge_mem_free(b.group);
+    kedge_mem_free(b.tenant);
+    kedge_mem_free(b.weight);
     return err;
 }

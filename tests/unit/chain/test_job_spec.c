@@ -12,8 +12,6 @@
     "{\"name\":\"j\",\"tenants\":[\"org-a\",\"org-b\",\"org-c\"],\"data\":\"d\",\"rounds\":3,\"model\":" \
     "{\"preset\":\"mclr\",\"inputs\":4,\"classes\":3}"
 
-#define ROOTED(site) HEAD ",\"rule\":\"root-trust\",\"sites_per_round\":9,\"root_site\":" site "}"
-
 static int parse(const char *text, struct kedge_job_spec *ret, struct kedge_diag *d)
 {
     *d = (struct kedge_diag){.text = ""};
@@ -36,11 +34,11 @@ START_TEST(test_defaults)
     ck_assert_str_eq(s.strategy->name, "fedavg");
     ck_assert_str_eq(s.rule->name, "mean");
     ck_assert_int_eq(s.server, KEDGE_SERVER_NONE);
-    ck_assert_str_eq(kedge_job_spec_step_rule(&s, true, false).s, "flexcfl-cold-start/v1");
+    ck_assert_str_eq(kedge_job_spec_step_rule(&s, true, false).s, "flexcfl-cold-start/v2");
     ck_assert_str_eq(kedge_job_spec_step_rule(&s, false, false).s, "identity/v1");
     ck_assert_str_eq(kedge_job_spec_step_rule(&s, false, true).s, "flexcfl-mixing/v1");
     ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, false, s.rule).s, "fedavg/v1");
-    ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, true, s.rule).s, "flexcfl-cold-start/v1");
+    ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, true, s.rule).s, "flexcfl-cold-start/v2");
 }
 END_TEST
 
@@ -124,7 +122,7 @@ START_TEST(test_tenant_share)
     ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, false, s.rule).s,
                      capped ? "fedavg-capped/v1" : "fedavg/v1");
     ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, true, s.rule).s,
-                     capped ? "flexcfl-cold-start-capped/v1" : "flexcfl-cold-start/v1");
+                     capped ? "flexcfl-cold-start-capped/v2" : "flexcfl-cold-start/v2");
 }
 END_TEST
 
@@ -187,19 +185,6 @@ static const struct {
     {HEAD ",\"rule\":\"trimmed-mean\",\"sites_per_round\":9,\"rule_fraction\":\"0.5\"}", "\"rule_fraction\""},
     {HEAD ",\"rule\":\"trimmed-mean\",\"sites_per_round\":9,\"rule_fraction\":0.1}", "in quotes"},
     {HEAD ",\"strategy\":\"fednova\",\"local_epochs\":20}", "\"weight_max\""},
-    {HEAD ",\"rule\":\"root-trust\",\"sites_per_round\":9}", "\"root_site\": expected \"TENANT/SITE\""},
-    {ROOTED("7"), "\"root_site\": expected \"TENANT/SITE\""},
-    {ROOTED("\"org-a\""), "\"root_site\": expected \"TENANT/SITE\""},
-    {ROOTED("\"org-a/\""), "\"root_site\": expected \"TENANT/SITE\""},
-    {ROOTED("\"org-a/s/1\""), "\"root_site\": expected \"TENANT/SITE\""},
-    {ROOTED("\"org-z/s1\""), "\"org-z\" is none of the job's \"tenants\""},
-    {ROOTED("\"org-a/s1\",\"quorum\":1"), "\"quorum\": expected 2 or more"},
-    {ROOTED("\"org-a/s1\",\"sites_min\":1"), "\"sites_min\": expected 2 or more"},
-    {ROOTED("\"org-a/s1\",\"grouping\":\"flexcfl\",\"groups\":2"), "leave out \"grouping\""},
-    {HEAD ",\"rule\":\"root-trust\",\"root_site\":\"org-a/s1\"}",
-     "expected \"sites_per_round\" from 1 to 512"},
-    {HEAD ",\"rule\":\"root-trust\",\"root_site\":\"org-a/s1\",\"sites_per_round\":1}", "expected 2 to 512"},
-    {HEAD ",\"root_site\":\"org-a/s1\"}", "rule \"mean\" has no use for it"},
     {HEAD ",\"strategy\":\"qffl\",\"tenant_share_max\":\"0.5\"}", "\"tenant_share_max\""},
 };
 
@@ -216,30 +201,28 @@ END_TEST
 static const struct {
     const char *keys, *aggregate, *cold, *step, *mixed;
 } chosen[] = {
-    {"\"strategy\":\"fedavg\"", "fedavg/v1", "flexcfl-cold-start/v1", "identity/v1", "flexcfl-mixing/v1"},
-    {"\"strategy\":\"fedprox\"", "fedavg/v1", "flexcfl-cold-start/v1", "identity/v1", "flexcfl-mixing/v1"},
-    {"\"strategy\":\"ditto\",\"options\":{\"personal\":\"0.5\"}", "fedavg/v1", "flexcfl-cold-start/v1",
+    {"\"strategy\":\"fedavg\"", "fedavg/v1", "flexcfl-cold-start/v2", "identity/v1", "flexcfl-mixing/v1"},
+    {"\"strategy\":\"fedprox\"", "fedavg/v1", "flexcfl-cold-start/v2", "identity/v1", "flexcfl-mixing/v1"},
+    {"\"strategy\":\"ditto\",\"options\":{\"personal\":\"0.5\"}", "fedavg/v1", "flexcfl-cold-start/v2",
      "identity/v1", "flexcfl-mixing/v1"},
-    {"\"strategy\":\"fednova\"", "fednova/v1", "flexcfl-cold-start/v1", "identity/v1", "flexcfl-mixing/v1"},
-    {"\"strategy\":\"qffl\"", "qffl/v1", "flexcfl-cold-start/v1", "identity/v1", "flexcfl-mixing/v1"},
-    {"\"strategy\":\"fedadam\"", "fedavg/v1", "flexcfl-cold-start/v1", "fedadam/v1",
+    {"\"strategy\":\"fednova\"", "fednova/v1", "flexcfl-cold-start/v2", "identity/v1", "flexcfl-mixing/v1"},
+    {"\"strategy\":\"qffl\"", "qffl/v1", "flexcfl-cold-start/v2", "identity/v1", "flexcfl-mixing/v1"},
+    {"\"strategy\":\"fedadam\"", "fedavg/v1", "flexcfl-cold-start/v2", "fedadam/v1",
      "fedadam+flexcfl-mixing/v1"},
-    {"\"server\":\"momentum\"", "fedavg/v1", "flexcfl-cold-start/v1", "fedavgm/v1",
+    {"\"server\":\"momentum\"", "fedavg/v1", "flexcfl-cold-start/v2", "fedavgm/v1",
      "fedavgm+flexcfl-mixing/v1"},
-    {"\"strategy\":\"fedadam\",\"server\":\"none\"", "fedavg/v1", "flexcfl-cold-start/v1", "identity/v1",
+    {"\"strategy\":\"fedadam\",\"server\":\"none\"", "fedavg/v1", "flexcfl-cold-start/v2", "identity/v1",
      "flexcfl-mixing/v1"},
-    {"\"strategy\":\"fedavgm\",\"server\":\"yogi\"", "fedavg/v1", "flexcfl-cold-start/v1", "fedyogi/v1",
+    {"\"strategy\":\"fedavgm\",\"server\":\"yogi\"", "fedavg/v1", "flexcfl-cold-start/v2", "fedyogi/v1",
      "fedyogi+flexcfl-mixing/v1"},
-    {"\"rule\":\"median\",\"sites_per_round\":9", "median/v1", "flexcfl-cold-start+median/v1", "identity/v1",
+    {"\"rule\":\"median\",\"sites_per_round\":9", "median/v1", "flexcfl-cold-start+median/v2", "identity/v1",
      "flexcfl-mixing/v1"},
     {"\"rule\":\"median\",\"sites_per_round\":9,\"tenant_share_max\":\"0.5\"", "median-capped/v1",
-     "flexcfl-cold-start+median-capped/v1", "identity/v1", "flexcfl-mixing/v1"},
+     "flexcfl-cold-start+median-capped/v2", "identity/v1", "flexcfl-mixing/v1"},
     {"\"rule\":\"norm-clipping\",\"strategy\":\"fednova\",\"sites_per_round\":9", "fednova+norm-clipping/v1",
-     "flexcfl-cold-start+norm-clipping/v1", "identity/v1", "flexcfl-mixing/v1"},
-    {"\"rule\":\"root-trust\",\"root_site\":\"org-a/s1\",\"sites_per_round\":9", "root-trust/v1",
-     "flexcfl-cold-start+root-trust/v1", "identity/v1", "flexcfl-mixing/v1"},
+     "flexcfl-cold-start+norm-clipping/v2", "identity/v1", "flexcfl-mixing/v1"},
     {"\"rule\":\"krum\",\"rule_fraction\":\"0.3\",\"strategy\":\"fedadagrad\",\"sites_per_round\":9",
-     "krum/v1", "flexcfl-cold-start+krum/v1", "fedadagrad/v1", "fedadagrad+flexcfl-mixing/v1"},
+     "krum/v1", "flexcfl-cold-start+krum/v2", "fedadagrad/v1", "fedadagrad+flexcfl-mixing/v1"},
 };
 
 START_TEST(test_chosen)
@@ -288,13 +271,6 @@ START_TEST(test_numbers)
         parse(HEAD ",\"rule\":\"trimmed-mean\",\"sites_per_round\":9,\"rule_fraction\":\"0.3\"}", &s, &d),
         KEDGE_OK);
     ck_assert_double_eq(s.rule_params.fraction, 0.3);
-    const struct kedge_id site = {"s1"}, other = {"s2"};
-    ck_assert(!kedge_job_spec_is_root(&s, 0, &site));
-    ck_assert_int_eq(parse(ROOTED("\"org-a/s1\""), &s, &d), KEDGE_OK);
-    ck_assert_uint_eq(s.quorum, 2);
-    ck_assert_uint_eq(s.sites_min, 2);
-    ck_assert(kedge_job_spec_is_root(&s, 0, &site) && !kedge_job_spec_is_root(&s, 0, &other));
-    ck_assert(!kedge_job_spec_is_root(&s, 1, &site)); /* of the same name, of another tenant */
 }
 END_TEST
 

@@ -191,7 +191,8 @@ END_TEST
 
 START_TEST(groups_and_directions_are_the_same)
 {
-    struct kedge_job_spec spec = {.groups = 2, .seed = 7};
+    struct kedge_job_spec spec = {.groups = 2, .seed = 7, .tenant_share_max = 1000000};
+    static const uint32_t tenant[FILES] = {0, 1};
     uint32_t group[2][FILES], groups[2], nearest[2];
     double cosine[2];
     struct kedge_buf directions[2];
@@ -200,11 +201,11 @@ START_TEST(groups_and_directions_are_the_same)
     const char *direction_paths[] = {path, paths[0][1]};
     set_up();
     for (int k = 0; k < 2; k++) {
-        ck_assert_int_eq(kedge_compute_groups(&layout, at[k], FILES, &spec, group[k], &groups[k], NULL),
-                         KEDGE_OK);
+        const struct kedge_compute_sites all = {at[k], tenant, FILES}, three = {at[k], tenant, 3};
+        ck_assert_int_eq(kedge_compute_groups(&layout, &all, &spec, 0, group[k], &groups[k], NULL), KEDGE_OK);
         kedge_buf_init(&directions[k], 1 << 20);
         ck_assert_int_eq(
-            kedge_compute_direction(&layout, at[k], 3, (struct kedge_sink){sink, &directions[k]}, NULL),
+            kedge_compute_direction(&layout, &three, &spec, (struct kedge_sink){sink, &directions[k]}, NULL),
             KEDGE_OK);
         ck_assert_int_eq(kedge_compute_check_update(&layout, &at[k][0], LIMIT, NULL), KEDGE_OK);
         ck_assert_int_eq(kedge_compute_check_update(&layout, &at[k][0], 1000, NULL), KEDGE_E_BOUND);

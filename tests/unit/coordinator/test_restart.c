@@ -373,6 +373,56 @@ START_TEST(test_picks)
 }
 END_TEST
 
+/* Sites whose updates make groups: as equal a number of each tenant as their numbers allow. */
+START_TEST(test_picks_by_quota)
+{
+    static const struct {
+        uint32_t available[4], tenants, k, least[4], most[4];
+    } cases[] = {
+        {{1, 10, 3}, 3, 7, {1, 3, 3}, {1, 3, 3}},
+        {{1, 10, 3}, 3, 8, {1, 4, 3}, {1, 4, 3}},
+        {{400, 2, 2, 2}, 4, 8, {2, 2, 2, 2}, {2, 2, 2, 2}},
+        {{400, 2, 2, 2}, 4, 3, {0, 0, 0, 0}, {1, 1, 1, 1}},
+        {{5, 5}, 2, 5, {2, 2}, {3, 3}},
+        {{9}, 1, 4, {4}, {4}},
+    };
+    static uint32_t scratch[1000], picks[500], tenant[500], more[4];
+    static bool chosen[500];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (uint32_t round = 0; round < 300; round++) {
+            uint32_t taken[4] = {0}, count = 0;
+            for (uint32_t t = 0; t < cases[i].tenants; t++) {
+                for (uint32_t n = 0; n < cases[i].available[t]; n++) {
+                    tenant[count++] = 40 + t;
+                }
+            }
+            kedge_coord_pick_by_quota(5, round, cases[i].available, cases[i].tenants, cases[i].k, scratch,
+                                      picks);
+            kedge_coord_select_by_quota(5, round, tenant, count, cases[i].k, scratch, chosen);
+            for (uint32_t n = 0; n < cases[i].k; n++) {
+                ck_assert_uint_lt(picks[n], count);
+                ck_assert(chosen[picks[n]]);
+                chosen[picks[n]] = false; /* each once */
+                taken[tenant[picks[n]] - 40]++;
+            }
+            for (uint32_t t = 0; t < cases[i].tenants; t++) {
+                ck_assert_uint_ge(taken[t], cases[i].least[t]);
+                ck_assert_uint_le(taken[t], cases[i].most[t]);
+                more[t] += i == 3 && taken[t] == 1;
+            }
+        }
+    }
+    for (uint32_t t = 0; t < 4; t++) { /* three places for four: 225 expected, deviation 7.5 */
+        ck_assert_uint_gt(more[t], 180);
+        ck_assert_uint_lt(more[t], 270);
+    }
+    ck_assert_uint_eq(kedge_coord_pretrain_wanted(0, 4000), KEDGE_PRETRAIN_SITES_MAX);
+    ck_assert_uint_eq(kedge_coord_pretrain_wanted(600, 4000), KEDGE_PRETRAIN_SITES_MAX);
+    ck_assert_uint_eq(kedge_coord_pretrain_wanted(40, 4000), 40);
+    ck_assert_uint_eq(kedge_coord_pretrain_wanted(40, 7), 7);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tc = tcase_create("restart");
@@ -389,6 +439,7 @@ int main(void)
     tcase_add_test(tc, test_crowd);
     tcase_add_test(tc, test_selection);
     tcase_add_test(tc, test_picks);
+    tcase_add_test(tc, test_picks_by_quota);
     Suite *s = suite_create("coordinator/restart");
     suite_add_tcase(s, tc);
     SRunner *r = srunner_create(s);
