@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "aggregation/quantise.h"
+#include "chain/task_seed.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
@@ -244,10 +245,5 @@ void kedge_job_metric_add(struct kedge_job *job, const struct kedge_st_evaluatio
 
 uint64_t kedge_job_task_seed(const struct kedge_job *job, uint32_t round, const struct kedge_id *site)
 {
-    struct kedge_hash h;
-    uint8_t head[16];
-    kedge_store_be64(head, job->spec.seed);
-    kedge_store_be64(head + 8, round);
-    kedge_sha256_2(kedge_view_of(head, sizeof head), kedge_view_str(site->s), &h);
-    return kedge_load_be64(h.b) >> 1;
+    return kedge_task_seed(job->spec.seed, round, site);
 }
