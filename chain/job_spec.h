@@ -94,6 +94,7 @@ uint64_t kedge_job_spec_meeting_share(const struct kedge_job_spec *spec, uint64_
 /* The bounds between which the number of groups is chosen; both `groups` where that is the number. A
  * coordinator has room for *ret_most models. */
 void kedge_job_spec_groups(const struct kedge_job_spec *spec, uint32_t *ret_least, uint32_t *ret_most);
+uint32_t kedge_job_spec_groups_most(const struct kedge_job_spec *spec);
 /* The first coordinate of what sites are grouped by: 0, or with one-shot clustering that of the last layer. */
 uint64_t kedge_job_spec_sign_first(const struct kedge_job_spec *spec, const struct kedge_layout *layout);
 /* An update weighs as much as it has samples (FedAvg), lowered where a tenant's share is capped. */

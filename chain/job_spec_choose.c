@@ -11,9 +11,8 @@ static bool is_oneshot(const struct kedge_job_spec *s)
 
 int kedgei_spec_read_choose(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
 {
-    static const char *const words[] = {[KEDGE_CHOOSE_FIXED] = "fixed",
-                                        [KEDGE_CHOOSE_SILHOUETTE] = "silhouette",
-                                        [KEDGE_CHOOSE_GAP] = "gap"};
+    static const char *const words[] = {
+        [KEDGE_CHOOSE_FIXED] = "fixed", [KEDGE_CHOOSE_SILHOUETTE] = "silhouette", [KEDGE_CHOOSE_GAP] = "gap"};
     const json_t *v = json_object_get(root, "choose");
     const char *word = json_string_value(v);
     s->choose = s->strategy->choose;
@@ -64,4 +63,11 @@ uint64_t kedge_job_spec_sign_first(const struct kedge_job_spec *spec, const stru
     }
     const struct kedge_layer *last = &spec->model.layers[spec->model.count - 1]; /* its kernel and biases */
     return layout->values_count - ((uint64_t)last->in + 1) * last->out;
+}
+
+uint32_t kedge_job_spec_groups_most(const struct kedge_job_spec *spec)
+{
+    uint32_t least, most;
+    kedge_job_spec_groups(spec, &least, &most);
+    return most;
 }

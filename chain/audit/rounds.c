@@ -34,8 +34,9 @@ static void check_main_root(struct kedgei_audit *a, const struct kedgei_fact *fa
 /* The kind that the job gives its next round (coordinator/core/kind.c). */
 static bool is_pretrain(const struct kedgei_job *job, const struct kedgei_round *last, uint32_t number)
 {
-    const struct kedge_coord_job_params params = {
-        .rounds = job->spec.rounds, .groups = job->spec.groups, .regroup_every = job->spec.regroup_every};
+    const struct kedge_coord_job_params params = {.rounds = job->spec.rounds,
+                                                  .groups = kedge_job_spec_groups_most(&job->spec),
+                                                  .regroup_every = job->spec.regroup_every};
     enum kedge_task_kind prior = !last            ? KEDGE_TASK_NONE
                                  : last->pretrain ? KEDGE_TASK_PRETRAIN
                                                   : KEDGE_TASK_TRAIN;
@@ -127,7 +128,7 @@ void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, stru
     if (!round) {
         return;
     }
-    uint32_t most = round->pretrain ? job->spec.groups : job->groups;
+    uint32_t most = round->pretrain ? kedge_job_spec_groups_most(&job->spec) : job->groups;
     bool ascending = true;
     for (uint32_t k = g->group; k < KEDGE_GROUPS_MAX; k++) {
         ascending = ascending && !round->aggregates[k];

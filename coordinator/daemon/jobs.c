@@ -71,7 +71,7 @@ static void set_params(struct kedge_job *job)
     p->quorum = s->quorum;
     p->round_timeout_ns = (uint64_t)s->round_timeout_s * 1000000000u;
     p->seed = s->seed;
-    p->groups = s->groups;
+    p->groups = kedge_job_spec_groups_most(s);
     p->pretrain_sites = s->pretrain_sites;
     p->regroup_every = s->groups > 1 ? s->regroup_every : 0;
     p->migrate_every = s->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;
@@ -222,7 +222,7 @@ struct kedge_round_history *kedge_job_history(struct kedge_job *job, uint32_t ro
         return NULL;
     }
     if (!here) {
-        *row = (struct kedge_round_history){.round = round, .groups = job->spec.groups};
+        *row = (struct kedge_round_history){.round = round, .groups = kedge_job_spec_groups_most(&job->spec)};
     }
     return row;
 }
