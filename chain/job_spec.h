@@ -70,14 +70,14 @@ struct kedge_job_spec {
     const struct kedge_rule *rule;         /* a row of aggregation/'s table; default "mean" */
     struct kedge_rule_params
         rule_params; /* decimal strings "rule_fraction", "rule_bound"; default: the rule's */
+    uint32_t root_tenant;      /* "root_site": "TENANT/SITE", of the rule that needs a root update, and … */
+    struct kedge_id root_site; /* … of no other: place of the tenant, name of its site, else empty */
 };
 
 /* Parses and checks text; *ret is written only on success. reterr names the key. KEDGE_E_FORMAT, _ARG,
  * _TOO_LONG. */
 KEDGE_NODISCARD int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret,
                                          struct kedge_diag *reterr);
-/* The word of the key "server" for what the spec has; static. */
-const char *kedge_job_spec_server_name(const struct kedge_job_spec *spec);
 /* Is this the site whose update is the root of trust (rule "root-trust")? place: of its tenant in the spec. */
 bool kedge_job_spec_is_root(const struct kedge_job_spec *spec, uint32_t place, const struct kedge_id *site);
 /* Models that the job begins with, each a group's of its own, without a pre-training; 1 where the first model is that
@@ -97,6 +97,8 @@ void kedge_job_spec_groups(const struct kedge_job_spec *spec, uint32_t *ret_leas
 uint32_t kedge_job_spec_groups_most(const struct kedge_job_spec *spec);
 /* The first coordinate of what sites are grouped by: 0, or with one-shot clustering that of the last layer. */
 uint64_t kedge_job_spec_sign_first(const struct kedge_job_spec *spec, const struct kedge_layout *layout);
+/* The word of the key "server" for what the spec has; static. */
+const char *kedge_job_spec_server_name(const struct kedge_job_spec *spec);
 /* An update weighs as much as it has samples (FedAvg), lowered where a tenant's share is capped. */
 bool kedge_job_spec_weighs_samples(const struct kedge_job_spec *spec);
 /* Steps and loss that a training update states are such that it can be weighed: steps 1 … 2^31 − 1 and a loss

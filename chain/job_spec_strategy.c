@@ -227,21 +227,12 @@ static int read_rule_name(const json_t *root, struct kedge_job_spec *s, struct k
     const char *name = v ? json_string_value(v) : "mean";
     char list[400] = "";
     s->rule = name ? kedge_rule_find(name) : NULL;
-    if (s->rule && !s->rule->needs_root) {
+    if (s->rule) {
         s->rule_params = s->rule->defaults;
         return KEDGE_OK;
     }
-    if (s->rule) {
-        return kedge_diag_set(
-            d, KEDGE_E_FORMAT,
-            "job spec: \"rule\": \"%s\" runs in simulations only: a coordinator holds no data "
-            "to make a root update from",
-            name);
-    }
     for (size_t i = 0; i < kedge_rule_count(); i++) {
-        if (!kedge_rule_at(i)->needs_root) {
-            put_word(list, sizeof list, kedge_rule_at(i)->name);
-        }
+        put_word(list, sizeof list, kedge_rule_at(i)->name);
     }
     return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"rule\": expected one of %s", list);
 }
@@ -324,7 +315,8 @@ int kedgei_spec_read_strategy(const json_t *root, struct kedge_job_spec *s, stru
     err = err ? err : kedgei_spec_read_choose(root, s, d);
     err = err ? err : read_server(root, s, d);
     err = err ? err : read_options(root, s, d);
-    return err ? err : read_rule(root, s, d);
+    err = err ? err : read_rule(root, s, d);
+    return err ? err : kedgei_spec_read_root(root, s, d);
 }
 
 const char *kedge_job_spec_server_name(const struct kedge_job_spec *spec)

@@ -14,8 +14,8 @@ static void check_inputs(struct sim *w, uint32_t job)
         const struct sim_input *in = &p->inputs[i];
         struct sim_ledger *l = &w->ledgers[w->devices[in->site].tenant];
         struct sim_entry *e = in->leaf < l->count ? &l->entries[in->leaf] : NULL;
-        bool fits = e && e->type == SIM_UPDATE && e->job == job && e->round == p->round && e->site == in->site
-                    && e->kind == in->kind && e->weight == in->weight && sim_same(&e->envelope, &in->envelope)
+        bool fits = e && e->type == SIM_UPDATE && e->job == job && e->site == in->site
+                    && sim_check_staleness(w, job, in, e) && e->kind == in->kind && e->weight == in->weight && sim_same(&e->envelope, &in->envelope)
                     && sim_same(&e->update, &in->update);
         if (!fits || e->listed) {
             sim_violate(w, "round %u: the input of site %u is not once in its ledger", p->round, in->site);
@@ -47,9 +47,9 @@ static void check_sums(struct sim *w, uint32_t job)
     for (uint32_t i = 0; i < j->fresh_count; i++) {
         const struct sim_entry *e = &w->ledgers[j->fresh[i].tenant].entries[j->fresh[i].leaf];
         bool pretrain = p->kind == KEDGE_TASK_PRETRAIN;
-        uint32_t group = pretrain ? sim_group_of(&e->update, p->group_count) : e->group;
+        uint32_t group = pretrain ? sim_group_of_input(w, job, &e->update) : e->group;
         if (e->kind == p->kind && group < p->group_count) {
-            sums[group].weight += pretrain ? 1 : e->weight;
+            sums[group].weight += pretrain ? 1 : sim_counts(w, job, p->round, e->round, e->weight);
             sums[group].count++;
         }
     }
@@ -172,6 +172,7 @@ void sim_check_main(struct sim *w, const struct sim_main *entry)
     uint32_t first = kedge_coord_first_round(&j->params);
     sim_check_groups_stated(w, entry);
     sim_check_selected(w, entry);
+    sim_check_at_work(w, entry);
     if (entry->type == SIM_ROUND_OPENED && entry->round > first
         && !sim_main_find(w, SIM_ROUND_CLOSED, entry->job, entry->round - 1)) {
         sim_violate(w, "round %u opens before the one in front of it is closed", entry->round);
@@ -236,8 +237,8 @@ void sim_check_unstored(struct sim *w, uint32_t job, uint32_t site, int err)
     if (!w->server.up || j->slot == SIM_NONE) {
         return; /* it crashed on the way */
     }
-    bool open =
-        site != SIM_NONE && kedge_coord_may_upload(w->server.core, j->slot, site, j->last_opened) == KEDGE_OK;
+    uint32_t round = site != SIM_NONE && j->params.buffer > 0 ? sim_task_open(w, job, site) : j->last_opened;
+    bool open = site != SIM_NONE && kedge_coord_may_upload(w->server.core, j->slot, site, round) == KEDGE_OK;
     if (err != KEDGE_OK && open && j->state != KEDGE_JOB_HALTED) {
         sim_violate(w, "the update of site %u can not be stored, but job %u is not halted", site, job);
     }

@@ -66,7 +66,7 @@ struct sim_ledger {
 };
 
 struct sim_input {
-    uint32_t site, leaf, group;
+    uint32_t site, leaf, group, round; /* round: of its task */
     enum kedge_task_kind kind;
     struct kedge_digest envelope, update;
     uint64_t weight; /* as it is signed */
@@ -88,6 +88,8 @@ struct sim_main { /* of the main chain */
     uint64_t at_ns, crashes; /* of the world by then */
     uint32_t selected_count, input_count, refused_count;
     uint8_t *selected;         /* ROUND_OPENED: a bit per site */
+    uint32_t *tasks;           /* ROUND_OPENED, asynchronous: round of each site's task, or SIM_NONE */
+    uint8_t *settled;          /* ROUND_CLOSED, asynchronous: 1 for each site that this settles */
     enum kedge_task_kind kind; /* of the round */
     bool regroup;              /* ROUND_CLOSED: it asks for new groups */
     uint32_t group_count;      /* ROUND_CLOSED: aggregates … */
@@ -415,6 +417,18 @@ void sim_check_migrates(struct sim *w, const struct sim_entry *entry); /* a pret
 void sim_check_groups_closed(struct sim *w, uint32_t job);             /* pending */
 void sim_check_groups_stated(struct sim *w, const struct sim_main *entry);
 void sim_check_selected(struct sim *w, const struct sim_main *entry);
+/* checks_buffer.c: asynchronous jobs */
+/* Round of the task that the site is at work on, as the record says it, or SIM_NONE. */
+uint32_t sim_task_open(const struct sim *w, uint32_t job, uint32_t site);
+/* What an update for the task of `task_round` counts in `round`: less when it comes late. */
+uint64_t sim_counts(const struct sim *w, uint32_t job, uint32_t round, uint32_t task_round, uint64_t weight);
+void sim_check_at_work(struct sim *w, const struct sim_main *entry);
+void sim_check_async_task(struct sim *w, const struct kedge_coord_effect *fx);
+void sim_check_async_closed(struct sim *w, const struct kedge_coord_effect *fx);
+void sim_check_async_update(struct sim *w, const struct sim_entry *e);
+bool sim_check_staleness(struct sim *w, uint32_t job, const struct sim_input *in, const struct sim_entry *e);
+uint8_t *sim_settled(const struct sim *w, const struct sim_pending *p); /* the caller's */
+void sim_count_too_stale(struct sim *w, const struct sim_main *closed);
 void sim_check_shift_told(struct sim *w, uint32_t site, const struct kedge_site_effect *poll);
 void sim_check_shift_kept(struct sim *w, uint32_t site); /* behind a start */
 bool sim_is_own(const struct sim *w, uint32_t site, uint32_t job, const struct kedge_digest *model);

@@ -309,6 +309,21 @@ static bool was_selected(const struct round_check *c, const struct kedgei_log *l
     return selected;
 }
 
+/* A job with a root site has it in every round (coordinator/core/root.c). */
+static void check_root(const struct round_check *c)
+{
+    const struct kedge_job_spec *spec = &c->job->spec;
+    if (!spec->rule->needs_root || c->incomplete || !kedgei_job_whole(c->job)) {
+        return;
+    }
+    const struct kedgei_log *log = &c->a->tenants[c->job->tenants[spec->root_tenant]];
+    if (!was_selected(c, log, &spec->root_site)) {
+        kedgei_error(c->f, KEDGE_AUDIT_NOT_SELECTED, &c->a->main, c->round->opened->index,
+                     "the root site \"%s\" of \"%s\" was not selected for round %u", spec->root_site.s,
+                     log->name, c->round->number);
+    }
+}
+
 static void check_update_base(const struct round_check *c, const struct kedgei_log *log,
                               const struct kedgei_fact *fact)
 {
@@ -404,6 +419,7 @@ static void check_round(void *arg, uint64_t i, struct kedgei_findings *f)
         return;
     }
     check_opened(&c);
+    check_root(&c);
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
         if (c.round->aggregates[g]) {
             check_aggregate(&c, c.round->aggregates[g]);

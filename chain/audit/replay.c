@@ -98,6 +98,16 @@ static void replay_initial(const struct kedgei_replay *r, struct kedgei_decision
     kedge_hasher_free(hasher);
 }
 
+/* The root site's number among the candidates; their count: there is none, or it is missing (verify says so). */
+static uint32_t root_of(const struct kedge_job_spec *spec, const struct kedgei_inputs *in)
+{
+    uint32_t i = 0;
+    while (i < in->count && !kedge_job_spec_is_root(spec, in->items[i].place, &in->items[i].row.site)) {
+        i++;
+    }
+    return i;
+}
+
 static void replay_selection(const struct kedgei_replay *r, struct kedgei_decision *d,
                              struct kedgei_findings *f)
 {
@@ -120,6 +130,9 @@ static void replay_selection(const struct kedgei_replay *r, struct kedgei_decisi
         }
         kedge_coord_select_by_quota(spec->seed, d->round->number, tenant, (uint32_t)in.count,
                                     spec->pretrain_sites, scratch, selected);
+    } else if (root_of(spec, &in) < in.count) {
+        kedge_coord_select_root(spec->seed, d->round->number, (uint32_t)in.count, root_of(spec, &in),
+                                spec->sites_per_round, scratch, selected);
     } else {
         kedge_coord_select(spec->seed, d->round->number, (uint32_t)in.count, spec->sites_per_round, scratch,
                            selected);

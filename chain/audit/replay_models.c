@@ -20,6 +20,7 @@ static bool put_inputs(const struct kedgei_replay *r, const struct kedgei_decisi
         const struct kedgei_log *log = &r->a->tenants[d->job->tenants[item->place]];
         inputs[i].update = kedgei_input_at(item);
         inputs[i].tenant = item->place;
+        inputs[i].is_root = kedge_job_spec_is_root(&d->job->spec, item->place, &item->row.site);
         whole = kedgei_weights_facts(log, &item->row, &inputs[i].facts) && whole;
         recorded[i] = item->row.weight;
         *ret_sum += item->row.weight;

@@ -49,12 +49,14 @@ static int compare_rows(const void *pa, const void *pb)
 }
 
 /* The rows' facts in site order; false when one names no statement. */
-static bool gather(struct kedgei_weights *w, struct kedge_compute_input *inputs)
+static bool gather(struct kedgei_weights *w, const struct kedge_job_spec *spec,
+                   struct kedge_compute_input *inputs)
 {
     bool whole = !w->unknown;
     qsort(w->rows, w->count, sizeof *w->rows, compare_rows);
     for (size_t i = 0; i < w->count && whole; i++) {
         inputs[i].tenant = w->rows[i].place;
+        inputs[i].is_root = kedge_job_spec_is_root(spec, w->rows[i].place, &w->rows[i].row.site);
         whole = kedgei_weights_facts(w->rows[i].log, &w->rows[i].row, &inputs[i].facts);
     }
     return whole;
@@ -95,7 +97,7 @@ void kedgei_weights_check(const struct kedgei_audit *a, const struct kedgei_job 
     struct kedge_compute_input *inputs = kedge_mem_new(w->count + 1, sizeof *inputs);
     if (!weights.weight || !inputs) {
         f->nomem = true;
-    } else if (w->count > 0 && gather(w, inputs)) {
+    } else if (w->count > 0 && gather(w, &job->spec, inputs)) {
         int err = kedge_compute_weigh(&job->spec, NULL, cold_start, inputs, w->count, &weights, &d);
         f->nomem = f->nomem || err == KEDGE_E_NOMEM;
         if (!err || err == KEDGE_E_NOT_FOUND) { /* not found: files decide, replay looks */

@@ -52,6 +52,14 @@
  * round opens. Numbers of groups may mean others from then on, and there may be more or fewer of them. In a
  * job with site_chooses there is no group-assigned: the group is the one that the site's last accepted update
  * was for. */
+/* Asynchronous jobs (params.buffer > 0, one group). A site is selected from the round in which it is drawn
+ * until its update is in a list, is refused, or counts no more: at most one task of a job at a time, and the
+ * round of that task (kedge_coord_row.task_round) is what its tasks, uploads and statements name. A round
+ * opens with those who are at work, of whom those who are online hold a place, and as many more drawn from the
+ * other candidates as make sites_per_round (kedge_coord_draws); it closes once `buffer` updates of any of them
+ * are accepted. Between rounds whoever is at work is told BUSY; behind the last round of its task, CLOSED.
+ * Restart: LOAD_ROUND closed of the last staleness_max + 1 rounds, ascending; LOAD_ROW of all who are at work,
+ * round: of their task, also where no round is open. */
 #ifndef KEDGE_COORDINATOR_CORE_COORD_H
 #define KEDGE_COORDINATOR_CORE_COORD_H
 
@@ -119,12 +127,21 @@ struct kedge_coord_job_params {
                                 KEDGE_PRETRAIN_SITES_MAX, as equal a number of each tenant as may be */
     uint32_t evaluate_every; /* rounds between evaluations, 0: never */
     uint64_t weight_max;     /* largest sample count of one update */
+    bool has_root; /* the update of one site is the root of trust: it is selected in every round, no round opens
+                      while it is not online, none closes without its accepted update. groups is 1,
+                      sites_per_round not 1, sites_min and quorum are at least 2 … */
+    uint32_t root_tenant;      /* … a tenant handle of this job */
+    struct kedge_id root_site; /* … and the name of its site, which need not be signed in yet */
     /* with groups > 1; all 0: groups are made in round 0 and never change */
     uint32_t migrate_every; /* a site whose data shift may change its group when its last group-assigned is so
                                many rounds ago, 0: never. So a site can move (rounds / migrate_every) times */
     uint32_t regroup_every; /* every so many rounds is a PRETRAIN round, 0: only when a close asks for it */
     bool start_together; /* all sites, also newcomers, begin in group 0, without statement and without round
                             0; closes split it. One model to begin with */
+    uint32_t buffer; /* an asynchronous job: a round closes with so many updates, while other sites are still at
+                        work; 0: rounds wait for their sites. groups is 1 then */
+    uint32_t staleness_max; /* asynchronous: rounds behind that of its task in which an update still counts, at
+                               most KEDGE_STALENESS_MAX */
     bool site_chooses; /* a site may read the models of all groups and trains the one it likes best; no round
                           0. migrate_every, regroup_every are 0, closes list no sites. Models to begin with:
                           one per group */
@@ -159,6 +176,8 @@ struct kedge_coord_row {
     struct kedge_coord_input
         pretrain; /* PRETRAIN round, or a newcomer's or migrating site's in a TRAIN round */
     struct kedge_coord_input train;
+    uint32_t task_round; /* asynchronous, while selected: the round of its task, this one or an earlier one */
+    bool away; /* … it was not online when the round opened, and holds no place in it; its update counts */
     uint32_t evaluated_round; /* highest round whose result it evaluated, KEDGE_COORD_NONE: none */
 };
 
@@ -168,7 +187,7 @@ enum kedge_coord_event_type {
     KEDGE_EV_LOAD_JOB, /* job, params, state (HALTED by operator, ENROLLING…; ended jobs are not loaded) */
     KEDGE_EV_LOAD_ROUND, /* kind; the last closed round (closed, models, regroup as ROUND_COMPUTED had it) or
                             the open one (rows via LOAD_ROW) */
-    KEDGE_EV_LOAD_ROW,   /* candidate/selected of the open round */
+    KEDGE_EV_LOAD_ROW,   /* candidate/selected of the open round; asynchronous: round of the task */
     KEDGE_EV_LOAD_GROUP, /* site's group in a job. durable: round and group of its last group-assigned (with
                             site_chooses: of its last update that is in a closed round). Behind that, not
                             durable: the group that the last close gave it, when no group-assigned of that
@@ -360,6 +379,15 @@ void kedge_coord_select_by_quota(uint64_t seed, uint32_t round, const uint32_t *
 /* How many of `count` candidates a PRETRAIN round takes: pretrain_sites, or all (0), but never more than
  * groups are sought among. */
 uint32_t kedge_coord_pretrain_wanted(uint32_t pretrain_sites, uint32_t count);
+/* The same two rules of a job with a root site: candidate number `root` and k − 1 of the other count − 1 by
+ * the rule above, these numbered without the root (k = 0 or ≥ count: all). */
+void kedge_coord_select_root(uint64_t seed, uint32_t round, uint32_t count, uint32_t root, uint32_t k,
+                             uint32_t *scratch, bool *ret_selected);
+void kedge_coord_pick_root(uint64_t seed, uint32_t round, uint32_t count, uint32_t root, uint32_t k,
+                           uint32_t *scratch, uint32_t *ret_picks);
+/* How many of `count` candidates that are not at work a round of an asynchronous job draws, by the rule above
+ * (k = 0: nobody), where `places` are held by others. For the auditor too. */
+uint32_t kedge_coord_draws(uint32_t sites_per_round, uint32_t places, uint32_t count);
 /* The kind of a round, for the auditor too: given the kind of the round in front of it (NONE: it is the
  * first) and whether the close of that one asked for new groups. Never two PRETRAIN rounds behind each other,
  * and none behind which nothing is trained. */

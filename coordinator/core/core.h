@@ -62,7 +62,21 @@ enum {
     MUTANT_COUNT,
 };
 
+/* Of asynchronous jobs. */
 enum {
+    MUTANT_AT_WORK_FORGOTTEN = 61, /* a restart between two rounds forgets who is at work */
+    MUTANT_STALE_FORGOTTEN,        /* a restart forgets accepted updates whose tasks are of earlier rounds */
+    MUTANT_STALE_TAKEN,            /* an update counts however old it is */
+    MUTANT_DRAWN_AT_WORK,          /* who is at work may be drawn for another task */
+    MUTANT_NEWEST_BASE,            /* who asks again gets the newest model for an older task */
+    MUTANT_AT_WORK_AGAIN,          /* an update that is in a list stands in the next one, too */
+    MUTANT_LATE_IS_CLOSED,         /* "closed" is said as soon as the round of the task is closed */
+    MUTANT_FORGET_TASK_ROUND,      /* a restart takes every task for one of the open round */
+    MUTANT_PLACES_FORGOTTEN,       /* as many are drawn as if nobody were at work */
+};
+
+enum {
+    BASES_KEPT = KEDGE_STALENESS_MAX + 1,
     EFFECTS_OF_JOB_MAX = 12,                                 /* one advance of one job emits no more */
     EFFECTS_OF_EVENT_MAX = 4,                                /* an event before the pump emits no more */
     EFFECTS_FEW = EFFECTS_OF_JOB_MAX + EFFECTS_OF_EVENT_MAX, /* so much is enough to get on */
@@ -160,6 +174,7 @@ struct job {
     uint32_t model_count, prior_count, next_count;
     struct kedge_digest initial;
     struct kedge_digest models[KEDGE_GROUPS_MAX], prior[KEDGE_GROUPS_MAX], next[KEDGE_GROUPS_MAX];
+    struct kedge_digest bases[BASES_KEPT]; /* asynchronous: the model before round r, at r modulo their number */
     uint32_t joined_count, selected_count;
     uint32_t unresolved_count, awaited_count, accepted_count, refused_count, busy_count, in_flight_count;
     uint64_t wish_ns;      /* since when the next round could open, UINT64_MAX: it can not */
@@ -243,6 +258,16 @@ void kedgei_touched_tidy(struct job *j);
 void kedgei_offer_all(struct job *j);
 void kedgei_offer_touched(struct job *j);
 
+/* Its place among the candidates, which are marked. */
+uint32_t kedgei_candidate_rank(const struct job *j, const struct site *site);
+
+/* root.c */
+/* The job's root site, KEDGE_COORD_NONE: it is not signed in (jobs that have one only). */
+uint32_t kedgei_root_find(const struct kedge_coord *c, const struct job *j);
+/* The job has no root site, or that is online; … or its update of the open round is accepted. */
+bool kedgei_root_is_there(const struct kedge_coord *c, const struct job *j);
+bool kedgei_root_is_in(const struct kedge_coord *c, const struct job *j);
+
 /* rows.c */
 struct row *kedgei_row(struct kedge_coord *c, uint32_t job, uint32_t site);
 struct kedge_coord_input *kedgei_input(struct row *row, enum item_kind kind);
@@ -277,6 +302,19 @@ void kedgei_job_tell_end(struct kedge_coord *c, uint32_t job, enum kedge_job_sta
 void kedgei_main_emit(struct kedge_coord *c, uint32_t job); /* the main effect of the job's stage */
 enum kedge_job_state kedgei_outcome(const struct job *j);
 bool kedgei_job_allows(enum kedge_job_state from, enum kedge_job_state to);
+
+/* buffer.c: asynchronous jobs */
+bool kedgei_is_asynchronous(const struct job *j);
+/* Of a selected site's task: in other jobs the current round. */
+uint32_t kedgei_task_round(const struct job *j, const struct row *row);
+bool kedgei_is_on(const struct job *j, const struct row *row, uint32_t round); /* selected, for that task */
+bool kedgei_is_full(const struct job *j); /* the open round has what it closes with */
+void kedgei_base_keep(struct job *j);     /* the model that the next round begins with */
+const struct kedge_digest *kedgei_train_base(const struct job *j, const struct row *row); /* of its task */
+/* Behind the close of closed_round: does it go on with its task? Its input is still what it was. */
+bool kedgei_stays_at_work(const struct kedge_coord *c, const struct job *j, uint32_t site);
+/* Who is at work as a round opens: counts them as selected, marks who is away; returns places held. */
+uint32_t kedgei_places(struct kedge_coord *c, struct job *j);
 
 /* round.c */
 void kedgei_advance(struct kedge_coord *c, uint32_t job); /* everything that follows from the tables */

@@ -23,7 +23,9 @@ uint32_t kedgei_eligible_words(uint32_t sites)
 
 static bool is_eligible(const struct kedge_coord *c, const struct job *j, uint32_t site)
 {
-    return kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE;
+    bool at_work =
+        kedgei_is_asynchronous(j) && j->rows[site].pub.selected && !MUTANT(MUTANT_DRAWN_AT_WORK);
+    return kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE && !at_work;
 }
 
 void kedgei_eligible_update(struct kedge_coord *c, struct job *j, uint32_t site)
@@ -96,6 +98,16 @@ uint32_t kedgei_candidate_at(const struct kedge_coord *c, const struct job *j, u
     return c->order[at];
 }
 
+uint32_t kedgei_candidate_rank(const struct job *j, const struct site *site)
+{
+    uint32_t rank = 0, word = site->position / WORD_BITS;
+    for (uint32_t w = 0; w < word; w++) {
+        rank += (uint32_t)__builtin_popcountll(j->eligible[w]);
+    }
+    uint64_t before = (UINT64_C(1) << site->position % WORD_BITS) - 1;
+    return rank + (uint32_t)__builtin_popcountll(j->eligible[word] & before);
+}
+
 bool kedgei_eligible_is_valid(const struct kedge_coord *c, const struct job *j)
 {
     uint32_t count = 0;
@@ -144,6 +156,9 @@ static void pick(struct kedge_coord *c, const struct job *j, uint32_t count, uin
         uint32_t available[KEDGE_JOB_TENANTS_MAX];
         uint32_t tenants = count_by_tenant(c, j, available);
         kedge_coord_pick_by_quota(j->params.seed, j->round, available, tenants, n, c->scratch, c->picks);
+    } else if (j->params.has_root) {
+        uint32_t root = kedgei_candidate_rank(j, &c->sites[kedgei_root_find(c, j)]);
+        kedge_coord_pick_root(j->params.seed, j->round, count, root, n, c->scratch, c->picks);
     } else {
         kedge_coord_pick(j->params.seed, j->round, count, n, c->scratch, c->picks);
     }
@@ -154,6 +169,7 @@ void kedgei_select(struct kedge_coord *c, struct job *j)
     uint32_t count = kedgei_candidates_mark(c, j), wanted = j->params.sites_per_round;
     uint32_t n = j->kind == KEDGE_TASK_PRETRAIN
                      ? kedge_coord_pretrain_wanted(j->params.pretrain_sites, count)
+                 : kedgei_is_asynchronous(j)      ? kedge_coord_draws(wanted, kedgei_places(c, j), count)
                  : wanted == 0 || wanted >= count ? count
                                                   : wanted;
     bool all = n == count;
@@ -164,11 +180,12 @@ void kedgei_select(struct kedge_coord *c, struct job *j)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t site = kedgei_candidate_at(c, j, all ? i : c->picks[i]);
         struct kedge_coord_row *row = &j->rows[site].pub;
-        KEDGE_ASSERT(row->candidate && !row->selected);
+        KEDGE_ASSERT(row->candidate && (!row->selected || MUTANT(MUTANT_DRAWN_AT_WORK)));
+        j->selected_count += !row->selected;
         row->selected = true;
+        row->task_round = j->round;
         kedgei_touch(j, site);
     }
-    j->selected_count = n;
 }
 
 void kedgei_touch(struct job *j, uint32_t site)

@@ -39,7 +39,7 @@ uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j)
 static void open_round(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
-    KEDGE_ASSERT(j->selected_count == 0);
+    KEDGE_ASSERT(j->selected_count == 0 || kedgei_is_asynchronous(j));
     KEDGE_ASSERT(j->busy_count == 0 || MUTANT(MUTANT_MOVES_NOT_AWAITED));
     kedgei_select(c, j);
     KEDGE_ASSERT(j->selected_count >= 1);
@@ -75,7 +75,8 @@ static bool advance_wish(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
     struct crowd crowd = crowd_of(c, j);
-    if (j->joined_count < j->params.tenant_count || crowd.online < j->params.sites_min) {
+    if (j->joined_count < j->params.tenant_count || crowd.online < j->params.sites_min
+        || !kedgei_root_is_there(c, j)) {
         j->wish_ns = UINT64_MAX;
         return false;
     }
@@ -94,14 +95,15 @@ static bool advance_collect(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
     bool late = j->late && !MUTANT(MUTANT_NO_DEADLINE);
-    if (j->accepted_count < j->quorum) {
+    if (j->accepted_count < j->quorum || !kedgei_root_is_in(c, j)) {
         if (late && !j->halted_by_quorum) {
             j->halted_by_quorum = true; /* still collecting; refused sites are asked again */
             kedgei_offer_all(j);
         }
         return false;
     }
-    if (j->busy_count > 0 || !(late || j->unresolved_count == 0 || j->awaited_count == 0)) {
+    bool done = late || j->unresolved_count == 0 || j->awaited_count == 0 || kedgei_is_full(j);
+    if (j->busy_count > 0 || !done) {
         return false;
     }
     j->halted_by_quorum = false;
@@ -230,12 +232,18 @@ void kedgei_assign_all(struct kedge_coord *c, uint32_t job)
 }
 
 /* Takes what the round was; true when the close gave this site a group. */
-static bool close_row(const struct job *j, struct row *row)
+static bool close_row(const struct kedge_coord *c, struct job *j, uint32_t site)
 {
+    struct row *row = &j->rows[site];
     bool moves = row->next_group != KEDGE_COORD_NONE;
-    row->pub.selected = false; /* candidates stay marked until others are */
+    row->pub.selected = kedgei_stays_at_work(c, j, site); /* candidates stay marked until others are */
+    row->pub.task_round = row->pub.selected ? row->pub.task_round : KEDGE_COORD_NONE;
+    row->pub.away = row->pub.away && row->pub.selected;
+    j->selected_count += row->pub.selected;
     kedgei_input_clear(&row->pub.pretrain);
-    kedgei_input_clear(&row->pub.train);
+    if (!MUTANT(MUTANT_AT_WORK_AGAIN) || !row->pub.selected) {
+        kedgei_input_clear(&row->pub.train);
+    }
     if (moves) {
         kedgei_group_set(j, row, row->next_group, false);
         row->next_group = KEDGE_COORD_NONE;
@@ -257,13 +265,15 @@ static void round_closed(struct kedge_coord *c, uint32_t job)
     j->closed_kind = j->kind;
     j->regroup = j->next_regroup;
     j->selected_count = 0;
+    kedgei_base_keep(j);
     bool moves = j->round == 0;
     for (uint32_t i = 0; i < j->touched_count; i++) {
-        moves = close_row(j, &j->rows[j->touched[i]]) || moves;
+        moves = close_row(c, j, j->touched[i]) || moves;
         kedgei_row_refresh(c, job, j->touched[i]);
     }
     kedgei_touched_tidy(j);
-    KEDGE_ASSERT(j->unresolved_count == 0 && j->accepted_count == 0 && j->refused_count == 0);
+    KEDGE_ASSERT(j->unresolved_count == j->selected_count || MUTANT(MUTANT_AT_WORK_AGAIN));
+    KEDGE_ASSERT((j->accepted_count == 0 && j->refused_count == 0) || MUTANT(MUTANT_AT_WORK_AGAIN));
     if (moves) {
         kedgei_assign_all(c, job);
     } else {

@@ -71,17 +71,19 @@ static int read_facts(struct kedge_host *h, const struct close_input *in, struct
 }
 
 /* The group's inputs in site order; *ret is the caller's to free. */
-static int gather(const struct close_work *w, uint32_t group, struct kedge_compute_input **ret,
-                  size_t *ret_count)
+static int gather(const struct kedge_host *h, const struct close_work *w, uint32_t group,
+                  struct kedge_compute_input **ret, size_t *ret_count)
 {
     struct kedge_compute_input *inputs = kedge_mem_new(w->input_count + 1, sizeof *inputs);
     size_t n = 0;
     for (size_t i = 0; inputs && i < w->input_count; i++) { /* in site order: (tenant, site) ascending */
         const struct close_input *in = &w->inputs[i];
         if (is_of(in, group)) {
+            uint32_t place = kedgei_close_place(w->job, in->tenant);
             inputs[n++] = (struct kedge_compute_input){
                 .update = in->file,
-                .tenant = kedgei_close_place(w->job, in->tenant),
+                .tenant = place,
+                .is_root = kedge_job_spec_is_root(&w->job->spec, place, &h->sites[in->site].id),
                 .facts.samples = in->in.weight};
         }
     }
@@ -96,7 +98,7 @@ int kedgei_close_weigh(struct kedge_host *h, struct close_work *w, uint32_t grou
     struct kedge_compute_input *inputs = NULL;
     struct kedge_compute_weights weights = {.rule = spec->rule};
     size_t n = 0, at = 0;
-    int err = gather(w, group, &inputs, &n);
+    int err = gather(h, w, group, &inputs, &n);
     weights.weight = err ? NULL : kedge_mem_new(n + 1, sizeof *weights.weight);
     err = err ? err : weights.weight ? KEDGE_OK : KEDGE_E_NOMEM;
     for (size_t i = 0; !cold && !kedge_job_spec_weighs_samples(spec) && i < w->input_count && !err; i++) {
@@ -133,7 +135,7 @@ static int aggregate_group(struct kedge_host *h, struct close_work *w, uint32_t 
     struct kedge_blob_writer *writer;
     struct kedge_sink sink;
     size_t n = 0, at = 0;
-    int err = gather(w, group, &inputs, &n);
+    int err = gather(h, w, group, &inputs, &n);
     weights.weight = err ? NULL : kedge_mem_new(n + 1, sizeof *weights.weight);
     err = err ? err : weights.weight ? KEDGE_OK : KEDGE_E_NOMEM;
     for (size_t i = 0; !err && i < w->input_count; i++) {

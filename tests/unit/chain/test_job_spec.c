@@ -12,6 +12,10 @@
     "{\"name\":\"j\",\"tenants\":[\"org-a\",\"org-b\",\"org-c\"],\"data\":\"d\",\"rounds\":3,\"model\":" \
     "{\"preset\":\"mclr\",\"inputs\":4,\"classes\":3}"
 
+#define ROOTED(site) HEAD ",\"rule\":\"root-trust\",\"sites_per_round\":9,\"root_site\":" site "}"
+
+#define EDGES HEAD ",\"strategy\":\"hierarchical\""
+
 static int parse(const char *text, struct kedge_job_spec *ret, struct kedge_diag *d)
 {
     *d = (struct kedge_diag){.text = ""};
@@ -185,6 +189,19 @@ static const struct {
     {HEAD ",\"rule\":\"trimmed-mean\",\"sites_per_round\":9,\"rule_fraction\":\"0.5\"}", "\"rule_fraction\""},
     {HEAD ",\"rule\":\"trimmed-mean\",\"sites_per_round\":9,\"rule_fraction\":0.1}", "in quotes"},
     {HEAD ",\"strategy\":\"fednova\",\"local_epochs\":20}", "\"weight_max\""},
+    {HEAD ",\"rule\":\"root-trust\",\"sites_per_round\":9}", "\"root_site\": expected \"TENANT/SITE\""},
+    {ROOTED("7"), "\"root_site\": expected \"TENANT/SITE\""},
+    {ROOTED("\"org-a\""), "\"root_site\": expected \"TENANT/SITE\""},
+    {ROOTED("\"org-a/\""), "\"root_site\": expected \"TENANT/SITE\""},
+    {ROOTED("\"org-a/s/1\""), "\"root_site\": expected \"TENANT/SITE\""},
+    {ROOTED("\"org-z/s1\""), "\"org-z\" is none of the job's \"tenants\""},
+    {ROOTED("\"org-a/s1\",\"quorum\":1"), "\"quorum\": expected 2 or more"},
+    {ROOTED("\"org-a/s1\",\"sites_min\":1"), "\"sites_min\": expected 2 or more"},
+    {ROOTED("\"org-a/s1\",\"grouping\":\"flexcfl\",\"groups\":2"), "leave out \"grouping\""},
+    {HEAD ",\"rule\":\"root-trust\",\"root_site\":\"org-a/s1\"}",
+     "expected \"sites_per_round\" from 1 to 512"},
+    {HEAD ",\"rule\":\"root-trust\",\"root_site\":\"org-a/s1\",\"sites_per_round\":1}", "expected 2 to 512"},
+    {HEAD ",\"root_site\":\"org-a/s1\"}", "rule \"mean\" has no use for it"},
     {HEAD ",\"strategy\":\"qffl\",\"tenant_share_max\":\"0.5\"}", "\"tenant_share_max\""},
 };
 
@@ -221,6 +238,8 @@ static const struct {
      "flexcfl-cold-start+median-capped/v2", "identity/v1", "flexcfl-mixing/v1"},
     {"\"rule\":\"norm-clipping\",\"strategy\":\"fednova\",\"sites_per_round\":9", "fednova+norm-clipping/v1",
      "flexcfl-cold-start+norm-clipping/v2", "identity/v1", "flexcfl-mixing/v1"},
+    {"\"rule\":\"root-trust\",\"root_site\":\"org-a/s1\",\"sites_per_round\":9", "root-trust/v1",
+     "flexcfl-cold-start+root-trust/v2", "identity/v1", "flexcfl-mixing/v1"},
     {"\"rule\":\"krum\",\"rule_fraction\":\"0.3\",\"strategy\":\"fedadagrad\",\"sites_per_round\":9",
      "krum/v1", "flexcfl-cold-start+krum/v2", "fedadagrad/v1", "fedadagrad+flexcfl-mixing/v1"},
 };
@@ -271,6 +290,13 @@ START_TEST(test_numbers)
         parse(HEAD ",\"rule\":\"trimmed-mean\",\"sites_per_round\":9,\"rule_fraction\":\"0.3\"}", &s, &d),
         KEDGE_OK);
     ck_assert_double_eq(s.rule_params.fraction, 0.3);
+    const struct kedge_id site = {"s1"}, other = {"s2"};
+    ck_assert(!kedge_job_spec_is_root(&s, 0, &site));
+    ck_assert_int_eq(parse(ROOTED("\"org-a/s1\""), &s, &d), KEDGE_OK);
+    ck_assert_uint_eq(s.quorum, 2);
+    ck_assert_uint_eq(s.sites_min, 2);
+    ck_assert(kedge_job_spec_is_root(&s, 0, &site) && !kedge_job_spec_is_root(&s, 0, &other));
+    ck_assert(!kedge_job_spec_is_root(&s, 1, &site)); /* of the same name, of another tenant */
 }
 END_TEST
 

@@ -191,7 +191,10 @@ END_TEST
 
 START_TEST(groups_and_directions_are_the_same)
 {
-    struct kedge_job_spec spec = {.groups = 2, .seed = 7, .tenant_share_max = 1000000};
+    struct kedge_job_spec spec = {.groups = 2,
+                                  .seed = 7,
+                                  .tenant_share_max = 1000000,
+                                  .strategy = kedge_strategy_find("flexcfl")};
     static const uint32_t tenant[FILES] = {0, 1};
     uint32_t group[2][FILES], groups[2], nearest[2];
     double cosine[2];
