@@ -69,6 +69,16 @@ void sim_check_at_work(struct sim *w, const struct sim_main *entry)
     }
 }
 
+void sim_check_buffer(struct sim *w, uint32_t job)
+{
+    const struct sim_job *j = &w->jobs[job];
+    uint32_t most = j->params.buffer > j->params.quorum ? j->params.buffer : j->params.quorum;
+    if (j->params.buffer > 0 && j->pending.input_count > most) {
+        sim_violate(w, "round %u counts %u updates, its buffer holds %u", j->pending.round,
+                    j->pending.input_count, most);
+    }
+}
+
 void sim_check_async_task(struct sim *w, const struct kedge_coord_effect *fx)
 {
     uint32_t open = sim_task_open(w, fx->job, fx->site);

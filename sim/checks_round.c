@@ -131,6 +131,7 @@ void sim_check_round(struct sim *w, uint32_t job)
     }
     check_inputs(w, job);
     check_sums(w, job);
+    sim_check_buffer(w, job);
     sim_check_shares(w, job);
     check_refusals(w, job);
     sim_check_groups_closed(w, job);

@@ -423,6 +423,7 @@ uint32_t sim_task_open(const struct sim *w, uint32_t job, uint32_t site);
 /* What an update for the task of `task_round` counts in `round`: less when it comes late. */
 uint64_t sim_counts(const struct sim *w, uint32_t job, uint32_t round, uint32_t task_round, uint64_t weight);
 void sim_check_at_work(struct sim *w, const struct sim_main *entry);
+void sim_check_buffer(struct sim *w, uint32_t job); /* pending */
 void sim_check_async_task(struct sim *w, const struct kedge_coord_effect *fx);
 void sim_check_async_closed(struct sim *w, const struct kedge_coord_effect *fx);
 void sim_check_async_update(struct sim *w, const struct sim_entry *e);

@@ -26,10 +26,19 @@ bool kedgei_is_on(const struct job *j, const struct row *row, uint32_t round)
     return row->pub.selected && kedgei_task_round(j, row) == round;
 }
 
+static uint32_t wanted(const struct job *j)
+{
+    return j->params.buffer > j->quorum ? j->params.buffer : j->quorum;
+}
+
 bool kedgei_is_full(const struct job *j)
 {
-    return kedgei_is_asynchronous(j) && j->accepted_count >= j->params.buffer
-           && j->accepted_count >= j->quorum;
+    return kedgei_is_asynchronous(j) && j->accepted_count >= wanted(j);
+}
+
+bool kedgei_has_room(const struct job *j)
+{
+    return j->accepted_count + j->busy_count < wanted(j) || MUTANT(MUTANT_BUFFER_RUNS_OVER);
 }
 
 void kedgei_base_keep(struct job *j)

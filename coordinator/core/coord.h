@@ -57,7 +57,7 @@
  * round of that task (kedge_coord_row.task_round) is what its tasks, uploads and statements name. A round
  * opens with those who are at work, of whom those who are online hold a place, and as many more drawn from the
  * other candidates as make sites_per_round (kedge_coord_draws); it closes once `buffer` updates of any of them
- * are accepted. Between rounds whoever is at work is told BUSY; behind the last round of its task, CLOSED.
+ * are accepted, and takes no more of them. Between rounds whoever is at work is told BUSY; behind the last round of its task, CLOSED.
  * Restart: LOAD_ROUND closed of the last staleness_max + 1 rounds, ascending; LOAD_ROW of all who are at work,
  * round: of their task, also where no round is open. */
 #ifndef KEDGE_COORDINATOR_CORE_COORD_H

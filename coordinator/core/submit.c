@@ -93,7 +93,7 @@ static int check_task(const struct job *j, const struct row *row, const struct k
         return check_round(j, ev);
     }
     bool known = row->pub.train.progress == KEDGE_INPUT_ACCEPTED;
-    return j->stage == STAGE_COLLECT && (known || !kedgei_is_full(j)) ? KEDGE_OK : KEDGE_E_BUSY;
+    return j->stage == STAGE_COLLECT && (known || kedgei_has_room(j)) ? KEDGE_OK : KEDGE_E_BUSY;
 }
 
 /* Does the content fit what was asked of this site? */
