@@ -347,7 +347,7 @@ START_TEST(test_page)
         }
     }
     fclose(page);
-    ck_assert_int_eq(keys, 34);
+    ck_assert_int_eq(keys, 36);
 }
 END_TEST
 
