@@ -232,7 +232,7 @@ int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
     double mean, worst;
     line->accuracy = line->accuracy_sites = line->accuracy_worst = (double)NAN;
     line->accuracy_auxiliary = line->accuracy_personal = line->backdoor = (double)NAN;
-    line->newcomers = (double)NAN;
+    line->newcomers = line->accuracy_personal_worst = (double)NAN;
     uint32_t last = l->spec->rounds - 1;
     if (round < kedgei_learn_first_rounds(l) && round != last) {
         return KEDGE_OK; /* partial: sites without a group */
@@ -244,12 +244,13 @@ int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
         evaluate_planted(l);
         return KEDGE_OK;
     }
-    bool alone = strategy->local == KEDGE_LOCAL_ALONE;
-    uint32_t count = alone ? plan_one(l, l->w0, true) : plan_groups(l);
-    int err = run_plan(l, count, false);
+    bool alone = strategy->local == KEDGE_LOCAL_ALONE, edges = strategy->grouping == KEDGE_GROUPING_KIND_EDGE;
+    int err = edges ? kedgei_learn_met(l, l->next) : KEDGE_OK;
+    uint32_t count = alone || edges ? plan_one(l, alone ? l->w0 : l->next, alone) : plan_groups(l);
+    err = err ? err : run_plan(l, count, false);
     sum_up(l, count, &line->accuracy, &line->accuracy_sites, &line->accuracy_worst);
     line->accuracy_auxiliary = line->accuracy;
-    if (!err && grouped) {
+    if (!err && grouped && !edges) {
         line->newcomers = compare_newcomers(l, count, round);
         count = plan_one(l, l->aux, false);
         err = run_plan(l, count, false);
@@ -259,7 +260,7 @@ int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
     if (!err && (tuned || alone || strategy->local == KEDGE_LOCAL_DITTO)) {
         count = tuned ? plan_groups(l) : plan_one(l, l->w0, true);
         err = run_plan(l, count, tuned);
-        sum_up(l, count, &line->accuracy_personal, &mean, &worst);
+        sum_up(l, count, &line->accuracy_personal, &mean, &line->accuracy_personal_worst);
     }
     return err ? err : kedgei_learn_backdoor(l, &line->backdoor);
 }

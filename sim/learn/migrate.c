@@ -101,7 +101,7 @@ static int look_at_updates(struct kedgei_learn *l)
 int kedgei_learn_migrate(struct kedgei_learn *l)
 {
     enum kedge_learn_detector d = l->spec->detector;
-    if (d == KEDGE_LEARN_DETECT_NONE || l->spec->shift == KEDGE_LEARN_SHIFT_NONE) {
+    if (d == KEDGE_LEARN_DETECT_NONE) {
         return KEDGE_OK;
     }
     ask_shifted(l);
@@ -122,7 +122,7 @@ int kedgei_learn_ask_again(struct kedgei_learn *l, uint32_t round)
     uint32_t from = 0;
     l->asked_count = 0;
     l->items_count = 0;
-    if (l->spec->detector != KEDGE_LEARN_DETECT_NONE && l->spec->shift != KEDGE_LEARN_SHIFT_NONE) {
+    if (l->spec->detector != KEDGE_LEARN_DETECT_NONE) {
         ask_shifted(l);
         l->line.detections += l->asked_count;
     }

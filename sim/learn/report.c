@@ -9,7 +9,7 @@
 #include "common/base/text.h"
 
 enum kind { COUNT32, COUNT64, REAL, HEX, MEMBERS };
-enum { LAST_ROUNDS = 10, VERSION = 1, ROUNDS_MOST = 1000000 };
+enum { LAST_ROUNDS = 10, VERSION = 2, ROUNDS_MOST = 1000000 };
 static const char magic[8] = {'K', 'D', 'G', 'L', 'E', 'A', 'R', 'N'};
 
 struct column {
@@ -34,6 +34,7 @@ static const struct column columns[] = {
     COLUMN(accuracy_worst, REAL),
     COLUMN(accuracy_auxiliary, REAL),
     COLUMN(accuracy_personal, REAL),
+    COLUMN(accuracy_personal_worst, REAL),
     COLUMN(backdoor, REAL),
     COLUMN(loss, REAL),
     COLUMN(discrepancy, REAL),
@@ -222,6 +223,7 @@ void kedge_learn_summarise(const struct kedge_learn_round *rounds, size_t count,
         {M(COUNT), M(worst_last), AT(accuracy_worst)},
         {M(auxiliary_max), M(auxiliary_last), AT(accuracy_auxiliary)},
         {M(personal_max), M(personal_last), AT(accuracy_personal)},
+        {M(COUNT), M(personal_worst_last), AT(accuracy_personal_worst)},
         {M(COUNT), M(backdoor_last), AT(backdoor)},
         {M(rand_max), M(rand_last), AT(rand_index)},
     };

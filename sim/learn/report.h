@@ -31,6 +31,7 @@ void kedge_learn_put_csv_line(const struct kedge_learn_round *round, struct kedg
     X(auxiliary_last, "its mean of the last ten rounds")                                 \
     X(personal_max, "largest accuracy of the sites' own models (Ditto, fine-tuning)")    \
     X(personal_last, "its mean of the last ten rounds")                                  \
+    X(personal_worst_last, "the worst tenth of the sites by their own models")           \
     X(backdoor_last, "triggered samples that get the attacker's label, last ten rounds") \
     X(rand_max, "largest adjusted Rand index against the planted groups")                \
     X(rand_last, "its mean of the last ten rounds")                                      \

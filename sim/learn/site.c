@@ -24,6 +24,22 @@ static void draw_attackers(struct kedgei_learn *l)
     }
 }
 
+/* Dealt out in turn the tenants of many partitions would be the planted kinds of sites: site i has the classes
+ * that i modulo 10 says. */
+static void draw_tenants(struct kedgei_learn *l)
+{
+    struct kedge_rng rng;
+    for (uint32_t i = 0; i < l->n; i++) {
+        l->selected[i] = i;
+    }
+    kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_TENANTS, 0),
+                   0);
+    kedge_rng_sample(&rng, l->selected, l->n, l->n);
+    for (uint32_t i = 0; i < l->n; i++) {
+        l->sites[l->selected[i]].tenant = i % l->spec->tenants;
+    }
+}
+
 static void draw_devices(struct kedgei_learn *l)
 {
     const struct kedge_learn_spec *spec = l->spec;
@@ -43,7 +59,24 @@ static void draw_devices(struct kedgei_learn *l)
     }
 }
 
-/* What the server itself trains on, for rules that want a root update: some samples of all, of nobody's site.
+/* Rows that no site is tested on, into rows; how many there are. */
+static uint32_t find_untested(const struct kedgei_learn *l, bool *tested, uint32_t *rows)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < l->n; i++) {
+        for (uint32_t k = 0; k < l->sites[i].test_count; k++) {
+            tested[l->sites[i].test[k]] = true;
+        }
+    }
+    for (uint32_t r = 0; r < l->pool.n; r++) {
+        if (!tested[r]) {
+            rows[count++] = r;
+        }
+    }
+    return count;
+}
+
+/* What the server itself trains on, for rules that want a root update: some samples of all, of nobody's test.
  */
 static int draw_root(struct kedgei_learn *l)
 {
@@ -53,15 +86,17 @@ static int draw_root(struct kedgei_learn *l)
     if (!l->rule->needs_root) {
         return KEDGE_OK;
     }
-    root->train_count = root->train_all = l->pool.n < ROOT_SAMPLES ? l->pool.n : ROOT_SAMPLES;
-    root->rows = root->train = kedge_mem_new(root->train_count, sizeof *root->rows);
-    if (!root->rows) {
+    bool *tested = kedge_mem_new(l->pool.n, sizeof *tested);
+    root->rows = root->train = kedge_mem_new(l->pool.n, sizeof *root->rows);
+    if (!root->rows || !tested) {
+        kedge_mem_free(tested);
         return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for root data");
     }
+    uint32_t count = find_untested(l, tested, root->rows);
+    kedge_mem_free(tested);
+    root->train_count = root->train_all = count < ROOT_SAMPLES ? count : ROOT_SAMPLES;
     kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_LEARN, kedgei_learn_stream(KEDGEI_LEARN_STREAM_ROOT, 0), 0);
-    for (uint32_t i = 0; i < root->train_count; i++) {
-        root->rows[i] = (uint32_t)kedge_rng_below(&rng, l->pool.n);
-    }
+    kedge_rng_sample(&rng, root->rows, count, root->train_count);
     return KEDGE_OK;
 }
 
@@ -92,12 +127,12 @@ int kedgei_learn_sites_init(struct kedgei_learn *l)
             .turn = l->spec->partition == KEDGE_LEARN_ROTATED ? i % TURNS : 0,
             .truth = i % (l->spec->synthetic_updates ? l->spec->groups : TURNS),
             .group = KEDGE_GROUP_NONE,
-            .tenant = l->spec->tenants > 1 ? i % l->spec->tenants : 0,
             .first_count = p->train_count,
             .counts = counts + (size_t)i * l->pool.classes,
         };
     }
     int err = draw_root(l);
+    draw_tenants(l);
     draw_attackers(l);
     draw_devices(l);
     return err;
