@@ -270,8 +270,12 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
     bool flexcfl = s->grouping == KEDGE_GROUPING_FLEXCFL;
     if (flexcfl && s->groups < 2) {
         return bad(d, "groups", "2 to 16 groups with \"grouping\":\"flexcfl\"");
+    int err = kedgei_spec_check_groups(s, root, d);
+    if (err) {
+        return err;
     }
-    if (!flexcfl && s->groups != 1) {
+    }
+    if (!flexcfl && s->groups != 1 && kedge_job_spec_models(s) == 1) {
         return bad(d, "groups", "no other value than 1 without \"grouping\":\"flexcfl\"");
     }
     if (s->regroup_every == 1 || (!flexcfl && s->regroup_every > 0)) {
@@ -301,7 +305,7 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
     uint64_t sites = s->sites_per_round ? s->sites_per_round : KEDGE_SITES_MAX;
     bool by_samples = kedge_job_spec_weighs_samples(s) && s->rule->kind == KEDGE_RULE_MEAN;
     uint64_t weight = by_samples || s->weight_max > KEDGE_WEIGHT_ONE ? s->weight_max : KEDGE_WEIGHT_ONE;
-    int err = kedge_scale_check(s->bound, s->scale, weight * sites);
+    err = kedge_scale_check(s->bound, s->scale, weight * sites);
     if (err) {
         return kedge_diag_set(d, err,
                               "job spec: \"bound\" %g, \"scale\" %u, \"weight_max\" %" PRIu64

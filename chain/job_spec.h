@@ -129,3 +129,5 @@ struct kedge_rule_name kedge_job_spec_step_rule(const struct kedge_job_spec *spe
                                                 bool mixed);
 
 #endif
+/* The rule of a step behind which the edges meet: "edge-meeting/v1", "fedadam+edge-meeting/v1". */
+struct kedge_rule_name kedge_job_spec_meeting_rule(const struct kedge_job_spec *spec);

@@ -37,7 +37,7 @@ static const char *not_run(const struct kedge_strategy *row)
     if (row->asynchronous) {
         return "its server does not wait for rounds, and the record is one of rounds";
     }
-    if (row->grouping != KEDGE_GROUPING_KIND_NONE && !grouped) {
+    if (row->grouping != KEDGE_GROUPING_KIND_NONE && row->grouping != KEDGE_GROUPING_KIND_EDGE && !grouped) {
         return "sites come to its groups in a way that no statement tells";
     }
     if (grouped && row->judge) {
@@ -370,6 +370,11 @@ struct kedge_rule_name kedge_job_spec_aggregate_rule(const struct kedge_job_spec
 }
 
 const char KEDGE_RULE_RECLUSTER[] = "flexcfl-recluster/v2";
+
+struct kedge_rule_name kedge_job_spec_meeting_rule(const struct kedge_job_spec *spec)
+{
+    return name_of(servers[spec->server].rule ? servers[spec->server].rule : "", "edge-meeting", false);
+}
 
 struct kedge_rule_name kedge_job_spec_step_rule(const struct kedge_job_spec *spec, bool cold_start,
                                                 bool mixed)

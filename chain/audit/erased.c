@@ -114,6 +114,7 @@ int kedgei_mark_erased(struct kedgei_replay *r)
         case KEDGEI_SELECTION:
         case KEDGEI_MIXING:
         case KEDGEI_SERVER:
+        case KEDGEI_MEETING: /* of models, weighted by what statements say */
             break; /* no updates among their inputs */
         }
         r->a->counts.decisions_erased += d->erased > 0;

@@ -74,7 +74,8 @@ static void check_candidate(const struct round_check *c, const struct kedgei_log
                      "\"%s\" has candidates, but had not joined job \"%s\"", log->name, c->job->id.s);
     }
     bool group_fits =
-        row->group == 0 || kedgei_group_was(log, &c->job->id, &row->site, before, after, row->group);
+        row->group == kedgei_first_group(c->a, c->job, log)
+        || kedgei_group_was(log, &c->job->id, &row->site, before, after, row->group);
     bool plain = row->leaf == 0 && row->weight == 0 && row->reason[0] == '\0'
                  && kedge_hash_is_zero(&row->leaf_hash) && kedge_hash_is_zero(&row->update);
     if ((row->use != KEDGE_USE_CANDIDATE && row->use != KEDGE_USE_SELECTED) || !plain || !group_fits) {
@@ -345,7 +346,7 @@ static void check_update_base(const struct round_check *c, const struct kedgei_l
             grouped ? kedgei_group_before(log, &c->job->id, &u->site, fact->index) : NULL;
         const struct kedge_st_group_assigned *last = assigned ? assigned->body : NULL;
         bool known = !grouped || (last && last->round >= kedgei_grouped_in(c->job, c->round->number));
-        uint32_t group = last ? last->group : 0;
+        uint32_t group = last ? last->group : kedgei_first_group(c->a, c->job, log);
         if (!known || u->group != group) {
             kedgei_error(c->f, KEDGE_AUDIT_GROUP, log, fact->index, "site \"%s\" trained for group %u, %s",
                          u->site.s, u->group,

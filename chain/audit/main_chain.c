@@ -125,7 +125,7 @@ bool kedgei_model_last(const struct kedgei_job *job, uint32_t group, struct kedg
     } else {
         *ret = ((const struct kedge_st_job_opened *)job->opened->body)->initial_model;
     }
-    return g != NULL || (n == 0 && group == 0);
+    return g != NULL || (n == 0 && group < kedge_job_spec_models(&job->spec));
 }
 
 static bool read_spec(struct kedgei_audit *a, struct kedgei_job *job)
@@ -203,6 +203,7 @@ static int open_job(struct kedgei_audit *a, struct kedgei_fact *fact)
     if (!read_spec(a, job)) {
         return KEDGE_OK;
     }
+    job->groups = kedge_job_spec_models(&job->spec);
     if (!kedge_id_eq(&job->spec.name, &job->id)) {
         kedgei_error(&a->findings, KEDGE_AUDIT_SPEC, &a->main, fact->index, "spec of job \"%s\" names \"%s\"",
                      job->id.s, job->spec.name.s);

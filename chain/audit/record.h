@@ -254,6 +254,14 @@ uint32_t kedgei_grouped_in(const struct kedgei_job *job, uint32_t number);
 /* A group-assigned of a usable job against what stands before it. */
 void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
                            const struct kedgei_fact *fact);
+/* ---- edges.c: hierarchical jobs ---- */
+/* The group of a site of that tenant which no statement gave one: its edge, 0 in other jobs. */
+uint32_t kedgei_first_group(const struct kedgei_audit *a, const struct kedgei_job *job,
+                            const struct kedgei_log *log);
+/* Behind the step of this round the edges' models become one; whether the step says so. */
+bool kedgei_meets(const struct kedgei_job *job, const struct kedgei_round *round);
+void kedgei_check_meeting(struct kedgei_audit *a, const struct kedgei_job *job,
+                          const struct kedgei_round *round, const struct kedgei_fact *fact);
 KEDGE_NODISCARD int kedgei_check_inputs(struct kedgei_audit *a);
 /* An input list of tenant t's blobs; errors become findings about main[index]; deinit afterwards. */
 bool kedgei_list_read(const struct kedgei_audit *a, const struct kedgei_log *log,

@@ -333,6 +333,9 @@ static void add_round(struct kedgei_replay *r, const struct kedgei_job *job, con
             add(r, (struct kedgei_decision){.kind = KEDGEI_SERVER, .job = job, .round = round, .group = g});
         }
     }
+    if (kedgei_meets(job, round)) {
+        add(r, (struct kedgei_decision){.kind = KEDGEI_MEETING, .job = job, .round = round});
+    }
     if (job->spec.mixing > 0 && round->aggregate_count >= 2) {
         add(r, (struct kedgei_decision){.kind = KEDGEI_MIXING, .job = job, .round = round});
     }
@@ -400,6 +403,7 @@ static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
         [KEDGEI_GROUPING] = replay_grouping,    [KEDGEI_DIRECTION] = replay_direction,
         [KEDGEI_ASSIGNED] = replay_assigned,    [KEDGEI_AGGREGATE] = kedgei_replay_aggregate,
         [KEDGEI_MIXING] = kedgei_replay_mixing, [KEDGEI_SERVER] = kedgei_replay_server,
+        [KEDGEI_MEETING] = kedgei_replay_meeting,
     };
     struct kedgei_replay *r = arg; /* each call writes to its own decision only */
     const struct kedgei_decision *d = &r->items[i];
@@ -407,7 +411,7 @@ static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
         return; /* told: erased.c */
     }
     bool of_all = d->kind == KEDGEI_SELECTION || d->kind == KEDGEI_GROUPING || d->kind == KEDGEI_DIRECTION
-                  || d->kind == KEDGEI_AGGREGATE;
+                  || d->kind == KEDGEI_AGGREGATE || d->kind == KEDGEI_MEETING;
     if (of_all && !kedgei_job_whole(d->job) && KEDGEI_SKIP(r->a, decisions)) {
         return; /* over the inputs of tenants that are not here */
     }

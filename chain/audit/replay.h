@@ -13,6 +13,7 @@ enum kedgei_decision_kind {
     KEDGEI_AGGREGATE,
     KEDGEI_MIXING,
     KEDGEI_SERVER, /* behind the others: their numbers are in digests of results */
+    KEDGEI_MEETING,
 };
 
 struct kedgei_decision {
@@ -56,6 +57,10 @@ void kedgei_replay_server(const struct kedgei_replay *r, struct kedgei_decision 
                           struct kedgei_findings *f);
 void kedgei_replay_mixing(const struct kedgei_replay *r, struct kedgei_decision *d,
                           struct kedgei_findings *f);
+
+/* edges.c */
+void kedgei_replay_meeting(const struct kedgei_replay *r, struct kedgei_decision *d,
+                           struct kedgei_findings *f);
 
 /* All decisions of the record, in order; items are a block of the audit's scratch. KEDGE_E_NOMEM … */
 KEDGE_NODISCARD int kedgei_decisions_collect(struct kedgei_replay *r);

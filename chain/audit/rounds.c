@@ -196,9 +196,9 @@ static void check_state(struct kedgei_audit *a, const struct kedgei_job *job,
         kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
                      "group %u: the state of the server's optimiser does not go on from the step before", i);
     }
-    if (kedge_hash_is_zero(&g->stepped) == (steps && is_mixed(job, round))) {
+    if (kedge_hash_is_zero(&g->stepped) == (steps && (is_mixed(job, round) || kedgei_meets(job, round)))) {
         kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
-                     "group %u: a model between the server's step and mixing is %s", i,
+                     "group %u: a model between the server's step and mixing or meeting is %s", i,
                      kedge_hash_is_zero(&g->stepped) ? "missing" : "stated where there is none");
     }
 }
@@ -226,7 +226,7 @@ static void check_step_group(struct kedgei_audit *a, const struct kedgei_job *jo
     }
     check_state(a, job, round, fact, i);
     bool steps = !round->pretrain && kedge_server_states(job->spec.server) > 0;
-    bool changes = aggregate && (steps || is_mixed(job, round));
+    bool changes = kedgei_meets(job, round) || (aggregate && (steps || is_mixed(job, round)));
     if (!changes && !kedge_hash_eq(&g->after, &g->aggregate)) {
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index,
                      "group %u: rule \"%s\" does not change the aggregate", i, s->rule);
@@ -273,6 +273,9 @@ void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct ke
     if (kedgei_regroups(round)) {
         snprintf(rule.s, sizeof rule.s, "%s", KEDGE_RULE_RECLUSTER);
     }
+    if (kedgei_meets(job, round)) {
+        rule = kedge_job_spec_meeting_rule(&job->spec);
+    }
     double eta = is_mixed(job, round) ? job->spec.mixing : 0;
     if (strcmp(s->rule, rule.s) != 0 || s->eta < eta || s->eta > eta) {
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "rule \"%s\", eta %g; expected \"%s\", %g",
@@ -281,5 +284,6 @@ void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct ke
     for (uint32_t i = 0; i < groups; i++) {
         check_step_group(a, job, round, fact, i);
     }
+    kedgei_check_meeting(a, job, round, fact);
     round->step = fact;
 }

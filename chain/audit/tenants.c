@@ -69,7 +69,8 @@ static void check_evaluation(struct kedgei_audit *a, const struct kedgei_log *lo
     bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE;
     const struct kedgei_fact *assigned =
         grouped ? kedgei_group_before(log, &e->job, &e->site, fact->index) : NULL;
-    uint32_t group = assigned ? ((const struct kedge_st_group_assigned *)assigned->body)->group : 0;
+    uint32_t group = assigned ? ((const struct kedge_st_group_assigned *)assigned->body)->group
+                              : kedgei_first_group(a, job, log);
     if (e->group != group || (grouped && !assigned)) {
         kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
                      "site \"%s\" evaluated group %u, not its own", e->site.s, e->group);

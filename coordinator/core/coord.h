@@ -142,6 +142,8 @@ struct kedge_coord_job_params {
                         work; 0: rounds wait for their sites. groups is 1 then */
     uint32_t staleness_max; /* asynchronous: rounds behind that of its task in which an update still counts, at
                                most KEDGE_STALENESS_MAX */
+    bool by_tenant; /* a site is in the group of its tenant for good: its place in `tenants`, modulo `groups`;
+                       without statement and without round 0. Models to begin with: one per group */
     bool site_chooses; /* a site may read the models of all groups and trains the one it likes best; no round
                           0. migrate_every, regroup_every are 0, closes list no sites. Models to begin with:
                           one per group */
@@ -395,5 +397,7 @@ enum kedge_task_kind kedge_coord_round_kind(const struct kedge_coord_job_params 
                                             enum kedge_task_kind prior, bool regroup);
 /* 0 when the job begins with a PRETRAIN round, else 1. */
 uint32_t kedge_coord_first_round(const struct kedge_coord_job_params *params);
+/* Models that a job begins with: one, or one per group. */
+uint32_t kedge_coord_first_models(const struct kedge_coord_job_params *params);
 
 #endif

@@ -139,7 +139,7 @@ void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_co
     KEDGE_ASSERT(job < c->limits.jobs_max && !c->jobs[job].used);
     KEDGE_ASSERT(ev->params && ev->models);
     check_params(c, ev->params);
-    KEDGE_ASSERT(ev->model_count == (ev->params->site_chooses ? ev->params->groups : 1));
+    KEDGE_ASSERT(ev->model_count == kedge_coord_first_models(ev->params));
     struct job *j = &c->jobs[job];
     uint8_t *members = j->members;
     *j = (struct job){.members = members,

@@ -3,7 +3,13 @@
 
 uint32_t kedge_coord_first_round(const struct kedge_coord_job_params *params)
 {
-    return params->groups > 1 && !params->start_together && !params->site_chooses ? 0 : 1;
+    bool without = params->start_together || params->by_tenant || params->site_chooses;
+    return params->groups > 1 && !without ? 0 : 1;
+}
+
+uint32_t kedge_coord_first_models(const struct kedge_coord_job_params *params)
+{
+    return params->by_tenant || params->site_chooses ? params->groups : 1;
 }
 
 enum kedge_task_kind kedge_coord_round_kind(const struct kedge_coord_job_params *params, uint32_t round,
@@ -12,7 +18,8 @@ enum kedge_task_kind kedge_coord_round_kind(const struct kedge_coord_job_params 
     if (round == 0) {
         return KEDGE_TASK_PRETRAIN;
     }
-    if (params->groups == 1 || params->site_chooses || prior != KEDGE_TASK_TRAIN || round >= params->rounds) {
+    bool for_good = params->groups == 1 || params->by_tenant || params->site_chooses;
+    if (for_good || prior != KEDGE_TASK_TRAIN || round >= params->rounds) {
         return KEDGE_TASK_TRAIN;
     }
     bool due = params->regroup_every > 0 && round % params->regroup_every == 0;

@@ -321,7 +321,8 @@ static void take_close(struct kedge_coord *c, const struct kedge_coord_event *ev
 {
     struct job *j = &c->jobs[ev->job];
     KEDGE_ASSERT(ev->model_count >= 1 && ev->model_count <= j->params.groups && ev->models);
-    KEDGE_ASSERT(!j->params.site_chooses || (ev->model_count == j->model_count && ev->assigned_count == 0));
+    bool for_good = j->params.site_chooses || j->params.by_tenant;
+    KEDGE_ASSERT(!for_good || (ev->model_count == j->model_count && ev->assigned_count == 0));
     j->next_count = ev->model_count;
     j->next_regroup = ev->regroup;
     memcpy(j->next, ev->models, ev->model_count * sizeof j->next[0]);
@@ -333,7 +334,7 @@ static void take_close(struct kedge_coord *c, const struct kedge_coord_event *ev
         bool early = MUTANT(MUTANT_MOVED_BEFORE_CLOSED) && row->pub.group_durable;
         row->pub.group = early ? row->next_group : row->pub.group;
     }
-    bool fixed = j->params.site_chooses || j->params.groups == 1;
+    bool fixed = for_good || j->params.groups == 1;
     for (uint32_t i = 0; i < c->site_count && !fixed; i++) {
         const struct row *row = &j->rows[i];
         bool must = row->pub.group != KEDGE_COORD_NONE

@@ -41,14 +41,34 @@ uint32_t kedgei_prior_group(const struct job *j, const struct row *row)
     return since ? row->former_group : row->pub.group_durable ? row->pub.group : KEDGE_COORD_NONE;
 }
 
+/* Its place among the job's tenants; 0 for one that is not of the job, whose sites nobody asks. */
+static uint32_t tenant_place(const struct job *j, uint32_t tenant)
+{
+    for (uint32_t i = 0; i < j->params.tenant_count; i++) {
+        if (j->params.tenants[i] == tenant) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+/* The group in which a site begins, without a statement; KEDGE_COORD_NONE: in none. */
+static uint32_t first_group(const struct kedge_coord *c, const struct job *j, uint32_t site)
+{
+    const struct kedge_coord_job_params *p = &j->params;
+    if (p->by_tenant) {
+        return tenant_place(j, c->sites[site].tenant) % p->groups;
+    }
+    return p->groups > 1 && !p->start_together ? KEDGE_COORD_NONE : 0;
+}
+
 void kedgei_row_init(struct kedge_coord *c, struct job *j, uint32_t site)
 {
     KEDGE_ASSERT(j->used && site < c->limits.sites_max);
     struct row *row = &j->rows[site];
     memset(row, 0, sizeof *row);
-    bool grouped = j->params.groups > 1 && !j->params.start_together;
-    row->pub.group = grouped ? KEDGE_COORD_NONE : 0;
-    row->pub.group_durable = !grouped;
+    row->pub.group = first_group(c, j, site);
+    row->pub.group_durable = row->pub.group != KEDGE_COORD_NONE;
     row->pub.group_round = row->next_group = row->former_group = row->changed_behind = KEDGE_COORD_NONE;
     row->pub.task_round = KEDGE_COORD_NONE;
     row->pub.evaluated_round = row->evaluation_round = KEDGE_COORD_NONE;

@@ -11,6 +11,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/admin_args.h"
+#include "coordinator/daemon/first_models.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -120,15 +121,11 @@ static void submit_done(struct kedge_host *h, struct kedge_item *item)
         kedge_host_job_free(job);
     } else {
         answer_job(w->req, job);
-        job->models[0] = job->initial_model;
-        job->model_count = 1;
-        struct kedge_digest initial;
-        memcpy(initial.b, job->initial_model.b, sizeof initial.b);
-        struct kedge_coord_event ev = {.type = KEDGE_EV_JOB_SUBMIT,
-                                       .job = job->slot,
-                                       .params = &job->params,
-                                       .model_count = 1,
-                                       .models = &initial};
+        struct kedge_digest models[KEDGE_GROUPS_MAX];
+        struct kedge_coord_event ev = {
+            .type = KEDGE_EV_JOB_SUBMIT, .job = job->slot, .params = &job->params};
+        kedge_first_models_set(job);
+        kedge_first_models_tell(job, models, &ev);
         kedge_host_step(h, &ev);
     }
     kedge_mem_free(w->spec_text);

@@ -59,7 +59,8 @@ static int train_round(struct kedge_host *h, struct close_work *w)
         trained += r->trained[g];
     }
     r->mixed = trained >= 2 && w->job->spec.mixing > 0;
-    return !err && r->mixed ? mix(h, w) : err;
+    err = !err && r->mixed ? mix(h, w) : err;
+    return err ? err : kedgei_close_edges(h, w);
 }
 
 int kedgei_close_direction(struct kedge_host *h, struct close_work *w, uint32_t group)
@@ -248,6 +249,7 @@ static int snapshot_input(struct kedge_host *h, struct close_work *w, uint32_t s
 /* A pre-training in a round of training, which gave its site this group, or an input that was refused. */
 static void snapshot_row(struct kedge_host *h, struct close_work *w, uint32_t site, uint32_t group,
                          const struct kedge_coord_input *in)
+    c->round = round_of(h, w, site);
 {
     bool at_door = in->progress == KEDGE_INPUT_REFUSED;
     bool refused = at_door || in->group == KEDGE_COORD_NONE; /* accepted, but it fits no group */
@@ -265,6 +267,8 @@ static void snapshot_row(struct kedge_host *h, struct close_work *w, uint32_t si
     }
 }
 
+    uint32_t round = round_of(h, w, site);
+    c->row.round = round == w->result->round ? 0 : round;
 static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t site)
 {
     const struct kedge_coord_row *row = kedge_coord_row(h->coord, w->job->slot, site);

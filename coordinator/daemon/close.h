@@ -18,6 +18,7 @@ struct close_row {
 /* An input that takes part in the computation. */
 struct close_input {
     uint32_t site, tenant, group;
+    uint32_t round;  /* of its task */
     uint32_t former; /* the group that its site is in, KEDGE_COORD_NONE: none */
     struct kedge_coord_input in;
     uint64_t weight; /* in its group's aggregate */
@@ -71,6 +72,8 @@ uint32_t kedgei_close_place(const struct kedge_job *job, uint32_t tenant);
  * take the mean it reads nothing, so that the loop may call it; else it reads statements and files. `cold`:
  * of the pre-training that made the group. */
 KEDGE_NODISCARD int kedgei_close_weigh(struct kedge_host *h, struct close_work *w, uint32_t group, bool cold);
+/* Behind the steps of a hierarchical job's round: the meeting, when it is time. On a worker. */
+KEDGE_NODISCARD int kedgei_close_edges(struct kedge_host *h, struct close_work *w);
 /* The aggregate of a group that is weighed, and the server's step, where the job has one. On a worker. */
 KEDGE_NODISCARD int kedgei_close_group(struct kedge_host *h, struct close_work *w, uint32_t group, bool cold);
 

@@ -36,6 +36,7 @@ struct kedge_job {
     uint32_t slot;
     struct kedge_job_spec spec;
     struct kedge_hash spec_digest, initial_model;
+    struct kedge_hash first_models[KEDGE_GROUPS_MAX]; /* as many as kedge_job_spec_models; [0]: initial_model */
     uint32_t spec_len;
     struct kedge_layout layout;
     uint64_t model_len, update_len;
@@ -52,6 +53,8 @@ struct kedge_job {
     struct kedge_hash states[KEDGE_GROUPS_MAX]; /* of the server's optimiser, after the last closed round;
                                                    zero: it begins */
     struct kedge_hash *pretrain;                /* per site: digest of its accepted pre-training update */
+    uint64_t since[KEDGE_GROUPS_MAX]; /* edges: what was added up for each since they met, up to the last
+                                         closed round */
     uint32_t round;                             /* of the open or last round */
     bool has_refusals;                          /* stored by this process, of refused_round */
     uint32_t refused_round;

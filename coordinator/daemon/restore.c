@@ -10,6 +10,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/blobs.h"
+#include "coordinator/daemon/first_models.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -163,16 +164,17 @@ static int load_accepted(struct kedge_walk *w, uint64_t index)
     return KEDGE_OK;
 }
 
-static void row_opened(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row)
+static int row_opened(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row)
 {
     struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROW,
                                    .job = w->job->slot,
                                    .site = site,
-                                   .round = w->job->round,
-                                   .selected = row->use == KEDGE_USE_SELECTED};
+                                   .round = row->round > 0 ? row->round : w->job->round,
+                                   .selected = row->use != KEDGE_USE_CANDIDATE};
     kedge_host_step(w->h, &ev);
 }
 
+    return KEDGE_OK;
 static int load_history(struct kedge_walk *w, uint64_t index)
 {
     (void)index;
@@ -237,9 +239,11 @@ static int load_closed_round(struct kedge_walk *w)
     err = kind_of_round(w, job->round, &ev.kind); /* `step` is overwritten */
     if (err) {
         return err;
+    err = err ? err : kedge_restore_models(w, job->round);
     }
     kedge_host_step(w->h, &ev);
-    return kedge_restore_groups(w, ev.kind);
+    err = kedge_restore_edges(w);
+    return err ? err : kedge_restore_groups(w, ev.kind);
 }
 
 static int load_open_round(struct kedge_walk *w)
@@ -272,24 +276,22 @@ static int load_open_round(struct kedge_walk *w)
         err = kedge_restore_rows(w, &o.tenants[i].id, &o.tenants[i].list, row_opened);
     }
     err = err ? err : kedge_host_refusals_load(w->h, job, w->d);
-    return err ? err : kedge_walk_tenants(w, KEDGE_ST_UPDATE, o.round, load_accepted);
+    return err ? err : kedge_restore_updates(w, o.round, load_accepted);
 }
 
 /* Tells the core of the job (JOB_SUBMIT: the main chain does not know it yet) and of the tenants that joined.
  */
 static void tell_job(struct kedge_host *h, struct kedge_job *job, enum kedge_coord_event_type type)
 {
-    struct kedge_digest initial;
-    memcpy(initial.b, job->initial_model.b, sizeof initial.b);
+    struct kedge_digest models[KEDGE_GROUPS_MAX];
     bool halted = job->state == KEDGE_JOB_HALTED && job->reason == KEDGE_OK;
     struct kedge_coord_event ev = {.type = type,
                                    .job = job->slot,
                                    .params = &job->params,
-                                   .model_count = 1,
-                                   .models = &initial,
                                    .state = halted ? KEDGE_JOB_HALTED : KEDGE_JOB_ENROLLING};
     kedge_host_step(h, &ev);
     for (uint32_t i = 0; i < job->params.tenant_count; i++) {
+    kedge_first_models_tell(job, models, &ev);
         char key[KEDGE_IDEM_KEY_MAX + 1];
         uint64_t index;
         uint32_t tenant = job->params.tenants[i];
@@ -373,8 +375,7 @@ static int load_job(struct kedge_walk *w, const struct kedge_job_record *record)
     opened = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK;
     err = job_outcome(w, &closed);
     err = err ? err : check_agreement(w, record, closed);
-    job->models[0] = record->initial_model;
-    job->model_count = 1;
+    kedge_first_models_set(job);
     if (!err && opened) {
         err = closed ? load_closed_round(w) : load_live_job(w);
     }

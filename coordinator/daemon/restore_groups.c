@@ -32,13 +32,14 @@ int kedge_restore_rows(struct kedge_walk *w, const struct kedge_hash *salted, co
     kedge_buf_init(&text, KEDGE_INPUT_LIST_MAX);
     int err = kedge_blobs_read(h->tenants[tenant].log.blobs, digest, &text, w->d);
     err = err ? err : kedge_input_list_decode(kedge_buf_view(&text), &list);
+    bool is_read = !err;
     for (uint32_t i = 0; !err && i < list.count; i++) {
         uint32_t site = kedge_host_site_find(h, tenant, &list.rows[i].site);
         if (site != KEDGE_COORD_NONE) {
-            row(w, site, &list.rows[i]);
+            err = row(w, site, &list.rows[i]);
         }
     }
-    if (!err) {
+    if (is_read) {
         kedge_input_list_deinit(&list);
     }
     kedge_buf_deinit(&text);
@@ -66,12 +67,12 @@ static int load_assigned(struct kedge_walk *w, uint64_t index)
 }
 
 /* A group that the last close gave and no statement says yet. */
-static void row_grouped(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row)
+static int row_grouped(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row)
 {
     const struct kedge_coord_row *now = kedge_coord_row(w->h->coord, w->job->slot, site);
     bool is_stated = now && now->group_durable && now->group_round == w->job->round;
     if (row->use != KEDGE_USE_GROUPED || is_stated) {
-        return;
+        return KEDGE_OK;
     }
     w->job->pretrain[site] = row->update;
     struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_GROUP,
@@ -81,6 +82,7 @@ static void row_grouped(struct kedge_walk *w, uint32_t site, const struct kedge_
                                    .group = row->group,
                                    .durable = false};
     kedge_host_step(w->h, &ev);
+    return KEDGE_OK;
 }
 
 static int load_grouped(struct kedge_walk *w, uint64_t index)

@@ -172,7 +172,7 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32
     uint32_t selected = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, order[i]);
-        if (row && row->candidate) {
+        if (row && (row->candidate || row->selected)) {
             struct opened_row *r = &rows[w->count++];
             r->tenant = h->sites[order[i]].tenant;
             r->row = (struct kedge_input_row){.site = h->sites[order[i]].id,
@@ -201,9 +201,9 @@ static int add_step(struct kedge_job *job, struct kedge_statement *st, struct ke
     step->job = job->spec.name;
     step->round = r->round;
     bool cold = r->kind == KEDGE_TASK_PRETRAIN;
-    snprintf(step->rule, sizeof step->rule, "%s",
-             cold && r->round > 0 ? KEDGE_RULE_RECLUSTER
-                                  : kedge_job_spec_step_rule(&job->spec, cold, r->mixed).s);
+    struct kedge_rule_name rule = r->met ? kedge_job_spec_meeting_rule(&job->spec)
+                                         : kedge_job_spec_step_rule(&job->spec, cold, r->mixed);
+    snprintf(step->rule, sizeof step->rule, "%s", cold && r->round > 0 ? KEDGE_RULE_RECLUSTER : rule.s);
     step->eta = r->mixed ? job->spec.mixing : 0;
     step->group_count = r->groups;
     for (uint32_t g = 0; g < r->groups; g++) {
@@ -216,7 +216,7 @@ static int add_step(struct kedge_job *job, struct kedge_statement *st, struct ke
                                                        .state_after = r->state_after[g]};
         refs[ref_count++] = r->aggregate[g];
         refs[ref_count++] = r->after[g];
-        if (r->mixed && r->trained[g] && kedge_server_states(job->spec.server) > 0) {
+        if ((r->mixed || r->met) && r->trained[g] && kedge_server_states(job->spec.server) > 0) {
             step->groups[g].stepped = r->stepped[g];
             refs[ref_count++] = r->stepped[g];
         }
@@ -273,6 +273,7 @@ static void note_history(struct kedge_host *h, struct kedge_job *job)
     row->main_size = kedge_ledger_size(h->main.ledger) + job->result->aggregate_count + 1;
     for (uint32_t i = 0; i < job->params.tenant_count; i++) {
         const struct kedge_tenant *t = &h->tenants[job->params.tenants[i]];
+    memcpy(job->since, job->result->since, sizeof job->since);
         row->main_size += kedge_ledger_size(t->log.ledger) > t->anchored_size; /* its checkpoint */
     }
     row->statements = row->main_size;

@@ -21,6 +21,8 @@ struct kedge_round_result {
     struct kedge_hash state_before[KEDGE_GROUPS_MAX], state_after[KEDGE_GROUPS_MAX];
     bool trained[KEDGE_GROUPS_MAX];
     bool mixed;
+    bool met; /* edges: `after` is that of all */
+    uint64_t since[KEDGE_GROUPS_MAX]; /* edges: kedge_job.since behind this round */
     uint32_t aggregate_count;
     struct kedge_st_aggregate *aggregates; /* aggregate_count, owned */
     uint32_t assigned_count;

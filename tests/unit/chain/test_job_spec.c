@@ -169,6 +169,21 @@ static const struct {
     {HEAD ",\"strategy\":\"fedbuff\"}", "\"fedbuff\" runs in simulations only"},
     {HEAD ",\"strategy\":\"ifca\"}", "\"ifca\" runs in simulations only"},
     {HEAD ",\"strategy\":\"local\"}", "\"local\" runs in simulations only"},
+    {"{\"name\":\"j\",\"tenants\":[\"org-a\"],\"data\":\"d\",\"rounds\":3,\"strategy\":\"hierarchical\","
+     "\"model\":"
+     "{\"preset\":\"mclr\",\"inputs\":4,\"classes\":3}}",
+     "\"tenants\": with strategy \"hierarchical\" an edge is a tenant"},
+    {EDGES ",\"groups\":2}", "\"groups\": with strategy \"hierarchical\" there is one for each tenant"},
+    {EDGES ",\"grouping\":\"flexcfl\",\"groups\":2}", "\"grouping\": \"flexcfl\", but strategy"},
+    {EDGES ",\"mixing\":\"0.1\"}", "\"mixing\": with strategy \"hierarchical\" edges meet instead"},
+    {EDGES ",\"options\":{\"edge_rounds\":\"2.5\"}}", "\"edge_rounds\": expected a whole number"},
+    {EDGES ",\"options\":{\"edge_rounds\":\"0\"}}", "\"edge_rounds\": expected a decimal number"},
+    {EDGES ",\"options\":{\"proximal\":\"1\"}}", "takes \"edge_rounds\" only"},
+    {EDGES ",\"weight_max\":1000000000}", "\"weight_max\": with strategy \"hierarchical\""},
+    {EDGES ",\"rule\":\"root-trust\",\"root_site\":\"org-a/s\",\"sites_per_round\":9}",
+     "measures one group's"},
+    {EDGES ",\"regroup_every\":4}", "\"regroup_every\""},
+    {EDGES ",\"shift\":\"labels\"}", "\"shift\": expected no other value"},
     {HEAD ",\"strategy\":\"flexcfl\",\"grouping\":\"none\"}", "\"grouping\": \"none\""},
     {HEAD ",\"strategy\":\"flexcfl\"}", "\"groups\""},
     {HEAD ",\"strategy\":\"fedclust\",\"grouping\":\"none\"}", "\"grouping\": \"none\""},
@@ -219,6 +234,31 @@ START_TEST(test_wrong)
     struct kedge_diag d;
     ck_assert_msg(parse(wrong[_i].text, &s, &d) != KEDGE_OK, "%s is taken", wrong[_i].text);
     ck_assert_msg(strstr(d.text, wrong[_i].named) != NULL, "%s: %s", wrong[_i].text, d.text);
+}
+END_TEST
+
+/* An edge for each tenant, and when they meet. */
+START_TEST(test_edges)
+{
+    struct kedge_job_spec s;
+    struct kedge_diag d;
+    ck_assert_int_eq(parse(EDGES ",\"server\":\"adam\",\"options\":{\"edge_rounds\":\"2\"}}", &s, &d),
+                     KEDGE_OK);
+    ck_assert_uint_eq(s.groups, 3);
+    ck_assert_uint_eq(kedge_job_spec_models(&s), 3);
+    ck_assert_int_eq(s.grouping, KEDGE_GROUPING_NONE);
+    ck_assert(!kedge_job_spec_meets(&s, 0) && !kedge_job_spec_meets(&s, 1) && kedge_job_spec_meets(&s, 2));
+    ck_assert_str_eq(kedge_job_spec_meeting_rule(&s).s, "fedadam+edge-meeting/v1");
+    ck_assert_uint_eq(kedge_job_spec_edge(2), 2);
+    ck_assert_uint_eq(kedge_job_spec_edge(17), 1);
+    ck_assert_uint_eq(kedge_job_spec_meeting_share(&s, 7, 9), 9);
+    ck_assert_uint_eq(kedge_job_spec_meeting_share(&s, 0, 9), 0); /* its rule left it out */
+    ck_assert_int_eq(parse(EDGES ",\"rule\":\"median\",\"sites_per_round\":3,\"groups\":3}", &s, &d),
+                     KEDGE_OK);
+    ck_assert_uint_eq(kedge_job_spec_meeting_share(&s, 7, 9), 1); /* a rule that gives each a vote */
+    ck_assert_str_eq(kedge_job_spec_meeting_rule(&s).s, "edge-meeting/v1");
+    ck_assert_int_eq(parse(HEAD "}", &s, &d), KEDGE_OK);
+    ck_assert(!kedge_job_spec_meets(&s, 5) && kedge_job_spec_models(&s) == 1);
 }
 END_TEST
 
@@ -358,6 +398,7 @@ int main(void)
     tcase_add_test(t, test_defaults);
     tcase_add_loop_test(t, test_tenant_share, 0, sizeof shares / sizeof shares[0]);
     tcase_add_test(t, test_shift);
+    tcase_add_test(t, test_edges);
     tcase_add_loop_test(t, test_wrong, 0, sizeof wrong / sizeof wrong[0]);
     tcase_add_loop_test(t, test_chosen, 0, sizeof chosen / sizeof chosen[0]);
     tcase_add_test(t, test_numbers);

@@ -1,0 +1,81 @@
+/* Records of jobs that have several models without a pre-training: verified and replayed, and what is wrong
+ * with them is found. */
+#include "tests/fixtures/run.h"
+#include "tests/unit/audit/support.h"
+
+typedef void make_fn(const char *dir, const char *keys, enum fx_twist twist);
+
+static const struct {
+    make_fn *make;
+    const char *keys;
+} goods[] = {
+    {fx_edges, NULL},
+    {fx_edges, "\"server\":\"adam\""},
+    {fx_edges, "\"rule\":\"median\""},
+    {fx_edges, "\"rule\":\"krum\",\"server\":\"momentum\""},
+    {fx_edges, "\"tenant_share_max\":\"0.5\""},
+};
+
+START_TEST(test_good)
+{
+    make_scratch();
+    goods[_i].make(at("fx"), goods[_i].keys, FX_NONE);
+    for (int replay = 0; replay < 2; replay++) {
+        struct kedge_audit_report r =
+            run(at("fx"), at("fx/trust.json"), NULL, replay, (struct kedge_audit_options){.threads = 1});
+        print_findings(&r);
+        ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+        ck_assert_uint_eq(r.finding_count, 0);
+        kedge_audit_report_deinit(&r);
+    }
+    remove_scratch();
+}
+END_TEST
+
+static const struct {
+    const char *what;
+    make_fn *make;
+    const char *keys;
+    enum fx_twist twist;
+    bool replay; /* only replay can find it */
+    enum kedge_audit_code code;
+} wrongs[] = {
+    {"edges that meet as equals", fx_edges, NULL, FX_MEET_ALIKE, true, KEDGE_AUDIT_REPLAY_STEP},
+    {"an edge that leaves with another model", fx_edges, NULL, FX_MEET_APART, false, KEDGE_AUDIT_STEP},
+    {"a meeting before it is time", fx_edges, NULL, FX_MEET_EARLY, false, KEDGE_AUDIT_STEP},
+    {"a meeting that is left out", fx_edges, NULL, FX_MEET_NOT, false, KEDGE_AUDIT_STEP},
+    {"an update for another tenant's edge", fx_edges, NULL, FX_EDGE_OTHER, false, KEDGE_AUDIT_GROUP},
+};
+
+START_TEST(test_wrong)
+{
+    make_scratch();
+    wrongs[_i].make(at("fx"), wrongs[_i].keys, wrongs[_i].twist);
+    struct kedge_audit_options options = {.threads = 1};
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
+    if (wrongs[_i].replay) {
+        print_findings(&r);
+        ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+        kedge_audit_report_deinit(&r);
+        r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
+    }
+    if (!has_code(&r, wrongs[_i].code)) {
+        print_findings(&r);
+    }
+    ck_assert_msg(has_code(&r, wrongs[_i].code), "not found: %s", wrongs[_i].what);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_NO);
+    kedge_audit_report_deinit(&r);
+    remove_scratch();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("audit-several");
+    TCase *t = tcase_create("several");
+    tcase_set_timeout(t, 120);
+    tcase_add_loop_test(t, test_good, 0, sizeof goods / sizeof goods[0]);
+    tcase_add_loop_test(t, test_wrong, 0, sizeof wrongs / sizeof wrongs[0]);
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}
