@@ -16,7 +16,7 @@
 #include "common/base/diag.h"
 #include "common/tensor/json.h"
 
-enum { KEDGE_DATA_PATH_MAX = 1024, KEDGE_DATA_NAME_MAX = 128 };
+enum { KEDGE_DATA_PATH_MAX = 1024, KEDGE_DATA_ARRAY_MAX = 128 };
 #define KEDGE_DATA_FILE_MAX ((uint64_t)4 << 30)
 
 /* n samples of `features` values. Bytes stay bytes (a quarter of the memory) and are scaled as they are
@@ -45,8 +45,8 @@ struct kedge_data_source {
     enum kedge_data_format format;
     char path[KEDGE_DATA_PATH_MAX];        /* idx: images */
     char labels_path[KEDGE_DATA_PATH_MAX]; /* idx only */
-    char x[KEDGE_DATA_NAME_MAX];           /* npz: array of features */
-    char y[KEDGE_DATA_NAME_MAX];           /* npz: array of labels; csv: label column */
+    char x[KEDGE_DATA_ARRAY_MAX];           /* npz: array of features */
+    char y[KEDGE_DATA_ARRAY_MAX];           /* npz: array of labels; csv: label column */
     double scale;
 };
 struct kedge_data_binding {
