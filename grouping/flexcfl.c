@@ -188,30 +188,53 @@ static bool has_least_size(const struct grouping *g)
     return true;
 }
 
+/* What a candidate came to; k 0: none yet. */
+struct candidate {
+    size_t k;
+    bool fits;         /* all its groups reach the least size */
+    double silhouette; /* in the space of all candidates … */
+    double apart;      /* … and of cosine distances */
+};
+
+/* Into k groups. distances: of cosines. */
+static int try_groups(struct grouping *g, size_t k, const double *distances, struct candidate *ret)
+{
+    int err = cluster_into(g, k);
+    if (!err) {
+        *ret = (struct candidate){k, has_least_size(g), g->silhouette,
+                                  kedge_silhouette(distances, g->n, g->group, k, g->weight)};
+    }
+    return err;
+}
+
 /* All candidates are judged in one space. Those whose groups all reach the least size win over those that do
- * not; the largest silhouette, then the fewest groups. */
+ * not; the largest silhouette, then the fewest groups, but for near ties, which go to the most. */
 static int choose_by_silhouette(struct grouping *g, size_t least, size_t *ret_k)
 {
-    size_t best = 0;
-    bool best_fits = false;
-    double most = 0.0, apart = 0.0;
+    struct candidate best = {.k = 0}, tried[KEDGE_GROUPS_MAX + 1] = {{.k = 0}};
     double *plain = kedge_mem_new(g->n * g->n, sizeof *plain);
     int err = plain ? KEDGE_OK : KEDGE_E_NOMEM;
     if (!err) {
         kedge_distance_cosine(g->cosine, g->n, plain);
     }
     for (size_t k = least > 2 ? least : 2; k <= g->most && !err; k++) {
-        err = cluster_into(g, k);
-        bool fits = !err && has_least_size(g);
-        if (!err && (best == 0 || fits > best_fits || (fits == best_fits && g->silhouette > most))) {
-            best = k;
-            best_fits = fits;
-            most = g->silhouette;
-            apart = kedge_silhouette(plain, g->n, g->group, k, g->weight);
+        struct candidate *c = &tried[k];
+        err = try_groups(g, k, plain, c);
+        if (!err
+            && (best.k == 0 || c->fits > best.fits
+                || (c->fits == best.fits && c->silhouette > best.silhouette))) {
+            best = *c;
+        }
+    }
+    const double enough = best.silhouette - g->params->margin * best.silhouette;
+    for (size_t k = best.k + 1; k <= g->most && best.k > 0 && best.silhouette > 0.0; k++) {
+        if (tried[k].k > 0 && tried[k].fits == best.fits && tried[k].silhouette >= enough) {
+            best.k = k;
+            best.apart = tried[k].apart;
         }
     }
     kedge_mem_free(plain);
-    *ret_k = best == 0 || (least == 1 && (!best_fits || apart < KEDGE_SILHOUETTE_LEAST)) ? 1 : best;
+    *ret_k = best.k == 0 || (least == 1 && (!best.fits || best.apart < KEDGE_SILHOUETTE_LEAST)) ? 1 : best.k;
     return err;
 }
 
@@ -292,8 +315,8 @@ static bool params_ok(const struct kedge_flexcfl_params *p)
                   || ((p->choose == KEDGE_CHOOSE_SILHOUETTE
                        || (p->choose == KEDGE_CHOOSE_GAP && p->edc != KEDGE_EDC_MADC))
                       && p->groups_min >= 1 && p->groups_min <= p->groups);
-    return p->groups >= 1 && p->groups <= KEDGE_GROUPS_MAX && edc && choose
-           && !(p->edc == KEDGE_EDC_MADC && p->weight);
+    return p->groups >= 1 && p->groups <= KEDGE_GROUPS_MAX && edc && choose && p->margin >= 0.0
+           && p->margin <= 1.0 && !(p->edc == KEDGE_EDC_MADC && p->weight);
 }
 
 int kedge_flexcfl_group_gram(const int64_t *gram, const uint32_t *maxima, size_t count,

@@ -41,7 +41,11 @@ struct kedge_flexcfl_params {
     uint64_t round;
     enum kedge_choose choose; /* not FIXED: groups is the most */
     size_t groups_min;        /* … and this the least, 1 … groups */
-    bool judge;               /* restarts of k-means by silhouette instead of inertia, after size_min */
+    /* SILHOUETTE: near ties go to more groups, the most whose silhouette is at least (1 − margin) of the
+     * largest; 0 … 1. Where kinds of sites shade into each other silhouettes hardly differ, and a model of
+     * fewer kinds has the simpler task. 0: the largest itself. */
+    double margin;
+    bool judge; /* restarts of k-means by silhouette instead of inertia, after size_min */
     /* Weight of each update in the decomposition and in k-means, count finite reals above 0; NULL: 1 each.
      * quota.h makes them of tenants, so that many sites of one do not count for more than it may. Not for
      * MADC. */

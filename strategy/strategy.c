@@ -243,6 +243,7 @@ static const struct kedge_strategy rows[] = {
      .choose = KEDGE_CHOOSE_SILHOUETTE,
      .server = KEDGE_SERVER_MOMENTUM,
      .judge = true,
+     .margin = 0.03,
      .weigh = kedge_weigh_samples,
      .defaults = {REST, BUFFER, EDGES, CHOICE, .server_lr = 0.05, .momentum = 0.9, .proximal = 1,
                   .regroup = 50, .refresh = 10, .merge = 0.98}},

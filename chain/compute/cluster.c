@@ -21,6 +21,7 @@ static int cluster_flexcfl(const struct kedge_job_spec *spec, uint32_t round, co
                                           .groups_min = least,
                                           .choose = spec->choose,
                                           .judge = spec->strategy->judge,
+                                          .margin = spec->strategy->margin,
                                           .size_min = spec->strategy->judge ? SIZE_LEAST : 1,
                                           .seed = spec->seed,
                                           .round = round};

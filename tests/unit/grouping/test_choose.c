@@ -81,6 +81,32 @@ START_TEST(the_number_is_found)
 }
 END_TEST
 
+/* Groups that are apart are found as before; those that shade into each other become the most that are about
+ * as good as the best, and never fewer than that. */
+START_TEST(near_ties_go_to_more_groups)
+{
+    struct kedge_flexcfl_params near = by_silhouette;
+    near.margin = 0.03;
+    ck_assert_uint_eq(check_found(near, 1000, 1.0), golden_silhouette);
+    bool more = false;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        struct kedge_flexcfl_params p = by_silhouette;
+        plant(seed, 3, 6000);
+        p.seed = seed;
+        size_t groups = find(&p).groups;
+        double most = find(&p).silhouette;
+        p.margin = 0.1;
+        struct kedge_flexcfl_result r = find(&p);
+        ck_assert_uint_ge(r.groups, groups);
+        ck_assert(r.silhouette >= 0.9 * most && r.silhouette <= most);
+        more = more || r.groups > groups;
+        p.margin = 1;
+        ck_assert_uint_ge(find(&p).groups, r.groups);
+    }
+    ck_assert(more);
+}
+END_TEST
+
 /* Noise of three times the signal's length: cosines of 0.1 within a group. */
 START_TEST(noisy_groups_are_found)
 {
@@ -126,6 +152,9 @@ START_TEST(bounds_and_edges)
         {.groups = 4, .groups_min = 2, .choose = KEDGE_CHOOSE_GAP, .edc = KEDGE_EDC_MADC},
         {.groups = 4, .edc = (enum kedge_edc)3},
         {.groups = 4, .choose = (enum kedge_choose)3, .groups_min = 1},
+        {.groups = 4, .margin = -0.01},
+        {.groups = 4, .margin = 1.01},
+        {.groups = 4, .margin = (double)NAN},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ck_assert_int_eq(kedge_flexcfl_group(pointers, N, D, &bad[i], &r), KEDGE_E_ARG);
@@ -181,7 +210,12 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {
-        the_number_is_found, noisy_groups_are_found, no_structure_is_one_group, bounds_and_edges, madc, NULL};
+    const TTest *const tests[] = {the_number_is_found,
+                                  near_ties_go_to_more_groups,
+                                  noisy_groups_are_found,
+                                  no_structure_is_one_group,
+                                  bounds_and_edges,
+                                  madc,
+                                  NULL};
     return run_tests("grouping/choose", tests);
 }
