@@ -268,6 +268,10 @@ static int read_special(const struct field_row *row, const json_t *v, struct ked
 static int check_together(struct kedge_job_spec *s, const json_t *root, struct kedge_diag *d)
 {
     bool flexcfl = s->grouping == KEDGE_GROUPING_FLEXCFL;
+    int err = kedgei_spec_check_groups(s, root, d);
+    if (err) {
+        return err;
+    }
     if (flexcfl && s->groups < 2) {
         return bad(d, "groups", "2 to 16 groups with \"grouping\":\"flexcfl\"");
     int err = kedgei_spec_check_groups(s, root, d);
