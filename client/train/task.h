@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "client/train/weights.h"
 #include "common/base/bytes.h"
 #include "common/tensor/dataset.h"
 #include "common/tensor/model.h"
@@ -69,15 +70,6 @@ void kedge_task_put_error(struct kedge_buf *out, const struct kedge_task *task, 
                           const char *message);
 /* The code for an error that no step of its own has a word for: memory or internal, else `otherwise`. */
 const char *kedge_task_code(int err, const char *otherwise);
-
-/* Reads a canonical F32 safetensors file of exactly this layout into values; NaN and infinity are refused.
- */
-KEDGE_NODISCARD int kedge_weights_read(const char *path, const struct kedge_layout *layout, float *values,
-                                       struct kedge_diag *reterr);
-/* Writes one: to a temporary name beside path, then renamed, so that path never holds half a model. Not
- * synced: the client digests what it reads. */
-KEDGE_NODISCARD int kedge_weights_write(const char *path, const struct kedge_layout *layout,
-                                        const float *values, struct kedge_diag *reterr);
 
 /* Answers every line of stdin through `run`, which appends a reply line, until the end of the input. A line
  * beyond KEDGE_TASK_LINE_MAX is answered by an error and skipped. 0, or 3 when stdin or stdout fails. */
