@@ -274,10 +274,6 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
     }
     if (flexcfl && s->groups < 2) {
         return bad(d, "groups", "2 to 16 groups with \"grouping\":\"flexcfl\"");
-    int err = kedgei_spec_check_groups(s, root, d);
-    if (err) {
-        return err;
-    }
     }
     if (!flexcfl && s->groups != 1 && kedge_job_spec_models(s) == 1) {
         return bad(d, "groups", "no other value than 1 without \"grouping\":\"flexcfl\"");

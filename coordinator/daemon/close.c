@@ -249,7 +249,6 @@ static int snapshot_input(struct kedge_host *h, struct close_work *w, uint32_t s
 /* A pre-training in a round of training, which gave its site this group, or an input that was refused. */
 static void snapshot_row(struct kedge_host *h, struct close_work *w, uint32_t site, uint32_t group,
                          const struct kedge_coord_input *in)
-    c->round = round_of(h, w, site);
 {
     bool at_door = in->progress == KEDGE_INPUT_REFUSED;
     bool refused = at_door || in->group == KEDGE_COORD_NONE; /* accepted, but it fits no group */
@@ -267,8 +266,6 @@ static void snapshot_row(struct kedge_host *h, struct close_work *w, uint32_t si
     }
 }
 
-    uint32_t round = round_of(h, w, site);
-    c->row.round = round == w->result->round ? 0 : round;
 static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t site)
 {
     const struct kedge_coord_row *row = kedge_coord_row(h->coord, w->job->slot, site);

@@ -73,8 +73,8 @@ static void set_params(struct kedge_job *job)
     p->seed = s->seed;
     p->groups = kedge_job_spec_groups_most(s);
     p->pretrain_sites = s->pretrain_sites;
-    p->regroup_every = p->groups > 1 ? s->regroup_every : 0;
-    p->migrate_every = p->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;
+    p->regroup_every = s->groups > 1 ? s->regroup_every : 0;
+    p->migrate_every = s->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;
     p->by_tenant = kedge_job_spec_has_edges(s);
     p->evaluate_every = s->evaluate_every;
     p->weight_max = s->weight_max;

@@ -17,6 +17,7 @@
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/records.h"
 #include "coordinator/daemon/refusals.h"
+#include "coordinator/daemon/restore_edges.h"
 #include "coordinator/daemon/restore_groups.h"
 #include "coordinator/daemon/restore_walk.h"
 
@@ -169,12 +170,12 @@ static int row_opened(struct kedge_walk *w, uint32_t site, const struct kedge_in
     struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROW,
                                    .job = w->job->slot,
                                    .site = site,
-                                   .round = row->round > 0 ? row->round : w->job->round,
-                                   .selected = row->use != KEDGE_USE_CANDIDATE};
+                                   .round = w->job->round,
+                                   .selected = row->use == KEDGE_USE_SELECTED};
     kedge_host_step(w->h, &ev);
+    return KEDGE_OK;
 }
 
-    return KEDGE_OK;
 static int load_history(struct kedge_walk *w, uint64_t index)
 {
     (void)index;
@@ -239,7 +240,6 @@ static int load_closed_round(struct kedge_walk *w)
     err = kind_of_round(w, job->round, &ev.kind); /* `step` is overwritten */
     if (err) {
         return err;
-    err = err ? err : kedge_restore_models(w, job->round);
     }
     kedge_host_step(w->h, &ev);
     err = kedge_restore_edges(w);
@@ -276,7 +276,7 @@ static int load_open_round(struct kedge_walk *w)
         err = kedge_restore_rows(w, &o.tenants[i].id, &o.tenants[i].list, row_opened);
     }
     err = err ? err : kedge_host_refusals_load(w->h, job, w->d);
-    return err ? err : kedge_restore_updates(w, o.round, load_accepted);
+    return err ? err : kedge_walk_tenants(w, KEDGE_ST_UPDATE, o.round, load_accepted);
 }
 
 /* Tells the core of the job (JOB_SUBMIT: the main chain does not know it yet) and of the tenants that joined.
@@ -289,9 +289,9 @@ static void tell_job(struct kedge_host *h, struct kedge_job *job, enum kedge_coo
                                    .job = job->slot,
                                    .params = &job->params,
                                    .state = halted ? KEDGE_JOB_HALTED : KEDGE_JOB_ENROLLING};
+    kedge_first_models_tell(job, models, &ev);
     kedge_host_step(h, &ev);
     for (uint32_t i = 0; i < job->params.tenant_count; i++) {
-    kedge_first_models_tell(job, models, &ev);
         char key[KEDGE_IDEM_KEY_MAX + 1];
         uint64_t index;
         uint32_t tenant = job->params.tenants[i];

@@ -172,7 +172,7 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32
     uint32_t selected = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, order[i]);
-        if (row && (row->candidate || row->selected)) {
+        if (row && row->candidate) {
             struct opened_row *r = &rows[w->count++];
             r->tenant = h->sites[order[i]].tenant;
             r->row = (struct kedge_input_row){.site = h->sites[order[i]].id,
@@ -268,12 +268,12 @@ static void note_history(struct kedge_host *h, struct kedge_job *job)
     memcpy(row->members, job->result->members, sizeof row->members);
     memcpy(job->models, job->result->after, sizeof job->models);
     memcpy(job->states, job->result->state_after, sizeof job->states);
+    memcpy(job->since, job->result->since, sizeof job->since);
     job->model_count = job->result->groups;
     row->closed_ms = kedge_os_unix_ms();
     row->main_size = kedge_ledger_size(h->main.ledger) + job->result->aggregate_count + 1;
     for (uint32_t i = 0; i < job->params.tenant_count; i++) {
         const struct kedge_tenant *t = &h->tenants[job->params.tenants[i]];
-    memcpy(job->since, job->result->since, sizeof job->since);
         row->main_size += kedge_ledger_size(t->log.ledger) > t->anchored_size; /* its checkpoint */
     }
     row->statements = row->main_size;
