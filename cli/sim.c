@@ -10,6 +10,7 @@
 #include "cli/local.h"
 #include "cli/sim_learn.h"
 #include "sim/learn/spec_json.h"
+#include "sim/protocol/protocol.h"
 
 enum { SPEC_FILE_MAX = 65536, CELL = 24, COLUMNS_MAX = 10, DRAW_EVERY = 64 };
 #define SECOND_NS 1e9
@@ -214,7 +215,7 @@ static int run_protocol(struct kedge_cli *c, const char *path, struct kedge_view
 int kedge_cmd_sim(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_cli_learn learn = {.exchange = NULL};
+    struct kedge_cli_learn learn = {.run = kedge_protocol_run};
     struct kedge_buf text;
     if (!kedge_cli_learn_options(c, &learn) || !kedge_cli_no_more(c, 1)) {
         return 2;

@@ -103,6 +103,7 @@ int kedge_cli_learn_run(const struct kedge_cli_learn *l, const struct kedge_lear
     char images[KEDGE_PATH_MAX];
     int err = kedge_learn_find_images(spec, KEDGE_SOURCE_DATA, images, d);
     struct kedge_learn_task task = {.spec = spec,
+                                    .run = l->run,
                                     .images = images,
                                     .out = out,
                                     .resume = resume,

@@ -14,6 +14,7 @@ struct kedge_cli_learn {
     bool resume;
     uint64_t threads, processes, save_every, seeds;
     const struct kedge_learn_exchange *exchange; /* of kedge-sim-mpi, else NULL */
+    kedge_learn_run_fn *run;                     /* NULL: the engine's */
 };
 
 /* Takes the options out of c's arguments. False after a usage error. */

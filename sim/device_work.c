@@ -83,7 +83,7 @@ static void fetch(struct sim *w, uint32_t site, const struct kedge_site_effect *
 {
     uint64_t at = w->now_ns + 2 * sim_delay(w);
     if (w->payload && fx->blob == KEDGE_SITE_BLOB_MODEL) {
-        at += w->payload->transfer_ns(w->payload->arg, site);
+        at += w->payload->transfer_ns(w->payload->arg, site, false);
     }
     struct sim_event *ev = sim_device_push(w, SIM_DEVICE_DONE, at, site, fx->serial);
     struct sim_device *d = &w->devices[site];
@@ -243,7 +243,7 @@ void sim_device_execute(struct sim *w, uint32_t site, const struct kedge_site_ef
         return;
     case KEDGE_SITE_FX_UPLOAD: {
         uint64_t at = w->now_ns + sim_delay(w);
-        at += w->payload ? w->payload->transfer_ns(w->payload->arg, site) : 0;
+        at += w->payload ? w->payload->transfer_ns(w->payload->arg, site, true) : 0;
         sim_device_push(w, SIM_UPLOAD, at, site, fx->serial)->result = fx->result;
         return;
     }

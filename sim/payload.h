@@ -38,7 +38,7 @@ struct sim_payload {
     void (*tenant_id)(void *arg, uint32_t tenant, struct kedge_id *ret);
     /* How long the site is at this work, and a model's or an update's way through its link, in ns. */
     uint64_t (*work_ns)(void *arg, uint32_t site, const struct kedge_site_task *task);
-    uint64_t (*transfer_ns)(void *arg, uint32_t site);
+    uint64_t (*transfer_ns)(void *arg, uint32_t site, bool up);
     /* The site begins its work; what comes of it is asked for later, and then is what it was the first time.
      */
     void (*begin)(void *arg, uint32_t site, const struct kedge_site_task *task);

@@ -208,7 +208,8 @@ static int engine(struct run *r)
         }
         memcpy(spec.images, t->images, len + 1);
     }
-    struct kedge_learn_host host = {.threads = t->threads,
+    struct kedge_learn_host host = {.scratch = t->out,
+                                    .threads = t->threads,
                                     .exchange = r->exchange,
                                     .on_round = on_round,
                                     .save = on_save,
@@ -216,7 +217,7 @@ static int engine(struct run *r)
                                     .arg = r,
                                     .resume = r->state.len ? r->state.ptr : NULL,
                                     .resume_len = r->state.len};
-    int err = kedge_learn_run(&spec, &host, r->d);
+    int err = (t->run ? t->run : kedge_learn_run)(&spec, &host, r->d);
     return r->err ? r->err : err;
 }
 

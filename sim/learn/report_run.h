@@ -8,8 +8,13 @@
 
 #include "sim/learn/report.h"
 
+/* kedge_learn_run, or kedge_protocol_run of sim/protocol. */
+typedef int kedge_learn_run_fn(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
+                               struct kedge_diag *reterr);
+
 struct kedge_learn_task {
     const struct kedge_learn_spec *spec;
+    kedge_learn_run_fn *run; /* NULL: kedge_learn_run */
     const char *images; /* where the data are, when not where the spec says; else NULL */
     const char *out;    /* folder, made when absent; NULL: nothing is written */
     bool resume;        /* go on with what stands in `out`, if anything */

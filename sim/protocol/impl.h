@@ -1,0 +1,148 @@
+/* Inside of sim/protocol: a payload (sim/payload.h) of real vectors. Updates and models are files under their
+ * digests in a folder of the run; what the last durable close made stands in `last`, what a close computed in
+ * `next`, which becomes `last` once it is durable: a coordinator that crashes between the two computes it
+ * again. */
+#ifndef KEDGE_SIM_PROTOCOL_IMPL_H
+#define KEDGE_SIM_PROTOCOL_IMPL_H
+
+#include "chain/compute/compute.h"
+#include "chain/job_spec.h"
+#include "client/daemon/shift.h"
+#include "common/base/os/file.h"
+#include "sim/learn/engine.h"
+#include "sim/world.h"
+
+#define KEDGEI_PROTOCOL_DATA "simulated" /* the name that the job's data are bound by */
+
+/* ---- files (files.c) ---- */
+
+struct kedgei_files {
+    char dir[KEDGE_PATH_MAX];
+    bool is_own; /* made here: removed whole at the end */
+};
+/* scratch NULL: a new folder of the system's for such. */
+KEDGE_NODISCARD int kedgei_files_open(const char *scratch, struct kedgei_files *ret, struct kedge_diag *d);
+void kedgei_files_close(struct kedgei_files *f);
+void kedgei_files_path(const struct kedgei_files *f, const struct kedge_digest *digest,
+                       char out[KEDGE_PATH_MAX]);
+bool kedgei_files_has(const struct kedgei_files *f, const struct kedge_digest *digest);
+void kedgei_files_drop(const struct kedgei_files *f, const struct kedge_digest *digest);
+
+/* A file on its way: bytes go to the sink; the end gives its digest and name, or after an error removes it.
+ */
+struct kedgei_file {
+    struct kedgei_files *files;
+    struct kedge_hasher *hasher;
+    int fd;
+    char path[KEDGE_PATH_MAX];
+    struct kedge_sink sink;
+};
+KEDGE_NODISCARD int kedgei_file_begin(struct kedgei_files *f, uint32_t number, struct kedgei_file *ret,
+                                      struct kedge_diag *d);
+KEDGE_NODISCARD int kedgei_file_end(struct kedgei_file *f, int err, struct kedge_digest *ret,
+                                    struct kedge_diag *d);
+
+/* ---- the sites' work (work.c) ---- */
+
+/* One training of a site; PRETRAIN and TRAIN have a place each. */
+struct kedgei_work {
+    bool used, done;
+    uint32_t site, round;
+    bool pretrain;
+    uint64_t seed;
+    struct kedge_digest base, update;
+    int err;
+};
+/* What is known of an update besides its file. */
+struct kedgei_update {
+    struct kedge_digest digest;
+    uint32_t site, round;
+    bool pretrain, dropped; /* dropped: its file */
+    uint64_t samples, steps;
+    double base_loss, loss, moved;
+};
+
+/* ---- rounds ---- */
+
+struct kedgei_close {
+    uint32_t round, groups; /* groups: 0 before the first close */
+    enum kedge_task_kind kind;
+    struct kedge_digest models[KEDGE_GROUPS_MAX], directions[KEDGE_GROUPS_MAX], states[KEDGE_GROUPS_MAX];
+    bool has_directions, has_states, trained[KEDGE_GROUPS_MAX];
+    uint32_t *assigned; /* by site: what the close gives it, KEDGE_COORD_NONE: nothing */
+    uint32_t input_count;
+    struct kedge_digest *inputs; /* updates that came: room for all sites */
+};
+
+struct kedgei_protocol {
+    const struct kedge_learn_spec *spec;
+    const struct kedge_learn_host *host;
+    struct kedge_diag *d;
+    struct kedge_buf job_text;
+    struct kedge_job_spec job;
+    struct kedge_layout layout;
+    int32_t limit;
+    uint32_t *order; /* sites by (tenant, site) */
+    struct kedgei_learn *l;
+    struct kedgei_files files;
+    struct sim *w;
+    struct kedge_digest initial;
+    struct kedgei_work *works;      /* 2 a site: pre-training, training */
+    struct kedge_groupeds *grouped; /* a site's labels when it was grouped */
+    uint32_t *queue, queued;        /* works that are begun and not done */
+    struct kedgei_update *updates;
+    uint32_t update_count, update_max, kept_from; /* kept_from: those before have no file but pre-trainings */
+    struct sim_index index;                       /* of updates */
+    struct kedgei_close last, next;
+    struct kedge_digest former[3][KEDGE_GROUPS_MAX]; /* models of the rounds before the last close */
+    uint32_t former_count[3];
+    uint64_t first_ns; /* when the first round opened */
+    bool is_open;
+    uint32_t told; /* rounds that were told before this run */
+    int err;       /* what ended the run */
+    int record;    /* record.jsonl, -1: none */
+};
+
+/* job.c: what the spec asks of a job; ids; the spec's text and the job that it says. */
+void kedgei_protocol_tenant(const struct kedge_learn_spec *spec, uint32_t tenant, struct kedge_id *ret);
+void kedgei_protocol_site(const struct kedge_learn_spec *spec, uint32_t site, struct kedge_id *ret);
+uint32_t kedgei_protocol_tenant_of(const struct kedge_learn_spec *spec, uint32_t site);
+KEDGE_NODISCARD int kedgei_protocol_job(struct kedgei_protocol *p);
+void kedgei_protocol_params(const struct kedge_job_spec *job, struct kedge_coord_job_params *ret);
+/* The sites in the order of their names. */
+KEDGE_NODISCARD int kedgei_protocol_order(const struct kedge_learn_spec *spec, uint32_t sites, uint32_t *ret);
+
+/* data.c: what the site trains on now, or is tested with, as kedge-train would load it. Deinit by
+ * kedge_dataset_deinit. */
+KEDGE_NODISCARD int kedgei_protocol_data(const struct kedgei_learn *l, uint32_t site, bool test,
+                                         struct kedge_dataset *ret);
+
+/* work.c */
+void kedgei_protocol_begin(void *arg, uint32_t site, const struct kedge_site_task *task);
+int kedgei_protocol_end(void *arg, uint32_t site, const struct kedge_site_task *task,
+                        struct kedge_digest *ret_update);
+bool kedgei_protocol_has_shifted(void *arg, uint32_t site, const struct kedge_site_task *task);
+void kedgei_protocol_train(struct kedgei_protocol *p); /* all that is begun */
+struct kedgei_update *kedgei_protocol_update(const struct kedgei_protocol *p,
+                                             const struct kedge_digest *digest);
+
+/* close.c, regroup.c */
+int kedgei_protocol_close(void *arg, struct sim_close *close);
+int kedgei_protocol_nearest(void *arg, uint32_t site, const struct kedge_digest *update, uint32_t *ret_group);
+/* Where the update's file is. */
+void kedgei_protocol_at(const struct kedgei_protocol *p, const struct kedge_digest *update,
+                        char path[KEDGE_PATH_MAX], struct kedge_blob_at *ret);
+/* The nearest of so many directions; an update that points nowhere: group 0. */
+KEDGE_NODISCARD int kedgei_protocol_find(struct kedgei_protocol *p, const struct kedge_digest *update,
+                                         const struct kedge_digest *directions, uint32_t groups,
+                                         uint32_t *ret_group);
+/* The mean direction of the inputs in this group, into next. */
+KEDGE_NODISCARD int kedgei_protocol_direct(struct kedgei_protocol *p, const struct sim_close *c,
+                                           uint32_t group);
+KEDGE_NODISCARD int kedgei_protocol_regroup(struct kedgei_protocol *p, struct sim_close *c);
+
+/* lines.c: what a durable close has made, into a line and into record.jsonl. */
+void kedgei_protocol_opened(void *arg, uint32_t round, enum kedge_task_kind kind);
+void kedgei_protocol_closed(void *arg, uint32_t round, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,258 @@
+/* The job that a learning spec stands for, as the text that an operator would submit. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregation/quantise.h"
+#include "chain/task_seed.h"
+#include "common/base/mem.h"
+#include "sim/protocol/impl.h"
+#include "sim/sim.h"
+
+enum { TIMEOUT_S = 3600, LETTERS = 26 };
+
+/* ---- names ---- */
+
+void kedgei_protocol_tenant(const struct kedge_learn_spec *spec, uint32_t tenant, struct kedge_id *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    if (spec->tenants <= LETTERS) {
+        (void)snprintf(ret->s, sizeof ret->s, "org-%c", (char)('a' + tenant));
+    } else {
+        (void)snprintf(ret->s, sizeof ret->s, "org-%03u", tenant);
+    }
+}
+
+uint32_t kedgei_protocol_tenant_of(const struct kedge_learn_spec *spec, uint32_t site)
+{
+    return site % spec->tenants;
+}
+
+void kedgei_protocol_site(const struct kedge_learn_spec *spec, uint32_t site, struct kedge_id *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    (void)snprintf(ret->s, sizeof ret->s, "site-%u", site / spec->tenants + 1);
+}
+
+struct place {
+    uint32_t site, tenant;
+    struct kedge_id id;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    return x->tenant != y->tenant ? (x->tenant < y->tenant ? -1 : 1) : strcmp(x->id.s, y->id.s);
+}
+
+int kedgei_protocol_order(const struct kedge_learn_spec *spec, uint32_t sites, uint32_t *ret)
+{
+    struct place *places = kedge_mem_new(sites, sizeof *places);
+    if (!places) {
+        return KEDGE_E_NOMEM;
+    }
+    for (uint32_t i = 0; i < sites; i++) {
+        places[i].site = i;
+        places[i].tenant = kedgei_protocol_tenant_of(spec, i);
+        kedgei_protocol_site(spec, i, &places[i].id);
+    }
+    qsort(places, sites, sizeof *places, compare_places);
+    for (uint32_t i = 0; i < sites; i++) {
+        ret[i] = places[i].site;
+    }
+    kedge_mem_free(places);
+    return KEDGE_OK;
+}
+
+/* ---- what no job does ---- */
+
+static const char *not_done(const struct kedge_learn_spec *s)
+{
+    const struct kedge_strategy *row = s->strategy;
+    bool poisons = s->attack == KEDGE_LEARN_ATTACK_NONE || s->attack == KEDGE_LEARN_ATTACK_LABEL_FLIP
+                   || s->attack == KEDGE_LEARN_ATTACK_BACKDOOR;
+    const struct {
+        bool is_asked;
+        const char *what;
+    } table[] = {
+        {s->synthetic_updates, "synthetic_updates: sites of a job train"},
+        {row->asynchronous, "strategy: asynchronous ones do not go through the protocol yet"},
+        {row->grouping != KEDGE_GROUPING_KIND_NONE && row->grouping != KEDGE_GROUPING_KIND_FLEXCFL,
+         "strategy: its way of grouping does not go through the protocol yet"},
+        {row->local != KEDGE_LOCAL_SGD && row->local != KEDGE_LOCAL_PROXIMAL,
+         "strategy: what its sites do does not go through the protocol yet"},
+        {row->edc != KEDGE_EDC_UNIT || row->choose != KEDGE_CHOOSE_FIXED || row->judge,
+         "strategy: how it makes groups does not go through the protocol yet"},
+        {s->choose_groups, "choose_groups does not go through the protocol yet"},
+        {s->edc[0] && strcmp(s->edc, "unit") != 0, "embedding: only \"unit\" goes through the protocol yet"},
+        {kedge_rule_find(s->rule)->needs_root, "rule: it wants data of a root site"},
+        {s->as_released, "as_released: jobs do not have the fault"},
+        {s->detector == KEDGE_LEARN_DETECT_BOTH, "detector: a job has \"labels\", \"counts\" or \"update\""},
+        {!poisons, "attack: sites that know each other's updates are in \"through\": \"rounds\" only"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        if (table[i].is_asked) {
+            return table[i].what;
+        }
+    }
+    for (uint32_t k = 0; k < s->device_count; k++) {
+        if (s->devices[k].available < 1) {
+            return "devices: available: sites are there always, but for \"fail\" and \"faults\"";
+        }
+    }
+    return NULL;
+}
+
+static int refuse(struct kedgei_protocol *p)
+{
+    const char *why = not_done(p->spec);
+    if (why) {
+        return kedge_diag_set(p->d, KEDGE_E_FORMAT, "through: \"protocol\": %s", why);
+    }
+    if (p->l->n > KEDGE_SIM_SITES_MAX || p->spec->tenants > KEDGE_SIM_TENANTS_MAX) {
+        return kedge_diag_set(p->d, KEDGE_E_FORMAT,
+                              "through: \"protocol\": %u sites of %u tenants, expected at most %d of %d",
+                              p->l->n, p->spec->tenants, KEDGE_SIM_SITES_MAX, KEDGE_SIM_TENANTS_MAX);
+    }
+    return KEDGE_OK;
+}
+
+/* ---- the text ---- */
+
+static void put_real(struct kedge_buf *out, const char *key, double v)
+{
+    char text[KEDGE_REAL_MAX];
+    kedge_real_encode(v, text);
+    kedge_buf_printf(out, ",\"%s\":\"%s\"", key, text);
+}
+
+/* Jobs have names of a-z, 0-9, ".", "_" and "-". */
+static void put_name(struct kedge_buf *out, const char *name)
+{
+    char text[KEDGE_ID_MAX + 1];
+    size_t len = 0;
+    for (; name[len] && len < KEDGE_ID_MAX; len++) {
+        char c = name[len];
+        bool fits = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')
+                    || (len > 0 && (c == '.' || c == '_' || c == '-'));
+        text[len] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : fits ? c : len > 0 ? '-' : 'x';
+    }
+    text[len] = '\0';
+    kedge_buf_printf(out, "{\"name\":\"%s\"", len > 0 ? text : "simulation");
+}
+
+static void put_tenants(const struct kedge_learn_spec *s, struct kedge_buf *out)
+{
+    for (uint32_t i = 0; i < s->tenants; i++) {
+        struct kedge_id id;
+        kedgei_protocol_tenant(s, i, &id);
+        kedge_buf_printf(out, "%s\"%s\"", i ? "," : ",\"tenants\":[", id.s);
+    }
+    kedge_buf_put_str(out, "]");
+}
+
+static void put_options(const struct kedge_learn_spec *s, struct kedge_buf *out)
+{
+    const char *between = ",\"options\":{";
+    for (size_t i = 0; i < KEDGE_STRATEGY_OPTION_COUNT; i++) {
+        const struct kedge_strategy_option *o = kedge_strategy_option_at(i);
+        double v = kedge_strategy_option_get(&s->options, o);
+        char text[KEDGE_REAL_MAX];
+        if (v != kedge_strategy_option_get(&s->strategy->defaults, o)) {
+            kedge_real_encode(v, text);
+            kedge_buf_printf(out, "%s\"%s\":\"%s\"", between, o->name, text);
+            between = ",";
+        }
+    }
+    kedge_buf_put_str(out, between[1] ? "" : "}");
+}
+
+static void put_groups(const struct kedge_learn_spec *s, uint32_t sites, struct kedge_buf *out)
+{
+    static const char *const tests[] = {"none", "labels", "counts", "update"};
+    uint64_t wanted = (uint64_t)s->groups * s->pretrain_scale;
+    kedge_buf_printf(out, ",\"groups\":%u,\"pretrain_steps\":%u,\"pretrain_sites\":%u,\"shift\":\"%s\"",
+                     s->groups, s->pretrain_steps, wanted < sites ? (uint32_t)wanted : sites,
+                     tests[s->detector]);
+    if (s->regroup_every > 0) {
+        kedge_buf_printf(out, ",\"regroup_every\":%u", s->regroup_every);
+    }
+    put_real(out, "mixing", s->mixing);
+}
+
+static uint64_t most_samples(const struct kedgei_learn *l)
+{
+    uint64_t most = 1;
+    for (uint32_t i = 0; i < l->n; i++) {
+        most = l->sites[i].train_all > most ? l->sites[i].train_all : most;
+    }
+    return l->spec->shift == KEDGE_LEARN_SHIFT_SWAP_PART ? l->pool.n : most;
+}
+
+static void put_job(const struct kedgei_learn *l, struct kedge_buf *out)
+{
+    const struct kedge_learn_spec *s = l->spec;
+    put_name(out, s->name);
+    put_tenants(s, out);
+    kedge_buf_printf(out, ",\"seed\":\"%llu\",\"model\":", (unsigned long long)s->seed);
+    kedge_model_put_json(&s->model, out);
+    kedge_buf_printf(out,
+                     ",\"data\":\"%s\",\"rounds\":%u,\"sites_per_round\":%u,\"sites_min\":%u,\"quorum\":%u",
+                     KEDGEI_PROTOCOL_DATA, s->rounds, s->strategy->everybody ? 0 : s->sites_per_round, l->n,
+                     s->quorum > 0 ? s->quorum : 1);
+    kedge_buf_printf(out, ",\"round_timeout_s\":%u,\"local_epochs\":%u,\"batch\":%u",
+                     s->deadline_s > 0 ? (uint32_t)ceil(s->deadline_s) : TIMEOUT_S, s->epochs, s->batch);
+    put_real(out, "learning_rate", s->lr);
+    put_real(out, "l2", s->l2);
+    kedge_buf_printf(out, ",\"bound\":\"%d\",\"scale\":%d,\"weight_max\":%llu", KEDGEI_LEARN_BOUND,
+                     KEDGEI_LEARN_SCALE_BITS, (unsigned long long)most_samples(l));
+    if (s->tenant_share_max < 1) {
+        put_real(out, "tenant_share_max", s->tenant_share_max);
+    }
+    kedge_buf_printf(out, ",\"evaluate_every\":%u,\"strategy\":\"%s\"", s->evaluate_every, s->strategy->name);
+    if (s->strategy->grouping == KEDGE_GROUPING_KIND_FLEXCFL) {
+        put_groups(s, l->n, out);
+    }
+    put_options(s, out);
+    kedge_buf_printf(out, ",\"rule\":\"%s\"", s->rule);
+    if (s->rule_fraction > 0) {
+        put_real(out, "rule_fraction", s->rule_fraction);
+    }
+    kedge_buf_put_str(out, "}");
+}
+
+int kedgei_protocol_job(struct kedgei_protocol *p)
+{
+    int err = refuse(p);
+    kedge_buf_init(&p->job_text, KEDGE_SPEC_MAX);
+    if (err) {
+        return err;
+    }
+    put_job(p->l, &p->job_text);
+    err =
+        p->job_text.err ? p->job_text.err : kedge_job_spec_parse(kedge_buf_view(&p->job_text), &p->job, p->d);
+    err = err ? err : kedge_model_layout(&p->job.model, &p->layout, p->d);
+    err = err ? err : kedge_scale_limit(p->job.bound, p->job.scale, &p->limit);
+    return err;
+}
+
+void kedgei_protocol_params(const struct kedge_job_spec *s, struct kedge_coord_job_params *p)
+{
+    p->tenant_count = s->tenant_count;
+    for (uint32_t i = 0; i < s->tenant_count; i++) {
+        p->tenants[i] = i;
+    }
+    p->rounds = s->rounds;
+    p->sites_per_round = s->sites_per_round;
+    p->sites_min = s->sites_min;
+    p->quorum = s->quorum;
+    p->round_timeout_ns = s->round_timeout_s * SIM_SECOND;
+    p->seed = s->seed;
+    p->groups = s->groups;
+    p->pretrain_sites = s->pretrain_sites;
+    p->regroup_every = s->groups > 1 ? s->regroup_every : 0;
+    p->migrate_every = s->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;
+    p->evaluate_every = s->evaluate_every;
+    p->weight_max = s->weight_max;
+}

@@ -1,0 +1,215 @@
+/* What a durable close has made becomes a line like those of the engine's own rounds: models are loaded,
+ * sites are put into their groups, and the engine evaluates. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/train/weights.h"
+#include "common/base/mem.h"
+#include "sim/protocol/impl.h"
+
+enum { LINE_MAX = 1 << 22 };
+
+void kedgei_protocol_opened(void *arg, uint32_t round, enum kedge_task_kind kind)
+{
+    struct kedgei_protocol *p = arg;
+    (void)kind;
+    if (!p->is_open) {
+        p->is_open = true;
+        p->first_ns = p->w->now_ns;
+    }
+    if (round > 0 && p->spec->shift != KEDGE_LEARN_SHIFT_NONE) {
+        kedgei_protocol_train(p); /* with the data as they were */
+        int err = kedgei_learn_shift(p->l, round - 1);
+        p->err = p->err ? p->err : err;
+    }
+}
+
+/* ---- the line ---- */
+
+static void put_sites(struct kedgei_protocol *p)
+{
+    struct kedgei_learn *l = p->l;
+    for (uint32_t i = 0; i < l->n; i++) {
+        struct kedgei_learn_site *s = &l->sites[i];
+        uint32_t group = p->job.groups == 1                        ? 0
+                         : p->last.assigned[i] != KEDGE_COORD_NONE ? p->last.assigned[i]
+                                                                   : p->w->devices[i].group[0];
+        group = group == KEDGE_COORD_NONE ? KEDGE_GROUP_NONE : group;
+        if (group != s->group) {
+            l->line.migrations += s->group != KEDGE_GROUP_NONE && p->last.kind == KEDGE_TASK_TRAIN;
+            s->joined = l->line.round;
+            s->group = group;
+        }
+    }
+}
+
+static int put_models(struct kedgei_protocol *p)
+{
+    struct kedgei_learn *l = p->l;
+    int err = KEDGE_OK;
+    l->groups = p->last.groups;
+    for (uint32_t g = 0; g < l->groups && !err; g++) {
+        char path[KEDGE_PATH_MAX];
+        kedgei_files_path(&p->files, &p->last.models[g], path);
+        l->trained[g] = p->last.trained[g];
+        err = kedge_weights_read(path, &p->layout, kedgei_learn_model(l, g), p->d);
+    }
+    return err ? err : kedgei_learn_auxiliary(l);
+}
+
+static void put_training(struct kedgei_protocol *p)
+{
+    struct kedgei_learn *l = p->l;
+    double loss = 0, moved = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->last.input_count; i++) {
+        const struct kedgei_update *u = kedgei_protocol_update(p, &p->last.inputs[i]);
+        if (u) {
+            loss += u->loss;
+            moved += u->moved;
+            count++;
+        }
+    }
+    l->line.loss = count ? loss / count : (double)NAN;
+    l->line.discrepancy = count ? moved / count : (double)NAN;
+}
+
+/* ---- record.jsonl ---- */
+
+static void put_digests(struct kedge_buf *out, const char *key, const struct kedge_digest *digests,
+                        uint32_t count)
+{
+    kedge_buf_printf(out, ",\"%s\":[", key);
+    for (uint32_t g = 0; g < count; g++) {
+        struct kedge_hash hash;
+        char hex[KEDGE_HASH_HEX_LEN + 1];
+        memcpy(hash.b, digests[g].b, sizeof hash.b);
+        kedge_hash_hex(&hash, hex);
+        kedge_buf_printf(out, "%s\"%s\"", g ? "," : "", hex);
+    }
+    kedge_buf_put_str(out, "]");
+}
+
+static int put_record(struct kedgei_protocol *p)
+{
+    const struct kedgei_close *last = &p->last;
+    struct kedge_buf out;
+    const char *between = ",\"groups\":{";
+    if (p->record < 0) {
+        return KEDGE_OK;
+    }
+    kedge_buf_init(&out, LINE_MAX);
+    kedge_buf_printf(&out, "{\"round\":%u,\"kind\":\"%s\",\"updates\":%u", last->round,
+                     last->kind == KEDGE_TASK_PRETRAIN ? "pretrain" : "train", last->input_count);
+    put_digests(&out, "models", last->models, last->groups);
+    put_digests(&out, "directions", last->directions, p->job.groups > 1 ? last->groups : 0);
+    for (uint32_t i = 0; i < p->l->n && p->job.groups > 1; i++) {
+        uint32_t site = p->order[i], group = p->l->sites[site].group;
+        struct kedge_id tenant, id;
+        kedgei_protocol_tenant(p->spec, kedgei_protocol_tenant_of(p->spec, site), &tenant);
+        kedgei_protocol_site(p->spec, site, &id);
+        if (group != KEDGE_GROUP_NONE) {
+            kedge_buf_printf(&out, "%s\"%s/%s\":%u", between, tenant.s, id.s, group);
+            between = ",";
+        }
+    }
+    kedge_buf_put_str(&out, between[1] ? "}\n" : "}}\n");
+    int err = out.err ? out.err : kedge_fd_write(p->record, kedge_buf_view(&out));
+    kedge_buf_deinit(&out);
+    return err ? kedge_diag_set(p->d, err, "record.jsonl: %s", kedge_strerror(err)) : KEDGE_OK;
+}
+
+/* ---- files that nobody needs any more ---- */
+
+static bool is_needed(const struct kedgei_protocol *p, const struct kedge_digest *model)
+{
+    bool needed = sim_same(model, &p->initial);
+    for (uint32_t g = 0; g < p->last.groups; g++) {
+        needed = needed || sim_same(model, &p->last.models[g]);
+    }
+    for (uint32_t k = 0; k < 2; k++) {
+        for (uint32_t g = 0; g < p->former_count[k]; g++) {
+            needed = needed || sim_same(model, &p->former[k][g]);
+        }
+    }
+    return needed;
+}
+
+/* Models are kept for three rounds: sites that are late begin with older ones and are turned away. */
+static void drop_files(struct kedgei_protocol *p, const struct kedgei_close *before)
+{
+    for (uint32_t g = 0; g < p->former_count[2]; g++) {
+        if (!is_needed(p, &p->former[2][g])) {
+            kedgei_files_drop(&p->files, &p->former[2][g]);
+        }
+    }
+    memmove(p->former[1], p->former[0], 2 * sizeof p->former[0]);
+    memmove(&p->former_count[1], &p->former_count[0], 2 * sizeof p->former_count[0]);
+    memcpy(p->former[0], before->models, sizeof p->former[0]);
+    p->former_count[0] = before->groups;
+    for (uint32_t i = p->kept_from; i < p->update_count; i++) {
+        struct kedgei_update *u = &p->updates[i];
+        if (!u->pretrain && !u->dropped && u->round <= p->last.round) {
+            kedgei_files_drop(&p->files, &u->digest);
+            u->dropped = true;
+        }
+        bool settled = u->dropped || u->pretrain;
+        p->kept_from = i == p->kept_from && settled ? i + 1 : p->kept_from;
+    }
+}
+
+/* ---- */
+
+static int save(struct kedgei_protocol *p, uint32_t told)
+{
+    const struct kedge_learn_host *host = p->host;
+    uint8_t state[8];
+    if (!host->save || host->save_every == 0 || told % host->save_every != 0) {
+        return KEDGE_OK;
+    }
+    kedge_store_be64(state, told);
+    return host->save(host->arg, told, state, sizeof state);
+}
+
+static int tell(struct kedgei_protocol *p, uint64_t now_ns)
+{
+    struct kedgei_learn *l = p->l;
+    if (p->last.round == 0) { /* the groups' start belongs to the first line */
+        put_sites(p);
+        return put_record(p);
+    }
+    l->line.round = p->last.round - 1;
+    l->line.virtual_s = (double)(now_ns - p->first_ns) / (double)SIM_SECOND;
+    put_sites(p);
+    put_training(p);
+    int err = put_models(p);
+    err = err ? err : kedgei_learn_evaluate(l, l->line.round);
+    err = err ? err : put_record(p);
+    if (err) {
+        return err;
+    }
+    kedgei_learn_tell_groups(l);
+    if (p->last.round <= p->told) {
+        return KEDGE_OK; /* told by the run that this one goes on with */
+    }
+    if (p->host->on_round && !p->host->on_round(p->host->arg, &l->line)) {
+        p->w->stopped = true;
+        return KEDGE_OK;
+    }
+    return save(p, p->last.round);
+}
+
+void kedgei_protocol_closed(void *arg, uint32_t round, uint64_t now_ns)
+{
+    struct kedgei_protocol *p = arg;
+    struct kedgei_close before = p->last;
+    KEDGE_ASSERT(p->next.round == round);
+    p->last = p->next;
+    p->next.assigned = before.assigned;
+    p->next.inputs = before.inputs;
+    int err = tell(p, now_ns);
+    drop_files(p, &before);
+    p->err = p->err ? p->err : err;
+    p->w->stopped = p->w->stopped || p->err;
+}

@@ -1,0 +1,336 @@
+#include "sim/protocol/protocol.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "chain/task_seed.h"
+#include "common/base/mem.h"
+#include "sim/protocol/impl.h"
+
+enum {
+    STREAM = 2, /* of the seed: kedge-sim-check draws from stream 0, kedge sim from 1 */
+    DELAY_MS = 40,
+    DISK_MS = 10,
+    FAULT_ROUNDS = 5,  /* that many rounds bring a crash of the coordinator … */
+    ROUND_EXTRA_S = 3, /* of a round without training and transfers, about */
+};
+
+/* ---- what the world asks ---- */
+
+static void name_site(void *arg, uint32_t site, struct kedge_id *ret)
+{
+    const struct kedgei_protocol *p = arg;
+    kedgei_protocol_site(p->spec, site, ret);
+}
+
+static void name_tenant(void *arg, uint32_t tenant, struct kedge_id *ret)
+{
+    const struct kedgei_protocol *p = arg;
+    kedgei_protocol_tenant(p->spec, tenant, ret);
+}
+
+static uint64_t ns_of(double seconds)
+{
+    return seconds < 1e9 ? (uint64_t)(seconds * (double)SIM_SECOND) : (uint64_t)1000000000 * SIM_SECOND;
+}
+
+/* The link's part is the transfers'. */
+static uint64_t work_ns(void *arg, uint32_t site, const struct kedge_site_task *task)
+{
+    struct kedgei_protocol *p = arg;
+    const struct kedge_learn_device *d = &p->spec->devices[p->l->sites[site].device];
+    const struct kedgei_learn_site *s = &p->l->sites[site];
+    double samples = task->kind == KEDGE_SITE_EVALUATE   ? s->test_count
+                     : task->kind == KEDGE_SITE_PRETRAIN ? (double)p->job.pretrain_steps * p->job.batch
+                                                         : (double)s->train_count * p->job.local_epochs;
+    if (task->kind == KEDGE_SITE_TRAIN) {
+        p->l->line.joules += kedgei_learn_joules(p->l, site);
+    }
+    return 1 + ns_of(samples / d->samples_per_s);
+}
+
+static uint64_t transfer_ns(void *arg, uint32_t site, bool up)
+{
+    struct kedgei_protocol *p = arg;
+    const struct kedge_learn_device *d = &p->spec->devices[p->l->sites[site].device];
+    kedgei_learn_tell_bytes(p->l, up ? 0 : 1, up ? 1 : 0);
+    return ns_of((double)p->l->d * 4 / d->bytes_per_s);
+}
+
+static uint64_t weigh(void *arg, const struct kedge_digest *update)
+{
+    const struct kedgei_update *u = kedgei_protocol_update(arg, update);
+    return u ? u->samples : 1;
+}
+
+static int verify(void *arg, const struct kedge_digest *update)
+{
+    struct kedgei_protocol *p = arg;
+    char path[KEDGE_PATH_MAX];
+    struct kedge_blob_at at;
+    if (!kedgei_files_has(&p->files, update)) {
+        return KEDGE_E_BLOB_MISSING;
+    }
+    kedgei_protocol_at(p, update, path, &at);
+    return kedge_compute_check_update(&p->layout, &at, p->limit, p->d);
+}
+
+/* ---- the world ---- */
+
+/* Those that leave every vector what it is: nothing forged, nobody with two faces. */
+static void set_faults(struct sim_config *g, uint32_t rounds)
+{
+    g->loss = 60;
+    g->duplicate = 60;
+    g->slow = 20;
+    g->disk_fail = g->disk_lie = g->work_fail = g->blob_fail = 60;
+    g->train_fail = 60;
+    g->hang_up = 20;
+    g->crash_loading = 5;
+    g->crash_written = 200 / g->sites;
+    g->crash_midway = 50 / g->sites;
+    g->server_crashes = 1 + rounds / FAULT_ROUNDS;
+    g->device_crashes = 2 + rounds / 2;
+    g->clock_jumps = 1 + rounds / FAULT_ROUNDS;
+}
+
+static double slowest_s(const struct kedgei_learn *l)
+{
+    double most = 0;
+    for (uint32_t i = 0; i < l->n; i++) {
+        double s = kedgei_learn_seconds(l, i);
+        most = s > most ? s : most;
+    }
+    return most;
+}
+
+static struct sim *make_world(struct kedgei_protocol *p, const struct sim_payload *payload)
+{
+    struct sim *w = sim_blank(p->spec->seed, STREAM, false);
+    struct sim_config *g = &w->config;
+    struct sim_job *j = &w->jobs[0];
+    w->payload = payload;
+    g->tenants = p->spec->tenants;
+    g->sites = p->l->n;
+    g->jobs = g->slots = 1;
+    g->delay_ms = DELAY_MS;
+    g->disk_ms = DISK_MS;
+    g->train_ms = 1;
+    g->chaos_ns = SIM_SECOND;
+    g->limit_ns = UINT64_MAX / 2;
+    if (p->spec->faults) {
+        set_faults(g, p->spec->rounds);
+        g->chaos_ns = ns_of((slowest_s(p->l) + ROUND_EXTRA_S) * p->spec->rounds);
+    }
+    kedgei_protocol_params(&p->job, &j->params);
+    j->share_max = p->job.tenant_share_max;
+    sim_allocate(w);
+    j->initial = j->begin[0] = p->initial;
+    w->steps_max = UINT64_MAX;
+    if (p->spec->faults) {
+        sim_draw_windows(w);
+    }
+    sim_script_common(w);
+    return w;
+}
+
+static int judge(struct kedgei_protocol *p)
+{
+    const struct sim *w = p->w;
+    if (p->err || w->stopped) {
+        return p->err;
+    }
+    if (w->failed) {
+        return kedge_diag_set(p->d, KEDGE_E_STATE, "through: \"protocol\": a rule is broken: %s", w->why);
+    }
+    if (w->jobs[0].state != KEDGE_JOB_COMPLETED) {
+        char why[200];
+        (void)snprintf(why, sizeof why, "%.190s",
+                       p->d && p->d->text[0] ? p->d->text
+                       : w->jobs[0].reason   ? kedge_strerror(w->jobs[0].reason)
+                                             : "it does not go on");
+        return kedge_diag_set(p->d, KEDGE_E_STATE, "the job is %s behind round %u: %s",
+                              kedge_job_state_name(w->jobs[0].state), p->last.round, why);
+    }
+    return KEDGE_OK;
+}
+
+static int run_world(struct kedgei_protocol *p)
+{
+    const struct sim_payload payload = {.arg = p,
+                                        .site_id = name_site,
+                                        .tenant_id = name_tenant,
+                                        .work_ns = work_ns,
+                                        .transfer_ns = transfer_ns,
+                                        .begin = kedgei_protocol_begin,
+                                        .end = kedgei_protocol_end,
+                                        .has_shifted = kedgei_protocol_has_shifted,
+                                        .weight = weigh,
+                                        .verify = verify,
+                                        .nearest = kedgei_protocol_nearest,
+                                        .close = kedgei_protocol_close,
+                                        .opened = kedgei_protocol_opened,
+                                        .closed = kedgei_protocol_closed};
+    p->w = make_world(p, &payload);
+    (void)sim_run(p->w);
+    int err = judge(p);
+    sim_free(p->w);
+    return err;
+}
+
+/* ---- around it ---- */
+
+static int make_initial(struct kedgei_protocol *p)
+{
+    struct kedgei_file file;
+    int err = kedgei_file_begin(&p->files, 0, &file, p->d);
+    if (err) {
+        return err;
+    }
+    err = kedge_compute_initial(&p->job, file.sink, p->d);
+    return kedgei_file_end(&file, err, &p->initial, p->d);
+}
+
+static int open_record(struct kedgei_protocol *p)
+{
+    char path[KEDGE_PATH_MAX];
+    p->record = -1;
+    if (!p->host->scratch) {
+        return KEDGE_OK;
+    }
+    int err = kedge_path_join(path, p->host->scratch, "job.json");
+    err = err ? err : kedge_file_write(path, kedge_buf_view(&p->job_text), 0600, p->d);
+    err = err ? err : kedge_path_join(path, p->host->scratch, "record.jsonl");
+    if (!err) {
+        p->record = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        err = p->record < 0 ? kedge_diag_set(p->d, KEDGE_E_IO, "%s: it can not be written", path) : KEDGE_OK;
+    }
+    return err;
+}
+
+static int make_tables(struct kedgei_protocol *p)
+{
+    uint32_t n = p->l->n;
+    p->works = kedge_mem_new((size_t)n * 2, sizeof *p->works);
+    p->queue = kedge_mem_new((size_t)n * 2, sizeof *p->queue);
+    p->order = kedge_mem_new(n, sizeof *p->order);
+    p->last.assigned = kedge_mem_new(n, sizeof *p->last.assigned);
+    p->next.assigned = kedge_mem_new(n, sizeof *p->next.assigned);
+    p->last.inputs = kedge_mem_new(n, sizeof *p->last.inputs);
+    p->next.inputs = kedge_mem_new(n, sizeof *p->next.inputs);
+    bool moves = p->job.groups > 1 && p->job.shift != KEDGE_SHIFT_TEST_NONE;
+    p->grouped = moves ? kedge_mem_new(n, sizeof *p->grouped) : NULL;
+    bool ok = p->works && p->queue && p->order && p->last.assigned && p->next.assigned && p->last.inputs
+              && p->next.inputs && (!moves || p->grouped);
+    int err = ok ? kedgei_protocol_order(p->spec, n, p->order) : KEDGE_E_NOMEM;
+    return err ? kedge_diag_set(p->d, err, "no memory for %u sites", n) : KEDGE_OK;
+}
+
+static void deinit(struct kedgei_protocol *p)
+{
+    kedgei_learn_free(p->l);
+    kedge_layout_deinit(&p->layout);
+    kedge_buf_deinit(&p->job_text);
+    kedge_mem_free(p->works);
+    kedge_mem_free(p->queue);
+    kedge_mem_free(p->order);
+    kedge_mem_free(p->grouped);
+    kedge_mem_free(p->updates);
+    sim_index_deinit(&p->index);
+    kedge_mem_free(p->last.assigned);
+    kedge_mem_free(p->next.assigned);
+    kedge_mem_free(p->last.inputs);
+    kedge_mem_free(p->next.inputs);
+    if (p->record >= 0) {
+        (void)close(p->record);
+    }
+}
+
+static int init(struct kedgei_protocol *p)
+{
+    const struct kedge_learn_host *host = p->host;
+    p->record = -1;
+    if (host->exchange && host->exchange->size > 1) {
+        return kedge_diag_set(p->d, KEDGE_E_ARG,
+                              "through: \"protocol\" runs in one process; --threads shares its work");
+    }
+    if (host->resume && host->resume_len != 8) {
+        return kedge_diag_set(p->d, KEDGE_E_CORRUPT, "the state of another kind of run");
+    }
+    p->told = host->resume ? (uint32_t)kedge_load_be64(host->resume) : 0;
+    int err = kedgei_learn_new(p->spec, host, p->d, &p->l);
+    if (err) {
+        return err;
+    }
+    p->l->owner = p;
+    kedgei_learn_release(p->l, 0);
+    err = kedgei_protocol_job(p);
+    return err ? err : make_tables(p);
+}
+
+static int run(struct kedgei_protocol *p)
+{
+    int err = kedgei_files_open(p->host->scratch, &p->files, p->d);
+    err = err ? err : make_initial(p);
+    err = err ? err : open_record(p);
+    err = err ? err : run_world(p);
+    kedgei_files_close(&p->files);
+    return err;
+}
+
+static uint64_t draw_seed(void *arg, uint32_t round, uint32_t site)
+{
+    const struct kedge_learn_spec *spec = arg;
+    struct kedge_id id;
+    kedgei_protocol_site(spec, site, &id);
+    return kedge_task_seed(spec->seed, round, &id);
+}
+
+/* The engine's loop, with the draws of jobs. */
+static int run_as_jobs(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
+                       struct kedge_diag *reterr)
+{
+    struct kedge_learn_spec own = *spec;
+    struct kedge_learn_host with = *host;
+    uint32_t *order = kedge_mem_new(spec->sites, sizeof *order);
+    int err = order ? kedgei_protocol_order(spec, spec->sites, order) : KEDGE_E_NOMEM;
+    if (!err && spec->strategy->grouping != KEDGE_GROUPING_KIND_NONE) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                             "through: \"job-rounds\" is for strategies without groups, not for \"%s\"",
+                             spec->strategy->name);
+    } else if (!err && spec->partition == KEDGE_LEARN_WRITERS) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                             "through: \"job-rounds\": the writers' number is not known");
+    }
+    const struct kedge_learn_draws draws = {.order = order, .task_seed = draw_seed, .arg = &own};
+    with.draws = &draws;
+    err = err ? err : kedge_learn_run(spec, &with, reterr);
+    kedge_mem_free(order);
+    return err;
+}
+
+int kedge_protocol_run(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
+                       struct kedge_diag *reterr)
+{
+    struct kedge_diag own = {.text = ""};
+    if (spec->through == KEDGE_LEARN_THROUGH_ROUNDS) {
+        return kedge_learn_run(spec, host, reterr);
+    }
+    if (spec->through == KEDGE_LEARN_THROUGH_JOB_ROUNDS) {
+        return run_as_jobs(spec, host, reterr);
+    }
+    struct kedgei_protocol *p = kedge_mem_new(1, sizeof *p);
+    if (!p) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for a simulation");
+    }
+    p->spec = spec;
+    p->host = host;
+    p->d = reterr ? reterr : &own;
+    int err = init(p);
+    err = err ? err : run(p);
+    deinit(p);
+    kedge_mem_free(p);
+    return err;
+}

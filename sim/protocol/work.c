@@ -1,0 +1,261 @@
+/* What sites do: they train as kedge-train does, with the seed of the task, and quantise as kedge-client
+ * does. A training is done when its result is first asked for, together with all that were begun by then, on
+ * all threads. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "aggregation/quantise.h"
+#include "chain/task_seed.h"
+#include "client/train/weights.h"
+#include "common/base/mem.h"
+#include "common/tensor/safetensors.h"
+#include "grouping/shift.h"
+#include "sim/protocol/impl.h"
+
+enum { EVALUATE_BATCH = 128 }; /* of kedge-train: how many samples a loss is measured on at once */
+
+/* What comes back of a thread, followed by the update's values. */
+struct trained {
+    int32_t err;
+    uint32_t unused;
+    uint64_t samples, steps;
+    double base_loss, loss, moved;
+};
+
+static int32_t *values_of(struct trained *t)
+{
+    return (int32_t *)(void *)(t + 1);
+}
+
+static uint32_t place_of(uint32_t site, bool pretrain)
+{
+    return 2 * site + !pretrain;
+}
+
+struct kedgei_update *kedgei_protocol_update(const struct kedgei_protocol *p,
+                                             const struct kedge_digest *digest)
+{
+    uint32_t at;
+    uint64_t key = sim_hash(SIM_HASH_START, digest->b, sizeof digest->b);
+    bool is_there = sim_index_find(&p->index, key, &at) && sim_same(&p->updates[at].digest, digest);
+    return is_there ? &p->updates[at] : NULL;
+}
+
+/* ---- on a thread ---- */
+
+/* As kedge-train: the loss of the base, then the steps, bent as the strategy says. */
+static int train(const struct kedgei_protocol *p, const struct kedgei_work *work, struct kedge_net *net,
+                 const struct kedge_dataset *data, const float *base, struct trained *ret)
+{
+    const struct kedge_job_spec *job = &p->job;
+    struct kedge_train_params params = {.steps = work->pretrain ? job->pretrain_steps : 0,
+                                        .epochs = job->local_epochs,
+                                        .batch = job->batch,
+                                        .lr = job->learning_rate,
+                                        .l2 = job->l2,
+                                        .seed = work->seed};
+    double mu = !work->pretrain && job->strategy->local == KEDGE_LOCAL_PROXIMAL ? job->options.proximal : 0;
+    uint64_t n = p->layout.values_count;
+    struct kedge_train_result result;
+    struct kedge_evaluation e;
+    float *towards = mu > 0 ? kedge_mem_new((size_t)n, sizeof *towards) : NULL;
+    int err = mu > 0 && !towards ? KEDGE_E_NOMEM : KEDGE_OK;
+    memcpy(kedge_net_weights(net), base, (size_t)n * sizeof *base);
+    if (!err && !work->pretrain && job->strategy->needs_loss) {
+        err = kedge_net_evaluate(net, data, &e, NULL);
+        ret->base_loss = err ? 0 : e.loss;
+    }
+    for (uint64_t i = 0; i < n && towards; i++) {
+        towards[i] = (float)(mu * (double)base[i]);
+    }
+    if (towards) {
+        params.bend = (struct kedge_train_bend){mu, towards};
+    }
+    err = err ? err : kedge_net_train(net, data, &params, &result, NULL);
+    kedge_mem_free(towards);
+    if (!err) {
+        ret->samples = data->n;
+        ret->steps = result.steps;
+        ret->loss = result.loss;
+    }
+    return err;
+}
+
+static double distance(const float *a, const float *b, uint64_t n)
+{
+    double sum = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        double v = (double)a[i] - (double)b[i];
+        sum += v * v;
+    }
+    return sqrt(sum);
+}
+
+static int work_on(const struct kedgei_protocol *p, const struct kedgei_work *work, const float *base,
+                   struct trained *ret)
+{
+    uint64_t n = p->layout.values_count;
+    struct kedge_dataset data;
+    struct kedge_net *net = NULL;
+    int err = kedgei_protocol_data(p->l, work->site, false, &data);
+    if (err) {
+        return err;
+    }
+    uint32_t batch = p->job.batch > EVALUATE_BATCH ? p->job.batch : EVALUATE_BATCH;
+    err = kedge_net_new(&p->job.model, batch, &net, NULL);
+    err = err ? err : train(p, work, net, &data, base, ret);
+    if (!err) {
+        ret->moved = distance(kedge_net_weights(net), base, n);
+        err = kedge_quantise(base, kedge_net_weights(net), (size_t)n, p->job.scale, p->job.bound,
+                             values_of(ret), NULL);
+    }
+    kedge_net_free(net);
+    kedge_dataset_deinit(&data);
+    return err;
+}
+
+static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t item, void *result)
+{
+    const struct kedgei_protocol *p = l->owner;
+    const struct kedgei_work *work = &p->works[p->queue[item]];
+    struct trained *t = result;
+    char path[KEDGE_PATH_MAX];
+    (void)lane;
+    *t = (struct trained){.err = KEDGE_OK};
+    kedgei_files_path(&p->files, &work->base, path);
+    float *base = kedge_mem_new((size_t)p->layout.values_count, sizeof *base);
+    t->err = base ? kedge_weights_read(path, &p->layout, base, NULL) : KEDGE_E_NOMEM;
+    t->err = t->err ? t->err : work_on(p, work, base, t);
+    kedge_mem_free(base);
+    return KEDGE_OK; /* a site that fails is a site that fails */
+}
+
+/* ---- on the caller's ---- */
+
+static int keep_update(struct kedgei_protocol *p, struct kedgei_work *work, struct trained *t)
+{
+    struct kedgei_file file;
+    struct kedge_buf header;
+    uint64_t n = p->layout.values_count;
+    int err = kedgei_file_begin(&p->files, 0, &file, p->d);
+    if (err) {
+        return err;
+    }
+    kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
+    err = kedge_safetensors_header(&p->layout, KEDGE_DTYPE_I32, &header);
+    err = err ? err : file.sink.write(file.sink.arg, kedge_buf_view(&header));
+    err =
+        err ? err : file.sink.write(file.sink.arg, kedge_view_of(values_of(t), (size_t)n * sizeof(int32_t)));
+    err = kedgei_file_end(&file, err, &work->update, p->d);
+    kedge_buf_deinit(&header);
+    if (err || kedgei_protocol_update(p, &work->update)) {
+        return err;
+    }
+    p->updates = sim_grow(p->updates, p->update_count + 1, &p->update_max, sizeof *p->updates);
+    p->updates[p->update_count] = (struct kedgei_update){.digest = work->update,
+                                                         .site = work->site,
+                                                         .round = work->round,
+                                                         .pretrain = work->pretrain,
+                                                         .samples = t->samples,
+                                                         .steps = t->steps,
+                                                         .base_loss = t->base_loss,
+                                                         .loss = t->loss,
+                                                         .moved = t->moved};
+    (void)sim_index_put(&p->index, sim_hash(SIM_HASH_START, work->update.b, sizeof work->update.b),
+                        p->update_count++);
+    return KEDGE_OK;
+}
+
+void kedgei_protocol_train(struct kedgei_protocol *p)
+{
+    size_t size = (sizeof(struct trained) + (size_t)p->layout.values_count * sizeof(int32_t) + 7) / 8 * 8;
+    uint8_t *results = p->queued ? kedge_mem_new(p->queued, size) : NULL;
+    int err = !p->queued || results ? KEDGE_OK : KEDGE_E_NOMEM;
+    err = err || !p->queued ? err : kedgei_learn_spread(p->l, p->queued, NULL, size, train_item, results);
+    for (uint32_t i = 0; i < p->queued && !err; i++) {
+        struct kedgei_work *work = &p->works[p->queue[i]];
+        struct trained *t = (struct trained *)(void *)(results + i * size);
+        work->done = true;
+        work->err = t->err;
+        err = work->err ? KEDGE_OK : keep_update(p, work, t);
+    }
+    p->queued = 0;
+    p->err = p->err ? p->err : err;
+    kedge_mem_free(results);
+}
+
+void kedgei_protocol_begin(void *arg, uint32_t site, const struct kedge_site_task *task)
+{
+    struct kedgei_protocol *p = arg;
+    bool pretrain = task->kind == KEDGE_SITE_PRETRAIN;
+    struct kedgei_work *work = &p->works[place_of(site, pretrain)];
+    struct kedge_digest base = sim_of_site(&task->base);
+    struct kedge_id id;
+    if (task->kind == KEDGE_SITE_EVALUATE
+        || (work->used && work->round == task->round && sim_same(&work->base, &base))) {
+        return; /* it is the same again, and so is what comes of it */
+    }
+    if (work->used && !work->done) {
+        kedgei_protocol_train(p);
+    }
+    kedgei_protocol_site(p->spec, site, &id);
+    *work = (struct kedgei_work){.used = true,
+                                 .site = site,
+                                 .round = task->round,
+                                 .pretrain = pretrain,
+                                 .seed = kedge_task_seed(task->seed, task->round, &id),
+                                 .base = base};
+    bool fails = !pretrain && kedgei_learn_fails(p->l, task->round - 1, site);
+    if (fails) {
+        work->done = true;
+        work->err = KEDGE_E_TRAINER;
+        return;
+    }
+    p->queue[p->queued++] = place_of(site, pretrain);
+}
+
+static bool labels_of(const struct kedgei_protocol *p, uint32_t site, struct kedge_labels *ret)
+{
+    *ret = (struct kedge_labels){.classes = p->l->pool.classes <= KEDGE_LABELS_MAX ? p->l->pool.classes : 0};
+    if (ret->classes > 0) {
+        kedgei_learn_count_labels(p->l, site, ret->counts);
+    }
+    return ret->classes > 0;
+}
+
+int kedgei_protocol_end(void *arg, uint32_t site, const struct kedge_site_task *task,
+                        struct kedge_digest *ret_update)
+{
+    struct kedgei_protocol *p = arg;
+    struct kedgei_work *work = &p->works[place_of(site, task->kind == KEDGE_SITE_PRETRAIN)];
+    kedgei_protocol_begin(arg, site, task); /* unless it was, or another came between */
+    if (!work->done) {
+        kedgei_protocol_train(p);
+    }
+    if (!work->done || work->err) {
+        return work->err ? work->err : KEDGE_E_TRAINER;
+    }
+    *ret_update = work->update;
+    return KEDGE_OK;
+}
+
+/* After a pre-training the site's data are those that it is grouped by; behind anything else they are
+ * compared with those, as kedge-client does. */
+bool kedgei_protocol_has_shifted(void *arg, uint32_t site, const struct kedge_site_task *task)
+{
+    struct kedgei_protocol *p = arg;
+    struct kedge_labels labels;
+    if (p->job.shift == KEDGE_SHIFT_TEST_NONE || !p->grouped) {
+        return false;
+    }
+    (void)labels_of(p, site, &labels);
+    if (task->kind == KEDGE_SITE_PRETRAIN) {
+        kedge_grouped_note(&p->grouped[site], &task->job, task->round, &labels);
+        return false;
+    }
+    bool shifted = kedge_grouped_shifted(&p->grouped[site], &task->job, p->job.shift, p->job.migration_pause,
+                                         task->round, &labels);
+    p->l->line.detections += shifted;
+    return shifted;
+}
