@@ -40,6 +40,19 @@ static void check_joined(struct kedgei_audit *a, const struct kedgei_log *log, c
     }
 }
 
+/* Whether the group was the site's at some time since this round closed: it may have changed while the
+ * evaluation was under way. Where the round made groups anew its number means one of those. */
+static bool was_in_group(const struct kedgei_log *log, const struct kedge_st_evaluation *e,
+                         const struct kedgei_round *round, uint64_t index)
+{
+    uint64_t least = round->step ? kedgei_anchored_before(log, round->step->index) : index;
+    const struct kedgei_fact *stated =
+        kedgei_regroups(round) ? kedgei_log_find(log, "group-assigned/%s/%s/%08u", e->job.s, e->site.s, e->round)
+                               : NULL;
+    least = stated && stated->index >= least ? stated->index + 1 : least;
+    return kedgei_group_was(log, &e->job, &e->site, least < index ? least : index, index, e->group);
+}
+
 static void check_evaluation(struct kedgei_audit *a, const struct kedgei_log *log,
                              const struct kedgei_fact *fact)
 {
@@ -67,11 +80,9 @@ static void check_evaluation(struct kedgei_audit *a, const struct kedgei_log *lo
                      (unsigned long long)e->correct, (unsigned long long)e->samples);
     }
     bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE;
-    const struct kedgei_fact *assigned =
-        grouped ? kedgei_group_before(log, &e->job, &e->site, fact->index) : NULL;
-    uint32_t group = assigned ? ((const struct kedge_st_group_assigned *)assigned->body)->group
-                              : kedgei_first_group(a, job, log);
-    if (e->group != group || (grouped && !assigned)) {
+    bool is_own = grouped ? round && was_in_group(log, e, round, fact->index)
+                          : e->group == kedgei_first_group(a, job, log);
+    if (!is_own) {
         kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
                      "site \"%s\" evaluated group %u, not its own", e->site.s, e->group);
     }

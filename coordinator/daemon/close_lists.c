@@ -41,11 +41,13 @@ static void set_used_rows(struct kedge_host *h, struct close_work *w)
     }
 }
 
-/* Leaf hashes, and the lists of rows that were made before the groups were known. */
+/* Leaf hashes, and the lists of rows that were made before the groups were known: the group that a row was
+ * refused in may be gone with the groups that were made since. */
 static int finish_rows(struct kedge_host *h, struct close_work *w)
 {
     for (size_t i = 0; i < w->row_count; i++) {
         struct close_row *c = &w->rows[i];
+        c->row.group = c->row.group < w->result->groups ? c->row.group : 0;
         c->list_group = list_of(w->result, c->row.group);
         bool in_ledger = c->row.use != KEDGE_USE_REFUSED || c->row.leaf > 0;
         if (in_ledger) {

@@ -66,12 +66,15 @@ static int load_assigned(struct kedge_walk *w, uint64_t index)
     return KEDGE_OK;
 }
 
-/* A group that the last close gave and no statement says yet. */
+/* A group that the last close gave and no statement says yet. Who was left out of it for an update that
+ * points nowhere has group 0, if it had one before; the statement rests on that update all the same. */
 static int row_grouped(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row)
 {
     const struct kedge_coord_row *now = kedge_coord_row(w->h->coord, w->job->slot, site);
     bool is_stated = now && now->group_durable && now->group_round == w->job->round;
-    if (row->use != KEDGE_USE_GROUPED || is_stated) {
+    bool has_one = now && now->group != KEDGE_COORD_NONE;
+    bool left_out = row->use == KEDGE_USE_REFUSED && !kedge_hash_is_zero(&row->leaf_hash) && has_one;
+    if ((row->use != KEDGE_USE_GROUPED && !left_out) || is_stated) {
         return KEDGE_OK;
     }
     w->job->pretrain[site] = row->update;
@@ -79,7 +82,7 @@ static int row_grouped(struct kedge_walk *w, uint32_t site, const struct kedge_i
                                    .job = w->job->slot,
                                    .site = site,
                                    .round = w->job->round,
-                                   .group = row->group,
+                                   .group = left_out ? 0 : row->group,
                                    .durable = false};
     kedge_host_step(w->h, &ev);
     return KEDGE_OK;

@@ -74,6 +74,8 @@ static const struct {
      KEDGE_AUDIT_REPLAY_AGGREGATE},
     {"members of a new group that weigh by their number", fx_regrouping, FX_REGROUP_WEIGHT, false,
      KEDGE_AUDIT_ROW},
+    {"an evaluation of a group that its site never was in", fx_regrouping, FX_REGROUP_EVALUATION, false,
+     KEDGE_AUDIT_GROUP},
     {"a new group of other members", fx_regrouping, FX_REGROUP_GROUP, true, KEDGE_AUDIT_REPLAY_GROUPING},
     {"one who sent nothing, elsewhere than near", fx_regrouping, FX_REGROUP_OTHER, true,
      KEDGE_AUDIT_REPLAY_NEWCOMER},
