@@ -190,6 +190,7 @@ struct kedgei_learn {
 KEDGE_NODISCARD int kedgei_learn_new(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
                                      struct kedge_diag *reterr, struct kedgei_learn **ret);
 void kedgei_learn_free(struct kedgei_learn *l);
+KEDGE_NODISCARD int kedgei_learn_rounds(struct kedgei_learn *l); /* all of them */
 
 /* The number that a job has for this round: its first round of training is 1. */
 static inline uint32_t kedgei_learn_job_round(uint32_t round)

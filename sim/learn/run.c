@@ -82,7 +82,7 @@ static int learn_init(struct kedgei_learn *l)
     return err ? err : kedgei_learn_flight_init(l);
 }
 
-static int run_rounds(struct kedgei_learn *l)
+int kedgei_learn_rounds(struct kedgei_learn *l)
 {
     const struct kedge_learn_host *host = l->host;
     uint32_t first = 0;
@@ -149,7 +149,7 @@ int kedge_learn_run(const struct kedge_learn_spec *spec, const struct kedge_lear
     if (err) {
         return err;
     }
-    err = run_rounds(l);
+    err = kedgei_learn_rounds(l);
     kedgei_learn_free(l);
     return err;
 }

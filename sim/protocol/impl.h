@@ -42,6 +42,19 @@ KEDGE_NODISCARD int kedgei_file_begin(struct kedgei_files *f, uint32_t number, s
 KEDGE_NODISCARD int kedgei_file_end(struct kedgei_file *f, int err, struct kedge_digest *ret,
                                     struct kedge_diag *d);
 
+/* ---- names (names.c) ---- */
+
+struct kedgei_names {
+    uint32_t tenants;
+    uint32_t *tenant, *number; /* of each site: whose, and which of these, from 1 */
+    uint32_t *order;           /* the sites by (tenant, name) */
+    int digits;
+};
+KEDGE_NODISCARD int kedgei_names_init(struct kedgei_names *n, const struct kedgei_learn *l);
+void kedgei_names_deinit(struct kedgei_names *n);
+void kedgei_names_tenant(const struct kedgei_names *n, uint32_t tenant, struct kedge_id *ret); /* "org-a" */
+void kedgei_names_site(const struct kedgei_names *n, uint32_t site, struct kedge_id *ret);     /* "site-1" */
+
 /* ---- the sites' work (work.c) ---- */
 
 /* One training of a site; PRETRAIN and TRAIN have a place each. */
@@ -82,7 +95,7 @@ struct kedgei_protocol {
     struct kedge_job_spec job;
     struct kedge_layout layout;
     int32_t limit;
-    uint32_t *order; /* sites by (tenant, site) */
+    struct kedgei_names names;
     struct kedgei_learn *l;
     struct kedgei_files files;
     struct sim *w;
@@ -103,14 +116,9 @@ struct kedgei_protocol {
     int record;    /* record.jsonl, -1: none */
 };
 
-/* job.c: what the spec asks of a job; ids; the spec's text and the job that it says. */
-void kedgei_protocol_tenant(const struct kedge_learn_spec *spec, uint32_t tenant, struct kedge_id *ret);
-void kedgei_protocol_site(const struct kedge_learn_spec *spec, uint32_t site, struct kedge_id *ret);
-uint32_t kedgei_protocol_tenant_of(const struct kedge_learn_spec *spec, uint32_t site);
+/* job.c: the spec's text as a job, and what the job says. */
 KEDGE_NODISCARD int kedgei_protocol_job(struct kedgei_protocol *p);
 void kedgei_protocol_params(const struct kedge_job_spec *job, struct kedge_coord_job_params *ret);
-/* The sites in the order of their names. */
-KEDGE_NODISCARD int kedgei_protocol_order(const struct kedge_learn_spec *spec, uint32_t sites, uint32_t *ret);
 
 /* data.c: what the site trains on now, or is tested with, as kedge-train would load it. Deinit by
  * kedge_dataset_deinit. */

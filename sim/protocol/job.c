@@ -1,69 +1,14 @@
 /* The job that a learning spec stands for, as the text that an operator would submit. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "aggregation/quantise.h"
-#include "chain/task_seed.h"
 #include "common/base/mem.h"
 #include "sim/protocol/impl.h"
 #include "sim/sim.h"
 
-enum { TIMEOUT_S = 3600, LETTERS = 26 };
-
-/* ---- names ---- */
-
-void kedgei_protocol_tenant(const struct kedge_learn_spec *spec, uint32_t tenant, struct kedge_id *ret)
-{
-    memset(ret, 0, sizeof *ret);
-    if (spec->tenants <= LETTERS) {
-        (void)snprintf(ret->s, sizeof ret->s, "org-%c", (char)('a' + tenant));
-    } else {
-        (void)snprintf(ret->s, sizeof ret->s, "org-%03u", tenant);
-    }
-}
-
-uint32_t kedgei_protocol_tenant_of(const struct kedge_learn_spec *spec, uint32_t site)
-{
-    return site % spec->tenants;
-}
-
-void kedgei_protocol_site(const struct kedge_learn_spec *spec, uint32_t site, struct kedge_id *ret)
-{
-    memset(ret, 0, sizeof *ret);
-    (void)snprintf(ret->s, sizeof ret->s, "site-%u", site / spec->tenants + 1);
-}
-
-struct place {
-    uint32_t site, tenant;
-    struct kedge_id id;
-};
-
-static int compare_places(const void *a, const void *b)
-{
-    const struct place *x = a, *y = b;
-    return x->tenant != y->tenant ? (x->tenant < y->tenant ? -1 : 1) : strcmp(x->id.s, y->id.s);
-}
-
-int kedgei_protocol_order(const struct kedge_learn_spec *spec, uint32_t sites, uint32_t *ret)
-{
-    struct place *places = kedge_mem_new(sites, sizeof *places);
-    if (!places) {
-        return KEDGE_E_NOMEM;
-    }
-    for (uint32_t i = 0; i < sites; i++) {
-        places[i].site = i;
-        places[i].tenant = kedgei_protocol_tenant_of(spec, i);
-        kedgei_protocol_site(spec, i, &places[i].id);
-    }
-    qsort(places, sites, sizeof *places, compare_places);
-    for (uint32_t i = 0; i < sites; i++) {
-        ret[i] = places[i].site;
-    }
-    kedge_mem_free(places);
-    return KEDGE_OK;
-}
+enum { TIMEOUT_S = 3600 };
 
 /* ---- what no job does ---- */
 
@@ -142,11 +87,11 @@ static void put_name(struct kedge_buf *out, const char *name)
     kedge_buf_printf(out, "{\"name\":\"%s\"", len > 0 ? text : "simulation");
 }
 
-static void put_tenants(const struct kedge_learn_spec *s, struct kedge_buf *out)
+static void put_tenants(const struct kedgei_names *names, struct kedge_buf *out)
 {
-    for (uint32_t i = 0; i < s->tenants; i++) {
+    for (uint32_t i = 0; i < names->tenants; i++) {
         struct kedge_id id;
-        kedgei_protocol_tenant(s, i, &id);
+        kedgei_names_tenant(names, i, &id);
         kedge_buf_printf(out, "%s\"%s\"", i ? "," : ",\"tenants\":[", id.s);
     }
     kedge_buf_put_str(out, "]");
@@ -190,11 +135,11 @@ static uint64_t most_samples(const struct kedgei_learn *l)
     return l->spec->shift == KEDGE_LEARN_SHIFT_SWAP_PART ? l->pool.n : most;
 }
 
-static void put_job(const struct kedgei_learn *l, struct kedge_buf *out)
+static void put_job(const struct kedgei_learn *l, const struct kedgei_names *names, struct kedge_buf *out)
 {
     const struct kedge_learn_spec *s = l->spec;
     put_name(out, s->name);
-    put_tenants(s, out);
+    put_tenants(names, out);
     kedge_buf_printf(out, ",\"seed\":\"%llu\",\"model\":", (unsigned long long)s->seed);
     kedge_model_put_json(&s->model, out);
     kedge_buf_printf(out,
@@ -216,7 +161,7 @@ static void put_job(const struct kedgei_learn *l, struct kedge_buf *out)
     }
     put_options(s, out);
     kedge_buf_printf(out, ",\"rule\":\"%s\"", s->rule);
-    if (s->rule_fraction > 0) {
+    if (kedge_rule_find(s->rule)->uses_fraction) {
         put_real(out, "rule_fraction", s->rule_fraction);
     }
     kedge_buf_put_str(out, "}");
@@ -229,7 +174,7 @@ int kedgei_protocol_job(struct kedgei_protocol *p)
     if (err) {
         return err;
     }
-    put_job(p->l, &p->job_text);
+    put_job(p->l, &p->names, &p->job_text);
     err =
         p->job_text.err ? p->job_text.err : kedge_job_spec_parse(kedge_buf_view(&p->job_text), &p->job, p->d);
     err = err ? err : kedge_model_layout(&p->job.model, &p->layout, p->d);

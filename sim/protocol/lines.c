@@ -105,10 +105,10 @@ static int put_record(struct kedgei_protocol *p)
     put_digests(&out, "models", last->models, last->groups);
     put_digests(&out, "directions", last->directions, p->job.groups > 1 ? last->groups : 0);
     for (uint32_t i = 0; i < p->l->n && p->job.groups > 1; i++) {
-        uint32_t site = p->order[i], group = p->l->sites[site].group;
+        uint32_t site = p->names.order[i], group = p->l->sites[site].group;
         struct kedge_id tenant, id;
-        kedgei_protocol_tenant(p->spec, kedgei_protocol_tenant_of(p->spec, site), &tenant);
-        kedgei_protocol_site(p->spec, site, &id);
+        kedgei_names_tenant(&p->names, p->names.tenant[site], &tenant);
+        kedgei_names_site(&p->names, site, &id);
         if (group != KEDGE_GROUP_NONE) {
             kedge_buf_printf(&out, "%s\"%s/%s\":%u", between, tenant.s, id.s, group);
             between = ",";

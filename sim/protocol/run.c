@@ -22,13 +22,13 @@ enum {
 static void name_site(void *arg, uint32_t site, struct kedge_id *ret)
 {
     const struct kedgei_protocol *p = arg;
-    kedgei_protocol_site(p->spec, site, ret);
+    kedgei_names_site(&p->names, site, ret);
 }
 
 static void name_tenant(void *arg, uint32_t tenant, struct kedge_id *ret)
 {
     const struct kedgei_protocol *p = arg;
-    kedgei_protocol_tenant(p->spec, tenant, ret);
+    kedgei_names_tenant(&p->names, tenant, ret);
 }
 
 static uint64_t ns_of(double seconds)
@@ -133,6 +133,9 @@ static struct sim *make_world(struct kedgei_protocol *p, const struct sim_payloa
         sim_draw_windows(w);
     }
     sim_script_common(w);
+    for (uint32_t i = 0; i < p->l->n; i++) {
+        w->devices[i].tenant = p->names.tenant[i];
+    }
     return w;
 }
 
@@ -215,17 +218,15 @@ static int make_tables(struct kedgei_protocol *p)
     uint32_t n = p->l->n;
     p->works = kedge_mem_new((size_t)n * 2, sizeof *p->works);
     p->queue = kedge_mem_new((size_t)n * 2, sizeof *p->queue);
-    p->order = kedge_mem_new(n, sizeof *p->order);
     p->last.assigned = kedge_mem_new(n, sizeof *p->last.assigned);
     p->next.assigned = kedge_mem_new(n, sizeof *p->next.assigned);
     p->last.inputs = kedge_mem_new(n, sizeof *p->last.inputs);
     p->next.inputs = kedge_mem_new(n, sizeof *p->next.inputs);
     bool moves = p->job.groups > 1 && p->job.shift != KEDGE_SHIFT_TEST_NONE;
     p->grouped = moves ? kedge_mem_new(n, sizeof *p->grouped) : NULL;
-    bool ok = p->works && p->queue && p->order && p->last.assigned && p->next.assigned && p->last.inputs
-              && p->next.inputs && (!moves || p->grouped);
-    int err = ok ? kedgei_protocol_order(p->spec, n, p->order) : KEDGE_E_NOMEM;
-    return err ? kedge_diag_set(p->d, err, "no memory for %u sites", n) : KEDGE_OK;
+    bool ok = p->works && p->queue && p->last.assigned && p->next.assigned && p->last.inputs && p->next.inputs
+              && (!moves || p->grouped);
+    return ok ? KEDGE_OK : kedge_diag_set(p->d, KEDGE_E_NOMEM, "no memory for %u sites", n);
 }
 
 static void deinit(struct kedgei_protocol *p)
@@ -235,7 +236,7 @@ static void deinit(struct kedgei_protocol *p)
     kedge_buf_deinit(&p->job_text);
     kedge_mem_free(p->works);
     kedge_mem_free(p->queue);
-    kedge_mem_free(p->order);
+    kedgei_names_deinit(&p->names);
     kedge_mem_free(p->grouped);
     kedge_mem_free(p->updates);
     sim_index_deinit(&p->index);
@@ -266,7 +267,8 @@ static int init(struct kedgei_protocol *p)
     }
     p->l->owner = p;
     kedgei_learn_release(p->l, 0);
-    err = kedgei_protocol_job(p);
+    err = kedgei_names_init(&p->names, p->l);
+    err = err ? err : kedgei_protocol_job(p);
     return err ? err : make_tables(p);
 }
 
@@ -280,34 +282,42 @@ static int run(struct kedgei_protocol *p)
     return err;
 }
 
+struct drawer {
+    struct kedgei_names names;
+    uint64_t seed;
+};
+
 static uint64_t draw_seed(void *arg, uint32_t round, uint32_t site)
 {
-    const struct kedge_learn_spec *spec = arg;
+    const struct drawer *drawer = arg;
     struct kedge_id id;
-    kedgei_protocol_site(spec, site, &id);
-    return kedge_task_seed(spec->seed, round, &id);
+    kedgei_names_site(&drawer->names, site, &id);
+    return kedge_task_seed(drawer->seed, round, &id);
 }
 
 /* The engine's loop, with the draws of jobs. */
 static int run_as_jobs(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
                        struct kedge_diag *reterr)
 {
-    struct kedge_learn_spec own = *spec;
     struct kedge_learn_host with = *host;
-    uint32_t *order = kedge_mem_new(spec->sites, sizeof *order);
-    int err = order ? kedgei_protocol_order(spec, spec->sites, order) : KEDGE_E_NOMEM;
-    if (!err && spec->strategy->grouping != KEDGE_GROUPING_KIND_NONE) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                             "through: \"job-rounds\" is for strategies without groups, not for \"%s\"",
-                             spec->strategy->name);
-    } else if (!err && spec->partition == KEDGE_LEARN_WRITERS) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                             "through: \"job-rounds\": the writers' number is not known");
+    struct drawer drawer = {.seed = spec->seed};
+    struct kedge_learn_draws draws = {.task_seed = draw_seed, .arg = &drawer};
+    struct kedgei_learn *l;
+    if (spec->strategy->grouping != KEDGE_GROUPING_KIND_NONE || spec->strategy->asynchronous) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "through: \"job-rounds\" is for rounds without groups, not for \"%s\"",
+                              spec->strategy->name);
     }
-    const struct kedge_learn_draws draws = {.order = order, .task_seed = draw_seed, .arg = &own};
     with.draws = &draws;
-    err = err ? err : kedge_learn_run(spec, &with, reterr);
-    kedge_mem_free(order);
+    int err = kedgei_learn_new(spec, &with, reterr, &l);
+    if (err) {
+        return err;
+    }
+    err = kedgei_names_init(&drawer.names, l);
+    draws.order = drawer.names.order;
+    err = err ? err : kedgei_learn_rounds(l);
+    kedgei_names_deinit(&drawer.names);
+    kedgei_learn_free(l);
     return err;
 }
 

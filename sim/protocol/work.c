@@ -199,7 +199,7 @@ void kedgei_protocol_begin(void *arg, uint32_t site, const struct kedge_site_tas
     if (work->used && !work->done) {
         kedgei_protocol_train(p);
     }
-    kedgei_protocol_site(p->spec, site, &id);
+    kedgei_names_site(&p->names, site, &id);
     *work = (struct kedgei_work){.used = true,
                                  .site = site,
                                  .round = task->round,
