@@ -95,6 +95,10 @@ uint64_t kedge_job_spec_meeting_share(const struct kedge_job_spec *spec, uint64_
  * coordinator has room for *ret_most models. */
 void kedge_job_spec_groups(const struct kedge_job_spec *spec, uint32_t *ret_least, uint32_t *ret_most);
 uint32_t kedge_job_spec_groups_most(const struct kedge_job_spec *spec);
+/* The close of this round, if it is one of training, estimates directions again (option "refresh"). */
+bool kedge_job_spec_refreshes(const struct kedge_job_spec *spec, uint32_t round);
+/* Directions that have moved so far ask for new groups: the next round makes them, unless it is the last. */
+bool kedge_job_spec_drifted(double drift);
 /* The first coordinate of what sites are grouped by: 0, or with one-shot clustering that of the last layer. */
 uint64_t kedge_job_spec_sign_first(const struct kedge_job_spec *spec, const struct kedge_layout *layout);
 /* The word of the key "server" for what the spec has; static. */

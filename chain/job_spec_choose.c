@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "chain/job_spec_impl.h"
+#include "grouping/shift.h"
 
 static bool is_oneshot(const struct kedge_job_spec *s)
 {
@@ -70,4 +71,26 @@ uint32_t kedge_job_spec_groups_most(const struct kedge_job_spec *spec)
     uint32_t least, most;
     kedge_job_spec_groups(spec, &least, &most);
     return most;
+}
+
+bool kedge_job_spec_refreshes(const struct kedge_job_spec *spec, uint32_t round)
+{
+    const uint32_t every = (uint32_t)spec->options.refresh;
+    return spec->grouping == KEDGE_GROUPING_FLEXCFL && !is_oneshot(spec) && every > 0 && round > 0
+           && round % every == 0 && round < spec->rounds;
+}
+
+bool kedge_job_spec_drifted(double drift)
+{
+    return drift > KEDGE_DRIFT_MOST;
+}
+
+int kedgei_spec_check_refresh(const struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    const double whole = (double)(uint32_t)s->options.refresh;
+    if (s->options.refresh < whole || s->options.refresh > whole) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"options\": \"refresh\": expected a whole number of rounds");
+    }
+    return KEDGE_OK;
 }

@@ -147,6 +147,9 @@ static bool is_used(const struct kedge_job_spec *s, const struct kedge_strategy_
         {offsetof(struct kedge_strategy_options, edge_rounds), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, link), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, most), s->choose != KEDGE_CHOOSE_FIXED},
+        {offsetof(struct kedge_strategy_options, refresh),
+         s->grouping == KEDGE_GROUPING_FLEXCFL && s->strategy->grouping != KEDGE_GROUPING_KIND_ONESHOT},
+        {offsetof(struct kedge_strategy_options, buffer), s->strategy->asynchronous},
         {offsetof(struct kedge_strategy_options, server_lr), s->server != KEDGE_SERVER_NONE},
         {offsetof(struct kedge_strategy_options, momentum), s->server == KEDGE_SERVER_MOMENTUM || adapts},
         {offsetof(struct kedge_strategy_options, second_moment), adapts && s->server != KEDGE_SERVER_ADAGRAD},
@@ -315,6 +318,7 @@ int kedgei_spec_read_strategy(const json_t *root, struct kedge_job_spec *s, stru
     err = err ? err : kedgei_spec_read_choose(root, s, d);
     err = err ? err : read_server(root, s, d);
     err = err ? err : read_options(root, s, d);
+    err = err ? err : kedgei_spec_check_refresh(s, d);
     err = err ? err : read_rule(root, s, d);
     return err ? err : kedgei_spec_read_root(root, s, d);
 }

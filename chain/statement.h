@@ -311,6 +311,7 @@ struct kedge_st_step_group {
     /* Optional, all zero where there is none: the model that the server's optimiser made, where that is not
      * `after`; the optimiser's state before (zeros: it begins) and after. */
     struct kedge_hash stepped, state_before, state_after;
+    struct kedge_hash made; /* the direction with which the group was made; all zero: `direction` is that one */
 };
 
 /* Subject: `after` of the first group listed. */
@@ -319,6 +320,8 @@ struct kedge_st_step {
     uint32_t round;
     char rule[KEDGE_ST_RULE_MAX + 1];
     double eta;
+    double drift; /* how far directions that were estimated again are from those that the groups were made with
+                     (grouping/shift.h); 0: not at all, or none was estimated */
     uint32_t group_count; /* at least 1 */
     struct kedge_st_step_group groups[KEDGE_GROUPS_MAX];
 };

@@ -321,6 +321,7 @@ static const struct kedgei_field step_group_fields[] = {
     OPTIONAL(HASH, step_group, stepped),
     OPTIONAL(HASH, step_group, state_before),
     OPTIONAL(HASH, step_group, state_after),
+    OPTIONAL(HASH, step_group, made),
 };
 
 static const struct kedgei_list step_groups = {
@@ -338,6 +339,7 @@ static const struct kedgei_field step_fields[] = {
     TEXT(step, rule, 1, KEDGE_ST_RULE_MAX),
     REAL(step, eta),
     LIST(step, groups, step_groups),
+    OPTIONAL(REAL_POS, step, drift),
 };
 
 static const struct kedgei_field release_fields[] = {

@@ -103,7 +103,7 @@ int kedgei_mark_erased(struct kedgei_replay *r)
         case KEDGEI_GROUPING:
         case KEDGEI_DIRECTION:
         case KEDGEI_AGGREGATE:
-            err = touches_round(r->a, d->round) ? mark_inputs(r, d) : KEDGE_OK;
+            err = touches_round(r->a, d->round) || kedgei_refreshes(d->job, d->round) ? mark_inputs(r, d) : KEDGE_OK;
             break;
         case KEDGEI_ASSIGNED:
             d->erased =
@@ -114,6 +114,7 @@ int kedgei_mark_erased(struct kedgei_replay *r)
         case KEDGEI_SELECTION:
         case KEDGEI_MIXING:
         case KEDGEI_SERVER:
+        case KEDGEI_DRIFT:
         case KEDGEI_MEETING: /* of models, weighted by what statements say */
             break; /* no updates among their inputs */
         }

@@ -251,6 +251,14 @@ static inline bool kedgei_regroups(const struct kedgei_round *round)
 }
 /* The last round up to `number` in which groups were made, 0 when none. */
 uint32_t kedgei_grouped_in(const struct kedgei_job *job, uint32_t number);
+/* ---- refresh.c: directions that are estimated again ---- */
+/* Behind this round of training they are. */
+bool kedgei_refreshes(const struct kedgei_job *job, const struct kedgei_round *round);
+/* Its close asked for new groups. */
+bool kedgei_drifted(const struct kedgei_round *round);
+/* What a step says of directions against the step before it. */
+void kedgei_check_refreshed(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_round *round,
+                            const struct kedgei_fact *fact);
 /* A group-assigned of a usable job against what stands before it. */
 void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
                            const struct kedgei_fact *fact);

@@ -200,6 +200,10 @@ static void replay_grouping(const struct kedgei_replay *r, struct kedgei_decisio
 static void replay_direction(const struct kedgei_replay *r, struct kedgei_decision *d,
                              struct kedgei_findings *f)
 {
+    if (!d->round->pretrain) {
+        kedgei_replay_estimate(r, d, f);
+        return;
+    }
     struct kedge_diag diag = {.err = KEDGE_OK};
     struct kedgei_inputs in = {.items = NULL};
     struct kedge_hasher *hasher = NULL;
@@ -333,6 +337,12 @@ static void add_round(struct kedgei_replay *r, const struct kedgei_job *job, con
             add(r, (struct kedgei_decision){.kind = KEDGEI_SERVER, .job = job, .round = round, .group = g});
         }
     }
+    for (uint32_t g = 0; g < step->group_count && kedgei_refreshes(job, round); g++) {
+        add(r, (struct kedgei_decision){.kind = KEDGEI_DIRECTION, .job = job, .round = round, .group = g});
+    }
+    if (kedgei_refreshes(job, round)) {
+        add(r, (struct kedgei_decision){.kind = KEDGEI_DRIFT, .job = job, .round = round});
+    }
     if (kedgei_meets(job, round)) {
         add(r, (struct kedgei_decision){.kind = KEDGEI_MEETING, .job = job, .round = round});
     }
@@ -404,6 +414,7 @@ static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
         [KEDGEI_ASSIGNED] = replay_assigned,    [KEDGEI_AGGREGATE] = kedgei_replay_aggregate,
         [KEDGEI_MIXING] = kedgei_replay_mixing, [KEDGEI_SERVER] = kedgei_replay_server,
         [KEDGEI_MEETING] = kedgei_replay_meeting,
+        [KEDGEI_DRIFT] = kedgei_replay_drift,
     };
     struct kedgei_replay *r = arg; /* each call writes to its own decision only */
     const struct kedgei_decision *d = &r->items[i];

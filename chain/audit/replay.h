@@ -14,6 +14,7 @@ enum kedgei_decision_kind {
     KEDGEI_MIXING,
     KEDGEI_SERVER, /* behind the others: their numbers are in digests of results */
     KEDGEI_MEETING,
+    KEDGEI_DRIFT,
 };
 
 struct kedgei_decision {
@@ -81,6 +82,15 @@ struct kedgei_inputs {
  * also after an error: KEDGE_E_NOT_FOUND when a list cannot be read or there are none. */
 KEDGE_NODISCARD int kedgei_inputs_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
                                        struct kedgei_inputs *ret, struct kedgei_findings *f);
+/* Adds one. KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedgei_inputs_add(struct kedgei_inputs *in, const struct kedgei_audit *a,
+                                      const struct kedgei_job *job, uint32_t place,
+                                      const struct kedge_input_row *row);
+/* refresh.c: likewise of a direction that was estimated again: the newest updates of the group's sites. */
+KEDGE_NODISCARD int kedgei_signs_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
+                                      struct kedgei_inputs *ret);
+void kedgei_replay_estimate(const struct kedgei_replay *r, struct kedgei_decision *d, struct kedgei_findings *f);
+void kedgei_replay_drift(const struct kedgei_replay *r, struct kedgei_decision *d, struct kedgei_findings *f);
 /* Candidates of all tenants in the order (tenant id, site id); likewise. */
 KEDGE_NODISCARD int kedgei_candidates_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
                                            struct kedgei_inputs *ret, struct kedgei_findings *f);

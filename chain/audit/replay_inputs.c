@@ -7,7 +7,7 @@
 #include "chain/compute/compute.h"
 #include "common/base/mem.h"
 
-static int add_input(struct kedgei_inputs *in, const struct kedgei_audit *a, const struct kedgei_job *job,
+int kedgei_inputs_add(struct kedgei_inputs *in, const struct kedgei_audit *a, const struct kedgei_job *job,
                      uint32_t place, const struct kedge_input_row *row)
 {
     if (in->count == in->cap) {
@@ -53,6 +53,7 @@ static bool is_wanted(const struct kedgei_decision *d, const struct kedge_input_
     case KEDGEI_ASSIGNED:
     case KEDGEI_MIXING:
     case KEDGEI_SERVER:
+    case KEDGEI_DRIFT:
         break;
     }
     return false;
@@ -63,6 +64,9 @@ int kedgei_inputs_read(const struct kedgei_replay *r, const struct kedgei_decisi
 {
     struct kedgei_findings ignored = {.items = NULL}; /* verify names what is wrong with lists */
     int err = KEDGE_OK;
+    if (d->kind == KEDGEI_DIRECTION && !d->round->pretrain) {
+        return kedgei_signs_read(r, d, ret);
+    }
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
         const struct kedgei_fact *fact = d->round->aggregates[g];
         const struct kedge_st_aggregate *agg = fact ? fact->body : NULL;
@@ -79,7 +83,7 @@ int kedgei_inputs_read(const struct kedgei_replay *r, const struct kedgei_decisi
             }
             for (uint32_t i = 0; i < list.count && !err; i++) {
                 if (is_wanted(d, &list.rows[i])) {
-                    err = add_input(ret, r->a, d->job, place, &list.rows[i]);
+                    err = kedgei_inputs_add(ret, r->a, d->job, place, &list.rows[i]);
                 }
             }
             kedge_input_list_deinit(&list);
@@ -134,7 +138,7 @@ int kedgei_candidates_read(const struct kedgei_replay *r, const struct kedgei_de
                 break;
             }
             for (uint32_t i = 0; i < list.count && !err; i++) {
-                err = add_input(ret, r->a, d->job, place, &list.rows[i]);
+                err = kedgei_inputs_add(ret, r->a, d->job, place, &list.rows[i]);
             }
             kedge_input_list_deinit(&list);
         }

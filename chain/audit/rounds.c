@@ -40,7 +40,7 @@ static bool is_pretrain(const struct kedgei_job *job, const struct kedgei_round 
     enum kedge_task_kind prior = !last            ? KEDGE_TASK_NONE
                                  : last->pretrain ? KEDGE_TASK_PRETRAIN
                                                   : KEDGE_TASK_TRAIN;
-    return kedge_coord_round_kind(&params, number, prior, false) == KEDGE_TASK_PRETRAIN;
+    return kedge_coord_round_kind(&params, number, prior, last && kedgei_drifted(last)) == KEDGE_TASK_PRETRAIN;
 }
 
 int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
@@ -232,12 +232,9 @@ static void check_step_group(struct kedgei_audit *a, const struct kedgei_job *jo
                      "group %u: rule \"%s\" does not change the aggregate", i, s->rule);
     }
     bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE;
-    const struct kedge_st_step_group *last =
-        round->pretrain || round == job->rounds ? NULL : kedgei_step_group(round[-1].step, i);
-    if (kedge_hash_is_zero(&g->direction) == grouped
-        || (last && !kedge_hash_eq(&last->direction, &g->direction))) {
+    if (kedge_hash_is_zero(&g->direction) == grouped) {
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "group %u: its direction is %s", i,
-                     grouped ? "not that of the round before" : "stated in a job without groups");
+                     grouped ? "missing" : "stated in a job without groups");
     }
 }
 
@@ -284,6 +281,7 @@ void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct ke
     for (uint32_t i = 0; i < groups; i++) {
         check_step_group(a, job, round, fact, i);
     }
+    kedgei_check_refreshed(a, job, round, fact);
     kedgei_check_meeting(a, job, round, fact);
     round->step = fact;
 }

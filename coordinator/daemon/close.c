@@ -162,6 +162,7 @@ static void models_run(struct kedge_host *h, struct kedge_work *work)
         part->err = kedgei_close_weigh(h, w, g, false);
     }
     part->err = part->err ? part->err : train_round(h, w);
+    part->err = part->err ? part->err : kedgei_close_refresh(h, w);
     if (!weighed) {
         part->err = part->err ? part->err : kedgei_close_lists(h, w, &part->diag);
     }
@@ -188,6 +189,8 @@ static void finish(struct kedge_host *h, struct close_work *w)
         kedge_round_result_free(job->result);
         job->result = r;
         memcpy(job->directions, r->directions, sizeof job->directions);
+        memcpy(job->made, r->made, sizeof job->made);
+        ev.regroup = kedge_job_spec_drifted(r->drift);
         for (uint32_t g = 0; g < r->groups; g++) {
             memcpy(w->digests[g].b, r->after[g].b, KEDGE_HASH_LEN);
         }
@@ -280,8 +283,10 @@ static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t si
     } else if (main_in->progress == KEDGE_INPUT_REFUSED) {
         snapshot_row(h, w, site, row->group, main_in);
     }
-    if (cold && row->group != KEDGE_COORD_NONE && main_in->progress != KEDGE_INPUT_ACCEPTED) {
-        w->others[w->other_count++] = (struct close_other){site, row->group, w->job->pretrain[site]};
+    bool any = !cold && kedge_job_spec_refreshes(&w->job->spec, w->result->round);
+    if (row->group != KEDGE_COORD_NONE && (any || (cold && main_in->progress != KEDGE_INPUT_ACCEPTED))) {
+        w->others[w->other_count++] = (struct close_other){
+            site, row->group, kedgei_close_place(w->job, h->sites[site].tenant), w->job->pretrain[site]};
     }
     bool both_refused =
         main_in->progress == KEDGE_INPUT_REFUSED && row->pretrain.progress == KEDGE_INPUT_REFUSED;
@@ -316,6 +321,9 @@ void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_
         memcpy(w->result->before[g].b, view.models[g].b, KEDGE_HASH_LEN);
     }
     memcpy(w->result->directions, job->directions, sizeof job->directions);
+    if (kind != KEDGE_TASK_PRETRAIN) {
+        memcpy(w->result->made, job->made, sizeof job->made);
+    }
     memcpy(w->result->state_before, job->states, sizeof job->states);
     w->former_count = job->result ? job->result->groups : 0;
     if (job->result) {

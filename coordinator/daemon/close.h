@@ -26,9 +26,11 @@ struct close_input {
     struct kedge_blob_at file; /* at path */
     bool left_out;
 };
-/* A site with a group that sent nothing to a round in which groups are made anew. */
+/* A site with a group: in a round in which groups are made anew one that sent nothing to it, where directions are
+ * estimated again any. In site order. */
 struct close_other {
     uint32_t site, former;
+    uint32_t tenant; /* place in the spec */
     struct kedge_hash update; /* by which it was given its group */
 };
 struct close_work;
@@ -82,6 +84,9 @@ KEDGE_NODISCARD int kedgei_close_direction(struct kedge_host *h, struct close_wo
 /* A PRETRAIN round behind the first: groups, models, directions, and the groups of all who have one. On a
  * worker. */
 KEDGE_NODISCARD int kedgei_close_regroup(struct kedge_host *h, struct close_work *w);
+
+/* Behind the steps of a round of training: directions estimated again, where it is time. On a worker. */
+KEDGE_NODISCARD int kedgei_close_refresh(struct kedge_host *h, struct close_work *w);
 
 /* Writes the input lists and fills result->aggregates. Groups, weights and which groups were trained must be
  * known; the models need not be. On a worker. */

@@ -50,6 +50,7 @@ struct kedge_job {
     uint32_t model_count; /* after the last closed round; of an ended job the released ones */
     struct kedge_hash models[KEDGE_GROUPS_MAX];
     struct kedge_hash directions[KEDGE_GROUPS_MAX];
+    struct kedge_hash made[KEDGE_GROUPS_MAX];   /* with which groups were made, zero: `directions` */
     struct kedge_hash states[KEDGE_GROUPS_MAX]; /* of the server's optimiser, after the last closed round;
                                                    zero: it begins */
     struct kedge_hash *pretrain;                /* per site: digest of its accepted pre-training update */

@@ -223,6 +223,7 @@ static int load_closed_round(struct kedge_walk *w)
     for (uint32_t g = 0; g < step->group_count; g++) {
         memcpy(models[g].b, step->groups[g].after.b, sizeof models[g].b);
         job->directions[g] = step->groups[g].direction;
+        job->made[g] = step->groups[g].made;
         job->states[g] = step->groups[g].state_after;
         job->models[g] = step->groups[g].after;
     }
@@ -235,6 +236,7 @@ static int load_closed_round(struct kedge_walk *w)
                                    .job = job->slot,
                                    .round = job->round,
                                    .closed = true,
+                                   .regroup = kedge_job_spec_drifted(step->drift),
                                    .model_count = job->model_count,
                                    .models = models};
     err = kind_of_round(w, job->round, &ev.kind); /* `step` is overwritten */
@@ -348,6 +350,18 @@ static int check_agreement(struct kedge_walk *w, const struct kedge_job_record *
             record->job.s, kedge_job_state_name(record->state));
     }
     return KEDGE_OK;
+}
+
+/* As job-opened says, or made again where it is still to come. */
+static int load_first_models(struct kedge_walk *w, const uint64_t *opened)
+{
+    int err = opened ? kedge_walk_read(w, w->h->main.ledger, *opened, KEDGE_ST_JOB_OPENED)
+                     : kedge_first_models_make(w->h, w->job, w->d);
+    if (!err && opened) {
+        kedge_first_models_take(w->job, &w->st->u.job_opened);
+    }
+    kedge_first_models_begin(w->job);
+    return err;
 }
 
 static int load_job(struct kedge_walk *w, const struct kedge_job_record *record)

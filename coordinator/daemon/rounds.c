@@ -205,6 +205,7 @@ static int add_step(struct kedge_job *job, struct kedge_statement *st, struct ke
                                          : kedge_job_spec_step_rule(&job->spec, cold, r->mixed);
     snprintf(step->rule, sizeof step->rule, "%s", cold && r->round > 0 ? KEDGE_RULE_RECLUSTER : rule.s);
     step->eta = r->mixed ? job->spec.mixing : 0;
+    step->drift = r->drift;
     step->group_count = r->groups;
     for (uint32_t g = 0; g < r->groups; g++) {
         step->groups[g] = (struct kedge_st_step_group){.group = g,
@@ -212,6 +213,7 @@ static int add_step(struct kedge_job *job, struct kedge_statement *st, struct ke
                                                        .aggregate = r->aggregate[g],
                                                        .after = r->after[g],
                                                        .direction = r->directions[g],
+                                                       .made = r->made[g],
                                                        .state_before = r->state_before[g],
                                                        .state_after = r->state_after[g]};
         refs[ref_count++] = r->aggregate[g];

@@ -16,6 +16,8 @@ struct kedge_round_result {
     enum kedge_task_kind kind;
     struct kedge_hash before[KEDGE_GROUPS_MAX], aggregate[KEDGE_GROUPS_MAX], after[KEDGE_GROUPS_MAX];
     struct kedge_hash directions[KEDGE_GROUPS_MAX];
+    struct kedge_hash made[KEDGE_GROUPS_MAX]; /* with which groups were made, zero: `directions` */
+    double drift;                             /* how far the ones are from the others, where it was asked */
     /* what the server's optimiser made of the aggregate, the aggregate without one; its state, zero: none */
     struct kedge_hash stepped[KEDGE_GROUPS_MAX];
     struct kedge_hash state_before[KEDGE_GROUPS_MAX], state_after[KEDGE_GROUPS_MAX];

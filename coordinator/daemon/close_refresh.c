@@ -1,0 +1,122 @@
+/* Closing a round of training in which directions are estimated again, from the updates by which all sites
+ * have their groups: newer ones than the groups were made from, of more sites. How far they have moved
+ * decides whether the next round makes new groups. */
+#include <string.h>
+
+#include "chain/compute/drift.h"
+#include "common/base/mem.h"
+#include "coordinator/daemon/close.h"
+#include "coordinator/daemon/host.h"
+#include "grouping/flexcfl.h"
+
+/* Those who speak for their groups: as many as groups are made from, of each tenant as equal a number as
+ * there are. */
+static int choose_signs(const struct close_work *w, bool *selected)
+{
+    const size_t n = w->other_count;
+    uint32_t *scratch = kedge_mem_new(3 * n + 1, sizeof *scratch);
+    if (!scratch) {
+        return KEDGE_E_NOMEM;
+    }
+    for (size_t i = 0; i < n; i++) {
+        scratch[2 * n + i] = w->others[i].tenant;
+    }
+    kedge_coord_select_by_quota(w->job->spec.seed, w->result->round, scratch + 2 * n, (uint32_t)n, 0, scratch,
+                                selected);
+    kedge_mem_free(scratch);
+    return KEDGE_OK;
+}
+
+struct signs {
+    char (*path)[KEDGE_PATH_MAX];
+    struct kedge_blob_at *files;
+    uint32_t *tenant;
+    size_t count;
+};
+
+/* The chosen ones of a group whose update is still here. */
+static int gather_signs(struct kedge_host *h, const struct close_work *w, const bool *selected,
+                        uint32_t group, struct signs *s)
+{
+    int err = KEDGE_OK;
+    s->count = 0;
+    for (size_t i = 0; i < w->other_count && !err; i++) {
+        const struct close_other *o = &w->others[i];
+        struct kedge_blobs *blobs = h->tenants[h->sites[o->site].tenant].log.blobs;
+        if (!selected[i] || o->former != group
+            || kedge_blobs_find(blobs, &o->update, NULL) == KEDGE_E_NOT_FOUND) {
+            continue;
+        }
+        s->tenant[s->count] = o->tenant;
+        err = kedge_blobs_at(blobs, &o->update, s->path[s->count], &s->files[s->count]);
+        s->count++;
+    }
+    return err;
+}
+
+/* A group without such a site, or whose sites' updates point nowhere, keeps its direction. */
+static int estimate(struct kedge_host *h, struct close_work *w, const struct signs *s, uint32_t group)
+{
+    const struct kedge_compute_sites members = {s->files, s->tenant, s->count};
+    struct kedge_round_result *r = w->result;
+    struct kedge_hash *made = &r->made[group], *now = &r->directions[group], next;
+    struct kedge_blob_writer *writer;
+    struct kedge_sink sink;
+    if (s->count == 0) {
+        return KEDGE_OK;
+    }
+    int err = kedgei_close_blob_begin(h, w->job->update_len, &writer, &sink, &w->models.diag);
+    if (!err) {
+        err = kedge_compute_direction(&w->job->layout, &members, &w->job->spec, sink, &w->models.diag);
+        err = kedgei_close_blob_end(writer, err, &next, &w->models.diag);
+    }
+    if (err) {
+        return err == KEDGE_E_NO_DIRECTION ? KEDGE_OK : err;
+    }
+    struct kedge_hash begin = kedge_hash_is_zero(made) ? *now : *made;
+    *now = next;
+    *made = begin;
+    if (kedge_hash_eq(&begin, &next)) {
+        memset(made, 0, sizeof *made);
+    }
+    return KEDGE_OK;
+}
+
+static int measure_drift(struct kedge_host *h, struct close_work *w)
+{
+    struct kedge_round_result *r = w->result;
+    char paths[2][KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
+    const char *made[KEDGE_GROUPS_MAX], *now[KEDGE_GROUPS_MAX];
+    int err = KEDGE_OK;
+    for (uint32_t g = 0; g < r->groups && !err; g++) {
+        const struct kedge_hash *begin = kedge_hash_is_zero(&r->made[g]) ? &r->directions[g] : &r->made[g];
+        made[g] = paths[0][g];
+        now[g] = paths[1][g];
+        err = kedge_blobs_path(h->main.blobs, begin, paths[0][g]);
+        err = err ? err : kedge_blobs_path(h->main.blobs, &r->directions[g], paths[1][g]);
+    }
+    return err ? err : kedge_compute_drift(&w->job->layout, made, now, r->groups, &r->drift, &w->models.diag);
+}
+
+int kedgei_close_refresh(struct kedge_host *h, struct close_work *w)
+{
+    const size_t n = w->other_count;
+    if (!kedge_job_spec_refreshes(&w->job->spec, w->result->round) || n == 0) {
+        return KEDGE_OK;
+    }
+    bool *selected = kedge_mem_new(n, sizeof *selected);
+    struct signs s = {.path = kedge_mem_new(n, sizeof *s.path),
+                      .files = kedge_mem_new(n, sizeof *s.files),
+                      .tenant = kedge_mem_new(n, sizeof *s.tenant)};
+    int err = selected && s.path && s.files && s.tenant ? choose_signs(w, selected) : KEDGE_E_NOMEM;
+    for (uint32_t g = 0; g < w->result->groups && !err; g++) {
+        err = gather_signs(h, w, selected, g, &s);
+        err = err ? err : estimate(h, w, &s, g);
+    }
+    err = err ? err : measure_drift(h, w);
+    kedge_mem_free(selected);
+    kedge_mem_free(s.path);
+    kedge_mem_free(s.files);
+    kedge_mem_free(s.tenant);
+    return err;
+}
