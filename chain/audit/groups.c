@@ -153,27 +153,35 @@ static bool is_within_round(const struct kedgei_log *log, const struct kedgei_ro
            && (!round->step || index < kedgei_anchored_before(log, round->step->index));
 }
 
+/* The last round up to `number`, NULL: there is none. Their numbers have no gaps (round_opened). */
+static const struct kedgei_round *round_up_to(const struct kedgei_job *job, uint32_t number)
+{
+    if (job->round_count == 0 || number < job->rounds[0].number) {
+        return NULL;
+    }
+    size_t at = number - job->rounds[0].number;
+    return &job->rounds[at < job->round_count ? at : job->round_count - 1];
+}
+
+const struct kedgei_round *kedgei_round_closed(const struct kedgei_job *job, uint32_t number)
+{
+    const struct kedgei_round *round = round_up_to(job, number);
+    while (round && !round->step) { /* only the last one may have none */
+        round = round > job->rounds ? round - 1 : NULL;
+    }
+    return round;
+}
+
 uint32_t kedgei_groups_after(const struct kedgei_job *job, uint32_t number)
 {
-    uint32_t groups = 0;
-    for (size_t i = job->round_count; i > 0 && groups == 0; i--) {
-        const struct kedgei_round *round = &job->rounds[i - 1];
-        if (round->number <= number && round->step) {
-            groups = ((const struct kedge_st_step *)round->step->body)->group_count;
-        }
-    }
-    return groups > 0 ? groups : job->groups;
+    const struct kedgei_round *round = kedgei_round_closed(job, number);
+    return round ? ((const struct kedge_st_step *)round->step->body)->group_count : job->groups;
 }
 
 uint32_t kedgei_grouped_in(const struct kedgei_job *job, uint32_t number)
 {
-    for (size_t i = job->round_count; i > 0; i--) {
-        const struct kedgei_round *round = &job->rounds[i - 1];
-        if (round->number <= number && round->pretrain) {
-            return round->number;
-        }
-    }
-    return 0;
+    const struct kedgei_round *round = round_up_to(job, number);
+    return round ? round->grouped_in : 0;
 }
 
 /* A site's group when groups were made anew: once per site, behind the close that made them and in front of

@@ -89,6 +89,7 @@ struct kedgei_log {
 struct kedgei_round {
     uint32_t number;
     bool pretrain; /* its updates make groups: round 0, and when groups are made anew */
+    uint32_t grouped_in; /* the last round up to this one in which groups were made, 0: none */
     struct kedgei_fact *opened, *step;
     uint32_t aggregate_count;
     struct kedgei_fact *aggregates[KEDGE_GROUPS_MAX]; /* by group, NULL: none */
@@ -242,6 +243,8 @@ uint32_t kedgei_group_then(const struct kedgei_log *log, const struct kedge_id *
 /* Whether that was the site's group at a time when the log had some size from least on, below most. */
 bool kedgei_group_was(const struct kedgei_log *log, const struct kedge_id *job, const struct kedge_id *site,
                       uint64_t least, uint64_t most, uint32_t group);
+/* The last closed round up to `number`; NULL: there is none. */
+const struct kedgei_round *kedgei_round_closed(const struct kedgei_job *job, uint32_t number);
 /* Groups that the job has behind its last closed round up to `number`; 0: none is closed. */
 uint32_t kedgei_groups_after(const struct kedgei_job *job, uint32_t number);
 /* Groups were made anew in this round. */

@@ -356,13 +356,10 @@ static const struct kedgei_round *directions_of(const struct kedgei_job *job,
                                                 const struct kedge_st_group_assigned *g)
 {
     bool made = g->how == KEDGE_GROUP_COLD_START || g->how == KEDGE_GROUP_RECLUSTER;
-    for (size_t i = job->round_count; i > 0; i--) {
-        const struct kedgei_round *round = &job->rounds[i - 1];
-        if (round->step && (made ? round->number == g->round : round->number < g->round)) {
-            return round;
-        }
-    }
-    return NULL;
+    const struct kedgei_round *round = made           ? kedgei_round_find(job, g->round)
+                                       : g->round > 0 ? kedgei_round_closed(job, g->round - 1)
+                                                      : NULL;
+    return round && round->step ? round : NULL;
 }
 
 static void add_assigned(struct kedgei_replay *r, const struct kedgei_log *log)

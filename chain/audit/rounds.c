@@ -68,8 +68,12 @@ int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct k
     }
     KEDGE_ASSERT(job->rounds);
     bool pretrain = is_pretrain(job, last_round(job), number); /* `last` may have moved */
+    last = last_round(job);
     job->rounds[job->round_count++] =
-        (struct kedgei_round){.number = number, .pretrain = pretrain, .opened = fact};
+        (struct kedgei_round){.number = number,
+                              .pretrain = pretrain,
+                              .grouped_in = pretrain ? number : last ? last->grouped_in : 0,
+                              .opened = fact};
     if ((o->round_kind == KEDGE_TRAIN_PRETRAIN) != pretrain) {
         kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "round %u has the wrong kind", number);
     }
