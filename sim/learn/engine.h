@@ -10,6 +10,7 @@
 #include "client/train/net.h"
 #include "grouping/flexcfl.h"
 #include "sim/learn/learn.h"
+#include "sim/learn/trace.h"
 #include "sim/partition/recipes.h"
 #include "strategy/server.h"
 
@@ -172,6 +173,8 @@ struct kedgei_learn {
     bool cold_started, keeps_updates; /* keeps_updates: all pre-training updates, for clusterings to come */
     enum kedge_edc edc;
     bool has_truth; /* sites[].truth means something */
+    bool has_trace;
+    struct kedgei_trace trace;
     const struct kedge_rule *rule;
     uint32_t *order;              /* scratch, one a site */
     uint32_t *asked, asked_count; /* sites that pre-train or choose; room for all */
@@ -274,6 +277,11 @@ void kedgei_learn_tell_groups(struct kedgei_learn *l);
 /* Of a site's part in a round: the model down, E epochs, the update up. */
 double kedgei_learn_seconds(const struct kedgei_learn *l, uint32_t site);
 double kedgei_learn_joules(const struct kedgei_learn *l, uint32_t site);
+/* Whether a site can be asked now, by the trace; whether it stays for so long. */
+bool kedgei_learn_is_there(const struct kedgei_learn *l, uint32_t site);
+bool kedgei_learn_stays(const struct kedgei_learn *l, uint32_t site, double seconds);
+/* When the first site can be asked, now or later; INFINITY: never. */
+double kedgei_learn_somebody_s(const struct kedgei_learn *l);
 /* Whether a site that is asked does not answer. */
 bool kedgei_learn_fails(const struct kedgei_learn *l, uint64_t round, uint32_t site);
 uint32_t kedgei_learn_first_rounds(const struct kedgei_learn *l);

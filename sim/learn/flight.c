@@ -27,8 +27,14 @@ static void begin(struct kedgei_learn *l, uint32_t i, uint32_t round, double now
     kedge_rng_init(&rng, l->spec->seed, KEDGE_RNG_SELECT, l->started, 1);
     f->busy = 0;
     uint32_t site = (uint32_t)kedge_rng_below(&rng, l->n);
-    for (uint32_t k = 0; k < l->n && is_at_work(l, site); k++) {
+    for (uint32_t k = 0; k < l->n && (is_at_work(l, site) || !kedgei_learn_is_there(l, site)); k++) {
         site = (site + 1) % l->n;
+    }
+    if (!kedgei_learn_is_there(l, site)) { /* nobody is free: the slot waits */
+        *f = (struct kedgei_learn_flight){
+            .site = site, .round = round, .finish_s = kedgei_learn_somebody_s(l)};
+        f->finish_s = f->finish_s > now ? f->finish_s : now + 1; /* who is there is at work */
+        return;
     }
     *f = (struct kedgei_learn_flight){.site = site,
                                       .round = round,
@@ -81,9 +87,17 @@ int kedgei_learn_fly(struct kedgei_learn *l, uint32_t round)
         uint32_t i = find_first(l);
         struct kedgei_learn_flight f = l->flight[i];
         float *base = l->bases + (size_t)(l->flight_count + l->items_count) * l->d;
+        if (!isfinite(f.finish_s)) { /* nobody comes any more */
+            break;
+        }
         l->line.virtual_s = f.finish_s;
+        if (!f.busy) {
+            begin(l, i, round, f.finish_s);
+            continue;
+        }
         l->line.joules += kedgei_learn_joules(l, f.site);
-        if (!kedgei_learn_fails(l, f.stream, f.site)) { /* who fails is replaced and nobody waits */
+        if (!kedgei_learn_fails(l, f.stream, f.site)
+            && kedgei_learn_is_there(l, f.site)) { /* who fails is replaced and nobody waits */
             memcpy(base, l->bases + (size_t)i * l->d, l->d * sizeof *base);
             l->items[l->items_count++] =
                 (struct kedgei_learn_item){.site = f.site,

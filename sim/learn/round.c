@@ -18,10 +18,38 @@ uint32_t kedgei_learn_first_rounds(const struct kedgei_learn *l)
 
 /* ---- who takes part ---- */
 
+bool kedgei_learn_is_there(const struct kedgei_learn *l, uint32_t site)
+{
+    return !l->has_trace
+           || kedgei_trace_at(&l->trace, site, l->sites[site].device, l->line.virtual_s).available;
+}
+
+bool kedgei_learn_stays(const struct kedgei_learn *l, uint32_t site, double seconds)
+{
+    double now = l->line.virtual_s;
+    return !l->has_trace
+           || kedgei_trace_when(&l->trace, site, l->sites[site].device, now, false) >= now + seconds;
+}
+
+double kedgei_learn_somebody_s(const struct kedgei_learn *l)
+{
+    double first = (double)INFINITY, now = l->line.virtual_s;
+    for (uint32_t i = 0; i < l->n; i++) {
+        double at = kedgei_learn_is_there(l, i)
+                        ? now
+                        : kedgei_trace_when(&l->trace, i, l->sites[i].device, now, true);
+        first = at < first ? at : first;
+    }
+    return first;
+}
+
 static bool is_available(const struct kedgei_learn *l, uint32_t round, uint32_t site)
 {
     double share = l->spec->devices[l->sites[site].device].available;
     struct kedge_rng rng;
+    if (!kedgei_learn_is_there(l, site)) {
+        return false;
+    }
     if (share >= 1) {
         return true;
     }
@@ -52,6 +80,8 @@ static int select_sites(struct kedgei_learn *l, uint32_t round)
         count = l->n;
     }
     l->selected_count = 0;
+    double from = l->has_trace ? kedgei_learn_somebody_s(l) : l->line.virtual_s;
+    l->line.virtual_s = isfinite(from) ? from : l->line.virtual_s; /* where nobody comes, rounds stay empty */
     for (uint32_t i = 0; i < count && l->selected_count < wanted; i++) {
         if (is_available(l, round, ids[i])) {
             l->selected[l->selected_count++] = ids[i];
@@ -65,9 +95,13 @@ static int select_sites(struct kedgei_learn *l, uint32_t round)
 double kedgei_learn_seconds(const struct kedgei_learn *l, uint32_t site)
 {
     const struct kedge_learn_device *d = &l->spec->devices[l->sites[site].device];
-    double samples = (double)l->sites[site].train_count * l->spec->epochs;
+    double samples = (double)l->sites[site].train_count * l->spec->epochs, speed = d->samples_per_s;
+    if (l->has_trace) {
+        double own = kedgei_trace_at(&l->trace, site, l->sites[site].device, l->line.virtual_s).samples_per_s;
+        speed = own > 0 ? own : speed;
+    }
     double models = l->spec->strategy->local == KEDGE_LOCAL_SCAFFOLD ? 4 : 2;
-    return samples / d->samples_per_s + models * (double)l->d * 4 / d->bytes_per_s;
+    return samples / speed + models * (double)l->d * 4 / d->bytes_per_s;
 }
 
 double kedgei_learn_joules(const struct kedgei_learn *l, uint32_t site)
@@ -121,7 +155,7 @@ static int plan_training(struct kedgei_learn *l, uint32_t round)
         }
         double seconds = kedgei_learn_seconds(l, site);
         bool late = spec->deadline_s > 0 && seconds > spec->deadline_s,
-             lost = kedgei_learn_fails(l, round, site);
+             lost = kedgei_learn_fails(l, round, site) || !kedgei_learn_stays(l, site, seconds);
         if (twice) {
             err = kedgei_learn_own(l, site, NULL);
         }

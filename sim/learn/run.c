@@ -10,6 +10,7 @@ static void learn_deinit(struct kedgei_learn *l)
     kedgei_learn_flight_deinit(l);
     kedgei_learn_lanes_deinit(l);
     kedgei_learn_sites_deinit(l);
+    kedgei_trace_deinit(&l->trace);
     kedgei_learn_pool_deinit(&l->pool);
     kedge_mem_free(l->models);
     kedge_mem_free(l->w0);
@@ -73,6 +74,11 @@ static int learn_init(struct kedgei_learn *l)
     l->result_size = (sizeof(struct kedgei_learn_result) + (two ? 2 : 1) * l->d * 4 + 7) / 8 * 8;
     kedge_train_set_threads(1);
     err = kedgei_learn_sites_init(l);
+    if (!err && spec->trace[0]) {
+        err = kedgei_trace_load(spec->trace, l->n, spec->device_count, spec->trace_period_s, &l->trace,
+                                l->reterr);
+        l->has_trace = !err;
+    }
     l->order = kedge_mem_new(l->n ? l->n : 1, sizeof *l->order);
     if (!err && !l->order) {
         err = kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u sites", l->n);
@@ -144,7 +150,7 @@ int kedge_learn_run(const struct kedge_learn_spec *spec, const struct kedge_lear
         return kedge_diag_set(reterr, KEDGE_E_ARG, "through: kedge sim alone goes through \"%s\"",
                               as_jobs ? "job-rounds" : "protocol");
     }
-    struct kedgei_learn *l;
+    struct kedgei_learn *l = NULL;
     int err = kedgei_learn_new(spec, host, reterr, &l);
     if (err) {
         return err;

@@ -116,6 +116,10 @@ static int check_fit(const struct kedge_learn_spec *s, struct kedge_diag *reterr
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "attackers: %g does not go with this attack",
                               s->attackers);
     }
+    if (s->trace_period_s > 0 && !s->trace[0]) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "trace_period_s: %g, but there is no trace",
+                              s->trace_period_s);
+    }
     if (s->strategy->asynchronous && s->options.buffer > s->sites_per_round) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "buffer: %g updates, but only %u sites work at a time",
                               s->options.buffer, s->sites_per_round);
@@ -151,6 +155,7 @@ int kedge_learn_spec_check(const struct kedge_learn_spec *s, struct kedge_diag *
         {"attack_scale", s->attack_scale, -1e9, 1e9},
         {"fail", s->fail, 0, 0.999999},
         {"deadline_s", s->deadline_s, 0, 1e12},
+        {"trace_period_s", s->trace_period_s, 0, 1e12},
         {"evaluate_every", s->evaluate_every, 1, 1000000},
     };
     int err = check_numbers(n, sizeof n / sizeof n[0], reterr);

@@ -48,8 +48,16 @@ static bool is_zero(const struct kedgei_spec_row *row, const void *base)
 {
     const char *from = (const char *)base + row->offset;
     uint32_t word = 0;
+    double real = 0;
     if (row->kind == KEDGEI_SPEC_BOOL) {
         return !*(const bool *)from;
+    }
+    if (row->kind == KEDGEI_SPEC_TEXT) {
+        return *from == '\0';
+    }
+    if (row->kind == KEDGEI_SPEC_REAL) {
+        memcpy(&real, from, sizeof real);
+        return !(real > 0 || real < 0);
     }
     KEDGE_ASSERT(row->kind == KEDGEI_SPEC_U32 || row->kind == KEDGEI_SPEC_WORD);
     memcpy(&word, from, sizeof word);

@@ -93,6 +93,8 @@ const struct kedgei_spec_row kedgei_spec_rows[] = {
     BELOW("", "fail", fail, 0, 1),
     REAL("", "deadline_s", deadline_s, 0, SECONDS_MAX),
     WHOLE("", "evaluate_every", evaluate_every, 1, KEDGE_ROUNDS_MAX),
+    {"", "trace", KEDGEI_SPEC_TEXT, AT(trace), 0, KEDGE_LEARN_PATH_MAX - 1, 0, 0, NULL, true},
+    {"", "trace_period_s", KEDGEI_SPEC_REAL, AT(trace_period_s), 0, SECONDS_MAX, 0, 0, NULL, true},
     {"", "through", KEDGEI_SPEC_WORD, AT(through), 0, 0, 0, 0, throughs, true},
     {"", "faults", KEDGEI_SPEC_BOOL, AT(faults), 0, 1, 0, 0, NULL, true},
     {"", "quorum", KEDGEI_SPEC_U32, AT(quorum), 0, KEDGE_LEARN_SITES_MAX, 0, 0, NULL, true},
