@@ -318,6 +318,7 @@ START_TEST(own_models_have_a_worst_tenth_of_their_own)
     digits(&s, names[_i]);
     s.partition = KEDGE_LEARN_MNIST; /* two digits a site: own models are far better */
     s.epochs = 5;
+    s.sites_per_round = s.sites; /* all have one */
     run(&s, &log);
     const struct kedge_learn_round *last = &log.lines[7];
     if (_i == 3) {
