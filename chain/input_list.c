@@ -12,7 +12,8 @@
 #define LEAF_MAX ((uint64_t)1 << 53)
 #define WEIGHT_MAX ((uint64_t)1 << 62)
 
-static const char *const use_names[] = {"candidate", "selected", "aggregated", "grouped", "refused"};
+static const char *const use_names[] = {"candidate", "selected", "aggregated", "grouped",
+                                        "refused",   "working",  "away"};
 enum { USE_COUNT = sizeof use_names / sizeof use_names[0] };
 
 const char *kedge_input_use_name(enum kedge_input_use use)
@@ -61,7 +62,7 @@ static bool is_row(const struct kedge_input_row *row)
 {
     return kedge_id_is_valid(kedge_view_of(row->site.s, strnlen(row->site.s, sizeof row->site.s)))
            && (unsigned)row->use < USE_COUNT && row->group < KEDGE_GROUPS_MAX && row->leaf <= LEAF_MAX
-           && row->weight <= WEIGHT_MAX
+           && row->weight <= WEIGHT_MAX && row->round <= KEDGE_ROUNDS_MAX
            && is_reason(kedge_view_of(row->reason, strnlen(row->reason, sizeof row->reason)));
 }
 
@@ -84,8 +85,12 @@ int kedge_input_list_encode(const struct kedge_input_row *rows, size_t count, st
         kedge_buf_printf(
             out,
             "{\"site\":\"%s\",\"use\":\"%s\",\"group\":%" PRIu32 ",\"leaf\":%" PRIu64
-            ",\"leaf_hash\":\"%s\",\"update\":\"%s\",\"weight\":\"%" PRIu64 "\",\"reason\":\"%s\"}\n",
+            ",\"leaf_hash\":\"%s\",\"update\":\"%s\",\"weight\":\"%" PRIu64 "\",\"reason\":\"%s\"",
             r->site.s, use_names[r->use], r->group, r->leaf, leaf_hash, update, r->weight, r->reason);
+        if (r->round > 0) {
+            kedge_buf_printf(out, ",\"round\":%" PRIu32, r->round);
+        }
+        kedge_buf_put(out, "}\n", 2);
     }
     if (out->err) {
         out->len = len;
@@ -110,6 +115,21 @@ static bool find_use(struct kedge_view name, enum kedge_input_use *ret_use)
     return false;
 }
 
+/* `,"round":N}` or `}` is all that is left. */
+static bool take_round(struct kedge_view *rest, uint32_t *ret)
+{
+    struct kedge_view round;
+    uint64_t n = 0;
+    if (kedgei_take_prefix(rest, ",\"round\":")) {
+        if (!kedgei_cut(rest, '}', &round) || kedge_decimal_decode(round, KEDGE_ROUNDS_MAX, &n) || n == 0) {
+            return false;
+        }
+        *ret = (uint32_t)n;
+        return rest->len == 0;
+    }
+    return kedge_view_eq(*rest, kedge_view_str("}"));
+}
+
 static int decode_row(struct kedge_view line, struct kedge_input_row *ret)
 {
     struct kedge_view site, use, group, leaf, leaf_hash, update, weight, reason;
@@ -119,7 +139,7 @@ static int decode_row(struct kedge_view line, struct kedge_input_row *ret)
         || !take_value(&rest, "\"leaf_hash\":\"", '"', &leaf_hash)
         || !take_value(&rest, ",\"update\":\"", '"', &update)
         || !take_value(&rest, ",\"weight\":\"", '"', &weight)
-        || !take_value(&rest, ",\"reason\":\"", '"', &reason) || !kedge_view_eq(rest, kedge_view_str("}"))) {
+        || !take_value(&rest, ",\"reason\":\"", '"', &reason) || !take_round(&rest, &ret->round)) {
         return KEDGE_E_FORMAT;
     }
     uint64_t g = 0;

@@ -1,6 +1,7 @@
 /* Input lists: the blobs that round-opened and aggregate statements point to, one per tenant: which sites
  * were candidates, selected, aggregated, grouped or turned away. JSON lines with exactly one encoding:
  *   {"site":"s1","use":"aggregated","group":0,"leaf":7,"leaf_hash":"…","update":"…","weight":"9","reason":""}
+ * and, where the row is about the task of an earlier round, ,"round":3 behind the reason;
  * sorted by (site, use, group, leaf, update), strictly ascending, LF after each row. (Updates turned away at
  * the door have no leaf; their digests keep them apart.) Pure. */
 #ifndef KEDGE_CHAIN_INPUT_LIST_H
@@ -27,6 +28,8 @@ enum kedge_input_use {
     KEDGE_USE_AGGREGATED,
     KEDGE_USE_GROUPED,
     KEDGE_USE_REFUSED,
+    KEDGE_USE_WORKING, /* asynchronous jobs: at work on the task of an earlier round … */
+    KEDGE_USE_AWAY,    /* … and not heard of as the round opened: it holds no place in it */
 };
 /* "candidate", …; static storage. */
 const char *kedge_input_use_name(enum kedge_input_use use);
@@ -40,6 +43,7 @@ struct kedge_input_row {
     struct kedge_hash update;                /* digest of the update, all zero where there is none */
     uint64_t weight;                         /* at most 2^62 */
     char reason[KEDGE_INPUT_REASON_MAX + 1]; /* why it was refused; printable ASCII without '"' and '\' */
+    uint32_t round; /* of the task, 1…KEDGE_ROUNDS_MAX, where it is not the list's; else 0 */
 };
 
 struct kedge_input_list {

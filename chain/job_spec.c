@@ -63,6 +63,8 @@ static const struct field_row rows[] = {
     ROW(tenant_share_max, FIELD_SHARE, false, tenant_share_max, 1, KEDGE_SHARE_ONE, KEDGE_SHARE_ONE),
     ROW(evaluate_every, FIELD_U32, false, evaluate_every, 0, KEDGE_ROUNDS_MAX, 1),
     ROW(round_timeout_s, FIELD_U32, false, round_timeout_s, 1, 604800, 3600),
+    ROW(staleness_max, FIELD_U32, false, staleness_max, 0, KEDGE_STALENESS_MAX,
+        KEDGEI_STALENESS_DEFAULT),
     LATER(choose),
     LATER(strategy),
     LATER(options),
@@ -302,7 +304,11 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
                               " tenants with at most %.6f each do not make a whole; raise it",
                               s->tenant_count, (double)s->tenant_share_max / KEDGE_SHARE_ONE);
     }
-    uint64_t sites = s->sites_per_round ? s->sites_per_round : KEDGE_SITES_MAX;
+    err = kedgei_spec_check_buffer(s, d);
+    if (err) {
+        return err;
+    }
+    uint64_t sites = kedgei_spec_updates_most(s);
     bool by_samples = kedge_job_spec_weighs_samples(s) && s->rule->kind == KEDGE_RULE_MEAN;
     uint64_t weight = by_samples || s->weight_max > KEDGE_WEIGHT_ONE ? s->weight_max : KEDGE_WEIGHT_ONE;
     err = kedge_scale_check(s->bound, s->scale, weight * sites);

@@ -61,6 +61,7 @@ struct kedge_job_spec {
                                   one part in as many as there are tenants. aggregation/share_cap.h */
     uint32_t evaluate_every;   /* rounds, 0 = never, default 1 */
     uint32_t round_timeout_s;  /* default 3600 */
+    uint32_t staleness_max;    /* asynchronous strategies: rounds for which an update waits, default 16 */
     const struct kedge_strategy
         *strategy; /* a row of strategy/'s table; default "fedavg", grouped "flexcfl" */
     enum kedge_choose choose; /* what decides the number of groups: "fixed", "silhouette", "gap"; default: the
@@ -103,6 +104,8 @@ bool kedge_job_spec_drifted(double drift);
 uint64_t kedge_job_spec_sign_first(const struct kedge_job_spec *spec, const struct kedge_layout *layout);
 /* The word of the key "server" for what the spec has; static. */
 const char *kedge_job_spec_server_name(const struct kedge_job_spec *spec);
+/* Updates with which a round of an asynchronous job closes; 0: rounds wait for their sites. */
+uint32_t kedge_job_spec_buffer(const struct kedge_job_spec *spec);
 /* An update weighs as much as it has samples (FedAvg), lowered where a tenant's share is capped. */
 bool kedge_job_spec_weighs_samples(const struct kedge_job_spec *spec);
 /* Steps and loss that a training update states are such that it can be weighed: steps 1 … 2^31 − 1 and a loss

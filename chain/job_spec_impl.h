@@ -20,14 +20,14 @@ KEDGE_NODISCARD int kedgei_spec_check_groups(struct kedge_job_spec *s, const str
 /* Key "choose" (job_spec_choose.c), once the strategy is known. */
 KEDGE_NODISCARD int kedgei_spec_read_choose(const struct json_t *root, struct kedge_job_spec *s,
                                             struct kedge_diag *d);
-/* Of an asynchronous strategy (job_spec_buffer.c): "buffer", "staleness_max" and what goes with them, once all
- * keys are read. */
-KEDGE_NODISCARD int kedgei_spec_check_buffer(const struct kedge_job_spec *s, const struct json_t *root,
-                                             struct kedge_diag *d);
-/* How many updates a round takes at most. */
-uint64_t kedgei_spec_updates_most(const struct kedge_job_spec *s);
 /* Numbers of the groups' life, once the options are read. */
 KEDGE_NODISCARD int kedgei_spec_check_refresh(const struct kedge_job_spec *s, struct kedge_diag *d);
+/* Of an asynchronous strategy (job_spec_buffer.c): "buffer", "staleness_max" and what goes with them, once all
+ * keys are read. */
+KEDGE_NODISCARD int kedgei_spec_check_buffer(const struct kedge_job_spec *s, struct kedge_diag *d);
+enum { KEDGEI_STALENESS_DEFAULT = 16 };
+/* How many updates a round takes at most. */
+uint64_t kedgei_spec_updates_most(const struct kedge_job_spec *s);
 /* What they mean together with all other keys, once these are read and their defaults taken. */
 KEDGE_NODISCARD int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag *d);
 

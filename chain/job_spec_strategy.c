@@ -34,9 +34,6 @@ static const char *not_run(const struct kedge_strategy *row)
     if (row->comparison_only) {
         return "it is there to be compared with";
     }
-    if (row->asynchronous) {
-        return "its server does not wait for rounds, and the record is one of rounds";
-    }
     if (row->grouping != KEDGE_GROUPING_KIND_NONE && row->grouping != KEDGE_GROUPING_KIND_EDGE && !grouped) {
         return "sites come to its groups in a way that no statement tells";
     }
@@ -272,7 +269,7 @@ static uint64_t steps_of(const struct kedge_job_spec *spec, uint64_t samples)
 
 int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag *d)
 {
-    bool many = s->sites_per_round == 0 || s->sites_per_round > KEDGE_RULE_VECTORS_MAX;
+    bool many = !s->strategy->asynchronous && kedgei_spec_updates_most(s) > KEDGE_RULE_VECTORS_MAX;
     bool many_cold = s->grouping != KEDGE_GROUPING_NONE
                      && (s->pretrain_sites == 0 || s->pretrain_sites > KEDGE_RULE_VECTORS_MAX);
     if (s->strategy->everybody && s->sites_per_round != 0) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain/audit/buffer.h"
 #include "chain/audit/weights.h"
 #include "common/base/mem.h"
 
@@ -35,6 +36,8 @@ struct round_check {
     struct kedgei_findings *f;
     bool incomplete; /* a list of ours is not in this copy: nothing can be missed in it */
     struct kedge_input_list opened[KEDGE_SPEC_TENANTS_MAX]; /* by place in the spec; rows NULL: none */
+    bool missing[KEDGE_SPEC_TENANTS_MAX];                   /* … for its list is not here */
+    struct kedgei_crew crews[KEDGE_SPEC_TENANTS_MAX];       /* asynchronous: who is at work, by place */
 };
 
 static uint32_t place_of(const struct round_check *c, const struct kedgei_log *log)
@@ -78,7 +81,7 @@ static void check_candidate(const struct round_check *c, const struct kedgei_log
         || kedgei_group_was(log, &c->job->id, &row->site, before, after, row->group);
     bool plain = row->leaf == 0 && row->weight == 0 && row->reason[0] == '\0'
                  && kedge_hash_is_zero(&row->leaf_hash) && kedge_hash_is_zero(&row->update);
-    if ((row->use != KEDGE_USE_CANDIDATE && row->use != KEDGE_USE_SELECTED) || !plain || !group_fits) {
+    if (!kedgei_opened_row_fits(c->job, c->round, row) || !plain || !group_fits) {
         kedgei_error(c->f, KEDGE_AUDIT_LIST, &c->a->main, at, "row of \"%s\" of \"%s\" is no candidate's",
                      row->site.s, log->name);
     }
@@ -102,6 +105,7 @@ static void check_opened(struct round_check *c)
         if (!kedgei_list_read(c->a, log, &o->tenants[t].list, at, list, c->f)) {
             list->rows = NULL;
             list->count = 0;
+            c->missing[place_of(c, log)] = true;
             c->incomplete = c->a->skipped != NULL;
             continue;
         }
@@ -150,7 +154,7 @@ static void check_place(const struct round_check *c, const struct kedgei_fact *a
             list++;
         }
     }
-    if (!use_fits || !reason_fits || list != g->group
+    if (!use_fits || !reason_fits || list != g->group || !kedgei_closed_row_fits(c->job, c->round, row)
         || row->group >= kedgei_groups_after(c->job, c->round->number)) {
         kedgei_error(c->f, KEDGE_AUDIT_LIST, &c->a->main, aggregate->index,
                      "row of \"%s\" (%s, group %u, reason \"%s\") does not belong into the list of group %u",
@@ -190,8 +194,8 @@ static void check_named(const struct round_check *c, const struct kedgei_fact *a
     }
     struct kedgei_fact *fact = &log->facts[row->leaf];
     const struct kedge_st_update *u = fact->body;
-    if (fact->kind != KEDGE_ST_UPDATE || !kedge_id_eq(&u->job, &c->job->id) || u->round != c->round->number
-        || !kedge_id_eq(&u->site, &row->site)) {
+    if (fact->kind != KEDGE_ST_UPDATE || !kedge_id_eq(&u->job, &c->job->id)
+        || u->round != kedgei_row_round(c->round, row) || !kedge_id_eq(&u->site, &row->site)) {
         row_error(c, aggregate, log, row, "that entry is no update of this site for this round");
         return;
     }
@@ -217,6 +221,9 @@ static void check_named(const struct round_check *c, const struct kedgei_fact *a
     }
     if (row->leaf >= kedgei_anchored_before(log, aggregate->index)) {
         row_error(c, aggregate, log, row, "no checkpoint before the aggregate covers it");
+    }
+    if (kedgei_is_overdue(c->job, c->round, log, row->leaf)) {
+        row_error(c, aggregate, log, row, "it belongs in the list of an earlier close, which covers it");
     }
     if (row->use == KEDGE_USE_GROUPED) {
         const struct kedgei_fact *fact_of = kedgei_group_behind(log, &c->job->id, &row->site, row->leaf);
@@ -267,6 +274,7 @@ static void check_aggregate(struct round_check *c, const struct kedgei_fact *agg
             weight += row->use == counted ? row->weight : 0;
             refused += row->use == KEDGE_USE_REFUSED;
             check_row(c, aggregate, log, row);
+            kedgei_crew_settle(&c->crews[place_of(c, log)], &row->site);
             if (is_derived(c, row)) {
                 kedgei_weights_add(&weights, log, place_of(c, log), row, c->f);
             }
@@ -396,7 +404,7 @@ static void check_update(const struct round_check *c, const struct kedgei_update
                      u->round);
     }
     check_update_base(c, log, fact);
-    if (c->round->step && fact->listed == 0) {
+    if (c->round->step && fact->listed == 0 && !kedgei_job_is_asynchronous(c->job)) {
         kedgei_error_if_settled(c->a, c->f, KEDGE_AUDIT_UNLISTED, log, fact->index,
                                 "update of site \"%s\" for round %u, which closed without it", u->site.s,
                                 u->round);
@@ -405,32 +413,58 @@ static void check_update(const struct round_check *c, const struct kedgei_update
 
 struct round_ref {
     const struct kedgei_job *job;
-    const struct kedgei_round *round;
+    const struct kedgei_round *round; /* asynchronous: the first of all */
 };
 struct rounds_task {
     struct kedgei_audit *a;
     struct round_ref *rounds;
 };
 
-static void check_round(void *arg, uint64_t i, struct kedgei_findings *f)
+static void check_round(struct round_check *c)
 {
-    const struct rounds_task *task = arg;
-    struct round_check c = {.a = task->a, .job = task->rounds[i].job, .round = task->rounds[i].round, .f = f};
-    if (!task->a->skipped && !kedgei_job_whole(c.job)) {
-        return;
+    memset(c->missing, 0, sizeof c->missing);
+    check_opened(c);
+    check_root(c);
+    for (uint32_t t = 0; kedgei_job_is_asynchronous(c->job) && t < c->job->spec.tenant_count; t++) {
+        kedgei_crew_opened(c->a, c->round, c->job, &c->a->tenants[c->job->tenants[t]],
+                           c->missing[t] ? NULL : &c->opened[t], &c->crews[t], c->f);
     }
-    check_opened(&c);
-    check_root(&c);
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
-        if (c.round->aggregates[g]) {
-            check_aggregate(&c, c.round->aggregates[g]);
+        if (c->round->aggregates[g]) {
+            check_aggregate(c, c->round->aggregates[g]);
         }
     }
-    for (size_t k = 0; k < c.round->update_count && !c.incomplete; k++) {
-        check_update(&c, &c.a->updates[c.round->update_first + k]);
+    for (size_t k = 0; k < c->round->update_count && !c->incomplete; k++) {
+        check_update(c, &c->a->updates[c->round->update_first + k]);
     }
-    for (uint32_t t = 0; t < c.job->spec.tenant_count; t++) {
-        kedge_input_list_deinit(&c.opened[t]);
+    for (uint32_t t = 0; t < c->job->spec.tenant_count; t++) {
+        kedge_input_list_deinit(&c->opened[t]);
+    }
+}
+
+/* Lists of an asynchronous job's rounds name updates of earlier ones: they are looked at one behind the other.
+ */
+static void check_rounds(void *arg, uint64_t i, struct kedgei_findings *f)
+{
+    const struct rounds_task *task = arg;
+    const struct kedgei_job *job = task->rounds[i].job;
+    struct round_check c = {.a = task->a, .job = job, .f = f};
+    size_t count = kedgei_job_is_asynchronous(job) ? job->round_count : 1;
+    bool complete = true;
+    if (!task->a->skipped && !kedgei_job_whole(job)) {
+        return;
+    }
+    for (size_t r = 0; r < count; r++) {
+        c.round = task->rounds[i].round + r;
+        c.incomplete = false;
+        check_round(&c);
+        complete = complete && !c.incomplete;
+    }
+    if (kedgei_job_is_asynchronous(job) && complete) {
+        kedgei_check_unlisted(task->a, job, f);
+    }
+    for (uint32_t t = 0; t < job->spec.tenant_count; t++) {
+        kedgei_crew_deinit(&c.crews[t]);
     }
 }
 
@@ -447,11 +481,12 @@ int kedgei_check_inputs(struct kedgei_audit *a)
     }
     count = 0;
     for (uint32_t j = 0; j < a->job_count; j++) {
-        for (size_t r = 0; r < a->jobs[j]->round_count; r++) {
+        bool together = kedgei_job_is_asynchronous(a->jobs[j]);
+        for (size_t r = 0; r < a->jobs[j]->round_count && (r == 0 || !together); r++) {
             task.rounds[count++] = (struct round_ref){a->jobs[j], &a->jobs[j]->rounds[r]};
         }
     }
-    int err = kedgei_parallel(a, "rounds", count, check_round, &task);
+    int err = kedgei_parallel(a, "rounds", count, check_rounds, &task);
     kedgei_scratch_free(&a->scratch, task.rounds);
     return err;
 }

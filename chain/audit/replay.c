@@ -1,5 +1,6 @@
 /* Every decision once more, from its recorded inputs, by the functions that the coordinator's workers call.
  * Results are only hashed. Decisions are independent of each other: the inputs of each are in the record. */
+#include "chain/audit/buffer.h"
 #include "chain/audit/erased.h"
 
 #include <string.h>
@@ -130,6 +131,8 @@ static void replay_selection(const struct kedgei_replay *r, struct kedgei_decisi
         }
         kedge_coord_select_by_quota(spec->seed, d->round->number, tenant, (uint32_t)in.count,
                                     spec->pretrain_sites, scratch, selected);
+    } else if (kedgei_job_is_asynchronous(d->job)) {
+        kedgei_replay_draw(spec, d->round->number, &in, scratch, selected);
     } else if (root_of(spec, &in) < in.count) {
         kedge_coord_select_root(spec->seed, d->round->number, (uint32_t)in.count, root_of(spec, &in),
                                 spec->sites_per_round, scratch, selected);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/audit/buffer.h"
 #include "chain/audit/replay.h"
 #include "chain/audit/weights.h"
 #include "chain/compute/regroup.h"
@@ -22,6 +23,7 @@ static bool put_inputs(const struct kedgei_replay *r, const struct kedgei_decisi
         inputs[i].tenant = item->place;
         inputs[i].is_root = kedge_job_spec_is_root(&d->job->spec, item->place, &item->row.site);
         whole = kedgei_weights_facts(log, &item->row, &inputs[i].facts) && whole;
+        inputs[i].facts.staleness = kedgei_staleness(d->round->number, &item->row);
         recorded[i] = item->row.weight;
         *ret_sum += item->row.weight;
     }

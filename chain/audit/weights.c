@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "aggregation/share_cap.h"
+#include "chain/audit/buffer.h"
 #include "chain/compute/regroup.h"
 #include "common/base/mem.h"
 
@@ -49,7 +50,7 @@ static int compare_rows(const void *pa, const void *pb)
 }
 
 /* The rows' facts in site order; false when one names no statement. */
-static bool gather(struct kedgei_weights *w, const struct kedge_job_spec *spec,
+static bool gather(struct kedgei_weights *w, const struct kedge_job_spec *spec, uint32_t round,
                    struct kedge_compute_input *inputs)
 {
     bool whole = !w->unknown;
@@ -58,6 +59,7 @@ static bool gather(struct kedgei_weights *w, const struct kedge_job_spec *spec,
         inputs[i].tenant = w->rows[i].place;
         inputs[i].is_root = kedge_job_spec_is_root(spec, w->rows[i].place, &w->rows[i].row.site);
         whole = kedgei_weights_facts(w->rows[i].log, &w->rows[i].row, &inputs[i].facts);
+        inputs[i].facts.staleness = kedgei_staleness(round, &w->rows[i].row);
     }
     return whole;
 }
@@ -97,7 +99,8 @@ void kedgei_weights_check(const struct kedgei_audit *a, const struct kedgei_job 
     struct kedge_compute_input *inputs = kedge_mem_new(w->count + 1, sizeof *inputs);
     if (!weights.weight || !inputs) {
         f->nomem = true;
-    } else if (w->count > 0 && gather(w, &job->spec, inputs)) {
+    } else if (w->count > 0
+               && gather(w, &job->spec, ((const struct kedge_st_aggregate *)aggregate->body)->round, inputs)) {
         int err = kedge_compute_weigh(&job->spec, NULL, cold_start, inputs, w->count, &weights, &d);
         f->nomem = f->nomem || err == KEDGE_E_NOMEM;
         if (!err || err == KEDGE_E_NOT_FOUND) { /* not found: files decide, replay looks */

@@ -238,6 +238,13 @@ static void start(struct kedge_host *h, struct close_work *w)
 
 /* ---- snapshot on the loop ---- */
 
+/* Of the site's task: in an asynchronous job this one or an earlier one. */
+static uint32_t round_of(const struct kedge_host *h, const struct close_work *w, uint32_t site)
+{
+    const struct kedge_coord_row *row = kedge_coord_row(h->coord, w->job->slot, site);
+    return w->job->params.buffer > 0 && row->selected ? row->task_round : w->result->round;
+}
+
 static int snapshot_input(struct kedge_host *h, struct close_work *w, uint32_t site, uint32_t group,
                           uint32_t former, const struct kedge_coord_input *in)
 {
@@ -245,6 +252,7 @@ static int snapshot_input(struct kedge_host *h, struct close_work *w, uint32_t s
     struct kedge_hash digest;
     *c = (struct close_input){
         .site = site, .tenant = h->sites[site].tenant, .group = group, .former = former, .in = *in};
+    c->round = round_of(h, w, site);
     memcpy(digest.b, in->update.b, KEDGE_HASH_LEN);
     return kedge_blobs_at(h->tenants[c->tenant].log.blobs, &digest, c->path, &c->file);
 }
@@ -262,6 +270,8 @@ static void snapshot_row(struct kedge_host *h, struct close_work *w, uint32_t si
                                       .group = group == KEDGE_COORD_NONE ? 0 : group,
                                       .leaf = at_door ? 0 : in->leaf,
                                       .weight = refused ? 0 : 1};
+    uint32_t round = round_of(h, w, site);
+    c->row.round = round == w->result->round ? 0 : round;
     memcpy(c->row.update.b, in->update.b, KEDGE_HASH_LEN);
     if (refused) {
         snprintf(c->row.reason, sizeof c->row.reason, "%s",

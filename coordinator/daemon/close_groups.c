@@ -84,7 +84,8 @@ static int gather(const struct kedge_host *h, const struct close_work *w, uint32
                 .update = in->file,
                 .tenant = place,
                 .is_root = kedge_job_spec_is_root(&w->job->spec, place, &h->sites[in->site].id),
-                .facts.samples = in->in.weight};
+                .facts.samples = in->in.weight,
+                .facts.staleness = w->result->round - in->round};
         }
     }
     *ret = inputs;

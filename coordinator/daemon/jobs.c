@@ -78,6 +78,8 @@ static void set_params(struct kedge_job *job)
     p->by_tenant = kedge_job_spec_has_edges(s);
     p->evaluate_every = s->evaluate_every;
     p->weight_max = s->weight_max;
+    p->buffer = kedge_job_spec_buffer(s);
+    p->staleness_max = s->staleness_max;
     p->has_root = s->rule->needs_root;
     p->root_tenant = p->has_root ? p->tenants[s->root_tenant] : 0;
     p->root_site = s->root_site;

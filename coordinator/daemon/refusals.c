@@ -80,7 +80,7 @@ static int put_new(struct kedge_kv_tx *tx, const struct kedge_host *h, const str
     struct kedge_refusal_record r = {.job = h->jobs[fx->job].spec.name,
                                      .tenant = h->tenants[s->tenant].id,
                                      .site = s->id,
-                                     .round = fx->round,
+                                     .round = h->jobs[fx->job].round,
                                      .kind = fx->kind,
                                      .err = fx->err,
                                      .envelope = t->envelope_hash,
@@ -106,8 +106,9 @@ void kedge_host_refusal_store(struct kedge_host *h, const struct kedge_coord_eff
     struct kedge_kv_tx *tx;
     int err = kedge_kv_begin(h->kv, true, &tx, &d);
     if (!err) {
-        bool first = !job->has_refusals || job->refused_round != fx->round;
-        err = first ? kedge_host_refusals_drop(tx, &job->spec.name, fx->round) : KEDGE_OK;
+        /* of the open round, which in an asynchronous job need not be that of the task */
+        bool first = !job->has_refusals || job->refused_round != job->round;
+        err = first ? kedge_host_refusals_drop(tx, &job->spec.name, job->round) : KEDGE_OK;
         err = err ? err : put_new(tx, h, fx);
         if (err) {
             kedge_kv_abort(tx);
@@ -117,7 +118,7 @@ void kedge_host_refusal_store(struct kedge_host *h, const struct kedge_coord_eff
     }
     if (!err) {
         job->has_refusals = true;
-        job->refused_round = fx->round;
+        job->refused_round = job->round;
     } else if (err != KEDGE_E_EXISTS) { /* it is told all the same: after a restart the site would be asked
                                            again */
         kedge_log(KEDGE_LOG_WARN, "refusal not kept", "job=%s round=%u: %s", job->spec.name.s, fx->round,

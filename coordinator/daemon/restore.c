@@ -17,6 +17,7 @@
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/records.h"
 #include "coordinator/daemon/refusals.h"
+#include "coordinator/daemon/restore_buffer.h"
 #include "coordinator/daemon/restore_edges.h"
 #include "coordinator/daemon/restore_groups.h"
 #include "coordinator/daemon/restore_walk.h"
@@ -170,8 +171,8 @@ static int row_opened(struct kedge_walk *w, uint32_t site, const struct kedge_in
     struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROW,
                                    .job = w->job->slot,
                                    .site = site,
-                                   .round = w->job->round,
-                                   .selected = row->use == KEDGE_USE_SELECTED};
+                                   .round = row->round > 0 ? row->round : w->job->round,
+                                   .selected = row->use != KEDGE_USE_CANDIDATE};
     kedge_host_step(w->h, &ev);
     return KEDGE_OK;
 }
@@ -240,6 +241,7 @@ static int load_closed_round(struct kedge_walk *w)
                                    .model_count = job->model_count,
                                    .models = models};
     err = kind_of_round(w, job->round, &ev.kind); /* `step` is overwritten */
+    err = err ? err : kedge_restore_models(w, job->round);
     if (err) {
         return err;
     }
@@ -264,7 +266,7 @@ static int load_open_round(struct kedge_walk *w)
     struct kedge_st_round_opened o = w->st->u.round_opened;
     snprintf(step_key, sizeof step_key, "step/%s/%08u", job->spec.name.s, o.round);
     if (kedge_ledger_find(w->h->main.ledger, kedge_view_str(step_key), &step_index) == KEDGE_OK) {
-        return KEDGE_OK;
+        return job->params.buffer > 0 ? kedge_restore_at_work(w, &o) : KEDGE_OK;
     }
     job->round = o.round;
     struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROUND,
@@ -278,7 +280,7 @@ static int load_open_round(struct kedge_walk *w)
         err = kedge_restore_rows(w, &o.tenants[i].id, &o.tenants[i].list, row_opened);
     }
     err = err ? err : kedge_host_refusals_load(w->h, job, w->d);
-    return err ? err : kedge_walk_tenants(w, KEDGE_ST_UPDATE, o.round, load_accepted);
+    return err ? err : kedge_restore_updates(w, o.round, load_accepted);
 }
 
 /* Tells the core of the job (JOB_SUBMIT: the main chain does not know it yet) and of the tenants that joined.

@@ -172,12 +172,17 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32
     uint32_t selected = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, order[i]);
-        if (row && row->candidate) {
+        if (row && (row->candidate || row->selected)) {
             struct opened_row *r = &rows[w->count++];
+            bool goes_on = row->selected && row->task_round != round;
             r->tenant = h->sites[order[i]].tenant;
             r->row = (struct kedge_input_row){.site = h->sites[order[i]].id,
-                                              .use = row->selected ? KEDGE_USE_SELECTED : KEDGE_USE_CANDIDATE,
-                                              .group = row->group == KEDGE_COORD_NONE ? 0 : row->group};
+                                              .use = !row->selected ? KEDGE_USE_CANDIDATE
+                                                     : !goes_on     ? KEDGE_USE_SELECTED
+                                                     : row->away    ? KEDGE_USE_AWAY
+                                                                    : KEDGE_USE_WORKING,
+                                              .group = row->group == KEDGE_COORD_NONE ? 0 : row->group,
+                                              .round = goes_on ? row->task_round : 0};
             selected += row->selected;
         }
     }

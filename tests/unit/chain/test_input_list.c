@@ -24,12 +24,12 @@ static const char golden[] =
 static size_t sample_rows(struct kedge_input_row rows[3])
 {
     rows[0] = (struct kedge_input_row){sample_id("north-1"), KEDGE_USE_AGGREGATED, 0,   12,
-                                       sample_hash(0x11),    sample_hash(0x22),    123, ""};
+                                       sample_hash(0x11),    sample_hash(0x22),    123, "", 0};
     rows[1] = (struct kedge_input_row){sample_id("north-1"), KEDGE_USE_REFUSED, 1, 13,
-                                       sample_hash(0x11),    sample_hash(0x22), 0, "WRONG_GROUP"};
+                                       sample_hash(0x11),    sample_hash(0x22), 0, "WRONG_GROUP", 0};
     rows[2] = (struct kedge_input_row){
         sample_id("north-2"), KEDGE_USE_CANDIDATE, 15, (uint64_t)1 << 53, sample_hash(0x11),
-        sample_hash(0),       (uint64_t)1 << 62,   ""};
+        sample_hash(0),       (uint64_t)1 << 62,   "", 0};
     return 3;
 }
 
@@ -50,6 +50,44 @@ START_TEST(golden_bytes_both_ways)
                   && list.rows[i].weight == rows[i].weight);
         ck_assert_str_eq(list.rows[i].reason, rows[i].reason);
     }
+}
+END_TEST
+
+/* Rows about the task of an earlier round name it, and no other row says a round. */
+START_TEST(rounds_of_tasks)
+{
+    static const char text[] = "{\"site\":\"north-1\",\"use\":\"working\",\"group\":0,\"leaf\":0,\"leaf_hash\":\"" ZEROS
+                               "\",\"update\":\"" ZEROS "\",\"weight\":\"0\",\"reason\":\"\",\"round\":7}\n"
+                               "{\"site\":\"north-2\",\"use\":\"away\",\"group\":0,\"leaf\":0,\"leaf_hash\":\"" ZEROS
+                               "\",\"update\":\"" ZEROS
+                               "\",\"weight\":\"0\",\"reason\":\"\",\"round\":1000000}\n";
+    static const struct {
+        const char *from, *to;
+    } wrong[] = {{",\"round\":7}", ",\"round\":0}"},       {",\"round\":7}", ",\"round\":07}"},
+                 {",\"round\":7}", ",\"round\":1000001}"}, {",\"round\":7}", ",\"round\":7"},
+                 {",\"round\":7}", ",\"round\":}"},        {",\"round\":7}", ",\"round\":7} "},
+                 {",\"round\":7}", ",\"round\":\"7\"}"},   {"working", "works"}};
+    struct kedge_input_row rows[2] = {
+        {.site = sample_id("north-1"), .use = KEDGE_USE_WORKING, .round = 7},
+        {.site = sample_id("north-2"), .use = KEDGE_USE_AWAY, .round = KEDGE_ROUNDS_MAX}};
+    struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&b, KEDGE_INPUT_LIST_MAX);
+    ck_assert_int_eq(kedge_input_list_encode(rows, 2, &b), KEDGE_OK);
+    ck_assert(vector_is(kedge_buf_view(&b), text));
+    struct kedge_input_list list = {0};
+    ck_assert_int_eq(kedge_input_list_decode(kedge_buf_view(&b), &list), KEDGE_OK);
+    ck_assert(list.rows[0].round == 7 && list.rows[1].round == KEDGE_ROUNDS_MAX);
+    ck_assert(list.rows[0].use == KEDGE_USE_WORKING && list.rows[1].use == KEDGE_USE_AWAY);
+    kedge_input_list_deinit(&list);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char bad[sizeof text + 16];
+        const char *at = strstr(text, wrong[i].from);
+        ck_assert_ptr_nonnull(at);
+        snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - text), text, wrong[i].to, at + strlen(wrong[i].from));
+        ck_assert_int_eq(kedge_input_list_decode(kedge_view_str(bad), &list), KEDGE_E_FORMAT);
+    }
+    rows[1].round = KEDGE_ROUNDS_MAX + 1;
+    ck_assert_int_eq(kedge_input_list_encode(rows, 2, &b), KEDGE_E_ARG);
 }
 END_TEST
 
@@ -231,6 +269,7 @@ int main(void)
     TCase *tc = tcase_create("input_list");
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, golden_bytes_both_ways);
+    tcase_add_test(tc, rounds_of_tasks);
     tcase_add_test(tc, an_empty_list_is_an_empty_blob);
     tcase_add_test(tc, accepting_means_one_encoding);
     tcase_add_test(tc, reading_is_strict);

@@ -14,6 +14,8 @@
 
 #define ROOTED(site) HEAD ",\"rule\":\"root-trust\",\"sites_per_round\":9,\"root_site\":" site "}"
 
+#define BUFFERED HEAD ",\"strategy\":\"fedbuff\""
+
 #define EDGES HEAD ",\"strategy\":\"hierarchical\""
 
 static int parse(const char *text, struct kedge_job_spec *ret, struct kedge_diag *d)
@@ -166,7 +168,18 @@ static const struct {
     {HEAD ",\"initial_model\":\"00\"}", "\"initial_model\""},
     {HEAD ",\"strategy\":\"fedbest\"}", "\"strategy\": \"fedbest\": expected one of \"fedavg\", \"fedprox\""},
     {HEAD ",\"strategy\":7}", "\"strategy\""},
-    {HEAD ",\"strategy\":\"fedbuff\"}", "\"fedbuff\" runs in simulations only"},
+    {BUFFERED ",\"grouping\":\"flexcfl\",\"groups\":2}", "\"fedbuff\" has one model"},
+    {BUFFERED ",\"sites_per_round\":9}", "\"buffer\" 10: expected a whole number of updates from 1 to 9"},
+    {BUFFERED ",\"options\":{\"buffer\":\"2.5\"}}", "\"buffer\" 2.5: expected a whole number"},
+    {BUFFERED ",\"options\":{\"buffer\":\"0\"}}", "\"buffer\": expected a decimal number"},
+    {BUFFERED ",\"options\":{\"proximal\":\"1\"}}", "takes \"buffer\" only"},
+    {BUFFERED ",\"quorum\":11,\"sites_min\":11}", "\"quorum\": expected at most 10"},
+    {BUFFERED ",\"staleness_max\":65}", "\"staleness_max\": expected a whole number from 0 to 64"},
+    {BUFFERED ",\"rule\":\"krum\",\"options\":{\"buffer\":\"513\"}}", "expected \"buffer\" from 1 to 512"},
+    {BUFFERED ",\"rule\":\"root-trust\",\"sites_per_round\":10,\"root_site\":\"org-a/r\"}",
+     "steps with whoever came"},
+    {HEAD ",\"staleness_max\":3}", "\"staleness_max\": with strategy \"fedavg\""},
+    {HEAD ",\"options\":{\"buffer\":\"3\"}}", "\"options\": \"buffer\""},
     {HEAD ",\"strategy\":\"ifca\"}", "\"ifca\" runs in simulations only"},
     {HEAD ",\"strategy\":\"local\"}", "\"local\" runs in simulations only"},
     {"{\"name\":\"j\",\"tenants\":[\"org-a\"],\"data\":\"d\",\"rounds\":3,\"strategy\":\"hierarchical\","
@@ -238,6 +251,31 @@ START_TEST(test_wrong)
 END_TEST
 
 /* An edge for each tenant, and when they meet. */
+/* A round takes `buffer` updates, so that is what bounds their sum: 10 · 2^21 · 2^30 stays below 2^62, and with
+ * 4096 of them it would not. */
+START_TEST(test_buffer)
+{
+    struct kedge_job_spec s;
+    struct kedge_diag d;
+    ck_assert_int_eq(parse(BUFFERED "}", &s, &d), KEDGE_OK);
+    ck_assert_uint_eq(kedge_job_spec_buffer(&s), 10);
+    ck_assert_uint_eq(s.staleness_max, 16);
+    ck_assert(!kedge_job_spec_weighs_samples(&s) && kedge_job_spec_weighs_statements(&s, s.rule));
+    ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, false, s.rule).s, "fedbuff/v1");
+    ck_assert_str_eq(kedge_job_spec_step_rule(&s, false, false).s, "identity/v1");
+    ck_assert_int_eq(parse(BUFFERED ",\"options\":{\"buffer\":\"3\"},\"staleness_max\":0,\"sites_per_round\":3,"
+                                    "\"quorum\":3,\"rule\":\"median\",\"server\":\"adam\"}",
+                           &s, &d),
+                     KEDGE_OK);
+    ck_assert_uint_eq(kedge_job_spec_buffer(&s), 3);
+    ck_assert_uint_eq(s.staleness_max, 0);
+    ck_assert_int_eq(parse(BUFFERED ",\"bound\":\"1023\",\"weight_max\":2097152}", &s, &d), KEDGE_OK);
+    ck_assert_int_ne(parse(HEAD ",\"bound\":\"1023\",\"weight_max\":2097152}", &s, &d), KEDGE_OK);
+    ck_assert_int_eq(parse(HEAD "}", &s, &d), KEDGE_OK);
+    ck_assert_uint_eq(kedge_job_spec_buffer(&s), 0);
+}
+END_TEST
+
 START_TEST(test_edges)
 {
     struct kedge_job_spec s;
@@ -387,7 +425,7 @@ START_TEST(test_page)
         }
     }
     fclose(page);
-    ck_assert_int_eq(keys, 36);
+    ck_assert_int_eq(keys, 37);
 }
 END_TEST
 
@@ -398,6 +436,7 @@ int main(void)
     tcase_add_test(t, test_defaults);
     tcase_add_loop_test(t, test_tenant_share, 0, sizeof shares / sizeof shares[0]);
     tcase_add_test(t, test_shift);
+    tcase_add_test(t, test_buffer);
     tcase_add_test(t, test_edges);
     tcase_add_loop_test(t, test_wrong, 0, sizeof wrong / sizeof wrong[0]);
     tcase_add_loop_test(t, test_chosen, 0, sizeof chosen / sizeof chosen[0]);
