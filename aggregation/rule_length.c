@@ -20,6 +20,22 @@ static double find_bound(const struct kedge_rule_params *params, const struct ke
                              : kedgei_rule_median(length, inputs->weight, inputs->count, order);
 }
 
+/* As fine as a vote of each update is; coarser where a strategy whose shares add up to more than 1 (FedNova)
+ * would take the weights' sum, times any update, out of 62 bits. At 1 they are the strategy's own, or less. */
+static int find_divisor(const struct kedge_rule_inputs *inputs, uint64_t *ret_divisor)
+{
+    uint64_t divisor = (uint64_t)inputs->count * KEDGE_RULE_VOTE, sum = UINT64_MAX;
+    for (uint64_t next = divisor; sum > INT32_MAX && next > 0; next /= 2) {
+        divisor = next;
+        sum = 0;
+        for (size_t i = 0; i < inputs->count; i++) {
+            sum += inputs->weight[i] * divisor / inputs->divisor; /* each below 2^31 · 2^29 */
+        }
+    }
+    *ret_divisor = divisor;
+    return sum > INT32_MAX ? KEDGE_E_OVERFLOW : KEDGE_OK;
+}
+
 int kedgei_rule_clip(const struct kedge_rule_params *params, const struct kedge_rule_inputs *inputs,
                      uint64_t *weight, uint64_t *ret_divisor)
 {
@@ -28,16 +44,17 @@ int kedgei_rule_clip(const struct kedge_rule_params *params, const struct kedge_
     uint64_t shortened[KEDGE_RULE_VECTORS_MAX];
     const size_t n = inputs->count;
     const double bound = find_bound(params, inputs, length, order);
-    const uint64_t divisor = (uint64_t)n * KEDGE_RULE_VOTE;
+    uint64_t divisor;
     bool clips = false;
+    int err = find_divisor(inputs, &divisor);
+    if (err) {
+        return err;
+    }
     for (size_t i = 0; i < n; i++) {
         const uint64_t whole = inputs->weight[i] * divisor / inputs->divisor; /* below 2^31 · 2^29 */
         const bool is_long = length[i] > bound;
         shortened[i] = is_long ? (uint64_t)((double)whole * (bound / length[i])) : whole;
         clips = clips || is_long;
-        if (whole > INT32_MAX) {
-            return KEDGE_E_OVERFLOW;
-        }
     }
     memcpy(weight, clips ? shortened : inputs->weight, n * sizeof *weight);
     *ret_divisor = clips ? divisor : inputs->divisor;

@@ -2,8 +2,27 @@
  * as far as the mean number of steps: x ← x + (Σ p_j a_j) · Σ p_k Δ_k / a_k with p_k = n_k / n. So the share
  * of update k is n_k · (Σ n_j a_j) / (n² a_k). Samples and steps are whole numbers below 2^31, their sums
  * exact in binary64 up to 2^53 and rounded in input order beyond. */
+#include <math.h>
+#include <stdlib.h>
+
 #include "common/base/mem.h"
 #include "strategy/weigh.h"
+
+static int compare_steps(const void *pa, const void *pb)
+{
+    const double a = *(const double *)pa, b = *(const double *)pb;
+    return (a > b) - (a < b);
+}
+
+/* The median of the steps, of two in the middle the lower one; `scratch` holds n items. */
+static double median_steps(const struct kedge_strategy_input *inputs, size_t n, double *scratch)
+{
+    for (size_t i = 0; i < n; i++) {
+        scratch[i] = (double)inputs[i].steps;
+    }
+    qsort(scratch, n, sizeof *scratch, compare_steps);
+    return scratch[(n - 1) / 2];
+}
 
 int kedge_weigh_fednova(const struct kedge_strategy_options *options,
                         const struct kedge_strategy_input *inputs, size_t n, double lr, uint64_t *weight,
@@ -11,7 +30,13 @@ int kedge_weigh_fednova(const struct kedge_strategy_options *options,
 {
     (void)options;
     (void)lr;
-    if (!kedgei_inputs_ok(inputs, n)) {
+    return kedge_weigh_fednova_bounded(inputs, n, (double)INFINITY, weight, ret_divisor);
+}
+
+int kedge_weigh_fednova_bounded(const struct kedge_strategy_input *inputs, size_t n, double medians,
+                                uint64_t *weight, uint64_t *ret_divisor)
+{
+    if (!kedgei_inputs_ok(inputs, n) || !(medians >= 1)) {
         return KEDGE_E_ARG;
     }
     double *share = kedge_mem_new(n, sizeof *share);
@@ -23,8 +48,10 @@ int kedge_weigh_fednova(const struct kedge_strategy_options *options,
         samples += (double)inputs[i].samples;
         work += (double)inputs[i].samples * (double)inputs[i].steps;
     }
+    const double most = medians * median_steps(inputs, n, share);
+    const double far = work / samples < most ? work / samples : most;
     for (size_t i = 0; i < n; i++) {
-        share[i] = ((double)inputs[i].samples / samples) * ((work / samples) / (double)inputs[i].steps);
+        share[i] = ((double)inputs[i].samples / samples) * (far / (double)inputs[i].steps);
     }
     int err = kedgei_weigh_reals(share, n, weight, ret_divisor);
     kedge_mem_free(share);

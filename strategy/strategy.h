@@ -106,6 +106,12 @@ kedge_strategy_weigh_fn kedge_weigh_samples; /* weight = samples, divisor = thei
 kedge_strategy_weigh_fn kedge_weigh_equal;   /* weight 1, divisor n */
 kedge_strategy_weigh_fn kedge_weigh_first;   /* 1 for the first, 0 for the others: a fault re-created */
 kedge_strategy_weigh_fn kedge_weigh_fednova; /* samples / steps; the divisor is not the sum */
+/* The same in a job, where who says that it made many steps lengthens everybody's: the sum goes as far as the
+ * mean number of steps, but not above `medians` ≥ 1 times their median (of two in the middle the lower one).
+ */
+KEDGE_NODISCARD int kedge_weigh_fednova_bounded(const struct kedge_strategy_input *inputs, size_t n,
+                                                double medians, uint64_t *weight, uint64_t *ret_divisor);
+#define KEDGE_FEDNOVA_MEDIANS 16.0 /* of a job */
 kedge_strategy_weigh_fn kedge_weigh_qffl;    /* loss^q; the divisor is not the sum */
 kedge_strategy_weigh_fn kedge_weigh_fedbuff; /* 1 / √(1 + staleness) over n; the divisor is not the sum */
 

@@ -207,6 +207,8 @@ static int weigh_strategy(const struct kedge_job_spec *spec, const struct kedge_
         facts[i].norm_sq = by_norm ? v->norm_sq[i] * unit * unit : 0;
     }
     err = err ? err
+          : spec->strategy->weigh == kedge_weigh_fednova
+              ? kedge_weigh_fednova_bounded(facts, count, KEDGE_FEDNOVA_MEDIANS, ret->weight, &ret->divisor)
               : spec->strategy->weigh(&spec->options, facts, count, spec->learning_rate, ret->weight,
                                       &ret->divisor);
     kedge_mem_free(facts);

@@ -107,6 +107,25 @@ START_TEST(too_heavy)
 }
 END_TEST
 
+/* Shares that add up to 2^21, as a strategy may give them: coarser, never an error, and no sum of weights
+ * that 62 bits with any update cannot hold. */
+START_TEST(heavy_shares)
+{
+    const struct kedge_rule_params params = {0, 1};
+    open_plane(3);
+    u.base[0] = u.base[1] = 1 << 20;
+    u.base[2] = 1;
+    for (size_t k = 0; k < 3; k++) {
+        set_plane(k, 3, 4);
+    }
+    ck_assert_int_eq(weigh_updates(rule_of("norm-clipping"), &params, &u, 1), KEDGE_OK);
+    ck_assert_uint_eq(u.divisor, 3 << 8); /* 3 · 2^20 halved until 2 · 2^20 of it are below 2^31 */
+    ck_assert_uint_eq(u.weight[0], (3 << 28) / 5);
+    ck_assert_uint_eq(u.weight[1], (3 << 28) / 5);
+    ck_assert_uint_eq(u.weight[2], (3 << 8) / 5);
+}
+END_TEST
+
 /* ---- root data ---- */
 
 START_TEST(trust)
@@ -303,7 +322,7 @@ int main(void)
     const TTest *const tests[] = {short_updates_stay,
                                   long_updates_shrink,
                                   median_of_lengths,
-                                  too_heavy,
+                                  too_heavy, heavy_shares,
                                   trust,
                                   nobody_is_trusted,
                                   sums_fit,

@@ -134,6 +134,23 @@ START_TEST(fednova_by_hand)
     const double mean[2] = {0.75, 0.25};
     weigh(kedge_weigh_fednova, &none, alike, 2, share);
     close_to(share, mean, 2);
+    /* p = 1/4 each; a = 10, 10, 10, 1000: Σ p a = 257.5, but at most 16 · 10; shares 4, 0.04, 4, 4 */
+    const struct kedge_strategy_input one_far[4] = {{.samples = 5, .steps = 10},
+                                                    {.samples = 5, .steps = 1000},
+                                                    {.samples = 5, .steps = 10},
+                                                    {.samples = 5, .steps = 10}};
+    const double bounded[4] = {4, 10486 / 0x1p18, 4, 4}, pair[2] = {1.3125, 0.109375};
+    uint64_t weights[4], parts;
+    ck_assert_int_eq(kedge_weigh_fednova_bounded(one_far, 4, KEDGE_FEDNOVA_MEDIANS, weights, &parts),
+                     KEDGE_OK);
+    for (size_t i = 0; i < 4; i++) {
+        share[i] = (double)weights[i] / (double)parts;
+    }
+    close_to(share, bounded, 4);
+    ck_assert_int_eq(kedge_weigh_fednova_bounded(in, 2, KEDGE_FEDNOVA_MEDIANS, weights, &parts), KEDGE_OK);
+    share[0] = (double)weights[0] / (double)parts;
+    share[1] = (double)weights[1] / (double)parts;
+    close_to(share, pair, 2); /* nobody is far off: as it was */
     struct kedge_rng rng = new_stream(1);
     for (int run = 0; run < 200; run++) { /* against the formula, extremes too */
         struct kedge_strategy_input some[64];
