@@ -149,6 +149,9 @@ KEDGE_NODISCARD int kedgei_protocol_direct(struct kedgei_protocol *p, const stru
                                            uint32_t group);
 KEDGE_NODISCARD int kedgei_protocol_regroup(struct kedgei_protocol *p, struct sim_close *c);
 
+/* run.c: from now on things go wrong. */
+void kedgei_protocol_trouble(struct kedgei_protocol *p);
+
 /* lines.c: what a durable close has made, into a line and into record.jsonl. */
 void kedgei_protocol_opened(void *arg, uint32_t round, enum kedge_task_kind kind);
 void kedgei_protocol_closed(void *arg, uint32_t round, uint64_t now_ns);

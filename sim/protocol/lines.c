@@ -17,6 +17,9 @@ void kedgei_protocol_opened(void *arg, uint32_t round, enum kedge_task_kind kind
     if (!p->is_open) {
         p->is_open = true;
         p->first_ns = p->w->now_ns;
+        if (p->spec->faults) {
+            kedgei_protocol_trouble(p);
+        }
     }
     if (round > 0 && p->spec->shift != KEDGE_LEARN_SHIFT_NONE) {
         kedgei_protocol_train(p); /* with the data as they were */

@@ -13,7 +13,7 @@ enum {
     STREAM = 2, /* of the seed: kedge-sim-check draws from stream 0, kedge sim from 1 */
     DELAY_MS = 40,
     DISK_MS = 10,
-    FAULT_ROUNDS = 5,  /* that many rounds bring a crash of the coordinator … */
+    JUMP_S = 60,       /* a clock's, at most */
     ROUND_EXTRA_S = 3, /* of a round without training and transfers, about */
 };
 
@@ -79,23 +79,6 @@ static int verify(void *arg, const struct kedge_digest *update)
 
 /* ---- the world ---- */
 
-/* Those that leave every vector what it is: nothing forged, nobody with two faces. */
-static void set_faults(struct sim_config *g, uint32_t rounds)
-{
-    g->loss = 60;
-    g->duplicate = 60;
-    g->slow = 20;
-    g->disk_fail = g->disk_lie = g->work_fail = g->blob_fail = 60;
-    g->train_fail = 60;
-    g->hang_up = 20;
-    g->crash_loading = 5;
-    g->crash_written = 200 / g->sites;
-    g->crash_midway = 50 / g->sites;
-    g->server_crashes = 1 + rounds / FAULT_ROUNDS;
-    g->device_crashes = 2 + rounds / 2;
-    g->clock_jumps = 1 + rounds / FAULT_ROUNDS;
-}
-
 static double slowest_s(const struct kedgei_learn *l)
 {
     double most = 0;
@@ -104,6 +87,45 @@ static double slowest_s(const struct kedgei_learn *l)
         most = s > most ? s : most;
     }
     return most;
+}
+
+/* Those that leave every vector what it is: nothing forged, nobody with two faces. Few messages are lost, for
+ * a round opens when all sites are heard of. */
+static void set_rates(struct sim_config *g)
+{
+    g->loss = 20;
+    g->duplicate = 120;
+    g->slow = 40;
+    g->disk_fail = g->disk_lie = g->work_fail = g->blob_fail = 120;
+    g->train_fail = 120;
+    g->hang_up = 20;
+    g->crash_loading = 5;
+    g->crash_written = 300 / g->sites;
+    g->crash_midway = 60 / g->sites;
+}
+
+static void push_some(struct sim *w, enum sim_event_type type, uint32_t count, uint64_t within_ns)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct sim_event *ev = sim_push(w, type, w->now_ns + 1 + sim_below(w, within_ns));
+        ev->site = (uint32_t)sim_below(w, w->config.sites);
+        ev->wait_ns = SIM_SECOND + sim_below(w, JUMP_S * SIM_SECOND);
+    }
+}
+
+/* From the first round on, for about as long as the job lasts in peace; it lasts longer. */
+void kedgei_protocol_trouble(struct kedgei_protocol *p)
+{
+    struct sim *w = p->w;
+    uint32_t rounds = p->spec->rounds;
+    uint64_t within_ns = ns_of((slowest_s(p->l) + ROUND_EXTRA_S) * rounds);
+    set_rates(&w->config);
+    w->config.chaos_ns = w->now_ns + within_ns;
+    sim_draw_windows(w);
+    push_some(w, SIM_SERVER_CRASH, 1 + rounds / 4, within_ns);
+    push_some(w, SIM_DEVICE_CRASH, w->config.sites / 4 + rounds / 2, within_ns);
+    push_some(w, SIM_CLOCK_JUMP, 1 + rounds / 4, within_ns);
+    sim_push(w, SIM_HEAL, w->config.chaos_ns);
 }
 
 static struct sim *make_world(struct kedgei_protocol *p, const struct sim_payload *payload)
@@ -118,20 +140,13 @@ static struct sim *make_world(struct kedgei_protocol *p, const struct sim_payloa
     g->delay_ms = DELAY_MS;
     g->disk_ms = DISK_MS;
     g->train_ms = 1;
-    g->chaos_ns = SIM_SECOND;
     g->limit_ns = UINT64_MAX / 2;
-    if (p->spec->faults) {
-        set_faults(g, p->spec->rounds);
-        g->chaos_ns = ns_of((slowest_s(p->l) + ROUND_EXTRA_S) * p->spec->rounds);
-    }
+    g->chaos_ns = p->spec->faults ? g->limit_ns : SIM_SECOND; /* until trouble says until when */
     kedgei_protocol_params(&p->job, &j->params);
     j->share_max = p->job.tenant_share_max;
     sim_allocate(w);
     j->initial = j->begin[0] = p->initial;
     w->steps_max = UINT64_MAX;
-    if (p->spec->faults) {
-        sim_draw_windows(w);
-    }
     sim_script_common(w);
     for (uint32_t i = 0; i < p->l->n; i++) {
         w->devices[i].tenant = p->names.tenant[i];

@@ -52,7 +52,7 @@ static void digits(struct kedge_learn_spec *s, const char *strategy)
     s->groups = 2;
     s->pretrain_scale = 4;
     s->pretrain_steps = 10;
-    s->quorum = 5;
+    s->quorum = s->sites; /* rounds wait for all that they asked */
     s->through = KEDGE_LEARN_THROUGH_PROTOCOL;
     s->strategy = kedge_strategy_find(strategy);
     ck_assert_ptr_nonnull(s->strategy);
