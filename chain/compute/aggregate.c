@@ -174,6 +174,23 @@ static int find_norms(struct vectors *v, struct kedge_diag *d)
     return err;
 }
 
+/* The same of any number of updates, without keeping their files: a part of them at a time. */
+static int find_norms_of_many(const struct kedge_layout *layout, const struct kedge_compute_input *inputs,
+                              size_t count, struct vectors *v, struct kedge_diag *d)
+{
+    v->norm_sq = kedge_mem_new(count, sizeof *v->norm_sq);
+    int err = v->norm_sq ? KEDGE_OK : no_memory(d);
+    for (size_t at = 0, n; at < count && !err; at += n) {
+        n = count - at < HELD ? count - at : HELD;
+        struct vectors part = {.norm_sq = v->norm_sq + at};
+        err = open_vectors(layout, inputs + at, n, &part, d);
+        err = err ? err : find_norms(&part, d);
+        part.norm_sq = NULL; /* is v's */
+        close_vectors(&part);
+    }
+    return err;
+}
+
 static int find_gram(struct vectors *v, struct kedge_diag *d)
 {
     size_t count = v->files.count;
@@ -198,8 +215,7 @@ static int weigh_strategy(const struct kedge_job_spec *spec, const struct kedge_
     struct kedge_strategy_input *facts = kedge_mem_new(count, sizeof *facts);
     int err = facts ? KEDGE_OK : no_memory(d);
     if (!err && by_norm) {
-        err = open_vectors(layout, inputs, count, v, d);
-        err = err ? err : find_norms(v, d);
+        err = find_norms_of_many(layout, inputs, count, v, d);
     }
     const double unit = 1.0 / (double)(UINT64_C(1) << spec->scale);
     for (size_t i = 0; i < count && !err; i++) {

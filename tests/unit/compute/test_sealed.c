@@ -191,10 +191,8 @@ END_TEST
 
 START_TEST(groups_and_directions_are_the_same)
 {
-    struct kedge_job_spec spec = {.groups = 2,
-                                  .seed = 7,
-                                  .tenant_share_max = 1000000,
-                                  .strategy = kedge_strategy_find("flexcfl")};
+    struct kedge_job_spec spec = {
+        .groups = 2, .seed = 7, .tenant_share_max = 1000000, .strategy = kedge_strategy_find("flexcfl")};
     static const uint32_t tenant[FILES] = {0, 1};
     uint32_t group[2][FILES], groups[2], nearest[2];
     double cosine[2];
@@ -226,6 +224,38 @@ START_TEST(groups_and_directions_are_the_same)
     }
     ck_assert_uint_eq(nearest[0], nearest[1]);
     ck_assert(memcmp(&cosine[0], &cosine[1], sizeof cosine[0]) == 0);
+    tear_down();
+}
+END_TEST
+
+/* Weights by the updates' lengths, of more updates than can be open at once: equal updates weigh alike,
+ * wherever they stand. */
+START_TEST(lengths_of_many)
+{
+    struct kedge_job_spec spec = {.scale = SCALE,
+                                  .rule = kedge_rule_find("mean"),
+                                  .strategy = kedge_strategy_find("qffl"),
+                                  .tenant_share_max = KEDGE_SHARE_ONE,
+                                  .learning_rate = 0.1};
+    struct kedge_compute_input inputs[MANY] = {{.tenant = 0}};
+    uint64_t weight[2][MANY];
+    spec.options = spec.strategy->defaults;
+    set_up();
+    for (int which = 0; which < 2; which++) {
+        struct kedge_compute_weights weights = {.weight = weight[which]};
+        struct kedge_diag d = {.text = ""};
+        for (size_t i = 0; i < MANY; i++) {
+            inputs[i].update = at[which][i % FILES];
+            inputs[i].facts =
+                (struct kedge_strategy_input){.samples = 3, .steps = 1, .loss = 1 + (double)(i % FILES)};
+        }
+        ck_assert_msg(kedge_compute_weigh(&spec, &layout, false, inputs, MANY, &weights, &d) == KEDGE_OK,
+                      "%s", d.text);
+        for (size_t i = 0; i < MANY; i++) {
+            ck_assert_uint_eq(weight[which][i], weight[0][i % FILES]);
+        }
+    }
+    ck_assert_uint_ne(weight[0][0], weight[0][1]);
     tear_down();
 }
 END_TEST
@@ -304,6 +334,7 @@ int main(void)
     TCase *t = tcase_create("sealed");
     tcase_set_timeout(t, 60);
     tcase_add_test(t, means_are_the_same);
+    tcase_add_test(t, lengths_of_many);
     tcase_add_loop_test(t, rules_are_the_same, 0, (int)(sizeof chosen / sizeof chosen[0]));
     tcase_add_test(t, groups_and_directions_are_the_same);
     tcase_add_test(t, streams_agree_with_files);
