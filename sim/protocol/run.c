@@ -13,6 +13,7 @@ enum {
     STREAM = 2, /* of the seed: kedge-sim-check draws from stream 0, kedge sim from 1 */
     DELAY_MS = 40,
     DISK_MS = 10,
+    ARRIVED_S = 15,    /* sites are signed in and tenants have joined by then */
     JUMP_S = 60,       /* a clock's, at most */
     ROUND_EXTRA_S = 3, /* of a round without training and transfers, about */
 };
@@ -141,7 +142,7 @@ static struct sim *make_world(struct kedgei_protocol *p, const struct sim_payloa
     g->disk_ms = DISK_MS;
     g->train_ms = 1;
     g->limit_ns = UINT64_MAX / 2;
-    g->chaos_ns = p->spec->faults ? g->limit_ns : SIM_SECOND; /* until trouble says until when */
+    g->chaos_ns = p->spec->faults ? g->limit_ns : ARRIVED_S * SIM_SECOND; /* until trouble says until when */
     kedgei_protocol_params(&p->job, &j->params);
     j->share_max = p->job.tenant_share_max;
     sim_allocate(w);
@@ -168,7 +169,7 @@ static int judge(struct kedgei_protocol *p)
         (void)snprintf(why, sizeof why, "%.190s",
                        p->d && p->d->text[0] ? p->d->text
                        : w->jobs[0].reason   ? kedge_strerror(w->jobs[0].reason)
-                                             : "it does not go on");
+                                             : "its quorum can not come any more");
         return kedge_diag_set(p->d, KEDGE_E_STATE, "the job is %s behind round %u: %s",
                               kedge_job_state_name(w->jobs[0].state), p->last.round, why);
     }
