@@ -163,7 +163,7 @@ const struct kedge_command kedge_commands[] = {
      "check the evidence of an anchor offline"},
     {"sim", "", kedge_cmd_sim,
      "SPEC.json [--out DIR] [--resume] [--compare A,B,…] [--seeds N] [--threads N] [--processes N] "
-     "[--save-every ROUNDS]",
+     "[--save-every ROUNDS] [--export DIR]",
      "a federation simulated: learning (a spec with data) or protocol"},
     {"doctor", "", kedge_cmd_doctor, "[DIR]", "check an installation and say how to mend it"},
 };

@@ -217,6 +217,7 @@ int kedge_cmd_sim(struct kedge_cli *c)
     struct kedge_diag d = {.text = ""};
     struct kedge_cli_learn learn = {.run = kedge_protocol_run};
     struct kedge_buf text;
+    const char *export = kedge_cli_option(c, "export", NULL);
     if (!kedge_cli_learn_options(c, &learn) || !kedge_cli_no_more(c, 1)) {
         return 2;
     }
@@ -230,7 +231,10 @@ int kedge_cmd_sim(struct kedge_cli *c)
     } else if (kedge_learn_spec_is(kedge_buf_view(&text))) {
         learn.path = path;
         learn.text = kedge_buf_view(&text);
-        code = kedge_cli_sim_learn(&learn);
+        code = export ? kedge_cli_sim_export(&learn, export) : kedge_cli_sim_learn(&learn);
+    } else if (export) {
+        code =
+            kedge_cli_usage(c, "--export is for learning simulations, whose spec has \"data\" or \"preset\"");
     } else {
         code = run_protocol(c, path, kedge_buf_view(&text), &learn);
     }

@@ -149,6 +149,9 @@ KEDGE_NODISCARD int kedgei_protocol_direct(struct kedgei_protocol *p, const stru
                                            uint32_t group);
 KEDGE_NODISCARD int kedgei_protocol_regroup(struct kedgei_protocol *p, struct sim_close *c);
 
+/* export.c */
+KEDGE_NODISCARD int kedgei_protocol_put_files(struct kedgei_protocol *p, const char *dir);
+
 /* run.c: from now on things go wrong. */
 void kedgei_protocol_trouble(struct kedgei_protocol *p);
 

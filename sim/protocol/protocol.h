@@ -19,8 +19,7 @@ KEDGE_NODISCARD int kedge_protocol_run(const struct kedge_learn_spec *spec,
 /* The job that the spec stands for and its data, to be run for real: dir/job.json, and for every site
  * dir/sites/TENANT/SITE/train.npz, test.npz and data.json, the binding for "data" of its policy.json. dir is
  * made. */
-KEDGE_NODISCARD int kedge_protocol_export(const struct kedge_learn_spec *spec,
-                                          const struct kedge_learn_host *host, const char *dir,
+KEDGE_NODISCARD int kedge_protocol_export(const struct kedge_learn_spec *spec, const char *dir,
                                           struct kedge_diag *reterr);
 
 #endif

@@ -337,16 +337,11 @@ static int run_as_jobs(const struct kedge_learn_spec *spec, const struct kedge_l
     return err;
 }
 
-int kedge_protocol_run(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
-                       struct kedge_diag *reterr)
+/* dir NULL: runs it. */
+static int run_or_export(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
+                         const char *dir, struct kedge_diag *reterr)
 {
     struct kedge_diag own = {.text = ""};
-    if (spec->through == KEDGE_LEARN_THROUGH_ROUNDS) {
-        return kedge_learn_run(spec, host, reterr);
-    }
-    if (spec->through == KEDGE_LEARN_THROUGH_JOB_ROUNDS) {
-        return run_as_jobs(spec, host, reterr);
-    }
     struct kedgei_protocol *p = kedge_mem_new(1, sizeof *p);
     if (!p) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for a simulation");
@@ -355,8 +350,28 @@ int kedge_protocol_run(const struct kedge_learn_spec *spec, const struct kedge_l
     p->host = host;
     p->d = reterr ? reterr : &own;
     int err = init(p);
-    err = err ? err : run(p);
+    err = err ? err : dir ? kedgei_protocol_put_files(p, dir) : run(p);
     deinit(p);
     kedge_mem_free(p);
     return err;
+}
+
+int kedge_protocol_run(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
+                       struct kedge_diag *reterr)
+{
+    switch (spec->through) {
+    case KEDGE_LEARN_THROUGH_ROUNDS:
+        break;
+    case KEDGE_LEARN_THROUGH_JOB_ROUNDS:
+        return run_as_jobs(spec, host, reterr);
+    case KEDGE_LEARN_THROUGH_PROTOCOL:
+        return run_or_export(spec, host, NULL, reterr);
+    }
+    return kedge_learn_run(spec, host, reterr);
+}
+
+int kedge_protocol_export(const struct kedge_learn_spec *spec, const char *dir, struct kedge_diag *reterr)
+{
+    static const struct kedge_learn_host host = {.threads = 1};
+    return run_or_export(spec, &host, dir, reterr);
 }

@@ -1,0 +1,91 @@
+/* The simulated job and its data as files, to be run for real. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/tensor/json.h"
+#include "common/tensor/npz.h"
+#include "sim/protocol/impl.h"
+#include "sim/protocol/protocol.h"
+
+enum { TEXT_MAX = 1 << 14, MODE = 0600, DIR_MODE = 0700 };
+
+static int put_samples(const char *path, const struct kedge_dataset *ds, struct kedge_diag *d)
+{
+    const uint64_t x[] = {ds->n, ds->features}, y[] = {ds->n};
+    const struct kedge_npz_array arrays[] = {
+        {.name = "x", .type = KEDGE_NPY_F4, .dims_count = 2, .dims = x, .data = ds->reals},
+        {.name = "y", .type = KEDGE_NPY_I4, .dims_count = 1, .dims = y, .data = ds->labels}};
+    struct kedge_buf out;
+    kedge_buf_init(&out, SIZE_MAX);
+    int err = kedge_npz_write(arrays, 2, &out);
+    err = err ? err : out.err ? out.err : kedge_file_write(path, kedge_buf_view(&out), MODE, d);
+    kedge_buf_deinit(&out);
+    return err;
+}
+
+/* Appends "KEY":{…} of the binding. */
+static int put_set(const struct kedgei_protocol *p, uint32_t site, bool test, const char *dir,
+                   struct kedge_buf *binding)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_dataset ds;
+    if (test && p->l->sites[site].test_count == 0) {
+        return KEDGE_OK;
+    }
+    int err = kedge_path_join(path, dir, test ? "test.npz" : "train.npz");
+    err = err ? err : kedgei_protocol_data(p->l, site, test, &ds);
+    if (err) {
+        return err;
+    }
+    err = put_samples(path, &ds, p->d);
+    kedge_dataset_deinit(&ds);
+    kedge_buf_printf(binding, "%s\"%s\":{\"format\":\"npz\",\"path\":", test ? "," : "{",
+                     test ? "test" : "train");
+    kedge_json_put_string(binding, kedge_view_str(path));
+    kedge_buf_put_str(binding, "}");
+    return err ? err : binding->err;
+}
+
+static int put_site(const struct kedgei_protocol *p, uint32_t site, const char *root)
+{
+    struct kedge_id tenant, id;
+    char dir[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
+    struct kedge_buf binding;
+    kedgei_names_tenant(&p->names, p->names.tenant[site], &tenant);
+    kedgei_names_site(&p->names, site, &id);
+    if (snprintf(dir, sizeof dir, "%s/sites/%s/%s", root, tenant.s, id.s) >= (int)sizeof dir) {
+        return kedge_diag_set(p->d, KEDGE_E_TOO_LONG, "%s: the path is too long", root);
+    }
+    kedge_buf_init(&binding, TEXT_MAX);
+    int err = kedge_dir_make(dir, DIR_MODE, p->d);
+    err = err ? err : put_set(p, site, false, dir, &binding);
+    err = err ? err : put_set(p, site, true, dir, &binding);
+    kedge_buf_put_str(&binding, "}\n");
+    err = err ? err : kedge_path_join(path, dir, "data.json");
+    err = err           ? err
+          : binding.err ? binding.err
+                        : kedge_file_write(path, kedge_buf_view(&binding), MODE, p->d);
+    kedge_buf_deinit(&binding);
+    return err;
+}
+
+int kedgei_protocol_put_files(struct kedgei_protocol *p, const char *dir)
+{
+    char root[PATH_MAX], path[KEDGE_PATH_MAX];
+    int err = kedge_dir_make(dir, DIR_MODE, p->d);
+    if (err) {
+        return err;
+    }
+    if (!realpath(dir, root) || strlen(root) >= KEDGE_PATH_MAX - 100) {
+        return kedge_diag_set(p->d, KEDGE_E_TOO_LONG, "%s: the path is too long", dir);
+    }
+    err = kedge_path_join(path, root, "job.json");
+    err = err ? err : kedge_file_write(path, kedge_buf_view(&p->job_text), MODE, p->d);
+    for (uint32_t i = 0; i < p->l->n && !err; i++) {
+        err = put_site(p, i, root);
+    }
+    return err;
+}
