@@ -84,6 +84,11 @@ bool kedge_job_spec_is_root(const struct kedge_job_spec *spec, uint32_t place, c
 /* Models that the job begins with, each a group's of its own, without a pre-training; 1 where the first model is that
  * of all. */
 uint32_t kedge_job_spec_models(const struct kedge_job_spec *spec);
+/* These models are random, each from a seed of its own (chain/compute/beginning.h); in hierarchical jobs they are one. */
+bool kedge_job_spec_begins_apart(const struct kedge_job_spec *spec);
+/* Sites choose whose model they train (IFCA); the nearest to a site's last model is theirs (FeSEM). */
+bool kedge_job_spec_is_chosen(const struct kedge_job_spec *spec);
+bool kedge_job_spec_goes_near(const struct kedge_job_spec *spec);
 /* Hierarchical: a group is an edge, a tenant is at the edge of its place in the spec; behind the step of some rounds
  * the edges' models meet. */
 bool kedge_job_spec_has_edges(const struct kedge_job_spec *spec);

@@ -25,9 +25,24 @@ uint64_t kedge_job_spec_meeting_share(const struct kedge_job_spec *spec, uint64_
     return weight == 0 ? 0 : spec->rule->samples ? samples : 1;
 }
 
+bool kedge_job_spec_begins_apart(const struct kedge_job_spec *spec)
+{
+    return kedge_job_spec_is_chosen(spec) || kedge_job_spec_goes_near(spec);
+}
+
+bool kedge_job_spec_is_chosen(const struct kedge_job_spec *spec)
+{
+    return spec->strategy->grouping == KEDGE_GROUPING_KIND_CHOICE;
+}
+
+bool kedge_job_spec_goes_near(const struct kedge_job_spec *spec)
+{
+    return spec->strategy->grouping == KEDGE_GROUPING_KIND_NEAREST;
+}
+
 uint32_t kedge_job_spec_models(const struct kedge_job_spec *spec)
 {
-    return kedge_job_spec_has_edges(spec) ? spec->groups : 1;
+    return kedge_job_spec_has_edges(spec) || kedge_job_spec_begins_apart(spec) ? spec->groups : 1;
 }
 
 /* Samples between two meetings, of all edges together, as the cap on a tenant's share can count them. */
@@ -76,9 +91,25 @@ static int check_edges(struct kedge_job_spec *s, const json_t *root, struct kedg
     return check_meetings(s, d);
 }
 
+/* As many models as the spec says, each from its own random beginning. */
+static int check_apart(const struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    if (s->groups < 2) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"groups\": expected 2 to 16 with strategy \"%s\"",
+                              s->strategy->name);
+    }
+    if (s->has_initial_model) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"initial_model\": with strategy \"%s\" every group's model begins at "
+                              "random; leave it out",
+                              s->strategy->name);
+    }
+    return KEDGE_OK;
+}
+
 int kedgei_spec_check_groups(struct kedge_job_spec *s, const json_t *root, struct kedge_diag *d)
 {
-    if (!kedge_job_spec_has_edges(s)) {
+    if (!kedge_job_spec_has_edges(s) && !kedge_job_spec_begins_apart(s)) {
         return KEDGE_OK;
     }
     if (s->grouping != KEDGE_GROUPING_NONE) {
@@ -93,5 +124,5 @@ int kedgei_spec_check_groups(struct kedge_job_spec *s, const json_t *root, struc
                               "strategy \"%s\" has several",
                               s->rule->name, s->strategy->name);
     }
-    return check_edges(s, root, d);
+    return kedge_job_spec_has_edges(s) ? check_edges(s, root, d) : check_apart(s, d);
 }

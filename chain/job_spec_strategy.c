@@ -34,7 +34,9 @@ static const char *not_run(const struct kedge_strategy *row)
     if (row->comparison_only) {
         return "it is there to be compared with";
     }
-    if (row->grouping != KEDGE_GROUPING_KIND_NONE && row->grouping != KEDGE_GROUPING_KIND_EDGE && !grouped) {
+    bool several =
+        row->grouping == KEDGE_GROUPING_KIND_EDGE || row->grouping == KEDGE_GROUPING_KIND_CHOICE;
+    if (row->grouping != KEDGE_GROUPING_KIND_NONE && !several && !grouped) {
         return "sites come to its groups in a way that no statement tells";
     }
     if (grouped && row->judge) {
@@ -299,7 +301,7 @@ int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag
                               "job spec: \"tenant_share_max\": rule \"%s\" can not keep to a cap",
                               s->rule->name);
     }
-    if (capped && s->rule->samples && s->strategy->needs_loss) {
+    if (capped && s->rule->samples && s->strategy->weigh == kedge_weigh_qffl) {
         return kedge_diag_set(
             d, KEDGE_E_FORMAT,
             "job spec: \"tenant_share_max\": weights of strategy \"%s\" may be 0, which no cap "
@@ -339,7 +341,8 @@ bool kedge_job_spec_takes(const struct kedge_job_spec *spec, uint64_t samples, u
 
 bool kedge_job_spec_weighs_statements(const struct kedge_job_spec *spec, const struct kedge_rule *rule)
 {
-    return !rule->needs_norms && !rule->needs_gram && !(rule->samples && spec->strategy->needs_loss);
+    return !rule->needs_norms && !rule->needs_gram
+           && !(rule->samples && spec->strategy->weigh == kedge_weigh_qffl);
 }
 
 /* ---- names in the record ---- */

@@ -256,11 +256,18 @@ struct kedge_st_policy_changed {
                               is enough */
 };
 
+struct kedge_st_first_model {
+    uint32_t group; /* ascending */
+    struct kedge_hash model;
+};
+
 /* Subject: digest of the job spec. tenants: salted ids, ascending. */
 struct kedge_st_job_opened {
     struct kedge_id job;
     uint64_t parameters; /* values of the model */
     struct kedge_hash initial_model;
+    uint32_t first_model_count; /* optional, 0: every group begins with the initial model; else of groups 1 … */
+    struct kedge_st_first_model first_models[KEDGE_GROUPS_MAX - 1];
     uint32_t tenant_count;
     struct kedge_hash tenants[KEDGE_ST_TENANTS_MAX];
 };

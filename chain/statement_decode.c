@@ -231,6 +231,9 @@ static int get_predicate(const struct kedgei_kind *k, json_t *predicate, struct 
     for (size_t i = 0; i < k->field_count && !err; i++) {
         const struct kedgei_field *f = &k->fields[i];
         json_t *value = json_object_get(predicate, f->name);
+        if (f->type == KEDGEI_LIST && f->optional && !value) {
+            continue;
+        }
         if (f->type == KEDGEI_LIST) {
             err = get_list(&at, f, value, base, reterr);
         } else {

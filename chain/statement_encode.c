@@ -116,7 +116,7 @@ static int put_predicate(const struct kedgei_kind *k, const uint8_t *base, struc
 {
     for (size_t i = 0; i < k->field_count; i++) {
         const struct kedgei_field *f = &k->fields[i];
-        if (kedgei_field_is_absent(f, base + f->offset)) {
+        if (kedgei_field_is_left_out(f, base)) {
             continue;
         }
         kedge_buf_printf(out, "%s\"%s\":", i == 0 ? "{" : ",", f->name);

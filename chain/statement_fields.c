@@ -133,6 +133,15 @@ bool kedgei_field_is_absent(const struct kedgei_field *f, const void *p)
     return size > 0 && memcmp(p, zero, size) == 0;
 }
 
+bool kedgei_field_is_left_out(const struct kedgei_field *f, const uint8_t *base)
+{
+    uint32_t count = 1;
+    if (f->optional && f->type == KEDGEI_LIST) {
+        memcpy(&count, base + f->list->count_offset, sizeof count);
+    }
+    return count == 0 || kedgei_field_is_absent(f, base + f->offset);
+}
+
 int kedgei_list_cmp(const struct kedgei_list *list, const void *a, const void *b)
 {
     const struct kedgei_field *key = &list->fields[0];

@@ -43,8 +43,8 @@ struct kedgei_field {
     const char *const *names; /* ENUM: NULL-terminated */
     const struct kedgei_list *list;
     /* Not there when its value is zero (a hash of zeros, an empty text), and then in this spelling only; so
-     * that a statement can grow without a change to those that were written before. No LIST, and never the
-     * first field. */
+     * that a statement can grow without a change to those that were written before. A LIST is not there when
+     * it has no element. Never the first field. */
     bool optional;
 };
 
@@ -75,6 +75,8 @@ extern const char KEDGEI_STATEMENT_TYPE[];
 const char *kedgei_field_check(const struct kedgei_field *f, const void *p);
 /* An optional field whose value is zero: it is not written. */
 bool kedgei_field_is_absent(const struct kedgei_field *f, const void *p);
+/* The same of a field of the kind's struct at base, be it a list. */
+bool kedgei_field_is_left_out(const struct kedgei_field *f, const uint8_t *base);
 /* Order of two elements by their first field. */
 int kedgei_list_cmp(const struct kedgei_list *list, const void *a, const void *b);
 

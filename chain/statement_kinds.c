@@ -252,11 +252,26 @@ static const struct kedgei_list job_opened_tenants = {
     .bare = true,
 };
 
+static const struct kedgei_field first_model_fields[] = {
+    GROUP(first_model),
+    HASH(first_model, model),
+};
+
+static const struct kedgei_list job_opened_first_models = {
+    .elem_size = sizeof(struct kedge_st_first_model),
+    .count_offset = AT(job_opened, first_model_count),
+    .min = 1,
+    .max = KEDGE_GROUPS_MAX - 1,
+    .fields = first_model_fields,
+    .field_count = COUNT(first_model_fields),
+};
+
 static const struct kedgei_field job_opened_fields[] = {
     ID(job_opened, job),
     U64(job_opened, parameters, 0, KEDGE_ST_COUNT_MAX),
     HASH(job_opened, initial_model),
     LIST(job_opened, tenants, job_opened_tenants),
+    {FIELD(job_opened, first_models, LIST), .list = &job_opened_first_models, .optional = true},
 };
 
 static const struct kedgei_field round_tenant_fields[] = {

@@ -33,6 +33,7 @@ static void free_audit(struct kedgei_audit *a)
     kedge_mem_free(a->tenants);
     kedge_mem_free(a->outside);
     kedgei_scratch_free(&a->scratch, a->updates);
+    kedgei_scratch_free(&a->scratch, a->trained);
     kedgei_scratch_deinit(&a->scratch);
     kedgei_findings_deinit(&a->findings);
     kedge_mem_free(a);

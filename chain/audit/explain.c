@@ -87,9 +87,12 @@ static bool find_initial(const struct kedgei_audit *a, const struct kedge_hash *
 {
     for (uint32_t j = 0; j < a->job_count; j++) {
         const struct kedge_st_job_opened *o = a->jobs[j]->opened->body;
-        if (kedge_hash_eq(&o->initial_model, model)) {
-            *ret = (struct kedgei_origin){"initial-model", a->jobs[j], NULL, 0, 0};
-            return true;
+        for (uint32_t g = 0; g <= o->first_model_count; g++) {
+            struct kedge_hash first = kedgei_first_model(a->jobs[j], g);
+            if (kedge_hash_eq(&first, model)) {
+                *ret = (struct kedgei_origin){"initial-model", a->jobs[j], NULL, 0, g};
+                return true;
+            }
         }
     }
     return false;

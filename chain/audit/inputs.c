@@ -64,6 +64,10 @@ static void check_candidate(const struct round_check *c, const struct kedgei_log
     const struct kedgei_fact *enrolled = kedgei_log_find(log, "site-enrolled/%s", row->site.s);
     const struct kedgei_fact *revoked = kedgei_log_find(log, "site-revoked/%s", row->site.s);
     const struct kedgei_fact *joined = joined_fact(c, log);
+    const struct kedgei_fact *chosen =
+        kedge_job_spec_is_chosen(&c->job->spec)
+            ? kedgei_trained_before(c->a, log, &c->job->id, &row->site, before)
+            : NULL;
     if (!enrolled || enrolled->index >= after) {
         kedgei_error(c->f, KEDGE_AUDIT_SITE_UNKNOWN, &c->a->main, at,
                      "candidate \"%s\" of \"%s\" was not signed in", row->site.s, log->name);
@@ -77,8 +81,9 @@ static void check_candidate(const struct round_check *c, const struct kedgei_log
                      "\"%s\" has candidates, but had not joined job \"%s\"", log->name, c->job->id.s);
     }
     bool group_fits =
-        row->group == kedgei_first_group(c->a, c->job, log)
-        || kedgei_group_was(log, &c->job->id, &row->site, before, after, row->group);
+        chosen ? row->group == ((const struct kedge_st_update *)chosen->body)->group
+               : row->group == kedgei_first_group(c->a, c->job, log)
+                     || kedgei_group_was(log, &c->job->id, &row->site, before, after, row->group);
     bool plain = row->leaf == 0 && row->weight == 0 && row->reason[0] == '\0'
                  && kedge_hash_is_zero(&row->leaf_hash) && kedge_hash_is_zero(&row->update);
     if (!kedgei_opened_row_fits(c->job, c->round, row) || !plain || !group_fits) {
@@ -354,7 +359,8 @@ static void check_update_base(const struct round_check *c, const struct kedgei_l
             grouped ? kedgei_group_before(log, &c->job->id, &u->site, fact->index) : NULL;
         const struct kedge_st_group_assigned *last = assigned ? assigned->body : NULL;
         bool known = !grouped || (last && last->round >= kedgei_grouped_in(c->job, c->round->number));
-        uint32_t group = last ? last->group : kedgei_first_group(c->a, c->job, log);
+        bool chosen = kedge_job_spec_is_chosen(&c->job->spec) && u->group < c->job->spec.groups;
+        uint32_t group = last ? last->group : chosen ? u->group : kedgei_first_group(c->a, c->job, log);
         if (!known || u->group != group) {
             kedgei_error(c->f, KEDGE_AUDIT_GROUP, log, fact->index, "site \"%s\" trained for group %u, %s",
                          u->site.s, u->group,

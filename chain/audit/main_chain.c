@@ -100,7 +100,7 @@ bool kedgei_model_before(const struct kedgei_job *job, const struct kedgei_round
                          struct kedge_hash *ret)
 {
     if (round == job->rounds) {
-        *ret = ((const struct kedge_st_job_opened *)job->opened->body)->initial_model;
+        *ret = kedgei_first_model(job, group);
         return true;
     }
     const struct kedge_st_step_group *g = kedgei_step_group(round[-1].step, group);
@@ -120,11 +120,7 @@ bool kedgei_model_last(const struct kedgei_job *job, uint32_t group, struct kedg
         n--;
     }
     const struct kedge_st_step_group *g = n > 0 ? kedgei_step_group(job->rounds[n - 1].step, group) : NULL;
-    if (g) {
-        *ret = g->after;
-    } else {
-        *ret = ((const struct kedge_st_job_opened *)job->opened->body)->initial_model;
-    }
+    *ret = g ? g->after : kedgei_first_model(job, group);
     return g != NULL || (n == 0 && group < kedge_job_spec_models(&job->spec));
 }
 
@@ -218,6 +214,7 @@ static int open_job(struct kedgei_audit *a, struct kedgei_fact *fact)
                      "job \"%s\": the first model is not the spec's", job->id.s);
     }
     check_job_tenants(a, job);
+    kedgei_check_first_models(a, job);
     return KEDGE_OK;
 }
 

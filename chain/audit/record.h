@@ -116,6 +116,12 @@ struct kedgei_update {
     struct kedgei_fact *fact;
 };
 
+/* A train update of a job that begins with several random models. */
+struct kedgei_trained {
+    uint32_t tenant;
+    const struct kedgei_fact *fact;
+};
+
 /* What a copy of some tenants' ledgers leaves open. */
 struct kedgei_skipped {
     atomic_uint_fast64_t withheld, anchors, approvals, lists, blobs, models, decisions, specs;
@@ -135,6 +141,8 @@ struct kedgei_audit {
     uint32_t job_count;
     struct kedgei_update *updates; /* ascending by job, round, tenant, index */
     size_t update_count;
+    struct kedgei_trained *trained; /* ascending by tenant, job, site, index */
+    size_t trained_count;
     struct kedge_audit_anchor *outside; /* anchors that hold; ascending by size */
     uint32_t outside_count;
     struct kedgei_findings findings;
@@ -265,6 +273,19 @@ void kedgei_check_refreshed(struct kedgei_audit *a, const struct kedgei_job *job
 /* A group-assigned of a usable job against what stands before it. */
 void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
                            const struct kedgei_fact *fact);
+/* ---- trained.c ---- */
+KEDGE_NODISCARD int kedgei_trained_collect(struct kedgei_audit *a);
+/* The site's last train update in front of that entry, in a job that kedgei_trained is about; NULL: none. */
+const struct kedgei_fact *kedgei_trained_before(const struct kedgei_audit *a, const struct kedgei_log *log,
+                                                const struct kedge_id *job, const struct kedge_id *site,
+                                                uint64_t index);
+/* Where sites choose: whether this group was the site's choice in front of the entry, or at the close of the round. */
+bool kedgei_chose(const struct kedgei_audit *a, const struct kedgei_round *round,
+                  const struct kedgei_log *log, const struct kedge_st_evaluation *e, uint64_t index);
+/* The model that a group begins with, as job-opened says. */
+struct kedge_hash kedgei_first_model(const struct kedgei_job *job, uint32_t group);
+void kedgei_check_first_models(struct kedgei_audit *a, const struct kedgei_job *job);
+
 /* ---- edges.c: hierarchical jobs ---- */
 /* The group of a site of that tenant which no statement gave one: its edge, 0 in other jobs. */
 uint32_t kedgei_first_group(const struct kedgei_audit *a, const struct kedgei_job *job,

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "chain/compute/beginning.h"
 #include "chain/compute/compute.h"
 #include "chain/compute/regroup.h"
 #include "common/base/mem.h"
@@ -86,15 +87,15 @@ static void replay_initial(const struct kedgei_replay *r, struct kedgei_decision
     struct kedge_sink sink;
     struct kedge_hash digest;
     int err = kedgei_replay_sink(&hasher, &sink);
-    err = err ? err : kedge_compute_initial(&d->job->spec, sink, &diag);
+    err = err ? err : kedge_compute_beginning(&d->job->spec, d->group, sink, &diag);
     if (err) {
         kedgei_replay_failed(r, d, d->job->opened->index, "first model", err, &diag, f);
     } else {
-        const struct kedge_st_job_opened *o = d->job->opened->body;
+        struct kedge_hash first = kedgei_first_model(d->job, d->group);
         kedge_hasher_final(hasher, &digest);
         kedgei_replay_add(d, digest.b, sizeof digest.b);
-        kedgei_replay_compare(r, d, KEDGE_AUDIT_REPLAY_INITIAL, d->job->opened->index, 0, &digest,
-                              &o->initial_model, f);
+        kedgei_replay_compare(r, d, KEDGE_AUDIT_REPLAY_INITIAL, d->job->opened->index, d->group, &digest,
+                              &first, f);
     }
     kedge_hasher_free(hasher);
 }
@@ -392,8 +393,9 @@ int kedgei_decisions_collect(struct kedgei_replay *r)
         if (!job->usable || (!r->a->skipped && !kedgei_job_whole(job))) {
             continue; /* said already */
         }
-        if (!job->spec.has_initial_model) {
-            add(r, (struct kedgei_decision){.kind = KEDGEI_INITIAL, .job = job});
+        const struct kedge_st_job_opened *o = job->opened->body;
+        for (uint32_t g = 0; !job->spec.has_initial_model && g <= o->first_model_count; g++) {
+            add(r, (struct kedgei_decision){.kind = KEDGEI_INITIAL, .job = job, .group = g});
         }
         for (size_t k = 0; k < job->round_count; k++) {
             add_round(r, job, &job->rounds[k]);

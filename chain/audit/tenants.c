@@ -81,7 +81,9 @@ static void check_evaluation(struct kedgei_audit *a, const struct kedgei_log *lo
     }
     bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE;
     bool is_own = grouped ? round && was_in_group(log, e, round, fact->index)
-                          : e->group == kedgei_first_group(a, job, log);
+                  : kedge_job_spec_is_chosen(&job->spec)
+                      ? kedgei_chose(a, round, log, e, fact->index)
+                      : e->group == kedgei_first_group(a, job, log);
     if (!is_own) {
         kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
                      "site \"%s\" evaluated group %u, not its own", e->site.s, e->group);
@@ -157,6 +159,10 @@ static int give_rounds_their_updates(struct kedgei_audit *a)
 
 int kedgei_check_tenants(struct kedgei_audit *a)
 {
+    int err = kedgei_trained_collect(a);
+    if (err) {
+        return err;
+    }
     for (uint32_t t = 0; t < a->tenant_count; t++) {
         const struct kedgei_log *log = &a->tenants[t];
         for (uint64_t i = 0; i < log->count; i++) {

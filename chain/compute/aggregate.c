@@ -204,7 +204,7 @@ static int weigh_strategy(const struct kedge_job_spec *spec, const struct kedge_
                           bool cold_start, const struct kedge_compute_input *inputs, size_t count,
                           struct vectors *v, struct kedge_compute_weights *ret, struct kedge_diag *d)
 {
-    bool by_norm = spec->strategy->needs_loss;
+    bool by_norm = spec->strategy->weigh == kedge_weigh_qffl;
     if (cold_start || !spec->rule->samples) {
         return kedge_weigh_equal(&spec->options, NULL, count, spec->learning_rate, ret->weight,
                                  &ret->divisor);

@@ -14,6 +14,14 @@ static void put_real(struct kedge_buf *out, const char *name, double v)
     kedge_buf_printf(out, "\"%s\":\"%s\"", name, text);
 }
 
+static void put_similarity(const struct kedge_groups_view *v, double similarity, struct kedge_buf *out)
+{
+    if (!v->is_followed) {
+        kedge_buf_put_str(out, ",");
+        put_real(out, "similarity", similarity);
+    }
+}
+
 static void put_groups(const struct kedge_groups_view *v, struct kedge_buf *out)
 {
     kedge_buf_put_str(out, ",\"groups\":[");
@@ -35,7 +43,7 @@ static void put_groups(const struct kedge_groups_view *v, struct kedge_buf *out)
             kedge_hash_hex(&v->directions[g], hex);
             kedge_buf_printf(out, ",\"direction\":\"%s\"", hex);
         }
-        if (sites > 0) {
+        if (sites > 0 && !v->is_followed) {
             kedge_buf_put_str(out, ",");
             put_real(out, "similarity_mean", sum / sites);
             kedge_buf_put_str(out, ",");
@@ -74,9 +82,9 @@ static void put_sites(const struct kedge_groups_view *v, size_t most, struct ked
     for (size_t i = 0; i < count; i++) {
         const struct kedge_groups_site *s = &v->sites[i];
         kedge_buf_printf(
-            out, "%s{\"tenant\":\"%s\",\"site\":\"%s\",\"group\":%u,\"round\":%u,\"how\":\"%s\",",
-            i ? "," : "", s->tenant.s, s->site.s, s->group, s->round, kedge_group_how_name(s->how));
-        put_real(out, "similarity", s->similarity);
+            out, "%s{\"tenant\":\"%s\",\"site\":\"%s\",\"group\":%u,\"round\":%u,\"how\":\"%s\"",
+            i ? "," : "", s->tenant.s, s->site.s, s->group, s->round, s->how);
+        put_similarity(v, s->similarity, out);
         kedge_buf_printf(out, ",\"moves\":%u,\"update\":\"%s\"", s->moves - 1,
                          kedge_groups_place_name(s->place));
         if (s->place == KEDGE_GROUPS_PLACED) {
@@ -102,8 +110,8 @@ static void put_moves(const struct kedge_groups_view *v, size_t most, struct ked
         if (m->from != KEDGE_GROUPS_NO_GROUP) {
             kedge_buf_printf(out, "\"from\":%u,", m->from);
         }
-        kedge_buf_printf(out, "\"group\":%u,\"how\":\"%s\",", m->group, kedge_group_how_name(m->how));
-        put_real(out, "similarity", m->similarity);
+        kedge_buf_printf(out, "\"group\":%u,\"how\":\"%s\"", m->group, m->how);
+        put_similarity(v, m->similarity, out);
         kedge_buf_printf(out, ",\"entry\":%llu}", (unsigned long long)m->entry);
     }
     kedge_buf_printf(out, "],\"moves_left_out\":%zu", first);

@@ -1,4 +1,4 @@
-#include "chain/compute/groups_view.h"
+#include "chain/compute/groups_view_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,19 +10,7 @@
 
 /* ---- statements of one kind and job, wherever they stand ---- */
 
-struct walk {
-    const struct kedge_groups_log *log;
-    struct kedge_statement *st;
-    enum kedge_statement_kind kind;
-    const char *prefix;
-    struct kedge_buf entry, payload;
-    struct kedge_diag *d;
-    int (*each)(struct walk *w, uint64_t index);
-    struct kedge_groups_view *view;
-    size_t site_cap, move_cap;
-};
-
-static int parse_entry(struct walk *w, uint64_t index, struct kedge_view entry)
+static int parse_entry(struct kedgei_view_walk *w, uint64_t index, struct kedge_view entry)
 {
     struct kedge_dsse_entry dsse;
     kedge_buf_clear(&w->payload);
@@ -36,7 +24,7 @@ static int parse_entry(struct walk *w, uint64_t index, struct kedge_view entry)
 
 static int visit_key(void *arg, struct kedge_view key, uint64_t index)
 {
-    struct walk *w = arg;
+    struct kedgei_view_walk *w = arg;
     (void)key;
     kedge_buf_clear(&w->entry);
     int err = kedge_ledger_get(w->log->ledger, index, &w->entry);
@@ -47,7 +35,7 @@ static int visit_key(void *arg, struct kedge_view key, uint64_t index)
 /* Copies have no table of keys. What cannot be read there is another's, or a checkpoint. */
 static int visit_entry(void *arg, uint64_t index, struct kedge_view entry)
 {
-    struct walk *w = arg;
+    struct kedgei_view_walk *w = arg;
     struct kedge_dsse_entry dsse;
     char key_bytes[KEDGE_IDEM_KEY_MAX + 1];
     struct kedge_buf key;
@@ -66,8 +54,9 @@ static int visit_entry(void *arg, uint64_t index, struct kedge_view entry)
     return strncmp(key_bytes, w->prefix, strlen(w->prefix)) == 0 ? w->each(w, index) : KEDGE_OK;
 }
 
-static int walk_log(struct walk *w, const struct kedge_groups_log *log, enum kedge_statement_kind kind,
-                    const char *prefix, int (*each)(struct walk *w, uint64_t index))
+int kedgei_view_walk_log(struct kedgei_view_walk *w, const struct kedge_groups_log *log,
+                         enum kedge_statement_kind kind, const char *prefix,
+                         int (*each)(struct kedgei_view_walk *w, uint64_t index))
 {
     w->log = log;
     w->kind = kind;
@@ -80,7 +69,7 @@ static int walk_log(struct walk *w, const struct kedge_groups_log *log, enum ked
 
 /* ---- what is found ---- */
 
-static int take_step(struct walk *w, uint64_t index)
+static int take_step(struct kedgei_view_walk *w, uint64_t index)
 {
     const struct kedge_st_step *s = &w->st->u.step;
     struct kedge_groups_view *v = w->view;
@@ -108,7 +97,7 @@ static void *grown(void *items, size_t count, size_t *cap, size_t size)
 }
 
 /* The site of w's log, sought among those of this log, which stand at the end. */
-static int find_site(struct walk *w, const struct kedge_id *site, uint32_t *ret)
+int kedgei_view_site(struct kedgei_view_walk *w, const struct kedge_id *site, uint32_t *ret)
 {
     struct kedge_groups_view *v = w->view;
     for (size_t i = v->site_count; i > 0 && kedge_id_eq(&v->sites[i - 1].tenant, &w->log->tenant); i--) {
@@ -130,29 +119,36 @@ static int find_site(struct walk *w, const struct kedge_id *site, uint32_t *ret)
     return KEDGE_OK;
 }
 
-static int take_assigned(struct walk *w, uint64_t index)
+int kedgei_view_move(struct kedgei_view_walk *w, uint32_t site, const struct kedge_groups_move *move,
+                     const struct kedge_hash *update)
 {
-    const struct kedge_st_group_assigned *g = &w->st->u.group_assigned;
     struct kedge_groups_view *v = w->view;
-    uint32_t site;
-    int err = find_site(w, &g->site, &site);
-    struct kedge_groups_move *moves =
-        err ? NULL : grown(v->moves, v->move_count, &w->move_cap, sizeof *moves);
+    struct kedge_groups_move *moves = grown(v->moves, v->move_count, &w->move_cap, sizeof *moves);
     if (!moves) {
         return KEDGE_E_NOMEM;
     }
     v->moves = moves;
-    v->moves[v->move_count++] = (struct kedge_groups_move){.site = site,
-                                                           .round = g->round,
-                                                           .group = g->group,
-                                                           .how = g->how,
-                                                           .similarity = g->similarity,
-                                                           .entry = index};
-    if (v->sites[site].moves++ == 0 || index >= v->sites[site].entry) { /* the order of the ledger decides */
-        v->sites[site].entry = index;
-        v->sites[site].update = g->update;
+    v->moves[v->move_count++] = *move;
+    if (v->sites[site].moves++ == 0
+        || move->entry >= v->sites[site].entry) { /* the order of the ledger decides */
+        v->sites[site].entry = move->entry;
+        v->sites[site].update = *update;
     }
     return KEDGE_OK;
+}
+
+static int take_assigned(struct kedgei_view_walk *w, uint64_t index)
+{
+    const struct kedge_st_group_assigned *g = &w->st->u.group_assigned;
+    uint32_t site;
+    int err = kedgei_view_site(w, &g->site, &site);
+    struct kedge_groups_move move = {.site = site,
+                                     .round = g->round,
+                                     .group = g->group,
+                                     .how = kedge_group_how_name(g->how),
+                                     .similarity = g->similarity,
+                                     .entry = index};
+    return err ? err : kedgei_view_move(w, site, &move, &g->update);
 }
 
 /* ---- order ---- */
@@ -321,25 +317,23 @@ static int look(struct kedge_groups_view *v, const struct kedge_layout *layout,
     return err;
 }
 
-static int layout_of_job(const struct kedge_groups_log *main, const struct kedge_hash *digest,
-                         struct kedge_layout *ret, struct kedge_diag *d)
+static int spec_of_job(const struct kedge_groups_log *main, const struct kedge_hash *digest,
+                       struct kedge_job_spec *ret, struct kedge_diag *d)
 {
-    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
     struct kedge_buf text;
     kedge_buf_init(&text, KEDGE_SPEC_MAX);
-    int err = spec ? kedge_blobs_read(main->blobs, digest, &text, d) : KEDGE_E_NOMEM;
-    err = err ? err : kedge_job_spec_parse(kedge_buf_view(&text), spec, d);
-    err = err ? err : kedge_model_layout(&spec->model, ret, d);
+    int err = kedge_blobs_read(main->blobs, digest, &text, d);
+    err = err ? err : kedge_job_spec_parse(kedge_buf_view(&text), ret, d);
     kedge_buf_deinit(&text);
-    kedge_mem_free(spec);
     return err;
 }
 
 static int measure(struct kedge_groups_view *v, const struct kedge_groups_log *main,
-                   const struct kedge_groups_log *tenants, size_t tenant_count, const struct kedge_hash *spec,
-                   bool picture, struct kedge_diag *d)
+                   const struct kedge_groups_log *tenants, size_t tenant_count,
+                   const struct kedge_job_spec *spec, bool picture, struct kedge_diag *d)
 {
     struct kedge_layout layout;
+    v->has_directions = v->has_directions && spec->strategy;
     for (uint32_t g = 0; g < v->groups && v->has_directions; g++) {
         int found = kedge_blobs_find(main->blobs, &v->directions[g], NULL);
         v->has_directions = found == KEDGE_OK;
@@ -348,7 +342,7 @@ static int measure(struct kedge_groups_view *v, const struct kedge_groups_log *m
         return KEDGE_OK;
     }
     struct picture *p = kedge_mem_new(1, sizeof *p);
-    int err = p ? layout_of_job(main, spec, &layout, d) : KEDGE_E_NOMEM;
+    int err = p ? kedge_model_layout(&spec->model, &layout, d) : KEDGE_E_NOMEM;
     if (err) {
         kedge_mem_free(p);
         return err;
@@ -364,7 +358,7 @@ static int measure(struct kedge_groups_view *v, const struct kedge_groups_log *m
 
 /* ---- all of it ---- */
 
-static int take_opened(struct walk *w, uint64_t index)
+static int take_opened(struct kedgei_view_walk *w, uint64_t index)
 {
     (void)index;
     if (!kedge_id_eq(&w->st->u.job_opened.job, &w->view->job)) { /* a longer name */
@@ -377,8 +371,8 @@ static int take_opened(struct walk *w, uint64_t index)
     return KEDGE_OK;
 }
 
-static int read_main(struct walk *w, const struct kedge_groups_log *main, const struct kedge_id *job,
-                     struct kedge_hash *ret_spec)
+static int read_main(struct kedgei_view_walk *w, const struct kedge_groups_log *main,
+                     const struct kedge_id *job, struct kedge_job_spec *ret_spec)
 {
     char key[KEDGE_IDEM_KEY_MAX + 1];
     struct kedge_groups_view *v = w->view;
@@ -387,14 +381,18 @@ static int read_main(struct walk *w, const struct kedge_groups_log *main, const 
     int err = kedge_ledger_is_copy(main->ledger)
                   ? KEDGE_OK
                   : kedge_ledger_find(main->ledger, kedge_view_str(key), &index);
-    err = err ? err : walk_log(w, main, KEDGE_ST_JOB_OPENED, key, take_opened);
+    err = err ? err : kedgei_view_walk_log(w, main, KEDGE_ST_JOB_OPENED, key, take_opened);
     if (err == KEDGE_E_NOT_FOUND || (!err && v->groups == 0)) {
         return kedge_diag_set(w->d, KEDGE_E_NOT_FOUND, "the main chain has opened no job \"%s\"", job->s);
     }
-    *ret_spec = v->directions[0];
+    err = err ? err : spec_of_job(main, &v->directions[0], ret_spec, w->d);
+    if (err == KEDGE_E_NOT_FOUND) { /* a copy without it: what statements say is here all the same */
+        *ret_spec = (struct kedge_job_spec){.strategy = NULL};
+        err = KEDGE_OK;
+    }
     v->groups = 0;
     snprintf(key, sizeof key, "step/%s/", job->s);
-    return err ? err : walk_log(w, main, KEDGE_ST_STEP, key, take_step);
+    return err ? err : kedgei_view_walk_log(w, main, KEDGE_ST_STEP, key, take_step);
 }
 
 int kedge_groups_view_read(const struct kedge_groups_log *main, const struct kedge_groups_log *tenants,
@@ -402,25 +400,28 @@ int kedge_groups_view_read(const struct kedge_groups_log *main, const struct ked
                            struct kedge_groups_view *ret, struct kedge_diag *reterr)
 {
     struct kedge_groups_view *v = kedge_mem_new(1, sizeof *v);
-    struct walk w = {.st = kedge_mem_new(1, sizeof *w.st), .d = reterr, .view = v};
-    struct kedge_hash spec;
+    struct kedgei_view_walk w = {.st = kedge_mem_new(1, sizeof *w.st), .d = reterr, .view = v};
+    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
     char prefix[KEDGE_IDEM_KEY_MAX + 1];
     kedge_buf_init(&w.entry, KEDGE_ENTRY_MAX);
     kedge_buf_init(&w.payload, KEDGE_ENTRY_MAX);
-    int err = w.st && v ? KEDGE_OK : KEDGE_E_NOMEM;
+    int err = w.st && v && spec ? KEDGE_OK : KEDGE_E_NOMEM;
     if (!err) {
         v->job = *job;
-        err = read_main(&w, main, job, &spec);
+        err = read_main(&w, main, job, spec);
+        w.spec = spec;
     }
     snprintf(prefix, sizeof prefix, "group-assigned/%s/", job->s);
     for (size_t t = 0; t < tenant_count && !err; t++) {
-        err = walk_log(&w, &tenants[t], KEDGE_ST_GROUP_ASSIGNED, prefix, take_assigned);
+        err = kedgei_view_walk_log(&w, &tenants[t], KEDGE_ST_GROUP_ASSIGNED, prefix, take_assigned);
     }
+    err = err ? err : kedgei_view_follow(&w, tenants, tenant_count);
     err = err ? err : put_in_order(v);
-    err = err ? err : measure(v, main, tenants, tenant_count, &spec, picture, reterr);
+    err = err ? err : measure(v, main, tenants, tenant_count, spec, picture, reterr);
     kedge_buf_deinit(&w.entry);
     kedge_buf_deinit(&w.payload);
     kedge_mem_free(w.st);
+    kedge_mem_free(spec);
     if (!err) {
         *ret = *v;
     } else if (v) {

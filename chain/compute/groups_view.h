@@ -30,12 +30,12 @@ enum kedge_groups_place {
 };
 const char *kedge_groups_place_name(enum kedge_groups_place place); /* "erased" */
 
-/* One group-assigned statement. */
+/* One group-assigned statement, or what stands in its place. */
 struct kedge_groups_move {
     uint32_t site;        /* of kedge_groups_view.sites */
     uint32_t round, from; /* from: KEDGE_GROUPS_NO_GROUP, the first */
     uint32_t group;
-    enum kedge_group_how how;
+    const char *how; /* kedge_group_how_name; "tenant" and "choice" where no group-assigned says it */
     double similarity;
     uint64_t entry; /* of the tenant's ledger */
 };
@@ -44,7 +44,7 @@ struct kedge_groups_site {
     struct kedge_id tenant, site;
     uint64_t entry;               /* of the last one, in the tenant's ledger */
     uint32_t group, round, moves; /* moves: group-assigned statements */
-    enum kedge_group_how how;
+    const char *how;
     double similarity;
     struct kedge_hash update; /* that the last one rests on */
     enum kedge_groups_place place;
@@ -56,6 +56,7 @@ struct kedge_groups_view {
     uint32_t round;  /* of the last step; groups are 0 when there was none */
     uint32_t groups; /* 0 … KEDGE_GROUPS_MAX */
     struct kedge_hash models[KEDGE_GROUPS_MAX], directions[KEDGE_GROUPS_MAX];
+    bool is_followed; /* tenants or sites decide, and there are no similarities */
     bool has_directions; /* an ungrouped job has none; a copy may lack the files: then no cosines */
     double cosine[KEDGE_GROUPS_MAX][KEDGE_GROUPS_MAX];
     struct kedge_groups_site *sites; /* by (tenant, site) */

@@ -82,7 +82,7 @@ static int read_answer(const json_t *o, bool train, bool test, struct kedge_metr
     }
     bool ok = get_real(o, "seconds", &m->seconds) && m->seconds >= 0;
     ok = ok && (!train || (get_count(o, "samples", &m->samples) && get_count(o, "steps", &m->steps)));
-    if (ok && train && json_object_get(o, "base_loss")) {
+    if (ok && json_object_get(o, "base_loss")) {
         m->has_base_loss = true;
         ok = get_real(o, "base_loss", &m->base_loss) && m->base_loss >= 0;
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/daemon/choose.h"
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
@@ -21,6 +22,7 @@ struct train_item {
     struct kedge_site_result results[KEDGE_SITE_RESULTS_MAX];
     struct kedge_site_envelope envelopes[KEDGE_SITE_RESULTS_MAX];
     uint32_t result_count;
+    double chosen_loss;         /* of the model that was chosen, where there was a choice */
     struct kedge_labels labels; /* of the data that it was done with; `shift`, `pause`: the job's */
     enum kedge_shift_test shift;
     uint32_t pause;
@@ -167,7 +169,7 @@ static void put_strategy(json_t *o, const struct kedge_site_task *t, const struc
         kedge_real_encode(s->options.proximal, pull);
         json_object_set_new(o, "proximal", json_string(pull));
     }
-    if (s->strategy->needs_loss) {
+    if (s->strategy->needs_loss && t->choice_count == 0) {
         json_object_set_new(o, "base_loss", json_true());
     }
 }
@@ -219,33 +221,43 @@ static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_tas
     return o;
 }
 
+int kedge_client_ask(struct kedge_site_host *h, uint64_t serial, json_t *request, bool train, bool test,
+                     struct kedge_metrics *m, struct kedge_diag *d)
+{
+    char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
+    size_t len = 0;
+    json_decref(request);
+    int err = text ? trainer_start(h, d) : KEDGE_E_NOMEM;
+    err = err ? err : send_line(h, kedge_view_str(text));
+    err = err ? err : send_line(h, kedge_view_str("\n"));
+    free(text);
+    err = err ? err : receive_line(h, serial, &len, d);
+    if (err) {
+        kedge_client_trainer_stop(h); /* a trainer out of step is started afresh */
+        return err;
+    }
+    err = kedge_metrics_parse(kedge_view_of(h->trainer.line.ptr, len), train, test, m, d);
+    kedge_buf_clear(&h->trainer.line);
+    return err;
+}
+
 static int ask_trainer(struct kedge_site_host *h, const struct train_item *t, const char *base,
                        const char *out, struct kedge_metrics *m, struct kedge_diag *d)
 {
     char personal[KEDGE_PATH_MAX];
     int err = personal_path(h, &t->fx.task, personal, d);
     json_t *request = err ? NULL : request_of(h, &t->fx.task, base, out, personal);
-    char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
     bool train = t->fx.task.kind != KEDGE_SITE_EVALUATE;
-    size_t len = 0;
-    json_decref(request);
-    err = err ? err : text ? trainer_start(h, d) : KEDGE_E_NOMEM;
-    err = err ? err : send_line(h, kedge_view_str(text));
-    err = err ? err : send_line(h, kedge_view_str("\n"));
-    free(text);
-    err = err ? err : receive_line(h, t->fx.serial, &len, d);
-    if (!err) {
-        err = kedge_metrics_parse(kedge_view_of(h->trainer.line.ptr, len), train,
-                                  !train || t->fx.task.evaluate_base, m, d);
-        kedge_buf_clear(&h->trainer.line);
-        if (!err && t->fx.task.kind == KEDGE_SITE_TRAIN && h->spec->strategy->needs_loss
-            && !m->has_base_loss) {
-            err = kedge_diag_set(d, KEDGE_E_TRAINER,
-                                 "trainer: its answer lacks base_loss, which strategy \"%s\" needs",
-                                 h->spec->strategy->name);
-        }
-    } else {
-        kedge_client_trainer_stop(h); /* a trainer out of step is started afresh */
+    bool chosen = t->fx.task.choice_count > 0; /* then the loss is known */
+    err = err ? err
+              : kedge_client_ask(h, t->fx.serial, request, train, !train || t->fx.task.evaluate_base, m, d);
+    if (!err && chosen) {
+        m->base_loss = t->chosen_loss;
+    } else if (!err && t->fx.task.kind == KEDGE_SITE_TRAIN && h->spec->strategy->needs_loss
+               && !m->has_base_loss) {
+        err = kedge_diag_set(d, KEDGE_E_TRAINER,
+                             "trainer: its answer lacks base_loss, which strategy \"%s\" needs",
+                             h->spec->strategy->name);
     }
     return err;
 }
@@ -253,6 +265,13 @@ static int ask_trainer(struct kedge_site_host *h, const struct train_item *t, co
 static int run_task(struct kedge_site_host *h, struct train_item *item)
 {
     const struct kedge_site_task *t = &item->fx.task;
+    int chosen = kedge_client_spec(h, &t->job, &t->spec, &item->diag);
+    if (!chosen && t->choice_count > 0) {
+        chosen = kedge_client_choose(h, item->fx.serial, &item->fx.task, &item->chosen_loss, &item->diag);
+    }
+    if (chosen) {
+        return chosen;
+    }
     struct kedge_diag *d = &item->diag;
     struct kedge_metrics m = {.samples = 0};
     char base[KEDGE_PATH_MAX], out[KEDGE_PATH_MAX];
@@ -261,8 +280,7 @@ static int run_task(struct kedge_site_host *h, struct train_item *item)
                                       .round = t->round,
                                       .base = t->base,
                                       .group = t->group == KEDGE_SITE_NONE ? 0 : t->group};
-    int err = kedge_client_spec(h, &t->job, &t->spec, d);
-    err = err ? err : kedge_client_work_path(h, "model", &t->base, base);
+    int err = kedge_client_work_path(h, "model", &t->base, base);
     err = err ? err : kedge_client_path(h, out, "work/trained");
     err = err ? err : ask_trainer(h, item, base, out, &m, d);
     if (!err) {

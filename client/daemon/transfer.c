@@ -176,6 +176,18 @@ static bool is_sound(const char *path, uint64_t len, const struct kedge_site_dig
     return whole && memcmp(found.b, digest->b, sizeof found.b) == 0;
 }
 
+/* A model of which the task has several keeps no other's room; that of an earlier task goes. */
+static void drop_former(const struct kedge_site_task *t, const struct kedge_site_digest *last, const char *old)
+{
+    bool wanted = false;
+    for (uint32_t g = 0; g < t->choice_count && !wanted; g++) {
+        wanted = memcmp(t->choices[g].b, last->b, sizeof last->b) == 0;
+    }
+    if (!wanted) {
+        (void)unlink(old);
+    }
+}
+
 static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
 {
     struct transfer_item *t = (struct transfer_item *)item;
@@ -190,6 +202,10 @@ static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
         char old[KEDGE_PATH_MAX]; /* one model at a time is kept */
         bool replaces = !spec && memcmp(h->model_digest.b, t->fx.digest.b, sizeof h->model_digest.b) != 0
                         && kedge_client_work_path(h, "model", &h->model_digest, old) == KEDGE_OK;
+        if (replaces && t->fx.task.choice_count > 0) {
+            drop_former(&t->fx.task, &h->model_digest, old);
+            replaces = false;
+        }
         t->err = fetch_file(h, &t->fx, path, replaces ? old : NULL, &h->model_digest);
     }
     h->model_digest = !t->err && !spec ? t->fx.digest : h->model_digest;

@@ -266,6 +266,9 @@ static int run_task(struct trainer *t, const struct kedge_task *task, struct ked
         err = personal_open(t, task, &both, reterr);
         *ret_code = err ? *ret_code : "data";
     }
+    if (!err && task->op == KEDGE_TASK_MEASURE) {
+        err = measure_base(t, r, reterr);
+    }
     if (!err && task->op == KEDGE_TASK_TRAIN) {
         err = train(t, task, r, reterr);
         if (!err) {

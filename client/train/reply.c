@@ -29,9 +29,9 @@ void kedge_task_put_ok(struct kedge_buf *out, const struct kedge_task *task,
         kedge_buf_printf(out, ",\"samples\":%llu,\"steps\":%llu,\"batch\":%u", (unsigned long long)r->samples,
                          (unsigned long long)r->steps, task->batch);
         put_real(out, "train_loss", r->train_loss);
-        if (r->has_base_loss) {
-            put_real(out, "base_loss", r->base_loss);
-        }
+    }
+    if (r->has_base_loss) {
+        put_real(out, "base_loss", r->base_loss);
     }
     put_real(out, "seconds", r->seconds);
     if (r->has_test) {

@@ -105,8 +105,11 @@ static int read_op(const struct kedge_json *doc, struct kedge_task *t, struct ke
         t->op = KEDGE_TASK_TRAIN;
     } else if (kedge_json_str_is(doc, op, "evaluate")) {
         t->op = KEDGE_TASK_EVALUATE;
+    } else if (kedge_json_str_is(doc, op, "measure")) {
+        t->op = KEDGE_TASK_MEASURE;
     } else {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"op\": expected \"train\" or \"evaluate\"");
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "\"op\": expected \"train\", \"evaluate\" or \"measure\"");
     }
     return KEDGE_OK;
 }

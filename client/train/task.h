@@ -18,7 +18,7 @@ enum {
     KEDGE_TASK_LABELS_MAX = 256, /* classes that a reply counts */
 };
 
-enum kedge_task_op { KEDGE_TASK_TRAIN = 1, KEDGE_TASK_EVALUATE };
+enum kedge_task_op { KEDGE_TASK_TRAIN = 1, KEDGE_TASK_EVALUATE, KEDGE_TASK_MEASURE };
 
 struct kedge_task {
     char id[KEDGE_TASK_ID_MAX]; /* echoed; set as soon as it could be read, even when the rest is refused */

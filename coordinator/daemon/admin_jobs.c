@@ -98,6 +98,7 @@ static void submit_run(struct kedge_host *h, struct kedge_work *work)
     struct kedge_view text = kedge_view_str(w->spec_text);
     struct kedge_hash digest;
     w->err = put_initial(h, w);
+    w->err = w->err ? w->err : kedge_first_models_make(h, w->job, &w->diag);
     w->err = w->err ? w->err : kedge_blobs_put(h->main.blobs, &text, 1, &digest, &w->diag);
 }
 
@@ -124,7 +125,7 @@ static void submit_done(struct kedge_host *h, struct kedge_item *item)
         struct kedge_digest models[KEDGE_GROUPS_MAX];
         struct kedge_coord_event ev = {
             .type = KEDGE_EV_JOB_SUBMIT, .job = job->slot, .params = &job->params};
-        kedge_first_models_set(job);
+        kedge_first_models_begin(job);
         kedge_first_models_tell(job, models, &ev);
         kedge_host_step(h, &ev);
     }

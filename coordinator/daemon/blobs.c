@@ -14,6 +14,7 @@
 #include "common/base/os/log.h"
 #include "common/wire/packed.h"
 #include "coordinator/daemon/erase.h"
+#include "coordinator/daemon/first_models.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -442,7 +443,7 @@ static enum kedge_blob_verdict sweep_one(void *arg, const struct kedge_hash *dig
     for (uint32_t i = 0; i < KEDGE_JOBS_MAX && !s->own; i++) { /* a job whose job-opened is still to come */
         const struct kedge_job *job = &s->h->jobs[i];
         if (job->used
-            && (kedge_hash_eq(&job->spec_digest, digest) || kedge_hash_eq(&job->initial_model, digest))) {
+            && (kedge_hash_eq(&job->spec_digest, digest) || kedge_first_models_has(job, digest))) {
             return KEDGE_BLOB_KEEP;
         }
     }

@@ -37,6 +37,10 @@ static void send_task(struct kedge_host *h, const struct kedge_coord_effect *fx)
     t->round = fx->kind == KEDGE_TASK_EVALUATE ? fx->evaluate_round : fx->round;
     t->group = fx->group;
     memcpy(t->base, fx->base.b, sizeof t->base);
+    struct kedge_coord_job_view view;
+    if (fx->choice && kedge_coord_job(h->coord, job->slot, &view)) {
+        t->choices = kedge_view_of(view.models, view.model_count * sizeof view.models[0]);
+    }
     t->base_len = job->model_len;
     t->update_len = job->update_len;
     t->remaining_ms = fx->remaining_ns / NS_PER_MS;

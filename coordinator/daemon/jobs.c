@@ -76,6 +76,7 @@ static void set_params(struct kedge_job *job)
     p->regroup_every = s->groups > 1 ? s->regroup_every : 0;
     p->migrate_every = s->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;
     p->by_tenant = kedge_job_spec_has_edges(s);
+    p->site_chooses = kedge_job_spec_is_chosen(s);
     p->evaluate_every = s->evaluate_every;
     p->weight_max = s->weight_max;
     p->buffer = kedge_job_spec_buffer(s);

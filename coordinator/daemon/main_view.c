@@ -244,6 +244,15 @@ struct search {
     int err;
 };
 
+static bool is_first_model(const struct kedge_st_job_opened *o, const struct kedge_hash *digest)
+{
+    bool found = kedge_hash_eq(&o->initial_model, digest);
+    for (uint32_t i = 0; i < o->first_model_count && !found; i++) {
+        found = kedge_hash_eq(&o->first_models[i].model, digest);
+    }
+    return found;
+}
+
 static int look_into_job(void *arg, struct kedge_view key, uint64_t index)
 {
     struct search *s = arg;
@@ -260,8 +269,7 @@ static int look_into_job(void *arg, struct kedge_view key, uint64_t index)
     }
     s->err = err;
     s->found = !err && names_viewer(&s->st->u.job_opened, s->viewer->salted)
-               && (kedge_hash_eq(&s->st->subject, s->digest)
-                   || kedge_hash_eq(&s->st->u.job_opened.initial_model, s->digest));
+               && (kedge_hash_eq(&s->st->subject, s->digest) || is_first_model(&s->st->u.job_opened, s->digest));
     return err || s->found ? 1 : 0;
 }
 

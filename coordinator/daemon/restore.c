@@ -20,6 +20,7 @@
 #include "coordinator/daemon/restore_buffer.h"
 #include "coordinator/daemon/restore_edges.h"
 #include "coordinator/daemon/restore_groups.h"
+#include "coordinator/daemon/restore_trained.h"
 #include "coordinator/daemon/restore_walk.h"
 
 enum { RECORDS_MAX = 1000000 }; /* jobs that a coordinator ever had: a quarter of a GiB */
@@ -247,6 +248,7 @@ static int load_closed_round(struct kedge_walk *w)
     }
     kedge_host_step(w->h, &ev);
     err = kedge_restore_edges(w);
+    err = err ? err : kedge_restore_trained(w);
     return err ? err : kedge_restore_groups(w, ev.kind);
 }
 
@@ -391,7 +393,7 @@ static int load_job(struct kedge_walk *w, const struct kedge_job_record *record)
     opened = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK;
     err = job_outcome(w, &closed);
     err = err ? err : check_agreement(w, record, closed);
-    kedge_first_models_set(job);
+    err = err ? err : load_first_models(w, opened ? &index : NULL);
     if (!err && opened) {
         err = closed ? load_closed_round(w) : load_live_job(w);
     }

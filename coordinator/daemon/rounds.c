@@ -10,6 +10,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "coordinator/daemon/first_models.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -37,7 +38,8 @@ void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job)
     }
     if (st && !err) {
         struct kedge_st_job_opened *o = &st->u.job_opened;
-        struct kedge_hash refs[2] = {job->spec_digest, job->initial_model};
+        struct kedge_hash refs[1 + KEDGE_GROUPS_MAX] = {job->spec_digest, job->initial_model};
+        size_t ref_count = 2;
         st->kind = KEDGE_ST_JOB_OPENED;
         st->subject = job->spec_digest;
         o->job = job->spec.name;
@@ -47,8 +49,10 @@ void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job)
         for (uint32_t i = 0; i < o->tenant_count; i++) {
             o->tenants[i] = h->tenants[job->params.tenants[i]].salted;
         }
+        kedge_first_models_state(job, o, refs, &ref_count);
         kedge_statement_sort(st);
-        err = kedge_main_batch_statement(job->batch, st, refs, 2, &d, "job-opened/%s", job->spec.name.s);
+        err = kedge_main_batch_statement(job->batch, st, refs, ref_count, &d, "job-opened/%s",
+                                         job->spec.name.s);
     }
     kedge_mem_free(st);
     if (err) {

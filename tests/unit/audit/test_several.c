@@ -14,6 +14,9 @@ static const struct {
     {fx_edges, "\"rule\":\"median\""},
     {fx_edges, "\"rule\":\"krum\",\"server\":\"momentum\""},
     {fx_edges, "\"tenant_share_max\":\"0.5\""},
+    {fx_choosing, NULL},
+    {fx_choosing, "\"mixing\":\"0.1\",\"server\":\"adam\""},
+    {fx_choosing, "\"rule\":\"geometric-median\",\"tenant_share_max\":\"0.5\""},
 };
 
 START_TEST(test_good)
@@ -45,6 +48,11 @@ static const struct {
     {"a meeting before it is time", fx_edges, NULL, FX_MEET_EARLY, false, KEDGE_AUDIT_STEP},
     {"a meeting that is left out", fx_edges, NULL, FX_MEET_NOT, false, KEDGE_AUDIT_STEP},
     {"an update for another tenant's edge", fx_edges, NULL, FX_EDGE_OTHER, false, KEDGE_AUDIT_GROUP},
+    {"a group that begins with another model", fx_choosing, NULL, FX_FIRST_MODEL, true,
+     KEDGE_AUDIT_REPLAY_INITIAL},
+    {"first models that are not stated", fx_choosing, NULL, FX_FIRST_MODELS_LEFT, false, KEDGE_AUDIT_JOB},
+    {"another group than the base is of", fx_choosing, NULL, FX_CHOSE_BASE, false, KEDGE_AUDIT_BASE},
+    {"a test of a model that was not chosen", fx_choosing, NULL, FX_CHOSE_TEST, false, KEDGE_AUDIT_GROUP},
 };
 
 START_TEST(test_wrong)

@@ -220,8 +220,11 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
         st->u.policy = (struct kedge_st_policy){"fl.example.org", key1, key2};
         break;
     case KEDGE_ST_JOB_OPENED:
-        st->u.job_opened = (struct kedge_st_job_opened){
-            job, 650, sample_hash(0x81), 2, {sample_hash(0x31), sample_hash(0x32)}};
+        st->u.job_opened = (struct kedge_st_job_opened){.job = job,
+                                                        .parameters = 650,
+                                                        .initial_model = sample_hash(0x81),
+                                                        .tenant_count = 2,
+                                                        .tenants = {sample_hash(0x31), sample_hash(0x32)}};
         break;
     case KEDGE_ST_ROUND_OPENED:
         fill_round_opened(&st->u.round_opened);

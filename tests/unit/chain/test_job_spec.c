@@ -180,7 +180,11 @@ static const struct {
      "steps with whoever came"},
     {HEAD ",\"staleness_max\":3}", "\"staleness_max\": with strategy \"fedavg\""},
     {HEAD ",\"options\":{\"buffer\":\"3\"}}", "\"options\": \"buffer\""},
-    {HEAD ",\"strategy\":\"ifca\"}", "\"ifca\" runs in simulations only"},
+    {HEAD ",\"strategy\":\"ifca\"}", "\"groups\": expected 2 to 16 with strategy \"ifca\""},
+    {HEAD ",\"strategy\":\"ifca\",\"groups\":2,\"grouping\":\"flexcfl\"}", "\"grouping\": \"flexcfl\", but strategy"},
+    {HEAD ",\"strategy\":\"ifca\",\"groups\":2,\"initial_model\":\""
+          "0000000000000000000000000000000000000000000000000000000000000001\"}",
+     "\"initial_model\": with strategy \"ifca\" every group's model begins at random"},
     {HEAD ",\"strategy\":\"local\"}", "\"local\" runs in simulations only"},
     {"{\"name\":\"j\",\"tenants\":[\"org-a\"],\"data\":\"d\",\"rounds\":3,\"strategy\":\"hierarchical\","
      "\"model\":"

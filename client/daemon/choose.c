@@ -1,0 +1,63 @@
+#include "client/daemon/choose.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "client/daemon/host.h"
+
+static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_task *t, const char *base)
+{
+    struct kedge_buf model;
+    json_error_t at;
+    kedge_buf_init(&model, KEDGE_METRICS_LINE_MAX);
+    kedge_model_put_json(&h->spec->model, &model);
+    json_t *o = json_pack("{s:s,s:s,s:o,s:s,s:O,s:i}", "id", t->job.s, "op", "measure", "model",
+                          json_loadb((const char *)model.ptr, model.len, 0, &at), "base", base, "data",
+                          json_object_get(h->policy.data, h->spec->data), "threads", (int)h->policy.threads);
+    kedge_buf_deinit(&model);
+    return o;
+}
+
+static int measure(struct kedge_site_host *h, uint64_t serial, const struct kedge_site_task *t,
+                   const char *base, double *ret_loss, struct kedge_diag *d)
+{
+    struct kedge_metrics m = {.samples = 0};
+    int err = kedge_client_ask(h, serial, request_of(h, t, base), false, false, &m, d);
+    if (!err && !m.has_base_loss) {
+        err = kedge_diag_set(d, KEDGE_E_TRAINER,
+                             "trainer: its answer to \"measure\" lacks base_loss, by which a site chooses with "
+                             "strategy \"%s\"",
+                             h->spec->strategy->name);
+    }
+    *ret_loss = m.base_loss;
+    return err;
+}
+
+int kedge_client_choose(struct kedge_site_host *h, uint64_t serial, struct kedge_site_task *task,
+                        double *ret_loss, struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX];
+    uint32_t best = 0;
+    for (uint32_t g = 0; g < task->choice_count; g++) {
+        double loss;
+        int err = kedge_client_work_path(h, "model", &task->choices[g], path);
+        err = err ? err : measure(h, serial, task, path, &loss, d);
+        if (err) {
+            return err;
+        }
+        if (g == 0 || loss < *ret_loss) {
+            best = g;
+            *ret_loss = loss;
+        }
+    }
+    task->base = task->choices[best];
+    task->group = best;
+    h->model_digest = task->base; /* the one that is kept */
+    for (uint32_t g = 0; g < task->choice_count; g++) {
+        if (memcmp(task->choices[g].b, task->base.b, sizeof task->base.b) != 0
+            && kedge_client_work_path(h, "model", &task->choices[g], path) == KEDGE_OK) {
+            (void)unlink(path);
+        }
+    }
+    return KEDGE_OK;
+}
