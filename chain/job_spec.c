@@ -73,6 +73,7 @@ static const struct field_row rows[] = {
     LATER(rule_fraction),
     LATER(rule_bound),
     LATER(root_site),
+    LATER(control_sites),
 };
 
 enum {

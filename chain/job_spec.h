@@ -71,6 +71,7 @@ struct kedge_job_spec {
     const struct kedge_rule *rule;         /* a row of aggregation/'s table; default "mean" */
     struct kedge_rule_params
         rule_params; /* decimal strings "rule_fraction", "rule_bound"; default: the rule's */
+    uint32_t control_sites;    /* of strategy "scaffold": sites that share a control variate; else 0 */
     uint32_t root_tenant;      /* "root_site": "TENANT/SITE", of the rule that needs a root update, and … */
     struct kedge_id root_site; /* … of no other: place of the tenant, name of its site, else empty */
 };
@@ -79,6 +80,16 @@ struct kedge_job_spec {
  * _TOO_LONG. */
 KEDGE_NODISCARD int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret,
                                          struct kedge_diag *reterr);
+/* Sites and server keep control variates, and updates carry their changes (strategy "scaffold"). */
+bool kedge_job_spec_has_control(const struct kedge_job_spec *spec);
+/* Layouts of such a job; the caller deinits them. A training update: the model's tensors, and where there are
+ * control variates all of them once more behind it, as "control/NAME". The server's control variate: these
+ * alone. KEDGE_E_SHAPE, KEDGE_E_TOO_LONG: there is no room for them; KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedge_job_spec_update_layout(const struct kedge_job_spec *spec,
+                                                 const struct kedge_layout *layout, struct kedge_layout *ret,
+                                                 struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_job_spec_control_layout(const struct kedge_layout *layout, struct kedge_layout *ret,
+                                                  struct kedge_diag *reterr);
 /* Is this the site whose update is the root of trust (rule "root-trust")? place: of its tenant in the spec. */
 bool kedge_job_spec_is_root(const struct kedge_job_spec *spec, uint32_t place, const struct kedge_id *site);
 /* Models that the job begins with, each a group's of its own, without a pre-training; 1 where the first model is that

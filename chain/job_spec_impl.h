@@ -9,6 +9,10 @@ struct json_t;
 /* Keys "strategy", "options", "server", "rule", "rule_fraction", "rule_bound", once "grouping" is read. */
 KEDGE_NODISCARD int kedgei_spec_read_strategy(const struct json_t *root, struct kedge_job_spec *s,
                                               struct kedge_diag *d);
+/* Key "control_sites" (job_spec_control.c), and what a job of strategy "scaffold" can not be besides; once all
+ * else of the strategy is read. */
+KEDGE_NODISCARD int kedgei_spec_read_control(const struct json_t *root, struct kedge_job_spec *s,
+                                             struct kedge_diag *d);
 /* Key "root_site" (job_spec_root.c), once the rule is read: there if and only if the rule needs one. Also the
  * least "sites_min", "quorum" and "sites_per_round" of such a job: the root's update and another. */
 KEDGE_NODISCARD int kedgei_spec_read_root(const struct json_t *root, struct kedge_job_spec *s,

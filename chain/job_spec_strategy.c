@@ -42,11 +42,8 @@ static const char *not_run(const struct kedge_strategy *row)
     if (grouped && row->judge) {
         return "it estimates directions again and again, which the record can not tell";
     }
-    if (row->local == KEDGE_LOCAL_SCAFFOLD || row->server == KEDGE_SERVER_CONTROL) {
-        return "its updates are two vectors";
-    }
     return row->local == KEDGE_LOCAL_SGD || row->local == KEDGE_LOCAL_PROXIMAL
-                   || row->local == KEDGE_LOCAL_DITTO
+                   || row->local == KEDGE_LOCAL_DITTO || row->local == KEDGE_LOCAL_SCAFFOLD
                ? NULL
                : "its sites keep models of their own";
 }
@@ -319,7 +316,8 @@ int kedgei_spec_read_strategy(const json_t *root, struct kedge_job_spec *s, stru
     err = err ? err : read_options(root, s, d);
     err = err ? err : kedgei_spec_check_refresh(s, d);
     err = err ? err : read_rule(root, s, d);
-    return err ? err : kedgei_spec_read_root(root, s, d);
+    err = err ? err : kedgei_spec_read_root(root, s, d);
+    return err ? err : kedgei_spec_read_control(root, s, d);
 }
 
 const char *kedge_job_spec_server_name(const struct kedge_job_spec *spec)

@@ -193,6 +193,14 @@ void kedge_poc_put_choices(const struct kedge_poc *p, struct kedge_buf *out)
         kedge_buf_printf(out, ",\n  \"rule\": \"%s\",\n  \"sites_per_round\": %llu", p->rule,
                          (unsigned long long)p->tenants * p->sites);
     }
+    const struct kedge_strategy *row = kedge_strategy_find(p->strategy);
+    if (row && row->local == KEDGE_LOCAL_SCAFFOLD) {
+        unsigned long long all = (unsigned long long)p->tenants * p->sites;
+        kedge_buf_printf(out, ",\n  \"control_sites\": %llu", all);
+        if (!p->rule[0]) {
+            kedge_buf_printf(out, ",\n  \"sites_per_round\": %llu", all);
+        }
+    }
     if (has_root(p)) { /* it holds data like the others': a demonstration of the rule, not of trust */
         kedge_buf_put_str(out, ",\n  \"root_site\": \"org-a/site-1\"");
     }

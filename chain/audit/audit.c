@@ -21,6 +21,7 @@ static void free_audit(struct kedgei_audit *a)
 {
     for (uint32_t j = 0; j < a->job_count; j++) {
         kedge_layout_deinit(&a->jobs[j]->layout);
+        kedge_layout_deinit(&a->jobs[j]->update_layout);
         kedgei_scratch_free(&a->scratch, a->jobs[j]->rounds);
         kedge_mem_free(a->jobs[j]);
     }

@@ -381,8 +381,9 @@ static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
         } else if (ref->role == ROLE_STATE) {
             bad = kedge_compute_check_state(&job->layout, job->spec.server, path, &d);
         } else if (ref->role == ROLE_UPDATE || ref->role == ROLE_DIRECTION) {
-            int32_t limit = ref->role == ROLE_UPDATE ? job->limit : INT32_MAX;
-            bad = kedge_compute_check_update(&job->layout, &at, limit, &d);
+            bool update = ref->role == ROLE_UPDATE;
+            bad = kedge_compute_check_update(update ? &job->update_layout : &job->layout, &at,
+                                             update ? job->limit : INT32_MAX, &d);
         }
         f->nomem = f->nomem || bad == KEDGE_E_NOMEM;
         if (bad) {

@@ -102,6 +102,7 @@ int kedgei_mark_erased(struct kedgei_replay *r)
         switch (d->kind) {
         case KEDGEI_GROUPING:
         case KEDGEI_DIRECTION:
+        case KEDGEI_RESHAPE:
         case KEDGEI_AGGREGATE:
             err = touches_round(r->a, d->round) || kedgei_refreshes(d->job, d->round) ? mark_inputs(r, d) : KEDGE_OK;
             break;
@@ -110,11 +111,18 @@ int kedgei_mark_erased(struct kedgei_replay *r)
                 kedgei_erased(r->a, d->log, &((const struct kedge_st_group_assigned *)d->fact->body)->update)
                 != NULL;
             break;
+        case KEDGEI_SERVER: /* of models; where updates carry control variates, of updates, too */
+            if (kedge_job_spec_has_control(&d->job->spec) && touches_round(r->a, d->round)) {
+                struct kedgei_decision as = kedgei_as_aggregate(d);
+                err = mark_inputs(r, &as);
+                d->erased = as.erased;
+            }
+            break;
         case KEDGEI_INITIAL:
         case KEDGEI_SELECTION:
         case KEDGEI_MIXING:
-        case KEDGEI_SERVER:
         case KEDGEI_DRIFT:
+        case KEDGEI_JOINED:
         case KEDGEI_MEETING: /* of models, weighted by what statements say */
             break; /* no updates among their inputs */
         }
@@ -238,6 +246,8 @@ static void tell_job(const struct kedgei_replay *r, const struct kedgei_job *job
         tell_numbers(r, job, KEDGEI_AGGREGATE, g, before,
                      " can not be replayed: updates in them are erased; their results are recorded and hold");
     }
+    snprintf(before, sizeof before, "job \"%s\": the server's steps of rounds ", job->id.s);
+    tell_numbers(r, job, KEDGEI_SERVER, 0, before, " can not be replayed: updates are erased");
     snprintf(before, sizeof before, "job \"%s\": the grouping of round ", job->id.s);
     tell_numbers(r, job, KEDGEI_GROUPING, 0, before, " can not be replayed: updates are erased");
     snprintf(before, sizeof before, "job \"%s\": the directions of groups ", job->id.s);

@@ -101,7 +101,7 @@ struct kedgei_job {
     struct kedgei_fact *opened, *closed;
     bool usable; /* spec and layout are known */
     struct kedge_job_spec spec;
-    struct kedge_layout layout;
+    struct kedge_layout layout, update_layout; /* of a training update */
     int32_t limit;                            /* largest |q| of an update */
     uint32_t tenants[KEDGE_SPEC_TENANTS_MAX]; /* indexes of tenants' logs, as in the spec */
     uint32_t groups;                          /* after the first round; 1 before */

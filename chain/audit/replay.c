@@ -424,7 +424,8 @@ static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
         return; /* told: erased.c */
     }
     bool of_all = d->kind == KEDGEI_SELECTION || d->kind == KEDGEI_GROUPING || d->kind == KEDGEI_DIRECTION
-                  || d->kind == KEDGEI_AGGREGATE || d->kind == KEDGEI_MEETING;
+                  || d->kind == KEDGEI_AGGREGATE || d->kind == KEDGEI_MEETING
+                  || (d->kind == KEDGEI_SERVER && kedge_job_spec_has_control(&d->job->spec));
     if (of_all && !kedgei_job_whole(d->job) && KEDGEI_SKIP(r->a, decisions)) {
         return; /* over the inputs of tenants that are not here */
     }

@@ -15,6 +15,8 @@ enum kedgei_decision_kind {
     KEDGEI_SERVER, /* behind the others: their numbers are in digests of results */
     KEDGEI_MEETING,
     KEDGEI_DRIFT,
+    KEDGEI_RESHAPE, /* group: KEDGE_GROUP_NONE */
+    KEDGEI_JOINED,
 };
 
 struct kedgei_decision {
@@ -86,6 +88,13 @@ KEDGE_NODISCARD int kedgei_inputs_read(const struct kedgei_replay *r, const stru
 KEDGE_NODISCARD int kedgei_inputs_add(struct kedgei_inputs *in, const struct kedgei_audit *a,
                                       const struct kedgei_job *job, uint32_t place,
                                       const struct kedge_input_row *row);
+/* refresh.c: sites that had this group when the round closed (KEDGE_GROUP_NONE: any), with the update that gave it,
+ * leaf: the entry that says so. chosen: those who speak for their groups. */
+KEDGE_NODISCARD int kedgei_members_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
+                                        bool chosen, struct kedgei_inputs *ret);
+void kedgei_replay_reshape(const struct kedgei_replay *r, struct kedgei_decision *d,
+                           struct kedgei_findings *f);
+void kedgei_replay_joined(const struct kedgei_replay *r, struct kedgei_decision *d, struct kedgei_findings *f);
 /* refresh.c: likewise of a direction that was estimated again: the newest updates of the group's sites. */
 KEDGE_NODISCARD int kedgei_signs_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
                                       struct kedgei_inputs *ret);
@@ -104,5 +113,13 @@ uint32_t *kedgei_inputs_then(const struct kedgei_replay *r, const struct kedgei_
 struct kedge_compute_sites;
 KEDGE_NODISCARD int kedgei_inputs_sites(const struct kedgei_inputs *in, struct kedge_compute_sites *ret);
 void kedgei_inputs_sites_free(struct kedge_compute_sites *sites);
+
+/* control.c: kedge_compute_control_step with the updates of the decision's aggregate. */
+KEDGE_NODISCARD int kedgei_replay_control(const struct kedgei_replay *r, const struct kedgei_decision *d,
+                                          const char *before, const char *aggregate, const char *state,
+                                          struct kedge_sink after, struct kedge_sink state_after,
+                                          struct kedge_diag *diag, struct kedgei_findings *f);
+/* The decision as one over the updates of its aggregate: what a server's step with control variates reads. */
+struct kedgei_decision kedgei_as_aggregate(const struct kedgei_decision *d);
 
 #endif

@@ -170,6 +170,10 @@ void kedgei_replay_server(const struct kedgei_replay *r, struct kedgei_decision 
     err = err ? err : kedgei_replay_sink(&hashers[0], &sinks[0]);
     err = err ? err : kedgei_replay_sink(&hashers[1], &sinks[1]);
     err = err ? err
+          : kedge_job_spec_has_control(&d->job->spec)
+              ? kedgei_replay_control(r, d, before, aggregate,
+                                      kedge_hash_is_zero(&g->state_before) ? NULL : state, sinks[0], sinks[1],
+                                      &diag, f)
               : kedge_compute_server(&d->job->spec, &d->job->layout, before, aggregate,
                                      kedge_hash_is_zero(&g->state_before) ? NULL : state, sinks[0], sinks[1],
                                      &diag);

@@ -85,6 +85,8 @@ static int mean_run(const struct kedge_layout *layout, struct kedgei_tensors *up
                        : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for a mean");
     for (size_t first = 0, n; first < layout->values_count && !err; first += n) {
         n = kedgei_tensors_tile(updates, first);
+        n = layout->values_count - first < n ? (size_t)(layout->values_count - first)
+                                             : n; /* not what is behind */
         err = mean_tile(updates, base, rows, &sum, first, n, scale, divisor, tile, d);
         err = err ? err : sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
     }
@@ -337,6 +339,7 @@ int kedge_compute_aggregate(const struct kedge_job_spec *spec, const struct kedg
                             struct kedge_sink sink, struct kedge_diag *reterr)
 {
     struct kedgei_tensors updates = {.count = 0}, base = {.count = 0};
+    struct kedge_layout update_layout = {.count = 0};
     struct kedge_mean_source *rows = kedge_mem_new(count + 1, sizeof *rows);
     struct kedge_compute_input *used = kedge_mem_new(count + 1, sizeof *used);
     bool coordinate = weights->rule->kind == KEDGE_RULE_COORDINATE;
@@ -345,9 +348,11 @@ int kedge_compute_aggregate(const struct kedge_job_spec *spec, const struct kedg
     if (!err && !coordinate) {
         err = mean_sources(inputs, count, weights, limit, used, rows, &n, reterr);
     }
+    err = err ? err : kedge_job_spec_update_layout(spec, layout, &update_layout, reterr);
     err = err ? err
-              : kedgei_tensors_open(layout, KEDGE_DTYPE_I32, coordinate ? &inputs[0].update : &used[0].update,
-                                    sizeof *inputs, n, &updates, reterr);
+              : kedgei_tensors_open(&update_layout, KEDGE_DTYPE_I32,
+                                    coordinate ? &inputs[0].update : &used[0].update, sizeof *inputs, n,
+                                    &updates, reterr);
     err = err ? err : kedgei_models_open(layout, KEDGE_DTYPE_F32, &base_path, 1, &base, reterr);
     if (!err && coordinate) {
         err = coordinate_run(spec, &updates, base.values[0], weights, sink, reterr);
@@ -356,6 +361,7 @@ int kedge_compute_aggregate(const struct kedge_job_spec *spec, const struct kedg
     }
     kedgei_tensors_close(&updates);
     kedgei_tensors_close(&base);
+    kedge_layout_deinit(&update_layout);
     kedge_mem_free(rows);
     kedge_mem_free(used);
     return err;

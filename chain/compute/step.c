@@ -10,7 +10,10 @@
 
 enum { TILE = KEDGEI_TENSORS_TILE_MAX };
 
-static const char *const state_names[KEDGE_SERVER_STATES_MAX] = {"momentum", "second_moment"};
+static const char *name_of(enum kedge_server server, size_t k)
+{
+    return server == KEDGE_SERVER_CONTROL ? "control" : k == 0 ? "momentum" : "second_moment";
+}
 
 int kedge_compute_state_layout(const struct kedge_layout *layout, enum kedge_server server,
                                struct kedge_layout *ret, struct kedge_diag *reterr)
@@ -22,7 +25,7 @@ int kedge_compute_state_layout(const struct kedge_layout *layout, enum kedge_ser
         for (uint32_t i = 0; i < layout->count && !err; i++) {
             const struct kedge_tensor *t = &layout->tensors[i];
             char name[2 * KEDGE_TENSOR_NAME_MAX];
-            snprintf(name, sizeof name, "%s/%s", state_names[k], t->name);
+            snprintf(name, sizeof name, "%s/%s", name_of(server, k), t->name);
             err = kedge_layout_add(ret, name, t->dims, t->dims_count, reterr);
         }
     }

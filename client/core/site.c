@@ -217,11 +217,22 @@ static struct kedge_site_effect *begin_call(struct kedge_site *s, enum kedge_sit
 static void fetch(struct kedge_site *s)
 {
     struct kedge_site_effect *fx = begin(s, KEDGE_SITE_FX_FETCH);
-    bool spec = s->blob == KEDGE_SITE_BLOB_SPEC;
     fx->task = s->task;
     fx->blob = s->blob;
-    fx->digest = spec ? s->task.spec : s->task.choice_count > 0 ? s->task.choices[s->choice] : s->task.base;
-    fx->len = spec ? s->task.spec_len : s->task.base_len;
+    switch (s->blob) {
+    case KEDGE_SITE_BLOB_SPEC:
+        fx->digest = s->task.spec;
+        fx->len = s->task.spec_len;
+        break;
+    case KEDGE_SITE_BLOB_MODEL:
+        fx->digest = s->task.choice_count > 0 ? s->task.choices[s->choice] : s->task.base;
+        fx->len = s->task.base_len;
+        break;
+    case KEDGE_SITE_BLOB_CONTROL:
+        fx->digest = s->task.control;
+        fx->len = s->task.control_len;
+        break;
+    }
 }
 
 /* Begins what the state asks for. */

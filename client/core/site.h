@@ -68,6 +68,8 @@ struct kedge_site_task {
     bool evaluate_base;    /* TRAIN: evaluate the base first, as the result of round - 1 */
     uint64_t remaining_ns; /* until the round's deadline, when the task was sent */
     uint64_t seed;
+    uint64_t control_len; /* TRAIN: the server's control variate, fetched behind the model; 0: none … */
+    struct kedge_site_digest control; /* … and zero then */
     uint32_t choice_count; /* TRAIN, group KEDGE_SITE_NONE: the site trains that of these models which it
                               likes best, and its result says which: group, base. Else 0. base is zero then,
                               base_len that of each */
@@ -188,7 +190,7 @@ enum kedge_site_call {
     KEDGE_SITE_CALL_POLL,   /* wait_ns, busy */
     KEDGE_SITE_CALL_SUBMIT, /* result: the envelope with result.envelope */
 };
-enum kedge_site_blob { KEDGE_SITE_BLOB_SPEC, KEDGE_SITE_BLOB_MODEL };
+enum kedge_site_blob { KEDGE_SITE_BLOB_SPEC, KEDGE_SITE_BLOB_MODEL, KEDGE_SITE_BLOB_CONTROL };
 
 enum kedge_site_note {
     KEDGE_SITE_NOTE_ENROLLED,    /* the coordinator knows this site */

@@ -20,13 +20,15 @@ static int check_task(const struct kedge_site *s, const struct kedge_site_task *
     if (t->kind < KEDGE_SITE_PRETRAIN || t->kind > KEDGE_SITE_EVALUATE || t->round > KEDGE_ROUNDS_MAX
         || (t->kind == KEDGE_SITE_PRETRAIN || choice) != cold || (!cold && t->group >= KEDGE_GROUPS_MAX)
         || (t->evaluate_base && (t->kind != KEDGE_SITE_TRAIN || t->round < 2 || choice))
-        || (choice && (t->kind != KEDGE_SITE_TRAIN || t->choice_count > KEDGE_GROUPS_MAX))) {
+        || (choice && (t->kind != KEDGE_SITE_TRAIN || t->choice_count > KEDGE_GROUPS_MAX))
+        || (t->control_len > 0 && t->kind != KEDGE_SITE_TRAIN)) {
         return KEDGE_E_FORMAT;
     }
     if (!is_allowed(s, &t->job)) {
         return KEDGE_E_DENIED;
     }
     bool small = t->spec_len <= KEDGE_SPEC_MAX && t->base_len <= s->params.base_max
+                 && t->control_len <= s->params.base_max
                  && (t->kind == KEDGE_SITE_EVALUATE || t->update_len <= s->params.update_max);
     return small ? KEDGE_OK : KEDGE_E_TOO_LONG;
 }
@@ -86,6 +88,9 @@ static void fetched(struct kedge_site *s)
         kedgei_site_go(s, KEDGE_SITE_FETCHING);
     } else if (s->choice + 1 < s->task.choice_count && !MUTANT(MUTANT_SITE_CHOOSES_UNSEEN)) {
         s->choice++;
+        kedgei_site_go(s, KEDGE_SITE_FETCHING);
+    } else if (s->blob == KEDGE_SITE_BLOB_MODEL && s->task.control_len > 0) {
+        s->blob = KEDGE_SITE_BLOB_CONTROL;
         kedgei_site_go(s, KEDGE_SITE_FETCHING);
     } else {
         kedgei_site_go(s, KEDGE_SITE_TRAINING);

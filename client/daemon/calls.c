@@ -141,6 +141,10 @@ static void take_task(const struct kedge_msg_task *m, struct kedge_site_task *t)
         .seed = m->seed};
     memcpy(t->spec.b, m->spec, sizeof t->spec.b);
     memcpy(t->base.b, m->base, sizeof t->base.b);
+    if (m->control.len == sizeof t->control.b) {
+        memcpy(t->control.b, m->control.ptr, sizeof t->control.b);
+        t->control_len = m->control_len;
+    }
     t->choice_count = (uint32_t)(m->choices.len / sizeof t->choices[0].b);
     for (uint32_t g = 0; g < t->choice_count; g++) {
         memcpy(t->choices[g].b, m->choices.ptr + g * sizeof t->choices[g].b, sizeof t->choices[g].b);

@@ -11,6 +11,7 @@
  *   SITE/memory         unfinished results with their envelopes, and what was signed last; see stored.h
  *   SITE/seen-main      the last main checkpoint seen
  *   SITE/refused-main/  `seen` and `shown`, evidence of a cut or forked main chain: stops all work
+ *   SITE/control/       control variates, see control.h
  *   SITE/work/          models and updates in use, and former ones whose room the next ones take */
 #ifndef KEDGE_CLIENT_DAEMON_HOST_H
 #define KEDGE_CLIENT_DAEMON_HOST_H
@@ -61,6 +62,7 @@ struct kedge_site_host {
     struct kedge_site_envelope envelopes[KEDGE_SITE_RESULTS_MAX]; /* of the results in the core's memory */
     struct kedge_site_signed last_signed;
     struct kedge_groupeds groupeds;   /* the data that the site was grouped by */
+    struct kedge_controls controls;   /* which control variates go with what the coordinator has */
     struct kedge_site_memory written; /* what the memory file says, durably */
     uint64_t memory_sequence;         /* of that write; 0: none yet */
     bool memory_is_behind;            /* results were settled since: `settled` is what it should say */
@@ -71,10 +73,11 @@ struct kedge_site_host {
     struct kedge_hash spec_digest;
     struct kedge_job_spec *spec;
     struct kedge_layout layout;
-    struct kedge_site_digest model_digest; /* the work thread's: the model that was fetched last */
-    struct kedge_site_chain seen;          /* the newest of the main chain … */
-    struct kedge_buf seen_note;            /* … as it was signed */
-    struct kedge_view shown_note;          /* of the reply that the core is handling */
+    struct kedge_site_digest model_digest;   /* the work thread's: the model that was fetched last … */
+    struct kedge_site_digest control_digest; /* … and the server's control variate */
+    struct kedge_site_chain seen;            /* the newest of the main chain … */
+    struct kedge_buf seen_note;              /* … as it was signed */
+    struct kedge_view shown_note;            /* of the reply that the core is handling */
     struct kedge_site_refusal refusal;
     bool stop;
     int fatal;
@@ -149,9 +152,12 @@ KEDGE_NODISCARD int kedge_client_check_main(const struct kedge_site_host *h,
                                             struct kedge_site_chain *ret, bool *ret_breaks);
 
 /* ---- update.c: on the work thread ---- */
-/* Makes the update file from two models and writes its digest and length to r. */
+struct kedge_client_control;
+/* Makes the update file from two models and writes its digest and length to r. Where the job has a control
+ * variate (control.h), the file has its change over so many steps, too, and `control` is what it is then. */
 KEDGE_NODISCARD int kedge_client_make_update(struct kedge_site_host *h, const char *base_path,
-                                             const char *out_path, struct kedge_site_result *r,
+                                             const char *out_path, struct kedge_client_control *control,
+                                             uint64_t steps, struct kedge_site_result *r,
                                              struct kedge_diag *d);
 /* Sign what r says of a task; *ret_envelope is the caller's. */
 KEDGE_NODISCARD int kedge_client_sign_update(struct kedge_site_host *h, const struct kedge_site_task *t,

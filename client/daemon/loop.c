@@ -107,6 +107,9 @@ static void execute(struct kedge_site_host *h, const struct kedge_site_effect *f
         if (fx->note == KEDGE_SITE_NOTE_REFUSING) {
             kedge_client_seen_say(h);
         } else {
+            if (fx->note == KEDGE_SITE_NOTE_RECEIPT && fx->result.kind == KEDGE_SITE_TRAIN) {
+                kedge_controls_accepted(&h->controls, &fx->result.job, &fx->result.update);
+            }
             note(fx);
         }
         break;

@@ -1,17 +1,18 @@
 /* What of a site survives a crash, as the text in SITE/memory: all that was signed and has no receipt
- * yet, with the envelopes, what was signed last, whose data have shifted, and the data that the site was
- * grouped by. Pure. */
+ * yet, with the envelopes, what was signed last, whose data have shifted, the data that the site was
+ * grouped by, and which control variates count. Pure. */
 #ifndef KEDGE_CLIENT_DAEMON_STORED_H
 #define KEDGE_CLIENT_DAEMON_STORED_H
 
 #include "client/core/site.h"
+#include "client/daemon/controls.h"
 #include "client/daemon/shift.h"
 #include "common/base/bytes.h"
 #include "common/base/diag.h"
 
 enum {
     KEDGE_STORED_TEXT_MAX =
-        16384 + KEDGE_GROUPED_MAX * KEDGE_LABELS_MAX * 17 + 2 * KEDGE_SITE_RESULTS_MAX * KEDGE_ENTRY_MAX
+        16384 + KEDGE_CONTROLS_MAX * 320 + KEDGE_GROUPED_MAX * KEDGE_LABELS_MAX * 17 + 2 * KEDGE_SITE_RESULTS_MAX * KEDGE_ENTRY_MAX
 }; /* JSON within JSON: quotes double */
 
 /* A signed statement that waits for its receipt; without text the place is free. */
@@ -39,6 +40,7 @@ struct kedge_site_stored {
     struct kedge_site_envelope envelopes[KEDGE_SITE_RESULTS_MAX]; /* of the results */
     struct kedge_site_signed last_signed;
     struct kedge_groupeds groupeds;
+    struct kedge_controls controls;
 };
 
 /* Kinds, rounds, groups and lengths are within what a task may have, and every envelope is what its digest

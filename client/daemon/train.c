@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/daemon/choose.h"
+#include "client/daemon/control.h"
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
@@ -26,6 +27,9 @@ struct train_item {
     struct kedge_labels labels; /* of the data that it was done with; `shift`, `pause`: the job's */
     enum kedge_shift_test shift;
     uint32_t pause;
+    struct kedge_site_digest in_force;   /* the update that the site's control variate goes with … */
+    struct kedge_client_control control; /* … which the work thread reads and changes … */
+    bool has_control;                    /* … where the job has one */
     int err;
     struct kedge_diag diag;
 };
@@ -188,7 +192,7 @@ static int personal_path(struct kedge_site_host *h, const struct kedge_site_task
 }
 
 static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_task *t, const char *base,
-                          const char *out, const char *personal)
+                          const char *out, const char *personal, const char *drift)
 {
     const struct kedge_job_spec *s = h->spec;
     char seed[24], lr[KEDGE_REAL_MAX], l2[KEDGE_REAL_MAX];
@@ -218,6 +222,9 @@ static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_tas
     if (o) {
         put_strategy(o, t, s, personal);
     }
+    if (o && drift) {
+        json_object_set_new(o, "drift", json_string(drift));
+    }
     return o;
 }
 
@@ -246,7 +253,9 @@ static int ask_trainer(struct kedge_site_host *h, const struct train_item *t, co
 {
     char personal[KEDGE_PATH_MAX];
     int err = personal_path(h, &t->fx.task, personal, d);
-    json_t *request = err ? NULL : request_of(h, &t->fx.task, base, out, personal);
+    json_t *request =
+        err ? NULL
+            : request_of(h, &t->fx.task, base, out, personal, t->has_control ? t->control.drift : NULL);
     bool train = t->fx.task.kind != KEDGE_SITE_EVALUATE;
     bool chosen = t->fx.task.choice_count > 0; /* then the loss is known */
     err = err ? err
@@ -260,6 +269,39 @@ static int ask_trainer(struct kedge_site_host *h, const struct train_item *t, co
                              h->spec->strategy->name);
     }
     return err;
+}
+
+/* The control variate, where the job has one: of tasks that train. */
+static int open_control(struct kedge_site_host *h, struct train_item *item)
+{
+    const struct kedge_site_task *t = &item->fx.task;
+    if (t->kind != KEDGE_SITE_TRAIN || !kedge_job_spec_has_control(h->spec)) {
+        return KEDGE_OK;
+    }
+    int err = kedge_client_control_open(h, t, &item->in_force, &item->control, &item->diag);
+    item->has_control = !err;
+    return err;
+}
+
+/* The update of a training, signed; with it the control variate that it leaves behind. */
+static int make_result(struct kedge_site_host *h, struct train_item *item, const char *base, const char *out,
+                       const struct kedge_metrics *m, const struct kedge_site_result *blank)
+{
+    const struct kedge_site_task *t = &item->fx.task;
+    struct kedge_diag *d = &item->diag;
+    uint32_t i = item->result_count++;
+    struct kedge_site_result *r = &item->results[i];
+    *r = *blank;
+    if (item->has_control && m->steps == 0) {
+        return kedge_diag_set(d, KEDGE_E_TRAINER,
+                              "trainer: its answer says 0 steps, by which a control variate "
+                              "can not be divided");
+    }
+    int err =
+        kedge_client_make_update(h, base, out, item->has_control ? &item->control : NULL, m->steps, r, d);
+    err = err || !item->has_control ? err
+                                    : kedge_client_control_keep(h, &t->job, &r->update, &item->control, d);
+    return err ? err : kedge_client_sign_update(h, t, m, r, &item->envelopes[i], d);
 }
 
 static int run_task(struct kedge_site_host *h, struct train_item *item)
@@ -282,6 +324,7 @@ static int run_task(struct kedge_site_host *h, struct train_item *item)
                                       .group = t->group == KEDGE_SITE_NONE ? 0 : t->group};
     int err = kedge_client_work_path(h, "model", &t->base, base);
     err = err ? err : kedge_client_path(h, out, "work/trained");
+    err = err ? err : open_control(h, item);
     err = err ? err : ask_trainer(h, item, base, out, &m, d);
     if (!err) {
         item->labels = m.labels;
@@ -289,10 +332,7 @@ static int run_task(struct kedge_site_host *h, struct train_item *item)
         item->pause = h->spec->migration_pause;
     }
     if (!err && t->kind != KEDGE_SITE_EVALUATE) {
-        uint32_t i = item->result_count++;
-        item->results[i] = blank;
-        err = kedge_client_make_update(h, base, out, &item->results[i], d);
-        err = err ? err : kedge_client_sign_update(h, t, &m, &item->results[i], &item->envelopes[i], d);
+        err = make_result(h, item, base, out, &m, &blank);
     }
     bool evaluated = t->kind == KEDGE_SITE_EVALUATE || (t->evaluate_base && t->round > 0);
     if (!err && evaluated && m.test_samples > 0) {
@@ -312,6 +352,7 @@ static void train_run(struct kedge_site_host *h, struct kedge_site_item *item)
 {
     struct train_item *t = (struct train_item *)item;
     t->err = t->err ? t->err : run_task(h, t);
+    kedge_client_control_close(&t->control);
     if (t->err) {
         kedge_log(KEDGE_LOG_WARN, "training", "job=%s round=%u: %s", t->fx.task.job.s, t->fx.task.round,
                   t->diag.text[0] ? t->diag.text : kedge_strerror(t->err));
@@ -348,6 +389,9 @@ static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item
         kedge_grouped_note(&h->groupeds, &t->fx.task.job, t->fx.task.round, &t->labels);
     }
     if (taken && t->fx.task.kind != KEDGE_SITE_EVALUATE) {
+        if (t->has_control) {
+            kedge_controls_signed(&h->controls, &t->fx.task.job, &t->results[0].update);
+        }
         h->last_signed = (struct kedge_site_signed){true, t->fx.task.job, t->fx.task.kind, t->fx.task.round};
     }
     kedge_client_step(h, &ev);
@@ -361,7 +405,9 @@ void kedge_client_train(struct kedge_site_host *h, const struct kedge_site_effec
 {
     struct train_item *t = kedge_mem_new(1, sizeof *t);
     KEDGE_ASSERT(t);
-    *t = (struct train_item){.item = {train_run, train_handle}, .fx = *fx};
+    *t = (struct train_item){.item = {train_run, train_handle},
+                             .fx = *fx,
+                             .in_force = kedge_controls_in_force(&h->controls, &fx->task.job)};
     const struct kedge_site_signed *last = &h->last_signed;
     if (fx->task.kind != KEDGE_SITE_EVALUATE && last->any && kedge_id_eq(&last->job, &fx->task.job)
         && last->kind == fx->task.kind && last->round == fx->task.round) {

@@ -125,7 +125,7 @@ static int fetch_file(struct kedge_site_host *h, const struct kedge_site_effect 
         return err;
     }
     if (old) {
-        f.base = kedge_file_size(old) == (int64_t)fx->len ? base : NULL;
+        f.base = base && kedge_file_size(old) == (int64_t)fx->len ? base : NULL;
         kedge_client_reuse_give(old, temporary);
     }
     err = kedge_client_reuse_begin(temporary, &f.fd);
@@ -176,6 +176,24 @@ static bool is_sound(const char *path, uint64_t len, const struct kedge_site_dig
     return whole && memcmp(found.b, digest->b, sizeof found.b) == 0;
 }
 
+/* Where a blob of this kind is kept, and the digest of the last one; one of each kind is kept. */
+static const char *kind_of(struct kedge_site_host *h, enum kedge_site_blob blob,
+                           struct kedge_site_digest **ret_last)
+{
+    switch (blob) {
+    case KEDGE_SITE_BLOB_MODEL:
+        *ret_last = &h->model_digest;
+        return "model";
+    case KEDGE_SITE_BLOB_CONTROL:
+        *ret_last = &h->control_digest;
+        return "control";
+    case KEDGE_SITE_BLOB_SPEC:
+        break;
+    }
+    *ret_last = NULL;
+    return "spec";
+}
+
 /* A model of which the task has several keeps no other's room; that of an earlier task goes. */
 static void drop_former(const struct kedge_site_task *t, const struct kedge_site_digest *last, const char *old)
 {
@@ -192,23 +210,28 @@ static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
 {
     struct transfer_item *t = (struct transfer_item *)item;
     struct kedge_diag d = {.text = ""};
+    struct kedge_site_digest *last;
     char path[KEDGE_PATH_MAX];
     bool spec = t->fx.blob == KEDGE_SITE_BLOB_SPEC;
-    bool known = spec ? h->spec && memcmp(h->spec_digest.b, t->fx.digest.b, sizeof h->spec_digest.b) == 0
-                      : memcmp(h->model_digest.b, t->fx.digest.b, sizeof h->model_digest.b) == 0;
-    t->err = kedge_client_work_path(h, spec ? "spec" : "model", &t->fx.digest, path);
+    const char *kind = kind_of(h, t->fx.blob, &last);
+    bool known = memcmp(last ? last->b : h->spec_digest.b, t->fx.digest.b, sizeof t->fx.digest.b) == 0
+                 && (last || h->spec);
+    t->err = kedge_client_work_path(h, kind, &t->fx.digest, path);
     if (!t->err && !(known && kedge_file_size(path) == (int64_t)t->fx.len)
         && !is_sound(path, t->fx.len, &t->fx.digest)) {
-        char old[KEDGE_PATH_MAX]; /* one model at a time is kept */
-        bool replaces = !spec && memcmp(h->model_digest.b, t->fx.digest.b, sizeof h->model_digest.b) != 0
-                        && kedge_client_work_path(h, "model", &h->model_digest, old) == KEDGE_OK;
-        if (replaces && t->fx.task.choice_count > 0) {
-            drop_former(&t->fx.task, &h->model_digest, old);
+        char old[KEDGE_PATH_MAX];
+        bool replaces = last && memcmp(last->b, t->fx.digest.b, sizeof last->b) != 0
+                        && kedge_client_work_path(h, kind, last, old) == KEDGE_OK;
+        bool since = t->fx.blob == KEDGE_SITE_BLOB_MODEL; /* what is new since the former model */
+        if (replaces && since && t->fx.task.choice_count > 0) {
+            drop_former(&t->fx.task, last, old);
             replaces = false;
         }
-        t->err = fetch_file(h, &t->fx, path, replaces ? old : NULL, &h->model_digest);
+        t->err = fetch_file(h, &t->fx, path, replaces ? old : NULL, since ? last : NULL);
     }
-    h->model_digest = !t->err && !spec ? t->fx.digest : h->model_digest;
+    if (!t->err && last) {
+        *last = t->fx.digest;
+    }
     if (!t->err && spec) {
         t->err = kedge_client_spec(h, &t->fx.task.job, &t->fx.digest, &d);
     }

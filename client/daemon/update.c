@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "aggregation/quantise.h"
+#include "client/daemon/control.h"
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
 #include "common/tensor/safetensors.h"
@@ -60,42 +61,69 @@ static int put_bytes(int fd, struct kedge_hasher *hasher, struct kedge_view v)
     return KEDGE_OK;
 }
 
+/* What training has done: two models, and the change of the control variate, where the job has one. */
+struct training {
+    const float *base, *out;
+    struct kedge_client_control *control; /* NULL: none */
+    uint64_t steps;
+};
+
+/* Values first … first + n − 1 of the change of the model, or of the control variate. */
+static int quantise(struct kedge_site_host *h, const struct training *t, bool control, uint64_t first,
+                    size_t n, int32_t *tile, struct kedge_diag *d)
+{
+    size_t bad;
+    if (control) {
+        return kedge_client_control_change(h->spec, t->control, t->base + first, t->out + first, t->steps,
+                                           first, n, tile, d);
+    }
+    int err = kedge_quantise(t->base + first, t->out + first, n, h->spec->scale, h->spec->bound, tile, &bad);
+    return err ? kedge_diag_set(d, err, "update: value %llu: %s; training went too far from its base",
+                                (unsigned long long)(first + bad), kedge_strerror(err))
+               : KEDGE_OK;
+}
+
 /* q = quantise(out − base) by tiles into fd; the digest is that of the whole file. */
-static int write_update(struct kedge_site_host *h, const float *base, const float *out, int fd,
-                        struct kedge_hash *ret, uint64_t *ret_len, struct kedge_diag *d)
+static int write_update(struct kedge_site_host *h, const struct training *t, int fd, struct kedge_hash *ret,
+                        uint64_t *ret_len, struct kedge_diag *d)
 {
     struct kedge_hasher *hasher;
+    struct kedge_layout layout;
     struct kedge_buf header;
-    size_t bad;
-    int err = kedge_hasher_new(&hasher);
+    uint64_t values = h->layout.values_count;
+    int parts = t->control ? 2 : 1, err = kedge_job_spec_update_layout(h->spec, &h->layout, &layout, d);
     if (err) {
+        return err;
+    }
+    err = kedge_hasher_new(&hasher);
+    if (err) {
+        kedge_layout_deinit(&layout);
         return err;
     }
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
     int32_t *tile = kedge_mem_new(TILE, sizeof *tile);
-    err = tile ? kedge_safetensors_header(&h->layout, KEDGE_DTYPE_I32, &header) : KEDGE_E_NOMEM;
+    err = tile ? kedge_safetensors_header(&layout, KEDGE_DTYPE_I32, &header) : KEDGE_E_NOMEM;
     err = err ? err : put_bytes(fd, hasher, kedge_buf_view(&header));
-    for (uint64_t i = 0; i < h->layout.values_count && !err; i += TILE) {
-        uint64_t left = h->layout.values_count - i;
-        size_t n = left < TILE ? (size_t)left : TILE;
-        err = kedge_quantise(base + i, out + i, n, h->spec->scale, h->spec->bound, tile, &bad);
-        if (err) {
-            (void)kedge_diag_set(d, err, "update: value %llu: %s; training went too far from its base",
-                                 (unsigned long long)(i + bad), kedge_strerror(err));
+    for (int part = 0; part < parts; part++) {
+        for (uint64_t i = 0; i < values && !err; i += TILE) {
+            size_t n = values - i < TILE ? (size_t)(values - i) : TILE;
+            err = quantise(h, t, part == 1, i, n, tile, d);
+            err = err ? err : put_bytes(fd, hasher, kedge_view_of(tile, n * sizeof *tile));
         }
-        err = err ? err : put_bytes(fd, hasher, kedge_view_of(tile, n * sizeof *tile));
     }
     if (!err) {
         kedge_hasher_final(hasher, ret);
-        *ret_len = header.len + h->layout.values_count * sizeof(int32_t);
+        *ret_len = header.len + (uint64_t)parts * values * sizeof(int32_t);
     }
     kedge_mem_free(tile);
     kedge_buf_deinit(&header);
     kedge_hasher_free(hasher);
+    kedge_layout_deinit(&layout);
     return err;
 }
 
 int kedge_client_make_update(struct kedge_site_host *h, const char *base_path, const char *out_path,
+                             struct kedge_client_control *control, uint64_t steps,
                              struct kedge_site_result *r, struct kedge_diag *d)
 {
     struct model_file base, out;
@@ -113,7 +141,8 @@ int kedge_client_make_update(struct kedge_site_host *h, const char *base_path, c
     err = kedge_client_path(h, temporary, "work/update.part");
     err = err ? err : kedge_client_reuse_begin(temporary, &fd);
     if (!err) {
-        err = write_update(h, base.values, out.values, fd, &digest, &r->update_len, d);
+        const struct training t = {base.values, out.values, control, steps};
+        err = write_update(h, &t, fd, &digest, &r->update_len, d);
         int end_err = kedge_client_reuse_end(fd, err ? 0 : r->update_len);
         err = err ? err : end_err;
     }

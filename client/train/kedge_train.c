@@ -141,6 +141,23 @@ static int pull_to(const struct trainer *t, const float *base, double mu, float 
     return KEDGE_OK;
 }
 
+/* SCAFFOLD: the difference of two control variates. */
+static int read_drift(const struct trainer *t, const char *path, float **ret, struct kedge_diag *reterr)
+{
+    size_t n = (size_t)kedge_net_values_count(t->net);
+    float *towards = kedge_mem_new(n, sizeof *towards);
+    if (!towards) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for a drift of %zu values", n);
+    }
+    int err = kedge_weights_read(path, &t->layout, towards, reterr);
+    if (err) {
+        kedge_mem_free(towards);
+        return err == KEDGE_E_NOT_FINITE ? KEDGE_E_FORMAT : err;
+    }
+    *ret = towards;
+    return KEDGE_OK;
+}
+
 static struct kedge_train_params params_of(const struct kedge_task *task)
 {
     return (struct kedge_train_params){.steps = task->steps,
@@ -161,6 +178,9 @@ static int train(struct trainer *t, const struct kedge_task *task, struct kedge_
     if (!err && task->proximal > 0) {
         err = pull_to(t, kedge_net_weights(t->net), task->proximal, &towards, reterr);
         params.bend = (struct kedge_train_bend){task->proximal, towards};
+    } else if (!err && task->drift[0]) {
+        err = read_drift(t, task->drift, &towards, reterr);
+        params.bend = (struct kedge_train_bend){0, towards};
     }
     err = err ? err : kedge_net_train(t->net, &t->train, &params, &trained, reterr);
     kedge_mem_free(towards);

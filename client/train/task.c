@@ -98,6 +98,21 @@ static int read_personal(const struct kedge_json *doc, struct kedge_task *t, str
     return err;
 }
 
+static int read_drift(const struct kedge_json *doc, struct kedge_task *t, struct kedge_diag *reterr)
+{
+    if (kedge_json_find(doc, 0, "drift") == KEDGE_JSON_NONE) {
+        return KEDGE_OK;
+    }
+    int err = kedge_json_get_string(doc, 0, "drift", t->drift, sizeof t->drift, reterr);
+    if (!err && t->drift[0] == '\0') {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"drift\": expected a path");
+    }
+    if (!err && t->proximal > 0) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"drift\": not together with \"proximal\"");
+    }
+    return err;
+}
+
 static int read_op(const struct kedge_json *doc, struct kedge_task *t, struct kedge_diag *reterr)
 {
     uint32_t op = kedge_json_find(doc, 0, "op");
@@ -139,10 +154,10 @@ static int read_model_and_data(const struct kedge_json *doc, bool engine, struct
 
 int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret, struct kedge_diag *reterr)
 {
-    static const char *const keys[] = {"id",       "op",        "model",         "base",         "out",
-                                       "data",     "epochs",    "steps",         "batch",        "lr",
-                                       "l2",       "seed",      "evaluate_base", "threads",      "samples",
-                                       "proximal", "base_loss", "personal",      "personal_pull"};
+    static const char *const keys[] = {"id",       "op",        "model",         "base",          "out",
+                                       "data",     "epochs",    "steps",         "batch",         "lr",
+                                       "l2",       "seed",      "evaluate_base", "threads",       "samples",
+                                       "proximal", "base_loss", "personal",      "personal_pull", "drift"};
     struct kedge_json_token tokens[KEDGE_TASK_TOKENS_MAX];
     struct kedge_json doc;
     *ret = (struct kedge_task){0};
@@ -163,6 +178,7 @@ int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret
         err = read_numbers(&doc, ret, reterr);
     }
     err = err ? err : read_personal(&doc, ret, reterr);
+    err = err ? err : read_drift(&doc, ret, reterr);
     if (!err && ret->op == KEDGE_TASK_TRAIN) {
         err = read_train(&doc, engine, ret, reterr);
     }

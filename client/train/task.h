@@ -31,7 +31,9 @@ struct kedge_task {
     uint32_t epochs, batch, threads;
     uint64_t steps, seed, samples;
     double lr, l2;
-    double proximal;                    /* pull of each step towards the base */
+    char drift[KEDGE_DATA_PATH_MAX]; /* a file like a model: each step's gradient is taken less this; "": none
+                                      */
+    double proximal;                 /* pull of each step towards the base */
     char personal[KEDGE_DATA_PATH_MAX]; /* the site's own model, "": none; need not be there yet */
     double personal_pull;               /* of its steps towards the base (Ditto's lambda) */
     bool evaluate_base, base_loss;

@@ -92,4 +92,13 @@ KEDGE_NODISCARD int kedgei_close_refresh(struct kedge_host *h, struct close_work
  * known; the models need not be. On a worker. */
 int kedgei_close_lists(struct kedge_host *h, struct close_work *w, struct kedge_diag *d);
 
+/* The group's inputs in site order; *ret is the caller's to free, also after an error. */
+KEDGE_NODISCARD int kedgei_close_gather(const struct kedge_host *h, const struct close_work *w,
+                                        uint32_t group, struct kedge_compute_input **ret, size_t *ret_count);
+/* close_control.c: the step of a job whose updates carry control variates (kedge_compute_control_step). On a
+ * worker. */
+KEDGE_NODISCARD int kedgei_close_control(struct kedge_host *h, struct close_work *w, uint32_t group,
+                                         const char *before, const char *aggregate, const char *state,
+                                         struct kedge_sink model, struct kedge_sink state_after);
+
 #endif

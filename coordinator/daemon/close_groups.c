@@ -71,8 +71,8 @@ static int read_facts(struct kedge_host *h, const struct close_input *in, struct
 }
 
 /* The group's inputs in site order; *ret is the caller's to free. */
-static int gather(const struct kedge_host *h, const struct close_work *w, uint32_t group,
-                  struct kedge_compute_input **ret, size_t *ret_count)
+int kedgei_close_gather(const struct kedge_host *h, const struct close_work *w, uint32_t group,
+                        struct kedge_compute_input **ret, size_t *ret_count)
 {
     struct kedge_compute_input *inputs = kedge_mem_new(w->input_count + 1, sizeof *inputs);
     size_t n = 0;
@@ -99,7 +99,7 @@ int kedgei_close_weigh(struct kedge_host *h, struct close_work *w, uint32_t grou
     struct kedge_compute_input *inputs = NULL;
     struct kedge_compute_weights weights = {.rule = spec->rule};
     size_t n = 0, at = 0;
-    int err = gather(h, w, group, &inputs, &n);
+    int err = kedgei_close_gather(h, w, group, &inputs, &n);
     weights.weight = err ? NULL : kedge_mem_new(n + 1, sizeof *weights.weight);
     err = err ? err : weights.weight ? KEDGE_OK : KEDGE_E_NOMEM;
     for (size_t i = 0; !cold && !kedge_job_spec_weighs_samples(spec) && i < w->input_count && !err; i++) {
@@ -136,7 +136,7 @@ static int aggregate_group(struct kedge_host *h, struct close_work *w, uint32_t 
     struct kedge_blob_writer *writer;
     struct kedge_sink sink;
     size_t n = 0, at = 0;
-    int err = gather(h, w, group, &inputs, &n);
+    int err = kedgei_close_gather(h, w, group, &inputs, &n);
     weights.weight = err ? NULL : kedge_mem_new(n + 1, sizeof *weights.weight);
     err = err ? err : weights.weight ? KEDGE_OK : KEDGE_E_NOMEM;
     for (size_t i = 0; !err && i < w->input_count; i++) {
@@ -174,7 +174,10 @@ static int step_group(struct kedge_host *h, struct close_work *w, uint32_t group
     err = err ? err
               : kedgei_close_blob_begin(h, w->job->model_len * kedge_server_states(w->job->spec.server),
                                         &state_writer, &state_sink, d);
-    if (!err) {
+    if (!err && kedge_job_spec_has_control(&w->job->spec)) {
+        err = kedgei_close_control(h, w, group, before, aggregate, begins ? NULL : state, model_sink,
+                                   state_sink);
+    } else if (!err) {
         err = kedge_compute_server(&w->job->spec, &w->job->layout, before, aggregate, begins ? NULL : state,
                                    model_sink, state_sink, d);
     }

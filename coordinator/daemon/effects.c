@@ -43,6 +43,10 @@ static void send_task(struct kedge_host *h, const struct kedge_coord_effect *fx)
     }
     t->base_len = job->model_len;
     t->update_len = job->update_len;
+    if (fx->kind == KEDGE_TASK_TRAIN && job->control_len > 0 && !kedge_hash_is_zero(&job->states[0])) {
+        t->control = kedge_view_of(job->states[0].b, sizeof job->states[0].b);
+        t->control_len = job->control_len;
+    }
     t->remaining_ms = fx->remaining_ns / NS_PER_MS;
     t->evaluate_base = fx->evaluate_base;
     t->seed = kedge_job_task_seed(job, fx->round, &h->sites[fx->site].id);

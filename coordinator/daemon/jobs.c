@@ -40,8 +40,17 @@ static int set_sizes(struct kedge_job *job, struct kedge_diag *d)
     int err = kedge_model_layout(&job->spec.model, &job->layout, d);
     if (!err) {
         job->model_len = kedge_safetensors_file_len(&job->layout, KEDGE_DTYPE_F32);
-        job->update_len = kedge_safetensors_file_len(&job->layout, KEDGE_DTYPE_I32);
+        err = kedge_job_spec_update_layout(&job->spec, &job->layout, &job->update_layout, d);
+    }
+    if (!err) {
+        job->update_len = kedge_safetensors_file_len(&job->update_layout, KEDGE_DTYPE_I32);
         err = kedge_scale_limit(job->spec.bound, job->spec.scale, &job->limit);
+    }
+    if (!err && kedge_job_spec_has_control(&job->spec)) {
+        struct kedge_layout control;
+        err = kedge_job_spec_control_layout(&job->layout, &control, d);
+        job->control_len = err ? 0 : kedge_safetensors_file_len(&control, KEDGE_DTYPE_F32);
+        kedge_layout_deinit(&control);
     }
     return err;
 }
@@ -144,6 +153,7 @@ int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text, struc
 void kedge_host_job_free(struct kedge_job *job)
 {
     kedge_layout_deinit(&job->layout);
+    kedge_layout_deinit(&job->update_layout);
     kedge_mem_free(job->joined);
     kedge_mem_free(job->pretrain);
     kedge_mem_free(job->history);

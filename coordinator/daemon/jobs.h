@@ -38,9 +38,9 @@ struct kedge_job {
     struct kedge_hash spec_digest, initial_model;
     struct kedge_hash first_models[KEDGE_GROUPS_MAX]; /* as many as kedge_job_spec_models; [0]: initial_model */
     uint32_t spec_len;
-    struct kedge_layout layout;
-    uint64_t model_len, update_len;
-    int32_t limit; /* largest |q| */
+    struct kedge_layout layout, update_layout;   /* of a training update: kedge_job_spec_update_layout */
+    uint64_t model_len, update_len, control_len; /* control_len: of the server's control variate, 0: none */
+    int32_t limit;                               /* largest |q| */
     enum kedge_job_state state;
     int reason;
     int stored_state; /* what its record says, -1: no record yet */

@@ -251,7 +251,7 @@ static void verify_run(struct kedge_host *h, struct kedge_work *work)
     }
     const struct kedge_update_stream *stream = w->upload ? kedge_upload_attached(w->upload) : NULL;
     if (!w->err && !kedge_update_stream_accepts(stream, &w->job->spec_digest)) {
-        w->err = kedge_compute_check_update(&w->job->layout, &at, w->job->limit, &w->diag);
+        w->err = kedge_compute_check_update(&w->job->update_layout, &at, w->job->limit, &w->diag);
     }
     if (!w->err && w->upload) {
         w->err = kedge_upload_commit(w->upload, &w->diag);

@@ -74,11 +74,17 @@ static const struct {
 /* Site s1 of org-a judges the others: those of its parity pull as it does. */
 #define ROOT "\"rule\":\"root-trust\",\"root_site\":\"org-a/s1\""
 
-START_TEST(test_rooted)
+/* Updates that carry control variates, of four sites of which three take part in a round. */
+#define SCAFFOLD "\"strategy\":\"scaffold\",\"control_sites\":4"
+
+static const char *const alone[] = {ROOT, ROOT ",\"tenant_share_max\":\"0.5\"", SCAFFOLD,
+                                    SCAFFOLD ",\"options\":{\"server_lr\":\"0.5\"}"};
+
+START_TEST(test_alone)
 {
     struct kedge_audit_options options = {.threads = 1};
     make_scratch();
-    fx_ungrouped(at("fx"), _i ? ROOT ",\"tenant_share_max\":\"0.5\"" : ROOT, FX_NONE);
+    fx_ungrouped(at("fx"), alone[_i], FX_NONE);
     struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
     print_findings(&r);
     ck_assert(r.verdict == KEDGE_AUDIT_YES && r.finding_count == 0);
@@ -89,25 +95,34 @@ START_TEST(test_rooted)
 END_TEST
 
 static const struct {
+    const char *keys;
     enum fx_twist twist;
     bool replay_only;
     enum kedge_audit_code code;
     const char *text;
-} root_twists[] = {
-    {FX_ROOT_UNSELECTED, false, KEDGE_AUDIT_NOT_SELECTED, "the root site \"s1\" of \"org-a\""},
-    {FX_ROOT_MISSING, false, KEDGE_AUDIT_ROW, "expected one of the root site \"org-a/s1\""},
-    {FX_ROOT_COUNTS, true, KEDGE_AUDIT_REPLAY_AGGREGATE, "the updates give 0"},
-    {FX_WEIGHED, true, KEDGE_AUDIT_REPLAY_AGGREGATE, "is recorded with weight"},
-    {FX_SELECTION, true, KEDGE_AUDIT_REPLAY_SELECTION, "the seed says otherwise"},
+} alone_twists[] = {
+    {ROOT, FX_ROOT_UNSELECTED, false, KEDGE_AUDIT_NOT_SELECTED, "the root site \"s1\" of \"org-a\""},
+    {ROOT, FX_ROOT_MISSING, false, KEDGE_AUDIT_ROW, "expected one of the root site \"org-a/s1\""},
+    {ROOT, FX_ROOT_COUNTS, true, KEDGE_AUDIT_REPLAY_AGGREGATE, "the updates give 0"},
+    {ROOT, FX_WEIGHED, true, KEDGE_AUDIT_REPLAY_AGGREGATE, "is recorded with weight"},
+    {ROOT, FX_SELECTION, true, KEDGE_AUDIT_REPLAY_SELECTION, "the seed says otherwise"},
+    {SCAFFOLD, FX_CONTROL_SITES, true, KEDGE_AUDIT_REPLAY_STEP, "the inputs give"},
+    {SCAFFOLD, FX_CONTROL_LEFT_OUT, true, KEDGE_AUDIT_REPLAY_STEP, "the inputs give"},
+    {SCAFFOLD ",\"options\":{\"server_lr\":\"0.5\"}", FX_SERVER, true, KEDGE_AUDIT_REPLAY_STEP,
+     "the inputs give"},
+    {SCAFFOLD, FX_STATE_FORGOTTEN, true, KEDGE_AUDIT_REPLAY_STEP, "the inputs give"},
+    {SCAFFOLD, FX_STATE_BEFORE, false, KEDGE_AUDIT_STEP, "does not go on from the step before"},
+    {SCAFFOLD, FX_WEIGHED, false, KEDGE_AUDIT_ROW, "its weight is not what its statement gives"},
+    {SCAFFOLD, FX_TOO_LARGE, false, KEDGE_AUDIT_BLOB_CONTENT, ""},
 };
 
-START_TEST(test_root_twist)
+START_TEST(test_alone_twist)
 {
     struct kedge_audit_options options = {.threads = 1};
     make_scratch();
-    fx_ungrouped(at("fx"), ROOT, root_twists[_i].twist);
+    fx_ungrouped(at("fx"), alone_twists[_i].keys, alone_twists[_i].twist);
     struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
-    if (root_twists[_i].replay_only) {
+    if (alone_twists[_i].replay_only) {
         print_findings(&r);
         ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
         kedge_audit_report_deinit(&r);
@@ -116,13 +131,13 @@ START_TEST(test_root_twist)
     bool said = false;
     for (uint32_t i = 0; i < r.finding_count; i++) {
         said = said
-               || (r.findings[i].code == root_twists[_i].code
-                   && strstr(r.findings[i].text, root_twists[_i].text));
+               || (r.findings[i].code == alone_twists[_i].code
+                   && strstr(r.findings[i].text, alone_twists[_i].text));
     }
     if (!said) {
         print_findings(&r);
     }
-    ck_assert_msg(said, "twist %d", root_twists[_i].twist);
+    ck_assert_msg(said, "twist %d", alone_twists[_i].twist);
     ck_assert_int_eq(r.verdict, KEDGE_AUDIT_NO);
     kedge_audit_report_deinit(&r);
     remove_scratch();
@@ -158,8 +173,8 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, test_clean, 0, KEYS);
     tcase_add_loop_test(t, test_twist, 0, (int)(sizeof twists / sizeof twists[0]));
-    tcase_add_loop_test(t, test_rooted, 0, 2);
-    tcase_add_loop_test(t, test_root_twist, 0, (int)(sizeof root_twists / sizeof root_twists[0]));
+    tcase_add_loop_test(t, test_alone, 0, (int)(sizeof alone / sizeof alone[0]));
+    tcase_add_loop_test(t, test_alone_twist, 0, (int)(sizeof alone_twists / sizeof alone_twists[0]));
     suite_add_tcase(s, t);
     return run_suite(s);
 }

@@ -12,6 +12,7 @@
     "{\"name\":\"j\",\"tenants\":[\"org-a\",\"org-b\",\"org-c\"],\"data\":\"d\",\"rounds\":3,\"model\":" \
     "{\"preset\":\"mclr\",\"inputs\":4,\"classes\":3}"
 
+#define CONTROLLED(sites) HEAD ",\"strategy\":\"scaffold\",\"sites_per_round\":" #sites
 #define ROOTED(site) HEAD ",\"rule\":\"root-trust\",\"sites_per_round\":9,\"root_site\":" site "}"
 
 #define BUFFERED HEAD ",\"strategy\":\"fedbuff\""
@@ -242,6 +243,20 @@ static const struct {
      "expected \"sites_per_round\" from 1 to 512"},
     {HEAD ",\"rule\":\"root-trust\",\"root_site\":\"org-a/s1\",\"sites_per_round\":1}", "expected 2 to 512"},
     {HEAD ",\"root_site\":\"org-a/s1\"}", "rule \"mean\" has no use for it"},
+    {HEAD ",\"control_sites\":4}", "strategy \"fedavg\" has no use for it"},
+    {HEAD ",\"strategy\":\"scaffold\",\"sites_per_round\":4}", "\"control_sites\": expected a whole number"},
+    {CONTROLLED(4) ",\"control_sites\":\"4\"}", "\"control_sites\": expected a whole number"},
+    {CONTROLLED(4) ",\"control_sites\":0}", "\"control_sites\": expected a whole number"},
+    {CONTROLLED(4) ",\"control_sites\":3}", "\"sites_per_round\": expected 1 to 3"},
+    {CONTROLLED(0) ",\"control_sites\":600}", "\"sites_per_round\": expected 1 to 512"},
+    {CONTROLLED(513) ",\"control_sites\":600}", "\"sites_per_round\": expected 1 to 512"},
+    {CONTROLLED(4) ",\"control_sites\":4,\"server\":\"adam\"}", "\"server\": not with strategy \"scaffold\""},
+    {CONTROLLED(4) ",\"control_sites\":4,\"rule\":\"median\"}", "\"rule\": not with strategy \"scaffold\""},
+    {CONTROLLED(4) ",\"control_sites\":4,\"tenant_share_max\":\"0.5\"}",
+     "\"tenant_share_max\": not with strategy \"scaffold\""},
+    {CONTROLLED(4) ",\"control_sites\":4,\"grouping\":\"flexcfl\",\"groups\":2}",
+     "\"grouping\": not with strategy \"scaffold\""},
+    {CONTROLLED(4) ",\"control_sites\":4,\"options\":{\"proximal\":\"1\"}}", "takes \"server_lr\" only"},
     {HEAD ",\"strategy\":\"qffl\",\"tenant_share_max\":\"0.5\"}", "\"tenant_share_max\""},
 };
 
@@ -313,6 +328,8 @@ static const struct {
     {"\"strategy\":\"ditto\",\"options\":{\"personal\":\"0.5\"}", "fedavg/v1", "flexcfl-cold-start/v2",
      "identity/v1", "flexcfl-mixing/v1"},
     {"\"strategy\":\"fednova\"", "fednova/v1", "flexcfl-cold-start/v2", "identity/v1", "flexcfl-mixing/v1"},
+    {"\"strategy\":\"scaffold\",\"control_sites\":9,\"sites_per_round\":9", "fedavg/v1",
+     "flexcfl-cold-start/v2", "scaffold/v1", "scaffold+flexcfl-mixing/v1"},
     {"\"strategy\":\"qffl\"", "qffl/v1", "flexcfl-cold-start/v2", "identity/v1", "flexcfl-mixing/v1"},
     {"\"strategy\":\"fedadam\"", "fedavg/v1", "flexcfl-cold-start/v2", "fedadam/v1",
      "fedadam+flexcfl-mixing/v1"},
@@ -429,7 +446,7 @@ START_TEST(test_page)
         }
     }
     fclose(page);
-    ck_assert_int_eq(keys, 37);
+    ck_assert_int_eq(keys, 38);
 }
 END_TEST
 

@@ -234,6 +234,10 @@ static const struct refusal memories[] = {
     {"\"job\":\"k\"", "\"job\":\"\""},
     {"\"kind\":1", "\"kind\":3"},
     {"\"round\":8", "\"round\":1000001"},
+    {"\"controls\":[", "\"controls\":{},\"y\":["},
+    {"\"controls\":[", "\"controls\":[0,"},
+    {"\"accepted\":\"05", "\"accepted\":\"5"},
+    {"\"pending\":\"06", "\"pending\":\"G6"},
 };
 enum { MEMORIES = sizeof memories / sizeof memories[0] };
 
@@ -246,7 +250,8 @@ static void sample(struct kedge_site_stored *s, struct kedge_buf *text)
             {.enrolled = true,
              .result_count = 1,
              .results = {{.job = {"j"}, .kind = KEDGE_SITE_TRAIN, .round = 7, .group = 1, .update_len = 99}}},
-        .last_signed = {true, {"k"}, KEDGE_SITE_PRETRAIN, 8}};
+        .last_signed = {true, {"k"}, KEDGE_SITE_PRETRAIN, 8},
+        .controls = {1, {{{"c"}, {{5}}, {{6}}}}}};
     s->memory.results[0].base.b[0] = 1;
     kedge_sha256(kedge_view_str(signed_text), &hash);
     memcpy(s->memory.results[0].envelope.b, hash.b, sizeof hash.b);
@@ -286,6 +291,8 @@ START_TEST(test_memory_back)
     ck_assert(back.envelopes[0].len == s.envelopes[1].len && !back.envelopes[1].text);
     ck_assert(back.last_signed.any && back.last_signed.kind == KEDGE_SITE_PRETRAIN);
     ck_assert_uint_eq(back.last_signed.round, 8);
+    ck_assert(back.controls.count == 1 && strcmp(back.controls.items[0].job.s, "c") == 0);
+    ck_assert(back.controls.items[0].accepted.b[0] == 5 && back.controls.items[0].pending.b[0] == 6);
     ck_assert_ptr_eq(kedge_envelope_find(back.envelopes, &r->envelope), &back.envelopes[0]);
     kedge_stored_deinit(&back);
     ck_assert_ptr_null(kedge_envelope_find(back.envelopes, &r->envelope));
