@@ -9,6 +9,8 @@
 
 #include "aggregation/simd.h"
 #include "common/base/mem.h"
+#include "common/base/os/file.h"
+#include "common/base/text.h"
 #include "common/tensor/dataset.h"
 #include "common/tensor/idx.h"
 #include "sim/learn/engine.h"
@@ -83,8 +85,46 @@ static int load_folder(struct kedgei_learn_pool *pool, const char *folder, struc
     return err;
 }
 
+/* Beside digits-images.idx: digits-writers.csv, a line a sample, who wrote it. */
+static int load_writers(struct kedgei_learn_pool *pool, const char *images, struct kedge_diag *reterr)
+{
+    char path[KEDGE_LEARN_PATH_MAX + 16];
+    const char *at = strstr(images, "-images");
+    struct kedge_buf bytes;
+    (void)snprintf(path, sizeof path, "%.*s-writers.csv", (int)(at - images), images);
+    pool->writers = kedge_mem_new(pool->n, sizeof *pool->writers);
+    if (!pool->writers) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for the writers of %u samples", pool->n);
+    }
+    kedge_buf_init(&bytes, (size_t)pool->n * 8 + 1); /* five digits and a line's end */
+    int err = kedge_file_read(path, &bytes, reterr);
+    uint32_t count = 0;
+    for (size_t from = 0; from < bytes.len && !err; count++) {
+        const uint8_t *end = memchr(bytes.ptr + from, '\n', bytes.len - from);
+        size_t len = (end ? (size_t)(end - bytes.ptr) : bytes.len) - from;
+        struct kedge_view text = kedge_view_of(bytes.ptr + from, len);
+        uint64_t writer = 0;
+        text.len -= len > 0 && text.ptr[len - 1] == '\r';
+        if (count == pool->n || kedge_decimal_decode(text, KEDGE_LEARN_SITES_MAX - 1, &writer)) {
+            err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                                 "%s: line %u: expected a whole number below %d, on %u lines in all", path,
+                                 count + 1, KEDGE_LEARN_SITES_MAX, pool->n);
+            break;
+        }
+        pool->writers[count] = (uint32_t)writer;
+        from += len + 1;
+    }
+    if (!err && count != pool->n) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: %u lines, but there are %u samples", path, count,
+                             pool->n);
+    }
+    kedge_buf_deinit(&bytes);
+    return err;
+}
+
 /* "images.idx" beside "labels.idx": digits-images.idx and digits-labels.idx, one part. */
-static int load_pair(struct kedgei_learn_pool *pool, const char *path, struct kedge_diag *reterr)
+static int load_pair(struct kedgei_learn_pool *pool, const char *path, bool writers,
+                     struct kedge_diag *reterr)
 {
     struct kedge_data_source source = {.format = KEDGE_DATA_IDX, .scale = 1};
     struct kedge_dataset all = {0}, none = {0};
@@ -103,7 +143,7 @@ static int load_pair(struct kedgei_learn_pool *pool, const char *path, struct ke
         err = join_parts(pool, &all, &none, reterr);
     }
     kedge_dataset_deinit(&all);
-    return err;
+    return err || !writers ? err : load_writers(pool, path, reterr);
 }
 
 /* The first column of a CSV file says who wrote the sample, the last is the label. */
@@ -172,12 +212,15 @@ static int load_files(struct kedgei_learn_pool *pool, const struct kedge_learn_s
     if (ends_with(spec->images, ".csv")) {
         return load_csv(pool, spec->images, writers, reterr);
     }
-    if (writers) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: writers are the first column of a .csv file",
-                              spec->images);
-    }
     if (ends_with(spec->images, ".idx") && strstr(spec->images, "-images")) {
-        return load_pair(pool, spec->images, reterr);
+        return load_pair(pool, spec->images, writers, reterr);
+    }
+    if (writers) {
+        return kedge_diag_set(
+            reterr, KEDGE_E_FORMAT,
+            "%s: writers are the first column of a .csv file, or the lines of X-writers.csv "
+            "beside X-images.idx",
+            spec->images);
     }
     return load_folder(pool, spec->images, reterr);
 }

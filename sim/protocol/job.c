@@ -41,6 +41,9 @@ static const char *not_done(const struct kedge_learn_spec *s)
             return table[i].what;
         }
     }
+    if (s->trace[0]) {
+        return "trace: sites are there always, but for \"fail\" and \"faults\"";
+    }
     for (uint32_t k = 0; k < s->device_count; k++) {
         if (s->devices[k].available < 1) {
             return "devices: available: sites are there always, but for \"fail\" and \"faults\"";

@@ -38,7 +38,8 @@ static const char whole[] =
     "\"shift_rate\":0.125,\"attack\":\"inner-product\",\"attackers\":0.2,\"attack_scale\":3,\"fail\":0.1,"
     "\"devices\":[{\"share\":3,\"samples_per_s\":10,\"bytes_per_s\":20,\"joules_per_sample\":0.5,\"joules_"
     "per_s\":"
-    "2,\"available\":0.75},{\"share\":1}],\"deadline_s\":30,\"evaluate_every\":2}";
+    "2,\"available\":0.75},{\"share\":1}],\"deadline_s\":30,\"trace\":\"days.csv\",\"trace_period_s\":86400,"
+    "\"evaluate_every\":2}";
 
 START_TEST(test_every_key)
 {
@@ -65,6 +66,8 @@ START_TEST(test_every_key)
     ck_assert_int_eq(spec.shift, KEDGE_LEARN_SHIFT_ROTATE);
     ck_assert_int_eq(spec.attack, KEDGE_LEARN_ATTACK_INNER_PRODUCT);
     ck_assert(spec.attackers == 0.2 && spec.attack_scale == 3 && spec.fail == 0.1 && spec.deadline_s == 30);
+    ck_assert_str_eq(spec.trace, "days.csv");
+    ck_assert(spec.trace_period_s == 86400);
     ck_assert_uint_eq(spec.device_count, 2);
     ck_assert(spec.devices[0].share == 3 && spec.devices[0].available == 0.75);
     ck_assert(spec.devices[1].share == 1 && spec.devices[1].available == 1);
@@ -115,6 +118,8 @@ static const struct {
     {"{\"rounds\":1,\"rounds\":2}", KEDGE_E_FORMAT, "rounds"},
     {"{\"seed\":\"18446744073709551616\"}", KEDGE_E_FORMAT, "\"seed\": expected a whole number from 0 to"},
     {"{\"seed\":-1}", KEDGE_E_FORMAT, "\"seed\""},
+    {"{\"trace\":7}", KEDGE_E_FORMAT, "\"trace\": expected text"},
+    {"{\"trace\":\"t.csv\",\"trace_period_s\":-1}", KEDGE_E_FORMAT, "\"trace_period_s\": expected a number"},
     {"{\"learning_rate\":0}", KEDGE_E_FORMAT, "\"learning_rate\": expected a number above 0 to 1000"},
     {"{\"learning_rate\":\"fast\"}", KEDGE_E_FORMAT, "found \"fast\""},
     {"{\"rule_fraction\":0.5}", KEDGE_E_FORMAT, "\"rule_fraction\": expected a number from 0 to below 0.5"},

@@ -1,10 +1,12 @@
 /* What surrounds training in the learning simulator: traces of who is there and how fast, tenants, root data,
  * detectors, how own models and edges are judged. On the digits that come with the source. */
 #include <check.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/mem.h"
@@ -246,6 +248,77 @@ START_TEST(who_leaves_before_it_is_done_does_not_answer)
 }
 END_TEST
 
+/* ---- writers ---- */
+
+static void put_writers(const char *folder, uint32_t lines, uint32_t writers, const char *last)
+{
+    char name[128];
+    (void)snprintf(name, sizeof name, "%s/x-writers.csv", folder);
+    FILE *f = fopen(name, "wb");
+    ck_assert_ptr_nonnull(f);
+    for (uint32_t i = 0; i < lines; i++) {
+        ck_assert_int_gt(fprintf(f, "%u\r\n", i % writers), 0);
+    }
+    ck_assert_int_ge(fputs(last, f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+/* The 1797 digits that come with the source, as if seven people had written them in turn. */
+START_TEST(writers_stand_in_a_file_beside_images)
+{
+    struct kedge_learn_spec s;
+    struct kedge_diag d = {.text = ""};
+    struct kedge_learn_host host = {.threads = 1};
+    struct kedgei_learn *l;
+    char folder[64], here[PATH_MAX], name[PATH_MAX + 64];
+    (void)snprintf(folder, sizeof folder, "/tmp/test-learn-writers-%ld", (long)getpid());
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    ck_assert_ptr_nonnull(getcwd(here, sizeof here));
+    static const char *const parts[] = {"images", "labels"};
+    for (int i = 0; i < 2; i++) {
+        char from[PATH_MAX + 64];
+        (void)snprintf(from, sizeof from, "%s/data/digits/digits-%s.idx", here, parts[i]);
+        (void)snprintf(name, sizeof name, "%s/x-%s.idx", folder, parts[i]);
+        ck_assert_int_eq(symlink(from, name), 0);
+    }
+    digits(&s, "fedavg");
+    s.partition = KEDGE_LEARN_WRITERS;
+    (void)snprintf(s.images, sizeof s.images, "%s/x-images.idx", folder);
+    ck_assert_int_eq(kedgei_learn_new(&s, &host, &d, &l), KEDGE_E_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(d.text, "x-writers.csv"));
+    put_writers(folder, 1796, 7, "3");
+    ck_assert_msg(kedgei_learn_new(&s, &host, &d, &l) == KEDGE_OK, "%s", d.text);
+    ck_assert_uint_eq(l->n, 7);
+    for (uint32_t u = 0; u < 7; u++) {
+        ck_assert_uint_ge(l->sites[u].train_count + l->sites[u].test_count, 256);
+        for (uint32_t k = 0; k < l->sites[u].test_count; k++) {
+            uint32_t row = l->sites[u].test[k];
+            ck_assert_uint_eq(row == 1796 ? 3 : row % 7, u);
+        }
+    }
+    kedgei_learn_free(l);
+    static const struct {
+        uint32_t lines;
+        const char *last, *says;
+    } bad[] = {{1796, "", "1796 lines, but there are 1797"},
+               {1797, "1\n", "line 1798: expected"},
+               {1700, "x\n", "line 1701: expected"},
+               {1700, "100000\n", "line 1701: expected a whole number below 100000"},
+               {3, "\n", "line 4: expected"}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        put_writers(folder, bad[i].lines, 7, bad[i].last);
+        ck_assert_int_eq(kedgei_learn_new(&s, &host, &d, &l), KEDGE_E_FORMAT);
+        ck_assert_msg(strstr(d.text, bad[i].says) != NULL, "%s: %s", bad[i].says, d.text);
+    }
+    static const char *const all[] = {"images.idx", "labels.idx", "writers.csv"};
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(name, sizeof name, "%s/x-%s", folder, all[i]);
+        ck_assert_int_eq(unlink(name), 0);
+    }
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
 /* ---- tenants, root data, detectors, judging ---- */
 
 /* Sites of the rotated partition are turned by their number: tenants that were dealt in turn would be its
@@ -357,6 +430,7 @@ int main(void)
     tcase_add_test(t, memory_that_runs_out_is_told);
     tcase_add_loop_test(t, rounds_wait_for_who_is_there, 0, 2);
     tcase_add_loop_test(t, who_leaves_before_it_is_done_does_not_answer, 0, 2);
+    tcase_add_test(t, writers_stand_in_a_file_beside_images);
     tcase_add_test(t, tenants_are_drawn_and_edges_judged_together);
     tcase_add_test(t, root_data_are_in_nobodys_test);
     tcase_add_test(t, a_detector_looks_though_nothing_shifts);
