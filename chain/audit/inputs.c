@@ -230,12 +230,9 @@ static void check_named(const struct round_check *c, const struct kedgei_fact *a
     if (kedgei_is_overdue(c->job, c->round, log, row->leaf)) {
         row_error(c, aggregate, log, row, "it belongs in the list of an earlier close, which covers it");
     }
-    if (row->use == KEDGE_USE_GROUPED) {
-        const struct kedgei_fact *fact_of = kedgei_group_behind(log, &c->job->id, &row->site, row->leaf);
-        const struct kedge_st_group_assigned *g = fact_of ? fact_of->body : NULL;
-        if (g && (g->group != row->group || !kedge_hash_eq(&g->update, &row->update))) {
-            row_error(c, aggregate, log, row, "the site was given another group, or by another update");
-        }
+    const char *not_given = kedgei_row_given(c->job, c->round, log, fact, row);
+    if (not_given) {
+        row_error(c, aggregate, log, row, not_given);
     }
     if (fact->listed++ > 0) {
         kedgei_error(c->f, KEDGE_AUDIT_ROW_DOUBLED, &c->a->main, aggregate->index,

@@ -270,6 +270,26 @@ bool kedgei_drifted(const struct kedgei_round *round);
 /* What a step says of directions against the step before it. */
 void kedgei_check_refreshed(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_round *round,
                             const struct kedgei_fact *fact);
+/* given.c: what is wrong with the statement that follows a row of this update, NULL: nothing. */
+const char *kedgei_row_given(const struct kedgei_job *job, const struct kedgei_round *round,
+                             const struct kedgei_log *log, const struct kedgei_fact *update,
+                             const struct kedge_input_row *row);
+/* ---- reshape.c: groups that are cut and joined ---- */
+/* What a step says of that. */
+void kedgei_check_reshaped(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_round *round,
+                           const struct kedgei_fact *fact);
+/* This step makes its model of several groups'. */
+bool kedgei_is_joined(const struct kedgei_job *job, const struct kedgei_round *round,
+                      const struct kedgei_fact *step, uint32_t group);
+/* The direction in force behind this step: of a group that is part of another one that one's. NULL: no such group.
+ */
+const struct kedge_hash *kedgei_direction_of(const struct kedgei_fact *step, uint32_t group);
+/* The direction that a closed round of training has estimated of the group, before it was cut; NULL: none. */
+const struct kedge_hash *kedgei_estimate_of(const struct kedgei_job *job, const struct kedgei_round *round,
+                                            uint32_t group);
+/* A group-assigned by split or merge; before: the site's last one. */
+void kedgei_check_moved(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
+                        const struct kedgei_fact *fact, const struct kedgei_fact *before);
 /* A group-assigned of a usable job against what stands before it. */
 void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
                            const struct kedgei_fact *fact);

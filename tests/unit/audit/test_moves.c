@@ -9,16 +9,18 @@ typedef void make_fn(const char *dir, enum fx_twist twist);
 static const struct {
     make_fn *make;
     uint64_t decisions;
+    enum fx_twist twist;
 } goods[] = {
     /* selections, aggregates, groupings, directions, groups of sites, a first model */
-    {fx_moving, 5 + 10 + 1 + 2 + 8 + 1},
-    {fx_regrouping, 5 + 10 + 2 + 4 + 12 + 1},
+    {fx_moving, 5 + 10 + 1 + 2 + 8 + 1, FX_NONE},
+    {fx_regrouping, 5 + 10 + 2 + 4 + 12 + 1, FX_NONE},
+    {fx_regrouping, 5 + 10 + 2 + 4 + 12 + 1, FX_REGROUP_STILL},
 };
 
 START_TEST(test_good)
 {
     make_scratch();
-    goods[_i].make(at("fx"), FX_NONE);
+    goods[_i].make(at("fx"), goods[_i].twist);
     for (int replay = 0; replay < 2; replay++) {
         struct kedge_audit_report r =
             run(at("fx"), at("fx/trust.json"), NULL, replay, (struct kedge_audit_options){.threads = 1});
@@ -38,7 +40,7 @@ END_TEST
 START_TEST(test_copy)
 {
     make_scratch();
-    goods[_i].make(at("fx"), FX_NONE);
+    goods[_i].make(at("fx"), goods[_i].twist);
     fx_replica(at("fx"), "org-a");
     const struct kedge_id id = {"org-a"};
     struct kedge_audit_options options = {.threads = 1, .tenants = &id, .tenant_count = 1};
@@ -73,6 +75,10 @@ static const struct {
     {"a new group's model of other models", fx_regrouping, FX_REGROUP_MODEL, true,
      KEDGE_AUDIT_REPLAY_AGGREGATE},
     {"members of a new group that weigh by their number", fx_regrouping, FX_REGROUP_WEIGHT, false,
+     KEDGE_AUDIT_ROW},
+    {"a member of a new group whom nothing tells so", fx_regrouping, FX_REGROUP_UNSTATED, false,
+     KEDGE_AUDIT_ROW},
+    {"one who was left out, elsewhere than in the first group", fx_regrouping, FX_REGROUP_STILL_GROUP, false,
      KEDGE_AUDIT_ROW},
     {"an evaluation of a group that its site never was in", fx_regrouping, FX_REGROUP_EVALUATION, false,
      KEDGE_AUDIT_GROUP},
