@@ -51,7 +51,7 @@ void kedge_job_spec_groups(const struct kedge_job_spec *spec, uint32_t *ret_leas
     *ret_least = *ret_most = spec->groups;
     if (is_oneshot(spec)) {
         *ret_least = 1;
-    } else if (spec->choose != KEDGE_CHOOSE_FIXED) {
+    } else if (spec->choose != KEDGE_CHOOSE_FIXED || spec->options.silhouette < 1) {
         *ret_least = spec->groups < most ? spec->groups : most;
         *ret_most = spec->groups < most ? most : spec->groups;
     }
@@ -73,11 +73,15 @@ uint32_t kedge_job_spec_groups_most(const struct kedge_job_spec *spec)
     return most;
 }
 
+bool kedgei_spec_lives(const struct kedge_job_spec *s)
+{
+    return s->grouping == KEDGE_GROUPING_FLEXCFL && !is_oneshot(s);
+}
+
 bool kedge_job_spec_refreshes(const struct kedge_job_spec *spec, uint32_t round)
 {
     const uint32_t every = (uint32_t)spec->options.refresh;
-    return spec->grouping == KEDGE_GROUPING_FLEXCFL && !is_oneshot(spec) && every > 0 && round > 0
-           && round % every == 0 && round < spec->rounds;
+    return kedgei_spec_lives(spec) && every > 0 && round > 0 && round % every == 0 && round < spec->rounds;
 }
 
 bool kedge_job_spec_drifted(double drift)
@@ -91,6 +95,18 @@ int kedgei_spec_check_refresh(const struct kedge_job_spec *s, struct kedge_diag 
     if (s->options.refresh < whole || s->options.refresh > whole) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,
                               "job spec: \"options\": \"refresh\": expected a whole number of rounds");
+    }
+    if (kedgei_spec_lives(s) && whole < 1 && (s->options.merge < 1 || s->options.silhouette < 1)) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"options\": groups are cut and joined when their directions are estimated "
+            "again: expected \"refresh\" from 1, or neither \"merge\" nor \"silhouette\"");
+    }
+    if (s->options.merge < 1 && s->mixing > 0) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"mixing\": groups that may become one (\"merge\") are not mixed; leave out "
+            "one of the two");
     }
     return KEDGE_OK;
 }

@@ -32,6 +32,10 @@ KEDGE_NODISCARD int kedgei_spec_check_buffer(const struct kedge_job_spec *s, str
 enum { KEDGEI_STALENESS_DEFAULT = 16 };
 /* How many updates a round takes at most. */
 uint64_t kedgei_spec_updates_most(const struct kedge_job_spec *s);
+/* Directions of the job's groups may be estimated again, groups be cut and joined. */
+bool kedgei_spec_lives(const struct kedge_job_spec *s);
+/* Numbers of the groups' life, once the options are read. */
+KEDGE_NODISCARD int kedgei_spec_check_refresh(const struct kedge_job_spec *s, struct kedge_diag *d);
 /* What they mean together with all other keys, once these are read and their defaults taken. */
 KEDGE_NODISCARD int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag *d);
 

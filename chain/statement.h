@@ -319,6 +319,11 @@ struct kedge_st_step_group {
      * `after`; the optimiser's state before (zeros: it begins) and after. */
     struct kedge_hash stepped, state_before, state_after;
     struct kedge_hash made; /* the direction with which the group was made; all zero: `direction` is that one */
+    /* Where this close cut groups in two or made one of several, else zero. Groups are numbered from 1 in the last
+     * two, so that 0 is none. */
+    struct kedge_hash whole; /* of a group that was cut: its direction before */
+    uint32_t split_of;       /* of a part that was cut off: from which group */
+    uint32_t merged_into;    /* of a group that has become part of another one, then and ever after */
 };
 
 /* Subject: `after` of the first group listed. */

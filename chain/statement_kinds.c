@@ -337,6 +337,9 @@ static const struct kedgei_field step_group_fields[] = {
     OPTIONAL(HASH, step_group, state_before),
     OPTIONAL(HASH, step_group, state_after),
     OPTIONAL(HASH, step_group, made),
+    OPTIONAL(HASH, step_group, whole),
+    {FIELD(step_group, split_of, U32), .max = KEDGE_GROUPS_MAX, .optional = true},
+    {FIELD(step_group, merged_into, U32), .max = KEDGE_GROUPS_MAX, .optional = true},
 };
 
 static const struct kedgei_list step_groups = {

@@ -128,6 +128,9 @@ static void ref_round(struct sweep *s, uint32_t j, const struct kedgei_round *ro
         if (!kedge_hash_is_zero(&step->groups[g].direction)) {
             add_ref(s, m, &step->groups[g].direction, ROLE_DIRECTION, j, main_log, round->step->index);
         }
+        if (!kedge_hash_is_zero(&step->groups[g].whole)) {
+            add_ref(s, m, &step->groups[g].whole, ROLE_DIRECTION, j, main_log, round->step->index);
+        }
         if (!kedge_hash_is_zero(&step->groups[g].stepped)) {
             add_ref(s, m, &step->groups[g].stepped, ROLE_MODEL, j, main_log, round->step->index);
         }

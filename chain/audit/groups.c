@@ -273,13 +273,15 @@ void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job,
         break;
     case KEDGE_GROUP_SPLIT:
     case KEDGE_GROUP_MERGE:
+        kedgei_check_moved(a, job, log, fact, before);
+        break;
     case KEDGE_GROUP_CHOICE:
         kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
                      "group of site \"%s\": no rule of job \"%s\" gives groups by %s", g->site.s, g->job.s,
                      kedge_group_how_name(g->how));
         break;
     }
-    bool made = g->how == KEDGE_GROUP_COLD_START || g->how == KEDGE_GROUP_RECLUSTER;
+    bool made = g->how != KEDGE_GROUP_NEWCOMER && g->how != KEDGE_GROUP_MIGRATION;
     uint32_t groups = kedgei_groups_after(job, made || g->round == 0 ? g->round : g->round - 1);
     if (g->group >= groups || job->spec.grouping == KEDGE_GROUPING_NONE) {
         kedgei_error_if_settled(a, &a->findings, KEDGE_AUDIT_GROUP, log, fact->index,

@@ -8,6 +8,7 @@
 #include "chain/compute/drift.h"
 #include "common/base/mem.h"
 #include "coordinator/core/coord.h"
+#include "grouping/flexcfl.h"
 
 bool kedgei_refreshes(const struct kedgei_job *job, const struct kedgei_round *round)
 {
@@ -39,9 +40,11 @@ void kedgei_check_refreshed(struct kedgei_audit *a, const struct kedgei_job *job
     }
     for (uint32_t i = 0; i < s->group_count; i++) {
         const struct kedge_st_step_group *g = &s->groups[i];
-        const struct kedge_st_step_group *last = round->pretrain || round == job->rounds || !round[-1].step
-                                                     ? NULL
-                                                     : kedgei_step_group(round[-1].step, i);
+        const struct kedgei_fact *earlier = round->pretrain || round == job->rounds ? NULL : round[-1].step;
+        const struct kedge_st_step_group *last = earlier ? kedgei_step_group(earlier, i) : NULL;
+        if (g->split_of || !kedge_hash_is_zero(&g->whole) || (last && last->merged_into)) {
+            continue; /* reshape.c */
+        }
         bool follows = last ? kedge_hash_eq(made_of(last), made_of(g)) : kedge_hash_is_zero(&g->made);
         bool twice = !kedge_hash_is_zero(&g->made) && kedge_hash_eq(&g->made, &g->direction);
         if (!follows || twice) {
@@ -59,6 +62,7 @@ void kedgei_check_refreshed(struct kedgei_audit *a, const struct kedgei_job *job
 
 struct member {
     const struct kedge_st_group_assigned *last;
+    uint64_t entry; /* where it stands */
     uint32_t place;
 };
 
@@ -88,7 +92,7 @@ static int add_members(const struct kedgei_replay *r, const struct kedgei_decisi
             *members = items;
             *cap = more;
         }
-        (*members)[(*count)++] = (struct member){g, place};
+        (*members)[(*count)++] = (struct member){g, index, place};
     }
     return KEDGE_OK;
 }
@@ -100,8 +104,8 @@ static int compare_members(const void *pa, const void *pb)
     return c ? c : kedge_id_cmp(&a->last->site, &b->last->site);
 }
 
-int kedgei_signs_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
-                      struct kedgei_inputs *ret)
+int kedgei_members_read(const struct kedgei_replay *r, const struct kedgei_decision *d, bool chosen,
+                        struct kedgei_inputs *ret)
 {
     struct member *members = NULL;
     size_t n = 0, cap = 0;
@@ -124,8 +128,9 @@ int kedgei_signs_read(const struct kedgei_replay *r, const struct kedgei_decisio
     }
     for (size_t i = 0; i < n && !err; i++) {
         const struct kedge_st_group_assigned *g = members[i].last;
-        if (selected[i] && g->group == d->group) {
-            const struct kedge_input_row row = {.site = g->site, .group = g->group, .update = g->update};
+        if ((selected[i] || !chosen) && (d->group == KEDGE_GROUP_NONE || g->group == d->group)) {
+            const struct kedge_input_row row = {
+                .site = g->site, .group = g->group, .leaf = members[i].entry, .update = g->update};
             err = kedgei_inputs_add(ret, r->a, d->job, members[i].place, &row);
         }
     }
@@ -135,12 +140,19 @@ int kedgei_signs_read(const struct kedgei_replay *r, const struct kedgei_decisio
     return err;
 }
 
+int kedgei_signs_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
+                      struct kedgei_inputs *ret)
+{
+    return kedgei_members_read(r, d, true, ret);
+}
+
 /* A group of which no update is there, or all point nowhere, keeps its direction. */
 void kedgei_replay_estimate(const struct kedgei_replay *r, struct kedgei_decision *d,
                             struct kedgei_findings *f)
 {
     const uint64_t at = d->round->step->index;
-    const struct kedge_st_step_group *last = kedgei_step_group(d->round[-1].step, d->group);
+    const struct kedge_hash *last = kedgei_direction_of(d->round[-1].step, d->group);
+    const struct kedge_hash *recorded = kedgei_estimate_of(d->job, d->round, d->group);
     struct kedge_diag diag = {.err = KEDGE_OK};
     struct kedgei_inputs in = {.items = NULL};
     struct kedge_compute_sites members = {.count = 0};
@@ -157,14 +169,13 @@ void kedgei_replay_estimate(const struct kedgei_replay *r, struct kedgei_decisio
     }
     if (err && !stays) {
         kedgei_replay_failed(r, d, at, "direction", err, &diag, f);
-    } else if (last) {
-        digest = last->direction;
+    } else if (last && recorded) {
+        digest = *last;
         if (!stays) {
             kedge_hasher_final(hasher, &digest);
         }
         kedgei_replay_add(d, digest.b, sizeof digest.b);
-        kedgei_replay_compare(r, d, KEDGE_AUDIT_REPLAY_DIRECTION, at, d->group, &digest,
-                              &kedgei_step_group(d->round->step, d->group)->direction, f);
+        kedgei_replay_compare(r, d, KEDGE_AUDIT_REPLAY_DIRECTION, at, d->group, &digest, recorded, f);
     }
     kedge_hasher_free(hasher);
     kedge_mem_free(in.items);
@@ -180,14 +191,19 @@ void kedgei_replay_drift(const struct kedgei_replay *r, struct kedgei_decision *
     char paths[2][KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
     const char *made[KEDGE_GROUPS_MAX], *now[KEDGE_GROUPS_MAX];
     double drift = 0;
+    size_t n = 0;
     int err = KEDGE_OK;
     for (uint32_t g = 0; g < step->group_count && !err; g++) {
-        made[g] = paths[0][g];
-        now[g] = paths[1][g];
-        err = kedge_blobs_path(r->a->main.blobs, made_of(&step->groups[g]), paths[0][g]);
-        err = err ? err : kedge_blobs_path(r->a->main.blobs, &step->groups[g].direction, paths[1][g]);
+        const struct kedge_st_step_group *last = kedgei_step_group(d->round[-1].step, g);
+        const struct kedge_hash *estimate = kedgei_estimate_of(d->job, d->round, g);
+        if (last && estimate) {
+            made[n] = paths[0][g];
+            now[n++] = paths[1][g];
+            err = kedge_blobs_path(r->a->main.blobs, made_of(last), paths[0][g]);
+            err = err ? err : kedge_blobs_path(r->a->main.blobs, estimate, paths[1][g]);
+        }
     }
-    err = err ? err : kedge_compute_drift(&d->job->layout, made, now, step->group_count, &drift, &diag);
+    err = err ? err : kedge_compute_drift(&d->job->layout, made, now, n, &drift, &diag);
     if (err) {
         kedgei_replay_failed(r, d, d->round->step->index, "drift of groups", err, &diag, f);
         return;

@@ -252,15 +252,15 @@ static void replay_assigned(const struct kedgei_replay *r, struct kedgei_decisio
     const char *directions[KEDGE_GROUPS_MAX];
     bool chosen = is_nearest(d);
     uint32_t groups = kedgei_groups_after(d->job, d->round->number);
-    uint32_t first = chosen ? 0 : g->group, count = chosen ? groups : 1, nearest = 0;
+    uint32_t among[KEDGE_GROUPS_MAX], count = kedgei_chosen_among(d, chosen ? groups : 0, among), nearest = 0;
     double cosine = 0;
     bool absent = false;
     struct kedge_blob_at at;
     int err = kedge_blobs_at(d->log->blobs, &g->update, update, &at);
     for (uint32_t i = 0; i < count && !err; i++) {
-        const struct kedge_st_step_group *group = kedgei_step_group(d->round->step, first + i);
+        const struct kedge_hash *direction = kedgei_direction_of(d->round->step, among[i]);
         directions[i] = paths[i];
-        err = group ? kedge_blobs_path(r->a->main.blobs, &group->direction, paths[i]) : KEDGE_E_NOT_FOUND;
+        err = direction ? kedge_blobs_path(r->a->main.blobs, direction, paths[i]) : KEDGE_E_NOT_FOUND;
         if (!err && !kedge_file_exists(paths[i])) {
             err = KEDGE_E_IO; /* NOT_FOUND would read as an update that points nowhere */
             absent = true;
@@ -284,13 +284,13 @@ static void replay_assigned(const struct kedgei_replay *r, struct kedgei_decisio
     }
     uint64_t bits;
     memcpy(&bits, &cosine, sizeof bits);
-    kedgei_replay_add_number(d, first + nearest);
+    kedgei_replay_add_number(d, among[nearest]);
     kedgei_replay_add_number(d, bits);
-    if (first + nearest != g->group || cosine < g->similarity || cosine > g->similarity) {
+    if (among[nearest] != g->group || cosine < g->similarity || cosine > g->similarity) {
         kedgei_error(
             f, KEDGE_AUDIT_REPLAY_NEWCOMER, d->log, d->fact->index,
             "job \"%s\": site \"%s\" given group %u with similarity %.17g, its update gives %u with %.17g",
-            d->job->id.s, g->site.s, g->group, g->similarity, first + nearest, cosine);
+            d->job->id.s, g->site.s, g->group, g->similarity, among[nearest], cosine);
     }
 }
 
@@ -342,10 +342,22 @@ static void add_round(struct kedgei_replay *r, const struct kedgei_job *job, con
         }
     }
     for (uint32_t g = 0; g < step->group_count && kedgei_refreshes(job, round); g++) {
-        add(r, (struct kedgei_decision){.kind = KEDGEI_DIRECTION, .job = job, .round = round, .group = g});
+        if (kedgei_estimate_of(job, round, g)) {
+            add(r,
+                (struct kedgei_decision){.kind = KEDGEI_DIRECTION, .job = job, .round = round, .group = g});
+        }
     }
     if (kedgei_refreshes(job, round)) {
         add(r, (struct kedgei_decision){.kind = KEDGEI_DRIFT, .job = job, .round = round});
+    }
+    if (kedgei_refreshes(job, round) && !kedgei_drifted(round)) {
+        add(r, (struct kedgei_decision){
+                   .kind = KEDGEI_RESHAPE, .job = job, .round = round, .group = KEDGE_GROUP_NONE});
+    }
+    for (uint32_t g = 0; g < step->group_count; g++) {
+        if (!step->groups[g].merged_into && kedgei_is_joined(job, round, round->step, g)) {
+            add(r, (struct kedgei_decision){.kind = KEDGEI_JOINED, .job = job, .round = round, .group = g});
+        }
     }
     if (kedgei_meets(job, round)) {
         add(r, (struct kedgei_decision){.kind = KEDGEI_MEETING, .job = job, .round = round});
@@ -359,7 +371,7 @@ static void add_round(struct kedgei_replay *r, const struct kedgei_job *job, con
 static const struct kedgei_round *directions_of(const struct kedgei_job *job,
                                                 const struct kedge_st_group_assigned *g)
 {
-    bool made = g->how == KEDGE_GROUP_COLD_START || g->how == KEDGE_GROUP_RECLUSTER;
+    bool made = g->how != KEDGE_GROUP_NEWCOMER && g->how != KEDGE_GROUP_MIGRATION;
     const struct kedgei_round *round = made           ? kedgei_round_find(job, g->round)
                                        : g->round > 0 ? kedgei_round_closed(job, g->round - 1)
                                                       : NULL;
@@ -417,6 +429,8 @@ static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
         [KEDGEI_MIXING] = kedgei_replay_mixing, [KEDGEI_SERVER] = kedgei_replay_server,
         [KEDGEI_MEETING] = kedgei_replay_meeting,
         [KEDGEI_DRIFT] = kedgei_replay_drift,
+        [KEDGEI_RESHAPE] = kedgei_replay_reshape,
+        [KEDGEI_JOINED] = kedgei_replay_joined,
     };
     struct kedgei_replay *r = arg; /* each call writes to its own decision only */
     const struct kedgei_decision *d = &r->items[i];

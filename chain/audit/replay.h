@@ -88,6 +88,10 @@ KEDGE_NODISCARD int kedgei_inputs_read(const struct kedgei_replay *r, const stru
 KEDGE_NODISCARD int kedgei_inputs_add(struct kedgei_inputs *in, const struct kedgei_audit *a,
                                       const struct kedgei_job *job, uint32_t place,
                                       const struct kedge_input_row *row);
+/* reshape.c: the groups of which a group-assigned names the one that its site's update is nearest to: the first
+ * `groups`, of a site that was cut off the part and what it was cut from, or (0) the one that it names. How many. */
+uint32_t kedgei_chosen_among(const struct kedgei_decision *d, uint32_t groups,
+                             uint32_t ret[KEDGE_GROUPS_MAX]);
 /* refresh.c: sites that had this group when the round closed (KEDGE_GROUP_NONE: any), with the update that gave it,
  * leaf: the entry that says so. chosen: those who speak for their groups. */
 KEDGE_NODISCARD int kedgei_members_read(const struct kedgei_replay *r, const struct kedgei_decision *d,

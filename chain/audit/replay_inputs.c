@@ -54,6 +54,8 @@ static bool is_wanted(const struct kedgei_decision *d, const struct kedge_input_
     case KEDGEI_MIXING:
     case KEDGEI_SERVER:
     case KEDGEI_DRIFT:
+    case KEDGEI_RESHAPE:
+    case KEDGEI_JOINED:
         break;
     }
     return false;
@@ -64,7 +66,7 @@ int kedgei_inputs_read(const struct kedgei_replay *r, const struct kedgei_decisi
 {
     struct kedgei_findings ignored = {.items = NULL}; /* verify names what is wrong with lists */
     int err = KEDGE_OK;
-    if (d->kind == KEDGEI_DIRECTION && !d->round->pretrain) {
+    if (d->kind == KEDGEI_RESHAPE || (d->kind == KEDGEI_DIRECTION && !d->round->pretrain)) {
         return kedgei_signs_read(r, d, ret);
     }
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {

@@ -200,9 +200,9 @@ static void check_state(struct kedgei_audit *a, const struct kedgei_job *job,
         kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
                      "group %u: the state of the server's optimiser does not go on from the step before", i);
     }
-    if (kedge_hash_is_zero(&g->stepped) == (steps && (is_mixed(job, round) || kedgei_meets(job, round)))) {
+    if (kedge_hash_is_zero(&g->stepped) == (steps && (is_mixed(job, round) || kedgei_meets(job, round) || kedgei_is_joined(job, round, fact, i)))) {
         kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
-                     "group %u: a model between the server's step and mixing or meeting is %s", i,
+                     "group %u: a model between the server's step and what other groups add is %s", i,
                      kedge_hash_is_zero(&g->stepped) ? "missing" : "stated where there is none");
     }
 }
@@ -219,6 +219,9 @@ static void check_step_group(struct kedgei_audit *a, const struct kedgei_job *jo
                      g->group, i);
         return;
     }
+    if (g->split_of > 0) {
+        return; /* reshape.c */
+    }
     if (kedgei_model_before(job, round, i, &before) && !kedge_hash_eq(&before, &g->before)) {
         kedgei_error(f, KEDGE_AUDIT_BASE, &a->main, fact->index, "group %u: does not start from its model",
                      i);
@@ -230,7 +233,8 @@ static void check_step_group(struct kedgei_audit *a, const struct kedgei_job *jo
     }
     check_state(a, job, round, fact, i);
     bool steps = !round->pretrain && kedge_server_states(job->spec.server) > 0;
-    bool changes = kedgei_meets(job, round) || (aggregate && (steps || is_mixed(job, round)));
+    bool changes = kedgei_meets(job, round) || g->merged_into || kedgei_is_joined(job, round, fact, i)
+                   || (aggregate && (steps || is_mixed(job, round)));
     if (!changes && !kedge_hash_eq(&g->after, &g->aggregate)) {
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index,
                      "group %u: rule \"%s\" does not change the aggregate", i, s->rule);
@@ -264,6 +268,9 @@ void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct ke
             }
         }
     }
+    for (uint32_t g = 0; !round->pretrain && g < s->group_count; g++) { /* parts that were cut off */
+        groups += g == groups && s->groups[g].split_of > 0 && g < kedge_job_spec_groups_most(&job->spec);
+    }
     if (s->group_count != groups) {
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "%u groups, expected %u", s->group_count,
                      groups);
@@ -285,6 +292,7 @@ void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct ke
     for (uint32_t i = 0; i < groups; i++) {
         check_step_group(a, job, round, fact, i);
     }
+    kedgei_check_reshaped(a, job, round, fact);
     kedgei_check_refreshed(a, job, round, fact);
     kedgei_check_meeting(a, job, round, fact);
     round->step = fact;

@@ -17,7 +17,7 @@ static int cluster_flexcfl(const struct kedge_job_spec *spec, uint32_t round, co
     uint32_t least, most;
     kedge_job_spec_groups(spec, &least, &most);
     struct kedge_flexcfl_params params = {.edc = spec->strategy->edc,
-                                          .groups = most,
+                                          .groups = spec->choose == KEDGE_CHOOSE_FIXED ? spec->groups : most,
                                           .groups_min = least,
                                           .choose = spec->choose,
                                           .judge = spec->strategy->judge,

@@ -190,6 +190,9 @@ static void finish(struct kedge_host *h, struct close_work *w)
         job->result = r;
         memcpy(job->directions, r->directions, sizeof job->directions);
         memcpy(job->made, r->made, sizeof job->made);
+        memcpy(job->split_of, r->split_of, sizeof job->split_of);
+        memcpy(job->merged_into, r->merged_into, sizeof job->merged_into);
+        kedge_host_merged_directions(job->directions, job->merged_into);
         ev.regroup = kedge_job_spec_drifted(r->drift);
         for (uint32_t g = 0; g < r->groups; g++) {
             memcpy(w->digests[g].b, r->after[g].b, KEDGE_HASH_LEN);
@@ -333,6 +336,7 @@ void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_
     memcpy(w->result->directions, job->directions, sizeof job->directions);
     if (kind != KEDGE_TASK_PRETRAIN) {
         memcpy(w->result->made, job->made, sizeof job->made);
+        memcpy(w->result->merged_into, job->merged_into, sizeof job->merged_into);
     }
     memcpy(w->result->state_before, job->states, sizeof job->states);
     w->former_count = job->result ? job->result->groups : 0;

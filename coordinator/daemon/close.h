@@ -85,6 +85,20 @@ KEDGE_NODISCARD int kedgei_close_direction(struct kedge_host *h, struct close_wo
  * worker. */
 KEDGE_NODISCARD int kedgei_close_regroup(struct kedge_host *h, struct close_work *w);
 
+/* Pre-training updates by which sites have a group. */
+struct close_signs {
+    char (*path)[KEDGE_PATH_MAX];
+    struct kedge_blob_at *files;
+    uint32_t *tenant;
+    size_t count;
+};
+/* Those of the group that were chosen (an item for each of w->others) and are still here. */
+KEDGE_NODISCARD int kedgei_close_signs(struct kedge_host *h, const struct close_work *w, const bool *selected,
+                                       uint32_t group, struct close_signs *s);
+/* Groups that are cut or become one, once directions are estimated. On a worker. */
+KEDGE_NODISCARD int kedgei_close_reshape(struct kedge_host *h, struct close_work *w, const bool *selected,
+                                         struct close_signs *s);
+
 /* Behind the steps of a round of training: directions estimated again, where it is time. On a worker. */
 KEDGE_NODISCARD int kedgei_close_refresh(struct kedge_host *h, struct close_work *w);
 

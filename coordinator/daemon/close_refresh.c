@@ -27,16 +27,8 @@ static int choose_signs(const struct close_work *w, bool *selected)
     return KEDGE_OK;
 }
 
-struct signs {
-    char (*path)[KEDGE_PATH_MAX];
-    struct kedge_blob_at *files;
-    uint32_t *tenant;
-    size_t count;
-};
-
-/* The chosen ones of a group whose update is still here. */
-static int gather_signs(struct kedge_host *h, const struct close_work *w, const bool *selected,
-                        uint32_t group, struct signs *s)
+int kedgei_close_signs(struct kedge_host *h, const struct close_work *w, const bool *selected, uint32_t group,
+                       struct close_signs *s)
 {
     int err = KEDGE_OK;
     s->count = 0;
@@ -55,7 +47,7 @@ static int gather_signs(struct kedge_host *h, const struct close_work *w, const 
 }
 
 /* A group without such a site, or whose sites' updates point nowhere, keeps its direction. */
-static int estimate(struct kedge_host *h, struct close_work *w, const struct signs *s, uint32_t group)
+static int estimate(struct kedge_host *h, struct close_work *w, const struct close_signs *s, uint32_t group)
 {
     const struct kedge_compute_sites members = {s->files, s->tenant, s->count};
     struct kedge_round_result *r = w->result;
@@ -82,41 +74,69 @@ static int estimate(struct kedge_host *h, struct close_work *w, const struct sig
     return KEDGE_OK;
 }
 
+/* Of the groups that are not part of another one. */
 static int measure_drift(struct kedge_host *h, struct close_work *w)
 {
     struct kedge_round_result *r = w->result;
     char paths[2][KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
     const char *made[KEDGE_GROUPS_MAX], *now[KEDGE_GROUPS_MAX];
+    size_t n = 0;
     int err = KEDGE_OK;
     for (uint32_t g = 0; g < r->groups && !err; g++) {
         const struct kedge_hash *begin = kedge_hash_is_zero(&r->made[g]) ? &r->directions[g] : &r->made[g];
-        made[g] = paths[0][g];
-        now[g] = paths[1][g];
+        if (r->merged_into[g]) {
+            continue;
+        }
+        made[n] = paths[0][g];
+        now[n++] = paths[1][g];
         err = kedge_blobs_path(h->main.blobs, begin, paths[0][g]);
         err = err ? err : kedge_blobs_path(h->main.blobs, &r->directions[g], paths[1][g]);
     }
-    return err ? err : kedge_compute_drift(&w->job->layout, made, now, r->groups, &r->drift, &w->models.diag);
+    return err ? err : kedge_compute_drift(&w->job->layout, made, now, n, &r->drift, &w->models.diag);
 }
 
-int kedgei_close_refresh(struct kedge_host *h, struct close_work *w)
+/* A group that is part of another one goes with it, so that who still asks for it is served. */
+static void follow_merged(struct kedge_round_result *r)
+{
+    for (uint32_t g = 0; g < r->groups; g++) {
+        if (r->merged_into[g] && !r->joined[g]) {
+            uint32_t with = r->merged_into[g] - 1;
+            r->after[g] = r->after[with];
+            r->directions[g] = r->directions[with];
+            r->made[g] = r->made[with];
+        }
+    }
+}
+
+static int refresh(struct kedge_host *h, struct close_work *w)
 {
     const size_t n = w->other_count;
-    if (!kedge_job_spec_refreshes(&w->job->spec, w->result->round) || n == 0) {
-        return KEDGE_OK;
-    }
     bool *selected = kedge_mem_new(n, sizeof *selected);
-    struct signs s = {.path = kedge_mem_new(n, sizeof *s.path),
-                      .files = kedge_mem_new(n, sizeof *s.files),
-                      .tenant = kedge_mem_new(n, sizeof *s.tenant)};
+    struct close_signs s = {.path = kedge_mem_new(n, sizeof *s.path),
+                            .files = kedge_mem_new(n, sizeof *s.files),
+                            .tenant = kedge_mem_new(n, sizeof *s.tenant)};
     int err = selected && s.path && s.files && s.tenant ? choose_signs(w, selected) : KEDGE_E_NOMEM;
     for (uint32_t g = 0; g < w->result->groups && !err; g++) {
-        err = gather_signs(h, w, selected, g, &s);
+        err = kedgei_close_signs(h, w, selected, g, &s);
         err = err ? err : estimate(h, w, &s, g);
     }
     err = err ? err : measure_drift(h, w);
+    if (!err && !kedge_job_spec_drifted(w->result->drift)) {
+        err = kedgei_close_reshape(h, w, selected, &s);
+    }
     kedge_mem_free(selected);
     kedge_mem_free(s.path);
     kedge_mem_free(s.files);
     kedge_mem_free(s.tenant);
+    return err;
+}
+
+int kedgei_close_refresh(struct kedge_host *h, struct close_work *w)
+{
+    bool due = kedge_job_spec_refreshes(&w->job->spec, w->result->round) && w->other_count > 0;
+    int err = due ? refresh(h, w) : KEDGE_OK;
+    if (!err) {
+        follow_merged(w->result);
+    }
     return err;
 }

@@ -43,7 +43,8 @@ static int find_nearest(struct kedge_host *h, struct group_work *w, uint32_t fir
             : kedge_compute_nearest(&w->job->layout, &at, directions, count, ret_group, &w->cosine, &w->diag);
     bool is_gone = kedge_blobs_find(h->tenants[h->sites[w->site].tenant].log.blobs, &w->update, NULL)
                    == KEDGE_E_NOT_FOUND;
-    if (err && is_gone && w->how == KEDGE_GROUP_RECLUSTER && !w->assign) { /* erased: similar to nothing */
+    bool of_close = w->how == KEDGE_GROUP_RECLUSTER || w->how == KEDGE_GROUP_SPLIT || w->how == KEDGE_GROUP_MERGE;
+    if (err && is_gone && of_close && !w->assign) { /* erased: similar to nothing */
         w->cosine = 0;
         return KEDGE_OK;
     }
@@ -185,7 +186,21 @@ void kedge_host_assigned_go_on(struct kedge_host *h)
     }
 }
 
-static enum kedge_group_how how_of(const struct kedge_coord_effect *fx)
+/* Why its last close gave sites groups: it cut some, it joined some, or it made all. */
+static enum kedge_group_how how_of_close(const struct kedge_job *job, uint32_t round)
+{
+    bool is_cut = false, is_joined = false;
+    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+        is_cut = is_cut || job->split_of[g];
+        is_joined = is_joined || job->merged_into[g];
+    }
+    return is_cut       ? KEDGE_GROUP_SPLIT
+           : is_joined  ? KEDGE_GROUP_MERGE
+           : round == 0 ? KEDGE_GROUP_COLD_START
+                        : KEDGE_GROUP_RECLUSTER;
+}
+
+static enum kedge_group_how how_of(const struct kedge_job *job, const struct kedge_coord_effect *fx)
 {
     switch (fx->why) {
     case KEDGE_WHY_NEWCOMER:
@@ -195,7 +210,7 @@ static enum kedge_group_how how_of(const struct kedge_coord_effect *fx)
     case KEDGE_WHY_CLOSE:
         break;
     }
-    return fx->round == 0 ? KEDGE_GROUP_COLD_START : KEDGE_GROUP_RECLUSTER;
+    return how_of_close(job, fx->round);
 }
 
 static void start(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx,
@@ -212,7 +227,7 @@ static void start(struct kedge_host *h, struct kedge_job *job, const struct kedg
                              .round = fx->round,
                              .groups = view.model_count,
                              .assign = assign,
-                             .how = how_of(fx),
+                             .how = how_of(job, fx),
                              .update = job->pretrain[fx->site]};
     kedge_buf_init(&w->envelope, KEDGE_ENTRY_MAX);
     kedge_buf_init(&w->key, KEDGE_IDEM_KEY_MAX);

@@ -51,6 +51,7 @@ struct kedge_job {
     struct kedge_hash models[KEDGE_GROUPS_MAX];
     struct kedge_hash directions[KEDGE_GROUPS_MAX];
     struct kedge_hash made[KEDGE_GROUPS_MAX];   /* with which groups were made, zero: `directions` */
+    uint32_t split_of[KEDGE_GROUPS_MAX], merged_into[KEDGE_GROUPS_MAX]; /* as the last step says */
     struct kedge_hash states[KEDGE_GROUPS_MAX]; /* of the server's optimiser, after the last closed round;
                                                    zero: it begins */
     struct kedge_hash *pretrain;                /* per site: digest of its accepted pre-training update */

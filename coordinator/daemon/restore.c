@@ -22,6 +22,7 @@
 #include "coordinator/daemon/restore_groups.h"
 #include "coordinator/daemon/restore_trained.h"
 #include "coordinator/daemon/restore_walk.h"
+#include "coordinator/daemon/rounds.h"
 
 enum { RECORDS_MAX = 1000000 }; /* jobs that a coordinator ever had: a quarter of a GiB */
 
@@ -226,10 +227,13 @@ static int load_closed_round(struct kedge_walk *w)
         memcpy(models[g].b, step->groups[g].after.b, sizeof models[g].b);
         job->directions[g] = step->groups[g].direction;
         job->made[g] = step->groups[g].made;
+        job->split_of[g] = step->groups[g].split_of;
+        job->merged_into[g] = step->groups[g].merged_into;
         job->states[g] = step->groups[g].state_after;
         job->models[g] = step->groups[g].after;
     }
     job->model_count = step->group_count;
+    kedge_host_merged_directions(job->directions, job->merged_into);
     job->round = step->round;
     if (!live) {
         return KEDGE_OK;

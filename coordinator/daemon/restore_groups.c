@@ -136,6 +136,36 @@ static int regroup_others(struct kedge_walk *w)
     return err;
 }
 
+/* Sites whose group was cut or has become part of another one: no list has them. */
+static int reshape_groups(struct kedge_walk *w)
+{
+    struct kedge_host *h = w->h;
+    const struct kedge_job *job = w->job;
+    int err = KEDGE_OK;
+    for (uint32_t site = 0; site < h->site_count && !err; site++) {
+        const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, site);
+        if (!row || row->group == KEDGE_COORD_NONE || !row->group_durable) {
+            continue;
+        }
+        const uint32_t from = row->group;
+        struct kedge_coord_event ev = {
+            .type = KEDGE_EV_LOAD_GROUP, .job = job->slot, .site = site, .round = job->round, .group = from};
+        if (job->merged_into[from]) {
+            ev.group = job->merged_into[from] - 1;
+        }
+        for (uint32_t to = 0; to < job->model_count && !err; to++) {
+            if (job->split_of[to] == from + 1) {
+                err = kedge_host_cut(h, job, h->sites[site].tenant, &job->pretrain[site], job->directions, from,
+                                     to, &ev.group, w->d);
+            }
+        }
+        if (!err && ev.group != from) {
+            kedge_host_step(h, &ev);
+        }
+    }
+    return err;
+}
+
 int kedge_restore_groups(struct kedge_walk *w, enum kedge_task_kind kind)
 {
     struct kedge_job *job = w->job;
@@ -144,5 +174,8 @@ int kedge_restore_groups(struct kedge_walk *w, enum kedge_task_kind kind)
         err = kedge_walk_all(w, w->h->main.ledger, KEDGE_ST_AGGREGATE, job->spec.name.s, job->round,
                              load_grouped);
     }
-    return err || kind != KEDGE_TASK_PRETRAIN || job->round == 0 ? err : regroup_others(w);
+    if (!err && kind != KEDGE_TASK_PRETRAIN) {
+        return reshape_groups(w);
+    }
+    return err || job->round == 0 ? err : regroup_others(w);
 }

@@ -203,7 +203,7 @@ static int add_step(struct kedge_job *job, struct kedge_statement *st, struct ke
 {
     const struct kedge_round_result *r = job->result;
     struct kedge_st_step *step = &st->u.step;
-    struct kedge_hash refs[5 * KEDGE_GROUPS_MAX];
+    struct kedge_hash refs[6 * KEDGE_GROUPS_MAX];
     size_t ref_count = 0;
     memset(st, 0, sizeof *st);
     st->kind = KEDGE_ST_STEP;
@@ -223,11 +223,14 @@ static int add_step(struct kedge_job *job, struct kedge_statement *st, struct ke
                                                        .after = r->after[g],
                                                        .direction = r->directions[g],
                                                        .made = r->made[g],
+                                                       .whole = r->whole[g],
+                                                       .split_of = r->split_of[g],
+                                                       .merged_into = r->merged_into[g],
                                                        .state_before = r->state_before[g],
                                                        .state_after = r->state_after[g]};
         refs[ref_count++] = r->aggregate[g];
         refs[ref_count++] = r->after[g];
-        if ((r->mixed || r->met) && r->trained[g] && kedge_server_states(job->spec.server) > 0) {
+        if ((r->mixed || r->met || r->joined[g]) && r->trained[g] && kedge_server_states(job->spec.server) > 0) {
             step->groups[g].stepped = r->stepped[g];
             refs[ref_count++] = r->stepped[g];
         }
@@ -236,6 +239,9 @@ static int add_step(struct kedge_job *job, struct kedge_statement *st, struct ke
         }
         if (!kedge_hash_is_zero(&r->directions[g])) {
             refs[ref_count++] = r->directions[g];
+        }
+        if (!kedge_hash_is_zero(&r->whole[g])) {
+            refs[ref_count++] = r->whole[g];
         }
     }
     return kedge_main_batch_statement(job->batch, st, refs, ref_count, d, "step/%s/%08u", job->spec.name.s,

@@ -18,6 +18,10 @@ struct kedge_round_result {
     struct kedge_hash directions[KEDGE_GROUPS_MAX];
     struct kedge_hash made[KEDGE_GROUPS_MAX]; /* with which groups were made, zero: `directions` */
     double drift;                             /* how far the ones are from the others, where it was asked */
+    /* groups that the close cuts or joins, numbered from 1 as in the step; merged_into also of earlier ones */
+    struct kedge_hash whole[KEDGE_GROUPS_MAX];
+    uint32_t split_of[KEDGE_GROUPS_MAX], merged_into[KEDGE_GROUPS_MAX];
+    bool joined[KEDGE_GROUPS_MAX]; /* `after` is made of several groups' models */
     /* what the server's optimiser made of the aggregate, the aggregate without one; its state, zero: none */
     struct kedge_hash stepped[KEDGE_GROUPS_MAX];
     struct kedge_hash state_before[KEDGE_GROUPS_MAX], state_after[KEDGE_GROUPS_MAX];
@@ -38,6 +42,13 @@ KEDGE_NODISCARD int kedge_host_regrouped(struct kedge_host *h, const struct kedg
                                          const struct kedge_hash *update, const struct kedge_hash *former,
                                          const struct kedge_hash *directions, uint32_t groups,
                                          uint32_t *ret_group, struct kedge_diag *d);
+/* Groups that have become part of another one are found where that one is: its direction in their places. */
+void kedge_host_merged_directions(struct kedge_hash *directions, const uint32_t *merged_into);
+/* Where a site of group `from` goes when that is cut and `to` cut off: to the nearer of the two directions, the
+ * first of equal ones; from where its update is gone. Any thread. */
+KEDGE_NODISCARD int kedge_host_cut(struct kedge_host *h, const struct kedge_job *job, uint32_t tenant,
+                                   const struct kedge_hash *update, const struct kedge_hash *directions,
+                                   uint32_t from, uint32_t to, uint32_t *ret_group, struct kedge_diag *d);
 void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job);
 void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32_t round,
                              enum kedge_task_kind kind);
