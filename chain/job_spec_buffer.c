@@ -26,10 +26,11 @@ static int check_asynchronous(const struct kedge_job_spec *s, struct kedge_diag 
                               s->strategy->name);
     }
     if (s->options.buffer < whole || s->options.buffer > whole || buffer > most) {
-        return kedge_diag_set(d, KEDGE_E_FORMAT,
-                              "job spec: \"options\": \"buffer\" %g: expected a whole number of updates from 1 "
-                              "to %" PRIu32 ", as many sites as are at work at a time (\"sites_per_round\")",
-                              s->options.buffer, most);
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"options\": \"buffer\" %g: expected a whole number of updates from 1 "
+            "to %" PRIu32 ", as many sites as are at work at a time (\"sites_per_round\")",
+            s->options.buffer, most);
     }
     if (s->quorum > buffer) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,

@@ -95,8 +95,8 @@ static void check_kept(const struct kedgei_audit *a, const struct kedgei_job *jo
         const struct kedgei_fact *revoked = kedgei_log_find(log, "site-revoked/%s", w->site.s);
         if (!revoked || revoked->index >= kedgei_anchored_after(log, at)) {
             kedgei_error(f, KEDGE_AUDIT_CANDIDATE, &a->main, at,
-                         "\"%s\" of \"%s\" is at work since round %u, and round %u leaves it out",
-                         w->site.s, log->name, w->task, round->number);
+                         "\"%s\" of \"%s\" is at work since round %u, and round %u leaves it out", w->site.s,
+                         log->name, w->task, round->number);
         }
     } else if ((row->use != KEDGE_USE_WORKING && row->use != KEDGE_USE_AWAY) || row->round != w->task) {
         kedgei_error(f, KEDGE_AUDIT_CANDIDATE, &a->main, at,
@@ -159,6 +159,18 @@ void kedgei_crew_deinit(struct kedgei_crew *crew)
 {
     kedge_mem_free(crew->sites);
     *crew = (struct kedgei_crew){.known = false};
+}
+
+void kedgei_check_buffer(const struct kedgei_audit *a, const struct kedgei_job *job,
+                         const struct kedgei_round *round, struct kedgei_findings *f)
+{
+    const struct kedgei_fact *fact = round->aggregates[0];
+    uint32_t buffer = kedge_job_spec_buffer(&job->spec);
+    uint32_t count = fact ? ((const struct kedge_st_aggregate *)fact->body)->count : 0;
+    if (buffer > 0 && count > buffer) {
+        kedgei_error(f, KEDGE_AUDIT_AGGREGATE, &a->main, fact->index,
+                     "counts %u updates, the job's buffer holds %u", count, buffer);
+    }
 }
 
 void kedgei_check_unlisted(const struct kedgei_audit *a, const struct kedgei_job *job,

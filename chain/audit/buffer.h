@@ -48,6 +48,9 @@ void kedgei_crew_opened(const struct kedgei_audit *a, const struct kedgei_round 
 /* The site stands in a list of the close. */
 void kedgei_crew_settle(struct kedgei_crew *crew, const struct kedge_id *site);
 void kedgei_crew_deinit(struct kedgei_crew *crew);
+/* The round takes no more updates than the job's buffer holds. */
+void kedgei_check_buffer(const struct kedgei_audit *a, const struct kedgei_job *job,
+                         const struct kedgei_round *round, struct kedgei_findings *f);
 /* Every update that the job's last close covers stands in some list. */
 void kedgei_check_unlisted(const struct kedgei_audit *a, const struct kedgei_job *job,
                            struct kedgei_findings *f);

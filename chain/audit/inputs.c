@@ -437,6 +437,7 @@ static void check_round(struct round_check *c)
             check_aggregate(c, c->round->aggregates[g]);
         }
     }
+    kedgei_check_buffer(c->a, c->job, c->round, c->f);
     for (size_t k = 0; k < c->round->update_count && !c->incomplete; k++) {
         check_update(c, &c->a->updates[c->round->update_first + k]);
     }

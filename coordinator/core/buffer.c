@@ -5,9 +5,7 @@
 
 uint32_t kedge_coord_draws(uint32_t sites_per_round, uint32_t places, uint32_t count)
 {
-    uint32_t wanted = sites_per_round == 0         ? count
-                      : sites_per_round <= places ? 0
-                                                  : sites_per_round - places;
+    uint32_t wanted = sites_per_round == 0 ? count : sites_per_round <= places ? 0 : sites_per_round - places;
     return wanted < count ? wanted : count;
 }
 
@@ -58,9 +56,8 @@ bool kedgei_stays_at_work(const struct kedge_coord *c, const struct job *j, uint
     const struct row *row = &j->rows[site];
     const struct kedge_coord_row *p = &row->pub;
     uint32_t next = j->closed_round + 1;
-    bool resolved =
-        p->train.progress == KEDGE_INPUT_REFUSED
-        || (p->train.progress == KEDGE_INPUT_ACCEPTED && !MUTANT(MUTANT_AT_WORK_AGAIN));
+    bool resolved = p->train.progress == KEDGE_INPUT_REFUSED
+                    || (p->train.progress == KEDGE_INPUT_ACCEPTED && !MUTANT(MUTANT_AT_WORK_AGAIN));
     bool fresh = p->task_round + j->params.staleness_max >= next || MUTANT(MUTANT_STALE_TAKEN);
     return kedgei_is_asynchronous(j) && p->selected && !resolved && fresh && next <= j->params.rounds
            && c->sites[site].active;

@@ -104,5 +104,6 @@ int kedge_restore_updates(struct kedge_walk *w, uint32_t open, kedge_walk_each *
     for (uint32_t r = open > kept ? open - kept : 1; kept > 0 && r < open && !err; r++) {
         err = kedge_walk_tenants(w, KEDGE_ST_UPDATE, r, of_task);
     }
-    return err ? err : kedge_walk_tenants(w, KEDGE_ST_UPDATE, open, w->job->params.buffer > 0 ? of_task : each);
+    return err ? err
+               : kedge_walk_tenants(w, KEDGE_ST_UPDATE, open, w->job->params.buffer > 0 ? of_task : each);
 }

@@ -47,7 +47,8 @@ static void open_second(struct host *h, uint32_t staleness_max)
     open_job(h, 2, staleness_max, 3, 0);
     EXPECT(h, "enrolling>training; round-opened r1");
     host_main(h, KEDGE_OK);
-    EXPECT(h, "task q50 s0 train r1 g0 base=1; task q51 s1 train r1 g0 base=1; task q52 s2 train r1 g0 base=1");
+    EXPECT(h,
+           "task q50 s0 train r1 g0 base=1; task q51 s1 train r1 g0 base=1; task q52 s2 train r1 g0 base=1");
     host_accept(h, 0, T, 1, 0, 1, 60);
     EXPECT(h, "receipt q60 leaf=60");
     host_accept(h, 1, T, 1, 0, 1, 61);
@@ -88,7 +89,7 @@ START_TEST(test_late_update_counts)
     ck_assert_uint_eq(task_of(&h, 0), 3);
     ck_assert_uint_eq(task_of(&h, 1), 2);
     ck_assert_uint_eq(task_of(&h, 2), 3); /* free again, and drawn */
-    host_submit(&h, 2, T, 1, 0, 1, 77); /* the host knows whether this one is in the ledger */
+    host_submit(&h, 2, T, 1, 0, 1, 77);   /* the host knows whether this one is in the ledger */
     EXPECT(&h, "closed q77 r1");
     host_close(&h);
 }
