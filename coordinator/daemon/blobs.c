@@ -175,19 +175,6 @@ static bool is_base(const struct kedge_job *job, const struct kedge_hash *digest
     return found;
 }
 
-/* The server's control variate, as of the last closed round or the one before: whoever takes part in the job
- * may have it, for it is the mean of all. */
-static bool may_read_control(const struct kedge_host *h, const struct kedge_job *job, uint32_t site,
-                             const struct kedge_hash *digest)
-{
-    struct kedge_digest initial;
-    bool known = kedge_hash_eq(&job->states[0], digest)
-                 || (job->result && kedge_hash_eq(&job->result->state_before[0], digest));
-    memcpy(initial.b, job->initial_model.b, sizeof initial.b);
-    return kedge_job_spec_has_control(&job->spec) && known && !kedge_hash_is_zero(digest)
-           && kedge_coord_may_read(h->coord, job->slot, site, &initial);
-}
-
 void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
                          const struct kedge_msg *msg)
 {
@@ -205,7 +192,7 @@ void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, ui
     bool spec = job && job->joined[tenant] && kedge_hash_eq(&job->spec_digest, &digest);
     if (!job
         || (!spec && !kedge_coord_may_read(h->coord, job->slot, site, &model)
-            && !may_read_control(h, job, site, &digest))) {
+            && !kedge_host_may_read_control(h, job, site, &digest))) {
         kedge_host_reply_error(req, KEDGE_E_NOT_FOUND, 0, "no such blob"); /* nor is it said that it exists */
         return;
     }

@@ -109,7 +109,7 @@ int kedgei_close_lists(struct kedge_host *h, struct close_work *w, struct kedge_
 /* The group's inputs in site order; *ret is the caller's to free, also after an error. */
 KEDGE_NODISCARD int kedgei_close_gather(const struct kedge_host *h, const struct close_work *w,
                                         uint32_t group, struct kedge_compute_input **ret, size_t *ret_count);
-/* close_control.c: the step of a job whose updates carry control variates (kedge_compute_control_step). On a
+/* control.c: the step of a job whose updates carry control variates (kedge_compute_control_step). On a
  * worker. */
 KEDGE_NODISCARD int kedgei_close_control(struct kedge_host *h, struct close_work *w, uint32_t group,
                                          const char *before, const char *aggregate, const char *state,

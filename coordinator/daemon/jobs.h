@@ -72,6 +72,10 @@ KEDGE_NODISCARD int kedge_host_job_make(struct kedge_host *h, struct kedge_view 
                                         struct kedge_job **ret, struct kedge_diag *d);
 void kedge_host_job_free(struct kedge_job *job);
 bool kedge_host_job_has_ended(const struct kedge_job *job);
+/* control.c: this blob is the job's control variate of the last closed round or the one before, and the site
+ * takes part. */
+bool kedge_host_may_read_control(const struct kedge_host *h, const struct kedge_job *job, uint32_t site,
+                                 const struct kedge_hash *digest);
 /* Writes the job's record by compare-and-swap: KEDGE_E_EXISTS when it is not what this process wrote last.
  * With that of a job that has ended its refusals go. */
 KEDGE_NODISCARD int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d);

@@ -57,11 +57,7 @@ static void put_effect(struct host *h, const struct kedge_site_effect *fx)
         put_call(h, fx);
         return;
     case KEDGE_SITE_FX_FETCH:
-        if (fx->blob == KEDGE_SITE_BLOB_CONTROL) {
-            put(h, "fetch control %u of %u", fx->digest.b[0], (unsigned)fx->len);
-        } else {
-            put(h, "fetch %s", fx->blob == KEDGE_SITE_BLOB_SPEC ? "spec" : "model");
-        }
+        put(h, "fetch %s", fx->blob == KEDGE_SITE_BLOB_SPEC ? "spec" : "model");
         break;
     case KEDGE_SITE_FX_TRAIN:
         put(h, "train r%u", fx->task.round);
@@ -258,46 +254,6 @@ START_TEST(test_task)
     ck_assert_uint_eq(view.tasks, 1);
     ck_assert_uint_eq(view.receipts, 1);
     ck_assert_uint_eq(view.dropped, 1);
-}
-END_TEST
-
-/* A task with a control variate: it is fetched behind the model, under its own digest and length. */
-START_TEST(test_control)
-{
-    struct host h;
-    open_enrolled(&h);
-    struct kedge_site_event ev = {.type = KEDGE_SITE_EV_REPLY, .serial = h.call};
-    struct kedge_site_task *t = &ev.reply.task;
-    ev.reply.kind = KEDGE_SITE_REPLY_TASK;
-    memcpy(t->job.s, "digits", sizeof "digits");
-    t->kind = KEDGE_SITE_TRAIN;
-    t->round = 2;
-    t->spec_len = t->base_len = t->update_len = 100;
-    t->control_len = 107;
-    memset(t->control.b, 9, sizeof t->control.b);
-    step(&h, &ev);
-    done(&h, KEDGE_SITE_EV_FETCHED, KEDGE_OK);
-    ck_assert_str_eq(h.text, "fetch model");
-    done(&h, KEDGE_SITE_EV_FETCHED, KEDGE_OK);
-    ck_assert_str_eq(h.text, "fetch control 9 of 107");
-    done(&h, KEDGE_SITE_EV_FETCHED, KEDGE_OK);
-    ck_assert_str_eq(h.text, "train r2");
-    trained(&h, 2, false);
-    done(&h, KEDGE_SITE_EV_PERSISTED, KEDGE_OK);
-    done(&h, KEDGE_SITE_EV_UPLOADED, KEDGE_OK);
-    reply(&h, KEDGE_SITE_REPLY_RECEIPT, KEDGE_OK);
-    static const struct {
-        enum kedge_site_kind kind;
-        uint64_t len;
-    } bad[] = {{KEDGE_SITE_EVALUATE, 107}, {KEDGE_SITE_TRAIN, UINT64_MAX}};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        ev.serial = h.call;
-        t->kind = bad[i].kind;
-        t->control_len = bad[i].len;
-        step(&h, &ev);
-        ck_assert_ptr_nonnull(strstr(h.text, "log refused"));
-        timer(&h);
-    }
 }
 END_TEST
 
@@ -584,7 +540,6 @@ int main(void)
     tcase_add_test(tc, test_enrolment);
     tcase_add_test(tc, test_bad_token);
     tcase_add_test(tc, test_task);
-    tcase_add_test(tc, test_control);
     tcase_add_test(tc, test_restart);
     tcase_add_test(tc, test_refused_upload);
     tcase_add_loop_test(tc, test_refused_tasks, 0, 7);

@@ -231,6 +231,33 @@ START_TEST(test_choice)
 }
 END_TEST
 
+/* A task with a control variate: it is fetched behind the model, under its own digest and length. */
+START_TEST(test_control)
+{
+    struct host h;
+    struct kedge_site_task task = pretrain_task(&digits);
+    task.kind = KEDGE_SITE_TRAIN;
+    task.group = 0;
+    task.control_len = 107;
+    memset(task.control.b, 9, sizeof task.control.b);
+    open_host(&h);
+    reply(&h, KEDGE_SITE_REPLY_TASK, &task);
+    done(&h, KEDGE_SITE_EV_FETCHED);
+    const struct kedge_site_effect *fx = &h.fx.items[h.fx.count - 1];
+    ck_assert_int_eq(fx->blob, KEDGE_SITE_BLOB_MODEL);
+    done(&h, KEDGE_SITE_EV_FETCHED);
+    fx = &h.fx.items[h.fx.count - 1];
+    ck_assert_int_eq(fx->type, KEDGE_SITE_FX_FETCH);
+    ck_assert_int_eq(fx->blob, KEDGE_SITE_BLOB_CONTROL);
+    ck_assert_mem_eq(fx->digest.b, task.control.b, sizeof task.control.b);
+    ck_assert_uint_eq(fx->len, 107);
+    done(&h, KEDGE_SITE_EV_FETCHED);
+    fx = &h.fx.items[h.fx.count - 1];
+    ck_assert_int_eq(fx->type, KEDGE_SITE_FX_TRAIN);
+    ck_assert_uint_eq(fx->task.control_len, 107);
+}
+END_TEST
+
 /* Tasks that make no sense are refused. */
 START_TEST(test_bad_choice)
 {
@@ -244,6 +271,9 @@ START_TEST(test_bad_choice)
         task.evaluate_base = true;
     } else if (_i == 4) {
         task.choice_count = 0;
+    } else if (_i == 5) { /* a pre-training has no control variate */
+        task = pretrain_task(&digits);
+        task.control_len = 1;
     }
     open_host(&h);
     reply(&h, KEDGE_SITE_REPLY_TASK, &task);
@@ -264,7 +294,8 @@ int main(void)
     tcase_add_loop_test(tc, test_not_answered, 0, 4);
     tcase_add_test(tc, test_several);
     tcase_add_test(tc, test_choice);
-    tcase_add_loop_test(tc, test_bad_choice, 0, 5);
+    tcase_add_loop_test(tc, test_bad_choice, 0, 6);
+    tcase_add_test(tc, test_control);
     Suite *s = suite_create("client/shift");
     suite_add_tcase(s, tc);
     SRunner *r = srunner_create(s);
