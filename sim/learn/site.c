@@ -24,8 +24,8 @@ static void draw_attackers(struct kedgei_learn *l)
     }
 }
 
-/* Dealt out in turn the tenants of many partitions would be the planted kinds of sites: site i has the classes
- * that i modulo 10 says. */
+/* Dealt out in turn the tenants of many partitions would be the planted kinds of sites: site i has the
+ * classes that i modulo 10 says. */
 static void draw_tenants(struct kedgei_learn *l)
 {
     struct kedge_rng rng;
