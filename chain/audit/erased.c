@@ -90,6 +90,12 @@ static int mark_inputs(const struct kedgei_replay *r, struct kedgei_decision *d)
     return nomem ? KEDGE_E_NOMEM : KEDGE_OK;
 }
 
+static int mark_round(const struct kedgei_replay *r, struct kedgei_decision *d)
+{
+    bool touched = touches_round(r->a, d->round) || kedgei_refreshes(d->job, d->round);
+    return touched ? mark_inputs(r, d) : KEDGE_OK;
+}
+
 int kedgei_mark_erased(struct kedgei_replay *r)
 {
     int err = KEDGE_OK;
@@ -100,11 +106,13 @@ int kedgei_mark_erased(struct kedgei_replay *r)
     for (size_t i = 0; i < r->count && !err; i++) {
         struct kedgei_decision *d = &r->items[i];
         switch (d->kind) {
+        case KEDGEI_AGGREGATE: /* of models, weighted by what the lists say, where groups are made anew */
+            err = kedgei_regroups(d->round) ? KEDGE_OK : mark_round(r, d);
+            break;
         case KEDGEI_GROUPING:
         case KEDGEI_DIRECTION:
         case KEDGEI_RESHAPE:
-        case KEDGEI_AGGREGATE:
-            err = touches_round(r->a, d->round) || kedgei_refreshes(d->job, d->round) ? mark_inputs(r, d) : KEDGE_OK;
+            err = mark_round(r, d);
             break;
         case KEDGEI_ASSIGNED:
             d->erased =
@@ -226,9 +234,8 @@ static void tell_numbers(const struct kedgei_replay *r, const struct kedgei_job 
     snprintf(out.after, sizeof out.after, "%s", after);
     for (size_t i = 0; i < r->count; i++) {
         const struct kedgei_decision *d = &r->items[i];
-        if (d->job == job && d->kind == kind && d->erased > 0
-            && (kind == KEDGEI_DIRECTION || d->group == group)) {
-            add_number(&out, kind == KEDGEI_DIRECTION ? d->group : d->round->number);
+        if (d->job == job && d->kind == kind && d->erased > 0 && d->group == group) {
+            add_number(&out, d->round->number);
         }
     }
     end_ranges(&out);
@@ -245,13 +252,13 @@ static void tell_job(const struct kedgei_replay *r, const struct kedgei_job *job
         snprintf(before, sizeof before, "job \"%s\", group %u: the aggregates of rounds ", job->id.s, g);
         tell_numbers(r, job, KEDGEI_AGGREGATE, g, before,
                      " can not be replayed: updates in them are erased; their results are recorded and hold");
+        snprintf(before, sizeof before, "job \"%s\", group %u: the directions of rounds ", job->id.s, g);
+        tell_numbers(r, job, KEDGEI_DIRECTION, g, before, " can not be replayed: updates are erased");
     }
     snprintf(before, sizeof before, "job \"%s\": the server's steps of rounds ", job->id.s);
     tell_numbers(r, job, KEDGEI_SERVER, 0, before, " can not be replayed: updates are erased");
-    snprintf(before, sizeof before, "job \"%s\": the grouping of round ", job->id.s);
+    snprintf(before, sizeof before, "job \"%s\": the groupings of rounds ", job->id.s);
     tell_numbers(r, job, KEDGEI_GROUPING, 0, before, " can not be replayed: updates are erased");
-    snprintf(before, sizeof before, "job \"%s\": the directions of groups ", job->id.s);
-    tell_numbers(r, job, KEDGEI_DIRECTION, 0, before, " can not be replayed: updates are erased");
     if (sites > 0) {
         kedgei_find(&r->a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_ERASED, "main",
                     "job \"%s\": which group %u site%s belong%s to can not be replayed: updates are erased",

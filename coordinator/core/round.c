@@ -91,6 +91,13 @@ static bool advance_wish(struct kedge_coord *c, uint32_t job)
     return true;
 }
 
+bool kedgei_is_due(const struct kedge_coord *c, const struct job *j)
+{
+    bool late = j->late && !MUTANT(MUTANT_NO_DEADLINE);
+    bool done = late || j->unresolved_count == 0 || j->awaited_count == 0 || kedgei_is_full(j);
+    return j->stage == STAGE_COLLECT && j->accepted_count >= j->quorum && kedgei_root_is_in(c, j) && done;
+}
+
 static bool advance_collect(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
@@ -102,8 +109,7 @@ static bool advance_collect(struct kedge_coord *c, uint32_t job)
         }
         return false;
     }
-    bool done = late || j->unresolved_count == 0 || j->awaited_count == 0 || kedgei_is_full(j);
-    if (j->busy_count > 0 || !done) {
+    if (j->busy_count > 0 || !kedgei_is_due(c, j)) {
         return false;
     }
     j->halted_by_quorum = false;

@@ -117,14 +117,33 @@ START_TEST(all_else_holds)
 }
 END_TEST
 
+/* The server's control variate steps with the updates, so its steps rest on them, too. */
+START_TEST(control_variates_rest_on_updates)
+{
+    make_scratch();
+    fx_ungrouped(at("fx"), "\"strategy\":\"scaffold\",\"control_sites\":4", FX_NONE);
+    struct kedge_audit_report whole = judged(true, false);
+    ck_assert_uint_gt(erase(&(struct order){.rounds_from = 2, .rounds_to = 2}), 0);
+    struct kedge_audit_report r = judged(true, false);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    ck_assert_ptr_nonnull(text_with(&r, "the aggregates of rounds 2 can"));
+    ck_assert_ptr_nonnull(text_with(&r, "the server's steps of rounds 2 can not be replayed"));
+    ck_assert_uint_eq(r.counts.decisions_erased, 2);
+    ck_assert_uint_eq(r.counts.decisions + 2, whole.counts.decisions);
+    kedge_audit_report_deinit(&r);
+    kedge_audit_report_deinit(&whole);
+    remove_scratch();
+}
+END_TEST
+
 START_TEST(groups_rest_on_updates)
 {
     copy_base();
     ck_assert_uint_gt(erase(&(struct order){.rounds_to = 0}), 0); /* round 0: pre-training */
     struct kedge_audit_report r = judged(true, false);
     ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
-    ck_assert_ptr_nonnull(text_with(&r, "the grouping of round 0 can not be replayed"));
-    ck_assert_ptr_nonnull(text_with(&r, "the directions of groups 0"));
+    ck_assert_ptr_nonnull(text_with(&r, "the groupings of rounds 0 can not be replayed"));
+    ck_assert_ptr_nonnull(text_with(&r, "group 0: the directions of rounds 0"));
     ck_assert_ptr_nonnull(text_with(&r, "which group"));
     ck_assert_ptr_nonnull(text_with(&r, "group 0: the aggregates of rounds 0 can"));
     kedge_audit_report_deinit(&r);

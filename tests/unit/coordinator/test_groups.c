@@ -182,6 +182,31 @@ START_TEST(test_migration)
 }
 END_TEST
 
+/* Behind its deadline a round waits for what is in flight, not for as long as sites send. */
+START_TEST(test_migration_too_late)
+{
+    struct host h;
+    host_open(&h);
+    h.params.migrate_every = 1;
+    h.params.quorum = 1;
+    open_warm(&h);
+    host_poll(&h, 0, 100);
+    host_poll(&h, 1, 101);
+    poll_shifted(&h, 2, 102);
+    host_main(&h, KEDGE_OK);
+    host_accept(&h, 0, T, 1, 0, 20, 10);
+    host_submit(&h, 1, T, 1, 1, 21, 11);
+    h.now += h.params.round_timeout_ns;
+    host_simple(&h, KEDGE_EV_TIMER);
+    EXPECT(&h, "");
+    host_submit(&h, 2, P, 1, KEDGE_COORD_NONE, 1, 12);
+    EXPECT(&h, "away q12 BUSY again");
+    host_verified(&h, 1, T, 11, KEDGE_E_BOUND);
+    EXPECT(&h, "away q11 BOUND; close r1");
+    host_close(&h);
+}
+END_TEST
+
 /* What it trained before the shift stays where it was made for. */
 START_TEST(test_migration_behind_training)
 {
@@ -582,6 +607,7 @@ int main(void)
 {
     TCase *tc = tcase_create("groups");
     tcase_add_test(tc, test_migration);
+    tcase_add_test(tc, test_migration_too_late);
     tcase_add_test(tc, test_migration_behind_training);
     tcase_add_loop_test(tc, test_migration_refused, 0, 3);
     tcase_add_test(tc, test_migration_restarted);
