@@ -25,12 +25,14 @@ static const char *not_done(const struct kedge_learn_spec *s)
         {row->asynchronous, "strategy: asynchronous ones do not go through the protocol yet"},
         {row->grouping != KEDGE_GROUPING_KIND_NONE && row->grouping != KEDGE_GROUPING_KIND_FLEXCFL,
          "strategy: its way of grouping does not go through the protocol yet"},
-        {row->local != KEDGE_LOCAL_SGD && row->local != KEDGE_LOCAL_PROXIMAL,
+        {row->local != KEDGE_LOCAL_SGD && row->local != KEDGE_LOCAL_PROXIMAL
+             && row->local != KEDGE_LOCAL_DITTO,
          "strategy: what its sites do does not go through the protocol yet"},
-        {row->edc != KEDGE_EDC_UNIT || row->choose != KEDGE_CHOOSE_FIXED || row->judge,
+        {row->choose != KEDGE_CHOOSE_FIXED || row->judge,
          "strategy: how it makes groups does not go through the protocol yet"},
         {s->choose_groups, "choose_groups does not go through the protocol yet"},
-        {s->edc[0] && strcmp(s->edc, "unit") != 0, "embedding: only \"unit\" goes through the protocol yet"},
+        {s->edc[0] != 0,
+         "embedding: strategies of jobs say it: \"flexcfl\", \"flexcfl-plain\", \"flexcfl-madc\""},
         {kedge_rule_find(s->rule)->needs_root, "rule: it wants data of a root site"},
         {s->as_released, "as_released: jobs do not have the fault"},
         {s->detector == KEDGE_LEARN_DETECT_BOTH, "detector: a job has \"labels\", \"counts\" or \"update\""},
@@ -197,7 +199,7 @@ void kedgei_protocol_params(const struct kedge_job_spec *s, struct kedge_coord_j
     p->quorum = s->quorum;
     p->round_timeout_ns = s->round_timeout_s * SIM_SECOND;
     p->seed = s->seed;
-    p->groups = s->groups;
+    p->groups = kedge_job_spec_groups_most(s);
     p->pretrain_sites = s->pretrain_sites;
     p->regroup_every = s->groups > 1 ? s->regroup_every : 0;
     p->migrate_every = s->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;

@@ -82,6 +82,36 @@ static int train(const struct kedgei_protocol *p, const struct kedgei_work *work
     return err;
 }
 
+/* Ditto: the site's own model, as many steps, pulled towards the base. */
+static int train_own(const struct kedgei_protocol *p, const struct kedgei_work *work, struct kedge_net *net,
+                     const struct kedge_dataset *data, const float *base)
+{
+    const struct kedge_job_spec *job = &p->job;
+    const double pull = job->options.personal;
+    const size_t n = (size_t)p->layout.values_count;
+    struct kedge_train_params params = {.epochs = job->local_epochs,
+                                        .batch = job->batch,
+                                        .lr = job->learning_rate,
+                                        .l2 = job->l2,
+                                        .seed = work->seed};
+    struct kedge_train_result result;
+    float *towards = kedge_mem_new(n, sizeof *towards);
+    int err = towards ? kedgei_learn_own(p->l, work->site, base) : KEDGE_E_NOMEM;
+    for (size_t i = 0; i < n && !err; i++) {
+        towards[i] = (float)(pull * (double)base[i]);
+    }
+    params.bend = (struct kedge_train_bend){pull, towards};
+    if (!err) {
+        memcpy(kedge_net_weights(net), p->l->sites[work->site].own, n * sizeof *base);
+        err = kedge_net_train(net, data, &params, &result, NULL);
+    }
+    if (!err) {
+        memcpy(p->l->sites[work->site].own, kedge_net_weights(net), n * sizeof *base);
+    }
+    kedge_mem_free(towards);
+    return err;
+}
+
 static double distance(const float *a, const float *b, uint64_t n)
 {
     double sum = 0;
@@ -110,6 +140,8 @@ static int work_on(const struct kedgei_protocol *p, const struct kedgei_work *wo
         err = kedge_quantise(base, kedge_net_weights(net), (size_t)n, p->job.scale, p->job.bound,
                              values_of(ret), NULL);
     }
+    bool has_own = !work->pretrain && p->job.strategy->local == KEDGE_LOCAL_DITTO;
+    err = err || !has_own ? err : train_own(p, work, net, &data, base);
     kedge_net_free(net);
     kedge_dataset_deinit(&data);
     return err;

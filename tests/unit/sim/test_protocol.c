@@ -89,10 +89,9 @@ static const struct {
     const char *strategy, *rule;
     double share;
 } alike[] = {
-    {"fedavg", "mean", 1},  {"fedavg", "mean", 0.5},
-    {"fedprox", "mean", 1}, {"fednova", "mean", 1},
-    {"fedavgm", "mean", 1}, {"fedadam", "median", 1},
-    {"fedyogi", "krum", 1}, {"fedadagrad", "trimmed-mean", 1},
+    {"ditto", "mean", 1},     {"fedavg", "mean", 1},  {"fedavg", "mean", 0.5},
+    {"fedprox", "mean", 1},   {"fednova", "mean", 1}, {"fedavgm", "mean", 1},
+    {"fedadam", "median", 1}, {"fedyogi", "krum", 1}, {"fedadagrad", "trimmed-mean", 1},
 };
 
 START_TEST(the_engine_that_draws_as_jobs_makes_the_same_models)
@@ -160,11 +159,15 @@ END_TEST
 
 /* ---- groups ---- */
 
+static const char *const grouped[] = {"flexcfl", "flexcfl-plain", "flexcfl-madc"};
+
 START_TEST(groups_are_found_left_and_made_anew)
 {
     struct kedge_learn_spec s;
     struct log log = {.count = 0};
     flexcfl(&s);
+    s.strategy = kedge_strategy_find(grouped[_i]);
+    s.options = s.strategy->defaults;
     s.rounds = 14;
     s.shift = KEDGE_LEARN_SHIFT_SWAP_ALL;
     s.shift_rate = 0.5;
@@ -243,7 +246,7 @@ int main(void)
                         (int)(sizeof alike / sizeof alike[0]));
     tcase_add_loop_test(t, faults_change_no_model, 0, 4);
     tcase_add_test(t, threads_and_a_stop_change_nothing);
-    tcase_add_test(t, groups_are_found_left_and_made_anew);
+    tcase_add_loop_test(t, groups_are_found_left_and_made_anew, 0, 3);
     tcase_add_loop_test(t, what_no_job_does_is_refused_and_named, 0,
                         (int)(sizeof refused / sizeof refused[0]));
     tcase_add_test(t, the_engine_alone_refuses_what_it_does_not_go_through);
