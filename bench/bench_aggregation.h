@@ -10,8 +10,14 @@ struct kedge_bench_mean {
     double fused;  /* a float sum in one pass */
 };
 
+enum kedge_bench_pages {
+    KEDGE_BENCH_PAGES_SMALL,
+    KEDGE_BENCH_PAGES_LARGE, /* of 2 MiB, where the system gives such on request */
+};
+
 /* threads: 1 or 2, which share the coordinates; time is the processor time of the one that takes longest.
  * Negative kedge_err on failure. */
-int kedge_bench_aggregation_mean(unsigned threads, struct kedge_bench_mean *ret);
+int kedge_bench_aggregation_mean(unsigned threads, enum kedge_bench_pages pages,
+                                 struct kedge_bench_mean *ret);
 
 #endif

@@ -20,8 +20,8 @@ static void mean_row(struct row *r, const char *name, const struct kedge_bench_m
 int kedge_row_mean_kernel(struct row rows[ROWS_MAX], int *ret_count)
 {
     struct kedge_bench_mean one, two;
-    int err = kedge_bench_aggregation_mean(1, &one);
-    err = err ? err : kedge_bench_aggregation_mean(2, &two);
+    int err = kedge_bench_aggregation_mean(1, KEDGE_BENCH_PAGES_LARGE, &one);
+    err = err ? err : kedge_bench_aggregation_mean(2, KEDGE_BENCH_PAGES_LARGE, &two);
     if (!err) {
         mean_row(&rows[0], "mean-kernel", &one);
         mean_row(&rows[1], "mean-kernel-2-threads", &two);
@@ -30,18 +30,18 @@ int kedge_row_mean_kernel(struct row rows[ROWS_MAX], int *ret_count)
     return err;
 }
 
-/* Ours before and after theirs: the machine's speed drifts. */
+/* Ours before and after theirs: the machine's speed drifts. In small pages, as theirs. */
 int kedge_row_mean_vs_torch(struct row rows[ROWS_MAX], int *ret_count)
 {
     struct kedge_bench_mean before, after;
     double torch;
-    int err = kedge_bench_aggregation_mean(1, &before);
+    int err = kedge_bench_aggregation_mean(1, KEDGE_BENCH_PAGES_SMALL, &before);
     err = err ? err : kedge_bench_torch(&torch);
     if (err == KEDGE_E_NOT_FOUND) {
         fprintf(stderr, "kedge-bench: mean-vs-torch: skipped: there is no Python with torch\n");
         return KEDGE_OK;
     }
-    err = err ? err : kedge_bench_aggregation_mean(1, &after);
+    err = err ? err : kedge_bench_aggregation_mean(1, KEDGE_BENCH_PAGES_SMALL, &after);
     if (!err) {
         const double mean = (before.mean + after.mean) / 2;
         rows[0] = (struct row){"mean-vs-torch", "GB/s", mean, torch, torch, true, mean >= torch};
