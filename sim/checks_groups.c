@@ -240,7 +240,7 @@ bool sim_is_own(const struct sim *w, uint32_t site, uint32_t job, const struct k
     for (uint32_t g = 0; j->params.site_chooses && g < j->params.groups; g++) {
         begin = begin || sim_same(model, &j->begin[g]);
     }
-    bool all = j->params.site_chooses || j->params.buffer > 0; /* an older task has an older model of the one group */
+    bool all = j->params.site_chooses || j->params.buffer > 0; /* an older task has an older model */
     return begin || (all && sim_is_published(w, job, model))
            || (last && now < last->model_count && sim_same(model, &last->models[now]))
            || (prior && before < prior->model_count && sim_same(model, &prior->models[before]));

@@ -155,7 +155,8 @@ static uint32_t load_rounds(struct sim *w, uint32_t job)
     const struct sim_job *j = &w->jobs[job];
     uint32_t kept = j->params.buffer > 0 ? j->params.staleness_max : 0;
     uint32_t from = j->last_closed == SIM_NONE ? 0 : j->last_closed > kept ? j->last_closed - kept : 1;
-    for (uint32_t r = kept > 0 ? from : j->last_closed; j->last_closed != SIM_NONE && r <= j->last_closed; r++) {
+    from = kept > 0 ? from : j->last_closed;
+    for (uint32_t r = from; j->last_closed != SIM_NONE && r <= j->last_closed; r++) {
         const struct sim_main *closed = sim_main_find(w, SIM_ROUND_CLOSED, job, r);
         struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_ROUND, job);
         c.round = closed->round;

@@ -94,13 +94,13 @@ void kedgei_weights_check(const struct kedgei_audit *a, const struct kedgei_job 
                           const struct kedgei_fact *aggregate, struct kedgei_weights *w,
                           struct kedgei_findings *f)
 {
+    const struct kedge_st_aggregate *g = aggregate->body;
     struct kedge_diag d = {.text = ""};
     struct kedge_compute_weights weights = {.weight = kedge_mem_new(w->count + 1, sizeof *weights.weight)};
     struct kedge_compute_input *inputs = kedge_mem_new(w->count + 1, sizeof *inputs);
     if (!weights.weight || !inputs) {
         f->nomem = true;
-    } else if (w->count > 0
-               && gather(w, &job->spec, ((const struct kedge_st_aggregate *)aggregate->body)->round, inputs)) {
+    } else if (w->count > 0 && gather(w, &job->spec, g->round, inputs)) {
         int err = kedge_compute_weigh(&job->spec, NULL, cold_start, inputs, w->count, &weights, &d);
         f->nomem = f->nomem || err == KEDGE_E_NOMEM;
         if (!err || err == KEDGE_E_NOT_FOUND) { /* not found: files decide, replay looks */

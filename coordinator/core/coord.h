@@ -138,8 +138,8 @@ struct kedge_coord_job_params {
     uint32_t regroup_every; /* every so many rounds is a PRETRAIN round, 0: only when a close asks for it */
     bool start_together; /* all sites, also newcomers, begin in group 0, without statement and without round
                             0; closes split it. One model to begin with */
-    uint32_t buffer; /* an asynchronous job: a round closes with so many updates, while other sites are still at
-                        work; 0: rounds wait for their sites. groups is 1 then */
+    uint32_t buffer; /* an asynchronous job: a round closes with so many updates, while other sites are still
+                        at work; groups is 1 then. 0: rounds wait for their sites */
     uint32_t staleness_max; /* asynchronous: rounds behind that of its task in which an update still counts, at
                                most KEDGE_STALENESS_MAX */
     bool by_tenant; /* a site is in the group of its tenant for good: its place in `tenants`, modulo `groups`;

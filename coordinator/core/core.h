@@ -175,7 +175,7 @@ struct job {
     uint32_t model_count, prior_count, next_count;
     struct kedge_digest initial;
     struct kedge_digest models[KEDGE_GROUPS_MAX], prior[KEDGE_GROUPS_MAX], next[KEDGE_GROUPS_MAX];
-    struct kedge_digest bases[BASES_KEPT]; /* asynchronous: the model before round r, at r modulo their number */
+    struct kedge_digest bases[BASES_KEPT]; /* asynchronous: the model before round r, at r modulo … */
     uint32_t joined_count, selected_count;
     uint32_t unresolved_count, awaited_count, accepted_count, refused_count, busy_count, in_flight_count;
     uint64_t wish_ns;      /* since when the next round could open, UINT64_MAX: it can not */
