@@ -23,13 +23,26 @@ static const char golden[] =
 
 static size_t sample_rows(struct kedge_input_row rows[3])
 {
-    rows[0] = (struct kedge_input_row){sample_id("north-1"), KEDGE_USE_AGGREGATED, 0,   12,
-                                       sample_hash(0x11),    sample_hash(0x22),    123, "", 0};
-    rows[1] = (struct kedge_input_row){sample_id("north-1"), KEDGE_USE_REFUSED, 1, 13,
-                                       sample_hash(0x11),    sample_hash(0x22), 0, "WRONG_GROUP", 0};
-    rows[2] = (struct kedge_input_row){
-        sample_id("north-2"), KEDGE_USE_CANDIDATE, 15, (uint64_t)1 << 53, sample_hash(0x11),
-        sample_hash(0),       (uint64_t)1 << 62,   "", 0};
+    rows[0] = (struct kedge_input_row){
+        sample_id("north-1"), KEDGE_USE_AGGREGATED, 0, 12, sample_hash(0x11), sample_hash(0x22), 123, "", 0};
+    rows[1] = (struct kedge_input_row){sample_id("north-1"),
+                                       KEDGE_USE_REFUSED,
+                                       1,
+                                       13,
+                                       sample_hash(0x11),
+                                       sample_hash(0x22),
+                                       0,
+                                       "WRONG_GROUP",
+                                       0};
+    rows[2] = (struct kedge_input_row){sample_id("north-2"),
+                                       KEDGE_USE_CANDIDATE,
+                                       15,
+                                       (uint64_t)1 << 53,
+                                       sample_hash(0x11),
+                                       sample_hash(0),
+                                       (uint64_t)1 << 62,
+                                       "",
+                                       0};
     return 3;
 }
 
@@ -56,11 +69,11 @@ END_TEST
 /* Rows about the task of an earlier round name it, and no other row says a round. */
 START_TEST(rounds_of_tasks)
 {
-    static const char text[] = "{\"site\":\"north-1\",\"use\":\"working\",\"group\":0,\"leaf\":0,\"leaf_hash\":\"" ZEROS
-                               "\",\"update\":\"" ZEROS "\",\"weight\":\"0\",\"reason\":\"\",\"round\":7}\n"
-                               "{\"site\":\"north-2\",\"use\":\"away\",\"group\":0,\"leaf\":0,\"leaf_hash\":\"" ZEROS
-                               "\",\"update\":\"" ZEROS
-                               "\",\"weight\":\"0\",\"reason\":\"\",\"round\":1000000}\n";
+    static const char text[] =
+        "{\"site\":\"north-1\",\"use\":\"working\",\"group\":0,\"leaf\":0,\"leaf_hash\":\"" ZEROS
+        "\",\"update\":\"" ZEROS "\",\"weight\":\"0\",\"reason\":\"\",\"round\":7}\n"
+        "{\"site\":\"north-2\",\"use\":\"away\",\"group\":0,\"leaf\":0,\"leaf_hash\":\"" ZEROS
+        "\",\"update\":\"" ZEROS "\",\"weight\":\"0\",\"reason\":\"\",\"round\":1000000}\n";
     static const struct {
         const char *from, *to;
     } wrong[] = {{",\"round\":7}", ",\"round\":0}"},       {",\"round\":7}", ",\"round\":07}"},
@@ -83,7 +96,8 @@ START_TEST(rounds_of_tasks)
         char bad[sizeof text + 16];
         const char *at = strstr(text, wrong[i].from);
         ck_assert_ptr_nonnull(at);
-        snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - text), text, wrong[i].to, at + strlen(wrong[i].from));
+        snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - text), text, wrong[i].to,
+                 at + strlen(wrong[i].from));
         ck_assert_int_eq(kedge_input_list_decode(kedge_view_str(bad), &list), KEDGE_E_FORMAT);
     }
     rows[1].round = KEDGE_ROUNDS_MAX + 1;
