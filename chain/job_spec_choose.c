@@ -20,6 +20,9 @@ int kedgei_spec_read_choose(const json_t *root, struct kedge_job_spec *s, struct
     if (is_oneshot(s) && !json_object_get(root, "groups")) {
         s->groups = KEDGE_GROUPS_MAX;
     }
+    if (kedgei_spec_lives(s) && !json_object_get(root, "regroup_every")) {
+        s->regroup_every = (uint32_t)s->options.regroup;
+    }
     if (!v) {
         return KEDGE_OK;
     }

@@ -39,9 +39,6 @@ static const char *not_run(const struct kedge_strategy *row)
     if (row->grouping != KEDGE_GROUPING_KIND_NONE && !several && !grouped) {
         return "sites come to its groups in a way that no statement tells";
     }
-    if (grouped && row->judge) {
-        return "it estimates directions again and again, which the record can not tell";
-    }
     return row->local == KEDGE_LOCAL_SGD || row->local == KEDGE_LOCAL_PROXIMAL
                    || row->local == KEDGE_LOCAL_DITTO || row->local == KEDGE_LOCAL_SCAFFOLD
                ? NULL

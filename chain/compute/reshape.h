@@ -5,7 +5,7 @@
 
 #include "chain/compute/compute.h"
 
-enum { KEDGE_SPLIT_LEAST = 3 }; /* updates in each part of a group that is cut */
+enum { KEDGE_SPLIT_LEAST = 2 }; /* updates in each part of a group that is cut */
 
 /* into[g]: the lowest of the groups that g becomes one with (option "merge"; grouping/merge.h), g itself
  * where it stays. Groups with a direction of NULL have been merged before, and stay. *ret_any: some do not.

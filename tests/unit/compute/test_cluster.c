@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/compute/compute.h"
+#include "chain/compute/drift.h"
+#include "chain/compute/reshape.h"
 #include "common/base/os/file.h"
 #include "common/tensor/safetensors.h"
 
@@ -168,6 +169,84 @@ START_TEST(its_directions_are_zero_in_front)
 }
 END_TEST
 
+/* Directions at right angles; the first turns so that its cosine to what it was is 0.6, which is 0.4 of their
+ * distance.
+ */
+START_TEST(drift_is_in_units_of_the_distance)
+{
+    static const int32_t directions[4][VALUES_MAX] = {
+        {1000, 0, 0, 0}, {0, 1000, 0, 0}, {600, 800, 0, 0}, {1000, 0, 0, 0}};
+    double drift;
+    set_up("flexcfl", MCLR, ",\"groups\":2");
+    write_updates(directions, 4);
+    const char *const made[2] = {paths[0], paths[1]}, *const turned[2] = {paths[2], paths[1]},
+                      *const alike[2] = {paths[0], paths[3]}, *const apart[2] = {paths[0], paths[1]};
+    ck_assert_int_eq(kedge_compute_drift(&layout, made, turned, 2, &drift, NULL), KEDGE_OK);
+    ck_assert_double_eq_tol(drift, 0.4, 1e-3);
+    ck_assert(kedge_job_spec_drifted(drift));
+    ck_assert_int_eq(kedge_compute_drift(&layout, made, made, 2, &drift, NULL), KEDGE_OK);
+    ck_assert_double_eq_tol(drift, 0, 1e-12);
+    ck_assert(!kedge_job_spec_drifted(drift));
+    ck_assert_int_eq(kedge_compute_drift(&layout, alike, apart, 2, &drift, NULL),
+                     KEDGE_OK); /* they were all alike */
+    ck_assert_double_eq(drift, KEDGE_DRIFT_LARGEST);
+    ck_assert_int_eq(kedge_compute_drift(&layout, made, made, 0, &drift, NULL), KEDGE_E_ARG);
+    tear_down();
+}
+END_TEST
+
+START_TEST(groups_that_are_alike_become_one)
+{
+    static const int32_t directions[4][VALUES_MAX] = {
+        {0, 1000, 0, 0}, {1000, 10, 0, 0}, {0, 990, 30, 0}, {1000, 0, 0, 0}};
+    uint32_t into[4];
+    bool any;
+    set_up("flexcfl", MCLR, ",\"groups\":4,\"options\":{\"refresh\":\"1\",\"merge\":\"0.9\"}");
+    write_updates(directions, 4);
+    const char *const all[4] = {paths[0], paths[1], paths[2], paths[3]};
+    const char *const without[4] = {paths[0], NULL, paths[2],
+                                    paths[3]}; /* the second is part of another already */
+    ck_assert_int_eq(kedge_compute_merges(&layout, &spec, all, 4, into, &any, NULL), KEDGE_OK);
+    ck_assert(any && into[0] == 0 && into[1] == 1 && into[2] == 0 && into[3] == 1);
+    ck_assert_int_eq(kedge_compute_merges(&layout, &spec, without, 4, into, &any, NULL), KEDGE_OK);
+    ck_assert(any && into[0] == 0 && into[1] == 1 && into[2] == 0 && into[3] == 3);
+    spec.options.merge = 1;
+    ck_assert_int_eq(kedge_compute_merges(&layout, &spec, all, 4, into, &any, NULL), KEDGE_OK);
+    ck_assert(!any && into[2] == 2);
+    tear_down();
+}
+END_TEST
+
+START_TEST(a_group_of_two_kinds_is_cut)
+{
+    static const struct {
+        const char *silhouette;
+        int32_t updates[6][VALUES_MAX];
+        size_t count;
+        bool is_cut;
+    } cases[] = {
+        {"0.5", {{9, 0, 0, 0}, {0, 9, 0, 0}, {8, 0, 0, 0}, {0, 7, 0, 0}}, 4, true},
+        {"0.5", {{9, 0, 0, 0}, {0, 9, 0, 0}, {8, 0, 0, 0}}, 3, false},               /* too few */
+        {"0.5", {{9, 0, 0, 0}, {7, 0, 0, 0}, {8, 0, 0, 0}, {0, 7, 0, 0}}, 4, false}, /* one part of one */
+        {"0.9", {{9, 5, 0, 0}, {5, 9, 0, 0}, {9, 7, 0, 0}, {7, 9, 0, 0}}, 4, false}, /* not apart enough */
+        {"1", {{9, 0, 0, 0}, {0, 9, 0, 0}, {8, 0, 0, 0}, {0, 7, 0, 0}}, 4, false},   /* never */
+        {"0.5", {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}}, 4, false}, /* point nowhere */
+    };
+    char keys[120];
+    uint32_t part[6];
+    bool is_cut;
+    snprintf(keys, sizeof keys, ",\"groups\":2,\"options\":{\"refresh\":\"1\",\"silhouette\":\"%s\"}",
+             cases[_i].silhouette);
+    set_up("flexcfl", MCLR, keys);
+    write_updates(cases[_i].updates, cases[_i].count);
+    const struct kedge_compute_sites sites = {at, tenants, cases[_i].count};
+    ck_assert_int_eq(kedge_compute_cut(&layout, &spec, &sites, part, &is_cut, NULL), KEDGE_OK);
+    ck_assert_int_eq(is_cut, cases[_i].is_cut);
+    ck_assert(!is_cut || (part[0] == 0 && part[1] == 1 && part[2] == 0 && part[3] == 1));
+    tear_down();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("compute cluster");
@@ -176,6 +255,9 @@ int main(void)
     tcase_add_loop_test(t, the_number_is_chosen, 0, 3);
     tcase_add_test(t, one_shot_clustering_sees_the_last_layer);
     tcase_add_test(t, its_directions_are_zero_in_front);
+    tcase_add_test(t, drift_is_in_units_of_the_distance);
+    tcase_add_test(t, groups_that_are_alike_become_one);
+    tcase_add_loop_test(t, a_group_of_two_kinds_is_cut, 0, 6);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
