@@ -120,7 +120,8 @@ END_TEST
 /* The server's control variate steps with the updates, so its steps rest on them, too. */
 START_TEST(control_variates_rest_on_updates)
 {
-    make_scratch();
+    copy_base();
+    ck_assert_int_eq(kedge_dir_remove(at("fx")), KEDGE_OK); /* for another one */
     fx_ungrouped(at("fx"), "\"strategy\":\"scaffold\",\"control_sites\":4", FX_NONE);
     struct kedge_audit_report whole = judged(true, false);
     ck_assert_uint_gt(erase(&(struct order){.rounds_from = 2, .rounds_to = 2}), 0);
@@ -132,7 +133,6 @@ START_TEST(control_variates_rest_on_updates)
     ck_assert_uint_eq(r.counts.decisions + 2, whole.counts.decisions);
     kedge_audit_report_deinit(&r);
     kedge_audit_report_deinit(&whole);
-    remove_scratch();
 }
 END_TEST
 
@@ -230,6 +230,7 @@ int main(void)
     TCase *t = tcase_create("erased");
     tcase_set_timeout(t, 300);
     tcase_add_test(t, all_else_holds);
+    tcase_add_test(t, control_variates_rest_on_updates);
     tcase_add_test(t, groups_rest_on_updates);
     tcase_add_test(t, everything_erased);
     tcase_add_test(t, a_file_that_is_still_here);

@@ -7,6 +7,7 @@
 
 #include "chain/compute/control.h"
 #include "chain/compute/step.h"
+#include "chain/compute/update_stream.h"
 #include "common/base/os/file.h"
 #include "common/tensor/safetensors.h"
 #include "tests/fixtures/run.h"
@@ -118,6 +119,35 @@ START_TEST(test_by_hand)
 }
 END_TEST
 
+/* What comes up is measured by the doubled length, and looked at to the end: the door. */
+START_TEST(test_door)
+{
+    struct kedge_job_spec spec = {.strategy = kedge_strategy_find("scaffold")};
+    struct kedge_layout layout, update;
+    struct kedge_update_stream *s;
+    struct kedge_buf file;
+    const struct kedge_hash of = {{1}};
+    static const int32_t good[2 * VALUES] = {1, 2, 3, 4, 5, 6, 7, -96}, bad[2 * VALUES] = {[7] = 97};
+    ck_assert_int_eq(kedge_model_mclr(1, 2, &spec.model, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_model_layout(&spec.model, &layout, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_job_spec_update_layout(&spec, &layout, &update, NULL), KEDGE_OK);
+    for (int i = 0; i < 3; i++) { /* good; beyond the bound in its last value; half of one */
+        write_file(i == 2 ? &layout : &update, KEDGE_DTYPE_I32, "door", i == 1 ? bad : good);
+        kedge_buf_init(&file, 1 << 16);
+        ck_assert_int_eq(kedge_file_read(path_of("door"), &file, NULL), KEDGE_OK);
+        uint64_t len = kedge_safetensors_file_len(&update, KEDGE_DTYPE_I32);
+        ck_assert_int_eq(file.len == len, i < 2);
+        ck_assert_int_eq(kedge_update_stream_open(&update, 96, &of, &s), KEDGE_OK);
+        kedge_update_stream_feed(s, 0, kedge_buf_view(&file));
+        ck_assert_int_eq(kedge_update_stream_accepts(s, &of), i == 0);
+        kedge_update_stream_close(s);
+        kedge_buf_deinit(&file);
+    }
+    kedge_layout_deinit(&layout);
+    kedge_layout_deinit(&update);
+}
+END_TEST
+
 /* More updates than sites, an update of one half, a model for a state: refused, and nothing is written. */
 START_TEST(test_refused)
 {
@@ -165,6 +195,7 @@ int main(void)
     Suite *suite = suite_create("compute control");
     TCase *t = tcase_create("control");
     tcase_add_test(t, test_by_hand);
+    tcase_add_test(t, test_door);
     tcase_add_test(t, test_refused);
     suite_add_tcase(suite, t);
     int failed = run_suite(suite);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "aggregation/share_cap.h"
-#include "chain/compute/aggregate.h"
+#include "chain/compute/control.h"
 #include "chain/compute/update_stream.h"
 #include "chain/store/blobs.h"
 #include "common/base/mem.h"
@@ -96,7 +96,7 @@ static void tear_down(void)
 static int mean_of(int which, size_t count, struct kedge_buf *ret, struct kedge_diag *d)
 {
     struct kedge_compute_input *inputs = kedge_mem_new(count, sizeof *inputs);
-    struct kedge_job_spec spec = {.scale = SCALE};
+    struct kedge_job_spec spec = {.scale = SCALE, .strategy = kedge_strategy_find("fedavg")};
     struct kedge_compute_weights weights = {kedge_rule_find("mean"), kedge_mem_new(count, sizeof(uint64_t)),
                                             0};
     for (size_t i = 0; i < count; i++) {
@@ -260,6 +260,118 @@ START_TEST(lengths_of_many)
 }
 END_TEST
 
+/* ---- updates of two halves: of a model of half their values, so that the second begins within a chunk ----
+ */
+
+static int32_t half_value(int32_t i, int k)
+{
+    return (i * 37 + k * 1009) % 4001 - 2000;
+}
+
+static void put_halves(struct kedge_blobs *in, const struct kedge_layout *whole, int k,
+                       char path[KEDGE_PATH_MAX], struct kedge_compute_input *ret)
+{
+    static const struct kedge_id job = {"job"};
+    struct kedge_hash digest;
+    struct kedge_buf file;
+    kedge_buf_init(&file, 1 << 20);
+    ck_assert_int_eq(kedge_safetensors_header(whole, KEDGE_DTYPE_I32, &file), KEDGE_OK);
+    for (int32_t i = 0; i < VALUES; i++) {
+        int32_t q = half_value(i, k);
+        kedge_buf_put(&file, &q, sizeof q);
+    }
+    put(in, &job, &file, &digest);
+    *ret = (struct kedge_compute_input){.facts.samples = 1};
+    ck_assert_int_eq(kedge_blobs_at(in, &digest, path, &ret->update), KEDGE_OK);
+    kedge_buf_deinit(&file);
+}
+
+static void put_half_model(const struct kedge_layout *half, char path[KEDGE_PATH_MAX])
+{
+    struct kedge_hash digest;
+    struct kedge_buf file;
+    kedge_buf_init(&file, 1 << 20);
+    ck_assert_int_eq(kedge_safetensors_header(half, KEDGE_DTYPE_F32, &file), KEDGE_OK);
+    for (int i = 0; i < VALUES / 2; i++) {
+        float w = (float)i / 16;
+        kedge_buf_put(&file, &w, sizeof w);
+    }
+    put(plain, NULL, &file, &digest);
+    ck_assert_int_eq(kedge_blobs_path(plain, &digest, path), KEDGE_OK);
+    kedge_buf_deinit(&file);
+}
+
+/* c = Σ q / (7 · 2^16) of the second half. */
+static void check_control(const struct kedge_buf *state)
+{
+    for (int32_t i = 0; i < VALUES / 2; i += 997) {
+        float c;
+        double sum = 0;
+        for (int k = 0; k < FILES; k++) {
+            sum += half_value(i + VALUES / 2, k);
+        }
+        memcpy(&c, state->ptr + state->len - 4 * (size_t)(VALUES / 2 - i), sizeof c);
+        ck_assert_float_eq(c, (float)(sum / (7 * 65536.0)));
+    }
+}
+
+START_TEST(control_variates_are_the_same)
+{
+    struct kedge_job_spec spec = {.scale = SCALE,
+                                  .rule = kedge_rule_find("mean"),
+                                  .strategy = kedge_strategy_find("scaffold"),
+                                  .server = KEDGE_SERVER_CONTROL,
+                                  .tenant_share_max = KEDGE_SHARE_ONE,
+                                  .control_sites = 7};
+    struct kedge_compute_input inputs[FILES], all[2][FILES];
+    struct kedge_buf first[3], got[3];
+    struct kedge_layout half, whole;
+    uint64_t weight[FILES] = {1, 2, 3, 4, 5};
+    const struct kedge_compute_weights weights = {spec.rule, weight, 15};
+    char path[KEDGE_PATH_MAX], names[2][FILES][KEDGE_PATH_MAX];
+    set_up();
+    spec.options = spec.strategy->defaults;
+    kedge_layout_init(&half, KEDGE_DTYPE_I32);
+    ck_assert_int_eq(kedge_layout_add(&half, "w", (const uint64_t[]){VALUES / 2}, 1, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_job_spec_update_layout(&spec, &half, &whole, NULL), KEDGE_OK);
+    put_half_model(&half, path);
+    for (int k = 0; k < 2 * FILES; k++) {
+        put_halves(k % 2 ? sealed : plain, &whole, k / 2, names[k % 2][k / 2], &all[k % 2][k / 2]);
+    }
+    for (int which = 0; which < 3; which++) {
+        struct kedge_diag d = {.text = ""};
+        struct kedge_sink sinks[3];
+        for (int k = 0; k < FILES; k++) {
+            inputs[k] = all[which == 2 ? k % 2 : which][k];
+        }
+        for (int i = 0; i < 3; i++) {
+            kedge_buf_init(&got[i], 1 << 20);
+            sinks[i] = (struct kedge_sink){sink, &got[i]};
+        }
+        int err = kedge_compute_aggregate(&spec, &half, path, inputs, FILES, &weights, LIMIT, sinks[0], &d);
+        err = err ? err
+                  : kedge_compute_control_step(&spec, &half, path, path, NULL, inputs, FILES, sinks[1],
+                                               sinks[2], &d);
+        ck_assert_msg(!err, "%s", d.text);
+        ck_assert_uint_lt(got[0].len, 4 * (VALUES / 2) + 200);
+        check_control(&got[2]);
+        for (int i = 0; i < 3; i++) {
+            first[i] = which == 0 ? got[i] : first[i];
+            ck_assert(kedge_view_eq(kedge_buf_view(&got[i]), kedge_buf_view(&first[i])));
+            if (which > 0) {
+                kedge_buf_deinit(&got[i]);
+            }
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        kedge_buf_deinit(&first[i]);
+    }
+    kedge_layout_deinit(&half);
+    kedge_layout_deinit(&whole);
+    tear_down();
+}
+END_TEST
+
 /* Whatever the pieces, a stream accepts what the file's check accepts. */
 START_TEST(streams_agree_with_files)
 {
@@ -337,6 +449,7 @@ int main(void)
     tcase_add_test(t, lengths_of_many);
     tcase_add_loop_test(t, rules_are_the_same, 0, (int)(sizeof chosen / sizeof chosen[0]));
     tcase_add_test(t, groups_and_directions_are_the_same);
+    tcase_add_test(t, control_variates_are_the_same);
     tcase_add_test(t, streams_agree_with_files);
     tcase_add_test(t, errors_name_the_file);
     suite_add_tcase(suite, t);
