@@ -11,8 +11,8 @@
 #include "common/base/diag.h"
 
 enum {
-    KEDGE_STORED_TEXT_MAX =
-        16384 + KEDGE_CONTROLS_MAX * 320 + KEDGE_GROUPED_MAX * KEDGE_LABELS_MAX * 17 + 2 * KEDGE_SITE_RESULTS_MAX * KEDGE_ENTRY_MAX
+    KEDGE_STORED_TEXT_MAX = 16384 + KEDGE_CONTROLS_MAX * 320 + KEDGE_GROUPED_MAX * KEDGE_LABELS_MAX * 17
+                            + 2 * KEDGE_SITE_RESULTS_MAX * KEDGE_ENTRY_MAX
 }; /* JSON within JSON: quotes double */
 
 /* A signed statement that waits for its receipt; without text the place is free. */

@@ -195,7 +195,8 @@ static const char *kind_of(struct kedge_site_host *h, enum kedge_site_blob blob,
 }
 
 /* A model of which the task has several keeps no other's room; that of an earlier task goes. */
-static void drop_former(const struct kedge_site_task *t, const struct kedge_site_digest *last, const char *old)
+static void drop_former(const struct kedge_site_task *t, const struct kedge_site_digest *last,
+                        const char *old)
 {
     bool wanted = false;
     for (uint32_t g = 0; g < t->choice_count && !wanted; g++) {
