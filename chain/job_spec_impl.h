@@ -24,7 +24,12 @@ KEDGE_NODISCARD int kedgei_spec_check_groups(struct kedge_job_spec *s, const str
 /* Key "choose" (job_spec_choose.c), once the strategy is known. */
 KEDGE_NODISCARD int kedgei_spec_read_choose(const struct json_t *root, struct kedge_job_spec *s,
                                             struct kedge_diag *d);
+/* Of an asynchronous strategy (job_spec_buffer.c): "buffer", "staleness_max" and what goes with them, once all
+ * keys are read. */
+KEDGE_NODISCARD int kedgei_spec_check_buffer(const struct kedge_job_spec *s, struct kedge_diag *d);
 enum { KEDGEI_STALENESS_DEFAULT = 16 };
+/* How many updates a round takes at most. */
+uint64_t kedgei_spec_updates_most(const struct kedge_job_spec *s);
 /* Directions of the job's groups may be estimated again, groups be cut and joined. */
 bool kedgei_spec_lives(const struct kedge_job_spec *s);
 /* Numbers of the groups' life, once the options are read. */
