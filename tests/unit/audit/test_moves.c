@@ -15,6 +15,8 @@ static const struct {
     {fx_moving, 5 + 10 + 1 + 2 + 8 + 1, FX_NONE},
     {fx_regrouping, 5 + 10 + 2 + 4 + 12 + 1, FX_NONE},
     {fx_regrouping, 5 + 10 + 2 + 4 + 12 + 1, FX_REGROUP_STILL},
+    /* besides: two directions estimated again, how far they moved, whether groups are cut or joined */
+    {fx_living, 5 + 10 + 1 + 2 + 7 + 1 + 4, FX_NONE},
 };
 
 START_TEST(test_good)
@@ -88,6 +90,16 @@ static const struct {
     {"one who was left in a former group", fx_regrouping, FX_REGROUP_LEFT_OUT, false, KEDGE_AUDIT_GROUP},
     {"a former direction", fx_regrouping, FX_REGROUP_DIRECTION, true, KEDGE_AUDIT_REPLAY_DIRECTION},
     {"the rule of another round", fx_regrouping, FX_REGROUP_RULE, false, KEDGE_AUDIT_AGGREGATE},
+    {"directions that moved farther than is said", fx_living, FX_LIVE_DRIFT, true,
+     KEDGE_AUDIT_REPLAY_DIRECTION},
+    {"groups that drifted, and no new ones", fx_living, FX_LIVE_DRIFTED, false, KEDGE_AUDIT_ROUND},
+    {"a direction that was not estimated again", fx_living, FX_LIVE_DIRECTION, true,
+     KEDGE_AUDIT_REPLAY_DIRECTION},
+    {"a direction whose beginning is forgotten", fx_living, FX_LIVE_MADE, false, KEDGE_AUDIT_STEP},
+    {"a drift when none is measured", fx_living, FX_LIVE_EARLY, false, KEDGE_AUDIT_STEP},
+    {"a group that is part of another without its model", fx_living, FX_LIVE_MERGED, false, KEDGE_AUDIT_STEP},
+    {"a group cut off another, which had a number", fx_living, FX_LIVE_SPLIT, false, KEDGE_AUDIT_STEP},
+    {"a site that goes with a group which stays", fx_living, FX_LIVE_MOVED, false, KEDGE_AUDIT_GROUP},
     {"groups made anew when it is not time", fx_regrouping, FX_REGROUP_NOT_DUE, false, KEDGE_AUDIT_ROUND},
 };
 
