@@ -227,6 +227,72 @@ START_TEST(fedbuff_by_hand)
 }
 END_TEST
 
+/* What every row makes of a model of one value, 1, in two rounds with its own defaults: site A, 30 samples,
+ * 10 steps, loss 4, brings +1; site B, 10 samples, 40 steps, loss 1, 3 rounds stale, brings −1. Mean updates:
+ * by samples (30 − 10) / 40, equal 0, FedNova 1.3125 − 0.109375, q-FFL (40 − 10) / 55, FedBuff (1 − 1/2) / 2.
+ */
+static const struct {
+    const char *name;
+    double first, second;
+} by_hand[] = {
+    {"fedavg", 1.5, 2},
+    {"fedprox", 1.5, 2},
+    {"scaffold", 1.5, 2},
+    {"fednova", 2.203125, 3.40625},
+    {"fedavgm", 1.05, 1.145}, /* 0.1 · 0.5, 0.1 · (0.9 · 0.5 + 0.5) */
+    /* 0.1 · 0.5 / (√0.25 + 0.001), 0.1 · 0.5 / (√0.5 + 0.001) */
+    {"fedadagrad", 1.0998004, 1.1704112},
+    /* m 0.05, 0.095; v 0.0025, 0.0025 + 0.0025; 0.01 · m / (√v + 0.001) */
+    {"fedyogi", 1.0098039, 1.0230516},
+    /* m as above; v 0.0025, 0.99 · 0.0025 + 0.0025; 0.1 · m / (√v + 0.001) */
+    {"fedadam", 1.0980392, 1.2308437},
+    {"qffl", 1.5454545, 2.0909091},
+    {"fedbuff", 1.25, 1.5},
+    {"ditto", 1.5, 2},
+    {"finetune", 1.5, 2},
+    {"local", 1.5, 2},
+    {"hierarchical", 1.5, 2},
+    {"ifca", 1, 1},
+    {"ifca-as-released", 2, 3},
+    {"fesem", 1, 1},
+    {"fesem-as-released", 2, 3},
+    {"cfl", 1.5, 2},
+    {"fedclust", 1.5, 2},
+    {"flexcfl", 1.5, 2},
+    {"flexcfl-plain", 1.5, 2},
+    {"flexcfl-madc", 1.5, 2},
+    {"rac", 1.5, 2},
+    {"rcc", 1.5, 2},
+    {"flexcfl-adaptive", 1.025, 1.0725}, /* 0.05 · 0.5, 0.05 · (0.9 · 0.5 + 0.5) */
+};
+enum { BY_HAND = sizeof by_hand / sizeof by_hand[0] };
+
+START_TEST(rows_by_hand)
+{
+    const struct kedge_strategy_input in[2] = {
+        {.samples = 30, .steps = 10, .loss = 4, .norm_sq = 0.04},
+        {.samples = 10, .steps = 40, .loss = 1, .norm_sq = 0.01, .staleness = 3}};
+    ck_assert_uint_eq(kedge_strategy_count(), BY_HAND);
+    for (size_t i = 0; i < BY_HAND; i++) {
+        const struct kedge_strategy *s = kedge_strategy_find(by_hand[i].name);
+        ck_assert_msg(s != NULL, "%s", by_hand[i].name);
+        uint64_t weight[2], divisor;
+        float x = 1, m = 0, v = 0;
+        float *const state[KEDGE_SERVER_STATES_MAX] = {&m, &v};
+        ck_assert_int_eq(s->weigh(&s->defaults, in, 2, 0.1, weight, &divisor), KEDGE_OK);
+        const double mean = ((double)weight[0] - (double)weight[1]) / (double)divisor;
+        for (int round = 0; round < 2; round++) {
+            const double want = round == 0 ? by_hand[i].first : by_hand[i].second;
+            float aggregate = (float)((double)x + mean);
+            ck_assert_int_eq(kedge_server_step(s->server, &s->defaults, &x, &aggregate, state, 1, &x),
+                             KEDGE_OK);
+            ck_assert_msg(fabs((double)x - want) < 3e-6, "%s, round %d: %.9g, expected %.9g", s->name,
+                          round + 1, (double)x, want);
+        }
+    }
+}
+END_TEST
+
 /* One tenant of three quarters held to a half: its weight falls to the others', the divisor in proportion. */
 START_TEST(cap_keeps_the_step)
 {
@@ -269,10 +335,16 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {rows_are_whole,  bounds_of_groups,
-                                  options,         samples_and_equal,
-                                  fednova_by_hand, qffl_by_hand,
-                                  fedbuff_by_hand, cap_keeps_the_step,
-                                  blending,        NULL};
+    const TTest *const tests[] = {rows_are_whole,
+                                  bounds_of_groups,
+                                  options,
+                                  samples_and_equal,
+                                  fednova_by_hand,
+                                  qffl_by_hand,
+                                  fedbuff_by_hand,
+                                  cap_keeps_the_step,
+                                  blending,
+                                  rows_by_hand,
+                                  NULL};
     return run_tests("strategy/strategy", tests);
 }
