@@ -95,14 +95,16 @@ static int check_edges(struct kedge_job_spec *s, const json_t *root, struct kedg
 static int check_apart(const struct kedge_job_spec *s, struct kedge_diag *d)
 {
     if (s->groups < 2) {
-        return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"groups\": expected 2 to 16 with strategy \"%s\"",
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"groups\": expected 2 to 16 with strategy \"%s\"",
                               s->strategy->name);
     }
     if (s->has_initial_model) {
-        return kedge_diag_set(d, KEDGE_E_FORMAT,
-                              "job spec: \"initial_model\": with strategy \"%s\" every group's model begins at "
-                              "random; leave it out",
-                              s->strategy->name);
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"initial_model\": with strategy \"%s\" every group's model begins at "
+            "random; leave it out",
+            s->strategy->name);
     }
     return KEDGE_OK;
 }

@@ -34,8 +34,8 @@ static const char *not_run(const struct kedge_strategy *row)
     if (row->comparison_only) {
         return "it is there to be compared with";
     }
-    bool several =
-        row->grouping == KEDGE_GROUPING_KIND_EDGE || row->grouping == KEDGE_GROUPING_KIND_CHOICE;
+    bool several = row->grouping == KEDGE_GROUPING_KIND_EDGE || row->grouping == KEDGE_GROUPING_KIND_CHOICE
+                   || row->grouping == KEDGE_GROUPING_KIND_NEAREST;
     if (row->grouping != KEDGE_GROUPING_KIND_NONE && !several && !grouped) {
         return "sites come to its groups in a way that no statement tells";
     }

@@ -88,6 +88,7 @@ enum kedge_group_how {
     KEDGE_GROUP_SPLIT,      /* its group was split */
     KEDGE_GROUP_MERGE,      /* its group became one with another */
     KEDGE_GROUP_CHOICE,     /* the site's own, by its loss */
+    KEDGE_GROUP_NEAREST,    /* whose model is nearest to the site's last one */
 };
 enum kedge_job_outcome { KEDGE_OUTCOME_COMPLETED, KEDGE_OUTCOME_CANCELLED, KEDGE_OUTCOME_FAILED };
 

@@ -38,7 +38,7 @@ static const char *const role_names[] = {"admin", "recovery", "site", "site-tls"
 static const char *const train_names[] = {"pretrain", "train", NULL};
 static const char *const energy_names[] = {"measured", "modelled", "unknown", NULL};
 static const char *const how_names[] = {"cold-start", "newcomer", "migration", "recluster",
-                                        "split",      "merge",    "choice",    NULL};
+                                        "split",      "merge",    "choice",    "nearest",   NULL};
 static const char *const outcome_names[] = {"completed", "cancelled", "failed", NULL};
 
 static const struct kedgei_field key_fields[] = {
@@ -184,7 +184,7 @@ static const struct kedgei_field group_assigned_fields[] = {
 
 const char *kedge_group_how_name(enum kedge_group_how how)
 {
-    return (unsigned)how <= KEDGE_GROUP_CHOICE ? how_names[how] : "unknown";
+    return (unsigned)how <= KEDGE_GROUP_NEAREST ? how_names[how] : "unknown";
 }
 
 static const struct kedgei_field erased_fields[] = {

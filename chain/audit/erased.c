@@ -114,6 +114,11 @@ int kedgei_mark_erased(struct kedgei_replay *r)
         case KEDGEI_RESHAPE:
             err = mark_round(r, d);
             break;
+        case KEDGEI_NEAREST: {
+            const struct kedgei_fact *by = kedgei_nearest_by(r, d);
+            d->erased = by && kedgei_erased(r->a, d->log, &by->subject) != NULL;
+            break;
+        }
         case KEDGEI_ASSIGNED:
             d->erased =
                 kedgei_erased(r->a, d->log, &((const struct kedge_st_group_assigned *)d->fact->body)->update)

@@ -275,6 +275,9 @@ void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job,
     case KEDGE_GROUP_MERGE:
         kedgei_check_moved(a, job, log, fact, before);
         break;
+    case KEDGE_GROUP_NEAREST:
+        kedgei_check_nearest(a, job, log, fact, before);
+        break;
     case KEDGE_GROUP_CHOICE:
         kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
                      "group of site \"%s\": no rule of job \"%s\" gives groups by %s", g->site.s, g->job.s,
@@ -283,7 +286,8 @@ void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job,
     }
     bool made = g->how != KEDGE_GROUP_NEWCOMER && g->how != KEDGE_GROUP_MIGRATION;
     uint32_t groups = kedgei_groups_after(job, made || g->round == 0 ? g->round : g->round - 1);
-    if (g->group >= groups || job->spec.grouping == KEDGE_GROUPING_NONE) {
+    bool gives = job->spec.grouping != KEDGE_GROUPING_NONE || g->how == KEDGE_GROUP_NEAREST;
+    if (g->group >= groups || !gives) {
         kedgei_error_if_settled(a, &a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
                                 "site \"%s\" given group %u, job \"%s\" has %u", g->site.s, g->group,
                                 g->job.s, groups);

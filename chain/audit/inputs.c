@@ -351,7 +351,8 @@ static void check_update_base(const struct round_check *c, const struct kedgei_l
             kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index,
                          "a train update in round %u, which groups", u->round);
         }
-        bool grouped = c->job->spec.grouping != KEDGE_GROUPING_NONE;
+        bool grouped =
+            c->job->spec.grouping != KEDGE_GROUPING_NONE || kedge_job_spec_goes_near(&c->job->spec);
         const struct kedgei_fact *assigned =
             grouped ? kedgei_group_before(log, &c->job->id, &u->site, fact->index) : NULL;
         const struct kedge_st_group_assigned *last = assigned ? assigned->body : NULL;

@@ -306,6 +306,10 @@ bool kedgei_chose(const struct kedgei_audit *a, const struct kedgei_round *round
 struct kedge_hash kedgei_first_model(const struct kedgei_job *job, uint32_t group);
 void kedgei_check_first_models(struct kedgei_audit *a, const struct kedgei_job *job);
 
+/* nearest.c: a group-assigned by a site's last model against what stands before it. */
+void kedgei_check_nearest(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
+                          const struct kedgei_fact *fact, const struct kedgei_fact *before);
+
 /* ---- edges.c: hierarchical jobs ---- */
 /* The group of a site of that tenant which no statement gave one: its edge, 0 in other jobs. */
 uint32_t kedgei_first_group(const struct kedgei_audit *a, const struct kedgei_job *job,

@@ -415,6 +415,7 @@ int kedgei_decisions_collect(struct kedgei_replay *r)
     }
     for (uint32_t t = 0; t < r->a->tenant_count; t++) {
         add_assigned(r, &r->a->tenants[t]);
+        kedgei_nearest_decisions(r, &r->a->tenants[t], add);
     }
     return r->nomem ? kedgei_scratch_error(&r->a->scratch, &r->a->diag) : KEDGE_OK;
 }
@@ -428,6 +429,7 @@ static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
         [KEDGEI_ASSIGNED] = replay_assigned,    [KEDGEI_AGGREGATE] = kedgei_replay_aggregate,
         [KEDGEI_MIXING] = kedgei_replay_mixing, [KEDGEI_SERVER] = kedgei_replay_server,
         [KEDGEI_MEETING] = kedgei_replay_meeting,
+        [KEDGEI_NEAREST] = kedgei_replay_nearest,
         [KEDGEI_DRIFT] = kedgei_replay_drift,
         [KEDGEI_RESHAPE] = kedgei_replay_reshape,
         [KEDGEI_JOINED] = kedgei_replay_joined,

@@ -14,6 +14,7 @@ enum kedgei_decision_kind {
     KEDGEI_MIXING,
     KEDGEI_SERVER, /* behind the others: their numbers are in digests of results */
     KEDGEI_MEETING,
+    KEDGEI_NEAREST, /* of a site's last model */
     KEDGEI_DRIFT,
     KEDGEI_RESHAPE, /* group: KEDGE_GROUP_NONE */
     KEDGEI_JOINED,
@@ -61,6 +62,12 @@ void kedgei_replay_server(const struct kedgei_replay *r, struct kedgei_decision 
 void kedgei_replay_mixing(const struct kedgei_replay *r, struct kedgei_decision *d,
                           struct kedgei_findings *f);
 
+/* nearest.c: the decisions of a ledger, and the update that one rests on (NULL: the initial model). */
+void kedgei_nearest_decisions(struct kedgei_replay *r, const struct kedgei_log *log,
+                              void (*add)(struct kedgei_replay *r, struct kedgei_decision d));
+const struct kedgei_fact *kedgei_nearest_by(const struct kedgei_replay *r, const struct kedgei_decision *d);
+void kedgei_replay_nearest(const struct kedgei_replay *r, struct kedgei_decision *d,
+                           struct kedgei_findings *f);
 /* edges.c */
 void kedgei_replay_meeting(const struct kedgei_replay *r, struct kedgei_decision *d,
                            struct kedgei_findings *f);

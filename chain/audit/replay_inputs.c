@@ -48,6 +48,7 @@ static bool is_wanted(const struct kedgei_decision *d, const struct kedge_input_
                && row->group == d->group;
     case KEDGEI_MEETING:
         return row->use == KEDGE_USE_AGGREGATED;
+    case KEDGEI_NEAREST:
     case KEDGEI_INITIAL:
     case KEDGEI_SELECTION:
     case KEDGEI_ASSIGNED:

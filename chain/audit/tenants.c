@@ -79,7 +79,7 @@ static void check_evaluation(struct kedgei_audit *a, const struct kedgei_log *lo
         kedgei_error(&a->findings, KEDGE_AUDIT_EVALUATION, log, fact->index, "%llu of %llu samples correct",
                      (unsigned long long)e->correct, (unsigned long long)e->samples);
     }
-    bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE;
+    bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE || kedge_job_spec_goes_near(&job->spec);
     bool is_own = grouped ? round && was_in_group(log, e, round, fact->index)
                   : kedge_job_spec_is_chosen(&job->spec)
                       ? kedgei_chose(a, round, log, e, fact->index)

@@ -39,6 +39,36 @@ void kedgei_shifted(struct kedge_coord *c, const struct kedge_coord_event *ev)
     row->pub.shifted = row->pub.shifted || heard;
 }
 
+void kedgei_assign_nearest(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    for (uint32_t i = 0; j->params.nearest && i < c->site_count; i++) {
+        struct row *row = &j->rows[i];
+        bool stated = row->pub.group_durable && row->pub.group_round == j->round;
+        if (row->pub.selected && row->pub.train.progress != KEDGE_INPUT_ACCEPTED && !stated) {
+            KEDGE_ASSERT(row->assign == ASSIGN_NONE && !row->item[ITEM_ASSIGN].out);
+            row->assign = ASSIGN_WORK;
+            row->why = KEDGE_WHY_NEAREST;
+            kedgei_row_refresh(c, job, i);
+        }
+    }
+    j->sweep = j->params.nearest ? 0 : j->sweep;
+}
+
+/* The group that the site's last model is nearest to: where it is the one in force there is nothing to state. */
+static void take_nearest(struct kedge_coord *c, const struct kedge_coord_event *ev, struct row *row)
+{
+    struct job *j = &c->jobs[ev->job];
+    if (row->pub.group == ev->group) {
+        row->assign = ASSIGN_NONE;
+        kedgei_row_refresh(c, ev->job, ev->site);
+        kedgei_offer(c, ev->site);
+        return;
+    }
+    kedgei_group_set(j, row, ev->group, false);
+    kedgei_assign_start(c, ev->job, ev->site, ASSIGN_APPEND);
+}
+
 void kedgei_assigned(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     struct row *row = kedgei_row(c, ev->job, ev->site);
@@ -52,6 +82,10 @@ void kedgei_assigned(struct kedge_coord *c, const struct kedge_coord_event *ev)
     kedgei_item_done(j, &row->item[ITEM_ASSIGN]);
     if (ev->err == KEDGE_OK) {
         KEDGE_ASSERT(ev->group < j->model_count);
+        if (j->params.nearest) {
+            take_nearest(c, ev, row);
+            return;
+        }
         row->why = row->pub.group == KEDGE_COORD_NONE ? KEDGE_WHY_NEWCOMER : KEDGE_WHY_MIGRATION;
         row->pub.pretrain.group = ev->group;
         kedgei_group_set(j, row, ev->group, false);

@@ -144,6 +144,9 @@ struct kedge_coord_job_params {
                                most KEDGE_STALENESS_MAX */
     bool by_tenant; /* a site is in the group of its tenant for good: its place in `tenants`, modulo `groups`;
                        without statement and without round 0. Models to begin with: one per group */
+    bool nearest; /* before a site that is selected trains, ASSIGN says whose model its last one is nearest to; that
+                     is stated where it is another group than the one in force, and then in force. Without round 0
+                     and pre-training. Models to begin with: one per group */
     bool site_chooses; /* a site may read the models of all groups and trains the one it likes best; no round
                           0. migrate_every, regroup_every are 0, closes list no sites. Models to begin with:
                           one per group */
@@ -284,6 +287,7 @@ enum kedge_coord_why {
     KEDGE_WHY_CLOSE,     /* the close of `round` said so: a PRETRAIN round, or a move in a TRAIN round */
     KEDGE_WHY_NEWCOMER,  /* its first one, by its pre-training in `round` */
     KEDGE_WHY_MIGRATION, /* its data have shifted: by its pre-training in `round` */
+    KEDGE_WHY_NEAREST,   /* by its last model, before it trains in `round` */
 };
 
 struct kedge_coord_effect {

@@ -341,6 +341,8 @@ void kedgei_appended(struct kedge_coord *c, const struct kedge_coord_event *ev);
 /* May this site change its group by a pretraining in the open round? */
 bool kedgei_may_migrate(const struct job *j, const struct row *row);
 /* May it send this update though it was not selected? */
+/* A job of which nearest is true: asks for the groups of all selected sites that are to train. */
+void kedgei_assign_nearest(struct kedge_coord *c, uint32_t job);
 bool kedgei_migrates(const struct job *j, const struct row *row);
 void kedgei_shifted(struct kedge_coord *c, const struct kedge_coord_event *ev); /* POLL */
 void kedgei_assign_start(struct kedge_coord *c, uint32_t job, uint32_t site, enum assign_step step);

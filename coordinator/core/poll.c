@@ -91,7 +91,7 @@ static bool wants_input(const struct job *j, const struct kedge_coord_input *in)
 static bool wants_pretrain(const struct job *j, const struct row *row)
 {
     const struct kedge_coord_row *p = &row->pub;
-    bool cold = p->group == KEDGE_COORD_NONE && !j->params.site_chooses;
+    bool cold = p->group == KEDGE_COORD_NONE && !j->params.site_chooses && !j->params.nearest;
     if (j->kind == KEDGE_TASK_PRETRAIN || cold) {
         return p->selected && wants_input(j, &p->pretrain);
     }

@@ -64,6 +64,7 @@ void kedgei_collect(struct kedge_coord *c, uint32_t job)
     j->deadline_ns = kedgei_after(c, time);
     j->late = false;
     kedgei_rows_refresh(c, job);
+    kedgei_assign_nearest(c, job);
     if (kedgei_evaluates(j)) {
         kedgei_offer_all(j);
     } else {

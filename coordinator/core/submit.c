@@ -150,7 +150,8 @@ static bool is_asked(const struct job *j, const struct row *row, enum item_kind 
     if (kind == ITEM_TRAIN) {
         return j->kind == KEDGE_TASK_TRAIN;
     }
-    bool newcomer = j->params.groups > 1 && !j->params.site_chooses && row->pub.group == KEDGE_COORD_NONE;
+    bool pretrains = j->params.groups > 1 && !j->params.site_chooses && !j->params.nearest;
+    bool newcomer = pretrains && row->pub.group == KEDGE_COORD_NONE;
     return j->kind == KEDGE_TASK_PRETRAIN || newcomer || kedgei_may_migrate(j, row);
 }
 

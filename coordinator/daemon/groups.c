@@ -82,6 +82,11 @@ static void group_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct group_work *w = (struct group_work *)work;
     uint32_t nearest;
+    if (w->job->trained) {
+        w->err = kedge_host_last_model(h, w->job, w->site, w->assign ? w->groups : 0, &w->group, &w->cosine,
+                                       &w->diag);
+        return;
+    }
     if (w->assign) {
         w->err = find_nearest(h, w, 0, w->groups, &w->group);
         return;
@@ -153,7 +158,7 @@ static void append(struct kedge_host *h, struct group_work *w)
     struct kedge_ledger_append append = {.entry = kedge_buf_view(&w->envelope),
                                          .idem_key = kedge_buf_view(&w->key),
                                          .refs = &w->update,
-                                         .ref_count = 1};
+                                         .ref_count = !kedge_hash_is_zero(&w->update)};
     h->authority.assigning++;
     int err = kedge_committer_submit(h->tenants[s->tenant].committer, &append, 1, assigned_done, a);
     if (err) { /* else `w` is the committer's, which may be done with it already */
@@ -207,6 +212,8 @@ static enum kedge_group_how how_of(const struct kedge_job *job, const struct ked
         return KEDGE_GROUP_NEWCOMER;
     case KEDGE_WHY_MIGRATION:
         return KEDGE_GROUP_MIGRATION;
+    case KEDGE_WHY_NEAREST:
+        return KEDGE_GROUP_NEAREST;
     case KEDGE_WHY_CLOSE:
         break;
     }
@@ -219,16 +226,18 @@ static void start(struct kedge_host *h, struct kedge_job *job, const struct kedg
     struct kedge_coord_job_view view;
     struct group_work *w = kedge_mem_new(1, sizeof *w);
     bool known = kedge_coord_job(h->coord, job->slot, &view);
-    KEDGE_ASSERT(w && known && view.model_count >= 1);
+    const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, fx->site);
+    KEDGE_ASSERT(w && known && row && view.model_count >= 1);
     *w = (struct group_work){.work = {{group_done}, group_run},
                              .job = job,
                              .site = fx->site,
-                             .group = assign ? KEDGE_COORD_NONE : fx->group,
+                             .group = !assign ? fx->group : job->trained ? row->group : KEDGE_COORD_NONE,
                              .round = fx->round,
                              .groups = view.model_count,
                              .assign = assign,
                              .how = how_of(job, fx),
-                             .update = job->pretrain[fx->site]};
+                             .update = job->trained ? job->trained[fx->site].update
+                                                    : job->pretrain[fx->site]};
     kedge_buf_init(&w->envelope, KEDGE_ENTRY_MAX);
     kedge_buf_init(&w->key, KEDGE_IDEM_KEY_MAX);
     kedge_host_work(h, &w->work);

@@ -86,6 +86,7 @@ static void set_params(struct kedge_job *job)
     p->migrate_every = s->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;
     p->by_tenant = kedge_job_spec_has_edges(s);
     p->site_chooses = kedge_job_spec_is_chosen(s);
+    p->nearest = kedge_job_spec_goes_near(s);
     p->evaluate_every = s->evaluate_every;
     p->weight_max = s->weight_max;
     p->buffer = kedge_job_spec_buffer(s);
@@ -133,7 +134,10 @@ int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text, struc
         uint64_t rounds = (uint64_t)job->spec.rounds + 1;
         job->history = kedge_mem_new(rounds < KEDGE_HISTORY_MAX ? (size_t)rounds : KEDGE_HISTORY_MAX,
                                      sizeof *job->history);
-        err = job->joined && job->pretrain && job->history ? KEDGE_OK : KEDGE_E_NOMEM;
+        bool near = kedge_job_spec_goes_near(&job->spec);
+        job->trained = near ? kedge_mem_new(KEDGE_SITES_MAX, sizeof *job->trained) : NULL;
+        err = job->joined && job->pretrain && job->history && (!near || job->trained) ? KEDGE_OK
+                                                                                      : KEDGE_E_NOMEM;
         err = err ? kedge_diag_set(d, err, "out of memory for a job") : KEDGE_OK;
     }
     job->used = true;
@@ -156,6 +160,7 @@ void kedge_host_job_free(struct kedge_job *job)
     kedge_layout_deinit(&job->update_layout);
     kedge_mem_free(job->joined);
     kedge_mem_free(job->pretrain);
+    kedge_mem_free(job->trained);
     kedge_mem_free(job->history);
     kedge_round_result_free(job->result);
     kedge_main_batch_free(job->batch);

@@ -30,6 +30,11 @@ struct kedge_round_history {
     struct kedge_group_metric metrics[KEDGE_GROUPS_MAX]; /* of the models that the round gave */
 };
 
+/* A site's last accepted update and the model that it is from; zero: none so far. */
+struct kedge_trained {
+    struct kedge_hash update, base;
+};
+
 struct kedge_job {
     bool used;
     bool unopened; /* restored, but the main chain does not know it yet */
@@ -55,6 +60,7 @@ struct kedge_job {
     struct kedge_hash states[KEDGE_GROUPS_MAX]; /* of the server's optimiser, after the last closed round;
                                                    zero: it begins */
     struct kedge_hash *pretrain;                /* per site: digest of its accepted pre-training update */
+    struct kedge_trained *trained; /* per site, what it trained last; NULL where no group follows from that */
     uint64_t since[KEDGE_GROUPS_MAX]; /* edges: what was added up for each since they met, up to the last
                                          closed round */
     uint32_t round;                             /* of the open or last round */

@@ -163,6 +163,8 @@ static int load_accepted(struct kedge_walk *w, uint64_t index)
     memcpy(ev.base.b, u->base.b, sizeof ev.base.b);
     if (ev.kind == KEDGE_TASK_PRETRAIN) {
         w->job->pretrain[site] = w->st->subject;
+    } else if (w->job->trained) {
+        w->job->trained[site] = (struct kedge_trained){.update = w->st->subject, .base = u->base};
     }
     kedge_host_step(w->h, &ev);
     return KEDGE_OK;
@@ -319,6 +321,8 @@ static int load_live_job(struct kedge_walk *w)
 {
     tell_job(w->h, w->job, KEDGE_EV_LOAD_JOB);
     int err = load_closed_round(w);
+    bool none_closed = w->job->round == 0; /* groups by last models are stated from round 1 on */
+    err = err || !w->job->trained || !none_closed ? err : kedge_restore_stated(w);
     return err ? err : load_open_round(w);
 }
 

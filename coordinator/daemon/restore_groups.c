@@ -166,10 +166,15 @@ static int reshape_groups(struct kedge_walk *w)
     return err;
 }
 
+int kedge_restore_stated(struct kedge_walk *w)
+{
+    return kedge_walk_tenants(w, KEDGE_ST_GROUP_ASSIGNED, KEDGE_WALK_ALL, load_assigned);
+}
+
 int kedge_restore_groups(struct kedge_walk *w, enum kedge_task_kind kind)
 {
     struct kedge_job *job = w->job;
-    int err = kedge_walk_tenants(w, KEDGE_ST_GROUP_ASSIGNED, KEDGE_WALK_ALL, load_assigned);
+    int err = kedge_restore_stated(w);
     if (!err && kind == KEDGE_TASK_PRETRAIN) {
         err = kedge_walk_all(w, w->h->main.ledger, KEDGE_ST_AGGREGATE, job->spec.name.s, job->round,
                              load_grouped);

@@ -49,6 +49,11 @@ void kedge_host_merged_directions(struct kedge_hash *directions, const uint32_t 
 KEDGE_NODISCARD int kedge_host_cut(struct kedge_host *h, const struct kedge_job *job, uint32_t tenant,
                                    const struct kedge_hash *update, const struct kedge_hash *directions,
                                    uint32_t from, uint32_t to, uint32_t *ret_group, struct kedge_diag *d);
+/* Of a job in which the model nearest to a site's last one is the site's: which group that is of, among so many; with
+ * groups of 0 how similar *ret_group's is. What is gone changes nothing. Any thread. */
+KEDGE_NODISCARD int kedge_host_last_model(struct kedge_host *h, const struct kedge_job *job, uint32_t site,
+                                          uint32_t groups, uint32_t *ret_group, double *ret_similarity,
+                                          struct kedge_diag *d);
 void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job);
 void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32_t round,
                              enum kedge_task_kind kind);

@@ -355,6 +355,9 @@ static void append_handle(struct kedge_host *h, struct kedge_item *item)
         kedge_job_metric_add(&h->jobs[t->job], &t->st->u.evaluation);
     } else if (!a->err && t->st->u.update.update_kind == KEDGE_TRAIN_PRETRAIN) {
         h->jobs[t->job].pretrain[t->site] = t->st->subject;
+    } else if (!a->err && h->jobs[t->job].trained) {
+        h->jobs[t->job].trained[t->site] =
+            (struct kedge_trained){.update = t->st->subject, .base = t->st->u.update.base};
     }
     kedge_mem_free(a);
     if (!h->stop) {

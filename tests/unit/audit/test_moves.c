@@ -131,6 +131,7 @@ static const struct {
     {KEDGE_GROUP_SPLIT, "\"how\":\"split\"", "group-assigned/j/s/00000007"},
     {KEDGE_GROUP_MERGE, "\"how\":\"merge\"", "group-assigned/j/s/00000007"},
     {KEDGE_GROUP_CHOICE, "\"how\":\"choice\"", "group-assigned/j/s/00000007"},
+    {KEDGE_GROUP_NEAREST, "\"how\":\"nearest\"", "group-assigned/j/s/00000007"},
 };
 
 START_TEST(test_words)

@@ -16,6 +16,8 @@ static const struct {
     {fx_edges, "\"tenant_share_max\":\"0.5\""},
     {fx_choosing, NULL},
     {fx_choosing, "\"mixing\":\"0.1\",\"server\":\"adam\""},
+    {fx_nearing, NULL},
+    {fx_nearing, "\"mixing\":\"0.05\",\"rule\":\"median\""},
     {fx_choosing, "\"rule\":\"geometric-median\",\"tenant_share_max\":\"0.5\""},
 };
 
@@ -53,6 +55,14 @@ static const struct {
     {"first models that are not stated", fx_choosing, NULL, FX_FIRST_MODELS_LEFT, false, KEDGE_AUDIT_JOB},
     {"another group than the base is of", fx_choosing, NULL, FX_CHOSE_BASE, false, KEDGE_AUDIT_BASE},
     {"a test of a model that was not chosen", fx_choosing, NULL, FX_CHOSE_TEST, false, KEDGE_AUDIT_GROUP},
+    {"another group than the nearest model's", fx_nearing, NULL, FX_NEAR_OTHER, false, KEDGE_AUDIT_GROUP},
+    {"a site that stays though another is nearer", fx_nearing, NULL, FX_NEAR_STAYS, true,
+     KEDGE_AUDIT_REPLAY_NEWCOMER},
+    {"a move that nobody states", fx_nearing, NULL, FX_NEAR_SILENT, false, KEDGE_AUDIT_GROUP},
+    {"a move by an older update", fx_nearing, NULL, FX_NEAR_OLDER, false, KEDGE_AUDIT_GROUP},
+    {"another similarity", fx_nearing, NULL, FX_NEAR_SIMILARITY, true, KEDGE_AUDIT_REPLAY_NEWCOMER},
+    {"a group that begins with another model", fx_nearing, NULL, FX_FIRST_MODEL, true,
+     KEDGE_AUDIT_REPLAY_INITIAL},
 };
 
 START_TEST(test_wrong)

@@ -182,6 +182,8 @@ static const struct {
     {HEAD ",\"staleness_max\":3}", "\"staleness_max\": with strategy \"fedavg\""},
     {HEAD ",\"options\":{\"buffer\":\"3\"}}", "\"options\": \"buffer\""},
     {HEAD ",\"strategy\":\"ifca\"}", "\"groups\": expected 2 to 16 with strategy \"ifca\""},
+    {HEAD ",\"strategy\":\"fesem\"}", "\"groups\": expected 2 to 16 with strategy \"fesem\""},
+    {HEAD ",\"strategy\":\"fesem\",\"groups\":2,\"options\":{\"edge_rounds\":\"2\"}}", "takes none"},
     {HEAD ",\"strategy\":\"ifca\",\"groups\":2,\"grouping\":\"flexcfl\"}", "\"grouping\": \"flexcfl\", but strategy"},
     {HEAD ",\"strategy\":\"ifca\",\"groups\":2,\"initial_model\":\""
           "0000000000000000000000000000000000000000000000000000000000000001\"}",
