@@ -17,7 +17,7 @@ static bool is_base(const struct sim *w, uint32_t job, uint32_t round, uint32_t 
     const struct sim_main *m = round > 0 ? sim_main_find(w, SIM_ROUND_CLOSED, job, round - 1) : NULL;
     if (!m) {
         bool first = round == 1 && kedge_coord_first_round(&j->params) == 1;
-        uint32_t count = j->params.site_chooses ? j->params.groups : 1;
+        uint32_t count = kedge_coord_first_models(&j->params);
         return first && group < count && sim_same(model, &j->begin[group]);
     }
     return group < m->model_count && sim_same(&m->models[group], model);

@@ -237,7 +237,7 @@ bool sim_is_own(const struct sim *w, uint32_t site, uint32_t job, const struct k
     uint32_t now = one ? 0 : sim_unstated(w, job, site) != SIM_NONE ? SIM_NONE : d->group[job];
     uint32_t before = one ? 0 : d->prior_group[job];
     bool begin = sim_same(model, &j->initial);
-    for (uint32_t g = 0; j->params.site_chooses && g < j->params.groups; g++) {
+    for (uint32_t g = 0; g < kedge_coord_first_models(&j->params); g++) {
         begin = begin || sim_same(model, &j->begin[g]);
     }
     bool all = j->params.site_chooses || j->params.buffer > 0; /* an older task has an older model */

@@ -160,7 +160,8 @@ static void put_trained(struct sim *w, uint32_t site, const struct kedge_site_ta
     *r = (struct kedge_site_result){
         .job = task->job, .kind = task->kind, .round = task->round, .group = task->group, .base = task->base};
     if (task->kind != KEDGE_SITE_EVALUATE) {
-        int err = w->payload->end(w->payload->arg, site, task, &update);
+        uint32_t choice = 0;
+        int err = w->payload->end(w->payload->arg, site, task, &update, &choice);
         if (err) {
             ev->type = KEDGE_SITE_EV_TRAIN_FAILED;
             ev->err = KEDGE_E_TRAINER;
@@ -169,6 +170,8 @@ static void put_trained(struct sim *w, uint32_t site, const struct kedge_site_ta
         }
         r->update = sim_to_site(&update);
         r->update_len = task->update_len;
+        r->group = task->choice_count > 0 ? choice : r->group;
+        r->base = task->choice_count > 0 ? task->choices[choice] : r->base;
     }
     sim_sign_result(w, site, r, weight_of(w, r));
     if (task->evaluate_base) {

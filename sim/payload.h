@@ -42,8 +42,10 @@ struct sim_payload {
     /* The site begins its work; what comes of it is asked for later, and then is what it was the first time.
      */
     void (*begin)(void *arg, uint32_t site, const struct kedge_site_task *task);
-    /* KEDGE_OK and the update's digest, or why there is none. */
-    int (*end)(void *arg, uint32_t site, const struct kedge_site_task *task, struct kedge_digest *ret_update);
+    /* KEDGE_OK and the update's digest, or why there is none. Of a task with choices also which the site
+     * took. */
+    int (*end)(void *arg, uint32_t site, const struct kedge_site_task *task, struct kedge_digest *ret_update,
+               uint32_t *ret_choice);
     /* Did the site, which has just done this, see that its data are not those any more that it was grouped
      * by? */
     bool (*has_shifted)(void *arg, uint32_t site, const struct kedge_site_task *task);

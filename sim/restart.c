@@ -209,7 +209,7 @@ static void load_job(struct sim *w, uint32_t job)
     struct kedge_coord_event c = of_job(KEDGE_EV_LOAD_JOB, job);
     c.params = &j->params;
     c.models = j->begin;
-    c.model_count = j->params.site_chooses ? j->params.groups : 1;
+    c.model_count = kedge_coord_first_models(&j->params);
     c.state = j->state;
     c.err = j->reason;
     load(w, &c);

@@ -303,7 +303,7 @@ static void submit_job(struct sim *w, uint32_t job)
     c.job = job;
     c.params = &j->params;
     c.models = j->begin;
-    c.model_count = j->params.site_chooses ? j->params.groups : 1;
+    c.model_count = kedge_coord_first_models(&j->params);
     sim_server_step(w, &c);
 }
 

@@ -68,7 +68,7 @@ static int select_sites(struct kedgei_learn *l, uint32_t round)
     for (uint32_t i = 0; i < l->n; i++) {
         ids[i] = draws ? draws->order[i] : i;
     }
-    if (round < kedgei_learn_first_rounds(l)) {
+    if (!draws && round < kedgei_learn_first_rounds(l)) {
         for (uint64_t i = (uint64_t)round * wanted; i < l->n && i < ((uint64_t)round + 1) * wanted; i++) {
             ids[count++] = (uint32_t)i;
         }

@@ -73,13 +73,16 @@ static int members_of(const struct kedgei_protocol *p, const struct sim_close *c
 /* ---- a group ---- */
 
 static int aggregate(struct kedgei_protocol *p, const struct members *m, const struct kedge_digest *base,
-                     bool cold, struct kedge_digest *ret)
+                     bool cold, uint64_t *since, struct kedge_digest *ret)
 {
     struct kedge_compute_weights weights = {.rule = p->job.rule, .weight = m->weight};
     char path[KEDGE_PATH_MAX];
     struct kedgei_file file;
     kedgei_files_path(&p->files, base, path);
     int err = kedge_compute_weigh(&p->job, &p->layout, cold, m->inputs, m->count, &weights, p->d);
+    for (size_t i = 0; i < m->count && !err; i++) {
+        *since += kedge_job_spec_meeting_share(&p->job, m->weight[i], m->inputs[i].facts.samples);
+    }
     err = err ? err : kedgei_file_begin(&p->files, 0, &file, p->d);
     if (err) {
         return err;
@@ -123,7 +126,7 @@ static int close_group(struct kedgei_protocol *p, const struct sim_close *c, uin
     }
     n->models[group] = before;
     n->trained[group] = m.count > 0;
-    err = m.count > 0 ? aggregate(p, &m, &before, cold, &n->models[group]) : KEDGE_OK;
+    err = m.count > 0 ? aggregate(p, &m, &before, cold, &n->since[group], &n->models[group]) : KEDGE_OK;
     members_deinit(&m);
     bool steps = !cold && n->trained[group] && kedge_server_states(p->job.server) > 0;
     return err || !steps ? err : step(p, group, &before);
@@ -185,7 +188,8 @@ static int train_round(struct kedgei_protocol *p, const struct sim_close *c)
         err = close_group(p, c, g, false);
         trained += p->next.trained[g];
     }
-    return err || trained < 2 || p->job.mixing <= 0 ? err : mix(p);
+    err = err || trained < 2 || p->job.mixing <= 0 ? err : mix(p);
+    return err ? err : kedgei_protocol_meet(p);
 }
 
 static int cold_start(struct kedgei_protocol *p, struct sim_close *c)

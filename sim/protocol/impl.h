@@ -63,7 +63,9 @@ struct kedgei_work {
     uint32_t site, round;
     bool pretrain;
     uint64_t seed;
-    struct kedge_digest base, update;
+    struct kedge_digest base, update; /* base: with choices, what stands for all of them */
+    uint32_t choice_count, choice;    /* choice: that the site took */
+    struct kedge_digest choices[KEDGE_GROUPS_MAX];
     int err;
 };
 /* What is known of an update besides its file. */
@@ -81,8 +83,9 @@ struct kedgei_close {
     uint32_t round, groups; /* groups: 0 before the first close */
     enum kedge_task_kind kind;
     struct kedge_digest models[KEDGE_GROUPS_MAX], directions[KEDGE_GROUPS_MAX], states[KEDGE_GROUPS_MAX];
-    bool has_directions, has_states, trained[KEDGE_GROUPS_MAX];
-    uint32_t *assigned; /* by site: what the close gives it, KEDGE_COORD_NONE: nothing */
+    bool trained[KEDGE_GROUPS_MAX];
+    uint64_t since[KEDGE_GROUPS_MAX]; /* what each edge has added up since the last meeting */
+    uint32_t *assigned;               /* by site: what the close gives it, KEDGE_COORD_NONE: nothing */
     uint32_t input_count;
     struct kedge_digest *inputs; /* updates that came: room for all sites */
 };
@@ -99,10 +102,10 @@ struct kedgei_protocol {
     struct kedgei_learn *l;
     struct kedgei_files files;
     struct sim *w;
-    struct kedge_digest initial;
-    struct kedgei_work *works;      /* 2 a site: pre-training, training */
-    struct kedge_groupeds *grouped; /* a site's labels when it was grouped */
-    uint32_t *queue, queued;        /* works that are begun and not done */
+    struct kedge_digest initial, begin[KEDGE_GROUPS_MAX]; /* begin: of each group, the first is `initial` */
+    struct kedgei_work *works;                            /* 2 a site: pre-training, training */
+    struct kedge_groupeds *grouped;                       /* a site's labels when it was grouped */
+    uint32_t *queue, queued;                              /* works that are begun and not done */
     struct kedgei_update *updates;
     uint32_t update_count, update_max, kept_from; /* kept_from: those before have no file but pre-trainings */
     struct sim_index index;                       /* of updates */
@@ -128,13 +131,13 @@ KEDGE_NODISCARD int kedgei_protocol_data(const struct kedgei_learn *l, uint32_t 
 /* work.c */
 void kedgei_protocol_begin(void *arg, uint32_t site, const struct kedge_site_task *task);
 int kedgei_protocol_end(void *arg, uint32_t site, const struct kedge_site_task *task,
-                        struct kedge_digest *ret_update);
+                        struct kedge_digest *ret_update, uint32_t *ret_choice);
 bool kedgei_protocol_has_shifted(void *arg, uint32_t site, const struct kedge_site_task *task);
 void kedgei_protocol_train(struct kedgei_protocol *p); /* all that is begun */
 struct kedgei_update *kedgei_protocol_update(const struct kedgei_protocol *p,
                                              const struct kedge_digest *digest);
 
-/* close.c, regroup.c */
+/* close.c, regroup.c, edges.c */
 int kedgei_protocol_close(void *arg, struct sim_close *close);
 int kedgei_protocol_nearest(void *arg, uint32_t site, const struct kedge_digest *update, uint32_t *ret_group);
 /* Where the update's file is. */
@@ -147,6 +150,7 @@ KEDGE_NODISCARD int kedgei_protocol_find(struct kedgei_protocol *p, const struct
 /* The mean direction of the inputs in this group, into next. */
 KEDGE_NODISCARD int kedgei_protocol_direct(struct kedgei_protocol *p, const struct sim_close *c,
                                            uint32_t group);
+KEDGE_NODISCARD int kedgei_protocol_meet(struct kedgei_protocol *p); /* behind the groups of `next` */
 KEDGE_NODISCARD int kedgei_protocol_regroup(struct kedgei_protocol *p, struct sim_close *c);
 
 /* export.c */

@@ -23,7 +23,8 @@ static const char *not_done(const struct kedge_learn_spec *s)
     } table[] = {
         {s->synthetic_updates, "synthetic_updates: sites of a job train"},
         {row->asynchronous, "strategy: asynchronous ones do not go through the protocol yet"},
-        {row->grouping != KEDGE_GROUPING_KIND_NONE && row->grouping != KEDGE_GROUPING_KIND_FLEXCFL,
+        {row->grouping != KEDGE_GROUPING_KIND_NONE && row->grouping != KEDGE_GROUPING_KIND_FLEXCFL
+             && row->grouping != KEDGE_GROUPING_KIND_EDGE && row->grouping != KEDGE_GROUPING_KIND_CHOICE,
          "strategy: its way of grouping does not go through the protocol yet"},
         {row->local != KEDGE_LOCAL_SGD && row->local != KEDGE_LOCAL_PROXIMAL
              && row->local != KEDGE_LOCAL_DITTO,
@@ -163,6 +164,8 @@ static void put_job(const struct kedgei_learn *l, const struct kedgei_names *nam
     kedge_buf_printf(out, ",\"evaluate_every\":%u,\"strategy\":\"%s\"", s->evaluate_every, s->strategy->name);
     if (s->strategy->grouping == KEDGE_GROUPING_KIND_FLEXCFL) {
         put_groups(s, l->n, out);
+    } else if (s->strategy->grouping == KEDGE_GROUPING_KIND_CHOICE) {
+        kedge_buf_printf(out, ",\"groups\":%u", s->groups);
     }
     put_options(s, out);
     kedge_buf_printf(out, ",\"rule\":\"%s\"", s->rule);
@@ -201,8 +204,10 @@ void kedgei_protocol_params(const struct kedge_job_spec *s, struct kedge_coord_j
     p->seed = s->seed;
     p->groups = kedge_job_spec_groups_most(s);
     p->pretrain_sites = s->pretrain_sites;
-    p->regroup_every = s->groups > 1 ? s->regroup_every : 0;
-    p->migrate_every = s->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;
+    p->regroup_every = p->groups > 1 ? s->regroup_every : 0;
+    p->migrate_every = p->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;
+    p->by_tenant = kedge_job_spec_has_edges(s);
+    p->site_chooses = kedge_job_spec_is_chosen(s);
     p->evaluate_every = s->evaluate_every;
     p->weight_max = s->weight_max;
 }

@@ -35,7 +35,7 @@ static void put_sites(struct kedgei_protocol *p)
     struct kedgei_learn *l = p->l;
     for (uint32_t i = 0; i < l->n; i++) {
         struct kedgei_learn_site *s = &l->sites[i];
-        uint32_t group = p->job.groups == 1                        ? 0
+        uint32_t group = kedge_job_spec_groups_most(&p->job) == 1  ? 0
                          : p->last.assigned[i] != KEDGE_COORD_NONE ? p->last.assigned[i]
                                                                    : p->w->devices[i].group[0];
         group = group == KEDGE_COORD_NONE ? KEDGE_GROUP_NONE : group;
@@ -106,8 +106,9 @@ static int put_record(struct kedgei_protocol *p)
     kedge_buf_printf(&out, "{\"round\":%u,\"kind\":\"%s\",\"updates\":%u", last->round,
                      last->kind == KEDGE_TASK_PRETRAIN ? "pretrain" : "train", last->input_count);
     put_digests(&out, "models", last->models, last->groups);
-    put_digests(&out, "directions", last->directions, p->job.groups > 1 ? last->groups : 0);
-    for (uint32_t i = 0; i < p->l->n && p->job.groups > 1; i++) {
+    put_digests(&out, "directions", last->directions,
+                p->job.grouping != KEDGE_GROUPING_NONE ? last->groups : 0);
+    for (uint32_t i = 0; i < p->l->n && kedge_job_spec_groups_most(&p->job) > 1; i++) {
         uint32_t site = p->names.order[i], group = p->l->sites[site].group;
         struct kedge_id tenant, id;
         kedgei_names_tenant(&p->names, p->names.tenant[site], &tenant);
@@ -128,6 +129,9 @@ static int put_record(struct kedgei_protocol *p)
 static bool is_needed(const struct kedgei_protocol *p, const struct kedge_digest *model)
 {
     bool needed = sim_same(model, &p->initial);
+    for (uint32_t g = 0; g < kedge_job_spec_models(&p->job); g++) {
+        needed = needed || sim_same(model, &p->begin[g]);
+    }
     for (uint32_t g = 0; g < p->last.groups; g++) {
         needed = needed || sim_same(model, &p->last.models[g]);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chain/compute/beginning.h"
 #include "chain/task_seed.h"
 #include "common/base/mem.h"
 #include "sim/protocol/impl.h"
@@ -146,11 +147,15 @@ static struct sim *make_world(struct kedgei_protocol *p, const struct sim_payloa
     kedgei_protocol_params(&p->job, &j->params);
     j->share_max = p->job.tenant_share_max;
     sim_allocate(w);
-    j->initial = j->begin[0] = p->initial;
+    j->initial = p->initial;
+    memcpy(j->begin, p->begin, sizeof j->begin);
     w->steps_max = UINT64_MAX;
     sim_script_common(w);
     for (uint32_t i = 0; i < p->l->n; i++) {
         w->devices[i].tenant = p->names.tenant[i];
+        if (j->params.by_tenant) {
+            w->devices[i].group[0] = w->devices[i].prior_group[0] = p->names.tenant[i] % j->params.groups;
+        }
     }
     return w;
 }
@@ -201,15 +206,24 @@ static int run_world(struct kedgei_protocol *p)
 
 /* ---- around it ---- */
 
-static int make_initial(struct kedgei_protocol *p)
+/* The models that groups begin with. */
+static int make_models(struct kedgei_protocol *p)
 {
-    struct kedgei_file file;
-    int err = kedgei_file_begin(&p->files, 0, &file, p->d);
-    if (err) {
-        return err;
+    int err = KEDGE_OK;
+    for (uint32_t g = 0; g < kedge_job_spec_models(&p->job) && !err; g++) {
+        struct kedgei_file file;
+        if (g > 0 && !kedge_job_spec_begins_apart(&p->job)) {
+            p->begin[g] = p->initial;
+            continue;
+        }
+        err = kedgei_file_begin(&p->files, 0, &file, p->d);
+        if (!err) {
+            err = kedge_compute_beginning(&p->job, g, file.sink, p->d);
+            err = kedgei_file_end(&file, err, &p->begin[g], p->d);
+        }
+        p->initial = p->begin[0];
     }
-    err = kedge_compute_initial(&p->job, file.sink, p->d);
-    return kedgei_file_end(&file, err, &p->initial, p->d);
+    return err;
 }
 
 static int open_record(struct kedgei_protocol *p)
@@ -291,7 +305,7 @@ static int init(struct kedgei_protocol *p)
 static int run(struct kedgei_protocol *p)
 {
     int err = kedgei_files_open(p->host->scratch, &p->files, p->d);
-    err = err ? err : make_initial(p);
+    err = err ? err : make_models(p);
     err = err ? err : open_record(p);
     err = err ? err : run_world(p);
     kedgei_files_close(&p->files);
@@ -319,9 +333,12 @@ static int run_as_jobs(const struct kedge_learn_spec *spec, const struct kedge_l
     struct drawer drawer = {.seed = spec->seed};
     struct kedge_learn_draws draws = {.task_seed = draw_seed, .arg = &drawer};
     struct kedgei_learn *l;
-    if (spec->strategy->grouping != KEDGE_GROUPING_KIND_NONE || spec->strategy->asynchronous) {
+    enum kedge_grouping_kind kind = spec->strategy->grouping;
+    bool alike = kind == KEDGE_GROUPING_KIND_NONE || kind == KEDGE_GROUPING_KIND_EDGE
+                 || kind == KEDGE_GROUPING_KIND_CHOICE;
+    if (!alike || spec->strategy->asynchronous) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "through: \"job-rounds\" is for rounds without groups, not for \"%s\"",
+                              "through: \"job-rounds\" is for rounds without pre-training, not for \"%s\"",
                               spec->strategy->name);
     }
     with.draws = &draws;

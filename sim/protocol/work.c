@@ -18,7 +18,7 @@ enum { EVALUATE_BATCH = 128 }; /* of kedge-train: how many samples a loss is mea
 /* What comes back of a thread, followed by the update's values. */
 struct trained {
     int32_t err;
-    uint32_t unused;
+    uint32_t choice;
     uint64_t samples, steps;
     double base_loss, loss, moved;
 };
@@ -122,7 +122,28 @@ static double distance(const float *a, const float *b, uint64_t n)
     return sqrt(sum);
 }
 
-static int work_on(const struct kedgei_protocol *p, const struct kedgei_work *work, const float *base,
+/* The model of the least loss on the site's own data into base, ties to the lowest. */
+static int choose(const struct kedgei_protocol *p, const struct kedgei_work *work, struct kedge_net *net,
+                  const struct kedge_dataset *data, float *base, struct trained *ret)
+{
+    double least = 0;
+    int err = KEDGE_OK;
+    for (uint32_t g = 0; g < work->choice_count && !err; g++) {
+        struct kedge_evaluation e;
+        char path[KEDGE_PATH_MAX];
+        kedgei_files_path(&p->files, &work->choices[g], path);
+        err = kedge_weights_read(path, &p->layout, kedge_net_weights(net), NULL);
+        err = err ? err : kedge_net_evaluate(net, data, &e, NULL);
+        if (!err && (g == 0 || e.loss < least)) {
+            least = e.loss;
+            ret->choice = g;
+            memcpy(base, kedge_net_weights(net), (size_t)p->layout.values_count * sizeof *base);
+        }
+    }
+    return err;
+}
+
+static int work_on(const struct kedgei_protocol *p, const struct kedgei_work *work, float *base,
                    struct trained *ret)
 {
     uint64_t n = p->layout.values_count;
@@ -134,6 +155,7 @@ static int work_on(const struct kedgei_protocol *p, const struct kedgei_work *wo
     }
     uint32_t batch = p->job.batch > EVALUATE_BATCH ? p->job.batch : EVALUATE_BATCH;
     err = kedge_net_new(&p->job.model, batch, &net, NULL);
+    err = err ? err : choose(p, work, net, &data, base, ret);
     err = err ? err : train(p, work, net, &data, base, ret);
     if (!err) {
         ret->moved = distance(kedge_net_weights(net), base, n);
@@ -157,7 +179,10 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
     *t = (struct trained){.err = KEDGE_OK};
     kedgei_files_path(&p->files, &work->base, path);
     float *base = kedge_mem_new((size_t)p->layout.values_count, sizeof *base);
-    t->err = base ? kedge_weights_read(path, &p->layout, base, NULL) : KEDGE_E_NOMEM;
+    t->err = base ? KEDGE_OK : KEDGE_E_NOMEM;
+    if (!t->err && work->choice_count == 0) {
+        t->err = kedge_weights_read(path, &p->layout, base, NULL);
+    }
     t->err = t->err ? t->err : work_on(p, work, base, t);
     kedge_mem_free(base);
     return KEDGE_OK; /* a site that fails is a site that fails */
@@ -209,6 +234,7 @@ void kedgei_protocol_train(struct kedgei_protocol *p)
         struct kedgei_work *work = &p->works[p->queue[i]];
         struct trained *t = (struct trained *)(void *)(results + i * size);
         work->done = true;
+        work->choice = t->choice;
         work->err = t->err;
         err = work->err ? KEDGE_OK : keep_update(p, work, t);
     }
@@ -217,12 +243,20 @@ void kedgei_protocol_train(struct kedgei_protocol *p)
     kedge_mem_free(results);
 }
 
+/* What the work begins with; of a task with choices what stands for all of them. */
+static struct kedge_digest base_of(const struct kedge_site_task *task)
+{
+    return task->choice_count > 0 ? sim_digest(task->round, task->choice_count, 0, task->choices,
+                                               task->choice_count * sizeof task->choices[0])
+                                  : sim_of_site(&task->base);
+}
+
 void kedgei_protocol_begin(void *arg, uint32_t site, const struct kedge_site_task *task)
 {
     struct kedgei_protocol *p = arg;
     bool pretrain = task->kind == KEDGE_SITE_PRETRAIN;
     struct kedgei_work *work = &p->works[place_of(site, pretrain)];
-    struct kedge_digest base = sim_of_site(&task->base);
+    struct kedge_digest base = base_of(task);
     struct kedge_id id;
     if (task->kind == KEDGE_SITE_EVALUATE
         || (work->used && work->round == task->round && sim_same(&work->base, &base))) {
@@ -237,7 +271,11 @@ void kedgei_protocol_begin(void *arg, uint32_t site, const struct kedge_site_tas
                                  .round = task->round,
                                  .pretrain = pretrain,
                                  .seed = kedge_task_seed(task->seed, task->round, &id),
-                                 .base = base};
+                                 .base = base,
+                                 .choice_count = task->choice_count};
+    for (uint32_t g = 0; g < task->choice_count; g++) {
+        work->choices[g] = sim_of_site(&task->choices[g]);
+    }
     bool fails = !pretrain && kedgei_learn_fails(p->l, task->round - 1, site);
     if (fails) {
         work->done = true;
@@ -257,7 +295,7 @@ static bool labels_of(const struct kedgei_protocol *p, uint32_t site, struct ked
 }
 
 int kedgei_protocol_end(void *arg, uint32_t site, const struct kedge_site_task *task,
-                        struct kedge_digest *ret_update)
+                        struct kedge_digest *ret_update, uint32_t *ret_choice)
 {
     struct kedgei_protocol *p = arg;
     struct kedgei_work *work = &p->works[place_of(site, task->kind == KEDGE_SITE_PRETRAIN)];
@@ -269,6 +307,7 @@ int kedgei_protocol_end(void *arg, uint32_t site, const struct kedge_site_task *
         return work->err ? work->err : KEDGE_E_TRAINER;
     }
     *ret_update = work->update;
+    *ret_choice = work->choice;
     return KEDGE_OK;
 }
 

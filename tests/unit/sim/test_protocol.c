@@ -89,9 +89,11 @@ static const struct {
     const char *strategy, *rule;
     double share;
 } alike[] = {
-    {"ditto", "mean", 1},     {"fedavg", "mean", 1},  {"fedavg", "mean", 0.5},
-    {"fedprox", "mean", 1},   {"fednova", "mean", 1}, {"fedavgm", "mean", 1},
-    {"fedadam", "median", 1}, {"fedyogi", "krum", 1}, {"fedadagrad", "trimmed-mean", 1},
+    {"ditto", "mean", 1},   {"ifca", "mean", 1},
+    {"fedavg", "mean", 1},  {"fedavg", "mean", 0.5},
+    {"fedprox", "mean", 1}, {"fednova", "mean", 1},
+    {"fedavgm", "mean", 1}, {"fedadam", "median", 1},
+    {"fedyogi", "krum", 1}, {"fedadagrad", "trimmed-mean", 1},
 };
 
 START_TEST(the_engine_that_draws_as_jobs_makes_the_same_models)
@@ -128,7 +130,7 @@ START_TEST(faults_change_no_model)
         flexcfl(&s);
         s.regroup_every = _i == 3 ? 3 : 0;
     } else {
-        digits(&s, "fedadam");
+        digits(&s, _i == 0 ? "fedadam" : _i == 2 ? "ifca" : "hierarchical");
     }
     s.seed = (uint64_t)_i + 1;
     run(&s, (struct kedge_learn_host){.threads = 1}, &calm);
@@ -244,7 +246,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, the_engine_that_draws_as_jobs_makes_the_same_models, 0,
                         (int)(sizeof alike / sizeof alike[0]));
-    tcase_add_loop_test(t, faults_change_no_model, 0, 4);
+    tcase_add_loop_test(t, faults_change_no_model, 0, 5);
     tcase_add_test(t, threads_and_a_stop_change_nothing);
     tcase_add_loop_test(t, groups_are_found_left_and_made_anew, 0, 3);
     tcase_add_loop_test(t, what_no_job_does_is_refused_and_named, 0,
