@@ -196,12 +196,15 @@ static int check_choices(struct kedge_cli *c, const struct kedge_poc *p)
     kedge_buf_put_str(&text, "{\"name\":\"poc\",\"tenants\":[\"org-a\"],\"data\":\"d\",\"rounds\":1,"
                              "\"model\":{\"preset\":\"mclr\",\"inputs\":1,\"classes\":2}");
     kedge_poc_put_choices(p, &text);
+    if (p->groups > 1) {
+        kedge_poc_put_groups(p, &text);
+    }
     kedge_buf_put_str(&text, "}");
     bool plain = !strpbrk(p->strategy, "\"\\") && !strpbrk(p->rule, "\"\\") && !strpbrk(p->server, "\"\\");
     int err = plain ? kedge_job_spec_parse(kedge_buf_view(&text), &spec, &d)
                     : kedge_diag_set(&d, KEDGE_E_FORMAT, "expected names without quotes");
     kedge_buf_deinit(&text);
-    return err ? kedge_cli_usage(c, "--strategy, --rule, --server: %s", d.text) : 0;
+    return err ? kedge_cli_usage(c, "--strategy, --rule, --server, --groups: %s", d.text) : 0;
 }
 
 /* The settings and DIR, which is then the one argument that is left; 2 after a usage error, else 0. */

@@ -71,6 +71,7 @@ KEDGE_NODISCARD int kedge_poc_ask(struct kedge_poc *p, json_t *request, uint32_t
                                   struct kedge_diag *d);
 /* The keys of the job's spec that --strategy, --rule and --server choose, each with a comma in front. */
 void kedge_poc_put_choices(const struct kedge_poc *p, struct kedge_buf *out);
+void kedge_poc_put_groups(const struct kedge_poc *p, struct kedge_buf *out); /* those of a grouped job */
 KEDGE_NODISCARD int kedge_poc_sign_in(struct kedge_poc *p, struct kedge_diag *d);
 /* Submits (or finds) the job, joins it for all tenants, shows progress until it ends; *ret is its job.show.
  */

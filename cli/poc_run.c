@@ -206,6 +206,15 @@ void kedge_poc_put_choices(const struct kedge_poc *p, struct kedge_buf *out)
     }
 }
 
+void kedge_poc_put_groups(const struct kedge_poc *p, struct kedge_buf *out)
+{
+    kedge_buf_printf(out, ",\n  \"grouping\": \"flexcfl\",\n  \"groups\": %llu,\n  \"pretrain_steps\": 50",
+                     (unsigned long long)p->groups);
+    if (p->mixing[0]) {
+        kedge_buf_printf(out, ",\n  \"mixing\": \"%s\"", p->mixing);
+    }
+}
+
 static void put_spec(const struct kedge_poc *p, const char *name, bool grouped, struct kedge_buf *out)
 {
     bool digits = strcmp(p->dataset, "digits") == 0;
@@ -233,12 +242,7 @@ static void put_spec(const struct kedge_poc *p, const char *name, bool grouped, 
         kedge_buf_put_str(out, ",\n  \"evaluate_every\": 0");
     }
     if (grouped) {
-        kedge_buf_printf(out,
-                         ",\n  \"grouping\": \"flexcfl\",\n  \"groups\": %llu,\n  \"pretrain_steps\": 50",
-                         (unsigned long long)p->groups);
-        if (p->mixing[0]) {
-            kedge_buf_printf(out, ",\n  \"mixing\": \"%s\"", p->mixing);
-        }
+        kedge_poc_put_groups(p, out);
     }
     kedge_poc_put_choices(p, out);
     kedge_buf_put_str(out, "\n}\n");
