@@ -101,6 +101,9 @@ static void put_groups(const json_t *groups, const struct frame *f, struct kedge
     {
         long long group = (long long)kedge_cli_int(row, "group");
         double x = at_x(f, row), y = at_y(f, row);
+        if (json_object_get(row, "part_of")) {
+            continue; /* where the other one is */
+        }
         kedge_buf_printf(out, "<path d=\"M%.1f %.1fl9 9l-9 9l-9 -9z\" ", x, y - 9);
         put_paint(out, group);
         kedge_buf_printf(out, "><title>direction of group %lld</title></path>\n", group);

@@ -183,6 +183,32 @@ static void say_sites(const struct kedge_cli *c, const json_t *o)
     }
 }
 
+/* What happened to groups as a whole. */
+static void say_changes(const struct kedge_cli *c, const json_t *o)
+{
+    const json_t *row;
+    size_t i;
+    json_array_foreach(json_object_get(o, "changes"), i, row)
+    {
+        const char *how = kedge_cli_text(row, "how");
+        long long round = (long long)kedge_cli_int(row, "round"),
+                  group = (long long)kedge_cli_int(row, "group");
+        kedge_cli_say(c, "%s", i == 0 ? "\n" : "");
+        if (strcmp(how, "split") == 0) {
+            kedge_cli_say(c, "round %lld: group %lld was cut in two, group %lld is a part of it\n", round,
+                          group, (long long)kedge_cli_int(row, "part"));
+        } else if (strcmp(how, "merge") == 0) {
+            kedge_cli_say(c, "round %lld: group %lld became part of group %lld\n", round, group,
+                          (long long)kedge_cli_int(row, "into"));
+        } else {
+            kedge_cli_say(c,
+                          "round %lld: the groups had drifted (%.2f of their distance): the next round makes "
+                          "new ones\n",
+                          round, kedge_cli_real(row, "drift"));
+        }
+    }
+}
+
 /* First assignments are one line a round; who moved is told. */
 static void say_history(const struct kedge_cli *c, const json_t *o)
 {
@@ -297,6 +323,7 @@ int kedge_cmd_job_groups(struct kedge_cli *c)
     say_groups(c, o);
     say_distances(c, o);
     say_sites(c, o);
+    say_changes(c, o);
     say_history(c, o);
     err = svg ? write_picture(c, o, svg, &d) : KEDGE_OK;
     if (err) {

@@ -39,6 +39,9 @@ static void put_groups(const struct kedge_groups_view *v, struct kedge_buf *out)
         }
         kedge_hash_hex(&v->models[g], hex);
         kedge_buf_printf(out, "%s{\"group\":%u,\"sites\":%u,\"model\":\"%s\"", g ? "," : "", g, sites, hex);
+        if (v->merged_into[g] > 0) {
+            kedge_buf_printf(out, ",\"part_of\":%u", v->merged_into[g] - 1);
+        }
         if (v->has_directions) {
             kedge_hash_hex(&v->directions[g], hex);
             kedge_buf_printf(out, ",\"direction\":\"%s\"", hex);
@@ -117,6 +120,26 @@ static void put_moves(const struct kedge_groups_view *v, size_t most, struct ked
     kedge_buf_printf(out, "],\"moves_left_out\":%zu", first);
 }
 
+static void put_changes(const struct kedge_groups_view *v, size_t most, struct kedge_buf *out)
+{
+    static const char *const names[] = {"drift", "split", "merge"};
+    size_t first = most && v->change_count > most ? v->change_count - most : 0;
+    kedge_buf_put_str(out, ",\"changes\":[");
+    for (size_t i = first; i < v->change_count; i++) {
+        const struct kedge_groups_change *c = &v->changes[i];
+        kedge_buf_printf(out, "%s{\"round\":%u,\"how\":\"%s\",", i > first ? "," : "", c->round,
+                         names[c->event]);
+        if (c->event == KEDGE_GROUPS_DRIFTED) {
+            put_real(out, "drift", c->drift);
+        } else {
+            kedge_buf_printf(out, "\"group\":%u,\"%s\":%u", c->group,
+                             c->event == KEDGE_GROUPS_CUT ? "part" : "into", c->other);
+        }
+        kedge_buf_put_str(out, "}");
+    }
+    kedge_buf_printf(out, "],\"changes_left_out\":%zu", first);
+}
+
 void kedge_groups_view_json(const struct kedge_groups_view *v, size_t sites_max, size_t moves_max,
                             struct kedge_buf *out)
 {
@@ -125,6 +148,7 @@ void kedge_groups_view_json(const struct kedge_groups_view *v, size_t sites_max,
     put_cosines(v, out);
     put_sites(v, sites_max, out);
     put_moves(v, moves_max, out);
+    put_changes(v, moves_max, out);
     if (v->has_picture) {
         kedge_buf_put_str(out, ",");
         put_real(out, "picture_shown", v->shown);

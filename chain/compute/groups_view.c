@@ -82,7 +82,7 @@ static int take_step(struct kedgei_view_walk *w, uint64_t index)
         v->directions[g] = s->groups[g].direction;
         v->has_directions = v->has_directions && !kedge_hash_is_zero(&v->directions[g]);
     }
-    return KEDGE_OK;
+    return kedgei_groups_change(v, s);
 }
 
 static void *grown(void *items, size_t count, size_t *cap, size_t size)
@@ -437,6 +437,8 @@ void kedge_groups_view_deinit(struct kedge_groups_view *v)
 {
     kedge_mem_free(v->sites);
     kedge_mem_free(v->moves);
+    kedge_mem_free(v->changes);
     v->sites = NULL;
     v->moves = NULL;
+    v->changes = NULL;
 }

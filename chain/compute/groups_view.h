@@ -51,6 +51,18 @@ struct kedge_groups_site {
     double x, y;
 };
 
+/* What the close of a round said of groups as a whole. */
+enum kedge_groups_event {
+    KEDGE_GROUPS_DRIFTED, /* they have moved so far that the next round makes new ones */
+    KEDGE_GROUPS_CUT,     /* `other` was cut off `group` */
+    KEDGE_GROUPS_JOINED,  /* `group` has become part of `other` */
+};
+struct kedge_groups_change {
+    uint32_t round, group, other;
+    enum kedge_groups_event event;
+    double drift; /* of DRIFTED */
+};
+
 struct kedge_groups_view {
     struct kedge_id job;
     uint32_t round;  /* of the last step; groups are 0 when there was none */
@@ -63,6 +75,9 @@ struct kedge_groups_view {
     size_t site_count;
     struct kedge_groups_move *moves; /* by (round, tenant, entry) */
     size_t move_count;
+    uint32_t merged_into[KEDGE_GROUPS_MAX]; /* as the last step says: 1 + a group of which this one is part */
+    struct kedge_groups_change *changes;    /* by round */
+    size_t change_count, change_cap;
     bool has_picture;
     double shown; /* share of the spread of the directions that the picture's two axes have */
     double group_x[KEDGE_GROUPS_MAX], group_y[KEDGE_GROUPS_MAX];
@@ -81,6 +96,9 @@ void kedge_groups_view_deinit(struct kedge_groups_view *v);
  * "sites_left_out" and "moves_left_out". */
 void kedge_groups_view_json(const struct kedge_groups_view *v, size_t sites_max, size_t moves_max,
                             struct kedge_buf *out);
+
+/* groups_changes.c: what this step says of that, behind those before it. KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedgei_groups_change(struct kedge_groups_view *v, const struct kedge_st_step *step);
 
 /* groups_picture.c: cosines between count I32 files of the layout, count × count (rows of zero vectors are
  * 0); with ret_xy also their principal coordinates (grouping/picture.h), x and y of each, and the share of
