@@ -123,8 +123,7 @@ static void submit_done(struct kedge_host *h, struct kedge_item *item)
     } else {
         answer_job(w->req, job);
         struct kedge_digest models[KEDGE_GROUPS_MAX];
-        struct kedge_coord_event ev = {
-            .type = KEDGE_EV_JOB_SUBMIT, .job = job->slot, .params = &job->params};
+        struct kedge_coord_event ev = {.type = KEDGE_EV_JOB_SUBMIT, .job = job->slot, .params = &job->params};
         kedge_first_models_begin(job);
         kedge_first_models_tell(job, models, &ev);
         kedge_host_step(h, &ev);
@@ -201,6 +200,12 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
         return;
     }
     snprintf(job->token_hash, sizeof job->token_hash, "%s", token_hash);
+    if (job->params.has_root
+        && kedge_host_site_find(h, job->params.root_tenant, &job->params.root_site) == KEDGE_COORD_NONE) {
+        kedge_log(KEDGE_LOG_WARN, "job",
+                  "job=%s root site %s/%s is not signed in; no round opens before it is", job->spec.name.s,
+                  job->spec.tenants[job->spec.root_tenant].s, job->params.root_site.s);
+    }
     *w = (struct submit_work){.work = {{submit_done}, submit_run},
                               .req = req,
                               .job = job,
