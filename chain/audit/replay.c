@@ -218,7 +218,7 @@ static void replay_direction(const struct kedgei_replay *r, struct kedgei_decisi
     struct kedge_compute_sites members;
     int nomem = kedgei_inputs_sites(&in, &members);
     err = err ? err : nomem ? nomem : kedgei_replay_sink(&hasher, &sink);
-    err = err ? err : kedge_compute_direction(&d->job->layout, &members, &d->job->spec, sink, &diag);
+    err = err ? err : kedge_compute_made_direction(&d->job->layout, &members, &d->job->spec, sink, &diag);
     if (err) {
         kedgei_replay_failed(r, d, at, "direction", err, &diag, f);
     } else {

@@ -109,6 +109,11 @@ int kedge_compute_groups(const struct kedge_layout *layout, const struct kedge_c
               : spec->strategy->grouping == KEDGE_GROUPING_KIND_ONESHOT
                   ? cluster_oneshot(spec, gram, maxima, count, group, &groups)
                   : cluster_flexcfl(spec, round, gram, maxima, sites->tenant, count, group, &groups);
+        if (err == KEDGE_E_NO_DIRECTION) { /* all point nowhere: nothing tells their sites apart */
+            memset(group, 0, count * sizeof *group);
+            groups = 1;
+            err = KEDGE_OK;
+        }
         err = err ? kedge_diag_set(reterr, err, "grouping of %zu updates: %s", count,
                                    why.text[0] ? why.text : kedge_strerror(err))
                   : KEDGE_OK;

@@ -43,7 +43,8 @@ struct kedge_compute_sites {
     size_t count;           /* 1 … KEDGE_GRAM_VECTORS_MAX */
 };
 /* The groups of these updates, by what the spec says of groups, in this round; ret_group has an item for each
- * (KEDGE_GROUP_NONE: left out), *ret_groups the number of groups used. */
+ * (KEDGE_GROUP_NONE: left out), *ret_groups the number of groups used: one of all where every update is zero.
+ */
 KEDGE_NODISCARD int kedge_compute_groups(const struct kedge_layout *layout,
                                          const struct kedge_compute_sites *sites,
                                          const struct kedge_job_spec *spec, uint32_t round,
@@ -56,6 +57,11 @@ KEDGE_NODISCARD int kedge_compute_direction(const struct kedge_layout *layout,
                                             const struct kedge_compute_sites *members,
                                             const struct kedge_job_spec *spec, struct kedge_sink sink,
                                             struct kedge_diag *reterr);
+/* The same of a group that these updates make; zero where all of them are. */
+KEDGE_NODISCARD int kedge_compute_made_direction(const struct kedge_layout *layout,
+                                                 const struct kedge_compute_sites *members,
+                                                 const struct kedge_job_spec *spec, struct kedge_sink sink,
+                                                 struct kedge_diag *reterr);
 /* Newcomer: group of the largest cosine. An encrypted update is in memory as a whole meanwhile. */
 KEDGE_NODISCARD int kedge_compute_nearest(const struct kedge_layout *layout,
                                           const struct kedge_blob_at *update,

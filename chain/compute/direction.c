@@ -96,3 +96,19 @@ int kedge_compute_direction(const struct kedge_layout *layout, const struct kedg
     kedge_mem_free(tile);
     return err;
 }
+
+int kedge_compute_made_direction(const struct kedge_layout *layout, const struct kedge_compute_sites *members,
+                                 const struct kedge_job_spec *spec, struct kedge_sink sink,
+                                 struct kedge_diag *reterr)
+{
+    int err = kedge_compute_direction(layout, members, spec, sink, reterr);
+    if (err != KEDGE_E_NO_DIRECTION) {
+        return err;
+    }
+    int32_t *tile = kedge_mem_new(TILE, sizeof *tile);
+    struct kedgei_tensors none = {.layout = layout};
+    err = tile ? write_direction(&none, (size_t)layout->values_count, NULL, tile, sink, reterr)
+               : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a direction");
+    kedge_mem_free(tile);
+    return err;
+}

@@ -119,7 +119,8 @@ struct kedge_coord_job_params {
     uint32_t rounds;                         /* 1…KEDGE_ROUNDS_MAX */
     uint32_t sites_per_round;                /* 0: all candidates */
     uint32_t sites_min;                      /* candidates needed to open a round, ≥ 1 */
-    uint32_t quorum;                         /* accepted updates needed to close at the deadline, ≥ 1 */
+    uint32_t quorum;                         /* accepted updates needed to close at the deadline, ≥ 1; to make
+                                                groups anew at least as many as there are groups */
     uint64_t round_timeout_ns;
     uint64_t seed;
     uint32_t groups;         /* most groups at any time; 1: no grouping, no round 0 */

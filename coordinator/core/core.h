@@ -328,6 +328,8 @@ void kedgei_rows_refresh_all(struct kedge_coord *c, uint32_t job);
 void kedgei_assign_all(struct kedge_coord *c,
                        uint32_t job); /* a round is closed: the groups that it gave into the ledgers */
 void kedgei_next_round(struct kedge_coord *c, uint32_t job);
+/* Accepted updates that the round needs, once its sites are selected. */
+uint32_t kedgei_quorum(const struct job *j);
 /* The open round waits for nobody any more, only for what is in flight. */
 bool kedgei_is_due(const struct kedge_coord *c, const struct job *j);
 void kedgei_collect(struct kedge_coord *c, uint32_t job); /* the round is open: its clock starts */

@@ -200,7 +200,7 @@ static void start_collecting(struct kedge_coord *c, uint32_t job)
     struct job *j = &c->jobs[job];
     KEDGE_ASSERT(j->closed_round == KEDGE_COORD_NONE || j->round == j->closed_round + 1);
     KEDGE_ASSERT(j->selected_count >= 1);
-    j->quorum = j->params.quorum < j->selected_count ? j->params.quorum : j->selected_count;
+    j->quorum = kedgei_quorum(j);
     j->quorum = MUTANT(MUTANT_FORGET_QUORUM) ? 1 : j->quorum;
     j->base = j->round == 0 ? KEDGE_JOB_GROUPING : KEDGE_JOB_TRAINING;
     resume_assignments(c, job);

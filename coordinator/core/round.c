@@ -35,6 +35,14 @@ uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j)
     return at;
 }
 
+/* Of too few updates no groups are made anew: then there would be fewer, for nothing but who was away. */
+uint32_t kedgei_quorum(const struct job *j)
+{
+    bool anew = j->kind == KEDGE_TASK_PRETRAIN && j->round > 0 && j->model_count > j->params.quorum;
+    uint32_t quorum = anew ? j->model_count : j->params.quorum;
+    return quorum < j->selected_count ? quorum : j->selected_count;
+}
+
 /* Marks candidates and the selected among them, and asks for round-opened. */
 static void open_round(struct kedge_coord *c, uint32_t job)
 {
@@ -43,7 +51,7 @@ static void open_round(struct kedge_coord *c, uint32_t job)
     KEDGE_ASSERT(j->busy_count == 0 || MUTANT(MUTANT_MOVES_NOT_AWAITED));
     kedgei_select(c, j);
     KEDGE_ASSERT(j->selected_count >= 1);
-    j->quorum = j->params.quorum < j->selected_count ? j->params.quorum : j->selected_count;
+    j->quorum = kedgei_quorum(j);
     j->stage = STAGE_ROUND_OPENING;
     j->base = j->round == 0 ? KEDGE_JOB_GROUPING : KEDGE_JOB_TRAINING;
     j->wish_ns = UINT64_MAX;

@@ -80,7 +80,7 @@ int kedgei_close_direction(struct kedge_host *h, struct close_work *w, uint32_t 
                   ? kedgei_close_blob_begin(h, w->job->update_len, &writer, &sink, &w->models.diag)
                   : KEDGE_E_NOMEM;
     if (!err) {
-        err = kedge_compute_direction(&w->job->layout, &members, &w->job->spec, sink, &w->models.diag);
+        err = kedge_compute_made_direction(&w->job->layout, &members, &w->job->spec, sink, &w->models.diag);
         err = kedgei_close_blob_end(writer, err, &w->result->directions[group], &w->models.diag);
     }
     kedge_mem_free(files);

@@ -247,6 +247,36 @@ START_TEST(a_group_of_two_kinds_is_cut)
 }
 END_TEST
 
+static int put(void *arg, struct kedge_view bytes)
+{
+    kedge_buf_put(arg, bytes.ptr, bytes.len);
+    return KEDGE_OK;
+}
+
+/* Updates that point nowhere make one group, whose direction is zero: never a job that fails. */
+START_TEST(nothing_learnt)
+{
+    static const int32_t still[3][VALUES_MAX] = {{0}};
+    static const uint32_t one[3] = {0, 0, 0};
+    const struct kedge_compute_sites sites = {at, tenants, 3};
+    struct kedge_buf made;
+    struct kedge_diag d = {.text = ""};
+    set_up("flexcfl", MCLR, ",\"groups\":2");
+    expect_groups(still, 3, 1, one, 3);
+    kedge_buf_init(&made, 1 << 16);
+    const struct kedge_sink sink = {put, &made};
+    ck_assert_int_eq(kedge_compute_direction(&layout, &sites, &spec, sink, &d), KEDGE_E_NO_DIRECTION);
+    ck_assert_uint_eq(made.len, 0);
+    ck_assert_int_eq(kedge_compute_made_direction(&layout, &sites, &spec, sink, &d), KEDGE_OK);
+    ck_assert_uint_gt(made.len, 4 * layout.values_count);
+    for (size_t i = made.len - 4 * (size_t)layout.values_count; i < made.len; i++) {
+        ck_assert_uint_eq(made.ptr[i], 0);
+    }
+    kedge_buf_deinit(&made);
+    tear_down();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("compute cluster");
@@ -257,6 +287,7 @@ int main(void)
     tcase_add_test(t, its_directions_are_zero_in_front);
     tcase_add_test(t, drift_is_in_units_of_the_distance);
     tcase_add_test(t, groups_that_are_alike_become_one);
+    tcase_add_test(t, nothing_learnt);
     tcase_add_loop_test(t, a_group_of_two_kinds_is_cut, 0, 6);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

@@ -472,6 +472,34 @@ START_TEST(test_plan)
 }
 END_TEST
 
+/* Two groups are not made anew of one update, whatever the job's quorum: the round waits for a second. */
+START_TEST(test_regroup_of_too_few)
+{
+    struct host h;
+    host_open(&h);
+    h.params.groups = 2;
+    h.params.rounds = 4;
+    h.params.quorum = 1;
+    h.params.evaluate_every = 0;
+    load_job(&h, 1);
+    load_closed(&h, 1, T, 2, true);
+    load_group(&h, 0, 0, 0, true);
+    load_group(&h, 1, 0, 1, true);
+    host_simple(&h, KEDGE_EV_START);
+    for (uint32_t i = 0; i < SITES; i++) {
+        host_poll(&h, i, 100 + i);
+    }
+    host_main(&h, KEDGE_OK);
+    host_accept(&h, 0, P, 2, KEDGE_COORD_NONE, 1, 10);
+    h.now += h.params.round_timeout_ns;
+    host_simple(&h, KEDGE_EV_TIMER);
+    EXPECT(&h, "training>halted TIMEOUT");
+    host_accept(&h, 1, P, 2, KEDGE_COORD_NONE, 1, 11);
+    EXPECT(&h, "receipt q11 leaf=11; halted>training; close r2");
+    host_close(&h);
+}
+END_TEST
+
 /* Warm sites pretrain again, and one that was cold gets its first group; all who have one are stated anew. */
 START_TEST(test_regroup)
 {
@@ -617,6 +645,7 @@ int main(void)
     tcase_add_loop_test(tc, test_moves_restarted, 0, 2);
     tcase_add_loop_test(tc, test_plan, 0, (int)(sizeof plans / sizeof plans[0]));
     tcase_add_test(tc, test_regroup);
+    tcase_add_test(tc, test_regroup_of_too_few);
     tcase_add_test(tc, test_start_together);
     tcase_add_test(tc, test_choice);
     tcase_add_test(tc, test_choice_restarted);
