@@ -1,4 +1,6 @@
-/* Where edges meet: weights under a cap and the mean of their models, worked out by hand. */
+/* Where edges meet, and where a last model is near: weights under a cap, the mean of models, a distance,
+ * worked out by hand. */
+#include "chain/compute/last_model.h"
 #include "chain/compute/meet.h"
 
 #include <check.h>
@@ -81,12 +83,68 @@ START_TEST(models_by_hand)
 }
 END_TEST
 
+static void put(const char *path, const struct kedge_layout *layout, enum kedge_dtype type,
+                const void *values)
+{
+    struct kedge_buf file;
+    kedge_buf_init(&file, 4096);
+    ck_assert_int_eq(kedge_safetensors_header(layout, type, &file), KEDGE_OK);
+    kedge_buf_put(&file, values, 8 * sizeof(float));
+    ck_assert_int_eq(kedge_file_write(path, kedge_buf_view(&file), 0600, NULL), KEDGE_OK);
+    kedge_buf_deinit(&file);
+}
+
+/* From zeros, 12 and 16 quarters are 3 and 4: 5 from zeros, 2 from (3, 2), as far from (5, 4), which comes
+ * later. */
+START_TEST(last_model_by_hand)
+{
+    static const float base[8] = {0}, near[8] = {3, 2}, alike[8] = {5, 4};
+    static const int32_t update[8] = {12, 16};
+    const struct kedge_job_spec spec = {.scale = 2};
+    char dir[] = "/tmp/kedge-last-XXXXXX", path[4][64];
+    struct kedge_model_spec model;
+    struct kedge_layout layout;
+    uint32_t group;
+    double similarity;
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    ck_assert_int_eq(kedge_model_mclr(3, 2, &model, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_model_layout(&model, &layout, NULL), KEDGE_OK);
+    for (int i = 0; i < 4; i++) {
+        snprintf(path[i], sizeof path[i], "%s/%d", dir, i);
+    }
+    put(path[0], &layout, KEDGE_DTYPE_F32, base);
+    put(path[1], &layout, KEDGE_DTYPE_F32, near);
+    put(path[2], &layout, KEDGE_DTYPE_F32, alike);
+    put(path[3], &layout, KEDGE_DTYPE_I32, update);
+    const struct kedge_blob_at at = {.path = path[3]};
+    const char *const models[] = {path[0], path[1], path[2]};
+    ck_assert_int_eq(
+        kedge_compute_last_model(&spec, &layout, path[0], &at, models, 3, &group, &similarity, NULL),
+        KEDGE_OK);
+    ck_assert_uint_eq(group, 1);
+    ck_assert(similarity >= 1.0 / 3 && similarity <= 1.0 / 3);
+    ck_assert_int_eq(
+        kedge_compute_last_model(&spec, &layout, path[0], &at, models, 1, &group, &similarity, NULL),
+        KEDGE_OK);
+    ck_assert_uint_eq(group, 0);
+    ck_assert(similarity >= 1.0 / 6 && similarity <= 1.0 / 6);
+    ck_assert_int_eq(
+        kedge_compute_last_model(&spec, &layout, path[2], NULL, models, 3, &group, &similarity, NULL),
+        KEDGE_OK);
+    ck_assert_uint_eq(group, 2); /* nothing trained yet: the model itself */
+    ck_assert(similarity >= 1 && similarity <= 1);
+    kedge_layout_deinit(&layout);
+    ck_assert_int_eq(kedge_dir_remove(dir), KEDGE_OK);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("meet");
     TCase *t = tcase_create("meet");
     tcase_add_loop_test(t, weights_by_hand, 0, sizeof weights / sizeof weights[0]);
     tcase_add_test(t, models_by_hand);
+    tcase_add_test(t, last_model_by_hand);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
