@@ -2,6 +2,7 @@
 #include "chain/checkpoint.h"
 #include "common/base/mem.h"
 #include "crypto/keyfile.h"
+#include "tests/fixtures/effort.h"
 #include "tests/unit/audit/tampered.h"
 
 /* ---- files ---- */
@@ -445,7 +446,7 @@ START_TEST(test_out_of_memory)
     copy_base();
     ck_assert_int_eq(kedge_trust_read(at("fx/trust.json"), &trust, &d), KEDGE_OK);
     bool done = false;
-    for (long n = 1; !done && n < 100000; n += n < 40 ? 1 : 29) {
+    for (long n = 1; !done && n < 100000; n += n < 40 ? 1 : EFFORT(29, 97)) {
         struct kedge_audit_options options = {.threads = 1};
         struct kedge_audit_report r;
         kedge_mem_fail_at(n);
