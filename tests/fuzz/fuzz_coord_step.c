@@ -158,6 +158,11 @@ static void submit_job(struct world *w)
     p.start_together = how % 8 == 2;
     p.migrate_every = how / 8 % 4;
     p.regroup_every = how / 32 % 4;
+    p.has_root = p.groups == 1 && p.buffer == 0 && how % 8 == 3;
+    p.root_site.s[0] = (char)('z' - (char)(how / 32)); /* which may never come */
+    p.sites_per_round += p.has_root && p.sites_per_round == 1;
+    p.sites_min += p.has_root && p.sites_min == 1;
+    p.quorum += p.has_root && p.quorum == 1;
     struct kedge_digest initial[4];
     for (int i = 0; i < 4; i++) {
         memset(&initial[i], 1 + i, sizeof initial[i]);
