@@ -158,6 +158,8 @@ static void submit_job(struct world *w)
     p.start_together = how % 8 == 2;
     p.migrate_every = how / 8 % 4;
     p.regroup_every = how / 32 % 4;
+    p.buffer = p.groups == 1 && how % 8 >= 4 ? 1 + how / 32 % 3u : 0;
+    p.staleness_max = how / 8 % 4;
     p.has_root = p.groups == 1 && p.buffer == 0 && how % 8 == 3;
     p.root_site.s[0] = (char)('z' - (char)(how / 32)); /* which may never come */
     p.sites_per_round += p.has_root && p.sites_per_round == 1;
@@ -194,6 +196,10 @@ static void submit(struct world *w)
         ev.group = row && ev.kind != KEDGE_TASK_PRETRAIN ? row->group : KEDGE_COORD_NONE;
         if (ev.kind != KEDGE_TASK_PRETRAIN && row && row->group < view.model_count) {
             ev.base = view.models[row->group];
+        }
+        if (view.params->buffer > 0 && ev.kind == KEDGE_TASK_TRAIN && row && row->selected) {
+            ev.round = row->task_round; /* of its task, with the model that the round before left */
+            memset(&ev.base, ev.round > 1 ? 20 + (int)((ev.round - 1) % 100) : 1, sizeof ev.base);
         }
         if (view.params->site_chooses && ev.kind == KEDGE_TASK_TRAIN) {
             ev.group = ev.envelope.b[0] % view.model_count;
