@@ -210,7 +210,7 @@ struct kedge_audit_options {
     uint32_t threads;                          /* 0: one per processor, at most 64 */
     bool beside_coordinator; /* the folder is in use: open with locks; wants write access to the lock files */
     bool live;               /* unreferenced blobs and models not handed out yet are notes, not errors */
-    uint32_t read_timeout_s; /* for reading one ledger; 0: 60 and one more per 10 MB */
+    uint32_t read_timeout_s; /* for reading one ledger; 0: 60 and one more per 2 MB */
     uint64_t table_bytes;    /* of tables on the heap, beyond which they lie in files of $TMPDIR; 0: 16 MiB */
     kedge_audit_progress *progress; /* may be NULL */
     void *progress_arg;

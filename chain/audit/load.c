@@ -10,7 +10,7 @@
 
 enum {
     TIMEOUT_LEAST_S = 60,
-    BYTES_PER_S = 10 << 20,
+    BYTES_PER_S = 2 << 20,
     GROWS_MEANWHILE = 64 << 20, /* bytes, beside a coordinator */
 };
 

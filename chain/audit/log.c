@@ -305,6 +305,7 @@ size_t kedgei_log_lower(const struct kedgei_log *log, struct kedge_view key)
         } else {
             hi = mid;
         }
+        kedgei_log_breathe(log); /* a row and its text, each on pages of its own */
     }
     return lo;
 }

@@ -41,6 +41,7 @@ struct head {
 void kedgei_scratch_init(struct kedgei_scratch *s, uint64_t heap_max)
 {
     *s = (struct kedgei_scratch){.heap_max = heap_max ? heap_max : HEAP_DEFAULT};
+    s->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     int rc = pthread_mutex_init(&s->mutex, NULL);
     KEDGE_ASSERT(rc == 0);
 }
@@ -49,6 +50,9 @@ void kedgei_scratch_deinit(struct kedgei_scratch *s)
 {
     KEDGE_ASSERT(!s->regions && s->heap == 0);
     pthread_mutex_destroy(&s->mutex);
+    if (s->statm >= 0) {
+        close(s->statm);
+    }
 }
 
 /* ---- files ---- */
@@ -257,14 +261,10 @@ static uint64_t third_number(const char *text)
 }
 
 /* Bytes of files that this process has mapped in; 0 when the system does not say. */
-static uint64_t resident_files(void)
+static uint64_t resident_files(const struct kedgei_scratch *s)
 {
     char text[128];
-    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0) {
-        close(fd);
-    }
+    ssize_t n = s->statm >= 0 ? pread(s->statm, text, sizeof text - 1, 0) : -1;
     text[n > 0 ? n : 0] = '\0';
     return third_number(text) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
@@ -273,7 +273,7 @@ static uint64_t resident_files(void)
 static void look(struct kedgei_scratch *s)
 {
     pthread_mutex_lock(&s->mutex);
-    if (s->mapped > RESIDENT_MAX && resident_files() > RESIDENT_MAX) {
+    if (s->mapped > RESIDENT_MAX && resident_files(s) > RESIDENT_MAX) {
         for (const struct kedgei_region *r = s->regions; r; r = r->next) {
             (void)madvise(r->base, r->len, MADV_DONTNEED);
         }

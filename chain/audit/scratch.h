@@ -22,6 +22,7 @@ struct kedgei_scratch {
     uint64_t heap, mapped;         /* in use */
     struct kedgei_region *regions; /* maps */
     atomic_uint steps;             /* of loops, since the last look at what is resident */
+    int statm;                     /* of this process, open; -1: the system has none */
     struct kedge_diag diag;        /* why the last block was refused */
 };
 

@@ -19,6 +19,7 @@ enum { WATCH_MS = 200 };
 /* How the parent waits. */
 struct wait {
     uint64_t deadline_ns;
+    bool late;                /* it has passed */
     kedge_store_watch *watch; /* NULL: none */
     void *arg;
 };
@@ -69,8 +70,8 @@ static _Noreturn void run_child(int fd, kedge_store_guarded_fn *fn, void *arg, s
     _exit(0);
 }
 
-/* Reads exactly len bytes before the deadline, else false. */
-static bool receive_all(int fd, void *ptr, size_t len, const struct wait *w)
+/* Reads exactly len bytes before the deadline, else false; w->late: it was the deadline. */
+static bool receive_all(int fd, void *ptr, size_t len, struct wait *w)
 {
     uint8_t *p = ptr;
     while (len > 0) {
@@ -78,6 +79,7 @@ static bool receive_all(int fd, void *ptr, size_t len, const struct wait *w)
         if (w->deadline_ns != KEDGE_TIME_NEVER) {
             uint64_t now = kedge_os_now_ns();
             if (now >= w->deadline_ns) {
+                w->late = true;
                 return false;
             }
             uint64_t left_ms = (w->deadline_ns - now) / 1000000 + 1;
@@ -108,12 +110,14 @@ static bool receive_all(int fd, void *ptr, size_t len, const struct wait *w)
 }
 
 /* The child's message, or KEDGE_E_CORRUPT when it did not arrive whole. */
-static int receive_result(int fd, const struct wait *w, struct kedge_buf *ret_out, struct kedge_diag *reterr)
+static int receive_result(int fd, struct wait *w, struct kedge_buf *ret_out, struct kedge_diag *reterr)
 {
     struct header h;
     if (!receive_all(fd, &h, sizeof h, w)) {
         return kedge_diag_set(reterr, KEDGE_E_CORRUPT,
-                              "the process that read the store crashed or did not end: the store is damaged");
+                              w->late ? "the process that read the store did not end in time: a very slow "
+                                        "disk, or the store is damaged"
+                                      : "the process that read the store crashed: the store is damaged");
     }
     if (h.out_len > 0) {
         size_t room = ret_out ? ret_out->max - ret_out->len : 0;
