@@ -63,14 +63,14 @@ struct kedge_job_spec {
     uint32_t round_timeout_s;  /* default 3600 */
     uint32_t staleness_max;    /* asynchronous strategies: rounds for which an update waits, default 16 */
     const struct kedge_strategy
-        *strategy; /* a row of strategy/'s table; default "fedavg", grouped "flexcfl" */
+        *strategy;            /* a row of strategy/'s table; default "fedavg", grouped "flexcfl" */
     enum kedge_choose choose; /* what decides the number of groups: "fixed", "silhouette", "gap"; default: the
                                  strategy's */
     struct kedge_strategy_options options; /* the strategy's defaults and what the spec says */
     enum kedge_server server;              /* default: the strategy's */
     const struct kedge_rule *rule;         /* a row of aggregation/'s table; default "mean" */
     struct kedge_rule_params
-        rule_params; /* decimal strings "rule_fraction", "rule_bound"; default: the rule's */
+        rule_params;           /* decimal strings "rule_fraction", "rule_bound"; default: the rule's */
     uint32_t control_sites;    /* of strategy "scaffold": sites that share a control variate; else 0 */
     uint32_t root_tenant;      /* "root_site": "TENANT/SITE", of the rule that needs a root update, and … */
     struct kedge_id root_site; /* … of no other: place of the tenant, name of its site, else empty */
@@ -90,23 +90,25 @@ KEDGE_NODISCARD int kedge_job_spec_update_layout(const struct kedge_job_spec *sp
                                                  struct kedge_diag *reterr);
 KEDGE_NODISCARD int kedge_job_spec_control_layout(const struct kedge_layout *layout, struct kedge_layout *ret,
                                                   struct kedge_diag *reterr);
-/* Is this the site whose update is the root of trust (rule "root-trust")? place: of its tenant in the spec. */
+/* Is this the site whose update is the root of trust (rule "root-trust")? place: of its tenant in the spec.
+ */
 bool kedge_job_spec_is_root(const struct kedge_job_spec *spec, uint32_t place, const struct kedge_id *site);
-/* Models that the job begins with, each a group's of its own, without a pre-training; 1 where the first model is that
- * of all. */
+/* Models that the job begins with, each a group's of its own, without a pre-training; 1 where the first model
+ * is that of all. */
 uint32_t kedge_job_spec_models(const struct kedge_job_spec *spec);
-/* These models are random, each from a seed of its own (chain/compute/beginning.h); in hierarchical jobs they are one. */
+/* These models are random, each from a seed of its own (chain/compute/beginning.h); in hierarchical jobs they
+ * are one. */
 bool kedge_job_spec_begins_apart(const struct kedge_job_spec *spec);
 /* Sites choose whose model they train (IFCA); the nearest to a site's last model is theirs (FeSEM). */
 bool kedge_job_spec_is_chosen(const struct kedge_job_spec *spec);
 bool kedge_job_spec_goes_near(const struct kedge_job_spec *spec);
-/* Hierarchical: a group is an edge, a tenant is at the edge of its place in the spec; behind the step of some rounds
- * the edges' models meet. */
+/* Hierarchical: a group is an edge, a tenant is at the edge of its place in the spec; behind the step of some
+ * rounds the edges' models meet. */
 bool kedge_job_spec_has_edges(const struct kedge_job_spec *spec);
 uint32_t kedge_job_spec_edge(uint32_t place);
 bool kedge_job_spec_meets(const struct kedge_job_spec *spec, uint32_t round);
-/* What an update adds to its edge's weight at the next meeting: its samples where the rule counts samples, else 1;
- * nothing where the rule left it out (weight, of its row in the list, 0). */
+/* What an update adds to its edge's weight at the next meeting: its samples where the rule counts samples,
+ * else 1; nothing where the rule left it out (weight, of its row in the list, 0). */
 uint64_t kedge_job_spec_meeting_share(const struct kedge_job_spec *spec, uint64_t weight, uint64_t samples);
 /* The bounds between which the number of groups is chosen; both `groups` where that is the number. A
  * coordinator has room for *ret_most models. */
@@ -116,7 +118,8 @@ uint32_t kedge_job_spec_groups_most(const struct kedge_job_spec *spec);
 bool kedge_job_spec_refreshes(const struct kedge_job_spec *spec, uint32_t round);
 /* Directions that have moved so far ask for new groups: the next round makes them, unless it is the last. */
 bool kedge_job_spec_drifted(double drift);
-/* The first coordinate of what sites are grouped by: 0, or with one-shot clustering that of the last layer. */
+/* The first coordinate of what sites are grouped by: 0, or with one-shot clustering that of the last layer.
+ */
 uint64_t kedge_job_spec_sign_first(const struct kedge_job_spec *spec, const struct kedge_layout *layout);
 /* The word of the key "server" for what the spec has; static. */
 const char *kedge_job_spec_server_name(const struct kedge_job_spec *spec);

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "chain/job_spec_impl.h"
-#include "grouping/shift.h"
 
 static bool is_oneshot(const struct kedge_job_spec *s)
 {
@@ -89,7 +88,7 @@ bool kedge_job_spec_refreshes(const struct kedge_job_spec *spec, uint32_t round)
 
 bool kedge_job_spec_drifted(double drift)
 {
-    return drift > KEDGE_DRIFT_MOST;
+    return kedge_strategy_drifted(drift);
 }
 
 int kedgei_spec_check_refresh(const struct kedge_job_spec *s, struct kedge_diag *d)

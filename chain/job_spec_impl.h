@@ -9,23 +9,23 @@ struct json_t;
 /* Keys "strategy", "options", "server", "rule", "rule_fraction", "rule_bound", once "grouping" is read. */
 KEDGE_NODISCARD int kedgei_spec_read_strategy(const struct json_t *root, struct kedge_job_spec *s,
                                               struct kedge_diag *d);
-/* Key "control_sites" (job_spec_control.c), and what a job of strategy "scaffold" can not be besides; once all
- * else of the strategy is read. */
+/* Key "control_sites" (job_spec_control.c), and what a job of strategy "scaffold" can not be besides; once
+ * all else of the strategy is read. */
 KEDGE_NODISCARD int kedgei_spec_read_control(const struct json_t *root, struct kedge_job_spec *s,
                                              struct kedge_diag *d);
 /* Key "root_site" (job_spec_root.c), once the rule is read: there if and only if the rule needs one. Also the
  * least "sites_min", "quorum" and "sites_per_round" of such a job: the root's update and another. */
 KEDGE_NODISCARD int kedgei_spec_read_root(const struct json_t *root, struct kedge_job_spec *s,
                                           struct kedge_diag *d);
-/* Of a strategy that has groups without a pre-training (job_spec_groups.c): "groups" and what goes with them, once all
- * keys are read. */
+/* Of a strategy that has groups without a pre-training (job_spec_groups.c): "groups" and what goes with them,
+ * once all keys are read. */
 KEDGE_NODISCARD int kedgei_spec_check_groups(struct kedge_job_spec *s, const struct json_t *root,
                                              struct kedge_diag *d);
 /* Key "choose" (job_spec_choose.c), once the strategy is known. */
 KEDGE_NODISCARD int kedgei_spec_read_choose(const struct json_t *root, struct kedge_job_spec *s,
                                             struct kedge_diag *d);
-/* Of an asynchronous strategy (job_spec_buffer.c): "buffer", "staleness_max" and what goes with them, once all
- * keys are read. */
+/* Of an asynchronous strategy (job_spec_buffer.c): "buffer", "staleness_max" and what goes with them, once
+ * all keys are read. */
 KEDGE_NODISCARD int kedgei_spec_check_buffer(const struct kedge_job_spec *s, struct kedge_diag *d);
 enum { KEDGEI_STALENESS_DEFAULT = 16 };
 /* How many updates a round takes at most. */

@@ -30,7 +30,8 @@ static void put_word(char *list, size_t size, const char *word)
 /* What a coordinator does not run of a strategy, or NULL. */
 static const char *not_run(const struct kedge_strategy *row)
 {
-    bool grouped = row->grouping == KEDGE_GROUPING_KIND_FLEXCFL || row->grouping == KEDGE_GROUPING_KIND_ONESHOT;
+    bool grouped =
+        row->grouping == KEDGE_GROUPING_KIND_FLEXCFL || row->grouping == KEDGE_GROUPING_KIND_ONESHOT;
     if (row->comparison_only) {
         return "it is there to be compared with";
     }
@@ -139,7 +140,8 @@ static bool is_used(const struct kedge_job_spec *s, const struct kedge_strategy_
         {offsetof(struct kedge_strategy_options, fairness), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, edge_rounds), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, link), kedge_strategy_uses(s->strategy, option)},
-        {offsetof(struct kedge_strategy_options, most), s->choose != KEDGE_CHOOSE_FIXED || kedgei_spec_lives(s)},
+        {offsetof(struct kedge_strategy_options, most),
+         s->choose != KEDGE_CHOOSE_FIXED || kedgei_spec_lives(s)},
         {offsetof(struct kedge_strategy_options, refresh), kedgei_spec_lives(s)},
         {offsetof(struct kedge_strategy_options, merge), kedgei_spec_lives(s)},
         {offsetof(struct kedge_strategy_options, silhouette), kedgei_spec_lives(s)},

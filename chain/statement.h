@@ -267,7 +267,8 @@ struct kedge_st_job_opened {
     struct kedge_id job;
     uint64_t parameters; /* values of the model */
     struct kedge_hash initial_model;
-    uint32_t first_model_count; /* optional, 0: every group begins with the initial model; else of groups 1 … */
+    uint32_t
+        first_model_count; /* optional, 0: every group begins with the initial model; else of groups 1 … */
     struct kedge_st_first_model first_models[KEDGE_GROUPS_MAX - 1];
     uint32_t tenant_count;
     struct kedge_hash tenants[KEDGE_ST_TENANTS_MAX];
@@ -319,9 +320,10 @@ struct kedge_st_step_group {
     /* Optional, all zero where there is none: the model that the server's optimiser made, where that is not
      * `after`; the optimiser's state before (zeros: it begins) and after. */
     struct kedge_hash stepped, state_before, state_after;
-    struct kedge_hash made; /* the direction with which the group was made; all zero: `direction` is that one */
-    /* Where this close cut groups in two or made one of several, else zero. Groups are numbered from 1 in the last
-     * two, so that 0 is none. */
+    struct kedge_hash
+        made; /* the direction with which the group was made; all zero: `direction` is that one */
+    /* Where this close cut groups in two or made one of several, else zero. Groups are numbered from 1 in the
+     * last two, so that 0 is none. */
     struct kedge_hash whole; /* of a group that was cut: its direction before */
     uint32_t split_of;       /* of a part that was cut off: from which group */
     uint32_t merged_into;    /* of a group that has become part of another one, then and ever after */
@@ -333,8 +335,8 @@ struct kedge_st_step {
     uint32_t round;
     char rule[KEDGE_ST_RULE_MAX + 1];
     double eta;
-    double drift; /* how far directions that were estimated again are from those that the groups were made with
-                     (grouping/shift.h); 0: not at all, or none was estimated */
+    double drift; /* how far directions that were estimated again are from those that the groups were made
+                     with (grouping/shift.h); 0: not at all, or none was estimated */
     uint32_t group_count; /* at least 1 */
     struct kedge_st_step_group groups[KEDGE_GROUPS_MAX];
 };

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "grouping/shift.h"
+
 /* Options that a strategy does not read still have a value in range; EXCEPT_X leaves X to the row. */
 #define REST .adaptivity = 0.001, .shift = 0.2, .silhouette = 1, .most = 16
 #define LR .server_lr = 1
@@ -277,6 +279,11 @@ void kedge_strategy_groups(const struct kedge_strategy *strategy,
     size_t most = strategy->choose == KEDGE_CHOOSE_FIXED ? groups : (size_t)options->most;
     *ret_least = groups < most ? groups : most;
     *ret_most = groups < most ? most : groups;
+}
+
+bool kedge_strategy_drifted(double drift)
+{
+    return drift > KEDGE_DRIFT_MOST;
 }
 
 bool kedge_strategy_uses(const struct kedge_strategy *strategy, const struct kedge_strategy_option *option)

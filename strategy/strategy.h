@@ -98,6 +98,8 @@ const struct kedge_strategy *kedge_strategy_find(const char *name);
 void kedge_strategy_groups(const struct kedge_strategy *strategy,
                            const struct kedge_strategy_options *options, size_t groups, size_t *ret_least,
                            size_t *ret_most);
+/* Directions that moved by so much (kedge_group_drift) ask for new groups: KEDGE_DRIFT_MOST is what they may. */
+bool kedge_strategy_drifted(double drift);
 /* Whether the strategy reads this option: a spec that sets another is in error. */
 bool kedge_strategy_uses(const struct kedge_strategy *strategy, const struct kedge_strategy_option *option);
 

@@ -149,7 +149,8 @@ static void collect_refs(struct sweep *s)
         add_ref(s, a->tenant_count, &job->opened->subject, ROLE_OTHER, j, &a->main, job->opened->index);
         add_ref(s, a->tenant_count, &o->initial_model, ROLE_MODEL, j, &a->main, job->opened->index);
         for (uint32_t i = 0; i < o->first_model_count; i++) {
-            add_ref(s, a->tenant_count, &o->first_models[i].model, ROLE_MODEL, j, &a->main, job->opened->index);
+            add_ref(s, a->tenant_count, &o->first_models[i].model, ROLE_MODEL, j, &a->main,
+                    job->opened->index);
         }
         for (size_t r = 0; r < job->round_count; r++) {
             ref_round(s, j, &job->rounds[r]);

@@ -137,7 +137,7 @@ int kedgei_mark_erased(struct kedgei_replay *r)
         case KEDGEI_DRIFT:
         case KEDGEI_JOINED:
         case KEDGEI_MEETING: /* of models, weighted by what statements say */
-            break; /* no updates among their inputs */
+            break;           /* no updates among their inputs */
         }
         r->a->counts.decisions_erased += d->erased > 0;
     }

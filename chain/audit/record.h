@@ -88,7 +88,7 @@ struct kedgei_log {
 
 struct kedgei_round {
     uint32_t number;
-    bool pretrain; /* its updates make groups: round 0, and when groups are made anew */
+    bool pretrain;       /* its updates make groups: round 0, and when groups are made anew */
     uint32_t grouped_in; /* the last round up to this one in which groups were made, 0: none */
     struct kedgei_fact *opened, *step;
     uint32_t aggregate_count;
@@ -102,9 +102,9 @@ struct kedgei_job {
     bool usable; /* spec and layout are known */
     struct kedge_job_spec spec;
     struct kedge_layout layout, update_layout; /* of a training update */
-    int32_t limit;                            /* largest |q| of an update */
-    uint32_t tenants[KEDGE_SPEC_TENANTS_MAX]; /* indexes of tenants' logs, as in the spec */
-    uint32_t groups;                          /* after the first round; 1 before */
+    int32_t limit;                             /* largest |q| of an update */
+    uint32_t tenants[KEDGE_SPEC_TENANTS_MAX];  /* indexes of tenants' logs, as in the spec */
+    uint32_t groups;                           /* after the first round; 1 before */
     struct kedgei_round *rounds;
     size_t round_count, round_cap;
     struct kedgei_fact *releases[KEDGE_GROUPS_MAX];
@@ -268,20 +268,21 @@ bool kedgei_refreshes(const struct kedgei_job *job, const struct kedgei_round *r
 /* Its close asked for new groups. */
 bool kedgei_drifted(const struct kedgei_round *round);
 /* What a step says of directions against the step before it. */
-void kedgei_check_refreshed(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_round *round,
-                            const struct kedgei_fact *fact);
+void kedgei_check_refreshed(struct kedgei_audit *a, const struct kedgei_job *job,
+                            const struct kedgei_round *round, const struct kedgei_fact *fact);
 /* given.c: what is wrong with the statement that follows a row of this update, NULL: nothing. */
 const char *kedgei_row_given(const struct kedgei_job *job, const struct kedgei_round *round,
                              const struct kedgei_log *log, const struct kedgei_fact *update,
                              const struct kedge_input_row *row);
 /* ---- reshape.c: groups that are cut and joined ---- */
 /* What a step says of that. */
-void kedgei_check_reshaped(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_round *round,
-                           const struct kedgei_fact *fact);
+void kedgei_check_reshaped(struct kedgei_audit *a, const struct kedgei_job *job,
+                           const struct kedgei_round *round, const struct kedgei_fact *fact);
 /* This step makes its model of several groups'. */
 bool kedgei_is_joined(const struct kedgei_job *job, const struct kedgei_round *round,
                       const struct kedgei_fact *step, uint32_t group);
-/* The direction in force behind this step: of a group that is part of another one that one's. NULL: no such group.
+/* The direction in force behind this step: of a group that is part of another one that one's. NULL: no such
+ * group.
  */
 const struct kedge_hash *kedgei_direction_of(const struct kedgei_fact *step, uint32_t group);
 /* The direction that a closed round of training has estimated of the group, before it was cut; NULL: none. */
@@ -299,7 +300,8 @@ KEDGE_NODISCARD int kedgei_trained_collect(struct kedgei_audit *a);
 const struct kedgei_fact *kedgei_trained_before(const struct kedgei_audit *a, const struct kedgei_log *log,
                                                 const struct kedge_id *job, const struct kedge_id *site,
                                                 uint64_t index);
-/* Where sites choose: whether this group was the site's choice in front of the entry, or at the close of the round. */
+/* Where sites choose: whether this group was the site's choice in front of the entry, or at the close of the
+ * round. */
 bool kedgei_chose(const struct kedgei_audit *a, const struct kedgei_round *round,
                   const struct kedgei_log *log, const struct kedge_st_evaluation *e, uint64_t index);
 /* The model that a group begins with, as job-opened says. */

@@ -100,7 +100,8 @@ static void replay_initial(const struct kedgei_replay *r, struct kedgei_decision
     kedge_hasher_free(hasher);
 }
 
-/* The root site's number among the candidates; their count: there is none, or it is missing (verify says so). */
+/* The root site's number among the candidates; their count: there is none, or it is missing (verify says so).
+ */
 static uint32_t root_of(const struct kedge_job_spec *spec, const struct kedgei_inputs *in)
 {
     uint32_t i = 0;
@@ -424,14 +425,12 @@ static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
 {
     static void (*const by_kind[])(const struct kedgei_replay *, struct kedgei_decision *,
                                    struct kedgei_findings *) = {
-        [KEDGEI_INITIAL] = replay_initial,      [KEDGEI_SELECTION] = replay_selection,
-        [KEDGEI_GROUPING] = replay_grouping,    [KEDGEI_DIRECTION] = replay_direction,
-        [KEDGEI_ASSIGNED] = replay_assigned,    [KEDGEI_AGGREGATE] = kedgei_replay_aggregate,
-        [KEDGEI_MIXING] = kedgei_replay_mixing, [KEDGEI_SERVER] = kedgei_replay_server,
-        [KEDGEI_MEETING] = kedgei_replay_meeting,
-        [KEDGEI_NEAREST] = kedgei_replay_nearest,
-        [KEDGEI_DRIFT] = kedgei_replay_drift,
-        [KEDGEI_RESHAPE] = kedgei_replay_reshape,
+        [KEDGEI_INITIAL] = replay_initial,        [KEDGEI_SELECTION] = replay_selection,
+        [KEDGEI_GROUPING] = replay_grouping,      [KEDGEI_DIRECTION] = replay_direction,
+        [KEDGEI_ASSIGNED] = replay_assigned,      [KEDGEI_AGGREGATE] = kedgei_replay_aggregate,
+        [KEDGEI_MIXING] = kedgei_replay_mixing,   [KEDGEI_SERVER] = kedgei_replay_server,
+        [KEDGEI_MEETING] = kedgei_replay_meeting, [KEDGEI_NEAREST] = kedgei_replay_nearest,
+        [KEDGEI_DRIFT] = kedgei_replay_drift,     [KEDGEI_RESHAPE] = kedgei_replay_reshape,
         [KEDGEI_JOINED] = kedgei_replay_joined,
     };
     struct kedgei_replay *r = arg; /* each call writes to its own decision only */

@@ -95,21 +95,24 @@ KEDGE_NODISCARD int kedgei_inputs_read(const struct kedgei_replay *r, const stru
 KEDGE_NODISCARD int kedgei_inputs_add(struct kedgei_inputs *in, const struct kedgei_audit *a,
                                       const struct kedgei_job *job, uint32_t place,
                                       const struct kedge_input_row *row);
-/* reshape.c: the groups of which a group-assigned names the one that its site's update is nearest to: the first
- * `groups`, of a site that was cut off the part and what it was cut from, or (0) the one that it names. How many. */
+/* reshape.c: the groups of which a group-assigned names the one that its site's update is nearest to: the
+ * first `groups`, of a site that was cut off the part and what it was cut from, or (0) the one that it names.
+ * How many. */
 uint32_t kedgei_chosen_among(const struct kedgei_decision *d, uint32_t groups,
                              uint32_t ret[KEDGE_GROUPS_MAX]);
-/* refresh.c: sites that had this group when the round closed (KEDGE_GROUP_NONE: any), with the update that gave it,
- * leaf: the entry that says so. chosen: those who speak for their groups. */
+/* refresh.c: sites that had this group when the round closed (KEDGE_GROUP_NONE: any), with the update that
+ * gave it, leaf: the entry that says so. chosen: those who speak for their groups. */
 KEDGE_NODISCARD int kedgei_members_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
                                         bool chosen, struct kedgei_inputs *ret);
 void kedgei_replay_reshape(const struct kedgei_replay *r, struct kedgei_decision *d,
                            struct kedgei_findings *f);
-void kedgei_replay_joined(const struct kedgei_replay *r, struct kedgei_decision *d, struct kedgei_findings *f);
+void kedgei_replay_joined(const struct kedgei_replay *r, struct kedgei_decision *d,
+                          struct kedgei_findings *f);
 /* refresh.c: likewise of a direction that was estimated again: the newest updates of the group's sites. */
 KEDGE_NODISCARD int kedgei_signs_read(const struct kedgei_replay *r, const struct kedgei_decision *d,
                                       struct kedgei_inputs *ret);
-void kedgei_replay_estimate(const struct kedgei_replay *r, struct kedgei_decision *d, struct kedgei_findings *f);
+void kedgei_replay_estimate(const struct kedgei_replay *r, struct kedgei_decision *d,
+                            struct kedgei_findings *f);
 void kedgei_replay_drift(const struct kedgei_replay *r, struct kedgei_decision *d, struct kedgei_findings *f);
 /* Candidates of all tenants in the order (tenant id, site id); likewise. */
 KEDGE_NODISCARD int kedgei_candidates_read(const struct kedgei_replay *r, const struct kedgei_decision *d,

@@ -40,7 +40,8 @@ static bool is_pretrain(const struct kedgei_job *job, const struct kedgei_round 
     enum kedge_task_kind prior = !last            ? KEDGE_TASK_NONE
                                  : last->pretrain ? KEDGE_TASK_PRETRAIN
                                                   : KEDGE_TASK_TRAIN;
-    return kedge_coord_round_kind(&params, number, prior, last && kedgei_drifted(last)) == KEDGE_TASK_PRETRAIN;
+    return kedge_coord_round_kind(&params, number, prior, last && kedgei_drifted(last))
+           == KEDGE_TASK_PRETRAIN;
 }
 
 int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct kedgei_fact *fact)
@@ -69,11 +70,12 @@ int kedgei_round_opened(struct kedgei_audit *a, struct kedgei_job *job, struct k
     KEDGE_ASSERT(job->rounds);
     bool pretrain = is_pretrain(job, last_round(job), number); /* `last` may have moved */
     last = last_round(job);
-    job->rounds[job->round_count++] =
-        (struct kedgei_round){.number = number,
-                              .pretrain = pretrain,
-                              .grouped_in = pretrain ? number : last ? last->grouped_in : 0,
-                              .opened = fact};
+    job->rounds[job->round_count++] = (struct kedgei_round){.number = number,
+                                                            .pretrain = pretrain,
+                                                            .grouped_in = pretrain ? number
+                                                                          : last   ? last->grouped_in
+                                                                                   : 0,
+                                                            .opened = fact};
     if ((o->round_kind == KEDGE_TRAIN_PRETRAIN) != pretrain) {
         kedgei_error(f, KEDGE_AUDIT_ROUND, &a->main, fact->index, "round %u has the wrong kind", number);
     }
@@ -200,7 +202,9 @@ static void check_state(struct kedgei_audit *a, const struct kedgei_job *job,
         kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
                      "group %u: the state of the server's optimiser does not go on from the step before", i);
     }
-    if (kedge_hash_is_zero(&g->stepped) == (steps && (is_mixed(job, round) || kedgei_meets(job, round) || kedgei_is_joined(job, round, fact, i)))) {
+    if (kedge_hash_is_zero(&g->stepped)
+        == (steps
+            && (is_mixed(job, round) || kedgei_meets(job, round) || kedgei_is_joined(job, round, fact, i)))) {
         kedgei_error(&a->findings, KEDGE_AUDIT_STEP, &a->main, fact->index,
                      "group %u: a model between the server's step and what other groups add is %s", i,
                      kedge_hash_is_zero(&g->stepped) ? "missing" : "stated where there is none");

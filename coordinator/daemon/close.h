@@ -26,11 +26,11 @@ struct close_input {
     struct kedge_blob_at file; /* at path */
     bool left_out;
 };
-/* A site with a group: in a round in which groups are made anew one that sent nothing to it, where directions are
- * estimated again any. In site order. */
+/* A site with a group: in a round in which groups are made anew one that sent nothing to it, where directions
+ * are estimated again any. In site order. */
 struct close_other {
     uint32_t site, former;
-    uint32_t tenant; /* place in the spec */
+    uint32_t tenant;          /* place in the spec */
     struct kedge_hash update; /* by which it was given its group */
 };
 struct close_work;

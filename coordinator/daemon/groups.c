@@ -43,7 +43,8 @@ static int find_nearest(struct kedge_host *h, struct group_work *w, uint32_t fir
             : kedge_compute_nearest(&w->job->layout, &at, directions, count, ret_group, &w->cosine, &w->diag);
     bool is_gone = kedge_blobs_find(h->tenants[h->sites[w->site].tenant].log.blobs, &w->update, NULL)
                    == KEDGE_E_NOT_FOUND;
-    bool of_close = w->how == KEDGE_GROUP_RECLUSTER || w->how == KEDGE_GROUP_SPLIT || w->how == KEDGE_GROUP_MERGE;
+    bool of_close =
+        w->how == KEDGE_GROUP_RECLUSTER || w->how == KEDGE_GROUP_SPLIT || w->how == KEDGE_GROUP_MERGE;
     if (err && is_gone && of_close && !w->assign) { /* erased: similar to nothing */
         w->cosine = 0;
         return KEDGE_OK;
@@ -228,16 +229,18 @@ static void start(struct kedge_host *h, struct kedge_job *job, const struct kedg
     bool known = kedge_coord_job(h->coord, job->slot, &view);
     const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, fx->site);
     KEDGE_ASSERT(w && known && row && view.model_count >= 1);
-    *w = (struct group_work){.work = {{group_done}, group_run},
-                             .job = job,
-                             .site = fx->site,
-                             .group = !assign ? fx->group : job->trained ? row->group : KEDGE_COORD_NONE,
-                             .round = fx->round,
-                             .groups = view.model_count,
-                             .assign = assign,
-                             .how = how_of(job, fx),
-                             .update = job->trained ? job->trained[fx->site].update
-                                                    : job->pretrain[fx->site]};
+    *w =
+        (struct group_work){.work = {{group_done}, group_run},
+                            .job = job,
+                            .site = fx->site,
+                            .group = !assign        ? fx->group
+                                     : job->trained ? row->group
+                                                    : KEDGE_COORD_NONE,
+                            .round = fx->round,
+                            .groups = view.model_count,
+                            .assign = assign,
+                            .how = how_of(job, fx),
+                            .update = job->trained ? job->trained[fx->site].update : job->pretrain[fx->site]};
     kedge_buf_init(&w->envelope, KEDGE_ENTRY_MAX);
     kedge_buf_init(&w->key, KEDGE_IDEM_KEY_MAX);
     kedge_host_work(h, &w->work);

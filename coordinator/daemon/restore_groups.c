@@ -155,8 +155,8 @@ static int reshape_groups(struct kedge_walk *w)
         }
         for (uint32_t to = 0; to < job->model_count && !err; to++) {
             if (job->split_of[to] == from + 1) {
-                err = kedge_host_cut(h, job, h->sites[site].tenant, &job->pretrain[site], job->directions, from,
-                                     to, &ev.group, w->d);
+                err = kedge_host_cut(h, job, h->sites[site].tenant, &job->pretrain[site], job->directions,
+                                     from, to, &ev.group, w->d);
             }
         }
         if (!err && ev.group != from) {

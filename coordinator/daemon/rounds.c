@@ -230,7 +230,8 @@ static int add_step(struct kedge_job *job, struct kedge_statement *st, struct ke
                                                        .state_after = r->state_after[g]};
         refs[ref_count++] = r->aggregate[g];
         refs[ref_count++] = r->after[g];
-        if ((r->mixed || r->met || r->joined[g]) && r->trained[g] && kedge_server_states(job->spec.server) > 0) {
+        if ((r->mixed || r->met || r->joined[g]) && r->trained[g]
+            && kedge_server_states(job->spec.server) > 0) {
             step->groups[g].stepped = r->stepped[g];
             refs[ref_count++] = r->stepped[g];
         }

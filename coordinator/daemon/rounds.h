@@ -18,7 +18,8 @@ struct kedge_round_result {
     struct kedge_hash directions[KEDGE_GROUPS_MAX];
     struct kedge_hash made[KEDGE_GROUPS_MAX]; /* with which groups were made, zero: `directions` */
     double drift;                             /* how far the ones are from the others, where it was asked */
-    /* groups that the close cuts or joins, numbered from 1 as in the step; merged_into also of earlier ones */
+    /* groups that the close cuts or joins, numbered from 1 as in the step; merged_into also of earlier ones
+     */
     struct kedge_hash whole[KEDGE_GROUPS_MAX];
     uint32_t split_of[KEDGE_GROUPS_MAX], merged_into[KEDGE_GROUPS_MAX];
     bool joined[KEDGE_GROUPS_MAX]; /* `after` is made of several groups' models */
@@ -27,7 +28,7 @@ struct kedge_round_result {
     struct kedge_hash state_before[KEDGE_GROUPS_MAX], state_after[KEDGE_GROUPS_MAX];
     bool trained[KEDGE_GROUPS_MAX];
     bool mixed;
-    bool met; /* edges: `after` is that of all */
+    bool met;                         /* edges: `after` is that of all */
     uint64_t since[KEDGE_GROUPS_MAX]; /* edges: kedge_job.since behind this round */
     uint32_t aggregate_count;
     struct kedge_st_aggregate *aggregates; /* aggregate_count, owned */
@@ -44,13 +45,13 @@ KEDGE_NODISCARD int kedge_host_regrouped(struct kedge_host *h, const struct kedg
                                          uint32_t *ret_group, struct kedge_diag *d);
 /* Groups that have become part of another one are found where that one is: its direction in their places. */
 void kedge_host_merged_directions(struct kedge_hash *directions, const uint32_t *merged_into);
-/* Where a site of group `from` goes when that is cut and `to` cut off: to the nearer of the two directions, the
- * first of equal ones; from where its update is gone. Any thread. */
+/* Where a site of group `from` goes when that is cut and `to` cut off: to the nearer of the two directions,
+ * the first of equal ones; from where its update is gone. Any thread. */
 KEDGE_NODISCARD int kedge_host_cut(struct kedge_host *h, const struct kedge_job *job, uint32_t tenant,
                                    const struct kedge_hash *update, const struct kedge_hash *directions,
                                    uint32_t from, uint32_t to, uint32_t *ret_group, struct kedge_diag *d);
-/* Of a job in which the model nearest to a site's last one is the site's: which group that is of, among so many; with
- * groups of 0 how similar *ret_group's is. What is gone changes nothing. Any thread. */
+/* Of a job in which the model nearest to a site's last one is the site's: which group that is of, among so
+ * many; with groups of 0 how similar *ret_group's is. What is gone changes nothing. Any thread. */
 KEDGE_NODISCARD int kedge_host_last_model(struct kedge_host *h, const struct kedge_job *job, uint32_t site,
                                           uint32_t groups, uint32_t *ret_group, double *ret_similarity,
                                           struct kedge_diag *d);
