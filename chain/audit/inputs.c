@@ -64,10 +64,9 @@ static void check_candidate(const struct round_check *c, const struct kedgei_log
     const struct kedgei_fact *enrolled = kedgei_log_find(log, "site-enrolled/%s", row->site.s);
     const struct kedgei_fact *revoked = kedgei_log_find(log, "site-revoked/%s", row->site.s);
     const struct kedgei_fact *joined = joined_fact(c, log);
-    const struct kedgei_fact *chosen =
-        kedge_job_spec_is_chosen(&c->job->spec)
-            ? kedgei_trained_before(c->a, log, &c->job->id, &row->site, before)
-            : NULL;
+    const struct kedgei_fact *chosen = kedge_job_spec_is_chosen(&c->job->spec)
+                                           ? kedgei_trained_before(c->a, log, &c->job->id, &row->site, before)
+                                           : NULL;
     if (!enrolled || enrolled->index >= after) {
         kedgei_error(c->f, KEDGE_AUDIT_SITE_UNKNOWN, &c->a->main, at,
                      "candidate \"%s\" of \"%s\" was not signed in", row->site.s, log->name);
@@ -80,10 +79,10 @@ static void check_candidate(const struct round_check *c, const struct kedgei_log
         kedgei_error(c->f, KEDGE_AUDIT_NOT_JOINED, &c->a->main, at,
                      "\"%s\" has candidates, but had not joined job \"%s\"", log->name, c->job->id.s);
     }
-    bool group_fits =
-        chosen ? row->group == ((const struct kedge_st_update *)chosen->body)->group
-               : row->group == kedgei_first_group(c->a, c->job, log)
-                     || kedgei_group_was(log, &c->job->id, &row->site, before, after, row->group);
+    bool group_fits = chosen
+                          ? row->group == ((const struct kedge_st_update *)chosen->body)->group
+                          : row->group == kedgei_first_group(c->a, c->job, log)
+                                || kedgei_group_was(log, &c->job->id, &row->site, before, after, row->group);
     bool plain = row->leaf == 0 && row->weight == 0 && row->reason[0] == '\0'
                  && kedge_hash_is_zero(&row->leaf_hash) && kedge_hash_is_zero(&row->update);
     if (!kedgei_opened_row_fits(c->job, c->round, row) || !plain || !group_fits) {
@@ -447,7 +446,8 @@ static void check_round(struct round_check *c)
     }
 }
 
-/* Lists of an asynchronous job's rounds name updates of earlier ones: they are looked at one behind the other.
+/* Lists of an asynchronous job's rounds name updates of earlier ones: they are looked at one behind the
+ * other.
  */
 static void check_rounds(void *arg, uint64_t i, struct kedgei_findings *f)
 {

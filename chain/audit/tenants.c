@@ -47,8 +47,9 @@ static bool was_in_group(const struct kedgei_log *log, const struct kedge_st_eva
 {
     uint64_t least = round->step ? kedgei_anchored_before(log, round->step->index) : index;
     const struct kedgei_fact *stated =
-        kedgei_regroups(round) ? kedgei_log_find(log, "group-assigned/%s/%s/%08u", e->job.s, e->site.s, e->round)
-                               : NULL;
+        kedgei_regroups(round)
+            ? kedgei_log_find(log, "group-assigned/%s/%s/%08u", e->job.s, e->site.s, e->round)
+            : NULL;
     least = stated && stated->index >= least ? stated->index + 1 : least;
     return kedgei_group_was(log, &e->job, &e->site, least < index ? least : index, index, e->group);
 }
@@ -80,10 +81,9 @@ static void check_evaluation(struct kedgei_audit *a, const struct kedgei_log *lo
                      (unsigned long long)e->correct, (unsigned long long)e->samples);
     }
     bool grouped = job->spec.grouping != KEDGE_GROUPING_NONE || kedge_job_spec_goes_near(&job->spec);
-    bool is_own = grouped ? round && was_in_group(log, e, round, fact->index)
-                  : kedge_job_spec_is_chosen(&job->spec)
-                      ? kedgei_chose(a, round, log, e, fact->index)
-                      : e->group == kedgei_first_group(a, job, log);
+    bool is_own = grouped                                ? round && was_in_group(log, e, round, fact->index)
+                  : kedge_job_spec_is_chosen(&job->spec) ? kedgei_chose(a, round, log, e, fact->index)
+                                                         : e->group == kedgei_first_group(a, job, log);
     if (!is_own) {
         kedgei_error(&a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
                      "site \"%s\" evaluated group %u, not its own", e->site.s, e->group);

@@ -1,5 +1,5 @@
-/* What a site trained last, in jobs in which that says more of it than group-assigned statements do: where sites
- * choose, their group. And the models that groups begin with. */
+/* What a site trained last, in jobs in which that says more of it than group-assigned statements do: where
+ * sites choose, their group. And the models that groups begin with. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,8 +112,9 @@ void kedgei_check_first_models(struct kedgei_audit *a, const struct kedgei_job *
         fits = fits && o->first_models[i].group == i + 1;
     }
     if (!fits) {
-        kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, job->opened->index,
-                     "job \"%s\": states first models of %u groups besides the initial model, expected %u, from 1 on",
-                     job->id.s, o->first_model_count, expected);
+        kedgei_error(
+            &a->findings, KEDGE_AUDIT_JOB, &a->main, job->opened->index,
+            "job \"%s\": states first models of %u groups besides the initial model, expected %u, from 1 on",
+            job->id.s, o->first_model_count, expected);
     }
 }

@@ -24,10 +24,11 @@ static int measure(struct kedge_site_host *h, uint64_t serial, const struct kedg
     struct kedge_metrics m = {.samples = 0};
     int err = kedge_client_ask(h, serial, request_of(h, t, base), false, false, &m, d);
     if (!err && !m.has_base_loss) {
-        err = kedge_diag_set(d, KEDGE_E_TRAINER,
-                             "trainer: its answer to \"measure\" lacks base_loss, by which a site chooses with "
-                             "strategy \"%s\"",
-                             h->spec->strategy->name);
+        err =
+            kedge_diag_set(d, KEDGE_E_TRAINER,
+                           "trainer: its answer to \"measure\" lacks base_loss, by which a site chooses with "
+                           "strategy \"%s\"",
+                           h->spec->strategy->name);
     }
     *ret_loss = m.base_loss;
     return err;

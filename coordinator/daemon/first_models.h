@@ -9,8 +9,10 @@
 struct kedge_host;
 struct kedge_job;
 
-/* Makes them blobs of the main chain, once the initial model is known; the same ones however often. On any thread. */
-KEDGE_NODISCARD int kedge_first_models_make(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d);
+/* Makes them blobs of the main chain, once the initial model is known; the same ones however often. On any
+ * thread. */
+KEDGE_NODISCARD int kedge_first_models_make(struct kedge_host *h, struct kedge_job *job,
+                                            struct kedge_diag *d);
 /* Puts them into job-opened, with refs to their blobs behind *ref_count; and takes them from it. */
 void kedge_first_models_state(const struct kedge_job *job, struct kedge_st_job_opened *ret,
                               struct kedge_hash *refs, size_t *ref_count);

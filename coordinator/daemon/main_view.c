@@ -268,8 +268,9 @@ static int look_into_job(void *arg, struct kedge_view key, uint64_t index)
         return 0; /* joined, and not opened yet */
     }
     s->err = err;
-    s->found = !err && names_viewer(&s->st->u.job_opened, s->viewer->salted)
-               && (kedge_hash_eq(&s->st->subject, s->digest) || is_first_model(&s->st->u.job_opened, s->digest));
+    s->found =
+        !err && names_viewer(&s->st->u.job_opened, s->viewer->salted)
+        && (kedge_hash_eq(&s->st->subject, s->digest) || is_first_model(&s->st->u.job_opened, s->digest));
     return err || s->found ? 1 : 0;
 }
 

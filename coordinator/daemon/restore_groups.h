@@ -7,7 +7,8 @@
 #include "coordinator/daemon/restore_walk.h"
 
 typedef int kedge_restore_row(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row);
-/* Reads a list blob and calls `row` for each of its rows with the site's handle, until one returns an error. */
+/* Reads a list blob and calls `row` for each of its rows with the site's handle, until one returns an error.
+ */
 KEDGE_NODISCARD int kedge_restore_rows(struct kedge_walk *w, const struct kedge_hash *salted,
                                        const struct kedge_hash *digest, kedge_restore_row *row);
 /* Tells the core the groups that statements gave; all that is known before a round is closed. */

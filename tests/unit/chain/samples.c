@@ -53,6 +53,16 @@ static void fill_update(struct kedge_st_update *u)
     put_text(u->engine, sizeof u->engine, "kedge-train/0.1.0 \"cpu\"");
 }
 
+static void fill_job_opened(struct kedge_st_job_opened *o, const struct kedge_id *job)
+{
+    o->job = *job;
+    o->parameters = 650;
+    o->initial_model = sample_hash(0x81);
+    o->tenant_count = 2;
+    o->tenants[0] = sample_hash(0x31);
+    o->tenants[1] = sample_hash(0x32);
+}
+
 static void fill_round_opened(struct kedge_st_round_opened *r)
 {
     *r = (struct kedge_st_round_opened){
@@ -220,11 +230,7 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
         st->u.policy = (struct kedge_st_policy){"fl.example.org", key1, key2};
         break;
     case KEDGE_ST_JOB_OPENED:
-        st->u.job_opened = (struct kedge_st_job_opened){.job = job,
-                                                        .parameters = 650,
-                                                        .initial_model = sample_hash(0x81),
-                                                        .tenant_count = 2,
-                                                        .tenants = {sample_hash(0x31), sample_hash(0x32)}};
+        fill_job_opened(&st->u.job_opened, &job);
         break;
     case KEDGE_ST_ROUND_OPENED:
         fill_round_opened(&st->u.round_opened);

@@ -184,7 +184,8 @@ static const struct {
     {HEAD ",\"strategy\":\"ifca\"}", "\"groups\": expected 2 to 16 with strategy \"ifca\""},
     {HEAD ",\"strategy\":\"fesem\"}", "\"groups\": expected 2 to 16 with strategy \"fesem\""},
     {HEAD ",\"strategy\":\"fesem\",\"groups\":2,\"options\":{\"edge_rounds\":\"2\"}}", "takes none"},
-    {HEAD ",\"strategy\":\"ifca\",\"groups\":2,\"grouping\":\"flexcfl\"}", "\"grouping\": \"flexcfl\", but strategy"},
+    {HEAD ",\"strategy\":\"ifca\",\"groups\":2,\"grouping\":\"flexcfl\"}",
+     "\"grouping\": \"flexcfl\", but strategy"},
     {HEAD ",\"strategy\":\"ifca\",\"groups\":2,\"initial_model\":\""
           "0000000000000000000000000000000000000000000000000000000000000001\"}",
      "\"initial_model\": with strategy \"ifca\" every group's model begins at random"},
