@@ -208,13 +208,21 @@ static const struct {
     {HEAD ",\"strategy\":\"flexcfl\",\"grouping\":\"none\"}", "\"grouping\": \"none\""},
     {HEAD ",\"strategy\":\"flexcfl\"}", "\"groups\""},
     {HEAD ",\"strategy\":\"fedclust\",\"grouping\":\"none\"}", "\"grouping\": \"none\""},
-    {HEAD ",\"strategy\":\"fedclust\",\"choose\":\"gap\"}", "\"choose\": strategy \"fedclust\" leaves no number"},
+    {HEAD ",\"strategy\":\"fedclust\",\"choose\":\"gap\"}",
+     "\"choose\": strategy \"fedclust\" leaves no number"},
     {HEAD ",\"choose\":\"silhouette\"}", "\"choose\": strategy \"fedavg\" leaves no number"},
     {HEAD ",\"strategy\":\"flexcfl\",\"groups\":2,\"choose\":\"best\"}", "\"choose\": expected \"fixed\""},
     {HEAD ",\"strategy\":\"flexcfl\",\"groups\":2,\"choose\":2}", "\"choose\": expected \"fixed\""},
     {HEAD ",\"strategy\":\"flexcfl-madc\",\"groups\":2,\"choose\":\"gap\"}", "\"gap\" has no meaning"},
-    {HEAD ",\"strategy\":\"flexcfl\",\"groups\":2,\"options\":{\"most\":\"4\"}}", "takes none"},
-    {HEAD ",\"strategy\":\"flexcfl\",\"groups\":2,\"options\":{\"link\":\"1\"}}", "takes none"},
+    {HEAD ",\"strategy\":\"flexcfl\",\"groups\":2,\"options\":{\"link\":\"1\"}}",
+     "takes \"refresh\", \"merge\""},
+    {HEAD ",\"strategy\":\"flexcfl\",\"groups\":2,\"options\":{\"refresh\":\"1.5\"}}",
+     "\"refresh\": expected a whole number"},
+    {HEAD ",\"strategy\":\"flexcfl\",\"groups\":2,\"options\":{\"merge\":\"0.9\"}}",
+     "expected \"refresh\" from 1"},
+    {HEAD ",\"strategy\":\"flexcfl\",\"groups\":2,\"mixing\":\"1\",\"options\":{\"refresh\":\"1\",\"merge\":"
+          "\"0.9\"}}",
+     "\"mixing\": groups that may become one"},
     {HEAD ",\"options\":[]}", "\"options\": expected an object"},
     {HEAD ",\"options\":{\"server_lr\":\"1\"}}", "\"options\": \"server_lr\": strategy \"fedavg\""},
     {HEAD ",\"strategy\":\"fedadam\",\"options\":{\"proximal\":\"1\"}}", "takes \"server_lr\", \"momentum\""},
@@ -273,8 +281,8 @@ START_TEST(test_wrong)
 END_TEST
 
 /* An edge for each tenant, and when they meet. */
-/* A round takes `buffer` updates, so that is what bounds their sum: 10 · 2^21 · 2^30 stays below 2^62, and with
- * 4096 of them it would not. */
+/* A round takes `buffer` updates, so that is what bounds their sum: 10 · 2^21 · 2^30 stays below 2^62, and
+ * with 4096 of them it would not. */
 START_TEST(test_buffer)
 {
     struct kedge_job_spec s;
@@ -285,8 +293,9 @@ START_TEST(test_buffer)
     ck_assert(!kedge_job_spec_weighs_samples(&s) && kedge_job_spec_weighs_statements(&s, s.rule));
     ck_assert_str_eq(kedge_job_spec_aggregate_rule(&s, false, s.rule).s, "fedbuff/v1");
     ck_assert_str_eq(kedge_job_spec_step_rule(&s, false, false).s, "identity/v1");
-    ck_assert_int_eq(parse(BUFFERED ",\"options\":{\"buffer\":\"3\"},\"staleness_max\":0,\"sites_per_round\":3,"
-                                    "\"quorum\":3,\"rule\":\"median\",\"server\":\"adam\"}",
+    ck_assert_int_eq(parse(BUFFERED
+                           ",\"options\":{\"buffer\":\"3\"},\"staleness_max\":0,\"sites_per_round\":3,"
+                           "\"quorum\":3,\"rule\":\"median\",\"server\":\"adam\"}",
                            &s, &d),
                      KEDGE_OK);
     ck_assert_uint_eq(kedge_job_spec_buffer(&s), 3);
