@@ -6,7 +6,8 @@
 #include "chain/compute/regroup.h"
 #include "grouping/flexcfl.h"
 
-enum { NONE = KEDGE_GROUP_NONE, MOST = 8 };
+#define NONE KEDGE_GROUP_NONE
+enum { MOST = 8 };
 
 static const struct {
     const char *what;
