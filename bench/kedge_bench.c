@@ -339,6 +339,7 @@ static const struct measurement {
     {{"sim-crowd-1m", "sim-crowd-1m-memory"}, kedge_row_crowd},
     {{"sim-learn-torch", "sim-learn-numpy"}, kedge_row_learn_speed},
     {{"groups-planted", "groups-after-swaps"}, kedge_row_learn_groups},
+    {{"newcomers"}, kedge_row_learn_newcomers},
 };
 enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
 

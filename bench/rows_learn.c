@@ -16,6 +16,7 @@
 #include "sim/learn/learn.h"
 
 enum { IMAGES = 60000, TESTS = 10000, SIDE = 28, ROUNDS = 150 };
+enum { LATE_S = 100 }; /* of virtual time: after thirty rounds or so */
 
 /* ---- speed ---- */
 
@@ -206,4 +207,75 @@ int kedge_row_learn_groups(struct row rows[ROWS_MAX], int *ret_count)
     rows[1] = (struct row){"groups-after-swaps", "index", back, 1, back_target, true, back >= back_target};
     *ret_count = 2;
     return KEDGE_OK;
+}
+
+/* ---- newcomers ---- */
+
+struct arrivals {
+    double sum; /* of rounds' mean differences */
+    uint32_t rounds;
+};
+
+static bool add_arrivals(void *arg, const struct kedge_learn_round *round)
+{
+    struct arrivals *a = arg;
+    if (!isnan(round->newcomers)) {
+        a->sum += round->newcomers;
+        a->rounds++;
+    }
+    return true;
+}
+
+/* A quarter of the sites can only be asked long after every other one has been. */
+static int write_late(const char *path, uint32_t sites)
+{
+    FILE *f = fopen(path, "w");
+    bool ok = f && fputs("time_s,site,available,samples_per_s\n", f) >= 0;
+    for (uint32_t i = 3; i < sites && ok; i += 4) {
+        ok = fprintf(f, "0,%u,0,\n%u,%u,1,\n", i, LATE_S, i) > 0;
+    }
+    ok = (!f || fclose(f) == 0) && ok;
+    return ok ? KEDGE_OK : KEDGE_E_IO;
+}
+
+int kedge_row_learn_newcomers(struct row rows[ROWS_MAX], int *ret_count)
+{
+    static const char folder[] = KEDGE_BENCH_SCRIPTS "/../data/fashion-mnist";
+    const double target = -1;
+    struct arrivals a = {0};
+    struct kedge_learn_host host = {.threads = 1, .on_round = add_arrivals, .arg = &a};
+    struct kedge_learn_spec spec;
+    *ret_count = 0;
+    if (access(KEDGE_BENCH_SCRIPTS "/../data/fashion-mnist/train-images-idx3-ubyte", R_OK) != 0) {
+        fprintf(stderr,
+                "kedge-bench: newcomers: skipped: no Fashion-MNIST (scripts/get-data fashion-mnist)\n");
+        return KEDGE_OK;
+    }
+    kedge_learn_spec_default(&spec);
+    snprintf(spec.images, sizeof spec.images, "%s", folder);
+    spec.partition = KEDGE_LEARN_LETTERS;
+    spec.sites = 200;
+    spec.sites_per_round = 20;
+    spec.rounds = 100;
+    spec.evaluate_every = 1;
+    spec.lr = 0.003;
+    spec.groups = 5;
+    spec.strategy = kedge_strategy_find("flexcfl");
+    spec.options = spec.strategy->defaults;
+    char path[] = "/tmp/kedge-late-XXXXXX.csv";
+    const int fd = mkstemps(path, (int)strlen(".csv"));
+    if (fd < 0) {
+        return KEDGE_E_IO;
+    }
+    close(fd);
+    snprintf(spec.trace, sizeof spec.trace, "%s", path);
+    int err = write_late(path, spec.sites);
+    err = err ? err : kedge_learn_run(&spec, &host, NULL);
+    unlink(path);
+    if (!err) {
+        const double points = a.rounds ? 100 * a.sum / a.rounds : (double)NAN;
+        rows[0] = (struct row){"newcomers", "points", points, 0, target, true, points >= target};
+        *ret_count = 1;
+    }
+    return err;
 }

@@ -9,5 +9,9 @@
 int kedge_row_learn_speed(struct row rows[ROWS_MAX], int *ret_count);
 /* Adjusted Rand index of planted groups: least from round 10 on, at rest and while sites swap their data. */
 int kedge_row_learn_groups(struct row rows[ROWS_MAX], int *ret_count);
+/* Points of test accuracy by which sites lie above their group at the end of the round in which they came to
+ * it, mean over rounds: FlexCFL on Fashion-MNIST by the letters recipe. No row where the images are not
+ * there. */
+int kedge_row_learn_newcomers(struct row rows[ROWS_MAX], int *ret_count);
 
 #endif
