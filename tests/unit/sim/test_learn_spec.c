@@ -38,7 +38,8 @@ static const char whole[] =
     "\"shift_rate\":0.125,\"attack\":\"inner-product\",\"attackers\":0.2,\"attack_scale\":3,\"fail\":0.1,"
     "\"devices\":[{\"share\":3,\"samples_per_s\":10,\"bytes_per_s\":20,\"joules_per_sample\":0.5,\"joules_"
     "per_s\":"
-    "2,\"available\":0.75},{\"share\":1}],\"deadline_s\":30,\"trace\":\"days.csv\",\"trace_period_s\":86400,"
+    "2,\"available\":0.75},{\"share\":1}],\"deadline_s\":30,\"through\":\"protocol\",\"faults\":true,"
+    "\"quorum\":3,\"trace\":\"days.csv\",\"trace_period_s\":86400,"
     "\"evaluate_every\":2}";
 
 START_TEST(test_every_key)
@@ -72,6 +73,25 @@ START_TEST(test_every_key)
     ck_assert(spec.devices[0].share == 3 && spec.devices[0].available == 0.75);
     ck_assert(spec.devices[1].share == 1 && spec.devices[1].available == 1);
     ck_assert_uint_eq(spec.evaluate_every, 2);
+    ck_assert(spec.through == KEDGE_LEARN_THROUGH_PROTOCOL && spec.faults && spec.quorum == 3);
+}
+END_TEST
+
+/* Keys that are newer than results: a run that has no use for them keeps its name. */
+START_TEST(test_new_keys_are_quiet)
+{
+    struct kedge_buf one;
+    ck_assert_int_eq(parse("{\"data\":{}}", NULL), KEDGE_OK);
+    put(&spec, &one);
+    kedge_buf_put_u8(&one, 0);
+    ck_assert_ptr_null(strstr((const char *)one.ptr, "through"));
+    ck_assert_ptr_null(strstr((const char *)one.ptr, "quorum"));
+    kedge_buf_deinit(&one);
+    ck_assert_int_eq(parse("{\"data\":{},\"through\":\"job-rounds\"}", NULL), KEDGE_OK);
+    put(&spec, &one);
+    kedge_buf_put_u8(&one, 0);
+    ck_assert_ptr_nonnull(strstr((const char *)one.ptr, "\"through\":\"job-rounds\""));
+    kedge_buf_deinit(&one);
 }
 END_TEST
 
@@ -220,6 +240,7 @@ int main(void)
     TCase *t = tcase_create("spec");
     tcase_add_test(t, test_every_key);
     tcase_add_test(t, test_round_trip);
+    tcase_add_test(t, test_new_keys_are_quiet);
     tcase_add_loop_test(t, test_wrong, 0, sizeof wrong / sizeof wrong[0]);
     tcase_add_test(t, test_presets);
     tcase_add_test(t, test_variants);
