@@ -237,14 +237,62 @@ static json_t *explain_evaluation(struct view *v, uint32_t round, uint32_t group
     return o;
 }
 
-static json_t *explain_round(struct view *v, const struct kedgei_round *round)
+/* Groups whose models made that of this group when groups were made anew: of its members that counted. */
+static uint32_t former_groups(struct view *v, const struct kedgei_fact *aggregate)
 {
-    uint32_t group = v->origin->group;
+    const struct kedge_st_aggregate *agg = aggregate->body;
+    struct kedgei_findings ignored = {.items = NULL};
+    uint32_t groups = 0;
+    for (uint32_t t = 0; t < agg->tenant_count; t++) {
+        const struct kedgei_log *log = kedgei_job_tenant(v->a, v->origin->job, &agg->tenants[t].id);
+        struct kedge_input_list list;
+        if (!log || !kedgei_list_read(v->a, log, &agg->tenants[t].list, aggregate->index, &list, &ignored)) {
+            continue;
+        }
+        for (uint32_t i = 0; i < list.count; i++) {
+            const struct kedge_input_row *row = &list.rows[i];
+            uint32_t then = kedgei_group_then(log, &v->origin->job->id, row);
+            bool counts = row->use == KEDGE_USE_GROUPED && row->weight > 0 && then < KEDGE_GROUPS_MAX;
+            groups |= counts ? UINT32_C(1) << then : 0;
+        }
+        kedge_input_list_deinit(&list);
+    }
+    v->nomem = v->nomem || ignored.nomem;
+    kedgei_findings_deinit(&ignored);
+    return groups;
+}
+
+/* The groups (a bit each) whose models in front of this round the models of `groups` behind it came from:
+ * themselves, but where groups were made anew, cut or joined. */
+static uint32_t groups_before(struct view *v, const struct kedgei_round *round, uint32_t groups)
+{
+    const struct kedge_st_step *step = round->step ? round->step->body : NULL;
+    uint32_t before = 0;
+    for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+        if ((groups >> g & 1) == 0) {
+            continue;
+        }
+        if (kedgei_regroups(round)) {
+            before |= round->aggregates[g] ? former_groups(v, round->aggregates[g]) : 0;
+            continue;
+        }
+        uint32_t cut = step && g < step->group_count ? step->groups[g].split_of : 0;
+        before |= UINT32_C(1) << (cut > 0 && cut <= KEDGE_GROUPS_MAX ? cut - 1 : g);
+        for (uint32_t other = 0; step && other < step->group_count; other++) {
+            before |= step->groups[other].merged_into == g + 1 ? UINT32_C(1) << other : 0;
+        }
+    }
+    return before;
+}
+
+static json_t *explain_round(struct view *v, const struct kedgei_round *round, uint32_t group)
+{
     const struct kedgei_fact *fact = group < KEDGE_GROUPS_MAX ? round->aggregates[group] : NULL;
     const struct kedge_st_aggregate *agg = fact ? fact->body : NULL;
     const struct kedge_st_step_group *row = round->step ? kedgei_step_group(round->step, group) : NULL;
     json_t *o = json_object();
     set(v, o, "round", json_integer(round->number));
+    set(v, o, "group", json_integer(group));
     set(v, o, "opened", kedgei_json_source(&v->a->main, round->opened));
     if (agg) {
         json_t *aggregate = json_object();
@@ -320,8 +368,21 @@ int kedgei_explain_rounds(const struct kedgei_audit *a, const struct kedgei_orig
 {
     struct view v = {.a = a, .origin = origin};
     json_t *rounds = json_array();
+    uint32_t groups = origin->group < KEDGE_GROUPS_MAX ? UINT32_C(1) << origin->group : 0;
     for (size_t r = origin->round_count; r-- > 0 && !v.nomem;) {
-        add(&v, rounds, explain_round(&v, &origin->job->rounds[r]));
+        const struct kedgei_round *round = &origin->job->rounds[r];
+        uint32_t told = 0;
+        for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
+            bool trained = (groups >> g & 1) != 0 && round->aggregates[g];
+            told += trained;
+            if (trained) {
+                add(&v, rounds, explain_round(&v, round, g));
+            }
+        }
+        if (told == 0) { /* nothing of it is in the model, but that it was */
+            add(&v, rounds, explain_round(&v, round, origin->group));
+        }
+        groups = groups_before(&v, round, groups);
     }
     set(&v, tree, "rounds", rounds);
     set(&v, tree, "tenants", explain_totals(&v));
