@@ -84,9 +84,8 @@ static void put_sites(const struct kedge_groups_view *v, size_t most, struct ked
     kedge_buf_put_str(out, ",\"sites\":[");
     for (size_t i = 0; i < count; i++) {
         const struct kedge_groups_site *s = &v->sites[i];
-        kedge_buf_printf(
-            out, "%s{\"tenant\":\"%s\",\"site\":\"%s\",\"group\":%u,\"round\":%u,\"how\":\"%s\"",
-            i ? "," : "", s->tenant.s, s->site.s, s->group, s->round, s->how);
+        kedge_buf_printf(out, "%s{\"tenant\":\"%s\",\"site\":\"%s\",\"group\":%u,\"round\":%u,\"how\":\"%s\"",
+                         i ? "," : "", s->tenant.s, s->site.s, s->group, s->round, s->how);
         put_similarity(v, s->similarity, out);
         kedge_buf_printf(out, ",\"moves\":%u,\"update\":\"%s\"", s->moves - 1,
                          kedge_groups_place_name(s->place));
