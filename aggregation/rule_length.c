@@ -21,7 +21,8 @@ static double find_bound(const struct kedge_rule_params *params, const struct ke
 }
 
 /* As fine as a vote of each update is; coarser where a strategy whose shares add up to more than 1 (FedNova)
- * would take the weights' sum, times any update, out of 62 bits. At 1 they are the strategy's own, or less. */
+ * would take the weights' sum, times any update, out of 62 bits. At 1 they are the strategy's own, or less.
+ */
 static int find_divisor(const struct kedge_rule_inputs *inputs, uint64_t *ret_divisor)
 {
     uint64_t divisor = (uint64_t)inputs->count * KEDGE_RULE_VOTE, sum = UINT64_MAX;

@@ -176,7 +176,8 @@ void sim_check_groups_stated(struct sim *w, const struct sim_main *entry)
     }
 }
 
-/* Of those whose updates make groups no tenant has more than one more than another that has candidates left. */
+/* Of those whose updates make groups no tenant has more than one more than another that has candidates left.
+ */
 static void check_equal_tenants(struct sim *w, const struct sim_main *entry)
 {
     uint32_t taken[KEDGE_JOB_TENANTS_MAX] = {0}, left[KEDGE_JOB_TENANTS_MAX] = {0}, most = 0;

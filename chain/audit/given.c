@@ -1,7 +1,7 @@
 /* What a row of pre-training says against what its site was told: a row that gave a group is followed by the
- * statement of that group, one that was left out by none, or by group 0 where its site had one before. With the
- * replay of groupings, which demands of every row the group that its update gives, no statement can put a site
- * elsewhere. */
+ * statement of that group, one that was left out by none, or by group 0 where its site had one before. With
+ * the replay of groupings, which demands of every row the group that its update gives, no statement can put a
+ * site elsewhere. */
 #include "chain/audit/record.h"
 
 /* Every group that a close gave is stated before anything follows it; one that a site found in a round of
@@ -35,7 +35,8 @@ static const char *check_left_out(const struct kedgei_job *job, const struct ked
     if (is_of_round && (!had_one || g->group != 0)) {
         return "it was left out, and the site was given a group by it all the same";
     }
-    return had_one && !is_of_round && must_be_stated(job, round) ? "no statement gave the site group 0" : NULL;
+    return had_one && !is_of_round && must_be_stated(job, round) ? "no statement gave the site group 0"
+                                                                 : NULL;
 }
 
 const char *kedgei_row_given(const struct kedgei_job *job, const struct kedgei_round *round,

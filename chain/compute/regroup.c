@@ -84,7 +84,8 @@ static int blend(const struct kedge_layout *layout, const char *const *paths, co
 
 int kedge_compute_regrouped(const struct kedge_layout *layout, const char *const *former, size_t former_count,
                             const char *initial, const uint32_t *then, const uint32_t *group,
-                            const uint64_t *weight, size_t count, uint32_t g, struct kedge_sink sink, struct kedge_diag *reterr)
+                            const uint64_t *weight, size_t count, uint32_t g, struct kedge_sink sink,
+                            struct kedge_diag *reterr)
 {
     const char *paths[KEDGE_GROUPS_MAX];
     uint64_t members[KEDGE_GROUPS_MAX] = {0}, share[KEDGE_GROUPS_MAX];

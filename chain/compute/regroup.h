@@ -15,9 +15,10 @@ KEDGE_NODISCARD int kedge_compute_regroup(const struct kedge_layout *layout,
                                           struct kedge_diag *reterr);
 
 /* What the site of each update with group[i] == g counts in the model of that group; the other items of
- * `weight` stay. Those that were in a group (then[i] < former_count) count, all tenants of them alike, however
- * many sites they have, so that no cap on a tenant's share is exceeded; the others weigh 0. Where nobody was,
- * all of them count so. Updates of a tenant in the order of its sites' names. KEDGE_E_NOMEM, KEDGE_E_ARG. */
+ * `weight` stay. Those that were in a group (then[i] < former_count) count, all tenants of them alike,
+ * however many sites they have, so that no cap on a tenant's share is exceeded; the others weigh 0. Where
+ * nobody was, all of them count so. Updates of a tenant in the order of its sites' names. KEDGE_E_NOMEM,
+ * KEDGE_E_ARG. */
 KEDGE_NODISCARD int kedge_compute_regroup_weigh(const uint32_t *tenant, const uint32_t *then,
                                                 const uint32_t *group, size_t count, size_t former_count,
                                                 uint32_t g, uint64_t *weight);
