@@ -37,8 +37,8 @@ static const char *const chain_role_names[] = {"operator", "auditor", NULL};
 static const char *const role_names[] = {"admin", "recovery", "site", "site-tls", NULL};
 static const char *const train_names[] = {"pretrain", "train", NULL};
 static const char *const energy_names[] = {"measured", "modelled", "unknown", NULL};
-static const char *const how_names[] = {"cold-start", "newcomer", "migration", "recluster",
-                                        "split",      "merge",    "choice",    "nearest",   NULL};
+static const char *const how_names[] = {"cold-start", "newcomer", "migration", "recluster", "split",
+                                        "merge",      "choice",   "nearest",   NULL};
 static const char *const outcome_names[] = {"completed", "cancelled", "failed", NULL};
 
 static const struct kedgei_field key_fields[] = {

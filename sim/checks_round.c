@@ -15,8 +15,8 @@ static void check_inputs(struct sim *w, uint32_t job)
         struct sim_ledger *l = &w->ledgers[w->devices[in->site].tenant];
         struct sim_entry *e = in->leaf < l->count ? &l->entries[in->leaf] : NULL;
         bool fits = e && e->type == SIM_UPDATE && e->job == job && e->site == in->site
-                    && sim_check_staleness(w, job, in, e) && e->kind == in->kind && e->weight == in->weight && sim_same(&e->envelope, &in->envelope)
-                    && sim_same(&e->update, &in->update);
+                    && sim_check_staleness(w, job, in, e) && e->kind == in->kind && e->weight == in->weight
+                    && sim_same(&e->envelope, &in->envelope) && sim_same(&e->update, &in->update);
         if (!fits || e->listed) {
             sim_violate(w, "round %u: the input of site %u is not once in its ledger", p->round, in->site);
             return;

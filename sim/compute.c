@@ -170,8 +170,8 @@ static void ask_about(const struct sim *w, uint32_t job, uint32_t site, struct s
     const struct kedge_coord_input *in = pretrain ? &row->pretrain : &row->train;
     const struct kedge_digest *by = pretraining_of(w, job, site);
     if (in->progress == KEDGE_INPUT_ACCEPTED) {
-        c->inputs[c->input_count++] = (struct sim_close_input){
-            site, tenant, pretrain ? SIM_NONE : in->group, row->group, in->update};
+        c->inputs[c->input_count++] =
+            (struct sim_close_input){site, tenant, pretrain ? SIM_NONE : in->group, row->group, in->update};
     } else if (pretrain && row->group != SIM_NONE && by) {
         c->others[c->other_count++] = (struct sim_close_other){site, tenant, row->group, SIM_NONE, *by};
     }

@@ -46,8 +46,8 @@ uint32_t sim_real_prove_receipt(struct sim *w, uint32_t tenant, uint32_t leaf)
     kedge_buf_init(&text, TEXT_MAX);
     kedge_frontier_root(&l->tree, &root);
     struct kedge_proof proof = {.index = leaf};
-    int err =
-        kedge_checkpoint_sign(sim_real_origin(w, tenant, origin), l->tree.size, &root, &r->logs[tenant], &note);
+    int err = kedge_checkpoint_sign(sim_real_origin(w, tenant, origin), l->tree.size, &root, &r->logs[tenant],
+                                    &note);
     err = err ? err : kedge_inclusion_prove(sim_real_subtree, l, leaf, l->tree.size, &proof.path);
     proof.note = kedge_buf_view(&note);
     kedge_proof_encode(&proof, &text);

@@ -129,10 +129,10 @@ static int verify_blob(struct sim *w, const struct kedge_coord_effect *fx)
     const struct sim_device *d = &w->devices[t->site];
     for (uint32_t i = 0; i < SIM_UPLOADS_KEPT; i++) {
         if (memcmp(d->uploads[i].b, t->result.update.b, sizeof d->uploads[i].b) == 0) {
-            int err = w->payload ? w->payload->verify(w->payload->arg, &d->uploads[i])
+            int err = w->payload                       ? w->payload->verify(w->payload->arg, &d->uploads[i])
                       : t->result.update.b[31] == 0xbd ? KEDGE_E_BOUND /* 0xbd marks a bad update */
                                                        : KEDGE_OK;
-            return err ? err
+            return err                                                          ? err
                    : sim_fault(w, SIM_FAULT_COMMIT_FAILED, w->config.blob_fail) ? SIM_UNSTORED_ERR
                                                                                 : KEDGE_OK;
         }

@@ -298,8 +298,8 @@ struct sim {
     struct kedge_digest main_root; /* stands for the root of the main chain */
     struct sim_main *main;
     struct sim_job jobs[SIM_JOBS_MAX];
-    struct sim_index published; /* (job, group, model) of durable closes */
-    struct sim_real *real;      /* NULL: signatures are a keyed hash */
+    struct sim_index published;        /* (job, group, model) of durable closes */
+    struct sim_real *real;             /* NULL: signatures are a keyed hash */
     const struct sim_payload *payload; /* NULL: models and updates are hashes; of one job only */
     struct kedge_coord_rare coord_rare;
     struct kedge_site_rare site_rare;

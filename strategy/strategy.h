@@ -98,7 +98,8 @@ const struct kedge_strategy *kedge_strategy_find(const char *name);
 void kedge_strategy_groups(const struct kedge_strategy *strategy,
                            const struct kedge_strategy_options *options, size_t groups, size_t *ret_least,
                            size_t *ret_most);
-/* Directions that moved by so much (kedge_group_drift) ask for new groups: KEDGE_DRIFT_MOST is what they may. */
+/* Directions that moved by so much (kedge_group_drift) ask for new groups: KEDGE_DRIFT_MOST is what they may.
+ */
 bool kedge_strategy_drifted(double drift);
 /* Whether the strategy reads this option: a spec that sets another is in error. */
 bool kedge_strategy_uses(const struct kedge_strategy *strategy, const struct kedge_strategy_option *option);
@@ -113,7 +114,7 @@ kedge_strategy_weigh_fn kedge_weigh_fednova; /* samples / steps; the divisor is 
  */
 KEDGE_NODISCARD int kedge_weigh_fednova_bounded(const struct kedge_strategy_input *inputs, size_t n,
                                                 double medians, uint64_t *weight, uint64_t *ret_divisor);
-#define KEDGE_FEDNOVA_MEDIANS 16.0 /* of a job */
+#define KEDGE_FEDNOVA_MEDIANS 16.0           /* of a job */
 kedge_strategy_weigh_fn kedge_weigh_qffl;    /* loss^q; the divisor is not the sum */
 kedge_strategy_weigh_fn kedge_weigh_fedbuff; /* 1 / √(1 + staleness) over n; the divisor is not the sum */
 

@@ -41,6 +41,7 @@ static int fill_log(struct kedgei_audit *a, struct kedgei_log *log, const struct
     }
     while (log->count < spool->entries && log->entries[log->count].ptr) {
         log->count++;
+        kedgei_scratch_breathe(&a->scratch);
     }
     log->head_count = heads;
     log->stored_key_count = keys;

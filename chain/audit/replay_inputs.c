@@ -8,7 +8,7 @@
 #include "common/base/mem.h"
 
 int kedgei_inputs_add(struct kedgei_inputs *in, const struct kedgei_audit *a, const struct kedgei_job *job,
-                     uint32_t place, const struct kedge_input_row *row)
+                      uint32_t place, const struct kedge_input_row *row)
 {
     if (in->count == in->cap) {
         size_t cap = in->cap ? 2 * in->cap : 32;

@@ -138,8 +138,8 @@ void kedgei_weights_check_regrouped(const struct kedgei_audit *a, const struct k
     }
     int err = !weight || !group ? KEDGE_E_NOMEM
               : w->unknown      ? KEDGE_E_NOT_FOUND
-                                : kedge_compute_regroup_weigh(tenant, then, group, w->count,
-                                                              last->group_count, g->group, weight);
+                           : kedge_compute_regroup_weigh(tenant, then, group, w->count, last->group_count,
+                                                         g->group, weight);
     f->nomem = f->nomem || err == KEDGE_E_NOMEM;
     if (!err) {
         compare_weights(a, aggregate, w, weight, f);

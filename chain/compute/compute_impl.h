@@ -22,8 +22,8 @@ KEDGE_NODISCARD int kedgei_weigh(const struct kedge_job_spec *spec, const struct
 KEDGE_NODISCARD int kedgei_weigh_rooted(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
                                         const struct kedge_compute_input *inputs, size_t count,
                                         struct kedge_compute_weights *ret, struct kedge_diag *reterr);
-/* maxima[count] and gram[count²], both zeroed by the caller, tile by tile, of the values from sign_first on. At most
- * KEDGE_GRAM_VECTORS_MAX files. */
+/* maxima[count] and gram[count²], both zeroed by the caller, tile by tile, of the values from sign_first on.
+ * At most KEDGE_GRAM_VECTORS_MAX files. */
 KEDGE_NODISCARD int kedgei_gram_from(struct kedgei_tensors *t, size_t sign_first, uint32_t *maxima,
                                      int64_t *gram, struct kedge_diag *d);
 /* The same of all values. */

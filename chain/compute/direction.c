@@ -72,8 +72,7 @@ int kedge_compute_direction(const struct kedge_layout *layout, const struct kedg
                       .scratch = kedge_mem_new(TILE, sizeof *s.scratch)};
     int32_t *tile = kedge_mem_new(TILE, sizeof *tile);
     bool has_memory = s.maxima && s.square && s.weight && s.scratch && tile;
-    int err = has_memory ? KEDGE_OK
-                         : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a direction");
+    int err = has_memory ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a direction");
     if (!err) {
         err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, members->files, sizeof *members->files, count,
                                   &updates, reterr);

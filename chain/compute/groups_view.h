@@ -68,7 +68,7 @@ struct kedge_groups_view {
     uint32_t round;  /* of the last step; groups are 0 when there was none */
     uint32_t groups; /* 0 … KEDGE_GROUPS_MAX */
     struct kedge_hash models[KEDGE_GROUPS_MAX], directions[KEDGE_GROUPS_MAX];
-    bool is_followed; /* tenants or sites decide, and there are no similarities */
+    bool is_followed;    /* tenants or sites decide, and there are no similarities */
     bool has_directions; /* an ungrouped job has none; a copy may lack the files: then no cosines */
     double cosine[KEDGE_GROUPS_MAX][KEDGE_GROUPS_MAX];
     struct kedge_groups_site *sites; /* by (tenant, site) */

@@ -165,7 +165,8 @@ static void put_releases(struct drawing *d, int y)
 
 static uint32_t count_columns(const struct kedgei_ex_job *job)
 {
-    uint32_t most = kedge_job_spec_groups_most(&job->spec), columns = most > 1 && most <= KEDGE_GROUPS_MAX ? most : 1;
+    uint32_t most = kedge_job_spec_groups_most(&job->spec),
+             columns = most > 1 && most <= KEDGE_GROUPS_MAX ? most : 1;
     for (uint32_t g = columns; g < KEDGE_GROUPS_MAX; g++) {
         columns = job->releases[g] != KEDGEI_EX_NONE ? g + 1 : columns;
     }

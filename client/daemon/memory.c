@@ -70,10 +70,8 @@ int kedge_client_memory_write(struct kedge_site_host *h, const struct kedge_site
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_buf text;
-    struct kedge_site_stored s = {.memory = *memory,
-                                  .last_signed = h->last_signed,
-                                  .groupeds = h->groupeds,
-                                  .controls = h->controls};
+    struct kedge_site_stored s = {
+        .memory = *memory, .last_signed = h->last_signed, .groupeds = h->groupeds, .controls = h->controls};
     memcpy(s.envelopes, h->envelopes, sizeof s.envelopes); /* lent */
     kedge_buf_init(&text, KEDGE_STORED_TEXT_MAX);
     int err = kedge_stored_encode(&s, &text);

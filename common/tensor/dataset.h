@@ -45,8 +45,8 @@ struct kedge_data_source {
     enum kedge_data_format format;
     char path[KEDGE_DATA_PATH_MAX];        /* idx: images */
     char labels_path[KEDGE_DATA_PATH_MAX]; /* idx only */
-    char x[KEDGE_DATA_ARRAY_MAX];           /* npz: array of features */
-    char y[KEDGE_DATA_ARRAY_MAX];           /* npz: array of labels; csv: label column */
+    char x[KEDGE_DATA_ARRAY_MAX];          /* npz: array of features */
+    char y[KEDGE_DATA_ARRAY_MAX];          /* npz: array of labels; csv: label column */
     double scale;
 };
 struct kedge_data_binding {

@@ -55,7 +55,8 @@ void kedgei_assign_nearest(struct kedge_coord *c, uint32_t job)
     j->sweep = j->params.nearest ? 0 : j->sweep;
 }
 
-/* The group that the site's last model is nearest to: where it is the one in force there is nothing to state. */
+/* The group that the site's last model is nearest to: where it is the one in force there is nothing to state.
+ */
 static void take_nearest(struct kedge_coord *c, const struct kedge_coord_event *ev, struct row *row)
 {
     struct job *j = &c->jobs[ev->job];

@@ -55,11 +55,11 @@
 /* Asynchronous jobs (params.buffer > 0, one group). A site is selected from the round in which it is drawn
  * until its update is in a list, is refused, or counts no more: at most one task of a job at a time, and the
  * round of that task (kedge_coord_row.task_round) is what its tasks, uploads and statements name. A round
- * opens with those who are at work, of whom those who are online hold a place, and as many more drawn from the
- * other candidates as make sites_per_round (kedge_coord_draws); it closes once `buffer` updates of any of them
- * are accepted, and takes no more of them. Between rounds whoever is at work is told BUSY; behind the last round of its task, CLOSED.
- * Restart: LOAD_ROUND closed of the last staleness_max + 1 rounds, ascending; LOAD_ROW of all who are at work,
- * round: of their task, also where no round is open. */
+ * opens with those who are at work, of whom those who are online hold a place, and as many more drawn from
+ * the other candidates as make sites_per_round (kedge_coord_draws); it closes once `buffer` updates of any of
+ * them are accepted, and takes no more of them. Between rounds whoever is at work is told BUSY; behind the
+ * last round of its task, CLOSED. Restart: LOAD_ROUND closed of the last staleness_max + 1 rounds, ascending;
+ * LOAD_ROW of all who are at work, round: of their task, also where no round is open. */
 #ifndef KEDGE_COORDINATOR_CORE_COORD_H
 #define KEDGE_COORDINATOR_CORE_COORD_H
 
@@ -119,8 +119,8 @@ struct kedge_coord_job_params {
     uint32_t rounds;                         /* 1…KEDGE_ROUNDS_MAX */
     uint32_t sites_per_round;                /* 0: all candidates */
     uint32_t sites_min;                      /* candidates needed to open a round, ≥ 1 */
-    uint32_t quorum;                         /* accepted updates needed to close at the deadline, ≥ 1; to make
-                                                groups anew at least as many as there are groups */
+    uint32_t quorum; /* accepted updates needed to close at the deadline, ≥ 1; to make
+                        groups anew at least as many as there are groups */
     uint64_t round_timeout_ns;
     uint64_t seed;
     uint32_t groups;         /* most groups at any time; 1: no grouping, no round 0 */
@@ -128,8 +128,8 @@ struct kedge_coord_job_params {
                                 KEDGE_PRETRAIN_SITES_MAX, as equal a number of each tenant as may be */
     uint32_t evaluate_every; /* rounds between evaluations, 0: never */
     uint64_t weight_max;     /* largest sample count of one update */
-    bool has_root; /* the update of one site is the root of trust: it is selected in every round, no round opens
-                      while it is not online, none closes without its accepted update. groups is 1,
+    bool has_root; /* the update of one site is the root of trust: it is selected in every round, no round
+                      opens while it is not online, none closes without its accepted update. groups is 1,
                       sites_per_round not 1, sites_min and quorum are at least 2 … */
     uint32_t root_tenant;      /* … a tenant handle of this job */
     struct kedge_id root_site; /* … and the name of its site, which need not be signed in yet */
@@ -141,13 +141,13 @@ struct kedge_coord_job_params {
                             0; closes split it. One model to begin with */
     uint32_t buffer; /* an asynchronous job: a round closes with so many updates, while other sites are still
                         at work; groups is 1 then. 0: rounds wait for their sites */
-    uint32_t staleness_max; /* asynchronous: rounds behind that of its task in which an update still counts, at
-                               most KEDGE_STALENESS_MAX */
+    uint32_t staleness_max; /* asynchronous: rounds behind that of its task in which an update still counts,
+                               at most KEDGE_STALENESS_MAX */
     bool by_tenant; /* a site is in the group of its tenant for good: its place in `tenants`, modulo `groups`;
                        without statement and without round 0. Models to begin with: one per group */
-    bool nearest; /* before a site that is selected trains, ASSIGN says whose model its last one is nearest to; that
-                     is stated where it is another group than the one in force, and then in force. Without round 0
-                     and pre-training. Models to begin with: one per group */
+    bool nearest; /* before a selected site trains, ASSIGN says whose model its last one is nearest to, stated
+                     where that is not the group in force. Without round 0 and pre-training. Models to begin
+                     with: one per group */
     bool site_chooses; /* a site may read the models of all groups and trains the one it likes best; no round
                           0. migrate_every, regroup_every are 0, closes list no sites. Models to begin with:
                           one per group */

@@ -311,7 +311,7 @@ uint32_t kedgei_task_round(const struct job *j, const struct row *row);
 bool kedgei_is_on(const struct job *j, const struct row *row, uint32_t round); /* selected, for that task */
 bool kedgei_is_full(const struct job *j); /* the open round has what it closes with */
 bool kedgei_has_room(const struct job *j); /* … and will not have it when all that is under way is accepted */
-void kedgei_base_keep(struct job *j);     /* the model that the next round begins with */
+void kedgei_base_keep(struct job *j);      /* the model that the next round begins with */
 const struct kedge_digest *kedgei_train_base(const struct job *j, const struct row *row); /* of its task */
 /* Behind the close of closed_round: does it go on with its task? Its input is still what it was. */
 bool kedgei_stays_at_work(const struct kedge_coord *c, const struct job *j, uint32_t site);

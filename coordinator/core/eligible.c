@@ -23,8 +23,7 @@ uint32_t kedgei_eligible_words(uint32_t sites)
 
 static bool is_eligible(const struct kedge_coord *c, const struct job *j, uint32_t site)
 {
-    bool at_work =
-        kedgei_is_asynchronous(j) && j->rows[site].pub.selected && !MUTANT(MUTANT_DRAWN_AT_WORK);
+    bool at_work = kedgei_is_asynchronous(j) && j->rows[site].pub.selected && !MUTANT(MUTANT_DRAWN_AT_WORK);
     return kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE && !at_work;
 }
 
@@ -167,9 +166,8 @@ static void pick(struct kedge_coord *c, const struct job *j, uint32_t count, uin
 void kedgei_select(struct kedge_coord *c, struct job *j)
 {
     uint32_t count = kedgei_candidates_mark(c, j), wanted = j->params.sites_per_round;
-    uint32_t n = j->kind == KEDGE_TASK_PRETRAIN
-                     ? kedge_coord_pretrain_wanted(j->params.pretrain_sites, count)
-                 : kedgei_is_asynchronous(j)      ? kedge_coord_draws(wanted, kedgei_places(c, j), count)
+    uint32_t n = j->kind == KEDGE_TASK_PRETRAIN ? kedge_coord_pretrain_wanted(j->params.pretrain_sites, count)
+                 : kedgei_is_asynchronous(j)    ? kedge_coord_draws(wanted, kedgei_places(c, j), count)
                  : wanted == 0 || wanted >= count ? count
                                                   : wanted;
     bool all = n == count;

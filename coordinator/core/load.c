@@ -50,7 +50,7 @@ static void load_at_work(struct job *j, struct row *row, const struct kedge_coor
     KEDGE_ASSERT(ev->round >= 1 && ev->round <= next && (fresh || !open));
     row->pub.candidate = open && ev->round == j->round;
     row->pub.selected = fresh && next <= j->params.rounds && (open || !MUTANT(MUTANT_AT_WORK_FORGOTTEN));
-    row->pub.task_round = !row->pub.selected                       ? KEDGE_COORD_NONE
+    row->pub.task_round = !row->pub.selected                         ? KEDGE_COORD_NONE
                           : open && MUTANT(MUTANT_FORGET_TASK_ROUND) ? j->round
                                                                      : ev->round;
     j->selected_count += row->pub.selected;

@@ -202,7 +202,8 @@ static void submit_update(struct kedge_coord *c, const struct kedge_coord_event 
         turn_away(c, ev, ev->request, err)->recorded = asked;
         return;
     }
-    if (kedgei_is_due(c, j) && (j->late || !on)) { /* or the round would stay open as long as somebody sends */
+    if (kedgei_is_due(c, j)
+        && (j->late || !on)) { /* or the round would stay open as long as somebody sends */
         turn_away(c, ev, ev->request, KEDGE_E_BUSY);
         return;
     }

@@ -445,8 +445,7 @@ static enum kedge_blob_verdict sweep_one(void *arg, const struct kedge_hash *dig
     int err = kedge_ledger_find_ref(s->h->main.ledger, digest, NULL);
     for (uint32_t i = 0; i < KEDGE_JOBS_MAX && !s->own; i++) { /* a job whose job-opened is still to come */
         const struct kedge_job *job = &s->h->jobs[i];
-        if (job->used
-            && (kedge_hash_eq(&job->spec_digest, digest) || kedge_first_models_has(job, digest))) {
+        if (job->used && (kedge_hash_eq(&job->spec_digest, digest) || kedge_first_models_has(job, digest))) {
             return KEDGE_BLOB_KEEP;
         }
     }

@@ -136,8 +136,8 @@ int kedgei_close_regroup(struct kedge_host *h, struct close_work *w)
     memcpy(b.directions, r->directions, sizeof b.directions);
     memset(r->members, 0, sizeof r->members);
     memset(r->trained, 0, sizeof r->trained);
-    bool has_memory = files && b.then && b.group && b.tenant && b.weight && r->assigned_sites
-                      && r->assigned_groups;
+    bool has_memory =
+        files && b.then && b.group && b.tenant && b.weight && r->assigned_sites && r->assigned_groups;
     int err = has_memory ? KEDGE_OK : KEDGE_E_NOMEM;
     for (size_t i = 0; !err && i < n; i++) {
         files[i] = w->inputs[i].file;

@@ -41,7 +41,8 @@ struct kedge_job {
     uint32_t slot;
     struct kedge_job_spec spec;
     struct kedge_hash spec_digest, initial_model;
-    struct kedge_hash first_models[KEDGE_GROUPS_MAX]; /* as many as kedge_job_spec_models; [0]: initial_model */
+    struct kedge_hash
+        first_models[KEDGE_GROUPS_MAX]; /* as many as kedge_job_spec_models; [0]: initial_model */
     uint32_t spec_len;
     struct kedge_layout layout, update_layout;   /* of a training update: kedge_job_spec_update_layout */
     uint64_t model_len, update_len, control_len; /* control_len: of the server's control variate, 0: none */
@@ -55,7 +56,7 @@ struct kedge_job {
     uint32_t model_count; /* after the last closed round; of an ended job the released ones */
     struct kedge_hash models[KEDGE_GROUPS_MAX];
     struct kedge_hash directions[KEDGE_GROUPS_MAX];
-    struct kedge_hash made[KEDGE_GROUPS_MAX];   /* with which groups were made, zero: `directions` */
+    struct kedge_hash made[KEDGE_GROUPS_MAX]; /* with which groups were made, zero: `directions` */
     uint32_t split_of[KEDGE_GROUPS_MAX], merged_into[KEDGE_GROUPS_MAX]; /* as the last step says */
     struct kedge_hash states[KEDGE_GROUPS_MAX]; /* of the server's optimiser, after the last closed round;
                                                    zero: it begins */
@@ -63,8 +64,8 @@ struct kedge_job {
     struct kedge_trained *trained; /* per site, what it trained last; NULL where no group follows from that */
     uint64_t since[KEDGE_GROUPS_MAX]; /* edges: what was added up for each since they met, up to the last
                                          closed round */
-    uint32_t round;                             /* of the open or last round */
-    bool has_refusals;                          /* stored by this process, of refused_round */
+    uint32_t round;                   /* of the open or last round */
+    bool has_refusals;                /* stored by this process, of refused_round */
     uint32_t refused_round;
     struct kedge_round_history *history; /* ring of KEDGE_HISTORY_MAX by round */
     struct kedge_round_result *result;   /* between ROUND_COMPUTED and the durable close */

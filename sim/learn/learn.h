@@ -113,7 +113,7 @@ struct kedge_learn_spec {
     char trace[KEDGE_LEARN_PATH_MAX]; /* CSV file of who can be asked when (trace.h); empty: none */
     double trace_period_s;            /* after which the trace begins again, 0: it does not */
     double deadline_s;                /* of a round in virtual time, 0: none */
-    uint32_t evaluate_every; /* rounds; the last ten are always evaluated */
+    uint32_t evaluate_every;          /* rounds; the last ten are always evaluated */
     enum kedge_learn_through through;
     /* through the protocol only */
     bool faults;     /* messages lost, disks that fail, crashes of either side, drawn from the seed */

@@ -15,11 +15,11 @@ typedef int kedge_learn_run_fn(const struct kedge_learn_spec *spec, const struct
 struct kedge_learn_task {
     const struct kedge_learn_spec *spec;
     kedge_learn_run_fn *run; /* NULL: kedge_learn_run */
-    const char *images; /* where the data are, when not where the spec says; else NULL */
-    const char *out;    /* folder, made when absent; NULL: nothing is written */
-    bool resume;        /* go on with what stands in `out`, if anything */
-    uint32_t threads;   /* of each process, 0: as many as processors */
-    uint32_t processes; /* of this machine, 1…KEDGE_LEARN_PROCESSES_MAX, when exchange is NULL */
+    const char *images;      /* where the data are, when not where the spec says; else NULL */
+    const char *out;         /* folder, made when absent; NULL: nothing is written */
+    bool resume;             /* go on with what stands in `out`, if anything */
+    uint32_t threads;        /* of each process, 0: as many as processors */
+    uint32_t processes;      /* of this machine, 1…KEDGE_LEARN_PROCESSES_MAX, when exchange is NULL */
     const struct kedge_learn_exchange *exchange; /* others to share the work with, or NULL */
     uint32_t save_every;                         /* rounds, 0: only the end is kept */
     uint32_t save_ms;                            /* but not sooner than so long after the last time */

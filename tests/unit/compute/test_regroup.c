@@ -16,7 +16,11 @@ static const struct {
     uint64_t weight[MOST]; /* of group 0; of others 9 stays */
 } cases[] = {
     {"one each", 2, {0, 1}, {0, 1}, {0, 0}, {1, 1}},
-    {"six sites of one weigh as one of another", 7, {0, 1, 1, 1, 1, 1, 1}, {0, 1, 1, 1, 1, 1, 1}, {0},
+    {"six sites of one weigh as one of another",
+     7,
+     {0, 1, 1, 1, 1, 1, 1},
+     {0, 1, 1, 1, 1, 1, 1},
+     {0},
      {6, 1, 1, 1, 1, 1, 1}},
     {"three against two", 5, {3, 3, 3, 7, 7}, {0, 0, 0, 1, 1}, {0}, {1, 1, 2, 2, 2}},
     {"other groups do not matter", 4, {0, 0, 0, 1}, {0, 0, 0, 0}, {0, 1, 1, 0}, {1, 9, 9, 1}},

@@ -1,134 +1,12 @@
-/* Groups that change: migration, moves and new groups by a close, sites that choose; restarts in between. */
+/* Groups that change: migration, moves and new groups by a close; restarts in between. */
 #include <check.h>
 #include <string.h>
 
 #include "tests/fixtures/run.h"
-#include "tests/unit/coordinator/host.h"
+#include "tests/unit/coordinator/host_groups.h"
 
-static const enum kedge_task_kind P = KEDGE_TASK_PRETRAIN, T = KEDGE_TASK_TRAIN, E = KEDGE_TASK_EVALUATE;
-enum { SITES = 3, NONE = -1 };
-
-static void load_job(struct host *h, uint32_t models)
-{
-    struct kedge_digest begin[2] = {digest_of(1), digest_of(2)};
-    struct kedge_coord_event ev = event_of(h, KEDGE_EV_LOAD_JOB);
-    host_members(h, 1, SITES);
-    ev.params = &h->params;
-    ev.models = begin;
-    ev.model_count = models;
-    ev.state = KEDGE_JOB_TRAINING;
-    host_step(h, &ev);
-    host_joined(h, 0);
-}
-
-static void load_closed(struct host *h, uint32_t round, enum kedge_task_kind kind, uint32_t models,
-                        bool regroup)
-{
-    struct kedge_digest made[2] = {digest_of(20), digest_of(21)};
-    struct kedge_coord_event ev = event_of(h, KEDGE_EV_LOAD_ROUND);
-    ev.round = round;
-    ev.kind = kind;
-    ev.closed = true;
-    ev.regroup = regroup;
-    ev.models = made;
-    ev.model_count = models;
-    host_step(h, &ev);
-}
-
-static void load_open(struct host *h, uint32_t round, enum kedge_task_kind kind)
-{
-    struct kedge_coord_event ev = event_of(h, KEDGE_EV_LOAD_ROUND);
-    ev.round = round;
-    ev.kind = kind;
-    host_step(h, &ev);
-    for (uint32_t i = 0; i < SITES; i++) {
-        ev = event_of(h, KEDGE_EV_LOAD_ROW);
-        ev.site = i;
-        ev.selected = i != 2;
-        host_step(h, &ev);
-    }
-}
-
-static void load_group(struct host *h, uint32_t site, uint32_t round, uint32_t group, bool durable)
-{
-    struct kedge_coord_event ev = event_of(h, KEDGE_EV_LOAD_GROUP);
-    ev.site = site;
-    ev.round = round;
-    ev.group = group;
-    ev.durable = durable;
-    host_step(h, &ev);
-}
-
-static void load_accepted(struct host *h, uint32_t site, enum kedge_task_kind kind, uint32_t group,
-                          uint8_t number)
-{
-    struct kedge_coord_event ev = event_of(h, KEDGE_EV_LOAD_ACCEPTED);
-    ev.site = site;
-    ev.kind = kind;
-    ev.group = group;
-    ev.leaf = number;
-    ev.envelope = ev.update = digest_of(number);
-    ev.weight = 1;
-    host_step(h, &ev);
-}
-
-static void poll_shifted(struct host *h, uint32_t site, uint32_t request)
-{
-    struct kedge_coord_event ev = event_of(h, KEDGE_EV_POLL);
-    ev.site = site;
-    ev.request = request;
-    ev.wait_ns = 5000 * MS;
-    ev.shifted = true;
-    host_step(h, &ev);
-}
-
-static void assigned(struct host *h, uint32_t site, uint32_t group, int err)
-{
-    struct kedge_coord_event ev = event_of(h, KEDGE_EV_ASSIGNED);
-    ev.site = site;
-    ev.group = group;
-    ev.err = err;
-    host_step(h, &ev);
-}
-
-static void stated(struct host *h, uint32_t site, int err)
-{
-    struct kedge_coord_event ev = event_of(h, KEDGE_EV_ASSIGN_APPENDED);
-    ev.site = site;
-    ev.err = err;
-    host_step(h, &ev);
-}
-
-/* ROUND_COMPUTED with models first, first + 1 …; groups[site], NONE: not listed. */
-static void computed(struct host *h, uint32_t round, uint32_t models, uint8_t first, const int groups[SITES],
-                     bool regroup)
-{
-    struct kedge_digest made[KEDGE_GROUPS_MAX];
-    uint32_t sites[SITES], to[SITES];
-    struct kedge_coord_event ev = event_of(h, KEDGE_EV_ROUND_COMPUTED);
-    for (uint32_t i = 0; i < models; i++) {
-        made[i] = digest_of((uint8_t)(first + i));
-    }
-    for (uint32_t i = 0; i < SITES; i++) {
-        if (groups[i] != NONE) {
-            sites[ev.assigned_count] = i;
-            to[ev.assigned_count++] = (uint32_t)groups[i];
-        }
-    }
-    ev.round = round;
-    ev.model_count = models;
-    ev.models = made;
-    ev.regroup = regroup;
-    ev.assigned_sites = sites;
-    ev.assigned_groups = to;
-    host_step(h, &ev);
-}
-
-static bool may_read(const struct host *h, uint32_t site, uint8_t model)
-{
-    struct kedge_digest d = digest_of(model);
-    return kedge_coord_may_read(h->c, 0, site, &d);
-}
+static const enum kedge_task_kind P = KEDGE_TASK_PRETRAIN, T = KEDGE_TASK_TRAIN;
+enum { SITES = HOST_GROUP_SITES, NONE = HOST_GROUP_NONE };
 
 /* Round 0 is closed with models 20 and 21; sites 0 and 2 are in group 0, site 1 in group 1; nothing is open.
  */
@@ -136,11 +14,11 @@ static void open_warm(struct host *h)
 {
     h->params.groups = 2;
     h->params.rounds = 4;
-    load_job(h, 1);
-    load_closed(h, 0, P, 2, false);
-    load_group(h, 0, 0, 0, true);
-    load_group(h, 1, 0, 1, true);
-    load_group(h, 2, 0, 0, true);
+    host_load_job(h, 1);
+    host_load_closed(h, 0, P, 2, false);
+    host_load_group(h, 0, 0, 0, true);
+    host_load_group(h, 1, 0, 1, true);
+    host_load_group(h, 2, 0, 0, true);
     host_simple(h, KEDGE_EV_START);
 }
 
@@ -152,7 +30,7 @@ START_TEST(test_migration)
     open_warm(&h);
     host_poll(&h, 0, 100);
     host_poll(&h, 1, 101);
-    poll_shifted(&h, 2, 102);
+    host_poll_shifted(&h, 2, 102);
     EXPECT(&h, "round-opened r1");
     host_main(&h, KEDGE_OK);
     EXPECT(&h, "task q100 s0 train r1 g0 base=20; task q101 s1 train r1 g1 base=21; "
@@ -161,14 +39,14 @@ START_TEST(test_migration)
     EXPECT(&h, "receipt q10 leaf=10; assign s2");
     host_submit(&h, 2, T, 1, 0, 20, 11); /* it moves first */
     EXPECT(&h, "away q11 BUSY again");
-    assigned(&h, 2, 1, KEDGE_OK);
+    host_assigned(&h, 2, 1, KEDGE_OK);
     EXPECT(&h, "append-assigned s2 g1");
     host_poll(&h, 2, 103);
     EXPECT(&h, "");
-    ck_assert(!may_read(&h, 2, 20) && !may_read(&h, 2, 21));
-    stated(&h, 2, KEDGE_OK);
+    ck_assert(!host_may_read(&h, 2, 20) && !host_may_read(&h, 2, 21));
+    host_stated(&h, 2, KEDGE_OK);
     EXPECT(&h, "task q103 s2 train r1 g1 base=21");
-    ck_assert(!may_read(&h, 2, 20) && may_read(&h, 2, 21));
+    ck_assert(!host_may_read(&h, 2, 20) && host_may_read(&h, 2, 21));
     host_submit(&h, 2, T, 1, 0, 20, 12);
     EXPECT(&h, "away q12 WRONG_GROUP");
     host_accept(&h, 2, T, 1, 1, 21, 13);
@@ -176,7 +54,7 @@ START_TEST(test_migration)
     ck_assert_uint_eq(kedge_coord_row(h.c, 0, 2)->train.group, 1);
     ck_assert_uint_eq(kedge_coord_row(h.c, 0, 2)->pretrain.group, 1);
     ck_assert_uint_eq(kedge_coord_row(h.c, 0, 2)->group_round, 1);
-    poll_shifted(&h, 2, 104); /* once in a round */
+    host_poll_shifted(&h, 2, 104); /* once in a round */
     EXPECT(&h, "");
     host_close(&h);
 }
@@ -192,7 +70,7 @@ START_TEST(test_migration_too_late)
     open_warm(&h);
     host_poll(&h, 0, 100);
     host_poll(&h, 1, 101);
-    poll_shifted(&h, 2, 102);
+    host_poll_shifted(&h, 2, 102);
     host_main(&h, KEDGE_OK);
     host_accept(&h, 0, T, 1, 0, 20, 10);
     host_submit(&h, 1, T, 1, 1, 21, 11);
@@ -223,14 +101,14 @@ START_TEST(test_migration_behind_training)
     EXPECT(&h, "away q11 BUSY again"); /* its training is in flight */
     host_verified(&h, 0, T, 10, KEDGE_OK);
     host_appended(&h, 0, T, 10, 10, KEDGE_OK);
-    poll_shifted(&h, 0, 103);
+    host_poll_shifted(&h, 0, 103);
     EXPECT(&h, "task q103 s0 pretrain r1 cold base=1");
     host_accept(&h, 0, P, 1, KEDGE_COORD_NONE, 1, 12);
     host_accept(&h, 1, T, 1, 1, 21, 13);
     host_accept(&h, 2, T, 1, 0, 20, 14);
     EXPECT(&h, "receipt q14 leaf=14"); /* all are there; the round waits for the move that is under way */
-    assigned(&h, 0, 1, KEDGE_OK);
-    stated(&h, 0, KEDGE_OK);
+    host_assigned(&h, 0, 1, KEDGE_OK);
+    host_stated(&h, 0, KEDGE_OK);
     EXPECT(&h, "close r1");
     ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->train.group, 0);
     ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->group, 1);
@@ -254,7 +132,7 @@ START_TEST(test_migration_refused)
     host_open(&h);
     h.params.migrate_every = cases[_i].every;
     open_warm(&h);
-    poll_shifted(&h, 0, 100);
+    host_poll_shifted(&h, 0, 100);
     EXPECT(&h, "");
     host_poll(&h, 1, 101);
     host_poll(&h, 2, 102);
@@ -266,7 +144,7 @@ START_TEST(test_migration_refused)
         host_verified(&h, 0, P, 10, KEDGE_OK);
         host_appended(&h, 0, P, 10, 3, KEDGE_OK);
         host_poll(&h, 0, 103);
-        assigned(&h, 0, 0, KEDGE_E_ARG);
+        host_assigned(&h, 0, 0, KEDGE_E_ARG);
         EXPECT(&h, "task q103 s0 train r1 g0 base=20"); /* it stays, and it counts */
     }
     host_close(&h);
@@ -283,25 +161,25 @@ START_TEST(test_migration_restarted)
     h.params.groups = 2;
     h.params.rounds = 4;
     h.params.migrate_every = 1;
-    load_job(&h, 1);
-    load_closed(&h, 0, P, 2, false);
+    host_load_job(&h, 1);
+    host_load_closed(&h, 0, P, 2, false);
     for (uint32_t i = 0; i < SITES; i++) {
-        load_group(&h, i, 0, 0, true);
+        host_load_group(&h, i, 0, 0, true);
     }
-    load_open(&h, 1, T);
-    load_accepted(&h, 2, P, KEDGE_COORD_NONE, 7);
-    load_accepted(&h, 0, T, 0, 8);
+    host_load_open(&h, 1, T);
+    host_load_accepted(&h, 2, P, KEDGE_COORD_NONE, 7);
+    host_load_accepted(&h, 0, T, 0, 8);
     host_simple(&h, KEDGE_EV_START);
     EXPECT(&h, "assign s2");
     host_accept(&h, 1, T, 1, 0, 20, 9);
     EXPECT(&h, "receipt q9 leaf=9");
-    assigned(&h, 2, 1, KEDGE_OK);
-    stated(&h, 2, KEDGE_E_DISK_FULL);
+    host_assigned(&h, 2, 1, KEDGE_OK);
+    host_stated(&h, 2, KEDGE_E_DISK_FULL);
     EXPECT(&h, "training>halted DISK_FULL");
     h.now += 1000 * MS;
     host_simple(&h, KEDGE_EV_TIMER);
     EXPECT(&h, "append-assigned s2 g1");
-    stated(&h, 2, KEDGE_OK);
+    host_stated(&h, 2, KEDGE_OK);
     EXPECT(&h, "halted>training; close r1");
     host_close(&h);
 }
@@ -316,18 +194,18 @@ START_TEST(test_migration_stated)
     h.params.groups = 2;
     h.params.rounds = 4;
     h.params.migrate_every = 1;
-    load_job(&h, 1);
-    load_closed(&h, 0, P, 2, false);
+    host_load_job(&h, 1);
+    host_load_closed(&h, 0, P, 2, false);
     for (uint32_t i = 0; i < SITES; i++) {
-        load_group(&h, i, 0, 0, true);
+        host_load_group(&h, i, 0, 0, true);
     }
-    load_open(&h, 1, T);
-    load_group(&h, 0, 1, 1, true);
-    load_accepted(&h, 0, P, KEDGE_COORD_NONE, 7);
+    host_load_open(&h, 1, T);
+    host_load_group(&h, 0, 1, 1, true);
+    host_load_accepted(&h, 0, P, KEDGE_COORD_NONE, 7);
     host_simple(&h, KEDGE_EV_START);
     EXPECT(&h, "");
     ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->pretrain.group, 1);
-    poll_shifted(&h, 0, 100);
+    host_poll_shifted(&h, 0, 100);
     EXPECT(&h, "task q100 s0 train r1 g1 base=21");
     host_close(&h);
 }
@@ -341,15 +219,15 @@ START_TEST(test_migration_since)
     h.params.groups = 2;
     h.params.rounds = 4;
     h.params.migrate_every = 1;
-    load_job(&h, 1);
-    load_closed(&h, 1, P, 2, false);
+    host_load_job(&h, 1);
+    host_load_closed(&h, 1, P, 2, false);
     for (uint32_t i = 0; i < SITES; i++) {
-        load_group(&h, i, 1, 0, true);
+        host_load_group(&h, i, 1, 0, true);
     }
-    load_open(&h, 2, T);
-    load_group(&h, 0, 2, 1, true);
-    load_group(&h, 0, 1, 0, false);
-    load_accepted(&h, 0, P, KEDGE_COORD_NONE, 7);
+    host_load_open(&h, 2, T);
+    host_load_group(&h, 0, 2, 1, true);
+    host_load_group(&h, 0, 1, 0, false);
+    host_load_accepted(&h, 0, P, KEDGE_COORD_NONE, 7);
     host_simple(&h, KEDGE_EV_START);
     EXPECT(&h, "");
     ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->group, 1);
@@ -357,14 +235,6 @@ START_TEST(test_migration_since)
     host_close(&h);
 }
 END_TEST
-
-static void train_all(struct host *h, uint32_t round, const uint32_t groups[SITES],
-                      const uint8_t bases[SITES], uint8_t number)
-{
-    for (uint32_t i = 0; i < SITES; i++) {
-        host_accept(h, i, T, round, groups[i], bases[i], (uint8_t)(number + i));
-    }
-}
 
 /* A close merges two groups: nothing of it holds before it is durable, the next round waits for the
  * statement, and numbers mean others from then on. */
@@ -377,30 +247,31 @@ START_TEST(test_moves)
         host_poll(&h, i, 100 + i);
     }
     host_main(&h, KEDGE_OK);
-    train_all(&h, 1, (uint32_t[]){0, 1, 0}, (uint8_t[]){20, 21, 20}, 10);
+    host_train_all(&h, 1, (uint32_t[]){0, 1, 0}, (uint8_t[]){20, 21, 20}, 10);
     EXPECT(&h, "receipt q12 leaf=12; close r1");
-    computed(&h, 1, 1, 30, (int[]){NONE, 0, NONE}, false);
+    host_closes(&h, 1, 1, 30, (int[]){NONE, 0, NONE}, false);
     EXPECT(&h, "round-closed r1");
-    ck_assert(!may_read(&h, 1, 30) && may_read(&h, 1, 21));
+    ck_assert(!host_may_read(&h, 1, 30) && host_may_read(&h, 1, 21));
     host_main(&h, KEDGE_OK);
     EXPECT(&h, "append-assigned s1 g0");
-    ck_assert(!may_read(&h, 1, 30) && may_read(&h, 1, 21) && !may_read(&h, 1, 20));
+    ck_assert(!host_may_read(&h, 1, 30) && host_may_read(&h, 1, 21) && !host_may_read(&h, 1, 20));
     for (uint32_t i = 0; i < SITES; i++) {
         host_poll(&h, i, 110 + i);
         EXPECT(&h, "");
     }
-    stated(&h, 1, KEDGE_OK);
+    host_stated(&h, 1, KEDGE_OK);
     EXPECT(&h, "round-opened r2");
-    ck_assert(may_read(&h, 1, 30) && may_read(&h, 1, 21) && !may_read(&h, 1, 20));
-    ck_assert(may_read(&h, 0, 20) && !may_read(&h, 0, 21));
+    ck_assert(host_may_read(&h, 1, 30) && host_may_read(&h, 1, 21) && !host_may_read(&h, 1, 20));
+    ck_assert(host_may_read(&h, 0, 20) && !host_may_read(&h, 0, 21));
     host_main(&h, KEDGE_OK);
     EXPECT(&h, "task q111 s1 train r2 g0 base=30; task q110 s0 train r2 g0 base=30; "
                "task q112 s2 train r2 g0 base=30");
-    train_all(&h, 2, (uint32_t[]){0, 0, 0}, (uint8_t[]){30, 30, 30}, 20);
-    computed(&h, 2, 2, 40, (int[]){NONE, 1, 0}, false); /* and split again; one that stays is stated, too */
+    host_train_all(&h, 2, (uint32_t[]){0, 0, 0}, (uint8_t[]){30, 30, 30}, 20);
+    host_closes(&h, 2, 2, 40, (int[]){NONE, 1, 0},
+                false); /* and split again; one that stays is stated, too */
     host_main(&h, KEDGE_OK);
     EXPECT(&h, "append-assigned s1 g1; append-assigned s2 g0");
-    ck_assert(may_read(&h, 1, 30) && !may_read(&h, 1, 40));
+    ck_assert(host_may_read(&h, 1, 30) && !host_may_read(&h, 1, 40));
     host_close(&h);
 }
 END_TEST
@@ -412,20 +283,20 @@ START_TEST(test_moves_restarted)
     host_open(&h);
     h.params.groups = 2;
     h.params.rounds = _i == 0 ? 2 : 1;
-    load_job(&h, 1);
-    load_closed(&h, 1, T, 2, false);
+    host_load_job(&h, 1);
+    host_load_closed(&h, 1, T, 2, false);
     for (uint32_t i = 0; i < SITES; i++) {
-        load_group(&h, i, 0, 0, true);
+        host_load_group(&h, i, 0, 0, true);
     }
-    load_group(&h, 0, 1, 1, true); /* this one was stated */
-    load_group(&h, 2, 1, 1, false);
+    host_load_group(&h, 0, 1, 1, true); /* this one was stated */
+    host_load_group(&h, 2, 1, 1, false);
     host_simple(&h, KEDGE_EV_START);
     EXPECT(&h, "append-assigned s2 g1");
     for (uint32_t i = 0; i < SITES; i++) {
         host_poll(&h, i, 100 + i);
         EXPECT(&h, "");
     }
-    stated(&h, 2, KEDGE_OK);
+    host_stated(&h, 2, KEDGE_OK);
     EXPECT(&h, _i == 0 ? "round-opened r2" : "training>storing; job-closed completed");
     ck_assert_uint_eq(kedge_coord_row(h.c, 0, 2)->group_round, 1);
     host_close(&h);
@@ -454,10 +325,10 @@ START_TEST(test_plan)
     h.params.regroup_every = plans[_i].every;
     ck_assert_int_eq(kedge_coord_round_kind(&h.params, plans[_i].last + 1, plans[_i].kind, plans[_i].asked),
                      plans[_i].want);
-    load_job(&h, 1);
-    load_closed(&h, plans[_i].last, plans[_i].kind, 2, plans[_i].asked);
+    host_load_job(&h, 1);
+    host_load_closed(&h, plans[_i].last, plans[_i].kind, 2, plans[_i].asked);
     for (uint32_t i = 0; i < SITES; i++) {
-        load_group(&h, i, 0, 0, true);
+        host_load_group(&h, i, 0, 0, true);
     }
     host_simple(&h, KEDGE_EV_START);
     for (uint32_t i = 0; i < SITES; i++) {
@@ -481,10 +352,10 @@ START_TEST(test_regroup_of_too_few)
     h.params.rounds = 4;
     h.params.quorum = 1;
     h.params.evaluate_every = 0;
-    load_job(&h, 1);
-    load_closed(&h, 1, T, 2, true);
-    load_group(&h, 0, 0, 0, true);
-    load_group(&h, 1, 0, 1, true);
+    host_load_job(&h, 1);
+    host_load_closed(&h, 1, T, 2, true);
+    host_load_group(&h, 0, 0, 0, true);
+    host_load_group(&h, 1, 0, 1, true);
     host_simple(&h, KEDGE_EV_START);
     for (uint32_t i = 0; i < SITES; i++) {
         host_poll(&h, i, 100 + i);
@@ -508,10 +379,10 @@ START_TEST(test_regroup)
     h.params.groups = 2;
     h.params.rounds = 4;
     h.params.evaluate_every = 0;
-    load_job(&h, 1);
-    load_closed(&h, 1, T, 2, true);
-    load_group(&h, 0, 0, 0, true);
-    load_group(&h, 1, 0, 1, true);
+    host_load_job(&h, 1);
+    host_load_closed(&h, 1, T, 2, true);
+    host_load_group(&h, 0, 0, 0, true);
+    host_load_group(&h, 1, 0, 1, true);
     host_simple(&h, KEDGE_EV_START);
     for (uint32_t i = 0; i < SITES; i++) {
         host_poll(&h, i, 100 + i);
@@ -526,13 +397,13 @@ START_TEST(test_regroup)
     host_accept(&h, 2, P, 2, KEDGE_COORD_NONE, 1, 12);
     host_accept(&h, 1, P, 2, KEDGE_COORD_NONE, 1, 11);
     EXPECT(&h, "receipt q11 leaf=11; close r2");
-    computed(&h, 2, 2, 30, (int[]){1, 1, 0}, true);
+    host_closes(&h, 2, 2, 30, (int[]){1, 1, 0}, true);
     host_main(&h, KEDGE_OK);
     EXPECT(&h, "append-assigned s0 g1; append-assigned s1 g1; append-assigned s2 g0");
-    ck_assert(may_read(&h, 1, 21) && !may_read(&h, 1, 31) && !may_read(&h, 1, 30));
+    ck_assert(host_may_read(&h, 1, 21) && !host_may_read(&h, 1, 31) && !host_may_read(&h, 1, 30));
     for (uint32_t i = 0; i < SITES; i++) {
         host_poll(&h, i, 110 + i);
-        stated(&h, i, KEDGE_OK);
+        host_stated(&h, i, KEDGE_OK);
     }
     EXPECT(&h, "round-opened r3");
     host_main(&h, KEDGE_OK); /* and never two of them behind each other */
@@ -549,7 +420,7 @@ START_TEST(test_start_together)
     host_open(&h);
     h.params.groups = 2;
     h.params.start_together = true;
-    load_job(&h, 1);
+    host_load_job(&h, 1);
     host_simple(&h, KEDGE_EV_START);
     for (uint32_t i = 0; i < SITES; i++) {
         host_poll(&h, i, 100 + i);
@@ -560,73 +431,10 @@ START_TEST(test_start_together)
                "task q102 s2 train r1 g0 base=1");
     host_submit(&h, 0, P, 1, KEDGE_COORD_NONE, 1, 9);
     EXPECT(&h, "away q9 ARG");
-    train_all(&h, 1, (uint32_t[]){0, 0, 0}, (uint8_t[]){1, 1, 1}, 10);
-    computed(&h, 1, 2, 30, (int[]){NONE, NONE, 1}, false);
+    host_train_all(&h, 1, (uint32_t[]){0, 0, 0}, (uint8_t[]){1, 1, 1}, 10);
+    host_closes(&h, 1, 2, 30, (int[]){NONE, NONE, 1}, false);
     host_main(&h, KEDGE_OK);
     EXPECT(&h, "append-assigned s2 g1");
-    host_close(&h);
-}
-END_TEST
-
-/* Sites that choose: any model, and the update says whose. */
-START_TEST(test_choice)
-{
-    struct host h;
-    host_open(&h);
-    h.params.groups = 2;
-    h.params.site_chooses = true;
-    h.params.evaluate_every = 1;
-    load_job(&h, 2);
-    host_simple(&h, KEDGE_EV_START);
-    for (uint32_t i = 0; i < SITES; i++) {
-        host_poll(&h, i, 100 + i);
-    }
-    host_main(&h, KEDGE_OK);
-    EXPECT(&h, "task q100 s0 train r1 cold base=0; task q101 s1 train r1 cold base=0; "
-               "task q102 s2 train r1 cold base=0");
-    ck_assert(may_read(&h, 0, 1) && may_read(&h, 0, 2));
-    host_submit(&h, 0, T, 1, 2, 1, 7);
-    EXPECT(&h, "away q7 WRONG_GROUP");
-    host_submit(&h, 0, T, 1, 1, 1, 8);
-    EXPECT(&h, "away q8 WRONG_BASE"); /* it trained another than it says */
-    host_submit(&h, 0, P, 1, KEDGE_COORD_NONE, 1, 9);
-    EXPECT(&h, "away q9 ARG");
-    train_all(&h, 1, (uint32_t[]){1, 0, 1}, (uint8_t[]){2, 1, 2}, 10);
-    EXPECT(&h, "receipt q12 leaf=12; close r1");
-    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->train.group, 1);
-    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->group, 1);
-    computed(&h, 1, 2, 30, (int[]){NONE, NONE, NONE}, false);
-    host_main(&h, KEDGE_OK);
-    host_poll(&h, 1, 110);
-    host_poll(&h, 2, 111);
-    host_poll(&h, 0, 112);
-    host_main(&h, KEDGE_OK);
-    host_accept(&h, 0, T, 2, 0, 30, 20);
-    EXPECT(&h, "receipt q20 leaf=20");
-    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->group, 0);
-    host_submit(&h, 1, E, 1, 0, 30, 21);
-    EXPECT(&h, "append s1 evaluate t21"); /* of the group that it was in */
-    host_close(&h);
-}
-END_TEST
-
-START_TEST(test_choice_restarted)
-{
-    struct host h;
-    host_open(&h);
-    h.params.groups = 2;
-    h.params.site_chooses = true;
-    load_job(&h, 2);
-    load_closed(&h, 1, T, 2, false);
-    load_open(&h, 2, T);
-    load_group(&h, 1, 1, 0, true);
-    load_accepted(&h, 0, T, 1, 7);
-    host_simple(&h, KEDGE_EV_START);
-    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->group, 1);
-    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->train.group, 1);
-    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 1)->group, 0);
-    host_accept(&h, 1, T, 2, 1, 21, 8);
-    EXPECT(&h, "receipt q8 leaf=8; close r2");
     host_close(&h);
 }
 END_TEST
@@ -647,8 +455,6 @@ int main(void)
     tcase_add_test(tc, test_regroup);
     tcase_add_test(tc, test_regroup_of_too_few);
     tcase_add_test(tc, test_start_together);
-    tcase_add_test(tc, test_choice);
-    tcase_add_test(tc, test_choice_restarted);
     Suite *s = suite_create("coordinator/groups");
     suite_add_tcase(s, tc);
     return run_suite(s);
