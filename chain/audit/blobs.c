@@ -197,6 +197,7 @@ static int sort_refs(struct sweep *s)
             || last->role != ref->role || last->job != ref->job) {
             s->refs[n++] = *ref;
         }
+        kedgei_scratch_breathe(&s->a->scratch);
     }
     s->ref_count = n;
     return err;
@@ -311,11 +312,13 @@ static void match(struct sweep *s)
         while (r < s->ref_count
                && compare_places(s->refs[r].log, &s->refs[r].digest, file->log, &file->digest) < 0) {
             report_missing(s, &s->refs[r++]);
+            kedgei_scratch_breathe(&s->a->scratch);
         }
         file->ref_first = r;
         while (r < s->ref_count
                && compare_places(s->refs[r].log, &s->refs[r].digest, file->log, &file->digest) == 0) {
             r++;
+            kedgei_scratch_breathe(&s->a->scratch);
         }
         file->ref_count = r - file->ref_first;
         if (file->ref_count == 0) {
@@ -328,6 +331,7 @@ static void match(struct sweep *s)
     }
     while (r < s->ref_count) {
         report_missing(s, &s->refs[r++]);
+        kedgei_scratch_breathe(&s->a->scratch);
     }
 }
 

@@ -370,6 +370,7 @@ static void check_keys(struct kedgei_audit *a, const struct kedgei_log *log)
     }
     while (s < log->stored_key_count) {
         report_stored(a, log, &log->stored_keys[s++]);
+        kedgei_log_breathe(log);
     }
 }
 

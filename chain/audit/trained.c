@@ -1,6 +1,5 @@
 /* What a site trained last, in jobs in which that says more of it than group-assigned statements do: where
  * sites choose, their group. And the models that groups begin with. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "chain/audit/record.h"
@@ -50,10 +49,7 @@ int kedgei_trained_collect(struct kedgei_audit *a)
         }
         a->trained_count = count;
     }
-    if (a->trained_count > 1) {
-        qsort(a->trained, a->trained_count, sizeof *a->trained, compare_rows);
-    }
-    return KEDGE_OK;
+    return kedgei_scratch_sort(&a->scratch, a->trained, a->trained_count, sizeof *a->trained, compare_rows);
 }
 
 const struct kedgei_fact *kedgei_trained_before(const struct kedgei_audit *a, const struct kedgei_log *log,

@@ -105,8 +105,9 @@ int kedge_compute_made_direction(const struct kedge_layout *layout, const struct
         return err;
     }
     int32_t *tile = kedge_mem_new(TILE, sizeof *tile);
+    const struct sizes no_sizes = {.maxima = NULL};
     struct kedgei_tensors none = {.layout = layout};
-    err = tile ? write_direction(&none, (size_t)layout->values_count, NULL, tile, sink, reterr)
+    err = tile ? write_direction(&none, (size_t)layout->values_count, &no_sizes, tile, sink, reterr)
                : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for a direction");
     kedge_mem_free(tile);
     return err;
