@@ -181,7 +181,7 @@ void kedge_statement_derive_subject(struct kedge_statement *st)
 /* Insertion sort: at most 128 elements, and most callers have them sorted. */
 static void sort_list(const struct kedgei_list *list, uint8_t *elems, uint32_t count)
 {
-    uint8_t moved[256];
+    uint8_t moved[512];
     KEDGE_ASSERT(list->elem_size <= sizeof moved && count <= list->max);
     for (uint32_t i = 1; i < count; i++) {
         uint32_t j = i;

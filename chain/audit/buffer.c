@@ -7,7 +7,7 @@
 
 bool kedgei_job_is_asynchronous(const struct kedgei_job *job)
 {
-    return kedge_job_spec_buffer(&job->spec) > 0;
+    return job->usable && kedge_job_spec_buffer(&job->spec) > 0;
 }
 
 uint32_t kedgei_row_round(const struct kedgei_round *round, const struct kedge_input_row *row)

@@ -215,8 +215,8 @@ static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
     char path[KEDGE_PATH_MAX];
     bool spec = t->fx.blob == KEDGE_SITE_BLOB_SPEC;
     const char *kind = kind_of(h, t->fx.blob, &last);
-    bool known = memcmp(last ? last->b : h->spec_digest.b, t->fx.digest.b, sizeof t->fx.digest.b) == 0
-                 && (last || h->spec);
+    bool known = spec ? h->spec && memcmp(h->spec_digest.b, t->fx.digest.b, sizeof h->spec_digest.b) == 0
+                      : memcmp(last, &t->fx.digest, sizeof *last) == 0;
     t->err = kedge_client_work_path(h, kind, &t->fx.digest, path);
     if (!t->err && !(known && kedge_file_size(path) == (int64_t)t->fx.len)
         && !is_sound(path, t->fx.len, &t->fx.digest)) {

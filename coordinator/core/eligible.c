@@ -139,7 +139,7 @@ static uint32_t count_by_tenant(const struct kedge_coord *c, const struct job *j
             continue;
         }
         uint32_t tenant = c->sites[c->order[at]].tenant;
-        if (tenant != last) {
+        if (tenants == 0 || tenant != last) {
             KEDGE_ASSERT(tenants < KEDGE_JOB_TENANTS_MAX);
             available[tenants++] = 0;
             last = tenant;

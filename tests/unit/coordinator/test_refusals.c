@@ -103,6 +103,7 @@ static void refuse(uint32_t job, uint32_t round, uint32_t site, int err)
                                     .kind = KEDGE_TASK_TRAIN,
                                     .err = err,
                                     .recorded = true};
+    jobs[job].round = round; /* the open one */
     kedge_host_refusal_store(&host, &fx);
 }
 
