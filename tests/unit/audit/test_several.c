@@ -69,20 +69,7 @@ START_TEST(test_wrong)
 {
     make_scratch();
     wrongs[_i].make(at("fx"), wrongs[_i].keys, wrongs[_i].twist);
-    struct kedge_audit_options options = {.threads = 1};
-    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
-    if (wrongs[_i].replay) {
-        print_findings(&r);
-        ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
-        kedge_audit_report_deinit(&r);
-        r = run(at("fx"), at("fx/trust.json"), NULL, true, options);
-    }
-    if (!has_code(&r, wrongs[_i].code)) {
-        print_findings(&r);
-    }
-    ck_assert_msg(has_code(&r, wrongs[_i].code), "not found: %s", wrongs[_i].what);
-    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_NO);
-    kedge_audit_report_deinit(&r);
+    assert_found(wrongs[_i].replay, wrongs[_i].code, wrongs[_i].what);
     remove_scratch();
 }
 END_TEST
