@@ -83,6 +83,7 @@ static bool add_region(struct kedgei_scratch *s, void *base, size_t len)
 {
     struct kedgei_region *r = kedge_mem_new(1, sizeof *r);
     (void)madvise(base, len, MADV_DONTFORK);
+    (void)madvise(base, len, MADV_NOHUGEPAGE); /* else one look at a byte can map in 2 MiB */
     if (!r) {
         munmap(base, len);
         return false;
