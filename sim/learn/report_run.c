@@ -231,6 +231,9 @@ static int engine_of_many(struct run *r)
     }
     r->exchange = kedge_learn_processes_exchange(p);
     r->is_first = r->exchange->rank == 0;
+    if (!r->is_first) {
+        kedgei_folder_close(&r->folder); /* its lock goes with the first process, not with the last */
+    }
     err = engine(r);
     kedge_learn_processes_end(p, err);
     r->exchange = NULL;
