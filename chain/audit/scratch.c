@@ -17,13 +17,13 @@ enum {
     HEAP_DEFAULT = 16 << 20,
     SMALL = 4096,            /* a block below is never worth a file */
     HEAD = 64,               /* bytes before a block; keeps it aligned for anything */
-    BREATHE_EVERY = 32,      /* steps of loops between two looks; each may bring several times 64 KiB */
+    BREATHE_EVERY = 4,       /* steps of loops between two looks; each may bring several times 2 MiB */
     RESIDENT_MAX = 32 << 20, /* of files, before the maps are let go */
     CHUNK_FIRST = 16 << 10,  /* of an arena; they double up to the last */
-    CHUNK_LAST = 4 << 20,
-    RUN_BYTES = 2 << 20,  /* sorted at once */
-    COPY_BYTES = 1 << 20, /* between two looks */
-    MERGE_STEP = 4,       /* items that are one step of a loop: what they point to lies anywhere */
+    CHUNK_LAST = 64 << 20,   /* each is a map, and each is let go at a look */
+    RUN_BYTES = 2 << 20,     /* sorted at once */
+    COPY_BYTES = 1 << 20,    /* between two looks */
+    MERGE_STEP = 4,          /* items that are one step of a loop: what they point to lies anywhere */
 };
 
 struct kedgei_region {
@@ -83,7 +83,6 @@ static bool add_region(struct kedgei_scratch *s, void *base, size_t len)
 {
     struct kedgei_region *r = kedge_mem_new(1, sizeof *r);
     (void)madvise(base, len, MADV_DONTFORK);
-    (void)madvise(base, len, MADV_NOHUGEPAGE); /* else one look at a byte can map in 2 MiB */
     if (!r) {
         munmap(base, len);
         return false;
