@@ -98,7 +98,7 @@ void kedgei_replay_meeting(const struct kedgei_replay *r, struct kedgei_decision
                                kedge_hash_is_zero(&row->stepped) ? &row->aggregate : &row->stepped, paths[g]);
     }
     err = err ? err : kedgei_replay_sink(&hasher, &sink);
-    err = err ? err : kedge_compute_meet(&d->job->layout, models, weight, step->group_count, sink, &diag);
+    err = err ? err : kedge_compute_blend(&d->job->layout, models, weight, step->group_count, sink, &diag);
     if (err) {
         kedgei_replay_failed(r, d, d->round->step->index, "meeting of the edges", err, &diag, f);
     } else {

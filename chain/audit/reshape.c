@@ -224,7 +224,7 @@ void kedgei_replay_joined(const struct kedgei_replay *r, struct kedgei_decision 
         weight[i] = 1;
     }
     err = err ? err : kedgei_replay_sink(&hasher, &sink);
-    err = err ? err : kedge_compute_meet(&d->job->layout, models, weight, n, sink, &diag);
+    err = err ? err : kedge_compute_blend(&d->job->layout, models, weight, n, sink, &diag);
     if (err) {
         kedgei_replay_failed(r, d, d->round->step->index, "model of joined groups", err, &diag, f);
     } else {

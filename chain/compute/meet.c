@@ -33,8 +33,8 @@ int kedge_compute_meeting_weights(const struct kedge_job_spec *spec, const uint6
     return err;
 }
 
-int kedge_compute_meet(const struct kedge_layout *layout, const char *const *paths, const uint64_t *weight,
-                       size_t edges, struct kedge_sink sink, struct kedge_diag *reterr)
+int kedge_compute_blend(const struct kedge_layout *layout, const char *const *paths, const uint64_t *weight,
+                        size_t edges, struct kedge_sink sink, struct kedge_diag *reterr)
 {
     struct kedgei_tensors models = {.count = 0};
     float *tile = kedge_mem_new(TILE, sizeof *tile);

@@ -11,9 +11,10 @@
 KEDGE_NODISCARD int kedge_compute_meeting_weights(const struct kedge_job_spec *spec, const uint64_t *since,
                                                   size_t edges, uint64_t *ret_weight);
 
-/* The mean of the edges' models by these weights (strategy/blend.h). */
-KEDGE_NODISCARD int kedge_compute_meet(const struct kedge_layout *layout, const char *const *models,
-                                       const uint64_t *weight, size_t edges, struct kedge_sink sink,
-                                       struct kedge_diag *reterr);
+/* The mean of models by these weights (strategy/blend.h): where edges meet, groups are joined or made anew.
+ */
+KEDGE_NODISCARD int kedge_compute_blend(const struct kedge_layout *layout, const char *const *models,
+                                        const uint64_t *weight, size_t edges, struct kedge_sink sink,
+                                        struct kedge_diag *reterr);
 
 #endif

@@ -3,13 +3,10 @@
 #include <string.h>
 
 #include "aggregation/share_cap.h"
-#include "chain/compute/compute_impl.h"
+#include "chain/compute/meet.h"
 #include "common/base/mem.h"
 #include "grouping/flexcfl.h"
 #include "grouping/merge.h"
-#include "strategy/blend.h"
-
-enum { TILE = KEDGEI_TENSORS_TILE_MAX };
 
 int kedge_compute_regroup(const struct kedge_layout *layout, const struct kedge_compute_sites *sites,
                           const struct kedge_job_spec *spec, uint32_t round, const uint32_t *then,
@@ -64,24 +61,6 @@ int kedge_compute_regroup_weigh(const uint32_t *tenant, const uint32_t *then, co
     return err;
 }
 
-static int blend(const struct kedge_layout *layout, const char *const *paths, const uint64_t *weight,
-                 size_t count, struct kedge_sink sink, struct kedge_diag *d)
-{
-    struct kedgei_tensors models = {.count = 0};
-    float *tile = kedge_mem_new(TILE, sizeof *tile);
-    int err = tile ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for a model");
-    err = err ? err : kedgei_models_open(layout, KEDGE_DTYPE_F32, paths, count, &models, d);
-    err = err ? err : kedgei_write_header(layout, KEDGE_DTYPE_F32, sink);
-    for (size_t first = 0, n; first < layout->values_count && !err; first += n) {
-        n = layout->values_count - first < TILE ? (size_t)(layout->values_count - first) : TILE;
-        err = kedge_blend_tile((const float *const *)models.values, weight, count, first, n, tile);
-        err = err ? err : sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile));
-    }
-    kedgei_tensors_close(&models);
-    kedge_mem_free(tile);
-    return err;
-}
-
 int kedge_compute_regrouped(const struct kedge_layout *layout, const char *const *former, size_t former_count,
                             const char *initial, const uint32_t *then, const uint32_t *group,
                             const uint64_t *weight, size_t count, uint32_t g, struct kedge_sink sink,
@@ -105,5 +84,5 @@ int kedge_compute_regrouped(const struct kedge_layout *layout, const char *const
         paths[n] = initial;
         share[n++] = 1;
     }
-    return blend(layout, paths, share, n, sink, reterr);
+    return kedge_compute_blend(layout, paths, share, n, sink, reterr);
 }

@@ -32,7 +32,7 @@ static int meet(struct kedge_host *h, struct close_work *w, const uint64_t *sinc
     }
     err = err ? err : kedgei_close_blob_begin(h, w->job->model_len, &writer, &sink, &w->models.diag);
     if (!err) {
-        err = kedge_compute_meet(&w->job->layout, models, weight, r->groups, sink, &w->models.diag);
+        err = kedge_compute_blend(&w->job->layout, models, weight, r->groups, sink, &w->models.diag);
         err = kedgei_close_blob_end(writer, err, &met, &w->models.diag);
     }
     for (uint32_t g = 0; g < r->groups && !err; g++) {

@@ -82,7 +82,7 @@ static int join_models(struct kedge_host *h, struct close_work *w, const uint32_
     }
     err = err ? err : kedgei_close_blob_begin(h, w->job->model_len, &writer, &sink, &w->models.diag);
     if (!err) {
-        err = kedge_compute_meet(&w->job->layout, models, weight, n, sink, &w->models.diag);
+        err = kedge_compute_blend(&w->job->layout, models, weight, n, sink, &w->models.diag);
         err = kedgei_close_blob_end(writer, err, &r->after[group], &w->models.diag);
     }
     return err;

@@ -22,7 +22,7 @@ static int meet(struct kedgei_protocol *p)
     if (err) {
         return err;
     }
-    err = kedge_compute_meet(&p->layout, models, weight, n->groups, file.sink, p->d);
+    err = kedge_compute_blend(&p->layout, models, weight, n->groups, file.sink, p->d);
     err = kedgei_file_end(&file, err, &met, p->d);
     for (uint32_t g = 0; g < n->groups && !err; g++) {
         n->models[g] = met;

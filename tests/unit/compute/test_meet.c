@@ -71,8 +71,8 @@ START_TEST(models_by_hand)
         }
     }
     kedge_buf_init(&file, 4096);
-    ck_assert_int_eq(kedge_compute_meet(&layout, paths, (const uint64_t[]){3, 1, 0}, 3,
-                                        (struct kedge_sink){sink, &file}, NULL),
+    ck_assert_int_eq(kedge_compute_blend(&layout, paths, (const uint64_t[]){3, 1, 0}, 3,
+                                         (struct kedge_sink){sink, &file}, NULL),
                      KEDGE_OK);
     ck_assert_uint_eq(file.len, expected.len);
     ck_assert_mem_eq(file.ptr, expected.ptr, file.len);
