@@ -62,7 +62,7 @@ static bool is_row(const struct kedge_input_row *row)
 {
     return kedge_id_is_valid(kedge_view_of(row->site.s, strnlen(row->site.s, sizeof row->site.s)))
            && (unsigned)row->use < USE_COUNT && row->group < KEDGE_GROUPS_MAX && row->leaf <= LEAF_MAX
-           && row->weight <= WEIGHT_MAX && row->round <= KEDGE_ROUNDS_MAX
+           && row->weight <= WEIGHT_MAX && row->round <= KEDGE_ROUNDS_MAX && row->to < KEDGE_GROUPS_MAX
            && is_reason(kedge_view_of(row->reason, strnlen(row->reason, sizeof row->reason)));
 }
 
@@ -90,6 +90,9 @@ int kedge_input_list_encode(const struct kedge_input_row *rows, size_t count, st
         if (r->round > 0) {
             kedge_buf_printf(out, ",\"round\":%" PRIu32, r->round);
         }
+        if (r->to > 0) {
+            kedge_buf_printf(out, ",\"to\":%" PRIu32, r->to);
+        }
         kedge_buf_put(out, "}\n", 2);
     }
     if (out->err) {
@@ -115,19 +118,31 @@ static bool find_use(struct kedge_view name, enum kedge_input_use *ret_use)
     return false;
 }
 
-/* `,"round":N}` or `}` is all that is left. */
-static bool take_round(struct kedge_view *rest, uint32_t *ret)
+/* A number from 1 to `most` behind its name, or nothing: 0. */
+static bool take_optional(struct kedge_view *rest, const char *name, uint64_t most, uint32_t *ret)
 {
-    struct kedge_view round;
+    size_t len = 0;
     uint64_t n = 0;
-    if (kedgei_take_prefix(rest, ",\"round\":")) {
-        if (!kedgei_cut(rest, '}', &round) || kedge_decimal_decode(round, KEDGE_ROUNDS_MAX, &n) || n == 0) {
-            return false;
-        }
-        *ret = (uint32_t)n;
-        return rest->len == 0;
+    if (!kedgei_take_prefix(rest, name)) {
+        return true;
     }
-    return kedge_view_eq(*rest, kedge_view_str("}"));
+    while (len < rest->len && rest->ptr[len] >= '0' && rest->ptr[len] <= '9') {
+        len++;
+    }
+    if (kedge_decimal_decode(kedge_view_of(rest->ptr, len), most, &n) || n == 0) {
+        return false;
+    }
+    *rest = kedge_view_of(rest->ptr + len, rest->len - len);
+    *ret = (uint32_t)n;
+    return true;
+}
+
+/* What is left of a row behind its reason. */
+static bool take_end(struct kedge_view *rest, struct kedge_input_row *ret)
+{
+    return take_optional(rest, ",\"round\":", KEDGE_ROUNDS_MAX, &ret->round)
+           && take_optional(rest, ",\"to\":", KEDGE_GROUPS_MAX - 1, &ret->to)
+           && kedge_view_eq(*rest, kedge_view_str("}"));
 }
 
 static int decode_row(struct kedge_view line, struct kedge_input_row *ret)
@@ -139,7 +154,7 @@ static int decode_row(struct kedge_view line, struct kedge_input_row *ret)
         || !take_value(&rest, "\"leaf_hash\":\"", '"', &leaf_hash)
         || !take_value(&rest, ",\"update\":\"", '"', &update)
         || !take_value(&rest, ",\"weight\":\"", '"', &weight)
-        || !take_value(&rest, ",\"reason\":\"", '"', &reason) || !take_round(&rest, &ret->round)) {
+        || !take_value(&rest, ",\"reason\":\"", '"', &reason) || !take_end(&rest, ret)) {
         return KEDGE_E_FORMAT;
     }
     uint64_t g = 0;

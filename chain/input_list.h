@@ -1,9 +1,10 @@
 /* Input lists: the blobs that round-opened and aggregate statements point to, one per tenant: which sites
  * were candidates, selected, aggregated, grouped or turned away. JSON lines with exactly one encoding:
  *   {"site":"s1","use":"aggregated","group":0,"leaf":7,"leaf_hash":"…","update":"…","weight":"9","reason":""}
- * and, where the row is about the task of an earlier round, ,"round":3 behind the reason;
- * sorted by (site, use, group, leaf, update), strictly ascending, LF after each row. (Updates turned away at
- * the door have no leaf; their digests keep them apart.) Pure. */
+ * and behind the reason ,"round":3 where the row is about the task of an earlier round, ,"to":1 where the
+ * close cuts the group and the site is in the part that gets this number; sorted by (site, use, group, leaf,
+ * update), strictly ascending, LF after each row. (Updates turned away at the door have no leaf; their
+ * digests keep them apart.) Pure. */
 #ifndef KEDGE_CHAIN_INPUT_LIST_H
 #define KEDGE_CHAIN_INPUT_LIST_H
 
@@ -44,6 +45,7 @@ struct kedge_input_row {
     uint64_t weight;                         /* at most 2^62 */
     char reason[KEDGE_INPUT_REASON_MAX + 1]; /* why it was refused; printable ASCII without '"' and '\' */
     uint32_t round; /* of the task, 1…KEDGE_ROUNDS_MAX, where it is not the list's; else 0 */
+    uint32_t to;    /* the group to which the close moves the site, where it cuts its group; else 0 */
 };
 
 struct kedge_input_list {

@@ -102,6 +102,9 @@ bool kedge_job_spec_begins_apart(const struct kedge_job_spec *spec);
 /* Sites choose whose model they train (IFCA); the nearest to a site's last model is theirs (FeSEM). */
 bool kedge_job_spec_is_chosen(const struct kedge_job_spec *spec);
 bool kedge_job_spec_goes_near(const struct kedge_job_spec *spec);
+/* Clustered federated learning (CFL): all sites begin in one group, and closes cut groups whose updates pull
+ * apart (chain/compute/split.h). */
+bool kedge_job_spec_splits(const struct kedge_job_spec *spec);
 /* Hierarchical: a group is an edge, a tenant is at the edge of its place in the spec; behind the step of some
  * rounds the edges' models meet. */
 bool kedge_job_spec_has_edges(const struct kedge_job_spec *spec);

@@ -51,7 +51,9 @@ void kedge_job_spec_groups(const struct kedge_job_spec *spec, uint32_t *ret_leas
 {
     uint32_t most = (uint32_t)spec->options.most;
     *ret_least = *ret_most = spec->groups;
-    if (is_oneshot(spec)) {
+    if (kedge_job_spec_splits(spec)) {
+        *ret_most = KEDGE_GROUPS_MAX;
+    } else if (is_oneshot(spec)) {
         *ret_least = 1;
     } else if (spec->choose != KEDGE_CHOOSE_FIXED || spec->options.silhouette < 1) {
         *ret_least = spec->groups < most ? spec->groups : most;

@@ -40,6 +40,11 @@ bool kedge_job_spec_goes_near(const struct kedge_job_spec *spec)
     return spec->strategy->grouping == KEDGE_GROUPING_KIND_NEAREST;
 }
 
+bool kedge_job_spec_splits(const struct kedge_job_spec *spec)
+{
+    return spec->strategy->grouping == KEDGE_GROUPING_KIND_SPLIT;
+}
+
 uint32_t kedge_job_spec_models(const struct kedge_job_spec *spec)
 {
     return kedge_job_spec_has_edges(spec) || kedge_job_spec_begins_apart(spec) ? spec->groups : 1;
@@ -109,9 +114,26 @@ static int check_apart(const struct kedge_job_spec *s, struct kedge_diag *d)
     return KEDGE_OK;
 }
 
+/* One model to begin with, and parts of it later. */
+static int check_splits(const struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    double whole = (double)(uint32_t)s->options.split_after;
+    if (s->options.split_after < whole || s->options.split_after > whole) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"options\": \"split_after\": expected a whole number of rounds");
+    }
+    if (s->mixing > 0) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"mixing\": strategy \"%s\" cuts groups so that they part; leave it out",
+            s->strategy->name);
+    }
+    return KEDGE_OK;
+}
+
 int kedgei_spec_check_groups(struct kedge_job_spec *s, const json_t *root, struct kedge_diag *d)
 {
-    if (!kedge_job_spec_has_edges(s) && !kedge_job_spec_begins_apart(s)) {
+    if (!kedge_job_spec_has_edges(s) && !kedge_job_spec_begins_apart(s) && !kedge_job_spec_splits(s)) {
         return KEDGE_OK;
     }
     if (s->grouping != KEDGE_GROUPING_NONE) {
@@ -126,5 +148,7 @@ int kedgei_spec_check_groups(struct kedge_job_spec *s, const json_t *root, struc
                               "strategy \"%s\" has several",
                               s->rule->name, s->strategy->name);
     }
-    return kedge_job_spec_has_edges(s) ? check_edges(s, root, d) : check_apart(s, d);
+    return kedge_job_spec_splits(s)      ? check_splits(s, d)
+           : kedge_job_spec_has_edges(s) ? check_edges(s, root, d)
+                                         : check_apart(s, d);
 }

@@ -36,7 +36,8 @@ static const char *not_run(const struct kedge_strategy *row)
         return "it is there to be compared with";
     }
     bool several = row->grouping == KEDGE_GROUPING_KIND_EDGE || row->grouping == KEDGE_GROUPING_KIND_CHOICE
-                   || row->grouping == KEDGE_GROUPING_KIND_NEAREST;
+                   || row->grouping == KEDGE_GROUPING_KIND_NEAREST
+                   || row->grouping == KEDGE_GROUPING_KIND_SPLIT;
     if (row->grouping != KEDGE_GROUPING_KIND_NONE && !several && !grouped) {
         return "sites come to its groups in a way that no statement tells";
     }
@@ -140,6 +141,9 @@ static bool is_used(const struct kedge_job_spec *s, const struct kedge_strategy_
         {offsetof(struct kedge_strategy_options, fairness), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, edge_rounds), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, link), kedge_strategy_uses(s->strategy, option)},
+        {offsetof(struct kedge_strategy_options, split_mean), kedge_strategy_uses(s->strategy, option)},
+        {offsetof(struct kedge_strategy_options, split_max), kedge_strategy_uses(s->strategy, option)},
+        {offsetof(struct kedge_strategy_options, split_after), kedge_strategy_uses(s->strategy, option)},
         {offsetof(struct kedge_strategy_options, most),
          s->choose != KEDGE_CHOOSE_FIXED || kedgei_spec_lives(s)},
         {offsetof(struct kedge_strategy_options, refresh), kedgei_spec_lives(s)},
@@ -283,6 +287,13 @@ int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag
             "job spec: \"weight_max\": with strategy \"%s\" local_epochs · weight_max / batch must "
             "not be above %d; lower it",
             s->strategy->name, KEDGE_WEIGHT_ONE);
+    }
+    if (s->rule->kind != KEDGE_RULE_MEAN && s->strategy->everybody) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"rule\": \"%s\" takes at most %d updates, strategy \"%s\" those of all "
+            "sites; expected \"mean\"",
+            s->rule->name, KEDGE_RULE_VECTORS_MAX, s->strategy->name);
     }
     if (s->rule->kind != KEDGE_RULE_MEAN && (many || many_cold)) {
         return kedge_diag_set(

@@ -112,6 +112,7 @@ int kedgei_mark_erased(struct kedgei_replay *r)
         case KEDGEI_GROUPING:
         case KEDGEI_DIRECTION:
         case KEDGEI_RESHAPE:
+        case KEDGEI_SPLIT:
             err = mark_round(r, d);
             break;
         case KEDGEI_NEAREST: {
@@ -259,6 +260,8 @@ static void tell_job(const struct kedgei_replay *r, const struct kedgei_job *job
                      " can not be replayed: updates in them are erased; their results are recorded and hold");
         snprintf(before, sizeof before, "job \"%s\", group %u: the directions of rounds ", job->id.s, g);
         tell_numbers(r, job, KEDGEI_DIRECTION, g, before, " can not be replayed: updates are erased");
+        snprintf(before, sizeof before, "job \"%s\", group %u: the cuts of rounds ", job->id.s, g);
+        tell_numbers(r, job, KEDGEI_SPLIT, g, before, " can not be replayed: updates are erased");
     }
     snprintf(before, sizeof before, "job \"%s\": the server's steps of rounds ", job->id.s);
     tell_numbers(r, job, KEDGEI_SERVER, 0, before, " can not be replayed: updates are erased");

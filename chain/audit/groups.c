@@ -273,7 +273,8 @@ void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job,
         break;
     case KEDGE_GROUP_SPLIT:
     case KEDGE_GROUP_MERGE:
-        kedgei_check_moved(a, job, log, fact, before);
+        (kedge_job_spec_splits(&job->spec) ? kedgei_check_parted : kedgei_check_moved)(a, job, log, fact,
+                                                                                       before);
         break;
     case KEDGE_GROUP_NEAREST:
         kedgei_check_nearest(a, job, log, fact, before);
@@ -286,7 +287,8 @@ void kedgei_check_assigned(struct kedgei_audit *a, const struct kedgei_job *job,
     }
     bool made = g->how != KEDGE_GROUP_NEWCOMER && g->how != KEDGE_GROUP_MIGRATION;
     uint32_t groups = kedgei_groups_after(job, made || g->round == 0 ? g->round : g->round - 1);
-    bool gives = job->spec.grouping != KEDGE_GROUPING_NONE || g->how == KEDGE_GROUP_NEAREST;
+    bool cut = kedge_job_spec_splits(&job->spec) && g->how == KEDGE_GROUP_SPLIT;
+    bool gives = job->spec.grouping != KEDGE_GROUPING_NONE || g->how == KEDGE_GROUP_NEAREST || cut;
     if (g->group >= groups || !gives) {
         kedgei_error_if_settled(a, &a->findings, KEDGE_AUDIT_GROUP, log, fact->index,
                                 "site \"%s\" given group %u, job \"%s\" has %u", g->site.s, g->group,

@@ -83,7 +83,7 @@ static void check_candidate(const struct round_check *c, const struct kedgei_log
                           ? row->group == ((const struct kedge_st_update *)chosen->body)->group
                           : row->group == kedgei_first_group(c->a, c->job, log)
                                 || kedgei_group_was(log, &c->job->id, &row->site, before, after, row->group);
-    bool plain = row->leaf == 0 && row->weight == 0 && row->reason[0] == '\0'
+    bool plain = row->leaf == 0 && row->weight == 0 && row->to == 0 && row->reason[0] == '\0'
                  && kedge_hash_is_zero(&row->leaf_hash) && kedge_hash_is_zero(&row->update);
     if (!kedgei_opened_row_fits(c->job, c->round, row) || !plain || !group_fits) {
         kedgei_error(c->f, KEDGE_AUDIT_LIST, &c->a->main, at, "row of \"%s\" of \"%s\" is no candidate's",
@@ -246,7 +246,7 @@ static void check_row(const struct round_check *c, const struct kedgei_fact *agg
     check_place(c, aggregate, row);
     if (!kedge_hash_is_zero(&row->leaf_hash)) {
         check_named(c, aggregate, log, row);
-    } else if (row->use != KEDGE_USE_REFUSED || row->leaf != 0 || row->weight != 0) {
+    } else if (row->use != KEDGE_USE_REFUSED || row->leaf != 0 || row->weight != 0 || row->to != 0) {
         row_error(c, aggregate, log, row, "names no statement, but is no refusal at the door");
     }
 }
@@ -353,7 +353,9 @@ static void check_update_base(const struct round_check *c, const struct kedgei_l
         bool grouped =
             c->job->spec.grouping != KEDGE_GROUPING_NONE || kedge_job_spec_goes_near(&c->job->spec);
         const struct kedgei_fact *assigned =
-            grouped ? kedgei_group_before(log, &c->job->id, &u->site, fact->index) : NULL;
+            grouped || kedge_job_spec_splits(&c->job->spec)
+                ? kedgei_group_before(log, &c->job->id, &u->site, fact->index)
+                : NULL;
         const struct kedge_st_group_assigned *last = assigned ? assigned->body : NULL;
         bool known = !grouped || (last && last->round >= kedgei_grouped_in(c->job, c->round->number));
         bool chosen = kedge_job_spec_is_chosen(&c->job->spec) && u->group < c->job->spec.groups;

@@ -274,6 +274,19 @@ void kedgei_check_refreshed(struct kedgei_audit *a, const struct kedgei_job *job
 const char *kedgei_row_given(const struct kedgei_job *job, const struct kedgei_round *round,
                              const struct kedgei_log *log, const struct kedgei_fact *update,
                              const struct kedge_input_row *row);
+/* ---- split.c: groups that are cut by the round's updates ---- */
+/* What a step says of that; a row of its round's lists against what its site was told, NULL: nothing wrong; a
+ * group-assigned, before: the site's last one. */
+void kedgei_check_cuts(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_round *round,
+                       const struct kedgei_fact *fact);
+const char *kedgei_row_cut(const struct kedgei_job *job, const struct kedgei_round *round,
+                           const struct kedgei_log *log, const struct kedge_input_row *row);
+void kedgei_check_parted(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_log *log,
+                         const struct kedgei_fact *fact, const struct kedgei_fact *before);
+/* The evaluation is of the group in which all begin, and no cut had moved its site when the round closed. */
+bool kedgei_was_together(const struct kedgei_job *job, const struct kedgei_log *log,
+                         const struct kedge_st_evaluation *e, const struct kedgei_round *round,
+                         uint64_t index);
 /* ---- reshape.c: groups that are cut and joined ---- */
 /* What a step says of that. */
 void kedgei_check_reshaped(struct kedgei_audit *a, const struct kedgei_job *job,

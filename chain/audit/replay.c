@@ -360,6 +360,7 @@ static void add_round(struct kedgei_replay *r, const struct kedgei_job *job, con
             add(r, (struct kedgei_decision){.kind = KEDGEI_JOINED, .job = job, .round = round, .group = g});
         }
     }
+    kedgei_split_decisions(r, job, round, add);
     if (kedgei_meets(job, round)) {
         add(r, (struct kedgei_decision){.kind = KEDGEI_MEETING, .job = job, .round = round});
     }
@@ -431,7 +432,7 @@ static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
         [KEDGEI_MIXING] = kedgei_replay_mixing,   [KEDGEI_SERVER] = kedgei_replay_server,
         [KEDGEI_MEETING] = kedgei_replay_meeting, [KEDGEI_NEAREST] = kedgei_replay_nearest,
         [KEDGEI_DRIFT] = kedgei_replay_drift,     [KEDGEI_RESHAPE] = kedgei_replay_reshape,
-        [KEDGEI_JOINED] = kedgei_replay_joined,
+        [KEDGEI_JOINED] = kedgei_replay_joined,   [KEDGEI_SPLIT] = kedgei_replay_split,
     };
     struct kedgei_replay *r = arg; /* each call writes to its own decision only */
     const struct kedgei_decision *d = &r->items[i];
@@ -439,7 +440,7 @@ static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
         return; /* told: erased.c */
     }
     bool of_all = d->kind == KEDGEI_SELECTION || d->kind == KEDGEI_GROUPING || d->kind == KEDGEI_DIRECTION
-                  || d->kind == KEDGEI_AGGREGATE || d->kind == KEDGEI_MEETING
+                  || d->kind == KEDGEI_AGGREGATE || d->kind == KEDGEI_MEETING || d->kind == KEDGEI_SPLIT
                   || (d->kind == KEDGEI_SERVER && kedge_job_spec_has_control(&d->job->spec));
     if (of_all && !kedgei_job_whole(d->job) && KEDGEI_SKIP(r->a, decisions)) {
         return; /* over the inputs of tenants that are not here */

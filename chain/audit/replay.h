@@ -18,6 +18,7 @@ enum kedgei_decision_kind {
     KEDGEI_DRIFT,
     KEDGEI_RESHAPE, /* group: KEDGE_GROUP_NONE */
     KEDGEI_JOINED,
+    KEDGEI_SPLIT, /* by the round's updates */
 };
 
 struct kedgei_decision {
@@ -68,6 +69,11 @@ void kedgei_nearest_decisions(struct kedgei_replay *r, const struct kedgei_log *
 const struct kedgei_fact *kedgei_nearest_by(const struct kedgei_replay *r, const struct kedgei_decision *d);
 void kedgei_replay_nearest(const struct kedgei_replay *r, struct kedgei_decision *d,
                            struct kedgei_findings *f);
+/* split.c: the cuts of a round, one decision for each group that trained. */
+void kedgei_split_decisions(struct kedgei_replay *r, const struct kedgei_job *job,
+                            const struct kedgei_round *round,
+                            void (*add)(struct kedgei_replay *r, struct kedgei_decision d));
+void kedgei_replay_split(const struct kedgei_replay *r, struct kedgei_decision *d, struct kedgei_findings *f);
 /* edges.c */
 void kedgei_replay_meeting(const struct kedgei_replay *r, struct kedgei_decision *d,
                            struct kedgei_findings *f);

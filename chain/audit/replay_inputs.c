@@ -46,6 +46,8 @@ static bool is_wanted(const struct kedgei_decision *d, const struct kedge_input_
     case KEDGEI_AGGREGATE:
         return row->use == (d->round->pretrain ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED)
                && row->group == d->group;
+    case KEDGEI_SPLIT:
+        return row->use == KEDGE_USE_AGGREGATED && row->group == d->group;
     case KEDGEI_MEETING:
         return row->use == KEDGE_USE_AGGREGATED;
     case KEDGEI_NEAREST:

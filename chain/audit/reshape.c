@@ -130,6 +130,10 @@ void kedgei_check_reshaped(struct kedgei_audit *a, const struct kedgei_job *job,
                            const struct kedgei_round *round, const struct kedgei_fact *fact)
 {
     struct pair p = pair_of(job, round, fact);
+    if (kedge_job_spec_splits(&job->spec)) {
+        kedgei_check_cuts(a, job, round, fact);
+        return;
+    }
     bool may = kedgei_refreshes(job, round) && !kedge_job_spec_drifted(p.now->drift) && p.last;
     bool any_cut = false, any_merge = false, fits = true;
     for (uint32_t g = 0; g < p.now->group_count; g++) {

@@ -29,5 +29,10 @@ KEDGE_NODISCARD int kedgei_gram_from(struct kedgei_tensors *t, size_t sign_first
 /* The same of all values. */
 KEDGE_NODISCARD int kedgei_gram_of(struct kedgei_tensors *t, uint32_t *maxima, int64_t *gram,
                                    struct kedge_diag *d);
+/* reshape.c: inner products of the files, n × n, and their largest values; both the caller's to free, also
+ * behind an error. */
+KEDGE_NODISCARD int kedgei_gram_of_files(const struct kedge_layout *layout, const struct kedge_blob_at *files,
+                                         size_t n, int64_t **ret_gram, uint32_t **ret_maxima,
+                                         struct kedge_diag *d);
 
 #endif

@@ -1,4 +1,5 @@
-/* Groups of sites that no group-assigned gives: a tenant's edge, the choices that sites sign. */
+/* Groups of sites that no group-assigned gives: a tenant's edge, the choices that sites sign, the group in
+ * which all begin. */
 #include <stdio.h>
 
 #include "chain/compute/groups_view_impl.h"
@@ -31,28 +32,42 @@ static int take_update(struct kedgei_view_walk *w, uint64_t index)
     return kedgei_view_move(w, site, &move, &w->st->subject);
 }
 
-int kedgei_view_follow(struct kedgei_view_walk *w, const struct kedge_groups_log *tenants,
-                       size_t tenant_count)
+/* Where all begin in one group: who has trained is in it until a cut moves it. */
+static int take_first(struct kedgei_view_walk *w, uint64_t index)
+{
+    const struct kedge_st_update *u = &w->st->u.update;
+    struct kedge_groups_view *v = w->view;
+    uint32_t site;
+    int err = kedgei_view_site(w, &u->site, &site);
+    if (err || v->sites[site].group != KEDGE_GROUPS_NO_GROUP) {
+        return err;
+    }
+    v->sites[site].group = 0; /* it is known from here on */
+    struct kedge_groups_move move = {
+        .site = site, .round = u->round, .group = 0, .how = "start", .entry = index};
+    return kedgei_view_move(w, site, &move, &w->st->subject);
+}
+
+int kedgei_view_follow(struct kedgei_view_walk *w, const struct kedge_groups_log *tenant)
 {
     const struct kedge_job_spec *spec = w->spec;
     char prefix[KEDGE_IDEM_KEY_MAX + 1];
-    int err = KEDGE_OK;
     if (!spec->strategy) {
         return KEDGE_OK;
     }
-    bool edges = kedge_job_spec_has_edges(spec);
-    w->view->is_followed = edges || kedge_job_spec_is_chosen(spec);
-    snprintf(prefix, sizeof prefix, edges ? "site-enrolled/" : "update/%s/", w->view->job.s);
-    for (size_t t = 0; t < tenant_count && !err && w->view->is_followed; t++) {
-        for (w->place = 0; w->place < spec->tenant_count; w->place++) {
-            if (kedge_id_eq(&spec->tenants[w->place], &tenants[t].tenant)) {
-                break;
-            }
-        }
-        if (w->place < spec->tenant_count) {
-            err = kedgei_view_walk_log(w, &tenants[t], edges ? KEDGE_ST_SITE_ENROLLED : KEDGE_ST_UPDATE,
-                                       prefix, edges ? take_enrolled : take_update);
+    bool edges = kedge_job_spec_has_edges(spec), together = kedge_job_spec_splits(spec);
+    w->view->is_followed = edges || together || kedge_job_spec_is_chosen(spec);
+    for (w->place = 0; w->place < spec->tenant_count; w->place++) {
+        if (kedge_id_eq(&spec->tenants[w->place], &tenant->tenant)) {
+            break;
         }
     }
-    return err;
+    if (!w->view->is_followed || w->place == spec->tenant_count) {
+        return KEDGE_OK;
+    }
+    snprintf(prefix, sizeof prefix, edges ? "site-enrolled/" : "update/%s/", w->view->job.s);
+    return kedgei_view_walk_log(w, tenant, edges ? KEDGE_ST_SITE_ENROLLED : KEDGE_ST_UPDATE, prefix,
+                                edges      ? take_enrolled
+                                : together ? take_first
+                                           : take_update);
 }

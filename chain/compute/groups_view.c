@@ -414,8 +414,8 @@ int kedge_groups_view_read(const struct kedge_groups_log *main, const struct ked
     snprintf(prefix, sizeof prefix, "group-assigned/%s/", job->s);
     for (size_t t = 0; t < tenant_count && !err; t++) {
         err = kedgei_view_walk_log(&w, &tenants[t], KEDGE_ST_GROUP_ASSIGNED, prefix, take_assigned);
+        err = err ? err : kedgei_view_follow(&w, &tenants[t]);
     }
-    err = err ? err : kedgei_view_follow(&w, tenants, tenant_count);
     err = err ? err : put_in_order(v);
     err = err ? err : measure(v, main, tenants, tenant_count, spec, picture, reterr);
     kedge_buf_deinit(&w.entry);

@@ -6,9 +6,8 @@
 #include "grouping/merge.h"
 #include "grouping/split.h"
 
-/* Inner products of the files, n × n, and their largest values; both the caller's to free. */
-static int find_gram(const struct kedge_layout *layout, const struct kedge_blob_at *files, size_t n,
-                     int64_t **ret_gram, uint32_t **ret_maxima, struct kedge_diag *d)
+int kedgei_gram_of_files(const struct kedge_layout *layout, const struct kedge_blob_at *files, size_t n,
+                         int64_t **ret_gram, uint32_t **ret_maxima, struct kedge_diag *d)
 {
     struct kedgei_tensors t = {.count = 0};
     *ret_gram = kedge_mem_new(n * n, sizeof **ret_gram);
@@ -41,7 +40,7 @@ int kedge_compute_merges(const struct kedge_layout *layout, const struct kedge_j
     if (spec->options.merge >= 1 || n < 2) {
         return KEDGE_OK;
     }
-    int err = find_gram(layout, files, n, &gram, &maxima, reterr);
+    int err = kedgei_gram_of_files(layout, files, n, &gram, &maxima, reterr);
     if (!err) {
         kedge_gram_cosine(gram, n, cosine);
         err = kedge_merge(cosine, n, spec->options.merge, joined, &left);
@@ -68,7 +67,7 @@ int kedge_compute_cut(const struct kedge_layout *layout, const struct kedge_job_
     if (spec->options.silhouette >= 1 || sites->count < (size_t)2 * KEDGE_SPLIT_LEAST) {
         return KEDGE_OK;
     }
-    int err = find_gram(layout, sites->files, sites->count, &gram, &maxima, reterr);
+    int err = kedgei_gram_of_files(layout, sites->files, sites->count, &gram, &maxima, reterr);
     if (!err) {
         err = kedge_split(gram, maxima, sites->count, part, &silhouette);
         err = err && err != KEDGE_E_NO_DIRECTION

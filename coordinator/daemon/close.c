@@ -141,10 +141,11 @@ static void cool_former(struct kedge_host *h, const struct close_work *w)
     }
 }
 
-/* What updates weigh is known without a look at statements and files: lists and models are made at once. */
+/* What lists say is known without a look at statements and files: lists and models are made at once. */
 static bool is_light(const struct kedge_job *job)
 {
-    return kedge_job_spec_weighs_samples(&job->spec) && job->spec.rule->kind == KEDGE_RULE_MEAN;
+    return kedge_job_spec_weighs_samples(&job->spec) && job->spec.rule->kind == KEDGE_RULE_MEAN
+           && !kedge_job_spec_splits(&job->spec);
 }
 
 static void models_run(struct kedge_host *h, struct kedge_work *work)
@@ -163,6 +164,7 @@ static void models_run(struct kedge_host *h, struct kedge_work *work)
     }
     part->err = part->err ? part->err : train_round(h, w);
     part->err = part->err ? part->err : kedgei_close_refresh(h, w);
+    part->err = part->err ? part->err : kedgei_close_split(w);
     if (!weighed) {
         part->err = part->err ? part->err : kedgei_close_lists(h, w, &part->diag);
     }
@@ -193,6 +195,7 @@ static void finish(struct kedge_host *h, struct close_work *w)
         memcpy(job->split_of, r->split_of, sizeof job->split_of);
         memcpy(job->merged_into, r->merged_into, sizeof job->merged_into);
         kedge_host_merged_directions(job->directions, job->merged_into);
+        kedgei_close_note_moved(job, w);
         ev.regroup = kedge_job_spec_drifted(r->drift);
         for (uint32_t g = 0; g < r->groups; g++) {
             memcpy(w->digests[g].b, r->after[g].b, KEDGE_HASH_LEN);

@@ -25,6 +25,8 @@ struct close_input {
     char path[KEDGE_PATH_MAX];
     struct kedge_blob_at file; /* at path */
     bool left_out;
+    uint32_t
+        to; /* where its group is cut: the number of its part, if that is the one that was cut off; else 0 */
 };
 /* A site with a group: in a round in which groups are made anew one that sent nothing to it, where directions
  * are estimated again any. In site order. */
@@ -101,6 +103,11 @@ KEDGE_NODISCARD int kedgei_close_reshape(struct kedge_host *h, struct close_work
 
 /* Behind the steps of a round of training: directions estimated again, where it is time. On a worker. */
 KEDGE_NODISCARD int kedgei_close_refresh(struct kedge_host *h, struct close_work *w);
+
+/* Behind the steps of a CFL job's round: groups whose updates pull apart are cut. On a worker. */
+KEDGE_NODISCARD int kedgei_close_split(struct close_work *w);
+/* Keeps which updates the moves of this close rest on. */
+void kedgei_close_note_moved(struct kedge_job *job, const struct close_work *w);
 
 /* Writes the input lists and fills result->aggregates. Groups, weights and which groups were trained must be
  * known; the models need not be. On a worker. */

@@ -35,6 +35,7 @@ static void set_used_rows(struct kedge_host *h, struct close_work *w)
         c->row.leaf = in->in.leaf;
         c->row.weight = in->left_out ? 0 : in->weight;
         c->row.round = in->round == w->result->round ? 0 : in->round;
+        c->row.to = in->to;
         memcpy(c->row.update.b, in->in.update.b, KEDGE_HASH_LEN);
         if (in->left_out) {
             snprintf(c->row.reason, sizeof c->row.reason, "%s", kedge_err_code(KEDGE_E_ARG));

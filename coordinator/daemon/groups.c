@@ -83,6 +83,10 @@ static void group_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct group_work *w = (struct group_work *)work;
     uint32_t nearest;
+    if (kedge_job_spec_splits(&w->job->spec)) { /* a close has cut its group: there are no directions */
+        w->cosine = 0;
+        return;
+    }
     if (w->job->trained) {
         w->err = kedge_host_last_model(h, w->job, w->site, w->assign ? w->groups : 0, &w->group, &w->cosine,
                                        &w->diag);

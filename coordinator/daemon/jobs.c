@@ -84,6 +84,7 @@ static void set_params(struct kedge_job *job)
     p->pretrain_sites = s->pretrain_sites;
     p->regroup_every = s->groups > 1 ? s->regroup_every : 0;
     p->migrate_every = s->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;
+    p->start_together = kedge_job_spec_splits(s);
     p->by_tenant = kedge_job_spec_has_edges(s);
     p->site_chooses = kedge_job_spec_is_chosen(s);
     p->nearest = kedge_job_spec_goes_near(s);

@@ -166,6 +166,36 @@ static int reshape_groups(struct kedge_walk *w)
     return err;
 }
 
+/* A site in the part that the last close cut off its group, and no statement says so yet. */
+static int row_split(struct kedge_walk *w, uint32_t site, const struct kedge_input_row *row)
+{
+    const struct kedge_coord_row *now = kedge_coord_row(w->h->coord, w->job->slot, site);
+    bool is_stated = now && now->group_durable && now->group_round == w->job->round;
+    if (row->to == 0 || is_stated) {
+        return KEDGE_OK;
+    }
+    w->job->pretrain[site] = row->update;
+    struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_GROUP,
+                                   .job = w->job->slot,
+                                   .site = site,
+                                   .round = w->job->round,
+                                   .group = row->to,
+                                   .durable = false};
+    kedge_host_step(w->h, &ev);
+    return KEDGE_OK;
+}
+
+static int load_split(struct kedge_walk *w, uint64_t index)
+{
+    int err = KEDGE_OK;
+    (void)index;
+    struct kedge_st_aggregate a = w->st->u.aggregate;
+    for (uint32_t i = 0; i < a.tenant_count && !err; i++) {
+        err = kedge_restore_rows(w, &a.tenants[i].id, &a.tenants[i].list, row_split);
+    }
+    return err;
+}
+
 int kedge_restore_stated(struct kedge_walk *w)
 {
     return kedge_walk_tenants(w, KEDGE_ST_GROUP_ASSIGNED, KEDGE_WALK_ALL, load_assigned);
@@ -175,6 +205,15 @@ int kedge_restore_groups(struct kedge_walk *w, enum kedge_task_kind kind)
 {
     struct kedge_job *job = w->job;
     int err = kedge_restore_stated(w);
+    if (!err && kedge_job_spec_splits(&job->spec)) {
+        bool is_cut = false;
+        for (uint32_t g = 0; g < job->model_count; g++) {
+            is_cut = is_cut || job->split_of[g] > 0;
+        }
+        return !is_cut ? KEDGE_OK
+                       : kedge_walk_all(w, w->h->main.ledger, KEDGE_ST_AGGREGATE, job->spec.name.s,
+                                        job->round, load_split);
+    }
     if (!err && kind == KEDGE_TASK_PRETRAIN) {
         err = kedge_walk_all(w, w->h->main.ledger, KEDGE_ST_AGGREGATE, job->spec.name.s, job->round,
                              load_grouped);
