@@ -1,130 +1,22 @@
 /* Closing a round: from the accepted inputs to models, aggregates and input lists. Runs over a snapshot, on
- * two workers: one computes the models, one writes the lists. Groups that must be found first, and weights
- * that follow from statements or files, are found by the one, which then does both. */
+ * two workers: one computes the models (coordinator/close), one writes the lists. Groups that must be found
+ * first, and weights that follow from statements or files, are found by the one, which then does both. */
 #include "coordinator/daemon/close.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/compute/compute.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
-#include "grouping/flexcfl.h"
 
-void kedge_round_result_free(struct kedge_round_result *r)
+static uint32_t place_of(const struct kedge_job *job, uint32_t tenant)
 {
-    if (r) {
-        kedge_mem_free(r->aggregates);
-        kedge_mem_free(r->assigned_sites);
-        kedge_mem_free(r->assigned_groups);
-        kedge_mem_free(r);
+    uint32_t place = 0;
+    while (place < job->params.tenant_count && job->params.tenants[place] != tenant) {
+        place++;
     }
-}
-
-static int mix(struct kedge_host *h, struct close_work *w)
-{
-    struct kedge_round_result *r = w->result;
-    char paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
-    const char *models[KEDGE_GROUPS_MAX];
-    struct kedge_blob_writer *writers[KEDGE_GROUPS_MAX] = {NULL};
-    struct kedge_sink sinks[KEDGE_GROUPS_MAX];
-    int err = KEDGE_OK;
-    for (uint32_t g = 0; g < r->groups && !err; g++) {
-        models[g] = paths[g];
-        err = kedge_blobs_path(h->main.blobs, &r->stepped[g], paths[g]);
-        if (!err && r->trained[g]) {
-            err = kedgei_close_blob_begin(h, w->job->model_len, &writers[g], &sinks[g], &w->models.diag);
-        }
-    }
-    if (!err) {
-        err = kedge_compute_mixing(&w->job->layout, models, r->trained, r->groups, w->job->spec.mixing, sinks,
-                                   &w->models.diag);
-    }
-    for (uint32_t g = 0; g < r->groups; g++) {
-        if (writers[g]) {
-            err = kedgei_close_blob_end(writers[g], err, &r->after[g], &w->models.diag);
-        }
-    }
-    return err;
-}
-
-static int train_round(struct kedge_host *h, struct close_work *w)
-{
-    struct kedge_round_result *r = w->result;
-    uint32_t trained = 0;
-    int err = KEDGE_OK;
-    for (uint32_t g = 0; g < r->groups && !err; g++) {
-        err = kedgei_close_group(h, w, g, false);
-        trained += r->trained[g];
-    }
-    r->mixed = trained >= 2 && w->job->spec.mixing > 0;
-    err = !err && r->mixed ? mix(h, w) : err;
-    return err ? err : kedgei_close_edges(h, w);
-}
-
-int kedgei_close_direction(struct kedge_host *h, struct close_work *w, uint32_t group)
-{
-    struct kedge_blob_at *files = kedge_mem_new(w->input_count, sizeof *files);
-    uint32_t *tenant = kedge_mem_new(w->input_count, sizeof *tenant);
-    struct kedge_compute_sites members = {.files = files, .tenant = tenant};
-    struct kedge_blob_writer *writer;
-    struct kedge_sink sink;
-    for (size_t i = 0; files && tenant && i < w->input_count; i++) {
-        if (!w->inputs[i].left_out && w->inputs[i].group == group) {
-            tenant[members.count] = kedgei_close_place(w->job, w->inputs[i].tenant);
-            files[members.count++] = w->inputs[i].file;
-        }
-    }
-    int err = files && tenant
-                  ? kedgei_close_blob_begin(h, w->job->update_len, &writer, &sink, &w->models.diag)
-                  : KEDGE_E_NOMEM;
-    if (!err) {
-        err = kedge_compute_made_direction(&w->job->layout, &members, &w->job->spec, sink, &w->models.diag);
-        err = kedgei_close_blob_end(writer, err, &w->result->directions[group], &w->models.diag);
-    }
-    kedge_mem_free(files);
-    kedge_mem_free(tenant);
-    return err;
-}
-
-static int cold_start(struct kedge_host *h, struct close_work *w)
-{
-    struct kedge_round_result *r = w->result;
-    struct kedge_blob_at *files = kedge_mem_new(w->input_count, sizeof *files);
-    uint32_t *group = kedge_mem_new(w->input_count, sizeof *group),
-             *tenant = kedge_mem_new(w->input_count, sizeof *tenant);
-    struct kedge_compute_sites sites = {.files = files, .tenant = tenant, .count = w->input_count};
-    r->assigned_sites = kedge_mem_new(w->input_count, sizeof *r->assigned_sites);
-    r->assigned_groups = kedge_mem_new(w->input_count, sizeof *r->assigned_groups);
-    bool has_memory = files && group && tenant && r->assigned_sites && r->assigned_groups;
-    int err = has_memory ? KEDGE_OK : KEDGE_E_NOMEM;
-    for (size_t i = 0; !err && i < w->input_count; i++) {
-        files[i] = w->inputs[i].file;
-        tenant[i] = kedgei_close_place(w->job, w->inputs[i].tenant);
-    }
-    if (!err) {
-        err = kedge_compute_groups(&w->job->layout, &sites, &w->job->spec, 0, group, &r->groups,
-                                   &w->models.diag);
-    }
-    for (size_t i = 0; !err && i < w->input_count; i++) {
-        w->inputs[i].group = group[i];
-        w->inputs[i].left_out = group[i] == KEDGE_GROUP_NONE;
-        if (!w->inputs[i].left_out) {
-            r->assigned_sites[r->assigned_count] = w->inputs[i].site;
-            r->assigned_groups[r->assigned_count++] = group[i];
-        }
-    }
-    for (uint32_t g = 0; g < r->groups && !err; g++) {
-        r->before[g] = w->job->initial_model;
-        err = kedgei_close_weigh(h, w, g, true);
-        err = err ? err : kedgei_close_group(h, w, g, true);
-        err = err ? err : kedgei_close_direction(h, w, g);
-    }
-    kedge_mem_free(files);
-    kedge_mem_free(group);
-    kedge_mem_free(tenant);
-    return err;
+    return place;
 }
 
 /* Models of two rounds ago have been fetched by all who will: the new ones may have their pages. */
@@ -132,8 +24,8 @@ static void cool_former(struct kedge_host *h, const struct close_work *w)
 {
     for (uint32_t i = 0; i < w->former_count; i++) {
         bool current = false;
-        for (uint32_t g = 0; g < w->result->groups; g++) {
-            current = current || kedge_hash_eq(&w->former[i], &w->result->before[g]);
+        for (uint32_t g = 0; g < w->close.result->groups; g++) {
+            current = current || kedge_hash_eq(&w->former[i], &w->close.result->before[g]);
         }
         if (!current) {
             kedge_blobs_cool(h->main.blobs, &w->former[i]);
@@ -141,11 +33,14 @@ static void cool_former(struct kedge_host *h, const struct close_work *w)
     }
 }
 
-/* What lists say is known without a look at statements and files: lists and models are made at once. */
-static bool is_light(const struct kedge_job *job)
+/* Keeps which updates the moves of this close rest on. */
+static void note_moved(struct kedge_job *job, const struct kedge_close *c)
 {
-    return kedge_job_spec_weighs_samples(&job->spec) && job->spec.rule->kind == KEDGE_RULE_MEAN
-           && !kedge_job_spec_splits(&job->spec);
+    for (size_t i = 0; i < c->input_count; i++) {
+        if (c->inputs[i].to > 0) {
+            memcpy(job->pretrain[c->inputs[i].site].b, c->inputs[i].in.update.b, KEDGE_HASH_LEN);
+        }
+    }
 }
 
 static void models_run(struct kedge_host *h, struct kedge_work *work)
@@ -153,18 +48,14 @@ static void models_run(struct kedge_host *h, struct kedge_work *work)
     struct close_part *part = (struct close_part *)work;
     struct close_work *w = part->close;
     cool_former(h, w);
-    if (w->result->kind == KEDGE_TASK_PRETRAIN) {
-        part->err = w->result->round == 0 ? cold_start(h, w) : kedgei_close_regroup(h, w);
+    if (w->close.result->kind == KEDGE_TASK_PRETRAIN) {
+        part->err = kedge_close_pretrain(&w->close);
         part->err = part->err ? part->err : kedgei_close_lists(h, w, &part->diag);
         return;
     }
-    bool weighed = is_light(w->job);
-    for (uint32_t g = 0; !weighed && g < w->result->groups && !part->err; g++) {
-        part->err = kedgei_close_weigh(h, w, g, false);
-    }
-    part->err = part->err ? part->err : train_round(h, w);
-    part->err = part->err ? part->err : kedgei_close_refresh(h, w);
-    part->err = part->err ? part->err : kedgei_close_split(w);
+    bool weighed = kedge_close_is_light(&w->job->spec);
+    part->err = weighed ? KEDGE_OK : kedge_close_weigh(&w->close);
+    part->err = part->err ? part->err : kedge_close_train(&w->close);
     if (!weighed) {
         part->err = part->err ? part->err : kedgei_close_lists(h, w, &part->diag);
     }
@@ -179,7 +70,7 @@ static void lists_run(struct kedge_host *h, struct kedge_work *work)
 static void finish(struct kedge_host *h, struct close_work *w)
 {
     struct kedge_job *job = w->job;
-    struct kedge_round_result *r = w->result;
+    struct kedge_round_result *r = w->close.result;
     const struct close_part *failed = w->models.err ? &w->models : &w->lists;
     struct kedge_coord_event ev = {
         .type = KEDGE_EV_ROUND_COMPUTED, .job = job->slot, .round = r->round, .err = failed->err};
@@ -194,8 +85,8 @@ static void finish(struct kedge_host *h, struct close_work *w)
         memcpy(job->made, r->made, sizeof job->made);
         memcpy(job->split_of, r->split_of, sizeof job->split_of);
         memcpy(job->merged_into, r->merged_into, sizeof job->merged_into);
-        kedge_host_merged_directions(job->directions, job->merged_into);
-        kedgei_close_note_moved(job, w);
+        kedge_close_merged_directions(job->directions, job->merged_into);
+        note_moved(job, &w->close);
         ev.regroup = kedge_job_spec_drifted(r->drift);
         for (uint32_t g = 0; g < r->groups; g++) {
             memcpy(w->digests[g].b, r->after[g].b, KEDGE_HASH_LEN);
@@ -207,8 +98,8 @@ static void finish(struct kedge_host *h, struct close_work *w)
         ev.assigned_groups = r->assigned_groups;
     }
     kedge_host_step(h, &ev);
-    kedge_mem_free(w->inputs);
-    kedge_mem_free(w->others);
+    kedge_mem_free(w->close.inputs);
+    kedge_mem_free(w->close.others);
     kedge_mem_free(w->rows);
     kedge_mem_free(w);
 }
@@ -223,13 +114,10 @@ static void part_done(struct kedge_host *h, struct kedge_item *item)
 
 static void start(struct kedge_host *h, struct close_work *w)
 {
-    int err = KEDGE_OK;
     w->models = (struct close_part){.work = {{part_done}, models_run}, .close = w};
     w->lists = (struct close_part){.work = {{part_done}, lists_run}, .close = w};
-    bool both = w->result->kind != KEDGE_TASK_PRETRAIN && is_light(w->job);
-    for (uint32_t g = 0; both && g < w->result->groups && !err; g++) {
-        err = kedgei_close_weigh(h, w, g, false);
-    }
+    bool both = w->close.result->kind != KEDGE_TASK_PRETRAIN && kedge_close_is_light(&w->job->spec);
+    int err = both ? kedge_close_weigh(&w->close) : KEDGE_OK;
     w->models.err = err;
     w->parts_left = !err && both ? 2 : 1;
     if (err) {
@@ -248,16 +136,18 @@ static void start(struct kedge_host *h, struct close_work *w)
 static uint32_t round_of(const struct kedge_host *h, const struct close_work *w, uint32_t site)
 {
     const struct kedge_coord_row *row = kedge_coord_row(h->coord, w->job->slot, site);
-    return w->job->params.buffer > 0 && row->selected ? row->task_round : w->result->round;
+    return w->job->params.buffer > 0 && row->selected ? row->task_round : w->close.result->round;
 }
 
 static int snapshot_input(struct kedge_host *h, struct close_work *w, uint32_t site, uint32_t group,
                           uint32_t former, const struct kedge_coord_input *in)
 {
-    struct close_input *c = &w->inputs[w->input_count++];
+    struct kedge_close_input *c = &w->close.inputs[w->close.input_count++];
     struct kedge_hash digest;
-    *c = (struct close_input){
+    *c = (struct kedge_close_input){
         .site = site, .tenant = h->sites[site].tenant, .group = group, .former = former, .in = *in};
+    c->place = place_of(w->job, c->tenant);
+    c->is_root = kedge_job_spec_is_root(&w->job->spec, c->place, &h->sites[site].id);
     c->round = round_of(h, w, site);
     memcpy(digest.b, in->update.b, KEDGE_HASH_LEN);
     return kedge_blobs_at(h->tenants[c->tenant].log.blobs, &digest, c->path, &c->file);
@@ -277,7 +167,7 @@ static void snapshot_row(struct kedge_host *h, struct close_work *w, uint32_t si
                                       .leaf = at_door ? 0 : in->leaf,
                                       .weight = refused ? 0 : 1};
     uint32_t round = round_of(h, w, site);
-    c->row.round = round == w->result->round ? 0 : round;
+    c->row.round = round == w->close.result->round ? 0 : round;
     memcpy(c->row.update.b, in->update.b, KEDGE_HASH_LEN);
     if (refused) {
         snprintf(c->row.reason, sizeof c->row.reason, "%s",
@@ -288,7 +178,7 @@ static void snapshot_row(struct kedge_host *h, struct close_work *w, uint32_t si
 static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t site)
 {
     const struct kedge_coord_row *row = kedge_coord_row(h->coord, w->job->slot, site);
-    bool cold = w->result->kind == KEDGE_TASK_PRETRAIN;
+    bool cold = w->close.result->kind == KEDGE_TASK_PRETRAIN;
     if (!row) {
         return KEDGE_OK;
     }
@@ -299,10 +189,10 @@ static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t si
     } else if (main_in->progress == KEDGE_INPUT_REFUSED) {
         snapshot_row(h, w, site, row->group, main_in);
     }
-    bool any = !cold && kedge_job_spec_refreshes(&w->job->spec, w->result->round);
+    bool any = !cold && kedge_job_spec_refreshes(&w->job->spec, w->close.result->round);
     if (row->group != KEDGE_COORD_NONE && (any || (cold && main_in->progress != KEDGE_INPUT_ACCEPTED))) {
-        w->others[w->other_count++] = (struct close_other){
-            site, row->group, kedgei_close_place(w->job, h->sites[site].tenant), w->job->pretrain[site]};
+        w->close.others[w->close.other_count++] = (struct kedge_close_other){
+            site, row->group, place_of(w->job, h->sites[site].tenant), w->job->pretrain[site]};
     }
     bool both_refused =
         main_in->progress == KEDGE_INPUT_REFUSED && row->pretrain.progress == KEDGE_INPUT_REFUSED;
@@ -325,23 +215,30 @@ void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_
     struct close_work *w = kedge_mem_new(1, sizeof *w);
     KEDGE_ASSERT(known && w);
     w->job = job;
-    w->result = kedge_mem_new(1, sizeof *w->result);
-    w->inputs = kedge_mem_new(n, sizeof *w->inputs);
-    w->others = kedge_mem_new(n, sizeof *w->others);
+    w->close = (struct kedge_close){.host = kedge_host_close_files(h),
+                                    .spec = &job->spec,
+                                    .layout = &job->layout,
+                                    .limit = job->limit,
+                                    .initial = job->initial_model,
+                                    .d = &w->models.diag};
+    w->close.result = kedge_mem_new(1, sizeof *w->close.result);
+    w->close.inputs = kedge_mem_new(n, sizeof *w->close.inputs);
+    w->close.others = kedge_mem_new(n, sizeof *w->close.others);
     w->rows = kedge_mem_new((size_t)n * 2, sizeof *w->rows);
-    KEDGE_ASSERT(w->result && w->inputs && w->others && w->rows);
-    w->result->round = round;
-    w->result->kind = kind;
-    w->result->groups = view.model_count;
+    KEDGE_ASSERT(w->close.result && w->close.inputs && w->close.others && w->rows);
+    w->close.result->round = round;
+    w->close.result->kind = kind;
+    w->close.result->groups = view.model_count;
     for (uint32_t g = 0; g < view.model_count; g++) {
-        memcpy(w->result->before[g].b, view.models[g].b, KEDGE_HASH_LEN);
+        memcpy(w->close.result->before[g].b, view.models[g].b, KEDGE_HASH_LEN);
     }
-    memcpy(w->result->directions, job->directions, sizeof job->directions);
+    memcpy(w->close.result->directions, job->directions, sizeof job->directions);
     if (kind != KEDGE_TASK_PRETRAIN) {
-        memcpy(w->result->made, job->made, sizeof job->made);
-        memcpy(w->result->merged_into, job->merged_into, sizeof job->merged_into);
+        memcpy(w->close.result->made, job->made, sizeof job->made);
+        memcpy(w->close.result->merged_into, job->merged_into, sizeof job->merged_into);
     }
-    memcpy(w->result->state_before, job->states, sizeof job->states);
+    memcpy(w->close.result->since, job->since, sizeof job->since);
+    memcpy(w->close.result->state_before, job->states, sizeof job->states);
     w->former_count = job->result ? job->result->groups : 0;
     if (job->result) {
         memcpy(w->former, job->result->before, sizeof w->former);

@@ -22,19 +22,19 @@ static uint32_t list_of(const struct kedge_round_result *r, uint32_t group)
 
 static void set_used_rows(struct kedge_host *h, struct close_work *w)
 {
-    bool cold = w->result->kind == KEDGE_TASK_PRETRAIN;
-    for (size_t i = 0; i < w->input_count; i++) {
-        struct close_input *in = &w->inputs[i];
+    bool cold = w->close.result->kind == KEDGE_TASK_PRETRAIN;
+    for (size_t i = 0; i < w->close.input_count; i++) {
+        struct kedge_close_input *in = &w->close.inputs[i];
         struct close_row *c = &w->rows[w->row_count++];
         uint32_t group = in->left_out ? 0 : in->group;
         c->tenant = in->tenant;
         c->row.site = h->sites[in->site].id;
-        c->list_group = list_of(w->result, group);
+        c->list_group = list_of(w->close.result, group);
         c->row.use = in->left_out ? KEDGE_USE_REFUSED : cold ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED;
         c->row.group = group;
         c->row.leaf = in->in.leaf;
         c->row.weight = in->left_out ? 0 : in->weight;
-        c->row.round = in->round == w->result->round ? 0 : in->round;
+        c->row.round = in->round == w->close.result->round ? 0 : in->round;
         c->row.to = in->to;
         memcpy(c->row.update.b, in->in.update.b, KEDGE_HASH_LEN);
         if (in->left_out) {
@@ -49,8 +49,8 @@ static int finish_rows(struct kedge_host *h, struct close_work *w)
 {
     for (size_t i = 0; i < w->row_count; i++) {
         struct close_row *c = &w->rows[i];
-        c->row.group = c->row.group < w->result->groups ? c->row.group : 0;
-        c->list_group = list_of(w->result, c->row.group);
+        c->row.group = c->row.group < w->close.result->groups ? c->row.group : 0;
+        c->list_group = list_of(w->close.result, c->row.group);
         bool in_ledger = c->row.use != KEDGE_USE_REFUSED || c->row.leaf > 0;
         if (in_ledger) {
             int err =
@@ -78,7 +78,8 @@ static int put_list(struct kedge_host *h, const struct close_work *w, uint32_t t
             continue;
         }
         bool used =
-            c->row.use == (w->result->kind == KEDGE_TASK_PRETRAIN ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED);
+            c->row.use
+            == (w->close.result->kind == KEDGE_TASK_PRETRAIN ? KEDGE_USE_GROUPED : KEDGE_USE_AGGREGATED);
         rows[n++] = c->row;
         line.accepted += used;
         line.weight_sum += used ? c->row.weight : 0;
@@ -101,7 +102,7 @@ static int put_list(struct kedge_host *h, const struct close_work *w, uint32_t t
 
 static int make_aggregates(struct kedge_host *h, struct close_work *w, struct kedge_diag *d)
 {
-    struct kedge_round_result *r = w->result;
+    struct kedge_round_result *r = w->close.result;
     int err = finish_rows(h, w);
     r->aggregates = kedge_mem_new(r->groups, sizeof *r->aggregates);
     err = r->aggregates ? err : KEDGE_E_NOMEM;
@@ -117,8 +118,9 @@ static int make_aggregates(struct kedge_host *h, struct close_work *w, struct ke
         a->base = r->before[g];
         bool cold = r->kind == KEDGE_TASK_PRETRAIN;
         snprintf(a->rule, sizeof a->rule, "%s",
-                 cold && r->round > 0 ? KEDGE_RULE_RECLUSTER
-                                      : kedge_job_spec_aggregate_rule(&w->job->spec, cold, w->rule[g]).s);
+                 cold && r->round > 0
+                     ? KEDGE_RULE_RECLUSTER
+                     : kedge_job_spec_aggregate_rule(&w->job->spec, cold, w->close.rule[g]).s);
         for (uint32_t i = 0; i < w->job->params.tenant_count && !err; i++) {
             err = put_list(h, w, w->job->params.tenants[i], a, d);
         }

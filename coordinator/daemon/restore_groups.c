@@ -118,6 +118,7 @@ static int regroup_others(struct kedge_walk *w)
 {
     struct kedge_host *h = w->h;
     struct kedge_job *job = w->job;
+    const struct kedge_close_host files = kedge_host_close_files(h);
     struct kedge_hash former[KEDGE_GROUPS_MAX] = {{{0}}};
     int err = directions_before(w, former);
     for (uint32_t site = 0; site < h->site_count && !err; site++) {
@@ -127,8 +128,8 @@ static int regroup_others(struct kedge_walk *w)
         }
         struct kedge_coord_event ev = {
             .type = KEDGE_EV_LOAD_GROUP, .job = job->slot, .site = site, .round = job->round};
-        err = kedge_host_regrouped(h, job, h->sites[site].tenant, &job->pretrain[site], &former[row->group],
-                                   job->directions, job->model_count, &ev.group, w->d);
+        err = kedge_close_nearest(&files, &job->layout, site, &job->pretrain[site], &former[row->group],
+                                  job->directions, job->model_count, &ev.group, w->d);
         if (!err) {
             kedge_host_step(h, &ev);
         }
@@ -141,6 +142,7 @@ static int reshape_groups(struct kedge_walk *w)
 {
     struct kedge_host *h = w->h;
     const struct kedge_job *job = w->job;
+    const struct kedge_close_host files = kedge_host_close_files(h);
     int err = KEDGE_OK;
     for (uint32_t site = 0; site < h->site_count && !err; site++) {
         const struct kedge_coord_row *row = kedge_coord_row(h->coord, job->slot, site);
@@ -155,8 +157,8 @@ static int reshape_groups(struct kedge_walk *w)
         }
         for (uint32_t to = 0; to < job->model_count && !err; to++) {
             if (job->split_of[to] == from + 1) {
-                err = kedge_host_cut(h, job, h->sites[site].tenant, &job->pretrain[site], job->directions,
-                                     from, to, &ev.group, w->d);
+                err = kedge_close_cut(&files, &job->layout, site, &job->pretrain[site], job->directions, from,
+                                      to, &ev.group, w->d);
             }
         }
         if (!err && ev.group != from) {
