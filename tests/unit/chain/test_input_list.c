@@ -23,26 +23,25 @@ static const char golden[] =
 
 static size_t sample_rows(struct kedge_input_row rows[3])
 {
-    rows[0] = (struct kedge_input_row){
-        sample_id("north-1"), KEDGE_USE_AGGREGATED, 0, 12, sample_hash(0x11), sample_hash(0x22), 123, "", 0};
-    rows[1] = (struct kedge_input_row){sample_id("north-1"),
-                                       KEDGE_USE_REFUSED,
-                                       1,
-                                       13,
-                                       sample_hash(0x11),
-                                       sample_hash(0x22),
-                                       0,
-                                       "WRONG_GROUP",
-                                       0};
-    rows[2] = (struct kedge_input_row){sample_id("north-2"),
-                                       KEDGE_USE_CANDIDATE,
-                                       15,
-                                       (uint64_t)1 << 53,
-                                       sample_hash(0x11),
-                                       sample_hash(0),
-                                       (uint64_t)1 << 62,
-                                       "",
-                                       0};
+    rows[0] = (struct kedge_input_row){.site = sample_id("north-1"),
+                                       .use = KEDGE_USE_AGGREGATED,
+                                       .leaf = 12,
+                                       .leaf_hash = sample_hash(0x11),
+                                       .update = sample_hash(0x22),
+                                       .weight = 123};
+    rows[1] = (struct kedge_input_row){.site = sample_id("north-1"),
+                                       .use = KEDGE_USE_REFUSED,
+                                       .group = 1,
+                                       .leaf = 13,
+                                       .leaf_hash = sample_hash(0x11),
+                                       .update = sample_hash(0x22),
+                                       .reason = "WRONG_GROUP"};
+    rows[2] = (struct kedge_input_row){.site = sample_id("north-2"),
+                                       .use = KEDGE_USE_CANDIDATE,
+                                       .group = 15,
+                                       .leaf = (uint64_t)1 << 53,
+                                       .leaf_hash = sample_hash(0x11),
+                                       .weight = (uint64_t)1 << 62};
     return 3;
 }
 
@@ -101,6 +100,41 @@ START_TEST(rounds_of_tasks)
         ck_assert_int_eq(kedge_input_list_decode(kedge_view_str(bad), &list), KEDGE_E_FORMAT);
     }
     rows[1].round = KEDGE_ROUNDS_MAX + 1;
+    ck_assert_int_eq(kedge_input_list_encode(rows, 2, &b), KEDGE_E_ARG);
+}
+END_TEST
+
+/* Where a close cuts a group, who goes with the part that gets a number of its own. */
+START_TEST(parts_of_groups)
+{
+    static const char text[] =
+        "{\"site\":\"north-1\",\"use\":\"aggregated\",\"group\":2,\"leaf\":0,\"leaf_hash\":\"" ZEROS
+        "\",\"update\":\"" ZEROS "\",\"weight\":\"0\",\"reason\":\"\",\"to\":15}\n"
+        "{\"site\":\"north-2\",\"use\":\"aggregated\",\"group\":2,\"leaf\":0,\"leaf_hash\":\"" ZEROS
+        "\",\"update\":\"" ZEROS "\",\"weight\":\"0\",\"reason\":\"\",\"round\":3,\"to\":1}\n";
+    static const char *const wrong[] = {"\"to\":0}",          "\"to\":16}",
+                                        "\"to\":01}",         "\"to\":}",
+                                        "\"to\":1,\"to\":1}", "\"to\":1,\"round\":3}",
+                                        "\"to\":\"1\"}",      "\"to\":1"};
+    struct kedge_input_row rows[2] = {
+        {.site = sample_id("north-1"), .use = KEDGE_USE_AGGREGATED, .group = 2, .to = 15},
+        {.site = sample_id("north-2"), .use = KEDGE_USE_AGGREGATED, .group = 2, .round = 3, .to = 1}};
+    struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&b, KEDGE_INPUT_LIST_MAX);
+    ck_assert_int_eq(kedge_input_list_encode(rows, 2, &b), KEDGE_OK);
+    ck_assert(vector_is(kedge_buf_view(&b), text));
+    struct kedge_input_list list = {0};
+    ck_assert_int_eq(kedge_input_list_decode(kedge_buf_view(&b), &list), KEDGE_OK);
+    ck_assert(list.rows[0].to == 15 && list.rows[1].to == 1 && list.rows[1].round == 3);
+    kedge_input_list_deinit(&list);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char bad[sizeof text + 32];
+        const char *at = strstr(text, "\"to\":15}");
+        ck_assert_ptr_nonnull(at);
+        snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - text), text, wrong[i], at + strlen("\"to\":15}"));
+        ck_assert_int_eq(kedge_input_list_decode(kedge_view_str(bad), &list), KEDGE_E_FORMAT);
+    }
+    rows[1].to = KEDGE_GROUPS_MAX;
     ck_assert_int_eq(kedge_input_list_encode(rows, 2, &b), KEDGE_E_ARG);
 }
 END_TEST
@@ -284,6 +318,7 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, golden_bytes_both_ways);
     tcase_add_test(tc, rounds_of_tasks);
+    tcase_add_test(tc, parts_of_groups);
     tcase_add_test(tc, an_empty_list_is_an_empty_blob);
     tcase_add_test(tc, accepting_means_one_encoding);
     tcase_add_test(tc, reading_is_strict);

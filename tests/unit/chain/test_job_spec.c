@@ -189,6 +189,19 @@ static const struct {
     {HEAD ",\"strategy\":\"ifca\",\"groups\":2,\"initial_model\":\""
           "0000000000000000000000000000000000000000000000000000000000000001\"}",
      "\"initial_model\": with strategy \"ifca\" every group's model begins at random"},
+    {HEAD ",\"strategy\":\"cfl\",\"groups\":2}", "\"groups\": expected no other value than 1"},
+    {HEAD ",\"strategy\":\"cfl\",\"sites_per_round\":5}",
+     "\"sites_per_round\": with strategy \"cfl\" every site"},
+    {HEAD ",\"strategy\":\"cfl\",\"mixing\":\"0.1\"}",
+     "\"mixing\": strategy \"cfl\" cuts groups so that they part"},
+    {HEAD ",\"strategy\":\"cfl\",\"grouping\":\"flexcfl\",\"groups\":2}",
+     "\"grouping\": \"flexcfl\", but strategy"},
+    {HEAD ",\"strategy\":\"cfl\",\"rule\":\"median\"}", "\"rule\": \"median\" takes at most 512 updates"},
+    {HEAD ",\"strategy\":\"cfl\",\"options\":{\"split_after\":\"1.5\"}}",
+     "\"split_after\": expected a whole number"},
+    {HEAD ",\"strategy\":\"cfl\",\"options\":{\"most\":\"4\"}}",
+     "takes \"split_mean\", \"split_max\", \"split_after\" only"},
+    {HEAD ",\"options\":{\"split_mean\":\"1\"}}", "\"options\": \"split_mean\""},
     {HEAD ",\"strategy\":\"local\"}", "\"local\" runs in simulations only"},
     {"{\"name\":\"j\",\"tenants\":[\"org-a\"],\"data\":\"d\",\"rounds\":3,\"strategy\":\"hierarchical\","
      "\"model\":"
