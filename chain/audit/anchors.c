@@ -273,8 +273,7 @@ static void demand(struct kedgei_audit *a)
         }
     }
     for (uint64_t i = anchored; i < a->main.count; i++) {
-        kedgei_log_breathe(&a->main);
-        if (a->main.facts[i].kind == KEDGE_ST_RELEASE) {
+        if (kedgei_fact_at(&a->main, i)->kind == KEDGE_ST_RELEASE) {
             kedgei_error_if_settled(a, &a->findings, KEDGE_AUDIT_NOT_ANCHORED, &a->main, i,
                                     "anchored outside, by those who are trusted with it, are the first %llu "
                                     "entries of the main chain, and not this release",

@@ -62,7 +62,7 @@ static int read_fact(struct kedgei_authority *y, const struct kedgei_fact *fact,
 {
     struct kedge_main_entry parts;
     kedge_buf_init(&entry->payload, 0);
-    int err = kedge_main_entry_decode(y->a->main.entries[fact->index], &parts);
+    int err = kedge_main_entry_decode(kedgei_entry_at(&y->a->main, fact->index), &parts);
     return err ? err : kedge_statement_read(parts.body, y->st, entry, NULL);
 }
 
@@ -252,7 +252,7 @@ int kedgei_authority_approvals(struct kedgei_authority *y)
     kedge_mainbook_init(&book);
     memset(y->anchored, 0, ((size_t)y->a->tenant_count + 1) * sizeof *y->anchored);
     for (uint64_t i = 0; i < main->count && err != KEDGE_E_NOMEM; i++) {
-        const struct kedgei_fact *fact = &main->facts[i];
+        const struct kedgei_fact *fact = kedgei_fact_at(main, i);
         struct kedge_signed_statement entry;
         if (fact->kind == KEDGEI_FACT_CHECKPOINT) {
             take_checkpoint(y, fact);

@@ -153,7 +153,7 @@ static void collect_refs(struct sweep *s)
                     job->opened->index);
         }
         for (size_t r = 0; r < job->round_count; r++) {
-            ref_round(s, j, &job->rounds[r]);
+            ref_round(s, j, kedgei_round_at(job, r));
         }
         for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
             if (job->releases[g]) {
@@ -164,8 +164,7 @@ static void collect_refs(struct sweep *s)
     }
     for (uint32_t t = 0; t < a->tenant_count; t++) {
         for (uint64_t i = 0; i < a->tenants[t].count; i++) {
-            ref_tenant_fact(s, t, &a->tenants[t].facts[i]);
-            kedgei_scratch_breathe(&a->scratch);
+            ref_tenant_fact(s, t, kedgei_fact_at(&a->tenants[t], i));
         }
     }
 }

@@ -178,11 +178,13 @@ void kedgei_check_unlisted(const struct kedgei_audit *a, const struct kedgei_job
 {
     const struct kedgei_fact *last = NULL;
     for (size_t r = 0; r < job->round_count; r++) {
-        last = job->rounds[r].step ? job->rounds[r].step : last;
+        const struct kedgei_round *round = kedgei_round_at(job, r);
+        last = round->step ? round->step : last;
     }
     for (size_t r = 0; last && r < job->round_count; r++) {
-        for (size_t k = 0; k < job->rounds[r].update_count; k++) {
-            const struct kedgei_update *row = &a->updates[job->rounds[r].update_first + k];
+        const struct kedgei_round *round = kedgei_round_at(job, r);
+        for (size_t k = 0; k < round->update_count; k++) {
+            const struct kedgei_update *row = kedgei_update_at(a, round->update_first + k);
             const struct kedgei_log *log = &a->tenants[row->tenant];
             const struct kedge_st_update *u = row->fact->body;
             if (row->fact->listed == 0 && row->fact->index < kedgei_anchored_before(log, last->index)) {

@@ -56,8 +56,9 @@ int kedgei_check_contacts(struct kedgei_audit *a)
     for (uint32_t t = 0; t < a->tenant_count && a->counts.statements[KEDGE_ST_CONTACT] > 0; t++) {
         const struct kedgei_log *log = &a->tenants[t];
         for (uint64_t i = 0; i < log->count; i++) {
-            if (log->facts[i].kind == KEDGE_ST_CONTACT) {
-                check_statement(a, log, &log->facts[i]);
+            const struct kedgei_fact *fact = kedgei_fact_at(log, i);
+            if (fact->kind == KEDGE_ST_CONTACT) {
+                check_statement(a, log, fact);
             }
         }
     }

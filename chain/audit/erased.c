@@ -25,7 +25,7 @@ static void check_statement(struct kedgei_audit *a, const struct kedgei_log *log
                             const struct kedgei_fact *fact)
 {
     const struct kedge_st_erased *e = fact->body;
-    const struct kedgei_fact *named = e->entry < fact->index ? &log->facts[e->entry] : NULL;
+    const struct kedgei_fact *named = e->entry < fact->index ? kedgei_fact_at(log, e->entry) : NULL;
     if (!named || named->kind != KEDGE_ST_UPDATE || !kedge_hash_eq(&named->subject, &fact->subject)) {
         kedgei_error(&a->findings, KEDGE_AUDIT_ERASED, log, fact->index,
                      "names entry %" PRIu64 ", which is no update before it of that file", e->entry);
@@ -51,11 +51,11 @@ void kedgei_check_erased(struct kedgei_audit *a)
     for (uint32_t t = 0; t < a->tenant_count && a->counts.statements[KEDGE_ST_ERASED] > 0; t++) {
         const struct kedgei_log *log = &a->tenants[t];
         for (uint64_t i = 0; i < log->count; i++) {
-            kedgei_log_breathe(log);
-            if (log->facts[i].kind == KEDGE_ST_ERASED) {
-                check_statement(a, log, &log->facts[i]);
-            } else if (log->facts[i].kind == KEDGE_ST_UPDATE) {
-                check_update(a, log, &log->facts[i]);
+            const struct kedgei_fact *fact = kedgei_fact_at(log, i);
+            if (fact->kind == KEDGE_ST_ERASED) {
+                check_statement(a, log, fact);
+            } else if (fact->kind == KEDGE_ST_UPDATE) {
+                check_update(a, log, fact);
             }
         }
     }
@@ -66,7 +66,7 @@ void kedgei_check_erased(struct kedgei_audit *a)
 static bool touches_round(const struct kedgei_audit *a, const struct kedgei_round *round)
 {
     for (size_t k = 0; k < round->update_count; k++) {
-        const struct kedgei_update *u = &a->updates[round->update_first + k];
+        const struct kedgei_update *u = kedgei_update_at(a, round->update_first + k);
         if (kedgei_erased(a, &a->tenants[u->tenant], &u->fact->subject)) {
             return true;
         }
@@ -202,10 +202,9 @@ static void tell_updates(struct kedgei_audit *a, uint32_t job, uint32_t tenant)
     struct ranges r = {.a = a};
     uint64_t count = 0, first = KEDGEI_NEVER, last = 0;
     for (size_t i = 0; i < a->update_count; i++) { /* ascending by round */
-        const struct kedgei_update *u = &a->updates[i];
+        const struct kedgei_update *u = kedgei_update_at(a, i);
         const struct kedgei_fact *by =
             u->job == job && u->tenant == tenant ? kedgei_erased(a, log, &u->fact->subject) : NULL;
-        kedgei_log_breathe(log);
         if (by) {
             count++;
             first = by->index < first ? by->index : first;
@@ -222,8 +221,7 @@ static void tell_updates(struct kedgei_audit *a, uint32_t job, uint32_t tenant)
              "); their statements, weights and rows hold",
              count, last);
     for (size_t i = 0; i < a->update_count; i++) {
-        const struct kedgei_update *u = &a->updates[i];
-        kedgei_log_breathe(log);
+        const struct kedgei_update *u = kedgei_update_at(a, i);
         if (u->job == job && u->tenant == tenant && kedgei_erased(a, log, &u->fact->subject)) {
             add_number(&r, u->round);
         }

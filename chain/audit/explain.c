@@ -63,7 +63,7 @@ static bool find_round(const struct kedgei_audit *a, const struct kedge_hash *mo
     for (uint32_t j = 0; j < a->job_count; j++) {
         const struct kedgei_job *job = a->jobs[j];
         for (size_t r = job->round_count; r-- > 0;) {
-            const struct kedgei_round *round = &job->rounds[r];
+            const struct kedgei_round *round = kedgei_round_at(job, r);
             const struct kedge_st_step *step = round->step ? round->step->body : NULL;
             for (uint32_t g = 0; step && g < step->group_count; g++) {
                 if (kedge_hash_eq(&step->groups[g].after, model)) {
@@ -150,10 +150,9 @@ static json_t *explain_grouping(const struct kedgei_audit *a, const struct kedge
     for (uint32_t t = 0; t < a->tenant_count; t++) {
         const struct kedgei_log *log = &a->tenants[t];
         for (uint64_t i = 0; i < log->count; i++) {
-            const struct kedgei_fact *fact = &log->facts[i];
+            const struct kedgei_fact *fact = kedgei_fact_at(log, i);
             const struct kedge_st_group_assigned *g = fact->body;
             char similarity[KEDGE_REAL_MAX];
-            kedgei_log_breathe(log);
             if (fact->kind != KEDGE_ST_GROUP_ASSIGNED || !kedge_id_eq(&g->job, &origin->job->id)
                 || g->group != origin->group) {
                 continue;
@@ -209,7 +208,7 @@ static json_t *cosigner_names(const struct kedgei_audit *a, const struct kedgei_
 
 static json_t *explain_log(const struct kedgei_audit *a, const struct kedgei_log *log, bool *nomem)
 {
-    const struct kedgei_head *head = log->head_count ? &log->heads[log->head_count - 1] : NULL;
+    const struct kedgei_head *head = log->head_count ? kedgei_head_at(log, log->head_count - 1) : NULL;
     json_t *row = json_object();
     kedgei_json_set(row, "log", json_string(log->name), nomem);
     kedgei_json_set(row, "entries", json_integer((json_int_t)log->count), nomem);

@@ -14,7 +14,7 @@ static const struct kedgei_fact *statement_of(const struct kedgei_origin *origin
     if (origin->round_count == 0) {
         return job->opened;
     }
-    const struct kedgei_round *round = &job->rounds[origin->round_count - 1];
+    const struct kedgei_round *round = kedgei_round_at(job, origin->round_count - 1);
     const struct kedgei_fact *aggregate =
         origin->group < KEDGE_GROUPS_MAX ? round->aggregates[origin->group] : NULL;
     return round->step ? round->step : aggregate ? aggregate : round->opened;

@@ -103,7 +103,7 @@ static json_t *explain_used(struct view *v, const struct kedgei_log *log, uint32
 {
     static const char *const quality[] = {"measured", "modelled", "unknown"};
     double share = weight_sum ? (double)row->weight / (double)weight_sum : 0;
-    const struct kedgei_fact *fact = row->leaf < log->count ? &log->facts[row->leaf] : NULL;
+    const struct kedgei_fact *fact = row->leaf < log->count ? kedgei_fact_at(log, row->leaf) : NULL;
     const struct kedge_st_update *u = fact && fact->kind == KEDGE_ST_UPDATE ? fact->body : NULL;
     struct total *t = total_of(v, place, &row->site);
     json_t *o = json_object();
@@ -214,9 +214,8 @@ static json_t *explain_evaluation(struct view *v, uint32_t round, uint32_t group
     for (uint32_t t = 0; t < v->a->tenant_count; t++) {
         const struct kedgei_log *log = &v->a->tenants[t];
         for (uint64_t i = 0; i < log->count; i++) {
-            const struct kedgei_fact *fact = &log->facts[i];
+            const struct kedgei_fact *fact = kedgei_fact_at(log, i);
             const struct kedge_st_evaluation *e = fact->body;
-            kedgei_log_breathe(log);
             if (fact->kind == KEDGE_ST_EVALUATION && e->round == round && e->group == group
                 && kedge_id_eq(&e->job, &v->origin->job->id)) {
                 samples += e->samples;
@@ -370,7 +369,7 @@ int kedgei_explain_rounds(const struct kedgei_audit *a, const struct kedgei_orig
     json_t *rounds = json_array();
     uint32_t groups = origin->group < KEDGE_GROUPS_MAX ? UINT32_C(1) << origin->group : 0;
     for (size_t r = origin->round_count; r-- > 0 && !v.nomem;) {
-        const struct kedgei_round *round = &origin->job->rounds[r];
+        const struct kedgei_round *round = kedgei_round_at(origin->job, r);
         uint32_t told = 0;
         for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
             bool trained = (groups >> g & 1) != 0 && round->aggregates[g];
@@ -387,8 +386,8 @@ int kedgei_explain_rounds(const struct kedgei_audit *a, const struct kedgei_orig
     set(&v, tree, "rounds", rounds);
     set(&v, tree, "tenants", explain_totals(&v));
     if (origin->round_count > 0) {
-        json_t *e =
-            explain_evaluation(&v, origin->job->rounds[origin->round_count - 1].number, origin->group);
+        json_t *e = explain_evaluation(&v, kedgei_round_at(origin->job, origin->round_count - 1)->number,
+                                       origin->group);
         if (e) {
             set(&v, tree, "evaluation", e);
         }

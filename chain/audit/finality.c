@@ -84,8 +84,7 @@ int kedgei_check_finality(struct kedgei_audit *a)
     }
     a->counts.final_entries = final;
     for (uint64_t i = final; i < a->main.count && !err; i++) {
-        kedgei_log_breathe(&a->main);
-        if (a->main.facts[i].kind == KEDGE_ST_RELEASE) {
+        if (kedgei_fact_at(&a->main, i)->kind == KEDGE_ST_RELEASE) {
             kedgei_error_if_settled(
                 a, &a->findings, KEDGE_AUDIT_NOT_FINAL, &a->main, i,
                 "the quorum of witnesses has cosigned the first %llu entries of the main chain, "

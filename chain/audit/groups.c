@@ -13,10 +13,12 @@ struct assigned_keys {
 
 static size_t prefix_end(const struct kedgei_log *log, size_t at, struct kedge_view prefix, bool whole)
 {
-    while (at < log->key_count && log->keys[at].key.len >= prefix.len
-           && (!whole || log->keys[at].key.len == prefix.len)
-           && memcmp(log->keys[at].key.ptr, prefix.ptr, prefix.len) == 0) {
-        at++;
+    for (; at < log->key_count; at++) {
+        struct kedge_view key = kedgei_key_at(log, at)->key;
+        if (key.len < prefix.len || (whole && key.len > prefix.len)
+            || memcmp(key.ptr, prefix.ptr, prefix.len) != 0) {
+            break;
+        }
     }
     return at;
 }
@@ -46,12 +48,14 @@ static const struct kedgei_fact *best_of(const struct kedgei_log *log, const str
     struct assigned_keys k = keys_of(log, job, site);
     uint64_t best = KEDGEI_NEVER;
     for (size_t i = k.first; i < k.first_end; i++) {
-        best = is_better(log->keys[i].index, best, index) ? log->keys[i].index : best;
+        uint64_t at = kedgei_key_at(log, i)->index;
+        best = is_better(at, best, index) ? at : best;
     }
     for (size_t i = k.later; i < k.later_end; i++) {
-        best = is_better(log->keys[i].index, best, index) ? log->keys[i].index : best;
+        uint64_t at = kedgei_key_at(log, i)->index;
+        best = is_better(at, best, index) ? at : best;
     }
-    return best == KEDGEI_NEVER ? NULL : &log->facts[best];
+    return best == KEDGEI_NEVER ? NULL : kedgei_fact_at(log, best);
 }
 
 static bool is_later_before(uint64_t at, uint64_t best, uint64_t index)
@@ -98,8 +102,8 @@ bool kedgei_group_was(const struct kedgei_log *log, const struct kedge_id *job, 
     for (int part = 0; part < 2; part++) {
         size_t end = part ? k.later_end : k.first_end;
         for (size_t i = part ? k.later : k.first; i < end && !was; i++) {
-            uint64_t at = log->keys[i].index;
-            was = at >= least && at < most && group_of(&log->facts[at]) == group;
+            uint64_t at = kedgei_key_at(log, i)->index;
+            was = at >= least && at < most && group_of(kedgei_fact_at(log, at)) == group;
         }
     }
     return was;
@@ -156,11 +160,11 @@ static bool is_within_round(const struct kedgei_log *log, const struct kedgei_ro
 /* The last round up to `number`, NULL: there is none. Their numbers have no gaps (round_opened). */
 static const struct kedgei_round *round_up_to(const struct kedgei_job *job, uint32_t number)
 {
-    if (job->round_count == 0 || number < job->rounds[0].number) {
+    if (job->round_count == 0 || number < kedgei_round_at(job, 0)->number) {
         return NULL;
     }
-    size_t at = number - job->rounds[0].number;
-    return &job->rounds[at < job->round_count ? at : job->round_count - 1];
+    size_t at = number - kedgei_round_at(job, 0)->number;
+    return kedgei_round_at(job, at < job->round_count ? at : job->round_count - 1);
 }
 
 const struct kedgei_round *kedgei_round_closed(const struct kedgei_job *job, uint32_t number)

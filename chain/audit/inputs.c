@@ -192,11 +192,11 @@ static bool is_derived(const struct round_check *c, const struct kedge_input_row
 static void check_named(const struct round_check *c, const struct kedgei_fact *aggregate,
                         const struct kedgei_log *log, const struct kedge_input_row *row)
 {
-    if (row->leaf >= log->count || !kedge_hash_eq(&log->levels[0][row->leaf], &row->leaf_hash)) {
+    if (row->leaf >= log->count || !kedge_hash_eq(kedgei_hash_at(log, 0, row->leaf), &row->leaf_hash)) {
         row_error(c, aggregate, log, row, "that entry has another hash");
         return;
     }
-    struct kedgei_fact *fact = &log->facts[row->leaf];
+    struct kedgei_fact *fact = kedgei_fact_at(log, row->leaf);
     const struct kedge_st_update *u = fact->body;
     if (fact->kind != KEDGE_ST_UPDATE || !kedge_id_eq(&u->job, &c->job->id)
         || u->round != kedgei_row_round(c->round, row) || !kedge_id_eq(&u->site, &row->site)) {
@@ -441,7 +441,7 @@ static void check_round(struct round_check *c)
     }
     kedgei_check_buffer(c->a, c->job, c->round, c->f);
     for (size_t k = 0; k < c->round->update_count && !c->incomplete; k++) {
-        check_update(c, &c->a->updates[c->round->update_first + k]);
+        check_update(c, kedgei_update_at(c->a, c->round->update_first + k));
     }
     for (uint32_t t = 0; t < c->job->spec.tenant_count; t++) {
         kedge_input_list_deinit(&c->opened[t]);
@@ -490,7 +490,7 @@ int kedgei_check_inputs(struct kedgei_audit *a)
     for (uint32_t j = 0; j < a->job_count; j++) {
         bool together = kedgei_job_is_asynchronous(a->jobs[j]);
         for (size_t r = 0; r < a->jobs[j]->round_count && (r == 0 || !together); r++) {
-            task.rounds[count++] = (struct round_ref){a->jobs[j], &a->jobs[j]->rounds[r]};
+            task.rounds[count++] = (struct round_ref){a->jobs[j], kedgei_round_at(a->jobs[j], r)};
         }
     }
     int err = kedgei_parallel(a, "rounds", count, check_rounds, &task);

@@ -128,7 +128,7 @@ static int check_authority(struct walk *w, struct kedgei_fact *fact, const struc
     if (!check_tenant(w->a, w->log, fact, tenant)) {
         return KEDGE_OK;
     }
-    int err = kedge_statement_read(w->log->entries[fact->index], w->st, &entry, &d);
+    int err = kedge_statement_read(kedgei_entry_at(w->log, fact->index), w->st, &entry, &d);
     if (!err && fact->kind == KEDGE_ST_KEY) {
         check_admin(w, fact);
     } else if (!err) {
@@ -274,9 +274,9 @@ static int assign_main(struct kedgei_audit *a, struct kedgei_authority *authorit
 static void count_kinds(struct kedgei_audit *a, const struct kedgei_log *log)
 {
     for (uint64_t i = 0; i < log->count; i++) {
-        kedgei_log_breathe(log);
-        if (log->facts[i].kind >= 0 && log->facts[i].kind < KEDGE_ST_KIND_COUNT) {
-            a->counts.statements[log->facts[i].kind]++;
+        int kind = kedgei_fact_at(log, i)->kind;
+        if (kind >= 0 && kind < KEDGE_ST_KIND_COUNT) {
+            a->counts.statements[kind]++;
         }
     }
 }
@@ -289,8 +289,7 @@ static int check_tenant_keys(struct kedgei_audit *a, struct kedgei_authority *au
     int err = w.st ? KEDGE_OK : KEDGE_E_NOMEM;
     kedge_keybook_init(&w.book, &log->tenant);
     for (uint64_t i = 0; i < log->count && !err; i++) {
-        err = assign_tenant(&w, &log->facts[i]);
-        kedgei_scratch_breathe(&a->scratch);
+        err = assign_tenant(&w, kedgei_fact_at(log, i));
     }
     if (!err && log->count > 0 && log->facts[0].kind != KEDGE_ST_KEY
         && log->facts[0].kind != KEDGEI_FACT_BAD) {
@@ -307,7 +306,7 @@ int kedgei_check_keys(struct kedgei_audit *a)
     struct kedgei_authority *authority = NULL;
     int err = kedgei_authority_new(a, &authority);
     for (uint64_t i = 0; i < a->main.count && !err; i++) {
-        err = assign_main(a, authority, &a->main.facts[i]);
+        err = assign_main(a, authority, kedgei_fact_at(&a->main, i));
     }
     if (a->main.count == 0
         || (a->main.facts[0].kind != KEDGE_ST_POLICY && a->main.facts[0].kind != KEDGEI_FACT_BAD)) {

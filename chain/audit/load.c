@@ -79,6 +79,7 @@ static int load_log(struct kedgei_audit *a, struct kedgei_log *log, const char *
 {
     struct kedge_diag d = {.err = KEDGE_OK};
     struct kedgei_spool spool;
+    log->scratch = &a->scratch;
     struct kedgei_spooling what = {.state = a->state,
                                    .tenant = log->tenant.s[0] ? &log->tenant : NULL,
                                    .beside = a->options.beside_coordinator,

@@ -121,12 +121,13 @@ static void read_entry(void *arg, uint64_t i, struct kedgei_findings *f)
 {
     struct reading *r = arg;
     struct kedgei_log *log = r->log;
-    struct kedgei_fact *fact = &log->facts[i];
+    struct kedgei_fact *fact = kedgei_fact_at(log, i);
     struct kedge_diag d = {.err = KEDGE_OK};
     fact->kind = KEDGEI_FACT_BAD;
     fact->index = i;
-    if (log->is_copy && log->entries[i].len == 0) {
-        memcpy(log->levels[0][i].b, log->entries[i].ptr, KEDGE_HASH_LEN);
+    struct kedge_view bytes = kedgei_entry_at(log, i);
+    if (log->is_copy && bytes.len == 0) {
+        memcpy(log->levels[0][i].b, bytes.ptr, KEDGE_HASH_LEN);
         fact->kind = KEDGEI_FACT_WITHHELD;
         if (!KEDGEI_SKIP(r->audit, withheld)) {
             kedgei_error(f, KEDGE_AUDIT_STATEMENT, log, i,
@@ -134,13 +135,13 @@ static void read_entry(void *arg, uint64_t i, struct kedgei_findings *f)
         }
         return;
     }
-    kedge_merkle_leaf(log->entries[i], &log->levels[0][i]);
+    kedge_merkle_leaf(bytes, kedgei_hash_at(log, 0, i));
     int err;
     if (log->tenant.s[0]) {
-        err = read_statement(log, log->entries[i], fact, &d);
+        err = read_statement(log, bytes, fact, &d);
     } else {
         struct kedge_main_entry entry;
-        err = kedge_main_entry_decode(log->entries[i], &entry);
+        err = kedge_main_entry_decode(bytes, &entry);
         if (err) {
             (void)kedge_diag_set(&d, err, "neither statement nor checkpoint: %s", kedge_strerror(err));
         } else if (entry.kind == KEDGE_MAIN_CHECKPOINT) {
@@ -167,8 +168,8 @@ static int build_tree(struct kedgei_audit *a, struct kedgei_log *log)
             return kedgei_scratch_error(&a->scratch, &a->diag);
         }
         for (uint64_t i = 0; i < n; i++) {
-            kedge_merkle_node(&log->levels[k - 1][2 * i], &log->levels[k - 1][2 * i + 1], &log->levels[k][i]);
-            kedgei_scratch_breathe(&a->scratch);
+            const struct kedge_hash *left = kedgei_hash_at(log, k - 1, 2 * i);
+            kedge_merkle_node(left, left + 1, kedgei_hash_at(log, k, i));
         }
     }
     return KEDGE_OK;
@@ -178,7 +179,7 @@ static int get_subtree(void *arg, unsigned level, uint64_t index, struct kedge_h
 {
     const struct kedgei_log *log = arg;
     KEDGE_ASSERT(level < KEDGEI_LEVELS && index < log->count >> level);
-    *ret = log->levels[level][index];
+    *ret = *kedgei_hash_at(log, level, index);
     return KEDGE_OK;
 }
 
@@ -230,6 +231,12 @@ static bool has_idem_key(const struct kedgei_audit *a, const struct kedgei_fact 
                : fact->kind >= 0 && fact->kind != KEDGE_ST_CLOSED;
 }
 
+static const struct kedgei_key_row *stored_at(const struct kedgei_log *log, size_t i)
+{
+    kedgei_scratch_breathe(log->scratch);
+    return &log->stored_keys[i];
+}
+
 /* Whether the stored table is just what the entries give: as many ascending keys as entries that have one,
  * each the key of its entry. Then no key is stated twice. */
 static bool table_fits(struct kedgei_audit *a, const struct kedgei_log *log)
@@ -239,19 +246,17 @@ static bool table_fits(struct kedgei_audit *a, const struct kedgei_log *log)
     bool fits = true;
     kedge_buf_init(&key, 2 * KEDGE_IDEM_KEY_MAX);
     for (uint64_t i = 0; i < log->count; i++) {
-        expected += has_idem_key(a, &log->facts[i]);
-        kedgei_scratch_breathe(&a->scratch);
+        expected += has_idem_key(a, kedgei_fact_at(log, i));
     }
     fits = expected == log->stored_key_count;
     for (size_t i = 0; i < log->stored_key_count && fits; i++) {
-        const struct kedgei_key_row *row = &log->stored_keys[i];
+        const struct kedgei_key_row *row = stored_at(log, i);
         kedge_buf_clear(&key);
         if (row->index < log->count) {
-            put_key(a, &log->facts[row->index], &key);
+            put_key(a, kedgei_fact_at(log, row->index), &key);
         }
         fits = !key.err && key.len > 0 && kedge_view_eq(kedge_buf_view(&key), row->key)
                && (i == 0 || compare_keys(row[-1].key, row->key) < 0);
-        kedgei_scratch_breathe(&a->scratch);
     }
     return fits;
 }
@@ -262,9 +267,8 @@ static uint64_t measure_keys(struct kedgei_audit *a, const struct kedgei_log *lo
     uint64_t sum = 0;
     for (uint64_t i = 0; i < log->count && !key->err; i++) {
         kedge_buf_clear(key);
-        put_key(a, &log->facts[i], key);
+        put_key(a, kedgei_fact_at(log, i), key);
         sum += key->len;
-        kedgei_scratch_breathe(&a->scratch);
     }
     return sum;
 }
@@ -282,13 +286,12 @@ static int build_keys(struct kedgei_audit *a, struct kedgei_log *log)
     uint8_t *at = log->key_text;
     for (uint64_t i = 0; i < log->count && !key.err; i++) {
         kedge_buf_clear(&key);
-        put_key(a, &log->facts[i], &key);
+        put_key(a, kedgei_fact_at(log, i), &key);
         if (key.len > 0) {
             memcpy(at, key.ptr, key.len);
             log->keys[log->key_count++] = (struct kedgei_key_row){kedge_view_of(at, key.len), i};
             at += key.len;
         }
-        kedgei_scratch_breathe(&a->scratch);
     }
     return key.err
                ? key.err
@@ -300,12 +303,11 @@ size_t kedgei_log_lower(const struct kedgei_log *log, struct kedge_view key)
     size_t lo = 0, hi = log->key_count;
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
-        if (compare_keys(log->keys[mid].key, key) < 0) {
+        if (compare_keys(kedgei_key_at(log, mid)->key, key) < 0) {
             lo = mid + 1;
         } else {
             hi = mid;
         }
-        kedgei_log_breathe(log); /* a row and its text, each on pages of its own */
     }
     return lo;
 }
@@ -322,14 +324,14 @@ struct kedgei_fact *kedgei_log_find(const struct kedgei_log *log, const char *fo
     }
     struct kedge_view key = kedge_view_of(text, (size_t)n);
     size_t lo = kedgei_log_lower(log, key);
-    return lo < log->key_count && compare_keys(log->keys[lo].key, key) == 0 ? &log->facts[log->keys[lo].index]
-                                                                            : NULL;
+    const struct kedgei_key_row *row = lo < log->key_count ? kedgei_key_at(log, lo) : NULL;
+    return row && compare_keys(row->key, key) == 0 ? kedgei_fact_at(log, row->index) : NULL;
 }
 
 static void report_stored(struct kedgei_audit *a, const struct kedgei_log *log,
                           const struct kedgei_key_row *stored)
 {
-    const struct kedgei_fact *fact = stored->index < log->count ? &log->facts[stored->index] : NULL;
+    const struct kedgei_fact *fact = stored->index < log->count ? kedgei_fact_at(log, stored->index) : NULL;
     if (a->skipped && fact && fact->kind == KEDGEI_FACT_CHECKPOINT
         && ((const struct kedgei_anchor *)fact->body)->tenant >= a->tenant_count) {
         return; /* of a tenant whose ledger is not here */
@@ -346,20 +348,19 @@ static void check_keys(struct kedgei_audit *a, const struct kedgei_log *log)
 {
     size_t s = 0;
     for (size_t i = 0; i < log->key_count; i++) {
-        const struct kedgei_key_row *row = &log->keys[i];
-        kedgei_log_breathe(log);
-        if (i > 0 && compare_keys(log->keys[i - 1].key, row->key) == 0) {
+        const struct kedgei_key_row *row = kedgei_key_at(log, i);
+        if (i > 0 && compare_keys(row[-1].key, row->key) == 0) {
             kedgei_error(&a->findings, KEDGE_AUDIT_DOUBLED, log, row->index,
                          "\"%.*s\" is stated a second time, first in entry %llu", (int)row->key.len,
-                         (const char *)row->key.ptr, (unsigned long long)log->keys[i - 1].index);
+                         (const char *)row->key.ptr, (unsigned long long)row[-1].index);
             continue;
         }
-        while (s < log->stored_key_count && compare_keys(log->stored_keys[s].key, row->key) < 0) {
-            report_stored(a, log, &log->stored_keys[s++]);
+        while (s < log->stored_key_count && compare_keys(stored_at(log, s)->key, row->key) < 0) {
+            report_stored(a, log, stored_at(log, s++));
         }
-        if (s < log->stored_key_count && compare_keys(log->stored_keys[s].key, row->key) == 0) {
-            if (log->stored_keys[s].index != row->index) {
-                report_stored(a, log, &log->stored_keys[s]);
+        if (s < log->stored_key_count && compare_keys(stored_at(log, s)->key, row->key) == 0) {
+            if (stored_at(log, s)->index != row->index) {
+                report_stored(a, log, stored_at(log, s));
             }
             s++;
         } else {
@@ -369,8 +370,7 @@ static void check_keys(struct kedgei_audit *a, const struct kedgei_log *log)
         }
     }
     while (s < log->stored_key_count) {
-        report_stored(a, log, &log->stored_keys[s++]);
-        kedgei_log_breathe(log);
+        report_stored(a, log, stored_at(log, s++));
     }
 }
 
@@ -453,7 +453,8 @@ static_assert(KEDGE_AUDIT_CODE_COUNT <= 64, "a bit for each code");
 void kedgei_flaw(const struct kedgei_log *log, uint64_t index, enum kedge_audit_code code)
 {
     if (log->facts && index < log->count) {
-        atomic_fetch_or_explicit(&log->facts[index].codes, UINT64_C(1) << code, memory_order_relaxed);
+        atomic_fetch_or_explicit(&kedgei_fact_at(log, index)->codes, UINT64_C(1) << code,
+                                 memory_order_relaxed);
     }
 }
 

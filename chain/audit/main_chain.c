@@ -75,8 +75,8 @@ struct kedgei_job *kedgei_job_find(const struct kedgei_audit *a, const struct ke
 
 struct kedgei_round *kedgei_round_find(const struct kedgei_job *job, uint32_t number)
 {
-    size_t first = job->round_count ? job->rounds[0].number : 0;
-    return number >= first && number - first < job->round_count ? &job->rounds[number - first] : NULL;
+    size_t first = job->round_count ? kedgei_round_at(job, 0)->number : 0;
+    return number >= first && number - first < job->round_count ? kedgei_round_at(job, number - first) : NULL;
 }
 
 struct kedgei_log *kedgei_job_tenant(const struct kedgei_audit *a, const struct kedgei_job *job,
@@ -116,10 +116,11 @@ bool kedgei_model_before(const struct kedgei_job *job, const struct kedgei_round
 bool kedgei_model_last(const struct kedgei_job *job, uint32_t group, struct kedge_hash *ret)
 {
     size_t n = job->round_count;
-    while (n > 0 && !job->rounds[n - 1].step) {
+    while (n > 0 && !kedgei_round_at(job, n - 1)->step) {
         n--;
     }
-    const struct kedge_st_step_group *g = n > 0 ? kedgei_step_group(job->rounds[n - 1].step, group) : NULL;
+    const struct kedge_st_step_group *g =
+        n > 0 ? kedgei_step_group(kedgei_round_at(job, n - 1)->step, group) : NULL;
     *ret = g ? g->after : kedgei_first_model(job, group);
     return g != NULL || (n == 0 && group < kedge_job_spec_models(&job->spec));
 }
@@ -194,6 +195,7 @@ static int open_job(struct kedgei_audit *a, struct kedgei_fact *fact)
         return KEDGE_E_NOMEM;
     }
     a->jobs[a->job_count++] = job;
+    job->scratch = &a->scratch;
     job->id = o->job;
     job->opened = fact;
     job->groups = 1;
@@ -225,7 +227,7 @@ static void check_release(struct kedgei_audit *a, struct kedgei_job *job, struct
     char file[KEDGE_ST_NAME_MAX + 1];
     struct kedge_hash model;
     snprintf(file, sizeof file, "%s-g%u.safetensors", job->id.s, r->group);
-    uint32_t last = job->round_count ? job->rounds[job->round_count - 1].number : 0;
+    uint32_t last = job->round_count ? kedgei_round_at(job, job->round_count - 1)->number : 0;
     if (r->group >= job->groups || job->releases[r->group]) {
         kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index,
                      "release of group %u; job \"%s\" has %u groups, each released once", r->group, job->id.s,
@@ -245,7 +247,7 @@ static void check_release(struct kedgei_audit *a, struct kedgei_job *job, struct
         kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index, "file \"%s\", expected \"%s\"",
                      r->file, file);
     }
-    if (job->round_count && !job->rounds[job->round_count - 1].step) {
+    if (job->round_count && !kedgei_round_at(job, job->round_count - 1)->step) {
         kedgei_error(&a->findings, KEDGE_AUDIT_RELEASE, &a->main, fact->index, "round %u is still open",
                      last);
     }
@@ -263,10 +265,10 @@ static void close_job(struct kedgei_audit *a, struct kedgei_job *job, struct ked
 {
     const struct kedge_st_job_closed *c = fact->body;
     size_t n = job->round_count;
-    if (n > 0 && !job->rounds[n - 1].step) {
+    if (n > 0 && !kedgei_round_at(job, n - 1)->step) {
         n--; /* a round that a cancelled job left open */
     }
-    uint32_t rounds = n > 0 ? job->rounds[n - 1].number : 0;
+    uint32_t rounds = n > 0 ? kedgei_round_at(job, n - 1)->number : 0;
     job->closed = fact;
     if (!kedge_hash_eq(&fact->subject, &job->opened->subject)) {
         kedgei_error(&a->findings, KEDGE_AUDIT_JOB, &a->main, fact->index, "job-closed names another spec");
@@ -319,7 +321,7 @@ static const struct kedge_id *job_id(const struct kedgei_fact *fact)
  * release the next one or job-closed. */
 static void check_batch(struct kedgei_audit *a, uint64_t i)
 {
-    const struct kedgei_fact *fact = &a->main.facts[i];
+    const struct kedgei_fact *fact = kedgei_fact_at(&a->main, i);
     const struct kedgei_fact *next = i + 1 < a->main.count ? fact + 1 : NULL;
     bool release = fact->kind == KEDGE_ST_RELEASE;
     int last = release ? KEDGE_ST_JOB_CLOSED : KEDGE_ST_STEP;
@@ -378,8 +380,7 @@ int kedgei_check_main(struct kedgei_audit *a)
 {
     int err = KEDGE_OK;
     for (uint64_t i = 0; i < a->main.count && !err; i++) {
-        err = check_entry(a, &a->main.facts[i]);
-        kedgei_scratch_breathe(&a->scratch);
+        err = check_entry(a, kedgei_fact_at(&a->main, i));
     }
     for (uint32_t j = 0; j < a->job_count; j++) {
         const struct kedgei_job *job = a->jobs[j];

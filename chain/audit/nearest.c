@@ -125,14 +125,13 @@ void kedgei_nearest_decisions(struct kedgei_replay *r, const struct kedgei_log *
                               void (*add)(struct kedgei_replay *r, struct kedgei_decision d))
 {
     for (uint64_t i = 0; i < log->count; i++) {
-        const struct kedgei_fact *fact = &log->facts[i];
+        const struct kedgei_fact *fact = kedgei_fact_at(log, i);
         const struct kedge_st_group_assigned *g = fact->body;
         const struct kedge_st_update *u = fact->body;
         bool moves = fact->kind == KEDGE_ST_GROUP_ASSIGNED;
         bool stays = fact->kind == KEDGE_ST_UPDATE && u->update_kind == KEDGE_TRAIN_TRAIN;
         const struct kedgei_job *job =
             moves || stays ? kedgei_job_find(r->a, moves ? &g->job : &u->job) : NULL;
-        kedgei_log_breathe(log);
         if (!job || !job->usable || !kedge_job_spec_goes_near(&job->spec)
             || (stays && is_stated(log, fact))) {
             continue;

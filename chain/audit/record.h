@@ -66,7 +66,8 @@ struct kedgei_log {
     bool has_authority;
     bool is_copy; /* kept by somebody else: without table of keys; entries without bytes are withheld, ptr is
                      their leaf hash */
-    struct kedge_view records; /* spool.h: what everything below points into */
+    struct kedgei_scratch *scratch; /* where the tables below are: kedgei_fact_at … below */
+    struct kedge_view records;      /* spool.h: what everything below points into */
     struct kedgei_arena bodies;
     uint64_t count;
     struct kedge_view *entries;
@@ -105,6 +106,7 @@ struct kedgei_job {
     int32_t limit;                             /* largest |q| of an update */
     uint32_t tenants[KEDGE_SPEC_TENANTS_MAX];  /* indexes of tenants' logs, as in the spec */
     uint32_t groups;                           /* after the first round; 1 before */
+    struct kedgei_scratch *scratch;            /* where rounds are: kedgei_round_at */
     struct kedgei_round *rounds;
     size_t round_count, round_cap;
     struct kedgei_fact *releases[KEDGE_GROUPS_MAX];
@@ -152,10 +154,50 @@ struct kedgei_audit {
     struct kedge_diag diag;
 };
 
-/* Loops over all entries of a log call it for each: kedgei_scratch_breathe. */
-static inline void kedgei_log_breathe(const struct kedgei_log *log)
+/* ---- what lies in tables ----
+ * A table may be a mapped file, whose pieces become resident as they are touched. Tables are therefore asked,
+ * not indexed: each question is a step of kedgei_scratch_breathe, and how much of them is resident at once
+ * does not hang on who remembers to look. What an item points to may be touched with it. */
+static inline struct kedgei_fact *kedgei_fact_at(const struct kedgei_log *log, uint64_t index)
 {
-    kedgei_scratch_breathe(log->bodies.scratch);
+    kedgei_scratch_breathe(log->scratch);
+    return &log->facts[index];
+}
+
+static inline struct kedge_view kedgei_entry_at(const struct kedgei_log *log, uint64_t index)
+{
+    kedgei_scratch_breathe(log->scratch);
+    return log->entries[index];
+}
+
+static inline struct kedgei_head *kedgei_head_at(const struct kedgei_log *log, size_t i)
+{
+    kedgei_scratch_breathe(log->scratch);
+    return &log->heads[i];
+}
+
+static inline struct kedgei_key_row *kedgei_key_at(const struct kedgei_log *log, size_t i)
+{
+    kedgei_scratch_breathe(log->scratch);
+    return &log->keys[i];
+}
+
+static inline struct kedge_hash *kedgei_hash_at(const struct kedgei_log *log, unsigned level, uint64_t index)
+{
+    kedgei_scratch_breathe(log->scratch);
+    return &log->levels[level][index];
+}
+
+static inline struct kedgei_round *kedgei_round_at(const struct kedgei_job *job, size_t i)
+{
+    kedgei_scratch_breathe(job->scratch);
+    return &job->rounds[i];
+}
+
+static inline struct kedgei_update *kedgei_update_at(const struct kedgei_audit *a, size_t i)
+{
+    kedgei_scratch_breathe(a->main.scratch);
+    return &a->updates[i];
 }
 
 /* ---- findings about entries ---- */

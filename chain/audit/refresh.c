@@ -74,11 +74,13 @@ static int add_members(const struct kedgei_replay *r, const struct kedgei_decisi
     const uint64_t end = kedgei_anchored_before(log, d->round->step->index);
     char text[KEDGE_IDEM_KEY_MAX + 2];
     const size_t len = (size_t)snprintf(text, sizeof text, "group-assigned/%s/", d->job->id.s);
-    for (size_t i = kedgei_log_lower(log, kedge_view_of(text, len));
-         i < log->key_count && log->keys[i].key.len > len && memcmp(log->keys[i].key.ptr, text, len) == 0;
-         i++) {
-        const uint64_t index = log->keys[i].index;
-        const struct kedgei_fact *fact = &log->facts[index];
+    for (size_t i = kedgei_log_lower(log, kedge_view_of(text, len)); i < log->key_count; i++) {
+        const struct kedgei_key_row *row = kedgei_key_at(log, i);
+        if (row->key.len <= len || memcmp(row->key.ptr, text, len) != 0) {
+            break;
+        }
+        const uint64_t index = row->index;
+        const struct kedgei_fact *fact = kedgei_fact_at(log, index);
         const struct kedge_st_group_assigned *g = fact->body;
         if (index >= end || kedgei_group_before(log, &g->job, &g->site, end) != fact) {
             continue; /* not the one in force */

@@ -383,19 +383,19 @@ static const struct kedgei_round *directions_of(const struct kedgei_job *job,
 static void add_assigned(struct kedgei_replay *r, const struct kedgei_log *log)
 {
     for (uint64_t i = 0; i < log->count; i++) {
-        const struct kedge_st_group_assigned *g = log->facts[i].body;
-        kedgei_log_breathe(log);
-        if (log->facts[i].kind != KEDGE_ST_GROUP_ASSIGNED) {
+        const struct kedgei_fact *fact = kedgei_fact_at(log, i);
+        const struct kedge_st_group_assigned *g = fact->body;
+        if (fact->kind != KEDGE_ST_GROUP_ASSIGNED) {
             continue;
         }
         const struct kedgei_job *job = kedgei_job_find(r->a, &g->job);
         const struct kedgei_round *round =
-            job && job->usable && job->round_count && job->rounds[0].number == 0 ? directions_of(job, g)
-                                                                                 : NULL;
+            job && job->usable && job->round_count && kedgei_round_at(job, 0)->number == 0
+                ? directions_of(job, g)
+                : NULL;
         if (round && g->group < kedgei_groups_after(job, round->number)) {
-            add(r,
-                (struct kedgei_decision){
-                    .kind = KEDGEI_ASSIGNED, .job = job, .round = round, .log = log, .fact = &log->facts[i]});
+            add(r, (struct kedgei_decision){
+                       .kind = KEDGEI_ASSIGNED, .job = job, .round = round, .log = log, .fact = fact});
         }
     }
 }
@@ -412,7 +412,7 @@ int kedgei_decisions_collect(struct kedgei_replay *r)
             add(r, (struct kedgei_decision){.kind = KEDGEI_INITIAL, .job = job, .group = g});
         }
         for (size_t k = 0; k < job->round_count; k++) {
-            add_round(r, job, &job->rounds[k]);
+            add_round(r, job, kedgei_round_at(job, k));
         }
     }
     for (uint32_t t = 0; t < r->a->tenant_count; t++) {

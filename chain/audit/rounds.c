@@ -10,7 +10,7 @@
 
 static struct kedgei_round *last_round(const struct kedgei_job *job)
 {
-    return job->round_count ? &job->rounds[job->round_count - 1] : NULL;
+    return job->round_count ? kedgei_round_at(job, job->round_count - 1) : NULL;
 }
 
 static void check_main_root(struct kedgei_audit *a, const struct kedgei_fact *fact)

@@ -21,7 +21,7 @@ enum {
     RESIDENT_MAX = 32 << 20, /* of files, before the maps are let go */
     CHUNK_FIRST = 16 << 10,  /* of an arena; they double up to the last */
     CHUNK_LAST = 64 << 20,   /* each is a map, and each is let go at a look */
-    RUN_BYTES = 2 << 20,     /* sorted at once */
+    RUN_BYTES = 512 << 10,   /* sorted at once, with what the items point to */
     COPY_BYTES = 1 << 20,    /* between two looks */
     MERGE_STEP = 4,          /* items that are one step of a loop: what they point to lies anywhere */
 };

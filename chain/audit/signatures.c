@@ -16,7 +16,7 @@ struct signing {
 static void verify_statement(const struct kedgei_log *log, const struct kedgei_fact *fact,
                              struct kedgei_findings *f)
 {
-    struct kedge_view envelope = log->entries[fact->index];
+    struct kedge_view envelope = kedgei_entry_at(log, fact->index);
     struct kedge_dsse_entry entry;
     struct kedge_buf payload;
     kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
@@ -36,13 +36,13 @@ static const struct kedgei_head *head_at(const struct kedgei_log *log, uint64_t 
     size_t lo = 0, hi = log->head_count;
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
-        if (log->heads[mid].size < size) {
+        if (kedgei_head_at(log, mid)->size < size) {
             lo = mid + 1;
         } else {
             hi = mid;
         }
     }
-    return lo < log->head_count && log->heads[lo].size == size ? &log->heads[lo] : NULL;
+    return lo < log->head_count && kedgei_head_at(log, lo)->size == size ? kedgei_head_at(log, lo) : NULL;
 }
 
 /* Mostly it is, byte for byte, the checkpoint that the tenant's own log has of that size. */
@@ -69,7 +69,7 @@ static void verify_anchor(const struct signing *s, const struct kedgei_fact *fac
 static void verify_fact(void *arg, uint64_t i, struct kedgei_findings *f)
 {
     const struct signing *s = arg;
-    const struct kedgei_fact *fact = &s->log->facts[i];
+    const struct kedgei_fact *fact = kedgei_fact_at(s->log, i);
     if (fact->kind == KEDGEI_FACT_CHECKPOINT) {
         verify_anchor(s, fact, f);
     } else if (fact->has_key) {
@@ -81,7 +81,7 @@ static void verify_fact(void *arg, uint64_t i, struct kedgei_findings *f)
 static void open_head(void *arg, uint64_t i, struct kedgei_findings *f)
 {
     struct kedgei_log *log = arg;
-    struct kedgei_head *head = &log->heads[i];
+    struct kedgei_head *head = kedgei_head_at(log, i);
     struct kedge_checkpoint c;
     struct kedge_note note;
     if (log->has_vkey) {
@@ -129,7 +129,7 @@ static void judge_head(const struct kedgei_log *log, const struct kedgei_head *h
 static void verify_head(void *arg, uint64_t i, struct kedgei_findings *f)
 {
     const struct kedgei_log *log = arg;
-    judge_head(log, &log->heads[i], f);
+    judge_head(log, kedgei_head_at(log, i), f);
 }
 
 static int check_log_signatures(struct kedgei_audit *a, struct kedgei_log *log)
@@ -137,8 +137,8 @@ static int check_log_signatures(struct kedgei_audit *a, struct kedgei_log *log)
     struct signing s = {a, log};
     a->counts.signatures += log->has_vkey ? log->head_count : 0;
     for (uint64_t i = 0; i < log->count; i++) {
-        a->counts.signatures += log->facts[i].has_key || log->facts[i].kind == KEDGEI_FACT_CHECKPOINT;
-        kedgei_scratch_breathe(&a->scratch);
+        const struct kedgei_fact *fact = kedgei_fact_at(log, i);
+        a->counts.signatures += fact->has_key || fact->kind == KEDGEI_FACT_CHECKPOINT;
     }
     int err = kedgei_parallel(a, "signatures", log->count, verify_fact, &s);
     return err ? err : kedgei_parallel(a, "checkpoints", log->head_count, verify_head, log);

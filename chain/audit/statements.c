@@ -9,7 +9,7 @@
 /* Names of keys in the envelope; none when it is no envelope. */
 static int read_signers(const struct kedgei_log *log, uint64_t index, struct kedge_audit_entry *e)
 {
-    struct kedge_view envelope = log->entries[index];
+    struct kedge_view envelope = kedgei_entry_at(log, index);
     struct kedge_dsse_entry signatures[KEDGE_DSSE_SIGNATURES_MAX];
     struct kedge_main_entry entry;
     struct kedge_buf payload;
@@ -31,9 +31,9 @@ static int read_signers(const struct kedgei_log *log, uint64_t index, struct ked
 
 static int tell_entry(const struct kedgei_audit *a, const struct kedgei_log *log, uint64_t index)
 {
-    const struct kedgei_fact *fact = &log->facts[index];
+    const struct kedgei_fact *fact = kedgei_fact_at(log, index);
     struct kedge_audit_entry e = {
-        .log = log->origin, .index = index, .kind = "malformed", .leaf = log->levels[0][index]};
+        .log = log->origin, .index = index, .kind = "malformed", .leaf = *kedgei_hash_at(log, 0, index)};
     int err = KEDGE_OK;
     e.codes = atomic_load_explicit(&fact->codes, memory_order_relaxed);
     if (fact->kind == KEDGEI_FACT_CHECKPOINT) {
@@ -56,22 +56,20 @@ static int tell_entry(const struct kedgei_audit *a, const struct kedgei_log *log
     return err ? err : a->options.each(a->options.each_arg, &e);
 }
 
-static int tell_log(const struct kedgei_audit *a, const struct kedgei_log *log,
-                    struct kedgei_scratch *scratch)
+static int tell_log(const struct kedgei_audit *a, const struct kedgei_log *log)
 {
     int err = KEDGE_OK;
     for (uint64_t i = 0; i < log->count && !err; i++) {
         err = tell_entry(a, log, i);
-        kedgei_scratch_breathe(scratch);
     }
     return err;
 }
 
 int kedgei_tell_entries(struct kedgei_audit *a)
 {
-    int err = tell_log(a, &a->main, &a->scratch);
+    int err = tell_log(a, &a->main);
     for (uint32_t t = 0; t < a->tenant_count && !err; t++) {
-        err = tell_log(a, &a->tenants[t], &a->scratch);
+        err = tell_log(a, &a->tenants[t]);
     }
     return err;
 }
@@ -82,8 +80,7 @@ static void describe(const struct kedgei_log *log, struct kedge_audit_log *ret)
     memcpy(ret->origin, log->origin, sizeof ret->origin);
     ret->entries = log->count;
     for (uint64_t i = 0; i < log->count; i++) {
-        kedgei_log_breathe(log);
-        ret->flawed += atomic_load_explicit(&log->facts[i].codes, memory_order_relaxed) != 0;
+        ret->flawed += atomic_load_explicit(&kedgei_fact_at(log, i)->codes, memory_order_relaxed) != 0;
     }
     ret->has_key = log->has_vkey;
     ret->has_authority = log->has_authority;
@@ -93,7 +90,7 @@ static void describe(const struct kedgei_log *log, struct kedge_audit_log *ret)
     if (log->has_authority) {
         ret->authority = log->authority;
     }
-    const struct kedgei_head *head = log->head_count ? &log->heads[log->head_count - 1] : NULL;
+    const struct kedgei_head *head = log->head_count ? kedgei_head_at(log, log->head_count - 1) : NULL;
     if (head && head->size <= log->count) {
         ret->head_size = head->size;
         kedgei_log_root(log, head->size, &ret->head_root);

@@ -132,7 +132,7 @@ static int give_rounds_their_updates(struct kedgei_audit *a)
     size_t count = 0;
     for (uint32_t j = 0; j < a->job_count; j++) {
         for (size_t r = 0; r < a->jobs[j]->round_count; r++) {
-            struct kedgei_round *round = &a->jobs[j]->rounds[r];
+            struct kedgei_round *round = kedgei_round_at(a->jobs[j], r);
             round->update_first = count;
             count += round->update_count;
             round->update_count = 0;
@@ -146,15 +146,14 @@ static int give_rounds_their_updates(struct kedgei_audit *a)
     for (uint32_t t = 0; t < a->tenant_count; t++) {
         const struct kedgei_log *log = &a->tenants[t];
         for (uint64_t i = 0; i < log->count; i++) {
-            struct kedgei_fact *fact = &log->facts[i];
+            struct kedgei_fact *fact = kedgei_fact_at(log, i);
             uint32_t j;
             struct kedgei_round *round =
                 fact->kind == KEDGE_ST_UPDATE ? round_of(a, NULL, t, fact, &j) : NULL;
             if (round) {
-                a->updates[round->update_first + round->update_count++] =
+                *kedgei_update_at(a, round->update_first + round->update_count++) =
                     (struct kedgei_update){j, round->number, t, fact};
             }
-            kedgei_scratch_breathe(&a->scratch);
         }
     }
     return KEDGE_OK;
@@ -169,7 +168,7 @@ int kedgei_check_tenants(struct kedgei_audit *a)
     for (uint32_t t = 0; t < a->tenant_count; t++) {
         const struct kedgei_log *log = &a->tenants[t];
         for (uint64_t i = 0; i < log->count; i++) {
-            struct kedgei_fact *fact = &log->facts[i];
+            struct kedgei_fact *fact = kedgei_fact_at(log, i);
             if (fact->kind == KEDGE_ST_JOB_JOINED) {
                 check_joined(a, log, fact);
             } else if (fact->kind == KEDGE_ST_UPDATE) {
@@ -187,7 +186,6 @@ int kedgei_check_tenants(struct kedgei_audit *a)
                     kedgei_check_assigned(a, job, log, fact);
                 }
             }
-            kedgei_scratch_breathe(&a->scratch);
         }
     }
     return give_rounds_their_updates(a);

@@ -32,13 +32,13 @@ int kedgei_trained_collect(struct kedgei_audit *a)
         for (uint32_t t = 0; t < a->tenant_count; t++) {
             const struct kedgei_log *log = &a->tenants[t];
             for (uint64_t i = 0; i < log->count; i++) {
-                if (is_wanted(a, &log->facts[i])) {
+                const struct kedgei_fact *fact = kedgei_fact_at(log, i);
+                if (is_wanted(a, fact)) {
                     if (pass == 1) {
-                        a->trained[count] = (struct kedgei_trained){t, &log->facts[i]};
+                        a->trained[count] = (struct kedgei_trained){t, fact};
                     }
                     count++;
                 }
-                kedgei_scratch_breathe(&a->scratch);
             }
         }
         if (pass == 0) {
@@ -52,6 +52,13 @@ int kedgei_trained_collect(struct kedgei_audit *a)
     return kedgei_scratch_sort(&a->scratch, a->trained, a->trained_count, sizeof *a->trained, compare_rows);
 }
 
+/* As kedgei_fact_at. */
+static const struct kedgei_trained *trained_at(const struct kedgei_audit *a, size_t i)
+{
+    kedgei_scratch_breathe(a->main.scratch);
+    return &a->trained[i];
+}
+
 const struct kedgei_fact *kedgei_trained_before(const struct kedgei_audit *a, const struct kedgei_log *log,
                                                 const struct kedge_id *job, const struct kedge_id *site,
                                                 uint64_t index)
@@ -62,7 +69,7 @@ const struct kedgei_fact *kedgei_trained_before(const struct kedgei_audit *a, co
     size_t lo = 0, hi = a->trained_count; /* the first that is not below the key */
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
-        if (compare_rows(&a->trained[mid], &row) < 0) {
+        if (compare_rows(trained_at(a, mid), &row) < 0) {
             lo = mid + 1;
         } else {
             hi = mid;
@@ -71,7 +78,7 @@ const struct kedgei_fact *kedgei_trained_before(const struct kedgei_audit *a, co
     if (lo == 0) {
         return NULL;
     }
-    const struct kedgei_trained *last = &a->trained[lo - 1];
+    const struct kedgei_trained *last = trained_at(a, lo - 1);
     const struct kedge_st_update *u = last->fact->body;
     bool is_own = last->tenant == row.tenant && kedge_id_eq(&u->job, job) && kedge_id_eq(&u->site, site);
     return is_own ? last->fact : NULL;

@@ -11,12 +11,12 @@
 bool kedgei_weights_facts(const struct kedgei_log *log, const struct kedge_input_row *row,
                           struct kedge_strategy_input *ret)
 {
-    bool named = row->leaf < log->count && log->facts[row->leaf].kind == KEDGE_ST_UPDATE;
-    const struct kedge_st_update *u = named ? log->facts[row->leaf].body : NULL;
+    const struct kedgei_fact *fact = row->leaf < log->count ? kedgei_fact_at(log, row->leaf) : NULL;
+    const struct kedge_st_update *u = fact && fact->kind == KEDGE_ST_UPDATE ? fact->body : NULL;
     if (u) {
         *ret = (struct kedge_strategy_input){.samples = u->samples, .steps = u->steps, .loss = u->loss};
     }
-    return named;
+    return u != NULL;
 }
 
 bool kedgei_weights_derived(const struct kedge_job_spec *spec)
