@@ -162,45 +162,63 @@ static const struct kedge_digest *pretraining_of(const struct sim *w, uint32_t j
     return at == SIM_NONE ? NULL : &w->ledgers[d->tenant].entries[at].update;
 }
 
-static void ask_about(const struct sim *w, uint32_t job, uint32_t site, struct sim_close *c)
+/* What a payload's close is told of a site. */
+struct asked {
+    struct sim_close_input *inputs;
+    struct sim_close_other *others;
+};
+
+static void ask_about(const struct sim *w, uint32_t job, uint32_t site, struct sim_close *c, struct asked *a)
 {
     const struct kedge_coord_row *row = sim_job_row(w, job, site);
     uint32_t tenant = w->devices[site].tenant;
+    uint32_t round = w->jobs[job].params.buffer > 0 ? row->task_round : c->round;
     bool pretrain = c->kind == KEDGE_TASK_PRETRAIN;
     const struct kedge_coord_input *in = pretrain ? &row->pretrain : &row->train;
     const struct kedge_digest *by = pretraining_of(w, job, site);
-    if (in->progress == KEDGE_INPUT_ACCEPTED) {
-        c->inputs[c->input_count++] =
-            (struct sim_close_input){site, tenant, pretrain ? SIM_NONE : in->group, row->group, in->update};
-    } else if (pretrain && row->group != SIM_NONE && by) {
-        c->others[c->other_count++] = (struct sim_close_other){site, tenant, row->group, SIM_NONE, *by};
+    bool came = in->progress == KEDGE_INPUT_ACCEPTED;
+    if (came) {
+        a->inputs[c->input_count++] = (struct sim_close_input){
+            site, tenant, pretrain ? SIM_NONE : in->group, row->group, round, in->update};
+    }
+    if (row->group != SIM_NONE && by && !(pretrain && came)) {
+        a->others[c->other_count++] = (struct sim_close_other){site, tenant, row->group, *by};
     }
 }
 
-/* Models and, in a PRETRAIN round, groups, by the payload. */
+/* Models and groups by the payload. */
 static int compute_payload(struct sim *w, uint32_t job, const struct kedge_coord_job_view *view,
                            struct sim_close *c)
 {
-    struct sim_pending *p = &w->jobs[job].pending;
     uint32_t count = 0;
     const uint32_t *order = kedge_coord_site_order(w->server.core, &count);
-    *c = (struct sim_close){.round = view->round, .kind = view->round_kind, .model_count = view->model_count};
+    struct asked a = {sim_new_array(w->config.sites, sizeof *a.inputs),
+                      sim_new_array(w->config.sites, sizeof *a.others)};
+    *c = (struct sim_close){.round = view->round,
+                            .kind = view->round_kind,
+                            .inputs = a.inputs,
+                            .others = a.others,
+                            .model_count = view->model_count,
+                            .given = w->jobs[job].pending.groups};
     memcpy(c->models, view->models, view->model_count * sizeof c->models[0]);
-    c->inputs = sim_new_array(w->config.sites, sizeof *c->inputs);
-    c->others = sim_new_array(w->config.sites, sizeof *c->others);
     for (uint32_t i = 0; i < count; i++) {
-        ask_about(w, job, order[i], c);
+        ask_about(w, job, order[i], c, &a);
     }
     int err = w->payload->close(w->payload->arg, c);
-    for (uint32_t i = 0; i < c->input_count && c->kind == KEDGE_TASK_PRETRAIN; i++) {
-        p->groups[c->inputs[i].site] = c->inputs[i].group;
-    }
-    for (uint32_t i = 0; i < c->other_count; i++) {
-        p->groups[c->others[i].site] = c->others[i].group;
-    }
-    kedge_mem_free(c->inputs);
-    kedge_mem_free(c->others);
+    kedge_mem_free(a.inputs);
+    kedge_mem_free(a.others);
     return err;
+}
+
+/* Behind the sums: what the payload has made. */
+static void take_payload(struct sim_pending *p, const struct sim_close *c)
+{
+    for (uint32_t g = 0; g < p->group_count; g++) {
+        p->sums[g].model = c->models[g];
+    }
+    p->regroup = c->regroup;
+    p->model_count = c->model_count;
+    memcpy(p->models, c->models, c->model_count * sizeof p->models[0]);
 }
 
 int sim_compute(struct sim *w, uint32_t job)
@@ -219,7 +237,7 @@ int sim_compute(struct sim *w, uint32_t job)
     memset(p->groups, 0xff, w->config.sites * sizeof *p->groups);
     memset(p->refused, 0, w->config.sites * sizeof *p->refused);
     int err = w->payload ? compute_payload(w, job, &view, &close) : KEDGE_OK;
-    p->group_count = w->payload && !err ? close.model_count : p->group_count;
+    p->group_count = w->payload && !err ? close.aggregates : p->group_count;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t site = order[i];
         const struct kedge_coord_row *row = sim_job_row(w, job, site);
@@ -235,9 +253,10 @@ int sim_compute(struct sim *w, uint32_t job)
     }
     weigh(w, job);
     compute_models(p, job, &view);
-    for (uint32_t g = 0; g < p->group_count && w->payload && !err; g++) {
-        p->sums[g].model = close.models[g];
+    if (!w->payload) {
+        sim_move(w, job);
+    } else if (!err) {
+        take_payload(p, &close);
     }
-    sim_move(w, job);
     return err;
 }

@@ -11,25 +11,28 @@
 
 /* An update that takes part in the close of a round. */
 struct sim_close_input {
-    uint32_t site, tenant,
-        group;       /* TRAIN: that it is for; PRETRAIN: that it is given, KEDGE_COORD_NONE: none */
+    uint32_t site, tenant;
+    uint32_t group;  /* TRAIN: that it is for */
     uint32_t former; /* that its site is in, KEDGE_COORD_NONE: none */
+    uint32_t round;  /* of its task */
     struct kedge_digest update;
 };
-/* A site with a group that sent nothing to a round that makes groups anew. */
+/* A site with a group: in a PRETRAIN round one that sent nothing, else any. */
 struct sim_close_other {
-    uint32_t site, tenant, former, group; /* group: that it is given */
-    struct kedge_digest update;           /* by which it was given its former one */
+    uint32_t site, tenant, former;
+    struct kedge_digest update; /* its last pre-training */
 };
 struct sim_close {
     uint32_t round;
     enum kedge_task_kind kind;
     uint32_t input_count, other_count;
-    struct sim_close_input *inputs; /* in site order */
-    struct sim_close_other *others;
-    uint32_t model_count; /* before: groups; behind: those that the round makes or has */
+    const struct sim_close_input *inputs; /* in site order */
+    const struct sim_close_other *others;
+    uint32_t model_count, aggregates; /* before: groups; behind: those that the round has, and how many of
+                                         them are its aggregates' */
     struct kedge_digest models[KEDGE_GROUPS_MAX];
-    bool regroup; /* behind: it asks for new groups */
+    bool regroup;    /* behind: it asks for new groups */
+    uint32_t *given; /* behind, by site: the group that the close gives it; KEDGE_COORD_NONE before: none */
 };
 
 struct sim_payload {
@@ -51,7 +54,8 @@ struct sim_payload {
     bool (*has_shifted)(void *arg, uint32_t site, const struct kedge_site_task *task);
     uint64_t (*weight)(void *arg, const struct kedge_digest *update); /* samples */
     int (*verify)(void *arg, const struct kedge_digest *update);
-    /* The group of a newcomer's or migrating site's update, among those behind the last closed round. */
+    /* The group of a newcomer's or migrating site's update, among those behind the last closed round; of a
+     * job with `nearest` (update NULL) that of the site's last model. */
     int (*nearest)(void *arg, uint32_t site, const struct kedge_digest *update, uint32_t *ret_group);
     int (*close)(void *arg, struct sim_close *close); /* may be asked again for the same round */
     /* What is durable: once for each round. */

@@ -1,261 +1,181 @@
-/* Closing a round as kedge-coordinator closes it, by the functions of chain/compute: what updates weigh,
- * aggregates, the server's step, mixing; groups at the start. It writes `next` and nothing else, so that it
- * may be asked again. */
+/* Closing a round by what closes those of jobs (coordinator/close), with the files of the run. It writes
+ * `next` and nothing else, so that it may be asked again. */
 #include <string.h>
 
 #include "chain/compute/aggregate.h"
-#include "chain/compute/step.h"
 #include "common/base/mem.h"
-#include "grouping/flexcfl.h"
 #include "sim/protocol/impl.h"
 
 void kedgei_protocol_at(const struct kedgei_protocol *p, const struct kedge_digest *update,
                         char path[KEDGE_PATH_MAX], struct kedge_blob_at *ret)
 {
     kedgei_files_path(&p->files, update, path);
-    *ret = (struct kedge_blob_at){.path = path};
-    memcpy(ret->digest.b, update->b, sizeof ret->digest.b);
+    *ret = (struct kedge_blob_at){.path = path, .digest = kedgei_protocol_hash(update)};
 }
 
-/* ---- inputs of a group ---- */
+/* ---- files ---- */
 
-/* The updates of a group, in site order; for kedge_compute_*. Arrays of all inputs' length. */
-struct members {
-    size_t count;
-    struct kedge_blob_at *files;
-    char (*paths)[KEDGE_PATH_MAX];
-    uint32_t *tenant;
-    struct kedge_compute_input *inputs;
-    uint64_t *weight;
-};
-
-static void members_deinit(struct members *m)
+static int path_of(void *arg, const struct kedge_hash *digest, char ret[KEDGE_PATH_MAX])
 {
-    kedge_mem_free(m->files);
-    kedge_mem_free(m->paths);
-    kedge_mem_free(m->tenant);
-    kedge_mem_free(m->inputs);
-    kedge_mem_free(m->weight);
-}
-
-/* group KEDGE_COORD_NONE: all inputs. */
-static int members_of(const struct kedgei_protocol *p, const struct sim_close *c, uint32_t group,
-                      struct members *m)
-{
-    size_t room = (size_t)c->input_count + 1;
-    *m = (struct members){.files = kedge_mem_new(room, sizeof *m->files),
-                          .paths = kedge_mem_new(room, sizeof *m->paths),
-                          .tenant = kedge_mem_new(room, sizeof *m->tenant),
-                          .inputs = kedge_mem_new(room, sizeof *m->inputs),
-                          .weight = kedge_mem_new(room, sizeof *m->weight)};
-    if (!m->files || !m->paths || !m->tenant || !m->inputs || !m->weight) {
-        members_deinit(m);
-        return KEDGE_E_NOMEM;
-    }
-    for (uint32_t i = 0; i < c->input_count; i++) {
-        const struct sim_close_input *in = &c->inputs[i];
-        const struct kedgei_update *u = kedgei_protocol_update(p, &in->update);
-        if (group != KEDGE_COORD_NONE && in->group != group) {
-            continue;
-        }
-        size_t k = m->count++;
-        kedgei_protocol_at(p, &in->update, m->paths[k], &m->files[k]);
-        m->tenant[k] = in->tenant;
-        m->inputs[k] = (struct kedge_compute_input){.update = m->files[k],
-                                                    .tenant = in->tenant,
-                                                    .facts = {.samples = u ? u->samples : 1,
-                                                              .steps = u ? u->steps : 1,
-                                                              .loss = u ? u->base_loss : 0}};
-    }
+    const struct kedgei_protocol *p = arg;
+    struct kedge_digest d = kedgei_protocol_digest(digest);
+    kedgei_files_path(&p->files, &d, ret);
     return KEDGE_OK;
 }
 
-/* ---- a group ---- */
-
-static int aggregate(struct kedgei_protocol *p, const struct members *m, const struct kedge_digest *base,
-                     bool cold, uint64_t *since, struct kedge_digest *ret)
+static int update_of(void *arg, uint32_t site, const struct kedge_hash *digest, char ret[KEDGE_PATH_MAX],
+                     struct kedge_blob_at *ret_at)
 {
-    struct kedge_compute_weights weights = {.rule = p->job.rule, .weight = m->weight};
-    char path[KEDGE_PATH_MAX];
-    struct kedgei_file file;
-    kedgei_files_path(&p->files, base, path);
-    int err = kedge_compute_weigh(&p->job, &p->layout, cold, m->inputs, m->count, &weights, p->d);
-    for (size_t i = 0; i < m->count && !err; i++) {
-        *since += kedge_job_spec_meeting_share(&p->job, m->weight[i], m->inputs[i].facts.samples);
-    }
-    err = err ? err : kedgei_file_begin(&p->files, 0, &file, p->d);
-    if (err) {
-        return err;
-    }
-    err = kedge_compute_aggregate(&p->job, &p->layout, path, m->inputs, m->count, &weights, p->limit,
-                                  file.sink, p->d);
-    return kedgei_file_end(&file, err, ret, p->d);
+    const struct kedgei_protocol *p = arg;
+    struct kedge_digest d = kedgei_protocol_digest(digest);
+    (void)site;
+    kedgei_protocol_at(p, &d, ret, ret_at);
+    return KEDGE_OK;
 }
 
-/* The server's step from before and aggregate: models[group] and states[group] of `next`. */
-static int step(struct kedgei_protocol *p, uint32_t group, const struct kedge_digest *before)
+static int facts_of(void *arg, const struct kedge_close_input *in, struct kedge_strategy_input *ret,
+                    struct kedge_diag *d)
 {
-    struct kedgei_close *n = &p->next;
-    char paths[3][KEDGE_PATH_MAX];
-    struct kedgei_file model, state;
-    static const struct kedge_digest none;
-    bool begins = sim_same(&n->states[group], &none);
-    kedgei_files_path(&p->files, before, paths[0]);
-    kedgei_files_path(&p->files, &n->models[group], paths[1]);
-    kedgei_files_path(&p->files, &n->states[group], paths[2]);
-    int err = kedgei_file_begin(&p->files, 0, &model, p->d);
-    if (err) {
-        return err;
-    }
-    int state_err = kedgei_file_begin(&p->files, 1, &state, p->d);
-    err = state_err ? state_err
-                    : kedge_compute_server(&p->job, &p->layout, paths[0], paths[1], begins ? NULL : paths[2],
-                                           model.sink, state.sink, p->d);
-    err = kedgei_file_end(&model, err, &n->models[group], p->d);
-    return state_err ? err : kedgei_file_end(&state, err, &n->states[group], p->d);
+    const struct kedgei_update *u = kedgei_protocol_update(arg, &in->in.update);
+    (void)d;
+    ret->steps = u ? u->steps : 1;
+    ret->loss = u ? u->base_loss : 0;
+    return KEDGE_OK;
 }
 
-static int close_group(struct kedgei_protocol *p, const struct sim_close *c, uint32_t group, bool cold)
+static int begin(void *arg, uint64_t len, struct kedge_close_file *ret, struct kedge_diag *d)
 {
-    struct kedgei_close *n = &p->next;
-    struct kedge_digest before = cold ? p->initial : c->models[group];
-    struct members m;
-    int err = members_of(p, c, group, &m);
+    struct kedgei_protocol *p = arg;
+    struct kedgei_file *file = kedge_mem_new(1, sizeof *file);
+    (void)len;
+    int err = file ? kedgei_file_begin(&p->files, p->file_count++, file, d) : KEDGE_E_NOMEM;
     if (err) {
+        kedge_mem_free(file);
         return err;
     }
-    n->models[group] = before;
-    n->trained[group] = m.count > 0;
-    err = m.count > 0 ? aggregate(p, &m, &before, cold, &n->since[group], &n->models[group]) : KEDGE_OK;
-    members_deinit(&m);
-    bool steps = !cold && n->trained[group] && kedge_server_states(p->job.server) > 0;
-    return err || !steps ? err : step(p, group, &before);
+    *ret = (struct kedge_close_file){file, file->sink};
+    return KEDGE_OK;
 }
 
-int kedgei_protocol_direct(struct kedgei_protocol *p, const struct sim_close *c, uint32_t group)
+static int end(void *arg, struct kedge_close_file *file, int err, struct kedge_hash *ret,
+               struct kedge_diag *d)
 {
-    struct members m;
-    struct kedgei_file file;
-    int err = members_of(p, c, group, &m);
-    if (err) {
-        return err;
-    }
-    const struct kedge_compute_sites sites = {.files = m.files, .tenant = m.tenant, .count = m.count};
-    err = kedgei_file_begin(&p->files, 0, &file, p->d);
+    struct kedge_digest digest;
+    (void)arg;
+    err = kedgei_file_end(file->writer, err, &digest, d);
+    kedge_mem_free(file->writer);
     if (!err) {
-        err = kedge_compute_direction(&p->layout, &sites, &p->job, file.sink, p->d);
-        err = kedgei_file_end(&file, err, &p->next.directions[group], p->d);
+        *ret = kedgei_protocol_hash(&digest);
     }
-    members_deinit(&m);
+    return err;
+}
+
+static struct kedge_close_host files_of(struct kedgei_protocol *p)
+{
+    return (struct kedge_close_host){p, path_of, update_of, facts_of, begin, end};
+}
+
+/* ---- newcomers ---- */
+
+int kedgei_protocol_nearest(void *arg, uint32_t site, const struct kedge_digest *update, uint32_t *ret_group)
+{
+    struct kedgei_protocol *p = arg;
+    const struct kedge_close_host files = files_of(p);
+    struct kedge_hash hash = kedgei_protocol_hash(update);
+    int err = kedge_close_nearest(&files, &p->layout, site, &hash, &hash, p->directions, p->last.r.groups,
+                                  ret_group, p->d);
+    p->err = p->err ? p->err : err;
     return err;
 }
 
 /* ---- rounds ---- */
 
-static int mix(struct kedgei_protocol *p)
+static void put_inputs(const struct kedgei_protocol *p, const struct sim_close *c, struct kedge_close *ret)
 {
-    struct kedgei_close *n = &p->next;
-    char paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
-    const char *models[KEDGE_GROUPS_MAX];
-    struct kedgei_file files[KEDGE_GROUPS_MAX];
-    struct kedge_sink sinks[KEDGE_GROUPS_MAX] = {{NULL, NULL}};
-    uint32_t begun = 0;
-    int err = KEDGE_OK;
-    for (uint32_t g = 0; g < n->groups; g++) {
-        models[g] = paths[g];
-        kedgei_files_path(&p->files, &n->models[g], paths[g]);
-    }
-    for (; begun < n->groups && !err; begun++) {
-        err = n->trained[begun] ? kedgei_file_begin(&p->files, begun, &files[begun], p->d) : KEDGE_OK;
-        if (err) {
-            break;
-        }
-        sinks[begun] = n->trained[begun] ? files[begun].sink : (struct kedge_sink){NULL, NULL};
-    }
-    err = err ? err
-              : kedge_compute_mixing(&p->layout, models, n->trained, n->groups, p->job.mixing, sinks, p->d);
-    for (uint32_t g = 0; g < begun; g++) {
-        err = n->trained[g] ? kedgei_file_end(&files[g], err, &n->models[g], p->d) : err;
-    }
-    return err;
-}
-
-static int train_round(struct kedgei_protocol *p, const struct sim_close *c)
-{
-    uint32_t trained = 0;
-    int err = KEDGE_OK;
-    for (uint32_t g = 0; g < c->model_count && !err; g++) {
-        err = close_group(p, c, g, false);
-        trained += p->next.trained[g];
-    }
-    err = err || trained < 2 || p->job.mixing <= 0 ? err : mix(p);
-    return err ? err : kedgei_protocol_meet(p);
-}
-
-static int cold_start(struct kedgei_protocol *p, struct sim_close *c)
-{
-    struct kedgei_close *n = &p->next;
-    uint32_t *group = kedge_mem_new((size_t)c->input_count + 1, sizeof *group);
-    struct members m;
-    int err = group ? members_of(p, c, KEDGE_COORD_NONE, &m) : KEDGE_E_NOMEM;
-    if (err) {
-        kedge_mem_free(group);
-        return err;
-    }
-    const struct kedge_compute_sites sites = {.files = m.files, .tenant = m.tenant, .count = m.count};
-    err = kedge_compute_groups(&p->layout, &sites, &p->job, c->round, group, &n->groups, p->d);
-    members_deinit(&m);
-    for (uint32_t i = 0; i < c->input_count && !err; i++) {
-        c->inputs[i].group = group[i] == KEDGE_GROUP_NONE ? KEDGE_COORD_NONE : group[i];
-    }
-    for (uint32_t g = 0; g < n->groups && !err; g++) {
-        err = close_group(p, c, g, true);
-        err = err ? err : kedgei_protocol_direct(p, c, g);
-    }
-    kedge_mem_free(group);
-    return err;
-}
-
-int kedgei_protocol_find(struct kedgei_protocol *p, const struct kedge_digest *update,
-                         const struct kedge_digest *directions, uint32_t groups, uint32_t *ret_group)
-{
-    char path[KEDGE_PATH_MAX], paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
-    const char *ways[KEDGE_GROUPS_MAX];
-    struct kedge_blob_at at;
-    double cosine;
-    kedgei_protocol_at(p, update, path, &at);
-    for (uint32_t g = 0; g < groups; g++) {
-        ways[g] = paths[g];
-        kedgei_files_path(&p->files, &directions[g], paths[g]);
-    }
-    int err = kedge_compute_nearest(&p->layout, &at, ways, groups, ret_group, &cosine, p->d);
-    if (err == KEDGE_E_NOT_FOUND) { /* it points nowhere */
-        *ret_group = 0;
-        err = KEDGE_OK;
-    }
-    return err;
-}
-
-int kedgei_protocol_nearest(void *arg, uint32_t site, const struct kedge_digest *update, uint32_t *ret_group)
-{
-    struct kedgei_protocol *p = arg;
-    (void)site;
-    int err = kedgei_protocol_find(p, update, p->last.directions, p->last.groups, ret_group);
-    p->err = p->err ? p->err : err;
-    return err;
-}
-
-static void note_assigned(struct kedgei_close *n, const struct sim_close *c, uint32_t sites)
-{
-    for (uint32_t i = 0; i < sites; i++) {
-        n->assigned[i] = KEDGE_COORD_NONE;
-    }
-    for (uint32_t i = 0; i < c->input_count && c->kind == KEDGE_TASK_PRETRAIN; i++) {
-        n->assigned[c->inputs[i].site] = c->inputs[i].group;
+    for (uint32_t i = 0; i < c->input_count; i++) {
+        const struct sim_close_input *in = &c->inputs[i];
+        const struct kedgei_update *u = kedgei_protocol_update(p, &in->update);
+        struct kedge_close_input *to = &ret->inputs[ret->input_count++];
+        *to = (struct kedge_close_input){.site = in->site,
+                                         .tenant = in->tenant,
+                                         .place = in->tenant,
+                                         .group = c->kind == KEDGE_TASK_PRETRAIN ? 0 : in->group,
+                                         .round = in->round,
+                                         .former = in->former,
+                                         .in.update = in->update,
+                                         .in.weight = u ? u->samples : 1};
+        kedgei_protocol_at(p, &in->update, to->path, &to->file);
     }
     for (uint32_t i = 0; i < c->other_count; i++) {
-        n->assigned[c->others[i].site] = c->others[i].group;
+        const struct sim_close_other *o = &c->others[i];
+        ret->others[ret->other_count++] =
+            (struct kedge_close_other){.site = o->site,
+                                       .former = o->former,
+                                       .place = o->tenant,
+                                       .update = kedgei_protocol_hash(&o->update)};
     }
+}
+
+/* What the round begins with. */
+static void put_before(const struct kedgei_protocol *p, const struct sim_close *c,
+                       struct kedge_round_result *r)
+{
+    const struct kedge_round_result *last = &p->last.r;
+    *r = (struct kedge_round_result){.round = c->round, .kind = c->kind, .groups = c->model_count};
+    for (uint32_t g = 0; g < c->model_count; g++) {
+        r->before[g] = kedgei_protocol_hash(&c->models[g]);
+    }
+    memcpy(r->directions, p->directions, sizeof r->directions);
+    memcpy(r->state_before, last->state_after, sizeof r->state_before);
+    memcpy(r->since, last->since, sizeof r->since);
+    if (c->kind != KEDGE_TASK_PRETRAIN) {
+        memcpy(r->made, last->made, sizeof r->made);
+        memcpy(r->merged_into, last->merged_into, sizeof r->merged_into);
+    }
+}
+
+static int close_round(struct kedgei_protocol *p, const struct sim_close *c)
+{
+    struct kedge_close k = {.host = files_of(p),
+                            .spec = &p->job,
+                            .layout = &p->layout,
+                            .limit = p->limit,
+                            .initial = kedgei_protocol_hash(&p->initial),
+                            .result = &p->next.r,
+                            .inputs = kedge_mem_new((size_t)c->input_count + 1, sizeof *k.inputs),
+                            .others = kedge_mem_new((size_t)c->other_count + 1, sizeof *k.others),
+                            .d = p->d};
+    int err = k.inputs && k.others ? KEDGE_OK : KEDGE_E_NOMEM;
+    p->file_count = 0;
+    put_before(p, c, k.result);
+    if (!err) {
+        put_inputs(p, c, &k);
+    }
+    if (c->kind == KEDGE_TASK_PRETRAIN) {
+        err = err ? err : kedge_close_pretrain(&k);
+    } else {
+        err = err ? err : kedge_close_weigh(&k);
+        err = err ? err : kedge_close_train(&k);
+    }
+    kedge_mem_free(k.inputs);
+    kedge_mem_free(k.others);
+    return err;
+}
+
+/* For the world, and for what is told of the round. */
+static void take_result(struct kedgei_protocol *p, struct sim_close *c)
+{
+    struct kedgei_close *n = &p->next;
+    c->aggregates = c->kind == KEDGE_TASK_PRETRAIN ? n->r.groups : c->model_count;
+    c->model_count = n->r.groups;
+    c->regroup = kedge_job_spec_drifted(n->r.drift);
+    for (uint32_t g = 0; g < n->r.groups; g++) {
+        c->models[g] = kedgei_protocol_digest(&n->r.after[g]);
+    }
+    for (uint32_t i = 0; i < n->r.assigned_count; i++) {
+        c->given[n->r.assigned_sites[i]] = n->r.assigned_groups[i];
+    }
+    memcpy(n->assigned, c->given, p->l->n * sizeof *n->assigned);
     n->input_count = c->input_count;
     for (uint32_t i = 0; i < c->input_count; i++) {
         n->inputs[i] = c->inputs[i].update;
@@ -265,28 +185,17 @@ static void note_assigned(struct kedgei_close *n, const struct sim_close *c, uin
 int kedgei_protocol_close(void *arg, struct sim_close *c)
 {
     struct kedgei_protocol *p = arg;
-    struct kedgei_close *n = &p->next;
-    bool first = c->kind == KEDGE_TASK_PRETRAIN && c->round == 0;
-    uint32_t *assigned = n->assigned;
-    struct kedge_digest *inputs = n->inputs;
-    *n = p->last;
-    n->assigned = assigned;
-    n->inputs = inputs;
-    n->round = c->round;
-    n->kind = c->kind;
-    n->groups = c->model_count;
-    memset(n->trained, 0, sizeof n->trained);
-    int err = first                            ? cold_start(p, c)
-              : c->kind == KEDGE_TASK_PRETRAIN ? kedgei_protocol_regroup(p, c)
-                                               : train_round(p, c);
-    if (err) { /* the coordinator would try again for ever what is not for the job to answer for */
+    struct kedge_round_result *r = &p->next.r;
+    int err = close_round(p, c);
+    if (!err) {
+        take_result(p, c);
+    } else { /* the coordinator would try again for ever what is not for the job to answer for */
         bool is_ours = kedge_err_class(err) != KEDGE_CLASS_REJECT;
         p->err = p->err || !is_ours ? p->err : err;
         p->w->stopped = p->w->stopped || is_ours;
-        return err;
     }
-    c->model_count = n->groups;
-    memcpy(c->models, n->models, n->groups * sizeof c->models[0]);
-    note_assigned(n, c, p->l->n);
-    return KEDGE_OK;
+    kedge_mem_free(r->assigned_sites);
+    kedge_mem_free(r->assigned_groups);
+    r->assigned_sites = r->assigned_groups = NULL;
+    return err;
 }

@@ -5,10 +5,12 @@
 #ifndef KEDGE_SIM_PROTOCOL_IMPL_H
 #define KEDGE_SIM_PROTOCOL_IMPL_H
 
+#include <string.h>
+
 #include "chain/compute/compute.h"
 #include "chain/job_spec.h"
 #include "client/daemon/shift.h"
-#include "common/base/os/file.h"
+#include "coordinator/close/close.h"
 #include "sim/learn/engine.h"
 #include "sim/world.h"
 
@@ -80,14 +82,15 @@ struct kedgei_update {
 /* ---- rounds ---- */
 
 struct kedgei_close {
-    uint32_t round, groups; /* groups: 0 before the first close */
-    enum kedge_task_kind kind;
-    struct kedge_digest models[KEDGE_GROUPS_MAX], directions[KEDGE_GROUPS_MAX], states[KEDGE_GROUPS_MAX];
-    bool trained[KEDGE_GROUPS_MAX];
-    uint64_t since[KEDGE_GROUPS_MAX]; /* what each edge has added up since the last meeting */
-    uint32_t *assigned;               /* by site: what the close gives it, KEDGE_COORD_NONE: nothing */
+    struct kedge_round_result r; /* groups: 0 before the first close */
+    uint32_t *assigned;          /* by site: what the close gives it, KEDGE_COORD_NONE: nothing */
     uint32_t input_count;
     struct kedge_digest *inputs; /* updates that came: room for all sites */
+};
+/* A model that was some group's before the last close. */
+struct kedgei_former {
+    uint32_t round; /* the last one in which it was */
+    struct kedge_hash model;
 };
 
 struct kedgei_protocol {
@@ -103,6 +106,7 @@ struct kedgei_protocol {
     struct kedgei_files files;
     struct sim *w;
     struct kedge_digest initial, begin[KEDGE_GROUPS_MAX]; /* begin: of each group, the first is `initial` */
+    struct kedge_hash directions[KEDGE_GROUPS_MAX];       /* in force */
     struct kedgei_work *works;                            /* 2 a site: pre-training, training */
     struct kedge_groupeds *grouped;                       /* a site's labels when it was grouped */
     uint32_t *queue, queued;                              /* works that are begun and not done */
@@ -110,8 +114,8 @@ struct kedgei_protocol {
     uint32_t update_count, update_max, kept_from; /* kept_from: those before have no file but pre-trainings */
     struct sim_index index;                       /* of updates */
     struct kedgei_close last, next;
-    struct kedge_digest former[3][KEDGE_GROUPS_MAX]; /* models of the rounds before the last close */
-    uint32_t former_count[3];
+    struct kedgei_former *former; /* whose files are there */
+    uint32_t former_count, former_max, file_count;
     uint64_t first_ns; /* when the first round opened */
     bool is_open;
     uint32_t told; /* rounds that were told before this run */
@@ -137,21 +141,24 @@ void kedgei_protocol_train(struct kedgei_protocol *p); /* all that is begun */
 struct kedgei_update *kedgei_protocol_update(const struct kedgei_protocol *p,
                                              const struct kedge_digest *digest);
 
-/* close.c, regroup.c, edges.c */
+/* close.c */
 int kedgei_protocol_close(void *arg, struct sim_close *close);
 int kedgei_protocol_nearest(void *arg, uint32_t site, const struct kedge_digest *update, uint32_t *ret_group);
 /* Where the update's file is. */
 void kedgei_protocol_at(const struct kedgei_protocol *p, const struct kedge_digest *update,
                         char path[KEDGE_PATH_MAX], struct kedge_blob_at *ret);
-/* The nearest of so many directions; an update that points nowhere: group 0. */
-KEDGE_NODISCARD int kedgei_protocol_find(struct kedgei_protocol *p, const struct kedge_digest *update,
-                                         const struct kedge_digest *directions, uint32_t groups,
-                                         uint32_t *ret_group);
-/* The mean direction of the inputs in this group, into next. */
-KEDGE_NODISCARD int kedgei_protocol_direct(struct kedgei_protocol *p, const struct sim_close *c,
-                                           uint32_t group);
-KEDGE_NODISCARD int kedgei_protocol_meet(struct kedgei_protocol *p); /* behind the groups of `next` */
-KEDGE_NODISCARD int kedgei_protocol_regroup(struct kedgei_protocol *p, struct sim_close *c);
+static inline struct kedge_hash kedgei_protocol_hash(const struct kedge_digest *d)
+{
+    struct kedge_hash hash;
+    memcpy(hash.b, d->b, sizeof hash.b);
+    return hash;
+}
+static inline struct kedge_digest kedgei_protocol_digest(const struct kedge_hash *h)
+{
+    struct kedge_digest digest;
+    memcpy(digest.b, h->b, sizeof digest.b);
+    return digest;
+}
 
 /* export.c */
 KEDGE_NODISCARD int kedgei_protocol_put_files(struct kedgei_protocol *p, const char *dir);

@@ -8,7 +8,7 @@
 #include "common/base/mem.h"
 #include "sim/protocol/impl.h"
 
-enum { LINE_MAX = 1 << 22 };
+enum { LINE_MAX = 1 << 22, MODELS_KEPT = 3 };
 
 void kedgei_protocol_opened(void *arg, uint32_t round, enum kedge_task_kind kind)
 {
@@ -40,7 +40,7 @@ static void put_sites(struct kedgei_protocol *p)
                                                                    : p->w->devices[i].group[0];
         group = group == KEDGE_COORD_NONE ? KEDGE_GROUP_NONE : group;
         if (group != s->group) {
-            l->line.migrations += s->group != KEDGE_GROUP_NONE && p->last.kind == KEDGE_TASK_TRAIN;
+            l->line.migrations += s->group != KEDGE_GROUP_NONE && p->last.r.kind == KEDGE_TASK_TRAIN;
             s->joined = l->line.round;
             s->group = group;
         }
@@ -51,11 +51,12 @@ static int put_models(struct kedgei_protocol *p)
 {
     struct kedgei_learn *l = p->l;
     int err = KEDGE_OK;
-    l->groups = p->last.groups;
+    l->groups = p->last.r.groups;
     for (uint32_t g = 0; g < l->groups && !err; g++) {
         char path[KEDGE_PATH_MAX];
-        kedgei_files_path(&p->files, &p->last.models[g], path);
-        l->trained[g] = p->last.trained[g];
+        const struct kedge_digest model = kedgei_protocol_digest(&p->last.r.after[g]);
+        kedgei_files_path(&p->files, &model, path);
+        l->trained[g] = p->last.r.trained[g];
         err = kedge_weights_read(path, &p->layout, kedgei_learn_model(l, g), p->d);
     }
     return err ? err : kedgei_learn_auxiliary(l);
@@ -80,15 +81,13 @@ static void put_training(struct kedgei_protocol *p)
 
 /* ---- record.jsonl ---- */
 
-static void put_digests(struct kedge_buf *out, const char *key, const struct kedge_digest *digests,
+static void put_digests(struct kedge_buf *out, const char *key, const struct kedge_hash *digests,
                         uint32_t count)
 {
     kedge_buf_printf(out, ",\"%s\":[", key);
     for (uint32_t g = 0; g < count; g++) {
-        struct kedge_hash hash;
         char hex[KEDGE_HASH_HEX_LEN + 1];
-        memcpy(hash.b, digests[g].b, sizeof hash.b);
-        kedge_hash_hex(&hash, hex);
+        kedge_hash_hex(&digests[g], hex);
         kedge_buf_printf(out, "%s\"%s\"", g ? "," : "", hex);
     }
     kedge_buf_put_str(out, "]");
@@ -96,7 +95,7 @@ static void put_digests(struct kedge_buf *out, const char *key, const struct ked
 
 static int put_record(struct kedgei_protocol *p)
 {
-    const struct kedgei_close *last = &p->last;
+    const struct kedge_round_result *last = &p->last.r;
     struct kedge_buf out;
     const char *between = ",\"groups\":{";
     if (p->record < 0) {
@@ -104,8 +103,8 @@ static int put_record(struct kedgei_protocol *p)
     }
     kedge_buf_init(&out, LINE_MAX);
     kedge_buf_printf(&out, "{\"round\":%u,\"kind\":\"%s\",\"updates\":%u", last->round,
-                     last->kind == KEDGE_TASK_PRETRAIN ? "pretrain" : "train", last->input_count);
-    put_digests(&out, "models", last->models, last->groups);
+                     last->kind == KEDGE_TASK_PRETRAIN ? "pretrain" : "train", p->last.input_count);
+    put_digests(&out, "models", last->after, last->groups);
     put_digests(&out, "directions", last->directions,
                 p->job.grouping != KEDGE_GROUPING_NONE ? last->groups : 0);
     for (uint32_t i = 0; i < p->l->n && kedge_job_spec_groups_most(&p->job) > 1; i++) {
@@ -126,38 +125,69 @@ static int put_record(struct kedgei_protocol *p)
 
 /* ---- files that nobody needs any more ---- */
 
-static bool is_needed(const struct kedgei_protocol *p, const struct kedge_digest *model)
+static bool is_needed(const struct kedgei_protocol *p, const struct kedge_hash *model)
 {
-    bool needed = sim_same(model, &p->initial);
+    const struct kedge_digest digest = kedgei_protocol_digest(model);
+    bool needed = sim_same(&digest, &p->initial);
     for (uint32_t g = 0; g < kedge_job_spec_models(&p->job); g++) {
-        needed = needed || sim_same(model, &p->begin[g]);
+        needed = needed || sim_same(&digest, &p->begin[g]);
     }
-    for (uint32_t g = 0; g < p->last.groups; g++) {
-        needed = needed || sim_same(model, &p->last.models[g]);
-    }
-    for (uint32_t k = 0; k < 2; k++) {
-        for (uint32_t g = 0; g < p->former_count[k]; g++) {
-            needed = needed || sim_same(model, &p->former[k][g]);
-        }
+    for (uint32_t g = 0; g < p->last.r.groups; g++) {
+        needed = needed || kedge_hash_eq(model, &p->last.r.after[g]);
     }
     return needed;
 }
 
-/* Models are kept for three rounds: sites that are late begin with older ones and are turned away. */
-static void drop_files(struct kedgei_protocol *p, const struct kedgei_close *before)
+static void drop(const struct kedgei_protocol *p, const struct kedge_hash *hash)
 {
-    for (uint32_t g = 0; g < p->former_count[2]; g++) {
-        if (!is_needed(p, &p->former[2][g])) {
-            kedgei_files_drop(&p->files, &p->former[2][g]);
+    const struct kedge_digest digest = kedgei_protocol_digest(hash);
+    kedgei_files_drop(&p->files, &digest);
+}
+
+/* Models are kept for some rounds: sites that are late begin with older ones and, but in an asynchronous job,
+ * are turned away. */
+static void drop_models(struct kedgei_protocol *p, const struct kedge_round_result *before)
+{
+    const uint32_t keep = MODELS_KEPT + (kedge_job_spec_buffer(&p->job) > 0 ? p->job.staleness_max : 0);
+    uint32_t left = 0;
+    for (uint32_t g = 0; g < before->groups; g++) {
+        p->former = sim_grow(p->former, p->former_count + 1, &p->former_max, sizeof *p->former);
+        p->former[p->former_count++] = (struct kedgei_former){before->round, before->after[g]};
+    }
+    for (uint32_t i = 0; i < p->former_count; i++) { /* in the order of rounds */
+        const struct kedgei_former old = p->former[i];
+        bool again = false; /* some later round has it, too */
+        for (uint32_t k = i + 1; k < p->former_count; k++) {
+            again = again || kedge_hash_eq(&old.model, &p->former[k].model);
+        }
+        if (old.round + keep > p->last.r.round) {
+            p->former[left++] = old;
+        } else if (!again && !is_needed(p, &old.model)) {
+            drop(p, &old.model);
         }
     }
-    memmove(p->former[1], p->former[0], 2 * sizeof p->former[0]);
-    memmove(&p->former_count[1], &p->former_count[0], 2 * sizeof p->former_count[0]);
-    memcpy(p->former[0], before->models, sizeof p->former[0]);
-    p->former_count[0] = before->groups;
+    p->former_count = left;
+}
+
+/* Nobody but the next close asks for the state of a server. */
+static void drop_states(struct kedgei_protocol *p, const struct kedge_round_result *before)
+{
+    for (uint32_t g = 0; g < before->groups; g++) {
+        bool needed = kedge_hash_is_zero(&before->state_after[g]);
+        for (uint32_t k = 0; k < KEDGE_GROUPS_MAX; k++) {
+            needed = needed || kedge_hash_eq(&before->state_after[g], &p->last.r.state_after[k]);
+        }
+        if (!needed) {
+            drop(p, &before->state_after[g]);
+        }
+    }
+}
+
+static void drop_updates(struct kedgei_protocol *p)
+{
     for (uint32_t i = p->kept_from; i < p->update_count; i++) {
         struct kedgei_update *u = &p->updates[i];
-        if (!u->pretrain && !u->dropped && u->round <= p->last.round) {
+        if (!u->pretrain && !u->dropped && u->round <= p->last.r.round) {
             kedgei_files_drop(&p->files, &u->digest);
             u->dropped = true;
         }
@@ -182,11 +212,11 @@ static int save(struct kedgei_protocol *p, uint32_t told)
 static int tell(struct kedgei_protocol *p, uint64_t now_ns)
 {
     struct kedgei_learn *l = p->l;
-    if (p->last.round == 0) { /* the groups' start belongs to the first line */
+    if (p->last.r.round == 0) { /* the groups' start belongs to the first line */
         put_sites(p);
         return put_record(p);
     }
-    l->line.round = p->last.round - 1;
+    l->line.round = p->last.r.round - 1;
     l->line.virtual_s = (double)(now_ns - p->first_ns) / (double)SIM_SECOND;
     put_sites(p);
     put_training(p);
@@ -197,26 +227,30 @@ static int tell(struct kedgei_protocol *p, uint64_t now_ns)
         return err;
     }
     kedgei_learn_tell_groups(l);
-    if (p->last.round <= p->told) {
+    if (p->last.r.round <= p->told) {
         return KEDGE_OK; /* told by the run that this one goes on with */
     }
     if (p->host->on_round && !p->host->on_round(p->host->arg, &l->line)) {
         p->w->stopped = true;
         return KEDGE_OK;
     }
-    return save(p, p->last.round);
+    return save(p, p->last.r.round);
 }
 
 void kedgei_protocol_closed(void *arg, uint32_t round, uint64_t now_ns)
 {
     struct kedgei_protocol *p = arg;
     struct kedgei_close before = p->last;
-    KEDGE_ASSERT(p->next.round == round);
+    KEDGE_ASSERT(p->next.r.round == round);
     p->last = p->next;
     p->next.assigned = before.assigned;
     p->next.inputs = before.inputs;
+    memcpy(p->directions, p->last.r.directions, sizeof p->directions);
+    kedge_close_merged_directions(p->directions, p->last.r.merged_into);
     int err = tell(p, now_ns);
-    drop_files(p, &before);
+    drop_models(p, &before.r);
+    drop_states(p, &before.r);
+    drop_updates(p);
     p->err = p->err ? p->err : err;
     p->w->stopped = p->w->stopped || p->err;
 }

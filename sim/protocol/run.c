@@ -176,7 +176,7 @@ static int judge(struct kedgei_protocol *p)
                        : w->jobs[0].reason   ? kedge_strerror(w->jobs[0].reason)
                                              : "its quorum can not come any more");
         return kedge_diag_set(p->d, KEDGE_E_STATE, "the job is %s behind round %u: %s",
-                              kedge_job_state_name(w->jobs[0].state), p->last.round, why);
+                              kedge_job_state_name(w->jobs[0].state), p->last.r.round, why);
     }
     return KEDGE_OK;
 }
@@ -274,6 +274,7 @@ static void deinit(struct kedgei_protocol *p)
     kedge_mem_free(p->next.assigned);
     kedge_mem_free(p->last.inputs);
     kedge_mem_free(p->next.inputs);
+    kedge_mem_free(p->former);
     if (p->record >= 0) {
         (void)close(p->record);
     }
