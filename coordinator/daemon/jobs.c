@@ -11,6 +11,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "common/tensor/safetensors.h"
+#include "coordinator/close/params.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/main_batch.h"
 #include "coordinator/daemon/members.h"
@@ -55,46 +56,18 @@ static int set_sizes(struct kedge_job *job, struct kedge_diag *d)
     return err;
 }
 
-static int set_tenants(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d)
+static int set_params(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d)
 {
+    uint32_t tenants[KEDGE_SPEC_TENANTS_MAX];
     for (uint32_t i = 0; i < job->spec.tenant_count; i++) {
-        uint32_t t = kedge_host_tenant_find(h, &job->spec.tenants[i]);
-        if (t == KEDGE_COORD_NONE) {
+        tenants[i] = kedge_host_tenant_find(h, &job->spec.tenants[i]);
+        if (tenants[i] == KEDGE_COORD_NONE) {
             return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "job spec: \"tenants\": no tenant \"%s\" here",
                                   job->spec.tenants[i].s);
         }
-        job->params.tenants[i] = t;
     }
-    job->params.tenant_count = job->spec.tenant_count;
+    kedge_close_params(&job->spec, tenants, &job->params);
     return KEDGE_OK;
-}
-
-static void set_params(struct kedge_job *job)
-{
-    const struct kedge_job_spec *s = &job->spec;
-    struct kedge_coord_job_params *p = &job->params;
-    p->id = s->name;
-    p->rounds = s->rounds;
-    p->sites_per_round = s->sites_per_round;
-    p->sites_min = s->sites_min;
-    p->quorum = s->quorum;
-    p->round_timeout_ns = (uint64_t)s->round_timeout_s * 1000000000u;
-    p->seed = s->seed;
-    p->groups = kedge_job_spec_groups_most(s);
-    p->pretrain_sites = s->pretrain_sites;
-    p->regroup_every = s->groups > 1 ? s->regroup_every : 0;
-    p->migrate_every = s->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;
-    p->start_together = kedge_job_spec_splits(s);
-    p->by_tenant = kedge_job_spec_has_edges(s);
-    p->site_chooses = kedge_job_spec_is_chosen(s);
-    p->nearest = kedge_job_spec_goes_near(s);
-    p->evaluate_every = s->evaluate_every;
-    p->weight_max = s->weight_max;
-    p->buffer = kedge_job_spec_buffer(s);
-    p->staleness_max = s->staleness_max;
-    p->has_root = s->rule->needs_root;
-    p->root_tenant = p->has_root ? p->tenants[s->root_tenant] : 0;
-    p->root_site = s->root_site;
 }
 
 /* A free slot, or that of the job which ended first: ended jobs stay visible as long as there is room. */
@@ -127,7 +100,7 @@ int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text, struc
     }
     *job = (struct kedge_job){.slot = (uint32_t)(job - h->jobs), .spec_len = (uint32_t)spec_text.len};
     int err = kedge_job_spec_parse(spec_text, &job->spec, d);
-    err = err ? err : set_tenants(h, job, d);
+    err = err ? err : set_params(h, job, d);
     err = err ? err : set_sizes(job, d);
     if (!err) {
         job->joined = kedge_mem_new(KEDGE_TENANTS_MAX, sizeof *job->joined);
@@ -147,7 +120,6 @@ int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text, struc
         return err;
     }
     kedge_sha256(spec_text, &job->spec_digest);
-    set_params(job);
     job->state = KEDGE_JOB_PENDING;
     job->stored_state = -1;
     job->created_ms = kedge_os_unix_ms();

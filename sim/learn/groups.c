@@ -297,6 +297,7 @@ int kedgei_learn_groups_init(struct kedgei_learn *l)
     l->slots = kind == KEDGE_GROUPING_KIND_NONE   ? 1
                : kind == KEDGE_GROUPING_KIND_EDGE ? spec->tenants
                : kind == KEDGE_GROUPING_KIND_SPLIT || kind == KEDGE_GROUPING_KIND_ONESHOT
+                       || spec->through == KEDGE_LEARN_THROUGH_PROTOCOL
                    ? KEDGE_LEARN_GROUPS_MAX
                    : (uint32_t)most;
     l->models = kedge_mem_new((size_t)l->slots * l->d, sizeof *l->models);

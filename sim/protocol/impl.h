@@ -123,9 +123,8 @@ struct kedgei_protocol {
     int record;    /* record.jsonl, -1: none */
 };
 
-/* job.c: the spec's text as a job, and what the job says. */
+/* job.c: the spec's text as a job. */
 KEDGE_NODISCARD int kedgei_protocol_job(struct kedgei_protocol *p);
-void kedgei_protocol_params(const struct kedge_job_spec *job, struct kedge_coord_job_params *ret);
 
 /* data.c: what the site trains on now, or is tested with, as kedge-train would load it. Deinit by
  * kedge_dataset_deinit. */

@@ -22,16 +22,12 @@ static const char *not_done(const struct kedge_learn_spec *s)
         const char *what;
     } table[] = {
         {s->synthetic_updates, "synthetic_updates: sites of a job train"},
+        {row->comparison_only, "strategy: it is there to be compared with, no job runs it"},
         {row->asynchronous, "strategy: asynchronous ones do not go through the protocol yet"},
-        {row->grouping != KEDGE_GROUPING_KIND_NONE && row->grouping != KEDGE_GROUPING_KIND_FLEXCFL
-             && row->grouping != KEDGE_GROUPING_KIND_EDGE && row->grouping != KEDGE_GROUPING_KIND_CHOICE,
+        {row->grouping == KEDGE_GROUPING_KIND_NEAREST,
          "strategy: its way of grouping does not go through the protocol yet"},
-        {row->local != KEDGE_LOCAL_SGD && row->local != KEDGE_LOCAL_PROXIMAL
-             && row->local != KEDGE_LOCAL_DITTO,
+        {row->local == KEDGE_LOCAL_SCAFFOLD,
          "strategy: what its sites do does not go through the protocol yet"},
-        {row->choose != KEDGE_CHOOSE_FIXED || row->judge,
-         "strategy: how it makes groups does not go through the protocol yet"},
-        {s->choose_groups, "choose_groups does not go through the protocol yet"},
         {s->edc[0] != 0,
          "embedding: strategies of jobs say it: \"flexcfl\", \"flexcfl-plain\", \"flexcfl-madc\""},
         {kedge_rule_find(s->rule)->needs_root, "rule: it wants data of a root site"},
@@ -103,12 +99,19 @@ static void put_tenants(const struct kedgei_names *names, struct kedge_buf *out)
     kedge_buf_put_str(out, "]");
 }
 
+/* Options of the job. `regroup` has a key of its own; the most groups are the spec's where it lets them be
+ * chosen. */
 static void put_options(const struct kedge_learn_spec *s, struct kedge_buf *out)
 {
     const char *between = ",\"options\":{";
+    struct kedge_strategy_options options = s->options;
+    options.regroup = s->strategy->defaults.regroup;
+    if (s->choose_groups && s->strategy->choose == KEDGE_CHOOSE_FIXED) {
+        options.most = s->groups;
+    }
     for (size_t i = 0; i < KEDGE_STRATEGY_OPTION_COUNT; i++) {
         const struct kedge_strategy_option *o = kedge_strategy_option_at(i);
-        double v = kedge_strategy_option_get(&s->options, o);
+        double v = kedge_strategy_option_get(&options, o);
         char text[KEDGE_REAL_MAX];
         if (v != kedge_strategy_option_get(&s->strategy->defaults, o)) {
             kedge_real_encode(v, text);
@@ -119,15 +122,23 @@ static void put_options(const struct kedge_learn_spec *s, struct kedge_buf *out)
     kedge_buf_put_str(out, between[1] ? "" : "}");
 }
 
+/* How groups are found: one-shot clustering leaves no number of them to say. */
 static void put_groups(const struct kedge_learn_spec *s, uint32_t sites, struct kedge_buf *out)
 {
     static const char *const tests[] = {"none", "labels", "counts", "update"};
+    const bool oneshot = s->strategy->grouping == KEDGE_GROUPING_KIND_ONESHOT;
     uint64_t wanted = (uint64_t)s->groups * s->pretrain_scale;
-    kedge_buf_printf(out, ",\"groups\":%u,\"pretrain_steps\":%u,\"pretrain_sites\":%u,\"shift\":\"%s\"",
-                     s->groups, s->pretrain_steps, wanted < sites ? (uint32_t)wanted : sites,
-                     tests[s->detector]);
-    if (s->regroup_every > 0) {
-        kedge_buf_printf(out, ",\"regroup_every\":%u", s->regroup_every);
+    uint32_t regroup = s->options.regroup > 0 ? (uint32_t)s->options.regroup : s->regroup_every;
+    kedge_buf_printf(out, ",\"pretrain_steps\":%u,\"pretrain_sites\":%u,\"shift\":\"%s\"", s->pretrain_steps,
+                     wanted < sites ? (uint32_t)wanted : sites, tests[s->detector]);
+    if (!oneshot) {
+        kedge_buf_printf(out, ",\"groups\":%u", s->choose_groups && s->groups > 2 ? 2 : s->groups);
+    }
+    if (!oneshot && (regroup > 0 || s->strategy->defaults.regroup > 0)) {
+        kedge_buf_printf(out, ",\"regroup_every\":%u", regroup);
+    }
+    if (s->choose_groups && !oneshot) {
+        kedge_buf_put_str(out, ",\"choose\":\"silhouette\"");
     }
     put_real(out, "mixing", s->mixing);
 }
@@ -162,7 +173,8 @@ static void put_job(const struct kedgei_learn *l, const struct kedgei_names *nam
         put_real(out, "tenant_share_max", s->tenant_share_max);
     }
     kedge_buf_printf(out, ",\"evaluate_every\":%u,\"strategy\":\"%s\"", s->evaluate_every, s->strategy->name);
-    if (s->strategy->grouping == KEDGE_GROUPING_KIND_FLEXCFL) {
+    if (s->strategy->grouping == KEDGE_GROUPING_KIND_FLEXCFL
+        || s->strategy->grouping == KEDGE_GROUPING_KIND_ONESHOT) {
         put_groups(s, l->n, out);
     } else if (s->strategy->grouping == KEDGE_GROUPING_KIND_CHOICE) {
         kedge_buf_printf(out, ",\"groups\":%u", s->groups);
@@ -188,26 +200,4 @@ int kedgei_protocol_job(struct kedgei_protocol *p)
     err = err ? err : kedge_model_layout(&p->job.model, &p->layout, p->d);
     err = err ? err : kedge_scale_limit(p->job.bound, p->job.scale, &p->limit);
     return err;
-}
-
-void kedgei_protocol_params(const struct kedge_job_spec *s, struct kedge_coord_job_params *p)
-{
-    p->tenant_count = s->tenant_count;
-    for (uint32_t i = 0; i < s->tenant_count; i++) {
-        p->tenants[i] = i;
-    }
-    p->rounds = s->rounds;
-    p->sites_per_round = s->sites_per_round;
-    p->sites_min = s->sites_min;
-    p->quorum = s->quorum;
-    p->round_timeout_ns = s->round_timeout_s * SIM_SECOND;
-    p->seed = s->seed;
-    p->groups = kedge_job_spec_groups_most(s);
-    p->pretrain_sites = s->pretrain_sites;
-    p->regroup_every = p->groups > 1 ? s->regroup_every : 0;
-    p->migrate_every = p->groups > 1 && s->shift != KEDGE_SHIFT_TEST_NONE ? s->migration_pause : 0;
-    p->by_tenant = kedge_job_spec_has_edges(s);
-    p->site_chooses = kedge_job_spec_is_chosen(s);
-    p->evaluate_every = s->evaluate_every;
-    p->weight_max = s->weight_max;
 }

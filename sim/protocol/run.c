@@ -8,6 +8,7 @@
 #include "chain/compute/beginning.h"
 #include "chain/task_seed.h"
 #include "common/base/mem.h"
+#include "coordinator/close/params.h"
 #include "sim/protocol/impl.h"
 
 enum {
@@ -135,6 +136,10 @@ static struct sim *make_world(struct kedgei_protocol *p, const struct sim_payloa
     struct sim *w = sim_blank(p->spec->seed, STREAM, false);
     struct sim_config *g = &w->config;
     struct sim_job *j = &w->jobs[0];
+    uint32_t tenants[KEDGE_SPEC_TENANTS_MAX];
+    for (uint32_t i = 0; i < p->job.tenant_count; i++) {
+        tenants[i] = i;
+    }
     w->payload = payload;
     g->tenants = p->spec->tenants;
     g->sites = p->l->n;
@@ -144,7 +149,7 @@ static struct sim *make_world(struct kedgei_protocol *p, const struct sim_payloa
     g->train_ms = 1;
     g->limit_ns = UINT64_MAX / 2;
     g->chaos_ns = p->spec->faults ? g->limit_ns : ARRIVED_S * SIM_SECOND; /* until trouble says until when */
-    kedgei_protocol_params(&p->job, &j->params);
+    kedge_close_params(&p->job, tenants, &j->params);
     j->share_max = p->job.tenant_share_max;
     sim_allocate(w);
     j->initial = p->initial;
