@@ -48,15 +48,36 @@ static void check_own(struct sim *w, const struct sim_entry *e)
         sim_violate(w, "site %u may not change its group in round %u by itself", e->site, e->round);
     }
     uint32_t want;
-    if (sim_nearest(w, e->site, &p->update, count, &want) != KEDGE_OK || want != e->group) {
+    if (sim_nearest(w, e->job, e->site, &p->update, count, &want) != KEDGE_OK || want != e->group) {
         sim_violate(w, "site %u gets group %u, but its pretraining says %u", e->site, e->group, want);
+    }
+}
+
+/* By its last model, before it trains in this round, which is open and has selected it; to another group than
+ * it was in. */
+static void check_nearest(struct sim *w, const struct sim_entry *e)
+{
+    const struct sim_device *d = &w->devices[e->site];
+    const struct sim_main *open = sim_main_find(w, SIM_ROUND_OPENED, e->job, e->round);
+    const struct sim_main *last = sim_last_closed(w, e->job);
+    uint32_t groups = last ? last->model_count : w->jobs[e->job].params.groups, want;
+    uint32_t at = d->trained[e->job];
+    bool is_open = open && !sim_main_find(w, SIM_ROUND_CLOSED, e->job, e->round);
+    bool trained = at != SIM_NONE && w->ledgers[d->tenant].entries[at].round == e->round;
+    if (!is_open || !sim_is_selected(open, e->site) || trained || d->group[e->job] == e->group) {
+        sim_violate(w, "site %u gets group %u by its last model in round %u, and trains for none there",
+                    e->site, e->group, e->round);
+    }
+    if (sim_nearest(w, e->job, e->site, NULL, groups, &want) != KEDGE_OK || want != e->group) {
+        sim_violate(w, "site %u gets group %u, but its last model says %u", e->site, e->group, want);
     }
 }
 
 void sim_check_assigned(struct sim *w, const struct sim_entry *e)
 {
     uint32_t last = stated_round(w, e->site, e->job);
-    if (w->jobs[e->job].params.site_chooses || w->jobs[e->job].params.groups == 1) {
+    const struct kedge_coord_job_params *params = &w->jobs[e->job].params;
+    if (params->site_chooses || params->by_tenant || params->groups == 1) {
         sim_violate(w, "site %u gets a group in a job that gives none", e->site);
     }
     bool again = last == e->round && e->why == KEDGE_WHY_CLOSE; /* behind what it did in the round itself */
@@ -64,8 +85,11 @@ void sim_check_assigned(struct sim *w, const struct sim_entry *e)
         sim_violate(w, "site %u gets group %u of round %u behind that of round %u", e->site, e->group,
                     e->round, last);
     }
+    if (params->nearest != (e->why == KEDGE_WHY_NEAREST)) {
+        sim_violate(w, "site %u gets group %u for a reason that its job does not know", e->site, e->group);
+    }
     if (e->why != KEDGE_WHY_CLOSE) {
-        check_own(w, e);
+        (params->nearest ? check_nearest : check_own)(w, e);
         return;
     }
     const struct sim_main *closed = sim_main_find(w, SIM_ROUND_CLOSED, e->job, e->round);
@@ -87,6 +111,24 @@ static void check_order(struct sim *w, const struct kedge_coord_effect *fx)
     if (told && !done && d->refused_round[fx->job] != fx->round && sim_is_warm(w, fx->site, fx->job)
         && may_migrate(w, fx->site, fx->job, fx->round)) {
         sim_violate(w, "site %u is to train in round %u, and its data have shifted", fx->site, fx->round);
+    }
+}
+
+/* Where a site goes by its last model it trains for the group of the nearest; where tenants are groups, for
+ * its tenant's. */
+static void check_last(struct sim *w, const struct kedge_coord_effect *fx)
+{
+    const struct kedge_coord_job_params *p = &w->jobs[fx->job].params;
+    const struct sim_main *last = sim_last_closed(w, fx->job);
+    uint32_t want = fx->group, groups = last ? last->model_count : p->groups;
+    if (p->by_tenant) {
+        want = w->devices[fx->site].tenant % p->groups;
+    } else if (p->nearest && sim_nearest(w, fx->job, fx->site, NULL, groups, &want) != KEDGE_OK) {
+        want = SIM_NONE;
+    }
+    if (want != fx->group) {
+        sim_violate(w, "site %u is to train for group %u in round %u, but belongs to %u", fx->site, fx->group,
+                    fx->round, want);
     }
 }
 
@@ -113,6 +155,7 @@ void sim_check_group_task(struct sim *w, const struct kedge_coord_effect *fx)
     }
     if (fx->kind == KEDGE_TASK_TRAIN) {
         check_order(w, fx);
+        check_last(w, fx);
     }
 }
 
@@ -123,7 +166,8 @@ void sim_check_migrates(struct sim *w, const struct sim_entry *e)
     if (migrates && !may_migrate(w, e->site, e->job, e->round)) {
         sim_violate(w, "pretraining of site %u in round %u, in which it may not move", e->site, e->round);
     }
-    if (w->jobs[e->job].params.groups == 1 || w->jobs[e->job].params.site_chooses) {
+    const struct kedge_coord_job_params *params = &w->jobs[e->job].params;
+    if (params->groups == 1 || params->site_chooses || params->by_tenant || params->nearest) {
         sim_violate(w, "pretraining of site %u in a job that asks for none", e->site);
     }
 }

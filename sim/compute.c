@@ -23,13 +23,29 @@ uint32_t sim_group_of_input(const struct sim *w, uint32_t job, const struct kedg
     return sim_group_of(update, p->group_count);
 }
 
-int sim_nearest(const struct sim *w, uint32_t site, const struct kedge_digest *update, uint32_t groups,
-                uint32_t *ret_group)
+/* What stands for the group of the nearest model: it follows from the site's last update and from all models.
+ */
+static uint32_t group_of_last(const struct sim *w, uint32_t job, uint32_t site, uint32_t groups)
 {
+    const struct sim_job *j = &w->jobs[job];
+    const struct sim_device *d = &w->devices[site];
+    const struct sim_main *last = sim_last_closed(w, job);
+    const struct kedge_digest *models = last ? last->models : j->begin;
+    uint32_t at = d->trained[job];
+    const struct kedge_digest *own = at == SIM_NONE ? &j->initial : &w->ledgers[d->tenant].entries[at].update;
+    struct kedge_digest by = sim_digest(w->seed, job, site, models, groups * sizeof *models);
+    by = sim_digest(job, by.b[0], by.b[1], own, sizeof *own);
+    return by.b[7] % groups;
+}
+
+int sim_nearest(const struct sim *w, uint32_t job, uint32_t site, const struct kedge_digest *update,
+                uint32_t groups, uint32_t *ret_group)
+{
+    bool by_last = w->jobs[job].params.nearest;
     if (w->payload) {
-        return w->payload->nearest(w->payload->arg, site, update, ret_group);
+        return w->payload->nearest(w->payload->arg, site, by_last ? NULL : update, ret_group);
     }
-    *ret_group = sim_group_of(update, groups);
+    *ret_group = by_last ? group_of_last(w, job, site, groups) : sim_group_of(update, groups);
     return KEDGE_OK;
 }
 

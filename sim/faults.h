@@ -61,6 +61,8 @@
     X(MOVES_CUT, "coordinator restarts before the moves of a close are stated")           \
     X(CHOSEN, "site chooses another group than last")                                     \
     X(WRONG_CHOICE, "site names a group whose model it did not train")                    \
+    X(NEARER, "site is nearer to the model of another group than it was")                 \
+    X(EDGES, "round of a job whose groups are its tenants")                               \
     X(STALE, "update counts in a later round than that of its task")                      \
     X(TOO_STALE, "task of an asynchronous job grows too old")                             \
     X(AWAY, "site that is at work is away when a round opens")                            \

@@ -370,9 +370,9 @@ static const struct kedge_digest *before(const struct sim *w, const struct sim_m
     const struct sim_job *j = &w->jobs[m->job];
     const struct sim_main *last =
         m->round > 0 ? sim_main_find(w, SIM_ROUND_CLOSED, m->job, m->round - 1) : NULL;
-    return last && group < last->model_count ? &last->models[group]
-           : j->params.site_chooses          ? &j->begin[group]
-                                             : &j->initial;
+    return last && group < last->model_count              ? &last->models[group]
+           : group < kedge_coord_first_models(&j->params) ? &j->begin[group]
+                                                          : &j->initial;
 }
 
 /* One aggregate per group, then the step that they make together. */

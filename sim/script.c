@@ -21,6 +21,7 @@ enum {
     GROUPS_STREAM = 4, /* of the seed; the first ones are taken */
     SHIFTS_STREAM = 5,
     BUFFER_STREAM = 6,
+    SEATS_STREAM = 7,
 };
 
 static uint32_t between(struct sim *w, uint32_t least, uint32_t most)
@@ -123,6 +124,33 @@ static void draw_groups(struct sim *w, uint32_t job)
         p->migrate_every > 0 && kedge_rng_below(&rng, 3) == 0 ? (uint32_t)kedge_rng_below(&rng, 300) : 0;
 }
 
+/* Half of the grouped jobs whose groups do not change have groups that no pretraining makes: those of
+ * tenants, or of the nearest models. From a stream of its own, too. */
+static void draw_seats(struct sim *w, uint32_t job)
+{
+    struct kedge_coord_job_params *p = &w->jobs[job].params;
+    struct kedge_rng rng;
+    kedge_rng_init(&rng, w->seed, KEDGE_RNG_SIM, SEATS_STREAM, job);
+    uint64_t how = kedge_rng_below(&rng, 4);
+    bool fixed = p->groups > 1 && !p->site_chooses && !p->start_together && p->migrate_every == 0
+                 && p->regroup_every == 0 && w->jobs[job].moves == 0 && w->jobs[job].drifts == 0;
+    p->by_tenant = fixed && how == 0;
+    p->nearest = fixed && how == 1;
+}
+
+void sim_seat_tenants(struct sim *w)
+{
+    for (uint32_t i = 0; i < w->config.sites; i++) {
+        for (uint32_t j = 0; j < w->config.jobs; j++) {
+            const struct kedge_coord_job_params *p = &w->jobs[j].params;
+            struct sim_device *d = &w->devices[i];
+            if (p->by_tenant && d->tenant < p->tenant_count) {
+                d->group[j] = d->prior_group[j] = d->tenant % p->groups;
+            }
+        }
+    }
+}
+
 /* Half of the jobs without groups are asynchronous. From a stream of its own, too. */
 static void draw_buffer(struct sim *w, uint32_t job)
 {
@@ -160,6 +188,7 @@ static void draw_job(struct sim *w, uint32_t job)
     }
     draw_groups(w, job);
     draw_buffer(w, job);
+    draw_seats(w, job);
 }
 
 static void write_shifts(struct sim *w)
@@ -237,6 +266,7 @@ static void write_arrivals(struct sim *w)
         uint64_t up = 1 + sim_below(w, 2 * SIM_SECOND);
         push_site(w, SIM_DEVICE_UP, up, i);
     }
+    sim_seat_tenants(w);
     sim_push(w, SIM_SERVER_UP, 1);
     for (uint32_t j = 0; j < g->jobs; j++) {
         uint64_t submit = 2 + sim_below(w, 5 * SIM_SECOND);

@@ -198,9 +198,10 @@ static void work_done(struct sim *w, const struct kedge_coord_effect *fx)
         struct kedge_coord_job_view view;
         KEDGE_ASSERT(sim_job_view(w, fx->job, &view));
         const struct kedge_coord_row *row = sim_job_row(w, fx->job, fx->site);
-        int err = sim_nearest(w, fx->site, &row->pretrain.update, view.model_count, &c.group);
+        int err = sim_nearest(w, fx->job, fx->site, &row->pretrain.update, view.model_count, &c.group);
         c.err = sim_fault(w, SIM_FAULT_WORK_FAILED, w->config.work_fail) ? KEDGE_E_NOMEM : err;
-        w->fired[SIM_FAULT_NEWCOMER] += c.err == KEDGE_OK && row->group == SIM_NONE;
+        bool newcomer = row->group == SIM_NONE && !view.params->nearest;
+        w->fired[SIM_FAULT_NEWCOMER] += c.err == KEDGE_OK && newcomer;
         sim_server_step(w, &c);
         return;
     }

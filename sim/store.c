@@ -60,8 +60,10 @@ static void remember(struct sim *w, uint32_t tenant, const struct sim_entry *e, 
         d->revoked = true;
         return;
     case SIM_ASSIGNED:
+        w->fired[SIM_FAULT_NEARER] += e->why == KEDGE_WHY_NEAREST && d->assigned[e->job] != SIM_NONE;
         d->assigned[e->job] = leaf;
         d->group[e->job] = e->group;
+        d->grouped_by[e->job] = d->pretrained[e->job];
         w->fired[SIM_FAULT_MIGRATED] += e->why == KEDGE_WHY_MIGRATION;
         return;
     case SIM_EVALUATION:
@@ -71,7 +73,10 @@ static void remember(struct sim *w, uint32_t tenant, const struct sim_entry *e, 
         if (e->kind == KEDGE_TASK_PRETRAIN) {
             d->pretrained[e->job] = leaf;
             d->told_term[e->job] = 0;
-        } else if (j->params.site_chooses) {
+        } else {
+            d->trained[e->job] = leaf;
+        }
+        if (e->kind != KEDGE_TASK_PRETRAIN && j->params.site_chooses) {
             w->fired[SIM_FAULT_CHOSEN] += d->group[e->job] != SIM_NONE && d->group[e->job] != e->group;
             d->group[e->job] = e->group;
         }
@@ -276,6 +281,7 @@ static void write_closed(struct sim *w, struct sim_main *m)
 /* Who of an asynchronous job is at work, as a round opens; NULL for others. */
 static uint32_t *tasks_of(struct sim *w, uint32_t job)
 {
+    w->fired[SIM_FAULT_EDGES] += j->params.by_tenant;
     if (w->jobs[job].params.buffer == 0) {
         return NULL;
     }

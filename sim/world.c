@@ -67,7 +67,8 @@ void sim_allocate(struct sim *w)
     for (uint32_t i = 0; i < sites; i++) {
         struct sim_device *d = &w->devices[i];
         for (uint32_t j = 0; j < SIM_JOBS_MAX; j++) {
-            d->group[j] = d->assigned[j] = d->pretrained[j] = d->evaluated[j] = SIM_NONE;
+            d->group[j] = d->assigned[j] = d->evaluated[j] = SIM_NONE;
+            d->pretrained[j] = d->trained[j] = d->grouped_by[j] = SIM_NONE;
             d->prior_group[j] = d->refused_round[j] = SIM_NONE;
             d->group[j] = w->jobs[j].params.start_together ? 0 : SIM_NONE;
         }

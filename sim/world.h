@@ -177,8 +177,9 @@ struct sim_device {
     uint64_t disk_busy_ns;
     uint32_t group[SIM_JOBS_MAX],
         assigned[SIM_JOBS_MAX]; /* from its ledger: group, leaf of group-assigned … */
-    uint32_t pretrained[SIM_JOBS_MAX],
-        evaluated[SIM_JOBS_MAX];        /* … of its last pretrain update and evaluation */
+    uint32_t grouped_by[SIM_JOBS_MAX]; /* … of the pretrain update that its last group rests on */
+    uint32_t pretrained[SIM_JOBS_MAX], trained[SIM_JOBS_MAX],
+        evaluated[SIM_JOBS_MAX];        /* … of its last updates and evaluation */
     uint32_t prior_group[SIM_JOBS_MAX]; /* its group when the last round closed */
     bool shifted[SIM_JOBS_MAX],
         answered[SIM_JOBS_MAX];           /* its data have; it pretrained since, no receipt yet */
@@ -370,9 +371,10 @@ int sim_write(struct sim *w, const struct kedge_coord_effect *fx, uint64_t *ret_
 KEDGE_NODISCARD int sim_compute(struct sim *w, uint32_t job);
 /* The group of an update that is in an aggregate of PRETRAIN. */
 uint32_t sim_group_of_input(const struct sim *w, uint32_t job, const struct kedge_digest *update);
-/* The nearest of so many groups to the update of a newcomer or of a site that moves. */
-KEDGE_NODISCARD int sim_nearest(const struct sim *w, uint32_t site, const struct kedge_digest *update,
-                                uint32_t groups, uint32_t *ret_group);
+/* The nearest of so many groups to the update of a newcomer or of a site that moves; where the job goes by
+ * sites' last models, to that of the site (update is not looked at). */
+KEDGE_NODISCARD int sim_nearest(const struct sim *w, uint32_t job, uint32_t site,
+                                const struct kedge_digest *update, uint32_t groups, uint32_t *ret_group);
 uint32_t sim_group_of(const struct kedge_digest *update, uint32_t groups);
 /* moves.c: groups and models behind the round in pending, when its close changes them */
 void sim_move(struct sim *w, uint32_t job);
@@ -454,6 +456,7 @@ void sim_script_common(
     struct sim *w); /* windows, crashes, what operators and admins do; config and jobs are set */
 void sim_rare_draw(struct sim *w);
 void sim_draw_windows(struct sim *w);
+void sim_seat_tenants(struct sim *w); /* sites in the groups of their tenants, in jobs with such */
 
 /* world.c. sim_blank sets up everything but config, jobs and script; sim_allocate follows once config and
  * jobs are known. */

@@ -60,7 +60,7 @@ void kedgei_assign_nearest(struct kedge_coord *c, uint32_t job)
 static void take_nearest(struct kedge_coord *c, const struct kedge_coord_event *ev, struct row *row)
 {
     struct job *j = &c->jobs[ev->job];
-    if (row->pub.group == ev->group) {
+    if (row->pub.group == ev->group || (MUTANT(MUTANT_NEAREST_ONCE) && row->pub.group_durable)) {
         row->assign = ASSIGN_NONE;
         kedgei_row_refresh(c, ev->job, ev->site);
         kedgei_offer(c, ev->site);

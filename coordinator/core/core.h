@@ -78,6 +78,12 @@ enum {
 
 enum {
     BASES_KEPT = KEDGE_STALENESS_MAX + 1,
+/* Of groups that no pretraining makes. */
+enum {
+    MUTANT_NEAREST_ONCE = 81, /* a site stays in its first group, whatever its last model is nearest to */
+    MUTANT_TENANTS_SHUFFLED,  /* not all sites of a tenant are in its group */
+};
+
     EFFECTS_OF_JOB_MAX = 12,                                 /* one advance of one job emits no more */
     EFFECTS_OF_EVENT_MAX = 4,                                /* an event before the pump emits no more */
     EFFECTS_FEW = EFFECTS_OF_JOB_MAX + EFFECTS_OF_EVENT_MAX, /* so much is enough to get on */

@@ -57,7 +57,8 @@ static uint32_t first_group(const struct kedge_coord *c, const struct job *j, ui
 {
     const struct kedge_coord_job_params *p = &j->params;
     if (p->by_tenant) {
-        return tenant_place(j, c->sites[site].tenant) % p->groups;
+        uint32_t other = MUTANT(MUTANT_TENANTS_SHUFFLED) ? site : 0;
+        return (tenant_place(j, c->sites[site].tenant) + other) % p->groups;
     }
     return p->groups > 1 && !p->start_together ? KEDGE_COORD_NONE : 0;
 }

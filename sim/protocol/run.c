@@ -158,10 +158,8 @@ static struct sim *make_world(struct kedgei_protocol *p, const struct sim_payloa
     sim_script_common(w);
     for (uint32_t i = 0; i < p->l->n; i++) {
         w->devices[i].tenant = p->names.tenant[i];
-        if (j->params.by_tenant) {
-            w->devices[i].group[0] = w->devices[i].prior_group[0] = p->names.tenant[i] % j->params.groups;
-        }
     }
+    sim_seat_tenants(w);
     return w;
 }
 

@@ -75,7 +75,7 @@ static void compute(struct world *w, const struct kedge_coord_effect *fx,
                     const struct kedge_coord_job_view *view, struct kedge_coord_event *ev, uint32_t *sites,
                     uint32_t *groups)
 {
-    bool pretrain = fx->kind == KEDGE_TASK_PRETRAIN, fixed = view->params->site_chooses;
+    bool pretrain = fx->kind == KEDGE_TASK_PRETRAIN, fixed = kedge_coord_first_models(view->params) > 1;
     uint8_t how = fixed ? 1 : next(w);
     ev->type = KEDGE_EV_ROUND_COMPUTED;
     ev->regroup = how % 8 == 2;
@@ -156,8 +156,10 @@ static void submit_job(struct world *w)
     uint8_t how = next(w);
     p.site_chooses = how % 8 == 1;
     p.start_together = how % 8 == 2;
-    p.migrate_every = how / 8 % 4;
-    p.regroup_every = how / 32 % 4;
+    p.by_tenant = p.groups > 1 && how % 8 == 5;
+    p.nearest = p.groups > 1 && how % 8 == 6;
+    p.migrate_every = p.by_tenant || p.nearest ? 0 : how / 8 % 4;
+    p.regroup_every = p.by_tenant || p.nearest ? 0 : how / 32 % 4;
     p.buffer = p.groups == 1 && how % 8 >= 4 ? 1 + how / 32 % 3u : 0;
     p.staleness_max = how / 8 % 4;
     p.has_root = p.groups == 1 && p.buffer == 0 && how % 8 == 3;
@@ -173,7 +175,7 @@ static void submit_job(struct world *w)
     ev.job = slot;
     ev.params = &p;
     ev.models = initial;
-    ev.model_count = p.site_chooses ? p.groups : 1;
+    ev.model_count = kedge_coord_first_models(&p);
     step(w, &ev);
 }
 
