@@ -75,7 +75,8 @@ static void compute(struct world *w, const struct kedge_coord_effect *fx,
                     const struct kedge_coord_job_view *view, struct kedge_coord_event *ev, uint32_t *sites,
                     uint32_t *groups)
 {
-    bool pretrain = fx->kind == KEDGE_TASK_PRETRAIN, fixed = kedge_coord_first_models(view->params) > 1;
+    const struct kedge_coord_job_params *p = view->params;
+    bool pretrain = fx->kind == KEDGE_TASK_PRETRAIN, fixed = p->site_chooses || p->by_tenant || p->nearest;
     uint8_t how = fixed ? 1 : next(w);
     ev->type = KEDGE_EV_ROUND_COMPUTED;
     ev->regroup = how % 8 == 2;
