@@ -152,6 +152,8 @@ struct kedge_rule_name kedge_job_spec_aggregate_rule(const struct kedge_job_spec
                                                      const struct kedge_rule *rule);
 /* The rule of aggregates and step of a round that makes groups anew: "flexcfl-recluster/v2". */
 extern const char KEDGE_RULE_RECLUSTER[];
+/* The rule of such a round to which too few came, so that the groups stay as they are: "flexcfl-kept/v1". */
+extern const char KEDGE_RULE_KEPT[];
 /* The rule of a step behind which the edges meet: "edge-meeting/v1", "fedadam+edge-meeting/v1". */
 struct kedge_rule_name kedge_job_spec_meeting_rule(const struct kedge_job_spec *spec);
 /* The rule of a step: "flexcfl-cold-start/v2" in round 0; else "identity/v1" or the server's, "fedadam/v1";

@@ -383,6 +383,7 @@ struct kedge_rule_name kedge_job_spec_aggregate_rule(const struct kedge_job_spec
 }
 
 const char KEDGE_RULE_RECLUSTER[] = "flexcfl-recluster/v2";
+const char KEDGE_RULE_KEPT[] = "flexcfl-kept/v1";
 
 struct kedge_rule_name kedge_job_spec_meeting_rule(const struct kedge_job_spec *spec)
 {

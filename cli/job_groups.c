@@ -200,6 +200,10 @@ static void say_changes(const struct kedge_cli *c, const json_t *o)
         } else if (strcmp(how, "merge") == 0) {
             kedge_cli_say(c, "round %lld: group %lld became part of group %lld\n", round, group,
                           (long long)kedge_cli_int(row, "into"));
+        } else if (strcmp(how, "kept") == 0) {
+            kedge_cli_say(
+                c, "round %lld: too few sites pre-trained to make new groups: they stayed as they were\n",
+                round);
         } else {
             kedge_cli_say(c,
                           "round %lld: the groups had drifted (%.2f of their distance): the next round makes "

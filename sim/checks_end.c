@@ -41,7 +41,7 @@ bool sim_job_is_stuck(const struct sim *w, uint32_t job)
         able += row->selected && !d->lazy && in->progress != KEDGE_INPUT_ACCEPTED;
     }
     bool anew = view.round_kind == KEDGE_TASK_PRETRAIN && view.round > 0;
-    uint32_t wanted = anew && view.model_count > view.params->quorum ? view.model_count : view.params->quorum;
+    uint32_t wanted = anew ? 0 : view.params->quorum; /* at the deadline groups are kept */
     uint32_t quorum = wanted < view.selected_count ? wanted : view.selected_count;
     return view.round_open ? view.accepted_count + able < quorum : there < view.params->sites_min;
 }

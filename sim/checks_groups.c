@@ -172,12 +172,39 @@ void sim_check_migrates(struct sim *w, const struct sim_entry *e)
     }
 }
 
+/* Groups are kept where too few came to make new ones, and only there. */
+static void check_kept(struct sim *w, uint32_t job)
+{
+    const struct sim_pending *p = &w->jobs[job].pending;
+    const struct sim_main *open = sim_main_find(w, SIM_ROUND_OPENED, job, p->round),
+                          *last = sim_last_closed(w, job);
+    bool anew = p->kind == KEDGE_TASK_PRETRAIN && p->round > 0;
+    uint32_t wanted = w->jobs[job].params.quorum, came = 0;
+    for (uint32_t i = 0; i < p->input_count; i++) {
+        came += p->inputs[i].kind == KEDGE_TASK_PRETRAIN;
+    }
+    wanted = last && last->model_count > wanted ? last->model_count : wanted;
+    wanted = open && open->selected_count < wanted ? open->selected_count : wanted;
+    if (p->keeps != (anew && came < wanted)) {
+        sim_violate(w, "round %u %s the groups by %u updates, and is to make new ones by %u", p->round,
+                    p->keeps ? "keeps" : "does not keep", came, wanted);
+    }
+    bool same = last && last->model_count == p->model_count;
+    for (uint32_t g = 0; p->keeps && same && g < p->model_count; g++) {
+        same = sim_same(&last->models[g], &p->models[g]);
+    }
+    if (p->keeps && !same) {
+        sim_violate(w, "round %u keeps the groups, but not their models", p->round);
+    }
+}
+
 /* Who pretrained in the round has its group: by a statement of the round, or by this close. Nobody stays in a
  * group that is no more. */
 void sim_check_groups_closed(struct sim *w, uint32_t job)
 {
     const struct sim_pending *p = &w->jobs[job].pending;
-    for (uint32_t i = 0; i < p->input_count; i++) {
+    check_kept(w, job);
+    for (uint32_t i = 0; i < p->input_count && !p->keeps; i++) {
         const struct sim_input *in = &p->inputs[i];
         if (in->kind != KEDGE_TASK_PRETRAIN) {
             continue;

@@ -22,7 +22,7 @@ static void check_inputs(struct sim *w, uint32_t job)
             return;
         }
         e->listed = true;
-        if (in->group == SIM_NONE && !w->payload) { /* a real one may point nowhere */
+        if (in->group == SIM_NONE && !w->payload && !p->keeps) { /* a real one may point nowhere */
             sim_violate(w, "update of site %u in round %u is neither used nor grouped", in->site, p->round);
         } else if (in->kind == KEDGE_TASK_TRAIN && e->group != in->group) {
             sim_violate(w, "update of site %u for group %u is counted in group %u", in->site, e->group,
@@ -48,7 +48,7 @@ static void check_sums(struct sim *w, uint32_t job)
         const struct sim_entry *e = &w->ledgers[j->fresh[i].tenant].entries[j->fresh[i].leaf];
         bool pretrain = p->kind == KEDGE_TASK_PRETRAIN;
         uint32_t group = pretrain ? sim_group_of_input(w, job, &e->update) : e->group;
-        if (e->kind == p->kind && group < p->group_count) {
+        if (e->kind == p->kind && group < p->group_count && !p->keeps) {
             sums[group].weight += pretrain ? 1 : sim_counts(w, job, p->round, e->round, e->weight);
             sums[group].count++;
         }
@@ -144,7 +144,7 @@ void sim_check_round(struct sim *w, uint32_t job)
         counted += j->pending.inputs[i].kind == j->pending.kind && selected;
     }
     uint32_t quorum = j->params.quorum < open->selected_count ? j->params.quorum : open->selected_count;
-    if (counted < quorum) {
+    if (counted < quorum && !j->pending.keeps) {
         sim_violate(w, "round %u closes with %u updates, its quorum is %u", j->pending.round, counted,
                     quorum);
     }

@@ -66,7 +66,7 @@ static void put_input(struct sim_pending *p, uint32_t site, uint32_t group, enum
 
 static bool is_counted(const struct sim_pending *p, const struct sim_input *in)
 {
-    return in->group < p->group_count && in->kind == p->kind;
+    return in->group < p->group_count && in->kind == p->kind && !p->keeps;
 }
 
 /* The same function as the coordinator's and the auditor's, over one group's inputs in their order. */
@@ -111,8 +111,9 @@ static void compute_models(struct sim_pending *p, uint32_t job, const struct ked
 {
     uint64_t hash[KEDGE_GROUPS_MAX] = {0};
     for (uint32_t g = 0; g < p->group_count; g++) {
-        const struct kedge_digest *base =
-            g < view->model_count && p->kind == KEDGE_TASK_TRAIN ? &view->models[g] : &view->initial;
+        const struct kedge_digest *base = g < view->model_count && (p->kind == KEDGE_TASK_TRAIN || p->keeps)
+                                              ? &view->models[g]
+                                              : &view->initial;
         p->sums[g] = (struct sim_sum){.model = *base};
         hash[g] = sim_hash(SIM_HASH_START, base->b, sizeof base->b);
     }
@@ -128,7 +129,7 @@ static void compute_models(struct sim_pending *p, uint32_t job, const struct ked
         }
     }
     for (uint32_t g = 0; g < p->group_count; g++) {
-        if (p->sums[g].count > 0 || p->kind == KEDGE_TASK_PRETRAIN) {
+        if (!p->keeps && (p->sums[g].count > 0 || p->kind == KEDGE_TASK_PRETRAIN)) {
             p->sums[g].model = sim_digest(hash[g], job, p->round, &(uint8_t){(uint8_t)g}, 1);
         }
     }
@@ -145,7 +146,7 @@ static int refusal_of(const struct kedge_coord_row *row, bool cold)
 /* How many groups the round makes, or has. */
 static uint32_t count_groups(const struct sim *w, uint32_t job, const struct kedge_coord_job_view *view)
 {
-    if (view->round_kind == KEDGE_TASK_TRAIN) {
+    if (view->round_kind == KEDGE_TASK_TRAIN || w->jobs[job].pending.keeps) {
         return view->model_count;
     }
     uint32_t most = view->params->groups;
@@ -161,7 +162,7 @@ static uint32_t count_groups(const struct sim *w, uint32_t job, const struct ked
  * many groups. */
 static uint32_t group_given(const struct sim_pending *p, const struct kedge_coord_row *row)
 {
-    if (p->kind != KEDGE_TASK_PRETRAIN) {
+    if (p->kind != KEDGE_TASK_PRETRAIN || p->keeps) {
         return SIM_NONE;
     }
     return row->pretrain.progress == KEDGE_INPUT_ACCEPTED
@@ -212,6 +213,7 @@ static int compute_payload(struct sim *w, uint32_t job, const struct kedge_coord
                       sim_new_array(w->config.sites, sizeof *a.others)};
     *c = (struct sim_close){.round = view->round,
                             .kind = view->round_kind,
+                            .keeps = w->jobs[job].pending.keeps,
                             .inputs = a.inputs,
                             .others = a.others,
                             .model_count = view->model_count,
@@ -237,7 +239,7 @@ static void take_payload(struct sim_pending *p, const struct sim_close *c)
     memcpy(p->models, c->models, c->model_count * sizeof p->models[0]);
 }
 
-int sim_compute(struct sim *w, uint32_t job)
+int sim_compute(struct sim *w, uint32_t job, bool keeps)
 {
     struct kedge_coord_job_view view;
     struct sim_pending *p = &w->jobs[job].pending;
@@ -245,6 +247,7 @@ int sim_compute(struct sim *w, uint32_t job)
     p->computed = true;
     p->round = view.round;
     p->kind = view.round_kind;
+    p->keeps = keeps;
     p->input_count = p->refused_count = 0;
     uint32_t count = 0;
     const uint32_t *order = kedge_coord_site_order(w->server.core, &count);

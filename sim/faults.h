@@ -53,6 +53,7 @@
     X(MIGRATED, "site changes its group because its data have shifted")                   \
     X(MIGRATION_CUT, "coordinator restarts between a pretraining and its group")          \
     X(REGROUPED, "groups are made anew")                                                  \
+    X(KEPT, "too few come to make groups anew, they stay")                                \
     X(REGROUPED_NEWCOMER, "site gets its first group when groups are made anew")          \
     X(DRIFTED, "close asks for new groups")                                               \
     X(SPLIT, "group is split by a close")                                                 \
@@ -60,9 +61,9 @@
     X(MOVED, "site is moved by a close")                                                  \
     X(MOVES_CUT, "coordinator restarts before the moves of a close are stated")           \
     X(CHOSEN, "site chooses another group than last")                                     \
-    X(WRONG_CHOICE, "site names a group whose model it did not train")                    \
     X(NEARER, "site is nearer to the model of another group than it was")                 \
     X(EDGES, "round of a job whose groups are its tenants")                               \
+    X(WRONG_CHOICE, "site names a group whose model it did not train")                    \
     X(STALE, "update counts in a later round than that of its task")                      \
     X(TOO_STALE, "task of an asynchronous job grows too old")                             \
     X(AWAY, "site that is at work is away when a round opens")                            \

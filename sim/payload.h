@@ -31,6 +31,7 @@ struct sim_close {
     uint32_t model_count, aggregates; /* before: groups; behind: those that the round has, and how many of
                                          them are its aggregates' */
     struct kedge_digest models[KEDGE_GROUPS_MAX];
+    bool keeps;      /* before: too few came to make groups anew, all stays as it is */
     bool regroup;    /* behind: it asks for new groups */
     uint32_t *given; /* behind, by site: the group that the close gives it; KEDGE_COORD_NONE before: none */
 };

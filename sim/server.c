@@ -158,7 +158,7 @@ static void computed(struct sim *w, const struct kedge_coord_effect *fx)
 {
     struct kedge_coord_event c = completion(fx, KEDGE_EV_ROUND_COMPUTED);
     struct sim_pending *p = &w->jobs[fx->job].pending;
-    int err = sim_compute(w, fx->job);
+    int err = sim_compute(w, fx->job, fx->keeps);
     uint32_t *sites = sim_new_array(w->config.sites, sizeof *sites);
     uint32_t *groups = sim_new_array(w->config.sites, sizeof *groups);
     for (uint32_t i = 0; i < w->config.sites; i++) {

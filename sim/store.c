@@ -169,7 +169,7 @@ static bool is_there(struct sim *w, const struct sim_main *m, const uint8_t *sel
     bool same = old->selected_count == m->selected_count && old->group_count == m->group_count
                 && old->input_count == m->input_count && old->inputs_hash == m->inputs_hash
                 && old->state == m->state && old->kind == m->kind && old->regroup == m->regroup
-                && old->model_count == m->model_count
+                && old->keeps == m->keeps && old->model_count == m->model_count
                 && (!selected || memcmp(old->selected, selected, (w->config.sites + 7) / 8) == 0);
     for (uint32_t g = 0; same && g < m->model_count; g++) {
         same = sim_same(&old->models[g], &models[g]);
@@ -206,6 +206,15 @@ static void append_main(struct sim *w, struct sim_main *m)
     sim_note(w, "main", m->type, m->job, m->round);
 }
 
+/* What came to a round that keeps the groups gives none: what did before goes on counting. */
+static void forget_inputs(struct sim *w, const struct sim_main *m, const struct sim_pending *p)
+{
+    for (uint32_t i = 0; i < p->input_count && m->keeps; i++) {
+        struct sim_device *d = &w->devices[p->inputs[i].site];
+        d->pretrained[m->job] = d->grouped_by[m->job];
+    }
+}
+
 /* Who of the groups' members were who when this round closed. */
 static void remember_groups(struct sim *w, uint32_t job)
 {
@@ -229,7 +238,8 @@ static void copy_close(struct sim *w, struct sim_main *m, const struct sim_pendi
         memcpy(m->groups, p->groups, w->config.sites * sizeof *m->groups);
     }
     m->settled = w->jobs[m->job].params.buffer > 0 ? sim_settled(w, p) : NULL;
-    w->fired[SIM_FAULT_REGROUPED] += m->kind == KEDGE_TASK_PRETRAIN && m->round > 0;
+    w->fired[m->keeps ? SIM_FAULT_KEPT : SIM_FAULT_REGROUPED] +=
+        m->kind == KEDGE_TASK_PRETRAIN && m->round > 0;
     w->fired[SIM_FAULT_DRIFTED] += m->regroup;
     if (m->kind == KEDGE_TASK_TRAIN && gives) {
         w->fired[m->model_count > m->group_count   ? SIM_FAULT_SPLIT
@@ -245,6 +255,7 @@ static void write_closed(struct sim *w, struct sim_main *m)
     KEDGE_ASSERT(p->computed && p->round == m->round);
     m->kind = p->kind;
     m->regroup = p->regroup;
+    m->keeps = p->keeps;
     m->group_count = p->group_count;
     m->model_count = p->model_count;
     m->input_count = p->input_count;
@@ -261,6 +272,7 @@ static void write_closed(struct sim *w, struct sim_main *m)
     append_main(w, m);
     sim_count_too_stale(w, m);
     remember_groups(w, m->job);
+    forget_inputs(w, m, p);
     for (uint32_t g = 0; g < p->model_count; g++) {
         (void)sim_index_put(&w->published, published_key(m->job, &p->models[g]), 0);
     }
@@ -269,6 +281,7 @@ static void write_closed(struct sim *w, struct sim_main *m)
     }
     j->fresh_count = 0;
     memset(j->told, 0, w->config.sites * sizeof *j->told);
+    w->fired[SIM_FAULT_EDGES] += j->params.by_tenant;
     w->rounds_closed++;
     if (w->payload) {
         w->payload->closed(w->payload->arg, m->round, w->now_ns);
@@ -281,7 +294,6 @@ static void write_closed(struct sim *w, struct sim_main *m)
 /* Who of an asynchronous job is at work, as a round opens; NULL for others. */
 static uint32_t *tasks_of(struct sim *w, uint32_t job)
 {
-    w->fired[SIM_FAULT_EDGES] += j->params.by_tenant;
     if (w->jobs[job].params.buffer == 0) {
         return NULL;
     }

@@ -92,6 +92,7 @@ struct sim_main { /* of the main chain */
     uint8_t *settled;          /* ROUND_CLOSED, asynchronous: 1 for each site that this settles */
     enum kedge_task_kind kind; /* of the round */
     bool regroup;              /* ROUND_CLOSED: it asks for new groups */
+    bool keeps;                /* ROUND_CLOSED: it was to make new groups, and too few came */
     uint32_t group_count;      /* ROUND_CLOSED: aggregates … */
     struct sim_sum *sums;      /* … per group */
     uint32_t model_count;      /* … and models, each of a group */
@@ -104,7 +105,7 @@ struct sim_main { /* of the main chain */
 
 /* A round as computed, not yet durable. */
 struct sim_pending {
-    bool computed, regroup;
+    bool computed, regroup, keeps;
     enum kedge_task_kind kind;
     uint32_t round, group_count, input_count, refused_count, model_count;
     struct sim_sum sums[KEDGE_GROUPS_MAX];
@@ -176,7 +177,7 @@ struct sim_device {
     struct kedge_site_chain seen;    /* of the main chain */
     uint64_t disk_busy_ns;
     uint32_t group[SIM_JOBS_MAX],
-        assigned[SIM_JOBS_MAX]; /* from its ledger: group, leaf of group-assigned … */
+        assigned[SIM_JOBS_MAX];        /* from its ledger: group, leaf of group-assigned … */
     uint32_t grouped_by[SIM_JOBS_MAX]; /* … of the pretrain update that its last group rests on */
     uint32_t pretrained[SIM_JOBS_MAX], trained[SIM_JOBS_MAX],
         evaluated[SIM_JOBS_MAX];        /* … of its last updates and evaluation */
@@ -368,7 +369,8 @@ uint32_t sim_unstated(const struct sim *w, uint32_t job, uint32_t site);
 const struct sim_main *sim_last_closed(const struct sim *w, uint32_t job);             /* NULL: none */
 int sim_write(struct sim *w, const struct kedge_coord_effect *fx, uint64_t *ret_leaf); /* of a disk effect */
 /* Result of the open round from its rows, into pending. Errors are those of a payload. */
-KEDGE_NODISCARD int sim_compute(struct sim *w, uint32_t job);
+/* keeps: nothing is to be made anew. */
+KEDGE_NODISCARD int sim_compute(struct sim *w, uint32_t job, bool keeps);
 /* The group of an update that is in an aggregate of PRETRAIN. */
 uint32_t sim_group_of_input(const struct sim *w, uint32_t job, const struct kedge_digest *update);
 /* The nearest of so many groups to the update of a newcomer or of a site that moves; where the job goes by
@@ -454,9 +456,9 @@ bool sim_is_selected(const struct sim_main *opened, uint32_t site);
 void sim_script_draw(struct sim *w);
 void sim_script_common(
     struct sim *w); /* windows, crashes, what operators and admins do; config and jobs are set */
+void sim_seat_tenants(struct sim *w); /* sites in the groups of their tenants, in jobs with such */
 void sim_rare_draw(struct sim *w);
 void sim_draw_windows(struct sim *w);
-void sim_seat_tenants(struct sim *w); /* sites in the groups of their tenants, in jobs with such */
 
 /* world.c. sim_blank sets up everything but config, jobs and script; sim_allocate follows once config and
  * jobs are known. */

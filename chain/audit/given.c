@@ -46,6 +46,9 @@ const char *kedgei_row_given(const struct kedgei_job *job, const struct kedgei_r
     const struct kedge_st_update *u = update->body;
     const struct kedgei_fact *fact = kedgei_group_behind(log, &job->id, &row->site, row->leaf);
     const struct kedge_st_group_assigned *g = fact ? fact->body : NULL;
+    if (round->kept) {
+        return kedgei_row_kept(job, round, log, row);
+    }
     if (row->to > 0 || kedge_job_spec_splits(&job->spec)) {
         return kedgei_row_cut(job, round, log, row);
     }

@@ -148,7 +148,7 @@ static void check_place(const struct round_check *c, const struct kedgei_fact *a
     bool used = row->use == KEDGE_USE_AGGREGATED || row->use == KEDGE_USE_GROUPED;
     bool grouped = c->job->spec.grouping != KEDGE_GROUPING_NONE;
     bool use_fits = row->use == KEDGE_USE_REFUSED || (row->use == KEDGE_USE_AGGREGATED && !c->round->pretrain)
-                    || (row->use == KEDGE_USE_GROUPED && grouped);
+                    || (row->use == KEDGE_USE_GROUPED && grouped && !c->round->kept);
     bool reason_fits = used ? row->reason[0] == '\0' : is_known_reason(row->reason);
     uint32_t list = 0; /* whose list the row belongs into: its group's, else the round's first */
     if (row->group < KEDGE_GROUPS_MAX && c->round->aggregates[row->group]) {
@@ -208,10 +208,11 @@ static void check_named(const struct round_check *c, const struct kedgei_fact *a
     if (row->use != KEDGE_USE_REFUSED && u->update_kind != kind) {
         row_error(c, aggregate, log, row, "its update is of another kind");
     }
-    /* What is durable was checked before: only a pre-training may be left out, because it points nowhere. */
+    /* What is durable was checked before: only a pre-training is left out, that points nowhere or came alone.
+     */
+    const char *why = kedge_err_code(c->round->kept ? KEDGE_E_TIMEOUT : KEDGE_E_ARG);
     if (row->use == KEDGE_USE_REFUSED
-        && (u->update_kind != KEDGE_TRAIN_PRETRAIN
-            || strcmp(row->reason, kedge_err_code(KEDGE_E_ARG)) != 0)) {
+        && (u->update_kind != KEDGE_TRAIN_PRETRAIN || strcmp(row->reason, why) != 0)) {
         row_error(c, aggregate, log, row, "it leaves out an accepted update that has its place in the sum");
     }
     if (row->use == KEDGE_USE_AGGREGATED && u->group != row->group) {
@@ -292,7 +293,7 @@ static void check_aggregate(struct round_check *c, const struct kedgei_fact *agg
     }
     if (kedgei_regroups(c->round)) {
         kedgei_weights_check_regrouped(c->a, c->job, c->round, aggregate, &weights, c->f);
-    } else {
+    } else if (!c->round->kept) {
         kedgei_weights_check(c->a, c->job, c->round->pretrain, aggregate, &weights, c->f);
     }
 }
@@ -440,6 +441,7 @@ static void check_round(struct round_check *c)
         }
     }
     kedgei_check_buffer(c->a, c->job, c->round, c->f);
+    kedgei_check_enough(c->a, c->job, c->round, c->f);
     for (size_t k = 0; k < c->round->update_count && !c->incomplete; k++) {
         check_update(c, kedgei_update_at(c->a, c->round->update_first + k));
     }

@@ -89,7 +89,8 @@ struct kedgei_log {
 
 struct kedgei_round {
     uint32_t number;
-    bool pretrain;       /* its updates make groups: round 0, and when groups are made anew */
+    bool pretrain;       /* its updates make groups: round 0, and when groups are made anew … */
+    bool kept;           /* … but that too few came, so that they stay as they were */
     uint32_t grouped_in; /* the last round up to this one in which groups were made, 0: none */
     struct kedgei_fact *opened, *step;
     uint32_t aggregate_count;
@@ -300,8 +301,23 @@ uint32_t kedgei_groups_after(const struct kedgei_job *job, uint32_t number);
 /* Groups were made anew in this round. */
 static inline bool kedgei_regroups(const struct kedgei_round *round)
 {
-    return round->pretrain && round->number > 0;
+    return round->pretrain && round->number > 0 && !round->kept;
 }
+/* Groups were made in this round: at the beginning or anew. */
+static inline bool kedgei_makes_groups(const struct kedgei_round *round)
+{
+    return round->pretrain && !round->kept;
+}
+/* kept.c: the rule of a step or an aggregate says so; what the step says; whether as many came as that takes,
+ * where the round's updates are all here; a row of its list against what its site was told, NULL: nothing
+ * wrong. */
+bool kedgei_rule_keeps(const char *rule);
+void kedgei_check_kept(struct kedgei_audit *a, const struct kedgei_job *job, const struct kedgei_round *round,
+                       const struct kedgei_fact *fact);
+void kedgei_check_enough(const struct kedgei_audit *a, const struct kedgei_job *job,
+                         const struct kedgei_round *round, struct kedgei_findings *f);
+const char *kedgei_row_kept(const struct kedgei_job *job, const struct kedgei_round *round,
+                            const struct kedgei_log *log, const struct kedge_input_row *row);
 /* The last round up to `number` in which groups were made, 0 when none. */
 uint32_t kedgei_grouped_in(const struct kedgei_job *job, uint32_t number);
 /* ---- refresh.c: directions that are estimated again ---- */

@@ -40,7 +40,8 @@ void kedgei_check_refreshed(struct kedgei_audit *a, const struct kedgei_job *job
     }
     for (uint32_t i = 0; i < s->group_count; i++) {
         const struct kedge_st_step_group *g = &s->groups[i];
-        const struct kedgei_fact *earlier = round->pretrain || round == job->rounds ? NULL : round[-1].step;
+        const struct kedgei_fact *earlier =
+            kedgei_makes_groups(round) || round == job->rounds ? NULL : round[-1].step;
         const struct kedge_st_step_group *last = earlier ? kedgei_step_group(earlier, i) : NULL;
         if (g->split_of || !kedge_hash_is_zero(&g->whole) || (last && last->merged_into)) {
             continue; /* reshape.c */

@@ -316,6 +316,9 @@ static void add(struct kedgei_replay *r, struct kedgei_decision d)
 static void add_round(struct kedgei_replay *r, const struct kedgei_job *job, const struct kedgei_round *round)
 {
     add(r, (struct kedgei_decision){.kind = KEDGEI_SELECTION, .job = job, .round = round});
+    if (round->kept) {
+        return; /* nothing was computed */
+    }
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
         if (round->aggregates[g]) {
             add(r, (struct kedgei_decision){.kind = KEDGEI_AGGREGATE,

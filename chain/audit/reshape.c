@@ -16,7 +16,7 @@ struct pair {
 static struct pair pair_of(const struct kedgei_job *job, const struct kedgei_round *round,
                            const struct kedgei_fact *fact)
 {
-    bool first = round->pretrain || round == job->rounds || !round[-1].step;
+    bool first = kedgei_makes_groups(round) || round == job->rounds || !round[-1].step;
     return (struct pair){fact->body, first ? NULL : round[-1].step->body};
 }
 

@@ -110,11 +110,13 @@ static void check_rule(struct kedgei_audit *a, const struct kedgei_job *job, con
     const struct kedge_st_aggregate *g = fact->body;
     const struct kedge_rule *rule = job->spec.rule;
     struct kedge_rule_name name = kedge_job_spec_aggregate_rule(&job->spec, round->pretrain, rule);
-    if (kedgei_regroups(round)) {
+    if (round->kept) {
+        snprintf(name.s, sizeof name.s, "%s", KEDGE_RULE_KEPT);
+    } else if (kedgei_regroups(round)) {
         snprintf(name.s, sizeof name.s, "%s", KEDGE_RULE_RECLUSTER);
     }
     bool fits = strcmp(g->rule, name.s) == 0;
-    if (!fits && !kedgei_regroups(round) && rule->kind != KEDGE_RULE_MEAN) {
+    if (!fits && !kedgei_regroups(round) && !round->kept && rule->kind != KEDGE_RULE_MEAN) {
         struct kedge_rule_name other =
             kedge_job_spec_aggregate_rule(&job->spec, round->pretrain, kedge_rule_find("median"));
         fits = strcmp(g->rule, other.s) == 0;
@@ -134,7 +136,10 @@ void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, stru
     if (!round) {
         return;
     }
-    uint32_t most = round->pretrain ? kedge_job_spec_groups_most(&job->spec) : job->groups;
+    round->kept = round->pretrain && round->number > 0 && kedgei_rule_keeps(g->rule);
+    uint32_t most = round->kept       ? 1 /* the lists of all */
+                    : round->pretrain ? kedge_job_spec_groups_most(&job->spec)
+                                      : job->groups;
     bool ascending = true;
     for (uint32_t k = g->group; k < KEDGE_GROUPS_MAX; k++) {
         ascending = ascending && !round->aggregates[k];
@@ -152,6 +157,10 @@ void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, stru
         kedgei_error(f, KEDGE_AUDIT_BASE, &a->main, fact->index, "not based on the model of group %u",
                      g->group);
     }
+    if (round->kept && !kedge_hash_eq(&g->base, &fact->subject)) {
+        kedgei_error(f, KEDGE_AUDIT_AGGREGATE, &a->main, fact->index,
+                     "keeps the groups, and changes a model");
+    }
     uint64_t weight = 0, count = 0;
     for (uint32_t t = 0; t < g->tenant_count; t++) {
         weight += g->tenants[t].weight_sum; /* at most 128 · 2^62: wraps, but then differs */
@@ -166,7 +175,7 @@ void kedgei_round_aggregate(struct kedgei_audit *a, struct kedgei_job *job, stru
             kedgei_error(f, KEDGE_AUDIT_AGGREGATE, &a->main, fact->index, "tenant %u is not of this job", t);
         }
     }
-    if (weight != g->weight_sum || count != g->count || g->count == 0) {
+    if (weight != g->weight_sum || count != g->count || (g->count == 0) != round->kept) {
         kedgei_error(f, KEDGE_AUDIT_TOTALS, &a->main, fact->index,
                      "states %u inputs of weight %llu, its tenants add up to %llu of %llu", g->count,
                      (unsigned long long)g->weight_sum, (unsigned long long)count,
@@ -258,12 +267,16 @@ void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct ke
     if (!round) {
         return;
     }
-    if (round->aggregate_count == 0) {
+    round->kept = round->pretrain && round->number > 0 && kedgei_rule_keeps(s->rule);
+    if (round->kept) { /* sites are in the groups in which they were */
+        round->grouped_in = round > job->rounds ? round[-1].grouped_in : 0;
+    }
+    if (round->aggregate_count == 0 && !round->kept) {
         kedgei_error(f, KEDGE_AUDIT_STEP, &a->main, fact->index, "round %u has a step but no aggregate",
                      s->round);
     }
     uint32_t groups = job->groups;
-    if (round->pretrain) { /* the groups are those that got an aggregate, numbered from 0 */
+    if (kedgei_makes_groups(round)) { /* the groups are those that got an aggregate, numbered from 0 */
         groups = round->aggregate_count ? round->aggregate_count : 1;
         for (uint32_t g = 0; g < groups; g++) {
             if (!round->aggregates[g]) {
@@ -282,7 +295,10 @@ void kedgei_round_step(struct kedgei_audit *a, struct kedgei_job *job, struct ke
     }
     job->groups = groups;
     struct kedge_rule_name rule = kedge_job_spec_step_rule(&job->spec, round->pretrain, is_mixed(job, round));
-    if (kedgei_regroups(round)) {
+    if (round->kept) {
+        snprintf(rule.s, sizeof rule.s, "%s", KEDGE_RULE_KEPT);
+        kedgei_check_kept(a, job, round, fact);
+    } else if (kedgei_regroups(round)) {
         snprintf(rule.s, sizeof rule.s, "%s", KEDGE_RULE_RECLUSTER);
     }
     if (kedgei_meets(job, round)) {

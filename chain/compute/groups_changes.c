@@ -1,5 +1,8 @@
-/* What closes said of groups as a whole: they drifted, one was cut, some were joined. */
+/* What closes said of groups as a whole: they drifted, one was cut, some were joined, they were kept. */
 #include "chain/compute/groups_view.h"
+
+#include <string.h>
+
 #include "common/base/mem.h"
 
 static int add(struct kedge_groups_view *v, struct kedge_groups_change change)
@@ -23,6 +26,9 @@ int kedgei_groups_change(struct kedge_groups_view *v, const struct kedge_st_step
     if (kedge_job_spec_drifted(step->drift)) {
         err = add(v, (struct kedge_groups_change){
                          .round = step->round, .event = KEDGE_GROUPS_DRIFTED, .drift = step->drift});
+    }
+    if (strcmp(step->rule, KEDGE_RULE_KEPT) == 0) {
+        err = add(v, (struct kedge_groups_change){.round = step->round, .event = KEDGE_GROUPS_KEPT});
     }
     for (uint32_t g = 0; g < step->group_count && !err; g++) {
         const struct kedge_st_step_group *row = &step->groups[g];

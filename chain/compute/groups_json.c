@@ -121,17 +121,18 @@ static void put_moves(const struct kedge_groups_view *v, size_t most, struct ked
 
 static void put_changes(const struct kedge_groups_view *v, size_t most, struct kedge_buf *out)
 {
-    static const char *const names[] = {"drift", "split", "merge"};
+    static const char *const names[] = {"drift", "split", "merge", "kept"};
     size_t first = most && v->change_count > most ? v->change_count - most : 0;
     kedge_buf_put_str(out, ",\"changes\":[");
     for (size_t i = first; i < v->change_count; i++) {
         const struct kedge_groups_change *c = &v->changes[i];
-        kedge_buf_printf(out, "%s{\"round\":%u,\"how\":\"%s\",", i > first ? "," : "", c->round,
+        kedge_buf_printf(out, "%s{\"round\":%u,\"how\":\"%s\"", i > first ? "," : "", c->round,
                          names[c->event]);
         if (c->event == KEDGE_GROUPS_DRIFTED) {
+            kedge_buf_put_str(out, ",");
             put_real(out, "drift", c->drift);
-        } else {
-            kedge_buf_printf(out, "\"group\":%u,\"%s\":%u", c->group,
+        } else if (c->event != KEDGE_GROUPS_KEPT) {
+            kedge_buf_printf(out, ",\"group\":%u,\"%s\":%u", c->group,
                              c->event == KEDGE_GROUPS_CUT ? "part" : "into", c->other);
         }
         kedge_buf_put_str(out, "}");

@@ -56,6 +56,7 @@ enum kedge_groups_event {
     KEDGE_GROUPS_DRIFTED, /* they have moved so far that the next round makes new ones */
     KEDGE_GROUPS_CUT,     /* `other` was cut off `group` */
     KEDGE_GROUPS_JOINED,  /* `group` has become part of `other` */
+    KEDGE_GROUPS_KEPT,    /* too few came to make new ones */
 };
 struct kedge_groups_change {
     uint32_t round, group, other;

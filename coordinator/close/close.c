@@ -212,3 +212,16 @@ int kedge_close_pretrain(struct kedge_close *c)
 {
     return c->result->round == 0 ? cold_start(c) : kedgei_close_regroup(c);
 }
+
+void kedge_close_keep(struct kedge_close *c)
+{
+    struct kedge_round_result *r = c->result;
+    r->kept = true;
+    for (uint32_t g = 0; g < r->groups; g++) {
+        r->aggregate[g] = r->stepped[g] = r->after[g] = r->before[g];
+        r->state_after[g] = r->state_before[g];
+    }
+    for (size_t i = 0; i < c->input_count; i++) {
+        c->inputs[i].left_out = true;
+    }
+}

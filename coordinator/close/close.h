@@ -5,6 +5,7 @@
  *      TRAIN     weigh every group, then kedge_close_train: aggregate and server's step of each, mixing or
  *                meeting; directions estimated again; groups that are joined or cut
  *      PRETRAIN  kedge_close_pretrain: groups are made, or made anew; their models and directions
+ *                kedge_close_keep: they stay what they are
  *
  * Before, the host fills in what the round begins with; behind it `result` is what the record says. */
 #ifndef KEDGE_COORDINATOR_CLOSE_CLOSE_H
@@ -33,7 +34,8 @@ struct kedge_round_result {
     struct kedge_hash state_before[KEDGE_GROUPS_MAX], state_after[KEDGE_GROUPS_MAX];
     bool trained[KEDGE_GROUPS_MAX];
     bool mixed;
-    bool met;                         /* edges: `after` is that of all */
+    bool kept; /* too few came to make groups anew: `after` and all else is what it was */
+    bool met;  /* edges: `after` is that of all */
     uint64_t since[KEDGE_GROUPS_MAX]; /* edges: what each has added up since the last meeting, behind it */
     uint32_t aggregate_count;
     struct kedge_st_aggregate *aggregates; /* the host's: aggregate_count, owned */
@@ -94,8 +96,8 @@ struct kedge_close {
     const struct kedge_layout *layout; /* of the model */
     int32_t limit;                     /* largest |q| of an update */
     struct kedge_hash initial;         /* the model of pre-trainings */
-    /* Begins with round, kind, groups, before, directions, state_before and, in a round of training, made,
-     * merged_into and since. */
+    /* Begins with round, kind, groups, before, directions, state_before, since and, unless groups are made,
+     * made and merged_into. */
     struct kedge_round_result *result;
     struct kedge_close_input *inputs; /* in site order */
     size_t input_count;
@@ -115,6 +117,8 @@ KEDGE_NODISCARD int kedge_close_weigh(struct kedge_close *c);
 KEDGE_NODISCARD int kedge_close_train(struct kedge_close *c);
 /* The whole of a PRETRAIN round. */
 KEDGE_NODISCARD int kedge_close_pretrain(struct kedge_close *c);
+/* … to which too few came to make groups anew: all inputs are left out. */
+void kedge_close_keep(struct kedge_close *c);
 
 /* The group of a site whose update did not make the groups: the nearest direction, as of a newcomer's; of an
  * update that is gone, the nearest to the direction that its site's group had; 0 where it points nowhere. */

@@ -229,7 +229,8 @@ enum kedge_coord_event_type {
                                 site that has a group (signed out or not) and every newcomer that gets one; a
                                 TRAIN round those that move, among them all whose group is not below
                                 model_count. Each that is listed gets a group-assigned, also one that stays
-                                where it is */
+                                where it is. One that keeps groups lists nobody, and its models are those
+                                that there are */
     KEDGE_EV_ASSIGNED, /* of ASSIGN: err (class REJECT: it fits no group; it stays where it is), group */
     KEDGE_EV_ASSIGN_APPENDED, /* of APPEND_ASSIGNED: err */
     KEDGE_EV_TIMER,
@@ -271,8 +272,8 @@ enum kedge_coord_effect_type {
     KEDGE_FX_CLOSED,    /* answer request with a signed "closed" */
     KEDGE_FX_MAIN_JOB_OPENED,   /* append job-opened; → MAIN_APPENDED */
     KEDGE_FX_MAIN_ROUND_OPENED, /* append round-opened: rows of the job say who; → MAIN_APPENDED */
-    KEDGE_FX_CLOSE_ROUND,       /* compute the round from its rows: aggregates and step, or grouping; →
-                                   ROUND_COMPUTED */
+    KEDGE_FX_CLOSE_ROUND, /* compute the round from its rows: aggregates and step, or grouping; keeps: too
+                             few came to make groups anew; → ROUND_COMPUTED */
     KEDGE_FX_MAIN_ROUND_CLOSED, /* append checkpoints, aggregates, step of the computed round; → MAIN_APPENDED
                                  */
     KEDGE_FX_ASSIGN, /* newcomer or migrating: nearest group of its accepted pretrain update; → ASSIGNED */
@@ -296,6 +297,8 @@ struct kedge_coord_effect {
     uint32_t tenant, site, job, round, group, request, ticket;
     int err;
     enum kedge_task_kind kind;
+    bool keeps; /* CLOSE_ROUND: groups and models stay as they are, what came to the round counts for nothing
+                 */
     bool recorded; /* TURN_AWAY: the refusal stands on the site's input of the open round, see above */
     enum kedge_coord_why why; /* APPEND_ASSIGNED */
     bool choice; /* TASK TRAIN, job with site_chooses: group is KEDGE_COORD_NONE, base zero; the site takes

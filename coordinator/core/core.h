@@ -59,6 +59,8 @@ enum {
     MUTANT_CHOICE_UNCHECKED, /* a site may name a group whose model it did not train */
     MUTANT_FORGET_CHOICE,    /* a restart takes an update for one of the first group */
     MUTANT_TENANTS_UNEQUAL,  /* a tenant with more sites has more of those whose updates make groups */
+    MUTANT_KEPT_ANYWAY,      /* at the deadline groups are kept, however many came to make new ones */
+    MUTANT_TOO_FEW_TAKEN,    /* at the deadline groups are made anew of too few */
     MUTANT_COUNT,
 };
 
@@ -76,14 +78,14 @@ enum {
     MUTANT_BUFFER_RUNS_OVER,       /* a round takes whatever comes before it closes */
 };
 
-enum {
-    BASES_KEPT = KEDGE_STALENESS_MAX + 1,
 /* Of groups that no pretraining makes. */
 enum {
     MUTANT_NEAREST_ONCE = 81, /* a site stays in its first group, whatever its last model is nearest to */
     MUTANT_TENANTS_SHUFFLED,  /* not all sites of a tenant are in its group */
 };
 
+enum {
+    BASES_KEPT = KEDGE_STALENESS_MAX + 1,
     EFFECTS_OF_JOB_MAX = 12,                                 /* one advance of one job emits no more */
     EFFECTS_OF_EVENT_MAX = 4,                                /* an event before the pump emits no more */
     EFFECTS_FEW = EFFECTS_OF_JOB_MAX + EFFECTS_OF_EVENT_MAX, /* so much is enough to get on */
@@ -176,6 +178,7 @@ struct job {
     enum kedge_task_kind kind;          /* of `round` */
     enum kedge_task_kind closed_kind;   /* of closed_round */
     bool regroup, next_regroup;         /* the last close, the computed one, asks for new groups */
+    bool keeps;                         /* the computed one leaves groups and models as they are */
     uint32_t closed_round, prior_round; /* the last two closed ones, KEDGE_COORD_NONE: none */
     uint32_t quorum;                    /* of the open round */
     uint32_t model_count, prior_count, next_count;

@@ -35,11 +35,15 @@ uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j)
     return at;
 }
 
+static bool makes_anew(const struct job *j)
+{
+    return j->kind == KEDGE_TASK_PRETRAIN && j->round > 0;
+}
+
 /* Of too few updates no groups are made anew: then there would be fewer, for nothing but who was away. */
 uint32_t kedgei_quorum(const struct job *j)
 {
-    bool anew = j->kind == KEDGE_TASK_PRETRAIN && j->round > 0 && j->model_count > j->params.quorum;
-    uint32_t quorum = anew ? j->model_count : j->params.quorum;
+    uint32_t quorum = makes_anew(j) && j->model_count > j->params.quorum ? j->model_count : j->params.quorum;
     return quorum < j->selected_count ? quorum : j->selected_count;
 }
 
@@ -100,27 +104,36 @@ static bool advance_wish(struct kedge_coord *c, uint32_t job)
     return true;
 }
 
+static bool has_quorum(const struct job *j)
+{
+    bool few_will_do = MUTANT(MUTANT_TOO_FEW_TAKEN) && makes_anew(j) && j->late && j->accepted_count > 0;
+    return j->accepted_count >= j->quorum || few_will_do;
+}
+
 bool kedgei_is_due(const struct kedge_coord *c, const struct job *j)
 {
     bool late = j->late && !MUTANT(MUTANT_NO_DEADLINE);
     bool done = late || j->unresolved_count == 0 || j->awaited_count == 0 || kedgei_is_full(j);
-    return j->stage == STAGE_COLLECT && j->accepted_count >= j->quorum && kedgei_root_is_in(c, j) && done;
+    return j->stage == STAGE_COLLECT && has_quorum(j) && kedgei_root_is_in(c, j) && done;
 }
 
 static bool advance_collect(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
     bool late = j->late && !MUTANT(MUTANT_NO_DEADLINE);
-    if (j->accepted_count < j->quorum || !kedgei_root_is_in(c, j)) {
+    /* Groups that are there are better than to wait for those who are away. */
+    bool keeps = late && makes_anew(j) && (!has_quorum(j) || MUTANT(MUTANT_KEPT_ANYWAY));
+    if (!keeps && (!has_quorum(j) || !kedgei_root_is_in(c, j))) {
         if (late && !j->halted_by_quorum) {
             j->halted_by_quorum = true; /* still collecting; refused sites are asked again */
             kedgei_offer_all(j);
         }
         return false;
     }
-    if (j->busy_count > 0 || !kedgei_is_due(c, j)) {
+    if (j->busy_count > 0 || (!keeps && !kedgei_is_due(c, j))) {
         return false;
     }
+    j->keeps = keeps;
     j->halted_by_quorum = false;
     j->unstored_site = KEDGE_COORD_NONE; /* the round did without it */
     j->stage = STAGE_COMPUTE;
@@ -338,6 +351,7 @@ static void take_close(struct kedge_coord *c, const struct kedge_coord_event *ev
     KEDGE_ASSERT(ev->model_count >= 1 && ev->model_count <= j->params.groups && ev->models);
     bool for_good = j->params.site_chooses || j->params.by_tenant;
     KEDGE_ASSERT(!for_good || (ev->model_count == j->model_count && ev->assigned_count == 0));
+    KEDGE_ASSERT(!j->keeps || (ev->model_count == j->model_count && ev->assigned_count == 0 && !ev->regroup));
     j->next_count = ev->model_count;
     j->next_regroup = ev->regroup;
     memcpy(j->next, ev->models, ev->model_count * sizeof j->next[0]);
@@ -353,7 +367,7 @@ static void take_close(struct kedge_coord *c, const struct kedge_coord_event *ev
     for (uint32_t i = 0; i < c->site_count && !fixed; i++) {
         const struct row *row = &j->rows[i];
         bool must = row->pub.group != KEDGE_COORD_NONE
-                    && (j->kind == KEDGE_TASK_PRETRAIN || row->pub.group >= ev->model_count);
+                    && ((j->kind == KEDGE_TASK_PRETRAIN && !j->keeps) || row->pub.group >= ev->model_count);
         KEDGE_ASSERT(!must || row->next_group != KEDGE_COORD_NONE);
     }
 }

@@ -182,6 +182,7 @@ static bool job_is_valid(const struct kedge_coord *c, const struct job *j)
         }
     }
     bool closing = j->stage == STAGE_COMPUTE || j->stage == STAGE_ROUND_CLOSING;
+    bool enough = (j->accepted_count >= j->quorum && kedgei_root_is_in(c, j)) || j->keeps;
     bool eligible = kedgei_eligible_is_valid(c, j);
     bool order =
         j->closed_round == KEDGE_COORD_NONE || j->round == j->closed_round || j->round == j->closed_round + 1;
@@ -189,9 +190,9 @@ static bool job_is_valid(const struct kedge_coord *c, const struct job *j)
            && n.awaited == j->awaited_count && n.accepted == j->accepted_count
            && n.refused == j->refused_count && n.busy == j->busy_count && n.in_flight == j->in_flight_count
            && n.failed + j->main.failed == j->failed_count && order
-           && (!closing || (j->busy_count == 0 && j->accepted_count >= j->quorum && kedgei_root_is_in(c, j)))
-           && eligible && (j->stage != STAGE_ENDED || j->in_flight_count == 0)
-           && j->model_count <= j->params.groups && (j->kind == KEDGE_TASK_TRAIN || j->params.groups > 1);
+           && (!closing || (j->busy_count == 0 && enough)) && eligible
+           && (j->stage != STAGE_ENDED || j->in_flight_count == 0) && j->model_count <= j->params.groups
+           && (j->kind == KEDGE_TASK_TRAIN || j->params.groups > 1);
 }
 
 static bool list_is_valid(const struct kedge_coord *c, const struct site_list *list, enum presence presence,

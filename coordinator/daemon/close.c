@@ -33,13 +33,22 @@ static void cool_former(struct kedge_host *h, const struct close_work *w)
     }
 }
 
-/* Keeps which updates the moves of this close rest on. */
-static void note_moved(struct kedge_job *job, const struct kedge_close *c)
+/* Keeps which updates groups rest on: where groups were cut that of this round, where they stay though new
+ * ones were due that of the site's last group. */
+static void note_inputs(struct kedge_job *job, const struct kedge_close *c)
 {
     for (size_t i = 0; i < c->input_count; i++) {
+        struct kedge_hash *by = &job->pretrain[c->inputs[i].site];
         if (c->inputs[i].to > 0) {
-            memcpy(job->pretrain[c->inputs[i].site].b, c->inputs[i].in.update.b, KEDGE_HASH_LEN);
+            memcpy(by->b, c->inputs[i].in.update.b, KEDGE_HASH_LEN);
+        } else if (c->result->kept) {
+            *by = job->grouped_by[c->inputs[i].site];
         }
+    }
+    if (c->result->kept) {
+        kedge_log(KEDGE_LOG_WARN, "round",
+                  "job=%s round=%u groups are kept: %zu sites pre-trained in time, too few to make new ones",
+                  job->spec.name.s, c->result->round, c->input_count);
     }
 }
 
@@ -49,7 +58,11 @@ static void models_run(struct kedge_host *h, struct kedge_work *work)
     struct close_work *w = part->close;
     cool_former(h, w);
     if (w->close.result->kind == KEDGE_TASK_PRETRAIN) {
-        part->err = kedge_close_pretrain(&w->close);
+        if (w->close.result->kept) {
+            kedge_close_keep(&w->close);
+        } else {
+            part->err = kedge_close_pretrain(&w->close);
+        }
         part->err = part->err ? part->err : kedgei_close_lists(h, w, &part->diag);
         return;
     }
@@ -86,7 +99,7 @@ static void finish(struct kedge_host *h, struct close_work *w)
         memcpy(job->split_of, r->split_of, sizeof job->split_of);
         memcpy(job->merged_into, r->merged_into, sizeof job->merged_into);
         kedge_close_merged_directions(job->directions, job->merged_into);
-        note_moved(job, &w->close);
+        note_inputs(job, &w->close);
         ev.regroup = kedge_job_spec_drifted(r->drift);
         for (uint32_t g = 0; g < r->groups; g++) {
             memcpy(w->digests[g].b, r->after[g].b, KEDGE_HASH_LEN);
@@ -205,8 +218,7 @@ static int snapshot_site(struct kedge_host *h, struct close_work *w, uint32_t si
     return err;
 }
 
-void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_t round,
-                            enum kedge_task_kind kind)
+void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx)
 {
     uint32_t n;
     const uint32_t *order = kedge_coord_site_order(h->coord, &n);
@@ -226,14 +238,15 @@ void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, uint32_
     w->close.others = kedge_mem_new(n, sizeof *w->close.others);
     w->rows = kedge_mem_new((size_t)n * 2, sizeof *w->rows);
     KEDGE_ASSERT(w->close.result && w->close.inputs && w->close.others && w->rows);
-    w->close.result->round = round;
-    w->close.result->kind = kind;
+    w->close.result->round = fx->round;
+    w->close.result->kind = fx->kind;
+    w->close.result->kept = fx->keeps;
     w->close.result->groups = view.model_count;
     for (uint32_t g = 0; g < view.model_count; g++) {
         memcpy(w->close.result->before[g].b, view.models[g].b, KEDGE_HASH_LEN);
     }
     memcpy(w->close.result->directions, job->directions, sizeof job->directions);
-    if (kind != KEDGE_TASK_PRETRAIN) {
+    if (fx->kind != KEDGE_TASK_PRETRAIN || fx->keeps) {
         memcpy(w->close.result->made, job->made, sizeof job->made);
         memcpy(w->close.result->merged_into, job->merged_into, sizeof job->merged_into);
     }

@@ -38,8 +38,12 @@ static void set_used_rows(struct kedge_host *h, struct close_work *w)
         c->row.to = in->to;
         memcpy(c->row.update.b, in->in.update.b, KEDGE_HASH_LEN);
         if (in->left_out) {
-            snprintf(c->row.reason, sizeof c->row.reason, "%s", kedge_err_code(KEDGE_E_ARG));
+            snprintf(c->row.reason, sizeof c->row.reason, "%s",
+                     kedge_err_code(w->close.result->kept ? KEDGE_E_TIMEOUT : KEDGE_E_ARG));
         }
+    }
+    if (w->close.result->kept) { /* one list for all, of the first group, where there is anything to list */
+        w->close.result->trained[0] = w->row_count > 0;
     }
 }
 
@@ -118,7 +122,8 @@ static int make_aggregates(struct kedge_host *h, struct close_work *w, struct ke
         a->base = r->before[g];
         bool cold = r->kind == KEDGE_TASK_PRETRAIN;
         snprintf(a->rule, sizeof a->rule, "%s",
-                 cold && r->round > 0
+                 r->kept ? KEDGE_RULE_KEPT
+                 : cold && r->round > 0
                      ? KEDGE_RULE_RECLUSTER
                      : kedge_job_spec_aggregate_rule(&w->job->spec, cold, w->close.rule[g]).s);
         for (uint32_t i = 0; i < w->job->params.tenant_count && !err; i++) {

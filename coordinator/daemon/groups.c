@@ -112,6 +112,9 @@ static void finish(struct kedge_host *h, struct group_work *w)
         kedge_log(KEDGE_LOG_WARN, "group", "job=%s site=%s: %s", w->job->spec.name.s, h->sites[w->site].id.s,
                   w->diag.text[0] ? w->diag.text : kedge_strerror(w->err));
     }
+    if (!w->err && !w->assign) {
+        w->job->grouped_by[w->site] = w->update;
+    }
     if (w->err == KEDGE_E_IO || kedge_err_class(w->err) == KEDGE_CLASS_CORRUPT) {
         kedge_host_fail(h, w->err, "a tenant's ledger");
     }

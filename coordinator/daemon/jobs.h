@@ -58,9 +58,11 @@ struct kedge_job {
     struct kedge_hash directions[KEDGE_GROUPS_MAX];
     struct kedge_hash made[KEDGE_GROUPS_MAX]; /* with which groups were made, zero: `directions` */
     uint32_t split_of[KEDGE_GROUPS_MAX], merged_into[KEDGE_GROUPS_MAX]; /* as the last step says */
+    bool kept; /* restart: the last step left groups as they were though new ones were due */
     struct kedge_hash states[KEDGE_GROUPS_MAX]; /* of the server's optimiser, after the last closed round;
                                                    zero: it begins */
     struct kedge_hash *pretrain;                /* per site: digest of its accepted pre-training update */
+    struct kedge_hash *grouped_by; /* per site: that by which its last group-assigned gave its group */
     struct kedge_trained *trained; /* per site, what it trained last; NULL where no group follows from that */
     uint64_t since[KEDGE_GROUPS_MAX]; /* edges: what was added up for each since they met, up to the last
                                          closed round */

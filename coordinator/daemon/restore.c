@@ -235,6 +235,7 @@ static int load_closed_round(struct kedge_walk *w)
         job->models[g] = step->groups[g].after;
     }
     job->model_count = step->group_count;
+    job->kept = strcmp(step->rule, KEDGE_RULE_KEPT) == 0;
     kedge_close_merged_directions(job->directions, job->merged_into);
     job->round = step->round;
     if (!live) {

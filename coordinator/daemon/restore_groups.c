@@ -55,7 +55,7 @@ static int load_assigned(struct kedge_walk *w, uint64_t index)
     if (site == KEDGE_COORD_NONE) {
         return KEDGE_OK;
     }
-    w->job->pretrain[site] = a->update;
+    w->job->pretrain[site] = w->job->grouped_by[site] = a->update;
     struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_GROUP,
                                    .job = w->job->slot,
                                    .site = site,
@@ -215,6 +215,9 @@ int kedge_restore_groups(struct kedge_walk *w, enum kedge_task_kind kind)
         return !is_cut ? KEDGE_OK
                        : kedge_walk_all(w, w->h->main.ledger, KEDGE_ST_AGGREGATE, job->spec.name.s,
                                         job->round, load_split);
+    }
+    if (job->kept) { /* nobody was given another one */
+        return err;
     }
     if (!err && kind == KEDGE_TASK_PRETRAIN) {
         err = kedge_walk_all(w, w->h->main.ledger, KEDGE_ST_AGGREGATE, job->spec.name.s, job->round,

@@ -212,7 +212,10 @@ static int add_step(struct kedge_job *job, struct kedge_statement *st, struct ke
     bool cold = r->kind == KEDGE_TASK_PRETRAIN;
     struct kedge_rule_name rule = r->met ? kedge_job_spec_meeting_rule(&job->spec)
                                          : kedge_job_spec_step_rule(&job->spec, cold, r->mixed);
-    snprintf(step->rule, sizeof step->rule, "%s", cold && r->round > 0 ? KEDGE_RULE_RECLUSTER : rule.s);
+    snprintf(step->rule, sizeof step->rule, "%s",
+             r->kept                ? KEDGE_RULE_KEPT
+             : cold && r->round > 0 ? KEDGE_RULE_RECLUSTER
+                                    : rule.s);
     step->eta = r->mixed ? job->spec.mixing : 0;
     step->drift = r->drift;
     step->group_count = r->groups;

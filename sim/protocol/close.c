@@ -128,7 +128,7 @@ static void put_before(const struct kedgei_protocol *p, const struct sim_close *
     memcpy(r->directions, p->directions, sizeof r->directions);
     memcpy(r->state_before, last->state_after, sizeof r->state_before);
     memcpy(r->since, last->since, sizeof r->since);
-    if (c->kind != KEDGE_TASK_PRETRAIN) {
+    if (c->kind != KEDGE_TASK_PRETRAIN || c->keeps) {
         memcpy(r->made, last->made, sizeof r->made);
         memcpy(r->merged_into, last->merged_into, sizeof r->merged_into);
     }
@@ -151,7 +151,9 @@ static int close_round(struct kedgei_protocol *p, const struct sim_close *c)
     if (!err) {
         put_inputs(p, c, &k);
     }
-    if (c->kind == KEDGE_TASK_PRETRAIN) {
+    if (c->keeps && !err) {
+        kedge_close_keep(&k);
+    } else if (c->kind == KEDGE_TASK_PRETRAIN) {
         err = err ? err : kedge_close_pretrain(&k);
     } else {
         err = err ? err : kedge_close_weigh(&k);

@@ -79,6 +79,10 @@ static void compute(struct world *w, const struct kedge_coord_effect *fx,
     bool pretrain = fx->kind == KEDGE_TASK_PRETRAIN, fixed = p->site_chooses || p->by_tenant || p->nearest;
     uint8_t how = fixed ? 1 : next(w);
     ev->type = KEDGE_EV_ROUND_COMPUTED;
+    if (fx->keeps) {
+        ev->model_count = view->model_count;
+        return;
+    }
     ev->regroup = how % 8 == 2;
     ev->model_count = pretrain || how % 4 == 0 ? 1 + how / 4 % view->params->groups : view->model_count;
     for (uint32_t i = 0; i < w->sites && !fixed; i++) {

@@ -15,6 +15,9 @@ static const struct {
     {fx_moving, 5 + 10 + 1 + 2 + 8 + 1, FX_NONE},
     {fx_regrouping, 5 + 10 + 2 + 4 + 12 + 1, FX_NONE},
     {fx_regrouping, 5 + 10 + 2 + 4 + 12 + 1, FX_REGROUP_STILL},
+    /* nothing is computed in a round that keeps the groups */
+    {fx_keeping, 5 + 2 + 6 + 1 + 2 + 6 + 1, FX_NONE},
+    {fx_keeping, 5 + 2 + 6 + 1 + 2 + 6 + 1, FX_KEPT_NOBODY},
     /* besides: two directions estimated again, how far they moved, whether groups are cut or joined */
     {fx_living, 5 + 10 + 1 + 2 + 7 + 1 + 4, FX_NONE},
 };
@@ -100,6 +103,15 @@ static const struct {
     {"a group that is part of another without its model", fx_living, FX_LIVE_MERGED, false, KEDGE_AUDIT_STEP},
     {"a group cut off another, which had a number", fx_living, FX_LIVE_SPLIT, false, KEDGE_AUDIT_STEP},
     {"a site that goes with a group which stays", fx_living, FX_LIVE_MOVED, false, KEDGE_AUDIT_GROUP},
+    {"groups made anew of fewer than the quorum", fx_regrouping, FX_REGROUP_FEW, false, KEDGE_AUDIT_ROUND},
+    {"groups kept though enough came", fx_keeping, FX_KEPT_ENOUGH, false, KEDGE_AUDIT_ROUND},
+    {"groups kept, and who came is not listed", fx_keeping, FX_KEPT_UNLISTED, false, KEDGE_AUDIT_UNLISTED},
+    {"groups kept, and who came is said to point nowhere", fx_keeping, FX_KEPT_REASON, false,
+     KEDGE_AUDIT_ROW},
+    {"groups kept, and said to be new", fx_keeping, FX_KEPT_RULE, false, KEDGE_AUDIT_STEP},
+    {"groups kept, with another model", fx_keeping, FX_KEPT_RESULT, false, KEDGE_AUDIT_AGGREGATE},
+    {"groups kept, with each other's directions", fx_keeping, FX_KEPT_DIRECTION, false, KEDGE_AUDIT_STEP},
+    {"groups kept, and a site moved by it", fx_keeping, FX_KEPT_ASSIGNED, false, KEDGE_AUDIT_GROUP},
     {"groups made anew when it is not time", fx_regrouping, FX_REGROUP_NOT_DUE, false, KEDGE_AUDIT_ROUND},
 };
 

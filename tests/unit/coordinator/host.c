@@ -123,7 +123,7 @@ static void put_effect(struct host *h, const struct kedge_coord_effect *fx)
         put(h, "round-opened r%u", fx->round);
         break;
     case KEDGE_FX_CLOSE_ROUND:
-        put(h, "close r%u", fx->round);
+        put(h, "close r%u%s", fx->round, fx->keeps ? " keeps" : "");
         break;
     case KEDGE_FX_MAIN_ROUND_CLOSED:
         put(h, "round-closed r%u", fx->round);
