@@ -315,31 +315,43 @@ static int audit_memory(struct row rows[ROWS_MAX], int *ret_count)
 static const struct measurement {
     const char *rows[ROWS_MAX];
     int (*run)(struct row rows[ROWS_MAX], int *ret_count);
+    bool named_only; /* takes minutes: only when asked for by name */
 } measurements[] = {
-    {{"empty-round", "client-idle"}, empty_round},
-    {{"round-1mb-10", "round-1mb-10-changed", "round-1mb-10-noise", "round-1mb-10-plain-blobs"}, round_1mb},
-    {{"round-100mb-8", "round-100mb-8-changed", "coordinator-memory", "coordinator-memory-16"}, round_100mb},
-    {{"round-100mb-8-noise", "coordinator-memory-noise"}, round_100mb_noise},
-    {{"coordinator-memory-4-groups"}, memory_of_groups},
-    {{"round-100mb-8-plain", "round-100mb-8-plain-changed"}, round_100mb_plain},
-    {{"poc-first-round"}, poc_first_round},
-    {{"mean-kernel", "mean-kernel-2-threads"}, kedge_row_mean_kernel},
-    {{"mean-vs-torch"}, kedge_row_mean_vs_torch},
-    {{"gram-vs-sgemm", "gram-from-updates"}, kedge_row_gram_vs_sgemm},
-    {{"grouping-100x45mb"}, kedge_row_grouping_100x45mb},
-    {{"median-50", "trimmed-mean-50", "krum-50"}, robust_rules},
-    {{"ledger-statements"}, ledger_statements},
-    {{"ledger-statements-8-tenants"}, ledger_tenants},
-    {{"quiet-tenant-p99"}, quiet_tenant},
-    {{"ledger-open-10m", "inclusion-proof", "inclusion-proof-bytes"}, large_ledger},
-    {{"audit-verify"}, audit_verify},
-    {{"audit-replay"}, audit_replay},
-    {{"audit-memory-10m", "audit-resident"}, audit_memory},
-    {{"chaos-10000"}, kedge_row_chaos},
-    {{"sim-crowd-1m", "sim-crowd-1m-memory"}, kedge_row_crowd},
-    {{"sim-learn-torch", "sim-learn-numpy"}, kedge_row_learn_speed},
-    {{"groups-planted", "groups-after-swaps"}, kedge_row_learn_groups},
-    {{"newcomers"}, kedge_row_learn_newcomers},
+    {{"empty-round", "client-idle"}, empty_round, false},
+    {{"round-1mb-10", "round-1mb-10-changed", "round-1mb-10-noise", "round-1mb-10-plain-blobs"},
+     round_1mb,
+     false},
+    {{"round-100mb-8", "round-100mb-8-changed", "coordinator-memory", "coordinator-memory-16"},
+     round_100mb,
+     false},
+    {{"round-100mb-8-noise", "coordinator-memory-noise"}, round_100mb_noise, false},
+    {{"coordinator-memory-4-groups"}, memory_of_groups, false},
+    {{"round-100mb-8-plain", "round-100mb-8-plain-changed"}, round_100mb_plain, false},
+    {{"poc-first-round"}, poc_first_round, false},
+    {{"mean-kernel", "mean-kernel-2-threads"}, kedge_row_mean_kernel, false},
+    {{"mean-vs-torch"}, kedge_row_mean_vs_torch, false},
+    {{"gram-vs-sgemm", "gram-from-updates"}, kedge_row_gram_vs_sgemm, false},
+    {{"grouping-100x45mb"}, kedge_row_grouping_100x45mb, false},
+    {{"median-50", "trimmed-mean-50", "krum-50"}, robust_rules, false},
+    {{"ledger-statements"}, ledger_statements, false},
+    {{"ledger-statements-8-tenants"}, ledger_tenants, false},
+    {{"quiet-tenant-p99"}, quiet_tenant, false},
+    {{"ledger-open-10m", "inclusion-proof", "inclusion-proof-bytes"}, large_ledger, false},
+    {{"audit-verify"}, audit_verify, false},
+    {{"audit-replay"}, audit_replay, false},
+    {{"audit-memory-10m", "audit-resident"}, audit_memory, false},
+    {{"chaos-10000"}, kedge_row_chaos, false},
+    {{"sim-crowd-1m", "sim-crowd-1m-memory"}, kedge_row_crowd, false},
+    {{"sim-learn-torch", "sim-learn-numpy"}, kedge_row_learn_speed, false},
+    {{"groups-planted", "groups-after-swaps"}, kedge_row_learn_groups, false},
+    {{"newcomers"}, kedge_row_learn_newcomers, false},
+    {{"flexcfl-vs-fedavg", "flexcfl-vs-fedprox", "flexcfl-vs-fesem", "flexcfl-vs-fesem-released"},
+     kedge_row_accuracy_published,
+     true},
+    {{"best-vs-flexcfl-mnist", "best-vs-flexcfl-fashion", "best-vs-flexcfl-letters", "best-vs-flexcfl-digits",
+      "best-vs-flexcfl-synthetic"},
+     kedge_row_accuracy_best,
+     true},
 };
 enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
 
@@ -355,25 +367,28 @@ static bool is_row(const char *name)
     return false;
 }
 
-static bool is_wanted(char *const *names, int count, const char *row)
+static char *const *asked; /* rows by name */
+static int asked_count;    /* none: all */
+
+bool kedge_bench_wants(const char *row)
 {
-    for (int i = 0; i < count; i++) {
-        if (strcmp(names[i], row) == 0) {
+    for (int i = 0; i < asked_count; i++) {
+        if (strcmp(asked[i], row) == 0) {
             return true;
         }
     }
-    return count == 0;
+    return asked_count == 0;
 }
 
-static int measure(const struct measurement *m, char *const *names, int count)
+static int measure(const struct measurement *m)
 {
     struct row rows[ROWS_MAX];
     int made = 0, err = KEDGE_OK;
     bool wanted = false;
     for (size_t k = 0; k < ROWS_MAX && m->rows[k]; k++) {
-        wanted = wanted || is_wanted(names, count, m->rows[k]);
+        wanted = wanted || kedge_bench_wants(m->rows[k]);
     }
-    if (wanted) {
+    if (wanted && (asked_count > 0 || !m->named_only)) {
         err = m->run(rows, &made);
         if (err) {
             fprintf(stderr, "kedge-bench: %s: not measured: %s\n", m->rows[0], kedge_strerror(err));
@@ -381,7 +396,7 @@ static int measure(const struct measurement *m, char *const *names, int count)
         }
     }
     for (int k = 0; k < made; k++) {
-        if (is_wanted(names, count, rows[k].name)) {
+        if (kedge_bench_wants(rows[k].name)) {
             print_row(&rows[k]);
         }
     }
@@ -390,10 +405,10 @@ static int measure(const struct measurement *m, char *const *names, int count)
 
 static int usage(FILE *to)
 {
-    fprintf(to, "Usage: kedge-bench [NAME...] [--format json|text]\nRows:\n");
+    fprintf(to, "Usage: kedge-bench [NAME...] [--format json|text]\nRows (*: minutes, only by name):\n");
     for (size_t i = 0; i < MEASUREMENTS; i++) {
         for (size_t k = 0; k < ROWS_MAX && measurements[i].rows[k]; k++) {
-            fprintf(to, "  %s\n", measurements[i].rows[k]);
+            fprintf(to, "  %s%s\n", measurements[i].rows[k], measurements[i].named_only ? " *" : "");
         }
     }
     return to == stdout ? 0 : 2;
@@ -416,11 +431,13 @@ int main(int argc, char **argv)
             return usage(stderr);
         }
     }
+    asked = argv + 1;
+    asked_count = count;
     if (kedge_crypto_init() != KEDGE_OK) {
         return 1;
     }
     for (size_t i = 0; i < MEASUREMENTS; i++) {
-        if (measure(&measurements[i], argv + 1, count) != KEDGE_OK) {
+        if (measure(&measurements[i]) != KEDGE_OK) {
             code = 1;
         }
     }

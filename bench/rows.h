@@ -11,7 +11,10 @@ struct row {
     bool holds;
 };
 
-enum { ROWS_MAX = 4 };
+enum { ROWS_MAX = 5 };
+
+/* Whether the row was asked for, or all rows are. */
+bool kedge_bench_wants(const char *row);
 
 /* Each writes its rows and how many; none where something that it needs is missing, with a word to stderr.
  * Negative kedge_err on failure. */

@@ -13,5 +13,11 @@ int kedge_row_learn_groups(struct row rows[ROWS_MAX], int *ret_count);
  * it, mean over rounds: FlexCFL on Fashion-MNIST by the letters recipe. No row where the images are not
  * there. */
 int kedge_row_learn_newcomers(struct row rows[ROWS_MAX], int *ret_count);
+/* Differences of test accuracy between two strategies, five seeds each, as docs/experiments measures them
+ * with `kedge sim`: FlexCFL against what it was published against, and our best strategy against FlexCFL as
+ * published (the part of its error, mean of the last ten rounds, that is removed). Minutes each; they need
+ * the images (scripts/get-data). */
+int kedge_row_accuracy_published(struct row rows[ROWS_MAX], int *ret_count);
+int kedge_row_accuracy_best(struct row rows[ROWS_MAX], int *ret_count);
 
 #endif
