@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregation/quantise.h"
+#include "client/daemon/variate.h"
 #include "common/base/mem.h"
 #include "common/tensor/safetensors.h"
 
@@ -113,7 +113,6 @@ static int open_server(struct kedge_site_host *h, const struct kedge_site_digest
 
 static int write_drift(struct kedge_site_host *h, struct kedge_client_control *c, struct kedge_diag *d)
 {
-    const double unit = 1.0 / (double)(UINT64_C(1) << h->spec->scale);
     struct kedge_buf header;
     float *tile = kedge_mem_new(KEDGE_CONTROL_TILE, sizeof *tile);
     int fd = -1, err = kedge_client_path(h, c->drift, "work/drift");
@@ -124,10 +123,7 @@ static int write_drift(struct kedge_site_host *h, struct kedge_client_control *c
     err = err ? err : kedge_fd_write(fd, kedge_buf_view(&header));
     for (uint64_t first = 0, n; first < c->count && !err; first += n) {
         n = c->count - first < KEDGE_CONTROL_TILE ? c->count - first : KEDGE_CONTROL_TILE;
-        for (uint64_t i = 0; i < n; i++) {
-            double server = c->server ? (double)c->server[first + i] : 0;
-            tile[i] = (float)((double)c->own[first + i] * unit - server);
-        }
+        kedge_variate_drift(h->spec, c->own + first, c->server ? c->server + first : NULL, n, tile);
         err = kedge_fd_write(fd, kedge_view_of(tile, (size_t)n * sizeof *tile));
     }
     len = err ? 0 : header.len + c->count * sizeof *tile;
@@ -177,24 +173,12 @@ int kedge_client_control_change(const struct kedge_job_spec *spec, struct kedge_
                                 const float *base, const float *out, uint64_t steps, uint64_t first, size_t n,
                                 int32_t *q, struct kedge_diag *d)
 {
-    const double unit = 1.0 / ((double)steps * spec->learning_rate);
-    float *tile = kedge_mem_new(2 * n, sizeof *tile);
     size_t bad = 0;
-    if (!tile) {
-        return KEDGE_E_NOMEM;
+    int err = kedge_variate_change(spec, c->server ? c->server + first : NULL, base, out, steps, n,
+                                   c->own + first, q, &bad);
+    if (err == KEDGE_E_NOMEM) {
+        return err;
     }
-    for (size_t i = 0; i < n; i++) {
-        tile[i] = c->server ? c->server[first + i] : 0;
-        tile[n + i] = (float)(((double)base[i] - (double)out[i]) * unit);
-    }
-    int err = kedge_quantise(tile, tile + n, n, spec->scale, spec->bound, q, &bad);
-    for (size_t i = 0; i < n && !err; i++) {
-        int64_t own = (int64_t)c->own[first + i] + q[i];
-        bad = i;
-        err = own >= -INT32_MAX && own <= INT32_MAX ? KEDGE_OK : KEDGE_E_BOUND;
-        c->own[first + i] = err ? c->own[first + i] : (int32_t)own;
-    }
-    kedge_mem_free(tile);
     return err ? kedge_diag_set(d, err,
                                 "control variate: value %llu: %s; a larger \"bound\" or learning rate "
                                 "may help",

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "chain/compute/aggregate.h"
+#include "chain/compute/last_model.h"
 #include "common/base/mem.h"
 #include "sim/protocol/impl.h"
 
@@ -75,15 +76,37 @@ static struct kedge_close_host files_of(struct kedgei_protocol *p)
     return (struct kedge_close_host){p, path_of, update_of, facts_of, begin, end};
 }
 
-/* ---- newcomers ---- */
+/* ---- newcomers, and sites that go by their last model ---- */
+
+static int find_last(struct kedgei_protocol *p, uint32_t site, uint32_t *ret_group)
+{
+    const struct kedgei_trained *last = &p->trained[site];
+    const bool begins = kedge_hash_is_zero(&last->update), first = p->last.r.groups == 0;
+    struct kedge_digest base = begins ? p->initial : kedgei_protocol_digest(&last->base);
+    struct kedge_digest update = kedgei_protocol_digest(&last->update);
+    char base_path[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX], paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
+    const char *models[KEDGE_GROUPS_MAX];
+    struct kedge_blob_at at;
+    double similarity;
+    kedgei_files_path(&p->files, &base, base_path);
+    kedgei_protocol_at(p, &update, path, &at);
+    for (uint32_t g = 0; g < p->job.groups; g++) {
+        struct kedge_digest model = first ? p->begin[g] : kedgei_protocol_digest(&p->last.r.after[g]);
+        models[g] = paths[g];
+        kedgei_files_path(&p->files, &model, paths[g]);
+    }
+    return kedge_compute_last_model(&p->job, &p->layout, base_path, begins ? NULL : &at, models,
+                                    p->job.groups, ret_group, &similarity, p->d);
+}
 
 int kedgei_protocol_nearest(void *arg, uint32_t site, const struct kedge_digest *update, uint32_t *ret_group)
 {
     struct kedgei_protocol *p = arg;
     const struct kedge_close_host files = files_of(p);
-    struct kedge_hash hash = kedgei_protocol_hash(update);
-    int err = kedge_close_nearest(&files, &p->layout, site, &hash, &hash, p->directions, p->last.r.groups,
-                                  ret_group, p->d);
+    struct kedge_hash hash = update ? kedgei_protocol_hash(update) : (struct kedge_hash){{0}};
+    int err = !update ? find_last(p, site, ret_group)
+                      : kedge_close_nearest(&files, &p->layout, site, &hash, &hash, p->directions,
+                                            p->last.r.groups, ret_group, p->d);
     p->err = p->err ? p->err : err;
     return err;
 }
@@ -102,6 +125,7 @@ static void put_inputs(const struct kedgei_protocol *p, const struct sim_close *
                                          .group = c->kind == KEDGE_TASK_PRETRAIN ? 0 : in->group,
                                          .round = in->round,
                                          .former = in->former,
+                                         .is_root = in->site >= p->l->n,
                                          .in.update = in->update,
                                          .in.weight = u ? u->samples : 1};
         kedgei_protocol_at(p, &in->update, to->path, &to->file);
@@ -177,7 +201,7 @@ static void take_result(struct kedgei_protocol *p, struct sim_close *c)
     for (uint32_t i = 0; i < n->r.assigned_count; i++) {
         c->given[n->r.assigned_sites[i]] = n->r.assigned_groups[i];
     }
-    memcpy(n->assigned, c->given, p->l->n * sizeof *n->assigned);
+    memcpy(n->assigned, c->given, p->sites * sizeof *n->assigned);
     n->input_count = c->input_count;
     for (uint32_t i = 0; i < c->input_count; i++) {
         n->inputs[i] = c->inputs[i].update;

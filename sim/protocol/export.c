@@ -84,7 +84,7 @@ int kedgei_protocol_put_files(struct kedgei_protocol *p, const char *dir)
     }
     err = kedge_path_join(path, root, "job.json");
     err = err ? err : kedge_file_write(path, kedge_buf_view(&p->job_text), MODE, p->d);
-    for (uint32_t i = 0; i < p->l->n && !err; i++) {
+    for (uint32_t i = 0; i < p->sites && !err; i++) {
         err = put_site(p, i, root);
     }
     return err;

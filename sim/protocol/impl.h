@@ -47,12 +47,13 @@ KEDGE_NODISCARD int kedgei_file_end(struct kedgei_file *f, int err, struct kedge
 /* ---- names (names.c) ---- */
 
 struct kedgei_names {
-    uint32_t tenants;
+    uint32_t tenants, sites;
     uint32_t *tenant, *number; /* of each site: whose, and which of these, from 1 */
     uint32_t *order;           /* the sites by (tenant, name) */
     int digits;
 };
-KEDGE_NODISCARD int kedgei_names_init(struct kedgei_names *n, const struct kedgei_learn *l);
+/* sites: those of l, and behind them its root, which goes to the tenant with the fewest. */
+KEDGE_NODISCARD int kedgei_names_init(struct kedgei_names *n, const struct kedgei_learn *l, uint32_t sites);
 void kedgei_names_deinit(struct kedgei_names *n);
 void kedgei_names_tenant(const struct kedgei_names *n, uint32_t tenant, struct kedge_id *ret); /* "org-a" */
 void kedgei_names_site(const struct kedgei_names *n, uint32_t site, struct kedge_id *ret);     /* "site-1" */
@@ -66,6 +67,7 @@ struct kedgei_work {
     bool pretrain;
     uint64_t seed;
     struct kedge_digest base, update; /* base: with choices, what stands for all of them */
+    struct kedge_hash control;        /* the server's control variate, zero: none, or it is zero */
     uint32_t choice_count, choice;    /* choice: that the site took */
     struct kedge_digest choices[KEDGE_GROUPS_MAX];
     int err;
@@ -73,10 +75,22 @@ struct kedgei_work {
 /* What is known of an update besides its file. */
 struct kedgei_update {
     struct kedge_digest digest;
+    struct kedge_digest base;
     uint32_t site, round;
     bool pretrain, dropped; /* dropped: its file */
     uint64_t samples, steps;
     double base_loss, loss, moved;
+};
+
+/* A site's control variate, in units of the job's scale: in force, and as it is once `by` counts; NULL: zero,
+ * none. */
+struct kedgei_variate {
+    int32_t *own, *next;
+    struct kedge_digest by;
+};
+/* What a site trained last, of what is in a closed round; zero: nothing. */
+struct kedgei_trained {
+    struct kedge_hash update, base;
 };
 
 /* ---- rounds ---- */
@@ -99,8 +113,9 @@ struct kedgei_protocol {
     struct kedge_diag *d;
     struct kedge_buf job_text;
     struct kedge_job_spec job;
-    struct kedge_layout layout;
+    struct kedge_layout layout, update_layout; /* update_layout: of a training */
     int32_t limit;
+    uint32_t sites; /* of the job: the engine's, and behind them the root site where there is one */
     struct kedgei_names names;
     struct kedgei_learn *l;
     struct kedgei_files files;
@@ -108,8 +123,10 @@ struct kedgei_protocol {
     struct kedge_digest initial, begin[KEDGE_GROUPS_MAX]; /* begin: of each group, the first is `initial` */
     struct kedge_hash directions[KEDGE_GROUPS_MAX];       /* in force */
     struct kedgei_work *works;                            /* 2 a site: pre-training, training */
-    struct kedge_groupeds *grouped;                       /* a site's labels when it was grouped */
-    uint32_t *queue, queued;                              /* works that are begun and not done */
+    struct kedgei_variate *variates;
+    struct kedgei_trained *trained;
+    struct kedge_groupeds *grouped; /* a site's labels when it was grouped */
+    uint32_t *queue, queued;        /* works that are begun and not done */
     struct kedgei_update *updates;
     uint32_t update_count, update_max, kept_from; /* kept_from: those before have no file but pre-trainings */
     struct sim_index index;                       /* of updates */
@@ -123,7 +140,8 @@ struct kedgei_protocol {
     int record;    /* record.jsonl, -1: none */
 };
 
-/* job.c: the spec's text as a job. */
+/* job.c: what no job does is refused by name; the spec's text as a job. */
+KEDGE_NODISCARD int kedgei_protocol_refuse(const struct kedge_learn_spec *spec, struct kedge_diag *d);
 KEDGE_NODISCARD int kedgei_protocol_job(struct kedgei_protocol *p);
 
 /* data.c: what the site trains on now, or is tested with, as kedge-train would load it. Deinit by
@@ -139,6 +157,9 @@ bool kedgei_protocol_has_shifted(void *arg, uint32_t site, const struct kedge_si
 void kedgei_protocol_train(struct kedgei_protocol *p); /* all that is begun */
 struct kedgei_update *kedgei_protocol_update(const struct kedgei_protocol *p,
                                              const struct kedge_digest *digest);
+
+/* Behind a durable close: what its updates leave behind at their sites. */
+void kedgei_protocol_settle(struct kedgei_protocol *p);
 
 /* close.c */
 int kedgei_protocol_close(void *arg, struct sim_close *close);

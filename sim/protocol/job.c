@@ -23,14 +23,8 @@ static const char *not_done(const struct kedge_learn_spec *s)
     } table[] = {
         {s->synthetic_updates, "synthetic_updates: sites of a job train"},
         {row->comparison_only, "strategy: it is there to be compared with, no job runs it"},
-        {row->asynchronous, "strategy: asynchronous ones do not go through the protocol yet"},
-        {row->grouping == KEDGE_GROUPING_KIND_NEAREST,
-         "strategy: its way of grouping does not go through the protocol yet"},
-        {row->local == KEDGE_LOCAL_SCAFFOLD,
-         "strategy: what its sites do does not go through the protocol yet"},
         {s->edc[0] != 0,
          "embedding: strategies of jobs say it: \"flexcfl\", \"flexcfl-plain\", \"flexcfl-madc\""},
-        {kedge_rule_find(s->rule)->needs_root, "rule: it wants data of a root site"},
         {s->as_released, "as_released: jobs do not have the fault"},
         {s->detector == KEDGE_LEARN_DETECT_BOTH, "detector: a job has \"labels\", \"counts\" or \"update\""},
         {!poisons, "attack: sites that know each other's updates are in \"through\": \"rounds\" only"},
@@ -41,7 +35,7 @@ static const char *not_done(const struct kedge_learn_spec *s)
         }
     }
     if (s->trace[0]) {
-        return "trace: sites are there always, but for \"fail\" and \"faults\"";
+        return "trace: sites are there always, but for \"fail\" and \"faults\"; traces are for \"rounds\"";
     }
     for (uint32_t k = 0; k < s->device_count; k++) {
         if (s->devices[k].available < 1) {
@@ -51,16 +45,18 @@ static const char *not_done(const struct kedge_learn_spec *s)
     return NULL;
 }
 
-static int refuse(struct kedgei_protocol *p)
+int kedgei_protocol_refuse(const struct kedge_learn_spec *spec, struct kedge_diag *d)
 {
-    const char *why = not_done(p->spec);
-    if (why) {
-        return kedge_diag_set(p->d, KEDGE_E_FORMAT, "through: \"protocol\": %s", why);
-    }
-    if (p->l->n > KEDGE_SIM_SITES_MAX || p->spec->tenants > KEDGE_SIM_TENANTS_MAX) {
+    const char *why = not_done(spec);
+    return why ? kedge_diag_set(d, KEDGE_E_FORMAT, "through: \"protocol\": %s", why) : KEDGE_OK;
+}
+
+static int check_size(struct kedgei_protocol *p)
+{
+    if (p->sites > KEDGE_SIM_SITES_MAX || p->spec->tenants > KEDGE_SIM_TENANTS_MAX) {
         return kedge_diag_set(p->d, KEDGE_E_FORMAT,
                               "through: \"protocol\": %u sites of %u tenants, expected at most %d of %d",
-                              p->l->n, p->spec->tenants, KEDGE_SIM_SITES_MAX, KEDGE_SIM_TENANTS_MAX);
+                              p->sites, p->spec->tenants, KEDGE_SIM_SITES_MAX, KEDGE_SIM_TENANTS_MAX);
     }
     return KEDGE_OK;
 }
@@ -152,17 +148,36 @@ static uint64_t most_samples(const struct kedgei_learn *l)
     return l->spec->shift == KEDGE_LEARN_SHIFT_SWAP_PART ? l->pool.n : most;
 }
 
+/* Whose update the others are judged by. */
+static void put_root(const struct kedgei_names *names, uint32_t site, struct kedge_buf *out)
+{
+    struct kedge_id tenant, id;
+    kedgei_names_tenant(names, names->tenant[site], &tenant);
+    kedgei_names_site(names, site, &id);
+    kedge_buf_printf(out, ",\"root_site\":\"%s/%s\"", tenant.s, id.s);
+}
+
+/* Updates with which a round may close at its deadline: never more than one closes with anyway. */
+static uint32_t quorum_of(const struct kedge_learn_spec *s, bool has_root)
+{
+    uint32_t least = has_root ? 2 : 1, quorum = s->quorum > least ? s->quorum : least;
+    uint32_t buffer = (uint32_t)s->options.buffer;
+    return s->strategy->asynchronous && quorum > buffer ? buffer : quorum;
+}
+
 static void put_job(const struct kedgei_learn *l, const struct kedgei_names *names, struct kedge_buf *out)
 {
     const struct kedge_learn_spec *s = l->spec;
+    const bool has_root = names->sites > l->n;
+    const uint32_t each_round = s->sites_per_round + has_root;
     put_name(out, s->name);
     put_tenants(names, out);
     kedge_buf_printf(out, ",\"seed\":\"%llu\",\"model\":", (unsigned long long)s->seed);
     kedge_model_put_json(&s->model, out);
     kedge_buf_printf(out,
                      ",\"data\":\"%s\",\"rounds\":%u,\"sites_per_round\":%u,\"sites_min\":%u,\"quorum\":%u",
-                     KEDGEI_PROTOCOL_DATA, s->rounds, s->strategy->everybody ? 0 : s->sites_per_round, l->n,
-                     s->quorum > 0 ? s->quorum : 1);
+                     KEDGEI_PROTOCOL_DATA, s->rounds, s->strategy->everybody ? 0 : each_round, names->sites,
+                     quorum_of(s, has_root));
     kedge_buf_printf(out, ",\"round_timeout_s\":%u,\"local_epochs\":%u,\"batch\":%u",
                      s->deadline_s > 0 ? (uint32_t)ceil(s->deadline_s) : TIMEOUT_S, s->epochs, s->batch);
     put_real(out, "learning_rate", s->lr);
@@ -176,8 +191,15 @@ static void put_job(const struct kedgei_learn *l, const struct kedgei_names *nam
     if (s->strategy->grouping == KEDGE_GROUPING_KIND_FLEXCFL
         || s->strategy->grouping == KEDGE_GROUPING_KIND_ONESHOT) {
         put_groups(s, l->n, out);
-    } else if (s->strategy->grouping == KEDGE_GROUPING_KIND_CHOICE) {
+    } else if (s->strategy->grouping == KEDGE_GROUPING_KIND_CHOICE
+               || s->strategy->grouping == KEDGE_GROUPING_KIND_NEAREST) {
         kedge_buf_printf(out, ",\"groups\":%u", s->groups);
+    }
+    if (s->strategy->local == KEDGE_LOCAL_SCAFFOLD) {
+        kedge_buf_printf(out, ",\"control_sites\":%u", l->n);
+    }
+    if (has_root) {
+        put_root(names, l->n, out);
     }
     put_options(s, out);
     kedge_buf_printf(out, ",\"rule\":\"%s\"", s->rule);
@@ -189,7 +211,7 @@ static void put_job(const struct kedgei_learn *l, const struct kedgei_names *nam
 
 int kedgei_protocol_job(struct kedgei_protocol *p)
 {
-    int err = refuse(p);
+    int err = check_size(p);
     kedge_buf_init(&p->job_text, KEDGE_SPEC_MAX);
     if (err) {
         return err;
@@ -198,6 +220,7 @@ int kedgei_protocol_job(struct kedgei_protocol *p)
     err =
         p->job_text.err ? p->job_text.err : kedge_job_spec_parse(kedge_buf_view(&p->job_text), &p->job, p->d);
     err = err ? err : kedge_model_layout(&p->job.model, &p->layout, p->d);
+    err = err ? err : kedge_job_spec_update_layout(&p->job, &p->layout, &p->update_layout, p->d);
     err = err ? err : kedge_scale_limit(p->job.bound, p->job.scale, &p->limit);
     return err;
 }

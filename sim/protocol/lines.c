@@ -135,6 +135,9 @@ static bool is_needed(const struct kedgei_protocol *p, const struct kedge_hash *
     for (uint32_t g = 0; g < p->last.r.groups; g++) {
         needed = needed || kedge_hash_eq(model, &p->last.r.after[g]);
     }
+    for (uint32_t i = 0; p->trained && i < p->sites; i++) {
+        needed = needed || kedge_hash_eq(model, &p->trained[i].base);
+    }
     return needed;
 }
 
@@ -160,9 +163,9 @@ static void drop_models(struct kedgei_protocol *p, const struct kedge_round_resu
         for (uint32_t k = i + 1; k < p->former_count; k++) {
             again = again || kedge_hash_eq(&old.model, &p->former[k].model);
         }
-        if (old.round + keep > p->last.r.round) {
+        if (old.round + keep > p->last.r.round || (!again && is_needed(p, &old.model))) {
             p->former[left++] = old;
-        } else if (!again && !is_needed(p, &old.model)) {
+        } else if (!again) {
             drop(p, &old.model);
         }
     }
@@ -183,11 +186,19 @@ static void drop_states(struct kedgei_protocol *p, const struct kedge_round_resu
     }
 }
 
+static bool is_some_sites_last(const struct kedgei_protocol *p, const struct kedgei_update *u)
+{
+    const struct kedge_hash hash = kedgei_protocol_hash(&u->digest);
+    return p->trained && kedge_hash_eq(&p->trained[u->site].update, &hash);
+}
+
 static void drop_updates(struct kedgei_protocol *p)
 {
+    const uint32_t waits = kedge_job_spec_buffer(&p->job) > 0 ? p->job.staleness_max : 0;
     for (uint32_t i = p->kept_from; i < p->update_count; i++) {
         struct kedgei_update *u = &p->updates[i];
-        if (!u->pretrain && !u->dropped && u->round <= p->last.r.round) {
+        bool is_over = u->round + waits <= p->last.r.round;
+        if (!u->pretrain && !u->dropped && is_over && !is_some_sites_last(p, u)) {
             kedgei_files_drop(&p->files, &u->digest);
             u->dropped = true;
         }
@@ -247,6 +258,7 @@ void kedgei_protocol_closed(void *arg, uint32_t round, uint64_t now_ns)
     p->next.inputs = before.inputs;
     memcpy(p->directions, p->last.r.directions, sizeof p->directions);
     kedge_close_merged_directions(p->directions, p->last.r.merged_into);
+    kedgei_protocol_settle(p);
     int err = tell(p, now_ns);
     drop_models(p, &before.r);
     drop_states(p, &before.r);

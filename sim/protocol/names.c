@@ -18,20 +18,30 @@ static int compare(const void *a, const void *b)
     return s != t ? (s < t ? -1 : 1) : sorting->number[x] < sorting->number[y] ? -1 : 1;
 }
 
-int kedgei_names_init(struct kedgei_names *n, const struct kedgei_learn *l)
+static uint32_t fewest(const uint32_t *counts, uint32_t tenants)
+{
+    uint32_t best = 0;
+    for (uint32_t t = 1; t < tenants; t++) {
+        best = counts[t] < counts[best] ? t : best;
+    }
+    return best;
+}
+
+int kedgei_names_init(struct kedgei_names *n, const struct kedgei_learn *l, uint32_t sites)
 {
     uint32_t counts[KEDGE_TENANTS_MAX] = {0}, most = 0;
     *n = (struct kedgei_names){.tenants = l->spec->tenants,
-                               .tenant = kedge_mem_new(l->n, sizeof *n->tenant),
-                               .number = kedge_mem_new(l->n, sizeof *n->number),
-                               .order = kedge_mem_new(l->n, sizeof *n->order)};
+                               .sites = sites,
+                               .tenant = kedge_mem_new(sites, sizeof *n->tenant),
+                               .number = kedge_mem_new(sites, sizeof *n->number),
+                               .order = kedge_mem_new(sites, sizeof *n->order)};
     if (!n->tenant || !n->number || !n->order) {
         kedgei_names_deinit(n);
         return KEDGE_E_NOMEM;
     }
-    for (uint32_t i = 0; i < l->n; i++) {
+    for (uint32_t i = 0; i < sites; i++) {
         n->order[i] = i;
-        n->tenant[i] = l->sites[i].tenant;
+        n->tenant[i] = i < l->n ? l->sites[i].tenant : fewest(counts, n->tenants);
         n->number[i] = ++counts[n->tenant[i]];
         most = n->number[i] > most ? n->number[i] : most;
     }
@@ -39,7 +49,7 @@ int kedgei_names_init(struct kedgei_names *n, const struct kedgei_learn *l)
         n->digits++;
     }
     sorting = n;
-    qsort(n->order, l->n, sizeof *n->order, compare);
+    qsort(n->order, sites, sizeof *n->order, compare);
     return KEDGE_OK;
 }
 

@@ -77,7 +77,8 @@ static int verify(void *arg, const struct kedge_digest *update)
         return KEDGE_E_BLOB_MISSING;
     }
     kedgei_protocol_at(p, update, path, &at);
-    return kedge_compute_check_update(&p->layout, &at, p->limit, p->d);
+    const struct kedgei_update *u = kedgei_protocol_update(p, update);
+    return kedge_compute_check_update(u && u->pretrain ? &p->layout : &p->update_layout, &at, p->limit, p->d);
 }
 
 /* ---- the world ---- */
@@ -142,7 +143,7 @@ static struct sim *make_world(struct kedgei_protocol *p, const struct sim_payloa
     }
     w->payload = payload;
     g->tenants = p->spec->tenants;
-    g->sites = p->l->n;
+    g->sites = p->sites;
     g->jobs = g->slots = 1;
     g->delay_ms = DELAY_MS;
     g->disk_ms = DISK_MS;
@@ -156,7 +157,7 @@ static struct sim *make_world(struct kedgei_protocol *p, const struct sim_payloa
     memcpy(j->begin, p->begin, sizeof j->begin);
     w->steps_max = UINT64_MAX;
     sim_script_common(w);
-    for (uint32_t i = 0; i < p->l->n; i++) {
+    for (uint32_t i = 0; i < p->sites; i++) {
         w->devices[i].tenant = p->names.tenant[i];
     }
     sim_seat_tenants(w);
@@ -248,17 +249,20 @@ static int open_record(struct kedgei_protocol *p)
 
 static int make_tables(struct kedgei_protocol *p)
 {
-    uint32_t n = p->l->n;
+    uint32_t n = p->sites;
     p->works = kedge_mem_new((size_t)n * 2, sizeof *p->works);
     p->queue = kedge_mem_new((size_t)n * 2, sizeof *p->queue);
     p->last.assigned = kedge_mem_new(n, sizeof *p->last.assigned);
     p->next.assigned = kedge_mem_new(n, sizeof *p->next.assigned);
     p->last.inputs = kedge_mem_new(n, sizeof *p->last.inputs);
     p->next.inputs = kedge_mem_new(n, sizeof *p->next.inputs);
+    bool has_control = kedge_job_spec_has_control(&p->job), goes_near = kedge_job_spec_goes_near(&p->job);
+    p->variates = has_control ? kedge_mem_new(n, sizeof *p->variates) : NULL;
+    p->trained = goes_near ? kedge_mem_new(n, sizeof *p->trained) : NULL;
     bool moves = p->job.groups > 1 && p->job.shift != KEDGE_SHIFT_TEST_NONE;
     p->grouped = moves ? kedge_mem_new(n, sizeof *p->grouped) : NULL;
     bool ok = p->works && p->queue && p->last.assigned && p->next.assigned && p->last.inputs && p->next.inputs
-              && (!moves || p->grouped);
+              && (!moves || p->grouped) && (!has_control || p->variates) && (!goes_near || p->trained);
     return ok ? KEDGE_OK : kedge_diag_set(p->d, KEDGE_E_NOMEM, "no memory for %u sites", n);
 }
 
@@ -266,6 +270,13 @@ static void deinit(struct kedgei_protocol *p)
 {
     kedgei_learn_free(p->l);
     kedge_layout_deinit(&p->layout);
+    kedge_layout_deinit(&p->update_layout);
+    for (uint32_t i = 0; p->variates && i < p->sites; i++) {
+        kedge_mem_free(p->variates[i].own);
+        kedge_mem_free(p->variates[i].next);
+    }
+    kedge_mem_free(p->variates);
+    kedge_mem_free(p->trained);
     kedge_buf_deinit(&p->job_text);
     kedge_mem_free(p->works);
     kedge_mem_free(p->queue);
@@ -295,13 +306,15 @@ static int init(struct kedgei_protocol *p)
         return kedge_diag_set(p->d, KEDGE_E_CORRUPT, "the state of another kind of run");
     }
     p->told = host->resume ? (uint32_t)kedge_load_be64(host->resume) : 0;
-    int err = kedgei_learn_new(p->spec, host, p->d, &p->l);
+    int err = kedgei_protocol_refuse(p->spec, p->d);
+    err = err ? err : kedgei_learn_new(p->spec, host, p->d, &p->l);
     if (err) {
         return err;
     }
+    p->sites = p->l->n + (kedge_rule_find(p->spec->rule)->needs_root ? 1 : 0);
     p->l->owner = p;
     kedgei_learn_release(p->l, 0);
-    err = kedgei_names_init(&p->names, p->l);
+    err = kedgei_names_init(&p->names, p->l, p->sites);
     err = err ? err : kedgei_protocol_job(p);
     return err ? err : make_tables(p);
 }
@@ -350,7 +363,7 @@ static int run_as_jobs(const struct kedge_learn_spec *spec, const struct kedge_l
     if (err) {
         return err;
     }
-    err = kedgei_names_init(&drawer.names, l);
+    err = kedgei_names_init(&drawer.names, l, l->n);
     draws.order = drawer.names.order;
     err = err ? err : kedgei_learn_rounds(l);
     kedgei_names_deinit(&drawer.names);

@@ -7,6 +7,7 @@
 
 #include "aggregation/quantise.h"
 #include "chain/task_seed.h"
+#include "client/daemon/variate.h"
 #include "client/train/weights.h"
 #include "common/base/mem.h"
 #include "common/tensor/safetensors.h"
@@ -46,7 +47,7 @@ struct kedgei_update *kedgei_protocol_update(const struct kedgei_protocol *p,
 
 /* As kedge-train: the loss of the base, then the steps, bent as the strategy says. */
 static int train(const struct kedgei_protocol *p, const struct kedgei_work *work, struct kedge_net *net,
-                 const struct kedge_dataset *data, const float *base, struct trained *ret)
+                 const struct kedge_dataset *data, const float *base, const float *drift, struct trained *ret)
 {
     const struct kedge_job_spec *job = &p->job;
     struct kedge_train_params params = {.steps = work->pretrain ? job->pretrain_steps : 0,
@@ -69,8 +70,8 @@ static int train(const struct kedgei_protocol *p, const struct kedgei_work *work
     for (uint64_t i = 0; i < n && towards; i++) {
         towards[i] = (float)(mu * (double)base[i]);
     }
-    if (towards) {
-        params.bend = (struct kedge_train_bend){mu, towards};
+    if (towards || drift) {
+        params.bend = (struct kedge_train_bend){mu, towards ? towards : drift};
     }
     err = err ? err : kedge_net_train(net, data, &params, &result, NULL);
     kedge_mem_free(towards);
@@ -122,6 +123,53 @@ static double distance(const float *a, const float *b, uint64_t n)
     return sqrt(sum);
 }
 
+/* SCAFFOLD: what a training begins with: the server's control variate, the site's, and their difference. */
+struct control {
+    bool has;
+    float *server, *drift;
+    int32_t *own;
+};
+
+static void control_deinit(struct control *c)
+{
+    kedge_mem_free(c->server);
+    kedge_mem_free(c->drift);
+    kedge_mem_free(c->own);
+}
+
+/* Deinit also behind an error. */
+static int control_init(const struct kedgei_protocol *p, const struct kedgei_work *work, struct control *c)
+{
+    const size_t n = (size_t)p->layout.values_count;
+    struct kedge_layout layout;
+    char path[KEDGE_PATH_MAX];
+    *c = (struct control){.has = p->variates && !work->pretrain};
+    if (!c->has) {
+        return KEDGE_OK;
+    }
+    const int32_t *own = p->variates[work->site].own;
+    c->server = kedge_mem_new(n, sizeof *c->server);
+    c->drift = kedge_mem_new(n, sizeof *c->drift);
+    c->own = kedge_mem_new(n, sizeof *c->own);
+    int err = c->server && c->drift && c->own ? KEDGE_OK : KEDGE_E_NOMEM;
+    if (!err && own) {
+        memcpy(c->own, own, n * sizeof *own);
+    }
+    if (!err && !kedge_hash_is_zero(&work->control)) {
+        const struct kedge_digest digest = kedgei_protocol_digest(&work->control);
+        kedgei_files_path(&p->files, &digest, path);
+        err = kedge_job_spec_control_layout(&p->layout, &layout, NULL);
+        if (!err) {
+            err = kedge_weights_read(path, &layout, c->server, NULL);
+            kedge_layout_deinit(&layout);
+        }
+    }
+    if (!err) {
+        kedge_variate_drift(&p->job, c->own, c->server, n, c->drift);
+    }
+    return err;
+}
+
 /* The model of the least loss on the site's own data into base, ties to the lowest. */
 static int choose(const struct kedgei_protocol *p, const struct kedgei_work *work, struct kedge_net *net,
                   const struct kedge_dataset *data, float *base, struct trained *ret)
@@ -153,15 +201,23 @@ static int work_on(const struct kedgei_protocol *p, const struct kedgei_work *wo
     if (err) {
         return err;
     }
+    struct control control = {.has = false};
     uint32_t batch = p->job.batch > EVALUATE_BATCH ? p->job.batch : EVALUATE_BATCH;
     err = kedge_net_new(&p->job.model, batch, &net, NULL);
     err = err ? err : choose(p, work, net, &data, base, ret);
-    err = err ? err : train(p, work, net, &data, base, ret);
+    err = err ? err : control_init(p, work, &control);
+    err = err ? err : train(p, work, net, &data, base, control.drift, ret);
     if (!err) {
         ret->moved = distance(kedge_net_weights(net), base, n);
         err = kedge_quantise(base, kedge_net_weights(net), (size_t)n, p->job.scale, p->job.bound,
                              values_of(ret), NULL);
     }
+    if (!err && control.has) {
+        size_t bad;
+        err = kedge_variate_change(&p->job, control.server, base, kedge_net_weights(net), ret->steps,
+                                   (size_t)n, control.own, values_of(ret) + n, &bad);
+    }
+    control_deinit(&control);
     bool has_own = !work->pretrain && p->job.strategy->local == KEDGE_LOCAL_DITTO;
     err = err || !has_own ? err : train_own(p, work, net, &data, base);
     kedge_net_free(net);
@@ -190,27 +246,66 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
 
 /* ---- on the caller's ---- */
 
+/* The site's control variate once this update counts. */
+static int keep_variate(struct kedgei_protocol *p, const struct kedgei_work *work, const int32_t *change)
+{
+    const size_t n = (size_t)p->layout.values_count;
+    struct kedgei_variate *v = &p->variates[work->site];
+    v->next = v->next ? v->next : kedge_mem_new(n, sizeof *v->next);
+    if (!v->next) {
+        return KEDGE_E_NOMEM;
+    }
+    for (size_t i = 0; i < n; i++) { /* within bounds: kedge_variate_change has looked */
+        v->next[i] = (v->own ? v->own[i] : 0) + change[i];
+    }
+    v->by = work->update;
+    return KEDGE_OK;
+}
+
+void kedgei_protocol_settle(struct kedgei_protocol *p)
+{
+    for (uint32_t i = 0; i < p->last.input_count; i++) {
+        const struct kedgei_update *u = kedgei_protocol_update(p, &p->last.inputs[i]);
+        if (!u || u->pretrain) {
+            continue;
+        }
+        struct kedgei_variate *v = p->variates ? &p->variates[u->site] : NULL;
+        if (v && v->next && sim_same(&v->by, &u->digest)) {
+            int32_t *former = v->own;
+            v->own = v->next;
+            v->next = former;
+        }
+        if (p->trained) {
+            p->trained[u->site] =
+                (struct kedgei_trained){kedgei_protocol_hash(&u->digest), kedgei_protocol_hash(&u->base)};
+        }
+    }
+}
+
 static int keep_update(struct kedgei_protocol *p, struct kedgei_work *work, struct trained *t)
 {
     struct kedgei_file file;
     struct kedge_buf header;
-    uint64_t n = p->layout.values_count;
+    const struct kedge_layout *layout = work->pretrain ? &p->layout : &p->update_layout;
+    uint64_t n = layout->values_count;
     int err = kedgei_file_begin(&p->files, 0, &file, p->d);
     if (err) {
         return err;
     }
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
-    err = kedge_safetensors_header(&p->layout, KEDGE_DTYPE_I32, &header);
+    err = kedge_safetensors_header(layout, KEDGE_DTYPE_I32, &header);
     err = err ? err : file.sink.write(file.sink.arg, kedge_buf_view(&header));
     err =
         err ? err : file.sink.write(file.sink.arg, kedge_view_of(values_of(t), (size_t)n * sizeof(int32_t)));
     err = kedgei_file_end(&file, err, &work->update, p->d);
     kedge_buf_deinit(&header);
+    err = err || !p->variates ? err : keep_variate(p, work, values_of(t) + p->layout.values_count);
     if (err || kedgei_protocol_update(p, &work->update)) {
         return err;
     }
     p->updates = sim_grow(p->updates, p->update_count + 1, &p->update_max, sizeof *p->updates);
     p->updates[p->update_count] = (struct kedgei_update){.digest = work->update,
+                                                         .base = work->base,
                                                          .site = work->site,
                                                          .round = work->round,
                                                          .pretrain = work->pretrain,
@@ -226,7 +321,8 @@ static int keep_update(struct kedgei_protocol *p, struct kedgei_work *work, stru
 
 void kedgei_protocol_train(struct kedgei_protocol *p)
 {
-    size_t size = (sizeof(struct trained) + (size_t)p->layout.values_count * sizeof(int32_t) + 7) / 8 * 8;
+    size_t size =
+        (sizeof(struct trained) + (size_t)p->update_layout.values_count * sizeof(int32_t) + 7) / 8 * 8;
     uint8_t *results = p->queued ? kedge_mem_new(p->queued, size) : NULL;
     int err = !p->queued || results ? KEDGE_OK : KEDGE_E_NOMEM;
     err = err || !p->queued ? err : kedgei_learn_spread(p->l, p->queued, NULL, size, train_item, results);
@@ -272,11 +368,12 @@ void kedgei_protocol_begin(void *arg, uint32_t site, const struct kedge_site_tas
                                  .pretrain = pretrain,
                                  .seed = kedge_task_seed(task->seed, task->round, &id),
                                  .base = base,
+                                 .control = p->last.r.state_after[0],
                                  .choice_count = task->choice_count};
     for (uint32_t g = 0; g < task->choice_count; g++) {
         work->choices[g] = sim_of_site(&task->choices[g]);
     }
-    bool fails = !pretrain && kedgei_learn_fails(p->l, task->round - 1, site);
+    bool fails = !pretrain && site < p->l->n && kedgei_learn_fails(p->l, task->round - 1, site);
     if (fails) {
         work->done = true;
         work->err = KEDGE_E_TRAINER;

@@ -141,6 +141,113 @@ START_TEST(faults_change_no_model)
 }
 END_TEST
 
+static void set_root(struct kedge_learn_spec *s)
+{
+    (void)snprintf(s->rule, sizeof s->rule, "%s", "root-trust");
+}
+static void set_scaffold(struct kedge_learn_spec *s)
+{
+    s->lr = 0.02;
+}
+static void set_adaptive(struct kedge_learn_spec *s)
+{
+    s->options.refresh = 3;
+    s->options.regroup = 5;
+    s->options.most = 4;
+    s->rounds = 8;
+}
+static void set_choose(struct kedge_learn_spec *s)
+{
+    s->choose_groups = true;
+    s->groups = 4;
+    s->pretrain_scale = 2;
+}
+static void set_cut(struct kedge_learn_spec *s)
+{
+    s->options.refresh = 2;
+    s->options.silhouette = 0.01;
+}
+static void set_joined(struct kedge_learn_spec *s)
+{
+    s->groups = 3;
+    s->options.refresh = 2;
+    s->options.merge = 0.1;
+}
+static void set_oneshot(struct kedge_learn_spec *s)
+{
+    s->options.link = 0.9;
+    s->pretrain_scale = 3;
+}
+static void set_parting(struct kedge_learn_spec *s)
+{
+    s->options.split_after = 2;
+    s->options.split_mean = 5;
+    s->options.split_max = 0.01;
+}
+static void set_nearest(struct kedge_learn_spec *s)
+{
+    s->groups = 3;
+    s->seed = 2;
+}
+/* groups: in use at the end, at least and at most. */
+static const struct {
+    const char *strategy;
+    void (*set)(struct kedge_learn_spec *s);
+    uint32_t least, most;
+} ways[] = {{"fedavg", set_root, 1, 1},
+            {"scaffold", set_scaffold, 1, 1},
+            {"flexcfl-adaptive", set_adaptive, 2, 4},
+            {"flexcfl", set_choose, 2, 4},
+            {"flexcfl", set_cut, 3, 16},
+            {"flexcfl", set_joined, 1, 3},
+            {"fedclust", set_oneshot, 2, 16},
+            {"cfl", set_parting, 2, 16},
+            {"fesem", set_nearest, 1, 3}};
+
+/* What jobs do besides: whatever goes wrong, whoever computes it, and the sites learn. */
+START_TEST(strategies_of_jobs_go_through_the_protocol)
+{
+    struct kedge_learn_spec s;
+    struct log calm = {.count = 0}, hit = {.count = 0};
+    digits(&s, ways[_i].strategy);
+    ways[_i].set(&s);
+    run(&s, (struct kedge_learn_host){.threads = 1}, &calm);
+    s.faults = true;
+    run(&s, (struct kedge_learn_host){.threads = 3}, &hit);
+    check_same_models(&hit, &calm, 0, ways[_i].strategy);
+    const struct kedge_learn_round *first = &calm.lines[0], *last = &calm.lines[s.rounds - 1];
+    ck_assert_msg(last->groups >= ways[_i].least && last->groups <= ways[_i].most, "%s: %u groups",
+                  ways[_i].strategy, last->groups);
+    ck_assert(last->digest != first->digest);
+    ck_assert_msg(last->accuracy > 0.15, "%s: %g", ways[_i].strategy, last->accuracy);
+}
+END_TEST
+
+/* Asynchronous rounds go by time: more updates come late where less of them are waited for, all of them count
+ * once, and threads have no part in it. */
+START_TEST(asynchronous_rounds_take_what_comes)
+{
+    struct kedge_learn_spec s;
+    struct log one = {.count = 0}, three = {.count = 0}, all = {.count = 0};
+    digits(&s, "fedbuff");
+    s.device_count = 2;
+    s.devices[1] = s.devices[0];
+    s.devices[1].samples_per_s /= 20;
+    s.quorum = 0;
+    s.rounds = 10;
+    s.options.buffer = 2;
+    run(&s, (struct kedge_learn_host){.threads = 1}, &one);
+    run(&s, (struct kedge_learn_host){.threads = 3}, &three);
+    ck_assert_uint_eq(one.count, s.rounds);
+    check_same_models(&three, &one, 0, "threads");
+    s.options.buffer = s.sites_per_round;
+    run(&s, (struct kedge_learn_host){.threads = 1}, &all);
+    ck_assert(all.lines[9].digest != one.lines[9].digest);
+    ck_assert(all.lines[9].virtual_s > one.lines[9].virtual_s);
+    ck_assert(one.lines[9].accuracy > 0.15);
+}
+END_TEST
+
 START_TEST(threads_and_a_stop_change_nothing)
 {
     struct kedge_learn_spec s;
@@ -189,9 +296,13 @@ END_TEST
 
 /* ---- what no job does ---- */
 
-static void set_scaffold(struct kedge_learn_spec *s)
+static void set_local(struct kedge_learn_spec *s)
 {
     s->strategy = kedge_strategy_find("local");
+}
+static void set_trace(struct kedge_learn_spec *s)
+{
+    (void)snprintf(s->trace, sizeof s->trace, "%s", "who-is-there.csv"); /* named before it is looked for */
 }
 static void set_attack(struct kedge_learn_spec *s)
 {
@@ -209,7 +320,8 @@ static void set_synthetic(struct kedge_learn_spec *s)
 static const struct {
     void (*set)(struct kedge_learn_spec *s);
     const char *says;
-} refused[] = {{set_scaffold, "strategy"},
+} refused[] = {{set_local, "strategy: it is there to be compared with"},
+               {set_trace, "trace: sites are there always"},
                {set_attack, "attack"},
                {set_available, "available"},
                {set_synthetic, "synthetic_updates"}};
@@ -247,6 +359,9 @@ int main(void)
     tcase_add_loop_test(t, the_engine_that_draws_as_jobs_makes_the_same_models, 0,
                         (int)(sizeof alike / sizeof alike[0]));
     tcase_add_loop_test(t, faults_change_no_model, 0, 5);
+    tcase_add_loop_test(t, strategies_of_jobs_go_through_the_protocol, 0,
+                        (int)(sizeof ways / sizeof ways[0]));
+    tcase_add_test(t, asynchronous_rounds_take_what_comes);
     tcase_add_test(t, threads_and_a_stop_change_nothing);
     tcase_add_loop_test(t, groups_are_found_left_and_made_anew, 0, 3);
     tcase_add_loop_test(t, what_no_job_does_is_refused_and_named, 0,
