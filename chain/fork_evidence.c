@@ -50,26 +50,6 @@ int kedge_fork_evidence_encode(struct kedge_view note, struct kedge_view other, 
     return ret_text->err;
 }
 
-static int decode_path(struct kedge_view *rest, struct kedge_path *ret_path)
-{
-    struct kedge_view line;
-    ret_path->count = 0;
-    while (kedgei_take_line(rest, &line)) {
-        if (line.len == 0) {
-            return KEDGE_OK;
-        }
-        if (ret_path->count == KEDGE_PROOF_MAX) {
-            return KEDGE_E_FORMAT;
-        }
-        int err = kedgei_base64_hash(line, &ret_path->hashes[ret_path->count]);
-        if (err) {
-            return err;
-        }
-        ret_path->count++;
-    }
-    return KEDGE_E_FORMAT;
-}
-
 /* Lines up to and with the second empty one: a note and what parts it from the next. The note ends before
  * that empty line. */
 static bool take_note(struct kedge_view *rest, struct kedge_view *ret_note)
@@ -97,7 +77,7 @@ int kedge_fork_evidence_decode(struct kedge_view text, struct kedge_fork_evidenc
     if (!kedgei_take_prefix(&rest, header)) {
         return KEDGE_E_FORMAT;
     }
-    int err = decode_path(&rest, &e.path);
+    int err = kedgei_take_path(&rest, &e.path);
     if (!err && !take_note(&rest, &e.old_note)) {
         err = KEDGE_E_FORMAT;
     }

@@ -47,3 +47,23 @@ int kedgei_base64_hash(struct kedge_view base64, struct kedge_hash *ret_hash)
     memcpy(ret_hash->b, raw.ptr, KEDGE_HASH_LEN);
     return KEDGE_OK;
 }
+
+int kedgei_take_path(struct kedge_view *rest, struct kedge_path *ret_path)
+{
+    struct kedge_view line;
+    ret_path->count = 0;
+    while (kedgei_take_line(rest, &line)) {
+        if (line.len == 0) {
+            return KEDGE_OK;
+        }
+        if (ret_path->count == KEDGE_PROOF_MAX) {
+            return KEDGE_E_FORMAT;
+        }
+        int err = kedgei_base64_hash(line, &ret_path->hashes[ret_path->count]);
+        if (err) {
+            return err;
+        }
+        ret_path->count++;
+    }
+    return KEDGE_E_FORMAT;
+}

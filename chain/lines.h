@@ -2,6 +2,7 @@
 #ifndef KEDGE_CHAIN_LINES_H
 #define KEDGE_CHAIN_LINES_H
 
+#include "chain/merkle.h"
 #include "common/base/bytes.h"
 #include "crypto/hash.h"
 
@@ -13,5 +14,7 @@ bool kedgei_take_line(struct kedge_view *rest, struct kedge_view *ret_line);
 bool kedgei_take_prefix(struct kedge_view *text, const char *prefix);
 /* 44 characters of strict base64. KEDGE_E_FORMAT, KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedgei_base64_hash(struct kedge_view base64, struct kedge_hash *ret_hash);
+/* Lines of hashes up to and with the empty one. KEDGE_E_FORMAT (too many, or no empty one), KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedgei_take_path(struct kedge_view *rest, struct kedge_path *ret_path);
 
 #endif

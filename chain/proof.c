@@ -23,27 +23,6 @@ void kedge_proof_encode(const struct kedge_proof *proof, struct kedge_buf *out)
     kedge_buf_put(out, proof->note.ptr, proof->note.len);
 }
 
-/* Lines of hashes up to and with the empty one. */
-static int decode_path(struct kedge_view *rest, struct kedge_path *ret_path)
-{
-    struct kedge_view line;
-    ret_path->count = 0;
-    while (kedgei_take_line(rest, &line)) {
-        if (line.len == 0) {
-            return KEDGE_OK;
-        }
-        if (ret_path->count == KEDGE_PROOF_MAX) {
-            return KEDGE_E_FORMAT;
-        }
-        int err = kedgei_base64_hash(line, &ret_path->hashes[ret_path->count]);
-        if (err) {
-            return err;
-        }
-        ret_path->count++;
-    }
-    return KEDGE_E_FORMAT;
-}
-
 int kedge_proof_decode(struct kedge_view text, struct kedge_proof *ret_proof)
 {
     if (text.len > KEDGE_PROOF_TEXT_MAX) {
@@ -73,7 +52,7 @@ int kedge_proof_decode(struct kedge_view text, struct kedge_proof *ret_proof)
         || kedge_decimal_decode(line, KEDGE_TREE_SIZE_MAX, &p.index) != KEDGE_OK) {
         return KEDGE_E_FORMAT;
     }
-    int err = decode_path(&rest, &p.path);
+    int err = kedgei_take_path(&rest, &p.path);
     if (err) {
         return err;
     }

@@ -52,6 +52,13 @@ bool kedge_cli_flag(struct kedge_cli *c, const char *name);
 bool kedge_cli_number(struct kedge_cli *c, const char *name, uint64_t least, uint64_t most, uint64_t fallback,
                       uint64_t *ret);
 
+/* ---- token.c ---- */
+/* The secret "token" of a coordinator's answer: as a line of stdout (of itself alone, but in JSON, where the
+ * answer has it), or in the new file `out` (0600), whose name then stands in the answer in its place.
+ * Negative kedge_err. */
+KEDGE_NODISCARD int kedge_cli_token(const struct kedge_cli *c, json_t *answer, const char *out,
+                                    struct kedge_diag *d);
+
 /* ---- output.c ---- */
 /* In JSON prints {"schema_version":1,"status":"ok","data":…}; steals data. Returns 0. */
 int kedge_cli_ok(struct kedge_cli *c, json_t *data);

@@ -6,25 +6,7 @@
 #include "cli/local.h"
 #include "common/base/mem.h"
 
-enum { TTL_DEFAULT_S = 90 * 86400, TTL_MAX_S = 3 * 366 * 86400, CELL = 32, TOKEN_FILE_MAX = 256 };
-
-static int put_token(const struct kedge_cli *c, const char *token, const char *out, struct kedge_diag *d)
-{
-    char text[TOKEN_FILE_MAX];
-    if (!out) {
-        if (!c->json) {
-            puts(token);
-            fflush(stdout);
-        }
-        return KEDGE_OK;
-    }
-    int len = snprintf(text, sizeof text, "%s\n", token);
-    int err = len > 0 && (size_t)len < sizeof text
-                  ? kedge_file_write(out, kedge_view_of(text, (size_t)len), 0600, d)
-                  : kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator's token is too long");
-    kedge_wipe(text, sizeof text);
-    return err;
-}
+enum { TTL_DEFAULT_S = 90 * 86400, TTL_MAX_S = 3 * 366 * 86400, CELL = 32 };
 
 /* The request of reader add; NULL after a usage error. */
 static json_t *add_request(struct kedge_cli *c, bool auditor, const char *name, uint64_t ttl)
@@ -73,10 +55,7 @@ int kedge_cmd_reader_add(struct kedge_cli *c)
         return 2;
     }
     int err = kedge_cli_admin(c, request, &o, &d);
-    if (!err && !kedge_cli_text(o, "token")[0]) {
-        err = kedge_diag_set(&d, KEDGE_E_FORMAT, "the coordinator gave no token");
-    }
-    err = err ? err : put_token(c, kedge_cli_text(o, "token"), out, &d);
+    err = err ? err : kedge_cli_token(c, o, out, &d);
     if (err) {
         json_decref(o);
         return kedge_cli_fail(c, err, &d);
@@ -87,10 +66,6 @@ int kedge_cmd_reader_add(struct kedge_cli *c)
             "  kedge reader revoke %s\n",
             out ? " in " : "", out ? out : "", auditor ? "all logs" : "this tenant's log, and the main chain",
             (unsigned long long)(ttl / 86400), kedge_cli_text(o, "name"));
-    if (out) {
-        json_object_del(o, "token"); /* where asked for, and nowhere else */
-        json_object_set_new(o, "file", json_string(out));
-    }
     return kedge_cli_ok(c, o);
 }
 

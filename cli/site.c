@@ -27,27 +27,6 @@ static bool take_names(struct kedge_cli *c, struct kedge_id *tenant, struct kedg
 
 /* ---- enroll ---- */
 
-static int put_token(const struct kedge_cli *c, const char *token, const char *out, struct kedge_diag *d)
-{
-    struct kedge_buf text;
-    if (!out) {
-        if (!c->json) {
-            puts(token);
-            fflush(stdout);
-        }
-        return KEDGE_OK;
-    }
-    kedge_buf_init(&text, 4096);
-    kedge_buf_put_str(&text, token);
-    kedge_buf_put_str(&text, "\n");
-    int err = text.err ? text.err : kedge_file_write(out, kedge_buf_view(&text), 0600, d);
-    if (text.ptr) {
-        kedge_wipe(text.ptr, text.len);
-    }
-    kedge_buf_deinit(&text);
-    return err;
-}
-
 int kedge_cmd_site_enroll(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -70,10 +49,7 @@ int kedge_cmd_site_enroll(struct kedge_cli *c)
         json_object_set_new(request, "address", json_string(address));
     }
     int err = kedge_cli_admin(c, request, &o, &d);
-    if (!err && !kedge_cli_text(o, "token")[0]) {
-        err = kedge_diag_set(&d, KEDGE_E_FORMAT, "the coordinator gave no token");
-    }
-    err = err ? err : put_token(c, kedge_cli_text(o, "token"), out, &d);
+    err = err ? err : kedge_cli_token(c, o, out, &d);
     if (err) {
         json_decref(o);
         return kedge_cli_fail(c, err, &d);
@@ -86,10 +62,6 @@ int kedge_cmd_site_enroll(struct kedge_cli *c)
             "Then the tenant's admin signs the site in:\n"
             "  kedge site approve %s %s --admin-key FILE\n",
             out ? " in " : "", out ? out : "", (unsigned long long)ttl, out ? out : "FILE", tenant.s, site.s);
-    if (out) {
-        json_object_del(o, "token"); /* where asked for, and nowhere else */
-        json_object_set_new(o, "file", json_string(out));
-    }
     json_object_set_new(o, "tenant", json_string(tenant.s));
     json_object_set_new(o, "site", json_string(site.s));
     return kedge_cli_ok(c, o);

@@ -25,16 +25,6 @@ static bool take_names(struct kedge_cli *c, int first, struct kedge_id *tenant, 
     return kedge_cli_no_more(c, first + 2);
 }
 
-static json_t *vkey_text(const struct kedge_vkey *vkey)
-{
-    struct kedge_buf text;
-    kedge_buf_init(&text, KEDGE_VKEY_MAX);
-    kedge_vkey_encode(vkey, &text);
-    json_t *o = json_stringn((const char *)text.ptr, text.len);
-    kedge_buf_deinit(&text);
-    return o;
-}
-
 /* ---- init ---- */
 
 /* What the witness trusts: the logs' keys and the tenant's first admin key, from a file that the tenant has
@@ -100,7 +90,7 @@ int kedge_cmd_witness_init(struct kedge_cli *c)
         return kedge_cli_fail(c, err, &d);
     }
     json_t *o = json_pack("{s:s,s:s,s:s,s:o}", "tenant", w.tenant.s, "witness", w.witness.s, "tls_key", tls,
-                          "vkey", vkey_text(&vkey));
+                          "vkey", kedge_witness_vkey(&vkey));
     kedge_cli_say(c,
                   "Made %s; its keys stay there. The tenant's admin signs it in:\n"
                   "  kedge witness enroll %s %s --tls-key %s \\\n    --vkey %s --admin-key FILE\n"

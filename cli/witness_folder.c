@@ -42,7 +42,7 @@ static int make_key(const char *dir, const char *name, struct kedge_key_pair *re
     return err;
 }
 
-static json_t *vkey_json(const struct kedge_vkey *vkey)
+json_t *kedge_witness_vkey(const struct kedge_vkey *vkey)
 {
     struct kedge_buf text;
     kedge_buf_init(&text, KEDGE_VKEY_MAX);
@@ -72,7 +72,7 @@ int kedge_witness_folder_create(const char *dir, struct kedge_witness_folder *w,
     json_t *o = json_pack("{s:i,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:o,s:o}", "schema_version", 1, "deployment",
                           w->deployment, "tenant", w->tenant.s, "witness", w->witness.s, "name", w->name,
                           "coordinator", w->address, "server_key", hex, "admin_key", admin, "main_log",
-                          vkey_json(&w->main_log), "log", vkey_json(&w->log));
+                          kedge_witness_vkey(&w->main_log), "log", kedge_witness_vkey(&w->log));
     kedge_buf_init(&text, FILE_MAX);
     err = kedge_cli_dump(o, JSON_INDENT(2), &text); /* last: its presence says that the folder is whole */
     kedge_buf_put_str(&text, "\n");

@@ -9,6 +9,8 @@
 #ifndef KEDGE_CLI_WITNESS_FOLDER_H
 #define KEDGE_CLI_WITNESS_FOLDER_H
 
+#include <jansson.h>
+
 #include "chain/note.h"
 #include "common/base/os/file.h"
 #include "common/base/text.h"
@@ -33,5 +35,7 @@ KEDGE_NODISCARD int kedge_witness_folder_create(const char *dir, struct kedge_wi
 KEDGE_NODISCARD int kedge_witness_folder_read(const char *dir, struct kedge_witness_folder *ret,
                                               struct kedge_diag *reterr);
 void kedge_witness_folder_wipe(struct kedge_witness_folder *w);
+/* A log's or witness's verifier key as text (C2SP signed-note); a new reference, NULL without memory. */
+json_t *kedge_witness_vkey(const struct kedge_vkey *vkey);
 
 #endif

@@ -47,18 +47,7 @@ static int open_model(struct kedge_site_host *h, const char *path, struct model_
 static int put_bytes(int fd, struct kedge_hasher *hasher, struct kedge_view v)
 {
     kedge_hasher_update(hasher, v);
-    while (v.len > 0) {
-        ssize_t n = write(fd, v.ptr, v.len);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            return kedge_errno(errno);
-        }
-        v.ptr += n;
-        v.len -= (size_t)n;
-    }
-    return KEDGE_OK;
+    return kedge_fd_write(fd, v);
 }
 
 /* What training has done: two models, and the change of the control variate, where the job has one. */

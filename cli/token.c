@@ -1,0 +1,42 @@
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "common/base/mem.h"
+#include "common/base/os/file.h"
+
+enum { TOKEN_FILE_MAX = 4096 };
+
+static int put_line(const char *path, const char *line, struct kedge_diag *d)
+{
+    struct kedge_buf text;
+    kedge_buf_init(&text, TOKEN_FILE_MAX);
+    kedge_buf_put_str(&text, line);
+    kedge_buf_put_str(&text, "\n");
+    int err = text.err ? text.err : kedge_file_write(path, kedge_buf_view(&text), 0600, d);
+    if (text.ptr) {
+        kedge_wipe(text.ptr, text.len);
+    }
+    kedge_buf_deinit(&text);
+    return err;
+}
+
+int kedge_cli_token(const struct kedge_cli *c, json_t *answer, const char *out, struct kedge_diag *d)
+{
+    const char *token = kedge_cli_text(answer, "token");
+    if (!token[0]) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator gave no token");
+    }
+    if (!out) {
+        if (!c->json) {
+            puts(token);
+            fflush(stdout);
+        }
+        return KEDGE_OK;
+    }
+    int err = put_line(out, token, d);
+    if (!err) {
+        json_object_del(answer, "token"); /* where asked for, and nowhere else */
+        json_object_set_new(answer, "file", json_string(out));
+    }
+    return err;
+}
