@@ -29,8 +29,8 @@ KEDGE_NODISCARD int kedgei_view_site(struct kedgei_view_walk *w, const struct ke
 KEDGE_NODISCARD int kedgei_view_move(struct kedgei_view_walk *w, uint32_t site,
                                      const struct kedge_groups_move *move, const struct kedge_hash *update);
 
-/* groups_follow.c: groups that no group-assigned gives, of one tenant's sites: by tenants, by what sites chose, or
- * those in which all begin. */
+/* groups_follow.c: groups that no group-assigned gives, of one tenant's sites: by tenants, by what sites
+ * chose, or those in which all begin. */
 KEDGE_NODISCARD int kedgei_view_follow(struct kedgei_view_walk *w, const struct kedge_groups_log *tenant);
 
 #endif
