@@ -134,7 +134,7 @@ static void describe_work(const struct kedge_statement *st, struct line *l)
     default:
         set_site(l, &g->tenant, &g->site);
         snprintf(l->what, sizeof l->what, "%s r%u g%u %s, similarity %.3f", g->job.s, g->round, g->group,
-                 g->how == KEDGE_GROUP_COLD_START ? "cold-start" : "newcomer", g->similarity);
+                 kedge_group_how_name(g->how), g->similarity);
         break;
     }
 }

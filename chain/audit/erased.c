@@ -152,7 +152,7 @@ int kedgei_mark_erased(struct kedgei_replay *r)
 struct ranges {
     struct kedgei_audit *a;
     char where[KEDGE_AUDIT_WHERE_MAX];
-    char before[120], after[160]; /* the note's text around them */
+    char before[140], after[160]; /* the note's text around them */
     char text[RANGES_LEN];
     size_t len;
     bool open;
@@ -245,13 +245,24 @@ static void tell_numbers(const struct kedgei_replay *r, const struct kedgei_job 
     end_ranges(&out);
 }
 
+/* Decisions about one site each; a site may have many. */
+static void tell_count(const struct kedgei_replay *r, const struct kedgei_job *job,
+                       enum kedgei_decision_kind kind, const char *what)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        count += r->items[i].job == job && r->items[i].kind == kind && r->items[i].erased > 0;
+    }
+    if (count > 0) {
+        kedgei_find(&r->a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_ERASED, "main",
+                    "job \"%s\": %s, %zu time%s, can not be replayed: updates are erased", job->id.s, what,
+                    count, count == 1 ? "" : "s");
+    }
+}
+
 static void tell_job(const struct kedgei_replay *r, const struct kedgei_job *job)
 {
-    char before[120];
-    unsigned sites = 0;
-    for (size_t i = 0; i < r->count; i++) {
-        sites += r->items[i].job == job && r->items[i].kind == KEDGEI_ASSIGNED && r->items[i].erased > 0;
-    }
+    char before[140];
     for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
         snprintf(before, sizeof before, "job \"%s\", group %u: the aggregates of rounds ", job->id.s, g);
         tell_numbers(r, job, KEDGEI_AGGREGATE, g, before,
@@ -265,11 +276,12 @@ static void tell_job(const struct kedgei_replay *r, const struct kedgei_job *job
     tell_numbers(r, job, KEDGEI_SERVER, 0, before, " can not be replayed: updates are erased");
     snprintf(before, sizeof before, "job \"%s\": the groupings of rounds ", job->id.s);
     tell_numbers(r, job, KEDGEI_GROUPING, 0, before, " can not be replayed: updates are erased");
-    if (sites > 0) {
-        kedgei_find(&r->a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_ERASED, "main",
-                    "job \"%s\": which group %u site%s belong%s to can not be replayed: updates are erased",
-                    job->id.s, sites, sites == 1 ? "" : "s", sites == 1 ? "s" : "");
-    }
+    snprintf(before, sizeof before, "job \"%s\": which groups are alike or hold two kinds behind rounds ",
+             job->id.s);
+    tell_numbers(r, job, KEDGEI_RESHAPE, KEDGE_GROUP_NONE, before,
+                 " can not be replayed: updates are erased");
+    tell_count(r, job, KEDGEI_ASSIGNED, "which group a site is given");
+    tell_count(r, job, KEDGEI_NEAREST, "which model is nearest to a site's last one");
 }
 
 int kedgei_tell_erased(struct kedgei_audit *a)

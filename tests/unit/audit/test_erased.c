@@ -144,9 +144,31 @@ START_TEST(groups_rest_on_updates)
     ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
     ck_assert_ptr_nonnull(text_with(&r, "the groupings of rounds 0 can not be replayed"));
     ck_assert_ptr_nonnull(text_with(&r, "group 0: the directions of rounds 0"));
-    ck_assert_ptr_nonnull(text_with(&r, "which group"));
+    ck_assert_ptr_nonnull(text_with(&r, "which group a site is given, "));
     ck_assert_ptr_nonnull(text_with(&r, "group 0: the aggregates of rounds 0 can"));
     kedge_audit_report_deinit(&r);
+}
+END_TEST
+
+/* Directions that are estimated again rest on the same updates, and so does what follows from them. */
+START_TEST(directions_rest_on_updates_again)
+{
+    copy_base();
+    ck_assert_int_eq(kedge_dir_remove(at("fx")), KEDGE_OK); /* for another one */
+    fx_living(at("fx"), FX_NONE);
+    struct kedge_audit_report whole = judged(true, false);
+    ck_assert_uint_eq(erase(&(struct order){.rounds_to = 0}), 3);
+    struct kedge_audit_report r = judged(true, false);
+    ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
+    ck_assert_ptr_nonnull(text_with(&r, "group 0: the directions of rounds 0, 2 can not be replayed"));
+    ck_assert_ptr_nonnull(text_with(&r, "group 1: the directions of rounds 0, 2 can not be replayed"));
+    ck_assert_ptr_nonnull(text_with(&r, "which groups are alike or hold two kinds behind rounds 2 can not"));
+    ck_assert_ptr_nonnull(text_with(&r, "which group a site is given, 3 times, can not be replayed"));
+    /* two aggregates, a grouping, four directions, what follows from two of them, three groups */
+    ck_assert_uint_eq(r.counts.decisions_erased, 11);
+    ck_assert_uint_eq(r.counts.decisions + 11, whole.counts.decisions);
+    kedge_audit_report_deinit(&r);
+    kedge_audit_report_deinit(&whole);
 }
 END_TEST
 
@@ -232,6 +254,7 @@ int main(void)
     tcase_add_test(t, all_else_holds);
     tcase_add_test(t, control_variates_rest_on_updates);
     tcase_add_test(t, groups_rest_on_updates);
+    tcase_add_test(t, directions_rest_on_updates_again);
     tcase_add_test(t, everything_erased);
     tcase_add_test(t, a_file_that_is_still_here);
     tcase_add_test(t, orders_that_are_none);
