@@ -1,8 +1,5 @@
 #include "client/daemon/choose.h"
 
-#include <string.h>
-#include <unistd.h>
-
 #include "client/daemon/host.h"
 
 static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_task *t, const char *base)
@@ -54,11 +51,6 @@ int kedge_client_choose(struct kedge_site_host *h, uint64_t serial, struct kedge
     task->base = task->choices[best];
     task->group = best;
     h->model_digest = task->base; /* the one that is kept */
-    for (uint32_t g = 0; g < task->choice_count; g++) {
-        if (memcmp(task->choices[g].b, task->base.b, sizeof task->base.b) != 0
-            && kedge_client_work_path(h, "model", &task->choices[g], path) == KEDGE_OK) {
-            (void)unlink(path);
-        }
-    }
+    kedge_client_work_trim(h, "model", &task->base, 1);
     return KEDGE_OK;
 }

@@ -1,3 +1,4 @@
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -31,6 +32,29 @@ int kedge_client_work_path(const struct kedge_site_host *h, const char *kind,
     char hex[2 * sizeof digest->b + 1];
     kedge_hex_encode(digest->b, sizeof digest->b, hex);
     return kedge_client_path(h, out, "work/%s-%s", kind, hex);
+}
+
+void kedge_client_work_trim(const struct kedge_site_host *h, const char *kind,
+                            const struct kedge_site_digest *keep, size_t count)
+{
+    char dir_path[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX], hex[2 * sizeof keep->b + 1];
+    const size_t len = strlen(kind);
+    DIR *dir = kedge_client_path(h, dir_path, "work") == KEDGE_OK ? opendir(dir_path) : NULL;
+    struct dirent *entry;
+    while (dir && (entry = readdir(dir)) != NULL) {
+        const char *name = entry->d_name;
+        bool wanted = strncmp(name, kind, len) != 0 || name[len] != '-';
+        for (size_t i = 0; i < count && !wanted; i++) {
+            kedge_hex_encode(keep[i].b, sizeof keep[i].b, hex);
+            wanted = strncmp(name + len + 1, hex, sizeof hex - 1) == 0;
+        }
+        if (!wanted && kedge_path_join(path, dir_path, name) == KEDGE_OK) {
+            (void)unlink(path);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
 }
 
 /* ---- enrolment ---- */

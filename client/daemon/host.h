@@ -109,6 +109,9 @@ void kedge_client_reuse_give(const char *old, const char *path);
 /* "work/KIND-<hex>": path of a working file by digest. */
 KEDGE_NODISCARD int kedge_client_work_path(const struct kedge_site_host *h, const char *kind,
                                            const struct kedge_site_digest *digest, char out[KEDGE_PATH_MAX]);
+/* Removes the working files of this kind, whole or half-written, but those of these digests. */
+void kedge_client_work_trim(const struct kedge_site_host *h, const char *kind,
+                            const struct kedge_site_digest *keep, size_t count);
 
 /* ---- memory.c ---- */
 /* Also fills h->envelopes and h->last_signed. */

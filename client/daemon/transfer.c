@@ -194,17 +194,14 @@ static const char *kind_of(struct kedge_site_host *h, enum kedge_site_blob blob,
     return "spec";
 }
 
-/* A model of which the task has several keeps no other's room; that of an earlier task goes. */
-static void drop_former(const struct kedge_site_task *t, const struct kedge_site_digest *last,
-                        const char *old)
+/* Models of other tasks go, also those of a task that was given up between several: what stays is what this
+ * one chooses between or, where it has one, that and the former one, whose room it takes. */
+static void drop_models(const struct kedge_site_host *h, const struct kedge_site_effect *fx)
 {
-    bool wanted = false;
-    for (uint32_t g = 0; g < t->choice_count && !wanted; g++) {
-        wanted = memcmp(t->choices[g].b, last->b, sizeof last->b) == 0;
-    }
-    if (!wanted) {
-        (void)unlink(old);
-    }
+    const struct kedge_site_digest both[] = {fx->digest, h->model_digest};
+    bool chooses = fx->task.choice_count > 0;
+    kedge_client_work_trim(h, "model", chooses ? fx->task.choices : both,
+                           chooses ? fx->task.choice_count : 2);
 }
 
 static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
@@ -218,16 +215,16 @@ static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
     bool known = spec ? h->spec && memcmp(h->spec_digest.b, t->fx.digest.b, sizeof h->spec_digest.b) == 0
                       : memcmp(last, &t->fx.digest, sizeof *last) == 0;
     t->err = kedge_client_work_path(h, kind, &t->fx.digest, path);
+    if (t->fx.blob == KEDGE_SITE_BLOB_MODEL) {
+        drop_models(h, &t->fx);
+    }
     if (!t->err && !(known && kedge_file_size(path) == (int64_t)t->fx.len)
         && !is_sound(path, t->fx.len, &t->fx.digest)) {
         char old[KEDGE_PATH_MAX];
         bool replaces = last && memcmp(last->b, t->fx.digest.b, sizeof last->b) != 0
                         && kedge_client_work_path(h, kind, last, old) == KEDGE_OK;
         bool since = t->fx.blob == KEDGE_SITE_BLOB_MODEL; /* what is new since the former model */
-        if (replaces && since && t->fx.task.choice_count > 0) {
-            drop_former(&t->fx.task, last, old);
-            replaces = false;
-        }
+        replaces = replaces && !(since && t->fx.task.choice_count > 0);
         t->err = fetch_file(h, &t->fx, path, replaces ? old : NULL, since ? last : NULL);
     }
     if (!t->err && last) {

@@ -178,12 +178,71 @@ START_TEST(test_evidence_behind_a_damaged_memory)
 }
 END_TEST
 
+/* ---- working files ---- */
+
+static void put_work(const struct kedge_site_host *h, const char *kind, uint8_t byte, const char *behind,
+                     bool is_there)
+{
+    struct kedge_site_digest digest;
+    char path[KEDGE_PATH_MAX];
+    memset(digest.b, byte, sizeof digest.b);
+    ck_assert_int_eq(kedge_client_work_path(h, kind, &digest, path), KEDGE_OK);
+    ck_assert_uint_lt(strlen(path) + strlen(behind), sizeof path);
+    memcpy(path + strlen(path), behind, strlen(behind) + 1);
+    if (is_there) {
+        ck_assert_msg(kedge_file_exists(path), "%s", path);
+    } else {
+        ck_assert_int_eq(kedge_file_write(path, kedge_view_str("x"), 0600, NULL), KEDGE_OK);
+    }
+}
+
+START_TEST(models_of_other_tasks_go)
+{
+    struct kedge_site_host *h = calloc(1, sizeof *h);
+    struct kedge_site_digest keep[2];
+    char path[KEDGE_PATH_MAX];
+    (void)snprintf(h->dir, sizeof h->dir, "/tmp/kedge-work-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(h->dir));
+    ck_assert_int_eq(kedge_path_join(path, h->dir, "work"), KEDGE_OK);
+    ck_assert_int_eq(kedge_dir_make(path, 0700, NULL), KEDGE_OK);
+    for (uint8_t b = 1; b <= 4; b++) {
+        put_work(h, "model", b, "", false);
+    }
+    put_work(h, "model", 5, ".part", false);
+    put_work(h, "model", 2, ".part", false);
+    put_work(h, "models", 1, "", false);
+    put_work(h, "update", 1, "", false);
+    memset(keep[0].b, 2, sizeof keep[0].b);
+    memset(keep[1].b, 4, sizeof keep[1].b);
+    kedge_client_work_trim(h, "model", keep, 2);
+    put_work(h, "model", 2, "", true);
+    put_work(h, "model", 4, "", true);
+    put_work(h, "model", 2, ".part", true);
+    put_work(h, "models", 1, "", true);
+    put_work(h, "update", 1, "", true);
+    for (uint8_t b = 1; b <= 5; b += 2) {
+        struct kedge_site_digest gone;
+        memset(gone.b, b, sizeof gone.b);
+        ck_assert_int_eq(kedge_client_work_path(h, "model", &gone, path), KEDGE_OK);
+        ck_assert(!kedge_file_exists(path));
+        memcpy(path + strlen(path), ".part", sizeof ".part");
+        ck_assert(!kedge_file_exists(path));
+    }
+    kedge_client_work_trim(h, "model", NULL, 0);
+    ck_assert_int_eq(kedge_client_work_path(h, "model", &keep[0], path), KEDGE_OK);
+    ck_assert(!kedge_file_exists(path));
+    ck_assert_int_eq(kedge_dir_remove(h->dir), KEDGE_OK);
+    free(h);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tc = tcase_create("growth");
     tcase_add_test(tc, test_evidence_behind_a_damaged_memory);
     tcase_add_loop_test(tc, test_growth, 0, 11);
     tcase_add_test(tc, test_signed_by_another);
+    tcase_add_test(tc, models_of_other_tasks_go);
     Suite *s = suite_create("client/growth");
     suite_add_tcase(s, tc);
     return run_suite(s);
