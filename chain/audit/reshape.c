@@ -188,17 +188,27 @@ void kedgei_check_moved(struct kedgei_audit *a, const struct kedgei_job *job, co
 
 /* ---- replay ---- */
 
-/* How many sites each group had when the round closed. */
-static int count_sites(const struct kedgei_replay *r, const struct kedgei_decision *d, uint64_t *sites)
+/* What the models of these groups weigh, by the sites that they had when the round closed. */
+static int weigh_joined(const struct kedgei_replay *r, const struct kedgei_decision *d, const uint32_t *into,
+                        size_t groups, uint64_t *weight)
 {
     struct kedgei_inputs in = {.items = NULL};
     struct kedgei_decision all = *d;
     all.group = KEDGE_GROUP_NONE;
     int err = kedgei_members_read(r, &all, false, &in);
+    uint32_t *tenant = kedge_mem_new(in.count + 1, sizeof *tenant),
+             *group = kedge_mem_new(in.count + 1, sizeof *group);
+    err = err ? err : tenant && group ? KEDGE_OK : KEDGE_E_NOMEM;
     for (size_t i = 0; i < in.count && !err; i++) {
-        sites[in.items[i].row.group]++;
+        tenant[i] = in.items[i].place;
+        group[i] = in.items[i].row.group;
     }
+    err = err ? err
+              : kedge_compute_merge_weights(&d->job->spec, tenant, group, in.count, into, groups, d->group,
+                                            weight);
     kedge_mem_free(in.items);
+    kedge_mem_free(tenant);
+    kedge_mem_free(group);
     return err;
 }
 
@@ -208,24 +218,25 @@ void kedgei_replay_joined(const struct kedgei_replay *r, struct kedgei_decision 
     struct kedge_diag diag = {.err = KEDGE_OK};
     char paths[KEDGE_GROUPS_MAX][KEDGE_PATH_MAX];
     const char *models[KEDGE_GROUPS_MAX];
-    uint64_t sites[KEDGE_GROUPS_MAX] = {0}, weight[KEDGE_GROUPS_MAX], sum = 0;
+    uint32_t into[KEDGE_GROUPS_MAX];
+    uint64_t of_all[KEDGE_GROUPS_MAX], weight[KEDGE_GROUPS_MAX];
     struct kedge_hasher *hasher = NULL;
     struct kedge_sink sink;
     struct kedge_hash digest;
     size_t n = 0;
-    int err = count_sites(r, d, sites);
+    for (uint32_t g = 0; g < p.now->group_count; g++) {
+        into[g] = merges_now(&p, g) ? p.now->groups[g].merged_into - 1 : g;
+    }
+    int err = weigh_joined(r, d, into, p.now->group_count, of_all);
     for (uint32_t g = 0; g < p.now->group_count && !err; g++) {
         const struct kedge_st_step_group *row = &p.now->groups[g];
-        if (g == d->group || (merges_now(&p, g) && row->merged_into == d->group + 1)) {
+        if (into[g] == d->group) {
             models[n] = paths[n];
-            sum += weight[n] = sites[g];
+            weight[n] = of_all[g];
             err = kedge_blobs_path(r->a->main.blobs,
                                    kedge_hash_is_zero(&row->stepped) ? &row->aggregate : &row->stepped,
                                    paths[n++]);
         }
-    }
-    for (size_t i = 0; i < n && sum == 0; i++) {
-        weight[i] = 1;
     }
     err = err ? err : kedgei_replay_sink(&hasher, &sink);
     err = err ? err : kedge_compute_blend(&d->job->layout, models, weight, n, sink, &diag);

@@ -1,6 +1,7 @@
 #include "chain/compute/reshape.h"
 
 #include "aggregation/gram.h"
+#include "aggregation/share_cap.h"
 #include "chain/compute/compute_impl.h"
 #include "common/base/mem.h"
 #include "grouping/merge.h"
@@ -52,6 +53,49 @@ int kedge_compute_merges(const struct kedge_layout *layout, const struct kedge_j
     }
     kedge_mem_free(gram);
     kedge_mem_free(maxima);
+    return err;
+}
+
+/* Sites of each tenant in each group, those in groups that become g. */
+static int count_sites(const uint32_t *tenant, const uint32_t *group, size_t count, const uint32_t *into,
+                       size_t groups, uint32_t g, uint64_t *sites)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (tenant[i] >= KEDGE_SPEC_TENANTS_MAX || group[i] >= groups) {
+            return KEDGE_E_ARG;
+        }
+        sites[(size_t)tenant[i] * groups + group[i]] += into[group[i]] == g;
+    }
+    return KEDGE_OK;
+}
+
+int kedge_compute_merge_weights(const struct kedge_job_spec *spec, const uint32_t *tenant,
+                                const uint32_t *group, size_t count, const uint32_t *into, size_t groups,
+                                uint32_t g, uint64_t *ret_weight)
+{
+    const size_t cells = KEDGE_SPEC_TENANTS_MAX * groups;
+    uint64_t *sites = kedge_mem_new(cells, sizeof *sites);
+    struct kedge_share_input *inputs = kedge_mem_new(cells, sizeof *inputs);
+    const bool is_capped = spec->tenant_share_max < KEDGE_SHARE_ONE;
+    const uint64_t unit = is_capped ? KEDGE_MERGE_UNIT : 1;
+    size_t n = 0, at = 0;
+    int err = sites && inputs ? count_sites(tenant, group, count, into, groups, g, sites) : KEDGE_E_NOMEM;
+    for (size_t k = 0; k < cells && !err; k++) {
+        if (sites[k] > 0) {
+            inputs[n++] = (struct kedge_share_input){(uint32_t)(k / groups), sites[k] * unit};
+        }
+    }
+    if (!err && n > 0 && is_capped) {
+        err = kedge_share_cap(inputs, n, spec->tenant_share_max);
+    }
+    for (size_t k = 0; k < groups && !err; k++) { /* nobody is left in any of them: alike */
+        ret_weight[k] = n == 0 && into[k] == g;
+    }
+    for (size_t k = 0; k < cells && !err; k++) {
+        ret_weight[k % groups] += sites[k] > 0 ? inputs[at++].weight : 0;
+    }
+    kedge_mem_free(sites);
+    kedge_mem_free(inputs);
     return err;
 }
 

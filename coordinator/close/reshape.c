@@ -41,41 +41,54 @@ int kedge_close_cut(const struct kedge_close_host *host, const struct kedge_layo
 
 /* ---- several become one ---- */
 
-static int join_models(struct kedge_close *c, const uint32_t *into, const uint64_t *sites, uint32_t group)
+static int join_models(struct kedge_close *c, const uint32_t *into, const uint32_t *tenant,
+                       const uint32_t *former, uint32_t group)
 {
     struct kedge_round_result *r = c->result;
     struct kedge_hash models[KEDGE_GROUPS_MAX];
-    uint64_t weight[KEDGE_GROUPS_MAX], sum = 0;
+    uint64_t weight[KEDGE_GROUPS_MAX], of_all[KEDGE_GROUPS_MAX];
     uint32_t n = 0;
-    for (uint32_t g = 0; g < r->groups; g++) {
+    int err =
+        kedge_compute_merge_weights(c->spec, tenant, former, c->other_count, into, r->groups, group, of_all);
+    for (uint32_t g = 0; g < r->groups && !err; g++) {
         if (into[g] == group) {
             models[n] = r->stepped[g];
-            sum += weight[n++] = sites[g];
+            weight[n++] = of_all[g];
         }
     }
-    for (uint32_t i = 0; i < n && sum == 0; i++) { /* nobody is left in any of them */
-        weight[i] = 1;
+    return err ? err : kedgei_close_blend(c, models, weight, n, &r->after[group]);
+}
+
+/* The models of the groups that others become part of. */
+static int join_all(struct kedge_close *c, const uint32_t *into)
+{
+    struct kedge_round_result *r = c->result;
+    uint32_t *tenant = kedge_mem_new(c->other_count + 1, sizeof *tenant),
+             *former = kedge_mem_new(c->other_count + 1, sizeof *former);
+    int err = tenant && former ? KEDGE_OK : KEDGE_E_NOMEM;
+    for (size_t i = 0; i < c->other_count && !err; i++) {
+        tenant[i] = c->others[i].place;
+        former[i] = c->others[i].former;
     }
-    return kedgei_close_blend(c, models, weight, n, &r->after[group]);
+    for (uint32_t g = 0; g < r->groups && !err; g++) {
+        if (r->joined[g] && into[g] == g) {
+            err = join_models(c, into, tenant, former, g);
+        }
+    }
+    kedge_mem_free(tenant);
+    kedge_mem_free(former);
+    return err;
 }
 
 static int join(struct kedge_close *c, const uint32_t *into)
 {
     struct kedge_round_result *r = c->result;
-    uint64_t sites[KEDGE_GROUPS_MAX] = {0};
     int err = kedgei_close_assignments(r, c->other_count);
-    for (size_t i = 0; i < c->other_count; i++) {
-        sites[c->others[i].former]++;
-    }
     for (uint32_t g = 0; g < r->groups; g++) {
         r->joined[into[g]] = r->joined[into[g]] || into[g] != g;
         r->joined[g] = r->joined[g] || into[g] != g;
     }
-    for (uint32_t g = 0; g < r->groups && !err; g++) {
-        if (r->joined[g] && into[g] == g) {
-            err = join_models(c, into, sites, g);
-        }
-    }
+    err = err ? err : join_all(c, into);
     for (uint32_t g = 0; g < r->groups && !err; g++) {
         uint32_t with = r->merged_into[g] ? into[r->merged_into[g] - 1] : into[g];
         if (with != g) {

@@ -217,6 +217,41 @@ START_TEST(groups_that_are_alike_become_one)
 }
 END_TEST
 
+START_TEST(a_capped_tenant_does_not_decide_what_groups_become)
+{
+    /* Groups 0 and 2 become one. Tenant 0 has six sites in group 0, three in 2; tenant 1 two in 2 and four
+     * that stay in 1; tenant 2 one in 0. */
+    static const uint32_t tenant[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2};
+    static const uint32_t group[] = {0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 1, 1, 1, 1, 0}, into[] = {0, 1, 0};
+    static const struct {
+        const char *share;
+        uint64_t zero, two;      /* of 0 and 2, up to a factor */
+    } cases[] = {{"1", 7, 5},    /* as they have sites */
+                 {"0.8", 7, 5},  /* three quarters are tenant 0's, and that may be */
+                 {"0.5", 3, 3}}; /* it counts 3 of 6, shared out as its sites are: 2 and 1 */
+    enum { COUNT = sizeof tenant / sizeof tenant[0] };
+    uint64_t weight[3];
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        char keys[200];
+        (void)snprintf(keys, sizeof keys,
+                       ",\"tenant_share_max\":\"%s\",\"groups\":3,"
+                       "\"options\":{\"refresh\":\"1\",\"merge\":\"0.9\"}",
+                       cases[k].share);
+        set_up("flexcfl", MCLR, keys);
+        ck_assert_int_eq(kedge_compute_merge_weights(&spec, tenant, group, COUNT, into, 3, 0, weight),
+                         KEDGE_OK);
+        ck_assert_double_eq_tol((double)weight[0] / (double)weight[2],
+                                (double)cases[k].zero / (double)cases[k].two, 1e-5);
+        ck_assert(weight[0] > 0 && weight[1] == 0);
+        ck_assert_int_eq(kedge_compute_merge_weights(&spec, tenant, group, 0, into, 3, 0, weight), KEDGE_OK);
+        ck_assert(weight[0] == 1 && weight[1] == 0 && weight[2] == 1); /* nobody is left */
+        ck_assert_int_eq(kedge_compute_merge_weights(&spec, group, tenant, COUNT, into, 2, 0, weight),
+                         KEDGE_E_ARG);
+        tear_down();
+    }
+}
+END_TEST
+
 START_TEST(a_group_of_two_kinds_is_cut)
 {
     static const struct {
@@ -287,6 +322,7 @@ int main(void)
     tcase_add_test(t, its_directions_are_zero_in_front);
     tcase_add_test(t, drift_is_in_units_of_the_distance);
     tcase_add_test(t, groups_that_are_alike_become_one);
+    tcase_add_test(t, a_capped_tenant_does_not_decide_what_groups_become);
     tcase_add_test(t, nothing_learnt);
     tcase_add_loop_test(t, a_group_of_two_kinds_is_cut, 0, 6);
     suite_add_tcase(s, t);
