@@ -95,6 +95,7 @@ static void take_defaults(enum kedge_server server, struct kedge_strategy_option
         const struct kedge_strategy *row = kedge_strategy_at(i);
         if (row->server == server) {
             o->server_lr = row->defaults.server_lr;
+            o->settle = row->defaults.settle;
             o->momentum = row->defaults.momentum;
             o->second_moment = row->defaults.second_moment;
             o->adaptivity = row->defaults.adaptivity;
@@ -151,6 +152,8 @@ static bool is_used(const struct kedge_job_spec *s, const struct kedge_strategy_
         {offsetof(struct kedge_strategy_options, silhouette), kedgei_spec_lives(s)},
         {offsetof(struct kedge_strategy_options, buffer), s->strategy->asynchronous},
         {offsetof(struct kedge_strategy_options, server_lr), s->server != KEDGE_SERVER_NONE},
+        {offsetof(struct kedge_strategy_options, settle),
+         s->server != KEDGE_SERVER_NONE && s->server != KEDGE_SERVER_CONTROL},
         {offsetof(struct kedge_strategy_options, momentum), s->server == KEDGE_SERVER_MOMENTUM || adapts},
         {offsetof(struct kedge_strategy_options, second_moment), adapts && s->server != KEDGE_SERVER_ADAGRAD},
         {offsetof(struct kedge_strategy_options, adaptivity), adapts},

@@ -208,7 +208,8 @@ static int try_groups(struct grouping *g, size_t k, const double *distances, str
 }
 
 /* All candidates are judged in one space. Those whose groups all reach the least size win over those that do
- * not; the largest silhouette, then the fewest groups, but for near ties, which go to the most. */
+ * not; the largest silhouette, then the fewest groups, but for near ties, which go to the most; where the
+ * largest is faint, all are near ties. */
 static int choose_by_silhouette(struct grouping *g, size_t least, size_t *ret_k)
 {
     struct candidate best = {.k = 0}, tried[KEDGE_GROUPS_MAX + 1] = {{.k = 0}};
@@ -226,9 +227,10 @@ static int choose_by_silhouette(struct grouping *g, size_t least, size_t *ret_k)
             best = *c;
         }
     }
+    const bool faint = best.silhouette < g->params->faint && best.apart >= KEDGE_SILHOUETTE_LEAST;
     const double enough = best.silhouette - g->params->margin * best.silhouette;
     for (size_t k = best.k + 1; k <= g->most && best.k > 0 && best.silhouette > 0.0; k++) {
-        if (tried[k].k > 0 && tried[k].fits == best.fits && tried[k].silhouette >= enough) {
+        if (tried[k].k > 0 && tried[k].fits == best.fits && (faint || tried[k].silhouette >= enough)) {
             best.k = k;
             best.apart = tried[k].apart;
         }
@@ -316,7 +318,8 @@ static bool params_ok(const struct kedge_flexcfl_params *p)
                        || (p->choose == KEDGE_CHOOSE_GAP && p->edc != KEDGE_EDC_MADC))
                       && p->groups_min >= 1 && p->groups_min <= p->groups);
     return p->groups >= 1 && p->groups <= KEDGE_GROUPS_MAX && edc && choose && p->margin >= 0.0
-           && p->margin <= 1.0 && !(p->edc == KEDGE_EDC_MADC && p->weight);
+           && p->margin <= 1.0 && p->faint >= 0.0 && p->faint <= 1.0
+           && !(p->edc == KEDGE_EDC_MADC && p->weight);
 }
 
 int kedge_flexcfl_group_gram(const int64_t *gram, const uint32_t *maxima, size_t count,

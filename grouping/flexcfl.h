@@ -45,6 +45,10 @@ struct kedge_flexcfl_params {
      * largest; 0 … 1. Where kinds of sites shade into each other silhouettes hardly differ, and a model of
      * fewer kinds has the simpler task. 0: the largest itself. */
     double margin;
+    /* SILHOUETTE: where the largest is below this, nothing speaks for one number rather than another, and it
+     * is the most of those whose groups reach size_min; not where distances of cosines are below
+     * KEDGE_SILHOUETTE_LEAST, too, for then sites are alike. 0 … 1, 0: never. */
+    double faint;
     bool judge; /* restarts of k-means by silhouette instead of inertia, after size_min */
     /* Weight of each update in the decomposition and in k-means, count finite reals above 0; NULL: 1 each.
      * quota.h makes them of tenants, so that many sites of one do not count for more than it may. Not for

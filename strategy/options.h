@@ -9,28 +9,29 @@
 #include "common/base/err.h"
 
 /* name, least, largest, what it is. */
-#define KEDGE_STRATEGY_OPTIONS(X)                                                                       \
-    X(proximal, 0, 1000, "pull of local steps towards the model they began with (FedProx's mu)")        \
-    X(pull, 0, 1000, "pull of local steps towards the mean of all groups' models")                      \
-    X(personal, 0, 1000, "pull of a site's personal model towards its group's (Ditto's lambda)")        \
-    X(fairness, 0, 8, "exponent of the loss in an update's weight, in halves (q-FFL's q)")              \
-    X(server_lr, 0, 1000, "step of the server's optimiser (eta)")                                       \
-    X(momentum, 0, 0.999999, "decay of the server's first moment (beta, beta_1)")                       \
-    X(second_moment, 0, 0.999999, "decay of the server's second moment (beta_2)")                       \
-    X(adaptivity, 0.000000001, 1000, "what the root of the second moment is kept above (tau)")          \
-    X(buffer, 1, 65536, "updates that the server waits for before it steps (FedBuff)")                  \
-    X(split_mean, 0, 1000000,                                                                           \
-      "a group may split when its mean update is shorter than this (CFL's epsilon_1)")                  \
-    X(split_max, 0, 1000000, "… and its longest update longer than this (CFL's epsilon_2)")             \
-    X(split_after, 0, 1000000, "… and this many rounds have closed")                                    \
-    X(link, 0, 2, "distance (1 - cosine) below which groups of sites are joined (one-shot clustering)") \
-    X(edge_rounds, 1, 1000000, "rounds between two meetings of the edges (hierarchical)")               \
-    X(choice, 1, 16, "nearest groups between which a site chooses by its own loss")                     \
-    X(shift, 0, 1, "total variation of label shares above which a site looks for its group again")      \
-    X(regroup, 0, 1000000, "rounds between two clusterings of the pre-training updates kept, 0: never") \
-    X(refresh, 0, 1000000, "rounds between two estimates of the groups' directions, 0: never")          \
-    X(merge, 0, 1, "cosine of two groups' directions above which they become one, 1: never")            \
-    X(silhouette, 0, 1, "least silhouette at which a group is split in two, 1: never")                  \
+#define KEDGE_STRATEGY_OPTIONS(X)                                                                          \
+    X(proximal, 0, 1000, "pull of local steps towards the model they began with (FedProx's mu)")           \
+    X(pull, 0, 1000, "pull of local steps towards the mean of all groups' models")                         \
+    X(personal, 0, 1000, "pull of a site's personal model towards its group's (Ditto's lambda)")           \
+    X(fairness, 0, 8, "exponent of the loss in an update's weight, in halves (q-FFL's q)")                 \
+    X(server_lr, 0, 1000, "step of the server's optimiser (eta)")                                          \
+    X(momentum, 0, 0.999999, "decay of the server's first moment (beta, beta_1)")                          \
+    X(second_moment, 0, 0.999999, "decay of the server's second moment (beta_2)")                          \
+    X(adaptivity, 0.000000001, 1000, "what the root of the second moment is kept above (tau)")             \
+    X(settle, 0, 1000000, "round in which the server's step is half of server_lr, and so on; 0: it stays") \
+    X(buffer, 1, 65536, "updates that the server waits for before it steps (FedBuff)")                     \
+    X(split_mean, 0, 1000000,                                                                              \
+      "a group may split when its mean update is shorter than this (CFL's epsilon_1)")                     \
+    X(split_max, 0, 1000000, "… and its longest update longer than this (CFL's epsilon_2)")                \
+    X(split_after, 0, 1000000, "… and this many rounds have closed")                                       \
+    X(link, 0, 2, "distance (1 - cosine) below which groups of sites are joined (one-shot clustering)")    \
+    X(edge_rounds, 1, 1000000, "rounds between two meetings of the edges (hierarchical)")                  \
+    X(choice, 1, 16, "nearest groups between which a site chooses by its own loss")                        \
+    X(shift, 0, 1, "total variation of label shares above which a site looks for its group again")         \
+    X(regroup, 0, 1000000, "rounds between two clusterings of the pre-training updates kept, 0: never")    \
+    X(refresh, 0, 1000000, "rounds between two estimates of the groups' directions, 0: never")             \
+    X(merge, 0, 1, "cosine of two groups' directions above which they become one, 1: never")               \
+    X(silhouette, 0, 1, "least silhouette at which a group is split in two, 1: never")                     \
     X(most, 1, 16, "most groups where their number is chosen; the job's number is the least")
 
 struct kedge_strategy_options {

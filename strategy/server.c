@@ -19,6 +19,16 @@ size_t kedge_server_states(enum kedge_server server)
     return 0;
 }
 
+struct kedge_strategy_options kedge_server_options(const struct kedge_strategy_options *options,
+                                                   uint32_t round)
+{
+    struct kedge_strategy_options now = *options;
+    if (options->settle > 0) {
+        now.server_lr = options->server_lr * (options->settle / (options->settle + (double)round));
+    }
+    return now;
+}
+
 /* The second moment's new value. */
 static double second_moment(enum kedge_server server, const struct kedge_strategy_options *o, double v,
                             double d)

@@ -14,6 +14,12 @@ enum { KEDGE_SERVER_STATES_MAX = 2 };
  * not touch it, kedge_server_control_tile does. */
 size_t kedge_server_states(enum kedge_server server);
 
+/* The options as they hold in a round of a job, counted from 1: where `settle` is above 0 the server's step
+ * shrinks, server_lr · settle / (settle + round). Steps of one over the round are what makes a mean of all
+ * that was seen (Robbins, Monro 1951), while the first ones are still long. */
+struct kedge_strategy_options kedge_server_options(const struct kedge_strategy_options *options,
+                                                   uint32_t round);
+
 /* n values of one tile: before is the group's model, aggregate the model that the mean gives (D = aggregate −
  * before), state[k] the k-th state vector's tile (in and out; NULL where there are fewer), after the result
  * (may be before or aggregate). With D, m, v in the order of the states:

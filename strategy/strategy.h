@@ -84,6 +84,7 @@ struct kedge_strategy {
         choose;    /* FIXED: the spec's number of groups; else that is the least, `most` the most */
     bool judge;    /* restarts by silhouette */
     double margin; /* SILHOUETTE: share of the largest silhouette below it that more groups may cost */
+    double faint;  /* SILHOUETTE: a largest one below this decides nothing, and there are the most groups */
     kedge_strategy_weigh_fn *weigh;
     struct kedge_strategy_options defaults;
 };

@@ -22,6 +22,7 @@ static int cluster_flexcfl(const struct kedge_job_spec *spec, uint32_t round, co
                                           .choose = spec->choose,
                                           .judge = spec->strategy->judge,
                                           .margin = spec->strategy->margin,
+                                          .faint = spec->strategy->faint,
                                           .size_min = spec->strategy->judge ? SIZE_LEAST : 1,
                                           .seed = spec->seed,
                                           .round = round};

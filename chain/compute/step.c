@@ -49,6 +49,7 @@ int kedge_compute_check_state(const struct kedge_layout *layout, enum kedge_serv
 
 struct step {
     const struct kedge_job_spec *spec;
+    struct kedge_strategy_options options;   /* as they hold in the round */
     const float *before, *aggregate, *state; /* coordinate 0; state NULL: zeros */
     uint64_t values;                         /* of a model */
     size_t states;
@@ -67,8 +68,8 @@ static int step_tile(const struct step *s, size_t first, size_t n)
             memset(state[k], 0, n * sizeof *state[k]);
         }
     }
-    return kedge_server_step(s->spec->server, &s->spec->options, s->before + first, s->aggregate + first,
-                             state, n, s->tiles);
+    return kedge_server_step(s->spec->server, &s->options, s->before + first, s->aggregate + first, state, n,
+                             s->tiles);
 }
 
 static int run_step(const struct step *s, struct kedge_sink after, struct kedge_sink state_after)
@@ -90,15 +91,17 @@ static int run_step(const struct step *s, struct kedge_sink after, struct kedge_
     return err;
 }
 
-int kedge_compute_server(const struct kedge_job_spec *spec, const struct kedge_layout *layout,
+int kedge_compute_server(const struct kedge_job_spec *spec, uint32_t round, const struct kedge_layout *layout,
                          const char *before_path, const char *aggregate_path, const char *state_path,
                          struct kedge_sink after, struct kedge_sink state_after, struct kedge_diag *reterr)
 {
     const char *const paths[2] = {before_path, aggregate_path};
     struct kedgei_tensors models = {.count = 0}, state = {.count = 0};
     struct kedge_layout state_layout;
-    struct step s = {
-        .spec = spec, .values = layout->values_count, .states = kedge_server_states(spec->server)};
+    struct step s = {.spec = spec,
+                     .options = kedge_server_options(&spec->options, round),
+                     .values = layout->values_count,
+                     .states = kedge_server_states(spec->server)};
     int err = kedge_compute_state_layout(layout, spec->server, &state_layout, reterr);
     if (err) {
         return err;

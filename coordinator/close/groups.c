@@ -124,10 +124,11 @@ static int step(struct kedge_close *c, uint32_t group)
         return err;
     }
     int next_err = c->host.begin(c->host.arg, len * kedge_server_states(c->spec->server), &next, c->d);
-    err = next_err                              ? next_err
-          : kedge_job_spec_has_control(c->spec) ? step_control(c, group, paths, model.sink, next.sink)
-                                                : kedge_compute_server(c->spec, c->layout, paths[0], paths[1],
-                                                                       paths[2], model.sink, next.sink, c->d);
+    err = next_err ? next_err
+          : kedge_job_spec_has_control(c->spec)
+              ? step_control(c, group, paths, model.sink, next.sink)
+              : kedge_compute_server(c->spec, r->round, c->layout, paths[0], paths[1], paths[2], model.sink,
+                                     next.sink, c->d);
     err = c->host.end(c->host.arg, &model, err, &r->stepped[group], c->d);
     return next_err ? err : c->host.end(c->host.arg, &next, err, &r->state_after[group], c->d);
 }

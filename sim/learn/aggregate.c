@@ -229,9 +229,9 @@ static int step_group(struct kedgei_learn *l, uint32_t group, struct members *m)
         states[k] = l->states[k] + (size_t)group * l->d;
     }
     int err = aggregate(l, m, model);
-    err =
-        err ? err
-            : kedge_server_step(spec->strategy->server, &spec->options, model, l->next, states, l->d, model);
+    /* this loop counts rounds from 0, jobs count theirs of training from 1 */
+    const struct kedge_strategy_options now = kedge_server_options(&spec->options, l->line.round + 1);
+    err = err ? err : kedge_server_step(spec->strategy->server, &now, model, l->next, states, l->d, model);
     return err || spec->strategy->local != KEDGE_LOCAL_SCAFFOLD ? err : move_controls(l, m);
 }
 

@@ -99,6 +99,7 @@ int kedgei_learn_cluster(struct kedgei_learn *l, struct kedgei_learn_signs *s, u
                                           .groups_min = l->spec->choose_groups && least > 2 ? 2 : least,
                                           .judge = strategy->judge,
                                           .margin = strategy->margin,
+                                          .faint = strategy->faint,
                                           .weight = weighted ? s->quota : NULL};
     struct kedge_flexcfl_result result = {.group = s->group, .eigenvalues = values, .embedding = embedding};
     err = err ? err : values && embedding ? KEDGE_OK : KEDGE_E_NOMEM;

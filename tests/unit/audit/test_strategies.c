@@ -24,7 +24,7 @@ static const char *const keys[] = {
     "\"rule\":\"norm-clipping\"",
     "\"rule\":\"norm-clipping\",\"rule_bound\":\"0.01\",\"strategy\":\"fednova\"",
     "\"rule\":\"trimmed-mean\",\"strategy\":\"fedadam\"",
-    "\"rule\":\"multi-krum\",\"server\":\"yogi\",\"options\":{\"server_lr\":\"0.5\"}",
+    "\"rule\":\"multi-krum\",\"server\":\"yogi\",\"options\":{\"server_lr\":\"0.5\",\"settle\":\"2\"}",
 };
 enum { KEYS = sizeof keys / sizeof keys[0] };
 

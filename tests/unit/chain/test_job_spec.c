@@ -238,6 +238,9 @@ static const struct {
      "\"mixing\": groups that may become one"},
     {HEAD ",\"options\":[]}", "\"options\": expected an object"},
     {HEAD ",\"options\":{\"server_lr\":\"1\"}}", "\"options\": \"server_lr\": strategy \"fedavg\""},
+    {HEAD ",\"options\":{\"settle\":\"9\"}}", "\"options\": \"settle\": strategy \"fedavg\""},
+    {CONTROLLED(4) ",\"control_sites\":4,\"options\":{\"settle\":\"9\"}}", "takes \"server_lr\" only"},
+    {HEAD ",\"strategy\":\"fedadam\",\"options\":{\"settle\":\"1000001\"}}", "\"settle\": expected"},
     {HEAD ",\"strategy\":\"fedadam\",\"options\":{\"proximal\":\"1\"}}", "takes \"server_lr\", \"momentum\""},
     {HEAD ",\"strategy\":\"fedadam\",\"options\":{\"momentum\":\"1\"}}", "\"momentum\": expected"},
     {HEAD ",\"strategy\":\"fedadam\",\"options\":{\"momentum\":0.5}}", "in quotes"},
@@ -406,10 +409,11 @@ START_TEST(test_numbers)
     const struct kedge_strategy *adam = kedge_strategy_find("fedadam");
     ck_assert_int_eq(parse(HEAD
                            ",\"strategy\":\"fedprox\",\"server\":\"adam\",\"options\":{\"proximal\":\"0.25\","
-                           "\"server_lr\":\"0.5\"}}",
+                           "\"server_lr\":\"0.5\",\"settle\":\"40\"}}",
                            &s, &d),
                      KEDGE_OK);
     ck_assert_double_eq(s.options.proximal, 0.25);
+    ck_assert_double_eq(s.options.settle, 40);
     ck_assert_double_eq(s.options.server_lr, 0.5);
     ck_assert_double_eq(s.options.momentum, adam->defaults.momentum);
     ck_assert_double_eq(s.options.second_moment, adam->defaults.second_moment);

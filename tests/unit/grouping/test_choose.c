@@ -107,6 +107,43 @@ START_TEST(near_ties_go_to_more_groups)
 }
 END_TEST
 
+/* A largest silhouette below `faint` decides nothing: then there are the most groups that reach the least
+ * size. Where groups are apart it is above, and where sites are alike they are one group as before. */
+START_TEST(faint_structure_goes_to_the_most)
+{
+    struct kedge_flexcfl_params p = by_silhouette;
+    p.faint = 0.2;
+    ck_assert_uint_eq(check_found(p, 1000, 1.0), golden_silhouette);
+    plant(1, 3, 4000);
+    p.seed = 1;
+    p.faint = 0;
+    struct kedge_flexcfl_result r = find(&p);
+    const size_t groups = r.groups;
+    const double largest = r.silhouette;
+    p.faint = largest; /* not below it */
+    ck_assert_uint_eq(find(&p).groups, groups);
+    p.faint = largest + 1e-9;
+    r = find(&p);
+    ck_assert_uint_gt(r.groups, groups);
+    size_t members[MOST] = {0}, least = N;
+    for (size_t i = 0; i < N; i++) {
+        members[group[i]]++;
+    }
+    for (size_t k = 0; k < r.groups; k++) {
+        least = members[k] < least ? members[k] : least;
+    }
+    ck_assert_uint_ge(least, p.size_min);
+    p.margin = 1; /* all numbers are near ties: the same */
+    p.faint = 0;
+    ck_assert_uint_eq(find(&p).groups, r.groups);
+    plant(1, 1, 30000); /* nothing but noise */
+    p = by_silhouette;
+    p.groups_min = 1;
+    p.faint = 0.9;
+    ck_assert_uint_eq(find(&p).groups, 1);
+}
+END_TEST
+
 /* Noise of three times the signal's length: cosines of 0.1 within a group. */
 START_TEST(noisy_groups_are_found)
 {
@@ -155,6 +192,9 @@ START_TEST(bounds_and_edges)
         {.groups = 4, .margin = -0.01},
         {.groups = 4, .margin = 1.01},
         {.groups = 4, .margin = (double)NAN},
+        {.groups = 4, .faint = -0.01},
+        {.groups = 4, .faint = 1.01},
+        {.groups = 4, .faint = (double)NAN},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ck_assert_int_eq(kedge_flexcfl_group(pointers, N, D, &bad[i], &r), KEDGE_E_ARG);
@@ -212,6 +252,7 @@ int main(void)
 {
     const TTest *const tests[] = {the_number_is_found,
                                   near_ties_go_to_more_groups,
+                                  faint_structure_goes_to_the_most,
                                   noisy_groups_are_found,
                                   no_structure_is_one_group,
                                   bounds_and_edges,

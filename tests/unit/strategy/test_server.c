@@ -48,6 +48,28 @@ START_TEST(by_hand)
 }
 END_TEST
 
+/* D = 2 in each of four rounds: 0.1 · 2 as it stands; settling in round 3, 3/4, 3/5, 3/6 and 3/7 of it. */
+START_TEST(steps_settle)
+{
+    struct kedge_strategy_options o = {.server_lr = 0.1, .settle = 3, .momentum = 0.5};
+    static const double want[4] = {0.075, 0.06, 0.05, 0.3 / 7};
+    for (uint32_t round = 1; round <= 4; round++) {
+        const struct kedge_strategy_options now = kedge_server_options(&o, round);
+        ck_assert(fabs(now.server_lr - want[round - 1]) < 1e-15);
+        ck_assert(now.momentum == o.momentum && now.settle == o.settle);
+        float x = 1, m = 0, aggregate = 3;
+        float *const state[KEDGE_SERVER_STATES_MAX] = {&m, NULL};
+        ck_assert_int_eq(kedge_server_step(KEDGE_SERVER_MOMENTUM, &now, &x, &aggregate, state, 1, &x),
+                         KEDGE_OK);
+        ck_assert(fabs((double)x - (1 + 2 * want[round - 1])) < 1e-6);
+    }
+    o.settle = 0; /* bit for bit, in whatever round */
+    ck_assert(kedge_server_options(&o, UINT32_MAX).server_lr == o.server_lr);
+    o.settle = 3;
+    ck_assert(kedge_server_options(&o, UINT32_MAX).server_lr > 0);
+}
+END_TEST
+
 START_TEST(none_is_the_aggregate)
 {
     enum { LEN = 4096 };
@@ -145,7 +167,7 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {by_hand,      none_is_the_aggregate, not_finite,
-                                  golden_bytes, control_variate,       NULL};
+    const TTest *const tests[] = {
+        by_hand, steps_settle, none_is_the_aggregate, not_finite, golden_bytes, control_variate, NULL};
     return run_tests("strategy/server", tests);
 }
