@@ -20,6 +20,10 @@ static const struct {
     {fx_keeping, 5 + 2 + 6 + 1 + 2 + 6 + 1, FX_KEPT_NOBODY},
     /* besides: two directions estimated again, how far they moved, whether groups are cut or joined */
     {fx_living, 5 + 10 + 1 + 2 + 7 + 1 + 4, FX_NONE},
+    /* the model of groups that become one, no aggregates of one, three moves; aggregates of a third, two
+       moves */
+    {fx_joining, 5 + 8 + 1 + 2 + 7 + 1 + 4 + 1 + 3, FX_NONE},
+    {fx_cutting, 5 + 12 + 1 + 2 + 7 + 1 + 4 + 2, FX_NONE},
 };
 
 START_TEST(test_good)
@@ -112,6 +116,10 @@ static const struct {
     {"groups kept, with another model", fx_keeping, FX_KEPT_RESULT, false, KEDGE_AUDIT_AGGREGATE},
     {"groups kept, with each other's directions", fx_keeping, FX_KEPT_DIRECTION, false, KEDGE_AUDIT_STEP},
     {"groups kept, and a site moved by it", fx_keeping, FX_KEPT_ASSIGNED, false, KEDGE_AUDIT_GROUP},
+    {"groups that become one, and count alike", fx_joining, FX_JOIN_ALIKE, true, KEDGE_AUDIT_REPLAY_STEP},
+    {"a site in the wrong part of a group that is cut", fx_cutting, FX_CUT_PART, true,
+     KEDGE_AUDIT_REPLAY_DIRECTION},
+    {"a site that is not told of its part", fx_cutting, FX_CUT_STAYS, true, KEDGE_AUDIT_REPLAY_GROUPING},
     {"groups made anew when it is not time", fx_regrouping, FX_REGROUP_NOT_DUE, false, KEDGE_AUDIT_ROUND},
 };
 
