@@ -345,6 +345,7 @@ static const struct measurement {
     {{"sim-learn-torch", "sim-learn-numpy"}, kedge_row_learn_speed, false},
     {{"groups-planted", "groups-after-swaps"}, kedge_row_learn_groups, false},
     {{"newcomers"}, kedge_row_learn_newcomers, false},
+    {{"planner", "planner-energy", "planner-1000"}, kedge_row_plan, false},
     {{"flexcfl-vs-fedavg", "flexcfl-vs-fedprox", "flexcfl-vs-fesem", "flexcfl-vs-fesem-released"},
      kedge_row_accuracy_published,
      true},

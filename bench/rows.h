@@ -27,5 +27,8 @@ int kedge_row_grouping_100x45mb(struct row rows[ROWS_MAX], int *ret_count);
  * sites) and memory. */
 int kedge_row_crowd(struct row rows[ROWS_MAX], int *ret_count);
 int kedge_row_chaos(struct row rows[ROWS_MAX], int *ret_count);
+/* The planner: least part of the exact programme's reward over the settings of its page, energy per data unit
+ * in the published setting, processor time of a round of a thousand devices. */
+int kedge_row_plan(struct row rows[ROWS_MAX], int *ret_count);
 
 #endif

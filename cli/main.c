@@ -83,6 +83,8 @@ const struct kedge_command kedge_commands[] = {
     {"job", "show", kedge_cmd_job_show, "JOB", "one job with its rounds"},
     {"job", "groups", kedge_cmd_job_groups, "JOB [--svg FILE] [--record DIR]",
      "groups of sites: who, how near, and every move"},
+    {"job", "plan", kedge_cmd_job_plan, "PLAN.json",
+     "how much data and energy devices should spend, and what that gives"},
     {"job", "watch", kedge_cmd_job_watch, "JOB", "live progress until the job ends"},
     {"job", "wait", kedge_cmd_job_wait, "JOB [--timeout SECONDS]",
      "wait for the end, silently; 0 completed, 1 not, 3 timeout"},

@@ -89,4 +89,9 @@ KEDGE_NODISCARD int kedge_plan_price(const struct kedge_plan_setting *setting, u
 KEDGE_NODISCARD int kedge_plan_optimum(const struct kedge_plan_setting *setting, uint32_t count,
                                        double *ret_reward);
 
+/* Seconds between anchors of a log that commits in batches: a statement waits half of them in the mean, which
+ * costs cost_per_second each, and an anchor costs cost_per_anchor. 0 where waiting costs nothing or anchors
+ * do. */
+double kedge_plan_anchor_interval(double cost_per_anchor, double cost_per_second);
+
 #endif

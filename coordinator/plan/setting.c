@@ -110,6 +110,11 @@ uint32_t kedge_plan_rate(const struct kedge_plan_setting *setting, double *ret_r
     return best;
 }
 
+double kedge_plan_anchor_interval(double cost_per_anchor, double cost_per_second)
+{
+    return cost_per_anchor > 0 && cost_per_second > 0 ? sqrt(2 * cost_per_anchor / cost_per_second) : 0;
+}
+
 double kedgei_plan_seconds(const struct kedge_plan_setting *setting, uint32_t data, uint32_t energy,
                            uint32_t share)
 {

@@ -180,6 +180,18 @@ START_TEST(one_and_four_devices)
 }
 END_TEST
 
+START_TEST(anchors)
+{
+    const double interval = kedge_plan_anchor_interval(18, 0.01);
+    ck_assert_double_eq_tol(interval, 60, 1e-9);
+    for (double other = 10; other < 600; other += 10) { /* 0.01 * T / 2 + 18 / T */
+        ck_assert_double_ge(0.01 * other / 2 + 18 / other, 0.01 * interval / 2 + 18 / interval - 1e-12);
+    }
+    ck_assert_double_le(kedge_plan_anchor_interval(0, 0.01), 0);
+    ck_assert_double_le(kedge_plan_anchor_interval(18, 0), 0);
+}
+END_TEST
+
 START_TEST(what_is_refused)
 {
     struct kedge_plan_setting s = kedge_plan_setting_published(3, 1);
@@ -223,6 +235,7 @@ int main(void)
     tcase_add_test(tests, no_other_choice_is_better);
     tcase_add_test(tests, a_thousand_devices);
     tcase_add_test(tests, one_and_four_devices);
+    tcase_add_test(tests, anchors);
     tcase_add_test(tests, what_is_refused);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
