@@ -67,6 +67,7 @@ static void add_ref(struct sweep *s, uint32_t log, const struct kedge_hash *dige
         s->refs = refs;
         s->ref_cap = cap;
     }
+    kedgei_scratch_breathe(&s->a->scratch); /* what names the blob, and the ref */
     s->refs[s->ref_count++] = (struct ref){log, *digest, role, job, by, index};
 }
 

@@ -17,7 +17,7 @@ enum {
     HEAP_DEFAULT = 16 << 20,
     SMALL = 4096,            /* a block below is never worth a file */
     HEAD = 64,               /* bytes before a block; keeps it aligned for anything */
-    BREATHE_EVERY = 4,       /* steps of loops between two looks; each may bring several times 2 MiB */
+    BREATHE_EVERY = 8,       /* steps between two looks; each may bring 2 MiB, rarely several times */
     RESIDENT_MAX = 32 << 20, /* of files, before the maps are let go */
     CHUNK_FIRST = 16 << 10,  /* of an arena; they double up to the last */
     CHUNK_LAST = 64 << 20,   /* each is a map, and each is let go at a look */
