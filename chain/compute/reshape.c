@@ -79,7 +79,9 @@ int kedge_compute_merge_weights(const struct kedge_job_spec *spec, const uint32_
     const bool is_capped = spec->tenant_share_max < KEDGE_SHARE_ONE;
     const uint64_t unit = is_capped ? KEDGE_MERGE_UNIT : 1;
     size_t n = 0, at = 0;
-    int err = sites && inputs ? count_sites(tenant, group, count, into, groups, g, sites) : KEDGE_E_NOMEM;
+    int err = groups == 0       ? KEDGE_E_ARG
+              : sites && inputs ? count_sites(tenant, group, count, into, groups, g, sites)
+                                : KEDGE_E_NOMEM;
     for (size_t k = 0; k < cells && !err; k++) {
         if (sites[k] > 0) {
             inputs[n++] = (struct kedge_share_input){(uint32_t)(k / groups), sites[k] * unit};
