@@ -251,7 +251,7 @@ int sim_compute(struct sim *w, uint32_t job, bool keeps)
     p->input_count = p->refused_count = 0;
     uint32_t count = 0;
     const uint32_t *order = kedge_coord_site_order(w->server.core, &count);
-    struct sim_close close;
+    struct sim_close close = {.aggregates = 0};
     p->group_count = count_groups(w, job, &view);
     memset(p->groups, 0xff, w->config.sites * sizeof *p->groups);
     memset(p->refused, 0, w->config.sites * sizeof *p->refused);
