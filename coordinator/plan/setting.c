@@ -88,8 +88,9 @@ int kedge_plan_check(const struct kedge_plan_setting *setting, struct kedge_diag
 static double mean_place(double load)
 {
     double sum = 0, p = 1 - load;
-    for (int m = 1; m <= TERMS_MAX && p > 1e-17; m++, p *= load) {
+    for (int m = 1; m <= TERMS_MAX && p > 1e-17; m++) {
         sum += p / log(1 + (double)m);
+        p *= load;
     }
     return sum;
 }

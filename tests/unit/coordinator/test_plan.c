@@ -184,8 +184,8 @@ START_TEST(anchors)
 {
     const double interval = kedge_plan_anchor_interval(18, 0.01);
     ck_assert_double_eq_tol(interval, 60, 1e-9);
-    for (double other = 10; other < 600; other += 10) { /* 0.01 * T / 2 + 18 / T */
-        ck_assert_double_ge(0.01 * other / 2 + 18 / other, 0.01 * interval / 2 + 18 / interval - 1e-12);
+    for (int other = 10; other < 600; other += 10) { /* 0.01 * T / 2 + 18 / T */
+        ck_assert_double_ge(0.01 * other / 2 + 18.0 / other, 0.01 * interval / 2 + 18 / interval - 1e-12);
     }
     ck_assert_double_le(kedge_plan_anchor_interval(0, 0.01), 0);
     ck_assert_double_le(kedge_plan_anchor_interval(18, 0), 0);
