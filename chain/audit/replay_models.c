@@ -23,7 +23,7 @@ static bool put_inputs(const struct kedgei_replay *r, const struct kedgei_decisi
         inputs[i].tenant = item->place;
         inputs[i].is_root = kedge_job_spec_is_root(&d->job->spec, item->place, &item->row.site);
         whole = kedgei_weights_facts(log, &item->row, &inputs[i].facts) && whole;
-        inputs[i].facts.staleness = kedgei_staleness(1, &item->row);
+        inputs[i].facts.staleness = kedgei_staleness(d->round->number, &item->row);
         recorded[i] = item->row.weight;
         *ret_sum += item->row.weight;
     }
@@ -48,7 +48,7 @@ static int weigh(const struct kedgei_replay *r, struct kedgei_decision *d, const
                 f, KEDGE_AUDIT_REPLAY_AGGREGATE, &r->a->main, d->fact->index,
                 "job \"%s\", round %u: update of site \"%s\" of \"%s\" is recorded with weight %llu, the "
                 "updates give %llu",
-                d->job->id.s, 1, in->items[i].row.site.s,
+                d->job->id.s, d->round->number, in->items[i].row.site.s,
                 d->job->spec.tenants[in->items[i].place].s, (unsigned long long)recorded[i],
                 (unsigned long long)weights->weight[i]);
         }
@@ -58,7 +58,7 @@ static int weigh(const struct kedgei_replay *r, struct kedgei_decision *d, const
     if (strcmp(name.s, agg->rule) != 0) {
         kedgei_error(f, KEDGE_AUDIT_REPLAY_AGGREGATE, &r->a->main, d->fact->index,
                      "job \"%s\", round %u: rule \"%s\" is recorded, with these updates it is \"%s\"",
-                     d->job->id.s, 1, agg->rule, name.s);
+                     d->job->id.s, d->round->number, agg->rule, name.s);
     }
     return KEDGE_OK;
 }
