@@ -346,6 +346,7 @@ static const struct measurement {
     {{"groups-planted", "groups-after-swaps"}, kedge_row_learn_groups, false},
     {{"newcomers"}, kedge_row_learn_newcomers, false},
     {{"planner", "planner-energy", "planner-1000"}, kedge_row_plan, false},
+    {{"batch-energy", "batch-time", "batch-cost-20", "batch-cost-100"}, kedge_row_batch, false},
     {{"flexcfl-vs-fedavg", "flexcfl-vs-fedprox", "flexcfl-vs-fesem", "flexcfl-vs-fesem-released"},
      kedge_row_accuracy_published,
      true},
