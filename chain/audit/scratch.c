@@ -296,9 +296,7 @@ static void copy(struct kedgei_scratch *s, uint8_t *to, const uint8_t *from, siz
         to += piece;
         from += piece;
         len -= piece;
-        if (len > 0) {
-            look(s);
-        }
+        look(s); /* behind the last piece, too: of runs that are in order already there are many */
     }
 }
 
