@@ -228,6 +228,51 @@ START_TEST(test_sort)
 }
 END_TEST
 
+/* What is sorted already is copied run by run: the process must not hold more and more of it meanwhile. */
+enum { WIDE_ROWS = 3 << 19, RESIDENT_RUN = 512 << 10, RESIDENT_LIMIT_MB = 72 };
+struct wide_row {
+    uint64_t key, rest[7];
+};
+static const struct wide_row *wide_rows;
+static uint64_t most_pages;
+
+/* Where two runs meet it looks at the pages of files that are mapped in. */
+static int compare_and_look(const void *pa, const void *pb)
+{
+    const struct wide_row *a = pa, *b = pb;
+    if (b == a + 1 && b > wide_rows && b < wide_rows + WIDE_ROWS
+        && (size_t)((const uint8_t *)b - (const uint8_t *)wide_rows) % RESIDENT_RUN == 0) {
+        unsigned long pages = 0, all = 0, resident = 0;
+        FILE *f = fopen("/proc/self/statm", "r");
+        ck_assert(f && fscanf(f, "%lu %lu %lu", &all, &resident, &pages) == 3);
+        fclose(f);
+        most_pages = pages > most_pages ? pages : most_pages;
+    }
+    return (a->key > b->key) - (a->key < b->key);
+}
+
+START_TEST(test_sort_of_what_is_sorted)
+{
+    struct kedgei_scratch s;
+    kedgei_scratch_init(&s, 1);
+    struct wide_row *rows = kedgei_scratch_new(&s, WIDE_ROWS, sizeof *rows);
+    ck_assert_ptr_nonnull(rows);
+    wide_rows = rows;
+    for (size_t n = 0; n < WIDE_ROWS; n++) {
+        rows[n].key = n;
+        if (n % 1024 == 0) {
+            kedgei_scratch_breathe(&s);
+        }
+    }
+    most_pages = 0;
+    ck_assert_int_eq(kedgei_scratch_sort(&s, rows, WIDE_ROWS, sizeof *rows, compare_and_look), KEDGE_OK);
+    ck_assert_uint_gt(most_pages, 0);
+    ck_assert_uint_le(most_pages * (uint64_t)sysconf(_SC_PAGESIZE) >> 20, RESIDENT_LIMIT_MB);
+    kedgei_scratch_free(&s, rows);
+    kedgei_scratch_deinit(&s);
+}
+END_TEST
+
 START_TEST(test_blocks)
 {
     struct kedgei_scratch s;
@@ -266,6 +311,7 @@ int main(void)
     tcase_set_timeout(t, 240);
     tcase_add_test(t, test_blocks);
     tcase_add_test(t, test_sort);
+    tcase_add_test(t, test_sort_of_what_is_sorted);
     tcase_add_loop_test(t, test_same_report, 0, 9);
     tcase_add_test(t, test_no_place);
     tcase_add_test(t, test_no_end);
