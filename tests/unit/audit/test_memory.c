@@ -4,6 +4,7 @@
 
 #include "chain/audit/spool.h"
 #include "common/base/rng.h"
+#include "common/base/text.h"
 #include "tests/fixtures/run.h"
 #include "tests/unit/audit/support.h"
 
@@ -242,10 +243,14 @@ static int compare_and_look(const void *pa, const void *pb)
     const struct wide_row *a = pa, *b = pb;
     if (b == a + 1 && b > wide_rows && b < wide_rows + WIDE_ROWS
         && (size_t)((const uint8_t *)b - (const uint8_t *)wide_rows) % RESIDENT_RUN == 0) {
-        unsigned long pages = 0, all = 0, resident = 0;
+        char text[128] = "";
+        uint64_t pages = 0;
         FILE *f = fopen("/proc/self/statm", "r");
-        ck_assert(f && fscanf(f, "%lu %lu %lu", &all, &resident, &pages) == 3);
+        ck_assert(f && fgets(text, sizeof text, f));
         fclose(f);
+        const char *third = strchr(strchr(text, ' ') + 1, ' ') + 1; /* size, resident, of files */
+        ck_assert_int_eq(kedge_decimal_decode(kedge_view_of(third, strcspn(third, " ")), UINT64_MAX, &pages),
+                         KEDGE_OK);
         most_pages = pages > most_pages ? pages : most_pages;
     }
     return (a->key > b->key) - (a->key < b->key);
