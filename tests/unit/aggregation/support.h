@@ -74,6 +74,14 @@ static inline bool next_simd(enum kedge_simd *simd)
 }
 #define FOR_EACH_SIMD(simd) for (enum kedge_simd simd = KEDGE_SIMD_AUTO; next_simd(&(simd));)
 
+/* A chained hash for each path. */
+static inline void start_hashes(uint64_t hash[KEDGE_SIMD_LAST + 1])
+{
+    for (int simd = 0; simd <= KEDGE_SIMD_LAST; simd++) {
+        hash[simd] = FNV_START;
+    }
+}
+
 /* Runs the tests of one file; `tests` ends with NULL. */
 static inline int run_tests(const char *name, const TTest *const *tests)
 {

@@ -67,7 +67,8 @@ START_TEST(matches_reference)
     static const size_t sizes[] = {0,   1,   15,  16,  17,  31,  255,  256, 257,
                                    383, 384, 400, 511, 513, 997, 4097, 9001};
     struct kedge_mean_source sources[SOURCES_MAX];
-    uint64_t hash[4] = {FNV_START, FNV_START, FNV_START, FNV_START};
+    uint64_t hash[KEDGE_SIMD_LAST + 1];
+    start_hashes(hash);
     for (size_t w = 0; w < 4; w++) {
         fill_sources(sources, weights[w], w);
         for (size_t count = 1; count <= SOURCES_MAX; count++) {

@@ -45,7 +45,8 @@ static struct kedge_flexcfl_result group_all(const struct kedge_flexcfl_params *
 
 START_TEST(planted_groups_are_found)
 {
-    uint64_t hash[4] = {FNV_START, FNV_START, FNV_START, FNV_START};
+    uint64_t hash[KEDGE_SIMD_LAST + 1];
+    start_hashes(hash);
     for (uint64_t seed = 0; seed < 5; seed++) {
         plant(seed, 1000);
         FOR_EACH_SIMD(simd)
