@@ -39,6 +39,7 @@ static const struct field_row rows[] = {
     ROW(tenants, FIELD_SPECIAL, true, tenants, 0, 0, 0),
     ROW(seed, FIELD_SEED, false, seed, 0, 0, 1),
     ROW(model, FIELD_SPECIAL, true, model, 0, 0, 0),
+    ROW(external, FIELD_SPECIAL, false, external, 0, 0, 0),
     ROW(initial_model, FIELD_SPECIAL, false, initial_model, 0, 0, 0),
     ROW(data, FIELD_SPECIAL, true, data, 0, 0, 0),
     ROW(rounds, FIELD_U32, true, rounds, 1, KEDGE_ROUNDS_MAX, 0),
@@ -200,9 +201,14 @@ static int read_tenants(const json_t *v, struct kedge_job_spec *s, struct kedge_
 
 static int read_model(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
 {
+    const char *word = json_string_value(v);
+    s->is_external = word && strcmp(word, "external") == 0;
+    if (s->is_external) {
+        return KEDGE_OK;
+    }
     char *text = json_is_object(v) ? json_dumps(v, JSON_COMPACT) : NULL;
     if (!text) {
-        return bad(d, "model", "an object with \"preset\" or \"layers\"");
+        return bad(d, "model", "an object with \"preset\" or \"layers\", or \"external\"");
     }
     struct kedge_json_token tokens[MODEL_TOKENS_MAX];
     struct kedge_json doc;
@@ -238,6 +244,9 @@ static int read_special(const struct field_row *row, const json_t *v, struct ked
     }
     if (strcmp(row->key, "model") == 0) {
         return read_model(v, s, d);
+    }
+    if (strcmp(row->key, "external") == 0) {
+        return kedgei_spec_read_external(v, s, d);
     }
     if (strcmp(row->key, "data") == 0) {
         struct kedge_id name;
@@ -359,6 +368,7 @@ static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_
     }
     int err = kedgei_spec_read_strategy(root, s, d);
     err = err ? err : check_together(s, root, d);
+    err = err ? err : kedgei_spec_check_external(s, root, d);
     return err ? err : kedgei_spec_check_strategy(s, d);
 }
 

@@ -18,6 +18,16 @@
 #include "strategy/strategy.h"
 
 enum { KEDGE_SPEC_TENANTS_MAX = 128, KEDGE_DATA_NAME_MAX = 63 };
+enum { KEDGE_EXTERNAL_TENSORS_MAX = 32768, KEDGE_EXTERNAL_SETTINGS_MAX = 4095 };
+
+/* What the sites' own trainers train ("model": "external"): tensors instead of layers. */
+struct kedge_external {
+    struct kedge_id trainer; /* the name that each site's owner binds to a command */
+    uint32_t tensors_len;    /* names and shapes, packed; read by kedge_job_spec_layout */
+    uint8_t tensors[KEDGE_EXTERNAL_TENSORS_MAX];
+    char settings[KEDGE_EXTERNAL_SETTINGS_MAX
+                  + 1]; /* a JSON object for the trainer, opaque; "{}" by default */
+};
 
 enum kedge_grouping { KEDGE_GROUPING_NONE, KEDGE_GROUPING_FLEXCFL };
 /* How a site finds out that its data are no longer those that it was grouped by (grouping/shift.h). */
@@ -33,8 +43,10 @@ struct kedge_job_spec {
     uint32_t tenant_count; /* required, 1…128, ascending, no duplicates */
     struct kedge_id tenants[KEDGE_SPEC_TENANTS_MAX];
     uint64_t seed;                 /* decimal string, default "1" */
-    struct kedge_model_spec model; /* required: {"preset":…} or {"layers":[…]} */
-    bool has_initial_model;        /* initial weights by digest; else made from the seed */
+    struct kedge_model_spec model; /* required: {"preset":…} or {"layers":[…]}, or "external": */
+    bool is_external;              /* then `model` is empty, and initial_model is required */
+    struct kedge_external external;
+    bool has_initial_model; /* initial weights by digest; else made from the seed */
     struct kedge_hash initial_model;
     char data[KEDGE_DATA_NAME_MAX + 1]; /* required: the name that each site binds to its own files */
     uint32_t rounds;                    /* required, 1…1,000,000 */
@@ -80,6 +92,10 @@ struct kedge_job_spec {
  * _TOO_LONG. */
 KEDGE_NODISCARD int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret,
                                          struct kedge_diag *reterr);
+/* The F32 layout of the job's model, of layers or external; the caller deinits it. KEDGE_E_SHAPE,
+ * KEDGE_E_TOO_LONG, KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedge_job_spec_layout(const struct kedge_job_spec *spec, struct kedge_layout *ret,
+                                          struct kedge_diag *reterr);
 /* Sites and server keep control variates, and updates carry their changes (strategy "scaffold"). */
 bool kedge_job_spec_has_control(const struct kedge_job_spec *spec);
 /* Layouts of such a job; the caller deinits them. A training update: the model's tensors, and where there are

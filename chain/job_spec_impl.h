@@ -6,6 +6,11 @@
 
 struct json_t;
 
+/* Key "external" (job_spec_external.c); and, once all keys are read, what such a job needs and can not be. */
+KEDGE_NODISCARD int kedgei_spec_read_external(const struct json_t *v, struct kedge_job_spec *s,
+                                              struct kedge_diag *d);
+KEDGE_NODISCARD int kedgei_spec_check_external(const struct kedge_job_spec *s, const struct json_t *root,
+                                               struct kedge_diag *d);
 /* Keys "strategy", "options", "server", "rule", "rule_fraction", "rule_bound", once "grouping" is read. */
 KEDGE_NODISCARD int kedgei_spec_read_strategy(const struct json_t *root, struct kedge_job_spec *s,
                                               struct kedge_diag *d);

@@ -135,7 +135,7 @@ static bool read_spec(struct kedgei_audit *a, struct kedgei_job *job)
         (void)kedge_diag_set(&d, err, "its blob is missing");
     }
     err = err ? err : kedge_job_spec_parse(kedge_buf_view(&text), &job->spec, &d);
-    err = err ? err : kedge_model_layout(&job->spec.model, &job->layout, &d);
+    err = err ? err : kedge_job_spec_layout(&job->spec, &job->layout, &d);
     err = err ? err : kedge_job_spec_update_layout(&job->spec, &job->layout, &job->update_layout, &d);
     kedge_buf_deinit(&text);
     if (!err) {

@@ -51,7 +51,10 @@ int kedge_compute_initial(const struct kedge_job_spec *spec, struct kedge_sink s
                           struct kedge_diag *reterr)
 {
     struct kedge_layout layout;
-    int err = kedge_model_layout(&spec->model, &layout, reterr);
+    if (spec->is_external) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "an external model has no first weights but those given");
+    }
+    int err = kedge_job_spec_layout(spec, &layout, reterr);
     if (err) {
         return err;
     }

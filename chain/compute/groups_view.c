@@ -342,7 +342,7 @@ static int measure(struct kedge_groups_view *v, const struct kedge_groups_log *m
         return KEDGE_OK;
     }
     struct picture *p = kedge_mem_new(1, sizeof *p);
-    int err = p ? kedge_model_layout(&spec->model, &layout, d) : KEDGE_E_NOMEM;
+    int err = p ? kedge_job_spec_layout(spec, &layout, d) : KEDGE_E_NOMEM;
     if (err) {
         kedge_mem_free(p);
         return err;

@@ -50,8 +50,20 @@ static json_t *architecture(const struct kedge_model_spec *model)
     return text.err ? NULL : json_string((const char *)text.ptr);
 }
 
+/* Of a model that only the sites' trainers understand nothing is known but its trainer's name. */
+static json_t *external_parameters(const struct kedgei_ex_job *job)
+{
+    return json_pack("{s:{s:s},s:s,s:o,s:[{s:o}]}", "approach", "type", "supervised", "architectureFamily",
+                     "external", "modelArchitecture",
+                     json_sprintf("as the trainer \"%s\" has it", job->spec.external.trainer.s), "datasets",
+                     "ref", json_sprintf("data:%s", job->id.s));
+}
+
 static json_t *model_parameters(const struct kedgei_ex_job *job)
 {
+    if (job->spec.is_external) {
+        return external_parameters(job);
+    }
     const struct kedge_model_spec *model = &job->spec.model;
     return json_pack("{s:{s:s},s:s,s:s,s:o,s:[{s:o}],s:[{s:o}],s:[{s:o}]}", "approach", "type", "supervised",
                      "task", "classification", "architectureFamily",

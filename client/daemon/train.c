@@ -61,7 +61,7 @@ int kedge_client_spec(struct kedge_site_host *h, const struct kedge_id *job,
     if (!err && !json_object_get(h->policy.data, spec->data)) {
         err = kedge_diag_set(d, KEDGE_E_DENIED, "policy.json binds no data named \"%s\"", spec->data);
     }
-    err = err ? err : kedge_model_layout(&spec->model, &layout, d);
+    err = err ? err : kedge_job_spec_layout(spec, &layout, d);
     kedge_buf_deinit(&text);
     if (err) {
         kedge_mem_free(spec);

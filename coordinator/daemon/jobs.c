@@ -38,7 +38,7 @@ struct kedge_job *kedge_host_job_find(struct kedge_host *h, const struct kedge_i
 
 static int set_sizes(struct kedge_job *job, struct kedge_diag *d)
 {
-    int err = kedge_model_layout(&job->spec.model, &job->layout, d);
+    int err = kedge_job_spec_layout(&job->spec, &job->layout, d);
     if (!err) {
         job->model_len = kedge_safetensors_file_len(&job->layout, KEDGE_DTYPE_F32);
         err = kedge_job_spec_update_layout(&job->spec, &job->layout, &job->update_layout, d);

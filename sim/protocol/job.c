@@ -219,7 +219,7 @@ int kedgei_protocol_job(struct kedgei_protocol *p)
     put_job(p->l, &p->names, &p->job_text);
     err =
         p->job_text.err ? p->job_text.err : kedge_job_spec_parse(kedge_buf_view(&p->job_text), &p->job, p->d);
-    err = err ? err : kedge_model_layout(&p->job.model, &p->layout, p->d);
+    err = err ? err : kedge_job_spec_layout(&p->job, &p->layout, p->d);
     err = err ? err : kedge_job_spec_update_layout(&p->job, &p->layout, &p->update_layout, p->d);
     err = err ? err : kedge_scale_limit(p->job.bound, p->job.scale, &p->limit);
     return err;

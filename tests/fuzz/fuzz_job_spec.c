@@ -16,6 +16,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     KEDGE_ASSERT(spec.tenant_count >= 1 && spec.tenant_count <= KEDGE_SPEC_TENANTS_MAX);
     KEDGE_ASSERT(spec.tenant_share_max >= 1 && spec.tenant_share_max <= KEDGE_SHARE_ONE);
     KEDGE_ASSERT((uint64_t)spec.tenant_share_max * spec.tenant_count >= KEDGE_SHARE_ONE);
+    if (spec.is_external) {
+        struct kedge_layout layout;
+        KEDGE_ASSERT(kedge_job_spec_layout(&spec, &layout, &d) == KEDGE_OK && layout.count >= 1);
+        kedge_layout_deinit(&layout);
+    }
     KEDGE_ASSERT(spec.rounds >= 1 && spec.batch >= 1 && spec.groups >= 1 && spec.groups <= KEDGE_GROUPS_MAX);
     return 0;
 }

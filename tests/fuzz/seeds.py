@@ -38,6 +38,8 @@ LEARNING = [{"preset": "mnist-1000-mclr", "name": "a", "seed": "7", "strategy": 
 CONFIG = {"deployment": "seed.test", "listen": ["tls+tcp://127.0.0.1:7443", "tcp://[::1]:0"], "operators": ["11" * 32],
           "workers": 2, "lease_ms": 600000, "offline_grace_ms": 1000, "settle_ms": 0, "insecure": True,
           "https_listen": "https://0.0.0.0:8443", "https_certificate": "/c", "https_key": "/k", "https_connections": 8}
+EXTERNAL = {"model": "external", "grouping": "none", "groups": 1, "initial_model": "ab" * 32, "external": {
+    "trainer": "net", "tensors": [{"name": "w", "shape": [10, 64]}, {"name": "b", "shape": []}], "settings": {"a": [1]}}}
 SPEC = {"name": "capped", "tenants": ["org-a", "org-b"], "seed": "3", "data": "digits", "rounds": 8, "quorum": 1,
         "model": {"preset": "mlp", "inputs": 64, "hidden": 16, "classes": 10}, "sites_min": 2, "local_epochs": 1,
         "batch": 10, "learning_rate": "0.1", "round_timeout_s": 5, "tenant_share_max": "0.6", "grouping": "flexcfl",
@@ -164,7 +166,7 @@ def written(seeds):
     seeds.put_json("sim_spec", *SIMULATIONS)
     seeds.put_json("learn_spec", *LEARNING)
     seeds.put_json("config", CONFIG)
-    seeds.put_json("job_spec", SPEC)
+    seeds.put_json("job_spec", SPEC, dict(SPEC, **EXTERNAL))
     seeds.put_json("policy", *POLICIES)
     seeds.put_json("site_json", SITE)
     seeds.put_json("stored", *STORED)

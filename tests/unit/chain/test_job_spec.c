@@ -475,7 +475,7 @@ START_TEST(test_page)
         }
     }
     fclose(page);
-    ck_assert_int_eq(keys, 38);
+    ck_assert_int_eq(keys, 39);
 }
 END_TEST
 
