@@ -195,6 +195,9 @@ def written(seeds):
     seeds.put("wire", TOKEN)
     seeds.put("packed", *(struct.pack(">H", 1000) + bytes([w]) + bytes(range(32)) * w for w in (0, 1, 7, 31, 32)))
     seeds.put("packed", struct.pack(">H", 3000) + bytes([3]) + bytes(96) + bytes([0, 2]) + b"\x5a" * 64)
+    seeds.put("compact", *(bytes([kind, 0, 5]) + block for kind, block in (
+        (0, b"\3\0\0\0\x9c\0\2\x55\0\x2a"), (1, bytes.fromhex("96c30000a0407e4380bffe42")),
+        (2, bytes.fromhex("0f0000d4feffff02fe000000017f000000")), (3, bytes.fromhex("0a0003000000009c0255012a")))))
     seeds.put("csv", TABLE, TABLE.replace(",", ";"))
     seeds.put("npz", npz(zipfile.ZIP_STORED), npz(zipfile.ZIP_DEFLATED))
     seeds.put("idx", idx(8, (2, 2, 2), bytes(range(8))), idx(8, (4,), bytes(4)), idx(13, (2,), struct.pack(">2f", 1, 2)))
