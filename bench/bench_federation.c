@@ -171,7 +171,7 @@ static int run_poc(const struct paths *at, const struct kedge_bench_run *run, st
 {
     char kedge[KEDGE_PATH_MAX], trainer[KEDGE_PATH_MAX], n[5][16];
     const char *argv[28] = {kedge, "poc", at->dir, "--format", "json", "--rounds", n[0]};
-    struct kedge_process poc = {0, -1, -1};
+    struct kedge_process poc = {.in_fd = -1, .out_fd = -1, .err_fd = -1};
     struct kedge_buf out;
     double peak_kb = 0;
     int err = kedge_path_join(kedge, at->bin, "kedge");
@@ -224,7 +224,8 @@ static int measure_idle(const struct paths *at, double *ret_mb, struct kedge_dia
     char server[KEDGE_PATH_MAX], client[KEDGE_PATH_MAX], state[KEDGE_PATH_MAX], site[KEDGE_PATH_MAX];
     const char *server_argv[] = {server, "--state", state, NULL};
     const char *client_argv[] = {client, "--site", site, NULL};
-    struct kedge_process coordinator = {0, -1, -1}, process = {0, -1, -1};
+    struct kedge_process coordinator = {.in_fd = -1, .out_fd = -1, .err_fd = -1},
+                         process = {.in_fd = -1, .out_fd = -1, .err_fd = -1};
     struct kedge_process_options options = {
         .argv = server_argv, .stderr_path = at->log, .die_with_parent = true};
     int err = kedge_path_join(server, at->bin, "kedge-coordinator");
@@ -323,7 +324,7 @@ double kedge_bench_start(unsigned times)
     int err = kedge_process_own_dir(bin, sizeof bin);
     err = err ? err : kedge_path_join(kedge, bin, "kedge");
     for (unsigned i = 0; i < times && i < ROUNDS_MAX && !err; i++) {
-        struct kedge_process p = {0, -1, -1};
+        struct kedge_process p = {.in_fd = -1, .out_fd = -1, .err_fd = -1};
         char text[256];
         uint64_t start = kedge_os_now_ns();
         err = kedge_process_start(&options, &p, &d);

@@ -29,7 +29,7 @@ static int name_children(struct kedge_poc *p, struct kedge_diag *d)
     snprintf(c->folder, sizeof c->folder, "%.900s/state", p->dir);
     snprintf(c->log, sizeof c->log, "%.900s/coordinator.log", logs);
     snprintf(c->program, sizeof c->program, "%.900s/kedge-coordinator", p->bin);
-    c->process = (struct kedge_process){0, -1, -1};
+    c->process = (struct kedge_process){.in_fd = -1, .out_fd = -1, .err_fd = -1};
     for (uint64_t i = 0; i < count && !err; i++) {
         const char *tenant = p->tenant_ids[i / p->sites].s;
         unsigned site = (unsigned)(i % p->sites + 1);
@@ -38,7 +38,7 @@ static int name_children(struct kedge_poc *p, struct kedge_diag *d)
         snprintf(c->folder, sizeof c->folder, "%.850s/sites/%s/site-%u", p->dir, tenant, site);
         snprintf(c->log, sizeof c->log, "%.850s/%s-site-%u.log", logs, tenant, site);
         snprintf(c->program, sizeof c->program, "%.900s/kedge-client", p->bin);
-        c->process = (struct kedge_process){0, -1, -1};
+        c->process = (struct kedge_process){.in_fd = -1, .out_fd = -1, .err_fd = -1};
         err = kedge_dir_make(c->folder, 0700, d);
     }
     return err;

@@ -158,7 +158,7 @@ static int run(struct kedge_site_host *h)
     struct helper helpers[3];
     pthread_t threads[4];
     kedge_buf_init(&h->trainer.line, KEDGE_METRICS_LINE_MAX);
-    h->trainer.process = (struct kedge_process){0, -1, -1};
+    h->trainer.process = (struct kedge_process){.in_fd = -1, .out_fd = -1, .err_fd = -1};
     int err = kedge_client_open_folder(h, &d);
     err = err ? err : open_net(h, &d);
     err = err ? err : start_threads(h, helpers, threads, &d);

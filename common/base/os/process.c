@@ -15,23 +15,57 @@
 
 extern char **environ;
 
-/* Runs in the child between fork and exec: only async-signal-safe calls. Never returns. */
-static _Noreturn void exec_child(const struct kedge_process_options *o, int in_fd, int out_fd, int log_fd,
-                                 int status_fd, pid_t parent)
+struct pipes {
+    int in[2], out[2], err[2], status[2], log;
+};
+
+/* What a child that could not start says before it ends. */
+struct complaint {
+    int os_errno;
+    bool separate; /* it was the namespaces: all else may go well without them */
+};
+
+static _Noreturn void complain(int status_fd, bool separate)
 {
-    if (o->die_with_parent && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)) {
-        _exit(127);
+    struct complaint c = {.os_errno = errno, .separate = separate};
+    ssize_t n = write(status_fd, &c, sizeof c);
+    (void)n;
+    _exit(127);
+}
+
+static bool set_up(const struct kedge_process_options *o, const struct pipes *p)
+{
+    bool ok = dup2(p->in[0], STDIN_FILENO) >= 0;
+    if (p->out[1] >= 0) {
+        ok = ok && dup2(p->out[1], STDOUT_FILENO) >= 0;
     }
-    bool ok = dup2(in_fd, STDIN_FILENO) >= 0;
-    if (out_fd >= 0) {
-        ok = ok && dup2(out_fd, STDOUT_FILENO) >= 0;
-    }
-    if (log_fd >= 0) {
-        ok = ok && dup2(log_fd, STDERR_FILENO) >= 0;
+    if (p->err[1] >= 0 || p->log >= 0) {
+        ok = ok && dup2(p->err[1] >= 0 ? p->err[1] : p->log, STDERR_FILENO) >= 0;
     }
     if (o->memory_max) {
         struct rlimit limit = {o->memory_max, o->memory_max};
         ok = ok && setrlimit(RLIMIT_AS, &limit) == 0;
+    }
+    return ok;
+}
+
+/* Runs in the child between fork and exec: only async-signal-safe calls. Never returns. */
+static _Noreturn void exec_child(const struct kedge_process_options *o, const struct pipes *p, pid_t parent,
+                                 const struct kedge_sandbox_maps *maps)
+{
+    int status_fd = p->status[1];
+    if (o->die_with_parent && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)) {
+        _exit(127);
+    }
+    bool ok = set_up(o, p);
+    if (ok && o->sandbox) {
+        const int keep = STDERR_FILENO + 1;
+        ok = status_fd == keep || dup3(status_fd, keep, O_CLOEXEC) >= 0;
+        status_fd = ok ? keep : status_fd;
+        ok = ok && kedgei_sandbox_limit(o->sandbox, keep);
+        if (ok && maps && !kedgei_sandbox_separate(o->sandbox, maps, parent)) {
+            complain(status_fd, true);
+        }
     }
     ok = ok && (!o->directory || chdir(o->directory) == 0);
     sigset_t none;
@@ -44,10 +78,7 @@ static _Noreturn void exec_child(const struct kedge_process_options *o, int in_f
         }
         execvp(o->argv[0], (char *const *)(uintptr_t)o->argv);
     }
-    int e = errno;
-    ssize_t n = write(status_fd, &e, sizeof e);
-    (void)n;
-    _exit(127);
+    complain(status_fd, false);
 }
 
 static void close_if(int fd)
@@ -57,58 +88,98 @@ static void close_if(int fd)
     }
 }
 
-int kedge_process_start(const struct kedge_process_options *o, struct kedge_process *ret,
-                        struct kedge_diag *reterr)
+static void close_pair(const int fds[2])
 {
-    int in[2] = {-1, -1}, out[2] = {-1, -1}, status[2] = {-1, -1}, log = -1;
-    if (o->stderr_path) {
-        log = kedge_file_open(o->stderr_path, O_WRONLY | O_CREAT | O_APPEND, reterr);
-        if (log < 0) {
-            return log;
+    close_if(fds[0]), close_if(fds[1]);
+}
+
+static int open_pipes(const struct kedge_process_options *o, struct pipes *ret, struct kedge_diag *reterr)
+{
+    struct pipes p = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, -1};
+    if (o->stderr_path && !o->pipe_stderr) {
+        p.log = kedge_file_open(o->stderr_path, O_WRONLY | O_CREAT | O_APPEND, reterr);
+        if (p.log < 0) {
+            return p.log;
         }
     }
-    if ((o->pipe_stdin ? pipe2(in, O_CLOEXEC) : (in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0) != 0
-        || (o->pipe_stdout && pipe2(out, O_CLOEXEC) != 0) || pipe2(status, O_CLOEXEC) != 0) {
+    if ((o->pipe_stdin ? pipe2(p.in, O_CLOEXEC) : (p.in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
+            != 0
+        || (o->pipe_stdout && pipe2(p.out, O_CLOEXEC) != 0)
+        || (o->pipe_stderr && pipe2(p.err, O_CLOEXEC) != 0) || pipe2(p.status, O_CLOEXEC) != 0) {
         int e = errno;
-        close_if(in[0]), close_if(in[1]), close_if(out[0]), close_if(out[1]), close_if(log);
+        close_pair(p.in), close_pair(p.out), close_pair(p.err), close_if(p.log);
         return kedge_diag_set(reterr, kedge_errno(e), "%s: cannot make pipes: %s", o->argv[0], strerror(e));
+    }
+    *ret = p;
+    return KEDGE_OK;
+}
+
+/* maps: for namespaces, or NULL for none. *ret_complaint.separate: try again without. */
+static int start(const struct kedge_process_options *o, const struct kedge_sandbox_maps *maps,
+                 struct kedge_process *ret, struct complaint *ret_complaint, struct kedge_diag *reterr)
+{
+    struct pipes p = {.log = -1};
+    struct complaint c = {.os_errno = 0};
+    int err = open_pipes(o, &p, reterr);
+    if (err) {
+        return err;
     }
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {
-        exec_child(o, in[0], out[1], log, status[1], parent);
+        exec_child(o, &p, parent, maps);
     }
-    int fork_errno = errno, exec_errno = 0;
-    close_if(in[0]), close_if(out[1]), close_if(log), close_if(status[1]);
+    int fork_errno = errno;
+    close_if(p.in[0]), close_if(p.out[1]), close_if(p.err[1]), close_if(p.log), close_if(p.status[1]);
     ssize_t n = 0;
     if (pid > 0) {
         do {
-            n = read(status[0], &exec_errno, sizeof exec_errno);
+            n = read(p.status[0], &c, sizeof c);
         } while (n < 0 && errno == EINTR);
     }
-    close_if(status[0]);
+    close_if(p.status[0]);
     if (pid < 0 || n > 0) {
-        close_if(in[1]), close_if(out[0]);
+        close_if(p.in[1]), close_if(p.out[0]), close_if(p.err[0]);
         if (pid > 0) {
             waitpid(pid, NULL, 0);
         }
-        int e = pid < 0 ? fork_errno : exec_errno;
+        *ret_complaint = c;
+        int e = pid < 0 ? fork_errno : c.os_errno;
         return kedge_diag_set(reterr, kedge_errno(e), "%s: cannot start: %s", o->argv[0], strerror(e));
     }
-    *ret = (struct kedge_process){pid, in[1], out[0]};
+    enum kedge_confined confined = maps ? KEDGE_CONFINED_NAMESPACES : KEDGE_CONFINED_LIMITS;
+    *ret = (struct kedge_process){pid, p.in[1], p.out[0], p.err[0], o->sandbox ? confined : 0};
     return KEDGE_OK;
+}
+
+int kedge_process_start(const struct kedge_process_options *o, struct kedge_process *ret,
+                        struct kedge_diag *reterr)
+{
+    struct complaint complaint = {.separate = false};
+    struct kedge_sandbox_maps maps;
+    if (o->sandbox) {
+        kedgei_sandbox_maps(&maps);
+    }
+    int err = start(o, o->sandbox ? &maps : NULL, ret, &complaint, reterr);
+    return err && complaint.separate ? start(o, NULL, ret, &complaint, reterr) : err;
 }
 
 static void forget(struct kedge_process *p)
 {
     close_if(p->in_fd);
     close_if(p->out_fd);
-    *p = (struct kedge_process){0, -1, -1};
+    close_if(p->err_fd);
+    *p = (struct kedge_process){.in_fd = -1, .out_fd = -1, .err_fd = -1};
 }
 
 bool kedge_process_poll(struct kedge_process *p, int *ret_status)
 {
     int status = 0;
+    siginfo_t info = {.si_pid = 0};
+    if (p->pid != 0 && p->confined && waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0
+        && info.si_pid == p->pid) {
+        kill(-p->pid, SIGKILL); /* what it has left behind */
+    }
     if (p->pid == 0 || waitpid(p->pid, &status, WNOHANG) != p->pid) {
         return false;
     }
@@ -123,14 +194,19 @@ void kedge_process_stop(struct kedge_process *p, int signal_number, uint32_t tim
         return;
     }
     int status;
-    kill(p->pid, signal_number);
+    if (p->confined) { /* the end of its input asks it to end */
+        close_if(p->in_fd);
+        p->in_fd = -1;
+    } else {
+        kill(p->pid, signal_number);
+    }
     for (uint32_t waited = 0; waited < timeout_ms; waited += 5) {
         if (kedge_process_poll(p, &status)) {
             return;
         }
         kedge_os_sleep_ms(5);
     }
-    kill(p->pid, SIGKILL);
+    kill(p->confined ? -p->pid : p->pid, SIGKILL);
     while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {
     }
     forget(p);

@@ -304,7 +304,7 @@ END_TEST
 
 START_TEST(process_start_errors_and_status)
 {
-    struct kedge_process p = {0, -1, -1};
+    struct kedge_process p = {.in_fd = -1, .out_fd = -1, .err_fd = -1};
     struct kedge_diag d;
     static const char *const missing[] = {"/no/such/program", NULL};
     struct kedge_process_options o = {.argv = missing, .pipe_stdin = true, .pipe_stdout = true};

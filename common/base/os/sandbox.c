@@ -1,0 +1,108 @@
+/* Linux. Namespaces need no privilege where user namespaces are permitted; where they are not, the caller
+ * starts the child again without them and says so. */
+#include "common/base/os/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CPU_GRACE_S = 2, CAPABILITIES_MAX = 64 };
+
+static bool limit(int which, uint64_t soft, uint64_t hard)
+{
+    struct rlimit now;
+    if (getrlimit((__rlimit_resource_t)which, &now) != 0) {
+        return false;
+    }
+    if (now.rlim_max != RLIM_INFINITY && hard > now.rlim_max) { /* nobody may raise what is less already */
+        hard = now.rlim_max;
+        soft = soft < hard ? soft : hard;
+    }
+    struct rlimit wanted = {soft, hard};
+    return setrlimit((__rlimit_resource_t)which, &wanted) == 0;
+}
+
+bool kedgei_sandbox_limit(const struct kedge_sandbox *s, int keep_fd)
+{
+    bool ok = setsid() >= 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+    ok = ok && close_range((unsigned)keep_fd + 1, ~0U, 0) == 0;
+    ok = ok && limit(RLIMIT_CORE, 0, 0);
+    ok = ok
+         && (!s->cpu_seconds_max || limit(RLIMIT_CPU, s->cpu_seconds_max, s->cpu_seconds_max + CPU_GRACE_S));
+    ok = ok && (!s->file_bytes_max || limit(RLIMIT_FSIZE, s->file_bytes_max, s->file_bytes_max));
+    return ok && (!s->files_max || limit(RLIMIT_NOFILE, s->files_max, s->files_max));
+}
+
+void kedgei_sandbox_maps(struct kedge_sandbox_maps *ret)
+{
+    snprintf(ret->uid, sizeof ret->uid, "%u %u 1", (unsigned)geteuid(), (unsigned)geteuid());
+    snprintf(ret->gid, sizeof ret->gid, "%u %u 1", (unsigned)getegid(), (unsigned)getegid());
+}
+
+static bool put(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    size_t len = strlen(text);
+    bool ok = fd >= 0 && write(fd, text, len) == (ssize_t)len;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return ok;
+}
+
+/* Without any capability even root of a user namespace can undo nothing of this. */
+static bool drop_capabilities(void)
+{
+    for (int c = 0; c < CAPABILITIES_MAX; c++) {
+        if (prctl(PR_CAPBSET_DROP, c, 0, 0, 0) != 0) {
+            return c > 0 && errno == EINVAL; /* that was the last one */
+        }
+    }
+    return true;
+}
+
+static bool hide(const char *folder)
+{
+    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0
+           && mount("none", folder, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=000,size=4k")
+                  == 0;
+}
+
+/* The process outside: ends with the one inside, and takes it along. */
+static _Noreturn void stand_for(pid_t inside, pid_t parent)
+{
+    int status = 0;
+    close_range(0, ~0U, 0);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != parent) {
+        _exit(127);
+    }
+    while (waitpid(inside, &status, 0) < 0 && errno == EINTR) {
+    }
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+bool kedgei_sandbox_separate(const struct kedge_sandbox *s, const struct kedge_sandbox_maps *maps,
+                             pid_t parent)
+{
+    int spaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWIPC | (s->network ? 0 : CLONE_NEWNET)
+                 | (s->hidden ? CLONE_NEWNS : 0);
+    if (unshare(spaces) != 0 || !put("/proc/self/setgroups", "deny") || !put("/proc/self/uid_map", maps->uid)
+        || !put("/proc/self/gid_map", maps->gid) || (s->hidden && !hide(s->hidden)) || !drop_capabilities()) {
+        return false;
+    }
+    pid_t inside = _Fork();
+    if (inside > 0) {
+        stand_for(inside, parent);
+    }
+    /* When the one outside is killed, the kernel kills this one, and with it, process 1 of its kind, all
+     * others. */
+    return inside == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0;
+}

@@ -1,0 +1,211 @@
+/* Children in a sandbox, against the real kernel: what they may not do, and that nothing of them stays. Where
+ * the kernel permits no namespaces, what needs them is told and skipped. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/os/clock.h"
+#include "common/base/os/process.h"
+
+static char folder[64];
+
+static struct kedge_process start(const char *script, const struct kedge_sandbox *s)
+{
+    const char *argv[] = {"sh", "-c", script, NULL};
+    static const char *const env[] = {"PATH=/usr/bin:/bin", NULL};
+    struct kedge_process p = {.pid = 0};
+    struct kedge_diag d = {.text = ""};
+    struct kedge_process_options o = {.argv = argv,
+                                      .env = env,
+                                      .directory = folder,
+                                      .pipe_stdin = true,
+                                      .pipe_stdout = true,
+                                      .pipe_stderr = true,
+                                      .sandbox = s};
+    ck_assert_msg(kedge_process_start(&o, &p, &d) == KEDGE_OK, "%s", d.text);
+    ck_assert(p.confined != 0);
+    return p;
+}
+
+/* All that it writes to stdout, and how it ended. */
+static int whole(struct kedge_process *p, char out[1024])
+{
+    size_t len = 0;
+    int status = -1;
+    for (ssize_t n = 1; n > 0 && len < 1023;) {
+        n = read(p->out_fd, out + len, 1023 - len);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    out[len] = '\0';
+    for (int i = 0; i < 2000 && !kedge_process_poll(p, &status); i++) {
+        kedge_os_sleep_ms(5);
+    }
+    return status;
+}
+
+static bool has_namespaces(void)
+{
+    struct kedge_sandbox s = {.network = false};
+    struct kedge_process p = start("exit 0", &s);
+    enum kedge_confined confined = p.confined;
+    char out[1024];
+    (void)whole(&p, out);
+    return confined == KEDGE_CONFINED_NAMESPACES;
+}
+
+START_TEST(ends_as_it_ends)
+{
+    struct kedge_sandbox s = {.network = true};
+    char out[1024];
+    struct kedge_process p = start("cat; echo told >&2; exit 7", &s);
+    ck_assert_int_eq(write(p.in_fd, "hello", 5), 5);
+    close(p.in_fd);
+    p.in_fd = -1;
+    char err[16] = "";
+    ck_assert_int_eq(read(p.err_fd, err, 5), 5);
+    ck_assert_str_eq(err, "told\n");
+    ck_assert_int_eq(whole(&p, out), 7);
+    ck_assert_str_eq(out, "hello");
+    p = start("kill -9 $$", &s); /* process 1 of its own kind: the kernel lets it live */
+    int status = whole(&p, out);
+    ck_assert(status == 0 || status == 137);
+}
+END_TEST
+
+START_TEST(limits_hold)
+{
+    struct kedge_sandbox s = {.cpu_seconds_max = 1, .file_bytes_max = 4096, .files_max = 20};
+    char out[1024];
+    struct kedge_process p =
+        start("trap '' XFSZ; dd if=/dev/zero of=big bs=1024 count=64 2>/dev/null; wc -c <big; "
+              "ulimit -n; ulimit -c; grep NoNewPrivs /proc/self/status | tr -d '\t'",
+              &s);
+    (void)whole(&p, out);
+    ck_assert_str_eq(out, "4096\n20\n0\nNoNewPrivs:1\n");
+    uint64_t begin = kedge_os_now_ns();
+    p = start("while :; do :; done", &s);
+    ck_assert_int_ne(whole(&p, out), 0);
+    ck_assert_uint_lt(kedge_os_now_ns() - begin, UINT64_C(60000000000));
+}
+END_TEST
+
+START_TEST(inherits_nothing)
+{
+    struct kedge_sandbox s = {.network = true};
+    char out[1024];
+    int leaked = open("/dev/null", O_RDONLY); /* without close-on-exec, on purpose */
+    ck_assert_int_ge(leaked, 3);
+    ck_assert_int_eq(setenv("KEDGE_TEST_SECRET", "planted", 1), 0);
+    struct kedge_process p = start("ls /proc/self/fd; env | grep -c SECRET", &s);
+    (void)whole(&p, out);
+    close(leaked);
+    ck_assert_msg(strstr(out, "0\n1\n2\n") == out, "%s", out);
+    ck_assert_msg(strstr(out, "\n4\n") == NULL && strstr(out, "\n5\n") == NULL, "%s", out); /* 3 is of ls */
+    ck_assert_msg(strcmp(out + strlen(out) - 2, "0\n") == 0, "%s", out);
+}
+END_TEST
+
+START_TEST(sees_no_network_and_no_keys)
+{
+    char out[1024], keys[128], secret[160], script[1024];
+    snprintf(keys, sizeof keys, "%s/keys", folder);
+    snprintf(secret, sizeof secret, "%s/secret", keys);
+    ck_assert(mkdir(keys, 0700) == 0 || errno == EEXIST);
+    FILE *f = fopen(secret, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs("secret", f);
+    fclose(f);
+    if (!has_namespaces()) {
+        printf("skipped: this kernel permits no user namespaces\n");
+        return;
+    }
+    struct kedge_sandbox s = {.hidden = keys};
+    snprintf(
+        script, sizeof script,
+        "cat %s 2>/dev/null; umount %s 2>/dev/null; cat %s 2>/dev/null; grep -c : /proc/net/dev; cat mine",
+        secret, keys, secret);
+    snprintf(secret, sizeof secret, "%s/mine", folder);
+    f = fopen(secret, "w");
+    fputs("mine", f);
+    fclose(f);
+    struct kedge_process p = start(script, &s);
+    ck_assert_int_eq(p.confined, KEDGE_CONFINED_NAMESPACES);
+    (void)whole(&p, out);
+    ck_assert_str_eq(out, "1\nmine"); /* one interface: a loopback that is down */
+}
+END_TEST
+
+/* What it has started goes with it, also what has left its group. */
+START_TEST(nothing_stays)
+{
+    struct kedge_sandbox s = {.network = false};
+    char name[128];
+    bool namespaces = has_namespaces();
+    snprintf(name, sizeof name, "%s/beats", folder);
+    struct kedge_process p =
+        start(namespaces ? "(setsid sh -c 'while :; do date +%N >beats; sleep 0.02; done') & sleep 100"
+                         : "(while :; do date +%N >beats; sleep 0.02; done) & sleep 100",
+              &s);
+    struct stat st;
+    for (int i = 0; i < 1000 && stat(name, &st) != 0; i++) {
+        kedge_os_sleep_ms(5);
+    }
+    uint64_t begin = kedge_os_now_ns();
+    kedge_process_stop(&p, SIGTERM, 50);
+    ck_assert_uint_lt(kedge_os_now_ns() - begin, UINT64_C(5000000000));
+    ck_assert_int_eq(p.pid, 0);
+    kedge_os_sleep_ms(200);
+    ck_assert_int_eq(unlink(name), 0);
+    kedge_os_sleep_ms(300);
+    ck_assert_msg(stat(name, &st) != 0, "something still writes");
+}
+END_TEST
+
+START_TEST(errors_are_told)
+{
+    const char *argv[] = {"/nowhere/trainer", NULL};
+    struct kedge_sandbox s = {.network = false};
+    struct kedge_process p = {.pid = 0};
+    struct kedge_diag d = {.text = ""};
+    struct kedge_process_options o = {.argv = argv, .sandbox = &s, .directory = folder};
+    ck_assert_int_eq(kedge_process_start(&o, &p, &d), KEDGE_E_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(d.text, "/nowhere/trainer"));
+    s.hidden = "/nowhere/keys"; /* then it goes without, and says so */
+    argv[0] = "true";
+    ck_assert_int_eq(kedge_process_start(&o, &p, &d), KEDGE_OK);
+    ck_assert_int_eq(p.confined, KEDGE_CONFINED_LIMITS);
+    kedge_process_stop(&p, SIGTERM, 1000);
+}
+END_TEST
+
+int main(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/kedge-sandbox-XXXXXX");
+    if (!mkdtemp(folder)) {
+        return EXIT_FAILURE;
+    }
+    Suite *s = suite_create("sandbox");
+    TCase *t = tcase_create("children");
+    tcase_set_timeout(t, 120);
+    tcase_add_test(t, ends_as_it_ends);
+    tcase_add_test(t, limits_hold);
+    tcase_add_test(t, inherits_nothing);
+    tcase_add_test(t, sees_no_network_and_no_keys);
+    tcase_add_test(t, nothing_stays);
+    tcase_add_test(t, errors_are_told);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return failed || system(command) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
