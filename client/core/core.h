@@ -68,6 +68,7 @@ uint64_t kedgei_site_after(const struct kedge_site *s, uint64_t pause_ns);
 void kedgei_site_go(struct kedge_site *s, enum kedge_site_state state); /* at once */
 void kedgei_site_back_off(struct kedge_site *s, int err, uint64_t at_least_ns);
 void kedgei_site_stop(struct kedge_site *s, int err);
+void kedgei_site_abort_work(struct kedge_site *s); /* what is open is, if it is work, given up */
 /* For good: two signed checkpoints contradict each other (ledger rule: stop signing, never heal by oneself).
  */
 void kedgei_site_refuse(struct kedge_site *s, int err, const struct kedge_site_chain *shown);
@@ -87,6 +88,7 @@ void kedgei_site_call_failed(struct kedge_site *s, const struct kedge_site_event
 
 /* work.c: completions of the host */
 void kedgei_site_take_task(struct kedge_site *s, const struct kedge_site_task *task);
+void kedgei_site_policy(struct kedge_site *s, const struct kedge_site_event *ev);
 void kedgei_site_worked(struct kedge_site *s, const struct kedge_site_event *ev);
 void kedgei_site_next_result(struct kedge_site *s);
 void kedgei_site_persist(struct kedge_site *s); /* without waiting for it */

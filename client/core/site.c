@@ -136,7 +136,7 @@ void kedgei_site_back_off(struct kedge_site *s, int err, uint64_t at_least_ns)
     KEDGE_ASSERT(s->open == 0 && s->wake_ns > s->now_ns);
 }
 
-static void abort_work(struct kedge_site *s)
+void kedgei_site_abort_work(struct kedge_site *s)
 {
     if (s->open != 0
         && (s->open_type == KEDGE_SITE_FX_FETCH || s->open_type == KEDGE_SITE_FX_TRAIN
@@ -162,7 +162,7 @@ static void begin_refusing(struct kedge_site *s, int err)
 
 void kedgei_site_refuse(struct kedge_site *s, int err, const struct kedge_site_chain *shown)
 {
-    abort_work(s);
+    kedgei_site_abort_work(s);
     struct kedge_site_effect *fx = kedgei_site_emit(s, KEDGE_SITE_FX_REFUSE);
     fx->err = err;
     fx->seen = s->seen;
@@ -172,7 +172,7 @@ void kedgei_site_refuse(struct kedge_site *s, int err, const struct kedge_site_c
 
 void kedgei_site_stop(struct kedge_site *s, int err)
 {
-    abort_work(s);
+    kedgei_site_abort_work(s);
     uint32_t count = s->memory.result_count;
     for (uint32_t i = 0; i < count; i++) {
         kedgei_site_shift_settle(s, &s->memory.results[i], false);
@@ -336,6 +336,9 @@ void kedge_site_step(struct kedge_site *s, const struct kedge_site_event *ev,
         break;
     case KEDGE_SITE_EV_SHIFTED:
         kedgei_site_shifted(s, &ev->job);
+        break;
+    case KEDGE_SITE_EV_POLICY:
+        kedgei_site_policy(s, ev);
         break;
     case KEDGE_SITE_EV_TIMER:
         break;

@@ -25,6 +25,8 @@
  *  - SHIFTED tells the core that the data of a job are no longer those that the site was grouped by. The core
  * remembers (PERSIST) and says so in its polls, until a pre-training that was done since is acknowledged. The
  * host says it again when it sees it again; saying it twice does no harm.
+ *  - POLICY replaces which jobs are allowed. Work on one that no longer is stops before anything is signed;
+ * what is signed already is still sent.
  *  - Restart: kedge_site_init and START with the stored memory. There is no other recovery path. */
 #ifndef KEDGE_CLIENT_CORE_SITE_H
 #define KEDGE_CLIENT_CORE_SITE_H
@@ -134,6 +136,7 @@ enum kedge_site_event_type {
     KEDGE_SITE_EV_UPLOAD_FAILED, /* serial, err: from the coordinator or of the transfer */
     KEDGE_SITE_EV_PERSISTED,     /* serial, err */
     KEDGE_SITE_EV_SHIFTED,       /* job: at any time behind START */
+    KEDGE_SITE_EV_POLICY,        /* allow_all, allowed_count, allowed: at any time behind START */
     KEDGE_SITE_EV_TIMER,
 };
 
@@ -165,7 +168,10 @@ struct kedge_site_event {
     struct kedge_site_chain seen;    /* START: the newest of the main chain that is remembered */
     struct kedge_site_reply reply;   /* REPLY */
     struct kedge_id job;             /* SHIFTED */
-    uint32_t result_count;           /* TRAINED: 1 or 2 */
+    bool allow_all;                  /* POLICY: in place of those of kedge_site_init … */
+    uint32_t allowed_count;
+    const struct kedge_id *allowed; /* … borrowed while the site lives, or until the next one */
+    uint32_t result_count;          /* TRAINED: 1 or 2 */
     struct kedge_site_result results[KEDGE_SITE_RESULTS_MAX];
 };
 

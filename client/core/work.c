@@ -43,6 +43,21 @@ static void refuse_task(struct kedge_site *s, int err)
     s->wake_ns = kedgei_site_after(s, s->params.times.refused_pause);
 }
 
+void kedgei_site_policy(struct kedge_site *s, const struct kedge_site_event *ev)
+{
+    KEDGE_ASSERT(ev->allow_all || ev->allowed_count == 0 || ev->allowed);
+    s->params.allow_all = ev->allow_all;
+    s->params.allowed_count = ev->allowed_count;
+    s->params.allowed = ev->allowed;
+    bool begun = s->state == KEDGE_SITE_FETCHING || s->state == KEDGE_SITE_TRAINING;
+    if (begun && !is_allowed(s, &s->task.job)) {
+        kedgei_site_abort_work(s);
+        refuse_task(s, KEDGE_E_DENIED);
+    } else if (s->state == KEDGE_SITE_POLLING && s->open == 0 && s->reason == KEDGE_E_DENIED) {
+        s->wake_ns = s->now_ns; /* what was refused may be allowed now */
+    }
+}
+
 void kedgei_site_take_task(struct kedge_site *s, const struct kedge_site_task *task)
 {
     KEDGE_ASSERT(s->open == 0 && s->memory.result_count == 0);

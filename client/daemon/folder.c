@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "chain/json.h"
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
 #include "common/base/settings.h"
@@ -160,18 +161,44 @@ static int default_trainer(struct kedge_site_policy *p)
     return p->trainer[0] ? KEDGE_OK : KEDGE_E_NOMEM;
 }
 
-static int read_policy(struct kedge_site_host *h, struct kedge_diag *d)
+int kedge_client_read_policy(const struct kedge_site_host *h, struct kedge_site_policy *ret,
+                             json_t **ret_shown, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_buf text;
+    struct kedge_site_policy p;
+    json_t *shown = NULL;
     int err = kedge_client_path(h, path, "policy.json");
     if (err) {
         return err;
     }
     err = read_file(path, KEDGE_POLICY_FILE_MAX, &text, d);
-    err = err ? err : kedge_policy_parse(kedge_buf_view(&text), path, &h->policy, d);
+    err = err ? err : kedge_policy_parse(kedge_buf_view(&text), path, &p, d);
+    if (!err) {
+        err = kedgei_json_load(kedge_buf_view(&text), KEDGE_POLICY_FILE_MAX, path, &shown, d);
+        err = err ? err : default_trainer(&p);
+        if (err) {
+            json_decref(shown);
+            kedge_policy_deinit(&p);
+        } else {
+            *ret = p;
+            *ret_shown = shown;
+        }
+    }
     forget_file(&text);
-    return err ? err : default_trainer(&h->policy);
+    return err;
+}
+
+static int read_policy(struct kedge_site_host *h, struct kedge_diag *d)
+{
+    json_t *shown;
+    int err = kedge_client_read_policy(h, &h->policy, &shown, d);
+    if (!err) {
+        atomic_store(&h->witness_age_max_s, h->policy.witness_age_max_s);
+        json_decref(h->service.policy);
+        h->service.policy = shown;
+    }
+    return err;
 }
 
 /* Without the file receipts are checked for inclusion only. */

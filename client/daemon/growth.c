@@ -48,7 +48,7 @@ static bool breaks_with(const struct kedge_site_chain *from, const struct kedge_
 static int check_quorum(const struct kedge_site_host *h, const struct kedge_shown_main *shown,
                         const struct kedge_site_chain *newest, struct kedge_diag *d)
 {
-    uint64_t now_s = kedge_os_unix_ms() / 1000, age = h->policy.witness_age_max_s;
+    uint64_t now_s = kedge_os_unix_ms() / 1000, age = atomic_load(&h->witness_age_max_s);
     struct kedge_site_chain cosigned;
     struct kedge_witness_demand demand = {.origin = kedge_view_str(h->trust.main_log.name),
                                           .logs = &h->trust.main_log,

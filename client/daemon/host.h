@@ -11,12 +11,15 @@
  *   SITE/memory         unfinished results with their envelopes, and what was signed last; see stored.h
  *   SITE/seen-main      the last main checkpoint seen
  *   SITE/refused-main/  `seen` and `shown`, evidence of a cut or forked main chain: stops all work
+ *   SITE/status.json    what it does, for its owner; see status.h
  *   SITE/control/       control variates, see control.h
  *   SITE/work/          models and updates in use, and former ones whose room the next ones take */
 #ifndef KEDGE_CLIENT_DAEMON_HOST_H
 #define KEDGE_CLIENT_DAEMON_HOST_H
 
 #include <jansson.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "chain/job_spec.h"
@@ -25,6 +28,7 @@
 #include "client/daemon/identity.h"
 #include "client/daemon/metrics.h"
 #include "client/daemon/policy.h"
+#include "client/daemon/status.h"
 #include "client/daemon/stored.h"
 #include "common/base/os/file.h"
 #include "common/base/os/process.h"
@@ -49,10 +53,27 @@ struct kedge_site_refusal {
     struct kedge_site_chain seen, shown;
 };
 
+/* Around the site: signals, the service manager, the policy in force, status.json. The loop's. */
+struct kedge_site_service {
+    struct kedge_status status;
+    bool changed; /* since status.json was written, which may be again at … */
+    uint64_t next_write_ns;
+    char line[KEDGE_STATUS_TEXT_MAX]; /* what the service manager was told last */
+    uint64_t watchdog_ns, bark_ns;    /* how often, and when next; 0: no watchdog */
+    uint64_t finish_ns;               /* finishing: the end of patience */
+    json_t *policy;                   /* as the file says it */
+    char policy_error[KEDGE_STATUS_TEXT_MAX], waits_for[KEDGE_STATUS_TEXT_MAX];
+    bool allow_all, insecure;
+    uint32_t allowed_count, stop_seconds;
+    struct kedge_id allowed[KEDGE_POLICY_JOBS_MAX];
+};
+
 struct kedge_site_host {
     char dir[KEDGE_PATH_MAX];
     struct kedge_site_config config;
-    struct kedge_site_policy policy;
+    struct kedge_site_policy policy; /* the work thread's, once it runs */
+    atomic_uint_fast64_t witness_age_max_s;
+    struct kedge_site_service service;
     struct kedge_site_trust trust;
     struct kedge_key_pair tls_key, statement_key;
     struct kedge_net_client *net;
@@ -94,6 +115,10 @@ int kedge_client_run(struct kedge_site_host *h);
 KEDGE_NODISCARD int kedge_client_enroll_folder(const char *dir, struct kedge_view token,
                                                struct kedge_diag *d);
 KEDGE_NODISCARD int kedge_client_open_folder(struct kedge_site_host *h, struct kedge_diag *d);
+/* policy.json, with the built-in trainer where it names none; *ret_shown is the whole object, the caller's.
+ */
+KEDGE_NODISCARD int kedge_client_read_policy(const struct kedge_site_host *h, struct kedge_site_policy *ret,
+                                             json_t **ret_shown, struct kedge_diag *d);
 void kedge_client_close_folder(struct kedge_site_host *h);
 KEDGE_NODISCARD int kedge_client_path(const struct kedge_site_host *h, char out[KEDGE_PATH_MAX],
                                       const char *format, ...) KEDGE_PRINTF(3, 4);
@@ -112,6 +137,19 @@ KEDGE_NODISCARD int kedge_client_work_path(const struct kedge_site_host *h, cons
 /* Removes the working files of this kind, whole or half-written, but those of these digests. */
 void kedge_client_work_trim(const struct kedge_site_host *h, const char *kind,
                             const struct kedge_site_digest *keep, size_t count);
+
+/* ---- service.c ---- */
+/* The signals that the daemon waits for; blocked before any thread begins. */
+void kedge_client_service_signals(sigset_t *ret);
+/* The folder is open. */
+void kedge_client_service_open(struct kedge_site_host *h);
+KEDGE_NODISCARD int kedge_client_service_start(struct kedge_site_host *h, const pthread_attr_t *attr);
+/* An effect LOG. */
+void kedge_client_service_note(struct kedge_site_host *h, const struct kedge_site_effect *fx);
+/* Between two events of the loop, and when it next must be. May set h->stop. */
+void kedge_client_service_turn(struct kedge_site_host *h);
+uint64_t kedge_client_service_deadline_ns(const struct kedge_site_host *h);
+void kedge_client_service_end(struct kedge_site_host *h);
 
 /* ---- memory.c ---- */
 /* Also fills h->envelopes and h->last_signed. */

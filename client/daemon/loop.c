@@ -77,6 +77,10 @@ static void execute(struct kedge_site_host *h, const struct kedge_site_effect *f
 {
     switch (fx->type) {
     case KEDGE_SITE_FX_CALL:
+        if (h->service.status.finishing && fx->call == KEDGE_SITE_CALL_POLL && !fx->busy) {
+            h->stop = true; /* no new work is asked for */
+            break;
+        }
         kedge_client_call(h, fx);
         break;
     case KEDGE_SITE_FX_FETCH:
@@ -104,6 +108,7 @@ static void execute(struct kedge_site_host *h, const struct kedge_site_effect *f
         kedge_client_seen_refuse(h, fx);
         break;
     case KEDGE_SITE_FX_LOG:
+        kedge_client_service_note(h, fx);
         if (fx->note == KEDGE_SITE_NOTE_REFUSING) {
             kedge_client_seen_say(h);
         } else {
@@ -149,7 +154,9 @@ int kedge_client_run(struct kedge_site_host *h)
 {
     while (!h->stop) {
         void *taken;
-        int err = kedge_queue_take(h->queue, kedge_site_deadline_ns(h->site), &taken);
+        kedge_client_service_turn(h);
+        uint64_t core = kedge_site_deadline_ns(h->site), own = kedge_client_service_deadline_ns(h);
+        int err = h->stop ? KEDGE_E_CLOSED : kedge_queue_take(h->queue, core < own ? core : own, &taken);
         if (err == KEDGE_OK) {
             struct kedge_site_item *item = taken;
             item->handle(h, item);

@@ -14,6 +14,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/entropy.h"
 #include "common/base/os/log.h"
+#include "common/base/os/notify.h"
 #include "crypto/passphrase.h"
 
 enum { QUEUE_MAX = 64, TOKEN_FILE_MAX = 4096, BASE_BYTES_SHIFT = 33, THREAD_STACK = 1024 * 1024 };
@@ -31,28 +32,6 @@ static void *helper_main(void *arg)
         struct kedge_site_item *item = taken;
         item->run(w->h, item);
         kedge_client_post(w->h, item);
-    }
-    return NULL;
-}
-
-static void stop_handle(struct kedge_site_host *h, struct kedge_site_item *item)
-{
-    (void)item;
-    h->stop = true;
-}
-
-static void *signal_main(void *arg)
-{
-    static struct kedge_site_item stop = {NULL, stop_handle};
-    struct kedge_site_host *h = arg;
-    sigset_t set;
-    int got;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    if (sigwait(&set, &got) == 0) {
-        kedge_log(KEDGE_LOG_INFO, "stopping", "signal %d", got);
-        kedge_client_post(h, &stop);
     }
     return NULL;
 }
@@ -85,9 +64,9 @@ static void clean_work(struct kedge_site_host *h, const struct kedge_site_memory
 static int start_core(struct kedge_site_host *h, struct kedge_diag *d)
 {
     struct kedge_site_event ev = {.type = KEDGE_SITE_EV_START};
-    struct kedge_site_params params = {.allow_all = h->policy.allow_all,
-                                       .allowed_count = h->policy.job_count,
-                                       .allowed = h->policy.jobs,
+    struct kedge_site_params params = {.allow_all = h->service.allow_all,
+                                       .allowed_count = h->service.allowed_count,
+                                       .allowed = h->service.allowed,
                                        .base_max = (uint64_t)1 << BASE_BYTES_SHIFT,
                                        .update_max = (uint64_t)1 << BASE_BYTES_SHIFT};
     kedge_site_times_default(&params.times);
@@ -106,7 +85,7 @@ static int start_core(struct kedge_site_host *h, struct kedge_diag *d)
     return err;
 }
 
-static int start_threads(struct kedge_site_host *h, struct helper helpers[3], pthread_t threads[4],
+static int start_threads(struct kedge_site_host *h, struct helper helpers[3], pthread_t threads[3],
                          struct kedge_diag *d)
 {
     struct kedge_queue **queues[] = {&h->call_queue, &h->beat_queue, &h->work_queue};
@@ -121,11 +100,8 @@ static int start_threads(struct kedge_site_host *h, struct helper helpers[3], pt
               : pthread_create(&threads[i], &attr, helper_main, &helpers[i]) == 0 ? KEDGE_OK
                                                                                   : KEDGE_E_NOMEM;
     }
-    err = err ? err : pthread_create(&threads[3], &attr, signal_main, h) == 0 ? KEDGE_OK : KEDGE_E_NOMEM;
+    err = err ? err : kedge_client_service_start(h, &attr);
     pthread_attr_destroy(&attr);
-    if (!err) {
-        pthread_detach(threads[3]); /* it waits for signals as long as there is a process */
-    }
     return err ? kedge_diag_set(d, err, "cannot start threads") : KEDGE_OK;
 }
 
@@ -156,11 +132,14 @@ static int run(struct kedge_site_host *h)
 {
     struct kedge_diag d = {.text = "", .hint = ""};
     struct helper helpers[3];
-    pthread_t threads[4];
+    pthread_t threads[3];
     kedge_buf_init(&h->trainer.line, KEDGE_METRICS_LINE_MAX);
     h->trainer.process = (struct kedge_process){.in_fd = -1, .out_fd = -1, .err_fd = -1};
     int err = kedge_client_open_folder(h, &d);
     err = err ? err : open_net(h, &d);
+    if (!err) {
+        kedge_client_service_open(h);
+    }
     err = err ? err : start_threads(h, helpers, threads, &d);
     err = err ? err : start_core(h, &d);
     if (err) {
@@ -173,7 +152,9 @@ static int run(struct kedge_site_host *h)
     kedge_log(KEDGE_LOG_INFO, "serving", "tenant=%s site=%s server=%s", h->config.tenant.s, h->config.site.s,
               h->config.server);
     log_keys(h);
+    (void)kedge_notify("READY=1", "started");
     err = kedge_client_run(h);
+    kedge_client_service_end(h);
     /* Nothing to save: what matters is durable already. The work thread may be in the middle of a training.
      */
     atomic_store(&h->abort_serial, UINT64_MAX);
@@ -213,9 +194,11 @@ static int enroll(const char *dir, const char *token_file)
 
 static int usage(FILE *out, int code)
 {
-    fputs("Usage: kedge-client --site DIR [--enroll-file FILE] [--passphrase-file FILE] [--verbose]\n"
+    fputs("Usage: kedge-client --site DIR [--enroll-file FILE [--enroll-only]] [--passphrase-file FILE] "
+          "[--verbose]\n"
           "The daemon of one site. DIR keeps its keys, its owner's policy.json and unfinished work.\n"
           "  --enroll-file FILE  first start: make DIR from the enrolment token in FILE (- reads stdin)\n"
+          "  --enroll-only       make DIR and end\n"
           "  --passphrase-file FILE  for keys that `kedge key protect` sealed; or $KEDGE_PASSPHRASE_FILE\n"
           "policy.json: {\"jobs\": \"*\", \"data\": {\"NAME\": {\"train\": {\"format\": \"csv\", \"path\": "
           "\"my.csv\"}, \"split\": \"0.8\"}}}\n"
@@ -226,16 +209,15 @@ static int usage(FILE *out, int code)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"site", required_argument, NULL, 's'},
-                                            {"enroll-file", required_argument, NULL, 'e'},
-                                            {"passphrase-file", required_argument, NULL, 'p'},
-                                            {"verbose", no_argument, NULL, 'v'},
-                                            {"version", no_argument, NULL, 'V'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"site", required_argument, NULL, 's'},  {"enroll-file", required_argument, NULL, 'e'},
+        {"enroll-only", no_argument, NULL, 'o'}, {"passphrase-file", required_argument, NULL, 'p'},
+        {"verbose", no_argument, NULL, 'v'},     {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
     static struct kedge_site_host host;
     enum kedge_log_level least = KEDGE_LOG_INFO;
     const char *token_file = NULL, *dir = NULL;
+    bool enroll_only = false;
     char cwd[KEDGE_PATH_MAX];
     int opt;
     while ((opt = getopt_long(argc, argv, "s:e:vVh", options, NULL)) != -1) {
@@ -245,6 +227,9 @@ int main(int argc, char **argv)
             break;
         case 'e':
             token_file = optarg;
+            break;
+        case 'o':
+            enroll_only = true;
             break;
         case 'p':
             kedge_passphrase_use_file(optarg);
@@ -261,24 +246,24 @@ int main(int argc, char **argv)
             return usage(stderr, 2);
         }
     }
-    if (!dir || optind != argc) {
+    if (!dir || optind != argc || (enroll_only && !token_file)) {
         return usage(stderr, 2);
     }
     umask(077);
     signal(SIGPIPE, SIG_IGN);
     sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
+    kedge_client_service_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     kedge_log_init("kedge-client", least);
     int err = kedge_crypto_init();
     if (!err && token_file) {
         err = enroll(dir, token_file);
     }
-    if (!err
-        && (dir[0] == '/' ? snprintf(host.dir, sizeof host.dir, "%s", dir) >= KEDGE_PATH_MAX
-                          : !getcwd(cwd, sizeof cwd) || kedge_path_join(host.dir, cwd, dir) != KEDGE_OK)) {
+    if (err || enroll_only) {
+        return err ? kedge_exit_code(err) : 0;
+    }
+    if ((dir[0] == '/' ? snprintf(host.dir, sizeof host.dir, "%s", dir) >= KEDGE_PATH_MAX
+                       : !getcwd(cwd, sizeof cwd) || kedge_path_join(host.dir, cwd, dir) != KEDGE_OK)) {
         err = KEDGE_E_TOO_LONG; /* absolute, because the trainer runs inside the folder */
     }
     err = err ? err : run(&host);

@@ -81,11 +81,13 @@ static int read_number(const json_t *o, const char *where, const char *key, uint
 
 static int read_numbers(const json_t *o, const char *where, struct kedge_site_policy *p, struct kedge_diag *d)
 {
-    uint64_t threads = 0, seconds = 0;
+    uint64_t threads = 0, seconds = 0, stop = 0;
     int err = read_number(o, where, "threads", &threads, d);
     err = err ? err : read_number(o, where, "train_seconds_max", &seconds, d);
     err = err ? err : read_number(o, where, "memory_max", &p->memory_max, d);
     err = err ? err : read_number(o, where, "witness_age_max_s", &p->witness_age_max_s, d);
+    err = err ? err : read_number(o, where, "stop_seconds", &stop, d);
+    p->stop_seconds = (uint32_t)stop;
     p->threads = threads ? (uint32_t)threads : 1;
     p->train_seconds_max = (uint32_t)seconds;
     return err;

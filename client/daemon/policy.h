@@ -19,6 +19,7 @@ struct kedge_site_policy {
     struct json_t *data;                       /* name → binding; NULL: none */
     char *trainer[KEDGE_TRAINER_ARGS_MAX + 1]; /* ends with NULL; empty: the built-in one */
     uint32_t threads, train_seconds_max;
+    uint32_t stop_seconds; /* asked to end, a training may still take so long */
     uint64_t memory_max;
     uint64_t witness_age_max_s; /* of the cosignatures that the trust file's witness policy demands; 0: any */
 };

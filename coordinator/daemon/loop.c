@@ -7,6 +7,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/base/os/notify.h"
 #include "coordinator/daemon/effects.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/restore.h"
@@ -90,16 +91,30 @@ void kedge_host_post_event(struct kedge_host *h, const struct kedge_coord_event 
     kedge_host_post(h, &e->item);
 }
 
+/* The loop lives: said when it is due. Returns when it is due next. */
+static uint64_t bark(uint64_t every_ns, uint64_t *due_ns)
+{
+    uint64_t now = kedge_os_now_ns();
+    if (every_ns > 0 && now >= *due_ns) {
+        (void)kedge_notify("WATCHDOG=1", NULL);
+        *due_ns = now + every_ns;
+    }
+    return every_ns > 0 ? *due_ns : KEDGE_TIME_NEVER;
+}
+
 int kedge_host_run(struct kedge_host *h)
 {
+    const uint64_t watchdog_ns = kedge_notify_watchdog_ns();
+    uint64_t bark_ns = 0;
     while (!h->stop) {
         if (!h->begun && kedge_host_witnesses_settled(h)) { /* from here on logs may grow */
             h->begun = true;
             kedge_host_begin(h);
         }
         void *taken;
-        uint64_t soon = kedge_os_now_ns() + SETTLE_STEP_NS;
-        int err = kedge_queue_take(h->queue, h->begun ? kedge_coord_deadline_ns(h->coord) : soon, &taken);
+        uint64_t due = h->begun ? kedge_coord_deadline_ns(h->coord) : kedge_os_now_ns() + SETTLE_STEP_NS;
+        uint64_t next_bark = bark(watchdog_ns, &bark_ns);
+        int err = kedge_queue_take(h->queue, next_bark < due ? next_bark : due, &taken);
         if (err == KEDGE_OK) {
             struct kedge_item *item = taken;
             item->handle(h, item);

@@ -15,6 +15,7 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/entropy.h"
 #include "common/base/os/log.h"
+#include "common/base/os/notify.h"
 #include "coordinator/daemon/blobs.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/https.h"
@@ -215,6 +216,7 @@ static void keep_all(struct kedge_host *h)
 static void stop_all(struct kedge_host *h, int err)
 {
     struct kedge_diag d = {.text = ""};
+    (void)kedge_notify("STOPPING=1", "stopping");
     kedge_net_server_close(h->server);
     kedge_host_https_close(h);
     if (h->work_queue) {
@@ -275,6 +277,7 @@ static int run(struct kedge_host *h)
     } else {
         kedge_log(KEDGE_LOG_INFO, "serving", "deployment=%s tenants=%u sites=%u", h->config.deployment,
                   h->tenant_count, h->site_count);
+        (void)kedge_notify("READY=1", "serving");
         err = kedge_host_run(h);
     }
     stop_all(h, err);

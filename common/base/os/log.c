@@ -2,7 +2,12 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/os/clock.h"
@@ -10,10 +15,26 @@
 static const char *log_program = "kedge";
 static enum kedge_log_level log_least = KEDGE_LOG_INFO;
 
+static bool log_to_journal;
+
+/* JOURNAL_STREAM is "device:inode" of what the service manager made our stderr, systemd.exec(5). */
+static bool stderr_is_journal(void)
+{
+    const char *said = getenv("JOURNAL_STREAM");
+    char is[2 * 20 + 2];
+    struct stat st;
+    if (!said || fstat(STDERR_FILENO, &st) != 0) {
+        return false;
+    }
+    snprintf(is, sizeof is, "%" PRIu64 ":%" PRIu64, (uint64_t)st.st_dev, (uint64_t)st.st_ino);
+    return strcmp(said, is) == 0;
+}
+
 void kedge_log_init(const char *program, enum kedge_log_level least)
 {
     log_program = program;
     log_least = least;
+    log_to_journal = stderr_is_journal();
 }
 
 /* JSON string body of `in` into out; control and non-ASCII bytes become '?' so that a hostile text cannot
@@ -34,6 +55,7 @@ static void put_escaped(char *out, size_t out_len, const char *in)
 void kedge_log(enum kedge_log_level level, const char *event, const char *format, ...)
 {
     static const char *const names[] = {"debug", "info", "warn", "error"};
+    static const char *const priorities[] = {"<7>", "<6>", "<4>", "<3>"}; /* sd-daemon(3) */
     if (level < log_least) {
         return;
     }
@@ -44,9 +66,10 @@ void kedge_log(enum kedge_log_level level, const char *event, const char *format
     va_end(ap);
     put_escaped(escaped, sizeof escaped, detail);
     int n = snprintf(line, sizeof line,
-                     "{\"t\":%" PRIu64
+                     "%s{\"t\":%" PRIu64
                      ",\"level\":\"%s\",\"program\":\"%s\",\"event\":\"%s\",\"detail\":\"%s\"}\n",
-                     kedge_os_unix_ms(), names[level], log_program, event, escaped);
+                     log_to_journal ? priorities[level] : "", kedge_os_unix_ms(), names[level], log_program,
+                     event, escaped);
     if (n > 0) { /* one write, so that lines of several threads do not mix */
         size_t len = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
         ssize_t written = write(STDERR_FILENO, line, len);

@@ -1,0 +1,271 @@
+/* The daemon as a service: signals, the service manager, a new policy, status.json. All but the thread of
+ * signals and the last step of a new policy (on the work thread) is the loop's. */
+#include <jansson.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/daemon/host.h"
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/log.h"
+#include "common/base/os/notify.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+enum { STATUS_PAUSE_S = 1, EXTEND_S = 10, US_PER_S = 1000000 };
+
+/* ---- what is done ---- */
+
+static bool is_unfinished(const struct kedge_site_host *h)
+{
+    struct kedge_site_view v;
+    kedge_site_view(h->site, &v);
+    return v.state == KEDGE_SITE_TRAINING || v.state == KEDGE_SITE_PERSISTING
+           || v.state == KEDGE_SITE_UPLOADING || v.state == KEDGE_SITE_SUBMITTING;
+}
+
+void kedge_client_service_note(struct kedge_site_host *h, const struct kedge_site_effect *fx)
+{
+    bool result = fx->note == KEDGE_SITE_NOTE_RECEIPT || fx->note == KEDGE_SITE_NOTE_DROPPED;
+    if (!result && fx->note != KEDGE_SITE_NOTE_REFUSED && fx->note != KEDGE_SITE_NOTE_FAILED) {
+        return;
+    }
+    kedge_status_note(&h->service.status, &(struct kedge_status_outcome){
+                                              .at_ms = kedge_os_unix_ms(),
+                                              .job = result ? fx->result.job : fx->task.job,
+                                              .round = result ? fx->result.round : fx->task.round,
+                                              .kind = result ? fx->result.kind : fx->task.kind,
+                                              .note = fx->note,
+                                              .err = fx->err,
+                                          });
+    h->service.changed = true;
+}
+
+static void write_status(struct kedge_site_host *h, uint64_t now)
+{
+    struct kedge_site_service *s = &h->service;
+    struct kedge_buf text;
+    char path[KEDGE_PATH_MAX];
+    s->status.connected = kedge_net_client_connected(h->net);
+    s->status.written_ms = kedge_os_unix_ms();
+    kedge_buf_init(&text, KEDGE_STATUS_FILE_MAX);
+    int err = kedge_status_encode(&s->status, &text);
+    err = err ? err : kedge_client_path(h, path, "status.json");
+    err = err ? err : kedge_client_put_file(path, kedge_buf_view(&text));
+    kedge_buf_deinit(&text);
+    if (err) {
+        kedge_log(KEDGE_LOG_DEBUG, "status", "%s", kedge_strerror(err));
+    }
+    s->changed = false;
+    s->next_write_ns = now + STATUS_PAUSE_S * NS_PER_S;
+}
+
+void kedge_client_service_turn(struct kedge_site_host *h)
+{
+    struct kedge_site_service *s = &h->service;
+    char line[KEDGE_STATUS_TEXT_MAX];
+    uint64_t now = kedge_os_now_ns();
+    if (s->status.finishing && !h->stop && (!is_unfinished(h) || now >= s->finish_ns)) {
+        if (is_unfinished(h)) {
+            kedge_log(KEDGE_LOG_WARN, "stopping",
+                      "not finished within %u s (policy.json: stop_seconds); what is not signed yet is done "
+                      "again after the next start, if its round is still open",
+                      s->stop_seconds);
+        }
+        h->stop = true;
+    }
+    kedge_site_view(h->site, &s->status.view);
+    kedge_status_line(&s->status, line);
+    if (strcmp(line, s->line) != 0) {
+        memcpy(s->line, line, sizeof s->line);
+        s->changed = true;
+        (void)kedge_notify("WATCHDOG=1", line);
+        s->bark_ns = now + s->watchdog_ns;
+    } else if (s->watchdog_ns > 0 && now >= s->bark_ns) {
+        (void)kedge_notify("WATCHDOG=1", NULL);
+        s->bark_ns = now + s->watchdog_ns;
+    }
+    if (s->changed && now >= s->next_write_ns) {
+        write_status(h, now);
+    }
+}
+
+uint64_t kedge_client_service_deadline_ns(const struct kedge_site_host *h)
+{
+    const struct kedge_site_service *s = &h->service;
+    uint64_t at = s->watchdog_ns > 0 ? s->bark_ns : KEDGE_TIME_NEVER;
+    at = s->changed && s->next_write_ns < at ? s->next_write_ns : at;
+    return s->status.finishing && s->finish_ns < at ? s->finish_ns : at;
+}
+
+/* ---- a policy comes into force ---- */
+
+static void take_loops_part(struct kedge_site_host *h, const struct kedge_site_policy *p, json_t *shown)
+{
+    struct kedge_site_service *s = &h->service;
+    memcpy(s->allowed, p->jobs, sizeof s->allowed);
+    s->allowed_count = p->job_count;
+    s->allow_all = p->allow_all;
+    s->stop_seconds = p->stop_seconds;
+    atomic_store(&h->witness_age_max_s, p->witness_age_max_s);
+    json_decref(s->policy);
+    s->policy = shown;
+    s->status.policy = shown;
+    s->status.policy_ms = kedge_os_unix_ms();
+    s->policy_error[0] = '\0';
+    s->changed = true;
+}
+
+struct policy_item {
+    struct kedge_site_item item;
+    struct kedge_site_policy policy;
+};
+
+/* The work thread has nothing in hand: what it does next, it does under the new policy. */
+static void policy_run(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    struct policy_item *p = (struct policy_item *)item;
+    kedge_client_trainer_stop(h);
+    kedge_policy_deinit(&h->policy);
+    h->policy = p->policy;
+    memset(&h->spec_digest, 0, sizeof h->spec_digest); /* whether its data are bound is looked at again */
+}
+
+static void policy_handle(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    (void)h;
+    kedge_mem_free(item);
+}
+
+static int reload(struct kedge_site_host *h, struct kedge_diag *d)
+{
+    json_t *shown = NULL;
+    struct policy_item *p = kedge_mem_new(1, sizeof *p);
+    int err = p ? kedge_client_read_policy(h, &p->policy, &shown, d) : KEDGE_E_NOMEM;
+    if (err) {
+        kedge_mem_free(p);
+        return err;
+    }
+    p->item = (struct kedge_site_item){policy_run, policy_handle};
+    if (p->policy.insecure != h->service.insecure) {
+        kedge_log(KEDGE_LOG_WARN, "policy", "\"insecure\" is read at the start only: start again");
+    }
+    take_loops_part(h, &p->policy, shown);
+    if (kedge_queue_put(h->work_queue, p) != KEDGE_OK) { /* the end has come */
+        kedge_policy_deinit(&p->policy);
+        kedge_mem_free(p);
+    }
+    struct kedge_site_event ev = {.type = KEDGE_SITE_EV_POLICY,
+                                  .allow_all = h->service.allow_all,
+                                  .allowed_count = h->service.allowed_count,
+                                  .allowed = h->service.allowed};
+    kedge_client_step(h, &ev);
+    return KEDGE_OK;
+}
+
+static void reload_handle(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_site_service *s = &h->service;
+    (void)item;
+    (void)kedge_notify_reloading();
+    int err = reload(h, &d);
+    if (err) {
+        snprintf(s->policy_error, sizeof s->policy_error, "%.*s", KEDGE_STATUS_TEXT_MAX - 1,
+                 d.text[0] ? d.text : kedge_strerror(err));
+        kedge_log(KEDGE_LOG_ERROR, "policy", "%s; the policy that was in force stays",
+                  d.text[0] ? d.text : kedge_strerror(err));
+        s->changed = true;
+    } else {
+        kedge_log(KEDGE_LOG_INFO, "policy", "policy.json is in force, for work that begins from now on");
+    }
+    (void)kedge_notify("READY=1", s->line);
+}
+
+/* ---- signals ---- */
+
+static void end_now_handle(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    (void)item;
+    h->stop = true;
+}
+
+/* What is unfinished is finished, or at least signed and durable, within stop_seconds; asked twice, it ends
+ * at once. */
+static void end_handle(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    struct kedge_site_service *s = &h->service;
+    (void)item;
+    if (s->status.finishing || s->stop_seconds == 0 || !is_unfinished(h)) {
+        h->stop = true;
+        return;
+    }
+    char words[80];
+    s->status.finishing = true;
+    s->finish_ns = kedge_os_now_ns() + s->stop_seconds * NS_PER_S;
+    snprintf(words, sizeof words, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%llu",
+             ((unsigned long long)s->stop_seconds + EXTEND_S) * US_PER_S);
+    (void)kedge_notify(words, "finishing what is in hand");
+    kedge_log(KEDGE_LOG_INFO, "stopping", "first %s, at most %u s", s->line, s->stop_seconds);
+}
+
+static void *signal_main(void *arg)
+{
+    static struct kedge_site_item end = {NULL, end_handle}, end_now = {NULL, end_now_handle},
+                                  again = {NULL, reload_handle};
+    struct kedge_site_host *h = arg;
+    sigset_t set;
+    int got;
+    kedge_client_service_signals(&set);
+    while (sigwait(&set, &got) == 0) { /* as long as there is a process */
+        kedge_log(KEDGE_LOG_INFO, got == SIGHUP ? "reloading" : "stopping", "signal %d", got);
+        kedge_client_post(h, got == SIGHUP ? &again : got == SIGINT ? &end_now : &end);
+    }
+    return NULL;
+}
+
+void kedge_client_service_signals(sigset_t *ret)
+{
+    sigemptyset(ret);
+    sigaddset(ret, SIGTERM);
+    sigaddset(ret, SIGINT);
+    sigaddset(ret, SIGHUP);
+}
+
+/* ---- begin and end ---- */
+
+void kedge_client_service_open(struct kedge_site_host *h)
+{
+    struct kedge_site_service *s = &h->service;
+    s->status.tenant = h->config.tenant;
+    s->status.site = h->config.site;
+    s->status.server = h->config.server;
+    s->status.pid = getpid();
+    s->status.since_ms = kedge_os_unix_ms();
+    s->status.policy_error = s->policy_error;
+    s->status.waits_for = s->waits_for;
+    s->watchdog_ns = kedge_notify_watchdog_ns();
+    s->insecure = h->policy.insecure;
+    take_loops_part(h, &h->policy, json_incref(s->policy));
+}
+
+int kedge_client_service_start(struct kedge_site_host *h, const pthread_attr_t *attr)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, attr, signal_main, h) != 0) {
+        return KEDGE_E_NOMEM;
+    }
+    pthread_detach(thread);
+    return KEDGE_OK;
+}
+
+void kedge_client_service_end(struct kedge_site_host *h)
+{
+    (void)kedge_notify("STOPPING=1", "stopped");
+    write_status(h, kedge_os_now_ns());
+    json_decref(h->service.policy);
+    h->service.policy = NULL;
+    h->service.status.policy = NULL;
+}

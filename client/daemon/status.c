@@ -1,0 +1,253 @@
+#include "client/daemon/status.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chain/json.h"
+#include "common/base/mem.h"
+
+enum { SHOWN_MAX = 200, MS_PER_S = 1000, S_PER_MINUTE = 60, S_PER_HOUR = 3600 };
+
+static const char *kind_name(enum kedge_site_kind kind)
+{
+    switch (kind) {
+    case KEDGE_SITE_PRETRAIN:
+        return "pretrain";
+    case KEDGE_SITE_TRAIN:
+        return "train";
+    case KEDGE_SITE_EVALUATE:
+        return "evaluate";
+    }
+    return "unknown";
+}
+
+void kedge_status_note(struct kedge_status *s, const struct kedge_status_outcome *o)
+{
+    if (s->last_count == KEDGE_STATUS_LAST_MAX) {
+        memmove(s->last, s->last + 1, (KEDGE_STATUS_LAST_MAX - 1) * sizeof s->last[0]);
+        s->last_count--;
+    }
+    s->last[s->last_count++] = *o;
+}
+
+void kedge_status_line(const struct kedge_status *s, char out[KEDGE_STATUS_TEXT_MAX])
+{
+    const char *state = kedge_site_state_name(s->view.state);
+    const struct kedge_site_memory *m = s->view.memory;
+    if (s->view.task) {
+        snprintf(out, KEDGE_STATUS_TEXT_MAX, "%s%s job=%s round=%u", s->finishing ? "stopping after " : "",
+                 state, s->view.task->job.s, s->view.task->round);
+    } else if (m && m->result_count > 0) {
+        snprintf(out, KEDGE_STATUS_TEXT_MAX, "%s%s job=%s round=%u", s->finishing ? "stopping after " : "",
+                 state, m->results[0].job.s, m->results[0].round);
+    } else if (s->waits_for && s->waits_for[0]) {
+        snprintf(out, KEDGE_STATUS_TEXT_MAX, "resting: %.200s", s->waits_for);
+    } else if (s->view.reason != KEDGE_OK) {
+        snprintf(out, KEDGE_STATUS_TEXT_MAX, "%s; last: %s", state, kedge_strerror(s->view.reason));
+    } else {
+        snprintf(out, KEDGE_STATUS_TEXT_MAX, "%s", state);
+    }
+}
+
+/* ---- writing ---- */
+
+static json_t *reason_json(int err)
+{
+    return err == KEDGE_OK
+               ? json_null()
+               : json_pack("{s:s,s:s}", "code", kedge_err_code(err), "message", kedge_strerror(err));
+}
+
+static json_t *task_json(const struct kedge_site_view *v)
+{
+    if (v->task) {
+        json_t *group = v->task->group == KEDGE_SITE_NONE ? json_null() : json_integer(v->task->group);
+        return json_pack("{s:s,s:i,s:s,s:o}", "job", v->task->job.s, "round", (int)v->task->round, "kind",
+                         kind_name(v->task->kind), "group", group);
+    }
+    const struct kedge_site_result *r = v->memory && v->memory->result_count ? &v->memory->results[0] : NULL;
+    return r ? json_pack("{s:s,s:i,s:s,s:i}", "job", r->job.s, "round", (int)r->round, "kind",
+                         kind_name(r->kind), "group", (int)r->group)
+             : json_null();
+}
+
+static json_t *last_json(const struct kedge_status *s)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < s->last_count; i++) {
+        const struct kedge_status_outcome *o = &s->last[i];
+        json_array_append_new(list, json_pack("{s:I,s:s,s:i,s:s,s:s,s:o}", "at_ms", (json_int_t)o->at_ms,
+                                              "job", o->job.s, "round", (int)o->round, "kind",
+                                              kind_name(o->kind), "outcome", kedge_site_note_name(o->note),
+                                              "reason", reason_json(o->err)));
+    }
+    return list;
+}
+
+static json_t *or_null(const json_t *o)
+{
+    return o ? json_deep_copy(o) : json_null();
+}
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+int kedge_status_encode(const struct kedge_status *s, struct kedge_buf *out)
+{
+    const struct kedge_site_view *v = &s->view;
+    json_t *counts = json_pack("{s:I,s:I,s:I,s:i}", "tasks", (json_int_t)v->tasks, "receipts",
+                               (json_int_t)v->receipts, "dropped", (json_int_t)v->dropped, "unfinished",
+                               v->memory ? (int)v->memory->result_count : 0);
+    json_t *o = json_pack(
+        "{s:i,s:s,s:s,s:s,s:I,s:I,s:I,s:s,s:b,s:b,s:o,s:o,s:o,s:o,s:s,s:o,s:I,s:s,s:o}", "schema_version", 1,
+        "tenant", s->tenant.s, "site", s->site.s, "server", or_empty(s->server), "pid", (json_int_t)s->pid,
+        "since_ms", (json_int_t)s->since_ms, "written_ms", (json_int_t)s->written_ms, "state",
+        kedge_site_state_name(v->state), "connected", s->connected, "stopping", s->finishing, "reason",
+        reason_json(v->reason), "task", task_json(v), "counts", counts, "last", last_json(s), "waits_for",
+        or_empty(s->waits_for), "policy", or_null(s->policy), "policy_ms", (json_int_t)s->policy_ms,
+        "policy_error", or_empty(s->policy_error), "energy", or_null(s->energy));
+    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    json_decref(o);
+    if (!text) {
+        return KEDGE_E_NOMEM;
+    }
+    kedge_buf_put(out, text, strlen(text));
+    kedge_buf_put(out, "\n", 1);
+    free(text); /* json_dumps */
+    return out->err;
+}
+
+/* ---- reading ---- */
+
+int kedge_status_decode(struct kedge_view text, const char *where, json_t **ret, struct kedge_diag *reterr)
+{
+    json_t *o = NULL;
+    int err = kedgei_json_load(text, KEDGE_STATUS_FILE_MAX, where, &o, reterr);
+    if (!err && json_integer_value(json_object_get(o, "schema_version")) != 1) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: \"schema_version\": expected 1", where);
+    }
+    if (err) {
+        json_decref(o);
+        return err;
+    }
+    *ret = o;
+    return KEDGE_OK;
+}
+
+/* Printable ASCII of a member, at most SHOWN_MAX of it. */
+static const char *word(const json_t *o, const char *key, char out[SHOWN_MAX + 1])
+{
+    const char *text = json_string_value(json_object_get(o, key));
+    size_t n = 0;
+    for (; text && text[n] && n < SHOWN_MAX; n++) {
+        out[n] = (unsigned char)text[n] < 0x20 || (unsigned char)text[n] > 0x7e ? '?' : text[n];
+    }
+    out[n] = '\0';
+    return out;
+}
+
+static json_int_t number(const json_t *o, const char *key)
+{
+    return json_integer_value(json_object_get(o, key));
+}
+
+/* "12 s", "5 min", "3 h" before now. */
+static void put_age(struct kedge_buf *out, json_int_t at_ms, uint64_t now_ms)
+{
+    uint64_t s = at_ms > 0 && (uint64_t)at_ms < now_ms ? (now_ms - (uint64_t)at_ms) / MS_PER_S : 0;
+    if (s < 2u * S_PER_MINUTE) {
+        kedge_buf_printf(out, "%" PRIu64 " s", s);
+    } else if (s < 2u * S_PER_HOUR) {
+        kedge_buf_printf(out, "%" PRIu64 " min", s / S_PER_MINUTE);
+    } else {
+        kedge_buf_printf(out, "%" PRIu64 " h", s / S_PER_HOUR);
+    }
+}
+
+static void put_task(struct kedge_buf *out, const json_t *task)
+{
+    char a[SHOWN_MAX + 1], b[SHOWN_MAX + 1];
+    kedge_buf_printf(out, "job %s, round %lld, %s", word(task, "job", a), (long long)number(task, "round"),
+                     word(task, "kind", b));
+}
+
+static void tell_last(struct kedge_buf *out, const json_t *list, uint64_t now_ms)
+{
+    char a[SHOWN_MAX + 1];
+    size_t n = json_array_size(list);
+    for (size_t i = 0; i < n && i < KEDGE_STATUS_LAST_MAX; i++) {
+        const json_t *o = json_array_get(list, n - 1 - i), *reason = json_object_get(o, "reason");
+        kedge_buf_printf(out, i == 0 ? "last: " : "      ");
+        put_task(out, o);
+        kedge_buf_printf(out, ": %s, ", word(o, "outcome", a));
+        put_age(out, number(o, "at_ms"), now_ms);
+        kedge_buf_printf(out, " ago%s%s\n", json_is_object(reason) ? ": " : "", word(reason, "message", a));
+    }
+}
+
+/* Members of a flat object as "key value, …"; of others only that they are there. */
+static void tell_object(struct kedge_buf *out, const char *title, const json_t *o)
+{
+    const char *key;
+    json_t *v;
+    unsigned n = 0;
+    json_object_foreach((json_t *)(uintptr_t)o, key, v)
+    {
+        char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
+        if (text) {
+            kedge_buf_printf(out, "%s%.60s %.*s", n++ ? ", " : title, key, SHOWN_MAX, text);
+            free(text); /* json_dumps */
+        }
+    }
+    kedge_buf_printf(out, "%s", n ? "\n" : "");
+}
+
+int kedge_status_tell(const json_t *o, bool running, uint64_t now_ms, struct kedge_buf *out)
+{
+    char a[SHOWN_MAX + 1], b[SHOWN_MAX + 1], c[SHOWN_MAX + 1];
+    const json_t *task = json_object_get(o, "task"), *counts = json_object_get(o, "counts");
+    const json_t *reason = json_object_get(o, "reason");
+    kedge_buf_printf(out, "%s/%s at %s: ", word(o, "tenant", a), word(o, "site", b), word(o, "server", c));
+    if (running) {
+        kedge_buf_printf(out, "%s%s (process %lld, for ", word(o, "state", a),
+                         json_is_true(json_object_get(o, "stopping")) ? ", then it stops" : "",
+                         (long long)number(o, "pid"));
+        put_age(out, number(o, "since_ms"), now_ms);
+        kedge_buf_printf(out, ")\n");
+    } else {
+        kedge_buf_printf(out, "not running; what follows is ");
+        put_age(out, number(o, "written_ms"), now_ms);
+        kedge_buf_printf(out, " old, then it was %s\n", word(o, "state", a));
+    }
+    if (json_is_object(task)) {
+        kedge_buf_printf(out, "task: ");
+        put_task(out, task);
+        kedge_buf_printf(out, "\n");
+    }
+    if (running) {
+        kedge_buf_printf(out, "connection: %s\n",
+                         json_is_true(json_object_get(o, "connected")) ? "there"
+                                                                       : "none, it is dialled again");
+    }
+    if (json_is_object(reason)) {
+        kedge_buf_printf(out, "reason: %s\n", word(reason, "message", a));
+    }
+    if (word(o, "waits_for", a)[0]) {
+        kedge_buf_printf(out, "takes no work now: %s\n", a);
+    }
+    kedge_buf_printf(out, "since it started: %lld tasks, %lld receipts, %lld dropped; unfinished %lld\n",
+                     (long long)number(counts, "tasks"), (long long)number(counts, "receipts"),
+                     (long long)number(counts, "dropped"), (long long)number(counts, "unfinished"));
+    tell_last(out, json_object_get(o, "last"), now_ms);
+    tell_object(out, "energy: ", json_object_get(o, "energy"));
+    tell_object(out, "policy: ", json_object_get(o, "policy"));
+    if (word(o, "policy_error", a)[0]) {
+        kedge_buf_printf(out, "a newer policy.json was not taken: %s\n", a);
+    }
+    return out->err;
+}

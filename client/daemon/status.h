@@ -1,0 +1,54 @@
+/* SITE/status.json: what the daemon is doing, written for its owner (`kedge-client status`). Nothing reads it
+ * to decide anything. Pure. */
+#ifndef KEDGE_CLIENT_DAEMON_STATUS_H
+#define KEDGE_CLIENT_DAEMON_STATUS_H
+
+#include "client/core/site.h"
+#include "common/base/bytes.h"
+#include "common/base/diag.h"
+
+enum { KEDGE_STATUS_LAST_MAX = 8, KEDGE_STATUS_FILE_MAX = 262144, KEDGE_STATUS_TEXT_MAX = 300 };
+
+struct json_t;
+
+/* Something that came to an end, or would not begin. */
+struct kedge_status_outcome {
+    uint64_t at_ms; /* since 1970 */
+    struct kedge_id job;
+    uint32_t round;
+    enum kedge_site_kind kind;
+    enum kedge_site_note note; /* RECEIPT, DROPPED, REFUSED, FAILED */
+    int err;                   /* why */
+};
+
+struct kedge_status {
+    struct kedge_id tenant, site;
+    const char *server;
+    int64_t pid;
+    uint64_t since_ms, written_ms; /* since 1970: of the process, of this text */
+    struct kedge_site_view view;
+    bool connected, finishing;
+    uint32_t last_count; /* newest last */
+    struct kedge_status_outcome last[KEDGE_STATUS_LAST_MAX];
+    const struct json_t *policy; /* in force, as its file says it; NULL: none is shown */
+    uint64_t policy_ms;          /* when it was read, since 1970 */
+    const char *policy_error;    /* why a newer one was not taken; "": it was */
+    const char *waits_for;       /* why no work is taken now although there may be some; "": it would be */
+    const struct json_t *energy; /* what is known of it; NULL: nothing */
+};
+
+/* Adds an outcome, the oldest goes. */
+void kedge_status_note(struct kedge_status *s, const struct kedge_status_outcome *o);
+/* "training job=first round=3": for the service manager and for logs; kept from what others wrote. */
+void kedge_status_line(const struct kedge_status *s, char out[KEDGE_STATUS_TEXT_MAX]);
+/* Appends the file's text. KEDGE_E_NOMEM, KEDGE_E_TOO_LONG. */
+KEDGE_NODISCARD int kedge_status_encode(const struct kedge_status *s, struct kedge_buf *out);
+/* The object, to be released by json_decref; `where` begins the messages. KEDGE_E_FORMAT, KEDGE_E_TOO_LONG,
+ * KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedge_status_decode(struct kedge_view text, const char *where, struct json_t **ret,
+                                        struct kedge_diag *reterr);
+/* Appends lines for people; members that are absent or of another type are left out. now_ms as written_ms. */
+KEDGE_NODISCARD int kedge_status_tell(const struct json_t *o, bool running, uint64_t now_ms,
+                                      struct kedge_buf *out);
+
+#endif

@@ -1,0 +1,184 @@
+"""A coordinator and sites that a test starts, stops, cuts off and looks into one by one. For tests in this folder."""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PATIENCE_S = 120
+SPEC = {"data": "mine", "batch": 10, "learning_rate": "0.1", "model": {"preset": "mclr", "inputs": 4, "classes": 3}}
+# Speaks the trainer's contract by asking kedge-train, but takes its time: the seconds in the file DELAY.
+SLOW = """#!/usr/bin/env python3
+import subprocess, sys, time
+inner = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+for line in sys.stdin.buffer:
+    time.sleep(float(open(sys.argv[2]).read()))
+    inner.stdin.write(line)
+    inner.stdin.flush()
+    sys.stdout.buffer.write(inner.stdout.readline())
+    sys.stdout.buffer.flush()
+"""
+failed = 0
+
+
+def report(name, ok, detail=""):
+    global failed
+    failed += not ok
+    print(f"{'ok  ' if ok else 'FAIL'} {name}{': ' + str(detail)[:900] if detail and not ok else ''}", flush=True)
+    return bool(ok)
+
+
+def wait_for(condition, patience=PATIENCE_S):
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    return None
+
+
+def make_data(path, seed, classes=3, inputs=4, samples=300):
+    """Label in the last column."""
+    rng = random.Random(seed)
+    with open(path, "w", encoding="ascii") as out:
+        for _ in range(samples):
+            label = rng.randrange(classes)
+            row = [f"{rng.random() + 2 * (label == i % classes):.3f}" for i in range(inputs)]
+            out.write(",".join(row) + f",{label}\n")
+
+
+class Site:
+    """A site's folder and its daemon. `front` is put before the command: a network name space, strace."""
+
+    def __init__(self, field, name, folder=None, front=()):
+        self.field, self.name, self.front = field, name, list(front)
+        self.dir = folder or field.scratch / name
+        self.log = field.scratch / f"{name}.log"
+        self.delay = field.scratch / f"{name}.delay"
+        self.process = None
+        self.delay.write_text("0")
+        self.token = field.scratch / f"{name}.token"
+        make_data(field.scratch / f"{name}.csv", name)
+
+    def enroll(self, address):
+        self.field.kedge("site", "enroll", "acme", self.name, "--address", address, "--out", self.token)
+        self.dir.mkdir(exist_ok=True)
+        self.policy()
+
+    def policy(self, **more):
+        slow = self.field.scratch / "slow"
+        slow.write_text(SLOW)
+        text = {"jobs": "*", "trainer": ["python3", str(slow), str(self.field.bin / "kedge-train"), str(self.delay)],
+                "data": {"mine": {"train": {"format": "csv", "path": str(self.field.scratch / f"{self.name}.csv")},
+                                  "split": "0.8"}}}
+        text.update(more)
+        (self.dir / "policy.json").write_text(json.dumps(text))
+
+    def start(self, env=None):
+        argv = [*self.front, self.field.bin / "kedge-client", "--site", self.dir]
+        if not (self.dir / "site.json").exists():
+            argv += ["--enroll-file", self.token]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(argv, stdout=log, stderr=log, env={**os.environ, **(env or {})})
+        self.field.processes.append(self.process)
+        return self.process
+
+    def stop(self, number=signal.SIGTERM, patience=PATIENCE_S):
+        self.process.send_signal(number)
+        return self.process.wait(patience)
+
+    def status(self):
+        try:
+            return json.loads((self.dir / "status.json").read_text())
+        except (OSError, ValueError):
+            return {}
+
+    def events(self, name):
+        """Details of the log's lines of this event."""
+        found = []
+        for line in self.log.read_text(errors="replace").splitlines():
+            if f'"event":"{name}"' in line:
+                found.append(json.loads(line[line.index("{"):])["detail"])
+        return found
+
+
+class Field:
+    def __init__(self, bin_dir, front=(), address="tls+tcp://127.0.0.1:0"):
+        self.bin = Path(bin_dir).resolve()
+        self.scratch = Path(tempfile.mkdtemp(prefix="kedge-field-"))
+        self.state, self.admin = self.scratch / "state", self.scratch / "admin.pem"
+        self.processes, self.front, self.sites = [], list(front), []
+        self.coordinator = None
+        subprocess.run([self.bin / "kedge", "init", self.state, "--listen", address], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+
+    def kedge(self, *argv, check=True):
+        done = subprocess.run([self.bin / "kedge", *map(str, argv), "--state", self.state, "--format", "json"], text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE_S)
+        if check and done.returncode:
+            sys.exit(f"kedge {' '.join(map(str, argv))}: {done.stdout}{done.stderr}")
+        return json.loads(done.stdout).get("data") or {}
+
+    def start(self, env=None):
+        with open(self.scratch / "coordinator.log", "ab") as log:
+            self.coordinator = subprocess.Popen([*self.front, self.bin / "kedge-coordinator", "--state", self.state],
+                                                stdout=log, stderr=log, env={**os.environ, **(env or {})})
+        self.processes.append(self.coordinator)
+        if not wait_for(lambda: self.kedge("status", check=False)):
+            sys.exit("the coordinator does not start")
+        if not self.admin.exists():
+            self.kedge("tenant", "add", "acme", "--admin-key", self.admin)
+
+    def address(self):
+        return (self.state / "address").read_text().split()[0]
+
+    def add(self, name, address=None, **how):
+        """A site that is signed in."""
+        site = Site(self, name, **how)
+        site.enroll(address or self.address())
+        site.start()
+        self.kedge("site", "approve", "acme", name, "--admin-key", self.admin, "--wait", 60)
+        self.sites.append(site)
+        return site
+
+    def submit(self, name, **spec):
+        path = self.scratch / f"{name}.json"
+        path.write_text(json.dumps({"name": name, "tenants": ["acme"], **SPEC, **spec}))
+        self.kedge("job", "submit", path)
+        self.kedge("job", "join", name, "acme", "--admin-key", self.admin)
+
+    def job(self, name):
+        return self.kedge("job", "show", name)
+
+    def round(self, name):
+        return self.job(name).get("round", 0)
+
+    def finish(self, name, patience=PATIENCE_S):
+        """True when the job completes."""
+        return wait_for(lambda: self.job(name).get("state") in ("completed", "failed", "cancelled"), patience) \
+            and self.job(name).get("state") == "completed"
+
+    def audit(self, name):
+        """The whole record, as a stranger sees it: verified and every decision made again."""
+        trust = self.scratch / "trust.json"
+        self.kedge("audit", "trust", "--out", trust)
+        for verb in ("verify", "replay"):
+            done = subprocess.run([self.bin / "kedge", "audit", verb, self.scratch, "--trust", trust], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE_S)
+            report(f"{name}: audit {verb}", done.returncode == 0, done.stdout[-900:])
+
+    def end(self):
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        if failed:
+            for log in sorted(self.scratch.glob("*.log")):
+                print(f"---- {log.name}\n{log.read_text(errors='replace')[-2500:]}")
+        shutil.rmtree(self.scratch, ignore_errors=True)
