@@ -198,6 +198,7 @@ def written(seeds):
     seeds.put("compact", *(bytes([kind, 0, 5]) + block for kind, block in (
         (0, b"\3\0\0\0\x9c\0\2\x55\0\x2a"), (1, bytes.fromhex("96c30000a0407e4380bffe42")),
         (2, bytes.fromhex("0f0000d4feffff02fe000000017f000000")), (3, bytes.fromhex("0a0003000000009c0255012a")))))
+    seeds.put("reading", "262143328850\n", "18446744073709551615", "-1500000\n", "12a", "18446744073709551616")
     seeds.put("csv", TABLE, TABLE.replace(",", ";"))
     seeds.put("npz", npz(zipfile.ZIP_STORED), npz(zipfile.ZIP_DEFLATED))
     seeds.put("idx", idx(8, (2, 2, 2), bytes(range(8))), idx(8, (4,), bytes(4)), idx(13, (2,), struct.pack(">2f", 1, 2)))

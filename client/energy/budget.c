@@ -1,0 +1,212 @@
+#include "client/energy/budget.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double hysteresis = 5, grow_at = 0.8, grow_by = 1.5;
+
+static struct kedge_budget_job *find(struct kedge_budget *b, const struct kedge_id *job)
+{
+    for (uint32_t i = 0; i < b->job_count; i++) {
+        if (kedge_id_eq(&b->jobs[i].job, job)) {
+            return &b->jobs[i];
+        }
+    }
+    return NULL;
+}
+
+static const struct kedge_budget_job *peek(const struct kedge_budget *b, const struct kedge_id *job)
+{
+    for (uint32_t i = 0; i < b->job_count; i++) {
+        if (kedge_id_eq(&b->jobs[i].job, job)) {
+            return &b->jobs[i];
+        }
+    }
+    return NULL;
+}
+
+/* The job's row, the last in the list from now on. */
+static struct kedge_budget_job *use(struct kedge_budget *b, const struct kedge_id *job)
+{
+    struct kedge_budget_job row = {.job = *job}, *old = find(b, job);
+    if (old) {
+        row = *old;
+    } else if (b->job_count == KEDGE_BUDGET_JOBS_MAX) {
+        old = b->jobs;
+    }
+    if (old) {
+        b->job_count--;
+        memmove(old, old + 1, (size_t)(b->jobs + b->job_count - old) * sizeof *old);
+    }
+    b->jobs[b->job_count] = row;
+    return &b->jobs[b->job_count++];
+}
+
+static void turn_day(struct kedge_budget *b, const struct kedge_budget_clock *clock)
+{
+    if (clock->day > b->day) {
+        b->day = clock->day;
+        b->day_joules = 0;
+    }
+}
+
+static bool in_hours(const struct kedge_budget_rules *rules, uint32_t minute)
+{
+    bool in = rules->hours_count == 0;
+    for (uint32_t i = 0; i < rules->hours_count && !in; i++) {
+        const uint32_t from = rules->hours[i].from, to = rules->hours[i].to;
+        in = from < to ? minute >= from && minute < to : minute >= from || minute < to;
+    }
+    return in;
+}
+
+enum kedge_budget_answer kedge_budget_ask(const struct kedge_budget_rules *rules, struct kedge_budget *b,
+                                          const struct kedge_surroundings *s,
+                                          const struct kedge_budget_clock *clock)
+{
+    turn_day(b, clock);
+    if (rules->battery_floor > 0 && s->knows_battery) {
+        const double least = b->below_floor ? rules->battery_floor + hysteresis : rules->battery_floor;
+        b->below_floor = s->battery_percent < fmin(least, 100);
+    }
+    if (rules->celsius_max > 0 && s->knows_celsius) {
+        b->too_hot = s->celsius > (b->too_hot ? rules->celsius_max - hysteresis : rules->celsius_max);
+    }
+    if (rules->battery_floor > 0 && s->has_battery && !s->knows_battery) {
+        return KEDGE_BUDGET_NO_BATTERY;
+    }
+    if (rules->battery_floor > 0 && b->below_floor) {
+        return KEDGE_BUDGET_FLOOR;
+    }
+    if (rules->charging_only && s->has_battery && !s->charging) {
+        return KEDGE_BUDGET_CHARGER;
+    }
+    if (!in_hours(rules, clock->minute)) {
+        return KEDGE_BUDGET_HOURS;
+    }
+    if (rules->celsius_max > 0 && !s->knows_celsius) {
+        return KEDGE_BUDGET_NO_CELSIUS;
+    }
+    return rules->celsius_max > 0 && b->too_hot ? KEDGE_BUDGET_HOT : KEDGE_BUDGET_YES;
+}
+
+double kedge_budget_upper(const struct kedge_budget *b, const struct kedge_id *job, double first)
+{
+    const struct kedge_budget_job *row = peek(b, job);
+    if (!row || row->rounds == 0) {
+        return first;
+    }
+    const double deviation = row->rounds > 1 ? sqrt(row->squares / (double)(row->rounds - 1)) : row->mean / 2;
+    return row->mean + 2 * deviation;
+}
+
+enum kedge_budget_answer kedge_budget_begin(const struct kedge_budget_rules *rules, struct kedge_budget *b,
+                                            const struct kedge_id *job, double first,
+                                            const struct kedge_budget_clock *clock)
+{
+    turn_day(b, clock);
+    const double upper = kedge_budget_upper(b, job, first);
+    const struct kedge_budget_job *row = peek(b, job);
+    const double used = row ? row->joules : 0;
+    const bool limited = rules->joules_per_job > 0 || rules->joules_per_day > 0;
+    if (limited && !(upper >= 0)) {
+        return KEDGE_BUDGET_NO_METER;
+    }
+    if (rules->joules_per_job > 0 && used + upper > rules->joules_per_job) {
+        return KEDGE_BUDGET_JOB;
+    }
+    if (rules->joules_per_day > 0 && b->day_joules + upper > rules->joules_per_day) {
+        return KEDGE_BUDGET_DAY;
+    }
+    b->is_open = true;
+    b->open_job = *job;
+    b->reserved = upper >= 0 ? upper : 0;
+    return KEDGE_BUDGET_YES;
+}
+
+bool kedge_budget_grow(struct kedge_budget *b, double used)
+{
+    if (!b->is_open || !(used > grow_at * b->reserved)) {
+        return false;
+    }
+    b->reserved = used * grow_by / grow_at;
+    return true;
+}
+
+static void charge(struct kedge_budget *b, double joules, bool is_known)
+{
+    struct kedge_budget_job *row = use(b, &b->open_job);
+    b->day_joules += joules;
+    row->joules += joules;
+    if (is_known) { /* Welford */
+        const double off = joules - row->mean;
+        row->rounds++;
+        row->mean += off / (double)row->rounds;
+        row->squares += off * (joules - row->mean);
+    }
+    b->is_open = false;
+    b->reserved = 0;
+}
+
+void kedge_budget_end(struct kedge_budget *b, const struct kedge_joules *used)
+{
+    if (b->is_open) {
+        const bool known = used->quality != KEDGE_QUALITY_UNKNOWN;
+        charge(b, known ? used->joules : b->reserved, known);
+    }
+}
+
+void kedge_budget_recover(struct kedge_budget *b)
+{
+    if (b->is_open) {
+        charge(b, b->reserved, false);
+    }
+}
+
+void kedge_budget_text(enum kedge_budget_answer a, const struct kedge_budget_rules *rules,
+                       const struct kedge_budget *b, const struct kedge_surroundings *s,
+                       const struct kedge_id *job, double first, char out[KEDGE_BUDGET_TEXT_MAX])
+{
+    const struct kedge_budget_job *row = peek(b, job);
+    const double used = row ? row->joules : 0, upper = kedge_budget_upper(b, job, first);
+    const size_t size = KEDGE_BUDGET_TEXT_MAX;
+    out[0] = '\0';
+    switch (a) {
+    case KEDGE_BUDGET_YES:
+        return;
+    case KEDGE_BUDGET_FLOOR:
+        snprintf(out, size, "the battery has %.0f %%; below %.0f %% nothing is begun until %.0f %%",
+                 s->battery_percent, rules->battery_floor, fmin(100, rules->battery_floor + hysteresis));
+        return;
+    case KEDGE_BUDGET_NO_BATTERY:
+        snprintf(out, size, "battery_floor is set, and the battery can not be read");
+        return;
+    case KEDGE_BUDGET_CHARGER:
+        snprintf(out, size, "charging_only is set, and the battery is not charging");
+        return;
+    case KEDGE_BUDGET_HOURS:
+        snprintf(out, size, "outside of the hours that the owner permits");
+        return;
+    case KEDGE_BUDGET_HOT:
+        snprintf(out, size, "%.0f °C; above %.0f °C nothing is begun until %.0f °C", s->celsius,
+                 rules->celsius_max, rules->celsius_max - hysteresis);
+        return;
+    case KEDGE_BUDGET_NO_CELSIUS:
+        snprintf(out, size, "temperature_max_c is set, and nothing here tells the temperature");
+        return;
+    case KEDGE_BUDGET_JOB:
+        snprintf(out, size, "this job has used %.0f J of %.0f J, and a round may need %.0f J", used,
+                 rules->joules_per_job, upper);
+        return;
+    case KEDGE_BUDGET_DAY:
+        snprintf(out, size, "today %.0f J of %.0f J are used, and a round may need %.0f J", b->day_joules,
+                 rules->joules_per_day, upper);
+        return;
+    case KEDGE_BUDGET_NO_METER:
+        snprintf(
+            out, size,
+            "a budget in joules needs a meter, or power_idle_w and power_max_w in policy.json: \"energy\"");
+        return;
+    }
+}

@@ -1,0 +1,93 @@
+/* May this site train now? Budgets in joules, a floor for the battery, chargers, hours, temperature: from
+ * what is known, what is read and the clock. Pure. What a round may use is reserved before it begins and kept
+ * durably, so that a crash forgets nothing: a budget is exceeded by at most one round. */
+#ifndef KEDGE_CLIENT_ENERGY_BUDGET_H
+#define KEDGE_CLIENT_ENERGY_BUDGET_H
+
+#include <stdint.h>
+
+#include "client/energy/joules.h"
+#include "common/base/text.h"
+
+enum { KEDGE_BUDGET_HOURS_MAX = 4, KEDGE_BUDGET_JOBS_MAX = 16, KEDGE_BUDGET_TEXT_MAX = 200 };
+
+/* The owner's; 0 or none: no such limit. */
+struct kedge_budget_rules {
+    double joules_per_job, joules_per_day;
+    double battery_floor; /* percent: below it nothing is begun, until 5 above it */
+    bool charging_only;
+    double celsius_max; /* above it nothing is begun, until 5 below it */
+    uint32_t hours_count;
+    struct {
+        uint32_t from, to; /* minutes of the local day; from > to: over midnight */
+    } hours[KEDGE_BUDGET_HOURS_MAX];
+};
+
+struct kedge_surroundings {
+    bool has_battery, knows_battery, charging, knows_celsius;
+    double battery_percent, celsius;
+};
+
+struct kedge_budget_clock {
+    int64_t day;     /* local, since 1970 */
+    uint32_t minute; /* of that day */
+};
+
+/* Of one job. */
+struct kedge_budget_job {
+    struct kedge_id job;
+    double joules;   /* used so far */
+    uint64_t rounds; /* … in so many rounds, whose joules have this mean and sum of squares about it */
+    double mean, squares;
+};
+
+/* What is remembered; all zero at first. */
+struct kedge_budget {
+    int64_t day; /* the newest seen: a clock that jumps back opens no new one */
+    double day_joules;
+    uint32_t job_count; /* the oldest is forgotten first */
+    struct kedge_budget_job jobs[KEDGE_BUDGET_JOBS_MAX];
+    bool is_open; /* a round has begun: */
+    struct kedge_id open_job;
+    double reserved; /* … and may use so much, which counts as used if nobody says otherwise */
+    bool below_floor, too_hot;
+};
+
+enum kedge_budget_answer {
+    KEDGE_BUDGET_YES,
+    KEDGE_BUDGET_FLOOR,
+    KEDGE_BUDGET_NO_BATTERY, /* there is one, and it cannot be read */
+    KEDGE_BUDGET_CHARGER,
+    KEDGE_BUDGET_HOURS,
+    KEDGE_BUDGET_HOT,
+    KEDGE_BUDGET_NO_CELSIUS, /* a limit, and nothing tells the temperature */
+    KEDGE_BUDGET_JOB,
+    KEDGE_BUDGET_DAY,
+    KEDGE_BUDGET_NO_METER, /* a budget in joules, and nothing tells joules */
+};
+
+/* May anything be begun? Floors have 5 points of hysteresis, hence `b` changes. */
+enum kedge_budget_answer kedge_budget_ask(const struct kedge_budget_rules *rules, struct kedge_budget *b,
+                                          const struct kedge_surroundings *s,
+                                          const struct kedge_budget_clock *clock);
+/* … a round of this job? `first` is the most that the first round of a job may use, in joules (largest power
+ * · longest time); NaN: not known, and then no budget in joules can be kept. With YES its upper estimate is
+ * reserved: keep `b` durably before anything is used. */
+enum kedge_budget_answer kedge_budget_begin(const struct kedge_budget_rules *rules, struct kedge_budget *b,
+                                            const struct kedge_id *job, double first,
+                                            const struct kedge_budget_clock *clock);
+/* So much has been used until now: true when more must be reserved (`b` has it), to be kept durably before
+ * the round goes on. */
+bool kedge_budget_grow(struct kedge_budget *b, double used);
+/* The round has ended; unknown joules count as what was reserved. */
+void kedge_budget_end(struct kedge_budget *b, const struct kedge_joules *used);
+/* After a restart: a round that never ended has used what was reserved. */
+void kedge_budget_recover(struct kedge_budget *b);
+/* Mean and 2 deviations of the job's rounds; `first` where there is none. */
+double kedge_budget_upper(const struct kedge_budget *b, const struct kedge_id *job, double first);
+/* Why not, with the numbers; "" for YES. */
+void kedge_budget_text(enum kedge_budget_answer a, const struct kedge_budget_rules *rules,
+                       const struct kedge_budget *b, const struct kedge_surroundings *s,
+                       const struct kedge_id *job, double first, char out[KEDGE_BUDGET_TEXT_MAX]);
+
+#endif

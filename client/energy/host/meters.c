@@ -1,0 +1,174 @@
+#include "client/energy/host/meters.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "client/energy/host/impl.h"
+#include "client/energy/host/nvml.h"
+
+static struct kedge_meter *add_gpu(struct kedge_meters *m, unsigned i, const struct kedge_nvml_device *d,
+                                   enum kedge_meter_source source)
+{
+    const bool counter = source == KEDGE_METER_NVML_ENERGY;
+    struct kedge_meter *meter = kedgei_meter_add(m, source, d->is_module ? KEDGE_PART_MODULE : KEDGE_PART_GPU,
+                                                 counter ? KEDGE_WAY_COUNTER : KEDGE_WAY_POWER, 1e-3);
+    if (meter) {
+        snprintf(meter->name, sizeof meter->name, "%.63s", d->uuid);
+        meter->power_max_w = d->limit_most_w > 0 ? d->limit_most_w : meter->power_max_w;
+        kedgei_place_of(m, meter)->gpu = i;
+    }
+    return meter;
+}
+
+void kedgei_find_gpus(struct kedge_meters *m, const char *gpu)
+{
+    for (unsigned i = 0; i < kedge_nvml_count(m->nvml); i++) {
+        struct kedge_nvml_device d;
+        if (kedge_nvml_device(m->nvml, i, &d) != KEDGE_OK || (gpu[0] && strcmp(gpu, d.uuid) != 0)) {
+            continue; /* by UUID: indices are others' to number (trap 17) */
+        }
+        if (d.mig || (!d.has_energy && !d.has_power)) {
+            struct kedge_meter *meter = add_gpu(m, i, &d, KEDGE_METER_NVML_ENERGY);
+            if (meter) {
+                kedgei_place_of(m, meter)->gpu = KEDGE_NVML_DEVICES_MAX; /* counts, and is unknown */
+            }
+            continue;
+        }
+        if (d.has_energy) {
+            (void)add_gpu(m, i, &d, KEDGE_METER_NVML_ENERGY);
+        }
+        if (d.has_power) {
+            (void)add_gpu(m, i, &d, KEDGE_METER_NVML_POWER);
+        }
+    }
+}
+
+int kedge_meters_open(struct kedge_meters *m, const struct kedge_meters_options *options)
+{
+    memset(m, 0, sizeof *m);
+    const bool is_root = strcmp(options->root, "/") == 0;
+    int err = kedge_sys_path(m->root, "%s", is_root ? "" : options->root);
+    if (err) {
+        return err;
+    }
+    if (options->nvml[0]) {
+        err = kedge_nvml_open(options->nvml, &m->nvml);
+        if (err == KEDGE_E_NOMEM) {
+            return err;
+        }
+    }
+    if (m->nvml) {
+        kedgei_find_gpus(m, options->gpu);
+    }
+    kedgei_find_rapl(m);
+    kedgei_find_hwmon(m);
+    kedgei_find_jetson(m);
+    kedgei_find_batteries(m);
+    kedge_meters_choose(m->meters, m->count);
+    return KEDGE_OK;
+}
+
+void kedge_meters_close(struct kedge_meters *m)
+{
+    kedge_nvml_close(m->nvml);
+    memset(m, 0, sizeof *m);
+}
+
+static int read_gpu(const struct kedge_meters *m, uint32_t i, uint64_t *ret)
+{
+    const unsigned gpu = m->places[i].gpu;
+    if (gpu == KEDGE_NVML_DEVICES_MAX) {
+        return KEDGE_E_NOT_FOUND;
+    }
+    return m->meters[i].source == KEDGE_METER_NVML_ENERGY ? kedge_nvml_energy_mj(m->nvml, gpu, ret)
+                                                          : kedge_nvml_power_mw(m->nvml, gpu, ret);
+}
+
+static int read_count(const struct kedge_meters *m, uint32_t i, uint64_t *ret)
+{
+    const struct kedge_meter_place *p = &m->places[i];
+    uint64_t value = 0, times = 1;
+    if (m->meters[i].source <= KEDGE_METER_NVML_POWER) {
+        return read_gpu(m, i, ret);
+    }
+    if (m->meters[i].source == KEDGE_METER_BATTERY) {
+        return m->meters[i].way == KEDGE_WAY_CHARGE ? kedgei_battery_charge(m, ret)
+                                                    : kedgei_battery_power(m, ret);
+    }
+    int err = kedge_sys_number(p->path, &value);
+    err = err || !p->second[0] ? err : kedge_sys_number(p->second, &times);
+    if (!err && (p->second[0] || p->factor > 1)) {
+        if (value > 1000000000u || times > 1000000000u) {
+            return KEDGE_E_FORMAT;
+        }
+        value = value * times * (uint64_t)p->factor;
+    }
+    if (!err) {
+        *ret = value;
+    }
+    return err;
+}
+
+void kedge_meters_tick(struct kedge_meters *m, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < m->count; i++) {
+        uint64_t count;
+        if (m->meters[i].part != KEDGE_PART_NONE) {
+            kedge_meter_see(&m->meters[i], now_ns, read_count(m, i, &count) == KEDGE_OK ? &count : NULL);
+        }
+    }
+}
+
+void kedge_meters_begin(struct kedge_meters *m, uint64_t now_ns)
+{
+    uint64_t all;
+    for (uint32_t i = 0; i < m->count; i++) {
+        kedge_meter_begin(&m->meters[i], now_ns);
+    }
+    m->begun_ns = now_ns;
+    kedge_sys_cpu(m->root, &all, &m->begun_cpu_ns);
+    kedge_meters_tick(m, now_ns);
+}
+
+uint64_t kedge_meters_period_ns(const struct kedge_meters *m)
+{
+    uint64_t least = 1000000000u;
+    for (uint32_t i = 0; i < m->count; i++) {
+        const uint64_t p = kedge_meter_period_ns(&m->meters[i]);
+        least = m->meters[i].counts && p < least ? p : least;
+    }
+    return least > 10000000u ? least : 10000000u;
+}
+
+void kedge_meters_finish(struct kedge_meters *m, uint64_t now_ns, struct kedge_joule_sum *ret_sum,
+                         double *ret_load)
+{
+    uint64_t all, busy;
+    kedge_meters_tick(m, now_ns);
+    kedge_sys_cpu(m->root, &all, &busy);
+    const uint64_t used = busy > m->begun_cpu_ns && m->begun_cpu_ns > 0 ? busy - m->begun_cpu_ns : 0;
+    struct kedge_joule_sum sum = {.measured = 0};
+    kedge_meters_end(m->meters, m->count, now_ns, used, &sum);
+    *ret_sum = sum;
+    *ret_load =
+        m->begun_cpu_ns > 0 && now_ns > m->begun_ns ? (double)used / (double)(now_ns - m->begun_ns) : -1;
+}
+
+void kedge_meters_describe(const struct kedge_meters *m, char out[KEDGE_METER_HINT_MAX])
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (int s = 0; s <= KEDGE_METER_BATTERY; s++) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < m->count; i++) {
+            n += m->meters[i].counts && (int)m->meters[i].source == s;
+        }
+        if (n > 0 && len < KEDGE_METER_HINT_MAX) {
+            len += (size_t)snprintf(out + len, KEDGE_METER_HINT_MAX - len, "%s%s %u", len ? ", " : "",
+                                    kedge_meter_source_name((enum kedge_meter_source)s), n);
+        }
+    }
+    if (len == 0) {
+        snprintf(out, KEDGE_METER_HINT_MAX, "none");
+    }
+}
