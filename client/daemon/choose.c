@@ -1,17 +1,13 @@
 #include "client/daemon/choose.h"
 
 #include "client/daemon/host.h"
+#include "client/daemon/trainer.h"
 
 static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_task *t, const char *base)
 {
-    struct kedge_buf model;
-    json_error_t at;
-    kedge_buf_init(&model, KEDGE_METRICS_LINE_MAX);
-    kedge_model_put_json(&h->spec->model, &model);
     json_t *o = json_pack("{s:s,s:s,s:o,s:s,s:O,s:i}", "id", t->job.s, "op", "measure", "model",
-                          json_loadb((const char *)model.ptr, model.len, 0, &at), "base", base, "data",
+                          kedge_client_model_json(h->spec), "base", base, "data",
                           json_object_get(h->policy.data, h->spec->data), "threads", (int)h->policy.threads);
-    kedge_buf_deinit(&model);
     return o;
 }
 

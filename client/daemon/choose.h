@@ -10,11 +10,6 @@
 struct kedge_site_host;
 struct kedge_site_task;
 
-/* One request to the trainer, which is taken over, and its answer; NULL is out of memory. On the work thread.
- */
-KEDGE_NODISCARD int kedge_client_ask(struct kedge_site_host *h, uint64_t serial, json_t *request, bool train,
-                                     bool test, struct kedge_metrics *m, struct kedge_diag *d);
-
 /* Has the trainer measure all of the task's models and makes the best the task's base and group, ties to the
  * lowest number; the files of the others go. */
 KEDGE_NODISCARD int kedge_client_choose(struct kedge_site_host *h, uint64_t serial,

@@ -13,6 +13,7 @@
  *   SITE/refused-main/  `seen` and `shown`, evidence of a cut or forked main chain: stops all work
  *   SITE/status.json    what it does, for its owner; see status.h
  *   SITE/control/       control variates, see control.h
+ *   SITE/trainers/NAME/ the folder of a trainer of the owner's own; see trainer.h
  *   SITE/work/          models and updates in use, and former ones whose room the next ones take */
 #ifndef KEDGE_CLIENT_DAEMON_HOST_H
 #define KEDGE_CLIENT_DAEMON_HOST_H
@@ -42,9 +43,16 @@ struct kedge_site_item {
     void (*handle)(struct kedge_site_host *h, struct kedge_site_item *item); /* on the loop; frees the item */
 };
 
+enum { KEDGE_TRAINER_SAID_LEN = 256, KEDGE_TRAINER_SAID_MAX = 100 };
 struct kedge_trainer {
     struct kedge_process process;
-    struct kedge_buf line; /* read so far of the reply */
+    struct kedge_id name;              /* of the owner's own that runs; "": the built-in one */
+    struct kedge_buf line;             /* read so far of the reply */
+    uint64_t asked;                    /* requests so far */
+    char said[KEDGE_TRAINER_SAID_LEN]; /* the last line of its stderr */
+    size_t said_len;
+    bool said_ends;      /* the line is whole */
+    uint32_t said_lines; /* of this task */
 };
 
 /* The main chain was cut or forked. */

@@ -17,7 +17,7 @@
 #include "common/base/os/notify.h"
 #include "crypto/passphrase.h"
 
-enum { QUEUE_MAX = 64, TOKEN_FILE_MAX = 4096, BASE_BYTES_SHIFT = 33, THREAD_STACK = 1024 * 1024 };
+enum { QUEUE_MAX = 64, TOKEN_FILE_MAX = 4096, THREAD_STACK = 1024 * 1024 };
 
 struct helper {
     struct kedge_site_host *h;
@@ -67,8 +67,8 @@ static int start_core(struct kedge_site_host *h, struct kedge_diag *d)
     struct kedge_site_params params = {.allow_all = h->service.allow_all,
                                        .allowed_count = h->service.allowed_count,
                                        .allowed = h->service.allowed,
-                                       .base_max = (uint64_t)1 << BASE_BYTES_SHIFT,
-                                       .update_max = (uint64_t)1 << BASE_BYTES_SHIFT};
+                                       .base_max = h->policy.model_bytes_max,
+                                       .update_max = 2 * h->policy.model_bytes_max};
     kedge_site_times_default(&params.times);
     kedge_os_random(&params.seed, sizeof params.seed);
     h->site_mem = kedge_mem_new(kedge_site_size(), 1);

@@ -72,26 +72,50 @@ static bool get_personal(const json_t *o, struct kedge_metrics *m)
                && m->personal_loss >= 0);
 }
 
+/* The metric that is missing or bad, with what was expected, or NULL. */
+static const char *find_bad(const json_t *o, bool train, bool test, struct kedge_metrics *m)
+{
+    if (!get_real(o, "seconds", &m->seconds) || m->seconds < 0) {
+        return "\"seconds\", a decimal number in quotes, 0 or more";
+    }
+    if (train && (!get_count(o, "samples", &m->samples) || !get_count(o, "steps", &m->steps))) {
+        return "\"samples\" and \"steps\", whole numbers";
+    }
+    if (json_object_get(o, "base_loss")) {
+        m->has_base_loss = true;
+        if (!get_real(o, "base_loss", &m->base_loss) || m->base_loss < 0) {
+            return "\"base_loss\", a decimal number in quotes, 0 or more";
+        }
+    }
+    if (test && json_object_get(o, "test_samples") && !get_test(o, m)) {
+        return "\"test_samples\" and no more \"test_correct\", whole numbers, and \"test_loss\", a decimal "
+               "number "
+               "in quotes";
+    }
+    if (!get_labels(o, &m->labels)) {
+        return "\"labels\", a list of whole numbers, or none";
+    }
+    return test && !get_personal(o, m) ? "\"personal_correct\" and \"personal_loss\", or none" : NULL;
+}
+
 static int read_answer(const json_t *o, bool train, bool test, struct kedge_metrics *m, struct kedge_diag *d)
 {
     const char *status = json_string_value(json_object_get(o, "status"));
     const char *message = json_string_value(json_object_get(o, "message"));
+    const char *id = json_string_value(json_object_get(o, "id"));
     if (!status || strcmp(status, "ok") != 0) {
         return kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: %.300s",
                               message ? message : "an answer without status");
     }
-    bool ok = get_real(o, "seconds", &m->seconds) && m->seconds >= 0;
-    ok = ok && (!train || (get_count(o, "samples", &m->samples) && get_count(o, "steps", &m->steps)));
-    if (ok && json_object_get(o, "base_loss")) {
-        m->has_base_loss = true;
-        ok = get_real(o, "base_loss", &m->base_loss) && m->base_loss >= 0;
+    if (id && strlen(id) <= KEDGE_METRICS_ID_MAX) {
+        snprintf(m->id, sizeof m->id, "%s", id);
     }
-    ok = ok && (!test || !json_object_get(o, "test_samples") || get_test(o, m));
-    ok = ok && get_labels(o, &m->labels);
-    ok = ok && (!test || get_personal(o, m));
     put_engine(json_string_value(json_object_get(o, "engine")), m->engine);
-    return ok ? KEDGE_OK
-              : kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: its answer lacks a metric or has a bad one");
+    const char *expected = find_bad(o, train, test, m);
+    return expected
+               ? kedge_diag_set(d, KEDGE_E_TRAINER,
+                                "trainer: its answer lacks a metric or has a bad one: expected %s", expected)
+               : KEDGE_OK;
 }
 
 int kedge_metrics_parse(struct kedge_view line, bool train, bool test, struct kedge_metrics *ret,

@@ -8,7 +8,10 @@
 
 enum { KEDGE_METRICS_LINE_MAX = 65536 };
 
-struct kedge_metrics { /* what the trainer tells of a task */
+enum { KEDGE_METRICS_ID_MAX = 31 };
+
+struct kedge_metrics {                 /* what the trainer tells of a task */
+    char id[KEDGE_METRICS_ID_MAX + 1]; /* what it answers; "": it does not say, or at length */
     uint64_t samples, steps, test_samples, test_correct;
     double seconds, test_loss;
     bool has_personal; /* of the site's own model on the test set */

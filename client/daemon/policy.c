@@ -85,6 +85,7 @@ static int read_numbers(const json_t *o, const char *where, struct kedge_site_po
     int err = read_number(o, where, "threads", &threads, d);
     err = err ? err : read_number(o, where, "train_seconds_max", &seconds, d);
     err = err ? err : read_number(o, where, "memory_max", &p->memory_max, d);
+    err = err ? err : read_number(o, where, "model_bytes_max", &p->model_bytes_max, d);
     err = err ? err : read_number(o, where, "witness_age_max_s", &p->witness_age_max_s, d);
     err = err ? err : read_number(o, where, "stop_seconds", &stop, d);
     p->stop_seconds = (uint32_t)stop;
@@ -102,6 +103,7 @@ int kedge_policy_parse(struct kedge_view text, const char *where, struct kedge_s
     err = err ? err : check_keys(o, where, reterr);
     err = err ? err : read_jobs(json_object_get(o, "jobs"), where, &p, reterr);
     err = err ? err : read_trainer(json_object_get(o, "trainer"), where, &p, reterr);
+    err = err ? err : kedge_trainers_parse(json_object_get(o, "trainers"), where, &p.trainers, reterr);
     err = err ? err : read_numbers(o, where, &p, reterr);
     const json_t *insecure = json_object_get(o, "insecure");
     json_t *data = json_object_get(o, "data");
@@ -128,5 +130,6 @@ void kedge_policy_deinit(struct kedge_site_policy *p)
         kedge_mem_free(p->trainer[i]);
     }
     json_decref(p->data);
+    kedge_trainers_deinit(&p->trainers);
     *p = (struct kedge_site_policy){.allow_all = false};
 }

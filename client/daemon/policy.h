@@ -3,11 +3,12 @@
 #ifndef KEDGE_CLIENT_DAEMON_POLICY_H
 #define KEDGE_CLIENT_DAEMON_POLICY_H
 
+#include "client/daemon/trainers.h"
 #include "common/base/bytes.h"
 #include "common/base/diag.h"
 #include "common/base/text.h"
 
-enum { KEDGE_POLICY_FILE_MAX = 65536, KEDGE_POLICY_JOBS_MAX = 64, KEDGE_TRAINER_ARGS_MAX = 32 };
+enum { KEDGE_POLICY_FILE_MAX = 65536, KEDGE_POLICY_JOBS_MAX = 64 };
 
 struct json_t;
 
@@ -18,6 +19,8 @@ struct kedge_site_policy {
     struct kedge_id jobs[KEDGE_POLICY_JOBS_MAX];
     struct json_t *data;                       /* name → binding; NULL: none */
     char *trainer[KEDGE_TRAINER_ARGS_MAX + 1]; /* ends with NULL; empty: the built-in one */
+    struct kedge_trainers trainers;            /* the owner's own, for jobs with an external model */
+    uint64_t model_bytes_max;                  /* the longest model and update that this site handles */
     uint32_t threads, train_seconds_max;
     uint32_t stop_seconds; /* asked to end, a training may still take so long */
     uint64_t memory_max;

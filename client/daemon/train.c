@@ -1,21 +1,15 @@
 /* Training: asks the trainer process, then has the update made and the statements signed. On the work thread.
  */
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/daemon/choose.h"
 #include "client/daemon/control.h"
 #include "client/daemon/host.h"
+#include "client/daemon/trainer.h"
 #include "common/base/mem.h"
-#include "common/base/os/clock.h"
 #include "common/base/os/log.h"
-
-enum { POLL_MS = 50, STOP_MS = 200 };
 
 struct train_item {
     struct kedge_site_item item;
@@ -58,6 +52,11 @@ int kedge_client_spec(struct kedge_site_host *h, const struct kedge_id *job,
         err = kedge_diag_set(d, KEDGE_E_DENIED, "the spec is of job %s, the task of job %s", spec->name.s,
                              job->s);
     }
+    if (!err && spec->is_external && !kedge_trainers_find(&h->policy.trainers, &spec->external.trainer)) {
+        err = kedge_diag_set(d, KEDGE_E_DENIED,
+                             "policy.json binds no trainer named \"%s\": the job's model is external",
+                             spec->external.trainer.s);
+    }
     if (!err && !json_object_get(h->policy.data, spec->data)) {
         err = kedge_diag_set(d, KEDGE_E_DENIED, "policy.json binds no data named \"%s\"", spec->data);
     }
@@ -76,82 +75,6 @@ int kedge_client_spec(struct kedge_site_host *h, const struct kedge_id *job,
     h->spec_job = *job;
     memcpy(h->spec_digest.b, digest->b, sizeof digest->b);
     return KEDGE_OK;
-}
-
-/* ---- the trainer process ---- */
-
-void kedge_client_trainer_stop(struct kedge_site_host *h)
-{
-    kedge_process_stop(&h->trainer.process, SIGTERM, STOP_MS);
-    kedge_buf_clear(&h->trainer.line);
-}
-
-static int trainer_start(struct kedge_site_host *h, struct kedge_diag *d)
-{
-    int status;
-    if (h->trainer.process.pid != 0 && !kedge_process_poll(&h->trainer.process, &status)) {
-        return KEDGE_OK;
-    }
-    struct kedge_process_options options = {.argv = (const char *const *)h->policy.trainer,
-                                            .directory = h->dir,
-                                            .pipe_stdin = true,
-                                            .pipe_stdout = true,
-                                            .die_with_parent = true,
-                                            .memory_max = h->policy.memory_max};
-    kedge_buf_clear(&h->trainer.line);
-    return kedge_process_start(&options, &h->trainer.process, d);
-}
-
-static int send_line(struct kedge_site_host *h, struct kedge_view line)
-{
-    while (line.len > 0) {
-        ssize_t n = write(h->trainer.process.in_fd, line.ptr, line.len);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            return KEDGE_E_TRAINER;
-        }
-        line.ptr += n;
-        line.len -= (size_t)n;
-    }
-    return KEDGE_OK;
-}
-
-/* Waits for one line; *ret_len is its length without the newline, at the front of trainer.line. */
-static int receive_line(struct kedge_site_host *h, uint64_t serial, size_t *ret_len, struct kedge_diag *d)
-{
-    struct kedge_buf *line = &h->trainer.line;
-    uint64_t deadline = kedge_os_now_ns() + (uint64_t)h->policy.train_seconds_max * 1000000000u;
-    for (;;) {
-        const uint8_t *end = line->len ? memchr(line->ptr, '\n', line->len) : NULL;
-        if (end) {
-            *ret_len = (size_t)(end - line->ptr);
-            return KEDGE_OK;
-        }
-        if (kedge_client_aborted(h, serial)) {
-            return KEDGE_E_CANCELLED;
-        }
-        if (kedge_os_now_ns() > deadline) {
-            return kedge_diag_set(d, KEDGE_E_TIMEOUT,
-                                  "trainer: no answer within %u s (policy.json: train_seconds_max)",
-                                  h->policy.train_seconds_max);
-        }
-        struct pollfd p = {.fd = h->trainer.process.out_fd, .events = POLLIN};
-        int n = poll(&p, 1, POLL_MS);
-        if (n > 0) {
-            uint8_t chunk[4096];
-            ssize_t got = read(p.fd, chunk, sizeof chunk);
-            if (got <= 0) {
-                return kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: it ended without an answer");
-            }
-            kedge_buf_put(line, chunk, (size_t)got);
-            if (line->err) {
-                return kedge_diag_set(d, KEDGE_E_TRAINER, "trainer: its answer is longer than %d bytes",
-                                      KEDGE_METRICS_LINE_MAX);
-            }
-        }
-    }
 }
 
 /* What the job's strategy asks of a round's training; a pre-training is plain. */
@@ -196,18 +119,13 @@ static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_tas
 {
     const struct kedge_job_spec *s = h->spec;
     char seed[24], lr[KEDGE_REAL_MAX], l2[KEDGE_REAL_MAX];
-    struct kedge_buf model;
-    json_error_t at;
     bool evaluate = t->kind == KEDGE_SITE_EVALUATE;
-    kedge_buf_init(&model, KEDGE_METRICS_LINE_MAX);
-    kedge_model_put_json(&s->model, &model);
     kedge_real_encode(s->learning_rate, lr);
     kedge_real_encode(s->l2, l2);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)t->seed);
-    json_t *o = json_pack("{s:s,s:s,s:o,s:s,s:O}", "id", t->job.s, "op", evaluate ? "evaluate" : "train",
-                          "model", json_loadb((const char *)model.ptr, model.len, 0, &at), "base", base,
-                          "data", json_object_get(h->policy.data, s->data));
-    kedge_buf_deinit(&model);
+    json_t *o =
+        json_pack("{s:s,s:s,s:o,s:s,s:O}", "id", t->job.s, "op", evaluate ? "evaluate" : "train", "model",
+                  kedge_client_model_json(s), "base", base, "data", json_object_get(h->policy.data, s->data));
     if (o && !evaluate) {
         json_object_set_new(o, "out", json_string(out));
         json_object_set_new(o, "epochs", json_integer(s->local_epochs));
@@ -228,38 +146,21 @@ static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_tas
     return o;
 }
 
-int kedge_client_ask(struct kedge_site_host *h, uint64_t serial, json_t *request, bool train, bool test,
-                     struct kedge_metrics *m, struct kedge_diag *d)
-{
-    char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
-    size_t len = 0;
-    json_decref(request);
-    int err = text ? trainer_start(h, d) : KEDGE_E_NOMEM;
-    err = err ? err : send_line(h, kedge_view_str(text));
-    err = err ? err : send_line(h, kedge_view_str("\n"));
-    free(text);
-    err = err ? err : receive_line(h, serial, &len, d);
-    if (err) {
-        kedge_client_trainer_stop(h); /* a trainer out of step is started afresh */
-        return err;
-    }
-    err = kedge_metrics_parse(kedge_view_of(h->trainer.line.ptr, len), train, test, m, d);
-    kedge_buf_clear(&h->trainer.line);
-    return err;
-}
-
 static int ask_trainer(struct kedge_site_host *h, const struct train_item *t, const char *base,
                        const char *out, struct kedge_metrics *m, struct kedge_diag *d)
 {
-    char personal[KEDGE_PATH_MAX];
+    char personal[KEDGE_PATH_MAX], given[KEDGE_PATH_MAX], left[KEDGE_PATH_MAX];
+    bool foreign = h->spec->is_external;
     int err = personal_path(h, &t->fx.task, personal, d);
-    json_t *request =
-        err ? NULL
-            : request_of(h, &t->fx.task, base, out, personal, t->has_control ? t->control.drift : NULL);
+    err = err || !foreign ? err : kedge_client_trainer_give(h, base, given, left, d);
+    json_t *request = err ? NULL
+                          : request_of(h, &t->fx.task, foreign ? given : base, foreign ? left : out, personal,
+                                       t->has_control ? t->control.drift : NULL);
     bool train = t->fx.task.kind != KEDGE_SITE_EVALUATE;
     bool chosen = t->fx.task.choice_count > 0; /* then the loss is known */
     err = err ? err
               : kedge_client_ask(h, t->fx.serial, request, train, !train || t->fx.task.evaluate_base, m, d);
+    err = err || !foreign || !train ? err : kedge_client_trainer_take(h, left, out, d);
     if (!err && chosen) {
         m->base_loss = t->chosen_loss;
     } else if (!err && t->fx.task.kind == KEDGE_SITE_TRAIN && h->spec->strategy->needs_loss

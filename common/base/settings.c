@@ -27,6 +27,8 @@ const struct kedge_setting kedge_settings_policy[] = {
     {"jobs", false, 0, 0, 0},
     {"data", false, 0, 0, 0},
     {"trainer", false, 0, 0, 0},
+    {"trainers", false, 0, 0, 0},
+    {"model_bytes_max", true, 1, INT64_MAX, (uint64_t)2 << 30},
     {"threads", true, 0, 256, 1},
     {"train_seconds_max", true, 0, 604800, 3600},
     {"memory_max", true, 0, INT64_MAX, 0},

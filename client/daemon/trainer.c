@@ -1,0 +1,372 @@
+/* The trainer process. A job's external model is trained by the command that the owner has bound to its
+ * trainer's name, in a sandbox; all other models by the built-in trainer, or what the owner has put in its
+ * place. */
+#include "client/daemon/trainer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/log.h"
+
+enum { POLL_MS = 50, STOP_MS = 500, SHOWN = 80, OWN_VARIABLES = 8, VARIABLE_MAX = KEDGE_PATH_MAX + 32 };
+
+json_t *kedge_client_model_json(const struct kedge_job_spec *spec)
+{
+    json_error_t at;
+    if (spec->is_external) {
+        return json_pack("{s:s,s:o}", "external", spec->external.trainer.s, "settings",
+                         json_loads(spec->external.settings, 0, &at));
+    }
+    struct kedge_buf model;
+    kedge_buf_init(&model, KEDGE_METRICS_LINE_MAX);
+    kedge_model_put_json(&spec->model, &model);
+    json_t *o = json_loadb((const char *)model.ptr, model.len, 0, &at);
+    kedge_buf_deinit(&model);
+    return o;
+}
+
+static const char *name_of(const struct kedge_site_host *h)
+{
+    return h->trainer.name.s[0] ? h->trainer.name.s : "built-in";
+}
+
+void kedge_client_trainer_stop(struct kedge_site_host *h)
+{
+    kedge_process_stop(&h->trainer.process, SIGTERM, STOP_MS);
+    kedge_buf_clear(&h->trainer.line);
+}
+
+/* ---- starting ---- */
+
+struct environment {
+    char own[OWN_VARIABLES][VARIABLE_MAX];
+    const char *list[OWN_VARIABLES + KEDGE_TRAINER_ENV_MAX + 1];
+};
+
+/* Nothing of this process's: its variables may hold secrets. What the owner gives comes first, so that it
+ * counts. */
+static void put_environment(const struct kedge_site_host *h, const struct kedge_trainer_terms *t,
+                            const char *folder, struct environment *ret)
+{
+    char own[KEDGE_PATH_MAX] = "";
+    size_t n = 0, k = 0;
+    for (; t->environment[n]; n++) {
+        ret->list[n] = t->environment[n];
+    }
+    if (kedge_process_own_dir(own, sizeof own) != KEDGE_OK) {
+        own[0] = '\0';
+    }
+    snprintf(ret->own[k++], VARIABLE_MAX, "PATH=/usr/local/bin:/usr/bin:/bin");
+    snprintf(ret->own[k++], VARIABLE_MAX, "HOME=%s", folder);
+    snprintf(ret->own[k++], VARIABLE_MAX, "TMPDIR=%s", folder);
+    snprintf(ret->own[k++], VARIABLE_MAX, "LANG=C.UTF-8");
+    snprintf(ret->own[k++], VARIABLE_MAX, "OMP_NUM_THREADS=%u", h->policy.threads);
+    snprintf(ret->own[k++], VARIABLE_MAX, "OPENBLAS_NUM_THREADS=%u", h->policy.threads);
+    snprintf(ret->own[k++], VARIABLE_MAX, "KEDGE_PROGRAMS=%s", own);
+    for (size_t i = 0; i < k; i++) {
+        ret->list[n++] = ret->own[i];
+    }
+    ret->list[n] = NULL;
+}
+
+static int start_foreign(struct kedge_site_host *h, const struct kedge_trainer_terms *t, struct kedge_diag *d)
+{
+    char folder[KEDGE_PATH_MAX], keys[KEDGE_PATH_MAX];
+    int err = kedge_client_path(h, folder, "trainers/%s", t->name.s);
+    err = err ? err : kedge_client_path(h, keys, "keys");
+    err = err ? err : kedge_dir_make(folder, 0700, d);
+    struct environment *environment = err ? NULL : kedge_mem_new(1, sizeof *environment);
+    if (!environment) {
+        return err ? err : KEDGE_E_NOMEM;
+    }
+    put_environment(h, t, folder, environment);
+    struct kedge_sandbox sandbox = {.cpu_seconds_max = t->cpu_seconds_max,
+                                    .file_bytes_max = t->file_bytes_max,
+                                    .files_max = t->files_max,
+                                    .network = t->network,
+                                    .hidden = keys};
+    struct kedge_process_options options = {.argv = (const char *const *)t->command,
+                                            .env = environment->list,
+                                            .directory = folder,
+                                            .pipe_stdin = true,
+                                            .pipe_stdout = true,
+                                            .pipe_stderr = true,
+                                            .die_with_parent = true,
+                                            .memory_max =
+                                                t->memory_max ? t->memory_max : h->policy.memory_max,
+                                            .sandbox = &sandbox};
+    err = kedge_process_start(&options, &h->trainer.process, d);
+    kedge_mem_free(environment);
+    if (err) {
+        return kedge_diag_wrap(d, err == KEDGE_E_NOT_FOUND ? KEDGE_E_DENIED : err,
+                               "trainer \"%s\" (policy.json: trainers)", t->name.s);
+    }
+    bool confined = h->trainer.process.confined == KEDGE_CONFINED_NAMESPACES;
+    if (!confined && t->sandbox_required) {
+        kedge_client_trainer_stop(h);
+        return kedge_diag_set(d, KEDGE_E_DENIED,
+                              "trainer \"%s\": this kernel permits no user namespaces, and policy.json says "
+                              "sandbox_required",
+                              t->name.s);
+    }
+    kedge_log(
+        confined ? KEDGE_LOG_INFO : KEDGE_LOG_WARN, "trainer started", "name=%s%s", t->name.s,
+        confined
+            ? ""
+            : ": limits hold, but this kernel permits no user namespaces: it sees the network and the site's "
+              "keys");
+    return KEDGE_OK;
+}
+
+static int start_built_in(struct kedge_site_host *h, struct kedge_diag *d)
+{
+    struct kedge_process_options options = {.argv = (const char *const *)h->policy.trainer,
+                                            .directory = h->dir,
+                                            .pipe_stdin = true,
+                                            .pipe_stdout = true,
+                                            .die_with_parent = true,
+                                            .memory_max = h->policy.memory_max};
+    return kedge_process_start(&options, &h->trainer.process, d);
+}
+
+static int trainer_start(struct kedge_site_host *h, const struct kedge_trainer_terms *t, struct kedge_diag *d)
+{
+    int status;
+    static const struct kedge_id built_in = {.s = ""};
+    const struct kedge_id *name = t ? &t->name : &built_in;
+    bool runs = h->trainer.process.pid != 0 && !kedge_process_poll(&h->trainer.process, &status);
+    if (runs && kedge_id_eq(&h->trainer.name, name)) {
+        return KEDGE_OK;
+    }
+    kedge_client_trainer_stop(h);
+    h->trainer.name = *name;
+    h->trainer.said_len = 0;
+    return t ? start_foreign(h, t, d) : start_built_in(h, d);
+}
+
+/* ---- what it says on stderr ---- */
+
+/* Whole lines go to the log, so many of a task; the last one is kept for the reason, should it fail. */
+static void hear(struct kedge_site_host *h, const char *text, size_t len)
+{
+    struct kedge_trainer *t = &h->trainer;
+    for (size_t i = 0; i < len; i++) {
+        char c = text[i];
+        if (c != '\n') {
+            t->said_len = t->said_ends ? 0 : t->said_len;
+            t->said_ends = false;
+            if (t->said_len < sizeof t->said - 1) {
+                t->said[t->said_len++] = c >= 0x20 && c < 0x7f ? c : '?';
+            }
+            continue;
+        }
+        t->said[t->said_len] = '\0';
+        if (!t->said_ends && t->said_len > 0 && t->said_lines++ < KEDGE_TRAINER_SAID_MAX) {
+            kedge_log(KEDGE_LOG_INFO, "trainer says", "name=%s: %s", name_of(h), t->said);
+        }
+        t->said_ends = true;
+    }
+    t->said[t->said_len] = '\0';
+}
+
+/* False: nothing was there. */
+static bool hear_out(struct kedge_site_host *h)
+{
+    char chunk[4096];
+    struct pollfd p = {.fd = h->trainer.process.err_fd, .events = POLLIN};
+    if (!h->trainer.process.confined || p.fd < 0 || poll(&p, 1, 0) <= 0) {
+        return false;
+    }
+    ssize_t got = read(p.fd, chunk, sizeof chunk);
+    if (got <= 0) {
+        close(p.fd);
+        h->trainer.process.err_fd = -1;
+        return false;
+    }
+    hear(h, chunk, (size_t)got);
+    return true;
+}
+
+static const char *last_words(struct kedge_site_host *h)
+{
+    for (int i = 0; i < 256 && hear_out(h); i++) {
+    }
+    return h->trainer.said_len > 0 ? h->trainer.said : "nothing";
+}
+
+/* ---- asking ---- */
+
+struct asking {
+    uint64_t serial, deadline_ns, seconds;
+};
+
+static int has_ended(struct kedge_site_host *h, struct kedge_diag *d)
+{
+    int status = -1;
+    char how[48] = "";
+    const char *words = last_words(h);
+    for (int i = 0; i < 40 && h->trainer.process.pid != 0; i++) {
+        if (kedge_process_poll(&h->trainer.process, &status)) {
+            snprintf(how, sizeof how, status > 128 ? " (signal %d)" : " (exit status %d)",
+                     status > 128 ? status - 128 : status);
+            break;
+        }
+        kedge_os_sleep_ms(5);
+    }
+    return kedge_diag_set(
+        d, KEDGE_E_TRAINER,
+        "trainer \"%s\": it ended without an answer%s; it is started again for the next task; it last "
+        "said: %.160s",
+        name_of(h), how, words);
+}
+
+static int is_over(struct kedge_site_host *h, const struct asking *a, struct kedge_diag *d)
+{
+    if (kedge_client_aborted(h, a->serial)) {
+        return KEDGE_E_CANCELLED;
+    }
+    if (kedge_os_now_ns() > a->deadline_ns) {
+        return kedge_diag_set(
+            d, KEDGE_E_TIMEOUT,
+            "trainer \"%s\": no answer within %llu s (policy.json: %s); it is stopped and started again "
+            "for the next task; it last said: %.160s",
+            name_of(h), (unsigned long long)a->seconds,
+            h->trainer.name.s[0] ? "trainers: seconds_max" : "train_seconds_max", last_words(h));
+    }
+    return KEDGE_OK;
+}
+
+/* The trainer may not read: then this waits no longer than for its answer. */
+static int send_line(struct kedge_site_host *h, struct kedge_view line, const struct asking *a,
+                     struct kedge_diag *d)
+{
+    int fd = h->trainer.process.in_fd, err = KEDGE_OK;
+    (void)fcntl(fd, F_SETFL, O_NONBLOCK);
+    while (line.len > 0 && !err) {
+        struct pollfd p = {.fd = fd, .events = POLLOUT};
+        (void)poll(&p, 1, POLL_MS);
+        (void)hear_out(h);
+        ssize_t n = write(fd, line.ptr, line.len);
+        if (n < 0 && errno != EINTR && errno != EAGAIN) {
+            return has_ended(h, d);
+        }
+        line.ptr += n > 0 ? n : 0;
+        line.len -= n > 0 ? (size_t)n : 0;
+        err = is_over(h, a, d);
+    }
+    return err;
+}
+
+/* Waits for one line; *ret_len is its length without the newline, at the front of trainer.line. */
+static int receive_line(struct kedge_site_host *h, const struct asking *a, size_t *ret_len,
+                        struct kedge_diag *d)
+{
+    struct kedge_buf *line = &h->trainer.line;
+    size_t looked = 0;
+    for (;;) {
+        const uint8_t *end = line->len > looked ? memchr(line->ptr + looked, '\n', line->len - looked) : NULL;
+        if (end) {
+            *ret_len = (size_t)(end - line->ptr);
+            return KEDGE_OK;
+        }
+        looked = line->len;
+        int err = is_over(h, a, d);
+        if (err) {
+            return err;
+        }
+        struct pollfd p[2] = {
+            {.fd = h->trainer.process.out_fd, .events = POLLIN},
+            {.fd = h->trainer.process.confined ? h->trainer.process.err_fd : -1, .events = POLLIN}};
+        if (poll(p, 2, POLL_MS) <= 0) {
+            continue;
+        }
+        (void)hear_out(h);
+        if (p[0].revents) {
+            uint8_t chunk[4096];
+            ssize_t got = read(p[0].fd, chunk, sizeof chunk);
+            if (got <= 0) {
+                return has_ended(h, d);
+            }
+            kedge_buf_put(line, chunk, (size_t)got);
+            if (line->err) {
+                return kedge_diag_set(
+                    d, KEDGE_E_TRAINER,
+                    "trainer \"%s\": its answer is longer than %d bytes, expected one line of JSON",
+                    name_of(h), KEDGE_METRICS_LINE_MAX);
+            }
+        }
+    }
+}
+
+/* How the line begins, for people. */
+static void show(struct kedge_view line, char out[SHOWN + 1])
+{
+    size_t n = line.len < SHOWN ? line.len : SHOWN;
+    for (size_t i = 0; i < n; i++) {
+        out[i] = line.ptr[i] >= 0x20 && line.ptr[i] < 0x7f ? (char)line.ptr[i] : '?';
+    }
+    out[n] = '\0';
+}
+
+/* Of a trainer of the owner's, an answer must be to this request, and nothing may stand behind it. */
+static int read_answer(struct kedge_site_host *h, size_t len, const char *id, bool train, bool test,
+                       struct kedge_metrics *m, struct kedge_diag *d)
+{
+    struct kedge_view line = kedge_view_of(h->trainer.line.ptr, len);
+    char begin[SHOWN + 1];
+    int err = kedge_metrics_parse(line, train, test, m, d);
+    if (!h->trainer.name.s[0]) {
+        return err;
+    }
+    show(line, begin);
+    if (!err && strcmp(m->id, id) != 0) {
+        err = kedge_diag_set(d, KEDGE_E_TRAINER, "its answer is to another request: expected \"id\":\"%s\"",
+                             id);
+    }
+    if (!err && h->trainer.line.len > len + 1) {
+        err = kedge_diag_set(d, KEDGE_E_TRAINER, "more than one line: expected one answer to one request");
+    }
+    return err ? kedge_diag_wrap(d, err, "trainer \"%s\" said %s", name_of(h), begin) : KEDGE_OK;
+}
+
+static const struct kedge_trainer_terms *terms_of(struct kedge_site_host *h)
+{
+    return h->spec->is_external ? kedge_trainers_find(&h->policy.trainers, &h->spec->external.trainer) : NULL;
+}
+
+int kedge_client_ask(struct kedge_site_host *h, uint64_t serial, json_t *request, bool train, bool test,
+                     struct kedge_metrics *m, struct kedge_diag *d)
+{
+    const struct kedge_trainer_terms *terms = terms_of(h);
+    struct asking a = {.serial = serial};
+    char id[32];
+    size_t len = 0;
+    a.seconds = terms && terms->seconds_max ? terms->seconds_max : h->policy.train_seconds_max;
+    a.deadline_ns = kedge_os_now_ns() + a.seconds * 1000000000u;
+    snprintf(id, sizeof id, "%llu", (unsigned long long)++h->trainer.asked);
+    int err = request && json_object_set_new(request, "id", json_string(id)) == 0 ? KEDGE_OK : KEDGE_E_NOMEM;
+    char *text = err ? NULL : json_dumps(request, JSON_COMPACT);
+    json_decref(request);
+    h->trainer.said_lines = 0;
+    err = text ? KEDGE_OK : KEDGE_E_NOMEM;
+    err = err ? err : trainer_start(h, terms, d);
+    err = err ? err : send_line(h, kedge_view_str(text), &a, d);
+    err = err ? err : send_line(h, kedge_view_str("\n"), &a, d);
+    free(text);
+    err = err ? err : receive_line(h, &a, &len, d);
+    bool answered = !err;
+    err = err ? err : read_answer(h, len, id, train, test, m, d);
+    if (err && (terms || !answered)) {
+        kedge_client_trainer_stop(h); /* a trainer out of step is started afresh */
+    }
+    kedge_buf_clear(&h->trainer.line);
+    return err;
+}

@@ -1,0 +1,34 @@
+/* The trainer process: started, asked, confined, stopped. And the files of trainers of the owner's own. On
+ * the work thread. */
+#ifndef KEDGE_CLIENT_DAEMON_TRAINER_H
+#define KEDGE_CLIENT_DAEMON_TRAINER_H
+
+#include "client/daemon/host.h"
+
+enum { KEDGE_TRAINER_FILE_MAX = 32 };
+
+/* What a request says of the job's model: its layers, or of an external one {"external": NAME, "settings":
+ * {…}}. NULL: no memory. */
+json_t *kedge_client_model_json(const struct kedge_job_spec *spec);
+
+/* Sends a request, which is taken over (NULL: no memory), to the trainer of the job at work and waits for the
+ * answer, until the owner's time is up or the task with this serial is aborted. A trainer that fails is
+ * stopped with all that it has started; the next request starts it anew. KEDGE_E_TRAINER (it ended, or says
+ * what is no answer, or that it failed), KEDGE_E_TIMEOUT, KEDGE_E_CANCELLED, KEDGE_E_DENIED (policy.json), or
+ * why it did not start. */
+KEDGE_NODISCARD int kedge_client_ask(struct kedge_site_host *h, uint64_t serial, json_t *request, bool train,
+                                     bool test, struct kedge_metrics *m, struct kedge_diag *d);
+
+/* Of an external model's trainer, in a folder of its own, SITE/trainers/NAME: a copy of the model at `base`,
+ * to *ret_given, and where it leaves what it has trained, *ret_out, where nothing is yet. */
+KEDGE_NODISCARD int kedge_client_trainer_give(struct kedge_site_host *h, const char *base,
+                                              char ret_given[KEDGE_PATH_MAX], char ret_out[KEDGE_PATH_MAX],
+                                              struct kedge_diag *d);
+/* Takes what it has left at `from` to the working file `to`: a safetensors file of exactly the model's
+ * tensors, F32, in any order, with any metadata; what is written is canonical, so that nobody changes it
+ * behind the check. KEDGE_E_TRAINER (nothing there), KEDGE_E_FORMAT, KEDGE_E_SHAPE, KEDGE_E_NOT_FINITE, each
+ * naming what was expected. */
+KEDGE_NODISCARD int kedge_client_trainer_take(struct kedge_site_host *h, const char *from, const char *to,
+                                              struct kedge_diag *d);
+
+#endif
