@@ -1,0 +1,206 @@
+/* cuBLAS for products that are large enough, where the machine has it: found at run time, so that nothing of
+ * Kedge needs it. Its few prototypes are written out here, since a machine may have the library without its
+ * headers. For one site at a time; what it cannot do in one call (masks, biases, sums) goes before or behind
+ * as kernels. */
+#ifndef KEDGE_CLIENT_TRAIN_CUDA_BLAS_H
+#define KEDGE_CLIENT_TRAIN_CUDA_BLAS_H
+
+#if !defined(KEDGE_GPU_HOST)
+#include <dlfcn.h>
+#endif
+
+#include "client/train/cuda/product.h"
+
+enum {
+    KEDGE_GPU_BLAS_WORKSPACE = 32 << 20,
+    KEDGE_GPU_BLAS_NO = 0, /* CUBLAS_OP_N and _T */
+    KEDGE_GPU_BLAS_YES = 1,
+    KEDGE_GPU_BLAS_TF32 = 3, /* CUBLAS_TF32_TENSOR_OP_MATH */
+};
+/* m · n · k from which cuBLAS is taken: not measured yet, see docs/benchmarks-gpu.md. */
+#define KEDGE_GPU_BLAS_WORK_MIN ((uint64_t)1 << 24)
+
+typedef int kedge_gpu_sgemm(void *handle, int op_a, int op_b, int m, int n, int k, const float *alpha,
+                            const float *a, int lda, const float *b, int ldb, const float *beta, float *c,
+                            int ldc);
+
+struct kedge_gpu_blas {
+    void *library, *handle, *workspace;
+    kedge_gpu_sgemm *sgemm;
+    int (*destroy)(void *handle);
+    uint64_t work_min;
+};
+
+#if defined(KEDGE_GPU_HOST)
+/* What cuBLAS would do, for tests of what is around it: column-major, a launch like any other. */
+struct kedge_gpu_sgemm_args {
+    int op_a, op_b, m, n, k, lda, ldb, ldc;
+    float alpha, beta;
+    const float *a, *b;
+    float *c;
+};
+
+KEDGE_KERNEL(host_sgemm_kernel, struct kedge_gpu_sgemm_args)
+{
+    const size_t lda = (size_t)a.lda, ldb = (size_t)a.ldb, k = (size_t)a.k;
+    for (size_t at = 0; at < (size_t)a.m * (size_t)a.n; at++) {
+        const size_t i = at % (size_t)a.m, j = at / (size_t)a.m;
+        float sum = 0.0f;
+        for (size_t l = 0; l < k; l++) {
+            sum += (a.op_a ? a.a[i * lda + l] : a.a[l * lda + i])
+                   * (a.op_b ? a.b[l * ldb + j] : a.b[j * ldb + l]);
+        }
+        float *to = &a.c[j * (size_t)a.ldc + i];
+        *to = a.alpha * sum + (a.beta == 0.0f ? 0.0f : a.beta * *to);
+    }
+}
+
+static int kedge_gpu_host_sgemm(void *handle, int op_a, int op_b, int m, int n, int k, const float *alpha,
+                                const float *a, int lda, const float *b, int ldb, const float *beta, float *c,
+                                int ldc)
+{
+    struct kedge_gpu_sgemm_args args = {op_a, op_b, m, n, k, lda, ldb, ldc, *alpha, *beta, a, b, c};
+    struct kedge_gpu_stream *stream = (struct kedge_gpu_stream *)handle;
+    KEDGE_LAUNCH(stream, host_sgemm_kernel, 1, 1, args);
+    return 0;
+}
+
+/* fast stands for "as if cuBLAS were there, for products of any size". */
+static void kedge_gpu_blas_open(struct kedge_device *dev, bool fast)
+{
+    static struct kedge_gpu_blas host = {NULL, NULL, NULL, kedge_gpu_host_sgemm, NULL, 0};
+    host.handle = &dev->stream;
+    dev->blas = fast ? &host : NULL;
+}
+
+static void kedge_gpu_blas_close(struct kedge_device *dev)
+{
+    dev->blas = NULL;
+}
+#else
+static void kedge_gpu_blas_close(struct kedge_device *dev)
+{
+    struct kedge_gpu_blas *b = dev->blas;
+    if (b) {
+        if (b->handle && b->destroy) {
+            (void)b->destroy(b->handle);
+        }
+        kedge_gpu_free(b->workspace);
+        if (b->library) {
+            (void)dlclose(b->library);
+        }
+        kedge_mem_free(b);
+        dev->blas = NULL;
+    }
+}
+
+/* Sets dev->blas, or leaves it NULL where the library is not there or cannot be used. */
+static void kedge_gpu_blas_open(struct kedge_device *dev, bool fast)
+{
+    static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
+    struct kedge_gpu_blas *b = (struct kedge_gpu_blas *)kedge_mem_new(1, sizeof *b);
+    for (size_t i = 0; b && !b->library && i < sizeof names / sizeof *names; i++) {
+        b->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    }
+    dev->blas = b;
+    if (!b || !b->library) {
+        kedge_gpu_blas_close(dev);
+        return;
+    }
+    int (*create)(void **) = (int (*)(void **))dlsym(b->library, "cublasCreate_v2");
+    int (*set_stream)(void *, cudaStream_t) =
+        (int (*)(void *, cudaStream_t))dlsym(b->library, "cublasSetStream_v2");
+    int (*set_room)(void *, void *, size_t) =
+        (int (*)(void *, void *, size_t))dlsym(b->library, "cublasSetWorkspace_v2");
+    int (*set_math)(void *, int) = (int (*)(void *, int))dlsym(b->library, "cublasSetMathMode");
+    b->destroy = (int (*)(void *))dlsym(b->library, "cublasDestroy_v2");
+    b->sgemm = (kedge_gpu_sgemm *)dlsym(b->library, "cublasSgemm_v2");
+    b->work_min = KEDGE_GPU_BLAS_WORK_MIN;
+    if (!create || !set_stream || !set_room || !set_math || !b->destroy || !b->sgemm
+        || create(&b->handle) != 0 || kedge_gpu_new(&b->workspace, KEDGE_GPU_BLAS_WORKSPACE) != 0
+        || set_stream(b->handle, dev->stream.native) != 0
+        || set_room(b->handle, b->workspace, KEDGE_GPU_BLAS_WORKSPACE) != 0
+        || (fast && set_math(b->handle, KEDGE_GPU_BLAS_TF32) != 0)) {
+        kedge_gpu_blas_close(dev);
+    }
+}
+#endif
+
+struct kedge_gpu_edge {
+    struct kedge_gpu_product p;
+    float *masked;
+};
+
+/* What the mask hides becomes 0: rows are m or k, whichever is not along memory. */
+KEDGE_KERNEL(edge_mask_kernel, struct kedge_gpu_edge)
+{
+    const size_t at = kedge_gpu_block() * KEDGE_GPU_THREADS + kedge_gpu_thread();
+    if (at < (size_t)a.p.m * a.p.k && !(a.p.a.mask[at] > 0.0f)) {
+        a.masked[at] = 0.0f;
+    }
+}
+
+KEDGE_KERNEL(edge_bias_kernel, struct kedge_gpu_edge)
+{
+    const size_t at = kedge_gpu_block() * KEDGE_GPU_THREADS + kedge_gpu_thread();
+    if (at < (size_t)a.p.m * a.p.n) {
+        const size_t i = at / a.p.n, j = at % a.p.n;
+        const float v = a.p.c[i * a.p.c_row + j] + (a.p.bias ? a.p.bias[j] : 0.0f);
+        a.p.c[i * a.p.c_row + j] = a.p.relu && v <= 0.0f ? 0.0f : v;
+    }
+}
+
+/* A block: 32 rows of A, 8 threads each, over all of k. */
+KEDGE_KERNEL(edge_sums_kernel, struct kedge_gpu_edge)
+{
+    KEDGE_SHARED(float, part, KEDGE_GPU_THREADS);
+    const size_t t = kedge_gpu_thread(), i = kedge_gpu_block() * 32 + t % 32;
+    float sum = 0.0f;
+    for (size_t k = t / 32; k < a.p.k && i < a.p.m; k += KEDGE_GPU_THREADS / 32) {
+        sum += a.p.a.data[i * a.p.a.row + k * a.p.a.col];
+    }
+    part[t] = sum;
+    KEDGE_BARRIER();
+    if (t < 32 && i < a.p.m) {
+        for (size_t lane = 1; lane < KEDGE_GPU_THREADS / 32; lane++) {
+            sum += part[lane * 32 + t];
+        }
+        a.p.sums[i] = (a.p.keep_sums == 0.0f ? 0.0f : a.p.keep_sums * a.p.sums[i]) + a.p.scale * sum;
+    }
+}
+
+/* Row-major C = A · Bᵀ is column-major Cᵀ = B · Aᵀ; an operand whose k lies along memory is transposed there.
+ */
+static void kedge_gpu_blas_multiply(struct kedge_device *dev, const struct kedge_gpu_product *p)
+{
+    struct kedge_gpu_edge e;
+    e.p = *p;
+    e.masked = (float *)p->a.data; /* dy, which may be overwritten */
+    if (p->a.mask) {
+        KEDGE_LAUNCH_FLAT(&dev->stream, edge_mask_kernel, (size_t)p->m * p->k, e);
+    }
+    const int failed = dev->blas->sgemm(
+        dev->blas->handle, p->b.col == 1 ? KEDGE_GPU_BLAS_YES : KEDGE_GPU_BLAS_NO,
+        p->a.col == 1 ? KEDGE_GPU_BLAS_NO : KEDGE_GPU_BLAS_YES, (int)p->n, (int)p->m, (int)p->k, &p->scale,
+        p->b.data, (int)(p->b.col == 1 ? p->b.row : p->b.col), p->a.data,
+        (int)(p->a.col == 1 ? p->a.row : p->a.col), &p->keep, p->c, (int)p->c_row);
+    dev->error = failed && !dev->error ? KEDGE_E_DEVICE : dev->error;
+    if (p->bias || p->relu) {
+        KEDGE_LAUNCH_FLAT(&dev->stream, edge_bias_kernel, (size_t)p->m * p->n, e);
+    }
+    if (p->sums) {
+        KEDGE_LAUNCH(&dev->stream, edge_sums_kernel, ((size_t)p->m + 31) / 32, KEDGE_GPU_THREADS, e);
+    }
+}
+
+/* A product of plain matrices (dense on both sides) by whichever is taken to be faster. */
+static void kedge_gpu_product_run(struct kedge_device *dev, struct kedge_gpu_product *p)
+{
+    if (dev->blas && dev->sites == 1 && (uint64_t)p->m * p->n * p->k >= dev->blas->work_min) {
+        kedge_gpu_blas_multiply(dev, p);
+    } else {
+        kedge_gpu_multiply(dev, p);
+    }
+}
+
+#endif
