@@ -1,4 +1,4 @@
-/* Block by block: up to six sources per pass, the last pass divides and writes. Sums are taken modulo
+/* Block by block: up to ten sources per pass, the last pass divides and writes. Sums are taken modulo
  * 2^64 in unsigned arithmetic, so that even values that were never checked behave alike on every path. */
 #include "aggregation/mean.h"
 
@@ -51,6 +51,17 @@ static void mean_scalar(const struct kedgei_mean_pass *pass, size_t n, int64_t *
     }
 }
 
+/* Such a kernel leaves acc alone in a pass that both opens and closes. */
+static bool keeps_sums(mean_kernel *kernel)
+{
+#if defined(__x86_64__)
+    return kernel == kedgei_mean_avx2 || kernel == kedgei_mean_avx512;
+#else
+    (void)kernel;
+    return false;
+#endif
+}
+
 static mean_kernel *choose_kernel(const struct kedge_mean_source *sources, size_t count)
 {
     for (size_t k = 0; k < count; k++) {
@@ -59,6 +70,9 @@ static mean_kernel *choose_kernel(const struct kedge_mean_source *sources, size_
         }
     }
 #if defined(__x86_64__)
+    if (kedge_simd_get() == KEDGE_SIMD_AVX512) {
+        return kedgei_mean_avx512;
+    }
     if (kedge_simd_avx2()) {
         return kedgei_mean_avx2;
     }
@@ -80,16 +94,12 @@ static unsigned pass_count(size_t left)
     return passes == 0 ? 0 : (unsigned)((left + passes - 1) / passes);
 }
 
-/* All sources over one block of n coordinates from `at` on, of which `after` more follow. */
+/* All sources over one block of n coordinates from `at` on. */
 static void run_block(mean_kernel *kernel, const struct kedge_mean_source *sources, size_t count, size_t at,
-                      size_t n, size_t after, struct kedgei_mean_pass *pass)
+                      size_t n, struct kedgei_mean_pass *pass)
 {
-    _Alignas(32) int64_t acc[KEDGEI_MEAN_BLOCK];
+    _Alignas(64) int64_t acc[KEDGEI_MEAN_BLOCK];
     size_t done = 0;
-    pass->ahead = after >= KEDGEI_MEAN_AHEAD && count > 0;
-    for (unsigned k = 0; k < KEDGEI_MEAN_FUSE && pass->ahead; k++) {
-        pass->next[k] = sources[k < pass_count(count) ? k : 0].values + at + n;
-    }
     do {
         pass->count = pass_count(count - done);
         for (unsigned k = 0; k < pass->count; k++) {
@@ -106,12 +116,13 @@ static void run_block(mean_kernel *kernel, const struct kedge_mean_source *sourc
 /* Blocks end where the memory of the first source has a multiple of a block, and begin on a cache line:
  * updates of one job usually stand alike in their pages, and a vector that straddles two lines costs two
  * loads. What comes before the first line, or is left at the end, is shorter than a line and goes the scalar
- * path. */
-static size_t block_length(const int32_t *values, size_t left)
+ * path. Where one pass takes all sources and keeps its sums in registers, the rest is one block (whole). */
+static size_t block_length(const int32_t *values, size_t left, bool whole)
 {
     const size_t place = (size_t)((uintptr_t)values / sizeof *values % KEDGEI_MEAN_BLOCK);
     const size_t in_line = place % KEDGEI_MEAN_LINE;
-    const size_t most = in_line != 0 ? KEDGEI_MEAN_LINE - in_line : KEDGEI_MEAN_BLOCK - place;
+    const size_t block = whole ? left : KEDGEI_MEAN_BLOCK - place;
+    const size_t most = in_line != 0 ? KEDGEI_MEAN_LINE - in_line : block;
     const size_t length = left < most ? left : most;
     return length < KEDGEI_MEAN_LINE ? length : length - length % KEDGEI_MEAN_LINE;
 }
@@ -125,15 +136,16 @@ int kedge_mean_tile(const float *base, const struct kedge_mean_source *sources, 
     struct kedgei_mean_pass pass = {.divisor = (double)weight_sum * (double)(UINT64_C(1) << scale_bits)};
     mean_kernel *kernel = choose_kernel(sources, count);
     const bool stream = n >= KEDGEI_MEAN_STREAM && out != base + first;
+    const bool whole = count <= KEDGEI_MEAN_FUSE && keeps_sums(kernel);
     size_t done = 0;
     while (done < n) {
         const int32_t *values = count > 0 ? sources[0].values + first + done : NULL;
-        const size_t block = block_length(values, n - done);
+        const size_t block = block_length(values, n - done, whole);
         pass.base = base + first + done;
         pass.out = out + done;
         pass.stream = stream && (uintptr_t)pass.out % KEDGEI_MEAN_VECTOR == 0;
         run_block(block < KEDGEI_MEAN_LINE ? mean_scalar : kernel, sources, count, first + done, block,
-                  n - done - block, &pass);
+                  &pass);
         done += block;
     }
 #if defined(__x86_64__)

@@ -8,14 +8,13 @@
 #include <stdint.h>
 
 enum {
-    /* Streams read side by side: with two, five or ten a core reads as fast as it can. More than six do harm:
-     * updates stand at the same offset of their pages, so their lines fall into the same set of the L1 cache,
-     * which has 8 or 12 ways; and six weights, four sums and what lies between fill 16 registers. */
-    KEDGEI_MEAN_FUSE = 6,
-    KEDGEI_MEAN_BLOCK = 256, /* acc is 2 KiB and stays in L1; measured fastest of 128 to 4096 */
+    /* Streams read side by side: a pass over all of them at once overlaps computing with reading best.
+     * Updates often stand at the same offset of their pages, so their lines fall into the same set of the L1
+     * cache, which has 8 or 12 ways: with 20 streams speed is halved, with 10 it is not. */
+    KEDGEI_MEAN_FUSE = 10,
+    KEDGEI_MEAN_BLOCK = 256, /* acc is 2 KiB and stays in L1 */
     KEDGEI_MEAN_LINE = 16,   /* values in a cache line; the vector paths take whole ones */
-    KEDGEI_MEAN_AHEAD = 128, /* values of the next block that are asked for while this one closes */
-    KEDGEI_MEAN_VECTOR = 32, /* bytes; what is written past the caches stands on multiples of it */
+    KEDGEI_MEAN_VECTOR = 64, /* bytes; what is written past the caches stands on multiples of it */
     /* From 4 MiB on a result written at once is not for the caches. */
     KEDGEI_MEAN_STREAM = 1 << 20,
 };
@@ -23,11 +22,7 @@ enum {
 struct kedgei_mean_pass {
     const int32_t *values[KEDGEI_MEAN_FUSE]; /* at the block's first coordinate */
     uint64_t weight[KEDGEI_MEAN_FUSE];
-    unsigned count; /* sources of this pass, at most KEDGEI_MEAN_FUSE */
-    /* The sources of the next block's first pass, some twice, when it has KEDGEI_MEAN_AHEAD values or more.
-     */
-    const int32_t *next[KEDGEI_MEAN_FUSE];
-    bool ahead;
+    unsigned count;    /* sources of this pass, at most KEDGEI_MEAN_FUSE */
     bool opens;        /* acc holds nothing yet */
     bool closes;       /* write out instead of acc */
     bool stream;       /* out goes past the caches: its lines need not be read before they are written */
@@ -39,6 +34,7 @@ struct kedgei_mean_pass {
 /* n is a multiple of KEDGEI_MEAN_LINE up to KEDGEI_MEAN_BLOCK, every weight below 2^31. */
 void kedgei_mean_sse2(const struct kedgei_mean_pass *pass, size_t n, int64_t *acc);
 void kedgei_mean_avx2(const struct kedgei_mean_pass *pass, size_t n, int64_t *acc);
+void kedgei_mean_avx512(const struct kedgei_mean_pass *pass, size_t n, int64_t *acc);
 /* After passes that stream: what they wrote becomes visible to other threads like any other store. */
 void kedgei_mean_fence(void);
 

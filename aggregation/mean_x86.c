@@ -111,99 +111,42 @@ AVX2 INLINE __m256i multiply_low(__m256i a, __m256i b)
 AVX2 INLINE void madd_avx2(const int32_t *values, __m256i weight, __m256i *even, __m256i *odd)
 {
     __m256i v = _mm256_loadu_si256((const __m256i *)values);
+    __asm__("" : "+x"(v)); /* gcc 12 would load it twice */
     *even = _mm256_add_epi64(*even, multiply_low(v, weight));
     *odd = _mm256_add_epi64(*odd, multiply_low(_mm256_srli_epi64(v, 32), weight));
-    /* One source after the other: gcc 12 would multiply all of them first, and have no registers for it. */
-    __asm__("" : "+x"(*even), "+x"(*odd));
 }
 
-/* Divides and writes, in a loop of its own: behind the sums of each vector the long chain of a division
- * would fill the queues that should hold loads. Memory would idle meanwhile, so this loop asks for the first
- * lines of the next block; the processor's own prefetcher goes on from there. (Asking ahead inside the sums
- * costs more than it brings.) */
-AVX2 INLINE void close_block(const struct kedgei_mean_pass *pass, size_t n, const int64_t *acc,
-                             const bool stream)
-{
-    const __m256d divisor = _mm256_set1_pd(pass->divisor);
-    const __m256i *slot = (const __m256i *)acc;
-    size_t i = 0;
-    if (pass->ahead) {
-        const int32_t *next[KEDGEI_MEAN_FUSE];
-        memcpy(next, pass->next, sizeof next);
-        for (size_t line = 0; i < n && line < KEDGEI_MEAN_AHEAD;
-             i += 8, slot += 2, line += KEDGEI_MEAN_LINE) {
-            close_avx2(pass->base + i, pass->out + i, slot[0], slot[1], divisor, stream);
-            for (unsigned k = 0; k < KEDGEI_MEAN_FUSE; k++) {
-                _mm_prefetch((const char *)(next[k] + line), _MM_HINT_T0);
-            }
-        }
-    }
-    for (; i < n; i += 8, slot += 2) {
-        close_avx2(pass->base + i, pass->out + i, slot[0], slot[1], divisor, stream);
-    }
-}
-
-/* count is a constant at each call, so the loop over sources unrolls. */
-AVX2 INLINE void pass_avx2(const struct kedgei_mean_pass *pass, const unsigned count, size_t n, int64_t *acc)
+/* 16 coordinates, a cache line of each source, at a time: the weights come from memory, so that as many
+ * sources as a pass may have need no more registers than one. */
+AVX2 void kedgei_mean_avx2(const struct kedgei_mean_pass *pass, size_t n, int64_t *acc)
 {
     __m256i weight[KEDGEI_MEAN_FUSE];
-    const int32_t *values[KEDGEI_MEAN_FUSE];
-    for (unsigned k = 0; k < count; k++) {
+    for (unsigned k = 0; k < pass->count; k++) {
         weight[k] = _mm256_set1_epi64x((long long)pass->weight[k]);
-        values[k] = pass->values[k];
     }
-    const __m256i zero = _mm256_setzero_si256();
-    for (size_t i = 0; i < n; i += 16) {
+    const __m256d divisor = _mm256_set1_pd(pass->divisor);
+    for (size_t i = 0; i < n; i += KEDGEI_MEAN_LINE) {
         __m256i *slot = (__m256i *)(acc + i);
         __m256i s[4];
         for (int j = 0; j < 4; j++) {
-            s[j] = pass->opens ? zero : slot[j];
+            s[j] = pass->opens ? _mm256_setzero_si256() : slot[j];
         }
-        for (unsigned k = 0; k < count; k++) {
-            madd_avx2(values[k] + i, weight[k], &s[0], &s[1]);
-            madd_avx2(values[k] + i + 8, weight[k], &s[2], &s[3]);
+        for (unsigned k = 0; k < pass->count; k++) {
+            madd_avx2(pass->values[k] + i, weight[k], &s[0], &s[1]);
+            madd_avx2(pass->values[k] + i + 8, weight[k], &s[2], &s[3]);
         }
-        for (int j = 0; j < 4; j++) {
-            slot[j] = s[j];
+        if (!pass->closes) {
+            memcpy(slot, s, sizeof s);
+        } else {
+            close_avx2(pass->base + i, pass->out + i, s[0], s[1], divisor, pass->stream);
+            close_avx2(pass->base + i + 8, pass->out + i + 8, s[2], s[3], divisor, pass->stream);
         }
-    }
-    if (pass->closes && pass->stream) {
-        close_block(pass, n, acc, true);
-    } else if (pass->closes) {
-        close_block(pass, n, acc, false);
     }
 }
 
 void kedgei_mean_fence(void)
 {
     _mm_sfence();
-}
-
-AVX2 void kedgei_mean_avx2(const struct kedgei_mean_pass *pass, size_t n, int64_t *acc)
-{
-    switch (pass->count) {
-    case 1:
-        pass_avx2(pass, 1, n, acc);
-        break;
-    case 2:
-        pass_avx2(pass, 2, n, acc);
-        break;
-    case 3:
-        pass_avx2(pass, 3, n, acc);
-        break;
-    case 4:
-        pass_avx2(pass, 4, n, acc);
-        break;
-    case 5:
-        pass_avx2(pass, 5, n, acc);
-        break;
-    case 6:
-        pass_avx2(pass, 6, n, acc);
-        break;
-    default: /* no source at all */
-        pass_avx2(pass, 0, n, acc);
-        break;
-    }
 }
 #else
 typedef int kedgei_mean_x86_unused; /* a translation unit holds at least one declaration */

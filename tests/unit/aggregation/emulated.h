@@ -97,4 +97,152 @@ static inline int64_t _mm512_reduce_add_epi64(__m512i v)
     return (int64_t)sum;
 }
 
+/* ---- what the mean uses beside ---- */
+
+typedef struct {
+    double w[8];
+} __m512d;
+typedef struct {
+    float w[16];
+} __m512;
+typedef struct {
+    float w[8];
+} emulated_256_floats;
+#define __m256 emulated_256_floats
+
+static inline void _mm512_store_si512(void *to, __m512i v)
+{
+    memcpy(to, &v, sizeof v);
+}
+
+static inline __m512i _mm512_setr_epi64(long long a, long long b, long long c, long long d, long long e,
+                                        long long f, long long g, long long h)
+{
+    const int64_t x[8] = {a, b, c, d, e, f, g, h};
+    __m512i v;
+    memcpy(&v, x, sizeof v);
+    return v;
+}
+
+static inline __m512i _mm512_set1_epi64(long long a)
+{
+    return _mm512_setr_epi64(a, a, a, a, a, a, a, a);
+}
+
+static inline __m512d _mm512_set1_pd(double a)
+{
+    return (__m512d){{a, a, a, a, a, a, a, a}};
+}
+
+/* VPMULDQ: the low halves, signed */
+static inline __m512i _mm512_mul_epi32(__m512i a, __m512i b)
+{
+    int64_t x[8];
+    for (int k = 0; k < 8; k++) {
+        x[k] = (int64_t)a.w[2 * k] * b.w[2 * k];
+    }
+    memcpy(&a, x, sizeof a);
+    return a;
+}
+
+/* VPSRLQ */
+static inline __m512i _mm512_srli_epi64(__m512i a, unsigned count)
+{
+    uint64_t x[8];
+    memcpy(x, &a, sizeof x);
+    for (int k = 0; k < 8; k++) {
+        x[k] >>= count;
+    }
+    memcpy(&a, x, sizeof a);
+    return a;
+}
+
+/* VCVTQQ2PD, to nearest even */
+static inline __m512d _mm512_cvtepi64_pd(__m512i a)
+{
+    int64_t x[8];
+    __m512d v;
+    memcpy(x, &a, sizeof x);
+    for (int k = 0; k < 8; k++) {
+        v.w[k] = (double)x[k];
+    }
+    return v;
+}
+
+static inline __m512d _mm512_div_pd(__m512d a, __m512d b)
+{
+    for (int k = 0; k < 8; k++) {
+        a.w[k] /= b.w[k];
+    }
+    return a;
+}
+
+static inline __m512d _mm512_add_pd(__m512d a, __m512d b)
+{
+    for (int k = 0; k < 8; k++) {
+        a.w[k] += b.w[k];
+    }
+    return a;
+}
+
+/* VPERMT2PD: bits 0 to 2 of an index name the lane, bit 3 the source */
+static inline __m512d _mm512_permutex2var_pd(__m512d a, __m512i index, __m512d b)
+{
+    int64_t x[8];
+    __m512d v;
+    memcpy(x, &index, sizeof x);
+    for (int k = 0; k < 8; k++) {
+        v.w[k] = (x[k] & 8) != 0 ? b.w[x[k] & 7] : a.w[x[k] & 7];
+    }
+    return v;
+}
+
+static inline __m256 _mm256_loadu_ps(const float *from)
+{
+    __m256 v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+static inline __m512d _mm512_cvtps_pd(__m256 a)
+{
+    __m512d v;
+    for (int k = 0; k < 8; k++) {
+        v.w[k] = (double)a.w[k];
+    }
+    return v;
+}
+
+static inline __m256 _mm512_cvtpd_ps(__m512d a)
+{
+    __m256 v;
+    for (int k = 0; k < 8; k++) {
+        v.w[k] = (float)a.w[k];
+    }
+    return v;
+}
+
+static inline __m512 _mm512_castps256_ps512(__m256 low)
+{
+    __m512 v = {{0}};
+    memcpy(&v, &low, sizeof low);
+    return v;
+}
+
+static inline __m512 _mm512_insertf32x8(__m512 v, __m256 half, int high)
+{
+    memcpy(v.w + 8 * high, &half, sizeof half);
+    return v;
+}
+
+static inline void _mm512_storeu_ps(float *to, __m512 v)
+{
+    memcpy(to, &v, sizeof v);
+}
+
+static inline void _mm512_stream_ps(float *to, __m512 v)
+{
+    memcpy(to, &v, sizeof v);
+}
+
 #endif
