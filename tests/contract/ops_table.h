@@ -1,19 +1,19 @@
 /* The contract of client/train/ops.h as checks that any table must pass: every operation against formulas in
- * double precision (train_ops_reference.h), in shapes around the blocks of kernels, at addresses that begin
+ * double precision (ops_table_reference.h), in shapes around the blocks of kernels, at addresses that begin
  * nowhere in particular, between guards that nobody may write to. No test library, so that scripts/gpu-check
  * runs the same on a device.
  *
  * Numbers are compared by |got − want| ≤ tolerance · 2^-23 · √terms · (|want| + root mean square of want),
  * where terms is how many products a value sums up. Every comparison is then shown to fail for one value that
  * is off by 1 %. */
-#ifndef KEDGE_TESTS_CONTRACT_TRAIN_OPS_H
-#define KEDGE_TESTS_CONTRACT_TRAIN_OPS_H
+#ifndef KEDGE_TESTS_CONTRACT_OPS_TABLE_H
+#define KEDGE_TESTS_CONTRACT_OPS_TABLE_H
 
 #include "client/train/ops.h"
 #include "common/base/rng.h"
 
-enum { TRAIN_OPS_SITES_MAX = 8, TRAIN_OPS_TENSORS = 24, TRAIN_OPS_GUARD = 17, TRAIN_OPS_TEXT = 512 };
-#define TRAIN_OPS_TOLERANCE 16.0
+enum { OPS_TABLE_SITES_MAX = 8, OPS_TABLE_TENSORS = 24, OPS_TABLE_GUARD = 17, OPS_TABLE_TEXT = 512 };
+#define OPS_TABLE_TOLERANCE 16.0
 
 /* Floats of every site, on the device between guards and as they were put there. */
 struct tensor {
@@ -31,15 +31,15 @@ struct suite {
     struct kedge_rng rng;
     char *text; /* what was wrong first; "" so far nothing */
     char what[128];
-    struct tensor tensors[TRAIN_OPS_TENSORS];
+    struct tensor tensors[OPS_TABLE_TENSORS];
     uint32_t tensors_count;
-    uint32_t counts[TRAIN_OPS_SITES_MAX]; /* samples of each site in this step */
+    uint32_t counts[OPS_TABLE_SITES_MAX]; /* samples of each site in this step */
     unsigned long checks;
 };
 
-/* All of the contract on a device opened so: NULL, or what was wrong (text, of TRAIN_OPS_TEXT bytes).
+/* All of the contract on a device opened so: NULL, or what was wrong (text, of OPS_TABLE_TEXT bytes).
  * *ret_checks: comparisons made. */
-const char *train_ops_check(const struct kedge_ops *ops, const struct kedge_ops_config *config, uint64_t seed,
+const char *ops_table_check(const struct kedge_ops *ops, const struct kedge_ops_config *config, uint64_t seed,
                             char *text, unsigned long *ret_checks);
 
 /* ---- for the checks ---- */
@@ -62,9 +62,9 @@ void tensor_check(struct suite *s, struct tensor *t, size_t terms, const char *n
 /* The first `rows` rows of `width` only, and of each site only those that count. */
 void tensor_check_rows(struct suite *s, struct tensor *t, size_t width, size_t terms, const char *name);
 
-void train_ops_layers(struct suite *s);   /* dense, conv2d, pools */
-void train_ops_sequence(struct suite *s); /* embedding, lstm, norm */
-void train_ops_rest(struct suite *s);     /* pointwise, dropout, losses, parameters */
-void train_ops_device(struct suite *s);   /* memory, data, recordings */
+void ops_table_layers(struct suite *s);   /* dense, conv2d, pools */
+void ops_table_sequence(struct suite *s); /* embedding, lstm, norm */
+void ops_table_rest(struct suite *s);     /* pointwise, dropout, losses, parameters */
+void ops_table_device(struct suite *s);   /* memory, data, recordings */
 
 #endif

@@ -1,5 +1,5 @@
 /* Memory, data sets, recordings. */
-#include "tests/contract/train_ops.h"
+#include "tests/contract/ops_table.h"
 
 #include <math.h>
 #include <string.h>
@@ -42,10 +42,10 @@ enum { ROWS = 37, FEATURES = 19, STRIDE = 7, BATCH = 11, AT = 5 };
 /* Rows overlap as those of a text do; bytes scaled, or reals. */
 static void gather_case(struct suite *s, bool has_bytes)
 {
-    static uint8_t bytes[TRAIN_OPS_SITES_MAX][ROWS * STRIDE + FEATURES];
-    static float reals[TRAIN_OPS_SITES_MAX][ROWS * STRIDE + FEATURES];
-    static int32_t labels[TRAIN_OPS_SITES_MAX][ROWS];
-    struct kedge_ops_data_handle *handles[TRAIN_OPS_SITES_MAX] = {0};
+    static uint8_t bytes[OPS_TABLE_SITES_MAX][ROWS * STRIDE + FEATURES];
+    static float reals[OPS_TABLE_SITES_MAX][ROWS * STRIDE + FEATURES];
+    static int32_t labels[OPS_TABLE_SITES_MAX][ROWS];
+    struct kedge_ops_data_handle *handles[OPS_TABLE_SITES_MAX] = {0};
     suite_case(s, BATCH, "gather of %s", has_bytes ? "bytes" : "reals");
     struct tensor *x = tensor_empty(s, (size_t)BATCH * FEATURES), *y = tensor_empty(s, BATCH);
     uint32_t *order = s->ops->alloc(s->dev, ROWS * sizeof *order), host[ROWS];
@@ -124,9 +124,9 @@ static void little_step(struct suite *s, const struct step_tensors *t)
 /* Three steps with moments of their own, plainly or the first recorded and the others replayed. */
 static void three_steps(struct suite *s, const struct step_tensors *t, bool recorded)
 {
-    uint64_t seeds[TRAIN_OPS_SITES_MAX];
+    uint64_t seeds[OPS_TABLE_SITES_MAX];
     void *recording = NULL;
-    for (uint32_t i = 0; i < TRAIN_OPS_SITES_MAX; i++) {
+    for (uint32_t i = 0; i < OPS_TABLE_SITES_MAX; i++) {
         seeds[i] = 7 + i;
     }
     for (uint32_t step = 0; step < 3; step++) {
@@ -152,7 +152,7 @@ static void record_case(struct suite *s)
     static const struct kedge_ops_layer layer = {
         .kind = KEDGE_OPS_DENSE, .width = 5, .as.dense = {12, 5, false}};
     static const int32_t labels[6] = {0, 4, 2, 2, 1, 3};
-    double sums[2][TRAIN_OPS_SITES_MAX] = {{0}};
+    double sums[2][OPS_TABLE_SITES_MAX] = {{0}};
     suite_case(s, 6, "recording");
     if (s->ops->prepare(s->dev, &layer, 1, 6)) {
         suite_fail(s, "cannot be prepared");
@@ -197,7 +197,7 @@ static void record_case(struct suite *s)
     s->ops->free(s->dev, t.labels);
 }
 
-void train_ops_device(struct suite *s)
+void ops_table_device(struct suite *s)
 {
     memory_case(s);
     gather_case(s, true);

@@ -1,4 +1,4 @@
-#include "tests/contract/train_ops.h"
+#include "tests/contract/ops_table.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ void suite_fail(struct suite *s, const char *format, ...)
         va_start(args, format);
         (void)vsnprintf(why, sizeof why, format, args);
         va_end(args);
-        (void)snprintf(s->text, TRAIN_OPS_TEXT, "%s, %s, %u sites: %s", s->ops->name, s->what, s->sites, why);
+        (void)snprintf(s->text, OPS_TABLE_TEXT, "%s, %s, %u sites: %s", s->ops->name, s->what, s->sites, why);
     }
 }
 
@@ -40,7 +40,7 @@ static void drop_tensors(struct suite *s)
 
 void suite_case(struct suite *s, uint32_t n, const char *format, ...)
 {
-    uint64_t seeds[TRAIN_OPS_SITES_MAX];
+    uint64_t seeds[OPS_TABLE_SITES_MAX];
     va_list args;
     va_start(args, format);
     (void)vsnprintf(s->what, sizeof s->what, format, args);
@@ -56,11 +56,11 @@ void suite_case(struct suite *s, uint32_t n, const char *format, ...)
 
 void tensor_put(struct suite *s, struct tensor *t)
 {
-    const size_t all = t->count + 2 * (size_t)TRAIN_OPS_GUARD;
+    const size_t all = t->count + 2 * (size_t)OPS_TABLE_GUARD;
     for (uint32_t site = 0; site < s->sites; site++) {
         for (size_t i = 0; i < all; i++) {
-            const bool inside = i >= TRAIN_OPS_GUARD && i < TRAIN_OPS_GUARD + t->count;
-            t->got[i] = inside ? t->host[site * t->count + i - TRAIN_OPS_GUARD] : guard;
+            const bool inside = i >= OPS_TABLE_GUARD && i < OPS_TABLE_GUARD + t->count;
+            t->got[i] = inside ? t->host[site * t->count + i - OPS_TABLE_GUARD] : guard;
         }
         s->ops->upload(s->dev, site, t->block, t->got, all * sizeof(float));
     }
@@ -68,14 +68,14 @@ void tensor_put(struct suite *s, struct tensor *t)
 
 static struct tensor *tensor_new(struct suite *s, size_t count)
 {
-    const size_t all = count + 2 * (size_t)TRAIN_OPS_GUARD;
-    if (s->tensors_count == TRAIN_OPS_TENSORS) {
+    const size_t all = count + 2 * (size_t)OPS_TABLE_GUARD;
+    if (s->tensors_count == OPS_TABLE_TENSORS) {
         abort();
     }
     struct tensor *t = &s->tensors[s->tensors_count++];
     t->count = count;
     t->block = s->ops->alloc(s->dev, all * sizeof(float));
-    t->at = (float *)t->block + TRAIN_OPS_GUARD;
+    t->at = (float *)t->block + OPS_TABLE_GUARD;
     t->host = malloc((s->sites * count + 1) * sizeof *t->host);
     t->got = malloc((s->sites * count + all) * sizeof *t->got);
     t->want = malloc((s->sites * count + 1) * sizeof *t->want);
@@ -118,7 +118,7 @@ void tensor_mask(struct suite *s, struct tensor *t, size_t width)
 /* Into got, and no guard is touched. */
 static bool tensor_get(struct suite *s, struct tensor *t, const char *name)
 {
-    const size_t all = t->count + 2 * (size_t)TRAIN_OPS_GUARD;
+    const size_t all = t->count + 2 * (size_t)OPS_TABLE_GUARD;
     float *whole = malloc(all * sizeof *whole);
     bool is_fine = whole != NULL;
     for (uint32_t site = 0; site < s->sites && is_fine; site++) {
@@ -130,13 +130,13 @@ static bool tensor_get(struct suite *s, struct tensor *t, const char *name)
             is_fine = false;
         }
         for (size_t i = 0; i < all && is_fine; i++) {
-            const bool inside = i >= TRAIN_OPS_GUARD && i < TRAIN_OPS_GUARD + t->count;
+            const bool inside = i >= OPS_TABLE_GUARD && i < OPS_TABLE_GUARD + t->count;
             if (!inside && whole[i] != guard) {
-                suite_fail(s, "%s: written %s", name, i < TRAIN_OPS_GUARD ? "before it" : "behind it");
+                suite_fail(s, "%s: written %s", name, i < OPS_TABLE_GUARD ? "before it" : "behind it");
                 is_fine = false;
             }
         }
-        memcpy(t->got + site * t->count, whole + TRAIN_OPS_GUARD, t->count * sizeof *whole);
+        memcpy(t->got + site * t->count, whole + OPS_TABLE_GUARD, t->count * sizeof *whole);
     }
     free(whole);
     return is_fine;
@@ -163,7 +163,7 @@ static void check_span(struct suite *s, const char *name, uint32_t site, float *
         most = fabs(want[i]) > fabs(want[most]) ? i : most;
     }
     const double middle = count > 0 ? sqrt(squares / (double)count) : 0;
-    const double allowed = TRAIN_OPS_TOLERANCE * 0x1p-23 * sqrt((double)terms);
+    const double allowed = OPS_TABLE_TOLERANCE * 0x1p-23 * sqrt((double)terms);
     const size_t bad = compare(got, want, count, allowed, middle);
     s->checks++;
     if (bad < count) {
@@ -196,7 +196,7 @@ void tensor_check_rows(struct suite *s, struct tensor *t, size_t width, size_t t
     }
 }
 
-const char *train_ops_check(const struct kedge_ops *ops, const struct kedge_ops_config *config, uint64_t seed,
+const char *ops_table_check(const struct kedge_ops *ops, const struct kedge_ops_config *config, uint64_t seed,
                             char *text, unsigned long *ret_checks)
 {
     const uint32_t sites = config->sites;
@@ -204,14 +204,14 @@ const char *train_ops_check(const struct kedge_ops *ops, const struct kedge_ops_
     char why[128] = "";
     text[0] = 0;
     kedge_rng_init(&s.rng, seed, KEDGE_RNG_TEST, sites, 0);
-    if (sites == 0 || sites > TRAIN_OPS_SITES_MAX || ops->open(config, &s.dev, why, sizeof why)) {
-        (void)snprintf(text, TRAIN_OPS_TEXT, "%s cannot be opened for %u sites: %s", ops->name, sites, why);
+    if (sites == 0 || sites > OPS_TABLE_SITES_MAX || ops->open(config, &s.dev, why, sizeof why)) {
+        (void)snprintf(text, OPS_TABLE_TEXT, "%s cannot be opened for %u sites: %s", ops->name, sites, why);
         return text;
     }
-    train_ops_device(&s);
-    train_ops_layers(&s);
-    train_ops_sequence(&s);
-    train_ops_rest(&s);
+    ops_table_device(&s);
+    ops_table_layers(&s);
+    ops_table_sequence(&s);
+    ops_table_rest(&s);
     drop_tensors(&s);
     if (!suite_failed(&s) && ops->sync(s.dev, why, sizeof why)) {
         suite_fail(&s, "at the end: %s", why);

@@ -1,5 +1,5 @@
 /* Embeddings, LSTMs, norms. */
-#include "tests/contract/train_ops.h"
+#include "tests/contract/ops_table.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -248,7 +248,7 @@ static void norm_case(struct suite *s, const struct kedge_ops_norm *m, uint32_t 
     tensor_check(s, t.shift, n * row, "shift");
 }
 
-void train_ops_sequence(struct suite *s)
+void ops_table_sequence(struct suite *s)
 {
     const struct kedge_ops_embedding embeddings[] = {{1, 1, 1}, {80, 5, 8}, {7, 300, 3}, {300, 2, 257}};
     for (uint32_t i = 0; i < sizeof embeddings / sizeof *embeddings && !suite_failed(s); i++) {

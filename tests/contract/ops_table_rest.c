@@ -1,5 +1,5 @@
 /* What goes element by element, losses, parameters. */
-#include "tests/contract/train_ops.h"
+#include "tests/contract/ops_table.h"
 
 #include <math.h>
 #include <string.h>
@@ -110,12 +110,12 @@ static double square_error(const float *z, double *want, size_t width, size_t la
 
 static void check_loss(struct suite *s, const double *want, size_t terms)
 {
-    double got[TRAIN_OPS_SITES_MAX] = {0};
+    double got[OPS_TABLE_SITES_MAX] = {0};
     const int err = s->ops->take_loss(s->dev, got);
     s->checks++;
     for (uint32_t site = 0; site < s->sites; site++) {
         const double allowed =
-            TRAIN_OPS_TOLERANCE * 0x1p-23 * sqrt((double)terms) * (fabs(want[site]) + 1e-3);
+            OPS_TABLE_TOLERANCE * 0x1p-23 * sqrt((double)terms) * (fabs(want[site]) + 1e-3);
         if (err || !(fabs(got[site] - want[site]) <= allowed)) {
             suite_fail(s, "loss of site %u: %.9g, expected %.9g (error %d)", site, got[site], want[site],
                        err);
@@ -129,7 +129,7 @@ static void loss_case(struct suite *s, bool is_square, uint32_t n, uint32_t widt
     struct tensor *z = tensor_random(s, (size_t)n * width, 5);
     int32_t *labels = s->ops->alloc(s->dev, n * sizeof *labels);
     int32_t host[512];
-    double loss[TRAIN_OPS_SITES_MAX] = {0}, none[TRAIN_OPS_SITES_MAX] = {0};
+    double loss[OPS_TABLE_SITES_MAX] = {0}, none[OPS_TABLE_SITES_MAX] = {0};
     if (!labels || n > sizeof host / sizeof *host) {
         suite_fail(s, "no memory");
         return;
@@ -189,7 +189,7 @@ static void parameters_case(struct suite *s, size_t count)
     tensor_check(s, short_one, 1, "nothing to clip");
 }
 
-void train_ops_rest(struct suite *s)
+void ops_table_rest(struct suite *s)
 {
     static const size_t counts[] = {1, 255, 256, 257, 1031};
     philox_known(s);

@@ -6,7 +6,7 @@
 
 #include <check.h>
 
-#include "tests/contract/train_ops.h"
+#include "tests/contract/ops_table.h"
 
 static const struct {
     enum kedge_gpu_order order;
@@ -21,12 +21,12 @@ enum { ORDERS = sizeof orders / sizeof *orders };
 static void check_in_order(int which, uint32_t sites, bool has_blas)
 {
     const struct kedge_ops_config config = {sites, 1, has_blas};
-    char text[TRAIN_OPS_TEXT];
+    char text[OPS_TABLE_TEXT];
     unsigned long checks = 0;
     kedge_gpu_host.order = orders[which].order;
     kedge_gpu_host.seed = orders[which].seed;
     kedge_gpu_host.failed = NULL;
-    const char *bad = train_ops_check(kedge_cuda_ops(KEDGE_CUDA_VERSION), &config, 1, text, &checks);
+    const char *bad = ops_table_check(kedge_cuda_ops(KEDGE_CUDA_VERSION), &config, 1, text, &checks);
     ck_assert_msg(!bad, "order %d: %s", which, bad);
     ck_assert_msg(!kedge_gpu_host.failed, "order %d: %s", which, kedge_gpu_host.failed);
     ck_assert_uint_gt(checks, 100);

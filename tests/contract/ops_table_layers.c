@@ -1,5 +1,5 @@
 /* Dense layers, convolutions and pools. */
-#include "tests/contract/train_ops.h"
+#include "tests/contract/ops_table.h"
 
 #include <math.h>
 
@@ -270,7 +270,7 @@ static struct kedge_ops_pool pool(uint32_t channels, uint32_t height, uint32_t w
         kernel,   stride};
 }
 
-void train_ops_layers(struct suite *s)
+void ops_table_layers(struct suite *s)
 {
     static const uint32_t dense[][3] = {{1, 1, 1},   {3, 5, 7},    {10, 64, 10}, {10, 300, 65}, {17, 33, 64},
                                         {32, 16, 3}, {33, 129, 2}, {65, 67, 63}, {2, 1025, 1}};
