@@ -57,7 +57,7 @@ static double finish(struct kedge_process *p)
 int kedge_row_chaos(struct row rows[ROWS_MAX], int *ret_count)
 {
     const double target = 300;
-    struct kedge_process parts[PROCESSES] = {{0, -1, -1}, {0, -1, -1}};
+    struct kedge_process parts[PROCESSES] = {{0, -1, -1, -1}, {0, -1, -1}};
     double events = 0;
     bool fine = true;
     int err = KEDGE_OK;
