@@ -47,10 +47,11 @@ enum {
 };
 
 /* What a job says. share: of the values that are taken, in millionths, 1 … KEDGE_COMPACT_SHARE_ONE; of no
- * account for int8 and bf16. */
+ * account for int8 and bf16. carry: of what earlier updates left, how much a site adds to its next, in
+ * millionths, 0 … KEDGE_COMPACT_SHARE_ONE. */
 struct kedge_compact {
     enum kedge_compact_kind kind;
-    uint32_t share;
+    uint32_t share, carry;
 };
 
 /* "int8", "bf16", "topk", "topk-int8"; "none" for KEDGE_COMPACT_NONE. Static. */
@@ -79,6 +80,10 @@ KEDGE_NODISCARD int kedge_compact_block_read(enum kedge_compact_kind kind, struc
                                              int32_t *out, uint32_t *ret_entries);
 
 /* ---- writing ---- */
+
+/* values[i] becomes values[i] + left[i] · carry, rounded towards zero, held to ±(2^31 - 1): an update and
+ * what earlier ones left. Neither holds -2^31. */
+void kedge_compact_add(const struct kedge_compact *c, const int32_t *left, size_t n, int32_t *values);
 
 /* What is taken of an update. */
 struct kedge_compact_plan {

@@ -56,6 +56,14 @@ int kedge_compact_plan(const struct kedge_compact *c, const int32_t *values, siz
     return KEDGE_OK;
 }
 
+void kedge_compact_add(const struct kedge_compact *c, const int32_t *left, size_t n, int32_t *values)
+{
+    for (size_t i = 0; i < n; i++) {
+        const int64_t sum = values[i] + (int64_t)left[i] * c->carry / KEDGE_COMPACT_SHARE_ONE;
+        values[i] = (int32_t)(sum > INT32_MAX ? INT32_MAX : sum < -INT32_MAX ? -INT32_MAX : sum);
+    }
+}
+
 static void store32(uint8_t *p, uint32_t v)
 {
     for (unsigned i = 0; i < 4; i++) {

@@ -66,6 +66,7 @@ static const struct field_row rows[] = {
     ROW(round_timeout_s, FIELD_U32, false, round_timeout_s, 1, 604800, 3600),
     ROW(staleness_max, FIELD_U32, false, staleness_max, 0, KEDGE_STALENESS_MAX, KEDGEI_STALENESS_DEFAULT),
     LATER(choose),
+    LATER(compression),
     LATER(strategy),
     LATER(options),
     LATER(server),
@@ -113,8 +114,7 @@ static int read_real(const struct field_row *row, const json_t *v, double *ret, 
     return KEDGE_OK;
 }
 
-/* A share in millionths, exactly as written: "0.5", "1", "0.333333". */
-static int read_share(const struct field_row *row, const json_t *v, uint64_t *ret, struct kedge_diag *d)
+int kedgei_spec_share(const json_t *v, const char *key, uint64_t *ret, struct kedge_diag *d)
 {
     const char *text = json_string_value(v);
     size_t len = text ? json_string_length(v) : 0, digits = 0;
@@ -131,8 +131,7 @@ static int read_share(const struct field_row *row, const json_t *v, uint64_t *re
         share *= 10;
     }
     if (!fine || share < 1 || share > KEDGE_SHARE_ONE) {
-        return bad(d, row->key,
-                   "a share in quotes, above 0, at most 1, at most 6 decimal places, like \"0.5\"");
+        return bad(d, key, "a share in quotes, above 0, at most 1, at most 6 decimal places, like \"0.5\"");
     }
     *ret = share;
     return KEDGE_OK;
@@ -153,7 +152,7 @@ static int read_plain(const struct field_row *row, const json_t *v, struct kedge
             err = bad(d, row->key, "a decimal number in quotes below 2^64, like \"1\"");
         }
     } else if (v && row->kind == FIELD_SHARE) {
-        err = read_share(row, v, &whole, d);
+        err = kedgei_spec_share(v, row->key, &whole, d);
     } else if (v) {
         err = read_whole(row, v, &whole, d);
     }

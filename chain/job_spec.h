@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "aggregation/compact.h"
 #include "aggregation/rule.h"
 #include "common/base/bytes.h"
 #include "common/base/diag.h"
@@ -82,8 +83,9 @@ struct kedge_job_spec {
     enum kedge_server server;              /* default: the strategy's */
     const struct kedge_rule *rule;         /* a row of aggregation/'s table; default "mean" */
     struct kedge_rule_params
-        rule_params;           /* decimal strings "rule_fraction", "rule_bound"; default: the rule's */
-    uint32_t control_sites;    /* of strategy "scaffold": sites that share a control variate; else 0 */
+        rule_params;                  /* decimal strings "rule_fraction", "rule_bound"; default: the rule's */
+    struct kedge_compact compression; /* how updates of training come; kind NONE (default): whole */
+    uint32_t control_sites;           /* of strategy "scaffold": sites that share a control variate; else 0 */
     uint32_t root_tenant;      /* "root_site": "TENANT/SITE", of the rule that needs a root update, and … */
     struct kedge_id root_site; /* … of no other: place of the tenant, name of its site, else empty */
 };
@@ -106,6 +108,9 @@ KEDGE_NODISCARD int kedge_job_spec_update_layout(const struct kedge_job_spec *sp
                                                  struct kedge_diag *reterr);
 KEDGE_NODISCARD int kedge_job_spec_control_layout(const struct kedge_layout *layout, struct kedge_layout *ret,
                                                   struct kedge_diag *reterr);
+/* The form in which updates come: NULL, whole, as tensors (all pre-trainings, for groups are made of them).
+ */
+const struct kedge_compact *kedge_job_spec_compact(const struct kedge_job_spec *spec, bool pretrain);
 /* Is this the site whose update is the root of trust (rule "root-trust")? place: of its tenant in the spec.
  */
 bool kedge_job_spec_is_root(const struct kedge_job_spec *spec, uint32_t place, const struct kedge_id *site);

@@ -18,6 +18,13 @@ KEDGE_NODISCARD int kedgei_spec_read_strategy(const struct json_t *root, struct 
  * all else of the strategy is read. */
 KEDGE_NODISCARD int kedgei_spec_read_control(const struct json_t *root, struct kedge_job_spec *s,
                                              struct kedge_diag *d);
+/* Key "compression" (job_spec_compression.c), once strategy and rule are read. */
+KEDGE_NODISCARD int kedgei_spec_read_compression(const struct json_t *root, struct kedge_job_spec *s,
+                                                 struct kedge_diag *d);
+/* A share in millionths, 1 … 1,000,000, exactly as written: "0.5", "1", "0.333333". KEDGE_E_FORMAT names the
+ * key. */
+KEDGE_NODISCARD int kedgei_spec_share(const struct json_t *v, const char *key, uint64_t *ret,
+                                      struct kedge_diag *d);
 /* Key "root_site" (job_spec_root.c), once the rule is read: there if and only if the rule needs one. Also the
  * least "sites_min", "quorum" and "sites_per_round" of such a job: the root's update and another. */
 KEDGE_NODISCARD int kedgei_spec_read_root(const struct json_t *root, struct kedge_job_spec *s,

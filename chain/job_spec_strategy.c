@@ -331,6 +331,7 @@ int kedgei_spec_read_strategy(const json_t *root, struct kedge_job_spec *s, stru
     err = err ? err : kedgei_spec_check_refresh(s, d);
     err = err ? err : read_rule(root, s, d);
     err = err ? err : kedgei_spec_read_root(root, s, d);
+    err = err ? err : kedgei_spec_read_compression(root, s, d);
     return err ? err : kedgei_spec_read_control(root, s, d);
 }
 

@@ -287,6 +287,30 @@ bool kedge_strategy_drifted(double drift)
     return drift > KEDGE_DRIFT_MOST;
 }
 
+const char *kedge_strategy_refuses_compact(const struct kedge_strategy *strategy, bool sparse, bool mean)
+{
+    if (strategy->local == KEDGE_LOCAL_SCAFFOLD) {
+        return "the change of a control variate must come as it was made, or the server's is not the mean of "
+               "the "
+               "sites'";
+    }
+    if (strategy->local == KEDGE_LOCAL_ALONE) {
+        return "its sites send nothing";
+    }
+    if (strategy->weigh == kedge_weigh_qffl) {
+        return "updates weigh by their lengths, which compression changes";
+    }
+    if (strategy->grouping == KEDGE_GROUPING_KIND_SPLIT) {
+        return "groups are cut by the lengths and angles of whole updates";
+    }
+    if (strategy->grouping == KEDGE_GROUPING_KIND_NEAREST) {
+        return "a site's group is the one nearest to its last model, which a compressed update does not tell";
+    }
+    return sparse && !mean
+               ? "a value that was not sent is no vote for zero, so that only the mean is what it says"
+               : NULL;
+}
+
 bool kedge_strategy_uses(const struct kedge_strategy *strategy, const struct kedge_strategy_option *option)
 {
     const size_t len = strlen(option->name);

@@ -105,6 +105,10 @@ bool kedge_strategy_drifted(double drift);
 /* Whether the strategy reads this option: a spec that sets another is in error. */
 bool kedge_strategy_uses(const struct kedge_strategy *strategy, const struct kedge_strategy_option *option);
 
+/* Why updates of this strategy cannot come compact (aggregation/compact.h), under a rule that is the mean or
+ * another; NULL: they can. sparse: only their largest values are sent. Static. */
+const char *kedge_strategy_refuses_compact(const struct kedge_strategy *strategy, bool sparse, bool mean);
+
 /* weigh functions; each stands in the file of its name, the first three in weigh.c */
 kedge_strategy_weigh_fn kedge_weigh_samples; /* weight = samples, divisor = their sum */
 kedge_strategy_weigh_fn kedge_weigh_equal;   /* weight 1, divisor n */

@@ -14,6 +14,7 @@ enum role {
     ROLE_OTHER,
     ROLE_MODEL,
     ROLE_UPDATE,
+    ROLE_PRETRAINING,
     ROLE_DIRECTION,
     ROLE_STATE
 }; /* OTHER: read and judged
@@ -89,7 +90,8 @@ static void ref_tenant_fact(struct sweep *s, uint32_t t, const struct kedgei_fac
     const struct kedge_st_update *u = fact->body;
     uint32_t job;
     if (fact->kind == KEDGE_ST_UPDATE && job_index(a, &u->job, &job)) {
-        add_ref(s, t, &fact->subject, ROLE_UPDATE, job, log, fact->index);
+        add_ref(s, t, &fact->subject, u->update_kind == KEDGE_TRAIN_PRETRAIN ? ROLE_PRETRAINING : ROLE_UPDATE,
+                job, log, fact->index);
     }
     /* All other digests of tenants' statements must equal ones that the main chain or an update names. */
 }
@@ -265,7 +267,9 @@ static void name_blob(const struct kedgei_audit *a, uint32_t log, const struct k
 
 static const struct kedgei_fact *erased_by(const struct sweep *s, const struct ref *ref)
 {
-    return ref->role == ROLE_UPDATE ? kedgei_erased(s->a, log_at(s->a, ref->log), &ref->digest) : NULL;
+    return ref->role == ROLE_UPDATE || ref->role == ROLE_PRETRAINING
+               ? kedgei_erased(s->a, log_at(s->a, ref->log), &ref->digest)
+               : NULL;
 }
 
 static void report_missing(struct sweep *s, const struct ref *ref)
@@ -388,9 +392,12 @@ static void check_file(void *arg, uint64_t i, struct kedgei_findings *f)
             bad = kedge_compute_check_model(&job->layout, path, &d);
         } else if (ref->role == ROLE_STATE) {
             bad = kedge_compute_check_state(&job->layout, job->spec.server, path, &d);
-        } else if (ref->role == ROLE_UPDATE || ref->role == ROLE_DIRECTION) {
-            bool update = ref->role == ROLE_UPDATE;
-            bad = kedge_compute_check_update(update ? &job->update_layout : &job->layout, &at,
+        } else if (ref->role == ROLE_UPDATE) {
+            bad = kedge_compute_check_update(&job->update_layout, &at,
+                                             kedge_job_spec_compact(&job->spec, false), job->limit, &d);
+        } else if (ref->role == ROLE_PRETRAINING || ref->role == ROLE_DIRECTION) {
+            bool update = ref->role == ROLE_PRETRAINING;
+            bad = kedge_compute_check_update(update ? &job->update_layout : &job->layout, &at, NULL,
                                              update ? job->limit : INT32_MAX, &d);
         }
         f->nomem = f->nomem || bad == KEDGE_E_NOMEM;

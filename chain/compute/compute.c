@@ -90,15 +90,41 @@ int kedge_compute_check_model(const struct kedge_layout *layout, const char *pat
     return err;
 }
 
+/* Is it of the kind that it shall be, to its last byte? */
+static int check_form(struct kedgei_tensors *file, const struct kedge_compact *compact, struct kedge_diag *d)
+{
+    enum kedge_compact_kind want = compact ? compact->kind : KEDGE_COMPACT_NONE, got = file->compact[0].kind;
+    if (got != want) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: compression is \"%s\", the job's is \"%s\"",
+                              file->paths[0], kedge_compact_name(got), kedge_compact_name(want));
+    }
+    return want == KEDGE_COMPACT_NONE
+                   || kedgei_compact_is_read(file->layout, &file->files[0], &file->compact[0])
+               ? KEDGE_OK
+               : kedge_diag_set(d, KEDGE_E_FORMAT, "%s: its blocks do not end where it does", file->paths[0]);
+}
+
+static uint64_t count_some(const int32_t *values, size_t n)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        count += values[i] != 0;
+    }
+    return count;
+}
+
 int kedge_compute_check_update(const struct kedge_layout *layout, const struct kedge_blob_at *update,
-                               int32_t limit, struct kedge_diag *reterr)
+                               const struct kedge_compact *compact, int32_t limit, struct kedge_diag *reterr)
 {
     struct kedgei_tensors file;
     size_t n, bad;
+    uint64_t some = 0;
     int err = kedgei_tensors_open(layout, KEDGE_DTYPE_I32, update, sizeof *update, 1, &file, reterr);
     if (err) {
         return err;
     }
+    const uint64_t most = compact ? kedge_compact_entries_most(compact, layout->values_count) : UINT64_MAX;
+    err = check_form(&file, compact, reterr);
     for (size_t first = 0; first < layout->values_count && !err; first += n) {
         n = kedgei_tensors_tile(&file, first);
         err = kedgei_tensors_seek(&file, 0, 1, first, n, reterr);
@@ -110,6 +136,12 @@ int kedge_compute_check_update(const struct kedge_layout *layout, const struct k
         if (err) {
             (void)kedge_diag_set(reterr, err, "%s: value %zu is %d, the job's bound allows at most %d",
                                  update->path, first + bad, values[bad], limit);
+        }
+        some += compact ? count_some(values, n) : 0;
+        if (!err && some > most) {
+            err =
+                kedge_diag_set(reterr, KEDGE_E_BOUND, "%s: more than the %llu values that the job's share is",
+                               update->path, (unsigned long long)most);
         }
     }
     kedgei_tensors_close(&file);

@@ -29,11 +29,12 @@ struct kedge_sink {
 KEDGE_NODISCARD int kedge_compute_initial(const struct kedge_job_spec *spec, struct kedge_sink sink,
                                           struct kedge_diag *reterr);
 /* KEDGE_OK when the file is a canonical model (F32, finite) or update (I32, every |q| ≤ limit) of the layout.
- */
+ * compact: the form in which the update shall be, and no more of its values than are allowed; NULL: whole. */
 KEDGE_NODISCARD int kedge_compute_check_model(const struct kedge_layout *layout, const char *path,
                                               struct kedge_diag *reterr);
 KEDGE_NODISCARD int kedge_compute_check_update(const struct kedge_layout *layout,
-                                               const struct kedge_blob_at *update, int32_t limit,
+                                               const struct kedge_blob_at *update,
+                                               const struct kedge_compact *compact, int32_t limit,
                                                struct kedge_diag *reterr);
 /* Updates that make groups, in site order. What a tenant with many sites has to say in it is its share, not
  * their number (grouping/quota.h), so each comes with its tenant. */

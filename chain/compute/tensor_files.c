@@ -6,7 +6,8 @@
 #include "common/base/mem.h"
 #include "common/tensor/safetensors.h"
 
-enum { WORD = 4, LINE = 64 };
+enum { WORD = 4, LINE = 64, CHUNK_VALUES = KEDGE_BLOB_CHUNK / WORD };
+_Static_assert((int)CHUNK_VALUES % (int)KEDGE_COMPACT_BLOCK == 0, "a chunk holds whole blocks");
 
 /* The header of an encrypted file, into head. */
 static int read_head(const struct kedge_blob_file *f, struct kedge_buf *head, struct kedge_diag *d)
@@ -24,7 +25,7 @@ static int read_head(const struct kedge_blob_file *f, struct kedge_buf *head, st
     return err;
 }
 
-static int check_file(struct kedgei_tensors *t, size_t i, enum kedge_dtype dtype, struct kedge_diag *d)
+static int check_tensors(struct kedgei_tensors *t, size_t i, enum kedge_dtype dtype, struct kedge_diag *d)
 {
     const struct kedge_blob_file *f = &t->files[i];
     struct kedge_view view = kedge_view_of(f->map.ptr, f->map.len);
@@ -48,12 +49,27 @@ static int check_file(struct kedgei_tensors *t, size_t i, enum kedge_dtype dtype
     }
     kedge_buf_deinit(&head);
     if (err) {
-        return kedge_diag_wrap(d, err, "%s", t->paths[i]);
+        return err;
     }
     t->values[i] = f->is_sealed ? NULL : f->map.ptr + start;
     t->start = f->is_sealed ? start : t->start; /* canonical headers of one layout have one length */
     t->sealed_count += f->is_sealed;
     return KEDGE_OK;
+}
+
+static int check_file(struct kedgei_tensors *t, size_t i, enum kedge_dtype dtype, struct kedge_diag *d)
+{
+    int err = KEDGE_OK;
+    if (dtype == KEDGE_DTYPE_I32) {
+        err = kedgei_compact_open(t->layout, &t->files[i], &t->compact[i], d);
+    }
+    if (!err && t->compact[i].kind == KEDGE_COMPACT_NONE) {
+        err = check_tensors(t, i, dtype, d);
+    } else if (!err) {
+        t->compact_count++;
+        t->sealed_count++;
+    }
+    return err ? kedge_diag_wrap(d, err, "%s", t->paths[i]) : KEDGE_OK;
 }
 
 int kedgei_tensors_open(const struct kedge_layout *layout, enum kedge_dtype dtype,
@@ -64,8 +80,9 @@ int kedgei_tensors_open(const struct kedge_layout *layout, enum kedge_dtype dtyp
                                .files = kedge_mem_new(count, sizeof *t.files),
                                .paths = kedge_mem_new(count, sizeof *t.paths),
                                .values = kedge_mem_new(count, sizeof *t.values),
-                               .tile = kedge_mem_new(count, sizeof *t.tile)};
-    int err = t.files && t.paths && t.values && t.tile
+                               .tile = kedge_mem_new(count, sizeof *t.tile),
+                               .compact = kedge_mem_new(count, sizeof *t.compact)};
+    int err = t.files && t.paths && t.values && t.tile && t.compact
                   ? KEDGE_OK
                   : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for %zu files", count);
     for (size_t i = 0; i < count && !err; i++) {
@@ -80,7 +97,7 @@ int kedgei_tensors_open(const struct kedge_layout *layout, enum kedge_dtype dtyp
         size_t held = t.sealed_count < KEDGEI_TENSORS_HELD_MAX ? t.sealed_count : KEDGEI_TENSORS_HELD_MAX;
         t.memory = kedge_mem_new(held * KEDGE_BLOB_CHUNK + LINE, 1);
         err = t.memory ? KEDGE_OK
-                       : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for %zu encrypted files", held);
+                       : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for the tiles of %zu files", held);
         t.held = err ? NULL : t.memory + (LINE - (uintptr_t)t.memory % LINE) % LINE;
     }
     if (err) {
@@ -94,8 +111,10 @@ int kedgei_tensors_open(const struct kedge_layout *layout, enum kedge_dtype dtyp
 void kedgei_tensors_close(struct kedgei_tensors *t)
 {
     for (size_t i = 0; i < t->count; i++) {
+        kedgei_compact_close(&t->compact[i]);
         kedge_blob_file_close(&t->files[i]);
     }
+    kedge_mem_free(t->compact);
     kedge_mem_free(t->files);
     kedge_mem_free(t->paths);
     kedge_mem_free(t->values);
@@ -107,7 +126,9 @@ void kedgei_tensors_close(struct kedgei_tensors *t)
 size_t kedgei_tensors_tile(const struct kedgei_tensors *t, size_t first)
 {
     size_t most = KEDGEI_TENSORS_TILE_MAX;
-    if (t->sealed_count > 0) {
+    if (t->compact_count > 0) { /* whole blocks */
+        most = CHUNK_VALUES - first % CHUNK_VALUES;
+    } else if (t->sealed_count > 0) {
         most = (size_t)(KEDGE_BLOB_CHUNK - (t->start + (uint64_t)first * WORD) % KEDGE_BLOB_CHUNK) / WORD;
     }
     uint64_t left = t->layout->values_count - first;
@@ -129,7 +150,10 @@ int kedgei_tensors_seek(struct kedgei_tensors *t, size_t from, size_t to, size_t
         }
         KEDGE_ASSERT(held < KEDGEI_TENSORS_HELD_MAX);
         uint8_t *out = t->held + held++ * KEDGE_BLOB_CHUNK;
-        int err = kedge_blob_file_read(&t->files[i], t->start + (uint64_t)first * WORD, out, n * WORD);
+        int err = t->compact[i].kind != KEDGE_COMPACT_NONE
+                      ? kedgei_compact_read(t->layout, &t->files[i], &t->compact[i], first, n,
+                                            (int32_t *)(void *)out)
+                      : kedge_blob_file_read(&t->files[i], t->start + (uint64_t)first * WORD, out, n * WORD);
         if (err) {
             return kedge_diag_set(d, err, "%s: %s", t->paths[i], kedge_strerror(err));
         }

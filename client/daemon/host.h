@@ -14,6 +14,7 @@
  *   SITE/status.json    what it does, for its owner; see status.h
  *   SITE/control/       control variates, see control.h
  *   SITE/trainers/NAME/ the folder of a trainer of the owner's own; see trainer.h
+ *   SITE/left/          what compression has left of updates, see left.h
  *   SITE/work/          models and updates in use, and former ones whose room the next ones take */
 #ifndef KEDGE_CLIENT_DAEMON_HOST_H
 #define KEDGE_CLIENT_DAEMON_HOST_H
@@ -202,12 +203,14 @@ KEDGE_NODISCARD int kedge_client_check_main(const struct kedge_site_host *h,
 
 /* ---- update.c: on the work thread ---- */
 struct kedge_client_control;
+struct kedge_client_left;
 /* Makes the update file from two models and writes its digest and length to r. Where the job has a control
- * variate (control.h), the file has its change over so many steps, too, and `control` is what it is then. */
+ * variate (control.h), the file has its change over so many steps, too, and `control` is what it is then;
+ * where its updates come compact, `left` (left.h) is what is left then. Else NULL. */
 KEDGE_NODISCARD int kedge_client_make_update(struct kedge_site_host *h, const char *base_path,
                                              const char *out_path, struct kedge_client_control *control,
-                                             uint64_t steps, struct kedge_site_result *r,
-                                             struct kedge_diag *d);
+                                             struct kedge_client_left *left, uint64_t steps,
+                                             struct kedge_site_result *r, struct kedge_diag *d);
 /* Sign what r says of a task; *ret_envelope is the caller's. */
 KEDGE_NODISCARD int kedge_client_sign_update(struct kedge_site_host *h, const struct kedge_site_task *t,
                                              const struct kedge_metrics *m, struct kedge_site_result *r,

@@ -7,6 +7,7 @@
 #include "client/daemon/choose.h"
 #include "client/daemon/control.h"
 #include "client/daemon/host.h"
+#include "client/daemon/left.h"
 #include "client/daemon/trainer.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
@@ -24,6 +25,8 @@ struct train_item {
     struct kedge_site_digest in_force;   /* the update that the site's control variate goes with … */
     struct kedge_client_control control; /* … which the work thread reads and changes … */
     bool has_control;                    /* … where the job has one */
+    struct kedge_client_left left; /* the same of what compression leaves; count 0: updates come whole */
+    bool has_left;                 /* and there was one */
     int err;
     struct kedge_diag diag;
 };
@@ -184,6 +187,17 @@ static int open_control(struct kedge_site_host *h, struct train_item *item)
     return err;
 }
 
+/* What compression has left, where the job's updates come compact. */
+static int open_left(struct kedge_site_host *h, struct train_item *item)
+{
+    const struct kedge_site_task *t = &item->fx.task;
+    if (!kedge_job_spec_compact(h->spec, t->kind != KEDGE_SITE_TRAIN)) {
+        return KEDGE_OK;
+    }
+    return kedge_client_left_open(h, &t->job, t->group == KEDGE_SITE_NONE ? 0 : t->group, &item->in_force,
+                                  &item->left, &item->diag);
+}
+
 /* The update of a training, signed; with it the control variate that it leaves behind. */
 static int make_result(struct kedge_site_host *h, struct train_item *item, const char *base, const char *out,
                        const struct kedge_metrics *m, const struct kedge_site_result *blank)
@@ -198,8 +212,10 @@ static int make_result(struct kedge_site_host *h, struct train_item *item, const
                               "trainer: its answer says 0 steps, by which a control variate "
                               "can not be divided");
     }
-    int err =
-        kedge_client_make_update(h, base, out, item->has_control ? &item->control : NULL, m->steps, r, d);
+    struct kedge_client_left *left = item->left.count > 0 ? &item->left : NULL;
+    int err = kedge_client_make_update(h, base, out, item->has_control ? &item->control : NULL, left,
+                                       m->steps, r, d);
+    err = err || !left ? err : kedge_client_left_keep(h, &t->job, &r->update, left, d);
     err = err || !item->has_control ? err
                                     : kedge_client_control_keep(h, &t->job, &r->update, &item->control, d);
     return err ? err : kedge_client_sign_update(h, t, m, r, &item->envelopes[i], d);
@@ -226,6 +242,7 @@ static int run_task(struct kedge_site_host *h, struct train_item *item)
     int err = kedge_client_work_path(h, "model", &t->base, base);
     err = err ? err : kedge_client_path(h, out, "work/trained");
     err = err ? err : open_control(h, item);
+    err = err ? err : open_left(h, item);
     err = err ? err : ask_trainer(h, item, base, out, &m, d);
     if (!err) {
         item->labels = m.labels;
@@ -253,7 +270,9 @@ static void train_run(struct kedge_site_host *h, struct kedge_site_item *item)
 {
     struct train_item *t = (struct train_item *)item;
     t->err = t->err ? t->err : run_task(h, t);
+    t->has_left = t->left.count > 0;
     kedge_client_control_close(&t->control);
+    kedge_client_left_close(&t->left);
     if (t->err) {
         kedge_log(KEDGE_LOG_WARN, "training", "job=%s round=%u: %s", t->fx.task.job.s, t->fx.task.round,
                   t->diag.text[0] ? t->diag.text : kedge_strerror(t->err));
@@ -290,7 +309,7 @@ static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item
         kedge_grouped_note(&h->groupeds, &t->fx.task.job, t->fx.task.round, &t->labels);
     }
     if (taken && t->fx.task.kind != KEDGE_SITE_EVALUATE) {
-        if (t->has_control) {
+        if (t->has_control || t->has_left) {
             kedge_controls_signed(&h->controls, &t->fx.task.job, &t->results[0].update);
         }
         h->last_signed = (struct kedge_site_signed){true, t->fx.task.job, t->fx.task.kind, t->fx.task.round};

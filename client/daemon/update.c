@@ -9,6 +9,7 @@
 #include "aggregation/quantise.h"
 #include "client/daemon/control.h"
 #include "client/daemon/host.h"
+#include "client/daemon/left.h"
 #include "common/base/mem.h"
 #include "common/tensor/safetensors.h"
 
@@ -54,6 +55,7 @@ static int put_bytes(int fd, struct kedge_hasher *hasher, struct kedge_view v)
 struct training {
     const float *base, *out;
     struct kedge_client_control *control; /* NULL: none */
+    struct kedge_client_left *left;       /* NULL: updates of this job come whole */
     uint64_t steps;
 };
 
@@ -111,9 +113,50 @@ static int write_update(struct kedge_site_host *h, const struct training *t, int
     return err;
 }
 
+/* The same with what earlier updates have left, as far as it is sent; `left` has the rest then. */
+static int write_compact(struct kedge_site_host *h, const struct training *t, int fd, struct kedge_hash *ret,
+                         uint64_t *ret_len, struct kedge_diag *d)
+{
+    const struct kedge_compact *c = &h->spec->compression;
+    const uint64_t values = h->layout.values_count;
+    uint8_t block[KEDGE_COMPACT_BLOCK_BYTES_MAX];
+    int32_t tile[KEDGE_COMPACT_BLOCK], *whole = t->left->values, limit = 0;
+    struct kedge_compact_plan plan;
+    struct kedge_hasher *hasher;
+    uint64_t len = KEDGE_COMPACT_HEAD;
+    int err = kedge_hasher_new(&hasher);
+    if (err) {
+        return err;
+    }
+    err = kedge_scale_limit(h->spec->bound, h->spec->scale, &limit);
+    for (uint64_t i = 0, n; i < values && !err; i += n) {
+        n = values - i < KEDGE_COMPACT_BLOCK ? values - i : KEDGE_COMPACT_BLOCK;
+        err = quantise(h, t, false, i, (size_t)n, tile, d);
+        if (!err) {
+            kedge_compact_add(c, whole + i, (size_t)n, tile);
+            memcpy(whole + i, tile, (size_t)n * sizeof *tile);
+        }
+    }
+    err = err ? err : kedge_compact_plan(c, whole, (size_t)values, &plan);
+    kedge_compact_head_write(c->kind, values, block);
+    err = err ? err : put_bytes(fd, hasher, kedge_view_of(block, KEDGE_COMPACT_HEAD));
+    for (uint64_t i = 0, n; i < values && !err; i += n) {
+        n = values - i < KEDGE_COMPACT_BLOCK ? values - i : KEDGE_COMPACT_BLOCK;
+        size_t some = kedge_compact_block_write(&plan, whole + i, (size_t)n, limit, block);
+        err = put_bytes(fd, hasher, kedge_view_of(block, some));
+        len += some;
+    }
+    if (!err) {
+        kedge_hasher_final(hasher, ret);
+        *ret_len = len;
+    }
+    kedge_hasher_free(hasher);
+    return err;
+}
+
 int kedge_client_make_update(struct kedge_site_host *h, const char *base_path, const char *out_path,
-                             struct kedge_client_control *control, uint64_t steps,
-                             struct kedge_site_result *r, struct kedge_diag *d)
+                             struct kedge_client_control *control, struct kedge_client_left *left,
+                             uint64_t steps, struct kedge_site_result *r, struct kedge_diag *d)
 {
     struct model_file base, out;
     char temporary[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
@@ -130,8 +173,9 @@ int kedge_client_make_update(struct kedge_site_host *h, const char *base_path, c
     err = kedge_client_path(h, temporary, "work/update.part");
     err = err ? err : kedge_client_reuse_begin(temporary, &fd);
     if (!err) {
-        const struct training t = {base.values, out.values, control, steps};
-        err = write_update(h, &t, fd, &digest, &r->update_len, d);
+        const struct training t = {base.values, out.values, control, left, steps};
+        err = left ? write_compact(h, &t, fd, &digest, &r->update_len, d)
+                   : write_update(h, &t, fd, &digest, &r->update_len, d);
         int end_err = kedge_client_reuse_end(fd, err ? 0 : r->update_len);
         err = err ? err : end_err;
     }

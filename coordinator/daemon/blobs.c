@@ -349,10 +349,15 @@ static int may_put(struct kedge_host *h, uint32_t site, const struct kedge_msg_b
     if (err) {
         return kedge_diag_set(d, err, "upload refused: %s", kedge_strerror(err));
     }
-    if (p->total != job->update_len) {
-        return kedge_diag_set(
-            d, KEDGE_E_BLOB_SIZE, "upload of %llu bytes refused: an update of job %s has %llu bytes",
-            (unsigned long long)p->total, job->spec.name.s, (unsigned long long)job->update_len);
+    const struct kedge_compact *compact = kedge_job_spec_compact(&job->spec, false);
+    const uint64_t most = compact ? kedge_compact_len_most(compact, job->layout.values_count) : 0;
+    if (p->total != job->update_len && (p->total > most || p->total <= KEDGE_COMPACT_HEAD)) {
+        return kedge_diag_set(d, KEDGE_E_BLOB_SIZE,
+                              compact
+                                  ? "upload of %llu bytes refused: an update of job %s has at most %llu bytes"
+                                  : "upload of %llu bytes refused: an update of job %s has %llu bytes",
+                              (unsigned long long)p->total, job->spec.name.s,
+                              (unsigned long long)(compact ? most : job->update_len));
     }
     struct kedge_hash digest;
     memcpy(digest.b, p->digest, sizeof digest.b);
@@ -417,7 +422,7 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
     w->done = s->upload && same && s->upload_done;
     s->upload = NULL;
     s->upload_busy = true;
-    if (!w->upload && piece.offset == 0
+    if (!w->upload && piece.offset == 0 && piece.total == job->update_len
         && kedge_update_stream_open(&job->update_layout, job->limit, &job->spec_digest, &w->stream)
                != KEDGE_OK) {
         w->stream = NULL; /* the whole file is looked at when its statement comes */

@@ -228,6 +228,7 @@ struct verify_work {
     struct kedge_blobs *blobs;
     struct kedge_upload *upload; /* NULL: the file must be a blob already */
     bool has_taken; /* upload was the site's; else what the site has, half a file or another, stays with it */
+    bool pretrain;
     struct kedge_hash digest;
     const struct kedge_job *job; /* its layout, limit and spec do not change while it lives */
     int err;
@@ -250,8 +251,11 @@ static void verify_run(struct kedge_host *h, struct kedge_work *work)
         w->err = w->err ? w->err : kedge_blobs_at(w->blobs, &w->digest, path, &at);
     }
     const struct kedge_update_stream *stream = w->upload ? kedge_upload_attached(w->upload) : NULL;
-    if (!w->err && !kedge_update_stream_accepts(stream, &w->job->spec_digest)) {
-        w->err = kedge_compute_check_update(&w->job->update_layout, &at, w->job->limit, &w->diag);
+    bool compact = kedge_job_spec_compact(&w->job->spec, w->pretrain) != NULL;
+    if (!w->err && (compact || !kedge_update_stream_accepts(stream, &w->job->spec_digest))) {
+        w->err = kedge_compute_check_update(&w->job->update_layout, &at,
+                                            kedge_job_spec_compact(&w->job->spec, w->pretrain), w->job->limit,
+                                            &w->diag);
     }
     if (!w->err && w->upload) {
         w->err = kedge_upload_commit(w->upload, &w->diag);
@@ -319,6 +323,7 @@ void kedge_host_verify(struct kedge_host *h, uint32_t ticket)
                               .ticket = ticket,
                               .site = t->site,
                               .blobs = h->tenants[s->tenant].log.blobs,
+                              .pretrain = t->st->u.update.update_kind == KEDGE_TRAIN_PRETRAIN,
                               .digest = t->st->subject,
                               .job = &h->jobs[t->job]};
     if (s->upload && s->upload_done && kedge_hash_eq(&s->upload_digest, &t->st->subject)) {

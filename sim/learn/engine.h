@@ -75,6 +75,8 @@ struct kedgei_learn_site {
     /* of a strategy that needs them; owned, d values each */
     float *own;           /* Ditto's or a lone site's model; SCAFFOLD's control; FeSEM's last model */
     int32_t *pretraining; /* last pre-training update */
+    int32_t *left;        /* of its updates, what compression has not sent yet, to the model of left_group */
+    uint32_t left_group;
     uint64_t *counts;     /* labels of the training samples when it was last given a group */
     uint64_t first_count; /* samples when the run began */
     uint32_t joined;      /* round in which it came to its group */
@@ -178,6 +180,7 @@ struct kedgei_learn {
     const struct kedge_rule *rule;
     uint32_t *order;              /* scratch, one a site */
     uint32_t *asked, asked_count; /* sites that pre-train or choose; room for all */
+    int32_t *whole; /* compress.c: an update on its way, d values, where updates are compressed */
     /* flight.c */
     struct kedgei_learn_flight *flight;
     uint32_t flight_count;
@@ -268,6 +271,11 @@ uint32_t kedgei_learn_find_group(const struct kedgei_learn *l, uint32_t site, co
 KEDGE_NODISCARD int kedgei_learn_assign(struct kedgei_learn *l, uint32_t site, const int32_t *update);
 void kedgei_learn_tell_bytes(struct kedgei_learn *l, uint64_t models_down, uint64_t models_up);
 KEDGE_NODISCARD int kedgei_learn_groups_before(struct kedgei_learn *l, uint32_t round);
+
+/* compress.c: the updates of the round's items become what their sites send of them; bytes of the line. */
+KEDGE_NODISCARD int kedgei_learn_compress(struct kedgei_learn *l);
+/* Bytes of an update, at most. */
+uint64_t kedgei_learn_update_bytes(const struct kedgei_learn *l);
 
 /* round.c */
 KEDGE_NODISCARD int kedgei_learn_round(struct kedgei_learn *l, uint32_t round);

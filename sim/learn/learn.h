@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "aggregation/compact.h"
 #include "common/base/diag.h"
 #include "common/tensor/model.h"
 #include "strategy/strategy.h"
@@ -101,6 +102,9 @@ struct kedge_learn_spec {
     double tenant_share_max; /* (0, 1], 1: no cap */
     uint32_t tenants;        /* sites are dealt out to them at random, in equal numbers */
     bool as_released;        /* ifca, fesem: the released code's fault, for comparison only */
+    /* updates of training on the wire (aggregation/compact.h); kind NONE: whole */
+    enum kedge_compact_kind compression;
+    double compression_share, compression_carry; /* (0, 1], [0, 1] */
     /* world */
     enum kedge_learn_shift shift;
     double shift_rate; /* 0.05 */

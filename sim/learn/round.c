@@ -101,6 +101,9 @@ double kedgei_learn_seconds(const struct kedgei_learn *l, uint32_t site)
         speed = own > 0 ? own : speed;
     }
     double models = l->spec->strategy->local == KEDGE_LOCAL_SCAFFOLD ? 4 : 2;
+    if (l->spec->compression != KEDGE_COMPACT_NONE) {
+        return samples / speed + ((double)l->d * 4 + (double)kedgei_learn_update_bytes(l)) / d->bytes_per_s;
+    }
     return samples / speed + models * (double)l->d * 4 / d->bytes_per_s;
 }
 
@@ -247,7 +250,8 @@ int kedgei_learn_round(struct kedgei_learn *l, uint32_t round)
         return err;
     }
     tell_training(l);
-    err = kedgei_learn_aggregate(l, round);
+    err = kedgei_learn_compress(l);
+    err = err ? err : kedgei_learn_aggregate(l, round);
     err = err ? err : kedgei_learn_evaluate(l, round);
     if (!err) {
         kedgei_learn_tell_groups(l);

@@ -143,9 +143,11 @@ void kedgei_learn_sites_deinit(struct kedgei_learn *l)
     for (uint32_t i = 0; i <= l->n && l->sites; i++) {
         kedge_mem_free(l->sites[i].own);
         kedge_mem_free(l->sites[i].pretraining);
+        kedge_mem_free(l->sites[i].left);
         kedge_mem_free(l->sites[i].rows);
     }
     kedge_mem_free(l->sites);
+    kedge_mem_free(l->whole);
     kedge_mem_free(l->selected);
     kedge_mem_free(l->correct);
     kedge_mem_free(l->share);

@@ -32,6 +32,8 @@ void kedge_learn_spec_default(struct kedge_learn_spec *ret)
         .rule = "mean",
         .tenant_share_max = 1,
         .tenants = 1,
+        .compression_share = 0.01,
+        .compression_carry = 1,
         .shift_rate = 0.05,
         .attack_scale = 10,
         .device_count = 1,
@@ -127,6 +129,24 @@ static int check_fit(const struct kedge_learn_spec *s, struct kedge_diag *reterr
     return KEDGE_OK;
 }
 
+/* What jobs refuse too (chain/job_spec_compression.c), and attackers, who would have to make compact updates.
+ */
+static int check_compression(const struct kedge_learn_spec *s, struct kedge_diag *reterr)
+{
+    const char *why = kedge_strategy_refuses_compact(s->strategy, kedge_compact_is_sparse(s->compression),
+                                                     kedge_rule_find(s->rule)->kind == KEDGE_RULE_MEAN);
+    if (s->compression == KEDGE_COMPACT_NONE) {
+        return KEDGE_OK;
+    }
+    why = !why && (s->attack != KEDGE_LEARN_ATTACK_NONE || s->synthetic_updates)
+              ? "attacks and synthetic updates are made of whole updates"
+              : why;
+    return why ? kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                                "compression: not with strategy \"%s\", rule \"%s\": %s", s->strategy->name,
+                                s->rule, why)
+               : KEDGE_OK;
+}
+
 int kedge_learn_spec_check(const struct kedge_learn_spec *s, struct kedge_diag *reterr)
 {
     if (!s->strategy) {
@@ -150,6 +170,8 @@ int kedge_learn_spec_check(const struct kedge_learn_spec *s, struct kedge_diag *
         {"rule_fraction", s->rule_fraction, 0, 0.499999},
         {"tenant_share_max", s->tenant_share_max, 1e-6, 1},
         {"tenants", s->tenants, 1, TENANTS_MAX},
+        {"compression: share", s->compression_share, 1e-6, 1},
+        {"compression: carry", s->compression_carry, 0, 1},
         {"shift_rate", s->shift_rate, 0, 1},
         {"attackers", s->attackers, 0, 1},
         {"attack_scale", s->attack_scale, -1e9, 1e9},
@@ -170,5 +192,6 @@ int kedge_learn_spec_check(const struct kedge_learn_spec *s, struct kedge_diag *
     }
     err = err ? err : kedge_model_check(&s->model, reterr);
     err = err ? err : check_devices(s, reterr);
+    err = err ? err : check_compression(s, reterr);
     return err ? err : check_fit(s, reterr);
 }

@@ -23,7 +23,7 @@ static const struct kedgei_spec_row *find_row(const struct kedgei_spec_row *rows
     return NULL;
 }
 
-static const char *const others[] = {"data", "model", "strategy", "options", "devices"};
+static const char *const others[] = {"data", "model", "strategy", "options", "devices", "compression"};
 static const char *const outermost[] = {"preset", "variants"};
 
 static int refuse_key(const struct kedgei_spec_layer *l, const struct kedgei_spec_row *rows, size_t count,
@@ -147,6 +147,10 @@ static int read_other(const struct kedgei_spec_layer *l, uint32_t key, bool is_f
     }
     if (kedge_json_str_is(l->doc, key, "data")) {
         return read_rows(l, at, kedgei_spec_rows, kedgei_spec_row_count, "data", "data", l->spec);
+    }
+    if (kedge_json_str_is(l->doc, key, "compression")) {
+        return read_rows(l, at, kedgei_spec_rows, kedgei_spec_row_count, "compression", "compression",
+                         l->spec);
     }
     if (kedge_json_str_is(l->doc, key, "options")) {
         return read_options(l, at);

@@ -95,6 +95,10 @@ void kedge_learn_spec_put(const struct kedge_learn_spec *spec, struct kedge_buf 
     put_rows(kedgei_spec_rows, kedgei_spec_row_count, "", spec, out);
     kedge_buf_put_str(out, ",\"data\":{");
     put_rows(kedgei_spec_rows, kedgei_spec_row_count, "data", spec, out);
+    if (spec->compression != KEDGE_COMPACT_NONE) {
+        kedge_buf_put_str(out, "},\"compression\":{");
+        put_rows(kedgei_spec_rows, kedgei_spec_row_count, "compression", spec, out);
+    }
     kedge_buf_put_str(out, "},\"model\":");
     kedge_model_put_json(&spec->model, out);
     kedge_buf_printf(out, ",\"strategy\":\"%s\",\"options\":{", spec->strategy->name);

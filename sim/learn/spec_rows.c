@@ -13,11 +13,15 @@ static const char *const detectors[] = {"none", "labels", "counts", "update", "b
 static const char *const attacks[] = {"none",          "sign-flip", "scale", "label-flip", "alie",
                                       "inner-product", "backdoor",  "sybil", NULL};
 static const char *const throughs[] = {"rounds", "job-rounds", "protocol", NULL};
+static const char *const compressions[] = {"none", "int8", "bf16", "topk", "topk-int8", NULL};
 static const char *const embeddings[] = {"unit", "plain", "madc", "", NULL};
 
-static_assert(sizeof(enum kedge_learn_partition) == sizeof(uint32_t), "words are kept as uint32_t");
+static_assert(sizeof(enum kedge_learn_partition) == sizeof(uint32_t)
+                  && sizeof(enum kedge_compact_kind) == sizeof(uint32_t),
+              "words are kept as uint32_t");
 static_assert(KEDGE_LEARN_WRITERS == 8 && KEDGE_LEARN_SHIFT_ROTATE == 4 && KEDGE_LEARN_DETECT_BOTH == 4
-                  && KEDGE_LEARN_ATTACK_SYBIL == 7 && KEDGE_LEARN_THROUGH_PROTOCOL == 2,
+                  && KEDGE_LEARN_ATTACK_SYBIL == 7 && KEDGE_LEARN_THROUGH_PROTOCOL == 2
+                  && KEDGE_COMPACT_TOPK_INT8 == 4,
               "as many words as there are values");
 
 #define AT(field) offsetof(struct kedge_learn_spec, field)
@@ -51,6 +55,11 @@ static_assert(KEDGE_LEARN_WRITERS == 8 && KEDGE_LEARN_SHIFT_ROTATE == 4 && KEDGE
             words, false                                                                                     \
     }
 
+#define COMPRESSION(key, field, kind, least, most, above, words)                \
+    {                                                                           \
+        "compression", key, kind, AT(field), least, most, above, 0, words, true \
+    }
+
 enum { EPOCHS_MAX = 10000, BATCH_MAX = 65536, STEPS_MAX = 1000000, SHARDS_MAX = 10000 };
 #define LARGE 1e6
 #define SECONDS_MAX 1e9
@@ -65,6 +74,9 @@ const struct kedgei_spec_row kedgei_spec_rows[] = {
     REAL("data", "beta", beta, 0, LARGE),
     WHOLE("data", "per_site", per_site, 0, SHARDS_MAX),
     YES_NO("data", "leak", leak),
+    COMPRESSION("kind", compression, KEDGEI_SPEC_WORD, 0, 0, 0, compressions),
+    COMPRESSION("share", compression_share, KEDGEI_SPEC_REAL, 0, 1, true, NULL),
+    COMPRESSION("carry", compression_carry, KEDGEI_SPEC_REAL, 0, 1, false, NULL),
     YES_NO("", "synthetic_updates", synthetic_updates),
     WHOLE("", "rounds", rounds, 1, KEDGE_ROUNDS_MAX),
     WHOLE("", "sites_per_round", sites_per_round, 0, KEDGE_LEARN_SITES_MAX),

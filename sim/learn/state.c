@@ -57,6 +57,12 @@ static void visit_site(struct pass *p, struct kedgei_learn *l, struct kedgei_lea
     visit(p, s->counts, l->pool.classes * sizeof *s->counts);
     visit_vector(p, &own, l->d);
     visit_vector(p, &pretraining, l->d);
+    if (l->spec->compression != KEDGE_COMPACT_NONE) {
+        void *left = s->left;
+        visit(p, &s->left_group, sizeof s->left_group);
+        visit_vector(p, &left, l->d);
+        s->left = left;
+    }
     s->own = own;
     s->pretraining = pretraining;
     if (!p->err && s->group != KEDGE_GROUP_NONE && s->group >= l->slots) {

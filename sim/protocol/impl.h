@@ -69,6 +69,8 @@ struct kedgei_work {
     struct kedge_digest base, update; /* base: with choices, what stands for all of them */
     struct kedge_hash control;        /* the server's control variate, zero: none, or it is zero */
     uint32_t choice_count, choice;    /* choice: that the site took */
+    uint32_t group;                   /* of a training without choices */
+    uint64_t len;                     /* of its compact update, 0: it comes whole */
     struct kedge_digest choices[KEDGE_GROUPS_MAX];
     int err;
 };
@@ -87,6 +89,13 @@ struct kedgei_update {
 struct kedgei_variate {
     int32_t *own, *next;
     struct kedge_digest by;
+};
+/* What compression has left of a site's updates: in force, and as it is once `by` counts. */
+struct kedgei_left {
+    int32_t *own, *next;
+    uint32_t own_group, next_group;
+    struct kedge_digest by;
+    uint64_t sends; /* bytes of the update that it made last; 0: it comes whole */
 };
 /* What a site trained last, of what is in a closed round; zero: nothing. */
 struct kedgei_trained {
@@ -124,6 +133,7 @@ struct kedgei_protocol {
     struct kedge_hash directions[KEDGE_GROUPS_MAX];       /* in force */
     struct kedgei_work *works;                            /* 2 a site: pre-training, training */
     struct kedgei_variate *variates;
+    struct kedgei_left *lefts; /* NULL: updates come whole */
     struct kedgei_trained *trained;
     struct kedge_groupeds *grouped; /* a site's labels when it was grouped */
     uint32_t *queue, queued;        /* works that are begun and not done */
@@ -160,6 +170,13 @@ struct kedgei_update *kedgei_protocol_update(const struct kedgei_protocol *p,
 
 /* Behind a durable close: what its updates leave behind at their sites. */
 void kedgei_protocol_settle(struct kedgei_protocol *p);
+
+/* compact.c: the update of these values into the sink, with what is left of the site's; a file has ended as
+ * the update `by` is put into its place by the caller. Behind a durable close. */
+KEDGE_NODISCARD int kedgei_protocol_compact(struct kedgei_protocol *p, struct kedgei_work *work,
+                                            const int32_t *values, struct kedge_sink sink);
+void kedgei_protocol_left_settle(struct kedgei_protocol *p, const struct kedgei_update *u);
+void kedgei_protocol_lefts_free(struct kedgei_protocol *p);
 
 /* close.c */
 int kedgei_protocol_close(void *arg, struct sim_close *close);

@@ -165,6 +165,26 @@ static uint32_t quorum_of(const struct kedge_learn_spec *s, bool has_root)
     return s->strategy->asynchronous && quorum > buffer ? buffer : quorum;
 }
 
+static void put_share(struct kedge_buf *out, const char *key, double v)
+{
+    const long millionths = lround(v * KEDGE_COMPACT_SHARE_ONE);
+    kedge_buf_printf(out, millionths == 0 ? ",\"%s\":\"0\"" : ",\"%s\":\"%ld.%06ld\"", key,
+                     millionths / KEDGE_COMPACT_SHARE_ONE, millionths % KEDGE_COMPACT_SHARE_ONE);
+}
+
+static void put_compression(const struct kedge_learn_spec *s, struct kedge_buf *out)
+{
+    if (s->compression == KEDGE_COMPACT_NONE) {
+        return;
+    }
+    kedge_buf_printf(out, ",\"compression\":{\"kind\":\"%s\"", kedge_compact_name(s->compression));
+    if (kedge_compact_is_sparse(s->compression)) {
+        put_share(out, "share", s->compression_share);
+    }
+    put_share(out, "carry", s->compression_carry);
+    kedge_buf_put_str(out, "}");
+}
+
 static void put_job(const struct kedgei_learn *l, const struct kedgei_names *names, struct kedge_buf *out)
 {
     const struct kedge_learn_spec *s = l->spec;
@@ -202,6 +222,7 @@ static void put_job(const struct kedgei_learn *l, const struct kedgei_names *nam
         put_root(names, l->n, out);
     }
     put_options(s, out);
+    put_compression(s, out);
     kedge_buf_printf(out, ",\"rule\":\"%s\"", s->rule);
     if (kedge_rule_find(s->rule)->uses_fraction) {
         put_real(out, "rule_fraction", s->rule_fraction);

@@ -58,8 +58,10 @@ static uint64_t transfer_ns(void *arg, uint32_t site, bool up)
 {
     struct kedgei_protocol *p = arg;
     const struct kedge_learn_device *d = &p->spec->devices[p->l->sites[site].device];
+    const uint64_t whole = p->l->d * 4, sends = up && p->lefts ? p->lefts[site].sends : 0;
     kedgei_learn_tell_bytes(p->l, up ? 0 : 1, up ? 1 : 0);
-    return ns_of((double)p->l->d * 4 / d->bytes_per_s);
+    p->l->line.bytes_up -= sends > 0 ? whole - sends : 0;
+    return ns_of((double)(sends > 0 ? sends : whole) / d->bytes_per_s);
 }
 
 static uint64_t weigh(void *arg, const struct kedge_digest *update)
@@ -78,7 +80,9 @@ static int verify(void *arg, const struct kedge_digest *update)
     }
     kedgei_protocol_at(p, update, path, &at);
     const struct kedgei_update *u = kedgei_protocol_update(p, update);
-    return kedge_compute_check_update(u && u->pretrain ? &p->layout : &p->update_layout, &at, p->limit, p->d);
+    bool pretrain = u && u->pretrain;
+    return kedge_compute_check_update(pretrain ? &p->layout : &p->update_layout, &at,
+                                      kedge_job_spec_compact(&p->job, pretrain), p->limit, p->d);
 }
 
 /* ---- the world ---- */
@@ -258,11 +262,14 @@ static int make_tables(struct kedgei_protocol *p)
     p->next.inputs = kedge_mem_new(n, sizeof *p->next.inputs);
     bool has_control = kedge_job_spec_has_control(&p->job), goes_near = kedge_job_spec_goes_near(&p->job);
     p->variates = has_control ? kedge_mem_new(n, sizeof *p->variates) : NULL;
+    bool is_compact = kedge_job_spec_compact(&p->job, false) != NULL;
+    p->lefts = is_compact ? kedge_mem_new(n, sizeof *p->lefts) : NULL;
     p->trained = goes_near ? kedge_mem_new(n, sizeof *p->trained) : NULL;
     bool moves = p->job.groups > 1 && p->job.shift != KEDGE_SHIFT_TEST_NONE;
     p->grouped = moves ? kedge_mem_new(n, sizeof *p->grouped) : NULL;
     bool ok = p->works && p->queue && p->last.assigned && p->next.assigned && p->last.inputs && p->next.inputs
-              && (!moves || p->grouped) && (!has_control || p->variates) && (!goes_near || p->trained);
+              && (!moves || p->grouped) && (!has_control || p->variates) && (!goes_near || p->trained)
+              && (!is_compact || p->lefts);
     return ok ? KEDGE_OK : kedge_diag_set(p->d, KEDGE_E_NOMEM, "no memory for %u sites", n);
 }
 
@@ -276,6 +283,7 @@ static void deinit(struct kedgei_protocol *p)
         kedge_mem_free(p->variates[i].next);
     }
     kedge_mem_free(p->variates);
+    kedgei_protocol_lefts_free(p);
     kedge_mem_free(p->trained);
     kedge_buf_deinit(&p->job_text);
     kedge_mem_free(p->works);

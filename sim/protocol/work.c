@@ -269,6 +269,7 @@ void kedgei_protocol_settle(struct kedgei_protocol *p)
         if (!u || u->pretrain) {
             continue;
         }
+        kedgei_protocol_left_settle(p, u);
         struct kedgei_variate *v = p->variates ? &p->variates[u->site] : NULL;
         if (v && v->next && sim_same(&v->by, &u->digest)) {
             int32_t *former = v->own;
@@ -293,12 +294,19 @@ static int keep_update(struct kedgei_protocol *p, struct kedgei_work *work, stru
         return err;
     }
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
-    err = kedge_safetensors_header(layout, KEDGE_DTYPE_I32, &header);
-    err = err ? err : file.sink.write(file.sink.arg, kedge_buf_view(&header));
-    err =
-        err ? err : file.sink.write(file.sink.arg, kedge_view_of(values_of(t), (size_t)n * sizeof(int32_t)));
+    if (kedge_job_spec_compact(&p->job, work->pretrain)) {
+        err = kedgei_protocol_compact(p, work, values_of(t), file.sink);
+    } else {
+        err = kedge_safetensors_header(layout, KEDGE_DTYPE_I32, &header);
+        err = err ? err : file.sink.write(file.sink.arg, kedge_buf_view(&header));
+        err = err ? err
+                  : file.sink.write(file.sink.arg, kedge_view_of(values_of(t), (size_t)n * sizeof(int32_t)));
+    }
     err = kedgei_file_end(&file, err, &work->update, p->d);
     kedge_buf_deinit(&header);
+    if (!err && work->len > 0) {
+        p->lefts[work->site].by = work->update;
+    }
     err = err || !p->variates ? err : keep_variate(p, work, values_of(t) + p->layout.values_count);
     if (err || kedgei_protocol_update(p, &work->update)) {
         return err;
@@ -369,6 +377,7 @@ void kedgei_protocol_begin(void *arg, uint32_t site, const struct kedge_site_tas
                                  .seed = kedge_task_seed(task->seed, task->round, &id),
                                  .base = base,
                                  .control = p->last.r.state_after[0],
+                                 .group = task->group == KEDGE_SITE_NONE ? 0 : task->group,
                                  .choice_count = task->choice_count};
     for (uint32_t g = 0; g < task->choice_count; g++) {
         work->choices[g] = sim_of_site(&task->choices[g]);
@@ -402,6 +411,9 @@ int kedgei_protocol_end(void *arg, uint32_t site, const struct kedge_site_task *
     }
     if (!work->done || work->err) {
         return work->err ? work->err : KEDGE_E_TRAINER;
+    }
+    if (p->lefts) {
+        p->lefts[site].sends = work->len;
     }
     *ret_update = work->update;
     *ret_choice = work->choice;

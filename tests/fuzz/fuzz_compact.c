@@ -13,7 +13,7 @@ static void check_again(enum kedge_compact_kind kind, const int32_t *values, siz
 {
     static int32_t left[KEDGE_COMPACT_BLOCK], again[KEDGE_COMPACT_BLOCK];
     static uint8_t out[KEDGE_COMPACT_BLOCK_BYTES_MAX];
-    const struct kedge_compact all = {kind, KEDGE_COMPACT_SHARE_ONE};
+    const struct kedge_compact all = {kind, KEDGE_COMPACT_SHARE_ONE, 0};
     struct kedge_compact_plan plan;
     uint32_t entries;
     memcpy(left, values, n * sizeof *left);

@@ -178,7 +178,7 @@ START_TEST(what_is_sent_and_what_is_left)
     for (unsigned kind = KEDGE_COMPACT_INT8; kind < KEDGE_COMPACT_KINDS; kind++) {
         for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
             for (size_t k = 0; k < sizeof limits / sizeof *limits; k++) {
-                const struct kedge_compact c = {(enum kedge_compact_kind)kind, shares[(i + k) % 5]};
+                const struct kedge_compact c = {(enum kedge_compact_kind)kind, shares[(i + k) % 5], 0};
                 hash = check_kind(&c, &rng, counts[i], limits[k], hash);
             }
         }
@@ -232,7 +232,7 @@ START_TEST(golden_bytes)
          {-300, 0, 0, 255, 0, 126}},
     };
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        const struct kedge_compact c = {rows[r].kind, 500000};
+        const struct kedge_compact c = {rows[r].kind, 500000, 0};
         int32_t left[6], sent[6];
         uint8_t file[FILE_MAX];
         char hex[256] = "";
@@ -329,7 +329,7 @@ START_TEST(every_bit)
     enum { N = 300 };
     struct kedge_rng rng = new_stream(2);
     for (unsigned kind = KEDGE_COMPACT_INT8; kind < KEDGE_COMPACT_KINDS; kind++) {
-        const struct kedge_compact c = {(enum kedge_compact_kind)kind, 100000};
+        const struct kedge_compact c = {(enum kedge_compact_kind)kind, 100000, 0};
         int32_t left[N], sent[N], other[N];
         uint8_t file[FILE_MAX];
         uint64_t entries, others = 0, taken = 0;
@@ -358,7 +358,7 @@ END_TEST
 
 START_TEST(sizes)
 {
-    struct kedge_compact c = {KEDGE_COMPACT_TOPK, 10000};
+    struct kedge_compact c = {KEDGE_COMPACT_TOPK, 10000, 0};
     ck_assert_uint_eq(kedge_compact_entries_most(&c, 7850), 79);
     ck_assert_uint_eq(kedge_compact_entries_most(&c, 1), 1);
     ck_assert_uint_eq(kedge_compact_entries_most(&c, UINT64_C(1) << 40), 10995116278);
@@ -371,9 +371,34 @@ START_TEST(sizes)
 }
 END_TEST
 
+START_TEST(what_is_carried_over)
+{
+    static const int32_t left[] = {100, -100, 7, -7, INT32_MAX, -INT32_MAX, 0};
+    int32_t whole[] = {1, 1, 1, 1, 5, -5, -3}, half[] = {1, 1, 1, 1, 5, -5, -3},
+            none[] = {1, 1, 1, 1, 5, -5, -3};
+    static const int32_t as_whole[] = {101, -99, 8, -6, INT32_MAX, -INT32_MAX, -3};
+    static const int32_t as_half[] = {51, -49, 4, -2, 1073741828, -1073741828, -3};
+    static const int32_t as_none[] = {1, 1, 1, 1, 5, -5, -3};
+    struct kedge_compact c = {KEDGE_COMPACT_INT8, 0, KEDGE_COMPACT_SHARE_ONE};
+    kedge_compact_add(&c, left, 7, whole);
+    c.carry = KEDGE_COMPACT_SHARE_ONE / 2;
+    kedge_compact_add(&c, left, 7, half);
+    c.carry = 0;
+    kedge_compact_add(&c, left, 7, none);
+    ck_assert_mem_eq(whole, as_whole, sizeof whole);
+    ck_assert_mem_eq(half, as_half, sizeof half);
+    ck_assert_mem_eq(none, as_none, sizeof none);
+}
+END_TEST
+
 int main(void)
 {
-    const TTest *const tests[] = {
-        what_is_sent_and_what_is_left, golden_bytes, refuses_what_has_another_form, every_bit, sizes, NULL};
+    const TTest *const tests[] = {what_is_sent_and_what_is_left,
+                                  golden_bytes,
+                                  refuses_what_has_another_form,
+                                  every_bit,
+                                  what_is_carried_over,
+                                  sizes,
+                                  NULL};
     return run_tests("aggregation/compact", tests);
 }

@@ -15,6 +15,10 @@
 #define CONTROLLED(sites) HEAD ",\"strategy\":\"scaffold\",\"sites_per_round\":" #sites
 #define ROOTED(site) HEAD ",\"rule\":\"root-trust\",\"sites_per_round\":9,\"root_site\":" site "}"
 
+#define COMPACT(what) HEAD ",\"compression\":{" what "}}"
+#define SPARSE "\"compression\":{\"kind\":\"topk\",\"share\":\"0.01\"}"
+#define DENSE "\"compression\":{\"kind\":\"int8\"}"
+
 #define BUFFERED HEAD ",\"strategy\":\"fedbuff\""
 
 #define EDGES HEAD ",\"strategy\":\"hierarchical\""
@@ -284,8 +288,43 @@ static const struct {
     {CONTROLLED(4) ",\"control_sites\":4,\"grouping\":\"flexcfl\",\"groups\":2}",
      "\"grouping\": not with strategy \"scaffold\""},
     {CONTROLLED(4) ",\"control_sites\":4,\"options\":{\"proximal\":\"1\"}}", "takes \"server_lr\" only"},
+    {HEAD ",\"compression\":\"int8\"}", "\"compression\": expected an object"},
+    {COMPACT(""), "\"kind\": expected \"int8\""},
+    {COMPACT("\"kind\":\"none\""), "\"kind\": expected \"int8\""},
+    {COMPACT("\"kind\":\"topk\""), "\"share\" is missing"},
+    {COMPACT("\"kind\":\"topk-int8\",\"share\":\"0\""), "\"compression\": \"share\": expected a share"},
+    {COMPACT("\"kind\":\"topk\",\"share\":0.01"), "\"compression\": \"share\": expected a share"},
+    {COMPACT("\"kind\":\"int8\",\"share\":\"0.01\""), "send all values"},
+    {COMPACT("\"kind\":\"int8\",\"carry\":\"1.1\""), "\"compression\": \"carry\": expected a share"},
+    {COMPACT("\"kind\":\"int8\",\"bits\":4"), "\"compression\": unknown key \"bits\""},
+    {CONTROLLED(4) ",\"control_sites\":4," DENSE "}", "\"compression\": not with strategy \"scaffold\""},
+    {HEAD ",\"strategy\":\"qffl\"," DENSE "}", "\"compression\": not with strategy \"qffl\""},
+    {HEAD ",\"strategy\":\"cfl\"," DENSE "}", "\"compression\": not with strategy \"cfl\""},
+    {HEAD ",\"strategy\":\"fesem\",\"groups\":2," DENSE "}", "\"compression\": not with strategy \"fesem\""},
+    {HEAD ",\"rule\":\"median\",\"sites_per_round\":9," SPARSE "}", "no vote for zero"},
     {HEAD ",\"strategy\":\"qffl\",\"tenant_share_max\":\"0.5\"}", "\"tenant_share_max\""},
 };
+
+START_TEST(test_compression)
+{
+    struct kedge_job_spec s;
+    struct kedge_diag d;
+    ck_assert_int_eq(parse(HEAD "}", &s, &d), KEDGE_OK);
+    ck_assert_ptr_null(kedge_job_spec_compact(&s, false));
+    ck_assert_int_eq(parse(COMPACT("\"kind\":\"topk-int8\",\"share\":\"0.01\""), &s, &d), KEDGE_OK);
+    const struct kedge_compact *c = kedge_job_spec_compact(&s, false);
+    ck_assert_ptr_nonnull(c);
+    ck_assert_int_eq(c->kind, KEDGE_COMPACT_TOPK_INT8);
+    ck_assert_uint_eq(c->share, 10000);
+    ck_assert_uint_eq(c->carry, KEDGE_COMPACT_SHARE_ONE);
+    ck_assert_ptr_null(kedge_job_spec_compact(&s, true)); /* pre-trainings come whole */
+    ck_assert_int_eq(parse(COMPACT("\"kind\":\"bf16\",\"carry\":\"0\""), &s, &d), KEDGE_OK);
+    ck_assert_uint_eq(s.compression.carry, 0);
+    ck_assert_int_eq(parse(COMPACT("\"kind\":\"topk\",\"share\":\"1\",\"carry\":\"0.9\""), &s, &d), KEDGE_OK);
+    ck_assert_uint_eq(s.compression.carry, 900000);
+    ck_assert_int_eq(parse(HEAD ",\"rule\":\"median\",\"sites_per_round\":9," DENSE "}", &s, &d), KEDGE_OK);
+}
+END_TEST
 
 START_TEST(test_wrong)
 {
@@ -484,6 +523,7 @@ int main(void)
     Suite *s = suite_create("chain job spec");
     TCase *t = tcase_create("job spec");
     tcase_add_test(t, test_defaults);
+    tcase_add_test(t, test_compression);
     tcase_add_loop_test(t, test_tenant_share, 0, sizeof shares / sizeof shares[0]);
     tcase_add_test(t, test_shift);
     tcase_add_test(t, test_buffer);

@@ -86,9 +86,11 @@ START_TEST(test_by_hand)
         write_file(&update, KEDGE_DTYPE_I32, i ? "u1" : "u0", updates[i]);
         inputs[i] =
             (struct kedge_compute_input){.update.path = path_of(i ? "u1" : "u0"), .facts.samples = i ? 3 : 1};
-        ck_assert_int_eq(kedge_compute_check_update(&update, &inputs[i].update, 96, NULL), KEDGE_OK);
-        ck_assert_int_eq(kedge_compute_check_update(&update, &inputs[i].update, 63, NULL), KEDGE_E_BOUND);
-        ck_assert_int_eq(kedge_compute_check_update(&layout, &inputs[i].update, 96, NULL), KEDGE_E_SHAPE);
+        ck_assert_int_eq(kedge_compute_check_update(&update, &inputs[i].update, NULL, 96, NULL), KEDGE_OK);
+        ck_assert_int_eq(kedge_compute_check_update(&update, &inputs[i].update, NULL, 63, NULL),
+                         KEDGE_E_BOUND);
+        ck_assert_int_eq(kedge_compute_check_update(&layout, &inputs[i].update, NULL, 96, NULL),
+                         KEDGE_E_SHAPE);
     }
     ck_assert_int_eq(kedge_compute_weigh(&spec, &layout, false, inputs, SITES, &w, NULL), KEDGE_OK);
     kedge_buf_init(&model, SIZE_MAX / 2);

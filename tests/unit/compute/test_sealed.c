@@ -208,8 +208,8 @@ START_TEST(groups_and_directions_are_the_same)
         ck_assert_int_eq(
             kedge_compute_direction(&layout, &three, &spec, (struct kedge_sink){sink, &directions[k]}, NULL),
             KEDGE_OK);
-        ck_assert_int_eq(kedge_compute_check_update(&layout, &at[k][0], LIMIT, NULL), KEDGE_OK);
-        ck_assert_int_eq(kedge_compute_check_update(&layout, &at[k][0], 1000, NULL), KEDGE_E_BOUND);
+        ck_assert_int_eq(kedge_compute_check_update(&layout, &at[k][0], NULL, LIMIT, NULL), KEDGE_OK);
+        ck_assert_int_eq(kedge_compute_check_update(&layout, &at[k][0], NULL, 1000, NULL), KEDGE_E_BOUND);
     }
     ck_assert_uint_eq(groups[0], groups[1]);
     ck_assert_mem_eq(group[0], group[1], sizeof group[0]);
@@ -432,7 +432,7 @@ START_TEST(errors_name_the_file)
     kedge_buf_deinit(&result);
     struct kedge_blob_at swapped = at[1][0]; /* another update's file under this one's name */
     swapped.digest = digests[1];
-    ck_assert_int_eq(kedge_compute_check_update(&layout, &swapped, LIMIT, &d), KEDGE_E_CORRUPT);
+    ck_assert_int_eq(kedge_compute_check_update(&layout, &swapped, NULL, LIMIT, &d), KEDGE_E_CORRUPT);
     tear_down();
 }
 END_TEST
