@@ -23,6 +23,7 @@ static const struct {
     /* the model of groups that become one, no aggregates of one, three moves; aggregates of a third, two
        moves */
     {fx_joining, 5 + 8 + 1 + 2 + 7 + 1 + 4 + 1 + 3, FX_NONE},
+    {fx_joining, 5 + 8 + 1 + 2 + 7 + 1 + 4 + 1 + 3, FX_JOIN_CAPPED},
     {fx_cutting, 5 + 12 + 1 + 2 + 7 + 1 + 4 + 2, FX_NONE},
 };
 
@@ -117,6 +118,8 @@ static const struct {
     {"groups kept, with each other's directions", fx_keeping, FX_KEPT_DIRECTION, false, KEDGE_AUDIT_STEP},
     {"groups kept, and a site moved by it", fx_keeping, FX_KEPT_ASSIGNED, false, KEDGE_AUDIT_GROUP},
     {"groups that become one, and count alike", fx_joining, FX_JOIN_ALIKE, true, KEDGE_AUDIT_REPLAY_STEP},
+    {"groups that become one without the cap on a tenant", fx_joining, FX_JOIN_UNCAPPED, true,
+     KEDGE_AUDIT_REPLAY_STEP},
     {"a site in the wrong part of a group that is cut", fx_cutting, FX_CUT_PART, true,
      KEDGE_AUDIT_REPLAY_DIRECTION},
     {"a site that is not told of its part", fx_cutting, FX_CUT_STAYS, true, KEDGE_AUDIT_REPLAY_GROUPING},
