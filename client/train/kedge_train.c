@@ -61,20 +61,10 @@ static int use_data(struct trainer *t, const struct kedge_task *task, struct ked
     return err;
 }
 
-static bool same_spec(const struct kedge_model_spec *a, const struct kedge_model_spec *b)
-{
-    bool same = a->count == b->count;
-    for (uint32_t i = 0; same && i < a->count; i++) {
-        same = a->layers[i].in == b->layers[i].in && a->layers[i].out == b->layers[i].out
-               && a->layers[i].activation == b->layers[i].activation;
-    }
-    return same;
-}
-
 static int use_net(struct trainer *t, const struct kedge_task *task, struct kedge_diag *reterr)
 {
     uint32_t batch = task->batch > EVALUATE_BATCH ? task->batch : EVALUATE_BATCH;
-    if (t->net && same_spec(&t->spec, &task->model) && batch <= t->batch_max) {
+    if (t->net && kedge_model_same(&t->spec, &task->model) && batch <= t->batch_max) {
         return KEDGE_OK;
     }
     drop_net(t);

@@ -1,49 +1,82 @@
-/* Idea: the update of a kernel is one gemm, W ← (1 − 2·lr·l2)·W − lr·dZᵀX, so no gradient is ever stored.
- * Going backwards, a layer's activations are read twice (for that gemm and for the ReLU's mask) and then
- * overwritten by the error of the layer below; one more buffer, `error`, carries dZ·W between them. */
+/* Idea: the update of a kernel is one product with its old value as addend, W ← (1 − 2·lr·l2)·W − lr·dZᵀX, so
+ * no gradient is ever stored unless momentum or clipping want all of it at once: the same backward pass then
+ * ends in another slab (struct kedge_ops_step). Going backwards, errors change hands between two buffers. */
 #include "client/train/net.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <string.h>
 
-#include "client/train/small.h"
+#include "client/train/net_impl.h"
 #include "common/base/mem.h"
-#include "common/base/rng.h"
 
-struct kedge_net {
-    struct kedge_model_spec spec;
-    uint32_t batch_max;
-    bool has_small; /* kedge_small_is_available */
-    uint64_t values_count;
-    float *weights;
-    float *kernel[KEDGE_LAYERS_MAX], *bias[KEDGE_LAYERS_MAX];
-    float *activations;           /* owned: x, every layer's output, error */
-    float *x;                     /* batch_max × inputs */
-    float *out[KEDGE_LAYERS_MAX]; /* batch_max × out */
-    float *error;                 /* batch_max × widest hidden layer */
+/* Floats that an evaluation's activations may take: its batches are no larger than that. Models of dense
+ * layers alone keep the batch that they were made for. */
+enum { EVALUATE_FLOATS = 1 << 20 };
+#define WORK_MAX ((uint64_t)1 << 34) /* floats of activations: 64 GiB */
+
+struct sizes {
+    uint64_t work, widest; /* floats of one sample; widest: of an error between two layers */
+    bool dense;            /* all layers are */
+    bool dense_end;        /* the last one is: its backward pass needs no y, so the loss may overwrite it */
 };
 
-static void place_slabs(struct kedge_net *net)
+static struct sizes measure(const struct kedge_net *net)
 {
-    float *w = net->weights, *a = net->activations;
-    size_t batch = net->batch_max;
-    net->x = a;
-    a += batch * kedge_model_inputs(&net->spec);
-    for (uint32_t i = 0; i < net->spec.count; i++) {
-        const struct kedge_layer *l = &net->spec.layers[i];
-        net->kernel[i] = w;
-        w += (size_t)l->in * l->out;
-        net->bias[i] = w;
-        w += l->out;
-        net->out[i] = a;
-        a += batch * l->out;
+    struct sizes s = {.work = net->inputs, .dense = true};
+    for (uint32_t i = 0; i < net->count; i++) {
+        const struct kedge_net_layer *l = &net->layers[i];
+        s.work += l->out_width + l->saved_width;
+        s.dense_end = l->layer.type == KEDGE_LAYER_DENSE;
+        s.widest = (i + 1 < net->count || !s.dense_end) && l->out_width > s.widest ? l->out_width : s.widest;
+        s.dense = s.dense && l->layer.type == KEDGE_LAYER_DENSE;
     }
-    net->error = a;
+    return s;
 }
 
-int kedge_net_new(const struct kedge_model_spec *spec, uint32_t batch_max, struct kedge_net **ret,
-                  struct kedge_diag *reterr)
+static void place_work(struct kedge_net *net, const struct sizes *s)
+{
+    size_t batch = net->batch_max;
+    float *a = net->work;
+    net->x = a;
+    a += batch * net->inputs;
+    for (uint32_t i = 0; i < net->count; i++) {
+        net->layers[i].y = a;
+        a += batch * net->layers[i].out_width;
+        net->layers[i].saved = a;
+        a += batch * net->layers[i].saved_width;
+    }
+    net->error[0] = a;
+    net->error[1] = a + batch * s->widest;
+    net->loss_at = s->dense_end ? net->layers[net->count - 1].y : net->error[net->count & 1];
+}
+
+static int take_memory(struct kedge_net *net)
+{
+    const struct kedge_ops *ops = net->ops;
+    struct kedge_ops_layer shapes[KEDGE_LAYERS_MAX];
+    struct sizes s = measure(net);
+    uint64_t floats = s.work + (net->count > 2 || !s.dense_end ? 2 : 1) * s.widest;
+    if (floats > WORK_MAX / net->batch_max) {
+        return KEDGE_E_NOMEM;
+    }
+    uint64_t fit = EVALUATE_FLOATS / s.work;
+    net->evaluate_max = s.dense || fit >= net->batch_max ? net->batch_max : fit < 1 ? 1 : (uint32_t)fit;
+    net->weights = ops->alloc(net->dev, net->values_count * sizeof(float));
+    net->host = ops->unified ? net->weights : kedge_mem_new(net->values_count, sizeof(float));
+    net->work = ops->alloc(net->dev, (size_t)(floats * net->batch_max) * sizeof(float));
+    net->labels = ops->alloc(net->dev, net->batch_max * sizeof *net->labels);
+    if (!net->weights || !net->host || !net->work || !net->labels) {
+        return KEDGE_E_NOMEM;
+    }
+    for (uint32_t i = 0; i < net->count; i++) {
+        shapes[i] = net->layers[i].shape;
+    }
+    place_work(net, &s);
+    return ops->prepare(net->dev, shapes, net->count, net->batch_max);
+}
+
+int kedge_net_new_on(const struct kedge_model_spec *spec, uint32_t batch_max, const struct kedge_ops *ops,
+                     struct kedge_device *dev, struct kedge_net **ret, struct kedge_diag *reterr)
 {
     int err = kedge_model_check(spec, reterr);
     if (err) {
@@ -53,42 +86,70 @@ int kedge_net_new(const struct kedge_model_spec *spec, uint32_t batch_max, struc
         return kedge_diag_set(reterr, KEDGE_E_ARG, "batch of %u, expected 1 to %d", batch_max,
                               KEDGE_TRAIN_BATCH_MAX);
     }
-    size_t width = kedge_model_inputs(spec), widest = 0;
-    for (uint32_t i = 0; i < spec->count; i++) {
-        width += spec->layers[i].out;
-        widest = i + 1 < spec->count && spec->layers[i].out > widest ? spec->layers[i].out : widest;
-    }
     struct kedge_net *net = kedge_mem_new(1, sizeof *net);
+    err = KEDGE_E_NOMEM;
     if (net) {
         net->spec = *spec;
         net->batch_max = batch_max;
-        net->has_small = kedge_small_is_available();
+        net->inputs = kedge_model_inputs(spec);
+        net->outputs = kedge_model_outputs(spec);
         net->values_count = kedge_model_values_count(spec);
-        net->weights = kedge_mem_new_lines(net->values_count, sizeof(float));
-        net->activations = kedge_mem_new_lines(batch_max, (width + widest) * sizeof(float));
+        net->ops = ops;
+        net->dev = dev;
+        net->count = kedge_net_plan(spec, net->layers);
+        err = take_memory(net);
     }
-    if (!net || !net->weights || !net->activations) {
+    if (err) {
         kedge_net_free(net);
-        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for a model of %llu parameters, batch %u",
+        return kedge_diag_set(reterr, err, "no memory for a model of %llu parameters, batch %u",
                               (unsigned long long)kedge_model_values_count(spec), batch_max);
     }
-    place_slabs(net);
     *ret = net;
     return KEDGE_OK;
+}
+
+int kedge_net_new(const struct kedge_model_spec *spec, uint32_t batch_max, struct kedge_net **ret,
+                  struct kedge_diag *reterr)
+{
+    struct kedge_ops_config config = {.sites = 1, .threads = 1};
+    struct kedge_device *dev = NULL;
+    char text[KEDGE_DIAG_TEXT_MAX] = "";
+    int err = kedge_ops_cpu.open(&config, &dev, text, sizeof text);
+    if (err) {
+        return kedge_diag_set(reterr, err, "%s", text);
+    }
+    err = kedge_net_new_on(spec, batch_max, &kedge_ops_cpu, dev, ret, reterr);
+    if (err) {
+        kedge_ops_cpu.close(dev);
+    } else {
+        (*ret)->owns_device = true;
+    }
+    return err;
 }
 
 void kedge_net_free(struct kedge_net *net)
 {
     if (net) {
-        kedge_mem_free(net->weights);
-        kedge_mem_free(net->activations);
+        const struct kedge_ops *ops = net->ops;
+        if (!ops->unified) {
+            kedge_mem_free(net->host);
+        }
+        (ops->free)(net->dev, net->weights);
+        (ops->free)(net->dev, net->towards);
+        (ops->free)(net->dev, net->gradient);
+        (ops->free)(net->dev, net->velocity);
+        (ops->free)(net->dev, net->work);
+        (ops->free)(net->dev, net->labels);
+        if (net->owns_device) {
+            ops->close(net->dev);
+        }
         kedge_mem_free(net);
     }
 }
 
 float *kedge_net_weights(struct kedge_net *net)
 {
-    return net->weights;
+    return net->host;
 }
 
 uint64_t kedge_net_values_count(const struct kedge_net *net)
@@ -96,148 +157,140 @@ uint64_t kedge_net_values_count(const struct kedge_net *net)
     return net->values_count;
 }
 
-void kedge_train_set_threads(uint32_t threads)
+void kedge_net_push(struct kedge_net *net)
 {
-    openblas_set_num_threads(threads == 0                        ? 1
-                             : threads > KEDGE_TRAIN_THREADS_MAX ? KEDGE_TRAIN_THREADS_MAX
-                                                                 : (int)threads);
-}
-
-static void relu(float *v, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        v[i] = v[i] > 0.0f ? v[i] : 0.0f;
+    if (!net->ops->unified) {
+        net->ops->upload(net->dev, 0, net->weights, net->host, net->values_count * sizeof(float));
     }
 }
 
-static void scale(float *v, size_t count, float by)
+int kedge_net_pull(struct kedge_net *net, struct kedge_diag *reterr)
 {
-    for (size_t i = 0; i < count; i++) {
-        v[i] *= by;
+    char text[KEDGE_DIAG_TEXT_MAX] = "";
+    int err = KEDGE_OK;
+    if (!net->ops->unified) {
+        err = net->ops->download(net->dev, 0, net->host, net->weights, net->values_count * sizeof(float));
     }
+    if (err) {
+        (void)net->ops->sync(net->dev, text, sizeof text);
+        return kedge_diag_set(reterr, err, "%s: %s", net->ops->name, text);
+    }
+    return KEDGE_OK;
 }
 
-static void add(float *restrict v, const float *restrict of, size_t count, float by)
+int kedge_net_prepare_rule(struct kedge_net *net, const struct kedge_net_rule *rule,
+                           struct kedge_diag *reterr)
 {
-    for (size_t i = 0; i < count; i++) {
-        v[i] += by * of[i];
+    const struct kedge_ops *ops = net->ops;
+    size_t bytes = net->values_count * sizeof(float);
+    bool stored = rule->momentum > 0 || rule->clip > 0;
+    if (stored && !net->gradient) {
+        net->gradient = ops->alloc(net->dev, bytes);
     }
+    if (rule->momentum > 0 && !net->velocity) {
+        net->velocity = ops->alloc(net->dev, bytes);
+    }
+    if ((stored && !net->gradient) || (rule->momentum > 0 && !net->velocity)) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for a gradient of %llu values",
+                              (unsigned long long)net->values_count);
+    }
+    if (rule->momentum > 0) {
+        ops->clear(net->dev, net->velocity, bytes);
+    }
+    return KEDGE_OK;
 }
 
-static bool use_small(const struct kedge_net *net, uint32_t i, uint32_t n)
+float *kedge_net_run_forward(struct kedge_net *net, const float *x, uint32_t n, bool training)
 {
-    return net->has_small && (uint64_t)n * net->spec.layers[i].out <= KEDGE_SMALL_WORK_MAX;
-}
-
-/* z[n][out] += x[n][in] · Wᵀ of layer i. */
-static void multiply_forward(const struct kedge_net *net, uint32_t i, const float *x, uint32_t n, float *z)
-{
-    const struct kedge_layer *l = &net->spec.layers[i];
-    if (use_small(net, i, n)) {
-        kedge_small_dots(n, l->out, l->in, x, net->kernel[i], z);
-    } else {
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, (int)l->out, (int)l->in, 1.0f, x,
-                    (int)l->in, net->kernel[i], (int)l->in, 1.0f, z, (int)l->out);
+    struct kedge_net_pass p = {net->ops, net->dev, net->weights, n, training};
+    for (uint32_t i = 0; i < net->count; i++) {
+        net->layers[i].row->forward(&p, &net->layers[i], x);
+        x = net->layers[i].y;
     }
-}
-
-/* error[n][in] = dz[n][out] · W of layer i. */
-static void multiply_back(const struct kedge_net *net, uint32_t i, const float *dz, uint32_t n, float *error)
-{
-    const struct kedge_layer *l = &net->spec.layers[i];
-    if (use_small(net, i, n)) {
-        kedge_small_product(n, l->out, l->in, dz, l->out, 1, net->kernel[i], 0.0f, error);
-    } else {
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)l->in, (int)l->out, 1.0f, dz,
-                    (int)l->out, net->kernel[i], (int)l->in, 0.0f, error, (int)l->in);
-    }
-}
-
-/* W = keep · W + dzᵀ · x of layer i, and its bias = keep_bias · bias plus the column sums of dz. */
-static void update_layer(const struct kedge_net *net, uint32_t i, const float *dz, const float *x, uint32_t n,
-                         float keep, float keep_bias)
-{
-    const struct kedge_layer *l = &net->spec.layers[i];
-    if (use_small(net, i, n)) {
-        kedge_small_product(l->out, n, l->in, dz, 1, l->out, x, keep, net->kernel[i]);
-    } else {
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)l->out, (int)l->in, (int)n, 1.0f, dz,
-                    (int)l->out, x, (int)l->in, keep, net->kernel[i], (int)l->in);
-    }
-    scale(net->bias[i], l->out, keep_bias);
-    for (uint32_t r = 0; r < n; r++) {
-        for (uint32_t c = 0; c < l->out; c++) {
-            net->bias[i][c] += dz[(size_t)r * l->out + c];
-        }
-    }
-}
-
-/* out[l] for all layers; the last holds logits. */
-static void run_forward(struct kedge_net *net, const float *x, uint32_t n)
-{
-    const float *in = x;
-    for (uint32_t i = 0; i < net->spec.count; i++) {
-        const struct kedge_layer *l = &net->spec.layers[i];
-        float *out = net->out[i];
-        for (uint32_t r = 0; r < n; r++) {
-            memcpy(out + (size_t)r * l->out, net->bias[i], l->out * sizeof *out);
-        }
-        multiply_forward(net, i, in, n, out);
-        if (l->activation == KEDGE_ACTIVATION_RELU) {
-            relu(out, (size_t)n * l->out);
-        }
-        in = out;
-    }
+    return net->layers[net->count - 1].y;
 }
 
 const float *kedge_net_forward(struct kedge_net *net, const float *x, uint32_t n)
 {
-    KEDGE_ASSERT(n >= 1 && n <= net->batch_max);
-    run_forward(net, x, n);
-    return net->out[net->spec.count - 1];
+    KEDGE_ASSERT(n >= 1 && n <= net->batch_max && net->ops->unified);
+    return kedge_net_run_forward(net, x, n, false);
 }
 
-/* One row of logits to probabilities in place; its cross-entropy. */
-static double softmax_row(float *z, uint32_t classes, int32_t label)
+/* Errors from the last layer down, gradients into `to`. */
+static void run_backward(struct kedge_net *net, const float *x, uint32_t n, const struct kedge_ops_step *step,
+                         float *to)
 {
-    float most = z[0];
-    double sum = 0;
-    for (uint32_t c = 1; c < classes; c++) {
-        most = z[c] > most ? z[c] : most;
+    struct kedge_net_pass p = {net->ops, net->dev, net->weights, n, true};
+    bool one = net->count <= 2 && net->loss_at == net->layers[net->count - 1].y;
+    float *dy = net->loss_at;
+    uint32_t lowest = 0; /* the first layer that has parameters: nothing below wants an error */
+    while (net->layers[lowest].params_count == 0) {
+        lowest++;
     }
-    float own = z[label] - most;
-    for (uint32_t c = 0; c < classes; c++) {
-        z[c] = expf(z[c] - most);
-        sum += (double)z[c];
+    for (uint32_t i = net->count; i-- > lowest;) {
+        const struct kedge_net_layer *l = &net->layers[i];
+        float *dx = i > lowest ? net->error[one ? 0 : i & 1] : NULL;
+        l->row->backward(&p, l, i > 0 ? net->layers[i - 1].y : x, dy, dx, step, to + l->params);
+        dy = dx;
     }
-    float inverse = (float)(1.0 / sum);
-    for (uint32_t c = 0; c < classes; c++) {
-        z[c] *= inverse;
-    }
-    return log(sum) - (double)own;
 }
 
-/* Logits to the error dL/dZ = (p − y)/n in place; the summed cross-entropy. */
-static double take_loss(bool has_small, float *z, uint32_t classes, const int32_t *labels, uint32_t n)
+/* The step of SGD from a stored gradient: clipped, decayed, bent, with momentum. */
+static void apply_gradient(struct kedge_net *net, const struct kedge_net_rule *rule)
 {
-    double loss = has_small ? kedge_small_softmax(n, classes, labels, z) : 0;
-    float share = 1.0f / (float)n;
-    for (uint32_t r = 0; r < n; r++) {
-        float *row = z + (size_t)r * classes;
-        loss += has_small ? 0 : softmax_row(row, classes, labels[r]);
-        row[labels[r]] -= 1.0f;
-        for (uint32_t c = 0; c < classes; c++) {
-            row[c] *= share;
+    const struct kedge_ops *ops = net->ops;
+    double pull = rule->bend ? rule->bend->pull : 0;
+    uint64_t count = net->values_count;
+    float *g = net->gradient, lr = (float)-rule->lr;
+    if (rule->clip > 0) {
+        ops->clip(net->dev, count, g, (float)rule->clip);
+    }
+    for (uint32_t i = 0; i < net->count; i++) {
+        const struct kedge_net_layer *l = &net->layers[i];
+        uint64_t kernels = l->kernels, rest = l->params_count - kernels, at = l->params;
+        if (kernels > 0 && 2 * rule->l2 + pull > 0) {
+            ops->add(net->dev, kernels, g + at, net->weights + at, (float)(2 * rule->l2 + pull));
+        }
+        if (rest > 0 && pull > 0) {
+            ops->add(net->dev, rest, g + at + kernels, net->weights + at + kernels, (float)pull);
         }
     }
-    return loss;
+    if (rule->bend && rule->bend->towards) {
+        ops->add(net->dev, count, g, rule->bend->towards, -1.0f);
+    }
+    if (rule->momentum > 0) {
+        ops->blend(net->dev, count, net->velocity, (float)rule->momentum, g, 1.0f);
+        g = net->velocity;
+    }
+    ops->add(net->dev, count, net->weights, g, lr);
 }
 
-/* below ← error where below > 0, else 0: the ReLU's derivative, 0 at 0. */
-static void mask_error(float *restrict below, const float *restrict error, size_t count, bool is_relu)
+void kedge_net_run_step(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n,
+                        const struct kedge_net_rule *rule)
 {
-    for (size_t i = 0; i < count; i++) {
-        below[i] = !is_relu || below[i] > 0.0f ? error[i] : 0.0f;
+    const struct kedge_ops *ops = net->ops;
+    double pull = rule->bend ? rule->bend->pull : 0;
+    bool stored = rule->momentum > 0 || rule->clip > 0;
+    struct kedge_ops_step step = {0.0f, 0.0f, 1.0f};
+    const float *y = kedge_net_run_forward(net, x, n, true);
+    float *z = net->loss_at;
+    if (z != y) {
+        ops->copy(net->dev, z, y, (size_t)n * net->outputs * sizeof *z);
+    }
+    if (net->spec.loss == KEDGE_LOSS_SQUARE_ERROR) {
+        ops->square_error(net->dev, n, net->outputs, labels, z);
+    } else {
+        ops->cross_entropy(net->dev, n, net->outputs, labels, z);
+    }
+    if (!stored) {
+        step = (struct kedge_ops_step){(float)(1.0 - rule->lr * (2.0 * rule->l2 + pull)),
+                                       (float)(1.0 - rule->lr * pull), (float)-rule->lr};
+    }
+    run_backward(net, x, n, &step, stored ? net->gradient : net->weights);
+    if (stored) {
+        apply_gradient(net, rule);
+    } else if (rule->bend && rule->bend->towards) {
+        ops->add(net->dev, net->values_count, net->weights, rule->bend->towards, (float)rule->lr);
     }
 }
 
@@ -250,177 +303,9 @@ double kedge_net_step(struct kedge_net *net, const float *x, const int32_t *labe
 double kedge_net_step_bent(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n,
                            double lr, double l2, const struct kedge_train_bend *bend)
 {
-    double pull = bend ? bend->pull : 0;
-    uint32_t last = net->spec.count - 1;
-    KEDGE_ASSERT(n >= 1 && n <= net->batch_max);
-    run_forward(net, x, n);
-    double loss = take_loss(net->has_small, net->out[last], net->spec.layers[last].out, labels, n);
-    float keep = (float)(1.0 - lr * (2.0 * l2 + pull)), keep_bias = (float)(1.0 - lr * pull);
-    for (uint32_t i = last + 1; i-- > 0;) {
-        const struct kedge_layer *l = &net->spec.layers[i];
-        float *dz = net->out[i];
-        if (i > 0) { /* before the kernel changes */
-            multiply_back(net, i, dz, n, net->error);
-        }
-        scale(dz, (size_t)n * l->out, (float)-lr);
-        update_layer(net, i, dz, i > 0 ? net->out[i - 1] : x, n, keep, keep_bias);
-        if (i > 0) {
-            mask_error(net->out[i - 1], net->error, (size_t)n * l->in,
-                       net->spec.layers[i - 1].activation == KEDGE_ACTIVATION_RELU);
-        }
-    }
-    if (bend && bend->towards) {
-        add(net->weights, bend->towards, net->values_count, (float)lr);
-    }
-    return loss;
-}
-
-int kedge_net_check_data(const struct kedge_net *net, const struct kedge_dataset *data,
-                         struct kedge_diag *reterr)
-{
-    uint32_t inputs = kedge_model_inputs(&net->spec), outputs = kedge_model_outputs(&net->spec);
-    if (data->n > 0 && data->features != inputs) {
-        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "samples of %u features, but the model takes %u",
-                              data->features, inputs);
-    }
-    if (data->n > 0 && data->classes > outputs) {
-        return kedge_diag_set(reterr, KEDGE_E_SHAPE,
-                              "labels up to %u, but the model has %u classes (0 to %u)", data->classes - 1,
-                              outputs, outputs - 1);
-    }
-    return KEDGE_OK;
-}
-
-static int check_finite(const struct kedge_net *net, struct kedge_diag *reterr)
-{
-    float sum = 0.0f; /* 0·v is NaN for NaN and infinity, and NaN stays */
-    for (uint64_t i = 0; i < net->values_count; i++) {
-        sum += 0.0f * net->weights[i];
-    }
-    return sum == 0.0f ? KEDGE_OK
-                       : kedge_diag_set(reterr, KEDGE_E_NOT_FINITE,
-                                        "training diverged: weights are not finite; "
-                                        "a smaller learning rate may help");
-}
-
-/* One pass over a shuffled order, or as many of its batches as `left` allows. */
-static int train_pass(struct kedge_net *net, const struct kedge_dataset *data, const uint32_t *order,
-                      const struct kedge_train_params *p, uint64_t left, int32_t *labels,
-                      struct kedge_train_result *result, struct kedge_diag *reterr)
-{
+    struct kedge_net_rule rule = {.lr = lr, .l2 = l2, .bend = bend};
     double loss = 0;
-    uint64_t used = 0;
-    for (uint32_t at = 0; at < data->n && left > 0; left--) {
-        uint32_t n = data->n - at < p->batch ? data->n - at : p->batch;
-        kedge_dataset_gather(data, order + at, n, net->x);
-        for (uint32_t i = 0; i < n; i++) {
-            labels[i] = data->labels[order[at + i]];
-        }
-        loss += kedge_net_step_bent(net, net->x, labels, n, p->lr, p->l2, &p->bend);
-        if (!isfinite(loss)) {
-            return kedge_diag_set(reterr, KEDGE_E_NOT_FINITE,
-                                  "training diverged: loss is %g at step %llu; a "
-                                  "smaller learning rate may help",
-                                  loss, (unsigned long long)result->steps + 1);
-        }
-        result->steps++;
-        used += n;
-        at += n;
-    }
-    result->loss = loss / (double)used;
-    return KEDGE_OK;
-}
-
-static int check_params(const struct kedge_net *net, const struct kedge_dataset *data,
-                        const struct kedge_train_params *p, struct kedge_diag *reterr)
-{
-    if (p->batch == 0 || p->batch > net->batch_max) {
-        return kedge_diag_set(reterr, KEDGE_E_ARG, "batch of %u, expected 1 to %u", p->batch, net->batch_max);
-    }
-    if (p->steps == 0 && p->epochs == 0) {
-        return kedge_diag_set(reterr, KEDGE_E_ARG, "neither epochs nor steps to train");
-    }
-    if (data->n == 0) {
-        return kedge_diag_set(reterr, KEDGE_E_ARG, "no samples to train on");
-    }
-    return kedge_net_check_data(net, data, reterr);
-}
-
-int kedge_net_train(struct kedge_net *net, const struct kedge_dataset *data,
-                    const struct kedge_train_params *params, struct kedge_train_result *ret,
-                    struct kedge_diag *reterr)
-{
-    struct kedge_train_result result = {0};
-    int err = check_params(net, data, params, reterr);
-    if (err) {
-        return err;
-    }
-    uint32_t *order = kedge_mem_new(data->n, sizeof *order);
-    int32_t *labels = kedge_mem_new(params->batch, sizeof *labels);
-    if (!order || !labels) {
-        err = kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for an order of %u samples", data->n);
-    }
-    enum kedge_rng_purpose purpose = params->steps ? KEDGE_RNG_PRETRAIN : KEDGE_RNG_TRAIN;
-    for (uint64_t pass = 0; !err; pass++) {
-        uint64_t left = params->steps ? params->steps - result.steps : UINT64_MAX;
-        if (left == 0 || (params->steps == 0 && pass == params->epochs)) {
-            break;
-        }
-        struct kedge_rng rng;
-        for (uint32_t i = 0; i < data->n; i++) {
-            order[i] = i;
-        }
-        kedge_rng_init(&rng, params->seed, purpose, pass, 0);
-        kedge_rng_sample(&rng, order, data->n, data->n);
-        err = train_pass(net, data, order, params, left, labels, &result, reterr);
-    }
-    kedge_mem_free(order);
-    kedge_mem_free(labels);
-    if (!err) {
-        err = check_finite(net, reterr);
-    }
-    if (!err) {
-        *ret = result;
-    }
-    return err;
-}
-
-int kedge_net_evaluate(struct kedge_net *net, const struct kedge_dataset *data, struct kedge_evaluation *ret,
-                       struct kedge_diag *reterr)
-{
-    struct kedge_evaluation e = {.samples = data->n};
-    uint32_t classes = kedge_model_outputs(&net->spec), count = net->batch_max;
-    int err = kedge_net_check_data(net, data, reterr);
-    if (err) {
-        return err;
-    }
-    uint32_t *rows = kedge_mem_new(count, sizeof *rows);
-    if (!rows) {
-        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for a batch of %u", count);
-    }
-    for (uint32_t at = 0; at < data->n;) {
-        uint32_t n = data->n - at < count ? data->n - at : count;
-        for (uint32_t i = 0; i < n; i++) {
-            rows[i] = at + i;
-        }
-        kedge_dataset_gather(data, rows, n, net->x);
-        run_forward(net, net->x, n);
-        for (uint32_t i = 0; i < n; i++) {
-            float *z = net->out[net->spec.count - 1] + (size_t)i * classes;
-            uint32_t best = 0;
-            for (uint32_t c = 1; c < classes; c++) {
-                best = z[c] > z[best] ? c : best;
-            }
-            e.correct += best == (uint32_t)data->labels[at + i];
-            e.loss += softmax_row(z, classes, data->labels[at + i]);
-        }
-        at += n;
-    }
-    kedge_mem_free(rows);
-    e.loss = e.samples ? e.loss / (double)e.samples : 0.0;
-    if (!isfinite(e.loss)) {
-        return kedge_diag_set(reterr, KEDGE_E_NOT_FINITE, "evaluation: loss is %g", e.loss);
-    }
-    *ret = e;
-    return KEDGE_OK;
+    KEDGE_ASSERT(n >= 1 && n <= net->batch_max && net->ops->unified);
+    kedge_net_run_step(net, x, labels, n, &rule);
+    return net->ops->take_loss(net->dev, &loss) == KEDGE_OK ? loss : (double)NAN;
 }

@@ -1,10 +1,10 @@
-/* The training engine: dense layers, ReLU, softmax cross-entropy (mean over the batch), L2, plain SGD, in
- * F32 by BLAS. Weights lie in one slab in the order of kedge_model_layout, so that they are copied to and
- * from safetensors as they are; activations in another. One thread at a time per net.
+/* The training engine: a model's layers (layers.c) over a back end (ops.h), mean loss over the batch, L2,
+ * SGD, momentum, clipping, in F32. Weights lie in one slab in the order of kedge_model_layout, so that they
+ * are copied to and from safetensors as they are; activations in another. One thread at a time per net.
  *
- * The loss is   mean over the batch of cross-entropy  +  l2 · Σ w² over kernels (biases are not decayed),
- * so the gradient of a kernel has the term 2·l2·w (clustering.md §2.11: 0.001·Σw², gradient 0.002·w).
- * Losses that are reported are the cross-entropy alone. */
+ * The loss is   mean over the batch of the model's loss  +  l2 · Σ w² over kernels (biases and norms are not
+ * decayed), so the gradient of a kernel has the term 2·l2·w (clustering.md §2.11: 0.001·Σw², gradient
+ * 0.002·w). Losses that are reported are the model's alone. */
 #ifndef KEDGE_CLIENT_TRAIN_NET_H
 #define KEDGE_CLIENT_TRAIN_NET_H
 
@@ -17,11 +17,17 @@
 enum { KEDGE_TRAIN_BATCH_MAX = 65536, KEDGE_TRAIN_THREADS_MAX = 256 };
 
 struct kedge_net;
+struct kedge_ops;
+struct kedge_device;
 
-/* A net for batches of up to batch_max samples (1 to KEDGE_TRAIN_BATCH_MAX), weights zero. The caller frees
- * it. */
+/* A net for batches of up to batch_max samples (1 to KEDGE_TRAIN_BATCH_MAX), weights zero, on the CPU. The
+ * caller frees it. */
 KEDGE_NODISCARD int kedge_net_new(const struct kedge_model_spec *spec, uint32_t batch_max,
                                   struct kedge_net **ret, struct kedge_diag *reterr);
+/* On a device that the caller opened for one site and closes behind the net. KEDGE_E_NOMEM says of what. */
+KEDGE_NODISCARD int kedge_net_new_on(const struct kedge_model_spec *spec, uint32_t batch_max,
+                                     const struct kedge_ops *ops, struct kedge_device *dev,
+                                     struct kedge_net **ret, struct kedge_diag *reterr);
 void kedge_net_free(struct kedge_net *net);
 /* The weights, kedge_net_values_count floats in layout order; the net's memory, to be written and read
  * freely between calls. */
@@ -29,11 +35,12 @@ float *kedge_net_weights(struct kedge_net *net);
 uint64_t kedge_net_values_count(const struct kedge_net *net);
 
 /* One SGD iteration on n samples (1 to batch_max): x is n × inputs, labels below outputs. The batch's
- * summed cross-entropy before the step is returned; NaN or infinity when the weights diverged. */
+ * summed loss before the step is returned; NaN or infinity when the weights diverged. */
 double kedge_net_step(struct kedge_net *net, const float *x, const int32_t *labels, uint32_t n, double lr,
                       double l2);
 
-/* Logits of n samples (1 to batch_max), n × outputs: the net's memory, until its next call. */
+/* Logits of n samples (1 to batch_max), n × outputs: the net's memory, until its next call. Only on the CPU.
+ */
 const float *kedge_net_forward(struct kedge_net *net, const float *x, uint32_t n);
 
 /* How a strategy bends the steps of a site (strategy/strategy.h): the gradient gets pull · w − towards, so
@@ -55,13 +62,16 @@ struct kedge_train_params {
     uint32_t epochs; /* used when steps is 0 */
     uint32_t batch;  /* the last batch of a pass may be shorter */
     double lr, l2;
+    double
+        momentum; /* 0 to below 1: v = momentum · v + gradient, w −= lr · v; v begins at 0 with each call */
+    double clip; /* > 0: the loss's gradient (without l2 and bend) has at most this Euclidean norm */
     struct kedge_train_bend bend; /* all zero: plain SGD */
     uint64_t
         seed; /* shuffles: kedge_rng (seed, KEDGE_RNG_TRAIN or, with steps, KEDGE_RNG_PRETRAIN, pass, 0) */
 };
 struct kedge_train_result {
     uint64_t steps;
-    double loss; /* mean cross-entropy over the samples of the last pass, each before its step */
+    double loss; /* the mean over the samples of the last pass, each before its step */
 };
 /* Trains in place. KEDGE_E_SHAPE when data and model do not fit, KEDGE_E_NOT_FINITE when it diverged (the
  * weights are then unusable), KEDGE_E_NOMEM. */
@@ -71,7 +81,7 @@ KEDGE_NODISCARD int kedge_net_train(struct kedge_net *net, const struct kedge_da
 
 struct kedge_evaluation {
     uint64_t samples, correct; /* a tie goes to the lowest class */
-    double loss;               /* mean cross-entropy, 0 without samples */
+    double loss;               /* mean, 0 without samples */
 };
 KEDGE_NODISCARD int kedge_net_evaluate(struct kedge_net *net, const struct kedge_dataset *data,
                                        struct kedge_evaluation *ret, struct kedge_diag *reterr);

@@ -27,15 +27,21 @@ static void scale_bytes(const uint8_t *restrict in, size_t count, float scale, f
 
 void kedge_dataset_gather(const struct kedge_dataset *ds, const uint32_t *indices, uint32_t count, float *out)
 {
-    size_t width = ds->features;
+    size_t width = ds->features, stride = ds->stride ? ds->stride : width;
     for (uint32_t i = 0; i < count; i++) {
         size_t row = indices ? indices[i] : i;
         if (ds->bytes) {
-            scale_bytes(ds->bytes + row * width, width, ds->scale, out + i * width);
+            scale_bytes(ds->bytes + row * stride, width, ds->scale, out + i * width);
         } else {
-            memcpy(out + i * width, ds->reals + row * width, width * sizeof *out);
+            memcpy(out + i * width, ds->reals + row * stride, width * sizeof *out);
         }
     }
+}
+
+float kedge_dataset_value(const struct kedge_dataset *ds, uint32_t row, uint32_t feature)
+{
+    size_t at = (size_t)row * (ds->stride ? ds->stride : ds->features) + feature;
+    return ds->bytes ? (float)ds->bytes[at] * ds->scale : ds->reals[at];
 }
 
 static void count_classes(struct kedge_dataset *ds)
@@ -50,7 +56,8 @@ static void count_classes(struct kedge_dataset *ds)
 int kedge_dataset_pick(const struct kedge_dataset *ds, const uint32_t *indices, uint32_t count,
                        struct kedge_dataset *ret)
 {
-    size_t width = ds->features * (ds->bytes ? sizeof(uint8_t) : sizeof(float));
+    size_t value = ds->bytes ? sizeof(uint8_t) : sizeof(float), width = ds->features * value;
+    size_t stride = ds->stride ? ds->stride * value : width;
     struct kedge_dataset out = {.n = count, .features = ds->features, .scale = ds->scale};
     uint8_t *rows = kedge_mem_new(count, width);
     const uint8_t *from = ds->bytes ? ds->bytes : (const uint8_t *)ds->reals;
@@ -61,7 +68,7 @@ int kedge_dataset_pick(const struct kedge_dataset *ds, const uint32_t *indices, 
         return KEDGE_E_NOMEM;
     }
     for (uint32_t i = 0; i < count; i++) {
-        memcpy(rows + i * width, from + indices[i] * width, width);
+        memcpy(rows + i * width, from + indices[i] * stride, width);
         out.labels[i] = ds->labels[indices[i]];
     }
     out.bytes = ds->bytes ? rows : NULL;

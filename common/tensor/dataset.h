@@ -28,13 +28,16 @@ struct kedge_dataset {
     const uint8_t *bytes; /* n × features, to be multiplied by scale; or NULL */
     const float *reals;   /* n × features, scaled already; or NULL */
     float scale;
-    void *storage; /* owned: what bytes or reals points into */
+    uint32_t stride; /* values from one row to the next; 0: features. Windows of a text overlap */
+    void *storage;   /* owned: what bytes or reals points into */
 };
 void kedge_dataset_deinit(struct kedge_dataset *ds);
 /* Rows indices[0..count) (each below n) as scaled F32 into out, count × features; indices NULL: rows
  * 0..count. */
 void kedge_dataset_gather(const struct kedge_dataset *ds, const uint32_t *indices, uint32_t count,
                           float *out);
+/* One value, scaled. */
+float kedge_dataset_value(const struct kedge_dataset *ds, uint32_t row, uint32_t feature);
 /* A copy of the rows indices[0..count), count > 0. KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_dataset_pick(const struct kedge_dataset *ds, const uint32_t *indices,
                                        uint32_t count, struct kedge_dataset *ret);

@@ -5,11 +5,80 @@
 
 #include "common/base/rng.h"
 
-static int check_width(uint32_t layer, const char *what, uint64_t width, struct kedge_diag *reterr)
+static struct kedge_model_shape input_of(const struct kedge_model_spec *spec)
 {
+    return spec->input.dims_count > 0 ? spec->input
+                                      : (struct kedge_model_shape){1, {spec->layers[0].in, 0, 0}};
+}
+
+static int check_input(const struct kedge_model_shape *input, struct kedge_diag *reterr)
+{
+    uint64_t width = 1;
+    bool good = input->dims_count >= 1 && input->dims_count <= 3;
+    for (uint32_t i = 0; good && i < input->dims_count; i++) {
+        good = input->dims[i] > 0 && input->dims[i] <= KEDGE_LAYER_WIDTH_MAX;
+        width = good ? width * input->dims[i] : 0;
+        good = good && width <= KEDGE_LAYER_WIDTH_MAX;
+    }
+    return good ? KEDGE_OK
+                : kedge_diag_set(reterr, KEDGE_E_SHAPE,
+                                 "model \"input\": expected one to three numbers of at least 1, %d values "
+                                 "at most together",
+                                 KEDGE_LAYER_WIDTH_MAX);
+}
+
+/* A layer of today's dense models says what it always said. */
+static int check_dense(const struct kedge_model_spec *spec, uint32_t i, const struct kedge_model_shape *in,
+                       struct kedge_diag *reterr)
+{
+    const struct kedge_layer *l = &spec->layers[i], *before = i > 0 ? &spec->layers[i - 1] : NULL;
+    const char *what = l->in == 0 || l->in > KEDGE_LAYER_WIDTH_MAX ? "in" : "out";
+    uint64_t width = what[0] == 'i' ? l->in : l->out;
     if (width == 0 || width > KEDGE_LAYER_WIDTH_MAX) {
-        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "model layer %u: \"%s\" is %llu, expected 1 to %d",
-                              layer, what, (unsigned long long)width, KEDGE_LAYER_WIDTH_MAX);
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "model layer %u: \"%s\" is %llu, expected 1 to %d", i,
+                              what, (unsigned long long)width, KEDGE_LAYER_WIDTH_MAX);
+    }
+    if (before && before->type == KEDGE_LAYER_DENSE && l->in != in->dims[0]) {
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE,
+                              "model layer %u: \"in\" is %u, but layer %u has \"out\" %u", i, l->in, i - 1,
+                              before->out);
+    }
+    return KEDGE_OK;
+}
+
+static uint64_t tensors_values(const struct kedge_layer *l, const struct kedge_model_shape *in)
+{
+    struct kedge_layer_tensor t[KEDGE_LAYER_TENSORS_MAX];
+    uint64_t total = 0;
+    uint32_t count = kedge_layer_tensors(l, in, t);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t values = 1;
+        for (uint32_t k = 0; k < t[i].dims_count; k++) {
+            values *= t[i].dims[k]; /* convolutions: 2^24 · 2^24 · 15 · 15 at most */
+        }
+        total += values;
+    }
+    return total;
+}
+
+static int check_end(const struct kedge_model_spec *spec, const struct kedge_model_shape *end,
+                     struct kedge_diag *reterr)
+{
+    const struct kedge_layer *last = &spec->layers[spec->count - 1];
+    if (last->activation != KEDGE_ACTIVATION_NONE) {
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE,
+                              "model layer %u: the last layer gives logits and takes no "
+                              "activation",
+                              spec->count - 1);
+    }
+    if (end->dims_count != 1) {
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE,
+                              "model layer %u: the last layer gives %u dimensions, expected a vector "
+                              "(one value a class)",
+                              spec->count - 1, end->dims_count);
+    }
+    if (spec->loss != KEDGE_LOSS_CROSS_ENTROPY && spec->loss != KEDGE_LOSS_SQUARE_ERROR) {
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "model: no loss has the number %d", (int)spec->loss);
     }
     return KEDGE_OK;
 }
@@ -21,193 +90,81 @@ int kedge_model_check(const struct kedge_model_spec *spec, struct kedge_diag *re
         return kedge_diag_set(reterr, KEDGE_E_SHAPE, "model has %u layers, expected 1 to %d", spec->count,
                               KEDGE_LAYERS_MAX);
     }
-    for (uint32_t i = 0; i < spec->count; i++) {
+    struct kedge_model_shape shape = input_of(spec), out;
+    bool dense = spec->layers[0].type == KEDGE_LAYER_DENSE && spec->input.dims_count == 0;
+    int err = dense ? KEDGE_OK : check_input(&shape, reterr);
+    for (uint32_t i = 0; i < spec->count && !err; i++) {
         const struct kedge_layer *l = &spec->layers[i];
-        int err = check_width(i, "in", l->in, reterr);
-        if (!err) {
-            err = check_width(i, "out", l->out, reterr);
-        }
+        err = l->type == KEDGE_LAYER_DENSE ? check_dense(spec, i, &shape, reterr) : KEDGE_OK;
         if (err) {
             return err;
         }
-        if (i > 0 && l->in != spec->layers[i - 1].out) {
-            return kedge_diag_set(reterr, KEDGE_E_SHAPE,
-                                  "model layer %u: \"in\" is %u, but layer %u has \"out\" %u", i, l->in,
-                                  i - 1, spec->layers[i - 1].out);
+        err = kedge_layer_shape(l, &shape, &out, reterr);
+        if (err) {
+            return kedge_diag_wrap(reterr, err, "model layer %u", i);
         }
-        total += (uint64_t)l->in * l->out + l->out; /* at most 64 · (2^48 + 2^24): no overflow */
+        total += tensors_values(l, &shape); /* at most 64 · 4 · 2^56: no overflow */
+        shape = out;
     }
-    if (total > KEDGE_LAYOUT_VALUES_MAX) {
+    if (!err && total > KEDGE_LAYOUT_VALUES_MAX) {
         return kedge_diag_set(reterr, KEDGE_E_SHAPE, "model has %llu parameters, at most %llu",
                               (unsigned long long)total, (unsigned long long)KEDGE_LAYOUT_VALUES_MAX);
     }
-    if (spec->layers[spec->count - 1].activation != KEDGE_ACTIVATION_NONE) {
-        return kedge_diag_set(reterr, KEDGE_E_SHAPE,
-                              "model layer %u: the last layer gives logits and takes no "
-                              "activation",
-                              spec->count - 1);
+    if (!err && total == 0) {
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "model has no parameters");
     }
-    return KEDGE_OK;
+    return err ? err : check_end(spec, &shape, reterr);
 }
 
-static int take_checked(const struct kedge_model_spec *spec, struct kedge_model_spec *ret,
-                        struct kedge_diag *reterr)
+static bool same_layer(const struct kedge_layer *a, const struct kedge_layer *b)
 {
-    int err = kedge_model_check(spec, reterr);
-    if (!err) {
-        *ret = *spec;
-    }
-    return err;
+    return a->type == b->type && a->in == b->in && a->out == b->out && a->activation == b->activation
+           && a->kernel == b->kernel && a->stride == b->stride && a->padding == b->padding
+           && a->groups == b->groups && a->last == b->last && a->rate == b->rate;
 }
 
-int kedge_model_mclr(uint32_t inputs, uint32_t classes, struct kedge_model_spec *ret,
-                     struct kedge_diag *reterr)
+bool kedge_model_same(const struct kedge_model_spec *a, const struct kedge_model_spec *b)
 {
-    struct kedge_model_spec spec = {
-        .layers = {{KEDGE_LAYER_DENSE, inputs, classes, KEDGE_ACTIVATION_NONE}},
-        .count = 1,
-    };
-    return take_checked(&spec, ret, reterr);
+    bool same = a->count == b->count && a->loss == b->loss && a->input.dims_count == b->input.dims_count;
+    for (uint32_t i = 0; same && i < a->input.dims_count; i++) {
+        same = a->input.dims[i] == b->input.dims[i];
+    }
+    for (uint32_t i = 0; same && i < a->count; i++) {
+        same = same_layer(&a->layers[i], &b->layers[i]);
+    }
+    return same;
 }
 
-int kedge_model_mlp(uint32_t inputs, uint32_t hidden, uint32_t classes, struct kedge_model_spec *ret,
-                    struct kedge_diag *reterr)
+void kedge_model_shapes(const struct kedge_model_spec *spec,
+                        struct kedge_model_shape shapes[KEDGE_LAYERS_MAX + 1])
 {
-    struct kedge_model_spec spec = {
-        .layers = {{KEDGE_LAYER_DENSE, inputs, hidden, KEDGE_ACTIVATION_RELU},
-                   {KEDGE_LAYER_DENSE, hidden, classes, KEDGE_ACTIVATION_NONE}},
-        .count = 2,
-    };
-    return take_checked(&spec, ret, reterr);
-}
-
-static int get_width(const struct kedge_json *doc, uint32_t at, const char *key, uint32_t *ret,
-                     struct kedge_diag *reterr)
-{
-    uint64_t v = 0;
-    int err = kedge_json_get_u64(doc, at, key, 1, KEDGE_LAYER_WIDTH_MAX, &v, reterr);
-    if (!err) {
-        *ret = (uint32_t)v;
-    }
-    return err;
-}
-
-static int read_layer(const struct kedge_json *doc, uint32_t at, struct kedge_layer *ret,
-                      struct kedge_diag *reterr)
-{
-    static const char *const keys[] = {"type", "in", "out", "activation"};
-    int err = kedge_json_check_keys(doc, at, "layer", keys, 4, reterr);
-    if (err) {
-        return err;
-    }
-    if (!kedge_json_str_is(doc, kedge_json_find(doc, at, "type"), "dense")) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"type\": expected \"dense\"");
-    }
-    ret->type = KEDGE_LAYER_DENSE;
-    err = get_width(doc, at, "in", &ret->in, reterr);
-    if (!err) {
-        err = get_width(doc, at, "out", &ret->out, reterr);
-    }
-    if (err) {
-        return err;
-    }
-    uint32_t activation = kedge_json_find(doc, at, "activation");
-    ret->activation = KEDGE_ACTIVATION_NONE;
-    if (kedge_json_str_is(doc, activation, "relu")) {
-        ret->activation = KEDGE_ACTIVATION_RELU;
-    } else if (activation != KEDGE_JSON_NONE && !kedge_json_str_is(doc, activation, "none")) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"activation\": expected \"none\" or \"relu\"");
-    }
-    return KEDGE_OK;
-}
-
-static int read_layers(const struct kedge_json *doc, uint32_t at, struct kedge_model_spec *ret,
-                       struct kedge_diag *reterr)
-{
-    static const char *const keys[] = {"layers"};
-    uint32_t list = kedge_json_find(doc, at, "layers");
-    int err = kedge_json_check_keys(doc, at, "model", keys, 1, reterr);
-    if (err) {
-        return err;
-    }
-    if (!kedge_json_is(doc, list, KEDGE_JSON_ARRAY) || doc->tokens[list].count == 0
-        || doc->tokens[list].count > KEDGE_LAYERS_MAX) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "model: \"layers\": expected an array of 1 to %d layers", KEDGE_LAYERS_MAX);
-    }
-    struct kedge_model_spec spec = {.count = 0};
-    for (uint32_t l = list + 1; l < doc->tokens[list].next; l = doc->tokens[l].next) {
-        err = read_layer(doc, l, &spec.layers[spec.count], reterr);
-        if (err) {
-            return kedge_diag_wrap(reterr, err, "model layer %u", spec.count);
-        }
-        spec.count++;
-    }
-    return take_checked(&spec, ret, reterr);
-}
-
-static int read_preset(const struct kedge_json *doc, uint32_t at, uint32_t preset,
-                       struct kedge_model_spec *ret, struct kedge_diag *reterr)
-{
-    static const char *const keys[] = {"preset", "inputs", "classes", "hidden"};
-    bool mlp = kedge_json_str_is(doc, preset, "mlp");
-    uint32_t inputs = 0, hidden = 0, classes = 0;
-    if (!mlp && !kedge_json_str_is(doc, preset, "mclr")) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "model: \"preset\": expected \"mclr\" or \"mlp\"");
-    }
-    int err = kedge_json_check_keys(doc, at, mlp ? "model preset mlp" : "model preset mclr", keys,
-                                    mlp ? 4 : 3, reterr);
-    if (!err) {
-        err = get_width(doc, at, "inputs", &inputs, reterr);
-    }
-    if (!err) {
-        err = get_width(doc, at, "classes", &classes, reterr);
-    }
-    if (!err && mlp) {
-        err = get_width(doc, at, "hidden", &hidden, reterr);
-    }
-    if (err) {
-        return kedge_diag_wrap(reterr, err, "model");
-    }
-    return mlp ? kedge_model_mlp(inputs, hidden, classes, ret, reterr)
-               : kedge_model_mclr(inputs, classes, ret, reterr);
-}
-
-int kedge_model_from_json(const struct kedge_json *doc, uint32_t at, struct kedge_model_spec *ret,
-                          struct kedge_diag *reterr)
-{
-    uint32_t preset = kedge_json_find(doc, at, "preset");
-    return preset == KEDGE_JSON_NONE ? read_layers(doc, at, ret, reterr)
-                                     : read_preset(doc, at, preset, ret, reterr);
-}
-
-void kedge_model_put_json(const struct kedge_model_spec *spec, struct kedge_buf *out)
-{
-    kedge_buf_put_str(out, "{\"layers\":[");
+    shapes[0] = input_of(spec);
     for (uint32_t i = 0; i < spec->count; i++) {
-        const struct kedge_layer *l = &spec->layers[i];
-        kedge_buf_printf(out, "%s{\"type\":\"dense\",\"in\":%u,\"out\":%u,\"activation\":\"%s\"}",
-                         i ? "," : "", l->in, l->out,
-                         l->activation == KEDGE_ACTIVATION_RELU ? "relu" : "none");
+        int err = kedge_layer_shape(&spec->layers[i], &shapes[i], &shapes[i + 1], NULL);
+        KEDGE_ASSERT(!err); /* a checked model */
     }
-    kedge_buf_put_str(out, "]}");
 }
 
 uint32_t kedge_model_inputs(const struct kedge_model_spec *spec)
 {
-    return spec->layers[0].in;
+    struct kedge_model_shape input = input_of(spec);
+    return (uint32_t)kedge_model_shape_width(&input);
 }
 
 uint32_t kedge_model_outputs(const struct kedge_model_spec *spec)
 {
-    return spec->layers[spec->count - 1].out;
+    struct kedge_model_shape shapes[KEDGE_LAYERS_MAX + 1];
+    kedge_model_shapes(spec, shapes);
+    return shapes[spec->count].dims[0];
 }
 
 uint64_t kedge_model_values_count(const struct kedge_model_spec *spec)
 {
+    struct kedge_model_shape shapes[KEDGE_LAYERS_MAX + 1];
     uint64_t total = 0;
+    kedge_model_shapes(spec, shapes);
     for (uint32_t i = 0; i < spec->count; i++) {
-        total += (uint64_t)spec->layers[i].in * spec->layers[i].out + spec->layers[i].out;
+        total += tensors_values(&spec->layers[i], &shapes[i]);
     }
     return total;
 }
@@ -216,16 +173,20 @@ int kedge_model_layout(const struct kedge_model_spec *spec, struct kedge_layout 
                        struct kedge_diag *reterr)
 {
     struct kedge_layout layout;
-    kedge_layout_init(&layout, KEDGE_DTYPE_F32);
+    struct kedge_model_shape shapes[KEDGE_LAYERS_MAX + 1];
     int err = kedge_model_check(spec, reterr);
-    for (uint32_t i = 0; i < spec->count && !err; i++) {
-        char name[32];
-        uint64_t dims[2] = {spec->layers[i].out, spec->layers[i].in};
-        snprintf(name, sizeof name, "%u.weight", i);
-        err = kedge_layout_add(&layout, name, dims, 2, reterr);
-        if (!err) {
-            snprintf(name, sizeof name, "%u.bias", i);
-            err = kedge_layout_add(&layout, name, dims, 1, reterr);
+    if (err) {
+        return err;
+    }
+    kedge_layout_init(&layout, KEDGE_DTYPE_F32);
+    kedge_model_shapes(spec, shapes);
+    for (uint32_t i = 0; i < spec->count; i++) {
+        struct kedge_layer_tensor t[KEDGE_LAYER_TENSORS_MAX];
+        uint32_t count = kedge_layer_tensors(&spec->layers[i], &shapes[i], t);
+        for (uint32_t k = 0; k < count && !err; k++) {
+            char name[48];
+            snprintf(name, sizeof name, "%u.%s", i, t[k].name);
+            err = kedge_layout_add(&layout, name, t[k].dims, t[k].dims_count, reterr);
         }
     }
     if (err) {
@@ -236,19 +197,52 @@ int kedge_model_layout(const struct kedge_model_spec *spec, struct kedge_layout 
     return KEDGE_OK;
 }
 
+static uint64_t values_of(const struct kedge_layer_tensor *t)
+{
+    uint64_t values = 1;
+    for (uint32_t k = 0; k < t->dims_count; k++) {
+        values *= t->dims[k];
+    }
+    return values;
+}
+
+static void start_tensor(const struct kedge_layer_tensor *t, uint64_t seed, uint64_t index, float *values)
+{
+    uint64_t count = values_of(t);
+    struct kedge_rng rng;
+    double limit = t->fan ? sqrt(6.0 / (double)t->fan) : 0;
+    kedge_rng_init(&rng, seed, KEDGE_RNG_INIT, index, 0);
+    for (uint64_t k = 0; k < count; k++) {
+        switch (t->start) {
+        case KEDGE_START_GLOROT: {
+            double u = kedge_rng_unit(&rng);
+            values[k] = (float)((u * 2.0 - 1.0) * limit);
+            break;
+        }
+        case KEDGE_START_ONE:
+            values[k] = 1.0f;
+            break;
+        case KEDGE_START_FORGET: /* gates i, f, g, o */
+            values[k] = k >= count / 4 && k < count / 2 ? 1.0f : 0.0f;
+            break;
+        case KEDGE_START_ZERO:
+            values[k] = 0.0f;
+            break;
+        }
+    }
+}
+
 void kedge_model_init(const struct kedge_model_spec *spec, uint64_t seed, float *values)
 {
+    struct kedge_model_shape shapes[KEDGE_LAYERS_MAX + 1];
+    uint64_t index = 0; /* of the tensor in the layout */
+    kedge_model_shapes(spec, shapes);
     for (uint32_t i = 0; i < spec->count; i++) {
-        const struct kedge_layer *l = &spec->layers[i];
-        struct kedge_rng rng;
-        double limit = sqrt(6.0 / ((double)l->in + (double)l->out));
-        kedge_rng_init(&rng, seed, KEDGE_RNG_INIT, 2 * (uint64_t)i, 0); /* tensor 2i; 2i+1 is its bias */
-        for (uint64_t k = (uint64_t)l->in * l->out; k > 0; k--) {
-            double u = kedge_rng_unit(&rng);
-            *values++ = (float)((u * 2.0 - 1.0) * limit);
-        }
-        for (uint32_t k = 0; k < l->out; k++) {
-            *values++ = 0.0f;
+        struct kedge_layer_tensor t[KEDGE_LAYER_TENSORS_MAX];
+        uint32_t count = kedge_layer_tensors(&spec->layers[i], &shapes[i], t);
+        for (uint32_t k = 0; k < count; k++) {
+            start_tensor(&t[k], seed, index++, values);
+            values += values_of(&t[k]);
         }
     }
 }

@@ -41,11 +41,14 @@ static int check_model(struct kedgei_learn *l)
 /* Samples of an evaluation in one pass: as many as the products of small batches are made for. */
 static uint32_t chunk_of(const struct kedge_model_spec *model)
 {
-    uint32_t widest = 1;
+    struct kedge_model_shape shapes[KEDGE_LAYERS_MAX + 1];
+    uint64_t widest = 1;
+    kedge_model_shapes(model, shapes);
     for (uint32_t i = 0; i < model->count; i++) {
-        widest = model->layers[i].out > widest ? model->layers[i].out : widest;
+        uint64_t width = kedge_model_shape_width(&shapes[i + 1]);
+        widest = width > widest ? width : widest;
     }
-    uint32_t chunk = 12288 / widest;
+    uint32_t chunk = (uint32_t)(12288 / widest);
     return chunk < 1 ? 1 : chunk > KEDGEI_LEARN_CHUNK ? KEDGEI_LEARN_CHUNK : chunk;
 }
 

@@ -67,8 +67,10 @@ static void make_problem(int kind, struct problem *p)
     static const uint32_t widths[3][4] = {{6, 4}, {6, 5, 4}, {6, 8, 5, 4}};
     for (uint32_t l = 0; l < p->spec.count; l++) {
         p->spec.layers[l] = (struct kedge_layer){
-            KEDGE_LAYER_DENSE, widths[kind % 3][l], widths[kind % 3][l + 1],
-            l + 1 < p->spec.count && kind < 3 ? KEDGE_ACTIVATION_RELU : KEDGE_ACTIVATION_NONE};
+            .type = KEDGE_LAYER_DENSE,
+            .in = widths[kind % 3][l],
+            .out = widths[kind % 3][l + 1],
+            .activation = l + 1 < p->spec.count && kind < 3 ? KEDGE_ACTIVATION_RELU : KEDGE_ACTIVATION_NONE};
     }
     p->count = kedge_model_values_count(&p->spec);
     ck_assert_uint_le(p->count, PARAMS_MAX);

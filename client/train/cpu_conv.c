@@ -1,0 +1,260 @@
+/* Convolutions, one image at a time: the image with its zeros around it, kernels with channels innermost, and
+ * the loops of conv_tile.h over both. The data gradient is a convolution of the error (with zeros between its
+ * values where the stride is more than 1) by the kernels turned round; kernels' gradients are summed over the
+ * whole batch before they meet the kernels. */
+#include <string.h>
+
+#include "client/train/conv_tile.h"
+#include "client/train/cpu_impl.h"
+
+struct frame { /* an image in its zeros: channels × height × width values, `left` zeros before the first */
+    uint32_t channels, height, width, left;
+};
+struct plan {
+    const struct kedge_conv_tiles *tiles, *back_tiles;
+    uint32_t window, places, ld, back_places, back_ld, pixels;
+    struct frame in, error;
+};
+
+static const struct kedge_conv_tiles *tiles_for(uint32_t channels)
+{
+#if defined(__x86_64__)
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (avx2 && __builtin_cpu_supports("avx512f") && channels > 8) {
+        return &kedge_conv_tiles_avx512;
+    }
+    if (avx2 && channels > 4) {
+        return &kedge_conv_tiles_avx2;
+    }
+#else
+    (void)channels;
+#endif
+    return &kedge_conv_tiles_base;
+}
+
+static uint32_t round_up(uint32_t v, uint32_t to)
+{
+    return (v + to - 1) / to * to;
+}
+
+static struct plan make_plan(const struct kedge_ops_conv2d *s)
+{
+    uint32_t pad = 2 * s->padding;
+    struct plan p = {.tiles = tiles_for(s->out), .back_tiles = tiles_for(s->in)};
+    p.window = s->kernel * s->kernel;
+    p.places = s->in * p.window;
+    p.back_places = s->out * p.window;
+    p.ld = round_up(s->out, p.tiles->lanes);
+    p.back_ld = round_up(s->in, p.back_tiles->lanes);
+    p.pixels = s->out_height * s->out_width;
+    p.in = (struct frame){s->in, s->height + pad, s->width + pad, s->padding};
+    p.error = (struct frame){s->out, s->height + s->kernel - 1, s->width + s->kernel - 1,
+                             s->kernel - 1 - s->padding};
+    return p;
+}
+
+static uint64_t frame_size(const struct frame *f)
+{
+    return (uint64_t)f->channels * f->height * f->width;
+}
+
+/* Where the parts of the scratch lie. */
+struct parts {
+    float *frame, *error, *w, *back_w, *row, *dy, *dw;
+    uint32_t *offset, *back_offset;
+};
+
+static uint64_t place_parts(const struct kedge_ops_conv2d *s, const struct plan *p, float *at,
+                            struct parts *ret)
+{
+    uint64_t row = (uint64_t)s->out_width * p->ld, back_row = (uint64_t)s->width * p->back_ld;
+    const uint64_t sizes[9] = {frame_size(&p->in),
+                               frame_size(&p->error),
+                               (uint64_t)p->places * p->ld,
+                               (uint64_t)p->back_places * p->back_ld,
+                               row > back_row ? row : back_row,
+                               (uint64_t)p->pixels * p->ld,
+                               (uint64_t)p->places * p->ld,
+                               p->places,
+                               p->back_places};
+    uint64_t from[9], total = 0;
+    for (int i = 0; i < 9; i++) {
+        from[i] = total;
+        total += (sizes[i] + 15) / 16 * 16; /* whole lines */
+    }
+    if (ret) {
+        *ret = (struct parts){.frame = at + from[0],
+                              .error = at + from[1],
+                              .w = at + from[2],
+                              .back_w = at + from[3],
+                              .row = at + from[4],
+                              .dy = at + from[5],
+                              .dw = at + from[6],
+                              .offset = (uint32_t *)(void *)(at + from[7]),
+                              .back_offset = (uint32_t *)(void *)(at + from[8])};
+    }
+    return total;
+}
+
+uint64_t kedge_cpu_conv2d_scratch(const struct kedge_ops_conv2d *s)
+{
+    struct plan p = make_plan(s);
+    return place_parts(s, &p, NULL, NULL);
+}
+
+static void fill_offsets(const struct frame *f, uint32_t kernel, uint32_t *offset)
+{
+    for (uint32_t c = 0; c < f->channels; c++) {
+        for (uint32_t ky = 0; ky < kernel; ky++) {
+            for (uint32_t kx = 0; kx < kernel; kx++) {
+                *offset++ = (c * f->height + ky) * f->width + kx;
+            }
+        }
+    }
+}
+
+/* An image of height × width into its frame, its values `step` apart; the zeros are there already. */
+static void fill_frame(const struct frame *f, uint32_t height, uint32_t width, uint32_t step, const float *x,
+                       float *out)
+{
+    for (uint32_t c = 0; c < f->channels; c++) {
+        for (uint32_t y = 0; y < height; y++, x += width) {
+            float *to = out + ((uint64_t)c * f->height + f->left + (uint64_t)y * step) * f->width + f->left;
+            if (step == 1) {
+                memcpy(to, x, width * sizeof *x);
+            } else {
+                for (uint32_t i = 0; i < width; i++) {
+                    to[(uint64_t)i * step] = x[i];
+                }
+            }
+        }
+    }
+}
+
+/* kernels [out][places] as [places][ld], zeros behind the channels. */
+static void turn_kernels(const struct kedge_ops_conv2d *s, const struct plan *p, const float *w, float *to)
+{
+    for (uint32_t k = 0; k < p->places; k++) {
+        for (uint32_t o = 0; o < p->ld; o++) {
+            to[(uint64_t)k * p->ld + o] = o < s->out ? w[(uint64_t)o * p->places + k] : 0.0f;
+        }
+    }
+}
+
+/* The same for the data gradient: [out · window turned round][in]. */
+static void turn_kernels_back(const struct kedge_ops_conv2d *s, const struct plan *p, const float *w,
+                              float *to)
+{
+    for (uint32_t o = 0; o < s->out; o++) {
+        for (uint32_t k = 0; k < p->window; k++, to += p->back_ld) {
+            for (uint32_t i = 0; i < p->back_ld; i++) {
+                to[i] = i < s->in ? w[((uint64_t)o * s->in + i) * p->window + (p->window - 1 - k)] : 0.0f;
+            }
+        }
+    }
+}
+
+/* A row of pixels [pixels][ld] to its place in [channels][…]. */
+static void put_row(const float *row, uint32_t pixels, uint32_t ld, uint32_t channels, uint64_t apart,
+                    const float *bias, bool relu, float *to)
+{
+    for (uint32_t c = 0; c < channels; c++) {
+        float b = bias ? bias[c] : 0.0f;
+        for (uint32_t p = 0; p < pixels; p++) {
+            float v = row[(uint64_t)p * ld + c] + b;
+            to[c * apart + p] = relu && !(v > 0.0f) ? 0.0f : v;
+        }
+    }
+}
+
+void kedge_cpu_conv2d_forward(struct kedge_device *dev, const struct kedge_ops_conv2d *s, uint32_t n,
+                              const float *x, const float *w, const float *b, float *y)
+{
+    struct plan p = make_plan(s);
+    struct parts m;
+    place_parts(s, &p, dev->scratch, &m);
+    struct kedge_conv_run r = {p.places, p.ld, m.offset, s->stride, 0, 1, s->out_width};
+    fill_offsets(&p.in, s->kernel, m.offset);
+    turn_kernels(s, &p, w, m.w);
+    memset(m.frame, 0, frame_size(&p.in) * sizeof *m.frame);
+    for (uint32_t i = 0; i < n; i++) {
+        fill_frame(&p.in, s->height, s->width, 1, x + (uint64_t)i * s->in * s->height * s->width, m.frame);
+        for (uint32_t oy = 0; oy < s->out_height; oy++) {
+            p.tiles->forward(&r, m.frame + (uint64_t)oy * s->stride * p.in.width, m.w, m.row);
+            put_row(m.row, s->out_width, p.ld, s->out, p.pixels, b, s->relu,
+                    y + (uint64_t)i * s->out * p.pixels + (uint64_t)oy * s->out_width);
+        }
+    }
+}
+
+/* The ReLU's mask on one image's error, its sums into the bias, and `by` times it with channels innermost. */
+static void take_error(const struct kedge_ops_conv2d *s, const struct plan *p, const float *y, float *dy,
+                       float by, float *to_b, float *turned)
+{
+    for (uint32_t c = 0; c < s->out; c++, y += p->pixels, dy += p->pixels) {
+        float sum = 0;
+        for (uint32_t i = 0; i < p->pixels; i++) {
+            float v = s->relu && !(y[i] > 0.0f) ? 0.0f : dy[i];
+            dy[i] = v;
+            sum += v;
+            turned[(uint64_t)i * p->ld + c] = by * v;
+        }
+        to_b[c] += by * sum;
+    }
+}
+
+static void data_gradient(const struct kedge_ops_conv2d *s, const struct plan *p, const struct parts *m,
+                          const float *dy, float *dx)
+{
+    struct kedge_conv_run r = {p->back_places, p->back_ld, m->back_offset, 1, 0, 1, s->width};
+    fill_frame(&p->error, s->out_height, s->out_width, s->stride, dy, m->error);
+    for (uint32_t iy = 0; iy < s->height; iy++) {
+        p->back_tiles->forward(&r, m->error + (uint64_t)iy * p->error.width, m->back_w, m->row);
+        put_row(m->row, s->width, p->back_ld, s->in, (uint64_t)s->height * s->width, NULL, false,
+                dx + (uint64_t)iy * s->width);
+    }
+}
+
+/* to [out][places] = keep · to + dw [places][ld]. */
+static void put_kernels(const struct kedge_ops_conv2d *s, const struct plan *p, const float *dw, float keep,
+                        float *to)
+{
+    for (uint32_t o = 0; o < s->out; o++, to += p->places) {
+        for (uint32_t k = 0; k < p->places; k++) {
+            to[k] = (keep == 0.0f ? 0.0f : keep * to[k]) + dw[(uint64_t)k * p->ld + o];
+        }
+    }
+}
+
+void kedge_cpu_conv2d_backward(struct kedge_device *dev, const struct kedge_ops_conv2d *s, uint32_t n,
+                               const float *x, const float *y, float *dy, const float *w, float *dx,
+                               const struct kedge_ops_step *step, float *to_w, float *to_b)
+{
+    struct plan p = make_plan(s);
+    struct parts m;
+    place_parts(s, &p, dev->scratch, &m);
+    struct kedge_conv_run r = {p.places,      p.ld,        m.offset, s->stride, s->stride * p.in.width,
+                               s->out_height, s->out_width};
+    uint64_t in = (uint64_t)s->in * s->height * s->width, out = (uint64_t)s->out * p.pixels;
+    fill_offsets(&p.in, s->kernel, m.offset);
+    memset(m.frame, 0, frame_size(&p.in) * sizeof *m.frame);
+    memset(m.dy, 0, (uint64_t)p.pixels * p.ld * sizeof *m.dy);
+    memset(m.dw, 0, (uint64_t)p.places * p.ld * sizeof *m.dw);
+    if (dx) {
+        fill_offsets(&p.error, s->kernel, m.back_offset);
+        turn_kernels_back(s, &p, w, m.back_w);
+        memset(m.error, 0, frame_size(&p.error) * sizeof *m.error);
+    }
+    for (uint32_t c = 0; c < s->out; c++) {
+        to_b[c] = step->keep_bias == 0.0f ? 0.0f : step->keep_bias * to_b[c];
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        take_error(s, &p, y + i * out, dy + i * out, step->by, to_b, m.dy);
+        fill_frame(&p.in, s->height, s->width, 1, x + i * in, m.frame);
+        p.tiles->weights(&r, m.frame, m.dy, m.dw);
+        if (dx) {
+            data_gradient(s, &p, &m, dy + i * out, dx + i * in);
+        }
+    }
+    put_kernels(s, &p, m.dw, step->keep, to_w);
+}

@@ -1,0 +1,161 @@
+/* Dense layers and losses. While samples × outputs are few, small.c beats BLAS. */
+#include <cblas.h>
+#include <math.h>
+#include <string.h>
+
+#include "client/train/cpu_impl.h"
+#include "client/train/net_impl.h"
+#include "client/train/small.h"
+
+static bool use_small(const struct kedge_device *dev, const struct kedge_ops_dense *s, uint32_t n)
+{
+    return dev->has_small && (uint64_t)n * s->out <= KEDGE_SMALL_WORK_MAX;
+}
+
+void kedge_cpu_dense_forward(struct kedge_device *dev, const struct kedge_ops_dense *s, uint32_t n,
+                             const float *x, const float *w, const float *b, float *y)
+{
+    for (uint32_t r = 0; r < n; r++) {
+        memcpy(y + (size_t)r * s->out, b, s->out * sizeof *y);
+    }
+    if (use_small(dev, s, n)) {
+        kedge_small_dots(n, s->out, s->in, x, w, y);
+    } else {
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, (int)s->out, (int)s->in, 1.0f, x,
+                    (int)s->in, w, (int)s->in, 1.0f, y, (int)s->out);
+    }
+    for (size_t i = 0; s->relu && i < (size_t)n * s->out; i++) {
+        y[i] = y[i] > 0.0f ? y[i] : 0.0f;
+    }
+}
+
+/* dx[n][in] = dz[n][out] · W. */
+static void multiply_back(bool small, const struct kedge_ops_dense *s, const float *dz, uint32_t n,
+                          const float *w, float *dx)
+{
+    if (small) {
+        kedge_small_product(n, s->out, s->in, dz, s->out, 1, w, 0.0f, dx);
+    } else {
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)s->in, (int)s->out, 1.0f, dz,
+                    (int)s->out, w, (int)s->in, 0.0f, dx, (int)s->in);
+    }
+}
+
+/* to = keep · to + dzᵀ · x. */
+static void multiply_step(bool small, const struct kedge_ops_dense *s, const float *dz, const float *x,
+                          uint32_t n, float keep, float *to)
+{
+    if (small) {
+        kedge_small_product(s->out, n, s->in, dz, 1, s->out, x, keep, to);
+    } else {
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)s->out, (int)s->in, (int)n, 1.0f, dz,
+                    (int)s->out, x, (int)s->in, keep, to, (int)s->in);
+    }
+}
+
+/* Of dy where y > 0, else 0: the ReLU's derivative, 0 at 0. */
+static void mask(float *restrict dy, const float *restrict y, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        dy[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+    }
+}
+
+static void scale(float *v, size_t count, float by)
+{
+    for (size_t i = 0; i < count; i++) {
+        v[i] *= by;
+    }
+}
+
+void kedge_cpu_dense_backward(struct kedge_device *dev, const struct kedge_ops_dense *s, uint32_t n,
+                              const float *x, const float *y, float *dy, const float *w, float *dx,
+                              const struct kedge_ops_step *step, float *to_w, float *to_b)
+{
+    bool small = use_small(dev, s, n);
+    size_t count = (size_t)n * s->out;
+    if (s->relu) {
+        mask(dy, y, count);
+    }
+    if (dx) { /* before the kernel changes */
+        multiply_back(small, s, dy, n, w, dx);
+    }
+    scale(dy, count, step->by);
+    multiply_step(small, s, dy, x, n, step->keep, to_w);
+    if (step->keep_bias == 0.0f) {
+        memset(to_b, 0, s->out * sizeof *to_b);
+    } else {
+        scale(to_b, s->out, step->keep_bias);
+    }
+    for (uint32_t r = 0; r < n; r++) {
+        for (uint32_t c = 0; c < s->out; c++) {
+            to_b[c] += dy[(size_t)r * s->out + c];
+        }
+    }
+}
+
+double kedge_softmax_row(float *z, uint32_t classes, int32_t label)
+{
+    float most = z[0];
+    double sum = 0;
+    for (uint32_t c = 1; c < classes; c++) {
+        most = z[c] > most ? z[c] : most;
+    }
+    float own = z[label] - most;
+    for (uint32_t c = 0; c < classes; c++) {
+        z[c] = expf(z[c] - most);
+        sum += (double)z[c];
+    }
+    float inverse = (float)(1.0 / sum);
+    for (uint32_t c = 0; c < classes; c++) {
+        z[c] *= inverse;
+    }
+    return log(sum) - (double)own;
+}
+
+/* Logits to the error dL/dZ = (p − y)/n in place. */
+void kedge_cpu_cross_entropy(struct kedge_device *dev, uint32_t n, uint32_t width, const int32_t *labels,
+                             float *z)
+{
+    double loss = dev->has_small ? kedge_small_softmax(n, width, labels, z) : 0;
+    float share = 1.0f / (float)n;
+    for (uint32_t r = 0; r < n; r++) {
+        float *row = z + (size_t)r * width;
+        loss += dev->has_small ? 0 : kedge_softmax_row(row, width, labels[r]);
+        row[labels[r]] -= 1.0f;
+        for (uint32_t c = 0; c < width; c++) {
+            row[c] *= share;
+        }
+    }
+    dev->loss += loss;
+}
+
+void kedge_cpu_square_error(struct kedge_device *dev, uint32_t n, uint32_t width, const int32_t *labels,
+                            float *z)
+{
+    double loss = 0;
+    float share = 2.0f / ((float)n * (float)width);
+    for (uint32_t r = 0; r < n; r++) {
+        float *row = z + (size_t)r * width;
+        for (uint32_t c = 0; c < width; c++) {
+            float target = width == 1 ? (float)labels[r] : (float)((int32_t)c == labels[r]);
+            float off = row[c] - target;
+            loss += (double)off * (double)off;
+            row[c] = off * share;
+        }
+    }
+    dev->loss += loss / (double)width;
+}
+
+void kedge_cpu_clip(struct kedge_device *dev, uint64_t count, float *g, float most)
+{
+    (void)dev;
+    double squares = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        squares += (double)g[i] * (double)g[i];
+    }
+    double norm = sqrt(squares);
+    if (norm > (double)most) {
+        scale(g, count, (float)((double)most / norm));
+    }
+}
