@@ -57,11 +57,14 @@ static double finish(struct kedge_process *p)
 int kedge_row_chaos(struct row rows[ROWS_MAX], int *ret_count)
 {
     const double target = 300;
-    struct kedge_process parts[PROCESSES] = {{0, -1, -1, -1}, {0, -1, -1}};
+    struct kedge_process parts[PROCESSES];
     double events = 0;
     bool fine = true;
     int err = KEDGE_OK;
     uint64_t from = kedge_os_now_ns();
+    for (int i = 0; i < PROCESSES; i++) {
+        parts[i] = (struct kedge_process){.in_fd = -1, .out_fd = -1, .err_fd = -1};
+    }
     for (int i = 0; i < PROCESSES && !err; i++) {
         err = start(i, &parts[i]);
     }
