@@ -23,6 +23,12 @@ int kedge_net_check_data(const struct kedge_net *net, const struct kedge_dataset
     return KEDGE_OK;
 }
 
+/* A step of n samples: run once as it is, then recorded, then replayed. */
+struct kept_step {
+    uint32_t n; /* 0: none has been run */
+    void *recording;
+};
+
 /* What one call of kedge_net_train holds. */
 struct training {
     struct kedge_net *net;
@@ -32,6 +38,7 @@ struct training {
     struct kedge_train_bend bend;
     uint32_t *order, *device_order; /* the same where memory is unified */
     struct kedge_ops_data_handle *handle;
+    struct kept_step steps[2]; /* of whole batches, of a pass's last one */
     struct kedge_train_result result;
 };
 
@@ -70,6 +77,32 @@ static int take_loss(struct training *t, double *loss, struct kedge_diag *reterr
                                             *loss, (unsigned long long)t->result.steps + 1);
 }
 
+/* From data to weights, as it is. */
+static void run_plainly(struct training *t, uint32_t n)
+{
+    struct kedge_net *net = t->net;
+    net->ops->gather(net->dev, &t->handle, t->device_order, n, net->x, net->labels);
+    kedge_net_run_step(net, net->x, net->labels, n, &t->rule);
+}
+
+/* The same, by a recording where the back end keeps them. The first run of a step loads what it needs, so it
+ * is not recorded. */
+static void run_kept(struct training *t, uint32_t n)
+{
+    const struct kedge_ops *ops = t->net->ops;
+    struct kept_step *kept = &t->steps[n == t->params->batch ? 0 : 1];
+    if (kept->recording && kept->n == n) {
+        ops->replay(t->net->dev, kept->recording);
+    } else if (ops->record_begin && kept->n == n && !kept->recording) {
+        ops->record_begin(t->net->dev);
+        run_plainly(t, n);
+        kept->recording = ops->record_end(t->net->dev);
+    } else {
+        run_plainly(t, n);
+        kept->n = kept->recording ? kept->n : n;
+    }
+}
+
 /* One pass over a shuffled order, or as many of its batches as `left` allows. */
 static int train_pass(struct training *t, uint64_t left, struct kedge_diag *reterr)
 {
@@ -83,8 +116,7 @@ static int train_pass(struct training *t, uint64_t left, struct kedge_diag *rete
         struct kedge_ops_moment moment = {
             .seeds = &t->params->seed, .step = t->result.steps, .at = at, .counts = NULL};
         ops->moment(net->dev, &moment);
-        ops->gather(net->dev, &t->handle, t->device_order, n, net->x, net->labels);
-        kedge_net_run_step(net, net->x, net->labels, n, &t->rule);
+        run_kept(t, n);
         int err = ops->unified ? take_loss(t, &loss, reterr) : KEDGE_OK;
         if (err) {
             return err;
@@ -183,6 +215,11 @@ static int training_open(struct training *t, struct kedge_diag *reterr)
 static void training_close(struct training *t)
 {
     const struct kedge_ops *ops = t->net->ops;
+    for (size_t i = 0; i < sizeof t->steps / sizeof *t->steps; i++) {
+        if (t->steps[i].recording) {
+            ops->record_free(t->net->dev, t->steps[i].recording);
+        }
+    }
     if (t->handle) {
         ops->data_free(t->net->dev, t->handle);
     }

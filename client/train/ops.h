@@ -1,7 +1,7 @@
 /* The table of operations that a training back end fills in: kedge_ops_cpu (always there) and
  * kedge_ops_cuda (client/train/cuda, where it was built). The engine (net.c, layers.c) knows shapes, order
- * and memory; a back end knows arithmetic. tests/contract/test_train_ops.c holds every table to the same
- * formulas, written in double precision.
+ * and memory; a back end knows arithmetic. tests/contract holds every table to the same formulas,
+ * written in double precision: ops_table.h each operation, train_ops.h whole nets.
  *
  * Memory. Every float *, uint32_t * and int32_t * below is an address of the back end's own memory (`alloc`),
  * which only upload, download, copy and clear may touch from outside. Blocks begin at 64 bytes; the engine
@@ -26,10 +26,10 @@
  * Determinism. The same calls with the same numbers give the same bytes on the same device and library: no
  * atomics on floats, no order that depends on time.
  *
- * Recording. `record_begin` … `record_end` bracket the calls of one whole step; a back end that can keeps
- * them (a CUDA graph) and `replay` runs them again. Everything that differs between two steps of the same n
- * is told by `moment` beforehand and read by the operations when they run, never an argument. All three may
- * be NULL together.
+ * Recording. `record_begin` … `record_end` bracket the calls of one whole step, which are done as well; a
+ * back end that can keeps them (a CUDA graph) and `replay` runs them again. Everything that differs between
+ * two steps of the same n is told by `moment` beforehand and read by the operations when they run, never an
+ * argument. All three may be NULL together.
  *
  * Many sites at once. A device opened with sites > 1 runs every operation for that many models of the same
  * shapes: each block of `alloc` is there once per site and each pointer means the same place in every site's
