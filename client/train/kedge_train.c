@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/train/choose.h"
 #include "client/train/net.h"
 #include "client/train/task.h"
 #include "common/base/mem.h"
@@ -12,7 +13,7 @@
 #ifndef KEDGE_VERSION
 #define KEDGE_VERSION "0.1.0"
 #endif
-enum { EVALUATE_BATCH = 128 };
+enum { EVALUATE_BATCH = 128, ENGINE_MAX = 192 };
 
 struct trainer {
     bool has_data;
@@ -22,6 +23,9 @@ struct trainer {
     struct kedge_net *net;
     struct kedge_model_spec spec;
     uint32_t batch_max;
+    bool is_cuda;               /* net is on choice.dev */
+    struct kedge_choice choice; /* of the device */
+    char engine[ENGINE_MAX];
     struct kedge_layout layout; /* of net */
 };
 
@@ -61,14 +65,44 @@ static int use_data(struct trainer *t, const struct kedge_task *task, struct ked
     return err;
 }
 
+/* The task's device, told on stderr when there is none; a net elsewhere is dropped. */
+static void use_device(struct trainer *t, const struct kedge_task *task)
+{
+    char why[KEDGE_CHOICE_TEXT];
+    if (t->is_cuda && task->fast != t->choice.fast) {
+        drop_net(t);
+    }
+    bool is_cuda = kedge_choice_is_cuda(&t->choice, task, why);
+    if (why[0]) {
+        (void)fprintf(stderr, "kedge-train: %s\n", why);
+    }
+    if (is_cuda != t->is_cuda) {
+        drop_net(t);
+    }
+    t->is_cuda = is_cuda;
+    (void)snprintf(t->engine, sizeof t->engine, "kedge-train " KEDGE_VERSION " %s",
+                   is_cuda ? t->choice.ops->engine(t->choice.dev) : "cpu openblas");
+}
+
+/* A device that failed is given back, so that the next task begins anew. */
+static void leave_device(struct trainer *t)
+{
+    drop_net(t);
+    kedge_choice_close(&t->choice);
+    t->is_cuda = false;
+}
+
 static int use_net(struct trainer *t, const struct kedge_task *task, struct kedge_diag *reterr)
 {
     uint32_t batch = task->batch > EVALUATE_BATCH ? task->batch : EVALUATE_BATCH;
+    use_device(t, task);
     if (t->net && kedge_model_same(&t->spec, &task->model) && batch <= t->batch_max) {
         return KEDGE_OK;
     }
     drop_net(t);
-    int err = kedge_net_new(&task->model, batch, &t->net, reterr);
+    int err = t->is_cuda
+                  ? kedge_net_new_on(&task->model, batch, t->choice.ops, t->choice.dev, &t->net, reterr)
+                  : kedge_net_new(&task->model, batch, &t->net, reterr);
     if (err) {
         return err;
     }
@@ -298,11 +332,15 @@ static void answer(void *ctx, struct kedge_view line, struct kedge_buf *reply)
 {
     struct kedge_task task;
     struct kedge_diag diag = {0};
-    struct kedge_task_result result = {.engine = "kedge-train " KEDGE_VERSION " cpu openblas"};
+    struct trainer *t = ctx;
+    struct kedge_task_result result = {.engine = t->engine};
     const char *code = "request";
     int err = kedge_task_parse(line, true, &task, &diag);
     if (!err) {
-        err = run_task(ctx, &task, &result, &code, &diag);
+        err = run_task(t, &task, &result, &code, &diag);
+    }
+    if (err == KEDGE_E_DEVICE) {
+        leave_device(t);
     }
     if (err) {
         kedge_task_put_error(reply, &task, kedge_task_code(err, code), diag.text);
@@ -342,7 +380,7 @@ int main(int argc, char **argv)
     struct trainer trainer = {0};
     kedge_train_set_threads(1);
     int status = kedge_task_serve(answer, &trainer);
-    drop_net(&trainer);
+    leave_device(&trainer);
     drop_data(&trainer);
     return status;
 }

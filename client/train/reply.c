@@ -65,10 +65,10 @@ void kedge_task_put_error(struct kedge_buf *out, const struct kedge_task *task, 
 
 const char *kedge_task_code(int err, const char *otherwise)
 {
-    return err == KEDGE_E_NOMEM        ? "memory"
-           : err == KEDGE_E_NOT_FINITE ? "diverged"
-           : err == KEDGE_E_BUG        ? "internal"
-                                       : otherwise;
+    return err == KEDGE_E_NOMEM                          ? "memory"
+           : err == KEDGE_E_NOT_FINITE                   ? "diverged"
+           : err == KEDGE_E_BUG || err == KEDGE_E_DEVICE ? "internal"
+                                                         : otherwise;
 }
 
 static bool write_all(struct kedge_view v)

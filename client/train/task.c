@@ -113,6 +113,23 @@ static int read_drift(const struct kedge_json *doc, struct kedge_task *t, struct
     return err;
 }
 
+static int read_device(const struct kedge_json *doc, struct kedge_task *t, struct kedge_diag *reterr)
+{
+    uint32_t device = kedge_json_find(doc, 0, "device"), precision = kedge_json_find(doc, 0, "precision");
+    if (device != KEDGE_JSON_NONE && !kedge_json_str_is(doc, device, "cpu")) {
+        t->device = kedge_json_str_is(doc, device, "auto") ? KEDGE_TASK_AUTO : KEDGE_TASK_CUDA;
+        if (t->device == KEDGE_TASK_CUDA && !kedge_json_str_is(doc, device, "cuda")) {
+            return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                                  "\"device\": expected \"cpu\", \"cuda\" or \"auto\"");
+        }
+    }
+    t->fast = precision != KEDGE_JSON_NONE && kedge_json_str_is(doc, precision, "tf32");
+    if (precision != KEDGE_JSON_NONE && !t->fast && !kedge_json_str_is(doc, precision, "f32")) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"precision\": expected \"f32\" or \"tf32\"");
+    }
+    return KEDGE_OK;
+}
+
 static int read_op(const struct kedge_json *doc, struct kedge_task *t, struct kedge_diag *reterr)
 {
     uint32_t op = kedge_json_find(doc, 0, "op");
@@ -157,7 +174,8 @@ int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret
     static const char *const keys[] = {"id",       "op",        "model",         "base",          "out",
                                        "data",     "epochs",    "steps",         "batch",         "lr",
                                        "l2",       "seed",      "evaluate_base", "threads",       "samples",
-                                       "proximal", "base_loss", "personal",      "personal_pull", "drift"};
+                                       "proximal", "base_loss", "personal",      "personal_pull", "drift",
+                                       "device",   "precision"};
     struct kedge_json_token tokens[KEDGE_TASK_TOKENS_MAX];
     struct kedge_json doc;
     *ret = (struct kedge_task){0};
@@ -179,6 +197,7 @@ int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret
     }
     err = err ? err : read_personal(&doc, ret, reterr);
     err = err ? err : read_drift(&doc, ret, reterr);
+    err = err ? err : read_device(&doc, ret, reterr);
     if (!err && ret->op == KEDGE_TASK_TRAIN) {
         err = read_train(&doc, engine, ret, reterr);
     }

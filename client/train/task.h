@@ -18,6 +18,7 @@ enum {
     KEDGE_TASK_LABELS_MAX = 256, /* classes that a reply counts */
 };
 
+enum kedge_task_device { KEDGE_TASK_CPU = 0, KEDGE_TASK_CUDA, KEDGE_TASK_AUTO };
 enum kedge_task_op { KEDGE_TASK_TRAIN = 1, KEDGE_TASK_EVALUATE, KEDGE_TASK_MEASURE };
 
 struct kedge_task {
@@ -37,6 +38,8 @@ struct kedge_task {
     char personal[KEDGE_DATA_PATH_MAX]; /* the site's own model, "": none; need not be there yet */
     double personal_pull;               /* of its steps towards the base (Ditto's lambda) */
     bool evaluate_base, base_loss;
+    enum kedge_task_device device; /* CUDA and AUTO: the processor where there is no device */
+    bool fast;                     /* "precision":"tf32": products may be computed in less than F32 */
 };
 
 struct kedge_task_result {

@@ -1,4 +1,4 @@
-/* Sums and maxima of a block in a fixed tree of shared memory: the same result in any order of threads. Every
+/* The sum over a block by a fixed tree in shared memory: the same result in any order of threads. Every
  * thread of the block calls them, with as many threads as a power of two, and gets the result. */
 #ifndef KEDGE_CLIENT_TRAIN_CUDA_REDUCE_H
 #define KEDGE_CLIENT_TRAIN_CUDA_REDUCE_H
@@ -20,23 +20,6 @@ KEDGE_DEVICE double kedge_gpu_block_sum(double mine)
     const double sum = part[0];
     KEDGE_BARRIER(); /* before the next call writes */
     return sum;
-}
-
-KEDGE_DEVICE float kedge_gpu_block_most(float mine)
-{
-    KEDGE_SHARED(float, part, KEDGE_GPU_THREADS);
-    const size_t t = kedge_gpu_thread();
-    part[t] = mine;
-    KEDGE_BARRIER();
-    for (size_t half = kedge_gpu_threads() / 2; half > 0; half /= 2) {
-        if (t < half) {
-            part[t] = part[t] > part[t + half] ? part[t] : part[t + half];
-        }
-        KEDGE_BARRIER();
-    }
-    const float most = part[0];
-    KEDGE_BARRIER();
-    return most;
 }
 
 #endif

@@ -397,6 +397,42 @@ START_TEST(identity_copies)
 }
 END_TEST
 
+/* The reply names what trained; without a device a task is done all the same, and stderr says so once. */
+START_TEST(a_device_that_is_not_there_stops_nothing)
+{
+    struct kedge_process p;
+    char reply[4096], words[512] = "";
+    const char *argv[] = {trainer_path, NULL};
+    struct kedge_process_options o = {
+        .argv = argv, .pipe_stdin = true, .pipe_stdout = true, .pipe_stderr = true, .die_with_parent = true};
+    ck_assert_int_eq(kedge_process_start(&o, &p, NULL), KEDGE_OK);
+    make_base("dev", 64, 1);
+    ask_train(&p, "dev", "dev-cpu", "\"epochs\":1,\"device\":\"cpu\"", reply);
+    ck_assert_ptr_nonnull(strstr(member(reply, "engine"), " cpu openblas"));
+    ask_train(&p, "dev", "dev-cuda", "\"epochs\":1,\"device\":\"cuda\"", reply);
+    ck_assert_str_eq(member(reply, "status"), "ok");
+    bool is_cuda = strstr(member(reply, "engine"), " cuda ") != NULL;
+    ck_assert(is_cuda || strstr(member(reply, "engine"), " cpu openblas"));
+    ask_train(&p, "dev", "dev-auto", "\"epochs\":1,\"device\":\"auto\",\"precision\":\"tf32\"", reply);
+    ck_assert_str_eq(member(reply, "status"), "ok");
+    ask_train(&p, "dev", "dev-no", "\"epochs\":1,\"device\":\"tpu\"", reply);
+    ck_assert_ptr_nonnull(strstr(member(reply, "message"), "device"));
+    ask_train(&p, "dev", "dev-no", "\"epochs\":1,\"precision\":\"f16\"", reply);
+    ck_assert_ptr_nonnull(strstr(member(reply, "message"), "precision"));
+    ssize_t n = is_cuda ? 0 : read(p.err_fd, words, sizeof words - 1);
+    if (!is_cuda) { /* one line, and the same weights as without a device */
+        char a[4096], b[4096];
+        size_t len = read_file("dev-cpu", a, sizeof a);
+        ck_assert_int_gt(n, 0);
+        ck_assert_ptr_nonnull(strstr(words, "kedge-train: CUDA is not used: "));
+        ck_assert_ptr_eq(strchr(words, '\n'), words + n - 1);
+        ck_assert_uint_eq(read_file("dev-cuda", b, sizeof b), len);
+        ck_assert_int_eq(memcmp(a, b, len), 0);
+    }
+    finish(&p);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     if (argc != 3 || !mkdtemp(dir)) {
@@ -417,12 +453,14 @@ int main(int argc, char **argv)
     tcase_add_test(tc, long_lines_are_refused_and_skipped);
     tcase_add_test(tc, the_stamp_follows_the_files);
     tcase_add_test(tc, identity_copies);
+    tcase_add_test(tc, a_device_that_is_not_there_stops_nothing);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    static const char *const names[] = {"base", "a", "b", "own", "wide", "infinite"};
+    static const char *const names[] = {"base",     "a",   "b",       "own",      "wide",
+                                        "infinite", "dev", "dev-cpu", "dev-cuda", "dev-auto"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[256];
         path_of(names[i], path);
