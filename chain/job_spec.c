@@ -28,7 +28,7 @@ struct field_row {
 #key, kind, required, offsetof(struct kedge_job_spec, field), least, most, fallback \
     }
 
-/* Read by job_spec_strategy.c. */
+/* Read by job_spec_strategy.c and job_spec_batch.c. */
 #define LATER(word)                       \
     {                                     \
         .key = #word, .kind = FIELD_LATER \
@@ -47,7 +47,11 @@ static const struct field_row rows[] = {
     ROW(sites_min, FIELD_U32, false, sites_min, 1, KEDGE_SITES_MAX, 1),
     ROW(quorum, FIELD_U32, false, quorum, 1, KEDGE_SITES_MAX, 1),
     ROW(local_epochs, FIELD_U32, false, local_epochs, 1, 10000, 1),
-    ROW(batch, FIELD_U32, false, batch, 1, 65536, 10),
+    LATER(batch),
+    LATER(batch_start),
+    LATER(batch_least),
+    LATER(batch_most),
+    LATER(learning_rate_rule),
     ROW(learning_rate, FIELD_REAL, false, learning_rate, 1e-12, 1e6, 0.01),
     ROW(l2, FIELD_REAL, false, l2, 0, 1e6, 0),
     ROW(grouping, FIELD_SPECIAL, false, grouping, 0, 0, 0),
@@ -365,10 +369,12 @@ static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_
             return err;
         }
     }
-    int err = kedgei_spec_read_strategy(root, s, d);
+    int err = kedgei_spec_read_batch(root, s, d);
+    err = err ? err : kedgei_spec_read_strategy(root, s, d);
     err = err ? err : check_together(s, root, d);
     err = err ? err : kedgei_spec_check_external(s, root, d);
-    return err ? err : kedgei_spec_check_strategy(s, d);
+    err = err ? err : kedgei_spec_check_strategy(s, d);
+    return err ? err : kedgei_spec_check_batch(s, d);
 }
 
 int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret, struct kedge_diag *reterr)

@@ -39,6 +39,11 @@ enum kedge_shift_test {
     KEDGE_SHIFT_TEST_UPDATE
 };
 
+/* How the learning rate follows a batch that sites choose: not at all, by the square root of batch / start,
+ * or by that itself. */
+enum kedge_rate_rule { KEDGE_RATE_NONE, KEDGE_RATE_SQRT, KEDGE_RATE_LINEAR };
+enum { KEDGE_SPEC_BATCHES_MAX = 17 };
+
 struct kedge_job_spec {
     struct kedge_id name;  /* required */
     uint32_t tenant_count; /* required, 1…128, ascending, no duplicates */
@@ -55,26 +60,29 @@ struct kedge_job_spec {
     uint32_t sites_min;                 /* default 1 */
     uint32_t quorum;                    /* default 1 */
     uint32_t local_epochs;              /* default 1 */
-    uint32_t batch;                     /* default 10 */
-    double learning_rate;               /* decimal string, default "0.01", > 0 */
-    double l2;                          /* decimal string, default "0", ≥ 0 */
-    enum kedge_grouping grouping;       /* "none" (default) or "flexcfl" */
-    uint32_t groups;                    /* flexcfl: 2…16, required; else 1 */
-    uint32_t pretrain_steps;            /* flexcfl: SGD iterations of a pre-training, default 50 */
-    uint32_t pretrain_sites;            /* flexcfl: sites of the cold start, 0 = all, default 20 × groups */
-    enum kedge_shift_test shift;        /* flexcfl: "labels" (default), "counts", "update", "none" */
-    uint32_t regroup_every;             /* flexcfl: rounds between two new groupings, default 0 = never */
-    uint32_t migration_pause;           /* flexcfl: least rounds between two groups of a site, default 1 */
-    double mixing;                      /* inter-group rate η_g, decimal string, default "0", 0…1000 */
-    double bound;                       /* largest |value| of an update, decimal string, default "64" */
-    unsigned scale;                     /* bits s of the fixed point, default 20, 1…30 */
-    uint64_t weight_max;                /* largest sample count of an update, default 1,000,000 */
-    uint32_t tenant_share_max; /* most of a group's weight that is one tenant's, in millionths: decimal
-                                  string in (0, 1] of at most 6 places, default "1" = no cap; at least
-                                  one part in as many as there are tenants. aggregation/share_cap.h */
-    uint32_t evaluate_every;   /* rounds, 0 = never, default 1 */
-    uint32_t round_timeout_s;  /* default 3600 */
-    uint32_t staleness_max;    /* asynchronous strategies: rounds for which an update waits, default 16 */
+    uint32_t batch;                   /* default 10; where sites choose theirs, that which they begin with */
+    bool batch_auto;                  /* "batch": "auto" … */
+    uint32_t batch_least, batch_most; /* … from and to which: batch · 2^n; else 0 */
+    enum kedge_rate_rule rate_rule;   /* "learning_rate_rule": "none", "sqrt" (default), "linear" */
+    double learning_rate;             /* decimal string, default "0.01", > 0 */
+    double l2;                        /* decimal string, default "0", ≥ 0 */
+    enum kedge_grouping grouping;     /* "none" (default) or "flexcfl" */
+    uint32_t groups;                  /* flexcfl: 2…16, required; else 1 */
+    uint32_t pretrain_steps;          /* flexcfl: SGD iterations of a pre-training, default 50 */
+    uint32_t pretrain_sites;          /* flexcfl: sites of the cold start, 0 = all, default 20 × groups */
+    enum kedge_shift_test shift;      /* flexcfl: "labels" (default), "counts", "update", "none" */
+    uint32_t regroup_every;           /* flexcfl: rounds between two new groupings, default 0 = never */
+    uint32_t migration_pause;         /* flexcfl: least rounds between two groups of a site, default 1 */
+    double mixing;                    /* inter-group rate η_g, decimal string, default "0", 0…1000 */
+    double bound;                     /* largest |value| of an update, decimal string, default "64" */
+    unsigned scale;                   /* bits s of the fixed point, default 20, 1…30 */
+    uint64_t weight_max;              /* largest sample count of an update, default 1,000,000 */
+    uint32_t tenant_share_max;        /* most of a group's weight that is one tenant's, in millionths: decimal
+                                         string in (0, 1] of at most 6 places, default "1" = no cap; at least
+                                         one part in as many as there are tenants. aggregation/share_cap.h */
+    uint32_t evaluate_every;          /* rounds, 0 = never, default 1 */
+    uint32_t round_timeout_s;         /* default 3600 */
+    uint32_t staleness_max; /* asynchronous strategies: rounds for which an update waits, default 16 */
     const struct kedge_strategy
         *strategy;            /* a row of strategy/'s table; default "fedavg", grouped "flexcfl" */
     enum kedge_choose choose; /* what decides the number of groups: "fixed", "silhouette", "gap"; default: the
@@ -157,6 +165,15 @@ bool kedge_job_spec_weighs_samples(const struct kedge_job_spec *spec);
  * refused at the door. */
 #define KEDGE_LOSS_MAX 1e6
 bool kedge_job_spec_takes(const struct kedge_job_spec *spec, uint64_t samples, uint64_t steps, double loss);
+/* The sizes that sites choose from, ascending, and the place of the one to begin with; one where the job says
+ * it. The learning rate that goes with one. */
+uint32_t kedge_job_spec_batches(const struct kedge_job_spec *spec, uint32_t ret_sizes[KEDGE_SPEC_BATCHES_MAX],
+                                uint32_t *ret_start);
+double kedge_job_spec_rate(const struct kedge_job_spec *spec, uint32_t batch);
+/* Where sites choose: the stated batch is one of those, the learning rate is its, to the bit, and there are
+ * no more steps than passes in such batches have. */
+bool kedge_job_spec_takes_batch(const struct kedge_job_spec *spec, uint64_t samples, uint64_t steps,
+                                uint64_t batch, double learning_rate);
 /* What an update weighs follows from the update statements alone, whatever the files hold. */
 bool kedge_job_spec_weighs_statements(const struct kedge_job_spec *spec, const struct kedge_rule *rule);
 

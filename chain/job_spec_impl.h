@@ -46,6 +46,13 @@ uint64_t kedgei_spec_updates_most(const struct kedge_job_spec *s);
 bool kedgei_spec_lives(const struct kedge_job_spec *s);
 /* Numbers of the groups' life, once the options are read. */
 KEDGE_NODISCARD int kedgei_spec_check_refresh(const struct kedge_job_spec *s, struct kedge_diag *d);
+/* Keys "batch", "batch_start", "batch_least", "batch_most", "learning_rate_rule" (job_spec_batch.c); and what
+ * "auto" means together with all other keys. */
+KEDGE_NODISCARD int kedgei_spec_read_batch(const struct json_t *root, struct kedge_job_spec *s,
+                                           struct kedge_diag *d);
+KEDGE_NODISCARD int kedgei_spec_check_batch(const struct kedge_job_spec *s, struct kedge_diag *d);
+/* Most steps of the job's passes over so many samples: with the least batch. */
+uint64_t kedgei_spec_steps_most(const struct kedge_job_spec *s, uint64_t samples);
 /* What they mean together with all other keys, once these are read and their defaults taken. */
 KEDGE_NODISCARD int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag *d);
 

@@ -267,12 +267,6 @@ static int read_rule(const json_t *root, struct kedge_job_spec *s, struct kedge_
     return err;
 }
 
-/* Steps of the job's passes over so many samples. */
-static uint64_t steps_of(const struct kedge_job_spec *spec, uint64_t samples)
-{
-    return spec->local_epochs * (samples / spec->batch + (samples % spec->batch > 0));
-}
-
 int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag *d)
 {
     bool many = !s->strategy->asynchronous && kedgei_spec_updates_most(s) > KEDGE_RULE_VECTORS_MAX;
@@ -284,7 +278,8 @@ int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag
                               "every round; leave it out",
                               s->strategy->name);
     }
-    if (s->strategy->weigh == kedge_weigh_fednova && steps_of(s, s->weight_max) > KEDGE_WEIGHT_ONE) {
+    if (s->strategy->weigh == kedge_weigh_fednova && !s->batch_auto
+        && kedgei_spec_steps_most(s, s->weight_max) > KEDGE_WEIGHT_ONE) {
         return kedge_diag_set(
             d, KEDGE_E_FORMAT,
             "job spec: \"weight_max\": with strategy \"%s\" local_epochs · weight_max / batch must "
@@ -347,7 +342,8 @@ bool kedge_job_spec_weighs_samples(const struct kedge_job_spec *spec)
 
 bool kedge_job_spec_takes(const struct kedge_job_spec *spec, uint64_t samples, uint64_t steps, double loss)
 {
-    uint64_t most = spec->strategy->weigh == kedge_weigh_fednova ? steps_of(spec, samples) : INT32_MAX;
+    uint64_t most =
+        spec->strategy->weigh == kedge_weigh_fednova ? kedgei_spec_steps_most(spec, samples) : INT32_MAX;
     return kedge_job_spec_weighs_samples(spec)
            || (steps >= 1 && steps <= most && steps <= INT32_MAX && loss >= 0 && loss <= KEDGE_LOSS_MAX);
 }

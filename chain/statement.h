@@ -25,6 +25,7 @@ enum {
     KEDGE_ST_CLOSED_REASON_MAX = 64,
     KEDGE_ST_AUTHORITY_MAX = 128,
     KEDGE_ST_ENGINE_MAX = 64,
+    KEDGE_ST_HOW_MAX = 120,
     KEDGE_ST_RULE_MAX = 64,
     KEDGE_ST_NAME_MAX = 128, /* deployment, file */
     KEDGE_ST_QUORUM_MAX =
@@ -169,11 +170,13 @@ struct kedge_st_update {
     struct kedge_hash base; /* digest of the model that training began from */
     uint64_t samples, steps, batch;
     double learning_rate;
-    double energy_joules;
+    double energy_joules; /* NaN: not stated, for it is unknown; never 0 for that */
     enum kedge_energy_quality energy_quality;
     double seconds;
     double loss; /* optional: mean loss of the base model on the site's training data; 0: not stated */
-    char engine[KEDGE_ST_ENGINE_MAX + 1]; /* last: an auditor keeps no more of it than there is */
+    char engine[KEDGE_ST_ENGINE_MAX + 1];  /* an auditor keeps of it what there is, and nothing behind it */
+    char energy_how[KEDGE_ST_HOW_MAX + 1]; /* optional: what was read, of what; bounds of a modelled number */
+    char choice[KEDGE_ST_HOW_MAX + 1];     /* optional: why this batch, and with what power */
 };
 
 /* By the site: loss is the mean over its test samples. Subject: digest of the model. */

@@ -119,7 +119,7 @@ static const char *get_scalar(const struct kedgei_field *f, const json_t *value,
 {
     const char *expected;
     if (!value) {
-        return f->optional ? NULL : "this field to be there";
+        return kedgei_field_leave_out(f, p) ? NULL : "this field to be there";
     }
     if (f->type == KEDGEI_U32 || f->type == KEDGEI_U64) {
         expected = get_integer(f, value, p);
@@ -155,7 +155,7 @@ static int check_keys(const struct place *at, const struct kedgei_field *fields,
     }
     size_t required = 0;
     for (size_t i = 0; i < count; i++) {
-        required += !fields[i].optional;
+        required += !fields[i].optional && !fields[i].lacks;
     }
     if (json_object_size(obj) <= required) {
         return KEDGE_OK; /* an unknown key would leave one of ours missing */

@@ -130,7 +130,21 @@ bool kedgei_field_is_absent(const struct kedgei_field *f, const void *p)
 {
     static const uint8_t zero[KEDGE_HASH_LEN];
     size_t size = f->optional ? value_size(f->type) : 0;
+    double real;
+    if (f->lacks) {
+        memcpy(&real, p, sizeof real);
+        return isnan(real);
+    }
     return size > 0 && memcmp(p, zero, size) == 0;
+}
+
+bool kedgei_field_leave_out(const struct kedgei_field *f, void *p)
+{
+    static const double none = (double)NAN;
+    if (f->lacks) {
+        memcpy(p, &none, sizeof none);
+    }
+    return f->lacks || f->optional;
 }
 
 bool kedgei_field_is_left_out(const struct kedgei_field *f, const uint8_t *base)

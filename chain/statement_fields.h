@@ -46,6 +46,7 @@ struct kedgei_field {
      * that a statement can grow without a change to those that were written before. A LIST is not there when
      * it has no element. Never the first field. */
     bool optional;
+    bool lacks; /* a REAL that need not be there either, and then is NaN: zero is a number, and is written */
 };
 
 /* Where the subject digest comes from. */
@@ -73,8 +74,10 @@ extern const char KEDGEI_STATEMENT_TYPE[];
 
 /* NULL when the value at p (the field's place) is in range, else what was expected. */
 const char *kedgei_field_check(const struct kedgei_field *f, const void *p);
-/* An optional field whose value is zero: it is not written. */
+/* An optional field whose value is zero, or one that lacks its value: it is not written. */
 bool kedgei_field_is_absent(const struct kedgei_field *f, const void *p);
+/* May the field be left out? Then p is what that means. */
+bool kedgei_field_leave_out(const struct kedgei_field *f, void *p);
 /* The same of a field of the kind's struct at base, be it a list. */
 bool kedgei_field_is_left_out(const struct kedgei_field *f, const uint8_t *base);
 /* Order of two elements by their first field. */

@@ -145,12 +145,24 @@ static const struct kedgei_field update_fields[] = {
     U64(update, steps, 0, KEDGE_ST_COUNT_MAX),
     U64(update, batch, 0, KEDGE_ST_COUNT_MAX),
     REAL_POS(update, learning_rate),
-    REAL_POS(update, energy_joules),
+    {FIELD(update, energy_joules, REAL_POS), .lacks = true},
     ENUM(update, energy_quality, energy_names),
     REAL_POS(update, seconds),
     TEXT(update, engine, 1, KEDGE_ST_ENGINE_MAX),
     OPTIONAL(REAL_POS, update, loss),
+    {FIELD(update, energy_how, TEXT), .max = KEDGE_ST_HOW_MAX, .optional = true},
+    {FIELD(update, choice, TEXT), .max = KEDGE_ST_HOW_MAX, .optional = true},
 };
+
+/* Unknown is no number, and a zero in statements from before the field could be left out. */
+static const char *check_update(const struct kedge_statement *st)
+{
+    const struct kedge_st_update *u = &st->u.update;
+    const bool is_number = u->energy_joules >= 0, is_above = u->energy_joules > 0;
+    return u->energy_quality == KEDGE_ENERGY_UNKNOWN
+               ? (is_above ? "no energy_joules where they are unknown" : NULL)
+               : (is_number ? NULL : "energy_joules where their quality is known");
+}
 
 static const struct kedgei_field evaluation_fields[] = {
     ID(evaluation, tenant),
@@ -416,7 +428,7 @@ const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
                                   .subject = KEDGEI_SUBJECT_KEY_HASH,
                                   .subject_offset = AT(witness_revoked, cosign_key)},
     [KEDGE_ST_JOB_JOINED] = {KIND("job-joined", "spec", job_joined_fields)},
-    [KEDGE_ST_UPDATE] = {KIND("update", "update", update_fields)},
+    [KEDGE_ST_UPDATE] = {KIND("update", "update", update_fields), .check = check_update},
     [KEDGE_ST_EVALUATION] = {KIND("evaluation", "model", evaluation_fields), .check = check_evaluation},
     [KEDGE_ST_GROUP_ASSIGNED] = {KIND("group-assigned", "update", group_assigned_fields),
                                  .subject = KEDGEI_SUBJECT_COPY,

@@ -68,7 +68,7 @@ static bool take_scalar(struct kedge_view *rest, const struct kedgei_field *f, v
 /* What follows is not this field, which need not be there. */
 static bool is_left_out(struct kedge_view rest, const struct kedgei_field *f)
 {
-    return f->optional && !(kedgei_take_prefix(&rest, ",") && take_name(&rest, f->name));
+    return (f->optional || f->lacks) && !(kedgei_take_prefix(&rest, ",") && take_name(&rest, f->name));
 }
 
 static bool take_element(struct kedge_view *rest, const struct kedgei_list *list, uint8_t *elem)
@@ -114,6 +114,7 @@ static bool take_predicate(struct kedge_view *rest, const struct kedgei_kind *k,
     for (size_t i = 0; i < k->field_count; i++) {
         const struct kedgei_field *f = &k->fields[i];
         if (is_left_out(*rest, f)) {
+            (void)kedgei_field_leave_out(f, base + f->offset);
             continue;
         }
         if ((i > 0 && !kedgei_take_prefix(rest, ",")) || !take_name(rest, f->name)

@@ -1,6 +1,7 @@
 /* FedNova (Wang et al., NeurIPS 2020), plain SGD: update k is divided by its own steps a_k, and the sum goes
  * as far as the mean number of steps: x ← x + (Σ p_j a_j) · Σ p_k Δ_k / a_k with p_k = n_k / n. So the share
- * of update k is n_k · (Σ n_j a_j) / (n² a_k). Samples and steps are whole numbers below 2^31, their sums
+ * of update k is n_k · (Σ n_j a_j) / (n² a_k). Where sites have learning rates of their own, η_k a_k stands
+ * for a_k: the paper's update is divided by both. Samples and steps are whole numbers below 2^31, their sums
  * exact in binary64 up to 2^53 and rounded in input order beyond. */
 #include <math.h>
 #include <stdlib.h>
@@ -14,11 +15,17 @@ static int compare_steps(const void *pa, const void *pb)
     return (a > b) - (a < b);
 }
 
-/* The median of the steps, of two in the middle the lower one; `scratch` holds n items. */
+/* How far an update's steps go. */
+static double way_of(const struct kedge_strategy_input *in)
+{
+    return (double)in->steps * (in->rate > 0 ? in->rate : 1);
+}
+
+/* The median of the ways, of two in the middle the lower one; `scratch` holds n items. */
 static double median_steps(const struct kedge_strategy_input *inputs, size_t n, double *scratch)
 {
     for (size_t i = 0; i < n; i++) {
-        scratch[i] = (double)inputs[i].steps;
+        scratch[i] = way_of(&inputs[i]);
     }
     qsort(scratch, n, sizeof *scratch, compare_steps);
     return scratch[(n - 1) / 2];
@@ -46,12 +53,12 @@ int kedge_weigh_fednova_bounded(const struct kedge_strategy_input *inputs, size_
     double samples = 0, work = 0;
     for (size_t i = 0; i < n; i++) {
         samples += (double)inputs[i].samples;
-        work += (double)inputs[i].samples * (double)inputs[i].steps;
+        work += (double)inputs[i].samples * way_of(&inputs[i]);
     }
     const double most = medians * median_steps(inputs, n, share);
     const double far = work / samples < most ? work / samples : most;
     for (size_t i = 0; i < n; i++) {
-        share[i] = ((double)inputs[i].samples / samples) * (far / (double)inputs[i].steps);
+        share[i] = ((double)inputs[i].samples / samples) * (far / way_of(&inputs[i]));
     }
     int err = kedgei_weigh_reals(share, n, weight, ret_divisor);
     kedge_mem_free(share);

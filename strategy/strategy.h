@@ -51,6 +51,7 @@ enum kedge_server {
 struct kedge_strategy_input {
     uint64_t samples, steps; /* ≥ 1, at most 2^31 − 1 */
     double loss;        /* mean loss of the model given on the site's training data, ≥ 0; q-FFL needs it */
+    double rate;        /* learning rate of its steps, above 0, where sites have several; 0: they have one */
     double norm_sq;     /* ‖Δ‖² of the update's values (not scaled); q-FFL needs it */
     uint32_t staleness; /* rounds since the model that it began with was the newest; FedBuff needs it */
 };
@@ -113,7 +114,7 @@ const char *kedge_strategy_refuses_compact(const struct kedge_strategy *strategy
 kedge_strategy_weigh_fn kedge_weigh_samples; /* weight = samples, divisor = their sum */
 kedge_strategy_weigh_fn kedge_weigh_equal;   /* weight 1, divisor n */
 kedge_strategy_weigh_fn kedge_weigh_first;   /* 1 for the first, 0 for the others: a fault re-created */
-kedge_strategy_weigh_fn kedge_weigh_fednova; /* samples / steps; the divisor is not the sum */
+kedge_strategy_weigh_fn kedge_weigh_fednova; /* samples / (steps · rate); the divisor is not the sum */
 /* The same in a job, where who says that it made many steps lengthens everybody's: the sum goes as far as the
  * mean number of steps, but not above `medians` ≥ 1 times their median (of two in the middle the lower one).
  */

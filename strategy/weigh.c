@@ -11,7 +11,7 @@ bool kedgei_inputs_ok(const struct kedge_strategy_input *inputs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (inputs[i].samples < 1 || inputs[i].samples > INT32_MAX || inputs[i].steps < 1
-            || inputs[i].steps > INT32_MAX) {
+            || inputs[i].steps > INT32_MAX || !(inputs[i].rate >= 0) || !isfinite(inputs[i].rate)) {
             return false;
         }
     }

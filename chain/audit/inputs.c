@@ -398,11 +398,14 @@ static void check_update(const struct round_check *c, const struct kedgei_update
         kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "%llu samples, expected 1 to %llu",
                      (unsigned long long)u->samples, (unsigned long long)c->job->spec.weight_max);
     }
+    const struct kedge_job_spec *spec = &c->job->spec;
     if (u->update_kind == KEDGE_TRAIN_TRAIN
-        && !kedge_job_spec_takes(&c->job->spec, u->samples, u->steps, u->loss)) {
+        && !(kedge_job_spec_takes(spec, u->samples, u->steps, u->loss)
+             && kedge_job_spec_takes_batch(spec, u->samples, u->steps, u->batch, u->learning_rate))) {
         kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index,
-                     "%llu steps, loss %g: strategy \"%s\" can not weigh that", (unsigned long long)u->steps,
-                     u->loss, c->job->spec.strategy->name);
+                     "%llu steps of batch %llu, rate %g, loss %g: strategy \"%s\" can not weigh that",
+                     (unsigned long long)u->steps, (unsigned long long)u->batch, u->learning_rate, u->loss,
+                     spec->strategy->name);
     }
     if (fact->index < kedgei_anchored_before(log, c->round->opened->index)) {
         kedgei_error(c->f, KEDGE_AUDIT_UPDATE, log, fact->index, "older than round %u, for which it is",

@@ -14,7 +14,8 @@ bool kedgei_weights_facts(const struct kedgei_log *log, const struct kedge_input
     const struct kedgei_fact *fact = row->leaf < log->count ? kedgei_fact_at(log, row->leaf) : NULL;
     const struct kedge_st_update *u = fact && fact->kind == KEDGE_ST_UPDATE ? fact->body : NULL;
     if (u) {
-        *ret = (struct kedge_strategy_input){.samples = u->samples, .steps = u->steps, .loss = u->loss};
+        *ret = (struct kedge_strategy_input){
+            .samples = u->samples, .steps = u->steps, .rate = u->learning_rate, .loss = u->loss};
     }
     return u != NULL;
 }

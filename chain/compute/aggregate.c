@@ -222,6 +222,7 @@ static int weigh_strategy(const struct kedge_job_spec *spec, const struct kedge_
     const double unit = 1.0 / (double)(UINT64_C(1) << spec->scale);
     for (size_t i = 0; i < count && !err; i++) {
         facts[i] = inputs[i].facts;
+        facts[i].rate = spec->batch_auto ? facts[i].rate : 0; /* else that of the spec, whatever is stated */
         facts[i].norm_sq = by_norm ? v->norm_sq[i] * unit * unit : 0;
     }
     err = err ? err

@@ -94,7 +94,8 @@ static json_t *job_properties(const struct kedgei_ex_job *job, uint32_t group, u
     add_property(p, "kedge:spec:sha256", kedgei_ex_hex(&job->spec_digest));
     add_property(p, "kedge:tenants", json_sprintf("%u", job->spec.tenant_count));
     add_property(p, "kedge:local-epochs", json_sprintf("%u", job->spec.local_epochs));
-    add_property(p, "kedge:batch", json_sprintf("%u", job->spec.batch));
+    add_property(p, "kedge:batch",
+                 job->spec.batch_auto ? json_string("auto") : json_sprintf("%u", job->spec.batch));
     add_property(p, "kedge:learning-rate", real_text(job->spec.learning_rate));
     add_property(p, "kedge:l2", real_text(job->spec.l2));
     if (job->updates > 0 && job->joules_known) {

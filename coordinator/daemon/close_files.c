@@ -37,6 +37,7 @@ static int facts_of(void *arg, const struct kedge_close_input *in, struct kedge_
     if (!err) {
         facts->steps = st->u.update.steps;
         facts->loss = st->u.update.loss;
+        facts->rate = st->u.update.learning_rate;
     }
     kedge_buf_deinit(&entry);
     kedge_buf_deinit(&payload);

@@ -127,6 +127,46 @@ static void assert_refused(enum kedge_statement_kind kind, const char *from, con
     }
 }
 
+/* Unknown energy is not there; zero is a number; what a site tells beside it comes back. Statements from
+ * before said 0 of what was unknown, and are read. */
+START_TEST(unknown_energy_is_absent)
+{
+    struct kedge_buf b KEDGE_CLEANUP(kedge_buf_deinit), c KEDGE_CLEANUP(kedge_buf_deinit),
+        e KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_st_update *u = &st.u.update;
+    sample_statement(KEDGE_ST_UPDATE, &st);
+    u->energy_joules = (double)NAN;
+    u->energy_quality = KEDGE_ENERGY_UNKNOWN;
+    snprintf(u->energy_how, sizeof u->energy_how, "rapl 2, device");
+    snprintf(u->choice, sizeof u->choice, "32 of 4 to 256: tried");
+    encode(&st, &b);
+    kedge_buf_put_u8(&b, 0);
+    ck_assert(!strstr((const char *)b.ptr, "energy_joules"));
+    b.len--;
+    ck_assert_int_eq(kedge_statement_decode(kedge_buf_view(&b), &out, NULL), KEDGE_OK);
+    ck_assert(isnan(out.u.update.energy_joules));
+    ck_assert_str_eq(out.u.update.energy_how, "rapl 2, device");
+    ck_assert_str_eq(out.u.update.choice, "32 of 4 to 256: tried");
+    u->energy_joules = 0;
+    u->energy_quality = KEDGE_ENERGY_MEASURED;
+    encode(&st, &c);
+    kedge_buf_put_u8(&c, 0);
+    ck_assert_ptr_nonnull(strstr((const char *)c.ptr, "\"energy_joules\":\"0\""));
+    c.len--;
+    ck_assert_int_eq(kedge_statement_decode(kedge_buf_view(&c), &out, NULL), KEDGE_OK);
+    ck_assert(!(out.u.update.energy_joules < 0) && !(out.u.update.energy_joules > 0));
+    assert_refused(KEDGE_ST_UPDATE, "\"energy_joules\":\"2.5\",", "");
+    assert_refused(KEDGE_ST_UPDATE, "\"modelled\"", "\"unknown\"");
+    sample_statement(KEDGE_ST_UPDATE, &st);
+    u->energy_joules = 0;
+    u->energy_quality = KEDGE_ENERGY_UNKNOWN;
+    encode(&st, &e);
+    ck_assert_int_eq(kedge_statement_decode(kedge_buf_view(&e), &out, NULL), KEDGE_OK);
+    u->energy_joules = 1;
+    ck_assert_int_eq(kedge_statement_encode(&st, &e, NULL), KEDGE_E_ARG);
+}
+END_TEST
+
 START_TEST(reading_is_strict)
 {
     static const struct {
@@ -473,6 +513,7 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, each_kind_has_its_golden_bytes);
     tcase_add_test(tc, values_come_back_as_they_were);
+    tcase_add_test(tc, unknown_energy_is_absent);
     tcase_add_loop_test(tc, both_readers_agree, 0, KEDGE_ST_KIND_COUNT);
     tcase_add_test(tc, reading_is_strict);
     tcase_add_test(tc, optional_fields_stand_where_they_say_something);

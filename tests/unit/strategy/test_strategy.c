@@ -179,6 +179,25 @@ START_TEST(fednova_by_hand)
     const struct kedge_strategy_input bad = {.samples = 3, .steps = 0};
     uint64_t weight, divisor;
     ck_assert_int_eq(kedge_weigh_fednova(&none, &bad, 1, 0.1, &weight, &divisor), KEDGE_E_ARG);
+    const struct kedge_strategy_input odd = {.samples = 3, .steps = 1, .rate = (double)NAN};
+    ck_assert_int_eq(kedge_weigh_fednova(&none, &odd, 1, 0.1, &weight, &divisor), KEDGE_E_ARG);
+}
+END_TEST
+
+/* Sites that learn at rates of their own: 40 steps of 0.1 go as far as 10 of 0.4, so both weigh as their
+ * samples do; 10 of 0.1 and 40 of 0.1 are the pair above, in any unit of the rate. */
+START_TEST(fednova_divides_by_rates)
+{
+    double share[2];
+    const struct kedge_strategy_input alike[2] = {{.samples = 30, .steps = 10, .rate = 0.4},
+                                                  {.samples = 10, .steps = 40, .rate = 0.1}};
+    const double mean[2] = {0.75, 0.25}, pair[2] = {1.3125, 0.109375};
+    weigh(kedge_weigh_fednova, &none, alike, 2, share);
+    close_to(share, mean, 2);
+    const struct kedge_strategy_input one[2] = {{.samples = 30, .steps = 10, .rate = 0.1},
+                                                {.samples = 10, .steps = 40, .rate = 0.1}};
+    weigh(kedge_weigh_fednova, &none, one, 2, share);
+    close_to(share, pair, 2);
 }
 END_TEST
 
@@ -336,16 +355,9 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {rows_are_whole,
-                                  bounds_of_groups,
-                                  options,
-                                  samples_and_equal,
-                                  fednova_by_hand,
-                                  qffl_by_hand,
-                                  fedbuff_by_hand,
-                                  cap_keeps_the_step,
-                                  blending,
-                                  rows_by_hand,
-                                  NULL};
+    const TTest *const tests[] = {rows_are_whole,    bounds_of_groups, options,
+                                  samples_and_equal, fednova_by_hand,  fednova_divides_by_rates,
+                                  qffl_by_hand,      fedbuff_by_hand,  cap_keeps_the_step,
+                                  blending,          rows_by_hand,     NULL};
     return run_tests("strategy/strategy", tests);
 }
