@@ -514,7 +514,7 @@ START_TEST(test_page)
         }
     }
     fclose(page);
-    ck_assert_int_eq(keys, 40);
+    ck_assert_int_eq(keys, 41);
 }
 END_TEST
 
