@@ -42,6 +42,8 @@ KEDGE_NODISCARD int kedge_net_prepare_rule(struct kedge_net *net, const struct k
 /* Weights from and to where callers see them. */
 void kedge_net_push(struct kedge_net *net);
 KEDGE_NODISCARD int kedge_net_pull(struct kedge_net *net, struct kedge_diag *reterr);
+/* A data set as back ends take it. */
+struct kedge_ops_data kedge_net_data_of(const struct kedge_dataset *data);
 /* A row of logits to probabilities in place; its cross-entropy. Shared with the CPU's loss. */
 double kedge_softmax_row(float *z, uint32_t classes, int32_t label);
 

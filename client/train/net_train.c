@@ -171,7 +171,7 @@ static int check_tokens(const struct kedge_net *net, const struct kedge_dataset 
     return KEDGE_OK;
 }
 
-static struct kedge_ops_data data_of(const struct kedge_dataset *d)
+struct kedge_ops_data kedge_net_data_of(const struct kedge_dataset *d)
 {
     return (struct kedge_ops_data){.rows = d->n,
                                    .features = d->features,
@@ -187,7 +187,7 @@ static int training_open(struct training *t, struct kedge_diag *reterr)
 {
     struct kedge_net *net = t->net;
     const struct kedge_ops *ops = net->ops;
-    struct kedge_ops_data data = data_of(t->data);
+    struct kedge_ops_data data = kedge_net_data_of(t->data);
     bool bent = t->params->bend.towards != NULL;
     t->order = kedge_mem_new(t->data->n, sizeof *t->order);
     t->device_order = ops->unified ? t->order : ops->alloc(net->dev, t->data->n * sizeof *t->order);

@@ -11,7 +11,7 @@
  *
  * Rules: no thread leaves before its block's last barrier; a thread writes its own outputs only; no atomics
  * on floats; grids follow from the problem alone, never from the device. Launches and copies on a stream are
- * done in order; only kedge_gpu_get, kedge_gpu_wait and kedge_gpu_free wait for them. */
+ * done in order; only kedge_gpu_put, _get, _wait and _free wait for them. */
 #ifndef KEDGE_CLIENT_TRAIN_CUDA_VENDOR_H
 #define KEDGE_CLIENT_TRAIN_CUDA_VENDOR_H
 
@@ -78,8 +78,10 @@ static inline void kedge_gpu_free(void *p)
 
 static inline int kedge_gpu_put(struct kedge_gpu_stream *s, void *to, const void *from, size_t bytes)
 {
-    /* Pageable memory has been read when this returns: the caller may reuse it. */
-    return (int)cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, s->native);
+    const cudaError_t e = cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, s->native);
+    /* The caller may reuse the memory: where device and host share theirs, the copy may still be reading it.
+     */
+    return (int)(e == cudaSuccess ? cudaStreamSynchronize(s->native) : e);
 }
 
 static inline int kedge_gpu_get(struct kedge_gpu_stream *s, void *to, const void *from, size_t bytes)
