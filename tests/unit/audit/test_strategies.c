@@ -4,6 +4,9 @@
 #include "tests/fixtures/run.h"
 #include "tests/unit/audit/support.h"
 
+#define COMPACT(kind, more) "\"compression\":{\"kind\":\"" kind "\"" more "}"
+#define SPARSE COMPACT("topk-int8", ",\"share\":\"0.2\"")
+
 static const char *const keys[] = {
     "\"strategy\":\"fedprox\"",
     "\"strategy\":\"fednova\"",
@@ -24,6 +27,10 @@ static const char *const keys[] = {
     "\"rule\":\"norm-clipping\"",
     "\"rule\":\"norm-clipping\",\"rule_bound\":\"0.01\",\"strategy\":\"fednova\"",
     "\"rule\":\"trimmed-mean\",\"strategy\":\"fedadam\"",
+    COMPACT("topk-int8", ",\"share\":\"0.2\""),
+    COMPACT("topk", ",\"share\":\"0.5\"") ",\"strategy\":\"fednova\",\"tenant_share_max\":\"0.5\"",
+    COMPACT("int8", "") ",\"rule\":\"multi-krum\"",
+    COMPACT("bf16", "") ",\"rule\":\"norm-clipping\",\"server\":\"adam\"",
     "\"rule\":\"multi-krum\",\"server\":\"yogi\",\"options\":{\"server_lr\":\"0.5\",\"settle\":\"2\"}",
 };
 enum { KEYS = sizeof keys / sizeof keys[0] };
@@ -69,6 +76,12 @@ static const struct {
     {"\"strategy\":\"fedavgm\"", FX_STATE_FORGOTTEN, true, KEDGE_AUDIT_REPLAY_STEP},
     {"\"strategy\":\"fedadam\"", FX_STATE_BEFORE, false, KEDGE_AUDIT_STEP},
     {"\"strategy\":\"fedadam\"", FX_MIXING, true, KEDGE_AUDIT_REPLAY_STEP},
+    {SPARSE, FX_COMPACT_WHOLE, false, KEDGE_AUDIT_BLOB_CONTENT},
+    {SPARSE, FX_COMPACT_MORE, false, KEDGE_AUDIT_BLOB_CONTENT},
+    {SPARSE, FX_COMPACT_TAIL, false, KEDGE_AUDIT_BLOB_CONTENT},
+    {SPARSE, FX_COMPACT_KIND, false, KEDGE_AUDIT_BLOB_CONTENT},
+    {SPARSE, FX_TOO_LARGE, false, KEDGE_AUDIT_BLOB_CONTENT},
+    {SPARSE, FX_AGGREGATE, true, KEDGE_AUDIT_REPLAY_AGGREGATE},
 };
 
 /* Site s1 of org-a judges the others: those of its parity pull as it does. */

@@ -1,0 +1,192 @@
+/* What compression leaves of updates: nothing is lost or sent twice, and after a crash at any moment the file
+ * counts that goes with the update that was taken. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/daemon/left.h"
+#include "common/base/mem.h"
+#include "common/tensor/safetensors.h"
+#include "tests/fixtures/run.h"
+
+enum { INPUTS = 999, CLASSES = 5, VALUES = (INPUTS + 1) * CLASSES };
+
+static struct kedge_site_host host;
+static struct kedge_job_spec spec;
+static const struct kedge_id job = {"j"};
+static const struct kedge_site_digest none;
+
+static const char *path_of(const char *name)
+{
+    static char paths[4][KEDGE_PATH_MAX + 64];
+    static unsigned next;
+    char *p = paths[next++ % 4];
+    snprintf(p, sizeof paths[0], "%s/%s", host.dir, name);
+    return p;
+}
+
+static void open_folder(enum kedge_compact_kind kind, uint32_t share, uint32_t carry)
+{
+    snprintf(host.dir, sizeof host.dir, "/tmp/kedge-own-left-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(host.dir));
+    ck_assert_int_eq(kedge_dir_make(path_of("work"), 0700, NULL), KEDGE_OK);
+    spec = (struct kedge_job_spec){
+        .name = job, .scale = 8, .bound = 64, .learning_rate = 0.5, .compression = {kind, share, carry}};
+    ck_assert_int_eq(kedge_model_mclr(INPUTS, CLASSES, &spec.model, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_model_layout(&spec.model, &host.layout, NULL), KEDGE_OK);
+    ck_assert_uint_eq(host.layout.values_count, VALUES);
+    host.spec = &spec;
+}
+
+static void close_folder(void)
+{
+    kedge_layout_deinit(&host.layout);
+    ck_assert_int_eq(kedge_dir_remove(host.dir), KEDGE_OK);
+}
+
+static void write_model(const char *path, uint32_t seed)
+{
+    struct kedge_buf file;
+    kedge_buf_init(&file, SIZE_MAX / 2);
+    ck_assert_int_eq(kedge_safetensors_header(&host.layout, KEDGE_DTYPE_F32, &file), KEDGE_OK);
+    for (uint32_t i = 0; i < VALUES; i++) {
+        float v = seed ? (float)((i * 2654435761u + seed * 40503u) >> 20) / 256 - 8 : 0;
+        kedge_buf_put(&file, &v, sizeof v);
+    }
+    ck_assert_int_eq(kedge_file_write(path, kedge_buf_view(&file), 0600, NULL), KEDGE_OK);
+    kedge_buf_deinit(&file);
+}
+
+/* Trains from zero to the model of this seed; what is sent goes to `sent`, what is left to `left`. */
+static struct kedge_site_result train(uint32_t seed, uint32_t group, const struct kedge_site_digest *in_force,
+                                      int32_t *sent, int32_t *left)
+{
+    struct kedge_site_result r = {.job = job};
+    struct kedge_client_left l;
+    struct kedge_diag d = {.text = ""};
+    struct kedge_buf file;
+    char path[KEDGE_PATH_MAX];
+    write_model(path_of("work/base"), 0);
+    write_model(path_of("work/out"), seed);
+    ck_assert_int_eq(kedge_client_left_open(&host, &job, group, in_force, &l, &d), KEDGE_OK);
+    ck_assert_int_eq(
+        kedge_client_make_update(&host, path_of("work/base"), path_of("work/out"), NULL, &l, 1, &r, &d),
+        KEDGE_OK);
+    ck_assert_int_eq(kedge_client_left_keep(&host, &job, &r.update, &l, &d), KEDGE_OK);
+    memcpy(left, l.values, VALUES * sizeof *left);
+    kedge_client_left_close(&l);
+    kedge_buf_init(&file, 1 << 20);
+    ck_assert_int_eq(kedge_client_work_path(&host, "update", &r.update, path), KEDGE_OK);
+    ck_assert_int_eq(kedge_file_read(path, &file, NULL), KEDGE_OK);
+    ck_assert_uint_eq(file.len, r.update_len);
+    struct kedge_hash digest;
+    kedge_sha256(kedge_buf_view(&file), &digest);
+    ck_assert_mem_eq(digest.b, r.update.b, sizeof digest.b);
+    size_t at = KEDGE_COMPACT_HEAD;
+    for (size_t i = 0; i < VALUES; i += KEDGE_COMPACT_BLOCK) {
+        size_t n = VALUES - i < KEDGE_COMPACT_BLOCK ? VALUES - i : KEDGE_COMPACT_BLOCK;
+        size_t len = kedge_compact_block_len(spec.compression.kind, n, file.ptr + at);
+        uint32_t entries;
+        ck_assert_int_eq(kedge_compact_block_read(spec.compression.kind, kedge_view_of(file.ptr + at, len), n,
+                                                  sent + i, &entries),
+                         KEDGE_OK);
+        at += len;
+    }
+    ck_assert_uint_eq(at, file.len);
+    kedge_buf_deinit(&file);
+    return r;
+}
+
+static int32_t update_at(uint32_t seed, uint32_t i)
+{
+    return (int32_t)((i * 2654435761u + seed * 40503u) >> 20) - 8 * 256;
+}
+
+START_TEST(test_nothing_is_lost)
+{
+    int32_t sent[VALUES], left[VALUES], before[VALUES] = {0};
+    struct kedge_site_digest accepted = none;
+    open_folder((enum kedge_compact_kind)_i, 50000, KEDGE_COMPACT_SHARE_ONE);
+    for (uint32_t round = 1; round <= 4; round++) {
+        struct kedge_site_result r = train(round, 0, &accepted, sent, left);
+        for (uint32_t i = 0; i < VALUES; i++) {
+            ck_assert_int_eq((int64_t)sent[i] + left[i], (int64_t)update_at(round, i) + before[i]);
+        }
+        if (round != 2) { /* that one is not taken: what it left goes with it */
+            memcpy(before, left, sizeof before);
+            accepted = r.update;
+        }
+    }
+    close_folder();
+}
+END_TEST
+
+/* After a crash memory names the update before or the one behind: either file is there. */
+START_TEST(test_crash)
+{
+    int32_t sent[VALUES], left[3][VALUES], again[VALUES];
+    struct kedge_client_left l;
+    struct kedge_diag d = {.text = ""};
+    open_folder(KEDGE_COMPACT_TOPK_INT8, 10000, KEDGE_COMPACT_SHARE_ONE);
+    struct kedge_site_result one = train(1, 0, &none, sent, left[0]);
+    struct kedge_site_result two = train(2, 0, &one.update, sent, left[1]);
+    for (int which = 0; which < 2; which++) { /* the former first: the later one stays where it is */
+        ck_assert_int_eq(kedge_client_left_open(&host, &job, 0, which ? &two.update : &one.update, &l, &d),
+                         KEDGE_OK);
+        ck_assert_mem_eq(l.values, left[which], sizeof left[0]);
+        kedge_client_left_close(&l);
+    }
+    /* a training of the same again makes the same */
+    struct kedge_site_result three = train(3, 0, &two.update, sent, left[2]);
+    struct kedge_site_result same = train(3, 0, &two.update, sent, again);
+    ck_assert_mem_eq(three.update.b, same.update.b, sizeof same.update.b);
+    ck_assert_mem_eq(left[2], again, sizeof again);
+    close_folder();
+}
+END_TEST
+
+static void check_nothing_left(const struct kedge_site_digest *in_force, uint32_t group)
+{
+    static const int32_t zero[VALUES];
+    struct kedge_client_left l;
+    struct kedge_diag d = {.text = ""};
+    ck_assert_int_eq(kedge_client_left_open(&host, &job, group, in_force, &l, &d), KEDGE_OK);
+    ck_assert_mem_eq(l.values, zero, sizeof zero);
+    kedge_client_left_close(&l);
+}
+
+START_TEST(test_lost_and_damaged)
+{
+    int32_t sent[VALUES], left[VALUES];
+    struct kedge_buf file;
+    open_folder(KEDGE_COMPACT_TOPK, 10000, KEDGE_COMPACT_SHARE_ONE);
+    check_nothing_left(&none, 0);
+    struct kedge_site_result r = train(1, 3, &none, sent, left);
+    check_nothing_left(&none, 3);     /* it was not taken */
+    check_nothing_left(&r.update, 2); /* of another group */
+    struct kedge_site_digest other = {{9}};
+    check_nothing_left(&other, 3); /* of an update that has no file */
+    kedge_buf_init(&file, 1 << 20);
+    ck_assert_int_eq(kedge_file_read(path_of("left/j"), &file, NULL), KEDGE_OK);
+    file.ptr[file.len / 2] ^= 1;
+    ck_assert_int_eq(kedge_file_write(path_of("left/j"), kedge_buf_view(&file), 0600, NULL), KEDGE_OK);
+    check_nothing_left(&r.update, 3);
+    file.len -= 4;
+    ck_assert_int_eq(kedge_file_write(path_of("left/j"), kedge_buf_view(&file), 0600, NULL), KEDGE_OK);
+    check_nothing_left(&r.update, 3);
+    kedge_buf_deinit(&file);
+    close_folder();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("client-left");
+    TCase *t = tcase_create("left");
+    tcase_add_loop_test(t, test_nothing_is_lost, KEDGE_COMPACT_INT8, KEDGE_COMPACT_KINDS);
+    tcase_add_test(t, test_crash);
+    tcase_add_test(t, test_lost_and_damaged);
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}
