@@ -114,15 +114,20 @@ static int cpu_sync(struct kedge_device *dev, char *text, size_t text_len)
     return KEDGE_OK;
 }
 
+static uint64_t scratch_of(const struct kedge_ops_layer *l, uint32_t n)
+{
+    return l->kind == KEDGE_OPS_DENSE    ? kedge_cpu_dense_scratch(&l->as.dense, n)
+           : l->kind == KEDGE_OPS_CONV2D ? kedge_cpu_conv2d_scratch(&l->as.conv2d)
+           : l->kind == KEDGE_OPS_LSTM   ? kedge_cpu_lstm_scratch(&l->as.lstm, n)
+                                         : 0;
+}
+
 static int cpu_prepare(struct kedge_device *dev, const struct kedge_ops_layer *layers, uint32_t count,
                        uint32_t batch_max)
 {
     uint64_t most = 0;
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t need = layers[i].kind == KEDGE_OPS_CONV2D ? kedge_cpu_conv2d_scratch(&layers[i].as.conv2d)
-                        : layers[i].kind == KEDGE_OPS_LSTM
-                            ? kedge_cpu_lstm_scratch(&layers[i].as.lstm, batch_max)
-                            : 0;
+        uint64_t need = scratch_of(&layers[i], batch_max);
         most = need > most ? need : most;
     }
     cpu_free(dev, dev->scratch);

@@ -6,6 +6,18 @@
 #include "client/train/cpu_impl.h"
 #include "client/train/net_impl.h"
 #include "client/train/small.h"
+#include "client/train/tile.h"
+
+/* A kernel beyond the caches is read from memory once each way while the batch is small: rows of it that stay
+ * in the second cache give their part of dx and take their step before the next come. Measured for 3136 ×
+ * 2048 (forward, backward): 1.8 and 2.1 times BLAS's rate for a batch of 10, 1.25 for 32; no longer worth it
+ * for 128. Smaller kernels keep the ways that they always went, so that their results keep their bits. */
+enum { LARGE_KERNEL = 1 << 22, LARGE_BATCH_MAX = 48, BLOCK_FLOATS = 1 << 16, BLOCK_ROWS = 64 };
+
+static bool use_blocks(const struct kedge_device *dev, const struct kedge_ops_dense *s, uint32_t n)
+{
+    return dev->has_small && (uint64_t)s->in * s->out >= LARGE_KERNEL && n <= LARGE_BATCH_MAX;
+}
 
 static bool use_small(const struct kedge_device *dev, const struct kedge_ops_dense *s, uint32_t n)
 {
@@ -18,7 +30,9 @@ void kedge_cpu_dense_forward(struct kedge_device *dev, const struct kedge_ops_de
     for (uint32_t r = 0; r < n; r++) {
         memcpy(y + (size_t)r * s->out, b, s->out * sizeof *y);
     }
-    if (use_small(dev, s, n)) {
+    if (use_blocks(dev, s, n)) {
+        kedge_tiles_for(s->in)->dots(n, s->out, s->in, x, w, y);
+    } else if (use_small(dev, s, n)) {
         kedge_small_dots(n, s->out, s->in, x, w, y);
     } else {
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, (int)s->out, (int)s->in, 1.0f, x,
@@ -53,18 +67,77 @@ static void multiply_step(bool small, const struct kedge_ops_dense *s, const flo
     }
 }
 
+static void scale(float *v, size_t count, float by)
+{
+    for (size_t i = 0; i < count; i++) {
+        v[i] *= by;
+    }
+}
+
+/* x[n][in] as [panels][n][columns]. */
+static void pack_panels(uint32_t n, uint32_t in, uint32_t columns, const float *x, float *to)
+{
+    for (uint32_t at = 0; at + columns <= in; at += columns) {
+        for (uint32_t r = 0; r < n; r++, to += columns) {
+            memcpy(to, x + (uint64_t)r * in + at, columns * sizeof *to);
+        }
+    }
+}
+
+uint64_t kedge_cpu_dense_scratch(const struct kedge_ops_dense *s, uint32_t n)
+{
+    uint64_t large = n < LARGE_BATCH_MAX ? n : LARGE_BATCH_MAX;
+    return (uint64_t)s->in * s->out >= LARGE_KERNEL ? large * s->in : 0;
+}
+
+/* Both products, rows of the kernel by rows, with the errors of those rows packed: they lie too far apart. */
+static void multiply_blocks(struct kedge_device *dev, const struct kedge_ops_dense *s, const float *dy,
+                            const float *x, uint32_t n, const float *w, float *dx,
+                            const struct kedge_ops_step *step, float *to)
+{
+    float by_row[BLOCK_ROWS * LARGE_BATCH_MAX], by_sample[BLOCK_ROWS * LARGE_BATCH_MAX];
+    const struct kedge_tiles *tiles = kedge_tiles_for(s->in);
+    uint32_t columns = 2 * tiles->lanes;
+    struct kedge_tile_product back = {
+        .rows = n, .width = s->in, .a = by_row, .panel = columns, .step = s->in, .c = dx};
+    struct kedge_tile_product forth = {.inner = n,
+                                       .width = s->in,
+                                       .a = by_sample,
+                                       .b = dev->scratch,
+                                       .rest = x,
+                                       .panel = (uint64_t)n * columns,
+                                       .step = columns,
+                                       .keep = step->keep};
+    pack_panels(n, s->in, columns, x, dev->scratch);
+    uint32_t block = BLOCK_FLOATS / s->in;
+    block = block < 1 ? 1 : block > BLOCK_ROWS ? BLOCK_ROWS : block;
+    for (uint32_t o = 0; o < s->out; o += block) {
+        uint32_t rows = o + block < s->out ? block : s->out - o;
+        uint64_t at = (uint64_t)o * s->in;
+        for (uint32_t r = 0; r < n; r++) {
+            for (uint32_t k = 0; k < rows; k++) {
+                float v = dy[(uint64_t)r * s->out + o + k];
+                by_row[k * n + r] = v;
+                by_sample[r * rows + k] = v * step->by;
+            }
+        }
+        if (dx) {
+            back.inner = rows;
+            back.b = back.rest = w + at;
+            back.keep = o > 0 ? 1.0f : 0.0f;
+            tiles->product(&back);
+        }
+        forth.rows = rows;
+        forth.c = to + at;
+        tiles->product(&forth);
+    }
+}
+
 /* Of dy where y > 0, else 0: the ReLU's derivative, 0 at 0. */
 static void mask(float *restrict dy, const float *restrict y, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         dy[i] = y[i] > 0.0f ? dy[i] : 0.0f;
-    }
-}
-
-static void scale(float *v, size_t count, float by)
-{
-    for (size_t i = 0; i < count; i++) {
-        v[i] *= by;
     }
 }
 
@@ -77,11 +150,16 @@ void kedge_cpu_dense_backward(struct kedge_device *dev, const struct kedge_ops_d
     if (s->relu) {
         mask(dy, y, count);
     }
-    if (dx) { /* before the kernel changes */
-        multiply_back(small, s, dy, n, w, dx);
+    if (use_blocks(dev, s, n)) {
+        multiply_blocks(dev, s, dy, x, n, w, dx, step, to_w);
+        scale(dy, count, step->by); /* for the bias */
+    } else {
+        if (dx) { /* before the kernel changes */
+            multiply_back(small, s, dy, n, w, dx);
+        }
+        scale(dy, count, step->by);
+        multiply_step(small, s, dy, x, n, step->keep, to_w);
     }
-    scale(dy, count, step->by);
-    multiply_step(small, s, dy, x, n, step->keep, to_w);
     if (step->keep_bias == 0.0f) {
         memset(to_b, 0, s->out * sizeof *to_b);
     } else {

@@ -15,6 +15,7 @@ struct kedge_device {
 };
 
 /* Rows of operations, by file. */
+uint64_t kedge_cpu_dense_scratch(const struct kedge_ops_dense *s, uint32_t n); /* floats */
 void kedge_cpu_dense_forward(struct kedge_device *dev, const struct kedge_ops_dense *s, uint32_t n,
                              const float *x, const float *w, const float *b, float *y);
 void kedge_cpu_dense_backward(struct kedge_device *dev, const struct kedge_ops_dense *s, uint32_t n,
