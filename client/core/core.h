@@ -51,6 +51,7 @@ struct kedge_site {
     uint64_t wake_ns;             /* nothing is begun before */
     uint32_t failures;            /* in a row, for the back-off */
     uint32_t failed_tasks; /* in a row: the pause before the next one grows, whatever polls bring between */
+    bool rests;            /* no work is asked for */
     uint64_t tasks, receipts, dropped;
     struct kedge_rng rng;
     struct kedge_site_effects *fx; /* while stepping */

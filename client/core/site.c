@@ -255,6 +255,10 @@ static void act(struct kedge_site *s)
         begin_call(s, KEDGE_SITE_CALL_POLL)->wait_ns = 0;
         return;
     case KEDGE_SITE_POLLING:
+        if (s->rests) {
+            s->wake_ns = kedgei_site_after(s, s->params.times.stopped_poll); /* REST ends it before */
+            return;
+        }
         begin_call(s, KEDGE_SITE_CALL_POLL)->wait_ns =
             KEDGE_RARE(s, SHORT_POLL) ? 0 : s->params.times.poll_wait;
         return;
@@ -307,6 +311,14 @@ static void start(struct kedge_site *s, const struct kedge_site_event *ev)
     }
 }
 
+static void rest(struct kedge_site *s, bool rests)
+{
+    s->rests = rests;
+    if (!rests && s->state == KEDGE_SITE_POLLING && s->open == 0 && s->failures == 0) {
+        s->wake_ns = s->now_ns;
+    }
+}
+
 void kedge_site_step(struct kedge_site *s, const struct kedge_site_event *ev,
                      struct kedge_site_effects *ret_fx)
 {
@@ -339,6 +351,9 @@ void kedge_site_step(struct kedge_site *s, const struct kedge_site_event *ev,
         break;
     case KEDGE_SITE_EV_POLICY:
         kedgei_site_policy(s, ev);
+        break;
+    case KEDGE_SITE_EV_REST:
+        rest(s, ev->rest);
         break;
     case KEDGE_SITE_EV_TIMER:
         break;

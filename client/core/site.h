@@ -27,6 +27,8 @@
  * host says it again when it sees it again; saying it twice does no harm.
  *  - POLICY replaces which jobs are allowed. Work on one that no longer is stops before anything is signed;
  * what is signed already is still sent.
+ *  - REST: no work is asked for, nor taken, until REST says otherwise; what is in hand goes on, and what is
+ * signed is sent. The coordinator sees a site that is away.
  *  - Restart: kedge_site_init and START with the stored memory. There is no other recovery path. */
 #ifndef KEDGE_CLIENT_CORE_SITE_H
 #define KEDGE_CLIENT_CORE_SITE_H
@@ -137,6 +139,7 @@ enum kedge_site_event_type {
     KEDGE_SITE_EV_PERSISTED,     /* serial, err */
     KEDGE_SITE_EV_SHIFTED,       /* job: at any time behind START */
     KEDGE_SITE_EV_POLICY,        /* allow_all, allowed_count, allowed: at any time behind START */
+    KEDGE_SITE_EV_REST,          /* rest: at any time behind START */
     KEDGE_SITE_EV_TIMER,
 };
 
@@ -168,6 +171,7 @@ struct kedge_site_event {
     struct kedge_site_chain seen;    /* START: the newest of the main chain that is remembered */
     struct kedge_site_reply reply;   /* REPLY */
     struct kedge_id job;             /* SHIFTED */
+    bool rest;                       /* REST */
     bool allow_all;                  /* POLICY: in place of those of kedge_site_init … */
     uint32_t allowed_count;
     const struct kedge_id *allowed; /* … borrowed while the site lives, or until the next one */

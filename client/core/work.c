@@ -62,7 +62,7 @@ void kedgei_site_take_task(struct kedge_site *s, const struct kedge_site_task *t
 {
     KEDGE_ASSERT(s->open == 0 && s->memory.result_count == 0);
     s->task = *task;
-    int err = check_task(s, task);
+    int err = s->rests ? KEDGE_E_DENIED : check_task(s, task);
     if (err != KEDGE_OK) {
         refuse_task(s, err);
         return;

@@ -9,6 +9,8 @@
  *   SITE/trust.json     optional: keys to check receipts by (the format of docs/record.md)
  *   SITE/keys/          tls.pem, statement.pem (made here, never leave)
  *   SITE/memory         unfinished results with their envelopes, and what was signed last; see stored.h
+ *   SITE/energy         what was used of energy budgets and learnt of batches; see energy_stored.h
+ *   SITE/power-found    power caps as they were found, while others are set
  *   SITE/seen-main      the last main checkpoint seen
  *   SITE/refused-main/  `seen` and `shown`, evidence of a cut or forked main chain: stops all work
  *   SITE/status.json    what it does, for its owner; see status.h
@@ -77,12 +79,15 @@ struct kedge_site_service {
     struct kedge_id allowed[KEDGE_POLICY_JOBS_MAX];
 };
 
+struct kedge_client_energy; /* energy.h */
+
 struct kedge_site_host {
     char dir[KEDGE_PATH_MAX];
     struct kedge_site_config config;
     struct kedge_site_policy policy; /* the work thread's, once it runs */
     atomic_uint_fast64_t witness_age_max_s;
     struct kedge_site_service service;
+    struct kedge_client_energy *energy;
     struct kedge_site_trust trust;
     struct kedge_key_pair tls_key, statement_key;
     struct kedge_net_client *net;
@@ -212,7 +217,9 @@ KEDGE_NODISCARD int kedge_client_make_update(struct kedge_site_host *h, const ch
                                              struct kedge_client_left *left, uint64_t steps,
                                              struct kedge_site_result *r, struct kedge_diag *d);
 /* Sign what r says of a task; *ret_envelope is the caller's. */
+struct kedge_energy_plan;
 KEDGE_NODISCARD int kedge_client_sign_update(struct kedge_site_host *h, const struct kedge_site_task *t,
+                                             const struct kedge_energy_plan *plan,
                                              const struct kedge_metrics *m, struct kedge_site_result *r,
                                              struct kedge_site_envelope *ret_envelope, struct kedge_diag *d);
 KEDGE_NODISCARD int kedge_client_sign_evaluation(struct kedge_site_host *h, const struct kedge_site_task *t,

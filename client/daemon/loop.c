@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/daemon/energy.h"
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
@@ -154,8 +155,11 @@ int kedge_client_run(struct kedge_site_host *h)
 {
     while (!h->stop) {
         void *taken;
+        kedge_client_energy_turn(h);
         kedge_client_service_turn(h);
         uint64_t core = kedge_site_deadline_ns(h->site), own = kedge_client_service_deadline_ns(h);
+        const uint64_t look = kedge_client_energy_deadline_ns(h);
+        own = look < own ? look : own;
         int err = h->stop ? KEDGE_E_CLOSED : kedge_queue_take(h->queue, core < own ? core : own, &taken);
         if (err == KEDGE_OK) {
             struct kedge_site_item *item = taken;

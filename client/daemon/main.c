@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/daemon/energy.h"
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
@@ -140,6 +141,7 @@ static int run(struct kedge_site_host *h)
     if (!err) {
         kedge_client_service_open(h);
     }
+    err = err ? err : kedge_client_energy_open(h, &d);
     err = err ? err : start_threads(h, helpers, threads, &d);
     err = err ? err : start_core(h, &d);
     if (err) {
@@ -147,6 +149,7 @@ static int run(struct kedge_site_host *h)
         if (d.hint[0]) {
             fprintf(stderr, "  %s\n", d.hint);
         }
+        kedge_client_energy_close(h);
         return err;
     }
     kedge_log(KEDGE_LOG_INFO, "serving", "tenant=%s site=%s server=%s", h->config.tenant.s, h->config.site.s,
@@ -167,6 +170,7 @@ static int run(struct kedge_site_host *h)
     }
     kedge_client_trainer_stop(h);
     kedge_net_client_close(h->net);
+    kedge_client_energy_close(h);
     kedge_client_close_folder(h);
     return err;
 }

@@ -105,6 +105,7 @@ int kedge_policy_parse(struct kedge_view text, const char *where, struct kedge_s
     err = err ? err : read_trainer(json_object_get(o, "trainer"), where, &p, reterr);
     err = err ? err : kedge_trainers_parse(json_object_get(o, "trainers"), where, &p.trainers, reterr);
     err = err ? err : read_numbers(o, where, &p, reterr);
+    err = err ? err : kedge_policy_energy_read(json_object_get(o, "energy"), where, &p.energy, reterr);
     const json_t *insecure = json_object_get(o, "insecure");
     json_t *data = json_object_get(o, "data");
     if (!err && insecure && !json_is_boolean(insecure)) {

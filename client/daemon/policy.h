@@ -3,6 +3,7 @@
 #ifndef KEDGE_CLIENT_DAEMON_POLICY_H
 #define KEDGE_CLIENT_DAEMON_POLICY_H
 
+#include "client/daemon/policy_energy.h"
 #include "client/daemon/trainers.h"
 #include "common/base/bytes.h"
 #include "common/base/diag.h"
@@ -21,6 +22,7 @@ struct kedge_site_policy {
     char *trainer[KEDGE_TRAINER_ARGS_MAX + 1]; /* ends with NULL; empty: the built-in one */
     struct kedge_trainers trainers;            /* the owner's own, for jobs with an external model */
     uint64_t model_bytes_max;                  /* the longest model and update that this site handles */
+    struct kedge_energy_policy energy;
     uint32_t threads, train_seconds_max;
     uint32_t stop_seconds; /* asked to end, a training may still take so long */
     uint64_t memory_max;

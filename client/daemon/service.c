@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/daemon/energy.h"
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
@@ -130,6 +131,7 @@ static void policy_run(struct kedge_site_host *h, struct kedge_site_item *item)
     kedge_client_trainer_stop(h);
     kedge_policy_deinit(&h->policy);
     h->policy = p->policy;
+    kedge_client_energy_policy(h);
     memset(&h->spec_digest, 0, sizeof h->spec_digest); /* whether its data are bound is looked at again */
 }
 

@@ -6,6 +6,7 @@
 
 #include "client/daemon/choose.h"
 #include "client/daemon/control.h"
+#include "client/daemon/energy.h"
 #include "client/daemon/host.h"
 #include "client/daemon/left.h"
 #include "client/daemon/trainer.h"
@@ -25,6 +26,7 @@ struct train_item {
     struct kedge_site_digest in_force;   /* the update that the site's control variate goes with … */
     struct kedge_client_control control; /* … which the work thread reads and changes … */
     bool has_control;                    /* … where the job has one */
+    struct kedge_energy_plan plan;
     struct kedge_client_left left; /* the same of what compression leaves; count 0: updates come whole */
     bool has_left;                 /* and there was one */
     int err;
@@ -118,12 +120,13 @@ static int personal_path(struct kedge_site_host *h, const struct kedge_site_task
 }
 
 static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_task *t, const char *base,
-                          const char *out, const char *personal, const char *drift)
+                          const char *out, const char *personal, const char *drift,
+                          const struct kedge_energy_plan *plan)
 {
     const struct kedge_job_spec *s = h->spec;
     char seed[24], lr[KEDGE_REAL_MAX], l2[KEDGE_REAL_MAX];
     bool evaluate = t->kind == KEDGE_SITE_EVALUATE;
-    kedge_real_encode(s->learning_rate, lr);
+    kedge_real_encode(plan->learning_rate, lr);
     kedge_real_encode(s->l2, l2);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)t->seed);
     json_t *o =
@@ -133,12 +136,12 @@ static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_tas
         json_object_set_new(o, "out", json_string(out));
         json_object_set_new(o, "epochs", json_integer(s->local_epochs));
         json_object_set_new(o, "steps", json_integer(t->kind == KEDGE_SITE_PRETRAIN ? s->pretrain_steps : 0));
-        json_object_set_new(o, "batch", json_integer(s->batch));
+        json_object_set_new(o, "batch", json_integer(plan->batch));
         json_object_set_new(o, "lr", json_string(lr));
         json_object_set_new(o, "l2", json_string(l2));
         json_object_set_new(o, "seed", json_string(seed));
         json_object_set_new(o, "evaluate_base", json_boolean(t->evaluate_base));
-        json_object_set_new(o, "threads", json_integer(h->policy.threads));
+        json_object_set_new(o, "threads", json_integer(plan->threads));
     }
     if (o) {
         put_strategy(o, t, s, personal);
@@ -149,8 +152,8 @@ static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_tas
     return o;
 }
 
-static int ask_trainer(struct kedge_site_host *h, const struct train_item *t, const char *base,
-                       const char *out, struct kedge_metrics *m, struct kedge_diag *d)
+static int ask_trainer(struct kedge_site_host *h, struct train_item *t, const char *base, const char *out,
+                       struct kedge_metrics *m, struct kedge_diag *d)
 {
     char personal[KEDGE_PATH_MAX], given[KEDGE_PATH_MAX], left[KEDGE_PATH_MAX];
     bool foreign = h->spec->is_external;
@@ -158,7 +161,10 @@ static int ask_trainer(struct kedge_site_host *h, const struct train_item *t, co
     err = err || !foreign ? err : kedge_client_trainer_give(h, base, given, left, d);
     json_t *request = err ? NULL
                           : request_of(h, &t->fx.task, foreign ? given : base, foreign ? left : out, personal,
-                                       t->has_control ? t->control.drift : NULL);
+                                       t->has_control ? t->control.drift : NULL, &t->plan);
+    if (request && t->plan.wants_noise) {
+        kedge_client_energy_probe(h, t->fx.serial, request, base, out, foreign ? left : NULL, &t->plan);
+    }
     bool train = t->fx.task.kind != KEDGE_SITE_EVALUATE;
     bool chosen = t->fx.task.choice_count > 0; /* then the loss is known */
     err = err ? err
@@ -218,7 +224,7 @@ static int make_result(struct kedge_site_host *h, struct train_item *item, const
     err = err || !left ? err : kedge_client_left_keep(h, &t->job, &r->update, left, d);
     err = err || !item->has_control ? err
                                     : kedge_client_control_keep(h, &t->job, &r->update, &item->control, d);
-    return err ? err : kedge_client_sign_update(h, t, m, r, &item->envelopes[i], d);
+    return err ? err : kedge_client_sign_update(h, t, &item->plan, m, r, &item->envelopes[i], d);
 }
 
 static int run_task(struct kedge_site_host *h, struct train_item *item)
@@ -243,7 +249,9 @@ static int run_task(struct kedge_site_host *h, struct train_item *item)
     err = err ? err : kedge_client_path(h, out, "work/trained");
     err = err ? err : open_control(h, item);
     err = err ? err : open_left(h, item);
+    err = err ? err : kedge_client_energy_begin(h, t, &item->plan, d);
     err = err ? err : ask_trainer(h, item, base, out, &m, d);
+    kedge_client_energy_end(h, &item->plan, &m, err, d);
     if (!err) {
         item->labels = m.labels;
         item->shift = h->spec->shift;
@@ -251,6 +259,9 @@ static int run_task(struct kedge_site_host *h, struct train_item *item)
     }
     if (!err && t->kind != KEDGE_SITE_EVALUATE) {
         err = make_result(h, item, base, out, &m, &blank);
+        if (err == KEDGE_E_BOUND) {
+            kedge_client_energy_diverged(h, &item->plan);
+        }
     }
     bool evaluated = t->kind == KEDGE_SITE_EVALUATE || (t->evaluate_base && t->round > 0);
     if (!err && evaluated && m.test_samples > 0) {

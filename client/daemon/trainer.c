@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/daemon/energy.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
@@ -230,6 +231,7 @@ static int has_ended(struct kedge_site_host *h, struct kedge_diag *d)
 
 static int is_over(struct kedge_site_host *h, const struct asking *a, struct kedge_diag *d)
 {
+    kedge_client_energy_tick(h);
     if (kedge_client_aborted(h, a->serial)) {
         return KEDGE_E_CANCELLED;
     }

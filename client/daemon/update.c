@@ -8,6 +8,7 @@
 
 #include "aggregation/quantise.h"
 #include "client/daemon/control.h"
+#include "client/daemon/energy.h"
 #include "client/daemon/host.h"
 #include "client/daemon/left.h"
 #include "common/base/mem.h"
@@ -211,9 +212,23 @@ static int put_envelope(struct kedge_site_host *h, const struct kedge_statement 
     return err ? err : copy ? KEDGE_OK : KEDGE_E_NOMEM;
 }
 
+/* What was really used, and what it took. */
+static void put_energy(struct kedge_st_update *u, const struct kedge_energy_plan *plan)
+{
+    static const enum kedge_energy_quality quality[] = {KEDGE_ENERGY_MEASURED, KEDGE_ENERGY_MODELLED,
+                                                        KEDGE_ENERGY_UNKNOWN};
+    u->batch = plan->batch;
+    u->learning_rate = plan->learning_rate;
+    u->energy_quality = quality[plan->joules.quality];
+    u->energy_joules = plan->joules.joules; /* NaN where they are unknown: not stated */
+    snprintf(u->energy_how, sizeof u->energy_how, "%s", plan->energy_how);
+    snprintf(u->choice, sizeof u->choice, "%s", plan->choice);
+}
+
 int kedge_client_sign_update(struct kedge_site_host *h, const struct kedge_site_task *t,
-                             const struct kedge_metrics *m, struct kedge_site_result *r,
-                             struct kedge_site_envelope *ret_envelope, struct kedge_diag *d)
+                             const struct kedge_energy_plan *plan, const struct kedge_metrics *m,
+                             struct kedge_site_result *r, struct kedge_site_envelope *ret_envelope,
+                             struct kedge_diag *d)
 {
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
     if (!st) {
@@ -231,9 +246,7 @@ int kedge_client_sign_update(struct kedge_site_host *h, const struct kedge_site_
     memcpy(u->base.b, t->base.b, sizeof u->base.b);
     u->samples = m->samples;
     u->steps = m->steps;
-    u->batch = h->spec->batch;
-    u->learning_rate = h->spec->learning_rate;
-    u->energy_quality = KEDGE_ENERGY_UNKNOWN;
+    put_energy(u, plan);
     u->seconds = m->seconds;
     u->loss = t->kind == KEDGE_SITE_TRAIN && h->spec->strategy->needs_loss ? m->base_loss : 0;
     snprintf(u->engine, sizeof u->engine, "%s", m->engine);

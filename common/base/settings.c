@@ -34,6 +34,7 @@ const struct kedge_setting kedge_settings_policy[] = {
     {"memory_max", true, 0, INT64_MAX, 0},
     {"witness_age_max_s", true, 0, INT64_MAX / 2, 86400},
     {"insecure", false, 0, 0, 0},
+    {"energy", false, 0, 0, 0},
     {"stop_seconds", true, 0, 3600, 10},
     {NULL, false, 0, 0, 0},
 };
