@@ -35,7 +35,7 @@ static void pointwise_case(struct suite *s, enum kedge_ops_pointwise kind, size_
         dx->want[i] = (double)dy->host[i] * point_slope(kind, (double)x->host[i]);
     }
     tensor_check(s, y, 1, "y");
-    tensor_check(s, dx, 1, "dx");
+    tensor_check(s, dx, kind == KEDGE_OPS_TANH ? 8192 : 1, "dx"); /* 1 − y² near 0 keeps few digits */
 }
 
 /* Philox4x32-10 as its paper has it, one round a line. */

@@ -30,7 +30,7 @@ KEDGE_KERNEL(pointwise_kernel, struct kedge_gpu_points)
         const float x = a.x[site * a.x_site + i];
         float y = x <= 0.0f ? 0.0f : x;
         if (a.kind == KEDGE_OPS_GELU) {
-            y = 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
+            y = 0.5f * x * erfcf(x * -0.70710678118654752f);
         } else if (a.kind == KEDGE_OPS_TANH) {
             y = tanhf(x);
         }
@@ -52,8 +52,7 @@ KEDGE_KERNEL(pointwise_back_kernel, struct kedge_gpu_points)
             slope = 1.0f - y * y;
         } else {
             const float x = a.x[site * a.x_site + i];
-            slope = 0.5f * (1.0f + erff(x * 0.70710678118654752f))
-                    + x * 0.39894228040143268f * expf(-0.5f * x * x);
+            slope = 0.5f * erfcf(x * -0.70710678118654752f) + x * 0.39894228040143268f * expf(-0.5f * x * x);
         }
         a.out[site * a.out_site + i] = dy * slope;
     }
