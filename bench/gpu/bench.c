@@ -1,7 +1,8 @@
-/* Samples per second of training on a CUDA device, a line each: MODEL BATCH SITES RATE.  gpu_bench [SECONDS]
- * A rate is the difference of two runs, so that opening, first steps and copies at the end count for nothing;
- * the median of five. 77: there is no device. */
+/* Samples per second of training on a CUDA device, a line each: MODEL BATCH SITES RATE.  gpu_bench [once]:
+ * one step each, to try it A rate is the difference of two runs, so that opening, first steps and copies at
+ * the end count for nothing; the median of five. 77: there is no device. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "bench/gpu/models.h"
@@ -117,10 +118,10 @@ static void close_job(struct job *j)
 
 int main(int argc, char **argv)
 {
+    const double seconds = argc == 2 && strcmp(argv[1], "once") == 0 ? 0 : 0.3;
     static const uint32_t batches[] = {10, 32, 128}, sites[] = {1, SITES};
     const struct kedge_ops *ops = kedge_cuda_ops(KEDGE_CUDA_VERSION);
     const struct kedge_ops_config one = {1, 1, false};
-    const double seconds = argc == 2 ? strtod(argv[1], NULL) : 0.3;
     struct kedge_device *dev = NULL;
     char text[256] = "";
     if (ops->open(&one, &dev, text, sizeof text)) {

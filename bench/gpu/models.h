@@ -2,9 +2,9 @@
 #ifndef KEDGE_BENCH_GPU_MODELS_H
 #define KEDGE_BENCH_GPU_MODELS_H
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "common/tensor/dataset.h"
 #include "common/tensor/model.h"
@@ -35,8 +35,8 @@ static inline int gpu_data(const struct kedge_model_spec *spec, uint32_t n, uint
 {
     const uint32_t features = kedge_model_inputs(spec), classes = kedge_model_outputs(spec);
     const bool tokens = spec->layers[0].type == KEDGE_LAYER_EMBEDDING;
-    float *reals = malloc((size_t)n * features * sizeof *reals);
-    int32_t *labels = malloc(n * sizeof *labels);
+    float *reals = kedge_mem_new((size_t)n * features, sizeof *reals);
+    int32_t *labels = kedge_mem_new(n, sizeof *labels);
     struct kedge_rng rng;
     kedge_rng_init(&rng, seed, KEDGE_RNG_TEST, 0, 0);
     for (size_t i = 0; reals && i < (size_t)n * features; i++) {
@@ -52,13 +52,14 @@ static inline int gpu_data(const struct kedge_model_spec *spec, uint32_t n, uint
     ret->classes = classes;
     ret->labels = labels;
     ret->reals = reals;
+    ret->storage = reals;
     return reals && labels ? 0 : -1;
 }
 
 static inline void gpu_data_free(struct kedge_dataset *data)
 {
-    free((void *)(uintptr_t)data->reals);
-    free(data->labels);
+    kedge_mem_free(data->storage);
+    kedge_mem_free(data->labels);
 }
 
 #endif
