@@ -54,6 +54,8 @@ static const struct field_row rows[] = {
     LATER(learning_rate_rule),
     ROW(learning_rate, FIELD_REAL, false, learning_rate, 1e-12, 1e6, 0.01),
     ROW(l2, FIELD_REAL, false, l2, 0, 1e6, 0),
+    ROW(local_momentum, FIELD_REAL, false, local_momentum, 0, 0.999999, 0),
+    ROW(clip, FIELD_REAL, false, clip, 0, 1e6, 0),
     ROW(grouping, FIELD_SPECIAL, false, grouping, 0, 0, 0),
     ROW(groups, FIELD_U32, false, groups, 1, KEDGE_GROUPS_MAX, 1),
     ROW(pretrain_steps, FIELD_U32, false, pretrain_steps, 1, 100000, 50),

@@ -66,6 +66,8 @@ struct kedge_job_spec {
     enum kedge_rate_rule rate_rule;   /* "learning_rate_rule": "none", "sqrt" (default), "linear" */
     double learning_rate;             /* decimal string, default "0.01", > 0 */
     double l2;                        /* decimal string, default "0", ≥ 0 */
+    double local_momentum;            /* of the sites' own steps: decimal string, default "0", below 1 */
+    double clip;                      /* longest gradient of a site's step; default "0": as long as it is */
     enum kedge_grouping grouping;     /* "none" (default) or "flexcfl" */
     uint32_t groups;                  /* flexcfl: 2…16, required; else 1 */
     uint32_t pretrain_steps;          /* flexcfl: SGD iterations of a pre-training, default 50 */

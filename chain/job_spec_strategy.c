@@ -278,6 +278,13 @@ int kedgei_spec_check_strategy(const struct kedge_job_spec *s, struct kedge_diag
                               "every round; leave it out",
                               s->strategy->name);
     }
+    if (s->local_momentum > 0
+        && (s->strategy->weigh == kedge_weigh_fednova || kedge_job_spec_has_control(s))) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"local_momentum\": strategy \"%s\" divides updates by their steps, "
+                              "which momentum makes longer; expected \"0\"",
+                              s->strategy->name);
+    }
     if (s->strategy->weigh == kedge_weigh_fednova && !s->batch_auto
         && kedgei_spec_steps_most(s, s->weight_max) > KEDGE_WEIGHT_ONE) {
         return kedge_diag_set(

@@ -119,6 +119,16 @@ static int personal_path(struct kedge_site_host *h, const struct kedge_site_task
     return err ? err : kedge_client_path(h, out, "personal/%s.safetensors", t->job.s);
 }
 
+/* A key that trainers need not know while a job has no use for it. */
+static void put_positive(json_t *o, const char *key, double v)
+{
+    char text[KEDGE_REAL_MAX];
+    if (v > 0) {
+        kedge_real_encode(v, text);
+        json_object_set_new(o, key, json_string(text));
+    }
+}
+
 static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_task *t, const char *base,
                           const char *out, const char *personal, const char *drift,
                           const struct kedge_energy_plan *plan)
@@ -139,6 +149,8 @@ static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_tas
         json_object_set_new(o, "batch", json_integer(plan->batch));
         json_object_set_new(o, "lr", json_string(lr));
         json_object_set_new(o, "l2", json_string(l2));
+        put_positive(o, "momentum", s->local_momentum);
+        put_positive(o, "clip", s->clip);
         json_object_set_new(o, "seed", json_string(seed));
         json_object_set_new(o, "evaluate_base", json_boolean(t->evaluate_base));
         json_object_set_new(o, "threads", json_integer(plan->threads));

@@ -189,6 +189,8 @@ static struct kedge_train_params params_of(const struct kedge_task *task)
                                        .batch = task->batch,
                                        .lr = task->lr,
                                        .l2 = task->l2,
+                                       .momentum = task->momentum,
+                                       .clip = task->clip,
                                        .seed = task->seed};
 }
 

@@ -64,6 +64,12 @@ static int read_numbers(const struct kedge_json *doc, struct kedge_task *t, stru
     if (!err && kedge_json_find(doc, 0, "proximal") != KEDGE_JSON_NONE) {
         err = kedge_json_get_real(doc, 0, "proximal", 0.0, 1000, &t->proximal, reterr);
     }
+    if (!err && kedge_json_find(doc, 0, "momentum") != KEDGE_JSON_NONE) {
+        err = kedge_json_get_real(doc, 0, "momentum", 0.0, 0.999999, &t->momentum, reterr);
+    }
+    if (!err && kedge_json_find(doc, 0, "clip") != KEDGE_JSON_NONE) {
+        err = kedge_json_get_real(doc, 0, "clip", 0.0, 1e6, &t->clip, reterr);
+    }
     return err;
 }
 
@@ -175,7 +181,7 @@ int kedge_task_parse(struct kedge_view line, bool engine, struct kedge_task *ret
                                        "data",     "epochs",    "steps",         "batch",         "lr",
                                        "l2",       "seed",      "evaluate_base", "threads",       "samples",
                                        "proximal", "base_loss", "personal",      "personal_pull", "drift",
-                                       "device",   "precision"};
+                                       "device",   "precision", "momentum",      "clip"};
     struct kedge_json_token tokens[KEDGE_TASK_TOKENS_MAX];
     struct kedge_json doc;
     *ret = (struct kedge_task){0};

@@ -31,7 +31,7 @@ struct kedge_task {
     char base[KEDGE_DATA_PATH_MAX], out[KEDGE_DATA_PATH_MAX];
     uint32_t epochs, batch, threads;
     uint64_t steps, seed, samples;
-    double lr, l2;
+    double lr, l2, momentum, clip;
     char drift[KEDGE_DATA_PATH_MAX]; /* a file like a model: each step's gradient is taken less this; "": none
                                       */
     double proximal;                 /* pull of each step towards the base */

@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "common/tensor/csv.h"
+#include "common/tensor/dataset_impl.h"
 #include "common/tensor/idx.h"
 #include "common/tensor/npz.h"
 
@@ -262,6 +263,9 @@ int kedge_dataset_load(const struct kedge_data_source *source, struct kedge_data
     case KEDGE_DATA_NPZ:
         err = load_npz(source, &ds, reterr);
         break;
+    case KEDGE_DATA_TEXT:
+        err = kedge_dataset_load_text(source, &ds, reterr);
+        break;
     }
     if (err) {
         kedge_dataset_deinit(&ds);
@@ -280,6 +284,9 @@ static int split(const struct kedge_dataset *all, double share, struct kedge_dat
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"split\" needs at least 2 samples, found %u", all->n);
     }
     kept = kept == 0 ? 1 : kept == all->n ? all->n - 1 : kept;
+    if (all->stride > 0) {
+        return kedge_dataset_split_text(all, kept, train, test, reterr);
+    }
     uint32_t *order = kedge_mem_new(all->n, sizeof *order);
     if (!order) {
         return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %u samples", all->n);

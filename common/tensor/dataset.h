@@ -6,7 +6,9 @@
  *   {"format":"idx","images":PATH,"labels":PATH,"scale":"0.0625"}
  *   {"format":"csv","path":PATH,"label":"last" or a column's name,"scale":"1"}
  *   {"format":"npz","path":PATH,"x":"x","y":"y","scale":"1"}
- * Features are multiplied by scale. Optional: scale (1), label ("last"), x ("x"), y ("y"). Unknown keys are
+ *   {"format":"text","path":PATH,"window":80,"step":1,"alphabet":"…"}
+ * Features are multiplied by scale. Optional: scale (1), label ("last"), x ("x"), y ("y"), step (1), alphabet
+ * (LEAF's 80 characters). Unknown keys are
  * errors. Without test and split there is no test set. */
 #ifndef KEDGE_COMMON_TENSOR_DATASET_H
 #define KEDGE_COMMON_TENSOR_DATASET_H
@@ -42,14 +44,16 @@ float kedge_dataset_value(const struct kedge_dataset *ds, uint32_t row, uint32_t
 KEDGE_NODISCARD int kedge_dataset_pick(const struct kedge_dataset *ds, const uint32_t *indices,
                                        uint32_t count, struct kedge_dataset *ret);
 
-enum kedge_data_format { KEDGE_DATA_IDX = 1, KEDGE_DATA_CSV, KEDGE_DATA_NPZ };
+enum kedge_data_format { KEDGE_DATA_IDX = 1, KEDGE_DATA_CSV, KEDGE_DATA_NPZ, KEDGE_DATA_TEXT };
+enum { KEDGE_DATA_WINDOW_MAX = 4096, KEDGE_DATA_STEP_MAX = 65536 };
 
 struct kedge_data_source {
     enum kedge_data_format format;
     char path[KEDGE_DATA_PATH_MAX];        /* idx: images */
     char labels_path[KEDGE_DATA_PATH_MAX]; /* idx only */
-    char x[KEDGE_DATA_ARRAY_MAX];          /* npz: array of features */
+    char x[KEDGE_DATA_ARRAY_MAX];          /* npz: array of features; text: the alphabet */
     char y[KEDGE_DATA_ARRAY_MAX];          /* npz: array of labels; csv: label column */
+    uint32_t window, step;                 /* text: characters of a sample, and to the next one */
     double scale;
 };
 struct kedge_data_binding {

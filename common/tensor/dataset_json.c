@@ -1,7 +1,7 @@
 /* Data bindings: the JSON form described in dataset.h. */
 #include <string.h>
 
-#include "common/tensor/dataset.h"
+#include "common/tensor/dataset_impl.h"
 
 static int get_optional(const struct kedge_json *doc, uint32_t at, const char *key, const char *otherwise,
                         char *out, size_t out_len, struct kedge_diag *reterr)
@@ -50,6 +50,30 @@ static int read_npz(const struct kedge_json *doc, uint32_t at, struct kedge_data
     return err ? err : get_optional(doc, at, "y", "y", s->y, sizeof s->y, reterr);
 }
 
+static int read_text(const struct kedge_json *doc, uint32_t at, struct kedge_data_source *s,
+                     struct kedge_diag *reterr)
+{
+    static const char *const keys[] = {"format", "path", "window", "step", "alphabet"};
+    uint64_t window = 0, step = 1;
+    int err = kedge_json_check_keys(doc, at, "text data", keys, 5, reterr);
+    if (!err) {
+        err = kedge_json_get_string(doc, at, "path", s->path, sizeof s->path, reterr);
+    }
+    if (!err) {
+        err = kedge_json_get_u64(doc, at, "window", 1, KEDGE_DATA_WINDOW_MAX, &window, reterr);
+    }
+    if (!err && kedge_json_find(doc, at, "step") != KEDGE_JSON_NONE) {
+        err = kedge_json_get_u64(doc, at, "step", 1, KEDGE_DATA_STEP_MAX, &step, reterr);
+    }
+    err = err ? err : get_optional(doc, at, "alphabet", kedge_text_alphabet, s->x, sizeof s->x, reterr);
+    if (!err && s->x[0] == '\0') {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"alphabet\": expected at least one character");
+    }
+    s->window = (uint32_t)window;
+    s->step = (uint32_t)step;
+    return err;
+}
+
 int kedge_data_source_from_json(const struct kedge_json *doc, uint32_t at, struct kedge_data_source *ret,
                                 struct kedge_diag *reterr)
 {
@@ -59,7 +83,8 @@ int kedge_data_source_from_json(const struct kedge_json *doc, uint32_t at, struc
         int (*read)(const struct kedge_json *, uint32_t, struct kedge_data_source *, struct kedge_diag *);
     } formats[] = {{"idx", KEDGE_DATA_IDX, read_idx},
                    {"csv", KEDGE_DATA_CSV, read_csv},
-                   {"npz", KEDGE_DATA_NPZ, read_npz}};
+                   {"npz", KEDGE_DATA_NPZ, read_npz},
+                   {"text", KEDGE_DATA_TEXT, read_text}};
     uint32_t format = kedge_json_find(doc, at, "format");
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         if (!kedge_json_str_is(doc, format, formats[i].name)) {
@@ -75,7 +100,8 @@ int kedge_data_source_from_json(const struct kedge_json *doc, uint32_t at, struc
         }
         return err;
     }
-    return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"format\": expected \"idx\", \"csv\" or \"npz\"");
+    return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                          "\"format\": expected \"idx\", \"csv\", \"npz\" or \"text\"");
 }
 
 int kedge_data_binding_from_json(const struct kedge_json *doc, uint32_t at, struct kedge_data_binding *ret,

@@ -55,6 +55,8 @@ static int train(const struct kedgei_protocol *p, const struct kedgei_work *work
                                         .batch = job->batch,
                                         .lr = job->learning_rate,
                                         .l2 = job->l2,
+                                        .momentum = job->local_momentum,
+                                        .clip = job->clip,
                                         .seed = work->seed};
     double mu = !work->pretrain && job->strategy->local == KEDGE_LOCAL_PROXIMAL ? job->options.proximal : 0;
     uint64_t n = p->layout.values_count;
@@ -94,6 +96,8 @@ static int train_own(const struct kedgei_protocol *p, const struct kedgei_work *
                                         .batch = job->batch,
                                         .lr = job->learning_rate,
                                         .l2 = job->l2,
+                                        .momentum = job->local_momentum,
+                                        .clip = job->clip,
                                         .seed = work->seed};
     struct kedge_train_result result;
     float *towards = kedge_mem_new(n, sizeof *towards);

@@ -261,6 +261,9 @@ static const struct {
     {HEAD ",\"rule\":\"trimmed-mean\",\"sites_per_round\":9,\"rule_fraction\":\"0.5\"}", "\"rule_fraction\""},
     {HEAD ",\"rule\":\"trimmed-mean\",\"sites_per_round\":9,\"rule_fraction\":0.1}", "in quotes"},
     {HEAD ",\"strategy\":\"fednova\",\"local_epochs\":20}", "\"weight_max\""},
+    {HEAD ",\"strategy\":\"fednova\",\"local_momentum\":\"0.9\"}", "\"local_momentum\""},
+    {HEAD ",\"local_momentum\":\"1\"}", "\"local_momentum\""},
+    {HEAD ",\"clip\":\"-1\"}", "\"clip\""},
     {HEAD ",\"rule\":\"root-trust\",\"sites_per_round\":9}", "\"root_site\": expected \"TENANT/SITE\""},
     {ROOTED("7"), "\"root_site\": expected \"TENANT/SITE\""},
     {ROOTED("\"org-a\""), "\"root_site\": expected \"TENANT/SITE\""},
@@ -514,7 +517,7 @@ START_TEST(test_page)
         }
     }
     fclose(page);
-    ck_assert_int_eq(keys, 41);
+    ck_assert_int_eq(keys, 43);
 }
 END_TEST
 

@@ -306,6 +306,96 @@ START_TEST(bad_bindings_are_refused_by_name)
 }
 END_TEST
 
+#define TEXT(more) "{\"format\":\"text\",\"path\":\"%s\"," more "}"
+
+static int load_text(const char *source, const char *path, const char *rest, struct kedge_dataset *train,
+                     struct kedge_dataset *test, struct kedge_diag *d)
+{
+    char json[1024], whole[512];
+    snprintf(whole, sizeof whole, source, path); /* NOLINT: formats of this file */
+    snprintf(json, sizeof json, "{\"train\":%s%s}", whole, rest);
+    return load(json, train, test, d);
+}
+
+/* Windows overlap in memory, labels are the characters behind them, bytes outside the alphabet are spaces. */
+START_TEST(texts_are_windows)
+{
+    struct kedge_dataset train, test;
+    char path[256];
+    float row[3];
+    write_file("a.txt", "ab bc\xffxa", 8, path);
+    ck_assert_int_eq(
+        load_text(TEXT("\"window\":3,\"step\":2,\"alphabet\":\"xa bc\""), path, "", &train, &test, NULL),
+        KEDGE_OK);
+    ck_assert_uint_eq(train.n, 3);
+    ck_assert_uint_eq(train.features, 3);
+    ck_assert_uint_eq(train.classes, 4);
+    static const int32_t labels[] = {3, 2, 1}; /* b, \xff, a */
+    static const float rows[3][3] = {{1, 3, 2}, {2, 3, 4}, {4, 2, 0}};
+    for (uint32_t i = 0; i < 3; i++) {
+        kedge_dataset_gather(&train, &i, 1, row);
+        ck_assert_mem_eq(row, rows[i], sizeof row);
+        ck_assert_int_eq(train.labels[i], labels[i]);
+        ck_assert_float_eq(kedge_dataset_value(&train, i, 2), rows[i][2]);
+    }
+    struct kedge_dataset picked;
+    static const uint32_t rows_of[] = {2, 0};
+    ck_assert_int_eq(kedge_dataset_pick(&train, rows_of, 2, &picked), KEDGE_OK);
+    kedge_dataset_gather(&picked, NULL, 1, row);
+    ck_assert_mem_eq(row, rows[2], sizeof row);
+    kedge_dataset_deinit(&picked);
+    kedge_dataset_deinit(&train);
+}
+END_TEST
+
+/* A split is by place, and no character is on both sides: as many windows as share one are left out. */
+START_TEST(a_text_is_split_by_place)
+{
+    struct kedge_dataset train, test;
+    char path[256], text[200];
+    float first[5], last[5];
+    for (int i = 0; i < 200; i++) {
+        text[i] = (char)('a' + i % 26);
+    }
+    write_file("b.txt", text, sizeof text, path);
+    ck_assert_int_eq(load_text(TEXT("\"window\":5"), path, ",\"split\":\"0.5\"", &train, &test, NULL),
+                     KEDGE_OK);
+    ck_assert_uint_eq(train.n, 97); /* of 195 */
+    ck_assert_uint_eq(test.n, 195 - 97 - 6);
+    uint32_t end = train.n - 1;
+    kedge_dataset_gather(&train, &end, 1, last);
+    kedge_dataset_gather(&test, NULL, 1, first);
+    uint32_t shift = (103 - 96) % 26; /* characters between their beginnings */
+    ck_assert_float_eq(first[0], (float)(((uint32_t)last[0] - 53 + shift) % 26 + 53));
+    ck_assert_uint_ge(103, 96 + 5 + 1); /* the label's place is the last that training saw */
+    kedge_dataset_deinit(&train);
+    kedge_dataset_deinit(&test);
+}
+END_TEST
+
+START_TEST(bad_texts_are_described)
+{
+    static const struct {
+        const char *source, *says;
+    } cases[] = {{TEXT("\"window\":8"), "8 bytes, expected more than a window of 8"},
+                 {TEXT("\"window\":0"), "\"window\""},
+                 {TEXT("\"window\":4097"), "\"window\""},
+                 {TEXT("\"step\":1"), "\"window\""},
+                 {TEXT("\"window\":2,\"step\":0"), "\"step\""},
+                 {TEXT("\"window\":2,\"alphabet\":\"\""), "\"alphabet\""},
+                 {TEXT("\"window\":2,\"alphabet\":\"aba\""), "is there twice"},
+                 {TEXT("\"window\":2,\"scale\":\"2\""), "unknown key \"scale\""}};
+    struct kedge_dataset train, test;
+    struct kedge_diag d = {.text = ""};
+    char path[256];
+    write_file("c.txt", "abcdefgh", 8, path);
+    ck_assert_int_lt(load_text(cases[_i].source, path, "", &train, &test, &d), 0);
+    ASSERT_SAYS(d, cases[_i].says);
+    ck_assert_int_lt(load_text(TEXT("\"window\":6"), path, ",\"split\":\"0.5\"", &train, &test, &d), 0);
+    ASSERT_SAYS(d, "too few");
+}
+END_TEST
+
 int main(void)
 {
     TCase *tc = tcase_create("dataset");
@@ -319,6 +409,9 @@ int main(void)
     tcase_add_loop_test(tc, csv_reads, 0, sizeof good_csv / sizeof good_csv[0]);
     tcase_add_loop_test(tc, bad_csv_files_are_described, 0, sizeof bad_csv / sizeof bad_csv[0]);
     tcase_add_test(tc, csv_and_npz_load_as_data_sets);
+    tcase_add_test(tc, texts_are_windows);
+    tcase_add_test(tc, a_text_is_split_by_place);
+    tcase_add_loop_test(tc, bad_texts_are_described, 0, 8);
     tcase_add_test(tc, images_and_labels_must_agree);
     tcase_add_loop_test(tc, bad_bindings_are_refused_by_name, 0, sizeof bad_binding / sizeof bad_binding[0]);
     int status = run_suite(suite_create("dataset"), tc);

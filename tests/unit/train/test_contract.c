@@ -49,9 +49,9 @@ static void ask(struct kedge_process *p, const char *line, char out[4096])
 static const char *member(const char *reply, const char *key)
 {
     static char text[512];
-    struct kedge_json_token tokens[64];
+    struct kedge_json_token tokens[512];
     struct kedge_json doc;
-    ck_assert_msg(kedge_json_parse(kedge_view_str(reply), tokens, 64, &doc, NULL) == KEDGE_OK, "%s", reply);
+    ck_assert_msg(kedge_json_parse(kedge_view_str(reply), tokens, 512, &doc, NULL) == KEDGE_OK, "%s", reply);
     uint32_t at = kedge_json_find(&doc, 0, key);
     ck_assert_msg(at != KEDGE_JSON_NONE, "no %s in %s", key, reply);
     struct kedge_view v = kedge_json_text(&doc, at);
@@ -172,6 +172,87 @@ static double distance_from_base(const char *name)
     }
     return sum;
 }
+
+static void make_base_of(const char *name, const char *model)
+{
+    static struct kedge_json_token tokens[256];
+    struct kedge_json doc;
+    struct kedge_model_spec spec;
+    struct kedge_layout layout;
+    char path[256];
+    path_of(name, path);
+    ck_assert_int_eq(kedge_json_parse(kedge_view_str(model), tokens, 256, &doc, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_model_from_json(&doc, 0, &spec, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_model_layout(&spec, &layout, NULL), KEDGE_OK);
+    float *values = kedge_mem_new(layout.values_count, sizeof *values);
+    kedge_model_init(&spec, 5, values);
+    ck_assert_int_eq(kedge_weights_write(path, &layout, values, NULL), KEDGE_OK);
+    kedge_mem_free(values);
+    kedge_layout_deinit(&layout);
+}
+
+/* A convolutional net on the digits' images, an LSTM on a text: both learn, twice the same, and momentum and
+ * clipping change what comes of it. */
+START_TEST(other_layers_learn)
+{
+    static const char *const models[] = {
+        "{\"input\":[1,8,8],\"layers\":[{\"type\":\"conv2d\",\"out\":8,\"kernel\":3,\"padding\":1,"
+        "\"activation\":\"relu\"},{\"type\":\"maxpool\",\"kernel\":2},{\"type\":\"flatten\"},"
+        "{\"type\":\"dropout\",\"rate\":\"0.1\"},{\"type\":\"dense\",\"out\":10}]}",
+        "{\"input\":[12],\"layers\":[{\"type\":\"embedding\",\"in\":80,\"out\":4},"
+        "{\"type\":\"lstm\",\"out\":16},{\"type\":\"dense\",\"out\":80}]}"};
+    struct kedge_process p;
+    char reply[4096], line[2048], data[512] = DATA, text[256];
+    static char a[32768], b[32768];
+    if (_i == 1) { /* the sixth of each seven characters is told by the five before it */
+        path_of("text", text);
+        FILE *f = fopen(text, "wb");
+        ck_assert_ptr_nonnull(f);
+        for (int i = 0; i < 400; i++) {
+            fputs("to be, ", f);
+        }
+        fclose(f);
+        snprintf(data, sizeof data,
+                 "\"data\":{\"train\":{\"format\":\"text\",\"path\":\"%s\",\"window\":12},\"split\":\"0.8\"}",
+                 text);
+    }
+    make_base_of("base", models[_i]);
+    start(trainer_path, &p);
+    size_t len = 0;
+    for (int run = 0; run < 3; run++) {
+        snprintf(line, sizeof line,
+                 "{\"id\":\"t\",\"op\":\"train\",\"model\":%s,%s,\"base\":\"%s/base\",\"out\":\"%s/"
+                 "%s\",\"lr\":\"0.1\","
+                 "\"epochs\":4,\"batch\":10,\"seed\":\"9\"%s}",
+                 models[_i], data, dir, dir, run == 0 ? "a" : "b",
+                 run == 2 ? ",\"momentum\":\"0.5\",\"clip\":\"1\"" : "");
+        ask(&p, line, reply);
+        ck_assert_msg(strcmp(member(reply, "status"), "ok") == 0, "%s", reply);
+        size_t n = run == 0 ? (len = read_file("a", a, sizeof a)) : read_file("b", b, sizeof b);
+        ck_assert_uint_eq(n, len);
+        ck_assert(run == 0 || (memcmp(a, b, len) == 0) == (run == 1));
+    }
+    snprintf(line, sizeof line, "{\"id\":\"e\",\"op\":\"evaluate\",\"model\":%s,%s,\"base\":\"%s/a\"}",
+             models[_i], data, dir);
+    ask(&p, line, reply);
+    ck_assert_str_eq(member(reply, "status"), "ok");
+    ck_assert_uint_gt(count_of(reply, "test_correct") * 10, count_of(reply, "test_samples") * 8);
+    if (_i == 1) { /* a table too small for the text's tokens */
+        snprintf(
+            line, sizeof line,
+            "{\"id\":\"e\",\"op\":\"evaluate\",\"model\":{\"input\":[12],\"layers\":[{\"type\":\"embedding\","
+            "\"in\":60,\"out\":4},{\"type\":\"flatten\"},{\"type\":\"dense\",\"out\":80}]},%s,"
+            "\"base\":\"%s/small\"}",
+            data, dir);
+        make_base_of("small", "{\"input\":[12],\"layers\":[{\"type\":\"embedding\",\"in\":60,\"out\":4},"
+                              "{\"type\":\"flatten\"},{\"type\":\"dense\",\"out\":80}]}");
+        ask(&p, line, reply);
+        ck_assert_str_eq(member(reply, "code"), "data");
+        ck_assert_ptr_nonnull(strstr(member(reply, "message"), "the embedding takes whole numbers"));
+    }
+    finish(&p);
+}
+END_TEST
 
 START_TEST(a_pull_keeps_it_near_its_base)
 {
@@ -445,6 +526,7 @@ int main(int argc, char **argv)
     TCase *tc = tcase_create("contract");
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_trainer_stays_and_learns);
+    tcase_add_loop_test(tc, other_layers_learn, 0, 2);
     tcase_add_test(tc, a_pull_keeps_it_near_its_base);
     tcase_add_test(tc, a_model_of_its_own_is_kept);
     tcase_add_loop_test(tc, the_end_of_input_ends_it, 0, 2);
@@ -459,8 +541,8 @@ int main(int argc, char **argv)
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    static const char *const names[] = {"base",     "a",   "b",       "own",      "wide",
-                                        "infinite", "dev", "dev-cpu", "dev-cuda", "dev-auto"};
+    static const char *const names[] = {"base", "a",       "b",        "own",      "wide", "infinite",
+                                        "dev",  "dev-cpu", "dev-cuda", "dev-auto", "text", "small"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[256];
         path_of(names[i], path);
