@@ -75,6 +75,7 @@ struct kedge_site_service {
     json_t *policy;                   /* as the file says it */
     char policy_error[KEDGE_STATUS_TEXT_MAX], waits_for[KEDGE_STATUS_TEXT_MAX];
     bool allow_all, insecure;
+    char proxy[KEDGE_POLICY_PROXY_MAX + 1]; /* in use since the start, as `insecure` */
     uint32_t allowed_count, stop_seconds;
     struct kedge_id allowed[KEDGE_POLICY_JOBS_MAX];
 };

@@ -111,6 +111,7 @@ static int open_net(struct kedge_site_host *h, struct kedge_diag *d)
     struct kedge_net_client_options options = {.url = h->config.server,
                                                .key = &h->tls_key,
                                                .server_key = &h->config.server_key,
+                                               .proxy = h->policy.proxy,
                                                .insecure = h->policy.insecure,
                                                .reconnect_max_ms = 2000};
     if (strncmp(h->config.server, "tcp://", 6) == 0 && h->policy.insecure) {

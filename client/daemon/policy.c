@@ -94,6 +94,19 @@ static int read_numbers(const json_t *o, const char *where, struct kedge_site_po
     return err;
 }
 
+/* What an address may be is for the network to say, which names the key. */
+static int read_proxy(const json_t *v, const char *where, struct kedge_site_policy *p, struct kedge_diag *d)
+{
+    const char *text = v ? json_string_value(v) : "";
+    size_t len = text ? strlen(text) : 0;
+    bool known = text && (!v || strncmp(text, "http://", 7) == 0 || strncmp(text, "relay://", 8) == 0);
+    if (!known || len > KEDGE_POLICY_PROXY_MAX) {
+        return bad(d, where, "proxy", "\"http://HOST:PORT\" or \"relay://HOST:PORT\"");
+    }
+    memcpy(p->proxy, text, len + 1);
+    return KEDGE_OK;
+}
+
 int kedge_policy_parse(struct kedge_view text, const char *where, struct kedge_site_policy *ret,
                        struct kedge_diag *reterr)
 {
@@ -106,6 +119,7 @@ int kedge_policy_parse(struct kedge_view text, const char *where, struct kedge_s
     err = err ? err : kedge_trainers_parse(json_object_get(o, "trainers"), where, &p.trainers, reterr);
     err = err ? err : read_numbers(o, where, &p, reterr);
     err = err ? err : kedge_policy_energy_read(json_object_get(o, "energy"), where, &p.energy, reterr);
+    err = err ? err : read_proxy(json_object_get(o, "proxy"), where, &p, reterr);
     const json_t *insecure = json_object_get(o, "insecure");
     json_t *data = json_object_get(o, "data");
     if (!err && insecure && !json_is_boolean(insecure)) {

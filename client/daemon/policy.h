@@ -9,7 +9,7 @@
 #include "common/base/diag.h"
 #include "common/base/text.h"
 
-enum { KEDGE_POLICY_FILE_MAX = 65536, KEDGE_POLICY_JOBS_MAX = 64 };
+enum { KEDGE_POLICY_FILE_MAX = 65536, KEDGE_POLICY_JOBS_MAX = 64, KEDGE_POLICY_PROXY_MAX = 255 };
 
 struct json_t;
 
@@ -23,6 +23,7 @@ struct kedge_site_policy {
     struct kedge_trainers trainers;            /* the owner's own, for jobs with an external model */
     uint64_t model_bytes_max;                  /* the longest model and update that this site handles */
     struct kedge_energy_policy energy;
+    char proxy[KEDGE_POLICY_PROXY_MAX + 1]; /* http://HOST:PORT or relay://HOST:PORT; "": none */
     uint32_t threads, train_seconds_max;
     uint32_t stop_seconds; /* asked to end, a training may still take so long */
     uint64_t memory_max;

@@ -151,8 +151,9 @@ static int reload(struct kedge_site_host *h, struct kedge_diag *d)
         return err;
     }
     p->item = (struct kedge_site_item){policy_run, policy_handle};
-    if (p->policy.insecure != h->service.insecure) {
-        kedge_log(KEDGE_LOG_WARN, "policy", "\"insecure\" is read at the start only: start again");
+    if (p->policy.insecure != h->service.insecure || strcmp(p->policy.proxy, h->service.proxy) != 0) {
+        kedge_log(KEDGE_LOG_WARN, "policy",
+                  "\"insecure\" and \"proxy\" are read at the start only: start again");
     }
     take_loops_part(h, &p->policy, shown);
     if (kedge_queue_put(h->work_queue, p) != KEDGE_OK) { /* the end has come */
@@ -250,6 +251,7 @@ void kedge_client_service_open(struct kedge_site_host *h)
     s->status.waits_for = s->waits_for;
     s->watchdog_ns = kedge_notify_watchdog_ns();
     s->insecure = h->policy.insecure;
+    memcpy(s->proxy, h->policy.proxy, sizeof s->proxy);
     take_loops_part(h, &h->policy, json_incref(s->policy));
 }
 

@@ -43,6 +43,13 @@ static int start(struct kedge_net_client *client, const struct kedge_net_client_
         client->claim = options->key->public;
         client->has_claim = true;
     }
+    if (!err && options->proxy && options->proxy[0]) {
+        err =
+            client->address.kind == KEDGE_NET_TLS
+                ? kedgei_proxy_parse(options->proxy, &client->proxy, reterr)
+                : kedge_diag_set(reterr, KEDGE_E_ARG, "proxy: only for tls+tcp://, not for %s", options->url);
+        client->has_proxy = !err;
+    }
     if (!err
         && ((client->wake = kedgei_wake_open()) < 0
             || kedgei_thread_start(&client->thread, kedgei_client_run, client) != KEDGE_OK)) {

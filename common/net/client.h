@@ -27,10 +27,12 @@ struct kedge_net_client_options {
     const struct kedge_key_pair *key;          /* own TLS identity; for tcp:// its public half is claimed;
                                                   read during open only; NULL without either */
     const struct kedge_public_key *server_key; /* what the server must hold; NULL without TLS */
-    bool insecure;                             /* permits tcp:// to loopback */
-    uint32_t connect_ms;                       /* wait for a connection, 0: KEDGE_NET_CONNECT_MS */
-    uint32_t reconnect_max_ms;                 /* 0: KEDGE_NET_RECONNECT_MAX_MS */
-    size_t frame_max;                          /* bytes of one frame either way, 0: KEDGE_FRAME_MAX */
+    const char *proxy; /* http://HOST:PORT (asked by CONNECT) or relay://HOST:PORT, for tls+tcp:// only; NULL
+                          or "": none */
+    bool insecure;     /* permits tcp:// to loopback */
+    uint32_t connect_ms;       /* wait for a connection, 0: KEDGE_NET_CONNECT_MS */
+    uint32_t reconnect_max_ms; /* 0: KEDGE_NET_RECONNECT_MAX_MS */
+    size_t frame_max;          /* bytes of one frame either way, 0: KEDGE_FRAME_MAX */
 };
 
 /* Owned by the caller; release it with kedge_net_reply_release. */
@@ -56,6 +58,7 @@ void kedge_net_client_close(struct kedge_net_client *client);
 
 /* Sends a copy of the request and waits for the reply, timeout_ms in all.
  *   KEDGE_E_UNREACHABLE  no connection came about within connect_ms (or timeout_ms); the request was not sent
+ *   KEDGE_E_PROXY        the proxy refuses to connect to the server; the request was not sent
  *   KEDGE_E_PEER_AUTH    the server does not hold the pinned key, or refuses ours; the request was not sent
  *   KEDGE_E_VERSION      what answers speaks another protocol, or another version; the request was not sent
  *   KEDGE_E_TIMEOUT      sent, no reply in time

@@ -10,6 +10,7 @@
 #include "common/net/client.h"
 #include "common/net/link.h"
 #include "common/net/loop.h"
+#include "common/net/proxy.h"
 
 struct kedgei_call {
     bool used, sent, done;      /* sent: its request has gone to the link, and its reply may come */
@@ -21,6 +22,8 @@ struct kedgei_call {
 
 struct kedge_net_client {
     struct kedgei_address address;
+    struct kedgei_proxy proxy;
+    bool has_proxy;
     struct kedgei_tls *tls;
     struct kedge_public_key claim; /* for tcp:// */
     bool has_claim;
@@ -33,7 +36,7 @@ struct kedge_net_client {
     pthread_mutex_t mutex; /* all below */
     bool closing, cancelled, connected;
     struct kedgei_link link; /* the thread's own unless connected */
-    int refusal;             /* why servers turned us away: KEDGE_E_PEER_AUTH or KEDGE_E_VERSION */
+    int refusal;             /* why servers turned us away: KEDGE_E_PEER_AUTH, _VERSION or _PROXY */
     uint64_t refusals;       /* such attempts so far … */
     uint64_t reported;       /* … and those that a caller knows of, or that a connection has made old */
     uint32_t serial;         /* calls so far, for ids */

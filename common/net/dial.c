@@ -1,6 +1,8 @@
 /* A client's connection, on the client's own thread: dial, serve until it is lost, pause, dial again. */
+#include <errno.h>
 #include <netdb.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include "common/base/os/clock.h"
 #include "common/base/os/entropy.h"
@@ -79,6 +81,32 @@ static int introduce(struct kedge_net_client *client, uint64_t deadline_ns)
     return err;
 }
 
+/* Asks a proxy for a way to the server, byte for byte up to the end of its answer: what follows is TLS. */
+static int ask_proxy(struct kedge_net_client *client, int fd, uint64_t deadline_ns)
+{
+    char request[KEDGE_PROXY_REQUEST_MAX];
+    uint8_t head[KEDGE_PROXY_HEAD_MAX];
+    size_t len = 0, request_len = kedgei_proxy_request(&client->address, request);
+    if (request_len == 0 || send(fd, request, request_len, MSG_NOSIGNAL) != (ssize_t)request_len) {
+        return KEDGE_E_UNREACHABLE; /* an empty socket takes a line */
+    }
+    unsigned status = 0;
+    while (status == 0) {
+        ssize_t n = recv(fd, head + len, 1, 0);
+        if (n == 1) {
+            status = kedgei_proxy_status(kedge_view_of(head, ++len));
+        } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+            return KEDGE_E_PROXY;
+        } else {
+            int err = wait_for(client, fd, POLLIN, deadline_ns);
+            if (err) {
+                return err;
+            }
+        }
+    }
+    return status >= 200 && status < 300 ? KEDGE_OK : KEDGE_E_PROXY;
+}
+
 /* Owns fd. */
 static int try_socket(struct kedge_net_client *client, int fd)
 {
@@ -92,6 +120,9 @@ static int try_socket(struct kedge_net_client *client, int fd)
     }
     err = wait_for(client, fd, POLLOUT, deadline);
     err = !err && kedgei_socket_error(fd) != 0 ? KEDGE_E_UNREACHABLE : err;
+    if (!err && client->has_proxy && client->proxy.connects) {
+        err = ask_proxy(client, fd, deadline);
+    }
     err = err ? err : introduce(client, deadline);
     if (err) {
         kedgei_link_deinit(&client->link);
@@ -103,7 +134,8 @@ static int try_names(struct kedge_net_client *client)
 {
     struct kedgei_resolution *r = NULL;
     uint64_t deadline = kedge_os_now_ns() + (uint64_t)KEDGE_NET_CONNECT_MS * NS_PER_MS;
-    int err = kedgei_resolve_begin(client->address.host, client->address.port, &r);
+    const struct kedgei_address *to = client->has_proxy ? &client->proxy.address : &client->address;
+    int err = kedgei_resolve_begin(to->host, to->port, &r);
     if (err) {
         return err;
     }
@@ -227,7 +259,8 @@ void *kedgei_client_run(void *arg)
             kedgei_client_wake_callers(client);
             serve(client);
             lose(client);
-        } else if (err == KEDGE_E_PEER_AUTH || err == KEDGE_E_FORMAT || err == KEDGE_E_VERSION) {
+        } else if (err == KEDGE_E_PEER_AUTH || err == KEDGE_E_FORMAT || err == KEDGE_E_VERSION
+                   || err == KEDGE_E_PROXY) {
             client->refusal = err == KEDGE_E_FORMAT ? KEDGE_E_VERSION : err;
             client->refusals++;
             kedgei_client_wake_callers(client);

@@ -176,6 +176,7 @@ def written(seeds):
     seeds.put("tile", *TILES)
     seeds.put("tile", *(bytes([len(b) - 1]) + b"".join(struct.pack(">H", len(e)) + e for e in b) for b in BUNDLES))
     seeds.put("records", *(bytes([table, len(key)]) + key + value for table, key, value in RECORDS))
+    seeds.put("proxy", b"CONNECT h:443 HTTP/1.1\r\nHost: h:443\r\n\r\n", b"HTTP/1.1 200 OK\r\nVia: x\r\n\r\n")
     seeds.put("address", *ADDRESSES)
     seeds.put("http", *("\x07" + head for head in HTTP_HEADS))
     seeds.put("witness_policy", *WITNESS_POLICIES)

@@ -38,6 +38,9 @@ static const struct refusal policies[] = {
     {"{\"memory_max\":\"1\"}", "\"memory_max\": expected"},
     {"{\"insecure\":1}", "\"insecure\": expected true or false"},
     {"{\"data\":[]}", "\"data\": expected an object"},
+    {"{\"proxy\":1}", "\"proxy\": expected \"http://HOST:PORT\""},
+    {"{\"proxy\":\"socks://h:1\"}", "\"proxy\": expected"},
+    {"{\"stop_seconds\":3601}", "\"stop_seconds\": expected a whole number from 0 to 3600"},
 };
 enum { POLICIES = sizeof policies / sizeof policies[0] };
 

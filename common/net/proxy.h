@@ -1,0 +1,26 @@
+/* Internal to net: dialling through something in between. What is in between sees TLS records and nothing
+ * else: the server must hold the pinned key as ever. Pure. */
+#ifndef KEDGE_COMMON_NET_PROXY_H
+#define KEDGE_COMMON_NET_PROXY_H
+
+#include "common/net/address.h"
+
+enum { KEDGE_PROXY_HEAD_MAX = 4096, KEDGE_PROXY_REQUEST_MAX = 2 * KEDGE_NET_URL_MAX + 64 };
+
+struct kedgei_proxy {
+    bool connects; /* asked by HTTP's CONNECT; else it forwards by itself, as kedge-relay does */
+    struct kedgei_address address; /* to dial */
+};
+
+/* "http://HOST:PORT" or "relay://HOST:PORT"; KEDGE_E_ARG with a diagnostic. */
+KEDGE_NODISCARD int kedgei_proxy_parse(const char *url, struct kedgei_proxy *ret, struct kedge_diag *reterr);
+/* CONNECT host:port (RFC 9110 §9.3.6); its length, 0 when it does not fit. */
+size_t kedgei_proxy_request(const struct kedgei_address *to, char out[KEDGE_PROXY_REQUEST_MAX]);
+/* Looks at a proxy's answer so far. 0: not whole yet; else its status, or 1 when it is no answer of HTTP/1 or
+ * longer than KEDGE_PROXY_HEAD_MAX. Whole is what ends in an empty line. */
+unsigned kedgei_proxy_status(struct kedge_view head);
+/* A client's request to a proxy, so far: 0 not whole yet, 200 a CONNECT whose target is written to *ret (kind
+ * TLS), else the status to refuse it with: 400, 405, 431. */
+unsigned kedgei_proxy_target(struct kedge_view head, struct kedgei_address *ret);
+
+#endif
