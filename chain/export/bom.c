@@ -100,6 +100,7 @@ static json_t *job_properties(const struct kedgei_ex_job *job, uint32_t group, u
     add_property(p, "kedge:l2", real_text(job->spec.l2));
     if (job->updates > 0 && job->joules_known) {
         add_property(p, "kedge:energy:joules", real_text(job->joules));
+        add_property(p, "kedge:energy:quality", json_string(job->joules_modelled ? "modelled" : "measured"));
     }
     return p;
 }

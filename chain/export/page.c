@@ -214,7 +214,8 @@ static void put_metrics(struct page *p, const struct kedgei_ex_job *job)
     }
     put(p, any ? "</table>\n" : "");
     if (job->updates > 0 && job->joules_known) {
-        kedge_buf_printf(&p->out, "<p>Energy of training, as the sites state it: %.1f J.</p>\n", job->joules);
+        kedge_buf_printf(&p->out, "<p>Energy of training, as the sites state it: %.1f J, %s.</p>\n",
+                         job->joules, job->joules_modelled ? "modelled at least in part" : "measured");
     }
 }
 

@@ -50,8 +50,9 @@ struct kedgei_ex_job {
     size_t release_count;
     struct kedgei_ex_metrics metrics[KEDGE_GROUPS_MAX];
     double joules;
-    bool joules_known; /* measured or modelled by every update that was read */
-    uint64_t updates;  /* that were read */
+    bool joules_known;    /* measured or modelled by every update that was read … */
+    bool joules_modelled; /* … by one of them not measured */
+    uint64_t updates;     /* that were read */
 };
 
 struct kedgei_ex_record {

@@ -215,6 +215,7 @@ static void sum_up(struct kedgei_ex_job *job, const struct kedge_statement *st)
         const struct kedge_st_update *u = &st->u.update;
         job->joules_known =
             (job->updates == 0 || job->joules_known) && u->energy_quality != KEDGE_ENERGY_UNKNOWN;
+        job->joules_modelled = job->joules_modelled || u->energy_quality == KEDGE_ENERGY_MODELLED;
         job->joules += u->energy_quality != KEDGE_ENERGY_UNKNOWN ? u->energy_joules : 0;
         job->updates++;
     } else if (st->kind == KEDGE_ST_EVALUATION && st->u.evaluation.group < KEDGE_GROUPS_MAX) {

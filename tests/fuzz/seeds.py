@@ -47,7 +47,16 @@ SPEC = {"name": "capped", "tenants": ["org-a", "org-b"], "seed": "3", "data": "d
 DIGEST = hashlib.sha256(b"signed").hexdigest()
 POLICIES = [{"jobs": "*", "data": {"digits": {"train": FEATURES["train"], "test": FEATURES["test"]}}},
             {"jobs": ["a", "b-1"], "trainer": ["kedge-train", "--flag"], "threads": 2, "train_seconds_max": 60,
-             "memory_max": 1 << 30, "insecure": True, "data": {}}]
+             "memory_max": 1 << 30, "insecure": True, "data": {}},
+            {"energy": {"meters": True, "scope": "share", "power": "cpu", "power_rule": "slowdown=1.1", "power_idle_w": "4.5",
+                        "power_max_w": 60, "battery_floor": 20, "hours": ["22:00-06:00"], "joules_per_day": 5000,
+                        "charging_only": True, "temperature_max_c": 80, "root": "/", "batch": "fixed"}}]
+ENERGY = [{"budget": {"day": 20000, "joules": "12.5", "below_floor": False, "too_hot": False, "jobs": [
+    {"job": "j", "joules": "12.5", "rounds": 1, "mean": "12.5", "squares": "0"}], "open": {"job": "j", "reserved": "25"}},
+    "tasks": [{"key": "ab" * 32, "quality": "measured", "has_costs": True, "again": False, "start": 0, "runs": 1, "reached": 1,
+               "spent": "2", "options": ["1.5", "0.5", "0.3", "1.5"], "noise": [4, "200", "8"], "samples": "300", "sizes": [
+                   {"size": 4, "plays": 1, "fails": False, "speed": "0.01", "costs": ["2"], "levels": [[ "100", 1, "2", "8"]]},
+                   {"size": 8, "plays": 0, "fails": True, "speed": "0", "costs": [], "levels": []}]}]}]
 SITE = {"tenant": "org-a", "site": "site-1", "server": "tls+tcp://127.0.0.1:7443", "server_key": "11" * 32,
         "token_secret": "22" * 32}
 STORED = [{"enrolled": True, "results": [], "last_signed": {"job": "a", "kind": 2, "round": 7}},
@@ -168,6 +177,7 @@ def written(seeds):
     seeds.put_json("config", CONFIG)
     seeds.put_json("job_spec", SPEC, dict(SPEC, **EXTERNAL))
     seeds.put_json("policy", *POLICIES)
+    seeds.put_json("energy_stored", *ENERGY)
     seeds.put_json("site_json", SITE)
     seeds.put_json("stored", *STORED)
     seeds.put_json("metrics", *ANSWERS)
