@@ -208,9 +208,7 @@ void kedge_meters_choose(struct kedge_meter *meters, size_t n)
         m->counts = m->part != KEDGE_PART_NONE && !is_doubled(meters, n, i);
         if (m->part == KEDGE_PART_DEVICE) { /* all in one: alone, or not at all */
             m->counts = m->counts && (rail ? m->source == KEDGE_METER_JETSON : !parts);
-        } else if (rail) {
-            m->counts = false;
-        } else if (module && (m->part == KEDGE_PART_CPU || m->part == KEDGE_PART_DRAM)) {
+        } else if (rail || (module && (m->part == KEDGE_PART_CPU || m->part == KEDGE_PART_DRAM))) {
             m->counts = false;
         }
     }

@@ -14,8 +14,9 @@ int kedge_profile_init(struct kedge_profile *p, bool watts, double found, double
         return KEDGE_E_ARG;
     }
     *p = (struct kedge_profile){.count = 0};
-    for (double level = found; p->count < KEDGE_PROFILE_LEVELS_MAX && level > least; level -= step) {
-        p->levels[p->count++].level = level;
+    while (p->count < KEDGE_PROFILE_LEVELS_MAX && found - p->count * step > least) {
+        p->levels[p->count].level = found - p->count * step;
+        p->count++;
     }
     if (p->count < KEDGE_PROFILE_LEVELS_MAX) {
         p->levels[p->count++].level = least;

@@ -414,7 +414,7 @@ START_TEST(caps_are_put_back)
     ck_assert_int_eq(kedge_caps_set(&next, 100, &d), KEDGE_OK);
     ck_assert_int_eq(kedge_caps_restore(&next, &d), KEDGE_OK);
     ck_assert(read_number(LIMIT) == 125000000 && !kedge_file_exists(kept));
-    put("rapl 1 /etc/passwd", "caps"); /* nothing else is ever written to */
+    put("rapl 1 /tmp/other_power_limit_uw", "caps"); /* nothing else is ever written to */
     ck_assert_int_eq(kedge_caps_open(&next, &meters, kept, false, &d), KEDGE_E_FORMAT);
     end_tree();
 }

@@ -167,10 +167,11 @@ START_TEST(what_diverges_is_left)
     struct kedge_rounds r = fresh();
     struct kedge_rng rng = stream(4);
     tell_noise(&r, &w);
+    uint32_t tries = 0;
     for (int round = 0; round < 200; round++) {
         const struct kedge_rounds_ask ask = {.samples = 2000};
         const struct kedge_rounds_choice c = kedge_rounds_choose(&r, &ask, &rng);
-        ck_assert_msg(c.size <= 32 || !r.batch.sizes[c.place].fails, "round %d", round);
+        tries += c.size > 32;
         const struct kedge_rounds_saw saw = {.place = c.place,
                                              .samples = 2000,
                                              .seconds = seconds(&w, c.size),
@@ -181,6 +182,7 @@ START_TEST(what_diverges_is_left)
         kedge_rounds_saw(&r, &saw);
     }
     ck_assert_uint_eq(sizes[kedge_batch_best(&r.batch)], 32);
+    ck_assert_msg(tries > 0 && tries <= 3, "%u", tries); /* once each at most */
     const struct kedge_rounds_saw start = {.place = START, .diverged = true};
     kedge_rounds_saw(&r, &start);
     ck_assert(!r.batch.sizes[START].fails);
