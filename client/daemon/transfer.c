@@ -11,6 +11,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
+#include "common/tensor/safetensors.h"
 #include "common/wire/packed.h"
 
 /* Large files go by pieces that stay in a processor's cache from the wire to the hash and the file. */
@@ -204,6 +205,32 @@ static void drop_models(const struct kedge_site_host *h, const struct kedge_site
                            chooses ? fx->task.choice_count : 2);
 }
 
+/* A model is as long as its spec says, and nothing else is fetched: whatever the coordinator calls it, a file
+ * that can not be the job's model would only fill the disk. */
+static int check_len(struct kedge_site_host *h, const struct kedge_site_effect *fx, struct kedge_diag *d)
+{
+    if (fx->blob == KEDGE_SITE_BLOB_SPEC) {
+        return KEDGE_OK;
+    }
+    struct kedge_layout control;
+    int err = kedge_client_spec(h, &fx->task.job, &fx->task.spec, d);
+    bool variate = fx->blob == KEDGE_SITE_BLOB_CONTROL;
+    err = err || !variate ? err : kedge_job_spec_control_layout(&h->layout, &control, d);
+    if (err) {
+        return err;
+    }
+    uint64_t expected = kedge_safetensors_file_len(variate ? &control : &h->layout, KEDGE_DTYPE_F32);
+    if (variate) {
+        kedge_layout_deinit(&control);
+    }
+    return fx->len == expected
+               ? KEDGE_OK
+               : kedge_diag_set(
+                   d, KEDGE_E_DENIED,
+                   "the coordinator offers %llu bytes as the job's model, expected %llu by its spec",
+                   (unsigned long long)fx->len, (unsigned long long)expected);
+}
+
 static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
 {
     struct transfer_item *t = (struct transfer_item *)item;
@@ -215,7 +242,8 @@ static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
     bool known = spec ? h->spec && memcmp(h->spec_digest.b, t->fx.digest.b, sizeof h->spec_digest.b) == 0
                       : memcmp(last, &t->fx.digest, sizeof *last) == 0;
     t->err = kedge_client_work_path(h, kind, &t->fx.digest, path);
-    if (t->fx.blob == KEDGE_SITE_BLOB_MODEL) {
+    t->err = t->err ? t->err : check_len(h, &t->fx, &d);
+    if (!t->err && t->fx.blob == KEDGE_SITE_BLOB_MODEL) {
         drop_models(h, &t->fx);
     }
     if (!t->err && !(known && kedge_file_size(path) == (int64_t)t->fx.len)

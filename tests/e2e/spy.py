@@ -26,11 +26,12 @@ def client_context(key, scratch):
 
 
 class Spy:
-    """A relay between one party and the coordinator, with the keys of both: it keeps what the coordinator answers."""
+    """A relay between one party and the coordinator, with the keys of both: it keeps what the coordinator answers, and what
+    the party says."""
 
     def __init__(self, server, server_key, party_key, scratch):
         self.server, self.party_key, self.scratch = server, party_key, scratch  # (host, port), PEM files
-        self.heard = []  # a bytearray for each connection
+        self.heard, self.told = [], []  # a bytearray for each connection
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(certificate(server_key, scratch / "server.crt"), server_key)
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -46,19 +47,23 @@ class Spy:
             threading.Thread(target=self.relay, args=(near,), daemon=True).start()
 
     def relay(self, near):
-        heard = bytearray()
+        heard, told = bytearray(), bytearray()
         self.heard.append(heard)
+        self.told.append(told)
         try:
             near = self.context.wrap_socket(near, server_side=True)
             far = client_context(self.party_key, self.scratch).wrap_socket(socket.create_connection(self.server))
         except (OSError, ssl.SSLError):
             near.close()
             return
-        threading.Thread(target=pump, args=(near, far, None), daemon=True).start()
+        threading.Thread(target=pump, args=(near, far, told), daemon=True).start()
         pump(far, near, heard)
 
     def pieces(self, name):
         return [(f"{name}: what connection {i} was answered", bytes(one)) for i, one in enumerate(self.heard)]
+
+    def told_pieces(self, name):
+        return [(f"{name}: what it said over connection {i}", bytes(one)) for i, one in enumerate(self.told)]
 
     def close(self):
         self.listener.close()
