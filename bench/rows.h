@@ -33,5 +33,14 @@ int kedge_row_plan(struct row rows[ROWS_MAX], int *ret_count);
 /* Batch sizes by what they cost, replayed on Zeus's traces, 24 workloads: energy and time of the last runs,
  * cost of 20 and of 100 runs, in parts of the default's; none where the traces are not there. */
 int kedge_row_batch(struct row rows[ROWS_MAX], int *ret_count);
+/* Training steps of presets on one thread, batches of 10, 32 and 128, in turns with PyTorch (the baseline);
+ * layers at a batch of 128 by the rate of bare sgemm; most memory of kedge-train with femnist-cnn (baseline:
+ * its weights). */
+int kedge_row_train_mclr(struct row rows[ROWS_MAX], int *ret_count);
+int kedge_row_train_mlp(struct row rows[ROWS_MAX], int *ret_count);
+int kedge_row_train_lenet(struct row rows[ROWS_MAX], int *ret_count);
+int kedge_row_train_femnist(struct row rows[ROWS_MAX], int *ret_count);
+int kedge_row_train_layers(struct row rows[ROWS_MAX], int *ret_count);
+int kedge_row_train_memory(struct row rows[ROWS_MAX], int *ret_count);
 
 #endif
