@@ -355,11 +355,15 @@ static int write_model(const char *folder)
 static double most_resident(int pid)
 {
     char path[64], line[256];
-    unsigned long kb = 0;
+    uint64_t kb = 0;
     snprintf(path, sizeof path, "/proc/%d/status", pid);
     FILE *f = fopen(path, "r");
     while (f && fgets(line, sizeof line, f)) {
-        kb = strncmp(line, "VmHWM:", 6) == 0 ? strtoul(line + 6, NULL, 10) : kb;
+        const char *digits = line + strcspn(line, "0123456789");
+        if (strncmp(line, "VmHWM:", 6) == 0
+            && kedge_decimal_decode(kedge_view_of(digits, strspn(digits, "0123456789")), UINT32_MAX, &kb)) {
+            kb = 0;
+        }
     }
     if (f) {
         fclose(f);

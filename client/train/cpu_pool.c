@@ -3,16 +3,40 @@
 
 #include "client/train/cpu_impl.h"
 
-/* A row of windows of 2 × 2 side by side: the usual pool, without a branch. */
-static void maxpool_row_2(uint32_t windows, const float *restrict a, const float *restrict b,
-                          float *restrict y, uint8_t *restrict which)
+typedef float four __attribute__((vector_size(16)));
+typedef float loose_four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t four_ints __attribute__((vector_size(16)));
+
+/* Where mask is all ones b, where it is zero a. */
+static four choose(four_ints mask, four a, four b)
 {
-    for (uint32_t o = 0; o < windows; o++) {
-        float p = a[2 * o], q = a[2 * o + 1], r = b[2 * o], s = b[2 * o + 1];
-        float up = q > p ? q : p, down = s > r ? s : r;
-        int left = q > p, right = 2 + (s > r), lower = -(down > up);
-        y[o] = down > up ? down : up;
-        which[o] = (uint8_t)(left ^ ((left ^ right) & lower)); /* a choice by bits: no jump to guess */
+    return (four)(((four_ints)a & ~mask) | ((four_ints)b & mask));
+}
+
+/* A row of windows of 2 × 2 side by side, the usual pool: four at a time, by masks instead of jumps. */
+static void maxpool_row_2(uint32_t windows, const float *a, const float *b, float *y, uint8_t *which)
+{
+    uint32_t o = 0;
+    for (; o + 4 <= windows; o += 4) {
+        four a0 = *(const loose_four *)(a + 2 * o), a1 = *(const loose_four *)(a + 2 * o + 4);
+        four b0 = *(const loose_four *)(b + 2 * o), b1 = *(const loose_four *)(b + 2 * o + 4);
+        four p = __builtin_shufflevector(a0, a1, 0, 2, 4, 6), q = __builtin_shufflevector(a0, a1, 1, 3, 5, 7);
+        four r = __builtin_shufflevector(b0, b1, 0, 2, 4, 6), s = __builtin_shufflevector(b0, b1, 1, 3, 5, 7);
+        four_ints right_up = q > p, right_down = s > r;
+        four up = choose(right_up, p, q), down = choose(right_down, r, s);
+        four_ints lower = down > up;
+        four_ints won = ((right_up & 1) & ~lower) | ((2 + (right_down & 1)) & lower);
+        *(loose_four *)(y + o) = choose(lower, up, down);
+        for (uint32_t i = 0; i < 4; i++) {
+            which[o + i] = (uint8_t)won[i];
+        }
+    }
+    for (; o < windows; o++) {
+        float up = a[2 * o + 1] > a[2 * o] ? a[2 * o + 1] : a[2 * o];
+        float down = b[2 * o + 1] > b[2 * o] ? b[2 * o + 1] : b[2 * o];
+        bool lower = down > up;
+        y[o] = lower ? down : up;
+        which[o] = (uint8_t)(lower ? 2 + (b[2 * o + 1] > b[2 * o]) : a[2 * o + 1] > a[2 * o]);
     }
 }
 

@@ -32,6 +32,8 @@ static const char *const models[] = {
     "{\"input\":[1,6,18],\"layers\":[{\"type\":\"conv2d\",\"out\":4,\"kernel\":5,\"padding\":2,"
     "\"activation\":\"relu\"},{\"type\":\"maxpool\",\"kernel\":3,\"stride\":2},{\"type\":\"flatten\"},"
     "{\"type\":\"dense\",\"out\":4}]}",
+    "{\"input\":[1,4,22],\"layers\":[{\"type\":\"conv2d\",\"out\":2,\"kernel\":3,\"padding\":1},"
+    "{\"type\":\"maxpool\",\"kernel\":2},{\"type\":\"flatten\"},{\"type\":\"dense\",\"out\":4}]}",
     "{\"input\":[2,6,6],\"layers\":[{\"type\":\"conv2d\",\"out\":3,\"kernel\":1},{\"type\":\"avgpool\","
     "\"kernel\":3,"
     "\"stride\":2},{\"type\":\"flatten\"},{\"type\":\"dense\",\"out\":4}]}",
