@@ -89,7 +89,9 @@ void kedge_client_energy_turn(struct kedge_site_host *h)
     const uint64_t now = kedge_os_now_ns();
     char why[KEDGE_BUDGET_TEXT_MAX] = "";
     pthread_mutex_lock(&e->lock);
-    const bool rules = has_rules(&e->policy.rules), stale = !e->shown;
+    const struct kedge_idle_rules *idle = &h->service.idle.rules;
+    const bool idles = idle->cpu_percent > 0 || idle->input_s > 0;
+    const bool rules = has_rules(&e->policy.rules) || idles, stale = !e->shown;
     if (stale) {
         json_decref(e->status);
         e->status = status_of(e);
@@ -106,6 +108,10 @@ void kedge_client_energy_turn(struct kedge_site_host *h)
     e->look_ns = rules ? now + look_every_ns : KEDGE_TIME_NEVER;
     if (rules) {
         ask(e, why);
+    }
+    if (idles && !why[0]) {
+        _Static_assert((int)KEDGE_IDLE_TEXT_MAX <= (int)KEDGE_BUDGET_TEXT_MAX, "a reason fits");
+        kedge_idle_ask(&h->service.idle, "/", now, why);
     }
     rest(h, why);
 }

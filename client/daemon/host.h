@@ -74,6 +74,7 @@ struct kedge_site_service {
     uint64_t finish_ns;               /* finishing: the end of patience */
     json_t *policy;                   /* as the file says it */
     char policy_error[KEDGE_STATUS_TEXT_MAX], waits_for[KEDGE_STATUS_TEXT_MAX];
+    struct kedge_idle idle;
     bool allow_all, insecure;
     char proxy[KEDGE_POLICY_PROXY_MAX + 1]; /* in use since the start, as `insecure` */
     uint32_t allowed_count, stop_seconds;

@@ -11,6 +11,7 @@
 
 #include "client/daemon/energy.h"
 #include "client/daemon/host.h"
+#include "client/daemon/owner.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/entropy.h"
@@ -201,6 +202,7 @@ static int usage(FILE *out, int code)
 {
     fputs("Usage: kedge-client --site DIR [--enroll-file FILE [--enroll-only]] [--passphrase-file FILE] "
           "[--verbose]\n"
+          "       kedge-client status --site DIR [--format json|text]\n"
           "The daemon of one site. DIR keeps its keys, its owner's policy.json and unfinished work.\n"
           "  --enroll-file FILE  first start: make DIR from the enrolment token in FILE (- reads stdin)\n"
           "  --enroll-only       make DIR and end\n"
@@ -225,6 +227,9 @@ int main(int argc, char **argv)
     bool enroll_only = false;
     char cwd[KEDGE_PATH_MAX];
     int opt;
+    if (argc > 1 && strcmp(argv[1], "status") == 0) {
+        return kedge_client_status_main(argc - 1, argv + 1);
+    }
     while ((opt = getopt_long(argc, argv, "s:e:vVh", options, NULL)) != -1) {
         switch (opt) {
         case 's':

@@ -119,6 +119,7 @@ int kedge_policy_parse(struct kedge_view text, const char *where, struct kedge_s
     err = err ? err : kedge_trainers_parse(json_object_get(o, "trainers"), where, &p.trainers, reterr);
     err = err ? err : read_numbers(o, where, &p, reterr);
     err = err ? err : kedge_policy_energy_read(json_object_get(o, "energy"), where, &p.energy, reterr);
+    err = err ? err : kedge_idle_parse(json_object_get(o, "idle"), where, &p.idle, reterr);
     err = err ? err : read_proxy(json_object_get(o, "proxy"), where, &p, reterr);
     const json_t *insecure = json_object_get(o, "insecure");
     json_t *data = json_object_get(o, "data");

@@ -3,6 +3,7 @@
 #ifndef KEDGE_CLIENT_DAEMON_POLICY_H
 #define KEDGE_CLIENT_DAEMON_POLICY_H
 
+#include "client/daemon/idle.h"
 #include "client/daemon/policy_energy.h"
 #include "client/daemon/trainers.h"
 #include "common/base/bytes.h"
@@ -24,6 +25,7 @@ struct kedge_site_policy {
     uint64_t model_bytes_max;                  /* the longest model and update that this site handles */
     struct kedge_energy_policy energy;
     char proxy[KEDGE_POLICY_PROXY_MAX + 1]; /* http://HOST:PORT or relay://HOST:PORT; "": none */
+    struct kedge_idle_rules idle;
     uint32_t threads, train_seconds_max;
     uint32_t stop_seconds; /* asked to end, a training may still take so long */
     uint64_t memory_max;

@@ -110,6 +110,7 @@ static void take_loops_part(struct kedge_site_host *h, const struct kedge_site_p
     s->allowed_count = p->job_count;
     s->allow_all = p->allow_all;
     s->stop_seconds = p->stop_seconds;
+    s->idle = (struct kedge_idle){.rules = p->idle};
     atomic_store(&h->witness_age_max_s, p->witness_age_max_s);
     json_decref(s->policy);
     s->policy = shown;
@@ -268,6 +269,7 @@ int kedge_client_service_start(struct kedge_site_host *h, const pthread_attr_t *
 void kedge_client_service_end(struct kedge_site_host *h)
 {
     (void)kedge_notify("STOPPING=1", "stopped");
+    h->service.status.ended = true;
     write_status(h, kedge_os_now_ns());
     json_decref(h->service.policy);
     h->service.policy = NULL;

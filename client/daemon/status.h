@@ -27,8 +27,8 @@ struct kedge_status {
     int64_t pid;
     uint64_t since_ms, written_ms; /* since 1970: of the process, of this text */
     struct kedge_site_view view;
-    bool connected, finishing;
-    uint32_t last_count; /* newest last */
+    bool connected, finishing, ended; /* ended: the process wrote this last */
+    uint32_t last_count;              /* newest last */
     struct kedge_status_outcome last[KEDGE_STATUS_LAST_MAX];
     const struct json_t *policy; /* in force, as its file says it; NULL: none is shown */
     uint64_t policy_ms;          /* when it was read, since 1970 */
