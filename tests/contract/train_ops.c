@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/train/net.h"
+#include "client/train/philox.h"
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "tests/fixtures/train_reference.h"
@@ -136,7 +137,7 @@ static double one_step(struct problem *p, struct kedge_train_params params)
         kedge_net_weights(p->net)[i] = (float)p->w[i];
     }
     params.steps = params.steps ? params.steps : 1;
-    params.batch = BATCH;
+    params.batch = params.batch ? params.batch : BATCH;
     int err = kedge_net_train(p->net, &data, &params, &result, &d);
     ck_assert_msg(err == KEDGE_OK, "%s", d.text);
     return result.loss;
@@ -261,7 +262,8 @@ START_TEST(a_seed_repeats_a_run)
 {
     static struct problem p;
     static float first[PARAMS_MAX];
-    struct kedge_train_params params = {.lr = 0.05, .seed = 3, .steps = 7, .momentum = _i % 2 ? 0.5 : 0};
+    struct kedge_train_params params = {
+        .lr = 0.05, .batch = 2, .seed = 3, .steps = 7, .momentum = _i % 2 ? 0.5 : 0};
     open_problem(_i, &p);
     one_step(&p, params);
     memcpy(first, kedge_net_weights(p.net), p.count * sizeof *first);
@@ -360,6 +362,42 @@ START_TEST(memory_goes_there_and_back)
 }
 END_TEST
 
+/* Dropout's words are those of the stream at (place, layer, step) and the seed as key; again going back. */
+START_TEST(dropout_draws_by_place_layer_and_step)
+{
+    enum { COUNT = 37, LAYER = 5 };
+    const uint64_t seed = 0x123456789abcdef0u, step = 0x100000003u;
+    const double share = 0.3;
+    struct kedge_ops_config config = {.sites = 1, .threads = 1};
+    struct kedge_ops_moment moment = {.seeds = &seed, .step = step};
+    struct kedge_device *dev;
+    char text[256] = "";
+    float in[COUNT], out[COUNT], back[COUNT];
+    ck_assert_int_eq(ops->open(&config, &dev, text, sizeof text), KEDGE_OK);
+    float *x = ops->alloc(dev, sizeof in), *y = ops->alloc(dev, sizeof in), *dx = ops->alloc(dev, sizeof in);
+    for (int i = 0; i < COUNT; i++) {
+        in[i] = (float)i + 1;
+    }
+    ops->upload(dev, 0, x, in, sizeof in);
+    ops->moment(dev, &moment);
+    ops->dropout_forward(dev, share, LAYER, COUNT, x, y);
+    ops->dropout_backward(dev, share, LAYER, COUNT, x, dx);
+    ck_assert_int_eq(ops->download(dev, 0, out, y, sizeof out), KEDGE_OK);
+    ck_assert_int_eq(ops->download(dev, 0, back, dx, sizeof back), KEDGE_OK);
+    ck_assert_mem_eq(out, back, sizeof out);
+    for (uint32_t i = 0, gone = 0; i < COUNT; i++) {
+        uint32_t counter[4] = {i / 4, LAYER, (uint32_t)step, (uint32_t)(step >> 32)}, words[4];
+        uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+        kedge_philox(counter, key, words);
+        bool drops = (double)words[i % 4] < floor(share * 0x1p32);
+        gone += drops;
+        ck_assert_float_eq_tol(out[i], drops ? 0 : in[i] / 0.7f, 1e-4f);
+        ck_assert(i + 1 < COUNT || (gone > 3 && gone < 20));
+    }
+    ops->close(dev);
+}
+END_TEST
+
 int train_ops_suite(const struct kedge_ops *table, double most)
 {
     ops = table;
@@ -372,6 +410,7 @@ int train_ops_suite(const struct kedge_ops *table, double most)
     tcase_add_loop_test(tc, a_seed_repeats_a_run, 0, MODELS);
     tcase_add_loop_test(tc, rules_of_a_step_are_what_they_say, 0, 1);
     tcase_add_test(tc, memory_goes_there_and_back);
+    tcase_add_test(tc, dropout_draws_by_place_layer_and_step);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
