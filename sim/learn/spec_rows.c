@@ -55,9 +55,10 @@ static_assert(KEDGE_LEARN_WRITERS == 8 && KEDGE_LEARN_SHIFT_ROTATE == 4 && KEDGE
             words, false                                                                                     \
     }
 
-#define COMPRESSION(key, field, kind, least, most, above, words)                \
-    {                                                                           \
-        "compression", key, kind, AT(field), least, most, above, 0, words, true \
+/* Written only where there is a kind (spec_put.c). */
+#define COMPRESSION(key, field, kind, least, most, above, words)                 \
+    {                                                                            \
+        "compression", key, kind, AT(field), least, most, above, 0, words, false \
     }
 
 enum { EPOCHS_MAX = 10000, BATCH_MAX = 65536, STEPS_MAX = 1000000, SHARDS_MAX = 10000 };

@@ -127,6 +127,32 @@ START_TEST(a_resumed_run_goes_on_as_if_it_had_not_stopped)
 }
 END_TEST
 
+static const char *const compressed[] = {"flexcfl", "ifca", "fedbuff", "fedavg"}; /* by kind */
+
+START_TEST(compressed_runs_are_as_repeatable_and_send_less)
+{
+    struct kedge_learn_spec s;
+    struct log whole = {0}, one = {0}, part = {.stop_after = 5}, rest = {0}, forgetful = {0};
+    digits(&s, compressed[_i]);
+    run(&s, (struct kedge_learn_host){.threads = 2}, &whole);
+    s.compression = (enum kedge_compact_kind)(KEDGE_COMPACT_INT8 + _i);
+    s.compression_share = 0.05;
+    run(&s, (struct kedge_learn_host){.threads = 1}, &one);
+    run(&s, (struct kedge_learn_host){.threads = 2, .save = on_save, .save_every = 2}, &part);
+    run(&s, (struct kedge_learn_host){.threads = 3, .resume = part.state, .resume_len = part.state_len},
+        &rest);
+    check_same(&one, &rest, 4, compressed[_i]);
+    const struct kedge_learn_round *end = &one.lines[one.count - 1],
+                                   *end_whole = &whole.lines[whole.count - 1];
+    ck_assert_uint_lt(end->bytes_up, end_whole->bytes_up);
+    ck_assert(end->digest != end_whole->digest);
+    s.compression_carry = 0; /* what is left is used at all */
+    run(&s, (struct kedge_learn_host){.threads = 1}, &forgetful);
+    ck_assert(forgetful.lines[forgetful.count - 1].digest != end->digest);
+    kedge_mem_free(part.state);
+}
+END_TEST
+
 /* ---- several processes, played by threads ---- */
 
 static pthread_barrier_t barrier;
@@ -385,7 +411,19 @@ START_TEST(specs_out_of_range_are_named)
     BAD(rule[0], 'x', "rule");
     BAD(strategy, NULL, "strategy");
     BAD(partition, KEDGE_LEARN_FASHION, "sites");
+    BAD(compression_share, 0, "compression: share");
+    BAD(compression_carry, 1.1, "compression: carry");
 #undef BAD
+    kedge_learn_spec_default(&s);
+    s.compression = KEDGE_COMPACT_TOPK;
+    ck_assert_int_eq(kedge_learn_spec_check(&s, &d), KEDGE_OK);
+    (void)snprintf(s.rule, sizeof s.rule, "%s", "median");
+    ck_assert_int_eq(kedge_learn_spec_check(&s, &d), KEDGE_E_FORMAT);
+    ck_assert_ptr_nonnull(strstr(d.text, "no vote for zero"));
+    s.compression = KEDGE_COMPACT_INT8;
+    ck_assert_int_eq(kedge_learn_spec_check(&s, &d), KEDGE_OK);
+    s.strategy = kedge_strategy_find("scaffold");
+    ck_assert_int_eq(kedge_learn_spec_check(&s, &d), KEDGE_E_FORMAT);
     struct log log = {0};
     struct kedge_learn_host host = {.on_round = on_round, .arg = &log};
     digits(&s, "fedavg");
@@ -404,6 +442,7 @@ int main(void)
     Suite *s = suite_create("learn_engine");
     TCase *t = tcase_create("learn_engine");
     tcase_add_loop_test(t, threads_change_nothing, 0, STRATEGIES);
+    tcase_add_loop_test(t, compressed_runs_are_as_repeatable_and_send_less, 0, 4);
     tcase_add_loop_test(t, a_resumed_run_goes_on_as_if_it_had_not_stopped, 0, STRATEGIES);
     tcase_add_loop_test(t, processes_change_nothing, 0, STRATEGIES);
     tcase_add_loop_test(t, planted_groups_are_found, 0, 4);

@@ -86,6 +86,20 @@ START_TEST(test_new_keys_are_quiet)
     kedge_buf_put_u8(&one, 0);
     ck_assert_ptr_null(strstr((const char *)one.ptr, "through"));
     ck_assert_ptr_null(strstr((const char *)one.ptr, "quorum"));
+    ck_assert_ptr_null(strstr((const char *)one.ptr, "compression"));
+    kedge_buf_deinit(&one);
+    ck_assert_int_eq(
+        parse("{\"data\":{},\"compression\":{\"kind\":\"topk-int8\",\"share\":0.02,\"carry\":0}}", NULL),
+        KEDGE_OK);
+    put(&spec, &one);
+    kedge_buf_put_u8(&one, 0);
+    ck_assert_ptr_nonnull(
+        strstr((const char *)one.ptr, "\"compression\":{\"kind\":\"topk-int8\",\"share\":"));
+    spec.compression_share = spec.compression_carry = 0.5;
+    ck_assert_int_eq(parse((const char *)one.ptr, NULL), KEDGE_OK); /* what was written is read */
+    ck_assert_int_eq(spec.compression, KEDGE_COMPACT_TOPK_INT8);
+    ck_assert_double_eq(spec.compression_share, 0.02);
+    ck_assert_double_eq(spec.compression_carry, 0);
     kedge_buf_deinit(&one);
     ck_assert_int_eq(parse("{\"data\":{},\"through\":\"job-rounds\"}", NULL), KEDGE_OK);
     put(&spec, &one);
