@@ -50,7 +50,8 @@ POLICIES = [{"jobs": "*", "data": {"digits": {"train": FEATURES["train"], "test"
              "memory_max": 1 << 30, "insecure": True, "data": {}},
             {"energy": {"meters": True, "scope": "share", "power": "cpu", "power_rule": "slowdown=1.1", "power_idle_w": "4.5",
                         "power_max_w": 60, "battery_floor": 20, "hours": ["22:00-06:00"], "joules_per_day": 5000,
-                        "charging_only": True, "temperature_max_c": 80, "root": "/", "batch": "fixed"}}]
+                        "charging_only": True, "temperature_max_c": 80, "root": "/", "batch": "fixed"}},
+            {"trainers": {"net": {"command": ["python3", "x.py"], "environment": {"A": "b"}, "seconds_max": 9, "network": True}}}]
 ENERGY = [{"budget": {"day": 20000, "joules": "12.5", "below_floor": False, "too_hot": False, "jobs": [
     {"job": "j", "joules": "12.5", "rounds": 1, "mean": "12.5", "squares": "0"}], "open": {"job": "j", "reserved": "25"}},
     "tasks": [{"key": "ab" * 32, "quality": "measured", "has_costs": True, "again": False, "start": 0, "runs": 1, "reached": 1,
