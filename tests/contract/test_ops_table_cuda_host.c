@@ -7,6 +7,7 @@
 #include <check.h>
 
 #include "tests/contract/ops_table.h"
+#include "tests/fixtures/effort.h"
 
 static const struct {
     enum kedge_gpu_order order;
@@ -56,8 +57,8 @@ int main(void)
     Suite *suite = suite_create("client/train/cuda on the processor");
     TCase *tc = tcase_create("contract");
     tcase_set_timeout(tc, 0);
-    tcase_add_loop_test(tc, one_site, 0, ORDERS);
-    tcase_add_loop_test(tc, sites_together, 0, ORDERS);
+    tcase_add_loop_test(tc, one_site, EFFORT(0, 2), EFFORT(ORDERS, 3));
+    tcase_add_loop_test(tc, sites_together, EFFORT(0, 3), EFFORT(ORDERS, 4));
     tcase_add_loop_test(tc, with_blas, 2, 3);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);

@@ -163,46 +163,46 @@ KEDGE_DEVICE void kedge_gpu_fill(const struct kedge_gpu_product *p, const struct
         if (first + i < limit && k + j < b->k_end) {
             v = is_b && first + i == p->n ? 1.0f : kedge_gpu_element(p, o, b->site, first + i, k + j);
         }
-        tile[j * rows + i] = v;
+        tile[j * (rows + 1) + i] = v; /* one more than rows: neighbours in k lie in other banks */
     }
 }
 
 /* A block: tile_m × 64 elements of C, 16 of k at a time through shared memory; a thread makes micro × 4. */
-#define KEDGE_GPU_PRODUCT_KERNEL(name, tile_m, micro)                                                        \
-    KEDGE_KERNEL(name, struct kedge_gpu_product)                                                             \
-    {                                                                                                        \
-        KEDGE_SHARED(float, a_tile, KEDGE_GPU_TILE_K *(tile_m));                                             \
-        KEDGE_SHARED(float, b_tile, KEDGE_GPU_TILE_K *KEDGE_GPU_TILE_N);                                     \
-        const struct kedge_gpu_tile b = kedge_gpu_tile_of(&a, tile_m);                                       \
-        const uint32_t row = (uint32_t)kedge_gpu_thread() / 16 * (micro),                                    \
-                       column = (uint32_t)kedge_gpu_thread() % 16;                                           \
-        float sum[micro][4];                                                                                 \
-        for (uint32_t at = 0; at < (micro)*4; at++) {                                                        \
-            sum[at / 4][at % 4] = 0.0f;                                                                      \
-        }                                                                                                    \
-        for (uint32_t k = b.k_first; k < b.k_end; k += KEDGE_GPU_TILE_K) {                                   \
-            kedge_gpu_fill(&a, &a.a, &b, k, b.top, a.m, 0, tile_m, a_tile);                                  \
-            kedge_gpu_fill(&a, &a.b, &b, k, b.left, b.width, 1, KEDGE_GPU_TILE_N, b_tile);                   \
-            KEDGE_BARRIER();                                                                                 \
-            for (uint32_t j = 0; j < KEDGE_GPU_TILE_K; j++) {                                                \
-                for (uint32_t r = 0; r < (micro); r++) {                                                     \
-                    for (uint32_t c = 0; c < 4; c++) {                                                       \
-                        sum[r][c] +=                                                                         \
-                            a_tile[j * (tile_m) + row + r] * b_tile[j * KEDGE_GPU_TILE_N + column + c * 16]; \
-                    }                                                                                        \
-                }                                                                                            \
-            }                                                                                                \
-            KEDGE_BARRIER();                                                                                 \
-        }                                                                                                    \
-        for (uint32_t at = 0; at < (micro)*4; at++) {                                                        \
-            const uint32_t i = b.top + row + at / 4, j = b.left + column + at % 4 * 16;                      \
-            if (i < a.m && j < b.width && a.splits == 1) {                                                   \
-                kedge_gpu_finish(&a, b.site, i, j, sum[at / 4][at % 4]);                                     \
-            } else if (i < a.m && j < b.width) {                                                             \
-                a.parts[(((size_t)b.site * a.splits + b.split) * a.m + i) * b.width + j] =                   \
-                    sum[at / 4][at % 4];                                                                     \
-            }                                                                                                \
-        }                                                                                                    \
+#define KEDGE_GPU_PRODUCT_KERNEL(name, tile_m, micro)                                        \
+    KEDGE_KERNEL(name, struct kedge_gpu_product)                                             \
+    {                                                                                        \
+        KEDGE_SHARED(float, a_tile, KEDGE_GPU_TILE_K *((tile_m) + 1));                       \
+        KEDGE_SHARED(float, b_tile, KEDGE_GPU_TILE_K *(KEDGE_GPU_TILE_N + 1));               \
+        const struct kedge_gpu_tile b = kedge_gpu_tile_of(&a, tile_m);                       \
+        const uint32_t row = (uint32_t)kedge_gpu_thread() / 16 * (micro),                    \
+                       column = (uint32_t)kedge_gpu_thread() % 16;                           \
+        float sum[micro][4];                                                                 \
+        for (uint32_t at = 0; at < (micro)*4; at++) {                                        \
+            sum[at / 4][at % 4] = 0.0f;                                                      \
+        }                                                                                    \
+        for (uint32_t k = b.k_first; k < b.k_end; k += KEDGE_GPU_TILE_K) {                   \
+            kedge_gpu_fill(&a, &a.a, &b, k, b.top, a.m, 0, tile_m, a_tile);                  \
+            kedge_gpu_fill(&a, &a.b, &b, k, b.left, b.width, 1, KEDGE_GPU_TILE_N, b_tile);   \
+            KEDGE_BARRIER();                                                                 \
+            for (uint32_t j = 0; j < KEDGE_GPU_TILE_K; j++) {                                \
+                for (uint32_t r = 0; r < (micro); r++) {                                     \
+                    for (uint32_t c = 0; c < 4; c++) {                                       \
+                        sum[r][c] += a_tile[j * ((tile_m) + 1) + row + r]                    \
+                                     * b_tile[j * (KEDGE_GPU_TILE_N + 1) + column + c * 16]; \
+                    }                                                                        \
+                }                                                                            \
+            }                                                                                \
+            KEDGE_BARRIER();                                                                 \
+        }                                                                                    \
+        for (uint32_t at = 0; at < (micro)*4; at++) {                                        \
+            const uint32_t i = b.top + row + at / 4, j = b.left + column + at % 4 * 16;      \
+            if (i < a.m && j < b.width && a.splits == 1) {                                   \
+                kedge_gpu_finish(&a, b.site, i, j, sum[at / 4][at % 4]);                     \
+            } else if (i < a.m && j < b.width) {                                             \
+                a.parts[(((size_t)b.site * a.splits + b.split) * a.m + i) * b.width + j] =   \
+                    sum[at / 4][at % 4];                                                     \
+            }                                                                                \
+        }                                                                                    \
     }
 
 KEDGE_GPU_PRODUCT_KERNEL(kedge_gpu_product_wide, 64, 4)
