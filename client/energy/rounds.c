@@ -112,7 +112,8 @@ struct kedge_rounds_choice kedge_rounds_choose(struct kedge_rounds *r, const str
     } else {
         if (!r->block.is_open) {
             open_block(r, rng);
-            c.wants_noise = true;
+            c.wants_noise =
+                r->noise.pairs < KEDGE_ROUNDS_NOISE_ENOUGH || r->batch.runs % KEDGE_ROUNDS_NOISE_EVERY == 0;
         }
         c.place = r->block.place;
         why = c.place == kedge_batch_best(&r->batch) ? "the least cost so far"

@@ -13,8 +13,10 @@
 #include "client/energy/joules.h"
 
 enum {
-    KEDGE_ROUNDS_BLOCK = 3,     /* rounds of an observation */
-    KEDGE_ROUNDS_NOISE_MIN = 4, /* pairs of gradients before φ is believed */
+    KEDGE_ROUNDS_BLOCK = 3,         /* rounds of an observation */
+    KEDGE_ROUNDS_NOISE_MIN = 4,     /* pairs of gradients before φ is believed */
+    KEDGE_ROUNDS_NOISE_ENOUGH = 16, /* … and before they are asked for in every eighth block only */
+    KEDGE_ROUNDS_NOISE_EVERY = 8,
     KEDGE_ROUNDS_FORGIVEN_MAX =
         8, /* rounds of another quality in a row that are left out; then all begins anew */
     KEDGE_ROUNDS_WHY_MAX = 96,

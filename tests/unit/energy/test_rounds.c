@@ -101,6 +101,16 @@ START_TEST(noise_comes_first)
     tell_noise(&r, &w);
     c = kedge_rounds_choose(&r, &off, &rng);
     ck_assert(c.size == 16 && !c.wants_noise && strstr(c.why, "switched"));
+    int asked = 0;
+    for (int round = 0; round < 240; round++) { /* 80 blocks: until 16 pairs are known, then one in eight */
+        c = kedge_rounds_choose(&r, &ask, &rng);
+        asked += c.wants_noise;
+        for (int pair = 0; pair < 2 && c.wants_noise; pair++) {
+            kedge_noise_saw(&r.noise, 4, 0.5 + 50.0 / 4, 32, 0.5 + 50.0 / 32);
+        }
+        (void)live(&r, &w, &rng, 0.5);
+    }
+    ck_assert_msg(asked >= 10 && asked <= 20, "%d", asked);
 }
 END_TEST
 
