@@ -27,7 +27,14 @@ TASKS = [{"id": "7", "op": op, "model": model, "base": "/a", "out": "/b", "data"
          for model in ({"preset": "mclr", "inputs": 64, "classes": 10},
                        {"preset": "mlp", "inputs": 64, "hidden": 16, "classes": 10},
                        {"layers": [{"type": "dense", "in": 4, "out": 3}, {"type": "relu"},
-                                   {"type": "dense", "in": 3, "out": 2}]})]
+                                   {"type": "dense", "in": 3, "out": 2}]},
+                       {"input": [1, 9, 9], "loss": "mse",
+                        "layers": [{"type": "conv2d", "out": 4, "kernel": 3, "stride": 2, "padding": 1, "activation": "relu"},
+                                   {"type": "groupnorm", "groups": 2}, {"type": "maxpool", "kernel": 2}, {"type": "flatten"},
+                                   {"type": "dropout", "rate": "0.5"}, {"type": "dense", "out": 3}]},
+                       {"input": [6], "layers": [{"type": "embedding", "in": 9, "out": 2}, {"type": "layernorm"},
+                                                 {"type": "lstm", "out": 3}, {"type": "gelu"}, {"type": "dense", "out": 9}]},
+                       {"preset": "char-lstm"})]
 SIMULATIONS = [{"seed": "1", "seeds": 20, "tenants": 3, "sites": 4, "rounds": 10, "groups": 3, "sites_per_round": 0,
                 "faults": "all", "signatures": "keyed"}, {"faults": "none", "signatures": "real"}]
 LEARNING = [{"preset": "mnist-1000-mclr", "name": "a", "seed": "7", "strategy": "flexcfl", "options": {"pull": 0.5},
