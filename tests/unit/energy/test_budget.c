@@ -132,8 +132,8 @@ START_TEST(estimates_are_learnt)
     ck_assert_double_eq_tol(kedge_budget_upper(&b, &job_a, 5000), upper, 1e-9);
     ck_assert(!b.is_open && kedge_budget_upper(&b, &job_b, 5000) > 4999);
     struct kedge_id many = {"j0"};
-    for (char c = 'a'; c < 'a' + 20; c++) { /* the oldest are forgotten */
-        many.s[1] = c;
+    for (int i = 0; i < 20; i++) { /* the oldest are forgotten */
+        many.s[1] = (char)('a' + i);
         ck_assert_int_eq((int)kedge_budget_begin(&none, &b, &many, 1, &noon), (int)KEDGE_BUDGET_YES);
         kedge_budget_recover(&b);
     }
