@@ -2,38 +2,28 @@
  */
 #include "cli/doctor.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/local.h"
 
-enum { DETAIL_LEN = KEDGE_DIAG_TEXT_MAX + 512 };
+struct sink {
+    struct kedge_cli *c;
+    json_t *checks;
+};
 
-void kedge_doctor_say(struct kedge_doctor *k, enum kedge_doctor_level level, const char *what,
-                      const char *mend, const char *format, ...)
+/* "ok    what: detail", and below it how to mend it. */
+static void put_line(void *arg, enum kedge_doctor_level level, const char *what, const char *detail,
+                     const char *mend)
 {
     static const char *const shown[] = {"ok  ", "warn", "FAIL"}, *const coded[] = {"ok", "warn", "fail"};
-    char detail[DETAIL_LEN];
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(detail, sizeof detail, format, ap);
-    va_end(ap);
-    k->warnings += level == KEDGE_DOCTOR_WARN;
-    k->failures += level == KEDGE_DOCTOR_FAIL;
-    kedge_cli_say(k->c, "%s  %s: %s\n", shown[level], what, detail);
+    const struct sink *sink = arg;
+    kedge_cli_say(sink->c, "%s  %s: %s\n", shown[level], what, detail);
     if (mend[0]) {
-        kedge_cli_say(k->c, "      %s\n", mend);
+        kedge_cli_say(sink->c, "      %s\n", mend);
     }
-    json_array_append_new(k->checks, json_pack("{s:s,s:s,s:s,s:s}", "level", coded[level], "what", what,
-                                               "detail", detail, "mend", mend));
-}
-
-void kedge_doctor_fail(struct kedge_doctor *k, const char *what, const char *mend, int err,
-                       const struct kedge_diag *d)
-{
-    kedge_doctor_say(k, KEDGE_DOCTOR_FAIL, what, d->hint[0] ? d->hint : mend, "%s",
-                     d->text[0] ? d->text : kedge_strerror(err));
+    json_array_append_new(sink->checks, json_pack("{s:s,s:s,s:s,s:s}", "level", coded[level], "what", what,
+                                                  "detail", detail, "mend", mend));
 }
 
 /* DIR itself, or the state folder inside what kedge poc leaves. */
@@ -62,7 +52,8 @@ static int find_folder(const char *dir, char out[KEDGE_PATH_MAX], struct kedge_d
 int kedge_cmd_doctor(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
-    struct kedge_doctor k = {.c = c};
+    struct sink sink = {.c = c};
+    struct kedge_doctor k = {.line = put_line, .arg = &sink};
     char folder[KEDGE_PATH_MAX] = "";
     if (!kedge_cli_no_more(c, 1)) {
         return 2;
@@ -72,11 +63,11 @@ int kedge_cmd_doctor(struct kedge_cli *c)
     if (err) {
         return kedge_cli_fail(c, err, &d);
     }
-    k.checks = json_array();
+    sink.checks = json_array();
     kedge_doctor_machine(&k, dir ? folder : ".");
     err = dir ? kedge_doctor_folder(&k, folder) : KEDGE_OK;
     if (err) {
-        json_decref(k.checks);
+        json_decref(sink.checks);
         return kedge_cli_fail(c, err, NULL);
     }
     kedge_doctor_loopback(&k);
@@ -90,6 +81,6 @@ int kedge_cmd_doctor(struct kedge_cli *c)
     }
     return kedge_cli_answer(c,
                             json_pack("{s:b,s:i,s:i,s:o}", "well", k.failures == 0, "failures",
-                                      (int)k.failures, "warnings", (int)k.warnings, "checks", k.checks),
+                                      (int)k.failures, "warnings", (int)k.warnings, "checks", sink.checks),
                             k.failures ? 1 : 0);
 }

@@ -1,4 +1,4 @@
-/* TLS on loopback with throw-away keys, and the server that a site is enrolled at. */
+/* TLS on loopback with throw-away keys. */
 #include <stdio.h>
 #include <string.h>
 
@@ -70,49 +70,4 @@ void kedge_doctor_loopback(struct kedge_doctor *k)
     kedge_key_wipe(&ours);
     kedge_key_wipe(&theirs);
     kedge_key_wipe(&other);
-}
-
-static void try_server(struct kedge_doctor *k, const char *dir, const char *url, const char *server_hex)
-{
-    struct kedge_diag d = {.text = ""};
-    struct kedge_key_pair key;
-    struct kedge_public_key server_key;
-    char path[KEDGE_PATH_MAX];
-    int err = kedge_path_join(path, dir, "keys/tls.pem");
-    err = err ? err : kedge_hex_decode(kedge_view_str(server_hex), server_key.b, sizeof server_key.b);
-    err = err ? err : kedge_keyfile_read_private(path, &key, &d);
-    if (err) {
-        return; /* said already, where the folder was looked at */
-    }
-    struct kedge_net_client_options options = {
-        .url = url, .key = &key, .server_key = &server_key, .connect_ms = CALL_MS};
-    err = kedge_cli_hello(&options, CALL_MS, &d);
-    kedge_key_wipe(&key);
-    if (err == KEDGE_E_PEER_AUTH) {
-        kedge_doctor_say(k, KEDGE_DOCTOR_FAIL, "server",
-                         "ask its operator for the fingerprint (kedge status) and a "
-                         "new token",
-                         "%s is not who site.json pins", url);
-    } else if (err) {
-        kedge_doctor_fail(k, "server", "is the coordinator running, and does a firewall let TCP through?",
-                          err, &d);
-    } else {
-        kedge_doctor_say(k, KEDGE_DOCTOR_OK, "server", "", "%s answers and holds the pinned key", url);
-    }
-}
-
-void kedge_doctor_site_server(struct kedge_doctor *k, const char *dir)
-{
-    char path[KEDGE_PATH_MAX];
-    struct kedge_buf text;
-    json_t *o = NULL;
-    kedge_buf_init(&text, FILE_MAX);
-    int err = kedge_path_join(path, dir, "site.json");
-    err = err ? err : kedge_file_read(path, &text, NULL);
-    err = err ? err : kedgei_json_load(kedge_buf_view(&text), FILE_MAX, "site.json", &o, NULL);
-    if (!err && kedge_cli_text(o, "server")[0]) {
-        try_server(k, dir, kedge_cli_text(o, "server"), kedge_cli_text(o, "server_key"));
-    }
-    json_decref(o);
-    kedge_buf_deinit(&text);
 }

@@ -1,4 +1,5 @@
 #include "cli/local.h"
+#include "client/doctor/doctor.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,24 +11,6 @@
 #include "crypto/keyfile.h"
 
 enum { GATHERED_MAX = 512 * 1024 * 1024, GATHER_MS = 300000, HELLO_MAX = 256, KNOCK_MS = 2000 };
-
-int kedge_cli_hello(const struct kedge_net_client_options *options, uint32_t timeout_ms, struct kedge_diag *d)
-{
-    struct kedge_net_client *client = NULL;
-    struct kedge_net_reply reply = {.impl = NULL};
-    struct kedge_msg msg = {.type = KEDGE_MSG_HELLO,
-                            .u.hello = {.protocol = KEDGE_WIRE_VERSION, .program = kedge_view_str("kedge")}};
-    struct kedge_buf frame;
-    kedge_buf_init(&frame, HELLO_MAX);
-    int err = kedge_msg_encode(&msg, &frame);
-    err = err ? err : kedge_net_client_open(options, &client, d);
-    err = err ? err : kedge_net_call(client, kedge_buf_view(&frame), timeout_ms, &reply);
-    err = err ? err : kedge_msg_decode(reply.view, &msg);
-    kedge_net_reply_release(&reply);
-    kedge_net_client_close(client);
-    kedge_buf_deinit(&frame);
-    return err;
-}
 
 int kedge_cli_may_look(const char *dir, struct kedge_diag *d)
 {
@@ -43,7 +26,7 @@ static int knock_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_dia
 {
     struct kedge_net_client_options options = {.url = arg, .connect_ms = KNOCK_MS / 4};
     (void)ret_out;
-    return kedge_cli_hello(&options, KNOCK_MS, d);
+    return kedge_doctor_hello(&options, KNOCK_MS, d);
 }
 
 bool kedge_cli_coordinator_runs(const char *state)

@@ -7,15 +7,12 @@
 #include "cli/cli.h"
 #include "common/net/client.h"
 
-/* Says HELLO to a coordinator; any proper message is an answer. Starts threads that stay. */
-KEDGE_NODISCARD int kedge_cli_hello(const struct kedge_net_client_options *options, uint32_t timeout_ms,
-                                    struct kedge_diag *d);
 /* Whether this user may look for names in the folder; what is not there, or is none, is the caller's to say.
  * KEDGE_E_DENIED. */
 KEDGE_NODISCARD int kedge_cli_may_look(const char *dir, struct kedge_diag *d);
 
 /* True when a coordinator answers at the door of this state folder. Asks in a child process, because threads
- * of the network would forbid the forks that reading a record needs: call before kedge_cli_hello. */
+ * of the network would forbid the forks that reading a record needs: call before kedge_doctor_hello. */
 bool kedge_cli_coordinator_runs(const char *state);
 
 /* Opens the log "main" or a tenant's for reading, beside a running coordinator or as a copy. The caller

@@ -161,6 +161,20 @@ static int default_trainer(struct kedge_site_policy *p)
     return p->trainer[0] ? KEDGE_OK : KEDGE_E_NOMEM;
 }
 
+/* Owners' variables may be secrets; what shows the policy says only how many there are. */
+static void hide_environments(json_t *policy)
+{
+    json_t *trainer;
+    const char *name;
+    json_object_foreach(json_object_get(policy, "trainers"), name, trainer)
+    {
+        size_t count = json_object_size(json_object_get(trainer, "environment"));
+        if (count > 0) {
+            (void)json_object_set_new(trainer, "environment", json_sprintf("%zu not shown", count));
+        }
+    }
+}
+
 int kedge_client_read_policy(const struct kedge_site_host *h, struct kedge_site_policy *ret,
                              json_t **ret_shown, struct kedge_diag *d)
 {
@@ -182,6 +196,7 @@ int kedge_client_read_policy(const struct kedge_site_host *h, struct kedge_site_
             kedge_policy_deinit(&p);
         } else {
             *ret = p;
+            hide_environments(shown);
             *ret_shown = shown;
         }
     }

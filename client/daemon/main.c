@@ -202,7 +202,7 @@ static int usage(FILE *out, int code)
 {
     fputs("Usage: kedge-client --site DIR [--enroll-file FILE [--enroll-only]] [--passphrase-file FILE] "
           "[--verbose]\n"
-          "       kedge-client status --site DIR [--format json|text]\n"
+          "       kedge-client status|doctor --site DIR [--format json|text]\n"
           "The daemon of one site. DIR keeps its keys, its owner's policy.json and unfinished work.\n"
           "  --enroll-file FILE  first start: make DIR from the enrolment token in FILE (- reads stdin)\n"
           "  --enroll-only       make DIR and end\n"
@@ -229,6 +229,10 @@ int main(int argc, char **argv)
     int opt;
     if (argc > 1 && strcmp(argv[1], "status") == 0) {
         return kedge_client_status_main(argc - 1, argv + 1);
+    }
+    if (argc > 1 && strcmp(argv[1], "doctor") == 0) {
+        int failed = kedge_crypto_init();
+        return failed ? kedge_exit_code(failed) : kedge_client_doctor_main(argc - 1, argv + 1);
     }
     while ((opt = getopt_long(argc, argv, "s:e:vVh", options, NULL)) != -1) {
         switch (opt) {

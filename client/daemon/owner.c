@@ -26,7 +26,7 @@ static int usage(FILE *out, int code)
     return code;
 }
 
-static int fail(bool json, int err, const struct kedge_diag *d)
+int kedgei_owner_fail(bool json, int err, const struct kedge_diag *d)
 {
     if (json) {
         json_t *o = json_pack("{s:i,s:s,s:{s:s,s:s,s:s}}", "schema_version", 1, "status", "error", "error",
@@ -82,7 +82,7 @@ static int show(const char *dir, bool json)
     json_t *o = NULL;
     int err = read_status(dir, &o, &d);
     if (err) {
-        return fail(json, err, &d);
+        return kedgei_owner_fail(json, err, &d);
     }
     bool running = runs(o);
     const char *state = json_string_value(json_object_get(o, "state"));
@@ -102,26 +102,42 @@ static int show(const char *dir, bool json)
     return well ? 0 : 1;
 }
 
-int kedge_client_status_main(int argc, char **argv)
+bool kedgei_owner_options(int argc, char **argv, const char **ret_dir, bool *ret_json, int *ret_code,
+                          int (*usage_of)(FILE *out, int code))
 {
     static const struct option options[] = {{"site", required_argument, NULL, 's'},
                                             {"format", required_argument, NULL, 'f'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     const char *dir = NULL;
-    bool json = false;
     int opt;
+    *ret_json = false;
     while ((opt = getopt_long(argc, argv, "s:h", options, NULL)) != -1) {
         if (opt == 'h') {
-            return usage(stdout, 0);
+            *ret_code = usage_of(stdout, 0);
+            return false;
         }
         bool known =
             opt == 's' || (opt == 'f' && (strcmp(optarg, "json") == 0 || strcmp(optarg, "text") == 0));
         if (!known) {
-            return usage(stderr, 2);
+            *ret_code = usage_of(stderr, 2);
+            return false;
         }
         dir = opt == 's' ? optarg : dir;
-        json = opt == 'f' ? strcmp(optarg, "json") == 0 : json;
+        *ret_json = opt == 'f' ? strcmp(optarg, "json") == 0 : *ret_json;
     }
-    return dir && optind == argc ? show(dir, json) : usage(stderr, 2);
+    if (!dir || optind != argc) {
+        *ret_code = usage_of(stderr, 2);
+        return false;
+    }
+    *ret_dir = dir;
+    return true;
+}
+
+int kedge_client_status_main(int argc, char **argv)
+{
+    const char *dir;
+    bool json;
+    int code;
+    return kedgei_owner_options(argc, argv, &dir, &json, &code, usage) ? show(dir, json) : code;
 }

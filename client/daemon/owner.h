@@ -2,9 +2,24 @@
 #ifndef KEDGE_CLIENT_DAEMON_OWNER_H
 #define KEDGE_CLIENT_DAEMON_OWNER_H
 
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "common/base/diag.h"
+
 /* `kedge-client status --site DIR [--format json|text]`; argv begins with "status". Prints to stdout; returns
  * the exit code: 0 it runs and works, 1 it does not run, was stopped or refuses, 2 usage, 3 nothing to read.
  */
 int kedge_client_status_main(int argc, char **argv);
+/* `kedge-client doctor --site DIR [--format json|text]`, likewise; 0 all is well, 1 there is something to
+ * mend.
+ */
+int kedge_client_doctor_main(int argc, char **argv);
+
+/* What both read of their command line. False when there is nothing more to do than to end with *ret_code. */
+bool kedgei_owner_options(int argc, char **argv, const char **ret_dir, bool *ret_json, int *ret_code,
+                          int (*usage_of)(FILE *out, int code));
+/* Says an error, with `json` on stdout, too; the exit code. */
+int kedgei_owner_fail(bool json, int err, const struct kedge_diag *d);
 
 #endif

@@ -1,0 +1,84 @@
+/* The coordinator that a site is enrolled at: does it answer, and does it hold the key that site.json pins?
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/doctor/doctor.h"
+#include "common/base/os/file.h"
+#include "common/base/text.h"
+#include "common/net/client.h"
+#include "common/wire/messages.h"
+#include "crypto/keyfile.h"
+
+enum { CALL_MS = 3000, FILE_MAX = 65536, HELLO_MAX = 4096 };
+
+static const char *text_of(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+int kedge_doctor_hello(const struct kedge_net_client_options *options, uint32_t timeout_ms,
+                       struct kedge_diag *d)
+{
+    struct kedge_net_client *client = NULL;
+    struct kedge_net_reply reply = {.impl = NULL};
+    struct kedge_msg msg = {.type = KEDGE_MSG_HELLO,
+                            .u.hello = {.protocol = KEDGE_WIRE_VERSION, .program = kedge_view_str("kedge")}};
+    struct kedge_buf frame;
+    kedge_buf_init(&frame, HELLO_MAX);
+    int err = kedge_msg_encode(&msg, &frame);
+    err = err ? err : kedge_net_client_open(options, &client, d);
+    err = err ? err : kedge_net_call(client, kedge_buf_view(&frame), timeout_ms, &reply);
+    err = err ? err : kedge_msg_decode(reply.view, &msg);
+    kedge_net_reply_release(&reply);
+    kedge_net_client_close(client);
+    kedge_buf_deinit(&frame);
+    return err;
+}
+
+static void try_server(struct kedge_doctor *k, const char *dir, const char *url, const char *server_hex)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_key_pair key;
+    struct kedge_public_key server_key;
+    char path[KEDGE_PATH_MAX];
+    int err = kedge_path_join(path, dir, "keys/tls.pem");
+    err = err ? err : kedge_hex_decode(kedge_view_str(server_hex), server_key.b, sizeof server_key.b);
+    err = err ? err : kedge_keyfile_read_private(path, &key, &d);
+    if (err) {
+        return; /* said already, where the folder was looked at */
+    }
+    struct kedge_net_client_options options = {
+        .url = url, .key = &key, .server_key = &server_key, .connect_ms = CALL_MS};
+    err = kedge_doctor_hello(&options, CALL_MS, &d);
+    kedge_key_wipe(&key);
+    if (err == KEDGE_E_PEER_AUTH) {
+        kedge_doctor_say(k, KEDGE_DOCTOR_FAIL, "server",
+                         "ask its operator for the fingerprint (kedge status) and a "
+                         "new token",
+                         "%s is not who site.json pins", url);
+    } else if (err) {
+        kedge_doctor_fail(k, "server", "is the coordinator running, and does a firewall let TCP through?",
+                          err, &d);
+    } else {
+        kedge_doctor_say(k, KEDGE_DOCTOR_OK, "server", "", "%s answers and holds the pinned key", url);
+    }
+}
+
+void kedge_doctor_site_server(struct kedge_doctor *k, const char *dir)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf text;
+    json_t *o = NULL;
+    kedge_buf_init(&text, FILE_MAX);
+    int err = kedge_path_join(path, dir, "site.json");
+    err = err ? err : kedge_file_read(path, &text, NULL);
+    err = err ? err : kedgei_json_load(kedge_buf_view(&text), FILE_MAX, "site.json", &o, NULL);
+    if (!err && text_of(o, "server")[0]) {
+        try_server(k, dir, text_of(o, "server"), text_of(o, "server_key"));
+    }
+    json_decref(o);
+    kedge_buf_deinit(&text);
+}
