@@ -60,10 +60,11 @@ static bool read_line(struct kedge_process *p, char line[64])
 static bool torch_start(const char *model, uint32_t batch, struct kedge_process *ret)
 {
     static const char *const pythons[] = {"python3", "/usr/bin/python3"}; /* the system's may be hidden */
+    static const char script[] = KEDGE_BENCH_SCRIPTS "/compare_train.py";
     char number[16], line[64];
     snprintf(number, sizeof number, "%u", batch);
     for (int i = 0; i < 2; i++) {
-        const char *const argv[] = {pythons[i], KEDGE_BENCH_SCRIPTS "/compare_train.py", model, number, NULL};
+        const char *const argv[] = {pythons[i], script, model, number, NULL};
         const struct kedge_process_options options = {
             .argv = argv, .pipe_stdin = true, .pipe_stdout = true, .die_with_parent = true};
         if (kedge_process_start(&options, ret, NULL) != KEDGE_OK) {

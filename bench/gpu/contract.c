@@ -21,8 +21,8 @@ static int check_table(const struct kedge_ops *ops)
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         unsigned long checks = 0;
         const char *bad = ops_table_check(ops, &configs[i], 1 + i, text, &checks);
-        printf("%s: %u sites: %s%s, %lu comparisons\n", bad ? "WRONG" : "ok", configs[i].sites,
-               bad ? bad : "every operation as in double precision", bad ? "" : "", checks);
+        printf("%s: %u sites: %s, %lu comparisons\n", bad ? "WRONG" : "ok", configs[i].sites,
+               bad ? bad : "every operation as in double precision", checks);
         if (bad) {
             return 1;
         }
