@@ -40,7 +40,7 @@ function(kedge_package component package service)
 endfunction()
 
 set(CPACK_COMPONENTS_ALL client)
-kedge_package(client kedge-client kedge-client kedge-client.8 kedge-train.1)
+kedge_package(client kedge-client kedge-client kedge-client.8 kedge-relay.8 kedge-train.1)
 if(KEDGE_PARTS STREQUAL "all")
   list(APPEND CPACK_COMPONENTS_ALL server)
   kedge_package(server kedge kedge-coordinator kedge.1 kedge-coordinator.8)
