@@ -132,41 +132,13 @@ AVX2 INLINE void add_product(__m256i a, __m256i b, __m256i *sum)
     __asm__("" : "+x"(*sum));
 }
 
-/* A lane of a sum takes KEDGE_GRAM_TILE / 16 = 64 results of pmaddwd. Variables, not an array: an array would
- * live in memory. */
-AVX2 void kedgei_gram_block_avx2(const int16_t *a, const int16_t *b, size_t n,
-                                 int64_t cells[KEDGEI_GRAM_CELLS])
-{
-    const size_t stride = KEDGEI_GRAM_STRIDE;
-    __m256i s00 = _mm256_setzero_si256(), s10 = s00, s20 = s00, s30 = s00, s40 = s00, s50 = s00;
-    __m256i s01 = s00, s11 = s00, s21 = s00, s31 = s00, s41 = s00, s51 = s00;
-    for (size_t i = 0; i < n; i += 16, a += 16, b += 16) {
-        const __m256i b0 = load(b);
-        const __m256i b1 = load(b + stride);
-        __m256i v = load(a);
-        add_product(v, b0, &s00);
-        add_product(v, b1, &s01);
-        v = load(a + stride);
-        add_product(v, b0, &s10);
-        add_product(v, b1, &s11);
-        v = load(a + 2 * stride);
-        add_product(v, b0, &s20);
-        add_product(v, b1, &s21);
-        v = load(a + 3 * stride);
-        add_product(v, b0, &s30);
-        add_product(v, b1, &s31);
-        v = load(a + 4 * stride);
-        add_product(v, b0, &s40);
-        add_product(v, b1, &s41);
-        v = load(a + 5 * stride);
-        add_product(v, b0, &s50);
-        add_product(v, b1, &s51);
-    }
-    const __m256i sums[KEDGEI_GRAM_CELLS] = {s00, s01, s10, s11, s20, s21, s30, s31, s40, s41, s50, s51};
-    for (size_t k = 0; k < KEDGEI_GRAM_CELLS; k++) {
-        cells[k] = sum_lanes(sums[k]);
-    }
-}
+/* A lane of a sum takes KEDGE_GRAM_TILE / 16 = 64 results of pmaddwd. */
+#define TARGET AVX2
+#define NAME kedgei_gram_block_avx2
+#define VECTOR __m256i
+#define WIDTH 16
+#define ZERO _mm256_setzero_si256()
+#include "aggregation/gram_block.h"
 #else
 typedef int kedgei_gram_avx2_unused; /* a translation unit holds at least one declaration */
 #endif
