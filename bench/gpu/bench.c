@@ -80,7 +80,7 @@ static double measure(struct job *j, double seconds)
 static int open_job(struct job *j, const struct kedge_ops *ops, const char *name, uint32_t sites,
                     uint32_t batch)
 {
-    const struct kedge_ops_config config = {sites, 1, false};
+    const struct kedge_ops_config config = {sites, 1, KEDGE_OPS_F32};
     char text[256] = "";
     memset(j, 0, sizeof *j);
     j->ops = ops;
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
     const double seconds = argc == 2 && strcmp(argv[1], "once") == 0 ? 0 : 0.3;
     static const uint32_t batches[] = {10, 32, 128}, sites[] = {1, SITES};
     const struct kedge_ops *ops = kedge_cuda_ops(KEDGE_CUDA_VERSION);
-    const struct kedge_ops_config one = {1, 1, false};
+    const struct kedge_ops_config one = {1, 1, KEDGE_OPS_F32};
     struct kedge_device *dev = NULL;
     char text[256] = "";
     if (ops->open(&one, &dev, text, sizeof text)) {

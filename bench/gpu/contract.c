@@ -16,7 +16,8 @@ enum { NO_DEVICE = 77, STEPS = 3, BATCH = 4, SAMPLES = 10, TOGETHER = 3 };
 
 static int check_table(const struct kedge_ops *ops)
 {
-    static const struct kedge_ops_config configs[] = {{1, 1, false}, {3, 1, false}, {8, 1, false}};
+    static const struct kedge_ops_config configs[] = {
+        {1, 1, KEDGE_OPS_F32}, {3, 1, KEDGE_OPS_F32}, {8, 1, KEDGE_OPS_F32}};
     char text[OPS_TABLE_TEXT];
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         unsigned long checks = 0;
@@ -70,7 +71,7 @@ static int train_on(const struct kedge_model_spec *spec, const struct kedge_ops 
 /* One preset by both; and by the device again, which must give the same bytes. */
 static int check_preset(const struct kedge_ops *ops, const char *name)
 {
-    static const struct kedge_ops_config one = {1, 1, false};
+    static const struct kedge_ops_config one = {1, 1, KEDGE_OPS_F32};
     const struct kedge_ops *const by[] = {&kedge_ops_cpu, ops, ops};
     struct kedge_model_spec spec;
     struct kedge_dataset data;
@@ -109,7 +110,7 @@ int main(int argc, char **argv)
 {
     const bool is_short = argc == 2 && strcmp(argv[1], "short") == 0;
     const struct kedge_ops *ops = kedge_cuda_ops(KEDGE_CUDA_VERSION);
-    const struct kedge_ops_config one = {1, 1, false};
+    const struct kedge_ops_config one = {1, 1, KEDGE_OPS_F32};
     struct kedge_device *dev = NULL;
     char text[256] = "";
     if (ops->open(&one, &dev, text, sizeof text)) {

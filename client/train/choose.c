@@ -13,26 +13,27 @@ void kedge_choice_close(struct kedge_choice *choice)
     }
 }
 
-bool kedge_choice_is_cuda(struct kedge_choice *choice, const struct kedge_task *task, char *ret_why)
+bool kedge_choice_is_cuda(struct kedge_choice *choice, const struct kedge_task *task, bool *ret_first)
 {
-    char text[256] = "";
-    ret_why[0] = '\0';
+    char *text = choice->cause;
+    *ret_first = false;
     if (task->device == KEDGE_TASK_CPU || choice->failed) {
         return false;
     }
-    if (choice->dev && choice->fast == task->fast) {
+    if (choice->dev && choice->precision == task->precision) {
         return true;
     }
     kedge_choice_close(choice);
-    const struct kedge_ops_config config = {.sites = 1, .threads = task->threads, .fast = task->fast};
-    choice->ops = choice->ops ? choice->ops : kedge_cuda_load(text, sizeof text);
-    if (choice->ops && choice->ops->open(&config, &choice->dev, text, sizeof text) == KEDGE_OK) {
-        choice->fast = task->fast;
+    const struct kedge_ops_config config = {
+        .sites = 1, .threads = task->threads, .precision = task->precision};
+    choice->ops = choice->ops ? choice->ops : kedge_cuda_load(text, sizeof choice->cause);
+    if (choice->ops && choice->ops->open(&config, &choice->dev, text, sizeof choice->cause) == KEDGE_OK) {
+        choice->precision = task->precision;
         return true;
     }
     choice->dev = NULL;
-    choice->failed = true;
-    (void)snprintf(ret_why, KEDGE_CHOICE_TEXT, "CUDA is not used: %s; training goes on on the processor",
+    choice->failed = *ret_first = true;
+    (void)snprintf(choice->why, sizeof choice->why, "CUDA is not used: %s; training goes on on the processor",
                    text);
     return false;
 }

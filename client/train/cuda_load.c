@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096 };
+enum { PATH_BYTES = KEDGE_CUDA_PATH_MAX - 64 };
 
 /* The folder that the program lies in, without a slash at its end; false where the system does not say. */
 static bool program_folder(char *folder, size_t size)
@@ -22,10 +22,10 @@ static bool program_folder(char *folder, size_t size)
     return slash != NULL;
 }
 
-const struct kedge_ops *kedge_cuda_load(char *text, size_t text_len)
+const struct kedge_ops *kedge_cuda_find(char *ret_path, char *text, size_t text_len)
 {
     static const char *const places[] = {"", "/../lib/kedge"};
-    char folder[PATH_BYTES], path[PATH_BYTES + 64];
+    char folder[PATH_BYTES], path[KEDGE_CUDA_PATH_MAX];
     if (!program_folder(folder, sizeof folder)) {
         (void)snprintf(text, text_len, "the program's own folder cannot be found");
         return NULL;
@@ -48,10 +48,18 @@ const struct kedge_ops *kedge_cuda_load(char *text, size_t text_len)
         memcpy(&ops_of, &symbol, sizeof ops_of); /* ISO C has no cast between the two kinds of pointers */
         const struct kedge_ops *ops = ops_of ? ops_of(KEDGE_CUDA_VERSION) : NULL;
         if (ops) {
+            if (ret_path) {
+                memcpy(ret_path, path, strlen(path) + 1);
+            }
             return ops;
         }
         (void)snprintf(text, text_len, "kedge-train-cuda.so is of another version of kedge-train");
         (void)dlclose(module);
     }
     return NULL;
+}
+
+const struct kedge_ops *kedge_cuda_load(char *text, size_t text_len)
+{
+    return kedge_cuda_find(NULL, text, text_len);
 }

@@ -9,7 +9,7 @@
 #include "client/train/ops.h"
 
 /* Changes whenever struct kedge_ops or what it points to does: a module of another version is not used. */
-enum { KEDGE_CUDA_VERSION = 1 };
+enum { KEDGE_CUDA_VERSION = 2, KEDGE_CUDA_PATH_MAX = 4096 + 64 };
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,6 +22,8 @@ kedge_cuda_ops_of kedge_cuda_ops;
 /* The table of the module beside the program, or in ../lib/kedge from there; it stays loaded. NULL: not there
  * or not usable, and text says why in one line. */
 const struct kedge_ops *kedge_cuda_load(char *text, size_t text_len);
+/* The same, and where it lies: path of KEDGE_CUDA_PATH_MAX bytes, or NULL. */
+const struct kedge_ops *kedge_cuda_find(char *path, char *text, size_t text_len);
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "client/train/choose.h"
+#include "client/train/cuda_load.h"
 #include "client/train/net.h"
 #include "client/train/task.h"
 #include "common/base/mem.h"
@@ -25,7 +26,7 @@ struct trainer {
     uint32_t batch_max;
     bool is_cuda;               /* net is on choice.dev */
     struct kedge_choice choice; /* of the device */
-    char engine[ENGINE_MAX];
+    char engine[ENGINE_MAX], failed[KEDGE_CHOICE_TEXT];
     struct kedge_layout layout; /* of net */
 };
 
@@ -68,13 +69,13 @@ static int use_data(struct trainer *t, const struct kedge_task *task, struct ked
 /* The task's device, told on stderr when there is none; a net elsewhere is dropped. */
 static void use_device(struct trainer *t, const struct kedge_task *task)
 {
-    char why[KEDGE_CHOICE_TEXT];
-    if (t->is_cuda && task->fast != t->choice.fast) {
+    bool first;
+    if (t->is_cuda && task->precision != t->choice.precision) {
         drop_net(t);
     }
-    bool is_cuda = kedge_choice_is_cuda(&t->choice, task, why);
-    if (why[0]) {
-        (void)fprintf(stderr, "kedge-train: %s\n", why);
+    bool is_cuda = kedge_choice_is_cuda(&t->choice, task, &first);
+    if (first) {
+        (void)fprintf(stderr, "kedge-train: %s\n", t->choice.why);
     }
     if (is_cuda != t->is_cuda) {
         drop_net(t);
@@ -299,6 +300,7 @@ static int run_task(struct trainer *t, const struct kedge_task *task, struct ked
     if (err) {
         return err == KEDGE_E_NOT_FINITE ? KEDGE_E_FORMAT : err; /* a bad base is no divergence of ours */
     }
+    r->fallback = task->device != KEDGE_TASK_CPU && !t->is_cuda ? t->choice.why : NULL;
     r->labels = t->labels;
     r->classes = t->train.classes;
     *ret_code = "data";
@@ -330,6 +332,24 @@ static int run_task(struct trainer *t, const struct kedge_task *task, struct ked
     return err;
 }
 
+/* A task that the device could not do is done once more on the processor; the next one tries the device
+ * again.
+ */
+static int run_here(struct trainer *t, struct kedge_task *task, struct kedge_task_result *r,
+                    const char **ret_code, struct kedge_diag *diag)
+{
+    (void)snprintf(t->failed, sizeof t->failed, "CUDA failed: %.200s; this task was done on the processor",
+                   diag->text[0] ? diag->text : "no memory");
+    (void)fprintf(stderr, "kedge-train: %s\n", t->failed);
+    leave_device(t);
+    *diag = (struct kedge_diag){0};
+    *r = (struct kedge_task_result){.engine = t->engine};
+    task->device = KEDGE_TASK_CPU;
+    const int err = run_task(t, task, r, ret_code, diag);
+    r->fallback = t->failed;
+    return err;
+}
+
 static void answer(void *ctx, struct kedge_view line, struct kedge_buf *reply)
 {
     struct kedge_task task;
@@ -341,14 +361,32 @@ static void answer(void *ctx, struct kedge_view line, struct kedge_buf *reply)
     if (!err) {
         err = run_task(t, &task, &result, &code, &diag);
     }
-    if (err == KEDGE_E_DEVICE) {
-        leave_device(t);
+    if (t->is_cuda && (err == KEDGE_E_DEVICE || err == KEDGE_E_NOMEM)) {
+        err = run_here(t, &task, &result, &code, &diag);
     }
     if (err) {
         kedge_task_put_error(reply, &task, kedge_task_code(err, code), diag.text);
     } else {
         kedge_task_put_ok(reply, &task, &result);
     }
+}
+
+/* What this machine has to train on, for people and for doctors: a line each. 0, or 1 without a device. */
+static int tell_devices(void)
+{
+    const struct kedge_task wish = {.device = KEDGE_TASK_CUDA, .threads = 1};
+    struct kedge_choice choice = {0};
+    char path[KEDGE_CUDA_PATH_MAX] = "", text[KEDGE_CHOICE_TEXT] = "";
+    const bool loads = kedge_cuda_find(path, text, sizeof text) != NULL;
+    bool first;
+    (void)printf("cpu: openblas\n%s: %s\n", loads ? "module" : "no module", loads ? path : text);
+    const bool there = loads && kedge_choice_is_cuda(&choice, &wish, &first);
+    if (loads) {
+        (void)printf("%s: %s\n", there ? "device" : "no device",
+                     there ? choice.ops->engine(choice.dev) : choice.cause);
+    }
+    kedge_choice_close(&choice);
+    return there ? 0 : 1;
 }
 
 static const char help[] =
@@ -362,6 +400,7 @@ static const char help[] =
     "   \"data\":{\"train\":{\"format\":\"csv\",\"path\":\"mine.csv\"},\"split\":\"0.9\"}}\n"
     "  (on one line)\n"
     "\n"
+    "  --devices      what this machine has to train on; 1 without a device\n"
     "  --help, -h     this text\n"
     "  --version      name and version\n";
 
@@ -374,6 +413,9 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         puts("kedge-train " KEDGE_VERSION);
         return 0;
+    }
+    if (argc == 2 && strcmp(argv[1], "--devices") == 0) {
+        return tell_devices();
     }
     if (argc != 1) {
         fprintf(stderr, "kedge-train: unknown argument \"%s\"; see kedge-train --help\n", argv[1]);

@@ -51,10 +51,18 @@ extern "C" {
 
 struct kedge_device; /* a back end's own: memory, streams, handles, scratch; one thread at a time */
 
+/* How far the operands of a product may be rounded before they are multiplied; sums and everything that is
+ * stored stay F32. A back end may round less, never more. */
+enum kedge_ops_precision {
+    KEDGE_OPS_F32 = 0, /* not at all */
+    KEDGE_OPS_TF32,    /* to 10 bits behind the leading one */
+    KEDGE_OPS_BF16,    /* to 7 */
+};
+
 struct kedge_ops_config {
     uint32_t sites;   /* 1, or as many models at once */
     uint32_t threads; /* of the processor, at least 1; the CPU's BLAS */
-    bool fast;        /* may compute products in less than F32 (tf32, bf16); false by default */
+    enum kedge_ops_precision precision;
 };
 
 /* ---- shapes; all values at least 1 unless said otherwise, products below 2^31 ---- */
@@ -173,7 +181,7 @@ struct kedge_ops {
     int (*open)(const struct kedge_ops_config *config, struct kedge_device **ret, char *text,
                 size_t text_len);
     void (*close)(struct kedge_device *dev); /* and what was not freed; NULL is fine */
-    /* "cpu openblas", "cuda NVIDIA H200": what runs, static or the device's own text. */
+    /* "cpu openblas", "cuda cublas tf32 NVIDIA H200": what runs, static or the device's own text. */
     const char *(*engine)(const struct kedge_device *dev);
     /* `bytes` zeroed bytes per site, or NULL. */
     void *(*alloc)(struct kedge_device *dev, size_t bytes);

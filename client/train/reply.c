@@ -51,6 +51,10 @@ void kedge_task_put_ok(struct kedge_buf *out, const struct kedge_task *task,
     }
     kedge_buf_put_str(out, ",\"engine\":");
     kedge_json_put_string(out, kedge_view_str(r->engine));
+    if (r->fallback) {
+        kedge_buf_put_str(out, ",\"fallback\":");
+        kedge_json_put_string(out, kedge_view_str(r->fallback));
+    }
     kedge_buf_put_str(out, "}\n");
 }
 

@@ -121,6 +121,7 @@ static int read_drift(const struct kedge_json *doc, struct kedge_task *t, struct
 
 static int read_device(const struct kedge_json *doc, struct kedge_task *t, struct kedge_diag *reterr)
 {
+    static const char *const precisions[] = {"f32", "tf32", "bf16"}; /* as the enum counts them */
     uint32_t device = kedge_json_find(doc, 0, "device"), precision = kedge_json_find(doc, 0, "precision");
     if (device != KEDGE_JSON_NONE && !kedge_json_str_is(doc, device, "cpu")) {
         t->device = kedge_json_str_is(doc, device, "auto") ? KEDGE_TASK_AUTO : KEDGE_TASK_CUDA;
@@ -129,11 +130,16 @@ static int read_device(const struct kedge_json *doc, struct kedge_task *t, struc
                                   "\"device\": expected \"cpu\", \"cuda\" or \"auto\"");
         }
     }
-    t->fast = precision != KEDGE_JSON_NONE && kedge_json_str_is(doc, precision, "tf32");
-    if (precision != KEDGE_JSON_NONE && !t->fast && !kedge_json_str_is(doc, precision, "f32")) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"precision\": expected \"f32\" or \"tf32\"");
+    for (int i = 0; i < 3 && precision != KEDGE_JSON_NONE; i++) {
+        if (kedge_json_str_is(doc, precision, precisions[i])) {
+            t->precision = (enum kedge_ops_precision)i;
+            return KEDGE_OK;
+        }
     }
-    return KEDGE_OK;
+    return precision == KEDGE_JSON_NONE
+               ? KEDGE_OK
+               : kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                                "\"precision\": expected \"f32\", \"tf32\" or \"bf16\"");
 }
 
 static int read_op(const struct kedge_json *doc, struct kedge_task *t, struct kedge_diag *reterr)

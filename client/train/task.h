@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "client/train/ops.h"
 #include "client/train/weights.h"
 #include "common/base/bytes.h"
 #include "common/tensor/dataset.h"
@@ -38,8 +39,8 @@ struct kedge_task {
     char personal[KEDGE_DATA_PATH_MAX]; /* the site's own model, "": none; need not be there yet */
     double personal_pull;               /* of its steps towards the base (Ditto's lambda) */
     bool evaluate_base, base_loss;
-    enum kedge_task_device device; /* CUDA and AUTO: the processor where there is no device */
-    bool fast;                     /* "precision":"tf32": products may be computed in less than F32 */
+    enum kedge_task_device device;      /* CUDA and AUTO: the processor where there is no device */
+    enum kedge_ops_precision precision; /* of products on a device; the processor's are F32 */
 };
 
 struct kedge_task_result {
@@ -56,6 +57,7 @@ struct kedge_task_result {
     const uint64_t *labels; /* training samples of each class */
     uint32_t classes;       /* 0, or more than are told: nothing is said of them */
     const char *engine;
+    const char *fallback; /* why the device that was asked for did not train; NULL: none was, or it did */
 };
 
 /* Reads a request. Unknown keys, missing ones and values out of range are errors that name them. A program

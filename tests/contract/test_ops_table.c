@@ -6,7 +6,7 @@
 
 START_TEST(processor)
 {
-    const struct kedge_ops_config config = {1, 1, false};
+    const struct kedge_ops_config config = {1, 1, KEDGE_OPS_F32};
     char text[OPS_TABLE_TEXT];
     unsigned long checks = 0;
     for (uint64_t seed = 1; seed <= 5; seed++) {

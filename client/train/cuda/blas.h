@@ -15,62 +15,100 @@ enum {
     KEDGE_GPU_BLAS_WORKSPACE = 32 << 20,
     KEDGE_GPU_BLAS_NO = 0, /* CUBLAS_OP_N and _T */
     KEDGE_GPU_BLAS_YES = 1,
-    KEDGE_GPU_BLAS_TF32 = 3, /* CUBLAS_TF32_TENSOR_OP_MATH */
+    KEDGE_GPU_BLAS_VALUES = 0, /* CUDA_R_32F */
+    KEDGE_GPU_BLAS_CHOOSE = -1 /* CUBLAS_GEMM_DEFAULT */
 };
+/* CUBLAS_COMPUTE_32F, _32F_FAST_TF32, _32F_FAST_16BF, as enum kedge_ops_precision counts them. */
+static const int kedge_gpu_blas_compute[] = {68, 77, 75};
 /* m · n · k from which cuBLAS is taken: not measured yet, see docs/benchmarks-gpu.md. */
 #define KEDGE_GPU_BLAS_WORK_MIN ((uint64_t)1 << 24)
 
-typedef int kedge_gpu_sgemm(void *handle, int op_a, int op_b, int m, int n, int k, const float *alpha,
-                            const float *a, int lda, const float *b, int ldb, const float *beta, float *c,
-                            int ldc);
+/* cublasGemmEx since CUDA 11; its enums are ints. */
+typedef int kedge_gpu_gemm(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
+                           const void *a, int a_type, int lda, const void *b, int b_type, int ldb,
+                           const void *beta, void *c, int c_type, int ldc, int compute, int choose);
 
 struct kedge_gpu_blas {
     void *library, *handle, *workspace;
-    kedge_gpu_sgemm *sgemm;
+    kedge_gpu_gemm *gemm;
     int (*destroy)(void *handle);
     uint64_t work_min;
+    int compute;
 };
 
 #if defined(KEDGE_GPU_HOST)
 /* What cuBLAS would do, for tests of what is around it: column-major, a launch like any other. */
-struct kedge_gpu_sgemm_args {
-    int op_a, op_b, m, n, k, lda, ldb, ldc;
+struct kedge_gpu_gemm_args {
+    int op_a, op_b, m, n, k, lda, ldb, ldc, compute;
     float alpha, beta;
     const float *a, *b;
     float *c;
 };
 
-KEDGE_KERNEL(host_sgemm_kernel, struct kedge_gpu_sgemm_args)
+/* To the nearest value with 10 or 7 bits behind the leading one, as tensor cores are fed; ties to even. */
+static inline float kedge_gpu_host_round(float v, int compute)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    if (compute != kedge_gpu_blas_compute[KEDGE_OPS_F32] && (bits & 0x7f800000u) != 0x7f800000u) {
+        const uint32_t gone = compute == kedge_gpu_blas_compute[KEDGE_OPS_TF32] ? 13 : 16;
+        bits += (1u << (gone - 1)) - 1 + (bits >> gone & 1);
+        bits &= ~((1u << gone) - 1);
+        memcpy(&v, &bits, sizeof v);
+    }
+    return v;
+}
+
+KEDGE_KERNEL(host_gemm_kernel, struct kedge_gpu_gemm_args)
 {
     const size_t lda = (size_t)a.lda, ldb = (size_t)a.ldb, k = (size_t)a.k;
     for (size_t at = 0; at < (size_t)a.m * (size_t)a.n; at++) {
         const size_t i = at % (size_t)a.m, j = at / (size_t)a.m;
         float sum = 0.0f;
         for (size_t l = 0; l < k; l++) {
-            sum += (a.op_a ? a.a[i * lda + l] : a.a[l * lda + i])
-                   * (a.op_b ? a.b[l * ldb + j] : a.b[j * ldb + l]);
+            sum += kedge_gpu_host_round(a.op_a ? a.a[i * lda + l] : a.a[l * lda + i], a.compute)
+                   * kedge_gpu_host_round(a.op_b ? a.b[l * ldb + j] : a.b[j * ldb + l], a.compute);
         }
         float *to = &a.c[j * (size_t)a.ldc + i];
         *to = a.alpha * sum + (a.beta == 0.0f ? 0.0f : a.beta * *to);
     }
 }
 
-static int kedge_gpu_host_sgemm(void *handle, int op_a, int op_b, int m, int n, int k, const float *alpha,
-                                const float *a, int lda, const float *b, int ldb, const float *beta, float *c,
-                                int ldc)
+static int kedge_gpu_host_gemm(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
+                               const void *a, int a_type, int lda, const void *b, int b_type, int ldb,
+                               const void *beta, void *c, int c_type, int ldc, int compute, int choose)
 {
-    struct kedge_gpu_sgemm_args args = {op_a, op_b, m, n, k, lda, ldb, ldc, *alpha, *beta, a, b, c};
+    struct kedge_gpu_gemm_args args = {op_a,
+                                       op_b,
+                                       m,
+                                       n,
+                                       k,
+                                       lda,
+                                       ldb,
+                                       ldc,
+                                       compute,
+                                       *(const float *)alpha,
+                                       *(const float *)beta,
+                                       (const float *)a,
+                                       (const float *)b,
+                                       (float *)c};
     struct kedge_gpu_stream *stream = (struct kedge_gpu_stream *)handle;
-    KEDGE_LAUNCH(stream, host_sgemm_kernel, 1, 1, args);
+    const bool known = a_type == KEDGE_GPU_BLAS_VALUES && b_type == KEDGE_GPU_BLAS_VALUES
+                       && c_type == KEDGE_GPU_BLAS_VALUES && choose == KEDGE_GPU_BLAS_CHOOSE;
+    if (!known) {
+        return 7; /* CUBLAS_STATUS_INVALID_VALUE */
+    }
+    KEDGE_LAUNCH(stream, host_gemm_kernel, 1, 1, args);
     return 0;
 }
 
-/* fast stands for "as if cuBLAS were there, for products of any size". */
-static void kedge_gpu_blas_open(struct kedge_device *dev, bool fast)
+/* kedge_gpu_host.has_blas: as if cuBLAS were there, for products of any size. */
+static void kedge_gpu_blas_open(struct kedge_device *dev, enum kedge_ops_precision precision)
 {
-    static struct kedge_gpu_blas host = {NULL, NULL, NULL, kedge_gpu_host_sgemm, NULL, 0};
+    static struct kedge_gpu_blas host = {NULL, NULL, NULL, kedge_gpu_host_gemm, NULL, 0, 0};
     host.handle = &dev->stream;
-    dev->blas = fast ? &host : NULL;
+    host.compute = kedge_gpu_blas_compute[precision];
+    dev->blas = kedge_gpu_host.has_blas ? &host : NULL;
 }
 
 static void kedge_gpu_blas_close(struct kedge_device *dev)
@@ -95,9 +133,9 @@ static void kedge_gpu_blas_close(struct kedge_device *dev)
 }
 
 /* Sets dev->blas, or leaves it NULL where the library is not there or cannot be used. */
-static void kedge_gpu_blas_open(struct kedge_device *dev, bool fast)
+static void kedge_gpu_blas_open(struct kedge_device *dev, enum kedge_ops_precision precision)
 {
-    static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
+    static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};
     struct kedge_gpu_blas *b = (struct kedge_gpu_blas *)kedge_mem_new(1, sizeof *b);
     for (size_t i = 0; b && !b->library && i < sizeof names / sizeof *names; i++) {
         b->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
@@ -112,15 +150,14 @@ static void kedge_gpu_blas_open(struct kedge_device *dev, bool fast)
         (int (*)(void *, cudaStream_t))dlsym(b->library, "cublasSetStream_v2");
     int (*set_room)(void *, void *, size_t) =
         (int (*)(void *, void *, size_t))dlsym(b->library, "cublasSetWorkspace_v2");
-    int (*set_math)(void *, int) = (int (*)(void *, int))dlsym(b->library, "cublasSetMathMode");
     b->destroy = (int (*)(void *))dlsym(b->library, "cublasDestroy_v2");
-    b->sgemm = (kedge_gpu_sgemm *)dlsym(b->library, "cublasSgemm_v2");
+    b->gemm = (kedge_gpu_gemm *)dlsym(b->library, "cublasGemmEx");
+    b->compute = kedge_gpu_blas_compute[precision];
     b->work_min = KEDGE_GPU_BLAS_WORK_MIN;
-    if (!create || !set_stream || !set_room || !set_math || !b->destroy || !b->sgemm
-        || create(&b->handle) != 0 || kedge_gpu_new(&b->workspace, KEDGE_GPU_BLAS_WORKSPACE) != 0
+    if (!create || !set_stream || !set_room || !b->destroy || !b->gemm || create(&b->handle) != 0
+        || kedge_gpu_new(&b->workspace, KEDGE_GPU_BLAS_WORKSPACE) != 0
         || set_stream(b->handle, dev->stream.native) != 0
-        || set_room(b->handle, b->workspace, KEDGE_GPU_BLAS_WORKSPACE) != 0
-        || (fast && set_math(b->handle, KEDGE_GPU_BLAS_TF32) != 0)) {
+        || set_room(b->handle, b->workspace, KEDGE_GPU_BLAS_WORKSPACE) != 0) {
         kedge_gpu_blas_close(dev);
     }
 }
@@ -179,11 +216,12 @@ static void kedge_gpu_blas_multiply(struct kedge_device *dev, const struct kedge
     if (p->a.mask) {
         KEDGE_LAUNCH_FLAT(&dev->stream, edge_mask_kernel, (size_t)p->m * p->k, e);
     }
-    const int failed = dev->blas->sgemm(
+    const int failed = dev->blas->gemm(
         dev->blas->handle, p->b.col == 1 ? KEDGE_GPU_BLAS_YES : KEDGE_GPU_BLAS_NO,
         p->a.col == 1 ? KEDGE_GPU_BLAS_NO : KEDGE_GPU_BLAS_YES, (int)p->n, (int)p->m, (int)p->k, &p->scale,
-        p->b.data, (int)(p->b.col == 1 ? p->b.row : p->b.col), p->a.data,
-        (int)(p->a.col == 1 ? p->a.row : p->a.col), &p->keep, p->c, (int)p->c_row);
+        p->b.data, KEDGE_GPU_BLAS_VALUES, (int)(p->b.col == 1 ? p->b.row : p->b.col), p->a.data,
+        KEDGE_GPU_BLAS_VALUES, (int)(p->a.col == 1 ? p->a.row : p->a.col), &p->keep, p->c,
+        KEDGE_GPU_BLAS_VALUES, (int)p->c_row, dev->blas->compute, KEDGE_GPU_BLAS_CHOOSE);
     dev->error = failed && !dev->error ? KEDGE_E_DEVICE : dev->error;
     if (p->bias || p->relu) {
         KEDGE_LAUNCH_FLAT(&dev->stream, edge_bias_kernel, (size_t)p->m * p->n, e);

@@ -60,6 +60,7 @@ struct kedge_gpu_stream {
 
 static struct {
     enum kedge_gpu_order order;
+    bool has_blas; /* blas.h */
     uint64_t seed;
     const char *failed; /* the kernel that broke a rule, and which */
     char failure[160];
@@ -442,9 +443,15 @@ static inline void kedge_gpu_forget(kedge_gpu_graph graph)
     kedge_mem_free(graph);
 }
 
-static inline int kedge_gpu_devices(void)
+/* NULL, or why there is no device. */
+static inline const char *kedge_gpu_absent(void)
 {
-    return 1;
+    return NULL;
+}
+
+static inline bool kedge_gpu_rounds(void)
+{
+    return true;
 }
 
 static inline void kedge_gpu_name(char *text, size_t size)

@@ -73,6 +73,9 @@ static int open_failed(struct kedge_device *dev, int err, char *text, size_t tex
     return err;
 }
 
+/* What an engine's name says, as enum kedge_ops_precision counts; before the device's, which may be long. */
+static const char *const libraries[] = {" cublas", " cublas tf32", " cublas bf16"};
+
 static int open_device(const struct kedge_ops_config *config, struct kedge_device **ret, char *text,
                        size_t text_len)
 {
@@ -81,8 +84,9 @@ static int open_device(const struct kedge_ops_config *config, struct kedge_devic
                        KEDGE_GPU_SITES_MAX);
         return KEDGE_E_ARG;
     }
-    if (kedge_gpu_devices() == 0) {
-        (void)snprintf(text, text_len, "no CUDA device, or no driver for one");
+    const char *absent = kedge_gpu_absent();
+    if (absent) {
+        (void)snprintf(text, text_len, "%s", absent);
         return KEDGE_E_DEVICE;
     }
     struct kedge_device *dev = (struct kedge_device *)kedge_mem_new(1, sizeof *dev);
@@ -111,11 +115,11 @@ static int open_device(const struct kedge_ops_config *config, struct kedge_devic
     if (status) {
         return open_failed(dev, KEDGE_E_DEVICE, text, text_len, kedge_gpu_text(status));
     }
-    kedge_gpu_blas_open(dev, config->fast);
+    const enum kedge_ops_precision precision = kedge_gpu_rounds() ? config->precision : KEDGE_OPS_F32;
+    kedge_gpu_blas_open(dev, precision);
     char name[64];
     kedge_gpu_name(name, sizeof name);
-    (void)snprintf(dev->engine, sizeof dev->engine, "cuda %s%s%s", name, dev->blas ? " cublas" : "",
-                   dev->blas && config->fast ? " tf32" : "");
+    (void)snprintf(dev->engine, sizeof dev->engine, "cuda%s %s", dev->blas ? libraries[precision] : "", name);
     *ret = dev;
     return KEDGE_OK;
 }

@@ -154,12 +154,28 @@ static inline void kedge_gpu_name(char *text, size_t size)
     text[i] = 0;
 }
 
-/* Devices that can be used: none without a driver, or with one that is too old (35) or finds no device (100).
- */
-static inline int kedge_gpu_devices(void)
+/* NULL, or why no device can be used, in a few words. */
+static inline const char *kedge_gpu_absent(void)
 {
-    int count = 0;
-    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+    int count = 0, driver = 0;
+    const cudaError_t e = cudaGetDeviceCount(&count);
+    if (e == cudaSuccess && count > 0) {
+        return NULL;
+    }
+    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+        return "no NVIDIA driver is installed, or this process may not see it";
+    }
+    return e == cudaErrorInsufficientDriver             ? "the NVIDIA driver is older than this module needs"
+           : e == cudaErrorNoDevice || e == cudaSuccess ? "there is a driver, but it finds no device"
+                                                        : cudaGetErrorString(e);
+}
+
+/* Has units for products of rounded values (since capability 8.0); others compute in F32 whatever is asked.
+ */
+static inline bool kedge_gpu_rounds(void)
+{
+    int major = 0;
+    return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major >= 8;
 }
 
 static inline const char *kedge_gpu_text(int status)

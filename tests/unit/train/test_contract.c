@@ -482,7 +482,8 @@ END_TEST
 START_TEST(a_device_that_is_not_there_stops_nothing)
 {
     struct kedge_process p;
-    char reply[4096], words[512] = "";
+    static const char *const precisions[] = {"f32", "tf32", "bf16"};
+    char reply[4096], words[512] = "", wish[128], fallback[4096];
     const char *argv[] = {trainer_path, NULL};
     struct kedge_process_options o = {
         .argv = argv, .pipe_stdin = true, .pipe_stdout = true, .pipe_stderr = true, .die_with_parent = true};
@@ -490,12 +491,18 @@ START_TEST(a_device_that_is_not_there_stops_nothing)
     make_base("dev", 64, 1);
     ask_train(&p, "dev", "dev-cpu", "\"epochs\":1,\"device\":\"cpu\"", reply);
     ck_assert_ptr_nonnull(strstr(member(reply, "engine"), " cpu openblas"));
+    ck_assert_ptr_null(strstr(reply, "fallback"));
     ask_train(&p, "dev", "dev-cuda", "\"epochs\":1,\"device\":\"cuda\"", reply);
     ck_assert_str_eq(member(reply, "status"), "ok");
     bool is_cuda = strstr(member(reply, "engine"), " cuda ") != NULL;
     ck_assert(is_cuda || strstr(member(reply, "engine"), " cpu openblas"));
-    ask_train(&p, "dev", "dev-auto", "\"epochs\":1,\"device\":\"auto\",\"precision\":\"tf32\"", reply);
-    ck_assert_str_eq(member(reply, "status"), "ok");
+    for (int i = 0; i < 3; i++) {
+        snprintf(wish, sizeof wish, "\"epochs\":1,\"device\":\"auto\",\"precision\":\"%s\"", precisions[i]);
+        ask_train(&p, "dev", "dev-auto", wish, reply);
+        ck_assert_str_eq(member(reply, "status"), "ok");
+    }
+    snprintf(fallback, sizeof fallback, "%s",
+             strstr(reply, "\"fallback\":") ? strstr(reply, "\"fallback\":") : "");
     ask_train(&p, "dev", "dev-no", "\"epochs\":1,\"device\":\"tpu\"", reply);
     ck_assert_ptr_nonnull(strstr(member(reply, "message"), "device"));
     ask_train(&p, "dev", "dev-no", "\"epochs\":1,\"precision\":\"f16\"", reply);
@@ -506,11 +513,33 @@ START_TEST(a_device_that_is_not_there_stops_nothing)
         size_t len = read_file("dev-cpu", a, sizeof a);
         ck_assert_int_gt(n, 0);
         ck_assert_ptr_nonnull(strstr(words, "kedge-train: CUDA is not used: "));
+        ck_assert_ptr_nonnull(strstr(fallback, "CUDA is not used: "));
         ck_assert_ptr_eq(strchr(words, '\n'), words + n - 1);
         ck_assert_uint_eq(read_file("dev-cuda", b, sizeof b), len);
         ck_assert_int_eq(memcmp(a, b, len), 0);
     }
     finish(&p);
+}
+END_TEST
+
+/* For people and doctors: a line for the module, and where it loads one for the device. */
+START_TEST(it_tells_its_devices)
+{
+    struct kedge_process p;
+    char said[4096] = "";
+    size_t len = 0;
+    const char *argv[] = {trainer_path, "--devices", NULL};
+    struct kedge_process_options o = {.argv = argv, .pipe_stdout = true, .die_with_parent = true};
+    ck_assert_int_eq(kedge_process_start(&o, &p, NULL), KEDGE_OK);
+    for (ssize_t n = 1; n > 0 && len < sizeof said - 1; len += (size_t)n) {
+        n = read(p.out_fd, said + len, sizeof said - 1 - len);
+        ck_assert_int_ge(n, 0);
+    }
+    kedge_process_stop(&p, SIGTERM, 1000);
+    const bool loads = strstr(said, "\nmodule: ") != NULL;
+    ck_assert_msg(strncmp(said, "cpu: openblas\n", 14) == 0, "%s", said);
+    ck_assert(loads || strstr(said, "\nno module: this installation has no kedge-train-cuda.so\n"));
+    ck_assert(!loads || strstr(said, "\ndevice: cuda ") || strstr(said, "\nno device: "));
 }
 END_TEST
 
@@ -536,6 +565,7 @@ int main(int argc, char **argv)
     tcase_add_test(tc, the_stamp_follows_the_files);
     tcase_add_test(tc, identity_copies);
     tcase_add_test(tc, a_device_that_is_not_there_stops_nothing);
+    tcase_add_test(tc, it_tells_its_devices);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -23,14 +23,14 @@ END_TEST
 START_TEST(opens_or_says_why)
 {
     char text[256] = "";
-    const struct kedge_ops_config config = {1, 1, false}, none = {0, 1, false};
+    const struct kedge_ops_config config = {1, 1, KEDGE_OPS_F32}, none = {0, 1, KEDGE_OPS_F32};
     const struct kedge_ops *ops = kedge_cuda_load(text, sizeof text);
     struct kedge_device *dev = NULL;
     if (ops) {
         ck_assert_int_eq(ops->open(&none, &dev, text, sizeof text), KEDGE_E_ARG);
         const int err = ops->open(&config, &dev, text, sizeof text);
-        ck_assert_msg(err == KEDGE_OK || (err == KEDGE_E_DEVICE && strstr(text, "no CUDA device")), "%d: %s",
-                      err, text);
+        ck_assert_msg(err == KEDGE_OK || (err == KEDGE_E_DEVICE && strstr(text, "driver")), "%d: %s", err,
+                      text);
         ck_assert(err == KEDGE_OK ? dev != NULL : dev == NULL);
         ops->close(dev);
     }

@@ -22,7 +22,7 @@ static const struct kedge_ops *ops;
 
 static void set_up(void)
 {
-    const struct kedge_ops_config config = {SITES, 1, false};
+    const struct kedge_ops_config config = {SITES, 1, KEDGE_OPS_F32};
     struct kedge_rng rng;
     char text[128] = "";
     kedge_rng_init(&rng, 5, KEDGE_RNG_TEST, 0, 0);
