@@ -56,6 +56,7 @@ static const struct field_row rows[] = {
     ROW(l2, FIELD_REAL, false, l2, 0, 1e6, 0),
     ROW(local_momentum, FIELD_REAL, false, local_momentum, 0, 0.999999, 0),
     ROW(clip, FIELD_REAL, false, clip, 0, 1e6, 0),
+    ROW(precision, FIELD_SPECIAL, false, precision, 0, 0, 0),
     ROW(grouping, FIELD_SPECIAL, false, grouping, 0, 0, 0),
     ROW(groups, FIELD_U32, false, groups, 1, KEDGE_GROUPS_MAX, 1),
     ROW(pretrain_steps, FIELD_U32, false, pretrain_steps, 1, 100000, 50),
@@ -237,6 +238,24 @@ static int read_shift(const char *text, struct kedge_job_spec *s, struct kedge_d
     return bad(d, "shift", "\"labels\", \"counts\", \"update\" or \"none\"");
 }
 
+static const char *const precisions[] = {"f32", "tf32", "bf16"};
+
+const char *kedge_precision_name(enum kedge_precision precision)
+{
+    return precisions[precision];
+}
+
+int kedge_precision_parse(const char *word, enum kedge_precision *ret)
+{
+    for (size_t i = 0; word && i < sizeof precisions / sizeof precisions[0]; i++) {
+        if (strcmp(word, precisions[i]) == 0) {
+            *ret = (enum kedge_precision)i;
+            return KEDGE_OK;
+        }
+    }
+    return KEDGE_E_FORMAT;
+}
+
 static int read_special(const struct field_row *row, const json_t *v, struct kedge_job_spec *s,
                         struct kedge_diag *d)
 {
@@ -270,6 +289,11 @@ static int read_special(const struct field_row *row, const json_t *v, struct ked
     }
     if (strcmp(row->key, "shift") == 0) {
         return read_shift(text, s, d);
+    }
+    if (strcmp(row->key, "precision") == 0) {
+        return kedge_precision_parse(text, &s->precision) == KEDGE_OK
+                   ? KEDGE_OK
+                   : bad(d, "precision", "\"f32\", \"tf32\" or \"bf16\"");
     }
     KEDGE_ASSERT(strcmp(row->key, "grouping") == 0);
     if (text && strcmp(text, "flexcfl") == 0) {

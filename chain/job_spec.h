@@ -43,6 +43,8 @@ enum kedge_shift_test {
  * or by that itself. */
 enum kedge_rate_rule { KEDGE_RATE_NONE, KEDGE_RATE_SQRT, KEDGE_RATE_LINEAR };
 enum { KEDGE_SPEC_BATCHES_MAX = 17 };
+/* How far products of a training may be rounded where it runs on a device that can; each next rounds more. */
+enum kedge_precision { KEDGE_PRECISION_F32, KEDGE_PRECISION_TF32, KEDGE_PRECISION_BF16 };
 
 struct kedge_job_spec {
     struct kedge_id name;  /* required */
@@ -68,6 +70,7 @@ struct kedge_job_spec {
     double l2;                        /* decimal string, default "0", ≥ 0 */
     double local_momentum;            /* of the sites' own steps: decimal string, default "0", below 1 */
     double clip;                      /* longest gradient of a site's step; default "0": as long as it is */
+    enum kedge_precision precision;   /* what sites' devices may round to: "f32" (default), "tf32", "bf16" */
     enum kedge_grouping grouping;     /* "none" (default) or "flexcfl" */
     uint32_t groups;                  /* flexcfl: 2…16, required; else 1 */
     uint32_t pretrain_steps;          /* flexcfl: SGD iterations of a pre-training, default 50 */
@@ -100,6 +103,9 @@ struct kedge_job_spec {
     struct kedge_id root_site; /* … of no other: place of the tenant, name of its site, else empty */
 };
 
+/* The word of a precision, and back: KEDGE_E_FORMAT for other words and NULL. */
+const char *kedge_precision_name(enum kedge_precision precision);
+KEDGE_NODISCARD int kedge_precision_parse(const char *word, enum kedge_precision *ret);
 /* Parses and checks text; *ret is written only on success. reterr names the key. KEDGE_E_FORMAT, _ARG,
  * _TOO_LONG. */
 KEDGE_NODISCARD int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret,

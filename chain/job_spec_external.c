@@ -159,6 +159,10 @@ int kedgei_spec_check_external(const struct kedge_job_spec *s, const json_t *roo
             "job spec: \"initial_model\" is missing: nobody but your trainer can make the first "
             "weights of an external model; give the file with --initial-model");
     }
+    if (s->precision != KEDGE_PRECISION_F32) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"precision\": an external model's is its trainer's own affair");
+    }
     if (kedge_job_spec_begins_apart(s)) {
         return kedge_diag_set(
             d, KEDGE_E_FORMAT,

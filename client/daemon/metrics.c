@@ -20,20 +20,17 @@ static bool get_real(const json_t *o, const char *key, double *ret)
     return text && kedge_real_decode(kedge_view_str(text), ret) == KEDGE_OK;
 }
 
-/* The name as far as a statement takes it: whole characters, none of them a control character. */
-static void put_engine(const char *name, char ret[KEDGE_ST_ENGINE_MAX + 1])
+/* As much of a text as there is room for: whole characters, none of them a control character. */
+static void put_text(const char *text, size_t most, char *ret)
 {
-    size_t len = name ? strnlen(name, KEDGE_ST_ENGINE_MAX) : 0;
-    while (len > 0 && !kedge_utf8_is_valid(kedge_view_of(name, len))) {
+    size_t len = text ? strnlen(text, most) : 0;
+    while (len > 0 && !kedge_utf8_is_valid(kedge_view_of(text, len))) {
         len--;
     }
     for (size_t i = 0; i < len; i++) {
-        ret[i] = (unsigned char)name[i] < 0x20 || name[i] == 0x7f ? ' ' : name[i];
+        ret[i] = (unsigned char)text[i] < 0x20 || text[i] == 0x7f ? ' ' : text[i];
     }
     ret[len] = '\0';
-    if (len == 0) {
-        snprintf(ret, KEDGE_ST_ENGINE_MAX + 1, "unknown");
-    }
 }
 
 static bool get_test(const json_t *o, struct kedge_metrics *m)
@@ -110,7 +107,11 @@ static int read_answer(const json_t *o, bool train, bool test, struct kedge_metr
     if (id && strlen(id) <= KEDGE_METRICS_ID_MAX) {
         snprintf(m->id, sizeof m->id, "%s", id);
     }
-    put_engine(json_string_value(json_object_get(o, "engine")), m->engine);
+    put_text(json_string_value(json_object_get(o, "engine")), KEDGE_ST_ENGINE_MAX, m->engine);
+    put_text(json_string_value(json_object_get(o, "fallback")), KEDGE_METRICS_FALLBACK_MAX, m->fallback);
+    if (!m->engine[0]) {
+        snprintf(m->engine, sizeof m->engine, "unknown");
+    }
     const char *expected = find_bad(o, train, test, m);
     return expected
                ? kedge_diag_set(d, KEDGE_E_TRAINER,

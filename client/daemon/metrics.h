@@ -8,7 +8,7 @@
 
 enum { KEDGE_METRICS_LINE_MAX = 65536 };
 
-enum { KEDGE_METRICS_ID_MAX = 31 };
+enum { KEDGE_METRICS_ID_MAX = 31, KEDGE_METRICS_FALLBACK_MAX = 255 };
 
 struct kedge_metrics {                 /* what the trainer tells of a task */
     char id[KEDGE_METRICS_ID_MAX + 1]; /* what it answers; "": it does not say, or at length */
@@ -21,6 +21,7 @@ struct kedge_metrics {                 /* what the trainer tells of a task */
     double base_loss;                     /* of the base model on the site's training data, not below 0 */
     struct kedge_labels labels;           /* of the training data, where the trainer tells */
     char engine[KEDGE_ST_ENGINE_MAX + 1]; /* never empty; a longer name is cut */
+    char fallback[KEDGE_METRICS_FALLBACK_MAX + 1]; /* why another device than was asked for; "": none; cut */
 };
 
 /* One line without its end. `train`: samples and steps are wanted; `test`: the test's result is taken where

@@ -107,6 +107,35 @@ static int read_proxy(const json_t *v, const char *where, struct kedge_site_poli
     return KEDGE_OK;
 }
 
+static const char *const devices[] = {"cpu", "cuda", "auto"};
+
+const char *kedge_policy_device_name(enum kedge_policy_device device)
+{
+    return devices[device];
+}
+
+enum kedge_precision kedge_policy_precision(const struct kedge_site_policy *p, enum kedge_precision job)
+{
+    return p->precision < job ? p->precision : job;
+}
+
+static int read_device(const json_t *o, const char *where, struct kedge_site_policy *p, struct kedge_diag *d)
+{
+    const json_t *device = json_object_get(o, "device"), *precision = json_object_get(o, "precision");
+    const char *word = device ? json_string_value(device) : devices[KEDGE_POLICY_CPU];
+    size_t i = 0;
+    while (i < sizeof devices / sizeof devices[0] && !(word && strcmp(word, devices[i]) == 0)) {
+        i++;
+    }
+    if (i == sizeof devices / sizeof devices[0]) {
+        return bad(d, where, "device", "\"cpu\", \"cuda\" or \"auto\"");
+    }
+    p->device = (enum kedge_policy_device)i;
+    return !precision || kedge_precision_parse(json_string_value(precision), &p->precision) == KEDGE_OK
+               ? KEDGE_OK
+               : bad(d, where, "precision", "\"f32\", \"tf32\" or \"bf16\"");
+}
+
 int kedge_policy_parse(struct kedge_view text, const char *where, struct kedge_site_policy *ret,
                        struct kedge_diag *reterr)
 {
@@ -120,6 +149,7 @@ int kedge_policy_parse(struct kedge_view text, const char *where, struct kedge_s
     err = err ? err : read_numbers(o, where, &p, reterr);
     err = err ? err : kedge_policy_energy_read(json_object_get(o, "energy"), where, &p.energy, reterr);
     err = err ? err : kedge_idle_parse(json_object_get(o, "idle"), where, &p.idle, reterr);
+    err = err ? err : read_device(o, where, &p, reterr);
     err = err ? err : read_proxy(json_object_get(o, "proxy"), where, &p, reterr);
     const json_t *insecure = json_object_get(o, "insecure");
     json_t *data = json_object_get(o, "data");

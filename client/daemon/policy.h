@@ -3,6 +3,7 @@
 #ifndef KEDGE_CLIENT_DAEMON_POLICY_H
 #define KEDGE_CLIENT_DAEMON_POLICY_H
 
+#include "chain/job_spec.h"
 #include "client/daemon/idle.h"
 #include "client/daemon/policy_energy.h"
 #include "client/daemon/trainers.h"
@@ -13,6 +14,9 @@
 enum { KEDGE_POLICY_FILE_MAX = 65536, KEDGE_POLICY_JOBS_MAX = 64, KEDGE_POLICY_PROXY_MAX = 255 };
 
 struct json_t;
+
+/* AUTO says no more than CUDA does: a device where there is one, else the processor. */
+enum kedge_policy_device { KEDGE_POLICY_CPU, KEDGE_POLICY_CUDA, KEDGE_POLICY_AUTO };
 
 struct kedge_site_policy {
     bool allow_all;
@@ -26,6 +30,8 @@ struct kedge_site_policy {
     struct kedge_energy_policy energy;
     char proxy[KEDGE_POLICY_PROXY_MAX + 1]; /* http://HOST:PORT or relay://HOST:PORT; "": none */
     struct kedge_idle_rules idle;
+    enum kedge_policy_device device; /* of the built-in trainer */
+    enum kedge_precision precision;  /* how far its device may round; jobs may want less rounding */
     uint32_t threads, train_seconds_max;
     uint32_t stop_seconds; /* asked to end, a training may still take so long */
     uint64_t memory_max;
@@ -37,5 +43,10 @@ struct kedge_site_policy {
 KEDGE_NODISCARD int kedge_policy_parse(struct kedge_view text, const char *where,
                                        struct kedge_site_policy *ret, struct kedge_diag *reterr);
 void kedge_policy_deinit(struct kedge_site_policy *p);
+
+/* What a request to the built-in trainer says of a job: "cpu", "cuda" or "auto"; the precision that rounds
+ * least of what owner and job permit. */
+const char *kedge_policy_device_name(enum kedge_policy_device device);
+enum kedge_precision kedge_policy_precision(const struct kedge_site_policy *p, enum kedge_precision job);
 
 #endif

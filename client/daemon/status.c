@@ -104,13 +104,14 @@ int kedge_status_encode(const struct kedge_status *s, struct kedge_buf *out)
                                (json_int_t)v->receipts, "dropped", (json_int_t)v->dropped, "unfinished",
                                v->memory ? (int)v->memory->result_count : 0);
     json_t *o = json_pack(
-        "{s:i,s:s,s:s,s:s,s:I,s:I,s:I,s:s,s:b,s:b,s:b,s:o,s:o,s:o,s:o,s:s,s:o,s:I,s:s,s:o}", "schema_version",
-        1, "tenant", s->tenant.s, "site", s->site.s, "server", or_empty(s->server), "pid", (json_int_t)s->pid,
-        "since_ms", (json_int_t)s->since_ms, "written_ms", (json_int_t)s->written_ms, "state",
-        kedge_site_state_name(v->state), "connected", s->connected, "stopping", s->finishing, "ended",
-        s->ended, "reason", reason_json(v->reason), "task", task_json(v), "counts", counts, "last",
+        "{s:i,s:s,s:s,s:s,s:I,s:I,s:I,s:s,s:b,s:b,s:b,s:o,s:o,s:o,s:o,s:s,s:o,s:I,s:s,s:o,s:s,s:s}",
+        "schema_version", 1, "tenant", s->tenant.s, "site", s->site.s, "server", or_empty(s->server), "pid",
+        (json_int_t)s->pid, "since_ms", (json_int_t)s->since_ms, "written_ms", (json_int_t)s->written_ms,
+        "state", kedge_site_state_name(v->state), "connected", s->connected, "stopping", s->finishing,
+        "ended", s->ended, "reason", reason_json(v->reason), "task", task_json(v), "counts", counts, "last",
         last_json(s), "waits_for", or_empty(s->waits_for), "policy", or_null(s->policy), "policy_ms",
-        (json_int_t)s->policy_ms, "policy_error", or_empty(s->policy_error), "energy", or_null(s->energy));
+        (json_int_t)s->policy_ms, "policy_error", or_empty(s->policy_error), "energy", or_null(s->energy),
+        "engine", s->engine, "fallback", s->fallback);
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     if (!text) {
@@ -244,6 +245,9 @@ int kedge_status_tell(const json_t *o, bool running, uint64_t now_ms, struct ked
                      (long long)number(counts, "tasks"), (long long)number(counts, "receipts"),
                      (long long)number(counts, "dropped"), (long long)number(counts, "unfinished"));
     tell_last(out, json_object_get(o, "last"), now_ms);
+    if (word(o, "engine", a)[0]) {
+        kedge_buf_printf(out, "trained by: %s%s%s\n", a, word(o, "fallback", b)[0] ? "; " : "", b);
+    }
     tell_object(out, "energy: ", json_object_get(o, "energy"));
     tell_object(out, "policy: ", json_object_get(o, "policy"));
     if (word(o, "policy_error", a)[0]) {

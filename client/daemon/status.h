@@ -35,6 +35,8 @@ struct kedge_status {
     const char *policy_error;    /* why a newer one was not taken; "": it was */
     const char *waits_for;       /* why no work is taken now although there may be some; "": it would be */
     const struct json_t *energy; /* what is known of it; NULL: nothing */
+    char engine[KEDGE_STATUS_TEXT_MAX]; /* what the last training ran on, in the trainer's words; "": none */
+    char fallback[KEDGE_STATUS_TEXT_MAX]; /* why not on what the owner wanted; "": it did */
 };
 
 /* Adds an outcome, the oldest goes. */

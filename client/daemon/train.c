@@ -29,6 +29,8 @@ struct train_item {
     struct kedge_energy_plan plan;
     struct kedge_client_left left; /* the same of what compression leaves; count 0: updates come whole */
     bool has_left;                 /* and there was one */
+    char engine[KEDGE_ST_ENGINE_MAX + 1],
+        fallback[KEDGE_METRICS_FALLBACK_MAX + 1]; /* of the trainer's answer */
     int err;
     struct kedge_diag diag;
 };
@@ -265,6 +267,8 @@ static int run_task(struct kedge_site_host *h, struct train_item *item)
     err = err ? err : ask_trainer(h, item, base, out, &m, d);
     kedge_client_energy_end(h, &item->plan, &m, err, d);
     if (!err) {
+        memcpy(item->engine, m.engine, sizeof item->engine);
+        memcpy(item->fallback, m.fallback, sizeof item->fallback);
         item->labels = m.labels;
         item->shift = h->spec->shift;
         item->pause = h->spec->migration_pause;
@@ -324,6 +328,10 @@ static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item
                                   .result_count = t->result_count};
     memcpy(ev.results, t->results, sizeof ev.results);
     bool taken = !t->err && !kedge_client_aborted(h, t->fx.serial);
+    if (t->engine[0]) {
+        snprintf(h->service.status.engine, sizeof h->service.status.engine, "%s", t->engine);
+        snprintf(h->service.status.fallback, sizeof h->service.status.fallback, "%s", t->fallback);
+    }
     for (uint32_t i = 0; i < KEDGE_SITE_RESULTS_MAX; i++) {
         kedge_envelope_free(taken ? &h->envelopes[i] : &t->envelopes[i]);
         h->envelopes[i] = taken ? t->envelopes[i] : h->envelopes[i];

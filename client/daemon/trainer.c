@@ -344,10 +344,25 @@ static const struct kedge_trainer_terms *terms_of(struct kedge_site_host *h)
     return h->spec->is_external ? kedge_trainers_find(&h->policy.trainers, &h->spec->external.trainer) : NULL;
 }
 
+/* Where the owner lets the built-in trainer train; one that knows nothing of devices is not asked for any. */
+static void put_device(const struct kedge_site_host *h, json_t *request)
+{
+    enum kedge_precision precision = kedge_policy_precision(&h->policy, h->spec->precision);
+    if (h->policy.device != KEDGE_POLICY_CPU) {
+        json_object_set_new(request, "device", json_string(kedge_policy_device_name(h->policy.device)));
+        if (precision != KEDGE_PRECISION_F32) {
+            json_object_set_new(request, "precision", json_string(kedge_precision_name(precision)));
+        }
+    }
+}
+
 int kedge_client_ask(struct kedge_site_host *h, uint64_t serial, json_t *request, bool train, bool test,
                      struct kedge_metrics *m, struct kedge_diag *d)
 {
     const struct kedge_trainer_terms *terms = terms_of(h);
+    if (request && !terms) {
+        put_device(h, request);
+    }
     struct asking a = {.serial = serial};
     char id[32];
     size_t len = 0;

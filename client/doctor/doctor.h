@@ -34,14 +34,20 @@ void kedge_doctor_keys(struct kedge_doctor *k, const char *folder, const char *c
 struct json_t *kedge_doctor_settings(struct kedge_doctor *k, const char *folder, const char *name,
                                      const struct kedge_setting *table);
 
-/* machine.c. Forks: before any thread runs. What "PROGRAM --version" prints, without its line feed; false
- * when it does not run. */
+/* machine.c. Forks: before any thread runs. What "PROGRAM OPTION" prints within so long, cut to size; false
+ * when it does not run or prints nothing. */
+bool kedge_doctor_ask(const char *program, const char *option, uint32_t timeout_ms, char *out, size_t size);
+/* What "PROGRAM --version" prints, without its line feed. */
 bool kedge_doctor_ask_version(const char *program, char out[KEDGE_DOCTOR_VERSION_LEN]);
 /* A program of this version is in the folder `own` or in PATH. */
 void kedge_doctor_program(struct kedge_doctor *k, const char *own, const char *name, const char *version);
 void kedge_doctor_crypto(struct kedge_doctor *k);
 void kedge_doctor_processor(struct kedge_doctor *k);
 void kedge_doctor_limits(struct kedge_doctor *k, const char *dir);
+
+/* device.c. Forks, likewise. Whether the built-in trainer has what it needs of CUDA, in two lines; worse than
+ * OK only where the site's policy, an object as policy.json has it, asks for a device. */
+void kedge_doctor_device(struct kedge_doctor *k, const struct json_t *policy);
 
 /* site.c: the folder of a site. */
 void kedge_doctor_site(struct kedge_doctor *k, const char *site);

@@ -21,28 +21,36 @@ enum { ANSWER_MS = 3000, CPUINFO_MAX = 4 * 1024 * 1024, FILES_LOW = 1024 };
 
 /* ---- programs ---- */
 
-bool kedge_doctor_ask_version(const char *program, char out[KEDGE_DOCTOR_VERSION_LEN])
+bool kedge_doctor_ask(const char *program, const char *option, uint32_t timeout_ms, char *out, size_t size)
 {
-    const char *const argv[] = {program, "--version", NULL};
+    const char *const argv[] = {program, option, NULL};
     struct kedge_process_options options = {.argv = argv, .pipe_stdout = true, .die_with_parent = true};
     struct kedge_process p;
     size_t len = 0;
     if (kedge_process_start(&options, &p, NULL) != KEDGE_OK) {
         return false;
     }
-    uint64_t end = kedge_os_now_ns() + (uint64_t)ANSWER_MS * 1000000u;
+    uint64_t end = kedge_os_now_ns() + (uint64_t)timeout_ms * 1000000u;
     struct pollfd wait = {.fd = p.out_fd, .events = POLLIN};
-    while (len + 1 < KEDGE_DOCTOR_VERSION_LEN && kedge_os_now_ns() < end && poll(&wait, 1, 100) >= 0) {
-        ssize_t n = wait.revents ? read(p.out_fd, out + len, KEDGE_DOCTOR_VERSION_LEN - 1 - len) : 1;
+    while (len + 1 < size && kedge_os_now_ns() < end && poll(&wait, 1, 100) >= 0) {
+        ssize_t n = wait.revents ? read(p.out_fd, out + len, size - 1 - len) : 1;
         if (n <= 0) {
             break;
         }
         len += wait.revents ? (size_t)n : 0;
     }
     out[len] = '\0';
-    out[strcspn(out, "\r\n")] = '\0';
     kedge_process_stop(&p, SIGTERM, 100);
     return out[0] != '\0';
+}
+
+bool kedge_doctor_ask_version(const char *program, char out[KEDGE_DOCTOR_VERSION_LEN])
+{
+    bool said = kedge_doctor_ask(program, "--version", ANSWER_MS, out, KEDGE_DOCTOR_VERSION_LEN);
+    if (said) {
+        out[strcspn(out, "\r\n")] = '\0';
+    }
+    return said && out[0] != '\0';
 }
 
 void kedge_doctor_program(struct kedge_doctor *k, const char *own, const char *name, const char *version)

@@ -59,6 +59,7 @@ static void check_policy(struct kedge_doctor *k, const char *site)
     kedge_doctor_say(k, bindings ? KEDGE_DOCTOR_OK : KEDGE_DOCTOR_WARN, "policy",
                      bindings ? "" : "bind data in policy.json, or no job can train here",
                      "%u data bindings, %u files readable", bindings, files);
+    kedge_doctor_device(k, o);
     json_decref(o);
 }
 

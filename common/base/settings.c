@@ -38,6 +38,8 @@ const struct kedge_setting kedge_settings_policy[] = {
     {"stop_seconds", true, 0, 3600, 10},
     {"proxy", false, 0, 0, 0},
     {"idle", false, 0, 0, 0},
+    {"device", false, 0, 0, 0},
+    {"precision", false, 0, 0, 0},
     {NULL, false, 0, 0, 0},
 };
 

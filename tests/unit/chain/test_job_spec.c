@@ -115,6 +115,26 @@ START_TEST(test_shift)
 }
 END_TEST
 
+START_TEST(test_precision)
+{
+    static const char *const words[] = {"f32", "tf32", "bf16"};
+    struct kedge_job_spec s;
+    struct kedge_diag d;
+    enum kedge_precision p = KEDGE_PRECISION_TF32;
+    ck_assert(parse(HEAD "}", &s, &d) == KEDGE_OK && s.precision == KEDGE_PRECISION_F32);
+    for (int i = 0; i < 3; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "%s,\"precision\":\"%s\"}", HEAD, words[i]);
+        ck_assert_msg(parse(text, &s, &d) == KEDGE_OK, "%s", d.text);
+        ck_assert_int_eq(s.precision, i);
+        ck_assert_str_eq(kedge_precision_name(s.precision), words[i]);
+    }
+    ck_assert_int_eq(kedge_precision_parse(NULL, &p), KEDGE_E_FORMAT);
+    ck_assert_int_eq(kedge_precision_parse("", &p), KEDGE_E_FORMAT);
+    ck_assert_int_eq(p, KEDGE_PRECISION_TF32);
+}
+END_TEST
+
 START_TEST(test_tenant_share)
 {
     struct kedge_job_spec s;
@@ -264,6 +284,8 @@ static const struct {
     {HEAD ",\"strategy\":\"fednova\",\"local_momentum\":\"0.9\"}", "\"local_momentum\""},
     {HEAD ",\"local_momentum\":\"1\"}", "\"local_momentum\""},
     {HEAD ",\"clip\":\"-1\"}", "\"clip\""},
+    {HEAD ",\"precision\":\"f64\"}", "\"precision\": expected \"f32\", \"tf32\" or \"bf16\""},
+    {HEAD ",\"precision\":32}", "\"precision\": expected"},
     {HEAD ",\"rule\":\"root-trust\",\"sites_per_round\":9}", "\"root_site\": expected \"TENANT/SITE\""},
     {ROOTED("7"), "\"root_site\": expected \"TENANT/SITE\""},
     {ROOTED("\"org-a\""), "\"root_site\": expected \"TENANT/SITE\""},
@@ -517,7 +539,7 @@ START_TEST(test_page)
         }
     }
     fclose(page);
-    ck_assert_int_eq(keys, 43);
+    ck_assert_int_eq(keys, 44);
 }
 END_TEST
 
@@ -529,6 +551,7 @@ int main(void)
     tcase_add_test(t, test_compression);
     tcase_add_loop_test(t, test_tenant_share, 0, sizeof shares / sizeof shares[0]);
     tcase_add_test(t, test_shift);
+    tcase_add_test(t, test_precision);
     tcase_add_test(t, test_buffer);
     tcase_add_test(t, test_edges);
     tcase_add_loop_test(t, test_wrong, 0, sizeof wrong / sizeof wrong[0]);

@@ -22,8 +22,13 @@ static struct kedge_view of(const char *text)
 
 START_TEST(status_round_trip)
 {
-    struct kedge_status s = {
-        .server = "tls+tcp://h:1", .pid = 7, .since_ms = 1000, .written_ms = 9000, .connected = true};
+    struct kedge_status s = {.server = "tls+tcp://h:1",
+                             .engine = "kedge-train 1 cpu",
+                             .fallback = "no device",
+                             .pid = 7,
+                             .since_ms = 1000,
+                             .written_ms = 9000,
+                             .connected = true};
     struct kedge_site_task task = {.round = 3, .kind = KEDGE_SITE_TRAIN, .group = KEDGE_SITE_NONE};
     struct kedge_site_memory memory = {.enrolled = true};
     struct kedge_buf text, said;
@@ -56,6 +61,7 @@ START_TEST(status_round_trip)
     ck_assert(strstr(words, "task: job first, round 3, train\n"));
     ck_assert(strstr(words, "last: job first, round 10, evaluate: dropped, 4 s ago: "));
     ck_assert(strstr(words, "since it started: 5 tasks, 0 receipts"));
+    ck_assert(strstr(words, "\ntrained by: kedge-train 1 cpu; no device\n"));
     json_decref(o);
     kedge_buf_deinit(&text);
     kedge_buf_deinit(&said);

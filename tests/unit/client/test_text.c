@@ -40,6 +40,10 @@ static const struct refusal policies[] = {
     {"{\"data\":[]}", "\"data\": expected an object"},
     {"{\"proxy\":1}", "\"proxy\": expected \"http://HOST:PORT\""},
     {"{\"proxy\":\"socks://h:1\"}", "\"proxy\": expected"},
+    {"{\"device\":\"gpu\"}", "\"device\": expected \"cpu\", \"cuda\" or \"auto\""},
+    {"{\"device\":1}", "\"device\": expected"},
+    {"{\"precision\":\"f16\"}", "\"precision\": expected \"f32\", \"tf32\" or \"bf16\""},
+    {"{\"precision\":null}", "\"precision\": expected"},
     {"{\"stop_seconds\":3601}", "\"stop_seconds\": expected a whole number from 0 to 3600"},
 };
 enum { POLICIES = sizeof policies / sizeof policies[0] };
@@ -73,6 +77,31 @@ START_TEST(test_policy_taken)
     ck_assert(p.threads == 1 && p.memory_max == INT64_MAX && json_object_get(p.data, "d"));
     kedge_policy_deinit(&p);
     ck_assert_ptr_null(p.data);
+}
+END_TEST
+
+/* The owner's device; of the precisions the one that rounds least counts. */
+START_TEST(test_policy_device)
+{
+    struct kedge_site_policy p;
+    ck_assert_int_eq(kedge_policy_parse(kedge_view_str("{}"), "x", &p, NULL), KEDGE_OK);
+    ck_assert(p.device == KEDGE_POLICY_CPU && p.precision == KEDGE_PRECISION_F32);
+    ck_assert_int_eq(kedge_policy_precision(&p, KEDGE_PRECISION_BF16), KEDGE_PRECISION_F32);
+    kedge_policy_deinit(&p);
+    ck_assert_int_eq(
+        kedge_policy_parse(kedge_view_str("{\"device\":\"auto\",\"precision\":\"tf32\"}"), "x", &p, NULL),
+        KEDGE_OK);
+    ck_assert_str_eq(kedge_policy_device_name(p.device), "auto");
+    ck_assert_int_eq(kedge_policy_precision(&p, KEDGE_PRECISION_BF16), KEDGE_PRECISION_TF32);
+    ck_assert_int_eq(kedge_policy_precision(&p, KEDGE_PRECISION_F32), KEDGE_PRECISION_F32);
+    kedge_policy_deinit(&p);
+    ck_assert_int_eq(
+        kedge_policy_parse(kedge_view_str("{\"device\":\"cuda\",\"precision\":\"bf16\"}"), "x", &p, NULL),
+        KEDGE_OK);
+    ck_assert_str_eq(kedge_policy_device_name(p.device), "cuda");
+    ck_assert_int_eq(kedge_policy_precision(&p, KEDGE_PRECISION_BF16), KEDGE_PRECISION_BF16);
+    ck_assert_int_eq(kedge_policy_precision(&p, KEDGE_PRECISION_TF32), KEDGE_PRECISION_TF32);
+    kedge_policy_deinit(&p);
 }
 END_TEST
 
@@ -359,7 +388,11 @@ START_TEST(test_answer_taken)
     const char *test = "{\"status\":\"ok\",\"seconds\":\"0\",\"test_samples\":4,\"test_correct\":3,"
                        "\"test_loss\":\"0.5\",\"engine\":\"a\\nb\"}";
     ck_assert_int_eq(kedge_metrics_parse(kedge_view_str(test), false, true, &m, NULL), KEDGE_OK);
-    ck_assert(m.test_correct == 3 && strcmp(m.engine, "a b") == 0);
+    ck_assert(m.test_correct == 3 && strcmp(m.engine, "a b") == 0 && !m.fallback[0]);
+    ck_assert_int_eq(
+        kedge_metrics_parse(kedge_view_str(OK_TRAIN ",\"fallback\":\"no\\tdevice\"}"), true, true, &m, NULL),
+        KEDGE_OK);
+    ck_assert_str_eq(m.fallback, "no device");
     ck_assert_int_eq(kedge_metrics_parse(kedge_view_str(test), true, true, &m, NULL), KEDGE_E_TRAINER);
 }
 END_TEST
@@ -383,6 +416,7 @@ int main(void)
     TCase *t = tcase_create("text");
     tcase_add_loop_test(t, test_policy_refused, 0, POLICIES);
     tcase_add_test(t, test_policy_taken);
+    tcase_add_test(t, test_policy_device);
     tcase_add_test(t, test_policy_lists);
     tcase_add_loop_test(t, test_site_refused, 0, 8);
     tcase_add_test(t, test_site_taken);
