@@ -96,6 +96,17 @@ static uint32_t threads_of(const struct kedge_cli_learn *l)
     return l->threads ? (uint32_t)l->threads : cores > processes ? cores / processes : 1;
 }
 
+/* Once, however many runs there are. */
+static void say_line(void *arg, const char *line)
+{
+    static bool said;
+    const struct kedge_cli_learn *l = arg;
+    if (!said) {
+        kedge_cli_say(l->c, "%s\n", line);
+    }
+    said = true;
+}
+
 int kedge_cli_learn_run(const struct kedge_cli_learn *l, const struct kedge_learn_spec *spec, const char *out,
                         bool resume, bool (*on_round)(void *, const struct kedge_learn_round *, bool),
                         void *arg, struct kedge_learn_result *ret, struct kedge_diag *d)
@@ -113,7 +124,9 @@ int kedge_cli_learn_run(const struct kedge_cli_learn *l, const struct kedge_lear
                                     .save_every = l->save_every ? (uint32_t)l->save_every : 10,
                                     .save_ms = l->save_every ? 0 : SAVE_MS,
                                     .on_round = on_round,
-                                    .arg = arg};
+                                    .arg = arg,
+                                    .say = say_line,
+                                    .say_arg = (void *)(uintptr_t)l};
     return err ? err : kedge_learn_report_run(&task, ret, d);
 }
 

@@ -8,6 +8,7 @@
 
 #include "aggregation/rule.h"
 #include "client/train/net.h"
+#include "common/base/rng.h"
 #include "grouping/flexcfl.h"
 #include "sim/learn/learn.h"
 #include "sim/learn/trace.h"
@@ -189,7 +190,8 @@ struct kedgei_learn {
     /* threads.c */
     struct kedgei_learn_lane *lanes;
     uint32_t lanes_count;
-    void *owner; /* of whoever made it by kedgei_learn_new */
+    struct kedgei_learn_together *together; /* together.c; NULL: each item by itself, on the processor */
+    void *owner;                            /* of whoever made it by kedgei_learn_new */
 };
 
 /* run.c: everything that is needed before the first round; and without it. reterr is kept. */
@@ -244,6 +246,18 @@ void kedgei_learn_attack_pretraining(struct kedgei_learn *l);
 /* Share of the honest sites' test samples that get the attacker's label once they bear the trigger. */
 KEDGE_NODISCARD int kedgei_learn_backdoor(struct kedgei_learn *l, double *ret);
 
+/* train.c: samples of a site as it trains on them. */
+void kedgei_learn_gather(const struct kedgei_learn *l, const struct kedgei_learn_site *s,
+                         const uint32_t *rows, uint32_t n, float *x, int32_t *labels);
+/* How an item's steps are bent, in its first training or in that of the site's own model; towards: d values
+ * that the bend may point to. */
+struct kedge_train_bend kedgei_learn_bend(const struct kedgei_learn *l, const struct kedgei_learn_item *item,
+                                          bool own, float *towards);
+/* … and what it begins with. */
+const float *kedgei_learn_begin(const struct kedgei_learn *l, const struct kedgei_learn_item *item, bool own);
+/* The stream of its shuffles; true: none, but *ret_seed is that of its task, as jobs draw. */
+bool kedgei_learn_shuffles(const struct kedgei_learn *l, const struct kedgei_learn_item *item,
+                           struct kedge_rng *ret, uint64_t *ret_seed);
 /* train.c: room for so many items; then all items of the run into its results. */
 KEDGE_NODISCARD int kedgei_learn_items_reserve(struct kedgei_learn *l, uint32_t count);
 KEDGE_NODISCARD int kedgei_learn_train(struct kedgei_learn *l);

@@ -61,6 +61,12 @@ enum kedge_learn_through {
                                        sim/protocol */
 };
 
+/* What the sites' steps are computed on. */
+enum kedge_learn_train_on {
+    KEDGE_LEARN_ON_CPU,
+    KEDGE_LEARN_ON_CUDA, /* a round's sites together, where there is a device; else as ON_CPU */
+};
+
 /* A device class: share of the sites, and what a second of it does. */
 struct kedge_learn_device {
     double share;                           /* of all sites, > 0; shares are scaled to 1 */
@@ -119,6 +125,7 @@ struct kedge_learn_spec {
     double deadline_s;                /* of a round in virtual time, 0: none */
     uint32_t evaluate_every;          /* rounds; the last ten are always evaluated */
     enum kedge_learn_through through;
+    enum kedge_learn_train_on train_on; /* not through the protocol */
     /* through the protocol only */
     bool faults;     /* messages lost, disks that fail, crashes of either side, drawn from the seed */
     uint32_t quorum; /* updates with which a round may close at its deadline, 0: 1 */
@@ -149,6 +156,8 @@ struct kedge_learn_round {
     double accuracy_personal_worst; /* mean of the worst tenth of the sites by their own models, else NAN */
 };
 
+struct kedge_ops; /* client/train/ops.h */
+
 /* Shares the sites' training out over several processes: rank r of `size` trains the items i with i mod size
  * = r, then everybody gets everything. allgather: `mine` bytes of this rank to all; ret is size × max bytes,
  * row by rank, lens[rank] their lengths. Blocks. KEDGE_E_IO when a peer is gone. */
@@ -176,7 +185,11 @@ struct kedge_learn_host {
     /* Called with all state every `save_every` rounds (0: never), for resume; NULL: none. */
     int (*save)(void *arg, uint32_t round, const void *state, uint64_t len);
     uint32_t save_every;
+    /* Called with a line for people, without its end: that there is no device. NULL: nobody hears it. */
+    void (*say)(void *arg, const char *line);
     void *arg;
+    const struct kedge_ops *device; /* of train_on "cuda"; NULL: that of the module beside the program */
+    uint32_t together_max;          /* sites in one step of it; 0: as many as there is room for */
     const void *resume; /* a state that was saved by the same spec and program, NULL: from the start */
     uint64_t resume_len;
 };

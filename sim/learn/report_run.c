@@ -197,6 +197,14 @@ static int share(struct run *r, struct kedge_view *bytes, struct kedge_buf *copy
 
 /* ---- the run ---- */
 
+static void on_say(void *arg, const char *line)
+{
+    const struct run *r = arg;
+    if (r->is_first && r->task->say) {
+        r->task->say(r->task->say_arg, line);
+    }
+}
+
 static int engine(struct run *r)
 {
     const struct kedge_learn_task *t = r->task;
@@ -213,6 +221,7 @@ static int engine(struct run *r)
                                     .exchange = r->exchange,
                                     .on_round = on_round,
                                     .save = on_save,
+                                    .say = on_say,
                                     .save_every = t->out ? t->save_every : 0,
                                     .arg = r,
                                     .resume = r->state.len ? r->state.ptr : NULL,

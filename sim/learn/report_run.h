@@ -27,6 +27,9 @@ struct kedge_learn_task {
      * which can then be resumed. May be NULL. */
     bool (*on_round)(void *arg, const struct kedge_learn_round *round, bool again);
     void *arg;
+    /* As kedge_learn_host's, on rank 0. May be NULL. */
+    void (*say)(void *arg, const char *line);
+    void *say_arg;
 };
 
 struct kedge_learn_result {

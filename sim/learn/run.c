@@ -4,11 +4,13 @@
 #include "common/base/mem.h"
 #include "sim/learn/flight.h"
 #include "sim/learn/state.h"
+#include "sim/learn/together.h"
 
 static void learn_deinit(struct kedgei_learn *l)
 {
     kedgei_learn_flight_deinit(l);
     kedgei_learn_lanes_deinit(l);
+    kedgei_learn_together_deinit(l);
     kedgei_learn_sites_deinit(l);
     kedgei_trace_deinit(&l->trace);
     kedgei_learn_pool_deinit(&l->pool);
@@ -87,6 +89,9 @@ static int learn_init(struct kedgei_learn *l)
         err = kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u sites", l->n);
     }
     err = err ? err : kedgei_learn_lanes_init(l);
+    if (!err) {
+        kedgei_learn_together_init(l);
+    }
     err = err ? err : kedgei_learn_groups_init(l);
     return err ? err : kedgei_learn_flight_init(l);
 }

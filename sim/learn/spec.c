@@ -118,6 +118,10 @@ static int check_fit(const struct kedge_learn_spec *s, struct kedge_diag *reterr
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "attackers: %g does not go with this attack",
                               s->attackers);
     }
+    if (s->train_on != KEDGE_LEARN_ON_CPU && s->through == KEDGE_LEARN_THROUGH_PROTOCOL) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "train_on: through the protocol each site trains by itself, on the processor");
+    }
     if (s->trace_period_s > 0 && !s->trace[0]) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "trace_period_s: %g, but there is no trace",
                               s->trace_period_s);

@@ -13,6 +13,7 @@ static const char *const detectors[] = {"none", "labels", "counts", "update", "b
 static const char *const attacks[] = {"none",          "sign-flip", "scale", "label-flip", "alie",
                                       "inner-product", "backdoor",  "sybil", NULL};
 static const char *const throughs[] = {"rounds", "job-rounds", "protocol", NULL};
+static const char *const train_ons[] = {"cpu", "cuda", NULL};
 static const char *const compressions[] = {"none", "int8", "bf16", "topk", "topk-int8", NULL};
 static const char *const embeddings[] = {"unit", "plain", "madc", "", NULL};
 
@@ -21,7 +22,7 @@ static_assert(sizeof(enum kedge_learn_partition) == sizeof(uint32_t)
               "words are kept as uint32_t");
 static_assert(KEDGE_LEARN_WRITERS == 8 && KEDGE_LEARN_SHIFT_ROTATE == 4 && KEDGE_LEARN_DETECT_BOTH == 4
                   && KEDGE_LEARN_ATTACK_SYBIL == 7 && KEDGE_LEARN_THROUGH_PROTOCOL == 2
-                  && KEDGE_COMPACT_TOPK_INT8 == 4,
+                  && KEDGE_LEARN_ON_CUDA == 1 && KEDGE_COMPACT_TOPK_INT8 == 4,
               "as many words as there are values");
 
 #define AT(field) offsetof(struct kedge_learn_spec, field)
@@ -109,6 +110,7 @@ const struct kedgei_spec_row kedgei_spec_rows[] = {
     {"", "trace", KEDGEI_SPEC_TEXT, AT(trace), 0, KEDGE_LEARN_PATH_MAX - 1, 0, 0, NULL, true},
     {"", "trace_period_s", KEDGEI_SPEC_REAL, AT(trace_period_s), 0, SECONDS_MAX, 0, 0, NULL, true},
     {"", "through", KEDGEI_SPEC_WORD, AT(through), 0, 0, 0, 0, throughs, true},
+    {"", "train_on", KEDGEI_SPEC_WORD, AT(train_on), 0, 0, 0, 0, train_ons, true},
     {"", "faults", KEDGEI_SPEC_BOOL, AT(faults), 0, 1, 0, 0, NULL, true},
     {"", "quorum", KEDGEI_SPEC_U32, AT(quorum), 0, KEDGE_LEARN_SITES_MAX, 0, 0, NULL, true},
 };

@@ -4,7 +4,7 @@
 #include "aggregation/quantise.h"
 #include "common/base/mem.h"
 #include "common/base/rng.h"
-#include "sim/learn/engine.h"
+#include "sim/learn/together.h"
 
 /* A run of steps at one site. */
 struct pass_params {
@@ -16,15 +16,14 @@ struct pass_params {
     struct kedge_train_bend bend;
 };
 
-static void gather(const struct kedgei_learn *l, struct kedgei_learn_lane *lane,
-                   const struct kedgei_learn_site *s, const uint32_t *rows, uint32_t n)
+void kedgei_learn_gather(const struct kedgei_learn *l, const struct kedgei_learn_site *s,
+                         const uint32_t *rows, uint32_t n, float *x, int32_t *labels)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        float *x = lane->x + (size_t)i * l->pool.features;
+    for (uint32_t i = 0; i < n; i++, x += l->pool.features) {
         kedgei_learn_pool_row(&l->pool, rows[i], s->turn, x);
-        lane->labels[i] = l->pool.labels[rows[i]];
+        labels[i] = l->pool.labels[rows[i]];
         if (s->attacker) {
-            kedgei_learn_poison(l, rows[i], x, &lane->labels[i]);
+            kedgei_learn_poison(l, rows[i], x, &labels[i]);
         }
     }
 }
@@ -59,7 +58,7 @@ static int run_steps(const struct kedgei_learn *l, struct kedgei_learn_lane *lan
         kedge_rng_sample(rng, lane->order, s->train_count, s->train_count);
         for (uint32_t at = 0; at < s->train_count && (p->steps == 0 || steps < p->steps); steps++) {
             uint32_t n = s->train_count - at < spec->batch ? s->train_count - at : spec->batch;
-            gather(l, lane, s, lane->order + at, n);
+            kedgei_learn_gather(l, s, lane->order + at, n, lane->x, lane->labels);
             uint32_t left = s->train_count - at - n;
             prefetch(l, lane->order + at + n, left < spec->batch ? left : spec->batch);
             sum += kedge_net_step_bent(lane->net, lane->x, lane->labels, n, spec->lr, spec->l2, &p->bend);
@@ -89,7 +88,7 @@ int kedgei_learn_loss(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
     memcpy(kedge_net_weights(lane->net), model, l->d * sizeof *model);
     for (uint32_t at = 0; at < s->train_count;) {
         uint32_t n = s->train_count - at < l->chunk ? s->train_count - at : l->chunk;
-        gather(l, lane, s, s->train + at, n);
+        kedgei_learn_gather(l, s, s->train + at, n, lane->x, lane->labels);
         const float *z = kedge_net_forward(lane->net, lane->x, n);
         for (uint32_t i = 0; i < n; i++, z += classes) {
             double most = (double)z[0], sum = 0;
@@ -107,30 +106,65 @@ int kedgei_learn_loss(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
     return KEDGE_OK;
 }
 
-/* towards and pull of an item's first training. */
-static struct kedge_train_bend bend_of(const struct kedgei_learn *l, struct kedgei_learn_lane *lane,
-                                       const struct kedgei_learn_item *item)
+/* Ditto: the site's own model, pulled towards the one given; a lone site's without any pull. */
+static struct kedge_train_bend bend_own(const struct kedgei_learn *l, const struct kedgei_learn_item *item,
+                                        float *towards)
+{
+    float pull = (float)l->spec->options.personal;
+    if (l->spec->strategy->local != KEDGE_LOCAL_DITTO || !(pull > 0)) {
+        return (struct kedge_train_bend){0};
+    }
+    for (uint64_t i = 0; i < l->d; i++) {
+        towards[i] = pull * item->base[i];
+    }
+    return (struct kedge_train_bend){.pull = (double)pull, .towards = towards};
+}
+
+struct kedge_train_bend kedgei_learn_bend(const struct kedgei_learn *l, const struct kedgei_learn_item *item,
+                                          bool own, float *towards)
 {
     const struct kedge_strategy_options *o = &l->spec->options;
     struct kedge_train_bend bend = {0};
+    if (own) {
+        return bend_own(l, item, towards);
+    }
     if (item->pretrain) {
         return bend;
     }
     if (l->spec->strategy->local == KEDGE_LOCAL_SCAFFOLD) {
-        const float *own = l->sites[item->site].own, *all = l->states[0];
+        const float *mine = l->sites[item->site].own, *all = l->states[0];
         for (uint64_t i = 0; i < l->d; i++) {
-            lane->towards[i] = own[i] - all[i];
+            towards[i] = mine[i] - all[i];
         }
-        bend.towards = lane->towards;
+        bend.towards = towards;
     } else if (l->spec->strategy->local == KEDGE_LOCAL_PROXIMAL && o->proximal + o->pull > 0) {
         float near = (float)o->proximal, far = item->towards ? (float)o->pull : 0.0f;
         const float *other = item->towards ? item->towards : item->base;
         for (uint64_t i = 0; i < l->d; i++) {
-            lane->towards[i] = near * item->base[i] + far * other[i];
+            towards[i] = near * item->base[i] + far * other[i];
         }
-        bend = (struct kedge_train_bend){.pull = (double)near + (double)far, .towards = lane->towards};
+        bend = (struct kedge_train_bend){.pull = (double)near + (double)far, .towards = towards};
     }
     return bend;
+}
+
+const float *kedgei_learn_begin(const struct kedgei_learn *l, const struct kedgei_learn_item *item, bool own)
+{
+    const float *mine = l->sites[item->site].own;
+    return !own ? item->base : mine ? mine : l->w0;
+}
+
+bool kedgei_learn_shuffles(const struct kedgei_learn *l, const struct kedgei_learn_item *item,
+                           struct kedge_rng *ret, uint64_t *ret_seed)
+{
+    kedge_rng_init(ret, l->spec->seed, item->pretrain ? KEDGE_RNG_PRETRAIN : KEDGE_RNG_TRAIN, item->stream,
+                   item->site);
+    if (!l->host->draws || item->pretrain || l->spec->strategy->local == KEDGE_LOCAL_ALONE) {
+        return false;
+    }
+    *ret_seed = l->host->draws->task_seed(l->host->draws->arg, kedgei_learn_job_round((uint32_t)item->stream),
+                                          item->site);
+    return true;
 }
 
 /* ‖w − base‖² in the order of the values, in eight lanes. */
@@ -168,23 +202,30 @@ static int put_control(const struct kedgei_learn *l, struct kedgei_learn_lane *l
                           NULL);
 }
 
-/* Ditto: the site's own model, pulled towards the one given; a lone site's without any pull. */
-static int train_own(struct kedgei_learn *l, struct kedgei_learn_lane *lane, struct kedge_rng *rng,
-                     const struct kedgei_learn_item *item, float *out, struct kedgei_learn_result *result)
+/* Steps from where the item begins, or what a device has made of them; the weights are the lane's net's. */
+static int train_model(struct kedgei_learn *l, struct kedgei_learn_lane *lane, struct kedge_rng *rng,
+                       uint32_t index, bool own, struct pass_params *p, uint64_t *ret_steps, double *ret_loss)
 {
-    struct pass_params p = {.site = item->site, .epochs = l->spec->epochs};
-    const float *own = l->sites[item->site].own;
-    float pull = (float)l->spec->options.personal;
-    uint64_t steps;
-    double loss;
-    if (l->spec->strategy->local == KEDGE_LOCAL_DITTO && pull > 0) {
-        for (uint64_t i = 0; i < l->d; i++) {
-            lane->towards[i] = pull * item->base[i];
-        }
-        p.bend = (struct kedge_train_bend){.pull = (double)pull, .towards = lane->towards};
+    const struct kedgei_learn_item *item = &l->items[index];
+    float *w = kedge_net_weights(lane->net);
+    struct kedgei_learn_taken taken;
+    if (kedgei_learn_take(l, index, own, w, rng, &taken)) {
+        *ret_steps = taken.steps;
+        *ret_loss = taken.loss;
+        return taken.err;
     }
-    memcpy(kedge_net_weights(lane->net), own ? own : l->w0, l->d * sizeof *own);
-    int err = run_steps(l, lane, rng, &p, &steps, &loss);
+    p->bend = kedgei_learn_bend(l, item, own, lane->towards);
+    memcpy(w, kedgei_learn_begin(l, item, own), l->d * sizeof *w);
+    return run_steps(l, lane, rng, p, ret_steps, ret_loss);
+}
+
+static int train_own(struct kedgei_learn *l, struct kedgei_learn_lane *lane, struct kedge_rng *rng,
+                     uint32_t index, float *out, struct kedgei_learn_result *result)
+{
+    struct pass_params p = {.site = l->items[index].site, .epochs = l->spec->epochs};
+    uint64_t steps = 0;
+    double loss = 0;
+    int err = train_model(l, lane, rng, index, true, &p, &steps, &loss);
     memcpy(out, kedge_net_weights(lane->net), l->d * sizeof *out);
     if (l->spec->strategy->local == KEDGE_LOCAL_ALONE) {
         result->steps = steps;
@@ -206,14 +247,15 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
         r->err = KEDGE_E_TIMEOUT;
         return KEDGE_OK;
     }
-    kedge_rng_init(&rng, spec->seed, item->pretrain ? KEDGE_RNG_PRETRAIN : KEDGE_RNG_TRAIN, item->stream,
-                   item->site);
+    struct pass_params p = {
+        .site = item->site, .epochs = spec->epochs, .steps = item->pretrain ? spec->pretrain_steps : 0};
+    p.as_job = kedgei_learn_shuffles(l, item, &rng, &p.seed);
     if (spec->synthetic_updates) {
         r->err = kedgei_learn_synthesise(l, lane, item, kedgei_learn_vector(l, index, 0), r);
         return KEDGE_OK;
     }
     if (local == KEDGE_LOCAL_ALONE) {
-        r->err = train_own(l, lane, &rng, item, (float *)(void *)kedgei_learn_vector(l, index, 0), r);
+        r->err = train_own(l, lane, &rng, index, (float *)(void *)kedgei_learn_vector(l, index, 0), r);
         return KEDGE_OK;
     }
     if (item->loss_wanted) {
@@ -222,17 +264,8 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
             return err;
         }
     }
-    struct pass_params p = {
-        .site = item->site, .epochs = spec->epochs, .steps = item->pretrain ? spec->pretrain_steps : 0};
-    p.bend = bend_of(l, lane, item);
-    if (l->host->draws && !item->pretrain) {
-        uint32_t round = kedgei_learn_job_round((uint32_t)item->stream);
-        p.as_job = true;
-        p.seed = l->host->draws->task_seed(l->host->draws->arg, round, item->site);
-    }
-    float *w = kedge_net_weights(lane->net);
-    memcpy(w, item->base, l->d * sizeof *w);
-    r->err = run_steps(l, lane, &rng, &p, &r->steps, &r->loss);
+    const float *w = kedge_net_weights(lane->net);
+    r->err = train_model(l, lane, &rng, index, false, &p, &r->steps, &r->loss);
     if (!r->err) {
         r->norm_sq = distance_squared(w, item->base, l->d);
         r->moved = sqrt(r->norm_sq);
@@ -243,7 +276,7 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
         r->err = put_control(l, lane, item, r->steps, kedgei_learn_vector(l, index, 1));
     }
     if (!r->err && local == KEDGE_LOCAL_DITTO) {
-        r->err = train_own(l, lane, &rng, item, (float *)(void *)kedgei_learn_vector(l, index, 1), r);
+        r->err = train_own(l, lane, &rng, index, (float *)(void *)kedgei_learn_vector(l, index, 1), r);
     }
     return KEDGE_OK; /* a site that fails is left out of its round */
 }
@@ -276,6 +309,7 @@ int kedgei_learn_train(struct kedgei_learn *l)
         }
         l->item_order[k] = i;
     }
+    kedgei_learn_train_together(l);
     return kedgei_learn_spread(l, l->items_count, l->item_order, l->result_size, train_item, l->results);
 }
 
