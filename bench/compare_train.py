@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Training steps of kedge-train's presets in PyTorch, on one thread, for kedge-bench.
 
-    bench/compare_train.py MODEL BATCH     MODEL: mclr, mlp (784-512-10), lenet, femnist-cnn
+    bench/compare_train.py MODEL BATCH     MODEL: mclr, mlp (784-512-10), lenet, femnist-cnn, cifar-cnn, char-lstm
 
 Says "ready", then answers each line on its input, a number of seconds, with samples per second of processor time
 over that long. The whole step as one writes it: forward, cross-entropy, autograd, SGD, on a batch that is there
@@ -26,7 +26,31 @@ def convolutional(nn, channels, padding, wide):
     return nn.Sequential(*layers), (1, 28, 28), wide[-1]
 
 
+def cifar(nn):
+    return nn.Sequential(
+        nn.Conv2d(3, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2), nn.Conv2d(64, 64, 5, padding=2), nn.ReLU(),
+        nn.MaxPool2d(3, 2), nn.Flatten(), nn.Linear(64 * 7 * 7, 384), nn.ReLU(), nn.Linear(384, 192), nn.ReLU(),
+        nn.Linear(192, 10))
+
+
+def letters(nn):
+    class Last(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding, self.lstm = nn.Embedding(80, 8), nn.LSTM(8, 256, 2, batch_first=True)
+            self.out = nn.Linear(256, 80)
+
+        def forward(self, x):
+            return self.out(self.lstm(self.embedding(x))[0][:, -1])
+
+    return Last()
+
+
 def model(nn, name):
+    if name == "char-lstm":
+        return letters(nn), (80,), 80
+    if name == "cifar-cnn":
+        return cifar(nn), (3, 32, 32), 10
     if name == "mclr":
         return nn.Sequential(nn.Linear(784, 10)), (784,), 10
     if name == "mlp":
@@ -45,7 +69,9 @@ def main():
     torch.manual_seed(1)
     net, shape, classes = model(torch.nn, sys.argv[1])
     batch = int(sys.argv[2])
-    x, y = torch.rand(batch, *shape), torch.randint(0, classes, (batch,))
+    is_text = sys.argv[1] == "char-lstm"
+    x = torch.randint(0, 80, (batch, *shape)) if is_text else torch.rand(batch, *shape)
+    y = torch.randint(0, classes, (batch,))
     sgd, loss = torch.optim.SGD(net.parameters(), lr=0.001), torch.nn.CrossEntropyLoss()
 
     def step():

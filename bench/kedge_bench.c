@@ -352,6 +352,8 @@ static const struct measurement {
     {{"train-mlp-10", "train-mlp-32", "train-mlp-128"}, kedge_row_train_mlp, false},
     {{"train-lenet-10", "train-lenet-32", "train-lenet-128"}, kedge_row_train_lenet, false},
     {{"train-femnist-10", "train-femnist-32", "train-femnist-128"}, kedge_row_train_femnist, false},
+    {{"train-cifar-10", "train-cifar-32", "train-cifar-128"}, kedge_row_train_cifar, false},
+    {{"train-letters-10", "train-letters-32", "train-letters-128"}, kedge_row_train_letters, false},
     {{"train-dense-128", "train-conv-128"}, kedge_row_train_layers, false},
     {{"train-memory"}, kedge_row_train_memory, false},
     {{"planner", "planner-energy", "planner-1000"}, kedge_row_plan, false},

@@ -40,6 +40,8 @@ int kedge_row_train_mclr(struct row rows[ROWS_MAX], int *ret_count);
 int kedge_row_train_mlp(struct row rows[ROWS_MAX], int *ret_count);
 int kedge_row_train_lenet(struct row rows[ROWS_MAX], int *ret_count);
 int kedge_row_train_femnist(struct row rows[ROWS_MAX], int *ret_count);
+int kedge_row_train_cifar(struct row rows[ROWS_MAX], int *ret_count);
+int kedge_row_train_letters(struct row rows[ROWS_MAX], int *ret_count);
 int kedge_row_train_layers(struct row rows[ROWS_MAX], int *ret_count);
 int kedge_row_train_memory(struct row rows[ROWS_MAX], int *ret_count);
 

@@ -106,7 +106,8 @@ static int own_open(const char *model, uint32_t batch, struct own *ret)
     if (err) {
         return err;
     }
-    uint32_t inputs = kedge_model_inputs(&spec);
+    const uint32_t inputs = kedge_model_inputs(&spec);
+    const bool is_text = spec.layers[0].type == KEDGE_LAYER_EMBEDDING;
     o.x = kedge_mem_new(batch, inputs * sizeof *o.x);
     o.labels = kedge_mem_new(batch, sizeof *o.labels);
     if (!o.x || !o.labels) {
@@ -115,7 +116,7 @@ static int own_open(const char *model, uint32_t batch, struct own *ret)
     kedge_model_init(&spec, 1, kedge_net_weights(o.net));
     kedge_rng_init(&rng, 1, KEDGE_RNG_TEST, batch, 0);
     for (uint32_t i = 0; i < batch * inputs; i++) {
-        o.x[i] = (float)kedge_rng_unit(&rng);
+        o.x[i] = is_text ? (float)kedge_rng_below(&rng, 80) : (float)kedge_rng_unit(&rng);
     }
     for (uint32_t i = 0; i < batch; i++) {
         o.labels[i] = (int32_t)kedge_rng_below(&rng, kedge_model_outputs(&spec));
@@ -206,6 +207,18 @@ int kedge_row_train_femnist(struct row rows[ROWS_MAX], int *ret_count)
 {
     return three((const char *const[]){"train-femnist-10", "train-femnist-32", "train-femnist-128"},
                  "femnist-cnn", (const double[]){1.7, 1, 1.1}, rows, ret_count);
+}
+
+int kedge_row_train_cifar(struct row rows[ROWS_MAX], int *ret_count)
+{
+    return three((const char *const[]){"train-cifar-10", "train-cifar-32", "train-cifar-128"}, "cifar-cnn",
+                 (const double[]){1, 1, 1}, rows, ret_count);
+}
+
+int kedge_row_train_letters(struct row rows[ROWS_MAX], int *ret_count)
+{
+    return three((const char *const[]){"train-letters-10", "train-letters-32", "train-letters-128"},
+                 "char-lstm", (const double[]){1, 1, 1}, rows, ret_count);
 }
 
 /* ---- layers, against bare sgemm ---- */
