@@ -116,6 +116,14 @@ AVX2 INLINE void madd_avx2(const int32_t *values, __m256i weight, __m256i *even,
     *odd = _mm256_add_epi64(*odd, multiply_low(_mm256_srli_epi64(v, 32), weight));
 }
 
+/* What is asked of memory while this is being read: with it 0.77 of what one thread can read, without 0.70
+ * (Zen 4, ten sources). Behind a source's end the address is only a hint. */
+AVX2 INLINE void ask_ahead(const int32_t *values)
+{
+    enum { AHEAD = 2048 }; /* bytes; 1,536 to 8,192 were as good, nearer and in L1 was worse */
+    _mm_prefetch((const void *)((uintptr_t)values + AHEAD), _MM_HINT_T1);
+}
+
 /* 16 coordinates, a cache line of each source, at a time: the weights come from memory, so that as many
  * sources as a pass may have need no more registers than one. */
 AVX2 void kedgei_mean_avx2(const struct kedgei_mean_pass *pass, size_t n, int64_t *acc)
@@ -132,6 +140,7 @@ AVX2 void kedgei_mean_avx2(const struct kedgei_mean_pass *pass, size_t n, int64_
             s[j] = pass->opens ? _mm256_setzero_si256() : slot[j];
         }
         for (unsigned k = 0; k < pass->count; k++) {
+            ask_ahead(pass->values[k] + i);
             madd_avx2(pass->values[k] + i, weight[k], &s[0], &s[1]);
             madd_avx2(pass->values[k] + i + 8, weight[k], &s[2], &s[3]);
         }

@@ -22,8 +22,9 @@ static void print_row(const struct row *r)
     if (json) {
         printf("{\"name\":\"%s\",\"value\":%.5g,\"unit\":\"%s\",\"baseline\":%.5g,\"ratio\":%.3g,\"target\":%"
                ".5g,"
-               "\"holds\":%s}\n",
-               r->name, r->value, r->unit, r->baseline, ratio, r->target, r->holds ? "true" : "false");
+               "\"at_least\":%s,\"holds\":%s}\n",
+               r->name, r->value, r->unit, r->baseline, ratio, r->target, r->at_least ? "true" : "false",
+               r->holds ? "true" : "false");
     } else {
         if (is_first) {
             printf("%-24s %12s %-14s %12s %8s %12s  %s\n", "row", "value", "unit", "baseline", "ratio",
