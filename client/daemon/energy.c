@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/daemon/energy_impl.h"
+#include "client/energy/host/perf.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/entropy.h"
@@ -45,7 +46,9 @@ int kedge_client_energy_open(struct kedge_site_host *h, struct kedge_diag *d)
     e->policy = *p;
     kedge_os_random(&seed, sizeof seed);
     kedge_rng_init(&e->rng, seed, KEDGE_RNG_JITTER, 1, 0);
-    const struct kedge_meters_options options = {p->root, p->meters ? p->nvml : "", p->gpu};
+    const struct kedge_meters_options options = {p->root, p->meters ? p->nvml : "", p->gpu,
+                                                 p->meters && strcmp(p->root, "/") == 0 ? &kedge_perf_linux
+                                                                                        : NULL};
     int err = kedge_meters_open(&e->meters, &options);
     if (!p->meters) {
         e->meters.count = 0;
@@ -73,11 +76,23 @@ static void restore_caps(struct kedge_client_energy *e)
     }
 }
 
+/* What began to rest goes on resting behind a restart, until it is 5 points away. */
+static void keep_rest(struct kedge_site_host *h)
+{
+    const struct kedge_budget *now = &h->energy->budget, *kept = &h->energy->stored.budget;
+    struct kedge_diag d = {.text = ""};
+    if ((now->below_floor != kept->below_floor || now->too_hot != kept->too_hot)
+        && kedgei_energy_write(h, now, &d) != KEDGE_OK) {
+        kedge_log(KEDGE_LOG_WARN, "energy", "%s", d.text);
+    }
+}
+
 void kedge_client_energy_close(struct kedge_site_host *h)
 {
     struct kedge_client_energy *e = h->energy;
     if (e) {
         restore_caps(e);
+        keep_rest(h);
         kedge_meters_close(&e->meters);
         pthread_mutex_destroy(&e->lock);
         json_decref(e->status);

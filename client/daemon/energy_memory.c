@@ -48,20 +48,24 @@ int kedgei_energy_write(struct kedge_site_host *h, const struct kedge_budget *b,
     return err && !d->text[0] ? kedge_diag_set(d, err, "energy: %s", kedge_strerror(err)) : err;
 }
 
+/* Of the task, and of what the owner counts as its cost: costs of another kind are not held against these. */
 static void key_of(const struct kedge_site_host *h, uint8_t key[32])
 {
     const struct kedge_job_spec *s = h->spec;
-    char lr[KEDGE_REAL_MAX], l2[KEDGE_REAL_MAX];
+    const struct kedge_energy_policy *p = &h->policy.energy;
+    char lr[KEDGE_REAL_MAX], l2[KEDGE_REAL_MAX], eta[KEDGE_REAL_MAX], most[KEDGE_REAL_MAX];
     struct kedge_buf text;
     struct kedge_hash hash;
     kedge_buf_init(&text, KEDGE_METRICS_LINE_MAX + 1024);
     kedge_model_put_json(&s->model, &text);
     kedge_real_encode(s->learning_rate, lr);
     kedge_real_encode(s->l2, l2);
+    kedge_real_encode(p->eta, eta);
+    kedge_real_encode(p->max_w, most);
     kedge_buf_printf(&text, "\n%s\n%s %s %d %u %u %u %s", s->data, lr, l2, (int)s->rate_rule, s->batch,
                      s->batch_least, s->batch_most, s->is_external ? s->external.trainer.s : "");
     char *bound = json_dumps(json_object_get(h->policy.data, s->data), JSON_COMPACT | JSON_SORT_KEYS);
-    kedge_buf_put_str(&text, bound ? bound : "");
+    kedge_buf_printf(&text, "%s\n%s %s %d", bound ? bound : "", eta, most, (int)p->share);
     free(bound);
     kedge_sha256(kedge_buf_view(&text), &hash);
     memcpy(key, hash.b, sizeof hash.b);
@@ -84,6 +88,7 @@ int kedgei_energy_task(struct kedge_site_host *h, uint32_t *ret, struct kedge_di
     int err = KEDGE_OK;
     if (at < s->task_count) {
         *t = s->tasks[at];
+        t->rounds.batch.options.explore = h->policy.energy.explore; /* as it is now */
     } else {
         struct kedge_batch_options options = kedge_batch_defaults();
         options.explore = h->policy.energy.explore;

@@ -40,7 +40,7 @@ struct kedge_meter *kedgei_meter_add(struct kedge_meters *m, enum kedge_meter_so
         return NULL;
     }
     struct kedge_meter *meter = &m->meters[m->count];
-    m->places[m->count++] = (struct kedge_meter_place){.factor = 1};
+    m->places[m->count++] = (struct kedge_meter_place){.factor = 1, .fd = -1};
     const bool slow = way == KEDGE_WAY_POWER || source == KEDGE_METER_NVML_ENERGY; /* trap 14 */
     *meter = (struct kedge_meter){.source = source,
                                   .part = part,

@@ -20,6 +20,7 @@ struct kedge_meter_place *kedgei_place_of(struct kedge_meters *m, const struct k
 
 /* Each adds what it finds. */
 void kedgei_find_rapl(struct kedge_meters *m);
+void kedgei_find_perf(struct kedge_meters *m); /* behind kedgei_find_rapl */
 void kedgei_find_hwmon(struct kedge_meters *m);
 void kedgei_find_jetson(struct kedge_meters *m);
 void kedgei_find_batteries(struct kedge_meters *m);
@@ -27,5 +28,10 @@ void kedgei_find_gpus(struct kedge_meters *m, const char *gpu);
 /* µWh in all batteries, or power in µW; KEDGE_E_BUSY: one is being charged, or none is in use. */
 KEDGE_NODISCARD int kedgei_battery_charge(const struct kedge_meters *m, uint64_t *ret);
 KEDGE_NODISCARD int kedgei_battery_power(const struct kedge_meters *m, uint64_t *ret);
+
+/* KEDGE_E_BUSY: others had the counter, too. */
+KEDGE_NODISCARD int kedgei_perf_read(const struct kedge_meters *m, const struct kedge_meter_place *p,
+                                     uint64_t *ret);
+void kedgei_perf_close(struct kedge_meters *m);
 
 #endif

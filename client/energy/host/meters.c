@@ -60,7 +60,9 @@ int kedge_meters_open(struct kedge_meters *m, const struct kedge_meters_options 
     if (m->nvml) {
         kedgei_find_gpus(m, options->gpu);
     }
+    m->perf = options->perf;
     kedgei_find_rapl(m);
+    kedgei_find_perf(m);
     kedgei_find_hwmon(m);
     kedgei_find_jetson(m);
     kedgei_find_batteries(m);
@@ -71,6 +73,7 @@ int kedge_meters_open(struct kedge_meters *m, const struct kedge_meters_options 
 void kedge_meters_close(struct kedge_meters *m)
 {
     kedge_nvml_close(m->nvml);
+    kedgei_perf_close(m);
     memset(m, 0, sizeof *m);
 }
 
@@ -94,6 +97,9 @@ static int read_count(const struct kedge_meters *m, uint32_t i, uint64_t *ret)
     if (m->meters[i].source == KEDGE_METER_BATTERY) {
         return m->meters[i].way == KEDGE_WAY_CHARGE ? kedgei_battery_charge(m, ret)
                                                     : kedgei_battery_power(m, ret);
+    }
+    if (m->meters[i].source == KEDGE_METER_PERF) {
+        return kedgei_perf_read(m, p, ret);
     }
     int err = kedge_sys_number(p->path, &value);
     err = err || !p->second[0] ? err : kedge_sys_number(p->second, &times);

@@ -8,7 +8,8 @@
 
 enum { KEDGE_METERS_MAX = 32, KEDGE_METER_HINT_MAX = 256, KEDGE_BATTERIES_MAX = 4 };
 
-struct kedge_nvml; /* nvml.h */
+struct kedge_nvml;       /* nvml.h */
+struct kedge_perf_calls; /* perf.h */
 
 /* Where a meter's counts come from. */
 struct kedge_meter_place {
@@ -16,6 +17,7 @@ struct kedge_meter_place {
     char second[KEDGE_PATH_MAX]; /* mV beside mA, or "" */
     double factor;               /* counts = file's value (times the second's) · factor */
     unsigned gpu;                /* NVML: its index there */
+    int fd;                      /* perf: the open event */
 };
 
 struct kedge_meters {
@@ -23,8 +25,9 @@ struct kedge_meters {
     uint32_t count;
     struct kedge_meter meters[KEDGE_METERS_MAX];
     struct kedge_meter_place places[KEDGE_METERS_MAX];
-    struct kedge_nvml *nvml;         /* NULL: none */
-    char hint[KEDGE_METER_HINT_MAX]; /* what the owner can do about a meter that cannot be read, or "" */
+    struct kedge_nvml *nvml;             /* NULL: none */
+    const struct kedge_perf_calls *perf; /* NULL: none */
+    char hint[KEDGE_METER_HINT_MAX];     /* what the owner can do about a meter that cannot be read, or "" */
     uint32_t battery_count;
     char batteries[KEDGE_BATTERIES_MAX][KEDGE_PATH_MAX];
     uint64_t begun_ns, begun_cpu_ns;
@@ -34,6 +37,7 @@ struct kedge_meters_options {
     const char *root; /* "/" */
     const char *nvml; /* the library, "libnvidia-ml.so.1"; "": none. One that is not there is no error */
     const char *gpu;  /* UUID of the GPU that trains; "": every one counts */
+    const struct kedge_perf_calls *perf; /* kedge_perf_linux where root is "/"; NULL: perf is not asked */
 };
 
 /* Finds what is there; nothing is an error but memory. Free with kedge_meters_close. */
