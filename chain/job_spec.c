@@ -82,6 +82,7 @@ static const struct field_row rows[] = {
     LATER(rule_bound),
     LATER(root_site),
     LATER(control_sites),
+    LATER(selection),
 };
 
 enum {
@@ -397,6 +398,7 @@ static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_
     }
     int err = kedgei_spec_read_batch(root, s, d);
     err = err ? err : kedgei_spec_read_strategy(root, s, d);
+    err = err ? err : kedgei_spec_read_selection(root, s, d);
     err = err ? err : check_together(s, root, d);
     err = err ? err : kedgei_spec_check_external(s, root, d);
     err = err ? err : kedgei_spec_check_strategy(s, d);

@@ -61,6 +61,7 @@ struct kedge_job_spec {
     uint32_t sites_per_round;           /* 0 = all, default 0 */
     uint32_t sites_min;                 /* default 1 */
     uint32_t quorum;                    /* default 1 */
+    bool by_charge;                     /* "selection": "charged"; default "uniform" */
     uint32_t local_epochs;              /* default 1 */
     uint32_t batch;                   /* default 10; where sites choose theirs, that which they begin with */
     bool batch_auto;                  /* "batch": "auto" … */

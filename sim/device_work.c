@@ -73,6 +73,7 @@ static void call(struct sim *w, uint32_t site, const struct kedge_site_effect *f
         ev->call = fx->call;
         ev->wait_ns = fx->wait_ns;
         ev->busy = fx->busy;
+        ev->charge = sim_charge_of(w, site);
         ev->shifted = fx->shifted.s[0] ? sim_job_of(&fx->shifted) : SIM_NONE;
         ev->result = fx->result;
         ev->weight = weight_of(w, &fx->result);

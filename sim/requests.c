@@ -121,6 +121,8 @@ static void poll(struct sim *w, const struct sim_event *ev)
     c.request = request_new(w, ev);
     c.wait_ns = ev->wait_ns;
     c.busy = ev->busy;
+    c.charge = ev->charge;
+    sim_charge_heard(w, ev->site, ev->charge);
     hear_shift(w, ev, &c);
     if (!ev->busy && sim_chance(w, w->config.hang_up)) {
         struct sim_event *gone = sim_push(w, SIM_HANG_UP, w->now_ns + sim_below(w, 5 * SIM_SECOND));

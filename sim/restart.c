@@ -244,6 +244,7 @@ static void new_core(struct sim *w)
     KEDGE_ASSERT(err == KEDGE_OK);
     kedge_coord_rare_use(s->core, &w->coord_rare);
     s->up = true;
+    sim_charge_forgotten(w);
     if (w->config.server_clock_jumps > 0) { /* a monotonic clock begins anywhere */
         s->clock_ns = sim_below(w, 1000 * SIM_SECOND);
     }

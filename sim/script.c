@@ -22,6 +22,7 @@ enum {
     SHIFTS_STREAM = 5,
     BUFFER_STREAM = 6,
     SEATS_STREAM = 7,
+    CHARGE_STREAM = 8,
 };
 
 static uint32_t between(struct sim *w, uint32_t least, uint32_t most)
@@ -163,6 +164,15 @@ static void draw_buffer(struct sim *w, uint32_t job)
     }
 }
 
+/* Half of the jobs that may draw their sites by charge do. From a stream of its own, too. */
+static void draw_charge(struct sim *w, uint32_t job)
+{
+    struct kedge_coord_job_params *p = &w->jobs[job].params;
+    struct kedge_rng rng;
+    kedge_rng_init(&rng, w->seed, KEDGE_RNG_SIM, CHARGE_STREAM, job);
+    p->by_charge = p->buffer == 0 && kedge_rng_below(&rng, 2) == 0;
+}
+
 static void draw_job(struct sim *w, uint32_t job)
 {
     struct kedge_coord_job_params *p = &w->jobs[job].params;
@@ -189,6 +199,7 @@ static void draw_job(struct sim *w, uint32_t job)
     draw_groups(w, job);
     draw_buffer(w, job);
     draw_seats(w, job);
+    draw_charge(w, job);
 }
 
 static void write_shifts(struct sim *w)

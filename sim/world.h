@@ -143,6 +143,8 @@ struct sim_job {
     uint32_t opened, closed;                 /* entries of the main chain, SIM_NONE: none … */
     uint32_t *rounds_opened, *rounds_closed; /* … by round */
     uint32_t last_opened, last_closed;       /* rounds, SIM_NONE: none */
+    uint64_t
+        charged_set; /* by_charge: stands for the candidates of the last round, 0: it was none of training */
     uint32_t fresh_count, fresh_max;
     struct sim_fresh *fresh;
     struct sim_refusal *told; /* by site: its last contribution that the open round refused; durable */
@@ -187,6 +189,9 @@ struct sim_device {
     uint32_t told_term[SIM_JOBS_MAX];     /* the coordinator heard of it: 1 + its term, 0: it did not … */
     uint32_t refused_round[SIM_JOBS_MAX]; /* … and refused its pretraining */
     uint32_t fetched;                     /* a bit per model to choose from */
+    enum kedge_charge said;               /* of its battery, and what the coordinator heard last … */
+    uint8_t said_since[SIM_JOBS_MAX];     /* … a bit per class, since the job's last round-opened */
+    uint32_t waited[SIM_JOBS_MAX];        /* rounds in a row as one of the same candidates, never selected */
     uint32_t upload_count;
     struct kedge_digest uploads[SIM_UPLOADS_KEPT];
     int upload_err; /* why an update could last not be stored as it came; the coordinator's core knows of it
@@ -262,8 +267,9 @@ struct sim_event {
     uint32_t site, job, term;
     uint64_t serial, wait_ns, weight;
     bool busy;
-    uint32_t shifted; /* TO_SERVER, a poll: the job, or SIM_NONE */
-    uint32_t proof;   /* with an answer: of sim_proof_*, 0: none */
+    enum kedge_charge charge; /* TO_SERVER, a poll */
+    uint32_t shifted;         /* TO_SERVER, a poll: the job, or SIM_NONE */
+    uint32_t proof;           /* with an answer: of sim_proof_*, 0: none */
     int err;
     enum kedge_site_call call;
     union {
@@ -421,6 +427,11 @@ void sim_check_migrates(struct sim *w, const struct sim_entry *entry); /* a pret
 void sim_check_groups_closed(struct sim *w, uint32_t job);             /* pending */
 void sim_check_groups_stated(struct sim *w, const struct sim_main *entry);
 void sim_check_selected(struct sim *w, const struct sim_main *entry);
+/* checks_charge.c: jobs that draw sites by what they say of their batteries */
+enum kedge_charge sim_charge_of(const struct sim *w, uint32_t site); /* now */
+void sim_charge_heard(struct sim *w, uint32_t site, enum kedge_charge charge);
+void sim_charge_forgotten(struct sim *w); /* the coordinator starts again */
+void sim_check_charged(struct sim *w, const struct sim_main *entry);
 /* checks_buffer.c: asynchronous jobs */
 /* Round of the task that the site is at work on, as the record says it, or SIM_NONE. */
 uint32_t sim_task_open(const struct sim *w, uint32_t job, uint32_t site);

@@ -26,8 +26,9 @@ bool kedgei_opened_row_fits(const struct kedgei_job *job, const struct kedgei_ro
 {
     bool goes_on = row->use == KEDGE_USE_WORKING || row->use == KEDGE_USE_AWAY;
     bool begins = row->use == KEDGE_USE_CANDIDATE || row->use == KEDGE_USE_SELECTED;
-    return goes_on ? kedgei_job_is_asynchronous(job) && is_earlier(job, round, row->round)
-                   : begins && row->round == 0;
+    bool round_fits = goes_on ? kedgei_job_is_asynchronous(job) && is_earlier(job, round, row->round)
+                              : begins && row->round == 0;
+    return round_fits && kedgei_draw_fits(job, round, row);
 }
 
 bool kedgei_closed_row_fits(const struct kedgei_job *job, const struct kedgei_round *round,

@@ -27,7 +27,8 @@ static inline uint32_t kedgei_staleness(uint32_t round, const struct kedge_input
 {
     return row->round > 0 && row->round < round ? round - row->round : 0;
 }
-/* Whether a row of round-opened, or of a close, may name that round. */
+/* Whether a row of round-opened, or of a close, may name that round; of the former also whether it may weigh
+ * so much. */
 bool kedgei_opened_row_fits(const struct kedgei_job *job, const struct kedgei_round *round,
                             const struct kedge_input_row *row);
 bool kedgei_closed_row_fits(const struct kedgei_job *job, const struct kedgei_round *round,

@@ -83,7 +83,7 @@ static void check_candidate(const struct round_check *c, const struct kedgei_log
                           ? row->group == ((const struct kedge_st_update *)chosen->body)->group
                           : row->group == kedgei_first_group(c->a, c->job, log)
                                 || kedgei_group_was(log, &c->job->id, &row->site, before, after, row->group);
-    bool plain = row->leaf == 0 && row->weight == 0 && row->to == 0 && row->reason[0] == '\0'
+    bool plain = row->leaf == 0 && row->to == 0 && row->reason[0] == '\0'
                  && kedge_hash_is_zero(&row->leaf_hash) && kedge_hash_is_zero(&row->update);
     if (!kedgei_opened_row_fits(c->job, c->round, row) || !plain || !group_fits) {
         kedgei_error(c->f, KEDGE_AUDIT_LIST, &c->a->main, at, "row of \"%s\" of \"%s\" is no candidate's",

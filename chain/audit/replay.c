@@ -138,6 +138,8 @@ static void replay_selection(const struct kedgei_replay *r, struct kedgei_decisi
     } else if (root_of(spec, &in) < in.count) {
         kedge_coord_select_root(spec->seed, d->round->number, (uint32_t)in.count, root_of(spec, &in),
                                 spec->sites_per_round, scratch, selected);
+    } else if (spec->by_charge) {
+        kedgei_replay_charged(spec, d->round->number, &in, scratch, selected);
     } else {
         kedge_coord_select(spec->seed, d->round->number, (uint32_t)in.count, spec->sites_per_round, scratch,
                            selected);

@@ -142,4 +142,11 @@ KEDGE_NODISCARD int kedgei_replay_control(const struct kedgei_replay *r, const s
 /* The decision as one over the updates of its aggregate: what a server's step with control variates reads. */
 struct kedgei_decision kedgei_as_aggregate(const struct kedgei_decision *d);
 
+/* charged.c: what a row of round-opened weighs is what jobs that draw by weights allow, else nothing; … */
+bool kedgei_draw_fits(const struct kedgei_job *job, const struct kedgei_round *round,
+                      const struct kedge_input_row *row);
+/* … and who is selected by that. scratch holds three items for each of *in. */
+void kedgei_replay_charged(const struct kedge_job_spec *spec, uint32_t round, const struct kedgei_inputs *in,
+                           uint32_t *scratch, bool *ret_selected);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "chain/checkpoint.h"
 #include "chain/mainbook.h"
+#include "client/daemon/energy.h"
 #include "client/daemon/host.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
@@ -20,6 +21,7 @@ struct call_item {
     enum kedge_site_call call;
     uint64_t wait_ns;
     bool busy;
+    uint32_t battery;             /* enum kedge_battery_class */
     struct kedge_site_chain seen; /* when asking */
     struct kedge_id shifted;
     struct kedge_site_result result;
@@ -119,7 +121,7 @@ static int build(struct kedge_site_host *h, const struct call_item *c, struct ke
         msg.u.submit.envelope = kedge_buf_view(&c->envelope);
     } else {
         msg.u.poll.wait_ms = (uint32_t)(c->wait_ns / NS_PER_MS);
-        msg.u.poll.flags = c->busy;
+        msg.u.poll.flags = c->busy | c->battery << 1;
         msg.u.poll.seen_size = c->seen.size;
         msg.u.poll.shifted = kedge_view_str(c->shifted.s);
     }
@@ -236,6 +238,7 @@ void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect
                             .call = fx->call,
                             .wait_ns = fx->wait_ns,
                             .busy = fx->busy,
+                            .battery = (uint32_t)kedge_client_energy_tells(h),
                             .seen = fx->seen,
                             .shifted = fx->shifted,
                             .result = fx->result};

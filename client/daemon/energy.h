@@ -56,6 +56,8 @@ void kedge_client_energy_saw_noise(struct kedge_site_host *h, struct kedge_energ
 /* On the loop, between two events: looks at battery, charger, clock and temperature when it is time, and
  * tells the core to rest or to go on. */
 void kedge_client_energy_turn(struct kedge_site_host *h);
+/* What polls tell of the battery: nothing, unless the owner lets them. */
+enum kedge_battery_class kedge_client_energy_tells(const struct kedge_site_host *h);
 uint64_t kedge_client_energy_deadline_ns(const struct kedge_site_host *h);
 /* The owner's new rules, from h->policy; on the work thread. Meters stay those of the start. */
 void kedge_client_energy_policy(struct kedge_site_host *h);

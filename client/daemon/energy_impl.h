@@ -30,7 +30,8 @@ struct kedge_client_energy {
     bool shown; /* what is above is in the status */
     /* The loop's. */
     bool rests;
-    uint64_t look_ns; /* when to look again */
+    uint64_t look_ns;                 /* when to look again */
+    enum kedge_battery_class battery; /* as the coordinator may be told */
     json_t *status;
 };
 

@@ -57,6 +57,7 @@ static void ask(struct kedge_client_energy *e, char out[KEDGE_BUDGET_TEXT_MAX])
     const struct kedge_id none = {""};
     kedge_surroundings_see(&e->meters, &s);
     pthread_mutex_lock(&e->lock);
+    e->battery = e->policy.tells_battery ? kedge_battery_class(&e->policy.rules, &s) : KEDGE_BATTERY_UNTOLD;
     const enum kedge_budget_answer a = kedge_budget_ask(&e->policy.rules, &e->budget, &s, &clock);
     kedge_budget_text(a, &e->policy.rules, &e->budget, &s, &none, 0, out);
     if (a == KEDGE_BUDGET_YES && e->refused_day > 0 && clock.day <= e->refused_day
@@ -91,7 +92,7 @@ void kedge_client_energy_turn(struct kedge_site_host *h)
     pthread_mutex_lock(&e->lock);
     const struct kedge_idle_rules *idle = &h->service.idle.rules;
     const bool idles = idle->cpu_percent > 0 || idle->input_s > 0;
-    const bool rules = has_rules(&e->policy.rules) || idles, stale = !e->shown;
+    const bool rules = has_rules(&e->policy.rules) || idles || e->policy.tells_battery, stale = !e->shown;
     if (stale) {
         json_decref(e->status);
         e->status = status_of(e);
@@ -106,6 +107,7 @@ void kedge_client_energy_turn(struct kedge_site_host *h)
         return;
     }
     e->look_ns = rules ? now + look_every_ns : KEDGE_TIME_NEVER;
+    e->battery = KEDGE_BATTERY_UNTOLD;
     if (rules) {
         ask(e, why);
     }
@@ -114,6 +116,11 @@ void kedge_client_energy_turn(struct kedge_site_host *h)
         kedge_idle_ask(&h->service.idle, "/", now, why);
     }
     rest(h, why);
+}
+
+enum kedge_battery_class kedge_client_energy_tells(const struct kedge_site_host *h)
+{
+    return h->energy ? h->energy->battery : KEDGE_BATTERY_UNTOLD;
 }
 
 uint64_t kedge_client_energy_deadline_ns(const struct kedge_site_host *h)

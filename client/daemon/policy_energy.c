@@ -39,8 +39,8 @@ static const struct {
     {"gpu", AT(gpu), KEDGE_POLICY_UUID_MAX + 1, ""},
 };
 enum { REALS = sizeof reals / sizeof reals[0], TEXTS = sizeof texts / sizeof texts[0] };
-static const char *const words[] = {"meters",     "scope",         "batch", "power",
-                                    "power_rule", "charging_only", "hours"};
+static const char *const words[] = {"meters", "scope",      "batch",         "power",
+                                    "tell",   "power_rule", "charging_only", "hours"};
 
 static int check_keys(const json_t *v, const char *where, struct kedge_diag *d)
 {
@@ -109,12 +109,14 @@ static int word_of(const json_t *v, const char *const *allowed, int count)
 static int read_words(const json_t *o, const char *where, struct kedge_energy_policy *p, struct kedge_diag *d)
 {
     static const char *const scopes[] = {"device", "share"}, *const batches[] = {"job", "fixed"},
-                             *const powers[] = {"none", "threads", "cpu", "gpu"};
+                             *const powers[] = {"none", "threads", "cpu", "gpu"},
+                             *const tells[] = {"nothing", "battery"};
     const json_t *meters = json_object_get(o, "meters"), *charging = json_object_get(o, "charging_only"),
                  *rule = json_object_get(o, "power_rule");
     const int scope = word_of(json_object_get(o, "scope"), scopes, 2);
     const int batch = word_of(json_object_get(o, "batch"), batches, 2);
     const int power = word_of(json_object_get(o, "power"), powers, 4);
+    const int tell = word_of(json_object_get(o, "tell"), tells, 2);
     p->slowdown = 1.1;
     if ((meters && !json_is_boolean(meters)) || (charging && !json_is_boolean(charging))) {
         return bad(d, where, meters && !json_is_boolean(meters) ? "meters" : "charging_only",
@@ -123,6 +125,9 @@ static int read_words(const json_t *o, const char *where, struct kedge_energy_po
     if (scope < 0 || batch < 0) {
         return scope < 0 ? bad(d, where, "scope", "\"device\" or \"share\"")
                          : bad(d, where, "batch", "\"job\" or \"fixed\"");
+    }
+    if (tell < 0) {
+        return bad(d, where, "tell", "\"nothing\" or \"battery\"");
     }
     if (power < 0) {
         return bad(d, where, "power", "\"none\", \"threads\", \"cpu\" or \"gpu\"");
@@ -135,6 +140,7 @@ static int read_words(const json_t *o, const char *where, struct kedge_energy_po
     p->meters = !meters || json_is_true(meters);
     p->rules.charging_only = json_is_true(charging);
     p->share = scope == 1;
+    p->tells_battery = tell == 1;
     p->batch_fixed = batch == 1;
     p->power = (enum kedge_policy_power)power;
     return KEDGE_OK;

@@ -16,8 +16,9 @@ struct kedge_energy_policy {
     char root[KEDGE_POLICY_ROOT_MAX + 1]; /* of the kernel's files: "/" */
     char nvml[KEDGE_POLICY_ROOT_MAX + 1]; /* library, "" none */
     char gpu[KEDGE_POLICY_UUID_MAX + 1];  /* UUID of the one that trains, "": all count */
-    bool share;       /* the trainer's share of what is above idle; else the whole device */
-    bool batch_fixed; /* no choice of batches, whatever jobs allow */
+    bool tells_battery; /* the coordinator is told whether it is low, enough or on mains; nothing else */
+    bool share;         /* the trainer's share of what is above idle; else the whole device */
+    bool batch_fixed;   /* no choice of batches, whatever jobs allow */
     enum kedge_policy_power power;
     enum kedge_profile_rule power_rule;
     double slowdown, power_least; /* watts or threads, 0: as low as the device goes */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double hysteresis = 5, grow_at = 0.8, grow_by = 1.5;
+static const double hysteresis = 5, low_within = 20, grow_at = 0.8, grow_by = 1.5;
 
 static struct kedge_budget_job *find(struct kedge_budget *b, const struct kedge_id *job)
 {
@@ -89,6 +89,18 @@ enum kedge_budget_answer kedge_budget_ask(const struct kedge_budget_rules *rules
         return KEDGE_BUDGET_NO_CELSIUS;
     }
     return rules->celsius_max > 0 && b->too_hot ? KEDGE_BUDGET_HOT : KEDGE_BUDGET_YES;
+}
+
+enum kedge_battery_class kedge_battery_class(const struct kedge_budget_rules *rules,
+                                             const struct kedge_surroundings *s)
+{
+    if (s->charging || !s->has_battery) {
+        return KEDGE_BATTERY_MAINS;
+    }
+    if (!s->knows_battery) {
+        return KEDGE_BATTERY_UNTOLD;
+    }
+    return s->battery_percent < rules->battery_floor + low_within ? KEDGE_BATTERY_LOW : KEDGE_BATTERY_ENOUGH;
 }
 
 double kedge_budget_upper(const struct kedge_budget *b, const struct kedge_id *job, double first)

@@ -83,6 +83,16 @@ bool kedge_budget_grow(struct kedge_budget *b, double used);
 void kedge_budget_end(struct kedge_budget *b, const struct kedge_joules *used);
 /* After a restart: a round that never ended has used what was reserved. */
 void kedge_budget_recover(struct kedge_budget *b);
+/* What may be told of the battery (coordinator/core/coord.h has the same numbers): 0 nothing, 1 low (within
+ * 20 points of the floor), 2 enough, 3 on mains or without a battery. */
+enum kedge_battery_class {
+    KEDGE_BATTERY_UNTOLD,
+    KEDGE_BATTERY_LOW,
+    KEDGE_BATTERY_ENOUGH,
+    KEDGE_BATTERY_MAINS
+};
+enum kedge_battery_class kedge_battery_class(const struct kedge_budget_rules *rules,
+                                             const struct kedge_surroundings *s);
 /* Mean and 2 deviations of the job's rounds; `first` where there is none. */
 double kedge_budget_upper(const struct kedge_budget *b, const struct kedge_id *job, double first);
 /* Why not, with the numbers; "" for YES. */

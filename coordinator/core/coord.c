@@ -39,6 +39,7 @@ static size_t lay_out(uint8_t *base, const struct kedge_coord_limits *limits, st
     to->heap = carve(base, &used, limits->sites_max * sizeof *to->heap);
     to->scratch = carve(base, &used, limits->sites_max * sizeof *to->scratch);
     to->picks = carve(base, &used, limits->sites_max * sizeof *to->picks);
+    to->weights = carve(base, &used, limits->sites_max * sizeof *to->weights);
     to->jobs = carve(base, &used, limits->jobs_max * sizeof *to->jobs);
     for (uint32_t i = 0; i < limits->jobs_max; i++) {
         uint8_t *members = carve(base, &used, limits->tenants_max);

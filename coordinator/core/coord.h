@@ -112,6 +112,9 @@ struct kedge_coord_times {
 };
 void kedge_coord_times_default(struct kedge_coord_times *ret);
 
+/* What a site says of its battery, and no more: class 0 says nothing. */
+enum kedge_charge { KEDGE_CHARGE_UNTOLD, KEDGE_CHARGE_LOW, KEDGE_CHARGE_ENOUGH, KEDGE_CHARGE_MAINS };
+
 struct kedge_coord_job_params {
     struct kedge_id id;
     uint32_t tenant_count;                   /* 1…KEDGE_JOB_TENANTS_MAX */
@@ -148,6 +151,8 @@ struct kedge_coord_job_params {
     bool nearest; /* before a selected site trains, ASSIGN says whose model its last one is nearest to, stated
                      where that is not the group in force. Without round 0 and pre-training. Models to begin
                      with: one per group */
+    bool by_charge;    /* TRAIN rounds take sites by what they say of their batteries, see
+                          kedge_coord_pick_charged; asynchronous    and root jobs do not */
     bool site_chooses; /* a site may read the models of all groups and trains the one it likes best; no round
                           0. migrate_every, regroup_every are 0, closes list no sites. Models to begin with:
                           one per group */
@@ -185,6 +190,7 @@ struct kedge_coord_row {
     uint32_t task_round; /* asynchronous, while selected: the round of its task, this one or an earlier one */
     bool away; /* … it was not online when the round opened, and holds no place in it; its update counts */
     uint32_t evaluated_round; /* highest round whose result it evaluated, KEDGE_COORD_NONE: none */
+    uint8_t draw; /* by_charge, a candidate of a TRAIN round: what it weighed when sites were drawn; else 0 */
 };
 
 /* ---- events ---- */
@@ -247,6 +253,7 @@ struct kedge_coord_event {
     int err;
     enum kedge_task_kind kind; /* of a SUBMIT, LOAD_ROUND (PRETRAIN or TRAIN), LOAD_ACCEPTED */
     bool closed, durable, selected, busy, shifted;
+    enum kedge_charge charge; /* POLL */
     bool regroup; /* ROUND_COMPUTED, LOAD_ROUND closed: the groups have drifted, the next round is to make new
                      ones (behind a TRAIN round, and unless it would be the last) */
     enum kedge_job_state state; /* LOAD_JOB */
@@ -386,6 +393,19 @@ void kedge_coord_pick_by_quota(uint64_t seed, uint32_t round, const uint32_t *av
  * items. */
 void kedge_coord_select_by_quota(uint64_t seed, uint32_t round, const uint32_t *tenant, uint32_t count,
                                  uint32_t pretrain_sites, uint32_t *scratch, bool *ret_selected);
+/* The rule of TRAIN rounds of a job with by_charge, so that devices with little charge are asked less often
+ * and none is forgotten. Of the k places an eighth, rounded up, goes round: to the ranks from (round ·
+ * places) modulo count on, so that whoever stays a candidate among the same ones is selected within ⌈count /
+ * places⌉ rounds. The others are drawn one by one, each time a candidate with a chance that is in proportion
+ * to its weight. weights: of candidates in site order, as kedge_coord_charge_weight has them (others count as
+ * the nearest); scratch holds count items, ret_picks k. Stream as above. */
+uint8_t kedge_coord_charge_weight(enum kedge_charge charge);
+bool kedge_coord_is_charge_weight(uint64_t weight);
+void kedge_coord_pick_charged(uint64_t seed, uint32_t round, const uint8_t *weights, uint32_t count,
+                              uint32_t k, uint32_t *scratch, uint32_t *ret_picks);
+/* The same as marks, for the auditor: k = 0 or ≥ count selects all; scratch holds 2 · count items. */
+void kedge_coord_select_charged(uint64_t seed, uint32_t round, const uint8_t *weights, uint32_t count,
+                                uint32_t k, uint32_t *scratch, bool *ret_selected);
 /* How many of `count` candidates a PRETRAIN round takes: pretrain_sites, or all (0), but never more than
  * groups are sought among. */
 uint32_t kedge_coord_pretrain_wanted(uint32_t pretrain_sites, uint32_t count);

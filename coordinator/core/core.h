@@ -84,6 +84,13 @@ enum {
     MUTANT_TENANTS_SHUFFLED,  /* not all sites of a tenant are in its group */
 };
 
+/* Of selection by charge. */
+enum {
+    MUTANT_CHARGE_KEPT = 91, /* what a site said first of its battery is what counts for ever */
+    MUTANT_CHARGE_UNUSED,    /* sites are drawn as if nobody had said anything */
+    MUTANT_NO_TURNS,         /* all places are drawn, none goes round */
+};
+
 enum {
     BASES_KEPT = KEDGE_STALENESS_MAX + 1,
     EFFECTS_OF_JOB_MAX = 12,                                 /* one advance of one job emits no more */
@@ -102,9 +109,10 @@ struct site {
     uint32_t prev, next; /* in the list of its presence, oldest first */
     uint32_t request;    /* parked poll, KEDGE_COORD_NONE: none */
     uint64_t park_until_ns;
-    uint32_t heap_pos; /* of the parked poll */
-    uint32_t next_job; /* where the search for its next task starts */
-    uint32_t position; /* in the site order, where a job's set of eligible sites is not stale */
+    uint32_t heap_pos;        /* of the parked poll */
+    uint32_t next_job;        /* where the search for its next task starts */
+    enum kedge_charge charge; /* as it said last */
+    uint32_t position;        /* in the site order, where a job's set of eligible sites is not stale */
 };
 
 struct tenant {
@@ -215,6 +223,7 @@ struct kedge_coord {
     uint32_t *heap;    /* sites with a parked poll, earliest first */
     uint32_t *scratch; /* of a selection … */
     uint32_t *picks;   /* … and its result */
+    uint8_t *weights;  /* of candidates, where they are drawn by them */
     struct site_list online, offline;
     struct job *jobs;
     struct kedge_coord_effects *fx; /* while stepping */

@@ -149,6 +149,19 @@ static uint32_t count_by_tenant(const struct kedge_coord *c, const struct job *j
     return tenants;
 }
 
+/* What each candidate weighs, in their order, and in its row. */
+static void weigh(struct kedge_coord *c, struct job *j)
+{
+    uint32_t n = 0;
+    for (uint32_t at = 0; at < c->site_count; at++) {
+        uint32_t site = c->order[at];
+        bool counts = j->kind == KEDGE_TASK_TRAIN && (j->eligible[at / WORD_BITS] >> at % WORD_BITS & 1) != 0;
+        j->rows[site].pub.draw = counts ? kedge_coord_charge_weight(c->sites[site].charge) : 0;
+        c->weights[n] = j->rows[site].pub.draw;
+        n += counts;
+    }
+}
+
 static void pick(struct kedge_coord *c, const struct job *j, uint32_t count, uint32_t n)
 {
     if (j->kind == KEDGE_TASK_PRETRAIN && !MUTANT(MUTANT_TENANTS_UNEQUAL)) {
@@ -158,6 +171,8 @@ static void pick(struct kedge_coord *c, const struct job *j, uint32_t count, uin
     } else if (j->params.has_root) {
         uint32_t root = kedgei_candidate_rank(j, &c->sites[kedgei_root_find(c, j)]);
         kedge_coord_pick_root(j->params.seed, j->round, count, root, n, c->scratch, c->picks);
+    } else if (j->params.by_charge && !MUTANT(MUTANT_CHARGE_UNUSED)) {
+        kedge_coord_pick_charged(j->params.seed, j->round, c->weights, count, n, c->scratch, c->picks);
     } else {
         kedge_coord_pick(j->params.seed, j->round, count, n, c->scratch, c->picks);
     }
@@ -171,6 +186,9 @@ void kedgei_select(struct kedge_coord *c, struct job *j)
                  : wanted == 0 || wanted >= count ? count
                                                   : wanted;
     bool all = n == count;
+    if (j->params.by_charge) {
+        weigh(c, j);
+    }
     if (!all) {
         pick(c, j, count, n);
         qsort(c->picks, n, sizeof *c->picks, compare_ranks);

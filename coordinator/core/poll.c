@@ -222,6 +222,8 @@ void kedgei_poll(struct kedge_coord *c, const struct kedge_coord_event *ev)
         return;
     }
     kedgei_presence_touch(c, ev->site);
+    struct site *s = &c->sites[ev->site];
+    s->charge = s->charge != KEDGE_CHARGE_UNTOLD && MUTANT(MUTANT_CHARGE_KEPT) ? s->charge : ev->charge;
     kedgei_shifted(c, ev);
     if (ev->busy) {
         emit_wait(c, ev->site, ev->request);

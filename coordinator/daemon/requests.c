@@ -134,6 +134,7 @@ static void handle_poll(struct kedge_host *h, struct kedge_net_request *req, uin
                                    .request = slot,
                                    .busy = poll->flags & 1,
                                    .shifted = job != NULL,
+                                   .charge = (enum kedge_charge)(poll->flags >> 1 & KEDGE_CHARGE_MAINS),
                                    .job = job ? job->slot : 0,
                                    .wait_ns = (uint64_t)poll->wait_ms * 1000000u};
     kedge_host_step(h, &ev);

@@ -186,6 +186,7 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32
                                                      : row->away    ? KEDGE_USE_AWAY
                                                                     : KEDGE_USE_WORKING,
                                               .group = row->group == KEDGE_COORD_NONE ? 0 : row->group,
+                                              .weight = row->draw,
                                               .round = goes_on ? row->task_round : 0};
             selected += row->selected;
         }

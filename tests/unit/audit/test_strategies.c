@@ -90,8 +90,11 @@ static const struct {
 /* Updates that carry control variates, of four sites of which three take part in a round. */
 #define SCAFFOLD "\"strategy\":\"scaffold\",\"control_sites\":4"
 
+/* Sites are drawn by what they say of their batteries. */
+#define CHARGED "\"selection\":\"charged\""
+
 static const char *const alone[] = {ROOT, ROOT ",\"tenant_share_max\":\"0.5\"", SCAFFOLD,
-                                    SCAFFOLD ",\"options\":{\"server_lr\":\"0.5\"}"};
+                                    SCAFFOLD ",\"options\":{\"server_lr\":\"0.5\"}", CHARGED};
 
 START_TEST(test_alone)
 {
@@ -119,6 +122,9 @@ static const struct {
     {ROOT, FX_ROOT_COUNTS, true, KEDGE_AUDIT_REPLAY_AGGREGATE, "the updates give 0"},
     {ROOT, FX_WEIGHED, true, KEDGE_AUDIT_REPLAY_AGGREGATE, "is recorded with weight"},
     {ROOT, FX_SELECTION, true, KEDGE_AUDIT_REPLAY_SELECTION, "the seed says otherwise"},
+    {CHARGED, FX_SELECTION, true, KEDGE_AUDIT_REPLAY_SELECTION, "the seed says otherwise"},
+    {CHARGED, FX_DRAW_WEIGHT, false, KEDGE_AUDIT_LIST, "is no candidate's"},
+    {SCAFFOLD, FX_DRAW_WEIGHT, false, KEDGE_AUDIT_LIST, "is no candidate's"},
     {SCAFFOLD, FX_CONTROL_SITES, true, KEDGE_AUDIT_REPLAY_STEP, "the inputs give"},
     {SCAFFOLD, FX_CONTROL_LEFT_OUT, true, KEDGE_AUDIT_REPLAY_STEP, "the inputs give"},
     {SCAFFOLD ",\"options\":{\"server_lr\":\"0.5\"}", FX_SERVER, true, KEDGE_AUDIT_REPLAY_STEP,

@@ -36,6 +36,7 @@ START_TEST(test_defaults)
     ck_assert_int_eq(parse(HEAD "}", &s, &d), KEDGE_OK);
     ck_assert_uint_eq(s.seed, 1);
     ck_assert_uint_eq(s.sites_per_round, 0);
+    ck_assert(!s.by_charge);
     ck_assert_uint_eq(s.batch, 10);
     ck_assert_uint_eq(s.groups, 1);
     ck_assert_uint_eq(s.scale, 20);
@@ -270,6 +271,14 @@ static const struct {
     {HEAD ",\"strategy\":\"fedadam\",\"options\":{\"momentum\":0.5}}", "in quotes"},
     {HEAD ",\"strategy\":\"fedadam\",\"options\":{\"beta\":\"0.5\"}}", "\"beta\""},
     {HEAD ",\"server\":\"lamb\"}", "\"server\": expected one of \"none\", \"momentum\""},
+    {HEAD ",\"selection\":\"best\"}", "\"selection\": expected \"uniform\" or \"charged\""},
+    {HEAD ",\"selection\":1}", "\"selection\": expected \"uniform\" or \"charged\""},
+    {HEAD ",\"selection\":\"charged\"}", "\"sites_per_round\": expected 1 or more with \"selection\""},
+    {HEAD ",\"selection\":\"charged\",\"sites_per_round\":9,\"strategy\":\"fedbuff\"}",
+     "does not go with strategy"},
+    {HEAD
+     ",\"selection\":\"charged\",\"sites_per_round\":9,\"rule\":\"root-trust\",\"root_site\":\"org-a/s\"}",
+     "does not go with rule"},
     {HEAD ",\"rule\":\"mode\",\"sites_per_round\":9}", "\"rule\": expected one of \"mean\", \"median\""},
     {HEAD ",\"rule\":\"median\"}", "expected \"sites_per_round\" from 1 to 512"},
     {HEAD ",\"rule\":\"median\",\"sites_per_round\":513}", "expected \"sites_per_round\" from 1 to 512"},
@@ -539,7 +548,7 @@ START_TEST(test_page)
         }
     }
     fclose(page);
-    ck_assert_int_eq(keys, 44);
+    ck_assert_int_eq(keys, 45);
 }
 END_TEST
 

@@ -25,6 +25,7 @@ START_TEST(defaults_limit_nothing)
 {
     ck_assert_int_eq(parse("{}"), KEDGE_OK);
     const struct kedge_energy_policy *p = &policy.energy;
+    ck_assert(!p->tells_battery);
     ck_assert(p->meters && !p->share && !p->batch_fixed && p->power == KEDGE_POWER_NONE);
     ck_assert_str_eq(p->root, "/");
     ck_assert_str_eq(p->nvml, "libnvidia-ml.so.1");
@@ -41,10 +42,11 @@ START_TEST(every_key_is_taken)
               "\"slowdown=1.2\",\"power_idle_w\":\"4.5\",\"power_max_w\":60,\"power_least\":40,\"eta\":\"1\","
               "\"explore\":0,\"joules_per_job\":1000,\"joules_per_day\":5000,\"battery_floor\":20,"
               "\"charging_only\":true,\"hours\":[\"22:00-06:30\",\"12:00-24:00\"],\"temperature_max_c\":80,"
-              "\"root\":\"/r\",\"nvml\":\"\",\"gpu\":\"GPU-1\"}")
+              "\"root\":\"/r\",\"nvml\":\"\",\"gpu\":\"GPU-1\",\"tell\":\"battery\"}")
             == KEDGE_OK,
         "%s", d.text);
     const struct kedge_energy_policy *p = &policy.energy;
+    ck_assert(p->tells_battery);
     ck_assert(!p->meters && p->share && p->batch_fixed && p->power == KEDGE_POWER_GPU
               && p->rules.charging_only);
     ck_assert(p->power_rule == KEDGE_RULE_POWER_SLOWDOWN && fabs(p->slowdown - 1.2) < 1e-12);
@@ -66,6 +68,7 @@ START_TEST(what_is_wrong_is_named)
                  {"{\"meters\":1}", "meters"},
                  {"{\"scope\":\"all\"}", "scope"},
                  {"{\"batch\":32}", "batch"},
+                 {"{\"tell\":\"all\"}", "tell"},
                  {"{\"power\":\"more\"}", "power"},
                  {"{\"power_rule\":\"slowdown=0.5\"}", "power_rule"},
                  {"{\"power_rule\":1}", "power_rule"},

@@ -200,10 +200,29 @@ START_TEST(exceeded_by_one_round_at_most)
 }
 END_TEST
 
+/* Three words and silence; 20 points above the floor it is no longer low. */
+START_TEST(what_may_be_told)
+{
+    const struct kedge_budget_rules rules = {.battery_floor = 20}, none = {.battery_floor = 0};
+    struct kedge_surroundings s = {.has_battery = false};
+    ck_assert_int_eq(kedge_battery_class(&rules, &s), KEDGE_BATTERY_MAINS);
+    s = (struct kedge_surroundings){.has_battery = true, .knows_battery = false, .battery_percent = 100};
+    ck_assert_int_eq(kedge_battery_class(&rules, &s), KEDGE_BATTERY_UNTOLD);
+    s.knows_battery = true;
+    ck_assert_int_eq(kedge_battery_class(&rules, &s), KEDGE_BATTERY_ENOUGH);
+    s.battery_percent = 39.9;
+    ck_assert_int_eq(kedge_battery_class(&rules, &s), KEDGE_BATTERY_LOW);
+    ck_assert_int_eq(kedge_battery_class(&none, &s), KEDGE_BATTERY_ENOUGH);
+    s.charging = true;
+    ck_assert_int_eq(kedge_battery_class(&rules, &s), KEDGE_BATTERY_MAINS);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {the_floor_has_hysteresis, chargers_hours_and_heat,
                                   days_only_begin_once,     jobs_have_budgets_of_their_own,
-                                  estimates_are_learnt,     exceeded_by_one_round_at_most};
+                                  estimates_are_learnt,     exceeded_by_one_round_at_most,
+                                  what_may_be_told};
     return run_suite("budget", tests, sizeof tests / sizeof tests[0]);
 }
