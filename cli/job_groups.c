@@ -82,18 +82,6 @@ static int gather(void *arg, json_t **ret, struct kedge_diag *d)
     return err;
 }
 
-/* The state folder of a record: DIR, or what is called "state" in it. */
-static int find_state(const char *dir, char out[KEDGE_PATH_MAX], struct kedge_diag *d)
-{
-    char config[KEDGE_PATH_MAX];
-    int err = kedge_path_join(config, dir, "config.json");
-    bool is_state = !err && kedge_file_exists(config);
-    int n = snprintf(out, KEDGE_PATH_MAX, "%s%s", dir, is_state ? "" : "/state");
-    return !err && n > 0 && n < KEDGE_PATH_MAX
-               ? KEDGE_OK
-               : kedge_diag_set(d, KEDGE_E_TOO_LONG, "--record %s: path too long", kedge_cli_word(dir).s);
-}
-
 /* ---- for people ---- */
 
 static void put_short(const json_t *row, const char *key, char out[CELL])
@@ -308,7 +296,7 @@ int kedge_cmd_job_groups(struct kedge_cli *c)
         return 2;
     }
     q.picture = svg != NULL;
-    int err = record ? find_state(record, state, &d) : KEDGE_OK;
+    int err = record ? kedge_cli_find_state(record, state, &d) : KEDGE_OK;
     err = err      ? err
           : record ? kedge_cli_guarded(gather, &q, &o, &d)
                    : kedge_cli_admin(c,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/job_plan.h"
 #include "cli/local.h"
 #include "cli/plan_spec.h"
 #include "common/base/mem.h"
@@ -132,9 +133,13 @@ int kedge_cmd_job_plan(struct kedge_cli *c)
     struct kedge_cli_plan plan = {.count = 0};
     struct outlook o;
     struct kedge_buf text;
+    const char *job = kedge_cli_option(c, "job", NULL);
+    if (job) {
+        return kedge_cli_plan_of_sites(c, job);
+    }
     const char *path = kedge_cli_argument(c, 0);
     if (!path) {
-        return kedge_cli_usage(c, "expected PLAN.json: the devices, and what they cost");
+        return kedge_cli_usage(c, "expected PLAN.json: the devices, and what they cost; or --job JOB");
     }
     if (!kedge_cli_no_more(c, 1)) {
         return 2;

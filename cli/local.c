@@ -57,6 +57,17 @@ int kedge_cli_log_open(const char *state, const char *name, struct kedge_state_l
     return err;
 }
 
+int kedge_cli_find_state(const char *dir, char out[KEDGE_PATH_MAX], struct kedge_diag *d)
+{
+    char config[KEDGE_PATH_MAX];
+    int err = kedge_path_join(config, dir, "config.json");
+    bool is_state = !err && kedge_file_exists(config);
+    int n = snprintf(out, KEDGE_PATH_MAX, "%s%s", dir, is_state ? "" : "/state");
+    return !err && n > 0 && n < KEDGE_PATH_MAX
+               ? KEDGE_OK
+               : kedge_diag_set(d, KEDGE_E_TOO_LONG, "--record %s: path too long", kedge_cli_word(dir).s);
+}
+
 bool kedge_cli_log_vkey(const char *state, const struct kedge_state_log *log, struct kedge_vkey *ret)
 {
     char path[KEDGE_PATH_MAX];

@@ -19,6 +19,8 @@ bool kedge_cli_coordinator_runs(const char *state);
  * closes it with kedge_state_log_close. */
 KEDGE_NODISCARD int kedge_cli_log_open(const char *state, const char *name, struct kedge_state_log *ret,
                                        struct kedge_diag *d);
+/* The state folder of a record: DIR, or what is called "state" in it. KEDGE_E_TOO_LONG. */
+KEDGE_NODISCARD int kedge_cli_find_state(const char *dir, char out[KEDGE_PATH_MAX], struct kedge_diag *d);
 /* Verifier key of a log when its key file can be read (the operator's machine); false elsewhere. */
 bool kedge_cli_log_vkey(const char *state, const struct kedge_state_log *log, struct kedge_vkey *ret);
 

@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/text.h"
+#include "tests/fixtures/federation.h"
 #include "tests/fixtures/run.h"
 #include "tests/unit/cli/support.h"
 
@@ -81,6 +83,59 @@ START_TEST(what_is_wrong_is_named)
 }
 END_TEST
 
+/* Four sites that say what they took: the first measured its joules, the second modelled them, the others say
+ * none. */
+START_TEST(the_sites_of_a_job)
+{
+    json_t *root, *row;
+    size_t i;
+    fx_ungrouped(at("fx"), "\"rule\":\"mean\"", FX_JOULES);
+    ck_assert_msg(kedge("job plan --job plain --record %s --format json", at("fx")) == 0, "%s", err_out);
+    const json_t *data = data_of(&root), *sites = json_object_get(data, "sites"),
+                 *plan = json_object_get(data, "plan");
+    ck_assert_uint_eq(json_array_size(sites), 4);
+    uint32_t known = 0;
+    json_array_foreach(sites, i, row)
+    {
+        const char *quality = json_string_value(json_object_get(row, "energy_quality"));
+        const double n = (double)json_integer_value(json_object_get(row, "samples")), place = n - 10;
+        double each = 0;
+        ck_assert_int_eq(
+            kedge_real_decode(kedge_view_str(json_string_value(json_object_get(row, "seconds_per_sample"))),
+                              &each),
+            KEDGE_OK);
+        ck_assert_double_eq_tol(each, 0.5 * (place + 1) / n, 1e-12);
+        ck_assert_str_eq(quality, place < 0.5 ? "measured" : place < 1.5 ? "modelled" : "unknown");
+        const json_t *joules = json_object_get(row, "joules_per_sample");
+        ck_assert(place < 1.5 ? json_is_string(joules) : json_is_null(joules));
+        known += place < 1.5;
+    }
+    ck_assert_uint_eq(known, 2);
+    ck_assert(json_is_null(json_object_get(data, "other_seconds")));
+    ck_assert_int_ge(json_integer_value(json_object_get(plan, "sites")), 1);
+    json_decref(root);
+    ck_assert_int_eq(kedge("job plan --job plain --record %s --weights 10,1,0", at("fx")), 0);
+    static const char *const words[] = {"rounds 1 to 2",
+                                        "joules of 1",
+                                        "joules of 1 sites are modelled",
+                                        "2 sites that say no joules",
+                                        "uploads take no time",
+                                        "all data:      4 sites, 46 samples, 2 seconds, >= 50 J, 2 of 4"};
+    for (i = 0; i < sizeof words / sizeof words[0]; i++) {
+        ck_assert_msg(strstr(out, words[i]) != NULL, "%s: %s", words[i], out);
+    }
+    ck_assert_int_eq(kedge("job plan --job plain --record %s --rounds 1 --parts 1", at("fx")), 0);
+    ck_assert_ptr_nonnull(strstr(out, "rounds 2 to 2"));
+    ck_assert_int_eq(kedge("job plan --job other --record %s", at("fx")), 3);
+    ck_assert_int_eq(kedge("job plan --job plain --record %s", at("nowhere")), 3);
+    static const char *const wrong[] = {"--weights 1,2", "--weights 1,2,3,4", "--weights 1,-2,3", "--parts 0",
+                                        "more",          "--job Q!"};
+    for (i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ck_assert_msg(kedge("job plan %s --job plain --record %s", wrong[i], at("fx")) == 2, "%s", wrong[i]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli/plan");
@@ -90,6 +145,7 @@ int main(void)
     tcase_add_test(tests, the_published_setting);
     tcase_add_test(tests, many_devices);
     tcase_add_test(tests, what_is_wrong_is_named);
+    tcase_add_test(tests, the_sites_of_a_job);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }
