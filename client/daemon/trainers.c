@@ -22,7 +22,7 @@ struct number_row {
 static const struct number_row numbers[] = {
     NUMBER(seconds_max, 0, 604800, 0),       NUMBER(memory_max, 0, INT64_MAX, 0),
     NUMBER(cpu_seconds_max, 0, 31536000, 0), NUMBER(file_bytes_max, 0, INT64_MAX, (json_int_t)4 << 30),
-    NUMBER(files_max, 16, 1048576, 256),
+    NUMBER(files_max, 16, 1048576, 256),     NUMBER(processes_max, 0, 1048576, 128),
 };
 
 enum { NUMBERS = sizeof numbers / sizeof numbers[0] };

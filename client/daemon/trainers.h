@@ -20,6 +20,7 @@ struct kedge_trainer_terms {
     uint64_t cpu_seconds_max;                     /* of the process, 0: none */
     uint64_t file_bytes_max;                      /* of the longest file that it writes, 0: none */
     uint64_t files_max;                           /* open files */
+    uint64_t processes_max;                       /* processes and threads at once, 0: no bound */
     bool network;                                 /* may it use the network? */
     bool sandbox_required; /* is it not started where the kernel permits no namespaces? */
 };

@@ -41,6 +41,13 @@ def misbehave(mode, request, tensors):
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)  # left behind by a trainer"])
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         time.sleep(600)
+    elif mode == "forks":  # without end, and every child too; without a bound it ends itself, for the machine's sake
+        while os.getpid() < 3000:
+            try:
+                os.fork()
+            except OSError:
+                time.sleep(0.5)
+        os._exit(1)
     elif mode == "crash":
         print("the last words of the trainer", file=sys.stderr, flush=True)
         os._exit(3)

@@ -19,7 +19,8 @@ struct pipes {
     int in[2], out[2], err[2], status[2], log;
 };
 
-/* What a child that could not start says before it ends. */
+/* What a child that could not start says before it ends; one that goes on says 0 when the number of its
+ * processes has no bound. */
 struct complaint {
     int os_errno;
     bool separate; /* it was the namespaces: all else may go well without them */
@@ -63,8 +64,13 @@ static _Noreturn void exec_child(const struct kedge_process_options *o, const st
         ok = status_fd == keep || dup3(status_fd, keep, O_CLOEXEC) >= 0;
         status_fd = ok ? keep : status_fd;
         ok = ok && kedgei_sandbox_limit(o->sandbox, keep);
-        if (ok && maps && !kedgei_sandbox_separate(o->sandbox, maps, parent)) {
+        bool bounded = false;
+        if (ok && maps && !kedgei_sandbox_separate(o->sandbox, maps, parent, &bounded)) {
             complain(status_fd, true);
+        }
+        if (ok && !bounded) {
+            const struct complaint none = {.os_errno = 0};
+            ok = write(status_fd, &none, sizeof none) == sizeof none;
         }
     }
     ok = ok && (!o->directory || chdir(o->directory) == 0);
@@ -114,6 +120,20 @@ static int open_pipes(const struct kedge_process_options *o, struct pipes *ret, 
     return KEDGE_OK;
 }
 
+/* True when there is one; until the child has become its program, or has ended. */
+static bool has_complaint(int status_fd, struct complaint *ret, bool *ret_unbounded)
+{
+    *ret_unbounded = false;
+    for (;;) { /* two at most */
+        ssize_t n = read(status_fd, ret, sizeof *ret);
+        if (n == sizeof *ret && ret->os_errno == 0) {
+            *ret_unbounded = true;
+        } else if (n >= 0 || errno != EINTR) {
+            return n > 0;
+        }
+    }
+}
+
 /* maps: for namespaces, or NULL for none. *ret_complaint.separate: try again without. */
 static int start(const struct kedge_process_options *o, const struct kedge_sandbox_maps *maps,
                  struct kedge_process *ret, struct complaint *ret_complaint, struct kedge_diag *reterr)
@@ -131,14 +151,9 @@ static int start(const struct kedge_process_options *o, const struct kedge_sandb
     }
     int fork_errno = errno;
     close_if(p.in[0]), close_if(p.out[1]), close_if(p.err[1]), close_if(p.log), close_if(p.status[1]);
-    ssize_t n = 0;
-    if (pid > 0) {
-        do {
-            n = read(p.status[0], &c, sizeof c);
-        } while (n < 0 && errno == EINTR);
-    }
+    bool unbounded = false, failed = pid < 0 || has_complaint(p.status[0], &c, &unbounded);
     close_if(p.status[0]);
-    if (pid < 0 || n > 0) {
+    if (failed) {
         close_if(p.in[1]), close_if(p.out[0]), close_if(p.err[0]);
         if (pid > 0) {
             waitpid(pid, NULL, 0);
@@ -148,7 +163,8 @@ static int start(const struct kedge_process_options *o, const struct kedge_sandb
         return kedge_diag_set(reterr, kedge_errno(e), "%s: cannot start: %s", o->argv[0], strerror(e));
     }
     enum kedge_confined confined = maps ? KEDGE_CONFINED_NAMESPACES : KEDGE_CONFINED_LIMITS;
-    *ret = (struct kedge_process){pid, p.in[1], p.out[0], p.err[0], o->sandbox ? confined : 0};
+    unbounded = unbounded && o->sandbox && o->sandbox->processes_max > 0;
+    *ret = (struct kedge_process){pid, p.in[1], p.out[0], p.err[0], o->sandbox ? confined : 0, unbounded};
     return KEDGE_OK;
 }
 
@@ -158,7 +174,7 @@ int kedge_process_start(const struct kedge_process_options *o, struct kedge_proc
     struct complaint complaint = {.separate = false};
     struct kedge_sandbox_maps maps;
     if (o->sandbox) {
-        kedgei_sandbox_maps(&maps);
+        kedgei_sandbox_maps(o->sandbox, &maps);
     }
     int err = start(o, o->sandbox ? &maps : NULL, ret, &complaint, reterr);
     return err && complaint.separate ? start(o, NULL, ret, &complaint, reterr) : err;

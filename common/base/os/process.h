@@ -14,6 +14,7 @@ struct kedge_process {
     int out_fd;                   /* read end of the child's stdout, -1 if not piped */
     int err_fd;                   /* read end of its stderr, -1 if not piped */
     enum kedge_confined confined; /* 0: it was not asked for */
+    bool unbounded;               /* the sandbox's processes_max was asked for and does not hold */
 };
 
 struct kedge_process_options {

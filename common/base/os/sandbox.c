@@ -11,10 +11,19 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CPU_GRACE_S = 2, CAPABILITIES_MAX = 64 };
+#include "common/base/text.h"
+
+enum {
+    CPU_GRACE_S = 2,
+    CAPABILITIES_MAX = 64,
+    PIDS_RESERVED = 300, /* numbers that the kernel gives once only */
+    LINUX_MAJOR = 5,     /* of the first kernel that counts processes by user namespace */
+    LINUX_MINOR = 14
+};
 
 static bool limit(int which, uint64_t soft, uint64_t hard)
 {
@@ -41,8 +50,26 @@ bool kedgei_sandbox_limit(const struct kedge_sandbox *s, int keep_fd)
     return ok && (!s->files_max || limit(RLIMIT_NOFILE, s->files_max, s->files_max));
 }
 
-void kedgei_sandbox_maps(struct kedge_sandbox_maps *ret)
+static bool counts_apart(void)
 {
+    struct utsname u;
+    uint64_t major = 0, minor = 0;
+    if (uname(&u) != 0) {
+        return false;
+    }
+    size_t dot = strcspn(u.release, "."),
+           digits = strspn(u.release + dot + (u.release[dot] == '.'), "0123456789");
+    return u.release[dot] == '.'
+           && kedge_decimal_decode(kedge_view_of(u.release, dot), UINT32_MAX, &major) == KEDGE_OK
+           && kedge_decimal_decode(kedge_view_of(u.release + dot + 1, digits), UINT32_MAX, &minor) == KEDGE_OK
+           && (major > LINUX_MAJOR || (major == LINUX_MAJOR && minor >= LINUX_MINOR));
+}
+
+void kedgei_sandbox_maps(const struct kedge_sandbox *s, struct kedge_sandbox_maps *ret)
+{
+    ret->counts_apart = counts_apart();
+    ret->is_root = geteuid() == 0;
+    snprintf(ret->pids, sizeof ret->pids, "%llu", (unsigned long long)(PIDS_RESERVED + s->processes_max));
     snprintf(ret->uid, sizeof ret->uid, "%u %u 1", (unsigned)geteuid(), (unsigned)geteuid());
     snprintf(ret->gid, sizeof ret->gid, "%u %u 1", (unsigned)getegid(), (unsigned)getegid());
 }
@@ -89,8 +116,16 @@ static _Noreturn void stand_for(pid_t inside, pid_t parent)
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
+/* Before it, RLIMIT_NPROC would count all other processes of the user, too. The one that stands for it is
+ * among those counted. */
+static bool bound_processes(const struct kedge_sandbox *s, const struct kedge_sandbox_maps *maps)
+{
+    return s->processes_max > 0 && maps->counts_apart
+           && limit(RLIMIT_NPROC, s->processes_max + 1, s->processes_max + 1) && !maps->is_root;
+}
+
 bool kedgei_sandbox_separate(const struct kedge_sandbox *s, const struct kedge_sandbox_maps *maps,
-                             pid_t parent)
+                             pid_t parent, bool *ret_bounded)
 {
     int spaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWIPC | (s->network ? 0 : CLONE_NEWNET)
                  | (s->hidden ? CLONE_NEWNS : 0);
@@ -98,11 +133,17 @@ bool kedgei_sandbox_separate(const struct kedge_sandbox *s, const struct kedge_s
         || !put("/proc/self/gid_map", maps->gid) || (s->hidden && !hide(s->hidden)) || !drop_capabilities()) {
         return false;
     }
+    bool bounded = bound_processes(s, maps);
     pid_t inside = _Fork();
     if (inside > 0) {
         stand_for(inside, parent);
     }
     /* When the one outside is killed, the kernel kills this one, and with it, process 1 of its kind, all
      * others. */
-    return inside == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0;
+    if (inside != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) {
+        return false;
+    }
+    *ret_bounded =
+        bounded || (s->processes_max > 0 && maps->is_root && put("/proc/sys/kernel/pid_max", maps->pids));
+    return true;
 }

@@ -1,6 +1,7 @@
 /* Children in a sandbox, against the real kernel: what they may not do, and that nothing of them stays. Where
  * the kernel permits no namespaces, what needs them is told and skipped. */
 #include <check.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/os/clock.h"
@@ -168,6 +170,107 @@ START_TEST(nothing_stays)
 }
 END_TEST
 
+enum { BOUND = 40, PIDS_MORE = 300, BOMB_LAST = 3000, NOBODY = 65534 };
+
+/* Forks without end, in every child. Where nothing bounds it, it ends itself, for the machine's sake. */
+static _Noreturn void bomb(void)
+{
+    while (getpid() < BOMB_LAST) {
+        if (fork() < 0) {
+            kedge_os_sleep_ms(200);
+        }
+    }
+    _exit(3);
+}
+
+/* Processes with this word in their command line. */
+static unsigned count_of(const char *word)
+{
+    DIR *dir = opendir("/proc");
+    unsigned found = 0;
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+        char path[300], line[512];
+        snprintf(path, sizeof path, "/proc/%s/cmdline", e->d_name);
+        int fd = e->d_name[0] >= '1' && e->d_name[0] <= '9' ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : 0;
+        for (ssize_t i = 0; i < n; i++) {
+            line[i] = line[i] ? line[i] : ' ';
+        }
+        line[n > 0 ? n : 0] = '\0';
+        found += strstr(line, word) != NULL;
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+    closedir(dir);
+    return found;
+}
+
+/* As many of it as may be, and none when it is stopped. For this user; false: not bounded here. */
+static bool hold_bomb(void)
+{
+    struct kedge_sandbox s = {.processes_max = BOUND};
+    char self[256], word[64], script[512], out[1024];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    ck_assert_int_gt(n, 0);
+    self[n] = '\0';
+    struct kedge_process p = start("exit 0", &s);
+    bool unbounded = p.unbounded;
+    (void)whole(&p, out);
+    if (unbounded || access(self, X_OK) != 0) {
+        return false;
+    }
+    snprintf(word, sizeof word, "bomb-%ld", (long)getpid());
+    snprintf(script, sizeof script, "exec '%s' %s", self, word);
+    p = start(script, &s);
+    ck_assert(!p.unbounded);
+    unsigned most = 0, same = 0;
+    for (int i = 0; i < 4000 && same < 40; i++) { /* until it has stood still for a while */
+        unsigned now = count_of(word);
+        same = now > 1 && now <= most ? same + 1 : 0;
+        most = now > most ? now : most;
+        kedge_os_sleep_ms(5);
+    }
+    ck_assert_uint_gt(most, BOUND / 2);
+    ck_assert_uint_le(most, BOUND + (geteuid() == 0 ? PIDS_MORE : 0));
+    kedge_process_stop(&p, SIGTERM, 50);
+    unsigned left = 1;
+    for (int i = 0; i < 2000 && left > 0; i++) {
+        left = count_of(word);
+        kedge_os_sleep_ms(5);
+    }
+    ck_assert_uint_eq(left, 0);
+    s.processes_max = 0; /* nobody asked */
+    p = start("exit 0", &s);
+    ck_assert(!p.unbounded);
+    (void)whole(&p, out);
+    return true;
+}
+
+/* Trainers that fork without end. Root's are bounded in another way than those of others, so root tests both.
+ */
+START_TEST(forks_are_bounded)
+{
+    int status = 0;
+    if (!hold_bomb()) {
+        printf("skipped: this kernel bounds no processes of a sandbox (%s)\n",
+               geteuid() == 0 ? "root's: since Linux 6.14" : "since Linux 5.14");
+    }
+    pid_t other = geteuid() == 0 ? fork() : -1;
+    if (other == 0) { /* a failed assertion ends it with another status */
+        ck_assert_int_eq(chown(folder, NOBODY, NOBODY), 0);
+        ck_assert(setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
+        _exit(hold_bomb() ? 0 : 77);
+    }
+    if (other > 0) {
+        ck_assert_int_eq(waitpid(other, &status, 0), other);
+        ck_assert(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77));
+        ck_assert_int_eq(chown(folder, 0, 0), 0);
+    }
+}
+END_TEST
+
 START_TEST(errors_are_told)
 {
     const char *argv[] = {"/nowhere/trainer", NULL};
@@ -185,8 +288,11 @@ START_TEST(errors_are_told)
 }
 END_TEST
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1 && strncmp(argv[1], "bomb-", 5) == 0) {
+        bomb();
+    }
     snprintf(folder, sizeof folder, "/tmp/kedge-sandbox-XXXXXX");
     if (!mkdtemp(folder)) {
         return EXIT_FAILURE;
@@ -199,6 +305,7 @@ int main(void)
     tcase_add_test(t, inherits_nothing);
     tcase_add_test(t, sees_no_network_and_no_keys);
     tcase_add_test(t, nothing_stays);
+    tcase_add_test(t, forks_are_bounded);
     tcase_add_test(t, errors_are_told);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

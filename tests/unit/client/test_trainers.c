@@ -22,6 +22,7 @@ static const struct {
     {"{\"net\":{\"command\":[\"x\"],\"seconds_max\":-1}}", "seconds_max"},
     {"{\"net\":{\"command\":[\"x\"],\"seconds_max\":604801}}", "seconds_max"},
     {"{\"net\":{\"command\":[\"x\"],\"files_max\":15}}", "files_max"},
+    {"{\"net\":{\"command\":[\"x\"],\"processes_max\":-1}}", "processes_max"},
     {"{\"net\":{\"command\":[\"x\"],\"memory_max\":\"1\"}}", "memory_max"},
     {"{\"net\":{\"command\":[\"x\"],\"network\":1}}", "true or false"},
     {"{\"net\":{\"command\":[\"x\"],\"environment\":{\"A=B\":\"\"}}}", "environment"},
@@ -57,7 +58,7 @@ START_TEST(taken)
         parse("{\"net\":{\"command\":[\"a\",\"\",\"b "
               "c\"]},\"net-2\":{\"command\":[\"/x\"],\"environment\":{\"A_1\":"
               "\"b=c\"},\"seconds_max\":9,\"memory_max\":1000,\"cpu_seconds_max\":7,\"file_bytes_max\":0,"
-              "\"files_max\":16,\"network\":true,\"sandbox_required\":true}}",
+              "\"files_max\":16,\"processes_max\":0,\"network\":true,\"sandbox_required\":true}}",
               &p, &d)
             == KEDGE_OK,
         "%s", d.text);
@@ -70,12 +71,13 @@ START_TEST(taken)
     ck_assert_ptr_null(t->environment[1]);
     ck_assert(t->seconds_max == 9 && t->memory_max == 1000 && t->cpu_seconds_max == 7
               && t->file_bytes_max == 0);
-    ck_assert(t->files_max == 16 && t->network && t->sandbox_required);
+    ck_assert(t->files_max == 16 && t->network && t->sandbox_required && t->processes_max == 0);
     name = (struct kedge_id){.s = "net"};
     t = kedge_trainers_find(&p.trainers, &name);
     ck_assert_ptr_nonnull(t);
     ck_assert_str_eq(t->command[2], "b c");
-    ck_assert(t->seconds_max == 0 && t->files_max == 256 && t->file_bytes_max == (uint64_t)4 << 30);
+    ck_assert(t->seconds_max == 0 && t->files_max == 256 && t->processes_max == 128
+              && t->file_bytes_max == (uint64_t)4 << 30);
     ck_assert(!t->network && !t->sandbox_required && t->environment[0] == NULL);
     name = (struct kedge_id){.s = "other"};
     ck_assert_ptr_null(kedge_trainers_find(&p.trainers, &name));
