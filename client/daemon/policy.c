@@ -136,6 +136,20 @@ static int read_device(const json_t *o, const char *where, struct kedge_site_pol
                : bad(d, where, "precision", "\"f32\", \"tf32\" or \"bf16\"");
 }
 
+static int read_login_file(const json_t *v, const char *where, struct kedge_site_policy *p,
+                           struct kedge_diag *d)
+{
+    const char *text = v ? json_string_value(v) : "";
+    size_t len = text ? strlen(text) : 0;
+    if (!text || len > KEDGE_POLICY_PROXY_MAX || (v && len == 0)
+        || (v && strncmp(p->proxy, "http://", 7) != 0)) {
+        return bad(d, where, "proxy_login_file",
+                   "the name of a file with one line, USER:PASSWORD, beside a \"proxy\" of http://");
+    }
+    memcpy(p->proxy_login_file, text, len + 1);
+    return KEDGE_OK;
+}
+
 int kedge_policy_parse(struct kedge_view text, const char *where, struct kedge_site_policy *ret,
                        struct kedge_diag *reterr)
 {
@@ -151,6 +165,7 @@ int kedge_policy_parse(struct kedge_view text, const char *where, struct kedge_s
     err = err ? err : kedge_idle_parse(json_object_get(o, "idle"), where, &p.idle, reterr);
     err = err ? err : read_device(o, where, &p, reterr);
     err = err ? err : read_proxy(json_object_get(o, "proxy"), where, &p, reterr);
+    err = err ? err : read_login_file(json_object_get(o, "proxy_login_file"), where, &p, reterr);
     const json_t *insecure = json_object_get(o, "insecure");
     json_t *data = json_object_get(o, "data");
     if (!err && insecure && !json_is_boolean(insecure)) {

@@ -28,7 +28,8 @@ struct kedge_site_policy {
     struct kedge_trainers trainers;            /* the owner's own, for jobs with an external model */
     uint64_t model_bytes_max;                  /* the longest model and update that this site handles */
     struct kedge_energy_policy energy;
-    char proxy[KEDGE_POLICY_PROXY_MAX + 1]; /* http://HOST:PORT or relay://HOST:PORT; "": none */
+    char proxy[KEDGE_POLICY_PROXY_MAX + 1];            /* http://HOST:PORT or relay://HOST:PORT; "": none */
+    char proxy_login_file[KEDGE_POLICY_PROXY_MAX + 1]; /* beside policy.json unless absolute; "": none */
     struct kedge_idle_rules idle;
     enum kedge_policy_device device; /* of the built-in trainer */
     enum kedge_precision precision;  /* how far its device may round; jobs may want less rounding */

@@ -38,8 +38,44 @@ int kedge_doctor_hello(const struct kedge_net_client_options *options, uint32_t 
     return err;
 }
 
-static void try_server(struct kedge_doctor *k, const char *dir, const char *url, const char *server_hex)
+/* A file of the site's as JSON, the caller's; NULL when there is none to read, which is said elsewhere. */
+static json_t *read_object(const char *dir, const char *name)
 {
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf text;
+    json_t *o = NULL;
+    kedge_buf_init(&text, FILE_MAX);
+    int err = kedge_path_join(path, dir, name);
+    err = err ? err : kedge_file_read(path, &text, NULL);
+    err = err ? err : kedgei_json_load(kedge_buf_view(&text), FILE_MAX, name, &o, NULL);
+    kedge_buf_deinit(&text);
+    return err ? NULL : o;
+}
+
+/* As policy.json has it. False when the login is not to be had, which is said. */
+static bool read_login(struct kedge_doctor *k, const char *dir, const json_t *policy,
+                       char ret[KEDGE_NET_LOGIN_MAX + 1])
+{
+    const char *name = text_of(policy, "proxy_login_file");
+    struct kedge_diag d = {.text = "", .hint = ""};
+    char path[KEDGE_PATH_MAX];
+    ret[0] = '\0';
+    if (!name[0]) {
+        return true;
+    }
+    int n = name[0] == '/' ? snprintf(path, sizeof path, "%s", name)
+                           : snprintf(path, sizeof path, "%s/%s", dir, name);
+    int err = n < 0 || n >= (int)sizeof path ? KEDGE_E_TOO_LONG : kedge_net_login_read(path, ret, &d);
+    if (err) {
+        kedge_doctor_fail(k, "proxy login", "correct \"proxy_login_file\" in policy.json", err, &d);
+    }
+    return !err;
+}
+
+static void try_server(struct kedge_doctor *k, const char *dir, const char *url, const char *server_hex,
+                       const json_t *policy)
+{
+    char login[KEDGE_NET_LOGIN_MAX + 1];
     struct kedge_diag d = {.text = ""};
     struct kedge_key_pair key;
     struct kedge_public_key server_key;
@@ -47,12 +83,17 @@ static void try_server(struct kedge_doctor *k, const char *dir, const char *url,
     int err = kedge_path_join(path, dir, "keys/tls.pem");
     err = err ? err : kedge_hex_decode(kedge_view_str(server_hex), server_key.b, sizeof server_key.b);
     err = err ? err : kedge_keyfile_read_private(path, &key, &d);
-    if (err) {
+    if (err || !read_login(k, dir, policy, login)) {
         return; /* said already, where the folder was looked at */
     }
-    struct kedge_net_client_options options = {
-        .url = url, .key = &key, .server_key = &server_key, .connect_ms = CALL_MS};
+    struct kedge_net_client_options options = {.url = url,
+                                               .key = &key,
+                                               .server_key = &server_key,
+                                               .proxy = text_of(policy, "proxy"),
+                                               .proxy_login = login,
+                                               .connect_ms = CALL_MS};
     err = kedge_doctor_hello(&options, CALL_MS, &d);
+    kedge_wipe(login, sizeof login);
     kedge_key_wipe(&key);
     if (err == KEDGE_E_PEER_AUTH) {
         kedge_doctor_say(k, KEDGE_DOCTOR_FAIL, "server",
@@ -63,22 +104,17 @@ static void try_server(struct kedge_doctor *k, const char *dir, const char *url,
         kedge_doctor_fail(k, "server", "is the coordinator running, and does a firewall let TCP through?",
                           err, &d);
     } else {
-        kedge_doctor_say(k, KEDGE_DOCTOR_OK, "server", "", "%s answers and holds the pinned key", url);
+        kedge_doctor_say(k, KEDGE_DOCTOR_OK, "server", "", "%s answers and holds the pinned key%s", url,
+                         options.proxy[0] ? ", through the proxy" : "");
     }
 }
 
 void kedge_doctor_site_server(struct kedge_doctor *k, const char *dir)
 {
-    char path[KEDGE_PATH_MAX];
-    struct kedge_buf text;
-    json_t *o = NULL;
-    kedge_buf_init(&text, FILE_MAX);
-    int err = kedge_path_join(path, dir, "site.json");
-    err = err ? err : kedge_file_read(path, &text, NULL);
-    err = err ? err : kedgei_json_load(kedge_buf_view(&text), FILE_MAX, "site.json", &o, NULL);
-    if (!err && text_of(o, "server")[0]) {
-        try_server(k, dir, text_of(o, "server"), text_of(o, "server_key"));
+    json_t *o = read_object(dir, "site.json"), *policy = read_object(dir, "policy.json");
+    if (text_of(o, "server")[0]) {
+        try_server(k, dir, text_of(o, "server"), text_of(o, "server_key"), policy);
     }
     json_decref(o);
-    kedge_buf_deinit(&text);
+    json_decref(policy);
 }

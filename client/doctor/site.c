@@ -42,6 +42,35 @@ static void check_binding(struct kedge_doctor *k, const char *name, const json_t
     }
 }
 
+/* The program of a trainer's command, where kedge-client looks for it. */
+static bool is_program(const char *word)
+{
+    static const char *const folders[] = {"/usr/local/bin", "/usr/bin", "/bin"};
+    char path[KEDGE_PATH_MAX];
+    bool found = word[0] == '/' ? access(word, X_OK) == 0 : strchr(word, '/') != NULL; /* of its folder */
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0] && !found && !strchr(word, '/'); i++) {
+        found = kedge_path_join(path, folders[i], word) == KEDGE_OK && access(path, X_OK) == 0;
+    }
+    return found;
+}
+
+static void check_trainers(struct kedge_doctor *k, const json_t *trainers)
+{
+    const char *name;
+    json_t *one;
+    json_object_foreach((json_t *)(uintptr_t)trainers, name, one)
+    {
+        const char *word = json_string_value(json_array_get(json_object_get(one, "command"), 0));
+        if (!word || !is_program(word)) {
+            kedge_doctor_say(
+                k, KEDGE_DOCTOR_FAIL, "trainer",
+                "correct its \"command\" in policy.json; kedge-client doctor --try-trainers says "
+                "more",
+                "\"%.63s\": %.200s is no program here", name, word ? word : "its command");
+        }
+    }
+}
+
 static void check_policy(struct kedge_doctor *k, const char *site)
 {
     json_t *o = kedge_doctor_settings(k, site, "policy.json", kedge_settings_policy), *binding;
@@ -60,6 +89,7 @@ static void check_policy(struct kedge_doctor *k, const char *site)
                      bindings ? "" : "bind data in policy.json, or no job can train here",
                      "%u data bindings, %u files readable", bindings, files);
     kedge_doctor_device(k, o);
+    check_trainers(k, json_object_get(o, "trainers"));
     json_decref(o);
 }
 

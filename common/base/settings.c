@@ -37,6 +37,7 @@ const struct kedge_setting kedge_settings_policy[] = {
     {"energy", false, 0, 0, 0},
     {"stop_seconds", true, 0, 3600, 10},
     {"proxy", false, 0, 0, 0},
+    {"proxy_login_file", false, 0, 0, 0},
     {"idle", false, 0, 0, 0},
     {"device", false, 0, 0, 0},
     {"precision", false, 0, 0, 0},

@@ -49,6 +49,9 @@ static int start(struct kedge_net_client *client, const struct kedge_net_client_
                 ? kedgei_proxy_parse(options->proxy, &client->proxy, reterr)
                 : kedge_diag_set(reterr, KEDGE_E_ARG, "proxy: only for tls+tcp://, not for %s", options->url);
         client->has_proxy = !err;
+        err = err || !options->proxy_login || !options->proxy_login[0]
+                  ? err
+                  : kedgei_proxy_basic(options->proxy_login, client->proxy_basic, reterr);
     }
     if (!err
         && ((client->wake = kedgei_wake_open()) < 0
@@ -109,6 +112,7 @@ void kedge_net_client_close(struct kedge_net_client *client)
         pthread_cond_destroy(&client->calls[i].changed);
     }
     kedgei_tls_free(client->tls);
+    kedge_wipe(client->proxy_basic, sizeof client->proxy_basic);
     pthread_mutex_destroy(&client->mutex);
     kedge_mem_free(client);
 }

@@ -18,6 +18,7 @@ enum {
     KEDGE_NET_CONNECT_MS = 10000,      /* default wait for a connection */
     KEDGE_NET_RECONNECT_MIN_MS = 100,  /* first pause before dialling again; doubled with jitter … */
     KEDGE_NET_RECONNECT_MAX_MS = 5000, /* … up to this */
+    KEDGE_NET_LOGIN_MAX = 255,         /* bytes of a login at a proxy, "USER:PASSWORD" */
 };
 
 struct kedge_net_client;
@@ -29,7 +30,9 @@ struct kedge_net_client_options {
     const struct kedge_public_key *server_key; /* what the server must hold; NULL without TLS */
     const char *proxy; /* http://HOST:PORT (asked by CONNECT) or relay://HOST:PORT, for tls+tcp:// only; NULL
                           or "": none */
-    bool insecure;     /* permits tcp:// to loopback */
+    const char *proxy_login;   /* "USER:PASSWORD" for a proxy asked by CONNECT; NULL or "": none. Copied, and
+                                  wiped   in the end. The proxy is told it in the clear. */
+    bool insecure;             /* permits tcp:// to loopback */
     uint32_t connect_ms;       /* wait for a connection, 0: KEDGE_NET_CONNECT_MS */
     uint32_t reconnect_max_ms; /* 0: KEDGE_NET_RECONNECT_MAX_MS */
     size_t frame_max;          /* bytes of one frame either way, 0: KEDGE_FRAME_MAX */
@@ -59,6 +62,7 @@ void kedge_net_client_close(struct kedge_net_client *client);
 /* Sends a copy of the request and waits for the reply, timeout_ms in all.
  *   KEDGE_E_UNREACHABLE  no connection came about within connect_ms (or timeout_ms); the request was not sent
  *   KEDGE_E_PROXY        the proxy refuses to connect to the server; the request was not sent
+ *   KEDGE_E_PROXY_LOGIN  the proxy wants a login, or another one; the request was not sent
  *   KEDGE_E_PEER_AUTH    the server does not hold the pinned key, or refuses ours; the request was not sent
  *   KEDGE_E_VERSION      what answers speaks another protocol, or another version; the request was not sent
  *   KEDGE_E_TIMEOUT      sent, no reply in time
@@ -81,5 +85,11 @@ void kedge_net_reply_release(struct kedge_net_reply *reply);
 void kedge_net_client_cancel(struct kedge_net_client *client);
 void kedge_net_client_resume(struct kedge_net_client *client);
 bool kedge_net_client_connected(struct kedge_net_client *client);
+
+/* Reads "USER:PASSWORD", one line, from a file that only its owner may use. The caller wipes *ret.
+ * KEDGE_E_NOT_FOUND, KEDGE_E_DENIED (its mode), KEDGE_E_FORMAT, KEDGE_E_IO; none of them shows what was
+ * read. */
+KEDGE_NODISCARD int kedge_net_login_read(const char *path, char ret[KEDGE_NET_LOGIN_MAX + 1],
+                                         struct kedge_diag *reterr);
 
 #endif

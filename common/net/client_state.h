@@ -24,6 +24,7 @@ struct kedge_net_client {
     struct kedgei_address address;
     struct kedgei_proxy proxy;
     bool has_proxy;
+    char proxy_basic[KEDGE_PROXY_BASIC_MAX]; /* credentials for it; "": none */
     struct kedgei_tls *tls;
     struct kedge_public_key claim; /* for tcp:// */
     bool has_claim;
@@ -36,10 +37,10 @@ struct kedge_net_client {
     pthread_mutex_t mutex; /* all below */
     bool closing, cancelled, connected;
     struct kedgei_link link; /* the thread's own unless connected */
-    int refusal;             /* why servers turned us away: KEDGE_E_PEER_AUTH, _VERSION or _PROXY */
-    uint64_t refusals;       /* such attempts so far … */
-    uint64_t reported;       /* … and those that a caller knows of, or that a connection has made old */
-    uint32_t serial;         /* calls so far, for ids */
+    int refusal;       /* why servers turned us away: KEDGE_E_PEER_AUTH, _VERSION, _PROXY, _PROXY_LOGIN */
+    uint64_t refusals; /* such attempts so far … */
+    uint64_t reported; /* … and those that a caller knows of, or that a connection has made old */
+    uint32_t serial;   /* calls so far, for ids */
     struct kedgei_call calls[KEDGE_NET_CALLS_MAX];
 };
 

@@ -86,8 +86,10 @@ static int ask_proxy(struct kedge_net_client *client, int fd, uint64_t deadline_
 {
     char request[KEDGE_PROXY_REQUEST_MAX];
     uint8_t head[KEDGE_PROXY_HEAD_MAX];
-    size_t len = 0, request_len = kedgei_proxy_request(&client->address, request);
-    if (request_len == 0 || send(fd, request, request_len, MSG_NOSIGNAL) != (ssize_t)request_len) {
+    size_t len = 0, request_len = kedgei_proxy_request(&client->address, client->proxy_basic, request);
+    bool sent = request_len > 0 && send(fd, request, request_len, MSG_NOSIGNAL) == (ssize_t)request_len;
+    kedge_wipe(request, sizeof request);
+    if (!sent) {
         return KEDGE_E_UNREACHABLE; /* an empty socket takes a line */
     }
     unsigned status = 0;
@@ -104,7 +106,9 @@ static int ask_proxy(struct kedge_net_client *client, int fd, uint64_t deadline_
             }
         }
     }
-    return status >= 200 && status < 300 ? KEDGE_OK : KEDGE_E_PROXY;
+    return status >= 200 && status < 300       ? KEDGE_OK
+           : status == KEDGE_PROXY_WANTS_LOGIN ? KEDGE_E_PROXY_LOGIN
+                                               : KEDGE_E_PROXY;
 }
 
 /* Owns fd. */
@@ -260,7 +264,7 @@ void *kedgei_client_run(void *arg)
             serve(client);
             lose(client);
         } else if (err == KEDGE_E_PEER_AUTH || err == KEDGE_E_FORMAT || err == KEDGE_E_VERSION
-                   || err == KEDGE_E_PROXY) {
+                   || err == KEDGE_E_PROXY || err == KEDGE_E_PROXY_LOGIN) {
             client->refusal = err == KEDGE_E_FORMAT ? KEDGE_E_VERSION : err;
             client->refusals++;
             kedgei_client_wake_callers(client);

@@ -26,11 +26,14 @@ int kedgei_proxy_parse(const char *url, struct kedgei_proxy *ret, struct kedge_d
                           url);
 }
 
-size_t kedgei_proxy_request(const struct kedgei_address *to, char out[KEDGE_PROXY_REQUEST_MAX])
+size_t kedgei_proxy_request(const struct kedgei_address *to, const char *basic,
+                            char out[KEDGE_PROXY_REQUEST_MAX])
 {
     const char *open = strchr(to->host, ':') ? "[" : "", *close = open[0] ? "]" : "";
-    int n = snprintf(out, KEDGE_PROXY_REQUEST_MAX, "CONNECT %s%s%s:%s HTTP/1.1\r\nHost: %s%s%s:%s\r\n\r\n",
-                     open, to->host, close, to->port, open, to->host, close, to->port);
+    int n =
+        snprintf(out, KEDGE_PROXY_REQUEST_MAX, "CONNECT %s%s%s:%s HTTP/1.1\r\nHost: %s%s%s:%s%s%s\r\n\r\n",
+                 open, to->host, close, to->port, open, to->host, close, to->port,
+                 basic[0] ? "\r\nProxy-Authorization: Basic " : "", basic);
     return n > 0 && n < KEDGE_PROXY_REQUEST_MAX ? (size_t)n : 0;
 }
 

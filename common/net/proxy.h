@@ -4,8 +4,14 @@
 #define KEDGE_COMMON_NET_PROXY_H
 
 #include "common/net/address.h"
+#include "common/net/client.h"
 
-enum { KEDGE_PROXY_HEAD_MAX = 4096, KEDGE_PROXY_REQUEST_MAX = 2 * KEDGE_NET_URL_MAX + 64 };
+enum {
+    KEDGE_PROXY_HEAD_MAX = 4096,
+    KEDGE_PROXY_BASIC_MAX = (KEDGE_NET_LOGIN_MAX + 2) / 3 * 4 + 1, /* its end included */
+    KEDGE_PROXY_REQUEST_MAX = 2 * KEDGE_NET_URL_MAX + KEDGE_PROXY_BASIC_MAX + 96,
+    KEDGE_PROXY_WANTS_LOGIN = 407
+};
 
 struct kedgei_proxy {
     bool connects; /* asked by HTTP's CONNECT; else it forwards by itself, as kedge-relay does */
@@ -14,8 +20,14 @@ struct kedgei_proxy {
 
 /* "http://HOST:PORT" or "relay://HOST:PORT"; KEDGE_E_ARG with a diagnostic. */
 KEDGE_NODISCARD int kedgei_proxy_parse(const char *url, struct kedgei_proxy *ret, struct kedge_diag *reterr);
-/* CONNECT host:port (RFC 9110 §9.3.6); its length, 0 when it does not fit. */
-size_t kedgei_proxy_request(const struct kedgei_address *to, char out[KEDGE_PROXY_REQUEST_MAX]);
+/* "USER:PASSWORD" as Basic credentials (RFC 7617), a secret as well. KEDGE_E_ARG: no such thing, or too long;
+ * KEDGE_E_NOMEM. In proxy_login.c. */
+KEDGE_NODISCARD int kedgei_proxy_basic(const char *login, char ret[KEDGE_PROXY_BASIC_MAX],
+                                       struct kedge_diag *reterr);
+/* CONNECT host:port (RFC 9110 §9.3.6), with those credentials unless they are ""; its length, 0 when it does
+ * not fit. */
+size_t kedgei_proxy_request(const struct kedgei_address *to, const char *basic,
+                            char out[KEDGE_PROXY_REQUEST_MAX]);
 /* Looks at a proxy's answer so far. 0: not whole yet; else its status, or 1 when it is no answer of HTTP/1 or
  * longer than KEDGE_PROXY_HEAD_MAX. Whole is what ends in an empty line. */
 unsigned kedgei_proxy_status(struct kedge_view head);

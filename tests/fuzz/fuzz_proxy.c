@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     unsigned status = kedgei_proxy_status(kedge_view_of(data, len));
     KEDGE_ASSERT(status <= 999);
     if (kedgei_proxy_target(kedge_view_of(data, len), &to) == 200) {
-        size_t n = kedgei_proxy_request(&to, request);
+        size_t n = kedgei_proxy_request(&to, "", request);
         KEDGE_ASSERT(n > 0 && kedgei_proxy_target(kedge_view_of(request, n), &again) == 200);
         KEDGE_ASSERT(strcmp(to.host, again.host) == 0 && strcmp(to.port, again.port) == 0);
     }

@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "tests/unit/base/check.h"
 
 /* Bytes of a text, without its end. */
@@ -37,7 +42,7 @@ START_TEST(requests)
     struct kedgei_address to;
     char out[KEDGE_PROXY_REQUEST_MAX];
     ck_assert_int_eq(kedgei_proxy_parse("http://[2001:db8::7]:443", &p, NULL), KEDGE_OK);
-    size_t len = kedgei_proxy_request(&p.address, out);
+    size_t len = kedgei_proxy_request(&p.address, "", out);
     static const char golden[] = "CONNECT [2001:db8::7]:443 HTTP/1.1\r\nHost: [2001:db8::7]:443\r\n\r\n";
     ck_assert_uint_eq(len, sizeof golden - 1);
     ck_assert_mem_eq(out, golden, len);
@@ -46,6 +51,80 @@ START_TEST(requests)
     }
     ck_assert_uint_eq(kedgei_proxy_target(kedge_view_of(out, len), &to), 200);
     ck_assert(strcmp(to.host, "2001:db8::7") == 0 && strcmp(to.port, "443") == 0);
+}
+END_TEST
+
+/* RFC 7617 §2 has these credentials. */
+START_TEST(logins)
+{
+    static const char golden[] = "CONNECT h:1 HTTP/1.1\r\nHost: h:1\r\n"
+                                 "Proxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n\r\n";
+    static const char *const bad[] = {"nobody", ":secret", "a\r\nb:c", "a:b\x7f"};
+    struct kedgei_address to = {.host = "h", .port = "1"};
+    char basic[KEDGE_PROXY_BASIC_MAX], out[KEDGE_PROXY_REQUEST_MAX], text[KEDGE_NET_LOGIN_MAX + 2];
+    struct kedge_diag d;
+    ck_assert_int_eq(kedgei_proxy_basic("Aladdin:open sesame", basic, NULL), KEDGE_OK);
+    size_t len = kedgei_proxy_request(&to, basic, out);
+    ck_assert_uint_eq(len, sizeof golden - 1);
+    ck_assert_mem_eq(out, golden, len);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        ck_assert_int_eq(kedgei_proxy_basic(bad[i], basic, &d), KEDGE_E_ARG);
+        ck_assert_ptr_null(strstr(d.text, "secret"));
+    }
+    memset(text, 'p', sizeof text);
+    text[1] = ':';
+    text[KEDGE_NET_LOGIN_MAX + 1] = '\0';
+    ck_assert_int_eq(kedgei_proxy_basic(text, basic, &d), KEDGE_E_ARG);
+    text[KEDGE_NET_LOGIN_MAX] = '\0';
+    ck_assert_int_eq(kedgei_proxy_basic(text, basic, &d), KEDGE_OK);
+    memset(to.host, 'h', sizeof to.host - 1); /* the longest of all */
+    memset(to.port, '1', 5);
+    ck_assert_uint_gt(kedgei_proxy_request(&to, basic, out), 0);
+}
+END_TEST
+
+static void write_login(const char *path, const char *text, mode_t mode)
+{
+    (void)unlink(path);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    fclose(f);
+    ck_assert_int_eq(chmod(path, mode), 0);
+}
+
+/* Whatever is wrong with the file, what is in it is not shown. */
+START_TEST(login_files)
+{
+    static const char *const good[] = {"joe:secret", "joe:secret\n", "joe:secret\r\n"};
+    static const char *const bad[] = {"", "joe\n", "joe:secret\nmore", ":secret\n", "joe:sec\tret\n"};
+    char path[] = "/tmp/kedge-login-XXXXXX", login[KEDGE_NET_LOGIN_MAX + 1] = "untouched", longest[300];
+    struct kedge_diag d = {.text = "", .hint = ""};
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        write_login(path, bad[i], 0600);
+        ck_assert_int_eq(kedge_net_login_read(path, login, &d), KEDGE_E_FORMAT);
+        ck_assert_ptr_nonnull(strstr(d.text, "USER:PASSWORD"));
+        ck_assert_ptr_null(strstr(d.text, "sec"));
+    }
+    memset(longest, 'x', sizeof longest - 1);
+    longest[1] = ':';
+    longest[sizeof longest - 1] = '\0';
+    write_login(path, longest, 0600);
+    ck_assert_int_eq(kedge_net_login_read(path, login, &d), KEDGE_E_FORMAT);
+    write_login(path, "joe:secret", 0640);
+    ck_assert_int_eq(kedge_net_login_read(path, login, &d), KEDGE_E_DENIED);
+    ck_assert_ptr_nonnull(strstr(d.hint, "chmod 600"));
+    ck_assert_str_eq(login, "untouched");
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        write_login(path, good[i], 0600);
+        ck_assert_int_eq(kedge_net_login_read(path, login, &d), KEDGE_OK);
+        ck_assert_str_eq(login, "joe:secret");
+    }
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(kedge_net_login_read(path, login, &d), KEDGE_E_NOT_FOUND);
 }
 END_TEST
 
@@ -112,6 +191,6 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {urls, requests, refused_requests, answers};
+    const TTest *const tests[] = {urls, requests, logins, login_files, refused_requests, answers};
     return run_suite("net/proxy", tests, sizeof tests / sizeof tests[0]);
 }
