@@ -27,6 +27,7 @@ class Net(nn.Module):
 
 
 class DigitsClient(kedge.NumPyClient):
+    understands = {"momentum"}
     data = None
 
     def __init__(self):

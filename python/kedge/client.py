@@ -3,6 +3,7 @@ import argparse
 import hashlib
 import json
 import math
+import os
 import sys
 import time
 import traceback
@@ -10,7 +11,9 @@ from pathlib import Path
 
 from ._library import Error, Session, library, load_tensors, save_tensors
 
-KNOWN_OPS = ("train", "evaluate")
+KNOWN_OPS = ("train", "evaluate", "measure", "hello")
+NUMBERS = ("lr", "l2", "proximal", "momentum", "clip", "personal_pull")  # decimals in quotes
+MAY_BE_MISUNDERSTOOD = ("l2", "proximal", "momentum", "clip", "drift")  # what another fit() would do without
 TEXT_MAX = 300
 
 
@@ -23,12 +26,18 @@ class Refused(Exception):
 
 
 class NumPyClient:
-    """What a site trains, with parameters as a list of NumPy arrays, as in Flower. Override the three methods.
+    """What a site trains, with parameters as a list of NumPy arrays, as in Flower. Override the first three methods; the
+    others where the job's strategy needs them.
 
     `names` are those of the tensors in that order, as the job has them; None: the job's own order is taken as it is.
-    `understands` is what of a job's strategy fit() really does: {"proximal"} where it adds config["proximal"] times the
-    distance to the parameters to its gradient. A job that needs what is not there is answered by an error, for a client
-    that ignored it would train another job than was agreed.
+    `understands` is what of a job fit() really does beside plain SGD, where config has it:
+      "proximal"  config["proximal"] times the distance to `parameters` is added to each gradient (FedProx)
+      "drift"     config["drift"], arrays like `parameters`, is taken from each gradient (SCAFFOLD)
+      "l2"        2 · config["l2"] times the weights is added to each kernel's gradient
+      "momentum"  v = config["momentum"] · v + gradient, then a step along v, which begins at 0 with each call
+      "clip"      the loss's gradient is shortened to config["clip"] before the others are added
+    A job that needs what is not there is answered by an error, for a client that ignored it would train another job than
+    was agreed.
     """
 
     names = None
@@ -46,6 +55,16 @@ class NumPyClient:
         """(loss, samples, metrics) on the site's own test data, with metrics["accuracy"] or metrics["correct"]."""
         raise NotImplementedError
 
+    def measure(self, parameters, config):
+        """The mean loss on the site's own training data: for strategies in which a site chooses among models (ifca) or weighs
+        by its loss (qffl)."""
+        raise NotImplementedError
+
+    def fit_personal(self, parameters, towards, config):
+        """The site's own model (ditto), trained as in fit() with config["personal_pull"] times the distance to `towards`,
+        the shared one, added to each gradient; its parameters. It never leaves the site."""
+        raise NotImplementedError
+
 
 def numpy():
     import numpy as found  # only who uses NumPyClient needs it
@@ -54,7 +73,7 @@ def numpy():
 
 def as_arrays(tensors):
     np = numpy()
-    return [np.frombuffer(t.values, dtype=np.float32).reshape(t.shape) for t in tensors.values()]
+    return [np.frombuffer(t.values, dtype=np.float32).reshape(t.shape).copy() for t in tensors.values()]  # the client's own
 
 
 def as_tensors(names, parameters, shapes=None):
@@ -77,21 +96,36 @@ def config_of(request):
     for key in ("epochs", "batch", "steps", "threads"):
         if key in request:
             config[key] = int(request[key])
-    for key in ("lr", "l2", "proximal"):
+    for key in NUMBERS:
         if key in request:
             config[key] = float(request[key])
     if "seed" in request:
         config["seed"] = int(request["seed"])
+    if "drift" in request:
+        config["drift"] = as_arrays(load_tensors(request["drift"]))
     return config
 
 
+def has(client, method):
+    """True: the client has a method of its own by that name."""
+    return getattr(type(client), method, None) is not getattr(NumPyClient, method)
+
+
+def is_wanted(request, key):
+    return key in request and (key == "drift" or float(request[key]) > 0)
+
+
 def check_request(client, request):
-    if request.get("op") not in KNOWN_OPS:
-        raise Refused("request", f"\"op\": {request.get('op')!r} is not for this trainer; expected \"train\" or \"evaluate\"")
-    for key in ("proximal", "drift", "personal", "base_loss"):
-        if request.get(key) and key not in client.understands:
-            raise Refused("request", f"the job's strategy needs \"{key}\", which {type(client).__name__} does not say that it "
-                                     f"understands")
+    op, name = request.get("op"), type(client).__name__
+    if op not in KNOWN_OPS:
+        raise Refused("request", f"\"op\": {op!r} is not for this trainer; expected one of {', '.join(KNOWN_OPS)}")
+    for key in MAY_BE_MISUNDERSTOOD:
+        if op == "train" and is_wanted(request, key) and key not in client.understands:
+            raise Refused("request", f"the job needs \"{key}\", which {name} does not say that it understands")
+    if (op == "measure" or request.get("base_loss")) and not has(client, "measure"):
+        raise Refused("request", f"the job's strategy asks for the loss on the training data: {name} has no measure()")
+    if op == "train" and request.get("personal") and not has(client, "fit_personal"):
+        raise Refused("request", f"the job's strategy gives each site a model of its own: {name} has no fit_personal()")
 
 
 def count(value, what):
@@ -128,14 +162,45 @@ def evaluate(client, parameters, config):
     return {"test_samples": samples, "test_correct": correct, "test_loss": real(loss, "the loss")}
 
 
-def train(client, request, tensors, config):
-    np = numpy()
-    parameters, samples, metrics = client.fit(as_arrays(tensors), config)
-    shapes = {name: tensor.shape for name, tensor in tensors.items()}
-    trained = as_tensors(list(tensors), parameters, shapes)
+def measure(client, tensors, config):
+    loss = real(client.measure(as_arrays(tensors), config), "the loss on the training data")
+    if float(loss) < 0:
+        raise Refused("internal", f"measure() says {loss}, expected a loss that is not below 0")
+    return {"base_loss": loss}
+
+
+def checked(tensors, parameters, where):
+    """What a client has trained as {name: array}, of the shapes of `tensors` and finite."""
+    trained = as_tensors(list(tensors), parameters, {name: tensor.shape for name, tensor in tensors.items()})
     for name, array in trained.items():
-        if not np.isfinite(array).all():
-            raise Refused("diverged", f"\"{name}\" has NaN or infinity after fit()")
+        if not numpy().isfinite(array).all():
+            raise Refused("diverged", f"\"{name}\" has NaN or infinity after {where}")
+    return trained
+
+
+def personal(client, request, tensors, config):
+    """The site's own model: read, trained behind the shared one and written, and measured as it is then."""
+    path, own = request["personal"], tensors
+    if os.path.exists(path):
+        own = load_tensors(path)
+        if {name: t.shape for name, t in own.items()} != {name: t.shape for name, t in tensors.items()}:
+            raise Refused("model", f"{path} has other tensors than the job")
+    arrays = as_arrays(own)
+    if request["op"] == "train":
+        alone = {key: value for key, value in config.items() if key not in ("proximal", "drift")}
+        alone.setdefault("personal_pull", 0.0)
+        trained = checked(tensors, client.fit_personal(arrays, as_arrays(tensors), alone), "fit_personal()")
+        save_tensors(path, trained)
+        arrays = list(trained.values())
+    if request["op"] == "train" and not request.get("evaluate_base"):
+        return {}
+    found = evaluate(client, arrays, config)
+    return {"personal_correct": found["test_correct"], "personal_loss": found["test_loss"]}
+
+
+def train(client, request, tensors, config):
+    parameters, samples, metrics = client.fit(as_arrays(tensors), config)
+    trained = checked(tensors, parameters, "fit()")
     samples = count(samples, "the number of samples")
     batch = max(config.get("batch", 1), 1)
     steps = metrics.get("steps", config.get("steps") or config.get("epochs", 1) * math.ceil(samples / batch))
@@ -150,15 +215,22 @@ def train(client, request, tensors, config):
 
 def answer(client, request):
     """The reply to a request, without its id and status."""
-    begin = time.monotonic()
+    begin, reply = time.monotonic(), {}
     check_request(client, request)
-    tensors, config, reply = base_of(request, client), config_of(request), {}
+    engine = f"kedge-python {library().kedge_lib_version().decode()} {type(client).__name__}"
+    if request["op"] == "hello":
+        return {"engine": engine}
+    tensors, config = base_of(request, client), config_of(request)
     if request["op"] == "evaluate" or request.get("evaluate_base"):
         reply.update(evaluate(client, as_arrays(tensors), config))
+    if request["op"] == "measure" or request.get("base_loss"):
+        reply.update(measure(client, tensors, config))
     if request["op"] == "train":
         reply.update(train(client, request, tensors, config))
+    if request.get("personal") and request["op"] != "measure":
+        reply.update(personal(client, request, tensors, config))
     reply["seconds"] = f"{time.monotonic() - begin:.6f}"
-    reply["engine"] = f"kedge-python {library().kedge_lib_version().decode()} {type(client).__name__}"
+    reply["engine"] = engine
     return reply
 
 
