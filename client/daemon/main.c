@@ -107,19 +107,38 @@ static int start_threads(struct kedge_site_host *h, struct helper helpers[3], pt
     return err ? kedge_diag_set(d, err, "cannot start threads") : KEDGE_OK;
 }
 
+/* The policy names the file, beside itself or absolute. */
+static int read_login(const struct kedge_site_host *h, char ret[KEDGE_NET_LOGIN_MAX + 1],
+                      struct kedge_diag *d)
+{
+    const char *name = h->policy.proxy_login_file;
+    char path[KEDGE_PATH_MAX];
+    int n = name[0] == '/' ? snprintf(path, sizeof path, "%s", name)
+                           : snprintf(path, sizeof path, "%s/%s", h->dir, name);
+    ret[0] = '\0';
+    return !name[0]                         ? KEDGE_OK
+           : n < 0 || n >= (int)sizeof path ? KEDGE_E_TOO_LONG
+                                            : kedge_net_login_read(path, ret, d);
+}
+
 static int open_net(struct kedge_site_host *h, struct kedge_diag *d)
 {
+    char login[KEDGE_NET_LOGIN_MAX + 1];
     struct kedge_net_client_options options = {.url = h->config.server,
                                                .key = &h->tls_key,
                                                .server_key = &h->config.server_key,
                                                .proxy = h->policy.proxy,
+                                               .proxy_login = login,
                                                .insecure = h->policy.insecure,
                                                .reconnect_max_ms = 2000};
     if (strncmp(h->config.server, "tcp://", 6) == 0 && h->policy.insecure) {
         kedge_log(KEDGE_LOG_WARN, "INSECURE",
                   "%s is plain: nothing is encrypted and nobody proves who they are", h->config.server);
     }
-    return kedge_net_client_open(&options, &h->net, d);
+    int err = read_login(h, login, d);
+    err = err ? err : kedge_net_client_open(&options, &h->net, d);
+    kedge_wipe(login, sizeof login);
+    return err;
 }
 
 /* For the tenant's admin, who has them from the coordinator as well and compares. */
@@ -202,7 +221,7 @@ static int usage(FILE *out, int code)
 {
     fputs("Usage: kedge-client --site DIR [--enroll-file FILE [--enroll-only]] [--passphrase-file FILE] "
           "[--verbose]\n"
-          "       kedge-client status|doctor --site DIR [--format json|text]\n"
+          "       kedge-client status|doctor --site DIR [--format json|text]; doctor also: [--try-trainers]\n"
           "The daemon of one site. DIR keeps its keys, its owner's policy.json and unfinished work.\n"
           "  --enroll-file FILE  first start: make DIR from the enrolment token in FILE (- reads stdin)\n"
           "  --enroll-only       make DIR and end\n"

@@ -12,8 +12,9 @@
 #include "client/daemon/status.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/file.h"
+#include "common/base/text.h"
 
-enum { SAID_MAX = 65536 };
+enum { SAID_MAX = 65536, TRY_SECONDS = 60, TRY_SECONDS_MAX = 86400 };
 
 static int usage(FILE *out, int code)
 {
@@ -102,42 +103,58 @@ static int show(const char *dir, bool json)
     return well ? 0 : 1;
 }
 
-bool kedgei_owner_options(int argc, char **argv, const char **ret_dir, bool *ret_json, int *ret_code,
+/* False: nobody knows the option, or its value is none. */
+static bool take(int option, const char *value, struct kedgei_owner_asked *asked)
+{
+    uint64_t n = 0;
+    switch (option) {
+    case 's':
+        asked->dir = value;
+        return true;
+    case 'f':
+        asked->json = strcmp(value, "json") == 0;
+        return asked->json || strcmp(value, "text") == 0;
+    case 't':
+        asked->try_trainers = asked->may_try;
+        return asked->may_try;
+    case 'n':
+        asked->seconds =
+            kedge_decimal_decode(kedge_view_str(value), TRY_SECONDS_MAX, &n) == KEDGE_OK ? (uint32_t)n : 0;
+        return asked->may_try && n > 0;
+    default:
+        return false;
+    }
+}
+
+bool kedgei_owner_options(int argc, char **argv, struct kedgei_owner_asked *asked, int *ret_code,
                           int (*usage_of)(FILE *out, int code))
 {
-    static const struct option options[] = {{"site", required_argument, NULL, 's'},
-                                            {"format", required_argument, NULL, 'f'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    const char *dir = NULL;
+    static const struct option options[] = {
+        {"site", required_argument, NULL, 's'},   {"format", required_argument, NULL, 'f'},
+        {"try-trainers", no_argument, NULL, 't'}, {"seconds", required_argument, NULL, 'n'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     int opt;
-    *ret_json = false;
+    *asked = (struct kedgei_owner_asked){.may_try = asked->may_try, .seconds = TRY_SECONDS};
     while ((opt = getopt_long(argc, argv, "s:h", options, NULL)) != -1) {
         if (opt == 'h') {
             *ret_code = usage_of(stdout, 0);
             return false;
         }
-        bool known =
-            opt == 's' || (opt == 'f' && (strcmp(optarg, "json") == 0 || strcmp(optarg, "text") == 0));
-        if (!known) {
+        if (!take(opt, optarg, asked)) {
             *ret_code = usage_of(stderr, 2);
             return false;
         }
-        dir = opt == 's' ? optarg : dir;
-        *ret_json = opt == 'f' ? strcmp(optarg, "json") == 0 : *ret_json;
     }
-    if (!dir || optind != argc) {
+    if (!asked->dir || optind != argc) {
         *ret_code = usage_of(stderr, 2);
         return false;
     }
-    *ret_dir = dir;
     return true;
 }
 
 int kedge_client_status_main(int argc, char **argv)
 {
-    const char *dir;
-    bool json;
+    struct kedgei_owner_asked asked = {.may_try = false};
     int code;
-    return kedgei_owner_options(argc, argv, &dir, &json, &code, usage) ? show(dir, json) : code;
+    return kedgei_owner_options(argc, argv, &asked, &code, usage) ? show(asked.dir, asked.json) : code;
 }

@@ -5,20 +5,32 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "client/doctor/doctor.h"
 #include "common/base/diag.h"
 
 /* `kedge-client status --site DIR [--format json|text]`; argv begins with "status". Prints to stdout; returns
  * the exit code: 0 it runs and works, 1 it does not run, was stopped or refuses, 2 usage, 3 nothing to read.
  */
 int kedge_client_status_main(int argc, char **argv);
-/* `kedge-client doctor --site DIR [--format json|text]`, likewise; 0 all is well, 1 there is something to
- * mend.
+/* `kedge-client doctor --site DIR [--format json|text] [--try-trainers [--seconds N]]`, likewise; 0 all is
+ * well, 1 there is something to mend.
  */
 int kedge_client_doctor_main(int argc, char **argv);
 
-/* What both read of their command line. False when there is nothing more to do than to end with *ret_code. */
-bool kedgei_owner_options(int argc, char **argv, const char **ret_dir, bool *ret_json, int *ret_code,
+struct kedgei_owner_asked {
+    const char *dir;
+    bool json;
+    bool may_try, try_trainers; /* is --try-trainers among the options? was it given? */
+    uint32_t seconds;           /* each of them may take to answer */
+};
+/* What both read of their command line; may_try is the caller's. False when there is nothing more to do than
+ * to end with *ret_code. */
+bool kedgei_owner_options(int argc, char **argv, struct kedgei_owner_asked *asked, int *ret_code,
                           int (*usage_of)(FILE *out, int code));
+
+/* owner_try.c: says of each trainer of the owner's, and of the built-in one, whether it starts and answers
+ * within so many seconds (or its own seconds_max, if that is less). Forks: before any thread runs. */
+void kedgei_owner_try_trainers(struct kedge_doctor *k, const char *dir, uint32_t seconds);
 /* Says an error, with `json` on stdout, too; the exit code. */
 int kedgei_owner_fail(bool json, int err, const struct kedge_diag *d);
 

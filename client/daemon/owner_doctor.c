@@ -15,9 +15,13 @@ struct sink {
 
 static int usage(FILE *out, int code)
 {
-    fputs("Usage: kedge-client doctor --site DIR [--format json|text]\n"
+    fputs("Usage: kedge-client doctor --site DIR [--format json|text] [--try-trainers [--seconds N]]\n"
           "What is wrong with the site in DIR, this device and the way to the coordinator, and how to mend "
           "it.\n"
+          "  --try-trainers  start each trainer that policy.json names, in its sandbox and without data, and "
+          "see\n"
+          "                  whether it answers as the contract has it\n"
+          "  --seconds N     how long each may take to answer (60, or its own seconds_max)\n"
           "Exit codes: 0 all is well, 1 there is something to mend, 2 usage, 3 no site there.\n",
           out);
     return code;
@@ -54,8 +58,10 @@ static void check_programs(struct kedge_doctor *k)
 }
 
 /* Forks come first: none may follow the threads of the network. */
-static int examine(const char *dir, bool json)
+static int examine(const struct kedgei_owner_asked *asked)
 {
+    const char *dir = asked->dir;
+    const bool json = asked->json;
     struct sink sink = {json, json_array()};
     struct kedge_doctor k = {.line = put_line, .arg = &sink};
     check_programs(&k);
@@ -63,6 +69,9 @@ static int examine(const char *dir, bool json)
     kedge_doctor_processor(&k);
     kedge_doctor_limits(&k, dir);
     kedge_doctor_site(&k, dir);
+    if (asked->try_trainers) {
+        kedgei_owner_try_trainers(&k, dir, asked->seconds);
+    }
     kedge_doctor_site_server(&k, dir);
     if (json) {
         json_t *answer = json_pack("{s:i,s:s,s:{s:b,s:i,s:i,s:O}}", "schema_version", 1, "status", "ok",
@@ -84,16 +93,15 @@ int kedge_client_doctor_main(int argc, char **argv)
 {
     struct kedge_diag d = {.text = "", .hint = ""};
     char path[KEDGE_PATH_MAX];
-    const char *dir;
-    bool json;
+    struct kedgei_owner_asked asked = {.may_try = true};
     int code;
-    if (!kedgei_owner_options(argc, argv, &dir, &json, &code, usage)) {
+    if (!kedgei_owner_options(argc, argv, &asked, &code, usage)) {
         return code;
     }
-    if (kedge_path_join(path, dir, "site.json") != KEDGE_OK || !kedge_file_exists(path)) {
-        int err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "%s: no site here (site.json is missing)", dir);
-        (void)kedge_diag_hint(&d, "enrol it: kedge-client --site %s --enroll-file TOKENFILE", dir);
-        return kedgei_owner_fail(json, err, &d);
+    if (kedge_path_join(path, asked.dir, "site.json") != KEDGE_OK || !kedge_file_exists(path)) {
+        int err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "%s: no site here (site.json is missing)", asked.dir);
+        (void)kedge_diag_hint(&d, "enrol it: kedge-client --site %s --enroll-file TOKENFILE", asked.dir);
+        return kedgei_owner_fail(asked.json, err, &d);
     }
-    return examine(dir, json);
+    return examine(&asked);
 }

@@ -78,6 +78,18 @@ static void put_environment(const struct kedge_site_host *h, const struct kedge_
     ret->list[n] = NULL;
 }
 
+void kedge_client_trainer_lacks(const struct kedge_process *p, char ret[KEDGE_TRAINER_LACKS_LEN])
+{
+    snprintf(ret, KEDGE_TRAINER_LACKS_LEN, "%s%s",
+             p->confined == KEDGE_CONFINED_NAMESPACES
+                 ? ""
+                 : "limits hold, but this kernel permits no user namespaces: it sees the network and the "
+                   "site's keys",
+             !p->unbounded                              ? ""
+             : p->confined == KEDGE_CONFINED_NAMESPACES ? "processes_max does not hold on this kernel"
+                                                        : ", and processes_max does not hold");
+}
+
 static int start_foreign(struct kedge_site_host *h, const struct kedge_trainer_terms *t, struct kedge_diag *d)
 {
     char folder[KEDGE_PATH_MAX], keys[KEDGE_PATH_MAX];
@@ -92,6 +104,7 @@ static int start_foreign(struct kedge_site_host *h, const struct kedge_trainer_t
     struct kedge_sandbox sandbox = {.cpu_seconds_max = t->cpu_seconds_max,
                                     .file_bytes_max = t->file_bytes_max,
                                     .files_max = t->files_max,
+                                    .processes_max = t->processes_max,
                                     .network = t->network,
                                     .hidden = keys};
     struct kedge_process_options options = {.argv = (const char *const *)t->command,
@@ -113,17 +126,17 @@ static int start_foreign(struct kedge_site_host *h, const struct kedge_trainer_t
     bool confined = h->trainer.process.confined == KEDGE_CONFINED_NAMESPACES;
     if (!confined && t->sandbox_required) {
         kedge_client_trainer_stop(h);
-        return kedge_diag_set(d, KEDGE_E_DENIED,
-                              "trainer \"%s\": this kernel permits no user namespaces, and policy.json says "
-                              "sandbox_required",
-                              t->name.s);
+        err = kedge_diag_set(d, KEDGE_E_DENIED,
+                             "trainer \"%s\": this kernel permits no user namespaces, and policy.json says "
+                             "sandbox_required",
+                             t->name.s);
+        (void)kedge_diag_hint(d, "let the kernel permit user namespaces, or take sandbox_required away");
+        return err;
     }
-    kedge_log(
-        confined ? KEDGE_LOG_INFO : KEDGE_LOG_WARN, "trainer started", "name=%s%s", t->name.s,
-        confined
-            ? ""
-            : ": limits hold, but this kernel permits no user namespaces: it sees the network and the site's "
-              "keys");
+    char lacks[KEDGE_TRAINER_LACKS_LEN];
+    kedge_client_trainer_lacks(&h->trainer.process, lacks);
+    kedge_log(lacks[0] ? KEDGE_LOG_WARN : KEDGE_LOG_INFO, "trainer started", "name=%s%s%s", t->name.s,
+              lacks[0] ? ": " : "", lacks);
     return KEDGE_OK;
 }
 
@@ -385,5 +398,34 @@ int kedge_client_ask(struct kedge_site_host *h, uint64_t serial, json_t *request
         kedge_client_trainer_stop(h); /* a trainer out of step is started afresh */
     }
     kedge_buf_clear(&h->trainer.line);
+    return err;
+}
+
+/* ---- trying ---- */
+
+int kedge_client_trainer_hello(struct kedge_site_host *h, const struct kedge_trainer_terms *terms,
+                               uint32_t seconds, struct kedge_buf *ret_line, bool *ret_more,
+                               char lacks[KEDGE_TRAINER_LACKS_LEN], struct kedge_diag *d)
+{
+    static const char hello[] = "{\"id\":\"hello\",\"op\":\"hello\"}\n";
+    struct asking a = {.serial = 1, .seconds = seconds};
+    size_t len = 0;
+    a.deadline_ns = kedge_os_now_ns() + a.seconds * 1000000000u;
+    lacks[0] = '\0';
+    int err = trainer_start(h, terms, d);
+    if (!err && terms) {
+        kedge_client_trainer_lacks(&h->trainer.process, lacks);
+    }
+    err = err ? err : send_line(h, kedge_view_str(hello), &a, d);
+    err = err ? err : receive_line(h, &a, &len, d);
+    if (err == KEDGE_E_TIMEOUT) {
+        (void)kedge_diag_set(d, err, "no answer within %u s; it last said: %.160s", seconds, last_words(h));
+    }
+    if (!err) {
+        *ret_more = h->trainer.line.len > len + 1;
+        kedge_buf_put(ret_line, h->trainer.line.ptr, len);
+        err = ret_line->err;
+    }
+    kedge_client_trainer_stop(h);
     return err;
 }

@@ -19,6 +19,19 @@ json_t *kedge_client_model_json(const struct kedge_job_spec *spec);
 KEDGE_NODISCARD int kedge_client_ask(struct kedge_site_host *h, uint64_t serial, json_t *request, bool train,
                                      bool test, struct kedge_metrics *m, struct kedge_diag *d);
 
+/* What of its sandbox a trainer of the owner's runs without, for people; "" when nothing is missing. */
+enum { KEDGE_TRAINER_LACKS_LEN = 192 };
+void kedge_client_trainer_lacks(const struct kedge_process *p, char ret[KEDGE_TRAINER_LACKS_LEN]);
+
+/* Starts a trainer of the owner's as for a task, says hello and waits so many seconds for its one line of
+ * answer, which is written to *ret_line (without its end; a caller's buffer), then stops it. *ret_more: there
+ * was more than a line. Nothing else may use h's trainer. Errors as of kedge_client_ask, told as they happen
+ * here; `lacks` is filled in as soon as it runs. */
+KEDGE_NODISCARD int kedge_client_trainer_hello(struct kedge_site_host *h,
+                                               const struct kedge_trainer_terms *terms, uint32_t seconds,
+                                               struct kedge_buf *ret_line, bool *ret_more,
+                                               char lacks[KEDGE_TRAINER_LACKS_LEN], struct kedge_diag *d);
+
 /* Of an external model's trainer, in a folder of its own, SITE/trainers/NAME: a copy of the model at `base`,
  * to *ret_given, and where it leaves what it has trained, *ret_out, where nothing is yet. */
 KEDGE_NODISCARD int kedge_client_trainer_give(struct kedge_site_host *h, const char *base,
