@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -69,7 +70,7 @@ void kedgei_sandbox_maps(const struct kedge_sandbox *s, struct kedge_sandbox_map
 {
     ret->counts_apart = counts_apart();
     ret->is_root = geteuid() == 0;
-    snprintf(ret->pids, sizeof ret->pids, "%llu", (unsigned long long)(PIDS_RESERVED + s->processes_max));
+    snprintf(ret->pids, sizeof ret->pids, "%" PRIu64, PIDS_RESERVED + s->processes_max);
     snprintf(ret->uid, sizeof ret->uid, "%u %u 1", (unsigned)geteuid(), (unsigned)geteuid());
     snprintf(ret->gid, sizeof ret->gid, "%u %u 1", (unsigned)getegid(), (unsigned)getegid());
 }
