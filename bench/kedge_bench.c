@@ -359,6 +359,8 @@ static const struct measurement {
     {{"train-memory"}, kedge_row_train_memory, false},
     {{"planner", "planner-energy", "planner-1000"}, kedge_row_plan, false},
     {{"batch-energy", "batch-time", "batch-cost-20", "batch-cost-100"}, kedge_row_batch, false},
+    {{"batch-job-60", "batch-job-300", "batch-job-best"}, kedge_row_rounds, false},
+    {{"meter-core", "meter-reading"}, kedge_row_meter, false},
     {{"flexcfl-vs-fedavg", "flexcfl-vs-fedprox", "flexcfl-vs-fesem", "flexcfl-vs-fesem-released"},
      kedge_row_accuracy_published,
      true},

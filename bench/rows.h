@@ -33,6 +33,13 @@ int kedge_row_plan(struct row rows[ROWS_MAX], int *ret_count);
 /* Batch sizes by what they cost, replayed on Zeus's traces, 24 workloads: energy and time of the last runs,
  * cost of 20 and of 100 runs, in parts of the default's; none where the traces are not there. */
 int kedge_row_batch(struct row rows[ROWS_MAX], int *ret_count);
+/* Batch sizes within one job: cost for as much learning of its first 60 and of 300 rounds, in parts of the
+ * default's (baseline: the worst workload's), and the latter in parts of that of whoever knows the best size;
+ * none where the traces are not there. */
+int kedge_row_rounds(struct row rows[ROWS_MAX], int *ret_count);
+/* What looking at meters, battery and temperature once a second takes of a core, and one reading of two
+ * packages with memory. */
+int kedge_row_meter(struct row rows[ROWS_MAX], int *ret_count);
 /* Training steps of presets on one thread, batches of 10, 32 and 128, in turns with PyTorch (the baseline);
  * layers at a batch of 128 by the rate of bare sgemm; most memory of kedge-train with femnist-cnn (baseline:
  * its weights). */

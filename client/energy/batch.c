@@ -49,6 +49,11 @@ static double mean_of(const struct kedge_batch_size *s)
     return sum / costs_of(s);
 }
 
+double kedge_batch_mean(const struct kedge_batch *b, uint32_t place)
+{
+    return mean_of(&b->sizes[place]);
+}
+
 uint32_t kedge_batch_best(const struct kedge_batch *b)
 {
     uint32_t best = b->start;

@@ -61,6 +61,8 @@ struct kedge_batch_choice kedge_batch_choose(const struct kedge_batch *b, bool a
 /* What the run cost, and whether it reached its target. Costs that are not above 0 or not finite are ignored.
  */
 void kedge_batch_saw(struct kedge_batch *b, uint32_t place, double cost, bool reached);
+/* Mean of the costs that are remembered of a size that has been played. */
+double kedge_batch_mean(const struct kedge_batch *b, uint32_t place);
 /* The place with the least mean cost; the default's before any run has reached the target. */
 uint32_t kedge_batch_best(const struct kedge_batch *b);
 

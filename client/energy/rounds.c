@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double scale_least = 0.0625, scale_most = 1048576, in_time = 0.8;
+static const double scale_least = 0.0625, scale_most = 1048576, in_time = 0.8, model_error = 0.05;
 
 void kedge_noise_saw(struct kedge_noise *n, double small, double small_sq, double large, double large_sq)
 {
@@ -89,9 +89,20 @@ static uint32_t fit(const struct kedge_rounds *r, uint32_t place, const struct k
     return quickest;
 }
 
+/* That a size is cheaper is said by a model of what samples are worth, which misses by several percent: for
+ * less than that the start, which the job's owner named, is not left. */
+static bool is_worth_it(const struct kedge_batch *b, uint32_t place)
+{
+    return b->sizes[place].plays == 0 || b->sizes[b->start].plays == 0
+           || kedge_batch_mean(b, place) <= (1 - model_error) * kedge_batch_mean(b, b->start);
+}
+
 static void open_block(struct kedge_rounds *r, struct kedge_rng *rng)
 {
-    const struct kedge_batch_choice c = kedge_batch_choose(&r->batch, r->again, rng);
+    struct kedge_batch_choice c = kedge_batch_choose(&r->batch, r->again, rng);
+    if (!is_worth_it(&r->batch, c.place)) {
+        c = (struct kedge_batch_choice){.place = r->batch.start, .limit = INFINITY};
+    }
     r->block = (struct kedge_rounds_block){.is_open = true, .place = c.place, .limit = c.limit};
 }
 
@@ -118,7 +129,9 @@ struct kedge_rounds_choice kedge_rounds_choose(struct kedge_rounds *r, const str
         c.place = r->block.place;
         why = c.place == kedge_batch_best(&r->batch) ? "the least cost so far"
               : r->batch.sizes[c.place].plays == 0   ? "tried"
-                                                     : "sampled";
+              : c.place == r->batch.start && !is_worth_it(&r->batch, kedge_batch_best(&r->batch))
+                  ? "no other is clearly cheaper"
+                  : "sampled";
     }
     if (!ask->fixed) {
         const uint32_t wanted = c.place;
