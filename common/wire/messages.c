@@ -113,6 +113,31 @@ static void put_hashes(struct writer *w, struct kedge_view v, size_t most)
     kedge_buf_put(w->out, v.ptr, v.len);
 }
 
+static bool is_among(const struct kedge_id *ids, size_t count, const struct kedge_id *id)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (kedge_id_eq(&ids[i], id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void put_ids(struct writer *w, const struct kedge_id *ids, uint8_t count, size_t most)
+{
+    if (count > most) {
+        fail_write(w, KEDGE_E_TOO_LONG);
+        return;
+    }
+    kedge_buf_put_u8(w->out, count);
+    for (size_t i = 0; i < count; i++) {
+        put_id(w, &ids[i]);
+        if (is_among(ids, i, &ids[i])) {
+            fail_write(w, KEDGE_E_ARG);
+        }
+    }
+}
+
 #define U8(field, least, most) put_u8(w, m->field, least, most);
 #define U32(field) kedge_buf_put_u32(w->out, m->field);
 #define U64(field) kedge_buf_put_u64(w->out, m->field);
@@ -121,6 +146,7 @@ static void put_hashes(struct writer *w, struct kedge_view v, size_t most)
 #define STR(field, most) put_str(w, m->field, most);
 #define BYTES(field, most) put_bytes(w, m->field, most);
 #define HASHES(field, most) put_hashes(w, m->field, most);
+#define IDS(field, most) put_ids(w, m->field, m->field##_count, most);
 #define KEDGE_MSG(value, NAME, name, fields)                                   \
     static void put_##name(struct writer *w, const struct kedge_msg_##name *m) \
     {                                                                          \
@@ -136,6 +162,7 @@ static void put_hashes(struct writer *w, struct kedge_view v, size_t most)
 #undef STR
 #undef BYTES
 #undef HASHES
+#undef IDS
 
 static void put_fields(struct writer *w, const struct kedge_msg *msg)
 {
@@ -256,6 +283,22 @@ static void get_hashes(struct reader *r, struct kedge_view *ret, size_t most)
     *ret = kedge_read_bytes(&r->in, count * KEDGE_WIRE_HASH);
 }
 
+static void get_ids(struct reader *r, struct kedge_id *ret, uint8_t *ret_count, size_t most)
+{
+    uint8_t count = kedge_read_u8(&r->in);
+    if (count > most) {
+        refuse(r, KEDGE_E_TOO_LONG);
+        return;
+    }
+    for (size_t i = 0; i < count && !r->in.failed; i++) {
+        get_id(r, &ret[i]);
+        if (!r->in.failed && is_among(ret, i, &ret[i])) {
+            refuse(r, KEDGE_E_FORMAT);
+        }
+    }
+    *ret_count = count;
+}
+
 #define U8(field, least, most) get_u8(r, &m->field, least, most);
 #define U32(field) m->field = kedge_read_u32(&r->in);
 #define U64(field) m->field = kedge_read_u64(&r->in);
@@ -264,6 +307,7 @@ static void get_hashes(struct reader *r, struct kedge_view *ret, size_t most)
 #define STR(field, most) get_str(r, &m->field, most);
 #define BYTES(field, most) get_bytes(r, &m->field, most);
 #define HASHES(field, most) get_hashes(r, &m->field, most);
+#define IDS(field, most) get_ids(r, m->field, &m->field##_count, most);
 #define KEDGE_MSG(value, NAME, name, fields)                             \
     static void get_##name(struct reader *r, struct kedge_msg_##name *m) \
     {                                                                    \
@@ -279,6 +323,7 @@ static void get_hashes(struct reader *r, struct kedge_view *ret, size_t most)
 #undef STR
 #undef BYTES
 #undef HASHES
+#undef IDS
 
 int kedge_msg_decode(struct kedge_view frame, struct kedge_msg *ret)
 {

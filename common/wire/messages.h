@@ -31,7 +31,8 @@ enum kedge_msg_type {
 
 /* struct kedge_msg_hello { uint32_t protocol; struct kedge_view program; } and so on: U8, U32 and U64
  * are unsigned integers, HASH is uint8_t[32], ID is struct kedge_id, STR and BYTES are struct
- * kedge_view, HASHES is a struct kedge_view over the hashes one behind the other (len = 32 · count). */
+ * kedge_view, HASHES is a struct kedge_view over the hashes one behind the other (len = 32 · count), IDS is
+ * struct kedge_id[most] and a count, `name`_count. */
 #define U8(field, least, most) uint8_t field;
 #define U32(field) uint32_t field;
 #define U64(field) uint64_t field;
@@ -40,6 +41,9 @@ enum kedge_msg_type {
 #define STR(field, most) struct kedge_view field;
 #define BYTES(field, most) struct kedge_view field;
 #define HASHES(field, most) struct kedge_view field;
+#define IDS(field, most)           \
+    struct kedge_id field[(most)]; \
+    uint8_t field##_count;
 #define KEDGE_MSG(value, NAME, name, fields) \
     struct kedge_msg_##name {                \
         fields                               \
@@ -54,6 +58,7 @@ enum kedge_msg_type {
 #undef STR
 #undef BYTES
 #undef HASHES
+#undef IDS
 
 struct kedge_msg {
     enum kedge_msg_type type;

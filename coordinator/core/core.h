@@ -82,6 +82,7 @@ enum {
 enum {
     MUTANT_NEAREST_ONCE = 81, /* a site stays in its first group, whatever its last model is nearest to */
     MUTANT_TENANTS_SHUFFLED,  /* not all sites of a tenant are in its group */
+    MUTANT_OFFERS_AT_WORK,    /* a site is offered a second task of a job that it has in hand */
 };
 
 /* Of selection by charge. */
@@ -109,6 +110,7 @@ struct site {
     uint32_t prev, next; /* in the list of its presence, oldest first */
     uint32_t request;    /* parked poll, KEDGE_COORD_NONE: none */
     uint64_t park_until_ns;
+    uint64_t at_work;         /* jobs that the parked poll leaves out, a bit each */
     uint32_t heap_pos;        /* of the parked poll */
     uint32_t next_job;        /* where the search for its next task starts */
     enum kedge_charge charge; /* as it said last */

@@ -179,6 +179,12 @@ static void emit_wait(struct kedge_coord *c, uint32_t site, uint32_t request)
     fx->request = request;
 }
 
+/* One task of a job at a time: those that the site says it has in hand are left out. */
+static bool is_wanted(const struct kedge_coord *c, uint32_t site, uint32_t job)
+{
+    return (c->sites[site].at_work >> job & 1) == 0 || MUTANT(MUTANT_OFFERS_AT_WORK);
+}
+
 /* Answers a request by the first task in slot order, beginning behind the job that was served last. */
 static bool serve(struct kedge_coord *c, uint32_t site, uint32_t request)
 {
@@ -186,7 +192,7 @@ static bool serve(struct kedge_coord *c, uint32_t site, uint32_t request)
     uint32_t first = c->sites[site].next_job + (KEDGE_RARE(c, OTHER_JOB) ? 1 : 0);
     for (uint32_t i = 0; i < c->limits.jobs_max; i++) {
         uint32_t job = (first + i) % c->limits.jobs_max;
-        if (find_task(c, job, site, &task)) {
+        if (is_wanted(c, site, job) && find_task(c, job, site, &task)) {
             emit_task(c, site, request, &task);
             return true;
         }
@@ -234,6 +240,7 @@ void kedgei_poll(struct kedge_coord *c, const struct kedge_coord_event *ev)
         emit_wait(c, ev->site, older);
     }
     uint64_t wait = ev->wait_ns < c->times.poll_max ? ev->wait_ns : c->times.poll_max;
+    c->sites[ev->site].at_work = ev->at_work;
     if (!serve(c, ev->site, ev->request)) {
         wait = KEDGE_RARE(c, POLL_DROPPED) ? 0 : wait;
         park(c, ev->site, ev->request, kedgei_after(c, wait)); /* a wait of 0 is answered by the pump */

@@ -322,14 +322,16 @@ static void put_done(struct kedge_host *h, struct kedge_item *item)
     s->upload_done = w->done;
     s->upload_digest = w->digest;
     bool unstored = w->err && kedge_err_class(w->err) == KEDGE_CLASS_FULL;
-    if (unstored && !s->upload_err) {
+    const uint64_t bit = UINT64_C(1) << w->job;
+    const bool was = (s->unstored & bit) != 0;
+    if (unstored && !was) {
         kedge_log(KEDGE_LOG_WARN, "update not stored", "tenant=%s site=%s: %s", h->tenants[s->tenant].id.s,
                   s->id.s, w->diag.text[0] ? w->diag.text : kedge_strerror(w->err));
     }
-    if (unstored || s->upload_err) {
+    if (unstored || was) {
         struct kedge_coord_event ev = {
             .type = KEDGE_EV_UPLOAD, .job = w->job, .site = w->site, .err = unstored ? w->err : KEDGE_OK};
-        s->upload_err = ev.err;
+        s->unstored = unstored ? s->unstored | bit : s->unstored & ~bit;
         kedge_host_step(h, &ev);
     }
     if (w->err) {

@@ -37,7 +37,8 @@ struct kedge_site_entry {
     bool upload_busy, upload_done;
     struct kedge_upload *upload;
     struct kedge_hash upload_digest;
-    int upload_err; /* why a piece could last not be stored; the core knows of it */
+    uint64_t
+        unstored; /* jobs, a bit each, of whose updates a piece could last not be stored; the core knows */
 };
 
 uint32_t kedge_host_tenant_find(const struct kedge_host *h, const struct kedge_id *id); /* KEDGE_COORD_NONE */

@@ -117,8 +117,19 @@ static void answer_hello(struct kedge_host *h, struct kedge_net_request *req)
     kedge_buf_deinit(&note);
 }
 
+/* Jobs that the site has in hand, as the core has them; what is no job here any more is left out. */
+static uint64_t at_work_of(struct kedge_host *h, const struct kedge_msg_poll_beside *poll)
+{
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < poll->at_work_count; i++) {
+        const struct kedge_job *job = kedge_host_job_find(h, &poll->at_work[i], false);
+        bits |= job ? UINT64_C(1) << job->slot : 0;
+    }
+    return bits;
+}
+
 static void handle_poll(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
-                        const struct kedge_msg_poll *poll)
+                        const struct kedge_msg_poll *poll, uint64_t at_work)
 {
     uint32_t slot = kedge_host_request_put(h, req, site);
     if (slot == KEDGE_COORD_NONE) {
@@ -136,7 +147,8 @@ static void handle_poll(struct kedge_host *h, struct kedge_net_request *req, uin
                                    .shifted = job != NULL,
                                    .charge = (enum kedge_charge)(poll->flags >> 1 & KEDGE_CHARGE_MAINS),
                                    .job = job ? job->slot : 0,
-                                   .wait_ns = (uint64_t)poll->wait_ms * 1000000u};
+                                   .wait_ns = (uint64_t)poll->wait_ms * 1000000u,
+                                   .at_work = at_work};
     kedge_host_step(h, &ev);
 }
 
@@ -147,8 +159,14 @@ static void handle_site_request(struct kedge_host *h, struct kedge_net_request *
     h->sites[site].last_seen_ms = kedge_os_unix_ms();
     switch ((int)msg->type) {
     case KEDGE_MSG_POLL:
-        handle_poll(h, req, site, &msg->u.poll);
+        handle_poll(h, req, site, &msg->u.poll, 0);
         break;
+    case KEDGE_MSG_POLL_BESIDE: {
+        const struct kedge_msg_poll_beside *p = &msg->u.poll_beside;
+        const struct kedge_msg_poll poll = {p->wait_ms, p->flags, p->seen_size, p->shifted};
+        handle_poll(h, req, site, &poll, at_work_of(h, p));
+        break;
+    }
     case KEDGE_MSG_BLOB_GET:
     case KEDGE_MSG_BLOB_GET_SINCE:
         kedge_host_blob_get(h, req, site, msg);

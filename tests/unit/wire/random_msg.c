@@ -68,6 +68,12 @@ static struct kedge_view random_hashes(struct kedge_rng *rng, size_t most)
 #define STR(field, most) m->field = random_text(rng, most);
 #define BYTES(field, most) m->field = random_bytes(rng, most);
 #define HASHES(field, most) m->field = random_hashes(rng, most);
+#define IDS(field, most)                                                \
+    m->field##_count = (uint8_t)kedge_rng_below(rng, (most) + 1);       \
+    for (size_t i = 0; i < m->field##_count; i++) {                     \
+        m->field[i] = random_id(rng);                                   \
+        m->field[i].s[0] = (char)('a' + (int)i); /* none comes twice */ \
+    }
 #define KEDGE_MSG(value, NAME, name, fields)                                   \
     static void draw_##name(struct kedge_rng *rng, struct kedge_msg_##name *m) \
     {                                                                          \
