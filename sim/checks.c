@@ -34,6 +34,10 @@ static void check_task(struct sim *w, const struct kedge_coord_effect *fx)
     if (d->revoked_told) {
         sim_violate(w, "task for revoked site %u", fx->site);
     }
+    const struct sim_request *asked = sim_request_find(w, fx->request);
+    if (asked && (asked->at_work >> fx->job & 1) != 0) {
+        sim_violate(w, "task of job %u for site %u, which has one in hand", fx->job, fx->site);
+    }
     sim_check_group_task(w, fx);
     if (fx->kind == KEDGE_TASK_EVALUATE) {
         if (!is_base(w, fx->job, fx->round + 1, fx->group, &fx->base)) {

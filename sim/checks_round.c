@@ -225,7 +225,7 @@ static bool is_unstored(const struct sim *w, uint32_t job)
     const struct sim_job *j = &w->jobs[job];
     for (uint32_t i = 0; i < w->config.sites; i++) {
         const struct sim_device *d = &w->devices[i];
-        if (d->unstored_job == job && d->unstored_round == j->last_opened && !d->revoked_told
+        if (d->unstored_round[job] == j->last_opened && !d->revoked_told
             && j->last_opened != j->last_closed) {
             return true;
         }

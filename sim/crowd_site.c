@@ -135,7 +135,7 @@ static struct crowd_site *wake(struct crowd *c, uint32_t site)
 {
     if (c->free_slot == 0) {
         c->slots = sim_grow(c->slots, c->slot_count + 1, &c->slot_max, sizeof *c->slots);
-        c->slots[c->slot_count] = (struct crowd_site){.core = sim_new_array(1, kedge_site_size())};
+        c->slots[c->slot_count] = (struct crowd_site){.core = sim_new_array(1, kedge_site_size(1))};
         c->free_slot = ++c->slot_count;
     }
     uint32_t slot = c->free_slot;
@@ -147,7 +147,7 @@ static struct crowd_site *wake(struct crowd *c, uint32_t site)
     struct kedge_site_params params = {
         .seed = c->spec.seed + site, .allow_all = true, .base_max = 1000, .update_max = 1000};
     kedge_site_times_default(&params.times);
-    int err = kedge_site_init(s->core, kedge_site_size(), &params, &s->core);
+    int err = kedge_site_init(s->core, kedge_site_size(1), &params, &s->core);
     KEDGE_ASSERT(err == KEDGE_OK);
     static struct kedge_site_effects fx;
     struct kedge_site_event ev = {

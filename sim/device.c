@@ -46,6 +46,7 @@ static void step(struct sim *w, uint32_t site, struct kedge_site_event *ev, uint
     kedge_site_step(d->core, ev, &fx);
     if (!kedge_site_is_valid(d->core)) {
         sim_violate(w, "site %u: invariants broken after event %d", site, (int)ev->type);
+        return;
     }
     for (uint32_t i = 0; i < fx.count; i++) {
         bool starting = ev->type == KEDGE_SITE_EV_START;
@@ -55,6 +56,7 @@ static void step(struct sim *w, uint32_t site, struct kedge_site_event *ev, uint
         }
         sim_device_execute(w, site, &fx.items[i], leaf);
     }
+    sim_check_asks(w, site);
     set_timer(w, site);
 }
 
@@ -72,20 +74,26 @@ static bool is_answered(const struct sim_device *d, uint32_t job)
 void sim_device_start(struct sim *w, uint32_t site)
 {
     struct sim_device *d = &w->devices[site];
-    struct kedge_site_params params = {
-        .seed = w->seed * 4096 + site, .allow_all = !d->lazy, .base_max = 1000, .update_max = 1000};
+    struct kedge_site_params params = {.seed = w->seed * 4096 + site,
+                                       .allow_all = !d->lazy,
+                                       .base_max = 1000,
+                                       .update_max = 1000,
+                                       .works = d->works,
+                                       .at_once = d->at_once};
     kedge_site_times_default(&params.times);
     if (d->lazy) { /* it is there, it asks, and it never does anything */
         params.times.refused_pause = 2 * SIM_SECOND;
     }
-    KEDGE_ASSERT(kedge_site_size() <= sizeof d->mem);
+    KEDGE_ASSERT(kedge_site_size(KEDGE_SITE_WORKS_MAX) <= sizeof d->mem);
     memset(&d->mem, 0xa5, sizeof d->mem);
     int err = kedge_site_init(d->mem.bytes, sizeof d->mem, &params, &d->core);
     KEDGE_ASSERT(err == KEDGE_OK);
     kedge_site_rare_use(d->core, &w->site_rare);
     d->up = true;
     d->timer_ns = UINT64_MAX;
-    d->open_call[0] = d->open_call[1] = 0;
+    memset(d->open_call, 0, sizeof d->open_call);
+    memset(d->open_upload, 0, sizeof d->open_upload);
+    d->poll = 0;
     d->heard = 0;
     if (w->config.clock_jumps > 0) { /* a monotonic clock begins anywhere */
         uint64_t clock = sim_below(w, 1000 * SIM_SECOND);
@@ -128,7 +136,7 @@ void sim_device_crash(struct sim *w, uint32_t site, enum sim_fault why)
 static void answered(struct sim *w, const struct sim_event *answer, struct kedge_site_event *ev)
 {
     struct sim_device *d = &w->devices[answer->site];
-    for (int i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i <= KEDGE_SITE_WORKS_MAX; i++) {
         if (answer->serial != 0 && d->open_call[i] == answer->serial) { /* each call is answered once */
             d->open_call[i] = 0;
             ev->serial = answer->serial;
@@ -150,8 +158,12 @@ static void reply(struct sim *w, const struct sim_event *ev)
     struct kedge_site_view view;
     kedge_site_view(d->core, &view);
     bool proves = ev->reply.kind == KEDGE_SITE_REPLY_RECEIPT || ev->reply.kind == KEDGE_SITE_REPLY_CLOSED;
-    bool open = ev->serial != 0 && d->open_call[0] == ev->serial && view.memory->result_count > 0;
-    if (proves && open && !sim_check_proof(w, ev->site, ev, &view.memory->results[0].envelope)) {
+    const struct kedge_site_result *sent = NULL;
+    for (uint32_t i = 0; i < view.work_count; i++) {
+        bool open = ev->serial != 0 && d->open_call[i] == ev->serial;
+        sent = open ? view.works[i].result : sent;
+    }
+    if (proves && sent && !sim_check_proof(w, ev->site, ev, &sent->envelope)) {
         sim_violate(w, "site %u: the proof of its answer does not hold", ev->site);
         return;
     }
@@ -212,6 +224,10 @@ static void running(struct sim *w, struct sim_event *ev)
         }
     } else {
         KEDGE_ASSERT(ev->type == SIM_DEVICE_DONE);
+        struct sim_device *at = &w->devices[ev->site];
+        for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
+            at->open_upload[i] = at->open_upload[i] == ev->site_event.serial ? 0 : at->open_upload[i];
+        }
         if (w->payload && ev->site_event.type == KEDGE_SITE_EV_TRAINED) {
             sim_device_worked(w, ev->site, &ev->site_event);
         }

@@ -48,13 +48,25 @@ static void send_forged(struct sim *w, uint32_t site, const struct kedge_site_re
 static void call(struct sim *w, uint32_t site, const struct kedge_site_effect *fx)
 {
     struct sim_device *d = &w->devices[site];
-    d->open_call[fx->busy ? 1 : 0] = fx->serial;
+    d->open_call[fx->busy ? KEDGE_SITE_WORKS_MAX : fx->work] = fx->serial;
+    uint32_t at_work = 0;
+    for (uint32_t i = 0; i < fx->at_work_count; i++) {
+        at_work |= 1u << sim_job_of(&fx->at_work[i]);
+    }
+    if (!fx->busy) {
+        d->call_of[fx->work] = fx->call;
+    }
+    if (!fx->busy && fx->call == KEDGE_SITE_CALL_POLL) {
+        d->poll = fx->serial;
+        d->left_out = at_work;
+    }
     uint64_t wait = fx->call == KEDGE_SITE_CALL_POLL ? fx->wait_ns : 0;
     if (fx->call == KEDGE_SITE_CALL_POLL) {
         sim_check_shift_told(w, site, fx);
     }
     sim_device_push(w, SIM_CALL_TIMEOUT, w->now_ns + wait + CALL_SLACK_S * SIM_SECOND, site, fx->serial);
     if (fx->call == KEDGE_SITE_CALL_SUBMIT) {
+        sim_check_sends(w, site, fx);
         sim_check_sent(w, site, &fx->result);
         bool update = fx->result.kind != KEDGE_SITE_EVALUATE;
         if (sim_chance(w, w->config.two_faced) && update) {
@@ -74,6 +86,7 @@ static void call(struct sim *w, uint32_t site, const struct kedge_site_effect *f
         ev->wait_ns = fx->wait_ns;
         ev->busy = fx->busy;
         ev->charge = sim_charge_of(w, site);
+        ev->at_work = at_work;
         ev->shifted = fx->shifted.s[0] ? sim_job_of(&fx->shifted) : SIM_NONE;
         ev->result = fx->result;
         ev->weight = weight_of(w, &fx->result);
@@ -99,10 +112,11 @@ static void fetch(struct sim *w, uint32_t site, const struct kedge_site_effect *
     } else if (fx->blob == KEDGE_SITE_BLOB_MODEL) {
         sim_check_fetched(w, site, job, &model);
     }
-    d->fetched = fx->blob == KEDGE_SITE_BLOB_SPEC ? 0 : d->fetched;
+    uint32_t *fetched = &d->fetched[fx->work];
+    *fetched = fx->blob == KEDGE_SITE_BLOB_SPEC ? 0 : *fetched;
     for (uint32_t g = 0; g < fx->task.choice_count && !err; g++) {
         bool same = memcmp(fx->task.choices[g].b, fx->digest.b, sizeof fx->digest.b) == 0;
-        d->fetched |= (uint32_t)same << g;
+        *fetched |= (uint32_t)same << g;
     }
     if (w->server.up && sim_chance(w, w->config.nosy)) {
         sim_check_nosy(w, job);
@@ -112,11 +126,11 @@ static void fetch(struct sim *w, uint32_t site, const struct kedge_site_effect *
 }
 
 /* The site's own choice; some name another group than that whose model they trained. */
-static void choose(struct sim *w, uint32_t site, const struct kedge_site_task *task,
+static void choose(struct sim *w, uint32_t site, uint32_t work, const struct kedge_site_task *task,
                    struct kedge_site_result *r)
 {
     uint32_t job = sim_job_of(&task->job), count = task->choice_count;
-    if (w->devices[site].fetched != (1u << count) - 1) {
+    if (w->devices[site].fetched[work] != (1u << count) - 1) {
         sim_violate(w, "site %u chooses between %u models and has not seen all of them", site, count);
     }
     struct kedge_digest by = sim_digest(w->seq, site, task->round, "choice", 6);
@@ -128,7 +142,7 @@ static void choose(struct sim *w, uint32_t site, const struct kedge_site_task *t
     }
 }
 
-static void put_result(struct sim *w, uint32_t site, const struct kedge_site_task *task,
+static void put_result(struct sim *w, uint32_t site, uint32_t work, const struct kedge_site_task *task,
                        enum kedge_site_kind kind, struct kedge_site_event *ev)
 {
     struct kedge_site_result *r = &ev->results[ev->result_count++];
@@ -138,7 +152,7 @@ static void put_result(struct sim *w, uint32_t site, const struct kedge_site_tas
     r->group = task->group;
     r->base = task->base;
     if (task->choice_count > 0) {
-        choose(w, site, task, r);
+        choose(w, site, work, task, r);
     }
     if (kind != KEDGE_SITE_EVALUATE) { /* training is not repeatable: every attempt yields other weights */
         struct kedge_digest update = sim_digest(w->seq, site, task->round, &r->base, sizeof r->base);
@@ -176,7 +190,7 @@ static void put_trained(struct sim *w, uint32_t site, const struct kedge_site_ta
     }
     sim_sign_result(w, site, r, weight_of(w, r));
     if (task->evaluate_base) {
-        put_result(w, site, task, KEDGE_SITE_EVALUATE, ev);
+        put_result(w, site, 0, task, KEDGE_SITE_EVALUATE, ev);
     }
 }
 
@@ -209,9 +223,9 @@ static void train(struct sim *w, uint32_t site, const struct kedge_site_effect *
         w->payload->begin(w->payload->arg, site, &fx->task);
         return;
     }
-    put_result(w, site, &fx->task, fx->task.kind, done);
+    put_result(w, site, fx->work, &fx->task, fx->task.kind, done);
     if (fx->task.evaluate_base) {
-        put_result(w, site, &fx->task, KEDGE_SITE_EVALUATE, done);
+        put_result(w, site, fx->work, &fx->task, KEDGE_SITE_EVALUATE, done);
     }
 }
 
@@ -246,6 +260,8 @@ void sim_device_execute(struct sim *w, uint32_t site, const struct kedge_site_ef
         train(w, site, fx);
         return;
     case KEDGE_SITE_FX_UPLOAD: {
+        sim_check_sends(w, site, fx);
+        d->open_upload[fx->work] = fx->serial;
         uint64_t at = w->now_ns + sim_delay(w);
         at += w->payload ? w->payload->transfer_ns(w->payload->arg, site, true) : 0;
         sim_device_push(w, SIM_UPLOAD, at, site, fx->serial)->result = fx->result;
@@ -279,6 +295,7 @@ void sim_device_execute(struct sim *w, uint32_t site, const struct kedge_site_ef
         sim_check_settled(w, site, &fx->result); /* a site that is signed out drops what it has */
         return;
     case KEDGE_SITE_FX_ABORT:
+        d->open_upload[fx->work] = 0;
         return;
     }
 }

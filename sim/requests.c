@@ -29,7 +29,8 @@ static uint32_t request_new(struct sim *w, const struct sim_event *ev)
                                       .site = ev->site,
                                       .term = ev->term,
                                       .serial = ev->serial,
-                                      .at_ns = w->now_ns};
+                                      .at_ns = w->now_ns,
+                                      .at_work = ev->at_work};
             return id;
         }
     }
@@ -123,6 +124,10 @@ static void poll(struct sim *w, const struct sim_event *ev)
     c.busy = ev->busy;
     c.charge = ev->charge;
     sim_charge_heard(w, ev->site, ev->charge);
+    for (uint32_t i = 0; i < w->config.jobs; i++) {
+        bool here = (ev->at_work >> i & 1) != 0 && w->jobs[i].slot != SIM_NONE;
+        c.at_work |= here ? UINT64_C(1) << w->jobs[i].slot : 0;
+    }
     hear_shift(w, ev, &c);
     if (!ev->busy && sim_chance(w, w->config.hang_up)) {
         struct sim_event *gone = sim_push(w, SIM_HANG_UP, w->now_ns + sim_below(w, 5 * SIM_SECOND));
@@ -190,8 +195,7 @@ void sim_server_hang_up(struct sim *w, const struct sim_event *ev)
 void sim_server_unstored(struct sim *w, uint32_t job, uint32_t site, int err)
 {
     struct sim_device *d = &w->devices[site];
-    d->unstored_job = err == KEDGE_OK ? SIM_NONE : job;
-    d->unstored_round = w->jobs[job].last_opened;
+    d->unstored_round[job] = err == KEDGE_OK ? SIM_NONE : w->jobs[job].last_opened;
 }
 
 /* A piece of an update is stored, or it is not; then the core is told, and once more when that is over. */
@@ -208,8 +212,8 @@ static int store_upload(struct sim *w, uint32_t job, const struct sim_event *ev)
     if (!fail) {
         d->uploads[d->upload_count++ % SIM_UPLOADS_KEPT] = sim_of_site(&ev->result.update);
     }
-    if (fail || d->upload_err) {
-        d->upload_err = c.err;
+    if (fail || d->upload_err[job]) {
+        d->upload_err[job] = c.err;
         sim_server_unstored(w, job, ev->site, c.err);
         sim_server_step(w, &c);
         sim_check_unstored(w, job, ev->site, c.err);

@@ -23,6 +23,7 @@ enum {
     BUFFER_STREAM = 6,
     SEATS_STREAM = 7,
     CHARGE_STREAM = 8,
+    WORKS_STREAM = 9,
 };
 
 static uint32_t between(struct sim *w, uint32_t least, uint32_t most)
@@ -202,6 +203,19 @@ static void draw_job(struct sim *w, uint32_t job)
     draw_charge(w, job);
 }
 
+/* Sites that may be in several jobs at once: where there are several, most of them; now and then one whose
+ * owner allows fewer than it has begun. From a stream of its own, too. */
+static void draw_works(struct sim *w)
+{
+    struct kedge_rng rng;
+    kedge_rng_init(&rng, w->seed, KEDGE_RNG_SIM, WORKS_STREAM, 0);
+    for (uint32_t i = 0; i < w->config.sites; i++) {
+        uint64_t draw = kedge_rng_below(&rng, 24);
+        w->devices[i].works = draw < (w->config.jobs > 1 ? 16 : 3) ? 2 : 1;
+        w->devices[i].at_once = kedge_rng_below(&rng, 8) == 0 ? 1 : w->devices[i].works;
+    }
+}
+
 static void write_shifts(struct sim *w)
 {
     for (uint32_t i = 0; i < w->config.jobs; i++) {
@@ -360,6 +374,7 @@ void sim_script_draw(struct sim *w)
         draw_job(w, i);
     }
     sim_allocate(w);
+    draw_works(w);
     sim_rare_draw(w);
     sim_draw_windows(w);
     sim_script_common(w);

@@ -401,8 +401,10 @@ void sim_server_crash(struct sim *w, enum sim_fault why)
     s->term++;
     for (uint32_t i = 0; i < w->config.sites; i++) {
         struct sim_device *d = &w->devices[i];
-        d->upload_err = KEDGE_OK;
-        d->unstored_job = SIM_NONE;
+        for (uint32_t j = 0; j < SIM_JOBS_MAX; j++) {
+            d->upload_err[j] = KEDGE_OK;
+            d->unstored_round[j] = SIM_NONE;
+        }
         if (d->upload_count > 0 && sim_below(w, 3) == 0) { /* the last one was not synced */
             memset(&d->uploads[(d->upload_count - 1) % SIM_UPLOADS_KEPT], 0, sizeof d->uploads[0]);
             sim_count(w, SIM_FAULT_UPLOAD_LOST);

@@ -69,10 +69,9 @@ void sim_allocate(struct sim *w)
         for (uint32_t j = 0; j < SIM_JOBS_MAX; j++) {
             d->group[j] = d->assigned[j] = d->evaluated[j] = SIM_NONE;
             d->pretrained[j] = d->trained[j] = d->grouped_by[j] = SIM_NONE;
-            d->prior_group[j] = d->refused_round[j] = SIM_NONE;
+            d->prior_group[j] = d->refused_round[j] = d->unstored_round[j] = SIM_NONE;
             d->group[j] = w->jobs[j].params.start_together ? 0 : SIM_NONE;
         }
-        d->unstored_job = SIM_NONE;
     }
     for (uint32_t j = 0; j < w->config.jobs; j++) {
         allocate_job(w, j);

@@ -22,7 +22,7 @@ enum {
     SIM_SLOTS_MAX = 2,    /* jobs that the coordinator has room for at once */
     SIM_UPLOADS_KEPT = 4, /* of a site, at the coordinator */
     SIM_SENT_MAX = 3 * SIM_JOBS_MAX,
-    SIM_SITE_BYTES = 6144,
+    SIM_SITE_BYTES = 8192,
 };
 #define SIM_SECOND UINT64_C(1000000000)
 #define SIM_NONE KEDGE_COORD_NONE
@@ -165,9 +165,15 @@ struct sim_ack { /* a receipt that a site got */
 struct sim_device {
     bool up, enrolled, revoke_wanted, revoked_told, revoked, lazy; /* revoked: in the ledger */
     uint32_t term, tenant;
-    uint64_t clock_ns;     /* its clock is so far ahead of the world's */
-    uint64_t open_call[2]; /* serials, so that each is answered once */
-    uint64_t heard;        /* the latest serial that came to the coordinator */
+    uint64_t clock_ns;                            /* its clock is so far ahead of the world's */
+    uint32_t works, at_once;                      /* places for tasks, and how many take some */
+    uint64_t open_call[KEDGE_SITE_WORKS_MAX + 1]; /* serials by work, the heartbeat's last: each is answered
+                                                     once … */
+    enum kedge_site_call call_of[KEDGE_SITE_WORKS_MAX]; /* … and what was asked */
+    uint64_t open_upload[KEDGE_SITE_WORKS_MAX];
+    uint64_t poll;     /* serial of its newest poll for work … */
+    uint32_t left_out; /* … and the jobs that it leaves out, a bit each */
+    uint64_t heard;    /* the latest serial that came to the coordinator */
     uint64_t timer_ns;
     struct sim_window cut_to_server, cut_to_site, disk_full;
     struct kedge_site *core;
@@ -185,18 +191,17 @@ struct sim_device {
         evaluated[SIM_JOBS_MAX];        /* … of its last updates and evaluation */
     uint32_t prior_group[SIM_JOBS_MAX]; /* its group when the last round closed */
     bool shifted[SIM_JOBS_MAX],
-        answered[SIM_JOBS_MAX];           /* its data have; it pretrained since, no receipt yet */
-    uint32_t told_term[SIM_JOBS_MAX];     /* the coordinator heard of it: 1 + its term, 0: it did not … */
-    uint32_t refused_round[SIM_JOBS_MAX]; /* … and refused its pretraining */
-    uint32_t fetched;                     /* a bit per model to choose from */
-    enum kedge_charge said;               /* of its battery, and what the coordinator heard last … */
-    uint8_t said_since[SIM_JOBS_MAX];     /* … a bit per class, since the job's last round-opened */
-    uint32_t waited[SIM_JOBS_MAX];        /* rounds in a row as one of the same candidates, never selected */
+        answered[SIM_JOBS_MAX];             /* its data have; it pretrained since, no receipt yet */
+    uint32_t told_term[SIM_JOBS_MAX];       /* the coordinator heard of it: 1 + its term, 0: it did not … */
+    uint32_t refused_round[SIM_JOBS_MAX];   /* … and refused its pretraining */
+    uint32_t fetched[KEDGE_SITE_WORKS_MAX]; /* a bit per model to choose from */
+    enum kedge_charge said;                 /* of its battery, and what the coordinator heard last … */
+    uint8_t said_since[SIM_JOBS_MAX];       /* … a bit per class, since the job's last round-opened */
+    uint32_t waited[SIM_JOBS_MAX]; /* rounds in a row as one of the same candidates, never selected */
     uint32_t upload_count;
     struct kedge_digest uploads[SIM_UPLOADS_KEPT];
-    int upload_err; /* why an update could last not be stored as it came; the coordinator's core knows of it
-                     */
-    uint32_t unstored_job, unstored_round; /* which update can not be stored, in either way; SIM_NONE: none */
+    int upload_err[SIM_JOBS_MAX]; /* why an update could last not be stored as it came; the core knows */
+    uint32_t unstored_round[SIM_JOBS_MAX]; /* whose update can not be stored, in either way; SIM_NONE: none */
     struct sim_sent sent[SIM_SENT_MAX];
     uint32_t ack_count, ack_max;
     struct sim_ack *acks;
@@ -206,6 +211,7 @@ struct sim_request {
     bool used;
     uint32_t id, site, term;
     uint64_t serial, at_ns;
+    uint32_t at_work; /* jobs that the poll leaves out */
 };
 struct sim_ticket {
     bool used, appended; /* an APPEND was asked for */
@@ -269,6 +275,7 @@ struct sim_event {
     bool busy;
     enum kedge_charge charge; /* TO_SERVER, a poll */
     uint32_t shifted;         /* TO_SERVER, a poll: the job, or SIM_NONE */
+    uint32_t at_work;         /* TO_SERVER, a poll: jobs that it leaves out, a bit each */
     uint32_t proof;           /* with an answer: of sim_proof_*, 0: none */
     int err;
     enum kedge_site_call call;
@@ -457,6 +464,9 @@ void sim_check_settled(struct sim *w, uint32_t site, const struct kedge_site_res
 void sim_check_fetched(struct sim *w, uint32_t site, uint32_t job, const struct kedge_digest *model);
 void sim_check_nosy(struct sim *w, uint32_t job);
 /* After the core was told that an update can not be stored (SIM_UNSTORED_ERR), or can again (KEDGE_OK). */
+/* A site whose newest poll leaves out a job that is free asks again; what it sends goes one at a time. */
+void sim_check_asks(struct sim *w, uint32_t site);
+void sim_check_sends(struct sim *w, uint32_t site, const struct kedge_site_effect *fx);
 void sim_check_unstored(struct sim *w, uint32_t job, uint32_t site, int err);
 void sim_check_acks(struct sim *w);
 void sim_check_end(struct sim *w);

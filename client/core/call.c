@@ -39,11 +39,14 @@ static void enroll_answered(struct kedge_site *s, const struct kedge_site_reply 
 {
     if (r->kind == KEDGE_SITE_REPLY_ENROLLED && r->active) {
         s->memory.enrolled = true;
-        s->failures = 0;
-        s->reason = KEDGE_OK;
+        s->w->failures = 0;
+        s->w->reason = KEDGE_OK;
         kedgei_site_log(s, KEDGE_SITE_NOTE_ENROLLED, KEDGE_OK);
         kedgei_site_persist(s);
-        kedgei_site_next_result(s);
+        for (uint32_t i = s->params.works; i-- > 0;) {
+            s->w = &s->works[i];
+            kedgei_site_next_result(s);
+        }
     } else if (r->kind == KEDGE_SITE_REPLY_ENROLLED) {
         kedgei_site_back_off(s, KEDGE_E_NOT_ENROLLED, r->retry_ns); /* the tenant has not signed it in yet */
     } else if (r->kind == KEDGE_SITE_REPLY_ERROR && !kedgei_site_is_transient(r->err)) {
@@ -60,16 +63,18 @@ static void enroll_answered(struct kedge_site *s, const struct kedge_site_reply 
 static void poll_answered(struct kedge_site *s, const struct kedge_site_reply *r, bool late)
 {
     if (r->kind == KEDGE_SITE_REPLY_TASK || r->kind == KEDGE_SITE_REPLY_WAIT) {
-        s->failures = 0;
-        s->reason = KEDGE_OK;
+        s->w->failures = 0;
+        s->w->reason = KEDGE_OK;
         kedgei_site_go(s, KEDGE_SITE_POLLING);
-        if (r->kind == KEDGE_SITE_REPLY_TASK && !late) {
+        bool task = r->kind == KEDGE_SITE_REPLY_TASK && !late;
+        if (task && kedgei_site_has_room(s)
+            && !kedgei_site_is_at_work(s, &r->task.job)) { /* polls may cross */
             kedgei_site_take_task(s, &r->task);
             return;
         }
         const struct kedge_site_times *t = &s->params.times;
         uint64_t pause = r->retry_ns > t->poll_min ? r->retry_ns : t->poll_min;
-        s->wake_ns = kedgei_site_after(s, pause < t->backoff_max ? pause : t->backoff_max);
+        s->w->wake_ns = kedgei_site_after(s, pause < t->backoff_max ? pause : t->backoff_max);
     } else if (r->kind == KEDGE_SITE_REPLY_ERROR && r->err == KEDGE_E_REVOKED) {
         kedgei_site_stop(s, r->err);
     } else {
@@ -84,10 +89,11 @@ static void submit_refused(struct kedge_site *s, const struct kedge_site_reply *
     const bool missing = r->err == KEDGE_E_BLOB_MISSING;
     if (r->err == KEDGE_E_REVOKED) {
         kedgei_site_stop(s, r->err);
-    } else if (missing && !s->upload_refused && s->memory.results[0].kind != KEDGE_SITE_EVALUATE) {
+    } else if (missing && !s->w->upload_refused && kedgei_site_first(s, s->w)->kind != KEDGE_SITE_EVALUATE) {
         kedgei_site_go(s, KEDGE_SITE_UPLOADING);
         kedgei_site_back_off(s, r->err, r->retry_ns);
-    } else if ((missing && s->upload_refused) /* what does not take the file will never take the statement */
+    } else if ((missing
+                && s->w->upload_refused) /* what does not take the file will never take the statement */
                || kedge_err_class(r->err) == KEDGE_CLASS_REJECT || MUTANT(MUTANT_SITE_TAKES_BUSY_FOR_NO)) {
         kedgei_site_settle(s, r->err);
     } else {
@@ -131,12 +137,12 @@ void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev)
         }
         return;
     }
-    if (ev->serial == 0 || ev->serial != s->open || s->open_type != KEDGE_SITE_FX_CALL) {
+    if (ev->serial == 0 || ev->serial != s->w->open || s->w->open_type != KEDGE_SITE_FX_CALL) {
         return; /* late: of something given up since */
     }
-    s->open = 0;
-    int err = look_at_chain(s, r, s->asked_size, &late);
-    if (s->state == KEDGE_SITE_REFUSING) {
+    s->w->open = 0;
+    int err = look_at_chain(s, r, s->w->asked_size, &late);
+    if (s->w->state == KEDGE_SITE_REFUSING) {
         return;
     }
     if (err) {
@@ -144,7 +150,7 @@ void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev)
         kedgei_site_back_off(s, err, 0);
         return;
     }
-    switch (s->open_call) {
+    switch (s->w->open_call) {
     case KEDGE_SITE_CALL_ENROLL:
         enroll_answered(s, r);
         return;
@@ -163,20 +169,20 @@ void kedgei_site_call_failed(struct kedge_site *s, const struct kedge_site_event
         end_beat(s);
         return;
     }
-    if (ev->serial == 0 || ev->serial != s->open || s->open_type != KEDGE_SITE_FX_CALL) {
+    if (ev->serial == 0 || ev->serial != s->w->open || s->w->open_type != KEDGE_SITE_FX_CALL) {
         return;
     }
-    s->open = 0;
-    if (s->failures == 0) { /* once per outage */
+    s->w->open = 0;
+    if (s->w->failures == 0) { /* once per outage */
         kedgei_site_log(s, KEDGE_SITE_NOTE_UNREACHABLE, ev->err);
     }
-    if (MUTANT(MUTANT_SITE_FORGETS_EARLY) && s->state == KEDGE_SITE_SUBMITTING) {
+    if (MUTANT(MUTANT_SITE_FORGETS_EARLY) && s->w->state == KEDGE_SITE_SUBMITTING) {
         kedgei_site_settle(s, KEDGE_OK);
         return;
     }
     kedgei_site_back_off(s, ev->err, 0);
     if (MUTANT(MUTANT_SITE_NO_RETRY)) {
-        s->wake_ns = UINT64_MAX - 1;
+        s->w->wake_ns = UINT64_MAX - 1;
     }
-    KEDGE_ASSERT(s->open == 0);
+    KEDGE_ASSERT(s->w->open == 0);
 }

@@ -5,6 +5,8 @@
 
 #include "client/core/core.h"
 
+enum { SENDS_FOR = 3 }; /* failures in a row of one that sends, while others have results, too */
+
 void kedge_site_times_default(struct kedge_site_times *ret)
 {
     static const uint64_t ms = 1000000;
@@ -48,24 +50,32 @@ const char *kedge_site_state_name(enum kedge_site_state state)
     return (size_t)state < sizeof state_names / sizeof state_names[0] ? state_names[state] : "unknown";
 }
 
-size_t kedge_site_size(void)
+size_t kedge_site_size(uint32_t works)
 {
-    return sizeof(struct kedge_site);
+    return sizeof(struct kedge_site) + works * sizeof(struct work);
 }
 
 int kedge_site_init(void *mem, size_t mem_len, const struct kedge_site_params *params,
                     struct kedge_site **ret)
 {
     const struct kedge_site_times *t = &params->times;
-    if (mem_len < sizeof(struct kedge_site) || t->poll_wait == 0 || t->poll_min == 0 || t->heartbeat == 0
-        || t->backoff_min == 0 || t->backoff_max < t->backoff_min || t->refused_pause == 0
-        || t->stopped_poll == 0 || (!params->allow_all && params->allowed_count > 0 && !params->allowed)) {
+    const uint32_t works = params->works > 0 ? params->works : 1;
+    if (works > KEDGE_SITE_WORKS_MAX || mem_len < kedge_site_size(works) || t->poll_wait == 0
+        || t->poll_min == 0 || t->heartbeat == 0 || t->backoff_min == 0 || t->backoff_max < t->backoff_min
+        || t->refused_pause == 0 || t->stopped_poll == 0
+        || (!params->allow_all && params->allowed_count > 0 && !params->allowed)) {
         return KEDGE_E_ARG;
     }
     struct kedge_site *s = mem;
-    memset(s, 0, sizeof *s);
+    memset(s, 0, kedge_site_size(works));
     s->params = *params;
-    s->beat_ns = s->wake_ns = UINT64_MAX;
+    s->params.works = works;
+    s->params.at_once = params->at_once > 0 ? params->at_once : works;
+    s->w = s->works;
+    s->beat_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < works; i++) {
+        s->works[i].wake_ns = UINT64_MAX;
+    }
     kedge_rng_init(&s->rng, params->seed, KEDGE_RNG_JITTER, 0, 0);
     *ret = s;
     return KEDGE_OK;
@@ -80,8 +90,9 @@ struct kedge_site_effect *kedgei_site_emit(struct kedge_site *s, enum kedge_site
 {
     KEDGE_ASSERT(s->fx && s->fx->count < KEDGE_SITE_EFFECTS_MAX);
     struct kedge_site_effect *fx = &s->fx->items[s->fx->count++];
-    memset(fx, 0, sizeof *fx);
+    memset(fx, 0, offsetof(struct kedge_site_effect, at_work));
     fx->type = type;
+    fx->work = (uint32_t)(s->w - s->works);
     return fx;
 }
 
@@ -90,7 +101,7 @@ struct kedge_site_effect *kedgei_site_log(struct kedge_site *s, enum kedge_site_
     struct kedge_site_effect *fx = kedgei_site_emit(s, KEDGE_SITE_FX_LOG);
     fx->note = note;
     fx->err = err;
-    fx->task = s->task;
+    fx->task = s->w->task;
     return fx;
 }
 
@@ -100,20 +111,27 @@ bool kedgei_site_is_transient(int err)
     return class == KEDGE_CLASS_RETRY || class == KEDGE_CLASS_FULL || class == KEDGE_CLASS_UNKNOWN;
 }
 
-static bool is_working(const struct kedge_site *s)
+static bool any_works(const struct kedge_site *s)
 {
-    return s->state >= KEDGE_SITE_FETCHING && s->state <= KEDGE_SITE_SUBMITTING;
+    bool any = false;
+    for (uint32_t i = 0; i < s->params.works && !any; i++) {
+        any = kedgei_site_is_working(&s->works[i]);
+    }
+    return any;
 }
 
 void kedgei_site_go(struct kedge_site *s, enum kedge_site_state state)
 {
-    KEDGE_ASSERT(s->open == 0 && state != KEDGE_SITE_NEW);
-    bool before = is_working(s);
-    s->state = state;
-    s->wake_ns = s->now_ns;
-    if (!is_working(s)) {
+    KEDGE_ASSERT(s->w->open == 0 && state != KEDGE_SITE_NEW);
+    bool before = any_works(s), had = kedgei_site_is_working(s->w);
+    s->w->state = state;
+    s->w->wake_ns = s->now_ns;
+    s->w->sends = s->w->sends && (state == KEDGE_SITE_UPLOADING || state == KEDGE_SITE_SUBMITTING);
+    bool has = kedgei_site_is_working(s->w);
+    s->poll_is_stale = s->poll_is_stale || (had && !has); /* its job is free */
+    if (!has && !any_works(s)) {
         s->beat_ns = UINT64_MAX;
-    } else if (!before) {
+    } else if (has && !before) {
         s->beat_ns = kedgei_site_after(s, s->params.times.heartbeat);
     }
 }
@@ -124,45 +142,58 @@ void kedgei_site_back_off(struct kedge_site *s, int err, uint64_t at_least_ns)
 {
     const struct kedge_site_times *t = &s->params.times;
     uint64_t pause = t->backoff_min;
-    for (uint32_t i = 0; i < s->failures && pause < t->backoff_max; i++) {
+    for (uint32_t i = 0; i < s->w->failures && pause < t->backoff_max; i++) {
         pause = pause <= t->backoff_max / 2 ? pause * 2 : t->backoff_max;
     }
     pause = KEDGE_RARE(s, LONG_PAUSE) ? t->backoff_max : pause;
     pause -= kedge_rng_below(&s->rng, pause / 2 + 1);
     uint64_t least = at_least_ns < t->backoff_max ? at_least_ns : t->backoff_max; /* whoever asked for more */
-    s->wake_ns = kedgei_site_after(s, pause > least ? pause : least);
-    s->failures = s->failures < UINT32_MAX ? s->failures + 1 : s->failures;
-    s->reason = err;
-    KEDGE_ASSERT(s->open == 0 && s->wake_ns > s->now_ns);
+    s->w->wake_ns = kedgei_site_after(s, pause > least ? pause : least);
+    s->w->failures = s->w->failures < UINT32_MAX ? s->w->failures + 1 : s->w->failures;
+    s->w->reason = err;
+    s->w->sends = s->w->sends && s->w->failures <= SENDS_FOR; /* then others may: it uploads again */
+    KEDGE_ASSERT(s->w->open == 0 && s->w->wake_ns > s->now_ns);
 }
 
 void kedgei_site_abort_work(struct kedge_site *s)
 {
-    if (s->open != 0
-        && (s->open_type == KEDGE_SITE_FX_FETCH || s->open_type == KEDGE_SITE_FX_TRAIN
-            || s->open_type == KEDGE_SITE_FX_UPLOAD)) {
-        kedgei_site_emit(s, KEDGE_SITE_FX_ABORT)->serial = s->open;
+    if (s->w->open != 0
+        && (s->w->open_type == KEDGE_SITE_FX_FETCH || s->w->open_type == KEDGE_SITE_FX_TRAIN
+            || s->w->open_type == KEDGE_SITE_FX_UPLOAD)) {
+        kedgei_site_emit(s, KEDGE_SITE_FX_ABORT)->serial = s->w->open;
     }
-    s->open = 0;
+    s->w->open = 0;
+}
+
+static void for_work(struct kedge_site *s, uint32_t work)
+{
+    KEDGE_ASSERT(work < s->params.works);
+    s->w = &s->works[work];
 }
 
 static void say_refusing(struct kedge_site *s)
 {
-    kedgei_site_log(s, KEDGE_SITE_NOTE_REFUSING, s->reason);
-    s->wake_ns = kedgei_site_after(s, s->params.times.stopped_poll);
+    kedgei_site_log(s, KEDGE_SITE_NOTE_REFUSING, s->w->reason);
+    s->w->wake_ns = kedgei_site_after(s, s->params.times.stopped_poll);
 }
 
 static void begin_refusing(struct kedge_site *s, int err)
 {
     s->beat = 0;
-    kedgei_site_go(s, KEDGE_SITE_REFUSING);
-    s->reason = err;
-    say_refusing(s);
+    for (uint32_t i = s->params.works; i-- > 0;) {
+        for_work(s, i);
+        kedgei_site_go(s, KEDGE_SITE_REFUSING);
+        s->w->reason = err;
+    }
+    say_refusing(s); /* the first one, for all */
 }
 
 void kedgei_site_refuse(struct kedge_site *s, int err, const struct kedge_site_chain *shown)
 {
-    kedgei_site_abort_work(s);
+    for (uint32_t i = 0; i < s->params.works; i++) {
+        for_work(s, i);
+        kedgei_site_abort_work(s);
+    }
     struct kedge_site_effect *fx = kedgei_site_emit(s, KEDGE_SITE_FX_REFUSE);
     fx->err = err;
     fx->seen = s->seen;
@@ -172,8 +203,14 @@ void kedgei_site_refuse(struct kedge_site *s, int err, const struct kedge_site_c
 
 void kedgei_site_stop(struct kedge_site *s, int err)
 {
-    kedgei_site_abort_work(s);
-    uint32_t count = s->memory.result_count;
+    bool told = s->works[0].state == KEDGE_SITE_STOPPED;
+    uint32_t count = MUTANT(MUTANT_SITE_STOPS_ONE) ? 0 : s->memory.result_count;
+    for (uint32_t i = s->params.works; i-- > 0;) {
+        for_work(s, i);
+        if (!MUTANT(MUTANT_SITE_STOPS_ONE) || i == 0) {
+            kedgei_site_abort_work(s);
+        }
+    }
     for (uint32_t i = 0; i < count; i++) {
         kedgei_site_shift_settle(s, &s->memory.results[i], false);
     }
@@ -185,52 +222,59 @@ void kedgei_site_stop(struct kedge_site *s, int err)
         kedgei_site_emit(s, KEDGE_SITE_FX_FORGET)->result = s->memory.results[i];
         s->dropped++;
     }
-    if (s->state != KEDGE_SITE_STOPPED) {
+    if (!told) {
         kedgei_site_log(s, KEDGE_SITE_NOTE_STOPPED, err);
     }
-    kedgei_site_go(s, KEDGE_SITE_STOPPED);
-    s->reason = err;
-    s->wake_ns = kedgei_site_after(s, s->params.times.stopped_poll);
+    for (uint32_t i = s->params.works; i-- > 0 && !(MUTANT(MUTANT_SITE_STOPS_ONE) && i > 0);) {
+        for_work(s, i);
+        kedgei_site_go(s, i > 0 ? KEDGE_SITE_POLLING : KEDGE_SITE_STOPPED);
+    }
+    for_work(s, 0);
+    s->w->reason = err;
+    s->w->wake_ns = kedgei_site_after(s, s->params.times.stopped_poll);
 }
 
 static struct kedge_site_effect *begin(struct kedge_site *s, enum kedge_site_effect_type type)
 {
-    KEDGE_ASSERT(s->open == 0);
+    KEDGE_ASSERT(s->w->open == 0);
     struct kedge_site_effect *fx = kedgei_site_emit(s, type);
-    fx->serial = s->open = ++s->last_serial;
-    s->open_type = type;
+    fx->serial = s->w->open = ++s->last_serial;
+    s->w->open_type = type;
     return fx;
 }
 
 static struct kedge_site_effect *begin_call(struct kedge_site *s, enum kedge_site_call call)
 {
     struct kedge_site_effect *fx = begin(s, KEDGE_SITE_FX_CALL);
-    fx->call = s->open_call = call;
+    fx->call = s->w->open_call = call;
     fx->seen = s->seen;
     if (call == KEDGE_SITE_CALL_POLL) {
         kedgei_site_shift_tell(s, fx);
+        kedgei_site_tell_at_work(s, fx);
+        s->poll = fx->serial;
+        s->poll_is_stale = false;
     }
-    s->asked_size = s->seen.size;
+    s->w->asked_size = s->seen.size;
     return fx;
 }
 
 static void fetch(struct kedge_site *s)
 {
     struct kedge_site_effect *fx = begin(s, KEDGE_SITE_FX_FETCH);
-    fx->task = s->task;
-    fx->blob = s->blob;
-    switch (s->blob) {
+    fx->task = s->w->task;
+    fx->blob = s->w->blob;
+    switch (s->w->blob) {
     case KEDGE_SITE_BLOB_SPEC:
-        fx->digest = s->task.spec;
-        fx->len = s->task.spec_len;
+        fx->digest = s->w->task.spec;
+        fx->len = s->w->task.spec_len;
         break;
     case KEDGE_SITE_BLOB_MODEL:
-        fx->digest = s->task.choice_count > 0 ? s->task.choices[s->choice] : s->task.base;
-        fx->len = s->task.base_len;
+        fx->digest = s->w->task.choice_count > 0 ? s->w->task.choices[s->w->choice] : s->w->task.base;
+        fx->len = s->w->task.base_len;
         break;
     case KEDGE_SITE_BLOB_CONTROL:
-        fx->digest = s->task.control;
-        fx->len = s->task.control_len;
+        fx->digest = s->w->task.control;
+        fx->len = s->w->task.control_len;
         break;
     }
 }
@@ -238,7 +282,7 @@ static void fetch(struct kedge_site *s)
 /* Begins what the state asks for. */
 static void act(struct kedge_site *s)
 {
-    switch (s->state) {
+    switch (s->w->state) {
     case KEDGE_SITE_NEW:
         return;
     case KEDGE_SITE_REFUSING:
@@ -256,7 +300,7 @@ static void act(struct kedge_site *s)
         return;
     case KEDGE_SITE_POLLING:
         if (s->rests) {
-            s->wake_ns = kedgei_site_after(s, s->params.times.stopped_poll); /* REST ends it before */
+            s->w->wake_ns = kedgei_site_after(s, s->params.times.stopped_poll); /* REST ends it before */
             return;
         }
         begin_call(s, KEDGE_SITE_CALL_POLL)->wait_ns =
@@ -266,16 +310,19 @@ static void act(struct kedge_site *s)
         fetch(s);
         return;
     case KEDGE_SITE_TRAINING:
-        begin(s, KEDGE_SITE_FX_TRAIN)->task = s->task;
+        begin(s, KEDGE_SITE_FX_TRAIN)->task = s->w->task;
         return;
     case KEDGE_SITE_PERSISTING:
-        begin(s, KEDGE_SITE_FX_PERSIST)->memory = s->memory;
+        kedgei_site_remember(s, &begin(s, KEDGE_SITE_FX_PERSIST)->memory);
         return;
     case KEDGE_SITE_UPLOADING:
-        begin(s, KEDGE_SITE_FX_UPLOAD)->result = s->memory.results[0];
+        s->w->sends = true;
+        begin(s, KEDGE_SITE_FX_UPLOAD)->result = *kedgei_site_first(s, s->w);
         return;
     case KEDGE_SITE_SUBMITTING:
-        begin_call(s, KEDGE_SITE_CALL_SUBMIT)->result = s->memory.results[0];
+        s->w->sends = true;
+        begin_call(s, KEDGE_SITE_CALL_SUBMIT)->result =
+            MUTANT(MUTANT_SITE_SENDS_OTHERS) ? s->memory.results[0] : *kedgei_site_first(s, s->w);
         return;
     }
 }
@@ -293,40 +340,55 @@ static void beat(struct kedge_site *s)
 
 static void start(struct kedge_site *s, const struct kedge_site_event *ev)
 {
-    KEDGE_ASSERT(s->state == KEDGE_SITE_NEW && ev->memory.result_count <= KEDGE_SITE_RESULTS_MAX);
+    KEDGE_ASSERT(s->w->state == KEDGE_SITE_NEW && ev->memory.result_count <= KEDGE_SITE_STORED_MAX);
     KEDGE_ASSERT(ev->memory.shift_count <= KEDGE_SITE_SHIFTS_MAX);
     s->memory = ev->memory;
     s->seen = ev->seen;
     s->memory.result_count = MUTANT(MUTANT_SITE_FORGETS_ALL) ? 0 : s->memory.result_count;
     s->memory.shift_count = MUTANT(MUTANT_SITE_FORGETS_SHIFTS) ? 0 : s->memory.shift_count;
-    if (s->memory.result_count > 0) {
-        kedgei_site_log(s, KEDGE_SITE_NOTE_RESUMED, KEDGE_OK)->result = s->memory.results[0];
+    for (uint32_t i = 0; i < s->memory.result_count; i++) {
+        KEDGE_ASSERT(s->memory.results[i].work < s->params.works);
+    }
+    for (uint32_t i = s->params.works; i-- > 0;) {
+        for_work(s, i);
+        const struct kedge_site_result *first = kedgei_site_first(s, s->w);
+        if (first) {
+            kedgei_site_log(s, KEDGE_SITE_NOTE_RESUMED, KEDGE_OK)->result = *first;
+        }
+        if (ev->err == KEDGE_OK && !s->memory.enrolled) {
+            kedgei_site_go(s, KEDGE_SITE_ENROLLING);
+        } else if (ev->err == KEDGE_OK) {
+            kedgei_site_next_result(s);
+        }
     }
     if (ev->err != KEDGE_OK) {
         begin_refusing(s, ev->err);
-    } else if (!s->memory.enrolled) {
-        kedgei_site_go(s, KEDGE_SITE_ENROLLING);
-    } else {
-        kedgei_site_next_result(s);
     }
 }
 
 static void rest(struct kedge_site *s, bool rests)
 {
     s->rests = rests;
-    if (!rests && s->state == KEDGE_SITE_POLLING && s->open == 0 && s->failures == 0) {
-        s->wake_ns = s->now_ns;
+    for (uint32_t i = 0; i < s->params.works && !rests; i++) {
+        struct work *w = &s->works[i];
+        if (w->state == KEDGE_SITE_POLLING && w->open == 0 && w->failures == 0) {
+            w->wake_ns = s->now_ns;
+        }
     }
 }
 
-void kedge_site_step(struct kedge_site *s, const struct kedge_site_event *ev,
-                     struct kedge_site_effects *ret_fx)
+/* The work that an event is for: a completion's, else the first. */
+static void find_work(struct kedge_site *s, const struct kedge_site_event *ev)
 {
-    KEDGE_ASSERT(ev->now_ns >= s->now_ns);
-    KEDGE_ASSERT((ev->type == KEDGE_SITE_EV_START) == (s->state == KEDGE_SITE_NEW));
-    s->now_ns = ev->now_ns;
-    s->fx = ret_fx;
-    ret_fx->count = 0;
+    uint32_t found = 0;
+    for (uint32_t i = 1; i < s->params.works; i++) {
+        found = ev->serial != 0 && s->works[i].open == ev->serial ? i : found;
+    }
+    for_work(s, found);
+}
+
+static void handle(struct kedge_site *s, const struct kedge_site_event *ev)
+{
     switch (ev->type) {
     case KEDGE_SITE_EV_START:
         start(s, ev);
@@ -358,8 +420,28 @@ void kedge_site_step(struct kedge_site *s, const struct kedge_site_event *ev,
     case KEDGE_SITE_EV_TIMER:
         break;
     }
-    if (s->open == 0 && s->wake_ns <= s->now_ns) {
-        act(s);
+}
+
+static bool is_due(const struct kedge_site *s, const struct work *w)
+{
+    return w->open == 0 && w->wake_ns <= s->now_ns && !kedgei_site_stands_by(s, w);
+}
+
+void kedge_site_step(struct kedge_site *s, const struct kedge_site_event *ev,
+                     struct kedge_site_effects *ret_fx)
+{
+    KEDGE_ASSERT(ev->now_ns >= s->now_ns);
+    KEDGE_ASSERT((ev->type == KEDGE_SITE_EV_START) == (s->works[0].state == KEDGE_SITE_NEW));
+    s->now_ns = ev->now_ns;
+    s->fx = ret_fx;
+    ret_fx->count = 0;
+    find_work(s, ev);
+    handle(s, ev);
+    for (uint32_t i = 0; i < s->params.works; i++) {
+        if (is_due(s, &s->works[i])) {
+            for_work(s, i);
+            act(s);
+        }
     }
     bool early = s->beat == 0 && s->beat_ns != UINT64_MAX && KEDGE_RARE(s, EARLY_BEAT);
     if (s->beat == 0 && (s->beat_ns <= s->now_ns || early)) {
@@ -373,30 +455,36 @@ void kedge_site_step(struct kedge_site *s, const struct kedge_site_event *ev,
 
 uint64_t kedge_site_deadline_ns(const struct kedge_site *s)
 {
-    uint64_t wake = s->open == 0 ? s->wake_ns : UINT64_MAX;
-    uint64_t next_beat = s->beat == 0 ? s->beat_ns : UINT64_MAX;
-    return wake < next_beat ? wake : next_beat;
+    uint64_t at = s->beat == 0 ? s->beat_ns : UINT64_MAX;
+    for (uint32_t i = 0; i < s->params.works; i++) {
+        const struct work *w = &s->works[i];
+        bool waits = w->open == 0 && w->wake_ns < at && !kedgei_site_stands_by(s, w);
+        at = waits ? w->wake_ns : at;
+    }
+    return at;
 }
 
 bool kedge_site_is_valid(const struct kedge_site *s)
 {
-    bool has_results = s->state == KEDGE_SITE_PERSISTING || s->state == KEDGE_SITE_UPLOADING
-                       || s->state == KEDGE_SITE_SUBMITTING;
-    bool has_none = s->state == KEDGE_SITE_POLLING || s->state == KEDGE_SITE_FETCHING
-                    || s->state == KEDGE_SITE_TRAINING || s->state == KEDGE_SITE_STOPPED;
-    uint32_t count = s->memory.result_count;
-    return count <= KEDGE_SITE_RESULTS_MAX && (!has_results || count > 0) && (!has_none || count == 0)
-           && s->open <= s->last_serial && s->beat <= s->last_serial && (s->open == 0 || s->open != s->beat)
-           && (s->state == KEDGE_SITE_NEW || s->open != 0 || s->wake_ns != UINT64_MAX)
-           && is_working(s) == (s->beat_ns != UINT64_MAX) && kedgei_site_shifts_are_valid(s);
+    return s->beat <= s->last_serial && kedgei_site_works_are_valid(s) && kedgei_site_shifts_are_valid(s);
 }
 
 void kedge_site_view(const struct kedge_site *s, struct kedge_site_view *ret)
 {
+    uint32_t shown = s->params.works;
     memset(ret, 0, sizeof *ret);
-    ret->state = s->state;
-    ret->reason = s->reason;
-    ret->task = s->state == KEDGE_SITE_FETCHING || s->state == KEDGE_SITE_TRAINING ? &s->task : NULL;
+    for (uint32_t i = 0; i < s->params.works; i++) {
+        const struct work *w = &s->works[i];
+        bool begun = w->state == KEDGE_SITE_FETCHING || w->state == KEDGE_SITE_TRAINING;
+        ret->works[i] = (struct kedge_site_work_view){w->state, w->reason, begun ? &w->task : NULL,
+                                                      kedgei_site_first(s, w)};
+        shown = kedgei_site_is_working(w) && i < shown ? i : shown;
+    }
+    const struct kedge_site_work_view *first = &ret->works[shown < s->params.works ? shown : 0];
+    ret->work_count = s->params.works;
+    ret->state = first->state;
+    ret->reason = first->reason;
+    ret->task = first->task;
     ret->memory = &s->memory;
     ret->tasks = s->tasks;
     ret->receipts = s->receipts;

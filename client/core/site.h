@@ -1,14 +1,18 @@
 /* The state machine of one site: enrol, poll, fetch, train, upload, submit, and do it all again after any
- * crash. Pure: no I/O, no clock, no threads, no allocation. One event in, effects out; the daemon and the
- * simulator are its two hosts.
+ * crash, for one job or for several at once. Pure: no I/O, no clock, no threads, no allocation. One event in,
+ * effects out; the daemon and the simulator are its two hosts.
  *
  * What it is not: it never sees model vectors, keys, envelopes or frames, only digests and plain fields.
  *
  * Contract between core and host
  *  - The host executes effects in array order. Every CALL is answered by exactly one REPLY or CALL_FAILED
  * with the same `serial` (a time-out is a CALL_FAILED); every FETCH, TRAIN, UPLOAD and PERSIST by exactly one
- * completion with the same `serial`. At most one CALL, one busy poll (heartbeat) and one work are open; late
- * answers are ignored.
+ * completion with the same `serial`. At most one busy poll (heartbeat) is open, and of each work one thing;
+ * late answers are ignored.
+ *  - A site has `works` places for tasks, each of another job; each effect says which work it is for. At most
+ * `at_once` of them take tasks; those beyond finish what they have. Polls say which jobs are at work, so that
+ * the coordinator offers others. A poll that leaves out a job that has become free is followed by another one
+ * at once; the coordinator answers the older one by WAIT.
  *  - TRAINED means: the update file and the signed envelopes of `results` are durable in the host's state
  * folder, under their digests. They become known to a later START by PERSIST only, and nothing is uploaded
  * before PERSISTED, so a crash repeats the training or resumes the upload, and never signs two updates for
@@ -42,8 +46,10 @@
 
 enum {
     KEDGE_SITE_RESULTS_MAX = 2, /* one task yields an update, an evaluation, or both */
-    KEDGE_SITE_EFFECTS_MAX = 8, /* effects of one step, at most */
-    KEDGE_SITE_SHIFTS_MAX = 4,  /* jobs whose data have shifted; of more the oldest are forgotten */
+    KEDGE_SITE_WORKS_MAX = 4,   /* tasks in hand at once, each of another job */
+    KEDGE_SITE_STORED_MAX = KEDGE_SITE_WORKS_MAX * KEDGE_SITE_RESULTS_MAX,
+    KEDGE_SITE_EFFECTS_MAX = 8 + 3 * (KEDGE_SITE_WORKS_MAX - 1), /* effects of one step, at most */
+    KEDGE_SITE_SHIFTS_MAX = 4, /* jobs whose data have shifted; of more the oldest are forgotten */
 };
 #define KEDGE_SITE_NONE UINT32_MAX /* no group */
 
@@ -85,6 +91,7 @@ struct kedge_site_result {
     struct kedge_id job;
     enum kedge_site_kind kind; /* EVALUATE has no update */
     uint32_t round, group;
+    uint32_t work; /* which of the site's works it is of; set by the core */
     struct kedge_site_digest base, update, envelope;
     uint64_t update_len;
 };
@@ -98,8 +105,8 @@ struct kedge_site_shift {
 /* What survives a crash. */
 struct kedge_site_memory {
     bool enrolled;         /* the coordinator has confirmed the site once */
-    uint32_t result_count; /* in the order of submission */
-    struct kedge_site_result results[KEDGE_SITE_RESULTS_MAX];
+    uint32_t result_count; /* those of one work, which are of one job, in the order of submission */
+    struct kedge_site_result results[KEDGE_SITE_STORED_MAX];
     uint32_t shift_count; /* oldest first */
     struct kedge_site_shift shifts[KEDGE_SITE_SHIFTS_MAX];
 };
@@ -123,6 +130,8 @@ struct kedge_site_params {
     uint32_t allowed_count;
     const struct kedge_id *allowed; /* job ids that policy.json allows; borrowed while the site lives */
     uint64_t base_max, update_max;  /* longest model and update files that the site will handle, bytes */
+    uint32_t works;                 /* as kedge_site_size was asked for: 1 … KEDGE_SITE_WORKS_MAX, 0: 1 */
+    uint32_t at_once;               /* of them so many take tasks, 0: all */
 };
 
 /* ---- events ---- */
@@ -138,7 +147,7 @@ enum kedge_site_event_type {
     KEDGE_SITE_EV_UPLOAD_FAILED, /* serial, err: from the coordinator or of the transfer */
     KEDGE_SITE_EV_PERSISTED,     /* serial, err */
     KEDGE_SITE_EV_SHIFTED,       /* job: at any time behind START */
-    KEDGE_SITE_EV_POLICY,        /* allow_all, allowed_count, allowed: at any time behind START */
+    KEDGE_SITE_EV_POLICY,        /* allow_all, allowed_count, allowed, at_once: at any time behind START */
     KEDGE_SITE_EV_REST,          /* rest: at any time behind START */
     KEDGE_SITE_EV_TIMER,
 };
@@ -173,6 +182,7 @@ struct kedge_site_event {
     struct kedge_id job;             /* SHIFTED */
     bool rest;                       /* REST */
     bool allow_all;                  /* POLICY: in place of those of kedge_site_init … */
+    uint32_t at_once;
     uint32_t allowed_count;
     const struct kedge_id *allowed; /* … borrowed while the site lives, or until the next one */
     uint32_t result_count;          /* TRAINED: 1 or 2 */
@@ -218,6 +228,7 @@ const char *kedge_site_note_name(enum kedge_site_note note); /* "receipt" */
 
 struct kedge_site_effect {
     enum kedge_site_effect_type type;
+    uint32_t work; /* which work it is for; a heartbeat is for all */
     uint64_t serial;
     enum kedge_site_call call;
     uint64_t wait_ns;          /* CALL POLL */
@@ -230,9 +241,11 @@ struct kedge_site_effect {
     int err;                         /* LOG */
     struct kedge_site_task task;     /* FETCH, TRAIN; LOG: job, round, kind where it is about a task */
     struct kedge_site_result result; /* UPLOAD, FORGET, CALL SUBMIT; LOG RECEIPT and DROPPED */
-    struct kedge_site_memory memory; /* PERSIST */
     struct kedge_site_chain seen;    /* SEEN, REFUSE; CALL POLL: what an answer is to grow out of */
     struct kedge_site_chain shown;   /* REFUSE */
+    uint32_t at_work_count;          /* CALL POLL, not busy: jobs that no task is wanted of */
+    struct kedge_id at_work[KEDGE_SITE_WORKS_MAX - 1];
+    struct kedge_site_memory memory; /* PERSIST; in others undefined */
 };
 
 struct kedge_site_effects {
@@ -243,10 +256,10 @@ struct kedge_site_effects {
 /* ---- the machine ---- */
 struct kedge_site;
 
-/* Bytes that kedge_site_init needs. */
-size_t kedge_site_size(void);
-/* Makes a site in mem (kedge_site_size bytes, aligned as malloc). KEDGE_E_ARG: mem too small, a time of 0, or
- * a list without entries where allow_all is false and allowed_count is not 0. */
+/* Bytes that kedge_site_init needs for so many works. */
+size_t kedge_site_size(uint32_t works);
+/* Makes a site in mem (kedge_site_size bytes, aligned as malloc). KEDGE_E_ARG: mem too small, a time of 0,
+ * too many works, or a list without entries where allow_all is false and allowed_count is not 0. */
 KEDGE_NODISCARD int kedge_site_init(void *mem, size_t mem_len, const struct kedge_site_params *params,
                                     struct kedge_site **ret);
 /* Handles one event; *ret_fx is overwritten. What the coordinator says never trips an assertion; a host that
@@ -274,12 +287,20 @@ enum kedge_site_state {
 };
 const char *kedge_site_state_name(enum kedge_site_state state); /* "training" */
 
-struct kedge_site_view {
+struct kedge_site_work_view {
     enum kedge_site_state state;
     int reason;                             /* last error, KEDGE_OK when the last thing went well */
     const struct kedge_site_task *task;     /* FETCHING, TRAINING: what is worked on, else NULL */
+    const struct kedge_site_result *result; /* the first unfinished one, else NULL */
+};
+struct kedge_site_view {
+    enum kedge_site_state state; /* of the first work that has something in hand, else of the first … */
+    int reason;                  /* … and so are these two */
+    const struct kedge_site_task *task;
     const struct kedge_site_memory *memory; /* as far as the core knows, durable or about to be */
     uint64_t tasks, receipts, dropped;      /* since START */
+    uint32_t work_count;
+    struct kedge_site_work_view works[KEDGE_SITE_WORKS_MAX];
 };
 void kedge_site_view(const struct kedge_site *s, struct kedge_site_view *ret);
 

@@ -1,6 +1,4 @@
 /* Work on a task, from taking it to the settled result. A result is durable before anyone hears of it. */
-#include <string.h>
-
 #include "client/core/core.h"
 
 enum { FETCH_ATTEMPTS_MAX = 6 }; /* then the task is given up: it may have gone stale */
@@ -39,8 +37,8 @@ static void refuse_task(struct kedge_site *s, int err)
 {
     kedgei_site_log(s, KEDGE_SITE_NOTE_REFUSED, err);
     kedgei_site_go(s, KEDGE_SITE_POLLING);
-    s->reason = err;
-    s->wake_ns = kedgei_site_after(s, s->params.times.refused_pause);
+    s->w->reason = err;
+    s->w->wake_ns = kedgei_site_after(s, s->params.times.refused_pause);
 }
 
 void kedgei_site_policy(struct kedge_site *s, const struct kedge_site_event *ev)
@@ -49,19 +47,23 @@ void kedgei_site_policy(struct kedge_site *s, const struct kedge_site_event *ev)
     s->params.allow_all = ev->allow_all;
     s->params.allowed_count = ev->allowed_count;
     s->params.allowed = ev->allowed;
-    bool begun = s->state == KEDGE_SITE_FETCHING || s->state == KEDGE_SITE_TRAINING;
-    if (begun && !is_allowed(s, &s->task.job)) {
-        kedgei_site_abort_work(s);
-        refuse_task(s, KEDGE_E_DENIED);
-    } else if (s->state == KEDGE_SITE_POLLING && s->open == 0 && s->reason == KEDGE_E_DENIED) {
-        s->wake_ns = s->now_ns; /* what was refused may be allowed now */
+    s->params.at_once = ev->at_once > 0 ? ev->at_once : s->params.works;
+    for (uint32_t i = s->params.works; i-- > 0;) {
+        s->w = &s->works[i];
+        bool begun = s->w->state == KEDGE_SITE_FETCHING || s->w->state == KEDGE_SITE_TRAINING;
+        if (begun && !is_allowed(s, &s->w->task.job)) {
+            kedgei_site_abort_work(s);
+            refuse_task(s, KEDGE_E_DENIED);
+        } else if (s->w->state == KEDGE_SITE_POLLING && s->w->open == 0 && s->w->reason == KEDGE_E_DENIED) {
+            s->w->wake_ns = s->now_ns; /* what was refused may be allowed now */
+        }
     }
 }
 
 void kedgei_site_take_task(struct kedge_site *s, const struct kedge_site_task *task)
 {
-    KEDGE_ASSERT(s->open == 0 && s->memory.result_count == 0);
-    s->task = *task;
+    KEDGE_ASSERT(s->w->open == 0 && !kedgei_site_first(s, s->w));
+    s->w->task = *task;
     int err = s->rests ? KEDGE_E_DENIED : check_task(s, task);
     if (err != KEDGE_OK) {
         refuse_task(s, err);
@@ -69,8 +71,8 @@ void kedgei_site_take_task(struct kedge_site *s, const struct kedge_site_task *t
     }
     s->tasks++;
     kedgei_site_log(s, KEDGE_SITE_NOTE_TASK, KEDGE_OK);
-    s->blob = KEDGE_SITE_BLOB_SPEC;
-    s->choice = 0;
+    s->w->blob = KEDGE_SITE_BLOB_SPEC;
+    s->w->choice = 0;
     kedgei_site_go(s, KEDGE_SITE_FETCHING);
 }
 
@@ -78,8 +80,8 @@ static void give_up_task(struct kedge_site *s, int err)
 {
     kedgei_site_log(s, KEDGE_SITE_NOTE_FAILED, err);
     kedgei_site_go(s, KEDGE_SITE_POLLING);
-    s->failures = s->failed_tasks;
-    s->failed_tasks = s->failed_tasks < UINT32_MAX ? s->failed_tasks + 1 : s->failed_tasks;
+    s->w->failures = s->w->failed_tasks;
+    s->w->failed_tasks = s->w->failed_tasks < UINT32_MAX ? s->w->failed_tasks + 1 : s->w->failed_tasks;
     kedgei_site_back_off(s, err, 0);
 }
 
@@ -87,7 +89,7 @@ static void fetch_failed(struct kedge_site *s, int err)
 {
     if (err == KEDGE_E_DENIED) {
         refuse_task(s, err);
-    } else if (kedgei_site_is_transient(err) && s->failures < FETCH_ATTEMPTS_MAX
+    } else if (kedgei_site_is_transient(err) && s->w->failures < FETCH_ATTEMPTS_MAX
                && !KEDGE_RARE(s, FETCH_GIVEN_UP)) {
         kedgei_site_back_off(s, err, 0);
     } else {
@@ -97,15 +99,15 @@ static void fetch_failed(struct kedge_site *s, int err)
 
 static void fetched(struct kedge_site *s)
 {
-    s->failures = 0;
-    if (s->blob == KEDGE_SITE_BLOB_SPEC) {
-        s->blob = KEDGE_SITE_BLOB_MODEL;
+    s->w->failures = 0;
+    if (s->w->blob == KEDGE_SITE_BLOB_SPEC) {
+        s->w->blob = KEDGE_SITE_BLOB_MODEL;
         kedgei_site_go(s, KEDGE_SITE_FETCHING);
-    } else if (s->choice + 1 < s->task.choice_count && !MUTANT(MUTANT_SITE_CHOOSES_UNSEEN)) {
-        s->choice++;
+    } else if (s->w->choice + 1 < s->w->task.choice_count && !MUTANT(MUTANT_SITE_CHOOSES_UNSEEN)) {
+        s->w->choice++;
         kedgei_site_go(s, KEDGE_SITE_FETCHING);
-    } else if (s->blob == KEDGE_SITE_BLOB_MODEL && s->task.control_len > 0) {
-        s->blob = KEDGE_SITE_BLOB_CONTROL;
+    } else if (s->w->blob == KEDGE_SITE_BLOB_MODEL && s->w->task.control_len > 0) {
+        s->w->blob = KEDGE_SITE_BLOB_CONTROL;
         kedgei_site_go(s, KEDGE_SITE_FETCHING);
     } else {
         kedgei_site_go(s, KEDGE_SITE_TRAINING);
@@ -115,11 +117,9 @@ static void fetched(struct kedge_site *s)
 static void trained(struct kedge_site *s, const struct kedge_site_event *ev)
 {
     KEDGE_ASSERT(ev->result_count >= 1 && ev->result_count <= KEDGE_SITE_RESULTS_MAX);
-    KEDGE_ASSERT(s->memory.result_count == 0);
-    s->failures = 0;
-    s->failed_tasks = 0;
-    s->memory.result_count = ev->result_count;
-    memcpy(s->memory.results, ev->results, ev->result_count * sizeof ev->results[0]);
+    s->w->failures = 0;
+    s->w->failed_tasks = 0;
+    kedgei_site_results_add(s, ev->results, ev->result_count);
     kedgei_site_shift_answered(s, &ev->results[0]);
     if (MUTANT(MUTANT_SITE_SEND_UNPERSISTED)) {
         kedgei_site_next_result(s);
@@ -133,26 +133,27 @@ void kedgei_site_persist(struct kedge_site *s)
     struct kedge_site_effect *fx = kedgei_site_emit(s, KEDGE_SITE_FX_PERSIST);
     fx->serial =
         ++s->last_serial; /* not awaited: at worst a restart submits once more and gets its receipt again */
-    fx->memory = s->memory;
+    kedgei_site_remember(s, &fx->memory);
 }
 
 void kedgei_site_next_result(struct kedge_site *s)
 {
-    s->upload_refused = false;
-    if (s->memory.result_count == 0) {
+    const struct kedge_site_result *first = kedgei_site_first(s, s->w);
+    s->w->upload_refused = false;
+    if (!first) {
         kedgei_site_go(s, KEDGE_SITE_POLLING);
     } else {
-        bool file = s->memory.results[0].kind != KEDGE_SITE_EVALUATE && !KEDGE_RARE(s, SUBMIT_FIRST);
+        bool file = first->kind != KEDGE_SITE_EVALUATE && !KEDGE_RARE(s, SUBMIT_FIRST);
         kedgei_site_go(s, file ? KEDGE_SITE_UPLOADING : KEDGE_SITE_SUBMITTING);
     }
 }
 
 void kedgei_site_settle(struct kedge_site *s, int err)
 {
-    KEDGE_ASSERT(s->memory.result_count > 0 && s->open == 0);
-    struct kedge_site_result result = s->memory.results[0];
-    s->memory.result_count--;
-    memmove(s->memory.results, s->memory.results + 1, s->memory.result_count * sizeof result);
+    const struct kedge_site_result *first = kedgei_site_first(s, s->w);
+    KEDGE_ASSERT(first && s->w->open == 0);
+    const struct kedge_site_result result = *first;
+    kedgei_site_results_drop_first(s);
     bool done = err == KEDGE_OK;
     kedgei_site_shift_settle(s, &result, done);
     kedgei_site_log(s, done ? KEDGE_SITE_NOTE_RECEIPT : KEDGE_SITE_NOTE_DROPPED, err)->result = result;
@@ -160,10 +161,10 @@ void kedgei_site_settle(struct kedge_site *s, int err)
     kedgei_site_emit(s, KEDGE_SITE_FX_FORGET)->result = result;
     s->receipts += done ? 1 : 0;
     s->dropped += done ? 0 : 1;
-    s->reason = err;
+    s->w->reason = err;
     kedgei_site_next_result(s);
     if (done || err == KEDGE_E_ROUND_CLOSED) {
-        s->failures = 0;
+        s->w->failures = 0;
     } else { /* it would be refused again: do not spin */
         kedgei_site_back_off(s, err, 0);
     }
@@ -173,12 +174,12 @@ static void uploaded(struct kedge_site *s, int err)
 {
     if (err == KEDGE_OK || !kedgei_site_is_transient(err)) {
         /* A refused file may belong to a statement that was accepted before a crash: SUBMIT tells. */
-        s->upload_refused = err != KEDGE_OK;
-        s->failures = 0;
+        s->w->upload_refused = err != KEDGE_OK;
+        s->w->failures = 0;
         kedgei_site_go(s, KEDGE_SITE_SUBMITTING);
         return;
     }
-    if (s->failures == 0) {
+    if (s->w->failures == 0) {
         kedgei_site_log(s, KEDGE_SITE_NOTE_FAILED, err);
     }
     kedgei_site_back_off(s, err, 0);
@@ -187,7 +188,7 @@ static void uploaded(struct kedge_site *s, int err)
 static void persisted(struct kedge_site *s, int err)
 {
     if (err == KEDGE_OK) {
-        s->failures = 0;
+        s->w->failures = 0;
         kedgei_site_next_result(s);
         return;
     }
@@ -197,34 +198,34 @@ static void persisted(struct kedge_site *s, int err)
 
 void kedgei_site_worked(struct kedge_site *s, const struct kedge_site_event *ev)
 {
-    if (ev->serial == 0 || ev->serial != s->open) {
+    if (ev->serial == 0 || ev->serial != s->w->open) {
         return; /* of something given up since, or of a PERSIST that nobody waits for */
     }
-    KEDGE_ASSERT(s->open_type != KEDGE_SITE_FX_CALL);
-    s->open = 0;
+    KEDGE_ASSERT(s->w->open_type != KEDGE_SITE_FX_CALL);
+    s->w->open = 0;
     int err = ev->err;
     if (ev->type == KEDGE_SITE_EV_FETCHED || ev->type == KEDGE_SITE_EV_FETCH_FAILED) {
-        KEDGE_ASSERT(s->state == KEDGE_SITE_FETCHING);
+        KEDGE_ASSERT(s->w->state == KEDGE_SITE_FETCHING);
         if (ev->type == KEDGE_SITE_EV_FETCHED) {
             fetched(s);
         } else {
             fetch_failed(s, err);
         }
     } else if (ev->type == KEDGE_SITE_EV_TRAINED) {
-        KEDGE_ASSERT(s->state == KEDGE_SITE_TRAINING);
+        KEDGE_ASSERT(s->w->state == KEDGE_SITE_TRAINING);
         trained(s, ev);
     } else if (ev->type == KEDGE_SITE_EV_TRAIN_FAILED) {
-        KEDGE_ASSERT(s->state == KEDGE_SITE_TRAINING);
+        KEDGE_ASSERT(s->w->state == KEDGE_SITE_TRAINING);
         if (kedgei_site_is_transient(err)) {
             give_up_task(s, err); /* and take it again from a poll, if it is still wanted */
         } else {
             refuse_task(s, err);
         }
     } else if (ev->type == KEDGE_SITE_EV_PERSISTED) {
-        KEDGE_ASSERT(s->state == KEDGE_SITE_PERSISTING);
+        KEDGE_ASSERT(s->w->state == KEDGE_SITE_PERSISTING);
         persisted(s, err);
     } else {
-        KEDGE_ASSERT(s->state == KEDGE_SITE_UPLOADING);
+        KEDGE_ASSERT(s->w->state == KEDGE_SITE_UPLOADING);
         uploaded(s, ev->type == KEDGE_SITE_EV_UPLOADED ? KEDGE_OK : err);
     }
 }

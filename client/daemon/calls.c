@@ -24,6 +24,8 @@ struct call_item {
     uint32_t battery;             /* enum kedge_battery_class */
     struct kedge_site_chain seen; /* when asking */
     struct kedge_id shifted;
+    uint32_t at_work_count;
+    struct kedge_id at_work[KEDGE_SITE_WORKS_MAX - 1];
     struct kedge_site_result result;
     struct kedge_buf envelope; /* SUBMIT */
     struct kedge_buf note;     /* the checkpoint that reply.shown is */
@@ -107,6 +109,25 @@ static int check_closed(struct kedge_site_host *h, const struct kedge_msg_closed
 
 /* ---- requests ---- */
 
+_Static_assert((int)KEDGE_SITE_WORKS_MAX - 1 == (int)KEDGE_AT_WORK_MAX, "a poll tells all that is at work");
+
+/* A site that has nothing in hand says nothing of it. */
+static void build_poll(const struct call_item *c, struct kedge_msg *msg)
+{
+    struct kedge_msg_poll_beside p = {.wait_ms = (uint32_t)(c->wait_ns / NS_PER_MS),
+                                      .flags = c->busy | c->battery << 1,
+                                      .seen_size = c->seen.size,
+                                      .shifted = kedge_view_str(c->shifted.s),
+                                      .at_work_count = (uint8_t)c->at_work_count};
+    memcpy(p.at_work, c->at_work, sizeof p.at_work);
+    if (c->at_work_count > 0) {
+        msg->type = KEDGE_MSG_POLL_BESIDE;
+        msg->u.poll_beside = p;
+    } else {
+        msg->u.poll = (struct kedge_msg_poll){p.wait_ms, p.flags, p.seen_size, p.shifted};
+    }
+}
+
 static int build(struct kedge_site_host *h, const struct call_item *c, struct kedge_buf *frame)
 {
     struct kedge_msg msg = {.type = KEDGE_MSG_POLL};
@@ -120,10 +141,7 @@ static int build(struct kedge_site_host *h, const struct call_item *c, struct ke
         msg.type = KEDGE_MSG_SUBMIT;
         msg.u.submit.envelope = kedge_buf_view(&c->envelope);
     } else {
-        msg.u.poll.wait_ms = (uint32_t)(c->wait_ns / NS_PER_MS);
-        msg.u.poll.flags = c->busy | c->battery << 1;
-        msg.u.poll.seen_size = c->seen.size;
-        msg.u.poll.shifted = kedge_view_str(c->shifted.s);
+        build_poll(c, &msg);
     }
     return kedge_msg_encode(&msg, frame);
 }
@@ -198,8 +216,9 @@ static int take_reply(struct kedge_site_host *h, struct call_item *c, const stru
     }
 }
 
-static void call_run(struct kedge_site_host *h, struct kedge_site_item *item)
+static void call_run(struct kedge_client_work *w, struct kedge_site_item *item)
 {
+    struct kedge_site_host *h = w->h;
     struct call_item *c = (struct call_item *)item;
     struct kedge_buf frame;
     struct kedge_net_reply reply = {.impl = NULL};
@@ -233,7 +252,7 @@ void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect
 {
     struct call_item *c = kedge_mem_new(1, sizeof *c);
     KEDGE_ASSERT(c);
-    *c = (struct call_item){.item = {call_run, call_handle},
+    *c = (struct call_item){.item = {.run = call_run, .handle = call_handle},
                             .serial = fx->serial,
                             .call = fx->call,
                             .wait_ns = fx->wait_ns,
@@ -241,7 +260,9 @@ void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect
                             .battery = (uint32_t)kedge_client_energy_tells(h),
                             .seen = fx->seen,
                             .shifted = fx->shifted,
+                            .at_work_count = fx->at_work_count,
                             .result = fx->result};
+    memcpy(c->at_work, fx->at_work, fx->at_work_count * sizeof c->at_work[0]);
     kedge_buf_init(&c->envelope, KEDGE_ENTRY_MAX);
     kedge_buf_init(&c->note, KEDGE_NOTE_MAX);
     if (fx->call == KEDGE_SITE_CALL_SUBMIT) {
@@ -250,6 +271,10 @@ void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect
         kedge_buf_put(&c->envelope, e->text, e->len);
         c->err = c->envelope.err;
     }
-    int err = kedge_queue_put(fx->busy ? h->beat_queue : h->call_queue, c);
-    KEDGE_ASSERT(!err || h->stop);
+    if (fx->busy) {
+        int err = kedge_queue_put(h->beat_queue, c);
+        KEDGE_ASSERT(!err || h->stop);
+    } else {
+        kedge_client_works_call(&h->works[fx->work], &c->item);
+    }
 }

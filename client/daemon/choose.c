@@ -3,39 +3,40 @@
 #include "client/daemon/host.h"
 #include "client/daemon/trainer.h"
 
-static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_task *t, const char *base)
+static json_t *request_of(struct kedge_client_work *w, const struct kedge_site_task *t, const char *base)
 {
     json_t *o = json_pack("{s:s,s:s,s:o,s:s,s:O,s:i}", "id", t->job.s, "op", "measure", "model",
-                          kedge_client_model_json(h->spec), "base", base, "data",
-                          json_object_get(h->policy.data, h->spec->data), "threads", (int)h->policy.threads);
+                          kedge_client_model_json(w->spec), "base", base, "data",
+                          json_object_get(w->policy->data, w->spec->data), "threads",
+                          (int)kedge_policy_threads(w->policy));
     return o;
 }
 
-static int measure(struct kedge_site_host *h, uint64_t serial, const struct kedge_site_task *t,
+static int measure(struct kedge_client_work *w, uint64_t serial, const struct kedge_site_task *t,
                    const char *base, double *ret_loss, struct kedge_diag *d)
 {
     struct kedge_metrics m = {.samples = 0};
-    int err = kedge_client_ask(h, serial, request_of(h, t, base), false, false, &m, d);
+    int err = kedge_client_ask(w, serial, request_of(w, t, base), false, false, &m, d);
     if (!err && !m.has_base_loss) {
         err =
             kedge_diag_set(d, KEDGE_E_TRAINER,
                            "trainer: its answer to \"measure\" lacks base_loss, by which a site chooses with "
                            "strategy \"%s\"",
-                           h->spec->strategy->name);
+                           w->spec->strategy->name);
     }
     *ret_loss = m.base_loss;
     return err;
 }
 
-int kedge_client_choose(struct kedge_site_host *h, uint64_t serial, struct kedge_site_task *task,
+int kedge_client_choose(struct kedge_client_work *w, uint64_t serial, struct kedge_site_task *task,
                         double *ret_loss, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
     uint32_t best = 0;
     for (uint32_t g = 0; g < task->choice_count; g++) {
         double loss;
-        int err = kedge_client_work_path(h, "model", &task->choices[g], path);
-        err = err ? err : measure(h, serial, task, path, &loss, d);
+        int err = kedge_client_work_path(w, "model", &task->choices[g], path);
+        err = err ? err : measure(w, serial, task, path, &loss, d);
         if (err) {
             return err;
         }
@@ -46,7 +47,7 @@ int kedge_client_choose(struct kedge_site_host *h, uint64_t serial, struct kedge
     }
     task->base = task->choices[best];
     task->group = best;
-    h->model_digest = task->base; /* the one that is kept */
-    kedge_client_work_trim(h, "model", &task->base, 1);
+    w->model_digest = task->base; /* the one that is kept */
+    kedge_client_work_trim(w, "model", &task->base, 1);
     return KEDGE_OK;
 }

@@ -7,12 +7,12 @@
 
 #include "client/daemon/metrics.h"
 
-struct kedge_site_host;
+struct kedge_client_work;
 struct kedge_site_task;
 
 /* Has the trainer measure all of the task's models and makes the best the task's base and group, ties to the
  * lowest number; the files of the others go. */
-KEDGE_NODISCARD int kedge_client_choose(struct kedge_site_host *h, uint64_t serial,
+KEDGE_NODISCARD int kedge_client_choose(struct kedge_client_work *w, uint64_t serial,
                                         struct kedge_site_task *task, double *ret_loss, struct kedge_diag *d);
 
 #endif

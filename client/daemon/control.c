@@ -19,11 +19,11 @@ static bool is_zero(const struct kedge_site_digest *digest)
     return memcmp(digest->b, zero.b, sizeof zero.b) == 0;
 }
 
-static int paths_of(const struct kedge_site_host *h, const struct kedge_id *job, char now[KEDGE_PATH_MAX],
+static int paths_of(const struct kedge_client_work *w, const struct kedge_id *job, char now[KEDGE_PATH_MAX],
                     char next[KEDGE_PATH_MAX])
 {
-    int err = kedge_client_path(h, now, "control/%s", job->s);
-    return err ? err : kedge_client_path(h, next, "control/%s.next", job->s);
+    int err = kedge_client_path(w->h, now, "control/%s", job->s);
+    return err ? err : kedge_client_path(w->h, next, "control/%s.next", job->s);
 }
 
 /* KEDGE_E_NOT_FOUND: there is no such file, or it goes with another update. */
@@ -57,13 +57,13 @@ static int read_own(const char *path, const struct kedge_site_digest *update, ui
 }
 
 /* The one that goes with the update becomes the file in force, so that the next one can take its place. */
-static int find_own(struct kedge_site_host *h, const struct kedge_id *job,
+static int find_own(struct kedge_client_work *w, const struct kedge_id *job,
                     const struct kedge_site_digest *update, struct kedge_client_control *c,
                     struct kedge_diag *d)
 {
     char now[KEDGE_PATH_MAX], next[KEDGE_PATH_MAX], dir[KEDGE_PATH_MAX];
-    int err = paths_of(h, job, now, next);
-    err = err ? err : kedge_client_path(h, dir, "control");
+    int err = paths_of(w, job, now, next);
+    err = err ? err : kedge_client_path(w->h, dir, "control");
     err = err ? err : read_own(next, update, c->count, c->own, d);
     if (!err) {
         err = rename(next, now) == 0 ? kedge_dir_sync(dir) : kedge_errno(errno);
@@ -85,15 +85,15 @@ static int find_own(struct kedge_site_host *h, const struct kedge_id *job,
 
 /* ---- files of tensors ---- */
 
-static int open_server(struct kedge_site_host *h, const struct kedge_site_digest *digest,
+static int open_server(struct kedge_client_work *w, const struct kedge_site_digest *digest,
                        struct kedge_client_control *c, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_layout expected, got;
     uint64_t start = 0;
-    int err = kedge_client_work_path(h, "control", digest, path);
+    int err = kedge_client_work_path(w, "control", digest, path);
     err = err ? err : kedge_map_open(path, &c->map, d);
-    err = err ? err : kedge_job_spec_control_layout(&h->layout, &expected, d);
+    err = err ? err : kedge_job_spec_control_layout(&w->layout, &expected, d);
     if (err) {
         return err;
     }
@@ -111,19 +111,19 @@ static int open_server(struct kedge_site_host *h, const struct kedge_site_digest
     return KEDGE_OK;
 }
 
-static int write_drift(struct kedge_site_host *h, struct kedge_client_control *c, struct kedge_diag *d)
+static int write_drift(struct kedge_client_work *w, struct kedge_client_control *c, struct kedge_diag *d)
 {
     struct kedge_buf header;
     float *tile = kedge_mem_new(KEDGE_CONTROL_TILE, sizeof *tile);
-    int fd = -1, err = kedge_client_path(h, c->drift, "work/drift");
+    int fd = -1, err = kedge_client_path(w->h, c->drift, "work/drift");
     uint64_t len = 0;
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
-    err = err ? err : tile ? kedge_safetensors_header(&h->layout, KEDGE_DTYPE_F32, &header) : KEDGE_E_NOMEM;
+    err = err ? err : tile ? kedge_safetensors_header(&w->layout, KEDGE_DTYPE_F32, &header) : KEDGE_E_NOMEM;
     err = err ? err : kedge_client_reuse_begin(c->drift, &fd);
     err = err ? err : kedge_fd_write(fd, kedge_buf_view(&header));
     for (uint64_t first = 0, n; first < c->count && !err; first += n) {
         n = c->count - first < KEDGE_CONTROL_TILE ? c->count - first : KEDGE_CONTROL_TILE;
-        kedge_variate_drift(h->spec, c->own + first, c->server ? c->server + first : NULL, n, tile);
+        kedge_variate_drift(w->spec, c->own + first, c->server ? c->server + first : NULL, n, tile);
         err = kedge_fd_write(fd, kedge_view_of(tile, (size_t)n * sizeof *tile));
     }
     len = err ? 0 : header.len + c->count * sizeof *tile;
@@ -136,22 +136,22 @@ static int write_drift(struct kedge_site_host *h, struct kedge_client_control *c
     return err && !d->text[0] ? kedge_diag_set(d, err, "%s: %s", c->drift, kedge_strerror(err)) : err;
 }
 
-int kedge_client_control_open(struct kedge_site_host *h, const struct kedge_site_task *t,
+int kedge_client_control_open(struct kedge_client_work *w, const struct kedge_site_task *t,
                               const struct kedge_site_digest *in_force, struct kedge_client_control *ret,
                               struct kedge_diag *d)
 {
-    struct kedge_client_control c = {.count = h->layout.values_count};
+    struct kedge_client_control c = {.count = w->layout.values_count};
     char dir[KEDGE_PATH_MAX];
-    int err = kedge_client_path(h, dir, "control");
+    int err = kedge_client_path(w->h, dir, "control");
     err = err ? err : kedge_dir_make(dir, 0700, d);
     c.own = err ? NULL : kedge_mem_new((size_t)c.count, sizeof *c.own);
     if (!err && !c.own) {
         err = kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory for a control variate of %llu values",
                              (unsigned long long)c.count);
     }
-    err = err || is_zero(in_force) ? err : find_own(h, &t->job, in_force, &c, d);
-    err = err || t->control_len == 0 ? err : open_server(h, &t->control, &c, d);
-    err = err ? err : write_drift(h, &c, d);
+    err = err || is_zero(in_force) ? err : find_own(w, &t->job, in_force, &c, d);
+    err = err || t->control_len == 0 ? err : open_server(w, &t->control, &c, d);
+    err = err ? err : write_drift(w, &c, d);
     if (err) {
         kedge_client_control_close(&c);
         return err;
@@ -186,7 +186,7 @@ int kedge_client_control_change(const struct kedge_job_spec *spec, struct kedge_
                : KEDGE_OK;
 }
 
-int kedge_client_control_keep(struct kedge_site_host *h, const struct kedge_id *job,
+int kedge_client_control_keep(struct kedge_client_work *w, const struct kedge_id *job,
                               const struct kedge_site_digest *update, const struct kedge_client_control *c,
                               struct kedge_diag *d)
 {
@@ -195,7 +195,7 @@ int kedge_client_control_keep(struct kedge_site_host *h, const struct kedge_id *
     struct kedge_hash sum;
     uint8_t head[HEAD] = {0};
     struct kedge_view values = kedge_view_of(c->own, (size_t)c->count * sizeof *c->own);
-    int err = paths_of(h, job, now, next);
+    int err = paths_of(w, job, now, next);
     kedge_buf_init(&file, SIZE_MAX / 2);
     kedge_sha256(values, &sum);
     memcpy(head, magic, MAGIC_LEN);

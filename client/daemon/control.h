@@ -22,7 +22,7 @@ struct kedge_client_control {
 
 /* Reads both and writes the drift. in_force: the update that the site's goes with. KEDGE_E_CORRUPT: the file
  * that goes with it is not there or damaged. Close after success. */
-KEDGE_NODISCARD int kedge_client_control_open(struct kedge_site_host *h, const struct kedge_site_task *t,
+KEDGE_NODISCARD int kedge_client_control_open(struct kedge_client_work *w, const struct kedge_site_task *t,
                                               const struct kedge_site_digest *in_force,
                                               struct kedge_client_control *ret, struct kedge_diag *d);
 void kedge_client_control_close(struct kedge_client_control *c);
@@ -37,7 +37,7 @@ KEDGE_NODISCARD int kedge_client_control_change(const struct kedge_job_spec *spe
                                                 int32_t *q, struct kedge_diag *d);
 
 /* Makes what is now in `own` durable as the variate that goes with this update. */
-KEDGE_NODISCARD int kedge_client_control_keep(struct kedge_site_host *h, const struct kedge_id *job,
+KEDGE_NODISCARD int kedge_client_control_keep(struct kedge_client_work *w, const struct kedge_id *job,
                                               const struct kedge_site_digest *update,
                                               const struct kedge_client_control *c, struct kedge_diag *d);
 

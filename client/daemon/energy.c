@@ -36,11 +36,11 @@ static void open_caps(struct kedge_site_host *h, const struct kedge_energy_polic
 
 int kedge_client_energy_open(struct kedge_site_host *h, struct kedge_diag *d)
 {
-    const struct kedge_energy_policy *p = &h->policy.energy;
+    const struct kedge_energy_policy *p = &h->policy->energy;
     struct kedge_client_energy *e = h->energy = kedge_mem_new(1, sizeof *e);
     char found[KEDGE_METER_HINT_MAX];
     uint64_t seed;
-    if (!e || pthread_mutex_init(&e->lock, NULL) != 0) {
+    if (!e || pthread_mutex_init(&e->lock, NULL) != 0 || pthread_mutex_init(&e->work_lock, NULL) != 0) {
         return KEDGE_E_NOMEM;
     }
     e->policy = *p;
@@ -95,6 +95,7 @@ void kedge_client_energy_close(struct kedge_site_host *h)
         keep_rest(h);
         kedge_meters_close(&e->meters);
         pthread_mutex_destroy(&e->lock);
+        pthread_mutex_destroy(&e->work_lock);
         json_decref(e->status);
         kedge_mem_free(e);
         h->energy = NULL;
@@ -105,7 +106,7 @@ void kedge_client_energy_close(struct kedge_site_host *h)
 void kedge_client_energy_policy(struct kedge_site_host *h)
 {
     pthread_mutex_lock(&h->energy->lock);
-    h->energy->policy = h->policy.energy;
+    h->energy->policy = h->policy->energy;
     h->energy->shown = false;
     pthread_mutex_unlock(&h->energy->lock);
 }
@@ -113,14 +114,14 @@ void kedge_client_energy_policy(struct kedge_site_host *h)
 /* ---- before ---- */
 
 /* Reserves what the task may use. */
-static int reserve(struct kedge_site_host *h, const struct kedge_site_task *t, struct kedge_diag *d)
+static int reserve(struct kedge_client_work *w, const struct kedge_site_task *t, struct kedge_diag *d)
 {
-    struct kedge_client_energy *e = h->energy;
-    const struct kedge_energy_policy *p = &h->policy.energy;
+    struct kedge_client_energy *e = w->h->energy;
+    const struct kedge_energy_policy *p = &w->policy->energy;
     const struct kedge_budget_clock clock = kedgei_energy_clock();
     struct kedge_surroundings s;
     char text[KEDGE_BUDGET_TEXT_MAX];
-    double longest = (double)h->policy.train_seconds_max;
+    double longest = (double)w->policy->train_seconds_max;
     longest = t->remaining_ns > 0 ? fmin(longest, (double)t->remaining_ns / 1e9) : longest;
     kedge_surroundings_see(&e->meters, &s);
     pthread_mutex_lock(&e->lock);
@@ -133,39 +134,50 @@ static int reserve(struct kedge_site_host *h, const struct kedge_site_task *t, s
     e->shown = false;
     const struct kedge_budget budget = e->budget;
     pthread_mutex_unlock(&e->lock);
-    if (a != KEDGE_BUDGET_YES) {
-        return kedge_diag_set(d, KEDGE_E_DENIED, "energy: %s", text);
+    if (a != KEDGE_BUDGET_YES) { /* what is only reserved may be free when the others end */
+        return kedge_diag_set(d, a == KEDGE_BUDGET_RESERVED ? KEDGE_E_BUSY : KEDGE_E_DENIED, "energy: %s",
+                              text);
     }
     const bool limited = p->rules.joules_per_day > 0 || p->rules.joules_per_job > 0;
-    return limited ? kedgei_energy_write(h, &budget, d) : KEDGE_OK;
+    return limited ? kedgei_energy_write(w->h, &budget, d) : KEDGE_OK;
 }
 
-static void choose_batch(struct kedge_site_host *h, struct kedge_energy_plan *p, double seconds)
+static void choose_batch(struct kedge_client_work *w, struct kedge_energy_plan *p, double seconds)
 {
-    struct kedge_client_energy *e = h->energy;
-    struct kedge_rounds *r = &e->stored.tasks[p->task].rounds;
-    const struct kedge_rounds_ask ask = {.fixed = h->policy.energy.batch_fixed, .seconds = seconds};
+    struct kedge_client_energy *e = w->h->energy;
+    struct kedge_rounds *r = &kedgei_energy_find(e, p->key)->rounds;
+    const struct kedge_rounds_ask ask = {.fixed = w->policy->energy.batch_fixed, .seconds = seconds};
     const struct kedge_rounds_choice c = kedge_rounds_choose(r, &ask, &e->rng);
     p->place = c.place;
     p->batch = c.size;
-    p->learning_rate = kedge_job_spec_rate(h->spec, c.size);
+    p->learning_rate = kedge_job_spec_rate(w->spec, c.size);
     p->wants_noise = c.wants_noise;
     snprintf(p->choice, sizeof p->choice, "batch %u of %u to %u: %s", c.size, r->batch.sizes[0].size,
              r->batch.sizes[r->batch.count - 1].size, c.why);
 }
 
+static bool is_another_open(const struct kedge_client_energy *e, const struct kedge_client_work *w)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
+        any = any || (i != w->index && e->windows[i].is_open);
+    }
+    return any;
+}
+
 /* The cap, or the number of threads, by the table of the batch that was chosen. */
-static int choose_power(struct kedge_site_host *h, struct kedge_energy_plan *p, double seconds,
+static int choose_power(struct kedge_client_work *w, struct kedge_energy_plan *p, double seconds,
                         struct kedge_diag *d)
 {
-    struct kedge_client_energy *e = h->energy;
-    const struct kedge_energy_policy *policy = &h->policy.energy;
-    struct kedge_profile *profile = &e->stored.tasks[p->task].profiles[p->place];
+    struct kedge_client_energy *e = w->h->energy;
+    const struct kedge_energy_policy *policy = &w->policy->energy;
+    struct kedge_energy_task *task = kedgei_energy_find(e, p->key);
+    struct kedge_profile *profile = &task->profiles[p->place];
     const bool threads = policy->power == KEDGE_POWER_THREADS;
-    if (!threads && !e->has_caps) {
-        return KEDGE_OK;
+    if (!threads && (!e->has_caps || is_another_open(e, w))) {
+        return KEDGE_OK; /* a cap is for the whole device: not while another one trains */
     }
-    const double found = threads ? h->policy.threads : kedge_caps_found_w(&e->caps);
+    const double found = threads ? kedge_policy_threads(w->policy) : kedge_caps_found_w(&e->caps);
     const double least = fmin(found, fmax(policy->power_least, threads ? 1 : kedge_caps_least_w(&e->caps)));
     const bool is_other = profile->count == 0 || profile->levels[0].level > found
                           || profile->levels[0].level < found
@@ -178,7 +190,7 @@ static int choose_power(struct kedge_site_host *h, struct kedge_energy_plan *p, 
                                             .eta = policy->eta,
                                             .power_max_w = isfinite(most) ? most : 0,
                                             .slowdown = policy->slowdown,
-                                            .work = e->stored.tasks[p->task].rounds.samples,
+                                            .work = task->rounds.samples,
                                             .time_s = seconds};
     p->level = kedge_profile_choose(profile, &o, &p->tries_level);
     p->has_level = true;
@@ -190,28 +202,31 @@ static int choose_power(struct kedge_site_host *h, struct kedge_energy_plan *p, 
         p->threads = (uint32_t)level;
         return KEDGE_OK;
     }
-    return kedge_caps_set(&e->caps, level, d);
+    int err = kedge_caps_set(&e->caps, level, d);
+    p->sets_cap = !err;
+    return err;
 }
 
-static int plan(struct kedge_site_host *h, const struct kedge_site_task *t, struct kedge_energy_plan *p,
+static int plan(struct kedge_client_work *w, const struct kedge_site_task *t, struct kedge_energy_plan *p,
                 struct kedge_diag *d)
 {
     const bool trains = t->kind == KEDGE_SITE_TRAIN;
     const double seconds = (double)t->remaining_ns / 1e9 * (1 - upload_share);
-    *p = (struct kedge_energy_plan){
-        .batch = h->spec->batch, .threads = h->policy.threads, .learning_rate = h->spec->learning_rate};
+    *p = (struct kedge_energy_plan){.batch = w->spec->batch,
+                                    .threads = kedge_policy_threads(w->policy),
+                                    .learning_rate = w->spec->learning_rate};
     p->joules = kedge_joules_unknown("not trained yet");
-    p->is_auto = trains && h->spec->batch_auto;
-    if (!trains || (!p->is_auto && h->policy.energy.power == KEDGE_POWER_NONE)) {
+    p->is_auto = trains && w->spec->batch_auto;
+    if (!trains || (!p->is_auto && w->policy->energy.power == KEDGE_POWER_NONE)) {
         return KEDGE_OK;
     }
-    int err = kedgei_energy_task(h, &p->task, d);
+    int err = kedgei_energy_task(w, p->key, d);
     if (!err && p->is_auto) {
-        choose_batch(h, p, seconds);
+        choose_batch(w, p, seconds);
     }
-    if (!err && h->policy.energy.power != KEDGE_POWER_NONE) {
+    if (!err && w->policy->energy.power != KEDGE_POWER_NONE) {
         struct kedge_diag wrong = {.text = ""};
-        if (choose_power(h, p, seconds, &wrong) != KEDGE_OK) { /* it trains without */
+        if (choose_power(w, p, seconds, &wrong) != KEDGE_OK) { /* it trains without */
             kedge_log(KEDGE_LOG_WARN, "power", "%s", wrong.text);
             p->has_level = false;
         }
@@ -219,95 +234,68 @@ static int plan(struct kedge_site_host *h, const struct kedge_site_task *t, stru
     return err;
 }
 
-int kedge_client_energy_begin(struct kedge_site_host *h, const struct kedge_site_task *t,
-                              struct kedge_energy_plan *ret, struct kedge_diag *d)
+static int begin(struct kedge_client_work *w, const struct kedge_site_task *t, struct kedge_energy_plan *ret,
+                 struct kedge_diag *d)
 {
-    struct kedge_client_energy *e = h->energy;
-    uint64_t all, busy;
-    int err = reserve(h, t, d);
-    err = err ? err : plan(h, t, ret, d);
+    int err = reserve(w, t, d);
     if (err) {
         return err;
     }
-    if (ret->choice[0]) {
+    err = plan(w, t, ret, d);
+    if (!err) {
+        kedgei_energy_window_open(w, &t->job);
+    } else {
+        pthread_mutex_lock(&w->h->energy->lock);
+        kedge_budget_cancel(&w->h->energy->budget, &t->job);
+        pthread_mutex_unlock(&w->h->energy->lock);
+    }
+    return err;
+}
+
+int kedge_client_energy_begin(struct kedge_client_work *w, const struct kedge_site_task *t,
+                              struct kedge_energy_plan *ret, struct kedge_diag *d)
+{
+    pthread_mutex_lock(&w->h->energy->work_lock);
+    int err = begin(w, t, ret, d);
+    pthread_mutex_unlock(&w->h->energy->work_lock);
+    if (!err && ret->choice[0]) {
         kedge_log(KEDGE_LOG_INFO, "choice", "job=%s round=%u %s", t->job.s, t->round, ret->choice);
     }
-    kedge_sys_cpu(e->meters.root, &all, &busy);
-    e->begun_busy_s = (double)busy / 1e9;
-    e->metered_pid = h->trainer.process.pid;
-    e->started_cpu_ns = kedge_sys_process_cpu(e->metered_pid);
-    e->begun_ns = e->ticked_ns = kedge_os_now_ns();
-    e->used = 0;
-    e->is_metering = true;
-    kedge_meters_begin(&e->meters, e->begun_ns);
-    return KEDGE_OK;
+    return err;
 }
 
 /* ---- while ---- */
 
-/* Joules until now, as the meters have them, or at most. */
-static double used_until(const struct kedge_client_energy *e, const struct kedge_energy_policy *p,
-                         uint64_t now)
+static void tick(struct kedge_client_work *w)
 {
-    double sum = 0;
-    bool any = false;
-    for (uint32_t i = 0; i < e->meters.count; i++) {
-        const struct kedge_meter *m = &e->meters.meters[i];
-        any = any || (m->counts && m->seen > 1 && !m->broken);
-        sum += m->counts ? m->joules : 0;
-    }
-    const double most = kedgei_energy_most_w(e, p);
-    return any || !isfinite(most) ? sum : most * (double)(now - e->begun_ns) / 1e9;
-}
-
-void kedge_client_energy_tick(struct kedge_site_host *h)
-{
-    struct kedge_client_energy *e = h->energy;
-    const struct kedge_energy_policy *p = &h->policy.energy;
-    const uint64_t now = kedge_os_now_ns();
-    if (!e || !e->is_metering || now < e->ticked_ns + kedge_meters_period_ns(&e->meters)) {
+    struct kedge_client_energy *e = w->h->energy;
+    const struct kedge_energy_policy *p = &w->policy->energy;
+    double used;
+    if (!kedgei_energy_window_tick(w, &used)) {
         return;
     }
-    e->ticked_ns = now;
-    kedge_meters_tick(&e->meters, now);
     if (p->rules.joules_per_day > 0 || p->rules.joules_per_job > 0) {
         struct kedge_diag d = {.text = ""};
         pthread_mutex_lock(&e->lock);
-        const bool grows = kedge_budget_grow(&e->budget, used_until(e, p, now));
+        const bool grows = kedge_budget_grow(&e->budget, &e->windows[w->index].job, used);
         const struct kedge_budget budget = e->budget;
         pthread_mutex_unlock(&e->lock);
-        if (grows && kedgei_energy_write(h, &budget, &d) != KEDGE_OK) {
+        if (grows && kedgei_energy_write(w->h, &budget, &d) != KEDGE_OK) {
             kedge_log(KEDGE_LOG_WARN, "energy", "%s", d.text);
         }
     }
 }
 
-/* ---- behind ---- */
-
-/* What the task used, by the meters, else by the owner's model; of it the trainer's share where that is
- * wanted. */
-static struct kedge_joules read_meters(struct kedge_site_host *h, double seconds, double *ret_share)
+void kedge_client_energy_tick(struct kedge_client_work *w)
 {
-    struct kedge_client_energy *e = h->energy;
-    const struct kedge_energy_policy *p = &h->policy.energy;
-    struct kedge_joule_sum sum;
-    double load, idle;
-    uint64_t all, busy;
-    kedge_meters_finish(&e->meters, kedge_os_now_ns(), &sum, &load);
-    const uint64_t before = h->trainer.process.pid == e->metered_pid ? e->started_cpu_ns : 0;
-    const uint64_t cpu = kedge_sys_process_cpu(h->trainer.process.pid);
-    const double own = cpu > before ? (double)(cpu - before) / 1e9 : 0;
-    kedge_sys_cpu(e->meters.root, &all, &busy);
-    const double others = busy > 0 ? (double)busy / 1e9 - e->begun_busy_s : 0;
-    struct kedge_joules j = kedge_joules_total(&sum);
-    *ret_share = own;
-    if (j.quality == KEDGE_QUALITY_UNKNOWN && p->max_w > 0 && p->meters) {
-        const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-        const double of = processors > 0 ? (double)processors : 1;
-        j = kedge_joules_model(p->idle_w, p->max_w, (load >= 0 ? load : own / seconds) / of, seconds);
+    if (w->h->energy) {
+        pthread_mutex_lock(&w->h->energy->work_lock);
+        tick(w);
+        pthread_mutex_unlock(&w->h->energy->work_lock);
     }
-    return p->share ? kedge_joules_share(&j, p->idle_w, seconds, own, fmax(own, others), &idle) : j;
 }
+
+/* ---- behind ---- */
 
 /* Whole joules; what is left of one is told with the next task, so that sums stay true. */
 static struct kedge_joules round_off(struct kedge_client_energy *e, struct kedge_joules j)
@@ -323,12 +311,12 @@ static struct kedge_joules round_off(struct kedge_client_energy *e, struct kedge
     return j;
 }
 
-static void describe(struct kedge_site_host *h, struct kedge_energy_plan *p)
+static void describe(struct kedge_client_work *w, struct kedge_energy_plan *p, bool shared)
 {
     char found[KEDGE_METER_HINT_MAX];
-    const struct kedge_energy_policy *policy = &h->policy.energy;
-    kedge_meters_describe(&h->energy->meters, found);
-    const char *scope = policy->share ? "share" : "device";
+    const struct kedge_energy_policy *policy = &w->policy->energy;
+    kedge_meters_describe(&w->h->energy->meters, found);
+    const char *scope = shared ? "part of several trainings" : policy->share ? "share" : "device";
     switch (p->joules.quality) {
     case KEDGE_QUALITY_MEASURED:
         snprintf(p->energy_how, sizeof p->energy_how, "%.60s; %s", found, scope);
@@ -344,24 +332,28 @@ static void describe(struct kedge_site_host *h, struct kedge_energy_plan *p)
 }
 
 /* What was learnt of batch and power. */
-static void learn(struct kedge_site_host *h, const struct kedge_energy_plan *p, const struct kedge_metrics *m,
-                  const struct kedge_joules *j, double seconds, bool diverged)
+static void learn(struct kedge_client_work *w, const struct kedge_energy_plan *p,
+                  const struct kedge_metrics *m, const struct kedge_joules *j, double seconds, bool diverged,
+                  bool shared)
 {
-    struct kedge_client_energy *e = h->energy;
-    const struct kedge_energy_policy *policy = &h->policy.energy;
-    struct kedge_energy_task *t = &e->stored.tasks[p->task];
-    const double samples = diverged ? 0 : (double)m->samples * h->spec->local_epochs,
+    struct kedge_client_energy *e = w->h->energy;
+    const struct kedge_energy_policy *policy = &w->policy->energy;
+    struct kedge_energy_task *t = kedgei_energy_find(e, p->key);
+    if (!t) {
+        return; /* forgotten meanwhile */
+    }
+    const double samples = diverged ? 0 : (double)m->samples * w->spec->local_epochs,
                  most = kedgei_energy_most_w(e, policy);
     const struct kedge_rounds_saw saw = {.place = p->place,
                                          .samples = samples,
                                          .seconds = seconds,
                                          .joules = *j,
                                          .diverged = diverged,
-                                         .skip = p->tries_level || p->probed,
+                                         .skip = p->tries_level || p->probed || shared,
                                          .eta = policy->eta,
                                          .power_max_w = isfinite(most) ? most : 0};
     kedge_rounds_saw(&t->rounds, &saw);
-    if (p->has_level && j->quality == KEDGE_QUALITY_MEASURED && !p->probed) {
+    if (p->has_level && j->quality == KEDGE_QUALITY_MEASURED && !p->probed && !shared) {
         kedge_profile_saw(&t->profiles[p->place], p->level, samples, seconds, j->joules);
     }
 }
@@ -375,59 +367,83 @@ static void show(struct kedge_client_energy *e, const struct kedge_energy_plan *
     e->shown = false;
 }
 
-void kedge_client_energy_end(struct kedge_site_host *h, struct kedge_energy_plan *p,
-                             const struct kedge_metrics *m, int err, const struct kedge_diag *d)
+static void end(struct kedge_client_work *w, struct kedge_energy_plan *p, const struct kedge_metrics *m,
+                int err, const struct kedge_diag *d)
 {
-    struct kedge_client_energy *e = h->energy;
-    const struct kedge_energy_policy *policy = &h->policy.energy;
+    struct kedge_client_energy *e = w->h->energy;
+    const struct kedge_energy_policy *policy = &w->policy->energy;
     struct kedge_diag wrong = {.text = ""};
-    double own;
-    if (!e->is_metering) {
+    const struct kedge_energy_window window = e->windows[w->index];
+    if (!window.is_open) {
         return;
     }
-    const double seconds = (double)(kedge_os_now_ns() - e->begun_ns) / 1e9;
-    const struct kedge_joules j = read_meters(h, seconds, &own);
-    e->is_metering = false;
-    restore_caps(e);
+    double seconds;
+    bool shared;
+    const struct kedge_joules j = kedgei_energy_window_close(w, &seconds, &shared);
+    if (p->sets_cap) {
+        restore_caps(e);
+    }
     const bool diverged = err == KEDGE_E_TRAINER && strstr(d->text, "diverged") != NULL;
     if ((p->is_auto || p->has_level) && (!err || diverged)) {
-        learn(h, p, m, &j, seconds, diverged && p->is_auto);
+        learn(w, p, m, &j, seconds, diverged && p->is_auto, shared);
     }
     p->joules = round_off(e, j);
-    describe(h, p);
+    describe(w, p, shared);
     pthread_mutex_lock(&e->lock);
-    kedge_budget_end(&e->budget, &j);
+    kedge_budget_end(&e->budget, &window.job, &j);
     show(e, p);
     const struct kedge_budget budget = e->budget;
     pthread_mutex_unlock(&e->lock);
     const bool limited = policy->rules.joules_per_day > 0 || policy->rules.joules_per_job > 0;
-    if ((limited || p->is_auto || p->has_level) && kedgei_energy_write(h, &budget, &wrong) != KEDGE_OK) {
+    if ((limited || p->is_auto || p->has_level) && kedgei_energy_write(w->h, &budget, &wrong) != KEDGE_OK) {
         kedge_log(KEDGE_LOG_WARN, "energy", "%s", wrong.text);
     }
 }
 
-void kedge_client_energy_diverged(struct kedge_site_host *h, const struct kedge_energy_plan *p)
+void kedge_client_energy_end(struct kedge_client_work *w, struct kedge_energy_plan *p,
+                             const struct kedge_metrics *m, int err, const struct kedge_diag *d)
 {
-    if (p->is_auto) {
+    pthread_mutex_lock(&w->h->energy->work_lock);
+    end(w, p, m, err, d);
+    pthread_mutex_unlock(&w->h->energy->work_lock);
+}
+
+void kedge_client_energy_diverged(struct kedge_client_work *w, const struct kedge_energy_plan *p)
+{
+    struct kedge_client_energy *e = w->h->energy;
+    pthread_mutex_lock(&e->work_lock);
+    struct kedge_energy_task *t = p->is_auto ? kedgei_energy_find(e, p->key) : NULL;
+    if (t) {
         const struct kedge_rounds_saw saw = {.place = p->place, .diverged = true};
-        kedge_rounds_saw(&h->energy->stored.tasks[p->task].rounds, &saw);
+        kedge_rounds_saw(&t->rounds, &saw);
     }
+    pthread_mutex_unlock(&e->work_lock);
 }
 
 /* ---- noise ---- */
 
-void kedge_client_energy_noise(struct kedge_site_host *h, const struct kedge_energy_plan *p,
+void kedge_client_energy_noise(struct kedge_client_work *w, const struct kedge_energy_plan *p,
                                uint32_t *ret_small, uint32_t *ret_large)
 {
-    const struct kedge_rounds *r = &h->energy->stored.tasks[p->task].rounds;
-    const uint32_t last = r->batch.count - 1, far = 3; /* eight times as many samples tell S and G² apart */
-    *ret_small = r->batch.sizes[0].size;
-    *ret_large = last > 0 ? r->batch.sizes[last < far ? last : far].size : 0;
+    struct kedge_client_energy *e = w->h->energy;
+    pthread_mutex_lock(&e->work_lock);
+    const struct kedge_energy_task *t = kedgei_energy_find(e, p->key);
+    const uint32_t far = 3; /* eight times as many samples tell S and G² apart */
+    const uint32_t last = t ? t->rounds.batch.count - 1 : 0;
+    *ret_small = t ? t->rounds.batch.sizes[0].size : 0;
+    *ret_large = last > 0 ? t->rounds.batch.sizes[last < far ? last : far].size : 0;
+    pthread_mutex_unlock(&e->work_lock);
 }
 
-void kedge_client_energy_saw_noise(struct kedge_site_host *h, struct kedge_energy_plan *p, double small,
+void kedge_client_energy_saw_noise(struct kedge_client_work *w, struct kedge_energy_plan *p, double small,
                                    double small_sq, double large, double large_sq)
 {
+    struct kedge_client_energy *e = w->h->energy;
     p->probed = true;
-    kedge_noise_saw(&h->energy->stored.tasks[p->task].rounds.noise, small, small_sq, large, large_sq);
+    pthread_mutex_lock(&e->work_lock);
+    struct kedge_energy_task *t = kedgei_energy_find(e, p->key);
+    if (t) {
+        kedge_noise_saw(&t->rounds.noise, small, small_sq, large, large_sq);
+    }
+    pthread_mutex_unlock(&e->work_lock);
 }

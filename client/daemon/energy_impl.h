@@ -6,21 +6,30 @@
 #include "client/energy/host/caps.h"
 #include "client/energy/host/state.h"
 
+/* A training under way. */
+struct kedge_energy_window {
+    bool is_open, shared; /* shared: another one was open meanwhile */
+    struct kedge_id job;
+    uint64_t begun_ns, ticked_ns;
+    pid_t pid;                  /* of its trainer … */
+    uint64_t cpu_ns;            /* … and what that had used when the span began, or it joined */
+    struct kedge_joule_sum sum; /* its parts of the spans that have ended */
+};
+
 struct kedge_client_energy {
     struct kedge_meters meters;
-    struct kedge_energy_stored stored; /* the work thread's, but its budget */
+    struct kedge_energy_stored stored; /* but its budget */
     uint64_t sequence;                 /* of the file's last write */
-    uint64_t begun_ns, ticked_ns, started_cpu_ns;
-    double begun_busy_s;
-    double carry; /* joules that were not told yet */
-    double used;  /* of the window, until the last tick */
-    pid_t metered_pid;
-    bool is_metering;
+    struct kedge_energy_window windows[KEDGE_SITE_WORKS_MAX];
+    uint64_t span_ns, ticked_ns; /* since when the meters count, and when they were looked at */
+    double span_busy_s;          /* processor time of all processes then */
+    double last_power_w;         /* of the span before, 0: not known */
+    double carry;                /* joules that were not told yet */
     struct kedge_caps caps;
     bool has_caps;
     struct kedge_rng rng;
-    /* Under the lock. */
-    pthread_mutex_t lock;
+    pthread_mutex_t work_lock; /* of all above, once threads run; taken before … */
+    pthread_mutex_t lock;      /* … that of what is below */
     struct kedge_energy_policy policy;
     struct kedge_budget budget; /* the one that counts; `stored` has it as it is on the disk */
     int64_t refused_day;        /* nothing is begun before another one: its joules are used up; 0: none */
@@ -40,9 +49,20 @@ KEDGE_NODISCARD int kedgei_energy_read(struct kedge_site_host *h, struct kedge_d
 /* With the budget as given. Durable. */
 KEDGE_NODISCARD int kedgei_energy_write(struct kedge_site_host *h, const struct kedge_budget *b,
                                         struct kedge_diag *d);
-/* The place of what is remembered of the task (model, data, sizes, rates), which is made where there is
+/* The key of what is remembered of the task (model, data, sizes, rates), which is made where there is
  * nothing. */
-KEDGE_NODISCARD int kedgei_energy_task(struct kedge_site_host *h, uint32_t *ret, struct kedge_diag *d);
+KEDGE_NODISCARD int kedgei_energy_task(struct kedge_client_work *w, uint8_t ret_key[32],
+                                       struct kedge_diag *d);
+/* NULL: it was forgotten for others since. */
+struct kedge_energy_task *kedgei_energy_find(struct kedge_client_energy *e, const uint8_t key[32]);
+
+/* energy_window.c: joules of trainings that run beside each other, under work_lock. */
+void kedgei_energy_window_open(struct kedge_client_work *w, const struct kedge_id *job);
+/* Looks at the meters when it is time: true, and the joules of this training until now, as the meters have
+ * them, or at most. */
+bool kedgei_energy_window_tick(struct kedge_client_work *w, double *ret_used);
+struct kedge_joules kedgei_energy_window_close(struct kedge_client_work *w, double *ret_seconds,
+                                               bool *ret_shared);
 struct kedge_budget_clock kedgei_energy_clock(void);
 /* Watts of all that counts, at most; NaN: not known. */
 double kedgei_energy_most_w(const struct kedge_client_energy *e, const struct kedge_energy_policy *p);

@@ -49,10 +49,10 @@ int kedgei_energy_write(struct kedge_site_host *h, const struct kedge_budget *b,
 }
 
 /* Of the task, and of what the owner counts as its cost: costs of another kind are not held against these. */
-static void key_of(const struct kedge_site_host *h, uint8_t key[32])
+static void key_of(const struct kedge_client_work *w, uint8_t key[32])
 {
-    const struct kedge_job_spec *s = h->spec;
-    const struct kedge_energy_policy *p = &h->policy.energy;
+    const struct kedge_job_spec *s = w->spec;
+    const struct kedge_energy_policy *p = &w->policy->energy;
     char lr[KEDGE_REAL_MAX], l2[KEDGE_REAL_MAX], eta[KEDGE_REAL_MAX], most[KEDGE_REAL_MAX];
     struct kedge_buf text;
     struct kedge_hash hash;
@@ -64,7 +64,7 @@ static void key_of(const struct kedge_site_host *h, uint8_t key[32])
     kedge_real_encode(p->max_w, most);
     kedge_buf_printf(&text, "\n%s\n%s %s %d %u %u %u %s", s->data, lr, l2, (int)s->rate_rule, s->batch,
                      s->batch_least, s->batch_most, s->is_external ? s->external.trainer.s : "");
-    char *bound = json_dumps(json_object_get(h->policy.data, s->data), JSON_COMPACT | JSON_SORT_KEYS);
+    char *bound = json_dumps(json_object_get(w->policy->data, s->data), JSON_COMPACT | JSON_SORT_KEYS);
     kedge_buf_printf(&text, "%s\n%s %s %d", bound ? bound : "", eta, most, (int)p->share);
     free(bound);
     kedge_sha256(kedge_buf_view(&text), &hash);
@@ -72,27 +72,37 @@ static void key_of(const struct kedge_site_host *h, uint8_t key[32])
     kedge_buf_deinit(&text);
 }
 
-int kedgei_energy_task(struct kedge_site_host *h, uint32_t *ret, struct kedge_diag *d)
+struct kedge_energy_task *kedgei_energy_find(struct kedge_client_energy *e, const uint8_t key[32])
 {
-    struct kedge_energy_stored *s = &h->energy->stored;
+    for (uint32_t i = 0; i < e->stored.task_count; i++) {
+        if (memcmp(e->stored.tasks[i].rounds.key, key, 32) == 0) {
+            return &e->stored.tasks[i];
+        }
+    }
+    return NULL;
+}
+
+int kedgei_energy_task(struct kedge_client_work *w, uint8_t ret_key[32], struct kedge_diag *d)
+{
+    struct kedge_energy_stored *s = &w->h->energy->stored;
     struct kedge_energy_task *t = kedge_mem_new(1, sizeof *t);
     uint32_t sizes[KEDGE_SPEC_BATCHES_MAX], start = 0, at = s->task_count;
     uint8_t key[32];
     if (!t) {
         return KEDGE_E_NOMEM;
     }
-    key_of(h, key);
+    key_of(w, key);
     for (uint32_t i = 0; i < s->task_count; i++) {
         at = memcmp(s->tasks[i].rounds.key, key, sizeof key) == 0 ? i : at;
     }
     int err = KEDGE_OK;
     if (at < s->task_count) {
         *t = s->tasks[at];
-        t->rounds.batch.options.explore = h->policy.energy.explore; /* as it is now */
+        t->rounds.batch.options.explore = w->policy->energy.explore; /* as it is now */
     } else {
         struct kedge_batch_options options = kedge_batch_defaults();
-        options.explore = h->policy.energy.explore;
-        const uint32_t count = kedge_job_spec_batches(h->spec, sizes, &start);
+        options.explore = w->policy->energy.explore;
+        const uint32_t count = kedge_job_spec_batches(w->spec, sizes, &start);
         err = kedge_rounds_init(&t->rounds, &options, sizes, count, start, d);
         memcpy(t->rounds.key, key, sizeof key);
         at = s->task_count == KEDGE_ENERGY_TASKS_MAX ? 0 : at; /* the oldest is forgotten */
@@ -102,7 +112,7 @@ int kedgei_energy_task(struct kedge_site_host *h, uint32_t *ret, struct kedge_di
             memmove(&s->tasks[at], &s->tasks[at + 1], (s->task_count - at - 1) * sizeof *t);
             s->task_count--;
         }
-        *ret = s->task_count;
+        memcpy(ret_key, key, sizeof key);
         s->tasks[s->task_count++] = *t;
     }
     kedge_mem_free(t);

@@ -9,8 +9,8 @@
 
 enum { PAIRS = 2 };
 
-static int open_values(struct kedge_site_host *h, const char *path, struct kedge_map *map, const float **ret,
-                       struct kedge_diag *d)
+static int open_values(struct kedge_client_work *w, const char *path, struct kedge_map *map,
+                       const float **ret, struct kedge_diag *d)
 {
     struct kedge_layout got;
     uint64_t start;
@@ -21,7 +21,7 @@ static int open_values(struct kedge_site_host *h, const char *path, struct kedge
     err = kedge_safetensors_read(kedge_view_of(map->ptr, map->len), map->len, KEDGE_SAFETENSORS_CANONICAL,
                                  &got, &start, d);
     if (!err) {
-        err = kedge_layout_check_same(&h->layout, &got, KEDGE_DTYPE_F32, d);
+        err = kedge_layout_check_same(&w->layout, &got, KEDGE_DTYPE_F32, d);
         kedge_layout_deinit(&got);
     }
     if (err) {
@@ -32,19 +32,19 @@ static int open_values(struct kedge_site_host *h, const char *path, struct kedge
     return KEDGE_OK;
 }
 
-static int squared_way(struct kedge_site_host *h, const char *base, const char *out, double *ret,
+static int squared_way(struct kedge_client_work *w, const char *base, const char *out, double *ret,
                        struct kedge_diag *d)
 {
     struct kedge_map from, to;
     const float *a, *b;
     double sum = 0;
-    int err = open_values(h, base, &from, &a, d);
+    int err = open_values(w, base, &from, &a, d);
     if (err) {
         return err;
     }
-    err = open_values(h, out, &to, &b, d);
+    err = open_values(w, out, &to, &b, d);
     if (!err) {
-        for (uint64_t i = 0; i < h->layout.values_count; i++) {
+        for (uint64_t i = 0; i < w->layout.values_count; i++) {
             const double way = (double)a[i] - (double)b[i];
             sum += way * way;
         }
@@ -76,7 +76,7 @@ static json_t *step_of(const json_t *request, uint32_t batch, uint64_t seed)
     return o;
 }
 
-void kedge_client_energy_probe(struct kedge_site_host *h, uint64_t serial, const json_t *request,
+void kedge_client_energy_probe(struct kedge_client_work *w, uint64_t serial, const json_t *request,
                                const char *base, const char *out, const char *left,
                                struct kedge_energy_plan *plan)
 {
@@ -84,19 +84,19 @@ void kedge_client_energy_probe(struct kedge_site_host *h, uint64_t serial, const
     struct kedge_diag d = {.text = ""};
     const double lr = plan->learning_rate;
     int err = KEDGE_OK;
-    kedge_client_energy_noise(h, plan, &sizes[0], &sizes[1]);
+    kedge_client_energy_noise(w, plan, &sizes[0], &sizes[1]);
     for (uint64_t pair = 0; pair < PAIRS && sizes[1] > 0 && !err; pair++) {
         double squared[2] = {0, 0}, used[2] = {0, 0};
         for (uint64_t which = 0; which < 2 && !err; which++) {
             struct kedge_metrics m = {.samples = 0};
-            err = kedge_client_ask(h, serial, step_of(request, sizes[which], serial * 64 + pair * 2 + which),
+            err = kedge_client_ask(w, serial, step_of(request, sizes[which], serial * 64 + pair * 2 + which),
                                    true, false, &m, &d);
-            err = err || !left ? err : kedge_client_trainer_take(h, left, out, &d);
-            err = err ? err : m.steps == 1 ? squared_way(h, base, out, &squared[which], &d) : KEDGE_E_TRAINER;
+            err = err || !left ? err : kedge_client_trainer_take(w, left, out, &d);
+            err = err ? err : m.steps == 1 ? squared_way(w, base, out, &squared[which], &d) : KEDGE_E_TRAINER;
             used[which] = fmin(sizes[which], (double)m.samples);
         }
         if (!err) {
-            kedge_client_energy_saw_noise(h, plan, used[0], squared[0] / (lr * lr), used[1],
+            kedge_client_energy_saw_noise(w, plan, used[0], squared[0] / (lr * lr), used[1],
                                           squared[1] / (lr * lr));
         }
     }

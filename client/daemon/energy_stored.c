@@ -27,9 +27,13 @@ static json_t *budget_json(const struct kedge_budget *b)
     }
     json_t *o = json_pack("{s:I,s:o,s:b,s:b,s:o}", "day", (json_int_t)b->day, "joules", real(b->day_joules),
                           "below_floor", (int)b->below_floor, "too_hot", (int)b->too_hot, "jobs", jobs);
-    if (b->is_open) {
-        json_object_set_new(o, "open",
-                            json_pack("{s:s,s:o}", "job", b->open_job.s, "reserved", real(b->reserved)));
+    json_t *open = b->open_count > 0 ? json_array() : NULL;
+    for (uint32_t i = 0; i < b->open_count; i++) {
+        json_array_append_new(
+            open, json_pack("{s:s,s:o}", "job", b->open[i].job.s, "reserved", real(b->open[i].reserved)));
+    }
+    if (open) {
+        json_object_set_new(o, "open", open);
     }
     return o;
 }
@@ -114,9 +118,26 @@ static bool get_id(const json_t *o, const char *key, struct kedge_id *ret)
     return text && kedge_id_from(kedge_view_str(text), ret) == KEDGE_OK;
 }
 
+/* One, or a list of rounds that are open, each of another job. */
+static bool get_open(const json_t *v, struct kedge_budget *b)
+{
+    const size_t count = json_is_array(v) ? json_array_size(v) : v ? 1 : 0;
+    bool ok = count <= KEDGE_BUDGET_OPEN_MAX;
+    for (size_t i = 0; ok && i < count; i++) {
+        const json_t *row = json_is_array(v) ? json_array_get(v, i) : v;
+        struct kedge_budget_open *open = &b->open[i];
+        ok = get_id(row, "job", &open->job) && get_real(json_object_get(row, "reserved"), 0, &open->reserved);
+        for (size_t k = 0; k < i && ok; k++) {
+            ok = !kedge_id_eq(&b->open[k].job, &open->job);
+        }
+        b->open_count += ok;
+    }
+    return ok;
+}
+
 static bool get_budget(const json_t *o, struct kedge_budget *b)
 {
-    const json_t *jobs = json_object_get(o, "jobs"), *open = json_object_get(o, "open");
+    const json_t *jobs = json_object_get(o, "jobs");
     uint64_t day = 0;
     bool ok = get_whole(json_object_get(o, "day"), 100000000, &day)
               && get_real(json_object_get(o, "joules"), 0, &b->day_joules)
@@ -131,11 +152,7 @@ static bool get_budget(const json_t *o, struct kedge_budget *b)
              && get_real(json_object_get(row, "mean"), 0, &j->mean)
              && get_real(json_object_get(row, "squares"), 0, &j->squares);
     }
-    b->is_open = ok && open;
-    return ok
-           && (!open
-               || (get_id(open, "job", &b->open_job)
-                   && get_real(json_object_get(open, "reserved"), 0, &b->reserved)));
+    return ok && get_open(json_object_get(o, "open"), b);
 }
 
 static bool get_levels(const json_t *list, struct kedge_profile *p)

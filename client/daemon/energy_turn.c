@@ -76,7 +76,7 @@ static void rest(struct kedge_site_host *h, const char *why)
         s->changed = true;
         snprintf(s->waits_for, sizeof s->waits_for, "%s", why);
     }
-    if (rests != e->rests) {
+    if (rests != e->rests && !s->status.finishing) { /* then it rests for good */
         struct kedge_site_event ev = {.type = KEDGE_SITE_EV_REST, .rest = rests};
         e->rests = rests;
         kedge_log(KEDGE_LOG_INFO, rests ? "resting" : "rested", "%s", rests ? why : "work is taken again");

@@ -27,20 +27,28 @@ int kedge_client_path(const struct kedge_site_host *h, char out[KEDGE_PATH_MAX],
     return n < 0 || n >= KEDGE_PATH_MAX ? KEDGE_E_TOO_LONG : kedge_path_join(out, h->dir, name);
 }
 
-int kedge_client_work_path(const struct kedge_site_host *h, const char *kind,
-                           const struct kedge_site_digest *digest, char out[KEDGE_PATH_MAX])
+int kedge_client_work_file(const struct kedge_client_work *w, const char *name, char out[KEDGE_PATH_MAX])
 {
-    char hex[2 * sizeof digest->b + 1];
-    kedge_hex_encode(digest->b, sizeof digest->b, hex);
-    return kedge_client_path(h, out, "work/%s-%s", kind, hex);
+    const char *slash = name[0] ? "/" : "";
+    return w->index == 0 ? kedge_client_path(w->h, out, "work%s%s", slash, name)
+                         : kedge_client_path(w->h, out, "work-%u%s%s", w->index, slash, name);
 }
 
-void kedge_client_work_trim(const struct kedge_site_host *h, const char *kind,
+int kedge_client_work_path(const struct kedge_client_work *w, const char *kind,
+                           const struct kedge_site_digest *digest, char out[KEDGE_PATH_MAX])
+{
+    char hex[2 * sizeof digest->b + 1], name[sizeof hex + 32];
+    kedge_hex_encode(digest->b, sizeof digest->b, hex);
+    snprintf(name, sizeof name, "%.30s-%s", kind, hex);
+    return kedge_client_work_file(w, name, out);
+}
+
+void kedge_client_work_trim(const struct kedge_client_work *w, const char *kind,
                             const struct kedge_site_digest *keep, size_t count)
 {
     char dir_path[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX], hex[2 * sizeof keep->b + 1];
     const size_t len = strlen(kind);
-    DIR *dir = kedge_client_path(h, dir_path, "work") == KEDGE_OK ? opendir(dir_path) : NULL;
+    DIR *dir = kedge_client_work_file(w, "", dir_path) == KEDGE_OK ? opendir(dir_path) : NULL;
     struct dirent *entry;
     while (dir && (entry = readdir(dir)) != NULL) {
         const char *name = entry->d_name;
@@ -175,7 +183,26 @@ static void hide_environments(json_t *policy)
     }
 }
 
-int kedge_client_read_policy(const struct kedge_site_host *h, struct kedge_site_policy *ret,
+static struct kedge_policy_held *held_of(const struct kedge_site_policy *p)
+{
+    return (struct kedge_policy_held *)((uintptr_t)p - offsetof(struct kedge_policy_held, policy));
+}
+
+void kedge_client_policy_hold(const struct kedge_site_policy *p)
+{
+    atomic_fetch_add(&held_of(p)->holders, 1);
+}
+
+void kedge_client_policy_let_go(const struct kedge_site_policy *p)
+{
+    struct kedge_policy_held *held = p ? held_of(p) : NULL;
+    if (held && atomic_fetch_sub(&held->holders, 1) == 1) {
+        kedge_policy_deinit(&held->policy);
+        kedge_mem_free(held);
+    }
+}
+
+int kedge_client_read_policy(const struct kedge_site_host *h, const struct kedge_site_policy **ret,
                              json_t **ret_shown, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
@@ -191,11 +218,15 @@ int kedge_client_read_policy(const struct kedge_site_host *h, struct kedge_site_
     if (!err) {
         err = kedgei_json_load(kedge_buf_view(&text), KEDGE_POLICY_FILE_MAX, path, &shown, d);
         err = err ? err : default_trainer(&p);
+        struct kedge_policy_held *held = err ? NULL : kedge_mem_new(1, sizeof *held);
+        err = err ? err : held ? KEDGE_OK : KEDGE_E_NOMEM;
         if (err) {
             json_decref(shown);
             kedge_policy_deinit(&p);
         } else {
-            *ret = p;
+            atomic_store(&held->holders, 1);
+            held->policy = p;
+            *ret = &held->policy;
             hide_environments(shown);
             *ret_shown = shown;
         }
@@ -209,7 +240,7 @@ static int read_policy(struct kedge_site_host *h, struct kedge_diag *d)
     json_t *shown;
     int err = kedge_client_read_policy(h, &h->policy, &shown, d);
     if (!err) {
-        atomic_store(&h->witness_age_max_s, h->policy.witness_age_max_s);
+        atomic_store(&h->witness_age_max_s, h->policy->witness_age_max_s);
         json_decref(h->service.policy);
         h->service.policy = shown;
     }
@@ -261,7 +292,8 @@ int kedge_client_open_folder(struct kedge_site_host *h, struct kedge_diag *d)
 
 void kedge_client_close_folder(struct kedge_site_host *h)
 {
-    kedge_policy_deinit(&h->policy);
+    kedge_client_policy_let_go(h->policy);
+    h->policy = NULL;
     kedge_site_trust_deinit(&h->trust);
     kedge_buf_deinit(&h->seen_note);
     kedge_key_wipe(&h->tls_key);

@@ -1,8 +1,9 @@
 /* Inside of kedge-client: what the files of this room share.
  *
- * The loop thread owns the core (client/core) and executes its effects. Three helper threads each do one
- * blocking thing at a time: `call` (long polls and submissions), `beat` (heartbeats while working) and `work`
- * (fetch, train, upload). They post completions as items; nothing else is shared but the flags below.
+ * The loop thread owns the core (client/core) and executes its effects. Helper threads each do one blocking
+ * thing at a time: of each work of the core `call` (long polls and submissions) and `work` (fetch, train,
+ * upload), from its first task on, and for all of them `beat` (heartbeats). They post completions as items;
+ * nothing else is shared but the flags below.
  *
  *   SITE/site.json      who and where: tenant, site, server, server_key (made by enrolment)
  *   SITE/policy.json    the owner's word: jobs, data, trainer, limits
@@ -17,7 +18,8 @@
  *   SITE/control/       control variates, see control.h
  *   SITE/trainers/NAME/ the folder of a trainer of the owner's own; see trainer.h
  *   SITE/left/          what compression has left of updates, see left.h
- *   SITE/work/          models and updates in use, and former ones whose room the next ones take */
+ *   SITE/work/          models and updates in use, and former ones whose room the next ones take; those of
+ *                       the second task at once are in work-1, and so on */
 #ifndef KEDGE_CLIENT_DAEMON_HOST_H
 #define KEDGE_CLIENT_DAEMON_HOST_H
 
@@ -41,9 +43,11 @@
 #include "common/wire/messages.h"
 
 struct kedge_site_host;
+struct kedge_client_work;
 struct kedge_site_item {
-    void (*run)(struct kedge_site_host *h, struct kedge_site_item *item);    /* on a helper thread, or NULL */
+    void (*run)(struct kedge_client_work *w, struct kedge_site_item *item);  /* on a helper thread, or NULL */
     void (*handle)(struct kedge_site_host *h, struct kedge_site_item *item); /* on the loop; frees the item */
+    struct kedge_client_work *work;                                          /* whose thread ran it */
 };
 
 enum { KEDGE_TRAINER_SAID_LEN = 256, KEDGE_TRAINER_SAID_MAX = 100 };
@@ -77,44 +81,70 @@ struct kedge_site_service {
     struct kedge_idle idle;
     bool allow_all, insecure;
     char proxy[KEDGE_POLICY_PROXY_MAX + 1]; /* in use since the start, as `insecure` */
-    uint32_t allowed_count, stop_seconds;
+    uint32_t allowed_count, stop_seconds, jobs_at_once;
     struct kedge_id allowed[KEDGE_POLICY_JOBS_MAX];
 };
 
 struct kedge_client_energy; /* energy.h */
+struct kedge_train_item;    /* train.h */
+
+/* A policy in force, shared by those that work under it. */
+struct kedge_policy_held {
+    atomic_uint holders;
+    struct kedge_site_policy policy;
+};
+
+/* A place for one task: what the host has of a work of the core. */
+struct kedge_client_work {
+    struct kedge_site_host *h;
+    uint32_t index;
+    bool started; /* its threads run */
+    pthread_t threads[2];
+    struct kedge_queue *call_queue, *work_queue;
+    atomic_uint_fast64_t abort_serial; /* the work with this serial or a lower one is to stop */
+    /* The loop's. */
+    struct kedge_admission_ask runs; /* what its training takes of what is shared */
+    struct kedge_train_item *waits;  /* one that does not fit beside those that run … */
+    char why[KEDGE_ADMISSION_TEXT_MAX];
+    uint64_t waits_since; /* … in the order of `waits_count` … */
+    uint32_t passed;      /* … and how many have begun since */
+    /* The work thread's. */
+    const struct kedge_site_policy *policy; /* held */
+    struct kedge_trainer trainer;
+    struct kedge_id spec_job; /* job of `spec` */
+    struct kedge_hash spec_digest;
+    struct kedge_job_spec *spec;
+    struct kedge_layout layout;
+    struct kedge_site_digest model_digest;   /* the model that was fetched last … */
+    struct kedge_site_digest control_digest; /* … and the server's control variate */
+};
 
 struct kedge_site_host {
     char dir[KEDGE_PATH_MAX];
     struct kedge_site_config config;
-    struct kedge_site_policy policy; /* the work thread's, once it runs */
+    const struct kedge_site_policy *policy; /* the newest, held */
     atomic_uint_fast64_t witness_age_max_s;
     struct kedge_site_service service;
     struct kedge_client_energy *energy;
     struct kedge_site_trust trust;
     struct kedge_key_pair tls_key, statement_key;
     struct kedge_net_client *net;
-    struct kedge_queue *queue, *call_queue, *beat_queue, *work_queue;
+    struct kedge_queue *queue, *beat_queue;
+    struct kedge_client_work works[KEDGE_SITE_WORKS_MAX];
+    uint64_t waits_count; /* trainings that had to wait, so far */
     void *site_mem;
     struct kedge_site *site;
-    struct kedge_site_envelope envelopes[KEDGE_SITE_RESULTS_MAX]; /* of the results in the core's memory */
-    struct kedge_site_signed last_signed;
+    struct kedge_site_envelope envelopes[KEDGE_SITE_STORED_MAX]; /* of the results in the core's memory */
+    struct kedge_site_signeds signeds;
     struct kedge_groupeds groupeds;   /* the data that the site was grouped by */
     struct kedge_controls controls;   /* which control variates go with what the coordinator has */
     struct kedge_site_memory written; /* what the memory file says, durably */
     uint64_t memory_sequence;         /* of that write; 0: none yet */
     bool memory_is_behind;            /* results were settled since: `settled` is what it should say */
     struct kedge_site_memory settled;
-    struct kedge_trainer trainer;      /* the work thread's */
-    atomic_uint_fast64_t abort_serial; /* the work with this serial or a lower one is to stop */
-    struct kedge_id spec_job;          /* the work thread's: job of `spec` */
-    struct kedge_hash spec_digest;
-    struct kedge_job_spec *spec;
-    struct kedge_layout layout;
-    struct kedge_site_digest model_digest;   /* the work thread's: the model that was fetched last … */
-    struct kedge_site_digest control_digest; /* … and the server's control variate */
-    struct kedge_site_chain seen;            /* the newest of the main chain … */
-    struct kedge_buf seen_note;              /* … as it was signed */
-    struct kedge_view shown_note;            /* of the reply that the core is handling */
+    struct kedge_site_chain seen; /* the newest of the main chain … */
+    struct kedge_buf seen_note;   /* … as it was signed */
+    struct kedge_view shown_note; /* of the reply that the core is handling */
     struct kedge_site_refusal refusal;
     bool stop;
     int fatal;
@@ -133,8 +163,12 @@ KEDGE_NODISCARD int kedge_client_enroll_folder(const char *dir, struct kedge_vie
 KEDGE_NODISCARD int kedge_client_open_folder(struct kedge_site_host *h, struct kedge_diag *d);
 /* policy.json, with the built-in trainer where it names none; *ret_shown is the whole object, the caller's.
  */
-KEDGE_NODISCARD int kedge_client_read_policy(const struct kedge_site_host *h, struct kedge_site_policy *ret,
-                                             json_t **ret_shown, struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_client_read_policy(const struct kedge_site_host *h,
+                                             const struct kedge_site_policy **ret, json_t **ret_shown,
+                                             struct kedge_diag *d);
+/* A policy that kedge_client_read_policy gave has one holder; the last one that lets go frees it. */
+void kedge_client_policy_hold(const struct kedge_site_policy *p);
+void kedge_client_policy_let_go(const struct kedge_site_policy *p);
 void kedge_client_close_folder(struct kedge_site_host *h);
 KEDGE_NODISCARD int kedge_client_path(const struct kedge_site_host *h, char out[KEDGE_PATH_MAX],
                                       const char *format, ...) KEDGE_PRINTF(3, 4);
@@ -148,10 +182,13 @@ KEDGE_NODISCARD int kedge_client_reuse_end(int fd, uint64_t len);
 /* Makes the file `old`, where there is one, the room of the next file at `path`. */
 void kedge_client_reuse_give(const char *old, const char *path);
 /* "work/KIND-<hex>": path of a working file by digest. */
-KEDGE_NODISCARD int kedge_client_work_path(const struct kedge_site_host *h, const char *kind,
+KEDGE_NODISCARD int kedge_client_work_path(const struct kedge_client_work *w, const char *kind,
                                            const struct kedge_site_digest *digest, char out[KEDGE_PATH_MAX]);
+/* "work/NAME", in the work's folder; NAME "" is that itself. */
+KEDGE_NODISCARD int kedge_client_work_file(const struct kedge_client_work *w, const char *name,
+                                           char out[KEDGE_PATH_MAX]);
 /* Removes the working files of this kind, whole or half-written, but those of these digests. */
-void kedge_client_work_trim(const struct kedge_site_host *h, const char *kind,
+void kedge_client_work_trim(const struct kedge_client_work *w, const char *kind,
                             const struct kedge_site_digest *keep, size_t count);
 
 /* ---- service.c ---- */
@@ -168,7 +205,7 @@ uint64_t kedge_client_service_deadline_ns(const struct kedge_site_host *h);
 void kedge_client_service_end(struct kedge_site_host *h);
 
 /* ---- memory.c ---- */
-/* Also fills h->envelopes and h->last_signed. */
+/* Also fills h->envelopes, h->signeds and what else the file has. */
 KEDGE_NODISCARD int kedge_client_memory_read(struct kedge_site_host *h, struct kedge_site_memory *ret,
                                              struct kedge_diag *d);
 /* Durable. */
@@ -214,17 +251,17 @@ struct kedge_client_left;
 /* Makes the update file from two models and writes its digest and length to r. Where the job has a control
  * variate (control.h), the file has its change over so many steps, too, and `control` is what it is then;
  * where its updates come compact, `left` (left.h) is what is left then. Else NULL. */
-KEDGE_NODISCARD int kedge_client_make_update(struct kedge_site_host *h, const char *base_path,
+KEDGE_NODISCARD int kedge_client_make_update(struct kedge_client_work *w, const char *base_path,
                                              const char *out_path, struct kedge_client_control *control,
                                              struct kedge_client_left *left, uint64_t steps,
                                              struct kedge_site_result *r, struct kedge_diag *d);
 /* Sign what r says of a task; *ret_envelope is the caller's. */
 struct kedge_energy_plan;
-KEDGE_NODISCARD int kedge_client_sign_update(struct kedge_site_host *h, const struct kedge_site_task *t,
+KEDGE_NODISCARD int kedge_client_sign_update(struct kedge_client_work *w, const struct kedge_site_task *t,
                                              const struct kedge_energy_plan *plan,
                                              const struct kedge_metrics *m, struct kedge_site_result *r,
                                              struct kedge_site_envelope *ret_envelope, struct kedge_diag *d);
-KEDGE_NODISCARD int kedge_client_sign_evaluation(struct kedge_site_host *h, const struct kedge_site_task *t,
+KEDGE_NODISCARD int kedge_client_sign_evaluation(struct kedge_client_work *w, const struct kedge_site_task *t,
                                                  const struct kedge_metrics *m, struct kedge_site_result *r,
                                                  struct kedge_site_envelope *ret_envelope,
                                                  struct kedge_diag *d);
@@ -235,9 +272,25 @@ void kedge_client_fetch(struct kedge_site_host *h, const struct kedge_site_effec
 void kedge_client_upload(struct kedge_site_host *h, const struct kedge_site_effect *fx);
 void kedge_client_train(struct kedge_site_host *h, const struct kedge_site_effect *fx);
 /* The work thread only: the spec of a job, read from work/ and kept. */
-KEDGE_NODISCARD int kedge_client_spec(struct kedge_site_host *h, const struct kedge_id *job,
+KEDGE_NODISCARD int kedge_client_spec(struct kedge_client_work *w, const struct kedge_id *job,
                                       const struct kedge_site_digest *digest, struct kedge_diag *d);
-void kedge_client_trainer_stop(struct kedge_site_host *h);
-bool kedge_client_aborted(const struct kedge_site_host *h, uint64_t serial);
+void kedge_client_trainer_stop(struct kedge_client_work *w);
+bool kedge_client_aborted(const struct kedge_client_work *w, uint64_t serial);
+
+/* ---- works.c: the places for tasks, on the loop ---- */
+void kedge_client_works_open(struct kedge_site_host *h);
+/* Puts the item on a helper thread of the work, which is begun where it does not run yet. */
+void kedge_client_works_call(struct kedge_client_work *w, struct kedge_site_item *item);
+void kedge_client_works_do(struct kedge_client_work *w, struct kedge_site_item *item);
+/* An effect ABORT. */
+void kedge_client_works_stop(struct kedge_client_work *w, uint64_t serial);
+/* All work that is open stops. */
+void kedge_client_works_abort(struct kedge_site_host *h);
+void kedge_client_works_close(struct kedge_site_host *h);
+/* Begins the training, or lets it wait for those that run: threads, memory and the GPU are shared. */
+void kedge_client_works_train(struct kedge_client_work *w, struct kedge_train_item *t);
+/* A training has ended, or a new policy is in force: who waited may begin. */
+void kedge_client_works_trained(struct kedge_client_work *w);
+void kedge_client_works_policy(struct kedge_site_host *h);
 
 #endif

@@ -11,11 +11,11 @@
 enum { MAGIC_LEN = 16, AT_UPDATE = 16, AT_SUM = 48, AT_COUNT = 80, AT_GROUP = 88, HEAD = 96 };
 static const char magic[MAGIC_LEN] = "kedge-left/v1\n";
 
-static int paths_of(const struct kedge_site_host *h, const struct kedge_id *job, char now[KEDGE_PATH_MAX],
+static int paths_of(const struct kedge_client_work *w, const struct kedge_id *job, char now[KEDGE_PATH_MAX],
                     char next[KEDGE_PATH_MAX])
 {
-    int err = kedge_client_path(h, now, "left/%s", job->s);
-    return err ? err : kedge_client_path(h, next, "left/%s.next", job->s);
+    int err = kedge_client_path(w->h, now, "left/%s", job->s);
+    return err ? err : kedge_client_path(w->h, next, "left/%s.next", job->s);
 }
 
 static size_t file_len(const struct kedge_client_left *l)
@@ -56,12 +56,12 @@ static int read_file(const char *path, const struct kedge_site_digest *update, s
 }
 
 /* The one that goes with the update becomes the file in force, so that the next one can take its place. */
-static int find(struct kedge_site_host *h, const struct kedge_id *job, const struct kedge_site_digest *update,
-                struct kedge_client_left *l, struct kedge_diag *d)
+static int find(struct kedge_client_work *w, const struct kedge_id *job,
+                const struct kedge_site_digest *update, struct kedge_client_left *l, struct kedge_diag *d)
 {
     char now[KEDGE_PATH_MAX], next[KEDGE_PATH_MAX], dir[KEDGE_PATH_MAX];
-    int err = paths_of(h, job, now, next);
-    err = err ? err : kedge_client_path(h, dir, "left");
+    int err = paths_of(w, job, now, next);
+    err = err ? err : kedge_client_path(w->h, dir, "left");
     err = err ? err : read_file(next, update, l, d);
     if (!err) {
         err = rename(next, now) == 0 ? kedge_dir_sync(dir) : kedge_errno(errno);
@@ -70,14 +70,14 @@ static int find(struct kedge_site_host *h, const struct kedge_id *job, const str
     return err == KEDGE_E_NOT_FOUND || err == KEDGE_E_CORRUPT ? read_file(now, update, l, d) : err;
 }
 
-int kedge_client_left_open(struct kedge_site_host *h, const struct kedge_id *job, uint32_t group,
+int kedge_client_left_open(struct kedge_client_work *w, const struct kedge_id *job, uint32_t group,
                            const struct kedge_site_digest *in_force, struct kedge_client_left *ret,
                            struct kedge_diag *d)
 {
     static const struct kedge_site_digest none;
-    struct kedge_client_left l = {.count = h->layout.values_count, .group = group};
+    struct kedge_client_left l = {.count = w->layout.values_count, .group = group};
     char dir[KEDGE_PATH_MAX];
-    int err = kedge_client_path(h, dir, "left");
+    int err = kedge_client_path(w->h, dir, "left");
     err = err ? err : kedge_dir_make(dir, 0700, d);
     l.file = err ? NULL : kedge_mem_new(file_len(&l), 1);
     if (!err && !l.file) {
@@ -89,7 +89,7 @@ int kedge_client_left_open(struct kedge_site_host *h, const struct kedge_id *job
     }
     l.values = (int32_t *)(void *)(l.file + HEAD);
     if (memcmp(in_force->b, none.b, sizeof none.b) != 0) {
-        err = find(h, job, in_force, &l, d);
+        err = find(w, job, in_force, &l, d);
     }
     if (err == KEDGE_E_NOT_FOUND || err == KEDGE_E_CORRUPT) {
         kedge_log(KEDGE_LOG_WARN, "compression", "job=%s: what former updates have left is lost: %s", job->s,
@@ -115,13 +115,13 @@ void kedge_client_left_close(struct kedge_client_left *l)
     *l = (struct kedge_client_left){.count = 0};
 }
 
-int kedge_client_left_keep(struct kedge_site_host *h, const struct kedge_id *job,
+int kedge_client_left_keep(struct kedge_client_work *w, const struct kedge_id *job,
                            const struct kedge_site_digest *update, struct kedge_client_left *l,
                            struct kedge_diag *d)
 {
     char now[KEDGE_PATH_MAX], next[KEDGE_PATH_MAX];
     struct kedge_hash sum;
-    int err = paths_of(h, job, now, next);
+    int err = paths_of(w, job, now, next);
     memcpy(l->file, magic, MAGIC_LEN);
     memcpy(l->file + AT_UPDATE, update->b, sizeof update->b);
     kedge_store_be64(l->file + AT_COUNT, l->count);

@@ -24,12 +24,12 @@ struct kedge_client_left {
 
 /* Reads what is left in the group by the update in_force (zero: by none). KEDGE_E_NOMEM; KEDGE_E_IO. Close
  * after success. */
-KEDGE_NODISCARD int kedge_client_left_open(struct kedge_site_host *h, const struct kedge_id *job,
+KEDGE_NODISCARD int kedge_client_left_open(struct kedge_client_work *w, const struct kedge_id *job,
                                            uint32_t group, const struct kedge_site_digest *in_force,
                                            struct kedge_client_left *ret, struct kedge_diag *d);
 void kedge_client_left_close(struct kedge_client_left *l);
 /* Makes what is now in `values` durable as that which this update has left. */
-KEDGE_NODISCARD int kedge_client_left_keep(struct kedge_site_host *h, const struct kedge_id *job,
+KEDGE_NODISCARD int kedge_client_left_keep(struct kedge_client_work *w, const struct kedge_id *job,
                                            const struct kedge_site_digest *update,
                                            struct kedge_client_left *l, struct kedge_diag *d);
 

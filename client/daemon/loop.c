@@ -36,7 +36,7 @@ static void persist(struct kedge_site_host *h, const struct kedge_site_effect *f
     struct kedge_diag d = {.text = ""};
     struct persisted_item *p = kedge_mem_new(1, sizeof *p);
     KEDGE_ASSERT(p);
-    *p = (struct persisted_item){{NULL, persisted_handle}, fx->serial, KEDGE_OK};
+    *p = (struct persisted_item){{.handle = persisted_handle}, fx->serial, KEDGE_OK};
     if (kedge_client_memory_covers(h, &fx->memory)) {
         /* Settled: the next write says so too. At worst, after a kill, the result is submitted again and the
          * same receipt comes. */
@@ -58,8 +58,9 @@ static void forget(struct kedge_site_host *h, const struct kedge_site_result *r)
     if (e) {
         kedge_envelope_free(e);
     }
-    if (r->kind != KEDGE_SITE_EVALUATE && kedge_client_work_path(h, "update", &r->update, path) == KEDGE_OK
-        && kedge_client_path(h, room, "work/update.part") == KEDGE_OK) {
+    const struct kedge_client_work *w = &h->works[r->work];
+    if (r->kind != KEDGE_SITE_EVALUATE && kedge_client_work_path(w, "update", &r->update, path) == KEDGE_OK
+        && kedge_client_work_file(w, "update.part", room) == KEDGE_OK) {
         kedge_client_reuse_give(path, room);
     }
 }
@@ -78,10 +79,6 @@ static void execute(struct kedge_site_host *h, const struct kedge_site_effect *f
 {
     switch (fx->type) {
     case KEDGE_SITE_FX_CALL:
-        if (h->service.status.finishing && fx->call == KEDGE_SITE_CALL_POLL && !fx->busy) {
-            h->stop = true; /* no new work is asked for */
-            break;
-        }
         kedge_client_call(h, fx);
         break;
     case KEDGE_SITE_FX_FETCH:
@@ -100,7 +97,7 @@ static void execute(struct kedge_site_host *h, const struct kedge_site_effect *f
         forget(h, &fx->result);
         break;
     case KEDGE_SITE_FX_ABORT:
-        atomic_store(&h->abort_serial, fx->serial);
+        kedge_client_works_stop(&h->works[fx->work], fx->serial);
         break;
     case KEDGE_SITE_FX_SEEN:
         kedge_client_seen_keep(h, fx);

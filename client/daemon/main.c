@@ -21,33 +21,30 @@
 
 enum { QUEUE_MAX = 64, TOKEN_FILE_MAX = 4096, THREAD_STACK = 1024 * 1024 };
 
-struct helper {
-    struct kedge_site_host *h;
-    struct kedge_queue *queue;
-};
-
-static void *helper_main(void *arg)
+/* Heartbeats are of no work in particular. */
+static void *beat_main(void *arg)
 {
-    struct helper *w = arg;
+    struct kedge_site_host *h = arg;
     void *taken;
-    while (kedge_queue_take(w->queue, KEDGE_TIME_NEVER, &taken) == KEDGE_OK) {
+    while (kedge_queue_take(h->beat_queue, KEDGE_TIME_NEVER, &taken) == KEDGE_OK) {
         struct kedge_site_item *item = taken;
-        item->run(w->h, item);
-        kedge_client_post(w->h, item);
+        item->run(&h->works[0], item);
+        kedge_client_post(h, item);
     }
     return NULL;
 }
 
 /* Models of former tasks and half-written files; what the memory names is kept. */
-static void clean_work(struct kedge_site_host *h, const struct kedge_site_memory *m)
+static void clean_work(const struct kedge_client_work *w, const struct kedge_site_memory *m)
 {
     char dir_path[KEDGE_PATH_MAX], keep[KEDGE_SITE_RESULTS_MAX][KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
     size_t keep_count = 0;
-    for (uint32_t i = 0; i < m->result_count; i++) {
-        bool ok = kedge_client_work_path(h, "update", &m->results[i].update, keep[keep_count]) == KEDGE_OK;
-        keep_count += ok;
+    for (uint32_t i = 0; i < m->result_count && keep_count < KEDGE_SITE_RESULTS_MAX; i++) {
+        const struct kedge_site_result *r = &m->results[i];
+        keep_count += r->work == w->index
+                      && kedge_client_work_path(w, "update", &r->update, keep[keep_count]) == KEDGE_OK;
     }
-    DIR *dir = kedge_client_path(h, dir_path, "work") == KEDGE_OK ? opendir(dir_path) : NULL;
+    DIR *dir = kedge_client_work_file(w, "", dir_path) == KEDGE_OK ? opendir(dir_path) : NULL;
     struct dirent *entry;
     while (dir && (entry = readdir(dir)) != NULL) {
         bool wanted = entry->d_name[0] == '.' || kedge_path_join(path, dir_path, entry->d_name) != KEDGE_OK;
@@ -69,39 +66,37 @@ static int start_core(struct kedge_site_host *h, struct kedge_diag *d)
     struct kedge_site_params params = {.allow_all = h->service.allow_all,
                                        .allowed_count = h->service.allowed_count,
                                        .allowed = h->service.allowed,
-                                       .base_max = h->policy.model_bytes_max,
-                                       .update_max = 2 * h->policy.model_bytes_max};
+                                       .base_max = h->policy->model_bytes_max,
+                                       .update_max = 2 * h->policy->model_bytes_max,
+                                       .works = KEDGE_SITE_WORKS_MAX,
+                                       .at_once = h->service.jobs_at_once};
     kedge_site_times_default(&params.times);
     kedge_os_random(&params.seed, sizeof params.seed);
-    h->site_mem = kedge_mem_new(kedge_site_size(), 1);
-    int err =
-        h->site_mem ? kedge_site_init(h->site_mem, kedge_site_size(), &params, &h->site) : KEDGE_E_NOMEM;
+    h->site_mem = kedge_mem_new(kedge_site_size(KEDGE_SITE_WORKS_MAX), 1);
+    int err = h->site_mem
+                  ? kedge_site_init(h->site_mem, kedge_site_size(KEDGE_SITE_WORKS_MAX), &params, &h->site)
+                  : KEDGE_E_NOMEM;
     err = err ? kedge_diag_set(d, err, "cannot start: %s", kedge_strerror(err))
               : kedge_client_memory_read(h, &ev.memory, d);
     if (!err) {
         ev.seen = h->seen;
         ev.err = h->refusal.err;
-        clean_work(h, &ev.memory);
+        for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
+            clean_work(&h->works[i], &ev.memory);
+        }
         kedge_client_step(h, &ev);
     }
     return err;
 }
 
-static int start_threads(struct kedge_site_host *h, struct helper helpers[3], pthread_t threads[3],
-                         struct kedge_diag *d)
+static int start_threads(struct kedge_site_host *h, pthread_t *ret_beat, struct kedge_diag *d)
 {
-    struct kedge_queue **queues[] = {&h->call_queue, &h->beat_queue, &h->work_queue};
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, THREAD_STACK);
     int err = kedge_queue_new(QUEUE_MAX, &h->queue);
-    for (size_t i = 0; i < 3 && !err; i++) {
-        err = kedge_queue_new(QUEUE_MAX, queues[i]);
-        helpers[i] = (struct helper){h, *queues[i]};
-        err = err                                                                 ? err
-              : pthread_create(&threads[i], &attr, helper_main, &helpers[i]) == 0 ? KEDGE_OK
-                                                                                  : KEDGE_E_NOMEM;
-    }
+    err = err ? err : kedge_queue_new(QUEUE_MAX, &h->beat_queue);
+    err = err ? err : pthread_create(ret_beat, &attr, beat_main, h) == 0 ? KEDGE_OK : KEDGE_E_NOMEM;
     err = err ? err : kedge_client_service_start(h, &attr);
     pthread_attr_destroy(&attr);
     return err ? kedge_diag_set(d, err, "cannot start threads") : KEDGE_OK;
@@ -111,7 +106,7 @@ static int start_threads(struct kedge_site_host *h, struct helper helpers[3], pt
 static int read_login(const struct kedge_site_host *h, char ret[KEDGE_NET_LOGIN_MAX + 1],
                       struct kedge_diag *d)
 {
-    const char *name = h->policy.proxy_login_file;
+    const char *name = h->policy->proxy_login_file;
     char path[KEDGE_PATH_MAX];
     int n = name[0] == '/' ? snprintf(path, sizeof path, "%s", name)
                            : snprintf(path, sizeof path, "%s/%s", h->dir, name);
@@ -127,11 +122,11 @@ static int open_net(struct kedge_site_host *h, struct kedge_diag *d)
     struct kedge_net_client_options options = {.url = h->config.server,
                                                .key = &h->tls_key,
                                                .server_key = &h->config.server_key,
-                                               .proxy = h->policy.proxy,
+                                               .proxy = h->policy->proxy,
                                                .proxy_login = login,
-                                               .insecure = h->policy.insecure,
+                                               .insecure = h->policy->insecure,
                                                .reconnect_max_ms = 2000};
-    if (strncmp(h->config.server, "tcp://", 6) == 0 && h->policy.insecure) {
+    if (strncmp(h->config.server, "tcp://", 6) == 0 && h->policy->insecure) {
         kedge_log(KEDGE_LOG_WARN, "INSECURE",
                   "%s is plain: nothing is encrypted and nobody proves who they are", h->config.server);
     }
@@ -153,17 +148,15 @@ static void log_keys(const struct kedge_site_host *h)
 static int run(struct kedge_site_host *h)
 {
     struct kedge_diag d = {.text = "", .hint = ""};
-    struct helper helpers[3];
-    pthread_t threads[3];
-    kedge_buf_init(&h->trainer.line, KEDGE_METRICS_LINE_MAX);
-    h->trainer.process = (struct kedge_process){.in_fd = -1, .out_fd = -1, .err_fd = -1};
+    pthread_t beat;
     int err = kedge_client_open_folder(h, &d);
     err = err ? err : open_net(h, &d);
     if (!err) {
         kedge_client_service_open(h);
+        kedge_client_works_open(h);
     }
     err = err ? err : kedge_client_energy_open(h, &d);
-    err = err ? err : start_threads(h, helpers, threads, &d);
+    err = err ? err : start_threads(h, &beat, &d);
     err = err ? err : start_core(h, &d);
     if (err) {
         fprintf(stderr, "kedge-client: %s\n", d.text[0] ? d.text : kedge_strerror(err));
@@ -179,17 +172,12 @@ static int run(struct kedge_site_host *h)
     (void)kedge_notify("READY=1", "started");
     err = kedge_client_run(h);
     kedge_client_service_end(h);
-    /* Nothing to save: what matters is durable already. The work thread may be in the middle of a training.
-     */
-    atomic_store(&h->abort_serial, UINT64_MAX);
+    /* Nothing to save: what matters is durable already. Work threads may be in the middle of trainings. */
+    kedge_client_works_abort(h);
     kedge_net_client_cancel(h->net);
-    kedge_queue_close(h->call_queue);
     kedge_queue_close(h->beat_queue);
-    kedge_queue_close(h->work_queue);
-    for (size_t i = 0; i < 3; i++) {
-        pthread_join(threads[i], NULL);
-    }
-    kedge_client_trainer_stop(h);
+    pthread_join(beat, NULL);
+    kedge_client_works_close(h);
     kedge_net_client_close(h->net);
     kedge_client_energy_close(h);
     kedge_client_close_folder(h);

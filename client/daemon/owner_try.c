@@ -80,11 +80,11 @@ static void judge(struct kedge_doctor *k, const char *what, const struct kedge_b
 }
 
 /* Why a command could not even be run. */
-static const char *mend_of(const struct kedge_site_host *h, const struct kedge_trainer_terms *t, int err,
+static const char *mend_of(const struct kedge_client_work *w, const struct kedge_trainer_terms *t, int err,
                            char out[KEDGE_PATH_MAX + 128])
 {
-    uint64_t memory = t && t->memory_max ? t->memory_max : h->policy.memory_max;
-    const char *program = t ? t->command[0] : h->policy.trainer[0];
+    uint64_t memory = t && t->memory_max ? t->memory_max : w->policy->memory_max;
+    const char *program = t ? t->command[0] : w->policy->trainer[0];
     if (err == KEDGE_E_TIMEOUT) {
         return "start it by hand and look at what takes so long, or try with more --seconds";
     }
@@ -110,7 +110,7 @@ static const char *mend_of(const struct kedge_site_host *h, const struct kedge_t
     return "correct its \"command\" in policy.json, best with absolute paths";
 }
 
-static void try_one(struct kedge_doctor *k, struct kedge_site_host *h, const struct kedge_trainer_terms *t,
+static void try_one(struct kedge_doctor *k, struct kedge_client_work *w, const struct kedge_trainer_terms *t,
                     uint32_t seconds)
 {
     struct kedge_diag d = {.text = "", .hint = ""};
@@ -118,13 +118,13 @@ static void try_one(struct kedge_doctor *k, struct kedge_site_host *h, const str
     char what[96], lacks[KEDGE_TRAINER_LACKS_LEN], mend[KEDGE_PATH_MAX + 128];
     bool more = false;
     uint64_t own = t ? t->seconds_max : 0;
-    own = own ? own : h->policy.train_seconds_max;
+    own = own ? own : w->policy->train_seconds_max;
     snprintf(what, sizeof what, "trainer %s", t ? t->name.s : "(built-in, or \"trainer\")");
     kedge_buf_init(&line, KEDGE_METRICS_LINE_MAX);
-    int err = kedge_client_trainer_hello(h, t, own > 0 && own < seconds ? (uint32_t)own : seconds, &line,
+    int err = kedge_client_trainer_hello(w, t, own > 0 && own < seconds ? (uint32_t)own : seconds, &line,
                                          &more, lacks, &d);
     if (err) {
-        kedge_doctor_fail(k, what, mend_of(h, t, err, mend), err, &d);
+        kedge_doctor_fail(k, what, mend_of(w, t, err, mend), err, &d);
     } else {
         judge(k, what, &line, more, lacks);
     }
@@ -155,19 +155,21 @@ void kedgei_owner_try_trainers(struct kedge_doctor *k, const char *dir, uint32_t
     }
     signal(SIGPIPE, SIG_IGN);
     kedge_log_init("kedge-client", KEDGE_LOG_ERROR); /* its lines are the daemon's */
-    kedge_buf_init(&h->trainer.line, KEDGE_METRICS_LINE_MAX);
-    h->trainer.process = (struct kedge_process){.in_fd = -1, .out_fd = -1, .err_fd = -1};
-    int err = kedge_client_read_policy(h, &h->policy, &shown, &d);
+    struct kedge_client_work *w = &h->works[0];      /* as the first task's */
+    w->h = h;
+    kedge_buf_init(&w->trainer.line, KEDGE_METRICS_LINE_MAX);
+    w->trainer.process = (struct kedge_process){.in_fd = -1, .out_fd = -1, .err_fd = -1};
+    int err = kedge_client_read_policy(h, &w->policy, &shown, &d);
     if (err) {
         kedge_doctor_fail(k, "policy", "correct policy.json; nothing was tried", err, &d);
     } else {
-        try_one(k, h, NULL, seconds);
-        for (uint32_t i = 0; i < h->policy.trainers.count; i++) {
-            try_one(k, h, &h->policy.trainers.list[i], seconds);
+        try_one(k, w, NULL, seconds);
+        for (uint32_t i = 0; i < w->policy->trainers.count; i++) {
+            try_one(k, w, &w->policy->trainers.list[i], seconds);
         }
-        kedge_policy_deinit(&h->policy);
+        kedge_client_policy_let_go(w->policy);
         json_decref(shown);
     }
-    kedge_buf_deinit(&h->trainer.line);
+    kedge_buf_deinit(&w->trainer.line);
     kedge_mem_free(h);
 }

@@ -81,17 +81,42 @@ static int read_number(const json_t *o, const char *where, const char *key, uint
 
 static int read_numbers(const json_t *o, const char *where, struct kedge_site_policy *p, struct kedge_diag *d)
 {
-    uint64_t threads = 0, seconds = 0, stop = 0;
+    uint64_t threads = 0, seconds = 0, stop = 0, jobs = 0, gpu = 0;
     int err = read_number(o, where, "threads", &threads, d);
     err = err ? err : read_number(o, where, "train_seconds_max", &seconds, d);
     err = err ? err : read_number(o, where, "memory_max", &p->memory_max, d);
     err = err ? err : read_number(o, where, "model_bytes_max", &p->model_bytes_max, d);
     err = err ? err : read_number(o, where, "witness_age_max_s", &p->witness_age_max_s, d);
     err = err ? err : read_number(o, where, "stop_seconds", &stop, d);
+    err = err ? err : read_number(o, where, "jobs_at_once", &jobs, d);
+    err = err ? err : read_number(o, where, "gpu_at_once", &gpu, d);
+    err = err ? err : read_number(o, where, "memory_all", &p->memory_all, d);
+    p->jobs_at_once = (uint32_t)jobs;
+    p->gpu_at_once = (uint32_t)gpu;
     p->stop_seconds = (uint32_t)stop;
     p->threads = threads ? (uint32_t)threads : 1;
     p->train_seconds_max = (uint32_t)seconds;
     return err;
+}
+
+struct kedge_admission_limits kedge_policy_limits(const struct kedge_site_policy *p)
+{
+    return (struct kedge_admission_limits){.jobs_at_once = p->jobs_at_once > 0 ? p->jobs_at_once : 1,
+                                           .threads = p->threads > 0 ? p->threads : 1,
+                                           .gpu_at_once = p->gpu_at_once > 0 ? p->gpu_at_once : 1,
+                                           .memory_all = p->memory_all};
+}
+
+uint32_t kedge_policy_threads(const struct kedge_site_policy *p)
+{
+    const struct kedge_admission_limits l = kedge_policy_limits(p);
+    return kedge_admission_threads(&l);
+}
+
+uint64_t kedge_policy_memory(const struct kedge_site_policy *p, uint64_t own_max)
+{
+    const struct kedge_admission_limits l = kedge_policy_limits(p);
+    return kedge_admission_memory(&l, own_max ? own_max : p->memory_max);
 }
 
 /* What an address may be is for the network to say, which names the key. */

@@ -4,6 +4,7 @@
 #define KEDGE_CLIENT_DAEMON_POLICY_H
 
 #include "chain/job_spec.h"
+#include "client/daemon/admission.h"
 #include "client/daemon/idle.h"
 #include "client/daemon/policy_energy.h"
 #include "client/daemon/trainers.h"
@@ -31,11 +32,14 @@ struct kedge_site_policy {
     char proxy[KEDGE_POLICY_PROXY_MAX + 1];            /* http://HOST:PORT or relay://HOST:PORT; "": none */
     char proxy_login_file[KEDGE_POLICY_PROXY_MAX + 1]; /* beside policy.json unless absolute; "": none */
     struct kedge_idle_rules idle;
-    enum kedge_policy_device device; /* of the built-in trainer */
-    enum kedge_precision precision;  /* how far its device may round; jobs may want less rounding */
-    uint32_t threads, train_seconds_max;
-    uint32_t stop_seconds; /* asked to end, a training may still take so long */
-    uint64_t memory_max;
+    enum kedge_policy_device device;    /* of the built-in trainer */
+    enum kedge_precision precision;     /* how far its device may round; jobs may want less rounding */
+    uint32_t jobs_at_once, gpu_at_once; /* trainings; and of them so many on the GPU */
+    uint32_t threads;                   /* of all trainings together */
+    uint32_t train_seconds_max;
+    uint32_t stop_seconds;      /* asked to end, a training may still take so long */
+    uint64_t memory_max;        /* of one trainer, 0: no limit */
+    uint64_t memory_all;        /* of all trainers together, 0: no limit */
     uint64_t witness_age_max_s; /* of the cosignatures that the trust file's witness policy demands; 0: any */
 };
 
@@ -43,6 +47,11 @@ struct kedge_site_policy {
  * KEDGE_E_NOMEM. Free with kedge_policy_deinit. */
 KEDGE_NODISCARD int kedge_policy_parse(struct kedge_view text, const char *where,
                                        struct kedge_site_policy *ret, struct kedge_diag *reterr);
+/* What trainings share, and the part of one of them: threads, and bytes of address space of its trainer,
+ * which has a limit of its own or 0; 0: no limit. */
+struct kedge_admission_limits kedge_policy_limits(const struct kedge_site_policy *p);
+uint32_t kedge_policy_threads(const struct kedge_site_policy *p);
+uint64_t kedge_policy_memory(const struct kedge_site_policy *p, uint64_t own_max);
 void kedge_policy_deinit(struct kedge_site_policy *p);
 
 /* What a request to the built-in trainer says of a job: "cpu", "cuda" or "auto"; the precision that rounds

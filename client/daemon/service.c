@@ -22,9 +22,14 @@ enum { STATUS_PAUSE_S = 1, EXTEND_S = 10, US_PER_S = 1000000 };
 static bool is_unfinished(const struct kedge_site_host *h)
 {
     struct kedge_site_view v;
+    bool any = false;
     kedge_site_view(h->site, &v);
-    return v.state == KEDGE_SITE_TRAINING || v.state == KEDGE_SITE_PERSISTING
-           || v.state == KEDGE_SITE_UPLOADING || v.state == KEDGE_SITE_SUBMITTING;
+    for (uint32_t i = 0; i < v.work_count; i++) {
+        enum kedge_site_state state = v.works[i].state;
+        any = any || state == KEDGE_SITE_TRAINING || state == KEDGE_SITE_PERSISTING
+              || state == KEDGE_SITE_UPLOADING || state == KEDGE_SITE_SUBMITTING;
+    }
+    return any;
 }
 
 void kedge_client_service_note(struct kedge_site_host *h, const struct kedge_site_effect *fx)
@@ -78,6 +83,9 @@ void kedge_client_service_turn(struct kedge_site_host *h)
         h->stop = true;
     }
     kedge_site_view(h->site, &s->status.view);
+    for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
+        s->status.works_wait[i] = h->works[i].waits ? h->works[i].why : NULL;
+    }
     kedge_status_line(&s->status, line);
     if (strcmp(line, s->line) != 0) {
         memcpy(s->line, line, sizeof s->line);
@@ -109,6 +117,7 @@ static void take_loops_part(struct kedge_site_host *h, const struct kedge_site_p
     memcpy(s->allowed, p->jobs, sizeof s->allowed);
     s->allowed_count = p->job_count;
     s->allow_all = p->allow_all;
+    s->jobs_at_once = p->jobs_at_once;
     s->stop_seconds = p->stop_seconds;
     s->idle = (struct kedge_idle){.rules = p->idle};
     atomic_store(&h->witness_age_max_s, p->witness_age_max_s);
@@ -122,18 +131,17 @@ static void take_loops_part(struct kedge_site_host *h, const struct kedge_site_p
 
 struct policy_item {
     struct kedge_site_item item;
-    struct kedge_site_policy policy;
+    const struct kedge_site_policy *policy; /* held */
 };
 
 /* The work thread has nothing in hand: what it does next, it does under the new policy. */
-static void policy_run(struct kedge_site_host *h, struct kedge_site_item *item)
+static void policy_run(struct kedge_client_work *w, struct kedge_site_item *item)
 {
     struct policy_item *p = (struct policy_item *)item;
-    kedge_client_trainer_stop(h);
-    kedge_policy_deinit(&h->policy);
-    h->policy = p->policy;
-    kedge_client_energy_policy(h);
-    memset(&h->spec_digest, 0, sizeof h->spec_digest); /* whether its data are bound is looked at again */
+    kedge_client_trainer_stop(w);
+    kedge_client_policy_let_go(w->policy);
+    w->policy = p->policy;
+    memset(&w->spec_digest, 0, sizeof w->spec_digest); /* whether its data are bound is looked at again */
 }
 
 static void policy_handle(struct kedge_site_host *h, struct kedge_site_item *item)
@@ -142,30 +150,47 @@ static void policy_handle(struct kedge_site_host *h, struct kedge_site_item *ite
     kedge_mem_free(item);
 }
 
+/* To a work: at once where it has no thread yet, else behind what it has in hand. */
+static void hand_over(struct kedge_client_work *w, const struct kedge_site_policy *policy)
+{
+    struct policy_item *p = kedge_mem_new(1, sizeof *p);
+    KEDGE_ASSERT(p);
+    *p = (struct policy_item){.item = {.run = policy_run, .handle = policy_handle}, .policy = policy};
+    kedge_client_policy_hold(policy);
+    if (w->started) {
+        kedge_client_works_do(w, &p->item);
+    } else {
+        policy_run(w, &p->item);
+        kedge_mem_free(p);
+    }
+}
+
 static int reload(struct kedge_site_host *h, struct kedge_diag *d)
 {
     json_t *shown = NULL;
-    struct policy_item *p = kedge_mem_new(1, sizeof *p);
-    int err = p ? kedge_client_read_policy(h, &p->policy, &shown, d) : KEDGE_E_NOMEM;
+    const struct kedge_site_policy *policy;
+    int err = kedge_client_read_policy(h, &policy, &shown, d);
     if (err) {
-        kedge_mem_free(p);
         return err;
     }
-    p->item = (struct kedge_site_item){policy_run, policy_handle};
-    if (p->policy.insecure != h->service.insecure || strcmp(p->policy.proxy, h->service.proxy) != 0) {
+    if (policy->insecure != h->service.insecure || strcmp(policy->proxy, h->service.proxy) != 0) {
         kedge_log(KEDGE_LOG_WARN, "policy",
                   "\"insecure\" and \"proxy\" are read at the start only: start again");
     }
-    take_loops_part(h, &p->policy, shown);
-    if (kedge_queue_put(h->work_queue, p) != KEDGE_OK) { /* the end has come */
-        kedge_policy_deinit(&p->policy);
-        kedge_mem_free(p);
+    take_loops_part(h, policy, shown);
+    kedge_client_policy_let_go(h->policy);
+    h->policy = policy;
+    for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
+        hand_over(&h->works[i], policy);
     }
+    kedge_client_energy_policy(h);
     struct kedge_site_event ev = {.type = KEDGE_SITE_EV_POLICY,
                                   .allow_all = h->service.allow_all,
+                                  .at_once = h->service.jobs_at_once,
                                   .allowed_count = h->service.allowed_count,
                                   .allowed = h->service.allowed};
     kedge_client_step(h, &ev);
+    kedge_client_works_policy(h);
     return KEDGE_OK;
 }
 
@@ -207,7 +232,9 @@ static void end_handle(struct kedge_site_host *h, struct kedge_site_item *item)
         return;
     }
     char words[80];
+    struct kedge_site_event rest = {.type = KEDGE_SITE_EV_REST, .rest = true};
     s->status.finishing = true;
+    kedge_client_step(h, &rest); /* no new work is asked for, or taken */
     s->finish_ns = kedge_os_now_ns() + s->stop_seconds * NS_PER_S;
     snprintf(words, sizeof words, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%llu",
              ((unsigned long long)s->stop_seconds + EXTEND_S) * US_PER_S);
@@ -217,8 +244,8 @@ static void end_handle(struct kedge_site_host *h, struct kedge_site_item *item)
 
 static void *signal_main(void *arg)
 {
-    static struct kedge_site_item end = {NULL, end_handle}, end_now = {NULL, end_now_handle},
-                                  again = {NULL, reload_handle};
+    static struct kedge_site_item end = {.handle = end_handle}, end_now = {.handle = end_now_handle},
+                                  again = {.handle = reload_handle};
     struct kedge_site_host *h = arg;
     sigset_t set;
     int got;
@@ -251,9 +278,9 @@ void kedge_client_service_open(struct kedge_site_host *h)
     s->status.policy_error = s->policy_error;
     s->status.waits_for = s->waits_for;
     s->watchdog_ns = kedge_notify_watchdog_ns();
-    s->insecure = h->policy.insecure;
-    memcpy(s->proxy, h->policy.proxy, sizeof s->proxy);
-    take_loops_part(h, &h->policy, json_incref(s->policy));
+    s->insecure = h->policy->insecure;
+    memcpy(s->proxy, h->policy->proxy, sizeof s->proxy);
+    take_loops_part(h, h->policy, json_incref(s->policy));
 }
 
 int kedge_client_service_start(struct kedge_site_host *h, const pthread_attr_t *attr)

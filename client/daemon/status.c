@@ -36,14 +36,22 @@ void kedge_status_note(struct kedge_status *s, const struct kedge_status_outcome
 void kedge_status_line(const struct kedge_status *s, char out[KEDGE_STATUS_TEXT_MAX])
 {
     const char *state = kedge_site_state_name(s->view.state);
-    const struct kedge_site_memory *m = s->view.memory;
-    if (s->view.task) {
-        snprintf(out, KEDGE_STATUS_TEXT_MAX, "%s%s job=%s round=%u", s->finishing ? "stopping after " : "",
-                 state, s->view.task->job.s, s->view.task->round);
-    } else if (m && m->result_count > 0) {
-        snprintf(out, KEDGE_STATUS_TEXT_MAX, "%s%s job=%s round=%u", s->finishing ? "stopping after " : "",
-                 state, m->results[0].job.s, m->results[0].round);
-    } else if (s->waits_for && s->waits_for[0]) {
+    size_t len = 0;
+    for (uint32_t i = 0; i < s->view.work_count && len < KEDGE_STATUS_TEXT_MAX; i++) {
+        const struct kedge_site_work_view *w = &s->view.works[i];
+        if (w->task || w->result) {
+            const char *before = len > 0 ? "; " : s->finishing ? "stopping after " : "";
+            int n = snprintf(out + len, KEDGE_STATUS_TEXT_MAX - len, "%s%s job=%s round=%u", before,
+                             s->works_wait[i] ? "waiting" : kedge_site_state_name(w->state),
+                             w->task ? w->task->job.s : w->result->job.s,
+                             w->task ? w->task->round : w->result->round);
+            len += n > 0 ? (size_t)n : 0;
+        }
+    }
+    if (len > 0) {
+        return;
+    }
+    if (s->waits_for && s->waits_for[0]) {
         snprintf(out, KEDGE_STATUS_TEXT_MAX, "resting: %.200s", s->waits_for);
     } else if (s->view.reason != KEDGE_OK) {
         snprintf(out, KEDGE_STATUS_TEXT_MAX, "%s; last: %s", state, kedge_strerror(s->view.reason));
@@ -61,17 +69,34 @@ static json_t *reason_json(int err)
                : json_pack("{s:s,s:s}", "code", kedge_err_code(err), "message", kedge_strerror(err));
 }
 
-static json_t *task_json(const struct kedge_site_view *v)
+static json_t *task_json(const struct kedge_site_work_view *w)
 {
-    if (v->task) {
-        json_t *group = v->task->group == KEDGE_SITE_NONE ? json_null() : json_integer(v->task->group);
-        return json_pack("{s:s,s:i,s:s,s:o}", "job", v->task->job.s, "round", (int)v->task->round, "kind",
-                         kind_name(v->task->kind), "group", group);
+    if (w->task) {
+        json_t *group = w->task->group == KEDGE_SITE_NONE ? json_null() : json_integer(w->task->group);
+        return json_pack("{s:s,s:i,s:s,s:o}", "job", w->task->job.s, "round", (int)w->task->round, "kind",
+                         kind_name(w->task->kind), "group", group);
     }
-    const struct kedge_site_result *r = v->memory && v->memory->result_count ? &v->memory->results[0] : NULL;
+    const struct kedge_site_result *r = w->result;
     return r ? json_pack("{s:s,s:i,s:s,s:i}", "job", r->job.s, "round", (int)r->round, "kind",
                          kind_name(r->kind), "group", (int)r->group)
              : json_null();
+}
+
+/* All that is in hand. */
+static json_t *tasks_json(const struct kedge_status *s)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < s->view.work_count; i++) {
+        const struct kedge_site_work_view *w = &s->view.works[i];
+        json_t *o = w->task || w->result ? task_json(w) : NULL;
+        if (o) {
+            json_object_set_new(o, "state", json_string(kedge_site_state_name(w->state)));
+            json_object_set_new(o, "waits_for",
+                                s->works_wait[i] ? json_string(s->works_wait[i]) : json_null());
+            json_array_append_new(list, o);
+        }
+    }
+    return list;
 }
 
 static json_t *last_json(const struct kedge_status *s)
@@ -103,13 +128,15 @@ int kedge_status_encode(const struct kedge_status *s, struct kedge_buf *out)
     json_t *counts = json_pack("{s:I,s:I,s:I,s:i}", "tasks", (json_int_t)v->tasks, "receipts",
                                (json_int_t)v->receipts, "dropped", (json_int_t)v->dropped, "unfinished",
                                v->memory ? (int)v->memory->result_count : 0);
+    json_t *tasks = tasks_json(s);
+    json_t *task = json_array_size(tasks) > 0 ? json_deep_copy(json_array_get(tasks, 0)) : json_null();
     json_t *o = json_pack(
-        "{s:i,s:s,s:s,s:s,s:I,s:I,s:I,s:s,s:b,s:b,s:b,s:o,s:o,s:o,s:o,s:s,s:o,s:I,s:s,s:o,s:s,s:s}",
+        "{s:i,s:s,s:s,s:s,s:I,s:I,s:I,s:s,s:b,s:b,s:b,s:o,s:o,s:o,s:o,s:o,s:s,s:o,s:I,s:s,s:o,s:s,s:s}",
         "schema_version", 1, "tenant", s->tenant.s, "site", s->site.s, "server", or_empty(s->server), "pid",
         (json_int_t)s->pid, "since_ms", (json_int_t)s->since_ms, "written_ms", (json_int_t)s->written_ms,
         "state", kedge_site_state_name(v->state), "connected", s->connected, "stopping", s->finishing,
-        "ended", s->ended, "reason", reason_json(v->reason), "task", task_json(v), "counts", counts, "last",
-        last_json(s), "waits_for", or_empty(s->waits_for), "policy", or_null(s->policy), "policy_ms",
+        "ended", s->ended, "reason", reason_json(v->reason), "task", task, "tasks", tasks, "counts", counts,
+        "last", last_json(s), "waits_for", or_empty(s->waits_for), "policy", or_null(s->policy), "policy_ms",
         (json_int_t)s->policy_ms, "policy_error", or_empty(s->policy_error), "energy", or_null(s->energy),
         "engine", s->engine, "fallback", s->fallback);
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
@@ -177,6 +204,19 @@ static void put_task(struct kedge_buf *out, const json_t *task)
                      word(task, "kind", b));
 }
 
+/* "task: job a, round 3, train: training", one line for each. */
+static void tell_tasks(struct kedge_buf *out, const json_t *list)
+{
+    char a[SHOWN_MAX + 1], b[SHOWN_MAX + 1];
+    for (size_t i = 0; i < json_array_size(list) && i < KEDGE_SITE_WORKS_MAX; i++) {
+        const json_t *o = json_array_get(list, i);
+        kedge_buf_printf(out, "task: ");
+        put_task(out, o);
+        kedge_buf_printf(out, word(o, "waits_for", a)[0] ? ": waits, %s\n" : ": %s\n",
+                         word(o, "waits_for", a)[0] ? a : word(o, "state", b));
+    }
+}
+
 static void tell_last(struct kedge_buf *out, const json_t *list, uint64_t now_ms)
 {
     char a[SHOWN_MAX + 1];
@@ -211,7 +251,7 @@ static void tell_object(struct kedge_buf *out, const char *title, const json_t *
 int kedge_status_tell(const json_t *o, bool running, uint64_t now_ms, struct kedge_buf *out)
 {
     char a[SHOWN_MAX + 1], b[SHOWN_MAX + 1], c[SHOWN_MAX + 1];
-    const json_t *task = json_object_get(o, "task"), *counts = json_object_get(o, "counts");
+    const json_t *counts = json_object_get(o, "counts");
     const json_t *reason = json_object_get(o, "reason");
     kedge_buf_printf(out, "%s/%s at %s: ", word(o, "tenant", a), word(o, "site", b), word(o, "server", c));
     if (running) {
@@ -225,11 +265,7 @@ int kedge_status_tell(const json_t *o, bool running, uint64_t now_ms, struct ked
         put_age(out, number(o, "written_ms"), now_ms);
         kedge_buf_printf(out, " old, then it was %s\n", word(o, "state", a));
     }
-    if (json_is_object(task)) {
-        kedge_buf_printf(out, "task: ");
-        put_task(out, task);
-        kedge_buf_printf(out, "\n");
-    }
+    tell_tasks(out, json_object_get(o, "tasks"));
     if (running) {
         kedge_buf_printf(out, "connection: %s\n",
                          json_is_true(json_object_get(o, "connected")) ? "there"

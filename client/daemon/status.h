@@ -30,9 +30,10 @@ struct kedge_status {
     bool connected, finishing, ended; /* ended: the process wrote this last */
     uint32_t last_count;              /* newest last */
     struct kedge_status_outcome last[KEDGE_STATUS_LAST_MAX];
-    const struct json_t *policy; /* in force, as its file says it; NULL: none is shown */
-    uint64_t policy_ms;          /* when it was read, since 1970 */
-    const char *policy_error;    /* why a newer one was not taken; "": it was */
+    const struct json_t *policy;                  /* in force, as its file says it; NULL: none is shown */
+    uint64_t policy_ms;                           /* when it was read, since 1970 */
+    const char *policy_error;                     /* why a newer one was not taken; "": it was */
+    const char *works_wait[KEDGE_SITE_WORKS_MAX]; /* why a task that is in hand is not trained yet, or NULL */
     const char *waits_for;       /* why no work is taken now although there may be some; "": it would be */
     const struct json_t *energy; /* what is known of it; NULL: nothing */
     char engine[KEDGE_STATUS_TEXT_MAX]; /* what the last training ran on, in the trainer's words; "": none */

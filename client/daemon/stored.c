@@ -19,13 +19,41 @@ void kedge_envelope_free(struct kedge_site_envelope *e)
 struct kedge_site_envelope *kedge_envelope_find(struct kedge_site_envelope *envelopes,
                                                 const struct kedge_site_digest *digest)
 {
-    for (size_t i = 0; i < KEDGE_SITE_RESULTS_MAX; i++) {
+    for (size_t i = 0; i < KEDGE_SITE_STORED_MAX; i++) {
         struct kedge_site_envelope *e = &envelopes[i];
         if (e->text && memcmp(e->digest.b, digest->b, sizeof digest->b) == 0) {
             return e;
         }
     }
     return NULL;
+}
+
+/* ---- what was signed ---- */
+
+void kedge_signeds_note(struct kedge_site_signeds *s, const struct kedge_id *job, enum kedge_site_kind kind,
+                        uint32_t round)
+{
+    uint32_t at = s->count == KEDGE_SIGNEDS_MAX ? 0 : s->count;
+    for (uint32_t i = 0; i < s->count; i++) {
+        at = s->items[i].kind == kind && kedge_id_eq(&s->items[i].job, job) ? i : at;
+    }
+    if (at < s->count) {
+        s->count--;
+        memmove(&s->items[at], &s->items[at + 1], (s->count - at) * sizeof s->items[0]);
+    }
+    s->items[s->count++] = (struct kedge_site_signed){*job, kind, round};
+}
+
+bool kedge_signeds_has(const struct kedge_site_signeds *s, const struct kedge_id *job,
+                       enum kedge_site_kind kind, uint32_t round)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct kedge_site_signed *row = &s->items[i];
+        if (row->kind == kind && row->round == round && kedge_id_eq(&row->job, job)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- reading ---- */
@@ -54,7 +82,7 @@ static bool get_number(const json_t *o, const char *key, uint64_t least, uint64_
 /* The ranges are those of the tasks that the core takes (client/core/work.c). */
 static const char *get_result(const json_t *o, struct kedge_site_result *r)
 {
-    uint64_t kind, round, group;
+    uint64_t kind, round, group, work = 0;
     if (!get_id(o, "job", &r->job)) {
         return "\"job\": expected a job's name";
     }
@@ -64,9 +92,13 @@ static const char *get_result(const json_t *o, struct kedge_site_result *r)
         || !get_number(o, "update_len", 0, KEDGE_ST_COUNT_MAX, &r->update_len)) {
         return "expected kind, round, group and update_len in their ranges";
     }
+    if (json_object_get(o, "work") && !get_number(o, "work", 0, KEDGE_SITE_WORKS_MAX - 1, &work)) {
+        return "\"work\": expected a number in its range";
+    }
     r->kind = (enum kedge_site_kind)kind;
     r->round = (uint32_t)round;
     r->group = (uint32_t)group;
+    r->work = (uint32_t)work;
     return get_hex(o, "base", &r->base) && get_hex(o, "update", &r->update)
                    && get_hex(o, "envelope", &r->envelope)
                ? NULL
@@ -96,32 +128,52 @@ static int get_envelope(const json_t *o, const struct kedge_site_digest *digest,
     return KEDGE_OK;
 }
 
-static int read_signed(const json_t *o, struct kedge_site_signed *ret, struct kedge_diag *d)
+/* A list; a site of one job at a time kept one, as "last_signed". */
+static int read_signed(const json_t *o, struct kedge_site_signeds *ret, struct kedge_diag *d)
 {
-    uint64_t kind, round;
-    if (!o) {
-        return KEDGE_OK;
+    const json_t *list = json_object_get(o, "signed"), *last = json_object_get(o, "last_signed");
+    const size_t count = list ? json_array_size(list) : last ? 1 : 0;
+    bool ok = (!list || json_is_array(list)) && count <= KEDGE_SIGNEDS_MAX;
+    for (size_t i = 0; i < count && ok; i++) {
+        const json_t *row = list ? json_array_get(list, i) : last;
+        struct kedge_id job;
+        uint64_t kind, round;
+        ok = get_id(row, "job", &job) && get_number(row, "kind", KEDGE_SITE_PRETRAIN, KEDGE_SITE_TRAIN, &kind)
+             && get_number(row, "round", 0, KEDGE_ROUNDS_MAX, &round);
+        if (ok) {
+            kedge_signeds_note(ret, &job, (enum kedge_site_kind)kind, (uint32_t)round);
+        }
     }
-    if (!get_id(o, "job", &ret->job) || !get_number(o, "kind", KEDGE_SITE_PRETRAIN, KEDGE_SITE_TRAIN, &kind)
-        || !get_number(o, "round", 0, KEDGE_ROUNDS_MAX, &round)) {
-        return kedge_diag_set(d, KEDGE_E_FORMAT, "\"last_signed\": expected job, kind and round");
+    return ok ? KEDGE_OK
+              : kedge_diag_set(d, KEDGE_E_FORMAT, "\"%s\": expected at most %d of job, kind and round",
+                               list ? "signed" : "last_signed", KEDGE_SIGNEDS_MAX);
+}
+
+/* Results of one work are of one job, and those of a job of one work; a work has two at most. */
+static bool fits_works(const struct kedge_site_memory *m, const struct kedge_site_result *r)
+{
+    uint32_t same = 0;
+    for (uint32_t i = 0; i < m->result_count; i++) {
+        const struct kedge_site_result *other = &m->results[i];
+        if ((other->work == r->work) != kedge_id_eq(&other->job, &r->job)) {
+            return false;
+        }
+        same += other->work == r->work;
     }
-    ret->any = true;
-    ret->kind = (enum kedge_site_kind)kind;
-    ret->round = (uint32_t)round;
-    return KEDGE_OK;
+    return same < KEDGE_SITE_RESULTS_MAX;
 }
 
 static int read_results(const json_t *list, struct kedge_site_stored *s, struct kedge_diag *d)
 {
-    if (!json_is_array(list) || json_array_size(list) > KEDGE_SITE_RESULTS_MAX) {
+    if (!json_is_array(list) || json_array_size(list) > KEDGE_SITE_STORED_MAX) {
         return kedge_diag_set(d, KEDGE_E_FORMAT, "\"results\": expected a list of at most %d results",
-                              KEDGE_SITE_RESULTS_MAX);
+                              KEDGE_SITE_STORED_MAX);
     }
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *row = json_array_get(list, i);
         struct kedge_site_result *r = &s->memory.results[i];
         const char *wrong = get_result(row, r);
+        wrong = wrong || fits_works(&s->memory, r) ? wrong : "two tasks of one job, or two jobs in one work";
         int err = wrong ? kedge_diag_set(d, KEDGE_E_FORMAT, "\"results\": %s", wrong)
                         : get_envelope(row, &r->envelope, &s->envelopes[i]);
         if (err) {
@@ -206,7 +258,7 @@ int kedge_stored_decode(struct kedge_view text, struct kedge_site_stored *ret, s
     if (!err && !json_is_boolean(enrolled)) {
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"enrolled\": expected true or false");
     }
-    err = err ? err : read_signed(json_object_get(o, "last_signed"), &s.last_signed, reterr);
+    err = err ? err : read_signed(o, &s.signeds, reterr);
     err = err ? err : read_shifts(json_object_get(o, "shifts"), &s.memory, reterr);
     err = err ? err : read_grouped(json_object_get(o, "grouped"), &s.groupeds, reterr);
     err = err ? err : read_controls(json_object_get(o, "controls"), &s.controls, reterr);
@@ -223,7 +275,7 @@ int kedge_stored_decode(struct kedge_view text, struct kedge_site_stored *ret, s
 
 void kedge_stored_deinit(struct kedge_site_stored *s)
 {
-    for (size_t i = 0; i < KEDGE_SITE_RESULTS_MAX; i++) {
+    for (size_t i = 0; i < KEDGE_SITE_STORED_MAX; i++) {
         kedge_envelope_free(&s->envelopes[i]);
     }
 }
@@ -239,10 +291,21 @@ static json_t *hex(const struct kedge_site_digest *d)
 
 static json_t *result_json(const struct kedge_site_result *r, const struct kedge_site_envelope *e)
 {
-    return json_pack("{s:s,s:i,s:i,s:I,s:I,s:o,s:o,s:o,s:s%}", "job", r->job.s, "kind", (int)r->kind, "round",
-                     (int)r->round, "group", (json_int_t)r->group, "update_len", (json_int_t)r->update_len,
-                     "base", hex(&r->base), "update", hex(&r->update), "envelope", hex(&r->envelope),
-                     "signed", e->text, e->len);
+    return json_pack("{s:s,s:i,s:i,s:i,s:I,s:I,s:o,s:o,s:o,s:s%}", "job", r->job.s, "kind", (int)r->kind,
+                     "work", (int)r->work, "round", (int)r->round, "group", (json_int_t)r->group,
+                     "update_len", (json_int_t)r->update_len, "base", hex(&r->base), "update",
+                     hex(&r->update), "envelope", hex(&r->envelope), "signed", e->text, e->len);
+}
+
+static json_t *signed_json(const struct kedge_site_signeds *s)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct kedge_site_signed *row = &s->items[i];
+        json_array_append_new(list, json_pack("{s:s,s:i,s:i}", "job", row->job.s, "kind", (int)row->kind,
+                                              "round", (int)row->round));
+    }
+    return list;
 }
 
 static json_t *shifts_json(const struct kedge_site_memory *m)
@@ -290,7 +353,7 @@ static int put_chunk(const char *text, size_t len, void *out)
 
 int kedge_stored_encode(const struct kedge_site_stored *s, struct kedge_buf *out)
 {
-    struct kedge_site_envelope envelopes[KEDGE_SITE_RESULTS_MAX];
+    struct kedge_site_envelope envelopes[KEDGE_SITE_STORED_MAX];
     memcpy(envelopes, s->envelopes, sizeof envelopes);
     json_t *results = json_array();
     int err = results ? KEDGE_OK : KEDGE_E_NOMEM;
@@ -300,11 +363,7 @@ int kedge_stored_encode(const struct kedge_site_stored *s, struct kedge_buf *out
         err = !e ? KEDGE_E_BUG : json_array_append_new(results, result_json(r, e)) ? KEDGE_E_NOMEM : KEDGE_OK;
     }
     json_t *o = json_pack("{s:b,s:o}", "enrolled", (int)s->memory.enrolled, "results", results);
-    const struct kedge_site_signed *last = &s->last_signed;
-    if (o && last->any
-        && json_object_set_new(o, "last_signed",
-                               json_pack("{s:s,s:i,s:i}", "job", last->job.s, "kind", (int)last->kind,
-                                         "round", (int)last->round))) {
+    if (o && s->signeds.count > 0 && json_object_set_new(o, "signed", signed_json(&s->signeds))) {
         err = KEDGE_E_NOMEM;
     }
     if (o && s->memory.shift_count > 0 && json_object_set_new(o, "shifts", shifts_json(&s->memory))) {

@@ -10,10 +10,13 @@
 #include "common/base/bytes.h"
 #include "common/base/diag.h"
 
+/* A site's own statements have some 2 KiB each; two of the longest that there may be have room in any case,
+ * with their quotes doubled, for they are JSON within JSON. */
 enum {
-    KEDGE_STORED_TEXT_MAX = 16384 + KEDGE_CONTROLS_MAX * 320 + KEDGE_GROUPED_MAX * KEDGE_LABELS_MAX * 17
-                            + 2 * KEDGE_SITE_RESULTS_MAX * KEDGE_ENTRY_MAX
-}; /* JSON within JSON: quotes double */
+    KEDGE_STORED_TEXT_MAX = 160 * 1024 + KEDGE_CONTROLS_MAX * 320 + KEDGE_GROUPED_MAX * KEDGE_LABELS_MAX * 17
+                            + 2 * KEDGE_SITE_RESULTS_MAX * KEDGE_ENTRY_MAX,
+    KEDGE_SIGNEDS_MAX = 32,
+};
 
 /* A signed statement that waits for its receipt; without text the place is free. */
 struct kedge_site_envelope {
@@ -22,23 +25,30 @@ struct kedge_site_envelope {
     size_t len;
 };
 void kedge_envelope_free(struct kedge_site_envelope *e);
-/* Among KEDGE_SITE_RESULTS_MAX; NULL when it is not there. */
+/* Among KEDGE_SITE_STORED_MAX; NULL when it is not there. */
 struct kedge_site_envelope *kedge_envelope_find(struct kedge_site_envelope *envelopes,
                                                 const struct kedge_site_digest *digest);
 
-/* The last task whose update this site signed. It signs no second one for it, whatever became of the first:
- * two signed updates of one site in one round would let others choose between them. */
-struct kedge_site_signed {
-    bool any;
-    struct kedge_id job;
-    enum kedge_site_kind kind; /* never EVALUATE */
-    uint32_t round;
+/* The last tasks whose updates this site signed, the last of each job and kind. It signs no second one for a
+ * task, whatever became of the first: two signed updates of one site in one round would let others choose
+ * between them. */
+struct kedge_site_signeds {
+    uint32_t count; /* oldest first */
+    struct kedge_site_signed {
+        struct kedge_id job;
+        enum kedge_site_kind kind; /* never EVALUATE */
+        uint32_t round;
+    } items[KEDGE_SIGNEDS_MAX];
 };
+void kedge_signeds_note(struct kedge_site_signeds *s, const struct kedge_id *job, enum kedge_site_kind kind,
+                        uint32_t round);
+bool kedge_signeds_has(const struct kedge_site_signeds *s, const struct kedge_id *job,
+                       enum kedge_site_kind kind, uint32_t round);
 
 struct kedge_site_stored {
     struct kedge_site_memory memory;
-    struct kedge_site_envelope envelopes[KEDGE_SITE_RESULTS_MAX]; /* of the results */
-    struct kedge_site_signed last_signed;
+    struct kedge_site_envelope envelopes[KEDGE_SITE_STORED_MAX]; /* of the results */
+    struct kedge_site_signeds signeds;
     struct kedge_groupeds groupeds;
     struct kedge_controls controls;
 };

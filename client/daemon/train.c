@@ -9,45 +9,24 @@
 #include "client/daemon/energy.h"
 #include "client/daemon/host.h"
 #include "client/daemon/left.h"
+#include "client/daemon/train.h"
 #include "client/daemon/trainer.h"
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 
-struct train_item {
-    struct kedge_site_item item;
-    struct kedge_site_effect fx;
-    struct kedge_site_result results[KEDGE_SITE_RESULTS_MAX];
-    struct kedge_site_envelope envelopes[KEDGE_SITE_RESULTS_MAX];
-    uint32_t result_count;
-    double chosen_loss;         /* of the model that was chosen, where there was a choice */
-    struct kedge_labels labels; /* of the data that it was done with; `shift`, `pause`: the job's */
-    enum kedge_shift_test shift;
-    uint32_t pause;
-    struct kedge_site_digest in_force;   /* the update that the site's control variate goes with … */
-    struct kedge_client_control control; /* … which the work thread reads and changes … */
-    bool has_control;                    /* … where the job has one */
-    struct kedge_energy_plan plan;
-    struct kedge_client_left left; /* the same of what compression leaves; count 0: updates come whole */
-    bool has_left;                 /* and there was one */
-    char engine[KEDGE_ST_ENGINE_MAX + 1],
-        fallback[KEDGE_METRICS_FALLBACK_MAX + 1]; /* of the trainer's answer */
-    int err;
-    struct kedge_diag diag;
-};
-
-int kedge_client_spec(struct kedge_site_host *h, const struct kedge_id *job,
+int kedge_client_spec(struct kedge_client_work *w, const struct kedge_id *job,
                       const struct kedge_site_digest *digest, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_buf text;
-    if (h->spec && memcmp(h->spec_digest.b, digest->b, sizeof digest->b) == 0) {
+    if (w->spec && memcmp(w->spec_digest.b, digest->b, sizeof digest->b) == 0) {
         return KEDGE_OK;
     }
     struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
     struct kedge_layout layout;
     struct kedge_hash hash;
     kedge_buf_init(&text, KEDGE_SPEC_MAX);
-    int err = spec ? kedge_client_work_path(h, "spec", digest, path) : KEDGE_E_NOMEM;
+    int err = spec ? kedge_client_work_path(w, "spec", digest, path) : KEDGE_E_NOMEM;
     err = err ? err : kedge_file_read(path, &text, d);
     if (!err) {
         kedge_sha256(kedge_buf_view(&text), &hash);
@@ -59,12 +38,12 @@ int kedge_client_spec(struct kedge_site_host *h, const struct kedge_id *job,
         err = kedge_diag_set(d, KEDGE_E_DENIED, "the spec is of job %s, the task of job %s", spec->name.s,
                              job->s);
     }
-    if (!err && spec->is_external && !kedge_trainers_find(&h->policy.trainers, &spec->external.trainer)) {
+    if (!err && spec->is_external && !kedge_trainers_find(&w->policy->trainers, &spec->external.trainer)) {
         err = kedge_diag_set(d, KEDGE_E_DENIED,
                              "policy.json binds no trainer named \"%s\": the job's model is external",
                              spec->external.trainer.s);
     }
-    if (!err && !json_object_get(h->policy.data, spec->data)) {
+    if (!err && !json_object_get(w->policy->data, spec->data)) {
         err = kedge_diag_set(d, KEDGE_E_DENIED, "policy.json binds no data named \"%s\"", spec->data);
     }
     err = err ? err : kedge_job_spec_layout(spec, &layout, d);
@@ -73,14 +52,14 @@ int kedge_client_spec(struct kedge_site_host *h, const struct kedge_id *job,
         kedge_mem_free(spec);
         return err;
     }
-    if (h->spec) {
-        kedge_layout_deinit(&h->layout);
-        kedge_mem_free(h->spec);
+    if (w->spec) {
+        kedge_layout_deinit(&w->layout);
+        kedge_mem_free(w->spec);
     }
-    h->spec = spec;
-    h->layout = layout;
-    h->spec_job = *job;
-    memcpy(h->spec_digest.b, digest->b, sizeof digest->b);
+    w->spec = spec;
+    w->layout = layout;
+    w->spec_job = *job;
+    memcpy(w->spec_digest.b, digest->b, sizeof digest->b);
     return KEDGE_OK;
 }
 
@@ -109,16 +88,16 @@ static void put_strategy(json_t *o, const struct kedge_site_task *t, const struc
 }
 
 /* Where this site keeps a model of its own of the job, "" when it keeps none. It never leaves the site. */
-static int personal_path(struct kedge_site_host *h, const struct kedge_site_task *t, char out[KEDGE_PATH_MAX],
-                         struct kedge_diag *d)
+static int personal_path(struct kedge_client_work *w, const struct kedge_site_task *t,
+                         char out[KEDGE_PATH_MAX], struct kedge_diag *d)
 {
     out[0] = '\0';
-    if (h->spec->strategy->local != KEDGE_LOCAL_DITTO || t->kind == KEDGE_SITE_PRETRAIN) {
+    if (w->spec->strategy->local != KEDGE_LOCAL_DITTO || t->kind == KEDGE_SITE_PRETRAIN) {
         return KEDGE_OK;
     }
-    int err = kedge_client_path(h, out, "personal");
+    int err = kedge_client_path(w->h, out, "personal");
     err = err ? err : kedge_dir_make(out, 0700, d);
-    return err ? err : kedge_client_path(h, out, "personal/%s.safetensors", t->job.s);
+    return err ? err : kedge_client_path(w->h, out, "personal/%s.safetensors", t->job.s);
 }
 
 /* A key that trainers need not know while a job has no use for it. */
@@ -131,19 +110,19 @@ static void put_positive(json_t *o, const char *key, double v)
     }
 }
 
-static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_task *t, const char *base,
+static json_t *request_of(struct kedge_client_work *w, const struct kedge_site_task *t, const char *base,
                           const char *out, const char *personal, const char *drift,
                           const struct kedge_energy_plan *plan)
 {
-    const struct kedge_job_spec *s = h->spec;
+    const struct kedge_job_spec *s = w->spec;
     char seed[24], lr[KEDGE_REAL_MAX], l2[KEDGE_REAL_MAX];
     bool evaluate = t->kind == KEDGE_SITE_EVALUATE;
     kedge_real_encode(plan->learning_rate, lr);
     kedge_real_encode(s->l2, l2);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)t->seed);
-    json_t *o =
-        json_pack("{s:s,s:s,s:o,s:s,s:O}", "id", t->job.s, "op", evaluate ? "evaluate" : "train", "model",
-                  kedge_client_model_json(s), "base", base, "data", json_object_get(h->policy.data, s->data));
+    json_t *o = json_pack("{s:s,s:s,s:o,s:s,s:O}", "id", t->job.s, "op", evaluate ? "evaluate" : "train",
+                          "model", kedge_client_model_json(s), "base", base, "data",
+                          json_object_get(w->policy->data, s->data));
     if (o && !evaluate) {
         json_object_set_new(o, "out", json_string(out));
         json_object_set_new(o, "epochs", json_integer(s->local_epochs));
@@ -166,61 +145,61 @@ static json_t *request_of(struct kedge_site_host *h, const struct kedge_site_tas
     return o;
 }
 
-static int ask_trainer(struct kedge_site_host *h, struct train_item *t, const char *base, const char *out,
-                       struct kedge_metrics *m, struct kedge_diag *d)
+static int ask_trainer(struct kedge_client_work *w, struct kedge_train_item *t, const char *base,
+                       const char *out, struct kedge_metrics *m, struct kedge_diag *d)
 {
     char personal[KEDGE_PATH_MAX], given[KEDGE_PATH_MAX], left[KEDGE_PATH_MAX];
-    bool foreign = h->spec->is_external;
-    int err = personal_path(h, &t->fx.task, personal, d);
-    err = err || !foreign ? err : kedge_client_trainer_give(h, base, given, left, d);
+    bool foreign = w->spec->is_external;
+    int err = personal_path(w, &t->fx.task, personal, d);
+    err = err || !foreign ? err : kedge_client_trainer_give(w, base, given, left, d);
     json_t *request = err ? NULL
-                          : request_of(h, &t->fx.task, foreign ? given : base, foreign ? left : out, personal,
+                          : request_of(w, &t->fx.task, foreign ? given : base, foreign ? left : out, personal,
                                        t->has_control ? t->control.drift : NULL, &t->plan);
     if (request && t->plan.wants_noise) {
-        kedge_client_energy_probe(h, t->fx.serial, request, base, out, foreign ? left : NULL, &t->plan);
+        kedge_client_energy_probe(w, t->fx.serial, request, base, out, foreign ? left : NULL, &t->plan);
     }
     bool train = t->fx.task.kind != KEDGE_SITE_EVALUATE;
     bool chosen = t->fx.task.choice_count > 0; /* then the loss is known */
     err = err ? err
-              : kedge_client_ask(h, t->fx.serial, request, train, !train || t->fx.task.evaluate_base, m, d);
-    err = err || !foreign || !train ? err : kedge_client_trainer_take(h, left, out, d);
+              : kedge_client_ask(w, t->fx.serial, request, train, !train || t->fx.task.evaluate_base, m, d);
+    err = err || !foreign || !train ? err : kedge_client_trainer_take(w, left, out, d);
     if (!err && chosen) {
         m->base_loss = t->chosen_loss;
-    } else if (!err && t->fx.task.kind == KEDGE_SITE_TRAIN && h->spec->strategy->needs_loss
+    } else if (!err && t->fx.task.kind == KEDGE_SITE_TRAIN && w->spec->strategy->needs_loss
                && !m->has_base_loss) {
         err = kedge_diag_set(d, KEDGE_E_TRAINER,
                              "trainer: its answer lacks base_loss, which strategy \"%s\" needs",
-                             h->spec->strategy->name);
+                             w->spec->strategy->name);
     }
     return err;
 }
 
 /* The control variate, where the job has one: of tasks that train. */
-static int open_control(struct kedge_site_host *h, struct train_item *item)
+static int open_control(struct kedge_client_work *w, struct kedge_train_item *item)
 {
     const struct kedge_site_task *t = &item->fx.task;
-    if (t->kind != KEDGE_SITE_TRAIN || !kedge_job_spec_has_control(h->spec)) {
+    if (t->kind != KEDGE_SITE_TRAIN || !kedge_job_spec_has_control(w->spec)) {
         return KEDGE_OK;
     }
-    int err = kedge_client_control_open(h, t, &item->in_force, &item->control, &item->diag);
+    int err = kedge_client_control_open(w, t, &item->in_force, &item->control, &item->diag);
     item->has_control = !err;
     return err;
 }
 
 /* What compression has left, where the job's updates come compact. */
-static int open_left(struct kedge_site_host *h, struct train_item *item)
+static int open_left(struct kedge_client_work *w, struct kedge_train_item *item)
 {
     const struct kedge_site_task *t = &item->fx.task;
-    if (!kedge_job_spec_compact(h->spec, t->kind != KEDGE_SITE_TRAIN)) {
+    if (!kedge_job_spec_compact(w->spec, t->kind != KEDGE_SITE_TRAIN)) {
         return KEDGE_OK;
     }
-    return kedge_client_left_open(h, &t->job, t->group == KEDGE_SITE_NONE ? 0 : t->group, &item->in_force,
+    return kedge_client_left_open(w, &t->job, t->group == KEDGE_SITE_NONE ? 0 : t->group, &item->in_force,
                                   &item->left, &item->diag);
 }
 
 /* The update of a training, signed; with it the control variate that it leaves behind. */
-static int make_result(struct kedge_site_host *h, struct train_item *item, const char *base, const char *out,
-                       const struct kedge_metrics *m, const struct kedge_site_result *blank)
+static int make_result(struct kedge_client_work *w, struct kedge_train_item *item, const char *base,
+                       const char *out, const struct kedge_metrics *m, const struct kedge_site_result *blank)
 {
     const struct kedge_site_task *t = &item->fx.task;
     struct kedge_diag *d = &item->diag;
@@ -233,20 +212,20 @@ static int make_result(struct kedge_site_host *h, struct train_item *item, const
                               "can not be divided");
     }
     struct kedge_client_left *left = item->left.count > 0 ? &item->left : NULL;
-    int err = kedge_client_make_update(h, base, out, item->has_control ? &item->control : NULL, left,
+    int err = kedge_client_make_update(w, base, out, item->has_control ? &item->control : NULL, left,
                                        m->steps, r, d);
-    err = err || !left ? err : kedge_client_left_keep(h, &t->job, &r->update, left, d);
+    err = err || !left ? err : kedge_client_left_keep(w, &t->job, &r->update, left, d);
     err = err || !item->has_control ? err
-                                    : kedge_client_control_keep(h, &t->job, &r->update, &item->control, d);
-    return err ? err : kedge_client_sign_update(h, t, &item->plan, m, r, &item->envelopes[i], d);
+                                    : kedge_client_control_keep(w, &t->job, &r->update, &item->control, d);
+    return err ? err : kedge_client_sign_update(w, t, &item->plan, m, r, &item->envelopes[i], d);
 }
 
-static int run_task(struct kedge_site_host *h, struct train_item *item)
+static int run_task(struct kedge_client_work *w, struct kedge_train_item *item)
 {
     const struct kedge_site_task *t = &item->fx.task;
-    int chosen = kedge_client_spec(h, &t->job, &t->spec, &item->diag);
+    int chosen = kedge_client_spec(w, &t->job, &t->spec, &item->diag);
     if (!chosen && t->choice_count > 0) {
-        chosen = kedge_client_choose(h, item->fx.serial, &item->fx.task, &item->chosen_loss, &item->diag);
+        chosen = kedge_client_choose(w, item->fx.serial, &item->fx.task, &item->chosen_loss, &item->diag);
     }
     if (chosen) {
         return chosen;
@@ -259,24 +238,24 @@ static int run_task(struct kedge_site_host *h, struct train_item *item)
                                       .round = t->round,
                                       .base = t->base,
                                       .group = t->group == KEDGE_SITE_NONE ? 0 : t->group};
-    int err = kedge_client_work_path(h, "model", &t->base, base);
-    err = err ? err : kedge_client_path(h, out, "work/trained");
-    err = err ? err : open_control(h, item);
-    err = err ? err : open_left(h, item);
-    err = err ? err : kedge_client_energy_begin(h, t, &item->plan, d);
-    err = err ? err : ask_trainer(h, item, base, out, &m, d);
-    kedge_client_energy_end(h, &item->plan, &m, err, d);
+    int err = kedge_client_work_path(w, "model", &t->base, base);
+    err = err ? err : kedge_client_work_file(w, "trained", out);
+    err = err ? err : open_control(w, item);
+    err = err ? err : open_left(w, item);
+    err = err ? err : kedge_client_energy_begin(w, t, &item->plan, d);
+    err = err ? err : ask_trainer(w, item, base, out, &m, d);
+    kedge_client_energy_end(w, &item->plan, &m, err, d);
     if (!err) {
         memcpy(item->engine, m.engine, sizeof item->engine);
         memcpy(item->fallback, m.fallback, sizeof item->fallback);
         item->labels = m.labels;
-        item->shift = h->spec->shift;
-        item->pause = h->spec->migration_pause;
+        item->shift = w->spec->shift;
+        item->pause = w->spec->migration_pause;
     }
     if (!err && t->kind != KEDGE_SITE_EVALUATE) {
-        err = make_result(h, item, base, out, &m, &blank);
+        err = make_result(w, item, base, out, &m, &blank);
         if (err == KEDGE_E_BOUND) {
-            kedge_client_energy_diverged(h, &item->plan);
+            kedge_client_energy_diverged(w, &item->plan);
         }
     }
     bool evaluated = t->kind == KEDGE_SITE_EVALUATE || (t->evaluate_base && t->round > 0);
@@ -285,7 +264,7 @@ static int run_task(struct kedge_site_host *h, struct train_item *item)
         item->results[i] = blank;
         item->results[i].kind = KEDGE_SITE_EVALUATE;
         item->results[i].round = t->kind == KEDGE_SITE_EVALUATE ? t->round : t->round - 1;
-        err = kedge_client_sign_evaluation(h, t, &m, &item->results[i], &item->envelopes[i], d);
+        err = kedge_client_sign_evaluation(w, t, &m, &item->results[i], &item->envelopes[i], d);
     }
     if (!err && item->result_count == 0) {
         err = kedge_diag_set(d, KEDGE_E_DENIED, "there are no test samples to evaluate with");
@@ -293,13 +272,16 @@ static int run_task(struct kedge_site_host *h, struct train_item *item)
     return err;
 }
 
-static void train_run(struct kedge_site_host *h, struct kedge_site_item *item)
+static void train_run(struct kedge_client_work *w, struct kedge_site_item *item)
 {
-    struct train_item *t = (struct train_item *)item;
-    t->err = t->err ? t->err : run_task(h, t);
+    struct kedge_train_item *t = (struct kedge_train_item *)item;
+    t->err = t->err ? t->err : run_task(w, t);
     t->has_left = t->left.count > 0;
     kedge_client_control_close(&t->control);
     kedge_client_left_close(&t->left);
+    if (w->policy->memory_all > 0) {
+        kedge_client_trainer_stop(w); /* what it has would be missing to others */
+    }
     if (t->err) {
         kedge_log(KEDGE_LOG_WARN, "training", "job=%s round=%u: %s", t->fx.task.job.s, t->fx.task.round,
                   t->diag.text[0] ? t->diag.text : kedge_strerror(t->err));
@@ -308,7 +290,7 @@ static void train_run(struct kedge_site_host *h, struct kedge_site_item *item)
 
 /* After a pre-training its data are those that the site is grouped by; after anything else they are compared
  * with those. */
-static void look_for_shift(struct kedge_site_host *h, const struct train_item *t)
+static void look_for_shift(struct kedge_site_host *h, const struct kedge_train_item *t)
 {
     const struct kedge_site_task *task = &t->fx.task;
     struct kedge_site_event ev = {.type = KEDGE_SITE_EV_SHIFTED, .job = task->job};
@@ -319,22 +301,52 @@ static void look_for_shift(struct kedge_site_host *h, const struct train_item *t
     }
 }
 
+/* What was signed stands among what waits for its receipt; who has none to wait for any more makes room. */
+static void keep_envelopes(struct kedge_site_host *h, struct kedge_train_item *t)
+{
+    struct kedge_site_view view;
+    kedge_site_view(h->site, &view);
+    for (uint32_t i = 0; i < KEDGE_SITE_STORED_MAX; i++) {
+        struct kedge_site_envelope *place = &h->envelopes[i];
+        bool waits = false;
+        for (uint32_t k = 0; place->text && k < view.memory->result_count; k++) {
+            const struct kedge_site_digest *e = &view.memory->results[k].envelope;
+            waits = waits || memcmp(e->b, place->digest.b, sizeof e->b) == 0;
+        }
+        if (!waits) {
+            kedge_envelope_free(place);
+        }
+    }
+    for (uint32_t n = 0; n < t->result_count; n++) {
+        uint32_t at = 0;
+        while (at < KEDGE_SITE_STORED_MAX && h->envelopes[at].text) {
+            at++;
+        }
+        KEDGE_ASSERT(at < KEDGE_SITE_STORED_MAX); /* each work has room for its own */
+        h->envelopes[at] = t->envelopes[n];
+        t->envelopes[n] = (struct kedge_site_envelope){.text = NULL};
+    }
+}
+
 static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item)
 {
-    struct train_item *t = (struct train_item *)item;
+    struct kedge_train_item *t = (struct kedge_train_item *)item;
+    struct kedge_client_work *w = item->work;
     struct kedge_site_event ev = {.type = t->err ? KEDGE_SITE_EV_TRAIN_FAILED : KEDGE_SITE_EV_TRAINED,
                                   .serial = t->fx.serial,
                                   .err = t->err,
                                   .result_count = t->result_count};
     memcpy(ev.results, t->results, sizeof ev.results);
-    bool taken = !t->err && !kedge_client_aborted(h, t->fx.serial);
+    bool taken = !t->err && !kedge_client_aborted(w, t->fx.serial);
     if (t->engine[0]) {
         snprintf(h->service.status.engine, sizeof h->service.status.engine, "%s", t->engine);
         snprintf(h->service.status.fallback, sizeof h->service.status.fallback, "%s", t->fallback);
     }
+    if (taken) {
+        keep_envelopes(h, t);
+    }
     for (uint32_t i = 0; i < KEDGE_SITE_RESULTS_MAX; i++) {
-        kedge_envelope_free(taken ? &h->envelopes[i] : &t->envelopes[i]);
-        h->envelopes[i] = taken ? t->envelopes[i] : h->envelopes[i];
+        kedge_envelope_free(&t->envelopes[i]);
     }
     if (taken && t->fx.task.kind == KEDGE_SITE_PRETRAIN && t->shift != KEDGE_SHIFT_TEST_NONE) {
         kedge_grouped_note(&h->groupeds, &t->fx.task.job, t->fx.task.round, &t->labels);
@@ -343,28 +355,33 @@ static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item
         if (t->has_control || t->has_left) {
             kedge_controls_signed(&h->controls, &t->fx.task.job, &t->results[0].update);
         }
-        h->last_signed = (struct kedge_site_signed){true, t->fx.task.job, t->fx.task.kind, t->fx.task.round};
+        kedge_signeds_note(&h->signeds, &t->fx.task.job, t->fx.task.kind, t->fx.task.round);
     }
     kedge_client_step(h, &ev);
     if (taken) {
         look_for_shift(h, t);
     }
     kedge_mem_free(t);
+    kedge_client_works_trained(w);
 }
 
 void kedge_client_train(struct kedge_site_host *h, const struct kedge_site_effect *fx)
 {
-    struct train_item *t = kedge_mem_new(1, sizeof *t);
+    struct kedge_client_work *w = &h->works[fx->work];
+    const struct kedge_site_task *task = &fx->task;
+    struct kedge_train_item *t = kedge_mem_new(1, sizeof *t);
     KEDGE_ASSERT(t);
-    *t = (struct train_item){.item = {train_run, train_handle},
-                             .fx = *fx,
-                             .in_force = kedge_controls_in_force(&h->controls, &fx->task.job)};
-    const struct kedge_site_signed *last = &h->last_signed;
-    if (fx->task.kind != KEDGE_SITE_EVALUATE && last->any && kedge_id_eq(&last->job, &fx->task.job)
-        && last->kind == fx->task.kind && last->round == fx->task.round) {
+    *t = (struct kedge_train_item){.item = {.run = train_run, .handle = train_handle},
+                                   .fx = *fx,
+                                   .in_force = kedge_controls_in_force(&h->controls, &task->job)};
+    /* The spec was fetched before, and until this item comes its thread leaves it alone. */
+    if (w->spec && kedge_id_eq(&w->spec_job, &task->job) && w->spec->is_external) {
+        t->trainer = w->spec->external.trainer;
+    }
+    if (task->kind != KEDGE_SITE_EVALUATE
+        && kedge_signeds_has(&h->signeds, &task->job, task->kind, task->round)) {
         t->err = kedge_diag_set(&t->diag, KEDGE_E_DENIED,
                                 "an update for this round was signed already, and it was not taken");
     }
-    int err = kedge_queue_put(h->work_queue, t);
-    KEDGE_ASSERT(!err || h->stop);
+    kedge_client_works_train(w, t);
 }

@@ -34,15 +34,15 @@ json_t *kedge_client_model_json(const struct kedge_job_spec *spec)
     return o;
 }
 
-static const char *name_of(const struct kedge_site_host *h)
+static const char *name_of(const struct kedge_client_work *w)
 {
-    return h->trainer.name.s[0] ? h->trainer.name.s : "built-in";
+    return w->trainer.name.s[0] ? w->trainer.name.s : "built-in";
 }
 
-void kedge_client_trainer_stop(struct kedge_site_host *h)
+void kedge_client_trainer_stop(struct kedge_client_work *w)
 {
-    kedge_process_stop(&h->trainer.process, SIGTERM, STOP_MS);
-    kedge_buf_clear(&h->trainer.line);
+    kedge_process_stop(&w->trainer.process, SIGTERM, STOP_MS);
+    kedge_buf_clear(&w->trainer.line);
 }
 
 /* ---- starting ---- */
@@ -54,7 +54,7 @@ struct environment {
 
 /* Nothing of this process's: its variables may hold secrets. What the owner gives comes first, so that it
  * counts. */
-static void put_environment(const struct kedge_site_host *h, const struct kedge_trainer_terms *t,
+static void put_environment(const struct kedge_client_work *w, const struct kedge_trainer_terms *t,
                             const char *folder, struct environment *ret)
 {
     char own[KEDGE_PATH_MAX] = "";
@@ -69,8 +69,8 @@ static void put_environment(const struct kedge_site_host *h, const struct kedge_
     snprintf(ret->own[k++], VARIABLE_MAX, "HOME=%s", folder);
     snprintf(ret->own[k++], VARIABLE_MAX, "TMPDIR=%s", folder);
     snprintf(ret->own[k++], VARIABLE_MAX, "LANG=C.UTF-8");
-    snprintf(ret->own[k++], VARIABLE_MAX, "OMP_NUM_THREADS=%u", h->policy.threads);
-    snprintf(ret->own[k++], VARIABLE_MAX, "OPENBLAS_NUM_THREADS=%u", h->policy.threads);
+    snprintf(ret->own[k++], VARIABLE_MAX, "OMP_NUM_THREADS=%u", kedge_policy_threads(w->policy));
+    snprintf(ret->own[k++], VARIABLE_MAX, "OPENBLAS_NUM_THREADS=%u", kedge_policy_threads(w->policy));
     snprintf(ret->own[k++], VARIABLE_MAX, "KEDGE_PROGRAMS=%s", own);
     for (size_t i = 0; i < k; i++) {
         ret->list[n++] = ret->own[i];
@@ -90,17 +90,18 @@ void kedge_client_trainer_lacks(const struct kedge_process *p, char ret[KEDGE_TR
                                                         : ", and processes_max does not hold");
 }
 
-static int start_foreign(struct kedge_site_host *h, const struct kedge_trainer_terms *t, struct kedge_diag *d)
+static int start_foreign(struct kedge_client_work *w, const struct kedge_trainer_terms *t,
+                         struct kedge_diag *d)
 {
     char folder[KEDGE_PATH_MAX], keys[KEDGE_PATH_MAX];
-    int err = kedge_client_path(h, folder, "trainers/%s", t->name.s);
-    err = err ? err : kedge_client_path(h, keys, "keys");
+    int err = kedge_client_path(w->h, folder, "trainers/%s", t->name.s);
+    err = err ? err : kedge_client_path(w->h, keys, "keys");
     err = err ? err : kedge_dir_make(folder, 0700, d);
     struct environment *environment = err ? NULL : kedge_mem_new(1, sizeof *environment);
     if (!environment) {
         return err ? err : KEDGE_E_NOMEM;
     }
-    put_environment(h, t, folder, environment);
+    put_environment(w, t, folder, environment);
     struct kedge_sandbox sandbox = {.cpu_seconds_max = t->cpu_seconds_max,
                                     .file_bytes_max = t->file_bytes_max,
                                     .files_max = t->files_max,
@@ -114,18 +115,17 @@ static int start_foreign(struct kedge_site_host *h, const struct kedge_trainer_t
                                             .pipe_stdout = true,
                                             .pipe_stderr = true,
                                             .die_with_parent = true,
-                                            .memory_max =
-                                                t->memory_max ? t->memory_max : h->policy.memory_max,
+                                            .memory_max = kedge_policy_memory(w->policy, t->memory_max),
                                             .sandbox = &sandbox};
-    err = kedge_process_start(&options, &h->trainer.process, d);
+    err = kedge_process_start(&options, &w->trainer.process, d);
     kedge_mem_free(environment);
     if (err) {
         return kedge_diag_wrap(d, err == KEDGE_E_NOT_FOUND ? KEDGE_E_DENIED : err,
                                "trainer \"%s\" (policy.json: trainers)", t->name.s);
     }
-    bool confined = h->trainer.process.confined == KEDGE_CONFINED_NAMESPACES;
+    bool confined = w->trainer.process.confined == KEDGE_CONFINED_NAMESPACES;
     if (!confined && t->sandbox_required) {
-        kedge_client_trainer_stop(h);
+        kedge_client_trainer_stop(w);
         err = kedge_diag_set(d, KEDGE_E_DENIED,
                              "trainer \"%s\": this kernel permits no user namespaces, and policy.json says "
                              "sandbox_required",
@@ -134,44 +134,45 @@ static int start_foreign(struct kedge_site_host *h, const struct kedge_trainer_t
         return err;
     }
     char lacks[KEDGE_TRAINER_LACKS_LEN];
-    kedge_client_trainer_lacks(&h->trainer.process, lacks);
+    kedge_client_trainer_lacks(&w->trainer.process, lacks);
     kedge_log(lacks[0] ? KEDGE_LOG_WARN : KEDGE_LOG_INFO, "trainer started", "name=%s%s%s", t->name.s,
               lacks[0] ? ": " : "", lacks);
     return KEDGE_OK;
 }
 
-static int start_built_in(struct kedge_site_host *h, struct kedge_diag *d)
+static int start_built_in(struct kedge_client_work *w, struct kedge_diag *d)
 {
-    struct kedge_process_options options = {.argv = (const char *const *)h->policy.trainer,
-                                            .directory = h->dir,
+    struct kedge_process_options options = {.argv = (const char *const *)w->policy->trainer,
+                                            .directory = w->h->dir,
                                             .pipe_stdin = true,
                                             .pipe_stdout = true,
                                             .die_with_parent = true,
-                                            .memory_max = h->policy.memory_max};
-    return kedge_process_start(&options, &h->trainer.process, d);
+                                            .memory_max = kedge_policy_memory(w->policy, 0)};
+    return kedge_process_start(&options, &w->trainer.process, d);
 }
 
-static int trainer_start(struct kedge_site_host *h, const struct kedge_trainer_terms *t, struct kedge_diag *d)
+static int trainer_start(struct kedge_client_work *w, const struct kedge_trainer_terms *t,
+                         struct kedge_diag *d)
 {
     int status;
     static const struct kedge_id built_in = {.s = ""};
     const struct kedge_id *name = t ? &t->name : &built_in;
-    bool runs = h->trainer.process.pid != 0 && !kedge_process_poll(&h->trainer.process, &status);
-    if (runs && kedge_id_eq(&h->trainer.name, name)) {
+    bool runs = w->trainer.process.pid != 0 && !kedge_process_poll(&w->trainer.process, &status);
+    if (runs && kedge_id_eq(&w->trainer.name, name)) {
         return KEDGE_OK;
     }
-    kedge_client_trainer_stop(h);
-    h->trainer.name = *name;
-    h->trainer.said_len = 0;
-    return t ? start_foreign(h, t, d) : start_built_in(h, d);
+    kedge_client_trainer_stop(w);
+    w->trainer.name = *name;
+    w->trainer.said_len = 0;
+    return t ? start_foreign(w, t, d) : start_built_in(w, d);
 }
 
 /* ---- what it says on stderr ---- */
 
 /* Whole lines go to the log, so many of a task; the last one is kept for the reason, should it fail. */
-static void hear(struct kedge_site_host *h, const char *text, size_t len)
+static void hear(struct kedge_client_work *w, const char *text, size_t len)
 {
-    struct kedge_trainer *t = &h->trainer;
+    struct kedge_trainer *t = &w->trainer;
     for (size_t i = 0; i < len; i++) {
         char c = text[i];
         if (c != '\n') {
@@ -184,7 +185,7 @@ static void hear(struct kedge_site_host *h, const char *text, size_t len)
         }
         t->said[t->said_len] = '\0';
         if (!t->said_ends && t->said_len > 0 && t->said_lines++ < KEDGE_TRAINER_SAID_MAX) {
-            kedge_log(KEDGE_LOG_INFO, "trainer says", "name=%s: %s", name_of(h), t->said);
+            kedge_log(KEDGE_LOG_INFO, "trainer says", "name=%s: %s", name_of(w), t->said);
         }
         t->said_ends = true;
     }
@@ -192,28 +193,28 @@ static void hear(struct kedge_site_host *h, const char *text, size_t len)
 }
 
 /* False: nothing was there. */
-static bool hear_out(struct kedge_site_host *h)
+static bool hear_out(struct kedge_client_work *w)
 {
     char chunk[4096];
-    struct pollfd p = {.fd = h->trainer.process.err_fd, .events = POLLIN};
-    if (!h->trainer.process.confined || p.fd < 0 || poll(&p, 1, 0) <= 0) {
+    struct pollfd p = {.fd = w->trainer.process.err_fd, .events = POLLIN};
+    if (!w->trainer.process.confined || p.fd < 0 || poll(&p, 1, 0) <= 0) {
         return false;
     }
     ssize_t got = read(p.fd, chunk, sizeof chunk);
     if (got <= 0) {
         close(p.fd);
-        h->trainer.process.err_fd = -1;
+        w->trainer.process.err_fd = -1;
         return false;
     }
-    hear(h, chunk, (size_t)got);
+    hear(w, chunk, (size_t)got);
     return true;
 }
 
-static const char *last_words(struct kedge_site_host *h)
+static const char *last_words(struct kedge_client_work *w)
 {
-    for (int i = 0; i < 256 && hear_out(h); i++) {
+    for (int i = 0; i < 256 && hear_out(w); i++) {
     }
-    return h->trainer.said_len > 0 ? h->trainer.said : "nothing";
+    return w->trainer.said_len > 0 ? w->trainer.said : "nothing";
 }
 
 /* ---- asking ---- */
@@ -222,13 +223,13 @@ struct asking {
     uint64_t serial, deadline_ns, seconds;
 };
 
-static int has_ended(struct kedge_site_host *h, struct kedge_diag *d)
+static int has_ended(struct kedge_client_work *w, struct kedge_diag *d)
 {
     int status = -1;
     char how[48] = "";
-    const char *words = last_words(h);
-    for (int i = 0; i < 40 && h->trainer.process.pid != 0; i++) {
-        if (kedge_process_poll(&h->trainer.process, &status)) {
+    const char *words = last_words(w);
+    for (int i = 0; i < 40 && w->trainer.process.pid != 0; i++) {
+        if (kedge_process_poll(&w->trainer.process, &status)) {
             snprintf(how, sizeof how, status > 128 ? " (signal %d)" : " (exit status %d)",
                      status > 128 ? status - 128 : status);
             break;
@@ -239,13 +240,13 @@ static int has_ended(struct kedge_site_host *h, struct kedge_diag *d)
         d, KEDGE_E_TRAINER,
         "trainer \"%s\": it ended without an answer%s; it is started again for the next task; it last "
         "said: %.160s",
-        name_of(h), how, words);
+        name_of(w), how, words);
 }
 
-static int is_over(struct kedge_site_host *h, const struct asking *a, struct kedge_diag *d)
+static int is_over(struct kedge_client_work *w, const struct asking *a, struct kedge_diag *d)
 {
-    kedge_client_energy_tick(h);
-    if (kedge_client_aborted(h, a->serial)) {
+    kedge_client_energy_tick(w);
+    if (kedge_client_aborted(w, a->serial)) {
         return KEDGE_E_CANCELLED;
     }
     if (kedge_os_now_ns() > a->deadline_ns) {
@@ -253,38 +254,38 @@ static int is_over(struct kedge_site_host *h, const struct asking *a, struct ked
             d, KEDGE_E_TIMEOUT,
             "trainer \"%s\": no answer within %llu s (policy.json: %s); it is stopped and started again "
             "for the next task; it last said: %.160s",
-            name_of(h), (unsigned long long)a->seconds,
-            h->trainer.name.s[0] ? "trainers: seconds_max" : "train_seconds_max", last_words(h));
+            name_of(w), (unsigned long long)a->seconds,
+            w->trainer.name.s[0] ? "trainers: seconds_max" : "train_seconds_max", last_words(w));
     }
     return KEDGE_OK;
 }
 
 /* The trainer may not read: then this waits no longer than for its answer. */
-static int send_line(struct kedge_site_host *h, struct kedge_view line, const struct asking *a,
+static int send_line(struct kedge_client_work *w, struct kedge_view line, const struct asking *a,
                      struct kedge_diag *d)
 {
-    int fd = h->trainer.process.in_fd, err = KEDGE_OK;
+    int fd = w->trainer.process.in_fd, err = KEDGE_OK;
     (void)fcntl(fd, F_SETFL, O_NONBLOCK);
     while (line.len > 0 && !err) {
         struct pollfd p = {.fd = fd, .events = POLLOUT};
         (void)poll(&p, 1, POLL_MS);
-        (void)hear_out(h);
+        (void)hear_out(w);
         ssize_t n = write(fd, line.ptr, line.len);
         if (n < 0 && errno != EINTR && errno != EAGAIN) {
-            return has_ended(h, d);
+            return has_ended(w, d);
         }
         line.ptr += n > 0 ? n : 0;
         line.len -= n > 0 ? (size_t)n : 0;
-        err = is_over(h, a, d);
+        err = is_over(w, a, d);
     }
     return err;
 }
 
 /* Waits for one line; *ret_len is its length without the newline, at the front of trainer.line. */
-static int receive_line(struct kedge_site_host *h, const struct asking *a, size_t *ret_len,
+static int receive_line(struct kedge_client_work *w, const struct asking *a, size_t *ret_len,
                         struct kedge_diag *d)
 {
-    struct kedge_buf *line = &h->trainer.line;
+    struct kedge_buf *line = &w->trainer.line;
     size_t looked = 0;
     for (;;) {
         const uint8_t *end = line->len > looked ? memchr(line->ptr + looked, '\n', line->len - looked) : NULL;
@@ -293,29 +294,29 @@ static int receive_line(struct kedge_site_host *h, const struct asking *a, size_
             return KEDGE_OK;
         }
         looked = line->len;
-        int err = is_over(h, a, d);
+        int err = is_over(w, a, d);
         if (err) {
             return err;
         }
         struct pollfd p[2] = {
-            {.fd = h->trainer.process.out_fd, .events = POLLIN},
-            {.fd = h->trainer.process.confined ? h->trainer.process.err_fd : -1, .events = POLLIN}};
+            {.fd = w->trainer.process.out_fd, .events = POLLIN},
+            {.fd = w->trainer.process.confined ? w->trainer.process.err_fd : -1, .events = POLLIN}};
         if (poll(p, 2, POLL_MS) <= 0) {
             continue;
         }
-        (void)hear_out(h);
+        (void)hear_out(w);
         if (p[0].revents) {
             uint8_t chunk[4096];
             ssize_t got = read(p[0].fd, chunk, sizeof chunk);
             if (got <= 0) {
-                return has_ended(h, d);
+                return has_ended(w, d);
             }
             kedge_buf_put(line, chunk, (size_t)got);
             if (line->err) {
                 return kedge_diag_set(
                     d, KEDGE_E_TRAINER,
                     "trainer \"%s\": its answer is longer than %d bytes, expected one line of JSON",
-                    name_of(h), KEDGE_METRICS_LINE_MAX);
+                    name_of(w), KEDGE_METRICS_LINE_MAX);
             }
         }
     }
@@ -332,13 +333,13 @@ static void show(struct kedge_view line, char out[SHOWN + 1])
 }
 
 /* Of a trainer of the owner's, an answer must be to this request, and nothing may stand behind it. */
-static int read_answer(struct kedge_site_host *h, size_t len, const char *id, bool train, bool test,
+static int read_answer(struct kedge_client_work *w, size_t len, const char *id, bool train, bool test,
                        struct kedge_metrics *m, struct kedge_diag *d)
 {
-    struct kedge_view line = kedge_view_of(h->trainer.line.ptr, len);
+    struct kedge_view line = kedge_view_of(w->trainer.line.ptr, len);
     char begin[SHOWN + 1];
     int err = kedge_metrics_parse(line, train, test, m, d);
-    if (!h->trainer.name.s[0]) {
+    if (!w->trainer.name.s[0]) {
         return err;
     }
     show(line, begin);
@@ -346,64 +347,65 @@ static int read_answer(struct kedge_site_host *h, size_t len, const char *id, bo
         err = kedge_diag_set(d, KEDGE_E_TRAINER, "its answer is to another request: expected \"id\":\"%s\"",
                              id);
     }
-    if (!err && h->trainer.line.len > len + 1) {
+    if (!err && w->trainer.line.len > len + 1) {
         err = kedge_diag_set(d, KEDGE_E_TRAINER, "more than one line: expected one answer to one request");
     }
-    return err ? kedge_diag_wrap(d, err, "trainer \"%s\" said %s", name_of(h), begin) : KEDGE_OK;
+    return err ? kedge_diag_wrap(d, err, "trainer \"%s\" said %s", name_of(w), begin) : KEDGE_OK;
 }
 
-static const struct kedge_trainer_terms *terms_of(struct kedge_site_host *h)
+static const struct kedge_trainer_terms *terms_of(struct kedge_client_work *w)
 {
-    return h->spec->is_external ? kedge_trainers_find(&h->policy.trainers, &h->spec->external.trainer) : NULL;
+    return w->spec->is_external ? kedge_trainers_find(&w->policy->trainers, &w->spec->external.trainer)
+                                : NULL;
 }
 
 /* Where the owner lets the built-in trainer train; one that knows nothing of devices is not asked for any. */
-static void put_device(const struct kedge_site_host *h, json_t *request)
+static void put_device(const struct kedge_client_work *w, json_t *request)
 {
-    enum kedge_precision precision = kedge_policy_precision(&h->policy, h->spec->precision);
-    if (h->policy.device != KEDGE_POLICY_CPU) {
-        json_object_set_new(request, "device", json_string(kedge_policy_device_name(h->policy.device)));
+    enum kedge_precision precision = kedge_policy_precision(w->policy, w->spec->precision);
+    if (w->policy->device != KEDGE_POLICY_CPU) {
+        json_object_set_new(request, "device", json_string(kedge_policy_device_name(w->policy->device)));
         if (precision != KEDGE_PRECISION_F32) {
             json_object_set_new(request, "precision", json_string(kedge_precision_name(precision)));
         }
     }
 }
 
-int kedge_client_ask(struct kedge_site_host *h, uint64_t serial, json_t *request, bool train, bool test,
+int kedge_client_ask(struct kedge_client_work *w, uint64_t serial, json_t *request, bool train, bool test,
                      struct kedge_metrics *m, struct kedge_diag *d)
 {
-    const struct kedge_trainer_terms *terms = terms_of(h);
+    const struct kedge_trainer_terms *terms = terms_of(w);
     if (request && !terms) {
-        put_device(h, request);
+        put_device(w, request);
     }
     struct asking a = {.serial = serial};
     char id[32];
     size_t len = 0;
-    a.seconds = terms && terms->seconds_max ? terms->seconds_max : h->policy.train_seconds_max;
+    a.seconds = terms && terms->seconds_max ? terms->seconds_max : w->policy->train_seconds_max;
     a.deadline_ns = kedge_os_now_ns() + a.seconds * 1000000000u;
-    snprintf(id, sizeof id, "%llu", (unsigned long long)++h->trainer.asked);
+    snprintf(id, sizeof id, "%llu", (unsigned long long)++w->trainer.asked);
     int err = request && json_object_set_new(request, "id", json_string(id)) == 0 ? KEDGE_OK : KEDGE_E_NOMEM;
     char *text = err ? NULL : json_dumps(request, JSON_COMPACT);
     json_decref(request);
-    h->trainer.said_lines = 0;
+    w->trainer.said_lines = 0;
     err = text ? KEDGE_OK : KEDGE_E_NOMEM;
-    err = err ? err : trainer_start(h, terms, d);
-    err = err ? err : send_line(h, kedge_view_str(text), &a, d);
-    err = err ? err : send_line(h, kedge_view_str("\n"), &a, d);
+    err = err ? err : trainer_start(w, terms, d);
+    err = err ? err : send_line(w, kedge_view_str(text), &a, d);
+    err = err ? err : send_line(w, kedge_view_str("\n"), &a, d);
     free(text);
-    err = err ? err : receive_line(h, &a, &len, d);
+    err = err ? err : receive_line(w, &a, &len, d);
     bool answered = !err;
-    err = err ? err : read_answer(h, len, id, train, test, m, d);
+    err = err ? err : read_answer(w, len, id, train, test, m, d);
     if (err && (terms || !answered)) {
-        kedge_client_trainer_stop(h); /* a trainer out of step is started afresh */
+        kedge_client_trainer_stop(w); /* a trainer out of step is started afresh */
     }
-    kedge_buf_clear(&h->trainer.line);
+    kedge_buf_clear(&w->trainer.line);
     return err;
 }
 
 /* ---- trying ---- */
 
-int kedge_client_trainer_hello(struct kedge_site_host *h, const struct kedge_trainer_terms *terms,
+int kedge_client_trainer_hello(struct kedge_client_work *w, const struct kedge_trainer_terms *terms,
                                uint32_t seconds, struct kedge_buf *ret_line, bool *ret_more,
                                char lacks[KEDGE_TRAINER_LACKS_LEN], struct kedge_diag *d)
 {
@@ -412,20 +414,20 @@ int kedge_client_trainer_hello(struct kedge_site_host *h, const struct kedge_tra
     size_t len = 0;
     a.deadline_ns = kedge_os_now_ns() + a.seconds * 1000000000u;
     lacks[0] = '\0';
-    int err = trainer_start(h, terms, d);
+    int err = trainer_start(w, terms, d);
     if (!err && terms) {
-        kedge_client_trainer_lacks(&h->trainer.process, lacks);
+        kedge_client_trainer_lacks(&w->trainer.process, lacks);
     }
-    err = err ? err : send_line(h, kedge_view_str(hello), &a, d);
-    err = err ? err : receive_line(h, &a, &len, d);
+    err = err ? err : send_line(w, kedge_view_str(hello), &a, d);
+    err = err ? err : receive_line(w, &a, &len, d);
     if (err == KEDGE_E_TIMEOUT) {
-        (void)kedge_diag_set(d, err, "no answer within %u s; it last said: %.160s", seconds, last_words(h));
+        (void)kedge_diag_set(d, err, "no answer within %u s; it last said: %.160s", seconds, last_words(w));
     }
     if (!err) {
-        *ret_more = h->trainer.line.len > len + 1;
-        kedge_buf_put(ret_line, h->trainer.line.ptr, len);
+        *ret_more = w->trainer.line.len > len + 1;
+        kedge_buf_put(ret_line, w->trainer.line.ptr, len);
         err = ret_line->err;
     }
-    kedge_client_trainer_stop(h);
+    kedge_client_trainer_stop(w);
     return err;
 }

@@ -16,8 +16,8 @@ json_t *kedge_client_model_json(const struct kedge_job_spec *spec);
  * stopped with all that it has started; the next request starts it anew. KEDGE_E_TRAINER (it ended, or says
  * what is no answer, or that it failed), KEDGE_E_TIMEOUT, KEDGE_E_CANCELLED, KEDGE_E_DENIED (policy.json), or
  * why it did not start. */
-KEDGE_NODISCARD int kedge_client_ask(struct kedge_site_host *h, uint64_t serial, json_t *request, bool train,
-                                     bool test, struct kedge_metrics *m, struct kedge_diag *d);
+KEDGE_NODISCARD int kedge_client_ask(struct kedge_client_work *w, uint64_t serial, json_t *request,
+                                     bool train, bool test, struct kedge_metrics *m, struct kedge_diag *d);
 
 /* What of its sandbox a trainer of the owner's runs without, for people; "" when nothing is missing. */
 enum { KEDGE_TRAINER_LACKS_LEN = 192 };
@@ -27,21 +27,21 @@ void kedge_client_trainer_lacks(const struct kedge_process *p, char ret[KEDGE_TR
  * answer, which is written to *ret_line (without its end; a caller's buffer), then stops it. *ret_more: there
  * was more than a line. Nothing else may use h's trainer. Errors as of kedge_client_ask, told as they happen
  * here; `lacks` is filled in as soon as it runs. */
-KEDGE_NODISCARD int kedge_client_trainer_hello(struct kedge_site_host *h,
+KEDGE_NODISCARD int kedge_client_trainer_hello(struct kedge_client_work *w,
                                                const struct kedge_trainer_terms *terms, uint32_t seconds,
                                                struct kedge_buf *ret_line, bool *ret_more,
                                                char lacks[KEDGE_TRAINER_LACKS_LEN], struct kedge_diag *d);
 
 /* Of an external model's trainer, in a folder of its own, SITE/trainers/NAME: a copy of the model at `base`,
  * to *ret_given, and where it leaves what it has trained, *ret_out, where nothing is yet. */
-KEDGE_NODISCARD int kedge_client_trainer_give(struct kedge_site_host *h, const char *base,
+KEDGE_NODISCARD int kedge_client_trainer_give(struct kedge_client_work *w, const char *base,
                                               char ret_given[KEDGE_PATH_MAX], char ret_out[KEDGE_PATH_MAX],
                                               struct kedge_diag *d);
 /* Takes what it has left at `from` to the working file `to`: a safetensors file of exactly the model's
  * tensors, F32, in any order, with any metadata; what is written is canonical, so that nobody changes it
  * behind the check. KEDGE_E_TRAINER (nothing there), KEDGE_E_FORMAT, KEDGE_E_SHAPE, KEDGE_E_NOT_FINITE, each
  * naming what was expected. */
-KEDGE_NODISCARD int kedge_client_trainer_take(struct kedge_site_host *h, const char *from, const char *to,
+KEDGE_NODISCARD int kedge_client_trainer_take(struct kedge_client_work *w, const char *from, const char *to,
                                               struct kedge_diag *d);
 
 #endif

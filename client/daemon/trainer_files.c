@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,9 +14,9 @@
 
 enum { TILE_VALUES = 65536 };
 
-static int folder_of(struct kedge_site_host *h, char out[KEDGE_PATH_MAX], struct kedge_diag *d)
+static int folder_of(struct kedge_client_work *w, char out[KEDGE_PATH_MAX], struct kedge_diag *d)
 {
-    int err = kedge_client_path(h, out, "trainers/%s", h->spec->external.trainer.s);
+    int err = kedge_client_path(w->h, out, "trainers/%s", w->spec->external.trainer.s);
     return err ? err : kedge_dir_make(out, 0700, d);
 }
 
@@ -41,13 +42,18 @@ static int copy(const char *from, const char *to, struct kedge_diag *d)
     return err;
 }
 
-int kedge_client_trainer_give(struct kedge_site_host *h, const char *base, char ret_given[KEDGE_PATH_MAX],
+int kedge_client_trainer_give(struct kedge_client_work *w, const char *base, char ret_given[KEDGE_PATH_MAX],
                               char ret_out[KEDGE_PATH_MAX], struct kedge_diag *d)
 {
     char folder[KEDGE_PATH_MAX];
-    int err = folder_of(h, folder, d);
-    err = err ? err : kedge_path_join(ret_given, folder, "base.safetensors");
-    err = err ? err : kedge_path_join(ret_out, folder, "out.safetensors");
+    char given[32] = "base.safetensors", out[32] = "out.safetensors";
+    int err = folder_of(w, folder, d);
+    if (w->index > 0) { /* another task may be with a trainer of this name */
+        snprintf(given, sizeof given, "base-%u.safetensors", w->index);
+        snprintf(out, sizeof out, "out-%u.safetensors", w->index);
+    }
+    err = err ? err : kedge_path_join(ret_given, folder, given);
+    err = err ? err : kedge_path_join(ret_out, folder, out);
     err = err ? err : copy(base, ret_given, d);
     if (!err && unlink(ret_out) != 0 && errno != ENOENT) {
         err = kedge_diag_set(d, kedge_errno(errno), "%s: %s", ret_out, strerror(errno));
@@ -65,7 +71,7 @@ struct taken {
     struct kedge_diag *d;
 };
 
-static int read_head(struct kedge_site_host *h, struct taken *t)
+static int read_head(struct kedge_client_work *w, struct taken *t)
 {
     uint8_t first[8];
     uint64_t start = 0;
@@ -75,11 +81,11 @@ static int read_head(struct kedge_site_host *h, struct taken *t)
                               (long long)len);
     }
     int err = kedge_safetensors_data_start(first, &start, t->d);
-    uint64_t expected = start + kedge_layout_data_len(&h->layout);
+    uint64_t expected = start + kedge_layout_data_len(&w->layout);
     if (!err && (uint64_t)len != expected) {
         err = kedge_diag_set(
             t->d, KEDGE_E_FORMAT, "%lld bytes, expected %llu: the header and %llu values of 4 bytes",
-            (long long)len, (unsigned long long)expected, (unsigned long long)h->layout.values_count);
+            (long long)len, (unsigned long long)expected, (unsigned long long)w->layout.values_count);
     }
     uint8_t *head = err ? NULL : kedge_mem_new((size_t)start, 1);
     err = err || head ? err : KEDGE_E_NOMEM;
@@ -130,23 +136,23 @@ static int take_tensor(const struct taken *t, const struct kedge_tensor *wanted,
     return err;
 }
 
-static int write_canonical(struct kedge_site_host *h, const struct taken *t, int out, uint64_t *ret_len)
+static int write_canonical(struct kedge_client_work *w, const struct taken *t, int out, uint64_t *ret_len)
 {
     struct kedge_buf header;
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
     float *tile = kedge_mem_new(TILE_VALUES, sizeof *tile);
-    int err = tile ? kedge_safetensors_header(&h->layout, KEDGE_DTYPE_F32, &header) : KEDGE_E_NOMEM;
+    int err = tile ? kedge_safetensors_header(&w->layout, KEDGE_DTYPE_F32, &header) : KEDGE_E_NOMEM;
     err = err ? err : kedge_fd_write(out, kedge_buf_view(&header));
-    for (uint32_t i = 0; i < h->layout.count && !err; i++) {
-        err = take_tensor(t, &h->layout.tensors[i], tile, out);
+    for (uint32_t i = 0; i < w->layout.count && !err; i++) {
+        err = take_tensor(t, &w->layout.tensors[i], tile, out);
     }
-    *ret_len = header.len + kedge_layout_data_len(&h->layout);
+    *ret_len = header.len + kedge_layout_data_len(&w->layout);
     kedge_mem_free(tile);
     kedge_buf_deinit(&header);
     return err;
 }
 
-int kedge_client_trainer_take(struct kedge_site_host *h, const char *from, const char *to,
+int kedge_client_trainer_take(struct kedge_client_work *w, const char *from, const char *to,
                               struct kedge_diag *d)
 {
     struct taken t = {.path = from, .d = d};
@@ -157,22 +163,22 @@ int kedge_client_trainer_take(struct kedge_site_host *h, const char *from, const
         return kedge_diag_set(
             d, KEDGE_E_TRAINER,
             "trainer \"%s\": it said ok, but left no weights: expected a safetensors file at %s",
-            h->spec->external.trainer.s, from);
+            w->spec->external.trainer.s, from);
     }
-    int err = read_head(h, &t);
-    if (!err && (t.layout.dtype != KEDGE_DTYPE_F32 || t.layout.count != h->layout.count)) {
+    int err = read_head(w, &t);
+    if (!err && (t.layout.dtype != KEDGE_DTYPE_F32 || t.layout.count != w->layout.count)) {
         err = kedge_diag_set(d, KEDGE_E_SHAPE, "%u tensors of type %s, expected %u of F32", t.layout.count,
-                             kedge_dtype_name(t.layout.dtype), h->layout.count);
+                             kedge_dtype_name(t.layout.dtype), w->layout.count);
     }
     err = err ? err : kedge_client_reuse_begin(to, &out);
-    err = err ? err : write_canonical(h, &t, out, &len);
+    err = err ? err : write_canonical(w, &t, out, &len);
     if (out >= 0) {
         int end = kedge_client_reuse_end(out, err ? 0 : len);
         err = err ? err : end;
     }
     close(t.fd);
     kedge_layout_deinit(&t.layout);
-    return err ? kedge_diag_wrap(d, err, "trainer \"%s\": what it trained, %s", h->spec->external.trainer.s,
+    return err ? kedge_diag_wrap(d, err, "trainer \"%s\": what it trained, %s", w->spec->external.trainer.s,
                                  from)
                : KEDGE_OK;
 }

@@ -128,7 +128,7 @@ static int read_numbers(const json_t *o, const struct place *p, struct kedge_tra
 
 static int check_keys(const json_t *o, const struct place *p)
 {
-    static const char *const words[] = {"command", "environment", "network", "sandbox_required"};
+    static const char *const words[] = {"command", "environment", "gpu", "network", "sandbox_required"};
     void *it = json_object_iter((json_t *)(uintptr_t)o);
     for (; it; it = json_object_iter_next((json_t *)(uintptr_t)o, it)) {
         const char *key = json_object_iter_key(it);
@@ -160,6 +160,7 @@ static int read_one(const json_t *o, const struct place *p, struct kedge_trainer
     err = err ? err : read_environment(json_object_get(o, "environment"), p, t);
     err = err ? err : read_numbers(o, p, t);
     err = err ? err : read_bool(o, "network", p, &t->network);
+    err = err ? err : read_bool(o, "gpu", p, &t->gpu);
     return err ? err : read_bool(o, "sandbox_required", p, &t->sandbox_required);
 }
 

@@ -22,6 +22,7 @@ struct kedge_trainer_terms {
     uint64_t files_max;                           /* open files */
     uint64_t processes_max;                       /* processes and threads at once, 0: no bound */
     bool network;                                 /* may it use the network? */
+    bool gpu;                                     /* does it use the GPU? Then it counts for gpu_at_once */
     bool sandbox_required; /* is it not started where the kernel permits no namespaces? */
 };
 

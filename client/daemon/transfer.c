@@ -24,18 +24,18 @@ struct transfer_item {
     int err;
 };
 
-bool kedge_client_aborted(const struct kedge_site_host *h, uint64_t serial)
+bool kedge_client_aborted(const struct kedge_client_work *w, uint64_t serial)
 {
-    return atomic_load(&h->abort_serial) >= serial;
+    return atomic_load(&w->abort_serial) >= serial;
 }
 
-static int call(struct kedge_site_host *h, const struct kedge_msg *msg, struct kedge_net_reply *reply,
+static int call(struct kedge_client_work *w, const struct kedge_msg *msg, struct kedge_net_reply *reply,
                 struct kedge_msg *ret)
 {
     struct kedge_buf frame;
     kedge_buf_init(&frame, KEDGE_FRAME_MAX);
     int err = kedge_msg_encode(msg, &frame);
-    err = err ? err : kedge_net_call(h->net, kedge_buf_view(&frame), CHUNK_TIMEOUT_MS, reply);
+    err = err ? err : kedge_net_call(w->h->net, kedge_buf_view(&frame), CHUNK_TIMEOUT_MS, reply);
     kedge_buf_deinit(&frame);
     err = err ? err : kedge_msg_decode(reply->view, ret);
     return err;
@@ -76,7 +76,7 @@ static int keep_since(struct fetch *f, const struct kedge_msg_chunk_packed *c)
     return err;
 }
 
-static int fetch_piece(struct kedge_site_host *h, struct fetch *f)
+static int fetch_piece(struct kedge_client_work *w, struct fetch *f)
 {
     const struct kedge_site_effect *fx = f->fx;
     uint32_t max = fx->len <= KEDGE_CHUNK_MAX ? KEDGE_CHUNK_MAX : PIECE;
@@ -93,7 +93,7 @@ static int fetch_piece(struct kedge_site_host *h, struct fetch *f)
         msg.u.blob_get = (struct kedge_msg_blob_get){.job = fx->task.job, .offset = f->offset, .max = max};
         memcpy(msg.u.blob_get.digest, fx->digest.b, sizeof fx->digest.b);
     }
-    int err = call(h, &msg, &reply, &answer);
+    int err = call(w, &msg, &reply, &answer);
     const struct kedge_msg_chunk *c = &answer.u.chunk;
     const struct kedge_msg_chunk_packed *p = &answer.u.chunk_packed;
     if (!err && answer.type == KEDGE_MSG_ERROR) {
@@ -114,7 +114,7 @@ static int fetch_piece(struct kedge_site_host *h, struct fetch *f)
 /* Downloads to a temporary file and renames it when the digest is right; where there is `old`, the file of
  * the model base, in its room and as what is new since then. Not synced: it can be fetched again, and whole,
  * for a failure leaves no base behind. */
-static int fetch_file(struct kedge_site_host *h, const struct kedge_site_effect *fx, const char *path,
+static int fetch_file(struct kedge_client_work *w, const struct kedge_site_effect *fx, const char *path,
                       const char *old, const struct kedge_site_digest *base)
 {
     char temporary[KEDGE_PATH_MAX + 8];
@@ -131,7 +131,7 @@ static int fetch_file(struct kedge_site_host *h, const struct kedge_site_effect 
     }
     err = kedge_client_reuse_begin(temporary, &f.fd);
     while (!err && f.offset < fx->len) {
-        err = kedge_client_aborted(h, fx->serial) ? KEDGE_E_CANCELLED : fetch_piece(h, &f);
+        err = kedge_client_aborted(w, fx->serial) ? KEDGE_E_CANCELLED : fetch_piece(w, &f);
     }
     kedge_hasher_final(f.hasher, &digest);
     kedge_hasher_free(f.hasher);
@@ -178,15 +178,15 @@ static bool is_sound(const char *path, uint64_t len, const struct kedge_site_dig
 }
 
 /* Where a blob of this kind is kept, and the digest of the last one; one of each kind is kept. */
-static const char *kind_of(struct kedge_site_host *h, enum kedge_site_blob blob,
+static const char *kind_of(struct kedge_client_work *w, enum kedge_site_blob blob,
                            struct kedge_site_digest **ret_last)
 {
     switch (blob) {
     case KEDGE_SITE_BLOB_MODEL:
-        *ret_last = &h->model_digest;
+        *ret_last = &w->model_digest;
         return "model";
     case KEDGE_SITE_BLOB_CONTROL:
-        *ret_last = &h->control_digest;
+        *ret_last = &w->control_digest;
         return "control";
     case KEDGE_SITE_BLOB_SPEC:
         break;
@@ -197,29 +197,29 @@ static const char *kind_of(struct kedge_site_host *h, enum kedge_site_blob blob,
 
 /* Models of other tasks go, also those of a task that was given up between several: what stays is what this
  * one chooses between or, where it has one, that and the former one, whose room it takes. */
-static void drop_models(const struct kedge_site_host *h, const struct kedge_site_effect *fx)
+static void drop_models(const struct kedge_client_work *w, const struct kedge_site_effect *fx)
 {
-    const struct kedge_site_digest both[] = {fx->digest, h->model_digest};
+    const struct kedge_site_digest both[] = {fx->digest, w->model_digest};
     bool chooses = fx->task.choice_count > 0;
-    kedge_client_work_trim(h, "model", chooses ? fx->task.choices : both,
+    kedge_client_work_trim(w, "model", chooses ? fx->task.choices : both,
                            chooses ? fx->task.choice_count : 2);
 }
 
 /* A model is as long as its spec says, and nothing else is fetched: whatever the coordinator calls it, a file
  * that can not be the job's model would only fill the disk. */
-static int check_len(struct kedge_site_host *h, const struct kedge_site_effect *fx, struct kedge_diag *d)
+static int check_len(struct kedge_client_work *w, const struct kedge_site_effect *fx, struct kedge_diag *d)
 {
     if (fx->blob == KEDGE_SITE_BLOB_SPEC) {
         return KEDGE_OK;
     }
     struct kedge_layout control;
-    int err = kedge_client_spec(h, &fx->task.job, &fx->task.spec, d);
+    int err = kedge_client_spec(w, &fx->task.job, &fx->task.spec, d);
     bool variate = fx->blob == KEDGE_SITE_BLOB_CONTROL;
-    err = err || !variate ? err : kedge_job_spec_control_layout(&h->layout, &control, d);
+    err = err || !variate ? err : kedge_job_spec_control_layout(&w->layout, &control, d);
     if (err) {
         return err;
     }
-    uint64_t expected = kedge_safetensors_file_len(variate ? &control : &h->layout, KEDGE_DTYPE_F32);
+    uint64_t expected = kedge_safetensors_file_len(variate ? &control : &w->layout, KEDGE_DTYPE_F32);
     if (variate) {
         kedge_layout_deinit(&control);
     }
@@ -231,39 +231,39 @@ static int check_len(struct kedge_site_host *h, const struct kedge_site_effect *
                    (unsigned long long)fx->len, (unsigned long long)expected);
 }
 
-static void fetch_run(struct kedge_site_host *h, struct kedge_site_item *item)
+static void fetch_run(struct kedge_client_work *w, struct kedge_site_item *item)
 {
     struct transfer_item *t = (struct transfer_item *)item;
     struct kedge_diag d = {.text = ""};
     struct kedge_site_digest *last;
     char path[KEDGE_PATH_MAX];
     bool spec = t->fx.blob == KEDGE_SITE_BLOB_SPEC;
-    const char *kind = kind_of(h, t->fx.blob, &last);
-    bool known = spec ? h->spec && memcmp(h->spec_digest.b, t->fx.digest.b, sizeof h->spec_digest.b) == 0
+    const char *kind = kind_of(w, t->fx.blob, &last);
+    bool known = spec ? w->spec && memcmp(w->spec_digest.b, t->fx.digest.b, sizeof w->spec_digest.b) == 0
                       : memcmp(last, &t->fx.digest, sizeof *last) == 0;
-    t->err = kedge_client_work_path(h, kind, &t->fx.digest, path);
-    t->err = t->err ? t->err : check_len(h, &t->fx, &d);
+    t->err = kedge_client_work_path(w, kind, &t->fx.digest, path);
+    t->err = t->err ? t->err : check_len(w, &t->fx, &d);
     if (!t->err && t->fx.blob == KEDGE_SITE_BLOB_MODEL) {
-        drop_models(h, &t->fx);
+        drop_models(w, &t->fx);
     }
     if (!t->err && !(known && kedge_file_size(path) == (int64_t)t->fx.len)
         && !is_sound(path, t->fx.len, &t->fx.digest)) {
         char old[KEDGE_PATH_MAX];
         bool replaces = last && memcmp(last->b, t->fx.digest.b, sizeof last->b) != 0
-                        && kedge_client_work_path(h, kind, last, old) == KEDGE_OK;
+                        && kedge_client_work_path(w, kind, last, old) == KEDGE_OK;
         bool since = t->fx.blob == KEDGE_SITE_BLOB_MODEL; /* what is new since the former model */
         replaces = replaces && !(since && t->fx.task.choice_count > 0);
-        t->err = fetch_file(h, &t->fx, path, replaces ? old : NULL, since ? last : NULL);
+        t->err = fetch_file(w, &t->fx, path, replaces ? old : NULL, since ? last : NULL);
     }
     if (!t->err && last) {
         *last = t->fx.digest;
     }
     if (!t->err && spec) {
-        t->err = kedge_client_spec(h, &t->fx.task.job, &t->fx.digest, &d);
+        t->err = kedge_client_spec(w, &t->fx.task.job, &t->fx.digest, &d);
     }
     if (t->err) {
         bool ours = t->err == KEDGE_E_DISK_FULL; /* else there is no folder to name */
-        kedge_log(KEDGE_LOG_WARN, "fetch", "job=%s: %s%s%s", t->fx.task.job.s, ours ? h->dir : "",
+        kedge_log(KEDGE_LOG_WARN, "fetch", "job=%s: %s%s%s", t->fx.task.job.s, ours ? w->h->dir : "",
                   ours ? ": " : "", d.text[0] ? d.text : kedge_strerror(t->err));
     }
 }
@@ -279,14 +279,13 @@ static void fetch_handle(struct kedge_site_host *h, struct kedge_site_item *item
 }
 
 static void start(struct kedge_site_host *h, const struct kedge_site_effect *fx,
-                  void (*run)(struct kedge_site_host *, struct kedge_site_item *),
+                  void (*run)(struct kedge_client_work *, struct kedge_site_item *),
                   void (*handle)(struct kedge_site_host *, struct kedge_site_item *))
 {
     struct transfer_item *t = kedge_mem_new(1, sizeof *t);
     KEDGE_ASSERT(t);
-    *t = (struct transfer_item){{run, handle}, *fx, KEDGE_OK};
-    int err = kedge_queue_put(h->work_queue, t);
-    KEDGE_ASSERT(!err || h->stop);
+    *t = (struct transfer_item){{.run = run, .handle = handle}, *fx, KEDGE_OK};
+    kedge_client_works_do(&h->works[fx->work], &t->item);
 }
 
 void kedge_client_fetch(struct kedge_site_host *h, const struct kedge_site_effect *fx)
@@ -327,7 +326,7 @@ static struct kedge_msg put_of(const struct kedge_site_result *r, uint64_t offse
 
 /* Sends the piece at `offset` (an empty one asks where to go on), packed when that makes it shorter, and
  * learns the next offset. */
-static int put_piece(struct kedge_site_host *h, const struct kedge_site_result *r, struct kedge_view piece,
+static int put_piece(struct kedge_client_work *w, const struct kedge_site_result *r, struct kedge_view piece,
                      uint64_t offset, uint64_t *ret_next, bool *ret_complete)
 {
     size_t packed_len = kedge_packed_len(piece);
@@ -338,7 +337,7 @@ static int put_piece(struct kedge_site_host *h, const struct kedge_site_result *
     uint8_t prefix[KEDGE_MSG_PREFIX_MAX];
     size_t prefix_len;
     int err = kedge_msg_prefix(&msg, prefix, &prefix_len);
-    err = err ? err : kedge_net_call_begin(h->net, prefix_len + len, &out);
+    err = err ? err : kedge_net_call_begin(w->h->net, prefix_len + len, &out);
     if (err) {
         return err;
     }
@@ -351,7 +350,7 @@ static int put_piece(struct kedge_site_host *h, const struct kedge_site_result *
     } else if (len > 0) {
         memcpy(out.ptr + prefix_len, piece.ptr, len);
     }
-    err = kedge_net_call_send(h->net, &out, CHUNK_TIMEOUT_MS, &reply);
+    err = kedge_net_call_send(w->h->net, &out, CHUNK_TIMEOUT_MS, &reply);
     err = err ? err : kedge_msg_decode(reply.view, &answer);
     if (!err && answer.type == KEDGE_MSG_ERROR) {
         err = kedge_msg_error_code(&answer);
@@ -366,7 +365,7 @@ static int put_piece(struct kedge_site_host *h, const struct kedge_site_result *
 }
 
 /* `piece` holds PIECE bytes, or the whole of a file that goes at once. */
-static int upload_pieces(struct kedge_site_host *h, const struct kedge_site_effect *fx, int fd,
+static int upload_pieces(struct kedge_client_work *w, const struct kedge_site_effect *fx, int fd,
                          uint8_t *piece)
 {
     uint64_t total = fx->result.update_len;
@@ -377,10 +376,10 @@ static int upload_pieces(struct kedge_site_host *h, const struct kedge_site_effe
     int err = KEDGE_OK;
     for (unsigned busy = 0; !complete && !err;) {
         uint64_t before = next;
-        err = kedge_client_aborted(h, fx->serial) ? KEDGE_E_CANCELLED
+        err = kedge_client_aborted(w, fx->serial) ? KEDGE_E_CANCELLED
                                                   : kedge_fd_read_at(fd, piece, (size_t)len, next);
         err =
-            err ? err : put_piece(h, &fx->result, kedge_view_of(piece, (size_t)len), next, &next, &complete);
+            err ? err : put_piece(w, &fx->result, kedge_view_of(piece, (size_t)len), next, &next, &complete);
         if (err == KEDGE_E_BUSY && busy++ < BUSY_TRIES) {
             kedge_os_sleep_ms(BUSY_PAUSE_MS);
             err = KEDGE_OK;
@@ -393,7 +392,7 @@ static int upload_pieces(struct kedge_site_host *h, const struct kedge_site_effe
 }
 
 /* Read and not mapped: where the disk fails, that is this update's error, and no signal for the daemon. */
-static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect *fx, const char *path)
+static int upload_file(struct kedge_client_work *w, const struct kedge_site_effect *fx, const char *path)
 {
     uint64_t total = fx->result.update_len;
     struct stat st;
@@ -403,18 +402,18 @@ static int upload_file(struct kedge_site_host *h, const struct kedge_site_effect
     }
     bool whole = fstat(fd, &st) == 0 && (uint64_t)st.st_size == total;
     uint8_t *piece = whole ? kedge_mem_new(total < KEDGE_CHUNK_MAX ? (size_t)total + 1 : PIECE, 1) : NULL;
-    int err = !whole ? KEDGE_E_CORRUPT : !piece ? KEDGE_E_NOMEM : upload_pieces(h, fx, fd, piece);
+    int err = !whole ? KEDGE_E_CORRUPT : !piece ? KEDGE_E_NOMEM : upload_pieces(w, fx, fd, piece);
     kedge_mem_free(piece);
     close(fd);
     return err;
 }
 
-static void upload_run(struct kedge_site_host *h, struct kedge_site_item *item)
+static void upload_run(struct kedge_client_work *w, struct kedge_site_item *item)
 {
     struct transfer_item *t = (struct transfer_item *)item;
     char path[KEDGE_PATH_MAX];
-    t->err = kedge_client_work_path(h, "update", &t->fx.result.update, path);
-    t->err = t->err ? t->err : upload_file(h, &t->fx, path);
+    t->err = kedge_client_work_path(w, "update", &t->fx.result.update, path);
+    t->err = t->err ? t->err : upload_file(w, &t->fx, path);
     if (t->err) {
         kedge_log(KEDGE_LOG_WARN, "upload", "job=%s round=%u: %s", t->fx.result.job.s, t->fx.result.round,
                   kedge_strerror(t->err));

@@ -23,7 +23,7 @@ struct model_file {
     const float *values;
 };
 
-static int open_model(struct kedge_site_host *h, const char *path, struct model_file *ret,
+static int open_model(struct kedge_client_work *w, const char *path, struct model_file *ret,
                       struct kedge_diag *d)
 {
     struct kedge_layout got;
@@ -35,7 +35,7 @@ static int open_model(struct kedge_site_host *h, const char *path, struct model_
     struct kedge_view all = kedge_view_of(ret->map.ptr, ret->map.len);
     err = kedge_safetensors_read(all, all.len, KEDGE_SAFETENSORS_CANONICAL, &got, &start, d);
     if (!err) {
-        err = kedge_layout_check_same(&h->layout, &got, KEDGE_DTYPE_F32, d);
+        err = kedge_layout_check_same(&w->layout, &got, KEDGE_DTYPE_F32, d);
         kedge_layout_deinit(&got);
     }
     if (err) {
@@ -61,29 +61,29 @@ struct training {
 };
 
 /* Values first … first + n − 1 of the change of the model, or of the control variate. */
-static int quantise(struct kedge_site_host *h, const struct training *t, bool control, uint64_t first,
+static int quantise(struct kedge_client_work *w, const struct training *t, bool control, uint64_t first,
                     size_t n, int32_t *tile, struct kedge_diag *d)
 {
     size_t bad;
     if (control) {
-        return kedge_client_control_change(h->spec, t->control, t->base + first, t->out + first, t->steps,
+        return kedge_client_control_change(w->spec, t->control, t->base + first, t->out + first, t->steps,
                                            first, n, tile, d);
     }
-    int err = kedge_quantise(t->base + first, t->out + first, n, h->spec->scale, h->spec->bound, tile, &bad);
+    int err = kedge_quantise(t->base + first, t->out + first, n, w->spec->scale, w->spec->bound, tile, &bad);
     return err ? kedge_diag_set(d, err, "update: value %llu: %s; training went too far from its base",
                                 (unsigned long long)(first + bad), kedge_strerror(err))
                : KEDGE_OK;
 }
 
 /* q = quantise(out − base) by tiles into fd; the digest is that of the whole file. */
-static int write_update(struct kedge_site_host *h, const struct training *t, int fd, struct kedge_hash *ret,
+static int write_update(struct kedge_client_work *w, const struct training *t, int fd, struct kedge_hash *ret,
                         uint64_t *ret_len, struct kedge_diag *d)
 {
     struct kedge_hasher *hasher;
     struct kedge_layout layout;
     struct kedge_buf header;
-    uint64_t values = h->layout.values_count;
-    int parts = t->control ? 2 : 1, err = kedge_job_spec_update_layout(h->spec, &h->layout, &layout, d);
+    uint64_t values = w->layout.values_count;
+    int parts = t->control ? 2 : 1, err = kedge_job_spec_update_layout(w->spec, &w->layout, &layout, d);
     if (err) {
         return err;
     }
@@ -99,7 +99,7 @@ static int write_update(struct kedge_site_host *h, const struct training *t, int
     for (int part = 0; part < parts; part++) {
         for (uint64_t i = 0; i < values && !err; i += TILE) {
             size_t n = values - i < TILE ? (size_t)(values - i) : TILE;
-            err = quantise(h, t, part == 1, i, n, tile, d);
+            err = quantise(w, t, part == 1, i, n, tile, d);
             err = err ? err : put_bytes(fd, hasher, kedge_view_of(tile, n * sizeof *tile));
         }
     }
@@ -115,11 +115,11 @@ static int write_update(struct kedge_site_host *h, const struct training *t, int
 }
 
 /* The same with what earlier updates have left, as far as it is sent; `left` has the rest then. */
-static int write_compact(struct kedge_site_host *h, const struct training *t, int fd, struct kedge_hash *ret,
-                         uint64_t *ret_len, struct kedge_diag *d)
+static int write_compact(struct kedge_client_work *w, const struct training *t, int fd,
+                         struct kedge_hash *ret, uint64_t *ret_len, struct kedge_diag *d)
 {
-    const struct kedge_compact *c = &h->spec->compression;
-    const uint64_t values = h->layout.values_count;
+    const struct kedge_compact *c = &w->spec->compression;
+    const uint64_t values = w->layout.values_count;
     uint8_t block[KEDGE_COMPACT_BLOCK_BYTES_MAX];
     int32_t tile[KEDGE_COMPACT_BLOCK], *whole = t->left->values, limit = 0;
     struct kedge_compact_plan plan;
@@ -129,10 +129,10 @@ static int write_compact(struct kedge_site_host *h, const struct training *t, in
     if (err) {
         return err;
     }
-    err = kedge_scale_limit(h->spec->bound, h->spec->scale, &limit);
+    err = kedge_scale_limit(w->spec->bound, w->spec->scale, &limit);
     for (uint64_t i = 0, n; i < values && !err; i += n) {
         n = values - i < KEDGE_COMPACT_BLOCK ? values - i : KEDGE_COMPACT_BLOCK;
-        err = quantise(h, t, false, i, (size_t)n, tile, d);
+        err = quantise(w, t, false, i, (size_t)n, tile, d);
         if (!err) {
             kedge_compact_add(c, whole + i, (size_t)n, tile);
             memcpy(whole + i, tile, (size_t)n * sizeof *tile);
@@ -155,28 +155,28 @@ static int write_compact(struct kedge_site_host *h, const struct training *t, in
     return err;
 }
 
-int kedge_client_make_update(struct kedge_site_host *h, const char *base_path, const char *out_path,
+int kedge_client_make_update(struct kedge_client_work *w, const char *base_path, const char *out_path,
                              struct kedge_client_control *control, struct kedge_client_left *left,
                              uint64_t steps, struct kedge_site_result *r, struct kedge_diag *d)
 {
     struct model_file base, out;
     char temporary[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
     struct kedge_hash digest;
-    int fd = -1, err = open_model(h, base_path, &base, d);
+    int fd = -1, err = open_model(w, base_path, &base, d);
     if (err) {
         return err;
     }
-    err = open_model(h, out_path, &out, d);
+    err = open_model(w, out_path, &out, d);
     if (err) {
         kedge_map_close(&base.map);
         return err;
     }
-    err = kedge_client_path(h, temporary, "work/update.part");
+    err = kedge_client_work_file(w, "update.part", temporary);
     err = err ? err : kedge_client_reuse_begin(temporary, &fd);
     if (!err) {
         const struct training t = {base.values, out.values, control, left, steps};
-        err = left ? write_compact(h, &t, fd, &digest, &r->update_len, d)
-                   : write_update(h, &t, fd, &digest, &r->update_len, d);
+        err = left ? write_compact(w, &t, fd, &digest, &r->update_len, d)
+                   : write_update(w, &t, fd, &digest, &r->update_len, d);
         int end_err = kedge_client_reuse_end(fd, err ? 0 : r->update_len);
         err = err ? err : end_err;
     }
@@ -184,7 +184,7 @@ int kedge_client_make_update(struct kedge_site_host *h, const char *base_path, c
     kedge_map_close(&out.map);
     if (!err) {
         memcpy(r->update.b, digest.b, sizeof digest.b);
-        err = kedge_client_work_path(h, "update", &r->update, path);
+        err = kedge_client_work_path(w, "update", &r->update, path);
     }
     if (!err && rename(temporary, path) != 0) {
         err = kedge_errno(errno);
@@ -194,13 +194,13 @@ int kedge_client_make_update(struct kedge_site_host *h, const char *base_path, c
 
 /* ---- statements ---- */
 
-static int put_envelope(struct kedge_site_host *h, const struct kedge_statement *st,
+static int put_envelope(struct kedge_client_work *w, const struct kedge_statement *st,
                         struct kedge_site_result *r, struct kedge_site_envelope *ret, struct kedge_diag *d)
 {
     struct kedge_buf text;
     struct kedge_hash digest;
     kedge_buf_init(&text, KEDGE_ENTRY_MAX);
-    int err = kedge_statement_sign(st, &h->statement_key, &text, d);
+    int err = kedge_statement_sign(st, &w->h->statement_key, &text, d);
     char *copy = err ? NULL : kedge_mem_new(text.len + 1, 1);
     if (copy) {
         kedge_sha256(kedge_buf_view(&text), &digest);
@@ -225,7 +225,7 @@ static void put_energy(struct kedge_st_update *u, const struct kedge_energy_plan
     snprintf(u->choice, sizeof u->choice, "%s", plan->choice);
 }
 
-int kedge_client_sign_update(struct kedge_site_host *h, const struct kedge_site_task *t,
+int kedge_client_sign_update(struct kedge_client_work *w, const struct kedge_site_task *t,
                              const struct kedge_energy_plan *plan, const struct kedge_metrics *m,
                              struct kedge_site_result *r, struct kedge_site_envelope *ret_envelope,
                              struct kedge_diag *d)
@@ -237,8 +237,8 @@ int kedge_client_sign_update(struct kedge_site_host *h, const struct kedge_site_
     struct kedge_st_update *u = &st->u.update;
     st->kind = KEDGE_ST_UPDATE;
     memcpy(st->subject.b, r->update.b, sizeof st->subject.b);
-    u->tenant = h->config.tenant;
-    u->site = h->config.site;
+    u->tenant = w->h->config.tenant;
+    u->site = w->h->config.site;
     u->job = t->job;
     u->round = t->round;
     u->group = r->group;
@@ -248,14 +248,14 @@ int kedge_client_sign_update(struct kedge_site_host *h, const struct kedge_site_
     u->steps = m->steps;
     put_energy(u, plan);
     u->seconds = m->seconds;
-    u->loss = t->kind == KEDGE_SITE_TRAIN && h->spec->strategy->needs_loss ? m->base_loss : 0;
+    u->loss = t->kind == KEDGE_SITE_TRAIN && w->spec->strategy->needs_loss ? m->base_loss : 0;
     snprintf(u->engine, sizeof u->engine, "%s", m->engine);
-    int err = put_envelope(h, st, r, ret_envelope, d);
+    int err = put_envelope(w, st, r, ret_envelope, d);
     kedge_mem_free(st);
     return err;
 }
 
-int kedge_client_sign_evaluation(struct kedge_site_host *h, const struct kedge_site_task *t,
+int kedge_client_sign_evaluation(struct kedge_client_work *w, const struct kedge_site_task *t,
                                  const struct kedge_metrics *m, struct kedge_site_result *r,
                                  struct kedge_site_envelope *ret_envelope, struct kedge_diag *d)
 {
@@ -266,8 +266,8 @@ int kedge_client_sign_evaluation(struct kedge_site_host *h, const struct kedge_s
     struct kedge_st_evaluation *e = &st->u.evaluation;
     st->kind = KEDGE_ST_EVALUATION;
     memcpy(st->subject.b, t->base.b, sizeof st->subject.b);
-    e->tenant = h->config.tenant;
-    e->site = h->config.site;
+    e->tenant = w->h->config.tenant;
+    e->site = w->h->config.site;
     e->job = t->job;
     e->round = r->round;
     e->group = r->group;
@@ -278,7 +278,7 @@ int kedge_client_sign_evaluation(struct kedge_site_host *h, const struct kedge_s
         e->personal_correct = m->personal_correct;
         e->personal_loss = m->personal_loss;
     }
-    int err = put_envelope(h, st, r, ret_envelope, d);
+    int err = put_envelope(w, st, r, ret_envelope, d);
     kedge_mem_free(st);
     return err;
 }

@@ -43,6 +43,25 @@ static struct kedge_budget_job *use(struct kedge_budget *b, const struct kedge_i
     return &b->jobs[b->job_count++];
 }
 
+static struct kedge_budget_open *find_open(struct kedge_budget *b, const struct kedge_id *job)
+{
+    for (uint32_t i = 0; i < b->open_count; i++) {
+        if (kedge_id_eq(&b->open[i].job, job)) {
+            return &b->open[i];
+        }
+    }
+    return NULL;
+}
+
+static double reserved(const struct kedge_budget *b)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < b->open_count; i++) {
+        sum += b->open[i].reserved;
+    }
+    return sum;
+}
+
 static void turn_day(struct kedge_budget *b, const struct kedge_budget_clock *clock)
 {
     if (clock->day > b->day) {
@@ -131,24 +150,44 @@ enum kedge_budget_answer kedge_budget_begin(const struct kedge_budget_rules *rul
     if (rules->joules_per_day > 0 && b->day_joules + upper > rules->joules_per_day) {
         return KEDGE_BUDGET_DAY;
     }
-    b->is_open = true;
-    b->open_job = *job;
-    b->reserved = upper >= 0 ? upper : 0;
+    bool is_full = b->open_count == KEDGE_BUDGET_OPEN_MAX || find_open(b, job);
+    bool beyond = rules->joules_per_day > 0 && b->day_joules + reserved(b) + upper > rules->joules_per_day;
+    if (is_full || beyond) {
+        return KEDGE_BUDGET_RESERVED;
+    }
+    b->open[b->open_count++] = (struct kedge_budget_open){*job, upper >= 0 ? upper : 0};
     return KEDGE_BUDGET_YES;
 }
 
-bool kedge_budget_grow(struct kedge_budget *b, double used)
+bool kedge_budget_grow(struct kedge_budget *b, const struct kedge_id *job, double used)
 {
-    if (!b->is_open || !(used > grow_at * b->reserved)) {
+    struct kedge_budget_open *open = find_open(b, job);
+    if (!open || !(used > grow_at * open->reserved)) {
         return false;
     }
-    b->reserved = used * grow_by / grow_at;
+    open->reserved = used * grow_by / grow_at;
     return true;
 }
 
-static void charge(struct kedge_budget *b, double joules, bool is_known)
+static void forget(struct kedge_budget *b, struct kedge_budget_open *open)
 {
-    struct kedge_budget_job *row = use(b, &b->open_job);
+    b->open_count--;
+    memmove(open, open + 1, (size_t)(b->open + b->open_count - open) * sizeof *open);
+    b->open[b->open_count] = (struct kedge_budget_open){.reserved = 0};
+}
+
+void kedge_budget_cancel(struct kedge_budget *b, const struct kedge_id *job)
+{
+    struct kedge_budget_open *open = find_open(b, job);
+    if (open) {
+        forget(b, open);
+    }
+}
+
+/* The open round ends. */
+static void charge(struct kedge_budget *b, struct kedge_budget_open *open, double joules, bool is_known)
+{
+    struct kedge_budget_job *row = use(b, &open->job);
     b->day_joules += joules;
     row->joules += joules;
     if (is_known) { /* Welford */
@@ -157,22 +196,22 @@ static void charge(struct kedge_budget *b, double joules, bool is_known)
         row->mean += off / (double)row->rounds;
         row->squares += off * (joules - row->mean);
     }
-    b->is_open = false;
-    b->reserved = 0;
+    forget(b, open);
 }
 
-void kedge_budget_end(struct kedge_budget *b, const struct kedge_joules *used)
+void kedge_budget_end(struct kedge_budget *b, const struct kedge_id *job, const struct kedge_joules *used)
 {
-    if (b->is_open) {
+    struct kedge_budget_open *open = find_open(b, job);
+    if (open) {
         const bool known = used->quality != KEDGE_QUALITY_UNKNOWN;
-        charge(b, known ? used->joules : b->reserved, known);
+        charge(b, open, known ? used->joules : open->reserved, known);
     }
 }
 
 void kedge_budget_recover(struct kedge_budget *b)
 {
-    if (b->is_open) {
-        charge(b, b->reserved, false);
+    for (uint32_t i = b->open_count; i > 0; i--) {
+        charge(b, b->open, b->open[0].reserved, false);
     }
 }
 
@@ -214,6 +253,12 @@ void kedge_budget_text(enum kedge_budget_answer a, const struct kedge_budget_rul
     case KEDGE_BUDGET_DAY:
         snprintf(out, size, "today %.0f J of %.0f J are used, and a round may need %.0f J", b->day_joules,
                  rules->joules_per_day, upper);
+        return;
+    case KEDGE_BUDGET_RESERVED:
+        snprintf(
+            out, size,
+            "today %.0f J of %.0f J are used, %.0f J are reserved for what runs, and a round may need %.0f J",
+            b->day_joules, rules->joules_per_day, reserved(b), upper);
         return;
     case KEDGE_BUDGET_NO_METER:
         snprintf(

@@ -1,6 +1,7 @@
 /* May this site train now? Budgets in joules, a floor for the battery, chargers, hours, temperature: from
  * what is known, what is read and the clock. Pure. What a round may use is reserved before it begins and kept
- * durably, so that a crash forgets nothing: a budget is exceeded by at most one round. */
+ * durably, so that a crash forgets nothing: a budget is exceeded by at most one round. Rounds of several jobs
+ * may be open at once; what is reserved for all of them counts. */
 #ifndef KEDGE_CLIENT_ENERGY_BUDGET_H
 #define KEDGE_CLIENT_ENERGY_BUDGET_H
 
@@ -9,7 +10,12 @@
 #include "client/energy/joules.h"
 #include "common/base/text.h"
 
-enum { KEDGE_BUDGET_HOURS_MAX = 4, KEDGE_BUDGET_JOBS_MAX = 16, KEDGE_BUDGET_TEXT_MAX = 200 };
+enum {
+    KEDGE_BUDGET_HOURS_MAX = 4,
+    KEDGE_BUDGET_JOBS_MAX = 16,
+    KEDGE_BUDGET_OPEN_MAX = 4,
+    KEDGE_BUDGET_TEXT_MAX = 200
+};
 
 /* The owner's; 0 or none: no such limit. */
 struct kedge_budget_rules {
@@ -47,9 +53,11 @@ struct kedge_budget {
     double day_joules;
     uint32_t job_count; /* the oldest is forgotten first */
     struct kedge_budget_job jobs[KEDGE_BUDGET_JOBS_MAX];
-    bool is_open; /* a round has begun: */
-    struct kedge_id open_job;
-    double reserved; /* … and may use so much, which counts as used if nobody says otherwise */
+    uint32_t open_count; /* rounds that have begun, each of another job */
+    struct kedge_budget_open {
+        struct kedge_id job;
+        double reserved; /* it may use so much, which counts as used if nobody says otherwise */
+    } open[KEDGE_BUDGET_OPEN_MAX];
     bool below_floor, too_hot;
 };
 
@@ -64,6 +72,7 @@ enum kedge_budget_answer {
     KEDGE_BUDGET_JOB,
     KEDGE_BUDGET_DAY,
     KEDGE_BUDGET_NO_METER, /* a budget in joules, and nothing tells joules */
+    KEDGE_BUDGET_RESERVED, /* there would be enough, were it not reserved for rounds that are open */
 };
 
 /* May anything be begun? Floors have 5 points of hysteresis, hence `b` changes. */
@@ -72,16 +81,18 @@ enum kedge_budget_answer kedge_budget_ask(const struct kedge_budget_rules *rules
                                           const struct kedge_budget_clock *clock);
 /* … a round of this job? `first` is the most that the first round of a job may use, in joules (largest power
  * · longest time); NaN: not known, and then no budget in joules can be kept. With YES its upper estimate is
- * reserved: keep `b` durably before anything is used. */
+ * reserved: keep `b` durably before anything is used. No round of this job is open. */
 enum kedge_budget_answer kedge_budget_begin(const struct kedge_budget_rules *rules, struct kedge_budget *b,
                                             const struct kedge_id *job, double first,
                                             const struct kedge_budget_clock *clock);
-/* So much has been used until now: true when more must be reserved (`b` has it), to be kept durably before
- * the round goes on. */
-bool kedge_budget_grow(struct kedge_budget *b, double used);
-/* The round has ended; unknown joules count as what was reserved. */
-void kedge_budget_end(struct kedge_budget *b, const struct kedge_joules *used);
-/* After a restart: a round that never ended has used what was reserved. */
+/* So much has been used by the job's open round until now: true when more must be reserved (`b` has it), to
+ * be kept durably before the round goes on. */
+bool kedge_budget_grow(struct kedge_budget *b, const struct kedge_id *job, double used);
+/* The job's round has ended; unknown joules count as what was reserved. */
+void kedge_budget_end(struct kedge_budget *b, const struct kedge_id *job, const struct kedge_joules *used);
+/* … has not begun after all: nothing was used. */
+void kedge_budget_cancel(struct kedge_budget *b, const struct kedge_id *job);
+/* After a restart: rounds that never ended have used what was reserved. */
 void kedge_budget_recover(struct kedge_budget *b);
 /* What may be told of the battery (coordinator/core/coord.h has the same numbers): 0 nothing, 1 low (within
  * 20 points of the floor), 2 enough, 3 on mains or without a battery. */

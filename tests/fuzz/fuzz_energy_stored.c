@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         KEDGE_ASSERT(c.place < s.tasks[i].rounds.batch.count);
     }
     kedge_budget_recover(&s.budget);
-    KEDGE_ASSERT(!s.budget.is_open && s.budget.job_count <= KEDGE_BUDGET_JOBS_MAX);
+    KEDGE_ASSERT(s.budget.open_count == 0 && s.budget.job_count <= KEDGE_BUDGET_JOBS_MAX);
     kedge_buf_deinit(&one);
     kedge_buf_deinit(&two);
     return 0;

@@ -10,18 +10,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void check(const struct kedge_site_stored *s)
 {
-    KEDGE_ASSERT(s->memory.result_count <= KEDGE_SITE_RESULTS_MAX);
+    KEDGE_ASSERT(s->memory.result_count <= KEDGE_SITE_STORED_MAX);
     for (uint32_t i = 0; i < s->memory.result_count; i++) {
         const struct kedge_site_result *r = &s->memory.results[i];
         struct kedge_hash hash;
         KEDGE_ASSERT(kedge_id_is_valid(kedge_view_str(r->job.s)));
         KEDGE_ASSERT(r->kind >= KEDGE_SITE_PRETRAIN && r->kind <= KEDGE_SITE_EVALUATE);
+        KEDGE_ASSERT(r->work < KEDGE_SITE_WORKS_MAX);
         KEDGE_ASSERT(r->round <= KEDGE_ROUNDS_MAX && r->group < KEDGE_GROUPS_MAX);
         kedge_sha256(kedge_view_of(s->envelopes[i].text, s->envelopes[i].len), &hash);
         KEDGE_ASSERT(memcmp(hash.b, r->envelope.b, sizeof hash.b) == 0);
     }
-    KEDGE_ASSERT(!s->last_signed.any || s->last_signed.kind == KEDGE_SITE_PRETRAIN
-                 || s->last_signed.kind == KEDGE_SITE_TRAIN);
+    KEDGE_ASSERT(s->signeds.count <= KEDGE_SIGNEDS_MAX);
+    for (uint32_t i = 0; i < s->signeds.count; i++) {
+        const struct kedge_site_signed *row = &s->signeds.items[i];
+        KEDGE_ASSERT(row->kind == KEDGE_SITE_PRETRAIN || row->kind == KEDGE_SITE_TRAIN);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

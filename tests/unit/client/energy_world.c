@@ -15,6 +15,8 @@ static const double noisy = 0.02; /* of what a round takes, as on a machine that
 
 struct world world;
 struct kedge_site_host host;
+static struct kedge_site_policy owners;
+static struct kedge_client_work *const work = &host.works[0];
 struct kedge_job_spec spec;
 struct told told;
 static const double battery_full_j = 180000;
@@ -148,12 +150,13 @@ void open_site(const char *energy)
              energy);
     json_t *o = json_loads(text, 0, &wrong);
     ck_assert_ptr_nonnull(o);
-    ck_assert_msg(kedge_policy_energy_read(o, "policy.json", &host.policy.energy, &d) == KEDGE_OK, "%s",
-                  d.text);
+    ck_assert_msg(kedge_policy_energy_read(o, "policy.json", &owners.energy, &d) == KEDGE_OK, "%s", d.text);
     json_decref(o);
-    host.policy.train_seconds_max = 3600;
-    host.policy.threads = 2;
-    host.spec = &spec;
+    owners.train_seconds_max = 3600;
+    owners.threads = 2;
+    work->spec = &spec;
+    work->h = &host;
+    work->policy = host.policy = &owners;
     ck_assert_msg(kedge_client_energy_open(&host, &d) == KEDGE_OK, "%s", d.text);
     told.rests = false; /* a process begins awake */
     kedge_client_energy_turn(&host);
@@ -175,6 +178,7 @@ void begin_world(const struct device *device, const char *energy)
     struct kedge_diag d = {.text = ""};
     memset(&world, 0, sizeof world);
     memset(&host, 0, sizeof host);
+    memset(&owners, 0, sizeof owners);
     memset(&told, 0, sizeof told);
     world.device = *device;
     world.now_ns = 1000000000u;
@@ -193,14 +197,14 @@ void begin_world(const struct device *device, const char *energy)
     put("sys/class/power_supply/BAT0/type", "Battery");
     number("sys/class/power_supply/BAT0/energy_full", battery_full_j / 3.6e-3);
     show();
-    host.policy.data = json_pack("{s:{s:s}}", "mine", "path", "/data");
+    owners.data = json_pack("{s:{s:s}}", "mine", "path", "/data");
     open_site(energy);
 }
 
 void end_world(void)
 {
     close_site();
-    json_decref(host.policy.data);
+    json_decref(owners.data);
     ck_assert_int_eq(kedge_dir_remove(host.dir), KEDGE_OK);
 }
 
@@ -213,7 +217,7 @@ struct round one_round(const char *job, double left_s, enum ending ending)
     struct round r = {.was_begun = false};
     uint32_t small, large;
     snprintf(t.job.s, sizeof t.job.s, "%s", job);
-    const int err = kedge_client_energy_begin(&host, &t, &plan, &d);
+    const int err = kedge_client_energy_begin(work, &t, &plan, &d);
     if (err) {
         ck_assert_int_eq(err, KEDGE_E_DENIED);
         snprintf(r.why, sizeof r.why, "%s", d.text);
@@ -227,7 +231,7 @@ struct round one_round(const char *job, double left_s, enum ending ending)
     const double off = 1 + noisy * (2 * kedge_rng_unit(&world.rng) - 1), before = world.joules;
     for (int part = 0; part < PARTS; part++) {
         pass(seconds_of(plan.batch) * off / PARTS, watts);
-        kedge_client_energy_tick(&host);
+        kedge_client_energy_tick(work);
         if (ending == IS_KILLED && part == PARTS / 2) {
             r.joules = world.joules - before;
             return r;
@@ -235,20 +239,20 @@ struct round one_round(const char *job, double left_s, enum ending ending)
     }
     for (int pair = 0; pair < 2 && plan.wants_noise; pair++) {
         const double s = 50, g2 = s / world.device.phi;
-        kedge_client_energy_noise(&host, &plan, &small, &large);
-        kedge_client_energy_saw_noise(&host, &plan, small, (g2 + s / small) * off, large,
+        kedge_client_energy_noise(work, &plan, &small, &large);
+        kedge_client_energy_saw_noise(work, &plan, small, (g2 + s / small) * off, large,
                                       (g2 + s / large) * off);
         pass(0.5, watts_of(large));
     }
     if (world.diverges_above > 0 && plan.batch > world.diverges_above) {
         const struct kedge_metrics none = {.samples = 0};
         const int broken = kedge_diag_set(&d, KEDGE_E_TRAINER, "kedge-train: training diverged");
-        kedge_client_energy_end(&host, &plan, &none, broken, &d);
+        kedge_client_energy_end(work, &plan, &none, broken, &d);
         r.diverged = true;
         return r;
     }
     const struct kedge_metrics m = {.samples = SAMPLES, .steps = SAMPLES / plan.batch};
-    kedge_client_energy_end(&host, &plan, &m, KEDGE_OK, &d);
+    kedge_client_energy_end(work, &plan, &m, KEDGE_OK, &d);
     r.cost = cost_of(plan.batch, 0.5);
     r.joules = world.joules - before;
     r.told = plan.joules;

@@ -12,6 +12,7 @@
 enum { VALUES = 4 };
 
 static struct kedge_site_host host;
+static struct kedge_client_work work = {.h = &host};
 static struct kedge_job_spec spec;
 static const struct kedge_id job = {"j"};
 
@@ -38,13 +39,13 @@ static void open_folder(void)
     ck_assert_int_eq(kedge_dir_make(path_of("work"), 0700, NULL), KEDGE_OK);
     spec = (struct kedge_job_spec){.name = job, .scale = 4, .bound = 64, .learning_rate = 0.5};
     ck_assert_int_eq(kedge_model_mclr(1, 2, &spec.model, NULL), KEDGE_OK);
-    ck_assert_int_eq(kedge_model_layout(&spec.model, &host.layout, NULL), KEDGE_OK);
-    host.spec = &spec;
+    ck_assert_int_eq(kedge_model_layout(&spec.model, &work.layout, NULL), KEDGE_OK);
+    work.spec = &spec;
 }
 
 static void close_folder(void)
 {
-    kedge_layout_deinit(&host.layout);
+    kedge_layout_deinit(&work.layout);
     ck_assert_int_eq(kedge_dir_remove(host.dir), KEDGE_OK);
 }
 
@@ -54,10 +55,10 @@ static void write_server(const struct kedge_site_digest *digest, const float val
     struct kedge_layout layout;
     struct kedge_buf file;
     kedge_buf_init(&file, SIZE_MAX / 2);
-    ck_assert_int_eq(kedge_job_spec_control_layout(&host.layout, &layout, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_job_spec_control_layout(&work.layout, &layout, NULL), KEDGE_OK);
     ck_assert_int_eq(kedge_safetensors_header(&layout, KEDGE_DTYPE_F32, &file), KEDGE_OK);
     kedge_buf_put(&file, values, VALUES * sizeof *values);
-    ck_assert_int_eq(kedge_client_work_path(&host, "control", digest, path), KEDGE_OK);
+    ck_assert_int_eq(kedge_client_work_path(&work, "control", digest, path), KEDGE_OK);
     ck_assert_int_eq(kedge_file_write(path, kedge_buf_view(&file), 0600, NULL), KEDGE_OK);
     kedge_buf_deinit(&file);
     kedge_layout_deinit(&layout);
@@ -70,7 +71,7 @@ static int open_for(const struct kedge_site_digest *in_force, const struct kedge
     if (server) {
         task.control = *server;
     }
-    return kedge_client_control_open(&host, &task, in_force, ret, d);
+    return kedge_client_control_open(&work, &task, in_force, ret, d);
 }
 
 /* c_k' = c_k − c + (x − w) / (S · lr) with S = 4, lr = 1/2: half the way that training went. */
@@ -91,7 +92,7 @@ START_TEST(test_by_hand)
     ck_assert_int_eq(kedge_client_control_change(&spec, &own, base, out, 4, 0, VALUES, q, &d), KEDGE_OK);
     ck_assert_mem_eq(q, change, sizeof q);
     ck_assert_mem_eq(own.own, change, sizeof q); /* it was zero */
-    ck_assert_int_eq(kedge_client_control_keep(&host, &job, &u1, &own, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_client_control_keep(&work, &job, &u1, &own, &d), KEDGE_OK);
     kedge_client_control_close(&own);
 
     ck_assert_int_eq(open_for(&u1, &c, &own, &d), KEDGE_OK);
@@ -136,7 +137,7 @@ static void train(uint8_t in_force, uint8_t update, int32_t value)
     struct kedge_site_digest from = digest_of(in_force), to = digest_of(update);
     ck_assert_int_eq(open_for(&from, NULL, &own, NULL), KEDGE_OK);
     own.own[0] = value;
-    ck_assert_int_eq(kedge_client_control_keep(&host, &job, &to, &own, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_client_control_keep(&work, &job, &to, &own, NULL), KEDGE_OK);
     kedge_client_control_close(&own);
 }
 

@@ -106,7 +106,7 @@ static void fill(void)
     const struct kedge_joules used = kedge_joules_measured(12.5);
     ck_assert_int_eq((int)kedge_budget_begin(&rules, &stored.budget, &job, 100, &clock),
                      (int)KEDGE_BUDGET_YES);
-    kedge_budget_end(&stored.budget, &used);
+    kedge_budget_end(&stored.budget, &job, &used);
     ck_assert_int_eq((int)kedge_budget_begin(&rules, &stored.budget, &job, 100, &clock),
                      (int)KEDGE_BUDGET_YES);
     stored.task_count = 1;
@@ -135,7 +135,7 @@ START_TEST(what_is_remembered_comes_back)
     ck_assert_msg(kedge_energy_stored_decode(kedge_buf_view(&one), &back, &d) == KEDGE_OK, "%s", d.text);
     ck_assert_int_eq(kedge_energy_stored_encode(&back, &two), KEDGE_OK);
     ck_assert(kedge_view_eq(kedge_buf_view(&one), kedge_buf_view(&two)));
-    ck_assert(back.budget.is_open && back.budget.reserved > 0 && back.budget.day == 20000);
+    ck_assert(back.budget.open_count == 1 && back.budget.open[0].reserved > 0 && back.budget.day == 20000);
     ck_assert(back.tasks[0].rounds.batch.sizes[2].fails && back.tasks[0].profiles[1].levels[0].windows == 1);
     ck_assert(
         memcmp(&back.tasks[0].rounds.batch, &stored.tasks[0].rounds.batch, sizeof back.tasks[0].rounds.batch)

@@ -180,13 +180,13 @@ END_TEST
 
 /* ---- working files ---- */
 
-static void put_work(const struct kedge_site_host *h, const char *kind, uint8_t byte, const char *behind,
+static void put_work(const struct kedge_client_work *w, const char *kind, uint8_t byte, const char *behind,
                      bool is_there)
 {
     struct kedge_site_digest digest;
     char path[KEDGE_PATH_MAX];
     memset(digest.b, byte, sizeof digest.b);
-    ck_assert_int_eq(kedge_client_work_path(h, kind, &digest, path), KEDGE_OK);
+    ck_assert_int_eq(kedge_client_work_path(w, kind, &digest, path), KEDGE_OK);
     ck_assert_uint_lt(strlen(path) + strlen(behind), sizeof path);
     memcpy(path + strlen(path), behind, strlen(behind) + 1);
     if (is_there) {
@@ -199,37 +199,44 @@ static void put_work(const struct kedge_site_host *h, const char *kind, uint8_t 
 START_TEST(models_of_other_tasks_go)
 {
     struct kedge_site_host *h = calloc(1, sizeof *h);
+    struct kedge_client_work *w = &h->works[0], *other = &h->works[1];
     struct kedge_site_digest keep[2];
+    w->h = other->h = h;
+    other->index = 1;
     char path[KEDGE_PATH_MAX];
     (void)snprintf(h->dir, sizeof h->dir, "/tmp/kedge-work-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(h->dir));
     ck_assert_int_eq(kedge_path_join(path, h->dir, "work"), KEDGE_OK);
     ck_assert_int_eq(kedge_dir_make(path, 0700, NULL), KEDGE_OK);
     for (uint8_t b = 1; b <= 4; b++) {
-        put_work(h, "model", b, "", false);
+        put_work(w, "model", b, "", false);
     }
-    put_work(h, "model", 5, ".part", false);
-    put_work(h, "model", 2, ".part", false);
-    put_work(h, "models", 1, "", false);
-    put_work(h, "update", 1, "", false);
+    put_work(w, "model", 5, ".part", false);
+    put_work(w, "model", 2, ".part", false);
+    put_work(w, "models", 1, "", false);
+    put_work(w, "update", 1, "", false);
+    ck_assert_int_eq(kedge_client_work_file(other, "", path), KEDGE_OK);
+    ck_assert_int_eq(kedge_dir_make(path, 0700, NULL), KEDGE_OK);
+    put_work(other, "model", 1, "", false); /* of another task at once: nothing to do with this one */
     memset(keep[0].b, 2, sizeof keep[0].b);
     memset(keep[1].b, 4, sizeof keep[1].b);
-    kedge_client_work_trim(h, "model", keep, 2);
-    put_work(h, "model", 2, "", true);
-    put_work(h, "model", 4, "", true);
-    put_work(h, "model", 2, ".part", true);
-    put_work(h, "models", 1, "", true);
-    put_work(h, "update", 1, "", true);
+    kedge_client_work_trim(w, "model", keep, 2);
+    put_work(other, "model", 1, "", true);
+    put_work(w, "model", 2, "", true);
+    put_work(w, "model", 4, "", true);
+    put_work(w, "model", 2, ".part", true);
+    put_work(w, "models", 1, "", true);
+    put_work(w, "update", 1, "", true);
     for (uint8_t b = 1; b <= 5; b += 2) {
         struct kedge_site_digest gone;
         memset(gone.b, b, sizeof gone.b);
-        ck_assert_int_eq(kedge_client_work_path(h, "model", &gone, path), KEDGE_OK);
+        ck_assert_int_eq(kedge_client_work_path(w, "model", &gone, path), KEDGE_OK);
         ck_assert(!kedge_file_exists(path));
         memcpy(path + strlen(path), ".part", sizeof ".part");
         ck_assert(!kedge_file_exists(path));
     }
-    kedge_client_work_trim(h, "model", NULL, 0);
-    ck_assert_int_eq(kedge_client_work_path(h, "model", &keep[0], path), KEDGE_OK);
+    kedge_client_work_trim(w, "model", NULL, 0);
+    ck_assert_int_eq(kedge_client_work_path(w, "model", &keep[0], path), KEDGE_OK);
     ck_assert(!kedge_file_exists(path));
     ck_assert_int_eq(kedge_dir_remove(h->dir), KEDGE_OK);
     free(h);

@@ -13,6 +13,7 @@
 enum { INPUTS = 999, CLASSES = 5, VALUES = (INPUTS + 1) * CLASSES };
 
 static struct kedge_site_host host;
+static struct kedge_client_work work = {.h = &host};
 static struct kedge_job_spec spec;
 static const struct kedge_id job = {"j"};
 static const struct kedge_site_digest none;
@@ -34,14 +35,14 @@ static void open_folder(enum kedge_compact_kind kind, uint32_t share, uint32_t c
     spec = (struct kedge_job_spec){
         .name = job, .scale = 8, .bound = 64, .learning_rate = 0.5, .compression = {kind, share, carry}};
     ck_assert_int_eq(kedge_model_mclr(INPUTS, CLASSES, &spec.model, NULL), KEDGE_OK);
-    ck_assert_int_eq(kedge_model_layout(&spec.model, &host.layout, NULL), KEDGE_OK);
-    ck_assert_uint_eq(host.layout.values_count, VALUES);
-    host.spec = &spec;
+    ck_assert_int_eq(kedge_model_layout(&spec.model, &work.layout, NULL), KEDGE_OK);
+    ck_assert_uint_eq(work.layout.values_count, VALUES);
+    work.spec = &spec;
 }
 
 static void close_folder(void)
 {
-    kedge_layout_deinit(&host.layout);
+    kedge_layout_deinit(&work.layout);
     ck_assert_int_eq(kedge_dir_remove(host.dir), KEDGE_OK);
 }
 
@@ -49,7 +50,7 @@ static void write_model(const char *path, uint32_t seed)
 {
     struct kedge_buf file;
     kedge_buf_init(&file, SIZE_MAX / 2);
-    ck_assert_int_eq(kedge_safetensors_header(&host.layout, KEDGE_DTYPE_F32, &file), KEDGE_OK);
+    ck_assert_int_eq(kedge_safetensors_header(&work.layout, KEDGE_DTYPE_F32, &file), KEDGE_OK);
     for (uint32_t i = 0; i < VALUES; i++) {
         float v = seed ? (float)((i * 2654435761u + seed * 40503u) >> 20) / 256 - 8 : 0;
         kedge_buf_put(&file, &v, sizeof v);
@@ -69,15 +70,15 @@ static struct kedge_site_result train(uint32_t seed, uint32_t group, const struc
     char path[KEDGE_PATH_MAX];
     write_model(path_of("work/base"), 0);
     write_model(path_of("work/out"), seed);
-    ck_assert_int_eq(kedge_client_left_open(&host, &job, group, in_force, &l, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_client_left_open(&work, &job, group, in_force, &l, &d), KEDGE_OK);
     ck_assert_int_eq(
-        kedge_client_make_update(&host, path_of("work/base"), path_of("work/out"), NULL, &l, 1, &r, &d),
+        kedge_client_make_update(&work, path_of("work/base"), path_of("work/out"), NULL, &l, 1, &r, &d),
         KEDGE_OK);
-    ck_assert_int_eq(kedge_client_left_keep(&host, &job, &r.update, &l, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_client_left_keep(&work, &job, &r.update, &l, &d), KEDGE_OK);
     memcpy(left, l.values, VALUES * sizeof *left);
     kedge_client_left_close(&l);
     kedge_buf_init(&file, 1 << 20);
-    ck_assert_int_eq(kedge_client_work_path(&host, "update", &r.update, path), KEDGE_OK);
+    ck_assert_int_eq(kedge_client_work_path(&work, "update", &r.update, path), KEDGE_OK);
     ck_assert_int_eq(kedge_file_read(path, &file, NULL), KEDGE_OK);
     ck_assert_uint_eq(file.len, r.update_len);
     struct kedge_hash digest;
@@ -132,7 +133,7 @@ START_TEST(test_crash)
     struct kedge_site_result one = train(1, 0, &none, sent, left[0]);
     struct kedge_site_result two = train(2, 0, &one.update, sent, left[1]);
     for (int which = 0; which < 2; which++) { /* the former first: the later one stays where it is */
-        ck_assert_int_eq(kedge_client_left_open(&host, &job, 0, which ? &two.update : &one.update, &l, &d),
+        ck_assert_int_eq(kedge_client_left_open(&work, &job, 0, which ? &two.update : &one.update, &l, &d),
                          KEDGE_OK);
         ck_assert_mem_eq(l.values, left[which], sizeof left[0]);
         kedge_client_left_close(&l);
@@ -151,7 +152,7 @@ static void check_nothing_left(const struct kedge_site_digest *in_force, uint32_
     static const int32_t zero[VALUES];
     struct kedge_client_left l;
     struct kedge_diag d = {.text = ""};
-    ck_assert_int_eq(kedge_client_left_open(&host, &job, group, in_force, &l, &d), KEDGE_OK);
+    ck_assert_int_eq(kedge_client_left_open(&work, &job, group, in_force, &l, &d), KEDGE_OK);
     ck_assert_mem_eq(l.values, zero, sizeof zero);
     kedge_client_left_close(&l);
 }

@@ -30,6 +30,7 @@ START_TEST(status_round_trip)
                              .written_ms = 9000,
                              .connected = true};
     struct kedge_site_task task = {.round = 3, .kind = KEDGE_SITE_TRAIN, .group = KEDGE_SITE_NONE};
+    struct kedge_site_task other = {.round = 8, .kind = KEDGE_SITE_TRAIN, .group = 1};
     struct kedge_site_memory memory = {.enrolled = true};
     struct kedge_buf text, said;
     char line[KEDGE_STATUS_TEXT_MAX];
@@ -37,8 +38,15 @@ START_TEST(status_round_trip)
     memcpy(s.tenant.s, "acme", 5);
     memcpy(s.site.s, "plant", 6);
     memcpy(task.job.s, "first", 6);
-    s.view =
-        (struct kedge_site_view){.state = KEDGE_SITE_TRAINING, .task = &task, .memory = &memory, .tasks = 5};
+    memcpy(other.job.s, "second", 7);
+    s.view = (struct kedge_site_view){.state = KEDGE_SITE_TRAINING,
+                                      .task = &task,
+                                      .memory = &memory,
+                                      .tasks = 5,
+                                      .work_count = 2,
+                                      .works = {{.state = KEDGE_SITE_TRAINING, .task = &task},
+                                                {.state = KEDGE_SITE_TRAINING, .task = &other}}};
+    s.works_wait[1] = "memory: 1 of 1 bytes are in use by job first (memory_all)";
     for (uint32_t i = 0; i < KEDGE_STATUS_LAST_MAX + 3; i++) {
         kedge_status_note(&s, &(struct kedge_status_outcome){.at_ms = 5000,
                                                              .job = task.job,
@@ -48,7 +56,7 @@ START_TEST(status_round_trip)
                                                              .err = KEDGE_E_ROUND_CLOSED});
     }
     kedge_status_line(&s, line);
-    ck_assert_str_eq(line, "training job=first round=3");
+    ck_assert_str_eq(line, "training job=first round=3; waiting job=second round=8");
     kedge_buf_init(&text, KEDGE_STATUS_FILE_MAX);
     kedge_buf_init(&said, 65536);
     ck_assert_int_eq(kedge_status_encode(&s, &text), KEDGE_OK);
@@ -58,7 +66,8 @@ START_TEST(status_round_trip)
     kedge_buf_put(&said, "", 1);
     const char *words = (const char *)said.ptr;
     ck_assert_msg(strstr(words, "acme/plant at tls+tcp://h:1: training (process 7, for 8 s)"), "%s", words);
-    ck_assert(strstr(words, "task: job first, round 3, train\n"));
+    ck_assert(strstr(words, "task: job first, round 3, train: training\n"));
+    ck_assert(strstr(words, "task: job second, round 8, train: waits, memory: 1 of 1 bytes"));
     ck_assert(strstr(words, "last: job first, round 10, evaluate: dropped, 4 s ago: "));
     ck_assert(strstr(words, "since it started: 5 tasks, 0 receipts"));
     ck_assert(strstr(words, "\ntrained by: kedge-train 1 cpu; no device\n"));

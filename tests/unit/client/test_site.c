@@ -115,7 +115,7 @@ static void start(struct host *h, const struct kedge_site_memory *memory)
 static void open_host(struct host *h)
 {
     memset(h, 0, sizeof *h);
-    ck_assert_uint_le(kedge_site_size(), sizeof h->mem);
+    ck_assert_uint_le(kedge_site_size(1), sizeof h->mem);
     kedge_site_times_default(&h->params.times);
     h->params.seed = 1;
     h->params.base_max = h->params.update_max = 1000;

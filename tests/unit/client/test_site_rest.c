@@ -34,8 +34,8 @@ static void set_up(void)
         .seed = 1, .allow_all = true, .base_max = 1 << 20, .update_max = 1 << 20};
     kedge_site_times_default(&params.times);
     now = 1000 * ms;
-    mem = malloc(kedge_site_size());
-    ck_assert_int_eq(kedge_site_init(mem, kedge_site_size(), &params, &site), KEDGE_OK);
+    mem = malloc(kedge_site_size(1));
+    ck_assert_int_eq(kedge_site_init(mem, kedge_site_size(1), &params, &site), KEDGE_OK);
     struct kedge_site_event ev = {.type = KEDGE_SITE_EV_START, .memory = {.enrolled = true}};
     step(&ev);
 }

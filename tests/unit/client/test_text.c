@@ -36,6 +36,10 @@ static const struct refusal policies[] = {
     {"{\"threads\":1.0}", "\"threads\": expected a whole number from 0 to 256"},
     {"{\"train_seconds_max\":604801}", "\"train_seconds_max\": expected"},
     {"{\"memory_max\":\"1\"}", "\"memory_max\": expected"},
+    {"{\"jobs_at_once\":0}", "\"jobs_at_once\": expected a whole number from 1 to 4"},
+    {"{\"jobs_at_once\":5}", "\"jobs_at_once\": expected a whole number from 1 to 4"},
+    {"{\"gpu_at_once\":0}", "\"gpu_at_once\": expected a whole number from 1 to 4"},
+    {"{\"memory_all\":-1}", "\"memory_all\": expected"},
     {"{\"insecure\":1}", "\"insecure\": expected true or false"},
     {"{\"data\":[]}", "\"data\": expected an object"},
     {"{\"proxy\":1}", "\"proxy\": expected \"http://HOST:PORT\""},
@@ -66,6 +70,16 @@ START_TEST(test_policy_taken)
     ck_assert_int_eq(kedge_policy_parse(kedge_view_str("{}"), "x", &p, NULL), KEDGE_OK);
     ck_assert(p.allow_all && !p.insecure && !p.data && !p.trainer[0]);
     ck_assert(p.threads == 1 && p.train_seconds_max == 3600 && p.memory_max == 0);
+    ck_assert(p.jobs_at_once == 1 && p.gpu_at_once == 1 && p.memory_all == 0 && p.device == KEDGE_POLICY_CPU);
+    kedge_policy_deinit(&p);
+    ck_assert_int_eq(
+        kedge_policy_parse(kedge_view_str("{\"jobs_at_once\":4,\"gpu_at_once\":2,\"memory_all\":7,"
+                                          "\"device\":\"cuda\",\"threads\":9}"),
+                           "x", &p, NULL),
+        KEDGE_OK);
+    const struct kedge_admission_limits l = kedge_policy_limits(&p);
+    ck_assert(l.jobs_at_once == 4 && l.gpu_at_once == 2 && l.memory_all == 7 && l.threads == 9);
+    ck_assert_str_eq(kedge_policy_device_name(p.device), "cuda");
     kedge_policy_deinit(&p);
     ck_assert_int_eq(
         kedge_policy_parse(kedge_view_str("{\"jobs\":[\"a\",\"b\"],\"trainer\":[\"t\",\"\"],\"threads\":0,"
@@ -262,7 +276,11 @@ static const struct refusal memories[] = {
     {"\"enrolled\":true", "\"enrolled\":1"},
     {"\"results\":[", "\"results\":[0,"},
     {"\"results\":[", "\"results\":{},\"y\":["},
-    {"\"last_signed\":{", "\"last_signed\":[],\"y\":{"},
+    {"\"signed\":[", "\"signed\":{},\"y\":["},
+    {"\"signed\":[", "\"signed\":[0,"},
+    {"\"work\":0", "\"work\":4"},
+    {"\"work\":0", "\"work\":-1"},
+    {"\"work\":0", "\"work\":\"0\""},
     {"\"job\":\"k\"", "\"job\":\"\""},
     {"\"kind\":1", "\"kind\":3"},
     {"\"round\":8", "\"round\":1000001"},
@@ -282,7 +300,7 @@ static void sample(struct kedge_site_stored *s, struct kedge_buf *text)
             {.enrolled = true,
              .result_count = 1,
              .results = {{.job = {"j"}, .kind = KEDGE_SITE_TRAIN, .round = 7, .group = 1, .update_len = 99}}},
-        .last_signed = {true, {"k"}, KEDGE_SITE_PRETRAIN, 8},
+        .signeds = {1, {{{"k"}, KEDGE_SITE_PRETRAIN, 8}}},
         .controls = {1, {{{"c"}, {{5}}, {{6}}}}}};
     s->memory.results[0].base.b[0] = 1;
     kedge_sha256(kedge_view_str(signed_text), &hash);
@@ -311,6 +329,64 @@ START_TEST(test_memory_refused)
 }
 END_TEST
 
+/* What a site wrote that was in one job at a time. */
+START_TEST(test_memory_of_one_job_at_a_time)
+{
+    static const struct kedge_id k = {"k"};
+    struct kedge_site_stored back;
+    const char *old =
+        "{\"enrolled\":true,\"results\":[],\"last_signed\":{\"job\":\"k\",\"kind\":2,\"round\":9}}";
+    ck_assert_int_eq(kedge_stored_decode(kedge_view_str(old), &back, NULL), KEDGE_OK);
+    ck_assert(back.memory.enrolled && kedge_signeds_has(&back.signeds, &k, KEDGE_SITE_TRAIN, 9));
+    kedge_stored_deinit(&back);
+}
+END_TEST
+
+/* Two works may not have one job, nor one work two. */
+START_TEST(test_memory_of_works)
+{
+    struct kedge_site_stored s, back;
+    struct kedge_buf text;
+    for (int i = 0; i < 4; i++) {
+        bool same_job = (i & 1) != 0, same_work = (i & 2) != 0;
+        sample(&s, &text);
+        kedge_buf_deinit(&text);
+        kedge_buf_init(&text, KEDGE_STORED_TEXT_MAX);
+        struct kedge_site_result *other = &s.memory.results[s.memory.result_count++];
+        *other = s.memory.results[0];
+        other->job.s[0] = same_job ? other->job.s[0] : 'z';
+        other->work = same_work ? 0 : 3;
+        ck_assert_int_eq(kedge_stored_encode(&s, &text), KEDGE_OK);
+        int err = kedge_stored_decode(kedge_buf_view(&text), &back, NULL);
+        ck_assert_int_eq(err, same_job == same_work ? KEDGE_OK : KEDGE_E_FORMAT);
+        if (!err) {
+            ck_assert_uint_eq(back.memory.results[1].work, other->work);
+            kedge_stored_deinit(&back);
+        }
+        kedge_buf_deinit(&text);
+    }
+}
+END_TEST
+
+/* Of each job and kind the last task, of many the oldest goes. */
+START_TEST(test_signeds)
+{
+    struct kedge_site_signeds s = {.count = 0};
+    struct kedge_id job = {"a"};
+    kedge_signeds_note(&s, &job, KEDGE_SITE_PRETRAIN, 1);
+    kedge_signeds_note(&s, &job, KEDGE_SITE_TRAIN, 1);
+    ck_assert(kedge_signeds_has(&s, &job, KEDGE_SITE_PRETRAIN, 1));
+    kedge_signeds_note(&s, &job, KEDGE_SITE_TRAIN, 2);
+    ck_assert(!kedge_signeds_has(&s, &job, KEDGE_SITE_TRAIN, 1) && s.count == 2);
+    for (int i = 0; i < KEDGE_SIGNEDS_MAX; i++) {
+        struct kedge_id other = {"b0"};
+        other.s[1] = (char)('A' + i);
+        kedge_signeds_note(&s, &other, KEDGE_SITE_TRAIN, 1);
+    }
+    ck_assert(s.count == KEDGE_SIGNEDS_MAX && !kedge_signeds_has(&s, &job, KEDGE_SITE_TRAIN, 2));
+}
+END_TEST
+
 START_TEST(test_memory_back)
 {
     struct kedge_site_stored s, back;
@@ -321,8 +397,10 @@ START_TEST(test_memory_back)
     ck_assert(back.memory.enrolled && back.memory.result_count == 1 && r->kind == KEDGE_SITE_TRAIN);
     ck_assert(r->round == 7 && r->group == 1 && r->update_len == 99 && r->base.b[0] == 1);
     ck_assert(back.envelopes[0].len == s.envelopes[1].len && !back.envelopes[1].text);
-    ck_assert(back.last_signed.any && back.last_signed.kind == KEDGE_SITE_PRETRAIN);
-    ck_assert_uint_eq(back.last_signed.round, 8);
+    static const struct kedge_id k = {"k"}, j = {"j"};
+    ck_assert(kedge_signeds_has(&back.signeds, &k, KEDGE_SITE_PRETRAIN, 8));
+    ck_assert(!kedge_signeds_has(&back.signeds, &k, KEDGE_SITE_TRAIN, 8));
+    ck_assert(!kedge_signeds_has(&back.signeds, &j, KEDGE_SITE_PRETRAIN, 8));
     ck_assert(back.controls.count == 1 && strcmp(back.controls.items[0].job.s, "c") == 0);
     ck_assert(back.controls.items[0].accepted.b[0] == 5 && back.controls.items[0].pending.b[0] == 6);
     ck_assert_ptr_eq(kedge_envelope_find(back.envelopes, &r->envelope), &back.envelopes[0]);
@@ -424,6 +502,9 @@ int main(void)
     tcase_add_test(t, test_trust_taken);
     tcase_add_loop_test(t, test_memory_refused, 0, MEMORIES);
     tcase_add_test(t, test_memory_back);
+    tcase_add_test(t, test_memory_of_one_job_at_a_time);
+    tcase_add_test(t, test_memory_of_works);
+    tcase_add_test(t, test_signeds);
     tcase_add_loop_test(t, test_answer_refused, 0, ANSWERS);
     tcase_add_test(t, test_answer_taken);
     tcase_add_test(t, test_answer_engine);

@@ -15,7 +15,7 @@ static void round_of(const struct kedge_budget_rules *rules, struct kedge_budget
     ck_assert_int_eq((int)kedge_budget_begin(rules, b, &job_a, 100, &noon), (int)expected);
     if (expected == KEDGE_BUDGET_YES) {
         const struct kedge_joules used = kedge_joules_measured(joules);
-        kedge_budget_end(b, &used);
+        kedge_budget_end(b, &job_a, &used);
     }
 }
 
@@ -114,6 +114,36 @@ START_TEST(jobs_have_budgets_of_their_own)
 }
 END_TEST
 
+/* Rounds of two jobs at once: what is reserved for one is not there for the other, until it has ended. */
+START_TEST(several_are_open)
+{
+    const struct kedge_budget_rules rules = {.joules_per_day = 250};
+    struct kedge_budget b = {.day = 0};
+    char text[KEDGE_BUDGET_TEXT_MAX];
+    const struct kedge_surroundings s = {.has_battery = false};
+    const struct kedge_id job_c = {"c"};
+    const struct kedge_joules used = kedge_joules_measured(20);
+    ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_a, 100, &noon), (int)KEDGE_BUDGET_YES);
+    ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_b, 100, &noon), (int)KEDGE_BUDGET_YES);
+    ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_c, 100, &noon), (int)KEDGE_BUDGET_RESERVED);
+    kedge_budget_text(KEDGE_BUDGET_RESERVED, &rules, &b, &s, &job_c, 100, text);
+    ck_assert_str_eq(
+        text, "today 0 J of 250 J are used, 200 J are reserved for what runs, and a round may need 100 J");
+    ck_assert(kedge_budget_grow(&b, &job_b, 90) && b.open[0].reserved < 101 && b.open[1].reserved > 101);
+    kedge_budget_end(&b, &job_a, &used);
+    ck_assert_double_eq_tol(b.day_joules, 20, 1e-9);
+    ck_assert(b.open_count == 1 && kedge_id_eq(&b.open[0].job, &job_b));
+    kedge_budget_cancel(&b, &job_b);
+    ck_assert(b.open_count == 0 && b.job_count == 1);
+    ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_b, 100, &noon), (int)KEDGE_BUDGET_YES);
+    ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_c, 100, &noon), (int)KEDGE_BUDGET_YES);
+    kedge_budget_recover(&b); /* a crash: both have used what was reserved */
+    ck_assert_double_eq_tol(b.day_joules, 220, 1e-9);
+    ck_assert_uint_eq(b.open_count, 0);
+    ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_c, 100, &noon), (int)KEDGE_BUDGET_DAY);
+}
+END_TEST
+
 /* Rounds of a, 20 of them 90 to 110 J: the estimate is their mean and two deviations; unknown ones count as
  * what was reserved, and teach nothing. */
 START_TEST(estimates_are_learnt)
@@ -127,10 +157,10 @@ START_TEST(estimates_are_learnt)
     ck_assert_double_eq_tol(upper, 100 + 2 * 10 * sqrt(20.0 / 19), 1e-9);
     ck_assert_int_eq((int)kedge_budget_begin(&none, &b, &job_a, 5000, &noon), (int)KEDGE_BUDGET_YES);
     const struct kedge_joules unknown = kedge_joules_unknown("x");
-    kedge_budget_end(&b, &unknown);
+    kedge_budget_end(&b, &job_a, &unknown);
     ck_assert_double_eq_tol(b.day_joules, 2000 + upper, 1e-9);
     ck_assert_double_eq_tol(kedge_budget_upper(&b, &job_a, 5000), upper, 1e-9);
-    ck_assert(!b.is_open && kedge_budget_upper(&b, &job_b, 5000) > 4999);
+    ck_assert(b.open_count == 0 && kedge_budget_upper(&b, &job_b, 5000) > 4999);
     struct kedge_id many = {"j0"};
     for (int i = 0; i < 20; i++) { /* the oldest are forgotten */
         many.s[1] = (char)('a' + i);
@@ -161,7 +191,7 @@ static double live(struct kedge_rng *rng, const struct kedge_budget_rules *rules
         double used = 0;
         while (used < end) { /* a tick: what it uses until the next one is small beside the reserve */
             used += step;
-            if (kedge_budget_grow(&b, used)) {
+            if (kedge_budget_grow(&b, &job_a, used)) {
                 durable = b;
             }
         }
@@ -173,7 +203,7 @@ static double live(struct kedge_rng *rng, const struct kedge_budget_rules *rules
         } else {
             const struct kedge_joules j =
                 kedge_rng_below(rng, 10) == 0 ? kedge_joules_unknown("x") : kedge_joules_measured(used);
-            kedge_budget_end(&b, &j);
+            kedge_budget_end(&b, &job_a, &j);
         }
         durable = b;
     }
@@ -223,6 +253,6 @@ int main(void)
     const TTest *const tests[] = {the_floor_has_hysteresis, chargers_hours_and_heat,
                                   days_only_begin_once,     jobs_have_budgets_of_their_own,
                                   estimates_are_learnt,     exceeded_by_one_round_at_most,
-                                  what_may_be_told};
+                                  what_may_be_told,         several_are_open};
     return run_suite("budget", tests, sizeof tests / sizeof tests[0]);
 }

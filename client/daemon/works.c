@@ -1,0 +1,237 @@
+/* The places for tasks: threads of each, and which trainings run beside each other. On the loop. */
+#include <stdio.h>
+
+#include "client/daemon/host.h"
+#include "client/daemon/train.h"
+#include "common/base/mem.h"
+#include "common/base/os/clock.h"
+#include "common/base/os/log.h"
+
+enum { QUEUE_MAX = 64, THREAD_STACK = 1024 * 1024 };
+
+void kedge_client_works_open(struct kedge_site_host *h)
+{
+    for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
+        struct kedge_client_work *w = &h->works[i];
+        w->h = h;
+        w->index = i;
+        w->policy = h->policy;
+        kedge_client_policy_hold(w->policy);
+        kedge_buf_init(&w->trainer.line, KEDGE_METRICS_LINE_MAX);
+        w->trainer.process = (struct kedge_process){.in_fd = -1, .out_fd = -1, .err_fd = -1};
+    }
+}
+
+static void serve(struct kedge_client_work *w, struct kedge_queue *queue)
+{
+    void *taken;
+    while (kedge_queue_take(queue, KEDGE_TIME_NEVER, &taken) == KEDGE_OK) {
+        struct kedge_site_item *item = taken;
+        item->run(w, item);
+        kedge_client_post(w->h, item);
+    }
+}
+
+static void *call_main(void *arg)
+{
+    struct kedge_client_work *w = arg;
+    serve(w, w->call_queue);
+    return NULL;
+}
+
+static void *work_main(void *arg)
+{
+    struct kedge_client_work *w = arg;
+    serve(w, w->work_queue);
+    return NULL;
+}
+
+/* A site that is in one job at a time has one place, and threads for that alone. Without threads nothing can
+ * be done: the process ends, and starts again. */
+static void start(struct kedge_client_work *w)
+{
+    pthread_attr_t attr;
+    char folder[KEDGE_PATH_MAX];
+    struct kedge_diag d = {.text = ""};
+    if (w->started) {
+        return;
+    }
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, THREAD_STACK);
+    int err = kedge_client_work_file(w, "", folder);
+    err = err ? err : kedge_dir_make(folder, 0700, &d);
+    err = err ? err : kedge_queue_new(QUEUE_MAX, &w->call_queue);
+    err = err ? err : kedge_queue_new(QUEUE_MAX, &w->work_queue);
+    err = err ? err : pthread_create(&w->threads[0], &attr, call_main, w) != 0 ? KEDGE_E_NOMEM : KEDGE_OK;
+    if (!err && pthread_create(&w->threads[1], &attr, work_main, w) != 0) {
+        kedge_queue_close(w->call_queue);
+        pthread_join(w->threads[0], NULL);
+        err = KEDGE_E_NOMEM;
+    }
+    pthread_attr_destroy(&attr);
+    w->started = !err;
+    if (err) {
+        kedge_log(KEDGE_LOG_ERROR, "cannot start threads", "%s", d.text[0] ? d.text : kedge_strerror(err));
+        w->h->fatal = err;
+        w->h->stop = true;
+    }
+}
+
+static void put(struct kedge_client_work *w, bool call, struct kedge_site_item *item)
+{
+    item->work = w;
+    start(w);
+    int err = w->started ? kedge_queue_put(call ? w->call_queue : w->work_queue, item) : KEDGE_E_CLOSED;
+    KEDGE_ASSERT(!err || w->h->stop);
+}
+
+void kedge_client_works_call(struct kedge_client_work *w, struct kedge_site_item *item)
+{
+    put(w, true, item);
+}
+
+void kedge_client_works_do(struct kedge_client_work *w, struct kedge_site_item *item)
+{
+    put(w, false, item);
+}
+
+void kedge_client_works_abort(struct kedge_site_host *h)
+{
+    for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
+        atomic_store(&h->works[i].abort_serial, UINT64_MAX);
+    }
+}
+
+void kedge_client_works_close(struct kedge_site_host *h)
+{
+    for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
+        struct kedge_client_work *w = &h->works[i];
+        if (w->started) {
+            kedge_queue_close(w->call_queue);
+            kedge_queue_close(w->work_queue);
+        }
+    }
+    for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
+        struct kedge_client_work *w = &h->works[i];
+        if (w->started) {
+            pthread_join(w->threads[0], NULL);
+            pthread_join(w->threads[1], NULL);
+        }
+        if (w->h) {
+            kedge_client_trainer_stop(w);
+            kedge_client_policy_let_go(w->policy);
+        }
+    }
+}
+
+/* ---- which trainings run ---- */
+
+static struct kedge_admission_ask ask_of(const struct kedge_client_work *w, const struct kedge_train_item *t)
+{
+    const struct kedge_site_policy *p = w->h->policy;
+    const struct kedge_trainer_terms *own =
+        t->trainer.s[0] ? kedge_trainers_find(&p->trainers, &t->trainer) : NULL;
+    return (struct kedge_admission_ask){.job = t->fx.task.job,
+                                        .threads = kedge_policy_threads(p),
+                                        .memory = kedge_policy_memory(p, own ? own->memory_max : 0),
+                                        .gpu = own ? own->gpu
+                                                   : p->device != KEDGE_POLICY_CPU && !t->trainer.s[0]};
+}
+
+static bool somebody_waited_long(const struct kedge_client_work *w)
+{
+    for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
+        const struct kedge_client_work *other = &w->h->works[i];
+        if (other != w && other->waits && other->passed >= KEDGE_ADMISSION_PASSED_MAX
+            && other->passed > w->passed) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* False: it waits. */
+static bool try_begin(struct kedge_client_work *w, struct kedge_train_item *t)
+{
+    struct kedge_site_host *h = w->h;
+    struct kedge_admission_ask others[KEDGE_SITE_WORKS_MAX];
+    const struct kedge_admission_limits l = kedge_policy_limits(h->policy);
+    const struct kedge_admission_ask ask = ask_of(w, t);
+    for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
+        others[i] = h->works[i].runs;
+    }
+    enum kedge_admission a =
+        t->err ? KEDGE_ADMIT : kedge_admission_decide(&l, &ask, others, KEDGE_SITE_WORKS_MAX, w->why);
+    if (a == KEDGE_ADMIT && somebody_waited_long(w)) {
+        snprintf(w->why, sizeof w->why, "another task has waited for long");
+        a = KEDGE_ADMIT_LATER;
+    }
+    if (a == KEDGE_ADMIT_LATER) {
+        return false;
+    }
+    if (a == KEDGE_ADMIT_NEVER) {
+        t->err = kedge_diag_set(&t->diag, KEDGE_E_DENIED, "%s", w->why);
+    }
+    w->runs = ask;
+    w->why[0] = '\0';
+    w->waits = NULL;
+    w->passed = 0;
+    for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
+        h->works[i].passed += h->works[i].waits != NULL;
+    }
+    h->service.changed = true;
+    kedge_client_works_do(w, &t->item);
+    return true;
+}
+
+void kedge_client_works_train(struct kedge_client_work *w, struct kedge_train_item *t)
+{
+    KEDGE_ASSERT(!w->waits);
+    if (!try_begin(w, t)) {
+        w->waits = t;
+        w->waits_since = ++w->h->waits_count;
+        w->h->service.changed = true;
+        kedge_log(KEDGE_LOG_INFO, "waits", "job=%s round=%u: %s", t->fx.task.job.s, t->fx.task.round, w->why);
+    }
+}
+
+/* Those that wait, the longest first. */
+static void begin_waiting(struct kedge_site_host *h)
+{
+    uint64_t last = 0;
+    for (uint32_t n = 0; n < KEDGE_SITE_WORKS_MAX; n++) {
+        struct kedge_client_work *next = NULL;
+        for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
+            struct kedge_client_work *w = &h->works[i];
+            bool later = w->waits && w->waits_since > last;
+            next = later && (!next || w->waits_since < next->waits_since) ? w : next;
+        }
+        if (!next) {
+            return;
+        }
+        last = next->waits_since;
+        (void)try_begin(next, next->waits);
+    }
+}
+
+void kedge_client_works_trained(struct kedge_client_work *w)
+{
+    w->runs = (struct kedge_admission_ask){.threads = 0};
+    begin_waiting(w->h);
+}
+
+void kedge_client_works_stop(struct kedge_client_work *w, uint64_t serial)
+{
+    atomic_store(&w->abort_serial, serial);
+    if (w->waits && w->waits->fx.serial <= serial) {
+        kedge_mem_free(w->waits);
+        w->waits = NULL;
+        w->why[0] = '\0';
+        w->h->service.changed = true;
+    }
+}
+
+void kedge_client_works_policy(struct kedge_site_host *h)
+{
+    begin_waiting(h);
+}
