@@ -133,11 +133,11 @@ AVX2 INLINE void add_product(__m256i a, __m256i b, __m256i *sum)
 }
 
 /* A lane of a sum takes KEDGE_GRAM_TILE / 16 = 64 results of pmaddwd. */
-#define TARGET AVX2
-#define NAME kedgei_gram_block_avx2
-#define VECTOR __m256i
-#define WIDTH 16
-#define ZERO _mm256_setzero_si256()
+#define KEDGEI_GRAM_TARGET AVX2
+#define KEDGEI_GRAM_NAME kedgei_gram_block_avx2
+#define KEDGEI_GRAM_VECTOR __m256i
+#define KEDGEI_GRAM_WIDTH 16
+#define KEDGEI_GRAM_ZERO _mm256_setzero_si256()
 #include "aggregation/gram_block.h"
 #else
 typedef int kedgei_gram_avx2_unused; /* a translation unit holds at least one declaration */

@@ -32,11 +32,11 @@ AVX512 INLINE void add_product(__m512i a, __m512i b, __m512i *sum)
     KEEP(*sum);
 }
 
-#define TARGET AVX512
-#define NAME kedgei_gram_block_avx512
-#define VECTOR __m512i
-#define WIDTH 32
-#define ZERO _mm512_setzero_si512()
+#define KEDGEI_GRAM_TARGET AVX512
+#define KEDGEI_GRAM_NAME kedgei_gram_block_avx512
+#define KEDGEI_GRAM_VECTOR __m512i
+#define KEDGEI_GRAM_WIDTH 32
+#define KEDGEI_GRAM_ZERO _mm512_setzero_si512()
 #include "aggregation/gram_block.h"
 #else
 typedef int kedgei_gram_avx512_unused; /* a translation unit holds at least one declaration */
