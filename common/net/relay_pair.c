@@ -50,12 +50,14 @@ void kedgei_pair_close(struct kedgei_pair *p, const char *why)
     p->state = KEDGEI_PAIR_DONE;
 }
 
-/* A line for a client that asked by CONNECT and gets no server; there is room for it in an empty socket. */
+/* A client gets no server. One that asked by CONNECT is told, there is room for a line in an empty socket;
+ * any other would take the line for what its server says, and so for the wrong server. */
 static void refuse(struct kedgei_pair *p, unsigned status)
 {
     char line[64];
     int n = snprintf(line, sizeof line, "HTTP/1.1 %u Refused\r\nConnection: close\r\n\r\n", status);
-    ssize_t sent = send(p->client.fd, line, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t sent =
+        p->relay->options.connect ? send(p->client.fd, line, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
     (void)sent;
     kedgei_pair_close(p, "refused");
 }

@@ -46,7 +46,7 @@ def misbehave(mode, request, tensors):
             try:
                 os.fork()
             except OSError:
-                time.sleep(0.5)
+                time.sleep(2)
         os._exit(1)
     elif mode == "crash":
         print("the last words of the trainer", file=sys.stderr, flush=True)

@@ -15,6 +15,7 @@
 
 #include "common/base/os/clock.h"
 #include "common/base/os/process.h"
+#include "tests/fixtures/effort.h"
 
 static char folder[64];
 
@@ -176,8 +177,9 @@ enum { BOUND = 40, PIDS_MORE = 300, BOMB_LAST = 3000, NOBODY = 65534 };
 static _Noreturn void bomb(void)
 {
     while (getpid() < BOMB_LAST) {
-        if (fork() < 0) {
-            kedge_os_sleep_ms(200);
+        if (fork()
+            < 0) { /* which costs the copy of a process's pages where it is the pids that are used up */
+            kedge_os_sleep_ms(1000);
         }
     }
     _exit(3);
@@ -253,7 +255,9 @@ static bool hold_bomb(void)
 START_TEST(forks_are_bounded)
 {
     int status = 0;
-    if (!hold_bomb()) {
+    bool some =
+        geteuid() == 0 && IS_SANITIZED; /* 340 processes of a program with shadow memory are too many */
+    if (!some && !hold_bomb()) {
         printf("skipped: this kernel bounds no processes of a sandbox (%s)\n",
                geteuid() == 0 ? "root's: since Linux 6.14" : "since Linux 5.14");
     }
