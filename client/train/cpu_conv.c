@@ -1,7 +1,9 @@
 /* Convolutions, one image at a time: the image with its zeros around it, kernels with channels innermost, and
- * the loops of tile.h over both. The data gradient is a convolution of the error (with zeros between its
- * values where the stride is more than 1) by the kernels turned round; kernels' gradients are summed over the
- * whole batch before they meet the kernels. */
+ * the loops of tile.h over both. Going forward, places of a window are counted row by row of it, each with
+ * all channels, so that those which lie in the zeros above or below an image are a run at either end, and are
+ * left out. The data gradient is a convolution of the error (with zeros between its values where the stride
+ * is more than 1) by the kernels turned round; kernels' gradients are summed over the whole batch before they
+ * meet the kernels. */
 #include <string.h>
 
 #include "client/train/cpu_impl.h"
@@ -86,14 +88,24 @@ uint64_t kedge_cpu_conv2d_scratch(const struct kedge_ops_conv2d *s)
     return place_parts(s, &p, NULL, NULL);
 }
 
+/* Places row by row of the window, as forward_row wants them. */
 static void fill_offsets(const struct frame *f, uint32_t kernel, uint32_t *offset)
 {
-    for (uint32_t c = 0; c < f->channels; c++) {
-        for (uint32_t ky = 0; ky < kernel; ky++) {
+    for (uint32_t ky = 0; ky < kernel; ky++) {
+        for (uint32_t c = 0; c < f->channels; c++) {
             for (uint32_t kx = 0; kx < kernel; kx++) {
                 *offset++ = (c * f->height + ky) * f->width + kx;
             }
         }
+    }
+}
+
+/* Places channel by channel, as they lie in a kernel: for its gradient, which then reads a channel while it
+ * is near. */
+static void fill_kernel_offsets(const struct frame *f, uint32_t kernel, uint32_t *offset)
+{
+    for (uint32_t k = 0; k < f->channels * kernel * kernel; k++) {
+        *offset++ = (k / (kernel * kernel) * f->height + k / kernel % kernel) * f->width + k % kernel;
     }
 }
 
@@ -115,27 +127,59 @@ static void fill_frame(const struct frame *f, uint32_t height, uint32_t width, u
     }
 }
 
-/* kernels [out][places] as [places][ld], zeros behind the channels. */
+/* Where place k of a window of `channels` lies in a kernel [channels][kernel][kernel]. */
+static uint32_t place_in_kernel(uint32_t channels, uint32_t kernel, uint32_t k)
+{
+    const uint32_t run = channels * kernel;
+    return (k % run / kernel * kernel + k / run) * kernel + k % kernel;
+}
+
+/* kernels [out][in][kernel][kernel] as [places][ld], zeros behind the channels. */
 static void turn_kernels(const struct kedge_ops_conv2d *s, const struct plan *p, const float *w, float *to)
 {
     for (uint32_t k = 0; k < p->places; k++) {
+        const uint32_t from = place_in_kernel(s->in, s->kernel, k);
         for (uint32_t o = 0; o < p->ld; o++) {
-            to[(uint64_t)k * p->ld + o] = o < s->out ? w[(uint64_t)o * p->places + k] : 0.0f;
+            to[(uint64_t)k * p->ld + o] = o < s->out ? w[(uint64_t)o * p->places + from] : 0.0f;
         }
     }
 }
 
-/* The same for the data gradient: [out · window turned round][in]. */
+/* The same for the data gradient: the kernels turned round, [rows of them · out · columns][in]. */
 static void turn_kernels_back(const struct kedge_ops_conv2d *s, const struct plan *p, const float *w,
                               float *to)
 {
-    for (uint32_t o = 0; o < s->out; o++) {
-        for (uint32_t k = 0; k < p->window; k++, to += p->back_ld) {
-            for (uint32_t i = 0; i < p->back_ld; i++) {
-                to[i] = i < s->in ? w[((uint64_t)o * s->in + i) * p->window + (p->window - 1 - k)] : 0.0f;
-            }
+    for (uint32_t k = 0; k < p->back_places; k++, to += p->back_ld) {
+        const uint32_t at = place_in_kernel(s->out, s->kernel, k);
+        const uint64_t o = at / p->window, turned = p->window - 1 - at % p->window;
+        for (uint32_t i = 0; i < p->back_ld; i++) {
+            to[i] = i < s->in ? w[(o * s->in + i) * p->window + turned] : 0.0f;
         }
     }
+}
+
+/* Of a window that begins at row `row` of a frame with `before` rows of zeros above `height` real ones: its
+ * rows from *ret_first to below the result are real, none where they are equal. */
+static uint32_t real_rows(uint32_t kernel, uint32_t before, uint32_t row, uint32_t height,
+                          uint32_t *ret_first)
+{
+    const uint32_t first = row < before ? before - row : 0;
+    const uint32_t end = height + before > row ? height + before - row : 0;
+    *ret_first = first < kernel ? first : kernel;
+    return end > kernel ? kernel : end > *ret_first ? end : *ret_first;
+}
+
+/* One row of windows that begins at row `row` of its frame, without the places that lie in zeros. */
+static void forward_row(const struct kedge_tiles *tiles, const struct kedge_tile_windows *all,
+                        const struct frame *f, uint32_t kernel, uint32_t row, uint32_t height, const float *x,
+                        const float *w, float *out)
+{
+    struct kedge_tile_windows r = *all;
+    uint32_t first;
+    const uint32_t end = real_rows(kernel, f->left, row, height, &first), run = f->channels * kernel;
+    r.offset += first * run;
+    r.places = (end - first) * run;
+    tiles->forward(&r, x + (uint64_t)row * f->width, w + (uint64_t)first * run * r.ld, out);
 }
 
 /* A row of pixels [pixels][ld] to its place in [channels][…]. */
@@ -164,7 +208,7 @@ void kedge_cpu_conv2d_forward(struct kedge_device *dev, const struct kedge_ops_c
     for (uint32_t i = 0; i < n; i++) {
         fill_frame(&p.in, s->height, s->width, 1, x + (uint64_t)i * s->in * s->height * s->width, m.frame);
         for (uint32_t oy = 0; oy < s->out_height; oy++) {
-            p.tiles->forward(&r, m.frame + (uint64_t)oy * s->stride * p.in.width, m.w, m.row);
+            forward_row(p.tiles, &r, &p.in, s->kernel, oy * s->stride, s->height, m.frame, m.w, m.row);
             put_row(m.row, s->out_width, p.ld, s->out, p.pixels, b, s->relu,
                     y + (uint64_t)i * s->out * p.pixels + (uint64_t)oy * s->out_width);
         }
@@ -208,13 +252,14 @@ static void data_gradient(const struct kedge_ops_conv2d *s, const struct plan *p
     struct kedge_tile_windows r = {p->back_places, p->back_ld, m->back_offset, 1, 0, 1, s->width};
     fill_frame(&p->error, s->out_height, s->out_width, s->stride, dy, m->error);
     for (uint32_t iy = 0; iy < s->height; iy++) {
-        p->back_tiles->forward(&r, m->error + (uint64_t)iy * p->error.width, m->back_w, m->row);
+        forward_row(p->back_tiles, &r, &p->error, s->kernel, iy, (s->out_height - 1) * s->stride + 1,
+                    m->error, m->back_w, m->row);
         put_row(m->row, s->width, p->back_ld, s->in, (uint64_t)s->height * s->width, NULL, false,
                 dx + (uint64_t)iy * s->width);
     }
 }
 
-/* to [out][places] = keep · to + dw [places][ld]. */
+/* to [out][places] = keep · to + dw [places][ld], whose places are those of the kernel. */
 static void put_kernels(const struct kedge_ops_conv2d *s, const struct plan *p, const float *dw, float keep,
                         float *to)
 {
@@ -235,7 +280,7 @@ void kedge_cpu_conv2d_backward(struct kedge_device *dev, const struct kedge_ops_
     struct kedge_tile_windows r = {p.places,      p.ld,        m.offset, s->stride, s->stride * p.in.width,
                                    s->out_height, s->out_width};
     uint64_t in = (uint64_t)s->in * s->height * s->width, out = (uint64_t)s->out * p.pixels;
-    fill_offsets(&p.in, s->kernel, m.offset);
+    fill_kernel_offsets(&p.in, s->kernel, m.offset);
     memset(m.frame, 0, frame_size(&p.in) * sizeof *m.frame);
     memset(m.dy, 0, (uint64_t)p.pixels * p.ld * sizeof *m.dy);
     memset(m.dw, 0, (uint64_t)p.places * p.ld * sizeof *m.dw);
