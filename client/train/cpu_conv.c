@@ -9,6 +9,8 @@
 #include "client/train/cpu_impl.h"
 #include "client/train/tile.h"
 
+enum { CHANNELS_FILL = 6 };
+
 struct frame { /* an image in its zeros: channels × height × width values, `left` zeros before the first */
     uint32_t channels, height, width, left;
 };
@@ -100,12 +102,27 @@ static void fill_offsets(const struct frame *f, uint32_t kernel, uint32_t *offse
     }
 }
 
-/* Places channel by channel, as they lie in a kernel: for its gradient, which then reads a channel while it
- * is near. */
-static void fill_kernel_offsets(const struct frame *f, uint32_t kernel, uint32_t *offset)
+/* The kernels' gradient goes place by place of the window, each with all channels, where there are zeros to
+ * be left out and channels to fill a tile of registers; else channel by channel, as places lie in a kernel.
+ */
+static bool goes_by_place(const struct kedge_ops_conv2d *s)
 {
-    for (uint32_t k = 0; k < f->channels * kernel * kernel; k++) {
-        *offset++ = (k / (kernel * kernel) * f->height + k / kernel % kernel) * f->width + k % kernel;
+    return s->padding > 0 && s->in >= CHANNELS_FILL;
+}
+
+/* Where its place k lies in a kernel. */
+static uint32_t gradient_place(const struct kedge_ops_conv2d *s, uint32_t k)
+{
+    const uint32_t window = s->kernel * s->kernel;
+    return !goes_by_place(s) ? k : k % s->in * window + k / s->in;
+}
+
+static void fill_gradient_offsets(const struct kedge_ops_conv2d *s, const struct frame *f, uint32_t *offset)
+{
+    const uint32_t window = s->kernel * s->kernel;
+    for (uint32_t at = 0; at < s->in * window; at++) {
+        const uint32_t k = gradient_place(s, at);
+        offset[at] = (k / window * f->height + k % window / s->kernel) * f->width + k % s->kernel;
     }
 }
 
@@ -201,7 +218,7 @@ void kedge_cpu_conv2d_forward(struct kedge_device *dev, const struct kedge_ops_c
     struct plan p = make_plan(s);
     struct parts m;
     place_parts(s, &p, dev->scratch, &m);
-    struct kedge_tile_windows r = {p.places, p.ld, m.offset, s->stride, 0, 1, s->out_width};
+    struct kedge_tile_windows r = {p.places, p.ld, m.offset, s->stride, 0, 1, s->out_width, 0};
     fill_offsets(&p.in, s->kernel, m.offset);
     turn_kernels(s, &p, w, m.w);
     memset(m.frame, 0, frame_size(&p.in) * sizeof *m.frame);
@@ -249,7 +266,7 @@ static void take_error(const struct kedge_ops_conv2d *s, const struct plan *p, c
 static void data_gradient(const struct kedge_ops_conv2d *s, const struct plan *p, const struct parts *m,
                           const float *dy, float *dx)
 {
-    struct kedge_tile_windows r = {p->back_places, p->back_ld, m->back_offset, 1, 0, 1, s->width};
+    struct kedge_tile_windows r = {p->back_places, p->back_ld, m->back_offset, 1, 0, 1, s->width, 0};
     fill_frame(&p->error, s->out_height, s->out_width, s->stride, dy, m->error);
     for (uint32_t iy = 0; iy < s->height; iy++) {
         forward_row(p->back_tiles, &r, &p->error, s->kernel, iy, (s->out_height - 1) * s->stride + 1,
@@ -259,13 +276,48 @@ static void data_gradient(const struct kedge_ops_conv2d *s, const struct plan *p
     }
 }
 
-/* to [out][places] = keep · to + dw [places][ld], whose places are those of the kernel. */
+/* Of windows that begin `stride` apart: those for which place `at` of a window lies among `size` real values
+ * behind `before` zeros; *ret_first … below the result, none where they are equal. */
+static uint32_t real_windows(uint32_t at, uint32_t before, uint32_t size, uint32_t stride, uint32_t count,
+                             uint32_t *ret_first)
+{
+    const uint32_t first = at < before ? (before - at + stride - 1) / stride : 0;
+    const uint32_t end = size + before > at ? (size + before - at + stride - 1) / stride : 0;
+    *ret_first = first < count ? first : count;
+    return end > count ? count : end > *ret_first ? end : *ret_first;
+}
+
+/* dw[places][ld] += what an image's error m->dy has to say of each place; windows in which it lies in zeros
+ * are left out where places go one by one. */
+static void kernel_gradient(const struct kedge_ops_conv2d *s, const struct plan *p, const struct parts *m)
+{
+    const uint64_t row = (uint64_t)s->out_width * p->ld;
+    struct kedge_tile_windows r = {p->places,     p->ld,        m->offset, s->stride, s->stride * p->in.width,
+                                   s->out_height, s->out_width, row};
+    if (!goes_by_place(s)) {
+        p->tiles->weights(&r, m->frame, m->dy, m->dw);
+        return;
+    }
+    r.places = s->in;
+    for (uint32_t k = 0; k < p->window; k++, r.offset += s->in) {
+        uint32_t y, x;
+        r.rows = real_windows(k / s->kernel, s->padding, s->height, s->stride, s->out_height, &y) - y;
+        r.pixels = real_windows(k % s->kernel, s->padding, s->width, s->stride, s->out_width, &x) - x;
+        if (r.rows > 0 && r.pixels > 0) {
+            p->tiles->weights(&r, m->frame + (uint64_t)y * r.row_stride + (uint64_t)x * s->stride,
+                              m->dy + y * row + (uint64_t)x * p->ld, m->dw + (uint64_t)k * s->in * p->ld);
+        }
+    }
+}
+
+/* to [out][in][kernel][kernel] = keep · to + dw [places][ld]. */
 static void put_kernels(const struct kedge_ops_conv2d *s, const struct plan *p, const float *dw, float keep,
                         float *to)
 {
     for (uint32_t o = 0; o < s->out; o++, to += p->places) {
         for (uint32_t k = 0; k < p->places; k++) {
-            to[k] = (keep == 0.0f ? 0.0f : keep * to[k]) + dw[(uint64_t)k * p->ld + o];
+            float *one = to + gradient_place(s, k);
+            *one = (keep == 0.0f ? 0.0f : keep * *one) + dw[(uint64_t)k * p->ld + o];
         }
     }
 }
@@ -277,10 +329,8 @@ void kedge_cpu_conv2d_backward(struct kedge_device *dev, const struct kedge_ops_
     struct plan p = make_plan(s);
     struct parts m;
     place_parts(s, &p, dev->scratch, &m);
-    struct kedge_tile_windows r = {p.places,      p.ld,        m.offset, s->stride, s->stride * p.in.width,
-                                   s->out_height, s->out_width};
     uint64_t in = (uint64_t)s->in * s->height * s->width, out = (uint64_t)s->out * p.pixels;
-    fill_kernel_offsets(&p.in, s->kernel, m.offset);
+    fill_gradient_offsets(s, &p.in, m.offset);
     memset(m.frame, 0, frame_size(&p.in) * sizeof *m.frame);
     memset(m.dy, 0, (uint64_t)p.pixels * p.ld * sizeof *m.dy);
     memset(m.dw, 0, (uint64_t)p.places * p.ld * sizeof *m.dw);
@@ -295,7 +345,7 @@ void kedge_cpu_conv2d_backward(struct kedge_device *dev, const struct kedge_ops_
     for (uint32_t i = 0; i < n; i++) {
         take_error(s, &p, y + i * out, dy + i * out, step->by, to_b, m.dy);
         fill_frame(&p.in, s->height, s->width, 1, x + i * in, m.frame);
-        p.tiles->weights(&r, m.frame, m.dy, m.dw);
+        kernel_gradient(s, &p, &m);
         if (dx) {
             data_gradient(s, &p, &m, dy + i * out, dx + i * in);
         }

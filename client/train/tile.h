@@ -16,6 +16,7 @@ struct kedge_tile_windows {
     uint32_t stride;       /* between windows of a row */
     uint32_t row_stride;   /* between rows of windows, in values of x */
     uint32_t rows, pixels; /* of windows, and windows in each row */
+    uint64_t dy_row;       /* values from a row of dy to the next: pixels · ld, or more */
 };
 /* c[rows][width] = keep · c + aᵀ · b[inner][width], a[inner][rows]; keep 0 ignores what c holds. Row j of b
  * in the columns of panel k (2 · lanes of them) lies at b + k · panel + j · step: packed where panel is inner
@@ -33,7 +34,8 @@ struct kedge_tiles {
     /* One row of windows: out[pixel][ld] = Σ over places of x[offset[place] + pixel · stride] ·
      * w[place][ld]. */
     void (*forward)(const struct kedge_tile_windows *r, const float *x, const float *w, float *out);
-    /* All rows of windows: dw[place][ld] += Σ over pixels of x[…] · dy[pixel][ld]. */
+    /* All rows of windows: dw[place][ld] += Σ over rows and pixels of x[…] · dy[row · dy_row + pixel · ld].
+     */
     void (*weights)(const struct kedge_tile_windows *r, const float *x, const float *dy, float *dw);
     /* z[n][out] += x[n][in] · w[out][in]ᵀ. */
     void (*dots)(uint32_t n, uint32_t out, uint32_t in, const float *x, const float *w, float *z);
@@ -169,14 +171,14 @@ TILE void weights_tile(const int places, const int vecs, const struct kedge_tile
             acc[k][v] = *(const loose *)(dw + (uint64_t)k * r->ld + LANES * v);
         }
     }
-    dy += (uint64_t)from * r->pixels * r->ld;
     for (uint32_t row = from; row < end; row++) {
         uint64_t i = (uint64_t)(row - from) * r->row_stride;
-        for (uint32_t p = 0; p < r->pixels; p++, i += r->stride, dy += r->ld) {
+        const float *error = dy + row * r->dy_row;
+        for (uint32_t p = 0; p < r->pixels; p++, i += r->stride, error += r->ld) {
             vec dv[VECS_MAX];
             UNROLL
             for (int v = 0; v < vecs; v++) {
-                dv[v] = *(const loose *)(dy + LANES * v);
+                dv[v] = *(const loose *)(error + LANES * v);
             }
             UNROLL
             for (int k = 0; k < places; k++) {

@@ -280,7 +280,9 @@ void ops_table_layers(struct suite *s)
     }
     const struct kedge_ops_conv2d convs[] = {conv(1, 1, 1, 1, 1, 1, 0),   conv(1, 9, 7, 6, 5, 1, 2),
                                              conv(3, 8, 8, 4, 3, 1, 1),   conv(2, 11, 6, 5, 3, 2, 1),
-                                             conv(17, 5, 5, 33, 2, 2, 0), conv(2, 6, 9, 3, 4, 3, 3)};
+                                             conv(17, 5, 5, 33, 2, 2, 0), conv(2, 6, 9, 3, 4, 3, 3),
+                                             conv(2, 1, 2, 17, 5, 2, 4),  conv(7, 6, 5, 9, 3, 1, 2),
+                                             conv(8, 4, 7, 17, 4, 3, 3),  conv(6, 1, 2, 5, 5, 2, 4)};
     for (uint32_t i = 0; i < sizeof convs / sizeof *convs && !suite_failed(s); i++) {
         struct kedge_ops_conv2d c = convs[i];
         c.relu = i % 2 == 1;

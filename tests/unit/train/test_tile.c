@@ -43,7 +43,7 @@ static void try_windows(const struct kedge_tiles *t, uint32_t pixels, uint32_t p
     for (uint32_t k = 0; k < places; k++) {
         offset[k] = (uint32_t)kedge_rng_below(&rng, 40);
     }
-    struct kedge_tile_windows r = {places, ld, offset, stride, width, ROWS, pixels};
+    struct kedge_tile_windows r = {places, ld, offset, stride, width, ROWS, pixels, (uint64_t)pixels * ld};
     float *x = noise(&rng, (size_t)width * ROWS + 40), *w = noise(&rng, (size_t)places * ld);
     float *dy = noise(&rng, (size_t)ROWS * pixels * ld), *out = noise(&rng, (size_t)pixels * ld);
     float *dw = noise(&rng, (size_t)places * ld), *before = kedge_mem_new(places, ld * sizeof *before);
