@@ -316,7 +316,7 @@ static void describe(struct kedge_client_work *w, struct kedge_energy_plan *p, b
     char found[KEDGE_METER_HINT_MAX];
     const struct kedge_energy_policy *policy = &w->policy->energy;
     kedge_meters_describe(&w->h->energy->meters, found);
-    const char *scope = shared ? "part of several trainings" : policy->share ? "share" : "device";
+    const char *scope = shared ? "part of several trainings" : policy->share ? "attributed share" : "device";
     switch (p->joules.quality) {
     case KEDGE_QUALITY_MEASURED:
         snprintf(p->energy_how, sizeof p->energy_how, "%.60s; %s", found, scope);

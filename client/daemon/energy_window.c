@@ -100,7 +100,11 @@ static struct kedge_joules read_span(struct kedge_client_energy *e, const struct
         const double of = processors > 0 ? (double)processors : 1;
         j = kedge_joules_model(p->idle_w, p->max_w, (load >= 0 ? load : own_s / seconds) / of, seconds);
     }
-    j = p->share ? kedge_joules_share(&j, p->idle_w, seconds, own_s, fmax(own_s, others), &idle) : j;
+    if (p->share) { /* a trainer that has ended tells no processor time, which is not to say that it took none
+                     */
+        j = own_s > 0 ? kedge_joules_share(&j, p->idle_w, seconds, own_s, fmax(own_s, others), &idle)
+                      : kedge_joules_unknown("the trainer's processor time is not known");
+    }
     if (j.quality == KEDGE_QUALITY_UNKNOWN && seconds < short_span_s && e->last_power_w > 0) {
         const double joules = e->last_power_w * seconds;
         j = kedge_joules_modelled(joules, joules / 2, joules * 2);

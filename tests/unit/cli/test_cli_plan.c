@@ -126,6 +126,14 @@ START_TEST(the_sites_of_a_job)
     }
     ck_assert_int_eq(kedge("job plan --job plain --record %s --rounds 1 --parts 1", at("fx")), 0);
     ck_assert_ptr_nonnull(strstr(out, "rounds 2 to 2"));
+    ck_assert_int_eq(kedge("job plan --job plain --record %s --rounds 1 --format json", at("fx")), 0);
+    sites = json_object_get(data_of(&root), "sites");
+    ck_assert_uint_eq(json_array_size(sites), 3); /* of four take part */
+    json_array_foreach(sites, i, row)
+    {
+        ck_assert_int_eq(json_integer_value(json_object_get(row, "updates")), 1);
+    }
+    json_decref(root);
     ck_assert_int_eq(kedge("job plan --job other --record %s", at("fx")), 3);
     ck_assert_int_eq(kedge("job plan --job plain --record %s", at("nowhere")), 3);
     static const char *const wrong[] = {"--weights 1,2", "--weights 1,2,3,4", "--weights 1,-2,3", "--parts 0",

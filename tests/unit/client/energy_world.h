@@ -21,6 +21,7 @@ struct world {
     bool charging;
     double celsius;
     uint32_t diverges_above; /* larger batches do; 0: none does */
+    bool burns;              /* this process uses its processor while time passes, as a trainer */
     struct kedge_rng rng;
     uint64_t seeds;
 };
@@ -53,6 +54,7 @@ struct round {
     uint32_t size, threads;
     double cost, joules; /* η 0.5; as drawn, not as metered */
     struct kedge_joules told;
+    char how[KEDGE_ST_HOW_MAX + 1]; /* they were read */
     char why[KEDGE_DIAG_TEXT_MAX];
 };
 /* One round of the job as the work thread has it; `left_s` is what the coordinator gave it. */

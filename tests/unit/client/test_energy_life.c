@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tests/unit/base/check.h"
 #include "tests/unit/client/energy_world.h"
@@ -264,6 +265,24 @@ START_TEST(power_is_the_owners)
 }
 END_TEST
 
+/* A share is attributed, which is not measured, and says so; a trainer whose processor time nobody knows has
+ * none, not 0 J. */
+START_TEST(a_share_is_attributed)
+{
+    begin_world(&dear_steps, "\"scope\": \"share\", \"power_idle_w\": 5, \"power_max_w\": 60");
+    struct round r = one_round("long", 3600, ENDS);
+    ck_assert_int_eq((int)r.told.quality, (int)KEDGE_QUALITY_UNKNOWN);
+    ck_assert(isnan(r.told.joules));
+    host.works[0].trainer.process.pid = getpid();
+    world.burns = true;
+    r = one_round("long", 3600, ENDS);
+    ck_assert_int_eq((int)r.told.quality, (int)KEDGE_QUALITY_MODELLED);
+    ck_assert(r.told.joules < r.joules && r.told.low <= r.told.joules && r.told.high >= r.told.joules);
+    ck_assert_ptr_nonnull(strstr(r.how, "attributed share"));
+    end_world();
+}
+END_TEST
+
 /* Switched off it neither chooses nor asks for gradients, and still says what was used. */
 START_TEST(switched_off)
 {
@@ -293,6 +312,7 @@ int main(void)
     tcase_add_test(tests, the_owners_word_in_force);
     tcase_add_test(tests, what_diverges_is_left);
     tcase_add_test(tests, power_is_the_owners);
+    tcase_add_test(tests, a_share_is_attributed);
     tcase_add_test(tests, switched_off);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
