@@ -245,7 +245,7 @@ struct kedge_site_effect {
     struct kedge_site_chain shown;   /* REFUSE */
     uint32_t at_work_count;          /* CALL POLL, not busy: jobs that no task is wanted of */
     struct kedge_id at_work[KEDGE_SITE_WORKS_MAX - 1];
-    struct kedge_site_memory memory; /* PERSIST; in others undefined */
+    struct kedge_site_memory memory; /* PERSIST; undefined in others, and behind its counts */
 };
 
 struct kedge_site_effects {

@@ -56,7 +56,12 @@ void kedgei_site_results_drop_first(struct kedge_site *s)
 
 void kedgei_site_remember(const struct kedge_site *s, struct kedge_site_memory *ret)
 {
-    *ret = s->memory;
+    const struct kedge_site_memory *m = &s->memory; /* mostly empty: simulations have many sites */
+    ret->enrolled = m->enrolled;
+    ret->result_count = m->result_count;
+    ret->shift_count = m->shift_count;
+    memcpy(ret->results, m->results, m->result_count * sizeof m->results[0]);
+    memcpy(ret->shifts, m->shifts, m->shift_count * sizeof m->shifts[0]);
     for (uint32_t i = 0; MUTANT(MUTANT_SITE_KEEPS_ONE) && i < ret->result_count; i++) {
         if (ret->results[i].work != ret->results[ret->result_count - 1].work) {
             ret->results[i--] = ret->results[--ret->result_count];

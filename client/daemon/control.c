@@ -115,7 +115,7 @@ static int write_drift(struct kedge_client_work *w, struct kedge_client_control 
 {
     struct kedge_buf header;
     float *tile = kedge_mem_new(KEDGE_CONTROL_TILE, sizeof *tile);
-    int fd = -1, err = kedge_client_path(w->h, c->drift, "work/drift");
+    int fd = -1, err = kedge_client_work_file(w, "drift", c->drift);
     uint64_t len = 0;
     kedge_buf_init(&header, KEDGE_TENSOR_HEADER_MAX + 8);
     err = err ? err : tile ? kedge_safetensors_header(&w->layout, KEDGE_DTYPE_F32, &header) : KEDGE_E_NOMEM;
