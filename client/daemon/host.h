@@ -80,7 +80,8 @@ struct kedge_site_service {
     char policy_error[KEDGE_STATUS_TEXT_MAX], waits_for[KEDGE_STATUS_TEXT_MAX];
     struct kedge_idle idle;
     bool allow_all, insecure;
-    char proxy[KEDGE_POLICY_PROXY_MAX + 1]; /* in use since the start, as `insecure` */
+    char proxy[KEDGE_POLICY_PROXY_MAX + 1]; /* in use since the start, as `insecure` and … */
+    char proxy_login_file[KEDGE_POLICY_PROXY_MAX + 1];
     uint32_t allowed_count, stop_seconds, jobs_at_once;
     struct kedge_id allowed[KEDGE_POLICY_JOBS_MAX];
 };

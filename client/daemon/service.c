@@ -173,9 +173,10 @@ static int reload(struct kedge_site_host *h, struct kedge_diag *d)
     if (err) {
         return err;
     }
-    if (policy->insecure != h->service.insecure || strcmp(policy->proxy, h->service.proxy) != 0) {
+    if (policy->insecure != h->service.insecure || strcmp(policy->proxy, h->service.proxy) != 0
+        || strcmp(policy->proxy_login_file, h->service.proxy_login_file) != 0) {
         kedge_log(KEDGE_LOG_WARN, "policy",
-                  "\"insecure\" and \"proxy\" are read at the start only: start again");
+                  "\"insecure\", \"proxy\" and its login are read at the start only: start again");
     }
     take_loops_part(h, policy, shown);
     kedge_client_policy_let_go(h->policy);
@@ -280,6 +281,7 @@ void kedge_client_service_open(struct kedge_site_host *h)
     s->watchdog_ns = kedge_notify_watchdog_ns();
     s->insecure = h->policy->insecure;
     memcpy(s->proxy, h->policy->proxy, sizeof s->proxy);
+    memcpy(s->proxy_login_file, h->policy->proxy_login_file, sizeof s->proxy_login_file);
     take_loops_part(h, h->policy, json_incref(s->policy));
 }
 
