@@ -12,7 +12,9 @@ struct kedge_energy_window {
     struct kedge_id job;
     uint64_t begun_ns, ticked_ns;
     pid_t pid;                  /* of its trainer … */
-    uint64_t cpu_ns;            /* … and what that had used when the span began, or it joined */
+    uint64_t cpu_ns;            /* … and what that had used when the span began, or it joined, … */
+    uint64_t seen_ns;           /* … when it was looked at last: one that has ended tells nothing more */
+    uint64_t spent_ns;          /* in this span, of trainers before that one */
     struct kedge_joule_sum sum; /* its parts of the spans that have ended */
 };
 

@@ -30,8 +30,9 @@ static void follow_trainer(struct kedge_client_work *w)
 {
     struct kedge_energy_window *own = &w->h->energy->windows[w->index];
     if (own->pid != w->trainer.process.pid) {
+        own->spent_ns += own->seen_ns > own->cpu_ns ? own->seen_ns - own->cpu_ns : 0;
         own->pid = w->trainer.process.pid;
-        own->cpu_ns = 0;
+        own->cpu_ns = own->seen_ns = 0;
     }
 }
 
@@ -59,13 +60,15 @@ void kedgei_energy_window_open(struct kedge_client_work *w, const struct kedge_i
 }
 
 /* Processor seconds of each open training's trainer in this span, and of all. */
-static double processor_s(const struct kedge_client_energy *e, double ret[KEDGE_SITE_WORKS_MAX])
+static double processor_s(struct kedge_client_energy *e, double ret[KEDGE_SITE_WORKS_MAX])
 {
     double sum = 0;
     for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
-        const struct kedge_energy_window *v = &e->windows[i];
+        struct kedge_energy_window *v = &e->windows[i];
         const uint64_t cpu = v->is_open ? kedge_sys_process_cpu(v->pid) : 0;
-        ret[i] = v->is_open && cpu > v->cpu_ns ? (double)(cpu - v->cpu_ns) / 1e9 : 0;
+        v->seen_ns = cpu > v->seen_ns ? cpu : v->seen_ns;
+        const uint64_t since = v->seen_ns > v->cpu_ns ? v->seen_ns - v->cpu_ns : 0;
+        ret[i] = v->is_open ? (double)(v->spent_ns + since) / 1e9 : 0;
         sum += ret[i];
     }
     return sum;
@@ -131,7 +134,8 @@ static void end_span(struct kedge_client_energy *e, const struct kedge_energy_po
                                          whole.high * fmin(1, f * (1 + share_error)));
         }
         kedge_joules_add(&v->sum, &part);
-        v->cpu_ns += (uint64_t)(own[i] * 1e9);
+        v->cpu_ns = v->seen_ns;
+        v->spent_ns = 0;
     }
 }
 

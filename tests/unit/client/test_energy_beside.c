@@ -88,6 +88,29 @@ START_TEST(parts_make_the_whole)
 }
 END_TEST
 
+/* One whose trainer has ended, and was looked at before: what it had used then is its own, and not the
+ * other's. */
+START_TEST(a_trainer_that_ends)
+{
+    set_up("");
+    ck_assert_int_eq(begin(0), KEDGE_OK);
+    ck_assert_int_eq(begin(1), KEDGE_OK);
+    run(10, 6, 2);
+    host.works[1].trainer.process.pid = TRAINER + 2; /* stopped */
+    cpu_s[1] = cpu_s[2] = 0;
+    ck_assert_double_eq_tol(end(1).joules, 250, 1.5);
+    ck_assert_double_eq_tol(end(0).joules, 750, 1.5);
+    host.works[1].trainer.process.pid = TRAINER + 1; /* the same, and the other one ends first */
+    ck_assert_int_eq(begin(0), KEDGE_OK);
+    ck_assert_int_eq(begin(1), KEDGE_OK);
+    run(10, 6, 2);
+    cpu_s[1] = 0;
+    ck_assert_double_eq_tol(end(0).joules, 750, 1.5);
+    ck_assert_double_eq_tol(end(1).joules, 250, 1.5);
+    end_world();
+}
+END_TEST
+
 /* A trainer that was started within the task, and two that use no processor time. */
 START_TEST(odd_processor_times)
 {
@@ -132,6 +155,7 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {parts_make_the_whole, odd_processor_times, a_day_is_for_all};
+    const TTest *const tests[] = {parts_make_the_whole, a_trainer_that_ends, odd_processor_times,
+                                  a_day_is_for_all};
     return run_suite("energy beside", tests, sizeof tests / sizeof tests[0]);
 }
