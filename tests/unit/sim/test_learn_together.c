@@ -11,6 +11,7 @@
 #include "common/base/rng.h"
 #include "common/tensor/json.h"
 #include "sim/learn/learn.h"
+#include "tests/fixtures/effort.h"
 
 enum { LINES_MAX = 8, SIDE = 28, IMAGES = 400, CLASSES = 4 };
 
@@ -330,7 +331,7 @@ int main(void)
     Suite *suite = suite_create("sim/learn/together");
     TCase *tc = tcase_create("together");
     tcase_set_timeout(tc, 0);
-    tcase_add_loop_test(tc, together_is_as_one_by_one, 0, STRATEGIES);
+    tcase_add_loop_test(tc, together_is_as_one_by_one, EFFORT(0, 3), EFFORT(STRATEGIES, 4));
     tcase_add_test(tc, what_sites_bring_along_is_theirs);
     tcase_add_test(tc, as_jobs_draw);
     tcase_add_test(tc, fewer_at_a_time_where_there_is_no_room);
