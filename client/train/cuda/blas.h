@@ -7,6 +7,10 @@
 
 #if !defined(KEDGE_GPU_HOST)
 #include <dlfcn.h>
+#if __has_include(<cublas_v2.h>)
+#define KEDGE_GPU_BLAS_HEADERS 1 /* then what is written out here is held to them */
+#include <cublas_v2.h>
+#endif
 #endif
 
 #include "client/train/cuda/product.h"
@@ -19,7 +23,8 @@ enum {
     KEDGE_GPU_BLAS_CHOOSE = -1 /* CUBLAS_GEMM_DEFAULT */
 };
 /* CUBLAS_COMPUTE_32F, _32F_FAST_TF32, _32F_FAST_16BF, as enum kedge_ops_precision counts them. */
-static const int kedge_gpu_blas_compute[] = {68, 77, 75};
+enum { KEDGE_GPU_BLAS_F32 = 68, KEDGE_GPU_BLAS_TF32 = 77, KEDGE_GPU_BLAS_BF16 = 75 };
+static const int kedge_gpu_blas_compute[] = {KEDGE_GPU_BLAS_F32, KEDGE_GPU_BLAS_TF32, KEDGE_GPU_BLAS_BF16};
 /* m · n · k from which cuBLAS is taken: not measured yet, see docs/benchmarks-gpu.md. */
 #define KEDGE_GPU_BLAS_WORK_MIN ((uint64_t)1 << 24)
 
@@ -27,6 +32,18 @@ static const int kedge_gpu_blas_compute[] = {68, 77, 75};
 typedef int kedge_gpu_gemm(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
                            const void *a, int a_type, int lda, const void *b, int b_type, int ldb,
                            const void *beta, void *c, int c_type, int ldc, int compute, int choose);
+
+#if defined(KEDGE_GPU_BLAS_HEADERS)
+static_assert(CUBLAS_OP_N == (int)KEDGE_GPU_BLAS_NO && CUBLAS_OP_T == (int)KEDGE_GPU_BLAS_YES
+                  && CUDA_R_32F == (int)KEDGE_GPU_BLAS_VALUES
+                  && CUBLAS_GEMM_DEFAULT == (int)KEDGE_GPU_BLAS_CHOOSE
+                  && CUBLAS_COMPUTE_32F == (int)KEDGE_GPU_BLAS_F32
+                  && CUBLAS_COMPUTE_32F_FAST_TF32 == (int)KEDGE_GPU_BLAS_TF32
+                  && CUBLAS_COMPUTE_32F_FAST_16BF == (int)KEDGE_GPU_BLAS_BF16
+                  && sizeof(cublasComputeType_t) == sizeof(int) && sizeof(cudaDataType) == sizeof(int)
+                  && sizeof(cublasGemmAlgo_t) == sizeof(int),
+              "cuBLAS's enums are as they are written out here");
+#endif
 
 struct kedge_gpu_blas {
     void *library, *handle, *workspace;
