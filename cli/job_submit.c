@@ -18,6 +18,7 @@ static int read_spec(const char *path, struct kedge_job_spec *ret_spec, struct k
     int err = kedge_cli_read_file(path, SPEC_MAX, ret, d);
     if (!err) {
         err = kedge_job_spec_parse(kedge_buf_view(ret), ret_spec, d);
+        err = err == KEDGE_E_NOT_FOUND ? KEDGE_E_FORMAT : err; /* a key: no file is missing */
         err = err ? kedge_diag_wrap(d, err, "%s", path) : KEDGE_OK;
     }
     return err;

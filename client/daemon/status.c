@@ -231,7 +231,7 @@ static void tell_last(struct kedge_buf *out, const json_t *list, uint64_t now_ms
     }
 }
 
-/* Members of a flat object as "key value, …"; of others only that they are there. */
+/* Members of an object, one a line, but for those that say nothing. */
 static void tell_object(struct kedge_buf *out, const char *title, const json_t *o)
 {
     const char *key;
@@ -239,13 +239,14 @@ static void tell_object(struct kedge_buf *out, const char *title, const json_t *
     unsigned n = 0;
     json_object_foreach((json_t *)(uintptr_t)o, key, v)
     {
-        char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
+        char *text =
+            json_is_null(v) ? NULL : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
         if (text) {
-            kedge_buf_printf(out, "%s%.60s %.*s", n++ ? ", " : title, key, SHOWN_MAX, text);
+            kedge_buf_printf(out, "%*s%.60s %.*s\n", (int)strlen(title), n++ ? "" : title, key, SHOWN_MAX,
+                             text);
             free(text); /* json_dumps */
         }
     }
-    kedge_buf_printf(out, "%s", n ? "\n" : "");
 }
 
 int kedge_status_tell(const json_t *o, bool running, uint64_t now_ms, struct kedge_buf *out)

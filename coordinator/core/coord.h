@@ -152,7 +152,7 @@ struct kedge_coord_job_params {
                      where that is not the group in force. Without round 0 and pre-training. Models to begin
                      with: one per group */
     bool by_charge;    /* TRAIN rounds take sites by what they say of their batteries, see
-                          kedge_coord_pick_charged; asynchronous    and root jobs do not */
+                          kedge_coord_pick_charged; asynchronous and root jobs do not */
     bool site_chooses; /* a site may read the models of all groups and trains the one it likes best; no round
                           0. migrate_every, regroup_every are 0, closes list no sites. Models to begin with:
                           one per group */
