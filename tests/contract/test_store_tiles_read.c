@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "chain/store/replica.h"
+#include "common/base/os/clock.h"
 #include "tests/contract/tiles_fixture.h"
 
 /* ---- who may see what ---- */
@@ -237,6 +238,9 @@ START_TEST(readers_find_the_tiles_of_every_checkpoint_while_the_log_grows)
     while (size < 1000 || (size < 1500 && atomic_load(&r.tiles) < 20)) {
         ck_assert_int_eq(append_range(f.l, size, size + 5, 5, NULL), KEDGE_OK);
         size += 5;
+    }
+    for (int i = 0; i < 20000 && atomic_load(&r.tiles) == 0; i++) { /* where its turn comes late */
+        kedge_os_sleep_ms(1);
     }
     atomic_store(&r.stop, true);
     pthread_join(thread, NULL);
