@@ -21,7 +21,11 @@ static bool split(const char *s, struct kedgei_address *ret)
     }
     size_t len = (size_t)(colon - s);
     bool any = len == 1 && s[0] == '*', brackets = s[0] == '[' && s[len - 1] == ']' && len > 2;
-    snprintf(ret->host, sizeof ret->host, "%.*s", any ? 0 : (int)len - 2 * brackets, s + brackets);
+    size_t host_len = any ? 0 : len - 2 * (size_t)brackets;
+    if (strcspn(s + brackets, "[]*") < host_len) { /* no name has one, and "[*]" is not "*" */
+        return false;
+    }
+    snprintf(ret->host, sizeof ret->host, "%.*s", (int)host_len, s + brackets);
     snprintf(ret->port, sizeof ret->port, "%u", (unsigned)port);
     return true;
 }

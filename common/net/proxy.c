@@ -93,7 +93,8 @@ unsigned kedgei_proxy_target(struct kedge_view head, struct kedgei_address *ret)
     }
     snprintf(url, sizeof url, "tls+tcp://%.*s", (int)len, (const char *)from);
     struct kedgei_address a;
-    if (kedgei_address_parse(url, false, &a, NULL) != KEDGE_OK || !a.host[0] || strcmp(a.port, "0") == 0) {
+    if (kedgei_address_parse(url, false, &a, NULL) != KEDGE_OK || !a.host[0] || strcmp(a.port, "0") == 0
+        || (strchr(a.host, ':') && from[0] != '[')) { /* RFC 3986 §3.2.2: colons stand in brackets only */
         return 400;
     }
     *ret = a;

@@ -145,6 +145,9 @@ START_TEST(refused_requests)
         {"CONNECT *:1 HTTP/1.1\r\n\r\n", 400},
         {"CONNECT h:1 HTTP/2\r\n\r\n", 400},
         {"CONNECT h:1 HTTP/1.1 x\r\n\r\n", 400},
+        {"CONNECT [*]:5 HTTP/1.1\r\n\r\n", 400}, /* would be asked for as "*": any */
+        {"CONNECT [[a]]:5 HTTP/1.1\r\n\r\n", 400},
+        {"CONNECT a:b:5 HTTP/1.1\r\n\r\n", 400},
     };
     struct kedgei_address to = {.port = "7"};
     char text[KEDGE_PROXY_HEAD_MAX];
