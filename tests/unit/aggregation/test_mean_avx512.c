@@ -3,7 +3,8 @@
 #include "aggregation/mean_impl.h"
 #include "tests/unit/aggregation/support.h"
 
-enum { N = 3 * KEDGEI_MEAN_LINE, SOURCES = 2 * KEDGEI_MEAN_FUSE };
+/* Lines that the kernel takes four at a time, and some that are left. */
+enum { N = 11 * KEDGEI_MEAN_LINE, SOURCES = 2 * KEDGEI_MEAN_FUSE };
 
 _Alignas(64) static int32_t values[SOURCES][N];
 _Alignas(64) static float base[N];
