@@ -2,13 +2,13 @@
 
 #include <math.h>
 
-enum { PLAYS_BEFORE_FAR = 6 };
+enum { PLAYS_BEFORE_FAR = 20 };
 
 static const double least_deviation = 0.02; /* of a cost: two equal ones in a row do not make it certain */
 
 struct kedge_batch_options kedge_batch_defaults(void)
 {
-    return (struct kedge_batch_options){.stop = 1.5, .explore = 0.5, .far_share = 0.3, .far_worse = 1.5};
+    return (struct kedge_batch_options){.stop = 1.5, .explore = 0.5, .far_share = 0.1, .far_worse = 1.5};
 }
 
 int kedge_batch_init(struct kedge_batch *b, const struct kedge_batch_options *options, const uint32_t *sizes,
@@ -115,7 +115,8 @@ static uint32_t find_candidate(const struct kedge_batch *b, uint32_t best)
     const double normal = b->sizes[b->start].plays > 0 ? mean_of(&b->sizes[b->start]) : mean;
     const double over = b->spent - (double)b->reached * normal; /* beyond what the default would have cost */
     const double worst = o->stop * mean + mean - normal;        /* stopped, and repeated with the best */
-    if (worst + over > o->explore * (double)b->reached * normal) {
+    const double left = o->explore * (double)b->reached * normal - over; /* for trying */
+    if (worst > left) {
         return b->count;
     }
     if (best > 0 && is_untried(&b->sizes[best - 1])) {
@@ -124,7 +125,7 @@ static uint32_t find_candidate(const struct kedge_batch *b, uint32_t best)
     if (best + 1 < b->count && is_untried(&b->sizes[best + 1])) {
         return best + 1;
     }
-    if (b->runs < PLAYS_BEFORE_FAR || o->stop * mean > o->far_share * -over) {
+    if (b->runs < PLAYS_BEFORE_FAR || o->stop * mean > o->far_share * left) {
         return b->count;
     }
     const uint32_t below = look_beyond(b, best, true, o->far_worse * mean);
@@ -139,7 +140,9 @@ static double draw_normal(struct kedge_rng *rng)
     return length * cos(turn * kedge_rng_unit(rng));
 }
 
-/* The size whose drawn mean is least. Deviations are pooled over sizes, in parts of their means. */
+/* The size whose drawn mean is least. Deviations are pooled over sizes, in parts of their means. Draws narrow
+ * with a size's costs, not with their root as what is known of a mean does: else the worse of two close sizes
+ * is still played often when there is nothing left to learn. */
 static uint32_t sample(const struct kedge_batch *b, struct kedge_rng *rng)
 {
     double squares = 0, freedom = 0, least = INFINITY;
@@ -156,7 +159,7 @@ static uint32_t sample(const struct kedge_batch *b, struct kedge_rng *rng)
     for (uint32_t i = 0; i < b->count; i++) {
         const struct kedge_batch_size *s = &b->sizes[i];
         if (s->plays > 0 && !s->fails) {
-            const double drawn = mean_of(s) * (1 + deviation / sqrt(costs_of(s)) * draw_normal(rng));
+            const double drawn = mean_of(s) * (1 + deviation / costs_of(s) * draw_normal(rng));
             if (drawn < least) {
                 least = drawn;
                 chosen = i;

@@ -4,7 +4,7 @@
  * · time in joules (You, Chung, Chowdhury, NSDI'23), at the power cap that is best for its size: the caller's
  * affair. As Zeus does, this keeps sizes that reached the target, stops runs that have become too dear, and
  * plays what is left by Thompson sampling. Unlike Zeus it does not try all sizes: cost over size is a valley,
- * so only neighbours of the best one known are tried, and what lies farther when savings have paid for it;
+ * so only neighbours of the best one known are tried, later what lies farther, for a share of what is left;
  * and trying is bounded by a share of what the default would have cost (docs/modules/client-energy.md has
  * both on Zeus's own traces). */
 #ifndef KEDGE_CLIENT_ENERGY_BATCH_H
@@ -24,10 +24,11 @@ struct kedge_batch_options {
     double stop;      /* a run that costs more than this times the best known mean is stopped; above 1 */
     double explore;   /* what trying may cost more than the default has, as a share of what that would have
                          cost; 0: never   above it */
-    double far_share; /* share of what has been saved that a size farther away may cost */
+    double far_share; /* share of what is left for trying, savings included, that a size farther away may
+                         cost */
     double far_worse; /* … which is not tried behind a size whose mean is this many times the best one */
 };
-/* 1.5, 0.5, 0.3, 1.5. */
+/* 1.5, 0.5, 0.1, 1.5. */
 struct kedge_batch_options kedge_batch_defaults(void);
 
 struct kedge_batch_size {
