@@ -30,9 +30,11 @@ static double rate_of(const char *said, const char *name)
     return kedge_real_decode(number, &rate) == KEDGE_OK ? rate : 0;
 }
 
-static void ask(const char *python, double ret_rates[2])
+/* On one core, by its processor time, or on the whole machine, by the clock. */
+static void ask(const char *python, bool whole, double ret_rates[2])
 {
-    const char *const argv[] = {python, KEDGE_BENCH_SCRIPTS "/compare_learn.py", NULL};
+    const char *const argv[] = {python, KEDGE_BENCH_SCRIPTS "/compare_learn.py", whole ? "--machine" : NULL,
+                                NULL};
     const struct kedge_process_options options = {.argv = argv, .pipe_stdout = true, .die_with_parent = true};
     struct kedge_process process;
     char said[1024] = "\n";
@@ -86,6 +88,7 @@ static void remove_folder(const char *folder)
 }
 
 struct watch {
+    clockid_t clock;
     double first_s, last_s, first_visits, last_visits;
 };
 
@@ -94,7 +97,7 @@ static bool on_round(void *arg, const struct kedge_learn_round *round)
 {
     struct watch *w = arg;
     struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    clock_gettime(w->clock, &t);
     w->last_s = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
     w->last_visits = round->joules;
     if (round->round == 0) {
@@ -104,11 +107,11 @@ static bool on_round(void *arg, const struct kedge_learn_round *round)
     return round->round < ROUNDS;
 }
 
-static int measure(const char *folder, double *ret_rate)
+static int measure(const char *folder, bool whole, double *ret_rate)
 {
     struct kedge_learn_spec spec;
-    struct watch w = {0};
-    struct kedge_learn_host host = {.threads = 1, .on_round = on_round, .arg = &w};
+    struct watch w = {.clock = whole ? CLOCK_MONOTONIC : CLOCK_PROCESS_CPUTIME_ID};
+    struct kedge_learn_host host = {.threads = whole ? 0 : 1, .on_round = on_round, .arg = &w};
     kedge_learn_spec_default(&spec);
     snprintf(spec.images, sizeof spec.images, "%s", folder);
     spec.rounds = 2 * ROUNDS; /* stopped before the last ones, which are evaluated */
@@ -120,37 +123,45 @@ static int measure(const char *folder, double *ret_rate)
     return err;
 }
 
-int kedge_row_learn_speed(struct row rows[ROWS_MAX], int *ret_count)
+static int compare(const char *folder, bool whole, const char *const names[2], struct row *rows, int *count)
 {
-    *ret_count = 0;
     const double target = 10;
-    char folder[] = "/tmp/kedge-learn-XXXXXX";
-    double rate = 0;
-    if (!mkdtemp(folder)) {
-        return KEDGE_E_IO;
-    }
-    int err = write_part(folder, "train", IMAGES);
-    err = err ? err : write_part(folder, "t10k", TESTS);
-    err = err ? err : measure(folder, &rate);
-    remove_folder(folder);
+    double rate = 0, other[2] = {0, 0};
+    int err = measure(folder, whole, &rate);
     if (err) {
         return err;
     }
-    static const char *const names[] = {"sim-learn-torch", "sim-learn-numpy"};
-    double other[2] = {0, 0};
-    ask("python3", other);
+    ask("python3", whole, other);
     if (other[0] <= 0) {
-        ask("/usr/bin/python3", other); /* the system's, whose packages another one in PATH may hide */
+        ask("/usr/bin/python3", whole, other); /* the system's, whose packages another one in PATH may hide */
     }
     for (int i = 0; i < 2; i++) {
         if (other[i] <= 0) {
             fprintf(stderr, "kedge-bench: %s: skipped: there is no Python with it\n", names[i]);
             continue;
         }
-        rows[(*ret_count)++] = (struct row){
+        rows[(*count)++] = (struct row){
             names[i], "visits/s", rate, other[i], target * other[i], true, rate >= target * other[i]};
     }
     return KEDGE_OK;
+}
+
+int kedge_row_learn_speed(struct row rows[ROWS_MAX], int *ret_count)
+{
+    static const char *const whole[] = {"sim-learn-torch", "sim-learn-numpy"}, *const core[] = {
+                                                                                   "sim-learn-core-torch",
+                                                                                   "sim-learn-core-numpy"};
+    char folder[] = "/tmp/kedge-learn-XXXXXX";
+    *ret_count = 0;
+    if (!mkdtemp(folder)) {
+        return KEDGE_E_IO;
+    }
+    int err = write_part(folder, "train", IMAGES);
+    err = err ? err : write_part(folder, "t10k", TESTS);
+    err = err ? err : compare(folder, true, whole, rows, ret_count);
+    err = err ? err : compare(folder, false, core, rows, ret_count);
+    remove_folder(folder);
+    return err;
 }
 
 /* ---- groups ---- */
