@@ -56,8 +56,7 @@ class Spy:
         except (OSError, ssl.SSLError):
             near.close()
             return
-        threading.Thread(target=pump, args=(near, far, told), daemon=True).start()
-        pump(far, near, heard)
+        both(near, far, lambda: pump(near, far, told), lambda: pump(far, near, heard))
 
     def pieces(self, name):
         return [(f"{name}: what connection {i} was answered", bytes(one)) for i, one in enumerate(self.heard)]
@@ -69,6 +68,26 @@ class Spy:
         self.listener.close()
 
 
+def hang_up(*sockets):
+    """Wakes whoever waits for them. They are not closed yet: somebody else's next connection would get their numbers, and a
+    thread that still reads the old one its bytes."""
+    for one in sockets:
+        try:
+            socket.socket.shutdown(one, socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+
+def both(near, far, there, back):
+    """Runs both directions of a relay side by side, and closes its ends when neither is used any more."""
+    other = threading.Thread(target=there, daemon=True)
+    other.start()
+    back()
+    other.join()
+    for one in (near, far):
+        one.close()
+
+
 def pump(source, sink, keep):
     try:
         while data := source.recv(1 << 16):
@@ -77,11 +96,7 @@ def pump(source, sink, keep):
             sink.sendall(data)
     except (OSError, ValueError):
         pass
-    for one in (source, sink):
-        try:
-            one.close()
-        except OSError:
-            pass
+    hang_up(source, sink)
 
 
 def dial(server, key, scratch):
