@@ -96,12 +96,12 @@ int kedgei_energy_task(struct kedge_client_work *w, uint8_t ret_key[32], struct 
         at = memcmp(s->tasks[i].rounds.key, key, sizeof key) == 0 ? i : at;
     }
     int err = KEDGE_OK;
+    struct kedge_batch_options options = kedge_batch_defaults();
+    options.explore = w->policy->energy.explore;
     if (at < s->task_count) {
         *t = s->tasks[at];
-        t->rounds.batch.options.explore = w->policy->energy.explore; /* as it is now */
+        t->rounds.batch.options = options; /* as the owner, and this program, have it now */
     } else {
-        struct kedge_batch_options options = kedge_batch_defaults();
-        options.explore = w->policy->energy.explore;
         const uint32_t count = kedge_job_spec_batches(w->spec, sizes, &start);
         err = kedge_rounds_init(&t->rounds, &options, sizes, count, start, d);
         memcpy(t->rounds.key, key, sizeof key);

@@ -203,7 +203,12 @@ START_TEST(the_owners_word_in_force)
     close_site();
     open_site("\"explore\": 0");
     (void)one_round("long", 3600, ENDS);
-    ck_assert(!(host.energy->stored.tasks[0].rounds.batch.options.explore > 0));
+    struct kedge_batch_options *options = &host.energy->stored.tasks[0].rounds.batch.options;
+    ck_assert(!(options->explore > 0));
+    options->far_share = 0.5; /* an older program's */
+    (void)one_round("long", 3600, ENDS);
+    options = &host.energy->stored.tasks[0].rounds.batch.options;
+    ck_assert_double_eq_tol(options->far_share, kedge_batch_defaults().far_share, 1e-12);
     static const char *const kinds[] = {"\"eta\": \"0.9\"", "\"power_max_w\": 60", "\"scope\": \"share\""};
     for (uint32_t k = 0; k < 3; k++) {
         close_site();
