@@ -102,6 +102,43 @@ START_TEST(valleys_are_found)
 }
 END_TEST
 
+/* The best size lies behind a worse neighbour: it is found, but not before much is known and little is
+ * risked. */
+START_TEST(behind_a_hill)
+{
+    static const double costs[SIZES] = {300, 300, 300, 60, 110, 100, 110};
+    struct kedge_batch b = new_batch(0.5);
+    struct kedge_rng rng = new_stream(4);
+    for (int run = 0; run < 80; run++) {
+        const struct kedge_batch_choice c = kedge_batch_choose(&b, false, &rng);
+        ck_assert(run >= 20 || c.place >= 4);
+        kedge_batch_saw(&b, c.place, fmin(costs[c.place], c.limit), costs[c.place] <= c.limit);
+    }
+    ck_assert_uint_eq(kedge_batch_best(&b), 3);
+}
+END_TEST
+
+/* Two sizes of which one is 4 % dearer, costs that scatter by 10 %: once both are known it is seldom played.
+ */
+START_TEST(close_ones_are_told_apart)
+{
+    uint32_t dearer = 0;
+    enum { TRIALS = 100, RUNS = 120, KNOWN = 60 };
+    for (uint64_t seed = 0; seed < TRIALS; seed++) {
+        struct kedge_batch b = new_batch(0.5);
+        struct kedge_rng rng = new_stream(seed);
+        for (int run = 0; run < RUNS; run++) {
+            const struct kedge_batch_choice c = kedge_batch_choose(&b, false, &rng);
+            const double mean = c.place == START ? 100 : c.place == 4 ? 104 : 1000;
+            const double cost = mean * (0.9 + 0.2 * kedge_rng_unit(&rng));
+            kedge_batch_saw(&b, c.place, fmin(cost, c.limit), cost <= c.limit);
+            dearer += run >= KNOWN && c.place == 4;
+        }
+    }
+    ck_assert_msg(dearer <= TRIALS * (RUNS - KNOWN) * 5 / 100, "%u", dearer);
+}
+END_TEST
+
 /* A curve that turns: behind as many runs as are remembered the other size is the best one. */
 START_TEST(old_costs_expire)
 {
@@ -165,6 +202,8 @@ int main(void)
     tcase_add_test(tests, down_the_valley);
     tcase_add_test(tests, trying_is_bounded);
     tcase_add_test(tests, valleys_are_found);
+    tcase_add_test(tests, behind_a_hill);
+    tcase_add_test(tests, close_ones_are_told_apart);
     tcase_add_test(tests, old_costs_expire);
     tcase_add_test(tests, a_default_that_fails);
     tcase_add_test(tests, what_is_refused);
