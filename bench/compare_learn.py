@@ -15,8 +15,8 @@ import os
 import sys
 import time
 
+MACHINE = "--machine" in sys.argv
 FOLDER = [word for word in sys.argv[1:] if word != "--machine"]
-MACHINE = len(FOLDER) + 1 < len(sys.argv)
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     if not MACHINE:  # before the libraries are loaded
         os.environ[name] = "1"

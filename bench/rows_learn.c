@@ -148,9 +148,8 @@ static int compare(const char *folder, bool whole, const char *const names[2], s
 
 int kedge_row_learn_speed(struct row rows[ROWS_MAX], int *ret_count)
 {
-    static const char *const whole[] = {"sim-learn-torch", "sim-learn-numpy"}, *const core[] = {
-                                                                                   "sim-learn-core-torch",
-                                                                                   "sim-learn-core-numpy"};
+    static const char *const whole[] = {"sim-learn-torch", "sim-learn-numpy"};
+    static const char *const core[] = {"sim-learn-core-torch", "sim-learn-core-numpy"};
     char folder[] = "/tmp/kedge-learn-XXXXXX";
     *ret_count = 0;
     if (!mkdtemp(folder)) {
