@@ -6,6 +6,7 @@
 
 struct kedge_bench_audit_verify {
     double rate;        /* statements per second of processor time, everything that `audit verify` does */
+    double fast_rate;   /* the same with --fast */
     double verify_rate; /* bare Ed25519 verifications of as many bytes per second of processor time */
 };
 

@@ -47,6 +47,7 @@ static int prepare(struct bench *b)
     if (!b->envelopes || kedge_crypto_init()) {
         return KEDGE_E_NOMEM;
     }
+    (void)kedge_verify_allow_tables(true); /* as the coordinator does */
     kedge_key_generate(&b->site);
     kedge_key_generate(&b->log);
     for (size_t i = 0; i < STATEMENTS; i++) {

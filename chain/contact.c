@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "chain/json.h"
+#include "common/base/text.h"
 
 static const char FORMAT[] = "kedge-contact/v1";
 
@@ -14,12 +15,8 @@ void kedge_contact_commitment(const struct kedge_contact *contact, struct kedge_
 
 bool kedge_contact_text_is_valid(struct kedge_view text)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        if ((text.ptr[i] < 0x20 && text.ptr[i] != '\n') || text.ptr[i] == 0x7f) {
-            return false;
-        }
-    }
-    return text.len > 0 && text.len <= KEDGE_CONTACT_TEXT_MAX && kedge_utf8_is_valid(text);
+    bool fits = text.len > 0 && text.len <= KEDGE_CONTACT_TEXT_MAX;
+    return fits && !memchr(text.ptr, '\t', text.len) && kedge_text_is_plain_lines(text);
 }
 
 int kedge_contact_write(const struct kedge_contact *contact, struct kedge_buf *out)

@@ -71,6 +71,7 @@ static const struct field_row rows[] = {
     ROW(tenant_share_max, FIELD_SHARE, false, tenant_share_max, 1, KEDGE_SHARE_ONE, KEDGE_SHARE_ONE),
     ROW(evaluate_every, FIELD_U32, false, evaluate_every, 0, KEDGE_ROUNDS_MAX, 1),
     ROW(round_timeout_s, FIELD_U32, false, round_timeout_s, 1, 604800, 3600),
+    ROW(enrol_within_s, FIELD_U32, false, enrol_within_s, 1, 31536000, 86400),
     ROW(staleness_max, FIELD_U32, false, staleness_max, 0, KEDGE_STALENESS_MAX, KEDGEI_STALENESS_DEFAULT),
     LATER(choose),
     LATER(compression),

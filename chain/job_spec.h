@@ -88,6 +88,7 @@ struct kedge_job_spec {
                                          one part in as many as there are tenants. aggregation/share_cap.h */
     uint32_t evaluate_every;          /* rounds, 0 = never, default 1 */
     uint32_t round_timeout_s;         /* default 3600 */
+    uint32_t enrol_within_s;          /* until its first round opens, default 86,400 */
     uint32_t staleness_max; /* asynchronous strategies: rounds for which an update waits, default 16 */
     const struct kedge_strategy
         *strategy;            /* a row of strategy/'s table; default "fedavg", grouped "flexcfl" */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "chain/job_spec_impl.h"
+#include "common/base/text.h"
 
 static int bad(struct kedge_diag *d, const char *key, const char *expected)
 {
@@ -110,12 +111,14 @@ static int read_settings(const json_t *v, struct kedge_external *e, struct kedge
     }
     char *text = json_is_object(v) ? json_dumps(v, JSON_COMPACT) : NULL;
     size_t len = text ? strlen(text) : 0;
-    bool fits = text && len < sizeof e->settings;
+    bool fits = text && len < sizeof e->settings && kedge_text_is_plain(kedge_view_of(text, len));
     if (fits) {
         memcpy(e->settings, text, len + 1);
     }
     free(text);
-    return fits ? KEDGE_OK : bad(d, "settings", "an object of at most 4095 bytes, written compactly");
+    return fits ? KEDGE_OK
+                : bad(d, "settings",
+                      "an object of at most 4095 bytes, written compactly, of characters that are seen");
 }
 
 int kedgei_spec_read_external(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)

@@ -335,10 +335,78 @@ static void take_in(struct kedge_keybook *book, const struct kedge_statement *st
     }
 }
 
+/* ---- what a statement rests on ---- */
+
+/* The row that keeps when a statement was last about this one's holder; NULL: it is about none. */
+static struct kedge_book_key *subject_row(const struct kedge_keybook *book, const struct kedge_statement *st)
+{
+    const struct kedge_id *holder = NULL;
+    enum kedge_key_role role = KEDGE_ROLE_SITE;
+    switch ((int)st->kind) {
+    case KEDGE_ST_KEY_ROTATED:
+        holder = &st->u.key_rotated.site;
+        break;
+    case KEDGE_ST_SITE_ENROLLED:
+        holder = &st->u.site_enrolled.site;
+        break;
+    case KEDGE_ST_SITE_REVOKED:
+        holder = &st->u.site_revoked.site;
+        break;
+    case KEDGE_ST_CONTACT:
+        holder = &st->u.contact.about;
+        break;
+    case KEDGE_ST_WITNESS_ENROLLED:
+    case KEDGE_ST_WITNESS_REVOKED:
+        role = KEDGE_ROLE_WITNESS;
+        holder = st->kind == KEDGE_ST_WITNESS_ENROLLED ? &st->u.witness_enrolled.witness
+                                                       : &st->u.witness_revoked.witness;
+        break;
+    default:
+        break;
+    }
+    uint32_t i = book->slots && holder && holder->s[0] ? book->by_holder[holder_slot(book, role, holder)] : 0;
+    return i ? &book->keys[i - 1] : NULL;
+}
+
+static bool is_of_site(const struct kedge_statement *st)
+{
+    return st->kind == KEDGE_ST_KEY_ROTATED && st->u.key_rotated.role > KEDGE_ROLE_RECOVERY;
+}
+
+static bool is_of_tenant(const struct kedge_statement *st)
+{
+    return st->kind == KEDGE_ST_CONTACT && !st->u.contact.about.s[0];
+}
+
+uint64_t kedge_keybook_rests_on(const struct kedge_keybook *book, const struct kedge_statement *st)
+{
+    const struct kedge_book_key *row = subject_row(book, st);
+    uint64_t seen = is_of_site(st) ? 0 : book->changed;
+    uint64_t spoken = row ? row->spoken : is_of_tenant(st) ? book->spoken : 0;
+    return spoken > seen ? spoken : seen;
+}
+
+/* Behind take_in: the row is the holder's newest. */
+static void note_spoken(struct kedge_keybook *book, const struct kedge_statement *st, uint64_t index)
+{
+    struct kedge_book_key *row = subject_row(book, st);
+    if (st->kind <= KEDGE_ST_KEY_RECOVERED && !is_of_site(st)) {
+        book->changed = index + 1;
+    }
+    if (row) {
+        row->spoken = index + 1;
+    } else if (is_of_tenant(st)) {
+        book->spoken = index + 1;
+    }
+}
+
 int kedge_keybook_apply(struct kedge_keybook *book, const struct kedge_statement *st, uint64_t index,
                         struct kedge_diag *reterr)
 {
     int err = kedge_keybook_check(book, st, reterr);
+    if (!err && st->kind == KEDGE_ST_CONTACT) {
+        note_spoken(book, st, index);
+    }
     if (err || !kedge_keybook_concerns(st->kind)) {
         return err;
     }
@@ -347,5 +415,6 @@ int kedge_keybook_apply(struct kedge_keybook *book, const struct kedge_statement
         return kedge_diag_set(reterr, err, "%s", kedge_strerror(err));
     }
     take_in(book, st, index);
+    note_spoken(book, st, index);
     return KEDGE_OK;
 }

@@ -29,6 +29,8 @@ struct kedge_book_key {
     uint64_t from;          /* entry that it came with */
     uint64_t until;         /* entry that it went with; KEDGE_KEYBOOK_ALWAYS: it is in force */
     bool revoked;           /* it went, and not by rotation */
+    uint64_t spoken;        /* a site's statement key, a witness's cosignature key, the holder's last one: so
+                               many entries with the last one about the holder */
     uint32_t earlier;       /* admin and recovery: index + 1 of the one that came before it; 0: none */
 };
 
@@ -48,6 +50,8 @@ struct kedge_keybook {
     uint32_t last_admin;          /* admin and recovery keys are chained by `earlier`; index + 1 */
     uint32_t admins;              /* in force */
     uint32_t recovery;            /* in force: index + 1; 0: none */
+    uint64_t changed; /* so many entries with the last one that changed admin or recovery keys … */
+    uint64_t spoken;  /* … with the last contact of the tenant itself; 0: there is none */
 };
 
 void kedge_keybook_init(struct kedge_keybook *book, const struct kedge_id *tenant);
@@ -93,6 +97,17 @@ KEDGE_NODISCARD int kedge_keybook_admin(const struct kedge_keybook *book, const 
 KEDGE_NODISCARD int kedge_keybook_verify(const struct kedge_keybook *book, const struct kedge_statement *st,
                                          const struct kedge_signed_statement *entry,
                                          struct kedge_diag *reterr);
+
+/* How many entries of the ledger a signer of st must have seen: all up to the last one that changed the
+ * tenant's admin or recovery keys, unless a site signs with its own, and the last one about the same site,
+ * witness or contact. */
+uint64_t kedge_keybook_rests_on(const struct kedge_keybook *book, const struct kedge_statement *st);
+
+/* Is there anything in it that a book takes in? Those that give or take keys, and contacts. */
+static inline bool kedge_keybook_takes(enum kedge_statement_kind kind)
+{
+    return kind <= KEDGE_ST_WITNESS_REVOKED || kind == KEDGE_ST_CONTACT;
+}
 
 /* Does a statement of this kind give or take keys? */
 static inline bool kedge_keybook_concerns(enum kedge_statement_kind kind)

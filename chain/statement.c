@@ -2,6 +2,7 @@
 #include "chain/statement.h"
 
 #include "chain/statement_fields.h"
+#include "common/base/mem.h"
 
 int kedge_statement_sign(const struct kedge_statement *st, const struct kedge_key_pair *pair,
                          struct kedge_buf *ret_envelope, struct kedge_diag *reterr)
@@ -18,6 +19,24 @@ int kedge_statement_sign(const struct kedge_statement *st, const struct kedge_ke
                        kedge_statement_kind_name(st->kind), kedge_strerror(err));
     }
     return err;
+}
+
+bool kedge_statement_says_same(const struct kedge_statement *a, const struct kedge_statement *b)
+{
+    struct kedge_buf one KEDGE_CLEANUP(kedge_buf_deinit), other KEDGE_CLEANUP(kedge_buf_deinit);
+    struct kedge_statement *moved = a->kind == b->kind ? kedge_mem_new(1, sizeof *moved) : NULL;
+    kedge_buf_init(&one, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&other, KEDGE_ENTRY_MAX);
+    if (!moved) {
+        return false;
+    }
+    *moved = *b;
+    moved->at = a->at;
+    bool same = kedge_statement_encode(a, &one, NULL) == KEDGE_OK
+                && kedge_statement_encode(moved, &other, NULL) == KEDGE_OK
+                && kedge_view_eq(kedge_buf_view(&one), kedge_buf_view(&other));
+    kedge_mem_free(moved);
+    return same;
 }
 
 static int refuse_spelling(int err, struct kedge_diag *reterr)

@@ -265,6 +265,9 @@ struct kedge_st_first_model {
     struct kedge_hash model;
 };
 
+/* In the statements of a job's life `time_ms` is the coordinator's clock when it made the statement: unix
+ * time in milliseconds, at most KEDGE_ST_COUNT_MAX; optional, 0: not stated. Nobody can check it. */
+
 /* Subject: digest of the job spec. tenants: salted ids, ascending. */
 struct kedge_st_job_opened {
     struct kedge_id job;
@@ -275,6 +278,7 @@ struct kedge_st_job_opened {
     struct kedge_st_first_model first_models[KEDGE_GROUPS_MAX - 1];
     uint32_t tenant_count;
     struct kedge_hash tenants[KEDGE_ST_TENANTS_MAX];
+    uint64_t time_ms;
 };
 
 struct kedge_st_round_tenant {
@@ -293,6 +297,7 @@ struct kedge_st_round_opened {
     struct kedge_hash main_root;
     uint32_t tenant_count;
     struct kedge_st_round_tenant tenants[KEDGE_ST_TENANTS_MAX];
+    uint64_t time_ms;
 };
 
 struct kedge_st_aggregate_tenant {
@@ -342,6 +347,7 @@ struct kedge_st_step {
                      with (grouping/shift.h); 0: not at all, or none was estimated */
     uint32_t group_count; /* at least 1 */
     struct kedge_st_step_group groups[KEDGE_GROUPS_MAX];
+    uint64_t time_ms;
 };
 
 /* Subject: digest of the model. file is a name without folders. */
@@ -357,6 +363,7 @@ struct kedge_st_job_closed {
     uint32_t rounds;
     enum kedge_job_outcome outcome;
     char reason[KEDGE_ST_REASON_MAX + 1];
+    uint64_t time_ms;
 };
 
 /* Subject: SHA-256 of the refused envelope. */
@@ -367,10 +374,20 @@ struct kedge_st_closed {
     char reason[KEDGE_ST_CLOSED_REASON_MAX + 1];
 };
 
+/* Where a statement of a tenant belongs, and nowhere else: chain/statement_position.h says how it is judged.
+ * In the predicate of every kind that a tenant's admins, sites or keys sign about themselves. */
+struct kedge_st_position {
+    struct kedge_public_key main_log_key; /* of the deployment, by the key of its main chain */
+    uint64_t before;                      /* the statement stands in front of this entry, or nowhere */
+    uint64_t seen_size;          /* what its signer has seen of the tenant's ledger: so many entries … */
+    struct kedge_hash seen_root; /* … with this root */
+};
+
 /* About 12 KiB: keep few on a stack. */
 struct kedge_statement {
     enum kedge_statement_kind kind;
     struct kedge_hash subject;
+    struct kedge_st_position at; /* kinds that have one (kedge_statement_has_position); else zeros */
     union {
         struct kedge_st_key key;
         struct kedge_st_key_added key_added;
@@ -405,6 +422,11 @@ struct kedge_statement {
 /* "site-enrolled", …; static storage. */
 const char *kedge_statement_kind_name(enum kedge_statement_kind kind);
 const char *kedge_group_how_name(enum kedge_group_how how); /* "cold-start", … */
+
+/* Does a statement of this kind name its position (st->at)? */
+bool kedge_statement_has_position(enum kedge_statement_kind kind);
+/* Do both say the same, wherever they were to stand and whoever signed them? False also without memory. */
+bool kedge_statement_says_same(const struct kedge_statement *a, const struct kedge_statement *b);
 
 /* Sets st->subject where the kind derives it from its fields (key, key-*, site-*, witness-*, group-assigned,
  * erased, policy, role-*, step);

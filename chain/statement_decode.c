@@ -237,7 +237,7 @@ static int get_predicate(const struct kedgei_kind *k, json_t *predicate, struct 
         if (f->type == KEDGEI_LIST) {
             err = get_list(&at, f, value, base, reterr);
         } else {
-            const char *expected = get_scalar(f, value, base + f->offset);
+            const char *expected = get_scalar(f, value, kedgei_field_of(f, st));
             err = expected ? refuse(&at, f->name, expected, reterr) : KEDGE_OK;
         }
     }

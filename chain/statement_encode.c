@@ -111,12 +111,13 @@ static int put_list(const struct kedgei_kind *k, const struct kedgei_field *f, c
     return KEDGE_OK;
 }
 
-static int put_predicate(const struct kedgei_kind *k, const uint8_t *base, struct kedge_buf *out,
+static int put_predicate(const struct kedgei_kind *k, const struct kedge_statement *st, struct kedge_buf *out,
                          struct kedge_diag *reterr)
 {
+    const uint8_t *base = (const uint8_t *)&st->u;
     for (size_t i = 0; i < k->field_count; i++) {
         const struct kedgei_field *f = &k->fields[i];
-        if (kedgei_field_is_left_out(f, base)) {
+        if (!f->in_position && kedgei_field_is_left_out(f, base)) {
             continue;
         }
         kedge_buf_printf(out, "%s\"%s\":", i == 0 ? "{" : ",", f->name);
@@ -127,11 +128,11 @@ static int put_predicate(const struct kedgei_kind *k, const uint8_t *base, struc
             }
             continue;
         }
-        const char *expected = kedgei_field_check(f, base + f->offset);
+        const char *expected = kedgei_field_check(f, kedgei_field_in(f, st));
         if (expected) {
             return refuse(k, f->name, expected, reterr);
         }
-        put_scalar(f, base + f->offset, out);
+        put_scalar(f, kedgei_field_in(f, st), out);
     }
     kedge_buf_put_u8(out, '}');
     return KEDGE_OK;
@@ -169,7 +170,7 @@ int kedge_statement_encode(const struct kedge_statement *st, struct kedge_buf *r
                      KEDGEI_STATEMENT_TYPE, k->subject_name);
     put_hex(&out, subject.b);
     kedge_buf_printf(&out, "}}],\"predicateType\":\"%s\",\"predicate\":", k->predicate_type);
-    int err = put_predicate(k, (const uint8_t *)&st->u, &out, reterr);
+    int err = put_predicate(k, st, &out, reterr);
     if (err) {
         return err;
     }

@@ -17,17 +17,18 @@ static const char *check_text(const struct kedgei_field *f, struct kedge_view te
     if (text.len < f->min || text.len > f->max) {
         return f->min > 0 ? "a text that is neither empty nor too long" : "a shorter text";
     }
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] < 0x20 || text.ptr[i] == 0x7f) {
-            return "a text without control characters";
-        }
+    if (!kedge_utf8_is_valid(text)) {
+        return "UTF-8";
+    }
+    if (!kedge_text_is_plain(text)) {
+        return "a text without control characters and characters that nobody sees";
     }
     if (f->type == KEDGEI_FILE
         && (memchr(text.ptr, '/', text.len) || kedge_view_eq(text, kedge_view_str("."))
             || kedge_view_eq(text, kedge_view_str("..")))) {
         return "the name of a file without folders";
     }
-    return kedge_utf8_is_valid(text) ? NULL : "UTF-8";
+    return NULL;
 }
 
 static const char *check_id(const struct kedgei_field *f, const void *p)

@@ -46,6 +46,7 @@ struct kedgei_field {
      * that a statement can grow without a change to those that were written before. A LIST is not there when
      * it has no element. Never the first field. */
     bool optional;
+    bool in_position; /* offset is from the start of st->at; never optional, never a LIST */
     bool lacks; /* a REAL that need not be there either, and then is NaN: zero is a number, and is written */
 };
 
@@ -71,6 +72,16 @@ struct kedgei_kind {
 
 extern const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT];
 extern const char KEDGEI_STATEMENT_TYPE[];
+
+/* Where the statement has the value. */
+static inline const uint8_t *kedgei_field_in(const struct kedgei_field *f, const struct kedge_statement *st)
+{
+    return (f->in_position ? (const uint8_t *)&st->at : (const uint8_t *)&st->u) + f->offset;
+}
+static inline uint8_t *kedgei_field_of(const struct kedgei_field *f, struct kedge_statement *st)
+{
+    return (f->in_position ? (uint8_t *)&st->at : (uint8_t *)&st->u) + f->offset;
+}
 
 /* NULL when the value at p (the field's place) is in range, else what was expected. */
 const char *kedgei_field_check(const struct kedgei_field *f, const void *p);

@@ -26,6 +26,15 @@
      .max = KEDGE_ST_NAME_MAX},                                                                        \
     {.name = "main_log_key", .type = KEDGEI_KEY, .offset = AT(kind, of.main_log_key)},                 \
     {.name = "before", .type = KEDGEI_U64, .offset = AT(kind, of.before), .min = 1, .max = KEDGE_ST_COUNT_MAX}
+#define POSITION                                                                                       \
+    {.name = "main_log_key", .type = KEDGEI_KEY, .offset = offsetof(struct kedge_st_position, main_log_key), \
+     .in_position = true},                                                                             \
+    {.name = "before", .type = KEDGEI_U64, .offset = offsetof(struct kedge_st_position, before), .min = 1, \
+     .max = KEDGE_ST_COUNT_MAX, .in_position = true},                                                  \
+    {.name = "seen_size", .type = KEDGEI_U64, .offset = offsetof(struct kedge_st_position, seen_size), \
+     .max = KEDGE_ST_COUNT_MAX, .in_position = true},                                                  \
+    {.name = "seen_root", .type = KEDGEI_HASH, .offset = offsetof(struct kedge_st_position, seen_root), \
+     .in_position = true}
 #define ROUND(kind) U32(kind, round, 0, KEDGE_ROUNDS_MAX)
 #define GROUP(kind) U32(kind, group, 0, KEDGE_GROUPS_MAX - 1)
 /* clang-format on */
@@ -45,12 +54,14 @@ static const struct kedgei_field key_fields[] = {
     ENUM(key, scope, scope_names),
     ID_OR_EMPTY(key, tenant),
     KEY(key, public_key),
+    POSITION,
 };
 
 static const struct kedgei_field key_added_fields[] = {
     ID(key_added, tenant),
     ENUM(key_added, role, role_names),
     KEY(key_added, public_key),
+    POSITION,
 };
 
 static const char *check_key_added(const struct kedge_statement *st)
@@ -60,7 +71,7 @@ static const char *check_key_added(const struct kedge_statement *st)
 
 static const struct kedgei_field key_rotated_fields[] = {
     ID(key_rotated, tenant),   ENUM(key_rotated, role, role_names), ID_OR_EMPTY(key_rotated, site),
-    KEY(key_rotated, old_key), KEY(key_rotated, new_key),
+    KEY(key_rotated, old_key), KEY(key_rotated, new_key),           POSITION,
 };
 
 static const char *check_key_rotated(const struct kedge_statement *st)
@@ -77,6 +88,7 @@ static const struct kedgei_field key_revoked_fields[] = {
     ENUM(key_revoked, role, role_names),
     KEY(key_revoked, public_key),
     TEXT(key_revoked, reason, 0, KEDGE_ST_REASON_MAX),
+    POSITION,
 };
 
 static const char *check_key_revoked(const struct kedge_statement *st)
@@ -88,6 +100,7 @@ static const struct kedgei_field key_recovered_fields[] = {
     ID(key_recovered, tenant),
     KEY(key_recovered, public_key),
     TEXT(key_recovered, reason, 0, KEDGE_ST_REASON_MAX),
+    POSITION,
 };
 
 static const struct kedgei_field site_enrolled_fields[] = {
@@ -95,6 +108,7 @@ static const struct kedgei_field site_enrolled_fields[] = {
     ID(site_enrolled, site),
     KEY(site_enrolled, tls_key),
     KEY(site_enrolled, statement_key),
+    POSITION,
 };
 
 static const struct kedgei_field site_revoked_fields[] = {
@@ -102,6 +116,7 @@ static const struct kedgei_field site_revoked_fields[] = {
     ID(site_revoked, site),
     KEY(site_revoked, statement_key),
     TEXT(site_revoked, reason, 0, KEDGE_ST_REASON_MAX),
+    POSITION,
 };
 
 static const struct kedgei_field witness_enrolled_fields[] = {
@@ -110,6 +125,7 @@ static const struct kedgei_field witness_enrolled_fields[] = {
     KEY(witness_enrolled, tls_key),
     KEY(witness_enrolled, cosign_key),
     TEXT(witness_enrolled, name, 1, KEDGE_ST_NAME_MAX),
+    POSITION,
 };
 
 static const char *check_witness_enrolled(const struct kedge_statement *st)
@@ -126,11 +142,13 @@ static const struct kedgei_field witness_revoked_fields[] = {
     ID(witness_revoked, witness),
     KEY(witness_revoked, cosign_key),
     TEXT(witness_revoked, reason, 0, KEDGE_ST_REASON_MAX),
+    POSITION,
 };
 
 static const struct kedgei_field job_joined_fields[] = {
     ID(job_joined, tenant),
     ID(job_joined, job),
+    POSITION,
 };
 
 static const struct kedgei_field update_fields[] = {
@@ -205,12 +223,14 @@ static const struct kedgei_field erased_fields[] = {
     U64(erased, entry, 1, KEDGE_ST_COUNT_MAX),
     TEXT(erased, reason, 1, KEDGE_ST_REASON_MAX),
     TEXT(erased, authority, 1, KEDGE_ST_AUTHORITY_MAX),
+    POSITION,
 };
 
 static const struct kedgei_field contact_fields[] = {
     ID(contact, tenant),
     ID_OR_EMPTY(contact, about),
     HASH(contact, commitment),
+    POSITION,
 };
 
 static const struct kedgei_field policy_fields[] = {
@@ -284,6 +304,7 @@ static const struct kedgei_field job_opened_fields[] = {
     HASH(job_opened, initial_model),
     LIST(job_opened, tenants, job_opened_tenants),
     {FIELD(job_opened, first_models, LIST), .list = &job_opened_first_models, .optional = true},
+    {FIELD(job_opened, time_ms, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
 };
 
 static const struct kedgei_field round_tenant_fields[] = {
@@ -309,6 +330,7 @@ static const struct kedgei_field round_opened_fields[] = {
     U64(round_opened, main_size, 0, KEDGE_ST_COUNT_MAX),
     HASH(round_opened, main_root),
     LIST(round_opened, tenants, round_opened_tenants),
+    {FIELD(round_opened, time_ms, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
 };
 
 static const struct kedgei_field aggregate_tenant_fields[] = {
@@ -370,6 +392,7 @@ static const struct kedgei_field step_fields[] = {
     REAL(step, eta),
     LIST(step, groups, step_groups),
     OPTIONAL(REAL_POS, step, drift),
+    {FIELD(step, time_ms, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
 };
 
 static const struct kedgei_field release_fields[] = {
@@ -384,6 +407,7 @@ static const struct kedgei_field job_closed_fields[] = {
     U32(job_closed, rounds, 0, KEDGE_ROUNDS_MAX),
     ENUM(job_closed, outcome, outcome_names),
     TEXT(job_closed, reason, 0, KEDGE_ST_REASON_MAX),
+    {FIELD(job_closed, time_ms, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
 };
 
 static const struct kedgei_field closed_fields[] = {
@@ -397,6 +421,11 @@ static const struct kedgei_field closed_fields[] = {
 #define KIND(kind_name, about, table)                                                                     \
     .name = (kind_name), .predicate_type = "https://kedge.dev/" kind_name "/v1", .subject_name = (about), \
     .fields = (table), .field_count = COUNT(table)
+
+bool kedge_statement_has_position(enum kedge_statement_kind kind)
+{
+    return (unsigned)kind <= KEDGE_ST_JOB_JOINED || kind == KEDGE_ST_ERASED || kind == KEDGE_ST_CONTACT;
+}
 
 const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
     [KEDGE_ST_KEY] = {KIND("key", "key", key_fields), .subject = KEDGEI_SUBJECT_KEY_HASH,

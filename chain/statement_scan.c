@@ -109,17 +109,18 @@ static bool take_list(struct kedge_view *rest, const struct kedgei_field *f, uin
     return count >= list->min;
 }
 
-static bool take_predicate(struct kedge_view *rest, const struct kedgei_kind *k, uint8_t *base)
+static bool take_predicate(struct kedge_view *rest, const struct kedgei_kind *k, struct kedge_statement *st)
 {
+    uint8_t *base = (uint8_t *)&st->u;
     for (size_t i = 0; i < k->field_count; i++) {
         const struct kedgei_field *f = &k->fields[i];
         if (is_left_out(*rest, f)) {
-            (void)kedgei_field_leave_out(f, base + f->offset);
+            (void)kedgei_field_leave_out(f, kedgei_field_of(f, st));
             continue;
         }
         if ((i > 0 && !kedgei_take_prefix(rest, ",")) || !take_name(rest, f->name)
             || !(f->type == KEDGEI_LIST ? take_list(rest, f, base)
-                                        : take_scalar(rest, f, base + f->offset))) {
+                                        : take_scalar(rest, f, kedgei_field_of(f, st)))) {
             return false;
         }
     }
@@ -154,7 +155,7 @@ bool kedgei_statement_scan(struct kedge_view payload, struct kedge_statement *re
     memset(ret_st, 0, sizeof *ret_st);
     ret_st->kind = (enum kedge_statement_kind)(k - kedgei_kinds);
     ret_st->subject = stated;
-    if (!take_predicate(&rest, k, (uint8_t *)&ret_st->u) || (k->check && k->check(ret_st))) {
+    if (!take_predicate(&rest, k, ret_st) || (k->check && k->check(ret_st))) {
         return false;
     }
     kedge_statement_derive_subject(ret_st);

@@ -64,12 +64,6 @@ static bool take_item(struct kedge_view *rest, struct kedge_view *ret_item)
     return true;
 }
 
-/* A C1 control character: UTF-8 all the same, but terminals obey some of them. */
-static bool is_control(const uint8_t *p, size_t len)
-{
-    return p[0] < 0x20 || p[0] == 0x7f || (len >= 2 && p[0] == 0xc2 && p[1] < 0xa0);
-}
-
 const char *kedge_witness_name_show(struct kedge_view name, char out[KEDGE_WITNESS_SHOWN_MAX])
 {
     enum { SHOWN = 64 };
@@ -80,15 +74,15 @@ const char *kedge_witness_name_show(struct kedge_view name, char out[KEDGE_WITNE
     while (cut && plain && len > 0 && (name.ptr[len] & 0xc0) == 0x80) {
         len--; /* between characters */
     }
-    for (size_t i = 0; i < len; i++) {
-        uint8_t c = name.ptr[i];
-        if (is_control(name.ptr + i, name.len - i) || (c >= 0x80 && !plain)
-            || (i > 0 && c >= 0x80 && c < 0xa0 && name.ptr[i - 1] == 0xc2)) {
-            snprintf(out + n, KEDGE_WITNESS_SHOWN_MAX - n, "\\x%02x", c);
-            n += 4;
-        } else {
-            out[n++] = (char)c;
+    for (size_t i = 0; i < len;) {
+        char shown[KEDGE_CHAR_SHOWN_MAX];
+        size_t shown_len;
+        i += kedge_char_show(kedge_view_of(name.ptr + i, len - i), shown, &shown_len);
+        if (shown[0] == '\n' || shown[0] == '\t') { /* a name is on one line */
+            shown[0] = ' ';
         }
+        memcpy(out + n, shown, shown_len);
+        n += shown_len;
     }
     snprintf(out + n, KEDGE_WITNESS_SHOWN_MAX - n, "%s", cut ? "\xe2\x80\xa6" : "");
     return out;

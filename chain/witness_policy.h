@@ -72,8 +72,8 @@ void kedge_witness_policy_free(struct kedge_witness_policy *policy); /* NULL is 
 void kedge_witness_policy_encode(const struct kedge_witness_policy *policy, struct kedge_buf *out);
 
 enum { KEDGE_WITNESS_SHOWN_MAX = 4 * 64 + 8 };
-/* What a name says to a person, quotes not included: at most 64 of its bytes, UTF-8 as it stands, "\xNN" for
- * what is none or is a control character. */
+/* What a name says to a person, quotes not included: at most 64 of its bytes, as kedge_text_put_shown, on one
+ * line. */
 const char *kedge_witness_name_show(struct kedge_view name, char out[KEDGE_WITNESS_SHOWN_MAX]);
 /* The name of what ref stands for; "none" for KEDGE_QUORUM_NONE. */
 struct kedge_view kedge_witness_ref_name(const struct kedge_witness_policy *policy,

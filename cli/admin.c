@@ -6,6 +6,7 @@
 #include "chain/json.h"
 #include "cli/cli.h"
 #include "cli/local.h"
+#include "cli/position.h"
 #include "common/base/mem.h"
 #include "common/net/client.h"
 #include "common/wire/messages.h"
@@ -16,8 +17,8 @@ enum {
     CONNECT_MS = 3000,
     DOOR_MS = 2000,
     DOOR_NAP_MS = 20,
-    BUSY_TRIES = 40,
-    BUSY_TRIES_TOLD = 160, /* the coordinator says that it is worth waiting */
+    BUSY_MS = 2000,
+    BUSY_TOLD_MS = 8000, /* the coordinator says that it is worth waiting, and how long at a time */
     BUSY_NAP_MS = 50
 };
 
@@ -42,12 +43,13 @@ int kedge_cli_key(const char *path, bool create, struct kedge_key_pair *ret, str
     return kedge_keyfile_read_private(path, ret, d);
 }
 
-int kedge_cli_sign(const struct kedge_statement *st, const struct kedge_key_pair *key, json_t **ret_text,
-                   struct kedge_diag *d)
+int kedge_cli_sign(struct kedge_cli *c, struct kedge_statement *st, const struct kedge_key_pair *key,
+                   json_t **ret_text, struct kedge_diag *d)
 {
     struct kedge_buf envelope;
     kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
-    int err = kedge_statement_sign(st, key, &envelope, d);
+    int err = kedge_cli_position(c, st, d);
+    err = err ? err : kedge_statement_sign(st, key, &envelope, d);
     if (!err) {
         *ret_text = json_stringn((const char *)envelope.ptr, envelope.len);
     }
@@ -129,18 +131,19 @@ static int call(struct kedge_net_client *client, struct kedge_view frame, struct
                 struct kedge_msg *ret)
 {
     int err = KEDGE_OK;
-    for (unsigned tries = 0, most = BUSY_TRIES; tries < most; tries++) {
+    for (uint32_t waited = 0;;) {
         kedge_net_reply_release(reply);
         *reply = (struct kedge_net_reply){.impl = NULL};
         err = kedge_net_call(client, frame, ADMIN_TIMEOUT_MS, reply);
         err = err ? err : kedge_msg_decode(reply->view, ret);
         bool busy = !err && ret->type == KEDGE_MSG_ERROR && kedge_msg_error_code(ret) == KEDGE_E_BUSY;
-        most = busy && ret->u.error.retry_ms > 0 ? BUSY_TRIES_TOLD : BUSY_TRIES;
-        if (!busy || kedge_cli_pause(BUSY_NAP_MS)) {
-            break;
+        uint32_t told = busy ? ret->u.error.retry_ms : 0;
+        uint32_t nap = told < BUSY_NAP_MS ? BUSY_NAP_MS : told < BUSY_TOLD_MS ? told : BUSY_TOLD_MS;
+        if (!busy || waited >= (told > 0 ? BUSY_TOLD_MS : BUSY_MS) || kedge_cli_pause(nap)) {
+            return err;
         }
+        waited += nap;
     }
-    return err;
 }
 
 int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, struct kedge_diag *d)
@@ -187,7 +190,7 @@ int kedge_cli_tenant_add(struct kedge_cli *c, const struct kedge_id *tenant,
     st->kind = KEDGE_ST_KEY;
     st->u.key =
         (struct kedge_st_key){.scope = KEDGE_SCOPE_ADMIN, .tenant = *tenant, .public_key = admin->public};
-    int err = kedge_cli_sign(st, admin, &envelope, d);
+    int err = kedge_cli_sign(c, st, admin, &envelope, d);
     kedge_mem_free(st);
     return err ? err
                : kedge_cli_admin(c,
@@ -217,7 +220,7 @@ int kedge_cli_site_sign_in(struct kedge_cli *c, const json_t *pending, const str
         || !get_key(pending, "statement_key", &e->statement_key)) {
         err = kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no keys of this site");
     }
-    err = err ? err : kedge_cli_sign(st, admin, &envelope, d);
+    err = err ? err : kedge_cli_sign(c, st, admin, &envelope, d);
     struct kedge_id tenant = e->tenant;
     kedge_mem_free(st);
     return err ? err
@@ -246,7 +249,7 @@ int kedge_cli_job_join(struct kedge_cli *c, const char *job, const struct kedge_
                              "job \"%s\" has another spec here than the file says; nothing was signed", job);
         err = kedge_diag_hint(d, "compare it with kedge job show, and ask who proposed the job");
     }
-    err = err ? err : kedge_cli_sign(st, admin, &envelope, d);
+    err = err ? err : kedge_cli_sign(c, st, admin, &envelope, d);
     json_decref(shown);
     kedge_mem_free(st);
     return err ? err

@@ -11,6 +11,7 @@
 #include "cli/audit_anchors.h"
 #include "cli/audit_blob_keys.h"
 #include "cli/audit_report.h"
+#include "cli/audit_shown.h"
 #include "cli/contact.h"
 #include "cli/local.h"
 #include "common/base/os/clock.h"
@@ -90,6 +91,7 @@ static bool take_question(struct kedge_cli *c, struct question *q)
         q->seen[q->seen_count++] = seen;
     }
     size_t tenants = 0;
+    bool fast = kedge_cli_flag(c, "fast");
     if (!kedge_cli_blob_keys_take(c, &q->blob_keys) || !kedge_cli_contacts_take(c, &q->contacts)) {
         return false;
     }
@@ -101,6 +103,7 @@ static bool take_question(struct kedge_cli *c, struct question *q)
     q->options = (struct kedge_audit_options){.threads = (uint32_t)threads,
                                               .tenants = q->tenants,
                                               .tenant_count = tenants,
+                                              .fast = fast,
                                               .anchors = &q->anchors.trust,
                                               .blob_keys = q->blob_keys.items,
                                               .blob_key_count = q->blob_keys.count,
@@ -129,15 +132,6 @@ static void look_for_coordinator(struct question *q)
 
 /* ---- telling ---- */
 
-static uint64_t all_statements(const struct kedge_audit_counts *n)
-{
-    uint64_t sum = 0;
-    for (int i = 0; i < KEDGE_ST_KIND_COUNT; i++) {
-        sum += n->statements[i];
-    }
-    return sum;
-}
-
 static void say_count(const struct kedge_cli *c, const char *name, uint64_t count, const char *more)
 {
     static const struct kedge_column columns[] = {{"", -28}, {"", 12}, {"", -40}};
@@ -147,8 +141,9 @@ static void say_count(const struct kedge_cli *c, const char *name, uint64_t coun
     kedge_cli_row(c, columns, 3, cells);
 }
 
-static void say_counts(const struct kedge_cli *c, const struct kedge_audit_counts *n, bool replay)
+static void say_counts(const struct kedge_cli *c, const struct kedge_audit_report *r)
 {
+    const struct kedge_audit_counts *n = &r->counts;
     char more[64] = "";
     say_count(c, "logs", n->logs, "main chain and one ledger per tenant");
     say_count(c, "entries", n->entries, "");
@@ -161,7 +156,8 @@ static void say_counts(const struct kedge_cli *c, const struct kedge_audit_count
     }
     say_count(c, "  tenants' checkpoints", n->checkpoints, "in the main chain");
     say_count(c, "stored checkpoints", n->heads, "");
-    say_count(c, "signatures verified", n->signatures, "");
+    say_count(c, "signatures verified", n->signatures,
+              r->fast ? "--fast: first pass only" : "checked by libsodium");
     if (n->unanchored > 0) {
         say_count(c, "not yet in the main chain", n->unanchored, "entries after a tenant's last checkpoint");
     }
@@ -175,7 +171,7 @@ static void say_counts(const struct kedge_cli *c, const struct kedge_audit_count
     say_count(c, "updates turned away", n->updates_refused, "");
     snprintf(more, sizeof more, "%.1f MB", (double)n->blob_bytes / 1e6);
     say_count(c, "blobs", n->blobs, more);
-    if (replay) {
+    if (r->replayed) {
         say_count(c, "decisions re-executed", n->decisions, "");
     }
     if (n->statements[KEDGE_ST_ERASED] > 0) {
@@ -197,41 +193,23 @@ static void say_findings(const struct kedge_cli *c, const struct kedge_audit_rep
     }
 }
 
-static void say_verdict(const struct kedge_cli *c, const struct kedge_audit_report *r, bool replay)
+static void say_verdict(const struct kedge_cli *c, const struct kedge_audit_report *r,
+                        const struct kedge_audit_claims *claims)
 {
     const struct kedge_audit_counts *n = &r->counts;
-    unsigned tenants = n->logs > 0 ? n->logs - 1 : 0;
-    switch (r->verdict) {
-    case KEDGE_AUDIT_YES:
-        kedge_cli_say(
-            c,
-            "Verified: %llu statements of %u tenant%s in %u job%s, signed by the trusted keys; nothing "
-            "was altered, left out or counted twice.\n",
-            (unsigned long long)all_statements(n), tenants, tenants == 1 ? "" : "s", n->jobs,
-            n->jobs == 1 ? "" : "s");
-        break;
-    case KEDGE_AUDIT_SELF_CONSISTENT:
-        kedge_cli_say(
-            c, "Self-consistent only: without --trust FILE (see: kedge audit trust) nothing says whose "
-               "keys these are, so anybody could have written this record.\n");
-        break;
-    case KEDGE_AUDIT_NO:
-        kedge_cli_say(c, "NOT verified: %llu finding%s.\n", (unsigned long long)r->error_count,
-                      r->error_count == 1 ? "" : "s");
-        break;
-    }
-    if (replay && r->verdict != KEDGE_AUDIT_NO) {
+    kedge_cli_shown_say(c, r, claims);
+    if (r->replayed && r->verdict != KEDGE_AUDIT_NO) {
         kedge_cli_say(c,
                       "Replayed: %llu decisions, re-executed from their recorded inputs, gave the recorded "
                       "results bit for bit.\n",
                       (unsigned long long)n->decisions);
     }
-    if (replay && n->decisions_erased > 0) {
+    if (r->replayed && n->decisions_erased > 0) {
         kedge_cli_say(
             c, "Not replayed: %llu decisions, named above, over updates that their tenants had erased.\n",
             (unsigned long long)n->decisions_erased);
     }
-    if (replay) {
+    if (r->replayed) {
         char hex[KEDGE_HASH_HEX_LEN + 1];
         kedge_hash_hex(&r->results, hex);
         kedge_cli_say(c, "Digest of all results: %s\n", hex);
@@ -272,7 +250,7 @@ static json_t *counts_json(const struct kedge_audit_counts *n)
     return o;
 }
 
-static json_t *report_json(const struct kedge_audit_report *r, bool replay)
+static json_t *report_json(const struct kedge_audit_report *r, const struct kedge_audit_claims *claims)
 {
     static const char *const verdicts[] = {"no", "self-consistent", "yes"};
     json_t *findings = json_array();
@@ -284,10 +262,12 @@ static json_t *report_json(const struct kedge_audit_report *r, bool replay)
                                         kedge_audit_code_name(f->code), "where", f->where, "text", f->text));
     }
     json_t *data =
-        json_pack("{s:s,s:b,s:o,s:I,s:I,s:o,s:o}", "verdict", verdicts[r->verdict], "replayed", replay,
+        json_pack("{s:s,s:b,s:s,s:o,s:o,s:o,s:I,s:I,s:o,s:o}", "verdict", verdicts[r->verdict], "replayed",
+                  r->replayed, "signatures", kedge_cli_signatures_by(r), "shown",
+                  kedge_audit_claims_json(claims, true), "not_shown", kedge_audit_claims_json(claims, false),
                   "counts", counts_json(&r->counts), "errors", (json_int_t)r->error_count, "notes",
                   (json_int_t)r->note_count, "findings", findings, "anchors", kedge_cli_anchors_json(r));
-    if (replay && data) {
+    if (r->replayed && data) {
         char hex[KEDGE_HASH_HEX_LEN + 1];
         kedge_hash_hex(&r->results, hex);
         json_object_set_new(data, "results", json_string(hex));
@@ -323,7 +303,6 @@ static int judge(struct kedge_cli *c, const struct question *q, const struct ked
                                       .trust_path = q->trust_path,
                                       .seen = q->seen,
                                       .seen_count = q->seen_count,
-                                      .replay = q->replay,
                                       .live = q->options.live,
                                       .unix_ms = kedge_os_unix_ms(),
                                       .anchors = &q->anchors.trust,
@@ -375,6 +354,28 @@ static int judge_record(struct kedge_cli *c, struct question *q, const struct ke
     return err ? err : removed;
 }
 
+static int tell(struct kedge_cli *c, const struct question *q, struct kedge_audit_report *report)
+{
+    struct kedge_audit_claims claims;
+    int err = kedge_audit_claims(report, &claims);
+    if (err) {
+        kedge_audit_report_deinit(report);
+        return fail(c, err, NULL);
+    }
+    if (q->options.live) {
+        kedge_cli_say(c, "A coordinator is writing to this record: this is its state right now.\n");
+    }
+    say_counts(c, report);
+    say_findings(c, report);
+    say_verdict(c, report, &claims);
+    kedge_cli_anchors_say(c, report);
+    int code = report->verdict == KEDGE_AUDIT_YES ? 0 : 1;
+    json_t *data = report_json(report, &claims);
+    kedge_audit_claims_deinit(&claims);
+    kedge_audit_report_deinit(report);
+    return kedge_cli_answer(c, data, code);
+}
+
 static int audit(struct kedge_cli *c, bool replay)
 {
     struct kedge_diag d = {.text = ""};
@@ -397,17 +398,7 @@ static int audit(struct kedge_cli *c, bool replay)
     if (err) {
         return fail(c, err, &d);
     }
-    if (q.options.live) {
-        kedge_cli_say(c, "A coordinator is writing to this record: this is its state right now.\n");
-    }
-    say_counts(c, &report.counts, replay);
-    say_findings(c, &report);
-    say_verdict(c, &report, replay);
-    kedge_cli_anchors_say(c, &report);
-    int code = report.verdict == KEDGE_AUDIT_YES ? 0 : 1;
-    json_t *data = report_json(&report, replay);
-    kedge_audit_report_deinit(&report);
-    return kedge_cli_answer(c, data, code);
+    return tell(c, &q, &report);
 }
 
 int kedge_cmd_audit_verify(struct kedge_cli *c)

@@ -10,6 +10,7 @@
 
 #include "chain/checkpoint.h"
 #include "cli/audit_anchors.h"
+#include "cli/audit_shown.h"
 
 /* ---- statements ---- */
 
@@ -134,7 +135,9 @@ static void put_head(const struct kedge_cli_filing *f, struct kedge_buf *out)
         "NOT VERIFIED. The findings below say where the record is not what it claims to be.",
         ("SELF-CONSISTENT ONLY. No trust file was given: nothing says whose keys these are, and anybody "
          "could have written this record."),
-        "VERIFIED. All that was checked holds under the keys named below."};
+        ("VERIFIED. This copy is consistent and signed by the keys named below. What that shows, and what it "
+         "does "
+         "not, stands below.")};
     char when[40];
     time_t seconds = (time_t)(f->unix_ms / 1000);
     struct tm tm;
@@ -145,15 +148,18 @@ static void put_head(const struct kedge_cli_filing *f, struct kedge_buf *out)
     put_row(out, "record", f->dir);
     put_row(out, "deployment", f->report->deployment);
     kedge_buf_printf(out, "- begun: %s (clock of the auditing machine)\n", when);
-    kedge_buf_printf(out, "- program: kedge 0.1.0, audit %s\n", f->replay ? "replay" : "verify");
+    kedge_buf_printf(out, "- program: kedge 0.1.0, audit %s\n", f->report->replayed ? "replay" : "verify");
     kedge_buf_printf(
         out,
         "- what was done: logs, signatures, keys in force, order, input lists, totals, blobs and "
         "released models were checked%s\n",
-        f->replay ? "; every decision was executed again from its recorded inputs" : "");
-    if (f->replay) {
+        f->report->replayed ? "; every decision was executed again from its recorded inputs" : "");
+    if (f->report->replayed) {
         put_digest(out, "digest of all results", &f->report->results);
     }
+    kedge_buf_printf(out, "- signatures: %s\n",
+                     f->report->fast ? "--fast: first pass only, not confirmed by libsodium"
+                                     : "checked by libsodium");
     if (f->live) {
         kedge_buf_put_str(out, "- a coordinator was writing to the record meanwhile\n");
     }
@@ -287,7 +293,7 @@ static const char limits[] =
     "\n## What no audit of a record can tell\n\n"
     "- what sites train on: their data never leave them, and updates are taken as data\n"
     "- a site that the coordinator pretended not to see: only the site knows that it was there\n"
-    "- entries cut off behind the newest checkpoint that anybody kept: give checkpoints seen earlier\n";
+    "- entries cut off after the newest checkpoint that anybody kept: give checkpoints seen earlier\n";
 
 int kedge_cli_file_report(const struct kedge_cli_filing *f, const char *path, struct kedge_diag *d)
 {
@@ -298,17 +304,19 @@ int kedge_cli_file_report(const struct kedge_cli_filing *f, const char *path, st
     if (err) {
         return err;
     }
+    struct kedge_audit_claims claims;
+    err = kedge_audit_claims(f->report, &claims);
+    if (err) {
+        return err;
+    }
+    kedge_cli_shown_file(&claims, put_words, &out);
+    kedge_audit_claims_deinit(&claims);
     put_logs(f->report, &out);
     kedge_cli_anchors_file(f->report, put_words, &out);
     put_counts(&f->report->counts, &out);
     kedge_buf_put_str(&out, f->report->error_count ? "\n## Findings\n\n" : "\n## Findings\n\nNone.\n");
     put_findings(f->report, KEDGE_AUDIT_ERROR, f->report->error_count, &out);
-    kedge_buf_put_str(&out, "\n## Notes, and what was not checked\n\n");
-    if (!f->replay) {
-        kedge_buf_put_str(&out, "- not checked: arithmetic; audit replay executes every decision again\n");
-    } else if (f->report->note_count == 0) {
-        kedge_buf_put_str(&out, "None.\n");
-    }
+    kedge_buf_put_str(&out, f->report->note_count ? "\n## Notes\n\n" : "\n## Notes\n\nNone.\n");
     put_findings(f->report, KEDGE_AUDIT_NOTE, f->report->note_count, &out);
     kedge_buf_put_str(&out, limits);
     if (out.err) {

@@ -26,7 +26,7 @@ struct kedge_cli_filing {
     const char *dir, *trust_path; /* trust_path NULL: none */
     const char *const *seen;
     size_t seen_count;
-    bool replay, live;
+    bool live;
     uint64_t unix_ms; /* when the audit began */
     const struct kedge_trust_anchors *anchors;
     const struct kedge_trust *trust;

@@ -19,6 +19,7 @@ struct kedge_cli {
     const char *server_key; /* --server-key HEX, with --connect */
     const char *key;        /* --key FILE: operator's TLS key, with --connect */
     const char *admin_key;  /* --admin-key FILE */
+    const char *position;   /* --position FILE: where in a tenant's ledger what is signed may stand */
     const struct kedge_command *command;
     const char *noun; /* of an unknown command: what its help is about */
     bool told;        /* the last error came from the coordinator, not from this machine */
@@ -124,9 +125,10 @@ KEDGE_NODISCARD int kedge_cli_read_file(const char *path, size_t max, struct ked
 /* Reads the private key at path; with `create` makes one when the file is absent. */
 KEDGE_NODISCARD int kedge_cli_key(const char *path, bool create, struct kedge_key_pair *ret,
                                   struct kedge_diag *d);
-/* Signs a statement; *ret_text is a JSON string of the envelope. */
-KEDGE_NODISCARD int kedge_cli_sign(const struct kedge_statement *st, const struct kedge_key_pair *key,
-                                   json_t **ret_text, struct kedge_diag *d);
+/* Signs a statement, in a tenant's with the position that it lacks (position.h); *ret_text is a JSON string
+ * of the envelope. */
+KEDGE_NODISCARD int kedge_cli_sign(struct kedge_cli *c, struct kedge_statement *st,
+                                   const struct kedge_key_pair *key, json_t **ret_text, struct kedge_diag *d);
 
 /* What tenants' admins do, for commands and for poc. */
 KEDGE_NODISCARD int kedge_cli_tenant_add(struct kedge_cli *c, const struct kedge_id *tenant,
@@ -198,6 +200,7 @@ int kedge_cmd_ledger_list(struct kedge_cli *c);
 int kedge_cmd_ledger_show(struct kedge_cli *c);
 int kedge_cmd_ledger_prove(struct kedge_cli *c);
 int kedge_cmd_ledger_verify(struct kedge_cli *c);
+int kedge_cmd_ledger_position(struct kedge_cli *c);
 int kedge_cmd_ledger_tiles(struct kedge_cli *c);
 int kedge_cmd_ledger_fsck(struct kedge_cli *c);
 int kedge_cmd_ledger_repair(struct kedge_cli *c);

@@ -88,7 +88,7 @@ static int send_contact(struct kedge_cli *c, const struct kedge_contact *contact
         st->kind = KEDGE_ST_CONTACT;
         st->u.contact = (struct kedge_st_contact){.tenant = contact->tenant, .about = contact->about};
         kedge_contact_commitment(contact, &st->u.contact.commitment);
-        err = kedge_cli_sign(st, &admin, &envelope, d);
+        err = kedge_cli_sign(c, st, &admin, &envelope, d);
         kedge_key_wipe(&admin);
     }
     kedge_mem_free(st);

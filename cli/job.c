@@ -11,10 +11,9 @@
 
 enum {
     POLL_MS = 200,
+    CANCEL_WAIT_S = 15,  /* a disk that is only slow has stored the end by then */
     AWAY_MAX_MS = 60000, /* a coordinator may be restarted while somebody watches */
     TIMEOUT_MAX_S = 365 * 86400,
-    PAGE_ROUNDS = 512, /* rounds in one answer */
-    PAGES_MAX = 4096,
     CELL = 32,
 };
 #define NS_PER_S 1000000000u
@@ -32,6 +31,61 @@ static bool take_job(struct kedge_cli *c, struct kedge_id *job)
 
 /* ---- list, show, logs ---- */
 
+static int by_time(const void *a, const void *b)
+{
+    const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+    int64_t s = kedge_cli_int(x, "created_ms"), t = kedge_cli_int(y, "created_ms");
+    return s != t ? (s > t) - (s < t) : strcmp(kedge_cli_text(x, "job"), kedge_cli_text(y, "job"));
+}
+
+/* Answers come in the order of names; people look for what came last. */
+static int sort_jobs(json_t *list)
+{
+    size_t count = json_array_size(list);
+    json_t **rows = kedge_mem_new(count + 1, sizeof *rows);
+    if (!rows) {
+        return KEDGE_E_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        rows[i] = json_incref(json_array_get(list, i));
+    }
+    qsort(rows, count, sizeof *rows, by_time);
+    for (size_t i = 0; i < count; i++) {
+        json_array_set_new(list, i, rows[i]);
+    }
+    kedge_mem_free(rows);
+    return KEDGE_OK;
+}
+
+/* All jobs, however many answers they take. */
+static int ask_jobs(struct kedge_cli *c, json_t **ret, struct kedge_diag *d)
+{
+    json_t *all = json_array(), *request = json_pack("{s:s}", "verb", "job.list");
+    struct kedge_id from = {.s = ""}, next;
+    int err = KEDGE_OK;
+    while (request && !err) {
+        json_t *o = NULL;
+        err = kedge_cli_admin(c, request, &o, d);
+        request = NULL;
+        json_array_extend(all, json_object_get(o, "jobs"));
+        const char *text = json_string_value(json_object_get(o, "next"));
+        if (!err && text && (kedge_id_from(kedge_view_str(text), &next) || strcmp(next.s, from.s) <= 0)) {
+            err = kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells the same jobs again and again");
+        } else if (!err && text) {
+            from = next;
+            request = json_pack("{s:s,s:s}", "verb", "job.list", "from", from.s);
+        }
+        json_decref(o);
+    }
+    err = err ? err : sort_jobs(all);
+    if (err) {
+        json_decref(all);
+        return err;
+    }
+    *ret = json_pack("{s:o}", "jobs", all);
+    return KEDGE_OK;
+}
+
 int kedge_cmd_job_list(struct kedge_cli *c)
 {
     static const struct kedge_column columns[] = {
@@ -43,7 +97,7 @@ int kedge_cmd_job_list(struct kedge_cli *c)
     if (!kedge_cli_no_more(c, 0)) {
         return 2;
     }
-    int err = kedge_cli_admin(c, json_pack("{s:s}", "verb", "job.list"), &o, &d);
+    int err = ask_jobs(c, &o, &d);
     if (err) {
         return kedge_cli_fail(c, err, &d);
     }
@@ -77,28 +131,38 @@ static int64_t last_round(const json_t *history)
     return n > 0 ? kedge_cli_int(json_array_get(history, n - 1), "round") : -1;
 }
 
+/* The round to go on with after this answer; UINT64_MAX: there are no more. One that was asked for before is
+ * no answer. */
+static int next_page(const json_t *o, uint64_t from, uint64_t *ret, struct kedge_diag *d)
+{
+    const json_t *next = json_object_get(o, "next_round");
+    *ret = next ? (uint64_t)json_integer_value(next) : UINT64_MAX;
+    return !next || (json_integer_value(next) > 0 && *ret > from)
+               ? KEDGE_OK
+               : kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells the same rounds again and again");
+}
+
 /* The job with all its rounds from `from` on, however many answers they take. */
 static int ask_whole_job(struct kedge_cli *c, const char *job, uint64_t from, json_t **ret,
                          struct kedge_diag *d)
 {
     json_t *whole = NULL;
+    uint64_t next;
     int err = ask_job(c, job, from, &whole, d);
-    if (err) {
-        return err;
-    }
-    json_t *history = json_object_get(whole, "history");
-    size_t got = json_array_size(history);
-    for (int page = 0; page < PAGES_MAX && got >= PAGE_ROUNDS; page++) {
+    err = err ? err : next_page(whole, from, &next, d);
+    while (!err && next != UINT64_MAX) {
         json_t *more = NULL;
-        err = ask_job(c, job, (uint64_t)last_round(history) + 1, &more, d);
-        if (err) {
-            json_decref(whole);
-            return err;
-        }
-        got = json_array_size(json_object_get(more, "history"));
-        json_array_extend(history, json_object_get(more, "history"));
+        from = next;
+        err = ask_job(c, job, from, &more, d);
+        json_array_extend(json_object_get(whole, "history"), json_object_get(more, "history"));
+        err = err ? err : next_page(more, from, &next, d);
         json_decref(more);
     }
+    if (err) {
+        json_decref(whole);
+        return err;
+    }
+    json_object_del(whole, "next_round");
     *ret = whole;
     return KEDGE_OK;
 }
@@ -233,12 +297,12 @@ static int poll_job(struct kedge_cli *c, struct poll *p, const char *job, uint64
 }
 
 /* Prints the rounds behind *next whose evaluation is over: sites measure a round's models in the next round,
- * so the newest row waits until there is one behind it or the job has ended. */
+ * so the newest row waits until there is one after it or the job has ended. */
 static void print_new_rounds(struct kedge_cli *c, json_t *job, int64_t *printed)
 {
     json_t *history = json_object_get(job, "history");
     size_t n = json_array_size(history);
-    if (n > 0 && !has_ended(job)) {
+    if (n > 0 && !json_object_get(job, "next_round") && !has_ended(job)) {
         json_array_remove(history, n - 1);
     }
     if (last_round(history) > *printed) {
@@ -274,6 +338,7 @@ int kedge_cmd_job_watch(struct kedge_cli *c)
     struct kedge_id job;
     struct poll p = {.answered = false};
     int64_t printed = -1;
+    uint64_t from = 0;
     bool ended = false;
     json_t *o = NULL;
     if (!take_job(c, &job)) {
@@ -281,20 +346,24 @@ int kedge_cmd_job_watch(struct kedge_cli *c)
     }
     kedge_cli_catch_interrupt();
     while (!ended) { /* from the last printed round on, so that the table's head comes once */
-        int err = poll_job(c, &p, job.s, printed > 0 ? (uint64_t)printed : 0, &o, &d);
+        int err = poll_job(c, &p, job.s, from, &o, &d);
         if (err) {
             kedge_cli_progress_end(c);
             return kedge_cli_fail(c, err, &d);
         }
-        size_t rows = json_array_size(json_object_get(o, "history"));
+        bool more = false;
         if (o) {
+            uint64_t next;
+            err = next_page(o, from, &next, &d);
+            more = !err && next != UINT64_MAX;
             print_new_rounds(c, o, &printed);
             draw_progress(c, o);
+            from = more ? next : printed > 0 ? (uint64_t)printed : 0;
         }
-        ended = o && has_ended(o) && rows < PAGE_ROUNDS;
+        ended = o && has_ended(o) && !more;
         json_decref(o);
         o = NULL;
-        if (!ended && (rows < PAGE_ROUNDS ? kedge_cli_pause(POLL_MS) : kedge_cli_interrupted())) {
+        if (!ended && (more ? kedge_cli_interrupted() : kedge_cli_pause(POLL_MS))) {
             return leave_job(c, "watch", job.s);
         }
     }
@@ -352,7 +421,7 @@ static int change_job(struct kedge_cli *c, const char *verb, const char *after)
         return 2;
     }
     int err = kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", verb, "job", job.s), &o, &d);
-    if (!err && has_ended(o) && strcmp(verb, "job.cancel") != 0) { /* still known, but beyond any change */
+    if (!err && has_ended(o)) { /* still known, but beyond any change */
         err = kedge_diag_set(&d, KEDGE_E_STATE, "job %s has ended: it is %s", job.s,
                              kedge_cli_text(o, "state"));
         json_decref(o);
@@ -364,9 +433,51 @@ static int change_job(struct kedge_cli *c, const char *verb, const char *after)
     return kedge_cli_ok(c, o);
 }
 
+/* Asks for the end and waits for it: only what the main chain holds outlasts a restart. */
+static int cancel_job(struct kedge_cli *c)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_id job;
+    struct poll p = {.answered = false};
+    json_t *o = NULL;
+    if (!take_job(c, &job)) {
+        return 2;
+    }
+    int err = kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "job.cancel", "job", job.s), &o, &d);
+    kedge_cli_catch_interrupt();
+    const uint64_t deadline = kedge_os_now_ns() + CANCEL_WAIT_S * NS_PER_S;
+    while (!err && !(o && has_ended(o)) && kedge_os_now_ns() < deadline) {
+        if (kedge_cli_pause(POLL_MS)) {
+            json_decref(o);
+            return leave_job(c, "wait", job.s);
+        }
+        json_decref(o);
+        o = NULL;
+        err = poll_job(c, &p, job.s, UINT32_MAX, &o, &d);
+    }
+    if (!err && !(o && has_ended(o))) {
+        const char *why = o ? kedge_cli_text(o, "reason_text") : "";
+        err = kedge_diag_set(&d, KEDGE_E_TIMEOUT, "job %s is not cancelled yet: it is %s%s%s", job.s,
+                             o ? kedge_cli_text(o, "state") : "unknown", why[0] ? ": " : "", why);
+        (void)kedge_diag_hint(&d,
+                              "it ends once that can be stored, unless the coordinator starts again before; "
+                              "kedge job show %s tells",
+                              job.s);
+    } else if (!err && strcmp(kedge_cli_text(o, "state"), "cancelled") != 0) {
+        err = kedge_diag_set(&d, KEDGE_E_STATE, "job %s has ended: it is %s", job.s,
+                             kedge_cli_text(o, "state"));
+    }
+    if (err) {
+        json_decref(o);
+        return kedge_cli_fail(c, err, &d);
+    }
+    kedge_cli_say(c, "Job %s has ended for good.\n", job.s);
+    return kedge_cli_ok(c, o);
+}
+
 int kedge_cmd_job_stop(struct kedge_cli *c)
 {
-    return kedge_cli_flag(c, "cancel") ? change_job(c, "job.cancel", "ends for good")
+    return kedge_cli_flag(c, "cancel") ? cancel_job(c)
                                        : change_job(c, "job.halt", "halts; kedge job resume lets it go on");
 }
 

@@ -5,6 +5,7 @@
 #include "chain/keybook.h"
 #include "cli/key.h"
 #include "cli/local.h"
+#include "cli/position.h"
 #include "common/base/mem.h"
 
 /* The envelope of a file, without the line end that an editor may have added. */
@@ -173,14 +174,15 @@ static int put_out(struct kedge_cli *c, const char *path, const struct kedge_buf
     return kedge_cli_ok(c, json_pack("{s:s}", "file", path));
 }
 
-int kedge_cli_key_change(struct kedge_cli *c, const struct kedge_statement *st,
-                         const struct kedge_key_pair *pair, const struct kedge_key_pair *second)
+int kedge_cli_key_change(struct kedge_cli *c, struct kedge_statement *st, const struct kedge_key_pair *pair,
+                         const struct kedge_key_pair *second)
 {
     struct kedge_diag d = {.text = ""};
     struct kedge_buf envelope;
     const char *out = kedge_cli_option(c, "out", NULL);
     kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
-    int err = kedge_statement_sign(st, pair, &envelope, &d);
+    int err = kedge_cli_position(c, st, &d);
+    err = err ? err : kedge_statement_sign(st, pair, &envelope, &d);
     err = err || !second ? err : add_signature(&envelope, second, &d);
     err = err ? err : add_others(c, &envelope, &d);
     int code = 2;

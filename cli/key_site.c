@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/local.h"
+#include "cli/position.h"
 #include "common/base/mem.h"
 #include "crypto/keyfile.h"
 #include "crypto/passphrase.h"
@@ -105,7 +106,8 @@ static int rotate(struct kedge_cli *c, const char *dir, struct step *s, const st
                                                           .site = *site,
                                                           .old_key = k.now.public,
                                                           .new_key = k.next.public};
-        err = sign(st, &k, &envelope, d);
+        err = kedge_cli_position(c, st, d);
+        err = err ? err : sign(st, &k, &envelope, d);
     }
     wipe(&k);
     err = err ? err : send(c, tenant, &envelope, &s->index, d);

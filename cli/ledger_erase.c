@@ -374,7 +374,7 @@ static int send_order(struct kedge_cli *c, const struct order *o, const struct u
     st->u.erased = (struct kedge_st_erased){.tenant = o->tenant, .update = u->digest, .entry = u->entry};
     snprintf(st->u.erased.reason, sizeof st->u.erased.reason, "%s", o->reason);
     snprintf(st->u.erased.authority, sizeof st->u.erased.authority, "%s", o->authority);
-    int err = kedge_cli_sign(st, key, &envelope, d);
+    int err = kedge_cli_sign(c, st, key, &envelope, d);
     err = err ? err
               : kedge_cli_admin(c,
                                 json_pack("{s:s,s:s,s:o}", "verb", "ledger.erase", "tenant", o->tenant.s,

@@ -125,7 +125,8 @@ int kedge_cli_put_json(const json_t *o, const char *path, struct kedge_diag *d)
 {
     struct kedge_buf out;
     kedge_buf_init(&out, GATHERED_MAX);
-    int err = json_dump_callback(o, append_text, &out, JSON_INDENT(2)) ? KEDGE_E_NOMEM : KEDGE_OK;
+    int err = json_dump_callback(o, append_text, &out, JSON_INDENT(2) | JSON_ENSURE_ASCII) ? KEDGE_E_NOMEM
+                                                                                           : KEDGE_OK;
     kedge_buf_put_str(&out, "\n");
     err = err || out.err ? kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory") : KEDGE_OK;
     if (!err && path) {

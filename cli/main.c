@@ -102,6 +102,8 @@ const struct kedge_command kedge_commands[] = {
      "a receipt (tlog-proof) or a consistency proof"},
     {"ledger", "verify", kedge_cmd_ledger_verify, "RECEIPT --log VKEY [--entry FILE] [--policy FILE]",
      "check a receipt offline"},
+    {"ledger", "position", kedge_cmd_ledger_position, "TENANT [--entries N] [--out FILE]",
+     "where a statement that is signed elsewhere may stand"},
     {"ledger", "tiles", kedge_cmd_ledger_tiles, "LOG --out DIR [--entries yes|no] [--checkpoint FILE]",
      "a log as static files, for other tools (tlog-tiles)"},
     {"ledger", "fsck", kedge_cmd_ledger_fsck, "[STATE_OR_FOLDER] [LOG]…",
@@ -130,12 +132,14 @@ const struct kedge_command kedge_commands[] = {
     {"audit", "verify", kedge_cmd_audit_verify,
      "DIR --trust FILE [--seen CHECKPOINT]… [--tenant T]… [--tsa-ca CA.pem] [--anchor "
      "CHAIN:CONTRACT:ACCOUNT] "
-     "[--blob-key TENANT=FILE]… [--contact OPENING]… [--threads N] [--statements FILE] [--report FILE]",
+     "[--blob-key TENANT=FILE]… [--contact OPENING]… [--threads N] [--fast] [--statements FILE] [--report "
+     "FILE]",
      "check the whole record offline"},
     {"audit", "replay", kedge_cmd_audit_replay,
      "DIR --trust FILE [--seen CHECKPOINT]… [--tenant T]… [--tsa-ca CA.pem] [--anchor "
      "CHAIN:CONTRACT:ACCOUNT] "
-     "[--blob-key TENANT=FILE]… [--contact OPENING]… [--threads N] [--simd scalar|sse2|avx2|avx512|neon] "
+     "[--blob-key TENANT=FILE]… [--contact OPENING]… [--threads N] [--fast] [--simd "
+     "scalar|sse2|avx2|avx512|neon] "
      "[--statements "
      "FILE] [--report FILE]",
      "re-execute every decision"},
@@ -183,6 +187,7 @@ static bool take_common(struct kedge_cli *c)
     c->server_key = kedge_cli_option(c, "server-key", NULL);
     c->key = kedge_cli_option(c, "key", NULL);
     c->admin_key = kedge_cli_option(c, "admin-key", NULL);
+    c->position = kedge_cli_option(c, "position", NULL);
     kedge_passphrase_use_file(kedge_cli_option(c, "passphrase-file", NULL));
     kedge_passphrase_use_terminal();
     if (!c->json && strcmp(format, "text") != 0) {

@@ -21,12 +21,36 @@ int kedge_cli_dump(const json_t *o, size_t flags, struct kedge_buf *ret)
     return err;
 }
 
+/* What others wrote may come from a record that is older than what is refused today: nothing of it is obeyed.
+ */
+static void put_text(FILE *to, struct kedge_view text)
+{
+    for (size_t i = 0; i < text.len;) {
+        char shown[KEDGE_CHAR_SHOWN_MAX];
+        size_t len;
+        i += kedge_char_show(kedge_view_of(text.ptr + i, text.len - i), shown, &len);
+        (void)fwrite(shown, 1, len, to);
+    }
+}
+
 static void print_json(json_t *o)
 {
     struct kedge_buf text;
     kedge_buf_init(&text, ANSWER_MAX);
-    if (kedge_cli_dump(o, JSON_COMPACT, &text) == KEDGE_OK) {
-        printf("%.*s\n", (int)text.len, (const char *)text.ptr);
+    int err = kedge_cli_dump(o, JSON_COMPACT | JSON_ENSURE_ASCII, &text);
+    err = err ? err : kedge_buf_reserve(&text, 1);
+    if (!err) {
+        text.ptr[text.len] = '\0';
+        for (size_t at = 0; at < text.len;) { /* ASCII, and of its controls DEL alone */
+            size_t n = strcspn((const char *)text.ptr + at, "\x7f");
+            (void)fwrite(text.ptr + at, 1, n, stdout);
+            at += n;
+            if (at < text.len) {
+                fputs("\\u007f", stdout);
+                at++;
+            }
+        }
+        fputc('\n', stdout);
         fflush(stdout);
     }
     kedge_buf_deinit(&text);
@@ -113,26 +137,15 @@ static json_t *text_json(const char *s)
     return o ? o : json_string(ascii);
 }
 
-/* Control characters, also those of two bytes (U+0080 to U+009F), as "?". */
-static void put_text(FILE *to, const char *text)
-{
-    for (const char *s = text; *s; s++) {
-        unsigned char c = (unsigned char)s[0];
-        bool two = c == 0xc2 && ((unsigned char)s[1] & 0xe0) == 0x80;
-        fputc((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f || two ? '?' : c, to);
-        s += two;
-    }
-}
-
 int kedge_cli_fail_as(struct kedge_cli *c, int err, const struct kedge_diag *d, int code)
 {
     const char *text = d && d->text[0] ? d->text : kedge_strerror(err);
     const char *hint = d && d->hint[0] ? d->hint : default_hint(c, err);
     kedge_cli_progress_end(c);
     fputs("kedge: ", stderr);
-    put_text(stderr, text);
+    put_text(stderr, kedge_view_str(text));
     fputs("\n  ", stderr);
-    put_text(stderr, hint);
+    put_text(stderr, kedge_view_str(hint));
     fputs("\n", stderr);
     if (c->json) {
         print_json(json_pack("{s:i,s:s,s:{s:s,s:o,s:o,s:i}}", "schema_version", 1, "status", "error", "error",
@@ -172,7 +185,7 @@ void kedge_cli_say(const struct kedge_cli *c, const char *format, ...)
         va_start(ap, format);
         vsnprintf(text, (size_t)n + 1, format, ap);
         va_end(ap);
-        put_text(to, text);
+        put_text(to, kedge_view_str(text));
     }
     kedge_mem_free(text);
     fflush(to);
@@ -329,7 +342,7 @@ static void draw(const char *label, uint64_t done, uint64_t total, const char *t
     snprintf(line, sizeof line, "%.64s %s%s%s %.64s", label, bar, bar[0] ? " " : "", counts, text);
     line[bytes_of(line, columns)] = '\0';
     fputs("\r\033[K", stderr);
-    put_text(stderr, line);
+    put_text(stderr, kedge_view_str(line));
     fflush(stderr);
     drawn = true;
 }

@@ -2,6 +2,7 @@
 #ifndef KEDGE_CLI_POC_H
 #define KEDGE_CLI_POC_H
 
+#include "cli/active_clock.h"
 #include "cli/cli.h"
 #include "common/base/os/process.h"
 
@@ -34,6 +35,7 @@ struct kedge_poc {
     struct kedge_key_pair admins[KEDGE_POC_TENANTS_MAX];
     struct kedge_poc_child coordinator, *clients; /* tenants × sites */
     uint64_t restarts;
+    struct kedge_active_clock clock; /* of all deadlines: a pause of this process brings none */
     uint64_t first_round_ms, begin_ms;
     uint32_t inputs, classes;
     /* For measuring: another model than the data's own, and another trainer than kedge-train. */
@@ -62,8 +64,9 @@ KEDGE_NODISCARD int kedge_poc_start(struct kedge_poc *p, struct kedge_poc_child 
 /* Starts again what died and says so. */
 KEDGE_NODISCARD int kedge_poc_watch(struct kedge_poc *p, struct kedge_diag *d);
 void kedge_poc_stop(struct kedge_poc *p);
+uint64_t kedge_poc_now_ns(struct kedge_poc *p);
 /* After a request that ended with *err: true when it is worth repeating, since the coordinator is away for a
- * moment and end_ns (kedge_os_now_ns) has not come. Starts again what died; *err tells when that is no use.
+ * moment and end_ns (kedge_poc_now_ns) has not come. Starts again what died; *err tells when that is no use.
  */
 KEDGE_NODISCARD bool kedge_poc_wait(struct kedge_poc *p, uint64_t end_ns, int *err, struct kedge_diag *d);
 /* As kedge_cli_admin, but waits out a coordinator that is being started again, up to timeout_ms. */

@@ -82,10 +82,11 @@ static int watch_one(struct kedge_poc *p, struct kedge_poc_child *child, struct 
     kedge_cli_say(p->cli, "  ! %s %s, started again\n", child->name, how);
     p->restarts++;
     child->early_ends = kedge_os_unix_ms() - child->started_ms < EARLY_MS ? child->early_ends + 1 : 0;
-    if (++child->restarts > 1000 || (status <= 128 && child->early_ends > 20)) {
+    bool has_failed = status > 0 && status <= 128; /* who is killed or asked to end has not */
+    if (++child->restarts > 1000 || (has_failed && child->early_ends > 20)) {
         return give_up(child, d);
     }
-    if (child->early_ends > 1 && status <= 128) { /* a kill is nobody's failure */
+    if (child->early_ends > 1 && has_failed) {
         kedge_os_sleep_ms(RESTART_PAUSE_MS);
     }
     return kedge_poc_start(p, child, d);
@@ -115,9 +116,14 @@ void kedge_poc_stop(struct kedge_poc *p)
     kedge_process_stop(&p->coordinator.process, SIGTERM, STOP_MS);
 }
 
+uint64_t kedge_poc_now_ns(struct kedge_poc *p)
+{
+    return kedge_active_clock_read(&p->clock, kedge_os_now_ns());
+}
+
 bool kedge_poc_wait(struct kedge_poc *p, uint64_t end_ns, int *err, struct kedge_diag *d)
 {
-    if (*err == KEDGE_OK || kedge_err_class(*err) == KEDGE_CLASS_REJECT || kedge_os_now_ns() > end_ns) {
+    if (*err == KEDGE_OK || kedge_err_class(*err) == KEDGE_CLASS_REJECT || kedge_poc_now_ns(p) > end_ns) {
         return false;
     }
     kedge_os_sleep_ms(30);
@@ -129,7 +135,7 @@ bool kedge_poc_wait(struct kedge_poc *p, uint64_t end_ns, int *err, struct kedge
 int kedge_poc_ask(struct kedge_poc *p, json_t *request, uint32_t timeout_ms, json_t **ret,
                   struct kedge_diag *d)
 {
-    uint64_t end = kedge_os_now_ns() + (uint64_t)timeout_ms * 1000000u;
+    uint64_t end = kedge_poc_now_ns(p) + (uint64_t)timeout_ms * 1000000u;
     int err;
     do {
         err = kedge_cli_admin(p->cli, json_incref(request), ret, d);
@@ -272,7 +278,7 @@ static int join_all(struct kedge_poc *p, const char *name, struct kedge_diag *d)
 {
     int err = KEDGE_OK;
     for (uint64_t i = 0; i < p->tenants && !err; i++) {
-        uint64_t end = kedge_os_now_ns() + JOIN_MS * 1000000ull;
+        uint64_t end = kedge_poc_now_ns(p) + JOIN_MS * 1000000ull;
         do {
             json_t *answer = NULL;
             err = kedge_cli_job_join(p->cli, name, &p->tenant_ids[i], &p->admins[i], NULL, &answer, d);
@@ -294,9 +300,9 @@ struct quiet {
     bool said;
 };
 
-static void say_when_quiet(const struct kedge_poc *p, struct quiet *q, uint64_t round)
+static void say_when_quiet(struct kedge_poc *p, struct quiet *q, uint64_t round)
 {
-    uint64_t now = kedge_os_now_ns();
+    uint64_t now = kedge_poc_now_ns(p);
     if (round != q->round || q->since_ns == 0) {
         *q = (struct quiet){round, now, false};
     } else if (!q->said && now - q->since_ns > QUIET_MS * 1000000ull) {
@@ -311,7 +317,7 @@ int kedge_poc_job(struct kedge_poc *p, const char *name, bool grouped, json_t **
 {
     int err = submit(p, name, grouped, d);
     err = err ? err : join_all(p, name, d);
-    uint64_t end = kedge_os_now_ns() + (uint64_t)JOB_TIMEOUT_MS * 1000000u;
+    uint64_t end = kedge_poc_now_ns(p) + (uint64_t)JOB_TIMEOUT_MS * 1000000u;
     struct quiet quiet = {.round = 0};
     while (!err) {
         json_t *shown = NULL;
@@ -351,7 +357,7 @@ int kedge_poc_job(struct kedge_poc *p, const char *name, bool grouped, json_t **
             return KEDGE_OK;
         }
         json_decref(shown);
-        if (kedge_os_now_ns() > end) {
+        if (kedge_poc_now_ns(p) > end) {
             err = kedge_diag_set(d, KEDGE_E_TIMEOUT, "job %s did not end in time", name);
         }
         kedge_os_sleep_ms(POLL_MS);

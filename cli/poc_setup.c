@@ -9,7 +9,6 @@
 #include "chain/state/state.h"
 #include "cli/poc.h"
 #include "common/base/mem.h"
-#include "common/base/os/clock.h"
 #include "common/tensor/dataset.h"
 #include "common/tensor/idx.h"
 #include "sim/partition/files.h"
@@ -268,7 +267,7 @@ int kedge_poc_tenants(struct kedge_poc *p, struct kedge_diag *d)
     int err = KEDGE_OK;
     for (uint64_t i = 0; i < p->tenants && !err; i++) {
         json_t *answer = NULL;
-        uint64_t end = kedge_os_now_ns() + ADD_MS * 1000000ull;
+        uint64_t end = kedge_poc_now_ns(p) + ADD_MS * 1000000ull;
         snprintf(path, sizeof path, "%.900s/tenants/%s", p->dir, p->tenant_ids[i].s);
         err = kedge_dir_make(path, 0700, d);
         snprintf(path, sizeof path, "%.900s/tenants/%s/admin.pem", p->dir, p->tenant_ids[i].s);

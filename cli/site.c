@@ -286,7 +286,7 @@ static int sign_revocation(struct kedge_cli *c, const struct kedge_id *tenant, c
     int err = kedge_cli_key(c->admin_key, false, &admin, d);
     if (!err) {
         err = get_statement_key(c, tenant, site, &r->statement_key, d);
-        err = err ? err : kedge_cli_sign(st, &admin, ret_envelope, d);
+        err = err ? err : kedge_cli_sign(c, st, &admin, ret_envelope, d);
         kedge_key_wipe(&admin);
     }
     kedge_mem_free(st);

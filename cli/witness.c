@@ -110,7 +110,7 @@ static int send_signed(struct kedge_cli *c, const char *verb, struct kedge_state
     if (err) {
         return err;
     }
-    err = kedge_cli_sign(st, &admin, &envelope, d);
+    err = kedge_cli_sign(c, st, &admin, &envelope, d);
     kedge_key_wipe(&admin);
     return err ? err
                : kedge_cli_admin(

@@ -108,7 +108,9 @@ static void check_order(struct sim *w, const struct kedge_coord_effect *fx)
     uint32_t at = d->pretrained[fx->job];
     bool done = at != SIM_NONE && w->ledgers[d->tenant].entries[at].round == fx->round;
     bool told = d->told_term[fx->job] == 1 + w->server.term;
-    if (told && !done && d->refused_round[fx->job] != fx->round && sim_is_warm(w, fx->site, fx->job)
+    /* one whose training was refused is asked again for that, when the round can not do without it */
+    bool refused = d->refused_round[fx->job] == fx->round || w->jobs[fx->job].told[fx->site].err != KEDGE_OK;
+    if (told && !done && !refused && sim_is_warm(w, fx->site, fx->job)
         && may_migrate(w, fx->site, fx->job, fx->round)) {
         sim_violate(w, "site %u is to train in round %u, and its data have shifted", fx->site, fx->round);
     }
@@ -142,8 +144,14 @@ void sim_check_group_task(struct sim *w, const struct kedge_coord_effect *fx)
     }
     if (fx->kind == KEDGE_TASK_PRETRAIN) {
         bool migrates = open && open->kind == KEDGE_TASK_TRAIN && sim_is_warm(w, fx->site, fx->job);
+        uint32_t at = d->trained[fx->job];
+        bool trained = at != SIM_NONE && w->ledgers[d->tenant].entries[at].round == fx->round;
         if (migrates && (d->told_term[fx->job] == 0 || !may_migrate(w, fx->site, fx->job, fx->round))) {
             sim_violate(w, "site %u is to pretrain in round %u, and may not move", fx->site, fx->round);
+        }
+        if (migrates && trained) {
+            sim_violate(w, "site %u is to pretrain in round %u, in which it has trained", fx->site,
+                        fx->round);
         }
         return;
     }

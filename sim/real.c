@@ -151,6 +151,8 @@ struct kedge_statement *sim_real_blank(struct sim *w, enum kedge_statement_kind 
     struct kedge_statement *st = sim_real_of(w)->st;
     memset(st, 0, sizeof *st);
     st->kind = kind;
+    /* The simulated ledgers have no trees: the place is well-formed, and nobody judges it. */
+    st->at = (struct kedge_st_position){.main_log_key = sim_real_of(w)->coordinator.public, .before = 1};
     return st;
 }
 
@@ -271,17 +273,6 @@ int sim_real_open_result(struct sim *w, uint32_t site, struct kedge_site_result 
 
 /* ---- statements of tenants and of the coordinator ---- */
 
-static enum kedge_group_how how_of(const struct sim *w, const struct sim_entry *e)
-{
-    const struct sim_main *closed = sim_main_find(w, SIM_ROUND_CLOSED, e->job, e->round);
-    return e->why == KEDGE_WHY_NEWCOMER                          ? KEDGE_GROUP_NEWCOMER
-           : e->why == KEDGE_WHY_MIGRATION                       ? KEDGE_GROUP_MIGRATION
-           : e->round == 0                                       ? KEDGE_GROUP_COLD_START
-           : closed && closed->model_count > closed->group_count ? KEDGE_GROUP_SPLIT
-           : closed && closed->model_count < closed->group_count ? KEDGE_GROUP_MERGE
-                                                                 : KEDGE_GROUP_RECLUSTER;
-}
-
 void sim_real_sign_entry(struct sim *w, uint32_t tenant, struct sim_entry *entry)
 {
     struct sim_real *r = sim_real_of(w);
@@ -302,7 +293,7 @@ void sim_real_sign_entry(struct sim *w, uint32_t tenant, struct sim_entry *entry
         *a =
             (struct kedge_st_group_assigned){.tenant = name, .site = site, .job = job, .group = entry->group};
         a->round = entry->round;
-        a->how = how_of(w, entry);
+        a->how = sim_how_of(w, entry);
         if (d->pretrained[entry->job] != SIM_NONE) {
             a->update = as_hash(w->ledgers[tenant].entries[d->pretrained[entry->job]].update.b);
         }

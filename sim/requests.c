@@ -102,6 +102,9 @@ static void submit(struct sim *w, const struct sim_event *ev, const struct kedge
 static void hear_shift(struct sim *w, const struct sim_event *ev, struct kedge_coord_event *c)
 {
     uint32_t job = ev->shifted;
+    if (ev->busy) { /* a heartbeat: nobody listens to that */
+        return;
+    }
     for (uint32_t i = 0; i < w->config.jobs && job == SIM_NONE; i++) {
         uint32_t rate = w->jobs[i].flapping;
         job = rate > 0 && sim_fault(w, SIM_FAULT_FLAPPING, rate) ? i : SIM_NONE;

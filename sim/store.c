@@ -4,22 +4,6 @@
 #include "common/base/mem.h"
 #include "sim/world.h"
 
-/* Idempotency key of a statement, as the coordinator's ledgers have them. */
-static uint64_t key_of(const struct sim_entry *e)
-{
-    bool of_round = e->type == SIM_UPDATE || e->type == SIM_EVALUATION || e->type == SIM_ASSIGNED;
-    uint32_t in[5] = {(uint32_t)e->type, e->site, e->type == SIM_REVOKED ? 0 : e->job,
-                      of_round ? e->round : 0, e->type == SIM_UPDATE ? (uint32_t)e->kind : 0};
-    in[4] = e->type == SIM_ASSIGNED ? e->why == KEDGE_WHY_CLOSE : in[4];
-    uint64_t h = SIM_HASH_START;
-    for (int i = 0; i < 5; i++) {
-        uint8_t bytes[8];
-        kedge_store_be64(bytes, in[i]);
-        h = sim_hash(h, bytes, sizeof bytes);
-    }
-    return h;
-}
-
 static bool is_like(const struct sim_entry *a, const struct sim_entry *b)
 {
     return a->type == b->type && a->site == b->site && (a->type == SIM_REVOKED || a->job == b->job);
@@ -30,7 +14,7 @@ const struct sim_entry *sim_ledger_find(const struct sim *w, uint32_t tenant, co
 {
     const struct sim_ledger *l = &w->ledgers[tenant];
     uint32_t at;
-    if (!sim_index_find(&l->index, key_of(like), &at)) {
+    if (!sim_index_find(&l->index, sim_key_of(w, like), &at)) {
         return NULL;
     }
     KEDGE_ASSERT(is_like(&l->entries[at], like)); /* two keys with one hash */
@@ -99,6 +83,11 @@ int sim_ledger_append(struct sim *w, uint32_t tenant, const struct sim_entry *en
         *ret_leaf = leaf;
         return KEDGE_OK;
     }
+    if (old) {
+        sim_violate(w, "tenant %u: a statement of type %d about site %u in round %u has the key of entry %u",
+                    tenant, (int)e.type, e.site, e.round, leaf);
+        return KEDGE_E_EXISTS;
+    }
     bool of_site = e.type == SIM_UPDATE || e.type == SIM_EVALUATION;
     if (of_site && w->devices[e.site].revoked) {
         return KEDGE_E_REVOKED;
@@ -108,7 +97,7 @@ int sim_ledger_append(struct sim *w, uint32_t tenant, const struct sim_entry *en
     leaf = l->count++;
     l->entries[leaf] = e;
     l->hash = sim_hash(l->hash, e.envelope.b, sizeof e.envelope.b);
-    (void)sim_index_put(&l->index, key_of(&e), leaf);
+    (void)sim_index_put(&l->index, sim_key_of(w, &e), leaf);
     remember(w, tenant, &e, leaf);
     sim_entry_appended(w, tenant, &e);
     sim_note(w, "ledger", tenant, e.type, e.site);

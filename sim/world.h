@@ -8,6 +8,7 @@
 #ifndef KEDGE_SIM_WORLD_H
 #define KEDGE_SIM_WORLD_H
 
+#include "chain/statement.h"
 #include "client/core/rare.h"
 #include "client/core/site.h"
 #include "common/base/rng.h"
@@ -370,7 +371,11 @@ void sim_server_receive(struct sim *w, const struct sim_event *ev);
 void sim_server_upload(struct sim *w, const struct sim_event *ev);
 void sim_server_hang_up(struct sim *w, const struct sim_event *ev);
 
-/* store.c: durable arrays */
+/* keys.c: by which rule a site gets a group, and the idempotency key of an entry, hashed */
+enum kedge_group_how sim_how_of(const struct sim *w, const struct sim_entry *e);
+uint64_t sim_key_of(const struct sim *w, const struct sim_entry *e);
+
+/* store.c: durable arrays. A key that another entry has: KEDGE_E_EXISTS, and a violation. */
 int sim_ledger_append(struct sim *w, uint32_t tenant, const struct sim_entry *entry, uint64_t *ret_leaf);
 const struct sim_entry *sim_ledger_find(const struct sim *w, uint32_t tenant, const struct sim_entry *like,
                                         uint32_t *ret_leaf);

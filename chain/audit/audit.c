@@ -33,6 +33,7 @@ static void free_audit(struct kedgei_audit *a)
     kedge_mem_free(a->jobs);
     kedge_mem_free(a->tenants);
     kedge_mem_free(a->outside);
+    kedge_mem_free(a->evidence);
     kedgei_scratch_free(&a->scratch, a->updates);
     kedgei_scratch_free(&a->scratch, a->trained);
     kedgei_scratch_deinit(&a->scratch);
@@ -64,15 +65,20 @@ static int check_all(struct kedgei_audit *a, const char *const *seen_paths, size
     return err || !a->options.each || a->findings.nomem ? err : kedgei_tell_entries(a);
 }
 
-static int fill_report(struct kedgei_audit *a, bool readable, struct kedge_audit_report *ret)
+static int fill_report(struct kedgei_audit *a, bool readable, bool replayed, struct kedge_audit_report *ret)
 {
     if (a->findings.nomem) {
         return KEDGE_E_NOMEM;
     }
-    struct kedge_audit_report r = {.counts = a->counts,
+    struct kedge_audit_report r = {.replayed = replayed,
+                                   .partial = a->options.tenant_count > 0,
+                                   .fast = a->options.fast,
+                                   .counts = a->counts,
                                    .results = a->results,
                                    .anchor_count = a->outside_count,
                                    .anchors = a->outside,
+                                   .evidence_count = a->evidence_count,
+                                   .evidence = a->evidence,
                                    .error_count = a->findings.errors,
                                    .note_count = a->findings.notes,
                                    .finding_count = a->findings.count,
@@ -83,6 +89,7 @@ static int fill_report(struct kedgei_audit *a, bool readable, struct kedge_audit
     if (!err) {
         a->findings.items = NULL;
         a->outside = NULL;
+        a->evidence = NULL;
         *ret = r;
     }
     return err;
@@ -117,13 +124,14 @@ static int run_audit(const char *dir, const struct kedge_trust *trust, const cha
     kedgei_scratch_init(&a->scratch, a->options.table_bytes);
     a->trust = trust;
     a->threads = thread_count(&a->options);
+    bool tables = kedge_verify_allow_tables(a->options.fast);
     int err = kedgei_record_load(a, dir, &readable);
     if (!err
         && readable) { /* else what cannot be read has been named, and the rest would only follow from it */
         err = check_all(a, seen_paths, seen_count, q.replay);
         err = err || !q.model ? err : kedgei_explain(a, q.model, q.ret_tree);
     }
-    err = err ? err : fill_report(a, readable, ret);
+    err = err ? err : fill_report(a, readable, q.replay, ret);
     if (err) {
         if (!a->diag.text[0]) {
             (void)kedge_diag_set(&a->diag, err, "%s: %s", dir, kedge_strerror(err));
@@ -133,6 +141,7 @@ static int run_audit(const char *dir, const struct kedge_trust *trust, const cha
             reterr->err = err;
         }
     }
+    (void)kedge_verify_allow_tables(tables);
     free_audit(a);
     return err;
 }

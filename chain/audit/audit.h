@@ -107,10 +107,25 @@ struct kedge_audit_counts {
     uint64_t blobs, blob_bytes;
     uint64_t unanchored; /* entries of tenants' ledgers beyond their last checkpoint in the main chain */
     uint64_t signatures; /* verified */
+    uint64_t sealed;     /* updates whose content could not be looked at: encrypted, and no key at hand */
     uint64_t
         final_entries;  /* of the main chain: cosigned by the quorum that the trust file demands, if any */
     uint64_t decisions; /* re-executed by replay */
     uint64_t decisions_erased; /* that cannot be: inputs of theirs are erased by order of their tenant */
+};
+
+/* A log has the first `size` entries that somebody saw elsewhere, and no others in their place. */
+enum kedge_audit_source {
+    KEDGE_AUDIT_BY_SEEN,       /* a checkpoint of seen_paths */
+    KEDGE_AUDIT_BY_TRUST_FILE, /* of the trust file's `seen` */
+    KEDGE_AUDIT_BY_WITNESSES,  /* cosigned by the quorum that the trust file demands */
+    KEDGE_AUDIT_SOURCE_COUNT,
+};
+struct kedge_audit_evidence {
+    uint32_t log; /* of the report's logs */
+    uint64_t size;
+    enum kedge_audit_source source;
+    char from[KEDGE_AUDIT_WHERE_MAX]; /* the file that says so */
 };
 
 /* An anchor outside that holds: the main chain had its first `size` entries, no others, when it was made. */
@@ -148,6 +163,9 @@ struct kedge_audit_log {
 
 struct kedge_audit_report {
     char deployment[KEDGE_DEPLOYMENT_MAX + 1];
+    bool replayed; /* else verified only */
+    bool partial;  /* a copy with some tenants' ledgers: options.tenants */
+    bool fast;     /* signatures: options.fast */
     uint32_t log_count;
     struct kedge_audit_log *logs; /* owned; main chain first; none when a log could not be read */
     enum kedge_audit_verdict verdict;
@@ -157,7 +175,9 @@ struct kedge_audit_report {
     struct kedge_hash results;
     uint32_t anchor_count;
     struct kedge_audit_anchor *anchors; /* owned; ascending by size */
-    uint64_t error_count, note_count;   /* all, kept or not */
+    uint32_t evidence_count;
+    struct kedge_audit_evidence *evidence; /* owned; of each log and source the one that proves most */
+    uint64_t error_count, note_count;      /* all, kept or not */
     uint32_t finding_count;
     struct kedge_audit_finding *findings; /* owned; in the order they were met */
 };
@@ -209,7 +229,10 @@ struct kedge_audit_options {
     const struct kedge_trust_anchors *anchors; /* NULL: the trust file's */
     uint32_t threads;                          /* 0: one per processor, at most 64 */
     bool beside_coordinator; /* the folder is in use: open with locks; wants write access to the lock files */
-    bool live;               /* unreferenced blobs and models not handed out yet are notes, not errors */
+    bool fast; /* of signatures by keys that are met often, what this program's own curve arithmetic accepts
+                  counts; else libsodium decides on every one. For the whole process while the audit runs: no
+                  two audits at a time that differ in it */
+    bool live; /* unreferenced blobs and models not handed out yet are notes, not errors */
     uint32_t read_timeout_s; /* for reading one ledger; 0: 60 and one more per 2 MB */
     uint64_t table_bytes;    /* of tables on the heap, beyond which they lie in files of $TMPDIR; 0: 16 MiB */
     kedge_audit_progress *progress; /* may be NULL */

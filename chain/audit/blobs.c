@@ -417,6 +417,7 @@ static void tell_sealed(const struct sweep *s)
     for (uint32_t t = 0; t < s->a->tenant_count; t++) {
         const char *name = s->a->tenants[t].name;
         char where[KEDGE_AUDIT_WHERE_MAX];
+        s->a->counts.sealed += s->sealed[t];
         if (s->sealed[t] > 0) {
             snprintf(where, sizeof where, "tenants/%s/blobs", name);
             kedgei_find(&s->a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_SEALED, where,

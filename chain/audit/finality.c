@@ -41,6 +41,8 @@ static uint64_t judge_note(struct kedgei_audit *a, const struct kedge_witness_po
                         "witnesses cosigned other entries than the first %llu of this main chain",
                         (unsigned long long)size);
             size = 0;
+        } else {
+            kedgei_add_evidence(a, &a->main, size, KEDGE_AUDIT_BY_WITNESSES, cosigned_file);
         }
     }
     kedge_mem_free(e);

@@ -253,6 +253,13 @@ static void check_migration(struct kedgei_audit *a, const struct kedgei_job *job
                      "site \"%s\" moved in round %u without a pre-training of its own in that round",
                      g->site.s, g->round);
     }
+    const struct kedgei_fact *trained =
+        kedgei_log_find(log, "update/%s/%08u/train/%s", g->job.s, g->round, g->site.s);
+    if (trained && trained->index < fact->index) {
+        kedgei_error(f, KEDGE_AUDIT_GROUP, log, fact->index,
+                     "site \"%s\" moved in round %u after it had trained in it, in entry %llu", g->site.s,
+                     g->round, (unsigned long long)trained->index);
+    }
     if (g->round == 0 || (round && (round->pretrain || !is_within_round(log, round, fact->index)))) {
         kedgei_error(f, KEDGE_AUDIT_GROUP, log, fact->index,
                      "site \"%s\" moved while round %u was not open for training", g->site.s, g->round);

@@ -6,6 +6,7 @@
 #include "chain/audit/authority.h"
 #include "chain/audit/record.h"
 #include "chain/keybook.h"
+#include "chain/statement_position.h"
 #include "common/base/mem.h"
 
 static void set_key(struct kedgei_fact *fact, bool known, const struct kedge_public_key *key)
@@ -119,6 +120,28 @@ static void mark_revoked(struct walk *w, const struct kedgei_fact *fact)
                 reason);
 }
 
+static int log_root(void *arg, uint64_t size, struct kedge_hash *ret)
+{
+    kedgei_log_root(arg, size, ret);
+    return KEDGE_OK;
+}
+
+/* What stands here was signed for this place: not for another deployment, nor before what it rests on. */
+static int check_position(struct walk *w, const struct kedgei_fact *fact)
+{
+    struct kedge_position_ledger ledger = {.main_log_key = w->a->main.has_vkey ? &w->a->main.vkey.key : NULL,
+                                           .size = fact->index,
+                                           .root = log_root,
+                                           .arg = w->log};
+    struct kedge_diag d = {.text = ""};
+    int err = kedge_position_judge(&w->book, w->st, &ledger, &d);
+    if (err) {
+        kedgei_error(&w->a->findings, KEDGE_AUDIT_POSITION, w->log, fact->index, "%s: %s",
+                     kedge_statement_kind_name((enum kedge_statement_kind)fact->kind), d.text);
+    }
+    return err;
+}
+
 /* A statement of an admin, or one that changes keys. A statement that nobody entitled signed has no effect.
  */
 static int check_authority(struct walk *w, struct kedgei_fact *fact, const struct kedge_id *tenant)
@@ -135,6 +158,7 @@ static int check_authority(struct walk *w, struct kedgei_fact *fact, const struc
         err = check_signers(w, fact, &entry);
     }
     kedge_buf_deinit(&entry.payload);
+    err = err ? err : check_position(w, fact);
     if (err) {
         return err == KEDGE_E_NOMEM ? err : KEDGE_OK;
     }

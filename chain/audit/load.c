@@ -67,11 +67,12 @@ static uint32_t read_timeout_ms(const struct kedgei_audit *a, const char *folder
     return seconds < UINT32_MAX / 1000 ? (uint32_t)seconds * 1000 : 0;
 }
 
-/* Errors about the machine end the audit; everything else is the record's fault. */
+/* Errors about the machine, or a record that another program reads, end the audit; everything else is the
+ * record's fault. */
 static bool is_our_trouble(int err)
 {
-    return err == KEDGE_E_NOMEM || err == KEDGE_E_DENIED || err == KEDGE_E_FULL || err == KEDGE_E_DISK_FULL
-           || err == KEDGE_E_LOCKED || err == KEDGE_E_BUSY;
+    return err == KEDGE_E_VERSION || err == KEDGE_E_NOMEM || err == KEDGE_E_DENIED || err == KEDGE_E_FULL
+           || err == KEDGE_E_DISK_FULL || err == KEDGE_E_LOCKED || err == KEDGE_E_BUSY;
 }
 
 /* *ret_readable becomes false when the log could not be read. */

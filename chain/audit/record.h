@@ -148,6 +148,8 @@ struct kedgei_audit {
     size_t trained_count;
     struct kedge_audit_anchor *outside; /* anchors that hold; ascending by size */
     uint32_t outside_count;
+    struct kedge_audit_evidence *evidence; /* what others saw of logs, where it holds */
+    uint32_t evidence_count;
     struct kedgei_findings findings;
     struct kedgei_skipped *skipped; /* NULL: the record is to be whole */
     struct kedge_audit_counts counts;
@@ -409,5 +411,10 @@ KEDGE_NODISCARD int kedgei_describe_logs(const struct kedgei_audit *a, struct ke
 
 /* ---- replay.c ---- */
 KEDGE_NODISCARD int kedgei_replay(struct kedgei_audit *a);
+
+/* ---- evidence.c ---- */
+/* The log has the first `size` entries that `from` says; what proves less of it is forgotten. */
+void kedgei_add_evidence(struct kedgei_audit *a, const struct kedgei_log *log, uint64_t size,
+                         enum kedge_audit_source source, const char *from);
 
 #endif

@@ -46,6 +46,7 @@ void kedge_audit_report_deinit(struct kedge_audit_report *report)
     kedge_mem_free(report->findings);
     kedge_mem_free(report->logs);
     kedge_mem_free(report->anchors);
+    kedge_mem_free(report->evidence);
     memset(report, 0, sizeof *report);
 }
 

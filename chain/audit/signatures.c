@@ -173,7 +173,8 @@ static const struct kedgei_log *log_of(const struct kedgei_audit *a, struct kedg
     return NULL;
 }
 
-static void check_seen_note(struct kedgei_audit *a, struct kedge_view bytes, const char *where)
+static void check_seen_note(struct kedgei_audit *a, struct kedge_view bytes, enum kedge_audit_source source,
+                            const char *where)
 {
     struct kedgei_findings *f = &a->findings;
     struct kedge_note note;
@@ -207,6 +208,10 @@ static void check_seen_note(struct kedgei_audit *a, struct kedge_view bytes, con
         kedgei_find(f, KEDGE_AUDIT_ERROR, KEDGE_AUDIT_FORK, where,
                     "the first %llu entries of %s were others when this was seen", (unsigned long long)c.size,
                     log->origin);
+        return;
+    }
+    if (log->has_vkey) { /* else nobody knows who signed it */
+        kedgei_add_evidence(a, log, c.size, source, where);
     }
 }
 
@@ -216,14 +221,14 @@ int kedgei_check_seen(struct kedgei_audit *a, const char *const *paths, size_t c
     int err = KEDGE_OK;
     for (uint32_t i = 0; a->trust && i < a->trust->seen_count; i++) {
         snprintf(where, sizeof where, "trust file, seen[%u]", i);
-        check_seen_note(a, kedge_view_str(a->trust->seen[i]), where);
+        check_seen_note(a, kedge_view_str(a->trust->seen[i]), KEDGE_AUDIT_BY_TRUST_FILE, where);
     }
     for (size_t i = 0; i < count && !err; i++) {
         struct kedge_buf text;
         kedge_buf_init(&text, KEDGE_NOTE_MAX);
         err = kedge_file_read(paths[i], &text, &a->diag);
         if (!err) {
-            check_seen_note(a, kedge_buf_view(&text), paths[i]);
+            check_seen_note(a, kedge_buf_view(&text), KEDGE_AUDIT_BY_SEEN, paths[i]);
         }
         kedge_buf_deinit(&text);
     }

@@ -48,7 +48,7 @@ static bool was_in_group(const struct kedgei_log *log, const struct kedge_st_eva
     uint64_t least = round->step ? kedgei_anchored_before(log, round->step->index) : index;
     const struct kedgei_fact *stated =
         kedgei_regroups(round)
-            ? kedgei_log_find(log, "group-assigned/%s/%s/%08u", e->job.s, e->site.s, e->round)
+            ? kedgei_log_find(log, "group-assigned/%s/%s/%08u/close", e->job.s, e->site.s, e->round)
             : NULL;
     least = stated && stated->index >= least ? stated->index + 1 : least;
     return kedgei_group_was(log, &e->job, &e->site, least < index ? least : index, index, e->group);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "chain/audit/shown.h"
 #include "chain/export/oms.h"
 #include "chain/export/work.h"
 #include "common/base/mem.h"
@@ -88,6 +89,28 @@ static void put_finding(json_t *list, const char *code, const char *where, const
         list, json_pack("{s:s,s:s,s:s,s:s}", "severity", "note", "code", code, "where", where, "text", text));
 }
 
+/* Where a file lay on the exporter's machine is nobody's business, nor is how long others' ledgers are. */
+static int claims_json(const struct kedgei_ex_work *w, json_t **ret_shown, json_t **ret_open)
+{
+    struct kedge_audit_claims all, told = {.count = 0};
+    int err = kedge_audit_claims(&w->report, &all);
+    if (err) {
+        return err;
+    }
+    told.items = all.items;
+    for (size_t i = 0; i < all.count; i++) {
+        struct kedge_audit_claim *claim = &all.items[i];
+        claim->from[0] = claim->source && strcmp(claim->source, "seen") == 0 ? '\0' : claim->from[0];
+        if (!claim->log || claim->log == w->report.logs[0].origin || w->r.all_permitted) {
+            told.items[told.count++] = *claim;
+        }
+    }
+    *ret_shown = kedge_audit_claims_json(&told, true);
+    *ret_open = kedge_audit_claims_json(&told, false);
+    kedge_audit_claims_deinit(&all);
+    return KEDGE_OK;
+}
+
 static int put_report(struct kedgei_ex_work *w)
 {
     const struct kedge_audit_counts *n = &w->report.counts;
@@ -112,13 +135,19 @@ static int put_report(struct kedgei_ex_work *w)
         json_object_update(counts, all);
         json_decref(all);
     }
+    json_t *shown = NULL, *open = NULL;
+    if (claims_json(w, &shown, &open) != KEDGE_OK) {
+        json_decref(findings);
+        json_decref(counts);
+        return kedge_diag_set(w->reterr, KEDGE_E_NOMEM, "out of memory");
+    }
     char main_note[96];
     snprintf(main_note, sizeof main_note, "checkpoints/main-%llu.note", (unsigned long long)w->r.main.size);
     return kedgei_ex_put_json(w,
-                              json_pack("{s:i,s:s,s:s,s:s,s:o,s:I,s:o}", "schema_version", 1, "verdict",
-                                        "yes", "deployment", w->r.deployment, "main_checkpoint", main_note,
-                                        "counts", counts, "notes", (json_int_t)w->report.note_count,
-                                        "findings", findings),
+                              json_pack("{s:i,s:s,s:o,s:o,s:s,s:s,s:o,s:I,s:o}", "schema_version", 1,
+                                        "verdict", "yes", "shown", shown, "not_shown", open, "deployment",
+                                        w->r.deployment, "main_checkpoint", main_note, "counts", counts,
+                                        "notes", (json_int_t)w->report.note_count, "findings", findings),
                               "verify-report.json");
 }
 

@@ -72,25 +72,15 @@ int kedgei_ex_envelope(json_t *statement, const struct kedge_key_pair *pair, str
     return out->err;
 }
 
-/* Bytes of the UTF-8 character at p (at most len), 0 when it is none. */
-static size_t character(const uint8_t *p, size_t len)
-{
-    for (size_t n = 1; n <= 4 && n <= len; n++) {
-        if (kedge_utf8_is_valid(kedge_view_of(p, n))) {
-            return n;
-        }
-    }
-    return 0;
-}
-
 void kedgei_ex_html(struct kedge_buf *out, const char *text)
 {
     const uint8_t *p = (const uint8_t *)text;
     size_t len = strlen(text);
     for (size_t i = 0; i < len;) {
-        size_t n = character(p + i, len - i);
+        uint32_t point = 0;
+        size_t n = kedge_utf8_next(kedge_view_of(p + i, len - i), &point);
         uint8_t c = p[i];
-        if (n == 0 || (n == 1 && (c < 0x20 || c == 0x7f)) || (n == 2 && c == 0xc2 && p[i + 1] < 0xa0)) {
+        if (n == 0 || !kedge_char_is_plain(point)) {
             kedge_buf_put_str(out, "\xef\xbf\xbd");
         } else if (c == '&') {
             kedge_buf_put_str(out, "&amp;");

@@ -98,10 +98,12 @@ static void put_summary(struct page *p)
         &p->out,
         "every signature is by a key of the trust file, %severy released model is the one that the "
         "record names. %u model%s, %u round%s. <span class=\"dim\">Stated by ",
-        whole ? "every update is accounted for exactly once, " : "", w->sum.models,
-        w->sum.models == 1 ? "" : "s", w->sum.rounds, w->sum.rounds == 1 ? "" : "s");
+        whole ? "every update in it counts exactly once, " : "", w->sum.models, w->sum.models == 1 ? "" : "s",
+        w->sum.rounds, w->sum.rounds == 1 ? "" : "s");
     kedgei_ex_html(&p->out, w->o->tool);
-    kedge_buf_printf(&p->out, " at %s.</span></p>\n", w->time);
+    kedge_buf_printf(&p->out,
+                     " at %s. What that shows, and what it does not, is in verify-report.json.</span></p>\n",
+                     w->time);
 }
 
 static int put_models(struct page *p)

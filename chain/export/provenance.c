@@ -263,7 +263,7 @@ int kedgei_ex_result(struct kedgei_ex_work *w)
     json_t *properties =
         w->o->audit.tenant_count == 0
             ? json_pack("[s,s,s,s]", "KEDGE_RECORD_VERIFIED", "KEDGE_SIGNED_BY_TRUSTED_KEYS",
-                        "KEDGE_EVERY_UPDATE_ACCOUNTED_FOR", "KEDGE_MODEL_IS_THE_RECORDED_RELEASE")
+                        "KEDGE_EVERY_RECORDED_UPDATE_COUNTED_ONCE", "KEDGE_MODEL_IS_THE_RECORDED_RELEASE")
             : json_pack("[s,s,s]", "KEDGE_COPY_VERIFIED", "KEDGE_SIGNED_BY_TRUSTED_KEYS",
                         "KEDGE_MODEL_IS_THE_RECORDED_RELEASE"); /* other tenants' ledgers were not there */
     json_t *predicate =

@@ -15,7 +15,11 @@
 #include "crypto/hash.h"
 #include "crypto/keyfile.h"
 
-enum { CONFIG_MAX = 65536, TENANT_FILE_MAX = 4096 };
+enum {
+    CONFIG_MAX = 65536,
+    TENANT_FILE_MAX = 4096,
+    TENANT_FOLDERS_MAX = 16384, /* of a folder that is read: a coordinator serves KEDGE_TENANTS_MAX of them */
+};
 
 int kedge_state_path(char out[KEDGE_PATH_MAX], struct kedge_diag *reterr, const char *state,
                      const char *format, ...)
@@ -77,9 +81,12 @@ static int open_parts(const char *state, const char *folder, const char *mark, e
                       bool create, struct kedge_state_log *log, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX], high_water[KEDGE_PATH_MAX];
-    bool write = mode == KEDGE_STATE_WRITE;
-    struct kedge_kv_lmdb_options kv = {
-        .create = create, .read_only = !write, .no_lock = mode == KEDGE_STATE_COPY};
+    bool write = mode == KEDGE_STATE_WRITE || mode == KEDGE_STATE_TAKE_OVER;
+    struct kedge_kv_lmdb_options kv = {.create = create,
+                                       .read_only = !write,
+                                       .no_lock = mode == KEDGE_STATE_COPY,
+                                       .lock_wait_ms =
+                                           mode == KEDGE_STATE_TAKE_OVER ? KEDGE_LOCK_WAIT_MS : 0};
     struct kedge_blobs_options blobs = {.read_only = !write};
     char keys[KEDGE_PATH_MAX];
     int err = kedge_state_path(path, d, state, "%s/ledger.lmdb", folder);
@@ -334,7 +341,7 @@ int kedge_state_log_open(const char *state, const struct kedge_id *tenant, enum 
     if (!err && tenant) {
         err = read_salt(state, &log, reterr);
     }
-    if (!err && mode == KEDGE_STATE_WRITE) {
+    if (!err && (mode == KEDGE_STATE_WRITE || mode == KEDGE_STATE_TAKE_OVER)) {
         err = read_log_key(state, &log, reterr);
     }
     if (err) {
@@ -363,6 +370,25 @@ static int compare_ids(const void *a, const void *b)
     return kedge_id_cmp(a, b);
 }
 
+/* Room for one more; *ids is freed by the caller, after an error, too. */
+static int make_room(struct kedge_id **ids, size_t count, size_t *room, const char *path,
+                     struct kedge_diag *reterr)
+{
+    if (count < *room) {
+        return KEDGE_OK;
+    }
+    if (count >= TENANT_FOLDERS_MAX) {
+        return kedge_diag_set(reterr, KEDGE_E_FULL, "%s: more than %d tenants", path, TENANT_FOLDERS_MAX);
+    }
+    struct kedge_id *more = kedge_mem_resize(*ids, *room * 2, sizeof *more);
+    if (!more) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "%s: cannot list tenants: out of memory", path);
+    }
+    *ids = more;
+    *room *= 2;
+    return KEDGE_OK;
+}
+
 int kedge_state_tenants(const char *state, struct kedge_id **ret_ids, size_t *ret_count,
                         struct kedge_diag *reterr)
 {
@@ -371,14 +397,14 @@ int kedge_state_tenants(const char *state, struct kedge_id **ret_ids, size_t *re
     if (err) {
         return err;
     }
-    struct kedge_id *ids = kedge_mem_new(KEDGE_TENANTS_MAX, sizeof *ids);
+    size_t count = 0, room = KEDGE_TENANTS_MAX;
+    struct kedge_id *ids = kedge_mem_new(room, sizeof *ids);
     DIR *dir = ids ? opendir(path) : NULL;
     if (!dir) {
         kedge_mem_free(ids);
         return kedge_diag_set(reterr, ids ? kedge_errno(errno) : KEDGE_E_NOMEM, "%s: cannot list tenants",
                               path);
     }
-    size_t count = 0;
     struct dirent *entry;
     while (!err && (entry = readdir(dir)) != NULL) {
         struct kedge_id id;
@@ -389,11 +415,10 @@ int kedge_state_tenants(const char *state, struct kedge_id **ret_ids, size_t *re
         if (err || !kedge_file_exists(file)) {
             continue; /* a creation that did not finish */
         }
-        if (count == KEDGE_TENANTS_MAX) {
-            err = kedge_diag_set(reterr, KEDGE_E_FULL, "%s: more than %d tenants", path, KEDGE_TENANTS_MAX);
-            break;
+        err = make_room(&ids, count, &room, path, reterr);
+        if (!err) {
+            ids[count++] = id;
         }
-        ids[count++] = id;
     }
     closedir(dir);
     if (err) {

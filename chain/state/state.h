@@ -66,9 +66,11 @@ struct kedge_state_log {
 };
 
 enum kedge_state_mode {
-    KEDGE_STATE_WRITE, /* the coordinator */
-    KEDGE_STATE_READ,  /* beside a running coordinator */
-    KEDGE_STATE_COPY,  /* a copy that nobody writes to: no locks, no keys needed, leaves no trace */
+    KEDGE_STATE_WRITE,     /* the coordinator */
+    KEDGE_STATE_TAKE_OVER, /* the same at its start: waits KEDGE_LOCK_WAIT_MS for a former one that is dying
+                            */
+    KEDGE_STATE_READ,      /* beside a running coordinator */
+    KEDGE_STATE_COPY,      /* a copy that nobody writes to: no locks, no keys needed, leaves no trace */
 };
 
 /* Folders, log key, salt and empty ledger of a new tenant. KEDGE_E_EXISTS. */
@@ -79,7 +81,8 @@ KEDGE_NODISCARD int kedge_state_log_open(const char *state, const struct kedge_i
                                          enum kedge_state_mode mode, struct kedge_state_log *ret,
                                          struct kedge_diag *reterr);
 void kedge_state_log_close(struct kedge_state_log *log);
-/* Names of the tenants' folders in ascending order; *ret_ids is freed with kedge_mem_free. */
+/* Names of all tenants' folders that are whole, in ascending order, more than a coordinator takes, too;
+ * *ret_ids is freed with kedge_mem_free. */
 KEDGE_NODISCARD int kedge_state_tenants(const char *state, struct kedge_id **ret_ids, size_t *ret_count,
                                         struct kedge_diag *reterr);
 /* SHA-256(salt ‖ tenant id): the tenant's name in the main chain. */

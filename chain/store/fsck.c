@@ -98,13 +98,17 @@ static int check_structure(struct run *r, struct kedge_diag *reterr)
 {
     struct kedge_diag d = {.text = ""};
     int err = kedgei_lmdb_check_structure(r->dir, r->f->beside ? kedgei_lmdb_number_of(r->tx) : 0, &d);
-    if (err == KEDGE_E_BUSY) {
+    if (err == KEDGE_E_BUSY || err == KEDGE_E_VERSION) {
         struct kedge_fsck_finding note = {
             .severity = KEDGE_FSCK_NOTE,
             .part = "file",
             .where = r->dir,
-            .text = "the writer was too busy for a look at the pages that no read returns",
-            .mend = "run it once more, or when the coordinator is stopped"};
+            .text = err == KEDGE_E_VERSION
+                        ? d.text
+                        : "the writer was too busy for a look at the pages that no read returns",
+            .mend = err == KEDGE_E_VERSION
+                        ? "run it with LMDB 0.9; the pages were not looked at, all else was"
+                        : "run it once more, or when the coordinator is stopped"};
         r->f->report(r->f->arg, &note);
         return KEDGE_OK;
     }

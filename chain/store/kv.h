@@ -109,6 +109,7 @@ struct kedge_kv_lmdb_options {
     uint64_t map_bytes;     /* address space, sparse; 0: 64 GiB. Grows by doubling when 3/4 full */
     uint64_t map_bytes_max; /* growth ends here; 0: 1 TiB */
     uint32_t readers_max;   /* 0: 510 */
+    uint32_t lock_wait_ms;  /* how long a writer waits for another process that has it; 0: not at all */
 };
 /* Errors: KEDGE_E_LOCKED (open elsewhere, or already in this process), _NOT_FOUND, _CORRUPT, _DISK_FULL,
  * _DENIED. A damaged file can make LMDB crash: run what reads untrusted folders under

@@ -92,7 +92,7 @@ static int find_or_make(struct kedgei_kv_dir *d, bool create, struct kedge_diag 
 }
 
 int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path, bool create, bool read_only,
-                       struct kedge_diag *reterr)
+                       uint32_t lock_wait_ms, struct kedge_diag *reterr)
 {
     size_t len = strlen(path);
     if (len == 0 || len >= sizeof d->path) {
@@ -116,7 +116,7 @@ int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path, bool create, b
     if (!read_only) {
         char lock[KEDGE_PATH_MAX];
         err = kedge_path_join(lock, d->path, "kedge.lock");
-        int fd = err ? err : kedge_file_lock(lock, reterr);
+        int fd = err ? err : kedge_file_lock_within(lock, lock_wait_ms, reterr);
         if (fd < 0) {
             unregister_dir(d);
             return kedge_diag_wrap(reterr, fd, "%s: cannot lock the store for writing", d->path);

@@ -16,9 +16,9 @@ struct kedgei_kv_dir {
 };
 
 /* KEDGE_E_NOT_FOUND without `create`, KEDGE_E_LOCKED when this process has it open or another one writes
- * to it. The object must stay where it is until closed. */
+ * to it and has not ended lock_wait_ms later. The object must stay where it is until closed. */
 KEDGE_NODISCARD int kedgei_kv_dir_open(struct kedgei_kv_dir *d, const char *path, bool create, bool read_only,
-                                       struct kedge_diag *reterr);
+                                       uint32_t lock_wait_ms, struct kedge_diag *reterr);
 /* Behind the opening of the store in it: what a commit makes durable is worth nothing while the names that
  * lead to it are not. `err` is returned when it is one already; a reader syncs nothing. */
 KEDGE_NODISCARD int kedgei_kv_dir_settle(const struct kedgei_kv_dir *d, int err, struct kedge_diag *reterr);

@@ -174,8 +174,8 @@ static void grow_map(struct lmdb_kv *kv)
     if (kv->open > 0 || mdb_env_info(kv->env, &info) || mdb_env_stat(kv->env, &stat_)) {
         return;
     }
-    uint64_t used = ((uint64_t)info.me_last_pgno + 1) * stat_.ms_psize;
-    if (used > info.me_mapsize / 4 * 3 && info.me_mapsize < kv->options.map_bytes_max) {
+    if (((uint64_t)info.me_last_pgno + 1) * stat_.ms_psize > info.me_mapsize / 4 * 3
+        && info.me_mapsize < kv->options.map_bytes_max) {
         uint64_t more = (uint64_t)info.me_mapsize * 2;
         more = more < kv->options.map_bytes_max ? more : kv->options.map_bytes_max;
         (void)mdb_env_set_mapsize(kv->env, more); /* when it fails the old map serves on, until it is full */
@@ -287,15 +287,15 @@ static int lmdb_put(struct kedge_kv_tx *base, enum kedge_kv_table table, struct 
         [KEDGE_KV_APPEND] = MDB_APPEND | MDB_NOOVERWRITE,
     };
     MDB_val k = to_val(key), v = to_val(value);
-    int rc = mdb_put(((struct lmdb_tx *)base)->txn, dbi_of(base, table), &k, &v, flags[mode]);
-    return map_error((const struct lmdb_kv *)base->kv, rc);
+    return map_error((const struct lmdb_kv *)base->kv,
+                     mdb_put(((struct lmdb_tx *)base)->txn, dbi_of(base, table), &k, &v, flags[mode]));
 }
 
 static int lmdb_del(struct kedge_kv_tx *base, enum kedge_kv_table table, struct kedge_view key)
 {
     MDB_val k = to_val(key);
-    int rc = mdb_del(((struct lmdb_tx *)base)->txn, dbi_of(base, table), &k, NULL);
-    return map_error((const struct lmdb_kv *)base->kv, rc);
+    return map_error((const struct lmdb_kv *)base->kv,
+                     mdb_del(((struct lmdb_tx *)base)->txn, dbi_of(base, table), &k, NULL));
 }
 
 static int lmdb_peek(struct kedge_kv_tx *base, enum kedge_kv_table table, struct kedge_view key,
@@ -306,12 +306,9 @@ static int lmdb_peek(struct kedge_kv_tx *base, enum kedge_kv_table table, struct
         return KEDGE_E_NOT_FOUND;
     }
     MDB_val k = to_val(key), v;
-    int rc = mdb_get(tx->txn, dbi_of(base, table), &k, &v);
-    if (rc) {
-        return map_error((const struct lmdb_kv *)base->kv, rc);
-    }
-    if (!is_sane(&v, KEDGE_KV_VALUE_MAX)) {
-        return KEDGE_E_CORRUPT;
+    int err = map_error((const struct lmdb_kv *)base->kv, mdb_get(tx->txn, dbi_of(base, table), &k, &v));
+    if (err || !is_sane(&v, KEDGE_KV_VALUE_MAX)) {
+        return err ? err : KEDGE_E_CORRUPT;
     }
     kedgei_lmdb_span_add(&tx->span, v.mv_data, base->kv->read_only ? v.mv_size : 0);
     *ret = kedge_view_of(v.mv_data, v.mv_size);
@@ -334,11 +331,8 @@ static int lmdb_last(struct kedge_kv_tx *base, enum kedge_kv_table table, struct
     MDB_val k, v;
     rc = mdb_cursor_get(cursor, &k, &v, MDB_LAST);
     mdb_cursor_close(cursor);
-    if (rc) {
-        return map_error(kv, rc);
-    }
-    if (k.mv_size == 0 || !is_sane(&k, KEDGE_KV_KEY_MAX) || !is_sane(&v, KEDGE_KV_VALUE_MAX)) {
-        return KEDGE_E_CORRUPT;
+    if (rc || k.mv_size == 0 || !is_sane(&k, KEDGE_KV_KEY_MAX) || !is_sane(&v, KEDGE_KV_VALUE_MAX)) {
+        return rc ? map_error(kv, rc) : KEDGE_E_CORRUPT;
     }
     *ret_key = kedge_view_of(k.mv_data, k.mv_size);
     *ret_value = kedge_view_of(v.mv_data, v.mv_size);
@@ -395,14 +389,18 @@ static int lmdb_scan(struct kedge_kv_tx *base, enum kedge_kv_table table, struct
 
 static int lmdb_count(struct kedge_kv_tx *base, enum kedge_kv_table table, uint64_t *ret_count)
 {
-    if (!is_present(base, table)) {
-        *ret_count = 0;
-        return KEDGE_OK;
-    }
-    MDB_stat stat_;
-    int rc = mdb_stat(((struct lmdb_tx *)base)->txn, dbi_of(base, table), &stat_);
+    MDB_stat stat_ = {.ms_entries = 0};
+    int rc =
+        is_present(base, table) ? mdb_stat(((struct lmdb_tx *)base)->txn, dbi_of(base, table), &stat_) : 0;
     *ret_count = rc ? *ret_count : stat_.ms_entries;
-    return rc ? map_error((const struct lmdb_kv *)base->kv, rc) : KEDGE_OK;
+    return map_error((const struct lmdb_kv *)base->kv, rc);
+}
+
+bool kedgei_lmdb_layout_known(const char **ret_version)
+{
+    int major = -1, minor = -1;
+    *ret_version = mdb_version(&major, &minor, NULL);
+    return major == 0 && minor == 9;
 }
 
 uint64_t kedgei_lmdb_number_of(struct kedge_kv_tx *tx)
@@ -419,9 +417,7 @@ static int lmdb_reopen(struct kedge_kv *base, struct kedge_diag *reterr)
     int err =
         kv->open > 0 ? kedge_diag_set(reterr, KEDGE_E_BUSY, "%s: transactions are open", kv->dir.path) : 0;
     if (!err) {
-        if (kv->env) {
-            mdb_env_close(kv->env);
-        }
+        mdb_env_close(kv->env); /* NULL is fine */
         err = open_env(kv, reterr);
     }
     pthread_mutex_unlock(&kv->mutex);
@@ -433,15 +429,17 @@ static void scrub(struct lmdb_kv *kv)
 {
     struct kedgei_lmdb_readers readers = {.at_older = false};
     MDB_envinfo info;
+    const char *version;
     int fd, dead;
     if (kv->base.read_only || kv->base.keep || kv->failed || kedgei_kv_dir_is_full(&kv->dir)
-        || mdb_env_info(kv->env, &info) || mdb_env_get_fd(kv->env, &fd)) {
+        || !kedgei_lmdb_layout_known(&version) || mdb_env_info(kv->env, &info)
+        || mdb_env_get_fd(kv->env, &fd)) {
         return;
     }
     readers.newest = info.me_last_txnid;
     if (mdb_reader_check(kv->env, &dead) == 0
         && mdb_reader_list(kv->env, kedgei_lmdb_see_reader, &readers) >= 0 && !readers.at_older) {
-        (void)!kedgei_lmdb_scrub(fd, info.me_last_txnid);
+        (void)!kedgei_lmdb_scrub(&kv->base, fd, info.me_last_txnid);
     }
 }
 
@@ -484,7 +482,8 @@ int kedge_kv_lmdb_open(const char *dir, const struct kedge_kv_lmdb_options *opti
     kv->options.map_bytes_max = options->map_bytes_max ? options->map_bytes_max : MAP_MAX_DEFAULT;
     kv->options.readers_max = options->readers_max ? options->readers_max : READERS_DEFAULT;
     kv->base = (struct kedge_kv){.ops = &lmdb_ops, .read_only = options->read_only};
-    int err = kedgei_kv_dir_open(&kv->dir, dir, options->create, options->read_only, reterr);
+    int err =
+        kedgei_kv_dir_open(&kv->dir, dir, options->create, options->read_only, options->lock_wait_ms, reterr);
     if (err) {
         kedge_mem_free(kv);
         return err;

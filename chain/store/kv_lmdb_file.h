@@ -83,7 +83,7 @@ KEDGE_NODISCARD int kedgei_lmdb_walk_freed(const struct kedgei_lmdb_file *f, ked
 KEDGE_NODISCARD int kedgei_lmdb_check_states(const struct kedgei_lmdb_file *f);
 
 /* kv_lmdb_meta.c: KEDGE_E_CORRUPT when data.mdb in a folder that nobody writes to gives an older state than
- * its newest. Reads a few pages. */
+ * its newest. Reads a few pages. KEDGE_E_VERSION: see kedgei_lmdb_layout_known. */
 KEDGE_NODISCARD int kedgei_lmdb_check_newest(const char *dir, struct kedge_diag *reterr);
 
 /* kv_lmdb_uses.c: what each page of the newest state is. */
@@ -108,9 +108,14 @@ struct kedgei_lmdb_uses {
  * each page is either in exactly one tree or freed exactly once. */
 KEDGE_NODISCARD int kedgei_lmdb_find_uses(int fd, uint64_t number, struct kedgei_lmdb_uses *u);
 enum kedgei_lmdb_use kedgei_lmdb_use_of(const struct kedgei_lmdb_uses *u, uint64_t page);
-/* The same of DIR/data.mdb, with words; reader: 0 when nobody writes to it, else the number of the state that
- * an open transaction of this process reads, which keeps that state whole beside a writer. */
+/* The same of DIR/data.mdb, with words (KEDGE_E_VERSION, too); reader: 0 when nobody writes to it, else the
+ * number of the state that an open transaction of this process reads, which keeps that state whole beside a
+ * writer. */
 KEDGE_NODISCARD int kedgei_lmdb_check_structure(const char *dir, uint64_t reader, struct kedge_diag *reterr);
+
+/* kv_lmdb.c: whether the LMDB that this process runs with lays its files out as this room reads them (0.9),
+ * and which it is. What reads the layout says KEDGE_E_VERSION where it is another. */
+bool kedgei_lmdb_layout_known(const char **ret_version);
 
 /* kv_lmdb.c: the number of the state that a transaction of an LMDB store reads. */
 uint64_t kedgei_lmdb_number_of(struct kedge_kv_tx *tx);
@@ -123,9 +128,14 @@ struct kedgei_lmdb_readers {
 };
 int kedgei_lmdb_see_reader(const char *line, void *arg);
 
-/* kv_lmdb_scrub.c: overwrites with zeros whatever the state `number` does not hold. Nobody may write to the
- * file nor look at an older state. Durable on KEDGE_OK; KEDGE_E_CORRUPT: the file is not quite as LMDB would
- * leave it, nothing was touched; after KEDGE_E_NOMEM and _IO the state is as good as before. */
-KEDGE_NODISCARD int kedgei_lmdb_scrub(int fd, uint64_t number);
+/* kv_lmdb_prove.c: KEDGE_OK when each record of the newest state lies where LMDB finds it; KEDGE_E_CORRUPT,
+ * or KEDGE_E_NOMEM. The file's pages have been looked at (find_uses); no transaction is open. */
+KEDGE_NODISCARD int kedgei_lmdb_prove(struct kedge_kv *kv, const struct kedgei_lmdb_file *file);
+
+/* kv_lmdb_scrub.c: overwrites with zeros whatever the state `number` does not hold, when that is proven.
+ * Nobody may write to the file nor look at an older state. Durable on KEDGE_OK; KEDGE_E_CORRUPT: the file is
+ * not quite as LMDB would leave it, or LMDB finds a record elsewhere, nothing was touched; after
+ * KEDGE_E_NOMEM and _IO the state is as good as before. */
+KEDGE_NODISCARD int kedgei_lmdb_scrub(struct kedge_kv *kv, int fd, uint64_t number);
 
 #endif

@@ -41,6 +41,16 @@ int kedgei_lmdb_check_states(const struct kedgei_lmdb_file *f)
 int kedgei_lmdb_check_newest(const char *dir, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];
+    const char *version;
+    if (!kedgei_lmdb_layout_known(&version)) {
+        kedge_diag_set(
+            reterr, KEDGE_E_VERSION,
+            "%s/data.mdb: cannot be told to be whole: how %s lays out its files is not known here, "
+            "expected LMDB 0.9",
+            dir, version);
+        kedge_diag_hint(reterr, "run this program with LMDB 0.9 (liblmdb.so.0)");
+        return KEDGE_E_VERSION;
+    }
     int err = kedge_path_join(path, dir, "data.mdb");
     if (err) {
         return kedge_diag_set(reterr, err, "%s/data.mdb: path too long", dir);

@@ -8,7 +8,9 @@
  * each page of the file is then either in exactly one tree or freed exactly once, and each page's nodes fill
  * it to the byte, anything is touched: one wrong number anywhere breaks that. So no page that a read can
  * reach is ever taken for a free one, which the bounds of the numbers alone would not ensure. One number is
- * believed: how long a value with pages of its own is; where it was changed, that record is lost anyway.
+ * believed: how long a value with pages of its own is; where it was changed, that record is lost anyway. And
+ * as the layout is LMDB's own affair, LMDB is asked for the place of every record (kv_lmdb_prove.c): where
+ * one lies elsewhere, or the version is not the one whose layout is known, nothing is touched.
  *
  * Why this is safe. The older state loses its pages, which LMDB keeps for the case that the newest was never
  * durable; so the file is flushed before the first zero is written (a writer that was killed between its last
@@ -32,6 +34,7 @@
 enum { PIECE = 65536 }; /* of the file, handled at once; also LMDB's largest page */
 
 struct scrub {
+    struct kedge_kv *kv;
     struct kedgei_lmdb_uses u;
     uint8_t page[PIECE], piece[PIECE];
     bool has_written;
@@ -57,8 +60,11 @@ int kedgei_lmdb_see_reader(const char *line, void *arg)
 
 static int write_zeros(struct scrub *s, uint64_t offset, size_t len)
 {
-    if (!s->has_written && fdatasync(s->u.f.fd) != 0) {
-        return KEDGE_E_IO;
+    if (!s->has_written) { /* this would be the first */
+        int err = kedgei_lmdb_prove(s->kv, &s->u.f);
+        if (err || fdatasync(s->u.f.fd) != 0) {
+            return err ? err : KEDGE_E_IO;
+        }
     }
     s->has_written = true;
     while (len > 0) {
@@ -141,13 +147,14 @@ static int wipe_all(struct scrub *s, uint64_t file_size)
     return err ? err : wipe_range(s, end * size, file_size, file_size);
 }
 
-int kedgei_lmdb_scrub(int fd, uint64_t number)
+int kedgei_lmdb_scrub(struct kedge_kv *kv, int fd, uint64_t number)
 {
     struct stat st;
     struct scrub *s = kedge_mem_new(1, sizeof *s);
     if (!s) {
         return KEDGE_E_NOMEM;
     }
+    s->kv = kv;
     int err = fstat(fd, &st) == 0 ? kedgei_lmdb_find_uses(fd, number, &s->u) : KEDGE_E_CORRUPT;
     err = err ? err : wipe_all(s, (uint64_t)st.st_size);
     if (s->has_written && fdatasync(fd) != 0) {

@@ -132,6 +132,12 @@ static int find_uses_of_reader(int fd, uint64_t number, struct kedgei_lmdb_uses 
 int kedgei_lmdb_check_structure(const char *dir, uint64_t reader, struct kedge_diag *reterr)
 {
     char path[KEDGE_PATH_MAX];
+    const char *version;
+    if (!kedgei_lmdb_layout_known(&version)) {
+        return kedge_diag_set(reterr, KEDGE_E_VERSION,
+                              "%s: how %s lays out its files is not known here, expected LMDB 0.9", dir,
+                              version);
+    }
     int err = kedge_path_join(path, dir, "data.mdb");
     if (err) {
         return kedge_diag_set(reterr, err, "%s/data.mdb: path too long", dir);

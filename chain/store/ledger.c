@@ -153,6 +153,20 @@ static int create(struct kedge_ledger *l, struct kedge_diag *reterr)
     return kedge_kv_commit(tx, reterr);
 }
 
+/* Damage, unless it is what a program before this one wrote. */
+static int refuse_schema(const struct kedge_ledger *l, struct kedge_view schema, struct kedge_diag *reterr)
+{
+    if (!kedge_view_eq(schema, kedge_view_str(KEDGEI_LEDGER_SCHEMA_BEFORE))) {
+        return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "ledger %s: unknown schema, expected \"%s\"",
+                              l->origin, KEDGEI_LEDGER_SCHEMA);
+    }
+    return kedge_diag_set(
+        reterr, KEDGE_E_VERSION,
+        "ledger %s: a \"%s\", in which tenants' statements do not name their place: read it "
+        "with the program that wrote it; this one reads \"%s\"",
+        l->origin, KEDGEI_LEDGER_SCHEMA_BEFORE, KEDGEI_LEDGER_SCHEMA);
+}
+
 /* Schema, origin and key are those asked for; what was not asked for is taken over. */
 static int check_identity(struct kedge_ledger *l, const struct kedge_ledger_options *options,
                           struct kedge_kv_tx *tx, struct kedge_diag *reterr)
@@ -163,8 +177,7 @@ static int check_identity(struct kedge_ledger *l, const struct kedge_ledger_opti
         return kedge_diag_set(reterr, err, "there is no ledger %s here", l->origin);
     }
     if (!err && !kedge_view_eq(schema, kedge_view_str(KEDGEI_LEDGER_SCHEMA))) {
-        return kedge_diag_set(reterr, KEDGE_E_CORRUPT, "ledger %s: unknown schema, expected \"%s\"",
-                              l->origin, KEDGEI_LEDGER_SCHEMA);
+        return refuse_schema(l, schema, reterr);
     }
     err = err ? err : kedge_kv_peek(tx, KEDGE_KV_META, meta_key("origin"), &origin);
     err = err ? err : kedge_kv_peek(tx, KEDGE_KV_META, meta_key("key"), &key);

@@ -37,8 +37,8 @@ struct kedge_ledger_options {
 /* Opens over `kv`, which stays the caller's and must outlive the ledger. Checks schema, origin, key, that
  * the last tiles agree with the stored root and the last entries with the tiles, and the high-water mark;
  * writes the checkpoint of the stored size when a crash came before it. KEDGE_E_NOT_FOUND, KEDGE_E_STATE
- * (another origin or key), KEDGE_E_CORRUPT (damage, or the ledger is shorter than the high-water mark: an
- * old backup), KEDGE_E_FORK (the mark has another root at its size). */
+ * (another origin or key), KEDGE_E_VERSION (of another program), KEDGE_E_CORRUPT (damage, or the ledger is
+ * shorter than the high-water mark: an old backup), KEDGE_E_FORK (the mark has another root at its size). */
 KEDGE_NODISCARD int kedge_ledger_open(struct kedge_kv *kv, const struct kedge_ledger_options *options,
                                       struct kedge_ledger **ret, struct kedge_diag *reterr);
 /* Stores the newest checkpoint if need be. NULL is fine. */
@@ -127,6 +127,10 @@ KEDGE_NODISCARD int kedge_ledger_find(struct kedge_ledger *l, struct kedge_view 
 typedef int kedge_ledger_visit_key(void *arg, struct kedge_view key, uint64_t index);
 KEDGE_NODISCARD int kedge_ledger_scan_keys(struct kedge_ledger *l, struct kedge_view prefix,
                                            kedge_ledger_visit_key *visit, void *arg);
+/* The same without those that come before the key `from`. */
+KEDGE_NODISCARD int kedge_ledger_scan_keys_from(struct kedge_ledger *l, struct kedge_view prefix,
+                                                struct kedge_view from, kedge_ledger_visit_key *visit,
+                                                void *arg);
 /* Index of the first entry that references the blob, or KEDGE_E_NOT_FOUND. ret_index may be NULL. */
 KEDGE_NODISCARD int kedge_ledger_find_ref(struct kedge_ledger *l, const struct kedge_hash *digest,
                                           uint64_t *ret_index);

@@ -23,7 +23,8 @@ enum {
     KEDGEI_TILE_LEVELS = 8, /* 256^8 leaves are more than 2^63 */
     KEDGEI_POINTER_LEN = 16,
 };
-#define KEDGEI_LEDGER_SCHEMA "kedge ledger 1"
+#define KEDGEI_LEDGER_SCHEMA "kedge ledger 2"
+#define KEDGEI_LEDGER_SCHEMA_BEFORE "kedge ledger 1" /* tenants' statements without a position */
 
 /* What the "state" record holds. */
 struct kedgei_state {

@@ -245,10 +245,16 @@ static int visit_key(void *arg, struct kedge_view key, struct kedge_view value)
 int kedge_ledger_scan_keys(struct kedge_ledger *l, struct kedge_view prefix, kedge_ledger_visit_key *visit,
                            void *arg)
 {
+    return kedge_ledger_scan_keys_from(l, prefix, kedge_view_of(NULL, 0), visit, arg);
+}
+
+int kedge_ledger_scan_keys_from(struct kedge_ledger *l, struct kedge_view prefix, struct kedge_view from,
+                                kedge_ledger_visit_key *visit, void *arg)
+{
     struct key_scan scan = {.size = kedge_ledger_size(l), .visit = visit, .arg = arg};
     int err = kedge_kv_begin(l->kv, false, &scan.tx, NULL);
     if (!err) {
-        err = kedge_kv_scan(scan.tx, KEDGE_KV_IDEM, prefix, kedge_view_of(NULL, 0), visit_key, &scan);
+        err = kedge_kv_scan(scan.tx, KEDGE_KV_IDEM, prefix, from, visit_key, &scan);
         kedge_kv_abort(scan.tx);
     }
     return noting(l, err);

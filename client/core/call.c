@@ -115,11 +115,14 @@ static void submit_answered(struct kedge_site *s, const struct kedge_site_reply 
     }
 }
 
-static void end_beat(struct kedge_site *s)
+/* The next one is due a heartbeat later, or when the coordinator said, if that is later. */
+static void end_beat(struct kedge_site *s, uint64_t at_least_ns)
 {
+    const struct kedge_site_times *t = &s->params.times;
+    uint64_t least = at_least_ns < t->backoff_max ? at_least_ns : t->backoff_max;
     s->beat = 0;
     if (s->beat_ns != UINT64_MAX) {
-        s->beat_ns = kedgei_site_after(s, s->params.times.heartbeat);
+        s->beat_ns = kedgei_site_after(s, least > t->heartbeat ? least : t->heartbeat);
     }
 }
 
@@ -128,7 +131,7 @@ void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev)
     const struct kedge_site_reply *r = &ev->reply;
     bool late;
     if (ev->serial != 0 && ev->serial == s->beat) {
-        end_beat(s);
+        end_beat(s, r->kind == KEDGE_SITE_REPLY_ERROR ? r->retry_ns : 0);
         if (look_at_chain(s, r, s->beat_asked_size, &late) != KEDGE_OK) {
             return; /* a heartbeat is not repeated */
         }
@@ -166,7 +169,7 @@ void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev)
 void kedgei_site_call_failed(struct kedge_site *s, const struct kedge_site_event *ev)
 {
     if (ev->serial != 0 && ev->serial == s->beat) {
-        end_beat(s);
+        end_beat(s, 0);
         return;
     }
     if (ev->serial == 0 || ev->serial != s->w->open || s->w->open_type != KEDGE_SITE_FX_CALL) {

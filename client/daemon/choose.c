@@ -16,7 +16,12 @@ static int measure(struct kedge_client_work *w, uint64_t serial, const struct ke
                    const char *base, double *ret_loss, struct kedge_diag *d)
 {
     struct kedge_metrics m = {.samples = 0};
-    int err = kedge_client_ask(w, serial, request_of(w, t, base), false, false, &m, d);
+    struct kedge_trainer_given given;
+    bool foreign = w->spec->is_external; /* then it reads copies in its own folder */
+    int err = foreign ? kedge_client_trainer_give(w, base, NULL, false, &given, d) : KEDGE_OK;
+    err =
+        err ? err
+            : kedge_client_ask(w, serial, request_of(w, t, foreign ? given.base : base), false, false, &m, d);
     if (!err && !m.has_base_loss) {
         err =
             kedge_diag_set(d, KEDGE_E_TRAINER,

@@ -10,6 +10,7 @@
 
 #include "chain/json.h"
 #include "client/daemon/host.h"
+#include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/settings.h"
 #include "common/wire/token.h"
@@ -276,7 +277,7 @@ int kedge_client_open_folder(struct kedge_site_host *h, struct kedge_diag *d)
     int err = read_config(h, d);
     err = err ? err : kedge_client_path(h, path, "site.lock");
     if (!err) {
-        int fd = kedge_file_lock(path, d); /* held until the process ends */
+        int fd = kedge_file_lock_within(path, KEDGE_LOCK_WAIT_MS, d); /* held until the process ends */
         err = fd < 0 ? fd : KEDGE_OK;
     }
     err = err ? err : read_policy(h, d);

@@ -17,6 +17,7 @@
 #include "common/base/os/entropy.h"
 #include "common/base/os/log.h"
 #include "common/base/os/notify.h"
+#include "common/base/text.h"
 #include "crypto/passphrase.h"
 
 enum { QUEUE_MAX = 64, TOKEN_FILE_MAX = 4096, THREAD_STACK = 1024 * 1024 };
@@ -159,9 +160,9 @@ static int run(struct kedge_site_host *h)
     err = err ? err : start_threads(h, &beat, &d);
     err = err ? err : start_core(h, &d);
     if (err) {
-        fprintf(stderr, "kedge-client: %s\n", d.text[0] ? d.text : kedge_strerror(err));
+        fprintf(stderr, "kedge-client: %s\n", kedge_text_shown(d.text[0] ? d.text : kedge_strerror(err)).s);
         if (d.hint[0]) {
-            fprintf(stderr, "  %s\n", d.hint);
+            fprintf(stderr, "  %s\n", kedge_text_shown(d.hint).s);
         }
         kedge_client_energy_close(h);
         return err;
@@ -200,7 +201,8 @@ static int enroll(const char *dir, const char *token_file)
     }
     kedge_buf_deinit(&text);
     if (err) {
-        fprintf(stderr, "kedge-client: enrolment: %s\n", d.text[0] ? d.text : kedge_strerror(err));
+        fprintf(stderr, "kedge-client: enrolment: %s\n",
+                kedge_text_shown(d.text[0] ? d.text : kedge_strerror(err)).s);
     }
     return err;
 }

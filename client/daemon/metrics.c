@@ -20,17 +20,18 @@ static bool get_real(const json_t *o, const char *key, double *ret)
     return text && kedge_real_decode(kedge_view_str(text), ret) == KEDGE_OK;
 }
 
-/* As much of a text as there is room for: whole characters, none of them a control character. */
+/* As much of a text as there is room for: whole characters, "?" for what is not plain. */
 static void put_text(const char *text, size_t most, char *ret)
 {
     size_t len = text ? strnlen(text, most) : 0;
     while (len > 0 && !kedge_utf8_is_valid(kedge_view_of(text, len))) {
         len--;
     }
-    for (size_t i = 0; i < len; i++) {
-        ret[i] = (unsigned char)text[i] < 0x20 || text[i] == 0x7f ? ' ' : text[i];
+    if (len > 0) {
+        memcpy(ret, text, len);
     }
     ret[len] = '\0';
+    kedge_text_make_plain(ret);
 }
 
 static bool get_test(const json_t *o, struct kedge_metrics *m)

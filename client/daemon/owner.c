@@ -32,13 +32,13 @@ int kedgei_owner_fail(bool json, int err, const struct kedge_diag *d)
     if (json) {
         json_t *o = json_pack("{s:i,s:s,s:{s:s,s:s,s:s}}", "schema_version", 1, "status", "error", "error",
                               "code", kedge_err_code(err), "message", d->text, "hint", d->hint);
-        (void)json_dumpf(o, stdout, JSON_COMPACT);
+        (void)json_dumpf(o, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
         puts("");
         json_decref(o);
     }
-    fprintf(stderr, "kedge-client: %s\n", d->text);
+    fprintf(stderr, "kedge-client: %s\n", kedge_text_shown(d->text).s);
     if (d->hint[0]) {
-        fprintf(stderr, "  %s\n", d->hint);
+        fprintf(stderr, "  %s\n", kedge_text_shown(d->hint).s);
     }
     return kedge_exit_code(err);
 }
@@ -92,11 +92,15 @@ static int show(const char *dir, bool json)
     if (json) {
         json_object_set_new(o, "running", json_boolean(running));
         json_t *answer = json_pack("{s:i,s:s,s:O}", "schema_version", 1, "status", "ok", "data", o);
-        (void)json_dumpf(answer, stdout, JSON_COMPACT);
+        (void)json_dumpf(answer, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
         puts("");
         json_decref(answer);
     } else if (kedge_status_tell(o, running, kedge_os_unix_ms(), &text) == KEDGE_OK) {
-        (void)fwrite(text.ptr, 1, text.len, stdout);
+        struct kedge_buf shown;
+        kedge_buf_init(&shown, KEDGE_CHAR_SHOWN_MAX * SAID_MAX);
+        kedge_text_put_shown(&shown, kedge_buf_view(&text));
+        (void)fwrite(shown.ptr, 1, shown.len, stdout);
+        kedge_buf_deinit(&shown);
     }
     kedge_buf_deinit(&text);
     json_decref(o);

@@ -7,6 +7,7 @@
 #include "client/doctor/doctor.h"
 #include "common/base/os/file.h"
 #include "common/base/os/process.h"
+#include "common/base/text.h"
 
 struct sink {
     bool json;
@@ -37,7 +38,7 @@ static void put_line(void *arg, enum kedge_doctor_level level, const char *what,
                                                       what, "detail", detail, "mend", mend));
         return;
     }
-    printf("%s  %s: %s\n", shown[level], what, detail);
+    printf("%s  %s: %s\n", shown[level], what, kedge_text_shown(detail).s);
     if (mend[0]) {
         printf("      %s\n", mend);
     }

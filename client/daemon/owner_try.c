@@ -149,7 +149,11 @@ void kedgei_owner_try_trainers(struct kedge_doctor *k, const char *dir, uint32_t
     struct kedge_diag d = {.text = "", .hint = ""};
     json_t *shown = NULL;
     struct kedge_site_host *h = kedge_mem_new(1, sizeof *h);
-    if (!h || !realpath(dir, h->dir) || !is_mine(k, h->dir)) {
+    int err = h ? kedge_path_real(dir, h->dir, &d) : kedge_diag_set(&d, KEDGE_E_NOMEM, "out of memory");
+    if (err) {
+        kedge_doctor_fail(k, "trainers", "nothing was tried", err, &d);
+    }
+    if (err || !is_mine(k, h->dir)) {
         kedge_mem_free(h);
         return;
     }
@@ -159,7 +163,7 @@ void kedgei_owner_try_trainers(struct kedge_doctor *k, const char *dir, uint32_t
     w->h = h;
     kedge_buf_init(&w->trainer.line, KEDGE_METRICS_LINE_MAX);
     w->trainer.process = (struct kedge_process){.in_fd = -1, .out_fd = -1, .err_fd = -1};
-    int err = kedge_client_read_policy(h, &w->policy, &shown, &d);
+    err = kedge_client_read_policy(h, &w->policy, &shown, &d);
     if (err) {
         kedge_doctor_fail(k, "policy", "correct policy.json; nothing was tried", err, &d);
     } else {

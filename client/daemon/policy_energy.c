@@ -90,6 +90,10 @@ static int read_text(const json_t *v, size_t i, const char *where, char *out, st
     if (!text || strlen(text) >= texts[i].size) {
         return bad(d, where, texts[i].key, "a short text");
     }
+    if (texts[i].offset == AT(nvml) && text[0] != '/'
+        && strchr(text, '/')) { /* else the current folder's code runs */
+        return bad(d, where, texts[i].key, "the name of a library, or a path from /");
+    }
     memcpy(out, text, strlen(text) + 1);
     return KEDGE_OK;
 }

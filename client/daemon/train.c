@@ -87,17 +87,19 @@ static void put_strategy(json_t *o, const struct kedge_site_task *t, const struc
     }
 }
 
-/* Where this site keeps a model of its own of the job, "" when it keeps none. It never leaves the site. */
-static int personal_path(struct kedge_client_work *w, const struct kedge_site_task *t,
-                         char out[KEDGE_PATH_MAX], struct kedge_diag *d)
+/* Whether this site keeps a model of its own of the job. It never leaves the site. */
+static bool is_personal(const struct kedge_client_work *w, const struct kedge_site_task *t)
 {
-    out[0] = '\0';
-    if (w->spec->strategy->local != KEDGE_LOCAL_DITTO || t->kind == KEDGE_SITE_PRETRAIN) {
-        return KEDGE_OK;
-    }
+    return w->spec->strategy->local == KEDGE_LOCAL_DITTO && t->kind != KEDGE_SITE_PRETRAIN;
+}
+
+/* Of the built-in trainer; one of the owner's keeps it in its own folder. */
+static int personal_path(struct kedge_client_work *w, const struct kedge_id *job, char out[KEDGE_PATH_MAX],
+                         struct kedge_diag *d)
+{
     int err = kedge_client_path(w->h, out, "personal");
     err = err ? err : kedge_dir_make(out, 0700, d);
-    return err ? err : kedge_client_path(w->h, out, "personal/%s.safetensors", t->job.s);
+    return err ? err : kedge_client_path(w->h, out, "personal/%s.safetensors", job->s);
 }
 
 /* A key that trainers need not know while a job has no use for it. */
@@ -110,9 +112,9 @@ static void put_positive(json_t *o, const char *key, double v)
     }
 }
 
-static json_t *request_of(struct kedge_client_work *w, const struct kedge_site_task *t, const char *base,
-                          const char *out, const char *personal, const char *drift,
-                          const struct kedge_energy_plan *plan)
+/* The paths as the trainer is told them. */
+static json_t *request_of(struct kedge_client_work *w, const struct kedge_site_task *t,
+                          const struct kedge_trainer_given *given, const struct kedge_energy_plan *plan)
 {
     const struct kedge_job_spec *s = w->spec;
     char seed[24], lr[KEDGE_REAL_MAX], l2[KEDGE_REAL_MAX];
@@ -121,10 +123,10 @@ static json_t *request_of(struct kedge_client_work *w, const struct kedge_site_t
     kedge_real_encode(s->l2, l2);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)t->seed);
     json_t *o = json_pack("{s:s,s:s,s:o,s:s,s:O}", "id", t->job.s, "op", evaluate ? "evaluate" : "train",
-                          "model", kedge_client_model_json(s), "base", base, "data",
+                          "model", kedge_client_model_json(s), "base", given->base, "data",
                           json_object_get(w->policy->data, s->data));
     if (o && !evaluate) {
-        json_object_set_new(o, "out", json_string(out));
+        json_object_set_new(o, "out", json_string(given->out));
         json_object_set_new(o, "epochs", json_integer(s->local_epochs));
         json_object_set_new(o, "steps", json_integer(t->kind == KEDGE_SITE_PRETRAIN ? s->pretrain_steps : 0));
         json_object_set_new(o, "batch", json_integer(plan->batch));
@@ -137,32 +139,44 @@ static json_t *request_of(struct kedge_client_work *w, const struct kedge_site_t
         json_object_set_new(o, "threads", json_integer(plan->threads));
     }
     if (o) {
-        put_strategy(o, t, s, personal);
+        put_strategy(o, t, s, given->personal);
     }
-    if (o && drift) {
-        json_object_set_new(o, "drift", json_string(drift));
+    if (o && given->drift[0]) {
+        json_object_set_new(o, "drift", json_string(given->drift));
     }
     return o;
+}
+
+static int name_files(struct kedge_client_work *w, struct kedge_train_item *t, const char *base,
+                      const char *out, struct kedge_trainer_given *ret, struct kedge_diag *d)
+{
+    const char *drift = t->has_control ? t->control.drift : NULL;
+    bool personal = is_personal(w, &t->fx.task);
+    if (w->spec->is_external) {
+        return kedge_client_trainer_give(w, base, drift, personal, ret, d);
+    }
+    ret->personal[0] = '\0';
+    snprintf(ret->base, sizeof ret->base, "%s", base);
+    snprintf(ret->out, sizeof ret->out, "%s", out);
+    snprintf(ret->drift, sizeof ret->drift, "%s", drift ? drift : "");
+    return personal ? personal_path(w, &t->fx.task.job, ret->personal, d) : KEDGE_OK;
 }
 
 static int ask_trainer(struct kedge_client_work *w, struct kedge_train_item *t, const char *base,
                        const char *out, struct kedge_metrics *m, struct kedge_diag *d)
 {
-    char personal[KEDGE_PATH_MAX], given[KEDGE_PATH_MAX], left[KEDGE_PATH_MAX];
+    struct kedge_trainer_given given;
     bool foreign = w->spec->is_external;
-    int err = personal_path(w, &t->fx.task, personal, d);
-    err = err || !foreign ? err : kedge_client_trainer_give(w, base, given, left, d);
-    json_t *request = err ? NULL
-                          : request_of(w, &t->fx.task, foreign ? given : base, foreign ? left : out, personal,
-                                       t->has_control ? t->control.drift : NULL, &t->plan);
+    int err = name_files(w, t, base, out, &given, d);
+    json_t *request = err ? NULL : request_of(w, &t->fx.task, &given, &t->plan);
     if (request && t->plan.wants_noise) {
-        kedge_client_energy_probe(w, t->fx.serial, request, base, out, foreign ? left : NULL, &t->plan);
+        kedge_client_energy_probe(w, t->fx.serial, request, base, out, foreign ? given.out : NULL, &t->plan);
     }
     bool train = t->fx.task.kind != KEDGE_SITE_EVALUATE;
     bool chosen = t->fx.task.choice_count > 0; /* then the loss is known */
     err = err ? err
               : kedge_client_ask(w, t->fx.serial, request, train, !train || t->fx.task.evaluate_base, m, d);
-    err = err || !foreign || !train ? err : kedge_client_trainer_take(w, left, out, d);
+    err = err || !foreign || !train ? err : kedge_client_trainer_take(w, given.out, out, d);
     if (!err && chosen) {
         m->base_loss = t->chosen_loss;
     } else if (!err && t->fx.task.kind == KEDGE_SITE_TRAIN && w->spec->strategy->needs_loss

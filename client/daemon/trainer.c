@@ -80,23 +80,61 @@ static void put_environment(const struct kedge_client_work *w, const struct kedg
 
 void kedge_client_trainer_lacks(const struct kedge_process *p, char ret[KEDGE_TRAINER_LACKS_LEN])
 {
-    snprintf(ret, KEDGE_TRAINER_LACKS_LEN, "%s%s",
-             p->confined == KEDGE_CONFINED_NAMESPACES
-                 ? ""
-                 : "limits hold, but this kernel permits no user namespaces: it sees the network and the "
-                   "site's keys",
-             !p->unbounded                              ? ""
-             : p->confined == KEDGE_CONFINED_NAMESPACES ? "processes_max does not hold on this kernel"
-                                                        : ", and processes_max does not hold");
+    if (p->confined != KEDGE_CONFINED_NAMESPACES) {
+        snprintf(ret, KEDGE_TRAINER_LACKS_LEN,
+                 "limits hold, but this kernel permits no user namespaces: it sees the network, other "
+                 "processes and the site's keys, and can write to the site's folder%s",
+                 p->lacks.unbounded ? ", and processes_max does not hold" : "");
+        return;
+    }
+    snprintf(ret, KEDGE_TRAINER_LACKS_LEN, "%s%s%s",
+             p->lacks.sees_others
+                 ? "this kernel permits no /proc of its own: it sees the command lines of other processes"
+                 : "",
+             p->lacks.sees_others && p->lacks.unbounded ? "; " : "",
+             p->lacks.unbounded ? "processes_max does not hold on this kernel" : "");
+}
+
+/* What a trainer does not see of its site's folder: keys, what the owner has said to others, what belongs to
+ * other jobs. The rest it can read, its own program and data perhaps. */
+static const char *const hidden[] = {"keys",        "policy.json", "site.json",    "trust.json",
+                                     "status.json", "seen-main",   "refused-main", "memory",
+                                     "control",     "left",        "personal",     "energy",
+                                     "work",        "work-1",      "work-2",       "work-3"};
+
+enum { HIDDEN = sizeof hidden / sizeof hidden[0] };
+_Static_assert(KEDGE_SITE_WORKS_MAX == 4, "each of their folders is hidden above");
+
+/* The site's folder and the trainer's in it, without links; and what of the first is hidden: the proxy's
+ * password, too, where it is a file of this folder. */
+struct place {
+    char site[KEDGE_PATH_MAX], own[KEDGE_PATH_MAX];
+    const char *hidden[HIDDEN + 2];
+};
+
+static int find_place(const struct kedge_client_work *w, const char *folder, struct place *ret,
+                      struct kedge_diag *d)
+{
+    const char *login = w->policy->proxy_login_file;
+    int err = kedge_path_real(w->h->dir, ret->site, d);
+    err = err ? err : kedge_path_real(folder, ret->own, d);
+    if (err) {
+        return err;
+    }
+    memcpy(ret->hidden, hidden, sizeof hidden);
+    ret->hidden[HIDDEN] = login[0] && login[0] != '/' ? login : NULL;
+    ret->hidden[HIDDEN + 1] = NULL;
+    return KEDGE_OK;
 }
 
 static int start_foreign(struct kedge_client_work *w, const struct kedge_trainer_terms *t,
                          struct kedge_diag *d)
 {
-    char folder[KEDGE_PATH_MAX], keys[KEDGE_PATH_MAX];
+    char folder[KEDGE_PATH_MAX];
+    struct place place;
     int err = kedge_client_path(w->h, folder, "trainers/%s", t->name.s);
-    err = err ? err : kedge_client_path(w->h, keys, "keys");
     err = err ? err : kedge_dir_make(folder, 0700, d);
+    err = err ? err : find_place(w, folder, &place, d);
     struct environment *environment = err ? NULL : kedge_mem_new(1, sizeof *environment);
     if (!environment) {
         return err ? err : KEDGE_E_NOMEM;
@@ -107,7 +145,9 @@ static int start_foreign(struct kedge_client_work *w, const struct kedge_trainer
                                     .files_max = t->files_max,
                                     .processes_max = t->processes_max,
                                     .network = t->network,
-                                    .hidden = keys};
+                                    .guarded = place.site,
+                                    .own = place.own,
+                                    .hidden = place.hidden};
     struct kedge_process_options options = {.argv = (const char *const *)t->command,
                                             .env = environment->list,
                                             .directory = folder,

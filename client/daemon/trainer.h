@@ -20,7 +20,7 @@ KEDGE_NODISCARD int kedge_client_ask(struct kedge_client_work *w, uint64_t seria
                                      bool train, bool test, struct kedge_metrics *m, struct kedge_diag *d);
 
 /* What of its sandbox a trainer of the owner's runs without, for people; "" when nothing is missing. */
-enum { KEDGE_TRAINER_LACKS_LEN = 192 };
+enum { KEDGE_TRAINER_LACKS_LEN = 256 };
 void kedge_client_trainer_lacks(const struct kedge_process *p, char ret[KEDGE_TRAINER_LACKS_LEN]);
 
 /* Starts a trainer of the owner's as for a task, says hello and waits so many seconds for its one line of
@@ -32,11 +32,16 @@ KEDGE_NODISCARD int kedge_client_trainer_hello(struct kedge_client_work *w,
                                                struct kedge_buf *ret_line, bool *ret_more,
                                                char lacks[KEDGE_TRAINER_LACKS_LEN], struct kedge_diag *d);
 
-/* Of an external model's trainer, in a folder of its own, SITE/trainers/NAME: a copy of the model at `base`,
- * to *ret_given, and where it leaves what it has trained, *ret_out, where nothing is yet. */
+/* Of an external model's trainer, all in a folder of its own, SITE/trainers/NAME, the only one that it may
+ * write to: a copy of the model, where it leaves what it has trained and where nothing is yet; a copy of the
+ * drift and the site's own model of the job, "" where there is none. */
+struct kedge_trainer_given {
+    char base[KEDGE_PATH_MAX], out[KEDGE_PATH_MAX], drift[KEDGE_PATH_MAX], personal[KEDGE_PATH_MAX];
+};
+/* drift: NULL for none; personal: the job keeps a model at the site, in personal/JOB.safetensors. */
 KEDGE_NODISCARD int kedge_client_trainer_give(struct kedge_client_work *w, const char *base,
-                                              char ret_given[KEDGE_PATH_MAX], char ret_out[KEDGE_PATH_MAX],
-                                              struct kedge_diag *d);
+                                              const char *drift, bool personal,
+                                              struct kedge_trainer_given *ret, struct kedge_diag *d);
 /* Takes what it has left at `from` to the working file `to`: a safetensors file of exactly the model's
  * tensors, F32, in any order, with any metadata; what is written is canonical, so that nobody changes it
  * behind the check. KEDGE_E_TRAINER (nothing there), KEDGE_E_FORMAT, KEDGE_E_SHAPE, KEDGE_E_NOT_FINITE, each

@@ -42,21 +42,43 @@ static int copy(const char *from, const char *to, struct kedge_diag *d)
     return err;
 }
 
-int kedge_client_trainer_give(struct kedge_client_work *w, const char *base, char ret_given[KEDGE_PATH_MAX],
-                              char ret_out[KEDGE_PATH_MAX], struct kedge_diag *d)
+/* Another task may be with a trainer of this name. */
+static int name_in(const struct kedge_client_work *w, const char *folder, const char *kind,
+                   char ret[KEDGE_PATH_MAX])
+{
+    char name[32];
+    int n = w->index > 0 ? snprintf(name, sizeof name, "%s-%u.safetensors", kind, w->index)
+                         : snprintf(name, sizeof name, "%s.safetensors", kind);
+    return n < 0 || n >= (int)sizeof name ? KEDGE_E_TOO_LONG : kedge_path_join(ret, folder, name);
+}
+
+static int name_personal(const struct kedge_client_work *w, const char *folder, char ret[KEDGE_PATH_MAX],
+                         struct kedge_diag *d)
+{
+    char dir[KEDGE_PATH_MAX], name[KEDGE_ID_MAX + 32];
+    snprintf(name, sizeof name, "%s.safetensors", w->spec_job.s);
+    int err = kedge_path_join(dir, folder, "personal");
+    err = err ? err : kedge_dir_make(dir, 0700, d);
+    return err ? err : kedge_path_join(ret, dir, name);
+}
+
+int kedge_client_trainer_give(struct kedge_client_work *w, const char *base, const char *drift, bool personal,
+                              struct kedge_trainer_given *ret, struct kedge_diag *d)
 {
     char folder[KEDGE_PATH_MAX];
-    char given[32] = "base.safetensors", out[32] = "out.safetensors";
+    struct kedge_trainer_given g = {.drift = "", .personal = ""};
     int err = folder_of(w, folder, d);
-    if (w->index > 0) { /* another task may be with a trainer of this name */
-        snprintf(given, sizeof given, "base-%u.safetensors", w->index);
-        snprintf(out, sizeof out, "out-%u.safetensors", w->index);
+    err = err ? err : name_in(w, folder, "base", g.base);
+    err = err ? err : name_in(w, folder, "out", g.out);
+    err = err ? err : copy(base, g.base, d);
+    err = err || !drift ? err : name_in(w, folder, "drift", g.drift);
+    err = err || !drift ? err : copy(drift, g.drift, d);
+    err = err || !personal ? err : name_personal(w, folder, g.personal, d);
+    if (!err && unlink(g.out) != 0 && errno != ENOENT) {
+        err = kedge_diag_set(d, kedge_errno(errno), "%s: %s", g.out, strerror(errno));
     }
-    err = err ? err : kedge_path_join(ret_given, folder, given);
-    err = err ? err : kedge_path_join(ret_out, folder, out);
-    err = err ? err : copy(base, ret_given, d);
-    if (!err && unlink(ret_out) != 0 && errno != ENOENT) {
-        err = kedge_diag_set(d, kedge_errno(errno), "%s: %s", ret_out, strerror(errno));
+    if (!err) {
+        *ret = g;
     }
     return err;
 }

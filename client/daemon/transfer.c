@@ -16,7 +16,13 @@
 
 /* Large files go by pieces that stay in a processor's cache from the wire to the hash and the file. */
 enum { PIECE = 1024 * 1024, SLICE = 64 * KEDGE_PACKED_BLOCK };
-enum { CHUNK_TIMEOUT_MS = 60000, BUSY_TRIES = 200, BUSY_PAUSE_MS = 10 };
+enum {
+    CHUNK_TIMEOUT_MS = 60000,
+    BUSY_TRIES = 200,
+    BUSY_PAUSE_MS = 10,
+    LATER_MAX_MS = 5000, /* however long it says: what is at work here must get on */
+    LATER_STEP_MS = 100
+};
 
 struct transfer_item {
     struct kedge_site_item item;
@@ -38,6 +44,25 @@ static int call(struct kedge_client_work *w, const struct kedge_msg *msg, struct
     err = err ? err : kedge_net_call(w->h->net, kedge_buf_view(&frame), CHUNK_TIMEOUT_MS, reply);
     kedge_buf_deinit(&frame);
     err = err ? err : kedge_msg_decode(reply->view, ret);
+    return err;
+}
+
+/* KEDGE_OK for an answer that is no error. An answer "come back in …" is one that has been waited for: then
+ * the piece may be asked for again, and the error is KEDGE_E_BUSY. */
+static int take_error(struct kedge_client_work *w, uint64_t serial, const struct kedge_msg *answer)
+{
+    if (answer->type != KEDGE_MSG_ERROR) {
+        return KEDGE_OK;
+    }
+    uint32_t told = answer->u.error.retry_ms;
+    uint32_t later = told < BUSY_PAUSE_MS ? BUSY_PAUSE_MS : told < LATER_MAX_MS ? told : LATER_MAX_MS;
+    int err = kedge_msg_error_code(answer);
+    for (uint32_t waited = 0; err == KEDGE_E_BUSY && waited < later; waited += LATER_STEP_MS) {
+        if (kedge_client_aborted(w, serial)) {
+            return KEDGE_E_CANCELLED;
+        }
+        kedge_os_sleep_ms(later - waited < LATER_STEP_MS ? later - waited : LATER_STEP_MS);
+    }
     return err;
 }
 
@@ -96,10 +121,9 @@ static int fetch_piece(struct kedge_client_work *w, struct fetch *f)
     int err = call(w, &msg, &reply, &answer);
     const struct kedge_msg_chunk *c = &answer.u.chunk;
     const struct kedge_msg_chunk_packed *p = &answer.u.chunk_packed;
-    if (!err && answer.type == KEDGE_MSG_ERROR) {
-        err = kedge_msg_error_code(&answer);
-    } else if (!err && answer.type == KEDGE_MSG_CHUNK && c->offset == f->offset && c->total == fx->len
-               && c->data.len > 0 && c->data.len <= left) {
+    err = err ? err : take_error(w, fx->serial, &answer);
+    if (!err && answer.type == KEDGE_MSG_CHUNK && c->offset == f->offset && c->total == fx->len
+        && c->data.len > 0 && c->data.len <= left) {
         err = keep(f, c->data);
     } else if (!err && answer.type == KEDGE_MSG_CHUNK_PACKED && f->base && p->offset == f->offset
                && p->total == fx->len && p->len <= left) {
@@ -129,9 +153,11 @@ static int fetch_file(struct kedge_client_work *w, const struct kedge_site_effec
         f.base = base && kedge_file_size(old) == (int64_t)fx->len ? base : NULL;
         kedge_client_reuse_give(old, temporary);
     }
+    unsigned busy = 0;
     err = kedge_client_reuse_begin(temporary, &f.fd);
     while (!err && f.offset < fx->len) {
         err = kedge_client_aborted(w, fx->serial) ? KEDGE_E_CANCELLED : fetch_piece(w, &f);
+        err = err == KEDGE_E_BUSY && busy++ < BUSY_TRIES ? KEDGE_OK : err; /* its time has been waited for */
     }
     kedge_hasher_final(f.hasher, &digest);
     kedge_hasher_free(f.hasher);
@@ -326,9 +352,10 @@ static struct kedge_msg put_of(const struct kedge_site_result *r, uint64_t offse
 
 /* Sends the piece at `offset` (an empty one asks where to go on), packed when that makes it shorter, and
  * learns the next offset. */
-static int put_piece(struct kedge_client_work *w, const struct kedge_site_result *r, struct kedge_view piece,
+static int put_piece(struct kedge_client_work *w, const struct kedge_site_effect *fx, struct kedge_view piece,
                      uint64_t offset, uint64_t *ret_next, bool *ret_complete)
 {
+    const struct kedge_site_result *r = &fx->result;
     size_t packed_len = kedge_packed_len(piece);
     size_t len = packed_len < piece.len ? packed_len : piece.len;
     struct kedge_msg msg = put_of(r, offset, piece.len, packed_len), answer;
@@ -352,9 +379,8 @@ static int put_piece(struct kedge_client_work *w, const struct kedge_site_result
     }
     err = kedge_net_call_send(w->h->net, &out, CHUNK_TIMEOUT_MS, &reply);
     err = err ? err : kedge_msg_decode(reply.view, &answer);
-    if (!err && answer.type == KEDGE_MSG_ERROR) {
-        err = kedge_msg_error_code(&answer);
-    } else if (!err && (answer.type != KEDGE_MSG_PUT_OK || answer.u.put_ok.next_offset > r->update_len)) {
+    err = err ? err : take_error(w, fx->serial, &answer);
+    if (!err && (answer.type != KEDGE_MSG_PUT_OK || answer.u.put_ok.next_offset > r->update_len)) {
         err = KEDGE_E_FORMAT;
     } else if (!err) {
         *ret_next = answer.u.put_ok.next_offset;
@@ -378,11 +404,9 @@ static int upload_pieces(struct kedge_client_work *w, const struct kedge_site_ef
         uint64_t before = next;
         err = kedge_client_aborted(w, fx->serial) ? KEDGE_E_CANCELLED
                                                   : kedge_fd_read_at(fd, piece, (size_t)len, next);
-        err =
-            err ? err : put_piece(w, &fx->result, kedge_view_of(piece, (size_t)len), next, &next, &complete);
+        err = err ? err : put_piece(w, fx, kedge_view_of(piece, (size_t)len), next, &next, &complete);
         if (err == KEDGE_E_BUSY && busy++ < BUSY_TRIES) {
-            kedge_os_sleep_ms(BUSY_PAUSE_MS);
-            err = KEDGE_OK;
+            err = KEDGE_OK; /* its time has been waited for */
         } else if (!err && !complete && next == before && ++busy > BUSY_TRIES) {
             err = KEDGE_E_STATE; /* no progress */
         }

@@ -11,9 +11,11 @@ enum {
     KEDGE_CHUNK_MAX = 4 * 1024 * 1024, /* blob chunk on the wire */
     KEDGE_FRAME_MAX = KEDGE_CHUNK_MAX + 4096, /* one message: a chunk and its header */
     KEDGE_ADMIN_JSON_MAX = 1024 * 1024,       /* an operator's request or answer: a spec, a page of a list */
-    KEDGE_CHUNK_BUDGET = 64 * 1024 * 1024,    /* chunks in flight, all peers together */
-    KEDGE_JSON_DEPTH_MAX = 16,                /* nesting of any JSON we read */
-    KEDGE_SPEC_MAX = 64 * 1024,               /* job spec */
+    KEDGE_UPLOAD_IDLE_S = 600, /* an upload of which nothing comes is closed: a link is mended by then, and
+                                * what came is kept and read once more when the site goes on */
+    KEDGE_CHUNK_BUDGET = 64 * 1024 * 1024, /* chunks in flight, all peers together */
+    KEDGE_JSON_DEPTH_MAX = 16,             /* nesting of any JSON we read */
+    KEDGE_SPEC_MAX = 64 * 1024,            /* job spec */
     KEDGE_TENANTS_MAX = 256,
     KEDGE_SITES_MAX = 4096,         /* sites of one kedge-coordinator */
     KEDGE_CORE_SITES_MAX = 1 << 20, /* sites that its core can be made for: simulations have so many */
@@ -27,8 +29,13 @@ enum {
     KEDGE_TENSOR_HEADER_MAX = 1024 * 1024, /* safetensors header */
     KEDGE_ROUNDS_MAX = 1000000,
     KEDGE_LAYERS_MAX = 64,
-    KEDGE_HEARTBEAT_MS = 4000, /* how often a site that works is heard of */
-    KEDGE_LEASE_MIN_MS = 5000, /* a coordinator's lease: a heartbeat, and a second for its way */
+    KEDGE_HEARTBEAT_MS = 4000,  /* how often a site that works is heard of */
+    KEDGE_LOCK_WAIT_MS = 15000, /* for the locks of a killed process: it keeps them while its memory goes */
+    KEDGE_LEASE_MIN_MS = 5000,  /* a coordinator's lease: a heartbeat, and a second for its way */
 };
+
+/* Entries that a tenant's statement may come late by: two of each of 4,096 sites in 2,048 rounds. Nobody
+ * signs for ever. */
+enum { KEDGE_POSITION_SPAN_MAX = 1 << 24 };
 
 #endif

@@ -42,5 +42,33 @@ KEDGE_NODISCARD int kedge_real_decode(struct kedge_view text, double *ret_v);
 
 /* True for well-formed UTF-8 (no surrogates, no overlong forms). */
 bool kedge_utf8_is_valid(struct kedge_view text);
+/* Bytes of the first character of text and, in *ret_point, which it is; 0 where it is none (RFC 3629 §4). */
+size_t kedge_utf8_next(struct kedge_view text, uint32_t *ret_point);
+
+/* Texts of peers and of records. Plain is what a reader sees as it is: no control characters (C0, DEL, C1),
+ * nothing that turns the direction of what follows (marks, embeddings, overrides, isolates), no separators of
+ * lines or paragraphs, and nothing that is not seen (zero width space, soft hyphen, byte order mark, tags).
+ * The joiners U+200C and U+200D are plain: Persian and many Indic words are not written without. */
+bool kedge_char_is_plain(uint32_t point);
+/* Well-formed UTF-8 whose characters are all plain: what is accepted from others. The second allows LF and
+ * TAB. */
+bool kedge_text_is_plain(struct kedge_view text);
+bool kedge_text_is_plain_lines(struct kedge_view text);
+
+/* What is printed of texts that others wrote, for they may be older than these rules: plain characters, LF
+ * and TAB as they are, any other as \x1b, \u202e or \U000e0041, and bytes that are no UTF-8 as \xff. */
+enum { KEDGE_CHAR_SHOWN_MAX = 16 };
+/* The first character of text, which is not empty; returns its bytes in text, and in *ret_len those in out.
+ */
+size_t kedge_char_show(struct kedge_view text, char out[KEDGE_CHAR_SHOWN_MAX], size_t *ret_len);
+void kedge_text_put_shown(struct kedge_buf *out, struct kedge_view text);
+/* As much of it as there is room for, by value: for arguments of printf. */
+struct kedge_shown {
+    char s[4096];
+};
+struct kedge_shown kedge_text_shown(const char *text);
+/* In place: a space for LF, CR and TAB, "?" for any other character that is not plain and for a byte that is
+ * no UTF-8. */
+void kedge_text_make_plain(char *text);
 
 #endif

@@ -39,9 +39,11 @@ struct kedge_http_options {
     const char *certificate_file; /* … unless these name a chain and its key in PEM; both or neither */
     const char *key_file;
     bool insecure;
-    unsigned connections; /* 0: KEDGE_HTTP_CONNECTIONS; beyond it the one that idles longest makes room */
-    size_t budget;        /* bytes of bodies and pieces, 0: KEDGE_CHUNK_BUDGET, at least one of each */
-    size_t body_max;      /* bytes of a POST's body, 0: POST is answered 405 */
+    bool counts_strangers; /* arrivals and requests of those who are no party are counted by address, with the
+                              rates of server.h; beyond them 429 */
+    unsigned connections;  /* 0: KEDGE_HTTP_CONNECTIONS; beyond it one that idles makes room */
+    size_t budget;         /* bytes of bodies and pieces, 0: KEDGE_CHUNK_BUDGET, at least one of each */
+    size_t body_max;       /* bytes of a POST's body, 0: POST is answered 405 */
     uint32_t head_ms, idle_ms, stall_ms, wait_ms; /* 0: as above */
     kedge_http_handler *handler;
     void *arg; /* for the handler */
@@ -55,6 +57,7 @@ struct kedge_http_counters {
     uint64_t requests;        /* handed over so far */
     uint64_t held;            /* with the application now */
     uint64_t bytes_in_flight; /* of the budget */
+    uint64_t put_off;         /* requests answered 429 */
     uint64_t waits;           /* requests that waited for the budget */
 };
 

@@ -75,7 +75,9 @@ struct kedgei_http_out *kedgei_http_refusal(unsigned status, bool with_body)
     char head[HEAD_TEXT_MAX], text[64];
     size_t len = status_text(status, text);
     struct kedge_http_answer a = status_answer(status, len);
-    a.fields = status == 405 ? "Allow: GET, HEAD\r\n" : status == 503 ? "Retry-After: 1\r\n" : NULL;
+    a.fields = status == 405                    ? "Allow: GET, HEAD\r\n"
+               : status == 503 || status == 429 ? "Retry-After: 1\r\n"
+                                                : NULL;
     size_t head_len = format_head(&a, true, head);
     return new_out(head, head_len, kedge_view_of(text, with_body ? len : 0));
 }

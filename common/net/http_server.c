@@ -55,9 +55,10 @@ static void *run(void *arg)
     struct kedge_http_server *server = arg;
     struct epoll_event events[EVENTS_MAX];
     uint64_t swept = kedge_os_now_ns();
-    bool pending;
+    bool pending, any = false;
     while (look_around(server, &pending)) {
-        int timeout = pending ? 0 : server->sessions || server->deaf ? SWEEP_MS : -1;
+        any = any || server->sessions;
+        int timeout = pending ? 0 : any || server->deaf ? SWEEP_MS : -1;
         int count = kedgei_loop_wait(&server->loop, events, EVENTS_MAX, timeout);
         for (int i = 0; i < count; i++) {
             handle_event(server, &events[i]);
@@ -69,7 +70,7 @@ static void *run(void *arg)
         uint64_t now = kedge_os_now_ns();
         if (now > swept + (uint64_t)SWEEP_MS * NS_PER_MS) {
             swept = now;
-            (void)kedgei_http_sweep(server, now);
+            any = kedgei_http_sweep(server, now);
             if (server->deaf) {
                 server->deaf = false;
                 listen_again(server, false);
@@ -198,6 +199,12 @@ static struct kedge_http_server *new_server(const struct kedge_http_options *opt
     server->wait_ns = ns_of(options->wait_ms, KEDGE_HTTP_WAIT_MS);
     server->refs = 1;
     pthread_mutex_init(&server->mutex, NULL);
+    if (kedgei_http_strangers_init(server, options->counts_strangers) != KEDGE_OK) {
+        kedgei_loop_deinit(&server->loop);
+        pthread_mutex_destroy(&server->mutex);
+        kedge_mem_free(server);
+        return NULL;
+    }
     return server;
 }
 
@@ -239,6 +246,7 @@ void kedgei_http_server_drop(struct kedge_http_server *server)
     bool last = --server->refs == 0;
     pthread_mutex_unlock(&server->mutex);
     if (last) {
+        kedge_mem_free(server->sources);
         pthread_mutex_destroy(&server->mutex);
         kedge_mem_free(server);
     }

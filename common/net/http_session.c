@@ -1,4 +1,5 @@
-/* A connection of the HTTP server, from accept to close. Everything here runs on the network thread. */
+/* A connection of the HTTP server, from its handshake to its close. Everything here runs on the network
+ * thread. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,11 +11,11 @@
 
 #define NS_PER_MS 1000000u
 #define NS_PER_S 1000000000u
-enum { ACCEPT_TURN = 64, LINGER_MS = 1000, TURN = 64 * 1024, RATE_MIN = 4 * 1024 };
+enum { LINGER_MS = 1000, TURN = 64 * 1024, RATE_MIN = 4 * 1024 };
 
 static void go_on(struct kedgei_http_session *s);
 
-static void enter(struct kedgei_http_session *s, enum kedgei_http_stage stage)
+void kedgei_http_enter(struct kedgei_http_session *s, enum kedgei_http_stage stage)
 {
     s->stage = stage;
     s->since_ns = s->moved_ns = kedge_os_now_ns();
@@ -59,7 +60,7 @@ static void begin_wait(struct kedgei_http_session *s)
     *(server->waiting ? &server->waiting_last->wait_next : &server->waiting) = s;
     server->waiting_last = s;
     s->wait_next = NULL;
-    enter(s, KEDGEI_HTTP_WAITING);
+    kedgei_http_enter(s, KEDGEI_HTTP_WAITING);
     count(server, &server->counters.waits);
 }
 
@@ -116,7 +117,7 @@ static void linger(struct kedgei_http_session *s)
 {
     set_charge(s, 0);
     kedgei_stream_goodbye(&s->stream);
-    enter(s, KEDGEI_HTTP_LINGERING);
+    kedgei_http_enter(s, KEDGEI_HTTP_LINGERING);
 }
 
 static void drain_lingering(struct kedgei_http_session *s)
@@ -140,7 +141,7 @@ static void refuse(struct kedgei_http_session *s, unsigned status)
     s->sent = 0;
     kedge_mem_free(s->out);
     s->out = kedgei_http_refusal(status, !is_head);
-    enter(s, KEDGEI_HTTP_SENDING); /* without an answer it ends there at once */
+    kedgei_http_enter(s, KEDGEI_HTTP_SENDING); /* without an answer it ends there at once */
 }
 
 /* ---- requests ---- */
@@ -162,10 +163,10 @@ static void begin_request(struct kedgei_http_session *s)
         s->head_len += s->body_got;
     }
     if (s->body_got < body_len) {
-        enter(s, KEDGEI_HTTP_BODY);
+        kedgei_http_enter(s, KEDGEI_HTTP_BODY);
         return;
     }
-    enter(s, KEDGEI_HTTP_HELD);
+    kedgei_http_enter(s, KEDGEI_HTTP_HELD);
     kedgei_http_hand_over(req);
 }
 
@@ -208,6 +209,10 @@ static bool look_for_head(struct kedgei_http_session *s)
         return true;
     }
     *s->req = (struct kedge_http_request){.server = s->server, .session = s, .head = head};
+    if (!kedgei_http_take_turn(s)) {
+        refuse(s, 429);
+        return true;
+    }
     if (s->server->waiting || !has_room(s)) {
         begin_wait(s);
     } else {
@@ -249,6 +254,9 @@ void kedgei_http_answered(struct kedgei_http_session *s, struct kedge_http_reque
         return;
     }
     req->leaves = true;
+    if (req->party != 0) {
+        kedgei_http_recognise(s);
+    }
     s->out = req->out;
     req->out = NULL;
     s->sent = 0;
@@ -256,7 +264,7 @@ void kedgei_http_answered(struct kedgei_http_session *s, struct kedge_http_reque
     if (req->left == 0) {
         set_charge(s, s->out->len < s->charge ? s->out->len : s->charge);
     }
-    enter(s, KEDGEI_HTTP_SENDING);
+    kedgei_http_enter(s, KEDGEI_HTTP_SENDING);
     go_on(s);
 }
 
@@ -266,7 +274,7 @@ static void sent_all(struct kedgei_http_session *s)
     kedge_mem_free(s->out);
     s->out = NULL;
     if (s->req && s->req->left > 0) {
-        enter(s, KEDGEI_HTTP_HELD);
+        kedgei_http_enter(s, KEDGEI_HTTP_HELD);
         kedgei_http_hand_over(s->req);
         return;
     }
@@ -280,7 +288,7 @@ static void sent_all(struct kedgei_http_session *s)
     s->in_len -= s->head_len;
     memmove(s->in, s->in + s->head_len, s->in_len);
     s->seen = s->head_len = 0;
-    enter(s, KEDGEI_HTTP_HEAD);
+    kedgei_http_enter(s, KEDGEI_HTTP_HEAD);
 }
 
 /* ---- bytes ---- */
@@ -297,7 +305,7 @@ static int receive(struct kedgei_http_session *s)
     if (body) {
         s->body_got += (size_t)n;
         if (s->body_got == s->req->head.body_len) {
-            enter(s, KEDGEI_HTTP_HELD);
+            kedgei_http_enter(s, KEDGEI_HTTP_HELD);
             kedgei_http_hand_over(s->req);
         }
         return KEDGE_OK;
@@ -347,7 +355,7 @@ static int step(struct kedgei_http_session *s)
     case KEDGEI_HTTP_SHAKING:
         err = kedgei_stream_handshake(&s->stream, &none);
         if (!err) {
-            enter(s, KEDGEI_HTTP_HEAD);
+            kedgei_http_enter(s, KEDGEI_HTTP_HEAD);
         }
         return err;
     case KEDGEI_HTTP_HEAD:
@@ -397,79 +405,6 @@ void kedgei_http_event(struct kedgei_http_session *s, uint32_t events)
         kedgei_http_session_close(s);
     } else {
         go_on(s);
-    }
-}
-
-/* ---- beginnings ---- */
-
-static bool begin(struct kedge_http_server *server, enum kedge_net_kind kind, int fd)
-{
-    struct kedgei_http_session *s = kedge_mem_new(1, sizeof *s);
-    if (!s) {
-        kedgei_stream_deinit(&(struct kedgei_stream){.fd = fd});
-        return false;
-    }
-    if (kedgei_stream_init(&s->stream, fd, kind == KEDGE_NET_TLS ? server->tls : NULL) != KEDGE_OK) {
-        kedge_mem_free(s);
-        return false;
-    }
-    s->server = server;
-    s->events = EPOLLIN;
-    s->refs = 1;
-    enter(s, KEDGEI_HTTP_SHAKING);
-    if (kedgei_loop_add(&server->loop, fd, s->events, s) != KEDGE_OK) {
-        kedgei_stream_deinit(&s->stream);
-        kedge_mem_free(s);
-        return false;
-    }
-    s->next = server->sessions;
-    if (s->next) {
-        s->next->prev = s;
-    }
-    server->sessions = s;
-    pthread_mutex_lock(&server->mutex);
-    server->counters.connections++;
-    server->counters.accepted++;
-    pthread_mutex_unlock(&server->mutex);
-    return true;
-}
-
-/* Closes the connection that has been without a whole request for longest; false when all are at work. */
-static bool evict(struct kedge_http_server *server)
-{
-    struct kedgei_http_session *oldest = NULL;
-    for (struct kedgei_http_session *s = server->sessions; s; s = s->next) {
-        bool idle = s->stage == KEDGEI_HTTP_SHAKING || s->stage == KEDGEI_HTTP_HEAD
-                    || s->stage == KEDGEI_HTTP_LINGERING;
-        if (idle && (!oldest || s->since_ns < oldest->since_ns)) {
-            oldest = s;
-        }
-    }
-    if (oldest) {
-        count(server, &server->counters.evicted);
-        kedgei_http_session_close(oldest);
-    }
-    return oldest != NULL;
-}
-
-void kedgei_http_accept(struct kedge_http_server *server, struct kedgei_http_listener *listener)
-{
-    enum kedge_net_kind kind = listener->address.kind;
-    for (int i = 0; i < ACCEPT_TURN && !server->deaf; i++) {
-        int fd = kedgei_socket_accept(listener->fd, kind);
-        if (fd < 0) {
-            server->deaf = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-            return;
-        }
-        pthread_mutex_lock(&server->mutex);
-        bool room = server->counters.connections < server->connections_max;
-        pthread_mutex_unlock(&server->mutex);
-        if (!room && !evict(server)) {
-            kedgei_stream_deinit(&(struct kedgei_stream){.fd = fd});
-            count(server, &server->counters.refused);
-        } else if (!begin(server, kind, fd)) {
-            count(server, &server->counters.refused);
-        }
     }
 }
 
@@ -535,5 +470,6 @@ bool kedgei_http_sweep(struct kedge_http_server *server, uint64_t now_ns)
         next = s->next;
         check_time(s, now_ns);
     }
-    return server->sessions != NULL;
+    bool unsaid = kedgei_pressure_say(&server->pressure, "logs", now_ns);
+    return server->sessions != NULL || unsaid;
 }

@@ -1,5 +1,5 @@
-/* Internal to net: what the files of the HTTP server share (http_server.c: life; http_session.c: connections;
- * http_reply.c: requests that are with the application, and answers).
+/* Internal to net: what the files of the HTTP server share (http_server.c: life; http_accept.c: who may
+ * connect; http_session.c: connections; http_reply.c: requests that are with the application, and answers).
  *
  * Threads: one network thread owns loop, sessions and budget, and runs the handler. Others answer; an answer
  * crosses over by the outbox, under the mutex, which is never held while the handler runs. */
@@ -9,6 +9,8 @@
 #include "common/net/address.h"
 #include "common/net/http.h"
 #include "common/net/loop.h"
+#include "common/net/pressure.h"
+#include "common/net/rate.h"
 #include "common/net/stream.h"
 
 enum kedgei_http_stage {
@@ -49,6 +51,8 @@ struct kedgei_http_session {
     uint32_t events;             /* that the loop watches */
     uint64_t since_ns, moved_ns; /* of the stage */
     bool closes;                 /* after the answer that is being sent */
+    bool is_known;               /* an answer on it was for a party */
+    uint8_t address[KEDGEI_ADDRESS_LEN];
     struct kedge_http_request *req;
     struct kedgei_http_out *out;
     size_t sent, body_got;
@@ -82,6 +86,9 @@ struct kedge_http_server {
     struct kedgei_http_session *sessions, *waiting, *waiting_last, *graves;
     size_t budget;
     bool freed, deaf;
+    struct kedgei_sources *sources; /* NULL: nobody is counted by address */
+    struct kedgei_bucket all_arrivals;
+    struct kedgei_pressure pressure;
 
     pthread_mutex_t mutex; /* all below */
     bool closing, closed, woken;
@@ -90,11 +97,19 @@ struct kedge_http_server {
     struct kedge_http_counters counters;
 };
 
-/* http_session.c; all on the network thread. */
+/* http_accept.c; all on the network thread. */
 void kedgei_http_accept(struct kedge_http_server *server, struct kedgei_http_listener *listener);
+KEDGE_NODISCARD int kedgei_http_strangers_init(struct kedge_http_server *server, bool counts);
+/* Its request may be looked at; false: it is a stranger's, from an address that asks too often. */
+bool kedgei_http_take_turn(struct kedgei_http_session *s);
+/* An answer on it is for a party: it is no stranger's. */
+void kedgei_http_recognise(struct kedgei_http_session *s);
+
+/* http_session.c; all on the network thread. */
+void kedgei_http_enter(struct kedgei_http_session *s, enum kedgei_http_stage stage);
 void kedgei_http_event(struct kedgei_http_session *s, uint32_t events);
 void kedgei_http_session_close(struct kedgei_http_session *s);
-/* Closes those that take too long; true if there are any. */
+/* Closes those that take too long; true if there are any, or something to be logged. */
 bool kedgei_http_sweep(struct kedge_http_server *server, uint64_t now_ns);
 /* Lets those that wait go on as far as there is room. */
 void kedgei_http_serve_waiting(struct kedge_http_server *server);

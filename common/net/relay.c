@@ -217,10 +217,11 @@ static void accept_one(struct kedge_relay *r, int fd, uint64_t now_ns)
 static void accept_some(struct kedge_relay *r, uint64_t now_ns)
 {
     for (int i = 0; i < EVENTS_MAX; i++) {
-        int fd = kedgei_socket_accept(r->listener, KEDGE_NET_TCP);
+        int fd = kedgei_socket_accept(r->listener, NULL);
         if (fd < 0) {
             return;
         }
+        kedgei_socket_prepare(fd, KEDGE_NET_TCP);
         accept_one(r, fd, now_ns);
     }
 }

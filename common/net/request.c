@@ -7,7 +7,7 @@
 /* The server whose network thread this is: it finds its outbox without being woken. */
 static _Thread_local const struct kedge_net_server *handling;
 
-bool kedgei_request_hand_over(struct kedgei_session *s, struct kedgei_frame *frame)
+bool kedgei_request_hand_over(struct kedgei_session *s, struct kedgei_frame *frame, bool is_busy)
 {
     struct kedge_net_server *server = s->server;
     struct kedge_net_request *req = kedge_mem_new(1, sizeof *req);
@@ -35,7 +35,11 @@ bool kedgei_request_hand_over(struct kedgei_session *s, struct kedgei_frame *fra
     }
     s->unanswered++;
     handling = server;
-    server->handler(server->arg, req);
+    if (is_busy) {
+        server->busy(server->arg, req, KEDGE_NET_RETRY_MS);
+    } else {
+        server->handler(server->arg, req);
+    }
     handling = NULL;
     return true;
 }
@@ -48,6 +52,11 @@ struct kedge_view kedge_net_request_view(const struct kedge_net_request *req)
 const struct kedge_net_peer *kedge_net_request_peer(const struct kedge_net_request *req)
 {
     return &req->session->who;
+}
+
+void kedge_net_request_earn(struct kedge_net_request *req)
+{
+    req->is_earned = true;
 }
 
 int kedge_net_reply_begin(struct kedge_net_request *req, size_t len, uint8_t **ret_ptr)
@@ -152,8 +161,13 @@ void kedgei_requests_drain(struct kedge_net_server *server)
 {
     for (struct kedge_net_request *req = take_outbox(server), *next; req; req = next) {
         struct kedgei_session *s = req->session;
-        bool goes_out = req->reply && s->stage == KEDGEI_OPEN;
+        bool is_open = s->stage == KEDGEI_OPEN;
+        /* It may have enrolled: then what it sends next is a known key's. */
+        bool goes_out = req->reply && is_open && kedgei_strangers_recognise(s) == KEDGE_OK;
         next = req->next;
+        if (is_open && req->is_earned) {
+            kedgei_strangers_earn(s);
+        }
         settle(req, goes_out);
         server->freed = true;
         if (goes_out) {

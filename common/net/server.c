@@ -76,7 +76,7 @@ static void *run(void *arg)
             kedgei_sessions_serve_waiting(server);
         }
         uint64_t now = kedge_os_now_ns();
-        any = server->sessions != NULL;
+        any = any || server->sessions;
         if (now > swept + (uint64_t)SWEEP_MS * NS_PER_MS) {
             swept = now;
             any = kedgei_sessions_sweep(server, now);
@@ -177,19 +177,24 @@ static struct kedge_net_server *new_server(const struct kedge_net_server_options
     server->arg = options->arg;
     server->frame_max = options->frame_max ? options->frame_max : KEDGE_FRAME_MAX;
     server->contexts_max = options->contexts ? options->contexts : KEDGE_NET_CONTEXTS_MAX;
-    server->peers_max = options->peers ? options->peers : KEDGE_NET_PEERS_MAX;
     server->stall_ns = (uint64_t)(options->stall_ms ? options->stall_ms : KEDGE_NET_STALL_MS) * NS_PER_MS;
     server->refs = 1;
     kedgei_budget_init(&server->budget, options->budget ? options->budget : KEDGE_CHUNK_BUDGET,
                        server->frame_max);
     pthread_mutex_init(&server->mutex, NULL);
+    if (kedgei_strangers_init(server, options) != KEDGE_OK) {
+        kedgei_loop_deinit(&server->loop);
+        pthread_mutex_destroy(&server->mutex);
+        kedge_mem_free(server);
+        return NULL;
+    }
     return server;
 }
 
 int kedge_net_server_open(const struct kedge_net_server_options *options,
                           struct kedge_net_server **ret_server, struct kedge_diag *reterr)
 {
-    if (!options->handler) {
+    if (!options->handler || (options->knows && !options->busy)) {
         return kedge_diag_set(reterr, KEDGE_E_ARG, "server: no handler");
     }
     struct kedge_net_server *server = new_server(options);
@@ -215,6 +220,8 @@ void kedgei_server_drop(struct kedge_net_server *server)
     bool last = --server->refs == 0;
     pthread_mutex_unlock(&server->mutex);
     if (last) {
+        kedgei_parties_sweep(&server->parties, UINT64_MAX);
+        kedge_mem_free(server->sources);
         pthread_mutex_destroy(&server->mutex);
         kedge_mem_free(server);
     }

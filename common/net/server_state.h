@@ -1,4 +1,5 @@
-/* Internal to net: what the files of the server share (server.c: life; session.c: connections; request.c:
+/* Internal to net: what the files of the server share (server.c: life; session.c: connections;
+ * session_life.c: their beginnings and ends; strangers.c: whose they are, and what those may; request.c:
  * requests and replies; budget.c: memory).
  *
  * Threads: one network thread per server owns the loop, the sessions and their links, and the queues of
@@ -9,9 +10,13 @@
 #define KEDGE_COMMON_NET_SERVER_STATE_H
 
 #include "common/net/address.h"
+#include "common/net/admission.h"
 #include "common/net/budget.h"
 #include "common/net/link.h"
 #include "common/net/loop.h"
+#include "common/net/parties.h"
+#include "common/net/pressure.h"
+#include "common/net/rate.h"
 #include "common/net/server.h"
 
 enum kedgei_stage {
@@ -31,6 +36,7 @@ enum kedgei_wait {
     KEDGEI_WAIT_SMALL,
     KEDGEI_WAIT_QUEUES,
     KEDGEI_WAIT_OWN = KEDGEI_WAIT_QUEUES, /* until it holds less itself */
+    KEDGEI_WAIT_PAUSE,                    /* it asked too often: until paused_until_ns */
     KEDGEI_WAIT_NOT,
 };
 
@@ -40,17 +46,24 @@ struct kedgei_session {
     enum kedgei_stage stage;
     enum kedgei_wait waiting;
     struct kedgei_session *wait_next;
-    uint64_t since_ns; /* accepted, or lingering */
+    uint64_t since_ns; /* accepted, or said who it is, or its last whole request (strangers); or lingering */
     uint32_t events;   /* that the loop watches */
     unsigned unanswered;
     bool asked;        /* reply_size has been asked about the whole request */
+    bool rated;        /* its turn has been taken from the peer's bucket */
     size_t reply_size; /* its answer */
-    bool linked;       /* in the server's list */
+    uint64_t paused_until_ns;
+    uint32_t taken; /* from its address's bucket, while it is a stranger's */
+    enum kedgei_class class;
+    bool has_spoken;                                      /* its first byte has come */
+    uint8_t address[KEDGEI_ADDRESS_LEN];                  /* zeros for ipc:// */
+    struct kedgei_session *stranger_prev, *stranger_next; /* while it is one */
     /* Under the mutex: */
-    struct kedge_net_peer who; /* does not change once the session is open */
-    bool is_open, dropped;     /* dropped: nothing that it has sent already counts */
-    size_t large;              /* what it holds of the large account */
-    unsigned refs;             /* the network thread and the requests that are held */
+    struct kedgei_party *party; /* of a known key; NULL: none, or nobody asks */
+    struct kedge_net_peer who;  /* does not change once the session is open */
+    bool is_open, dropped;      /* dropped: nothing that it has sent already counts */
+    size_t large;               /* what it holds of the large account */
+    unsigned refs;              /* the network thread and the requests that are held */
     struct kedgei_session *prev, *next;
 };
 
@@ -61,6 +74,7 @@ struct kedge_net_request {
     uint32_t call;
     size_t charge; /* bytes of the budget for both; under the mutex until the reply is sent */
     bool is_small;
+    bool is_earned;                 /* kedge_net_request_earn */
     struct kedge_net_request *next; /* in the outbox */
 };
 
@@ -75,9 +89,12 @@ struct kedge_net_server {
     kedge_net_handler *handler;
     kedge_net_admit *admit;
     kedge_net_reply_size *reply_size;
+    kedge_net_knows *knows;
+    kedge_net_busy *busy;
     void *arg;
     size_t frame_max;
-    unsigned contexts_max, peers_max;
+    unsigned contexts_max;
+    struct kedgei_places places;
     uint64_t stall_ns;
     struct kedgei_listener listeners[KEDGE_NET_URLS_MAX];
     struct kedgei_loop loop;
@@ -89,6 +106,12 @@ struct kedge_net_server {
     struct kedgei_session *graves; /* closed in this turn, by wait_next */
     bool freed;                    /* those that wait may have room now */
     bool deaf;                     /* no descriptor to be had: not accepting until the next sweep */
+    struct kedgei_session *strangers;
+    unsigned class_count[KEDGEI_CLASSES];
+    struct kedgei_parties parties;
+    struct kedgei_sources *sources;    /* NULL: without `knows` nobody is counted */
+    struct kedgei_bucket all_arrivals; /* of all strangers' addresses together */
+    struct kedgei_pressure pressure;
 
     pthread_mutex_t mutex; /* all below */
     bool closing, closed;  /* closed: the network thread has ended */
@@ -102,20 +125,49 @@ struct kedge_net_server {
 };
 
 /* session.c; all on the network thread. */
-void kedgei_session_accept(struct kedge_net_server *server, struct kedgei_listener *listener);
 void kedgei_session_event(struct kedgei_session *s, uint32_t events);
 /* Sends what is queued, and goes on receiving if it waited for itself. */
 void kedgei_session_flush(struct kedgei_session *s);
-void kedgei_session_close(struct kedgei_session *s);
-/* Closes those that take too long; true if there are any sessions. */
-bool kedgei_sessions_sweep(struct kedge_net_server *server, uint64_t now_ns);
+/* Receives and sends all that is possible now. */
+void kedgei_session_go_on(struct kedgei_session *s);
+void kedgei_session_end_wait(struct kedgei_session *s);
+void kedgei_session_count_refused(struct kedge_net_server *server);
 /* Lets those that wait go on as far as there is room. */
 void kedgei_sessions_serve_waiting(struct kedge_net_server *server);
+
+/* session_life.c; all on the network thread. */
+void kedgei_session_accept(struct kedge_net_server *server, struct kedgei_listener *listener);
+void kedgei_session_close(struct kedgei_session *s);
+/* Closes those that take too long and ends pauses; true if there are any sessions, or something to be logged.
+ */
+bool kedgei_sessions_sweep(struct kedge_net_server *server, uint64_t now_ns);
 void kedgei_sessions_bury(struct kedge_net_server *server);
 
+/* strangers.c; all on the network thread. */
+/* What the application's answers to `knows` make of the options: NULL `sources` without it. KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedgei_strangers_init(struct kedge_net_server *server,
+                                          const struct kedge_net_server_options *options);
+/* Whether one more may come from there, now; makes room when it must. */
+bool kedgei_strangers_admit(struct kedge_net_server *server, const struct kedgei_session *s);
+/* Counts a new session in, in its class. */
+void kedgei_strangers_enter(struct kedgei_session *s);
+/* Out again, whatever it has become. */
+void kedgei_strangers_leave(struct kedgei_session *s);
+/* Makes a stranger a known one if its key is known by now. KEDGE_E_FULL: that key has all the connections
+ * that it may have; KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedgei_strangers_recognise(struct kedgei_session *s);
+/* The length of the frames that it may send. */
+size_t kedgei_strangers_frame_max(const struct kedgei_session *s);
+/* Takes its whole request from its bucket; false: it asks too often and is to come back later. */
+bool kedgei_strangers_take_turn(struct kedgei_session *s);
+/* A request of it was of use (kedge_net_request_earn). */
+void kedgei_strangers_earn(struct kedgei_session *s);
+
 /* request.c */
-/* A whole request to the handler; frame is taken over. Network thread. False: out of memory, or dropped. */
-KEDGE_NODISCARD bool kedgei_request_hand_over(struct kedgei_session *s, struct kedgei_frame *frame);
+/* A whole request to the handler, or to `busy` when its sender has to wait; frame is taken over. Network
+ * thread. False: out of memory, or dropped. */
+KEDGE_NODISCARD bool kedgei_request_hand_over(struct kedgei_session *s, struct kedgei_frame *frame,
+                                              bool is_busy);
 /* Replies that have been given, to their links. Network thread. */
 void kedgei_requests_drain(struct kedge_net_server *server);
 /* After the network thread has ended: no reply goes anywhere any more. */

@@ -1,4 +1,4 @@
-/* A server's connections, from accept to close. Everything here runs on the network thread. */
+/* What goes over a server's connections. Everything here runs on the network thread. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -8,8 +8,7 @@
 #include "common/net/server_state.h"
 #include "common/net/socket.h"
 
-#define NS_PER_MS 1000000u
-enum { ACCEPT_TURN = 64, LINGER_MS = 1000 };
+enum { SERVE_TURN = 64 };
 
 /* ---- memory ---- */
 
@@ -18,6 +17,9 @@ void kedgei_charge(struct kedgei_session *s, bool is_small, size_t n)
     struct kedgei_budget *b = &s->server->budget;
     (is_small ? &b->small : &b->large)->used += n;
     s->large += is_small ? 0 : n;
+    if (s->party) {
+        s->party->large += is_small ? 0 : n;
+    }
 }
 
 void kedgei_release(struct kedgei_session *s, bool is_small, size_t n)
@@ -25,6 +27,21 @@ void kedgei_release(struct kedgei_session *s, bool is_small, size_t n)
     struct kedgei_budget *b = &s->server->budget;
     (is_small ? &b->small : &b->large)->used -= n;
     s->large -= is_small ? 0 : n;
+    if (s->party) {
+        s->party->large -= is_small ? 0 : n;
+    }
+}
+
+/* What its peer holds of the large account. */
+static size_t share_of(const struct kedgei_session *s)
+{
+    return s->party ? s->party->large : s->large;
+}
+
+/* The owner's door does not wait behind others' models. */
+static bool is_door(const struct kedgei_session *s)
+{
+    return s->class == KEDGEI_DOOR;
 }
 
 void kedgei_session_drop(struct kedgei_session *s)
@@ -36,7 +53,7 @@ void kedgei_session_drop(struct kedgei_session *s)
 
 /* ---- waiting ---- */
 
-static void end_wait(struct kedgei_session *s)
+void kedgei_session_end_wait(struct kedgei_session *s)
 {
     struct kedge_net_server *server = s->server;
     if (s->waiting < KEDGEI_WAIT_QUEUES) {
@@ -58,7 +75,7 @@ static void begin_wait(struct kedgei_session *s, enum kedgei_wait reason)
     if (s->waiting == reason) {
         return; /* keeps its place */
     }
-    end_wait(s);
+    kedgei_session_end_wait(s);
     s->waiting = reason;
     s->wait_next = NULL;
     if (reason < KEDGEI_WAIT_QUEUES) {
@@ -85,9 +102,9 @@ static enum kedgei_wait ask_for_body(struct kedgei_session *s)
     bool is_small = kedgei_budget_is_small(len);
     enum kedgei_wait queue = is_small ? KEDGEI_WAIT_SMALL : KEDGEI_WAIT_LARGE, result = KEDGEI_WAIT_NOT;
     pthread_mutex_lock(&server->mutex);
-    if (!is_small && !kedgei_budget_fits_share(&server->budget, s->large, len)) {
+    if (!is_door(s) && !is_small && !kedgei_budget_fits_share(&server->budget, share_of(s), len)) {
         result = KEDGEI_WAIT_OWN;
-    } else if (!is_first(s, queue) || !kedgei_budget_fits_body(&server->budget, len)) {
+    } else if (!is_door(s) && (!is_first(s, queue) || !kedgei_budget_fits_body(&server->budget, len))) {
         result = queue;
     } else {
         kedgei_charge(s, is_small, len);
@@ -96,25 +113,33 @@ static enum kedgei_wait ask_for_body(struct kedgei_session *s)
     return result;
 }
 
+static void learn_reply_size(struct kedgei_session *s)
+{
+    const struct kedge_net_server *server = s->server;
+    const struct kedgei_frame *frame = s->link.in.frame;
+    if (!s->asked) {
+        size_t size =
+            server->reply_size ? server->reply_size(server->arg, kedge_view_of(frame->body, frame->len)) : 0;
+        /* What strangers are answered is short, whatever they ask for. */
+        s->reply_size = s->class == KEDGEI_STRANGER ? 0 : size < server->frame_max ? size : server->frame_max;
+        s->asked = true;
+    }
+}
+
 /* A whole request is there. NOT: it may go to the handler, and room for its reply is charged. */
 static enum kedgei_wait ask_for_reply(struct kedgei_session *s)
 {
     struct kedge_net_server *server = s->server;
     struct kedgei_frame *frame = s->link.in.frame;
-    if (!s->asked) {
-        size_t size =
-            server->reply_size ? server->reply_size(server->arg, kedge_view_of(frame->body, frame->len)) : 0;
-        s->reply_size = size < server->frame_max ? size : server->frame_max;
-        s->asked = true;
-    }
     size_t more = s->reply_size + (frame->is_small ? frame->len : 0); /* it leaves the small account */
     enum kedgei_wait queue = s->reply_size > 0 ? KEDGEI_WAIT_REPLY : KEDGEI_WAIT_CONTEXT;
     enum kedgei_wait result = KEDGEI_WAIT_NOT;
     pthread_mutex_lock(&server->mutex);
-    if (s->reply_size > 0 && !kedgei_budget_fits_share(&server->budget, s->large, more)) {
+    if (!is_door(s) && s->reply_size > 0 && !kedgei_budget_fits_share(&server->budget, share_of(s), more)) {
         result = KEDGEI_WAIT_OWN;
-    } else if (!is_first(s, queue) || server->counters.held >= server->contexts_max
-               || (s->reply_size > 0 && !kedgei_budget_fits_reply(&server->budget, more))) {
+    } else if (!is_door(s)
+               && (!is_first(s, queue) || server->counters.held >= server->contexts_max
+                   || (s->reply_size > 0 && !kedgei_budget_fits_reply(&server->budget, more)))) {
         result = queue;
     } else if (s->reply_size > 0) {
         kedgei_release(s, frame->is_small, frame->charge);
@@ -128,7 +153,7 @@ static enum kedgei_wait ask_for_reply(struct kedgei_session *s)
 
 /* ---- receiving ---- */
 
-static void count_refused(struct kedge_net_server *server)
+void kedgei_session_count_refused(struct kedge_net_server *server)
 {
     pthread_mutex_lock(&server->mutex);
     server->counters.refused++;
@@ -153,9 +178,12 @@ static bool open_session(struct kedgei_session *s)
     struct kedgei_frame *greeting = good ? kedgei_frame_greeting(NULL) : NULL;
     pthread_mutex_lock(&server->mutex);
     /* A key that was dropped while admit thought about it may be this one: let it dial again. */
-    good = greeting && drops == server->drops && server->counters.connections < server->peers_max;
+    good = greeting && drops == server->drops;
+    s->who = good ? who : s->who;
+    pthread_mutex_unlock(&server->mutex);
+    good = good && kedgei_strangers_recognise(s) == KEDGE_OK;
+    pthread_mutex_lock(&server->mutex);
     if (good) {
-        s->who = who;
         s->is_open = true;
         server->counters.connections++;
         server->counters.accepted++;
@@ -169,46 +197,75 @@ static bool open_session(struct kedgei_session *s)
         kedgei_frame_free(greeting);
         return false;
     }
+    s->since_ns = kedge_os_now_ns();
+    s->link.in.frame_max = kedgei_strangers_frame_max(s);
     kedgei_link_queue(&s->link, greeting);
     return true;
+}
+
+/* The head of a request has come. False: nothing more can be done now, or *ret_err. */
+static bool step_body(struct kedgei_session *s, int *ret_err)
+{
+    struct kedgei_decoder *in = &s->link.in;
+    enum kedgei_wait wait;
+    if ((*ret_err = kedgei_strangers_recognise(s)) != KEDGE_OK) {
+        return false;
+    }
+    unsigned most = s->class == KEDGEI_STRANGER ? KEDGE_NET_STRANGER_PEER_MAX : KEDGE_NET_PER_PEER_MAX;
+    if (s->unanswered >= most) {
+        kedgei_session_count_refused(s->server);
+        *ret_err = KEDGE_E_FULL;
+        return false;
+    }
+    if ((wait = ask_for_body(s)) != KEDGEI_WAIT_NOT) {
+        begin_wait(s, wait);
+        return false;
+    }
+    kedgei_session_end_wait(s);
+    if ((*ret_err = kedgei_link_give(&s->link)) != KEDGE_OK) {
+        pthread_mutex_lock(&s->server->mutex);
+        kedgei_release(s, kedgei_budget_is_small(in->len), in->len);
+        pthread_mutex_unlock(&s->server->mutex);
+        return false;
+    }
+    in->frame->charge = in->len;
+    in->frame->is_small = kedgei_budget_is_small(in->len);
+    s->asked = s->rated = false;
+    return true;
+}
+
+/* A whole request has come; results as of step_body. */
+static bool step_request(struct kedgei_session *s, int *ret_err)
+{
+    struct kedgei_decoder *in = &s->link.in;
+    enum kedgei_wait wait;
+    learn_reply_size(s);
+    bool is_busy = !s->rated && !kedgei_strangers_take_turn(s);
+    s->rated = true;
+    if (!is_busy && (wait = ask_for_reply(s)) != KEDGEI_WAIT_NOT) {
+        begin_wait(s, wait);
+        return false;
+    }
+    kedgei_session_end_wait(s);
+    s->since_ns = s->class == KEDGEI_STRANGER ? kedge_os_now_ns() : s->since_ns;
+    *ret_err = kedgei_request_hand_over(s, kedgei_decoder_take(in), is_busy) ? KEDGE_OK : KEDGE_E_CLOSED;
+    if (is_busy && *ret_err == KEDGE_OK) {
+        begin_wait(s, KEDGEI_WAIT_PAUSE);
+        return false;
+    }
+    /* A peer that has one request in flight sends no more before the reply; do not ask the kernel. */
+    return *ret_err == KEDGE_OK && kedgei_stream_has_pending(&s->link.stream);
 }
 
 /* One step with what the decoder has. False: nothing more can be done now, or *ret_err. */
 static bool step(struct kedgei_session *s, int *ret_err)
 {
-    struct kedgei_decoder *in = &s->link.in;
-    enum kedgei_wait wait;
+    const struct kedgei_decoder *in = &s->link.in;
     if (in->state == KEDGEI_NO_MEMORY) {
-        if (s->unanswered >= KEDGE_NET_PER_PEER_MAX) {
-            count_refused(s->server);
-            *ret_err = KEDGE_E_FULL;
-            return false;
-        }
-        if ((wait = ask_for_body(s)) != KEDGEI_WAIT_NOT) {
-            begin_wait(s, wait);
-            return false;
-        }
-        end_wait(s);
-        if ((*ret_err = kedgei_link_give(&s->link)) != KEDGE_OK) {
-            pthread_mutex_lock(&s->server->mutex);
-            kedgei_release(s, kedgei_budget_is_small(in->len), in->len);
-            pthread_mutex_unlock(&s->server->mutex);
-            return false;
-        }
-        in->frame->charge = in->len;
-        in->frame->is_small = kedgei_budget_is_small(in->len);
-        s->asked = false;
-        return true;
+        return step_body(s, ret_err);
     }
     if (in->state == KEDGEI_WHOLE) {
-        if ((wait = ask_for_reply(s)) != KEDGEI_WAIT_NOT) {
-            begin_wait(s, wait);
-            return false;
-        }
-        end_wait(s);
-        *ret_err = kedgei_request_hand_over(s, kedgei_decoder_take(in)) ? KEDGE_OK : KEDGE_E_CLOSED;
-        /* A peer that has one request in flight sends no more before the reply; do not ask the kernel. */
-        return *ret_err == KEDGE_OK && kedgei_stream_has_pending(&s->link.stream);
+        return step_request(s, ret_err);
     }
     int n = kedgei_link_receive(&s->link);
     *ret_err = n < 0 ? n : KEDGE_OK;
@@ -222,7 +279,7 @@ static bool step(struct kedgei_session *s, int *ret_err)
  * with unread bytes causes: stop sending, and wait a moment for the peer to go. */
 static void linger(struct kedgei_session *s)
 {
-    count_refused(s->server);
+    kedgei_session_count_refused(s->server);
     s->stage = KEDGEI_LINGERING;
     s->since_ns = kedge_os_now_ns();
     shutdown(s->link.stream.fd, SHUT_WR);
@@ -258,7 +315,7 @@ static void fail(struct kedgei_session *s, int err)
     }
     if (err == KEDGE_E_FORMAT || err == KEDGE_E_VERSION || err == KEDGE_E_TOO_LONG
         || err == KEDGE_E_PEER_AUTH) {
-        count_refused(s->server);
+        kedgei_session_count_refused(s->server);
     }
     kedgei_session_close(s);
 }
@@ -297,8 +354,7 @@ static int send_queued(struct kedgei_session *s)
     return err;
 }
 
-/* Receives and sends all that is possible now. */
-static void go_on(struct kedgei_session *s)
+void kedgei_session_go_on(struct kedgei_session *s)
 {
     int err = KEDGE_OK;
     s->link.stream.allowance = KEDGEI_TURN_MAX;
@@ -326,7 +382,7 @@ void kedgei_session_flush(struct kedgei_session *s)
     if (err) {
         fail(s, err);
     } else if (s->waiting == KEDGEI_WAIT_OWN) {
-        go_on(s);
+        kedgei_session_go_on(s);
     } else {
         watch(s);
     }
@@ -341,6 +397,7 @@ void kedgei_session_event(struct kedgei_session *s, uint32_t events)
         drain_lingering(s);
         return;
     }
+    s->has_spoken = s->has_spoken || (events & EPOLLIN) != 0;
     if (s->waiting != KEDGEI_WAIT_NOT && (events & (EPOLLERR | EPOLLHUP))) {
         kedgei_session_close(s); /* receiving would have told */
         return;
@@ -350,7 +407,7 @@ void kedgei_session_event(struct kedgei_session *s, uint32_t events)
     }
     bool reads = (events & ~(uint32_t)EPOLLOUT) || s->stage == KEDGEI_SHAKING || s->link.stream.wants_write;
     if (reads && s->stage != KEDGEI_DEAD && s->waiting == KEDGEI_WAIT_NOT) {
-        go_on(s);
+        kedgei_session_go_on(s);
     }
 }
 
@@ -358,136 +415,13 @@ void kedgei_sessions_serve_waiting(struct kedge_net_server *server)
 {
     server->freed = false;
     for (int queue = 0; queue < KEDGEI_WAIT_QUEUES; queue++) {
-        for (int i = 0; i < ACCEPT_TURN && server->waiting[queue]; i++) {
+        for (int i = 0; i < SERVE_TURN && server->waiting[queue]; i++) {
             struct kedgei_session *s = server->waiting[queue];
-            go_on(s);
+            kedgei_session_go_on(s);
             if (server->waiting[queue] == s) {
                 break; /* still no room for the first, so none for those behind it */
             }
-            server->freed = server->freed || i == ACCEPT_TURN - 1; /* the others in the next turn */
+            server->freed = server->freed || i == SERVE_TURN - 1; /* the others in the next turn */
         }
     }
-}
-
-/* ---- begin and end ---- */
-
-static bool begin(struct kedge_net_server *server, enum kedge_net_kind kind, int fd)
-{
-    struct kedgei_session *s = kedge_mem_new(1, sizeof *s);
-    if (!s || kedgei_link_init(&s->link, fd, kind == KEDGE_NET_TLS ? server->tls : NULL, server->frame_max)) {
-        kedge_mem_free(s);
-        return false;
-    }
-    s->server = server;
-    s->stage = KEDGEI_SHAKING;
-    s->waiting = KEDGEI_WAIT_NOT;
-    s->since_ns = kedge_os_now_ns();
-    s->events = EPOLLIN;
-    s->refs = 1;
-    s->who.kind = kind;
-    if (kedgei_loop_add(&server->loop, fd, s->events, s) != KEDGE_OK) {
-        kedgei_link_deinit(&s->link);
-        kedge_mem_free(s);
-        return false;
-    }
-    pthread_mutex_lock(&server->mutex);
-    server->counters.handshakes++;
-    s->next = server->sessions;
-    if (s->next) {
-        s->next->prev = s;
-    }
-    server->sessions = s;
-    pthread_mutex_unlock(&server->mutex);
-    return true;
-}
-
-void kedgei_session_accept(struct kedge_net_server *server, struct kedgei_listener *listener)
-{
-    enum kedge_net_kind kind = listener->address.kind;
-    for (int i = 0; i < ACCEPT_TURN && !server->deaf; i++) {
-        int fd = kedgei_socket_accept(listener->fd, kind);
-        if (fd < 0) {
-            server->deaf = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-            return;
-        }
-        pthread_mutex_lock(&server->mutex);
-        bool room = server->counters.handshakes < KEDGE_NET_HANDSHAKES_MAX
-                    && server->counters.connections < server->peers_max;
-        pthread_mutex_unlock(&server->mutex);
-        if (!room || (kind == KEDGE_NET_IPC && !kedgei_socket_is_own_user(fd))) {
-            count_refused(server);
-            kedgei_stream_deinit(&(struct kedgei_stream){.fd = fd});
-        } else if (!begin(server, kind, fd)) {
-            count_refused(server);
-        }
-    }
-}
-
-void kedgei_session_close(struct kedgei_session *s)
-{
-    struct kedge_net_server *server = s->server;
-    if (s->stage == KEDGEI_DEAD) {
-        return;
-    }
-    end_wait(s);
-    pthread_mutex_lock(&server->mutex);
-    *(s->prev ? &s->prev->next : &server->sessions) = s->next;
-    if (s->next) {
-        s->next->prev = s->prev;
-    }
-    *(s->is_open ? &server->counters.connections : &server->counters.handshakes) -= 1;
-    s->is_open = false;
-    if (s->link.in.frame) {
-        kedgei_release(s, s->link.in.frame->is_small, s->link.in.frame->charge);
-    }
-    for (struct kedgei_frame *f = s->link.first; f; f = f->next) {
-        kedgei_release(s, f->is_small, f->charge);
-    }
-    pthread_mutex_unlock(&server->mutex);
-    s->stage = KEDGEI_DEAD;
-    kedgei_loop_remove(&server->loop, s->link.stream.fd);
-    kedgei_link_deinit(&s->link);
-    server->freed = true;
-    s->wait_next = server->graves;
-    server->graves = s;
-}
-
-/* It has had its time: to go, to say who it is, or to move what is on its way. */
-static bool is_overdue(const struct kedgei_session *s, uint64_t now_ns)
-{
-    uint64_t age = now_ns > s->since_ns ? now_ns - s->since_ns : 0;
-    if (s->stage == KEDGEI_LINGERING) {
-        return age > (uint64_t)LINGER_MS * NS_PER_MS;
-    }
-    if (s->stage == KEDGEI_SHAKING || s->stage == KEDGEI_GREETED) {
-        return age > (uint64_t)KEDGE_NET_HANDSHAKE_MS * NS_PER_MS;
-    }
-    return s->stage == KEDGEI_OPEN && kedgei_link_is_stuck(&s->link, now_ns, s->server->stall_ns);
-}
-
-bool kedgei_sessions_sweep(struct kedge_net_server *server, uint64_t now_ns)
-{
-    struct kedgei_session *next;
-    for (struct kedgei_session *s = server->sessions; s; s = next) {
-        next = s->next;
-        if (is_overdue(s, now_ns)) {
-            bool silent = s->stage == KEDGEI_SHAKING || s->stage == KEDGEI_GREETED;
-            pthread_mutex_lock(&server->mutex);
-            server->counters.silent += silent ? 1 : 0;
-            pthread_mutex_unlock(&server->mutex);
-            kedgei_session_close(s);
-        }
-    }
-    return server->sessions != NULL;
-}
-
-void kedgei_sessions_bury(struct kedge_net_server *server)
-{
-    pthread_mutex_lock(&server->mutex);
-    for (struct kedgei_session *s = server->graves, *next; s; s = next) {
-        next = s->wait_next;
-        kedgei_session_drop(s);
-    }
-    server->graves = NULL;
-    pthread_mutex_unlock(&server->mutex);
 }

@@ -9,6 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/net/rate.h"
+
 /* A peer that vanishes without a word (a cable is pulled) is noticed within about a minute. */
 enum { BACKLOG = 1024, IDLE_S = 30, INTERVAL_S = 10, PROBES = 3, UNACKED_MS = 60000, IPC_MODE = 0600 };
 
@@ -142,13 +144,38 @@ int kedgei_socket_listen(const struct kedgei_address *address, const char *url, 
     return KEDGE_OK;
 }
 
-int kedgei_socket_accept(int listener, enum kedge_net_kind kind)
+static void read_address(const struct sockaddr_storage *a, uint8_t out[KEDGEI_ADDRESS_LEN])
 {
-    int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd >= 0 && kind != KEDGE_NET_IPC) {
-        set_tcp_options(fd);
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    memcpy(&v4, a, sizeof v4);
+    memcpy(&v6, a, sizeof v6);
+    memset(out, 0, KEDGEI_ADDRESS_LEN);
+    if (a->ss_family == AF_INET) {
+        out[10] = out[11] = 0xff; /* ::ffff:a.b.c.d */
+        memcpy(out + 12, &v4.sin_addr, 4);
+    } else if (a->ss_family == AF_INET6) {
+        memcpy(out, &v6.sin6_addr, KEDGEI_ADDRESS_LEN);
+        kedgei_address_shorten(out);
+    }
+}
+
+int kedgei_socket_accept(int listener, uint8_t ret_address[16])
+{
+    struct sockaddr_storage a = {.ss_family = AF_UNSPEC};
+    socklen_t len = sizeof a;
+    int fd = accept4(listener, (struct sockaddr *)&a, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0 && ret_address) {
+        read_address(&a, ret_address);
     }
     return fd;
+}
+
+void kedgei_socket_prepare(int fd, enum kedge_net_kind kind)
+{
+    if (kind != KEDGE_NET_IPC) {
+        set_tcp_options(fd);
+    }
 }
 
 static int begin_connect(int fd, const struct sockaddr *to, socklen_t len)

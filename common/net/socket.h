@@ -13,8 +13,11 @@
  * KEDGE_E_UNREACHABLE (no such address here), KEDGE_E_ARG or KEDGE_E_NOMEM, with the address named. */
 KEDGE_NODISCARD int kedgei_socket_listen(const struct kedgei_address *address, const char *url, int *ret_fd,
                                          unsigned *ret_port, struct kedge_diag *reterr);
-/* The next waiting connection, -1 with errno set if there is none. */
-int kedgei_socket_accept(int listener, enum kedge_net_kind kind);
+/* The next waiting connection, -1 with errno set if there is none. ret_address (NULL: not wanted): whose it
+ * is, as kedgei_address_shorten leaves it; zeros for ipc. */
+int kedgei_socket_accept(int listener, uint8_t ret_address[16]);
+/* Options of one that stays. */
+void kedgei_socket_prepare(int fd, enum kedge_net_kind kind);
 /* Begins to connect; -1 with errno set. Writable once it has come to an end: ask kedgei_socket_error then. */
 int kedgei_socket_connect(const struct sockaddr *to, socklen_t len);
 int kedgei_socket_connect_path(const char *path);

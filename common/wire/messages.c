@@ -18,7 +18,7 @@ struct reader {
 
 static bool is_text(struct kedge_view v)
 {
-    return kedge_utf8_is_valid(v) && (v.len == 0 || memchr(v.ptr, 0, v.len) == NULL);
+    return kedge_text_is_plain_lines(v);
 }
 
 /* Payload and position must lie inside the blob that they are said to be a part of. */

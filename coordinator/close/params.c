@@ -13,6 +13,7 @@ void kedge_close_params(const struct kedge_job_spec *s, const uint32_t *tenants,
     p.sites_min = s->sites_min;
     p.quorum = s->quorum;
     p.round_timeout_ns = s->round_timeout_s * second;
+    p.enrol_within_ns = s->enrol_within_s * second;
     p.seed = s->seed;
     p.groups = kedge_job_spec_groups_most(s);
     p.pretrain_sites = s->pretrain_sites;

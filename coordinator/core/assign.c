@@ -17,6 +17,9 @@ bool kedgei_may_migrate(const struct job *j, const struct row *row)
     const struct kedge_coord_job_params *p = &j->params;
     uint32_t since = row->pub.group_round == KEDGE_COORD_NONE ? 0 : row->pub.group_round;
     bool paused = j->round - since < p->migrate_every && !MUTANT(MUTANT_MIGRATES_AT_WILL);
+    if (row->pub.train.progress != KEDGE_INPUT_NONE && !MUTANT(MUTANT_MOVES_AFTER_TRAINING)) {
+        return false; /* in the next round: whether it came in front of this one's close would be chance */
+    }
     return p->groups > 1 && p->migrate_every > 0 && !p->site_chooses && j->kind == KEDGE_TASK_TRAIN
            && row->pub.group_durable && row->assign == ASSIGN_NONE && !paused;
 }
@@ -29,7 +32,8 @@ bool kedgei_migrates(const struct job *j, const struct row *row)
 
 void kedgei_shifted(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
-    if (!ev->shifted || ev->job >= c->limits.jobs_max || !c->jobs[ev->job].used) {
+    /* A heartbeat overlaps the work that may be answering it just now: only a poll for work is heard. */
+    if (!ev->shifted || ev->busy || ev->job >= c->limits.jobs_max || !c->jobs[ev->job].used) {
         return;
     }
     const struct job *j = &c->jobs[ev->job];
@@ -90,9 +94,6 @@ void kedgei_assigned(struct kedge_coord *c, const struct kedge_coord_event *ev)
         row->why = row->pub.group == KEDGE_COORD_NONE ? KEDGE_WHY_NEWCOMER : KEDGE_WHY_MIGRATION;
         row->pub.pretrain.group = ev->group;
         kedgei_group_set(j, row, ev->group, false);
-        if (MUTANT(MUTANT_UPDATE_FOLLOWS_SITE)) {
-            row->pub.train.group = ev->group;
-        }
         kedgei_assign_start(c, ev->job, ev->site, ASSIGN_APPEND);
         return;
     }
@@ -102,7 +103,7 @@ void kedgei_assigned(struct kedge_coord *c, const struct kedge_coord_event *ev)
         row->pub.train.progress = warm ? row->pub.train.progress : KEDGE_INPUT_REFUSED;
         row->pub.train.reason = warm ? row->pub.train.reason : ev->err;
     } else {
-        j->failing = ev->err;
+        kedgei_job_fail(j, ev->err);
     }
     kedgei_row_refresh(c, ev->job, ev->site);
     kedgei_offer(c, ev->site);
@@ -112,6 +113,11 @@ void kedgei_assign_appended(struct kedge_coord *c, const struct kedge_coord_even
 {
     struct row *row = kedgei_row(c, ev->job, ev->site);
     KEDGE_ASSERT(row->assign == ASSIGN_APPEND && row->item[ITEM_ASSIGN].out);
+    if (kedgei_is_final(ev->err)) { /* the site can not be told its group, now or later */
+        kedgei_item_done(&c->jobs[ev->job], &row->item[ITEM_ASSIGN]);
+        kedgei_job_fail(&c->jobs[ev->job], ev->err);
+        return;
+    }
     if (ev->err != KEDGE_OK) {
         if (MUTANT(MUTANT_GROUP_DRAWN_AGAIN)) {
             row->pub.group = (row->pub.group + 1) % c->jobs[ev->job].model_count;

@@ -221,6 +221,13 @@ static bool pump_job(struct kedge_coord *c, uint32_t job)
         kedgei_sweep_row(c, job, c->order[j->sweep++]);
     }
     j->sweep = KEDGE_COORD_NONE;
+    if (j->used && j->dirty && kedgei_is_ending(j)) { /* what failed is given up: now it can end */
+        if (kedgei_room(c) < EFFECTS_OF_JOB_MAX) {
+            return true;
+        }
+        j->dirty = false;
+        kedgei_advance(c, job);
+    }
     uint32_t offers = j->offer_touched ? j->touched_count : c->site_count;
     while (j->used && j->offer < offers) {
         if (kedgei_room(c) < 1) {

@@ -10,9 +10,11 @@
  *  - Appends are idempotent (the ledger has an idempotency key per statement). A failed append has an unknown
  * outcome: the core asks for the same append again after a pause (the job is halted meanwhile) until it
  * succeeds, so nothing that is durable is ever left out of an input list. A failure that can not be repaired
- * ends the process instead. The one exception: for a revoked site KEDGE_E_REVOKED is definite (the ledger
- * holds site-revoked and not this statement, and will never hold it); the host answers an append behind
- * site-revoked so. An identical leaf is OK.
+ * ends the process instead. Two exceptions. What can never be stored (EXISTS: another entry has its key;
+ * TOO_LONG, FORMAT, ARG, BUG) is definite: a site's statement is refused (EXISTS as DUPLICATE), any other
+ * ends its job as failed with that reason, without job-closed where job-opened could not be stored. And for a
+ * revoked site KEDGE_E_REVOKED is definite (the ledger holds site-revoked and not this statement, and will
+ * never hold it); the host answers an append behind site-revoked so. An identical leaf is OK.
  *  - A completion echoes tenant, site, job, round, group, kind and ticket of its effect. Every VERIFY,
  * APPEND, MAIN_*, CLOSE_ROUND, ASSIGN and APPEND_ASSIGNED is completed exactly once. MAIN_ROUND_CLOSED is one
  * atomic write.
@@ -125,6 +127,8 @@ struct kedge_coord_job_params {
     uint32_t quorum; /* accepted updates needed to close at the deadline, ≥ 1; to make
                         groups anew at least as many as there are groups */
     uint64_t round_timeout_ns;
+    uint64_t enrol_within_ns; /* a job of which no round could open by then ends as failed, with
+                                 KEDGE_E_ENROL_TIME; not while the operator halts it. 0: it waits for ever */
     uint64_t seed;
     uint32_t groups;         /* most groups at any time; 1: no grouping, no round 0 */
     uint32_t pretrain_sites; /* sites of a PRETRAIN round, 0: all candidates (α·m of FlexCFL); at most
@@ -263,7 +267,8 @@ struct kedge_coord_event {
     struct kedge_id id; /* TENANT_ADDED, SITE_ADDED */
     struct kedge_digest envelope, update, base;
     const struct kedge_coord_job_params *params; /* LOAD_JOB, JOB_SUBMIT: copied */
-    uint32_t model_count;              /* groups of LOAD_ROUND, JOB_SUBMIT, LOAD_JOB, ROUND_COMPUTED */
+    uint64_t waited_ns;   /* LOAD_JOB, JOB_SUBMIT: how much of enrol_within_ns had passed before */
+    uint32_t model_count; /* groups of LOAD_ROUND, JOB_SUBMIT, LOAD_JOB, ROUND_COMPUTED */
     const struct kedge_digest *models; /* model_count digests, copied */
     uint32_t assigned_count;           /* ROUND_COMPUTED; each site once */
     const uint32_t *assigned_sites, *assigned_groups;
@@ -288,7 +293,9 @@ enum kedge_coord_effect_type {
     KEDGE_FX_APPEND_ASSIGNED, /* append group-assigned (job, site, round, group, why) to the tenant's ledger;
                                  → ASSIGN_APPENDED. One per (job, site, round, why is CLOSE): a site that
                                  moved by itself may be moved by the close of that round, too */
-    KEDGE_FX_MAIN_JOB_CLOSED, /* append release per group (COMPLETED only) and job-closed; → MAIN_APPENDED */
+    KEDGE_FX_MAIN_JOB_CLOSED, /* append release per group (COMPLETED only) and job-closed; → MAIN_APPENDED. A
+                                 main append of the job that failed before is given up by it; err: why it
+                                 FAILED */
     KEDGE_FX_JOB_STATE,       /* the job moved to state (from): store by compare-and-swap, tell watchers */
 };
 

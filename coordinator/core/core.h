@@ -53,7 +53,7 @@ enum {
     MUTANT_FORGET_MIGRATION,       /* a restart forgets a migration between its pretraining and its group */
     MUTANT_MIGRATES_AT_WILL,       /* no pause is kept between two migrations */
     MUTANT_MIGRATES_UNSTATED,      /* a migrating site is in its new group before that is durable */
-    MUTANT_UPDATE_FOLLOWS_SITE,    /* what a migrating site had accepted before is moved to its new group */
+    MUTANT_MOVES_AFTER_TRAINING,   /* a site that has trained in a round moves in it, if it is quick */
     MUTANT_TRAINS_BEFORE_MIGRATING, /* a site whose data have shifted trains for its old group first */
     MUTANT_FORMER_MEMBER,    /* who is in a group now may read what it was before the numbers changed */
     MUTANT_CHOICE_UNCHECKED, /* a site may name a group whose model it did not train */
@@ -61,6 +61,7 @@ enum {
     MUTANT_TENANTS_UNEQUAL,  /* a tenant with more sites has more of those whose updates make groups */
     MUTANT_KEPT_ANYWAY,      /* at the deadline groups are kept, however many came to make new ones */
     MUTANT_TOO_FEW_TAKEN,    /* at the deadline groups are made anew of too few */
+    MUTANT_CANCEL_WAITS,     /* what failed of a cancelled job is neither tried again nor given up */
     MUTANT_COUNT,
 };
 
@@ -197,6 +198,7 @@ struct job {
     struct kedge_digest bases[BASES_KEPT]; /* asynchronous: the model before round r, at r modulo … */
     uint32_t joined_count, selected_count;
     uint32_t unresolved_count, awaited_count, accepted_count, refused_count, busy_count, in_flight_count;
+    uint64_t enrol_ns;     /* until when the first round must have opened, UINT64_MAX: whenever */
     uint64_t wish_ns;      /* since when the next round could open, UINT64_MAX: it can not */
     uint64_t deadline_ns;  /* of the open round or of the last evaluations, UINT64_MAX: none … */
     bool late;             /* … or passed */
@@ -354,7 +356,16 @@ uint32_t kedgei_quorum(const struct job *j);
 bool kedgei_is_due(const struct kedge_coord *c, const struct job *j);
 void kedgei_collect(struct kedge_coord *c, uint32_t job); /* the round is open: its clock starts */
 
+/* ends.c */
+bool kedgei_is_final(int err);                /* what failed so will fail so however often it is tried */
+bool kedgei_is_ending(const struct job *j);   /* it is cancelled or has failed; job-closed may be out */
+void kedgei_job_fail(struct job *j, int err); /* the first reason counts */
+void kedgei_job_cancel(struct job *j);
+/* What of the site failed and is not out: nobody will ask for it again. At most ITEM_COUNT effects. */
+void kedgei_row_give_up(struct kedge_coord *c, uint32_t job, uint32_t site);
+
 /* submit.c */
+void kedgei_input_give_up(struct kedge_coord *c, uint32_t job, uint32_t site, enum item_kind kind);
 void kedgei_submit(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_verified(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_appended(struct kedge_coord *c, const struct kedge_coord_event *ev);

@@ -159,6 +159,9 @@ void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_co
     j->closed_round = j->prior_round = j->unstored_site = KEDGE_COORD_NONE;
     kedgei_base_keep(j);
     j->wish_ns = j->deadline_ns = j->retry_ns = UINT64_MAX;
+    uint64_t within = j->params.enrol_within_ns;
+    j->enrol_ns = within == 0 ? UINT64_MAX
+                              : kedgei_after(c, within - (ev->waited_ns < within ? ev->waited_ns : within));
     j->sweep = j->offer = KEDGE_COORD_NONE;
     j->main.request = KEDGE_COORD_NONE;
     memset(members, MEMBER_NO, c->limits.tenants_max);
@@ -211,8 +214,7 @@ void kedgei_job_operate(struct kedge_coord *c, const struct kedge_coord_event *e
         kedgei_offer_all(j);
     } else {
         KEDGE_ASSERT(ev->type == KEDGE_EV_JOB_CANCEL);
-        j->cancelling = true;
-        j->halted_by_operator = j->halted_by_quorum = false;
+        kedgei_job_cancel(j);
     }
     j->dirty = true;
 }

@@ -22,6 +22,12 @@ static struct crowd crowd_of(const struct kedge_coord *c, const struct job *j)
     return sum;
 }
 
+/* Does the job still wait for its first round, with nothing that could open it? */
+static bool is_enrolling(const struct job *j)
+{
+    return j->stage == STAGE_WISH && j->closed_round == KEDGE_COORD_NONE && j->wish_ns == UINT64_MAX;
+}
+
 uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j)
 {
     uint64_t at = j->retry_ns < j->deadline_ns ? j->retry_ns : j->deadline_ns;
@@ -32,7 +38,8 @@ uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j)
             j->wish_ns < UINT64_MAX - c->times.settle ? j->wish_ns + c->times.settle : UINT64_MAX;
         at = settled < at ? settled : at;
     }
-    return at;
+    bool may_expire = is_enrolling(j) && !j->halted_by_operator && j->failed_count == 0 && !j->cancelling;
+    return may_expire && j->enrol_ns < at ? j->enrol_ns : at;
 }
 
 static bool makes_anew(const struct job *j)
@@ -91,6 +98,10 @@ static bool advance_wish(struct kedge_coord *c, uint32_t job)
     if (j->joined_count < j->params.tenant_count || crowd.online < j->params.sites_min
         || !kedgei_root_is_there(c, j)) {
         j->wish_ns = UINT64_MAX;
+        if (is_enrolling(j) && j->enrol_ns <= c->now_ns) {
+            j->failing = KEDGE_E_ENROL_TIME;
+            return true; /* the next look ends it */
+        }
         return false;
     }
     j->wish_ns = j->wish_ns != UINT64_MAX ? j->wish_ns : c->now_ns;
@@ -165,8 +176,7 @@ static bool end_job(struct kedge_coord *c, uint32_t job)
 static bool advance_stage(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
-    bool ending = j->cancelling || j->failing != KEDGE_OK;
-    if (ending && j->stage != STAGE_JOB_CLOSING && j->stage != STAGE_JOB_OPENING) {
+    if (kedgei_is_ending(j) && j->stage != STAGE_JOB_CLOSING && j->stage != STAGE_JOB_OPENING) {
         return !j->main.out && j->in_flight_count == 0 && end_job(c, job);
     }
     if (j->halted_by_operator || j->failed_count > 0) {
@@ -309,11 +319,28 @@ static void round_closed(struct kedge_coord *c, uint32_t job)
     }
 }
 
+/* It can not be stored, however often it is tried: the job ends without it. */
+static void main_refused(struct kedge_coord *c, uint32_t job, int err)
+{
+    struct job *j = &c->jobs[job];
+    kedgei_item_done(j, &j->main);
+    kedgei_job_fail(j, err);
+    if (j->stage == STAGE_JOB_OPENING) { /* the main chain knows nothing of it, and there it stays */
+        kedgei_job_tell_end(c, job, KEDGE_JOB_FAILED);
+    } else if (j->stage == STAGE_JOB_CLOSING) { /* as completed it can not end */
+        kedgei_main_emit(c, job);
+    }
+}
+
 void kedgei_main_appended(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     KEDGE_ASSERT(ev->job < c->limits.jobs_max && c->jobs[ev->job].used);
     struct job *j = &c->jobs[ev->job];
     KEDGE_ASSERT(j->main.out && j->stage != STAGE_COMPUTE);
+    if (kedgei_is_final(ev->err) && !(j->stage == STAGE_JOB_CLOSING && kedgei_is_ending(j))) {
+        main_refused(c, ev->job, ev->err);
+        return;
+    }
     if (ev->err != KEDGE_OK) {
         kedgei_item_failed(c, ev->job, &j->main, ev->err);
         return;
@@ -381,7 +408,7 @@ void kedgei_round_computed(struct kedge_coord *c, const struct kedge_coord_event
         enum kedge_err_class class = kedge_err_class(ev->err);
         if (class == KEDGE_CLASS_REJECT || class == KEDGE_CLASS_CORRUPT || class == KEDGE_CLASS_BUG) {
             kedgei_item_done(j, &j->main);
-            j->failing = ev->err;
+            kedgei_job_fail(j, ev->err);
         } else {
             kedgei_item_failed(c, ev->job, &j->main, ev->err);
         }

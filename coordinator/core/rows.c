@@ -202,6 +202,7 @@ void kedgei_item_failed(struct kedge_coord *c, uint32_t job, struct item *item, 
     j->stored_err = err;
     uint64_t pause = KEDGE_RARE(c, RETRY_NOW) ? 1 : c->times.retry;
     j->retry_ns = j->retry_ns != UINT64_MAX ? j->retry_ns : kedgei_after(c, pause);
+    j->sweep = kedgei_is_ending(j) ? 0 : j->sweep;
     j->dirty = true;
 }
 
@@ -263,6 +264,10 @@ void kedgei_item_emit(struct kedge_coord *c, uint32_t job, uint32_t site, enum i
 void kedgei_sweep_row(struct kedge_coord *c, uint32_t job, uint32_t site)
 {
     struct row *row = kedgei_row(c, job, site);
+    if (kedgei_is_ending(&c->jobs[job])) {
+        kedgei_row_give_up(c, job, site);
+        return;
+    }
     for (enum item_kind kind = ITEM_PRETRAIN; kind < ITEM_ASSIGN; kind++) {
         if (kedgei_input(row, kind)->progress == KEDGE_INPUT_APPENDING && !row->item[kind].out) {
             kedgei_item_emit(c, job, site, kind);

@@ -308,6 +308,19 @@ static void give_up(struct kedge_coord *c, const struct kedge_coord_event *ev, e
     KEDGE_ASSERT(!kedgei_in_flight(in));
 }
 
+void kedgei_input_give_up(struct kedge_coord *c, uint32_t job, uint32_t site, enum item_kind kind)
+{
+    static const enum kedge_task_kind kinds[] = {KEDGE_TASK_PRETRAIN, KEDGE_TASK_TRAIN, KEDGE_TASK_EVALUATE};
+    struct row *row = kedgei_row(c, job, site);
+    const struct kedge_coord_event ev = {
+        .job = job,
+        .site = site,
+        .round = kind == ITEM_EVALUATE ? row->evaluation_round : kedgei_task_round(&c->jobs[job], row),
+        .kind = kinds[kind],
+        .ticket = kedgei_input(row, kind)->ticket};
+    give_up(c, &ev, kind, KEDGE_E_NO_JOB, false);
+}
+
 void kedgei_verified(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     struct row *row = kedgei_row(c, ev->job, ev->site);
@@ -379,6 +392,9 @@ void kedgei_appended(struct kedge_coord *c, const struct kedge_coord_event *ev)
         /* Definite: the ledger holds site-revoked and not this statement, so it will never hold it. */
         kedgei_item_done(&c->jobs[ev->job], &row->item[kind]);
         give_up(c, ev, kind, ev->err, true);
+    } else if (kedgei_is_final(ev->err)) { /* definite, too: this site's statement is at fault, not its job */
+        kedgei_item_done(&c->jobs[ev->job], &row->item[kind]);
+        give_up(c, ev, kind, ev->err == KEDGE_E_EXISTS ? KEDGE_E_DUPLICATE : ev->err, true);
     } else if (MUTANT(MUTANT_FAILED_IS_NOT_DONE)) {
         kedgei_item_done(&c->jobs[ev->job], &row->item[kind]);
         give_up(c, ev, kind, KEDGE_E_BUSY, false);

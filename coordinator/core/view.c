@@ -123,7 +123,8 @@ static bool groups_are_valid(const struct job *j, const struct row *row)
 {
     const struct kedge_coord_row *p = &row->pub;
     bool grouped = p->group != KEDGE_COORD_NONE, closing = j->stage == STAGE_ROUND_CLOSING;
-    bool stated = !grouped || p->group_durable || row->assign == ASSIGN_APPEND;
+    bool stated =
+        !grouped || p->group_durable || row->assign == ASSIGN_APPEND || kedgei_is_ending(j); /* given up */
     bool next = row->next_group == KEDGE_COORD_NONE
                 || (row->next_group < j->next_count && (closing || j->stage >= STAGE_JOB_CLOSING));
     bool by_close = row->assign == ASSIGN_NONE || row->why != KEDGE_WHY_CLOSE || row->assign == ASSIGN_WORK

@@ -127,7 +127,7 @@ static void answer_trust(struct kedge_host *h, struct kedge_net_request *req)
 /* Verbs after which every log is what it was. */
 static bool only_reads(const char *verb)
 {
-    static const char *const words[] = {"list", "show", "model", "pending", "groups"};
+    static const char *const words[] = {"list", "show", "model", "pending", "groups", "position"};
     const char *dot = strchr(verb, '.');
     bool reads = !dot;
     for (size_t i = 0; dot && i < sizeof words / sizeof words[0]; i++) {
@@ -159,7 +159,8 @@ void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struc
         kedge_admin_read(h, req, verb, args);
     } else if (strncmp(verb, "job.", 4) == 0) {
         kedge_admin_jobs(h, req, verb, args);
-    } else if (!kedge_admin_witnesses(h, req, verb, args) && !kedge_admin_erase(h, req, verb, args)) {
+    } else if (!kedge_admin_witnesses(h, req, verb, args) && !kedge_admin_erase(h, req, verb, args)
+               && !kedge_admin_ledger(h, req, verb, args)) {
         kedge_admin_members(h, req, verb, args);
     }
     json_decref(args);

@@ -9,6 +9,7 @@
 
 struct json_t;
 struct kedge_host;
+struct kedge_job;
 
 /* One request of an operator, who is one: dispatches to its verb, which answers. */
 void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struct kedge_view json);
@@ -24,6 +25,12 @@ void kedge_admin_members(struct kedge_host *h, struct kedge_net_request *req, co
 void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                       const struct json_t *args);
 
+/* job.list, job.show, job.model: coordinator/daemon/admin_job_views.c */
+void kedge_admin_job_list(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+void kedge_admin_job_show(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+void kedge_admin_job_model(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+/* What a list says of a job in the table. */
+struct json_t *kedge_admin_job_summary(struct kedge_host *h, const struct kedge_job *job);
 /* job.groups */
 void kedge_admin_job_groups(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 
@@ -32,5 +39,9 @@ void kedge_admin_site_token(struct kedge_host *h, struct kedge_net_request *req,
 void kedge_admin_site_pending(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 void kedge_host_enroll(struct kedge_host *h, struct kedge_net_request *req,
                        const struct kedge_msg_enroll *msg);
+
+/* Verbs about places in ledgers: ledger.position. False: it is none of them. */
+bool kedge_admin_ledger(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
+                        const struct json_t *args);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "chain/entry_index.h"
+#include "chain/statement_position.h"
 #include "common/base/mem.h"
 #include "coordinator/daemon/admin.h"
 #include "coordinator/daemon/admin_args.h"
@@ -16,6 +17,13 @@ static void take_keys(struct kedge_tenant *t, const struct kedge_admin_append *a
         int err = kedge_keybook_apply(&t->keys, a->st, a->index, &d);
         KEDGE_ASSERT(err == KEDGE_OK); /* it was checked: without memory for it there is no way on */
     }
+}
+
+void kedge_admin_append_free(struct kedge_admin_append *a)
+{
+    kedge_buf_deinit(&a->stored);
+    kedge_mem_free(a->st);
+    kedge_mem_free(a);
 }
 
 /* Stored, while no checkpoint could be signed over it: it stands in the ledger for ever, so it is in force
@@ -64,8 +72,7 @@ static void append_handle(struct kedge_host *h, struct kedge_item *item)
         json_object_set_new(o, "leaf_index", json_integer((json_int_t)a->index));
         kedge_admin_ok(a->req, o);
     }
-    kedge_mem_free(a->st);
-    kedge_mem_free(a);
+    kedge_admin_append_free(a);
 }
 
 static void append_done(void *arg, const struct kedge_commit_result *result)
@@ -78,25 +85,49 @@ static void append_done(void *arg, const struct kedge_commit_result *result)
     kedge_host_post(a->h, &a->item);
 }
 
-/* Does the ledger hold this very envelope? */
+/* Does the ledger say this already? An answer may have been lost, and who asks again has signed anew, at
+ * another position; the entry that stands is the answer, and nothing is appended. */
 static bool is_repeated(const struct kedge_tenant *t, const struct kedge_statement *st,
-                        struct kedge_view envelope)
+                        struct kedge_buf *ret_entry)
 {
-    struct kedge_buf key, entry;
+    struct kedge_buf key;
+    struct kedge_signed_statement parts;
+    struct kedge_statement *stored = kedge_mem_new(1, sizeof *stored);
     uint64_t index;
     kedge_buf_init(&key, KEDGE_IDEM_KEY_MAX);
-    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
     kedge_statement_key(st->kind, &st->u, &key);
-    bool same = !key.err && kedge_ledger_find(t->log.ledger, kedge_buf_view(&key), &index) == KEDGE_OK
-                && kedge_ledger_get(t->log.ledger, index, &entry) == KEDGE_OK
-                && kedge_view_eq(kedge_buf_view(&entry), envelope);
+    bool same = stored && !key.err
+                && kedge_ledger_find(t->log.ledger, kedge_buf_view(&key), &index) == KEDGE_OK
+                && kedge_ledger_get(t->log.ledger, index, ret_entry) == KEDGE_OK;
+    if (same) {
+        same = kedge_statement_read(kedge_buf_view(ret_entry), stored, &parts, NULL) == KEDGE_OK
+               && kedge_statement_says_same(stored, st);
+        kedge_buf_deinit(&parts.payload);
+    }
     kedge_buf_deinit(&key);
-    kedge_buf_deinit(&entry);
+    kedge_mem_free(stored);
     return same;
 }
 
-static int check_entry(const struct kedge_tenant *t, const struct kedge_statement *st,
-                       const struct kedge_signed_statement *entry, struct kedge_diag *d)
+static int root_of(void *arg, uint64_t size, struct kedge_hash *ret)
+{
+    return kedge_ledger_root(arg, size, ret);
+}
+
+static int check_position(const struct kedge_host *h, const struct kedge_tenant *t,
+                          const struct kedge_statement *st, struct kedge_diag *d)
+{
+    struct kedge_position_ledger ledger = {.main_log_key = &h->main.key.public,
+                                           .size = kedge_ledger_size(t->log.ledger),
+                                           .late = KEDGE_POSITION_LATE,
+                                           .root = root_of,
+                                           .arg = t->log.ledger};
+    return kedge_position_judge(&t->keys, st, &ledger, d);
+}
+
+static int check_entry(const struct kedge_host *h, const struct kedge_tenant *t,
+                       const struct kedge_statement *st, const struct kedge_signed_statement *entry,
+                       struct kedge_diag *d)
 {
     if (t->keys_pending) {
         return kedge_diag_set(d, KEDGE_E_BUSY,
@@ -106,10 +137,11 @@ static int check_entry(const struct kedge_tenant *t, const struct kedge_statemen
     if (err == KEDGE_E_VERIFY) {
         err = kedge_diag_wrap(d, KEDGE_E_DENIED, "the statement is not signed as its tenant's keys demand");
     }
-    return err ? err : kedge_keybook_check(&t->keys, st, d);
+    err = err ? err : kedge_keybook_check(&t->keys, st, d);
+    return err ? err : check_position(h, t, st, d);
 }
 
-static int open_envelope(const struct kedge_tenant *t, struct kedge_view envelope,
+static int open_envelope(const struct kedge_host *h, const struct kedge_tenant *t, struct kedge_view envelope,
                          enum kedge_statement_kind kind, struct kedge_admin_append *a, struct kedge_diag *d)
 {
     struct kedge_signed_statement entry;
@@ -118,9 +150,9 @@ static int open_envelope(const struct kedge_tenant *t, struct kedge_view envelop
         err = kedge_diag_set(d, KEDGE_E_FORMAT, "expected a %s statement", kedge_statement_kind_name(kind));
     }
     if (!err) {
-        a->repeated = is_repeated(t, a->st, envelope);
-        a->changes_keys = !a->repeated && kedge_keybook_concerns(kind);
-        err = a->repeated ? KEDGE_OK : check_entry(t, a->st, &entry, d);
+        a->repeated = is_repeated(t, a->st, &a->stored);
+        a->changes_keys = !a->repeated && kedge_keybook_takes(kind);
+        err = a->repeated ? KEDGE_OK : check_entry(h, t, a->st, &entry, d);
     }
     kedge_buf_deinit(&entry.payload);
     return err;
@@ -139,7 +171,7 @@ int kedge_admin_append_open(struct kedge_host *h, const json_t *args, enum kedge
         return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", said.tenant.s);
     }
     a->st = kedge_mem_new(1, sizeof *a->st);
-    err = a->st ? open_envelope(&h->tenants[a->tenant], said.envelope, kind, a, d) : KEDGE_E_NOMEM;
+    err = a->st ? open_envelope(h, &h->tenants[a->tenant], said.envelope, kind, a, d) : KEDGE_E_NOMEM;
     return err || a->repeated ? err : kedge_host_check_coming(h, a->st, d);
 }
 
@@ -147,7 +179,8 @@ void kedge_admin_append_submit(struct kedge_host *h, struct kedge_admin_append *
                                const char *idem_key)
 {
     struct kedge_ledger_append item = {
-        .entry = kedge_view_str(json_string_value(json_object_get(args, "envelope"))),
+        .entry = a->repeated ? kedge_buf_view(&a->stored)
+                             : kedge_view_str(json_string_value(json_object_get(args, "envelope"))),
         .idem_key = kedge_view_str(idem_key)};
     a->item.handle = append_handle;
     a->h = h;
@@ -165,12 +198,12 @@ struct kedge_admin_append *kedge_admin_append_new(struct kedge_net_request *req)
     struct kedge_admin_append *a = kedge_mem_new(1, sizeof *a);
     KEDGE_ASSERT(a);
     a->req = req;
+    kedge_buf_init(&a->stored, KEDGE_ENTRY_MAX);
     return a;
 }
 
 void kedge_admin_append_fail(struct kedge_admin_append *a, int err, const struct kedge_diag *d)
 {
     kedge_admin_error(a->req, err, d);
-    kedge_mem_free(a->st);
-    kedge_mem_free(a);
+    kedge_admin_append_free(a);
 }

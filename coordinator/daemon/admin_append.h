@@ -23,8 +23,9 @@ struct kedge_admin_append {
     void (*undo)(struct kedge_host *h, struct kedge_admin_append *a); /* may be NULL: on failure */
     uint64_t index;
     struct kedge_hash leaf; /* of the envelope */
-    bool repeated;          /* the ledger holds this very envelope */
-    bool changes_keys;      /* others wait for it */
+    bool repeated; /* the ledger holds this statement, signed at this position or at an earlier one */
+    struct kedge_buf stored; /* then: the entry that says it */
+    bool changes_keys;       /* others wait for it */
     int err;
     char why[KEDGE_DIAG_TEXT_MAX]; /* it failed */
 };
@@ -32,13 +33,15 @@ struct kedge_admin_append {
 struct kedge_admin_append *kedge_admin_append_new(struct kedge_net_request *req);
 /* Opens "envelope" with the keys of the tenant that the arguments name; fills st and tenant. What the ledger
  * holds already is `repeated` and not judged again. KEDGE_E_DENIED, KEDGE_E_REVOKED, KEDGE_E_KEY,
- * KEDGE_E_BUSY, … */
+ * KEDGE_E_POSITION, KEDGE_E_BUSY, … */
 KEDGE_NODISCARD int kedge_admin_append_open(struct kedge_host *h, const json_t *args,
                                             enum kedge_statement_kind kind, struct kedge_admin_append *a,
                                             struct kedge_diag *d);
 /* Appends the envelope; afterwards `then` and the answer. `a` is gone for the caller. */
 void kedge_admin_append_submit(struct kedge_host *h, struct kedge_admin_append *a, const json_t *args,
                                const char *idem_key);
+/* Without an answer. */
+void kedge_admin_append_free(struct kedge_admin_append *a);
 /* Answers with the error and frees `a`. */
 void kedge_admin_append_fail(struct kedge_admin_append *a, int err, const struct kedge_diag *d);
 

@@ -5,9 +5,11 @@
 
 #include "chain/dsse.h"
 #include "chain/json.h"
-#include "chain/statement.h"
+#include "chain/merkle.h"
+#include "chain/statement_position.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
+#include "common/base/text.h"
 #include "common/wire/token.h"
 
 int kedge_admin_open(struct kedge_view text, json_t **ret_args, const char **ret_verb,
@@ -44,6 +46,12 @@ static int get_text(const json_t *args, const char *key, const char **ret, struc
         return kedge_diag_set(d, KEDGE_E_FORMAT, "\"%s\": expected a text", key);
     }
     *ret = json_string_value(v);
+    bool is_spec = strcmp(key, "spec") == 0; /* a file of JSON, which chain/job_spec.h checks */
+    if (v && !is_spec && !kedge_text_is_plain(kedge_view_of(*ret, json_string_length(v)))) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "\"%s\": expected a text without control characters and characters that nobody sees", key);
+    }
     return KEDGE_OK;
 }
 
@@ -97,7 +105,26 @@ int kedge_admin_signed_args(const json_t *args, struct kedge_admin_signed *ret, 
     return err;
 }
 
-int kedge_admin_check_key(const struct kedge_admin_signed *a, struct kedge_diag *reterr)
+static int root_of_none(void *arg, uint64_t size, struct kedge_hash *ret)
+{
+    (void)arg;
+    KEDGE_ASSERT(size == 0); /* the judge asks for what the ledger has */
+    kedge_merkle_empty_root(ret);
+    return KEDGE_OK;
+}
+
+/* The first entry of a ledger that does not exist yet. */
+static int check_first(const struct kedge_statement *st, const struct kedge_public_key *main_log_key,
+                       struct kedge_diag *d)
+{
+    struct kedge_position_ledger none = {.main_log_key = main_log_key, .root = root_of_none};
+    struct kedge_keybook book;
+    kedge_keybook_init(&book, &st->u.key.tenant);
+    return kedge_position_judge(&book, st, &none, d);
+}
+
+int kedge_admin_check_key(const struct kedge_admin_signed *a, const struct kedge_public_key *main_log_key,
+                          struct kedge_diag *reterr)
 {
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
     struct kedge_buf payload;
@@ -111,8 +138,12 @@ int kedge_admin_check_key(const struct kedge_admin_signed *a, struct kedge_diag 
         err = KEDGE_E_FORMAT;
     }
     err = err ? err : kedge_dsse_entry_verify(&dsse, kedge_buf_view(&payload), &st->u.key.public_key);
+    err = err ? err : check_first(st, main_log_key, reterr);
     kedge_buf_deinit(&payload);
     kedge_mem_free(st);
+    if (err == KEDGE_E_POSITION) {
+        return err;
+    }
     if (err == KEDGE_E_NOMEM) {
         return kedge_diag_set(reterr, err, "%s", kedge_strerror(err));
     }
@@ -262,6 +293,12 @@ int kedge_admin_updates_args(const json_t *args, struct kedge_admin_updates *ret
         *ret = a;
     }
     return err;
+}
+
+int kedge_admin_list_from(const json_t *args, struct kedge_id *ret, struct kedge_diag *reterr)
+{
+    *ret = (struct kedge_id){.s = ""};
+    return json_object_get(args, "from") ? get_id(args, "from", ret, reterr) : KEDGE_OK;
 }
 
 int kedge_admin_from_round(const json_t *args, uint32_t *ret, struct kedge_diag *reterr)

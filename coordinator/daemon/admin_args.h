@@ -45,7 +45,9 @@ KEDGE_NODISCARD int kedge_admin_signed_args(const struct json_t *args, struct ke
                                             struct kedge_diag *reterr);
 /* The envelope of tenant.add: a key statement of the tenant's admin, signed by that very key, else
  * KEDGE_E_DENIED. */
-KEDGE_NODISCARD int kedge_admin_check_key(const struct kedge_admin_signed *a, struct kedge_diag *reterr);
+KEDGE_NODISCARD int kedge_admin_check_key(const struct kedge_admin_signed *a,
+                                          const struct kedge_public_key *main_log_key,
+                                          struct kedge_diag *reterr);
 
 /* site.list, site.pending: names to look for; NULL: any */
 struct kedge_admin_filter {
@@ -106,6 +108,9 @@ struct kedge_admin_updates {
 KEDGE_NODISCARD int kedge_admin_updates_args(const struct json_t *args, struct kedge_admin_updates *ret,
                                              struct kedge_diag *reterr);
 
+/* "from" of job.list: the name that the page begins with; absent: empty, which is before all names */
+KEDGE_NODISCARD int kedge_admin_list_from(const struct json_t *args, struct kedge_id *ret,
+                                          struct kedge_diag *reterr);
 /* "from_round" of job.show; absent: 0 */
 KEDGE_NODISCARD int kedge_admin_from_round(const struct json_t *args, uint32_t *ret,
                                            struct kedge_diag *reterr);

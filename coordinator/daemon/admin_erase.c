@@ -275,8 +275,7 @@ static void answer_known(struct kedge_host *h, struct kedge_admin_append *a, uin
     }
     kedge_admin_ok(a->req, json_pack("{s:s,s:I,s:b}", "tenant", t->id.s, "leaf_index", (json_int_t)index,
                                      "repeated", true));
-    kedge_mem_free(a->st);
-    kedge_mem_free(a);
+    kedge_admin_append_free(a);
 }
 
 static void erase(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)

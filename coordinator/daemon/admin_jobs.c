@@ -1,4 +1,4 @@
-/* Jobs: submitted, listed, shown, halted, resumed, cancelled. One submit token is one job. */
+/* Jobs: submitted, halted, resumed, cancelled. One submit token is one job. */
 #include "coordinator/daemon/admin.h"
 
 #include <inttypes.h>
@@ -11,26 +11,17 @@
 #include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/admin_args.h"
+#include "coordinator/daemon/ended_job.h"
 #include "coordinator/daemon/first_models.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
-#include "coordinator/daemon/release.h"
-
-enum { SHOW_ROUNDS_MAX = 512 };
 
 static json_t *hex_hash(const struct kedge_hash *h)
 {
     char hex[KEDGE_HASH_HEX_LEN + 1];
     kedge_hash_hex(h, hex);
     return json_string(hex);
-}
-
-static json_t *real(double v)
-{
-    char text[KEDGE_REAL_MAX];
-    kedge_real_encode(v, text);
-    return json_string(text);
 }
 
 /* ---- submit ---- */
@@ -102,10 +93,11 @@ static void submit_run(struct kedge_host *h, struct kedge_work *work)
     w->err = w->err ? w->err : kedge_blobs_put(h->main.blobs, &text, 1, &digest, &w->diag);
 }
 
-static void answer_job(struct kedge_net_request *req, const struct kedge_job *job)
+static void answer_job(struct kedge_net_request *req, const struct kedge_id *name, enum kedge_job_state state,
+                       const struct kedge_hash *spec)
 {
-    kedge_admin_ok(req, json_pack("{s:s,s:s,s:o}", "job", job->spec.name.s, "state",
-                                  kedge_job_state_name(job->state), "spec", hex_hash(&job->spec_digest)));
+    kedge_admin_ok(req, json_pack("{s:s,s:s,s:o}", "job", name->s, "state", kedge_job_state_name(state),
+                                  "spec", hex_hash(spec)));
 }
 
 static void submit_done(struct kedge_host *h, struct kedge_item *item)
@@ -121,7 +113,7 @@ static void submit_done(struct kedge_host *h, struct kedge_item *item)
         kedge_admin_error(w->req, err, &w->diag);
         kedge_host_job_free(job);
     } else {
-        answer_job(w->req, job);
+        answer_job(w->req, &job->spec.name, job->state, &job->spec_digest);
         struct kedge_digest models[KEDGE_GROUPS_MAX];
         struct kedge_coord_event ev = {.type = KEDGE_EV_JOB_SUBMIT, .job = job->slot, .params = &job->params};
         kedge_first_models_begin(job);
@@ -133,36 +125,78 @@ static void submit_done(struct kedge_host *h, struct kedge_item *item)
     kedge_mem_free(w);
 }
 
+/* The job that the token submitted, running or ended; an empty name: none. */
+static int job_of_token(struct kedge_host *h, const char *token_hash, struct kedge_id *ret,
+                        struct kedge_diag *d)
+{
+    struct kedge_kv_tx *tx;
+    struct kedge_buf key;
+    struct kedge_view name;
+    *ret = (struct kedge_id){.s = ""};
+    for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) { /* one that is being submitted has no record yet */
+        if (h->jobs[i].used && strcmp(h->jobs[i].token_hash, token_hash) == 0) {
+            *ret = h->jobs[i].spec.name;
+            return KEDGE_OK;
+        }
+    }
+    int err = kedge_kv_begin(h->kv, false, &tx, d);
+    if (err) {
+        return err;
+    }
+    kedge_buf_init(&key, KEDGE_RECORD_KEY_MAX);
+    kedge_job_token_key(token_hash, &key);
+    err = key.err ? key.err : kedge_kv_peek(tx, KEDGE_KV_STATE, kedge_buf_view(&key), &name);
+    err = err ? err : kedge_job_token_decode(kedge_buf_view(&key), name, ret, d);
+    kedge_kv_abort(tx);
+    kedge_buf_deinit(&key);
+    return err == KEDGE_E_NOT_FOUND ? KEDGE_OK : err;
+}
+
+/* Answers a submission that came before: with its job as it is now. */
+static int answer_again(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *name,
+                        const struct kedge_hash *digest, struct kedge_diag *d)
+{
+    const struct kedge_job *job = kedge_host_job_find(h, name, true);
+    struct kedge_job_record r;
+    int err = job ? KEDGE_OK : kedge_job_record_get(h, name, &r, d);
+    if (err) {
+        return err;
+    }
+    if (!kedge_hash_eq(job ? &job->spec_digest : &r.spec, digest)) {
+        return kedge_diag_set(d, KEDGE_E_EXISTS, "the submit token belongs to job \"%s\" with another spec",
+                              name->s);
+    }
+    answer_job(req, name, job ? job->state : r.state, digest);
+    return KEDGE_OK;
+}
+
 /* True when the request is answered: the token or the name is known already. */
 static bool answer_known(struct kedge_host *h, struct kedge_net_request *req, const struct kedge_id *name,
                          const struct kedge_hash *digest, const char *token_hash)
 {
-    struct kedge_diag d;
+    struct kedge_diag d = {.text = ""};
+    struct kedge_id submitted = {.s = ""};
+    struct kedge_job_record record;
     uint64_t index;
     char key[KEDGE_IDEM_KEY_MAX + 1];
-    for (uint32_t i = 0; i < KEDGE_JOBS_MAX && token_hash[0]; i++) {
-        struct kedge_job *job = &h->jobs[i];
-        if (job->used && strcmp(job->token_hash, token_hash) == 0) {
-            if (kedge_hash_eq(&job->spec_digest, digest)) {
-                answer_job(req, job);
-            } else {
-                (void)kedge_diag_set(&d, KEDGE_E_EXISTS,
-                                     "the submit token belongs to job \"%s\" with another spec",
-                                     job->spec.name.s);
-                kedge_admin_error(req, KEDGE_E_EXISTS, &d);
-            }
+    int err = token_hash[0] ? job_of_token(h, token_hash, &submitted, &d) : KEDGE_OK;
+    snprintf(key, sizeof key, "job-opened/%s", name->s);
+    if (!err && submitted.s[0]) {
+        err = answer_again(h, req, &submitted, digest, &d);
+        if (!err) {
             return true;
         }
-    }
-    snprintf(key, sizeof key, "job-opened/%s", name->s);
-    if (kedge_host_job_find(h, name, true)
-        || kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK) {
-        (void)kedge_diag_set(&d, KEDGE_E_EXISTS, "there is a job \"%s\" already; names are not reused",
+    } else if (!err
+               && (kedge_host_job_find(h, name, true)
+                   || kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK
+                   || kedge_job_record_get(h, name, &record, &d) == KEDGE_OK)) {
+        err = kedge_diag_set(&d, KEDGE_E_EXISTS, "there is a job \"%s\" already; names are not reused",
                              name->s);
-        kedge_admin_error(req, KEDGE_E_EXISTS, &d);
-        return true;
     }
-    return false;
+    if (err) {
+        kedge_admin_error(req, err, &d);
+    }
+    return err != KEDGE_OK;
 }
 
 static void job_submit(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
@@ -215,82 +249,7 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
     kedge_host_work(h, &w->work);
 }
 
-/* ---- list, show ---- */
-
-static json_t *summary(struct kedge_host *h, const struct kedge_job *job)
-{
-    struct kedge_coord_job_view view;
-    json_t *o =
-        json_pack("{s:s,s:s,s:i,s:i,s:I,s:o}", "job", job->spec.name.s, "state",
-                  kedge_job_state_name(job->state), "round", (int)job->round, "rounds", (int)job->spec.rounds,
-                  "created_ms", (json_int_t)job->created_ms, "spec", hex_hash(&job->spec_digest));
-    if (job->reason) {
-        json_object_set_new(o, "reason", json_string(kedge_err_code(job->reason)));
-        json_object_set_new(o, "reason_text", json_string(kedge_strerror(job->reason)));
-    }
-    if (kedge_coord_job(h->coord, job->slot, &view)) {
-        json_object_set_new(o, "state", json_string(kedge_job_state_name(view.state)));
-        json_object_set_new(o, "round", json_integer(view.round));
-        json_object_set_new(o, "round_open", json_boolean(view.round_open));
-        json_object_set_new(o, "tenants_joined", json_integer(view.joined_count));
-        json_object_set_new(o, "sites_online", json_integer(view.online_count));
-        json_object_set_new(o, "selected", json_integer(view.selected_count));
-        json_object_set_new(o, "accepted", json_integer(view.accepted_count));
-        json_object_set_new(o, "refused", json_integer(view.refused_count));
-    }
-    return o;
-}
-
-static void job_list(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
-{
-    json_t *list = json_array();
-    (void)args;
-    for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {
-        if (h->jobs[i].used) {
-            json_array_append_new(list, summary(h, &h->jobs[i]));
-        }
-    }
-    kedge_admin_ok(req, json_pack("{s:o}", "jobs", list));
-}
-
-static json_t *group_row(const struct kedge_round_history *row, uint32_t g)
-{
-    const struct kedge_group_metric *m = &row->metrics[g];
-    json_t *o = json_pack("{s:i,s:i,s:I,s:I}", "group", (int)g, "sites", (int)row->members[g], "test_samples",
-                          (json_int_t)m->samples, "test_correct", (json_int_t)m->correct);
-    if (m->samples > 0) {
-        json_object_set_new(o, "accuracy", real((double)m->correct / (double)m->samples));
-        json_object_set_new(o, "loss", real(m->loss_sum / (double)m->samples));
-    }
-    if (m->personal_samples > 0) {
-        json_object_set_new(o, "personal_accuracy",
-                            real((double)m->personal_correct / (double)m->personal_samples));
-    }
-    return o;
-}
-
-static json_t *round_row(const struct kedge_round_history *row)
-{
-    json_t *groups = json_array();
-    uint64_t samples = 0, correct = 0;
-    uint32_t count = row->groups < KEDGE_GROUPS_MAX ? row->groups : KEDGE_GROUPS_MAX;
-    for (uint32_t g = 0; g < count; g++) {
-        json_array_append_new(groups, group_row(row, g));
-        samples += row->metrics[g].samples;
-        correct += row->metrics[g].correct;
-    }
-    json_t *o =
-        json_pack("{s:i,s:i,s:i,s:i,s:I,s:I,s:o}", "round", (int)row->round, "selected", (int)row->selected,
-                  "accepted", (int)row->accepted, "refused", (int)row->refused, "statements",
-                  (json_int_t)row->statements, "main_size", (json_int_t)row->main_size, "groups", groups);
-    if (samples > 0) {
-        json_object_set_new(o, "accuracy", real((double)correct / (double)samples));
-    }
-    if (row->opened_ms && row->closed_ms >= row->opened_ms) {
-        json_object_set_new(o, "seconds", real((double)(row->closed_ms - row->opened_ms) / 1000.0));
-    }
-    return o;
-}
+/* ---- halt, resume, cancel ---- */
 
 static struct kedge_job *get_job(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
@@ -300,110 +259,16 @@ static struct kedge_job *get_job(struct kedge_host *h, struct kedge_net_request 
     struct kedge_job *job = name && kedge_id_from(kedge_view_str(name), &id) == KEDGE_OK
                                 ? kedge_host_job_find(h, &id, true)
                                 : NULL;
-    if (!job) {
-        (void)kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no job \"%.63s\"", name ? name : "");
-        kedge_admin_error(req, KEDGE_E_NOT_FOUND, &d);
+    if (job) {
+        return job;
     }
-    return job;
+    bool ended =
+        name && kedge_id_from(kedge_view_str(name), &id) == KEDGE_OK && kedge_ended_job_is_known(h, &id);
+    int err = ended ? kedge_diag_set(&d, KEDGE_E_STATE, "job \"%s\" has ended", id.s)
+                    : kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "no job \"%.63s\"", name ? name : "");
+    kedge_admin_error(req, err, &d);
+    return NULL;
 }
-
-static void put_models(struct kedge_host *h, const struct kedge_job *job, json_t *o)
-{
-    struct kedge_coord_job_view view;
-    json_t *models = json_array();
-    if (kedge_coord_job(h->coord, job->slot, &view)) {
-        for (uint32_t g = 0; g < view.model_count; g++) {
-            struct kedge_hash digest;
-            memcpy(digest.b, view.models[g].b, KEDGE_HASH_LEN);
-            json_array_append_new(models, hex_hash(&digest));
-        }
-    }
-    json_object_set_new(o, "models", models);
-}
-
-static void job_show(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
-{
-    struct kedge_diag d;
-    uint32_t from, shown = 0;
-    int err = kedge_admin_from_round(args, &from, &d);
-    if (err) {
-        kedge_admin_error(req, err, &d);
-        return;
-    }
-    struct kedge_job *job = get_job(h, req, args);
-    if (!job) {
-        return;
-    }
-    json_t *o = summary(h, job), *rounds = json_array(), *waiting = json_array();
-    for (uint32_t r = from; r <= job->round && shown < SHOW_ROUNDS_MAX; r++) {
-        const struct kedge_round_history *row = kedge_job_history(job, r, false);
-        if (row && row->accepted > 0) {
-            json_array_append_new(rounds, round_row(row));
-            shown++;
-        }
-    }
-    for (uint32_t i = 0; i < job->params.tenant_count; i++) {
-        if (!job->joined[job->params.tenants[i]]) {
-            json_array_append_new(waiting, json_string(h->tenants[job->params.tenants[i]].id.s));
-        }
-    }
-    json_object_set_new(o, "history", rounds);
-    json_object_set_new(o, "tenants_missing", waiting);
-    json_object_set_new(o, "strategy", json_string(job->spec.strategy->name));
-    json_object_set_new(o, "rule", json_string(job->spec.rule->name));
-    json_object_set_new(o, "server", json_string(kedge_job_spec_server_name(&job->spec)));
-    put_models(h, job, o);
-    kedge_admin_ok(req, o);
-}
-
-/* Puts the evidence of a released model into its row; what is not released has none. An ended job's models
- * are handed out when they are final. */
-static int put_release(struct kedge_host *h, const struct kedge_job *job, uint32_t group, json_t *row,
-                       struct kedge_diag *d)
-{
-    uint64_t index;
-    int err = kedge_host_release_find(h, &job->spec.name, group, &index, d);
-    if (err == KEDGE_E_NOT_FOUND) {
-        return KEDGE_OK;
-    }
-    return err ? err : kedge_host_release_tell(h, index, row, d);
-}
-
-/* Releases of an ended job, models in use of a running one. */
-static void job_model(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
-{
-    struct kedge_job *job = get_job(h, req, args);
-    if (!job) {
-        return;
-    }
-    json_t *o = summary(h, job), *files = json_array();
-    char path[KEDGE_PATH_MAX];
-    struct kedge_coord_job_view view;
-    struct kedge_diag d = {.text = ""};
-    int err = KEDGE_OK;
-    bool known = kedge_coord_job(h->coord, job->slot, &view);
-    for (uint32_t g = 0; !err && (g < job->model_count || (known && g < view.model_count)); g++) {
-        struct kedge_hash digest = job->models[g];
-        if (known) {
-            memcpy(digest.b, view.models[g].b, KEDGE_HASH_LEN);
-        }
-        if (kedge_blobs_path(h->main.blobs, &digest, path) == KEDGE_OK) {
-            json_t *row =
-                json_pack("{s:i,s:o,s:s}", "group", (int)g, "digest", hex_hash(&digest), "path", path);
-            err = put_release(h, job, g, row, &d);
-            json_array_append_new(files, row);
-        }
-    }
-    json_object_set_new(o, "models", files);
-    if (err) {
-        json_decref(o);
-        kedge_admin_error(req, err, &d);
-        return;
-    }
-    kedge_admin_ok(req, o);
-}
-
-/* ---- halt, resume, cancel ---- */
 
 static void job_event(struct kedge_host *h, struct kedge_net_request *req, const json_t *args,
                       enum kedge_coord_event_type type)
@@ -421,7 +286,7 @@ static void job_event(struct kedge_host *h, struct kedge_net_request *req, const
     }
     struct kedge_coord_event ev = {.type = type, .job = job->slot};
     kedge_host_step(h, &ev);
-    kedge_admin_ok(req, summary(h, job));
+    kedge_admin_ok(req, kedge_admin_job_summary(h, job));
 }
 
 static void job_halt(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
@@ -446,10 +311,14 @@ void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const
         const char *verb;
         void (*run)(struct kedge_host *h, struct kedge_net_request *req, const json_t *args);
     } verbs[] = {
-        {"job.submit", job_submit}, {"job.list", job_list},
-        {"job.show", job_show},     {"job.model", job_model},
-        {"job.halt", job_halt},     {"job.resume", job_resume},
-        {"job.cancel", job_cancel}, {"job.groups", kedge_admin_job_groups},
+        {"job.submit", job_submit},
+        {"job.list", kedge_admin_job_list},
+        {"job.show", kedge_admin_job_show},
+        {"job.model", kedge_admin_job_model},
+        {"job.halt", job_halt},
+        {"job.resume", job_resume},
+        {"job.cancel", job_cancel},
+        {"job.groups", kedge_admin_job_groups},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(verbs[i].verb, verb) == 0) {

@@ -11,6 +11,7 @@
 #include "common/base/os/log.h"
 #include "coordinator/daemon/admin_append.h"
 #include "coordinator/daemon/admin_args.h"
+#include "coordinator/daemon/heap.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
@@ -40,21 +41,29 @@ static int start_ledger(struct kedge_host *h, const struct kedge_admin_signed *a
     return err;
 }
 
+/* Folders, first entry, and the tenant served from then on. */
+static int make_tenant(struct kedge_host *h, const struct kedge_admin_signed *a, struct kedge_diag *d)
+{
+    kedge_heap_map_begin();
+    int err = kedge_state_tenant_create(h->state, &a->tenant, d);
+    err = err == KEDGE_E_EXISTS ? KEDGE_OK : err; /* a creation that a crash interrupted goes on */
+    err = err ? err : start_ledger(h, a, d);
+    err = err ? err : kedge_host_tenant_load(h, &a->tenant, d);
+    kedge_heap_map_end();
+    return err;
+}
+
 static void tenant_add(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
 {
     struct kedge_diag d = {.text = ""};
     struct kedge_admin_signed a;
     int err = kedge_admin_signed_args(args, &a, &d);
-    err = err ? err : kedge_admin_check_key(&a, &d);
+    err = err ? err : kedge_admin_check_key(&a, &h->main.key.public, &d);
     if (!err && kedge_host_tenant_find(h, &a.tenant) != KEDGE_COORD_NONE) {
         err = kedge_diag_set(&d, KEDGE_E_EXISTS, "tenant %s exists already", a.tenant.s);
     }
-    if (!err) {
-        err = kedge_state_tenant_create(h->state, &a.tenant, &d);
-        err = err == KEDGE_E_EXISTS ? KEDGE_OK : err; /* a creation that a crash interrupted goes on */
-    }
-    err = err ? err : start_ledger(h, &a, &d);
-    err = err ? err : kedge_host_tenant_load(h, &a.tenant, &d);
+    err = err ? err : kedge_host_tenant_room(h, &d);
+    err = err ? err : make_tenant(h, &a, &d);
     if (err) {
         kedge_admin_error(req, err, &d);
         return;
@@ -88,9 +97,16 @@ static void tenant_list(struct kedge_host *h, struct kedge_net_request *req, con
 
 /* ---- sites ---- */
 
+static void not_enrolled(struct kedge_host *h, struct kedge_admin_append *a)
+{
+    (void)a;
+    h->sites_coming--;
+}
+
 static void enrolled(struct kedge_host *h, struct kedge_admin_append *a)
 {
     uint32_t site;
+    h->sites_coming--;
     const struct kedge_st_site_enrolled *st = &a->st->u.site_enrolled;
     if (kedge_host_site_find(h, a->tenant, &st->site) == KEDGE_COORD_NONE) {
         int err = kedge_host_site_add(h, a->tenant, st, &site);
@@ -113,7 +129,8 @@ static void site_enroll(struct kedge_host *h, struct kedge_net_request *req, con
                    || !kedge_public_key_is_valid(&st->tls_key)
                    || !kedge_public_key_is_valid(&st->statement_key))) {
         err = kedge_diag_set(&d, KEDGE_E_EXISTS, "a key of this site is invalid or belongs to another site");
-    } else if (st && h->site_count == KEDGE_SITES_MAX) {
+    } else if (st && kedge_host_site_find(h, a->tenant, &st->site) == KEDGE_COORD_NONE
+               && h->site_count + h->sites_coming >= KEDGE_SITES_MAX) {
         err = kedge_diag_set(&d, KEDGE_E_FULL, "no room for more than %d sites", KEDGE_SITES_MAX);
     }
     if (err) {
@@ -123,6 +140,8 @@ static void site_enroll(struct kedge_host *h, struct kedge_net_request *req, con
     char key[KEDGE_IDEM_KEY_MAX + 1];
     snprintf(key, sizeof key, "site-enrolled/%s", st->site.s);
     a->then = enrolled;
+    a->undo = not_enrolled;
+    h->sites_coming++;
     kedge_admin_append_submit(h, a, args, key);
 }
 

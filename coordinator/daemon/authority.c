@@ -11,6 +11,7 @@
 #include "coordinator/daemon/admin.h"
 #include "coordinator/daemon/authority_impl.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/known.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/main_batch.h"
 #include "coordinator/daemon/rounds.h"
@@ -238,6 +239,7 @@ static void take_change(struct kedge_host *h, struct kedge_authority_change *c)
     } else if (c->st->kind == KEDGE_ST_ROLE_REVOKED) {
         (void)kedge_net_server_drop_key(h->server, &c->st->u.role_revoked.public_key);
     }
+    kedge_host_known_refresh(h);
     kedge_log(KEDGE_LOG_INFO, "authority", "%s entry=%" PRIu64 " approvals=%u",
               kedge_statement_kind_name(c->st->kind), c->index, c->approvals);
 }

@@ -11,6 +11,7 @@
 
 #include "chain/compute/update_stream.h"
 #include "common/base/mem.h"
+#include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "common/wire/packed.h"
 #include "coordinator/daemon/erase.h"
@@ -149,7 +150,13 @@ static void get_run(struct kedge_host *h, struct kedge_work *work)
     if (w->has_base) {
         base = open_source(h, &w->base);
     }
-    uint64_t left = w->offset < blob.size ? blob.size - w->offset : 0;
+    if (w->offset > blob.size) { /* the peer's mistake, nothing of ours: no line in the log */
+        kedge_host_reply_error(w->req, KEDGE_E_ARG, 0, "\"offset\" is after the blob's end");
+        close_source(&blob);
+        close_source(&base);
+        return;
+    }
+    uint64_t left = blob.size - w->offset;
     uint32_t max = w->max < KEDGE_CHUNK_MAX ? w->max : KEDGE_CHUNK_MAX;
     size_t len = max < left ? max : (size_t)left;
     int err = base.fd >= 0 && base.size == blob.size && len > 0 ? send_since(w, &blob, &base, len)
@@ -223,9 +230,9 @@ struct put_work {
     struct kedge_id name, key;        /* key: the job's, whose updates are encrypted under one */
     struct kedge_hash digest, former; /* former: of the site's update before this one */
     uint64_t total, offset;
-    struct kedge_view data;      /* in the request's frame */
-    uint32_t packed;             /* bytes that data stands for when it is packed; 0: it is plain */
-    struct kedge_upload *upload; /* the worker's while site.upload_busy */
+    struct kedge_view data;           /* in the request's frame */
+    uint32_t packed;                  /* bytes that data stands for when it is packed; 0: it is plain */
+    struct kedge_site_upload *upload; /* the worker's */
     struct kedge_update_stream
         *stream; /* for a new upload, which checks it as it comes; NULL: it is looked at later */
     bool done;
@@ -244,8 +251,8 @@ static void reply_put(struct kedge_net_request *req, uint64_t next, bool complet
 /* Writes, and checks what was written while it is in the cache. */
 static int write_piece(struct put_work *w, uint64_t at, struct kedge_view bytes)
 {
-    int err = kedge_upload_write(w->upload, at, bytes, &w->diag);
-    struct kedge_update_stream *stream = kedge_upload_attached(w->upload);
+    int err = kedge_upload_write(w->upload->file, at, bytes, &w->diag);
+    struct kedge_update_stream *stream = kedge_upload_attached(w->upload->file);
     if (!err && stream) {
         kedge_update_stream_feed(stream, at, bytes);
     }
@@ -278,16 +285,16 @@ static void put_run(struct kedge_host *h, struct kedge_work *work)
 {
     (void)h;
     struct put_work *w = (struct put_work *)work;
-    uint64_t at = w->upload ? kedge_upload_offset(w->upload) : 0;
+    uint64_t at = w->upload->file ? kedge_upload_offset(w->upload->file) : 0;
     int err = KEDGE_OK;
-    if (!w->upload) {
+    if (!w->upload->file) {
         if (!kedge_hash_eq(&w->former, &w->digest)) {
             kedge_blobs_cool(w->blobs, &w->former);
         }
-        err = kedge_upload_open_under(w->blobs, &w->name, &w->key, &w->digest, w->total, &w->upload, &at,
-                                      &w->diag);
+        err = kedge_upload_open_under(w->blobs, &w->name, &w->key, &w->digest, w->total, &w->upload->file,
+                                      &at, &w->diag);
         if (!err && at == 0 && w->stream) {
-            kedge_upload_attach(w->upload, w->stream, release_stream);
+            kedge_upload_attach(w->upload->file, w->stream, release_stream);
             w->stream = NULL;
         }
         if (err == KEDGE_E_EXISTS) {
@@ -298,14 +305,14 @@ static void put_run(struct kedge_host *h, struct kedge_work *work)
     }
     if (!err && w->data.len > 0 && w->offset == at && !w->done) {
         err = w->packed ? write_packed(w) : write_piece(w, w->offset, w->data);
-        at = kedge_upload_offset(w->upload);
+        at = kedge_upload_offset(w->upload->file);
     } /* another offset: the answer tells the right one */
     if (!err && at == w->total && !w->done) {
-        err = kedge_upload_finish(w->upload, &w->diag);
+        err = kedge_upload_finish(w->upload->file, &w->diag);
         w->done = !err;
         if (err == KEDGE_E_BLOB_DIGEST) {
-            kedge_upload_abort(w->upload);
-            w->upload = NULL;
+            kedge_upload_abort(w->upload->file);
+            w->upload->file = NULL;
         }
     }
     w->next = at;
@@ -317,10 +324,9 @@ static void put_done(struct kedge_host *h, struct kedge_item *item)
 {
     struct put_work *w = (struct put_work *)item;
     struct kedge_site_entry *s = &h->sites[w->site];
-    s->upload_busy = false;
-    s->upload = w->upload;
-    s->upload_done = w->done;
-    s->upload_digest = w->digest;
+    s->upload.is_whole = w->done;
+    s->upload.digest = w->digest;
+    kedge_uploads_give_back(h, w->site, kedge_os_now_ns());
     bool unstored = w->err && kedge_err_class(w->err) == KEDGE_CLASS_FULL;
     const uint64_t bit = UINT64_C(1) << w->job;
     const bool was = (s->unstored & bit) != 0;
@@ -367,7 +373,7 @@ static int may_put(struct kedge_host *h, uint32_t site, const struct kedge_msg_b
         return kedge_diag_set(d, KEDGE_E_DENIED, "upload refused: this very update was erased by order of %s",
                               h->tenants[h->sites[site].tenant].id.s);
     }
-    if (h->sites[site].upload_busy) {
+    if (h->sites[site].upload.is_busy) {
         return kedge_diag_set(d, KEDGE_E_BUSY, "the former chunk of this site is still being written");
     }
     *ret_job = job;
@@ -398,7 +404,7 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
     struct put_work *w = err ? NULL : kedge_mem_new(1, sizeof *w);
     if (!w) {
         err = err ? err : kedge_diag_set(&d, KEDGE_E_NOMEM, "out of memory");
-        kedge_host_reply_error(req, err, 100, d.text);
+        kedge_host_reply_error(req, err, 10, d.text);
         return;
     }
     struct kedge_tenant *t = &h->tenants[s->tenant];
@@ -409,22 +415,18 @@ void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, ui
                            .blobs = t->log.blobs,
                            .name = s->id,
                            .key = job->spec.name,
-                           .former = s->upload_digest,
+                           .former = s->upload.digest,
                            .total = piece.total,
                            .offset = piece.offset,
                            .data = piece.data,
                            .packed = piece.len};
     memcpy(w->digest.b, piece.digest, KEDGE_HASH_LEN);
-    if (s->upload && !kedge_hash_eq(&s->upload_digest, &w->digest)) {
-        kedge_upload_abort(s->upload); /* another result has taken its place */
-        s->upload = NULL;
+    if (s->upload.file && !kedge_hash_eq(&s->upload.digest, &w->digest)) {
+        kedge_uploads_drop(h, site); /* another result has taken its place */
     }
-    bool same = kedge_hash_eq(&s->upload_digest, &w->digest);
-    w->upload = s->upload;
-    w->done = s->upload && same && s->upload_done;
-    s->upload = NULL;
-    s->upload_busy = true;
-    if (!w->upload && piece.offset == 0 && piece.total == job->update_len
+    w->upload = kedge_uploads_take(h, site);
+    w->done = w->upload->file && w->upload->is_whole;
+    if (!w->upload->file && piece.offset == 0 && piece.total == job->update_len
         && kedge_update_stream_open(&job->update_layout, job->limit, &job->spec_digest, &w->stream)
                != KEDGE_OK) {
         w->stream = NULL; /* the whole file is looked at when its statement comes */

@@ -90,6 +90,7 @@ static void finish(struct kedge_host *h, struct close_work *w)
     if (failed->err) {
         kedge_log(KEDGE_LOG_WARN, "round", "job=%s round=%u can not be computed: %s", job->spec.name.s,
                   r->round, failed->diag.text[0] ? failed->diag.text : kedge_strerror(failed->err));
+        kedge_host_job_fault(job, "the close of a round", "round %u: %s", r->round, failed->diag.text);
         kedge_round_result_free(r);
     } else {
         kedge_round_result_free(job->result);

@@ -156,7 +156,7 @@ static void execute_job(struct kedge_host *h, const struct kedge_coord_effect *f
         kedge_host_append_assigned(h, job, fx);
         break;
     case KEDGE_FX_MAIN_JOB_CLOSED:
-        kedge_host_job_closed(h, job, fx->state);
+        kedge_host_job_closed(h, job, fx->state, fx->err);
         break;
     default:
         KEDGE_ASSERT(false); /* an effect that this host does not know */

@@ -109,8 +109,11 @@ static void finish(struct kedge_host *h, struct group_work *w)
                                    .group = w->group,
                                    .err = w->err};
     if (w->err) {
+        const char *why = w->diag.text[0] ? w->diag.text : kedge_strerror(w->err);
         kedge_log(KEDGE_LOG_WARN, "group", "job=%s site=%s: %s", w->job->spec.name.s, h->sites[w->site].id.s,
-                  w->diag.text[0] ? w->diag.text : kedge_strerror(w->err));
+                  why);
+        kedge_host_job_fault(w->job, "the group of a site", "group of %s/%s in round %u: %s",
+                             h->tenants[ev.tenant].id.s, h->sites[w->site].id.s, w->round, why);
     }
     if (!w->err && !w->assign) {
         w->job->grouped_by[w->site] = w->update;
@@ -147,6 +150,9 @@ static void assigned_done(void *arg, const struct kedge_commit_result *result)
     struct assigned_item *a = arg;
     kedge_host_log_commit(result);
     const struct kedge_site_entry *s = &a->h->sites[a->work->site];
+    if (result->diag) {
+        (void)kedge_diag_set(&a->work->diag, result->err, "%s", result->diag->text);
+    }
     a->work->err = kedge_host_commit_err(a->h->tenants[s->tenant].log.ledger, result);
     kedge_host_post(a->h, &a->item);
 }

@@ -20,9 +20,12 @@
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/main_view.h"
 #include "coordinator/daemon/members.h"
+#include "coordinator/daemon/places.h"
 #include "coordinator/daemon/requests.h"
 #include "coordinator/daemon/roles.h"
+#include "coordinator/daemon/seen.h"
 #include "coordinator/daemon/submit.h"
+#include "coordinator/daemon/uploads.h"
 #include "coordinator/daemon/witness.h"
 
 struct kedge_host {
@@ -35,9 +38,11 @@ struct kedge_host {
     struct kedge_tenant *tenants;
     uint32_t tenant_count;
     struct kedge_site_entry *sites;
-    uint32_t site_count;
+    uint32_t site_count, sites_coming; /* coming: their statement is being written */
+    struct kedge_idle_uploads idle_uploads;
     struct kedge_authority authority;
     uint32_t *site_index; /* KEDGE_SITE_INDEX_SIZE */
+    struct kedge_seen seen;
     struct kedge_witnesses *witnesses;
     struct kedge_job *jobs; /* KEDGE_JOBS_MAX */
     struct kedge_ticket *tickets;
@@ -49,6 +54,8 @@ struct kedge_host {
     struct kedge_coord_effects fx;
     struct kedge_queue *queue, *work_queue;
     struct kedge_net_server *server;
+    struct kedge_known *known;  /* whose TLS keys the network knows; NULL: it does not listen yet */
+    struct kedge_places places; /* connections that the limit of open files leaves room for */
     struct kedge_https_turns *https_turns;
     struct kedge_http_server *https;   /* NULL: does not listen */
     struct kedge_main_view *main_view; /* any thread */

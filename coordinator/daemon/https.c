@@ -276,7 +276,8 @@ int kedge_host_https_open(struct kedge_host *h, struct kedge_diag *d)
                                              c->https_certificate[0] ? c->https_certificate : NULL,
                                          .key_file = c->https_key[0] ? c->https_key : NULL,
                                          .insecure = c->insecure,
-                                         .connections = c->https_connections,
+                                         .counts_strangers = true,
+                                         .connections = h->places.https,
                                          .handler = on_request,
                                          .arg = h};
     h->https_turns = kedge_mem_new(1, sizeof *h->https_turns);

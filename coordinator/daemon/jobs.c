@@ -2,6 +2,8 @@
  * the record holds only what is not: its token, and whether the operator halted it. */
 #include "coordinator/daemon/jobs.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -143,6 +145,15 @@ void kedge_host_job_free(struct kedge_job *job)
     *job = (struct kedge_job){.slot = job->slot};
 }
 
+void kedge_host_job_fault(struct kedge_job *job, const char *what, const char *format, ...)
+{
+    job->fault_of = what;
+    va_list ap;
+    va_start(ap, format);
+    (void)vsnprintf(job->fault, sizeof job->fault, format, ap);
+    va_end(ap);
+}
+
 static int stored_state(struct kedge_kv_tx *tx, const struct kedge_job *job, int *ret_state,
                         struct kedge_diag *d)
 {
@@ -177,6 +188,19 @@ static int put_record(struct kedge_kv_tx *tx, const struct kedge_job *job)
     return err;
 }
 
+/* By which a submission that is repeated finds its job, however long ago that ended. */
+static int put_token(struct kedge_kv_tx *tx, const struct kedge_job *job)
+{
+    struct kedge_buf key;
+    kedge_buf_init(&key, KEDGE_RECORD_KEY_MAX);
+    kedge_job_token_key(job->token_hash, &key);
+    int err = key.err ? key.err
+                      : kedge_kv_put(tx, KEDGE_KV_STATE, kedge_buf_view(&key),
+                                     kedge_view_str(job->spec.name.s), KEDGE_KV_PUT);
+    kedge_buf_deinit(&key);
+    return err;
+}
+
 int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d)
 {
     struct kedge_kv_tx *tx;
@@ -191,6 +215,9 @@ int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct ked
                              job->spec.name.s, now, job->stored_state);
     }
     err = err ? err : put_record(tx, job);
+    if (!err && job->stored_state < 0 && job->token_hash[0]) {
+        err = put_token(tx, job);
+    }
     if (!err && kedge_host_job_has_ended(job)) { /* its rounds are in the record now, whatever they refused */
         err = kedge_host_refusals_drop(tx, &job->spec.name, KEDGE_COORD_NONE);
     }
@@ -216,25 +243,36 @@ struct kedge_round_history *kedge_job_history(struct kedge_job *job, uint32_t ro
     if (!here && !create) {
         return NULL;
     }
+    if (!here && row->groups > 0 && row->round > round) {
+        return NULL; /* its place is that of a later round by now */
+    }
     if (!here) {
-        *row = (struct kedge_round_history){.round = round, .groups = kedge_job_spec_groups_most(&job->spec)};
+        kedge_history_begin(row, &job->spec, round);
     }
     return row;
+}
+
+void kedge_job_history_closed(struct kedge_host *h, struct kedge_job *job)
+{
+    struct kedge_round_history *row = kedge_job_history(job, job->round, false);
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t step;
+    snprintf(key, sizeof key, "step/%s/%08" PRIu32, job->spec.name.s, job->round);
+    if (!row || row->main_size > 0
+        || kedge_ledger_find(h->main.ledger, kedge_view_str(key), &step) != KEDGE_OK) {
+        return;
+    }
+    row->main_size = row->statements = step + 1;
+    for (uint32_t i = 0; i < job->params.tenant_count; i++) {
+        row->statements += h->tenants[job->params.tenants[i]].anchored_size;
+    }
 }
 
 void kedge_job_metric_add(struct kedge_job *job, const struct kedge_st_evaluation *ev)
 {
     struct kedge_round_history *row = kedge_job_history(job, ev->round, true);
-    if (ev->group < KEDGE_GROUPS_MAX) {
-        struct kedge_group_metric *m = &row->metrics[ev->group];
-        m->samples += ev->samples;
-        m->correct += ev->correct;
-        m->loss_sum += ev->loss * (double)ev->samples;
-        m->sites++;
-        if (ev->personal_correct > 0 || ev->personal_loss > 0) {
-            m->personal_samples += ev->samples;
-            m->personal_correct += ev->personal_correct;
-        }
+    if (row) {
+        kedge_history_add_evaluation(row, ev);
     }
 }
 

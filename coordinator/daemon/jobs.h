@@ -6,29 +6,16 @@
 #include "chain/statement.h"
 #include "common/tensor/layout.h"
 #include "coordinator/core/coord.h"
+#include "coordinator/daemon/history.h"
 #include "crypto/hash.h"
 
 struct kedge_host;
 struct kedge_main_batch;
 struct kedge_round_result;
 
-enum { KEDGE_HISTORY_MAX = 4096 }; /* rounds that `job show` can tell of; older ones are in the record */
-
-struct kedge_group_metric {
-    uint64_t samples, correct;
-    double loss_sum;                             /* sum of loss · samples */
-    uint64_t personal_samples, personal_correct; /* of sites' own models, where they keep any */
-    uint32_t sites;
-};
-struct kedge_round_history {
-    uint32_t round;
-    uint32_t groups, selected, accepted, refused;
-    uint32_t members[KEDGE_GROUPS_MAX]; /* accepted inputs per group */
-    uint64_t opened_ms, closed_ms;      /* wall clock; 0: before this process */
-    uint64_t main_size;
-    uint64_t statements;                                 /* in all logs together when it closed */
-    struct kedge_group_metric metrics[KEDGE_GROUPS_MAX]; /* of the models that the round gave */
-};
+enum {
+    KEDGE_HISTORY_MAX = 4096
+}; /* rounds that `job show` can tell of a job that runs; older ones are in the record */
 
 /* A site's last accepted update and the model that it is from; zero: none so far. */
 struct kedge_trained {
@@ -49,7 +36,10 @@ struct kedge_job {
     int32_t limit;                               /* largest |q| */
     enum kedge_job_state state;
     int reason;
-    int stored_state; /* what its record says, -1: no record yet */
+    const char
+        *fault_of; /* what last failed, in words for every tenant (job-closed says it); NULL: nothing … */
+    char fault[KEDGE_DIAG_TEXT_MAX]; /* … and why, for the operator alone: it may name sites and paths */
+    int stored_state;                /* what its record says, -1: no record yet */
     uint64_t created_ms;
     char token_hash[KEDGE_HASH_HEX_LEN + 1]; /* of the submit token, "" without */
     bool *joined;                            /* by tenant handle, KEDGE_TENANTS_MAX */
@@ -69,7 +59,7 @@ struct kedge_job {
     uint32_t round;                   /* of the open or last round */
     bool has_refusals;                /* stored by this process, of refused_round */
     uint32_t refused_round;
-    struct kedge_round_history *history; /* ring of KEDGE_HISTORY_MAX by round */
+    struct kedge_round_history *history; /* ring of KEDGE_HISTORY_MAX by round; open rounds, too */
     struct kedge_round_result *result;   /* between ROUND_COMPUTED and the durable close */
     struct kedge_main_batch *batch;      /* between the first try of a main append and its success */
     struct kedge_coord_job_params params;
@@ -80,6 +70,9 @@ struct kedge_job *kedge_host_job_find(struct kedge_host *h, const struct kedge_i
 KEDGE_NODISCARD int kedge_host_job_make(struct kedge_host *h, struct kedge_view spec_text,
                                         struct kedge_job **ret, struct kedge_diag *d);
 void kedge_host_job_free(struct kedge_job *job);
+/* Notes what failed and why, for job-closed and `job show` should it end the job. `what` is kept. */
+void kedge_host_job_fault(struct kedge_job *job, const char *what, const char *format, ...)
+    KEDGE_PRINTF(3, 4);
 bool kedge_host_job_has_ended(const struct kedge_job *job);
 /* control.c: this blob is the job's control variate of the last closed round or the one before, and the site
  * takes part. */
@@ -88,7 +81,10 @@ bool kedge_host_may_read_control(const struct kedge_host *h, const struct kedge_
 /* Writes the job's record by compare-and-swap: KEDGE_E_EXISTS when it is not what this process wrote last.
  * With that of a job that has ended its refusals go. */
 KEDGE_NODISCARD int kedge_host_job_store(struct kedge_host *h, struct kedge_job *job, struct kedge_diag *d);
+/* NULL without `create` when it is not there, and when a later round has its place. */
 struct kedge_round_history *kedge_job_history(struct kedge_job *job, uint32_t round, bool create);
+/* A close is durable: if it is that of the last round, its row is whole now. */
+void kedge_job_history_closed(struct kedge_host *h, struct kedge_job *job);
 void kedge_job_metric_add(struct kedge_job *job, const struct kedge_st_evaluation *ev);
 uint64_t kedge_job_task_seed(const struct kedge_job *job, uint32_t round, const struct kedge_id *site);
 

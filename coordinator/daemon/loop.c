@@ -113,7 +113,8 @@ int kedge_host_run(struct kedge_host *h)
         }
         void *taken;
         uint64_t due = h->begun ? kedge_coord_deadline_ns(h->coord) : kedge_os_now_ns() + SETTLE_STEP_NS;
-        uint64_t next_bark = bark(watchdog_ns, &bark_ns);
+        uint64_t next_bark = bark(watchdog_ns, &bark_ns), uploads_due = kedge_uploads_due_ns(h);
+        due = uploads_due < due ? uploads_due : due;
         int err = kedge_queue_take(h->queue, next_bark < due ? next_bark : due, &taken);
         if (err == KEDGE_OK) {
             struct kedge_item *item = taken;
@@ -121,6 +122,7 @@ int kedge_host_run(struct kedge_host *h)
         } else if (err == KEDGE_E_CLOSED) {
             break;
         }
+        kedge_uploads_close_idle(h, kedge_os_now_ns());
         if (h->begun && !h->stop && kedge_os_now_ns() >= kedge_coord_deadline_ns(h->coord)) {
             struct kedge_coord_event ev = {.type = KEDGE_EV_TIMER};
             kedge_host_step(h, &ev);

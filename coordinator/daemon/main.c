@@ -1,8 +1,8 @@
 /* kedge-coordinator: opens the state folder, restores, listens, runs until SIGTERM or SIGINT. */
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <jansson.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,9 +16,12 @@
 #include "common/base/os/entropy.h"
 #include "common/base/os/log.h"
 #include "common/base/os/notify.h"
+#include "common/base/text.h"
 #include "coordinator/daemon/blobs.h"
+#include "coordinator/daemon/heap.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/https.h"
+#include "coordinator/daemon/known.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/restore.h"
 #include "crypto/passphrase.h"
@@ -123,7 +126,7 @@ static int open_state(struct kedge_host *h, struct kedge_diag *d)
 {
     struct kedge_buf text;
     char path[KEDGE_PATH_MAX];
-    struct kedge_kv_lmdb_options kv = {.create = true};
+    struct kedge_kv_lmdb_options kv = {.create = true, .lock_wait_ms = KEDGE_LOCK_WAIT_MS};
     kedge_buf_init(&text, CONFIG_TEXT_MAX);
     int err = kedge_state_config(h->state, &text, d);
     err = err ? err : kedge_config_parse(kedge_buf_view(&text), &h->config, d);
@@ -133,7 +136,7 @@ static int open_state(struct kedge_host *h, struct kedge_diag *d)
         err ? err : kedge_kv_lmdb_open(path, &kv, &h->kv, d); /* also the lock against a second coordinator */
     err = err ? err : kedge_state_key(h->state, KEDGE_STATE_KEY_TLS, &h->tls_key, d);
     err = err ? err : kedge_state_key(h->state, KEDGE_STATE_KEY_STATEMENT, &h->statement_key, d);
-    err = err ? err : kedge_state_log_open(h->state, NULL, KEDGE_STATE_WRITE, &h->main, d);
+    err = err ? err : kedge_state_log_open(h->state, NULL, KEDGE_STATE_TAKE_OVER, &h->main, d);
     err = err ? err : write_policy(h, d);
     err = err ? err : kedge_host_authority_load(h, d);
     err = err ? err : kedge_main_view_new(h->main.ledger, &h->main_view);
@@ -156,6 +159,17 @@ static int start_workers(struct kedge_host *h, struct kedge_diag *d)
     return h->worker_count == n ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_NOMEM, "cannot start %u workers", n);
 }
 
+/* More than enough in a service; a shell's limit may be low. */
+static void find_places(struct kedge_host *h)
+{
+    kedge_places_for(kedge_places_raise(), h->tenant_count, h->config.https_connections, &h->places);
+    kedge_log(h->places.is_short ? KEDGE_LOG_WARN : KEDGE_LOG_INFO, "open files",
+              "at most %" PRIu64
+              ": room for %u connections of sites, operators and witnesses, %u of others%s",
+              h->places.files, h->places.known, h->places.strangers,
+              h->places.is_short ? "; raise the limit: ulimit -n 16384, or LimitNOFILE= in the service" : "");
+}
+
 static int start_server(struct kedge_host *h, struct kedge_diag *d)
 {
     char ipc[KEDGE_PATH_MAX + 32];
@@ -164,12 +178,17 @@ static int start_server(struct kedge_host *h, struct kedge_diag *d)
                                                .insecure = h->config.insecure,
                                                .handler = kedge_host_on_request,
                                                .reply_size = kedge_host_reply_size,
+                                               .knows = kedge_host_knows,
+                                               .busy = kedge_host_on_busy,
+                                               .peers = h->places.known,
+                                               .strangers = h->places.strangers,
                                                .arg = h};
     for (unsigned i = 0; i < h->config.listen_count; i++) {
         options.urls[i] = h->config.listen[i];
     }
     options.urls[KEDGE_NET_URLS_MAX - 1] = ipc;
-    int err = kedge_net_server_open(&options, &h->server, d);
+    int err = kedge_host_known_open(h, d);
+    err = err ? err : kedge_net_server_open(&options, &h->server, d);
     for (unsigned i = 0; !err && i < h->config.listen_count; i++) {
         kedge_log(KEDGE_LOG_INFO, "listening", "%s", kedge_net_server_url(h->server, i));
         if (strncmp(h->config.listen[i], "tcp://", 6) == 0) {
@@ -218,6 +237,7 @@ static void stop_all(struct kedge_host *h, int err)
     struct kedge_diag d = {.text = ""};
     (void)kedge_notify("STOPPING=1", "stopping");
     kedge_net_server_close(h->server);
+    kedge_host_known_close(h);
     kedge_host_https_close(h);
     if (h->work_queue) {
         kedge_queue_close(h->work_queue);
@@ -231,6 +251,10 @@ static void stop_all(struct kedge_host *h, int err)
     kedge_committer_stop(h->main_committer);
     if (kedge_err_class(err) == KEDGE_CLASS_CORRUPT) {
         keep_all(h);
+    }
+    kedge_uploads_close_all(h);
+    if (h->kv && !h->fatal && kedge_err_class(err) != KEDGE_CLASS_CORRUPT) {
+        kedge_host_seen_flush(h);
     }
     /* Everything durable is on disk now; blobs without a statement are swept so that the folder can be
      * audited. Not after a start that failed: what jobs there are is not known then. */
@@ -254,11 +278,15 @@ static int run(struct kedge_host *h)
     struct kedge_diag d = {.text = "", .hint = ""};
     pthread_t signals;
     int err = kedge_crypto_init();
+    /* Thousands of statements by the same few keys: what is accepted here is in the record, where auditors
+     * put every signature to libsodium. */
+    (void)kedge_verify_allow_tables(true);
     err = err ? err : open_state(h, &d);
     err = err ? err : make_tables(h, &d);
     err = err ? err : kedge_host_witnesses_open(h, h->config.witness_strict, &d);
     err = err ? err : start_workers(h, &d);
     err = err ? err : kedge_host_restore(h, &d);
+    find_places(h);
     err = err ? err : start_server(h, &d);
     err = err ? err : write_address(h, &d);
     err = err ? err : kedge_host_https_open(h, &d);
@@ -270,9 +298,10 @@ static int run(struct kedge_host *h)
     if (err) {
         kedge_log(KEDGE_LOG_ERROR, "cannot start", "%s%s%s", d.text[0] ? d.text : kedge_strerror(err),
                   d.hint[0] ? "; " : "", d.hint);
-        fprintf(stderr, "kedge-coordinator: %s\n", d.text[0] ? d.text : kedge_strerror(err));
+        fprintf(stderr, "kedge-coordinator: %s\n",
+                kedge_text_shown(d.text[0] ? d.text : kedge_strerror(err)).s);
         if (d.hint[0]) {
-            fprintf(stderr, "  %s\n", d.hint);
+            fprintf(stderr, "  %s\n", kedge_text_shown(d.hint).s);
         }
     } else {
         kedge_log(KEDGE_LOG_INFO, "serving", "deployment=%s tenants=%u sites=%u", h->config.deployment,
@@ -295,16 +324,6 @@ static int usage(FILE *out, int code)
     return code;
 }
 
-/* Chunks of models come and go all the time, made by one thread and freed by another. Without this the heap
- * is given back to the system and claimed again for each, which costs as much as copying them; two arenas
- * bound what is kept. */
-static void keep_heap(void)
-{
-    (void)mallopt(M_ARENA_MAX, 2);
-    (void)mallopt(M_MMAP_THRESHOLD, 8 << 20);
-    (void)mallopt(M_TRIM_THRESHOLD, 16 << 20);
-}
-
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -315,7 +334,7 @@ int main(int argc, char **argv)
     struct kedge_host *h = &host;
     enum kedge_log_level least = KEDGE_LOG_INFO;
     int opt;
-    keep_heap();
+    kedge_heap_init();
     while ((opt = getopt_long(argc, argv, "s:vVh", options, NULL)) != -1) {
         switch (opt) {
         case 's':

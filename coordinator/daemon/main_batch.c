@@ -200,6 +200,19 @@ void kedge_main_batch_abandon(struct kedge_host *h, const struct kedge_main_batc
     }
 }
 
+void kedge_main_batch_give_up(struct kedge_host *h, struct kedge_job *job)
+{
+    struct kedge_main_batch *b = job->batch;
+    uint64_t index;
+    if (b && b->is_signed && b->append_count > 0) {
+        bool there =
+            kedge_ledger_find(h->main.ledger, b->appends[b->append_count - 1].idem_key, &index) == KEDGE_OK;
+        (there ? kedge_main_batch_settle : kedge_main_batch_abandon)(h, b);
+    }
+    kedge_main_batch_free(b);
+    job->batch = NULL;
+}
+
 struct batch_item {
     struct kedge_item item;
     struct kedge_host *h;
@@ -214,17 +227,22 @@ static void batch_handle(struct kedge_host *h, struct kedge_item *item)
     struct kedge_job *job = &h->jobs[a->job];
     struct kedge_coord_event ev = {
         .type = KEDGE_EV_MAIN_APPENDED, .job = a->job, .round = job->round, .err = a->err};
-    if (a->err == KEDGE_E_IO || a->err == KEDGE_E_EXISTS || kedge_err_class(a->err) == KEDGE_CLASS_CORRUPT) {
-        /* EXISTS: another statement stands where this one belongs; only a bug or another writer does that */
+    bool ended = a->err == KEDGE_E_EXISTS && job->batch->closes_job;
+    if (a->err == KEDGE_E_IO || ended || kedge_err_class(a->err) == KEDGE_CLASS_CORRUPT) {
+        /* EXISTS: another job-closed stands where this one belongs; the next start takes the job as ended */
         kedge_log(KEDGE_LOG_ERROR, "main chain", "job=%s: %s", job->spec.name.s, a->text);
         kedge_host_fail(h, a->err, "the main chain");
         kedge_mem_free(a);
         return;
     }
-    if (a->err) {
+    if (a->err == KEDGE_E_EXISTS || a->err == KEDGE_E_TOO_LONG) { /* coord.h: the job ends */
+        kedge_host_job_fault(job, "a statement for the main chain", "main chain: %s", a->text);
+        kedge_main_batch_give_up(h, job);
+    } else if (a->err) {
         kedge_log(KEDGE_LOG_WARN, "main chain", "job=%s: %s; trying again", job->spec.name.s, a->text);
     } else {
         kedge_main_batch_settle(h, job->batch);
+        kedge_job_history_closed(h, job);
         kedge_main_batch_free(job->batch);
         job->batch = NULL;
     }

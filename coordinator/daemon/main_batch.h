@@ -30,8 +30,9 @@ struct kedge_main_batch {
     size_t count;
     struct kedge_hash *refs; /* owned, all items' together */
     size_t ref_count, ref_cap;
-    bool held;      /* waits for the statement key: coordinator/daemon/authority.h */
-    bool is_signed; /* what follows is there */
+    bool closes_job; /* job-closed is in it */
+    bool held;       /* waits for the statement key: coordinator/daemon/authority.h */
+    bool is_signed;  /* what follows is there */
     struct kedge_buf entries;
     struct kedge_ledger_append appends[KEDGE_MAIN_BATCH_MAX];
     size_t append_count;
@@ -58,6 +59,9 @@ KEDGE_NODISCARD int kedge_main_batch_hand_over(struct kedge_host *h, struct kedg
 void kedge_main_batch_settle(struct kedge_host *h, const struct kedge_main_batch *b);
 /* It is not, and will not be tried again: its checkpoints are still to be written. */
 void kedge_main_batch_abandon(struct kedge_host *h, const struct kedge_main_batch *b);
+/* The job gives it up, though it failed with an outcome that may be unknown: looks whether it is durable, and
+ * settles or abandons it. */
+void kedge_main_batch_give_up(struct kedge_host *h, struct kedge_job *job);
 /* Hands a job's batch over, or holds it while the statement key changes; MAIN_APPENDED follows with the
  * outcome. On success the batch is freed. */
 void kedge_main_batch_submit(struct kedge_host *h, struct kedge_job *job);

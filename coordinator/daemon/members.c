@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/known.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/tenant_keys.h"
 
@@ -49,14 +50,23 @@ uint32_t kedge_host_site_by_key(const struct kedge_host *h, const struct kedge_p
     return KEDGE_COORD_NONE;
 }
 
+int kedge_host_tenant_room(const struct kedge_host *h, struct kedge_diag *d)
+{
+    return h->tenant_count < KEDGE_TENANTS_MAX
+               ? KEDGE_OK
+               : kedge_diag_set(d, KEDGE_E_FULL, "no room for more than %d tenants", KEDGE_TENANTS_MAX);
+}
+
 int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id, struct kedge_diag *d)
 {
-    if (h->tenant_count == KEDGE_TENANTS_MAX) {
-        return kedge_diag_set(d, KEDGE_E_FULL, "no room for more than %d tenants", KEDGE_TENANTS_MAX);
+    int err = kedge_host_tenant_room(h, d);
+    if (err) {
+        return err;
     }
     struct kedge_tenant *t = &h->tenants[h->tenant_count];
     *t = (struct kedge_tenant){.id = *id};
-    int err = kedge_state_log_open(h->state, id, KEDGE_STATE_WRITE, &t->log, d);
+    err =
+        kedge_state_log_open(h->state, id, h->begun ? KEDGE_STATE_WRITE : KEDGE_STATE_TAKE_OVER, &t->log, d);
     if (err) {
         return err == KEDGE_E_NOT_FOUND ? KEDGE_E_CORRUPT : err;
     }
@@ -93,6 +103,7 @@ void kedge_host_site_rekey(struct kedge_host *h, uint32_t site, const struct ked
     for (uint32_t i = 0; i < h->site_count; i++) {
         index_site(h, i);
     }
+    kedge_host_known_refresh(h);
 }
 
 int kedge_host_site_add(struct kedge_host *h, uint32_t tenant, const struct kedge_st_site_enrolled *st,
@@ -114,6 +125,7 @@ int kedge_host_site_add(struct kedge_host *h, uint32_t tenant, const struct kedg
                                                .statement_key = now ? now->key : st->statement_key,
                                                .active = true};
     index_site(h, site);
+    kedge_host_known_refresh(h);
     struct kedge_coord_event ev = {
         .type = KEDGE_EV_SITE_ADDED, .tenant = tenant, .site = site, .id = st->site};
     kedge_host_step(h, &ev);
@@ -124,6 +136,8 @@ int kedge_host_site_add(struct kedge_host *h, uint32_t tenant, const struct kedg
 void kedge_host_site_revoke(struct kedge_host *h, uint32_t site)
 {
     h->sites[site].active = false;
+    kedge_uploads_drop(h, site); /* a busy one goes when its worker gives it back */
+    kedge_host_known_refresh(h);
     struct kedge_coord_event ev = {
         .type = KEDGE_EV_SITE_REVOKED, .tenant = h->sites[site].tenant, .site = site};
     kedge_host_step(h, &ev);

@@ -7,9 +7,9 @@
 #include "chain/statement.h"
 #include "chain/store/committer.h"
 #include "common/base/limits.h"
+#include "coordinator/daemon/uploads.h"
 
 struct kedge_host;
-struct kedge_upload;
 
 enum { KEDGE_SITE_INDEX_SIZE = 4 * KEDGE_SITES_MAX }; /* open addressing by TLS key */
 
@@ -31,12 +31,10 @@ struct kedge_site_entry {
     uint32_t tenant;
     struct kedge_id id;
     struct kedge_public_key tls_key, statement_key;
-    bool active;           /* signed in and not signed out */
-    uint64_t last_seen_ms; /* wall clock */
-    /* The one upload of a site. `upload_busy`: a worker has it. */
-    bool upload_busy, upload_done;
-    struct kedge_upload *upload;
-    struct kedge_hash upload_digest;
+    bool active;                     /* signed in and not signed out */
+    uint64_t last_seen_ms;           /* wall clock, 0: never; coordinator/daemon/seen.h … */
+    uint64_t stored_seen_ms;         /* … keeps it: what its record says */
+    struct kedge_site_upload upload; /* uploads.h */
     uint64_t
         unstored; /* jobs, a bit each, of whose updates a piece could last not be stored; the core knows */
 };
@@ -44,6 +42,8 @@ struct kedge_site_entry {
 uint32_t kedge_host_tenant_find(const struct kedge_host *h, const struct kedge_id *id); /* KEDGE_COORD_NONE */
 uint32_t kedge_host_site_find(const struct kedge_host *h, uint32_t tenant, const struct kedge_id *id);
 uint32_t kedge_host_site_by_key(const struct kedge_host *h, const struct kedge_public_key *tls_key);
+/* KEDGE_E_FULL: no more tenants are taken. To be asked before anything of a new one is made. */
+KEDGE_NODISCARD int kedge_host_tenant_room(const struct kedge_host *h, struct kedge_diag *d);
 /* Opens its log, reads its keys and tells the core. The admin key is that of its ledger's first entry;
  * KEDGE_E_NOT_FOUND: there is none yet, a crash came between the making of the ledger and that entry. */
 KEDGE_NODISCARD int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id,

@@ -223,7 +223,49 @@ void kedge_read_token_key(const uint8_t secret[KEDGE_HASH_LEN], uint8_t out[KEDG
     memcpy(out + sizeof KEDGE_READ_TOKEN_PREFIX - 1, id.b, KEDGE_HASH_LEN);
 }
 
+/* ---- sites that were seen ---- */
+
+int kedge_seen_record_decode(struct kedge_view key, struct kedge_view value, struct kedge_seen_record *ret,
+                             struct kedge_diag *reterr)
+{
+    struct where w = {"state", key, reterr};
+    if (value.len != 8) {
+        return damaged(&w, "expected 8 bytes");
+    }
+    uint64_t ms = kedge_load_be64(value.ptr);
+    if (ms == 0 || ms > (uint64_t)TIME_MAX) {
+        return damaged(&w, "expected a time in ms");
+    }
+    ret->ms = ms;
+    return KEDGE_OK;
+}
+
+void kedge_seen_record_key(const struct kedge_id *tenant, const struct kedge_id *site, struct kedge_buf *out)
+{
+    kedge_buf_printf(out, KEDGE_SEEN_PREFIX "%s/%s", tenant->s, site->s);
+}
+
+void kedge_seen_record_encode(const struct kedge_id *tenant, const struct kedge_id *site,
+                              const struct kedge_seen_record *r, struct kedge_buf *out_key,
+                              struct kedge_buf *out_value)
+{
+    kedge_seen_record_key(tenant, site, out_key);
+    kedge_buf_put_u64(out_value, r->ms);
+}
+
 /* ---- jobs ---- */
+
+int kedge_job_token_decode(struct kedge_view key, struct kedge_view value, struct kedge_id *ret,
+                           struct kedge_diag *reterr)
+{
+    struct where w = {"state", key, reterr};
+    return kedge_id_from(value, ret) == KEDGE_OK ? KEDGE_OK : damaged(&w, "expected the name of a job");
+}
+
+void kedge_job_token_key(const char *token_hash, struct kedge_buf *out)
+{
+    kedge_buf_printf(out, KEDGE_JOB_TOKEN_PREFIX "%s", token_hash);
+}
 
 int kedge_job_record_decode(struct kedge_view key, struct kedge_view value, struct kedge_job_record *ret,
                             struct kedge_diag *reterr)

@@ -47,6 +47,25 @@ KEDGE_NODISCARD int kedge_read_token_record_encode(const struct kedge_read_token
 /* The record's key; secret: 32 bytes. */
 void kedge_read_token_key(const uint8_t secret[KEDGE_HASH_LEN], uint8_t out[KEDGE_READ_TOKEN_KEY_LEN]);
 
+/* Table "state", key: KEDGE_SEEN_PREFIX TENANT/SITE. When a site was last heard of. Value: be64. */
+#define KEDGE_SEEN_PREFIX "seen/"
+struct kedge_seen_record {
+    uint64_t ms; /* unix time, 1 … 2^53 */
+};
+KEDGE_NODISCARD int kedge_seen_record_decode(struct kedge_view key, struct kedge_view value,
+                                             struct kedge_seen_record *ret, struct kedge_diag *reterr);
+void kedge_seen_record_key(const struct kedge_id *tenant, const struct kedge_id *site, struct kedge_buf *out);
+void kedge_seen_record_encode(const struct kedge_id *tenant, const struct kedge_id *site,
+                              const struct kedge_seen_record *r, struct kedge_buf *out_key,
+                              struct kedge_buf *out_value);
+
+/* Table "state", key: KEDGE_JOB_TOKEN_PREFIX and the SHA-256 of a submit token in hex. Value: the job's name.
+ */
+#define KEDGE_JOB_TOKEN_PREFIX "job-token/"
+KEDGE_NODISCARD int kedge_job_token_decode(struct kedge_view key, struct kedge_view value,
+                                           struct kedge_id *ret, struct kedge_diag *reterr);
+void kedge_job_token_key(const char *token_hash, struct kedge_buf *out);
+
 /* Table "job", key: its name. */
 struct kedge_job_record {
     struct kedge_id job;

@@ -9,6 +9,7 @@
 #include "coordinator/daemon/admin.h"
 #include "coordinator/daemon/blobs.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/known.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/submit.h"
@@ -32,6 +33,12 @@ void kedge_host_on_request(void *arg, struct kedge_net_request *req)
         kedge_mem_free(r);
     }
     kedge_host_reply_error(req, KEDGE_E_BUSY, 1000, "the coordinator is overloaded, try again");
+}
+
+void kedge_host_on_busy(void *arg, struct kedge_net_request *req, uint32_t retry_ms)
+{
+    (void)arg;
+    kedge_host_reply_error(req, KEDGE_E_BUSY, retry_ms, "too many requests, come back later");
 }
 
 size_t kedge_host_reply_size(void *arg, struct kedge_view frame)
@@ -90,6 +97,13 @@ struct kedge_net_request *kedge_host_request_take(struct kedge_host *h, uint32_t
     return req;
 }
 
+void kedge_host_request_earn(struct kedge_host *h, uint32_t request)
+{
+    if (request < KEDGE_REQUESTS_MAX && h->requests[request].req) {
+        kedge_net_request_earn(h->requests[request].req);
+    }
+}
+
 uint64_t kedge_host_request_seen(const struct kedge_host *h, uint32_t request)
 {
     return request < KEDGE_REQUESTS_MAX ? h->requests[request].seen_size : 0;
@@ -103,16 +117,23 @@ void kedge_host_main_note(struct kedge_host *h, struct kedge_buf *out)
     }
 }
 
+/* A stranger learns that this is a coordinator and which protocol it speaks; its key TLS has shown. Which
+ * version runs here is of use to those who look for old ones, whose federation it is and how far it has come
+ * to those who watch it: that is told to the door and to known keys. */
 static void answer_hello(struct kedge_host *h, struct kedge_net_request *req)
 {
+    const struct kedge_net_peer *peer = kedge_net_request_peer(req);
     struct kedge_buf note;
     kedge_buf_init(&note, KEDGE_NOTE_MAX);
-    kedge_host_main_note(h, &note);
     struct kedge_msg msg = {.type = KEDGE_MSG_HELLO_OK};
     msg.u.hello_ok.protocol = KEDGE_WIRE_VERSION;
-    msg.u.hello_ok.program = kedge_view_str("kedge-coordinator 0.1.0");
-    msg.u.hello_ok.deployment = kedge_view_str(h->config.deployment);
-    msg.u.hello_ok.main_checkpoint = kedge_buf_view(&note);
+    msg.u.hello_ok.program = kedge_view_str("kedge-coordinator");
+    if (peer->kind == KEDGE_NET_IPC || (peer->has_key && kedge_host_knows(h, &peer->key))) {
+        kedge_host_main_note(h, &note);
+        msg.u.hello_ok.program = kedge_view_str("kedge-coordinator 0.1.0");
+        msg.u.hello_ok.deployment = kedge_view_str(h->config.deployment);
+        msg.u.hello_ok.main_checkpoint = kedge_buf_view(&note);
+    }
     kedge_host_reply(req, &msg);
     kedge_buf_deinit(&note);
 }
@@ -156,7 +177,7 @@ static void handle_poll(struct kedge_host *h, struct kedge_net_request *req, uin
 static void handle_site_request(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
                                 const struct kedge_msg *msg)
 {
-    h->sites[site].last_seen_ms = kedge_os_unix_ms();
+    kedge_host_saw(h, site);
     switch ((int)msg->type) {
     case KEDGE_MSG_POLL:
         handle_poll(h, req, site, &msg->u.poll, 0);

@@ -18,12 +18,16 @@ struct kedge_request_slot {
 };
 
 void kedge_host_on_request(void *arg, struct kedge_net_request *req); /* the network's thread */
+/* The same thread: its sender asks too often. */
+void kedge_host_on_busy(void *arg, struct kedge_net_request *req, uint32_t retry_ms);
 /* The most that the reply to a frame can have, 0: little; on the network's thread too. */
 size_t kedge_host_reply_size(void *arg, struct kedge_view frame);
 void kedge_host_reply(struct kedge_net_request *req, const struct kedge_msg *msg);
 void kedge_host_reply_error(struct kedge_net_request *req, int err, uint32_t retry_ms, const char *text);
 /* Takes the net request out of its slot and frees the slot; NULL when it is gone. */
 struct kedge_net_request *kedge_host_request_take(struct kedge_host *h, uint32_t request);
+/* The request in a slot, if it is still there, has brought something new. */
+void kedge_host_request_earn(struct kedge_host *h, uint32_t request);
 /* seen_size of the request in a slot; before it is taken. */
 uint64_t kedge_host_request_seen(const struct kedge_host *h, uint32_t request);
 /* Its slot until it is taken; KEDGE_COORD_NONE: all are in use. */

@@ -8,8 +8,10 @@
 
 #include "chain/input_list.h"
 #include "common/base/mem.h"
+#include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/blobs.h"
+#include "coordinator/daemon/ended_job.h"
 #include "coordinator/daemon/first_models.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
@@ -23,8 +25,9 @@
 #include "coordinator/daemon/restore_trained.h"
 #include "coordinator/daemon/restore_walk.h"
 #include "coordinator/daemon/rounds.h"
+#include "coordinator/daemon/tenant_folders.h"
 
-enum { RECORDS_MAX = 1000000 }; /* jobs that a coordinator ever had: a quarter of a GiB */
+enum { RECORDS_AT_ONCE = 256 }; /* of all jobs that the coordinator ever had */
 
 /* ---- members ---- */
 
@@ -181,18 +184,52 @@ static int row_opened(struct kedge_walk *w, uint32_t site, const struct kedge_in
     return KEDGE_OK;
 }
 
-static int load_history(struct kedge_walk *w, uint64_t index)
+/* Where the job's statements are; ret_logs: KEDGE_SPEC_TENANTS_MAX. */
+static struct kedge_history_source source_of(const struct kedge_host *h, const struct kedge_job *job,
+                                             struct kedge_history_log *ret_logs)
 {
-    (void)index;
-    const struct kedge_st_aggregate *a = &w->st->u.aggregate;
-    struct kedge_round_history *row = kedge_job_history(w->job, a->round, true);
-    row->members[a->group] = a->count;
-    row->groups = a->group + 1 > row->groups ? a->group + 1 : row->groups;
-    row->accepted += a->count;
-    for (uint32_t i = 0; i < a->tenant_count; i++) {
-        row->refused += a->tenants[i].refused;
+    for (uint32_t i = 0; i < job->params.tenant_count; i++) {
+        const struct kedge_tenant *t = &h->tenants[job->params.tenants[i]];
+        ret_logs[i] = (struct kedge_history_log){t->id, t->salted, t->log.ledger, t->log.blobs};
     }
-    return KEDGE_OK;
+    return (struct kedge_history_source){.spec = &job->spec,
+                                         .main = h->main.ledger,
+                                         .tenants = ret_logs,
+                                         .tenant_count = job->params.tenant_count};
+}
+
+/* The rows of the closed rounds that `job show` can tell of; what evaluations add comes with load_evaluation.
+ */
+static int load_history(struct kedge_walk *w)
+{
+    struct kedge_job *job = w->job;
+    struct kedge_history_log *logs = kedge_mem_new(KEDGE_SPEC_TENANTS_MAX, sizeof *logs);
+    struct kedge_history_page page = {.most = KEDGE_HISTORY_PAGE_MAX, .without_evaluations = true};
+    page.next = job->round < KEDGE_HISTORY_MAX ? 0 : job->round - KEDGE_HISTORY_MAX + 1;
+    page.rows = kedge_mem_new(page.most, sizeof *page.rows);
+    int err = logs && page.rows ? KEDGE_OK : KEDGE_E_NOMEM;
+    while (!err && page.next != KEDGE_HISTORY_END) {
+        const struct kedge_history_source source = source_of(w->h, job, logs);
+        err = kedge_history_read(&source, page.next, job->round, &page, w->d);
+        for (uint32_t i = 0; i < page.count && !err; i++) {
+            *kedge_job_history(job, page.rows[i].round, true) = page.rows[i];
+        }
+    }
+    kedge_mem_free(page.rows);
+    kedge_mem_free(logs);
+    return err;
+}
+
+static int load_opened_row(struct kedge_walk *w, const struct kedge_st_round_opened *o)
+{
+    struct kedge_history_log *logs = kedge_mem_new(KEDGE_SPEC_TENANTS_MAX, sizeof *logs);
+    if (!logs) {
+        return KEDGE_E_NOMEM;
+    }
+    const struct kedge_history_source source = source_of(w->h, w->job, logs);
+    int err = kedge_history_take_opened(&source, o, kedge_job_history(w->job, o->round, true), w->d);
+    kedge_mem_free(logs);
+    return err;
 }
 
 static int kind_of_round(struct kedge_walk *w, uint32_t round, enum kedge_task_kind *ret)
@@ -224,7 +261,6 @@ static int load_closed_round(struct kedge_walk *w)
         return err;
     }
     const struct kedge_st_step *step = &w->st->u.step;
-    bool live = kedge_coord_job(w->h->coord, job->slot, &(struct kedge_coord_job_view){.round = 0});
     for (uint32_t g = 0; g < step->group_count; g++) {
         memcpy(models[g].b, step->groups[g].after.b, sizeof models[g].b);
         job->directions[g] = step->groups[g].direction;
@@ -238,9 +274,6 @@ static int load_closed_round(struct kedge_walk *w)
     job->kept = strcmp(step->rule, KEDGE_RULE_KEPT) == 0;
     kedge_close_merged_directions(job->directions, job->merged_into);
     job->round = step->round;
-    if (!live) {
-        return KEDGE_OK;
-    }
     struct kedge_coord_event ev = {.type = KEDGE_EV_LOAD_ROUND,
                                    .job = job->slot,
                                    .round = job->round,
@@ -285,6 +318,7 @@ static int load_open_round(struct kedge_walk *w)
                                    .kind = o.round_kind == KEDGE_TRAIN_PRETRAIN ? KEDGE_TASK_PRETRAIN
                                                                                 : KEDGE_TASK_TRAIN};
     kedge_host_step(w->h, &ev);
+    err = load_opened_row(w, &o);
     for (uint32_t i = 0; i < o.tenant_count && !err; i++) {
         err = kedge_restore_rows(w, &o.tenants[i].id, &o.tenants[i].list, row_opened);
     }
@@ -294,6 +328,13 @@ static int load_open_round(struct kedge_walk *w)
 
 /* Tells the core of the job (JOB_SUBMIT: the main chain does not know it yet) and of the tenants that joined.
  */
+/* By the wall clock: the time for which nothing ran counts, too. */
+static uint64_t waited_ns(const struct kedge_job *job)
+{
+    uint64_t now_ms = kedge_os_unix_ms();
+    return now_ms > job->created_ms ? (now_ms - job->created_ms) * 1000000u : 0;
+}
+
 static void tell_job(struct kedge_host *h, struct kedge_job *job, enum kedge_coord_event_type type)
 {
     struct kedge_digest models[KEDGE_GROUPS_MAX];
@@ -301,6 +342,7 @@ static void tell_job(struct kedge_host *h, struct kedge_job *job, enum kedge_coo
     struct kedge_coord_event ev = {.type = type,
                                    .job = job->slot,
                                    .params = &job->params,
+                                   .waited_ns = waited_ns(job),
                                    .state = halted ? KEDGE_JOB_HALTED : KEDGE_JOB_ENROLLING};
     kedge_first_models_tell(job, models, &ev);
     kedge_host_step(h, &ev);
@@ -327,44 +369,6 @@ static int load_live_job(struct kedge_walk *w)
     return err ? err : load_open_round(w);
 }
 
-static int job_outcome(struct kedge_walk *w, bool *ret_closed)
-{
-    char key[KEDGE_IDEM_KEY_MAX + 1];
-    uint64_t index;
-    snprintf(key, sizeof key, "job-closed/%s", w->job->spec.name.s);
-    *ret_closed = kedge_ledger_find(w->h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK;
-    if (!*ret_closed) {
-        return KEDGE_OK;
-    }
-    int err = kedge_walk_read(w, w->h->main.ledger, index, KEDGE_ST_JOB_CLOSED);
-    if (!err) {
-        const struct kedge_st_job_closed *c = &w->st->u.job_closed;
-        w->job->round = c->rounds;
-        w->job->state = c->outcome == KEDGE_OUTCOME_COMPLETED   ? KEDGE_JOB_COMPLETED
-                        : c->outcome == KEDGE_OUTCOME_CANCELLED ? KEDGE_JOB_CANCELLED
-                                                                : KEDGE_JOB_FAILED;
-    }
-    return err;
-}
-
-/* The record says what the main chain does not; both must agree on whether the job has ended. */
-static int check_agreement(struct kedge_walk *w, const struct kedge_job_record *record, bool closed)
-{
-    const struct kedge_job *job = w->job;
-    if (!kedge_id_eq(&record->job, &job->spec.name)) {
-        return kedge_diag_set(w->d, KEDGE_E_CORRUPT,
-                              "coordinator.lmdb: table job, key \"%s\": its spec is that of job \"%s\"",
-                              record->job.s, job->spec.name.s);
-    }
-    if (kedge_host_job_has_ended(job) && !closed) {
-        return kedge_diag_set(
-            w->d, KEDGE_E_CORRUPT,
-            "coordinator.lmdb: table job, key \"%s\": it says %s, the main chain has no job-closed",
-            record->job.s, kedge_job_state_name(record->state));
-    }
-    return KEDGE_OK;
-}
-
 /* As job-opened says, or made again where it is still to come. */
 static int load_first_models(struct kedge_walk *w, const uint64_t *opened)
 {
@@ -377,11 +381,11 @@ static int load_first_models(struct kedge_walk *w, const uint64_t *opened)
     return err;
 }
 
+/* One that has not ended. */
 static int load_job(struct kedge_walk *w, const struct kedge_job_record *record)
 {
     struct kedge_host *h = w->h;
     struct kedge_buf text;
-    bool closed = false, opened = false;
     char key[KEDGE_IDEM_KEY_MAX + 1];
     uint64_t index;
     kedge_buf_init(&text, KEDGE_SPEC_MAX);
@@ -392,6 +396,11 @@ static int load_job(struct kedge_walk *w, const struct kedge_job_record *record)
         return kedge_diag_wrap(w->d, err, "coordinator.lmdb: table job, key \"%s\"", record->job.s);
     }
     struct kedge_job *job = w->job;
+    if (!kedge_id_eq(&record->job, &job->spec.name)) {
+        return kedge_diag_set(w->d, KEDGE_E_CORRUPT,
+                              "coordinator.lmdb: table job, key \"%s\": its spec is that of job \"%s\"",
+                              record->job.s, job->spec.name.s);
+    }
     job->initial_model = record->initial_model;
     job->state = record->state;
     job->stored_state = (int)record->state;
@@ -399,57 +408,47 @@ static int load_job(struct kedge_walk *w, const struct kedge_job_record *record)
     job->created_ms = record->created_ms;
     memcpy(job->token_hash, record->token, sizeof job->token_hash);
     snprintf(key, sizeof key, "job-opened/%s", job->spec.name.s);
-    opened = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK;
-    err = job_outcome(w, &closed);
-    err = err ? err : check_agreement(w, record, closed);
-    err = err ? err : load_first_models(w, opened ? &index : NULL);
-    if (!err && opened) {
-        err = closed ? load_closed_round(w) : load_live_job(w);
-    }
-    job->unopened = !closed && !opened;
-    err = err ? err
-              : kedge_walk_all(w, h->main.ledger, KEDGE_ST_AGGREGATE, job->spec.name.s, KEDGE_WALK_ALL,
-                               load_history);
+    bool opened = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index) == KEDGE_OK;
+    err = load_first_models(w, opened ? &index : NULL);
+    err = !err && opened ? load_live_job(w) : err;
+    job->unopened = !opened;
+    err = err ? err : load_history(w);
     return err ? err : kedge_walk_tenants(w, KEDGE_ST_EVALUATION, KEDGE_WALK_ALL, load_evaluation);
 }
 
-struct records {
-    struct kedge_diag *d;
-    struct kedge_buf list; /* struct kedge_job_record each */
-};
-
-static int collect_record(void *arg, struct kedge_view key, struct kedge_view value)
+/* Ended jobs stay where they are: in the record. The job's own record says what the main chain does not; both
+ * must agree on whether it has ended, but for one that was never opened, of which the main chain says
+ * nothing. */
+static int load_record(struct kedge_walk *w, const struct kedge_job_record *r)
 {
-    struct records *r = arg;
-    struct kedge_job_record record;
-    int err = kedge_job_record_decode(key, value, &record, r->d);
-    if (!err) {
-        kedge_buf_put(&r->list, &record, sizeof record);
+    if (kedge_ended_job_is_closed(w->h, &r->job)) {
+        return KEDGE_OK;
     }
-    return err ? err : r->list.err;
+    if (r->state < KEDGE_JOB_COMPLETED) {
+        return load_job(w, r);
+    }
+    return kedge_ended_job_is_opened(w->h, &r->job) ? kedge_diag_set(
+               w->d, KEDGE_E_CORRUPT,
+               "coordinator.lmdb: table job, key \"%s\": it says %s, the main chain has no job-closed",
+               r->job.s, kedge_job_state_name(r->state))
+                                                    : KEDGE_OK;
 }
 
 static int load_jobs(struct kedge_walk *w)
 {
-    struct records r = {.d = w->d};
-    struct kedge_kv_tx *tx;
-    kedge_buf_init(&r.list, RECORDS_MAX * sizeof(struct kedge_job_record));
-    int err = kedge_kv_begin(w->h->kv, false, &tx, w->d);
-    if (!err) {
-        err = kedge_kv_scan(tx, KEDGE_KV_JOB, (struct kedge_view){NULL, 0}, (struct kedge_view){NULL, 0},
-                            collect_record, &r);
-        kedge_kv_abort(tx);
-        if (err && !w->d->text[0]) {
-            err =
-                kedge_diag_set(w->d, err, "coordinator.lmdb: cannot read the jobs: %s", kedge_strerror(err));
+    struct kedge_job_record *records = kedge_mem_new(RECORDS_AT_ONCE + 1, sizeof *records);
+    struct kedge_id from = {.s = ""};
+    bool more = true;
+    int err = records ? KEDGE_OK : KEDGE_E_NOMEM;
+    while (!err && more) {
+        size_t count;
+        err = kedge_job_records_page(w->h, &from, RECORDS_AT_ONCE, records, &count, &more, w->d);
+        for (size_t i = 0; !err && i < count; i++) {
+            err = load_record(w, &records[i]);
         }
+        from = !err && more ? records[count].job : from;
     }
-    for (size_t at = 0; !err && at < r.list.len; at += sizeof(struct kedge_job_record)) {
-        struct kedge_job_record record;
-        memcpy(&record, r.list.ptr + at, sizeof record);
-        err = load_job(w, &record);
-    }
-    kedge_buf_deinit(&r.list);
+    kedge_mem_free(records);
     return err;
 }
 
@@ -458,10 +457,11 @@ int kedge_host_restore(struct kedge_host *h, struct kedge_diag *d)
     struct kedge_id *ids = NULL;
     size_t count = 0;
     struct kedge_walk w = {.h = h, .d = d, .st = kedge_mem_new(1, sizeof *w.st)};
-    int err = w.st ? kedge_state_tenants(h->state, &ids, &count, d) : KEDGE_E_NOMEM;
+    int err = w.st ? kedge_host_tenant_folders(h, &ids, &count, d) : KEDGE_E_NOMEM;
     for (size_t i = 0; i < count && !err; i++) {
         err = load_tenant(&w, &ids[i]);
     }
+    err = err ? err : kedge_host_seen_load(h, d);
     err = err ? err : load_jobs(&w);
     err = err ? err : kedge_host_refusals_sweep(h, d);
     err = err ? err : kedge_host_sweep(h, d);

@@ -21,6 +21,7 @@ static void main_failed(struct kedge_host *h, struct kedge_job *job, int err, co
 {
     kedge_log(KEDGE_LOG_WARN, "main chain", "job=%s: %s", job->spec.name.s,
               d->text[0] ? d->text : kedge_strerror(err));
+    kedge_host_job_fault(job, "a statement for the main chain", "%s", d->text);
     kedge_main_batch_free(job->batch);
     job->batch = NULL;
     struct kedge_coord_event ev = {.type = KEDGE_EV_MAIN_APPENDED, .job = job->slot, .err = err};
@@ -45,6 +46,7 @@ void kedge_host_job_opened(struct kedge_host *h, struct kedge_job *job)
         o->job = job->spec.name;
         o->parameters = job->layout.values_count;
         o->initial_model = job->initial_model;
+        o->time_ms = kedge_os_unix_ms();
         o->tenant_count = job->params.tenant_count;
         for (uint32_t i = 0; i < o->tenant_count; i++) {
             o->tenants[i] = h->tenants[job->params.tenants[i]].salted;
@@ -73,6 +75,7 @@ struct opened_work {
     struct kedge_job *job;
     uint32_t round;
     enum kedge_task_kind kind;
+    uint64_t time_ms;
     struct opened_row *rows;
     size_t count;
     struct kedge_main_batch *batch;
@@ -119,6 +122,7 @@ static int build_opened(struct kedge_host *h, struct opened_work *w, struct kedg
     o->round = w->round;
     o->round_kind = w->kind == KEDGE_TASK_PRETRAIN ? KEDGE_TRAIN_PRETRAIN : KEDGE_TRAIN_TRAIN;
     o->seed = job->spec.seed;
+    o->time_ms = w->time_ms;
     o->main_size = kedge_ledger_size(h->main.ledger);
     int err = kedge_ledger_root(h->main.ledger, o->main_size, &o->main_root);
     for (uint32_t i = 0; i < job->params.tenant_count && !err; i++) {
@@ -193,14 +197,14 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32
     }
     struct kedge_round_history *history = kedge_job_history(job, round, true);
     history->selected = selected;
-    history->opened_ms = history->opened_ms ? history->opened_ms : kedge_os_unix_ms();
+    history->opened_ms = w->time_ms = history->opened_ms ? history->opened_ms : kedge_os_unix_ms();
     job->round = round;
     kedge_host_work(h, &w->work);
 }
 
 /* ---- round closed ---- */
 
-static int add_step(struct kedge_job *job, struct kedge_statement *st, struct kedge_diag *d)
+static int add_step(struct kedge_job *job, uint64_t time_ms, struct kedge_statement *st, struct kedge_diag *d)
 {
     const struct kedge_round_result *r = job->result;
     struct kedge_st_step *step = &st->u.step;
@@ -219,6 +223,7 @@ static int add_step(struct kedge_job *job, struct kedge_statement *st, struct ke
                                     : rule.s);
     step->eta = r->mixed ? job->spec.mixing : 0;
     step->drift = r->drift;
+    step->time_ms = time_ms;
     step->group_count = r->groups;
     for (uint32_t g = 0; g < r->groups; g++) {
         step->groups[g] = (struct kedge_st_step_group){.group = g,
@@ -278,30 +283,29 @@ static int add_checkpoints(struct kedge_job *job)
     return err;
 }
 
-static void note_history(struct kedge_host *h, struct kedge_job *job)
+/* What the round's statements say of it. Made anew with each batch that is made: the row is that of the
+ * statements. */
+static struct kedge_round_history *note_history(struct kedge_job *job)
 {
-    struct kedge_round_history *row = kedge_job_history(job, job->result->round, true);
-    struct kedge_coord_job_view view;
-    row->groups = job->result->groups > row->groups ? job->result->groups : row->groups;
-    if (kedge_coord_job(h->coord, job->slot, &view)) {
-        row->accepted = view.accepted_count;
-        row->refused = view.refused_count;
+    const struct kedge_round_result *r = job->result;
+    struct kedge_round_history *row = kedge_job_history(job, r->round, true);
+    row->accepted = row->refused = 0;
+    memset(row->members, 0, sizeof row->members);
+    for (uint32_t i = 0; i < r->aggregate_count; i++) {
+        kedge_history_add_aggregate(row, &r->aggregates[i]);
     }
-    memcpy(row->members, job->result->members, sizeof row->members);
-    memcpy(job->models, job->result->after, sizeof job->models);
-    memcpy(job->states, job->result->state_after, sizeof job->states);
-    memcpy(job->since, job->result->since, sizeof job->since);
-    job->model_count = job->result->groups;
+    row->groups = r->groups > row->groups ? r->groups : row->groups;
     row->closed_ms = kedge_os_unix_ms();
-    row->main_size = kedge_ledger_size(h->main.ledger) + job->result->aggregate_count + 1;
-    for (uint32_t i = 0; i < job->params.tenant_count; i++) {
-        const struct kedge_tenant *t = &h->tenants[job->params.tenants[i]];
-        row->main_size += kedge_ledger_size(t->log.ledger) > t->anchored_size; /* its checkpoint */
-    }
-    row->statements = row->main_size;
-    for (uint32_t i = 0; i < h->tenant_count; i++) {
-        row->statements += kedge_ledger_size(h->tenants[i].log.ledger);
-    }
+    return row;
+}
+
+static void take_models(struct kedge_job *job)
+{
+    const struct kedge_round_result *r = job->result;
+    memcpy(job->models, r->after, sizeof job->models);
+    memcpy(job->states, r->state_after, sizeof job->states);
+    memcpy(job->since, r->since, sizeof job->since);
+    job->model_count = r->groups;
 }
 
 void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32_t round)
@@ -316,14 +320,14 @@ void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32
         for (uint32_t i = 0; i < job->result->aggregate_count && !err; i++) {
             err = add_aggregate(job, &job->result->aggregates[i], st, &d);
         }
-        err = err ? err : add_step(job, st, &d);
+        err = err ? err : add_step(job, note_history(job)->closed_ms, st, &d);
         kedge_mem_free(st);
     }
     if (err) {
         main_failed(h, job, err, &d);
         return;
     }
-    note_history(h, job);
+    take_models(job);
     kedge_main_batch_submit(h, job);
 }
 
@@ -345,8 +349,15 @@ static int add_releases(struct kedge_job *job, const struct kedge_coord_job_view
     return err;
 }
 
+/* Every tenant of the job may read it: what failed, but nothing of whose. */
+static void put_reason(const struct kedge_job *job, int err, char ret[KEDGE_ST_REASON_MAX + 1])
+{
+    snprintf(ret, KEDGE_ST_REASON_MAX + 1, "%s%s%s", job->fault_of ? job->fault_of : "",
+             job->fault_of ? ": " : "", kedge_strerror(err));
+}
+
 static int build_job_closed(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state outcome,
-                            struct kedge_diag *d)
+                            int reason, struct kedge_diag *d)
 {
     struct kedge_coord_job_view view;
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
@@ -363,24 +374,29 @@ static int build_job_closed(struct kedge_host *h, struct kedge_job *job, enum ke
         st->subject = job->spec_digest;
         st->u.job_closed =
             (struct kedge_st_job_closed){.job = job->spec.name,
+                                         .time_ms = kedge_os_unix_ms(),
                                          .rounds = view.round,
                                          .outcome = outcome == KEDGE_JOB_COMPLETED ? KEDGE_OUTCOME_COMPLETED
                                                     : outcome == KEDGE_JOB_FAILED  ? KEDGE_OUTCOME_FAILED
                                                                                    : KEDGE_OUTCOME_CANCELLED};
         if (outcome == KEDGE_JOB_FAILED) {
-            snprintf(st->u.job_closed.reason, sizeof st->u.job_closed.reason, "%s",
-                     kedge_strerror(view.reason));
+            put_reason(job, reason, st->u.job_closed.reason);
         }
+        job->batch->closes_job = true;
         err = kedge_main_batch_statement(job->batch, st, NULL, 0, d, "job-closed/%s", job->spec.name.s);
     }
     kedge_mem_free(st);
     return err;
 }
 
-void kedge_host_job_closed(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state outcome)
+void kedge_host_job_closed(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state outcome,
+                           int reason)
 {
     struct kedge_diag d = {.text = ""};
-    int err = job->batch ? KEDGE_OK : build_job_closed(h, job, outcome, &d);
+    if (job->batch && !job->batch->closes_job) { /* of a round that the job gives up */
+        kedge_main_batch_give_up(h, job);
+    }
+    int err = job->batch ? KEDGE_OK : build_job_closed(h, job, outcome, reason, &d);
     if (err) {
         main_failed(h, job, err, &d);
     } else {

@@ -20,7 +20,8 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32
                              enum kedge_task_kind kind);
 void kedge_host_close_round(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx);
 void kedge_host_round_closed(struct kedge_host *h, struct kedge_job *job, uint32_t round);
-void kedge_host_job_closed(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state outcome);
+void kedge_host_job_closed(struct kedge_host *h, struct kedge_job *job, enum kedge_job_state outcome,
+                           int reason);
 void kedge_host_assign(struct kedge_host *h, struct kedge_job *job, const struct kedge_coord_effect *fx);
 void kedge_host_append_assigned(struct kedge_host *h, struct kedge_job *job,
                                 const struct kedge_coord_effect *fx);

@@ -10,6 +10,7 @@
 #include "chain/compute/update_stream.h"
 #include "chain/merkle.h"
 #include "common/base/mem.h"
+#include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/erase.h"
 #include "coordinator/daemon/host.h"
@@ -228,8 +229,9 @@ struct verify_work {
     struct kedge_work work;
     uint32_t ticket, site;
     struct kedge_blobs *blobs;
-    struct kedge_upload *upload; /* NULL: the file must be a blob already */
-    bool has_taken; /* upload was the site's; else what the site has, half a file or another, stays with it */
+    /* The site's upload, if it is this file; NULL: the file must be a blob already, and what the site has
+     * open, half a file or another, stays as it is. */
+    struct kedge_site_upload *upload;
     bool pretrain;
     struct kedge_hash digest;
     const struct kedge_job *job; /* its layout, limit and spec do not change while it lives */
@@ -245,14 +247,14 @@ static void verify_run(struct kedge_host *h, struct kedge_work *work)
     char path[KEDGE_PATH_MAX];
     struct kedge_blob_at at;
     if (w->upload) {
-        kedge_upload_at(w->upload, &at);
+        kedge_upload_at(w->upload->file, &at);
         w->err = KEDGE_OK;
     } else {
         w->err = kedge_blobs_find(w->blobs, &w->digest, NULL);
         w->err = w->err == KEDGE_E_NOT_FOUND ? KEDGE_E_BLOB_MISSING : w->err;
         w->err = w->err ? w->err : kedge_blobs_at(w->blobs, &w->digest, path, &at);
     }
-    const struct kedge_update_stream *stream = w->upload ? kedge_upload_attached(w->upload) : NULL;
+    const struct kedge_update_stream *stream = w->upload ? kedge_upload_attached(w->upload->file) : NULL;
     bool compact = kedge_job_spec_compact(&w->job->spec, w->pretrain) != NULL;
     if (!w->err && (compact || !kedge_update_stream_accepts(stream, &w->job->spec_digest))) {
         w->err = kedge_compute_check_update(&w->job->update_layout, &at,
@@ -260,14 +262,14 @@ static void verify_run(struct kedge_host *h, struct kedge_work *work)
                                             &w->diag);
     }
     if (!w->err && w->upload) {
-        w->err = kedge_upload_commit(w->upload, &w->diag);
+        w->err = kedge_upload_commit(w->upload->file, &w->diag);
         if (!w->err) {
-            w->upload = NULL;
+            w->upload->file = NULL;
             w->committed = true;
         }
     } else if (w->err && w->upload && kedge_err_class(w->err) == KEDGE_CLASS_REJECT) {
-        kedge_upload_abort(w->upload);
-        w->upload = NULL;
+        kedge_upload_abort(w->upload->file);
+        w->upload->file = NULL;
     }
 }
 
@@ -275,11 +277,10 @@ static void verify_done(struct kedge_host *h, struct kedge_item *item)
 {
     struct verify_work *w = (struct verify_work *)item;
     struct kedge_site_entry *s = &h->sites[w->site];
-    s->upload_busy = false;
-    if (w->has_taken) {
-        s->upload = w->upload;
-        s->upload_done = w->upload != NULL;
+    if (w->upload) {
+        s->upload.is_whole = s->upload.file != NULL;
     }
+    kedge_uploads_give_back(h, w->site, kedge_os_now_ns());
     h->tickets[w->ticket].blob_committed = w->committed;
     if (w->err && w->err != KEDGE_E_BLOB_MISSING) {
         kedge_log(KEDGE_LOG_WARN, "update refused", "tenant=%s site=%s: %s", h->tenants[s->tenant].id.s,
@@ -309,14 +310,13 @@ void kedge_host_verify(struct kedge_host *h, uint32_t ticket)
         return;
     }
     if (kedge_host_is_erased(h, s->tenant, &t->st->subject)) {
-        if (s->upload && !s->upload_busy && kedge_hash_eq(&s->upload_digest, &t->st->subject)) {
-            kedge_upload_abort(s->upload);
-            s->upload = NULL;
+        if (s->upload.file && kedge_hash_eq(&s->upload.digest, &t->st->subject)) {
+            kedge_uploads_drop(h, t->site);
         }
         verified_now(h, ticket, KEDGE_E_DENIED);
         return;
     }
-    struct verify_work *w = s->upload_busy ? NULL : kedge_mem_new(1, sizeof *w);
+    struct verify_work *w = s->upload.is_busy ? NULL : kedge_mem_new(1, sizeof *w);
     if (!w) {
         verified_now(h, ticket, KEDGE_E_BUSY);
         return;
@@ -328,12 +328,10 @@ void kedge_host_verify(struct kedge_host *h, uint32_t ticket)
                               .pretrain = t->st->u.update.update_kind == KEDGE_TRAIN_PRETRAIN,
                               .digest = t->st->subject,
                               .job = &h->jobs[t->job]};
-    if (s->upload && s->upload_done && kedge_hash_eq(&s->upload_digest, &t->st->subject)) {
-        w->upload = s->upload;
-        w->has_taken = true;
-        s->upload = NULL;
+    struct kedge_site_upload *upload = kedge_uploads_take(h, t->site);
+    if (upload->file && upload->is_whole && kedge_hash_eq(&upload->digest, &t->st->subject)) {
+        w->upload = upload;
     }
-    s->upload_busy = true;
     kedge_host_work(h, &w->work);
 }
 
@@ -346,6 +344,7 @@ struct append_item {
     uint32_t ticket;
     int err;
     uint64_t leaf;
+    bool is_new; /* else the ledger had it already */
 };
 
 static void append_handle(struct kedge_host *h, struct kedge_item *item)
@@ -366,6 +365,9 @@ static void append_handle(struct kedge_host *h, struct kedge_item *item)
         h->jobs[t->job].trained[t->site] =
             (struct kedge_trained){.update = t->st->subject, .base = t->st->u.update.base};
     }
+    if (a->is_new) {
+        kedge_host_request_earn(h, t->request);
+    }
     kedge_mem_free(a);
     if (!h->stop) {
         kedge_host_step(h, &ev);
@@ -378,6 +380,7 @@ static void append_done(void *arg, const struct kedge_commit_result *result)
     kedge_host_log_commit(result);
     a->err = kedge_host_commit_err(a->ledger, result);
     a->leaf = result->err ? 0 : result->items[0].index;
+    a->is_new = !a->err && !result->err && !result->items[0].existing;
     kedge_host_post(a->h, &a->item);
 }
 

@@ -59,7 +59,7 @@ int kedge_entries_of(struct kedge_ledger *ledger, bool (*wanted)(enum kedge_stat
 
 static bool concerns(enum kedge_statement_kind kind)
 {
-    return kedge_keybook_concerns(kind);
+    return kedge_keybook_takes(kind);
 }
 
 static int take(struct kedge_tenant *t, uint64_t index, struct kedge_statement *st, struct kedge_diag *d)

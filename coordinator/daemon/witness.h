@@ -41,6 +41,8 @@ KEDGE_NODISCARD int kedge_host_witness_add(struct kedge_host *h, uint32_t tenant
 void kedge_host_witness_revoke(struct kedge_host *h, uint32_t witness);
 /* KEDGE_COORD_NONE: none. */
 uint32_t kedge_host_witness_find(const struct kedge_host *h, uint32_t tenant, const struct kedge_id *id);
+/* Rows of the table, revoked ones among them. */
+uint32_t kedge_host_witness_count(const struct kedge_host *h);
 uint32_t kedge_host_witness_by_key(const struct kedge_host *h, const struct kedge_public_key *tls_key);
 const struct kedge_public_key *kedge_host_witness_tls_key(const struct kedge_host *h, uint32_t witness);
 bool kedge_host_witness_has_key(const struct kedge_host *h, uint32_t witness,

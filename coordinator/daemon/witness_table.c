@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "coordinator/daemon/known.h"
 #include "coordinator/daemon/witness_impl.h"
 
 uint32_t kedge_host_witness_find(const struct kedge_host *h, uint32_t tenant, const struct kedge_id *id)
@@ -15,6 +16,11 @@ uint32_t kedge_host_witness_find(const struct kedge_host *h, uint32_t tenant, co
         }
     }
     return KEDGE_COORD_NONE;
+}
+
+uint32_t kedge_host_witness_count(const struct kedge_host *h)
+{
+    return h->witnesses->count;
 }
 
 uint32_t kedge_host_witness_by_key(const struct kedge_host *h, const struct kedge_public_key *tls_key)
@@ -100,6 +106,7 @@ int kedge_host_witness_add(struct kedge_host *h, uint32_t tenant, const struct k
     if (!err) {
         row.in_policy = is_in_policy(w->policy, &row.vkey);
         *place = row;
+        kedge_host_known_refresh(h);
     }
     return err;
 }
@@ -107,6 +114,7 @@ int kedge_host_witness_add(struct kedge_host *h, uint32_t tenant, const struct k
 void kedge_host_witness_revoke(struct kedge_host *h, uint32_t witness)
 {
     h->witnesses->rows[witness].active = false;
+    kedge_host_known_refresh(h);
 }
 
 uint64_t kedge_host_final_size(const struct kedge_host *h)

@@ -242,6 +242,31 @@ START_TEST(reopening_signs_the_same_bytes)
 }
 END_TEST
 
+/* Its statements name no place: it is read by the program that wrote it, and this one says so. */
+START_TEST(a_ledger_of_the_program_before)
+{
+    struct fixture f;
+    struct kedge_diag d = {0};
+    struct kedge_kv_tx *tx;
+    static const char *const schemas[] = {"kedge ledger 1", "kedge ledger 3", "kedge ledger 1 "};
+    fixture_init(&f);
+    f.kv = new_kv(&f, _i);
+    fixture_must_open(&f, true);
+    for (size_t i = 0; i < sizeof schemas / sizeof schemas[0]; i++) {
+        kedge_ledger_close(f.l);
+        f.l = NULL;
+        ck_assert_int_eq(kedge_kv_begin(f.kv, true, &tx, &d), KEDGE_OK);
+        ck_assert_int_eq(kedge_kv_put(tx, KEDGE_KV_META, kedge_view_str("schema"), kedge_view_str(schemas[i]),
+                                      KEDGE_KV_PUT),
+                         KEDGE_OK);
+        ck_assert_int_eq(kedge_kv_commit(tx, &d), KEDGE_OK);
+        ck_assert_int_eq(fixture_open(&f, false, &d), i == 0 ? KEDGE_E_VERSION : KEDGE_E_CORRUPT);
+        ck_assert_ptr_nonnull(strstr(d.text, i == 0 ? "with the program that wrote it" : "unknown schema"));
+    }
+    fixture_deinit(&f);
+}
+END_TEST
+
 START_TEST(survives_lack_of_memory)
 {
     struct fixture f;
@@ -325,6 +350,7 @@ int main(void)
     tcase_add_loop_test(t, idempotency_keys, 0, 3);
     tcase_add_loop_test(t, references_scans_and_limits, 0, 3);
     tcase_add_loop_test(t, reopening_signs_the_same_bytes, 0, 3);
+    tcase_add_loop_test(t, a_ledger_of_the_program_before, 0, 3);
     tcase_add_loop_test(t, survives_lack_of_memory, 0, 2);
     tcase_add_loop_test(t, readers_beside_the_writer, 0, 2);
     suite_add_tcase(suite, t);

@@ -34,6 +34,52 @@ def write(path, tensors, dtype="F32", metadata=None):
     Path(path).write_bytes(struct.pack("<Q", len(text)) + text + body)
 
 
+def looks_around():
+    """What it could do to its site and to others of this machine; what it could goes to found.json in its own folder."""
+    site, own, could = Path.cwd().parent.parent, Path.cwd(), []
+    names = [site / name for name in ("policy.json", "trust.json", "site.json", "status.json", "seen-main", "site.lock")]
+    names += [p for p in site.glob("*/*") if p.parent.name not in ("trainers", "keys")] + list((site / "trainers").glob("*/*"))
+    names += [site / "keys" / "tls.pem", site / "keys" / "site.pem"]
+    for path in names:
+        if own in path.parents:
+            continue
+        try:
+            with open(path, "ab") as out:  # a space behind JSON changes nothing, should it come to that
+                out.write(b" ")
+            could.append(f"write {path.name}")
+        except OSError:
+            pass
+        try:
+            os.rename(path, str(path) + "-away")
+            os.rename(str(path) + "-away", path)
+            could.append(f"rename {path.name}")
+        except OSError:
+            pass
+    for path in ("policy.json", "site.json", "trust.json", "keys"):
+        try:
+            could.append(f"read {path}: {len(os.listdir(site / path) if path == 'keys' else (site / path).read_bytes())}")
+        except OSError:
+            pass
+    try:
+        (site / "new").write_text("x")
+        could.append("make a file")
+    except OSError:
+        pass
+    for entry in os.listdir("/proc"):
+        try:
+            words = Path("/proc", entry, "cmdline").read_bytes() if entry.isdigit() else b""
+        except OSError:
+            continue
+        if b"kedge-coordinator" in words or b"--site" in words:
+            could.append(f"see {words!r}")
+            try:
+                os.kill(int(entry), 0)
+                could.append(f"signal {entry}")
+            except OSError:
+                pass
+    Path("found.json").write_text(json.dumps(could))
+
+
 def misbehave(mode, request, tensors):
     """True: what is left goes as with a good one."""
     first = next(iter(tensors))
@@ -61,6 +107,9 @@ def misbehave(mode, request, tensors):
     elif mode == "mumble":  # endless lines on standard error, and a good answer
         for i in range(20000):
             print(f"line {i} " + "y" * 400, file=sys.stderr)
+        return True
+    elif mode == "curious":
+        looks_around()
         return True
     elif mode == "refuses":
         print(json.dumps({"id": request["id"], "status": "error", "code": "data", "message": "no data today"}), flush=True)
@@ -126,7 +175,7 @@ def main():
             answer(request)
             continue
         how = misbehave(mode, request, tensors)
-        if how is True and mode in ("mumble", "memory"):
+        if how is True and mode in ("mumble", "memory", "curious"):
             good(request, tensors, how)
         elif how == "as it is":
             good(request, tensors, how)

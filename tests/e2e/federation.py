@@ -176,15 +176,18 @@ def check_kill(world):
             moved = wait_for(lambda: [p for p, comm in children(process.pid) if comm.startswith(victim[:15])],
                              5)  # none is left when the job has ended
             if moved and process.poll() is None:
-                try:
-                    os.kill(world.rng.choice(moved), signal.SIGKILL)
+                try:  # as often asked to end as killed
+                    os.kill(world.rng.choice(moved), (signal.SIGKILL, signal.SIGTERM)[killed % 2])
                     killed += 1
                 except ProcessLookupError:
                     pass
         code = federation.finish(process)
         # A fast machine may be done before all of them, a slow one may run out of patience.
-        report(f"kill: {victim} met kill -9", 2 * killed >= world.kills, f"{killed} of {world.kills} times")
+        report(f"kill: {victim} met kill -9 and SIGTERM", 2 * killed >= world.kills, f"{killed} of {world.kills} times")
         federation.audits(f"kill: {victim}: the federation completes", code)
+        bad = [end for end in re.findall(r"was killed by signal (\d+)", federation.log.read_text(errors="replace"))
+               if int(end) != signal.SIGKILL]
+        report(f"kill: {victim}: no daemon ended by a fault", not bad, f"signals {bad}" if bad else "")
         check_receipts(world, federation, f"kill: {victim}")
 
 
@@ -483,6 +486,25 @@ def check_revoked_site(world, standing):
            f"exit {answer.returncode}; {last_line(answer.stderr)}")
 
 
+def check_unjoined(world, standing):
+    """A job that nobody joins ends by its deadline, also when the coordinator was away then; its place is free again."""
+    for name, seconds in (("unjoined", 1), ("unjoined-2", 2)):
+        path = world.scratch / f"{name}.json"
+        path.write_text(json.dumps(job_spec(name, enrol_within_s=seconds)))
+        answer = standing.run("job", "submit", path)
+        report(f"{name}: submitted", answer.returncode == 0, last_line(answer.stderr))
+    coordinator = standing.processes["coordinator"]
+    coordinator.kill()
+    coordinator.wait()
+    standing.launch("coordinator", "kedge-coordinator", "--state", standing.state)
+    wait_for(lambda: standing.run("status").returncode == 0)
+    for name in ("unjoined", "unjoined-2"):
+        standing.run("job", "wait", name, "--timeout", "60")
+        shown = json.loads(standing.run("job", "show", name, "--format", "json").stdout)["data"]
+        report(f"{name}: ends as failed, and says why", shown["state"] == "failed" and "enrol_within_s" in
+               shown.get("reason_text", ""), f"{shown['state']}: {shown.get('reason_text')}")
+
+
 def check_half_tenant(world, standing):
     """A coordinator killed within `tenant add`: the same command again goes on with what it finds."""
     key = world.scratch / "org-c.pem"
@@ -518,6 +540,7 @@ def check_standing(world):
         for job in ("asleep", "revoked"):
             answer = standing.run("job", "model", job, "--out", federation.dir / "models")
             report(f"standing: the model of {job} is taken", answer.returncode == 0, last_line(answer.stderr))
+        check_unjoined(world, standing)
         check_half_tenant(world, standing)
     finally:
         slow, codes = standing.stop()

@@ -1,13 +1,16 @@
 #include "tests/e2e/hostile.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "chain/merkle.h"
 #include "chain/state/state.h"
+#include "chain/statement_position.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/process.h"
 #include "common/wire/token.h"
@@ -145,7 +148,7 @@ static void start_coordinator(void)
 }
 
 /* Its exit code once it has ended. */
-static int await_end(void)
+int hx_await_end(void)
 {
     int status = -1;
     bool ended = false;
@@ -160,7 +163,32 @@ static int await_end(void)
 static void end_by_force(void)
 {
     ck_assert_int_eq(kill(coordinator.pid, SIGKILL), 0);
-    (void)await_end();
+    (void)hx_await_end();
+}
+
+void hx_end(bool is_polite)
+{
+    char path[KEDGE_PATH_MAX];
+    ck_assert_int_eq(kill(coordinator.pid, is_polite ? SIGTERM : SIGKILL), 0);
+    int code = hx_await_end();
+    ck_assert(!is_polite || code == 0);
+    ck_assert_int_eq(kedge_path_join(path, state, "address"), KEDGE_OK);
+    (void)unlink(path); /* hx_await_address waits for the next one */
+}
+
+void hx_launch(void)
+{
+    start_coordinator();
+}
+
+const char *hx_state(void)
+{
+    return state;
+}
+
+int hx_pid(void)
+{
+    return coordinator.pid;
 }
 
 void hx_kill(void)
@@ -169,119 +197,24 @@ void hx_kill(void)
     start_coordinator();
 }
 
-/* ---- its own store ---- */
-
-static struct kedge_kv *open_store(bool read_only)
+bool hx_log_says(const char *words)
 {
     char path[KEDGE_PATH_MAX];
-    struct kedge_kv *kv;
-    struct kedge_kv_lmdb_options o = {.read_only = read_only};
-    ck_assert_int_eq(kedge_path_join(path, state, "coordinator.lmdb"), KEDGE_OK);
-    ck_assert_int_eq(kedge_kv_lmdb_open(path, &o, &kv, NULL), KEDGE_OK);
-    return kv;
-}
-
-uint64_t hx_count_records(enum kedge_kv_table table)
-{
-    uint64_t count = 0;
-    struct kedge_kv_tx *tx;
-    struct kedge_kv *kv = open_store(true);
-    ck_assert_int_eq(kedge_kv_begin(kv, false, &tx, NULL), KEDGE_OK);
-    ck_assert_int_eq(kedge_kv_count(tx, table, &count), KEDGE_OK);
-    kedge_kv_abort(tx);
-    kedge_kv_close(kv);
-    return count;
-}
-
-/* Puts a record in the place of another, which goes to `old` (empty: there was none). */
-static void exchange(enum kedge_kv_table table, const char *key, struct kedge_view value,
-                     struct kedge_buf *old)
-{
-    struct kedge_kv_tx *tx;
-    struct kedge_kv *kv = open_store(false);
-    struct kedge_view k = kedge_view_str(key);
-    ck_assert_int_eq(kedge_kv_begin(kv, true, &tx, NULL), KEDGE_OK);
-    int err = kedge_kv_get(tx, table, k, old);
-    ck_assert(err == KEDGE_OK || err == KEDGE_E_NOT_FOUND);
-    err = value.len > 0 ? kedge_kv_put(tx, table, k, value, KEDGE_KV_PUT) : kedge_kv_del(tx, table, k);
-    ck_assert_int_eq(err, KEDGE_OK);
-    ck_assert_int_eq(kedge_kv_commit(tx, NULL), KEDGE_OK);
-    kedge_kv_close(kv);
-}
-
-void hx_replace(enum kedge_kv_table table, const char *key, struct kedge_view value)
-{
-    struct kedge_buf old;
-    kedge_buf_init(&old, KEDGE_KV_VALUE_MAX);
-    end_by_force();
-    exchange(table, key, value, &old);
-    start_coordinator();
-    kedge_buf_deinit(&old);
-}
-
-/* Of the files of all ledgers, with what was left unused in them. */
-static struct kedge_hash digest_of_ledgers(void)
-{
-    static const char *const files[] = {"main/ledger.lmdb/data.mdb", "tenants/org-a/ledger.lmdb/data.mdb",
-                                        "tenants/org-b/ledger.lmdb/data.mdb"};
-    char path[KEDGE_PATH_MAX];
-    struct kedge_hash digest = {{0}};
-    struct kedge_buf file;
-    kedge_buf_init(&file, 64 << 20);
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        kedge_buf_clear(&file);
-        ck_assert_int_eq(kedge_path_join(path, state, files[i]), KEDGE_OK);
-        ck_assert_int_eq(kedge_file_read(path, &file, NULL), KEDGE_OK);
-        kedge_sha256_2(kedge_view_of(digest.b, KEDGE_HASH_LEN), kedge_buf_view(&file), &digest);
-    }
-    kedge_buf_deinit(&file);
-    return digest;
-}
-
-void hx_damage(enum kedge_kv_table table, const char *key, struct kedge_view value, const char *said)
-{
-    char path[KEDGE_PATH_MAX];
-    struct kedge_buf old, none, log;
-    kedge_buf_init(&old, KEDGE_KV_VALUE_MAX);
-    kedge_buf_init(&none, KEDGE_KV_VALUE_MAX);
-    kedge_buf_init(&log, 1 << 20);
-    end_by_force();
-    exchange(table, key, value, &old);
-    struct kedge_hash before = digest_of_ledgers();
-    start_coordinator();
-    ck_assert_int_eq(await_end(), 5); /* corrupt state */
-    struct kedge_hash after = digest_of_ledgers();
-    ck_assert(kedge_hash_eq(&before, &after)); /* whatever is evidence is there as it was */
+    struct kedge_buf log;
+    kedge_buf_init(&log, 1 << 24);
     ck_assert_int_eq(kedge_path_join(path, state, "log"), KEDGE_OK);
     ck_assert_int_eq(kedge_file_read(path, &log, NULL), KEDGE_OK);
-    kedge_buf_put_u8(&log, 0);
-    ck_assert_msg(strstr((const char *)log.ptr, said) != NULL, "%s: %s", said, (const char *)log.ptr);
-    exchange(table, key, kedge_buf_view(&old), &none);
-    start_coordinator();
-    kedge_buf_deinit(&old);
-    kedge_buf_deinit(&none);
+    bool found = memmem(log.ptr, log.len, words, strlen(words)) != NULL;
     kedge_buf_deinit(&log);
+    return found;
 }
 
-/* ---- a coordinator with two tenants, continued ---- */
-
-void hx_start(void)
+/* Where it listens, once it does. */
+void hx_await_address(void)
 {
-    static const char config[] =
-        "{\"deployment\":\"hostile.kedge.test\",\"listen\":[\"tls+tcp://127.0.0.1:0\"],"
-        "\"lease_ms\":600000,\"settle_ms\":0}";
-    const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     char path[KEDGE_PATH_MAX];
-    ck_assert_int_eq(kedge_crypto_init(), KEDGE_OK);
-    snprintf(scratch, sizeof scratch, "%s/kedge-hostile-XXXXXX", base);
-    ck_assert_ptr_nonnull(mkdtemp(scratch));
-    snprintf(state, sizeof state, "%s/state", scratch);
-    ck_assert_int_eq(kedge_state_create(state, "hostile.kedge.test", NULL), KEDGE_OK);
-    ck_assert_int_eq(kedge_path_join(path, state, "config.json"), KEDGE_OK);
-    ck_assert_int_eq(kedge_file_write(path, kedge_view_str(config), 0600, NULL), KEDGE_OK);
-    start_coordinator();
-    ck_assert_int_eq(kedge_path_join(path, state, "address"), KEDGE_OK);
     struct kedge_buf text;
+    ck_assert_int_eq(kedge_path_join(path, state, "address"), KEDGE_OK);
     kedge_buf_init(&text, sizeof hx_address - 1);
     for (int i = 0; i < HX_PATIENCE_MS / 10 && kedge_file_size(path) <= 0; i++) {
         kedge_os_sleep_ms(10);
@@ -290,6 +223,28 @@ void hx_start(void)
     memcpy(hx_address, text.ptr, text.len);
     hx_address[strcspn(hx_address, "\n")] = '\0';
     kedge_buf_deinit(&text);
+}
+
+static struct kedge_public_key main_log; /* of the coordinator that runs, or ran last */
+static bool knows_main_log;
+
+void hx_start(void)
+{
+    static const char config[] =
+        "{\"deployment\":\"hostile.kedge.test\",\"listen\":[\"tls+tcp://127.0.0.1:0\"],"
+        "\"lease_ms\":600000,\"settle_ms\":0}";
+    const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    char path[KEDGE_PATH_MAX];
+    knows_main_log = false;
+    ck_assert_int_eq(kedge_crypto_init(), KEDGE_OK);
+    snprintf(scratch, sizeof scratch, "%s/kedge-hostile-XXXXXX", base);
+    ck_assert_ptr_nonnull(mkdtemp(scratch));
+    snprintf(state, sizeof state, "%s/state", scratch);
+    ck_assert_int_eq(kedge_state_create(state, "hostile.kedge.test", NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_path_join(path, state, "config.json"), KEDGE_OK);
+    ck_assert_int_eq(kedge_file_write(path, kedge_view_str(config), 0600, NULL), KEDGE_OK);
+    start_coordinator();
+    hx_await_address();
     char url[KEDGE_PATH_MAX + 32];
     snprintf(url, sizeof url, "ipc://%s/coordinator.ipc", state);
     struct kedge_net_client_options o = {.url = url};
@@ -306,7 +261,7 @@ void hx_stop(void)
     }
     kedge_net_client_close(hx_door);
     ck_assert_int_eq(kill(coordinator.pid, SIGTERM), 0);
-    ck_assert_int_eq(await_end(), 0);
+    ck_assert_int_eq(hx_await_end(), 0);
     ck_assert_int_eq(kedge_dir_remove(scratch), KEDGE_OK);
 }
 
@@ -321,8 +276,28 @@ static json_t *signed_by(const struct kedge_key_pair *key)
     return text;
 }
 
+void hx_place(const char *tenant)
+{
+    struct kedge_hash root;
+    if (knows_main_log && hx_st.kind == KEDGE_ST_KEY) { /* entry 0 has seen nothing: nobody need be asked */
+        kedge_merkle_empty_root(&root);
+        hx_st.at = kedge_position_make(&main_log, 0, &root, 100000);
+        return;
+    }
+    json_t *o = hx_operate(json_pack("{s:s,s:s}", "verb", "ledger.position", "tenant", tenant));
+    const char *hex = json_string_value(json_object_get(o, "main_log_key"));
+    ck_assert_int_eq(kedge_hex_decode(kedge_view_str(hex), main_log.b, KEDGE_KEY_LEN), KEDGE_OK);
+    hex = json_string_value(json_object_get(o, "root"));
+    ck_assert_int_eq(kedge_hash_from_hex(kedge_view_str(hex), &root), KEDGE_OK);
+    uint64_t size = (uint64_t)json_integer_value(json_object_get(o, "size"));
+    hx_st.at = kedge_position_make(&main_log, size, &root, 100000);
+    knows_main_log = true;
+    json_decref(o);
+}
+
 json_t *hx_speak(const char *verb, const char *tenant, const struct kedge_key_pair *key)
 {
+    hx_place(tenant);
     return json_pack("{s:s,s:s,s:o}", "verb", verb, "tenant", tenant, "envelope", signed_by(key));
 }
 
@@ -335,12 +310,43 @@ void hx_refuse_speech(const char *verb, const char *tenant, const struct kedge_k
     json_decref(o);
 }
 
+static void open_net(struct hx_peer *p)
+{
+    struct kedge_net_client_options o = {.url = hx_address, .key = &p->tls, .server_key = &server_key};
+    ck_assert_int_eq(kedge_net_client_open(&o, &p->net, NULL), KEDGE_OK);
+}
+
 static void dial(struct hx_peer *p)
 {
     kedge_key_generate(&p->tls);
     kedge_key_generate(&p->statement);
-    struct kedge_net_client_options o = {.url = hx_address, .key = &p->tls, .server_key = &server_key};
-    ck_assert_int_eq(kedge_net_client_open(&o, &p->net, NULL), KEDGE_OK);
+    open_net(p);
+}
+
+void hx_restart(bool is_polite)
+{
+    struct hx_peer *const peers[] = {&hx_alice, &hx_gone, &hx_waiting, &hx_bob, &hx_stranger};
+    hx_end(is_polite);
+    hx_launch();
+    hx_await_address();
+    for (size_t i = 0; i < sizeof peers / sizeof peers[0]; i++) {
+        kedge_net_client_close(peers[i]->net);
+        open_net(peers[i]);
+    }
+}
+
+size_t hx_count_staged(const char *tenant)
+{
+    char path[KEDGE_PATH_MAX];
+    size_t count = 0;
+    ck_assert_int_lt(snprintf(path, sizeof path, "%s/tenants/%s/staging", state, tenant), KEDGE_PATH_MAX);
+    DIR *dir = opendir(path);
+    ck_assert_ptr_nonnull(dir);
+    for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
+        count += e->d_name[0] != '.';
+    }
+    closedir(dir);
+    return count;
 }
 
 void hx_enrolled_statement(const struct hx_peer *p)

@@ -37,6 +37,18 @@ extern unsigned hx_refusals;                     /* counted by hx_check_unchange
 void hx_start(void);
 void hx_stop(void); /* asks the coordinator to end, and checks that it ends well */
 void hx_kill(void); /* kill -9 and a new start, at another address: from here on only the operator may ask */
+/* An end, asked for (which must be a good one) or by kill -9, and a new start, at whose address all peers
+ * dial again. */
+void hx_restart(bool is_polite);
+/* The parts of it: an end, a start, and the wait until it has an address. */
+void hx_end(bool is_polite);
+void hx_launch(void);
+int hx_await_end(void); /* its exit code */
+void hx_await_address(void);
+const char *hx_state(void); /* the state folder */
+int hx_pid(void);
+/* Files that uploads have left in the tenant's staging. */
+size_t hx_count_staged(const char *tenant);
 /* Records in a table of coordinator.lmdb. */
 uint64_t hx_count_records(enum kedge_kv_table table);
 /* kill -9 and a start with another record in the place of this one. */
@@ -55,9 +67,14 @@ int hx_ask(struct kedge_net_client *net, const struct kedge_msg *msg, struct ked
 int hx_ask_bytes(struct kedge_net_client *net, struct kedge_view frame, struct kedge_msg *ret);
 /* The operator's request (taken over) that must go well; the caller frees the answer. */
 json_t *hx_operate(json_t *request);
-/* The request of an admin: hx_st, signed. */
+/* Gives hx_st its place in the tenant's ledger, as the coordinator tells it. */
+void hx_place(const char *tenant);
+/* The request of an admin: hx_st, placed and signed. */
 json_t *hx_speak(const char *verb, const char *tenant, const struct kedge_key_pair *key);
 void hx_enrolled_statement(const struct hx_peer *p); /* into hx_st */
+
+/* Whether the coordinator's log has these words. */
+bool hx_log_says(const char *words);
 
 struct hx_sizes hx_measure(void);
 void hx_check_unchanged(const struct hx_sizes *before, const char *what);

@@ -2,8 +2,10 @@
 
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "chain/dsse.h"
 #include "common/tensor/safetensors.h"
 #include "common/wire/packed.h"
 #include "tests/e2e/hostile.h"
@@ -154,6 +156,68 @@ void hx_try_packed(void)
     check_put(&put, f.len, true); /* the blob has the digest of the plain bytes */
     head = hx_put_of(&f, 0, f.len);
     check_put(&head, f.len, true);
+}
+
+/* ---- offsets and texts ---- */
+
+void hx_try_offsets(void)
+{
+    static const uint64_t past[] = {1, UINT64_MAX / 2, UINT64_MAX - KEDGE_CHUNK_MAX, UINT64_MAX};
+    struct kedge_msg get = {.type = KEDGE_MSG_BLOB_GET}, answer;
+    get.u.blob_get = (struct kedge_msg_blob_get){.job = hx_task.job, .max = KEDGE_CHUNK_MAX};
+    memcpy(get.u.blob_get.digest, hx_spec.b, KEDGE_WIRE_HASH);
+    get.u.blob_get.offset = hx_task.spec_len;
+    ck_assert_int_eq(hx_ask(hx_alice.net, &get, &answer), KEDGE_OK);
+    ck_assert(answer.type == KEDGE_MSG_CHUNK && answer.u.chunk.data.len == 0); /* all of it was read */
+    for (size_t i = 0; i < sizeof past / sizeof past[0]; i++) {
+        get.u.blob_get.offset = past[i] > UINT64_MAX / 4 ? past[i] : hx_task.spec_len + past[i];
+        hx_refuse(hx_alice.net, &get, KEDGE_E_ARG, "a blob from after its end");
+        get.u.blob_get.max = i % 2 ? KEDGE_CHUNK_MAX : UINT32_MAX;
+    }
+    ck_assert(!hx_log_says("can not be read"));
+}
+
+/* hx_st as it is, but with other bytes in place of what its payload says, signed by alice all the same. */
+static void refuse_forged(const char *from, const char *to, int expected)
+{
+    struct kedge_buf payload, envelope;
+    struct kedge_msg msg = {.type = KEDGE_MSG_SUBMIT};
+    kedge_buf_init(&payload, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
+    ck_assert_int_eq(kedge_statement_encode(&hx_st, &payload, NULL), KEDGE_OK);
+    const struct kedge_view bytes = kedge_view_str(to);
+    uint8_t *at = memmem(payload.ptr, payload.len, from, strlen(from));
+    ck_assert(at && strlen(from) == bytes.len);
+    memcpy(at, bytes.ptr, bytes.len);
+    ck_assert_int_eq(
+        kedge_dsse_build(KEDGE_DSSE_IN_TOTO, kedge_buf_view(&payload), &hx_alice.statement, &envelope),
+        KEDGE_OK);
+    msg.u.submit.envelope = kedge_buf_view(&envelope);
+    hx_refuse(hx_alice.net, &msg, expected, "a statement whose text is not what it seems");
+    kedge_buf_deinit(&payload);
+    kedge_buf_deinit(&envelope);
+}
+
+void hx_try_texts(void)
+{
+    /* NOLINTBEGIN(misc-misleading-bidirectional): they are what is refused, and escaped here */
+    static const char *const texts[] = {"\xc2\x9b"
+                                        "31mx",
+                                        "\xe2\x80\xaegpj",
+                                        "\xe2\x81\xa6iso",
+                                        "\xe2\x80\xa8two",
+                                        "\xef\xbb\xbf"
+                                        "bom",
+                                        "\xd8\x9cmark"};
+    /* NOLINTEND(misc-misleading-bidirectional) */
+    static const uint8_t hello[] = {1, KEDGE_MSG_HELLO, 0, 0, 0, 1, 0, 0, 0, 4, 'a', 0xc2, 0x9b, 'b'};
+    snprintf(hx_st.u.update.engine, sizeof hx_st.u.update.engine, "zyxwvu");
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        refuse_forged("zyxwvu", texts[i], KEDGE_E_FORMAT);
+    }
+    refuse_forged("zyxwvu", "visual", KEDGE_E_BLOB_MISSING); /* it is the text that was refused */
+    hx_refuse_bytes(hx_alice.net, kedge_view_of(hello, sizeof hello), KEDGE_E_FORMAT,
+                    "a program's hidden name");
 }
 
 /* ---- differences ---- */

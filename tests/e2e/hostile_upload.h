@@ -28,6 +28,10 @@ void hx_refuse_longer(const struct hx_file *good);
 /* Pieces that are not packed as they should be are refused and leave the upload as it is; behind them the
  * packed piece is taken for the bytes it stands for. */
 void hx_try_packed(void);
+/* A blob is asked for from after its end, which is her mistake and no line in the coordinator's log. */
+void hx_try_offsets(void);
+/* hx_st, her update, with texts that are not what they seem to a reader. */
+void hx_try_texts(void);
 /* hx_alice's model comes as a difference to `before`, the model before it (NULL: there is none), and plain
  * for any other base; what she may not read does not come at all. */
 void hx_try_since(const struct hx_file *foreign, const uint8_t *before);

@@ -47,8 +47,9 @@ static void try_signed(const json_t *args)
     KEDGE_ASSERT(a.envelope.len >= 1 && a.envelope.len <= KEDGE_ENTRY_MAX
                  && a.envelope.ptr[a.envelope.len] == 0);
     d.text[0] = '\0';
-    int err = kedge_admin_check_key(&a, &d);
-    KEDGE_ASSERT(err == KEDGE_OK || (err == KEDGE_E_DENIED && d.text[0]));
+    static const struct kedge_public_key another; /* deployment than any that a statement names */
+    int err = kedge_admin_check_key(&a, &another, &d);
+    KEDGE_ASSERT((err == KEDGE_E_POSITION || err == KEDGE_E_DENIED) && d.text[0]);
 }
 
 static void try_reader(const json_t *args)
@@ -88,6 +89,8 @@ static void try_rest(const json_t *args)
     KEDGE_ASSERT(kedge_admin_envelope_args(args, &envelope, &d) == KEDGE_OK || d.text[0]);
     d.text[0] = '\0';
     KEDGE_ASSERT(kedge_admin_from_round(args, &round, &d) == KEDGE_OK || d.text[0]);
+    d.text[0] = '\0';
+    KEDGE_ASSERT(kedge_admin_list_from(args, &job, &d) == KEDGE_OK || d.text[0]);
     const char *name = json_string_value(json_object_get(args, "job"));
     KEDGE_ASSERT(!name || kedge_id_from(kedge_view_str(name), &job) != KEDGE_OK || strcmp(job.s, name) == 0);
 }

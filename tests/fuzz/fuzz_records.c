@@ -94,14 +94,39 @@ static void try_refusal(struct kedge_view key, struct kedge_view value)
     kedge_buf_deinit(&out);
 }
 
+static void try_seen(struct kedge_view key, struct kedge_view value)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_seen_record r;
+    int err = kedge_seen_record_decode(key, value, &r, &d);
+    if (err) {
+        check_refused(err, &d, "table state");
+        return;
+    }
+    KEDGE_ASSERT(r.ms > 0 && r.ms <= (uint64_t)1 << 53 && value.len == 8);
+}
+
+static void try_job_token(struct kedge_view key, struct kedge_view value)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_id job;
+    int err = kedge_job_token_decode(key, value, &job, &d);
+    if (err) {
+        check_refused(err, &d, "table state");
+        return;
+    }
+    KEDGE_ASSERT(kedge_view_eq(value, kedge_view_str(job.s)) && kedge_id_is_valid(value));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     static void (*const tables[])(struct kedge_view key, struct kedge_view value) = {
-        try_token, try_job, try_refusal, try_read_token};
+        try_token, try_job, try_refusal, try_read_token, try_seen, try_job_token};
     if (len < 2 || len - 2 < data[1]) {
         return 0;
     }
     struct kedge_view key = kedge_view_of(data + 2, data[1]);
-    tables[data[0] % 4](key, kedge_view_of(data + 2 + key.len, len - 2 - key.len));
+    tables[data[0] % (sizeof tables / sizeof tables[0])](
+        key, kedge_view_of(data + 2 + key.len, len - 2 - key.len));
     return 0;
 }

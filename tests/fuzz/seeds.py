@@ -49,7 +49,7 @@ EXTERNAL = {"model": "external", "grouping": "none", "groups": 1, "initial_model
     "trainer": "net", "tensors": [{"name": "w", "shape": [10, 64]}, {"name": "b", "shape": []}], "settings": {"a": [1]}}}
 SPEC = {"name": "capped", "tenants": ["org-a", "org-b"], "seed": "3", "data": "digits", "rounds": 8, "quorum": 1,
         "model": {"preset": "mlp", "inputs": 64, "hidden": 16, "classes": 10}, "sites_min": 2, "local_epochs": 1,
-        "batch": 10, "learning_rate": "0.1", "round_timeout_s": 5, "tenant_share_max": "0.6", "grouping": "flexcfl",
+        "batch": 10, "learning_rate": "0.1", "round_timeout_s": 5, "enrol_within_s": 600, "tenant_share_max": "0.6", "grouping": "flexcfl",
         "groups": 2}
 DIGEST = hashlib.sha256(b"signed").hexdigest()
 POLICIES = [{"jobs": "*", "data": {"digits": {"train": FEATURES["train"], "test": FEATURES["test"]}}},
@@ -76,7 +76,7 @@ ANSWERS = [{"id": "7", "status": "ok", "samples": 1437, "steps": 144, "batch": 1
             "engine": "kedge-train 0.1.0 cpu openblas"},
            {"id": "7", "status": "error", "code": "DATA", "message": "a.csv: no such file"},
            {"status": "ok", "seconds": "1", "samples": 1, "steps": 0, "engine": "\u00e9" * 40}]
-REQUESTS = [{"verb": "status"}, {"verb": "tenant.add", "tenant": "org-a", "envelope": "{}"},
+REQUESTS = [{"verb": "status"}, {"verb": "ledger.position", "tenant": "org-a"}, {"verb": "tenant.add", "tenant": "org-a", "envelope": "{}"},
             {"verb": "tenant.join", "tenant": "org-a", "envelope": "{}"},
             {"verb": "site.token", "tenant": "org-a", "site": "site-1", "ttl_s": 600, "address": "tls+tcp://h:1"},
             {"verb": "site.pending", "tenant": "org-a", "site": "site-1"}, {"verb": "site.list", "tenant": "org-a"},
@@ -99,7 +99,8 @@ RECORDS = [(3, b"read-token/" + DIGEST_KEY, json.dumps(READ_TOKEN).encode()),
            (0, DIGEST_KEY, json.dumps(TOKEN_RECORD | {"tls_key": "11" * 32, "statement_key": "22" * 32}).encode()),
            (1, b"demo", json.dumps({"job": "demo", "spec": "00" * 32, "initial_model": "01" * 32, "state": 5, "reason": -8,
                                     "created_ms": 1700000000123, "token": ""}).encode()),
-           (2, b"demo/00000007/org-a/site-1/2", struct.pack(">i32s32sQ", -301, DIGEST_KEY, DIGEST_KEY, 11))]
+           (2, b"demo/00000007/org-a/site-1/2", struct.pack(">i32s32sQ", -301, DIGEST_KEY, DIGEST_KEY, 11)),
+           (4, b"seen/org-a/site-1", struct.pack(">Q", 1700000000123)), (5, b"job-token/" + b"11" * 32, b"demo")]
 ADDRESSES = ("tls+tcp://127.0.0.1:7443", "tls+tcp://[::1]:0", "tls+tcp://*:7443", "tcp://localhost:1",
              "ipc:///run/kedge.ipc", "tls+tcp://coordinator.example.org:65535")
 TEXTS = ("0.03125", "-1e-300", "1000", "00ff7f", "Zm9vYmFy", "org-a", "1.7976931348623157e308")

@@ -3,13 +3,20 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "common/base/os/clock.h"
+#include "common/base/os/log.h"
+
+enum { LOCK_POLL_MS = 20 };
 
 int kedge_path_join(char out[KEDGE_PATH_MAX], const char *dir, const char *name)
 {
@@ -46,6 +53,21 @@ static int fail(struct kedge_diag *d, const char *what, const char *path)
 {
     int e = errno;
     return kedge_diag_set(d, kedge_errno(e), "%s: cannot %s: %s", path, what, strerror(e));
+}
+
+int kedge_path_real(const char *path, char out[KEDGE_PATH_MAX], struct kedge_diag *reterr)
+{
+    char real[PATH_MAX];
+    if (!realpath(path, real)) {
+        return fail(reterr, "find", path);
+    }
+    size_t len = strlen(real);
+    if (len >= KEDGE_PATH_MAX) {
+        return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "%s: its path has %zu bytes, at most %d", path, len,
+                              KEDGE_PATH_MAX - 1);
+    }
+    memcpy(out, real, len + 1);
+    return KEDGE_OK;
 }
 
 static int refuse_kind(struct kedge_diag *d, const char *path, mode_t mode)
@@ -375,4 +397,22 @@ int kedge_file_lock(const char *path, struct kedge_diag *reterr)
         return kedge_diag_set(reterr, KEDGE_E_LOCKED, "%s: in use by another process", path);
     }
     return fd;
+}
+
+int kedge_file_lock_within(const char *path, uint32_t wait_ms, struct kedge_diag *reterr)
+{
+    const uint64_t until = kedge_os_now_ns() + (uint64_t)wait_ms * 1000000u;
+    int fd = kedge_file_lock(path, reterr);
+    if (fd != KEDGE_E_LOCKED || wait_ms == 0) {
+        return fd;
+    }
+    kedge_log(KEDGE_LOG_WARN, "waiting", "%s: in use by another process; waiting up to %u s for its end",
+              path, (wait_ms + 999) / 1000);
+    while (fd == KEDGE_E_LOCKED && kedge_os_now_ns() < until) {
+        kedge_os_sleep_ms(LOCK_POLL_MS);
+        fd = kedge_file_lock(path, reterr);
+    }
+    return fd == KEDGE_E_LOCKED ? kedge_diag_set(reterr, fd, "%s: still in use by another process after %u s",
+                                                 path, (wait_ms + 999) / 1000)
+                                : fd;
 }

@@ -12,6 +12,9 @@ enum { KEDGE_PATH_MAX = 1024 };
 
 /* "dir/name" into out, KEDGE_E_TOO_LONG when it does not fit. */
 KEDGE_NODISCARD int kedge_path_join(char out[KEDGE_PATH_MAX], const char *dir, const char *name);
+/* path as an absolute one without links. KEDGE_E_TOO_LONG where that does not fit: realpath(3) asks for room
+ * for PATH_MAX bytes, which is more. KEDGE_E_NOT_FOUND and the others of kedge_errno. */
+KEDGE_NODISCARD int kedge_path_real(const char *path, char out[KEDGE_PATH_MAX], struct kedge_diag *reterr);
 /* errno to KEDGE_E_NOT_FOUND, _DISK_FULL (ENOSPC, EDQUOT, EROFS), _DENIED (EACCES, EPERM) or _IO. */
 int kedge_errno(int os_errno);
 
@@ -56,5 +59,9 @@ void kedge_map_close(struct kedge_map *map);
 /* Exclusive advisory lock on a file (created if absent); held until the descriptor is closed or the process
  * ends. Returns the descriptor or KEDGE_E_LOCKED. */
 KEDGE_NODISCARD int kedge_file_lock(const char *path, struct kedge_diag *reterr);
+/* The same, but waits for up to wait_ms while another process has it, and logs that it waits: a process that
+ * was killed keeps its locks until the system has taken down its memory, which takes seconds when there is a
+ * lot of it. KEDGE_E_LOCKED then says how long it has waited. */
+KEDGE_NODISCARD int kedge_file_lock_within(const char *path, uint32_t wait_ms, struct kedge_diag *reterr);
 
 #endif

@@ -55,8 +55,9 @@ bool kedge_notify(const char *words, const char *status)
         return false;
     }
     size_t len = (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
-    for (size_t i = strlen(words) + 1; i < len; i++) {
-        text[i] = (unsigned char)text[i] < 0x20 ? '?' : text[i];
+    if (status && len > strlen(words) + 1) {
+        kedge_text_make_plain(text + strlen(words) + 1);
+        len = strlen(text);
     }
     return send_words(text, len);
 }

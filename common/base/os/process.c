@@ -19,11 +19,12 @@ struct pipes {
     int in[2], out[2], err[2], status[2], log;
 };
 
-/* What a child that could not start says before it ends; one that goes on says 0 when the number of its
- * processes has no bound. */
+/* What a child that could not start says before it ends; one that goes on says 0 and what its sandbox lacks,
+ * when it lacks anything. */
 struct complaint {
     int os_errno;
     bool separate; /* it was the namespaces: all else may go well without them */
+    struct kedge_sandbox_gaps gaps;
 };
 
 static _Noreturn void complain(int status_fd, bool separate)
@@ -64,13 +65,12 @@ static _Noreturn void exec_child(const struct kedge_process_options *o, const st
         ok = status_fd == keep || dup3(status_fd, keep, O_CLOEXEC) >= 0;
         status_fd = ok ? keep : status_fd;
         ok = ok && kedgei_sandbox_limit(o->sandbox, keep);
-        bool bounded = false;
-        if (ok && maps && !kedgei_sandbox_separate(o->sandbox, maps, parent, &bounded)) {
+        struct complaint lacks = {.gaps = {.unbounded = o->sandbox->processes_max > 0, .sees_others = true}};
+        if (ok && maps && !kedgei_sandbox_separate(o->sandbox, maps, parent, &lacks.gaps)) {
             complain(status_fd, true);
         }
-        if (ok && !bounded) {
-            const struct complaint none = {.os_errno = 0};
-            ok = write(status_fd, &none, sizeof none) == sizeof none;
+        if (ok && (lacks.gaps.unbounded || lacks.gaps.sees_others)) {
+            ok = write(status_fd, &lacks, sizeof lacks) == sizeof lacks;
         }
     }
     ok = ok && (!o->directory || chdir(o->directory) == 0);
@@ -121,13 +121,13 @@ static int open_pipes(const struct kedge_process_options *o, struct pipes *ret, 
 }
 
 /* True when there is one; until the child has become its program, or has ended. */
-static bool has_complaint(int status_fd, struct complaint *ret, bool *ret_unbounded)
+static bool has_complaint(int status_fd, struct complaint *ret, struct kedge_sandbox_gaps *ret_gaps)
 {
-    *ret_unbounded = false;
+    *ret_gaps = (struct kedge_sandbox_gaps){.unbounded = false};
     for (;;) { /* two at most */
         ssize_t n = read(status_fd, ret, sizeof *ret);
         if (n == sizeof *ret && ret->os_errno == 0) {
-            *ret_unbounded = true;
+            *ret_gaps = ret->gaps;
         } else if (n >= 0 || errno != EINTR) {
             return n > 0;
         }
@@ -151,7 +151,8 @@ static int start(const struct kedge_process_options *o, const struct kedge_sandb
     }
     int fork_errno = errno;
     close_if(p.in[0]), close_if(p.out[1]), close_if(p.err[1]), close_if(p.log), close_if(p.status[1]);
-    bool unbounded = false, failed = pid < 0 || has_complaint(p.status[0], &c, &unbounded);
+    struct kedge_sandbox_gaps gaps = {.unbounded = false};
+    bool failed = pid < 0 || has_complaint(p.status[0], &c, &gaps);
     close_if(p.status[0]);
     if (failed) {
         close_if(p.in[1]), close_if(p.out[0]), close_if(p.err[0]);
@@ -163,8 +164,7 @@ static int start(const struct kedge_process_options *o, const struct kedge_sandb
         return kedge_diag_set(reterr, kedge_errno(e), "%s: cannot start: %s", o->argv[0], strerror(e));
     }
     enum kedge_confined confined = maps ? KEDGE_CONFINED_NAMESPACES : KEDGE_CONFINED_LIMITS;
-    unbounded = unbounded && o->sandbox && o->sandbox->processes_max > 0;
-    *ret = (struct kedge_process){pid, p.in[1], p.out[0], p.err[0], o->sandbox ? confined : 0, unbounded};
+    *ret = (struct kedge_process){pid, p.in[1], p.out[0], p.err[0], o->sandbox ? confined : 0, gaps};
     return KEDGE_OK;
 }
 

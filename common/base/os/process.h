@@ -9,12 +9,12 @@
 #include "common/base/os/sandbox.h"
 
 struct kedge_process {
-    pid_t pid;                    /* 0: not running */
-    int in_fd;                    /* write end of the child's stdin, -1 if not piped */
-    int out_fd;                   /* read end of the child's stdout, -1 if not piped */
-    int err_fd;                   /* read end of its stderr, -1 if not piped */
-    enum kedge_confined confined; /* 0: it was not asked for */
-    bool unbounded;               /* the sandbox's processes_max was asked for and does not hold */
+    pid_t pid;                       /* 0: not running */
+    int in_fd;                       /* write end of the child's stdin, -1 if not piped */
+    int out_fd;                      /* read end of the child's stdout, -1 if not piped */
+    int err_fd;                      /* read end of its stderr, -1 if not piped */
+    enum kedge_confined confined;    /* 0: it was not asked for */
+    struct kedge_sandbox_gaps lacks; /* of what was asked for */
 };
 
 struct kedge_process_options {

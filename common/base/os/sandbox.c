@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/os/sandbox_view.h"
 #include "common/base/text.h"
 
 enum {
@@ -71,6 +72,7 @@ void kedgei_sandbox_maps(const struct kedge_sandbox *s, struct kedge_sandbox_map
     ret->counts_apart = counts_apart();
     ret->is_root = geteuid() == 0;
     snprintf(ret->pids, sizeof ret->pids, "%" PRIu64, PIDS_RESERVED + s->processes_max);
+    snprintf(ret->outside, sizeof ret->outside, "/proc/%ld/cmdline", (long)getpid());
     snprintf(ret->uid, sizeof ret->uid, "%u %u 1", (unsigned)geteuid(), (unsigned)geteuid());
     snprintf(ret->gid, sizeof ret->gid, "%u %u 1", (unsigned)getegid(), (unsigned)getegid());
 }
@@ -97,13 +99,6 @@ static bool drop_capabilities(void)
     return true;
 }
 
-static bool hide(const char *folder)
-{
-    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0
-           && mount("none", folder, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=000,size=4k")
-                  == 0;
-}
-
 /* The process outside: ends with the one inside, and takes it along. */
 static _Noreturn void stand_for(pid_t inside, pid_t parent)
 {
@@ -126,12 +121,12 @@ static bool bound_processes(const struct kedge_sandbox *s, const struct kedge_sa
 }
 
 bool kedgei_sandbox_separate(const struct kedge_sandbox *s, const struct kedge_sandbox_maps *maps,
-                             pid_t parent, bool *ret_bounded)
+                             pid_t parent, struct kedge_sandbox_gaps *ret_gaps)
 {
-    int spaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWIPC | (s->network ? 0 : CLONE_NEWNET)
-                 | (s->hidden ? CLONE_NEWNS : 0);
+    int spaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS | (s->network ? 0 : CLONE_NEWNET);
     if (unshare(spaces) != 0 || !put("/proc/self/setgroups", "deny") || !put("/proc/self/uid_map", maps->uid)
-        || !put("/proc/self/gid_map", maps->gid) || (s->hidden && !hide(s->hidden)) || !drop_capabilities()) {
+        || !put("/proc/self/gid_map", maps->gid) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0
+        || (s->guarded && !kedgei_sandbox_guard(s)) || !drop_capabilities()) {
         return false;
     }
     bool bounded = bound_processes(s, maps);
@@ -144,7 +139,9 @@ bool kedgei_sandbox_separate(const struct kedge_sandbox *s, const struct kedge_s
     if (inside != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) {
         return false;
     }
-    *ret_bounded =
+    bounded =
         bounded || (s->processes_max > 0 && maps->is_root && put("/proc/sys/kernel/pid_max", maps->pids));
+    *ret_gaps = (struct kedge_sandbox_gaps){.unbounded = s->processes_max > 0 && !bounded,
+                                            .sees_others = !kedgei_sandbox_own_proc(maps->outside)};
     return true;
 }

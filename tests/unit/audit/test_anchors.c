@@ -3,6 +3,7 @@
 
 #include "chain/anchor/evm_evidence.h"
 #include "chain/audit/explain.h"
+#include "chain/audit/shown.h"
 #include "chain/checkpoint.h"
 #include "chain/state/state.h"
 #include "common/base/mem.h"
@@ -168,6 +169,24 @@ static void expect_one(const struct kedge_trust_anchors *t, enum kedge_audit_ver
     kedge_audit_report_deinit(&r);
 }
 
+/* The authority's word shows how far the main chain is complete; an anchor that is in no block does not. */
+static void assert_complete_by_stamp(const struct kedge_audit_report *r, const struct scene *s)
+{
+    struct kedge_audit_claims c;
+    size_t found = 0;
+    ck_assert_int_eq(kedge_audit_claims(r, &c), KEDGE_OK);
+    for (size_t i = 0; i < c.count; i++) {
+        if (c.items[i].level == KEDGE_AUDIT_COMPLETE && c.items[i].shown) {
+            found++;
+            ck_assert_str_eq(c.items[i].source, "time-stamp");
+            ck_assert_uint_eq(c.items[i].entries, s->size);
+            ck_assert_ptr_nonnull(strstr(c.items[i].from, "CN=test authority"));
+        }
+    }
+    ck_assert_uint_eq(found, 1);
+    kedge_audit_claims_deinit(&c);
+}
+
 START_TEST(what_holds_is_told)
 {
     struct scene s;
@@ -193,6 +212,7 @@ START_TEST(what_holds_is_told)
     a = kedge_audit_anchor_first(r.anchors, r.anchor_count, KEDGE_ANCHOR_TSA, 7);
     ck_assert(a && a->size == s.size);
     ck_assert_ptr_null(kedge_audit_anchor_first(r.anchors, r.anchor_count, KEDGE_ANCHOR_EVM, 9));
+    assert_complete_by_stamp(&r, &s);
     kedge_audit_report_deinit(&r);
     close_scene(&s);
 }

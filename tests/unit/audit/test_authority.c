@@ -280,6 +280,7 @@ static void append(struct fx *x, const struct op *op)
     struct kedge_buf idem, envelope, more;
     char by[64], *rest = by;
     fill(x, op, &st);
+    fx_position(&x->log[0], &st);
     kedge_buf_init(&idem, KEDGE_IDEM_KEY_MAX);
     kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
     snprintf(by, sizeof by, "%s", op->by);

@@ -180,6 +180,10 @@ START_TEST(both_are_enough)
     }
     ck_assert_int_eq(r.verdict, KEDGE_AUDIT_YES);
     ck_assert_uint_eq(r.counts.final_entries, s.size);
+    ck_assert_uint_eq(r.evidence_count, 1);
+    ck_assert_int_eq(r.evidence[0].source, KEDGE_AUDIT_BY_WITNESSES);
+    ck_assert_uint_eq(r.evidence[0].log, 0);
+    ck_assert_uint_eq(r.evidence[0].size, s.size);
     kedge_audit_report_deinit(&r);
     kedge_buf_deinit(&s.note);
 }

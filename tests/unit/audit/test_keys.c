@@ -323,8 +323,9 @@ static void fill(const struct op *op, struct kedge_statement *st)
 
 /* As no coordinator would take it: what is there under its key already gets another one in the store's table.
  */
-static void append(struct fx *x, const struct kedge_statement *st, const struct op *op)
+static void append(struct fx *x, struct kedge_statement *st, const struct op *op)
 {
+    fx_position(&x->log[0], st);
     struct kedge_buf idem, envelope, more;
     char by[64], *rest = by;
     uint64_t index;

@@ -53,7 +53,7 @@ START_TEST(a_manager_is_told)
         ck_assert(kedge_notify("WATCHDOG=1", NULL));
         ck_assert_str_eq(heard(fd), "WATCHDOG=1");
         ck_assert(kedge_notify("WATCHDOG=1", "job a\nREADY=0\x1b[2J"));
-        ck_assert_str_eq(heard(fd), "WATCHDOG=1\nSTATUS=job a?READY=0?[2J");
+        ck_assert_str_eq(heard(fd), "WATCHDOG=1\nSTATUS=job a READY=0?[2J");
         static const char begins[] = "RELOADING=1\nMONOTONIC_USEC=";
         uint64_t before = kedge_os_now_ns() / 1000;
         ck_assert(kedge_notify_reloading());

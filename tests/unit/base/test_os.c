@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -244,12 +245,49 @@ START_TEST(dir_remove_follows_no_link)
 }
 END_TEST
 
+/* A path that the system allows, and that is longer than ours: found, told, and never written beyond the end.
+ */
+START_TEST(real_paths)
+{
+    enum { DEEP = 7 };
+    struct {
+        char path[KEDGE_PATH_MAX], behind[8];
+    } out = {.behind = "behind"};
+    struct kedge_diag d;
+    char name[201] = {0};
+    memset(name, 'n', sizeof name - 1);
+    ck_assert_int_eq(kedge_dir_make(at("real"), 0700, &d), KEDGE_OK);
+    ck_assert_int_eq(symlink("real", at("alias")), 0);
+    ck_assert_int_eq(kedge_path_real(at("alias"), out.path, &d), KEDGE_OK);
+    ck_assert_ptr_nonnull(strstr(out.path, "/real"));
+    ck_assert_int_eq(kedge_path_real(at("nowhere"), out.path, &d), KEDGE_E_NOT_FOUND);
+
+    int home = open(".", O_RDONLY | O_DIRECTORY);
+    ck_assert_int_ge(home, 0);
+    ck_assert_int_eq(chdir(at("real")), 0);
+    for (int i = 0; i < DEEP; i++) {
+        ck_assert(mkdir(name, 0700) == 0 && chdir(name) == 0);
+    }
+    ck_assert_int_eq(kedge_path_real(".", out.path, &d), KEDGE_E_TOO_LONG);
+    ck_assert_ptr_nonnull(strstr(d.text, "at most 1023"));
+    ck_assert_str_eq(out.behind, "behind");
+    for (int i = 0; i < DEEP; i++) {
+        ck_assert(chdir("..") == 0 && rmdir(name) == 0);
+    }
+    ck_assert_int_eq(fchdir(home), 0);
+    close(home);
+    unlink(at("alias"));
+}
+END_TEST
+
 START_TEST(lock_is_exclusive)
 {
     struct kedge_diag d;
     int held = kedge_file_lock(at("lock"), &d);
     ck_assert_int_ge(held, 0);
     ck_assert_int_eq(kedge_file_lock(at("lock"), &d), KEDGE_E_LOCKED);
+    ck_assert_int_eq(kedge_file_lock_within(at("lock"), 1, &d), KEDGE_E_LOCKED); /* waited, and said so */
+    ck_assert_ptr_nonnull(strstr(d.text, "still in use by another process after 1 s"));
     ck_assert_ptr_nonnull(strstr(d.text, "in use"));
     close(held);
     held = kedge_file_lock(at("lock"), &d);
@@ -381,6 +419,7 @@ int main(void)
                                   read_is_bounded,
                                   maps,
                                   dir_remove_follows_no_link,
+                                  real_paths,
                                   lock_is_exclusive,
                                   process_pipes,
                                   process_start_errors_and_status,

@@ -115,33 +115,162 @@ START_TEST(inherits_nothing)
 }
 END_TEST
 
+static void put_file(const char *name, const char *text)
+{
+    char path[192];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs(text, f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+static void make_folder(const char *name)
+{
+    char path[192];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    ck_assert(mkdir(path, 0700) == 0 || errno == EEXIST);
+}
+
+/* A site's folder as trainers find it: in folder/home/site. */
+static void make_site(void)
+{
+    static const char *const folders[] = {"home",
+                                          "home/site",
+                                          "home/site/keys",
+                                          "home/site/trainers",
+                                          "home/site/trainers/mine",
+                                          "home/site/trainers/other"};
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        make_folder(folders[i]);
+    }
+    put_file("home/site/keys/secret", "secret");
+    put_file("home/site/policy", "the policy");
+    put_file("home/site/data", "data");
+    put_file("home/site/trainers/other/model", "another's");
+}
+
+/* The script runs in the guarded site's folder of its own, with $SITE. */
+static void run_guarded(const char *script, char out[1024])
+{
+    static const char *const hidden[] = {"keys", "policy", "not-there", NULL};
+    char site[128], own[160], whole_script[2048];
+    snprintf(site, sizeof site, "%s/home/site", folder);
+    snprintf(own, sizeof own, "%s/trainers/mine", site);
+    snprintf(whole_script, sizeof whole_script, "SITE=%s; cd %s; exec 2>/dev/null; %s", site, own, script);
+    struct kedge_sandbox s = {.guarded = site, .own = own, .hidden = hidden};
+    struct kedge_process p = start(whole_script, &s);
+    ck_assert_int_eq(p.confined, KEDGE_CONFINED_NAMESPACES);
+    (void)whole(&p, out);
+}
+
 START_TEST(sees_no_network_and_no_keys)
 {
-    char out[1024], keys[128], secret[160], script[1024];
-    snprintf(keys, sizeof keys, "%s/keys", folder);
-    snprintf(secret, sizeof secret, "%s/secret", keys);
-    ck_assert(mkdir(keys, 0700) == 0 || errno == EEXIST);
-    FILE *f = fopen(secret, "w");
-    ck_assert_ptr_nonnull(f);
-    fputs("secret", f);
-    fclose(f);
+    char out[1024];
+    make_site();
     if (!has_namespaces()) {
         printf("skipped: this kernel permits no user namespaces\n");
         return;
     }
-    struct kedge_sandbox s = {.hidden = keys};
-    snprintf(
-        script, sizeof script,
-        "cat %s 2>/dev/null; umount %s 2>/dev/null; cat %s 2>/dev/null; grep -c : /proc/net/dev; cat mine",
-        secret, keys, secret);
-    snprintf(secret, sizeof secret, "%s/mine", folder);
-    f = fopen(secret, "w");
-    fputs("mine", f);
-    fclose(f);
+    run_guarded("cat $SITE/keys/secret; umount $SITE/keys; cat $SITE/keys/secret; ls $SITE/keys; chmod 700 "
+                "$SITE/keys; "
+                "cat $SITE/policy; cat $SITE/trainers/other/model; ls $SITE/trainers | grep -v HIDDEN; "
+                "grep -c : /proc/net/dev; cat $SITE/data",
+                out);
+    ck_assert_str_eq(out, "mine\n1\ndata"); /* one interface: a loopback that is down */
+}
+END_TEST
+
+/* By no way into it, and none around it; its own folder is its own, and what it leaves there stays. */
+START_TEST(writes_to_its_own_folder_only)
+{
+    static const char *const tries[] = {
+        "echo x >$SITE/data",
+        "echo x >$SITE/policy",
+        "echo x >$SITE/keys/secret",
+        "echo x >$SITE/new",
+        "echo x >$SITE/trainers/other/model",
+        "echo x >$SITE/trainers/new",
+        "rm -f $SITE/data",
+        "mv $SITE/data $SITE/else",
+        "chmod 777 $SITE/data",
+        "touch $SITE/data",
+        "mv own $SITE/policy",
+        "mv $SITE/../site $SITE/../away",
+        "mv $SITE/../../home $SITE/../../away",
+        "mount -o remount,rw,bind $SITE",
+        "umount -l $SITE",
+        "unshare -rm sh -c \"umount -l $SITE; echo x >$SITE/data\"",
+        "unshare -rm sh -c \"mount -o remount,rw,bind $SITE; echo x >$SITE/data\"",
+        "unshare -rm umount $SITE/keys",
+    };
+    char out[1024], script[512];
+    make_site();
+    if (!has_namespaces()) {
+        printf("skipped: this kernel permits no user namespaces\n");
+        return;
+    }
+    run_guarded(
+        "echo mine >own && echo more >>own && mkdir -p deep/er && mv own deep/er/own && cat deep/er/own",
+        out);
+    ck_assert_str_eq(out, "mine\nmore\n");
+    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+        snprintf(script, sizeof script, "echo >own; { %s; } && echo done || echo refused", tries[i]);
+        run_guarded(script, out);
+        ck_assert_msg(strcmp(out, "refused\n") == 0, "%s: %s", tries[i], out);
+    }
+    struct {
+        const char *name, *text;
+    } files[] = {{"home/site/data", "data"},
+                 {"home/site/policy", "the policy"},
+                 {"home/site/keys/secret", "secret"},
+                 {"home/site/trainers/other/model", "another's"},
+                 {"home/site/trainers/mine/deep/er/own", "mine\nmore\n"}};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char path[192], found[64] = "";
+        snprintf(path, sizeof path, "%s/%s", folder, files[i].name);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ck_assert_msg(fd >= 0 && read(fd, found, sizeof found - 1) > 0, "%s", path);
+        close(fd);
+        ck_assert_str_eq(found, files[i].text);
+    }
+}
+END_TEST
+
+/* Those outside are not in its /proc, or it is said that they are; and no signal reaches them.
+ * The pattern does not match itself: grep's own command line may be read, too. */
+START_TEST(knows_no_other_processes)
+{
+    struct kedge_sandbox s = {.processes_max = 0};
+    char out[1024], script[512];
+    if (!has_namespaces()) {
+        printf("skipped: this kernel permits no user namespaces\n");
+        return;
+    }
+    pid_t other = fork();
+    if (other == 0) {
+        execlp("sh", "a-secret-word", "-c", "sleep 100; exit 0", "a-secret-word", (char *)NULL);
+        _exit(127);
+    }
+    ck_assert_int_gt(other, 0);
+    snprintf(script, sizeof script,
+             "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c '[a]-secret-word'; "
+             "kill -9 %ld 2>/dev/null && echo killed; ls -d /proc/[0-9]* | wc -l",
+             (long)other);
     struct kedge_process p = start(script, &s);
-    ck_assert_int_eq(p.confined, KEDGE_CONFINED_NAMESPACES);
+    bool sees = p.lacks.sees_others;
     (void)whole(&p, out);
-    ck_assert_str_eq(out, "1\nmine"); /* one interface: a loopback that is down */
+    int status = 0;
+    ck_assert_msg(waitpid(other, &status, WNOHANG) == 0, "%s", out);
+    ck_assert_int_eq(kill(other, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(other, &status, 0), other);
+    if (sees) {
+        printf("skipped: this kernel permits no /proc of its own\n");
+        return;
+    }
+    char *end = out;
+    unsigned long found = strtoul(out, &end, 10), count = strtoul(end, NULL, 10);
+    ck_assert_msg(out[0] == '0' && found == 0 && count > 0 && count < 8, "%s", out);
 }
 END_TEST
 
@@ -218,7 +347,7 @@ static bool hold_bomb(void)
     ck_assert_int_gt(n, 0);
     self[n] = '\0';
     struct kedge_process p = start("exit 0", &s);
-    bool unbounded = p.unbounded;
+    bool unbounded = p.lacks.unbounded;
     (void)whole(&p, out);
     if (unbounded || access(self, X_OK) != 0) {
         return false;
@@ -226,7 +355,7 @@ static bool hold_bomb(void)
     snprintf(word, sizeof word, "bomb-%ld", (long)getpid());
     snprintf(script, sizeof script, "exec '%s' %s", self, word);
     p = start(script, &s);
-    ck_assert(!p.unbounded);
+    ck_assert(!p.lacks.unbounded);
     unsigned most = 0, same = 0;
     for (int i = 0; i < 4000 && same < 40; i++) { /* until it has stood still for a while */
         unsigned now = count_of(word);
@@ -245,7 +374,7 @@ static bool hold_bomb(void)
     ck_assert_uint_eq(left, 0);
     s.processes_max = 0; /* nobody asked */
     p = start("exit 0", &s);
-    ck_assert(!p.unbounded);
+    ck_assert(!p.lacks.unbounded);
     (void)whole(&p, out);
     return true;
 }
@@ -284,10 +413,12 @@ START_TEST(errors_are_told)
     struct kedge_process_options o = {.argv = argv, .sandbox = &s, .directory = folder};
     ck_assert_int_eq(kedge_process_start(&o, &p, &d), KEDGE_E_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(d.text, "/nowhere/trainer"));
-    s.hidden = "/nowhere/keys"; /* then it goes without, and says so */
+    s.guarded = "/nowhere"; /* then it goes without, and says so */
+    s.own = "/nowhere/trainers/net";
     argv[0] = "true";
     ck_assert_int_eq(kedge_process_start(&o, &p, &d), KEDGE_OK);
     ck_assert_int_eq(p.confined, KEDGE_CONFINED_LIMITS);
+    ck_assert(p.lacks.sees_others);
     kedge_process_stop(&p, SIGTERM, 1000);
 }
 END_TEST
@@ -308,6 +439,8 @@ int main(int argc, char **argv)
     tcase_add_test(t, limits_hold);
     tcase_add_test(t, inherits_nothing);
     tcase_add_test(t, sees_no_network_and_no_keys);
+    tcase_add_test(t, writes_to_its_own_folder_only);
+    tcase_add_test(t, knows_no_other_processes);
     tcase_add_test(t, nothing_stays);
     tcase_add_test(t, forks_are_bounded);
     tcase_add_test(t, errors_are_told);

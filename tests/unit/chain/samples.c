@@ -27,6 +27,11 @@ struct kedge_id sample_id(const char *text)
     return id;
 }
 
+struct kedge_st_position sample_position(void)
+{
+    return (struct kedge_st_position){sample_pair(3).public, 1000, 12, sample_hash(0x91)};
+}
+
 static void put_text(char *out, size_t out_len, const char *text)
 {
     snprintf(out, out_len, "%s", text);
@@ -53,6 +58,9 @@ static void fill_update(struct kedge_st_update *u)
     put_text(u->engine, sizeof u->engine, "kedge-train/0.1.0 \"cpu\"");
 }
 
+/* What the coordinator's clock said when the sample's job opened. */
+static const uint64_t SAMPLE_MS = UINT64_C(1790000000000);
+
 static void fill_job_opened(struct kedge_st_job_opened *o, const struct kedge_id *job)
 {
     o->job = *job;
@@ -61,6 +69,7 @@ static void fill_job_opened(struct kedge_st_job_opened *o, const struct kedge_id
     o->tenant_count = 2;
     o->tenants[0] = sample_hash(0x31);
     o->tenants[1] = sample_hash(0x32);
+    o->time_ms = SAMPLE_MS;
 }
 
 static void fill_round_opened(struct kedge_st_round_opened *r)
@@ -75,6 +84,7 @@ static void fill_round_opened(struct kedge_st_round_opened *r)
         .tenant_count = 2,
         .tenants = {{sample_hash(0x31), 4, 2, sample_hash(0x41)},
                     {sample_hash(0x32), 5, 3, sample_hash(0x42)}},
+        .time_ms = SAMPLE_MS + 2000,
     };
 }
 
@@ -112,6 +122,7 @@ static void fill_step(struct kedge_st_step *s)
                     .aggregate = sample_hash(0x62),
                     .after = sample_hash(0x63),
                     .direction = sample_hash(0x64)}},
+        .time_ms = SAMPLE_MS + 4500,
     };
     put_text(s->rule, sizeof s->rule, "flexcfl-mixing/v1");
 }
@@ -188,8 +199,7 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
     struct kedge_id tenant = sample_id("north"), site = sample_id("north-1"), job = sample_id("digits");
     struct kedge_public_key key1 = sample_pair(1).public, key2 = sample_pair(2).public;
     memset(st, 0, sizeof *st);
-    st->kind = kind;
-    st->subject = sample_hash(0xab);
+    *st = (struct kedge_statement){.kind = kind, .subject = sample_hash(0xab), .at = sample_position()};
     switch (kind) {
     case KEDGE_ST_KEY:
     case KEDGE_ST_KEY_ADDED:
@@ -245,7 +255,8 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
         st->u.release = (struct kedge_st_release){job, 10, 1, "digits-group-1.safetensors"};
         break;
     case KEDGE_ST_JOB_CLOSED:
-        st->u.job_closed = (struct kedge_st_job_closed){job, 10, KEDGE_OUTCOME_COMPLETED, ""};
+        st->u.job_closed = (struct kedge_st_job_closed){
+            .job = job, .rounds = 10, .outcome = KEDGE_OUTCOME_COMPLETED, .time_ms = SAMPLE_MS + 9000};
         break;
     case KEDGE_ST_CLOSED:
         st->u.closed = (struct kedge_st_closed){job, 3, tenant, site, "ROUND_CLOSED"};

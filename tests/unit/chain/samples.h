@@ -9,6 +9,7 @@ struct kedge_key_pair sample_pair(uint8_t byte);
 struct kedge_hash sample_hash(uint8_t byte); /* 32 times `byte` */
 struct kedge_id sample_id(const char *text);
 /* Fills st, all of it; subjects that the kind derives are derived. */
+struct kedge_st_position sample_position(void);
 void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st);
 
 #endif

@@ -43,6 +43,7 @@ START_TEST(test_defaults)
     ck_assert_uint_eq(s.weight_max, 1000000);
     ck_assert_uint_eq(s.tenant_share_max, KEDGE_SHARE_ONE);
     ck_assert_uint_eq(s.round_timeout_s, 3600);
+    ck_assert_uint_eq(s.enrol_within_s, 86400);
     ck_assert_str_eq(s.strategy->name, "fedavg");
     ck_assert_str_eq(s.rule->name, "mean");
     ck_assert_int_eq(s.server, KEDGE_SERVER_NONE);
@@ -548,7 +549,7 @@ START_TEST(test_page)
         }
     }
     fclose(page);
-    ck_assert_int_eq(keys, 45);
+    ck_assert_int_eq(keys, 46);
 }
 END_TEST
 

@@ -24,6 +24,7 @@ static int say(const uint8_t by[SIGNERS_MAX])
     struct kedge_key_pair pair = sample_pair(by[0]);
     kedge_buf_init(&a, KEDGE_ENTRY_MAX);
     diag = (struct kedge_diag){.err = KEDGE_OK};
+    st.at = sample_position();
     ck_assert_msg(kedge_statement_sign(&st, &pair, &a, &diag) == KEDGE_OK, "%s", diag.text);
     for (int i = 1; i < SIGNERS_MAX && by[i]; i++) {
         pair = sample_pair(by[i]);

@@ -254,6 +254,10 @@ START_TEST(optional_fields_stand_where_they_say_something)
         {KEDGE_ST_EVALUATION, "\"correct\":37", "\"correct\":37,\"personal_correct\":0"},
         {KEDGE_ST_STEP, "\"group\":1", "\"group\":1,\"state_after\":\"\""},
         {KEDGE_ST_STEP, "\"group\":1", "\"group\":1,\"state\":\"1\""},
+        {KEDGE_ST_STEP, "\"time_ms\":1790000004500", "\"time_ms\":0"},
+        {KEDGE_ST_JOB_CLOSED, "\"time_ms\":1790000009000", "\"time_ms\":9007199254740993"},
+        {KEDGE_ST_JOB_OPENED, "\"time_ms\":1790000000000", "\"time_ms\":-1"},
+        {KEDGE_ST_ROUND_OPENED, "\"time_ms\":1790000002000", "\"time_ms\":\"1790000002000\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_refused(cases[i].kind, cases[i].from, cases[i].to);

@@ -247,7 +247,7 @@ START_TEST(a_description_tells_the_quorum_and_what_is_odd)
     ck_assert_str_eq(kedge_witness_name_show(kedge_view_str("a\xc2\x9b"
                                                             "b"),
                                              shown),
-                     "a\\xc2\\x9bb");
+                     "a\\u009bb");
     ck_assert_str_eq(kedge_witness_name_show(kedge_view_str(""), shown), "");
     char longest[KEDGE_WITNESS_NAME_MAX];
     memset(longest, 0xff, sizeof longest);

@@ -21,17 +21,52 @@ static json_t *round_row(uint32_t round)
 
 static json_t *job_of(struct fake *f, const json_t *question)
 {
-    uint32_t from = (uint32_t)json_integer_value(json_object_get(question, "from_round"));
+    uint32_t from = (uint32_t)json_integer_value(json_object_get(question, "from_round")), r;
     bool ended = f->asked_until >= 0 && atomic_load(&f->asked) >= f->asked_until;
     json_t *history = json_array();
     atomic_store(&f->last_from, from);
-    for (uint32_t r = from > 1 ? from : 1; r <= f->rounds && json_array_size(history) < PAGE; r++) {
+    for (r = from > 1 ? from : 1; r <= f->rounds && json_array_size(history) < PAGE; r++) {
         json_array_append_new(history, round_row(r));
     }
-    return json_pack("{s:s,s:s,s:i,s:i,s:s,s:b,s:i,s:i,s:i,s:i,s:o}", "job", "long", "state",
-                     ended ? f->end_state : "training", "round", (int)f->rounds, "rounds", (int)f->rounds,
-                     "spec", "00", "round_open", 1, "sites_online", 4, "selected", 4, "accepted", 2,
-                     "refused", 0, "history", history);
+    json_t *o = json_pack("{s:s,s:s,s:i,s:i,s:s,s:b,s:i,s:i,s:i,s:i,s:o}", "job", "long", "state",
+                          ended ? f->end_state : "training", "round", (int)f->rounds, "rounds",
+                          (int)f->rounds, "spec", "00", "round_open", 1, "sites_online", 4, "selected", 4,
+                          "accepted", 2, "refused", 0, "history", history);
+    if (r <= f->rounds) {
+        json_object_set_new(o, "next_round", json_integer(f->stuck ? from : r));
+    }
+    return o;
+}
+
+/* Jobs in the order of their names; the later the name the earlier they were made. */
+static json_t *jobs_of(const struct fake *f, const json_t *question)
+{
+    const char *from = json_string_value(json_object_get(question, "from"));
+    json_t *jobs = json_array(), *o = json_pack("{s:o}", "jobs", jobs);
+    char name[32];
+    for (uint32_t i = 0; i < f->jobs; i++) {
+        snprintf(name, sizeof name, "job-%04u", i);
+        if (from && strcmp(name, from) < 0) {
+            continue;
+        }
+        if (json_array_size(jobs) == PAGE) {
+            json_object_set_new(o, "next", json_string(f->stuck && from ? from : name));
+            break;
+        }
+        json_array_append_new(jobs, json_pack("{s:s,s:s,s:i,s:i,s:i}", "job", name, "state", "completed",
+                                              "round", 1, "rounds", 1, "created_ms", (int)(10000 - i)));
+    }
+    return o;
+}
+
+static json_t *answer_of(struct fake *f, const json_t *question)
+{
+    json_error_t e;
+    const char *verb = json_string_value(json_object_get(question, "verb"));
+    if (f->answer) {
+        return json_loads(f->answer, 0, &e);
+    }
+    return verb && strcmp(verb, "job.list") == 0 ? jobs_of(f, question) : job_of(f, question);
 }
 
 static void answer(void *arg, struct kedge_net_request *req)
@@ -51,7 +86,7 @@ static void answer(void *arg, struct kedge_net_request *req)
     } else {
         struct kedge_view json = question.u.admin.json;
         json_t *args = json_loadb((const char *)json.ptr, json.len, 0, &e);
-        json_t *o = f->answer ? json_loads(f->answer, 0, &e) : job_of(f, args);
+        json_t *o = answer_of(f, args);
         text = json_dumps(o, JSON_COMPACT);
         json_decref(args);
         json_decref(o);

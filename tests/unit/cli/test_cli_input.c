@@ -7,6 +7,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
+#include "common/base/text.h"
 #include "tests/fixtures/run.h"
 #include "tests/unit/cli/fake.h"
 #include "tests/unit/cli/support.h"
@@ -165,12 +166,15 @@ END_TEST
 START_TEST(test_answers)
 {
     static const char *const lines[] = {"status", "tenant list", "job list", "job show j", "audit trust"};
-    struct fake fake = {.answer = "{\"jobs\":[{\"job\":\"\\u001b[2Jj\",\"state\":\"\\u009b2Jx\"}]}"};
+    struct fake fake = {.answer = "{\"jobs\":[{\"job\":\"\\u001b[2Jj\",\"state\":\"\\u009b2Jx\\u202ey\"}]}"};
     make_scratch();
     fake_open(&fake);
     ck_assert_int_eq(kedge("job list --state %s", at("state")), 0);
-    ck_assert_ptr_nonnull(strstr(out, "?[2Jj")); /* and the terminal keeps what it shows */
-    ck_assert_ptr_nonnull(strstr(out, "?2Jx"));
+    ck_assert_ptr_nonnull(strstr(out, "\\x1b[2Jj")); /* and the terminal keeps what it shows */
+    ck_assert_ptr_nonnull(strstr(out, "\\u009b2Jx\\u202ey"));
+    ck_assert(kedge_text_is_plain_lines(kedge_view_str(out)));
+    ck_assert_int_eq(kedge("job list --format json --state %s", at("state")), 0);
+    ck_assert(strstr(out, "\\u009B2Jx\\u202Ey") && kedge_text_is_plain_lines(kedge_view_str(out)));
     ck_assert_ptr_null(strchr(out, '\033'));
     char nested[2 * NOT_DEEP_ENOUGH_FOR_JANSSON + 8];
     snprintf(nested, sizeof nested, "{\"a\":%0*d}", 2 * NOT_DEEP_ENOUGH_FOR_JANSSON, 0);

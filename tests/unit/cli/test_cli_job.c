@@ -85,6 +85,41 @@ START_TEST(test_watch_in_pages)
 }
 END_TEST
 
+/* All pages, and what was made last comes last. */
+START_TEST(test_list_in_pages)
+{
+    json_t *root;
+    set_up(0, "completed", 0);
+    fake.jobs = lengths[_i];
+    ck_assert_int_eq(kedge("job list --format json --state %s", at("state")), 0);
+    const json_t *jobs = json_object_get(data_of(&root), "jobs");
+    ck_assert_uint_eq(json_array_size(jobs), lengths[_i]);
+    for (uint32_t i = 0; i < lengths[_i]; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "job-%04u", lengths[_i] - 1 - i);
+        ck_assert_str_eq(json_string_value(json_object_get(json_array_get(jobs, i), "job")), name);
+    }
+    json_decref(root);
+    tear_down();
+}
+END_TEST
+
+/* A coordinator that tells of a next page without end is left. */
+START_TEST(test_endless_pages)
+{
+    set_up(600, "completed", 0);
+    fake.jobs = 1500;
+    fake.stuck = true;
+    ck_assert_int_ne(kedge("job list --state %s", at("state")), 0);
+    ck_assert_ptr_nonnull(strstr(err_out, "same jobs again"));
+    ck_assert_int_ne(kedge("job logs long --from 5 --state %s", at("state")), 0);
+    ck_assert_ptr_nonnull(strstr(err_out, "same rounds again"));
+    ck_assert_int_ne(kedge("job watch long --state %s", at("state")), 0);
+    ck_assert_ptr_nonnull(strstr(err_out, "same rounds again"));
+    tear_down();
+}
+END_TEST
+
 START_TEST(test_wait)
 {
     json_t *root;
@@ -333,6 +368,8 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, test_logs_in_pages, 0, sizeof lengths / sizeof lengths[0]);
     tcase_add_loop_test(t, test_watch_in_pages, 0, sizeof lengths / sizeof lengths[0]);
+    tcase_add_loop_test(t, test_list_in_pages, 0, sizeof lengths / sizeof lengths[0]);
+    tcase_add_test(t, test_endless_pages);
     tcase_add_test(t, test_wait);
     tcase_add_loop_test(t, test_interrupt, 0, sizeof interrupts / sizeof interrupts[0]);
     tcase_add_loop_test(t, test_progress, 0, sizeof screens / sizeof screens[0]);

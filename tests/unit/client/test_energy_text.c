@@ -82,6 +82,7 @@ START_TEST(what_is_wrong_is_named)
                  {"{\"hours\":[\"2:00-5:00\"]}", "hours"},
                  {"{\"hours\":[\"22:60-23:00\"]}", "hours"},
                  {"{\"root\":\"here\"}", "root"},
+                 {"{\"nvml\":\"lib/libnvidia-ml.so.1\"}", "nvml"},
                  {"{\"gpu\":7}", "gpu"},
                  {"{\"power_idle_w\":9}", "power_idle_w"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -385,6 +385,13 @@ START_TEST(test_heartbeat)
     ck_assert_str_eq(h.text, "beat");
     ev = (struct kedge_site_event){.type = KEDGE_SITE_EV_REPLY, .serial = h.beat};
     ev.reply.kind = KEDGE_SITE_REPLY_ERROR;
+    ev.reply.err = KEDGE_E_BUSY; /* come back in 9 s, later than the next one would be due */
+    ev.reply.retry_ns = UINT64_C(9000000000);
+    step(&h, &ev);
+    ck_assert_uint_eq(kedge_site_deadline_ns(h.s), h.now + UINT64_C(9000000000));
+    timer(&h);
+    ck_assert_str_eq(h.text, "beat");
+    ev.serial = h.beat;
     ev.reply.err = KEDGE_E_REVOKED;
     step(&h, &ev);
     ck_assert_str_eq(h.text, "abort; log stopped REVOKED");

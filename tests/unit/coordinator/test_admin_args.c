@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain/merkle.h"
 #include "chain/statement.h"
+#include "chain/statement_position.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/wire/token.h"
@@ -213,6 +215,8 @@ START_TEST(test_lengths)
 }
 END_TEST
 
+static const struct kedge_public_key main_log_key = {{1}}; /* only compared */
+
 /* What no admin has signed is no tenant's key. */
 START_TEST(test_key)
 {
@@ -220,9 +224,52 @@ START_TEST(test_key)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct kedge_admin_signed a = {{"a"}, kedge_view_str(bad[i])};
         struct kedge_diag d;
-        ck_assert_int_eq(kedge_admin_check_key(&a, &d), KEDGE_E_DENIED);
+        ck_assert_int_eq(kedge_admin_check_key(&a, &main_log_key, &d), KEDGE_E_DENIED);
         ck_assert_ptr_nonnull(strstr(d.text, "admin's key of tenant a"));
     }
+}
+END_TEST
+
+static int check_signed_key(const struct kedge_st_position *at)
+{
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    struct kedge_key_pair pair;
+    struct kedge_diag d = {.text = ""};
+    struct kedge_buf text;
+    ck_assert_ptr_nonnull(st);
+    kedge_key_generate(&pair);
+    kedge_buf_init(&text, KEDGE_ENTRY_MAX);
+    st->kind = KEDGE_ST_KEY;
+    st->u.key = (struct kedge_st_key){KEDGE_SCOPE_ADMIN, {"a"}, pair.public};
+    st->at = *at;
+    ck_assert_msg(kedge_statement_sign(st, &pair, &text, &d) == KEDGE_OK, "%s", d.text);
+    struct kedge_admin_signed a = {{"a"}, kedge_buf_view(&text)};
+    struct kedge_key_pair log;
+    kedge_key_from_seed(&(struct kedge_seed){{7}}, &log);
+    int err = kedge_admin_check_key(&a, &log.public, &d);
+    ck_assert(err == KEDGE_OK || d.text[0]);
+    kedge_buf_deinit(&text);
+    kedge_mem_free(st);
+    return err;
+}
+
+/* A first key is for this deployment, and for a ledger in which nothing stands yet. */
+START_TEST(test_first_key_names_its_place)
+{
+    struct kedge_key_pair log, elsewhere;
+    struct kedge_hash none;
+    kedge_key_from_seed(&(struct kedge_seed){{7}}, &log);
+    kedge_key_from_seed(&(struct kedge_seed){{8}}, &elsewhere);
+    kedge_merkle_empty_root(&none);
+    struct kedge_st_position at = kedge_position_make(&log.public, 0, &none, 10);
+    ck_assert_int_eq(check_signed_key(&at), KEDGE_OK);
+    at.main_log_key = elsewhere.public;
+    ck_assert_int_eq(check_signed_key(&at), KEDGE_E_POSITION);
+    at = kedge_position_make(&log.public, 3, &none, 10);
+    ck_assert_int_eq(check_signed_key(&at), KEDGE_E_POSITION);
+    at = kedge_position_make(&log.public, 0, &none, 10);
+    at.seen_root.b[0] ^= 1;
+    ck_assert_int_eq(check_signed_key(&at), KEDGE_E_POSITION);
 }
 END_TEST
 
@@ -233,6 +280,7 @@ int main(void)
     tcase_add_loop_test(t, test_cases, 0, CASES);
     tcase_add_test(t, test_lengths);
     tcase_add_test(t, test_key);
+    tcase_add_test(t, test_first_key_names_its_place);
     suite_add_tcase(s, t);
     SRunner *runner = srunner_create(s);
     srunner_run_all(runner, CK_NORMAL);

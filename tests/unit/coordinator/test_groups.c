@@ -85,8 +85,9 @@ START_TEST(test_migration_too_late)
 }
 END_TEST
 
-/* What it trained before the shift stays where it was made for. */
-START_TEST(test_migration_behind_training)
+/* Who has trained in a round moves in the next one, before it trains there: the close does not wait for it,
+ * and it makes no difference who was quicker. */
+START_TEST(test_migration_after_training)
 {
     struct host h;
     host_open(&h);
@@ -102,16 +103,39 @@ START_TEST(test_migration_behind_training)
     host_verified(&h, 0, T, 10, KEDGE_OK);
     host_appended(&h, 0, T, 10, 10, KEDGE_OK);
     host_poll_shifted(&h, 0, 103);
-    EXPECT(&h, "task q103 s0 pretrain r1 cold base=1");
-    host_accept(&h, 0, P, 1, KEDGE_COORD_NONE, 1, 12);
+    EXPECT(&h, "");
+    host_submit(&h, 0, P, 1, KEDGE_COORD_NONE, 1, 12);
+    EXPECT(&h, "away q12 ARG");
     host_accept(&h, 1, T, 1, 1, 21, 13);
     host_accept(&h, 2, T, 1, 0, 20, 14);
-    EXPECT(&h, "receipt q14 leaf=14"); /* all are there; the round waits for the move that is under way */
+    EXPECT(&h, "receipt q14 leaf=14; close r1");
+    host_closes(&h, 1, 2, 30, (int[]){NONE, NONE, NONE}, false);
+    host_main(&h, KEDGE_OK);
+    host_main(&h, KEDGE_OK);
+    EXPECT(&h, "task q103 s0 pretrain r2 cold base=1");
+    host_accept(&h, 0, P, 2, KEDGE_COORD_NONE, 1, 15);
     host_assigned(&h, 0, 1, KEDGE_OK);
+    host_poll(&h, 0, 104);
     host_stated(&h, 0, KEDGE_OK);
-    EXPECT(&h, "close r1");
-    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->train.group, 0);
-    ck_assert_uint_eq(kedge_coord_row(h.c, 0, 0)->group, 1);
+    EXPECT(&h, "task q104 s0 train r2 g1 base=31");
+    host_close(&h);
+}
+END_TEST
+
+/* A heartbeat goes out beside the pre-training that answers it: it is not heard. */
+START_TEST(test_migration_heartbeat)
+{
+    struct host h;
+    host_open(&h);
+    h.params.migrate_every = 1;
+    open_warm(&h);
+    struct kedge_coord_event ev = event_of(&h, KEDGE_EV_POLL);
+    ev.request = 99;
+    ev.busy = ev.shifted = true;
+    host_step(&h, &ev);
+    ck_assert(!kedge_coord_row(h.c, 0, 0)->shifted);
+    host_poll_shifted(&h, 0, 100);
+    ck_assert(kedge_coord_row(h.c, 0, 0)->shifted);
     host_close(&h);
 }
 END_TEST
@@ -465,7 +489,8 @@ int main(void)
     TCase *tc = tcase_create("groups");
     tcase_add_test(tc, test_migration);
     tcase_add_test(tc, test_migration_too_late);
-    tcase_add_test(tc, test_migration_behind_training);
+    tcase_add_test(tc, test_migration_after_training);
+    tcase_add_test(tc, test_migration_heartbeat);
     tcase_add_loop_test(tc, test_migration_refused, 0, 3);
     tcase_add_test(tc, test_migration_restarted);
     tcase_add_test(tc, test_migration_stated);

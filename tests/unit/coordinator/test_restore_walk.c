@@ -48,6 +48,7 @@ static void put_joined(const char *job, const char *idem_key)
     struct kedge_buf envelope;
     kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
     st = (struct kedge_statement){.kind = KEDGE_ST_JOB_JOINED};
+    st.at = (struct kedge_st_position){key.public, 1000, 0, {{0}}};
     st.u.job_joined.tenant = (struct kedge_id){"org-a"};
     ck_assert_int_eq(kedge_id_from(kedge_view_str(job), &st.u.job_joined.job), KEDGE_OK);
     ck_assert_int_eq(kedge_statement_sign(&st, &key, &envelope, &diag), KEDGE_OK);

@@ -272,7 +272,8 @@ END_TEST
 START_TEST(an_export_of_a_copy_claims_no_more_than_was_looked_at)
 {
     static const char *const files[] = {"out/verification.intoto.json", "out/report.html"};
-    static const char *const claims[] = {"KEDGE_EVERY_UPDATE_ACCOUNTED_FOR", "every update is accounted for"};
+    static const char *const claims[] = {"KEDGE_EVERY_RECORDED_UPDATE_COUNTED_ONCE",
+                                         "every update in it counts"};
     static const char *const says[] = {"KEDGE_COPY_VERIFIED", "were not checked"};
     struct made m;
     struct kedge_id tenant;

@@ -351,20 +351,23 @@ static void add_admin(void)
         kedge_buf_init(buffers[i], KEDGE_ENTRY_MAX);
     }
     fx_key_of("org-a", &first);
+    MUST(kedge_state_log_open(at("fed/state"), &tenant, KEDGE_STATE_WRITE, &log, NULL));
+    MUST(kedge_state_log_open(at("fed/state"), NULL, KEDGE_STATE_WRITE, &main, NULL));
     fx_key_of("second", &second);
     st.kind = KEDGE_ST_KEY_ADDED;
     st.u.key_added = (struct kedge_st_key_added){tenant, KEDGE_ROLE_ADMIN, second.public};
+    fx_position(&log, &st);
     MUST(kedge_statement_sign(&st, &first, &one, NULL));
     MUST(kedge_statement_cosign(kedge_buf_view(&one), &second, &both, NULL));
     kedge_hex_encode(second.public.b, KEDGE_KEY_LEN, hex);
     kedge_buf_printf(&idem, "key-added/%s%c", hex, 0);
-    MUST(kedge_state_log_open(at("fed/state"), &tenant, KEDGE_STATE_WRITE, &log, NULL));
-    MUST(kedge_state_log_open(at("fed/state"), NULL, KEDGE_STATE_WRITE, &main, NULL));
     fx_append_bytes(&log, kedge_buf_view(&both), (const char *)idem.ptr);
     st.kind = KEDGE_ST_KEY_REVOKED;
     st.u.key_revoked = (struct kedge_st_key_revoked){tenant, KEDGE_ROLE_ADMIN, second.public, "lost"};
     kedge_buf_clear(&one);
     kedge_buf_clear(&idem);
+    st.at.before = 0;
+    fx_position(&log, &st);
     MUST(kedge_statement_sign(&st, &second, &one, NULL));
     kedge_buf_printf(&idem, "key-revoked/%s%c", hex, 0);
     fx_append_bytes(&log, kedge_buf_view(&one), (const char *)idem.ptr);

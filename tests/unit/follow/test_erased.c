@@ -34,6 +34,7 @@ static void say(uint8_t by, uint8_t and_by)
 {
     struct kedge_buf one, two;
     struct kedge_key_pair pair = sample_pair(by);
+    st.at = sample_position();
     kedge_buf_init(&one, KEDGE_ENTRY_MAX);
     kedge_buf_init(&two, KEDGE_ENTRY_MAX);
     ck_assert_msg(kedge_statement_sign(&st, &pair, &one, &diag) == KEDGE_OK, "%s", diag.text);

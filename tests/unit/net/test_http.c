@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/os/clock.h"
+#include "common/net/server.h"
 #include "tests/unit/net/http_world.h"
 #include "tests/unit/net/raw.h"
 
@@ -211,6 +212,87 @@ START_TEST(test_limits)
     http_world_close(w);
 }
 END_TEST
+/* Those who are no party are counted by their address; who is one is not, and does not notice. */
+START_TEST(test_strangers_rate)
+{
+    struct http_world *w = http_world_new(PATIENT_MS);
+    w->options.counts_strangers = true;
+    http_world_start(w);
+    int party = raw_connect(http_world_port(w, 0)), fd = raw_connect(http_world_port(w, 0));
+    size_t len = 0;
+    http_say(party, GET("/big"));
+    ck_assert_uint_eq(http_hear(party, true, NULL, 0, &len), 200);
+    uint64_t begin = kedge_os_now_ns();
+    unsigned status = 200, asked = 0;
+    for (; status == 200; asked++) {
+        ck_assert_uint_lt(asked, 100000);
+        http_say(fd, GET("/hello"));
+        status = http_hear(fd, true, NULL, 0, &len);
+    }
+    uint64_t took_ms = (kedge_os_now_ns() - begin) / 1000000;
+    ck_assert_uint_eq(status, 429);
+    ck_assert_uint_ge(asked, KEDGE_NET_STRANGER_REQUESTS_BURST);
+    ck_assert_uint_le(asked,
+                      KEDGE_NET_STRANGER_REQUESTS_BURST + 2 + KEDGE_NET_STRANGER_REQUESTS * took_ms / 1000);
+    ck_assert(raw_is_closed(fd, 2000));
+    ck_assert_uint_eq(http_world_counters(w).put_off, 1);
+    for (unsigned i = 0; i < 2 * KEDGE_NET_STRANGER_REQUESTS_BURST; i++) {
+        http_say(party, GET("/hello"));
+        http_expect(party, 200, "hello");
+    }
+    close(fd);
+    close(party);
+    http_world_close(w);
+}
+END_TEST
+
+/* Asks without end and reads nothing, until nothing goes any more. */
+static int deaf_stranger(struct http_world *w)
+{
+    static const char ask[] = GET("/hello");
+    int fd = raw_connect(http_world_port(w, 0)), small = 4096, stuck = 0;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    while (stuck < 20) {
+        bool went = send(fd, ask, sizeof ask - 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
+        stuck = went ? 0 : stuck + 1;
+        if (!went) {
+            kedge_os_sleep_ms(20);
+        }
+    }
+    return fd;
+}
+
+/* All connections are busy with answers that nobody takes: they make room long before they are stalled. */
+START_TEST(test_deaf_strangers_make_room)
+{
+    enum { ALL = 4 };
+    struct http_world *w = http_world_new(60000);
+    int fds[ALL];
+    w->options.connections = ALL;
+    http_world_start(w);
+    for (size_t i = 0; i < ALL; i++) {
+        fds[i] = deaf_stranger(w);
+    }
+    unsigned status = 0;
+    size_t len = 0;
+    uint64_t end = kedge_os_now_ns() + 30000000000u;
+    while (status != 200 && kedge_os_now_ns() < end) {
+        int fd = raw_connect(http_world_port(w, 0));
+        (void)send(fd, GET("/hello"), sizeof GET("/hello") - 1, MSG_NOSIGNAL);
+        status = http_hear(fd, true, NULL, 0, &len);
+        close(fd);
+        kedge_os_sleep_ms(100);
+    }
+    ck_assert_uint_eq(status, 200);
+    ck_assert_uint_ge(http_world_counters(w).evicted, 1);
+    for (size_t i = 0; i < ALL; i++) {
+        close(fds[i]);
+    }
+    http_world_close(w);
+}
+END_TEST
+
 /* One party's slow readers have a quarter of the connections; it is told so, and nobody else notices. */
 START_TEST(test_crowd)
 {
@@ -261,6 +343,8 @@ int main(void)
     tcase_add_test(t, test_refusals);
     tcase_add_test(t, test_slow);
     tcase_add_test(t, test_limits);
+    tcase_add_test(t, test_strangers_rate);
+    tcase_add_test(t, test_deaf_strangers_make_room);
     tcase_add_test(t, test_crowd);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

@@ -1,0 +1,76 @@
+/* How a job ends before its last round: what can never be stored ends it as failed, and whatever state it is
+ * in, it can be cancelled. An effect that is out comes back first; what failed and would be asked for again
+ * is given up instead, for a job that ends needs none of it. An append that is given up may be durable all
+ * the same: a site that asks gets the receipt of its leaf (the host looks for it), and the record of a job
+ * that was cancelled or has failed may hold updates that no list names and lack groups that its last close
+ * gave. */
+#include "coordinator/core/core.h"
+
+bool kedgei_is_final(int err)
+{
+    switch (err) {
+    case KEDGE_E_EXISTS: /* another entry has its key, and will always have it */
+    case KEDGE_E_TOO_LONG:
+    case KEDGE_E_FORMAT:
+    case KEDGE_E_ARG:
+    case KEDGE_E_BUG:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool kedgei_is_ending(const struct job *j)
+{
+    return j->cancelling || j->failing != KEDGE_OK;
+}
+
+static void begin_to_end(struct job *j)
+{
+    j->sweep = 0; /* gives up what failed */
+    j->dirty = true;
+}
+
+void kedgei_job_fail(struct job *j, int err)
+{
+    KEDGE_ASSERT(err != KEDGE_OK);
+    j->failing = j->failing != KEDGE_OK ? j->failing : err;
+    begin_to_end(j);
+}
+
+void kedgei_job_cancel(struct job *j)
+{
+    j->cancelling = true;
+    j->halted_by_operator = j->halted_by_quorum = false;
+    begin_to_end(j);
+}
+
+static void forget_failure(struct job *j, struct item *item)
+{
+    KEDGE_ASSERT(!item->out);
+    if (item->failed) {
+        KEDGE_ASSERT(j->failed_count > 0);
+        item->failed = false;
+        j->failed_count--;
+    }
+}
+
+void kedgei_row_give_up(struct kedge_coord *c, uint32_t job, uint32_t site)
+{
+    struct job *j = &c->jobs[job];
+    struct row *row = kedgei_row(c, job, site);
+    if (MUTANT(MUTANT_CANCEL_WAITS)) {
+        return;
+    }
+    for (enum item_kind kind = ITEM_PRETRAIN; kind < ITEM_ASSIGN; kind++) {
+        if (kedgei_in_flight(kedgei_input(row, kind)) && !row->item[kind].out) {
+            forget_failure(j, &row->item[kind]);
+            kedgei_input_give_up(c, job, site, kind);
+        }
+    }
+    if (row->assign != ASSIGN_NONE && !row->item[ITEM_ASSIGN].out) {
+        forget_failure(j, &row->item[ITEM_ASSIGN]);
+        row->assign = ASSIGN_NONE;
+        kedgei_row_refresh(c, job, site);
+    }
+}

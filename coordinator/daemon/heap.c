@@ -1,0 +1,22 @@
+#include "coordinator/daemon/heap.h"
+
+#include <malloc.h>
+
+enum { KEPT = 8 << 20, MAPPED = 512 << 10, TRIMMED = 16 << 20, ARENAS = 2 };
+
+void kedge_heap_init(void)
+{
+    (void)mallopt(M_ARENA_MAX, ARENAS);
+    (void)mallopt(M_MMAP_THRESHOLD, KEPT);
+    (void)mallopt(M_TRIM_THRESHOLD, TRIMMED);
+}
+
+void kedge_heap_map_begin(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, MAPPED);
+}
+
+void kedge_heap_map_end(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, KEPT);
+}

@@ -1,0 +1,172 @@
+"""The files of a record: LMDB's tables, blobs plain and encrypted, keys, safetensors. Nothing is written."""
+
+import base64
+import hashlib
+import json
+import os
+import struct
+
+from . import ciphers
+
+class Bad(Exception):
+    """Something in the record is not as the page says."""
+
+def need(condition, *words):
+    if not condition:
+        raise Bad(" ".join(str(word) for word in words))
+
+def read_json(data, what):
+    def pairs(items):
+        need(len({key for key, _ in items}) == len(items), what, "has a key twice")
+        return dict(items)
+
+    try:
+        value = json.loads(data, object_pairs_hook=pairs)
+    except (ValueError, RecursionError) as error:
+        raise Bad(f"{what} is no JSON: {error}") from None
+    need(isinstance(value, dict), what, "is no JSON object")
+    return value
+
+class Lmdb:
+    BRANCH, LEAF, BIG, SUB = 1, 2, 1, 2
+
+    def __init__(self, folder):
+        self.path = os.path.join(folder, "data.mdb")
+        try:
+            with open(self.path, "rb") as f:
+                self.data = f.read()
+        except OSError as error:
+            raise Bad(f"{self.path}: {error.strerror}") from None
+        need(len(self.data) >= 8192, self.path, "is too short for a store")
+        metas = [self.meta(at) for at in (0, self.page_size())]
+        root = max(metas, key=lambda m: m[1])[0]
+        self.roots = {key: struct.unpack_from("<Q", value, 40)[0] for key, value in self.items(root)}
+
+    def page_size(self):
+        size = struct.unpack_from("<I", self.data, 16 + 24)[0]
+        need(size in (4096, 8192, 16384, 32768, 65536), self.path, "has pages of", size, "bytes")
+        return size
+
+    def meta(self, at):
+        """(root of the table of tables, transaction) of a meta page."""
+        magic, version = struct.unpack_from("<II", self.data, at + 16)
+        need(magic == 0xBEEFC0DE and version == 1, self.path, "is no LMDB store of data format 1")
+        return struct.unpack_from("<Q", self.data, at + 16 + 24 + 48 + 40)[0], struct.unpack_from(
+            "<Q", self.data, at + 16 + 24 + 96 + 8)[0]
+
+    def page(self, number):
+        at = number * self.page_size()
+        need(at + self.page_size() <= len(self.data), self.path, "has no page", number)
+        return at
+
+    def items(self, root):
+        """(key, value) of a tree in order."""
+        if root == 2**64 - 1:
+            return
+        seen, pending = set(), [root]
+        while pending:
+            number = pending.pop()
+            need(number not in seen, self.path, "has page", number, "twice in a tree")
+            seen.add(number)
+            at = self.page(number)
+            flags, lower = struct.unpack_from("<HH", self.data, at + 10)
+            need(16 <= lower <= self.page_size() and flags & (self.BRANCH | self.LEAF), self.path, "page", number)
+            nodes = [at + struct.unpack_from("<H", self.data, at + 16 + 2 * i)[0] for i in range((lower - 16) // 2)]
+            if flags & self.BRANCH:
+                for node in reversed(nodes):
+                    low, high, top = struct.unpack_from("<HHH", self.data, node)
+                    pending.append(low | high << 16 | top << 32)
+                continue
+            for node in nodes:
+                low, high, flags, size = struct.unpack_from("<HHHH", self.data, node)
+                key, start, length = self.data[node + 8:node + 8 + size], node + 8 + size, low | high << 16
+                if flags & self.BIG:
+                    start = self.page(struct.unpack_from("<Q", self.data, start)[0]) + 16
+                need(start + length <= len(self.data), self.path, "has a record beyond its end")
+                yield key, self.data[start:start + length]
+
+    def table(self, name):
+        root = self.roots.get(name.encode())
+        return {} if root is None else dict(self.items(root))
+
+class Blobs:
+    """A folder of content-addressed files, encrypted ones opened with the keys of another folder."""
+
+    def __init__(self, folder, keys):
+        self.folder, self.keys, self.seen = folder, {}, set()
+        for name in sorted(os.listdir(keys)) if keys and os.path.isdir(keys) else []:
+            if name.endswith(".pem"):
+                with open(os.path.join(keys, name), encoding="ascii") as f:
+                    lines = [line.strip() for line in f]
+                need(lines[0] == "-----BEGIN PRIVATE KEY-----", keys, name, "is sealed or no private key")
+                seed = base64.b64decode("".join(lines[1:lines.index("-----END PRIVATE KEY-----")]))[-32:]
+                self.keys[hashlib.sha256(ciphers.ed25519_public(seed)).digest()[:16]] = seed
+
+    def path(self, digest):
+        return os.path.join(self.folder, digest[:2], digest[2:])
+
+    def names(self):
+        """Digests of all files."""
+        for first in sorted(os.listdir(self.folder)) if os.path.isdir(self.folder) else []:
+            for rest in sorted(os.listdir(os.path.join(self.folder, first))):
+                yield first + rest
+
+    def exists(self, digest):
+        return os.path.exists(self.path(digest))
+
+    def read(self, digest):
+        self.seen.add(digest)
+        try:
+            with open(self.path(digest), "rb") as f:
+                data = f.read()
+        except OSError as error:
+            raise Bad(f"blob {digest}: {error.strerror}") from None
+        if data.startswith(b"KEDGEBLB"):
+            data = self.open(digest, data)
+        need(hashlib.sha256(data).hexdigest() == digest, "blob", digest, "has other content")
+        return data
+
+    def open(self, digest, data):
+        head, at, out, number = data[:64], 64, b"", 0
+        need(len(head) == 64 and head[8] == 1 and head[10] == 16, "blob", digest, "has a head of another version")
+        need(head[9] in (1, 2), "blob", digest, "names an unknown cipher")
+        seed = self.keys.get(head[16 - 0:32])
+        need(seed is not None, "blob", digest, "is encrypted, and its key is not here")
+        key = hashlib.blake2b(b"kedge/blob-file/v1" + head + bytes.fromhex(digest), key=seed, digest_size=32).digest()
+        nonce, unseal = (12, ciphers.gcm_open) if head[9] == 1 else (24, ciphers.xchacha_open)
+        while True:
+            chunk = data[at:at + nonce + 65536 + 16]
+            at += len(chunk)
+            last = at == len(data)
+            plain = unseal(key, chunk[:nonce], struct.pack(">QB", number, last), chunk[nonce:])
+            need(len(chunk) >= nonce + 16 and plain is not None, "blob", digest, "chunk", number, "does not open")
+            out, number = out + plain, number + 1
+            if last:
+                return out
+
+def tensors_read(data, dtype, layout, what):
+    """Values of a safetensors file, one after the other, which has exactly this layout and canonical header."""
+    header = tensors_header(dtype, layout)
+    count = sum(size(dims) for _, dims in layout)
+    need(data.startswith(header) and len(data) == len(header) + 4 * count, what, "has another layout")
+    return struct.unpack_from("<%d%s" % (count, "f" if dtype == "F32" else "i"), data, len(header))
+
+def tensors_write(dtype, layout, values):
+    return tensors_header(dtype, layout) + struct.pack("<%d%s" % (len(values), "f" if dtype == "F32" else "i"), *values)
+
+def size(dims):
+    count = 1
+    for dim in dims:
+        count *= dim
+    return count
+
+def tensors_header(dtype, layout):
+    at, parts = 0, []
+    for name, dims in layout:
+        end = at + 4 * size(dims)
+        shape = ",".join(map(str, dims))
+        parts.append(f'"{name}":{{"dtype":"{dtype}","shape":[{shape}],"data_offsets":[{at},{end}]}}')
+        at = end
+    text = ("{" + ",".join(parts) + "}").encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text
