@@ -288,9 +288,15 @@ void sim_check_selected(struct sim *w, const struct sim_main *entry)
 /* Told until it is answered, and no longer. */
 void sim_check_shift_told(struct sim *w, uint32_t site, const struct kedge_site_effect *poll)
 {
-    uint32_t job = poll->shifted.s[0] ? sim_job_of(&poll->shifted) : SIM_NONE;
-    if (job != SIM_NONE && !w->devices[site].shifted[job]) {
-        sim_violate(w, "site %u says that its data have shifted, and that is settled", site);
+    const struct sim_device *d = &w->devices[site];
+    bool told[SIM_JOBS_MAX] = {false};
+    for (uint32_t i = 0; i < poll->shifted_count; i++) {
+        told[sim_job_of(&poll->shifted[i])] = true;
+    }
+    for (uint32_t i = 0; i < w->config.jobs; i++) {
+        if (told[i] && !d->shifted[i]) {
+            sim_violate(w, "site %u says that its data have shifted, and that is settled", site);
+        }
     }
 }
 

@@ -53,6 +53,10 @@ static void call(struct sim *w, uint32_t site, const struct kedge_site_effect *f
     for (uint32_t i = 0; i < fx->at_work_count; i++) {
         at_work |= 1u << sim_job_of(&fx->at_work[i]);
     }
+    uint32_t shifted = 0;
+    for (uint32_t i = 0; i < fx->shifted_count; i++) {
+        shifted |= 1u << sim_job_of(&fx->shifted[i]);
+    }
     if (!fx->busy) {
         d->call_of[fx->work] = fx->call;
     }
@@ -87,7 +91,7 @@ static void call(struct sim *w, uint32_t site, const struct kedge_site_effect *f
         ev->busy = fx->busy;
         ev->charge = sim_charge_of(w, site);
         ev->at_work = at_work;
-        ev->shifted = fx->shifted.s[0] ? sim_job_of(&fx->shifted) : SIM_NONE;
+        ev->shifted = shifted;
         ev->result = fx->result;
         ev->weight = weight_of(w, &fx->result);
     }

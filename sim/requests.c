@@ -101,19 +101,20 @@ static void submit(struct sim *w, const struct sim_event *ev, const struct kedge
 /* Some sites say so although it is not true: to be asked, and to be moved, again and again. */
 static void hear_shift(struct sim *w, const struct sim_event *ev, struct kedge_coord_event *c)
 {
-    uint32_t job = ev->shifted;
+    uint32_t told = ev->shifted;
     if (ev->busy) { /* a heartbeat: nobody listens to that */
         return;
     }
-    for (uint32_t i = 0; i < w->config.jobs && job == SIM_NONE; i++) {
+    for (uint32_t i = 0; i < w->config.jobs && told == 0; i++) {
         uint32_t rate = w->jobs[i].flapping;
-        job = rate > 0 && sim_fault(w, SIM_FAULT_FLAPPING, rate) ? i : SIM_NONE;
+        told = rate > 0 && sim_fault(w, SIM_FAULT_FLAPPING, rate) ? 1u << i : 0;
     }
     struct kedge_coord_job_view view;
-    if (job < w->config.jobs && sim_job_view(w, job, &view)) {
-        c->shifted = true;
-        c->job = job;
-        w->devices[ev->site].told_term[job] = 1 + w->server.term;
+    for (uint32_t i = 0; i < w->config.jobs; i++) {
+        if ((told >> i & 1) != 0 && sim_job_view(w, i, &view)) {
+            c->shifted |= UINT64_C(1) << w->jobs[i].slot;
+            w->devices[ev->site].told_term[i] = 1 + w->server.term;
+        }
     }
 }
 

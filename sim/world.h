@@ -275,7 +275,7 @@ struct sim_event {
     uint64_t serial, wait_ns, weight;
     bool busy;
     enum kedge_charge charge; /* TO_SERVER, a poll */
-    uint32_t shifted;         /* TO_SERVER, a poll: the job, or SIM_NONE */
+    uint32_t shifted;         /* TO_SERVER, a poll: jobs whose data have shifted, a bit each */
     uint32_t at_work;         /* TO_SERVER, a poll: jobs that it leaves out, a bit each */
     uint32_t proof;           /* with an answer: of sim_proof_*, 0: none */
     int err;

@@ -44,11 +44,10 @@ void kedgei_site_shifted(struct kedge_site *s, const struct kedge_id *job)
 void kedgei_site_shift_tell(struct kedge_site *s, struct kedge_site_effect *poll)
 {
     const struct kedge_site_memory *m = &s->memory;
-    for (uint32_t i = 0; i < m->shift_count; i++) { /* one in a poll, each in its turn */
-        const struct kedge_site_shift *shift = &m->shifts[(poll->serial + i) % m->shift_count];
-        if (!shift->answered) {
-            poll->shifted = shift->job;
-            return;
+    poll->shifted_count = 0;
+    for (uint32_t i = 0; i < m->shift_count; i++) {
+        if (!m->shifts[i].answered) {
+            poll->shifted[poll->shifted_count++] = m->shifts[i].job;
         }
     }
 }

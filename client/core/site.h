@@ -231,10 +231,9 @@ struct kedge_site_effect {
     uint32_t work; /* which work it is for; a heartbeat is for all */
     uint64_t serial;
     enum kedge_site_call call;
-    uint64_t wait_ns;          /* CALL POLL */
-    bool busy;                 /* CALL POLL: a heartbeat while working, answered at once by WAIT */
-    struct kedge_id shifted;   /* CALL POLL: a job whose data have shifted, empty: none (to be told now) */
-    enum kedge_site_blob blob; /* FETCH */
+    uint64_t wait_ns;                /* CALL POLL */
+    bool busy;                       /* CALL POLL: a heartbeat while working, answered at once by WAIT */
+    enum kedge_site_blob blob;       /* FETCH */
     struct kedge_site_digest digest; /* FETCH */
     uint64_t len;                    /* FETCH */
     enum kedge_site_note note;       /* LOG */
@@ -243,7 +242,9 @@ struct kedge_site_effect {
     struct kedge_site_result result; /* UPLOAD, FORGET, CALL SUBMIT; LOG RECEIPT and DROPPED */
     struct kedge_site_chain seen;    /* SEEN, REFUSE; CALL POLL: what an answer is to grow out of */
     struct kedge_site_chain shown;   /* REFUSE */
-    uint32_t at_work_count;          /* CALL POLL, not busy: jobs that no task is wanted of */
+    uint32_t shifted_count;          /* CALL POLL: jobs whose data have shifted, to be told now */
+    struct kedge_id shifted[KEDGE_SITE_SHIFTS_MAX];
+    uint32_t at_work_count; /* CALL POLL, not busy: jobs that no task is wanted of */
     struct kedge_id at_work[KEDGE_SITE_WORKS_MAX - 1];
     struct kedge_site_memory memory; /* PERSIST; undefined in others, and behind its counts */
 };

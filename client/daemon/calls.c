@@ -23,7 +23,8 @@ struct call_item {
     bool busy;
     uint32_t battery;             /* enum kedge_battery_class */
     struct kedge_site_chain seen; /* when asking */
-    struct kedge_id shifted;
+    uint32_t shifted_count;
+    struct kedge_id shifted[KEDGE_SITE_SHIFTS_MAX];
     uint32_t at_work_count;
     struct kedge_id at_work[KEDGE_SITE_WORKS_MAX - 1];
     struct kedge_site_result result;
@@ -110,6 +111,7 @@ static int check_closed(struct kedge_site_host *h, const struct kedge_msg_closed
 /* ---- requests ---- */
 
 _Static_assert((int)KEDGE_SITE_WORKS_MAX - 1 == (int)KEDGE_AT_WORK_MAX, "a poll tells all that is at work");
+_Static_assert((int)KEDGE_SITE_SHIFTS_MAX == (int)KEDGE_SHIFTED_MAX, "a poll tells all that has shifted");
 
 /* A site that has nothing in hand says nothing of it. */
 static void build_poll(const struct call_item *c, struct kedge_msg *msg)
@@ -117,14 +119,17 @@ static void build_poll(const struct call_item *c, struct kedge_msg *msg)
     struct kedge_msg_poll_beside p = {.wait_ms = (uint32_t)(c->wait_ns / NS_PER_MS),
                                       .flags = c->busy | c->battery << 1,
                                       .seen_size = c->seen.size,
-                                      .shifted = kedge_view_str(c->shifted.s),
+                                      .shifted_count = (uint8_t)c->shifted_count,
                                       .at_work_count = (uint8_t)c->at_work_count};
+    memcpy(p.shifted, c->shifted, sizeof p.shifted);
     memcpy(p.at_work, c->at_work, sizeof p.at_work);
     if (c->at_work_count > 0) {
         msg->type = KEDGE_MSG_POLL_BESIDE;
         msg->u.poll_beside = p;
     } else {
-        msg->u.poll = (struct kedge_msg_poll){p.wait_ms, p.flags, p.seen_size, p.shifted};
+        msg->u.poll =
+            (struct kedge_msg_poll){p.wait_ms, p.flags, p.seen_size, .shifted_count = p.shifted_count};
+        memcpy(msg->u.poll.shifted, p.shifted, sizeof p.shifted);
     }
 }
 
@@ -259,9 +264,10 @@ void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect
                             .busy = fx->busy,
                             .battery = (uint32_t)kedge_client_energy_tells(h),
                             .seen = fx->seen,
-                            .shifted = fx->shifted,
+                            .shifted_count = fx->shifted_count,
                             .at_work_count = fx->at_work_count,
                             .result = fx->result};
+    memcpy(c->shifted, fx->shifted, fx->shifted_count * sizeof c->shifted[0]);
     memcpy(c->at_work, fx->at_work, fx->at_work_count * sizeof c->at_work[0]);
     kedge_buf_init(&c->envelope, KEDGE_ENTRY_MAX);
     kedge_buf_init(&c->note, KEDGE_NOTE_MAX);

@@ -33,14 +33,16 @@ bool kedgei_migrates(const struct job *j, const struct row *row)
 void kedgei_shifted(struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     /* A heartbeat overlaps the work that may be answering it just now: only a poll for work is heard. */
-    if (!ev->shifted || ev->busy || ev->job >= c->limits.jobs_max || !c->jobs[ev->job].used) {
-        return;
+    for (uint32_t i = 0; i < c->limits.jobs_max && ev->shifted >> i != 0 && !ev->busy; i++) {
+        const struct job *j = &c->jobs[i];
+        if ((ev->shifted >> i & 1) == 0 || !j->used) {
+            continue;
+        }
+        struct row *row = kedgei_row(c, i, ev->site);
+        kedgei_touch(&c->jobs[i], ev->site);
+        bool heard = j->params.groups > 1 && j->params.migrate_every > 0 && !j->params.site_chooses;
+        row->pub.shifted = row->pub.shifted || heard;
     }
-    const struct job *j = &c->jobs[ev->job];
-    struct row *row = kedgei_row(c, ev->job, ev->site);
-    kedgei_touch(&c->jobs[ev->job], ev->site);
-    bool heard = j->params.groups > 1 && j->params.migrate_every > 0 && !j->params.site_chooses;
-    row->pub.shifted = row->pub.shifted || heard;
 }
 
 void kedgei_assign_nearest(struct kedge_coord *c, uint32_t job)

@@ -226,8 +226,9 @@ enum kedge_coord_event_type {
     KEDGE_EV_JOB_CANCEL,
     /* sites */
     KEDGE_EV_POLL,   /* request parked until a TASK or WAIT effect answers it; busy: heartbeat, WAIT at once.
-                        shifted: the site says that its data for `job` have; again and again, until it could
-                        pre-train. at_work: it has tasks of these jobs in hand, and is offered none of them */
+                        shifted: the site says that its data for these jobs have; again and again, until it
+                        could pre-train. at_work: it has tasks of these jobs in hand, and is offered none of
+                        them */
     KEDGE_EV_SUBMIT, /* signature of the envelope is verified, its facts are parsed; blob not yet looked at */
     KEDGE_EV_REQUEST_GONE, /* the connection of a parked poll is lost */
     KEDGE_EV_UPLOAD, /* err: the host could not store a piece of the site's update, or OK: now it can again */
@@ -256,13 +257,13 @@ struct kedge_coord_event {
     uint32_t ticket;
     int err;
     enum kedge_task_kind kind; /* of a SUBMIT, LOAD_ROUND (PRETRAIN or TRAIN), LOAD_ACCEPTED */
-    bool closed, durable, selected, busy, shifted;
+    bool closed, durable, selected, busy;
     enum kedge_charge charge; /* POLL */
     bool regroup; /* ROUND_COMPUTED, LOAD_ROUND closed: the groups have drifted, the next round is to make new
                      ones (behind a TRAIN round, and unless it would be the last) */
     enum kedge_job_state state; /* LOAD_JOB */
     uint64_t wait_ns;           /* POLL: longest wait wanted */
-    uint64_t at_work;           /* POLL: a bit per job, 1 << handle */
+    uint64_t shifted, at_work;  /* POLL: a bit per job, 1 << handle */
     uint64_t leaf, weight;
     struct kedge_id id; /* TENANT_ADDED, SITE_ADDED */
     struct kedge_digest envelope, update, base;

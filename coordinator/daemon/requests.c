@@ -138,12 +138,12 @@ static void answer_hello(struct kedge_host *h, struct kedge_net_request *req)
     kedge_buf_deinit(&note);
 }
 
-/* Jobs that the site has in hand, as the core has them; what is no job here any more is left out. */
-static uint64_t at_work_of(struct kedge_host *h, const struct kedge_msg_poll_beside *poll)
+/* Jobs that a poll names, as the core has them; what is no job here any more is left out. */
+static uint64_t jobs_of(struct kedge_host *h, const struct kedge_id *named, uint32_t count)
 {
     uint64_t bits = 0;
-    for (uint32_t i = 0; i < poll->at_work_count; i++) {
-        const struct kedge_job *job = kedge_host_job_find(h, &poll->at_work[i], false);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct kedge_job *job = kedge_host_job_find(h, &named[i], false);
         bits |= job ? UINT64_C(1) << job->slot : 0;
     }
     return bits;
@@ -158,17 +158,13 @@ static void handle_poll(struct kedge_host *h, struct kedge_net_request *req, uin
         return;
     }
     h->requests[slot].seen_size = poll->seen_size;
-    struct kedge_id shifted;
-    bool is_named = poll->shifted.len > 0 && kedge_id_from(poll->shifted, &shifted) == KEDGE_OK;
-    const struct kedge_job *job = is_named ? kedge_host_job_find(h, &shifted, false) : NULL;
     struct kedge_coord_event ev = {.type = KEDGE_EV_POLL,
                                    .site = site,
                                    .request = slot,
                                    .busy = poll->flags & 1,
-                                   .shifted = job != NULL,
                                    .charge = (enum kedge_charge)(poll->flags >> 1 & KEDGE_CHARGE_MAINS),
-                                   .job = job ? job->slot : 0,
                                    .wait_ns = (uint64_t)poll->wait_ms * 1000000u,
+                                   .shifted = jobs_of(h, poll->shifted, poll->shifted_count),
                                    .at_work = at_work};
     kedge_host_step(h, &ev);
 }
@@ -184,8 +180,9 @@ static void handle_site_request(struct kedge_host *h, struct kedge_net_request *
         break;
     case KEDGE_MSG_POLL_BESIDE: {
         const struct kedge_msg_poll_beside *p = &msg->u.poll_beside;
-        const struct kedge_msg_poll poll = {p->wait_ms, p->flags, p->seen_size, p->shifted};
-        handle_poll(h, req, site, &poll, at_work_of(h, p));
+        struct kedge_msg_poll poll = {p->wait_ms, p->flags, p->seen_size, .shifted_count = p->shifted_count};
+        memcpy(poll.shifted, p->shifted, sizeof poll.shifted);
+        handle_poll(h, req, site, &poll, jobs_of(h, p->at_work, p->at_work_count));
         break;
     }
     case KEDGE_MSG_BLOB_GET:

@@ -260,8 +260,7 @@ static void poll(struct world *w)
     ev.request = w->number++;
     uint8_t how = next(w);
     ev.busy = how % 4 == 0;
-    ev.shifted = how % 4 == 1;
-    ev.job = ev.shifted ? next(w) % (JOBS + 1) : 0;
+    ev.shifted = how % 4 == 1 ? next(w) % (UINT64_C(1) << (JOBS + 1)) : 0;
     ev.wait_ns = (uint64_t)how * 100 * MS;
     step(w, &ev);
 }

@@ -74,7 +74,7 @@ void host_poll_shifted(struct host *h, uint32_t site, uint32_t request)
     ev.site = site;
     ev.request = request;
     ev.wait_ns = 5000 * MS;
-    ev.shifted = true;
+    ev.shifted = 1; /* job 0 */
     host_step(h, &ev);
 }
 

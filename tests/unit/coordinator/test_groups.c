@@ -131,7 +131,8 @@ START_TEST(test_migration_heartbeat)
     open_warm(&h);
     struct kedge_coord_event ev = event_of(&h, KEDGE_EV_POLL);
     ev.request = 99;
-    ev.busy = ev.shifted = true;
+    ev.busy = true;
+    ev.shifted = 1;
     host_step(&h, &ev);
     ck_assert(!kedge_coord_row(h.c, 0, 0)->shifted);
     host_poll_shifted(&h, 0, 100);

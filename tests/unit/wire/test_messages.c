@@ -45,9 +45,9 @@ static const struct {
      "61636d65"
      "02"
      "7331" H2},
-    {{KEDGE_MSG_POLL, {.poll = {30000, 5, 258, VIEW("job-1")}}},
+    {{KEDGE_MSG_POLL, {.poll = {30000, 5, 258, {{"job-1"}, {"k"}}, 2}}},
      "010300007530000000050000000000000102"
-     "000000056a6f622d31"},
+     "02056a6f622d31016b"},
     {{KEDGE_MSG_BLOB_GET, {.blob_get = {{"j"}, FILL(0x11), 0x0102030405060708, 4194304}}},
      "0104"
      "01"
@@ -89,9 +89,8 @@ static const struct {
      "010a0000000f6d61696e2f636865636b706f696e74"
      "000000000000000800400000"},
     {{KEDGE_MSG_COSIGN, {.cosign = {VIEW("n")}}}, "010b000000016e"},
-    {{KEDGE_MSG_POLL_BESIDE, {.poll_beside = {30000, 0, 258, VIEW(""), {{"job-1"}, {"k"}}, 2}}},
-     "010c0000753000000000000000000000010200000000"
-     "02056a6f622d31016b"},
+    {{KEDGE_MSG_POLL_BESIDE, {.poll_beside = {30000, 0, 258, {{"q"}}, 1, {{"job-1"}, {"k"}}, 2}}},
+     "010c0000753000000000000000000000010201017102056a6f622d31016b"},
     {{KEDGE_MSG_HELLO_OK, {.hello_ok = {1, VIEW("c"), VIEW("d.example"), VIEW("cp\n")}}},
      "0181"
      "00000001"
@@ -446,7 +445,7 @@ START_TEST(test_refused_messages)
         struct kedge_msg msg;
         int err;
     } cases[] = {
-        {{(enum kedge_msg_type)0x42, {.poll = {0, 0, 0, {NULL, 0}}}}, KEDGE_E_ARG},
+        {{(enum kedge_msg_type)0x42, {.poll = {0, 0, 0, {{""}}, 0}}}, KEDGE_E_ARG},
         {{KEDGE_MSG_HELLO, {.hello = {1, {zeros, 1}}}}, KEDGE_E_ARG},
         {{KEDGE_MSG_HELLO, {.hello = {1, {zeros, 65}}}}, KEDGE_E_TOO_LONG},
         {{KEDGE_MSG_ENROLL_OK, {.enroll_ok = {0}}}, KEDGE_E_ARG},

@@ -6,7 +6,7 @@
 #include "tests/fixtures/run.h"
 
 /* Up to the list. */
-#define HEAD "010c0000000000000000000000000000000000000000"
+#define HEAD "010c0000000000000000000000000000000000"
 
 static const struct {
     const char *hex;
