@@ -58,16 +58,16 @@ int kedge_compute_initial(const struct kedge_job_spec *spec, struct kedge_sink s
     if (err) {
         return err;
     }
-    float *values = kedge_mem_new((size_t)layout.values_count, sizeof *values);
-    err = values ? KEDGE_OK : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for the first model");
-    if (!err) {
-        kedge_model_init(&spec->model, spec->seed, values);
-        err = kedgei_write_header(&layout, KEDGE_DTYPE_F32, sink);
+    float *tile = kedge_mem_new(TILE, sizeof *tile);
+    err = tile ? kedgei_write_header(&layout, KEDGE_DTYPE_F32, sink)
+               : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory for the first model");
+    struct kedge_model_weights weights;
+    kedge_model_weights_init(&weights, &spec->model, spec->seed);
+    for (size_t n = 1; n > 0 && !err;) {
+        n = kedge_model_weights_next(&weights, tile, TILE);
+        err = n > 0 ? sink.write(sink.arg, kedge_view_of(tile, n * sizeof *tile)) : KEDGE_OK;
     }
-    if (!err) {
-        err = sink.write(sink.arg, kedge_view_of(values, (size_t)layout.values_count * sizeof *values));
-    }
-    kedge_mem_free(values);
+    kedge_mem_free(tile);
     kedge_layout_deinit(&layout);
     return err;
 }

@@ -206,43 +206,78 @@ static uint64_t values_of(const struct kedge_layer_tensor *t)
     return values;
 }
 
-static void start_tensor(const struct kedge_layer_tensor *t, uint64_t seed, uint64_t index, float *values)
+/* Values at … at + n - 1 of a tensor; only kernels draw, one draw a value. */
+static void start_values(const struct kedge_layer_tensor *t, struct kedge_rng *rng, uint64_t count,
+                         uint64_t at, size_t n, float *values)
 {
-    uint64_t count = values_of(t);
-    struct kedge_rng rng;
     double limit = t->fan ? sqrt(6.0 / (double)t->fan) : 0;
-    kedge_rng_init(&rng, seed, KEDGE_RNG_INIT, index, 0);
-    for (uint64_t k = 0; k < count; k++) {
+    for (size_t i = 0; i < n; i++) {
+        uint64_t k = at + i;
         switch (t->start) {
         case KEDGE_START_GLOROT: {
-            double u = kedge_rng_unit(&rng);
-            values[k] = (float)((u * 2.0 - 1.0) * limit);
+            double u = kedge_rng_unit(rng);
+            values[i] = (float)((u * 2.0 - 1.0) * limit);
             break;
         }
         case KEDGE_START_ONE:
-            values[k] = 1.0f;
+            values[i] = 1.0f;
             break;
         case KEDGE_START_FORGET: /* gates i, f, g, o */
-            values[k] = k >= count / 4 && k < count / 2 ? 1.0f : 0.0f;
+            values[i] = k >= count / 4 && k < count / 2 ? 1.0f : 0.0f;
             break;
         case KEDGE_START_ZERO:
-            values[k] = 0.0f;
+            values[i] = 0.0f;
             break;
         }
     }
 }
 
-void kedge_model_init(const struct kedge_model_spec *spec, uint64_t seed, float *values)
+/* Goes to the first tensor of this layer, or of one behind it, that is still to be given. */
+static bool begin_tensor(struct kedge_model_weights *w)
 {
-    struct kedge_model_shape shapes[KEDGE_LAYERS_MAX + 1];
-    uint64_t index = 0; /* of the tensor in the layout */
-    kedge_model_shapes(spec, shapes);
-    for (uint32_t i = 0; i < spec->count; i++) {
-        struct kedge_layer_tensor t[KEDGE_LAYER_TENSORS_MAX];
-        uint32_t count = kedge_layer_tensors(&spec->layers[i], &shapes[i], t);
-        for (uint32_t k = 0; k < count; k++) {
-            start_tensor(&t[k], seed, index++, values);
-            values += values_of(&t[k]);
+    while (w->tensor == w->tensors_count && w->layer < w->spec->count) {
+        w->tensors_count = kedge_layer_tensors(&w->spec->layers[w->layer], &w->shapes[w->layer], w->tensors);
+        w->tensor = 0;
+        w->layer++;
+    }
+    if (w->tensor == w->tensors_count) {
+        return false;
+    }
+    if (w->at == 0) {
+        w->count = values_of(&w->tensors[w->tensor]);
+        kedge_rng_init(&w->rng, w->seed, KEDGE_RNG_INIT, w->index, 0);
+    }
+    return true;
+}
+
+void kedge_model_weights_init(struct kedge_model_weights *w, const struct kedge_model_spec *spec,
+                              uint64_t seed)
+{
+    *w = (struct kedge_model_weights){.spec = spec, .seed = seed};
+    kedge_model_shapes(spec, w->shapes);
+}
+
+size_t kedge_model_weights_next(struct kedge_model_weights *w, float *values, size_t n)
+{
+    size_t done = 0;
+    while (done < n && begin_tensor(w)) {
+        uint64_t left = w->count - w->at;
+        size_t len = left < n - done ? (size_t)left : n - done;
+        start_values(&w->tensors[w->tensor], &w->rng, w->count, w->at, len, values + done);
+        done += len;
+        w->at += len;
+        if (w->at == w->count) {
+            w->at = 0;
+            w->tensor++;
+            w->index++;
         }
     }
+    return done;
+}
+
+void kedge_model_init(const struct kedge_model_spec *spec, uint64_t seed, float *values)
+{
+    struct kedge_model_weights w;
+    kedge_model_weights_init(&w, spec, seed);
+    (void)kedge_model_weights_next(&w, values, SIZE_MAX);
 }

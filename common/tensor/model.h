@@ -7,6 +7,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/limits.h"
+#include "common/base/rng.h"
 #include "common/tensor/json.h"
 #include "common/tensor/layout.h"
 
@@ -130,5 +131,21 @@ KEDGE_NODISCARD int kedge_model_layout(const struct kedge_model_spec *spec, stru
  * layout draws from kedge_rng (seed, KEDGE_RNG_INIT, t, 0), one draw an element, in binary64 with × ÷ − √
  * only, rounded once to F32: anyone recomputes it bit for bit. */
 void kedge_model_init(const struct kedge_model_spec *spec, uint64_t seed, float *values);
+
+/* The same weights piece by piece, from the first to the last: however they are cut, they are the same. A
+ * value without memory of its own; spec, a checked model, must outlive it. */
+struct kedge_model_weights {
+    const struct kedge_model_spec *spec;
+    uint64_t seed, index; /* index: of the tensor in the layout */
+    struct kedge_model_shape shapes[KEDGE_LAYERS_MAX + 1];
+    struct kedge_layer_tensor tensors[KEDGE_LAYER_TENSORS_MAX]; /* of the layer */
+    uint32_t layer, tensors_count, tensor;
+    uint64_t at, count; /* in the tensor */
+    struct kedge_rng rng;
+};
+void kedge_model_weights_init(struct kedge_model_weights *w, const struct kedge_model_spec *spec,
+                              uint64_t seed);
+/* The next n into values, fewer where the model ends; returns how many, 0 behind the last. */
+size_t kedge_model_weights_next(struct kedge_model_weights *w, float *values, size_t n);
 
 #endif

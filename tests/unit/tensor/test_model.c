@@ -279,6 +279,50 @@ START_TEST(first_weights_never_change)
 }
 END_TEST
 
+/* Models of every kind of tensor; pieces of one value, primes, and more than all. */
+static const struct {
+    const char *text;
+    size_t piece;
+} cuts[] = {
+    {"{\"preset\":\"mlp\",\"inputs\":61,\"hidden\":32,\"classes\":10}", 1},
+    {"{\"preset\":\"mlp\",\"inputs\":61,\"hidden\":32,\"classes\":10}", 7},
+    {"{\"preset\":\"mlp\",\"inputs\":61,\"hidden\":32,\"classes\":10}", 61 * 32}, /* as long as a tensor */
+    {"{\"preset\":\"mlp\",\"inputs\":61,\"hidden\":32,\"classes\":10}", 61 * 32 + 1},
+    {"{\"preset\":\"lenet\"}", 1},
+    {"{\"preset\":\"lenet\"}", 997},
+    {"{\"preset\":\"lenet\"}", 100000},
+    {"{\"preset\":\"char-lstm\"}", 1},
+    {"{\"preset\":\"char-lstm\"}", 4099},
+    {"{\"input\":[2,9,8],\"layers\":[{\"type\":\"relu\"},{\"type\":\"conv2d\",\"out\":6,\"kernel\":3},"
+     "{\"type\":\"groupnorm\",\"groups\":3},{\"type\":\"flatten\"},{\"type\":\"dense\",\"out\":4},"
+     "{\"type\":\"layernorm\"},{\"type\":\"tanh\"}]}",
+     13},
+};
+
+START_TEST(first_weights_are_the_same_however_they_are_cut)
+{
+    struct kedge_model_spec spec;
+    struct kedge_model_weights w;
+    ck_assert_int_eq(from_json(cuts[_i].text, &spec, NULL), KEDGE_OK);
+    size_t count = (size_t)kedge_model_values_count(&spec), at = 0, piece = cuts[_i].piece, n;
+    float *whole = kedge_mem_new(count, sizeof *whole), *part = kedge_mem_new(piece, sizeof *part);
+    ck_assert(whole && part);
+    kedge_model_init(&spec, 11, whole);
+    kedge_model_weights_init(&w, &spec, 11);
+    bool same = true; /* no assertion per value: each is a message to the runner */
+    while (same && (n = kedge_model_weights_next(&w, part, piece)) > 0) {
+        same =
+            n == (piece < count - at ? piece : count - at) && memcmp(part, whole + at, n * sizeof *part) == 0;
+        at += same ? n : 0;
+    }
+    ck_assert_msg(same, "the piece from value %zu is another", at);
+    ck_assert_uint_eq(at, count);
+    ck_assert_uint_eq(kedge_model_weights_next(&w, part, piece), 0);
+    kedge_mem_free(whole);
+    kedge_mem_free(part);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tc = tcase_create("model");
@@ -291,5 +335,6 @@ int main(void)
     tcase_add_test(tc, tensors_are_named_as_in_a_pytorch_sequential);
     tcase_add_test(tc, first_weights_are_glorot_uniform_and_fixed_by_the_seed);
     tcase_add_test(tc, first_weights_never_change);
+    tcase_add_loop_test(tc, first_weights_are_the_same_however_they_are_cut, 0, sizeof cuts / sizeof cuts[0]);
     return run_suite(suite_create("model"), tc);
 }
