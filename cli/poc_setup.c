@@ -43,13 +43,13 @@ static int read_json(const char *path, json_t **ret, struct kedge_diag *d)
 
 static int find_data(const struct kedge_poc *p, char out[KEDGE_PATH_MAX], struct kedge_diag *d)
 {
-    char roots[4][KEDGE_PATH_MAX] = {"", "", KEDGE_SOURCE_DATA, ""};
+    char roots[2][KEDGE_PATH_MAX] = {"", ""};
     const char *env = getenv("KEDGE_DATA");
     snprintf(roots[0], sizeof roots[0], "%s", env ? env : "");
     if (kedge_path_join(roots[1], p->bin, "../share/kedge/data") != KEDGE_OK) {
         roots[1][0] = '\0';
     }
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 2; i++) {
         if (roots[i][0] && kedge_path_join(out, roots[i], p->dataset) == KEDGE_OK && kedge_file_exists(out)) {
             return KEDGE_OK;
         }

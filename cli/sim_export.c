@@ -7,10 +7,6 @@
 #include "sim/learn/report_data.h"
 #include "sim/protocol/protocol.h"
 
-#ifndef KEDGE_SOURCE_DATA
-#define KEDGE_SOURCE_DATA ""
-#endif
-
 int kedge_cli_sim_export(const struct kedge_cli_learn *l, const char *dir)
 {
     struct kedge_diag d = {.text = ""};
@@ -21,7 +17,7 @@ int kedge_cli_sim_export(const struct kedge_cli_learn *l, const char *dir)
         return kedge_cli_usage(l->c, "%s does not go with --export, which runs nothing", other);
     }
     int err = kedge_cli_learn_spec(l, NULL, 0, &spec, &d);
-    err = err ? err : kedge_learn_find_images(&spec, KEDGE_SOURCE_DATA, images, &d);
+    err = err ? err : kedge_learn_find_images(&spec, images, &d);
     if (!err && strlen(images) >= sizeof spec.images) {
         err = kedge_diag_set(&d, KEDGE_E_TOO_LONG, "\"images\": the path is too long");
     }

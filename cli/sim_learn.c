@@ -13,9 +13,6 @@
 #include "sim/learn/spec_json.h"
 
 enum { SCRIPT_MAX = 64 * 1024 * 1024, TABLE_ROWS = 12, CELL = 24, SAVE_MS = 5000, THREADS_MAX = 64 };
-#ifndef KEDGE_SOURCE_DATA
-#define KEDGE_SOURCE_DATA ""
-#endif
 
 bool kedge_cli_learn_options(struct kedge_cli *c, struct kedge_cli_learn *ret)
 {
@@ -112,7 +109,7 @@ int kedge_cli_learn_run(const struct kedge_cli_learn *l, const struct kedge_lear
                         void *arg, struct kedge_learn_result *ret, struct kedge_diag *d)
 {
     char images[KEDGE_PATH_MAX];
-    int err = kedge_learn_find_images(spec, KEDGE_SOURCE_DATA, images, d);
+    int err = kedge_learn_find_images(spec, images, d);
     struct kedge_learn_task task = {.spec = spec,
                                     .run = l->run,
                                     .images = images,

@@ -15,7 +15,7 @@ static int no_data(const char *name, struct kedge_diag *d)
     return KEDGE_E_NOT_FOUND;
 }
 
-int kedge_learn_find_images(const struct kedge_learn_spec *spec, const char *source, char out[KEDGE_PATH_MAX],
+int kedge_learn_find_images(const struct kedge_learn_spec *spec, char out[KEDGE_PATH_MAX],
                             struct kedge_diag *reterr)
 {
     char own[KEDGE_PATH_MAX] = "", share[KEDGE_PATH_MAX] = "", path[KEDGE_PATH_MAX];
@@ -32,7 +32,7 @@ int kedge_learn_find_images(const struct kedge_learn_spec *spec, const char *sou
         share[0] = '\0';
     }
     const char *env = getenv("KEDGE_DATA");
-    const char *const roots[] = {env ? env : "", share, source};
+    const char *const roots[] = {env ? env : "", share};
     bool below = spec->images[0] && spec->images[0] != '/';
     for (size_t i = 0; below && i < sizeof roots / sizeof roots[0]; i++) {
         if (roots[i][0] && kedge_path_join(path, roots[i], spec->images) == KEDGE_OK
