@@ -23,6 +23,8 @@ enum {
     KEDGE_HTTP_IDLE_MS = 15000,        /* a connection without a request is closed */
     KEDGE_HTTP_STALL_MS = 20000,       /* an answer that does not move for so long ends its connection */
     KEDGE_HTTP_WAIT_MS = 20000,        /* a request that finds no room for so long: 503 */
+    KEDGE_HTTP_PARTY_REQUESTS = 1600,  /* a second, of one party: a copy of a log takes many; and at once: */
+    KEDGE_HTTP_PARTY_REQUESTS_BURST = 6400,
 };
 
 struct kedge_http_server;
@@ -40,7 +42,7 @@ struct kedge_http_options {
     const char *key_file;
     bool insecure;
     bool counts_strangers; /* arrivals and requests of those who are no party are counted by address, with the
-                              rates of server.h; beyond them 429 */
+                              rates of server.h, those of parties by party; beyond them 429 */
     unsigned connections;  /* 0: KEDGE_HTTP_CONNECTIONS; beyond it one that idles makes room */
     size_t budget;         /* bytes of bodies and pieces, 0: KEDGE_CHUNK_BUDGET, at least one of each */
     size_t body_max;       /* bytes of a POST's body, 0: POST is answered 405 */

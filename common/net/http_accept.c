@@ -1,6 +1,5 @@
-/* Who may connect to the HTTP server, who gives way, and how often those may ask whom nobody knows: a
- * connection is a stranger's until an answer on it is for a party. Everything here runs on the network
- * thread. */
+/* Who may connect to the HTTP server, who gives way, and how often they may ask: a connection is a stranger's
+ * until an answer on it is for a party. Everything here runs on the network thread. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +20,10 @@ static const struct kedgei_rate all_arrivals = {NS_PER_S / KEDGE_NET_ALL_ARRIVAL
                                                 KEDGE_NET_ALL_ARRIVALS_BURST};
 static const struct kedgei_rate requests = {NS_PER_S / KEDGE_NET_STRANGER_REQUESTS,
                                             KEDGE_NET_STRANGER_REQUESTS_BURST};
+static const struct kedgei_rate all_requests = {NS_PER_S / KEDGE_NET_ALL_REQUESTS,
+                                                KEDGE_NET_ALL_REQUESTS_BURST};
+static const struct kedgei_rate of_party = {NS_PER_S / KEDGE_HTTP_PARTY_REQUESTS,
+                                            KEDGE_HTTP_PARTY_REQUESTS_BURST};
 
 int kedgei_http_strangers_init(struct kedge_http_server *server, bool counts)
 {
@@ -57,30 +60,63 @@ static bool may_arrive(struct kedge_http_server *server, const uint8_t address[K
     return true;
 }
 
+/* A party's buckets are kept among the addresses', under a name that none has: nobody comes from a multicast
+ * address. */
+static struct kedgei_source *source_of_party(struct kedge_http_server *server, uint32_t party, uint64_t now)
+{
+    uint8_t name[KEDGEI_ADDRESS_LEN];
+    memset(name, 0xff, sizeof name);
+    memcpy(name + sizeof name - sizeof party, &party, sizeof party);
+    return kedgei_sources_find(server->sources, name, now);
+}
+
+/* From its address's bucket and from that of all, or from neither. */
+static bool take_of_strangers(struct kedge_http_server *server, const struct kedgei_http_session *s,
+                              uint64_t now)
+{
+    struct kedgei_bucket *own = &kedgei_sources_find(server->sources, s->address, now)->requests;
+    if (!kedgei_bucket_take(own, &requests, 1, now)) {
+        return false;
+    }
+    if (!kedgei_bucket_take(&server->all_requests, &all_requests, 1, now)) {
+        kedgei_bucket_give(own, &requests, 1);
+        return false;
+    }
+    return true;
+}
+
 bool kedgei_http_take_turn(struct kedgei_http_session *s)
 {
     struct kedge_http_server *server = s->server;
     uint64_t now = kedge_os_now_ns();
-    if (!server->sources || s->is_known
-        || kedgei_bucket_take(&kedgei_sources_find(server->sources, s->address, now)->requests, &requests, 1,
-                              now)) {
-        return true;
+    bool good = !server->sources
+                || (s->party ? kedgei_bucket_take(&source_of_party(server, s->party, now)->requests,
+                                                  &of_party, 1, now)
+                             : take_of_strangers(server, s, now));
+    if (!good) {
+        kedgei_pressure_note(&server->pressure, KEDGEI_PUT_OFF, s->address, NULL);
+        count(server, &server->counters.put_off);
     }
-    kedgei_pressure_note(&server->pressure, KEDGEI_PUT_OFF, s->address, NULL);
-    count(server, &server->counters.put_off);
-    return false;
+    return good;
 }
 
-void kedgei_http_recognise(struct kedgei_http_session *s)
+/* What it took as a stranger comes back; its arrival only if the party comes no more often than an address
+ * may, for a handshake is dear. */
+void kedgei_http_recognise(struct kedgei_http_session *s, uint32_t party)
 {
     struct kedge_http_server *server = s->server;
-    if (server->sources && !s->is_known) { /* what it took as a stranger comes back */
-        struct kedgei_source *source = kedgei_sources_find(server->sources, s->address, kedge_os_now_ns());
-        kedgei_bucket_give(&source->arrivals, &arrivals, 1);
+    uint64_t now = kedge_os_now_ns();
+    if (server->sources && s->party == 0) {
+        struct kedgei_source *source = kedgei_sources_find(server->sources, s->address, now);
         kedgei_bucket_give(&source->requests, &requests, 1);
-        kedgei_bucket_give(&server->all_arrivals, &all_arrivals, 1);
+        kedgei_bucket_give(&server->all_requests, &all_requests, 1);
+        if (kedgei_bucket_take(&source_of_party(server, party, now)->arrivals, &arrivals, 1, now)) {
+            source = kedgei_sources_find(server->sources, s->address, now);
+            kedgei_bucket_give(&source->arrivals, &arrivals, 1);
+            kedgei_bucket_give(&server->all_arrivals, &all_arrivals, 1);
+        }
     }
-    s->is_known = true;
+    s->party = party;
 }
 
 /* ---- places ---- */
@@ -122,7 +158,7 @@ static bool begin(struct kedge_http_server *server, enum kedge_net_kind kind, in
 /* It does nothing for anybody, or sends an answer to nobody known, who does not take it. */
 static bool is_idle(const struct kedgei_http_session *s, uint64_t now_ns)
 {
-    bool stuck = s->stage == KEDGEI_HTTP_SENDING && !s->is_known
+    bool stuck = s->stage == KEDGEI_HTTP_SENDING && s->party == 0
                  && now_ns > s->moved_ns + (uint64_t)STUCK_MS * NS_PER_MS;
     return stuck || s->stage == KEDGEI_HTTP_SHAKING || s->stage == KEDGEI_HTTP_HEAD
            || s->stage == KEDGEI_HTTP_LINGERING;
@@ -135,8 +171,8 @@ static bool evict(struct kedge_http_server *server)
     struct kedgei_http_session *oldest = NULL;
     uint64_t now = kedge_os_now_ns();
     for (struct kedgei_http_session *s = server->sessions; s; s = s->next) {
-        bool sooner = !oldest || (oldest->is_known && !s->is_known)
-                      || (oldest->is_known == s->is_known && s->since_ns < oldest->since_ns);
+        bool known = s->party != 0, other = oldest && oldest->party != 0;
+        bool sooner = !oldest || (other && !known) || (other == known && s->since_ns < oldest->since_ns);
         if (is_idle(s, now) && sooner) {
             oldest = s;
         }

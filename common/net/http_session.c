@@ -255,7 +255,7 @@ void kedgei_http_answered(struct kedgei_http_session *s, struct kedge_http_reque
     }
     req->leaves = true;
     if (req->party != 0) {
-        kedgei_http_recognise(s);
+        kedgei_http_recognise(s, req->party);
     }
     s->out = req->out;
     req->out = NULL;

@@ -51,7 +51,7 @@ struct kedgei_http_session {
     uint32_t events;             /* that the loop watches */
     uint64_t since_ns, moved_ns; /* of the stage */
     bool closes;                 /* after the answer that is being sent */
-    bool is_known;               /* an answer on it was for a party */
+    uint32_t party;              /* that an answer on it was for; 0: nobody's yet */
     uint8_t address[KEDGEI_ADDRESS_LEN];
     struct kedge_http_request *req;
     struct kedgei_http_out *out;
@@ -86,8 +86,8 @@ struct kedge_http_server {
     struct kedgei_http_session *sessions, *waiting, *waiting_last, *graves;
     size_t budget;
     bool freed, deaf;
-    struct kedgei_sources *sources; /* NULL: nobody is counted by address */
-    struct kedgei_bucket all_arrivals;
+    struct kedgei_sources *sources;                  /* NULL: nobody is counted by address */
+    struct kedgei_bucket all_arrivals, all_requests; /* of all strangers' addresses together */
     struct kedgei_pressure pressure;
 
     pthread_mutex_t mutex; /* all below */
@@ -100,10 +100,10 @@ struct kedge_http_server {
 /* http_accept.c; all on the network thread. */
 void kedgei_http_accept(struct kedge_http_server *server, struct kedgei_http_listener *listener);
 KEDGE_NODISCARD int kedgei_http_strangers_init(struct kedge_http_server *server, bool counts);
-/* Its request may be looked at; false: it is a stranger's, from an address that asks too often. */
+/* Its request may be looked at; false: its address, its party or all strangers together ask too often. */
 bool kedgei_http_take_turn(struct kedgei_http_session *s);
-/* An answer on it is for a party: it is no stranger's. */
-void kedgei_http_recognise(struct kedgei_http_session *s);
+/* An answer on it is for a party (not 0): it is no stranger's. */
+void kedgei_http_recognise(struct kedgei_http_session *s, uint32_t party);
 
 /* http_session.c; all on the network thread. */
 void kedgei_http_enter(struct kedgei_http_session *s, enum kedgei_http_stage stage);

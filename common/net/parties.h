@@ -11,9 +11,10 @@
 struct kedgei_party {
     struct kedge_public_key key;
     unsigned connections;
-    size_t large;                  /* bytes of the large account (budget.h); under the server's mutex */
-    struct kedgei_bucket requests; /* outlives the connections, so that dialling again fills no bucket */
-    struct kedgei_party *next;     /* with the same hash */
+    size_t large; /* bytes of the large account (budget.h); under the server's mutex */
+    /* They outlive the connections, so that dialling again fills no bucket. */
+    struct kedgei_bucket arrivals, requests;
+    struct kedgei_party *next; /* with the same hash */
 };
 
 enum { KEDGEI_PARTY_CHAINS = 1024 };

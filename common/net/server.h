@@ -29,13 +29,17 @@ enum {
     KEDGE_NET_STRANGER_FRAME_MS = 5000,  /* a frame that takes longer ends it */
     KEDGE_NET_STRANGER_REQUESTS = 50,    /* a second, of one address; and at once: */
     KEDGE_NET_STRANGER_REQUESTS_BURST = 200,
+    KEDGE_NET_ALL_REQUESTS = 500, /* of strangers of all addresses together; sites enrol with a few each */
+    KEDGE_NET_ALL_REQUESTS_BURST = 2000,
     KEDGE_NET_ARRIVALS = 20,        /* connections a second of one address that turn out to be strangers' */
     KEDGE_NET_ARRIVALS_BURST = 128, /* … and at once: many sites behind one relay come back together */
     KEDGE_NET_ALL_ARRIVALS = 200,   /* of all addresses together, however many an attacker has */
     KEDGE_NET_ALL_ARRIVALS_BURST = 512,
     /* Of one known key. */
-    KEDGE_NET_PER_KEY_MAX = 16, /* connections: a site has one, an operator's commands one each */
-    KEDGE_NET_REQUESTS = 100,   /* a second that bring nothing new; a site sends a few in a round, … */
+    KEDGE_NET_PER_KEY_MAX =
+        16, /* connections: a site has one, an operator's commands one each; KEDGE_NET_ARRIVALS
+               new ones a second, what goes beyond counts as a stranger's */
+    KEDGE_NET_REQUESTS = 100, /* a second that bring nothing new; a site sends a few in a round, … */
     KEDGE_NET_REQUESTS_BURST = 400,
     KEDGE_NET_REQUEST_EARNS = 8, /* … and as many come back for each that did (kedge_net_request_earn) */
     KEDGE_NET_PIECES_PER_REQUEST = 16, /* requests with or for a piece of a file, each a sixteenth: the

@@ -53,7 +53,7 @@ struct kedgei_session {
     bool rated;        /* its turn has been taken from the peer's bucket */
     size_t reply_size; /* its answer */
     uint64_t paused_until_ns;
-    uint32_t taken; /* from its address's bucket, while it is a stranger's */
+    uint32_t taken; /* from the strangers' buckets of requests, while it is one */
     enum kedgei_class class;
     bool has_spoken;                                      /* its first byte has come */
     uint8_t address[KEDGEI_ADDRESS_LEN];                  /* zeros for ipc:// */
@@ -109,8 +109,8 @@ struct kedge_net_server {
     struct kedgei_session *strangers;
     unsigned class_count[KEDGEI_CLASSES];
     struct kedgei_parties parties;
-    struct kedgei_sources *sources;    /* NULL: without `knows` nobody is counted */
-    struct kedgei_bucket all_arrivals; /* of all strangers' addresses together */
+    struct kedgei_sources *sources;                  /* NULL: without `knows` nobody is counted */
+    struct kedgei_bucket all_arrivals, all_requests; /* of all strangers' addresses together */
     struct kedgei_pressure pressure;
 
     pthread_mutex_t mutex; /* all below */

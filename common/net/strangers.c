@@ -25,6 +25,8 @@ static const struct kedgei_rate all_arrivals = {NS_PER_S / KEDGE_NET_ALL_ARRIVAL
                                                 KEDGE_NET_ALL_ARRIVALS_BURST};
 static const struct kedgei_rate of_strangers = {NS_PER_S / KEDGE_NET_STRANGER_REQUESTS / TURN,
                                                 KEDGE_NET_STRANGER_REQUESTS_BURST *TURN};
+static const struct kedgei_rate of_all_strangers = {NS_PER_S / KEDGE_NET_ALL_REQUESTS / TURN,
+                                                    KEDGE_NET_ALL_REQUESTS_BURST *TURN};
 static const struct kedgei_rate of_known = {NS_PER_S / KEDGE_NET_REQUESTS / TURN,
                                             KEDGE_NET_REQUESTS_BURST *TURN};
 
@@ -115,7 +117,7 @@ static bool find_place(const struct kedgei_session *s, unsigned own)
     return false;
 }
 
-/* Connections that turn out to be of known keys are given back by kedgei_strangers_recognise. */
+/* Connections that turn out to be of known keys are given back (give_back). */
 static bool may_arrive(struct kedge_net_server *server, const struct kedgei_session *s)
 {
     uint64_t now = kedge_os_now_ns();
@@ -194,6 +196,21 @@ void kedgei_strangers_leave(struct kedgei_session *s)
 
 /* ---- becoming known ---- */
 
+/* What it took as a stranger. Its arrival only if its key comes no more often than an address may: a
+ * handshake is dear, and a key that did nothing but dial would never be turned away. */
+static void give_back(struct kedgei_session *s)
+{
+    struct kedge_net_server *server = s->server;
+    uint64_t now = kedge_os_now_ns();
+    struct kedgei_source *source = kedgei_sources_find(server->sources, s->address, now);
+    kedgei_bucket_give(&source->requests, &of_strangers, s->taken);
+    kedgei_bucket_give(&server->all_requests, &of_all_strangers, s->taken);
+    if (kedgei_bucket_take(&s->party->arrivals, &arrivals, 1, now)) {
+        kedgei_bucket_give(&source->arrivals, &arrivals, 1);
+        kedgei_bucket_give(&server->all_arrivals, &all_arrivals, 1);
+    }
+}
+
 static void become_known(struct kedgei_session *s, struct kedgei_party *party)
 {
     struct kedge_net_server *server = s->server;
@@ -201,16 +218,12 @@ static void become_known(struct kedgei_session *s, struct kedgei_party *party)
     s->class = KEDGEI_KNOWN;
     kedgei_strangers_enter(s);
     if (party) {
-        uint64_t now = kedge_os_now_ns();
         party->connections++;
         pthread_mutex_lock(&server->mutex);
         s->party = party;
         party->large += s->large;
         pthread_mutex_unlock(&server->mutex);
-        struct kedgei_source *source = kedgei_sources_find(server->sources, s->address, now);
-        kedgei_bucket_give(&source->arrivals, &arrivals, 1);
-        kedgei_bucket_give(&source->requests, &of_strangers, s->taken);
-        kedgei_bucket_give(&server->all_arrivals, &all_arrivals, 1);
+        give_back(s);
     }
     s->link.in.frame_max = kedgei_strangers_frame_max(s);
 }
@@ -245,6 +258,22 @@ size_t kedgei_strangers_frame_max(const struct kedgei_session *s)
 
 /* ---- rates ---- */
 
+/* From its address's bucket and from that of all, or from neither. */
+static bool take_of_strangers(struct kedgei_session *s, uint32_t cost, uint64_t now)
+{
+    struct kedge_net_server *server = s->server;
+    struct kedgei_bucket *own = &kedgei_sources_find(server->sources, s->address, now)->requests;
+    if (!kedgei_bucket_take(own, &of_strangers, cost, now)) {
+        return false;
+    }
+    if (!kedgei_bucket_take(&server->all_requests, &of_all_strangers, cost, now)) {
+        kedgei_bucket_give(own, &of_strangers, cost);
+        return false;
+    }
+    s->taken += cost;
+    return true;
+}
+
 bool kedgei_strangers_take_turn(struct kedgei_session *s)
 {
     struct kedge_net_server *server = s->server;
@@ -254,11 +283,8 @@ bool kedgei_strangers_take_turn(struct kedgei_session *s)
     uint64_t now = kedge_os_now_ns();
     bool piece = !s->link.in.frame->is_small || s->reply_size > 0;
     uint32_t cost = piece ? 1 : TURN;
-    bool good = s->party
-                    ? kedgei_bucket_take(&s->party->requests, &of_known, cost, now)
-                    : kedgei_bucket_take(&kedgei_sources_find(server->sources, s->address, now)->requests,
-                                         &of_strangers, cost, now);
-    s->taken += good && !s->party ? cost : 0;
+    bool good = s->party ? kedgei_bucket_take(&s->party->requests, &of_known, cost, now)
+                         : take_of_strangers(s, cost, now);
     if (!good) {
         kedgei_pressure_note(&server->pressure, KEDGEI_PUT_OFF, s->address, key_of(s));
         s->paused_until_ns = now + (uint64_t)KEDGE_NET_RETRY_MS * (NS_PER_S / 1000);

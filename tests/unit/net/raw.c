@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
@@ -25,11 +26,20 @@ static struct sockaddr_in loopback(unsigned port)
 
 int raw_connect(unsigned port)
 {
-    struct sockaddr_in a = loopback(port);
+    return raw_connect_from(port, 0);
+}
+
+int raw_connect_from(unsigned port, unsigned char from)
+{
+    struct sockaddr_in a = loopback(port), own = loopback(0);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK | (uint32_t)from << 8);
     ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&own, sizeof own), 0);
     struct timeval patience = {10, 0};
+    const int now = 1; /* small pieces go out one by one */
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &now, sizeof now);
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
     return fd;
 }

@@ -25,6 +25,8 @@ enum raw_kind {
 void raw_prepare(void);
 /* A connected TCP socket to 127.0.0.1. */
 int raw_connect(unsigned port);
+/* The same from 127.0.<from>.1, which is another address than 127.0.0.1 unless it is 0. */
+int raw_connect_from(unsigned port, unsigned char from);
 /* Connects, does what the kind says, and waits for the outcome: true if a TLS session came about and the
  * server did not end it for `patience_ms`. */
 bool raw_try(enum raw_kind kind, unsigned port, const struct kedge_key_pair *key, int patience_ms);

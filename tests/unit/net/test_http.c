@@ -350,6 +350,47 @@ START_TEST(test_crowd)
 }
 END_TEST
 
+/* A party may ask much more, and not without end; nor dial without end. */
+START_TEST(test_rate_of_a_party)
+{
+    enum { AT_ONCE = 100, ROUNDS = 160, DIALS = 1000 };
+    struct http_world *w = http_world_new(PATIENT_MS);
+    w->options.counts_strangers = true;
+    http_world_start(w);
+    int fd = raw_connect(http_world_port(w, 0));
+    size_t len = 0;
+    unsigned status = 200, asked = 0, dialled = 0;
+    http_say(fd, GET("/big"));
+    ck_assert_uint_eq(http_hear(fd, true, NULL, 0, &len), 200);
+    uint64_t begin = kedge_os_now_ns();
+    for (unsigned i = 0; status == 200 && i < ROUNDS; i++) {
+        for (unsigned k = 0; k < AT_ONCE; k++) {
+            (void)!send(fd, GET("/hello"), strlen(GET("/hello")), MSG_NOSIGNAL);
+        }
+        for (unsigned k = 0; status == 200 && k < AT_ONCE; k++) {
+            status = http_hear(fd, true, NULL, 0, &len);
+            asked += status == 200;
+        }
+    }
+    uint64_t took_ms = (kedge_os_now_ns() - begin) / 1000000;
+    ck_assert_uint_ge(asked, KEDGE_HTTP_PARTY_REQUESTS_BURST - 1);
+    ck_assert_uint_le(asked,
+                      KEDGE_HTTP_PARTY_REQUESTS_BURST + 2 + KEDGE_HTTP_PARTY_REQUESTS * took_ms / 1000);
+    close(fd);
+    begin = kedge_os_now_ns();
+    for (unsigned i = 0; i < DIALS; i++) {
+        fd = raw_connect(http_world_port(w, 0));
+        (void)!send(fd, GET("/mine"), strlen(GET("/mine")), MSG_NOSIGNAL);
+        dialled += http_hear(fd, true, NULL, 0, &len) == 200;
+        close(fd);
+    }
+    took_ms = (kedge_os_now_ns() - begin) / 1000000;
+    ck_assert_uint_ge(dialled, KEDGE_NET_ARRIVALS_BURST - 1);
+    ck_assert_uint_le(dialled, 2 * (KEDGE_NET_ARRIVALS_BURST + 2 + KEDGE_NET_ARRIVALS * took_ms / 1000));
+    http_world_close(w);
+}
+END_TEST
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -362,6 +403,7 @@ int main(void)
     tcase_add_test(t, test_slow);
     tcase_add_test(t, test_limits);
     tcase_add_test(t, test_strangers_rate);
+    tcase_add_test(t, test_rate_of_a_party);
     tcase_add_test(t, test_deaf_strangers_make_room);
     tcase_add_test(t, test_crowd);
     suite_add_tcase(s, t);

@@ -98,16 +98,20 @@ static bool receive_all(int fd, void *bytes, size_t len)
     return recv(fd, bytes, len, MSG_WAITALL) == (ssize_t)len;
 }
 
-/* Greets as the holder of a key (NULL: of none). */
-static int greet(struct world *w, const struct kedge_public_key *key)
+/* Greets as the holder of a key (NULL: of none); false: it was not let in. */
+static bool greet_over(int fd, const struct kedge_public_key *key)
 {
     uint8_t greeting[GREETING] = {'K', 'E', 'D', 'G', 'E', '\r', '\n', 0, 0, 0, 0, 1}, answer[GREETING];
-    int fd = raw_connect(world_port(w, WORLD_TCP));
     if (key) {
         memcpy(greeting + 12, key->b, sizeof key->b);
     }
-    ck_assert(send_all(fd, greeting, sizeof greeting));
-    ck_assert(receive_all(fd, answer, sizeof answer));
+    return send_all(fd, greeting, sizeof greeting) && receive_all(fd, answer, sizeof answer);
+}
+
+static int greet(struct world *w, const struct kedge_public_key *key)
+{
+    int fd = raw_connect(world_port(w, WORLD_TCP));
+    ck_assert(greet_over(fd, key));
     return fd;
 }
 
@@ -409,6 +413,65 @@ START_TEST(test_rate_of_an_address)
 }
 END_TEST
 
+/* Many addresses, each of which asks little enough: all strangers together have a rate, too. */
+START_TEST(test_rate_of_many_addresses)
+{
+    enum { ADDRESSES = 20, EACH = KEDGE_NET_STRANGER_REQUESTS_BURST - 10 };
+    struct world w;
+    struct site site;
+    int fds[ADDRESSES];
+    open_world(&w, &site, 0);
+    for (unsigned i = 0; i < ADDRESSES; i++) {
+        fds[i] = raw_connect_from(world_port(&w, WORLD_TCP), (unsigned char)(i + 1));
+        ck_assert(greet_over(fds[i], NULL));
+    }
+    uint64_t begin = kedge_os_now_ns();
+    unsigned asked = 0;
+    for (; asked < ADDRESSES * EACH && atomic_load(&site.busy) == 0; asked++) {
+        static const uint8_t hello[HEAD + 5] = {0, 0, 0, 5, 0, 0, 0, 1, 'h', 'e', 'l', 'l', 'o'};
+        uint8_t answer[sizeof hello];
+        ck_assert(send_all(fds[asked % ADDRESSES], hello, sizeof hello)); /* at once, else the kernel waits */
+        ck_assert(receive_all(fds[asked % ADDRESSES], answer, sizeof answer));
+    }
+    uint64_t took_ms = (kedge_os_now_ns() - begin) / 1000000;
+    ck_assert_uint_ge(asked, KEDGE_NET_ALL_REQUESTS_BURST);
+    ck_assert_uint_le(asked, KEDGE_NET_ALL_REQUESTS_BURST + 2 + KEDGE_NET_ALL_REQUESTS * took_ms / 1000);
+    expect_service(&w);
+    for (unsigned i = 0; i < ADDRESSES; i++) {
+        close(fds[i]);
+    }
+    world_close(&w);
+}
+END_TEST
+
+/* A known key that does nothing but dial is turned away before its next handshake, as a stranger is. */
+START_TEST(test_known_key_that_dials)
+{
+    enum { DIALS = 2000 };
+    struct world w;
+    struct site site;
+    unsigned let_in = 0;
+    open_world(&w, &site, 0);
+    struct kedge_net_client *before = world_client(&w, WORLD_TLS);
+    world_expect_echo(before, "before");
+    uint64_t begin = kedge_os_now_ns();
+    for (int i = 0; i < DIALS; i++) {
+        int fd = raw_connect(world_port(&w, WORLD_TCP));
+        let_in += greet_over(fd, &w.client_key.public);
+        close(fd);
+    }
+    uint64_t took_ms = (kedge_os_now_ns() - begin) / 1000000;
+    ck_assert_uint_ge(let_in, KEDGE_NET_ARRIVALS_BURST);
+    ck_assert_uint_le(let_in, 2 * (KEDGE_NET_ARRIVALS_BURST + 2 + KEDGE_NET_ARRIVALS * took_ms / 1000));
+    world_expect_echo(before, "was here before");
+    int other = raw_connect_from(world_port(&w, WORLD_TCP), 1);
+    ck_assert(greet_over(other, &w.client_key.public)); /* the same site, from where nobody floods */
+    close(other);
+    kedge_net_client_close(before);
+    world_close(&w);
+}
+END_TEST
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN); /* OpenSSL's own sockets in raw.c write with write(2) */
@@ -427,6 +490,8 @@ int main(void)
     tcase_add_test(t, test_rate_of_a_key);
     tcase_add_test(t, test_work_is_not_counted);
     tcase_add_test(t, test_rate_of_an_address);
+    tcase_add_test(t, test_rate_of_many_addresses);
+    tcase_add_test(t, test_known_key_that_dials);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
