@@ -160,9 +160,9 @@ static int start_workers(struct kedge_host *h, struct kedge_diag *d)
 }
 
 /* More than enough in a service; a shell's limit may be low. */
-static void find_places(struct kedge_host *h)
+static void find_places(struct kedge_host *h, uint64_t files)
 {
-    kedge_places_for(kedge_places_raise(), h->tenant_count, h->config.https_connections, &h->places);
+    kedge_places_for(files, h->tenant_count, h->config.https_connections, &h->places);
     kedge_log(h->places.is_short ? KEDGE_LOG_WARN : KEDGE_LOG_INFO, "open files",
               "at most %" PRIu64
               ": room for %u connections of sites, operators and witnesses, %u of others%s",
@@ -277,6 +277,8 @@ static int run(struct kedge_host *h)
 {
     struct kedge_diag d = {.text = "", .hint = ""};
     pthread_t signals;
+    /* Before anything is opened: a shell's limit may be too low for many tenants' ledgers, too. */
+    const uint64_t files = kedge_places_raise();
     int err = kedge_crypto_init();
     /* Thousands of statements by the same few keys: what is accepted here is in the record, where auditors
      * put every signature to libsodium. */
@@ -286,7 +288,7 @@ static int run(struct kedge_host *h)
     err = err ? err : kedge_host_witnesses_open(h, h->config.witness_strict, &d);
     err = err ? err : start_workers(h, &d);
     err = err ? err : kedge_host_restore(h, &d);
-    find_places(h);
+    find_places(h, files);
     err = err ? err : start_server(h, &d);
     err = err ? err : write_address(h, &d);
     err = err ? err : kedge_host_https_open(h, &d);

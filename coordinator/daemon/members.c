@@ -4,11 +4,14 @@
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/os/clock.h"
 #include "common/base/os/log.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/known.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/tenant_keys.h"
+
+#define NS_PER_S UINT64_C(1000000000)
 
 uint32_t kedge_host_tenant_find(const struct kedge_host *h, const struct kedge_id *id)
 {
@@ -93,6 +96,15 @@ static void index_site(struct kedge_host *h, uint32_t site)
         at = (at + 1) % KEDGE_SITE_INDEX_SIZE;
     }
     h->site_index[at] = site;
+}
+
+bool kedge_host_site_may_say(struct kedge_host *h, uint32_t site)
+{
+    struct kedge_site_entry *s = &h->sites[site];
+    uint64_t now = kedge_os_now_ns();
+    bool may = s->said_ns == 0 || now >= s->said_ns + NS_PER_S;
+    s->said_ns = may ? now : s->said_ns;
+    return may;
 }
 
 void kedge_host_site_rekey(struct kedge_host *h, uint32_t site, const struct kedge_public_key *tls_key)

@@ -36,6 +36,8 @@ struct kedge_site_entry {
     uint64_t stored_seen_ms;         /* … keeps it: what its record says */
     struct kedge_site_upload upload; /* uploads.h */
     uint64_t
+        said_ns; /* when the log last had a line that it can bring about as often as it likes; 0: never */
+    uint64_t
         unstored; /* jobs, a bit each, of whose updates a piece could last not be stored; the core knows */
 };
 
@@ -51,6 +53,8 @@ KEDGE_NODISCARD int kedge_host_tenant_load(struct kedge_host *h, const struct ke
 /* Adds a site whose statement is durable; KEDGE_E_FULL, KEDGE_E_EXISTS. */
 KEDGE_NODISCARD int kedge_host_site_add(struct kedge_host *h, uint32_t tenant,
                                         const struct kedge_st_site_enrolled *st, uint32_t *ret_site);
+/* True at most once a second of a site: for lines of the log that it can bring about as often as it likes. */
+bool kedge_host_site_may_say(struct kedge_host *h, uint32_t site);
 /* The site comes with another TLS key from now on; nobody has that one. */
 void kedge_host_site_rekey(struct kedge_host *h, uint32_t site, const struct kedge_public_key *tls_key);
 void kedge_host_site_revoke(struct kedge_host *h, uint32_t site);

@@ -235,11 +235,11 @@ static void dispatch(struct kedge_host *h, struct kedge_net_request *req, const 
         return;
     }
     uint32_t site = kedge_host_site_by_key(h, &peer->key);
-    if (!h->begun) {
-        kedge_host_reply_error(req, KEDGE_E_BUSY, KEDGE_SETTLE_RETRY_MS, KEDGE_SETTLE_TEXT);
-    } else if (site == KEDGE_COORD_NONE) {
+    if (site == KEDGE_COORD_NONE) { /* also just after a start, of which a stranger learns nothing */
         kedge_host_reply_error(req, KEDGE_E_NOT_ENROLLED, 5000,
                                "this site is not signed in by its tenant; enrol it with a token first");
+    } else if (!h->begun) {
+        kedge_host_reply_error(req, KEDGE_E_BUSY, KEDGE_SETTLE_RETRY_MS, KEDGE_SETTLE_TEXT);
     } else if (!h->sites[site].active) {
         kedge_host_reply_error(req, KEDGE_E_REVOKED, 0, "this site was signed out by its tenant");
     } else {

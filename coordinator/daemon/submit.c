@@ -282,7 +282,7 @@ static void verify_done(struct kedge_host *h, struct kedge_item *item)
     }
     kedge_uploads_give_back(h, w->site, kedge_os_now_ns());
     h->tickets[w->ticket].blob_committed = w->committed;
-    if (w->err && w->err != KEDGE_E_BLOB_MISSING) {
+    if (w->err && w->err != KEDGE_E_BLOB_MISSING && kedge_host_site_may_say(h, w->site)) {
         kedge_log(KEDGE_LOG_WARN, "update refused", "tenant=%s site=%s: %s", h->tenants[s->tenant].id.s,
                   s->id.s, w->diag.text[0] ? w->diag.text : kedge_strerror(w->err));
     }

@@ -197,16 +197,25 @@ void hx_kill(void)
     start_coordinator();
 }
 
-bool hx_log_says(const char *words)
+unsigned hx_log_count(const char *words)
 {
     char path[KEDGE_PATH_MAX];
     struct kedge_buf log;
     kedge_buf_init(&log, 1 << 24);
     ck_assert_int_eq(kedge_path_join(path, state, "log"), KEDGE_OK);
     ck_assert_int_eq(kedge_file_read(path, &log, NULL), KEDGE_OK);
-    bool found = memmem(log.ptr, log.len, words, strlen(words)) != NULL;
+    unsigned count = 0;
+    const uint8_t *end = log.ptr + log.len;
+    for (const uint8_t *at = log.ptr; (at = memmem(at, (size_t)(end - at), words, strlen(words))); at++) {
+        count++;
+    }
     kedge_buf_deinit(&log);
-    return found;
+    return count;
+}
+
+bool hx_log_says(const char *words)
+{
+    return hx_log_count(words) > 0;
 }
 
 /* Where it listens, once it does. */

@@ -75,6 +75,7 @@ void hx_enrolled_statement(const struct hx_peer *p); /* into hx_st */
 
 /* Whether the coordinator's log has these words. */
 bool hx_log_says(const char *words);
+unsigned hx_log_count(const char *words);
 
 struct hx_sizes hx_measure(void);
 void hx_check_unchanged(const struct hx_sizes *before, const char *what);

@@ -378,11 +378,15 @@ START_TEST(test_hostile_sites)
     try_blobs(&good);
     hx_try_packed();
     hx_try_since(&good, NULL);
+    const uint64_t begin = kedge_os_now_ns();
     refuse_file("1.weight", 2, 8, KEDGE_DTYPE_I32, 1, KEDGE_E_SHAPE);
     refuse_file("0.weight", 8, 2, KEDGE_DTYPE_I32, 1, KEDGE_E_SHAPE);
     refuse_file("0.weight", 2, 8, KEDGE_DTYPE_F32, 1, KEDGE_E_SHAPE);
     refuse_file("0.weight", 2, 8, KEDGE_DTYPE_I32, LIMIT + 1, KEDGE_E_BOUND);
     refuse_file("0.weight", 2, 8, KEDGE_DTYPE_I32, INT32_MIN, KEDGE_E_BOUND);
+    const unsigned said = hx_log_count("\"update refused\""); /* at most once a second, of one site */
+    ck_assert_uint_ge(said, 1);
+    ck_assert_uint_le(said, 1 + (kedge_os_now_ns() - begin) / 1000000000u);
     try_good(&good, &log);
     hx_stop();
     ck_assert_uint_ge(hx_refusals, 104);
