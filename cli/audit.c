@@ -418,16 +418,15 @@ static void say_fingerprints(const json_t *trust)
 {
     size_t i;
     json_t *t;
-    fprintf(
-        stderr,
+    kedge_cli_say_aside(
         "\nThese keys come from the coordinator, whom an auditor need not trust. Compare them with what the\n"
         "tenants and the operator tell over another channel before you rely on them:\n"
         "  statement key of %s: %s\n",
         kedge_cli_text(trust, "deployment"), kedge_cli_text(trust, "statement_key"));
     json_array_foreach(json_object_get(trust, "tenants"), i, t)
     {
-        fprintf(stderr, "  admin key of %s: %s\n", kedge_cli_text(t, "tenant"),
-                kedge_cli_text(t, "admin_key"));
+        kedge_cli_say_aside("  admin key of %s: %s\n", kedge_cli_text(t, "tenant"),
+                            kedge_cli_text(t, "admin_key"));
     }
 }
 

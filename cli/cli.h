@@ -72,9 +72,11 @@ int kedge_cli_answer(struct kedge_cli *c, json_t *data, int code);
 int kedge_cli_fail(struct kedge_cli *c, int err, const struct kedge_diag *d);
 /* The same with an exit code of one's own. */
 int kedge_cli_fail_as(struct kedge_cli *c, int err, const struct kedge_diag *d, int code);
-/* Text for people: to stdout, or to stderr when stdout belongs to JSON. What others wrote is in it: control
- * characters, which a terminal would obey, are shown as "?". */
+/* Text for people: to stdout, or to stderr when stdout belongs to JSON. What others wrote is in it: what
+ * a terminal would obey is shown instead (kedge_char_show). */
 void kedge_cli_say(const struct kedge_cli *c, const char *format, ...) KEDGE_PRINTF(2, 3);
+/* The same to stderr, for what stands beside a file or a secret on stdout. */
+void kedge_cli_say_aside(const char *format, ...) KEDGE_PRINTF(1, 2);
 
 /* A word of the command line or of a file, for a message: its first 60 columns, and "…" when that is not all.
  */
@@ -83,6 +85,8 @@ struct kedge_cli_word {
 };
 struct kedge_cli_word kedge_cli_word(const char *text);
 
+/* JSON text in ASCII to stdout; of ASCII's controls it may have DEL, which is written as an escape. */
+void kedge_cli_put_ascii(struct kedge_view json);
 /* Appends the JSON text of o (flags of json_dumpb). KEDGE_E_NOMEM, also for NULL. */
 KEDGE_NODISCARD int kedge_cli_dump(const json_t *o, size_t flags, struct kedge_buf *ret);
 

@@ -1,13 +1,31 @@
 /* Reading what the coordinator serves a witness. */
 #include "cli/follow.h"
 
+enum { LATER_TRIES = 20, LATER_MAX_MS = 5000 };
+
+/* When the coordinator wants to be asked again, in milliseconds from now; 0: the answer is one. */
+static uint32_t told_to_come_later(const struct kedge_msg *answer)
+{
+    bool busy = answer->type == KEDGE_MSG_ERROR && kedge_msg_error_code(answer) == KEDGE_E_BUSY;
+    uint32_t told = busy ? answer->u.error.retry_ms : 0;
+    return told < LATER_MAX_MS ? told : LATER_MAX_MS;
+}
+
 int kedgei_follow_call(struct kedgei_watch *f, const struct kedge_msg *ask, struct kedge_net_reply *reply,
                        struct kedge_msg *ret, struct kedge_diag *d)
 {
     kedge_buf_clear(&f->frame);
     int err = kedge_msg_encode(ask, &f->frame);
-    err = err ? err : kedge_net_call(f->client, kedge_buf_view(&f->frame), KEDGEI_FOLLOW_CALL_MS, reply);
-    err = err ? err : kedge_msg_decode(reply->view, ret);
+    for (unsigned i = 0; !err; i++) {
+        err = kedge_net_call(f->client, kedge_buf_view(&f->frame), KEDGEI_FOLLOW_CALL_MS, reply);
+        err = err ? err : kedge_msg_decode(reply->view, ret);
+        uint32_t told = err ? 0 : told_to_come_later(ret);
+        if (told == 0 || i == LATER_TRIES || kedge_cli_pause(told)) {
+            break;
+        }
+        kedge_net_reply_release(reply);
+        *reply = (struct kedge_net_reply){.impl = NULL};
+    }
     if (err) {
         return kedge_diag_set(d, err, "coordinator at %s: %s", f->w.address, kedge_strerror(err));
     }

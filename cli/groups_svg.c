@@ -49,6 +49,22 @@ static double at_y(const struct frame *f, const json_t *row)
     return TOP + SIDE / 2.0 - f->scale * kedge_cli_real(row, "y");
 }
 
+/* A text that the coordinator gave, for a browser: none of it is markup. */
+static void put_words(struct kedge_buf *out, const char *text)
+{
+    struct kedge_view left = kedge_view_str(text);
+    while (left.len > 0) {
+        char shown[KEDGE_CHAR_SHOWN_MAX];
+        size_t len, n = kedge_char_show(left, shown, &len);
+        if (n == 1 && strchr("<>&\"'", left.ptr[0])) {
+            kedge_buf_printf(out, "&#%u;", left.ptr[0]);
+        } else {
+            kedge_buf_put(out, shown, len);
+        }
+        left = kedge_view_of(left.ptr + n, left.len - n);
+    }
+}
+
 static void put_head(const json_t *o, struct kedge_buf *out)
 {
     kedge_buf_printf(
@@ -56,12 +72,13 @@ static void put_head(const json_t *o, struct kedge_buf *out)
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
         "font-family=\"sans-serif\" font-size=\"12\">\n",
         WIDTH, HEIGHT, WIDTH, HEIGHT);
-    kedge_buf_printf(out, "<title>Groups of job %s after round %lld</title>\n", kedge_cli_text(o, "job"),
-                     (long long)kedge_cli_int(o, "round"));
+    kedge_buf_put_str(out, "<title>Groups of job ");
+    put_words(out, kedge_cli_text(o, "job"));
+    kedge_buf_printf(out, " after round %lld</title>\n", (long long)kedge_cli_int(o, "round"));
     kedge_buf_printf(out, "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", WIDTH, HEIGHT);
-    kedge_buf_printf(out,
-                     "<text x=\"%d\" y=\"22\" font-size=\"15\">Groups of job %s after round %lld</text>\n",
-                     LEFT, kedge_cli_text(o, "job"), (long long)kedge_cli_int(o, "round"));
+    kedge_buf_printf(out, "<text x=\"%d\" y=\"22\" font-size=\"15\">Groups of job ", LEFT);
+    put_words(out, kedge_cli_text(o, "job"));
+    kedge_buf_printf(out, " after round %lld</text>\n", (long long)kedge_cli_int(o, "round"));
     kedge_buf_printf(
         out,
         "<text x=\"%d\" y=\"42\" fill=\"#555555\">pre-training updates by their cosines; the two axes "
@@ -86,10 +103,14 @@ static void put_sites(const json_t *sites, const struct frame *f, struct kedge_b
         kedge_buf_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" ", at_x(f, row), at_y(f, row),
                          RADIUS);
         put_paint(out, kedge_cli_int(row, "group"));
-        kedge_buf_printf(out, "><title>%s/%s: group %lld since round %lld (%s)</title></circle>\n",
-                         kedge_cli_text(row, "tenant"), kedge_cli_text(row, "site"),
-                         (long long)kedge_cli_int(row, "group"), (long long)kedge_cli_int(row, "round"),
-                         kedge_cli_text(row, "how"));
+        kedge_buf_put_str(out, "><title>");
+        put_words(out, kedge_cli_text(row, "tenant"));
+        kedge_buf_put_str(out, "/");
+        put_words(out, kedge_cli_text(row, "site"));
+        kedge_buf_printf(out, ": group %lld since round %lld (", (long long)kedge_cli_int(row, "group"),
+                         (long long)kedge_cli_int(row, "round"));
+        put_words(out, kedge_cli_text(row, "how"));
+        kedge_buf_put_str(out, ")</title></circle>\n");
     }
 }
 

@@ -142,7 +142,7 @@ static int put_proof(struct kedge_cli *c, json_t *answer, const char *out, const
         err = receipt[0] ? kedge_file_write(out, kedge_view_str(receipt), 0644, &d)
                          : kedge_cli_put_json(answer, out, &d);
     } else if (!c->json && receipt[0]) {
-        fputs(receipt, stdout);
+        kedge_cli_say(c, "%s", receipt);
     } else if (!c->json) {
         err = kedge_cli_put_json(answer, NULL, &d);
     }

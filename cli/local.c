@@ -132,8 +132,7 @@ int kedge_cli_put_json(const json_t *o, const char *path, struct kedge_diag *d)
     if (!err && path) {
         err = kedge_file_write(path, kedge_buf_view(&out), 0644, d);
     } else if (!err) {
-        fwrite(out.ptr, 1, out.len, stdout);
-        fflush(stdout);
+        kedge_cli_put_ascii(kedge_buf_view(&out));
     }
     kedge_buf_deinit(&out);
     return err;

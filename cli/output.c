@@ -33,25 +33,28 @@ static void put_text(FILE *to, struct kedge_view text)
     }
 }
 
+void kedge_cli_put_ascii(struct kedge_view json)
+{
+    const uint8_t *at = json.ptr, *end = json.len ? json.ptr + json.len : json.ptr;
+    while (at < end) {
+        const uint8_t *del = memchr(at, 0x7f, (size_t)(end - at));
+        (void)fwrite(at, 1, (size_t)((del ? del : end) - at), stdout);
+        at = del ? del + 1 : end;
+        if (del) {
+            fputs("\\u007f", stdout);
+        }
+    }
+    fflush(stdout);
+}
+
 static void print_json(json_t *o)
 {
     struct kedge_buf text;
     kedge_buf_init(&text, ANSWER_MAX);
     int err = kedge_cli_dump(o, JSON_COMPACT | JSON_ENSURE_ASCII, &text);
-    err = err ? err : kedge_buf_reserve(&text, 1);
     if (!err) {
-        text.ptr[text.len] = '\0';
-        for (size_t at = 0; at < text.len;) { /* ASCII, and of its controls DEL alone */
-            size_t n = strcspn((const char *)text.ptr + at, "\x7f");
-            (void)fwrite(text.ptr + at, 1, n, stdout);
-            at += n;
-            if (at < text.len) {
-                fputs("\\u007f", stdout);
-                at++;
-            }
-        }
-        fputc('\n', stdout);
-        fflush(stdout);
+        kedge_buf_put_str(&text, "\n");
+        kedge_cli_put_ascii(kedge_buf_view(&text));
     }
     kedge_buf_deinit(&text);
     json_decref(o);
@@ -173,22 +176,35 @@ int kedge_cli_fail(struct kedge_cli *c, int err, const struct kedge_diag *d)
     return kedge_cli_fail_as(c, err, d, code);
 }
 
-void kedge_cli_say(const struct kedge_cli *c, const char *format, ...)
+static void KEDGE_PRINTF(2, 0) say(FILE *to, const char *format, va_list ap)
 {
-    FILE *to = c->json ? stderr : stdout;
-    va_list ap;
-    va_start(ap, format);
+    va_list again;
+    va_copy(again, ap);
     int n = vsnprintf(NULL, 0, format, ap);
-    va_end(ap);
     char *text = n > 0 ? kedge_mem_new((size_t)n + 1, 1) : NULL;
     if (text) {
-        va_start(ap, format);
-        vsnprintf(text, (size_t)n + 1, format, ap);
-        va_end(ap);
+        vsnprintf(text, (size_t)n + 1, format, again);
         put_text(to, kedge_view_str(text));
     }
+    va_end(again);
     kedge_mem_free(text);
     fflush(to);
+}
+
+void kedge_cli_say(const struct kedge_cli *c, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    say(c->json ? stderr : stdout, format, ap);
+    va_end(ap);
+}
+
+void kedge_cli_say_aside(const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    say(stderr, format, ap);
+    va_end(ap);
 }
 
 /* ---- tables ---- */
@@ -314,8 +330,8 @@ static void say_plainly(const char *label, uint64_t done, uint64_t total, const 
         return;
     }
     if (said_ns) {
-        fprintf(stderr, "%s: %llu of %llu%s%s\n", label, (unsigned long long)done, (unsigned long long)total,
-                text[0] ? ", " : "", text);
+        fprintf(stderr, "%s: %llu of %llu%s%s\n", kedge_text_shown(label).s, (unsigned long long)done,
+                (unsigned long long)total, text[0] ? ", " : "", kedge_text_shown(text).s);
         fflush(stderr);
         said_done = done;
     }

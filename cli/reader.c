@@ -61,11 +61,11 @@ int kedge_cmd_reader_add(struct kedge_cli *c)
         return kedge_cli_fail(c, err, &d);
     }
     /* stderr, so that the token alone is on stdout */
-    fprintf(stderr,
-            "The token%s%s is a secret and shown this once. It reads %s for %llu days; to end it before:\n"
-            "  kedge reader revoke %s\n",
-            out ? " in " : "", out ? out : "", auditor ? "all logs" : "this tenant's log, and the main chain",
-            (unsigned long long)(ttl / 86400), kedge_cli_text(o, "name"));
+    kedge_cli_say_aside(
+        "The token%s%s is a secret and shown this once. It reads %s for %llu days; to end it before:\n"
+        "  kedge reader revoke %s\n",
+        out ? " in " : "", out ? out : "", auditor ? "all logs" : "this tenant's log, and the main chain",
+        (unsigned long long)(ttl / 86400), kedge_cli_text(o, "name"));
     return kedge_cli_ok(c, o);
 }
 

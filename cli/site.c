@@ -55,13 +55,13 @@ int kedge_cmd_site_enroll(struct kedge_cli *c)
         return kedge_cli_fail(c, err, &d);
     }
     /* stderr, so that the token alone is on stdout */
-    fprintf(stderr,
-            "The token%s%s works once, within %llu seconds; it is a secret. Bring it to the device and there "
-            "run\n"
-            "  kedge-client --site DIR --enroll-file %s\n"
-            "Then the tenant's admin signs the site in:\n"
-            "  kedge site approve %s %s --admin-key FILE\n",
-            out ? " in " : "", out ? out : "", (unsigned long long)ttl, out ? out : "FILE", tenant.s, site.s);
+    kedge_cli_say_aside(
+        "The token%s%s works once, within %llu seconds; it is a secret. Bring it to the device and there "
+        "run\n"
+        "  kedge-client --site DIR --enroll-file %s\n"
+        "Then the tenant's admin signs the site in:\n"
+        "  kedge site approve %s %s --admin-key FILE\n",
+        out ? " in " : "", out ? out : "", (unsigned long long)ttl, out ? out : "FILE", tenant.s, site.s);
     json_object_set_new(o, "tenant", json_string(tenant.s));
     json_object_set_new(o, "site", json_string(site.s));
     return kedge_cli_ok(c, o);

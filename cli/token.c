@@ -20,11 +20,23 @@ static int put_line(const char *path, const char *line, struct kedge_diag *d)
     return err;
 }
 
+/* Printed or written where nobody looks at it: it may not hold anything that a terminal or a shell obeys. */
+static bool is_token(const char *text)
+{
+    size_t n = 0;
+    for (; text[n]; n++) {
+        if (text[n] <= ' ' || text[n] > '~') {
+            return false;
+        }
+    }
+    return n > 0 && n < TOKEN_FILE_MAX;
+}
+
 int kedge_cli_token(const struct kedge_cli *c, json_t *answer, const char *out, struct kedge_diag *d)
 {
     const char *token = kedge_cli_text(answer, "token");
-    if (!token[0]) {
-        return kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator gave no token");
+    if (!is_token(token)) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator gave no token, or one that is none");
     }
     if (!out) {
         if (!c->json) {

@@ -101,7 +101,7 @@ static int run(const struct kedge_relay_options *o)
         err = kedge_diag_set(&d, KEDGE_E_NOMEM, "cannot start a thread");
     }
     if (err) {
-        fprintf(stderr, "kedge-relay: %s\n", d.text);
+        fprintf(stderr, "kedge-relay: %s\n", kedge_text_shown(d.text).s);
         kedge_relay_close(r);
         return err == KEDGE_E_ARG ? 2 : kedge_exit_code(err);
     }

@@ -40,7 +40,7 @@ static void put_line(void *arg, enum kedge_doctor_level level, const char *what,
     }
     printf("%s  %s: %s\n", shown[level], what, kedge_text_shown(detail).s);
     if (mend[0]) {
-        printf("      %s\n", mend);
+        printf("      %s\n", kedge_text_shown(mend).s);
     }
 }
 
@@ -78,7 +78,7 @@ static int examine(const struct kedgei_owner_asked *asked)
         json_t *answer = json_pack("{s:i,s:s,s:{s:b,s:i,s:i,s:O}}", "schema_version", 1, "status", "ok",
                                    "data", "well", k.failures == 0, "failures", (int)k.failures, "warnings",
                                    (int)k.warnings, "checks", sink.checks);
-        (void)json_dumpf(answer, stdout, JSON_COMPACT);
+        (void)json_dumpf(answer, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
         puts("");
         json_decref(answer);
     } else if (k.failures) {

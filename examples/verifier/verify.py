@@ -35,7 +35,8 @@ def main():
         out, code = {"holds": False, "finding": f"not in the form of a record: {type(error).__name__}: {error}"}, 1
     except OSError as error:
         out, code = {"holds": False, "finding": f"{error.filename}: {error.strerror}"}, 2
-    print(json.dumps(out) if args.format == "json" else tell(out))
+    text = json.dumps(out) if args.format == "json" else tell(out)
+    print("".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text))  # nothing that a terminal obeys
     return code
 
 def tell(out):

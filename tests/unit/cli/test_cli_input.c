@@ -191,6 +191,45 @@ START_TEST(test_answers)
 }
 END_TEST
 
+/* What stands beside an answer, or in a file that a browser opens, is somebody else's text as well. */
+START_TEST(test_beside_answers)
+{
+    static const char *const bad_tokens[] = {"", "a\\u001b[2Jb", "a\\u202eb", "a b", "a\\nb", "\\u009bx"};
+    struct fake fake = {.answer = NULL};
+    char answer[1024];
+    make_scratch();
+    fake_open(&fake);
+    for (size_t i = 0; i < sizeof bad_tokens / sizeof bad_tokens[0]; i++) {
+        snprintf(answer, sizeof answer, "{\"token\":\"%s\"}", bad_tokens[i]);
+        fake.answer = answer;
+        ck_assert_int_eq(kedge("reader add --auditor --state %s", at("state")), 3);
+        ck_assert_str_eq(out, "");
+        ck_assert_int_eq(kedge("site enroll acme s1 --out %s --state %s", at("token"), at("state")), 3);
+        ck_assert(!kedge_file_exists(at("token")));
+    }
+    fake.answer = "{\"token\":\"good\",\"name\":\"\\u009b2Jx\\u202ey\"}";
+    ck_assert_int_eq(kedge("reader add --auditor --state %s", at("state")), 0);
+    ck_assert_str_eq(out, "good\n");
+    ck_assert_ptr_nonnull(strstr(err_out, "revoke \\u009b2Jx\\u202ey"));
+    fake.answer = "{\"deployment\":\"\\u202ed\",\"statement_key\":\"\\u001b[8mk\\u007f\",\"tenants\":"
+                  "[{\"tenant\":\"\\u2028t\",\"admin_key\":\"\\u009bk\"}]}";
+    ck_assert_int_eq(kedge("audit trust --state %s", at("state")), 0);
+    ck_assert_ptr_nonnull(strstr(err_out, "statement key of \\u202ed: \\x1b[8mk\\x7f"));
+    ck_assert_ptr_nonnull(strstr(err_out, "admin key of \\u2028t: \\u009bk"));
+    ck_assert(kedge_text_is_plain_lines(kedge_view_str(err_out)));
+    ck_assert(kedge_text_is_plain_lines(kedge_view_str(out)));
+    fake.answer =
+        "{\"job\":\"<script>\",\"groups\":[{\"group\":0,\"sites\":1}],\"sites\":[{\"tenant\":\"a&b\","
+        "\"site\":\"</title>\",\"how\":\"\\u202e\\\"\",\"update\":\"placed\"}]}";
+    ck_assert_int_eq(kedge("job groups j --svg %s --state %s", at("j.svg"), at("state")), 0);
+    ck_assert(has_text(at("j.svg"), "Groups of job &#60;script&#62; after round"));
+    ck_assert(has_text(at("j.svg"),
+                       "<title>a&#38;b/&#60;/title&#62;: group 0 since round 0 (\\u202e&#34;)</title>"));
+    fake_close();
+    remove_scratch();
+}
+END_TEST
+
 /* Words of any length: what is cut says so, and what was expected is there all the same. */
 START_TEST(test_long_words)
 {
@@ -263,6 +302,7 @@ int main(void)
     tcase_add_loop_test(t, test_folder_and_too_long, 0, READERS);
     tcase_add_loop_test(t, test_keys, 0, 3);
     tcase_add_test(t, test_answers);
+    tcase_add_test(t, test_beside_answers);
     tcase_add_test(t, test_long_words);
     tcase_add_test(t, test_initial_model);
     suite_add_tcase(s, t);
