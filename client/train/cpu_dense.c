@@ -209,7 +209,7 @@ void kedge_cpu_cross_entropy(struct kedge_device *dev, uint32_t n, uint32_t widt
 }
 
 void kedge_cpu_square_error(struct kedge_device *dev, uint32_t n, uint32_t width, const int32_t *labels,
-                            float *z)
+                            bool reals, float *z)
 {
     double loss = 0;
     float share = 2.0f / ((float)n * (float)width);
@@ -217,6 +217,9 @@ void kedge_cpu_square_error(struct kedge_device *dev, uint32_t n, uint32_t width
         float *row = z + (size_t)r * width;
         for (uint32_t c = 0; c < width; c++) {
             float target = width == 1 ? (float)labels[r] : (float)((int32_t)c == labels[r]);
+            if (reals) {
+                memcpy(&target, &labels[r], sizeof target);
+            }
             float off = row[c] - target;
             loss += (double)off * (double)off;
             row[c] = off * share;

@@ -62,7 +62,7 @@ void kedge_cpu_lstm_backward(struct kedge_device *dev, const struct kedge_ops_ls
 void kedge_cpu_cross_entropy(struct kedge_device *dev, uint32_t n, uint32_t width, const int32_t *labels,
                              float *z);
 void kedge_cpu_square_error(struct kedge_device *dev, uint32_t n, uint32_t width, const int32_t *labels,
-                            float *z);
+                            bool reals, float *z);
 void kedge_cpu_clip(struct kedge_device *dev, uint64_t count, float *g, float most);
 
 #endif

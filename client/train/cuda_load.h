@@ -9,7 +9,7 @@
 #include "client/train/ops.h"
 
 /* Changes whenever struct kedge_ops or what it points to does: a module of another version is not used. */
-enum { KEDGE_CUDA_VERSION = 2, KEDGE_CUDA_PATH_MAX = 4096 + 64 };
+enum { KEDGE_CUDA_VERSION = 3, KEDGE_CUDA_PATH_MAX = 4096 + 64 };
 
 #ifdef __cplusplus
 extern "C" {

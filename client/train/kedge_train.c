@@ -59,7 +59,8 @@ static int use_data(struct trainer *t, const struct kedge_task *task, struct ked
         t->has_data = true;
         t->data_key = task->data_key;
         memset(t->labels, 0, sizeof t->labels);
-        for (uint32_t i = 0; i < t->train.n && t->train.classes <= KEDGE_TASK_LABELS_MAX; i++) {
+        bool counts = t->train.classes > 0 && t->train.classes <= KEDGE_TASK_LABELS_MAX;
+        for (uint32_t i = 0; i < t->train.n && counts; i++) {
             t->labels[t->train.labels[i]]++;
         }
     }

@@ -278,7 +278,7 @@ void kedge_net_run_step(struct kedge_net *net, const float *x, const int32_t *la
         ops->copy(net->dev, z, y, (size_t)n * net->outputs * sizeof *z);
     }
     if (net->spec.loss == KEDGE_LOSS_SQUARE_ERROR) {
-        ops->square_error(net->dev, n, net->outputs, labels, z);
+        ops->square_error(net->dev, n, net->outputs, labels, net->reals, z);
     } else {
         ops->cross_entropy(net->dev, n, net->outputs, labels, z);
     }

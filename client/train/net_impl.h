@@ -20,6 +20,7 @@ struct kedge_net {
     float *x, *error[2];
     float *loss_at;  /* where the loss makes an error of the last layer's y: y itself, or a copy */
     int32_t *labels; /* device, batch_max */
+    bool reals;      /* labels are the bits of F32: what the data of this call are */
     bool owns_device;
     uint32_t evaluate_max; /* samples of one forward pass of an evaluation */
     uint32_t count;        /* of layers that compute */

@@ -15,6 +15,10 @@ int kedge_net_check_data(const struct kedge_net *net, const struct kedge_dataset
                               data->features, inputs);
     }
     bool number = net->spec.loss == KEDGE_LOSS_SQUARE_ERROR && outputs == 1; /* any label is a value */
+    if (data->is_real && !number) {
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE,
+                              "labels are reals, for which a model needs one output and \"loss\": \"mse\"");
+    }
     if (data->n > 0 && data->classes > outputs && !number) {
         return kedge_diag_set(reterr, KEDGE_E_SHAPE,
                               "labels up to %u, but the model has %u classes (0 to %u)", data->classes - 1,
@@ -208,6 +212,7 @@ static int training_open(struct training *t, struct kedge_diag *reterr)
                                       .momentum = t->params->momentum,
                                       .clip = t->params->clip,
                                       .bend = &t->bend};
+    net->reals = t->data->is_real;
     kedge_net_push(net);
     return kedge_net_prepare_rule(net, &t->rule, reterr);
 }
@@ -266,6 +271,12 @@ int kedge_net_train(struct kedge_net *net, const struct kedge_dataset *data,
     return err;
 }
 
+/* The loss of a row whose target is a number. */
+static double number_loss(float z, double target)
+{
+    return ((double)z - target) * ((double)z - target);
+}
+
 /* The loss of one row of the last layer's values, which it may overwrite. */
 static double row_loss(const struct kedge_net *net, float *z, int32_t label)
 {
@@ -274,16 +285,21 @@ static double row_loss(const struct kedge_net *net, float *z, int32_t label)
         return kedge_softmax_row(z, net->outputs, label);
     }
     for (uint32_t c = 0; c < net->outputs; c++) {
-        double t = net->outputs == 1 ? (double)label : (double)((int32_t)c == label);
-        loss += ((double)z[c] - t) * ((double)z[c] - t);
+        loss += number_loss(z[c], net->outputs == 1 ? (double)label : (double)((int32_t)c == label));
     }
     return loss / (double)net->outputs;
 }
 
-static void judge(const struct kedge_net *net, float *z, const int32_t *labels, uint32_t n,
-                  struct kedge_evaluation *e)
+/* Rows from `at` on. Of reals there are none that are right, only losses. */
+static void judge(const struct kedge_net *net, float *z, const struct kedge_dataset *data, uint32_t at,
+                  uint32_t n, struct kedge_evaluation *e)
 {
+    const int32_t *labels = data->labels + at;
     for (uint32_t i = 0; i < n; i++, z += net->outputs) {
+        if (data->is_real) {
+            e->loss += number_loss(z[0], (double)kedge_dataset_target(data, at + i));
+            continue;
+        }
         uint32_t best = 0;
         for (uint32_t c = 1; c < net->outputs; c++) {
             best = z[c] > z[best] ? c : best;
@@ -333,7 +349,7 @@ int kedge_net_evaluate(struct kedge_net *net, const struct kedge_dataset *data, 
             z = host;
         }
         if (!err) {
-            judge(net, z, data->labels + at, n, &e);
+            judge(net, z, data, at, n, &e);
         }
         at += n;
     }

@@ -285,9 +285,9 @@ struct kedge_ops {
     void (*cross_entropy)(struct kedge_device *dev, uint32_t n, uint32_t width, const int32_t *labels,
                           float *z);
     /* Σ (z − t)² / width, its mean over the samples; t is 1 at the label and 0 elsewhere, or, with width 1,
-     * the label as a number. */
+     * the label as a number. reals (width 1 alone): labels are the bits of F32. */
     void (*square_error)(struct kedge_device *dev, uint32_t n, uint32_t width, const int32_t *labels,
-                         float *z);
+                         bool reals, float *z);
     /* The loss summed since the last call, per site; waits. NaN or infinity where training diverged. KEDGE_OK
      * or the first error. */
     int (*take_loss)(struct kedge_device *dev, double *ret_sums);

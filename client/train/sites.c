@@ -163,9 +163,11 @@ static int check_work(const struct together *t, struct kedge_diag *reterr)
     int err = KEDGE_OK;
     for (uint32_t s = 0; s < t->sites && !err; s++) {
         if (t->work[s].data->n == 0 || t->work[s].data->features != t->work[0].data->features
+            || t->work[s].data->is_real != t->work[0].data->is_real
             || (t->work[s].towards == NULL) != (t->work[0].towards == NULL)) {
             err = kedge_diag_set(reterr, KEDGE_E_ARG,
-                                 "site %u: no samples, or features or a pull unlike those of site 0", s);
+                                 "site %u: no samples, or features, labels or a pull unlike those of site 0",
+                                 s);
         }
         err = err ? err : kedge_net_check_data(t->net, t->work[s].data, reterr);
     }
@@ -284,6 +286,7 @@ int kedge_sites_train(const struct kedge_model_spec *spec, const struct kedge_op
         err = err ? kedge_diag_set(reterr, err, "no memory for %u sites", sites) : KEDGE_OK;
     }
     if (!err) {
+        t.net->reals = work[0].data->is_real;
         t.bend.towards = work[0].towards ? t.net->towards : NULL;
         t.rule = (struct kedge_net_rule){params->lr, params->l2, params->momentum, params->clip, &t.bend};
         err = kedge_net_prepare_rule(t.net, &t.rule, reterr);

@@ -176,8 +176,12 @@ static int read_model_and_data(const struct kedge_json *doc, bool engine, struct
     if (err) {
         return err;
     }
+    if (t->model.loss == KEDGE_LOSS_SQUARE_ERROR && kedge_model_outputs(&t->model) == 1) {
+        t->data.target = KEDGE_CSV_TARGET_REAL;
+    }
     t->has_model = t->has_data = true;
-    t->data_key = hash_text(kedge_json_text(doc, data), kedge_data_binding_stamp(&t->data));
+    t->data_key =
+        hash_text(kedge_json_text(doc, data), kedge_data_binding_stamp(&t->data)) ^ (uint64_t)t->data.target;
     return KEDGE_OK;
 }
 

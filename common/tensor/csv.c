@@ -1,251 +1,375 @@
+/* Rows: numbers into a matrix, labels into classes or reals. Records and fields are csv_fields.c's, what the
+ * file is csv_shape.c's. */
 #include "common/tensor/csv.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/mem.h"
 #include "common/base/text.h"
-#include "common/tensor/idx.h"
+#include "common/tensor/csv_impl.h"
 
-/* Walks the lines of a text; a line is without its LF or CR LF. */
-struct lines {
-    struct kedge_view rest;
-    uint32_t number;
+#define F32_MAX 3.4028234e38
+
+/* Names of classes that were not given, in the order in which they are met. */
+struct found_classes {
+    uint32_t count;
+    size_t used, room;
+    char *text; /* owned, as struct kedge_names */
+    struct kedgei_csv_field first;
 };
 
-static bool next_line(struct lines *l, struct kedge_view *ret)
-{
-    if (l->rest.len == 0) {
-        return false;
-    }
-    const uint8_t *end = memchr(l->rest.ptr, '\n', l->rest.len);
-    size_t len = end ? (size_t)(end - l->rest.ptr) : l->rest.len;
-    *ret = kedge_view_of(l->rest.ptr, len > 0 && l->rest.ptr[len - 1] == '\r' ? len - 1 : len);
-    size_t step = end ? len + 1 : len;
-    l->rest = kedge_view_of(l->rest.ptr + step, l->rest.len - step);
-    l->number++;
-    return true;
-}
-
-/* The next field of a line without the blanks around it; false at the end. */
-static bool next_field(struct kedge_view *line, bool *more, struct kedge_view *ret)
-{
-    if (!*more) {
-        return false;
-    }
-    const uint8_t *end = line->len ? memchr(line->ptr, ',', line->len) : NULL;
-    size_t len = end ? (size_t)(end - line->ptr) : line->len;
-    struct kedge_view field = kedge_view_of(line->ptr, len);
-    while (field.len > 0 && (field.ptr[0] == ' ' || field.ptr[0] == '\t')) {
-        field.ptr++;
-        field.len--;
-    }
-    while (field.len > 0 && (field.ptr[field.len - 1] == ' ' || field.ptr[field.len - 1] == '\t')) {
-        field.len--;
-    }
-    *more = end != NULL;
-    if (end) {
-        *line = kedge_view_of(end + 1, line->len - len - 1);
-    }
-    *ret = field;
-    return true;
-}
-
-/* Numbers as spreadsheets and statistics programs write them: also "+1", ".5" and "1E-3". */
-static int read_number(struct kedge_view field, double *ret)
-{
-    char text[KEDGE_REAL_MAX];
-    size_t used = 0, i = 0;
-    if (field.len == 0 || field.len > sizeof text - 2) {
-        return KEDGE_E_FORMAT;
-    }
-    if (field.ptr[0] == '+' || field.ptr[0] == '-') {
-        if (field.ptr[0] == '-') {
-            text[used++] = '-';
-        }
-        i = 1;
-        if (field.len == 1 || field.ptr[1] == '-') {
-            return KEDGE_E_FORMAT;
-        }
-    }
-    if (i < field.len && field.ptr[i] == '.') {
-        text[used++] = '0';
-    }
-    for (; i < field.len; i++) {
-        text[used++] = (char)(field.ptr[i] == 'E' ? 'e' : field.ptr[i]);
-    }
-    return kedge_real_decode(kedge_view_of(text, used), ret);
-}
-
-struct shape {
-    uint32_t columns, rows, label;
-    bool header;
+struct table {
+    const struct kedge_csv_options *o;
+    struct kedgei_csv_shape shape;
+    struct kedge_csv csv; /* rows: those read so far */
+    float *targets;       /* csv's, or scratch of TARGET_ANY */
+    struct found_classes found;
+    bool has_label; /* one has been read: */
+    bool by_name;   /* labels are names, and the options have none */
+    bool is_whole;  /* all labels so far could be classes by number */
 };
 
-static struct kedge_view unquote(struct kedge_view name)
+static int say(const struct table *t, const struct kedgei_csv_field *f, const char *expected,
+               struct kedge_diag *reterr)
 {
-    if (name.len >= 2 && name.ptr[0] == '"' && name.ptr[name.len - 1] == '"') {
-        return kedge_view_of(name.ptr + 1, name.len - 2);
-    }
-    return name;
+    return kedgei_csv_say(&t->shape, f, expected, reterr);
 }
 
-/* Columns, header and label column from the first line. */
-static int read_first_line(struct kedge_view line, const char *label, struct shape *ret,
-                           struct kedge_diag *reterr)
+/* ---- features ---- */
+
+static int read_feature(struct table *t, const struct kedgei_csv_field *f, uint32_t feature, float *x,
+                        bool *hole, struct kedge_diag *reterr)
 {
-    struct kedge_view field;
-    bool more = true, found = false;
-    uint32_t column = 0;
-    *ret = (struct shape){0};
-    while (next_field(&line, &more, &field)) {
-        double v;
-        if (column == KEDGE_CSV_COLUMNS_MAX) {
-            return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "line 1: more than %d columns",
-                                  KEDGE_CSV_COLUMNS_MAX);
+    double v;
+    if (kedgei_csv_is_missing(f)) {
+        t->csv.missing[feature]++;
+        *x = NAN;
+        *hole = true;
+        return t->o->missing != KEDGE_CSV_MISSING_REFUSE ? KEDGE_OK
+                                                         : say(t, f,
+                                                               "a number; where values may be missing say "
+                                                               "\"missing\": \"mean\", or \"drop\" to leave "
+                                                               "such rows out",
+                                                               reterr);
+    }
+    if (kedgei_csv_number(f, t->o->decimal_comma, &v) != KEDGE_OK) {
+        if (!t->o->decimal_comma && kedgei_csv_number(f, true, &v) == KEDGE_OK) {
+            return say(t, f, "a number; for decimal commas say \"decimal\": \",\"", reterr);
         }
-        if (read_number(field, &v) != KEDGE_OK) {
-            ret->header = true;
+        bool may_be_header = f->line == t->shape.first_line;
+        return say(t, f,
+                   may_be_header
+                       ? "a number; where the first line has the columns' names say \"header\": true"
+                       : "a number; columns that are no numbers are left out by \"ignore\"",
+                   reterr);
+    }
+    if (!(fabs(v) <= F32_MAX)) {
+        return say(t, f, "a number within the range of F32", reterr);
+    }
+    *x = (float)v;
+    return KEDGE_OK;
+}
+
+/* ---- labels ---- */
+
+static bool is_class_number(double v)
+{
+    return v >= 0 && v <= KEDGE_CSV_LABEL_MAX && (double)(int32_t)v == v;
+}
+
+/* By the name's bytes; "2.0" is also the class "2". */
+static bool find_class(const struct table *t, const struct kedgei_csv_field *f, int32_t *ret)
+{
+    const char *name = t->o->classes.text;
+    double v, other;
+    for (uint32_t i = 0; i < t->o->classes.count; i++, name = kedge_names_next(name)) {
+        if (kedgei_csv_field_is(f, name)) {
+            *ret = (int32_t)i;
+            return true;
         }
-        if (!found && kedge_view_eq(unquote(field), kedge_view_str(label))) {
-            ret->label = column;
-            found = true;
+    }
+    if (kedgei_csv_number(f, t->o->decimal_comma, &v) != KEDGE_OK) {
+        return false;
+    }
+    name = t->o->classes.text;
+    for (uint32_t i = 0; i < t->o->classes.count; i++, name = kedge_names_next(name)) {
+        if (kedge_real_decode(kedge_view_str(name), &other) == KEDGE_OK && other == v) {
+            *ret = (int32_t)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "…": "a", "b", "c", as much as there is room for. */
+static void list_names(struct kedge_names names, char *out, size_t out_len)
+{
+    const char *name = names.text;
+    size_t used = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < names.count; i++, name = kedge_names_next(name)) {
+        char shown[KEDGE_CSV_NAME_MAX + 1];
+        memcpy(shown, name, strlen(name) + 1);
+        kedge_text_make_plain(shown);
+        size_t need = strlen(shown) + 4;
+        if (used + need + 5 > out_len) {
+            (void)snprintf(out + used, out_len - used, "%s…", i ? ", " : "");
+            return;
+        }
+        used += (size_t)snprintf(out + used, out_len - used, "%s\"%s\"", i ? ", " : "", shown);
+    }
+}
+
+static int intern(struct table *t, const struct kedgei_csv_field *f, int32_t *ret, struct kedge_diag *reterr)
+{
+    struct found_classes *found = &t->found;
+    const char *name = found->text;
+    for (uint32_t i = 0; i < found->count; i++, name = kedge_names_next(name)) {
+        if (kedgei_csv_field_is(f, name)) {
+            *ret = (int32_t)i;
+            return KEDGE_OK;
+        }
+    }
+    if (found->count == KEDGE_CSV_CLASSES_MAX) {
+        return say(t, f, "one of the 1,024 names before: is this column the label?", reterr);
+    }
+    if (found->used + KEDGE_CSV_NAME_MAX + 1 > found->room) {
+        size_t room = found->room * 2 + KEDGE_CSV_NAME_MAX + 1;
+        char *grown = kedge_mem_resize(found->text, room, 1);
+        if (!grown) {
+            return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for names of classes");
+        }
+        found->text = grown;
+        found->room = room;
+    }
+    if (!kedgei_csv_text(f, found->text + found->used, KEDGE_CSV_NAME_MAX + 1)) {
+        return say(t, f, "a name of at most 127 bytes", reterr);
+    }
+    found->first = found->count == 0 ? *f : found->first;
+    found->used += strlen(found->text + found->used) + 1;
+    *ret = (int32_t)found->count++;
+    return KEDGE_OK;
+}
+
+static int read_class(struct table *t, const struct kedgei_csv_field *f, uint32_t row,
+                      struct kedge_diag *reterr)
+{
+    double v;
+    if (t->o->classes.count > 0) {
+        char text[320], names[240];
+        if (find_class(t, f, &t->csv.labels[row])) {
+            return KEDGE_OK;
+        }
+        list_names(t->o->classes, names, sizeof names);
+        (void)snprintf(text, sizeof text, "one of the \"classes\": %s", names);
+        return say(t, f, text, reterr);
+    }
+    bool is_number = kedgei_csv_number(f, t->o->decimal_comma, &v) == KEDGE_OK;
+    t->by_name = t->has_label ? t->by_name : !is_number;
+    t->has_label = true;
+    if (t->by_name) {
+        return intern(t, f, &t->csv.labels[row], reterr);
+    }
+    if (!is_number || (t->o->target == KEDGE_CSV_TARGET_CLASS && !is_class_number(v))) {
+        return say(t, f, "a label: a whole number from 0 to 65535", reterr);
+    }
+    t->is_whole = t->is_whole && is_class_number(v);
+    t->csv.labels[row] = is_class_number(v) ? (int32_t)v : 0;
+    if (t->targets) {
+        t->targets[row] = (float)v;
+    }
+    return fabs(v) <= F32_MAX ? KEDGE_OK : say(t, f, "a number within the range of F32", reterr);
+}
+
+static int read_label(struct table *t, const struct kedgei_csv_field *f, uint32_t row, bool *hole,
+                      struct kedge_diag *reterr)
+{
+    double v;
+    if (kedgei_csv_is_missing(f) && !(t->o->classes.count > 0 && find_class(t, f, &t->csv.labels[row]))) {
+        *hole = true;
+        return t->o->missing == KEDGE_CSV_MISSING_DROP
+                   ? KEDGE_OK
+                   : say(t, f, "a label; rows without one are left out by \"missing\": \"drop\"", reterr);
+    }
+    if (t->o->target != KEDGE_CSV_TARGET_REAL) {
+        return read_class(t, f, row, reterr);
+    }
+    if (kedgei_csv_number(f, t->o->decimal_comma, &v) != KEDGE_OK || !(fabs(v) <= F32_MAX)) {
+        return say(t, f, "a number to predict, within the range of F32", reterr);
+    }
+    t->targets[row] = (float)v;
+    return KEDGE_OK;
+}
+
+/* ---- rows ---- */
+
+static int read_row(struct table *t, struct kedgei_csv_reader *r, struct kedge_diag *reterr)
+{
+    const struct kedgei_csv_shape *s = &t->shape;
+    uint32_t row = t->csv.rows, column = 0, feature = 0, line = r->line;
+    float *x = t->csv.x + (size_t)row * s->features;
+    bool hole = false;
+    while (r->more) {
+        struct kedgei_csv_field f;
+        int err = kedgei_csv_next_field(r, &f, reterr);
+        if (err) {
+            return err;
+        }
+        if (column == s->columns) {
+            return kedge_diag_set(reterr, KEDGE_E_FORMAT, "line %u: more than %u columns", line, s->columns);
+        }
+        if (s->roles[column] == KEDGEI_CSV_FEATURE) {
+            err = read_feature(t, &f, feature, &x[feature], &hole, reterr);
+            feature++;
+        } else if (s->roles[column] == KEDGEI_CSV_LABEL) {
+            err = read_label(t, &f, row, &hole, reterr);
+        }
+        if (err) {
+            return err;
         }
         column++;
     }
-    ret->columns = column;
-    if (column < 2) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "line 1: found one column, expected features and a label separated by commas");
+    if (column != s->columns) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "line %u: %u columns, expected %u", line, column,
+                              s->columns);
     }
-    if (ret->header && found) {
-        return KEDGE_OK;
-    }
-    if (strcmp(label, "last") != 0) {
-        return kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "line 1: no column is named \"%s\" (the label)",
-                              label);
-    }
-    ret->label = column - 1;
-    return KEDGE_OK;
-}
-
-static int count_rows(struct kedge_view file, struct shape *shape, struct kedge_diag *reterr)
-{
-    struct lines lines = {.rest = file};
-    struct kedge_view line;
-    uint64_t rows = 0, blank = 0;
-    while (next_line(&lines, &line)) {
-        blank = line.len == 0 ? blank + 1 : 0;
-        rows++;
-        if (rows == UINT32_MAX) {
-            return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "more than 2^32 lines");
-        }
-    }
-    rows -= blank + (shape->header ? 1 : 0);
-    if (rows == 0) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "no line of data");
-    }
-    /* A complete row has two characters a column: this bounds memory by the file, and leaves it to the rows
-     * to say which of them is short. */
-    if (rows > 4 * ((uint64_t)file.len / shape->columns + 1)) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "%llu lines are too short for %u columns",
-                              (unsigned long long)rows, shape->columns);
-    }
-    shape->rows = (uint32_t)rows;
-    return KEDGE_OK;
-}
-
-static int say_field(uint32_t line, uint32_t column, struct kedge_view field, const char *expected,
-                     struct kedge_diag *reterr)
-{
-    return kedge_diag_set(reterr, KEDGE_E_FORMAT, "line %u, column %u: found \"%.*s\", expected %s", line,
-                          column + 1, field.len < 40 ? (int)field.len : 40, (const char *)field.ptr,
-                          expected);
-}
-
-static int read_row(struct kedge_view line, uint32_t number, const struct shape *shape, float *x,
-                    int32_t *label, struct kedge_diag *reterr)
-{
-    struct kedge_view field;
-    bool more = true;
-    uint32_t column = 0;
-    while (next_field(&line, &more, &field)) {
-        double v;
-        if (column == shape->columns) {
-            return kedge_diag_set(reterr, KEDGE_E_FORMAT, "line %u: more than %u columns", number,
-                                  shape->columns);
-        }
-        if (read_number(field, &v) != KEDGE_OK) {
-            return say_field(number, column, field, "a number", reterr);
-        }
-        if (column != shape->label) {
-            if (!(v <= 3.4028234e38 && v >= -3.4028234e38)) {
-                return say_field(number, column, field, "a number within the range of F32", reterr);
-            }
-            *x++ = (float)v;
-        } else {
-            if (!(v >= 0 && v <= KEDGE_CSV_LABEL_MAX) || (double)(int32_t)v != v) {
-                return say_field(number, column, field, "a label: a whole number from 0 to 65535", reterr);
-            }
-            *label = (int32_t)v;
-        }
-        column++;
-    }
-    if (column != shape->columns) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "line %u: %u columns, expected %u", number, column,
-                              shape->columns);
+    if (hole && t->o->missing == KEDGE_CSV_MISSING_DROP) {
+        t->csv.dropped++;
+    } else {
+        t->csv.rows++;
     }
     return KEDGE_OK;
 }
 
-static int read_rows(struct kedge_view file, const struct shape *shape, struct kedge_csv *csv,
-                     struct kedge_diag *reterr)
+static int read_rows(struct table *t, struct kedge_diag *reterr)
 {
-    struct lines lines = {.rest = file};
-    struct kedge_view line;
-    if (shape->header && !next_line(&lines, &line)) {
-        return KEDGE_E_BUG;
-    }
-    for (uint32_t row = 0; row < shape->rows && next_line(&lines, &line); row++) {
-        int err = read_row(line, lines.number, shape, csv->x + (size_t)row * csv->features, &csv->labels[row],
-                           reterr);
+    struct kedgei_csv_reader r = kedgei_csv_at_data(&t->shape);
+    for (uint32_t i = 0; i < t->shape.rows && kedgei_csv_next_record(&r); i++) {
+        int err = read_row(t, &r, reterr);
         if (err) {
             return err;
         }
     }
+    return t->csv.rows > 0 ? KEDGE_OK
+                           : kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                                            "all %u rows have missing values, and \"missing\" is \"drop\"",
+                                            t->csv.dropped);
+}
+
+/* ---- names of classes that were not given ---- */
+
+/* In byte order, so that they do not depend on the order of the rows. */
+static int sort_classes(struct table *t, struct kedge_diag *reterr)
+{
+    struct found_classes *found = &t->found;
+    const char *names[KEDGE_CSV_CLASSES_MAX];
+    int32_t place[KEDGE_CSV_CLASSES_MAX];
+    char *sorted = kedge_mem_new(found->used, 1), *at = sorted;
+    if (!sorted) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for names of classes");
+    }
+    const char *name = found->text;
+    for (uint32_t i = 0; i < found->count; i++, name = kedge_names_next(name)) {
+        names[i] = name;
+        place[i] = 0;
+        for (uint32_t k = 0; k < i; k++) {
+            bool above = strcmp(names[k], name) > 0;
+            place[k] += above;
+            place[i] += !above;
+        }
+    }
+    for (uint32_t p = 0; p < found->count; p++) {
+        uint32_t i = 0;
+        while (place[i] != (int32_t)p) {
+            i++;
+        }
+        memcpy(at, names[i], strlen(names[i]) + 1);
+        at += strlen(at) + 1;
+    }
+    for (uint32_t row = 0; row < t->csv.rows; row++) {
+        t->csv.labels[row] = place[t->csv.labels[row]];
+    }
+    t->csv.classes = sorted;
+    t->csv.classes_count = found->count;
     return KEDGE_OK;
 }
 
-int kedge_csv_read(struct kedge_view file, const char *label, struct kedge_csv *ret,
+static int say_classes(const struct table *t, struct kedge_diag *reterr)
+{
+    char text[400], names[200];
+    list_names((struct kedge_names){t->csv.classes_count, t->csv.classes}, names, sizeof names);
+    (void)snprintf(
+        text, sizeof text,
+        "a label: a whole number from 0 to 65535, or names that the job or the binding lists; found "
+        "\"classes\": [%s]%s",
+        names,
+        t->found.first.line == t->shape.first_line && !t->shape.has_header
+            ? "; where the first line has the columns' names say \"header\": true"
+            : "");
+    return say(t, &t->found.first, text, reterr);
+}
+
+/* What the labels turned out to be. */
+static int finish_labels(struct table *t, struct kedge_diag *reterr)
+{
+    if (t->by_name) {
+        int err = sort_classes(t, reterr);
+        if (!err && t->o->target == KEDGE_CSV_TARGET_CLASS) {
+            err = say_classes(t, reterr);
+        }
+        return err;
+    }
+    bool reals = t->o->target == KEDGE_CSV_TARGET_REAL
+                 || (t->o->target == KEDGE_CSV_TARGET_ANY && t->o->classes.count == 0 && !t->is_whole);
+    if (reals) {
+        t->csv.targets = t->targets;
+        t->targets = NULL;
+        kedge_mem_free(t->csv.labels);
+        t->csv.labels = NULL;
+    }
+    return KEDGE_OK;
+}
+
+static int read_table(struct table *t, struct kedge_diag *reterr)
+{
+    const struct kedgei_csv_shape *s = &t->shape;
+    bool any = t->o->target == KEDGE_CSV_TARGET_ANY;
+    t->csv.features = s->features;
+    t->csv.has_header = s->has_header;
+    t->csv.separator = s->separator;
+    t->csv.x = kedge_mem_new((size_t)s->rows * s->features, sizeof *t->csv.x);
+    t->csv.missing = kedge_mem_new(s->features, sizeof *t->csv.missing);
+    t->csv.columns = kedgei_csv_names(s);
+    t->csv.labels = kedge_mem_new(s->rows, sizeof *t->csv.labels);
+    t->targets = t->o->target == KEDGE_CSV_TARGET_CLASS ? NULL : kedge_mem_new(s->rows, sizeof *t->targets);
+    if (!t->csv.x || !t->csv.missing || !t->csv.columns || !t->csv.labels
+        || (!t->targets && (any || t->o->target == KEDGE_CSV_TARGET_REAL))) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %u rows", s->rows);
+    }
+    int err = read_rows(t, reterr);
+    return err ? err : finish_labels(t, reterr);
+}
+
+int kedge_csv_read(struct kedge_view file, const struct kedge_csv_options *options, struct kedge_csv *ret,
                    struct kedge_diag *reterr)
 {
-    struct lines lines = {.rest = file};
-    struct kedge_view line;
-    struct shape shape;
-    if (!kedge_utf8_is_valid(file)) {
-        char found[KEDGE_SNIFF_TEXT_MAX];
-        kedge_sniff_text(file, found);
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "not a CSV text in UTF-8: first bytes are %s", found);
-    }
-    if (!next_line(&lines, &line)) {
-        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "empty file, expected CSV");
-    }
-    int err = read_first_line(line, label, &shape, reterr);
-    if (!err) {
-        err = count_rows(file, &shape, reterr);
-    }
+    static const struct kedge_csv_options none = {.label = NULL};
+    struct table t = {.o = options ? options : &none, .is_whole = true};
+    int err = kedgei_csv_find_shape(file, t.o, &t.shape, reterr);
     if (err) {
         return err;
     }
-    struct kedge_csv csv = {.rows = shape.rows, .features = shape.columns - 1};
-    csv.x = kedge_mem_new((size_t)csv.rows * csv.features, sizeof *csv.x);
-    csv.labels = kedge_mem_new(csv.rows, sizeof *csv.labels);
-    err = csv.x && csv.labels ? read_rows(file, &shape, &csv, reterr)
-                              : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %u rows", csv.rows);
+    err = read_table(&t, reterr);
+    kedge_mem_free(t.shape.roles);
+    kedge_mem_free(t.found.text);
+    kedge_mem_free(t.targets);
     if (err) {
-        kedge_csv_deinit(&csv);
+        kedge_csv_deinit(&t.csv);
         return err;
     }
-    *ret = csv;
+    *ret = t.csv;
     return KEDGE_OK;
 }
 
@@ -253,5 +377,9 @@ void kedge_csv_deinit(struct kedge_csv *csv)
 {
     kedge_mem_free(csv->x);
     kedge_mem_free(csv->labels);
+    kedge_mem_free(csv->targets);
+    kedge_mem_free(csv->missing);
+    kedge_mem_free(csv->columns);
+    kedge_mem_free(csv->classes);
     *csv = (struct kedge_csv){0};
 }

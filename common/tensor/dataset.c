@@ -4,7 +4,6 @@
 
 #include "common/base/mem.h"
 #include "common/base/rng.h"
-#include "common/tensor/csv.h"
 #include "common/tensor/dataset_impl.h"
 #include "common/tensor/idx.h"
 #include "common/tensor/npz.h"
@@ -45,10 +44,31 @@ float kedge_dataset_value(const struct kedge_dataset *ds, uint32_t row, uint32_t
     return ds->bytes ? (float)ds->bytes[at] * ds->scale : ds->reals[at];
 }
 
-static void count_classes(struct kedge_dataset *ds)
+float kedge_dataset_target(const struct kedge_dataset *ds, uint32_t row)
 {
-    int32_t most = 0;
-    for (uint32_t i = 0; i < ds->n; i++) {
+    float target = (float)ds->labels[row];
+    if (ds->is_real) {
+        memcpy(&target, &ds->labels[row], sizeof target);
+    }
+    return target;
+}
+
+int32_t *kedgei_reals_as_labels(float *reals, uint32_t n)
+{
+    int32_t *labels = (int32_t *)(void *)reals;
+    for (uint32_t i = 0; i < n; i++) {
+        float v = reals[i];
+        int32_t bits;
+        memcpy(&bits, &v, sizeof bits);
+        labels[i] = bits;
+    }
+    return labels;
+}
+
+void kedgei_dataset_count_classes(struct kedge_dataset *ds)
+{
+    int32_t most = ds->is_real ? -1 : 0;
+    for (uint32_t i = 0; i < ds->n && !ds->is_real; i++) {
         most = ds->labels[i] > most ? ds->labels[i] : most;
     }
     ds->classes = (uint32_t)most + 1;
@@ -59,7 +79,8 @@ int kedge_dataset_pick(const struct kedge_dataset *ds, const uint32_t *indices, 
 {
     size_t value = ds->bytes ? sizeof(uint8_t) : sizeof(float), width = ds->features * value;
     size_t stride = ds->stride ? ds->stride * value : width;
-    struct kedge_dataset out = {.n = count, .features = ds->features, .scale = ds->scale};
+    struct kedge_dataset out = {
+        .n = count, .features = ds->features, .scale = ds->scale, .is_real = ds->is_real};
     uint8_t *rows = kedge_mem_new(count, width);
     const uint8_t *from = ds->bytes ? ds->bytes : (const uint8_t *)ds->reals;
     out.labels = kedge_mem_new(count, sizeof *out.labels);
@@ -74,7 +95,7 @@ int kedge_dataset_pick(const struct kedge_dataset *ds, const uint32_t *indices, 
     }
     out.bytes = ds->bytes ? rows : NULL;
     out.reals = ds->bytes ? NULL : out.storage;
-    count_classes(&out);
+    kedgei_dataset_count_classes(&out);
     *ret = out;
     return KEDGE_OK;
 }
@@ -144,31 +165,6 @@ static void scale_reals(float *x, size_t count, float scale)
     }
 }
 
-static int load_csv(const struct kedge_data_source *source, struct kedge_dataset *ds,
-                    struct kedge_diag *reterr)
-{
-    uint8_t *file;
-    size_t len;
-    struct kedge_csv csv;
-    int err = kedge_data_file_read(source->path, &file, &len, reterr);
-    if (err) {
-        return err;
-    }
-    err = kedge_csv_read(kedge_view_of(file, len), source->y, &csv, reterr);
-    kedge_mem_free(file);
-    if (err) {
-        return kedge_diag_wrap(reterr, err, "%s", source->path);
-    }
-    scale_reals(csv.x, (size_t)csv.rows * csv.features, (float)source->scale);
-    ds->n = csv.rows;
-    ds->features = csv.features;
-    ds->labels = csv.labels;
-    ds->storage = csv.x;
-    ds->reals = csv.x;
-    ds->scale = 1.0f;
-    return KEDGE_OK;
-}
-
 static int take_npz_features(struct kedge_npy *x, double scale, struct kedge_dataset *ds,
                              struct kedge_diag *reterr)
 {
@@ -196,19 +192,30 @@ static int take_npz_features(struct kedge_npy *x, double scale, struct kedge_dat
     return err;
 }
 
-static int take_npz_labels(const struct kedge_npy *y, struct kedge_dataset *ds, struct kedge_diag *reterr)
+static int take_npz_labels(const struct kedge_npy *y, enum kedge_csv_target target, struct kedge_dataset *ds,
+                           struct kedge_diag *reterr)
 {
+    bool is_float = y->type == KEDGE_NPY_F4 || y->type == KEDGE_NPY_F8;
     if (y->count != ds->n) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "%llu labels, expected %u (one for each sample)",
                               (unsigned long long)y->count, ds->n);
     }
     ds->labels = kedge_mem_new(ds->n, sizeof *ds->labels);
-    return ds->labels ? kedge_npy_to_labels(y, KEDGE_CSV_LABEL_MAX, ds->labels, reterr)
-                      : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %u labels", ds->n);
+    if (!ds->labels) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %u labels", ds->n);
+    }
+    ds->is_real = target == KEDGE_CSV_TARGET_REAL || (target == KEDGE_CSV_TARGET_ANY && is_float);
+    if (!ds->is_real) {
+        return kedge_npy_to_labels(y, KEDGE_CSV_LABEL_MAX, ds->labels, reterr);
+    }
+    float *reals = (float *)(void *)ds->labels;
+    int err = kedge_npy_to_f32(y, reals, reterr);
+    ds->labels = kedgei_reals_as_labels(reals, err ? 0 : ds->n);
+    return err;
 }
 
 static int load_npz_arrays(const struct kedge_npz *npz, const struct kedge_data_source *source,
-                           struct kedge_dataset *ds, struct kedge_diag *reterr)
+                           enum kedge_csv_target target, struct kedge_dataset *ds, struct kedge_diag *reterr)
 {
     struct kedge_npy array;
     int err = kedge_npz_read(npz, source->x, &array, reterr);
@@ -224,13 +231,13 @@ static int load_npz_arrays(const struct kedge_npz *npz, const struct kedge_data_
     if (err) {
         return err;
     }
-    err = take_npz_labels(&array, ds, reterr);
+    err = take_npz_labels(&array, target, ds, reterr);
     kedge_npy_deinit(&array);
     return err ? kedge_diag_wrap(reterr, err, "array \"%s\"", source->y) : KEDGE_OK;
 }
 
-static int load_npz(const struct kedge_data_source *source, struct kedge_dataset *ds,
-                    struct kedge_diag *reterr)
+static int load_npz(const struct kedge_data_source *source, enum kedge_csv_target target,
+                    struct kedge_dataset *ds, struct kedge_diag *reterr)
 {
     uint8_t *file;
     size_t len;
@@ -241,38 +248,92 @@ static int load_npz(const struct kedge_data_source *source, struct kedge_dataset
     }
     err = kedge_npz_open(kedge_view_of(file, len), &npz, reterr);
     if (!err) {
-        err = load_npz_arrays(&npz, source, ds, reterr);
+        err = load_npz_arrays(&npz, source, target, ds, reterr);
         kedge_npz_close(&npz);
     }
     kedge_mem_free(file);
     return err ? kedge_diag_wrap(reterr, err, "%s", source->path) : KEDGE_OK;
 }
 
-int kedge_dataset_load(const struct kedge_data_source *source, struct kedge_dataset *ret,
-                       struct kedge_diag *reterr)
+/* Labels that are classes by number: as reals where the job predicts those, within the names where it has
+ * some. */
+static int settle_labels(const struct kedgei_load_as *as, struct kedge_dataset *ds, struct kedge_diag *reterr)
 {
-    struct kedge_dataset ds = {0};
+    kedgei_dataset_count_classes(ds);
+    if (as->classes.count > 0 && ds->classes > as->classes.count) {
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "labels up to %u, but \"classes\" names %u",
+                              ds->classes - 1, as->classes.count);
+    }
+    if (as->target != KEDGE_CSV_TARGET_REAL || ds->is_real) {
+        return KEDGE_OK;
+    }
+    int32_t bits;
+    for (uint32_t i = 0; i < ds->n; i++) {
+        float target = (float)ds->labels[i];
+        memcpy(&bits, &target, sizeof bits);
+        ds->labels[i] = bits;
+    }
+    ds->is_real = true;
+    ds->classes = 0;
+    return KEDGE_OK;
+}
+
+int kedgei_dataset_load(const struct kedge_data_source *source, const struct kedgei_load_as *as,
+                        struct kedgei_loaded *ret, struct kedge_diag *reterr)
+{
+    struct kedgei_loaded l = {.csv = {.rows = 0}};
     int err = KEDGE_E_BUG;
     switch (source->format) {
     case KEDGE_DATA_IDX:
-        err = load_idx(source, &ds, reterr);
+        err = load_idx(source, &l.ds, reterr);
         break;
     case KEDGE_DATA_CSV:
-        err = load_csv(source, &ds, reterr);
+        err = kedgei_dataset_load_csv(source, as, &l, reterr);
         break;
     case KEDGE_DATA_NPZ:
-        err = load_npz(source, &ds, reterr);
+        err = load_npz(source, as->target, &l.ds, reterr);
         break;
     case KEDGE_DATA_TEXT:
-        err = kedge_dataset_load_text(source, &ds, reterr);
+        err = kedge_dataset_load_text(source, &l.ds, reterr);
         break;
     }
+    if (!err) {
+        err = settle_labels(as, &l.ds, reterr);
+        err = err ? kedge_diag_wrap(reterr, err, "%s", source->path) : KEDGE_OK;
+    }
     if (err) {
-        kedge_dataset_deinit(&ds);
+        kedgei_loaded_deinit(&l);
         return err;
     }
-    count_classes(&ds);
-    *ret = ds;
+    *ret = l;
+    return KEDGE_OK;
+}
+
+void kedgei_loaded_deinit(struct kedgei_loaded *loaded)
+{
+    kedge_dataset_deinit(&loaded->ds);
+    kedge_csv_deinit(&loaded->csv);
+}
+
+int kedge_dataset_load(const struct kedge_data_source *source, struct kedge_dataset *ret,
+                       struct kedge_diag *reterr)
+{
+    static const struct kedgei_load_as plainly = {.target = KEDGE_CSV_TARGET_CLASS};
+    struct kedge_dataset none = {.n = 0};
+    struct kedgei_loaded l;
+    int err = kedgei_dataset_load(source, &plainly, &l, reterr);
+    if (err) {
+        return err;
+    }
+    if (source->csv.missing == KEDGE_CSV_MISSING_MEAN) {
+        err = kedgei_dataset_fill(&l.ds, &none, l.csv.columns, reterr);
+    }
+    kedge_csv_deinit(&l.csv);
+    if (err) {
+        kedge_dataset_deinit(&l.ds);
+        return kedge_diag_wrap(reterr, err, "%s", source->path);
+    }
+    *ret = l.ds;
     return KEDGE_OK;
 }
 
@@ -308,32 +369,91 @@ static int split(const struct kedge_dataset *all, double share, struct kedge_dat
     return err ? kedge_diag_set(reterr, err, "no memory for %u samples", all->n) : KEDGE_OK;
 }
 
-int kedge_data_binding_load(const struct kedge_data_binding *binding, struct kedge_dataset *train,
-                            struct kedge_dataset *test, struct kedge_diag *reterr)
+static int load_test(const struct kedge_data_binding *b, const struct kedgei_load_as *as,
+                     const struct kedgei_loaded *train, struct kedgei_loaded *test, struct kedge_diag *reterr)
 {
-    struct kedge_dataset all, other = {0};
-    int err = kedge_dataset_load(&binding->train, &all, reterr);
+    struct kedgei_load_as same = *as;
+    if (train->csv.classes_count > 0) { /* names that the training file has */
+        same.classes = (struct kedge_names){train->csv.classes_count, train->csv.classes};
+    }
+    same.target = train->ds.is_real ? KEDGE_CSV_TARGET_REAL : as->target;
+    int err = kedgei_dataset_load(&b->test, &same, test, reterr);
+    if (err) {
+        return err;
+    }
+    if (test->ds.features != train->ds.features) {
+        err = kedge_diag_set(reterr, KEDGE_E_SHAPE, "%u features, but the train data have %u",
+                             test->ds.features, train->ds.features);
+    } else if (test->ds.is_real != train->ds.is_real) {
+        err = kedge_diag_set(reterr, KEDGE_E_SHAPE, "labels are reals, but the train data's are classes");
+    }
+    if (err) {
+        kedgei_loaded_deinit(test);
+    }
+    return err;
+}
+
+/* Missing values, then scales: both from what is trained on alone, so that nothing of the test set enters the
+ * model. */
+static int prepare(const struct kedge_data_binding *b, struct kedgei_loaded *train,
+                   struct kedgei_loaded *test, struct kedge_diag *reterr)
+{
+    int err = KEDGE_OK;
+    bool fills = b->train.csv.missing == KEDGE_CSV_MISSING_MEAN
+                 || (b->has_test && b->test.csv.missing == KEDGE_CSV_MISSING_MEAN);
+    if (fills) {
+        err = kedgei_dataset_fill(&train->ds, &test->ds, train->csv.columns, reterr);
+    }
+    if (!err && b->standardize == KEDGE_DATA_STANDARDIZE_LOCAL) {
+        err = kedgei_dataset_standardize(&train->ds, &test->ds, reterr);
+    }
+    return err ? kedge_diag_wrap(reterr, err, "%s", b->train.path) : KEDGE_OK;
+}
+
+int kedgei_data_binding_load(const struct kedge_data_binding *b, struct kedgei_loaded *ret_train,
+                             struct kedgei_loaded *ret_test, struct kedge_diag *reterr)
+{
+    struct kedgei_load_as as = {.target = b->target, .classes = {b->classes_count, b->classes}};
+    struct kedgei_loaded train, test = {.csv = {.rows = 0}};
+    int err = kedgei_dataset_load(&b->train, &as, &train, reterr);
     if (err) {
         return kedge_diag_wrap(reterr, err, "train data");
     }
-    if (!binding->has_test && binding->split < 1.0) {
-        err = split(&all, binding->split, train, test, reterr);
+    if (b->has_test) {
+        err = load_test(b, &as, &train, &test, reterr);
+        err = err ? kedge_diag_wrap(reterr, err, "test data") : KEDGE_OK;
+    } else if (b->split < 1.0) {
+        struct kedge_dataset all = train.ds;
+        train.ds = (struct kedge_dataset){.n = 0};
+        err = split(&all, b->split, &train.ds, &test.ds, reterr);
         kedge_dataset_deinit(&all);
+    }
+    if (!err) {
+        err = prepare(b, &train, &test, reterr);
+        if (err) {
+            kedgei_loaded_deinit(&test);
+        }
+    }
+    if (err) {
+        kedgei_loaded_deinit(&train);
         return err;
     }
-    if (binding->has_test) {
-        err = kedge_dataset_load(&binding->test, &other, reterr);
-        if (!err && other.features != all.features) {
-            err = kedge_diag_set(reterr, KEDGE_E_SHAPE, "%u features, but the train data have %u",
-                                 other.features, all.features);
-            kedge_dataset_deinit(&other);
-        }
-        if (err) {
-            kedge_dataset_deinit(&all);
-            return kedge_diag_wrap(reterr, err, "test data");
-        }
+    *ret_train = train;
+    *ret_test = test;
+    return KEDGE_OK;
+}
+
+int kedge_data_binding_load(const struct kedge_data_binding *binding, struct kedge_dataset *train,
+                            struct kedge_dataset *test, struct kedge_diag *reterr)
+{
+    struct kedgei_loaded a, b;
+    int err = kedgei_data_binding_load(binding, &a, &b, reterr);
+    if (err) {
+        return err;
     }
-    *train = all;
-    *test = other;
+    kedge_csv_deinit(&a.csv);
+    kedge_csv_deinit(&b.csv);
+    *train = a.ds;
+    *test = b.ds;
     return KEDGE_OK;
 }

@@ -4,29 +4,39 @@
  * A data binding is a JSON object {"train":SOURCE,"test":SOURCE} or {"train":SOURCE,"split":"0.9"}; a
  * source is
  *   {"format":"idx","images":PATH,"labels":PATH,"scale":"0.0625"}
- *   {"format":"csv","path":PATH,"label":"last" or a column's name,"scale":"1"}
+ *   {"format":"csv","path":PATH,"label":"last","first", a column's name or number,"header":BOOL,
+ *    "separator":";","decimal":",","missing":"refuse","drop" or "mean","ignore":[columns],"scale":"1"}
  *   {"format":"npz","path":PATH,"x":"x","y":"y","scale":"1"}
  *   {"format":"text","path":PATH,"window":80,"step":1,"alphabet":"…"}
  * Features are multiplied by scale. Optional: scale (1), label ("last"), x ("x"), y ("y"), step (1), alphabet
- * (LEAF's 80 characters). Unknown keys are
- * errors. Without test and split there is no test set. */
+ * (LEAF's 80 characters), and of csv all but the path (csv.h). Beside train there may be "classes":[names],
+ * of which the i-th is class i, and "standardize":"local": each feature less its mean, divided by its
+ * standard deviation, both of the training samples. Unknown keys are errors. Without test and split there is
+ * no test set. */
 #ifndef KEDGE_COMMON_TENSOR_DATASET_H
 #define KEDGE_COMMON_TENSOR_DATASET_H
 
 #include <stdint.h>
 
 #include "common/base/diag.h"
+#include "common/tensor/csv.h"
 #include "common/tensor/json.h"
 
-enum { KEDGE_DATA_PATH_MAX = 1024, KEDGE_DATA_ARRAY_MAX = 128 };
+enum {
+    KEDGE_DATA_PATH_MAX = 1024,
+    KEDGE_DATA_ARRAY_MAX = 128,
+    KEDGE_DATA_CLASSES_MAX = 16384, /* bytes of all names of classes, with their NULs */
+    KEDGE_DATA_IGNORE_MAX = 2048,   /* bytes of all names of columns left out */
+};
 #define KEDGE_DATA_FILE_MAX ((uint64_t)4 << 30)
 
 /* n samples of `features` values. Bytes stay bytes (a quarter of the memory) and are scaled as they are
  * used. */
 struct kedge_dataset {
     uint32_t n, features;
-    uint32_t classes;     /* largest label + 1 */
-    int32_t *labels;      /* owned, n */
+    uint32_t classes;     /* largest label + 1; 0: is_real */
+    int32_t *labels;      /* owned, n: classes; is_real: the bits of F32, read by kedge_dataset_target */
+    bool is_real;         /* what is to be predicted are reals */
     const uint8_t *bytes; /* n × features, to be multiplied by scale; or NULL */
     const float *reals;   /* n × features, scaled already; or NULL */
     float scale;
@@ -40,6 +50,8 @@ void kedge_dataset_gather(const struct kedge_dataset *ds, const uint32_t *indice
                           float *out);
 /* One value, scaled. */
 float kedge_dataset_value(const struct kedge_dataset *ds, uint32_t row, uint32_t feature);
+/* What is to be predicted, as a number. */
+float kedge_dataset_target(const struct kedge_dataset *ds, uint32_t row);
 /* A copy of the rows indices[0..count), count > 0. KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_dataset_pick(const struct kedge_dataset *ds, const uint32_t *indices,
                                        uint32_t count, struct kedge_dataset *ret);
@@ -55,11 +67,18 @@ struct kedge_data_source {
     char y[KEDGE_DATA_ARRAY_MAX];          /* npz: array of labels; csv: label column */
     uint32_t window, step;                 /* text: characters of a sample, and to the next one */
     double scale;
+    struct kedge_csv_options csv;       /* csv: without its pointers, which loading sets */
+    char ignore[KEDGE_DATA_IGNORE_MAX]; /* csv.ignore's names */
 };
+enum kedge_data_standardize { KEDGE_DATA_AS_IT_IS, KEDGE_DATA_STANDARDIZE_LOCAL };
 struct kedge_data_binding {
     struct kedge_data_source train, test;
     bool has_test;
     double split; /* share of train kept for training when there is no test; 1: all */
+    enum kedge_data_standardize standardize;
+    enum kedge_csv_target target; /* what the job predicts; parsing leaves it CLASS */
+    uint32_t classes_count;
+    char classes[KEDGE_DATA_CLASSES_MAX]; /* as struct kedge_names */
 };
 
 KEDGE_NODISCARD int kedge_data_source_from_json(const struct kedge_json *doc, uint32_t at,
@@ -75,6 +94,31 @@ KEDGE_NODISCARD int kedge_dataset_load(const struct kedge_data_source *source, s
 KEDGE_NODISCARD int kedge_data_binding_load(const struct kedge_data_binding *binding,
                                             struct kedge_dataset *train, struct kedge_dataset *test,
                                             struct kedge_diag *reterr);
+
+/* What a binding's files hold, for their owner. */
+struct kedge_data_column {
+    char name[KEDGE_CSV_NAME_MAX + 1];
+    uint32_t missing; /* values, in the training and test files together */
+};
+struct kedge_data_class {
+    char name[KEDGE_CSV_NAME_MAX + 1]; /* its number where it has no name */
+    uint32_t train, test;              /* samples */
+};
+struct kedge_data_facts {
+    uint32_t train, test, features;    /* samples; values of each */
+    uint32_t dropped;                  /* rows left out for a missing value */
+    struct kedge_data_column *columns; /* owned, features; NULL where the format has no names */
+    bool is_real;                      /* labels are reals, not classes: */
+    float least, most;
+    bool wants_classes;     /* labels are names, found in the training file; training needs "classes" */
+    uint32_t classes_count; /* at most KEDGE_CSV_CLASSES_MAX; of more only the first */
+    struct kedge_data_class *classes; /* owned */
+};
+/* Loads both sets as training would, but takes any kind of labels. Errors as kedge_data_binding_load: the
+ * first line that is bad, with file, line and column. The caller deinits ret after success. */
+KEDGE_NODISCARD int kedge_data_binding_facts(const struct kedge_data_binding *binding,
+                                             struct kedge_data_facts *ret, struct kedge_diag *reterr);
+void kedge_data_facts_deinit(struct kedge_data_facts *facts);
 /* A descriptor for reading a regular file, or a negative error that names the path. Never waits and opens
  * nothing else: KEDGE_E_IO for a folder, FIFO, socket or device. */
 KEDGE_NODISCARD int kedge_data_file_open(const char *path, struct kedge_diag *reterr);

@@ -4,6 +4,40 @@
 
 #include "common/tensor/dataset.h"
 
+/* A loaded source: the set, and what a CSV file tells beside it (its arrays of rows are the set's). */
+struct kedgei_loaded {
+    struct kedge_dataset ds;
+    struct kedge_csv csv; /* zero for other formats */
+};
+struct kedgei_load_as {
+    enum kedge_csv_target target;
+    struct kedge_names classes;
+};
+KEDGE_NODISCARD int kedgei_dataset_load(const struct kedge_data_source *source,
+                                        const struct kedgei_load_as *as, struct kedgei_loaded *ret,
+                                        struct kedge_diag *reterr);
+void kedgei_loaded_deinit(struct kedgei_loaded *loaded);
+KEDGE_NODISCARD int kedgei_dataset_load_csv(const struct kedge_data_source *source,
+                                            const struct kedgei_load_as *as, struct kedgei_loaded *ret,
+                                            struct kedge_diag *reterr);
+/* Both sets, and what their files tell; test.ds.n is 0 when there is none. */
+KEDGE_NODISCARD int kedgei_data_binding_load(const struct kedge_data_binding *binding,
+                                             struct kedgei_loaded *train, struct kedgei_loaded *test,
+                                             struct kedge_diag *reterr);
+/* The same memory, each real as the labels of a set with is_real hold it. */
+int32_t *kedgei_reals_as_labels(float *reals, uint32_t n);
+/* What the labels of a set say: largest label + 1. */
+void kedgei_dataset_count_classes(struct kedge_dataset *ds);
+
+/* Missing values (NaN) of both sets become the mean of the training set's. columns: names of the features,
+ * packed. KEDGE_E_FORMAT: a feature has none there. */
+KEDGE_NODISCARD int kedgei_dataset_fill(struct kedge_dataset *train, struct kedge_dataset *test,
+                                        const char *columns, struct kedge_diag *reterr);
+/* Both sets by mean and standard deviation of the training set's; a feature that is constant there is only
+ * shifted. KEDGE_E_FORMAT for windows of a text, KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedgei_dataset_standardize(struct kedge_dataset *train, struct kedge_dataset *test,
+                                               struct kedge_diag *reterr);
+
 /* LEAF's alphabet. */
 extern const char kedge_text_alphabet[];
 

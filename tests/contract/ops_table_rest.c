@@ -108,6 +108,31 @@ static double square_error(const float *z, double *want, size_t width, size_t la
     return loss;
 }
 
+/* What a label says where it is a real: halves from −1.5 up, as F32. */
+static double real_of(int32_t label, int32_t *ret_bits)
+{
+    const float v = (float)label / 2 - 1.5f;
+    memcpy(ret_bits, &v, sizeof v);
+    return (double)v;
+}
+
+static double real_error(const float *z, double *want, double target, double share)
+{
+    const double off = (double)z[0] - target;
+    want[0] = share * 2 * off;
+    return off * off;
+}
+
+static void run_loss(struct suite *s, bool is_square, bool reals, uint32_t n, uint32_t width,
+                     const int32_t *labels, float *z)
+{
+    if (is_square) {
+        s->ops->square_error(s->dev, n, width, labels, reals, z);
+    } else {
+        s->ops->cross_entropy(s->dev, n, width, labels, z);
+    }
+}
+
 static void check_loss(struct suite *s, const double *want, size_t terms)
 {
     double got[OPS_TABLE_SITES_MAX] = {0};
@@ -123,9 +148,14 @@ static void check_loss(struct suite *s, const double *want, size_t terms)
     }
 }
 
-static void loss_case(struct suite *s, bool is_square, uint32_t n, uint32_t width)
+/* reals: of square errors of one value. */
+static void loss_case(struct suite *s, bool is_square, bool reals, uint32_t n, uint32_t width)
 {
-    suite_case(s, n, "%s %u×%u", is_square ? "square error" : "cross-entropy", n, width);
+    suite_case(s, n, "%s %u×%u",
+               reals       ? "square error of reals"
+               : is_square ? "square error"
+                           : "cross-entropy",
+               n, width);
     struct tensor *z = tensor_random(s, (size_t)n * width, 5);
     int32_t *labels = s->ops->alloc(s->dev, n * sizeof *labels);
     int32_t host[512];
@@ -139,7 +169,10 @@ static void loss_case(struct suite *s, bool is_square, uint32_t n, uint32_t widt
             const size_t row = (size_t)site * n + r;
             host[r] = (int32_t)kedge_rng_below(&s->rng, width == 1 && is_square ? 5 : width);
             memset(z->want + row * width, 0, width * sizeof *z->want);
-            if (r < s->counts[site]) {
+            const double target = reals ? real_of(host[r], &host[r]) : 0;
+            if (r < s->counts[site] && reals) {
+                loss[site] += real_error(z->host + row, z->want + row, target, 1.0 / s->counts[site]);
+            } else if (r < s->counts[site]) {
                 loss[site] +=
                     (is_square ? square_error : cross_entropy)(z->host + row * width, z->want + row * width,
                                                                width, (size_t)host[r], 1.0 / s->counts[site]);
@@ -147,10 +180,10 @@ static void loss_case(struct suite *s, bool is_square, uint32_t n, uint32_t widt
         }
         s->ops->upload(s->dev, site, labels, host, n * sizeof *labels);
     }
-    (is_square ? s->ops->square_error : s->ops->cross_entropy)(s->dev, n, width, labels, z->at);
+    run_loss(s, is_square, reals, n, width, labels, z->at);
     tensor_check(s, z, 256 * (size_t)width, "dz"); /* p − 1 where p is nearly 1 keeps few digits */
     tensor_put(s, z);                              /* the same again: losses add up until they are taken */
-    (is_square ? s->ops->square_error : s->ops->cross_entropy)(s->dev, n, width, labels, z->at);
+    run_loss(s, is_square, reals, n, width, labels, z->at);
     for (uint32_t site = 0; site < s->sites; site++) {
         loss[site] *= 2;
     }
@@ -202,9 +235,10 @@ void ops_table_rest(struct suite *s)
     }
     static const uint32_t losses[][2] = {{1, 2}, {10, 10}, {33, 62}, {5, 300}, {257, 3}, {64, 1}};
     for (uint32_t i = 0; i < sizeof losses / sizeof *losses && !suite_failed(s); i++) {
-        loss_case(s, true, losses[i][0], losses[i][1]);
+        loss_case(s, true, false, losses[i][0], losses[i][1]);
+        loss_case(s, true, true, losses[i][0], 1);
         if (losses[i][1] > 1) {
-            loss_case(s, false, losses[i][0], losses[i][1]);
+            loss_case(s, false, false, losses[i][0], losses[i][1]);
         }
     }
 }

@@ -219,7 +219,11 @@ def written(seeds):
         (0, b"\3\0\0\0\x9c\0\2\x55\0\x2a"), (1, bytes.fromhex("96c30000a0407e4380bffe42")),
         (2, bytes.fromhex("0f0000d4feffff02fe000000017f000000")), (3, bytes.fromhex("0a0003000000009c0255012a")))))
     seeds.put("reading", "262143328850\n", "18446744073709551615", "-1500000\n", "12a", "18446744073709551616")
-    seeds.put("csv", TABLE, TABLE.replace(",", ";"))
+    # the first two bytes choose options: label, separator, header; decimal comma, missing, target, names, columns left out
+    seeds.put("csv", *(options + text for options in ("\0\0", "\2\x10", "\0\x14", "\x10\x22")
+                       for text in (TABLE, TABLE.replace(",", ";"))))
+    seeds.put("csv", "\0\x10sep=;\na;id;y\n1,5;NA;m\n\"2\";\"q \"\"x\"\"\";b\n", b"\x80\x41id,a,y\r7,1.5,0\r,,\r8,true,1\r",
+              "\x0c\x20 1.0\t 2  b\n 3 4 0\n", "\0\x0aa,b,y\n1,?,-2.5\n,2,1e3\n", b"\0\x80\xef\xbb\xbfy,a\n1,2\n")
     seeds.put("npz", npz(zipfile.ZIP_STORED), npz(zipfile.ZIP_DEFLATED))
     seeds.put("idx", idx(8, (2, 2, 2), bytes(range(8))), idx(8, (4,), bytes(4)), idx(13, (2,), struct.pack(">2f", 1, 2)))
 

@@ -10,6 +10,7 @@ struct kedge_gpu_loss {
     float *z;
     size_t labels_site, z_site;
     const uint32_t *counts;
+    bool reals;   /* labels are the bits of F32 */
     double *loss; /* one per site */
 };
 
@@ -104,7 +105,10 @@ KEDGE_KERNEL(square_error_kernel, struct kedge_gpu_loss)
             continue;
         }
         const int32_t label = a.labels[site * a.labels_site + row];
-        const float wanted = a.width == 1 ? (float)label : (size_t)label == c ? 1.0f : 0.0f;
+        float wanted = a.width == 1 ? (float)label : (size_t)label == c ? 1.0f : 0.0f;
+        if (a.reals) {
+            memcpy(&wanted, &label, sizeof wanted);
+        }
         const double off = (double)(*z - wanted);
         loss += off * off / (double)a.width;
         *z = (float)(2.0 * off / ((double)a.width * (double)samples));
@@ -139,9 +143,10 @@ static void cross_entropy(struct kedge_device *dev, uint32_t n, uint32_t width, 
 }
 
 static void square_error(struct kedge_device *dev, uint32_t n, uint32_t width, const int32_t *labels,
-                         float *z)
+                         bool reals, float *z)
 {
     struct kedge_gpu_loss a = loss_args(dev, n, width, labels, z);
+    a.reals = reals;
     KEDGE_LAUNCH(&dev->stream, square_error_kernel, dev->sites, KEDGE_GPU_THREADS, a);
 }
 
