@@ -27,14 +27,28 @@ struct kedge_cli {
     char **argv;
 };
 
+/* Who a command is for first of all: kedge --help lists the commands by this. */
+enum kedge_audience {
+    KEDGE_FOR_START, /* anyone who tries Kedge for the first time */
+    KEDGE_FOR_OPERATE,
+    KEDGE_FOR_TENANT,
+    KEDGE_FOR_WITNESS,
+    KEDGE_FOR_DEVICE,
+    KEDGE_FOR_AUDIT,
+    KEDGE_FOR_RESEARCH,
+    KEDGE_AUDIENCES
+};
+
 struct kedge_command {
     const char *noun, *verb;         /* "job", "submit"; verb "" for one-word commands */
     int (*run)(struct kedge_cli *c); /* returns the exit code */
     const char *arguments;           /* for the usage line */
     const char *help;                /* one line */
+    enum kedge_audience audience;
+    const char *example; /* a whole command line */
 };
 
-/* ---- main.c ---- */
+/* ---- commands.c ---- */
 extern const struct kedge_command kedge_commands[];
 extern const size_t kedge_command_count;
 

@@ -1,10 +1,21 @@
 #include "cli/help.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { WORD_MAX = 32, NAME_LEN = 40, WORDS_MAX = 64, SLIPS_MAX = 2 };
+#include "cli/meanings.h"
+
+enum {
+    WORD_MAX = 32,
+    NAME_LEN = 40,
+    WORDS_MAX = 64,
+    SLIPS_MAX = 2,
+    COLUMNS = 100,
+    USAGE_MAX = 1024,
+    MEANING_COLUMN = 30 /* longer words push their meaning to the next line */
+};
 
 struct name {
     char s[NAME_LEN];
@@ -98,13 +109,41 @@ static int widest_name(void)
     return (int)widest;
 }
 
+static void print_row(FILE *out, const struct kedge_command *cmd)
+{
+    fprintf(out, "  kedge %-*s  %s\n", widest_name(), name_of(cmd).s, cmd->help);
+}
+
 static void print_rows(FILE *out, const char *noun)
 {
-    int width = widest_name();
     for (size_t i = 0; i < kedge_command_count; i++) {
-        const struct kedge_command *cmd = &kedge_commands[i];
-        if (!noun || strcmp(cmd->noun, noun) == 0) {
-            fprintf(out, "  kedge %-*s  %s\n", width, name_of(cmd).s, cmd->help);
+        if (strcmp(kedge_commands[i].noun, noun) == 0) {
+            print_row(out, &kedge_commands[i]);
+        }
+    }
+}
+
+/* All commands, under a heading for each kind of reader. */
+static void print_by_reader(FILE *out)
+{
+    static const char *const headings[KEDGE_AUDIENCES] = {
+        [KEDGE_FOR_START] = "Start here",
+        [KEDGE_FOR_OPERATE] = "You operate a federation",
+        [KEDGE_FOR_TENANT] = "You are the admin of an organisation (tenant)",
+        [KEDGE_FOR_WITNESS] = "Your organisation runs a witness",
+        [KEDGE_FOR_DEVICE] = "You own a device (most is in kedge-client --help)",
+        [KEDGE_FOR_AUDIT] = "You audit a record",
+        [KEDGE_FOR_RESEARCH] = "You compare strategies before you train",
+    };
+    for (enum kedge_audience audience = KEDGE_FOR_START; audience < KEDGE_AUDIENCES; audience++) {
+        bool begun = false;
+        for (size_t i = 0; i < kedge_command_count; i++) {
+            if (kedge_commands[i].audience == audience) {
+                fprintf(out, begun ? "" : "%s%s:\n", audience == KEDGE_FOR_START ? "" : "\n",
+                        headings[audience]);
+                begun = true;
+                print_row(out, &kedge_commands[i]);
+            }
         }
     }
 }
@@ -126,18 +165,18 @@ static void print_help(FILE *out, const char *noun)
 {
     if (noun) {
         print_rows(out, noun);
-        fprintf(out, "\nkedge %s VERB -h tells the arguments of one.\n", noun);
+        fprintf(out, "\nkedge %s VERB -h explains each option and has an example.\n", noun);
         return;
     }
     fputs("kedge: federated training between organisations, with a record that a stranger can check.\n\n",
           out);
-    print_rows(out, NULL);
-    fputs(
-        "\nkedge COMMAND -h tells its arguments; list may be written ls. All take --format json|text and\n"
-        "--state DIR (or $KEDGE_STATE); a coordinator elsewhere: --connect URL --server-key HEX --key FILE.\n"
-        "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 cannot reach or read, or a wait ran out,\n"
-        "4 refused by policy, 5 corrupt state, 70 bug, 130 interrupted.\n",
-        out);
+    print_by_reader(out);
+    fputs("\nkedge COMMAND -h explains each option and has an example; list may be written ls.\n"
+          "All take --format json|text and --state DIR (or $KEDGE_STATE); a coordinator elsewhere:\n"
+          "--connect URL --server-key HEX --key FILE.\n"
+          "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 cannot reach or read, or a wait ran out,\n"
+          "4 refused by policy, 5 corrupt state, 70 bug, 130 interrupted.\n",
+          out);
 }
 
 int kedge_cli_help(struct kedge_cli *c, const char *noun)
@@ -149,18 +188,70 @@ int kedge_cli_help(struct kedge_cli *c, const char *noun)
     return kedge_cli_ok(c, rows_json(noun));
 }
 
+/* The usage line in lines of at most 100 columns, broken between words of the command. */
+static void print_usage(const struct kedge_command *cmd)
+{
+    char usage[USAGE_MAX];
+    snprintf(usage, sizeof usage, "Usage: kedge %s%s%s", name_of(cmd).s, cmd->arguments[0] ? " " : "",
+             cmd->arguments);
+    size_t column = 0, depth = 0;
+    const char *at = usage;
+    while (*at) {
+        size_t len = 0; /* up to the next blank outside of brackets */
+        for (; at[len] && (at[len] != ' ' || depth > 0); len++) {
+            depth += (at[len] == '[' || at[len] == '(');
+            depth -= (at[len] == ']' || at[len] == ')') && depth > 0;
+        }
+        bool breaks = column > 0 && column + 1 + len > COLUMNS;
+        printf("%s%.*s", breaks ? "\n          " : column > 0 ? " " : "", (int)len, at);
+        column = (breaks ? 10 : column + (column > 0)) + len;
+        at += len + (at[len] == ' ');
+    }
+    printf("\n");
+}
+
+static void print_meanings(const struct kedge_command *cmd)
+{
+    struct kedge_cli_usage_word words[KEDGE_CLI_WORDS_MAX];
+    char shown[KEDGE_CLI_WORDS_MAX][2 * KEDGE_CLI_WORD_LEN];
+    size_t count = kedge_cli_usage_words(cmd->arguments, words);
+    int width = 0;
+    for (size_t i = 0; i < count; i++) {
+        int len = snprintf(shown[i], sizeof shown[i], "%s%s%s", words[i].name, words[i].value[0] ? " " : "",
+                           words[i].value);
+        width = len > width && len <= MEANING_COLUMN ? len : width;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *meaning = kedge_cli_meaning(cmd, words[i].name);
+        bool fits = strlen(shown[i]) <= (size_t)width; /* else the meaning has a line of its own */
+        printf("  %-*s%s", width, shown[i], fits ? "  " : "\n");
+        printf("%*s%s\n", fits ? 0 : width + 4, "", meaning ? meaning : "");
+    }
+}
+
 int kedge_cli_command_help(struct kedge_cli *c, const struct kedge_command *cmd)
 {
     if (!c->json) {
-        printf("Usage: kedge %s%s%s\n%s.\n", name_of(cmd).s, cmd->arguments[0] ? " " : "", cmd->arguments,
-               cmd->help);
+        print_usage(cmd);
+        printf("%c%s.\n\n", toupper((unsigned char)cmd->help[0]), cmd->help + 1);
+        print_meanings(cmd);
+        printf("%sExample:\n  %s\n\n", cmd->arguments[0] ? "\n" : "", cmd->example);
         fputs(
             "Common options: --format json|text, --state DIR, --connect URL, --server-key HEX, --key FILE.\n",
             stdout);
         return 0;
     }
-    return kedge_cli_ok(c, json_pack("{s:s,s:s,s:s}", "command", name_of(cmd).s, "arguments", cmd->arguments,
-                                     "help", cmd->help));
+    struct kedge_cli_usage_word words[KEDGE_CLI_WORDS_MAX];
+    json_t *options = json_array();
+    size_t count = kedge_cli_usage_words(cmd->arguments, words);
+    for (size_t i = 0; i < count; i++) {
+        const char *meaning = kedge_cli_meaning(cmd, words[i].name);
+        json_array_append_new(options, json_pack("{s:s,s:s,s:s}", "name", words[i].name, "value",
+                                                 words[i].value, "meaning", meaning ? meaning : ""));
+    }
+    return kedge_cli_ok(c, json_pack("{s:s,s:s,s:s,s:o,s:s}", "command", name_of(cmd).s, "arguments",
+                                     cmd->arguments, "help", cmd->help, "options", options, "example",
+                                     cmd->example));
 }
 
 int kedge_cli_nothing(struct kedge_cli *c, const char *noun)

@@ -19,7 +19,8 @@ const struct kedge_command kedge_commands[] = {
     {"sim", "", run_sim,
      "SPEC.json [--out DIR] [--resume] [--compare A,B,…] [--seeds N] [--threads N] [--save-every ROUNDS] "
      "[--format json|text]",
-     "a learning simulation over the processes of mpirun"},
+     "a learning simulation over the processes of mpirun", KEDGE_FOR_RESEARCH,
+     "mpirun -n 4 kedge-sim-mpi spec.json --out runs"},
 };
 const size_t kedge_command_count = 1;
 
