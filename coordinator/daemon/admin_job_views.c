@@ -54,7 +54,7 @@ json_t *kedge_admin_job_summary(struct kedge_host *h, const struct kedge_job *jo
                   kedge_job_state_name(job->state), "round", (int)job->round, "rounds", (int)job->spec.rounds,
                   "created_ms", (json_int_t)job->created_ms, "spec", hex_hash(&job->spec_digest));
     put_reason(o, job->reason, job->state == KEDGE_JOB_FAILED ? job->fault : "");
-    if (kedge_coord_job(h->coord, job->slot, &view)) {
+    if (kedge_host_job_view(h, job, &view)) {
         json_object_set_new(o, "state", json_string(kedge_job_state_name(view.state)));
         json_object_set_new(o, "round", json_integer(view.round));
         json_object_set_new(o, "round_open", json_boolean(view.round_open));
@@ -159,7 +159,7 @@ static void show_running(struct kedge_host *h, struct kedge_net_request *req, st
         }
     }
     struct kedge_coord_job_view view;
-    bool known = kedge_coord_job(h->coord, job->slot, &view);
+    bool known = kedge_host_job_view(h, job, &view);
     for (uint32_t g = 0; known && g < view.model_count; g++) {
         struct kedge_hash digest;
         memcpy(digest.b, view.models[g].b, KEDGE_HASH_LEN);
@@ -220,7 +220,7 @@ static void model_of_running(struct kedge_host *h, struct kedge_net_request *req
     struct kedge_hash models[KEDGE_GROUPS_MAX];
     uint32_t count = job->model_count;
     memcpy(models, job->models, sizeof models);
-    if (kedge_coord_job(h->coord, job->slot, &view)) {
+    if (kedge_host_job_view(h, job, &view)) {
         count = view.model_count > count ? view.model_count : count;
         memcpy(models, view.models, view.model_count * sizeof models[0]);
     }

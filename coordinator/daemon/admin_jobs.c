@@ -119,6 +119,10 @@ static void submit_done(struct kedge_host *h, struct kedge_item *item)
         kedge_first_models_begin(job);
         kedge_first_models_tell(job, models, &ev);
         kedge_host_step(h, &ev);
+        if (job->cancelled_early) {
+            ev = (struct kedge_coord_event){.type = KEDGE_EV_JOB_CANCEL, .job = job->slot};
+            kedge_host_step(h, &ev);
+        }
     }
     kedge_mem_free(w->spec_text);
     kedge_mem_free(w->initial_path);
@@ -279,7 +283,19 @@ static void job_event(struct kedge_host *h, struct kedge_net_request *req, const
     if (!job) {
         return;
     }
-    if (!kedge_coord_job(h->coord, job->slot, &view)) {
+    bool is_coming = job->state == KEDGE_JOB_PENDING; /* its first model is being made */
+    if (is_coming && type == KEDGE_EV_JOB_CANCEL) {
+        job->cancelled_early = true;
+        kedge_admin_ok(req, kedge_admin_job_summary(h, job));
+        return;
+    }
+    if (is_coming) {
+        (void)kedge_diag_set(&d, KEDGE_E_BUSY, "job \"%s\" is being submitted; try again when it is",
+                             job->spec.name.s);
+        kedge_admin_error(req, KEDGE_E_BUSY, &d);
+        return;
+    }
+    if (!kedge_host_job_view(h, job, &view)) {
         (void)kedge_diag_set(&d, KEDGE_E_STATE, "job \"%s\" has ended", job->spec.name.s);
         kedge_admin_error(req, KEDGE_E_STATE, &d);
         return;

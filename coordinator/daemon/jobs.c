@@ -27,6 +27,12 @@ bool kedge_host_job_has_ended(const struct kedge_job *job)
            || job->state == KEDGE_JOB_CANCELLED;
 }
 
+bool kedge_host_job_view(const struct kedge_host *h, const struct kedge_job *job,
+                         struct kedge_coord_job_view *ret)
+{
+    return job->state != KEDGE_JOB_PENDING && kedge_coord_job(h->coord, job->slot, ret);
+}
+
 struct kedge_job *kedge_host_job_find(struct kedge_host *h, const struct kedge_id *id, bool ended_too)
 {
     for (uint32_t i = 0; i < KEDGE_JOBS_MAX; i++) {

@@ -24,7 +24,8 @@ struct kedge_trained {
 
 struct kedge_job {
     bool used;
-    bool unopened; /* restored, but the main chain does not know it yet */
+    bool unopened;        /* restored, but the main chain does not know it yet */
+    bool cancelled_early; /* while it was being submitted: the core hears of it with the job */
     uint32_t slot;
     struct kedge_job_spec spec;
     struct kedge_hash spec_digest, initial_model;
@@ -74,6 +75,10 @@ void kedge_host_job_free(struct kedge_job *job);
 void kedge_host_job_fault(struct kedge_job *job, const char *what, const char *format, ...)
     KEDGE_PRINTF(3, 4);
 bool kedge_host_job_has_ended(const struct kedge_job *job);
+/* What the core says of it. False also for one that is being submitted: its place in the core is still that
+ * of the job before. */
+bool kedge_host_job_view(const struct kedge_host *h, const struct kedge_job *job,
+                         struct kedge_coord_job_view *ret);
 /* control.c: this blob is the job's control variate of the last closed round or the one before, and the site
  * takes part. */
 bool kedge_host_may_read_control(const struct kedge_host *h, const struct kedge_job *job, uint32_t site,
