@@ -164,10 +164,10 @@ static void find_places(struct kedge_host *h, uint64_t files)
 {
     kedge_places_for(files, h->tenant_count, h->config.https_connections, &h->places);
     kedge_log(h->places.is_short ? KEDGE_LOG_WARN : KEDGE_LOG_INFO, "open files",
-              "at most %" PRIu64
-              ": room for %u connections of sites, operators and witnesses, %u of others%s",
-              h->places.files, h->places.known, h->places.strangers,
-              h->places.is_short ? "; raise the limit: ulimit -n 16384, or LimitNOFILE= in the service" : "");
+              "at most %" PRIu64 ": room for %" PRIu32
+              " tenants, %u connections of sites, operators and witnesses, %u of others%s",
+              h->places.files, h->places.tenants, h->places.known, h->places.strangers,
+              h->places.is_short ? "; raise the limit: ulimit -n 32768, or LimitNOFILE= in the service" : "");
 }
 
 static int start_server(struct kedge_host *h, struct kedge_diag *d)

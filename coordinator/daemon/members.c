@@ -1,6 +1,7 @@
 /* Tenants and sites: handles are indices and never move; sites are found by their TLS key. */
 #include "coordinator/daemon/members.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "common/base/mem.h"
@@ -55,9 +56,17 @@ uint32_t kedge_host_site_by_key(const struct kedge_host *h, const struct kedge_p
 
 int kedge_host_tenant_room(const struct kedge_host *h, struct kedge_diag *d)
 {
-    return h->tenant_count < KEDGE_TENANTS_MAX
-               ? KEDGE_OK
-               : kedge_diag_set(d, KEDGE_E_FULL, "no room for more than %d tenants", KEDGE_TENANTS_MAX);
+    if (h->tenant_count >= KEDGE_TENANTS_MAX) {
+        return kedge_diag_set(d, KEDGE_E_FULL, "no room for more than %d tenants", KEDGE_TENANTS_MAX);
+    }
+    if (!h->begun || h->tenant_count < h->places.tenants) {
+        return KEDGE_OK;
+    }
+    return kedge_diag_set(d, KEDGE_E_FULL,
+                          "with at most %" PRIu64 " open files there is no room for more than %" PRIu32
+                          " tenants; raise the coordinator's limit (ulimit -n 32768, or LimitNOFILE= in the "
+                          "service) and start it again",
+                          h->places.files, h->places.tenants);
 }
 
 int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id, struct kedge_diag *d)

@@ -1,5 +1,6 @@
-/* How many connections the limit of open files leaves room for. A process that runs out of descriptors cannot
- * open its own files any more, so connections are given what files can spare, and are refused beyond. */
+/* How many connections and tenants the limit of open files leaves room for. A process that runs out of
+ * descriptors cannot open its own files any more, so connections are given what files can spare, and are
+ * refused beyond. */
 #ifndef KEDGE_COORDINATOR_DAEMON_PLACES_H
 #define KEDGE_COORDINATOR_DAEMON_PLACES_H
 
@@ -8,6 +9,7 @@
 
 struct kedge_places {
     uint64_t files;     /* that the process may have open */
+    uint32_t tenants;   /* that there may be, until the next start counts anew */
     unsigned known;     /* connections of known keys … */
     unsigned strangers; /* … of others … */
     unsigned https;     /* … and of readers of the logs */

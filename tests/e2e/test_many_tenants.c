@@ -1,6 +1,6 @@
 /* As many tenants as a coordinator takes, and one more: it is refused before anything of it is made, what an
- * older program has left of one stops no start, an added tenant takes little memory, and a start waits for
- * the locks of a process that is not gone yet. */
+ * older program has left of one stops no start, an added tenant takes little memory, a start waits for the
+ * locks of a process that is not gone yet, and no tenant is taken whose files could not be opened again. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +16,11 @@
 #include "tests/unit/base/check.h"
 
 enum {
-    COUNTED = 40, /* tenants over which memory is measured, */
     SHELL_FILES = 256,
-    WARMED = 8, /* after these: what the first ones take serves the others, too */
-    TENANT_BYTES =
-        700000, /* at most, each; 2.4 MB before the heap was kept from growing by a list of LMDB's */
+    FEW_FILES = 400,
+    COUNTED = 40,          /* tenants over which memory is measured, */
+    WARMED = 8,            /* after these: what the first ones take serves the others, too */
+    TENANT_BYTES = 200000, /* at most, each; 2.4 MB while the heap grew by a list of LMDB's for each */
 };
 
 static struct kedge_key_pair key;
@@ -42,21 +42,27 @@ static size_t count_tenants(void)
     return count;
 }
 
-static void refuse_addition(unsigned number)
+static int try_addition(unsigned number)
 {
     struct kedge_msg msg = {.type = KEDGE_MSG_ADMIN}, answer;
-    char path[KEDGE_PATH_MAX];
     json_t *o = addition(number);
     char *text = json_dumps(o, JSON_COMPACT);
     msg.u.admin.json = kedge_view_str(text);
-    ck_assert_int_eq(hx_ask(hx_door, &msg, &answer), KEDGE_E_FULL);
+    int err = hx_ask(hx_door, &msg, &answer);
+    free(text);
+    json_decref(o);
+    return err;
+}
+
+static void refuse_addition(unsigned number)
+{
+    char path[KEDGE_PATH_MAX];
+    ck_assert_int_eq(try_addition(number), KEDGE_E_FULL);
     ck_assert_int_lt(snprintf(path, sizeof path, "%s/tenants/t-%03u", hx_state(), number), KEDGE_PATH_MAX);
     ck_assert(!kedge_file_exists(path));
     ck_assert_int_lt(snprintf(path, sizeof path, "%s/keys/log-t-%03u.pem", hx_state(), number),
                      KEDGE_PATH_MAX);
     ck_assert(!kedge_file_exists(path));
-    free(text);
-    json_decref(o);
 }
 
 /* What an older program left of a tenant that it refused: all but a place. */
@@ -174,8 +180,31 @@ START_TEST(test_waits_for_locks)
 }
 END_TEST
 
+/* The limit of open files takes fewer: the one for whom there is no room is refused, before anything of it
+ * is made, and the others can be opened again. */
+START_TEST(test_few_files)
+{
+    const struct rlimit few = {FEW_FILES, FEW_FILES}; /* the coordinator's, too */
+    unsigned count = 0;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    kedge_key_generate(&key);
+    hx_start();
+    while (count < FEW_FILES / 4 && try_addition(count) == KEDGE_OK) {
+        count++;
+    }
+    ck_assert_uint_gt(count, 1);
+    refuse_addition(count);
+    hx_end(false);
+    hx_launch();
+    hx_await_address();
+    ck_assert_uint_eq(count_tenants(), count);
+    ck_assert_int_eq(try_addition(count), KEDGE_OK); /* what was kept for connections is shared out anew */
+    hx_stop();
+}
+END_TEST
+
 int main(void)
 {
-    const TTest *tests[] = {test_one_too_many, test_waits_for_locks};
+    const TTest *tests[] = {test_one_too_many, test_waits_for_locks, test_few_files};
     return run_suite("many_tenants", tests, sizeof tests / sizeof tests[0]);
 }
