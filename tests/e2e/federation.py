@@ -64,6 +64,18 @@ def children(pid):
     return found
 
 
+def sign_of(count):
+    """How the next of many ends: every other one is asked to, as an operator does."""
+    return (signal.SIGKILL, signal.SIGTERM)[count % 2]
+
+
+def faults(log):
+    """How programs of poc ended, as its log tells, where it was neither by these two signals nor well."""
+    said = re.findall(r"was killed by signal \d+|ended with code \d+", Path(log).read_text(errors="replace"))
+    fine = (f"was killed by signal {int(signal.SIGKILL)}", f"was killed by signal {int(signal.SIGTERM)}", "ended with code 0")
+    return [how for how in said if how not in fine]
+
+
 class Federation:
     def __init__(self, world, name, **parameters):
         self.world = world
@@ -176,8 +188,8 @@ def check_kill(world):
             moved = wait_for(lambda: [p for p, comm in children(process.pid) if comm.startswith(victim[:15])],
                              5)  # none is left when the job has ended
             if moved and process.poll() is None:
-                try:  # as often asked to end as killed
-                    os.kill(world.rng.choice(moved), (signal.SIGKILL, signal.SIGTERM)[killed % 2])
+                try:
+                    os.kill(world.rng.choice(moved), sign_of(killed))
                     killed += 1
                 except ProcessLookupError:
                     pass
@@ -185,9 +197,8 @@ def check_kill(world):
         # A fast machine may be done before all of them, a slow one may run out of patience.
         report(f"kill: {victim} met kill -9 and SIGTERM", 2 * killed >= world.kills, f"{killed} of {world.kills} times")
         federation.audits(f"kill: {victim}: the federation completes", code)
-        bad = [end for end in re.findall(r"was killed by signal (\d+)", federation.log.read_text(errors="replace"))
-               if int(end) != signal.SIGKILL]
-        report(f"kill: {victim}: no daemon ended by a fault", not bad, f"signals {bad}" if bad else "")
+        bad = faults(federation.log)
+        report(f"kill: {victim}: no daemon ended by a fault", not bad, " ".join(bad))
         check_receipts(world, federation, f"kill: {victim}")
 
 
