@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/local.h"
 #include "cli/position.h"
+#include "cli/receipt.h"
 #include "common/base/mem.h"
 #include "common/net/client.h"
 #include "common/wire/messages.h"
@@ -146,7 +147,7 @@ static int call(struct kedge_net_client *client, struct kedge_view frame, struct
     }
 }
 
-int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, struct kedge_diag *d)
+static int ask(struct kedge_cli *c, json_t *request, json_t **ret_answer, struct kedge_diag *d)
 {
     struct kedge_net_client *client = NULL;
     struct kedge_net_reply reply = {.impl = NULL};
@@ -177,6 +178,30 @@ int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, s
     kedge_buf_deinit(&frame);
     kedge_buf_deinit(&text);
     return err;
+}
+
+/* Here, so that no command that appends can forget its receipt. */
+int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer, struct kedge_diag *d)
+{
+    struct kedge_cli_append *append = NULL;
+    json_t *answer = NULL;
+    int err = kedge_cli_append_begin(c, request, &append, d);
+    if (err) {
+        c->told = false;
+        json_decref(request);
+        return err;
+    }
+    err = ask(c, request, &answer, d);
+    if (!err && append) {
+        err = kedge_cli_append_end(c, append, answer, d);
+    }
+    kedge_cli_append_free(append);
+    if (err) {
+        json_decref(answer);
+        return err;
+    }
+    *ret_answer = answer;
+    return KEDGE_OK;
 }
 
 int kedge_cli_tenant_add(struct kedge_cli *c, const struct kedge_id *tenant,

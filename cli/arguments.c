@@ -12,7 +12,8 @@ enum { OPTION_LEN = 40, OPTIONS_MAX = 32, ADDRESS_MAX = 255 };
 
 /* Options of every command; all but the first take what it takes to reach a coordinator. */
 static const char common_options[] = "--format F --state DIR --connect URL --server-key HEX --key FILE "
-                                     "--admin-key FILE --position FILE --passphrase-file FILE --help";
+                                     "--admin-key FILE --position FILE --trust FILE --receipts DIR "
+                                     "--passphrase-file FILE --help";
 
 static void take_out(struct kedge_cli *c, int at, int count)
 {

@@ -80,7 +80,7 @@ static bool take_question(struct kedge_cli *c, struct question *q)
 {
     uint64_t threads;
     const char *seen;
-    q->trust_path = kedge_cli_option(c, "trust", NULL);
+    q->trust_path = c->trust;
     q->statements_path = kedge_cli_option(c, "statements", NULL);
     q->report_path = kedge_cli_option(c, "report", NULL);
     while ((seen = kedge_cli_option(c, "seen", NULL)) != NULL) {

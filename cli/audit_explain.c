@@ -454,8 +454,7 @@ static int explain(struct kedge_cli *c, struct asked *q, struct kedge_audit_repo
 int kedge_cmd_audit_explain(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
-    struct asked q = {.trust_path = kedge_cli_option(c, "trust", NULL),
-                      .seen = kedge_cli_option(c, "seen", NULL)};
+    struct asked q = {.trust_path = c->trust, .seen = kedge_cli_option(c, "seen", NULL)};
     struct kedge_audit_report report;
     json_t *tree = NULL;
     uint64_t threads;

@@ -132,7 +132,7 @@ static bool take_question(struct kedge_cli *c, struct question *q)
 {
     uint64_t threads;
     q->out = kedge_cli_option(c, "out", NULL);
-    q->trust_path = kedge_cli_option(c, "trust", NULL);
+    q->trust_path = c->trust;
     q->keys = kedge_cli_option(c, "keys", NULL);
     q->time = kedge_cli_option(c, "time", NULL);
     q->o.tsa_ca = kedge_cli_option(c, "tsa-ca", NULL);
@@ -354,7 +354,7 @@ int kedge_cmd_audit_verify_export(struct kedge_cli *c)
     struct kedge_diag d = {.text = ""};
     struct kedge_trust trust;
     struct kedge_export_check check;
-    const char *trust_path = kedge_cli_option(c, "trust", NULL);
+    const char *trust_path = c->trust;
     struct kedge_export_check_options o = {.trust = &trust,
                                            .keys = kedge_cli_option(c, "keys", NULL),
                                            .tsa_ca = kedge_cli_option(c, "tsa-ca", NULL)};

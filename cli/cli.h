@@ -20,6 +20,9 @@ struct kedge_cli {
     const char *key;        /* --key FILE: operator's TLS key, with --connect */
     const char *admin_key;  /* --admin-key FILE */
     const char *position;   /* --position FILE: where in a tenant's ledger what is signed may stand */
+    const char *trust;      /* --trust FILE: keys of logs, from elsewhere */
+    const char *receipts;   /* --receipts DIR: where receipts are kept */
+    bool receipts_untold;   /* a command of many, which says so itself */
     const struct kedge_command *command;
     const char *noun; /* of an unknown command: what its help is about */
     bool told;        /* the last error came from the coordinator, not from this machine */
@@ -134,7 +137,9 @@ int kedge_cli_interrupt_end(struct kedge_cli *c, const char *what, const char *f
     KEDGE_PRINTF(3, 4);
 
 /* ---- admin.c ---- */
-/* Asks the coordinator (by its ipc door or --connect). Steals request; *ret_answer is the caller's. */
+/* Asks the coordinator (by its ipc door or --connect). Steals request; *ret_answer is the caller's. Of what
+ * appends to a log (receipt.h) the receipt is checked and kept before this returns KEDGE_OK: KEDGE_E_UNKNOWN
+ * when nothing proves it. */
 KEDGE_NODISCARD int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer,
                                     struct kedge_diag *d);
 /* Text of a file argument; bounded. KEDGE_E_USAGE when it is empty. */

@@ -6,6 +6,7 @@
 #include "chain/job_spec.h"
 #include "cli/cli.h"
 #include "cli/local.h"
+#include "cli/receipt.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
@@ -443,7 +444,8 @@ static int cancel_job(struct kedge_cli *c)
     if (!take_job(c, &job)) {
         return 2;
     }
-    int err = kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "job.cancel", "job", job.s), &o, &d);
+    int err = kedge_cli_main_pin(c, &d);
+    err = err ? err : kedge_cli_admin(c, json_pack("{s:s,s:s}", "verb", "job.cancel", "job", job.s), &o, &d);
     kedge_cli_catch_interrupt();
     const uint64_t deadline = kedge_os_now_ns() + CANCEL_WAIT_S * NS_PER_S;
     while (!err && !(o && has_ended(o)) && kedge_os_now_ns() < deadline) {
@@ -467,6 +469,7 @@ static int cancel_job(struct kedge_cli *c)
         err = kedge_diag_set(&d, KEDGE_E_STATE, "job %s has ended: it is %s", job.s,
                              kedge_cli_text(o, "state"));
     }
+    err = err ? err : kedge_cli_cancel_receipt(c, &job, o, &d);
     if (err) {
         json_decref(o);
         return kedge_cli_fail(c, err, &d);

@@ -1,15 +1,18 @@
 /* kedge job submit, join: a spec on its way in, and an organisation's word on it. */
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "chain/job_spec.h"
+#include "chain/store/ledger.h"
 #include "cli/cli.h"
 #include "cli/local.h"
+#include "cli/receipt.h"
 #include "common/base/mem.h"
 
-enum { SPEC_MAX = 65536 };
+enum { SPEC_MAX = 65536, OPENED_WAIT_MS = 2000 };
 
 /* Reads a spec and checks it here, where the answer can name the file. *ret: its text, to deinit. */
 static int read_spec(const char *path, struct kedge_job_spec *ret_spec, struct kedge_buf *ret,
@@ -62,12 +65,46 @@ static int fail_submit(struct kedge_cli *c, int err, const struct kedge_diag *d)
     return wrong ? kedge_cli_fail_as(c, err, d, 2) : kedge_cli_fail(c, err, d);
 }
 
+/* The job's first entry in the main chain, with the very spec that was sent. Where it is not there yet, say
+ * so: a disk may be full, and it comes when there is room. */
+static int take_opened(struct kedge_cli *c, json_t *answer, const struct kedge_hash *spec,
+                       struct kedge_diag *d)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    const char *job = kedge_cli_text(answer, "job");
+    struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
+    if (!st) {
+        return KEDGE_E_NOMEM;
+    }
+    snprintf(key, sizeof key, "job-opened/%.*s", KEDGE_ID_MAX, job);
+    int err = kedge_cli_main_receipt(c, key, OPENED_WAIT_MS, st, answer, d);
+    if (!err
+        && (st->kind != KEDGE_ST_JOB_OPENED || strcmp(st->u.job_opened.job.s, job) != 0
+            || !kedge_hash_eq(&st->subject, spec))) {
+        err =
+            kedge_diag_set(d, KEDGE_E_UNKNOWN,
+                           "what the coordinator shows does not prove that job \"%.63s\" is opened with the "
+                           "spec that was sent",
+                           job);
+        c->told = false;
+        (void)kedge_diag_hint(d, "the receipt is kept: %s", kedge_cli_text(answer, "receipt"));
+    }
+    kedge_mem_free(st);
+    if (err == KEDGE_E_NOT_FOUND) {
+        kedge_cli_say(c, "No entry of the main chain proves it yet: with the same --submit-token, the same "
+                         "command looks again.\n");
+        return KEDGE_OK;
+    }
+    return err;
+}
+
 int kedge_cmd_job_submit(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
     const char *token = kedge_cli_option(c, "submit-token", NULL);
     const char *initial = kedge_cli_option(c, "initial-model", NULL), *path = kedge_cli_argument(c, 0);
     json_t *text = NULL, *o = NULL;
+    struct kedge_hash spec;
     if (!path) {
         return kedge_cli_usage(c, "SPEC.json is missing: the job to submit");
     }
@@ -78,8 +115,10 @@ int kedge_cmd_job_submit(struct kedge_cli *c)
     if (err) {
         return fail_submit(c, err, &d);
     }
+    kedge_sha256(kedge_view_of(json_string_value(text), json_string_length(text)), &spec);
     json_t *request = json_pack("{s:s,s:o}", "verb", "job.submit", "spec", text);
-    if (token && json_object_set_new(request, "token", json_string(token))) {
+    err = kedge_cli_main_pin(c, &d);
+    if (!err && token && json_object_set_new(request, "token", json_string(token))) {
         err = kedge_diag_set(&d, KEDGE_E_USAGE, "--submit-token: expected UTF-8 text");
     }
     if (!err && initial) {
@@ -90,7 +129,9 @@ int kedge_cmd_job_submit(struct kedge_cli *c)
         return fail_submit(c, err, &d);
     }
     err = kedge_cli_admin(c, request, &o, &d);
+    err = err ? err : take_opened(c, o, &spec, &d);
     if (err) {
+        json_decref(o);
         return fail_submit(c, err, &d);
     }
     const char *job = kedge_cli_text(o, "job");

@@ -390,6 +390,7 @@ static int send_orders(struct kedge_cli *c, struct order *o, struct kedge_diag *
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
     int err = st ? kedge_cli_key(c->admin_key, false, &key, d) : KEDGE_E_NOMEM;
     bool has_key = !err;
+    c->receipts_untold = true; /* one each */
     for (size_t i = 0; i < o->count && !err; i++) {
         if (o->updates[i].first) {
             kedge_cli_progress(c, "erasing", o->done, o->chosen, o->updates[i].job.s);

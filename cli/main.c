@@ -23,6 +23,8 @@ static bool take_common(struct kedge_cli *c)
     c->key = kedge_cli_option(c, "key", NULL);
     c->admin_key = kedge_cli_option(c, "admin-key", NULL);
     c->position = kedge_cli_option(c, "position", NULL);
+    c->trust = kedge_cli_option(c, "trust", NULL);
+    c->receipts = kedge_cli_option(c, "receipts", NULL);
     kedge_passphrase_use_file(kedge_cli_option(c, "passphrase-file", NULL));
     kedge_passphrase_use_terminal();
     if (!c->json && strcmp(format, "text") != 0) {

@@ -275,6 +275,7 @@ int kedge_cmd_poc(struct kedge_cli *c)
     struct kedge_diag d = {.text = "", .hint = ""};
     json_t *data = NULL;
     p.cli = c;
+    c->receipts_untold = true; /* they are in the state folder */
     int code = take_settings(c, &p);
     if (code) {
         return code;

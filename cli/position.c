@@ -7,6 +7,7 @@
 #include "chain/merkle.h"
 #include "chain/statement_position.h"
 #include "cli/local.h"
+#include "cli/receipt.h"
 
 enum {
     SPAN =
@@ -71,6 +72,9 @@ int kedge_cli_position(struct kedge_cli *c, struct kedge_statement *st, struct k
     const struct kedge_id *tenant = kedge_statement_tenant(st);
     int err = c->position ? read_file(c->position, &o, d) : ask(c, tenant, &o, d);
     err = err ? err : read_position(o, tenant, &st->at, d);
+    if (!err && (c->trust || !c->position)) { /* a file may be used where no other key is known */
+        err = kedge_cli_check_deployment(c, &st->at.main_log_key, d);
+    }
     if (!err && st->kind == KEDGE_ST_KEY) { /* entry 0, also where the ledger has begun: said again */
         struct kedge_public_key main_log = st->at.main_log_key;
         struct kedge_hash none;

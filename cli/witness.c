@@ -56,7 +56,7 @@ int kedge_cmd_witness_init(struct kedge_cli *c)
     struct kedge_vkey vkey;
     char tls[2 * KEDGE_KEY_LEN + 1];
     const char *dir = kedge_cli_argument(c, 0);
-    const char *trust = kedge_cli_option(c, "trust", NULL), *name = kedge_cli_option(c, "name", NULL);
+    const char *trust = c->trust, *name = kedge_cli_option(c, "name", NULL);
     if (!trust) {
         return kedge_cli_usage(c, "--trust FILE is missing: the logs' keys (kedge audit trust writes it)");
     }

@@ -127,7 +127,7 @@ static void answer_trust(struct kedge_host *h, struct kedge_net_request *req)
 /* Verbs after which every log is what it was. */
 static bool only_reads(const char *verb)
 {
-    static const char *const words[] = {"list", "show", "model", "pending", "groups", "position"};
+    static const char *const words[] = {"list", "show", "model", "pending", "groups", "position", "receipt"};
     const char *dot = strchr(verb, '.');
     bool reads = !dot;
     for (size_t i = 0; dot && i < sizeof words / sizeof words[0]; i++) {

@@ -7,6 +7,7 @@
 #include "chain/json.h"
 #include "chain/merkle.h"
 #include "chain/statement_position.h"
+#include "chain/store/ledger.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/base/text.h"
@@ -293,6 +294,29 @@ int kedge_admin_updates_args(const json_t *args, struct kedge_admin_updates *ret
         *ret = a;
     }
     return err;
+}
+
+int kedge_admin_receipt_args(const json_t *args, struct kedge_admin_receipt *ret, struct kedge_diag *reterr)
+{
+    struct kedge_admin_receipt a = {.key = NULL};
+    const json_t *index = json_object_get(args, "index");
+    int err = get_id(args, "log", &a.log, reterr);
+    err = err ? err : get_text(args, "key", &a.key, reterr);
+    if (err) {
+        return err;
+    }
+    if (a.key && (!a.key[0] || strlen(a.key) > KEDGE_IDEM_KEY_MAX)) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"key\": expected 1 to %d characters",
+                              KEDGE_IDEM_KEY_MAX);
+    }
+    if (!a.key == !index || (index && (!json_is_integer(index) || json_integer_value(index) < 0))) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "expected either \"index\", a number from 0, or \"key\"");
+    }
+    a.index = (uint64_t)json_integer_value(index);
+    a.is_main = strcmp(a.log.s, "main") == 0;
+    *ret = a;
+    return KEDGE_OK;
 }
 
 int kedge_admin_list_from(const json_t *args, struct kedge_id *ret, struct kedge_diag *reterr)

@@ -108,6 +108,16 @@ struct kedge_admin_updates {
 KEDGE_NODISCARD int kedge_admin_updates_args(const struct json_t *args, struct kedge_admin_updates *ret,
                                              struct kedge_diag *reterr);
 
+/* ledger.receipt: "log", a tenant or "main", and either "index" or "key", an idempotency key */
+struct kedge_admin_receipt {
+    struct kedge_id log;
+    bool is_main;
+    const char *key; /* at most KEDGE_IDEM_KEY_MAX characters; NULL: index */
+    uint64_t index;
+};
+KEDGE_NODISCARD int kedge_admin_receipt_args(const struct json_t *args, struct kedge_admin_receipt *ret,
+                                             struct kedge_diag *reterr);
+
 /* "from" of job.list: the name that the page begins with; absent: empty, which is before all names */
 KEDGE_NODISCARD int kedge_admin_list_from(const struct json_t *args, struct kedge_id *ret,
                                           struct kedge_diag *reterr);

@@ -1,8 +1,12 @@
-/* Places in ledgers: what a signer names (ledger.position). */
+/* Places in ledgers: what a signer names (ledger.position), and what proves that an entry stands where it was
+ * said to (ledger.receipt). */
 #include <jansson.h>
 #include <string.h>
 
 #include "chain/merkle.h"
+#include "chain/note.h"
+#include "chain/proof.h"
+#include "common/base/mem.h"
 #include "coordinator/daemon/admin.h"
 #include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/host.h"
@@ -49,12 +53,97 @@ static void position(struct kedge_host *h, struct kedge_net_request *req, const 
                                   (json_int_t)size, "root", hex_of(root.b)));
 }
 
+static int find_log(struct kedge_host *h, const struct kedge_admin_receipt *a,
+                    const struct kedge_state_log **ret, struct kedge_diag *d)
+{
+    uint32_t t = a->is_main ? KEDGE_COORD_NONE : kedge_host_tenant_find(h, &a->log);
+    if (!a->is_main && t == KEDGE_COORD_NONE) {
+        return kedge_diag_set(d, KEDGE_E_NOT_FOUND, "no tenant \"%s\" here", a->log.s);
+    }
+    *ret = a->is_main ? &h->main : &h->tenants[t].log;
+    return KEDGE_OK;
+}
+
+/* Under the newest checkpoint, which covers all that was answered for. */
+static int make_proof(const struct kedge_state_log *log, uint64_t index, struct kedge_buf *ret_text,
+                      struct kedge_buf *ret_entry)
+{
+    struct kedge_proof *proof = kedge_mem_new(1, sizeof *proof);
+    struct kedge_buf note;
+    uint64_t size = 0;
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    int err = proof ? kedge_ledger_checkpoint(log->ledger, &note, &size) : KEDGE_E_NOMEM;
+    err = !err && index >= size ? KEDGE_E_NOT_FOUND : err;
+    err = err ? err : kedge_ledger_inclusion(log->ledger, index, size, &proof->path);
+    err = err ? err : kedge_ledger_get(log->ledger, index, ret_entry);
+    if (!err) {
+        proof->index = index;
+        proof->note = kedge_buf_view(&note);
+        kedge_proof_encode(proof, ret_text);
+        err = ret_text->err;
+    }
+    kedge_buf_deinit(&note);
+    kedge_mem_free(proof);
+    return err;
+}
+
+static json_t *vkey_of(const struct kedge_state_log *log)
+{
+    struct kedge_vkey vkey;
+    struct kedge_buf text;
+    json_t *o = NULL;
+    kedge_buf_init(&text, KEDGE_VKEY_MAX + 1);
+    if (kedge_vkey_make(kedge_view_str(log->origin), KEDGE_KEY_ED25519, &log->key.public, &vkey)
+        == KEDGE_OK) {
+        kedge_vkey_encode(&vkey, &text);
+        o = json_stringn((const char *)text.ptr, text.len);
+    }
+    kedge_buf_deinit(&text);
+    return o ? o : json_string("");
+}
+
+static void receipt(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_admin_receipt a;
+    const struct kedge_state_log *log = NULL;
+    struct kedge_buf text KEDGE_CLEANUP(kedge_buf_deinit), entry KEDGE_CLEANUP(kedge_buf_deinit);
+    kedge_buf_init(&text, KEDGE_PROOF_TEXT_MAX);
+    kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+    int err = kedge_admin_receipt_args(args, &a, &d);
+    err = err ? err : find_log(h, &a, &log, &d);
+    if (!err && a.key) {
+        err = kedge_ledger_find(log->ledger, kedge_view_str(a.key), &a.index);
+    }
+    err = err ? err : make_proof(log, a.index, &text, &entry);
+    if (!err
+        && (entry.len == 0 || entry.ptr[0] != '{')) { /* a tenant's checkpoint: not for everybody, no text */
+        err = kedge_diag_set(&d, KEDGE_E_NOT_FOUND, "entry %llu of log %s is no statement",
+                             (unsigned long long)a.index, a.log.s);
+    }
+    if (err) {
+        if (!d.text[0]) {
+            (void)kedge_diag_set(&d, err, "log %s has no such entry under a checkpoint: %s", a.log.s,
+                                 kedge_strerror(err));
+        }
+        kedge_admin_error(req, err, &d);
+        return;
+    }
+    kedge_admin_ok(req, json_pack("{s:s,s:I,s:s%,s:s%,s:o}", "log", a.log.s, "leaf_index",
+                                  (json_int_t)a.index, "receipt", (const char *)text.ptr, text.len, "entry",
+                                  (const char *)entry.ptr, entry.len, "log_key", vkey_of(log)));
+}
+
 bool kedge_admin_ledger(struct kedge_host *h, struct kedge_net_request *req, const char *verb,
                         const json_t *args)
 {
-    if (strcmp(verb, "ledger.position") != 0) {
-        return false;
+    if (strcmp(verb, "ledger.position") == 0) {
+        position(h, req, args);
+        return true;
     }
-    position(h, req, args);
-    return true;
+    if (strcmp(verb, "ledger.receipt") == 0) {
+        receipt(h, req, args);
+        return true;
+    }
+    return false;
 }

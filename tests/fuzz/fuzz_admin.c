@@ -91,6 +91,10 @@ static void try_rest(const json_t *args)
     KEDGE_ASSERT(kedge_admin_from_round(args, &round, &d) == KEDGE_OK || d.text[0]);
     d.text[0] = '\0';
     KEDGE_ASSERT(kedge_admin_list_from(args, &job, &d) == KEDGE_OK || d.text[0]);
+    d.text[0] = '\0';
+    struct kedge_admin_receipt receipt = {.key = NULL};
+    KEDGE_ASSERT(kedge_admin_receipt_args(args, &receipt, &d) == KEDGE_OK || d.text[0]);
+    KEDGE_ASSERT(!receipt.key || (receipt.key[0] && strlen(receipt.key) <= 200 && receipt.index == 0));
     const char *name = json_string_value(json_object_get(args, "job"));
     KEDGE_ASSERT(!name || kedge_id_from(kedge_view_str(name), &job) != KEDGE_OK || strcmp(job.s, name) == 0);
 }

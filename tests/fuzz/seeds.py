@@ -76,7 +76,7 @@ ANSWERS = [{"id": "7", "status": "ok", "samples": 1437, "steps": 144, "batch": 1
             "engine": "kedge-train 0.1.0 cpu openblas"},
            {"id": "7", "status": "error", "code": "DATA", "message": "a.csv: no such file"},
            {"status": "ok", "seconds": "1", "samples": 1, "steps": 0, "engine": "\u00e9" * 40}]
-REQUESTS = [{"verb": "status"}, {"verb": "ledger.position", "tenant": "org-a"}, {"verb": "tenant.add", "tenant": "org-a", "envelope": "{}"},
+REQUESTS = [{"verb": "status"}, {"verb": "ledger.position", "tenant": "org-a"}, {"verb": "ledger.receipt", "log": "main", "index": 3}, {"verb": "ledger.receipt", "log": "org-a", "key": "key/admin"}, {"verb": "tenant.add", "tenant": "org-a", "envelope": "{}"},
             {"verb": "tenant.join", "tenant": "org-a", "envelope": "{}"},
             {"verb": "site.token", "tenant": "org-a", "site": "site-1", "ttl_s": 600, "address": "tls+tcp://h:1"},
             {"verb": "site.pending", "tenant": "org-a", "site": "site-1"}, {"verb": "site.list", "tenant": "org-a"},

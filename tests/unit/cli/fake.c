@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain/checkpoint.h"
+#include "chain/proof.h"
+#include "common/base/mem.h"
 #include "common/base/os/file.h"
 #include "common/net/server.h"
 #include "common/wire/messages.h"
@@ -59,10 +62,60 @@ static json_t *jobs_of(const struct fake *f, const json_t *question)
     return o;
 }
 
+/* Of a log with this one entry. */
+static json_t *receipt_of(const struct fake *f, const char *entry, const char *shown)
+{
+    static struct kedge_proof proof;
+    struct kedge_key_pair stranger;
+    struct kedge_hash leaf;
+    struct kedge_buf note, text;
+    const char *origin = f->receipt == FAKE_SHOWS_OTHER_LOG ? "fake/elsewhere" : f->origin;
+    kedge_key_from_seed(&(struct kedge_seed){{9}}, &stranger);
+    kedge_buf_init(&note, KEDGE_NOTE_MAX);
+    kedge_buf_init(&text, KEDGE_PROOF_TEXT_MAX);
+    kedge_merkle_leaf(kedge_view_str(entry), &leaf);
+    int e = kedge_checkpoint_sign(kedge_view_str(origin), 1, &leaf,
+                                  f->receipt == FAKE_SHOWS_OTHER_KEY ? &stranger : &f->log_key, &note);
+    proof = (struct kedge_proof){.note = kedge_buf_view(&note)};
+    kedge_proof_encode(&proof, &text);
+    json_t *o =
+        e ? NULL : json_pack("{s:s%,s:s}", "receipt", (const char *)text.ptr, text.len, "entry", shown);
+    kedge_buf_deinit(&note);
+    kedge_buf_deinit(&text);
+    return o;
+}
+
+/* NULL: as everything else is answered. */
+static json_t *show_receipt(struct fake *f)
+{
+    const char *mine = f->envelope ? f->envelope : "{}";
+    switch ((int)f->receipt) {
+    case FAKE_SHOWS_RECEIPT:
+    case FAKE_SHOWS_OTHER_KEY:
+    case FAKE_SHOWS_OTHER_LOG:
+        return receipt_of(f, mine, mine);
+    case FAKE_SHOWS_OTHER_ENTRY:
+        return receipt_of(f, f->other_entry, f->other_entry);
+    case FAKE_SHOWS_WRONG_ENTRY:
+        return receipt_of(f, f->other_entry, mine);
+    default:
+        return NULL;
+    }
+}
+
 static json_t *answer_of(struct fake *f, const json_t *question)
 {
     json_error_t e;
     const char *verb = json_string_value(json_object_get(question, "verb"));
+    const char *envelope = json_string_value(json_object_get(question, "envelope"));
+    if (envelope) {
+        kedge_mem_free(f->envelope);
+        f->envelope = kedge_mem_strdup(envelope);
+    }
+    json_t *shown = verb && strcmp(verb, "ledger.receipt") == 0 ? show_receipt(f) : NULL;
+    if (shown) {
+        return shown;
+    }
     if (f->answer) {
         return json_loads(f->answer, 0, &e);
     }
@@ -86,11 +139,16 @@ static void answer(void *arg, struct kedge_net_request *req)
     } else {
         struct kedge_view json = question.u.admin.json;
         json_t *args = json_loadb((const char *)json.ptr, json.len, 0, &e);
+        const char *verb = json_string_value(json_object_get(args, "verb"));
+        bool hides = f->receipt == FAKE_SHOWS_ERROR && verb && strcmp(verb, "ledger.receipt") == 0;
         json_t *o = answer_of(f, args);
         text = json_dumps(o, JSON_COMPACT);
         json_decref(args);
         json_decref(o);
         reply.u.admin_ok.json = kedge_view_str(text ? text : "{}");
+        if (hides) {
+            reply = kedge_msg_of_error(KEDGE_E_NOT_FOUND, 0, "no such entry");
+        }
     }
     e_code = kedge_msg_encode(&reply, &frame);
     (void)kedge_net_reply(req, e_code ? kedge_view_str("") : kedge_buf_view(&frame));

@@ -272,6 +272,7 @@ START_TEST(test_initial_model)
 {
     struct fake fake = {.answer = "{\"job\":\"j\",\"state\":\"queued\",\"spec\":\"00\"}"};
     make_scratch();
+    ck_assert_int_eq(kedge("init %s", at("state")), 0);
     fake_open(&fake);
     put_file(at("spec.json"), "{\"name\":\"j\",\"tenants\":[\"a\"],\"data\":\"d\",\"rounds\":1,"
                               "\"model\":{\"preset\":\"mclr\",\"inputs\":4,\"classes\":3}}");
@@ -284,6 +285,7 @@ START_TEST(test_initial_model)
         ck_assert_ptr_nonnull(strstr(err_out, at(wrong[i])));
     }
     ck_assert_int_eq(fake.asked, 0);
+    fake.receipt = FAKE_SHOWS_ERROR;
     ck_assert_int_eq(
         kedge("job submit %s --initial-model %s --state %s", at("spec.json"), at("spec.json"), at("state")),
         0);

@@ -21,6 +21,7 @@ static void set_up(uint32_t rounds, const char *end_state, int asked_until)
 {
     make_scratch();
     fake = (struct fake){.rounds = rounds, .end_state = end_state, .asked_until = asked_until};
+    ck_assert_int_eq(kedge("init %s", at("state")), 0); /* its keys are what receipts are held to */
     fake_open(&fake);
 }
 
@@ -307,6 +308,7 @@ END_TEST
 START_TEST(test_submit)
 {
     set_up(0, "completed", 0);
+    fake.receipt = FAKE_SHOWS_ERROR;
     put_file(at("spec.json"), "{\"name\":\"j\",\"tenants\":[\"org-z\"],\"data\":\"d\",\"rounds\":1,"
                               "\"model\":{\"preset\":\"mclr\",\"inputs\":4,\"classes\":3}}");
     fake.refuse = KEDGE_E_NOT_FOUND;

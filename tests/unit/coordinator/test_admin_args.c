@@ -24,6 +24,7 @@ enum what {
     GRANT,
     REVOKE,
     UPDATES,
+    RECEIPT,
     QUORUM,
     ROTATE,
     ENVELOPE
@@ -76,6 +77,14 @@ static const struct {
     {UPDATES, "{\"tenant\":\"org-a\",\"from\":1024}", NULL},
     {UPDATES, "{\"tenant\":\"org-a\",\"from\":-1}", "\"from\": expected the index of an entry"},
     {UPDATES, "{\"tenant\":\"org-a\",\"from\":\"1\"}", "\"from\": expected the index of an entry"},
+    {RECEIPT, "{\"log\":\"main\",\"index\":0}", NULL},
+    {RECEIPT, "{\"log\":\"org-a\",\"key\":\"key/admin\"}", NULL},
+    {RECEIPT, "{\"index\":0}", "\"log\": expected a name"},
+    {RECEIPT, "{\"log\":\"main\"}", "expected either \"index\""},
+    {RECEIPT, "{\"log\":\"main\",\"index\":0,\"key\":\"policy\"}", "expected either \"index\""},
+    {RECEIPT, "{\"log\":\"main\",\"index\":-1}", "expected either \"index\""},
+    {RECEIPT, "{\"log\":\"main\",\"index\":\"1\"}", "expected either \"index\""},
+    {RECEIPT, "{\"log\":\"main\",\"key\":\"\"}", "\"key\": expected 1 to"},
     {FROM, "{}", NULL},
     {GRANT, "{\"name\":\"a\",\"role\":\"king\"," KEY "}", "\"role\": expected operator or auditor"},
     {GRANT, "{\"name\":\"a\"," KEY "}", "\"role\": expected operator or auditor"},
@@ -128,6 +137,7 @@ static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
     struct kedge_admin_reader reader;
     struct kedge_admin_role role;
     struct kedge_admin_updates updates;
+    struct kedge_admin_receipt receipt;
     struct kedge_admin_quorum quorum;
     struct kedge_admin_rotate rotate;
     struct kedge_view envelope;
@@ -154,6 +164,8 @@ static int try_args(enum what what, const json_t *args, struct kedge_diag *d)
         return kedge_admin_role_args(args, false, &role, d);
     case UPDATES:
         return kedge_admin_updates_args(args, &updates, d);
+    case RECEIPT:
+        return kedge_admin_receipt_args(args, &receipt, d);
     case QUORUM:
         return kedge_admin_quorum_args(args, &quorum, d);
     case ROTATE:
