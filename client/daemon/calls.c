@@ -247,6 +247,9 @@ static void call_handle(struct kedge_site_host *h, struct kedge_site_item *item)
                                   .err = c->err,
                                   .reply = c->reply};
     h->shown_note = kedge_buf_view(&c->note);
+    if (!c->err) {
+        kedge_client_service_answered(h);
+    }
     kedge_client_step(h, &ev);
     h->shown_note = kedge_view_of(NULL, 0);
     kedge_buf_deinit(&c->note);

@@ -58,6 +58,7 @@ int kedge_client_energy_open(struct kedge_site_host *h, struct kedge_diag *d)
         return err;
     }
     e->budget = e->stored.budget;
+    e->assumed_w = kedgei_energy_assumed_w(e, h->policy);
     kedge_budget_recover(&e->budget);
     open_caps(h, p);
     kedge_meters_describe(&e->meters, found);
@@ -105,10 +106,17 @@ void kedge_client_energy_close(struct kedge_site_host *h)
 
 void kedge_client_energy_policy(struct kedge_site_host *h)
 {
-    pthread_mutex_lock(&h->energy->lock);
-    h->energy->policy = h->policy->energy;
-    h->energy->shown = false;
-    pthread_mutex_unlock(&h->energy->lock);
+    struct kedge_client_energy *e = h->energy;
+    pthread_mutex_lock(&e->work_lock);
+    const double assumed_w = kedgei_energy_assumed_w(e, h->policy);
+    pthread_mutex_lock(&e->lock);
+    e->policy = h->policy->energy;
+    e->assumed_w = assumed_w;
+    e->refused_day = 0; /* what was too much may fit now */
+    e->shown = false;
+    pthread_mutex_unlock(&e->lock);
+    pthread_mutex_unlock(&e->work_lock);
+    e->look_ns = 0;
 }
 
 /* ---- before ---- */
@@ -121,14 +129,13 @@ static int reserve(struct kedge_client_work *w, const struct kedge_site_task *t,
     const struct kedge_budget_clock clock = kedgei_energy_clock();
     struct kedge_surroundings s;
     char text[KEDGE_BUDGET_TEXT_MAX];
-    double longest = (double)w->policy->train_seconds_max;
-    longest = t->remaining_ns > 0 ? fmin(longest, (double)t->remaining_ns / 1e9) : longest;
+    const double first = kedgei_energy_first(w, t);
     kedge_surroundings_see(&e->meters, &s);
     pthread_mutex_lock(&e->lock);
-    const double first = kedgei_energy_most_w(e, p) * longest;
     enum kedge_budget_answer a = kedge_budget_ask(&p->rules, &e->budget, &s, &clock);
     a = a == KEDGE_BUDGET_YES ? kedge_budget_begin(&p->rules, &e->budget, &t->job, first, &clock) : a;
-    kedge_budget_text(a, &p->rules, &e->budget, &s, &t->job, first, text);
+    kedge_budget_text(a, &p->rules, &e->budget, &s, &clock, &t->job, first, text);
+    e->last_upper = kedge_budget_upper(&e->budget, &t->job, first);
     e->refused_day = a == KEDGE_BUDGET_DAY ? e->budget.day : 0;
     memcpy(e->refused, text, sizeof e->refused);
     e->shown = false;
@@ -367,6 +374,22 @@ static void show(struct kedge_client_energy *e, const struct kedge_energy_plan *
     e->shown = false;
 }
 
+/* What counts for budgets. Unknown joules are stated as unknown, but a device without a meter uses energy,
+ * too: its budget is kept by its power as it is assumed, and the status says so. */
+static struct kedge_joules count_of(struct kedge_client_work *w, const struct kedge_joules *j, double seconds,
+                                    bool shared)
+{
+    struct kedge_client_energy *e = w->h->energy;
+    if (j->quality == KEDGE_QUALITY_MEASURED && !shared && seconds >= 1) {
+        e->seen_w = fmax(e->seen_w, j->joules / seconds);
+    }
+    if (j->quality != KEDGE_QUALITY_UNKNOWN) {
+        return *j;
+    }
+    const double joules = kedgei_energy_assumed_w(e, w->policy) * seconds;
+    return kedge_joules_modelled(joules, 0, 2 * joules);
+}
+
 static void end(struct kedge_client_work *w, struct kedge_energy_plan *p, const struct kedge_metrics *m,
                 int err, const struct kedge_diag *d)
 {
@@ -380,6 +403,7 @@ static void end(struct kedge_client_work *w, struct kedge_energy_plan *p, const 
     double seconds;
     bool shared;
     const struct kedge_joules j = kedgei_energy_window_close(w, &seconds, &shared);
+    const struct kedge_joules counted = count_of(w, &j, seconds, shared);
     if (p->sets_cap) {
         restore_caps(e);
     }
@@ -390,7 +414,8 @@ static void end(struct kedge_client_work *w, struct kedge_energy_plan *p, const 
     p->joules = round_off(e, j);
     describe(w, p, shared);
     pthread_mutex_lock(&e->lock);
-    kedge_budget_end(&e->budget, &window.job, &j);
+    kedge_budget_end(&e->budget, &window.job, &counted);
+    e->assumed_w = kedgei_energy_assumed_w(e, w->policy);
     show(e, p);
     const struct kedge_budget budget = e->budget;
     pthread_mutex_unlock(&e->lock);

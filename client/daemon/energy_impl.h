@@ -1,4 +1,4 @@
-/* Inside of energy.c, energy_turn.c and energy_memory.c. */
+/* Inside of energy.c and the other energy_*.c. */
 #ifndef KEDGE_CLIENT_DAEMON_ENERGY_IMPL_H
 #define KEDGE_CLIENT_DAEMON_ENERGY_IMPL_H
 
@@ -25,6 +25,7 @@ struct kedge_client_energy {
     struct kedge_energy_window windows[KEDGE_SITE_WORKS_MAX];
     uint64_t span_ns, ticked_ns; /* since when the meters count, and when they were looked at */
     double span_busy_s;          /* processor time of all processes then */
+    double seen_w;               /* mean power of the dearest training that was measured; 0: none was */
     double last_power_w;         /* of the span before, 0: not known */
     double carry;                /* joules that were not told yet */
     struct kedge_caps caps;
@@ -36,6 +37,8 @@ struct kedge_client_energy {
     struct kedge_budget budget; /* the one that counts; `stored` has it as it is on the disk */
     int64_t refused_day;        /* nothing is begun before another one: its joules are used up; 0: none */
     struct kedge_joule_sum sum; /* of all tasks since the start */
+    double assumed_w,
+        last_upper; /* what budgets count by where no reading tells; of the last task that began */
     char last_choice[KEDGE_ST_HOW_MAX + 1], last_how[KEDGE_ST_HOW_MAX + 1], refused[KEDGE_BUDGET_TEXT_MAX];
     struct kedge_joules last;
     bool shown; /* what is above is in the status */
@@ -66,6 +69,13 @@ bool kedgei_energy_window_tick(struct kedge_client_work *w, double *ret_used);
 struct kedge_joules kedgei_energy_window_close(struct kedge_client_work *w, double *ret_seconds,
                                                bool *ret_shared);
 struct kedge_budget_clock kedgei_energy_clock(void);
+/* energy_estimate.c. Joules that the task may use, before anything was measured of its job. */
+double kedgei_energy_first(const struct kedge_client_work *w, const struct kedge_site_task *t);
+/* Seconds that reading so many bytes of data takes at most. */
+double kedgei_energy_reading_s(double bytes);
+/* Watts while something trains, where no reading tells: the owner's power_max_w, else what trainings drew
+ * before, else what a device like this draws. Above 0. */
+double kedgei_energy_assumed_w(const struct kedge_client_energy *e, const struct kedge_site_policy *p);
 /* Watts of all that counts, at most; NaN: not known. */
 double kedgei_energy_most_w(const struct kedge_client_energy *e, const struct kedge_energy_policy *p);
 

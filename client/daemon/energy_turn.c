@@ -25,6 +25,29 @@ static json_t *or_null(const char *text)
     return text[0] ? json_string(text) : json_null();
 }
 
+static bool any_counts(const struct kedge_client_energy *e)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < e->meters.count; i++) {
+        any = any || e->meters.meters[i].counts;
+    }
+    return any;
+}
+
+/* By what a budget in joules is kept. */
+static json_t *kept_by(const struct kedge_client_energy *e)
+{
+    char text[KEDGE_BUDGET_TEXT_MAX];
+    if (any_counts(e) || e->policy.max_w > 0) {
+        return json_string(any_counts(e) ? "meters" : "power_max_w");
+    }
+    snprintf(text, sizeof text,
+             "%.0f W that are assumed while it trains: no meter is read here; power_idle_w and power_max_w "
+             "would tell what it draws",
+             e->assumed_w);
+    return json_string(text);
+}
+
 static json_t *status_of(const struct kedge_client_energy *e)
 {
     char meters[KEDGE_METER_HINT_MAX], sum[KEDGE_JOULES_TEXT_MAX];
@@ -33,14 +56,16 @@ static json_t *status_of(const struct kedge_client_energy *e)
     const bool budget = e->policy.rules.joules_per_day > 0 || e->policy.rules.joules_per_job > 0;
     kedge_meters_describe(&e->meters, meters);
     kedge_joules_text(s, sum);
-    return json_pack("{s:s,s:o,s:o,s:o,s:o,s:i,s:o,s:o,s:o,s:o}", "meters", meters, "hint",
+    return json_pack("{s:s,s:o,s:o,s:o,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o}", "meters", meters, "hint",
                      or_null(e->meters.hint), "since_start", any ? json_string(sum) : json_null(),
                      "measured_joules", joules_json(s->measured, s->measured_count > 0), "modelled_joules",
                      joules_json(s->modelled, s->modelled_count > 0), "unknown_tasks", (int)s->unknown_count,
                      "last_joules",
                      joules_json(e->last.joules, any && e->last.quality != KEDGE_QUALITY_UNKNOWN),
                      "last_read", or_null(e->last_how), "last_choice", or_null(e->last_choice),
-                     "today_joules", joules_json(e->budget.day_joules, budget));
+                     "today_joules", joules_json(e->budget.day_joules, budget), "round_joules",
+                     joules_json(e->last_upper, budget && e->last_upper > 0), "budget_by",
+                     budget ? kept_by(e) : json_null());
 }
 
 static bool has_rules(const struct kedge_budget_rules *r)
@@ -59,7 +84,7 @@ static void ask(struct kedge_client_energy *e, char out[KEDGE_BUDGET_TEXT_MAX])
     pthread_mutex_lock(&e->lock);
     e->battery = e->policy.tells_battery ? kedge_battery_class(&e->policy.rules, &s) : KEDGE_BATTERY_UNTOLD;
     const enum kedge_budget_answer a = kedge_budget_ask(&e->policy.rules, &e->budget, &s, &clock);
-    kedge_budget_text(a, &e->policy.rules, &e->budget, &s, &none, 0, out);
+    kedge_budget_text(a, &e->policy.rules, &e->budget, &s, &clock, &none, 0, out);
     if (a == KEDGE_BUDGET_YES && e->refused_day > 0 && clock.day <= e->refused_day
         && e->policy.rules.joules_per_day > 0) {
         memcpy(out, e->refused, KEDGE_BUDGET_TEXT_MAX);

@@ -142,7 +142,6 @@ static void end_span(struct kedge_client_energy *e, const struct kedge_energy_po
 bool kedgei_energy_window_tick(struct kedge_client_work *w, double *ret_used)
 {
     struct kedge_client_energy *e = w->h->energy;
-    const struct kedge_energy_policy *p = &w->policy->energy;
     struct kedge_energy_window *v = &e->windows[w->index];
     const uint64_t now = kedge_os_now_ns();
     double own[KEDGE_SITE_WORKS_MAX], span = 0;
@@ -165,8 +164,7 @@ bool kedgei_energy_window_tick(struct kedge_client_work *w, double *ret_used)
         any = any || (m->counts && m->seen > 1 && !m->broken);
         span += m->counts ? m->joules : 0;
     }
-    const double most = kedgei_energy_most_w(e, p);
-    span = any || !isfinite(most) ? span : most * (double)(now - e->span_ns) / 1e9;
+    span = any ? span : kedgei_energy_assumed_w(e, w->policy) * (double)(now - e->span_ns) / 1e9;
     const double all = processor_s(e, own);
     *ret_used = v->sum.measured + v->sum.modelled + span * part_of(own[w->index], all, open_count(e));
     return true;

@@ -71,7 +71,8 @@ struct kedge_site_refusal {
 /* Around the site: signals, the service manager, the policy in force, status.json. The loop's. */
 struct kedge_site_service {
     struct kedge_status status;
-    bool changed; /* since status.json was written, which may be again at … */
+    char why[KEDGE_STATUS_TEXT_MAX]; /* of the completion that the core is handling, in words; "": none */
+    bool changed;                    /* since status.json was written, which may be again at … */
     uint64_t next_write_ns;
     char line[KEDGE_STATUS_TEXT_MAX]; /* what the service manager was told last */
     uint64_t watchdog_ns, bark_ns;    /* how often, and when next; 0: no watchdog */
@@ -198,6 +199,11 @@ void kedge_client_service_signals(sigset_t *ret);
 /* The folder is open. */
 void kedge_client_service_open(struct kedge_site_host *h);
 KEDGE_NODISCARD int kedge_client_service_start(struct kedge_site_host *h, const pthread_attr_t *attr);
+/* One event for the core, about something that failed for a reason in words. */
+void kedge_client_service_step(struct kedge_site_host *h, struct kedge_site_event *ev, const char *why);
+/* The coordinator has answered; a connection has come about, or was lost: that one from any thread. */
+void kedge_client_service_answered(struct kedge_site_host *h);
+void kedge_client_service_connection(void *host);
 /* An effect LOG. */
 void kedge_client_service_note(struct kedge_site_host *h, const struct kedge_site_effect *fx);
 /* Between two events of the loop, and when it next must be. May set h->stop. */

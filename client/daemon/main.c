@@ -95,8 +95,7 @@ static int start_threads(struct kedge_site_host *h, pthread_t *ret_beat, struct 
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, THREAD_STACK);
-    int err = kedge_queue_new(QUEUE_MAX, &h->queue);
-    err = err ? err : kedge_queue_new(QUEUE_MAX, &h->beat_queue);
+    int err = kedge_queue_new(QUEUE_MAX, &h->beat_queue);
     err = err ? err : pthread_create(ret_beat, &attr, beat_main, h) == 0 ? KEDGE_OK : KEDGE_E_NOMEM;
     err = err ? err : kedge_client_service_start(h, &attr);
     pthread_attr_destroy(&attr);
@@ -126,7 +125,9 @@ static int open_net(struct kedge_site_host *h, struct kedge_diag *d)
                                                .proxy = h->policy->proxy,
                                                .proxy_login = login,
                                                .insecure = h->policy->insecure,
-                                               .reconnect_max_ms = 2000};
+                                               .reconnect_max_ms = 2000,
+                                               .changed = kedge_client_service_connection,
+                                               .changed_arg = h};
     if (strncmp(h->config.server, "tcp://", 6) == 0 && h->policy->insecure) {
         kedge_log(KEDGE_LOG_WARN, "INSECURE",
                   "%s is plain: nothing is encrypted and nobody proves who they are", h->config.server);
@@ -151,6 +152,7 @@ static int run(struct kedge_site_host *h)
     struct kedge_diag d = {.text = "", .hint = ""};
     pthread_t beat;
     int err = kedge_client_open_folder(h, &d);
+    err = err ? err : kedge_queue_new(QUEUE_MAX, &h->queue); /* what the network says of the connection */
     err = err ? err : open_net(h, &d);
     if (!err) {
         kedge_client_service_open(h);
@@ -212,6 +214,7 @@ static int usage(FILE *out, int code)
     fputs("Usage: kedge-client --site DIR [--enroll-file FILE [--enroll-only]] [--passphrase-file FILE] "
           "[--verbose]\n"
           "       kedge-client status|doctor --site DIR [--format json|text]; doctor also: [--try-trainers]\n"
+          "       kedge-client try-data [NAME…] --site DIR: loads what policy.json binds, as training would\n"
           "The daemon of one site. DIR keeps its keys, its owner's policy.json and unfinished work.\n"
           "  --enroll-file FILE  first start: make DIR from the enrolment token in FILE (- reads stdin)\n"
           "  --enroll-only       make DIR and end\n"
@@ -238,6 +241,9 @@ int main(int argc, char **argv)
     int opt;
     if (argc > 1 && strcmp(argv[1], "status") == 0) {
         return kedge_client_status_main(argc - 1, argv + 1);
+    }
+    if (argc > 1 && strcmp(argv[1], "try-data") == 0) {
+        return kedge_client_try_data_main(argc - 1, argv + 1);
     }
     if (argc > 1 && strcmp(argv[1], "doctor") == 0) {
         int failed = kedge_crypto_init();

@@ -68,11 +68,24 @@ static int read_status(const char *dir, json_t **ret, struct kedge_diag *d)
     return err;
 }
 
+/* The number of a process that was killed may be another's by now. */
+static bool is_client(json_int_t pid)
+{
+    char path[KEDGE_PATH_MAX], name[32] = "";
+    snprintf(path, sizeof path, "/proc/%lld/comm", (long long)pid);
+    FILE *f = fopen(path, "re");
+    const bool told = f && fgets(name, sizeof name, f);
+    if (f) {
+        fclose(f);
+    }
+    return !told || strcmp(name, "kedge-client\n") == 0;
+}
+
 /* The process that wrote the status is there still. */
 static bool runs(const json_t *o)
 {
     json_int_t pid = json_integer_value(json_object_get(o, "pid"));
-    return pid > 1 && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno == EPERM)
+    return pid > 0 && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno == EPERM) && is_client(pid)
            && !json_is_true(json_object_get(o, "ended"));
 }
 
@@ -138,7 +151,8 @@ bool kedgei_owner_options(int argc, char **argv, struct kedgei_owner_asked *aske
         {"try-trainers", no_argument, NULL, 't'}, {"seconds", required_argument, NULL, 'n'},
         {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     int opt;
-    *asked = (struct kedgei_owner_asked){.may_try = asked->may_try, .seconds = TRY_SECONDS};
+    *asked = (struct kedgei_owner_asked){
+        .may_try = asked->may_try, .may_name = asked->may_name, .seconds = TRY_SECONDS};
     while ((opt = getopt_long(argc, argv, "s:h", options, NULL)) != -1) {
         if (opt == 'h') {
             *ret_code = usage_of(stdout, 0);
@@ -149,7 +163,8 @@ bool kedgei_owner_options(int argc, char **argv, struct kedgei_owner_asked *aske
             return false;
         }
     }
-    if (!asked->dir || optind != argc) {
+    asked->first_name = optind;
+    if (!asked->dir || (optind != argc && !asked->may_name)) {
         *ret_code = usage_of(stderr, 2);
         return false;
     }

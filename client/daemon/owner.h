@@ -17,9 +17,15 @@ int kedge_client_status_main(int argc, char **argv);
  */
 int kedge_client_doctor_main(int argc, char **argv);
 
+/* `kedge-client try-data [NAME…] --site DIR [--format json|text]`, likewise; 0 all of it can be trained on.
+ */
+int kedge_client_try_data_main(int argc, char **argv);
+
 struct kedgei_owner_asked {
     const char *dir;
     bool json;
+    bool may_name; /* are there names behind the options? They are argv[first_name …], when this returns */
+    int first_name;
     bool may_try, try_trainers; /* is --try-trainers among the options? was it given? */
     uint32_t seconds;           /* each of them may take to answer */
 };
@@ -28,6 +34,9 @@ struct kedgei_owner_asked {
 bool kedgei_owner_options(int argc, char **argv, struct kedgei_owner_asked *asked, int *ret_code,
                           int (*usage_of)(FILE *out, int code));
 
+/* owner_energy.c: says what the owner's energy rules come to here and now: meters, budgets, hours, battery.
+ */
+void kedgei_owner_energy(struct kedge_doctor *k, const char *dir);
 /* owner_try.c: says of each trainer of the owner's, and of the built-in one, whether it starts and answers
  * within so many seconds (or its own seconds_max, if that is less). Forks: before any thread runs. */
 void kedgei_owner_try_trainers(struct kedge_doctor *k, const char *dir, uint32_t seconds);

@@ -70,6 +70,7 @@ static int examine(const struct kedgei_owner_asked *asked)
     kedge_doctor_processor(&k);
     kedge_doctor_limits(&k, dir);
     kedge_doctor_site(&k, dir);
+    kedgei_owner_energy(&k, dir);
     if (asked->try_trainers) {
         kedgei_owner_try_trainers(&k, dir, asked->seconds);
     }

@@ -15,7 +15,12 @@
 #include "common/base/os/notify.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-enum { STATUS_PAUSE_S = 1, EXTEND_S = 10, US_PER_S = 1000000 };
+enum {
+    STATUS_PAUSE_S = 1,
+    ANSWER_MS = 5000,
+    /* the age of the last answer may be so much too high */ EXTEND_S = 10,
+    US_PER_S = 1000000
+};
 
 /* ---- what is done ---- */
 
@@ -38,15 +43,47 @@ void kedge_client_service_note(struct kedge_site_host *h, const struct kedge_sit
     if (!result && fx->note != KEDGE_SITE_NOTE_REFUSED && fx->note != KEDGE_SITE_NOTE_FAILED) {
         return;
     }
-    kedge_status_note(&h->service.status, &(struct kedge_status_outcome){
-                                              .at_ms = kedge_os_unix_ms(),
-                                              .job = result ? fx->result.job : fx->task.job,
-                                              .round = result ? fx->result.round : fx->task.round,
-                                              .kind = result ? fx->result.kind : fx->task.kind,
-                                              .note = fx->note,
-                                              .err = fx->err,
-                                          });
+    struct kedge_status_outcome o = {.at_ms = kedge_os_unix_ms(),
+                                     .job = result ? fx->result.job : fx->task.job,
+                                     .round = result ? fx->result.round : fx->task.round,
+                                     .kind = result ? fx->result.kind : fx->task.kind,
+                                     .note = fx->note,
+                                     .err = fx->err};
+    if (fx->err) {
+        memcpy(o.detail, h->service.why, sizeof o.detail);
+    }
+    kedge_status_note(&h->service.status, &o);
     h->service.changed = true;
+}
+
+void kedge_client_service_step(struct kedge_site_host *h, struct kedge_site_event *ev, const char *why)
+{
+    snprintf(h->service.why, sizeof h->service.why, "%.*s", KEDGE_STATUS_TEXT_MAX - 1, why);
+    kedge_client_step(h, ev);
+    h->service.why[0] = '\0';
+}
+
+/* ---- what is true of the connection ---- */
+
+void kedge_client_service_answered(struct kedge_site_host *h)
+{
+    struct kedge_status *s = &h->service.status;
+    const uint64_t now_ms = kedge_os_unix_ms();
+    h->service.changed = h->service.changed || s->answered_ms == 0 || s->written_ms + ANSWER_MS < now_ms;
+    s->answered_ms = now_ms;
+}
+
+/* The loop looks at the connection before it waits again. */
+static void connection_handle(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    (void)h;
+    (void)item;
+}
+
+void kedge_client_service_connection(void *host)
+{
+    static struct kedge_site_item changed = {.handle = connection_handle};
+    kedge_client_post(host, &changed);
 }
 
 static void write_status(struct kedge_site_host *h, uint64_t now)
@@ -82,6 +119,7 @@ void kedge_client_service_turn(struct kedge_site_host *h)
         }
         h->stop = true;
     }
+    s->changed = s->changed || s->status.connected != kedge_net_client_connected(h->net);
     kedge_site_view(h->site, &s->status.view);
     for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
         s->status.works_wait[i] = h->works[i].waits ? h->works[i].why : NULL;

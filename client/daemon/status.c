@@ -9,7 +9,13 @@
 #include "chain/json.h"
 #include "common/base/mem.h"
 
-enum { SHOWN_MAX = 200, MS_PER_S = 1000, S_PER_MINUTE = 60, S_PER_HOUR = 3600 };
+enum {
+    SHOWN_MAX = KEDGE_STATUS_TEXT_MAX,
+    SILENT_MS = 60000,
+    MS_PER_S = 1000,
+    S_PER_MINUTE = 60,
+    S_PER_HOUR = 3600
+};
 
 static const char *kind_name(enum kedge_site_kind kind)
 {
@@ -69,6 +75,18 @@ static json_t *reason_json(int err)
                : json_pack("{s:s,s:s}", "code", kedge_err_code(err), "message", kedge_strerror(err));
 }
 
+/* A trainer's words may be no UTF-8: then they are shown as far as they are printable. */
+static json_t *text_json(const char *text)
+{
+    char shown[KEDGE_STATUS_TEXT_MAX];
+    size_t n = 0;
+    for (; text[n] && n + 1 < sizeof shown; n++) {
+        shown[n] = (unsigned char)text[n] < 0x20 || (unsigned char)text[n] > 0x7e ? '?' : text[n];
+    }
+    shown[n] = '\0';
+    return n > 0 ? json_string(shown) : json_null();
+}
+
 static json_t *task_json(const struct kedge_site_work_view *w)
 {
     if (w->task) {
@@ -104,10 +122,10 @@ static json_t *last_json(const struct kedge_status *s)
     json_t *list = json_array();
     for (uint32_t i = 0; i < s->last_count; i++) {
         const struct kedge_status_outcome *o = &s->last[i];
-        json_array_append_new(list, json_pack("{s:I,s:s,s:i,s:s,s:s,s:o}", "at_ms", (json_int_t)o->at_ms,
+        json_array_append_new(list, json_pack("{s:I,s:s,s:i,s:s,s:s,s:o,s:o}", "at_ms", (json_int_t)o->at_ms,
                                               "job", o->job.s, "round", (int)o->round, "kind",
                                               kind_name(o->kind), "outcome", kedge_site_note_name(o->note),
-                                              "reason", reason_json(o->err)));
+                                              "reason", reason_json(o->err), "detail", text_json(o->detail)));
     }
     return list;
 }
@@ -131,14 +149,14 @@ int kedge_status_encode(const struct kedge_status *s, struct kedge_buf *out)
     json_t *tasks = tasks_json(s);
     json_t *task = json_array_size(tasks) > 0 ? json_deep_copy(json_array_get(tasks, 0)) : json_null();
     json_t *o = json_pack(
-        "{s:i,s:s,s:s,s:s,s:I,s:I,s:I,s:s,s:b,s:b,s:b,s:o,s:o,s:o,s:o,s:o,s:s,s:o,s:I,s:s,s:o,s:s,s:s}",
+        "{s:i,s:s,s:s,s:s,s:I,s:I,s:I,s:s,s:b,s:b,s:b,s:o,s:o,s:o,s:o,s:o,s:s,s:o,s:I,s:s,s:o,s:s,s:s,s:I}",
         "schema_version", 1, "tenant", s->tenant.s, "site", s->site.s, "server", or_empty(s->server), "pid",
         (json_int_t)s->pid, "since_ms", (json_int_t)s->since_ms, "written_ms", (json_int_t)s->written_ms,
         "state", kedge_site_state_name(v->state), "connected", s->connected, "stopping", s->finishing,
         "ended", s->ended, "reason", reason_json(v->reason), "task", task, "tasks", tasks, "counts", counts,
         "last", last_json(s), "waits_for", or_empty(s->waits_for), "policy", or_null(s->policy), "policy_ms",
         (json_int_t)s->policy_ms, "policy_error", or_empty(s->policy_error), "energy", or_null(s->energy),
-        "engine", s->engine, "fallback", s->fallback);
+        "engine", s->engine, "fallback", s->fallback, "answered_ms", (json_int_t)s->answered_ms);
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     if (!text) {
@@ -177,6 +195,12 @@ static const char *word(const json_t *o, const char *key, char out[SHOWN_MAX + 1
     }
     out[n] = '\0';
     return out;
+}
+
+static bool word_is(const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+    return text && text[0];
 }
 
 static json_int_t number(const json_t *o, const char *key)
@@ -227,7 +251,9 @@ static void tell_last(struct kedge_buf *out, const json_t *list, uint64_t now_ms
         put_task(out, o);
         kedge_buf_printf(out, ": %s, ", word(o, "outcome", a));
         put_age(out, number(o, "at_ms"), now_ms);
-        kedge_buf_printf(out, " ago%s%s\n", json_is_object(reason) ? ": " : "", word(reason, "message", a));
+        const bool detailed = word(o, "detail", a)[0] != '\0';
+        kedge_buf_printf(out, " ago%s%s\n", detailed || json_is_object(reason) ? ": " : "",
+                         detailed ? a : word(reason, "message", a));
     }
 }
 
@@ -246,6 +272,25 @@ static void tell_object(struct kedge_buf *out, const char *title, const json_t *
                              text);
             free(text); /* json_dumps */
         }
+    }
+}
+
+/* A connection over which nothing comes is none, though the kernel may not have noticed. */
+static void tell_connection(struct kedge_buf *out, const json_t *o, uint64_t now_ms)
+{
+    const json_int_t at = number(o, "answered_ms");
+    const bool there = json_is_true(json_object_get(o, "connected"));
+    const bool silent = at > 0 && now_ms > (uint64_t)at + SILENT_MS && !word_is(o, "waits_for");
+    kedge_buf_printf(out, "connection: %s",
+                     !there   ? "none, it is dialled again"
+                     : silent ? "there, but the coordinator does not answer"
+                              : "there");
+    if (at > 0) {
+        kedge_buf_printf(out, "; last answer ");
+        put_age(out, at, now_ms);
+        kedge_buf_printf(out, " ago\n");
+    } else {
+        kedge_buf_printf(out, "; no answer yet\n");
     }
 }
 
@@ -268,9 +313,7 @@ int kedge_status_tell(const json_t *o, bool running, uint64_t now_ms, struct ked
     }
     tell_tasks(out, json_object_get(o, "tasks"));
     if (running) {
-        kedge_buf_printf(out, "connection: %s\n",
-                         json_is_true(json_object_get(o, "connected")) ? "there"
-                                                                       : "none, it is dialled again");
+        tell_connection(out, o, now_ms);
     }
     if (json_is_object(reason)) {
         kedge_buf_printf(out, "reason: %s\n", word(reason, "message", a));

@@ -17,8 +17,9 @@ struct kedge_status_outcome {
     struct kedge_id job;
     uint32_t round;
     enum kedge_site_kind kind;
-    enum kedge_site_note note; /* RECEIPT, DROPPED, REFUSED, FAILED */
-    int err;                   /* why */
+    enum kedge_site_note note;          /* RECEIPT, DROPPED, REFUSED, FAILED */
+    int err;                            /* why … */
+    char detail[KEDGE_STATUS_TEXT_MAX]; /* … in the words of the log: which file, line and column; "": none */
 };
 
 struct kedge_status {
@@ -28,6 +29,7 @@ struct kedge_status {
     uint64_t since_ms, written_ms; /* since 1970: of the process, of this text */
     struct kedge_site_view view;
     bool connected, finishing, ended; /* ended: the process wrote this last */
+    uint64_t answered_ms;             /* when the coordinator answered last, since 1970; 0: it never has */
     uint32_t last_count;              /* newest last */
     struct kedge_status_outcome last[KEDGE_STATUS_LAST_MAX];
     const struct json_t *policy;                  /* in force, as its file says it; NULL: none is shown */

@@ -371,7 +371,7 @@ static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item
         }
         kedge_signeds_note(&h->signeds, &t->fx.task.job, t->fx.task.kind, t->fx.task.round);
     }
-    kedge_client_step(h, &ev);
+    kedge_client_service_step(h, &ev, t->err ? t->diag.text : "");
     if (taken) {
         look_for_shift(h, t);
     }

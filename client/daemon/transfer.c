@@ -28,6 +28,7 @@ struct transfer_item {
     struct kedge_site_item item;
     struct kedge_site_effect fx;
     int err;
+    char why[KEDGE_STATUS_TEXT_MAX]; /* in words; "": err says it */
 };
 
 bool kedge_client_aborted(const struct kedge_client_work *w, uint64_t serial)
@@ -289,8 +290,9 @@ static void fetch_run(struct kedge_client_work *w, struct kedge_site_item *item)
     }
     if (t->err) {
         bool ours = t->err == KEDGE_E_DISK_FULL; /* else there is no folder to name */
-        kedge_log(KEDGE_LOG_WARN, "fetch", "job=%s: %s%s%s", t->fx.task.job.s, ours ? w->h->dir : "",
-                  ours ? ": " : "", d.text[0] ? d.text : kedge_strerror(t->err));
+        snprintf(t->why, sizeof t->why, "%.150s%s%.*s", ours ? w->h->dir : "", ours ? ": " : "",
+                 ours ? 100 : KEDGE_STATUS_TEXT_MAX - 1, d.text[0] ? d.text : kedge_strerror(t->err));
+        kedge_log(KEDGE_LOG_WARN, "fetch", "job=%s: %s", t->fx.task.job.s, t->why);
     }
 }
 
@@ -300,8 +302,8 @@ static void fetch_handle(struct kedge_site_host *h, struct kedge_site_item *item
     struct kedge_site_event ev = {.type = t->err ? KEDGE_SITE_EV_FETCH_FAILED : KEDGE_SITE_EV_FETCHED,
                                   .serial = t->fx.serial,
                                   .err = t->err};
+    kedge_client_service_step(h, &ev, t->why);
     kedge_mem_free(t);
-    kedge_client_step(h, &ev);
 }
 
 static void start(struct kedge_site_host *h, const struct kedge_site_effect *fx,
@@ -310,7 +312,7 @@ static void start(struct kedge_site_host *h, const struct kedge_site_effect *fx,
 {
     struct transfer_item *t = kedge_mem_new(1, sizeof *t);
     KEDGE_ASSERT(t);
-    *t = (struct transfer_item){{.run = run, .handle = handle}, *fx, KEDGE_OK};
+    *t = (struct transfer_item){.item = {.run = run, .handle = handle}, .fx = *fx};
     kedge_client_works_do(&h->works[fx->work], &t->item);
 }
 

@@ -8,6 +8,7 @@
 #include "chain/json.h"
 #include "common/base/settings.h"
 #include "common/net/client.h"
+#include "common/tensor/dataset.h"
 
 enum { KEDGE_DOCTOR_VERSION_LEN = 64 };
 
@@ -49,6 +50,14 @@ void kedge_doctor_limits(struct kedge_doctor *k, const char *dir);
  * OK only where the site's policy, an object as policy.json has it, asks for a device. */
 void kedge_doctor_device(struct kedge_doctor *k, const struct json_t *policy);
 
+/* policy.c. Forks, likewise, where root asks about another user's site. */
+void kedge_doctor_policy(struct kedge_doctor *k, const char *site);
+/* A data binding of policy.json, as kedge-train reads it. KEDGE_E_FORMAT … name what is wrong. */
+KEDGE_NODISCARD int kedge_doctor_binding(const struct json_t *v, struct kedge_data_binding *ret,
+                                         struct kedge_diag *d);
+/* Root becomes the user to whom the site's folder belongs, for good: what is tried then is tried as
+ * kedge-client would. Anybody else stays who they are. KEDGE_E_DENIED. */
+KEDGE_NODISCARD int kedge_doctor_become_owner(const char *site);
 /* site.c: the folder of a site. */
 void kedge_doctor_site(struct kedge_doctor *k, const char *site);
 /* server.c. Says HELLO to a coordinator; any proper message is an answer. Starts threads that stay. */

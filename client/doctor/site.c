@@ -14,83 +14,12 @@
 #include "common/base/text.h"
 #include "crypto/sign.h"
 
-enum { MEMORY_MAX = KEDGE_SLOT_CONTENT_MAX, DATA_FILES_MAX = 256 };
+enum { MEMORY_MAX = KEDGE_SLOT_CONTENT_MAX };
 
 static const char *text_of(const json_t *o, const char *key)
 {
     const char *s = json_string_value(json_object_get(o, key));
     return s ? s : "";
-}
-
-/* Every file that a binding names is there. Relative paths begin at the folder where kedge-client runs. */
-static void check_binding(struct kedge_doctor *k, const char *name, const json_t *binding, unsigned *files)
-{
-    static const char *const sources[] = {"train", "test"}, *const keys[] = {"path", "images", "labels"};
-    for (size_t s = 0; s < 2; s++) {
-        const json_t *source = json_object_get(binding, sources[s]);
-        for (size_t i = 0; i < 3 && *files < DATA_FILES_MAX; i++) {
-            const char *path = json_string_value(json_object_get(source, keys[i]));
-            if (path && access(path, R_OK) == 0) {
-                (*files)++;
-            } else if (path) {
-                kedge_doctor_say(k, path[0] == '/' ? KEDGE_DOCTOR_FAIL : KEDGE_DOCTOR_WARN, "data",
-                                 "correct policy.json, best with absolute paths",
-                                 "\"%.100s\": %s cannot be read%s", name, path,
-                                 path[0] == '/' ? "" : " from here, and the path is relative");
-            }
-        }
-    }
-}
-
-/* The program of a trainer's command, where kedge-client looks for it. */
-static bool is_program(const char *word)
-{
-    static const char *const folders[] = {"/usr/local/bin", "/usr/bin", "/bin"};
-    char path[KEDGE_PATH_MAX];
-    bool found = word[0] == '/' ? access(word, X_OK) == 0 : strchr(word, '/') != NULL; /* of its folder */
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0] && !found && !strchr(word, '/'); i++) {
-        found = kedge_path_join(path, folders[i], word) == KEDGE_OK && access(path, X_OK) == 0;
-    }
-    return found;
-}
-
-static void check_trainers(struct kedge_doctor *k, const json_t *trainers)
-{
-    const char *name;
-    json_t *one;
-    json_object_foreach((json_t *)(uintptr_t)trainers, name, one)
-    {
-        const char *word = json_string_value(json_array_get(json_object_get(one, "command"), 0));
-        if (!word || !is_program(word)) {
-            kedge_doctor_say(
-                k, KEDGE_DOCTOR_FAIL, "trainer",
-                "correct its \"command\" in policy.json; kedge-client doctor --try-trainers says "
-                "more",
-                "\"%.63s\": %.200s is no program here", name, word ? word : "its command");
-        }
-    }
-}
-
-static void check_policy(struct kedge_doctor *k, const char *site)
-{
-    json_t *o = kedge_doctor_settings(k, site, "policy.json", kedge_settings_policy), *binding;
-    const json_t *data = json_object_get(o, "data");
-    const char *name;
-    unsigned files = 0, bindings = 0;
-    if (!o) {
-        return;
-    }
-    json_object_foreach((json_t *)data, name, binding)
-    {
-        bindings++;
-        check_binding(k, name, binding, &files);
-    }
-    kedge_doctor_say(k, bindings ? KEDGE_DOCTOR_OK : KEDGE_DOCTOR_WARN, "policy",
-                     bindings ? "" : "bind data in policy.json, or no job can train here",
-                     "%u data bindings, %u files readable", bindings, files);
-    kedge_doctor_device(k, o);
-    check_trainers(k, json_object_get(o, "trainers"));
-    json_decref(o);
 }
 
 /* kedge-client notes it when the coordinator has confirmed the site; the token stays in site.json. */
@@ -165,6 +94,6 @@ void kedge_doctor_site(struct kedge_doctor *k, const char *site)
         json_decref(o);
     }
     check_chain(k, site);
-    check_policy(k, site);
+    kedge_doctor_policy(k, site);
     kedge_doctor_keys(k, site, wanted, 2);
 }

@@ -132,30 +132,38 @@ double kedge_budget_upper(const struct kedge_budget *b, const struct kedge_id *j
     return row->mean + 2 * deviation;
 }
 
+/* What a round is held against a budget with, of which nothing is used or reserved yet: what rounds of the
+ * job took on average. Two deviations above it, or an estimate before anything was measured, would keep the
+ * site from ever learning what a round takes. */
+static double cautious(double upper, double budget, double mean)
+{
+    return budget > 0 && mean <= budget ? fmin(upper, budget) : upper;
+}
+
 enum kedge_budget_answer kedge_budget_begin(const struct kedge_budget_rules *rules, struct kedge_budget *b,
                                             const struct kedge_id *job, double first,
                                             const struct kedge_budget_clock *clock)
 {
     turn_day(b, clock);
-    const double upper = kedge_budget_upper(b, job, first);
     const struct kedge_budget_job *row = peek(b, job);
-    const double used = row ? row->joules : 0;
-    const bool limited = rules->joules_per_job > 0 || rules->joules_per_day > 0;
-    if (limited && !(upper >= 0)) {
-        return KEDGE_BUDGET_NO_METER;
+    const double used = row ? row->joules : 0, mean = row && row->rounds > 0 ? row->mean : 0;
+    const double day = rules->joules_per_day, own = rules->joules_per_job;
+    const double upper = cautious(cautious(kedge_budget_upper(b, job, first), day, mean), own, mean);
+    if ((day > 0 && mean > day) || (own > 0 && mean > own)) {
+        return KEDGE_BUDGET_TOO_DEAR;
     }
-    if (rules->joules_per_job > 0 && used + upper > rules->joules_per_job) {
+    if (own > 0 && used + upper > own) {
         return KEDGE_BUDGET_JOB;
     }
-    if (rules->joules_per_day > 0 && b->day_joules + upper > rules->joules_per_day) {
+    if (day > 0 && b->day_joules + upper > day) {
         return KEDGE_BUDGET_DAY;
     }
     bool is_full = b->open_count == KEDGE_BUDGET_OPEN_MAX || find_open(b, job);
-    bool beyond = rules->joules_per_day > 0 && b->day_joules + reserved(b) + upper > rules->joules_per_day;
+    bool beyond = day > 0 && b->day_joules + reserved(b) + upper > day;
     if (is_full || beyond) {
         return KEDGE_BUDGET_RESERVED;
     }
-    b->open[b->open_count++] = (struct kedge_budget_open){*job, upper >= 0 ? upper : 0};
+    b->open[b->open_count++] = (struct kedge_budget_open){*job, upper};
     return KEDGE_BUDGET_YES;
 }
 
@@ -215,9 +223,47 @@ void kedge_budget_recover(struct kedge_budget *b)
     }
 }
 
+uint32_t kedge_budget_next_hour(const struct kedge_budget_rules *rules, uint32_t minute)
+{
+    const uint32_t day = 24 * 60;
+    uint32_t least = day;
+    for (uint32_t i = 0; i < rules->hours_count; i++) {
+        const uint32_t until = (rules->hours[i].from + day - minute % day) % day;
+        least = until < least ? until : least;
+    }
+    return (minute + least) % day;
+}
+
+static void hours_text(const struct kedge_budget_rules *rules, uint32_t minute,
+                       char out[KEDGE_BUDGET_TEXT_MAX])
+{
+    const uint32_t next = kedge_budget_next_hour(rules, minute);
+    int n = snprintf(out, KEDGE_BUDGET_TEXT_MAX, "it is %02u:%02u, and its owner permits work from",
+                     minute / 60, minute % 60);
+    for (uint32_t i = 0; i < rules->hours_count && n > 0 && n < KEDGE_BUDGET_TEXT_MAX; i++) {
+        const uint32_t from = rules->hours[i].from, to = rules->hours[i].to;
+        n += snprintf(out + n, (size_t)(KEDGE_BUDGET_TEXT_MAX - n), "%s %02u:%02u to %02u:%02u",
+                      i > 0 ? " and" : "", from / 60, from % 60, to / 60, to % 60);
+    }
+    if (n > 0 && n < KEDGE_BUDGET_TEXT_MAX) {
+        snprintf(out + n, (size_t)(KEDGE_BUDGET_TEXT_MAX - n), " (hours); it begins again at %02u:%02u",
+                 next / 60, next % 60);
+    }
+}
+
+static void too_dear_text(const struct kedge_budget_rules *rules, double mean,
+                          char out[KEDGE_BUDGET_TEXT_MAX])
+{
+    const bool day = rules->joules_per_day > 0 && mean > rules->joules_per_day;
+    snprintf(out, KEDGE_BUDGET_TEXT_MAX, "a round of this job takes %.0f J, and %s has %.0f J (%s)", mean,
+             day ? "a whole day" : "the whole job", day ? rules->joules_per_day : rules->joules_per_job,
+             day ? "joules_per_day" : "joules_per_job");
+}
+
 void kedge_budget_text(enum kedge_budget_answer a, const struct kedge_budget_rules *rules,
                        const struct kedge_budget *b, const struct kedge_surroundings *s,
-                       const struct kedge_id *job, double first, char out[KEDGE_BUDGET_TEXT_MAX])
+                       const struct kedge_budget_clock *clock, const struct kedge_id *job, double first,
+                       char out[KEDGE_BUDGET_TEXT_MAX])
 {
     const struct kedge_budget_job *row = peek(b, job);
     const double used = row ? row->joules : 0, upper = kedge_budget_upper(b, job, first);
@@ -227,43 +273,43 @@ void kedge_budget_text(enum kedge_budget_answer a, const struct kedge_budget_rul
     case KEDGE_BUDGET_YES:
         return;
     case KEDGE_BUDGET_FLOOR:
-        snprintf(out, size, "the battery has %.0f %%; below %.0f %% nothing is begun until %.0f %%",
+        snprintf(out, size,
+                 "the battery has %.0f %%; below %.0f %% (battery_floor) nothing is begun until %.0f %%",
                  s->battery_percent, rules->battery_floor, fmin(100, rules->battery_floor + hysteresis));
         return;
     case KEDGE_BUDGET_NO_BATTERY:
-        snprintf(out, size, "battery_floor is set, and the battery can not be read");
+        snprintf(out, size, "battery_floor is set, and the battery cannot be read");
         return;
     case KEDGE_BUDGET_CHARGER:
         snprintf(out, size, "charging_only is set, and the battery is not charging");
         return;
     case KEDGE_BUDGET_HOURS:
-        snprintf(out, size, "outside of the hours that the owner permits");
+        hours_text(rules, clock->minute, out);
         return;
     case KEDGE_BUDGET_HOT:
-        snprintf(out, size, "%.0f °C; above %.0f °C nothing is begun until %.0f °C", s->celsius,
-                 rules->celsius_max, rules->celsius_max - hysteresis);
+        snprintf(out, size, "%.0f °C; above %.0f °C (temperature_max_c) nothing is begun until %.0f °C",
+                 s->celsius, rules->celsius_max, rules->celsius_max - hysteresis);
         return;
     case KEDGE_BUDGET_NO_CELSIUS:
         snprintf(out, size, "temperature_max_c is set, and nothing here tells the temperature");
         return;
     case KEDGE_BUDGET_JOB:
-        snprintf(out, size, "this job has used %.0f J of %.0f J, and a round may need %.0f J", used,
+        snprintf(out, size,
+                 "this job has used %.0f J of %.0f J (joules_per_job), and a round may need %.0f J", used,
                  rules->joules_per_job, upper);
         return;
     case KEDGE_BUDGET_DAY:
-        snprintf(out, size, "today %.0f J of %.0f J are used, and a round may need %.0f J", b->day_joules,
-                 rules->joules_per_day, upper);
+        snprintf(out, size, "today %.0f J of %.0f J (joules_per_day) are used, and a round may need %.0f J",
+                 b->day_joules, rules->joules_per_day, upper);
         return;
     case KEDGE_BUDGET_RESERVED:
-        snprintf(
-            out, size,
-            "today %.0f J of %.0f J are used, %.0f J are reserved for what runs, and a round may need %.0f J",
-            b->day_joules, rules->joules_per_day, reserved(b), upper);
+        snprintf(out, size,
+                 "today %.0f J of %.0f J (joules_per_day) are used, %.0f J are reserved for what runs, and a "
+                 "round may need %.0f J",
+                 b->day_joules, rules->joules_per_day, reserved(b), upper);
         return;
-    case KEDGE_BUDGET_NO_METER:
-        snprintf(
-            out, size,
-            "a budget in joules needs a meter, or power_idle_w and power_max_w in policy.json: \"energy\"");
+    case KEDGE_BUDGET_TOO_DEAR:
+        too_dear_text(rules, row ? row->mean : 0, out);
         return;
     }
 }

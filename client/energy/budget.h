@@ -71,17 +71,18 @@ enum kedge_budget_answer {
     KEDGE_BUDGET_NO_CELSIUS, /* a limit, and nothing tells the temperature */
     KEDGE_BUDGET_JOB,
     KEDGE_BUDGET_DAY,
-    KEDGE_BUDGET_NO_METER, /* a budget in joules, and nothing tells joules */
     KEDGE_BUDGET_RESERVED, /* there would be enough, were it not reserved for rounds that are open */
+    KEDGE_BUDGET_TOO_DEAR, /* a round of this job takes more than any day, or the job, has */
 };
 
 /* May anything be begun? Floors have 5 points of hysteresis, hence `b` changes. */
 enum kedge_budget_answer kedge_budget_ask(const struct kedge_budget_rules *rules, struct kedge_budget *b,
                                           const struct kedge_surroundings *s,
                                           const struct kedge_budget_clock *clock);
-/* … a round of this job? `first` is the most that the first round of a job may use, in joules (largest power
- * · longest time); NaN: not known, and then no budget in joules can be kept. With YES its upper estimate is
- * reserved: keep `b` durably before anything is used. No round of this job is open. */
+/* … a round of this job? `first` is what its first round may use, in joules, as far as can be said before one
+ * was measured; at least 0. With YES its upper estimate is reserved: keep `b` durably before anything is
+ * used. No round of this job is open. An estimate is caution and not knowledge: where all of a budget is
+ * left, only rounds that were measured to take more than all of it are refused. */
 enum kedge_budget_answer kedge_budget_begin(const struct kedge_budget_rules *rules, struct kedge_budget *b,
                                             const struct kedge_id *job, double first,
                                             const struct kedge_budget_clock *clock);
@@ -106,9 +107,13 @@ enum kedge_battery_class kedge_battery_class(const struct kedge_budget_rules *ru
                                              const struct kedge_surroundings *s);
 /* Mean and 2 deviations of the job's rounds; `first` where there is none. */
 double kedge_budget_upper(const struct kedge_budget *b, const struct kedge_id *job, double first);
-/* Why not, with the numbers; "" for YES. */
+/* Why not, with the numbers and the keys of policy.json that say so; "" for YES. */
 void kedge_budget_text(enum kedge_budget_answer a, const struct kedge_budget_rules *rules,
                        const struct kedge_budget *b, const struct kedge_surroundings *s,
-                       const struct kedge_id *job, double first, char out[KEDGE_BUDGET_TEXT_MAX]);
+                       const struct kedge_budget_clock *clock, const struct kedge_id *job, double first,
+                       char out[KEDGE_BUDGET_TEXT_MAX]);
+/* When the hours that the owner permits begin next, in minutes of the local day. There are such rules, and it
+ * is none of them now. */
+uint32_t kedge_budget_next_hour(const struct kedge_budget_rules *rules, uint32_t minute);
 
 #endif

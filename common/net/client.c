@@ -74,6 +74,8 @@ int kedge_net_client_open(const struct kedge_net_client_options *options,
     client->pause_max_ns = (uint64_t)most * NS_PER_MS;
     client->connect_ns =
         (uint64_t)(options->connect_ms ? options->connect_ms : KEDGE_NET_CONNECT_MS) * NS_PER_MS;
+    client->changed = options->changed;
+    client->changed_arg = options->changed_arg;
     client->frame_max = options->frame_max ? options->frame_max : KEDGE_FRAME_MAX;
     client->wake = -1;
     pthread_condattr_t monotonic;

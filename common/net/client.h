@@ -30,12 +30,15 @@ struct kedge_net_client_options {
     const struct kedge_public_key *server_key; /* what the server must hold; NULL without TLS */
     const char *proxy; /* http://HOST:PORT (asked by CONNECT) or relay://HOST:PORT, for tls+tcp:// only; NULL
                           or "": none */
-    const char *proxy_login;   /* "USER:PASSWORD" for a proxy asked by CONNECT; NULL or "": none. Copied, and
-                                  wiped   in the end. The proxy is told it in the clear. */
-    bool insecure;             /* permits tcp:// to loopback */
-    uint32_t connect_ms;       /* wait for a connection, 0: KEDGE_NET_CONNECT_MS */
-    uint32_t reconnect_max_ms; /* 0: KEDGE_NET_RECONNECT_MAX_MS */
-    size_t frame_max;          /* bytes of one frame either way, 0: KEDGE_FRAME_MAX */
+    const char *proxy_login;    /* "USER:PASSWORD" for a proxy asked by CONNECT; NULL or "": none. Copied, and
+                                   wiped   in the end. The proxy is told it in the clear. */
+    bool insecure;              /* permits tcp:// to loopback */
+    uint32_t connect_ms;        /* wait for a connection, 0: KEDGE_NET_CONNECT_MS */
+    uint32_t reconnect_max_ms;  /* 0: KEDGE_NET_RECONNECT_MAX_MS */
+    size_t frame_max;           /* bytes of one frame either way, 0: KEDGE_FRAME_MAX */
+    void (*changed)(void *arg); /* a connection has come about, or was lost; NULL: nobody is told. Called by a
+                                   thread of the client, which must not be asked anything from within */
+    void *changed_arg;
 };
 
 /* Owned by the caller; release it with kedge_net_reply_release. */

@@ -36,6 +36,8 @@ struct kedge_net_client {
 
     pthread_mutex_t mutex; /* all below */
     bool closing, cancelled, connected;
+    void (*changed)(void *arg);
+    void *changed_arg;
     struct kedgei_link link; /* the thread's own unless connected */
     int refusal;       /* why servers turned us away: KEDGE_E_PEER_AUTH, _VERSION, _PROXY, _PROXY_LOGIN */
     uint64_t refusals; /* such attempts so far … */

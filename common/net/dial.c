@@ -225,10 +225,18 @@ static void serve(struct kedge_net_client *client)
     }
 }
 
+static void tell_changed(struct kedge_net_client *client)
+{
+    if (client->changed) {
+        client->changed(client->changed_arg);
+    }
+}
+
 /* Caller holds the mutex. */
 static void lose(struct kedge_net_client *client)
 {
     client->connected = false;
+    tell_changed(client);
     kedgei_link_deinit(&client->link);
     for (size_t i = 0; i < KEDGE_NET_CALLS_MAX; i++) {
         struct kedgei_call *call = &client->calls[i];
@@ -259,6 +267,7 @@ void *kedgei_client_run(void *arg)
         if (!err) {
             pause = least;
             client->connected = true;
+            tell_changed(client);
             client->reported = client->refusals;
             kedgei_client_wake_callers(client);
             serve(client);

@@ -288,6 +288,64 @@ START_TEST(a_share_is_attributed)
 }
 END_TEST
 
+/* What a first round may take, by hand: 4 inputs and 3 classes, and 1.2 MB of CSV in the shortest rows (10
+ * bytes), 10 times, on 2 threads and a device whose power nobody knows. An hour at its largest power has no
+ * part in it, and a day that it would use up is begun. */
+START_TEST(a_first_round_is_estimated)
+{
+    begin_world(&dear_steps, "\"joules_per_day\": 50000, \"meters\": false");
+    struct kedge_site_task t = {.kind = KEDGE_SITE_TRAIN, .round = 1, .remaining_ns = (uint64_t)3600e9};
+    struct kedge_client_work *w = &host.works[0];
+    char path[KEDGE_PATH_MAX];
+    ck_assert_int_eq(kedge_path_join(path, host.dir, "mine.csv"), KEDGE_OK);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(ftruncate(fileno(f), 1200000), 0);
+    ck_assert_int_eq(fclose(f), 0);
+    json_object_set_new(w->policy->data, "mine",
+                        json_pack("{s:{s:s,s:s}}", "train", "format", "csv", "path", "mine.csv"));
+    spec.local_epochs = 10;
+    const double samples = 120000, watts = 15 + 10 * 2;
+    const double seconds = 1 + 0.12 + 10 * samples / spec.batch_least * 50e-6
+                           + 2 * 12 * (3 * 10 * samples + samples) / (0.5e9 * 2);
+    ck_assert_double_eq_tol(kedgei_energy_first(w, &t), watts * seconds, 1e-6);
+    t.kind = KEDGE_SITE_EVALUATE;
+    ck_assert_double_eq_tol(kedgei_energy_first(w, &t), watts * (1.12 + 2 * 12 * samples / (0.5e9 * 2)),
+                            1e-6);
+    t.kind = KEDGE_SITE_TRAIN;
+    t.remaining_ns = (uint64_t)2e9; /* it never takes longer than it may */
+    ck_assert_double_eq_tol(kedgei_energy_first(w, &t), 2 * watts, 1e-6);
+    spec.local_epochs = 1000000;
+    const struct round r = one_round("long", 3600, ENDS);
+    ck_assert_msg(r.was_begun, "%s", r.why);
+    ck_assert_int_eq((int)r.told.quality, (int)KEDGE_QUALITY_UNKNOWN); /* assumed joules are never stated … */
+    ck_assert_double_gt(host.energy->budget.day_joules, 30 * 11);      /* … and count for the owner */
+    kedge_client_energy_turn(&host);
+    const char *by = json_string_value(json_object_get(host.service.status.energy, "budget_by"));
+    ck_assert(by && strncmp(by, "35 W that are assumed", 21) == 0);
+    end_world();
+}
+END_TEST
+
+/* The day's joules are used up, and the owner gives it more: it need not wait for the next day. */
+START_TEST(a_new_policy_wakes)
+{
+    begin_world(&dear_steps, "\"joules_per_day\": 1500");
+    for (int i = 0; i < 20 && !told.rests; i++) {
+        (void)one_round("long", 60, ENDS);
+        pass(2, 5);
+        kedge_client_energy_turn(&host);
+    }
+    ck_assert(told.rests && strstr(host.service.waits_for, "joules_per_day") != NULL);
+    ((struct kedge_site_policy *)(uintptr_t)host.policy)->energy.rules.joules_per_day = 50000;
+    kedge_client_energy_policy(&host);
+    kedge_client_energy_turn(&host);
+    ck_assert(!told.rests && host.service.waits_for[0] == '\0');
+    ck_assert(one_round("long", 60, ENDS).was_begun);
+    end_world();
+}
+END_TEST
+
 /* Switched off it neither chooses nor asks for gradients, and still says what was used. */
 START_TEST(switched_off)
 {
@@ -319,6 +377,8 @@ int main(void)
     tcase_add_test(tests, power_is_the_owners);
     tcase_add_test(tests, a_share_is_attributed);
     tcase_add_test(tests, switched_off);
+    tcase_add_test(tests, a_first_round_is_estimated);
+    tcase_add_test(tests, a_new_policy_wakes);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

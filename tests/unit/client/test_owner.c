@@ -55,6 +55,13 @@ START_TEST(status_round_trip)
                                                              .note = KEDGE_SITE_NOTE_DROPPED,
                                                              .err = KEDGE_E_ROUND_CLOSED});
     }
+    kedge_status_note(&s, &(struct kedge_status_outcome){.at_ms = 6000,
+                                                         .job = task.job,
+                                                         .round = 11,
+                                                         .kind = KEDGE_SITE_TRAIN,
+                                                         .note = KEDGE_SITE_NOTE_FAILED,
+                                                         .err = KEDGE_E_TRAINER,
+                                                         .detail = "/d/my.csv: line 7: column 2: \x1b\xff"});
     kedge_status_line(&s, line);
     ck_assert_str_eq(line, "training job=first round=3; waiting job=second round=8");
     kedge_buf_init(&text, KEDGE_STATUS_FILE_MAX);
@@ -68,12 +75,42 @@ START_TEST(status_round_trip)
     ck_assert_msg(strstr(words, "acme/plant at tls+tcp://h:1: training (process 7, for 8 s)"), "%s", words);
     ck_assert(strstr(words, "task: job first, round 3, train: training\n"));
     ck_assert(strstr(words, "task: job second, round 8, train: waits, memory: 1 of 1 bytes"));
-    ck_assert(strstr(words, "last: job first, round 10, evaluate: dropped, 4 s ago: "));
+    ck_assert(strstr(words,
+                     "last: job first, round 11, train: failed, 3 s ago: /d/my.csv: line 7: column 2: ??\n"));
+    ck_assert(strstr(words, "      job first, round 10, evaluate: dropped, 4 s ago: round closed\n"));
+    ck_assert(strstr(words, "connection: there; no answer yet\n"));
     ck_assert(strstr(words, "since it started: 5 tasks, 0 receipts"));
     ck_assert(strstr(words, "\ntrained by: kedge-train 1 cpu; no device\n"));
     json_decref(o);
     kedge_buf_deinit(&text);
     kedge_buf_deinit(&said);
+}
+END_TEST
+
+/* Nothing has come for more than a minute over a connection that nobody has ended. */
+START_TEST(a_silent_connection)
+{
+    static const struct {
+        const char *text, *words;
+    } rows[] = {{"{\"schema_version\":1,\"connected\":true,\"answered_ms\":100000}",
+                 "connection: there; last answer 9 s"},
+                {"{\"schema_version\":1,\"connected\":true,\"answered_ms\":9000}",
+                 "connection: there, but the coordinator does not answer; last answer 100 s ago"},
+                {"{\"schema_version\":1,\"connected\":true,\"answered_ms\":9000,\"waits_for\":\"night\"}",
+                 "connection: there; last answer 100 s"}, /* it does not ask */
+                {"{\"schema_version\":1,\"connected\":false,\"answered_ms\":9000}",
+                 "connection: none, it is dialled again; last answer 100 s ago"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct kedge_buf said;
+        json_t *o = NULL;
+        kedge_buf_init(&said, 65536);
+        ck_assert_int_eq(kedge_status_decode(of(rows[i].text), "x", &o, NULL), KEDGE_OK);
+        ck_assert_int_eq(kedge_status_tell(o, true, 109000, &said), KEDGE_OK);
+        kedge_buf_put(&said, "", 1);
+        ck_assert_msg(strstr((const char *)said.ptr, rows[i].words) != NULL, "%s", (const char *)said.ptr);
+        json_decref(o);
+        kedge_buf_deinit(&said);
+    }
 }
 END_TEST
 
@@ -180,6 +217,7 @@ int main(void)
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, status_round_trip);
     tcase_add_test(tc, status_of_others);
+    tcase_add_test(tc, a_silent_connection);
     tcase_add_test(tc, idle_rules);
     tcase_add_test(tc, ticks);
     tcase_add_test(tc, idle_device);

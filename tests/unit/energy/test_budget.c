@@ -106,11 +106,57 @@ START_TEST(jobs_have_budgets_of_their_own)
         round_of(&rules, &b, 100, KEDGE_BUDGET_YES);
     }
     round_of(&rules, &b, 100, KEDGE_BUDGET_JOB);
-    kedge_budget_text(KEDGE_BUDGET_JOB, &rules, &b, &s, &job_a, 100, text);
-    ck_assert_str_eq(text, "this job has used 300 J of 350 J, and a round may need 100 J");
+    kedge_budget_text(KEDGE_BUDGET_JOB, &rules, &b, &s, &noon, &job_a, 100, text);
+    ck_assert_str_eq(text, "this job has used 300 J of 350 J (joules_per_job), and a round may need 100 J");
     ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_b, 100, &noon), (int)KEDGE_BUDGET_YES);
-    ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &(struct kedge_id){"c"}, (double)NAN, &noon),
-                     (int)KEDGE_BUDGET_NO_METER);
+}
+END_TEST
+
+/* 360,000 J, for an hour at 100 W, is no reason to refuse a round on a day of 50,000 J: it is begun, and
+ * measured. What was measured is one, and then the site need not rest for it. */
+START_TEST(an_estimate_refuses_nothing)
+{
+    const struct kedge_budget_rules rules = {.joules_per_day = 50000, .joules_per_job = 100000};
+    struct kedge_budget b = {.day = 0};
+    const struct kedge_surroundings s = {.has_battery = false};
+    struct kedge_budget_clock clock = noon;
+    char text[KEDGE_BUDGET_TEXT_MAX];
+    const struct kedge_joules dear = kedge_joules_measured(30000), dearer = kedge_joules_measured(60000);
+    ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_a, 360000, &clock), (int)KEDGE_BUDGET_YES);
+    ck_assert_double_eq_tol(b.open[0].reserved, 50000, 1e-9);
+    kedge_budget_end(&b, &job_a, &dear);
+    ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_a, 360000, &clock), (int)KEDGE_BUDGET_DAY);
+    ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_b, 360000, &clock), (int)KEDGE_BUDGET_DAY);
+    clock.day++; /* two deviations above 30,000 J are 60,000 J: they do not keep it from the next day */
+    ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_a, 360000, &clock), (int)KEDGE_BUDGET_YES);
+    kedge_budget_cancel(&b, &job_a);
+    ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_b, 1, &clock), (int)KEDGE_BUDGET_YES);
+    kedge_budget_end(&b, &job_b, &dearer);
+    clock.day++;
+    ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_b, 1, &clock), (int)KEDGE_BUDGET_TOO_DEAR);
+    kedge_budget_text(KEDGE_BUDGET_TOO_DEAR, &rules, &b, &s, &clock, &job_b, 1, text);
+    ck_assert_str_eq(text, "a round of this job takes 60000 J, and a whole day has 50000 J (joules_per_day)");
+    ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_a, 1, &clock), (int)KEDGE_BUDGET_YES);
+}
+END_TEST
+
+/* What is said outside of the hours: the time, the hours, and when work begins again. */
+START_TEST(hours_are_said)
+{
+    struct kedge_budget_rules rules = {.hours_count = 2};
+    struct kedge_budget b = {.day = 0};
+    const struct kedge_surroundings s = {.has_battery = false};
+    char text[KEDGE_BUDGET_TEXT_MAX];
+    rules.hours[0].from = 22 * 60;
+    rules.hours[0].to = 6 * 60;
+    rules.hours[1].from = 13 * 60 + 30;
+    rules.hours[1].to = 14 * 60;
+    kedge_budget_text(KEDGE_BUDGET_HOURS, &rules, &b, &s, &noon, &job_a, 1, text);
+    ck_assert_str_eq(
+        text, "it is 12:00, and its owner permits work from 22:00 to 06:00 and 13:30 to 14:00 (hours); "
+              "it begins again at 13:30");
+    ck_assert_uint_eq(kedge_budget_next_hour(&rules, 14 * 60 + 1), 22 * 60);
+    ck_assert_uint_eq(kedge_budget_next_hour(&rules, 23 * 60), 13 * 60 + 30);
 }
 END_TEST
 
@@ -126,9 +172,11 @@ START_TEST(several_are_open)
     ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_a, 100, &noon), (int)KEDGE_BUDGET_YES);
     ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_b, 100, &noon), (int)KEDGE_BUDGET_YES);
     ck_assert_int_eq((int)kedge_budget_begin(&rules, &b, &job_c, 100, &noon), (int)KEDGE_BUDGET_RESERVED);
-    kedge_budget_text(KEDGE_BUDGET_RESERVED, &rules, &b, &s, &job_c, 100, text);
+    kedge_budget_text(KEDGE_BUDGET_RESERVED, &rules, &b, &s, &noon, &job_c, 100, text);
     ck_assert_str_eq(
-        text, "today 0 J of 250 J are used, 200 J are reserved for what runs, and a round may need 100 J");
+        text,
+        "today 0 J of 250 J (joules_per_day) are used, 200 J are reserved for what runs, and a round may "
+        "need 100 J");
     ck_assert(kedge_budget_grow(&b, &job_b, 90) && b.open[0].reserved < 101 && b.open[1].reserved > 101);
     kedge_budget_end(&b, &job_a, &used);
     ck_assert_double_eq_tol(b.day_joules, 20, 1e-9);
@@ -250,9 +298,15 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {the_floor_has_hysteresis, chargers_hours_and_heat,
-                                  days_only_begin_once,     jobs_have_budgets_of_their_own,
-                                  estimates_are_learnt,     exceeded_by_one_round_at_most,
-                                  what_may_be_told,         several_are_open};
+    const TTest *const tests[] = {the_floor_has_hysteresis,
+                                  chargers_hours_and_heat,
+                                  days_only_begin_once,
+                                  jobs_have_budgets_of_their_own,
+                                  estimates_are_learnt,
+                                  exceeded_by_one_round_at_most,
+                                  what_may_be_told,
+                                  several_are_open,
+                                  an_estimate_refuses_nothing,
+                                  hours_are_said};
     return run_suite("budget", tests, sizeof tests / sizeof tests[0]);
 }
