@@ -164,10 +164,15 @@ static bool on_round(void *arg, const struct kedge_learn_round *r, bool again)
     return !kedge_cli_interrupted();
 }
 
+/* Where the data say how many sites there are, only their reading tells. */
 static void say_head(const struct kedge_cli_learn *l, const struct kedge_learn_spec *s)
 {
-    kedge_cli_say(l->c, "%s: %s, %u sites, %u rounds of %u, seed %llu.\n", s->name[0] ? s->name : "Learning",
-                  s->strategy->title, s->sites, s->rounds, s->sites_per_round, (unsigned long long)s->seed);
+    char sites[32] = "the data's";
+    if (s->partition != KEDGE_LEARN_WRITERS) {
+        snprintf(sites, sizeof sites, "%u", s->sites);
+    }
+    kedge_cli_say(l->c, "%s: %s, %s sites, %u rounds of %u, seed %llu.\n", s->name[0] ? s->name : "Learning",
+                  s->strategy->title, sites, s->rounds, s->sites_per_round, (unsigned long long)s->seed);
 }
 
 /* About a dozen of the evaluated rounds, the last one among them. */

@@ -28,6 +28,23 @@ static void learn_deinit(struct kedgei_learn *l)
     kedge_mem_free(l->order);
 }
 
+/* Where the data say how many sites there are, only now is it known whether so many can be asked. */
+static int check_sites(struct kedgei_learn *l)
+{
+    const struct kedge_learn_spec *spec = l->spec;
+    uint32_t n = l->partition.sites_count;
+    if (spec->sites_per_round > n && !spec->strategy->everybody) {
+        return kedge_diag_set(l->reterr, KEDGE_E_FORMAT,
+                              "\"sites_per_round\": %u, but the data have %u sites", spec->sites_per_round,
+                              n);
+    }
+    if (spec->tenants > n) {
+        return kedge_diag_set(l->reterr, KEDGE_E_FORMAT, "\"tenants\": %u, but the data have %u sites",
+                              spec->tenants, n);
+    }
+    return KEDGE_OK;
+}
+
 static int check_model(struct kedgei_learn *l)
 {
     uint32_t inputs = kedge_model_inputs(&l->spec->model), outputs = kedge_model_outputs(&l->spec->model);
@@ -67,6 +84,7 @@ static int learn_init(struct kedgei_learn *l)
     const struct kedge_learn_spec *spec = l->spec;
     int err = kedgei_learn_pool_load(&l->pool, spec, &l->partition, l->reterr);
     err = err ? err : check_model(l);
+    err = err ? err : check_sites(l);
     if (err) {
         return err;
     }

@@ -8,6 +8,7 @@
 #include "common/base/text.h"
 #include "common/tensor/json.h"
 #include "sim/learn/spec_rows.h"
+#include "sim/learn/spec_unread.h"
 #include "strategy/strategy.h"
 
 /* ---- objects ---- */
@@ -89,6 +90,22 @@ static int read_strategy(const struct kedgei_spec_layer *l, uint32_t at)
     return err;
 }
 
+/* One that the strategy does not read may stand there as spec.json writes it: with the value that it has
+ * anyway. */
+static int check_option_is_read(const struct kedgei_spec_layer *l, const struct kedge_strategy_option *row)
+{
+    const struct kedge_strategy *s = l->spec->strategy;
+    double given = kedge_strategy_option_get(&l->spec->options, row);
+    double usual = kedge_strategy_option_get(&s->defaults, row);
+    if (kedge_strategy_uses(s, row) || !(given < usual || given > usual)) {
+        return KEDGE_OK;
+    }
+    (void)kedge_diag_set(l->d, KEDGE_E_FORMAT, "\"%s\" in \"options\": strategy \"%s\" does not read it",
+                         row->name, s->name);
+    (void)kedge_diag_hint(l->d, s->uses[0] ? "options that it reads: %s" : "it reads no options%s", s->uses);
+    return KEDGE_E_FORMAT;
+}
+
 static int read_options(const struct kedgei_spec_layer *l, uint32_t at)
 {
     int err = expect_object(l, at, "options");
@@ -108,6 +125,7 @@ static int read_options(const struct kedgei_spec_layer *l, uint32_t at)
         struct kedgei_spec_row range = {
             "options", row->name, KEDGEI_SPEC_REAL, row->offset, row->least, row->largest, 0, 0, NULL, false};
         err = kedgei_spec_read(l, &range, key + 1, &l->spec->options);
+        err = err ? err : check_option_is_read(l, row);
     }
     return err;
 }
@@ -253,8 +271,9 @@ static int apply_preset(const struct kedgei_spec_layer *file)
     return err;
 }
 
-/* "variants": {"NAME": {…}}: their names are words, for tables, legends and folders. */
-static int check_variants(const struct kedgei_spec_layer *l, uint32_t at)
+/* "variants": {"NAME": {…}}: their names are words, for tables, legends and folders. What each of them reads
+ * is added to *read. */
+static int check_variants(const struct kedgei_spec_layer *l, uint32_t at, struct kedgei_spec_read *read)
 {
     int err = at == KEDGE_JSON_NONE ? KEDGE_OK : expect_object(l, at, "variants");
     if (err || at == KEDGE_JSON_NONE) {
@@ -280,22 +299,13 @@ static int check_variants(const struct kedgei_spec_layer *l, uint32_t at)
         if (err) {
             return kedge_diag_wrap(l->d, err, "variant %s", kedgei_spec_said(l->doc, key).s);
         }
+        kedgei_spec_reads(&whole, read);
     }
     return KEDGE_OK;
 }
 
-static int apply_variant(const struct kedgei_spec_layer *l, const char *variant)
+static int find_strategy(const struct kedgei_spec_layer *l, const char *variant)
 {
-    uint32_t variants = kedge_json_find(l->doc, 0, "variants");
-    uint32_t at =
-        variant && variants != KEDGE_JSON_NONE ? kedge_json_find(l->doc, variants, variant) : KEDGE_JSON_NONE;
-    int err = check_variants(l, variants);
-    if (err || !variant) {
-        return err;
-    }
-    if (at != KEDGE_JSON_NONE) {
-        return apply(l, at, false);
-    }
     const struct kedge_strategy *s = kedge_strategy_find(variant);
     if (!s) {
         (void)kedge_diag_set(l->d, KEDGE_E_NOT_FOUND, "%.60s: neither a variant of the spec nor a strategy",
@@ -306,6 +316,28 @@ static int apply_variant(const struct kedgei_spec_layer *l, const char *variant)
     l->spec->strategy = s;
     l->spec->options = s->defaults;
     return KEDGE_OK;
+}
+
+/* Keys of the file must be read by the file itself or one of its variants, those of a variant by it. */
+static int apply_variant(const struct kedgei_spec_layer *l, const char *variant)
+{
+    struct kedgei_spec_read read = {{false}}, own = {{false}};
+    uint32_t variants = kedge_json_find(l->doc, 0, "variants"), at = KEDGE_JSON_NONE;
+    if (variant && variants != KEDGE_JSON_NONE) {
+        at = kedge_json_find(l->doc, variants, variant);
+    }
+    kedgei_spec_reads(l->spec, &read);
+    int err = check_variants(l, variants, &read);
+    if (!err && variant) {
+        err = at == KEDGE_JSON_NONE ? find_strategy(l, variant) : apply(l, at, false);
+    }
+    if (err) {
+        return err;
+    }
+    kedgei_spec_reads(l->spec, &own);
+    kedgei_spec_reads(l->spec, &read);
+    err = kedgei_spec_check_read(l, 0, &read, !variant && variants == KEDGE_JSON_NONE);
+    return err || at == KEDGE_JSON_NONE ? err : kedgei_spec_check_read(l, at, &own, true);
 }
 
 int kedge_learn_spec_parse(struct kedge_view text, const char *variant, struct kedge_learn_spec *ret,

@@ -23,7 +23,8 @@ bool kedge_learn_spec_is(struct kedge_view text);
 
 /* Reads text. `variant` is NULL, the name of one of the file's "variants", or the name of a strategy, which
  * then takes the place of the file's. *ret is written only on success. Numbers may stand in quotes, as in job
- * specs. KEDGE_E_FORMAT (unknown key, wrong type, out of range; names key and what was expected),
+ * specs. KEDGE_E_FORMAT (unknown key, wrong type, out of range, or one that nothing reads; names key and what
+ * was expected),
  * KEDGE_E_TOO_LONG, KEDGE_E_NOT_FOUND (no such variant), KEDGE_E_NOMEM. Whether the values go together is
  * kedge_learn_spec_check's to say. */
 KEDGE_NODISCARD int kedge_learn_spec_parse(struct kedge_view text, const char *variant,

@@ -19,6 +19,11 @@ void kedge_learn_spec_default(struct kedge_learn_spec *ret)
     ret->seed = 1;
     ret->partition = KEDGE_LEARN_MNIST;
     ret->sites = 20;
+    ret->alpha = ret->beta = 1;
+    ret->per_site = 2;
+    ret->shift_rate = 0.05;
+    ret->attack_scale = 10;
+    ret->detector = KEDGE_LEARN_DETECT_LABELS;
     memcpy(ret->images, "mnist", sizeof "mnist");
     KEDGE_ASSERT(kedge_model_mclr(784, 10, &ret->model, &d) == KEDGE_OK);
     ret->rounds = 30;

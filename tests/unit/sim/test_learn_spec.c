@@ -25,16 +25,17 @@ static void put(const struct kedge_learn_spec *s, struct kedge_buf *out)
 
 static const char whole[] =
     "{\"name\":\"all.keys\",\"seed\":\"18446744073709551615\",\"data\":{\"images\":\"/data/x\",\"partition\":"
-    "\"dirichlet\",\"sites\":50,\"alpha\":0.5,\"beta\":\"2\",\"per_site\":3,\"leak\":true},\"synthetic_"
+    "\"dirichlet\",\"sites\":50,\"alpha\":0.5,\"beta\":\"1\",\"per_site\":2,\"leak\":false},\"synthetic_"
     "updates\":"
     "true,\"model\":{\"preset\":\"mlp\",\"inputs\":4,\"hidden\":3,\"classes\":2},\"rounds\":7,\"sites_per_"
     "round\":"
     "6,\"local_epochs\":5,\"batch\":4,\"learning_rate\":\"0.25\",\"l2\":1e-3,\"strategy\":\"fedprox\","
     "\"options\":"
-    "{\"proximal\":0.5,\"buffer\":3},\"groups\":4,\"choose_groups\":true,\"pretrain_steps\":9,\"pretrain_"
+    "{\"proximal\":0.5,\"buffer\":1},\"groups\":4,\"choose_groups\":true,\"pretrain_steps\":9,\"pretrain_"
     "scale\":8,"
     "\"mixing\":0.1,\"regroup_every\":2,\"detector\":\"both\",\"embedding\":\"madc\",\"rule\":\"krum\","
-    "\"rule_fraction\":0.25,\"tenants\":5,\"tenant_share_max\":0.5,\"as_released\":true,\"shift\":\"rotate\","
+    "\"rule_fraction\":0.25,\"tenants\":5,\"tenant_share_max\":0.5,\"as_released\":false,\"shift\":"
+    "\"rotate\","
     "\"shift_rate\":0.125,\"attack\":\"inner-product\",\"attackers\":0.2,\"attack_scale\":3,\"fail\":0.1,"
     "\"devices\":[{\"share\":3,\"samples_per_s\":10,\"bytes_per_s\":20,\"joules_per_sample\":0.5,\"joules_"
     "per_s\":"
@@ -50,20 +51,20 @@ START_TEST(test_every_key)
     ck_assert_str_eq(spec.images, "/data/x");
     ck_assert_int_eq(spec.partition, KEDGE_LEARN_DIRICHLET);
     ck_assert_uint_eq(spec.sites, 50);
-    ck_assert(spec.alpha == 0.5 && spec.beta == 2 && spec.per_site == 3 && spec.leak
+    ck_assert(spec.alpha == 0.5 && spec.beta == 1 && spec.per_site == 2 && !spec.leak
               && spec.synthetic_updates);
     ck_assert(spec.model.count == 2 && spec.model.layers[0].out == 3);
     ck_assert(spec.rounds == 7 && spec.sites_per_round == 6 && spec.epochs == 5 && spec.batch == 4);
     ck_assert(spec.lr == 0.25 && spec.l2 == 0.001);
     ck_assert_str_eq(spec.strategy->name, "fedprox");
-    ck_assert(spec.options.proximal == 0.5 && spec.options.buffer == 3);
+    ck_assert(spec.options.proximal == 0.5 && spec.options.buffer == 1);
     ck_assert(spec.groups == 4 && spec.choose_groups && spec.pretrain_steps == 9 && spec.pretrain_scale == 8);
     ck_assert(spec.mixing == 0.1 && spec.regroup_every == 2);
     ck_assert_int_eq(spec.detector, KEDGE_LEARN_DETECT_BOTH);
     ck_assert_str_eq(spec.edc, "madc");
     ck_assert_str_eq(spec.rule, "krum");
     ck_assert(spec.rule_fraction == 0.25 && spec.tenants == 5 && spec.tenant_share_max == 0.5);
-    ck_assert(spec.as_released && spec.shift_rate == 0.125);
+    ck_assert(!spec.as_released && spec.shift_rate == 0.125);
     ck_assert_int_eq(spec.shift, KEDGE_LEARN_SHIFT_ROTATE);
     ck_assert_int_eq(spec.attack, KEDGE_LEARN_ATTACK_INNER_PRODUCT);
     ck_assert(spec.attackers == 0.2 && spec.attack_scale == 3 && spec.fail == 0.1 && spec.deadline_s == 30);
@@ -180,6 +181,29 @@ static const struct {
     {"{\"variants\":{\"a b\":{}}}", KEDGE_E_FORMAT, "expected a name"},
     {"{\"variants\":{\"a\":{\"preset\":\"mnist-1000-mclr\"}}}", KEDGE_E_FORMAT, "variant \"a\": unknown key"},
     {"{\"variants\":{\"a\":{\"rounds\":0}}}", KEDGE_E_FORMAT, "variant \"a\": \"rounds\""},
+    /* what nothing reads */
+    {"{\"strategy\":\"fedavgm\",\"options\":{\"proximal\":0.5}}", KEDGE_E_FORMAT,
+     "\"proximal\" in \"options\": strategy \"fedavgm\" does not read it"},
+    {"{\"options\":{\"momentum\":0.5}}", KEDGE_E_FORMAT,
+     "\"momentum\" in \"options\": strategy \"fedavg\" does not read it"},
+    {"{\"variants\":{\"a\":{\"strategy\":\"fedprox\",\"options\":{\"buffer\":3}}}}", KEDGE_E_FORMAT,
+     "variant \"a\": \"buffer\" in \"options\": strategy \"fedprox\" does not read it"},
+    {"{\"data\":{\"partition\":\"writers\",\"sites\":7}}", KEDGE_E_FORMAT,
+     "\"sites\" in \"data\": found 7, but the data say which sites there are: leave it out"},
+    {"{\"data\":{\"partition\":\"iid\",\"alpha\":0.5}}", KEDGE_E_FORMAT,
+     "\"alpha\" in \"data\": found 0.5, but read by the partitions dirichlet and synthetic only"},
+    {"{\"data\":{\"partition\":\"dirichlet\",\"beta\":2}}", KEDGE_E_FORMAT, "\"beta\" in \"data\": found 2"},
+    {"{\"data\":{\"per_site\":3}}", KEDGE_E_FORMAT, "\"per_site\" in \"data\": found 3"},
+    {"{\"data\":{\"leak\":true}}", KEDGE_E_FORMAT, "\"leak\" in \"data\": found true"},
+    {"{\"shift_rate\":0.5}", KEDGE_E_FORMAT, "\"shift_rate\": found 0.5, but read with \"shift\""},
+    {"{\"attack_scale\":3}", KEDGE_E_FORMAT, "\"attack_scale\": found 3, but there is no \"attack\""},
+    {"{\"rule_fraction\":0.2}", KEDGE_E_FORMAT, "\"rule_fraction\": found 0.2, but the \"rule\" is the mean"},
+    {"{\"tenant_share_max\":0.5}", KEDGE_E_FORMAT,
+     "\"tenant_share_max\": found 0.5, but there is one tenant"},
+    {"{\"as_released\":true}", KEDGE_E_FORMAT, "\"as_released\": found true, but read by"},
+    {"{\"faults\":true}", KEDGE_E_FORMAT, "\"faults\": found true, but read with \"through\""},
+    {"{\"quorum\":2,\"through\":\"job-rounds\"}", KEDGE_E_FORMAT, "\"quorum\": found 2, but read with"},
+    {"{\"groups\":2}", KEDGE_E_FORMAT, "\"groups\": found 2, but this strategy makes no groups"},
 };
 
 START_TEST(test_wrong)
@@ -237,6 +261,21 @@ START_TEST(test_variants)
 }
 END_TEST
 
+/* A key that one of the variants reads may stand in the file, but not in another variant. */
+START_TEST(test_variants_read_what_the_file_has)
+{
+    static const char text[] = "{\"data\":{},\"rule_fraction\":0.2,\"groups\":2,\"variants\":{\"plain\":{},"
+                               "\"median\":{\"rule\":\"median\"},\"wrong\":{\"quorum\":3}}}";
+    ck_assert_msg(parse(text, "plain") == KEDGE_OK, "%s", diag.text);
+    ck_assert_msg(parse(text, "median") == KEDGE_OK, "%s", diag.text);
+    ck_assert_msg(parse(text, "flexcfl") == KEDGE_OK, "%s", diag.text);
+    ck_assert_int_eq(parse(text, "wrong"), KEDGE_E_FORMAT);
+    ck_assert_ptr_nonnull(strstr(diag.text, "\"quorum\": found 3"));
+    ck_assert_int_eq(parse("{\"preset\":\"letters-digits-mclr\"}", NULL),
+                     KEDGE_OK); /* groups: the preset's */
+}
+END_TEST
+
 START_TEST(test_is)
 {
     ck_assert(kedge_learn_spec_is(kedge_view_str("{\"data\":{}}")));
@@ -258,6 +297,7 @@ int main(void)
     tcase_add_loop_test(t, test_wrong, 0, sizeof wrong / sizeof wrong[0]);
     tcase_add_test(t, test_presets);
     tcase_add_test(t, test_variants);
+    tcase_add_test(t, test_variants_read_what_the_file_has);
     tcase_add_test(t, test_is);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

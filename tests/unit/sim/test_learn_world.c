@@ -289,6 +289,13 @@ START_TEST(writers_stand_in_a_file_beside_images)
     ck_assert_int_eq(kedgei_learn_new(&s, &host, &d, &l), KEDGE_E_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(d.text, "x-writers.csv"));
     put_writers(folder, 1796, 7, "3");
+    ck_assert_int_eq(kedgei_learn_new(&s, &host, &d, &l), KEDGE_E_FORMAT);
+    ck_assert_str_eq(d.text, "\"sites_per_round\": 8, but the data have 7 sites");
+    s.sites_per_round = 5;
+    s.tenants = 8;
+    ck_assert_int_eq(kedgei_learn_new(&s, &host, &d, &l), KEDGE_E_FORMAT);
+    ck_assert_str_eq(d.text, "\"tenants\": 8, but the data have 7 sites");
+    s.tenants = 1;
     ck_assert_msg(kedgei_learn_new(&s, &host, &d, &l) == KEDGE_OK, "%s", d.text);
     ck_assert_uint_eq(l->n, 7);
     for (uint32_t u = 0; u < 7; u++) {
