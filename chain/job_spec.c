@@ -73,6 +73,9 @@ static const struct field_row rows[] = {
     ROW(round_timeout_s, FIELD_U32, false, round_timeout_s, 1, 604800, 3600),
     ROW(enrol_within_s, FIELD_U32, false, enrol_within_s, 1, 31536000, 86400),
     ROW(staleness_max, FIELD_U32, false, staleness_max, 0, KEDGE_STALENESS_MAX, KEDGEI_STALENESS_DEFAULT),
+    LATER(classes),
+    LATER(standardize),
+    LATER(metric),
     LATER(choose),
     LATER(compression),
     LATER(strategy),
@@ -397,7 +400,8 @@ static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_
             return err;
         }
     }
-    int err = kedgei_spec_read_batch(root, s, d);
+    int err = kedgei_spec_read_data(root, s, d);
+    err = err ? err : kedgei_spec_read_batch(root, s, d);
     err = err ? err : kedgei_spec_read_strategy(root, s, d);
     err = err ? err : kedgei_spec_read_selection(root, s, d);
     err = err ? err : check_together(s, root, d);

@@ -19,6 +19,11 @@
 #include "strategy/strategy.h"
 
 enum { KEDGE_SPEC_TENANTS_MAX = 128, KEDGE_DATA_NAME_MAX = 63 };
+enum {
+    KEDGE_SPEC_CLASSES_MAX = 1024,
+    KEDGE_SPEC_CLASS_MAX = 127,           /* bytes of a class's name */
+    KEDGE_SPEC_CLASSES_BYTES_MAX = 16384, /* of all names, with their NULs */
+};
 enum { KEDGE_EXTERNAL_TENSORS_MAX = 32768, KEDGE_EXTERNAL_SETTINGS_MAX = 4095 };
 
 /* What the sites' own trainers train ("model": "external"): tensors instead of layers. */
@@ -46,6 +51,9 @@ enum { KEDGE_SPEC_BATCHES_MAX = 17 };
 /* How far products of a training may be rounded where it runs on a device that can; each next rounds more. */
 enum kedge_precision { KEDGE_PRECISION_F32, KEDGE_PRECISION_TF32, KEDGE_PRECISION_BF16 };
 
+/* What sites do to their features before they train; UNSAID: what each site's owner says. */
+enum kedge_spec_standardize { KEDGE_STANDARDIZE_UNSAID, KEDGE_STANDARDIZE_NONE, KEDGE_STANDARDIZE_LOCAL };
+
 struct kedge_job_spec {
     struct kedge_id name;  /* required */
     uint32_t tenant_count; /* required, 1…128, ascending, no duplicates */
@@ -56,13 +64,17 @@ struct kedge_job_spec {
     struct kedge_external external;
     bool has_initial_model; /* initial weights by digest; else made from the seed */
     struct kedge_hash initial_model;
-    char data[KEDGE_DATA_NAME_MAX + 1]; /* required: the name that each site binds to its own files */
-    uint32_t rounds;                    /* required, 1…1,000,000 */
-    uint32_t sites_per_round;           /* 0 = all, default 0 */
-    uint32_t sites_min;                 /* default 1 */
-    uint32_t quorum;                    /* default 1 */
-    bool by_charge;                     /* "selection": "charged"; default "uniform" */
-    uint32_t local_epochs;              /* default 1 */
+    char data[KEDGE_DATA_NAME_MAX + 1];         /* required: the name that each site binds to its own files */
+    uint32_t classes_count;                     /* names of the labels, default none: */
+    char classes[KEDGE_SPEC_CLASSES_BYTES_MAX]; /* class i is the i-th name, each with its NUL */
+    enum kedge_spec_standardize standardize;
+    bool shows_loss; /* "metric": "loss", which is the default where a number is predicted; else "accuracy" */
+    uint32_t rounds; /* required, 1…1,000,000 */
+    uint32_t sites_per_round;         /* 0 = all, default 0 */
+    uint32_t sites_min;               /* default 1 */
+    uint32_t quorum;                  /* default 1 */
+    bool by_charge;                   /* "selection": "charged"; default "uniform" */
+    uint32_t local_epochs;            /* default 1 */
     uint32_t batch;                   /* default 10; where sites choose theirs, that which they begin with */
     bool batch_auto;                  /* "batch": "auto" … */
     uint32_t batch_least, batch_most; /* … from and to which: batch · 2^n; else 0 */
@@ -116,6 +128,8 @@ KEDGE_NODISCARD int kedge_job_spec_parse(struct kedge_view text, struct kedge_jo
  * KEDGE_E_TOO_LONG, KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_job_spec_layout(const struct kedge_job_spec *spec, struct kedge_layout *ret,
                                           struct kedge_diag *reterr);
+/* The built-in model has one output and the loss "mse": labels are reals, and there is no accuracy. */
+bool kedge_job_spec_predicts_number(const struct kedge_job_spec *spec);
 /* Sites and server keep control variates, and updates carry their changes (strategy "scaffold"). */
 bool kedge_job_spec_has_control(const struct kedge_job_spec *spec);
 /* Layouts of such a job; the caller deinits them. A training update: the model's tensors, and where there are

@@ -11,6 +11,9 @@ KEDGE_NODISCARD int kedgei_spec_read_external(const struct json_t *v, struct ked
                                               struct kedge_diag *d);
 KEDGE_NODISCARD int kedgei_spec_check_external(const struct kedge_job_spec *s, const struct json_t *root,
                                                struct kedge_diag *d);
+/* Keys "classes", "standardize", "metric" (job_spec_data.c), once the model is read. */
+KEDGE_NODISCARD int kedgei_spec_read_data(const struct json_t *root, struct kedge_job_spec *s,
+                                          struct kedge_diag *d);
 /* Keys "strategy", "options", "server", "rule", "rule_fraction", "rule_bound", once "grouping" is read. */
 KEDGE_NODISCARD int kedgei_spec_read_strategy(const struct json_t *root, struct kedge_job_spec *s,
                                               struct kedge_diag *d);

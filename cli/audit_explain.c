@@ -309,9 +309,13 @@ static void draw_tree(const struct kedge_cli *c, const json_t *o)
     }
     if (evaluation) {
         double samples = kedge_cli_real(evaluation, "samples");
-        draw(&t, 1, false, "evaluated by %lld sites on %.0f samples: %.2f %% correct, loss %.5g",
-             (long long)kedge_cli_int(evaluation, "sites"), samples,
-             samples > 0 ? 100 * kedge_cli_real(evaluation, "correct") / samples : 0,
+        char correct[32] = "";
+        if (json_object_get(evaluation, "correct") && samples > 0) {
+            snprintf(correct, sizeof correct, "%.2f %% correct, ",
+                     100 * kedge_cli_real(evaluation, "correct") / samples);
+        }
+        draw(&t, 1, false, "evaluated by %lld sites on %.0f samples: %sloss %.5g",
+             (long long)kedge_cli_int(evaluation, "sites"), samples, correct,
              kedge_cli_real(evaluation, "loss"));
     }
     if (grouping) {

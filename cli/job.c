@@ -228,12 +228,15 @@ static void say_log(const struct kedge_cli *c, const json_t *row)
     }
     if (json_object_get(row, "accuracy")) {
         kedge_cli_say(c, " accuracy=%.4f", kedge_cli_real(row, "accuracy"));
+    } else if (json_object_get(row, "loss")) {
+        kedge_cli_say(c, " loss=%.6g", kedge_cli_real(row, "loss"));
     }
     json_array_foreach(groups, i, group)
     {
-        if (json_array_size(groups) > 1 && json_object_get(group, "accuracy")) {
-            kedge_cli_say(c, " g%lld=%.4f", (long long)kedge_cli_int(group, "group"),
-                          kedge_cli_real(group, "accuracy"));
+        const char *key = json_object_get(row, "accuracy") ? "accuracy" : "loss";
+        if (json_array_size(groups) > 1 && json_object_get(group, key)) {
+            kedge_cli_say(c, strcmp(key, "loss") == 0 ? " g%lld=%.6g" : " g%lld=%.4f",
+                          (long long)kedge_cli_int(group, "group"), kedge_cli_real(group, key));
         }
     }
     kedge_cli_say(c, "\n");

@@ -37,26 +37,28 @@ double kedge_cli_real(const json_t *o, const char *key)
     return get_real(o, key, &v) ? v : 0;
 }
 
-/* "97.4", or "-" when nobody has measured it. */
-static void put_percent(const json_t *o, char out[CELL])
+/* "97.4" or, of a job whose metric is the loss, "0.1832"; "-" when nobody has measured it. */
+static void put_metric(const json_t *o, bool loss, char out[CELL])
 {
     double v;
-    if (get_real(o, "accuracy", &v)) {
+    if (loss && get_real(o, "loss", &v)) {
+        snprintf(out, CELL, "%.4g", v);
+    } else if (!loss && get_real(o, "accuracy", &v)) {
         snprintf(out, CELL, "%.1f", 100 * v);
     } else {
         snprintf(out, CELL, "-");
     }
 }
 
-/* One accuracy a group, in the order of groups; "+3" for those that find no room. */
-static void put_groups(const json_t *groups, char out[GROUPS_WIDTH + 1])
+/* One accuracy or loss a group, in the order of groups; "+3" for those that find no room. */
+static void put_groups(const json_t *groups, bool loss, char out[GROUPS_WIDTH + 1])
 {
     size_t count = json_array_size(groups), used = 0;
     out[0] = '\0';
     for (size_t g = 0; g < count; g++) {
-        char percent[CELL], word[CELL + 2];
-        put_percent(json_array_get(groups, g), percent);
-        int n = snprintf(word, sizeof word, "%s%5s", g ? " " : "", percent);
+        char metric[CELL], word[CELL + 2];
+        put_metric(json_array_get(groups, g), loss, metric);
+        int n = snprintf(word, sizeof word, "%s%5s", g ? " " : "", metric);
         size_t room = g + 1 < count ? 5 : 0; /* for " +127" */
         if (n < 0 || used + (size_t)n + room > GROUPS_WIDTH) {
             snprintf(out + used, GROUPS_WIDTH + 1 - used, " +%zu", count - g);
@@ -67,20 +69,27 @@ static void put_groups(const json_t *groups, char out[GROUPS_WIDTH + 1])
     }
 }
 
-static const struct kedge_column round_columns[] = {
-    {"round", 5},
-    {"sites", 9},
-    {"seconds", 8},
-    {"statements", 10},
-    {"accuracy %", 10},
-    {"refused", 7},
-    {"accuracy by group %", -GROUPS_WIDTH},
+enum { ROUND_COLUMNS = 7 };
+static const struct kedge_column round_columns[2][ROUND_COLUMNS] = {
+    {{"round", 5},
+     {"sites", 9},
+     {"seconds", 8},
+     {"statements", 10},
+     {"accuracy %", 10},
+     {"refused", 7},
+     {"accuracy by group %", -GROUPS_WIDTH}},
+    {{"round", 5}, /* where the metric is the loss */
+     {"sites", 9},
+     {"seconds", 8},
+     {"statements", 10},
+     {"loss", 10},
+     {"refused", 7},
+     {"loss by group", -GROUPS_WIDTH}},
 };
-enum { ROUND_COLUMNS = sizeof round_columns / sizeof round_columns[0] };
 
-static void show_round(const struct kedge_cli *c, const json_t *row)
+static void show_round(const struct kedge_cli *c, const json_t *row, bool loss)
 {
-    char round[CELL], sites[2 * CELL], seconds[CELL] = "-", statements[CELL], accuracy[CELL], refused[CELL];
+    char round[CELL], sites[2 * CELL], seconds[CELL] = "-", statements[CELL], metric[CELL], refused[CELL];
     char groups[GROUPS_WIDTH + 1];
     double s;
     snprintf(round, sizeof round, "%lld", (long long)kedge_cli_int(row, "round"));
@@ -91,16 +100,17 @@ static void show_round(const struct kedge_cli *c, const json_t *row)
     }
     snprintf(statements, sizeof statements, "%lld", (long long)kedge_cli_int(row, "statements"));
     snprintf(refused, sizeof refused, "%lld", (long long)kedge_cli_int(row, "refused"));
-    put_percent(row, accuracy);
-    put_groups(json_object_get(row, "groups"), groups);
-    const char *cells[ROUND_COLUMNS] = {round, sites, seconds, statements, accuracy, refused, groups};
-    kedge_cli_row(c, round_columns, ROUND_COLUMNS, cells);
+    put_metric(row, loss, metric);
+    put_groups(json_object_get(row, "groups"), loss, groups);
+    const char *cells[ROUND_COLUMNS] = {round, sites, seconds, statements, metric, refused, groups};
+    kedge_cli_row(c, round_columns[loss], ROUND_COLUMNS, cells);
 }
 
 /* The head stands above the first round only, so that callers may print a job's rounds as they come. */
 void kedge_cli_show_rounds(const struct kedge_cli *c, const json_t *job, uint32_t from_round)
 {
     const json_t *history = json_object_get(job, "history"), *row;
+    bool loss = strcmp(kedge_cli_text(job, "metric"), "loss") == 0;
     size_t i;
     json_array_foreach(history, i, row)
     {
@@ -108,8 +118,8 @@ void kedge_cli_show_rounds(const struct kedge_cli *c, const json_t *job, uint32_
             continue;
         }
         if (i == 0 && from_round <= 1) {
-            kedge_cli_head(c, round_columns, ROUND_COLUMNS);
+            kedge_cli_head(c, round_columns[loss], ROUND_COLUMNS);
         }
-        show_round(c, row);
+        show_round(c, row, loss);
     }
 }

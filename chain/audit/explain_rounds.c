@@ -231,7 +231,9 @@ static json_t *explain_evaluation(struct view *v, uint32_t round, uint32_t group
     json_t *o = json_object();
     set(v, o, "sites", json_integer((json_int_t)sites));
     set(v, o, "samples", json_integer((json_int_t)samples));
-    set(v, o, "correct", json_integer((json_int_t)correct));
+    if (!v->origin->job->spec.shows_loss) {
+        set(v, o, "correct", json_integer((json_int_t)correct));
+    }
     set(v, o, "loss", real(samples ? loss / (double)samples : 0));
     return o;
 }

@@ -65,13 +65,16 @@ static json_t *model_parameters(const struct kedgei_ex_job *job)
         return external_parameters(job);
     }
     const struct kedge_model_spec *model = &job->spec.model;
+    bool number = kedge_job_spec_predicts_number(&job->spec);
     return json_pack("{s:{s:s},s:s,s:s,s:o,s:[{s:o}],s:[{s:o}],s:[{s:o}]}", "approach", "type", "supervised",
-                     "task", "classification", "architectureFamily",
-                     model->count == 1 ? "multinomial logistic regression" : "multilayer perceptron",
+                     "task", number ? "regression" : "classification", "architectureFamily",
+                     model->count > 1 ? "multilayer perceptron"
+                     : number         ? "linear regression"
+                                      : "multinomial logistic regression",
                      "modelArchitecture", architecture(model), "datasets", "ref",
                      json_sprintf("data:%s", job->id.s), "inputs", "format",
                      json_sprintf("F32[%u]", kedge_model_inputs(model)), "outputs", "format",
-                     json_sprintf("F32[%u] logits", kedge_model_outputs(model)));
+                     json_sprintf(number ? "F32[%u]" : "F32[%u] logits", kedge_model_outputs(model)));
 }
 
 static json_t *metrics(const struct kedgei_ex_job *job, uint32_t group)
@@ -80,6 +83,10 @@ static json_t *metrics(const struct kedgei_ex_job *job, uint32_t group)
     char slice[128];
     snprintf(slice, sizeof slice, "after round %u, local test splits of %llu sites, %llu samples", m->round,
              (unsigned long long)m->sites, (unsigned long long)m->samples);
+    if (job->spec.shows_loss) {
+        return json_pack("[{s:s,s:o,s:s}]", "type", "loss", "value",
+                         real_text(m->loss_sum / (double)m->samples), "slice", slice);
+    }
     return json_pack("[{s:s,s:o,s:s},{s:s,s:o,s:s}]", "type", "accuracy", "value",
                      real_text((double)m->correct / (double)m->samples), "slice", slice, "type", "loss",
                      "value", real_text(m->loss_sum / (double)m->samples), "slice", slice);

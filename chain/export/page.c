@@ -201,9 +201,9 @@ static void put_metrics(struct page *p, const struct kedgei_ex_job *job)
             continue;
         }
         if (!any) {
-            put(p,
-                "<h3>Evaluations</h3>\n<table><tr><th class=\"n\">group</th><th class=\"n\">round</th>"
-                "<th class=\"n\">sites</th><th class=\"n\">samples</th><th class=\"n\">accuracy</th></tr>\n");
+            put(p, "<h3>Evaluations</h3>\n<table><tr><th class=\"n\">group</th><th class=\"n\">round</th>"
+                   "<th class=\"n\">sites</th><th class=\"n\">samples</th><th class=\"n\">");
+            put(p, job->spec.shows_loss ? "loss</th></tr>\n" : "accuracy</th></tr>\n");
         }
         any = true;
         put(p, "<tr>");
@@ -211,8 +211,10 @@ static void put_metrics(struct page *p, const struct kedgei_ex_job *job)
         number_cell(p, m->round);
         number_cell(p, m->sites);
         number_cell(p, m->samples);
-        kedge_buf_printf(&p->out, "<td class=\"n\">%.4f</td></tr>\n",
-                         (double)m->correct / (double)m->samples);
+        kedge_buf_printf(&p->out,
+                         job->spec.shows_loss ? "<td class=\"n\">%.6g</td></tr>\n"
+                                              : "<td class=\"n\">%.4f</td></tr>\n",
+                         (job->spec.shows_loss ? m->loss_sum : (double)m->correct) / (double)m->samples);
     }
     put(p, any ? "</table>\n" : "");
     if (job->updates > 0 && job->joules_known) {

@@ -5,11 +5,13 @@
 
 static json_t *request_of(struct kedge_client_work *w, const struct kedge_site_task *t, const char *base)
 {
-    json_t *o = json_pack("{s:s,s:s,s:o,s:s,s:O,s:i}", "id", t->job.s, "op", "measure", "model",
-                          kedge_client_model_json(w->spec), "base", base, "data",
-                          json_object_get(w->policy->data, w->spec->data), "threads",
-                          (int)kedge_policy_threads(w->policy));
-    return o;
+    json_t *data = NULL;
+    if (kedge_policy_binding(w->policy, w->spec, &data, NULL) != KEDGE_OK) {
+        return NULL;
+    }
+    return json_pack("{s:s,s:s,s:o,s:s,s:o,s:i}", "id", t->job.s, "op", "measure", "model",
+                     kedge_client_model_json(w->spec), "base", base, "data", data, "threads",
+                     (int)kedge_policy_threads(w->policy));
 }
 
 static int measure(struct kedge_client_work *w, uint64_t serial, const struct kedge_site_task *t,

@@ -43,8 +43,10 @@ int kedge_client_spec(struct kedge_client_work *w, const struct kedge_id *job,
                              "policy.json binds no trainer named \"%s\": the job's model is external",
                              spec->external.trainer.s);
     }
-    if (!err && !json_object_get(w->policy->data, spec->data)) {
-        err = kedge_diag_set(d, KEDGE_E_DENIED, "policy.json binds no data named \"%s\"", spec->data);
+    if (!err) {
+        json_t *binding = NULL;
+        err = kedge_policy_binding(w->policy, spec, &binding, d);
+        json_decref(binding);
     }
     err = err ? err : kedge_job_spec_layout(spec, &layout, d);
     kedge_buf_deinit(&text);
@@ -122,9 +124,12 @@ static json_t *request_of(struct kedge_client_work *w, const struct kedge_site_t
     kedge_real_encode(plan->learning_rate, lr);
     kedge_real_encode(s->l2, l2);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)t->seed);
-    json_t *o = json_pack("{s:s,s:s,s:o,s:s,s:O}", "id", t->job.s, "op", evaluate ? "evaluate" : "train",
-                          "model", kedge_client_model_json(s), "base", given->base, "data",
-                          json_object_get(w->policy->data, s->data));
+    json_t *data = NULL;
+    if (kedge_policy_binding(w->policy, s, &data, NULL) != KEDGE_OK) {
+        return NULL;
+    }
+    json_t *o = json_pack("{s:s,s:s,s:o,s:s,s:o}", "id", t->job.s, "op", evaluate ? "evaluate" : "train",
+                          "model", kedge_client_model_json(s), "base", given->base, "data", data);
     if (o && !evaluate) {
         json_object_set_new(o, "out", json_string(given->out));
         json_object_set_new(o, "epochs", json_integer(s->local_epochs));

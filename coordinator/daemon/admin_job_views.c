@@ -84,37 +84,47 @@ static json_t *summary_of_ended(const struct kedge_ended_job *job)
     return o;
 }
 
-static json_t *group_row(const struct kedge_round_history *row, uint32_t g)
+/* Where the job's metric is the loss nothing is said of accuracy, which it has not. */
+static json_t *group_row(const struct kedge_job_spec *spec, const struct kedge_round_history *row, uint32_t g)
 {
     const struct kedge_group_metric *m = &row->metrics[g];
     json_t *o = json_pack("{s:i,s:i,s:I,s:I}", "group", (int)g, "sites", (int)row->members[g], "test_samples",
                           (json_int_t)m->samples, "test_correct", (json_int_t)m->correct);
     if (m->samples > 0) {
-        json_object_set_new(o, "accuracy", real((double)m->correct / (double)m->samples));
         json_object_set_new(o, "loss", real(kedge_history_loss(m)));
     }
-    if (m->personal_samples > 0) {
+    if (m->samples > 0 && !spec->shows_loss) {
+        json_object_set_new(o, "accuracy", real((double)m->correct / (double)m->samples));
+    }
+    if (m->personal_samples > 0 && !spec->shows_loss) {
         json_object_set_new(o, "personal_accuracy",
                             real((double)m->personal_correct / (double)m->personal_samples));
     }
     return o;
 }
 
-static json_t *round_row(const struct kedge_round_history *row)
+static json_t *round_row(const struct kedge_job_spec *spec, const struct kedge_round_history *row)
 {
     json_t *groups = json_array();
     uint64_t samples = 0, correct = 0;
+    double loss = 0;
     uint32_t count = row->groups < KEDGE_GROUPS_MAX ? row->groups : KEDGE_GROUPS_MAX;
     for (uint32_t g = 0; g < count; g++) {
-        json_array_append_new(groups, group_row(row, g));
+        json_array_append_new(groups, group_row(spec, row, g));
         samples += row->metrics[g].samples;
         correct += row->metrics[g].correct;
+        loss += row->metrics[g].samples > 0
+                    ? kedge_history_loss(&row->metrics[g]) * (double)row->metrics[g].samples
+                    : 0;
     }
     json_t *o =
         json_pack("{s:i,s:i,s:i,s:i,s:I,s:I,s:o}", "round", (int)row->round, "selected", (int)row->selected,
                   "accepted", (int)row->accepted, "refused", (int)row->refused, "statements",
                   (json_int_t)row->statements, "main_size", (json_int_t)row->main_size, "groups", groups);
     if (samples > 0) {
+        json_object_set_new(o, "loss", real(loss / (double)samples));
+    }
+    if (samples > 0 && !spec->shows_loss) {
         json_object_set_new(o, "accuracy", real((double)correct / (double)samples));
     }
     if (row->opened_ms && row->closed_ms >= row->opened_ms) {
@@ -126,6 +136,7 @@ static json_t *round_row(const struct kedge_round_history *row)
 static void put_spec(json_t *o, const struct kedge_job_spec *spec)
 {
     json_object_set_new(o, "strategy", json_string(spec->strategy->name));
+    json_object_set_new(o, "metric", json_string(spec->shows_loss ? "loss" : "accuracy"));
     json_object_set_new(o, "rule", json_string(spec->rule->name));
     json_object_set_new(o, "server", json_string(kedge_job_spec_server_name(spec)));
 }
@@ -149,7 +160,7 @@ static void show_running(struct kedge_host *h, struct kedge_net_request *req, st
     for (r = r < kept ? kept : r; r <= job->round && shown < most; r++) {
         const struct kedge_round_history *row = kedge_job_history(job, r, false);
         if (row && row->main_size > 0) {
-            json_array_append_new(rounds, round_row(row));
+            json_array_append_new(rounds, round_row(&job->spec, row));
             shown++;
         }
     }
@@ -287,7 +298,7 @@ static int put_history(struct kedge_host *h, struct view_work *w, const struct k
     int err = page.rows ? kedge_history_read(&source, w->from, job->round, &page, &w->diag) : KEDGE_E_NOMEM;
     json_t *rounds = json_array(), *models = json_array();
     for (uint32_t i = 0; i < page.count && !err; i++) {
-        json_array_append_new(rounds, round_row(&page.rows[i]));
+        json_array_append_new(rounds, round_row(job->spec, &page.rows[i]));
     }
     for (uint32_t g = 0; g < w->model_count; g++) {
         json_array_append_new(models, hex_hash(&w->models[g]));

@@ -14,9 +14,11 @@ enum {
     GROUP_JSON_MAX = 320,       /* … and of each of its groups */
     PAGE_JSON_MAX = 768 * 1024, /* what is left of KEDGE_ADMIN_JSON_MAX goes to the rest of the answer */
     SIZE_DIGITS = 20,           /* of a checkpoint's key */
-    LOSS_MAX =
-        1 << (60 - KEDGE_LOSS_BITS), /* above the largest loss that is taken; larger ones count as this */
 };
+
+/* Larger losses count as this: mean squares of large numbers are below it, and sums over all sites stay below
+ * 2^127. */
+static const double loss_most = (double)(INT64_C(1) << (60 - KEDGE_LOSS_BITS));
 
 uint32_t kedge_history_page_rounds(uint32_t groups)
 {
@@ -46,7 +48,7 @@ void kedge_history_add_aggregate(struct kedge_round_history *row, const struct k
 void kedge_history_add_evaluation(struct kedge_round_history *row, const struct kedge_st_evaluation *e)
 {
     struct kedge_group_metric *m = &row->metrics[e->group];
-    double loss = e->loss > LOSS_MAX ? LOSS_MAX : e->loss < -LOSS_MAX ? -LOSS_MAX : e->loss;
+    double loss = e->loss > loss_most ? loss_most : e->loss < -loss_most ? -loss_most : e->loss;
     m->samples += e->samples;
     m->correct += e->correct;
     m->loss_sum +=

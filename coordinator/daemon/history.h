@@ -17,7 +17,7 @@ struct kedge_group_metric {
     kedge_int128 loss_sum; /* of loss · samples in units of 2^-KEDGE_LOSS_BITS: the same in any order */
     uint64_t personal_samples, personal_correct; /* of sites' own models, where they keep any */
 };
-enum { KEDGE_LOSS_BITS = 40 };
+enum { KEDGE_LOSS_BITS = 24 };
 
 struct kedge_round_history {
     uint32_t round;

@@ -549,7 +549,7 @@ START_TEST(test_page)
         }
     }
     fclose(page);
-    ck_assert_int_eq(keys, 46);
+    ck_assert_int_eq(keys, 49);
 }
 END_TEST
 

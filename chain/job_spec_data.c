@@ -1,0 +1,111 @@
+/* What a job says of the sites' data: names of classes, scales, and what its tables show. */
+#include <jansson.h>
+#include <string.h>
+
+#include "chain/job_spec_impl.h"
+
+static int bad(struct kedge_diag *d, const char *key, const char *expected)
+{
+    return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\": expected %s", key, expected);
+}
+
+static bool is_there(const struct kedge_job_spec *s, const char *name)
+{
+    const char *other = s->classes;
+    for (uint32_t i = 0; i < s->classes_count; i++, other += strlen(other) + 1) {
+        if (strcmp(other, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Names stand in tables and logs of others, so that each must be plain. */
+static int read_classes(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    size_t count = json_array_size(v), used = 0;
+    if (!json_is_array(v) || count < 2 || count > KEDGE_SPEC_CLASSES_MAX) {
+        return bad(d, "classes", "a list of 2 to 1024 names");
+    }
+    for (size_t i = 0; i < count; i++) {
+        const json_t *name = json_array_get(v, i);
+        const char *text = json_string_value(name);
+        size_t len = text ? json_string_length(name) : 0;
+        if (len < 1 || len > KEDGE_SPEC_CLASS_MAX || strlen(text) != len
+            || !kedge_text_is_plain(kedge_view_of(text, len))) {
+            return bad(d, "classes", "names of 1 to 127 bytes without control characters");
+        }
+        if (is_there(s, text)) {
+            return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"classes\": \"%s\" is there twice", text);
+        }
+        if (used + len + 1 > sizeof s->classes) {
+            return kedge_diag_set(d, KEDGE_E_TOO_LONG, "job spec: \"classes\": more than %zu bytes of names",
+                                  sizeof s->classes);
+        }
+        memcpy(s->classes + used, text, len + 1);
+        used += len + 1;
+        s->classes_count++;
+    }
+    return KEDGE_OK;
+}
+
+static int read_standardize(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    const char *word = json_string_value(v);
+    if (word && strcmp(word, "local") == 0) {
+        s->standardize = KEDGE_STANDARDIZE_LOCAL;
+    } else if (word && strcmp(word, "none") == 0) {
+        s->standardize = KEDGE_STANDARDIZE_NONE;
+    } else {
+        return bad(d, "standardize", "\"local\" or \"none\"");
+    }
+    return KEDGE_OK;
+}
+
+static int read_metric(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    const char *word = json_string_value(v);
+    s->shows_loss = word && strcmp(word, "loss") == 0;
+    return s->shows_loss || (word && strcmp(word, "accuracy") == 0)
+               ? KEDGE_OK
+               : bad(d, "metric", "\"accuracy\" or \"loss\"");
+}
+
+bool kedge_job_spec_predicts_number(const struct kedge_job_spec *s)
+{
+    return !s->is_external && s->model.loss == KEDGE_LOSS_SQUARE_ERROR && kedge_model_outputs(&s->model) == 1;
+}
+
+int kedgei_spec_read_data(const json_t *root, struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    const json_t *classes = json_object_get(root, "classes"), *scales = json_object_get(root, "standardize");
+    const json_t *metric = json_object_get(root, "metric");
+    if (s->is_external && (classes || scales)) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"%s\" does not go with \"model\": \"external\": what its trainers make "
+            "of the data is theirs to say, or stands in \"settings\"",
+            classes ? "classes" : "standardize");
+    }
+    bool number = kedge_job_spec_predicts_number(s);
+    s->shows_loss = number;
+    int err = classes ? read_classes(classes, s, d) : KEDGE_OK;
+    err = err || !scales ? err : read_standardize(scales, s, d);
+    err = err || !metric ? err : read_metric(metric, s, d);
+    if (err) {
+        return err;
+    }
+    if (number && (classes || !s->shows_loss)) {
+        return kedge_diag_set(
+            d, KEDGE_E_FORMAT,
+            "job spec: \"%s\": a model of one output with \"loss\": \"mse\" predicts a number, "
+            "which has %s",
+            classes ? "classes" : "metric", classes ? "no classes" : "no accuracy");
+    }
+    if (classes && s->classes_count != kedge_model_outputs(&s->model)) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"classes\": %u names, but the model has %u outputs",
+                              s->classes_count, kedge_model_outputs(&s->model));
+    }
+    return KEDGE_OK;
+}
