@@ -8,6 +8,7 @@
 
 #include "aggregation/simd.h"
 #include "chain/audit/archive.h"
+#include "chain/state/in_use.h"
 #include "cli/audit_anchors.h"
 #include "cli/audit_blob_keys.h"
 #include "cli/audit_report.h"
@@ -330,13 +331,22 @@ static int judge(struct kedge_cli *c, const struct question *q, const struct ked
     return err;
 }
 
+/* What is wrong with a plain copy of a coordinator at work reads like what is wrong with a forged record. */
+static bool is_torn_copy(const struct question *q)
+{
+    char state[KEDGE_PATH_MAX];
+    return kedge_cli_find_state(q->dir, state, NULL) == KEDGE_OK
+           && kedge_in_use_look(state) == KEDGE_IN_USE_ELSEWHERE;
+}
+
 /* A folder as it is, an archive unpacked for as long as it takes. */
 static int judge_record(struct kedge_cli *c, struct question *q, const struct kedge_trust *trust,
-                        struct kedge_audit_report *report, struct kedge_diag *d)
+                        struct kedge_audit_report *report, bool *ret_torn, struct kedge_diag *d)
 {
     static struct kedge_unpacked unpacked;
     if (!kedge_archive_is(q->given)) {
         look_for_coordinator(q);
+        *ret_torn = is_torn_copy(q);
         return judge(c, q, trust, report, d);
     }
     kedge_cli_progress(c, "unpacking", 0, 0, q->given);
@@ -346,6 +356,7 @@ static int judge_record(struct kedge_cli *c, struct question *q, const struct ke
         return err;
     }
     q->dir = unpacked.dir;
+    *ret_torn = is_torn_copy(q);
     err = judge(c, q, trust, report, d);
     int removed = kedge_archive_remove(&unpacked, err ? NULL : d);
     if (!err && removed) {
@@ -354,7 +365,8 @@ static int judge_record(struct kedge_cli *c, struct question *q, const struct ke
     return err ? err : removed;
 }
 
-static int tell(struct kedge_cli *c, const struct question *q, struct kedge_audit_report *report)
+static int tell(struct kedge_cli *c, const struct question *q, struct kedge_audit_report *report,
+                bool torn_copy)
 {
     struct kedge_audit_claims claims;
     int err = kedge_audit_claims(report, &claims);
@@ -368,9 +380,18 @@ static int tell(struct kedge_cli *c, const struct question *q, struct kedge_audi
     say_counts(c, report);
     say_findings(c, report);
     say_verdict(c, report, &claims);
+    if (torn_copy && report->verdict == KEDGE_AUDIT_NO) {
+        kedge_cli_say(
+            c, "This folder was copied while its coordinator ran, file by file: such a copy does not "
+               "hold together, and what is\nfound in it speaks of the copying, not of the record. Ask for "
+               "one that `kedge backup` or `kedge audit pack` made.\n");
+    }
     kedge_cli_anchors_say(c, report);
     int code = report->verdict == KEDGE_AUDIT_YES ? 0 : 1;
     json_t *data = report_json(report, &claims);
+    if (torn_copy) {
+        json_object_set_new(data, "copied_while_in_use", json_true());
+    }
     kedge_audit_claims_deinit(&claims);
     kedge_audit_report_deinit(report);
     return kedge_cli_answer(c, data, code);
@@ -382,6 +403,7 @@ static int audit(struct kedge_cli *c, bool replay)
     struct question q = {.replay = replay};
     struct kedge_trust trust = {.tenant_count = 0};
     struct kedge_audit_report report;
+    bool torn_copy = false;
     if (!take_question(c, &q)) {
         return 2;
     }
@@ -390,7 +412,7 @@ static int audit(struct kedge_cli *c, bool replay)
         return fail(c, err, &d);
     }
     err = kedge_cli_anchors_merge(&q.anchors, q.trust_path ? &trust : NULL, &d);
-    err = err ? err : judge_record(c, &q, q.trust_path ? &trust : NULL, &report, &d);
+    err = err ? err : judge_record(c, &q, q.trust_path ? &trust : NULL, &report, &torn_copy, &d);
     kedge_cli_anchors_deinit(&q.anchors);
     if (q.trust_path) {
         kedge_trust_deinit(&trust);
@@ -398,7 +420,7 @@ static int audit(struct kedge_cli *c, bool replay)
     if (err) {
         return fail(c, err, &d);
     }
-    return tell(c, &q, &report);
+    return tell(c, &q, &report, torn_copy);
 }
 
 int kedge_cmd_audit_verify(struct kedge_cli *c)

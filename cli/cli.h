@@ -176,6 +176,8 @@ double kedge_cli_real(const json_t *o, const char *key);
 /* ---- commands ---- */
 int kedge_cmd_init(struct kedge_cli *c);
 int kedge_cmd_status(struct kedge_cli *c);
+int kedge_cmd_backup(struct kedge_cli *c);
+int kedge_cmd_restore(struct kedge_cli *c);
 int kedge_cmd_tenant_add(struct kedge_cli *c);
 int kedge_cmd_tenant_list(struct kedge_cli *c);
 int kedge_cmd_reader_add(struct kedge_cli *c);

@@ -10,6 +10,7 @@
  *   STATE/main/{ledger.lmdb,blobs,staging}
  *   STATE/tenants/T/{tenant.json,ledger.lmdb,blobs,staging}
  *   STATE/high-water/{main,T}          highest size ever signed, outside what a backup of a log holds
+ *   STATE/in-use                       whose it is, while a coordinator runs (in_use.h)
  *   STATE/coordinator.ipc              the operator's door (0600) */
 #ifndef KEDGE_CHAIN_STATE_STATE_H
 #define KEDGE_CHAIN_STATE_STATE_H

@@ -169,5 +169,7 @@ KEDGE_NODISCARD int kedge_ledger_check_high_water(struct kedge_ledger *l, const 
  * KEDGE_E_CORRUPT. */
 KEDGE_NODISCARD int kedge_high_water_size(const char *path, const char *origin, uint64_t *ret_size,
                                           struct kedge_diag *reterr);
+/* Writes a mark of exactly the ledger's present size, for a copy of it that has none yet. */
+KEDGE_NODISCARD int kedge_high_water_set(struct kedge_ledger *l, const char *path, struct kedge_diag *reterr);
 
 #endif

@@ -82,7 +82,9 @@ int kedgei_high_water_allows(const char *path, const char *origin, uint64_t size
                        "ledger %s has %llu entries, but %llu were signed before (%s): an old backup was "
                        "probably restored",
                        origin, (unsigned long long)size, (unsigned long long)mark.size, path);
-        kedge_diag_hint(reterr, "put back the newest data folder; signing now would fork the log");
+        kedge_diag_hint(reterr,
+                        "put back the newest data folder; signing now would fork the log. A folder that was "
+                        "copied while its coordinator ran looks like this, too: copy it with kedge backup");
         return KEDGE_E_CORRUPT;
     }
     if (mark.size == size && !kedge_hash_eq(&mark.root, root)) {
@@ -145,6 +147,15 @@ int kedge_high_water_size(const char *path, const char *origin, uint64_t *ret_si
         *ret_size = mark.size;
     }
     return err;
+}
+
+int kedge_high_water_set(struct kedge_ledger *l, const char *path, struct kedge_diag *reterr)
+{
+    struct kedge_hash root;
+    uint64_t size = kedge_ledger_size(l);
+    int err = kedge_ledger_root(l, size, &root);
+    return err ? kedge_diag_set(reterr, err, "ledger %s: tile table: %s", l->origin, kedge_strerror(err))
+               : kedgei_high_water_write(path, l->origin, size, &root, reterr);
 }
 
 int kedge_ledger_check_high_water(struct kedge_ledger *l, const char *path, struct kedge_diag *reterr)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "chain/state/in_use.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 #include "common/base/os/entropy.h"
@@ -24,6 +25,7 @@
 #include "coordinator/daemon/known.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/restore.h"
+#include "coordinator/daemon/torn_copy.h"
 #include "crypto/passphrase.h"
 
 enum { QUEUE_MAX = 65536, WORK_QUEUE_MAX = 65536, CONFIG_TEXT_MAX = 65536 };
@@ -131,9 +133,11 @@ static int open_state(struct kedge_host *h, struct kedge_diag *d)
     int err = kedge_state_config(h->state, &text, d);
     err = err ? err : kedge_config_parse(kedge_buf_view(&text), &h->config, d);
     kedge_buf_deinit(&text);
+    err = err ? err : kedge_torn_check_folder(h->state, d);
     err = err ? err : kedge_state_path(path, d, h->state, "coordinator.lmdb");
     err =
         err ? err : kedge_kv_lmdb_open(path, &kv, &h->kv, d); /* also the lock against a second coordinator */
+    err = err ? err : kedge_in_use_write(h->state, d);
     err = err ? err : kedge_state_key(h->state, KEDGE_STATE_KEY_TLS, &h->tls_key, d);
     err = err ? err : kedge_state_key(h->state, KEDGE_STATE_KEY_STATEMENT, &h->statement_key, d);
     err = err ? err : kedge_state_log_open(h->state, NULL, KEDGE_STATE_TAKE_OVER, &h->main, d);
@@ -266,6 +270,9 @@ static void stop_all(struct kedge_host *h, int err)
     }
     kedge_state_log_close(&h->main);
     kedge_main_view_free(h->main_view);
+    if (h->kv && !h->fatal && kedge_err_class(err) != KEDGE_CLASS_CORRUPT) {
+        kedge_in_use_remove(h->state); /* all logs are closed: a copy of the folder is whole from now on */
+    }
     kedge_kv_close(h->kv);
     kedge_host_witnesses_close(h);
     kedge_host_authority_close(h);

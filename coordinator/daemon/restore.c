@@ -26,6 +26,7 @@
 #include "coordinator/daemon/restore_walk.h"
 #include "coordinator/daemon/rounds.h"
 #include "coordinator/daemon/tenant_folders.h"
+#include "coordinator/daemon/torn_copy.h"
 
 enum { RECORDS_AT_ONCE = 256 }; /* of all jobs that the coordinator ever had */
 
@@ -98,6 +99,7 @@ static int load_tenant(struct kedge_walk *w, const struct kedge_id *id)
             digits.len--;
         }
         err = kedge_decimal_decode(digits, INT64_MAX, &t->anchored_size);
+        err = err ? err : kedge_torn_check_anchored(w, t);
     }
     err = err ? err : kedge_walk_all(w, t->log.ledger, KEDGE_ST_SITE_ENROLLED, "", KEDGE_WALK_ALL, load_site);
     err =
@@ -366,7 +368,8 @@ static int load_live_job(struct kedge_walk *w)
     int err = load_closed_round(w);
     bool none_closed = w->job->round == 0; /* groups by last models are stated from round 1 on */
     err = err || !w->job->trained || !none_closed ? err : kedge_restore_stated(w);
-    return err ? err : load_open_round(w);
+    err = err ? err : load_open_round(w);
+    return err ? err : kedge_torn_check_rounds(w);
 }
 
 /* As job-opened says, or made again where it is still to come. */
