@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/store/blob_file.h"
 #include "cli/cli.h"
 #include "cli/local.h"
 #include "common/base/limits.h"
@@ -60,7 +61,8 @@ static int take_model(const struct kedge_cli *c, const struct take *t, json_t *m
 {
     char name[KEDGE_ID_MAX + 40], path[KEDGE_PATH_MAX], from[KEDGE_PATH_MAX];
     struct kedge_hash expected, got;
-    struct kedge_map map;
+    struct kedge_blob_at at = {.path = NULL};
+    struct kedge_blob_file file;
     snprintf(name, sizeof name, "%s-g%lld.%s", t->job, (long long)kedge_cli_int(model, "group"),
              t->npz ? "npz" : "safetensors");
     int err = kedge_path_join(path, t->dir, name);
@@ -71,25 +73,27 @@ static int take_model(const struct kedge_cli *c, const struct take *t, json_t *m
         return kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no digest of the model");
     }
     err = find_model(c, kedge_cli_text(model, "path"), from, d);
-    err = err ? err : kedge_map_open(from, &map, d);
+    at.path = from;
+    err = err ? err : kedge_blob_file_open(&at, KEDGE_BLOB_MAP, &file, d);
     if (err) {
         (void)kedge_diag_hint(d, "models are read from the coordinator's store: run this on its machine");
         return err;
     }
-    kedge_sha256(kedge_view_of(map.ptr, map.len), &got);
+    const struct kedge_map *map = &file.map;
+    kedge_sha256(kedge_view_of(map->ptr, map->len), &got);
     if (!kedge_hash_eq(&expected, &got)) {
         err = kedge_diag_set(d, KEDGE_E_BLOB_DIGEST, "%s: its SHA-256 is not the one on record", from);
     } else if (t->npz) {
-        err = write_npz(&map, path, d);
+        err = write_npz(map, path, d);
     } else {
-        err = kedge_file_write(path, kedge_view_of(map.ptr, map.len), 0600, d);
+        err = kedge_file_write(path, kedge_view_of(map->ptr, map->len), 0600, d);
     }
     if (!err) {
-        kedge_cli_say(c, "%s  %zu bytes of model, SHA-256 %.16s…\n", path, map.len,
+        kedge_cli_say(c, "%s  %zu bytes of model, SHA-256 %.16s…\n", path, map->len,
                       kedge_cli_text(model, "digest"));
         json_object_set_new(model, "file", json_string(path));
     }
-    kedge_map_close(&map);
+    kedge_blob_file_close(&file);
     return err;
 }
 

@@ -187,10 +187,10 @@ static int mend_blobs(const struct mending *m, struct kedge_repaired_blobs *ret,
         elsewhere[i] = folders[i];
     }
     char keys[KEDGE_PATH_MAX], from_keys[KEDGE_PATH_MAX];
-    struct kedge_blobs_options options = {.read_only = m->in_main};
+    struct kedge_blobs_options options = {.read_only = false};
     struct kedge_id tenant;
-    if (!err && !m->in_main && kedge_id_from(kedge_view_str(m->log), &tenant) == KEDGE_OK) {
-        err = kedge_state_blob_options(m->state, &tenant, keys, &options, d);
+    if (!err && (m->in_main || kedge_id_from(kedge_view_str(m->log), &tenant) == KEDGE_OK)) {
+        err = kedge_state_blob_options(m->state, m->in_main ? NULL : &tenant, keys, &options, d);
     }
     if (!err) {
         struct kedge_repair_blobs r = {
@@ -198,6 +198,7 @@ static int mend_blobs(const struct mending *m, struct kedge_repaired_blobs *ret,
             .from = m->from,
             .keys_dir = options.keys_dir,
             .from_keys_dir = kedge_state_blob_keys_beside(m->from, from_keys) ? from_keys : NULL,
+            .pack = options.pack,
             .encrypt = options.encrypt,
             .refs = kedge_buf_view(&refs),
             .also = kedge_buf_view(&also),

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "chain/job_spec.h"
+#include "chain/store/blob_file.h"
 #include "cli/local.h"
 #include "cli/poc.h"
 #include "common/base/mem.h"
@@ -81,13 +82,14 @@ static int take_models(struct kedge_poc *p, const char *job, struct kedge_diag *
     err = err ? err : kedge_dir_make(path, 0700, d);
     json_array_foreach(json_object_get(answer, "models"), i, m)
     {
-        struct kedge_map map;
+        struct kedge_blob_at at = {.path = kedge_cli_text(m, "path")};
+        struct kedge_blob_file file;
         snprintf(path, sizeof path, "%.850s/models/%s-g%d.safetensors", p->dir, job,
                  (int)kedge_cli_int(m, "group"));
-        err = err ? err : kedge_map_open(kedge_cli_text(m, "path"), &map, d);
+        err = err ? err : kedge_blob_file_open(&at, KEDGE_BLOB_MAP, &file, d);
         if (!err) {
-            err = kedge_file_write(path, kedge_view_of(map.ptr, map.len), 0600, d);
-            kedge_map_close(&map);
+            err = kedge_file_write(path, kedge_view_of(file.map.ptr, file.map.len), 0600, d);
+            kedge_blob_file_close(&file);
         }
     }
     json_decref(answer);

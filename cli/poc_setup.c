@@ -177,8 +177,8 @@ int kedge_poc_state(struct kedge_poc *p, struct kedge_diag *d)
                                 : err; /* an earlier run was killed before it wrote its own settings */
     snprintf(config, sizeof config,
              "{\"deployment\": \"poc.kedge.local\", \"listen\": [\"%s://127.0.0.1:%d\"],\n"
-             " \"insecure\": %s, \"encrypt_blobs\": %s, \"lease_ms\": 5000, \"offline_grace_ms\": 2000, "
-             "\"settle_ms\": 300}\n",
+             " \"insecure\": %s, \"encrypt_blobs\": %s, \"pack_blobs\": true, \"lease_ms\": 5000,\n"
+             " \"offline_grace_ms\": 2000, \"settle_ms\": 300}\n",
              p->insecure ? "tcp" : "tls+tcp", free_port(), p->insecure ? "true" : "false",
              p->plain_blobs ? "false" : "true");
     return err ? err : kedge_file_write(path, kedge_view_str(config), 0600, d);

@@ -67,17 +67,17 @@ static int find(const struct kedgei_replay *r, const struct kedgei_decision *d, 
     const char *models[KEDGE_GROUPS_MAX];
     struct kedge_blob_at at;
     int err = kedge_blobs_path(r->a->main.blobs, &model, base);
-    *ret_absent = !err && !kedge_file_exists(base);
+    *ret_absent = !err && !kedge_blob_exists(base);
     if (!err && last) {
         err = kedge_blobs_at(d->log->blobs, &last->subject, update, &at);
-        *ret_absent = *ret_absent || (!err && !kedge_file_exists(update));
+        *ret_absent = *ret_absent || (!err && !kedge_blob_exists(update));
     }
     for (uint32_t g = 0; g < d->job->groups && !err; g++) {
         models[g] = paths[g];
         err = kedgei_model_before(d->job, d->round, g, &model)
                   ? kedge_blobs_path(r->a->main.blobs, &model, paths[g])
                   : KEDGE_E_NOT_FOUND;
-        *ret_absent = *ret_absent || (!err && !kedge_file_exists(paths[g]));
+        *ret_absent = *ret_absent || (!err && !kedge_blob_exists(paths[g]));
     }
     return err ? err
                : kedge_compute_last_model(&d->job->spec, &d->job->layout, base, last ? &at : NULL, models,

@@ -264,13 +264,13 @@ static void replay_assigned(const struct kedgei_replay *r, struct kedgei_decisio
         const struct kedge_hash *direction = kedgei_direction_of(d->round->step, among[i]);
         directions[i] = paths[i];
         err = direction ? kedge_blobs_path(r->a->main.blobs, direction, paths[i]) : KEDGE_E_NOT_FOUND;
-        if (!err && !kedge_file_exists(paths[i])) {
+        if (!err && !kedge_blob_exists(paths[i])) {
             err = KEDGE_E_IO; /* NOT_FOUND would read as an update that points nowhere */
             absent = true;
         }
     }
     if (!err) {
-        absent = !kedge_file_exists(update);
+        absent = !kedge_blob_exists(update);
         err = !absent
                   ? kedge_compute_nearest(&d->job->layout, &at, directions, count, &nearest, &cosine, &diag)
                   : KEDGE_E_IO;

@@ -221,13 +221,13 @@ static int choose_releases(struct kedgei_ex_work *w)
 static int find_model(const struct kedgei_ex_work *w, const struct kedgei_ex_job *job, size_t g,
                       char out[KEDGE_PATH_MAX])
 {
+    char path[KEDGE_PATH_MAX];
     if (job->files[g]) {
-        int n = snprintf(out, KEDGE_PATH_MAX, "%s", job->files[g]);
-        return n < 0 || n >= KEDGE_PATH_MAX ? KEDGE_E_TOO_LONG : KEDGE_OK;
+        return kedge_path_real(job->files[g], out, w->reterr);
     }
-    if (w->r.models[0] && kedge_path_join(out, w->r.models, w->a->u.release.file) == KEDGE_OK
-        && kedge_file_exists(out)) {
-        return KEDGE_OK;
+    if (w->r.models[0] && kedge_path_join(path, w->r.models, w->a->u.release.file) == KEDGE_OK
+        && kedge_file_exists(path)) {
+        return kedge_path_real(path, out, w->reterr);
     }
     return kedge_blobs_path(w->r.main.log.blobs, &w->a->subject, out);
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "chain/store/blob_file.h"
 #include "common/base/mem.h"
 
 enum { BLOCK = 1024 * 1024 };
@@ -136,26 +137,20 @@ int kedgei_ex_put(struct kedgei_ex_folder *f, struct kedge_view content, struct 
     return tell_full(f, note_file(f, path, content.len, &digest), reterr);
 }
 
-/* From one descriptor to the other; the error is about reading (*ret_size) or writing. */
-static int copy_bytes(int from, int to, struct kedge_hasher *hasher, uint8_t *block, uint64_t *ret_size)
+static int copy_bytes(const struct kedge_blob_file *from, int to, struct kedge_hasher *hasher, uint8_t *block)
 {
-    *ret_size = 0;
-    while (true) {
-        ssize_t n = read(from, block, BLOCK);
-        if (n < 0 && errno == EINTR) {
-            continue;
+    int err = KEDGE_OK;
+    for (uint64_t done = 0; done < from->size && !err;) {
+        size_t n = from->size - done < BLOCK ? (size_t)(from->size - done) : BLOCK;
+        struct kedge_view v = kedge_view_of(block, n);
+        err = kedge_blob_file_read(from, done, block, n);
+        if (!err) {
+            kedge_hasher_update(hasher, v);
+            err = kedge_fd_write(to, v);
         }
-        if (n <= 0) {
-            return n == 0 ? KEDGE_OK : kedge_errno(errno);
-        }
-        struct kedge_view v = kedge_view_of(block, (size_t)n);
-        kedge_hasher_update(hasher, v);
-        *ret_size += v.len;
-        int err = kedge_fd_write(to, v);
-        if (err) {
-            return err;
-        }
+        done += n;
     }
+    return err;
 }
 
 int kedgei_ex_copy(struct kedgei_ex_folder *f, const char *from, const struct kedge_hash *digest,
@@ -163,21 +158,23 @@ int kedgei_ex_copy(struct kedgei_ex_folder *f, const char *from, const struct ke
 {
     struct kedge_hasher *hasher = NULL;
     struct kedge_hash have = {{0}};
-    uint64_t size = 0;
-    int in = kedge_file_open(from, O_RDONLY, reterr);
-    if (in < 0) {
-        return in;
+    struct kedge_blob_file in;
+    const struct kedge_blob_at at = {.path = from, .digest = *digest};
+    int err = kedge_blob_file_open(&at, KEDGE_BLOB_READ, &in, reterr);
+    if (err) {
+        return err;
     }
     uint8_t *block = kedge_mem_new(1, BLOCK);
-    int err = block ? kedge_hasher_new(&hasher) : KEDGE_E_NOMEM;
+    err = block ? kedge_hasher_new(&hasher) : KEDGE_E_NOMEM;
     int out = err ? kedge_diag_set(reterr, err, "out of memory") : create(f, path, reterr);
     err = out < 0 ? out : KEDGE_OK;
     if (out >= 0) {
-        err = copy_bytes(in, out, hasher, block, &size);
+        err = copy_bytes(&in, out, hasher, block);
         kedge_hasher_final(hasher, &have);
         err = finish(f, out, path, err, reterr);
     }
-    close(in);
+    const uint64_t size = in.size;
+    kedge_blob_file_close(&in);
     kedge_hasher_free(hasher);
     kedge_mem_free(block);
     if (!err && !kedge_hash_eq(&have, digest)) {

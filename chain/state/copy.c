@@ -32,7 +32,9 @@ int kedge_state_copy_create(const char *dir, const char *deployment, struct kedg
                    : kedge_diag_set(reterr, KEDGE_E_STATE, "%s has copies of %s, not of %s", dir, known,
                                     deployment);
     }
-    snprintf(text, sizeof text, "{\n  \"deployment\": \"%s\",\n  \"encrypt_blobs\": true\n}\n", deployment);
+    snprintf(text, sizeof text,
+             "{\n  \"deployment\": \"%s\",\n  \"encrypt_blobs\": true,\n  \"pack_blobs\": true\n}\n",
+             deployment);
     return err ? err : kedge_file_write(path, kedge_view_str(text), 0600, reterr);
 }
 
@@ -79,7 +81,7 @@ int kedge_state_copy_open(const char *dir, const struct kedge_id *tenant,
     err = err ? err : kedge_kv_lmdb_open(path, &kv, &log.kv, reterr);
     err = err ? err : kedge_replica_open(log.kv, log.origin, log_key, true, &log.ledger, reterr);
     err = err ? err : kedge_state_path(path, reterr, dir, "%s", folder);
-    err = err || !tenant ? err : kedge_state_blob_options(dir, tenant, keys, &blobs, reterr);
+    err = err ? err : kedge_state_blob_options(dir, tenant, keys, &blobs, reterr);
     err = err ? err : kedge_blobs_open(path, &blobs, &log.blobs, reterr);
     if (err) {
         kedge_state_log_close(&log);

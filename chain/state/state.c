@@ -100,7 +100,8 @@ static int open_parts(const char *state, const char *folder, const char *mark, e
         err = kedge_ledger_open(log->kv, &options, &log->ledger, d);
     }
     err = err ? err : kedge_state_path(path, d, state, "%s", folder);
-    err = err || !log->tenant.s[0] ? err : kedge_state_blob_options(state, &log->tenant, keys, &blobs, d);
+    err =
+        err ? err : kedge_state_blob_options(state, log->tenant.s[0] ? &log->tenant : NULL, keys, &blobs, d);
     err = err ? err : kedge_blobs_open(path, &blobs, &log->blobs, d);
     if (err) {
         kedge_state_log_close(log);
@@ -155,7 +156,7 @@ int kedge_state_create(const char *state, const char *deployment, struct kedge_d
     if (!err) { /* config.json last: its presence says that the folder is whole */
         snprintf(text, sizeof text,
                  "{\n  \"deployment\": \"%s\",\n  \"listen\": [\"tls+tcp://127.0.0.1:7443\"],\n"
-                 "  \"encrypt_blobs\": true\n}\n",
+                 "  \"encrypt_blobs\": true,\n  \"pack_blobs\": true\n}\n",
                  deployment);
         snprintf(log.origin, sizeof log.origin, "%s/main", deployment);
         err = read_log_key(state, &log, reterr);
@@ -183,18 +184,23 @@ int kedge_state_blob_options(const char *state, const struct kedge_id *tenant, c
 {
     struct kedge_buf text;
     json_t *root = NULL;
-    int err = kedge_state_path(keys_dir, reterr, state, "keys/updates/%s", tenant->s);
+    int err = tenant ? kedge_state_path(keys_dir, reterr, state, "keys/updates/%s", tenant->s) : KEDGE_OK;
     if (err) {
         return err;
     }
-    options->keys_dir = keys_dir;
+    options->keys_dir = tenant ? keys_dir : NULL;
     if (options->read_only) {
         return KEDGE_OK;
     }
     kedge_buf_init(&text, CONFIG_MAX);
     err = kedge_state_config(state, &text, reterr);
+    if (err == KEDGE_E_NOT_FOUND && !tenant) { /* the folder is being made */
+        kedge_buf_deinit(&text);
+        return KEDGE_OK;
+    }
     err = err ? err : kedgei_json_load(kedge_buf_view(&text), CONFIG_MAX, "config.json", &root, reterr);
-    options->encrypt = !err && json_is_true(json_object_get(root, "encrypt_blobs"));
+    options->encrypt = !err && tenant && json_is_true(json_object_get(root, "encrypt_blobs"));
+    options->pack = !err && json_is_true(json_object_get(root, "pack_blobs"));
     json_decref(root);
     kedge_buf_deinit(&text);
     return err;

@@ -45,8 +45,9 @@ KEDGE_NODISCARD int kedge_state_key_make_next(const char *state, struct kedge_ke
 /* statement-next.pem in the place of statement.pem: the main chain has it. */
 KEDGE_NODISCARD int kedge_state_key_switch(const char *state, struct kedge_diag *reterr);
 
-/* Which keys a tenant's blobs have, and whether new updates are encrypted: as config.json's "encrypt_blobs"
- * says, which folders of before that setting have not. keys_dir is the memory that options borrow. */
+/* Which keys a tenant's blobs (NULL: those of the main chain, which have none) have, whether new updates are
+ * encrypted and small blobs packed: as config.json's "encrypt_blobs" and "pack_blobs" say, which folders of
+ * before these settings have not. keys_dir is the memory that options borrow. */
 KEDGE_NODISCARD int kedge_state_blob_options(const char *state, const struct kedge_id *tenant,
                                              char keys_dir[KEDGE_PATH_MAX],
                                              struct kedge_blobs_options *options, struct kedge_diag *reterr);

@@ -63,18 +63,50 @@ static int open_cipher(const struct kedge_blob_at *at, const uint8_t head[KEDGE_
     return err;
 }
 
+int kedgei_blob_open(const char *path, uint64_t *ret_begin, uint64_t *ret_len, struct kedge_diag *d)
+{
+    char file[KEDGE_PATH_MAX];
+    struct stat st;
+    uint64_t begin = 0, len = 0;
+    bool is_packed = kedgei_pack_place(path, file, &begin, &len);
+    int fd = kedge_file_open(file, O_RDONLY | O_NOFOLLOW, d);
+    if (fd < 0) {
+        return fd;
+    }
+    int err = fstat(fd, &st) == 0 ? KEDGE_OK : KEDGE_E_IO;
+    uint64_t size = err ? 0 : (uint64_t)st.st_size;
+    if (!err && is_packed && (begin > size || len > size - begin)) {
+        err = KEDGE_E_CORRUPT;
+    }
+    if (err) {
+        close(fd);
+        return kedge_diag_set(d, err, "%s: cannot be read: %s", path, kedge_strerror(err));
+    }
+    *ret_begin = begin;
+    *ret_len = is_packed ? len : size;
+    return fd;
+}
+
+bool kedge_blob_exists(const char *path)
+{
+    uint64_t begin, len;
+    int fd = kedgei_blob_open(path, &begin, &len, NULL);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd >= 0;
+}
+
 static int open_fd(const struct kedge_blob_at *at, struct kedge_blob_file *f, struct kedge_diag *d)
 {
     uint8_t head[KEDGE_BLOB_HEAD_LEN];
-    struct stat st;
-    f->fd = kedge_file_open(at->path, O_RDONLY | O_NOFOLLOW, d);
+    f->fd = kedgei_blob_open(at->path, &f->begin, &f->size, d);
     if (f->fd < 0) {
         return f->fd;
     }
-    int err = fstat(f->fd, &st) == 0 ? KEDGE_OK : KEDGE_E_IO;
-    f->size = err ? 0 : (uint64_t)st.st_size;
-    if (!err && f->size >= sizeof head) {
-        err = kedge_fd_read_at(f->fd, head, sizeof head, 0);
+    int err = KEDGE_OK;
+    if (f->size >= sizeof head) {
+        err = kedge_fd_read_at(f->fd, head, sizeof head, f->begin);
         if (!err && kedge_blob_is_sealed(kedge_view_of(head, sizeof head))) {
             return open_cipher(at, head, f->size, f, d);
         }
@@ -84,9 +116,15 @@ static int open_fd(const struct kedge_blob_at *at, struct kedge_blob_file *f, st
 
 static int open_map(const struct kedge_blob_at *at, struct kedge_blob_file *f, struct kedge_diag *d)
 {
-    int err = kedge_map_open(at->path, &f->map, d);
+    uint64_t begin, len;
+    int fd = kedgei_blob_open(at->path, &begin, &len, d);
+    if (fd < 0) {
+        return fd;
+    }
+    int err = kedge_map_part(fd, begin, len, &f->map);
+    close(fd);
     if (err) {
-        return err;
+        return kedge_diag_set(d, err, "%s: cannot be mapped: %s", at->path, kedge_strerror(err));
     }
     f->size = f->map.len;
     return f->map.len >= KEDGE_BLOB_HEAD_LEN && kedge_blob_is_sealed(kedge_view_of(f->map.ptr, f->map.len))
@@ -131,7 +169,7 @@ static int take_chunk(const struct kedge_blob_file *f, uint64_t i, size_t len, u
         return KEDGE_OK;
     }
     *ret = kedge_view_of(scratch, stored);
-    return kedge_fd_read_at(f->fd, scratch, stored, at);
+    return kedge_fd_read_at(f->fd, scratch, stored, f->begin + at);
 }
 
 /* The part of chunk i from `skip` on, n bytes. */
@@ -172,7 +210,7 @@ int kedge_blob_file_read(const struct kedge_blob_file *f, uint64_t offset, uint8
         return KEDGE_OK;
     }
     if (!f->is_sealed) {
-        return kedge_fd_read_at(f->fd, out, len, offset);
+        return kedge_fd_read_at(f->fd, out, len, f->begin + offset);
     }
     int err = f->size == 0 ? read_chunk(f, 0, 0, out, 0) : KEDGE_OK; /* it has one all the same */
     for (size_t done = 0; done < len && !err;) {

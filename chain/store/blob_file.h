@@ -7,7 +7,8 @@
 #include "chain/store/blob_keys.h"
 #include "common/base/os/file.h"
 
-/* Where a blob's file is, and what opens it. Borrowed. */
+/* Where a blob is, and what opens it. Borrowed. The path is its file's, or "…/pack-N@OFFSET+LENGTH" for one
+ * that lies with others in a file (packs.h): such paths are opened here only. */
 struct kedge_blob_at {
     const char *path;
     struct kedge_blob_keys *keys; /* NULL: none; plain files need none */
@@ -22,7 +23,8 @@ enum kedge_blob_how {
 struct kedge_blob_file {
     int fd; /* -1: mapped */
     struct kedge_map map;
-    uint64_t size; /* of the content */
+    uint64_t begin; /* where it begins in the file of the descriptor */
+    uint64_t size;  /* of the content */
     bool is_sealed;
     struct kedge_blob_cipher cipher;
 };
@@ -33,6 +35,8 @@ struct kedge_blob_file {
 KEDGE_NODISCARD int kedge_blob_file_open(const struct kedge_blob_at *at, enum kedge_blob_how how,
                                          struct kedge_blob_file *ret, struct kedge_diag *reterr);
 void kedge_blob_file_close(struct kedge_blob_file *f);
+/* Whether there is a blob at the path of kedge_blobs_path. */
+bool kedge_blob_exists(const char *path);
 /* len bytes of the content from offset. KEDGE_E_CORRUPT: the file ends before, or a chunk is not as it was
  * written. KEDGE_E_IO. */
 KEDGE_NODISCARD int kedge_blob_file_read(const struct kedge_blob_file *f, uint64_t offset, uint8_t *out,

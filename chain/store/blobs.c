@@ -1,6 +1,6 @@
 /* Blobs: finding, reading, putting, sweeping. A name in blobs/ appears by rename only, after the fsync of
  * the whole file and before the fsync of its folder: whatever is there is whole, whatever was answered is
- * durable. */
+ * durable. Small ones are records of packs (packs.h). */
 #include "chain/store/blobs.h"
 
 #include <dirent.h>
@@ -83,10 +83,16 @@ int kedge_blobs_open(const char *dir, const struct kedge_blobs_options *options,
     } else if (!err && !kedge_file_exists(b->blobs_dir)) {
         err = kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "%s: there are no blobs here", b->blobs_dir);
     }
-    if (!err && b->options.keys_dir) {
+    err = err ? err : kedgei_packs_open(b->blobs_dir, &b->packs, reterr);
+    if (err) {
+        kedge_mem_free(b);
+        return err;
+    }
+    if (b->options.keys_dir) {
         err = kedge_blob_keys_open(b->options.keys_dir, &b->keys, reterr);
     }
     if (err) {
+        kedgei_packs_close(&b->packs);
         kedge_mem_free(b);
         return err;
     }
@@ -102,6 +108,7 @@ void kedge_blobs_close(struct kedge_blobs *b)
     if (b) {
         KEDGE_ASSERT(b->open_count == 0);
         pthread_mutex_destroy(&b->mutex);
+        kedgei_packs_close(&b->packs);
         kedge_blob_keys_close(b->keys);
         kedge_mem_free(b);
     }
@@ -150,13 +157,34 @@ void kedgei_blobs_leave(struct kedge_blobs *b, uint64_t promised_left)
 
 /* ---- finding and reading ---- */
 
-int kedge_blobs_path(const struct kedge_blobs *b, const struct kedge_hash *digest, char out[KEDGE_PATH_MAX])
+int kedgei_blobs_file(const struct kedge_blobs *b, const struct kedge_hash *digest, char out[KEDGE_PATH_MAX])
 {
     char hex[KEDGE_HASH_HEX_LEN + 1];
     kedge_hash_hex(digest, hex);
     char name[KEDGE_HASH_HEX_LEN + 2];
     snprintf(name, sizeof name, "%.2s/%s", hex, hex + 2);
     return kedge_path_join(out, b->blobs_dir, name);
+}
+
+/* The packs guard themselves; what is learnt of them is no change that a caller sees. */
+static struct kedgei_packs *packs_of(const struct kedge_blobs *b)
+{
+    return (struct kedgei_packs *)(uintptr_t)&b->packs;
+}
+
+int kedge_blobs_path(const struct kedge_blobs *b, const struct kedge_hash *digest, char out[KEDGE_PATH_MAX])
+{
+    struct kedgei_pack_record r;
+    struct stat st;
+    bool more = false;
+    int packed = kedgei_packs_find(packs_of(b), digest, &r), err = KEDGE_OK;
+    if (packed) {
+        err = kedgei_blobs_file(b, digest, out);
+        if (!err && lstat(out, &st) != 0 && kedgei_packs_refresh(packs_of(b), &more) == KEDGE_OK && more) {
+            packed = kedgei_packs_find(packs_of(b), digest, &r); /* another process has put it there */
+        }
+    }
+    return packed ? err : kedgei_packs_path(&b->packs, &r, out);
 }
 
 struct kedge_blob_keys *kedge_blobs_keys(const struct kedge_blobs *b)
@@ -174,23 +202,21 @@ int kedge_blobs_at(const struct kedge_blobs *b, const struct kedge_hash *digest,
     return err;
 }
 
-/* Bytes of content of a file of that size; its key is not needed. */
-static int content_size(const char *path, uint64_t stored, uint64_t *ret)
+/* Bytes of its content; its key is not needed. */
+static int content_size(const char *path, uint64_t *ret)
 {
     uint8_t head[KEDGE_BLOB_HEAD_LEN];
     struct kedge_blob_key_id id;
     enum kedge_aead aead;
-    *ret = stored;
-    if (stored < sizeof head) {
-        return KEDGE_OK;
-    }
-    int fd = kedge_file_open(path, O_RDONLY | O_NOFOLLOW, NULL);
+    uint64_t begin, stored;
+    int fd = kedgei_blob_open(path, &begin, &stored, NULL);
     if (fd < 0) {
         return fd;
     }
-    int err = kedge_fd_read_at(fd, head, sizeof head, 0);
+    *ret = stored;
+    int err = stored < sizeof head ? KEDGE_OK : kedge_fd_read_at(fd, head, sizeof head, begin);
     close(fd);
-    if (!err && kedge_blob_is_sealed(kedge_view_of(head, sizeof head))) {
+    if (!err && stored >= sizeof head && kedge_blob_is_sealed(kedge_view_of(head, sizeof head))) {
         err = kedge_blob_head_read(head, &aead, &id);
         err = err ? err : kedge_blob_content_len(aead, stored, ret);
     }
@@ -199,19 +225,43 @@ static int content_size(const char *path, uint64_t stored, uint64_t *ret)
 
 int kedge_blobs_find(const struct kedge_blobs *b, const struct kedge_hash *digest, uint64_t *ret_size)
 {
-    char path[KEDGE_PATH_MAX];
+    char path[KEDGE_PATH_MAX], file[KEDGE_PATH_MAX];
+    uint64_t begin, len;
     int err = kedge_blobs_path(b, digest, path);
     if (err) {
         return err;
     }
     struct stat st;
+    if (kedgei_pack_place(path, file, &begin, &len)) {
+        return ret_size ? content_size(path, ret_size) : KEDGE_OK;
+    }
     if (lstat(path, &st) != 0) {
         return kedge_errno(errno);
     }
     if (!S_ISREG(st.st_mode)) {
         return KEDGE_E_CORRUPT;
     }
-    return ret_size ? content_size(path, (uint64_t)st.st_size, ret_size) : KEDGE_OK;
+    return ret_size ? content_size(path, ret_size) : KEDGE_OK;
+}
+
+int kedge_blobs_stored(const struct kedge_blobs *b, const struct kedge_hash *digest, uint64_t *ret_bytes,
+                       uint64_t *ret_ms)
+{
+    struct kedgei_pack_record r;
+    char path[KEDGE_PATH_MAX];
+    struct stat st;
+    if (kedgei_packs_find(packs_of(b), digest, &r) == KEDGE_OK) {
+        *ret_bytes = r.len;
+        *ret_ms = (uint64_t)r.time * 1000;
+        return KEDGE_OK;
+    }
+    int err = kedgei_blobs_file(b, digest, path);
+    if (err || lstat(path, &st) != 0) {
+        return err ? err : kedge_errno(errno);
+    }
+    *ret_bytes = (uint64_t)st.st_size;
+    *ret_ms = (uint64_t)st.st_mtime * 1000;
+    return S_ISREG(st.st_mode) ? KEDGE_OK : KEDGE_E_CORRUPT;
 }
 
 int kedge_blobs_unstage(struct kedge_blobs *b, const struct kedge_hash *digest, struct kedge_diag *reterr)
@@ -247,7 +297,11 @@ int kedge_blobs_remove(struct kedge_blobs *b, const struct kedge_hash *digest, s
     if (err) {
         return err;
     }
-    err = kedge_blobs_path(b, digest, path);
+    err = kedgei_packs_remove(&b->packs, digest, true, reterr);
+    if (err && err != KEDGE_E_NOT_FOUND) {
+        return err;
+    }
+    err = kedgei_blobs_file(b, digest, path);
     if (err) {
         return kedge_diag_set(reterr, err, "%s: path too long", b->blobs_dir);
     }
@@ -264,11 +318,30 @@ int kedge_blobs_remove(struct kedge_blobs *b, const struct kedge_hash *digest, s
                : KEDGE_OK;
 }
 
+int kedge_blobs_drop(struct kedge_blobs *b, const struct kedge_hash *digest, struct kedge_diag *reterr)
+{
+    char path[KEDGE_PATH_MAX];
+    int err = kedgei_packs_remove(&b->packs, digest, false, reterr);
+    if (err && err != KEDGE_E_NOT_FOUND) {
+        return err;
+    }
+    err = kedgei_blobs_file(b, digest, path);
+    if (err) {
+        return kedge_diag_set(reterr, err, "%s: path too long", b->blobs_dir);
+    }
+    return unlink(path) == 0 || errno == ENOENT ? KEDGE_OK : fail(reterr, "remove", path);
+}
+
+int kedge_blobs_compact(struct kedge_blobs *b, uint64_t *ret_freed, struct kedge_diag *reterr)
+{
+    return kedgei_packs_compact(&b->packs, ret_freed, reterr);
+}
+
 void kedge_blobs_cool(const struct kedge_blobs *b, const struct kedge_hash *digest)
 {
     char path[KEDGE_PATH_MAX];
     struct stat st;
-    int fd = kedge_blobs_path(b, digest, path) ? -1 : kedge_file_open(path, O_RDONLY | O_NOFOLLOW, NULL);
+    int fd = kedgei_blobs_file(b, digest, path) ? -1 : kedge_file_open(path, O_RDONLY | O_NOFOLLOW, NULL);
     if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size >= COOL_BYTES_MIN) {
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     }
@@ -277,12 +350,46 @@ void kedge_blobs_cool(const struct kedge_blobs *b, const struct kedge_hash *dige
     }
 }
 
+/* Straight into a pack. */
+static int put_packed(struct kedge_blobs *b, const struct kedge_view *parts, size_t count, size_t total,
+                      struct kedge_hash *ret_digest, struct kedge_diag *reterr)
+{
+    int err = kedgei_blobs_admit(b, total, reterr);
+    if (err) {
+        return err;
+    }
+    struct kedge_hash digest;
+    uint8_t *bytes = kedge_mem_new(total + 1, 1);
+    size_t at = 0;
+    for (size_t i = 0; bytes && i < count; i++) {
+        if (parts[i].len > 0) {
+            memcpy(bytes + at, parts[i].ptr, parts[i].len);
+        }
+        at += parts[i].len;
+    }
+    if (!bytes) {
+        err = kedge_diag_set(reterr, KEDGE_E_NOMEM, "%s: out of memory", b->blobs_dir);
+    } else {
+        kedge_sha256(kedge_view_of(bytes, total), &digest);
+        err = kedgei_packs_put(&b->packs, &digest, kedge_view_of(bytes, total), reterr);
+    }
+    kedge_mem_free(bytes);
+    kedgei_blobs_leave(b, total);
+    if (!err && ret_digest) {
+        *ret_digest = digest;
+    }
+    return err;
+}
+
 int kedge_blobs_put(struct kedge_blobs *b, const struct kedge_view *parts, size_t count,
                     struct kedge_hash *ret_digest, struct kedge_diag *reterr)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < count; i++) {
         total += parts[i].len;
+    }
+    if (b->options.pack && total <= KEDGEI_PACK_BLOB_MAX) {
+        return put_packed(b, parts, count, (size_t)total, ret_digest, reterr);
     }
     struct kedge_blob_writer *w;
     int err = kedge_blob_writer_open(b, total, &w, reterr);
@@ -297,89 +404,4 @@ int kedge_blobs_put(struct kedge_blobs *b, const struct kedge_view *parts, size_
         return err;
     }
     return kedge_blob_writer_finish(w, ret_digest, NULL, reterr);
-}
-
-/* ---- sweep ---- */
-
-/* The digest that "ab" and the rest spell, or false. */
-static bool read_name(const char *prefix, const char *rest, struct kedge_hash *ret)
-{
-    char hex[KEDGE_HASH_HEX_LEN + 1];
-    if (strlen(prefix) != 2 || strlen(rest) != KEDGE_HASH_HEX_LEN - 2) {
-        return false;
-    }
-    memcpy(hex, prefix, 2);
-    memcpy(hex + 2, rest, KEDGE_HASH_HEX_LEN - 1);
-    return kedge_hash_from_hex(kedge_view_str(hex), ret) == KEDGE_OK;
-}
-
-static bool is_dots(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
-/* Asks about one file and does as told; *ret_stop when the visitor has seen enough. */
-static int visit_file(const char *dir, const char *prefix, const char *name, kedge_blobs_visit *visit,
-                      void *arg, bool *ret_stop, struct kedge_diag *reterr)
-{
-    char path[KEDGE_PATH_MAX];
-    struct stat st;
-    int err = kedge_path_join(path, dir, name);
-    if (err) {
-        return kedge_diag_set(reterr, err, "%s/%s: path too long", dir, name);
-    }
-    if (lstat(path, &st) != 0) {
-        return errno == ENOENT ? KEDGE_OK : fail(reterr, "look at", path);
-    }
-    struct kedge_hash digest;
-    bool is_blob = S_ISREG(st.st_mode) && prefix && read_name(prefix, name, &digest);
-    enum kedge_blob_verdict verdict = visit(arg, is_blob ? &digest : NULL, (uint64_t)st.st_size, path);
-    *ret_stop = verdict == KEDGE_BLOB_STOP;
-    if (verdict == KEDGE_BLOB_DELETE && unlink(path) != 0 && errno != ENOENT) {
-        return fail(reterr, "remove", path);
-    }
-    return KEDGE_OK;
-}
-
-static int visit_folder(const char *blobs_dir, const char *prefix, kedge_blobs_visit *visit, void *arg,
-                        bool *ret_stop, struct kedge_diag *reterr)
-{
-    char path[KEDGE_PATH_MAX];
-    int err = kedge_path_join(path, blobs_dir, prefix);
-    if (err) {
-        return kedge_diag_set(reterr, err, "%s: path too long", blobs_dir);
-    }
-    DIR *dir = opendir(path);
-    if (!dir) {
-        return errno == ENOTDIR || errno == ELOOP
-                   ? visit_file(blobs_dir, NULL, prefix, visit, arg, ret_stop, reterr)
-                   : fail(reterr, "open", path);
-    }
-    const struct dirent *e;
-    while (!err && !*ret_stop && (e = readdir(dir)) != NULL) {
-        if (!is_dots(e->d_name)) {
-            err = visit_file(path, prefix, e->d_name, visit, arg, ret_stop, reterr);
-        }
-    }
-    closedir(dir);
-    return err;
-}
-
-int kedge_blobs_for_each(struct kedge_blobs *b, kedge_blobs_visit *visit, void *arg,
-                         struct kedge_diag *reterr)
-{
-    DIR *dir = opendir(b->blobs_dir);
-    if (!dir) {
-        return fail(reterr, "open", b->blobs_dir);
-    }
-    int err = KEDGE_OK;
-    bool stop = false;
-    const struct dirent *e;
-    while (!err && !stop && (e = readdir(dir)) != NULL) {
-        if (!is_dots(e->d_name)) {
-            err = visit_folder(b->blobs_dir, e->d_name, visit, arg, &stop, reterr);
-        }
-    }
-    closedir(dir);
-    return err;
 }

@@ -1,8 +1,9 @@
 /* Content-addressed files: DIR/blobs/ab/cdef… (lower-case hex of the SHA-256), and uploads under way in
- * DIR/staging/. Uploads under a key's name are encrypted as they come (blob_cipher.h); all that reads here
- * gives the content, be its file plain or encrypted. A file in blobs/ is whole and durable: it gets there by
- * fsync, rename and fsync of the folder only. Nothing outside blobs/ and staging/ is touched. Thread-safe;
- * each writer or upload object by one thread at a time. */
+ * DIR/staging/. Where the options say so, small blobs lie together in files DIR/blobs/pack-N (packs.h); both
+ * are read everywhere. Uploads under a key's name are encrypted as they come (blob_cipher.h); all that reads
+ * here gives the content, be it stored plain or encrypted. A file in blobs/ is whole and durable: it gets
+ * there by fsync, rename and fsync of the folder only; so is what was put into a pack. Nothing outside blobs/
+ * and staging/ is touched. Thread-safe; each writer or upload object by one thread at a time. */
 #ifndef KEDGE_CHAIN_STORE_BLOBS_H
 #define KEDGE_CHAIN_STORE_BLOBS_H
 
@@ -24,6 +25,7 @@ struct kedge_blobs_options {
     uint32_t resume_hours;  /* staging files of uploads younger than this survive open; 0: 72 */
     const char *keys_dir;   /* folder of the keys, blob_keys.h; NULL: none. Used by open alone */
     bool encrypt;           /* uploads under a key's name are encrypted; needs keys_dir */
+    bool pack;              /* new blobs of up to 64 KiB share files */
 };
 
 /* Makes DIR/blobs and DIR/staging (0700), removes stale staging files. options may be NULL. */
@@ -37,12 +39,15 @@ struct kedge_blob_keys *kedge_blobs_keys(const struct kedge_blobs *b);
 /* Where the blob is or would be, for readers of content; path is the memory that ret borrows. */
 KEDGE_NODISCARD int kedge_blobs_at(const struct kedge_blobs *b, const struct kedge_hash *digest,
                                    char path[KEDGE_PATH_MAX], struct kedge_blob_at *ret);
-/* Where the file is or would be. */
+/* Where it is or its file would be: a path for struct kedge_blob_at. */
 KEDGE_NODISCARD int kedge_blobs_path(const struct kedge_blobs *b, const struct kedge_hash *digest,
                                      char out[KEDGE_PATH_MAX]);
 /* KEDGE_E_NOT_FOUND, or the size of its content (ret_size may be NULL). Does not read the content. */
 KEDGE_NODISCARD int kedge_blobs_find(const struct kedge_blobs *b, const struct kedge_hash *digest,
                                      uint64_t *ret_size);
+/* What it takes on the disk, and when it came there, ms since 1970. KEDGE_E_NOT_FOUND. */
+KEDGE_NODISCARD int kedge_blobs_stored(const struct kedge_blobs *b, const struct kedge_hash *digest,
+                                       uint64_t *ret_bytes, uint64_t *ret_ms);
 /* Reads the whole file and compares: KEDGE_E_CORRUPT when its content is not what its name says;
  * KEDGE_E_SEALED: its key is not here. */
 KEDGE_NODISCARD int kedge_blobs_verify(const struct kedge_blobs *b, const struct kedge_hash *digest,
@@ -53,11 +58,18 @@ KEDGE_NODISCARD int kedge_blobs_read(const struct kedge_blobs *b, const struct k
 /* Removes what uploads of the blob, open ones too, have left in staging. */
 KEDGE_NODISCARD int kedge_blobs_unstage(struct kedge_blobs *b, const struct kedge_hash *digest,
                                         struct kedge_diag *reterr);
-/* Removes the file, durably: its name is gone and its space free when this returns; so is what uploads of it
- * left in staging. What the medium under the file system keeps of it is not overwritten: where files move
- * (copy on write, flash), nothing would be. An absent blob is fine. */
+/* Removes the blob, durably: its name is gone and its space free when this returns, in a pack its bytes are
+ * overwritten; so is what uploads of it left in staging. What the medium under the file system keeps of it is
+ * not overwritten: where files move (copy on write, flash), nothing would be. An absent blob is fine. */
 KEDGE_NODISCARD int kedge_blobs_remove(struct kedge_blobs *b, const struct kedge_hash *digest,
                                        struct kedge_diag *reterr);
+/* The same for a blob that no statement names: not durably, staging stays. */
+KEDGE_NODISCARD int kedge_blobs_drop(struct kedge_blobs *b, const struct kedge_hash *digest,
+                                     struct kedge_diag *reterr);
+/* Gives the file system back what packs no longer use, where that is worth it: most of a pack. For who has
+ * just opened the store: paths of before lead nowhere. *ret_freed: bytes. */
+KEDGE_NODISCARD int kedge_blobs_compact(struct kedge_blobs *b, uint64_t *ret_freed,
+                                        struct kedge_diag *reterr);
 /* Tells the system that the blob will hardly be read again soon: its pages may go to what is written next,
  * instead of memory being claimed anew for every round. Nothing else changes; an absent blob is fine. */
 void kedge_blobs_cool(const struct kedge_blobs *b, const struct kedge_hash *digest);
@@ -132,12 +144,13 @@ KEDGE_NODISCARD int kedge_blobs_shred(struct kedge_blobs *b, kedge_blobs_may_shr
 /* ---- sweep ---- */
 
 enum kedge_blob_verdict { KEDGE_BLOB_KEEP, KEDGE_BLOB_DELETE, KEDGE_BLOB_STOP };
-/* digest is NULL for a file or folder in blobs/ that is not a blob's name: `path` says which. size is the
- * file's. */
+/* digest is NULL for a file or folder in blobs/ that is not a blob's name, and for a stretch of a pack that
+ * is no record: `path` says which. size: what it takes as a file or in its pack. */
 typedef enum kedge_blob_verdict kedge_blobs_visit(void *arg, const struct kedge_hash *digest, uint64_t size,
                                                   const char *path);
-/* Every file below blobs/, in no order. Deleting frees nothing but the file. Not meant to run while blobs
- * that no statement references yet are being committed: the caller knows which those are and keeps them.
+/* Every file below blobs/ and every blob in packs, in no order. Deleting frees nothing but that. Not meant to
+ * run while blobs that no statement references yet are being committed: the caller knows which those are and
+ * keeps them.
  */
 KEDGE_NODISCARD int kedge_blobs_for_each(struct kedge_blobs *b, kedge_blobs_visit *visit, void *arg,
                                          struct kedge_diag *reterr);

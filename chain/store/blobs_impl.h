@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "chain/store/blobs.h"
+#include "chain/store/packs.h"
 
 enum { KEDGEI_BLOB_SCRATCH = KEDGE_BLOB_HEAD_LEN + KEDGE_BLOB_STORED_MAX };
 /* This thread's, of that many bytes; NULL when out of memory. Whoever calls anything of this room meanwhile
@@ -17,6 +18,7 @@ struct kedge_blobs {
     char staging_dir[KEDGE_PATH_MAX];
     struct kedge_blobs_options options;
     struct kedge_blob_keys *keys; /* NULL: none */
+    struct kedgei_packs packs;    /* has its own mutex */
     pthread_mutex_t mutex;        /* guards what follows */
     size_t open_count;
     uint64_t promised; /* bytes announced by open uploads and not yet written */
@@ -41,11 +43,19 @@ struct kedgei_sealing {
 struct kedgei_staged {
     struct kedge_blobs *b;
     int fd;
+    bool is_packed;                    /* its content is in a pack now: the file can go */
     struct kedgei_sealing *sealing;    /* NULL: it is plain */
     uint64_t size, announced, written; /* content; written: since it was opened */
     struct kedge_hasher *hasher;
     char path[KEDGE_PATH_MAX];
 };
+
+/* DIR/blobs/ab/cdef…, whether the blob has a file of its own or not. */
+KEDGE_NODISCARD int kedgei_blobs_file(const struct kedge_blobs *b, const struct kedge_hash *digest,
+                                      char out[KEDGE_PATH_MAX]);
+/* The file that a blob's path leads to, and which part of it the blob is. A descriptor or an error. */
+KEDGE_NODISCARD int kedgei_blob_open(const char *path, uint64_t *ret_begin, uint64_t *ret_len,
+                                     struct kedge_diag *d);
 
 /* Takes a slot and the promise of `more` bytes: KEDGE_E_FULL, KEDGE_E_DISK_FULL. */
 KEDGE_NODISCARD int kedgei_blobs_admit(struct kedge_blobs *b, uint64_t more, struct kedge_diag *reterr);
@@ -72,7 +82,7 @@ KEDGE_NODISCARD int kedgei_sealing_resume(struct kedgei_sealing *s, int fd, stru
 /* All of it or nothing: size and hash are as before after an error. */
 KEDGE_NODISCARD int kedgei_staged_write(struct kedgei_staged *s, struct kedge_view bytes,
                                         struct kedge_diag *reterr);
-/* Durable move into blobs/. The descriptor stays open. */
+/* Durable move into blobs/, or into a pack. The descriptor stays open. */
 KEDGE_NODISCARD int kedgei_staged_move_in(struct kedgei_staged *s, const struct kedge_hash *digest,
                                           struct kedge_diag *reterr);
 /* Closes, removes the file when told, gives slot and promise back. */

@@ -33,9 +33,6 @@ static int read_all(const struct kedge_blob_file *f, struct kedge_hasher *h, str
     uint8_t chunk[READ_BYTES];
     uint64_t done = 0;
     int err = KEDGE_OK;
-    if (!f->is_sealed && !ret) {
-        return kedgei_hash_file(f->fd, h, &done);
-    }
     do {
         size_t n = f->size - done < sizeof chunk ? (size_t)(f->size - done) : sizeof chunk;
         err = kedge_blob_file_read(f, done, chunk, n);

@@ -49,6 +49,7 @@ struct kedge_repair_blobs {
     const char *const *elsewhere; /* where blobs of `refs` may be instead */
     size_t elsewhere_count;
     const char *keys_dir, *from_keys_dir; /* of encrypted blobs; NULL: none */
+    bool pack;                            /* small ones share files */
     bool encrypt; /* what `refs` names is encrypted when it comes: under a key of the same name as there, of
                      the name "repaired" when it is plain there */
 };

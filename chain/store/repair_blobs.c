@@ -35,15 +35,14 @@ static int target_open(struct kedge_blobs *from, struct kedge_blobs *to, const s
                        struct kedge_diag *d)
 {
     *ret = (struct target){NULL, NULL};
-    if (!seal) {
-        return kedge_blob_writer_open(to, file->size, &ret->writer, d);
-    }
     uint64_t offset = 0;
-    struct kedge_id key = key_there(from, file);
     int err = kedge_blobs_unstage(to, digest, d);
     err = err ? err : kedge_blobs_remove(to, digest, d);
-    return err ? err
-               : kedge_upload_open_under(to, &uploader, &key, digest, file->size, &ret->upload, &offset, d);
+    if (err || !seal) {
+        return err ? err : kedge_blob_writer_open(to, file->size, &ret->writer, d);
+    }
+    struct kedge_id key = key_there(from, file);
+    return kedge_upload_open_under(to, &uploader, &key, digest, file->size, &ret->upload, &offset, d);
 }
 
 static int target_end(struct target *t, int err, struct kedge_diag *d)
@@ -140,7 +139,8 @@ int kedge_repair_blobs(const struct kedge_repair_blobs *r, struct kedge_repaired
     struct kedge_repaired_blobs n = {0};
     struct kedge_blobs *here, *there = NULL;
     const struct kedge_view lists[] = {r->refs, r->also};
-    const struct kedge_blobs_options writing = {.keys_dir = r->keys_dir, .encrypt = r->encrypt};
+    const struct kedge_blobs_options writing = {
+        .keys_dir = r->keys_dir, .encrypt = r->encrypt, .pack = r->pack};
     const struct kedge_blobs_options source = {.read_only = true, .keys_dir = r->from_keys_dir};
     int err = kedge_blobs_open(r->dir, &writing, &here, reterr);
     if (err) {

@@ -1,7 +1,6 @@
 /* The end of keys: when nothing is left that they encrypt. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,8 +30,9 @@ static bool read_key_id(const char *path, struct kedge_blob_key_id *ret)
 {
     uint8_t head[KEDGE_BLOB_HEAD_LEN];
     enum kedge_aead aead;
-    int fd = kedge_file_open(path, O_RDONLY | O_NOFOLLOW, NULL);
-    bool is = fd >= 0 && kedge_fd_read_at(fd, head, sizeof head, 0) == KEDGE_OK
+    uint64_t begin, len;
+    int fd = kedgei_blob_open(path, &begin, &len, NULL);
+    bool is = fd >= 0 && len >= sizeof head && kedge_fd_read_at(fd, head, sizeof head, begin) == KEDGE_OK
               && kedge_blob_head_read(head, &aead, ret) == KEDGE_OK;
     if (fd >= 0) {
         close(fd);

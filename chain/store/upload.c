@@ -115,10 +115,32 @@ static int make_folder(struct kedge_blobs *b, const char *folder, uint8_t first,
     return KEDGE_OK;
 }
 
+/* What is small needs no file, no name and no sync of its own. */
+static int pack(struct kedgei_staged *s, const struct kedge_hash *digest, struct kedge_diag *reterr)
+{
+    struct stat st;
+    bool is_fine = fstat(s->fd, &st) == 0 && st.st_size <= KEDGEI_PACK_STORED_MAX;
+    if (!is_fine || st.st_nlink == 0) { /* who removed it does not want it back */
+        errno = is_fine ? ENOENT : EIO;
+        return fail(reterr, "look at", s->path);
+    }
+    size_t len = (size_t)st.st_size;
+    uint8_t *bytes = kedge_mem_new(len + 1, 1);
+    int err = bytes ? kedge_fd_read_at(s->fd, bytes, len, 0) : KEDGE_E_NOMEM;
+    err = err ? kedge_diag_set(reterr, err, "%s: cannot read: %s", s->path, kedge_strerror(err))
+              : kedgei_packs_put(&s->b->packs, digest, kedge_view_of(bytes, len), reterr);
+    kedge_mem_free(bytes);
+    s->is_packed = !err;
+    return err;
+}
+
 int kedgei_staged_move_in(struct kedgei_staged *s, const struct kedge_hash *digest, struct kedge_diag *reterr)
 {
     char target[KEDGE_PATH_MAX], folder[KEDGE_PATH_MAX];
-    int err = kedge_blobs_path(s->b, digest, target);
+    if (s->b->options.pack && s->size <= KEDGEI_PACK_BLOB_MAX) {
+        return pack(s, digest, reterr);
+    }
+    int err = kedgei_blobs_file(s->b, digest, target);
     if (err) {
         return kedge_diag_set(reterr, err, "%s: path too long", s->b->blobs_dir);
     }
@@ -141,7 +163,7 @@ int kedgei_staged_move_in(struct kedgei_staged *s, const struct kedge_hash *dige
 void kedgei_staged_close(struct kedgei_staged *s, bool remove_file)
 {
     close(s->fd);
-    if (remove_file) {
+    if (remove_file || s->is_packed) {
         (void)unlink(s->path); /* left over, it is removed at the next open of the store */
     }
     kedge_hasher_free(s->hasher);
@@ -404,7 +426,9 @@ int kedge_upload_finish(struct kedge_upload *u, struct kedge_diag *reterr)
                                     hex);
     }
     /* The disk begins now, while the statement is on its way: the sync in commit finds less to wait for. */
-    (void)sync_file_range(u->s.fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    if (!u->s.b->options.pack || u->total > KEDGEI_PACK_BLOB_MAX) {
+        (void)sync_file_range(u->s.fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    }
     u->is_finished = true;
     return KEDGE_OK;
 }

@@ -3,7 +3,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/base/mem.h"
 #include "common/base/os/log.h"
@@ -76,20 +75,15 @@ static int read_entry(struct kedge_ledger *l, uint64_t index, struct kedge_state
 static int put_row(struct list_work *w, uint64_t index)
 {
     const struct kedge_st_update *u = &w->st->u.update;
-    char path[KEDGE_PATH_MAX], hex[KEDGE_HASH_HEX_LEN + 1];
-    struct stat st;
-    int err = kedge_blobs_path(w->blobs, &w->st->subject, path);
-    if (err) {
-        return err;
-    }
+    char hex[KEDGE_HASH_HEX_LEN + 1];
+    uint64_t bytes, stored_ms;
     kedge_hash_hex(&w->st->subject, hex);
     json_t *row = json_pack("{s:I,s:s,s:s,s:i,s:s,s:s}", "entry", (json_int_t)index, "update", hex, "job",
                             u->job.s, "round", (int)u->round, "kind",
                             u->update_kind == KEDGE_TRAIN_PRETRAIN ? "pretrain" : "train", "site", u->site.s);
-    bool here = lstat(path, &st) == 0 && S_ISREG(st.st_mode);
-    if (here) {
-        json_object_set_new(row, "bytes", json_integer((json_int_t)st.st_size));
-        json_object_set_new(row, "stored_ms", json_integer((json_int_t)st.st_mtime * 1000));
+    if (kedge_blobs_stored(w->blobs, &w->st->subject, &bytes, &stored_ms) == KEDGE_OK) {
+        json_object_set_new(row, "bytes", json_integer((json_int_t)bytes));
+        json_object_set_new(row, "stored_ms", json_integer((json_int_t)stored_ms));
     }
     json_object_set_new(row, "erased", json_boolean(kedge_ledger_has_erased(w->ledger, &w->st->subject)));
     return json_array_append_new(w->rows, row) == 0 ? KEDGE_OK : KEDGE_E_NOMEM;

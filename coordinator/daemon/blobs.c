@@ -3,11 +3,8 @@
 #include "coordinator/daemon/blobs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "chain/compute/update_stream.h"
 #include "common/base/mem.h"
@@ -59,42 +56,25 @@ static int begin_reply(const struct get_work *w, const struct kedge_msg *msg, si
 
 /* A blob, or what it is sent as the difference to. Read and not mapped: where the disk fails, a read is an
  * error for one site, and a map a signal for the whole coordinator. */
-struct source {
-    int fd; /* -1: none */
-    uint64_t size;
-};
-
-static struct source open_source(const struct kedge_host *h, const struct kedge_hash *digest)
+static struct kedge_blob_file open_source(const struct kedge_host *h, const struct kedge_hash *digest)
 {
-    struct source s = {.fd = -1};
-    struct stat st;
+    struct kedge_blob_file f = {.fd = -1};
+    struct kedge_blob_at at;
     char path[KEDGE_PATH_MAX];
-    if (kedge_blobs_path(h->main.blobs, digest, path) == KEDGE_OK) {
-        s.fd = kedge_file_open(path, O_RDONLY | O_NOFOLLOW, NULL);
+    if (kedge_blobs_at(h->main.blobs, digest, path, &at) == KEDGE_OK
+        && kedge_blob_file_open(&at, KEDGE_BLOB_READ, &f, NULL) != KEDGE_OK) {
+        f.fd = -1;
     }
-    if (s.fd >= 0 && fstat(s.fd, &st) == 0) {
-        s.size = (uint64_t)st.st_size;
-    } else if (s.fd >= 0) {
-        close(s.fd);
-        s.fd = -1;
-    }
-    return s;
+    return f;
 }
 
-static void close_source(const struct source *s)
-{
-    if (s->fd >= 0) {
-        close(s->fd);
-    }
-}
-
-static int send_plain(const struct get_work *w, const struct source *blob, size_t len)
+static int send_plain(const struct get_work *w, const struct kedge_blob_file *blob, size_t len)
 {
     struct kedge_msg msg = {.type = KEDGE_MSG_CHUNK};
     uint8_t *payload;
     msg.u.chunk = (struct kedge_msg_chunk){.total = blob->size, .offset = w->offset, .data = {NULL, len}};
     int err = begin_reply(w, &msg, len, &payload);
-    err = err ? err : kedge_fd_read_at(blob->fd, payload, len, w->offset);
+    err = err ? err : kedge_blob_file_read(blob, w->offset, payload, len);
     if (!err) {
         kedge_net_reply_send(w->req);
     }
@@ -102,15 +82,15 @@ static int send_plain(const struct get_work *w, const struct source *blob, size_
 }
 
 /* What the piece has that the base's has not, slice by slice. */
-static int read_since(const struct get_work *w, const struct source *blob, const struct source *base,
-                      uint8_t *out, size_t len)
+static int read_since(const struct get_work *w, const struct kedge_blob_file *blob,
+                      const struct kedge_blob_file *base, uint8_t *out, size_t len)
 {
     uint8_t now[SLICE], before[SLICE];
     int err = KEDGE_OK;
     for (size_t at = 0; at < len && !err; at += SLICE) {
         size_t n = len - at < SLICE ? len - at : SLICE;
-        err = kedge_fd_read_at(blob->fd, now, n, w->offset + at);
-        err = err ? err : kedge_fd_read_at(base->fd, before, n, w->offset + at);
+        err = kedge_blob_file_read(blob, w->offset + at, now, n);
+        err = err ? err : kedge_blob_file_read(base, w->offset + at, before, n);
         if (!err) {
             kedge_words_since(now, before, n, out + at);
         }
@@ -118,8 +98,8 @@ static int read_since(const struct get_work *w, const struct source *blob, const
     return err;
 }
 
-static int send_since(const struct get_work *w, const struct source *blob, const struct source *base,
-                      size_t len)
+static int send_since(const struct get_work *w, const struct kedge_blob_file *blob,
+                      const struct kedge_blob_file *base, size_t len)
 {
     uint8_t *since = kedge_mem_new(len, 1), *payload;
     int err = since ? read_since(w, blob, base, since, len) : KEDGE_E_NOMEM;
@@ -142,7 +122,7 @@ static int send_since(const struct get_work *w, const struct source *blob, const
 static void get_run(struct kedge_host *h, struct kedge_work *work)
 {
     struct get_work *w = (struct get_work *)work;
-    struct source blob = open_source(h, &w->digest), base = {.fd = -1};
+    struct kedge_blob_file blob = open_source(h, &w->digest), base = {.fd = -1};
     if (blob.fd < 0) {
         kedge_host_reply_error(w->req, KEDGE_E_NOT_FOUND, 0, "no such blob");
         return;
@@ -152,8 +132,8 @@ static void get_run(struct kedge_host *h, struct kedge_work *work)
     }
     if (w->offset > blob.size) { /* the peer's mistake, nothing of ours: no line in the log */
         kedge_host_reply_error(w->req, KEDGE_E_ARG, 0, "\"offset\" is after the blob's end");
-        close_source(&blob);
-        close_source(&base);
+        kedge_blob_file_close(&blob);
+        kedge_blob_file_close(&base);
         return;
     }
     uint64_t left = blob.size - w->offset;
@@ -165,8 +145,8 @@ static void get_run(struct kedge_host *h, struct kedge_work *work)
         kedge_log(KEDGE_LOG_ERROR, "blob-read", "a blob can not be read: %s", kedge_strerror(err));
         kedge_host_reply_error(w->req, err, 1000, "the blob can not be read");
     }
-    close_source(&base);
-    close_source(&blob);
+    kedge_blob_file_close(&base);
+    kedge_blob_file_close(&blob);
 }
 
 /* A base tells as much as the model itself with the difference: it must be the one that the same group had

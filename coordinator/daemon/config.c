@@ -107,6 +107,9 @@ static int read_key(const char *key, const json_t *v, struct kedge_config *c, st
         c->encrypt_blobs = json_is_true(v);
         return json_is_boolean(v) ? KEDGE_OK : bad(d, key, "true or false");
     }
+    if (strcmp(key, "pack_blobs") == 0) { /* chain/state reads it */
+        return json_is_boolean(v) ? KEDGE_OK : bad(d, key, "true or false");
+    }
     if (strcmp(key, "insecure") == 0) {
         c->insecure = json_is_true(v);
         return json_is_boolean(v) ? KEDGE_OK : bad(d, key, "true or false");

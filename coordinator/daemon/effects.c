@@ -83,7 +83,7 @@ static void drop_orphan(struct kedge_host *h, uint32_t ticket)
 {
     const struct kedge_ticket *t = &h->tickets[ticket];
     struct kedge_tenant *tenant = &h->tenants[h->sites[t->site].tenant];
-    char path[KEDGE_PATH_MAX];
+    struct kedge_diag d = {.text = ""};
     for (uint32_t i = 0; t->blob_committed && i < KEDGE_TICKETS_MAX; i++) {
         const struct kedge_ticket *o = &h->tickets[i];
         if (i != ticket && o->used && h->sites[o->site].tenant == h->sites[t->site].tenant
@@ -94,8 +94,8 @@ static void drop_orphan(struct kedge_host *h, uint32_t ticket)
     }
     if (t->blob_committed
         && kedge_ledger_find_ref(tenant->log.ledger, &t->st->subject, NULL) == KEDGE_E_NOT_FOUND
-        && kedge_blobs_path(tenant->log.blobs, &t->st->subject, path) == KEDGE_OK && remove(path) != 0) {
-        kedge_log(KEDGE_LOG_WARN, "orphan blob", "%s can not be removed", path);
+        && kedge_blobs_drop(tenant->log.blobs, &t->st->subject, &d) != KEDGE_OK) {
+        kedge_log(KEDGE_LOG_WARN, "orphan blob", "%s", d.text);
     }
 }
 

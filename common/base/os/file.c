@@ -351,6 +351,24 @@ int64_t kedge_file_size(const char *path)
     return stat(path, &st) == 0 ? (int64_t)st.st_size : kedge_errno(errno);
 }
 
+int kedge_map_part(int fd, uint64_t offset, uint64_t len, struct kedge_map *ret)
+{
+    if (len == 0) {
+        *ret = (struct kedge_map){NULL, 0};
+        return KEDGE_OK;
+    }
+    size_t lead = (size_t)(offset % (uint64_t)sysconf(_SC_PAGESIZE));
+    if (len > SIZE_MAX - lead) {
+        return KEDGE_E_TOO_LONG;
+    }
+    const uint8_t *p = mmap(NULL, lead + (size_t)len, PROT_READ, MAP_SHARED, fd, (off_t)(offset - lead));
+    if (p == MAP_FAILED) {
+        return kedge_errno(errno);
+    }
+    *ret = (struct kedge_map){p + lead, (size_t)len};
+    return KEDGE_OK;
+}
+
 int kedge_map_open(const char *path, struct kedge_map *ret, struct kedge_diag *reterr)
 {
     int fd = kedge_file_open(path, O_RDONLY, reterr);
@@ -363,25 +381,19 @@ int kedge_map_open(const char *path, struct kedge_map *ret, struct kedge_diag *r
         close(fd);
         return err;
     }
-    struct kedge_map map = {NULL, (size_t)st.st_size};
-    if (map.len > 0) {
-        void *p = mmap(NULL, map.len, PROT_READ, MAP_SHARED, fd, 0);
-        if (p == MAP_FAILED) {
-            int err = fail(reterr, "map", path);
-            close(fd);
-            return err;
-        }
-        map.ptr = p;
+    int err = kedge_map_part(fd, 0, (uint64_t)st.st_size, ret);
+    if (err) {
+        err = fail(reterr, "map", path);
     }
     close(fd);
-    *ret = map;
-    return KEDGE_OK;
+    return err;
 }
 
 void kedge_map_close(struct kedge_map *map)
 {
     if (map->ptr) {
-        munmap((void *)(uintptr_t)map->ptr, map->len);
+        size_t lead = (uintptr_t)map->ptr % (uintptr_t)sysconf(_SC_PAGESIZE);
+        munmap((void *)((uintptr_t)map->ptr - lead), map->len + lead);
     }
     *map = (struct kedge_map){NULL, 0};
 }

@@ -54,6 +54,8 @@ struct kedge_map {
     size_t len;
 };
 KEDGE_NODISCARD int kedge_map_open(const char *path, struct kedge_map *ret, struct kedge_diag *reterr);
+/* Of len bytes from offset, which must be in the file. */
+KEDGE_NODISCARD int kedge_map_part(int fd, uint64_t offset, uint64_t len, struct kedge_map *ret);
 void kedge_map_close(struct kedge_map *map);
 
 /* Exclusive advisory lock on a file (created if absent); held until the descriptor is closed or the process

@@ -90,10 +90,14 @@ class Lmdb:
         return {} if root is None else dict(self.items(root))
 
 class Blobs:
-    """A folder of content-addressed files, encrypted ones opened with the keys of another folder."""
+    """A folder of content-addressed files and of packs of small ones, encrypted ones opened with the keys of another folder."""
 
     def __init__(self, folder, keys):
-        self.folder, self.keys, self.seen = folder, {}, set()
+        self.folder, self.keys, self.seen, self.packed = folder, {}, set(), {}
+        numbers = [name[5:] for name in os.listdir(folder) if name.startswith("pack-")] if os.path.isdir(folder) else []
+        for number in sorted(numbers, key=lambda text: int(text) if text.isdecimal() else 0):
+            need(number.isdecimal() and number == str(int(number)), folder, "has a file pack-" + number)
+            self.take_pack(os.path.join(folder, "pack-" + number))
         for name in sorted(os.listdir(keys)) if keys and os.path.isdir(keys) else []:
             if name.endswith(".pem"):
                 with open(os.path.join(keys, name), encoding="ascii") as f:
@@ -102,23 +106,47 @@ class Blobs:
                 seed = base64.b64decode("".join(lines[1:lines.index("-----END PRIVATE KEY-----")]))[-32:]
                 self.keys[hashlib.sha256(ciphers.ed25519_public(seed)).digest()[:16]] = seed
 
+    def take_pack(self, path):
+        """Records begin at multiples of 64 bytes; behind the last one there may be what an interrupted write left."""
+        with open(path, "rb") as f:
+            data = f.read()
+        at, end = 0, 0
+        while at + 64 <= len(data):
+            head, size = data[at:at + 64], struct.unpack_from(">I", data, at + 8)[0]
+            whole = (size + 127) // 64 * 64
+            if (head[:5] != b"KPAK\x01" or head[5] not in (1, 2) or at + whole > len(data)
+                    or head[56:] != hashlib.sha256(head[:56]).digest()[:8]):
+                at += 64
+                continue
+            need(at == end, path, "has bytes between its records at", end)
+            here = data[at + 64:at + whole]
+            need(not any(here[size if head[5] == 1 else 0:]), path, "has other bytes than zeros at", at)
+            if head[5] == 1:
+                self.packed[head[16:48].hex()] = here[:size]  # of two the later one
+            at = end = at + whole
+
     def path(self, digest):
         return os.path.join(self.folder, digest[:2], digest[2:])
 
     def names(self):
-        """Digests of all files."""
+        """Digests of all blobs."""
+        yield from self.packed
         for first in sorted(os.listdir(self.folder)) if os.path.isdir(self.folder) else []:
+            if first.startswith("pack-"):
+                continue
             for rest in sorted(os.listdir(os.path.join(self.folder, first))):
                 yield first + rest
 
     def exists(self, digest):
-        return os.path.exists(self.path(digest))
+        return digest in self.packed or os.path.exists(self.path(digest))
 
     def read(self, digest):
         self.seen.add(digest)
         try:
-            with open(self.path(digest), "rb") as f:
-                data = f.read()
+            data = self.packed.get(digest)
+            if data is None:
+                with open(self.path(digest), "rb") as f:
+                    data = f.read()
         except OSError as error:
             raise Bad(f"blob {digest}: {error.strerror}") from None
         if data.startswith(b"KEDGEBLB"):
