@@ -90,10 +90,20 @@ int kedge_cmd_status(struct kedge_cli *c)
     kedge_cli_say(c, "server key     %s\n", kedge_cli_text(o, "fingerprint"));
     kedge_cli_say(c, "statement key  %s\n", kedge_cli_text(o, "statement_key"));
     kedge_cli_say(c, "main log       %s\n", kedge_cli_text(o, "main_log"));
-    kedge_cli_say(c, "main chain     %lld entries\n", (long long)kedge_cli_int(o, "main_size"));
+    kedge_cli_say(c, "main chain     %lld entries, root %s\n", (long long)kedge_cli_int(o, "main_size"),
+                  kedge_cli_text(o, "main_root"));
     kedge_cli_say(c, "tenants        %lld\n", (long long)kedge_cli_int(o, "tenants"));
     kedge_cli_say(c, "sites          %lld\n", (long long)kedge_cli_int(o, "sites"));
     kedge_cli_say(c, "connections    %lld\n", (long long)kedge_cli_int(o, "connections"));
     kedge_cli_say(c, "jobs running   %lld\n", (long long)kedge_cli_int(o, "jobs_running"));
+    const long long refusing = (long long)kedge_cli_int(o, "sites_refusing");
+    if (refusing > 0) {
+        kedge_cli_say(
+            c,
+            "WARNING        %lld site%s the main chain: they have seen more of it, or another one. Was the "
+            "state restored from an older copy?\n               Which: kedge site list. They go on when "
+            "the right state is back, or when their owners accept this root\n",
+            refusing, refusing == 1 ? " refuses" : "s refuse");
+    }
     return kedge_cli_ok(c, o);
 }

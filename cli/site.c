@@ -232,7 +232,9 @@ int kedge_cmd_site_list(struct kedge_cli *c)
         put_time(kedge_cli_int(row, "last_seen_ms"), seen);
         snprintf(key, sizeof key, "%.16s", kedge_cli_text(row, "statement_key"));
         const char *cells[] = {kedge_cli_text(row, "tenant"), kedge_cli_text(row, "site"),
-                               kedge_cli_text(row, "state"), seen, key};
+                               kedge_cli_int(row, "refuses_main_since_ms") > 0 ? "refuses"
+                                                                               : kedge_cli_text(row, "state"),
+                               seen, key};
         kedge_cli_row(c, columns, 5, cells);
     }
     return kedge_cli_ok(c, o);

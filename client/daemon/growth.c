@@ -44,6 +44,12 @@ static bool breaks_with(const struct kedge_site_chain *from, const struct kedge_
     return !grew(from, to, path);
 }
 
+bool kedge_client_heals(const struct kedge_site_chain *seen, const struct kedge_site_chain *shown,
+                        bool breaks)
+{
+    return seen->size > 0 && shown->size >= seen->size && !breaks;
+}
+
 /* The quorum's checkpoint counts by the policy and is part of the chain that is shown. */
 static int check_quorum(const struct kedge_site_host *h, const struct kedge_shown_main *shown,
                         const struct kedge_site_chain *newest, struct kedge_diag *d)

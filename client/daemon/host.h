@@ -13,13 +13,12 @@
  *   SITE/energy         what was used of energy budgets and learnt of batches; see energy_stored.h
  *   SITE/power-found    power caps as they were found, while others are set
  *   SITE/seen-main      the last main checkpoint seen
- *   SITE/refused-main/  `seen` and `shown`, evidence of a cut or forked main chain: stops all work
- *   SITE/status.json    what it does, for its owner; see status.h
- *   SITE/control/       control variates, see control.h
- *   SITE/trainers/NAME/ the folder of a trainer of the owner's own; see trainer.h
- *   SITE/left/          what compression has left of updates, see left.h
- *   SITE/work/          models and updates in use, and former ones whose room the next ones take; those of
- *                       the second task at once are in work-1, and so on */
+ *   SITE/refused-main/  `seen` and `shown`, evidence of a cut or forked main chain: stops all work; `latest`,
+ * what was shown last. refused-main.* are those of former times, see heal.c SITE/status.json    what it does,
+ * for its owner; see status.h SITE/control/       control variates, see control.h SITE/trainers/NAME/ the
+ * folder of a trainer of the owner's own; see trainer.h SITE/left/          what compression has left of
+ * updates, see left.h SITE/work/          models and updates in use, and former ones whose room the next ones
+ * take; those of the second task at once are in work-1, and so on */
 #ifndef KEDGE_CLIENT_DAEMON_HOST_H
 #define KEDGE_CLIENT_DAEMON_HOST_H
 
@@ -148,7 +147,13 @@ struct kedge_site_host {
     struct kedge_buf seen_note;   /* … as it was signed */
     struct kedge_view shown_note; /* of the reply that the core is handling */
     struct kedge_site_refusal refusal;
+    struct kedge_site_heal {
+        uint64_t next_ns,
+            pause_ns; /* when the coordinator is asked again, and how long after the last time */
+        bool asks;
+    } heal;
     bool stop;
+    bool again; /* the process is to begin anew */
     int fatal;
 };
 
@@ -237,6 +242,14 @@ void kedge_client_seen_keep(struct kedge_site_host *h, const struct kedge_site_e
 void kedge_client_seen_refuse(struct kedge_site_host *h, const struct kedge_site_effect *fx);
 void kedge_client_seen_say(const struct kedge_site_host *h);
 
+/* ---- heal.c: a site that refuses, and what makes it go on ---- */
+void kedge_client_heal_turn(struct kedge_site_host *h);
+uint64_t kedge_client_heal_deadline_ns(const struct kedge_site_host *h);
+/* SIGHUP: true, and the process is to begin anew, when its owner has accepted what was refused. */
+bool kedge_client_heal_reload(struct kedge_site_host *h);
+/* Renames DIR/refused-main, which is evidence: "refused-main.WHY-SECONDS". */
+KEDGE_NODISCARD int kedge_client_heal_set_aside(const char *dir, const char *why, struct kedge_diag *d);
+
 /* ---- growth.c: on the threads of calls ---- */
 /* The main chain as an answer shows it. */
 struct kedge_shown_main {
@@ -251,6 +264,11 @@ KEDGE_NODISCARD int kedge_client_check_main(const struct kedge_site_host *h,
                                             const struct kedge_site_chain *seen,
                                             const struct kedge_shown_main *shown,
                                             struct kedge_site_chain *ret, bool *ret_breaks);
+
+/* Whether what is shown has grown out of what was seen, or is that; `breaks` as kedge_client_check_main has
+ * it. Pure. */
+bool kedge_client_heals(const struct kedge_site_chain *seen, const struct kedge_site_chain *shown,
+                        bool breaks);
 
 /* ---- update.c: on the work thread ---- */
 struct kedge_client_control;

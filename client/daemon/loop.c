@@ -153,10 +153,12 @@ int kedge_client_run(struct kedge_site_host *h)
     while (!h->stop) {
         void *taken;
         kedge_client_energy_turn(h);
+        kedge_client_heal_turn(h);
         kedge_client_service_turn(h);
         uint64_t core = kedge_site_deadline_ns(h->site), own = kedge_client_service_deadline_ns(h);
-        const uint64_t look = kedge_client_energy_deadline_ns(h);
+        const uint64_t look = kedge_client_energy_deadline_ns(h), ask = kedge_client_heal_deadline_ns(h);
         own = look < own ? look : own;
+        own = ask < own ? ask : own;
         int err = h->stop ? KEDGE_E_CLOSED : kedge_queue_take(h->queue, core < own ? core : own, &taken);
         if (err == KEDGE_OK) {
             struct kedge_site_item *item = taken;

@@ -187,6 +187,29 @@ static int run(struct kedge_site_host *h)
     return err;
 }
 
+/* The same program in the same process, as after a start: all that it knows is durable. Enrolment is over. */
+static int begin_anew(const char *name, const struct kedge_site_host *h, enum kedge_log_level least,
+                      const char *passphrase_file)
+{
+    char own[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
+    const char *argv[7] = {name, "--site", h->dir};
+    int n = 3, err = kedge_process_own_dir(own, sizeof own);
+    if (least == KEDGE_LOG_DEBUG) {
+        argv[n++] = "--verbose";
+    }
+    if (passphrase_file) {
+        argv[n++] = "--passphrase-file";
+        argv[n++] = passphrase_file;
+    }
+    err = err ? err : kedge_path_join(path, own, "kedge-client");
+    if (!err) {
+        (void)execv(path, (char *const *)(uintptr_t)argv);
+        err = KEDGE_E_UNKNOWN; /* a supervisor starts it again */
+    }
+    kedge_log(KEDGE_LOG_ERROR, "begin anew", "%s: %s", path, kedge_strerror(err));
+    return err;
+}
+
 static int enroll(const char *dir, const char *token_file)
 {
     struct kedge_diag d = {.text = ""};
@@ -211,19 +234,41 @@ static int enroll(const char *dir, const char *token_file)
 
 static int usage(FILE *out, int code)
 {
-    fputs("Usage: kedge-client --site DIR [--enroll-file FILE [--enroll-only]] [--passphrase-file FILE] "
-          "[--verbose]\n"
-          "       kedge-client status|doctor --site DIR [--format json|text]; doctor also: [--try-trainers]\n"
-          "       kedge-client try-data [NAME…] --site DIR: loads what policy.json binds, as training would\n"
-          "The daemon of one site. DIR keeps its keys, its owner's policy.json and unfinished work.\n"
-          "  --enroll-file FILE  first start: make DIR from the enrolment token in FILE (- reads stdin)\n"
-          "  --enroll-only       make DIR and end\n"
-          "  --passphrase-file FILE  for keys that `kedge key protect` sealed; or $KEDGE_PASSPHRASE_FILE\n"
-          "policy.json: {\"jobs\": \"*\", \"data\": {\"NAME\": {\"train\": {\"format\": \"csv\", \"path\": "
-          "\"my.csv\"}, \"split\": \"0.8\"}}}\n"
-          "Exit codes: 0 done, 2 usage, 3 cannot reach or read, 5 corrupt state, 70 bug.\n",
-          out);
+    fputs(
+        "Usage: kedge-client --site DIR [--enroll-file FILE [--enroll-only]] [--passphrase-file FILE] "
+        "[--verbose]\n"
+        "       kedge-client status|doctor --site DIR [--format json|text]; doctor also: [--try-trainers]\n"
+        "       kedge-client try-data [NAME…] --site DIR: loads what policy.json binds, as training would\n"
+        "       kedge-client accept-main FINGERPRINT --site DIR: goes on with a main chain that was refused\n"
+        "The daemon of one site. DIR keeps its keys, its owner's policy.json and unfinished work.\n"
+        "  --enroll-file FILE  first start: make DIR from the enrolment token in FILE (- reads stdin)\n"
+        "  --enroll-only       make DIR and end\n"
+        "  --passphrase-file FILE  for keys that `kedge key protect` sealed; or $KEDGE_PASSPHRASE_FILE\n"
+        "policy.json: {\"jobs\": \"*\", \"data\": {\"NAME\": {\"train\": {\"format\": \"csv\", \"path\": "
+        "\"my.csv\"}, \"split\": \"0.8\"}}}\n"
+        "Exit codes: 0 done, 2 usage, 3 cannot reach or read, 5 corrupt state, 70 bug.\n",
+        out);
     return code;
+}
+
+/* What an owner asks beside running the daemon. */
+static bool is_verb(int argc, char **argv, int *ret_code)
+{
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+    } verbs[] = {{"status", kedge_client_status_main},
+                 {"doctor", kedge_client_doctor_main},
+                 {"try-data", kedge_client_try_data_main},
+                 {"accept-main", kedge_client_accept_main}};
+    for (size_t i = 0; argc > 1 && i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(argv[1], verbs[i].name) == 0) {
+            int err = kedge_crypto_init();
+            *ret_code = err ? kedge_exit_code(err) : verbs[i].run(argc - 1, argv + 1);
+            return true;
+        }
+    }
+    return false;
 }
 
 int main(int argc, char **argv)
@@ -235,19 +280,12 @@ int main(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
     static struct kedge_site_host host;
     enum kedge_log_level least = KEDGE_LOG_INFO;
-    const char *token_file = NULL, *dir = NULL;
+    const char *token_file = NULL, *dir = NULL, *passphrase_file = NULL;
     bool enroll_only = false;
     char cwd[KEDGE_PATH_MAX];
-    int opt;
-    if (argc > 1 && strcmp(argv[1], "status") == 0) {
-        return kedge_client_status_main(argc - 1, argv + 1);
-    }
-    if (argc > 1 && strcmp(argv[1], "try-data") == 0) {
-        return kedge_client_try_data_main(argc - 1, argv + 1);
-    }
-    if (argc > 1 && strcmp(argv[1], "doctor") == 0) {
-        int failed = kedge_crypto_init();
-        return failed ? kedge_exit_code(failed) : kedge_client_doctor_main(argc - 1, argv + 1);
+    int opt, code;
+    if (is_verb(argc, argv, &code)) {
+        return code;
     }
     while ((opt = getopt_long(argc, argv, "s:e:vVh", options, NULL)) != -1) {
         switch (opt) {
@@ -261,6 +299,7 @@ int main(int argc, char **argv)
             enroll_only = true;
             break;
         case 'p':
+            passphrase_file = optarg;
             kedge_passphrase_use_file(optarg);
             break;
         case 'v':
@@ -296,5 +335,8 @@ int main(int argc, char **argv)
         err = KEDGE_E_TOO_LONG; /* absolute, because the trainer runs inside the folder */
     }
     err = err ? err : run(&host);
+    if (!err && host.again) {
+        err = begin_anew(argv[0], &host, least, passphrase_file);
+    }
     return err ? kedge_exit_code(err) : 0;
 }

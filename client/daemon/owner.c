@@ -43,7 +43,7 @@ int kedgei_owner_fail(bool json, int err, const struct kedge_diag *d)
     return kedge_exit_code(err);
 }
 
-static int read_status(const char *dir, json_t **ret, struct kedge_diag *d)
+int kedgei_owner_read_status(const char *dir, json_t **ret, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX], site[KEDGE_PATH_MAX];
     struct kedge_buf text;
@@ -82,7 +82,7 @@ static bool is_client(json_int_t pid)
 }
 
 /* The process that wrote the status is there still. */
-static bool runs(const json_t *o)
+bool kedgei_owner_runs(const json_t *o)
 {
     json_int_t pid = json_integer_value(json_object_get(o, "pid"));
     return pid > 0 && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno == EPERM) && is_client(pid)
@@ -94,11 +94,11 @@ static int show(const char *dir, bool json)
     struct kedge_diag d = {.text = "", .hint = ""};
     struct kedge_buf text;
     json_t *o = NULL;
-    int err = read_status(dir, &o, &d);
+    int err = kedgei_owner_read_status(dir, &o, &d);
     if (err) {
         return kedgei_owner_fail(json, err, &d);
     }
-    bool running = runs(o);
+    bool running = kedgei_owner_runs(o);
     const char *state = json_string_value(json_object_get(o, "state"));
     bool well = running && state && strcmp(state, "stopped") != 0 && strcmp(state, "refusing") != 0;
     kedge_buf_init(&text, SAID_MAX);

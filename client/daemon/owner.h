@@ -21,6 +21,9 @@ int kedge_client_doctor_main(int argc, char **argv);
  */
 int kedge_client_try_data_main(int argc, char **argv);
 
+/* `kedge-client accept-main [FINGERPRINT] --site DIR [--format json|text]`, likewise; 0 the site goes on. */
+int kedge_client_accept_main(int argc, char **argv);
+
 struct kedgei_owner_asked {
     const char *dir;
     bool json;
@@ -40,6 +43,10 @@ void kedgei_owner_energy(struct kedge_doctor *k, const char *dir);
 /* owner_try.c: says of each trainer of the owner's, and of the built-in one, whether it starts and answers
  * within so many seconds (or its own seconds_max, if that is less). Forks: before any thread runs. */
 void kedgei_owner_try_trainers(struct kedge_doctor *k, const char *dir, uint32_t seconds);
+struct json_t;
+/* status.json of the site; *ret is the caller's. Whether the process that wrote it is there still. */
+KEDGE_NODISCARD int kedgei_owner_read_status(const char *dir, struct json_t **ret, struct kedge_diag *d);
+bool kedgei_owner_runs(const struct json_t *o);
 /* Says an error, with `json` on stdout, too; the exit code. */
 int kedgei_owner_fail(bool json, int err, const struct kedge_diag *d);
 

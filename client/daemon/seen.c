@@ -48,9 +48,8 @@ void kedge_client_seen_say(const struct kedge_site_host *h)
         KEDGE_LOG_ERROR, "main chain refused",
         "%s: this site has seen %" PRIu64 " entries of the main chain (root %s…), the coordinator shows "
         "%" PRIu64 " (root %s…). Nothing is trained, signed or sent. Both checkpoints are in "
-        "%s/refused-main: ask the coordinator's operator. When the right chain is back, remove that "
-        "folder; to accept the one that was shown, remove seen-main beside it as well; then start "
-        "kedge-client again",
+        "%s/refused-main: ask the coordinator's operator. When the right chain is back, this site goes on by "
+        "itself; to accept the one that was shown: kedge-client accept-main",
         r->err == KEDGE_E_SHORTER ? "the chain was cut, as by a restored backup" : kedge_strerror(r->err),
         r->seen.size, seen, r->shown.size, shown, h->dir);
 }

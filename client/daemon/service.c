@@ -238,6 +238,9 @@ static void reload_handle(struct kedge_site_host *h, struct kedge_site_item *ite
     struct kedge_diag d = {.text = ""};
     struct kedge_site_service *s = &h->service;
     (void)item;
+    if (kedge_client_heal_reload(h)) {
+        return;
+    }
     (void)kedge_notify_reloading();
     int err = reload(h, &d);
     if (err) {
@@ -335,8 +338,10 @@ int kedge_client_service_start(struct kedge_site_host *h, const pthread_attr_t *
 
 void kedge_client_service_end(struct kedge_site_host *h)
 {
-    (void)kedge_notify("STOPPING=1", "stopped");
-    h->service.status.ended = true;
+    if (!h->again) { /* then the manager sees one process that goes on */
+        (void)kedge_notify("STOPPING=1", "stopped");
+        h->service.status.ended = true;
+    }
     write_status(h, kedge_os_now_ns());
     json_decref(h->service.policy);
     h->service.policy = NULL;

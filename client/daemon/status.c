@@ -321,6 +321,11 @@ int kedge_status_tell(const json_t *o, bool running, uint64_t now_ms, struct ked
     if (word(o, "waits_for", a)[0]) {
         kedge_buf_printf(out, "takes no work now: %s\n", a);
     }
+    if (strcmp(word(o, "state", a), "refusing") == 0) {
+        kedge_buf_printf(
+            out, "the main chain is not the one that was seen: it goes on when that is back, or after "
+                 "kedge-client accept-main\n");
+    }
     kedge_buf_printf(out, "since it started: %lld tasks, %lld receipts, %lld dropped; unfinished %lld\n",
                      (long long)number(counts, "tasks"), (long long)number(counts, "receipts"),
                      (long long)number(counts, "dropped"), (long long)number(counts, "unfinished"));

@@ -63,8 +63,9 @@ static void check_chain(struct kedge_doctor *k, const char *site)
     }
     kedge_doctor_say(
         k, KEDGE_DOCTOR_FAIL, "main chain",
-        "ask the coordinator's operator. When the right chain is back, remove refused-main; to accept "
-        "the one that was shown, remove seen-main as well; then start kedge-client again",
+        "ask the coordinator's operator. When the right chain is back, it goes on by itself; to accept the "
+        "one "
+        "that was shown: kedge-client accept-main ROOT --site DIR. Both stay in refused-main",
         "the coordinator showed %" PRIu64 " entries of another history than the %" PRIu64
         " that this site has seen, and it trains no more; both checkpoints are in %s/refused-main",
         checkpoint_size(shown), checkpoint_size(seen), site);

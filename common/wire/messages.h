@@ -13,6 +13,10 @@
 #include "common/base/task_kind.h" /* TASK.kind */
 #include "common/base/text.h"
 
+/* Bits of POLL.flags: a heartbeat of one that is at work; a site that refuses the main chain, and asks for
+ * what is shown of it alone. */
+enum { KEDGE_POLL_BUSY = 1, KEDGE_POLL_REFUSES = 16 };
+
 enum {
     KEDGE_WIRE_VERSION = 1, /* first byte of every frame */
     KEDGE_WIRE_HASH = 32,   /* bytes of a hash, a key, a secret */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain/checkpoint.h"
 #include "chain/note.h"
 #include "chain/witness_policy.h"
 #include "common/base/mem.h"
@@ -56,6 +57,33 @@ static json_t *hex_of(const uint8_t *bytes, size_t len)
     return json_string(hex);
 }
 
+/* The root is what an owner compares who is to accept this chain in place of another one. */
+static void put_main(json_t *o, struct kedge_host *h)
+{
+    struct kedge_buf text;
+    struct kedge_note note;
+    struct kedge_checkpoint cp;
+    kedge_buf_init(&text, KEDGE_NOTE_MAX);
+    kedge_host_main_note(h, &text);
+    if (kedge_note_parse(kedge_buf_view(&text), &note) == KEDGE_OK
+        && kedge_checkpoint_parse(note.text, &cp) == KEDGE_OK) {
+        json_object_set_new(o, "main_size", json_integer((json_int_t)cp.size));
+        json_object_set_new(o, "main_root", hex_of(cp.root.b, sizeof cp.root.b));
+    } else {
+        json_object_set_new(o, "main_size", json_integer((json_int_t)kedge_ledger_size(h->main.ledger)));
+    }
+    kedge_buf_deinit(&text);
+}
+
+static uint32_t count_refusing(const struct kedge_host *h)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < h->site_count; i++) {
+        count += h->sites[i].active && h->sites[i].refuses_since_ms > 0;
+    }
+    return count;
+}
+
 static void answer_status(struct kedge_host *h, struct kedge_net_request *req)
 {
     json_t *o = json_object(), *listen = json_array();
@@ -84,7 +112,8 @@ static void answer_status(struct kedge_host *h, struct kedge_net_request *req)
     json_object_set_new(o, "sites", json_integer(h->site_count));
     json_object_set_new(o, "jobs_running", json_integer(jobs));
     json_object_set_new(o, "connections", json_integer((json_int_t)counters.connections));
-    json_object_set_new(o, "main_size", json_integer((json_int_t)kedge_ledger_size(h->main.ledger)));
+    put_main(o, h);
+    json_object_set_new(o, "sites_refusing", json_integer(count_refusing(h)));
     json_object_set_new(o, "now_ms", json_integer((json_int_t)kedge_os_unix_ms()));
     kedge_admin_ok(req, o);
 }

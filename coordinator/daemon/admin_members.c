@@ -205,6 +205,9 @@ static void site_list(struct kedge_host *h, struct kedge_net_request *req, const
         json_object_set_new(o, "site", json_string(s->id.s));
         json_object_set_new(o, "state", json_string(s->active ? "active" : "revoked"));
         json_object_set_new(o, "last_seen_ms", json_integer((json_int_t)s->last_seen_ms));
+        if (s->refuses_since_ms > 0) {
+            json_object_set_new(o, "refuses_main_since_ms", json_integer((json_int_t)s->refuses_since_ms));
+        }
         json_object_set_new(o, "tls_key", hex_key(&s->tls_key));
         json_object_set_new(o, "statement_key", hex_key(&s->statement_key));
         json_array_append_new(list, o);

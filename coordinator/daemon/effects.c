@@ -62,20 +62,9 @@ static void send_wait(struct kedge_host *h, const struct kedge_coord_effect *fx)
 {
     uint64_t seen_size = kedge_host_request_seen(h, fx->request);
     struct kedge_net_request *req = kedge_host_request_take(h, fx->request);
-    if (!req) {
-        return;
+    if (req) {
+        kedge_host_reply_wait(h, req, seen_size, fx->retry_ns);
     }
-    struct kedge_shown_chain shown;
-    struct kedge_msg msg = {.type = KEDGE_MSG_WAIT};
-    struct kedge_msg_wait *w = &msg.u.wait;
-    kedge_host_show_chain(h, seen_size, &shown);
-    w->retry_ms = (uint32_t)(fx->retry_ns / NS_PER_MS);
-    w->main_checkpoint = kedge_buf_view(&shown.newest);
-    w->since_seen = kedge_shown_path(&shown.since_seen);
-    w->cosigned = kedge_buf_view(&shown.cosigned);
-    w->since_cosigned = kedge_shown_path(&shown.since_cosigned);
-    kedge_host_reply(req, &msg);
-    kedge_shown_chain_deinit(&shown);
 }
 
 /* A blob that was made durable for a statement that will not be appended is nobody's. */

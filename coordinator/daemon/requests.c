@@ -149,9 +149,32 @@ static uint64_t jobs_of(struct kedge_host *h, const struct kedge_id *named, uint
     return bits;
 }
 
+/* A site that refuses the main chain is shown what there is of it, until that has grown out of what the site
+ * had seen. It gets no task, and to the core it is away; the operator is told. */
+static void show_to_refusing(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
+                             uint64_t seen_size)
+{
+    struct kedge_site_entry *s = &h->sites[site];
+    const bool is_new = s->refuses_since_ms == 0;
+    s->refuses_since_ms = is_new ? kedge_os_unix_ms() : s->refuses_since_ms;
+    if (is_new && kedge_host_site_may_say(h, site)) {
+        kedge_log(
+            KEDGE_LOG_ERROR, "main chain refused",
+            "tenant=%s site=%s has seen %llu entries, of which this main chain is no extension: was the "
+            "state restored from an older copy?",
+            h->tenants[s->tenant].id.s, s->id.s, (unsigned long long)seen_size);
+    }
+    kedge_host_reply_wait(h, req, seen_size, 0);
+}
+
 static void handle_poll(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
                         const struct kedge_msg_poll *poll, uint64_t at_work)
 {
+    if (poll->flags & KEDGE_POLL_REFUSES) {
+        show_to_refusing(h, req, site, poll->seen_size);
+        return;
+    }
+    h->sites[site].refuses_since_ms = 0;
     uint32_t slot = kedge_host_request_put(h, req, site);
     if (slot == KEDGE_COORD_NONE) {
         kedge_host_reply_error(req, KEDGE_E_BUSY, 1000, "too many waiting requests");

@@ -41,6 +41,9 @@ struct kedge_shown_chain {
     struct kedge_path since_seen, since_cosigned;
 };
 void kedge_host_show_chain(struct kedge_host *h, uint64_t seen_size, struct kedge_shown_chain *ret);
+/* Answers a poll by WAIT. */
+void kedge_host_reply_wait(struct kedge_host *h, struct kedge_net_request *req, uint64_t seen_size,
+                           uint64_t retry_ns);
 void kedge_shown_chain_deinit(struct kedge_shown_chain *shown);
 /* The path as a message carries it. */
 struct kedge_view kedge_shown_path(const struct kedge_path *path);

@@ -85,18 +85,19 @@ START_TEST(test_growth)
         enum proof proof;
         int golden;
         bool breaks;
+        bool heals; /* a site that refused another one */
     } rows[] = {
-        {{0, 99}, {9, 99}, NONE, KEDGE_OK, false},        /* nothing was seen: nothing to grow out of */
-        {{9, 99}, {9, 99}, NONE, KEDGE_OK, false},        /* the same */
-        {{9, 99}, {9, 3}, NONE, KEDGE_OK, true},          /* of the same size and another root */
-        {{9, 99}, {8, 99}, NONE, KEDGE_OK, false},        /* smaller: the core judges */
-        {{9, 99}, {12, 99}, HONEST, KEDGE_OK, false},     /* it grew */
-        {{8, 99}, {9, 99}, HONEST, KEDGE_OK, false},      /* out of a whole subtree */
-        {{9, 99}, {12, 99}, NONE, KEDGE_E_FORMAT, false}, /* without a proof: no answer, no evidence */
-        {{8, 99}, {9, 99}, NONE, KEDGE_E_FORMAT, false},  /* … also out of a whole subtree */
-        {{9, 99}, {12, 3}, NONE, KEDGE_E_FORMAT, false},  /* … though it is another history */
-        {{9, 99}, {12, 3}, HONEST, KEDGE_OK, true},       /* the other history's own proof */
-        {{9, 99}, {12, 99}, SPOILT, KEDGE_OK, true},
+        {{0, 99}, {9, 99}, NONE, KEDGE_OK, false, false},   /* nothing was seen: nothing to grow out of */
+        {{9, 99}, {9, 99}, NONE, KEDGE_OK, false, true},    /* the same */
+        {{9, 99}, {9, 3}, NONE, KEDGE_OK, true, false},     /* of the same size and another root */
+        {{9, 99}, {8, 99}, NONE, KEDGE_OK, false, false},   /* smaller: the core judges */
+        {{9, 99}, {12, 99}, HONEST, KEDGE_OK, false, true}, /* it grew */
+        {{8, 99}, {9, 99}, HONEST, KEDGE_OK, false, true},  /* out of a whole subtree */
+        {{9, 99}, {12, 99}, NONE, KEDGE_E_FORMAT, false, false}, /* without a proof: no answer, no evidence */
+        {{8, 99}, {9, 99}, NONE, KEDGE_E_FORMAT, false, false},  /* … also out of a whole subtree */
+        {{9, 99}, {12, 3}, NONE, KEDGE_E_FORMAT, false, false},  /* … though it is another history */
+        {{9, 99}, {12, 3}, HONEST, KEDGE_OK, true, false},       /* the other history's own proof */
+        {{9, 99}, {12, 99}, SPOILT, KEDGE_OK, true, false},
     };
     ck_assert_uint_eq(sizeof rows / sizeof rows[0], 11);
     struct kedge_path path = {.count = 0};
@@ -115,6 +116,8 @@ START_TEST(test_growth)
     if (rows[_i].golden == KEDGE_OK) {
         ck_assert_uint_eq(ret.size, golden.size);
         ck_assert_mem_eq(ret.root.b, golden.root.b, sizeof golden.root.b);
+        const struct kedge_site_chain seen = chain_of(rows[_i].seen);
+        ck_assert(kedge_client_heals(&seen, &ret, breaks) == rows[_i].heals);
     }
 }
 END_TEST
