@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "aggregation/share_cap.h"
 #include "chain/job_spec_impl.h"
 #include "chain/json.h"
+#include "common/base/nearest.h"
 
 enum field_kind { FIELD_U32, FIELD_U64, FIELD_SEED, FIELD_REAL, FIELD_SHARE, FIELD_SPECIAL, FIELD_LATER };
 
@@ -114,22 +116,31 @@ static int read_whole(const struct field_row *row, const json_t *v, uint64_t *re
 static int read_real(const struct field_row *row, const json_t *v, double *ret, struct kedge_diag *d)
 {
     double x = 0;
-    const char *text = json_string_value(v);
-    if (!text || kedge_real_decode(kedge_view_of(text, json_string_length(v)), &x) != KEDGE_OK
-        || x < row->least || x > row->most) {
-        return kedge_diag_set(
-            d, KEDGE_E_FORMAT,
-            "job spec: \"%s\": expected a decimal number in quotes from %g to %g, like \"%g\"", row->key,
-            row->least, row->most, row->fallback);
+    if (kedgei_json_real(v, &x) != KEDGE_OK || x < row->least || x > row->most) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\": expected a number from %g to %g, like %g",
+                              row->key, row->least, row->most, row->fallback);
     }
     *ret = x;
     return KEDGE_OK;
 }
 
+/* The text of a share that is written as a number: with 6 decimal places, where it has no more than those. */
+static const char *share_text(const json_t *v, char out[KEDGE_REAL_MAX])
+{
+    double x = json_number_value(v);
+    if (!json_is_number(v) || !(x >= 0 && x <= 1)) {
+        return json_string_value(v);
+    }
+    double back;
+    snprintf(out, KEDGE_REAL_MAX, "%.6f", x);
+    return kedge_real_decode(kedge_view_str(out), &back) == KEDGE_OK && back == x ? out : NULL;
+}
+
 int kedgei_spec_share(const json_t *v, const char *key, uint64_t *ret, struct kedge_diag *d)
 {
-    const char *text = json_string_value(v);
-    size_t len = text ? json_string_length(v) : 0, digits = 0;
+    char number[KEDGE_REAL_MAX];
+    const char *text = share_text(v, number);
+    size_t len = text == number ? strlen(number) : text ? json_string_length(v) : 0, digits = 0;
     uint64_t share = 0;
     bool fine = len >= 1 && len <= 8 && text[len - 1] != '.' && (text[0] == '0' || text[0] == '1');
     for (size_t i = 0; fine && i < len; i++) {
@@ -143,9 +154,23 @@ int kedgei_spec_share(const json_t *v, const char *key, uint64_t *ret, struct ke
         share *= 10;
     }
     if (!fine || share < 1 || share > KEDGE_SHARE_ONE) {
-        return bad(d, key, "a share in quotes, above 0, at most 1, at most 6 decimal places, like \"0.5\"");
+        return bad(d, key, "a share above 0, at most 1, with at most 6 decimal places, like 0.5");
     }
     *ret = share;
+    return KEDGE_OK;
+}
+
+/* Numbers from 2^63 on are only in quotes: JSON's readers round them. */
+static int read_seed(const json_t *v, const char *key, uint64_t *ret, struct kedge_diag *d)
+{
+    const char *text = json_string_value(v);
+    if (json_is_integer(v) && json_integer_value(v) >= 0) {
+        *ret = (uint64_t)json_integer_value(v);
+        return KEDGE_OK;
+    }
+    if (!text || kedge_decimal_decode(kedge_view_of(text, json_string_length(v)), UINT64_MAX, ret)) {
+        return bad(d, key, "a whole number below 2^64, from 2^63 on in quotes");
+    }
     return KEDGE_OK;
 }
 
@@ -159,10 +184,7 @@ static int read_plain(const struct field_row *row, const json_t *v, struct kedge
     if (v && row->kind == FIELD_REAL) {
         err = read_real(row, v, &real, d);
     } else if (v && row->kind == FIELD_SEED) {
-        const char *text = json_string_value(v);
-        if (!text || kedge_decimal_decode(kedge_view_of(text, json_string_length(v)), UINT64_MAX, &whole)) {
-            err = bad(d, row->key, "a decimal number in quotes below 2^64, like \"1\"");
-        }
+        err = read_seed(v, row->key, &whole, d);
     } else if (v && row->kind == FIELD_SHARE) {
         err = kedgei_spec_share(v, row->key, &whole, d);
     } else if (v) {
@@ -191,6 +213,19 @@ static int read_id(const json_t *v, const char *key, struct kedge_id *ret, struc
     return KEDGE_OK;
 }
 
+/* The place of a name among ascending ones; *ret_is_there when it is among them already. */
+static size_t tenant_place(const struct kedge_job_spec *s, const struct kedge_id *name, size_t count,
+                           bool *ret_is_there)
+{
+    size_t at = count;
+    while (at > 0 && kedge_id_cmp(&s->tenants[at - 1], name) > 0) {
+        at--;
+    }
+    *ret_is_there = at > 0 && kedge_id_cmp(&s->tenants[at - 1], name) == 0;
+    return at;
+}
+
+/* Tenants stand in the spec in any order and count in the ascending one, which is that of the record. */
 static int read_tenants(const json_t *v, struct kedge_job_spec *s, struct kedge_diag *d)
 {
     size_t n = json_array_size(v);
@@ -198,13 +233,18 @@ static int read_tenants(const json_t *v, struct kedge_job_spec *s, struct kedge_
         return bad(d, "tenants", "a list of 1 to 128 tenant names");
     }
     for (size_t i = 0; i < n; i++) {
-        int err = read_id(json_array_get(v, i), "tenants", &s->tenants[i], d);
+        struct kedge_id name;
+        bool is_there = false;
+        int err = read_id(json_array_get(v, i), "tenants", &name, d);
         if (err) {
             return err;
         }
-        if (i > 0 && kedge_id_cmp(&s->tenants[i - 1], &s->tenants[i]) >= 0) {
-            return bad(d, "tenants", "names in ascending order, each once");
+        size_t at = tenant_place(s, &name, i, &is_there);
+        if (is_there) {
+            return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"tenants\": \"%s\" is there twice", name.s);
         }
+        memmove(&s->tenants[at + 1], &s->tenants[at], (i - at) * sizeof name);
+        s->tenants[at] = name;
     }
     s->tenant_count = (uint32_t)n;
     return KEDGE_OK;
@@ -367,6 +407,10 @@ static int check_together(struct kedge_job_spec *s, const json_t *root, struct k
 
 static int check_keys(const json_t *root, struct kedge_diag *d)
 {
+    const char *keys[ROW_COUNT];
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        keys[i] = rows[i].key;
+    }
     void *it;
     for (it = json_object_iter((json_t *)(uintptr_t)root); it;
          it = json_object_iter_next((json_t *)(uintptr_t)root, it)) {
@@ -377,7 +421,8 @@ static int check_keys(const json_t *root, struct kedge_diag *d)
         if (!known) {
             (void)kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: unknown key \"%.60s\"",
                                  json_object_iter_key(it));
-            (void)kedge_diag_hint(d, "docs/job-spec.md lists the keys");
+            kedge_nearest_hint(d, json_object_iter_key(it), keys, ROW_COUNT,
+                               "docs/job-spec.md lists the keys");
             return KEDGE_E_FORMAT;
         }
     }

@@ -41,7 +41,8 @@ static int read_carry(const json_t *v, struct kedge_compact *c, struct kedge_dia
     uint64_t carry = 0;
     const char *text = json_string_value(v);
     c->carry = KEDGE_COMPACT_SHARE_ONE;
-    if (!v || (text && strcmp(text, "0") == 0)) {
+    bool is_zero = text ? strcmp(text, "0") == 0 : json_is_number(v) && json_number_value(v) == 0;
+    if (!v || is_zero) {
         c->carry = v ? 0 : c->carry;
         return KEDGE_OK;
     }

@@ -6,6 +6,7 @@
 
 #include "aggregation/share_cap.h"
 #include "chain/job_spec_impl.h"
+#include "chain/json.h"
 
 /* Words of the key "server", by enum kedge_server; NULL: comes with a strategy only. */
 static const struct {
@@ -189,7 +190,7 @@ static int read_options(const json_t *root, struct kedge_job_spec *s, struct ked
     }
     if (!json_is_object(all)) {
         return kedge_diag_set(d, KEDGE_E_FORMAT,
-                              "job spec: \"options\": expected an object of decimal numbers in quotes, like "
+                              "job spec: \"options\": expected an object of numbers, like "
                               "{\"server_lr\": \"0.1\"}");
     }
     for (void *it = json_object_iter(all); it; it = json_object_iter_next(all, it)) {
@@ -200,19 +201,16 @@ static int read_options(const json_t *root, struct kedge_job_spec *s, struct ked
         if (!option || !is_used(s, option)) {
             return refuse_option(s, name, d);
         }
-        if (!json_is_string(v)
-            || kedge_real_decode(kedge_view_of(json_string_value(v), json_string_length(v)), &value)
-            || kedge_strategy_option_set(&s->options, option, value)) {
+        if (kedgei_json_real(v, &value) || kedge_strategy_option_set(&s->options, option, value)) {
             return kedge_diag_set(d, KEDGE_E_FORMAT,
-                                  "job spec: \"options\": \"%s\": expected a decimal number in quotes from "
-                                  "%g to %g",
-                                  name, option->least, option->largest);
+                                  "job spec: \"options\": \"%s\": expected a number from %g to %g", name,
+                                  option->least, option->largest);
         }
     }
     return KEDGE_OK;
 }
 
-/* A decimal number in quotes; *ret stays where the key is absent. */
+/* A real number; *ret stays where the key is absent. */
 static int read_real(const json_t *root, const char *key, const char *expected, double *ret,
                      struct kedge_diag *d)
 {
@@ -220,8 +218,7 @@ static int read_real(const json_t *root, const char *key, const char *expected, 
     if (!v) {
         return KEDGE_OK;
     }
-    if (!json_is_string(v)
-        || kedge_real_decode(kedge_view_of(json_string_value(v), json_string_length(v)), ret) != KEDGE_OK) {
+    if (kedgei_json_real(v, ret) != KEDGE_OK) {
         return kedge_diag_set(d, KEDGE_E_FORMAT, "job spec: \"%s\": expected %s", key, expected);
     }
     return KEDGE_OK;
@@ -247,8 +244,8 @@ static int read_rule(const json_t *root, struct kedge_job_spec *s, struct kedge_
 {
     static const struct {
         const char *key, *expected;
-    } keys[] = {{"rule_fraction", "a decimal number in quotes from 0 to 0.499999: the share of bad updates"},
-                {"rule_bound", "a decimal number in quotes, 0 or above: the longest update"}};
+    } keys[] = {{"rule_fraction", "a number from 0 to 0.499999: the share of bad updates"},
+                {"rule_bound", "a number, 0 or above: the longest update"}};
     int err = read_rule_name(root, s, d);
     for (int i = 0; i < 2 && !err; i++) {
         bool used = i == 0 ? s->rule->uses_fraction : s->rule->uses_bound;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/limits.h"
+#include "common/base/text.h"
 
 /* Deepest nesting of brackets outside strings. Text that is no JSON may count anything; the parser then
  * refuses it. */
@@ -74,6 +75,16 @@ int kedgei_json_load(struct kedge_view text, size_t max_len, const char *what, s
     }
     *ret_root = root;
     return KEDGE_OK;
+}
+
+int kedgei_json_real(const struct json_t *v, double *ret)
+{
+    if (json_is_number(v)) { /* jansson refuses what is not finite */
+        *ret = json_number_value(v);
+        return KEDGE_OK;
+    }
+    const char *text = json_string_value(v);
+    return text ? kedge_real_decode(kedge_view_of(text, json_string_length(v)), ret) : KEDGE_E_FORMAT;
 }
 
 void kedgei_json_put_string(struct kedge_buf *out, const char *text)

@@ -14,6 +14,10 @@ struct json_t;
  * reports a syntax error, hence KEDGE_E_FORMAT: refused all the same). */
 KEDGE_NODISCARD int kedgei_json_load(struct kedge_view text, size_t max_len, const char *what,
                                      struct json_t **ret_root, struct kedge_diag *reterr);
+/* A real of a file that people write: a number, or decimal text in quotes (kedge_real_decode). Both are
+ * rounded to the nearest binary64, so that 0.1 and "0.1" are the same. KEDGE_E_FORMAT for anything else, and
+ * NULL. */
+KEDGE_NODISCARD int kedgei_json_real(const struct json_t *v, double *ret);
 /* Appends text as a JSON string with quotes: UTF-8 as it is, only '"', '\' and bytes below 20 escaped. */
 void kedgei_json_put_string(struct kedge_buf *out, const char *text);
 

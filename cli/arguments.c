@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/help.h"
 #include "cli/local.h"
+#include "common/base/nearest.h"
 
 enum { OPTION_LEN = 40, OPTIONS_MAX = 32, ADDRESS_MAX = 255 };
 
@@ -130,7 +131,7 @@ static int refuse_option(struct kedge_cli *c, int at)
         return kedge_cli_usage(
             c, options[i].has_value && last ? "%s: its value is missing" : "%s: expected once", name);
     }
-    const char *near = kedge_cli_nearest(name, names, count);
+    const char *near = kedge_nearest(name, names, count);
     return near ? kedge_cli_usage(c, "unknown option %s; did you mean %s?", name, near)
                 : kedge_cli_usage(c, "unknown option %s", kedge_cli_word(word).s);
 }

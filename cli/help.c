@@ -6,12 +6,11 @@
 #include <string.h>
 
 #include "cli/meanings.h"
+#include "common/base/nearest.h"
 
 enum {
-    WORD_MAX = 32,
     NAME_LEN = 40,
     WORDS_MAX = 64,
-    SLIPS_MAX = 2,
     COLUMNS = 100,
     USAGE_MAX = 1024,
     MEANING_COLUMN = 30 /* longer words push their meaning to the next line */
@@ -27,51 +26,6 @@ static struct name name_of(const struct kedge_command *cmd)
     struct name n;
     snprintf(n.s, sizeof n.s, "%s%s%s", cmd->noun, cmd->verb[0] ? " " : "", cmd->verb);
     return n;
-}
-
-/* ---- near words ---- */
-
-static unsigned least(unsigned a, unsigned b)
-{
-    return a < b ? a : b;
-}
-
-static unsigned distance(const char *a, const char *b)
-{
-    unsigned row[3][WORD_MAX + 1];
-    size_t n = strlen(a), m = strlen(b);
-    if (n > WORD_MAX || m > WORD_MAX) {
-        return WORD_MAX;
-    }
-    for (size_t j = 0; j <= m; j++) {
-        row[0][j] = (unsigned)j;
-    }
-    for (size_t i = 1; i <= n; i++) {
-        unsigned *now = row[i % 3];
-        const unsigned *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
-        now[0] = (unsigned)i;
-        for (size_t j = 1; j <= m; j++) {
-            now[j] = least(last[j - 1] + (a[i - 1] != b[j - 1]), least(last[j], now[j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-                now[j] = least(now[j], before[j - 2] + 1);
-            }
-        }
-    }
-    return row[n % 3][m];
-}
-
-const char *kedge_cli_nearest(const char *word, const char *const *words, size_t count)
-{
-    const char *best = NULL;
-    unsigned slips = SLIPS_MAX + 1;
-    for (size_t i = 0; i < count; i++) {
-        unsigned d = distance(word, words[i]);
-        if (d < slips && d < strlen(words[i])) {
-            slips = d;
-            best = words[i];
-        }
-    }
-    return best;
 }
 
 /* ---- the table ---- */
@@ -300,15 +254,17 @@ static const struct kedge_command *find_by_verb(const char *verb)
 
 int kedge_cli_unknown(struct kedge_cli *c)
 {
-    const char *words[WORDS_MAX], *noun = c->argv[0];
+    const char *words[WORDS_MAX] = {NULL}, *noun = c->argv[0];
     if (kedge_cli_is_noun(noun)) {
-        const char *verb = c->argv[1], *near = kedge_cli_nearest(verb, words, collect_words(noun, words));
+        size_t verbs = collect_words(noun, words);
+        const char *verb = c->argv[1], *near = kedge_nearest(verb, words, verbs);
         c->noun = noun;
         return near ? kedge_cli_usage(c, "unknown command \"%s %s\"; did you mean kedge %s %s?", noun,
                                       kedge_cli_word(verb).s, noun, near)
                     : kedge_cli_usage(c, "unknown command \"%s %s\"", noun, kedge_cli_word(verb).s);
     }
-    const char *near = kedge_cli_nearest(noun, words, collect_words(NULL, words));
+    size_t nouns = collect_words(NULL, words);
+    const char *near = kedge_nearest(noun, words, nouns);
     const struct kedge_command *whole = find_by_verb(noun);
     if (near) {
         return kedge_cli_usage(c, "unknown command \"%s\"; did you mean kedge %s?", kedge_cli_word(noun).s,

@@ -17,8 +17,5 @@ int kedge_cli_unknown(struct kedge_cli *c);
 
 bool kedge_cli_is_noun(const char *word);
 const struct kedge_command *kedge_cli_find(const char *noun, const char *verb);
-/* The word that is one or two slips of the fingers away from `word`; NULL when there is none. Slips are
- * letters added, lost, changed, or two neighbours swapped (optimal string alignment). */
-const char *kedge_cli_nearest(const char *word, const char *const *words, size_t count);
 
 #endif

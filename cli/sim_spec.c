@@ -4,6 +4,7 @@
 #include "chain/json.h"
 #include "cli/sim.h"
 #include "common/base/limits.h"
+#include "common/base/nearest.h"
 #include "common/base/text.h"
 
 enum { SPEC_MAX = 65536 };
@@ -64,7 +65,7 @@ static int check_keys(const json_t *root, const char *const *keys, size_t count,
         }
         if (!known) {
             (void)kedge_diag_set(d, KEDGE_E_FORMAT, "unknown key \"%.60s\"", key);
-            (void)kedge_diag_hint(d, "%s", hint);
+            kedge_nearest_hint(d, key, keys, count, hint);
             return KEDGE_E_FORMAT;
         }
     }

@@ -19,7 +19,7 @@ static int check_keys(json_t *o, const char *where, struct kedge_diag *d)
     json_object_foreach(o, key, v)
     {
         if (!kedge_setting_find(kedge_settings_policy, key)) {
-            return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: unknown key \"%.60s\"", where, key);
+            return kedge_setting_unknown(where, kedge_settings_policy, key, d);
         }
     }
     return KEDGE_OK;

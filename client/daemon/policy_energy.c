@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/json.h"
 #include "common/base/text.h"
 
 static int bad(struct kedge_diag *d, const char *where, const char *key, const char *expected)
@@ -65,16 +66,13 @@ static int check_keys(const json_t *v, const char *where, struct kedge_diag *d)
     return KEDGE_OK;
 }
 
-/* A whole number, or a decimal one in quotes. */
+/* A number, in quotes or not. */
 static int read_real(const json_t *v, size_t i, const char *where, double *ret, struct kedge_diag *d)
 {
     double x = reals[i].fallback;
     bool ok = true;
-    if (json_is_integer(v)) {
-        x = (double)json_integer_value(v);
-    } else if (v) {
-        ok = json_is_string(v)
-             && kedge_real_decode(kedge_view_of(json_string_value(v), json_string_length(v)), &x) == KEDGE_OK;
+    if (v && kedgei_json_real(v, &x) != KEDGE_OK) {
+        ok = false;
     }
     if (!ok || !(x >= reals[i].least && x <= reals[i].most)) {
         return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: \"energy\": \"%s\": expected a number from %g to %g",

@@ -87,7 +87,7 @@ static int check_setting(const char *path, const struct kedge_setting *table, co
     const struct kedge_setting *row = kedge_setting_find(table, key);
     json_int_t n = json_integer_value(value);
     if (!row) {
-        return kedge_diag_set(d, KEDGE_E_FORMAT, "%s: unknown key \"%.100s\"", path, key);
+        return kedge_setting_unknown(path, table, key, d);
     }
     if (row->is_number
         && (!json_is_integer(value) || n < (json_int_t)row->least || n > (json_int_t)row->most)) {

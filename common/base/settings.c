@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "common/base/limits.h"
+#include "common/base/nearest.h"
+
+enum { KEYS_MAX = 64 };
 
 const struct kedge_setting kedge_settings_coordinator[] = {
     {"deployment", false, 0, 0, 0},
@@ -61,4 +64,17 @@ const struct kedge_setting *kedge_setting_find(const struct kedge_setting *table
         }
     }
     return NULL;
+}
+
+int kedge_setting_unknown(const char *where, const struct kedge_setting *table, const char *key,
+                          struct kedge_diag *reterr)
+{
+    const char *keys[KEYS_MAX];
+    size_t count = 0;
+    for (; table[count].key && count < KEYS_MAX; count++) {
+        keys[count] = table[count].key;
+    }
+    (void)kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: unknown key \"%.60s\"", where, key);
+    kedge_nearest_hint(reterr, key, keys, count, "");
+    return KEDGE_E_FORMAT;
 }

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/diag.h"
+
 struct kedge_setting {
     const char *key; /* NULL: the end of the table */
     bool is_number;  /* a whole number within the range below */
@@ -18,5 +20,9 @@ extern const struct kedge_setting kedge_settings_site[]; /* SITE/site.json, whic
 
 /* The row of a key; NULL: no such key. */
 const struct kedge_setting *kedge_setting_find(const struct kedge_setting *table, const char *key);
+
+/* Says that `where` has a key that is no row, and which row comes near. Returns KEDGE_E_FORMAT. */
+int kedge_setting_unknown(const char *where, const struct kedge_setting *table, const char *key,
+                          struct kedge_diag *reterr);
 
 #endif

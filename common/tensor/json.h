@@ -72,7 +72,8 @@ KEDGE_NODISCARD int kedge_json_get_u64(const struct kedge_json *doc, uint32_t ob
 /* A string that holds a whole decimal in [0, 2^64): numbers beyond 2^53 travel as strings. */
 KEDGE_NODISCARD int kedge_json_get_u64_string(const struct kedge_json *doc, uint32_t object, const char *key,
                                               uint64_t *ret_v, struct kedge_diag *reterr);
-/* A string that holds a real (kedge_real_decode) in [min, max]. */
+/* A real in [min, max]: a number, or decimal text in a string (kedge_real_decode); 0.1 and "0.1" are the
+ * same. */
 KEDGE_NODISCARD int kedge_json_get_real(const struct kedge_json *doc, uint32_t object, const char *key,
                                         double min, double max, double *ret_v, struct kedge_diag *reterr);
 KEDGE_NODISCARD int kedge_json_get_bool(const struct kedge_json *doc, uint32_t object, const char *key,

@@ -1,8 +1,12 @@
 /* Typed access to members of a parsed object, with errors that name the key and what was found. */
+#include <stdio.h>
 #include <string.h>
 
+#include "common/base/nearest.h"
 #include "common/base/text.h"
 #include "common/tensor/json.h"
+
+enum { KEY_SHOWN_MAX = 65 };
 
 int kedge_json_check_keys(const struct kedge_json *doc, uint32_t at, const char *what,
                           const char *const *allowed, size_t count, struct kedge_diag *reterr)
@@ -18,8 +22,12 @@ int kedge_json_check_keys(const struct kedge_json *doc, uint32_t at, const char 
         }
         if (!known) {
             struct kedge_view key = kedge_json_text(doc, k);
-            return kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: unknown key \"%.*s\"", what,
-                                  key.len < 64 ? (int)key.len : 64, (const char *)key.ptr);
+            char word[KEY_SHOWN_MAX];
+            snprintf(word, sizeof word, "%.*s", key.len < sizeof word ? (int)key.len : 64,
+                     (const char *)key.ptr);
+            (void)kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: unknown key \"%s\"", what, word);
+            kedge_nearest_hint(reterr, word, allowed, count, "");
+            return KEDGE_E_FORMAT;
         }
     }
     return KEDGE_OK;
@@ -102,17 +110,19 @@ int kedge_json_get_u64_string(const struct kedge_json *doc, uint32_t object, con
 int kedge_json_get_real(const struct kedge_json *doc, uint32_t object, const char *key, double min,
                         double max, double *ret_v, struct kedge_diag *reterr)
 {
-    uint32_t at = 0;
+    uint32_t at = kedge_json_find(doc, object, key);
     double v = 0;
-    int err = get(doc, object, key, KEDGE_JSON_STRING, &at, reterr);
-    if (err) {
-        return err;
+    if (!kedge_json_is(doc, at, KEDGE_JSON_NUMBER)) {
+        int err = get(doc, object, key, KEDGE_JSON_STRING, &at, reterr);
+        if (err) {
+            return err;
+        }
     }
     struct kedge_view text = kedge_json_text(doc, at);
     if (kedge_real_decode(text, &v) != KEDGE_OK || !(v >= min && v <= max)) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "\"%s\": expected a decimal from %g to %g in a string, found \"%.*s\"", key,
-                              min, max, shown_len(text), (const char *)text.ptr);
+                              "\"%s\": expected a number from %g to %g, found \"%.*s\"", key, min, max,
+                              shown_len(text), (const char *)text.ptr);
     }
     *ret_v = v;
     return KEDGE_OK;

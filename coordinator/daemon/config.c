@@ -140,7 +140,7 @@ static int read_key(const char *key, const json_t *v, struct kedge_config *c, st
         *(uint32_t *)(void *)((char *)c + numbers[i].offset) = (uint32_t)n;
         return KEDGE_OK;
     }
-    return kedge_diag_set(d, KEDGE_E_FORMAT, "config.json: unknown key \"%.60s\"", key);
+    return kedge_setting_unknown("config.json", kedge_settings_coordinator, key, d);
 }
 
 int kedge_config_parse(struct kedge_view text, struct kedge_config *ret, struct kedge_diag *reterr)

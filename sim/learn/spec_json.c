@@ -2,14 +2,18 @@
  * a row of spec_rows.c or one of the few that are objects themselves. */
 #include "sim/learn/spec_json.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/mem.h"
+#include "common/base/nearest.h"
 #include "common/base/text.h"
 #include "common/tensor/json.h"
 #include "sim/learn/spec_rows.h"
 #include "sim/learn/spec_unread.h"
 #include "strategy/strategy.h"
+
+enum { KEY_SHOWN_MAX = 64, NAMES_MAX = 128 };
 
 /* ---- objects ---- */
 
@@ -31,19 +35,27 @@ static int refuse_key(const struct kedgei_spec_layer *l, const struct kedgei_spe
                       const char *section, const char *where, uint32_t key)
 {
     struct kedge_buf hint;
+    const char *names[NAMES_MAX];
+    size_t name_count = 0;
     kedge_buf_init(&hint, 1024);
     for (size_t i = 0; i < count; i++) {
         if (strcmp(rows[i].section, section) == 0) {
             kedge_buf_printf(&hint, "%s%s", hint.len ? ", " : "keys: ", rows[i].key);
+            names[name_count < NAMES_MAX ? name_count++ : 0] = rows[i].key;
         }
     }
     for (size_t i = 0; rows == kedgei_spec_rows && section[0] == '\0' && i < 5; i++) {
         kedge_buf_printf(&hint, ", %s", others[i]);
+        names[name_count < NAMES_MAX ? name_count++ : 0] = others[i];
     }
     kedge_buf_put_u8(&hint, 0);
+    char word[KEY_SHOWN_MAX];
+    struct kedge_view text = kedge_json_text(l->doc, key);
+    snprintf(word, sizeof word, "%.*s", (int)text.len, (const char *)text.ptr);
     (void)kedge_diag_set(l->d, KEDGE_E_FORMAT, "unknown key %s%s%s%s", kedgei_spec_said(l->doc, key).s,
                          where[0] ? " in \"" : "", where, where[0] ? "\"" : "");
-    (void)kedge_diag_hint(l->d, "%s", hint.err ? "docs/cli.md has the keys" : (const char *)hint.ptr);
+    kedge_nearest_hint(l->d, word, names, name_count,
+                       hint.err ? "docs/cli.md has the keys" : (const char *)hint.ptr);
     kedge_buf_deinit(&hint);
     return KEDGE_E_FORMAT;
 }
@@ -119,7 +131,14 @@ static int read_options(const struct kedgei_spec_layer *l, uint32_t at)
         if (!row) {
             (void)kedge_diag_set(l->d, KEDGE_E_FORMAT, "unknown key %s in \"options\"",
                                  kedgei_spec_said(l->doc, key).s);
-            (void)kedge_diag_hint(l->d, "docs/cli.md has the options of strategies");
+            const char *names[KEDGE_STRATEGY_OPTION_COUNT];
+            char word[KEY_SHOWN_MAX];
+            for (size_t i = 0; i < KEDGE_STRATEGY_OPTION_COUNT; i++) {
+                names[i] = kedge_strategy_option_at(i)->name;
+            }
+            snprintf(word, sizeof word, "%.*s", (int)name.len, (const char *)name.ptr);
+            kedge_nearest_hint(l->d, word, names, KEDGE_STRATEGY_OPTION_COUNT,
+                               "docs/cli.md has the options of strategies");
             return KEDGE_E_FORMAT;
         }
         struct kedgei_spec_row range = {

@@ -110,11 +110,12 @@ class Job:
         self.name, self.opened, self.closed, self.releases, self.rounds = opened.body["job"], opened, None, {}, []
         self.spec = read_json(record.blobs.read(opened.subject), f"spec of {self.name}")
         need(self.spec["name"] == self.name, opened.where, "opens a job of another name")
-        self.tenants = [record.tenants[name] for name in self.spec["tenants"]]
+        self.tenants = [record.tenants[name] for name in sorted(self.spec["tenants"])]
         need(sorted(t.salted for t in self.tenants) == opened.body["tenants"], opened.where, "names other tenants")
         self.grouped = self.spec.get("grouping", "none") == "flexcfl"
         self.scale, self.seed = self.spec.get("scale", 20), int(self.spec.get("seed", "1"))
-        whole, _, part = self.spec.get("tenant_share_max", "1").partition(".")
+        share = self.spec.get("tenant_share_max", "1")  # in quotes, or a number of at most 6 decimal places
+        whole, _, part = (share if isinstance(share, str) else f"{share:.6f}").partition(".")
         self.share = int(whole + part.ljust(6, "0"))
         self.layout, self.fans = self.shape()
         self.others = [key for key in OTHERS if key in self.spec and self.spec[key] not in ("flexcfl", "fedavg", "mean", "uniform")]

@@ -156,7 +156,9 @@ START_TEST(members_are_found_and_typed)
     ck_assert_int_eq(kedge_json_get_real(&doc, 0, "r", -1, 1, &d, &diag), KEDGE_OK);
     ck_assert_double_eq(d, -1.5e-3);
     ck_assert_int_eq(kedge_json_get_real(&doc, 0, "r", 0, 1, &d, &diag), KEDGE_E_FORMAT);
-    ck_assert_int_eq(kedge_json_get_real(&doc, 0, "n", 0, 100, &d, &diag), KEDGE_E_FORMAT);
+    ck_assert_int_eq(kedge_json_get_real(&doc, 0, "n", 0, 100, &d, &diag), KEDGE_OK);
+    ck_assert_int_eq(kedge_json_get_real(&doc, 0, "n", 0, 1, &d, &diag), KEDGE_E_FORMAT);
+    ck_assert_int_eq(kedge_json_get_real(&doc, 0, "t", 0, 1, &d, &diag), KEDGE_E_FORMAT);
     ck_assert_int_eq(kedge_json_get_bool(&doc, 0, "t", &b, &diag), KEDGE_OK);
     ck_assert(b);
     ck_assert_int_eq(kedge_json_get_bool(&doc, 0, "n", &b, &diag), KEDGE_E_FORMAT);
