@@ -92,6 +92,7 @@ struct blob_copy {
     const struct kedge_snapshot *s;
     struct kedge_ledger *main, *own; /* of the copy; own NULL: these are the main chain's blobs */
     const char *out;                 /* the log's folder in the copy */
+    struct kedge_blobs *packs;       /* of it */
     int err;
     struct kedge_diag *d;
 };
@@ -124,6 +125,11 @@ static enum kedge_blob_verdict copy_blob(void *arg, const struct kedge_hash *dig
     if (!digest || !is_kept(c, digest)) {
         return KEDGE_BLOB_KEEP;
     }
+    c->err = kedge_blobs_take(c->packs, digest, path, c->d);
+    if (c->err != KEDGE_E_ARG) { /* erased at this very moment: as below */
+        c->err = c->err == KEDGE_E_NOT_FOUND ? KEDGE_OK : c->err;
+        return c->err ? KEDGE_BLOB_STOP : KEDGE_BLOB_KEEP;
+    }
     kedge_hash_hex(digest, hex);
     snprintf(name, sizeof name, "blobs/%.2s/%s", hex, hex + 2);
     c->err = kedge_path_join(to, c->out, name);
@@ -137,7 +143,8 @@ static enum kedge_blob_verdict copy_blob(void *arg, const struct kedge_hash *dig
 /* folder: "main" or "tenants/T". */
 static int put_blobs_of(struct blob_copy *c, const char *state, const char *out, const char *folder)
 {
-    static const struct kedge_blobs_options options = {.read_only = true};
+    static const struct kedge_blobs_options options = {.read_only = true},
+                                            packing = {.pack = true, .sync_later = true};
     char from[KEDGE_PATH_MAX], to[KEDGE_PATH_MAX];
     struct kedge_blobs *blobs;
     int err = kedge_state_path(from, c->d, state, "%s", folder);
@@ -147,7 +154,11 @@ static int put_blobs_of(struct blob_copy *c, const char *state, const char *out,
         return err;
     }
     c->out = to;
-    err = kedge_blobs_for_each(blobs, copy_blob, c, c->d);
+    err = kedge_blobs_open(to, &packing, &c->packs, c->d);
+    if (!err) {
+        err = kedge_blobs_for_each(blobs, copy_blob, c, c->d);
+        kedge_blobs_close(c->packs);
+    }
     kedge_blobs_close(blobs);
     return c->err ? c->err : err;
 }

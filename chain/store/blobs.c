@@ -88,6 +88,7 @@ int kedge_blobs_open(const char *dir, const struct kedge_blobs_options *options,
         kedge_mem_free(b);
         return err;
     }
+    b->packs.syncs_later = b->options.sync_later;
     if (b->options.keys_dir) {
         err = kedge_blob_keys_open(b->options.keys_dir, &b->keys, reterr);
     }
@@ -378,6 +379,36 @@ static int put_packed(struct kedge_blobs *b, const struct kedge_view *parts, siz
     if (!err && ret_digest) {
         *ret_digest = digest;
     }
+    return err;
+}
+
+int kedge_blobs_take(struct kedge_blobs *b, const struct kedge_hash *digest, const char *path,
+                     struct kedge_diag *reterr)
+{
+    char file[KEDGE_PATH_MAX];
+    uint64_t begin, len;
+    if (b->options.read_only || !kedgei_pack_place(path, file, &begin, &len)) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "%s: does not lie in a pack", path);
+    }
+    if (kedge_blobs_find(b, digest, NULL) == KEDGE_OK) {
+        return KEDGE_OK;
+    }
+    int fd = kedgei_blob_open(path, &begin, &len, reterr);
+    if (fd < 0) {
+        return fd;
+    }
+    uint8_t head[KEDGEI_PACK_HEAD], check[8];
+    uint8_t *bytes = len <= KEDGEI_PACK_STORED_MAX ? kedge_mem_new((size_t)len + 1, 1) : NULL;
+    int err = bytes ? kedge_fd_read_at(fd, bytes, (size_t)len, begin) : KEDGE_E_NOMEM;
+    err = err ? err : kedge_fd_read_at(fd, head, sizeof head, begin - sizeof head);
+    if (!err) { /* it may have been removed at this moment */
+        kedgei_pack_check(kedge_view_of(bytes, (size_t)len), check);
+        err = memcmp(head + 48, check, sizeof check) == 0 ? KEDGE_OK : KEDGE_E_NOT_FOUND;
+    }
+    err = err ? kedge_diag_set(reterr, err, "%s: cannot be read: %s", path, kedge_strerror(err))
+              : kedgei_packs_put(&b->packs, digest, kedge_view_of(bytes, (size_t)len), reterr);
+    kedge_mem_free(bytes);
+    close(fd);
     return err;
 }
 

@@ -26,6 +26,7 @@ struct kedge_blobs_options {
     const char *keys_dir;   /* folder of the keys, blob_keys.h; NULL: none. Used by open alone */
     bool encrypt;           /* uploads under a key's name are encrypted; needs keys_dir */
     bool pack;              /* new blobs of up to 64 KiB share files */
+    bool sync_later;        /* what goes into packs is durable when the caller syncs the file system */
 };
 
 /* Makes DIR/blobs and DIR/staging (0700), removes stale staging files. options may be NULL. */
@@ -76,6 +77,11 @@ void kedge_blobs_cool(const struct kedge_blobs *b, const struct kedge_hash *dige
 /* Stores the concatenation of the parts, durably; fine when it is there already. */
 KEDGE_NODISCARD int kedge_blobs_put(struct kedge_blobs *b, const struct kedge_view *parts, size_t count,
                                     struct kedge_hash *ret_digest, struct kedge_diag *reterr);
+
+/* Takes a blob that lies in a pack of another store, whose path there this is, as it is stored: nothing is
+ * decrypted or compared. KEDGE_E_NOT_FOUND: it is gone; KEDGE_E_ARG: the path is that of a file. */
+KEDGE_NODISCARD int kedge_blobs_take(struct kedge_blobs *b, const struct kedge_hash *digest, const char *path,
+                                     struct kedge_diag *reterr);
 
 /* ---- streaming: the digest is known at the end ---- */
 

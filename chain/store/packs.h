@@ -72,7 +72,8 @@ struct kedgei_packs {
     uint64_t end;                /* behind what was appended, durable or not */
     uint64_t generation;         /* counts syncs that failed */
     bool is_syncing;
-    bool begin_anew; /* what comes next goes into another file than the last */
+    bool syncs_later; /* the caller does */
+    bool begin_anew;  /* what comes next goes into another file than the last */
 };
 
 /* Looks the files through. The folder need not be there. */

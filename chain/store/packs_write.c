@@ -59,7 +59,7 @@ static int sync_to(struct kedgei_packs *p, uint64_t end, struct kedge_diag *d)
 {
     const uint64_t generation = p->generation;
     const uint32_t number = last_file(p)->number;
-    while (p->generation == generation && p->durable < end) {
+    while (!p->syncs_later && p->generation == generation && p->durable < end) {
         if (p->is_syncing) {
             pthread_cond_wait(&p->synced, &p->mutex);
             continue;

@@ -528,6 +528,33 @@ START_TEST(a_full_file_is_followed_by_another)
 }
 END_TEST
 
+START_TEST(stored_bytes_move_to_another_store)
+{
+    struct kedge_blobs_options options = {.pack = true, .sync_later = true};
+    struct kedge_blobs *b = set_up_packed(), *to;
+    struct kedge_hash digest = upload(b, &job, 700, 700), gone = put(b, 4, 90), large = put(b, 0, CHUNK + 1);
+    char other[80], path[KEDGE_PATH_MAX], away[KEDGE_PATH_MAX];
+    snprintf(other, sizeof other, "%s/copy", dir);
+    ck_assert_int_eq(kedge_blobs_open(other, &options, &to, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_blobs_path(b, &large, path), KEDGE_OK);
+    ck_assert_int_eq(kedge_blobs_take(to, &large, path, NULL), KEDGE_E_ARG);
+    ck_assert_int_eq(kedge_blobs_path(b, &gone, away), KEDGE_OK);
+    ck_assert_int_eq(kedge_blobs_remove(b, &gone, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_blobs_take(to, &gone, away, NULL), KEDGE_E_NOT_FOUND);
+    ck_assert_int_eq(kedge_blobs_path(b, &digest, path), KEDGE_OK);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(kedge_blobs_take(to, &digest, path, NULL), KEDGE_OK);
+    }
+    ck_assert_int_eq(kedge_blobs_verify(to, &digest, NULL), KEDGE_E_SEALED); /* as it is stored */
+    kedge_blobs_close(to);
+    options = (struct kedge_blobs_options){.keys_dir = keys_dir, .read_only = true};
+    ck_assert_int_eq(kedge_blobs_open(other, &options, &to, NULL), KEDGE_OK);
+    has(to, &digest, 0, 700);
+    kedge_blobs_close(to);
+    tear_down(b);
+}
+END_TEST
+
 START_TEST(names_that_are_none)
 {
     static const char *const bad[] = {"pack-0",  "pack-",        "pack-01", "pack-1x",
@@ -575,6 +602,7 @@ int main(void)
     tcase_add_test(t, threads_share_syncs);
     tcase_add_test(t, two_writers_never_share_a_file);
     tcase_add_test(t, a_full_file_is_followed_by_another);
+    tcase_add_test(t, stored_bytes_move_to_another_store);
     tcase_add_test(t, names_that_are_none);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
