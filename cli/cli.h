@@ -168,6 +168,17 @@ KEDGE_NODISCARD int kedge_cli_job_join(struct kedge_cli *c, const char *job, con
 /* ---- show.c ---- */
 /* The table of a job's rounds. */
 void kedge_cli_show_rounds(const struct kedge_cli *c, const json_t *job, uint32_t from_round);
+/* ---- job_troubles.c ---- */
+/* Whom the open round waits for, and sites in trouble: a line each. */
+void kedge_cli_show_troubles(const struct kedge_cli *c, const json_t *job);
+/* The same for one who watches: what is new since the last answer, on lines of their own. */
+struct kedge_cli_told {
+    int64_t last_ms, round;
+    bool halted;
+    char waits[512];
+};
+void kedge_cli_watch_troubles(struct kedge_cli *c, const json_t *job, struct kedge_cli_told *told);
+/* ---- show.c ---- */
 /* Value helpers for answers: text of a member, "" when absent; number, 0 when absent. */
 const char *kedge_cli_text(const json_t *o, const char *key);
 int64_t kedge_cli_int(const json_t *o, const char *key);

@@ -192,6 +192,7 @@ static void say_job(const struct kedge_cli *c, const json_t *o)
         const char *name = json_string_value(tenant);
         kedge_cli_say(c, "missing  tenant %s has not joined\n", name ? name : "");
     }
+    kedge_cli_show_troubles(c, o);
     if (json_array_size(json_object_get(o, "history")) > 0) {
         kedge_cli_say(c, "\n");
     }
@@ -262,6 +263,7 @@ int kedge_cmd_job_logs(struct kedge_cli *c)
     {
         say_log(c, row);
     }
+    kedge_cli_show_troubles(c, o);
     return kedge_cli_ok(c, o);
 }
 
@@ -341,6 +343,7 @@ int kedge_cmd_job_watch(struct kedge_cli *c)
     struct kedge_diag d = {.text = ""};
     struct kedge_id job;
     struct poll p = {.answered = false};
+    struct kedge_cli_told told = {.halted = false};
     int64_t printed = -1;
     uint64_t from = 0;
     bool ended = false;
@@ -361,6 +364,7 @@ int kedge_cmd_job_watch(struct kedge_cli *c)
             err = next_page(o, from, &next, &d);
             more = !err && next != UINT64_MAX;
             print_new_rounds(c, o, &printed);
+            kedge_cli_watch_troubles(c, o, &told);
             draw_progress(c, o);
             from = more ? next : printed > 0 ? (uint64_t)printed : 0;
         }
@@ -432,6 +436,10 @@ static int change_job(struct kedge_cli *c, const char *verb, const char *after)
     }
     if (err) {
         return kedge_cli_fail(c, err, &d);
+    }
+    if (strcmp(verb, "job.resume") == 0 && strcmp(kedge_cli_text(o, "state"), "halted") == 0) {
+        kedge_cli_say(c, "Job %s is halted still: %s\n", job.s, kedge_cli_text(o, "reason_text"));
+        return kedge_cli_answer(c, o, 1);
     }
     kedge_cli_say(c, "Job %s %s.\n", job.s, after);
     return kedge_cli_ok(c, o);

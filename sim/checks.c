@@ -172,7 +172,7 @@ void sim_check_effect(struct sim *w, const struct kedge_coord_effect *fx)
     uint64_t more = (uint64_t)fx->round << 32 | (uint64_t)fx->kind << 16 | (uint64_t)(uint16_t)fx->err;
     sim_note(w, "effect", (uint64_t)fx->type, (uint64_t)fx->site << 32 | fx->request, more);
     if (fx->type == KEDGE_FX_TASK || fx->type == KEDGE_FX_WAIT || fx->type == KEDGE_FX_RECEIPT
-        || fx->type == KEDGE_FX_TURN_AWAY || fx->type == KEDGE_FX_CLOSED) {
+        || fx->type == KEDGE_FX_TURN_AWAY || fx->type == KEDGE_FX_CLOSED || fx->type == KEDGE_FX_NOTED) {
         check_answer(w, fx);
     }
     if (fx->type == KEDGE_FX_TASK) {
@@ -195,7 +195,14 @@ void sim_check_effect(struct sim *w, const struct kedge_coord_effect *fx)
     } else if (fx->type == KEDGE_FX_VERIFY) {
         check_verify(w, fx);
     } else if (fx->type == KEDGE_FX_CLOSE_ROUND) {
+        w->jobs[fx->job].computing = fx->round;
         check_close(w, fx);
+    } else if (fx->type == KEDGE_FX_NOTED) {
+        sim_check_noted(w, fx);
+    } else if (fx->type == KEDGE_FX_MAIN_ROUND_OPENED) {
+        sim_check_drawn(w, fx);
+    } else if (fx->type == KEDGE_FX_JOB_STATE) {
+        w->fired[SIM_FAULT_STALLED] += fx->state == KEDGE_JOB_HALTED && fx->err == KEDGE_E_SITES;
     }
 }
 

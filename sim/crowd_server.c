@@ -149,6 +149,7 @@ static void execute(struct crowd *c, const struct kedge_coord_effect *fx)
             crowd_violate(c, "the job is halted or has failed, and nothing went wrong");
         }
         return;
+    case KEDGE_FX_NOTED:
     case KEDGE_FX_TURN_AWAY:
     case KEDGE_FX_CLOSED:
     case KEDGE_FX_ASSIGN:

@@ -38,12 +38,37 @@ struct sim_event *sim_device_push(struct sim *w, enum sim_event_type type, uint6
     return ev;
 }
 
+static uint32_t trainings(const struct sim_device *d)
+{
+    struct kedge_site_view v;
+    uint32_t n = 0;
+    kedge_site_view(d->core, &v);
+    for (uint32_t i = 0; i < v.work_count; i++) {
+        n += v.works[i].state == KEDGE_SITE_TRAINING;
+    }
+    return n;
+}
+
+static bool tells_end(const struct kedge_site_effects *fx)
+{
+    bool tells = false;
+    for (uint32_t i = 0; i < fx->count; i++) {
+        tells =
+            tells || (fx->items[i].type == KEDGE_SITE_FX_CALL && fx->items[i].call == KEDGE_SITE_CALL_ENDED);
+    }
+    return tells;
+}
+
 static void step(struct sim *w, uint32_t site, struct kedge_site_event *ev, uint64_t leaf)
 {
     static struct kedge_site_effects fx;
     struct sim_device *d = &w->devices[site];
     ev->now_ns = w->now_ns + d->clock_ns;
+    uint32_t before = trainings(d);
     kedge_site_step(d->core, ev, &fx);
+    if (ev->type == KEDGE_SITE_EV_TRAIN_FAILED && trainings(d) < before && !tells_end(&fx)) {
+        sim_violate(w, "site %u does not tell that its training failed", site);
+    }
     if (!kedge_site_is_valid(d->core)) {
         sim_violate(w, "site %u: invariants broken after event %d", site, (int)ev->type);
         return;

@@ -65,6 +65,8 @@ static void call(struct sim *w, uint32_t site, const struct kedge_site_effect *f
         d->left_out = at_work;
     }
     uint64_t wait = fx->call == KEDGE_SITE_CALL_POLL ? fx->wait_ns : 0;
+    const struct kedge_site_result ended = {
+        .job = fx->task.job, .round = fx->task.round, .kind = fx->task.kind};
     if (fx->call == KEDGE_SITE_CALL_POLL) {
         sim_check_shift_told(w, site, fx);
     }
@@ -92,8 +94,10 @@ static void call(struct sim *w, uint32_t site, const struct kedge_site_effect *f
         ev->charge = sim_charge_of(w, site);
         ev->at_work = at_work;
         ev->shifted = shifted;
-        ev->result = fx->result;
-        ev->weight = weight_of(w, &fx->result);
+        ev->anew = fx->anew;
+        ev->trouble = fx->trouble;
+        ev->result = fx->call == KEDGE_SITE_CALL_ENDED ? ended : fx->result;
+        ev->weight = fx->call == KEDGE_SITE_CALL_SUBMIT ? weight_of(w, &fx->result) : 0;
     }
 }
 

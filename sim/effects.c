@@ -134,6 +134,7 @@ static void store_state(struct sim *w, const struct kedge_coord_effect *fx)
 void sim_server_execute(struct sim *w, const struct kedge_coord_effect *fx)
 {
     struct sim_event *ev;
+    struct kedge_site_reply noted = {.kind = KEDGE_SITE_REPLY_NOTED};
     struct kedge_site_reply wait = {.kind = KEDGE_SITE_REPLY_WAIT, .retry_ns = fx->retry_ns};
     switch (fx->type) {
     case KEDGE_FX_TASK:
@@ -141,6 +142,9 @@ void sim_server_execute(struct sim *w, const struct kedge_coord_effect *fx)
         return;
     case KEDGE_FX_WAIT:
         reply(w, fx->request, &wait, 0, 0);
+        return;
+    case KEDGE_FX_NOTED:
+        reply(w, fx->request, &noted, 0, 0);
         return;
     case KEDGE_FX_RECEIPT:
     case KEDGE_FX_TURN_AWAY:

@@ -69,6 +69,9 @@
     X(AWAY, "site that is at work is away when a round opens")                            \
     X(AT_WORK_CUT, "coordinator restarts between two rounds while sites are at work")     \
     X(SPARED, "site says that its battery is low, and another one is drawn")              \
+    X(ENDED, "site ends its part in a round without an update")                           \
+    X(UNABLE, "site is left out of a round because it said that it can not serve it")     \
+    X(STALLED, "nobody is left who could bring what a round lacks")                       \
     X(BESIDE, "site has tasks of two jobs in hand")                                       \
     X(CAPPED, "tenant weighs less than it brings: the cap on shares")                     \
     X(SLOT_AGAIN, "job takes the place of one that has ended")                            \

@@ -95,6 +95,9 @@ static void submit(struct sim *w, const struct sim_event *ev, const struct kedge
     c.base = sim_of_site(&r->base);
     c.update = sim_of_site(&r->update);
     c.envelope = sim_of_site(&r->envelope);
+    if (c.job != KEDGE_COORD_NONE) {
+        sim_able_heard(w, ev->site, c.job, true, NULL); /* it may be taken, and then it can */
+    }
     sim_server_step(w, &c);
 }
 
@@ -133,12 +136,40 @@ static void poll(struct sim *w, const struct sim_event *ev)
         c.at_work |= here ? UINT64_C(1) << w->jobs[i].slot : 0;
     }
     hear_shift(w, ev, &c);
+    c.anew = ev->anew;
+    for (uint32_t i = 0; i < w->config.jobs && ev->anew; i++) {
+        sim_able_heard(w, ev->site, i, true, NULL);
+    }
     if (!ev->busy && sim_chance(w, w->config.hang_up)) {
         struct sim_event *gone = sim_push(w, SIM_HANG_UP, w->now_ns + sim_below(w, 5 * SIM_SECOND));
         gone->serial = c.request;
         gone->term = w->server.term;
     }
     sim_server_step(w, &c);
+}
+
+/* A task has ended without a result. */
+static void end_task(struct sim *w, const struct sim_event *ev)
+{
+    struct kedge_coord_event c = sim_server_blank(KEDGE_EV_TASK_ENDED);
+    struct kedge_coord_job_view view;
+    uint32_t job = sim_job_of(&ev->result.job);
+    c.site = ev->site;
+    c.tenant = w->devices[ev->site].tenant;
+    c.job = job < w->config.jobs && sim_job_view(w, job, &view) ? job : KEDGE_COORD_NONE;
+    c.kind = kind_of(ev->result.kind);
+    c.round = ev->result.round;
+    c.trouble = ev->trouble;
+    c.wait_ns = ev->wait_ns;
+    c.request = request_new(w, ev);
+    sim_request_find(w, c.request)->round = c.round;
+    if (c.job != KEDGE_COORD_NONE && !w->devices[ev->site].revoked_told && w->jobs[job].joined[c.tenant]) {
+        sim_able_heard(w, ev->site, job, false, ev);
+    }
+    sim_server_step(w, &c);
+    if (c.job != KEDGE_COORD_NONE) {
+        sim_check_waits(w, job);
+    }
 }
 
 void sim_server_receive(struct sim *w, const struct sim_event *ev)
@@ -165,6 +196,8 @@ void sim_server_receive(struct sim *w, const struct sim_event *ev)
         answer_at_once(w, ev, &reply);
     } else if (ev->call == KEDGE_SITE_CALL_POLL) {
         poll(w, ev);
+    } else if (ev->call == KEDGE_SITE_CALL_ENDED) {
+        end_task(w, ev);
     } else {
         struct kedge_site_result result = ev->result;
         uint64_t weight = ev->weight;

@@ -321,6 +321,9 @@ static void operate(struct sim *w, const struct sim_event *ev)
     if (j->slot == SIM_NONE) {
         return; /* it has ended */
     }
+    for (uint32_t i = 0; i < w->config.sites && ev->type == SIM_RESUME; i++) {
+        sim_able_heard(w, i, ev->job, true, NULL); /* all are asked once more */
+    }
     w->fired[SIM_FAULT_HALT] += ev->type == SIM_HALT;
     w->fired[SIM_FAULT_CANCEL] += ev->type == SIM_CANCEL;
     struct kedge_coord_event c = sim_server_blank(ev->type == SIM_HALT     ? KEDGE_EV_JOB_HALT
@@ -399,6 +402,7 @@ void sim_server_crash(struct sim *w, enum sim_fault why)
     sim_note(w, "server down", s->term, 0, 0);
     s->up = false;
     s->term++;
+    sim_able_forgotten(w);
     for (uint32_t i = 0; i < w->config.sites; i++) {
         struct sim_device *d = &w->devices[i];
         for (uint32_t j = 0; j < SIM_JOBS_MAX; j++) {

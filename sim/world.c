@@ -39,7 +39,7 @@ static void allocate_job(struct sim *w, uint32_t job)
         j->begin[g] = sim_digest(w->seed, job, g, "begin", 5);
     }
     j->slot = SIM_NONE;
-    j->opened = j->closed = j->last_opened = j->last_closed = SIM_NONE;
+    j->opened = j->closed = j->last_opened = j->last_closed = j->drawn_round = j->computing = SIM_NONE;
     j->joined = sim_new_array(w->config.tenants, 1);
     j->told = sim_new_array(sites, sizeof *j->told);
     j->rounds_opened = sim_new_array(rounds, sizeof *j->rounds_opened);
@@ -69,7 +69,7 @@ void sim_allocate(struct sim *w)
         for (uint32_t j = 0; j < SIM_JOBS_MAX; j++) {
             d->group[j] = d->assigned[j] = d->evaluated[j] = SIM_NONE;
             d->pretrained[j] = d->trained[j] = d->grouped_by[j] = SIM_NONE;
-            d->prior_group[j] = d->refused_round[j] = d->unstored_round[j] = SIM_NONE;
+            d->prior_group[j] = d->refused_round[j] = d->unstored_round[j] = d->ended_round[j] = SIM_NONE;
             d->group[j] = w->jobs[j].params.start_together ? 0 : SIM_NONE;
         }
     }

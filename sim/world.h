@@ -135,6 +135,9 @@ struct sim_job {
     uint32_t shifts, moves, drifts; /* of data; closes that move sites, that ask for new groups (permille) */
     uint32_t crash_grouping; /* permille: the coordinator crashes once a close or a pretraining is written */
     uint32_t flapping, wrong_choice; /* permille */
+    uint32_t drawn_term,
+        drawn_round;    /* candidates of this round were looked at, in this term; SIM_NONE: none */
+    uint32_t computing; /* the last round that the core has begun to compute */
     struct kedge_digest initial;
     struct kedge_digest begin[KEDGE_GROUPS_MAX]; /* the models that it begins with, the first is `initial` */
     enum kedge_job_state state;                  /* as JOB_STATE stored it */
@@ -203,6 +206,8 @@ struct sim_device {
     struct kedge_digest uploads[SIM_UPLOADS_KEPT];
     int upload_err[SIM_JOBS_MAX]; /* why an update could last not be stored as it came; the core knows */
     uint32_t unstored_round[SIM_JOBS_MAX]; /* whose update can not be stored, in either way; SIM_NONE: none */
+    uint64_t unable_ns[SIM_JOBS_MAX]; /* by the coordinator's clock: it said that it can not before then … */
+    uint32_t ended_round[SIM_JOBS_MAX]; /* … and ended its part in this round; SIM_NONE: in none */
     struct sim_sent sent[SIM_SENT_MAX];
     uint32_t ack_count, ack_max;
     struct sim_ack *acks;
@@ -213,6 +218,7 @@ struct sim_request {
     uint32_t id, site, term;
     uint64_t serial, at_ns;
     uint32_t at_work; /* jobs that the poll leaves out */
+    uint32_t round;   /* of the task that has ended */
 };
 struct sim_ticket {
     bool used, appended; /* an APPEND was asked for */
@@ -274,10 +280,12 @@ struct sim_event {
     uint32_t site, job, term;
     uint64_t serial, wait_ns, weight;
     bool busy;
-    enum kedge_charge charge; /* TO_SERVER, a poll */
-    uint32_t shifted;         /* TO_SERVER, a poll: jobs whose data have shifted, a bit each */
-    uint32_t at_work;         /* TO_SERVER, a poll: jobs that it leaves out, a bit each */
-    uint32_t proof;           /* with an answer: of sim_proof_*, 0: none */
+    enum kedge_charge charge;   /* TO_SERVER, a poll */
+    uint32_t shifted;           /* TO_SERVER, a poll: jobs whose data have shifted, a bit each */
+    uint32_t at_work;           /* TO_SERVER, a poll: jobs that it leaves out, a bit each */
+    bool anew;                  /* TO_SERVER, a poll */
+    enum kedge_trouble trouble; /* TO_SERVER, ENDED: of result's job, round, kind */
+    uint32_t proof;             /* with an answer: of sim_proof_*, 0: none */
     int err;
     enum kedge_site_call call;
     union {
@@ -473,6 +481,12 @@ void sim_check_nosy(struct sim *w, uint32_t job);
 void sim_check_asks(struct sim *w, uint32_t site);
 void sim_check_sends(struct sim *w, uint32_t site, const struct kedge_site_effect *fx);
 void sim_check_unstored(struct sim *w, uint32_t job, uint32_t site, int err);
+/* checks_able.c: sites that end their part, or can not serve a job */
+void sim_able_forgotten(struct sim *w); /* the coordinator starts again */
+void sim_able_heard(struct sim *w, uint32_t site, uint32_t job, bool able, const struct sim_event *told);
+void sim_check_noted(struct sim *w, const struct kedge_coord_effect *fx);
+void sim_check_drawn(struct sim *w, const struct kedge_coord_effect *fx); /* a round is to open */
+void sim_check_waits(struct sim *w, uint32_t job);                        /* for nobody in vain */
 void sim_check_acks(struct sim *w);
 void sim_check_end(struct sim *w);
 bool sim_job_is_stuck(const struct sim *w, uint32_t job); /* its quorum can not come any more */

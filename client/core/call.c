@@ -144,6 +144,9 @@ void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev)
         return; /* late: of something given up since */
     }
     s->w->open = 0;
+    if (r->kind == KEDGE_SITE_REPLY_TASK || r->kind == KEDGE_SITE_REPLY_WAIT) {
+        kedgei_site_anew_told(s, ev->serial);
+    }
     int err = look_at_chain(s, r, s->w->asked_size, &late);
     if (s->w->state == KEDGE_SITE_REFUSING) {
         return;
@@ -163,6 +166,9 @@ void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev)
     case KEDGE_SITE_CALL_SUBMIT:
         submit_answered(s, r);
         return;
+    case KEDGE_SITE_CALL_ENDED:
+        kedgei_site_end_answered(s, r);
+        return;
     }
 }
 
@@ -181,6 +187,10 @@ void kedgei_site_call_failed(struct kedge_site *s, const struct kedge_site_event
     }
     if (MUTANT(MUTANT_SITE_FORGETS_EARLY) && s->w->state == KEDGE_SITE_SUBMITTING) {
         kedgei_site_settle(s, KEDGE_OK);
+        return;
+    }
+    if (s->w->open_call == KEDGE_SITE_CALL_ENDED) {
+        kedgei_site_end_failed(s, ev->err);
         return;
     }
     kedgei_site_back_off(s, ev->err, 0);

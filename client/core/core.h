@@ -33,6 +33,7 @@ enum {
     MUTANT_SITE_STOPS_ONE,      /* signed out, a site goes on with what else it has in hand */
     MUTANT_SITE_SENDS_OTHERS,   /* a work submits the result of another one */
     MUTANT_SITE_SENDS_TOGETHER, /* works upload over each other */
+    MUTANT_SITE_FAILS_UNTOLD,   /* a task that failed is not told */
 };
 
 /* One task in hand, or none. */
@@ -48,11 +49,20 @@ struct work {
     uint64_t open;       /* serial of the one thing being done, 0: none */
     enum kedge_site_effect_type open_type;
     enum kedge_site_call open_call;
-    uint64_t asked_size;   /* of the main chain, when the open call began */
-    uint64_t wake_ns;      /* nothing is begun before */
-    uint32_t failures;     /* in a row, for the back-off */
-    uint32_t failed_tasks; /* in a row: the pause before the next one grows, whatever polls bring between */
-    bool sends;            /* from its upload to its answer: the coordinator keeps one upload of a site */
+    uint64_t asked_size;        /* of the main chain, when the open call began */
+    uint64_t wake_ns;           /* nothing is begun before */
+    uint32_t failures;          /* in a row, for the back-off */
+    enum kedge_trouble trouble; /* ENDING: why */
+    bool sends; /* from its upload to its answer: the coordinator keeps one upload of a site */
+};
+
+/* A job of which a task failed or was refused. */
+struct trouble {
+    struct kedge_id job;
+    enum kedge_trouble why;
+    uint32_t in_a_row; /* tasks that were tried and failed */
+    uint32_t offered;  /* tasks that came before `until_ns` and were not tried */
+    uint64_t until_ns; /* none is tried before */
 };
 
 struct kedge_site {
@@ -67,6 +77,10 @@ struct kedge_site {
     uint64_t poll;                /* serial of the newest poll that asks for work */
     bool poll_is_stale;           /* it leaves out a job that is not at work any more */
     bool rests;                   /* no work is asked for */
+    bool anew;                    /* polls say that what was told of jobs holds no more … */
+    uint64_t anew_poll;           /* … and this one was the first that did, 0: none yet */
+    uint32_t trouble_count;
+    struct trouble troubles[KEDGE_SITE_TROUBLES_MAX];
     uint64_t tasks, receipts, dropped;
     struct kedge_rng rng;
     struct kedge_site_effects *fx; /* while stepping … */
@@ -119,6 +133,19 @@ void kedgei_site_shift_answered(struct kedge_site *s,
                                 const struct kedge_site_result *result); /* it is made */
 void kedgei_site_shift_settle(struct kedge_site *s, const struct kedge_site_result *result, bool done);
 bool kedgei_site_shifts_are_valid(const struct kedge_site *s);
+
+/* trouble.c: tasks that end without a result */
+/* Tells it, then the work is free for other jobs; why NONE: what follows from err. */
+void kedgei_site_end_task(struct kedge_site *s, int err, enum kedge_trouble why);
+/* Is this job left alone for now? Then its task is ended unseen, and true is the answer. */
+bool kedgei_site_still_troubled(struct kedge_site *s);
+void kedgei_site_ended(struct kedge_site *s, struct kedge_site_effect *call);
+void kedgei_site_end_answered(struct kedge_site *s, const struct kedge_site_reply *r);
+void kedgei_site_end_failed(struct kedge_site *s, int err);                      /* no answer came */
+void kedgei_site_trouble_over(struct kedge_site *s, const struct kedge_id *job); /* a task went well */
+void kedgei_site_troubles_forget(struct kedge_site *s);                          /* and say so */
+void kedgei_site_anew_tell(struct kedge_site *s, struct kedge_site_effect *poll);
+void kedgei_site_anew_told(struct kedge_site *s, uint64_t serial); /* that poll was answered */
 
 /* call.c: answers of the coordinator */
 void kedgei_site_reply(struct kedge_site *s, const struct kedge_site_event *ev);

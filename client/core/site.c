@@ -15,7 +15,9 @@ void kedge_site_times_default(struct kedge_site_times *ret)
     ret->heartbeat = 4000 * ms;
     ret->backoff_min = 100 * ms;
     ret->backoff_max = 15000 * ms;
+    ret->trouble_min = 5000 * ms;
     ret->refused_pause = 30000 * ms;
+    ret->trouble_max = 900000 * ms;
     ret->stopped_poll = 600000 * ms;
 }
 
@@ -41,6 +43,7 @@ static const char *const state_names[] = {
     [KEDGE_SITE_PERSISTING] = "persisting",
     [KEDGE_SITE_UPLOADING] = "uploading",
     [KEDGE_SITE_SUBMITTING] = "submitting",
+    [KEDGE_SITE_ENDING] = "ending",
     [KEDGE_SITE_STOPPED] = "stopped",
     [KEDGE_SITE_REFUSING] = "refusing",
 };
@@ -62,7 +65,7 @@ int kedge_site_init(void *mem, size_t mem_len, const struct kedge_site_params *p
     const uint32_t works = params->works > 0 ? params->works : 1;
     if (works > KEDGE_SITE_WORKS_MAX || mem_len < kedge_site_size(works) || t->poll_wait == 0
         || t->poll_min == 0 || t->heartbeat == 0 || t->backoff_min == 0 || t->backoff_max < t->backoff_min
-        || t->refused_pause == 0 || t->stopped_poll == 0
+        || t->refused_pause == 0 || t->trouble_min == 0 || t->trouble_max == 0 || t->stopped_poll == 0
         || (!params->allow_all && params->allowed_count > 0 && !params->allowed)) {
         return KEDGE_E_ARG;
     }
@@ -251,6 +254,7 @@ static struct kedge_site_effect *begin_call(struct kedge_site *s, enum kedge_sit
     if (call == KEDGE_SITE_CALL_POLL) {
         kedgei_site_shift_tell(s, fx);
         kedgei_site_tell_at_work(s, fx);
+        kedgei_site_anew_tell(s, fx);
         s->poll = fx->serial;
         s->poll_is_stale = false;
     }
@@ -324,6 +328,9 @@ static void act(struct kedge_site *s)
         begin_call(s, KEDGE_SITE_CALL_SUBMIT)->result =
             MUTANT(MUTANT_SITE_SENDS_OTHERS) ? s->memory.results[0] : *kedgei_site_first(s, s->w);
         return;
+    case KEDGE_SITE_ENDING:
+        kedgei_site_ended(s, begin_call(s, KEDGE_SITE_CALL_ENDED));
+        return;
     }
 }
 
@@ -344,6 +351,7 @@ static void start(struct kedge_site *s, const struct kedge_site_event *ev)
     KEDGE_ASSERT(ev->memory.shift_count <= KEDGE_SITE_SHIFTS_MAX);
     s->memory = ev->memory;
     s->seen = ev->seen;
+    s->anew = true;
     s->memory.result_count = MUTANT(MUTANT_SITE_FORGETS_ALL) ? 0 : s->memory.result_count;
     s->memory.shift_count = MUTANT(MUTANT_SITE_FORGETS_SHIFTS) ? 0 : s->memory.shift_count;
     for (uint32_t i = 0; i < s->memory.result_count; i++) {
@@ -369,6 +377,9 @@ static void start(struct kedge_site *s, const struct kedge_site_event *ev)
 static void rest(struct kedge_site *s, bool rests)
 {
     s->rests = rests;
+    if (!rests) {
+        kedgei_site_troubles_forget(s);
+    }
     for (uint32_t i = 0; i < s->params.works && !rests; i++) {
         struct work *w = &s->works[i];
         if (w->state == KEDGE_SITE_POLLING && w->open == 0 && w->failures == 0) {
@@ -475,7 +486,8 @@ void kedge_site_view(const struct kedge_site *s, struct kedge_site_view *ret)
     memset(ret, 0, sizeof *ret);
     for (uint32_t i = 0; i < s->params.works; i++) {
         const struct work *w = &s->works[i];
-        bool begun = w->state == KEDGE_SITE_FETCHING || w->state == KEDGE_SITE_TRAINING;
+        bool begun = w->state == KEDGE_SITE_FETCHING || w->state == KEDGE_SITE_TRAINING
+                     || w->state == KEDGE_SITE_ENDING;
         ret->works[i] = (struct kedge_site_work_view){w->state, w->reason, begun ? &w->task : NULL,
                                                       kedgei_site_first(s, w)};
         shown = kedgei_site_is_working(w) && i < shown ? i : shown;

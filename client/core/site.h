@@ -31,6 +31,10 @@
  * host says it again when it sees it again; saying it twice does no harm.
  *  - POLICY replaces which jobs are allowed. Work on one that no longer is stops before anything is signed;
  * what is signed already is still sent.
+ *  - A task that fails, or that the site will not do, is told to the coordinator at once (ENDED), so that its
+ * round does not wait. The site then wants no task of that job for a while, which doubles from failure to
+ * failure; what it does for other jobs goes on. A task of that job that comes all the same is ended at once,
+ * with the same reason. After START and POLICY the polls say (anew) that what was told so far holds no more.
  *  - REST: no work is asked for, nor taken, until REST says otherwise; what is in hand goes on, and what is
  * signed is sent. The coordinator sees a site that is away.
  *  - Restart: kedge_site_init and START with the stored memory. There is no other recovery path. */
@@ -43,12 +47,15 @@
 #include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/base/trouble.h"
 
 enum {
     KEDGE_SITE_RESULTS_MAX = 2, /* one task yields an update, an evaluation, or both */
     KEDGE_SITE_WORKS_MAX = 4,   /* tasks in hand at once, each of another job */
     KEDGE_SITE_STORED_MAX = KEDGE_SITE_WORKS_MAX * KEDGE_SITE_RESULTS_MAX,
     KEDGE_SITE_EFFECTS_MAX = 8 + 3 * (KEDGE_SITE_WORKS_MAX - 1), /* effects of one step, at most */
+    KEDGE_SITE_TROUBLES_MAX =
+        16, /* jobs in trouble; of more the one that may be tried again first is forgotten */
     KEDGE_SITE_SHIFTS_MAX = 4, /* jobs whose data have shifted; of more the oldest are forgotten */
 };
 #define KEDGE_SITE_NONE UINT32_MAX /* no group */
@@ -118,7 +125,9 @@ struct kedge_site_times {
     uint64_t heartbeat;     /* busy polls while working (4 s) */
     uint64_t backoff_min;   /* first pause after a failure (100 ms); doubled, jittered … */
     uint64_t backoff_max;   /* … up to this (15 s) */
-    uint64_t refused_pause; /* after a task that policy forbids or that can not be done (30 s) */
+    uint64_t trouble_min;   /* no task of a job after one that failed (5 s); doubled, jittered … */
+    uint64_t refused_pause; /* … or was refused: by policy, or because the site rests (30 s) … */
+    uint64_t trouble_max;   /* … up to this (15 min) */
     uint64_t stopped_poll;  /* while revoked or blocked (10 min) */
 };
 void kedge_site_times_default(struct kedge_site_times *ret);
@@ -158,6 +167,7 @@ enum kedge_site_reply_kind {
     KEDGE_SITE_REPLY_WAIT,    /* retry_ns */
     KEDGE_SITE_REPLY_RECEIPT, /* checked by the host */
     KEDGE_SITE_REPLY_CLOSED,  /* the round was closed without this statement; checked by the host */
+    KEDGE_SITE_REPLY_NOTED,   /* of ENDED */
     KEDGE_SITE_REPLY_ERROR,   /* err, retry_ns */
 };
 struct kedge_site_reply {
@@ -176,6 +186,7 @@ struct kedge_site_event {
     uint64_t now_ns; /* monotonic, never decreasing */
     uint64_t serial;
     int err;
+    enum kedge_trouble trouble; /* FETCH_FAILED, TRAIN_FAILED: if more is known than err says, else NONE */
     struct kedge_site_memory memory; /* START */
     struct kedge_site_chain seen;    /* START: the newest of the main chain that is remembered */
     struct kedge_site_reply reply;   /* REPLY */
@@ -209,6 +220,7 @@ enum kedge_site_call {
     KEDGE_SITE_CALL_ENROLL,
     KEDGE_SITE_CALL_POLL,   /* wait_ns, busy */
     KEDGE_SITE_CALL_SUBMIT, /* result: the envelope with result.envelope */
+    KEDGE_SITE_CALL_ENDED,  /* task, trouble, wait_ns: no task of its job is wanted for so long */
 };
 enum kedge_site_blob { KEDGE_SITE_BLOB_SPEC, KEDGE_SITE_BLOB_MODEL, KEDGE_SITE_BLOB_CONTROL };
 
@@ -231,14 +243,17 @@ struct kedge_site_effect {
     uint32_t work; /* which work it is for; a heartbeat is for all */
     uint64_t serial;
     enum kedge_site_call call;
-    uint64_t wait_ns;                /* CALL POLL */
+    uint64_t wait_ns;                /* CALL POLL, ENDED */
+    enum kedge_trouble trouble;      /* CALL ENDED */
+    bool anew;                       /* CALL POLL: what ENDED said of jobs so far holds no more */
     bool busy;                       /* CALL POLL: a heartbeat while working, answered at once by WAIT */
     enum kedge_site_blob blob;       /* FETCH */
     struct kedge_site_digest digest; /* FETCH */
     uint64_t len;                    /* FETCH */
     enum kedge_site_note note;       /* LOG */
     int err;                         /* LOG */
-    struct kedge_site_task task;     /* FETCH, TRAIN; LOG: job, round, kind where it is about a task */
+    struct kedge_site_task
+        task; /* FETCH, TRAIN, CALL ENDED; LOG: job, round, kind where it is about a task */
     struct kedge_site_result result; /* UPLOAD, FORGET, CALL SUBMIT; LOG RECEIPT and DROPPED */
     struct kedge_site_chain seen;    /* SEEN, REFUSE; CALL POLL: what an answer is to grow out of */
     struct kedge_site_chain shown;   /* REFUSE */
@@ -282,6 +297,7 @@ enum kedge_site_state {
     KEDGE_SITE_PERSISTING,
     KEDGE_SITE_UPLOADING,
     KEDGE_SITE_SUBMITTING,
+    KEDGE_SITE_ENDING,   /* tells that a task ends without a result */
     KEDGE_SITE_STOPPED,  /* revoked by the tenant, or the token was refused; reason says which */
     KEDGE_SITE_REFUSING, /* the main chain was cut or forked: results are kept, nothing is asked, sent or
                             signed */
@@ -291,7 +307,7 @@ const char *kedge_site_state_name(enum kedge_site_state state); /* "training" */
 struct kedge_site_work_view {
     enum kedge_site_state state;
     int reason;                             /* last error, KEDGE_OK when the last thing went well */
-    const struct kedge_site_task *task;     /* FETCHING, TRAINING: what is worked on, else NULL */
+    const struct kedge_site_task *task;     /* FETCHING, TRAINING, ENDING: what is worked on, else NULL */
     const struct kedge_site_result *result; /* the first unfinished one, else NULL */
 };
 struct kedge_site_view {

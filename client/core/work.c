@@ -31,14 +31,11 @@ static int check_task(const struct kedge_site *s, const struct kedge_site_task *
     return small ? KEDGE_OK : KEDGE_E_TOO_LONG;
 }
 
-/* A task that will not be done: a long pause, in which the coordinator sees that it need not wait for this
- * site. */
-static void refuse_task(struct kedge_site *s, int err)
+/* A task that will not be done. */
+static void refuse_task(struct kedge_site *s, int err, enum kedge_trouble why)
 {
     kedgei_site_log(s, KEDGE_SITE_NOTE_REFUSED, err);
-    kedgei_site_go(s, KEDGE_SITE_POLLING);
-    s->w->reason = err;
-    s->w->wake_ns = kedgei_site_after(s, s->params.times.refused_pause);
+    kedgei_site_end_task(s, err, why);
 }
 
 void kedgei_site_policy(struct kedge_site *s, const struct kedge_site_event *ev)
@@ -48,14 +45,15 @@ void kedgei_site_policy(struct kedge_site *s, const struct kedge_site_event *ev)
     s->params.allowed_count = ev->allowed_count;
     s->params.allowed = ev->allowed;
     s->params.at_once = ev->at_once > 0 ? ev->at_once : s->params.works;
+    kedgei_site_troubles_forget(s); /* what was refused, or failed, may be otherwise now */
     for (uint32_t i = s->params.works; i-- > 0;) {
         s->w = &s->works[i];
         bool begun = s->w->state == KEDGE_SITE_FETCHING || s->w->state == KEDGE_SITE_TRAINING;
         if (begun && !is_allowed(s, &s->w->task.job)) {
             kedgei_site_abort_work(s);
-            refuse_task(s, KEDGE_E_DENIED);
-        } else if (s->w->state == KEDGE_SITE_POLLING && s->w->open == 0 && s->w->reason == KEDGE_E_DENIED) {
-            s->w->wake_ns = s->now_ns; /* what was refused may be allowed now */
+            refuse_task(s, KEDGE_E_DENIED, KEDGE_TROUBLE_POLICY);
+        } else if (s->w->state == KEDGE_SITE_POLLING && s->w->open == 0 && s->w->failures == 0) {
+            s->w->wake_ns = s->now_ns; /* there may be something that is allowed now */
         }
     }
 }
@@ -64,9 +62,12 @@ void kedgei_site_take_task(struct kedge_site *s, const struct kedge_site_task *t
 {
     KEDGE_ASSERT(s->w->open == 0 && !kedgei_site_first(s, s->w));
     s->w->task = *task;
+    if (kedgei_site_still_troubled(s)) {
+        return;
+    }
     int err = s->rests ? KEDGE_E_DENIED : check_task(s, task);
     if (err != KEDGE_OK) {
-        refuse_task(s, err);
+        refuse_task(s, err, s->rests ? KEDGE_TROUBLE_ENERGY : KEDGE_TROUBLE_NONE);
         return;
     }
     s->tasks++;
@@ -76,24 +77,21 @@ void kedgei_site_take_task(struct kedge_site *s, const struct kedge_site_task *t
     kedgei_site_go(s, KEDGE_SITE_FETCHING);
 }
 
-static void give_up_task(struct kedge_site *s, int err)
+static void give_up_task(struct kedge_site *s, int err, enum kedge_trouble why)
 {
     kedgei_site_log(s, KEDGE_SITE_NOTE_FAILED, err);
-    kedgei_site_go(s, KEDGE_SITE_POLLING);
-    s->w->failures = s->w->failed_tasks;
-    s->w->failed_tasks = s->w->failed_tasks < UINT32_MAX ? s->w->failed_tasks + 1 : s->w->failed_tasks;
-    kedgei_site_back_off(s, err, 0);
+    kedgei_site_end_task(s, err, why);
 }
 
-static void fetch_failed(struct kedge_site *s, int err)
+static void fetch_failed(struct kedge_site *s, int err, enum kedge_trouble why)
 {
     if (err == KEDGE_E_DENIED) {
-        refuse_task(s, err);
+        refuse_task(s, err, why);
     } else if (kedgei_site_is_transient(err) && s->w->failures < FETCH_ATTEMPTS_MAX
                && !KEDGE_RARE(s, FETCH_GIVEN_UP)) {
         kedgei_site_back_off(s, err, 0);
     } else {
-        give_up_task(s, err);
+        give_up_task(s, err, why);
     }
 }
 
@@ -118,7 +116,7 @@ static void trained(struct kedge_site *s, const struct kedge_site_event *ev)
 {
     KEDGE_ASSERT(ev->result_count >= 1 && ev->result_count <= KEDGE_SITE_RESULTS_MAX);
     s->w->failures = 0;
-    s->w->failed_tasks = 0;
+    kedgei_site_trouble_over(s, &s->w->task.job);
     kedgei_site_results_add(s, ev->results, ev->result_count);
     kedgei_site_shift_answered(s, &ev->results[0]);
     if (MUTANT(MUTANT_SITE_SEND_UNPERSISTED)) {
@@ -209,7 +207,7 @@ void kedgei_site_worked(struct kedge_site *s, const struct kedge_site_event *ev)
         if (ev->type == KEDGE_SITE_EV_FETCHED) {
             fetched(s);
         } else {
-            fetch_failed(s, err);
+            fetch_failed(s, err, ev->trouble);
         }
     } else if (ev->type == KEDGE_SITE_EV_TRAINED) {
         KEDGE_ASSERT(s->w->state == KEDGE_SITE_TRAINING);
@@ -217,9 +215,9 @@ void kedgei_site_worked(struct kedge_site *s, const struct kedge_site_event *ev)
     } else if (ev->type == KEDGE_SITE_EV_TRAIN_FAILED) {
         KEDGE_ASSERT(s->w->state == KEDGE_SITE_TRAINING);
         if (kedgei_site_is_transient(err)) {
-            give_up_task(s, err); /* and take it again from a poll, if it is still wanted */
+            give_up_task(s, err, ev->trouble); /* and take it again, if it is still wanted by then */
         } else {
-            refuse_task(s, err);
+            refuse_task(s, err, ev->trouble);
         }
     } else if (ev->type == KEDGE_SITE_EV_PERSISTED) {
         KEDGE_ASSERT(s->w->state == KEDGE_SITE_PERSISTING);

@@ -5,7 +5,7 @@
 
 bool kedgei_site_is_working(const struct work *w)
 {
-    return w->state >= KEDGE_SITE_FETCHING && w->state <= KEDGE_SITE_SUBMITTING;
+    return w->state >= KEDGE_SITE_FETCHING && w->state <= KEDGE_SITE_ENDING;
 }
 
 static uint32_t index_of(const struct kedge_site *s, const struct work *w)
@@ -72,7 +72,8 @@ void kedgei_site_remember(const struct kedge_site *s, struct kedge_site_memory *
 const struct kedge_id *kedgei_site_job_of(const struct kedge_site *s, const struct work *w)
 {
     const struct kedge_site_result *first = kedgei_site_first(s, w);
-    bool begun = w->state == KEDGE_SITE_FETCHING || w->state == KEDGE_SITE_TRAINING;
+    bool begun =
+        w->state == KEDGE_SITE_FETCHING || w->state == KEDGE_SITE_TRAINING || w->state == KEDGE_SITE_ENDING;
     return begun ? &w->task.job : first ? &first->job : NULL;
 }
 
@@ -157,7 +158,8 @@ static bool work_is_valid(const struct kedge_site *s, const struct work *w)
     bool has_results = w->state == KEDGE_SITE_PERSISTING || w->state == KEDGE_SITE_UPLOADING
                        || w->state == KEDGE_SITE_SUBMITTING;
     bool has_none = w->state == KEDGE_SITE_POLLING || w->state == KEDGE_SITE_FETCHING
-                    || w->state == KEDGE_SITE_TRAINING || w->state == KEDGE_SITE_STOPPED;
+                    || w->state == KEDGE_SITE_TRAINING || w->state == KEDGE_SITE_ENDING
+                    || w->state == KEDGE_SITE_STOPPED;
     uint32_t count = kedgei_site_unfinished(s, w);
     const struct kedge_site_result *first = kedgei_site_first(s, w);
     bool one_job = true;

@@ -28,8 +28,11 @@ struct call_item {
     uint32_t at_work_count;
     struct kedge_id at_work[KEDGE_SITE_WORKS_MAX - 1];
     struct kedge_site_result result;
-    struct kedge_buf envelope; /* SUBMIT */
-    struct kedge_buf note;     /* the checkpoint that reply.shown is */
+    bool anew;
+    struct kedge_msg ended;                /* ENDED … */
+    char text[KEDGE_TROUBLE_TEXT_MAX + 1]; /* … and its text */
+    struct kedge_buf envelope;             /* SUBMIT */
+    struct kedge_buf note;                 /* the checkpoint that reply.shown is */
     int err;
     struct kedge_site_reply reply;
 };
@@ -117,7 +120,7 @@ _Static_assert((int)KEDGE_SITE_SHIFTS_MAX == (int)KEDGE_SHIFTED_MAX, "a poll tel
 static void build_poll(const struct call_item *c, struct kedge_msg *msg)
 {
     struct kedge_msg_poll_beside p = {.wait_ms = (uint32_t)(c->wait_ns / NS_PER_MS),
-                                      .flags = c->busy | c->battery << 1,
+                                      .flags = c->busy | c->battery << 1 | (uint32_t)c->anew << 3,
                                       .seen_size = c->seen.size,
                                       .shifted_count = (uint8_t)c->shifted_count,
                                       .at_work_count = (uint8_t)c->at_work_count};
@@ -145,6 +148,9 @@ static int build(struct kedge_site_host *h, const struct call_item *c, struct ke
     } else if (c->call == KEDGE_SITE_CALL_SUBMIT) {
         msg.type = KEDGE_MSG_SUBMIT;
         msg.u.submit.envelope = kedge_buf_view(&c->envelope);
+    } else if (c->call == KEDGE_SITE_CALL_ENDED) {
+        msg = c->ended;
+        msg.u.task_ended.text = kedge_view_str(c->text);
     } else {
         build_poll(c, &msg);
     }
@@ -209,6 +215,9 @@ static int take_reply(struct kedge_site_host *h, struct call_item *c, const stru
         r->kind = KEDGE_SITE_REPLY_CLOSED;
         return c->call == KEDGE_SITE_CALL_SUBMIT ? check_closed(h, &msg->u.closed, &c->result.envelope)
                                                  : KEDGE_E_FORMAT;
+    case KEDGE_MSG_NOTED:
+        r->kind = KEDGE_SITE_REPLY_NOTED;
+        return c->call == KEDGE_SITE_CALL_ENDED ? KEDGE_OK : KEDGE_E_FORMAT;
     case KEDGE_MSG_ERROR:
         r->kind = KEDGE_SITE_REPLY_ERROR;
         r->err = kedge_msg_error_code(msg);
@@ -230,7 +239,8 @@ static void call_run(struct kedge_client_work *w, struct kedge_site_item *item)
     struct kedge_msg msg;
     kedge_buf_init(&frame, KEDGE_FRAME_MAX);
     c->err = c->err ? c->err : build(h, c, &frame);
-    uint32_t timeout = (uint32_t)(c->wait_ns / NS_PER_MS) + CALL_MARGIN_MS;
+    uint64_t held = c->call == KEDGE_SITE_CALL_POLL ? c->wait_ns : 0;
+    uint32_t timeout = (uint32_t)(held / NS_PER_MS) + CALL_MARGIN_MS;
     c->err = c->err ? c->err : kedge_net_call(h->net, kedge_buf_view(&frame), timeout, &reply);
     c->err = c->err ? c->err : kedge_msg_decode(reply.view, &msg);
     c->err = c->err ? c->err : take_reply(h, c, &msg, kedge_buf_view(&c->envelope));
@@ -265,6 +275,7 @@ void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect
                             .call = fx->call,
                             .wait_ns = fx->wait_ns,
                             .busy = fx->busy,
+                            .anew = fx->anew,
                             .battery = (uint32_t)kedge_client_energy_tells(h),
                             .seen = fx->seen,
                             .shifted_count = fx->shifted_count,
@@ -274,6 +285,10 @@ void kedge_client_call(struct kedge_site_host *h, const struct kedge_site_effect
     memcpy(c->at_work, fx->at_work, fx->at_work_count * sizeof c->at_work[0]);
     kedge_buf_init(&c->envelope, KEDGE_ENTRY_MAX);
     kedge_buf_init(&c->note, KEDGE_NOTE_MAX);
+    if (fx->call == KEDGE_SITE_CALL_ENDED) {
+        kedge_client_ended_put(h, fx, &c->ended);
+        memcpy(c->text, c->ended.u.task_ended.text.ptr, c->ended.u.task_ended.text.len);
+    }
     if (fx->call == KEDGE_SITE_CALL_SUBMIT) {
         const struct kedge_site_envelope *e = kedge_client_envelope_find(h, &fx->result.envelope);
         KEDGE_ASSERT(e); /* the core submits what is in its memory */

@@ -107,10 +107,12 @@ struct kedge_client_work {
     struct kedge_admission_ask runs; /* what its training takes of what is shared */
     struct kedge_train_item *waits;  /* one that does not fit beside those that run … */
     char why[KEDGE_ADMISSION_TEXT_MAX];
-    uint64_t waits_since; /* … in the order of `waits_count` … */
-    uint32_t passed;      /* … and how many have begun since */
+    uint64_t waits_since;                   /* … in the order of `waits_count` … */
+    uint32_t passed;                        /* … and how many have begun since */
+    char ended[KEDGE_TROUBLE_TEXT_MAX + 1]; /* why its task ended without a result, in words */
     /* The work thread's. */
     const struct kedge_site_policy *policy; /* held */
+    enum kedge_trouble trouble; /* why what it does fails, where more is known than an error says */
     struct kedge_trainer trainer;
     struct kedge_id spec_job; /* job of `spec` */
     struct kedge_hash spec_digest;
@@ -301,6 +303,16 @@ KEDGE_NODISCARD int kedge_client_spec(struct kedge_client_work *w, const struct 
                                       const struct kedge_site_digest *digest, struct kedge_diag *d);
 void kedge_client_trainer_stop(struct kedge_client_work *w);
 bool kedge_client_aborted(const struct kedge_client_work *w, uint64_t serial);
+
+/* ---- ended.c: on the loop ---- */
+/* A fetch or a training has failed: its reason into the event, its words for the coordinator, if the owner
+ * lets them out. */
+void kedge_client_ended_note(struct kedge_client_work *w, enum kedge_trouble why, const char *text,
+                             struct kedge_site_event *ev);
+/* The request of an effect CALL ENDED. */
+struct kedge_msg;
+void kedge_client_ended_put(const struct kedge_site_host *h, const struct kedge_site_effect *fx,
+                            struct kedge_msg *ret);
 
 /* ---- works.c: the places for tasks, on the loop ---- */
 void kedge_client_works_open(struct kedge_site_host *h);

@@ -137,3 +137,33 @@ int kedge_metrics_parse(struct kedge_view line, bool train, bool test, struct ke
     json_decref(o);
     return err;
 }
+
+enum kedge_trouble kedge_metrics_trouble(struct kedge_view line)
+{
+    static const struct {
+        const char *code;
+        enum kedge_trouble why;
+    } rows[] = {
+        {"data", KEDGE_TROUBLE_DATA_BAD},
+        {"data-missing", KEDGE_TROUBLE_DATA_MISSING},
+        {"data-shape", KEDGE_TROUBLE_DATA_SHAPE},
+        {"diverged", KEDGE_TROUBLE_DIVERGED},
+        {"output", KEDGE_TROUBLE_DISK},
+        {"memory", KEDGE_TROUBLE_MEMORY},
+        {"internal", KEDGE_TROUBLE_TRAINER_FAILED},
+    };
+    struct kedge_diag d;
+    json_t *o = NULL;
+    if (kedgei_json_load(line, KEDGE_METRICS_LINE_MAX, "trainer", &o, &d) != KEDGE_OK) {
+        return KEDGE_TROUBLE_TRAINER_FAILED;
+    }
+    const char *status = json_string_value(json_object_get(o, "status"));
+    const char *code = json_string_value(json_object_get(o, "code"));
+    bool refused = status && strcmp(status, "error") == 0;
+    enum kedge_trouble why = refused ? KEDGE_TROUBLE_TRAINER_REFUSED : KEDGE_TROUBLE_TRAINER_FAILED;
+    for (size_t i = 0; refused && code && i < sizeof rows / sizeof rows[0]; i++) {
+        why = strcmp(code, rows[i].code) == 0 ? rows[i].why : why;
+    }
+    json_decref(o);
+    return why;
+}

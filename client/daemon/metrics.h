@@ -5,6 +5,7 @@
 
 #include "chain/statement.h"
 #include "client/daemon/shift.h"
+#include "common/base/trouble.h"
 
 enum { KEDGE_METRICS_LINE_MAX = 65536 };
 
@@ -29,5 +30,7 @@ struct kedge_metrics {                 /* what the trainer tells of a task */
  * lacks. */
 KEDGE_NODISCARD int kedge_metrics_parse(struct kedge_view line, bool train, bool test,
                                         struct kedge_metrics *ret, struct kedge_diag *reterr);
+/* Of a line that says an error: by its "code" why the task could not be done. */
+enum kedge_trouble kedge_metrics_trouble(struct kedge_view line);
 
 #endif

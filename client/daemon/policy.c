@@ -161,6 +161,26 @@ static int read_device(const json_t *o, const char *where, struct kedge_site_pol
                : bad(d, where, "precision", "\"f32\", \"tf32\" or \"bf16\"");
 }
 
+/* "battery", "reasons", or a list of such words: what may be told beyond what the work itself tells. */
+static int read_tell(const json_t *v, const char *where, struct kedge_site_policy *p, struct kedge_diag *d)
+{
+    static const char expected[] = "\"nothing\", \"battery\", \"reasons\" or a list of the last two";
+    size_t n = json_is_array(v) ? json_array_size(v) : v ? 1 : 0;
+    if (n > 2) {
+        return bad(d, where, "tell", expected);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *word = json_string_value(json_is_array(v) ? json_array_get(v, i) : v);
+        bool battery = word && strcmp(word, "battery") == 0, reasons = word && strcmp(word, "reasons") == 0;
+        if (!battery && !reasons && !(word && !json_is_array(v) && strcmp(word, "nothing") == 0)) {
+            return bad(d, where, "tell", expected);
+        }
+        p->energy.tells_battery = p->energy.tells_battery || battery;
+        p->tells_reasons = p->tells_reasons || reasons;
+    }
+    return KEDGE_OK;
+}
+
 static int read_login_file(const json_t *v, const char *where, struct kedge_site_policy *p,
                            struct kedge_diag *d)
 {
@@ -187,6 +207,7 @@ int kedge_policy_parse(struct kedge_view text, const char *where, struct kedge_s
     err = err ? err : kedge_trainers_parse(json_object_get(o, "trainers"), where, &p.trainers, reterr);
     err = err ? err : read_numbers(o, where, &p, reterr);
     err = err ? err : kedge_policy_energy_read(json_object_get(o, "energy"), where, &p.energy, reterr);
+    err = err ? err : read_tell(json_object_get(o, "tell"), where, &p, reterr);
     err = err ? err : kedge_idle_parse(json_object_get(o, "idle"), where, &p.idle, reterr);
     err = err ? err : read_device(o, where, &p, reterr);
     err = err ? err : read_proxy(json_object_get(o, "proxy"), where, &p, reterr);

@@ -21,7 +21,8 @@ enum kedge_policy_device { KEDGE_POLICY_CPU, KEDGE_POLICY_CUDA, KEDGE_POLICY_AUT
 
 struct kedge_site_policy {
     bool allow_all;
-    bool insecure; /* permits plain tcp:// to loopback */
+    bool tells_reasons; /* the coordinator hears in words why a task ended without a result */
+    bool insecure;      /* permits plain tcp:// to loopback */
     uint32_t job_count;
     struct kedge_id jobs[KEDGE_POLICY_JOBS_MAX];
     struct json_t *data;                       /* name → binding; NULL: none */

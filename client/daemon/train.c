@@ -47,6 +47,10 @@ int kedge_client_spec(struct kedge_client_work *w, const struct kedge_id *job,
         json_t *binding = NULL;
         err = kedge_policy_binding(w->policy, spec, &binding, d);
         json_decref(binding);
+        bool bound = json_object_get(w->policy->data, spec->data) != NULL;
+        w->trouble = !err    ? KEDGE_TROUBLE_NONE
+                     : bound ? KEDGE_TROUBLE_DATA_SHAPE
+                             : KEDGE_TROUBLE_DATA_MISSING;
     }
     err = err ? err : kedge_job_spec_layout(spec, &layout, d);
     kedge_buf_deinit(&text);
@@ -261,7 +265,10 @@ static int run_task(struct kedge_client_work *w, struct kedge_train_item *item)
     err = err ? err : kedge_client_work_file(w, "trained", out);
     err = err ? err : open_control(w, item);
     err = err ? err : open_left(w, item);
-    err = err ? err : kedge_client_energy_begin(w, t, &item->plan, d);
+    if (!err) {
+        err = kedge_client_energy_begin(w, t, &item->plan, d);
+        w->trouble = err ? KEDGE_TROUBLE_ENERGY : KEDGE_TROUBLE_NONE;
+    }
     err = err ? err : ask_trainer(w, item, base, out, &m, d);
     kedge_client_energy_end(w, &item->plan, &m, err, d);
     if (!err) {
@@ -294,7 +301,9 @@ static int run_task(struct kedge_client_work *w, struct kedge_train_item *item)
 static void train_run(struct kedge_client_work *w, struct kedge_site_item *item)
 {
     struct kedge_train_item *t = (struct kedge_train_item *)item;
+    w->trouble = KEDGE_TROUBLE_NONE;
     t->err = t->err ? t->err : run_task(w, t);
+    t->trouble = w->trouble;
     t->has_left = t->left.count > 0;
     kedge_client_control_close(&t->control);
     kedge_client_left_close(&t->left);
@@ -361,6 +370,7 @@ static void train_handle(struct kedge_site_host *h, struct kedge_site_item *item
         snprintf(h->service.status.engine, sizeof h->service.status.engine, "%s", t->engine);
         snprintf(h->service.status.fallback, sizeof h->service.status.fallback, "%s", t->fallback);
     }
+    kedge_client_ended_note(w, t->trouble, t->diag.text[0] ? t->diag.text : kedge_strerror(t->err), &ev);
     if (taken) {
         keep_envelopes(h, t);
     }

@@ -26,6 +26,7 @@ struct kedge_train_item {
     char engine[KEDGE_ST_ENGINE_MAX + 1],
         fallback[KEDGE_METRICS_FALLBACK_MAX + 1]; /* of the trainer's answer */
     int err;
+    enum kedge_trouble trouble; /* why, where more is known than err says */
     struct kedge_diag diag;
 };
 

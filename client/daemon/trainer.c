@@ -379,6 +379,7 @@ static int read_answer(struct kedge_client_work *w, size_t len, const char *id, 
     struct kedge_view line = kedge_view_of(w->trainer.line.ptr, len);
     char begin[SHOWN + 1];
     int err = kedge_metrics_parse(line, train, test, m, d);
+    w->trouble = err ? kedge_metrics_trouble(line) : w->trouble;
     if (!w->trainer.name.s[0]) {
         return err;
     }
@@ -436,6 +437,9 @@ int kedge_client_ask(struct kedge_client_work *w, uint64_t serial, json_t *reque
     err = err ? err : receive_line(w, &a, &len, d);
     bool answered = !err;
     err = err ? err : read_answer(w, len, id, train, test, m, d);
+    if (err && !answered) {
+        w->trouble = KEDGE_TROUBLE_TRAINER_FAILED;
+    }
     if (err && (terms || !answered)) {
         kedge_client_trainer_stop(w); /* a trainer out of step is started afresh */
     }

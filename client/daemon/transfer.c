@@ -28,6 +28,7 @@ struct transfer_item {
     struct kedge_site_item item;
     struct kedge_site_effect fx;
     int err;
+    enum kedge_trouble trouble;
     char why[KEDGE_STATUS_TEXT_MAX]; /* in words; "": err says it */
 };
 
@@ -266,6 +267,7 @@ static void fetch_run(struct kedge_client_work *w, struct kedge_site_item *item)
     char path[KEDGE_PATH_MAX];
     bool spec = t->fx.blob == KEDGE_SITE_BLOB_SPEC;
     const char *kind = kind_of(w, t->fx.blob, &last);
+    w->trouble = KEDGE_TROUBLE_NONE;
     bool known = spec ? w->spec && memcmp(w->spec_digest.b, t->fx.digest.b, sizeof w->spec_digest.b) == 0
                       : memcmp(last, &t->fx.digest, sizeof *last) == 0;
     t->err = kedge_client_work_path(w, kind, &t->fx.digest, path);
@@ -294,6 +296,7 @@ static void fetch_run(struct kedge_client_work *w, struct kedge_site_item *item)
                  ours ? 100 : KEDGE_STATUS_TEXT_MAX - 1, d.text[0] ? d.text : kedge_strerror(t->err));
         kedge_log(KEDGE_LOG_WARN, "fetch", "job=%s: %s", t->fx.task.job.s, t->why);
     }
+    t->trouble = w->trouble;
 }
 
 static void fetch_handle(struct kedge_site_host *h, struct kedge_site_item *item)
@@ -302,6 +305,7 @@ static void fetch_handle(struct kedge_site_host *h, struct kedge_site_item *item
     struct kedge_site_event ev = {.type = t->err ? KEDGE_SITE_EV_FETCH_FAILED : KEDGE_SITE_EV_FETCHED,
                                   .serial = t->fx.serial,
                                   .err = t->err};
+    kedge_client_ended_note(item->work, t->trouble, t->why[0] ? t->why : kedge_strerror(t->err), &ev);
     kedge_client_service_step(h, &ev, t->why);
     kedge_mem_free(t);
 }

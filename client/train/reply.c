@@ -69,8 +69,11 @@ void kedge_task_put_error(struct kedge_buf *out, const struct kedge_task *task, 
 
 const char *kedge_task_code(int err, const char *otherwise)
 {
+    const bool data = strcmp(otherwise, "data") == 0;
     return err == KEDGE_E_NOMEM                          ? "memory"
            : err == KEDGE_E_NOT_FINITE                   ? "diverged"
+           : data && err == KEDGE_E_NOT_FOUND            ? "data-missing"
+           : data && err == KEDGE_E_SHAPE                ? "data-shape"
            : err == KEDGE_E_BUG || err == KEDGE_E_DEVICE ? "internal"
                                                          : otherwise;
 }

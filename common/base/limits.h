@@ -21,6 +21,7 @@ enum {
     KEDGE_CORE_SITES_MAX = 1 << 20, /* sites that its core can be made for: simulations have so many */
     KEDGE_JOBS_MAX = 64,            /* jobs in memory; ended ones leave the table */
     KEDGE_AT_WORK_MAX = 3,          /* jobs that a site has in hand while it asks for another one's task */
+    KEDGE_TROUBLE_TEXT_MAX = 240,   /* what a site may tell of a task that it could not do: a line or two */
     KEDGE_SHIFTED_MAX = 4,          /* jobs of which a poll says that the site's data have shifted */
     KEDGE_GROUPS_MAX = 16,          /* groups of one job */
     KEDGE_STALENESS_MAX = 64, /* rounds for which an asynchronous job may wait for an update: models kept */

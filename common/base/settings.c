@@ -42,6 +42,7 @@ const struct kedge_setting kedge_settings_policy[] = {
     {"witness_age_max_s", true, 0, INT64_MAX / 2, 86400},
     {"insecure", false, 0, 0, 0},
     {"energy", false, 0, 0, 0},
+    {"tell", false, 0, 0, 0},
     {"stop_seconds", true, 0, 3600, 10},
     {"proxy", false, 0, 0, 0},
     {"proxy_login_file", false, 0, 0, 0},

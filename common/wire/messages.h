@@ -12,6 +12,7 @@
 #include "common/base/limits.h"
 #include "common/base/task_kind.h" /* TASK.kind */
 #include "common/base/text.h"
+#include "common/base/trouble.h" /* TASK_ENDED.trouble */
 
 /* Bits of POLL.flags: a heartbeat of one that is at work; a site that refuses the main chain, and asks for
  * what is shown of it alone. */

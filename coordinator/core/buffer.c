@@ -71,8 +71,10 @@ uint32_t kedgei_places(struct kedge_coord *c, struct job *j)
         uint32_t site = j->touched[i];
         struct kedge_coord_row *p = &j->rows[site].pub;
         p->selected = p->selected && c->sites[site].active;
+        p->ended = p->selected ? p->ended : KEDGE_TROUBLE_NONE;
         p->task_round = p->selected ? p->task_round : KEDGE_COORD_NONE;
-        p->away = p->selected && c->sites[site].presence != PRESENCE_ONLINE;
+        bool idle = c->sites[site].presence != PRESENCE_ONLINE || p->ended != KEDGE_TROUBLE_NONE;
+        p->away = p->selected && idle;
         j->selected_count += p->selected;
         places += p->selected && !p->away;
     }

@@ -15,6 +15,7 @@ void kedge_coord_times_default(struct kedge_coord_times *ret)
     ret->settle = 1000 * ms;
     ret->poll_max = ret->lease / 2;
     ret->retry = 1000 * ms;
+    ret->unable_max = 3600000 * ms;
     ret->evaluate_max = 30000 * ms;
 }
 
@@ -169,6 +170,9 @@ static void dispatch(struct kedge_coord *c, const struct kedge_coord_event *ev)
         return;
     case KEDGE_EV_POLL:
         kedgei_poll(c, ev);
+        return;
+    case KEDGE_EV_TASK_ENDED:
+        kedgei_task_ended(c, ev);
         return;
     case KEDGE_EV_SUBMIT:
         kedgei_submit(c, ev);

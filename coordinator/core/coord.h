@@ -32,6 +32,13 @@
  * host before it is told, and comes back by LOAD_REFUSED as long as its round is open; so a round neither
  * waits again for a site that was refused nor forgets to say so. A host that can not keep it may leave it
  * out: then the site is asked again.
+ *  - A site that can not serve a task says so (TASK_ENDED). Its part in the round ends with that, and for as
+ * long as it said it is no candidate of that job, unless the job can not do without: then a round that could
+ * close without it opens with it. A round of which nobody is left and that has too few updates is HALTED with
+ * KEDGE_E_SITES, and goes on when one of its sites is able again. When all its sites have failed and nobody
+ * else is there, KEDGE_COORD_FAILURES_MAX times in a row each, or once if all diverged, the job fails with
+ * that reason: unless it is one that its owners or time may mend (data not bound, policy, disk, memory,
+ * energy). Nothing of this is durable: behind a restart sites are asked again, and say it again.
  *  - A ticket is the host's handle of one submission (envelope, staged blob); the host keeps it until
  * TURN_AWAY, CLOSED or RECEIPT of that ticket's request has been executed.
  *
@@ -72,9 +79,11 @@
 #include "common/base/limits.h"
 #include "common/base/task_kind.h"
 #include "common/base/text.h"
+#include "common/base/trouble.h"
 
 enum {
     KEDGE_JOB_TENANTS_MAX = 128,  /* a round-opened statement lists them and must fit one ledger entry */
+    KEDGE_COORD_FAILURES_MAX = 3, /* of each site, in a row, before a job fails because all of them do */
     KEDGE_COORD_EFFECTS_MAX = 64, /* effects of one step; the rest follows by calling STEP_MORE */
 };
 #define KEDGE_COORD_NONE UINT32_MAX /* no tenant, site, job, group, ticket or request */
@@ -110,6 +119,7 @@ struct kedge_coord_times {
     uint64_t settle;        /* wait for known sites to come before a round opens without them (1 s) */
     uint64_t poll_max;      /* longest parked poll; init cuts it to half a lease (7.5 s) */
     uint64_t retry;         /* pause before a failed append or work is asked for again (1 s) */
+    uint64_t unable_max;    /* longest time for which a site can take itself out of a job (1 h) */
     uint64_t evaluate_max;  /* longest wait for evaluations after the last round (30 s) */
 };
 void kedge_coord_times_default(struct kedge_coord_times *ret);
@@ -193,7 +203,10 @@ struct kedge_coord_row {
     struct kedge_coord_input train;
     uint32_t task_round; /* asynchronous, while selected: the round of its task, this one or an earlier one */
     bool away; /* … it was not online when the round opened, and holds no place in it; its update counts */
-    uint32_t evaluated_round; /* highest round whose result it evaluated, KEDGE_COORD_NONE: none */
+    uint32_t evaluated_round;  /* highest round whose result it evaluated, KEDGE_COORD_NONE: none */
+    enum kedge_trouble unable; /* why it is no candidate now, NONE: it is one … */
+    uint64_t unable_ns;        /* … until then */
+    enum kedge_trouble ended;  /* why its part in the open round ended without an update, NONE: it did not */
     uint8_t draw; /* by_charge, a candidate of a TRAIN round: what it weighed when sites were drawn; else 0 */
 };
 
@@ -225,10 +238,12 @@ enum kedge_coord_event_type {
     KEDGE_EV_JOB_RESUME,
     KEDGE_EV_JOB_CANCEL,
     /* sites */
-    KEDGE_EV_POLL,   /* request parked until a TASK or WAIT effect answers it; busy: heartbeat, WAIT at once.
-                        shifted: the site says that its data for these jobs have; again and again, until it
-                        could pre-train. at_work: it has tasks of these jobs in hand, and is offered none of
-                        them */
+    KEDGE_EV_POLL, /* request parked until a TASK or WAIT effect answers it; busy: heartbeat, WAIT at once.
+                      shifted: the site says that its data for these jobs have; again and again, until it
+                      could pre-train. at_work: it has tasks of these jobs in hand, and is offered none of
+                      them */
+    KEDGE_EV_TASK_ENDED, /* round, kind, trouble: a task ended without a result; the site wants none of the
+                            job for wait_ns. Answered by NOTED */
     KEDGE_EV_SUBMIT, /* signature of the envelope is verified, its facts are parsed; blob not yet looked at */
     KEDGE_EV_REQUEST_GONE, /* the connection of a parked poll is lost */
     KEDGE_EV_UPLOAD, /* err: the host could not store a piece of the site's update, or OK: now it can again */
@@ -258,11 +273,13 @@ struct kedge_coord_event {
     int err;
     enum kedge_task_kind kind; /* of a SUBMIT, LOAD_ROUND (PRETRAIN or TRAIN), LOAD_ACCEPTED */
     bool closed, durable, selected, busy;
-    enum kedge_charge charge; /* POLL */
+    bool anew;                  /* POLL: what it said by TASK_ENDED so far holds no more */
+    enum kedge_trouble trouble; /* TASK_ENDED */
+    enum kedge_charge charge;   /* POLL */
     bool regroup; /* ROUND_COMPUTED, LOAD_ROUND closed: the groups have drifted, the next round is to make new
                      ones (behind a TRAIN round, and unless it would be the last) */
     enum kedge_job_state state; /* LOAD_JOB */
-    uint64_t wait_ns;           /* POLL: longest wait wanted */
+    uint64_t wait_ns;           /* POLL: longest wait wanted; TASK_ENDED */
     uint64_t shifted, at_work;  /* POLL: a bit per job, 1 << handle */
     uint64_t leaf, weight;
     struct kedge_id id; /* TENANT_ADDED, SITE_ADDED */
@@ -279,6 +296,7 @@ struct kedge_coord_event {
 enum kedge_coord_effect_type {
     KEDGE_FX_TASK,      /* answer request with a task */
     KEDGE_FX_WAIT,      /* answer request: nothing to do, poll again after retry_ns */
+    KEDGE_FX_NOTED,     /* answer request of TASK_ENDED; ended: the open round does not wait for the site */
     KEDGE_FX_VERIFY,    /* check the ticket's blob: digest, shape, bounds; make it durable; → VERIFIED */
     KEDGE_FX_APPEND,    /* append the ticket's envelope to its tenant's ledger; → APPENDED */
     KEDGE_FX_RECEIPT,   /* answer request with the receipt of leaf */
@@ -315,6 +333,7 @@ struct kedge_coord_effect {
     enum kedge_task_kind kind;
     bool keeps; /* CLOSE_ROUND: groups and models stay as they are, what came to the round counts for nothing
                  */
+    bool ended; /* NOTED */
     bool recorded; /* TURN_AWAY: the refusal stands on the site's input of the open round, see above */
     enum kedge_coord_why why; /* APPEND_ASSIGNED */
     bool choice; /* TASK TRAIN, job with site_chooses: group is KEDGE_COORD_NONE, base zero; the site takes
@@ -367,11 +386,13 @@ struct kedge_coord_job_view {
     const struct kedge_digest
         *models; /* per group, after the last closed round; those it began with before */
     uint32_t joined_count, online_count, accepted_count, selected_count, refused_count;
+    uint64_t open_ns; /* since when the open round collects, as events' now_ns */
 };
 /* False when the slot is free. */
 bool kedge_coord_job(const struct kedge_coord *c, uint32_t job, struct kedge_coord_job_view *ret);
 /* Row of a site in a job, NULL when either is unknown. */
 const struct kedge_coord_row *kedge_coord_row(const struct kedge_coord *c, uint32_t job, uint32_t site);
+bool kedge_coord_is_online(const struct kedge_coord *c, uint32_t site); /* heard of within its lease */
 /* Site handles in the order of (tenant id, site id): the order of candidates, inputs and decisions. */
 const uint32_t *kedge_coord_site_order(const struct kedge_coord *c, uint32_t *ret_count);
 /* May this site read this model now (a base of its tasks in a job its tenant joined, or what its evaluations

@@ -93,6 +93,14 @@ enum {
     MUTANT_NO_TURNS,         /* all places are drawn, none goes round */
 };
 
+/* Of sites that can not serve a task. */
+enum {
+    MUTANT_ENDED_AWAITED = 94, /* a round waits for a site that has ended its part in it */
+    MUTANT_UNABLE_DRAWN,       /* a site is a candidate of a job that it said it can not serve */
+    MUTANT_ENDED_ANY_ROUND,    /* what was told of another round ends a site's part in the open one */
+    MUTANT_UNABLE_FOR_GOOD,    /* a site that took itself out of a job is never asked again */
+};
+
 enum {
     BASES_KEPT = KEDGE_STALENESS_MAX + 1,
     EFFECTS_OF_JOB_MAX = 12,                                 /* one advance of one job emits no more */
@@ -148,12 +156,14 @@ struct row {
     uint32_t former_group;    /* in which it was before its group last changed … */
     uint32_t changed_behind; /* … which was behind the close of this round; KEDGE_COORD_NONE: behind none */
     /* flags counted in the job */
-    bool unresolved; /* selected, active, neither accepted nor refused */
+    bool unresolved; /* selected, active, neither accepted nor refused nor ended */
+    bool ended;      /* selected, neither accepted nor refused, and it has told that it will not */
     bool awaited;    /* the job waits for it now: unresolved or still to evaluate, and not gone */
     bool accepted, refused;
-    bool busy;      /* an input or assignment of the round is in flight: the round can not close */
-    bool in_flight; /* busy, or an evaluation is */
-    bool touched;   /* in the job's list of those that the open round has to do with */
+    bool busy;         /* an input or assignment of the round is in flight: the round can not close */
+    bool in_flight;    /* busy, or an evaluation is */
+    uint32_t failures; /* tasks in a row that ended its part in a round */
+    bool touched;      /* in the job's list of those that the open round has to do with */
 };
 
 enum stage {
@@ -198,6 +208,11 @@ struct job {
     struct kedge_digest bases[BASES_KEPT]; /* asynchronous: the model before round r, at r modulo … */
     uint32_t joined_count, selected_count;
     uint32_t unresolved_count, awaited_count, accepted_count, refused_count, busy_count, in_flight_count;
+    uint32_t ended_count;
+    bool stalled;          /* the open round needs more, and nobody is left of whom it could come */
+    bool short_of_sites;   /* the next round can not open: enough are online, too few are able */
+    uint64_t able_ns;      /* when the first that is unable may be asked again, UINT64_MAX: all are able */
+    uint64_t open_ns;      /* since when the open round collects */
     uint64_t enrol_ns;     /* until when the first round must have opened, UINT64_MAX: whenever */
     uint64_t wish_ns;      /* since when the next round could open, UINT64_MAX: it can not */
     uint64_t deadline_ns;  /* of the open round or of the last evaluations, UINT64_MAX: none … */
@@ -267,6 +282,8 @@ uint64_t kedgei_poll_deadline(const struct kedge_coord *c);
 /* eligible.c */
 uint32_t kedgei_eligible_words(uint32_t sites);
 void kedgei_eligible_update(struct kedge_coord *c, struct job *j, uint32_t site); /* it came, went, joined */
+/* How many are eligible now. */
+uint32_t kedgei_eligible_count(struct kedge_coord *c, struct job *j);
 /* Whoever is eligible now is a candidate, nobody else; returns how many. */
 uint32_t kedgei_candidates_mark(struct kedge_coord *c, struct job *j);
 uint32_t kedgei_candidate_at(const struct kedge_coord *c, const struct job *j, uint32_t rank);
@@ -283,6 +300,17 @@ void kedgei_offer_touched(struct job *j);
 
 /* Its place among the candidates, which are marked. */
 uint32_t kedgei_candidate_rank(const struct job *j, const struct site *site);
+
+/* able.c: sites that can not serve a job, or not now */
+bool kedgei_is_unable(const struct row *row);
+void kedgei_task_ended(struct kedge_coord *c, const struct kedge_coord_event *ev);
+void kedgei_able(struct kedge_coord *c, uint32_t site);       /* for all jobs: it says so */
+void kedgei_able_all(struct kedge_coord *c, uint32_t job);    /* all of its sites may be asked */
+void kedgei_able_expire(struct kedge_coord *c, uint32_t job); /* those whose time has passed */
+void kedgei_able_again(struct kedge_coord *c, uint32_t job, uint32_t site); /* it has sent an update */
+/* The open round needs more than can come, though nothing is under way. Asks those again that have become
+ * able; else tells, and fails the job if nobody ever brings anything. */
+void kedgei_stall(struct kedge_coord *c, uint32_t job, bool stalled);
 
 /* root.c */
 /* The job's root site, KEDGE_COORD_NONE: it is not signed in (jobs that have one only). */
@@ -365,6 +393,8 @@ void kedgei_job_cancel(struct job *j);
 void kedgei_row_give_up(struct kedge_coord *c, uint32_t job, uint32_t site);
 
 /* submit.c */
+/* KEDGE_OK when the event's site may speak about its job at all. */
+int kedgei_check_speaker(const struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_input_give_up(struct kedge_coord *c, uint32_t job, uint32_t site, enum item_kind kind);
 void kedgei_submit(struct kedge_coord *c, const struct kedge_coord_event *ev);
 void kedgei_verified(struct kedge_coord *c, const struct kedge_coord_event *ev);

@@ -24,7 +24,8 @@ uint32_t kedgei_eligible_words(uint32_t sites)
 static bool is_eligible(const struct kedge_coord *c, const struct job *j, uint32_t site)
 {
     bool at_work = kedgei_is_asynchronous(j) && j->rows[site].pub.selected && !MUTANT(MUTANT_DRAWN_AT_WORK);
-    return kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE && !at_work;
+    bool able = !kedgei_is_unable(&j->rows[site]) || MUTANT(MUTANT_UNABLE_DRAWN);
+    return kedgei_is_member(c, j, site) && c->sites[site].presence == PRESENCE_ONLINE && !at_work && able;
 }
 
 void kedgei_eligible_update(struct kedge_coord *c, struct job *j, uint32_t site)
@@ -59,11 +60,17 @@ static void rebuild(struct kedge_coord *c, struct job *j)
     }
 }
 
-uint32_t kedgei_candidates_mark(struct kedge_coord *c, struct job *j)
+uint32_t kedgei_eligible_count(struct kedge_coord *c, struct job *j)
 {
     if (j->eligible_stale) {
         rebuild(c, j);
     }
+    return j->eligible_count;
+}
+
+uint32_t kedgei_candidates_mark(struct kedge_coord *c, struct job *j)
+{
+    (void)kedgei_eligible_count(c, j);
     uint32_t words = (c->site_count + WORD_BITS - 1) / WORD_BITS;
     for (uint32_t w = 0; w < words; w++) {
         uint64_t changed = j->eligible[w] ^ j->candidates[w];
@@ -219,8 +226,8 @@ void kedgei_touched_tidy(struct job *j)
     for (uint32_t i = 0; i < j->touched_count; i++) {
         struct row *row = &j->rows[j->touched[i]];
         const struct kedge_coord_row *p = &row->pub;
-        row->touched = p->selected || p->shifted || row->in_flight || row->assign != ASSIGN_NONE
-                       || (p->group != KEDGE_COORD_NONE && !p->group_durable);
+        row->touched = p->selected || p->shifted || kedgei_is_unable(row) || row->in_flight
+                       || row->assign != ASSIGN_NONE || (p->group != KEDGE_COORD_NONE && !p->group_durable);
         if (row->touched) {
             j->touched[kept++] = j->touched[i];
         }

@@ -63,6 +63,8 @@ void kedgei_job_tell(struct kedge_coord *c, uint32_t job)
         tell(c, job, KEDGE_JOB_HALTED, KEDGE_OK);
     } else if (j->failed_count > 0) {
         tell(c, job, KEDGE_JOB_HALTED, j->stored_err);
+    } else if ((j->stalled && j->stage == STAGE_COLLECT) || (j->short_of_sites && j->stage == STAGE_WISH)) {
+        tell(c, job, KEDGE_JOB_HALTED, KEDGE_E_SITES);
     } else if (j->halted_by_quorum) {
         tell(c, job, KEDGE_JOB_HALTED, KEDGE_E_TIMEOUT);
     } else if (j->unstored_site != KEDGE_COORD_NONE) {
@@ -158,7 +160,7 @@ void kedgei_job_reset(struct kedge_coord *c, uint32_t job, const struct kedge_co
     j->kind = kedge_coord_round_kind(&j->params, j->round, KEDGE_TASK_NONE, false);
     j->closed_round = j->prior_round = j->unstored_site = KEDGE_COORD_NONE;
     kedgei_base_keep(j);
-    j->wish_ns = j->deadline_ns = j->retry_ns = UINT64_MAX;
+    j->wish_ns = j->deadline_ns = j->retry_ns = j->able_ns = UINT64_MAX;
     uint64_t within = j->params.enrol_within_ns;
     j->enrol_ns = within == 0 ? UINT64_MAX
                               : kedgei_after(c, within - (ev->waited_ns < within ? ev->waited_ns : within));
@@ -210,7 +212,8 @@ void kedgei_job_operate(struct kedge_coord *c, const struct kedge_coord_event *e
         j->halted_by_operator = true;
     } else if (ev->type == KEDGE_EV_JOB_RESUME) {
         j->halted_by_operator = false;
-        j->retry_ns = j->failed_count > 0 ? c->now_ns : j->retry_ns; /* what failed is tried at once */
+        j->retry_ns = j->failed_count > 0 ? c->now_ns : j->retry_ns; /* what failed is tried at once … */
+        kedgei_able_all(c, ev->job); /* … and who could not serve it is asked once more */
         kedgei_offer_all(j);
     } else {
         KEDGE_ASSERT(ev->type == KEDGE_EV_JOB_CANCEL);

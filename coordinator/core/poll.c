@@ -140,10 +140,13 @@ static bool find_task(const struct kedge_coord *c, uint32_t job, uint32_t site, 
         return false;
     }
     const struct row *row = &j->rows[site];
+    if (kedgei_is_unable(row) && !MUTANT(MUTANT_UNABLE_DRAWN)) {
+        return false;
+    }
     *ret = (struct task){
         .job = job, .round = j->round, .group = KEDGE_COORD_NONE, .evaluate_round = KEDGE_COORD_NONE};
     ret->remaining_ns = j->late || j->deadline_ns < c->now_ns ? 0 : j->deadline_ns - c->now_ns;
-    if (opened && find_contribution(j, row, ret)) {
+    if (opened && row->pub.ended == KEDGE_TROUBLE_NONE && find_contribution(j, row, ret)) {
         return true;
     }
     if (!kedgei_evaluation_due(j, row)) {
@@ -231,6 +234,9 @@ void kedgei_poll(struct kedge_coord *c, const struct kedge_coord_event *ev)
     struct site *s = &c->sites[ev->site];
     s->charge = s->charge != KEDGE_CHARGE_UNTOLD && MUTANT(MUTANT_CHARGE_KEPT) ? s->charge : ev->charge;
     kedgei_shifted(c, ev);
+    if (ev->anew) {
+        kedgei_able(c, ev->site);
+    }
     if (ev->busy) {
         emit_wait(c, ev->site, ev->request);
         return;

@@ -39,7 +39,8 @@ uint64_t kedgei_job_deadline(const struct kedge_coord *c, const struct job *j)
         at = settled < at ? settled : at;
     }
     bool may_expire = is_enrolling(j) && !j->halted_by_operator && j->failed_count == 0 && !j->cancelling;
-    return may_expire && j->enrol_ns < at ? j->enrol_ns : at;
+    at = may_expire && j->enrol_ns < at ? j->enrol_ns : at;
+    return j->able_ns < at && !MUTANT(MUTANT_UNABLE_FOR_GOOD) ? j->able_ns : at;
 }
 
 static bool makes_anew(const struct job *j)
@@ -81,7 +82,8 @@ void kedgei_collect(struct kedge_coord *c, uint32_t job)
     j->stage = STAGE_COLLECT;
     uint64_t time = KEDGE_RARE(c, SHORT_ROUND) ? j->params.round_timeout_ns / 8 : j->params.round_timeout_ns;
     j->deadline_ns = kedgei_after(c, time);
-    j->late = false;
+    j->open_ns = c->now_ns;
+    j->late = j->stalled = false;
     kedgei_rows_refresh(c, job);
     kedgei_assign_nearest(c, job);
     if (kedgei_evaluates(j)) {
@@ -91,12 +93,37 @@ void kedgei_collect(struct kedge_coord *c, uint32_t job)
     }
 }
 
+/* Enough sites are online: are enough of them able? Those that said they are not are asked all the same where
+ * the round could close without them; else nothing would come of it, and it waits for one that is able. */
+static bool lacks_able_sites(struct kedge_coord *c, uint32_t job)
+{
+    struct job *j = &c->jobs[job];
+    if (j->able_ns == UINT64_MAX) {
+        return false; /* all are */
+    }
+    uint32_t able = kedgei_eligible_count(c, j);
+    if (kedgei_is_asynchronous(j)) { /* who is at work will bring something */
+        return able == 0 && j->selected_count == 0;
+    }
+    if (j->params.has_root && kedgei_is_unable(&j->rows[kedgei_root_find(c, j)])) {
+        return true;
+    }
+    bool few = able < j->params.sites_min;
+    if (few && able >= j->params.quorum) {
+        kedgei_able_all(c, job);
+        return false;
+    }
+    return few;
+}
+
 static bool advance_wish(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
     struct crowd crowd = crowd_of(c, j);
-    if (j->joined_count < j->params.tenant_count || crowd.online < j->params.sites_min
-        || !kedgei_root_is_there(c, j)) {
+    bool enough = j->joined_count == j->params.tenant_count && crowd.online >= j->params.sites_min
+                  && kedgei_root_is_there(c, j);
+    j->short_of_sites = enough && lacks_able_sites(c, job);
+    if (!enough || j->short_of_sites) {
         j->wish_ns = UINT64_MAX;
         if (is_enrolling(j) && j->enrol_ns <= c->now_ns) {
             j->failing = KEDGE_E_ENROL_TIME;
@@ -132,8 +159,13 @@ static bool advance_collect(struct kedge_coord *c, uint32_t job)
 {
     struct job *j = &c->jobs[job];
     bool late = j->late && !MUTANT(MUTANT_NO_DEADLINE);
+    bool lacks = !has_quorum(j) || !kedgei_root_is_in(c, j);
+    kedgei_stall(c, job, lacks && j->unresolved_count == 0 && j->busy_count == 0 && j->ended_count > 0);
+    if (kedgei_is_ending(j)) {
+        return true; /* the next look ends it */
+    }
     /* Groups that are there are better than to wait for those who are away. */
-    bool keeps = late && makes_anew(j) && (!has_quorum(j) || MUTANT(MUTANT_KEPT_ANYWAY));
+    bool keeps = (late || j->stalled) && makes_anew(j) && (!has_quorum(j) || MUTANT(MUTANT_KEPT_ANYWAY));
     if (!keeps && (!has_quorum(j) || !kedgei_root_is_in(c, j))) {
         if (late && !j->halted_by_quorum) {
             j->halted_by_quorum = true; /* still collecting; refused sites are asked again */
@@ -223,6 +255,7 @@ void kedgei_advance(struct kedge_coord *c, uint32_t job)
             kedgei_main_emit(c, job);
         }
     }
+    kedgei_able_expire(c, job);
     kedgei_job_tell(c, job); /* each state is told, even one that is left at once */
     for (int i = 0; i < 4 && advance_stage(c, job); i++) {
         kedgei_job_tell(c, job);
@@ -277,6 +310,7 @@ static bool close_row(const struct kedge_coord *c, struct job *j, uint32_t site)
     row->pub.selected = kedgei_stays_at_work(c, j, site); /* candidates stay marked until others are */
     row->pub.task_round = row->pub.selected ? row->pub.task_round : KEDGE_COORD_NONE;
     row->pub.away = row->pub.away && row->pub.selected;
+    row->pub.ended = row->pub.selected ? row->pub.ended : KEDGE_TROUBLE_NONE;
     j->selected_count += row->pub.selected;
     kedgei_input_clear(&row->pub.pretrain);
     if (!MUTANT(MUTANT_AT_WORK_AGAIN) || !row->pub.selected) {
@@ -310,7 +344,7 @@ static void round_closed(struct kedge_coord *c, uint32_t job)
         kedgei_row_refresh(c, job, j->touched[i]);
     }
     kedgei_touched_tidy(j);
-    KEDGE_ASSERT(j->unresolved_count == j->selected_count || MUTANT(MUTANT_AT_WORK_AGAIN));
+    KEDGE_ASSERT(j->unresolved_count + j->ended_count == j->selected_count || MUTANT(MUTANT_AT_WORK_AGAIN));
     KEDGE_ASSERT((j->accepted_count == 0 && j->refused_count == 0) || MUTANT(MUTANT_AT_WORK_AGAIN));
     if (moves) {
         kedgei_assign_all(c, job);

@@ -135,6 +135,7 @@ static void count_flags(struct job *j, const struct row *row, uint32_t by)
     j->awaited_count += row->awaited ? by : 0;
     j->accepted_count += row->accepted ? by : 0;
     j->refused_count += row->refused ? by : 0;
+    j->ended_count += row->ended ? by : 0;
     j->busy_count += row->busy ? by : 0;
     j->in_flight_count += row->in_flight ? by : 0;
 }
@@ -144,11 +145,13 @@ static void set_flags(const struct kedge_coord *c, const struct job *j, uint32_t
     const struct kedge_coord_row *p = &row->pub;
     row->accepted = p->selected && is_accepted(j, row);
     row->refused = p->selected && !row->accepted && is_refused(j, row);
-    row->unresolved = p->selected && !row->accepted && !row->refused && c->sites[site].active;
+    row->ended = p->selected && !row->accepted && !row->refused && p->ended != KEDGE_TROUBLE_NONE;
+    row->unresolved = p->selected && !row->accepted && !row->refused && !row->ended && c->sites[site].active;
     bool present = kedgei_is_member(c, j, site) && c->sites[site].presence != PRESENCE_GONE;
-    row->awaited = present
-                   && ((j->stage == STAGE_COLLECT && row->unresolved)
-                       || (j->stage == STAGE_EVALUATE && kedgei_evaluation_due(j, row)));
+    row->awaited =
+        present
+        && ((j->stage == STAGE_COLLECT && row->unresolved)
+            || (j->stage == STAGE_EVALUATE && kedgei_evaluation_due(j, row) && !kedgei_is_unable(row)));
     row->busy = kedgei_in_flight(&p->pretrain) || kedgei_in_flight(&p->train) || row->assign != ASSIGN_NONE;
     if (MUTANT(MUTANT_CLOSE_WHILE_APPENDING)) {
         row->busy = p->pretrain.progress == KEDGE_INPUT_VERIFYING

@@ -51,7 +51,7 @@ static void give_receipt(struct kedge_coord *c, const struct kedge_coord_event *
 }
 
 /* KEDGE_OK when the site may speak about this job at all. */
-static int check_speaker(const struct kedge_coord *c, const struct kedge_coord_event *ev)
+int kedgei_check_speaker(const struct kedge_coord *c, const struct kedge_coord_event *ev)
 {
     if (ev->site >= c->site_count) {
         return KEDGE_E_NOT_ENROLLED;
@@ -126,6 +126,9 @@ static void take(struct kedge_coord *c, const struct kedge_coord_event *ev, enum
     struct row *row = kedgei_row(c, ev->job, ev->site);
     struct kedge_coord_input *in = kedgei_input(row, kind);
     KEDGE_ASSERT(!kedgei_in_flight(in) && !row->item[kind].out && ev->ticket != KEDGE_COORD_NONE);
+    if (kind != ITEM_EVALUATE) {
+        kedgei_able_again(c, ev->job, ev->site); /* it could, after all */
+    }
     in->progress = progress; /* the reason of an earlier refusal stays until this one is accepted */
     in->ticket = ev->ticket;
     in->envelope = ev->envelope;
@@ -271,7 +274,7 @@ void kedgei_submit(struct kedge_coord *c, const struct kedge_coord_event *ev)
     if (ev->site < c->site_count && c->sites[ev->site].active) {
         kedgei_presence_touch(c, ev->site);
     }
-    int err = check_speaker(c, ev);
+    int err = kedgei_check_speaker(c, ev);
     if (err != KEDGE_OK) {
         turn_away(c, ev, ev->request, err);
         return;

@@ -23,6 +23,7 @@ bool kedge_coord_job(const struct kedge_coord *c, uint32_t job, struct kedge_coo
     ret->round_open =
         j->stage == STAGE_COLLECT || j->stage == STAGE_COMPUTE || j->stage == STAGE_ROUND_CLOSING;
     ret->round_kind = j->kind;
+    ret->open_ns = j->open_ns;
     ret->model_count = j->model_count;
     ret->models = j->models;
     ret->joined_count = j->joined_count;
@@ -40,6 +41,11 @@ const struct kedge_coord_row *kedge_coord_row(const struct kedge_coord *c, uint3
 {
     const struct job *j = job_find(c, job);
     return j && site < c->site_count ? &j->rows[site].pub : NULL;
+}
+
+bool kedge_coord_is_online(const struct kedge_coord *c, uint32_t site)
+{
+    return site < c->site_count && c->sites[site].active && c->sites[site].presence == PRESENCE_ONLINE;
 }
 
 const uint32_t *kedge_coord_site_order(const struct kedge_coord *c, uint32_t *ret_count)
@@ -115,7 +121,7 @@ int kedge_coord_may_upload(const struct kedge_coord *c, uint32_t job, uint32_t s
 }
 
 struct counts {
-    uint32_t selected, unresolved, awaited, accepted, refused, busy, in_flight, failed;
+    uint32_t selected, unresolved, awaited, accepted, refused, ended, busy, in_flight, failed;
 };
 
 /* A group that is not in force is being stated; what is asked of a site fits the kind of the round. */
@@ -151,9 +157,10 @@ static bool task_is_valid(const struct job *j, const struct row *row)
 static bool is_at_rest(const struct row *row)
 {
     const struct kedge_coord_row *p = &row->pub;
-    return !p->selected && !p->shifted && p->pretrain.progress == KEDGE_INPUT_NONE
-           && p->train.progress == KEDGE_INPUT_NONE && !row->in_flight && row->assign == ASSIGN_NONE
-           && row->next_group == KEDGE_COORD_NONE && (p->group == KEDGE_COORD_NONE || p->group_durable);
+    return !p->selected && !p->shifted && !kedgei_is_unable(row) && p->ended == KEDGE_TROUBLE_NONE
+           && p->pretrain.progress == KEDGE_INPUT_NONE && p->train.progress == KEDGE_INPUT_NONE
+           && !row->in_flight && row->assign == ASSIGN_NONE && row->next_group == KEDGE_COORD_NONE
+           && (p->group == KEDGE_COORD_NONE || p->group_durable);
 }
 
 static bool row_is_valid(const struct job *j, const struct row *row, struct counts *n)
@@ -163,6 +170,7 @@ static bool row_is_valid(const struct job *j, const struct row *row, struct coun
     n->awaited += row->awaited;
     n->accepted += row->accepted;
     n->refused += row->refused;
+    n->ended += row->ended;
     n->busy += row->busy;
     n->in_flight += row->in_flight;
     for (int i = 0; i < ITEM_COUNT; i++) {
@@ -189,8 +197,8 @@ static bool job_is_valid(const struct kedge_coord *c, const struct job *j)
         j->closed_round == KEDGE_COORD_NONE || j->round == j->closed_round || j->round == j->closed_round + 1;
     return n.selected == j->selected_count && n.unresolved == j->unresolved_count
            && n.awaited == j->awaited_count && n.accepted == j->accepted_count
-           && n.refused == j->refused_count && n.busy == j->busy_count && n.in_flight == j->in_flight_count
-           && n.failed + j->main.failed == j->failed_count && order
+           && n.refused == j->refused_count && n.ended == j->ended_count && n.busy == j->busy_count
+           && n.in_flight == j->in_flight_count && n.failed + j->main.failed == j->failed_count && order
            && (!closing || (j->busy_count == 0 && enough)) && eligible
            && (j->stage != STAGE_ENDED || j->in_flight_count == 0) && j->model_count <= j->params.groups
            && (j->kind == KEDGE_TASK_TRAIN || j->params.groups > 1);

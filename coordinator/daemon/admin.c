@@ -194,3 +194,9 @@ void kedge_host_admin(struct kedge_host *h, struct kedge_net_request *req, struc
     }
     json_decref(args);
 }
+
+bool kedge_admin_sees_texts(const struct kedge_host *h, const struct kedge_net_request *req)
+{
+    /* what auditors may not ask: they read records, and these texts are in none */
+    return kedge_host_may_ask(h, kedge_net_request_peer(req), "job.cancel");
+}

@@ -29,6 +29,8 @@ void kedge_admin_jobs(struct kedge_host *h, struct kedge_net_request *req, const
 void kedge_admin_job_list(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 void kedge_admin_job_show(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
 void kedge_admin_job_model(struct kedge_host *h, struct kedge_net_request *req, const struct json_t *args);
+/* The asker is the operator, who may read what sites say of their troubles in words. */
+bool kedge_admin_sees_texts(const struct kedge_host *h, const struct kedge_net_request *req);
 /* What a list says of a job in the table. */
 struct json_t *kedge_admin_job_summary(struct kedge_host *h, const struct kedge_job *job);
 /* job.groups */

@@ -18,6 +18,7 @@
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/release.h"
+#include "coordinator/daemon/troubles.h"
 
 enum { LIST_PAGE_MAX = 256 }; /* jobs in one answer */
 
@@ -53,7 +54,8 @@ json_t *kedge_admin_job_summary(struct kedge_host *h, const struct kedge_job *jo
         json_pack("{s:s,s:s,s:i,s:i,s:I,s:o}", "job", job->spec.name.s, "state",
                   kedge_job_state_name(job->state), "round", (int)job->round, "rounds", (int)job->spec.rounds,
                   "created_ms", (json_int_t)job->created_ms, "spec", hex_hash(&job->spec_digest));
-    put_reason(o, job->reason, job->state == KEDGE_JOB_FAILED ? job->fault : "");
+    put_reason(o, job->reason,
+               job->state == KEDGE_JOB_FAILED || job->reason == KEDGE_E_SITES ? job->fault : "");
     if (kedge_host_job_view(h, job, &view)) {
         json_object_set_new(o, "state", json_string(kedge_job_state_name(view.state)));
         json_object_set_new(o, "round", json_integer(view.round));
@@ -183,6 +185,7 @@ static void show_running(struct kedge_host *h, struct kedge_net_request *req, st
     json_object_set_new(o, "tenants_missing", waiting);
     put_spec(o, &job->spec);
     json_object_set_new(o, "models", models);
+    kedge_host_troubles_put(h, job, kedge_admin_sees_texts(h, req), o);
     kedge_admin_ok(req, o);
 }
 

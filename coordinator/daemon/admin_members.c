@@ -16,6 +16,7 @@
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/members.h"
+#include "coordinator/daemon/troubles.h"
 
 static json_t *hex_key(const struct kedge_public_key *key)
 {
@@ -208,6 +209,8 @@ static void site_list(struct kedge_host *h, struct kedge_net_request *req, const
         if (s->refuses_since_ms > 0) {
             json_object_set_new(o, "refuses_main_since_ms", json_integer((json_int_t)s->refuses_since_ms));
         }
+        json_object_set_new(o, "online", json_boolean(kedge_coord_is_online(h->coord, i)));
+        json_object_set_new(o, "troubles", kedge_host_troubles_of(h, i, kedge_admin_sees_texts(h, req)));
         json_object_set_new(o, "tls_key", hex_key(&s->tls_key));
         json_object_set_new(o, "statement_key", hex_key(&s->statement_key));
         json_array_append_new(list, o);

@@ -15,6 +15,7 @@
 #include "coordinator/daemon/requests.h"
 #include "coordinator/daemon/rounds.h"
 #include "coordinator/daemon/submit.h"
+#include "coordinator/daemon/troubles.h"
 
 enum { NS_PER_MS = 1000000 };
 
@@ -67,6 +68,16 @@ static void send_wait(struct kedge_host *h, const struct kedge_coord_effect *fx)
     }
 }
 
+static void send_noted(struct kedge_host *h, const struct kedge_coord_effect *fx)
+{
+    struct kedge_net_request *req = kedge_host_request_take(h, fx->request);
+    if (req) {
+        struct kedge_msg msg = {.type = KEDGE_MSG_NOTED};
+        msg.u.noted.ended = fx->ended;
+        kedge_host_reply(req, &msg);
+    }
+}
+
 /* A blob that was made durable for a statement that will not be appended is nobody's. */
 static void drop_orphan(struct kedge_host *h, uint32_t ticket)
 {
@@ -111,6 +122,9 @@ static void store_state(struct kedge_host *h, const struct kedge_coord_effect *f
     struct kedge_diag d = {.text = ""};
     job->state = fx->state;
     job->reason = fx->err;
+    if (fx->err == KEDGE_E_SITES) {
+        kedge_host_troubles_tell(h, job);
+    }
     kedge_log(KEDGE_LOG_INFO, "job", "job=%s %s -> %s%s%s", job->spec.name.s, kedge_job_state_name(fx->from),
               kedge_job_state_name(fx->state), fx->err ? ": " : "", fx->err ? kedge_strerror(fx->err) : "");
     int err = kedge_host_job_store(h, job, &d);
@@ -161,6 +175,9 @@ void kedge_host_execute(struct kedge_host *h, const struct kedge_coord_effect *f
     case KEDGE_FX_WAIT:
         send_wait(h, fx);
         break;
+    case KEDGE_FX_NOTED:
+        send_noted(h, fx);
+        break;
     case KEDGE_FX_VERIFY:
         kedge_host_verify(h, fx->ticket);
         break;
@@ -168,6 +185,9 @@ void kedge_host_execute(struct kedge_host *h, const struct kedge_coord_effect *f
         kedge_host_append(h, fx->ticket);
         break;
     case KEDGE_FX_RECEIPT:
+        if (fx->kind != KEDGE_TASK_EVALUATE) {
+            kedge_host_trouble_over(h, fx->site, &h->jobs[fx->job]);
+        }
         kedge_host_receipt(h, fx->request, h->sites[fx->site].tenant, fx->leaf);
         if (fx->ticket != KEDGE_COORD_NONE) {
             kedge_host_ticket_free(h, fx->ticket);

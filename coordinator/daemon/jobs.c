@@ -148,6 +148,7 @@ void kedge_host_job_free(struct kedge_job *job)
     kedge_mem_free(job->history);
     kedge_round_result_free(job->result);
     kedge_main_batch_free(job->batch);
+    kedge_troubles_free(&job->troubles);
     *job = (struct kedge_job){.slot = job->slot};
 }
 

@@ -7,6 +7,7 @@
 #include "common/tensor/layout.h"
 #include "coordinator/core/coord.h"
 #include "coordinator/daemon/history.h"
+#include "coordinator/daemon/troubles.h"
 #include "crypto/hash.h"
 
 struct kedge_host;
@@ -40,6 +41,8 @@ struct kedge_job {
     const char
         *fault_of; /* what last failed, in words for every tenant (job-closed says it); NULL: nothing … */
     char fault[KEDGE_DIAG_TEXT_MAX]; /* … and why, for the operator alone: it may name sites and paths */
+    struct kedge_troubles troubles;  /* what sites said of it */
+    char trouble_text[160];          /* why too few sites can train it, in reasons and numbers */
     int stored_state;                /* what its record says, -1: no record yet */
     uint64_t created_ms;
     char token_hash[KEDGE_HASH_HEX_LEN + 1]; /* of the submit token, "" without */

@@ -13,6 +13,7 @@
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/submit.h"
+#include "coordinator/daemon/troubles.h"
 
 struct request_item {
     struct kedge_item item;
@@ -185,10 +186,35 @@ static void handle_poll(struct kedge_host *h, struct kedge_net_request *req, uin
                                    .site = site,
                                    .request = slot,
                                    .busy = poll->flags & 1,
+                                   .anew = (poll->flags & 8) != 0,
                                    .charge = (enum kedge_charge)(poll->flags >> 1 & KEDGE_CHARGE_MAINS),
                                    .wait_ns = (uint64_t)poll->wait_ms * 1000000u,
                                    .shifted = jobs_of(h, poll->shifted, poll->shifted_count),
                                    .at_work = at_work};
+    kedge_host_step(h, &ev);
+}
+
+/* A task of the site has ended without a result. */
+static void handle_ended(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
+                         const struct kedge_msg_task_ended *m)
+{
+    struct kedge_job *job = kedge_host_job_find(h, &m->job, false);
+    uint32_t slot = kedge_host_request_put(h, req, site);
+    if (slot == KEDGE_COORD_NONE) {
+        kedge_host_reply_error(req, KEDGE_E_BUSY, 1000, "too many waiting requests");
+        return;
+    }
+    struct kedge_coord_event ev = {.type = KEDGE_EV_TASK_ENDED,
+                                   .site = site,
+                                   .job = job ? job->slot : KEDGE_COORD_NONE,
+                                   .round = m->round,
+                                   .kind = (enum kedge_task_kind)m->kind,
+                                   .trouble = (enum kedge_trouble)m->trouble,
+                                   .wait_ns = (uint64_t)m->retry_ms * 1000000u,
+                                   .request = slot};
+    if (job) {
+        kedge_host_troubled(h, site, job, m);
+    }
     kedge_host_step(h, &ev);
 }
 
@@ -215,6 +241,9 @@ static void handle_site_request(struct kedge_host *h, struct kedge_net_request *
     case KEDGE_MSG_BLOB_PUT:
     case KEDGE_MSG_BLOB_PUT_PACKED:
         kedge_host_blob_put(h, req, site, msg);
+        break;
+    case KEDGE_MSG_TASK_ENDED:
+        handle_ended(h, req, site, &msg->u.task_ended);
         break;
     case KEDGE_MSG_SUBMIT:
         kedge_host_submit(h, req, site, msg->u.submit.envelope);

@@ -363,6 +363,9 @@ static int build_job_closed(struct kedge_host *h, struct kedge_job *job, enum ke
     struct kedge_statement *st = kedge_mem_new(1, sizeof *st);
     int err = st ? kedge_main_batch_new(&job->batch) : KEDGE_E_NOMEM;
     bool known = kedge_coord_job(h->coord, job->slot, &view);
+    if (reason == KEDGE_E_SITES) {
+        kedge_host_troubles_tell(h, job);
+    }
     KEDGE_ASSERT(known);
     err = err ? err : add_checkpoints(job);
     if (!err && outcome == KEDGE_JOB_COMPLETED) {

@@ -41,7 +41,8 @@ static void keep(struct world *w, const struct kedge_coord_effects *fx)
     for (uint32_t i = 0; i < fx->count; i++) {
         enum kedge_coord_effect_type t = fx->items[i].type;
         bool answer = t == KEDGE_FX_TASK || t == KEDGE_FX_WAIT || t == KEDGE_FX_RECEIPT
-                      || t == KEDGE_FX_TURN_AWAY || t == KEDGE_FX_CLOSED || t == KEDGE_FX_JOB_STATE;
+                      || t == KEDGE_FX_TURN_AWAY || t == KEDGE_FX_CLOSED || t == KEDGE_FX_JOB_STATE
+                      || t == KEDGE_FX_NOTED;
         if (!answer) {
             KEDGE_ASSERT(w->open_count < OPEN_MAX);
             w->open[w->open_count++] = fx->items[i];
@@ -260,8 +261,23 @@ static void poll(struct world *w)
     ev.request = w->number++;
     uint8_t how = next(w);
     ev.busy = how % 4 == 0;
+    ev.anew = how % 16 == 2;
     ev.shifted = how % 4 == 1 ? next(w) % (UINT64_C(1) << (JOBS + 1)) : 0;
     ev.wait_ns = (uint64_t)how * 100 * MS;
+    step(w, &ev);
+}
+
+static void end_task(struct world *w)
+{
+    struct kedge_coord_event ev = blank(w, KEDGE_EV_TASK_ENDED);
+    uint8_t how = next(w);
+    ev.site = next(w) % (SITES + 1);
+    ev.request = w->number++;
+    ev.job = how % (JOBS + 1);
+    ev.round = how / 4 % 4;
+    ev.kind = (enum kedge_task_kind)(1 + how / 16 % 3);
+    ev.trouble = (enum kedge_trouble)(1 + next(w) % (KEDGE_TROUBLE_COUNT - 1));
+    ev.wait_ns = (uint64_t)next(w) * 500 * MS;
     step(w, &ev);
 }
 
@@ -320,6 +336,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         case 8:
         case 9:
             outside(&w, (uint8_t)(op % 32 - 1));
+            break;
+        case 10:
+            end_task(&w);
             break;
         default:
             if (op % 3 == 0) {

@@ -91,8 +91,11 @@ START_TEST(a_task_that_comes_is_not_taken)
     ck_assert_ptr_null(find(KEDGE_SITE_FX_FETCH));
     const struct kedge_site_effect *log = find(KEDGE_SITE_FX_LOG);
     ck_assert(log && log->note == KEDGE_SITE_NOTE_REFUSED && log->err == KEDGE_E_DENIED);
+    const struct kedge_site_effect *end = find(KEDGE_SITE_FX_CALL);
+    ck_assert(end && end->call == KEDGE_SITE_CALL_ENDED && end->trouble == KEDGE_TROUBLE_ENERGY);
+    answer(end->serial, KEDGE_SITE_REPLY_NOTED);
     rest(false); /* whatever pause was begun */
-    ck_assert_ptr_nonnull(find(KEDGE_SITE_FX_CALL));
+    ck_assert(find(KEDGE_SITE_FX_CALL)->call == KEDGE_SITE_CALL_POLL && find(KEDGE_SITE_FX_CALL)->anew);
     kedge_site_view(site, &view);
     ck_assert_int_eq((int)view.state, (int)KEDGE_SITE_POLLING);
     tear_down();

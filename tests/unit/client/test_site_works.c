@@ -279,6 +279,8 @@ START_TEST(policy_is_for_all)
         .type = KEDGE_SITE_EV_POLICY, .allowed_count = 1, .allowed = &only, .at_once = 1};
     step(&ev);
     ck_assert_uint_eq(count(KEDGE_SITE_FX_ABORT), 1);
+    ck_assert_int_eq((int)find(KEDGE_SITE_FX_CALL)->call, (int)KEDGE_SITE_CALL_ENDED);
+    answer(find(KEDGE_SITE_FX_CALL)->serial, KEDGE_SITE_REPLY_NOTED, "", 5);
     now += 60000 * ms;
     struct kedge_site_event timer = {.type = KEDGE_SITE_EV_TIMER};
     step(&timer);

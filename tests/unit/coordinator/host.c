@@ -101,6 +101,9 @@ static void put_effect(struct host *h, const struct kedge_coord_effect *fx)
     case KEDGE_FX_WAIT:
         put(h, "wait q%u", fx->request);
         break;
+    case KEDGE_FX_NOTED:
+        put(h, "noted q%u%s", fx->request, fx->ended ? " ended" : "");
+        break;
     case KEDGE_FX_VERIFY:
         put(h, "verify s%u %s t%u", fx->site, kind_name(fx->kind), fx->ticket);
         break;

@@ -71,15 +71,8 @@ static const struct {
      "00000002"
      "7b7d"},
     {{KEDGE_MSG_BLOB_PUT_PACKED, {.blob_put_packed = {{"j"}, 7, 2, FILL(0x11), 10, 6, 4, VIEW("a")}}},
-     "0108"
-     "01"
-     "6a"
-     "00000007"
-     "00000002" H1 "000000000000000a"
-     "0000000000000006"
-     "00000004"
-     "00000001"
-     "61"},
+     "0108016a0000000700000002" H1 "000000000000000a0000000000000006"
+     "000000040000000161"},
     {{KEDGE_MSG_BLOB_GET_SINCE, {.blob_get_since = {{"j"}, FILL(0x11), FILL(0x22), 8, 4194304}}},
      "0109"
      "01"
@@ -91,6 +84,10 @@ static const struct {
     {{KEDGE_MSG_COSIGN, {.cosign = {VIEW("n")}}}, "010b000000016e"},
     {{KEDGE_MSG_POLL_BESIDE, {.poll_beside = {30000, 0, 258, {{"q"}}, 1, {{"job-1"}, {"k"}}, 2}}},
      "010c0000753000000000000000000000010201017102056a6f622d31016b"},
+    {{KEDGE_MSG_TASK_ENDED,
+      {.task_ended = {{"j"}, 7, KEDGE_TASK_TRAIN, KEDGE_TROUBLE_DATA_BAD, 5000, VIEW("row 3")}}},
+     "010d016a00000007020200001388"
+     "00000005726f772033"},
     {{KEDGE_MSG_HELLO_OK, {.hello_ok = {1, VIEW("c"), VIEW("d.example"), VIEW("cp\n")}}},
      "0181"
      "00000001"
@@ -179,6 +176,7 @@ static const struct {
     {{KEDGE_MSG_COSIGN_OK, {.cosign_ok = {10}}},
      "018b"
      "000000000000000a"},
+    {{KEDGE_MSG_NOTED, {.noted = {1}}}, "018c01"},
     {{KEDGE_MSG_ERROR, {.error = {410, 0, VIEW("no such job")}}},
      "01ff"
      "0000019a"

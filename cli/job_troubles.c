@@ -1,0 +1,99 @@
+/* Whom a job's round waits for, since when, and which sites are in trouble with it, in words. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "common/base/os/clock.h"
+
+enum { MS_PER_S = 1000, WAIT_TOLD_S = 3, NAMES_MAX = 8 };
+
+/* Seconds since a time of the coordinator's clock. */
+static long long since(const json_t *o, const char *key)
+{
+    int64_t then = kedge_cli_int(o, key), now = (int64_t)kedge_os_unix_ms();
+    return then > 0 && then < now ? (long long)((now - then) / MS_PER_S) : 0;
+}
+
+/* "acme/b (offline), acme/c and 3 more" */
+static void put_names(const json_t *job, char *out, size_t size)
+{
+    const json_t *sites = json_object_get(job, "waits_for"), *site;
+    size_t i, at = 0, count = (size_t)kedge_cli_int(job, "waits_for_count");
+    out[0] = '\0';
+    json_array_foreach(sites, i, site)
+    {
+        if (i == NAMES_MAX || at >= size) {
+            break;
+        }
+        int n = snprintf(out + at, size - at, "%s%.63s/%.63s%s", i > 0 ? ", " : "",
+                         kedge_cli_text(site, "tenant"), kedge_cli_text(site, "site"),
+                         json_is_true(json_object_get(site, "online")) ? "" : " (offline)");
+        at += n > 0 ? (size_t)n : 0;
+    }
+    if (count > NAMES_MAX && at < size) {
+        snprintf(out + at, size - at, " and %zu more", count - NAMES_MAX);
+    }
+}
+
+static void say_trouble(const struct kedge_cli *c, const char *title, const json_t *row)
+{
+    const char *text = kedge_cli_text(row, "text");
+    bool again = json_is_true(json_object_get(row, "asked_again"));
+    kedge_cli_say(c, "%s%s/%s: %s (%s), round %lld, %lld s ago, %lld in a row%s%s%s\n", title,
+                  kedge_cli_text(row, "tenant"), kedge_cli_text(row, "site"), kedge_cli_text(row, "reason"),
+                  kedge_cli_text(row, "reason_text"), (long long)kedge_cli_int(row, "round"),
+                  since(row, "last_ms"), (long long)kedge_cli_int(row, "times"),
+                  again ? "" : ", not asked meanwhile", text[0] ? ": " : "", text);
+}
+
+void kedge_cli_show_troubles(const struct kedge_cli *c, const json_t *job)
+{
+    const json_t *troubles = json_object_get(job, "troubles"), *row;
+    char names[1024];
+    size_t i;
+    if (kedge_cli_int(job, "waits_for_count") > 0) {
+        put_names(job, names, sizeof names);
+        kedge_cli_say(c, "waits    for %s, since %lld s\n", names, since(job, "round_open_since_ms"));
+    }
+    json_array_foreach(troubles, i, row)
+    {
+        say_trouble(c, "trouble  ", row);
+    }
+}
+
+void kedge_cli_watch_troubles(struct kedge_cli *c, const json_t *job, struct kedge_cli_told *told)
+{
+    const json_t *troubles = json_object_get(job, "troubles"), *row;
+    char names[sizeof told->waits];
+    size_t i;
+    json_array_foreach(troubles, i, row)
+    {
+        if (kedge_cli_int(row, "last_ms") > told->last_ms && kedge_cli_int(row, "times") == 1) {
+            kedge_cli_progress_end(c);
+            say_trouble(c, "", row);
+        }
+    }
+    json_array_foreach(troubles, i, row)
+    {
+        told->last_ms =
+            kedge_cli_int(row, "last_ms") > told->last_ms ? kedge_cli_int(row, "last_ms") : told->last_ms;
+    }
+    const char *state = kedge_cli_text(job, "state");
+    bool halted = strcmp(state, "halted") == 0;
+    if (halted && !told->halted) {
+        kedge_cli_progress_end(c);
+        kedge_cli_say(c, "halted: %s\n",
+                      kedge_cli_text(job, "reason_text")[0] ? kedge_cli_text(job, "reason_text")
+                                                            : "by the operator");
+    }
+    told->halted = halted;
+    put_names(job, names, sizeof names);
+    bool waits = names[0] && since(job, "round_open_since_ms") >= WAIT_TOLD_S;
+    if (waits && (strcmp(names, told->waits) != 0 || told->round != kedge_cli_int(job, "round"))) {
+        kedge_cli_progress_end(c);
+        kedge_cli_say(c, "round %lld waits for %s, since %lld s\n", (long long)kedge_cli_int(job, "round"),
+                      names, since(job, "round_open_since_ms"));
+        memcpy(told->waits, names, sizeof names);
+        told->round = kedge_cli_int(job, "round");
+    }
+}
