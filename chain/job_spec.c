@@ -452,6 +452,7 @@ static int read_rows(const json_t *root, struct kedge_job_spec *s, struct kedge_
     err = err ? err : check_together(s, root, d);
     err = err ? err : kedgei_spec_check_external(s, root, d);
     err = err ? err : kedgei_spec_check_strategy(s, d);
+    err = err ? err : kedgei_spec_check_data(s, d);
     return err ? err : kedgei_spec_check_batch(s, d);
 }
 

@@ -52,7 +52,12 @@ enum { KEDGE_SPEC_BATCHES_MAX = 17 };
 enum kedge_precision { KEDGE_PRECISION_F32, KEDGE_PRECISION_TF32, KEDGE_PRECISION_BF16 };
 
 /* What sites do to their features before they train; UNSAID: what each site's owner says. */
-enum kedge_spec_standardize { KEDGE_STANDARDIZE_UNSAID, KEDGE_STANDARDIZE_NONE, KEDGE_STANDARDIZE_LOCAL };
+enum kedge_spec_standardize {
+    KEDGE_STANDARDIZE_UNSAID,
+    KEDGE_STANDARDIZE_NONE,
+    KEDGE_STANDARDIZE_LOCAL,
+    KEDGE_STANDARDIZE_FEDERATED, /* all sites together, in the first two rounds: common/tensor/scales.h */
+};
 
 struct kedge_job_spec {
     struct kedge_id name;  /* required */

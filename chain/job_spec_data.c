@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "chain/job_spec_impl.h"
+#include "common/tensor/scales.h"
 
 static int bad(struct kedge_diag *d, const char *key, const char *expected)
 {
@@ -54,10 +55,13 @@ static int read_standardize(const json_t *v, struct kedge_job_spec *s, struct ke
     const char *word = json_string_value(v);
     if (word && strcmp(word, "local") == 0) {
         s->standardize = KEDGE_STANDARDIZE_LOCAL;
+    } else if (word && strcmp(word, "federated") == 0) {
+        s->standardize = KEDGE_STANDARDIZE_FEDERATED;
+        s->model.standardize = true;
     } else if (word && strcmp(word, "none") == 0) {
         s->standardize = KEDGE_STANDARDIZE_NONE;
     } else {
-        return bad(d, "standardize", "\"local\" or \"none\"");
+        return bad(d, "standardize", "\"local\", \"federated\" or \"none\"");
     }
     return KEDGE_OK;
 }
@@ -87,6 +91,9 @@ int kedgei_spec_read_data(const json_t *root, struct kedge_job_spec *s, struct k
             "of the data is theirs to say, or stands in \"settings\"",
             classes ? "classes" : "standardize");
     }
+    if (s->model.standardize) {
+        return bad(d, "model", "no \"standardize\": that is a key of the job");
+    }
     bool number = kedge_job_spec_predicts_number(s);
     s->shows_loss = number;
     int err = classes ? read_classes(classes, s, d) : KEDGE_OK;
@@ -106,6 +113,30 @@ int kedgei_spec_read_data(const json_t *root, struct kedge_job_spec *s, struct k
         return kedge_diag_set(d, KEDGE_E_FORMAT,
                               "job spec: \"classes\": %u names, but the model has %u outputs",
                               s->classes_count, kedge_model_outputs(&s->model));
+    }
+    return KEDGE_OK;
+}
+
+/* Means and variances are averaged as all of a model is, weighted by samples, each once and by all alike: a
+ * job that does anything else to updates would change them, too. */
+int kedgei_spec_check_data(const struct kedge_job_spec *s, struct kedge_diag *d)
+{
+    if (s->standardize != KEDGE_STANDARDIZE_FEDERATED) {
+        return KEDGE_OK;
+    }
+    bool plain = strcmp(s->strategy->name, "fedavg") == 0 || strcmp(s->strategy->name, "fedprox") == 0;
+    if (!plain || s->grouping != KEDGE_GROUPING_NONE || s->rule->kind != KEDGE_RULE_MEAN
+        || s->server != KEDGE_SERVER_NONE || s->compression.kind != KEDGE_COMPACT_NONE) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT,
+                              "job spec: \"standardize\": \"federated\" goes with strategy \"fedavg\" or "
+                              "\"fedprox\", rule \"mean\", server \"none\" and whole updates");
+    }
+    if (s->scale < KEDGE_SCALES_UNIT_BITS || s->bound < 2) {
+        return bad(d, "scale",
+                   "20 or more, and a \"bound\" of at least 2, with \"standardize\": \"federated\"");
+    }
+    if (s->rounds <= KEDGE_SCALES_STAGES) {
+        return bad(d, "rounds", "3 or more with \"standardize\": \"federated\", which takes two of them");
     }
     return KEDGE_OK;
 }

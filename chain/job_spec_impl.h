@@ -14,6 +14,8 @@ KEDGE_NODISCARD int kedgei_spec_check_external(const struct kedge_job_spec *s, c
 /* Keys "classes", "standardize", "metric" (job_spec_data.c), once the model is read. */
 KEDGE_NODISCARD int kedgei_spec_read_data(const struct json_t *root, struct kedge_job_spec *s,
                                           struct kedge_diag *d);
+/* What "standardize": "federated" means together with all other keys. */
+KEDGE_NODISCARD int kedgei_spec_check_data(const struct kedge_job_spec *s, struct kedge_diag *d);
 /* Keys "strategy", "options", "server", "rule", "rule_fraction", "rule_bound", once "grouping" is read. */
 KEDGE_NODISCARD int kedgei_spec_read_strategy(const struct json_t *root, struct kedge_job_spec *s,
                                               struct kedge_diag *d);

@@ -8,6 +8,7 @@
 #include "client/train/choose.h"
 #include "client/train/cuda_load.h"
 #include "client/train/net.h"
+#include "client/train/standardize.h"
 #include "client/train/task.h"
 #include "common/base/mem.h"
 
@@ -27,7 +28,10 @@ struct trainer {
     bool is_cuda;               /* net is on choice.dev */
     struct kedge_choice choice; /* of the device */
     char engine[ENGINE_MAX], failed[KEDGE_CHOICE_TEXT];
-    struct kedge_layout layout; /* of net */
+    struct kedge_layout layout; /* of the model: net's, and behind it that of scales */
+    uint64_t scales_count;      /* of a model that standardizes: what it knows of its inputs, else 0 */
+    float *scales;
+    double *found; /* what the training set adds to it */
 };
 
 static void drop_data(struct trainer *t)
@@ -44,20 +48,46 @@ static void drop_net(struct trainer *t)
     if (t->net) {
         kedge_net_free(t->net);
         kedge_layout_deinit(&t->layout);
+        kedge_mem_free(t->scales);
+        kedge_mem_free(t->found);
+        t->scales = NULL;
+        t->found = NULL;
+        t->scales_count = 0;
         t->net = NULL;
     }
 }
 
+/* Data of a model that standardizes change with what it knows. */
+static uint64_t data_key(const struct trainer *t, const struct kedge_task *task)
+{
+    uint64_t key = task->data_key;
+    for (uint64_t i = 0; i < t->scales_count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &t->scales[i], sizeof bits);
+        key = (key ^ bits) * 0x100000001b3u;
+    }
+    return key;
+}
+
 static int use_data(struct trainer *t, const struct kedge_task *task, struct kedge_diag *reterr)
 {
-    if (t->has_data && t->data_key == task->data_key) {
+    uint64_t key = data_key(t, task);
+    if (t->has_data && t->data_key == key) {
         return KEDGE_OK;
     }
     drop_data(t);
     int err = kedge_data_binding_load(&task->data, &t->train, &t->test, reterr);
+    if (!err && t->scales_count > 0) {
+        err = kedge_standardize_data(t->scales, kedge_model_inputs(&t->spec), &t->train, &t->test, t->found,
+                                     reterr);
+        if (err) {
+            kedge_dataset_deinit(&t->train);
+            kedge_dataset_deinit(&t->test);
+        }
+    }
     if (!err) {
         t->has_data = true;
-        t->data_key = task->data_key;
+        t->data_key = key;
         memset(t->labels, 0, sizeof t->labels);
         bool counts = t->train.classes > 0 && t->train.classes <= KEDGE_TASK_LABELS_MAX;
         for (uint32_t i = 0; i < t->train.n && counts; i++) {
@@ -102,9 +132,10 @@ static int use_net(struct trainer *t, const struct kedge_task *task, struct kedg
         return KEDGE_OK;
     }
     drop_net(t);
-    int err = t->is_cuda
-                  ? kedge_net_new_on(&task->model, batch, t->choice.ops, t->choice.dev, &t->net, reterr)
-                  : kedge_net_new(&task->model, batch, &t->net, reterr);
+    struct kedge_model_spec inner = task->model;
+    inner.standardize = false; /* the data are, before the net sees them */
+    int err = t->is_cuda ? kedge_net_new_on(&inner, batch, t->choice.ops, t->choice.dev, &t->net, reterr)
+                         : kedge_net_new(&inner, batch, &t->net, reterr);
     if (err) {
         return err;
     }
@@ -116,7 +147,49 @@ static int use_net(struct trainer *t, const struct kedge_task *task, struct kedg
     }
     t->spec = task->model;
     t->batch_max = batch;
+    t->scales_count = t->layout.values_count - kedge_net_values_count(t->net);
+    t->scales = kedge_mem_new(t->scales_count, sizeof *t->scales);
+    t->found = kedge_mem_new(t->scales_count ? kedge_model_inputs(&t->spec) : 0, sizeof *t->found);
+    if (t->scales_count > 0 && (!t->scales || !t->found)) {
+        drop_net(t);
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for what the model knows of its inputs");
+    }
     return KEDGE_OK;
+}
+
+/* The base into the net, and into scales what it knows of its inputs. */
+static int read_base(struct trainer *t, const struct kedge_task *task, struct kedge_diag *reterr)
+{
+    size_t n = (size_t)kedge_net_values_count(t->net);
+    if (t->scales_count == 0) {
+        return kedge_weights_read(task->base, &t->layout, kedge_net_weights(t->net), reterr);
+    }
+    float *all = kedge_mem_new(t->layout.values_count, sizeof *all);
+    int err = all ? kedge_weights_read(task->base, &t->layout, all, reterr)
+                  : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for the base");
+    if (!err) {
+        memcpy(kedge_net_weights(t->net), all, n * sizeof *all);
+        memcpy(t->scales, all + n, t->scales_count * sizeof *all);
+    }
+    kedge_mem_free(all);
+    return err;
+}
+
+static int write_out(const struct trainer *t, const struct kedge_task *task, struct kedge_diag *reterr)
+{
+    size_t n = (size_t)kedge_net_values_count(t->net);
+    if (t->scales_count == 0) {
+        return kedge_weights_write(task->out, &t->layout, kedge_net_weights(t->net), reterr);
+    }
+    float *all = kedge_mem_new(t->layout.values_count, sizeof *all);
+    if (!all) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for the new weights");
+    }
+    memcpy(all, kedge_net_weights(t->net), n * sizeof *all);
+    memcpy(all + n, t->scales, t->scales_count * sizeof *all);
+    int err = kedge_weights_write(task->out, &t->layout, all, reterr);
+    kedge_mem_free(all);
+    return err;
 }
 
 static double now_seconds(void)
@@ -196,9 +269,39 @@ static struct kedge_train_params params_of(const struct kedge_task *task)
                                        .seed = task->seed};
 }
 
+static bool finds_scales(const struct trainer *t)
+{
+    return t->scales_count > 0
+           && kedge_scales_stage(t->scales, kedge_model_inputs(&t->spec)) < KEDGE_SCALES_STAGES;
+}
+
+/* A round in which the sites find means or variances together: no step is taken. */
+static int find_scales(struct trainer *t, struct kedge_task_result *r, struct kedge_diag *reterr)
+{
+    uint32_t bad = 0;
+    struct kedge_evaluation e;
+    int err = kedge_net_evaluate(t->net, &t->train, &e, reterr);
+    if (err) {
+        return err;
+    }
+    if (kedge_scales_advance(t->scales, kedge_model_inputs(&t->spec), t->found, &bad) != KEDGE_OK) {
+        return kedge_diag_set(
+            reterr, KEDGE_E_FORMAT,
+            "\"standardize\": feature %u has a mean or variance beyond 2^40; \"scale\" in the "
+            "binding makes it smaller",
+            bad + 1);
+    }
+    r->samples = t->train.n;
+    r->train_loss = e.loss;
+    return KEDGE_OK;
+}
+
 static int train(struct trainer *t, const struct kedge_task *task, struct kedge_task_result *r,
                  struct kedge_diag *reterr)
 {
+    if (finds_scales(t)) {
+        return find_scales(t, r, reterr);
+    }
     struct kedge_train_params params = params_of(task);
     struct kedge_train_result trained;
     float *towards = NULL;
@@ -289,14 +392,17 @@ static int run_task(struct trainer *t, const struct kedge_task *task, struct ked
                     const char **ret_code, struct kedge_diag *reterr)
 {
     double begin = now_seconds();
+    bool standardizes = task->model.standardize; /* then the base says how the data are scaled */
     *ret_code = "data";
-    int err = use_data(t, task, reterr);
+    int err = standardizes ? KEDGE_OK : use_data(t, task, reterr);
     if (!err) {
         *ret_code = "model";
         err = use_net(t, task, reterr);
+        err = err ? err : read_base(t, task, reterr);
     }
-    if (!err) {
-        err = kedge_weights_read(task->base, &t->layout, kedge_net_weights(t->net), reterr);
+    if (!err && standardizes) {
+        *ret_code = "data";
+        err = use_data(t, task, reterr);
     }
     if (err) {
         return err == KEDGE_E_NOT_FINITE ? KEDGE_E_FORMAT : err; /* a bad base is no divergence of ours */
@@ -322,7 +428,7 @@ static int run_task(struct trainer *t, const struct kedge_task *task, struct ked
         err = train(t, task, r, reterr);
         if (!err) {
             *ret_code = "output";
-            err = kedge_weights_write(task->out, &t->layout, kedge_net_weights(t->net), reterr);
+            err = write_out(t, task, reterr);
         }
     }
     if (!err && both) {

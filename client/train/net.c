@@ -82,6 +82,9 @@ int kedge_net_new_on(const struct kedge_model_spec *spec, uint32_t batch_max, co
     if (err) {
         return err;
     }
+    if (spec->standardize) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG, "a model with \"standardize\" takes data that are scaled");
+    }
     if (batch_max == 0 || batch_max > KEDGE_TRAIN_BATCH_MAX) {
         return kedge_diag_set(reterr, KEDGE_E_ARG, "batch of %u, expected 1 to %d", batch_max,
                               KEDGE_TRAIN_BATCH_MAX);

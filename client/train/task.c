@@ -173,6 +173,10 @@ static int read_model_and_data(const struct kedge_json *doc, bool engine, struct
     if (!err) {
         err = kedge_data_binding_from_json(doc, data, &t->data, reterr);
     }
+    if (!err && t->model.standardize && (t->personal[0] || t->drift[0])) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                             "\"standardize\" does not go with \"personal\" and \"drift\"");
+    }
     if (err) {
         return err;
     }

@@ -405,7 +405,7 @@ static int prepare(const struct kedge_data_binding *b, struct kedgei_loaded *tra
         err = kedgei_dataset_fill(&train->ds, &test->ds, train->csv.columns, reterr);
     }
     if (!err && b->standardize == KEDGE_DATA_STANDARDIZE_LOCAL) {
-        err = kedgei_dataset_standardize(&train->ds, &test->ds, reterr);
+        err = kedge_dataset_standardize(&train->ds, &test->ds, reterr);
     }
     return err ? kedge_diag_wrap(reterr, err, "%s", b->train.path) : KEDGE_OK;
 }

@@ -50,6 +50,17 @@ void kedge_dataset_gather(const struct kedge_dataset *ds, const uint32_t *indice
                           float *out);
 /* One value, scaled. */
 float kedge_dataset_value(const struct kedge_dataset *ds, uint32_t row, uint32_t feature);
+/* Of each feature (ret, features of them) the mean, or with means the mean squared distance from those. n >
+ * 0, reals or bytes without a stride. */
+void kedge_dataset_moments(const struct kedge_dataset *ds, const double *means, double *ret);
+/* Every feature less its mean, divided by its deviation (above 0); reals from then on. KEDGE_E_FORMAT:
+ * windows of a text, or values too far from the mean for F32; KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedge_dataset_scale(struct kedge_dataset *ds, const double *means,
+                                        const double *deviations, struct kedge_diag *reterr);
+/* Both sets by mean and standard deviation of the training set's; a feature that is constant there is only
+ * shifted. Errors as kedge_dataset_scale. */
+KEDGE_NODISCARD int kedge_dataset_standardize(struct kedge_dataset *train, struct kedge_dataset *test,
+                                              struct kedge_diag *reterr);
 /* What is to be predicted, as a number. */
 float kedge_dataset_target(const struct kedge_dataset *ds, uint32_t row);
 /* A copy of the rows indices[0..count), count > 0. KEDGE_E_NOMEM. */

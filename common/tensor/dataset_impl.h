@@ -33,11 +33,6 @@ void kedgei_dataset_count_classes(struct kedge_dataset *ds);
  * packed. KEDGE_E_FORMAT: a feature has none there. */
 KEDGE_NODISCARD int kedgei_dataset_fill(struct kedge_dataset *train, struct kedge_dataset *test,
                                         const char *columns, struct kedge_diag *reterr);
-/* Both sets by mean and standard deviation of the training set's; a feature that is constant there is only
- * shifted. KEDGE_E_FORMAT for windows of a text, KEDGE_E_NOMEM. */
-KEDGE_NODISCARD int kedgei_dataset_standardize(struct kedge_dataset *train, struct kedge_dataset *test,
-                                               struct kedge_diag *reterr);
-
 /* LEAF's alphabet. */
 extern const char kedge_text_alphabet[];
 

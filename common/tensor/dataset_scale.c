@@ -65,42 +65,38 @@ int kedgei_dataset_fill(struct kedge_dataset *train, struct kedge_dataset *test,
     return KEDGE_OK;
 }
 
-struct moments {
-    double *mean, *deviation; /* of each feature */
-};
-
 /* Two passes: squares of large values would cancel. */
-static void measure(const struct kedge_dataset *ds, const struct moments *m)
+void kedge_dataset_moments(const struct kedge_dataset *ds, const double *means, double *ret)
 {
     uint32_t width = ds->features;
-    for (uint32_t r = 0; r < ds->n; r++) {
-        for (uint32_t f = 0; f < width; f++) {
-            m->mean[f] += (double)ds->reals[(size_t)r * width + f];
-        }
-    }
     for (uint32_t f = 0; f < width; f++) {
-        m->mean[f] /= ds->n;
+        ret[f] = 0;
     }
     for (uint32_t r = 0; r < ds->n; r++) {
         for (uint32_t f = 0; f < width; f++) {
-            double off = (double)ds->reals[(size_t)r * width + f] - m->mean[f];
-            m->deviation[f] += off * off;
+            double v = (double)kedge_dataset_value(ds, r, f), off = means ? v - means[f] : 0;
+            ret[f] += means ? off * off : v;
         }
     }
     for (uint32_t f = 0; f < width; f++) {
-        m->deviation[f] = sqrt(m->deviation[f] / ds->n);
-        if (!(m->deviation[f] > CONSTANT_BELOW * fabs(m->mean[f]))) {
-            m->deviation[f] = 1;
-        }
+        ret[f] /= ds->n;
     }
 }
 
-static int apply(struct kedge_dataset *ds, const struct moments *m, struct kedge_diag *reterr)
+int kedge_dataset_scale(struct kedge_dataset *ds, const double *means, const double *deviations,
+                        struct kedge_diag *reterr)
 {
+    if (ds->stride > 0) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"standardize\": characters of a text have no scale");
+    }
+    int err = make_reals(ds, reterr);
+    if (err) {
+        return err;
+    }
     float *x = ds->storage;
     for (uint32_t r = 0; r < ds->n; r++) {
         for (uint32_t f = 0; f < ds->features; f++, x++) {
-            *x = (float)(((double)*x - m->mean[f]) / m->deviation[f]);
+            *x = (float)(((double)*x - means[f]) / deviations[f]);
             if (!isfinite(*x)) {
                 return kedge_diag_set(
                     reterr, KEDGE_E_FORMAT,
@@ -111,25 +107,26 @@ static int apply(struct kedge_dataset *ds, const struct moments *m, struct kedge
     return KEDGE_OK;
 }
 
-int kedgei_dataset_standardize(struct kedge_dataset *train, struct kedge_dataset *test,
-                               struct kedge_diag *reterr)
+int kedge_dataset_standardize(struct kedge_dataset *train, struct kedge_dataset *test,
+                              struct kedge_diag *reterr)
 {
+    uint32_t width = train->features;
     if (train->stride > 0) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"standardize\": characters of a text have no scale");
     }
-    int err = make_reals(train, reterr);
-    err = err ? err : make_reals(test, reterr);
-    if (err) {
-        return err;
+    double *means = kedge_mem_new(width, 2 * sizeof *means);
+    if (!means) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %u features", width);
     }
-    double *values = kedge_mem_new(train->features, 2 * sizeof *values);
-    if (!values) {
-        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %u features", train->features);
+    double *deviations = means + width;
+    kedge_dataset_moments(train, NULL, means);
+    kedge_dataset_moments(train, means, deviations);
+    for (uint32_t f = 0; f < width; f++) {
+        double found = sqrt(deviations[f]);
+        deviations[f] = found > CONSTANT_BELOW * fabs(means[f]) ? found : 1;
     }
-    struct moments m = {values, values + train->features};
-    measure(train, &m);
-    err = apply(train, &m, reterr);
-    err = err ? err : apply(test, &m, reterr);
-    kedge_mem_free(values);
+    int err = kedge_dataset_scale(train, means, deviations, reterr);
+    err = err ? err : kedge_dataset_scale(test, means, deviations, reterr);
+    kedge_mem_free(means);
     return err;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "common/base/rng.h"
+#include "common/tensor/scales.h"
 
 static struct kedge_model_shape input_of(const struct kedge_model_spec *spec)
 {
@@ -106,6 +107,7 @@ int kedge_model_check(const struct kedge_model_spec *spec, struct kedge_diag *re
         total += tensors_values(l, &shape); /* at most 64 · 4 · 2^56: no overflow */
         shape = out;
     }
+    total += !err && spec->standardize ? kedge_scales_count(kedge_model_inputs(spec)) : 0;
     if (!err && total > KEDGE_LAYOUT_VALUES_MAX) {
         return kedge_diag_set(reterr, KEDGE_E_SHAPE, "model has %llu parameters, at most %llu",
                               (unsigned long long)total, (unsigned long long)KEDGE_LAYOUT_VALUES_MAX);
@@ -125,7 +127,8 @@ static bool same_layer(const struct kedge_layer *a, const struct kedge_layer *b)
 
 bool kedge_model_same(const struct kedge_model_spec *a, const struct kedge_model_spec *b)
 {
-    bool same = a->count == b->count && a->loss == b->loss && a->input.dims_count == b->input.dims_count;
+    bool same = a->count == b->count && a->loss == b->loss && a->standardize == b->standardize
+                && a->input.dims_count == b->input.dims_count;
     for (uint32_t i = 0; same && i < a->input.dims_count; i++) {
         same = a->input.dims[i] == b->input.dims[i];
     }
@@ -166,7 +169,15 @@ uint64_t kedge_model_values_count(const struct kedge_model_spec *spec)
     for (uint32_t i = 0; i < spec->count; i++) {
         total += tensors_values(&spec->layers[i], &shapes[i]);
     }
-    return total;
+    return total + (spec->standardize ? kedge_scales_count(kedge_model_inputs(spec)) : 0);
+}
+
+static int add_scales(struct kedge_layout *layout, uint32_t inputs, struct kedge_diag *reterr)
+{
+    const uint64_t dims[] = {KEDGE_SCALES_DIGITS, inputs}, one = 1;
+    int err = kedge_layout_add(layout, "standardize.mean", dims, 2, reterr);
+    err = err ? err : kedge_layout_add(layout, "standardize.variance", dims, 2, reterr);
+    return err ? err : kedge_layout_add(layout, "standardize.stage", &one, 1, reterr);
 }
 
 int kedge_model_layout(const struct kedge_model_spec *spec, struct kedge_layout *ret,
@@ -188,6 +199,9 @@ int kedge_model_layout(const struct kedge_model_spec *spec, struct kedge_layout 
             snprintf(name, sizeof name, "%u.%s", i, t[k].name);
             err = kedge_layout_add(&layout, name, t[k].dims, t[k].dims_count, reterr);
         }
+    }
+    if (!err && spec->standardize) {
+        err = add_scales(&layout, kedge_model_inputs(spec), reterr);
     }
     if (err) {
         kedge_layout_deinit(&layout);
@@ -254,6 +268,7 @@ void kedge_model_weights_init(struct kedge_model_weights *w, const struct kedge_
                               uint64_t seed)
 {
     *w = (struct kedge_model_weights){.spec = spec, .seed = seed};
+    w->zeros = spec->standardize ? kedge_scales_count(kedge_model_inputs(spec)) : 0;
     kedge_model_shapes(spec, w->shapes);
 }
 
@@ -271,6 +286,9 @@ size_t kedge_model_weights_next(struct kedge_model_weights *w, float *values, si
             w->tensor++;
             w->index++;
         }
+    }
+    for (; done < n && w->zeros > 0; done++, w->zeros--) {
+        values[done] = 0.0f;
     }
     return done;
 }

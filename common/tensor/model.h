@@ -65,6 +65,7 @@ struct kedge_model_spec {
     uint32_t count;
     struct kedge_model_shape input; /* dims_count 0: a vector of layers[0].in */
     enum kedge_loss loss;
+    bool standardize; /* behind the layers' tensors are those of scales.h */
 };
 
 /* Multinomial logistic regression: one dense layer inputs → classes. */
@@ -92,7 +93,8 @@ void kedge_model_shapes(const struct kedge_model_spec *spec,
                         struct kedge_model_shape shapes[KEDGE_LAYERS_MAX + 1]);
 
 /* The object at `at`:
- *   {"input":[1,28,28],"layers":[{"type":"conv2d","out":6,"kernel":5},…],"loss":"cross-entropy"}
+ *   {"input":[1,28,28],"layers":[{"type":"conv2d","out":6,"kernel":5},…],"loss":"cross-entropy",
+ *    "standardize":true}
  * with the keys of each layer as docs/modules/tensor.md lists them; "input" may be left out where the first
  * layer is dense and says "in"; or {"preset":"mclr","inputs":64,"classes":10},
  * {"preset":"mlp","inputs":64,"hidden":32,"classes":10}, {"preset":"lenet","classes":10}. Unknown keys are
@@ -141,6 +143,7 @@ struct kedge_model_weights {
     struct kedge_layer_tensor tensors[KEDGE_LAYER_TENSORS_MAX]; /* of the layer */
     uint32_t layer, tensors_count, tensor;
     uint64_t at, count; /* in the tensor */
+    uint64_t zeros;     /* behind the layers, still to be given */
     struct kedge_rng rng;
 };
 void kedge_model_weights_init(struct kedge_model_weights *w, const struct kedge_model_spec *spec,

@@ -193,12 +193,16 @@ static void follow(const struct kedge_layer *l, struct kedge_model_shape *shape)
 static int read_layers(const struct kedge_json *doc, uint32_t at, struct kedge_model_spec *ret,
                        struct kedge_diag *reterr)
 {
-    static const char *const keys[] = {"layers", "input", "loss"};
+    static const char *const keys[] = {"layers", "input", "loss", "standardize"};
     uint32_t list = kedge_json_find(doc, at, "layers");
     struct kedge_model_spec spec = {.count = 0};
-    int err = kedge_json_check_keys(doc, at, "model", keys, 3, reterr);
+    int err = kedge_json_check_keys(doc, at, "model", keys, 4, reterr);
     err = err ? err : read_input(doc, at, &spec.input, reterr);
     err = err ? err : read_loss(doc, at, &spec.loss, reterr);
+    if (!err && has_key(doc, at, "standardize")) {
+        err = kedge_json_get_bool(doc, at, "standardize", &spec.standardize, reterr);
+        err = err ? kedge_diag_wrap(reterr, err, "model") : KEDGE_OK;
+    }
     if (err) {
         return err;
     }
@@ -310,5 +314,6 @@ void kedge_model_put_json(const struct kedge_model_spec *spec, struct kedge_buf 
         kedge_buf_put_str(out, i ? "," : "");
         put_layer(&spec->layers[i], out);
     }
-    kedge_buf_put_str(out, spec->loss == KEDGE_LOSS_SQUARE_ERROR ? "],\"loss\":\"mse\"}" : "]}");
+    kedge_buf_put_str(out, spec->loss == KEDGE_LOSS_SQUARE_ERROR ? "],\"loss\":\"mse\"" : "]");
+    kedge_buf_put_str(out, spec->standardize ? ",\"standardize\":true}" : "}");
 }

@@ -130,7 +130,11 @@ class Job:
         widths = [model["inputs"]] + ([model["hidden"]] if "hidden" in model else []) + [model["classes"]]
         sizes = list(enumerate(zip(widths, widths[1:])))
         layout = [t for i, (n, m) in sizes for t in ((f"{i}.weight", [m, n]), (f"{i}.bias", [m]))]
-        return layout, [fan for _, (n, m) in sizes for fan in (n + m, 0)]
+        fans = [fan for _, (n, m) in sizes for fan in (n + m, 0)]
+        if self.spec.get("standardize") == "federated":  # what the sites find of their inputs: zeros at first
+            layout += [("standardize.mean", [4, widths[0]]), ("standardize.variance", [4, widths[0]]), ("standardize.stage", [1])]
+            fans += [0, 0, 0]
+        return layout, fans
 
     def round(self, number):
         return next((r for r in self.rounds if r.number == number), None)

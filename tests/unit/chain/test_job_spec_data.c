@@ -6,6 +6,7 @@
 
 #define HEAD "{\"name\":\"j\",\"tenants\":[\"org-a\"],\"data\":\"d\",\"rounds\":3,\"model\":"
 #define CLASSES HEAD "{\"preset\":\"mclr\",\"inputs\":4,\"classes\":3}"
+#define FEDERATED CLASSES ",\"standardize\":\"federated\""
 #define NUMBER HEAD "{\"loss\":\"mse\",\"layers\":[{\"type\":\"dense\",\"in\":4,\"out\":1}]}"
 #define EXTERNAL                                                                                       \
     HEAD "\"external\",\"external\":{\"trainer\":\"t\",\"tensors\":[{\"name\":\"w\",\"shape\":[2]}]}," \
@@ -33,6 +34,8 @@ START_TEST(test_data)
     ck_assert(s.standardize == KEDGE_STANDARDIZE_LOCAL && s.shows_loss);
     ck_assert_int_eq(parse(CLASSES ",\"standardize\":\"none\",\"metric\":\"accuracy\"}", &s, &d), KEDGE_OK);
     ck_assert(s.standardize == KEDGE_STANDARDIZE_NONE && !s.shows_loss);
+    ck_assert_int_eq(parse(FEDERATED "}", &s, &d), KEDGE_OK);
+    ck_assert(s.standardize == KEDGE_STANDARDIZE_FEDERATED && s.model.standardize);
     ck_assert_int_eq(parse(NUMBER "}", &s, &d), KEDGE_OK);
     ck_assert(s.shows_loss && kedge_job_spec_predicts_number(&s));
     ck_assert_msg(parse(EXTERNAL ",\"metric\":\"loss\"}", &s, &d) == KEDGE_OK, "%s", d.text);
@@ -49,7 +52,18 @@ static const struct {
     {CLASSES ",\"classes\":[\"a\",\"b\",\"\"]}", "\"classes\": expected names of 1 to 127 bytes"},
     {CLASSES ",\"classes\":[\"a\",\"b\",\"c\\u001b\"]}", "\"classes\": expected names of 1 to 127 bytes"},
     {CLASSES ",\"classes\":[\"a\",\"b\",3]}", "\"classes\": expected names of 1 to 127 bytes"},
-    {CLASSES ",\"standardize\":\"all\"}", "\"standardize\": expected \"local\" or \"none\""},
+    {CLASSES ",\"standardize\":\"all\"}", "\"standardize\": expected \"local\", \"federated\" or \"none\""},
+    {FEDERATED ",\"strategy\":\"fedadam\"}", "\"standardize\": \"federated\" goes with strategy \"fedavg\""},
+    {FEDERATED ",\"rule\":\"median\",\"sites_per_round\":5}",
+     "\"standardize\": \"federated\" goes with strategy"},
+    {FEDERATED ",\"server\":\"momentum\"}", "\"standardize\": \"federated\" goes with strategy"},
+    {FEDERATED ",\"compression\":{\"kind\":\"int8\"}}", "\"standardize\": \"federated\" goes with strategy"},
+    {FEDERATED ",\"grouping\":\"flexcfl\",\"groups\":2}",
+     "\"standardize\": \"federated\" goes with strategy"},
+    {FEDERATED ",\"scale\":19}", "\"scale\": expected 20 or more"},
+    {FEDERATED ",\"bound\":\"1\"}", "\"bound\" of at least 2"},
+    {HEAD "{\"standardize\":true,\"layers\":[{\"type\":\"dense\",\"in\":4,\"out\":3}]}}",
+     "\"standardize\": that is a key of the job"},
     {CLASSES ",\"metric\":\"f1\"}", "\"metric\": expected \"accuracy\" or \"loss\""},
     {NUMBER ",\"metric\":\"accuracy\"}",
      "\"metric\": a model of one output with \"loss\": \"mse\" predicts a number"},
