@@ -168,7 +168,7 @@ static bool on_round(void *arg, const struct kedge_learn_round *r, bool again)
 static void say_head(const struct kedge_cli_learn *l, const struct kedge_learn_spec *s)
 {
     char sites[32] = "the data's";
-    if (s->partition != KEDGE_LEARN_WRITERS) {
+    if (!kedge_learn_spec_is_natural(s)) {
         snprintf(sites, sizeof sites, "%u", s->sites);
     }
     kedge_cli_say(l->c, "%s: %s, %s sites, %u rounds of %u, seed %llu.\n", s->name[0] ? s->name : "Learning",

@@ -29,6 +29,7 @@ struct table {
     bool has_label; /* one has been read: */
     bool by_name;   /* labels are names, and the options have none */
     bool is_whole;  /* all labels so far could be classes by number */
+    size_t kept_used[KEDGE_CSV_KEEP_MAX], kept_room[KEDGE_CSV_KEEP_MAX];
 };
 
 static int say(const struct table *t, const struct kedgei_csv_field *f, const char *expected,
@@ -203,6 +204,27 @@ static int read_label(struct table *t, const struct kedgei_csv_field *f, uint32_
     return KEDGE_OK;
 }
 
+/* ---- columns whose text is kept ---- */
+
+static int keep_text(struct table *t, const struct kedgei_csv_field *f, uint32_t k, struct kedge_diag *reterr)
+{
+    size_t need = t->kept_used[k] + KEDGE_CSV_NAME_MAX + 1;
+    if (need > t->kept_room[k]) {
+        char *grown = kedge_mem_resize(t->csv.kept[k], need * 2, 1);
+        if (!grown) {
+            return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for the column \"%s\"", t->o->keep[k]);
+        }
+        t->csv.kept[k] = grown;
+        t->kept_room[k] = need * 2;
+    }
+    char *to = t->csv.kept[k] + t->kept_used[k];
+    if (!kedgei_csv_text(f, to, KEDGE_CSV_NAME_MAX + 1)) {
+        return say(t, f, "a text of at most 127 bytes", reterr);
+    }
+    t->kept_used[k] += strlen(to) + 1;
+    return KEDGE_OK;
+}
+
 /* ---- rows ---- */
 
 static int read_row(struct table *t, struct kedgei_csv_reader *r, struct kedge_diag *reterr)
@@ -210,7 +232,9 @@ static int read_row(struct table *t, struct kedgei_csv_reader *r, struct kedge_d
     const struct kedgei_csv_shape *s = &t->shape;
     uint32_t row = t->csv.rows, column = 0, feature = 0, line = r->line;
     float *x = t->csv.x + (size_t)row * s->features;
+    size_t kept_used[KEDGE_CSV_KEEP_MAX];
     bool hole = false;
+    memcpy(kept_used, t->kept_used, sizeof kept_used);
     while (r->more) {
         struct kedgei_csv_field f;
         int err = kedgei_csv_next_field(r, &f, reterr);
@@ -225,6 +249,8 @@ static int read_row(struct table *t, struct kedgei_csv_reader *r, struct kedge_d
             feature++;
         } else if (s->roles[column] == KEDGEI_CSV_LABEL) {
             err = read_label(t, &f, row, &hole, reterr);
+        } else if (s->roles[column] >= KEDGEI_CSV_KEPT) {
+            err = keep_text(t, &f, (uint32_t)(s->roles[column] - KEDGEI_CSV_KEPT), reterr);
         }
         if (err) {
             return err;
@@ -237,6 +263,7 @@ static int read_row(struct table *t, struct kedgei_csv_reader *r, struct kedge_d
     }
     if (hole && t->o->missing == KEDGE_CSV_MISSING_DROP) {
         t->csv.dropped++;
+        memcpy(t->kept_used, kept_used, sizeof kept_used);
     } else {
         t->csv.rows++;
     }
@@ -381,5 +408,8 @@ void kedge_csv_deinit(struct kedge_csv *csv)
     kedge_mem_free(csv->missing);
     kedge_mem_free(csv->columns);
     kedge_mem_free(csv->classes);
+    for (int k = 0; k < KEDGE_CSV_KEEP_MAX; k++) {
+        kedge_mem_free(csv->kept[k]);
+    }
     *csv = (struct kedge_csv){0};
 }

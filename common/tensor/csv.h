@@ -17,6 +17,7 @@ enum {
     KEDGE_CSV_CLASSES_MAX = 1024,
     KEDGE_CSV_NAME_MAX = 127,  /* bytes of a class's or a column's name */
     KEDGE_CSV_IGNORE_MAX = 64, /* columns left out, by place */
+    KEDGE_CSV_KEEP_MAX = 4,    /* columns whose text is kept */
 };
 
 /* Names one behind the other, each with its NUL. */
@@ -46,6 +47,8 @@ struct kedge_csv_options {
     struct kedge_names ignore;  /* columns left out, by name … */
     uint32_t ignore_count;      /* … and by place, the first is 1 */
     uint32_t ignore_places[KEDGE_CSV_IGNORE_MAX];
+    const char *keep[KEDGE_CSV_KEEP_MAX]; /* names of columns that are no features: their text is kept, at
+                                             most KEDGE_CSV_NAME_MAX bytes; NULL: none */
 };
 
 struct kedge_csv {
@@ -60,6 +63,7 @@ struct kedge_csv {
     char separator;
     uint32_t classes_count; /* names found with TARGET_ANY where the options have none, in byte order, … */
     char *classes;          /* … owned, as struct kedge_names; else 0 and NULL */
+    char *kept[KEDGE_CSV_KEEP_MAX]; /* owned: of options.keep, a text a row, one behind the other; or NULL */
 };
 
 /* KEDGE_E_FORMAT names line and column, what was found and what was expected; KEDGE_E_NOT_FOUND when there is

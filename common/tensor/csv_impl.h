@@ -30,7 +30,12 @@ KEDGE_NODISCARD int kedgei_csv_number(const struct kedgei_csv_field *f, bool dec
 /* The field's text with its NUL; what does not fit is cut between characters, and false. */
 bool kedgei_csv_text(const struct kedgei_csv_field *f, char *out, size_t out_len);
 
-enum kedgei_csv_role { KEDGEI_CSV_FEATURE, KEDGEI_CSV_LABEL, KEDGEI_CSV_IGNORED };
+enum kedgei_csv_role {
+    KEDGEI_CSV_FEATURE,
+    KEDGEI_CSV_LABEL,
+    KEDGEI_CSV_IGNORED,
+    KEDGEI_CSV_KEPT, /* and so on: number of options.keep */
+};
 
 struct kedgei_csv_shape {
     struct kedge_view file; /* behind byte order mark and "sep=" */

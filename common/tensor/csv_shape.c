@@ -178,7 +178,7 @@ static bool looks_like_header(const struct kedgei_csv_shape *s, const struct ked
         }
         bool has_below = has_second && b.more && kedgei_csv_next_field(&b, &below, NULL) == KEDGE_OK;
         enum content content = content_of(&above, o->decimal_comma, &number);
-        if (s->roles[c] == KEDGEI_CSV_IGNORED) {
+        if (s->roles[c] >= KEDGEI_CSV_IGNORED) {
             continue;
         }
         if (content == CONTENT_NUMBER && number != c && number != c + 1) {
@@ -277,6 +277,30 @@ static int set_ignored(struct kedgei_csv_shape *s, const struct kedge_csv_option
     return KEDGE_OK;
 }
 
+/* Columns whose text is kept. */
+static int set_kept(struct kedgei_csv_shape *s, const struct kedge_csv_options *o, struct kedge_diag *reterr)
+{
+    for (uint32_t k = 0; k < KEDGE_CSV_KEEP_MAX; k++) {
+        uint32_t column = UINT32_MAX;
+        int err = o->keep[k] ? find_column(s, o->keep[k], &column, reterr) : KEDGE_OK;
+        if (err) {
+            return err;
+        }
+        if (o->keep[k] && column == UINT32_MAX) {
+            return say_no_column(s, o->keep[k], "no feature", reterr);
+        }
+        if (o->keep[k] && s->roles[column] != KEDGEI_CSV_FEATURE) {
+            return kedge_diag_set(reterr, KEDGE_E_FORMAT, "line %u: column \"%s\" cannot be two things",
+                                  s->first_line, o->keep[k]);
+        }
+        if (o->keep[k]) {
+            s->roles[column] = (uint8_t)(KEDGEI_CSV_KEPT + k);
+            s->has_header = true;
+        }
+    }
+    return KEDGE_OK;
+}
+
 /* The label's column: by place, by name, or the first or last of those that are not left out. */
 static int set_label(struct kedgei_csv_shape *s, const struct kedge_csv_options *o, struct kedge_diag *reterr)
 {
@@ -301,7 +325,12 @@ static int set_label(struct kedgei_csv_shape *s, const struct kedge_csv_options 
     bool first = strcmp(label, "first") == 0;
     for (uint32_t i = 0; i < s->columns && column == UINT32_MAX; i++) {
         uint32_t c = first ? i : s->columns - 1 - i;
-        column = s->roles[c] == KEDGEI_CSV_IGNORED ? UINT32_MAX : c;
+        column = s->roles[c] >= KEDGEI_CSV_IGNORED ? UINT32_MAX : c;
+    }
+    if (column != UINT32_MAX && s->roles[column] >= KEDGEI_CSV_KEPT) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "line %u: the label's column \"%s\" cannot be two things", s->first_line,
+                              o->keep[s->roles[column] - KEDGEI_CSV_KEPT]);
     }
     if (column == UINT32_MAX || s->roles[column] == KEDGEI_CSV_IGNORED) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "the label's column is left out by \"ignore\"");
@@ -402,6 +431,7 @@ static int find_roles(struct kedgei_csv_shape *s, const struct kedge_csv_options
                       struct kedge_diag *reterr)
 {
     int err = set_ignored(s, o, reterr);
+    err = err ? err : set_kept(s, o, reterr);
     err = err ? err : set_label(s, o, reterr);
     if (err) {
         return err;

@@ -12,6 +12,7 @@
 #include "grouping/flexcfl.h"
 #include "sim/learn/learn.h"
 #include "sim/learn/trace.h"
+#include "sim/partition/clients.h"
 #include "sim/partition/recipes.h"
 #include "strategy/server.h"
 
@@ -47,13 +48,14 @@ static inline uint64_t kedgei_learn_stream(enum kedgei_learn_stream stream, uint
 /* All samples of all sites. A value is (byte − mean) · inverse of its column, or a real. */
 struct kedgei_learn_pool {
     uint32_t n, train_n, features, classes;
-    uint32_t side;         /* of square images, else 0: these cannot turn */
-    uint8_t *bytes;        /* owned */
-    float *reals;          /* owned */
-    int32_t *labels;       /* owned */
-    uint32_t *writers;     /* owned */
-    float *mean, *inverse; /* owned, one a feature */
-    uint32_t *turned[4];   /* owned: where pixel i of an image that was turned k times comes from; [0] NULL */
+    uint32_t side;                /* of square images, else 0: these cannot turn */
+    uint8_t *bytes;               /* owned */
+    float *reals;                 /* owned */
+    int32_t *labels;              /* owned */
+    uint32_t *writers;            /* owned */
+    struct kedge_clients clients; /* of that partition: its values and labels are reals and labels here */
+    float *mean, *inverse;        /* owned, one a feature */
+    uint32_t *turned[4]; /* owned: where pixel i of an image that was turned k times comes from; [0] NULL */
 };
 KEDGE_NODISCARD int kedgei_learn_pool_load(struct kedgei_learn_pool *pool,
                                            const struct kedge_learn_spec *spec,
@@ -61,6 +63,12 @@ KEDGE_NODISCARD int kedgei_learn_pool_load(struct kedgei_learn_pool *pool,
 void kedgei_learn_pool_deinit(struct kedgei_learn_pool *pool);
 /* One sample, turned `turn` times by 90°, as floats. */
 void kedgei_learn_pool_row(const struct kedgei_learn_pool *pool, uint32_t row, uint32_t turn, float *out);
+
+/* clients.c: the partition "clients". */
+KEDGE_NODISCARD int kedgei_learn_clients_load(struct kedgei_learn_pool *pool,
+                                              const struct kedge_learn_spec *spec,
+                                              struct kedge_partition *ret_partition,
+                                              struct kedge_diag *reterr);
 
 /* ---- sites (site.c) ---- */
 
@@ -147,6 +155,8 @@ struct kedgei_learn {
     struct kedge_diag *reterr;
     struct kedgei_learn_pool pool;
     struct kedge_partition partition; /* rows are moved within its order by shifts */
+    struct kedge_partition *steps;    /* what sites have from each later step on */
+    uint32_t steps_count;
     struct kedgei_learn_site *sites;
     uint32_t n;
     uint64_t d;
@@ -224,6 +234,13 @@ static inline int32_t *kedgei_learn_vector(const struct kedgei_learn *l, uint32_
 /* site.c: sites from the partition, tenants, devices, attackers. */
 KEDGE_NODISCARD int kedgei_learn_sites_init(struct kedgei_learn *l);
 void kedgei_learn_sites_deinit(struct kedgei_learn *l);
+
+/* clients.c: the data's later steps, the most samples that a site trains on then, and the one that begins in
+ * this round. */
+KEDGE_NODISCARD int kedgei_learn_steps_init(struct kedgei_learn *l);
+void kedgei_learn_steps_deinit(struct kedgei_learn *l);
+uint32_t kedgei_learn_steps_most(const struct kedgei_learn *l);
+void kedgei_learn_step(struct kedgei_learn *l, uint32_t round);
 
 /* threads.c: calls work for every item of 0 … count − 1, in about this order (NULL: by number), on some lane,
  * and fills results (count × size bytes), shared out over threads and processes. */

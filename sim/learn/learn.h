@@ -27,6 +27,7 @@ enum kedge_learn_partition {
     KEDGE_LEARN_SYNTHETIC, /* … Synthetic(alpha, beta) */
     KEDGE_LEARN_ROTATED,   /* … four planted groups by rotation */
     KEDGE_LEARN_WRITERS,   /* natural: a column or file says whose sample it is */
+    KEDGE_LEARN_CLIENTS,   /* natural, by name: sim/partition/clients.h */
 };
 enum kedge_learn_shift {
     KEDGE_LEARN_SHIFT_NONE,
@@ -74,7 +75,12 @@ struct kedge_learn_device {
     double joules_per_sample, joules_per_s; /* ≥ 0 */
     double available;                       /* share of rounds in which such a site can be asked, (0, 1] */
 };
-enum { KEDGE_LEARN_DEVICES_MAX = 8 };
+enum { KEDGE_LEARN_DEVICES_MAX = 8, KEDGE_LEARN_COLUMN_MAX = 128, KEDGE_LEARN_STEPS_MAX = 15 };
+
+/* Rounds in ascending order. */
+struct kedge_learn_rounds {
+    uint32_t count, at[KEDGE_LEARN_STEPS_MAX];
+};
 
 struct kedge_learn_spec {
     char name[64];
@@ -84,9 +90,13 @@ struct kedge_learn_spec {
                                           X-labels.idx, or a CSV; unused for Synthetic */
     enum kedge_learn_partition partition;
     uint32_t sites;
-    double alpha, beta;     /* Dirichlet, Synthetic */
-    uint32_t per_site;      /* shards, classes */
-    bool leak;              /* letters: as released */
+    double alpha, beta; /* Dirichlet, Synthetic */
+    uint32_t per_site;  /* shards, classes */
+    bool leak;          /* letters: as released */
+    /* clients: columns or arrays of the file, "": the usual ones or none; and a file of true groups */
+    char client[KEDGE_LEARN_COLUMN_MAX], label[KEDGE_LEARN_COLUMN_MAX], group[KEDGE_LEARN_COLUMN_MAX],
+        step[KEDGE_LEARN_COLUMN_MAX], truth[KEDGE_LEARN_PATH_MAX];
+    struct kedge_learn_rounds steps; /* in which the data's steps 1, 2, … begin */
     bool synthetic_updates; /* no training: planted directions and noise, for the control of grouping and
                                rules */
     /* model and local training */
@@ -193,6 +203,12 @@ struct kedge_learn_host {
     const void *resume; /* a state that was saved by the same spec and program, NULL: from the start */
     uint64_t resume_len;
 };
+
+/* Whether the data say which sites there are, so that spec->sites is not read. */
+static inline bool kedge_learn_spec_is_natural(const struct kedge_learn_spec *spec)
+{
+    return spec->partition == KEDGE_LEARN_WRITERS || spec->partition == KEDGE_LEARN_CLIENTS;
+}
 
 /* Fills the defaults: FedAvg, MNIST-1000, mclr, clustering.md §2.11. */
 void kedge_learn_spec_default(struct kedge_learn_spec *ret);

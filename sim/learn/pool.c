@@ -21,6 +21,7 @@ void kedgei_learn_pool_deinit(struct kedgei_learn_pool *pool)
     kedge_mem_free(pool->reals);
     kedge_mem_free(pool->labels);
     kedge_mem_free(pool->writers);
+    kedge_clients_deinit(&pool->clients);
     kedge_mem_free(pool->mean);
     kedge_mem_free(pool->inverse);
     for (int k = 1; k < 4; k++) {
@@ -368,6 +369,7 @@ static int make_partition(struct kedgei_learn_pool *pool, const struct kedge_lea
         return kedge_recipe_rotated(&labels, spec->sites, spec->seed, ret, reterr);
     case KEDGE_LEARN_WRITERS:
         return kedge_recipe_writers(&labels, pool->writers, spec->seed, ret, reterr);
+    case KEDGE_LEARN_CLIENTS:
     case KEDGE_LEARN_SYNTHETIC:
         break; /* came with its samples */
     }
@@ -398,7 +400,9 @@ int kedgei_learn_pool_load(struct kedgei_learn_pool *pool, const struct kedge_le
     if (spec->partition == KEDGE_LEARN_SYNTHETIC) {
         return load_synthetic(pool, spec, ret_partition, reterr);
     }
-    int err = load_files(pool, spec, reterr);
+    bool clients = spec->partition == KEDGE_LEARN_CLIENTS;
+    int err = clients ? kedgei_learn_clients_load(pool, spec, ret_partition, reterr)
+                      : load_files(pool, spec, reterr);
     for (uint32_t i = 0; i < pool->n && !err; i++) {
         uint32_t k = (uint32_t)pool->labels[i];
         pool->classes = k >= pool->classes ? k + 1 : pool->classes;
@@ -409,5 +413,5 @@ int kedgei_learn_pool_load(struct kedgei_learn_pool *pool, const struct kedge_le
     }
     err = err ? err : set_scale(pool, spec->partition, reterr);
     err = err ? err : set_turns(pool, reterr);
-    return err ? err : make_partition(pool, spec, ret_partition, reterr);
+    return err || clients ? err : make_partition(pool, spec, ret_partition, reterr);
 }

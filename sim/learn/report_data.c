@@ -23,7 +23,8 @@ int kedge_learn_find_images(const struct kedge_learn_spec *spec, char out[KEDGE_
         out[0] = '\0';
         return KEDGE_OK;
     }
-    if (strchr(spec->images, '/') && kedge_file_exists(spec->images)) {
+    if ((strchr(spec->images, '/') || spec->partition == KEDGE_LEARN_CLIENTS)
+        && kedge_file_exists(spec->images)) {
         memcpy(out, spec->images, strlen(spec->images) + 1);
         return KEDGE_OK;
     }

@@ -92,7 +92,8 @@ static int learn_init(struct kedgei_learn *l)
     l->chunk = chunk_of(&spec->model);
     l->edc = edc_of(spec);
     l->rule = kedge_rule_find(spec->rule);
-    l->has_truth = spec->partition == KEDGE_LEARN_ROTATED || spec->synthetic_updates;
+    l->has_truth =
+        spec->partition == KEDGE_LEARN_ROTATED || spec->synthetic_updates || l->pool.clients.truth != NULL;
     bool two = spec->strategy->local == KEDGE_LOCAL_SCAFFOLD || spec->strategy->local == KEDGE_LOCAL_DITTO;
     l->result_size = (sizeof(struct kedgei_learn_result) + (two ? 2 : 1) * l->d * 4 + 7) / 8 * 8;
     kedge_train_set_threads(1);

@@ -125,13 +125,15 @@ int kedgei_learn_sites_init(struct kedgei_learn *l)
             .train_all = p->train_count,
             .test_count = p->test_count,
             .turn = l->spec->partition == KEDGE_LEARN_ROTATED ? i % TURNS : 0,
-            .truth = i % (l->spec->synthetic_updates ? l->spec->groups : TURNS),
+            .truth = l->pool.clients.truth ? l->pool.clients.truth[i]
+                                           : i % (l->spec->synthetic_updates ? l->spec->groups : TURNS),
             .group = KEDGE_GROUP_NONE,
             .first_count = p->train_count,
             .counts = counts + (size_t)i * l->pool.classes,
         };
     }
     int err = draw_root(l);
+    err = err ? err : kedgei_learn_steps_init(l);
     draw_tenants(l);
     draw_attackers(l);
     draw_devices(l);
@@ -156,6 +158,7 @@ void kedgei_learn_sites_deinit(struct kedgei_learn *l)
     kedge_mem_free(l->asked);
     kedge_mem_free(l->chunks);
     kedge_partition_deinit(&l->partition);
+    kedgei_learn_steps_deinit(l);
 }
 
 void kedgei_learn_count_labels(const struct kedgei_learn *l, uint32_t site, uint64_t *counts)

@@ -93,7 +93,7 @@ static int check_devices(const struct kedge_learn_spec *s, struct kedge_diag *re
 static int check_fit(const struct kedge_learn_spec *s, struct kedge_diag *reterr)
 {
     bool grouped = s->strategy->grouping != KEDGE_GROUPING_KIND_NONE;
-    if (s->sites_per_round > s->sites && s->partition != KEDGE_LEARN_WRITERS) {
+    if (s->sites_per_round > s->sites && !kedge_learn_spec_is_natural(s)) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "sites_per_round: %u of %u sites", s->sites_per_round,
                               s->sites);
     }
@@ -101,7 +101,7 @@ static int check_fit(const struct kedge_learn_spec *s, struct kedge_diag *reterr
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "sites: %u, but this partition has %d", s->sites,
                               KEDGE_FASHION_SITES);
     }
-    if (s->tenants > s->sites) {
+    if (s->tenants > s->sites && !kedge_learn_spec_is_natural(s)) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "tenants: %u of %u sites", s->tenants, s->sites);
     }
     if (s->strategy->grouping == KEDGE_GROUPING_KIND_EDGE
@@ -133,6 +133,33 @@ static int check_fit(const struct kedge_learn_spec *s, struct kedge_diag *reterr
     return KEDGE_OK;
 }
 
+/* Data that change by steps change by nothing else, and jobs know of no steps. */
+static int check_steps(const struct kedge_learn_spec *s, struct kedge_diag *reterr)
+{
+    const uint32_t count = s->steps.count;
+    if (s->partition == KEDGE_LEARN_CLIENTS && s->synthetic_updates) {
+        return kedge_diag_set(
+            reterr, KEDGE_E_FORMAT,
+            "synthetic_updates: not with the partition clients, whose data nothing would read");
+    }
+    if (count == 0) {
+        return KEDGE_OK;
+    }
+    if (count > KEDGE_LEARN_STEPS_MAX || s->steps.at[count - 1] >= s->rounds) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "steps: one begins in round %u, but there are %u rounds",
+                              s->steps.at[count - 1], s->rounds);
+    }
+    if (s->shift != KEDGE_LEARN_SHIFT_NONE) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "steps: not with a \"shift\": the data change by their files");
+    }
+    if (s->through == KEDGE_LEARN_THROUGH_PROTOCOL) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "steps: not through the protocol");
+    }
+    return KEDGE_OK;
+}
+
 /* What jobs refuse too (chain/job_spec_compression.c), and attackers, who would have to make compact updates.
  */
 static int check_compression(const struct kedge_learn_spec *s, struct kedge_diag *reterr)
@@ -157,7 +184,7 @@ int kedge_learn_spec_check(const struct kedge_learn_spec *s, struct kedge_diag *
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "strategy: none given");
     }
     const struct number n[] = {
-        {"sites", s->sites, 2, KEDGE_LEARN_SITES_MAX},
+        {"sites", s->sites, kedge_learn_spec_is_natural(s) ? 0 : 2, KEDGE_LEARN_SITES_MAX},
         {"alpha", s->alpha, s->partition == KEDGE_LEARN_DIRICHLET ? 1e-4 : 0, 1e6},
         {"beta", s->beta, 0, 1e6},
         {"per_site", s->per_site, 1, 1000},
@@ -197,5 +224,6 @@ int kedge_learn_spec_check(const struct kedge_learn_spec *s, struct kedge_diag *
     err = err ? err : kedge_model_check(&s->model, reterr);
     err = err ? err : check_devices(s, reterr);
     err = err ? err : check_compression(s, reterr);
+    err = err ? err : check_steps(s, reterr);
     return err ? err : check_fit(s, reterr);
 }

@@ -376,6 +376,7 @@ int kedge_learn_spec_parse(struct kedge_view text, const char *variant, struct k
     err = apply_preset(&file);
     err = err ? err : apply(&file, 0, true);
     err = err ? err : apply_variant(&file, variant);
+    spec.sites = spec.partition == KEDGE_LEARN_CLIENTS ? 0 : spec.sites;
     if (!err && spec.name[0] && !kedge_id_is_valid(kedge_view_str(spec.name))) {
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
                              "\"name\": expected a-z, 0-9, \".\", \"_\", \"-\", a letter or digit first");

@@ -12,6 +12,14 @@ static void put_real(struct kedge_buf *out, double v)
     kedge_buf_put_str(out, text);
 }
 
+static void put_rounds(const struct kedge_learn_rounds *rounds, struct kedge_buf *out)
+{
+    for (uint32_t i = 0; i < rounds->count; i++) {
+        kedge_buf_printf(out, "%s%u", i ? "," : "[", rounds->at[i]);
+    }
+    kedge_buf_put_str(out, rounds->count ? "]" : "[]");
+}
+
 static void put_value(const struct kedgei_spec_row *row, const void *base, struct kedge_buf *out)
 {
     const char *from = (const char *)base + row->offset;
@@ -41,6 +49,9 @@ static void put_value(const struct kedgei_spec_row *row, const void *base, struc
     case KEDGEI_SPEC_TEXT:
         kedge_json_put_string(out, kedge_view_str(from));
         return;
+    case KEDGEI_SPEC_ROUNDS:
+        put_rounds((const struct kedge_learn_rounds *)(const void *)from, out);
+        return;
     }
 }
 
@@ -59,7 +70,8 @@ static bool is_zero(const struct kedgei_spec_row *row, const void *base)
         memcpy(&real, from, sizeof real);
         return !(real > 0 || real < 0);
     }
-    KEDGE_ASSERT(row->kind == KEDGEI_SPEC_U32 || row->kind == KEDGEI_SPEC_WORD);
+    KEDGE_ASSERT(row->kind == KEDGEI_SPEC_U32 || row->kind == KEDGEI_SPEC_WORD
+                 || row->kind == KEDGEI_SPEC_ROUNDS); /* whose first member is its count */
     memcpy(&word, from, sizeof word);
     return word == 0;
 }

@@ -6,8 +6,8 @@
 #include "sim/learn/learn.h"
 
 /* Words stand in the order of their enums (learn.h). */
-static const char *const partitions[] = {"iid",     "dirichlet", "shards",  "mnist",   "letters",
-                                         "fashion", "synthetic", "rotated", "writers", NULL};
+static const char *const partitions[] = {"iid",       "dirichlet", "shards",  "mnist",   "letters", "fashion",
+                                         "synthetic", "rotated",   "writers", "clients", NULL};
 static const char *const shifts[] = {"none", "swap-all", "swap-part", "incremental", "rotate", NULL};
 static const char *const detectors[] = {"none", "labels", "counts", "update", "both", NULL};
 static const char *const attacks[] = {"none",          "sign-flip", "scale", "label-flip", "alie",
@@ -20,7 +20,7 @@ static const char *const embeddings[] = {"unit", "plain", "madc", "", NULL};
 static_assert(sizeof(enum kedge_learn_partition) == sizeof(uint32_t)
                   && sizeof(enum kedge_compact_kind) == sizeof(uint32_t),
               "words are kept as uint32_t");
-static_assert(KEDGE_LEARN_WRITERS == 8 && KEDGE_LEARN_SHIFT_ROTATE == 4 && KEDGE_LEARN_DETECT_BOTH == 4
+static_assert(KEDGE_LEARN_CLIENTS == 9 && KEDGE_LEARN_SHIFT_ROTATE == 4 && KEDGE_LEARN_DETECT_BOTH == 4
                   && KEDGE_LEARN_ATTACK_SYBIL == 7 && KEDGE_LEARN_THROUGH_PROTOCOL == 2
                   && KEDGE_LEARN_ON_CUDA == 1 && KEDGE_COMPACT_TOPK_INT8 == 4,
               "as many words as there are values");
@@ -56,6 +56,13 @@ static_assert(KEDGE_LEARN_WRITERS == 8 && KEDGE_LEARN_SHIFT_ROTATE == 4 && KEDGE
             words, false                                                                                     \
     }
 
+/* Of the partition "clients". */
+#define CLIENTS(key, field)                                                                                 \
+    {                                                                                                       \
+        "data", key, KEDGEI_SPEC_TEXT, AT(field), 0, sizeof((struct kedge_learn_spec *)0)->field - 1, 0, 0, \
+            NULL, true                                                                                      \
+    }
+
 /* Written only where there is a kind (spec_put.c). */
 #define COMPRESSION(key, field, kind, least, most, above, words)                 \
     {                                                                            \
@@ -71,11 +78,17 @@ const struct kedgei_spec_row kedgei_spec_rows[] = {
     {"", "seed", KEDGEI_SPEC_U64, AT(seed), 0, 0, 0, 0, NULL, false},
     TEXT("data", "images", images, NULL),
     WORD("data", "partition", partition, partitions),
-    WHOLE("data", "sites", sites, 1, KEDGE_LEARN_SITES_MAX),
+    {"data", "sites", KEDGEI_SPEC_U32, AT(sites), 1, KEDGE_LEARN_SITES_MAX, 0, 0, NULL, true},
     REAL("data", "alpha", alpha, 0, LARGE),
     REAL("data", "beta", beta, 0, LARGE),
     WHOLE("data", "per_site", per_site, 0, SHARDS_MAX),
     YES_NO("data", "leak", leak),
+    CLIENTS("client", client),
+    CLIENTS("label", label),
+    CLIENTS("group", group),
+    CLIENTS("step", step),
+    CLIENTS("truth", truth),
+    {"data", "steps", KEDGEI_SPEC_ROUNDS, AT(steps), 1, KEDGE_ROUNDS_MAX, 0, 0, NULL, true},
     COMPRESSION("kind", compression, KEDGEI_SPEC_WORD, 0, 0, 0, compressions),
     COMPRESSION("share", compression_share, KEDGEI_SPEC_REAL, 0, 1, true, NULL),
     COMPRESSION("carry", compression_carry, KEDGEI_SPEC_REAL, 0, 1, false, NULL),

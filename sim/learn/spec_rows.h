@@ -15,6 +15,7 @@ enum kedgei_spec_kind {
     KEDGEI_SPEC_BOOL,
     KEDGEI_SPEC_WORD, /* an enum, counted through `words` */
     KEDGEI_SPEC_TEXT, /* characters with a NUL, at most `most` of them; `words` may name all that it can be */
+    KEDGEI_SPEC_ROUNDS, /* struct kedge_learn_rounds: a list of whole numbers, ascending */
 };
 
 struct kedgei_spec_row {

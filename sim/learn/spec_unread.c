@@ -8,7 +8,12 @@ typedef bool reads_fn(const struct kedge_learn_spec *s);
 
 static bool deals_sites(const struct kedge_learn_spec *s)
 {
-    return s->partition != KEDGE_LEARN_WRITERS;
+    return !kedge_learn_spec_is_natural(s);
+}
+
+static bool has_clients(const struct kedge_learn_spec *s)
+{
+    return s->partition == KEDGE_LEARN_CLIENTS;
 }
 
 static bool is_dirichlet(const struct kedge_learn_spec *s)
@@ -78,6 +83,12 @@ static const struct {
     {"data", "beta", is_synthetic, false, "read by the partition synthetic only"},
     {"data", "per_site", is_shards, false, "read by the partition shards only"},
     {"data", "leak", is_letters, false, "read by the partition letters only"},
+    {"data", "client", has_clients, false, "read by the partition clients only"},
+    {"data", "label", has_clients, false, "read by the partition clients only"},
+    {"data", "group", has_clients, false, "read by the partition clients only"},
+    {"data", "step", has_clients, false, "read by the partition clients only"},
+    {"data", "truth", has_clients, false, "read by the partition clients only"},
+    {"data", "steps", has_clients, false, "read by the partition clients only"},
     {"", "shift_rate", shifts_at_random, false, "read with \"shift\" swap-all, swap-part or rotate only"},
     {"", "attack_scale", has_attack, false, "there is no \"attack\""},
     {"", "rule_fraction", has_rule, false, "the \"rule\" is the mean, which does not read it"},
@@ -109,9 +120,12 @@ static bool is_default(const struct kedgei_spec_layer *l, const struct kedgei_sp
     static const size_t sizes[] = {
         [KEDGEI_SPEC_U32] = sizeof(uint32_t),  [KEDGEI_SPEC_U64] = sizeof(uint64_t),
         [KEDGEI_SPEC_REAL] = sizeof(double),   [KEDGEI_SPEC_BOOL] = sizeof(bool),
-        [KEDGEI_SPEC_WORD] = sizeof(uint32_t),
+        [KEDGEI_SPEC_WORD] = sizeof(uint32_t), [KEDGEI_SPEC_ROUNDS] = sizeof(struct kedge_learn_rounds),
     };
     struct kedge_learn_spec given, usual;
+    if (has_clients(l->spec) && row->offset == offsetof(struct kedge_learn_spec, sites)) {
+        return false; /* spec.json has none either */
+    }
     kedge_learn_spec_default(&usual);
     given = usual;
     if (kedgei_spec_read(l, row, at, &given) != KEDGE_OK) {

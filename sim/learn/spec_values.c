@@ -130,6 +130,31 @@ static int read_text(const struct kedgei_spec_layer *l, const struct kedgei_spec
     return KEDGE_OK;
 }
 
+static int read_rounds(const struct kedgei_spec_layer *l, const struct kedgei_spec_row *row, uint32_t at,
+                       struct kedge_learn_rounds *ret)
+{
+    struct kedge_learn_rounds rounds = {0};
+    char expected[96];
+    (void)snprintf(expected, sizeof expected, "a list of at most %d rounds from 1, in ascending order",
+                   KEDGE_LEARN_STEPS_MAX);
+    if (!kedge_json_is(l->doc, at, KEDGE_JSON_ARRAY)) {
+        return refuse(l, row, at, expected);
+    }
+    for (uint32_t one = at + 1; one < l->doc->tokens[at].next; one = l->doc->tokens[one].next) {
+        uint64_t round = 0;
+        bool is_it =
+            rounds.count < KEDGE_LEARN_STEPS_MAX && kedge_json_is(l->doc, one, KEDGE_JSON_NUMBER)
+            && kedge_decimal_decode(kedge_json_text(l->doc, one), (uint64_t)row->most, &round) == KEDGE_OK
+            && round > (rounds.count ? rounds.at[rounds.count - 1] : 0);
+        if (!is_it) {
+            return refuse(l, row, one, expected);
+        }
+        rounds.at[rounds.count++] = (uint32_t)round;
+    }
+    *ret = rounds;
+    return KEDGE_OK;
+}
+
 int kedgei_spec_read(const struct kedgei_spec_layer *l, const struct kedgei_spec_row *row, uint32_t at,
                      void *base)
 {
@@ -164,6 +189,8 @@ int kedgei_spec_read(const struct kedgei_spec_layer *l, const struct kedgei_spec
         return err;
     case KEDGEI_SPEC_TEXT:
         return read_text(l, row, at, to);
+    case KEDGEI_SPEC_ROUNDS:
+        return read_rounds(l, row, at, (struct kedge_learn_rounds *)(void *)to);
     }
     return KEDGE_E_BUG;
 }

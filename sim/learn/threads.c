@@ -137,7 +137,8 @@ int kedgei_learn_lanes_init(struct kedgei_learn *l)
     if (!l->lanes) {
         return kedge_diag_set(l->reterr, KEDGE_E_NOMEM, "no memory for %u threads", count);
     }
-    uint32_t samples = 1;
+    uint32_t samples = kedgei_learn_steps_most(l);
+    samples = samples > 1 ? samples : 1;
     for (uint32_t i = 0; i <= l->n; i++) { /* the root's, too */
         samples = l->sites[i].train_all > samples ? l->sites[i].train_all : samples;
     }

@@ -209,6 +209,113 @@ START_TEST(test_compare)
 }
 END_TEST
 
+/* ---- clients that the data name ---- */
+
+enum { PEOPLE = 12, SAMPLES = 30 };
+
+/* Of client u, sample i: two features; whether the first is larger, or not for odd u: two true groups. */
+static bool sample(int u, int i, double x[2])
+{
+    x[0] = (double)((u * 131 + i * 71) % 97) / 48.0 - 1;
+    x[1] = (double)((u * 37 + i * 53) % 89) / 44.0 - 1;
+    return (x[0] > x[1]) != (u % 2 == 1);
+}
+
+static void put_people(void)
+{
+    static char text[1 << 16];
+    size_t used = (size_t)snprintf(text, sizeof text, "person,ward,a,b,verdict\n");
+    for (int i = 0; i < PEOPLE * SAMPLES; i++) {
+        double x[2];
+        bool yes = sample(i % PEOPLE, i / PEOPLE, x);
+        used += (size_t)snprintf(text + used, sizeof text - used, "p%d,%s,%.3f,%.3f,%s\n", i % PEOPLE,
+                                 i % 2 ? "north" : "south", x[0], x[1], yes ? "yes" : "no");
+    }
+    put_file(at("people.csv"), text);
+}
+
+/* A folder per client; data that are the others' from step 1 on. */
+static void put_folders(void)
+{
+    static const char *const parts[] = {"train", "test", "train-1", "test-1"};
+    char path[KEDGE_PATH_MAX], text[1 << 12];
+    for (int u = 0; u < PEOPLE; u++) {
+        snprintf(path, sizeof path, "%s/%d", at("folders"), u);
+        ck_assert_int_eq(kedge_dir_make(path, 0700, NULL), KEDGE_OK);
+        for (int k = 0; k < 4; k++) {
+            size_t used = (size_t)snprintf(text, sizeof text, "a,b,verdict\n");
+            for (int i = k % 2 ? 24 : 0; i < (k % 2 ? SAMPLES : 24); i++) {
+                double x[2];
+                bool yes = sample(2 * u, i, x) != (k >= 2);
+                used += (size_t)snprintf(text + used, sizeof text - used, "%.3f,%.3f,%d\n", x[0], x[1], yes);
+            }
+            snprintf(path, sizeof path, "%s/%d/%s.csv", at("folders"), u, parts[k]);
+            put_file(path, text);
+        }
+    }
+}
+
+static void put_clients(const char *data, const char *rest)
+{
+    char text[2048];
+    snprintf(text, sizeof text,
+             "{\"data\": {\"partition\": \"clients\", %s}, \"model\": {\"preset\": \"mclr\", \"inputs\": 2, "
+             "\"classes\": 2}, \"sites_per_round\": 6, \"learning_rate\": 0.1, %s}",
+             data, rest);
+    put_file(at("clients.json"), text);
+}
+
+static double summary_of(const json_t *data, const char *measure)
+{
+    return json_number_value(json_object_get(json_object_get(data, "summary"), measure));
+}
+
+START_TEST(test_clients)
+{
+    char data[KEDGE_PATH_MAX + 128];
+    json_t *root;
+    put_people();
+    snprintf(data, sizeof data, "\"images\": \"%s\", \"client\": \"person\", \"group\": \"ward\"",
+             at("people.csv"));
+    put_clients(data, "\"strategy\": \"flexcfl\", \"groups\": 2, \"pretrain_scale\": 6, \"rounds\": 6");
+    ck_assert_int_eq(kedge("sim %s --out %s --format json", at("clients.json"), at("clients")), 0);
+    const json_t *found = data_of(&root);
+    ck_assert(summary_of(found, "rand_last") == 1); /* the wards are the groups */
+    ck_assert(summary_of(found, "accuracy_last") > 0.8);
+    json_decref(root);
+    ck_assert(!has_text(at("clients/spec.json"), "\"sites\":"));
+    ck_assert_int_eq(kedge("sim %s --threads 1", at("clients/spec.json")),
+                     0); /* what was written is a spec */
+    put_clients(data, "\"tenants\": 13");
+    ck_assert_int_eq(kedge("sim %s", at("clients.json")), 2);
+    ck_assert_ptr_nonnull(strstr(err_out, "\"tenants\": 13, but the data have 12 sites"));
+}
+END_TEST
+
+START_TEST(test_data_that_change)
+{
+    char data[KEDGE_PATH_MAX + 128];
+    json_t *root;
+    put_folders();
+    snprintf(data, sizeof data, "\"images\": \"%s\", \"steps\": [5]", at("folders"));
+    put_clients(data, "\"rounds\": 12");
+    ck_assert_int_eq(kedge("sim %s --format json", at("clients.json")), 0);
+    const json_t *table = json_object_get(data_of(&root), "table");
+    double before = json_number_value(json_object_get(json_array_get(table, 4), "accuracy"));
+    double after = json_number_value(json_object_get(json_array_get(table, 5), "accuracy"));
+    ck_assert_msg(before > 0.8 && after < 0.6, "%g, %g", before, after);
+    json_decref(root);
+    snprintf(data, sizeof data, "\"images\": \"%s\"", at("folders"));
+    put_clients(data, "\"rounds\": 12");
+    ck_assert_int_eq(kedge("sim %s", at("clients.json")), 2);
+    ck_assert_ptr_nonnull(strstr(err_out, "\"steps\": 0 rounds, but the data have 1 steps after the first"));
+    snprintf(data, sizeof data, "\"images\": \"%s\", \"steps\": [12]", at("folders"));
+    put_clients(data, "\"rounds\": 12");
+    ck_assert_int_eq(kedge("sim %s", at("clients.json")), 2);
+    ck_assert_ptr_nonnull(strstr(err_out, "steps: one begins in round 12, but there are 12 rounds"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("cli_sim");
@@ -218,6 +325,8 @@ int main(void)
     tcase_add_loop_test(t, test_wrong, 0, sizeof wrong / sizeof wrong[0]);
     tcase_add_test(t, test_run);
     tcase_add_test(t, test_digits);
+    tcase_add_test(t, test_clients);
+    tcase_add_test(t, test_data_that_change);
     tcase_add_test(t, test_no_gnuplot);
     tcase_add_test(t, test_processes);
     tcase_add_test(t, test_mpi);

@@ -195,6 +195,13 @@ static const struct {
     {"{\"data\":{\"partition\":\"dirichlet\",\"beta\":2}}", KEDGE_E_FORMAT, "\"beta\" in \"data\": found 2"},
     {"{\"data\":{\"per_site\":3}}", KEDGE_E_FORMAT, "\"per_site\" in \"data\": found 3"},
     {"{\"data\":{\"leak\":true}}", KEDGE_E_FORMAT, "\"leak\" in \"data\": found true"},
+    {"{\"data\":{\"partition\":\"clients\",\"sites\":1000}}", KEDGE_E_FORMAT,
+     "\"sites\" in \"data\": found 1000, but the data say which sites there are: leave it out"},
+    {"{\"data\":{\"client\":\"who\"}}", KEDGE_E_FORMAT, "\"client\" in \"data\": found \"who\", but read by"},
+    {"{\"data\":{\"steps\":[3]}}", KEDGE_E_FORMAT, "\"steps\" in \"data\": found [3], but read by"},
+    {"{\"data\":{\"partition\":\"clients\",\"steps\":[3,3]}}", KEDGE_E_FORMAT,
+     "\"steps\" in \"data\": expected a list of at most 15 rounds from 1, in ascending order, found 3"},
+    {"{\"data\":{\"partition\":\"clients\",\"steps\":7}}", KEDGE_E_FORMAT, "\"steps\" in \"data\": expected"},
     {"{\"shift_rate\":0.5}", KEDGE_E_FORMAT, "\"shift_rate\": found 0.5, but read with \"shift\""},
     {"{\"attack_scale\":3}", KEDGE_E_FORMAT, "\"attack_scale\": found 3, but there is no \"attack\""},
     {"{\"rule_fraction\":0.2}", KEDGE_E_FORMAT, "\"rule_fraction\": found 0.2, but the \"rule\" is the mean"},
@@ -276,6 +283,30 @@ START_TEST(test_variants_read_what_the_file_has)
 }
 END_TEST
 
+/* Clients: what is written reads back, and has no number of sites. */
+START_TEST(test_clients)
+{
+    struct kedge_buf one, two;
+    ck_assert_msg(
+        parse("{\"data\":{\"partition\":\"clients\",\"images\":\"t.csv\",\"client\":\"who\",\"label\":"
+              "\"y\",\"group\":\"g\",\"step\":\"s\",\"truth\":\"g.csv\",\"steps\":[4,9]}}",
+              NULL)
+            == KEDGE_OK,
+        "%s", diag.text);
+    ck_assert(strcmp(spec.client, "who") == 0 && strcmp(spec.truth, "g.csv") == 0 && spec.sites == 0);
+    ck_assert(spec.steps.count == 2 && spec.steps.at[0] == 4 && spec.steps.at[1] == 9);
+    put(&spec, &one);
+    kedge_buf_put_u8(&one, 0);
+    ck_assert_ptr_nonnull(strstr((const char *)one.ptr, "\"steps\":[4,9]"));
+    ck_assert_ptr_null(strstr((const char *)one.ptr, "\"sites\":"));
+    ck_assert_msg(parse((const char *)one.ptr, NULL) == KEDGE_OK, "%s", diag.text);
+    put(&spec, &two);
+    ck_assert(one.len - 1 == two.len && memcmp(one.ptr, two.ptr, two.len) == 0);
+    kedge_buf_deinit(&one);
+    kedge_buf_deinit(&two);
+}
+END_TEST
+
 START_TEST(test_is)
 {
     ck_assert(kedge_learn_spec_is(kedge_view_str("{\"data\":{}}")));
@@ -298,6 +329,7 @@ int main(void)
     tcase_add_test(t, test_presets);
     tcase_add_test(t, test_variants);
     tcase_add_test(t, test_variants_read_what_the_file_has);
+    tcase_add_test(t, test_clients);
     tcase_add_test(t, test_is);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

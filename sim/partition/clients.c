@@ -1,0 +1,377 @@
+#include "sim/partition/clients.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "common/base/os/file.h"
+#include "common/base/text.h"
+#include "common/tensor/csv.h"
+#include "common/tensor/dataset.h"
+#include "sim/partition/clients_impl.h"
+
+enum { ROWS_FIRST = 256 };
+
+void kedge_clients_deinit(struct kedge_clients *c)
+{
+    kedge_mem_free(c->x);
+    kedge_mem_free(c->labels);
+    kedge_mem_free(c->client);
+    kedge_mem_free(c->part);
+    kedge_mem_free(c->step);
+    kedge_mem_free(c->names);
+    kedge_mem_free(c->text);
+    kedge_mem_free(c->truth);
+    *c = (struct kedge_clients){0};
+}
+
+/* ---- a set that grows ---- */
+
+bool kedgei_clients_ends(const char *s, const char *end)
+{
+    size_t a = strlen(s), b = strlen(end);
+    return a > b && strcmp(s + a - b, end) == 0;
+}
+
+int kedgei_clients_name(struct kedgei_clients *b, const char *name, uint32_t *ret, struct kedge_diag *reterr)
+{
+    if (!name[0] || strlen(name) > KEDGE_CLIENTS_NAME_MAX || !kedge_text_is_plain(kedge_view_str(name))) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                              "client \"%.60s\": expected a name of 1 to %d bytes, UTF-8 without control "
+                              "characters",
+                              kedge_text_shown(name).s, KEDGE_CLIENTS_NAME_MAX);
+    }
+    int err = kedgei_words_find(&b->clients, name, ret);
+    if (err == KEDGE_E_FULL) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "client \"%.60s\": there are %d before it, the most",
+                              name, KEDGE_CLIENTS_MAX);
+    }
+    return err ? kedge_diag_set(reterr, err, "no memory for the names of clients") : KEDGE_OK;
+}
+
+static int truth_room(struct kedgei_clients *b, uint32_t client)
+{
+    if (client < b->truth_room) {
+        return KEDGE_OK;
+    }
+    uint32_t room = 2 * client + 16;
+    uint32_t *truth = kedge_mem_resize(b->truth, room, sizeof *truth);
+    if (!truth) {
+        return KEDGE_E_NOMEM;
+    }
+    for (uint32_t i = b->truth_room; i < room; i++) {
+        truth[i] = UINT32_MAX;
+    }
+    b->truth = truth;
+    b->truth_room = room;
+    return KEDGE_OK;
+}
+
+int kedgei_clients_group(struct kedgei_clients *b, uint32_t client, const char *group,
+                         struct kedge_diag *reterr)
+{
+    const char *name = b->clients.text + b->clients.at[client];
+    uint32_t number;
+    if (!group[0]) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "client \"%.60s\": its group has no name", name);
+    }
+    int err = truth_room(b, client);
+    err = err ? err : kedgei_words_find(&b->groups, group, &number);
+    if (err) {
+        return kedge_diag_set(reterr, err == KEDGE_E_FULL ? KEDGE_E_FORMAT : err,
+                              err == KEDGE_E_FULL ? "more than %d groups" : "no memory for names of groups",
+                              KEDGE_CLIENTS_GROUPS_MAX);
+    }
+    if (b->truth[client] != UINT32_MAX && b->truth[client] != number) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "client \"%.60s\": in group \"%.60s\" and in \"%.60s\"",
+                              name, kedge_text_shown(b->groups.text + b->groups.at[b->truth[client]]).s,
+                              kedge_text_shown(group).s);
+    }
+    b->truth[client] = number;
+    return KEDGE_OK;
+}
+
+int kedgei_clients_room(struct kedgei_clients *b, uint32_t rows, uint32_t features, struct kedge_diag *reterr)
+{
+    struct kedge_clients *c = &b->c;
+    if (c->n > 0 && features != c->features) {
+        return kedge_diag_set(reterr, KEDGE_E_SHAPE, "%u features, but %u in what was read before", features,
+                              c->features);
+    }
+    if (rows > INT32_MAX - c->n) {
+        return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "more than %d samples", INT32_MAX);
+    }
+    c->features = features;
+    if (c->n + rows <= b->rows_max) {
+        return KEDGE_OK;
+    }
+    uint64_t wanted = (uint64_t)c->n + rows;
+    uint32_t max = wanted > b->rows_max * (uint64_t)3 / 2 ? (uint32_t)wanted : b->rows_max / 2 * 3;
+    max = max < ROWS_FIRST ? ROWS_FIRST : max;
+    bool there = true;
+    void *more = kedge_mem_resize(c->x, (size_t)max, features * sizeof *c->x);
+    there = there && more;
+    c->x = more ? more : c->x;
+    more = kedge_mem_resize(c->labels, max, sizeof *c->labels);
+    there = there && more;
+    c->labels = more ? more : c->labels;
+    more = kedge_mem_resize(c->client, max, sizeof *c->client);
+    there = there && more;
+    c->client = more ? more : c->client;
+    more = kedge_mem_resize(c->part, max, 1);
+    there = there && more;
+    c->part = more ? more : c->part;
+    more = kedge_mem_resize(c->step, max, 1);
+    there = there && more;
+    c->step = more ? more : c->step;
+    if (!there) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %u samples of %u features", max,
+                              features);
+    }
+    b->rows_max = max;
+    return KEDGE_OK;
+}
+
+int kedgei_clients_labels(struct kedgei_clients *b, enum kedgei_labels kind, struct kedge_diag *reterr)
+{
+    if (b->labels != KEDGEI_LABELS_UNKNOWN && b->labels != kind) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "labels are %s, but %s in what was read before",
+                              kind == KEDGEI_LABELS_NAMES ? "names" : "numbers",
+                              kind == KEDGEI_LABELS_NAMES ? "numbers" : "names");
+    }
+    b->labels = kind;
+    return KEDGE_OK;
+}
+
+int kedgei_clients_step(const char *text, uint32_t *ret, struct kedge_diag *reterr)
+{
+    uint64_t v;
+    if (kedge_decimal_decode(kedge_view_str(text), KEDGE_CLIENTS_STEPS_MAX - 1, &v) != KEDGE_OK) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "step \"%.40s\": expected a whole number from 0 to %d",
+                              kedge_text_shown(text).s, KEDGE_CLIENTS_STEPS_MAX - 1);
+    }
+    *ret = (uint32_t)v;
+    return KEDGE_OK;
+}
+
+/* ---- true groups from a file ---- */
+
+/* Without the quotes around it; the text ends in place. */
+static char *unquote(char *text)
+{
+    size_t len = strlen(text);
+    if (len >= 2 && text[0] == '"' && text[len - 1] == '"') {
+        text[len - 1] = '\0';
+        return text + 1;
+    }
+    return text;
+}
+
+/* One line "client,group": the last comma divides it, so that a client's name may have one. */
+static int read_truth_line(struct kedgei_clients *b, char *line, uint32_t number, uint32_t known,
+                           struct kedge_diag *reterr)
+{
+    char *comma = strrchr(line, ',');
+    uint32_t client;
+    if (!comma) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "line %u: expected a client, a comma and its group",
+                              number);
+    }
+    *comma = '\0';
+    const char *name = unquote(line), *group = unquote(comma + 1);
+    if (number == 1) {
+        return strcmp(name, "client") == 0 && strcmp(group, "group") == 0
+                   ? KEDGE_OK
+                   : kedge_diag_set(reterr, KEDGE_E_FORMAT, "line 1: expected \"client,group\"");
+    }
+    int err = kedgei_clients_name(b, name, &client, reterr);
+    if (!err && client >= known) {
+        err =
+            kedge_diag_set(reterr, KEDGE_E_FORMAT, "client \"%.60s\": the data have none of this name", name);
+    }
+    err = err ? err : kedgei_clients_group(b, client, group, reterr);
+    return err ? kedge_diag_wrap(reterr, err, "line %u", number) : KEDGE_OK;
+}
+
+static int read_truth_lines(struct kedgei_clients *b, char *text, struct kedge_diag *reterr)
+{
+    uint32_t known = b->clients.count, number = 0;
+    int err = KEDGE_OK;
+    for (char *line = text, *next; line && *line && !err; line = next) {
+        next = strchr(line, '\n');
+        size_t len = next ? (size_t)(next - line) : strlen(line);
+        next = next ? next + 1 : NULL;
+        len -= len > 0 && line[len - 1] == '\r';
+        line[len] = '\0';
+        number++;
+        err = len > 0 ? read_truth_line(b, line, number, known, reterr) : KEDGE_OK;
+    }
+    return err;
+}
+
+static int read_truth(struct kedgei_clients *b, struct kedge_diag *reterr)
+{
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    int err = kedge_data_file_read(b->source->truth, &bytes, &len, reterr);
+    if (err) {
+        return err;
+    }
+    char *text = kedge_mem_new(len + 1, 1);
+    if (text) {
+        memcpy(text, bytes, len);
+        err = memchr(text, '\0', len) ? kedge_diag_set(reterr, KEDGE_E_FORMAT, "a NUL stands in it")
+                                      : read_truth_lines(b, text, reterr);
+    } else {
+        err = kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for it");
+    }
+    kedge_mem_free(text);
+    kedge_mem_free(bytes);
+    return err ? kedge_diag_wrap(reterr, err, "%s", b->source->truth) : KEDGE_OK;
+}
+
+/* ---- the whole of it ---- */
+
+static int refuse_key(const char *key, const char *value, const char *path, const char *why,
+                      struct kedge_diag *reterr)
+{
+    return kedge_diag_set(reterr, KEDGE_E_FORMAT, "\"%s\": \"%.60s\", but %s %s", key,
+                          kedge_text_shown(value).s, path, why);
+}
+
+/* Keys that name columns or arrays, where there are none. */
+static int check_keys(const struct kedge_clients_source *s, const char *why, struct kedge_diag *reterr)
+{
+    return s->client[0]  ? refuse_key("client", s->client, s->path, why, reterr)
+           : s->group[0] ? refuse_key("group", s->group, s->path, why, reterr)
+           : s->step[0]  ? refuse_key("step", s->step, s->path, why, reterr)
+                         : KEDGE_OK;
+}
+
+static int read_files(struct kedgei_clients *b, struct kedge_diag *reterr)
+{
+    static const struct kedgei_clients_file whole = {UINT32_MAX, KEDGE_CLIENTS_DEALT, 0};
+    const struct kedge_clients_source *s = b->source;
+    if (s->group[0] && s->truth[0]) {
+        return refuse_key("group", s->group, s->truth, "is to say it too", reterr);
+    }
+    if (!kedge_file_exists(s->path)) {
+        return kedge_diag_set(reterr, KEDGE_E_NOT_FOUND, "%s: not found", s->path);
+    }
+    if (kedgei_clients_is_folder(s->path)) {
+        int err = check_keys(s, "is a folder, whose parts have names of their own", reterr);
+        return err ? err : kedgei_clients_folder(b, s->path, reterr);
+    }
+    if (kedgei_clients_ends(s->path, ".csv")) {
+        return kedgei_clients_csv(b, s->path, &whole, reterr);
+    }
+    if (kedgei_clients_ends(s->path, ".npz")) {
+        return kedgei_clients_npz(b, s->path, &whole, reterr);
+    }
+    if (kedgei_clients_ends(s->path, ".json")) {
+        int err = check_keys(s, "is LEAF's, which names its clients itself", reterr);
+        err = err || !s->label[0] ? err
+                                  : refuse_key("label", s->label, s->path, "is LEAF's, with \"y\"", reterr);
+        return err ? err : kedgei_clients_leaf(b, s->path, KEDGE_CLIENTS_DEALT, reterr);
+    }
+    return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                          "%s: clients are read from a .csv, .npz or .json file, or from a folder", s->path);
+}
+
+static const struct kedgei_words *sorting; /* qsort has no argument of its own; one thread sorts */
+
+static int compare_words(const void *a, const void *b)
+{
+    return strcmp(sorting->text + sorting->at[*(const uint32_t *)a],
+                  sorting->text + sorting->at[*(const uint32_t *)b]);
+}
+
+/* Classes by name get their numbers in byte order, so that these do not depend on the order of files. */
+static int number_classes(struct kedgei_clients *b, struct kedge_diag *reterr)
+{
+    struct kedge_clients *c = &b->c;
+    uint32_t count = b->classes.count;
+    if (b->labels == KEDGEI_LABELS_NAMES) {
+        uint32_t *order = kedge_mem_new(count, sizeof *order), *place = kedge_mem_new(count, sizeof *place);
+        for (uint32_t i = 0; i < count && order && place; i++) {
+            order[i] = i;
+        }
+        if (order && place) {
+            sorting = &b->classes;
+            qsort(order, count, sizeof *order, compare_words);
+        }
+        for (uint32_t i = 0; i < count && order && place; i++) {
+            place[order[i]] = i;
+        }
+        for (uint32_t i = 0; i < c->n && order && place; i++) {
+            c->labels[i] = (int32_t)place[c->labels[i]];
+        }
+        bool there = order && place;
+        kedge_mem_free(order);
+        kedge_mem_free(place);
+        if (!there) {
+            return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %u classes", count);
+        }
+    }
+    for (uint32_t i = 0; i < c->n; i++) {
+        uint32_t k = (uint32_t)c->labels[i] + 1;
+        c->classes = k > c->classes ? k : c->classes;
+    }
+    return KEDGE_OK;
+}
+
+/* Names and true groups into the result; either all clients have a true group or none. */
+static int finish(struct kedgei_clients *b, struct kedge_diag *reterr)
+{
+    struct kedge_clients *c = &b->c;
+    uint32_t count = b->clients.count;
+    c->names = kedge_mem_new(count, sizeof *c->names);
+    if (!c->names || truth_room(b, count) != KEDGE_OK) {
+        return kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for %u clients", count);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        c->names[i] = b->clients.text + b->clients.at[i];
+        if (b->groups.count > 0 && b->truth[i] == UINT32_MAX) {
+            return kedge_diag_set(reterr, KEDGE_E_FORMAT, "client \"%.60s\": no true group is told of it",
+                                  c->names[i]);
+        }
+    }
+    for (uint32_t i = 0; i < c->n; i++) {
+        c->steps = c->step[i] >= c->steps ? c->step[i] + 1u : c->steps;
+    }
+    c->count = count;
+    c->text = b->clients.text;
+    b->clients.text = NULL;
+    c->true_count = b->groups.count;
+    if (c->true_count > 0) {
+        c->truth = b->truth;
+        b->truth = NULL;
+    }
+    return KEDGE_OK;
+}
+
+int kedge_clients_load(const struct kedge_clients_source *source, struct kedge_clients *ret,
+                       struct kedge_diag *reterr)
+{
+    struct kedgei_clients b = {.source = source,
+                               .clients = {.most = KEDGE_CLIENTS_MAX},
+                               .groups = {.most = KEDGE_CLIENTS_GROUPS_MAX},
+                               .classes = {.most = KEDGE_CSV_CLASSES_MAX}};
+    int err = read_files(&b, reterr);
+    if (!err && b.c.n == 0) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: no samples", source->path);
+    }
+    err = err ? err : number_classes(&b, reterr);
+    err = err || !source->truth[0] ? err : read_truth(&b, reterr);
+    err = err ? err : finish(&b, reterr);
+    kedgei_words_deinit(&b.clients);
+    kedgei_words_deinit(&b.groups);
+    kedgei_words_deinit(&b.classes);
+    kedge_mem_free(b.truth);
+    if (err) {
+        kedge_clients_deinit(&b.c);
+        return err;
+    }
+    *ret = b.c;
+    return KEDGE_OK;
+}
