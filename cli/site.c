@@ -8,7 +8,14 @@
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
-enum { TTL_DEFAULT_S = 86400, TTL_MAX_S = 30 * 86400, WAIT_MAX_S = 7 * 86400, POLL_MS = 500, CELL = 32 };
+enum {
+    TTL_DEFAULT_S = 86400,
+    TTL_MAX_S = 30 * 86400,
+    WAIT_MAX_S = 7 * 86400,
+    POLL_MS = 500,
+    CELL = 32,
+    CONDITION = 32
+};
 
 /* TENANT SITE from the arguments; false after a usage error. */
 static bool take_names(struct kedge_cli *c, struct kedge_id *tenant, struct kedge_id *site)
@@ -205,37 +212,76 @@ static void put_time(int64_t ms, char out[CELL])
     }
 }
 
-int kedge_cmd_site_list(struct kedge_cli *c)
+/* What a site is in, in a word or two: the first that holds. */
+static void put_condition(const json_t *row, char out[CONDITION + 1])
 {
-    static const struct kedge_column columns[] = {
-        {"tenant", -20}, {"site", -20}, {"state", -8}, {"last seen", -20}, {"statement key", -16}};
-    struct kedge_diag d = {.text = ""};
-    const char *tenant = kedge_cli_argument(c, 0);
-    json_t *o = NULL;
-    if (!kedge_cli_no_more(c, 1)) {
-        return 2;
+    const json_t *troubles = json_object_get(row, "troubles"), *first = json_array_get(troubles, 0);
+    size_t more = json_array_size(troubles);
+    const char *state = kedge_cli_text(row, "state");
+    if (strcmp(state, "active") != 0) {
+        snprintf(out, CONDITION + 1, "%s", state);
+    } else if (kedge_cli_int(row, "refuses_main_since_ms") > 0) {
+        snprintf(out, CONDITION + 1, "refuses the main chain");
+    } else if (!json_is_true(json_object_get(row, "online"))) {
+        snprintf(out, CONDITION + 1, "offline");
+    } else if (more > 1) {
+        snprintf(out, CONDITION + 1, "in trouble: %.15s, …", kedge_cli_text(first, "reason"));
+    } else {
+        snprintf(out, CONDITION + 1, more > 0 ? "in trouble: %.15s" : "online",
+                 kedge_cli_text(first, "reason"));
     }
-    json_t *request = json_pack("{s:s}", "verb", "site.list");
+}
+
+static const struct kedge_column list_columns[] = {
+    {"tenant", -20}, {"site", -20}, {"condition", -CONDITION}, {"last seen", -20}, {"statement key", -16}};
+
+static void list_row(const struct kedge_cli *c, const json_t *row, const char *condition)
+{
+    char seen[CELL], key[17];
+    put_time(kedge_cli_int(row, "last_seen_ms"), seen);
+    snprintf(key, sizeof key, "%.16s", kedge_cli_text(row, "statement_key"));
+    const char *cells[] = {kedge_cli_text(row, "tenant"), kedge_cli_text(row, "site"), condition, seen, key};
+    kedge_cli_row(c, list_columns, 5, cells);
+}
+
+static json_t *list_request(const char *verb, const char *tenant)
+{
+    json_t *request = json_pack("{s:s}", "verb", verb);
     if (tenant) {
         json_object_set_new(request, "tenant", json_string(tenant));
     }
-    int err = kedge_cli_admin(c, request, &o, &d);
+    return request;
+}
+
+int kedge_cmd_site_list(struct kedge_cli *c)
+{
+    struct kedge_diag d = {.text = ""};
+    const char *tenant = kedge_cli_argument(c, 0);
+    json_t *o = NULL, *pending = NULL;
+    if (!kedge_cli_no_more(c, 1)) {
+        return 2;
+    }
+    int err = kedge_cli_admin(c, list_request("site.list", tenant), &o, &d);
     if (err) {
         return kedge_cli_fail(c, err, &d);
     }
-    const json_t *list = json_object_get(o, "sites"), *row;
+    const json_t *row;
     size_t i;
-    kedge_cli_head(c, columns, 5);
-    json_array_foreach(list, i, row)
+    kedge_cli_head(c, list_columns, 5);
+    json_array_foreach(json_object_get(o, "sites"), i, row)
     {
-        char seen[CELL], key[17];
-        put_time(kedge_cli_int(row, "last_seen_ms"), seen);
-        snprintf(key, sizeof key, "%.16s", kedge_cli_text(row, "statement_key"));
-        const char *cells[] = {kedge_cli_text(row, "tenant"), kedge_cli_text(row, "site"),
-                               kedge_cli_int(row, "refuses_main_since_ms") > 0 ? "refuses"
-                                                                               : kedge_cli_text(row, "state"),
-                               seen, key};
-        kedge_cli_row(c, columns, 5, cells);
+        char condition[CONDITION + 1];
+        put_condition(row, condition);
+        list_row(c, row, condition);
+    }
+    /* Who may read the list of sites need not be one who approves them. */
+    if (kedge_cli_admin(c, list_request("site.pending", tenant), &pending, &d) == KEDGE_OK) {
+        json_array_foreach(json_object_get(pending, "sites"), i, row)
+        {
+            list_row(c, row, "waits for approval");
+        }
+        json_object_set(o, "pending", json_object_get(pending, "sites"));
+        json_decref(pending);
     }
     return kedge_cli_ok(c, o);
 }

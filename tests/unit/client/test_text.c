@@ -145,6 +145,37 @@ START_TEST(test_policy_binding)
 END_TEST
 
 /* The owner's device; of the precisions the one that rounds least counts. */
+static bool tells(const char *tell, bool *ret_battery)
+{
+    struct kedge_site_policy p;
+    char text[64];
+    snprintf(text, sizeof text, "{\"tell\":%s}", tell);
+    ck_assert_int_eq(kedge_policy_parse(kedge_view_str(text), "x", &p, NULL), KEDGE_OK);
+    bool reasons = p.tells_reasons;
+    *ret_battery = p.energy.tells_battery;
+    kedge_policy_deinit(&p);
+    return reasons;
+}
+
+START_TEST(test_policy_tell)
+{
+    struct kedge_site_policy p;
+    struct kedge_diag d;
+    bool battery;
+    ck_assert(!tells("\"nothing\"", &battery) && !battery);
+    ck_assert(!tells("\"battery\"", &battery) && battery);
+    ck_assert(tells("\"reasons\"", &battery) && !battery);
+    ck_assert(tells("[\"battery\",\"reasons\"]", &battery) && battery);
+    ck_assert(!tells("[]", &battery) && !battery);
+    static const char *const bad[] = {"{\"tell\":\"all\"}", "{\"tell\":1}", "{\"tell\":[\"nothing\"]}",
+                                      "{\"tell\":[\"battery\",\"reasons\",\"battery\"]}"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        ck_assert_int_eq(kedge_policy_parse(kedge_view_str(bad[i]), "x", &p, &d), KEDGE_E_FORMAT);
+        ck_assert_ptr_nonnull(strstr(d.text, "\"tell\""));
+    }
+}
+END_TEST
+
 START_TEST(test_policy_device)
 {
     struct kedge_site_policy p;
@@ -546,6 +577,7 @@ int main(void)
     tcase_add_test(t, test_policy_binding);
     tcase_add_test(t, test_policy_taken);
     tcase_add_test(t, test_policy_device);
+    tcase_add_test(t, test_policy_tell);
     tcase_add_test(t, test_policy_lists);
     tcase_add_loop_test(t, test_site_refused, 0, 8);
     tcase_add_test(t, test_site_taken);
