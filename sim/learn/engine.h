@@ -145,6 +145,13 @@ struct kedgei_learn_lane {
     float *start;   /* d values */
 };
 
+/* view.c: arrays of a struct kedge_learn_view, one value a site; owned. */
+struct kedgei_learn_seen {
+    uint32_t *group, *tenant, *truth, *train, *test;
+    double *accuracy;
+    bool evaluated;
+};
+
 struct kedgei_learn;
 typedef int kedgei_learn_work(struct kedgei_learn *l, struct kedgei_learn_lane *lane, uint32_t item,
                               void *result);
@@ -178,10 +185,11 @@ struct kedgei_learn {
     uint64_t *counts;                   /* owned: the sites' */
     uint32_t chunk;                     /* samples of an evaluation in one pass */
     uint32_t *correct;                  /* sites: of the last evaluation */
-    double *share;                      /* scratch, one a site */
-    struct kedgei_learn_plan *plan;     /* sites */
-    struct kedgei_learn_chunk *chunks;  /* sites */
-    bool tuning;                        /* this evaluation trains each site's model first */
+    struct kedgei_learn_seen seen;
+    double *share;                     /* scratch, one a site */
+    struct kedgei_learn_plan *plan;    /* sites */
+    struct kedgei_learn_chunk *chunks; /* sites */
+    bool tuning;                       /* this evaluation trains each site's model first */
     struct kedge_learn_round line;
     bool cold_started, keeps_updates; /* keeps_updates: all pre-training updates, for clusterings to come */
     enum kedge_edc edc;
@@ -241,6 +249,13 @@ KEDGE_NODISCARD int kedgei_learn_steps_init(struct kedgei_learn *l);
 void kedgei_learn_steps_deinit(struct kedgei_learn *l);
 uint32_t kedgei_learn_steps_most(const struct kedgei_learn *l);
 void kedgei_learn_step(struct kedgei_learn *l, uint32_t round);
+
+/* view.c: an evaluation begins; its first `count` sites of the plan are judged; the host looks. */
+KEDGE_NODISCARD int kedgei_learn_view_init(struct kedgei_learn *l);
+void kedgei_learn_view_deinit(struct kedgei_learn *l);
+void kedgei_learn_view_forget(struct kedgei_learn *l);
+void kedgei_learn_view_evaluated(struct kedgei_learn *l, uint32_t count);
+KEDGE_NODISCARD int kedgei_learn_look(struct kedgei_learn *l);
 
 /* threads.c: calls work for every item of 0 … count − 1, in about this order (NULL: by number), on some lane,
  * and fills results (count × size bytes), shared out over threads and processes. */

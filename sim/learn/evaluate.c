@@ -234,6 +234,7 @@ int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
     line->accuracy_auxiliary = line->accuracy_personal = line->backdoor = (double)NAN;
     line->newcomers = line->accuracy_personal_worst = (double)NAN;
     uint32_t last = l->spec->rounds - 1;
+    kedgei_learn_view_forget(l);
     if (round < kedgei_learn_first_rounds(l) && round != last) {
         return KEDGE_OK; /* partial: sites without a group */
     }
@@ -249,6 +250,7 @@ int kedgei_learn_evaluate(struct kedgei_learn *l, uint32_t round)
     uint32_t count = alone || edges ? plan_one(l, alone ? l->w0 : l->next, alone) : plan_groups(l);
     err = err ? err : run_plan(l, count, false);
     sum_up(l, count, &line->accuracy, &line->accuracy_sites, &line->accuracy_worst);
+    kedgei_learn_view_evaluated(l, count);
     line->accuracy_auxiliary = line->accuracy;
     if (!err && grouped && !edges) {
         line->newcomers = compare_newcomers(l, count, round);

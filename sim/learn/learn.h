@@ -185,6 +185,18 @@ struct kedge_learn_draws {
     void *arg;
 };
 
+/* What is to be seen of the sites after a round; arrays of `sites` values, borrowed until it returns. */
+struct kedge_learn_view {
+    uint32_t round, sites, groups; /* groups: models there are */
+    const char *const *names;      /* clients as the data name them; NULL: they do not */
+    const uint32_t *tenant;
+    const uint32_t *truth;        /* true group; NULL: nobody knows */
+    const uint32_t *train, *test; /* samples when the run began */
+    const uint32_t *group;        /* UINT32_MAX: none yet */
+    const double *accuracy;       /* on its own test samples, NAN where not judged; NULL: no evaluation */
+    const float *models;          /* one behind the other */
+};
+
 struct kedge_learn_host {
     const struct kedge_learn_draws *draws; /* NULL: none, and no such spec */
     const char *scratch; /* a folder for files that are needed while it runs, NULL: one of its own */
@@ -192,6 +204,8 @@ struct kedge_learn_host {
     const struct kedge_learn_exchange *exchange; /* NULL: alone */
     /* Called after every round; false stops the run. */
     bool (*on_round)(void *arg, const struct kedge_learn_round *round);
+    /* Called after every round, before on_round. Its error ends the run. NULL: none. */
+    int (*look)(void *arg, const struct kedge_learn_view *view);
     /* Called with all state every `save_every` rounds (0: never), for resume; NULL: none. */
     int (*save)(void *arg, uint32_t round, const void *state, uint64_t len);
     uint32_t save_every;

@@ -6,7 +6,7 @@
 
 struct kedgei_folder {
     const char *dir;
-    int lock, jsonl, csv; /* descriptors, −1: not open */
+    int lock, jsonl, csv, sites; /* descriptors, −1: not open */
 };
 
 /* Makes the folder and takes its lock. */
@@ -22,7 +22,11 @@ KEDGE_NODISCARD int kedgei_folder_begin(struct kedgei_folder *f, const struct ke
                                         uint32_t count, struct kedge_diag *d);
 KEDGE_NODISCARD int kedgei_folder_add(const struct kedgei_folder *f, const struct kedge_learn_round *round,
                                       struct kedge_diag *d);
-/* Both files durable, then state.bin. */
+/* Of each site: sites.csv with the first view of a run, then a line of sites.jsonl; with the last round
+ * models/group-N.safetensors. */
+KEDGE_NODISCARD int kedgei_folder_look(struct kedgei_folder *f, const struct kedge_learn_spec *spec,
+                                       const struct kedge_learn_view *view, struct kedge_diag *d);
+/* The files durable, then state.bin. */
 KEDGE_NODISCARD int kedgei_folder_save(const struct kedgei_folder *f, const struct kedge_learn_saved *s,
                                        struct kedge_diag *d);
 KEDGE_NODISCARD int kedgei_folder_put(const struct kedgei_folder *f, const char *name,

@@ -94,6 +94,14 @@ static bool on_round(void *arg, const struct kedge_learn_round *round)
     return go_on;
 }
 
+static int on_look(void *arg, const struct kedge_learn_view *view)
+{
+    struct run *r = arg;
+    r->err =
+        r->is_first && r->task->out ? kedgei_folder_look(&r->folder, r->task->spec, view, r->d) : KEDGE_OK;
+    return r->err;
+}
+
 static int on_save(void *arg, uint32_t round, const void *state, uint64_t len)
 {
     struct run *r = arg;
@@ -220,6 +228,7 @@ static int engine(struct run *r)
                                     .threads = t->threads,
                                     .exchange = r->exchange,
                                     .on_round = on_round,
+                                    .look = on_look,
                                     .save = on_save,
                                     .say = on_say,
                                     .save_every = t->out ? t->save_every : 0,
@@ -318,7 +327,7 @@ int kedge_learn_report_run(const struct kedge_learn_task *task, struct kedge_lea
 {
     struct run r = {.task = task,
                     .exchange = task->exchange,
-                    .folder = {NULL, -1, -1, -1},
+                    .folder = {NULL, -1, -1, -1, -1},
                     .is_first = !task->exchange || task->exchange->rank == 0,
                     .begin_ns = kedge_os_now_ns(),
                     .d = reterr};

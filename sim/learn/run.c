@@ -128,6 +128,7 @@ int kedgei_learn_rounds(struct kedgei_learn *l)
     }
     for (uint32_t round = first; round < l->spec->rounds && !err; round++) {
         err = kedgei_learn_round(l, round);
+        err = err ? err : kedgei_learn_look(l);
         if (err || (host->on_round && !host->on_round(host->arg, &l->line))) {
             break;
         }

@@ -137,7 +137,7 @@ int kedgei_learn_sites_init(struct kedgei_learn *l)
     draw_tenants(l);
     draw_attackers(l);
     draw_devices(l);
-    return err;
+    return err ? err : kedgei_learn_view_init(l);
 }
 
 void kedgei_learn_sites_deinit(struct kedgei_learn *l)
@@ -159,6 +159,7 @@ void kedgei_learn_sites_deinit(struct kedgei_learn *l)
     kedge_mem_free(l->chunks);
     kedge_partition_deinit(&l->partition);
     kedgei_learn_steps_deinit(l);
+    kedgei_learn_view_deinit(l);
 }
 
 void kedgei_learn_count_labels(const struct kedgei_learn *l, uint32_t site, uint64_t *counts)

@@ -7,6 +7,7 @@
 #include "common/base/mem.h"
 #include "common/tensor/json.h"
 #include "common/tensor/npz.h"
+#include "sim/learn/report_sites.h"
 #include "sim/protocol/impl.h"
 #include "sim/protocol/protocol.h"
 
@@ -72,6 +73,32 @@ static int put_site(const struct kedgei_protocol *p, uint32_t site, const char *
     return err;
 }
 
+/* sites.csv: which site is which client. */
+static int put_list(const struct kedgei_protocol *p, const char *root)
+{
+    const struct kedgei_learn *l = p->l;
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf text;
+    kedge_buf_init(&text, SIZE_MAX);
+    kedge_buf_put_str(&text, "tenant,site,client,group,train,test\n");
+    for (uint32_t i = 0; i < l->n; i++) {
+        struct kedge_id tenant, id;
+        kedgei_names_tenant(&p->names, p->names.tenant[i], &tenant);
+        kedgei_names_site(&p->names, i, &id);
+        kedge_buf_printf(&text, "%s,%s,", tenant.s, id.s);
+        kedge_learn_put_csv_text(&text, l->pool.clients.names ? l->pool.clients.names[i] : "");
+        kedge_buf_put_str(&text, ",");
+        if (l->has_truth) {
+            kedge_buf_printf(&text, "%u", l->sites[i].truth);
+        }
+        kedge_buf_printf(&text, ",%u,%u\n", l->sites[i].train_count, l->sites[i].test_count);
+    }
+    int err = kedge_path_join(path, root, "sites.csv");
+    err = err ? err : text.err ? text.err : kedge_file_write(path, kedge_buf_view(&text), MODE, p->d);
+    kedge_buf_deinit(&text);
+    return err;
+}
+
 int kedgei_protocol_put_files(struct kedgei_protocol *p, const char *dir)
 {
     char root[PATH_MAX], path[KEDGE_PATH_MAX];
@@ -87,5 +114,5 @@ int kedgei_protocol_put_files(struct kedgei_protocol *p, const char *dir)
     for (uint32_t i = 0; i < p->sites && !err; i++) {
         err = put_site(p, i, root);
     }
-    return err;
+    return err ? err : put_list(p, root);
 }

@@ -241,6 +241,10 @@ static int tell(struct kedgei_protocol *p, uint64_t now_ns)
     if (p->last.r.round <= p->told) {
         return KEDGE_OK; /* told by the run that this one goes on with */
     }
+    err = kedgei_learn_look(l);
+    if (err) {
+        return err;
+    }
     if (p->host->on_round && !p->host->on_round(p->host->arg, &l->line)) {
         p->w->stopped = true;
         return KEDGE_OK;

@@ -17,9 +17,9 @@ KEDGE_NODISCARD int kedge_protocol_run(const struct kedge_learn_spec *spec,
                                        const struct kedge_learn_host *host, struct kedge_diag *reterr);
 
 /* The job that the spec stands for and its data, to be run for real: dir/job.json, and for every site
- * dir/sites/TENANT/SITE/train.npz, test.npz and data.json, the binding for "data" of its policy.json. dir is
- * made. */
+ * dir/sites/TENANT/SITE/train.npz, test.npz and data.json, the binding for "data" of its policy.json;
+ * dir/sites.csv says which site is which client. dir is made. */
 KEDGE_NODISCARD int kedge_protocol_export(const struct kedge_learn_spec *spec, const char *dir,
-                                          struct kedge_diag *reterr);
+                                          uint32_t *ret_sites, struct kedge_diag *reterr);
 
 #endif

@@ -379,9 +379,9 @@ static int run_as_jobs(const struct kedge_learn_spec *spec, const struct kedge_l
     return err;
 }
 
-/* dir NULL: runs it. */
+/* dir NULL: runs it; else *ret_sites: how many there are. */
 static int run_or_export(const struct kedge_learn_spec *spec, const struct kedge_learn_host *host,
-                         const char *dir, struct kedge_diag *reterr)
+                         const char *dir, uint32_t *ret_sites, struct kedge_diag *reterr)
 {
     struct kedge_diag own = {.text = ""};
     struct kedgei_protocol *p = kedge_mem_new(1, sizeof *p);
@@ -393,6 +393,9 @@ static int run_or_export(const struct kedge_learn_spec *spec, const struct kedge
     p->d = reterr ? reterr : &own;
     int err = init(p);
     err = err ? err : dir ? kedgei_protocol_put_files(p, dir) : run(p);
+    if (!err && ret_sites) {
+        *ret_sites = p->sites;
+    }
     deinit(p);
     kedge_mem_free(p);
     return err;
@@ -407,13 +410,14 @@ int kedge_protocol_run(const struct kedge_learn_spec *spec, const struct kedge_l
     case KEDGE_LEARN_THROUGH_JOB_ROUNDS:
         return run_as_jobs(spec, host, reterr);
     case KEDGE_LEARN_THROUGH_PROTOCOL:
-        return run_or_export(spec, host, NULL, reterr);
+        return run_or_export(spec, host, NULL, NULL, reterr);
     }
     return kedge_learn_run(spec, host, reterr);
 }
 
-int kedge_protocol_export(const struct kedge_learn_spec *spec, const char *dir, struct kedge_diag *reterr)
+int kedge_protocol_export(const struct kedge_learn_spec *spec, const char *dir, uint32_t *ret_sites,
+                          struct kedge_diag *reterr)
 {
     static const struct kedge_learn_host host = {.threads = 1};
-    return run_or_export(spec, &host, dir, reterr);
+    return run_or_export(spec, &host, dir, ret_sites, reterr);
 }

@@ -82,6 +82,7 @@ START_TEST(test_run)
     ck_assert_ptr_nonnull(strstr(out, "nothing was run"));
     ck_assert_int_eq(kedge("sim %s --out %s --threads 1", at("spec.json"), at("two")), 0);
     ck_same_file(at("one/rounds.jsonl"), at("two/rounds.jsonl"));
+    ck_same_file(at("one/sites.jsonl"), at("two/sites.jsonl"));
     ck_assert_ptr_nonnull(strstr(out, "Largest accuracy"));
 }
 END_TEST
@@ -171,6 +172,7 @@ START_TEST(test_killed)
     ck_assert_ptr_nonnull(strstr(out, "rounds that were saved"));
     ck_same_file(at("whole/rounds.jsonl"), at("killed/rounds.jsonl"));
     ck_same_file(at("whole/rounds.csv"), at("killed/rounds.csv"));
+    ck_same_file(at("whole/sites.jsonl"), at("killed/sites.jsonl"));
 }
 END_TEST
 
@@ -284,8 +286,19 @@ START_TEST(test_clients)
     ck_assert(summary_of(found, "accuracy_last") > 0.8);
     json_decref(root);
     ck_assert(!has_text(at("clients/spec.json"), "\"sites\":"));
-    ck_assert_int_eq(kedge("sim %s --threads 1", at("clients/spec.json")),
-                     0); /* what was written is a spec */
+    ck_assert_int_eq(kedge("sim %s --threads 1", at("clients/spec.json")), 0);
+    /* who it is, where it was and how well its model did there, and the models */
+    ck_assert(has_text(at("clients/sites.csv"),
+                       "site,client,tenant,group,train,test\n0,p0,0,0,27,3\n1,p1,0,1,27,3\n"));
+    ck_assert(has_text(at("clients/sites.jsonl"), "{\"round\":0,\"group\":["));
+    ck_assert(has_text(at("clients/sites.jsonl"), "{\"round\":5,\"group\":["));
+    ck_assert(has_text(at("clients/sites.jsonl"), "],\"accuracy\":["));
+    ck_assert(kedge_file_exists(at("clients/models/group-0.safetensors")));
+    ck_assert(kedge_file_exists(at("clients/models/group-1.safetensors")));
+    ck_assert_int_eq(kedge("sim %s --export %s", at("clients.json"), at("job")), 0);
+    ck_assert_ptr_nonnull(strstr(out, "the job of 12 sites"));
+    ck_assert(
+        has_text(at("job/sites.csv"), "tenant,site,client,group,train,test\norg-a,site-01,p0,0,27,3\n"));
     put_clients(data, "\"tenants\": 13");
     ck_assert_int_eq(kedge("sim %s", at("clients.json")), 2);
     ck_assert_ptr_nonnull(strstr(err_out, "\"tenants\": 13, but the data have 12 sites"));
