@@ -246,8 +246,10 @@ static int usage(FILE *out, int code)
         "  --passphrase-file FILE  for keys that `kedge key protect` sealed; or $KEDGE_PASSPHRASE_FILE\n"
         "policy.json: {\"jobs\": \"*\", \"data\": {\"NAME\": {\"train\": {\"format\": \"csv\", \"path\": "
         "\"my.csv\"}, \"split\": \"0.8\"}}}\n"
-        "Exit codes: 0 done, 1 a policy.json or token that is none, 2 usage, 3 cannot reach or read, 4 others may "
-        "read a key,\n5 corrupt state, 70 bug. After 1, 2, 4 and 5 it need not be started again before somebody has "
+        "Exit codes: 0 done, 1 a policy.json or token that is none, 2 usage, 3 cannot reach or read, 4 "
+        "others may "
+        "read a key,\n5 corrupt state, 70 bug. After 1, 2, 4 and 5 it need not be started again before "
+        "somebody has "
         "mended it.\n",
         out);
     return code;
