@@ -5,6 +5,7 @@
 
 #include "chain/json.h"
 #include "cli/cli.h"
+#include "cli/fetch.h"
 #include "cli/local.h"
 #include "cli/position.h"
 #include "cli/receipt.h"
@@ -72,8 +73,8 @@ static bool is_open(const char *state, const char *door)
     return kedge_file_exists(door);
 }
 
-static int open_client(struct kedge_cli *c, struct kedge_key_pair *key, struct kedge_public_key *server,
-                       struct kedge_net_client **ret, struct kedge_diag *d)
+int kedge_cli_dial(struct kedge_cli *c, struct kedge_key_pair *key, struct kedge_public_key *server,
+                   struct kedge_net_client **ret, struct kedge_diag *d)
 {
     char url[KEDGE_PATH_MAX + 32];
     struct kedge_net_client_options options = {.url = url, .connect_ms = CONNECT_MS};
@@ -128,8 +129,8 @@ static int take_answer(struct kedge_cli *c, const struct kedge_msg *msg, json_t 
 
 /* One call. Something else is being written about this tenant's keys, or the coordinator has just started: a
  * moment later it is not so. */
-static int call(struct kedge_net_client *client, struct kedge_view frame, struct kedge_net_reply *reply,
-                struct kedge_msg *ret)
+int kedge_cli_call(struct kedge_net_client *client, struct kedge_view frame, struct kedge_net_reply *reply,
+                   struct kedge_msg *ret)
 {
     int err = KEDGE_OK;
     for (uint32_t waited = 0;;) {
@@ -160,11 +161,11 @@ static int ask(struct kedge_cli *c, json_t *request, json_t **ret_answer, struct
     int err = kedge_cli_dump(request, JSON_COMPACT, &text);
     json_decref(request);
     c->told = false;
-    err = err ? err : open_client(c, &key, &server, &client, d);
+    err = err ? err : kedge_cli_dial(c, &key, &server, &client, d);
     if (!err) {
         msg.u.admin.json = kedge_buf_view(&text);
         err = kedge_msg_encode(&msg, &frame);
-        err = err ? err : call(client, kedge_buf_view(&frame), &reply, &msg);
+        err = err ? err : kedge_cli_call(client, kedge_buf_view(&frame), &reply, &msg);
         if (err) {
             (void)kedge_diag_set(d, err, "coordinator at %s: %s", c->connect ? c->connect : c->state,
                                  kedge_strerror(err));

@@ -263,6 +263,7 @@ int kedge_cmd_anchor_deploy(struct kedge_cli *c);
 int kedge_cmd_anchor_verify(struct kedge_cli *c);
 int kedge_cmd_poc(struct kedge_cli *c);
 int kedge_cmd_sim(struct kedge_cli *c);
+int kedge_cmd_predict(struct kedge_cli *c);
 int kedge_cmd_doctor(struct kedge_cli *c);
 
 #endif

@@ -133,6 +133,11 @@ const struct kedge_command kedge_commands[] = {
     {"job", "model", kedge_cmd_job_model, "JOB [--group G] [--out DIR] [--npz] [--evidence] [--wait SECONDS]",
      "take the models of a job, and what proves their release", KEDGE_FOR_OPERATE,
      "kedge job model first --out models"},
+    {"predict", "", kedge_cmd_predict,
+     "MODEL DATA.csv [--out FILE] [--probabilities] [--label COLUMN] [--ignore COLUMN]… [--train FILE] "
+     "[--missing WORD] [--separator C] [--decimal C] [--scale X] [--spec FILE]",
+     "use a model on samples of one's own", KEDGE_FOR_OPERATE,
+     "kedge predict models/first-g0.safetensors new.csv"},
     {"ledger", "list", kedge_cmd_ledger_list, "", "the logs of a state folder", KEDGE_FOR_AUDIT,
      "kedge ledger list --state copy/state"},
     {"ledger", "show", kedge_cmd_ledger_show, "LOG [INDEX] [--from I] [--limit N]",

@@ -1,9 +1,9 @@
-/* kedge job model: copies a job's models out of the coordinator's store, each checked against its digest. */
+/* kedge job model: a job's models and its spec, each checked against its digest. */
 #include <stdio.h>
 #include <string.h>
 
-#include "chain/store/blob_file.h"
 #include "cli/cli.h"
+#include "cli/fetch.h"
 #include "cli/local.h"
 #include "common/base/limits.h"
 #include "common/base/os/clock.h"
@@ -17,17 +17,24 @@ enum { POLL_MS = 500, WAIT_MAX_S = 7 * 86400 };
 struct take {
     const char *job, *dir;
     bool npz, evidence;
+    struct kedge_hash spec;
 };
 
 /* The same model as one NumPy array a tensor. */
-static int write_npz(const struct kedge_map *map, const char *path, struct kedge_diag *d)
+static int write_npz(const char *model, const char *path, struct kedge_diag *d)
 {
+    struct kedge_map map;
     struct kedge_layout layout;
     struct kedge_buf out;
     uint64_t start;
-    int err = kedge_safetensors_read(kedge_view_of(map->ptr, map->len), map->len, KEDGE_SAFETENSORS_CANONICAL,
-                                     &layout, &start, d);
+    int err = kedge_map_open(model, &map, d);
     if (err) {
+        return err;
+    }
+    err = kedge_safetensors_read(kedge_view_of(map.ptr, map.len), map.len, KEDGE_SAFETENSORS_CANONICAL,
+                                 &layout, &start, d);
+    if (err) {
+        kedge_map_close(&map);
         return err;
     }
     kedge_buf_init(&out, NPZ_MAX);
@@ -35,66 +42,66 @@ static int write_npz(const struct kedge_map *map, const char *path, struct kedge
         err = kedge_diag_set(d, KEDGE_E_SHAPE, "not a model: its values are %s",
                              kedge_dtype_name(layout.dtype));
     } else { /* the map begins at a page, canonical data at a multiple of 8 */
-        err = kedge_npz_write_model(&layout, (const float *)(const void *)(map->ptr + start), &out);
+        err = kedge_npz_write_model(&layout, (const float *)(const void *)(map.ptr + start), &out);
         err = err ? kedge_diag_set(d, err, "%s: cannot be made: %s", path, kedge_strerror(err)) : KEDGE_OK;
     }
     err = err ? err : kedge_file_write(path, kedge_buf_view(&out), 0600, d);
     kedge_buf_deinit(&out);
     kedge_layout_deinit(&layout);
+    kedge_map_close(&map);
     return err;
 }
 
-/* Where the model lies as seen from here: a coordinator with a relative state folder tells a path from its
- * own working folder. */
-static int find_model(const struct kedge_cli *c, const char *told, char out[KEDGE_PATH_MAX],
-                      struct kedge_diag *d)
+/* DIR/JOB-gG.ENDING */
+static int name_file(const struct take *t, const json_t *model, const char *ending, char out[KEDGE_PATH_MAX],
+                     struct kedge_diag *d)
 {
-    const char *tail = told[0] == '/' || c->connect ? NULL : strstr(told, "main/blobs/");
-    int n = tail ? snprintf(out, KEDGE_PATH_MAX, "%s/%s", c->state, tail)
-                 : snprintf(out, KEDGE_PATH_MAX, "%s", told);
-    return n > 0 && n < KEDGE_PATH_MAX
-               ? KEDGE_OK
-               : kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no path of the model");
+    char name[KEDGE_ID_MAX + 48];
+    snprintf(name, sizeof name, "%s-g%lld.%s", t->job, (long long)kedge_cli_int(model, "group"), ending);
+    int err = kedge_path_join(out, t->dir, name);
+    return err ? kedge_diag_set(d, err, "--out %s: path too long", t->dir) : KEDGE_OK;
 }
 
-static int take_model(const struct kedge_cli *c, const struct take *t, json_t *model, struct kedge_diag *d)
+/* The job's spec beside its model: what kedge predict and the programs of others need to use it. */
+static int take_spec(struct kedge_cli *c, const struct take *t, json_t *model, struct kedge_diag *d)
 {
-    char name[KEDGE_ID_MAX + 40], path[KEDGE_PATH_MAX], from[KEDGE_PATH_MAX];
-    struct kedge_hash expected, got;
-    struct kedge_blob_at at = {.path = NULL};
-    struct kedge_blob_file file;
-    snprintf(name, sizeof name, "%s-g%lld.%s", t->job, (long long)kedge_cli_int(model, "group"),
-             t->npz ? "npz" : "safetensors");
-    int err = kedge_path_join(path, t->dir, name);
-    if (err) {
-        return kedge_diag_set(d, err, "--out %s: path too long", t->dir);
+    char path[KEDGE_PATH_MAX];
+    uint64_t size;
+    int err = name_file(t, model, "json", path, d);
+    err = err ? err : kedge_cli_fetch(c, t->job, &t->spec, path, &size, d);
+    if (!err) {
+        kedge_cli_say(c, "%s  the job's spec\n", path);
+        json_object_set_new(model, "spec_file", json_string(path));
     }
-    if (kedge_hash_from_hex(kedge_view_str(kedge_cli_text(model, "digest")), &expected) != KEDGE_OK) {
-        return kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no digest of the model");
-    }
-    err = find_model(c, kedge_cli_text(model, "path"), from, d);
-    at.path = from;
-    err = err ? err : kedge_blob_file_open(&at, KEDGE_BLOB_MAP, &file, d);
+    return err;
+}
+
+static int take_model(struct kedge_cli *c, const struct take *t, json_t *model, struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX], npz[KEDGE_PATH_MAX];
+    const char *hex = kedge_cli_text(model, "digest");
+    struct kedge_hash digest;
+    uint64_t size;
+    int err = name_file(t, model, "safetensors", path, d);
+    err = err ? err : name_file(t, model, "npz", npz, d);
     if (err) {
-        (void)kedge_diag_hint(d, "models are read from the coordinator's store: run this on its machine");
         return err;
     }
-    const struct kedge_map *map = &file.map;
-    kedge_sha256(kedge_view_of(map->ptr, map->len), &got);
-    if (!kedge_hash_eq(&expected, &got)) {
-        err = kedge_diag_set(d, KEDGE_E_BLOB_DIGEST, "%s: its SHA-256 is not the one on record", from);
-    } else if (t->npz) {
-        err = write_npz(map, path, d);
-    } else {
-        err = kedge_file_write(path, kedge_view_of(map->ptr, map->len), 0600, d);
+    if (kedge_hash_from_hex(kedge_view_str(hex), &digest) != KEDGE_OK) {
+        return kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no digest of the model");
     }
-    if (!err) {
-        kedge_cli_say(c, "%s  %zu bytes of model, SHA-256 %.16s…\n", path, map->len,
-                      kedge_cli_text(model, "digest"));
-        json_object_set_new(model, "file", json_string(path));
+    err = kedge_cli_fetch(c, t->job, &digest, path, &size, d);
+    if (err) {
+        return err;
     }
-    kedge_blob_file_close(&file);
-    return err;
+    kedge_cli_say(c, "%s  %llu bytes of model, SHA-256 %.16s…\n", path, (unsigned long long)size, hex);
+    json_object_set_new(model, "file", json_string(path));
+    err = t->npz ? write_npz(path, npz, d) : KEDGE_OK;
+    if (!err && t->npz) {
+        kedge_cli_say(c, "%s\n", npz);
+        json_object_set_new(model, "npz", json_string(npz));
+    }
+    return err ? err : take_spec(c, t, model, d);
 }
 
 /* The release's statement and that it is in the main chain: kedge ledger verify FILE.tlog-proof --entry
@@ -105,7 +112,7 @@ static int write_evidence(const struct kedge_cli *c, const struct take *t, json_
     static const struct {
         const char *member, *ending;
     } files[] = {{"release", "release.json"}, {"proof", "release.tlog-proof"}};
-    char path[KEDGE_PATH_MAX], name[KEDGE_ID_MAX + 48];
+    char path[KEDGE_PATH_MAX];
     int err = KEDGE_OK;
     for (size_t i = 0; i < sizeof files / sizeof files[0] && !err; i++) {
         const json_t *text = json_object_get(model, files[i].member);
@@ -113,9 +120,7 @@ static int write_evidence(const struct kedge_cli *c, const struct take *t, json_
             return kedge_diag_set(d, KEDGE_E_STATE,
                                   "job %s has not released this model: there is no evidence yet", t->job);
         }
-        snprintf(name, sizeof name, "%s-g%lld.%s", t->job, (long long)kedge_cli_int(model, "group"),
-                 files[i].ending);
-        err = kedge_path_join(path, t->dir, name);
+        err = name_file(t, model, files[i].ending, path, d);
         err = err ? err
                   : kedge_file_write(path, kedge_view_of(json_string_value(text), json_string_length(text)),
                                      0600, d);
@@ -127,7 +132,7 @@ static int write_evidence(const struct kedge_cli *c, const struct take *t, json_
 }
 
 /* Takes all groups' models, or that of `group`; moves what it took into `taken`. */
-static int take_models(const struct kedge_cli *c, const struct take *t, const json_t *models, uint64_t group,
+static int take_models(struct kedge_cli *c, const struct take *t, const json_t *models, uint64_t group,
                        json_t *taken, struct kedge_diag *d)
 {
     json_t *model;
@@ -142,6 +147,7 @@ static int take_models(const struct kedge_cli *c, const struct take *t, const js
         err = err || !t->evidence ? err : write_evidence(c, t, model, d);
         json_object_del(model, "release");
         json_object_del(model, "proof");
+        json_object_del(model, "path"); /* a file of the coordinator's own */
         if (err) {
             return err;
         }
@@ -191,6 +197,9 @@ int kedge_cmd_job_model(struct kedge_cli *c)
     int err = kedge_dir_make(t.dir, 0700, &d);
     kedge_cli_catch_interrupt();
     err = err ? err : ask_model(c, job.s, wait_s, &o, &d);
+    if (!err && kedge_hash_from_hex(kedge_view_str(kedge_cli_text(o, "spec")), &t.spec) != KEDGE_OK) {
+        err = kedge_diag_set(&d, KEDGE_E_FORMAT, "the coordinator tells no digest of the job's spec");
+    }
     err = err ? err : take_models(c, &t, json_object_get(o, "models"), group, taken, &d);
     json_t *answer =
         json_pack("{s:s,s:s,s:o}", "job", job.s, "state", kedge_cli_text(o, "state"), "models", taken);

@@ -400,6 +400,18 @@ int kedge_csv_read(struct kedge_view file, const struct kedge_csv_options *optio
     return KEDGE_OK;
 }
 
+int kedge_csv_count_features(struct kedge_view file, const struct kedge_csv_options *options, uint32_t *ret,
+                             struct kedge_diag *reterr)
+{
+    struct kedgei_csv_shape shape;
+    int err = kedgei_csv_find_shape(file, options, &shape, reterr);
+    if (!err) {
+        *ret = shape.features;
+        kedge_mem_free(shape.roles);
+    }
+    return err;
+}
+
 void kedge_csv_deinit(struct kedge_csv *csv)
 {
     kedge_mem_free(csv->x);

@@ -38,6 +38,7 @@ enum kedge_csv_target { KEDGE_CSV_TARGET_CLASS, KEDGE_CSV_TARGET_REAL, KEDGE_CSV
 struct kedge_csv_options {
     const char *label;    /* a column's name, else "first" or "last"; NULL: "last" */
     uint32_t label_place; /* the label's column, the first is 1; 0: as `label` says */
+    bool no_label;        /* there is none: all columns are features, labels are zero */
     enum kedge_csv_header header;
     char separator;     /* 0: found out of tab ; | , and blanks; ' ': any number of blanks and tabs */
     bool decimal_comma; /* 3,14 */
@@ -71,5 +72,8 @@ struct kedge_csv {
 KEDGE_NODISCARD int kedge_csv_read(struct kedge_view file, const struct kedge_csv_options *options,
                                    struct kedge_csv *ret, struct kedge_diag *reterr);
 void kedge_csv_deinit(struct kedge_csv *csv);
+/* Columns that are neither the label nor left out. Errors as kedge_csv_read's, of the file's form alone. */
+KEDGE_NODISCARD int kedge_csv_count_features(struct kedge_view file, const struct kedge_csv_options *options,
+                                             uint32_t *ret, struct kedge_diag *reterr);
 
 #endif

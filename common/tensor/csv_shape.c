@@ -362,7 +362,7 @@ static int check_header(const struct kedgei_csv_shape *s, struct kedge_diag *ret
     return KEDGE_OK;
 }
 
-static int count_columns(struct kedgei_csv_shape *s, bool given, struct kedge_diag *reterr)
+static int count_columns(struct kedgei_csv_shape *s, bool given, uint32_t least, struct kedge_diag *reterr)
 {
     struct kedgei_csv_reader r = reader_at_start(s);
     struct kedgei_csv_field f;
@@ -380,7 +380,7 @@ static int count_columns(struct kedgei_csv_shape *s, bool given, struct kedge_di
                                   KEDGE_CSV_COLUMNS_MAX);
         }
     }
-    if (s->columns < 2) {
+    if (s->columns < least) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
                               "line %u: found one column, expected features and a label separated by %s",
                               line,
@@ -432,7 +432,7 @@ static int find_roles(struct kedgei_csv_shape *s, const struct kedge_csv_options
 {
     int err = set_ignored(s, o, reterr);
     err = err ? err : set_kept(s, o, reterr);
-    err = err ? err : set_label(s, o, reterr);
+    err = err || o->no_label ? err : set_label(s, o, reterr);
     if (err) {
         return err;
     }
@@ -459,7 +459,7 @@ int kedgei_csv_find_shape(struct kedge_view file, const struct kedge_csv_options
     }
     bool given = s.separator != '\0';
     s.separator = given ? s.separator : find_separator(s.file);
-    err = count_columns(&s, given, reterr);
+    err = count_columns(&s, given, o->no_label ? 1 : 2, reterr);
     err = err ? err : find_roles(&s, o, reterr);
     err = err ? err : count_rows(&s, reterr);
     if (err) {

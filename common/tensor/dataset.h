@@ -130,6 +130,9 @@ struct kedge_data_facts {
 KEDGE_NODISCARD int kedge_data_binding_facts(const struct kedge_data_binding *binding,
                                              struct kedge_data_facts *ret, struct kedge_diag *reterr);
 void kedge_data_facts_deinit(struct kedge_data_facts *facts);
+/* How many columns of a CSV file are features (kedge_csv_count_features). */
+KEDGE_NODISCARD int kedge_data_csv_features(const struct kedge_data_source *source, uint32_t *ret,
+                                            struct kedge_diag *reterr);
 /* A descriptor for reading a regular file, or a negative error that names the path. Never waits and opens
  * nothing else: KEDGE_E_IO for a folder, FIFO, socket or device. */
 KEDGE_NODISCARD int kedge_data_file_open(const char *path, struct kedge_diag *reterr);

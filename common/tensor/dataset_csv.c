@@ -54,6 +54,20 @@ int kedgei_dataset_load_csv(const struct kedge_data_source *source, const struct
     return KEDGE_OK;
 }
 
+int kedge_data_csv_features(const struct kedge_data_source *source, uint32_t *ret, struct kedge_diag *reterr)
+{
+    const struct kedge_csv_options o = options_of(source, &(struct kedgei_load_as){0});
+    uint8_t *file;
+    size_t len;
+    int err = kedge_data_file_read(source->path, &file, &len, reterr);
+    if (err) {
+        return err;
+    }
+    err = kedge_csv_count_features(kedge_view_of(file, len), &o, ret, reterr);
+    kedge_mem_free(file);
+    return err ? kedge_diag_wrap(reterr, err, "%s", source->path) : KEDGE_OK;
+}
+
 /* ---- facts ---- */
 
 static int put_columns(const struct kedge_csv *train, const struct kedge_csv *test,

@@ -162,6 +162,17 @@ static bool is_base(const struct kedge_job *job, const struct kedge_hash *digest
     return found;
 }
 
+static void send_later(struct kedge_host *h, const struct get_work *what)
+{
+    struct get_work *w = kedge_mem_new(1, sizeof *w);
+    if (!w) {
+        kedge_host_reply_error(what->req, KEDGE_E_NOMEM, 1000, "out of memory");
+        return;
+    }
+    *w = *what;
+    kedge_host_work(h, &w->work);
+}
+
 void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
                          const struct kedge_msg *msg)
 {
@@ -183,21 +194,24 @@ void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, ui
         kedge_host_reply_error(req, KEDGE_E_NOT_FOUND, 0, "no such blob"); /* nor is it said that it exists */
         return;
     }
-    struct get_work *w = kedge_mem_new(1, sizeof *w);
-    if (!w) {
-        kedge_host_reply_error(req, KEDGE_E_NOMEM, 1000, "out of memory");
-        return;
+    struct get_work w = {.work = {{get_done}, get_run},
+                         .req = req,
+                         .digest = digest,
+                         .has_base = is_since && is_base(job, &digest, since->base),
+                         .offset = get.offset,
+                         .max = get.max};
+    if (w.has_base) {
+        memcpy(w.base.b, since->base, sizeof w.base.b);
     }
-    *w = (struct get_work){.work = {{get_done}, get_run},
-                           .req = req,
-                           .digest = digest,
-                           .has_base = is_since && is_base(job, &digest, since->base),
-                           .offset = get.offset,
-                           .max = get.max};
-    if (w->has_base) {
-        memcpy(w->base.b, since->base, sizeof w->base.b);
-    }
-    kedge_host_work(h, &w->work);
+    send_later(h, &w);
+}
+
+void kedge_host_blob_send(struct kedge_host *h, struct kedge_net_request *req,
+                          const struct kedge_hash *digest, uint64_t offset, uint32_t max)
+{
+    const struct get_work w = {
+        .work = {{get_done}, get_run}, .req = req, .digest = *digest, .offset = offset, .max = max};
+    send_later(h, &w);
 }
 
 /* ---- uploads ---- */

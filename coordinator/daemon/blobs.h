@@ -5,12 +5,16 @@
 #include "common/base/diag.h"
 #include "common/net/server.h"
 #include "common/wire/messages.h"
+#include "crypto/hash.h"
 
 struct kedge_host;
 
 /* msg: BLOB_GET or BLOB_GET_SINCE. */
 void kedge_host_blob_get(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
                          const struct kedge_msg *msg);
+/* A piece of a blob that the peer may have, as it is. On the loop thread; a worker answers. */
+void kedge_host_blob_send(struct kedge_host *h, struct kedge_net_request *req,
+                          const struct kedge_hash *digest, uint64_t offset, uint32_t max);
 /* msg: BLOB_PUT or BLOB_PUT_PACKED. */
 void kedge_host_blob_put(struct kedge_host *h, struct kedge_net_request *req, uint32_t site,
                          const struct kedge_msg *msg);

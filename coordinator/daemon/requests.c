@@ -12,6 +12,7 @@
 #include "coordinator/daemon/known.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/members.h"
+#include "coordinator/daemon/model_get.h"
 #include "coordinator/daemon/submit.h"
 #include "coordinator/daemon/troubles.h"
 
@@ -267,6 +268,11 @@ static void dispatch(struct kedge_host *h, struct kedge_net_request *req, const 
         } else {
             kedge_host_reply_error(req, KEDGE_E_DENIED, 0, "not an operator of this coordinator");
         }
+        return;
+    }
+    bool is_site = peer->has_key && kedge_host_site_by_key(h, &peer->key) != KEDGE_COORD_NONE;
+    if (msg->type == KEDGE_MSG_BLOB_GET && !is_site && kedge_host_may_ask(h, peer, "job.model")) {
+        kedge_host_model_get(h, req, &msg->u.blob_get);
         return;
     }
     if (!peer->has_key) {

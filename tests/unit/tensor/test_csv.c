@@ -364,9 +364,35 @@ START_TEST(too_many_names_are_no_classes)
 }
 END_TEST
 
+/* What is to be predicted has no label yet. */
+START_TEST(a_file_may_have_no_label)
+{
+    static const char text[] = "a,b\n1,2\n3,4\n";
+    struct kedge_csv csv;
+    struct kedge_diag diag = {.text = ""};
+    struct kedge_csv_options o = {.no_label = true};
+    uint32_t features = 0;
+    ck_assert_msg(read_exactly(text, sizeof text - 1, &o, &csv, &diag) == KEDGE_OK, "%s", diag.text);
+    ck_assert_uint_eq(csv.rows, 2);
+    ck_assert_uint_eq(csv.features, 2);
+    ck_assert(csv.x[3] == 4.0f && csv.labels[1] == 0);
+    kedge_csv_deinit(&csv);
+    struct kedge_view file = kedge_view_str(text), one = kedge_view_str("7\n8\n");
+    ck_assert_int_eq(kedge_csv_count_features(file, &o, &features, &diag), KEDGE_OK);
+    ck_assert_uint_eq(features, 2);
+    ck_assert_int_eq(kedge_csv_count_features(one, &o, &features, &diag), KEDGE_OK);
+    ck_assert_uint_eq(features, 1);
+    o.no_label = false;
+    ck_assert_int_eq(kedge_csv_count_features(file, &o, &features, &diag), KEDGE_OK);
+    ck_assert_uint_eq(features, 1);
+    ck_assert_int_eq(kedge_csv_count_features(one, &o, &features, &diag), KEDGE_E_FORMAT);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tc = tcase_create("csv");
+    tcase_add_test(tc, a_file_may_have_no_label);
     tcase_add_loop_test(tc, files_read, 0, sizeof good / sizeof good[0]);
     tcase_add_loop_test(tc, bad_files_are_described, 0, sizeof bad / sizeof bad[0]);
     tcase_add_test(tc, names_missing_values_and_dropped_rows_are_counted);

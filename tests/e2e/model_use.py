@@ -1,0 +1,136 @@
+"""A model is taken from elsewhere and used: `kedge job model --connect`, `kedge predict`, and the lines for Python in
+docs/python.md as they stand there. For tests in this folder."""
+import csv
+import hashlib
+import io
+import json
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from field import PATIENCE_S, report
+
+NAMES = ["no, thanks", "perhaps", "yes"]
+DOC = Path(__file__).resolve().parents[2] / "docs" / "python.md"
+
+
+def flowers(path, seed, samples):
+    """With a header, quotes, classes by name, an identifier, and columns of quite different sizes."""
+    rng = random.Random(seed)
+    with open(path, "w", encoding="utf-8", newline="") as out:
+        rows = csv.writer(out)
+        rows.writerow(["id", "length", "width", "weight", "age", "answer"])
+        for i in range(samples):
+            label = rng.randrange(3)
+            x = [rng.gauss(label == k, 0.45) for k in range(4)]
+            rows.writerow([f"n-{i}", f"{x[0]:.4f}", f"{100 + 20 * x[1]:.3f}", f"{1e4 * x[2]:.1f}", f"{x[3]:.4f}", NAMES[label]])
+
+
+def train(world):
+    """The newcomer's job: two sites with training and test files of their own."""
+    for k, site in enumerate(world.sites):
+        for part, samples in (("train", 240), ("test", 100 + 30 * k)):
+            flowers(world.scratch / f"{part}-{k}.csv", f"{part}{k}", samples)
+        source = {"format": "csv", "label": "answer", "ignore": ["id"]}
+        site.policy(data={"mine": {"train": {"format": "csv", "path": str(world.scratch / f"{site.name}.csv")}, "split": "0.8"},
+                          "answers": {part: {**source, "path": str(world.scratch / f"{part}-{k}.csv")}
+                                      for part in ("train", "test")}})
+        site.process.send_signal(1)
+    for name, standardize, rounds in (("answers", "local", 3), ("together", "federated", 5)):
+        world.submit(name, rounds=rounds, data="answers", classes=NAMES, standardize=standardize, sites_min=2, quorum=2)
+        report(f"{name}: a job with names and scales completes", world.finish(name), world.job(name))
+
+
+def predict(world, *argv, code=0):
+    done = subprocess.run([world.bin / "kedge", "predict", *map(str, argv)], text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE_S)
+    report(f"predict {' '.join(Path(str(a)).name for a in argv)}: exit {code}", done.returncode == code,
+           f"{done.returncode} {done.stdout[-300:]} {done.stderr[-600:]}")
+    return done
+
+
+def check_accuracy(world, name):
+    """As the sites counted of the last model on the same rows."""
+    model = world.kedge("job", "model", name, "--out", world.scratch / name)["models"][0]["file"]
+    last = world.job(name)["history"][-1]["groups"][0]
+    right = samples = 0
+    for k in range(2):
+        scales = ["--train", world.scratch / f"train-{k}.csv"] if name == "answers" else []  # the other model knows them
+        answer = json.loads(predict(world, model, world.scratch / f"test-{k}.csv", "--label", "answer", "--ignore", "id", *scales,
+                                    "--format", "json").stdout)["data"]
+        right, samples = right + answer["correct"], samples + answer["samples"]
+    report(f"{name}: predict is right as often as the job's own evaluation said", (samples, right) ==
+           (last["test_samples"], last["test_correct"]) and 0.6 * samples < right, (samples, right, last))
+    return Path(model)
+
+
+def check_refused(world, model):
+    """What would be wrong in silence is said."""
+    data = world.scratch / "test-0.csv"
+    said = predict(world, model, data, "--label", "answer", "--ignore", "id", code=2).stderr
+    report("without --train: which file is missing", "--train" in said, said)
+    said = predict(world, model, data, "--train", world.scratch / "train-0.csv", code=1).stderr
+    report("too many columns: how many there are", "found 6 columns, expected 4" in said and "--ignore" in said, said)
+    (world.scratch / "lonely.safetensors").write_bytes(model.read_bytes())
+    said = predict(world, world.scratch / "lonely.safetensors", data, code=3).stderr
+    report("no spec beside the model: how to name it", "--spec" in said, said)
+
+
+def elsewhere(world, key):
+    """The words of one who is not at the coordinator's machine."""
+    return ["--connect", world.address(), "--server-key", world.kedge("status")["fingerprint"], "--key", key]
+
+
+def take_elsewhere(world):
+    """As an operator with a key of their own; what comes is what the door gives."""
+    key, use = world.scratch / "operator.pem", world.scratch / "use"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True, capture_output=True)
+    far = elsewhere(world, key)
+    use.mkdir()
+    argv = [world.bin / "kedge", "job", "model", "first", "--out", use / "models", "--npz", *far, "--format", "json"]
+    refused = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
+    report("job model by a stranger is refused", refused.returncode == 4 and not list((use / "models").iterdir()), refused.stdout)
+    public = json.loads(subprocess.run([world.bin / "kedge", "key", "public", key, "--format", "json"], capture_output=True,
+                                       text=True, check=True).stdout)["data"]["key"]
+    world.kedge("role", "grant", "far-away", "--role", "operator", "--public", public)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
+    row = json.loads(done.stdout).get("data", {}).get("models", [{}])[0]
+    report("an operator takes it from elsewhere", done.returncode == 0, done.stdout)
+    report("it is the one on record", hashlib.sha256(Path(row["file"]).read_bytes()).hexdigest() == row["digest"]
+           == world.job("first")["models"][0], row)
+    report("and its spec", hashlib.sha256(Path(row["spec_file"]).read_bytes()).hexdigest() == world.job("first")["spec"], row)
+    report("--npz writes both", Path(row["npz"]).stat().st_size > 0, row)
+    return use
+
+
+def check_python(world, use):
+    """The lines of the page give what kedge predict gives."""
+    lines = (world.scratch / "site-1.csv").read_text().splitlines()[:40]
+    (use / "new.csv").write_text("".join(line.rpartition(",")[0] + "\n" for line in lines))  # without labels
+    rows = list(csv.DictReader(io.StringIO(predict(world, use / "models" / "first-g0.safetensors", use / "new.csv",
+                                                   "--probabilities").stdout)))
+    classes, shares = [int(row["class"]) for row in rows], [[float(row[str(c)]) for c in range(3)] for row in rows]
+    report("without labels: a row for each sample", len(rows) == 40 and "label" not in rows[0] and len(set(classes)) == 3, rows[:2])
+    section = DOC.read_text().split("## Using a model\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"```python\n(.*?)```", section, re.S)
+    report("the page has three times six lines", [len(block.splitlines()) for block in blocks] == [6, 6, 6], blocks)
+    for needs, block in zip(("numpy", "torch", "sklearn"), blocks):
+        python = next((p for p in ("/usr/bin/python3", sys.executable) if Path(p).exists() and subprocess.run(
+            [p, "-c", f"import numpy, {needs}"], capture_output=True).returncode == 0), None)
+        if not python:
+            print(f"skip the lines for {needs}, which is not installed", flush=True)
+            continue
+        done = subprocess.run([python, "-c", block], cwd=use, capture_output=True, text=True, timeout=PATIENCE_S)
+        told = [json.loads(line) for line in done.stdout.splitlines()]
+        far = max((abs(a - b) for mine, theirs in zip(shares, told[1]) for a, b in zip(mine, theirs)), default=1) if len(told) == 2 else 1
+        report(f"the lines for {needs}", done.returncode == 0 and told[:1] == [classes] and far < 2e-5, (far, done.stdout[:200], done.stderr))
+
+
+def run(world):
+    """With a field of two sites and its job "first"."""
+    train(world)
+    check_accuracy(world, "together")
+    check_refused(world, check_accuracy(world, "answers"))
+    check_python(world, take_elsewhere(world))
