@@ -53,7 +53,7 @@ int kedgei_dataset_fill(struct kedge_dataset *train, struct kedge_dataset *test,
                                   "out by \"ignore\"",
                                   name ? name : "");
         }
-        for (int s = 0; s < 2; s++) {
+        for (int s = 0; s < 2 && sets[s]->n > 0; s++) {
             x = (float *)sets[s]->storage + f;
             for (uint32_t r = 0; r < sets[s]->n; r++) {
                 float *v = &x[(size_t)r * width];

@@ -405,7 +405,7 @@ static const struct {
     {"{\"train\":{}}", "\"format\""},
     {"{\"train\":{\"format\":\"png\"}}", "\"format\""},
     {"{\"train\":" DIGITS ",\"x\":1}", "unknown key \"x\""},
-    {"{\"train\":" DIGITS ",\"split\":0.9}", "\"split\": expected a string"},
+    {"{\"train\":" DIGITS ",\"split\":true}", "\"split\": expected"},
     {"{\"train\":" DIGITS ",\"split\":\"1.1\"}", "\"split\""},
     {"{\"train\":" DIGITS ",\"split\":\"0.5\",\"test\":" DIGITS "}", "not both"},
     {"{\"train\":{\"format\":\"idx\",\"images\":\"a\"}}", "\"labels\" is missing"},
