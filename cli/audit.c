@@ -175,6 +175,10 @@ static void say_counts(const struct kedge_cli *c, const struct kedge_audit_repor
     if (r->replayed) {
         say_count(c, "decisions re-executed", n->decisions, "");
     }
+    if (n->pruned > 0) {
+        snprintf(more, sizeof more, "%llu made again", (unsigned long long)n->rebuilt);
+        say_count(c, "models pruned", n->pruned, r->replayed ? more : "intermediate ones, by the operator");
+    }
     if (n->statements[KEDGE_ST_ERASED] > 0) {
         say_count(c, "not to be replayed", n->decisions_erased,
                   "decisions over updates that were erased by order");
@@ -243,6 +247,8 @@ static json_t *counts_json(const struct kedge_audit_counts *n)
                 {"unanchored", n->unanchored},
                 {"signatures", n->signatures},
                 {"decisions", n->decisions},
+                {"models_pruned", n->pruned},
+                {"models_rebuilt", n->rebuilt},
                 {"decisions_erased", n->decisions_erased}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         json_object_set_new(o, rows[i].name, json_integer((json_int_t)rows[i].value));

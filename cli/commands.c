@@ -160,6 +160,10 @@ const struct kedge_command kedge_commands[] = {
     {"ledger", "repair", kedge_cmd_ledger_repair, "STATE LOG --from REPLICA_OR_BACKUP [--mark-lost]",
      "build a damaged log anew from another copy of it", KEDGE_FOR_OPERATE,
      "kedge ledger repair state acme --from backup"},
+    {"ledger", "prune", kedge_cmd_ledger_prune,
+     "[STATE] --trust FILE [--job JOB] [--keep-every N] [--dry-run]",
+     "give up intermediate models that a replay makes again", KEDGE_FOR_OPERATE,
+     "kedge ledger prune state --trust trust.json --keep-every 10"},
     {"ledger", "erase", kedge_cmd_ledger_erase,
      "TENANT (--digest HEX… | --job JOB [--rounds A-B] | --older-than DAYS) --reason TEXT --admin-key FILE "
      "[--authority TEXT] [--dry-run]",

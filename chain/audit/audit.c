@@ -6,6 +6,7 @@
 #include "chain/audit/erased.h"
 #include "chain/audit/explain.h"
 #include "chain/audit/explain_impl.h"
+#include "chain/audit/prune.h"
 #include "chain/audit/record.h"
 #include "common/base/mem.h"
 
@@ -19,6 +20,7 @@ static uint32_t thread_count(const struct kedge_audit_options *options)
 
 static void free_audit(struct kedgei_audit *a)
 {
+    kedgei_rebuild_end(a);
     for (uint32_t j = 0; j < a->job_count; j++) {
         kedge_layout_deinit(&a->jobs[j]->layout);
         kedge_layout_deinit(&a->jobs[j]->update_layout);
@@ -58,6 +60,7 @@ static int check_all(struct kedgei_audit *a, const char *const *seen_paths, size
     }
     err = err ? err : kedgei_check_inputs(a);
     err = err ? err : kedgei_check_models(a);
+    err = err ? err : kedgei_pruned_load(a);
     err = err ? err : kedgei_check_blobs(a);
     err = err ? err : kedgei_tell_erased(a);
     err = err || !replay ? err : kedgei_replay(a);
@@ -100,6 +103,7 @@ struct question {
     bool replay;
     const struct kedge_hash *model; /* to explain, or NULL */
     json_t **ret_tree;
+    const struct kedge_audit_prune *prune; /* or NULL */
 };
 
 static int run_audit(const char *dir, const struct kedge_trust *trust, const char *const *seen_paths,
@@ -130,6 +134,7 @@ static int run_audit(const char *dir, const struct kedge_trust *trust, const cha
         && readable) { /* else what cannot be read has been named, and the rest would only follow from it */
         err = check_all(a, seen_paths, seen_count, q.replay);
         err = err || !q.model ? err : kedgei_explain(a, q.model, q.ret_tree);
+        err = err || !q.prune ? err : kedgei_intermediate(a, q.prune->job, q.prune->keep_every, q.prune->ret);
     }
     err = err ? err : fill_report(a, readable, q.replay, ret);
     if (err) {
@@ -159,6 +164,14 @@ int kedge_audit_replay(const char *dir, const struct kedge_trust *trust, const c
                        struct kedge_audit_report *ret, struct kedge_diag *reterr)
 {
     return run_audit(dir, trust, seen_paths, seen_count, options, (struct question){.replay = true}, ret,
+                     reterr);
+}
+
+int kedge_audit_prunable(const char *dir, const struct kedge_trust *trust,
+                         const struct kedge_audit_options *options, const struct kedge_audit_prune *prune,
+                         struct kedge_audit_report *ret, struct kedge_diag *reterr)
+{
+    return run_audit(dir, trust, NULL, 0, options, (struct question){.replay = true, .prune = prune}, ret,
                      reterr);
 }
 

@@ -111,6 +111,7 @@ struct kedge_audit_counts {
     uint64_t
         final_entries;  /* of the main chain: cosigned by the quorum that the trust file demands, if any */
     uint64_t decisions; /* re-executed by replay */
+    uint64_t pruned, rebuilt;  /* intermediate models that are given up; those that replay made again */
     uint64_t decisions_erased; /* that cannot be: inputs of theirs are erased by order of their tenant */
 };
 
@@ -257,5 +258,17 @@ KEDGE_NODISCARD int kedge_audit_replay(const char *dir, const struct kedge_trust
                                        const char *const *seen_paths, size_t seen_count,
                                        const struct kedge_audit_options *options,
                                        struct kedge_audit_report *ret, struct kedge_diag *reterr);
+
+/* Which models a record gives again: chain/audit/prune.h. */
+struct kedge_audit_prune {
+    const struct kedge_id *job; /* NULL: of all jobs that have ended */
+    uint32_t keep_every;        /* models of every n-th round stay; 0: none of them */
+    struct kedge_buf *ret;      /* digests, 32 bytes each, ascending */
+};
+/* kedge_audit_replay, and that. Nothing is removed. */
+KEDGE_NODISCARD int kedge_audit_prunable(const char *dir, const struct kedge_trust *trust,
+                                         const struct kedge_audit_options *options,
+                                         const struct kedge_audit_prune *prune,
+                                         struct kedge_audit_report *ret, struct kedge_diag *reterr);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "chain/audit/erased.h"
 #include "chain/compute/step.h"
+#include "chain/store/pruned.h"
 #include "common/base/mem.h"
 
 enum { READ_AHEAD_LEAST = 128 * 1024 }; /* bytes of a file that is worth asking for early */
@@ -45,6 +46,8 @@ struct sweep {
     size_t file_count, file_cap;
     uint32_t log;                 /* whose folder is being visited */
     atomic_uint_fast64_t *sealed; /* per tenant: files that are encrypted and whose key nobody gave */
+    uint64_t pruned;
+    struct kedge_hash pruned_last;
     bool nomem;
 };
 
@@ -278,6 +281,11 @@ static void report_missing(struct sweep *s, const struct ref *ref)
     if (erased_by(s, ref)) {
         return; /* as it should be */
     }
+    if (ref->log == s->a->tenant_count && kedge_pruned_has(kedge_buf_view(&s->a->pruned), &ref->digest)) {
+        s->pruned += !kedge_hash_eq(&s->pruned_last, &ref->digest); /* the refs of one blob lie together */
+        s->pruned_last = ref->digest;
+        return;
+    }
     if (KEDGEI_SKIP(s->a, blobs)) {
         return;
     }
@@ -428,6 +436,18 @@ static void tell_sealed(const struct sweep *s)
     }
 }
 
+static void tell_pruned(const struct sweep *s)
+{
+    s->a->counts.pruned = s->pruned;
+    if (s->pruned > 0) {
+        kedgei_find(
+            &s->a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_BLOB_MISSING, "main/pruned.txt",
+            "%llu intermediate models of ended jobs are pruned: their digests are signed, and replay makes "
+            "them again from the updates",
+            (unsigned long long)s->pruned);
+    }
+}
+
 int kedgei_check_blobs(struct kedgei_audit *a)
 {
     struct sweep s = {.a = a, .sealed = kedge_mem_new(a->tenant_count + 1, sizeof *s.sealed)};
@@ -442,6 +462,7 @@ int kedgei_check_blobs(struct kedgei_audit *a)
         match(&s);
         err = kedgei_parallel(a, "blobs", s.file_count, check_file, &s);
         tell_sealed(&s);
+        tell_pruned(&s);
     }
     kedge_mem_free(s.sealed);
     kedgei_scratch_free(&a->scratch, s.refs);

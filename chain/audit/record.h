@@ -153,7 +153,10 @@ struct kedgei_audit {
     struct kedgei_findings findings;
     struct kedgei_skipped *skipped; /* NULL: the record is to be whole */
     struct kedge_audit_counts counts;
-    struct kedge_hash results; /* of replay */
+    struct kedge_hash results;   /* of replay */
+    struct kedge_buf pruned;     /* digests of models that are given up and may be */
+    struct kedge_blobs *rebuilt; /* where they are made again; NULL */
+    char rebuilt_dir[KEDGE_PATH_MAX];
     struct kedge_diag diag;
 };
 

@@ -2,6 +2,7 @@
  * Results are only hashed. Decisions are independent of each other: the inputs of each are in the record. */
 #include "chain/audit/buffer.h"
 #include "chain/audit/erased.h"
+#include "chain/audit/prune.h"
 
 #include <string.h>
 
@@ -476,6 +477,7 @@ int kedgei_replay(struct kedgei_audit *a)
     struct kedgei_replay r = {.a = a};
     int err = kedgei_decisions_collect(&r);
     err = err ? err : kedgei_mark_erased(&r);
+    err = err ? err : kedgei_rebuild(&r);
     err = err ? err : kedgei_parallel(a, "decisions", r.count, run_decision, &r);
     err = err ? err : digest_results(&r, &a->results);
     a->counts.decisions = r.count - a->counts.decisions_erased - (a->skipped ? a->skipped->decisions : 0);

@@ -37,6 +37,7 @@ struct kedgei_replay {
     struct kedgei_decision *items;
     size_t count, cap;
     bool nomem;
+    struct kedge_blob_writer *writer; /* prune.c: where an aggregate goes, too; NULL */
 };
 
 /* What a decision's function says and adds: replay.c. */

@@ -115,6 +115,19 @@ static void replay_regrouped(const struct kedgei_replay *r, struct kedgei_decisi
     kedge_mem_free(weight);
 }
 
+/* What is made again is hashed as ever, and kept. */
+struct both {
+    struct kedge_hasher *hasher;
+    struct kedge_blob_writer *writer;
+};
+
+static int write_both(void *arg, struct kedge_view bytes)
+{
+    const struct both *b = arg;
+    kedge_hasher_update(b->hasher, bytes);
+    return kedge_blob_writer_write(b->writer, bytes, NULL);
+}
+
 void kedgei_replay_aggregate(const struct kedgei_replay *r, struct kedgei_decision *d,
                              struct kedgei_findings *f)
 {
@@ -143,6 +156,10 @@ void kedgei_replay_aggregate(const struct kedgei_replay *r, struct kedgei_decisi
         } else if (!plain) {
             err = KEDGE_E_CORRUPT;
         }
+    }
+    struct both both = {hasher, r->writer};
+    if (r->writer) {
+        sink = (struct kedge_sink){write_both, &both};
     }
     err = err ? err : kedge_blobs_path(r->a->main.blobs, &agg->base, base);
     err = err ? err

@@ -173,7 +173,7 @@ static struct kedgei_packs *packs_of(const struct kedge_blobs *b)
     return (struct kedgei_packs *)(uintptr_t)&b->packs;
 }
 
-int kedge_blobs_path(const struct kedge_blobs *b, const struct kedge_hash *digest, char out[KEDGE_PATH_MAX])
+static int own_path(const struct kedge_blobs *b, const struct kedge_hash *digest, char out[KEDGE_PATH_MAX])
 {
     struct kedgei_pack_record r;
     struct stat st;
@@ -186,6 +186,22 @@ int kedge_blobs_path(const struct kedge_blobs *b, const struct kedge_hash *diges
         }
     }
     return packed ? err : kedgei_packs_path(&b->packs, &r, out);
+}
+
+int kedge_blobs_path(const struct kedge_blobs *b, const struct kedge_hash *digest, char out[KEDGE_PATH_MAX])
+{
+    char there[KEDGE_PATH_MAX];
+    int err = own_path(b, digest, out);
+    if (!err && b->other && !kedge_blob_exists(out) && own_path(b->other, digest, there) == KEDGE_OK
+        && kedge_blob_exists(there)) {
+        memcpy(out, there, sizeof there);
+    }
+    return err;
+}
+
+void kedge_blobs_lean_on(struct kedge_blobs *b, const struct kedge_blobs *other)
+{
+    b->other = other;
 }
 
 struct kedge_blob_keys *kedge_blobs_keys(const struct kedge_blobs *b)

@@ -32,6 +32,8 @@ struct kedge_blobs_options {
 /* Makes DIR/blobs and DIR/staging (0700), removes stale staging files. options may be NULL. */
 KEDGE_NODISCARD int kedge_blobs_open(const char *dir, const struct kedge_blobs_options *options,
                                      struct kedge_blobs **ret, struct kedge_diag *reterr);
+/* What is not here is looked for there, too, when a path is asked for; `other` outlives b. NULL: no more. */
+void kedge_blobs_lean_on(struct kedge_blobs *b, const struct kedge_blobs *other);
 /* No writer or upload may be open. NULL is fine. */
 void kedge_blobs_close(struct kedge_blobs *b);
 

@@ -17,9 +17,10 @@ struct kedge_blobs {
     char blobs_dir[KEDGE_PATH_MAX];
     char staging_dir[KEDGE_PATH_MAX];
     struct kedge_blobs_options options;
-    struct kedge_blob_keys *keys; /* NULL: none */
-    struct kedgei_packs packs;    /* has its own mutex */
-    pthread_mutex_t mutex;        /* guards what follows */
+    struct kedge_blob_keys *keys;    /* NULL: none */
+    struct kedgei_packs packs;       /* has its own mutex */
+    const struct kedge_blobs *other; /* where what is not here may be; NULL */
+    pthread_mutex_t mutex;           /* guards what follows */
     size_t open_count;
     uint64_t promised; /* bytes announced by open uploads and not yet written */
     uint64_t serial;

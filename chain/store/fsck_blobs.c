@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "chain/store/fsck.h"
+#include "chain/store/pruned.h"
 #include "common/base/mem.h"
+
+enum { PRUNED_MAX = 1 << 27 };
 
 struct file {
     struct kedge_hash digest;
@@ -19,6 +22,7 @@ struct run {
     struct file *files;
     size_t count, cap;
     bool nomem;
+    struct kedge_buf pruned; /* what its operator gave up */
 };
 
 static void find(const struct run *r, enum kedge_fsck_severity severity, const char *where, const char *text,
@@ -93,7 +97,7 @@ static int find_missing(const struct run *r)
         struct file key = {.digest = digest};
         if ((r->count > 0 && bsearch(&key, r->files, r->count, sizeof key, compare_files))
             || kedge_blobs_find(r->blobs, &digest, NULL) == KEDGE_OK /* come since the folder was listed */
-            || is_elsewhere(r, &digest)) {
+            || kedge_pruned_has(kedge_buf_view(&r->pruned), &digest) || is_elsewhere(r, &digest)) {
             continue;
         }
         int err = kedge_blobs_path(r->blobs, &digest, path);
@@ -170,6 +174,11 @@ int kedge_fsck_blobs(const struct kedge_fsck *f, const struct kedge_fsck_blobs *
     if (err) {
         return err;
     }
+    kedge_buf_init(&r.pruned, PRUNED_MAX);
+    if (kedge_pruned_read(blobs->dir, &r.pruned, &d) != KEDGE_OK) {
+        find(&r, KEDGE_FSCK_DAMAGE, blobs->dir, d.text, "restore it from a backup");
+        kedge_buf_clear(&r.pruned);
+    }
     err = kedge_blobs_for_each(r.blobs, take_file, &r, reterr);
     err = r.nomem ? kedge_diag_set(reterr, KEDGE_E_NOMEM, "%s: out of memory", blobs->dir) : err;
     if (!err) {
@@ -179,6 +188,7 @@ int kedge_fsck_blobs(const struct kedge_fsck *f, const struct kedge_fsck_blobs *
         err = find_missing(&r);
         err = err ? err : check_files(&r, reterr);
     }
+    kedge_buf_deinit(&r.pruned);
     kedge_mem_free(r.files);
     kedge_blobs_close(r.blobs);
     return err;

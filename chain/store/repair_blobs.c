@@ -1,9 +1,10 @@
 #include <string.h>
 
+#include "chain/store/pruned.h"
 #include "chain/store/repair.h"
 #include "common/base/mem.h"
 
-enum { PIECE = 1 << 20 };
+enum { PIECE = 1 << 20, PRUNED_MAX = 1 << 27 };
 
 static const struct kedge_blobs_options reading = {.read_only = true};
 static const struct kedge_id plain_there = {"repaired"}, uploader = {"repair"};
@@ -108,8 +109,8 @@ static bool is_elsewhere(const struct kedge_repair_blobs *r, const struct kedge_
 
 /* `must`: its absence is a loss. */
 static int mend(const struct kedge_repair_blobs *r, struct kedge_blobs *here, struct kedge_blobs *there,
-                const struct kedge_hash *digest, bool must, struct kedge_repaired_blobs *n,
-                struct kedge_diag *reterr)
+                const struct kedge_hash *digest, bool must, struct kedge_view pruned,
+                struct kedge_repaired_blobs *n, struct kedge_diag *reterr)
 {
     struct kedge_diag d = {.text = ""};
     int err = kedge_blobs_verify(here, digest, NULL);
@@ -126,7 +127,7 @@ static int mend(const struct kedge_repair_blobs *r, struct kedge_blobs *here, st
     if (err != KEDGE_E_NOT_FOUND && err != KEDGE_E_CORRUPT && err != KEDGE_E_IO && err != KEDGE_E_SEALED) {
         return kedge_diag_set(reterr, err, "%s", d.text[0] ? d.text : kedge_strerror(err));
     }
-    if (!is_absent || (must && !is_elsewhere(r, digest))) {
+    if (!is_absent || (must && !kedge_pruned_has(pruned, digest) && !is_elsewhere(r, digest))) {
         n->first_lost = n->lost == 0 ? *digest : n->first_lost;
         n->lost++;
     }
@@ -137,6 +138,7 @@ int kedge_repair_blobs(const struct kedge_repair_blobs *r, struct kedge_repaired
                        struct kedge_diag *reterr)
 {
     struct kedge_repaired_blobs n = {0};
+    struct kedge_buf pruned;
     struct kedge_blobs *here, *there = NULL;
     const struct kedge_view lists[] = {r->refs, r->also};
     const struct kedge_blobs_options writing = {
@@ -146,6 +148,8 @@ int kedge_repair_blobs(const struct kedge_repair_blobs *r, struct kedge_repaired
     if (err) {
         return err;
     }
+    kedge_buf_init(&pruned, PRUNED_MAX);
+    err = kedge_pruned_read(r->dir, &pruned, reterr);
     if (kedge_blobs_open(r->from, &source, &there, NULL) != KEDGE_OK) {
         there = NULL; /* a replica without blobs: what is here must do */
     }
@@ -153,9 +157,10 @@ int kedge_repair_blobs(const struct kedge_repair_blobs *r, struct kedge_repaired
         for (size_t i = 0; i < lists[k].len / KEDGE_HASH_LEN && !err; i++) {
             struct kedge_hash digest;
             memcpy(digest.b, lists[k].ptr + i * KEDGE_HASH_LEN, KEDGE_HASH_LEN);
-            err = mend(r, here, there, &digest, k == 0, &n, reterr);
+            err = mend(r, here, there, &digest, k == 0, kedge_buf_view(&pruned), &n, reterr);
         }
     }
+    kedge_buf_deinit(&pruned);
     kedge_blobs_close(there);
     kedge_blobs_close(here);
     if (!err) {

@@ -449,5 +449,18 @@ class Record:
             tenant.blobs.seen |= {e.subject for e in tenant.log.entries if e.kind == "update"} - set(tenant.erased)
         for name, blobs in [("main", self.blobs), *((t.name, t.blobs) for t in self.tenants.values())]:
             there, named = set(blobs.names()), blobs.seen - {"0" * 64}
+            named -= (self.pruned() if name == "main" else set()) - there
             need(there == named or any(j.others for j in self.jobs.values()), name, "has blobs that nothing names, or lacks",
                  "named ones:", *sorted(there ^ named)[:3])
+
+    def pruned(self):
+        """What main/pruned.txt lists of models that a replay makes again: aggregates but those of a job's last round."""
+        path = os.path.join(self.state, "main", "pruned.txt")
+        if not os.path.exists(path):
+            return set()
+        with open(path, encoding="ascii") as f:
+            lines = f.read().splitlines()
+        need(lines[:1] == ["kedge-pruned/v1"], path, "is of another version")
+        rounds = [[r for r in job.rounds if r.step] for job in self.jobs.values()]
+        last = {g["after"] for steps in rounds for r in steps[-1:] for g in r.step.body["groups"]}
+        return set(lines[1:]) & {e.subject for steps in rounds for r in steps[:-1] for e in r.aggregates.values()} - last
