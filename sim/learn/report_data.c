@@ -5,9 +5,14 @@
 
 #include "common/base/os/process.h"
 
-static int no_data(const char *name, struct kedge_diag *d)
+static int no_data(const struct kedge_learn_spec *spec, struct kedge_diag *d)
 {
+    const char *name = spec->images;
     (void)kedge_diag_set(d, KEDGE_E_NOT_FOUND, "\"images\" in \"data\": \"%.200s\" is not here", name);
+    if (spec->partition == KEDGE_LEARN_CLIENTS) {
+        (void)kedge_diag_hint(d, "the clients' file or folder is meant from the current folder");
+        return KEDGE_E_NOT_FOUND;
+    }
     (void)kedge_diag_hint(d,
                           strchr(name, '/') ? "name a folder with the four IDX files, or a data set as %s"
                                             : "from the source tree: ./scripts/get-data %s",
@@ -42,5 +47,5 @@ int kedge_learn_find_images(const struct kedge_learn_spec *spec, char out[KEDGE_
             return KEDGE_OK;
         }
     }
-    return no_data(spec->images, reterr);
+    return no_data(spec, reterr);
 }
