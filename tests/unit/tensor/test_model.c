@@ -173,7 +173,7 @@ static const struct {
      "\"in\" is 3, but its input has 4"},
     {"{\"input\":[4],\"layers\":[{\"type\":\"dropout\",\"rate\":\"1\"},{\"type\":\"dense\",\"out\":2}]}",
      "\"rate\""},
-    {"{\"input\":[4],\"layers\":[{\"type\":\"dropout\",\"rate\":0.5},{\"type\":\"dense\",\"out\":2}]}",
+    {"{\"input\":[4],\"layers\":[{\"type\":\"dropout\",\"rate\":true},{\"type\":\"dense\",\"out\":2}]}",
      "\"rate\""},
     {"{\"input\":[4,1,1],\"layers\":[{\"type\":\"groupnorm\",\"groups\":3},{\"type\":\"flatten\"}]}",
      "does not divide 4 channels"},
