@@ -1,4 +1,4 @@
-/* DIR/models: exactly the files that releases name, with their content. */
+/* DIR/models: exactly the files that releases name, with their content, and what lies beside them. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -36,12 +36,55 @@ static void check_file(struct kedgei_audit *a, const struct kedgei_fact *release
     }
 }
 
-static bool is_released(const struct kedgei_audit *a, const char *file)
+/* What kedge job model puts beside FILE.safetensors: the same model for NumPy, the job's spec, the evidence.
+ * Only the spec can be told from another here; the evidence proves itself. */
+static bool is_beside(const char *file, const char *released)
+{
+    static const char *const endings[] = {".json", ".npz", ".release.json", ".release.tlog-proof"};
+    static const char model[] = ".safetensors";
+    size_t len = strlen(released), stem = len < sizeof model ? 0 : len - (sizeof model - 1);
+    if (stem == 0 || strcmp(released + stem, model) != 0 || strncmp(file, released, stem) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        if (strcmp(file + stem, endings[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_spec(struct kedgei_audit *a, const struct kedgei_job *job, const char *file)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_map map;
+    struct kedge_hash digest;
+    if (kedge_path_join(path, a->models, file) != KEDGE_OK || kedge_map_open(path, &map, NULL) != KEDGE_OK) {
+        model_finding(a, false, file, "cannot be read");
+        return;
+    }
+    kedge_sha256(kedge_view_of(map.ptr, map.len), &digest);
+    kedge_map_close(&map);
+    if (job->opened && !kedge_hash_eq(&digest, &job->opened->subject)) {
+        model_finding(a, false, file, "its content is not the spec of the job that released this model");
+    }
+}
+
+/* Whether a release names the file, or one that it belongs to. */
+static bool is_known(struct kedgei_audit *a, const char *file)
 {
     for (uint32_t j = 0; j < a->job_count; j++) {
         for (uint32_t g = 0; g < KEDGE_GROUPS_MAX; g++) {
             const struct kedgei_fact *fact = a->jobs[j]->releases[g];
-            if (fact && strcmp(((const struct kedge_st_release *)fact->body)->file, file) == 0) {
+            const char *released = fact ? ((const struct kedge_st_release *)fact->body)->file : "";
+            if (fact && strcmp(released, file) == 0) {
+                return true;
+            }
+            if (fact && is_beside(file, released)) {
+                size_t stem = strlen(released) - strlen(".safetensors");
+                if (strcmp(file + stem, ".json") == 0) {
+                    check_spec(a, a->jobs[j], file);
+                }
                 return true;
             }
         }
@@ -68,7 +111,7 @@ int kedgei_check_models(struct kedgei_audit *a)
     const struct dirent *entry;
     while ((entry = readdir(dir)) != NULL) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0
-            && !is_released(a, entry->d_name)) {
+            && !is_known(a, entry->d_name)) {
             model_finding(a, true, entry->d_name, "no release names this file");
         }
     }

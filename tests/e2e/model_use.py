@@ -53,7 +53,7 @@ def predict(world, *argv, code=0):
 
 def check_accuracy(world, name):
     """As the sites counted of the last model on the same rows."""
-    model = world.kedge("job", "model", name, "--out", world.scratch / name)["models"][0]["file"]
+    model = world.kedge("job", "model", name, "--out", world.scratch / "models", "--npz", "--evidence")["models"][0]["file"]
     last = world.job(name)["history"][-1]["groups"][0]
     right = samples = 0
     for k in range(2):
@@ -128,9 +128,24 @@ def check_python(world, use):
         report(f"the lines for {needs}", done.returncode == 0 and told[:1] == [classes] and far < 2e-5, (far, done.stdout[:200], done.stderr))
 
 
+def check_record(world):
+    """What job model writes beside models belongs to the record: the spec must be the job's own."""
+    world.kedge("job", "model", "first", "--out", world.scratch / "models")
+    world.audit("with models, specs, npz and evidence")
+    spec = world.scratch / "models" / "first-g0.json"
+    good = spec.read_bytes()
+    spec.write_bytes(good + b" ")
+    done = subprocess.run([world.bin / "kedge", "audit", "verify", world.scratch, "--trust", world.scratch / "trust.json"],
+                          capture_output=True, text=True, timeout=PATIENCE_S)
+    report("another spec beside a model is found", done.returncode == 1 and "is not the spec of the job" in done.stdout,
+           done.stdout[-600:])
+    spec.write_bytes(good)
+
+
 def run(world):
     """With a field of two sites and its job "first"."""
     train(world)
     check_accuracy(world, "together")
     check_refused(world, check_accuracy(world, "answers"))
     check_python(world, take_elsewhere(world))
+    check_record(world)
