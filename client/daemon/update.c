@@ -60,18 +60,37 @@ struct training {
     uint64_t steps;
 };
 
+/* Which value of which tensor went how far, beyond what. */
+static int say_far(const struct kedge_client_work *w, uint64_t at, double change, int err,
+                   struct kedge_diag *d)
+{
+    const struct kedge_tensor *tensors = w->layout.tensors;
+    uint32_t i = 0;
+    while (i + 1 < w->layout.count && at >= tensors[i].count) {
+        at -= tensors[i++].count;
+    }
+    if (err != KEDGE_E_BOUND) {
+        return kedge_diag_set(d, err, "update: tensor \"%s\", value %llu: %s", tensors[i].name,
+                              (unsigned long long)at, kedge_strerror(err));
+    }
+    (void)kedge_diag_set(d, err,
+                         "update: tensor \"%s\", value %llu changed by %g, but the job's \"bound\" is %g; "
+                         "training went too far from its base",
+                         tensors[i].name, (unsigned long long)at, change, w->spec->bound);
+    return kedge_diag_hint(d, "a lower \"learning_rate\", or a higher \"bound\" with a lower \"scale\"");
+}
+
 /* Values first … first + n − 1 of the change of the model, or of the control variate. */
 static int quantise(struct kedge_client_work *w, const struct training *t, bool control, uint64_t first,
                     size_t n, int32_t *tile, struct kedge_diag *d)
 {
-    size_t bad;
+    size_t bad = 0;
     if (control) {
         return kedge_client_control_change(w->spec, t->control, t->base + first, t->out + first, t->steps,
                                            first, n, tile, d);
     }
     int err = kedge_quantise(t->base + first, t->out + first, n, w->spec->scale, w->spec->bound, tile, &bad);
-    return err ? kedge_diag_set(d, err, "update: value %llu: %s; training went too far from its base",
-                                (unsigned long long)(first + bad), kedge_strerror(err))
+    return err ? say_far(w, first + bad, (double)t->out[first + bad] - (double)t->base[first + bad], err, d)
                : KEDGE_OK;
 }
 

@@ -2,6 +2,7 @@
 import ctypes
 import ctypes.util
 import os
+import sys
 from pathlib import Path
 
 ABI = 1
@@ -140,6 +141,9 @@ class Session:
     def __init__(self):
         self.session = ctypes.c_void_p()
         must(library().kedge_session_open(ctypes.byref(self.session)))
+        for stream in (sys.stdout, sys.stderr):  # into a pipe Python would keep 8 kB back, and lose them when it is killed
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(line_buffering=True)
 
     def __iter__(self):
         line, length = ctypes.c_void_p(), ctypes.c_size_t()
