@@ -27,7 +27,7 @@ enum {
 int kedge_cli_read_file(const char *path, size_t max, struct kedge_buf *ret, struct kedge_diag *d)
 {
     kedge_buf_init(ret, max);
-    int err = kedge_file_read(path, ret, d);
+    int err = strcmp(path, "-") == 0 ? kedge_stdin_read(ret, d) : kedge_file_or_pipe_read(path, ret, d);
     return !err && ret->len == 0 ? kedge_diag_set(d, KEDGE_E_USAGE, "%s: the file is empty", path) : err;
 }
 

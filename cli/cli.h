@@ -142,7 +142,8 @@ int kedge_cli_interrupt_end(struct kedge_cli *c, const char *what, const char *f
  * when nothing proves it. */
 KEDGE_NODISCARD int kedge_cli_admin(struct kedge_cli *c, json_t *request, json_t **ret_answer,
                                     struct kedge_diag *d);
-/* Text of a file argument; bounded. KEDGE_E_USAGE when it is empty. */
+/* Text of a file argument, of a pipe, or with "-" of standard input; bounded. KEDGE_E_USAGE when it is empty.
+ */
 KEDGE_NODISCARD int kedge_cli_read_file(const char *path, size_t max, struct kedge_buf *ret,
                                         struct kedge_diag *d);
 /* Reads the private key at path; with `create` makes one when the file is absent. */
@@ -183,6 +184,18 @@ void kedge_cli_watch_troubles(struct kedge_cli *c, const json_t *job, struct ked
 const char *kedge_cli_text(const json_t *o, const char *key);
 int64_t kedge_cli_int(const json_t *o, const char *key);
 double kedge_cli_real(const json_t *o, const char *key);
+/* How many rounds of a job (an answer of job.list or job.show) are over: the one under way does not count. */
+int64_t kedge_cli_finished_rounds(const json_t *job);
+/* A time to live in words, such as "an hour", "90 minutes", "30 days", "3700 seconds". */
+struct kedge_cli_span {
+    char s[32];
+};
+struct kedge_cli_span kedge_cli_span(uint64_t seconds);
+/* Unix time as "2026-11-21 12:34Z", "-" for 0. */
+struct kedge_cli_date {
+    char s[32];
+};
+struct kedge_cli_date kedge_cli_date(int64_t unix_ms);
 
 /* ---- commands ---- */
 int kedge_cmd_init(struct kedge_cli *c);

@@ -1,4 +1,4 @@
-/* kedge job list, show, watch, wait, logs, stop, resume. */
+/* kedge job show, watch, wait, logs, stop, resume. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,94 +30,7 @@ static bool take_job(struct kedge_cli *c, struct kedge_id *job)
     return kedge_cli_no_more(c, 1);
 }
 
-/* ---- list, show, logs ---- */
-
-static int by_time(const void *a, const void *b)
-{
-    const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
-    int64_t s = kedge_cli_int(x, "created_ms"), t = kedge_cli_int(y, "created_ms");
-    return s != t ? (s > t) - (s < t) : strcmp(kedge_cli_text(x, "job"), kedge_cli_text(y, "job"));
-}
-
-/* Answers come in the order of names; people look for what came last. */
-static int sort_jobs(json_t *list)
-{
-    size_t count = json_array_size(list);
-    json_t **rows = kedge_mem_new(count + 1, sizeof *rows);
-    if (!rows) {
-        return KEDGE_E_NOMEM;
-    }
-    for (size_t i = 0; i < count; i++) {
-        rows[i] = json_incref(json_array_get(list, i));
-    }
-    qsort(rows, count, sizeof *rows, by_time);
-    for (size_t i = 0; i < count; i++) {
-        json_array_set_new(list, i, rows[i]);
-    }
-    kedge_mem_free(rows);
-    return KEDGE_OK;
-}
-
-/* All jobs, however many answers they take. */
-static int ask_jobs(struct kedge_cli *c, json_t **ret, struct kedge_diag *d)
-{
-    json_t *all = json_array(), *request = json_pack("{s:s}", "verb", "job.list");
-    struct kedge_id from = {.s = ""}, next;
-    int err = KEDGE_OK;
-    while (request && !err) {
-        json_t *o = NULL;
-        err = kedge_cli_admin(c, request, &o, d);
-        request = NULL;
-        json_array_extend(all, json_object_get(o, "jobs"));
-        const char *text = json_string_value(json_object_get(o, "next"));
-        if (!err && text && (kedge_id_from(kedge_view_str(text), &next) || strcmp(next.s, from.s) <= 0)) {
-            err = kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells the same jobs again and again");
-        } else if (!err && text) {
-            from = next;
-            request = json_pack("{s:s,s:s}", "verb", "job.list", "from", from.s);
-        }
-        json_decref(o);
-    }
-    err = err ? err : sort_jobs(all);
-    if (err) {
-        json_decref(all);
-        return err;
-    }
-    *ret = json_pack("{s:o}", "jobs", all);
-    return KEDGE_OK;
-}
-
-int kedge_cmd_job_list(struct kedge_cli *c)
-{
-    static const struct kedge_column columns[] = {
-        {"job", -32}, {"state", -10}, {"rounds", 13}, {"sites online", 12}, {"reason", -24}};
-    struct kedge_diag d = {.text = ""};
-    json_t *o = NULL;
-    const json_t *row;
-    size_t i;
-    if (!kedge_cli_no_more(c, 0)) {
-        return 2;
-    }
-    int err = ask_jobs(c, &o, &d);
-    if (err) {
-        return kedge_cli_fail(c, err, &d);
-    }
-    const json_t *list = json_object_get(o, "jobs");
-    kedge_cli_head(c, columns, 5);
-    json_array_foreach(list, i, row)
-    {
-        char rounds[2 * CELL], online[CELL] = "-";
-        snprintf(rounds, sizeof rounds, "%lld/%lld", (long long)kedge_cli_int(row, "round"),
-                 (long long)kedge_cli_int(row, "rounds"));
-        if (json_object_get(row, "sites_online")) {
-            snprintf(online, sizeof online, "%lld", (long long)kedge_cli_int(row, "sites_online"));
-        }
-        const char *cells[] = {kedge_cli_text(row, "job"), kedge_cli_text(row, "state"), rounds, online,
-                               kedge_cli_text(row, "reason")};
-        kedge_cli_row(c, columns, 5, cells);
-    }
-    return kedge_cli_ok(c, o);
-}
+/* ---- show, logs ---- */
 
 static int ask_job(struct kedge_cli *c, const char *job, uint64_t from, json_t **ret, struct kedge_diag *d)
 {
@@ -173,7 +86,7 @@ static void say_job(const struct kedge_cli *c, const json_t *o)
     const json_t *missing = json_object_get(o, "tenants_missing"), *tenant;
     size_t i;
     kedge_cli_say(c, "job      %s\nstate    %s\nrounds   %lld/%lld\nspec     %s\n", kedge_cli_text(o, "job"),
-                  kedge_cli_text(o, "state"), (long long)kedge_cli_int(o, "round"),
+                  kedge_cli_text(o, "state"), (long long)kedge_cli_finished_rounds(o),
                   (long long)kedge_cli_int(o, "rounds"), kedge_cli_text(o, "spec"));
     if (kedge_cli_text(o, "strategy")[0]) {
         kedge_cli_say(c, "strategy %s, rule %s, server %s\n", kedge_cli_text(o, "strategy"),
@@ -321,12 +234,12 @@ static void print_new_rounds(struct kedge_cli *c, json_t *job, int64_t *printed)
 static void draw_progress(const struct kedge_cli *c, const json_t *job)
 {
     char text[128];
-    int64_t round = kedge_cli_int(job, "round"), rounds = kedge_cli_int(job, "rounds");
+    int64_t rounds = kedge_cli_int(job, "rounds");
     bool open = json_is_true(json_object_get(job, "round_open"));
     snprintf(text, sizeof text, "%.12s, %lld of %lld sites%s", kedge_cli_text(job, "state"),
              (long long)kedge_cli_int(job, "accepted"), (long long)kedge_cli_int(job, "selected"),
              open ? "" : ", closing");
-    kedge_cli_progress(c, kedge_cli_text(job, "job"), round > 0 ? (uint64_t)round : 0,
+    kedge_cli_progress(c, kedge_cli_text(job, "job"), (uint64_t)kedge_cli_finished_rounds(job),
                        rounds > 0 ? (uint64_t)rounds : 0, text);
 }
 

@@ -1,3 +1,4 @@
+#include <dirent.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +72,27 @@ static int check_data(const struct kedge_poc *p, struct kedge_diag *d)
     return find_data(p, path, d);
 }
 
+/* What is in a folder that no earlier kedge poc made is somebody's: nothing is put beside it. */
+static int check_folder(const struct kedge_poc *p, struct kedge_diag *d)
+{
+    DIR *dir = opendir(p->dir);
+    bool is_empty = true;
+    if (!dir) {
+        return KEDGE_OK; /* making it says what is wrong */
+    }
+    for (const struct dirent *e = readdir(dir); e && is_empty; e = readdir(dir)) {
+        is_empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+    }
+    closedir(dir);
+    if (!is_empty) {
+        (void)kedge_diag_set(d, KEDGE_E_EXISTS, "%s: the folder is not empty, and no kedge poc made it",
+                             p->dir);
+        (void)kedge_diag_hint(d, "name a new folder");
+        return KEDGE_E_EXISTS;
+    }
+    return KEDGE_OK;
+}
+
 /* The ranges are those of the command line. */
 static bool is_sound(const struct kedge_poc *p)
 {
@@ -117,6 +139,7 @@ int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d)
         }
     } else if (!err) { /* what can not work leaves no folder behind, whose settings would hold from then on */
         err = check_data(p, d);
+        err = err ? err : check_folder(p, d);
         err = err ? err : kedge_dir_make(p->dir, 0700, d);
         err = err ? err
                   : write_json(path,

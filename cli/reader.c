@@ -62,10 +62,10 @@ int kedge_cmd_reader_add(struct kedge_cli *c)
     }
     /* stderr, so that the token alone is on stdout */
     kedge_cli_say_aside(
-        "The token%s%s is a secret and shown this once. It reads %s for %llu days; to end it before:\n"
+        "The token%s%s is a secret and shown this once. It reads %s for %s; to end it before:\n"
         "  kedge reader revoke %s\n",
         out ? " in " : "", out ? out : "", auditor ? "all logs" : "this tenant's log, and the main chain",
-        (unsigned long long)(ttl / 86400), kedge_cli_text(o, "name"));
+        kedge_cli_span(ttl).s, kedge_cli_text(o, "name"));
     return kedge_cli_ok(c, o);
 }
 

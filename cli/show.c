@@ -1,6 +1,7 @@
 /* Values of answers, and the table of a job's rounds. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/cli.h"
 
@@ -15,6 +16,18 @@ const char *kedge_cli_text(const json_t *o, const char *key)
 int64_t kedge_cli_int(const json_t *o, const char *key)
 {
     return (int64_t)json_integer_value(json_object_get(o, key));
+}
+
+int64_t kedge_cli_finished_rounds(const json_t *job)
+{
+    const char *state = kedge_cli_text(job, "state");
+    int64_t round = kedge_cli_int(job, "round");
+    if (strcmp(state, "completed") == 0 || strcmp(state, "failed") == 0 || strcmp(state, "cancelled") == 0) {
+        return round;
+    }
+    bool is_between = strcmp(state, "halted") == 0 || strcmp(state, "storing") == 0;
+    bool is_under_way = !is_between || json_is_true(json_object_get(job, "round_open"));
+    return is_under_way && round > 0 ? round - 1 : round;
 }
 
 /* True when the member is a real in a string, as answers hold them, or a plain number. */
@@ -122,4 +135,38 @@ void kedge_cli_show_rounds(const struct kedge_cli *c, const json_t *job, uint32_
         }
         show_round(c, row, loss);
     }
+}
+
+struct kedge_cli_span kedge_cli_span(uint64_t seconds)
+{
+    static const struct {
+        uint64_t seconds;
+        const char *one, *many;
+    } units[] = {{86400, "a day", "days"}, {3600, "an hour", "hours"}, {60, "a minute", "minutes"}};
+    struct kedge_cli_span span;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        uint64_t count = seconds / units[i].seconds;
+        if (count == 0 || seconds % units[i].seconds != 0) {
+            continue;
+        }
+        if (count == 1) {
+            snprintf(span.s, sizeof span.s, "%s", units[i].one);
+        } else {
+            snprintf(span.s, sizeof span.s, "%llu %s", (unsigned long long)count, units[i].many);
+        }
+        return span;
+    }
+    snprintf(span.s, sizeof span.s, "%llu second%s", (unsigned long long)seconds, seconds == 1 ? "" : "s");
+    return span;
+}
+
+struct kedge_cli_date kedge_cli_date(int64_t unix_ms)
+{
+    struct kedge_cli_date date;
+    time_t s = (time_t)(unix_ms / 1000);
+    struct tm tm;
+    if (unix_ms <= 0 || !gmtime_r(&s, &tm) || strftime(date.s, sizeof date.s, "%Y-%m-%d %H:%MZ", &tm) == 0) {
+        snprintf(date.s, sizeof date.s, "-");
+    }
+    return date;
 }

@@ -14,7 +14,7 @@ enum {
     WAIT_MAX_S = 7 * 86400,
     POLL_MS = 500,
     CELL = 32,
-    CONDITION = 32
+    CONDITION = 27
 };
 
 /* TENANT SITE from the arguments; false after a usage error. */
@@ -63,12 +63,12 @@ int kedge_cmd_site_enroll(struct kedge_cli *c)
     }
     /* stderr, so that the token alone is on stdout */
     kedge_cli_say_aside(
-        "The token%s%s works once, within %llu seconds; it is a secret. Bring it to the device and there "
+        "The token%s%s works once, within %s; it is a secret. Bring it to the device and there "
         "run\n"
         "  kedge-client --site DIR --enroll-file %s\n"
         "Then the tenant's admin signs the site in:\n"
         "  kedge site approve %s %s --admin-key FILE\n",
-        out ? " in " : "", out ? out : "", (unsigned long long)ttl, out ? out : "FILE", tenant.s, site.s);
+        out ? " in " : "", out ? out : "", kedge_cli_span(ttl).s, out ? out : "FILE", tenant.s, site.s);
     json_object_set_new(o, "tenant", json_string(tenant.s));
     json_object_set_new(o, "site", json_string(site.s));
     return kedge_cli_ok(c, o);
@@ -225,7 +225,7 @@ static void put_condition(const json_t *row, char out[CONDITION + 1])
     } else if (!json_is_true(json_object_get(row, "online"))) {
         snprintf(out, CONDITION + 1, "offline");
     } else if (more > 1) {
-        snprintf(out, CONDITION + 1, "in trouble: %.15s, …", kedge_cli_text(first, "reason"));
+        snprintf(out, CONDITION + 1, "in trouble: %.10s, …", kedge_cli_text(first, "reason"));
     } else {
         snprintf(out, CONDITION + 1, more > 0 ? "in trouble: %.15s" : "online",
                  kedge_cli_text(first, "reason"));
@@ -233,13 +233,13 @@ static void put_condition(const json_t *row, char out[CONDITION + 1])
 }
 
 static const struct kedge_column list_columns[] = {
-    {"tenant", -20}, {"site", -20}, {"condition", -CONDITION}, {"last seen", -20}, {"statement key", -16}};
+    {"tenant", -16}, {"site", -16}, {"condition", -CONDITION}, {"last seen", -20}, {"statement key", -13}};
 
 static void list_row(const struct kedge_cli *c, const json_t *row, const char *condition)
 {
     char seen[CELL], key[17];
     put_time(kedge_cli_int(row, "last_seen_ms"), seen);
-    snprintf(key, sizeof key, "%.16s", kedge_cli_text(row, "statement_key"));
+    snprintf(key, sizeof key, "%.13s", kedge_cli_text(row, "statement_key"));
     const char *cells[] = {kedge_cli_text(row, "tenant"), kedge_cli_text(row, "site"), condition, seen, key};
     kedge_cli_row(c, list_columns, 5, cells);
 }

@@ -162,6 +162,21 @@ int kedge_file_read(const char *path, struct kedge_buf *ret, struct kedge_diag *
     return err;
 }
 
+int kedge_file_or_pipe_read(const char *path, struct kedge_buf *ret, struct kedge_diag *reterr)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISFIFO(st.st_mode)) {
+        return kedge_file_read(path, ret, reterr);
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC); /* waits until somebody writes */
+    if (fd < 0) {
+        return kedge_diag_set(reterr, KEDGE_E_IO, "%s: cannot open the pipe", path);
+    }
+    int err = read_rest(fd, path, ret, reterr);
+    close(fd);
+    return err;
+}
+
 int kedge_stdin_read(struct kedge_buf *ret, struct kedge_diag *reterr)
 {
     return read_rest(STDIN_FILENO, "standard input", ret, reterr);

@@ -28,6 +28,9 @@ KEDGE_NODISCARD int kedge_file_open(const char *path, int flags, struct kedge_di
 KEDGE_NODISCARD int kedge_file_check(const char *path, struct kedge_diag *reterr);
 /* Appends the whole regular file to ret, refusing one longer than ret's max. */
 KEDGE_NODISCARD int kedge_file_read(const char *path, struct kedge_buf *ret, struct kedge_diag *reterr);
+/* The same, also for a pipe (a shell's <(…), /dev/stdin), which is read to its end. */
+KEDGE_NODISCARD int kedge_file_or_pipe_read(const char *path, struct kedge_buf *ret,
+                                            struct kedge_diag *reterr);
 /* The same for standard input, whatever it is: waits until its end. */
 KEDGE_NODISCARD int kedge_stdin_read(struct kedge_buf *ret, struct kedge_diag *reterr);
 /* All or nothing and durable: the file holds the old or the new content at any crash. mode such as 0600. */
