@@ -108,9 +108,8 @@ def cap_shares(inputs, share):
             low = middle
         else:
             high = middle - 1
-    level = low
+    level, so_far, out = low, {}, []
     factor = max([1] + [-(-counts[t] // level) for t in sums if sums[t] > level])
-    so_far, out = {}, []
     for tenant, weight in inputs:
         if sums[tenant] <= level:
             out.append(factor * weight)
@@ -181,11 +180,7 @@ def direction(members, share):
 
 def jacobi(a):
     """(values, vectors) of a symmetric matrix, largest first."""
-    n = len(a)
-    a = [row[:] for row in a]
-    for i in range(n):
-        for j in range(i):
-            a[i][j] = a[j][i]
+    n, a = len(a), [row[:] for row in a]
 
     def squares(diagonal):
         total = 0.0
@@ -227,17 +222,14 @@ def turn(a, v, p, q):
     for k, row in enumerate(a):
         row[p], row[q] = a[p][k], a[q][k]
 
-def far(a, b):
-    total = 0.0
-    for x, y in zip(a, b):
-        total += (x - y) * (x - y)
-    return total
-
 def in_order(values):
     total = 0.0
     for value in values:
         total += value
     return total
+
+def far(a, b):
+    return in_order((x - y) * (x - y) for x, y in zip(a, b))
 
 def drawn(weights, aim, chosen=None):
     """The first place at which the running sum is above aim; only places that `chosen` admits count."""
@@ -257,9 +249,8 @@ def seed_centres(points, weights, k, stream):
             at = drawn(weights, stream.unit() * in_order(weights))
         else:
             mass = [w * d for w, d in zip(weights, near)]
-            total = in_order(mass)
-            aim = stream.unit() * total
-            at = drawn(mass, aim, near) if total > 0.0 else None
+            total, share = in_order(mass), stream.unit()
+            at = drawn(mass, share * total, near) if total > 0.0 else None
             if at is None:
                 at = next(i for i in range(len(points)) if i not in taken)
         centres.append(points[at][:])
@@ -306,11 +297,8 @@ def groups_of(updates, count, seed, number):
             c = 1.0 if i == j else cosine(dot(usable[i][2], usable[j][2]), square[i], square[j])
             a[i][j] = a[j][i] = c * (math.sqrt(weights[i]) * math.sqrt(weights[j]))
     values, vectors = jacobi(a)
-    points = [[0.0] * k for _ in range(n)]
-    for d in range(k):
-        root = math.sqrt(values[d]) if values[d] > 0.0 else 0.0
-        for i in range(n):
-            points[i][d] = root * vectors[d][i] / math.sqrt(weights[i])
+    axes = [(math.sqrt(value) if value > 0.0 else 0.0, vector) for value, vector in zip(values[:k], vectors)]
+    points = [[root * vector[i] / math.sqrt(weights[i]) for root, vector in axes] for i in range(n)]
     best = None
     for restart in range(RESTARTS):
         cluster, inertia = kmeans_once(points, weights, k, Stream(seed, KMEANS, number, restart))

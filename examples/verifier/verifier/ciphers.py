@@ -42,17 +42,14 @@ def point_read(data):
         x = x * ROOT_M1 % P
     if (x * x - square) % P or (x == 0 and sign):
         return None
-    if x & 1 != sign:
-        x = P - x
+    x = P - x if x & 1 != sign else x
     return (x, y, 1, x * y % P)
 
 BASE = point_read((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
 
 def ed25519_public(seed):
-    h = bytearray(hashlib.sha512(seed).digest()[:32])
-    h[0] &= 248
-    h[31] = h[31] & 127 | 64
-    x, y, z, _ = point_mul(int.from_bytes(h, "little"), BASE)
+    scalar = int.from_bytes(hashlib.sha512(seed).digest()[:32], "little") & 2**254 - 8 | 2**254
+    x, y, z, _ = point_mul(scalar, BASE)
     inverse = pow(z, P - 2, P)
     return (y * inverse % P | (x * inverse % P & 1) << 255).to_bytes(32, "little")
 
@@ -81,8 +78,7 @@ def make_sbox():
         for shift in (1, 2, 4):
             q ^= q << shift & 0xFF
         q ^= 0x09 if q & 0x80 else 0
-        sbox[p] = 0x63 ^ q ^ (q << 1 | q >> 7) & 255 ^ (q << 2 | q >> 6) & 255 ^ (q << 3 | q >> 5) & 255 ^ (
-            q << 4 | q >> 4) & 255
+        sbox[p] = (0x63 ^ q ^ (q << 1 | q >> 7) ^ (q << 2 | q >> 6) ^ (q << 3 | q >> 5) ^ (q << 4 | q >> 4)) & 255
     return sbox
 
 SBOX = make_sbox()
@@ -141,10 +137,8 @@ def chacha_rounds(state):
             s[z] = (s[z] << n | s[z] >> 32 - n) & 0xFFFFFFFF
 
     for _ in range(10):
-        for i in range(4):
-            quarter(i, 4 + i, 8 + i, 12 + i)
-        for i in range(4):
-            quarter(i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4)
+        for turn, i in ((turn, i) for turn in (0, 1) for i in range(4)):  # columns, then diagonals
+            quarter(i, 4 + (i + turn) % 4, 8 + (i + 2 * turn) % 4, 12 + (i + 3 * turn) % 4)
     return s
 
 SIGMA = struct.unpack("<4I", b"expand 32-byte k")

@@ -158,7 +158,7 @@ class Record:
         self.models = os.path.join(folder, "models")
         with open(trust, "rb") as f:
             self.trust = read_json(f.read(), trust)
-        self.deployment, self.jobs = self.trust["deployment"], {}
+        self.deployment, self.jobs, self.listed = self.trust["deployment"], {}, {}  # listed: entries in lists, by tenant
         self.main = Log("main", os.path.join(self.state, "main", "ledger.lmdb"), Vkey(self.trust["main_log"]))
         need(self.main.vkey.name == f"{self.deployment}/main", "the main chain's key is of another deployment")
         self.blobs = Blobs(os.path.join(self.state, "main", "blobs"), None)
@@ -204,7 +204,6 @@ class Record:
         if "seen_size" in b:
             need(b["seen_size"] <= entry.index and tenant.log.tree.root(b["seen_size"]).hex() == b["seen_root"],
                  entry.where, "has seen another ledger than this one")
-        if "seen_size" in b:
             need(entry.index < b["before"] <= b["seen_size"] + 2**24, entry.where, "stands after the place it may stand at")
 
     def check_main(self, entry):
@@ -394,10 +393,7 @@ class Record:
             need(len(job.releases) == job.groups_after(done), entry.where, "is completed without all releases")
         job.closed = entry
 
-    listed = None
-
     def check_job(self, job):
-        self.listed = self.listed or {}
         for round_ in job.rounds:
             for entry in round_.aggregates.values():
                 self.check_lists(job, round_, entry)

@@ -43,11 +43,8 @@ class Replay:
             return
         self.same(job, "F32", arithmetic.initial_model(job.layout, job.fans, job.seed), digest, where, "initial model")
 
-    def erased(self, inputs):
-        return [e for t, _, e in inputs if e.subject in t.erased]
-
     def round(self, job, round_):
-        if any(self.erased(inputs) for inputs in round_.inputs.values()):
+        if any(e.subject in t.erased for inputs in round_.inputs.values() for t, _, e in inputs):
             self.skipped.append(f"{job.name}, round {round_.number}: an update was erased")
             return
         if round_.kind == "pretrain":

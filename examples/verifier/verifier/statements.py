@@ -38,31 +38,19 @@ REAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?\Z")
 WHOLE = re.compile(r"(0|[1-9][0-9]*)\Z")
 
 def fields_of(words):
-    out = []
-    for word in words:
-        name, kind = word.split(":", 1)
-        optional = kind.endswith("?")
-        out.append((name, kind.rstrip("?"), optional))
-    return out
+    """(name, kind, whether it may be absent) of each."""
+    return [(name, kind.rstrip("?"), kind.endswith("?")) for name, kind in (word.split(":", 1) for word in words)]
 
-def read_table():
-    kinds = {}
-    for line in TABLE.replace("\\\n", "").strip().split("\n"):
-        name, about, *words = line.replace(" @", POSITION).split()
-        kinds[name] = (about.split("=")[1], fields_of(words))
-    return kinds
+KINDS = {}
+for name, about, *words in (line.replace(" @", POSITION).split() for line in TABLE.replace("\\\n", "").strip().split("\n")):
+    KINDS[name] = (about.split("=")[1], fields_of(words))
 
-KINDS = read_table()
-
-TESTS = {
-    "int": lambda v: isinstance(v, int) and not isinstance(v, bool) and 0 <= v <= 2**53,
-    "id": lambda v: isinstance(v, str) and ID.match(v) is not None,
-    "id0": lambda v: v == "" or TESTS["id"](v),
+TESTS = {"int": lambda v: isinstance(v, int) and not isinstance(v, bool) and 0 <= v <= 2**53,
+    "id": lambda v: isinstance(v, str) and ID.match(v) is not None, "id0": lambda v: v == "" or TESTS["id"](v),
     "hex": lambda v: isinstance(v, str) and HEX.match(v) is not None,
     "u64": lambda v: isinstance(v, str) and WHOLE.match(v) is not None and int(v) < 2**64,
     "real": lambda v: isinstance(v, str) and REAL.match(v) is not None,
-    "text": lambda v: isinstance(v, str) and len(v.encode()) <= 512 and all(c >= " " and c != "\x7f" for c in v),
-}
+    "text": lambda v: isinstance(v, str) and len(v.encode()) <= 512 and all(c >= " " and c != "\x7f" for c in v),}
 
 def fits(kind, value):
     if kind[0] == "=":

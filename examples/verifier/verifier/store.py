@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import math
 import os
 import struct
 
@@ -129,12 +130,9 @@ class Blobs:
         return os.path.join(self.folder, digest[:2], digest[2:])
 
     def names(self):
-        """Digests of all blobs."""
         yield from self.packed
         for first in sorted(os.listdir(self.folder)) if os.path.isdir(self.folder) else []:
-            if first.startswith("pack-"):
-                continue
-            for rest in sorted(os.listdir(os.path.join(self.folder, first))):
+            for rest in sorted(os.listdir(os.path.join(self.folder, first))) if not first.startswith("pack-") else []:
                 yield first + rest
 
     def exists(self, digest):
@@ -156,9 +154,8 @@ class Blobs:
 
     def open(self, digest, data):
         head, at, out, number = data[:64], 64, b"", 0
-        need(len(head) == 64 and head[8] == 1 and head[10] == 16, "blob", digest, "has a head of another version")
-        need(head[9] in (1, 2), "blob", digest, "names an unknown cipher")
-        seed = self.keys.get(head[16 - 0:32])
+        need(len(head) == 64 and head[8] == 1 and head[10] == 16 and head[9] in (1, 2), "blob", digest, "has a head of another version")
+        seed = self.keys.get(head[16:32])
         need(seed is not None, "blob", digest, "is encrypted, and its key is not here")
         key = hashlib.blake2b(b"kedge/blob-file/v1" + head + bytes.fromhex(digest), key=seed, digest_size=32).digest()
         nonce, unseal = (12, ciphers.gcm_open) if head[9] == 1 else (24, ciphers.xchacha_open)
@@ -175,23 +172,17 @@ class Blobs:
 def tensors_read(data, dtype, layout, what):
     """Values of a safetensors file, one after the other, which has exactly this layout and canonical header."""
     header = tensors_header(dtype, layout)
-    count = sum(size(dims) for _, dims in layout)
+    count = sum(math.prod(dims) for _, dims in layout)
     need(data.startswith(header) and len(data) == len(header) + 4 * count, what, "has another layout")
     return struct.unpack_from("<%d%s" % (count, "f" if dtype == "F32" else "i"), data, len(header))
 
 def tensors_write(dtype, layout, values):
     return tensors_header(dtype, layout) + struct.pack("<%d%s" % (len(values), "f" if dtype == "F32" else "i"), *values)
 
-def size(dims):
-    count = 1
-    for dim in dims:
-        count *= dim
-    return count
-
 def tensors_header(dtype, layout):
     at, parts = 0, []
     for name, dims in layout:
-        end = at + 4 * size(dims)
+        end = at + 4 * math.prod(dims)
         shape = ",".join(map(str, dims))
         parts.append(f'"{name}":{{"dtype":"{dtype}","shape":[{shape}],"data_offsets":[{at},{end}]}}')
         at = end
