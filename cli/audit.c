@@ -179,6 +179,10 @@ static void say_counts(const struct kedge_cli *c, const struct kedge_audit_repor
         snprintf(more, sizeof more, "%llu made again", (unsigned long long)n->rebuilt);
         say_count(c, "models pruned", n->pruned, r->replayed ? more : "intermediate ones, by the operator");
     }
+    if (n->decisions_sealed > 0) {
+        say_count(c, "sealed, not re-executed", n->decisions_sealed,
+                  "decisions over encrypted updates: their keys are not here");
+    }
     if (n->statements[KEDGE_ST_ERASED] > 0) {
         say_count(c, "not to be replayed", n->decisions_erased,
                   "decisions over updates that were erased by order");
@@ -203,7 +207,14 @@ static void say_verdict(const struct kedge_cli *c, const struct kedge_audit_repo
 {
     const struct kedge_audit_counts *n = &r->counts;
     kedge_cli_shown_say(c, r, claims);
-    if (r->replayed && r->verdict != KEDGE_AUDIT_NO) {
+    if (r->replayed && n->decisions_sealed > 0) {
+        kedge_cli_say(
+            c,
+            "Sealed: %llu decisions were not re-executed, for they are over encrypted updates whose keys are "
+            "not here.\n",
+            (unsigned long long)n->decisions_sealed);
+    }
+    if (r->replayed && r->verdict != KEDGE_AUDIT_NO && n->decisions > 0) {
         kedge_cli_say(c,
                       "Replayed: %llu decisions, re-executed from their recorded inputs, gave the recorded "
                       "results bit for bit.\n",
@@ -249,7 +260,9 @@ static json_t *counts_json(const struct kedge_audit_counts *n)
                 {"decisions", n->decisions},
                 {"models_pruned", n->pruned},
                 {"models_rebuilt", n->rebuilt},
-                {"decisions_erased", n->decisions_erased}};
+                {"decisions_sealed", n->decisions_sealed},
+                {"decisions_erased", n->decisions_erased},
+                {"sealed", n->sealed}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         json_object_set_new(o, rows[i].name, json_integer((json_int_t)rows[i].value));
     }
@@ -393,7 +406,8 @@ static int tell(struct kedge_cli *c, const struct question *q, struct kedge_audi
                "one that `kedge backup` or `kedge audit pack` made.\n");
     }
     kedge_cli_anchors_say(c, report);
-    int code = report->verdict == KEDGE_AUDIT_YES ? 0 : 1;
+    bool sealed = report->replayed && report->counts.decisions_sealed > 0;
+    int code = report->verdict != KEDGE_AUDIT_YES ? 1 : sealed ? 3 : 0; /* 3: it could not be read */
     json_t *data = report_json(report, &claims);
     if (torn_copy) {
         json_object_set_new(data, "copied_while_in_use", json_true());

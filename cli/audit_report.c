@@ -256,6 +256,7 @@ static void put_counts(const struct kedge_audit_counts *n, struct kedge_buf *out
                 {"blobs", n->blobs},
                 {"bytes of blobs", n->blob_bytes},
                 {"decisions re-executed", n->decisions},
+                {"decisions not re-executed: updates encrypted, their keys not at hand", n->decisions_sealed},
                 {"decisions that cannot be: updates erased by order", n->decisions_erased}};
     kedge_buf_put_str(out, "\n## Counts\n\n");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

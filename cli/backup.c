@@ -15,78 +15,9 @@
 #include "chain/audit/audit.h"
 #include "chain/store/guard.h"
 #include "cli/local.h"
+#include "cli/making.h"
 
 enum { NICE = 10 };
-
-/* Without "/" at its end, so that what is made beside it is beside it. */
-static int clean_name(const char *given, char out[KEDGE_PATH_MAX], struct kedge_diag *d)
-{
-    size_t len = strlen(given);
-    while (len > 1 && given[len - 1] == '/') {
-        len--;
-    }
-    if (len >= KEDGE_PATH_MAX - 64) {
-        return kedge_diag_set(d, KEDGE_E_TOO_LONG, "%.60s…: path too long", given);
-    }
-    memcpy(out, given, len);
-    out[len] = '\0';
-    return KEDGE_OK;
-}
-
-/* What is being made has another name until it is whole. *ret_lock keeps others from it. */
-struct making {
-    char whole[KEDGE_PATH_MAX], unfinished[KEDGE_PATH_MAX + 16], lock_path[KEDGE_PATH_MAX + 32];
-    int lock;
-};
-
-static bool is_empty_dir(const char *path)
-{
-    return rmdir(path) == 0 && mkdir(path, 0700) == 0;
-}
-
-/* What an interrupted command left under that name goes. */
-static int begin_making(struct making *m, const char *given, struct kedge_diag *d)
-{
-    m->lock = -1;
-    int err = clean_name(given, m->whole, d);
-    if (err) {
-        return err;
-    }
-    if (kedge_file_exists(m->whole) && !is_empty_dir(m->whole)) {
-        (void)kedge_diag_set(d, KEDGE_E_EXISTS, "%s is there already", kedge_cli_word(m->whole).s);
-        return kedge_diag_hint(d, "name a folder that is still to be made: nothing is ever written over");
-    }
-    snprintf(m->unfinished, sizeof m->unfinished, "%s.unfinished", m->whole);
-    snprintf(m->lock_path, sizeof m->lock_path, "%s.lock", m->unfinished);
-    m->lock = kedge_file_lock(m->lock_path, d);
-    if (m->lock < 0) {
-        return kedge_diag_wrap(d, m->lock, "%s is being made", kedge_cli_word(m->whole).s);
-    }
-    err = kedge_dir_remove(m->unfinished);
-    err = err ? kedge_diag_set(d, err, "%s: cannot be removed", m->unfinished) : KEDGE_OK;
-    return err ? err : kedge_dir_make(m->unfinished, 0700, d);
-}
-
-static void end_making(struct making *m)
-{
-    if (m->lock >= 0) {
-        (void)!kedge_dir_remove(m->unfinished);
-        (void)unlink(m->lock_path);
-        close(m->lock);
-    }
-}
-
-static int name_whole(const struct making *m, struct kedge_diag *d)
-{
-    char parent[KEDGE_PATH_MAX + 4];
-    if (rename(m->unfinished, m->whole) != 0) {
-        return kedge_diag_set(d, kedge_errno(errno), "%s: cannot be renamed to %s: %s", m->unfinished,
-                              m->whole, strerror(errno));
-    }
-    snprintf(parent, sizeof parent, "%s/..", m->whole);
-    int err = kedge_dir_sync(parent);
-    return err == KEDGE_E_DENIED ? KEDGE_OK : err;
-}
 
 static const char *when(uint64_t unix_ms, char out[32])
 {
@@ -108,57 +39,16 @@ static int copy_in_child(void *arg, struct kedge_buf *ret_out, struct kedge_diag
     return kedge_backup_copy(c->state, c->out, d);
 }
 
-static void show_progress(void *arg, const char *what, uint64_t done, uint64_t total)
-{
-    kedge_cli_progress(arg, "verifying", done, total, what);
-}
-
-/* The copy is judged as an auditor judges it, but for who signed it: that the operator is not asked. */
-static int verify(struct kedge_cli *c, const char *dir, const char *state, struct kedge_diag *d)
-{
-    const struct kedge_audit_options options = {.progress = show_progress, .progress_arg = c};
-    struct kedge_audit_report report;
-    int err = kedge_audit_verify(dir, NULL, NULL, 0, &options, &report, d);
-    kedge_cli_progress_end(c);
-    if (err) {
-        return err;
-    }
-    for (uint32_t i = 0; i < report.finding_count; i++) {
-        const struct kedge_audit_finding *f = &report.findings[i];
-        if (f->severity != KEDGE_AUDIT_NOTE) {
-            kedge_cli_say(c, "%s: %s [%s]\n", f->where, f->text, kedge_audit_code_name(f->code));
-        }
-    }
-    if (report.error_count > 0) {
-        (void)kedge_diag_set(d, KEDGE_E_CORRUPT, "the copy does not verify: %llu errors; nothing was kept",
-                             (unsigned long long)report.error_count);
-        err = kedge_diag_hint(
-            d,
-            "try once more, in case something was erased meanwhile; else kedge ledger fsck %s "
-            "says what is damaged",
-            kedge_cli_word(state).s);
-    }
-    kedge_audit_report_deinit(&report);
-    return err;
-}
-
-static int back_up(struct kedge_cli *c, const char *state, const struct making *m, struct kedge_backup *ret,
-                   struct kedge_diag *d)
+static int back_up(struct kedge_cli *c, const char *state, const struct kedge_cli_making *m,
+                   struct kedge_backup *ret, struct kedge_diag *d)
 {
     struct copying copying = {state, m->unfinished};
     kedge_cli_progress(c, "copying", 0, 0, state);
     int err = kedge_store_guarded(copy_in_child, &copying, 0, NULL, d);
     kedge_cli_progress_end(c);
-    err = err ? err : verify(c, m->unfinished, state, d);
+    err = err ? err : kedge_cli_making_verify(c, m->unfinished, state, d);
     err = err ? err : kedge_backup_seal(m->unfinished, ret, d);
-    return err ? err : name_whole(m, d);
-}
-
-/* The folder STATE, or "state" in it. */
-static int find_state(const char *given, char out[KEDGE_PATH_MAX], struct kedge_diag *d)
-{
-    int err = kedge_cli_may_look(given, d);
-    return err ? err : kedge_cli_find_state(given, out, d);
+    return err ? err : kedge_cli_making_name(m->unfinished, m->whole, d);
 }
 
 /* A backup within what it is a backup of would be copied itself, and lost with it. */
@@ -184,7 +74,7 @@ int kedge_cmd_backup(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
     struct kedge_backup b;
-    struct making m = {.lock = -1};
+    struct kedge_cli_making m = {.lock = -1};
     char state[KEDGE_PATH_MAX], made[32];
     const char *given = kedge_cli_argument(c, 0), *out = kedge_cli_argument(c, 1);
     if (!given || !out) {
@@ -195,14 +85,14 @@ int kedge_cmd_backup(struct kedge_cli *c)
     }
     umask(077);
     (void)setpriority(PRIO_PROCESS, 0, NICE); /* rounds go first */
-    int err = find_state(given, state, &d);
+    int err = kedge_cli_making_find(given, state, &d);
     if (!err && is_within(out, state)) {
         return kedge_cli_usage(c, "%s is within the state folder: a backup belongs elsewhere",
                                kedge_cli_word(out).s);
     }
-    err = err ? err : begin_making(&m, out, &d);
+    err = err ? err : kedge_cli_making_begin(&m, out, &d);
     err = err ? err : back_up(c, state, &m, &b, &d);
-    end_making(&m);
+    kedge_cli_making_end(&m);
     if (err) {
         return kedge_cli_fail(c, err, &d);
     }
@@ -229,7 +119,7 @@ static int check_newest(const char *dir, const char *former, bool word, struct k
 {
     if (former) {
         char state[KEDGE_PATH_MAX];
-        int err = find_state(former, state, d);
+        int err = kedge_cli_making_find(former, state, d);
         return err ? err : kedge_backup_check_marks(dir, state, d);
     }
     if (word) {
@@ -245,7 +135,7 @@ int kedge_cmd_restore(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
     struct kedge_backup b;
-    struct making m = {.lock = -1};
+    struct kedge_cli_making m = {.lock = -1};
     char made[32];
     const char *former = kedge_cli_option(c, "former", NULL);
     bool word = kedge_cli_flag(c, "newest");
@@ -261,14 +151,14 @@ int kedge_cmd_restore(struct kedge_cli *c)
     int err = kedge_cli_may_look(dir, &d);
     err = err ? err : kedge_backup_read(dir, &b, &d);
     err = err ? err : check_newest(dir, former, word, &d);
-    err = err ? err : begin_making(&m, state, &d);
+    err = err ? err : kedge_cli_making_begin(&m, state, &d);
     if (!err) {
         kedge_cli_progress(c, "restoring", 0, 0, dir);
         err = kedge_backup_restore(dir, m.unfinished, &d);
         kedge_cli_progress_end(c);
     }
-    err = err ? err : name_whole(&m, &d);
-    end_making(&m);
+    err = err ? err : kedge_cli_making_name(m.unfinished, m.whole, &d);
+    kedge_cli_making_end(&m);
     if (err) {
         return kedge_cli_fail(c, err, &d);
     }

@@ -263,6 +263,7 @@ int kedge_cmd_witness_push(struct kedge_cli *c);
 int kedge_cmd_witness_policy(struct kedge_cli *c);
 int kedge_cmd_witness_revoke(struct kedge_cli *c);
 int kedge_cmd_audit_verify(struct kedge_cli *c);
+int kedge_cmd_audit_pack(struct kedge_cli *c);
 int kedge_cmd_audit_replay(struct kedge_cli *c);
 int kedge_cmd_audit_explain(struct kedge_cli *c);
 int kedge_cmd_audit_evidence(struct kedge_cli *c);

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "chain/state/tree.h"
 #include "common/base/mem.h"
 
 enum { BLOCK = 1 << 18, DEPTH_MAX = 16, NAME_MAX_BYTES = 255, ENTRIES_MAX = 16 << 20 };
@@ -339,4 +340,132 @@ int kedge_archive_remove(struct kedge_unpacked *u, struct kedge_diag *reterr)
     int err = kedge_dir_remove(u->root);
     end_keeper(u);
     return err ? kedge_diag_set(reterr, err, "%s: what was unpacked cannot be removed", u->root) : KEDGE_OK;
+}
+
+/* ---- packing ---- */
+
+enum packing_as { PACK_NONE, PACK_PLAIN, PACK_GZIP, PACK_ZSTD };
+
+static enum packing_as packing_of(const char *name)
+{
+    static const struct {
+        const char *end;
+        enum packing_as as;
+    } ends[] = {{".tar", PACK_PLAIN}, {".tar.gz", PACK_GZIP}, {".tgz", PACK_GZIP}, {".tar.zst", PACK_ZSTD}};
+    size_t len = strlen(name);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t end = strlen(ends[i].end);
+        if (len > end && strcmp(name + len - end, ends[i].end) == 0) {
+            return ends[i].as;
+        }
+    }
+    return PACK_NONE;
+}
+
+bool kedge_archive_is_name(const char *name)
+{
+    return packing_of(name) != PACK_NONE;
+}
+
+static int pack_fail(struct archive *a, const char *path, struct kedge_diag *d)
+{
+    int e = archive_errno(a);
+    const char *text = archive_error_string(a);
+    return kedge_diag_set(d, e > 0 ? kedge_errno(e) : KEDGE_E_IO, "%s: cannot be written: %s", path,
+                          show(text ? text : "unknown").s);
+}
+
+static int open_pack(struct archive *a, enum packing_as as, const char *path, struct kedge_diag *d)
+{
+    int filter = as == PACK_GZIP   ? archive_write_add_filter_gzip(a)
+                 : as == PACK_ZSTD ? archive_write_add_filter_zstd(a)
+                                   : archive_write_add_filter_none(a);
+    if (filter != ARCHIVE_OK || archive_write_set_format_pax_restricted(a) != ARCHIVE_OK) {
+        return kedge_diag_set(d, KEDGE_E_BUG, "libarchive was built without tar, gzip or zstd");
+    }
+    if (as == PACK_GZIP) { /* the same record is the same bytes */
+        (void)archive_write_set_filter_option(a, "gzip", "timestamp", NULL);
+    }
+    return archive_write_open_filename(a, path) == ARCHIVE_OK ? KEDGE_OK : pack_fail(a, path, d);
+}
+
+static int put_content(struct archive *a, int fd, uint8_t *block, const char *from, const char *path,
+                       struct kedge_diag *d)
+{
+    for (;;) {
+        ssize_t n = read(fd, block, BLOCK);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return n < 0 ? kedge_diag_set(d, kedge_errno(errno), "%s: %s", from, strerror(errno)) : KEDGE_OK;
+        }
+        if (archive_write_data(a, block, (size_t)n) != (la_ssize_t)n) {
+            return pack_fail(a, path, d);
+        }
+    }
+}
+
+static int put_member(struct archive *a, const char *dir, const char *name, uint8_t *block, const char *path,
+                      struct kedge_diag *d)
+{
+    char from[KEDGE_PATH_MAX];
+    bool is_dir = name[strlen(name) - 1] == '/';
+    struct archive_entry *entry = archive_entry_new();
+    int fd = -1, err = entry ? kedge_path_join(from, dir, name) : KEDGE_E_NOMEM;
+    if (err) {
+        archive_entry_free(entry);
+        return kedge_diag_set(d, err, "%s: %s", name, kedge_strerror(err));
+    }
+    archive_entry_set_pathname(entry, name);
+    archive_entry_set_filetype(entry, is_dir ? AE_IFDIR : AE_IFREG);
+    archive_entry_set_perm(entry, is_dir ? 0755 : 0644);
+    archive_entry_set_mtime(entry, 0, 0);
+    if (!is_dir) {
+        fd = kedge_file_open(from, O_RDONLY | O_NOFOLLOW, d);
+        int64_t size = fd < 0 ? 0 : kedge_file_size(from);
+        err = fd < 0     ? fd
+              : size < 0 ? kedge_diag_set(d, (int)size, "%s: cannot be looked at", from)
+                         : KEDGE_OK;
+        archive_entry_set_size(entry, size < 0 ? 0 : size);
+    }
+    if (!err && archive_write_header(a, entry) != ARCHIVE_OK) {
+        err = pack_fail(a, path, d);
+    }
+    err = err || is_dir ? err : put_content(a, fd, block, from, path, d);
+    archive_entry_free(entry);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return err;
+}
+
+int kedge_archive_pack(const char *dir, const char *name, const char *path, struct kedge_diag *reterr)
+{
+    struct kedge_tree tree;
+    enum packing_as as = packing_of(name);
+    if (as == PACK_NONE) {
+        return kedge_diag_set(reterr, KEDGE_E_ARG,
+                              "%s: expected a name that ends in .tar, .tar.gz or .tar.zst", show(name).s);
+    }
+    int err = kedge_tree_list_all(dir, &tree, reterr);
+    if (err) {
+        return err;
+    }
+    struct archive *a = archive_write_new();
+    uint8_t *block = kedge_mem_new(1, BLOCK);
+    err =
+        a && block ? open_pack(a, as, path, reterr) : kedge_diag_set(reterr, KEDGE_E_NOMEM, "out of memory");
+    for (size_t i = 0; i < tree.count && !err; i++) {
+        err = put_member(a, dir, tree.names[i], block, path, reterr);
+    }
+    if (!err && archive_write_close(a) != ARCHIVE_OK) {
+        err = pack_fail(a, path, reterr);
+    }
+    if (a) {
+        archive_write_free(a);
+    }
+    kedge_mem_free(block);
+    kedge_tree_deinit(&tree);
+    return err;
 }

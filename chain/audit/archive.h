@@ -29,6 +29,13 @@ bool kedge_archive_is(const char *path);
  */
 KEDGE_NODISCARD int kedge_archive_unpack(const char *path, const struct kedge_archive_limits *limits,
                                          struct kedge_unpacked *ret, struct kedge_diag *reterr);
+/* Writes all files and folders below `dir`, in the order of their names and with no times and owners, as a
+ * new tar archive: plain, or compressed when `name` ends in ".tar.gz", ".tgz" or ".tar.zst". `path` is where
+ * it is written. KEDGE_E_ARG: `name` ends otherwise. */
+KEDGE_NODISCARD int kedge_archive_pack(const char *dir, const char *name, const char *path,
+                                       struct kedge_diag *reterr);
+/* Whether it takes such a name. */
+bool kedge_archive_is_name(const char *name);
 /* Removes what was unpacked. */
 KEDGE_NODISCARD int kedge_archive_remove(struct kedge_unpacked *u, struct kedge_diag *reterr);
 

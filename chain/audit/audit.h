@@ -112,6 +112,7 @@ struct kedge_audit_counts {
         final_entries;  /* of the main chain: cosigned by the quorum that the trust file demands, if any */
     uint64_t decisions; /* re-executed by replay */
     uint64_t pruned, rebuilt;  /* intermediate models that are given up; those that replay made again */
+    uint64_t decisions_sealed; /* that were not: inputs of theirs are encrypted, and no key is at hand */
     uint64_t decisions_erased; /* that cannot be: inputs of theirs are erased by order of their tenant */
 };
 

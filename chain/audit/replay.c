@@ -29,18 +29,16 @@ int kedgei_replay_sink(struct kedge_hasher **ret_hasher, struct kedge_sink *ret_
     return err;
 }
 
-void kedgei_replay_failed(const struct kedgei_replay *r, const struct kedgei_decision *d, uint64_t index,
+void kedgei_replay_failed(const struct kedgei_replay *r, struct kedgei_decision *d, uint64_t index,
                           const char *what, int err, const struct kedge_diag *diag, struct kedgei_findings *f)
 {
     f->nomem = f->nomem || err == KEDGE_E_NOMEM;
     if (err == KEDGE_E_NOT_FOUND && KEDGEI_SKIP(r->a, decisions)) {
         return;
     }
-    if (err == KEDGE_E_SEALED) {
-        kedgei_error(f, KEDGE_AUDIT_SEALED, d->log ? d->log : &r->a->main, index,
-                     "job \"%s\": %s: not replayed: an update is encrypted, and its key is not here "
-                     "(--blob-key)",
-                     d->job->id.s, what);
+    if (err == KEDGE_E_SEALED) { /* nothing is wrong with it, as far as can be seen: counted and told at the
+                                    end */
+        d->sealed = true;
         return;
     }
     kedgei_error(f, KEDGE_AUDIT_REPLAY_FAILED, d->log ? d->log : &r->a->main, index, "job \"%s\": %s: %s",
@@ -454,6 +452,28 @@ static void run_decision(void *arg, uint64_t i, struct kedgei_findings *f)
     by_kind[r->items[i].kind](r, &r->items[i], f);
 }
 
+/* Decisions over updates whose keys are not here say nothing of the record: they are counted, and nothing
+ * that was computed before the update was met is part of the digest. */
+static void count_sealed(const struct kedgei_replay *r)
+{
+    struct kedgei_audit *a = r->a;
+    a->counts.decisions_sealed = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        struct kedgei_decision *d = &r->items[i];
+        if (d->sealed) {
+            memset(&d->result, 0, sizeof d->result);
+            a->counts.decisions_sealed++;
+        }
+    }
+    if (a->counts.decisions_sealed > 0) {
+        kedgei_find(
+            &a->findings, KEDGE_AUDIT_NOTE, KEDGE_AUDIT_SEALED, a->main.name,
+            "not replayed: %llu decisions over updates that are encrypted under keys that are not here "
+            "(--blob-key TENANT=FILE)",
+            (unsigned long long)a->counts.decisions_sealed);
+    }
+}
+
 /* One digest of all results, in the order of the list. */
 static int digest_results(const struct kedgei_replay *r, struct kedge_hash *ret)
 {
@@ -479,8 +499,10 @@ int kedgei_replay(struct kedgei_audit *a)
     err = err ? err : kedgei_mark_erased(&r);
     err = err ? err : kedgei_rebuild(&r);
     err = err ? err : kedgei_parallel(a, "decisions", r.count, run_decision, &r);
+    count_sealed(&r);
     err = err ? err : digest_results(&r, &a->results);
-    a->counts.decisions = r.count - a->counts.decisions_erased - (a->skipped ? a->skipped->decisions : 0);
+    a->counts.decisions = r.count - a->counts.decisions_erased - a->counts.decisions_sealed
+                          - (a->skipped ? a->skipped->decisions : 0);
     kedgei_scratch_free(&a->scratch, r.items);
     return err;
 }

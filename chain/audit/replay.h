@@ -28,6 +28,7 @@ struct kedgei_decision {
     const struct kedgei_log *log;   /* KEDGEI_ASSIGNED: whose ledger */
     const struct kedgei_fact *fact; /* KEDGEI_ASSIGNED, KEDGEI_AGGREGATE */
     uint32_t group;                 /* KEDGEI_DIRECTION, KEDGEI_AGGREGATE, KEDGEI_SERVER */
+    bool sealed;                    /* an input of it is encrypted under a key that is not here */
     uint32_t erased;                /* inputs of it that their tenant had erased: it is left out */
     struct kedge_hash result;       /* over what was computed; zero before, and when that failed */
 };
@@ -41,7 +42,7 @@ struct kedgei_replay {
 };
 
 /* What a decision's function says and adds: replay.c. */
-void kedgei_replay_failed(const struct kedgei_replay *r, const struct kedgei_decision *d, uint64_t index,
+void kedgei_replay_failed(const struct kedgei_replay *r, struct kedgei_decision *d, uint64_t index,
                           const char *what, int err, const struct kedge_diag *diag,
                           struct kedgei_findings *f);
 void kedgei_replay_compare(const struct kedgei_replay *r, const struct kedgei_decision *d,

@@ -22,7 +22,7 @@ const char *kedge_audit_level_name(enum kedge_audit_level level)
 
 /* Room for every claim that can be made is taken at once: two per source of completeness, six of the others.
  */
-enum { OTHER_CLAIMS = 8 };
+enum { OTHER_CLAIMS = 9 };
 
 static struct kedge_audit_claim *add(struct kedge_audit_claims *c, enum kedge_audit_level level, bool shown)
 {
@@ -212,6 +212,13 @@ static void claim_reexecuted(const struct kedge_audit_report *r, struct kedge_au
                  "models re-executed: %" PRIu64 " decisions give the recorded results bit for bit from their "
                  "recorded inputs",
                  n->decisions);
+    }
+    if (n->decisions_sealed > 0) {
+        struct kedge_audit_claim *claim = add(c, KEDGE_AUDIT_REEXECUTED, false);
+        snprintf(claim->text, sizeof claim->text,
+                 "that %" PRIu64 " decisions follow from encrypted updates, whose keys are not here",
+                 n->decisions_sealed);
+        snprintf(claim->how, sizeof claim->how, "their tenants' keys: --blob-key TENANT=FILE");
     }
     if (n->decisions_erased > 0) {
         struct kedge_audit_claim *claim = add(c, KEDGE_AUDIT_REEXECUTED, false);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chain/state/tree.h"
+#include "chain/state/backup_impl.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
@@ -17,7 +17,7 @@ enum { JSON_MAX = 65536, SUM_LINE_MAX = KEDGE_HASH_HEX_LEN + 3 + KEDGE_PATH_MAX 
 
 /* ---- small files ---- */
 
-static bool ends_with(const char *name, const char *end)
+bool kedgei_ends_with(const char *name, const char *end)
 {
     size_t len = strlen(name), end_len = strlen(end);
     return len >= end_len && strcmp(name + len - end_len, end) == 0;
@@ -43,13 +43,13 @@ static bool is_small_file(void *arg, const char *name, bool is_dir)
             return false;
         }
     }
-    return !strstr(last, ".lmdb") && !ends_with(last, ".tmp") && strcmp(last, "lock") != 0;
+    return !strstr(last, ".lmdb") && !kedgei_ends_with(last, ".tmp") && strcmp(last, "lock") != 0;
 }
 
 static bool is_update_key(void *arg, const char *name, bool is_dir)
 {
     (void)arg;
-    return is_dir || ends_with(name, ".pem");
+    return is_dir || kedgei_ends_with(name, ".pem");
 }
 
 static int copy_one(const char *from_dir, const char *to_dir, const char *name, struct kedge_diag *d)
@@ -61,9 +61,9 @@ static int copy_one(const char *from_dir, const char *to_dir, const char *name, 
     return err ? err : kedge_tree_copy_file(from, to, NULL, NULL, d);
 }
 
-/* gone_is_fine: what is removed while we look (a temporary file, a key whose updates were erased) is no
+/* What is removed while we look (a temporary file, a key whose updates were erased) is no
  * fault. */
-static int copy_tree(const char *from, const char *to, kedge_tree_wanted *wanted, struct kedge_diag *d)
+int kedgei_copy_tree(const char *from, const char *to, kedge_tree_wanted *wanted, struct kedge_diag *d)
 {
     struct kedge_tree tree;
     int err = kedge_tree_list(from, wanted, NULL, &tree, d);
@@ -78,12 +78,12 @@ static int copy_tree(const char *from, const char *to, kedge_tree_wanted *wanted
     return err;
 }
 
-static int copy_update_keys(const char *state, const char *out, struct kedge_diag *d)
+int kedgei_copy_update_keys(const char *state, const char *out, struct kedge_diag *d)
 {
     char from[KEDGE_PATH_MAX], to[KEDGE_PATH_MAX];
     int err = kedge_state_path(from, d, state, "keys/updates");
     err = err ? err : kedge_state_path(to, d, out, "keys/updates");
-    return err || !kedge_file_exists(from) ? err : copy_tree(from, to, is_update_key, d);
+    return err || !kedge_file_exists(from) ? err : kedgei_copy_tree(from, to, is_update_key, d);
 }
 
 /* ---- blobs ---- */
@@ -192,7 +192,7 @@ int kedge_backup_put_blobs(const char *state, const struct kedge_snapshot *s, co
 
 /* ---- the whole ---- */
 
-static int make_blob_folders(const struct kedge_snapshot *s, const char *out, struct kedge_diag *d)
+int kedgei_make_blob_folders(const struct kedge_snapshot *s, const char *out, struct kedge_diag *d)
 {
     const struct kedge_id *tenants;
     char path[KEDGE_PATH_MAX];
@@ -209,11 +209,11 @@ static int make_blob_folders(const struct kedge_snapshot *s, const char *out, st
 static int copy_moment(const struct kedge_snapshot *s, const char *state, const char *out,
                        struct kedge_diag *d)
 {
-    int err = make_blob_folders(s, out, d);
+    int err = kedgei_make_blob_folders(s, out, d);
     err = err ? err : kedge_snapshot_put_keys(s, out, d);
     err = err ? err : kedge_snapshot_put_stores(s, out, true, true, d);
     err = err ? err : kedge_backup_put_blobs(state, s, out, d);
-    return err ? err : copy_update_keys(state, out, d);
+    return err ? err : kedgei_copy_update_keys(state, out, d);
 }
 
 int kedge_backup_copy(const char *state, const char *out, struct kedge_diag *reterr)
@@ -223,7 +223,7 @@ int kedge_backup_copy(const char *state, const char *out, struct kedge_diag *ret
         (void)kedge_diag_set(reterr, KEDGE_E_STATE, "%s is a backup already", state);
         return kedge_diag_hint(reterr, "copy it with cp -a: nothing in it changes");
     }
-    int err = copy_tree(state, out, is_small_file, reterr);
+    int err = kedgei_copy_tree(state, out, is_small_file, reterr);
     err = err ? err : kedge_snapshot_take(state, &s, reterr);
     if (err) {
         return err;
@@ -259,7 +259,7 @@ static int count_entries(const char *out, struct kedge_backup *b, struct kedge_d
 }
 
 /* LMDB's locks are of no use in a copy, and their content depends on the processes that made it. */
-static int drop_locks(const char *out, struct kedge_tree *tree, struct kedge_diag *d)
+int kedgei_drop_locks(const char *out, struct kedge_tree *tree, struct kedge_diag *d)
 {
     size_t kept = 0;
     int err = KEDGE_OK;
@@ -291,7 +291,7 @@ static int write_sums(const char *out, struct kedge_backup *b, struct kedge_diag
         return err;
     }
     kedge_buf_init(&sums, (tree.count + 1) * SUM_LINE_MAX);
-    err = drop_locks(out, &tree, d);
+    err = kedgei_drop_locks(out, &tree, d);
     for (size_t i = 0; i < tree.count && !err; i++) {
         struct kedge_hash digest;
         uint64_t bytes;

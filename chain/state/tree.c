@@ -52,6 +52,7 @@ struct listing {
     const char *dir;
     kedge_tree_wanted *wanted;
     void *arg;
+    bool folders_too;
     struct kedge_tree files, folders; /* folders: those still to be looked into grow behind the present one */
     struct kedge_diag *d;
 };
@@ -91,7 +92,12 @@ static int take(struct listing *l, const char *below, const char *entry)
         return kedge_diag_set(l->d, KEDGE_E_TOO_LONG, "%s: folders in folders, deeper than %d", path,
                               KEDGE_TREE_DEPTH_MAX);
     }
-    return add(is_dir ? &l->folders : &l->files, l->dir, name, l->d);
+    err = add(is_dir ? &l->folders : &l->files, l->dir, name, l->d);
+    if (!err && is_dir && l->folders_too) {
+        err = kedge_path_join(path, name, "");
+        err = err ? kedge_diag_set(l->d, err, "%s: path too long", name) : add(&l->files, l->dir, path, l->d);
+    }
+    return err;
 }
 
 static int look_into(struct listing *l, const char *below)
@@ -118,24 +124,35 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static int list(struct listing *l, struct kedge_tree *ret)
+{
+    int err = look_into(l, "");
+    for (size_t i = 0; i < l->folders.count && !err; i++) { /* at most KEDGE_TREE_DEPTH_MAX deep */
+        err = look_into(l, l->folders.names[i]);
+    }
+    kedge_tree_deinit(&l->folders);
+    if (err) {
+        kedge_tree_deinit(&l->files);
+        return err;
+    }
+    if (l->files.count > 0) {
+        qsort(l->files.names, l->files.count, sizeof *l->files.names, compare);
+    }
+    *ret = l->files;
+    return KEDGE_OK;
+}
+
 int kedge_tree_list(const char *dir, kedge_tree_wanted *wanted, void *arg, struct kedge_tree *ret,
                     struct kedge_diag *reterr)
 {
     struct listing l = {.dir = dir, .wanted = wanted, .arg = arg, .d = reterr};
-    int err = look_into(&l, "");
-    for (size_t i = 0; i < l.folders.count && !err; i++) { /* at most KEDGE_TREE_DEPTH_MAX deep */
-        err = look_into(&l, l.folders.names[i]);
-    }
-    kedge_tree_deinit(&l.folders);
-    if (err) {
-        kedge_tree_deinit(&l.files);
-        return err;
-    }
-    if (l.files.count > 0) {
-        qsort(l.files.names, l.files.count, sizeof *l.files.names, compare);
-    }
-    *ret = l.files;
-    return KEDGE_OK;
+    return list(&l, ret);
+}
+
+int kedge_tree_list_all(const char *dir, struct kedge_tree *ret, struct kedge_diag *reterr)
+{
+    struct listing l = {.dir = dir, .folders_too = true, .d = reterr};
+    return list(&l, ret);
 }
 
 /* ---- one file ---- */

@@ -22,6 +22,8 @@ struct kedge_tree {
 typedef bool kedge_tree_wanted(void *arg, const char *name, bool is_dir);
 KEDGE_NODISCARD int kedge_tree_list(const char *dir, kedge_tree_wanted *wanted, void *arg,
                                     struct kedge_tree *ret, struct kedge_diag *reterr);
+/* All files, and all folders with "/" at their ends. */
+KEDGE_NODISCARD int kedge_tree_list_all(const char *dir, struct kedge_tree *ret, struct kedge_diag *reterr);
 void kedge_tree_deinit(struct kedge_tree *t);
 
 /* A new file `to` (0600) with the content of `from`; its folder must be there. KEDGE_E_EXISTS. Not synced.
