@@ -65,6 +65,40 @@ int kedge_cmd_init(struct kedge_cli *c)
                                      listen ? listen : "tls+tcp://127.0.0.1:7443"));
 }
 
+/* "3 d 4 h", "12 min", "40 s" */
+static const char *span(int64_t s, char out[40])
+{
+    if (s >= 86400) {
+        snprintf(out, 40, "%lld d %lld h", (long long)(s / 86400), (long long)(s % 86400 / 3600));
+    } else if (s >= 3600) {
+        snprintf(out, 40, "%lld h %lld min", (long long)(s / 3600), (long long)(s % 3600 / 60));
+    } else {
+        snprintf(out, 40, s >= 60 ? "%lld min" : "%lld s", (long long)(s >= 60 ? s / 60 : s));
+    }
+    return out;
+}
+
+static void say_health(const struct kedge_cli *c, const json_t *o)
+{
+    const json_t *disk = json_object_get(o, "disk"), *warning;
+    char text[40];
+    size_t i;
+    if (kedge_cli_text(o, "version")[0]) {
+        kedge_cli_say(c, "version        %s, up for %s\n", kedge_cli_text(o, "version"),
+                      span(kedge_cli_int(o, "uptime_s"), text));
+    }
+    if (disk) {
+        kedge_cli_say(c, "disk           %.1f GB of %.1f GB free\n",
+                      (double)kedge_cli_int(disk, "free_bytes") / 1e9,
+                      (double)kedge_cli_int(disk, "total_bytes") / 1e9);
+    }
+    json_array_foreach(json_object_get(o, "warnings"), i, warning)
+    {
+        const char *words = json_string_value(warning);
+        kedge_cli_say(c, "WARNING        %s\n", words ? words : "");
+    }
+}
+
 int kedge_cmd_status(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
@@ -96,6 +130,7 @@ int kedge_cmd_status(struct kedge_cli *c)
     kedge_cli_say(c, "sites          %lld\n", (long long)kedge_cli_int(o, "sites"));
     kedge_cli_say(c, "connections    %lld\n", (long long)kedge_cli_int(o, "connections"));
     kedge_cli_say(c, "jobs running   %lld\n", (long long)kedge_cli_int(o, "jobs_running"));
+    say_health(c, o);
     const long long refusing = (long long)kedge_cli_int(o, "sites_refusing");
     if (refusing > 0) {
         kedge_cli_say(

@@ -13,6 +13,7 @@
 #include "common/base/os/clock.h"
 #include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/erase.h"
+#include "coordinator/daemon/health.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/https.h"
 #include "coordinator/daemon/read_tokens.h"
@@ -114,6 +115,7 @@ static void answer_status(struct kedge_host *h, struct kedge_net_request *req)
     json_object_set_new(o, "connections", json_integer((json_int_t)counters.connections));
     put_main(o, h);
     json_object_set_new(o, "sites_refusing", json_integer(count_refusing(h)));
+    kedge_host_put_health(h, o);
     json_object_set_new(o, "now_ms", json_integer((json_int_t)kedge_os_unix_ms()));
     kedge_admin_ok(req, o);
 }

@@ -61,6 +61,7 @@ struct kedge_host {
     struct kedge_main_view *main_view; /* any thread */
     pthread_t *workers;
     unsigned worker_count;
+    uint64_t started_ns;
     bool begun;        /* the core has started: logs may grow */
     volatile int stop; /* set on the loop thread */
     int fatal;         /* a kedge_err that ends the process */

@@ -273,6 +273,11 @@ void kedge_job_history_closed(struct kedge_host *h, struct kedge_job *job)
     for (uint32_t i = 0; i < job->params.tenant_count; i++) {
         row->statements += h->tenants[job->params.tenants[i]].anchored_size;
     }
+    uint64_t ms = row->opened_ms > 0 && row->closed_ms > row->opened_ms ? row->closed_ms - row->opened_ms : 0;
+    kedge_log(KEDGE_LOG_INFO, "round closed",
+              "job=%s round=%" PRIu32 " accepted=%" PRIu32 " refused=%" PRIu32 " seconds=%" PRIu64
+              ".%03" PRIu64,
+              job->spec.name.s, row->round, row->accepted, row->refused, ms / 1000, ms % 1000);
 }
 
 void kedge_job_metric_add(struct kedge_job *job, const struct kedge_st_evaluation *ev)

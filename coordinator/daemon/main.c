@@ -19,6 +19,7 @@
 #include "common/base/os/notify.h"
 #include "common/base/text.h"
 #include "coordinator/daemon/blobs.h"
+#include "coordinator/daemon/health.h"
 #include "coordinator/daemon/heap.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/https.h"
@@ -286,6 +287,7 @@ static int run(struct kedge_host *h)
     pthread_t signals;
     /* Before anything is opened: a shell's limit may be too low for many tenants' ledgers, too. */
     const uint64_t files = kedge_places_raise();
+    h->started_ns = kedge_os_now_ns();
     int err = kedge_crypto_init();
     /* Thousands of statements by the same few keys: what is accepted here is in the record, where auditors
      * put every signature to libsodium. */
@@ -358,7 +360,7 @@ int main(int argc, char **argv)
             least = KEDGE_LOG_DEBUG;
             break;
         case 'V':
-            puts("kedge-coordinator 0.1.0");
+            puts("kedge-coordinator " KEDGE_COORDINATOR_VERSION);
             return 0;
         case 'h':
             return usage(stdout, 0);

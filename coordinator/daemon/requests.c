@@ -8,6 +8,7 @@
 #include "common/base/os/log.h"
 #include "coordinator/daemon/admin.h"
 #include "coordinator/daemon/blobs.h"
+#include "coordinator/daemon/health.h"
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/known.h"
 #include "coordinator/daemon/loop.h"
@@ -132,7 +133,7 @@ static void answer_hello(struct kedge_host *h, struct kedge_net_request *req)
     msg.u.hello_ok.program = kedge_view_str("kedge-coordinator");
     if (peer->kind == KEDGE_NET_IPC || (peer->has_key && kedge_host_knows(h, &peer->key))) {
         kedge_host_main_note(h, &note);
-        msg.u.hello_ok.program = kedge_view_str("kedge-coordinator 0.1.0");
+        msg.u.hello_ok.program = kedge_view_str("kedge-coordinator " KEDGE_COORDINATOR_VERSION);
         msg.u.hello_ok.deployment = kedge_view_str(h->config.deployment);
         msg.u.hello_ok.main_checkpoint = kedge_buf_view(&note);
     }

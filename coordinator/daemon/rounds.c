@@ -3,6 +3,7 @@
  * make a second truth. */
 #include "coordinator/daemon/rounds.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -197,6 +198,10 @@ void kedge_host_round_opened(struct kedge_host *h, struct kedge_job *job, uint32
     }
     struct kedge_round_history *history = kedge_job_history(job, round, true);
     history->selected = selected;
+    if (!history->opened_ms) {
+        kedge_log(KEDGE_LOG_INFO, "round opened", "job=%s round=%" PRIu32 " kind=%s selected=%" PRIu32,
+                  job->spec.name.s, round, kind == KEDGE_TASK_PRETRAIN ? "pretrain" : "train", selected);
+    }
     history->opened_ms = w->time_ms = history->opened_ms ? history->opened_ms : kedge_os_unix_ms();
     job->round = round;
     kedge_host_work(h, &w->work);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/base/os/clock.h"
@@ -52,6 +53,21 @@ static void put_escaped(char *out, size_t out_len, const char *in)
     out[n] = '\0';
 }
 
+enum { TIME_LEN = 40 };
+
+/* RFC 3339, UTC, with milliseconds. */
+static void put_time(char out[TIME_LEN])
+{
+    uint64_t ms = kedge_os_unix_ms();
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm tm;
+    char whole[24] = "";
+    if (!gmtime_r(&seconds, &tm) || strftime(whole, sizeof whole, "%Y-%m-%dT%H:%M:%S", &tm) == 0) {
+        whole[0] = '\0'; /* a clock beyond the year 9999 */
+    }
+    snprintf(out, TIME_LEN, "%s.%03uZ", whole, (unsigned)(ms % 1000));
+}
+
 void kedge_log(enum kedge_log_level level, const char *event, const char *format, ...)
 {
     static const char *const names[] = {"debug", "info", "warn", "error"};
@@ -59,17 +75,17 @@ void kedge_log(enum kedge_log_level level, const char *event, const char *format
     if (level < log_least) {
         return;
     }
-    char detail[1024], escaped[1200], line[2048];
+    char detail[1024], escaped[1200], line[2048], now[TIME_LEN];
+    put_time(now);
     va_list ap;
     va_start(ap, format);
     vsnprintf(detail, sizeof detail, format, ap);
     va_end(ap);
     put_escaped(escaped, sizeof escaped, detail);
     int n = snprintf(line, sizeof line,
-                     "%s{\"t\":%" PRIu64
+                     "%s{\"time\":\"%s\""
                      ",\"level\":\"%s\",\"program\":\"%s\",\"event\":\"%s\",\"detail\":\"%s\"}\n",
-                     log_to_journal ? priorities[level] : "", kedge_os_unix_ms(), names[level], log_program,
-                     event, escaped);
+                     log_to_journal ? priorities[level] : "", now, names[level], log_program, event, escaped);
     if (n > 0) { /* one write, so that lines of several threads do not mix */
         size_t len = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
         ssize_t written = write(STDERR_FILENO, line, len);

@@ -1,8 +1,8 @@
 /* Log records of the programs: one JSON line each on stderr. Never secrets, never model data.
  *   kedge_log(KEDGE_LOG_INFO, "round opened", "job=%s round=%u", …) prints
- *   {"t":1700000000000,"level":"info","program":"kedge-coordinator","event":"round opened",
- *    "detail":"job=a round=3"} on one line. Where stderr is the journal (JOURNAL_STREAM), its priority stands
- * before the line: <3>, <4>, <6> or <7>. */
+ *   {"time":"2023-11-14T22:13:20.000Z","level":"info","program":"kedge-coordinator",
+ *    "event":"round opened","detail":"job=a round=3"} on one line, the time as RFC 3339 has it. Where stderr
+ * is the journal (JOURNAL_STREAM), its priority stands before the line: <3>, <4>, <6> or <7>. */
 #ifndef KEDGE_COMMON_BASE_OS_LOG_H
 #define KEDGE_COMMON_BASE_OS_LOG_H
 
