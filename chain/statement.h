@@ -23,6 +23,7 @@ enum {
     KEDGE_ST_TENANTS_MAX = 128, /* tenants named by one statement: what fits into KEDGE_ENTRY_MAX */
     KEDGE_ST_REASON_MAX = 200,
     KEDGE_ST_CLOSED_REASON_MAX = 64,
+    KEDGE_ST_CODE_MAX = 48, /* name of an error (common/base/err.def) */
     KEDGE_ST_AUTHORITY_MAX = 128,
     KEDGE_ST_ENGINE_MAX = 64,
     KEDGE_ST_HOW_MAX = 120,
@@ -61,7 +62,8 @@ enum kedge_statement_kind {
     KEDGE_ST_STEP,
     KEDGE_ST_RELEASE,
     KEDGE_ST_JOB_CLOSED,
-    KEDGE_ST_CLOSED, /* a signed reply, never logged */
+    KEDGE_ST_CLOSED,  /* a signed reply, never logged */
+    KEDGE_ST_REFUSED, /* the same */
     KEDGE_ST_KIND_COUNT,
 };
 
@@ -374,6 +376,19 @@ struct kedge_st_closed {
     char reason[KEDGE_ST_CLOSED_REASON_MAX + 1];
 };
 
+/* By the coordinator, to the site: its update is turned away. Subject: SHA-256 of the refused envelope. */
+struct kedge_st_refused {
+    struct kedge_id job;
+    uint32_t round, group;
+    enum kedge_train_kind update_kind;
+    struct kedge_id tenant, site;
+    struct kedge_hash update; /* the digest that the refused statement names */
+    char code[KEDGE_ST_CODE_MAX + 1];
+    char reason[KEDGE_ST_REASON_MAX + 1];
+    uint32_t listed; /* 1: an input list of the round says so, unless a later update of the site is there */
+    uint64_t kept_until_s; /* optional, unix time: so long envelope and file are kept; 0: they are not */
+};
+
 /* Where a statement of a tenant belongs, and nowhere else: chain/statement_position.h says how it is judged.
  * In the predicate of every kind that a tenant's admins, sites or keys sign about themselves. */
 struct kedge_st_position {
@@ -416,6 +431,7 @@ struct kedge_statement {
         struct kedge_st_release release;
         struct kedge_st_job_closed job_closed;
         struct kedge_st_closed closed;
+        struct kedge_st_refused refused;
     } u;
 };
 

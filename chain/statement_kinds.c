@@ -407,16 +407,24 @@ static const struct kedgei_field job_closed_fields[] = {
     U32(job_closed, rounds, 0, KEDGE_ROUNDS_MAX),
     ENUM(job_closed, outcome, outcome_names),
     TEXT(job_closed, reason, 0, KEDGE_ST_REASON_MAX),
-    {FIELD(job_closed, time_ms, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
-};
+    {FIELD(job_closed, time_ms, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true}};
 
-static const struct kedgei_field closed_fields[] = {
-    ID(closed, job),
-    ROUND(closed),
-    ID(closed, tenant),
-    ID(closed, site),
-    TEXT(closed, reason, 0, KEDGE_ST_CLOSED_REASON_MAX),
-};
+static const struct kedgei_field closed_fields[] = {ID(closed, job), ROUND(closed), ID(closed, tenant),
+                                                    ID(closed, site),
+                                                    TEXT(closed, reason, 0, KEDGE_ST_CLOSED_REASON_MAX)};
+
+static const struct kedgei_field refused_fields[] = {
+    ID(refused, job),
+    ROUND(refused),
+    GROUP(refused),
+    ENUM(refused, update_kind, train_names),
+    ID(refused, tenant),
+    ID(refused, site),
+    HASH(refused, update),
+    TEXT(refused, code, 1, KEDGE_ST_CODE_MAX),
+    TEXT(refused, reason, 0, KEDGE_ST_REASON_MAX),
+    U32(refused, listed, 0, 1),
+    {FIELD(refused, kept_until_s, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true}};
 
 #define KIND(kind_name, about, table)                                                                     \
     .name = (kind_name), .predicate_type = "https://kedge.dev/" kind_name "/v1", .subject_name = (about), \
@@ -489,4 +497,5 @@ const struct kedgei_kind kedgei_kinds[KEDGE_ST_KIND_COUNT] = {
     [KEDGE_ST_RELEASE] = {KIND("release", "model", release_fields)},
     [KEDGE_ST_JOB_CLOSED] = {KIND("job-closed", "spec", job_closed_fields)},
     [KEDGE_ST_CLOSED] = {KIND("closed", "envelope", closed_fields)},
+    [KEDGE_ST_REFUSED] = {KIND("refused", "envelope", refused_fields)},
 };

@@ -15,6 +15,7 @@
 #include "cli/audit_shown.h"
 #include "cli/contact.h"
 #include "cli/local.h"
+#include "cli/refusals.h"
 #include "common/base/os/clock.h"
 
 enum { THREADS_MAX = 64, TENANTS_MAX = 64 };
@@ -29,6 +30,7 @@ struct question {
     struct kedge_cli_anchors anchors;
     struct kedge_cli_blob_keys blob_keys;
     struct kedge_cli_contacts contacts;
+    struct kedge_cli_refusals refusals;
     struct kedge_audit_options options;
 };
 
@@ -93,7 +95,8 @@ static bool take_question(struct kedge_cli *c, struct question *q)
     }
     size_t tenants = 0;
     bool fast = kedge_cli_flag(c, "fast");
-    if (!kedge_cli_blob_keys_take(c, &q->blob_keys) || !kedge_cli_contacts_take(c, &q->contacts)) {
+    if (!kedge_cli_blob_keys_take(c, &q->blob_keys) || !kedge_cli_contacts_take(c, &q->contacts)
+        || !kedge_cli_refusals_take(c, &q->refusals)) {
         return false;
     }
     if (!kedge_cli_anchors_take(c, &q->anchors) || !take_tenants(c, q, &tenants)
@@ -110,6 +113,8 @@ static bool take_question(struct kedge_cli *c, struct question *q)
                                               .blob_key_count = q->blob_keys.count,
                                               .contacts = q->contacts.items,
                                               .contact_count = q->contacts.count,
+                                              .refusals = q->refusals.paths,
+                                              .refusal_count = q->refusals.count,
                                               .progress = show_progress,
                                               .progress_arg = c};
     q->dir = q->given = kedge_cli_argument(c, 0);

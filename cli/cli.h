@@ -255,6 +255,7 @@ int kedge_cmd_ledger_fsck(struct kedge_cli *c);
 int kedge_cmd_ledger_repair(struct kedge_cli *c);
 int kedge_cmd_ledger_prune(struct kedge_cli *c);
 int kedge_cmd_ledger_erase(struct kedge_cli *c);
+int kedge_cmd_ledger_refusals(struct kedge_cli *c);
 int kedge_cmd_ledger_follow(struct kedge_cli *c);
 int kedge_cmd_witness_init(struct kedge_cli *c);
 int kedge_cmd_witness_enroll(struct kedge_cli *c);

@@ -170,6 +170,9 @@ const struct kedge_command kedge_commands[] = {
      "[--authority TEXT] [--dry-run]",
      "erase updates of a tenant; the proofs stay", KEDGE_FOR_TENANT,
      "kedge ledger erase acme --job first --reason \"contract ended\" --admin-key acme-admin.pem"},
+    {"ledger", "refusals", kedge_cmd_ledger_refusals, "[TENANT]",
+     "updates that were refused, and are still kept", KEDGE_FOR_AUDIT,
+     "kedge ledger refusals acme --state copy/state"},
     {"ledger", "follow", kedge_cmd_ledger_follow,
      "DIR [--once] [--interval SECONDS] [--blobs none|lists|all]",
      "copy a tenant's ledger and the main chain, check and cosign them", KEDGE_FOR_WITNESS,
@@ -194,13 +197,15 @@ const struct kedge_command kedge_commands[] = {
      "kedge witness revoke acme w1 --admin-key acme-admin.pem"},
     {"audit", "verify", kedge_cmd_audit_verify,
      "DIR --trust FILE [--seen CHECKPOINT]… [--tenant T]… [--tsa-ca CA.pem] [--anchor "
-     "CHAIN:CONTRACT:ACCOUNT] [--blob-key TENANT=FILE]… [--contact OPENING]… [--threads N] [--fast] "
+     "CHAIN:CONTRACT:ACCOUNT] [--blob-key TENANT=FILE]… [--contact OPENING]… [--refusal FILE]… [--threads N] "
+     "[--fast] "
      "[--statements FILE] [--report FILE]",
      "check the whole record offline", KEDGE_FOR_AUDIT,
      "kedge audit verify demo --trust trust.json --seen site-1/seen-main"},
     {"audit", "replay", kedge_cmd_audit_replay,
      "DIR --trust FILE [--seen CHECKPOINT]… [--tenant T]… [--tsa-ca CA.pem] [--anchor "
-     "CHAIN:CONTRACT:ACCOUNT] [--blob-key TENANT=FILE]… [--contact OPENING]… [--threads N] [--fast] [--simd "
+     "CHAIN:CONTRACT:ACCOUNT] [--blob-key TENANT=FILE]… [--contact OPENING]… [--refusal FILE]… [--threads N] "
+     "[--fast] [--simd "
      "scalar|sse2|avx2|avx512|neon] [--statements FILE] [--report FILE]",
      "re-execute every decision", KEDGE_FOR_AUDIT, "kedge audit replay demo --trust trust.json"},
     {"audit", "explain", kedge_cmd_audit_explain,

@@ -263,6 +263,7 @@ static void describe_statement(const struct kedge_statement *st, struct line *l)
     case KEDGE_ST_RELEASE:
     case KEDGE_ST_JOB_CLOSED:
     case KEDGE_ST_CLOSED:
+    case KEDGE_ST_REFUSED:
     case KEDGE_ST_KIND_COUNT:
         describe_job(st, l);
         break;

@@ -149,6 +149,7 @@ static const struct {
     {"", "--checkpoint", "the checkpoint that it is held to, a file"},
     {"", "--compare", "run these strategies, or variants of the spec, beside each other"},
     {"", "--connect", "address of a coordinator elsewhere"},
+    {"", "--refusal", "a signed refusal to hold against the record; may be given again"},
     {"", "--contact", "an opening to hold to the ledger; may be given again"},
     {"", "--cost", "work that one guess costs: moderate (256 MiB), or small (64 MiB)"},
     {"", "--deployment", "the federation's name, in every log's origin"},

@@ -59,6 +59,7 @@ static int check_all(struct kedgei_audit *a, const char *const *seen_paths, size
         kedgei_check_erased(a);
     }
     err = err ? err : kedgei_check_inputs(a);
+    err = err ? err : kedgei_check_refusals(a);
     err = err ? err : kedgei_check_models(a);
     err = err ? err : kedgei_pruned_load(a);
     err = err ? err : kedgei_check_blobs(a);

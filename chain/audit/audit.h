@@ -241,6 +241,9 @@ struct kedge_audit_options {
     void *progress_arg;
     const struct kedge_contact *contacts; /* openings that the auditor was shown: each must be committed to */
     size_t contact_count;
+    const char *const
+        *refusals; /* files of signed refusals that the auditor was shown; evidence lies beside them */
+    size_t refusal_count;
     const struct kedge_audit_blob_key *blob_keys; /* of encrypted updates, besides STATE/keys/updates */
     size_t blob_key_count;
 };

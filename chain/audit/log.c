@@ -41,6 +41,7 @@ static size_t body_size(enum kedge_statement_kind kind)
         [KEDGE_ST_RELEASE] = sizeof(struct kedge_st_release),
         [KEDGE_ST_JOB_CLOSED] = sizeof(struct kedge_st_job_closed),
         [KEDGE_ST_CLOSED] = sizeof(struct kedge_st_closed),
+        [KEDGE_ST_REFUSED] = sizeof(struct kedge_st_refused),
     };
     return (unsigned)kind < KEDGE_ST_KIND_COUNT ? sizes[kind] : 0;
 }
@@ -228,7 +229,7 @@ static bool has_idem_key(const struct kedgei_audit *a, const struct kedgei_fact 
 {
     return fact->kind == KEDGEI_FACT_CHECKPOINT
                ? ((const struct kedgei_anchor *)fact->body)->tenant < a->tenant_count
-               : fact->kind >= 0 && fact->kind != KEDGE_ST_CLOSED;
+               : fact->kind >= 0 && fact->kind != KEDGE_ST_CLOSED && fact->kind != KEDGE_ST_REFUSED;
 }
 
 static const struct kedgei_key_row *stored_at(const struct kedgei_log *log, size_t i)

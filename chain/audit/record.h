@@ -264,6 +264,9 @@ KEDGE_NODISCARD int kedgei_check_finality(struct kedgei_audit *a);
 /* ---- contacts.c: who answers for whom, and openings of such commitments ---- */
 KEDGE_NODISCARD int kedgei_check_contacts(struct kedgei_audit *a);
 
+/* ---- refusals.c: signed refusals that the auditor was shown; behind check_inputs ---- */
+KEDGE_NODISCARD int kedgei_check_refusals(struct kedgei_audit *a);
+
 /* ---- anchors.c: anchors outside; only reads the main chain ---- */
 KEDGE_NODISCARD int kedgei_check_anchors(struct kedgei_audit *a);
 

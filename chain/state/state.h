@@ -8,7 +8,7 @@
  *   STATE/keys/updates/T/JOB.pem         what encrypts tenant T's updates of a job (chain/store/blob_keys.h)
  *   STATE/coordinator.lmdb/            jobs, tokens, pending enrolments
  *   STATE/main/{ledger.lmdb,blobs,staging}
- *   STATE/tenants/T/{tenant.json,ledger.lmdb,blobs,staging}
+ *   STATE/tenants/T/{tenant.json,ledger.lmdb,blobs,staging,refused} (refused: refused.h)
  *   STATE/high-water/{main,T}          highest size ever signed, outside what a backup of a log holds
  *   STATE/in-use                       whose it is, while a coordinator runs (in_use.h)
  *   STATE/coordinator.ipc              the operator's door (0600) */

@@ -183,9 +183,10 @@ static void take_task(const struct kedge_msg_task *m, struct kedge_site_task *t)
 }
 
 /* Turns a message into a reply of the core; what can not be believed is an error. */
-static int take_reply(struct kedge_site_host *h, struct call_item *c, const struct kedge_msg *msg,
+static int take_reply(struct kedge_client_work *w, struct call_item *c, const struct kedge_msg *msg,
                       struct kedge_view envelope)
 {
+    struct kedge_site_host *h = w->h;
     struct kedge_site_reply *r = &c->reply;
     switch ((int)msg->type) {
     case KEDGE_MSG_ENROLL_OK:
@@ -218,12 +219,23 @@ static int take_reply(struct kedge_site_host *h, struct call_item *c, const stru
     case KEDGE_MSG_NOTED:
         r->kind = KEDGE_SITE_REPLY_NOTED;
         return c->call == KEDGE_SITE_CALL_ENDED ? KEDGE_OK : KEDGE_E_FORMAT;
+    case KEDGE_MSG_REFUSED:
+        r->kind = KEDGE_SITE_REPLY_ERROR;
+        return c->call == KEDGE_SITE_CALL_SUBMIT
+                   ? kedge_client_take_refused(w, msg, &c->result, envelope, &r->err)
+                   : KEDGE_E_FORMAT;
     case KEDGE_MSG_ERROR:
         r->kind = KEDGE_SITE_REPLY_ERROR;
         r->err = kedge_msg_error_code(msg);
         r->retry_ns = (uint64_t)msg->u.error.retry_ms * NS_PER_MS;
         kedge_log(KEDGE_LOG_WARN, "coordinator", "%.*s", (int)msg->u.error.text.len,
                   (const char *)msg->u.error.text.ptr);
+        if (c->call == KEDGE_SITE_CALL_SUBMIT && c->result.kind != KEDGE_SITE_EVALUATE
+            && kedge_err_class(r->err) == KEDGE_CLASS_REJECT) {
+            kedge_log(KEDGE_LOG_WARN, "no signed refusal",
+                      "the coordinator turned an update away (%s) and did not sign that it did",
+                      kedge_err_code(r->err));
+        }
         return KEDGE_OK;
     default:
         return KEDGE_E_FORMAT;
@@ -243,7 +255,7 @@ static void call_run(struct kedge_client_work *w, struct kedge_site_item *item)
     uint32_t timeout = (uint32_t)(held / NS_PER_MS) + CALL_MARGIN_MS;
     c->err = c->err ? c->err : kedge_net_call(h->net, kedge_buf_view(&frame), timeout, &reply);
     c->err = c->err ? c->err : kedge_msg_decode(reply.view, &msg);
-    c->err = c->err ? c->err : take_reply(h, c, &msg, kedge_buf_view(&c->envelope));
+    c->err = c->err ? c->err : take_reply(w, c, &msg, kedge_buf_view(&c->envelope));
     kedge_net_reply_release(&reply);
     kedge_buf_deinit(&c->envelope);
     kedge_buf_deinit(&frame);

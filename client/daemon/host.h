@@ -272,6 +272,15 @@ KEDGE_NODISCARD int kedge_client_check_main(const struct kedge_site_host *h,
 bool kedge_client_heals(const struct kedge_site_chain *seen, const struct kedge_site_chain *shown,
                         bool breaks);
 
+/* ---- refusals.c: on the threads of calls ---- */
+/* A signed refusal of the update `r` that was sent in `envelope`: checked as its signer and what it is about,
+ * and kept with both in SITE/refusals/, where an auditor can be shown it. *ret_why: the refusal's reason.
+ * KEDGE_E_VERIFY: it is not the coordinator's word about this envelope, so nothing is known; KEDGE_E_NOMEM.
+ */
+KEDGE_NODISCARD int kedge_client_take_refused(struct kedge_client_work *w, const struct kedge_msg *msg,
+                                              const struct kedge_site_result *r, struct kedge_view envelope,
+                                              int *ret_why);
+
 /* ---- update.c: on the work thread ---- */
 struct kedge_client_control;
 struct kedge_client_left;

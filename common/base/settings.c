@@ -24,6 +24,8 @@ const struct kedge_setting kedge_settings_coordinator[] = {
     {"https_certificate", false, 0, 0, 0},
     {"https_key", false, 0, 0, 0},
     {"https_connections", true, 8, 4096, 256},
+    {"refused_days", true, 0, 3650, 30},
+    {"refused_mb", true, 0, 1000000, 1000},
     {NULL, false, 0, 0, 0},
 };
 

@@ -397,10 +397,10 @@ struct kedge_msg kedge_msg_of_error(int err, uint32_t retry_ms, const char *text
 
 int kedge_msg_error_code(const struct kedge_msg *msg)
 {
-    if (msg->type != KEDGE_MSG_ERROR) {
+    if (msg->type != KEDGE_MSG_ERROR && msg->type != KEDGE_MSG_REFUSED) {
         return KEDGE_E_BUG;
     }
-    switch (msg->u.error.code) {
+    switch (msg->type == KEDGE_MSG_ERROR ? msg->u.error.code : msg->u.refused.code) {
 #define KEDGE_ERR(name, value, class, text) \
     case (uint32_t)(-(value)):              \
         return name;

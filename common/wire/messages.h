@@ -96,7 +96,8 @@ const char *kedge_msg_name(enum kedge_msg_type type);
 
 /* ERROR made from a negative kedge_err; text is borrowed and cut at a character boundary to fit. */
 struct kedge_msg kedge_msg_of_error(int err, uint32_t retry_ms, const char *text);
-/* The negative kedge_err of an ERROR; KEDGE_E_UNKNOWN for a code that this version does not know. */
+/* The negative kedge_err of an ERROR or REFUSED; KEDGE_E_UNKNOWN for a code that this version does not know.
+ */
 int kedge_msg_error_code(const struct kedge_msg *msg);
 
 #endif

@@ -13,6 +13,7 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/refused.h"
 
 enum { PAGE_ENTRIES = 1024 }; /* that one answer looks at; a row has less than 400 characters */
 
@@ -233,6 +234,14 @@ static int check_order(struct kedge_host *h, const struct kedge_admin_append *a,
     return err;
 }
 
+/* The blob, and the same file where it was refused under another statement. */
+static int remove_file(const struct kedge_host *h, const struct kedge_admin_append *a, struct kedge_diag *d)
+{
+    const struct kedge_hash *update = &a->st->u.erased.update;
+    int err = kedge_blobs_remove(h->tenants[a->tenant].log.blobs, update, d);
+    return err ? err : kedge_host_refused_erase(h, a->tenant, update, d);
+}
+
 /* The statement is durable: now the file. When it cannot be removed the answer says so; the next start, or
  * the same order once more, tries again. */
 static void erased(struct kedge_host *h, struct kedge_admin_append *a)
@@ -242,7 +251,7 @@ static void erased(struct kedge_host *h, struct kedge_admin_append *a)
     char hex[KEDGE_HASH_HEX_LEN + 1];
     kedge_hash_hex(&a->st->u.erased.update, hex);
     t->erasing = false;
-    a->err = kedge_blobs_remove(t->log.blobs, &a->st->u.erased.update, &d);
+    a->err = remove_file(h, a, &d);
     if (a->err) {
         snprintf(a->why, sizeof a->why, "the order stands in entry %" PRIu64 ", but %.200s", a->index,
                  d.text);
@@ -262,7 +271,7 @@ static void answer_known(struct kedge_host *h, struct kedge_admin_append *a, uin
 {
     const struct kedge_tenant *t = &h->tenants[a->tenant];
     struct kedge_diag d = {.text = ""};
-    int err = kedge_blobs_remove(t->log.blobs, &a->st->u.erased.update, &d);
+    int err = remove_file(h, a, &d);
     if (err) {
         kedge_admin_append_fail(a, err, &d);
         return;

@@ -20,6 +20,8 @@ static const struct {
     {"offline_grace_ms", offsetof(struct kedge_config, offline_grace_ms)},
     {"settle_ms", offsetof(struct kedge_config, settle_ms)},
     {"https_connections", offsetof(struct kedge_config, https_connections)},
+    {"refused_days", offsetof(struct kedge_config, refused_days)},
+    {"refused_mb", offsetof(struct kedge_config, refused_mb)},
 };
 enum { NUMBERS = sizeof numbers / sizeof numbers[0], CONFIG_MAX = 65536 };
 

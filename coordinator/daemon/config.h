@@ -24,6 +24,7 @@ struct kedge_config {
                                              */
     char https_key[KEDGE_PATH_MAX];         /* "https_key": its private key */
     unsigned https_connections;             /* "https_connections": at most so many at once */
+    uint32_t refused_days, refused_mb; /* "refused_days", "refused_mb": how long, how much of each tenant */
     bool encrypt_blobs; /* "encrypt_blobs": updates are encrypted at rest; read by chain/state */
     bool insecure;      /* "insecure": permits tcp:// on loopback */
 };

@@ -12,6 +12,7 @@
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
 #include "coordinator/daemon/refusals.h"
+#include "coordinator/daemon/refused.h"
 #include "coordinator/daemon/requests.h"
 #include "coordinator/daemon/rounds.h"
 #include "coordinator/daemon/submit.h"
@@ -99,6 +100,42 @@ static void drop_orphan(struct kedge_host *h, uint32_t ticket)
     }
 }
 
+/* The refused file, where it is still in staging or was made a blob for nothing; else the worker that looked
+ * at it has kept it. */
+static void keep_file(struct kedge_host *h, uint32_t ticket)
+{
+    const struct kedge_ticket *t = &h->tickets[ticket];
+    const struct kedge_site_upload *u = &h->sites[t->site].upload;
+    const struct kedge_hash *update = &t->st->subject;
+    char path[KEDGE_PATH_MAX];
+    if (t->blob_committed
+        && kedge_blobs_path(h->tenants[h->sites[t->site].tenant].log.blobs, update, path) == KEDGE_OK) {
+        kedge_host_refused_keep_file(h, t->site, update, path);
+    } else if (!u->is_busy && u->file && u->is_whole && kedge_hash_eq(&u->digest, update)) {
+        kedge_host_refused_keep_file(h, t->site, update, kedge_upload_path(u->file));
+    }
+}
+
+/* False: not one that is signed, or nobody waits for the answer any more. */
+static bool refuse(struct kedge_host *h, const struct kedge_coord_effect *fx, struct kedge_net_request *req)
+{
+    const struct kedge_ticket *t = fx->ticket == KEDGE_COORD_NONE ? NULL : &h->tickets[fx->ticket];
+    if (!t || !kedge_host_refuses(h, t->site, t->st, fx->err)) {
+        return false;
+    }
+    keep_file(h, fx->ticket);
+    if (req) {
+        kedge_host_refuse(h, &(struct kedge_refused_update){.req = req,
+                                                            .site = t->site,
+                                                            .st = t->st,
+                                                            .envelope = kedge_buf_view(&t->envelope),
+                                                            .hash = t->envelope_hash,
+                                                            .err = fx->err,
+                                                            .listed = fx->recorded});
+    }
+    return req != NULL;
+}
+
 static void turn_away(struct kedge_host *h, const struct kedge_coord_effect *fx)
 {
     if (fx->recorded && fx->ticket != KEDGE_COORD_NONE) {
@@ -107,6 +144,9 @@ static void turn_away(struct kedge_host *h, const struct kedge_coord_effect *fx)
     bool answered = fx->err == KEDGE_E_NO_JOB && fx->ticket != KEDGE_COORD_NONE
                     && kedge_host_receipt_if_known(h, fx->ticket);
     struct kedge_net_request *req = answered ? NULL : kedge_host_request_take(h, fx->request);
+    if (!answered && refuse(h, fx, req)) {
+        req = NULL;
+    }
     if (req) {
         kedge_host_reply_error(req, fx->err, (uint32_t)(fx->retry_ns / NS_PER_MS), kedge_strerror(fx->err));
     }

@@ -62,9 +62,10 @@ struct kedge_host {
     pthread_t *workers;
     unsigned worker_count;
     uint64_t started_ns;
-    bool begun;        /* the core has started: logs may grow */
-    volatile int stop; /* set on the loop thread */
-    int fatal;         /* a kedge_err that ends the process */
+    uint64_t refused_due_ns; /* when what is kept of refused updates is looked through next */
+    bool begun;              /* the core has started: logs may grow */
+    volatile int stop;       /* set on the loop thread */
+    int fatal;               /* a kedge_err that ends the process */
 };
 
 #endif

@@ -10,6 +10,7 @@
 #include "common/base/os/notify.h"
 #include "coordinator/daemon/effects.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/refused.h"
 #include "coordinator/daemon/restore.h"
 
 enum { SETTLE_STEP_NS = 50000000 };
@@ -115,6 +116,7 @@ int kedge_host_run(struct kedge_host *h)
         uint64_t due = h->begun ? kedge_coord_deadline_ns(h->coord) : kedge_os_now_ns() + SETTLE_STEP_NS;
         uint64_t next_bark = bark(watchdog_ns, &bark_ns), uploads_due = kedge_uploads_due_ns(h);
         due = uploads_due < due ? uploads_due : due;
+        due = kedge_host_refused_due_ns(h) < due ? kedge_host_refused_due_ns(h) : due;
         int err = kedge_queue_take(h->queue, next_bark < due ? next_bark : due, &taken);
         if (err == KEDGE_OK) {
             struct kedge_item *item = taken;
@@ -123,6 +125,7 @@ int kedge_host_run(struct kedge_host *h)
             break;
         }
         kedge_uploads_close_idle(h, kedge_os_now_ns());
+        kedge_host_refused_look(h, kedge_os_now_ns());
         if (h->begun && !h->stop && kedge_os_now_ns() >= kedge_coord_deadline_ns(h->coord)) {
             struct kedge_coord_event ev = {.type = KEDGE_EV_TIMER};
             kedge_host_step(h, &ev);

@@ -16,6 +16,7 @@
 #include "coordinator/daemon/host.h"
 #include "coordinator/daemon/jobs.h"
 #include "coordinator/daemon/loop.h"
+#include "coordinator/daemon/refused.h"
 #include "coordinator/daemon/requests.h"
 
 struct open_work {
@@ -195,6 +196,13 @@ static void open_done(struct kedge_host *h, struct kedge_item *item)
         } else if (find_leaf(h, s->tenant, w->st, w->envelope, &leaf)) {
             uint32_t request = kedge_host_request_put(h, w->req, w->site);
             kedge_host_receipt(h, request, s->tenant, leaf);
+        } else if (kedge_host_refuses(h, w->site, w->st, KEDGE_E_NO_JOB)) {
+            kedge_host_refuse(h, &(struct kedge_refused_update){.req = w->req,
+                                                                .site = w->site,
+                                                                .st = w->st,
+                                                                .envelope = w->envelope,
+                                                                .hash = w->hash,
+                                                                .err = KEDGE_E_NO_JOB});
         } else {
             kedge_host_reply_error(w->req, KEDGE_E_NO_JOB, 0, "no such job, or it has ended");
         }
@@ -242,7 +250,6 @@ struct verify_work {
 
 static void verify_run(struct kedge_host *h, struct kedge_work *work)
 {
-    (void)h;
     struct verify_work *w = (struct verify_work *)work;
     char path[KEDGE_PATH_MAX];
     struct kedge_blob_at at;
@@ -268,6 +275,7 @@ static void verify_run(struct kedge_host *h, struct kedge_work *work)
             w->committed = true;
         }
     } else if (w->err && w->upload && kedge_err_class(w->err) == KEDGE_CLASS_REJECT) {
+        kedge_host_refused_keep_file(h, w->site, &w->digest, kedge_upload_path(w->upload->file));
         kedge_upload_abort(w->upload->file);
         w->upload->file = NULL;
     }

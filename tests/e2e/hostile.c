@@ -51,7 +51,9 @@ int hx_ask_bytes(struct kedge_net_client *net, struct kedge_view frame, struct k
     kedge_net_reply_release(&reply);
     int err = kedge_net_call(net, frame, HX_PATIENCE_MS, &reply);
     err = err ? err : kedge_msg_decode(reply.view, ret);
-    return err ? err : ret->type == KEDGE_MSG_ERROR ? kedge_msg_error_code(ret) : KEDGE_OK;
+    return err                                                              ? err
+           : ret->type == KEDGE_MSG_ERROR || ret->type == KEDGE_MSG_REFUSED ? kedge_msg_error_code(ret)
+                                                                            : KEDGE_OK;
 }
 
 int hx_ask(struct kedge_net_client *net, const struct kedge_msg *msg, struct kedge_msg *ret)

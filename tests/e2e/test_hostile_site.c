@@ -13,11 +13,17 @@
 #include "chain/checkpoint.h"
 #include "chain/merkle.h"
 #include "chain/note.h"
+#include "chain/state/refused.h"
+#include "chain/state/state.h"
 #include "common/base/os/clock.h"
+#include "common/base/os/kept.h"
 #include "tests/e2e/hostile.h"
 #include "tests/e2e/hostile_upload.h"
 #include "tests/unit/base/check.h"
 #include "tests/unit/net/raw.h"
+
+static struct kedge_msg hx_refusal; /* the newest */
+static struct kedge_public_key coordinator_key;
 
 enum { CHUNK = 65536, LIMIT = 64 << 20, HELD_MS = 20000 };
 
@@ -64,6 +70,55 @@ static void refuse_told(const struct kedge_key_pair *key, int expected, const ch
     kedge_buf_deinit(&frame);
 }
 
+/* The newest answer is the coordinator's signed refusal of this very envelope, and the coordinator keeps it
+ * with the envelope and, where it came, the file. */
+static void check_refusal(struct kedge_view envelope, const char *code, bool listed,
+                          const struct hx_file *file)
+{
+    static struct kedge_statement st;
+    static const char *const kinds[] = {KEDGE_REFUSED_REFUSAL, KEDGE_REFUSED_ENVELOPE, KEDGE_REFUSED_UPDATE};
+    struct kedge_hash hash;
+    char dir[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
+    struct kedge_id site = hx_id_of(hx_alice.site);
+    struct kedge_buf kept;
+    kedge_sha256(envelope, &hash);
+    ck_assert_int_eq(hx_refusal.type, KEDGE_MSG_REFUSED);
+    ck_assert_int_eq(kedge_statement_open(hx_refusal.u.refused.envelope, &coordinator_key, &st, NULL),
+                     KEDGE_OK);
+    ck_assert(st.kind == KEDGE_ST_REFUSED && kedge_hash_eq(&st.subject, &hash));
+    ck_assert_str_eq(st.u.refused.code, code);
+    ck_assert_str_eq(st.u.refused.site.s, hx_alice.site);
+    ck_assert_uint_eq(st.u.refused.listed, listed);
+    ck_assert_uint_gt(st.u.refused.kept_until_s, kedge_os_unix_ms() / 1000 + 29 * 86400);
+    ck_assert_int_eq(kedge_state_path(dir, NULL, hx_state(), "tenants/org-a/" KEDGE_REFUSED_DIR), KEDGE_OK);
+    for (int i = 0; i < (file ? 3 : 2); i++) {
+        const uint8_t *about = i == 2 ? file->digest.b : hash.b;
+        ck_assert_int_eq(kedge_kept_path(path, dir, &site, about, kinds[i]), KEDGE_OK);
+        ck_assert_msg(kedge_file_exists(path), "%s is not kept", path);
+    }
+    ck_assert_int_eq(kedge_kept_path(path, dir, &site, hash.b, KEDGE_REFUSED_ENVELOPE), KEDGE_OK);
+    kedge_buf_init(&kept, KEDGE_ENTRY_MAX);
+    ck_assert_int_eq(kedge_file_read(path, &kept, NULL), KEDGE_OK);
+    ck_assert_uint_eq(kept.len, envelope.len);
+    ck_assert_mem_eq(kept.ptr, envelope.ptr, envelope.len);
+    kedge_buf_deinit(&kept);
+}
+
+static void refuse_signed(const char *what, int expected, bool listed, const struct hx_file *file)
+{
+    struct kedge_buf envelope, frame;
+    struct kedge_view bytes = frame_of(&hx_alice.statement, &envelope, &frame);
+    for (int i = 0; i < 2; i++) { /* the second time it is known, and the answer is the same */
+        struct hx_sizes before = hx_measure();
+        int err = hx_ask_bytes(hx_alice.net, bytes, &hx_refusal);
+        ck_assert_msg(err == expected, "%s: %s", what, kedge_strerror(err));
+        check_refusal(kedge_buf_view(&envelope), kedge_err_code(expected), listed, file);
+        hx_check_unchanged(&before, what);
+    }
+    kedge_buf_deinit(&envelope);
+    kedge_buf_deinit(&frame);
+}
+
 static void refuse_file(const char *name, uint64_t rows, uint64_t columns, enum kedge_dtype dtype,
                         int32_t value, int expected)
 {
@@ -71,7 +126,14 @@ static void refuse_file(const char *name, uint64_t rows, uint64_t columns, enum 
     hx_make_file(name, rows, columns, dtype, value, &f);
     hx_upload(&f);
     tell(&f);
-    refuse_told(&hx_alice.statement, expected, "file that the job does not want");
+    struct kedge_buf envelope, frame;
+    struct hx_sizes before = hx_measure();
+    struct kedge_view bytes = frame_of(&hx_alice.statement, &envelope, &frame);
+    ck_assert_int_eq(hx_ask_bytes(hx_alice.net, bytes, &hx_refusal), expected);
+    check_refusal(kedge_buf_view(&envelope), kedge_err_code(expected), true, &f);
+    hx_check_unchanged(&before, "file that the job does not want");
+    kedge_buf_deinit(&envelope);
+    kedge_buf_deinit(&frame);
     refuse_told(&hx_alice.statement, KEDGE_E_BLOB_MISSING, "file that was refused once");
 }
 
@@ -261,7 +323,7 @@ static void try_statements(const struct hx_file *good)
     tell(good)->site = hx_id_of("site-2");
     refuse_told(&hx_alice.statement, KEDGE_E_DENIED, "another site's name");
     tell(good)->job = hx_id_of("no-such");
-    refuse_told(&hx_alice.statement, KEDGE_E_NO_JOB, "no such job");
+    refuse_signed("no such job", KEDGE_E_NO_JOB, false, NULL);
     tell(good)->job = hx_id_of("other");
     refuse_told(&hx_alice.statement, KEDGE_E_NOT_JOINED, "another tenant's job");
     tell(good)->round++;
@@ -269,7 +331,7 @@ static void try_statements(const struct hx_file *good)
     tell(good)->group++;
     refuse_told(&hx_alice.statement, KEDGE_E_WRONG_GROUP, "another group");
     tell(good)->base.b[0] ^= 1;
-    refuse_told(&hx_alice.statement, KEDGE_E_WRONG_BASE, "another base");
+    refuse_signed("another base", KEDGE_E_WRONG_BASE, true, NULL);
     tell(good)->samples = KEDGE_ST_COUNT_MAX;
     refuse_told(&hx_alice.statement, KEDGE_E_WEIGHT, "more samples than a job takes");
     tell(good)->update_kind = KEDGE_TRAIN_PRETRAIN;
@@ -284,7 +346,7 @@ static void try_statements(const struct hx_file *good)
 }
 
 /* An earlier round is told to be closed, signed by the coordinator, about this very envelope. */
-static void try_closed(const struct hx_file *good, const struct kedge_public_key *coordinator_key)
+static void try_closed(const struct hx_file *good)
 {
     struct kedge_buf envelope, frame;
     struct kedge_msg answer;
@@ -294,7 +356,8 @@ static void try_closed(const struct hx_file *good, const struct kedge_public_key
     ck_assert_int_eq(hx_ask_bytes(hx_alice.net, frame_of(&hx_alice.statement, &envelope, &frame), &answer),
                      KEDGE_OK);
     ck_assert_int_eq(answer.type, KEDGE_MSG_CLOSED);
-    ck_assert_int_eq(kedge_statement_open(answer.u.closed.envelope, coordinator_key, &hx_st, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_statement_open(answer.u.closed.envelope, &coordinator_key, &hx_st, NULL),
+                     KEDGE_OK);
     kedge_sha256(kedge_buf_view(&envelope), &hash);
     ck_assert(hx_st.kind == KEDGE_ST_CLOSED && kedge_hash_eq(&hx_st.subject, &hash));
     hx_check_unchanged(&before, "earlier round");
@@ -350,17 +413,24 @@ static void try_good(const struct hx_file *good, const struct kedge_vkey *log)
     refuse_told(&hx_alice.statement, KEDGE_E_DUPLICATE, "another update for the same round");
 }
 
-START_TEST(test_hostile_sites)
+/* The key that the coordinator signs with; the answer of "trust" is the caller's. */
+static json_t *learn_key(void)
 {
-    struct hx_file good;
-    struct kedge_public_key coordinator_key;
-    struct kedge_vkey log;
-    hx_start();
-    hx_found();
     json_t *o = hx_operate(json_pack("{s:s}", "verb", "trust"));
     const char *key = json_string_value(json_object_get(o, "statement_key"));
     ck_assert_int_eq(kedge_hex_decode(kedge_view_str(key), coordinator_key.b, KEDGE_KEY_LEN), KEDGE_OK);
-    key = json_string_value(json_object_get(json_array_get(json_object_get(o, "tenants"), 0), "log"));
+    return o;
+}
+
+START_TEST(test_hostile_sites)
+{
+    struct hx_file good;
+    struct kedge_vkey log;
+    hx_start();
+    hx_found();
+    json_t *o = learn_key();
+    const char *key =
+        json_string_value(json_object_get(json_array_get(json_object_get(o, "tenants"), 0), "log"));
     ck_assert_int_eq(kedge_vkey_decode(kedge_view_str(key), &log), KEDGE_OK);
     json_decref(o);
     try_strangers();
@@ -374,7 +444,7 @@ START_TEST(test_hostile_sites)
     hx_try_offsets();
     tell(&good);
     hx_try_texts();
-    try_closed(&good, &coordinator_key);
+    try_closed(&good);
     try_blobs(&good);
     hx_try_packed();
     hx_try_since(&good, NULL);
@@ -425,6 +495,7 @@ START_TEST(test_refusal_survives_kill)
     const char key[] = "hostile/00000001/org-a/site-1/2";
     hx_start();
     hx_found();
+    json_decref(learn_key());
     hx_open_round();
     ck_assert_int_eq(count_refused(), 0);
     refuse_file("0.weight", 2, 8, KEDGE_DTYPE_I32, LIMIT + 1, KEDGE_E_BOUND);

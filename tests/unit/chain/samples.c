@@ -194,6 +194,28 @@ static void fill_evaluation(struct kedge_st_evaluation *st)
                                        .loss = 0.30000000000000004};
 }
 
+/* What the coordinator signs and no log has. */
+static void fill_answer(enum kedge_statement_kind kind, struct kedge_statement *st)
+{
+    struct kedge_st_refused *r = &st->u.refused;
+    if (kind == KEDGE_ST_CLOSED) {
+        st->u.closed = (struct kedge_st_closed){sample_id("digits"), 3, sample_id("north"),
+                                                sample_id("north-1"), "ROUND_CLOSED"};
+        return;
+    }
+    *r = (struct kedge_st_refused){.job = sample_id("digits"),
+                                   .round = 3,
+                                   .group = 1,
+                                   .update_kind = KEDGE_TRAIN_TRAIN,
+                                   .tenant = sample_id("north"),
+                                   .site = sample_id("north-1"),
+                                   .update = sample_hash(0x74),
+                                   .listed = 1,
+                                   .kept_until_s = 1792592000};
+    snprintf(r->code, sizeof r->code, "BOUND");
+    snprintf(r->reason, sizeof r->reason, "value out of the job's bound");
+}
+
 void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st)
 {
     struct kedge_id tenant = sample_id("north"), site = sample_id("north-1"), job = sample_id("digits");
@@ -259,7 +281,8 @@ void sample_statement(enum kedge_statement_kind kind, struct kedge_statement *st
             .job = job, .rounds = 10, .outcome = KEDGE_OUTCOME_COMPLETED, .time_ms = SAMPLE_MS + 9000};
         break;
     case KEDGE_ST_CLOSED:
-        st->u.closed = (struct kedge_st_closed){job, 3, tenant, site, "ROUND_CLOSED"};
+    case KEDGE_ST_REFUSED:
+        fill_answer(kind, st);
         break;
     case KEDGE_ST_KIND_COUNT:
         break;

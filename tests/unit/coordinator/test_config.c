@@ -28,6 +28,8 @@ static const struct {
     {WITH("\"https_listen\":\"https://0.0.0.0:8443\",\"https_connections\":8"), NULL, NULL},
     {WITH("\"https_listen\":\"tls+tcp://0.0.0.0:8443\""), "\"https_listen\": expected an address like", NULL},
     {WITH("\"https_listen\":[]"), "\"https_listen\": expected an address like", NULL},
+    {WITH("\"refused_days\":0,\"refused_mb\":0"), NULL, NULL},
+    {WITH("\"refused_days\":3651"), "\"refused_days\": expected a whole number from 0 to 3650", NULL},
     {WITH("\"https_connections\":7"), "\"https_connections\": expected a whole number from 8 to 4096", NULL},
     {WITH("\"https_certificate\":\"/c\",\"https_key\":\"/k\""), NULL, NULL},
     {WITH("\"https_certificate\":\"/c\""), "stand together or not at all", NULL},

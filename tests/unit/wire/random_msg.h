@@ -5,7 +5,7 @@
 #include "common/base/rng.h"
 #include "common/wire/messages.h"
 
-enum { RANDOM_MSG_TYPES = 26 };
+enum { RANDOM_MSG_TYPES = 27 };
 
 /* A message of the type with that index in messages.def. Views point to static storage, valid until the
  * next call. */

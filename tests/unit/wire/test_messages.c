@@ -158,10 +158,8 @@ static const struct {
      "0200000000000000000000000000000000000000000000000000000000000000"},
     {{KEDGE_MSG_CLOSED, {.closed = {VIEW("e"), VIEW("ro")}}},
      "0188"
-     "00000001"
-     "65"
-     "00000002"
-     "726f"},
+     "0000000165"
+     "00000002726f"},
     {{KEDGE_MSG_ADMIN_OK, {.admin_ok = {VIEW("[]")}}},
      "0189"
      "00000002"
@@ -177,6 +175,8 @@ static const struct {
      "018b"
      "000000000000000a"},
     {{KEDGE_MSG_NOTED, {.noted = {1}}}, "018c01"},
+    {{KEDGE_MSG_REFUSED, {.refused = {9, VIEW("t"), VIEW("e"), VIEW("ro")}}},
+     "018d000000090000000174000000016500000002726f"},
     {{KEDGE_MSG_ERROR, {.error = {410, 0, VIEW("no such job")}}},
      "01ff"
      "0000019a"

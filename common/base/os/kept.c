@@ -1,0 +1,235 @@
+#include "common/base/os/kept.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/mem.h"
+
+enum { HEX = 2 * KEDGE_KEPT_DIGEST, ROWS_MAX = 1 << 16, NS = 1000000000 };
+
+struct row {
+    char name[KEDGE_ID_MAX + 1 + HEX + 1 + KEDGE_KEPT_KIND_MAX + 1];
+    size_t owner_len;
+    int64_t ns; /* of its last change */
+    uint64_t size;
+    bool is_gone;
+};
+
+struct rows {
+    struct row *items;
+    size_t count, cap;
+};
+
+/* OWNER.HEX.KIND; false for another name. */
+static bool take_name(const char *name, struct row *row)
+{
+    const char *kind = strrchr(name, '.');
+    uint8_t digest[KEDGE_KEPT_DIGEST];
+    size_t len = strlen(name);
+    if (!kind || len >= sizeof row->name || kind - name < HEX + 2) {
+        return false;
+    }
+    const char *hex = kind - HEX;
+    row->owner_len = (size_t)(hex - name) - 1;
+    memcpy(row->name, name, len + 1);
+    return hex[-1] == '.' && kedge_id_is_valid(kedge_view_of(name, row->owner_len))
+           && kedge_hex_decode(kedge_view_of(hex, HEX), digest, sizeof digest) == KEDGE_OK;
+}
+
+static const char *kind_of(const struct row *row)
+{
+    return row->name + row->owner_len + HEX + 2;
+}
+
+static int grow(struct rows *r)
+{
+    if (r->count < r->cap) {
+        return KEDGE_OK;
+    }
+    size_t cap = r->cap ? 2 * r->cap : 64;
+    struct row *items = cap <= ROWS_MAX ? kedge_mem_new(cap, sizeof *items) : NULL;
+    if (!items) {
+        return cap <= ROWS_MAX ? KEDGE_E_NOMEM : KEDGE_E_FULL;
+    }
+    if (r->count > 0) {
+        memcpy(items, r->items, r->count * sizeof *items);
+    }
+    kedge_mem_free(r->items);
+    r->items = items;
+    r->cap = cap;
+    return KEDGE_OK;
+}
+
+static int by_age(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    return x->ns != y->ns ? (x->ns < y->ns ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+/* The files of that kind (NULL: of all), oldest first. */
+static int read_rows(const char *dir, const char *kind, struct rows *r, struct kedge_diag *d)
+{
+    DIR *list = opendir(dir);
+    if (!list) {
+        return errno == ENOENT ? KEDGE_OK
+                               : kedge_diag_set(d, kedge_errno(errno), "%s: %s", dir, strerror(errno));
+    }
+    int err = KEDGE_OK;
+    const struct dirent *entry;
+    while (!err && (entry = readdir(list)) != NULL) {
+        struct row row = {.size = 0};
+        struct stat st;
+        if (!take_name(entry->d_name, &row) || (kind && strcmp(kind_of(&row), kind) != 0)
+            || fstatat(dirfd(list), row.name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) {
+            continue;
+        }
+        row.ns = (int64_t)st.st_mtim.tv_sec * NS + st.st_mtim.tv_nsec;
+        row.size = st.st_size < 0 ? 0 : (uint64_t)st.st_size;
+        err = grow(r);
+        if (!err) {
+            r->items[r->count++] = row;
+        }
+    }
+    closedir(list);
+    if (err) {
+        return kedge_diag_set(d, err, "%s: more files than can be looked at", dir);
+    }
+    if (r->count > 1) {
+        qsort(r->items, r->count, sizeof *r->items, by_age);
+    }
+    return KEDGE_OK;
+}
+
+/* ---- paths ---- */
+
+int kedge_kept_path(char out[KEDGE_PATH_MAX], const char *dir, const struct kedge_id *owner,
+                    const uint8_t digest[KEDGE_KEPT_DIGEST], const char *kind)
+{
+    struct row row;
+    char hex[HEX + 1];
+    kedge_hex_encode(digest, KEDGE_KEPT_DIGEST, hex);
+    int n = snprintf(row.name, sizeof row.name, "%s.%s.%s", owner->s, hex, kind);
+    return n < 0 || (size_t)n >= sizeof row.name ? KEDGE_E_TOO_LONG : kedge_path_join(out, dir, row.name);
+}
+
+int kedge_kept_link(const char *dir, const struct kedge_id *owner, const uint8_t digest[KEDGE_KEPT_DIGEST],
+                    const char *kind, const char *from)
+{
+    char path[KEDGE_PATH_MAX];
+    int err = kedge_kept_path(path, dir, owner, digest, kind);
+    if (err) {
+        return err;
+    }
+    err = kedge_dir_make(dir, 0700, NULL);
+    if (err) {
+        return err;
+    }
+    if (link(from, path) != 0 && errno != EEXIST) {
+        return kedge_errno(errno);
+    }
+    return utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW) != 0 ? kedge_errno(errno) : KEDGE_OK;
+}
+
+/* ---- tidying ---- */
+
+static void drop(const char *dir, struct row *row)
+{
+    char path[KEDGE_PATH_MAX];
+    row->is_gone =
+        kedge_path_join(path, dir, row->name) == KEDGE_OK && (unlink(path) == 0 || errno == ENOENT);
+}
+
+/* Newest first: what an owner has beyond his own bound, and what is beyond the bounds of all. */
+static uint32_t apply(const char *dir, const struct kedge_kept_rule *rule, struct rows *r)
+{
+    uint32_t beyond = 0, all = 0;
+    uint64_t bytes = 0;
+    for (size_t i = r->count; i-- > 0;) {
+        struct row *row = &r->items[i];
+        if (row->is_gone || strcmp(kind_of(row), rule->kind) != 0) {
+            continue;
+        }
+        uint32_t own = 0;
+        for (size_t k = i + 1; k < r->count && rule->per_owner > 0 && own < rule->per_owner; k++) {
+            const struct row *newer = &r->items[k];
+            own += !newer->is_gone && newer->owner_len == row->owner_len
+                   && memcmp(newer->name, row->name, row->owner_len) == 0
+                   && strcmp(kind_of(newer), rule->kind) == 0;
+        }
+        bool many = (rule->per_owner > 0 && own >= rule->per_owner) || (rule->most > 0 && all >= rule->most);
+        bool large = rule->bytes > 0 && (row->size > rule->bytes || bytes > rule->bytes - row->size);
+        if (many || large) {
+            drop(dir, row);
+            beyond++;
+        } else {
+            all++;
+            bytes += row->size;
+        }
+    }
+    return beyond;
+}
+
+int kedge_kept_tidy(const char *dir, const struct kedge_kept_rule *rules, size_t count, uint64_t seconds,
+                    uint64_t now_s, uint32_t *ret_beyond, struct kedge_diag *reterr)
+{
+    struct rows r = {.items = NULL};
+    uint32_t beyond = 0;
+    int err = read_rows(dir, NULL, &r, reterr);
+    for (size_t i = 0; i < r.count && !err && now_s > seconds; i++) {
+        if (r.items[i].ns / NS < (int64_t)(now_s - seconds)) {
+            drop(dir, &r.items[i]);
+        }
+    }
+    for (size_t i = 0; i < count && !err; i++) {
+        beyond += apply(dir, &rules[i], &r);
+    }
+    kedge_mem_free(r.items);
+    if (!err) {
+        *ret_beyond = beyond;
+    }
+    return err;
+}
+
+int kedge_kept_remove(const char *dir, const uint8_t digest[KEDGE_KEPT_DIGEST], const char *kind,
+                      struct kedge_diag *reterr)
+{
+    struct rows r = {.items = NULL};
+    char hex[HEX + 1];
+    int err = read_rows(dir, kind, &r, reterr);
+    kedge_hex_encode(digest, KEDGE_KEPT_DIGEST, hex);
+    for (size_t i = 0; i < r.count && !err; i++) {
+        if (memcmp(r.items[i].name + r.items[i].owner_len + 1, hex, HEX) == 0) {
+            drop(dir, &r.items[i]);
+            err = r.items[i].is_gone
+                      ? KEDGE_OK
+                      : kedge_diag_set(reterr, KEDGE_E_IO, "%s/%s can not be removed", dir, r.items[i].name);
+        }
+    }
+    if (!err && r.count > 0) {
+        err = kedge_dir_sync(dir);
+    }
+    kedge_mem_free(r.items);
+    return err;
+}
+
+int kedge_kept_each(const char *dir, const char *kind, kedge_kept_visit *visit, void *arg,
+                    struct kedge_diag *reterr)
+{
+    struct rows r = {.items = NULL};
+    int err = read_rows(dir, kind, &r, reterr);
+    for (size_t i = 0; i < r.count && !err; i++) {
+        struct kedge_id owner;
+        char path[KEDGE_PATH_MAX];
+        err = kedge_id_from(kedge_view_of(r.items[i].name, r.items[i].owner_len), &owner);
+        err = err ? err : kedge_path_join(path, dir, r.items[i].name);
+        err = err ? err : visit(arg, &owner, path);
+    }
+    kedge_mem_free(r.items);
+    return err;
+}

@@ -1,0 +1,217 @@
+/* Signed refusals against the record: an honest one is confirmed, an invented reason is convicted, one that
+ * no list has is named. The good record's list of round 1 has one refusal at the door: site 0 of org-a, for
+ * BOUND. */
+#include "chain/audit/record.h"
+#include "chain/state/refused.h"
+#include "common/base/os/kept.h"
+#include "tests/fixtures/federation_impl.h"
+#include "tests/unit/audit/tampered.h"
+
+static struct kedge_statement update, refusal, taken;
+static char refused_dir[KEDGE_PATH_MAX], shown[KEDGE_PATH_MAX];
+
+/* The first update of org-a's for round 1: what the site really sent, with its key. */
+static void take_update(const char *job)
+{
+    struct kedge_state_log log;
+    struct kedge_buf entry;
+    struct kedge_id tenant = fx_id_of("org-a");
+    bool found = false;
+    ck_assert_int_eq(kedge_state_log_open(at("fx/state"), &tenant, KEDGE_STATE_WRITE, &log, NULL), KEDGE_OK);
+    for (uint64_t i = 0; i < kedge_ledger_size(log.ledger) && !found; i++) {
+        struct kedge_signed_statement s = {.signature_count = 0};
+        kedge_buf_init(&entry, KEDGE_ENTRY_MAX);
+        ck_assert_int_eq(kedge_ledger_get(log.ledger, i, &entry), KEDGE_OK);
+        if (kedge_statement_read(kedge_buf_view(&entry), &taken, &s, NULL) == KEDGE_OK) {
+            found = taken.kind == KEDGE_ST_UPDATE && taken.u.update.round == 1
+                    && taken.u.update.update_kind == KEDGE_TRAIN_TRAIN
+                    && strcmp(taken.u.update.job.s, job) == 0;
+        }
+        kedge_buf_deinit(&s.payload);
+        kedge_buf_deinit(&entry);
+    }
+    ck_assert(found);
+    update = taken;
+    kedge_state_log_close(&log);
+}
+
+static void put(const struct kedge_id *site, const struct kedge_hash *about, const char *kind,
+                struct kedge_view v, char path[KEDGE_PATH_MAX])
+{
+    ck_assert_int_eq(kedge_kept_path(path, refused_dir, site, about->b, kind), KEDGE_OK);
+    ck_assert_int_eq(kedge_file_write(path, v, 0600, NULL), KEDGE_OK);
+}
+
+enum signer { HONEST, NO_SITE, NO_COORDINATOR };
+
+/* What `update` says, signed by its site and refused for `code` by the coordinator, or by somebody else in
+ * the place of one of them; the refusal is at `shown`. */
+static void refuse(enum signer signer, const char *code, bool listed)
+{
+    struct kedge_key_pair site, key;
+    char name[2 * KEDGE_ID_MAX];
+    struct kedge_buf envelope, signed_refusal;
+    char path[KEDGE_PATH_MAX];
+    snprintf(name, sizeof name, "org-a/%s", signer == NO_SITE ? "nobody" : update.u.update.site.s);
+    fx_key_of(name, &site);
+    ck_assert_int_eq(kedge_state_key(at("fx/state"), KEDGE_STATE_KEY_STATEMENT, &key, NULL), KEDGE_OK);
+    if (signer == NO_COORDINATOR) {
+        fx_key_of("org-a", &key);
+    }
+    kedge_buf_init(&envelope, KEDGE_ENTRY_MAX);
+    kedge_buf_init(&signed_refusal, KEDGE_ENTRY_MAX);
+    snprintf(refused_dir, sizeof refused_dir, "%s", at("fx/state/tenants/org-a/" KEDGE_REFUSED_DIR));
+    ck_assert_int_eq(kedge_dir_make(refused_dir, 0700, NULL), KEDGE_OK);
+    ck_assert_int_eq(kedge_statement_sign(&update, &site, &envelope, NULL), KEDGE_OK);
+    const struct kedge_st_update *u = &update.u.update;
+    refusal = (struct kedge_statement){.kind = KEDGE_ST_REFUSED};
+    kedge_sha256(kedge_buf_view(&envelope), &refusal.subject);
+    refusal.u.refused = (struct kedge_st_refused){.job = u->job,
+                                                  .round = u->round,
+                                                  .group = u->group,
+                                                  .update_kind = u->update_kind,
+                                                  .tenant = u->tenant,
+                                                  .site = u->site,
+                                                  .update = update.subject,
+                                                  .listed = listed,
+                                                  .kept_until_s = 1792592000};
+    snprintf(refusal.u.refused.code, sizeof refusal.u.refused.code, "%s", code);
+    ck_assert_int_eq(kedge_statement_sign(&refusal, &key, &signed_refusal, NULL), KEDGE_OK);
+    put(&u->site, &refusal.subject, KEDGE_REFUSED_ENVELOPE, kedge_buf_view(&envelope), path);
+    put(&u->site, &refusal.subject, KEDGE_REFUSED_REFUSAL, kedge_buf_view(&signed_refusal), shown);
+    kedge_buf_deinit(&envelope);
+    kedge_buf_deinit(&signed_refusal);
+}
+
+static void expect_words(enum kedge_audit_verdict verdict, const char *words)
+{
+    const char *const paths[] = {shown};
+    struct kedge_audit_options options = {.refusals = paths, .refusal_count = 1};
+    struct kedge_audit_report r = run(at("fx"), at("fx/trust.json"), NULL, false, options);
+    bool told = false;
+    for (uint32_t i = 0; i < r.finding_count; i++) {
+        told = told
+               || (r.findings[i].code == KEDGE_AUDIT_REFUSAL && strstr(r.findings[i].text, words)
+                   && (r.findings[i].severity == KEDGE_AUDIT_ERROR) == (verdict == KEDGE_AUDIT_NO));
+    }
+    if (!told || r.verdict != verdict) {
+        print_findings(&r);
+    }
+    ck_assert_msg(told, "not said: %s", words);
+    ck_assert_int_eq(r.verdict, verdict);
+    kedge_audit_report_deinit(&r);
+}
+
+/* The update of the record's one refusal: a file that says "never stored". */
+static void take_listed(void)
+{
+    copy_base();
+    take_update("plain");
+    update.u.update.site = fx_id_of("s1");
+    kedge_sha256(kedge_view_str("never stored"), &update.subject);
+}
+
+START_TEST(an_honest_refusal_is_confirmed)
+{
+    char path[KEDGE_PATH_MAX];
+    take_listed();
+    refuse(HONEST, "BOUND", true);
+    expect_words(KEDGE_AUDIT_YES, "the record's list has it; whether its reason is true is not shown");
+    /* with the file its reason is judged: it is no update at all, which is another reason */
+    put(&update.u.update.site, &update.subject, KEDGE_REFUSED_UPDATE, kedge_view_str("never stored"), path);
+    expect_words(KEDGE_AUDIT_NO, "not what the update shows: the file shows FORMAT");
+    put(&update.u.update.site, &update.subject, KEDGE_REFUSED_UPDATE, kedge_view_str("another file"), path);
+    expect_words(KEDGE_AUDIT_YES, "the refused file is not here");
+    refuse(HONEST, "SHAPE", true);
+    expect_words(KEDGE_AUDIT_NO, "refused the update for SHAPE; the record's list says BOUND");
+}
+END_TEST
+
+START_TEST(fields_that_the_record_decides)
+{
+    copy_base();
+    take_update("plain");
+    update.u.update.base.b[0] ^= 1;
+    refuse(HONEST, "WRONG_BASE", false);
+    expect_words(KEDGE_AUDIT_YES, "its reason is what the evidence shows");
+    refuse(HONEST, "WEIGHT", false);
+    expect_words(KEDGE_AUDIT_NO, "the job takes the samples, steps and batch");
+    refuse(HONEST, "WRONG_GROUP", false);
+    expect_words(KEDGE_AUDIT_NO, "it is for the group that the record gives the site");
+    take_update("plain");
+    update.u.update.samples = KEDGE_ST_COUNT_MAX;
+    refuse(HONEST, "WEIGHT", false);
+    expect_words(KEDGE_AUDIT_YES, "its reason is what the evidence shows");
+    refuse(HONEST, "WRONG_BASE", false);
+    expect_words(KEDGE_AUDIT_NO, "it started from the very model");
+    update.u.update.group = 7;
+    refuse(HONEST, "WRONG_GROUP", false);
+    expect_words(KEDGE_AUDIT_YES, "its reason is what the evidence shows");
+    refuse(HONEST, "NOT_SELECTED", false);
+    expect_words(KEDGE_AUDIT_NO, "the site was selected");
+    refuse(HONEST, "DUPLICATE", false);
+    expect_words(KEDGE_AUDIT_YES, "its reason is what the evidence shows");
+    refuse(HONEST, "NO_JOB", false);
+    expect_words(KEDGE_AUDIT_YES, "a reason that no record can show");
+}
+END_TEST
+
+/* The file is an update that the job takes, and the coordinator says that it is not. */
+START_TEST(an_invented_reason_is_convicted)
+{
+    copy_base();
+    take_update("plain");
+    update.u.update.seconds +=
+        1; /* another statement about the same good file, which is a blob of the record */
+    refuse(HONEST, "BOUND", false);
+    expect_words(KEDGE_AUDIT_NO,
+                 "the refusal's reason is not what the update shows: the file is what the job asks");
+}
+END_TEST
+
+START_TEST(one_that_no_list_has)
+{
+    copy_base();
+    take_update("plain");
+    kedge_sha256(kedge_view_str("other"), &update.subject);
+    const struct kedge_id site = update.u.update.site;
+    update.u.update.site = fx_id_of("s9"); /* who is in no list of the round */
+    refuse(HONEST, "BOUND", true);
+    expect_words(KEDGE_AUDIT_NO, "have none of site \"s9\"");
+    update.u.update.site = site;
+    take_update("plain");
+    kedge_sha256(kedge_view_str("other"), &update.subject);
+    refuse(HONEST, "BOUND", true);
+    expect_words(KEDGE_AUDIT_YES, "another update of the site in its place");
+    update.u.update.round = 77;
+    refuse(HONEST, "BOUND", true);
+    expect_words(KEDGE_AUDIT_YES, "this record has no such round");
+}
+END_TEST
+
+START_TEST(whose_word_it_is)
+{
+    take_listed();
+    refuse(NO_COORDINATOR, "BOUND", true);
+    expect_words(KEDGE_AUDIT_NO, "not a refusal that a statement key of this deployment signed");
+    refuse(NO_SITE, "BOUND", true);
+    expect_words(KEDGE_AUDIT_NO, "not signed by a key of site");
+    refuse(HONEST, "BOUND", true);
+    snprintf(shown, sizeof shown, "%s", at("fx/trust.json"));
+    expect_words(KEDGE_AUDIT_NO, "not a refusal");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("audit-refusals");
+    TCase *t = tcase_create("refusals");
+    tcase_set_timeout(t, 300);
+    tcase_add_test(t, an_honest_refusal_is_confirmed);
+    tcase_add_test(t, fields_that_the_record_decides);
+    tcase_add_test(t, an_invented_reason_is_convicted);
+    tcase_add_test(t, one_that_no_list_has);
+    tcase_add_test(t, whose_word_it_is);
+    suite_add_tcase(s, t);
+    return run_tampered(s);
+}
