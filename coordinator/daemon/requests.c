@@ -77,6 +77,22 @@ void kedge_host_reply_error(struct kedge_net_request *req, int err, uint32_t ret
     kedge_host_reply(req, &msg);
 }
 
+void kedge_host_reply_wait(struct kedge_host *h, struct kedge_net_request *req, uint64_t seen_size,
+                           uint64_t retry_ns)
+{
+    struct kedge_shown_chain shown;
+    struct kedge_msg msg = {.type = KEDGE_MSG_WAIT};
+    struct kedge_msg_wait *w = &msg.u.wait;
+    kedge_host_show_chain(h, seen_size, &shown);
+    w->retry_ms = (uint32_t)(retry_ns / 1000000);
+    w->main_checkpoint = kedge_buf_view(&shown.newest);
+    w->since_seen = kedge_shown_path(&shown.since_seen);
+    w->cosigned = kedge_buf_view(&shown.cosigned);
+    w->since_cosigned = kedge_shown_path(&shown.since_cosigned);
+    kedge_host_reply(req, &msg);
+    kedge_shown_chain_deinit(&shown);
+}
+
 uint32_t kedge_host_request_put(struct kedge_host *h, struct kedge_net_request *req, uint32_t site)
 {
     uint32_t slot = h->request_free;

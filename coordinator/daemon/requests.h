@@ -24,6 +24,9 @@ void kedge_host_on_busy(void *arg, struct kedge_net_request *req, uint32_t retry
 size_t kedge_host_reply_size(void *arg, struct kedge_view frame);
 void kedge_host_reply(struct kedge_net_request *req, const struct kedge_msg *msg);
 void kedge_host_reply_error(struct kedge_net_request *req, int err, uint32_t retry_ms, const char *text);
+/* Answers a poll by WAIT. */
+void kedge_host_reply_wait(struct kedge_host *h, struct kedge_net_request *req, uint64_t seen_size,
+                           uint64_t retry_ns);
 /* Takes the net request out of its slot and frees the slot; NULL when it is gone. */
 struct kedge_net_request *kedge_host_request_take(struct kedge_host *h, uint32_t request);
 /* The request in a slot, if it is still there, has brought something new. */
@@ -41,9 +44,6 @@ struct kedge_shown_chain {
     struct kedge_path since_seen, since_cosigned;
 };
 void kedge_host_show_chain(struct kedge_host *h, uint64_t seen_size, struct kedge_shown_chain *ret);
-/* Answers a poll by WAIT. */
-void kedge_host_reply_wait(struct kedge_host *h, struct kedge_net_request *req, uint64_t seen_size,
-                           uint64_t retry_ns);
 void kedge_shown_chain_deinit(struct kedge_shown_chain *shown);
 /* The path as a message carries it. */
 struct kedge_view kedge_shown_path(const struct kedge_path *path);

@@ -5,8 +5,6 @@
 #include "coordinator/daemon/requests.h"
 #include "coordinator/daemon/witness.h"
 
-enum { NS_PER_MS = 1000000 };
-
 /* None when there is nothing to prove, or what is asked about is not there: the site judges that. An error:
  * there is something to prove, and it cannot be proven now. */
 static int prove_growth(struct kedge_host *h, uint64_t from, uint64_t to, struct kedge_path *ret)
@@ -41,22 +39,6 @@ void kedge_host_show_chain(struct kedge_host *h, uint64_t seen_size, struct kedg
         && prove_growth(h, kedge_host_final_size(h), size, &ret->since_cosigned) != KEDGE_OK) {
         kedge_buf_clear(&ret->cosigned); /* only a site that demands the quorum does */
     }
-}
-
-void kedge_host_reply_wait(struct kedge_host *h, struct kedge_net_request *req, uint64_t seen_size,
-                           uint64_t retry_ns)
-{
-    struct kedge_shown_chain shown;
-    struct kedge_msg msg = {.type = KEDGE_MSG_WAIT};
-    struct kedge_msg_wait *w = &msg.u.wait;
-    kedge_host_show_chain(h, seen_size, &shown);
-    w->retry_ms = (uint32_t)(retry_ns / NS_PER_MS);
-    w->main_checkpoint = kedge_buf_view(&shown.newest);
-    w->since_seen = kedge_shown_path(&shown.since_seen);
-    w->cosigned = kedge_buf_view(&shown.cosigned);
-    w->since_cosigned = kedge_shown_path(&shown.since_cosigned);
-    kedge_host_reply(req, &msg);
-    kedge_shown_chain_deinit(&shown);
 }
 
 void kedge_shown_chain_deinit(struct kedge_shown_chain *shown)

@@ -70,6 +70,7 @@ struct host {
     uint64_t now, call, beat, work; /* serials of the last effects */
     uint64_t call_seen, beat_seen;  /* what the answers are to grow out of */
     bool breaks;                    /* of the next answer */
+    const char *job;                /* whose tasks come */
     char text[1024];
 };
 
@@ -79,7 +80,7 @@ static const char *name_of(struct host *h, const struct kedge_site_effect *fx, c
         [KEDGE_SITE_FX_FETCH] = "fetch",   [KEDGE_SITE_FX_TRAIN] = "train",
         [KEDGE_SITE_FX_UPLOAD] = "upload", [KEDGE_SITE_FX_PERSIST] = "persist",
         [KEDGE_SITE_FX_FORGET] = "forget", [KEDGE_SITE_FX_ABORT] = "abort"};
-    static const char *const calls[] = {"enroll", "poll", "submit"};
+    static const char *const calls[] = {"enroll", "poll", "submit", "ended"};
     if (fx->type == KEDGE_SITE_FX_CALL) {
         *(fx->busy ? &h->beat : &h->call) = fx->serial;
         *(fx->busy ? &h->beat_seen : &h->call_seen) = fx->seen.size;
@@ -120,6 +121,7 @@ static void start(struct host *h, struct kedge_site_event *ev, const char *golde
     kedge_site_times_default(&params.times);
     memset(h, 0, sizeof *h);
     h->now = 5 * SECOND;
+    h->job = "digits";
     ck_assert_int_eq(kedge_site_init(h->mem.bytes, sizeof h->mem, &params, &h->s), KEDGE_OK);
     ev->type = KEDGE_SITE_EV_START;
     ev->memory.enrolled = true;
@@ -139,12 +141,9 @@ static void answer(struct host *h, uint64_t serial, enum kedge_site_reply_kind k
     ev.reply.kind = kind;
     ev.reply.shown = shown;
     ev.reply.breaks = h->breaks;
-    ev.reply.task = (struct kedge_site_task){.job = {"digits"},
-                                             .kind = KEDGE_SITE_TRAIN,
-                                             .round = 1,
-                                             .spec_len = 1,
-                                             .base_len = 1,
-                                             .update_len = 1};
+    ev.reply.task = (struct kedge_site_task){
+        .kind = KEDGE_SITE_TRAIN, .round = 1, .spec_len = 1, .base_len = 1, .update_len = 1};
+    snprintf(ev.reply.task.job.s, sizeof ev.reply.task.job.s, "%s", h->job);
     step(h, &ev, golden);
 }
 
@@ -237,15 +236,23 @@ static void open_training(struct host *h)
     timer(h, "beat");
 }
 
+/* The training fails; the coordinator is told, and sends tasks of another job meanwhile. */
+static void training_fails(struct host *h)
+{
+    struct kedge_site_event failed = {
+        .type = KEDGE_SITE_EV_TRAIN_FAILED, .serial = h->work, .err = KEDGE_E_TRAINER};
+    step(h, &failed, "log failed; ended");
+    answer(h, h->call, KEDGE_SITE_REPLY_NOTED, chain(0, 0), "");
+    h->job = "letters";
+}
+
 /* The answer to a heartbeat comes after that to a later poll: it is late, and nothing is wrong. */
 START_TEST(test_late)
 {
     struct host h;
     open_training(&h);
     uint64_t beat = h.beat;
-    struct kedge_site_event failed = {
-        .type = KEDGE_SITE_EV_TRAIN_FAILED, .serial = h.work, .err = KEDGE_E_TRAINER};
-    step(&h, &failed, "log failed");
+    training_fails(&h);
     timer(&h, "poll");
     answer(&h, h.call, KEDGE_SITE_REPLY_WAIT, chain(12, 1), "seen 12");
     answer(&h, beat, KEDGE_SITE_REPLY_WAIT, chain(10, 1), "");
@@ -259,9 +266,7 @@ static void open_poll_and_beat(struct host *h)
 {
     open_training(h);
     uint64_t beat = h->beat;
-    struct kedge_site_event failed = {
-        .type = KEDGE_SITE_EV_TRAIN_FAILED, .serial = h->work, .err = KEDGE_E_TRAINER};
-    step(h, &failed, "log failed");
+    training_fails(h);
     timer(h, "poll");
     ck_assert_uint_eq(h->call_seen, 9);
     answer(h, beat, KEDGE_SITE_REPLY_WAIT, chain(12, 1), "seen 12");
@@ -306,9 +311,7 @@ START_TEST(test_asks_from_what_is_seen)
     struct host h;
     open_training(&h);
     ck_assert_uint_eq(h.beat_seen, 9);
-    struct kedge_site_event failed = {
-        .type = KEDGE_SITE_EV_TRAIN_FAILED, .serial = h.work, .err = KEDGE_E_TRAINER};
-    step(&h, &failed, "log failed");
+    training_fails(&h);
     h.now = kedge_site_deadline_ns(h.s);
     answer(&h, h.beat, KEDGE_SITE_REPLY_WAIT, chain(12, 1), "seen 12; poll");
     ck_assert_uint_eq(h.call_seen, 12);

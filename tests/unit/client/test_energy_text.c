@@ -73,7 +73,7 @@ START_TEST(what_is_wrong_is_named)
                  {"{\"power_rule\":\"slowdown=0.5\"}", "power_rule"},
                  {"{\"power_rule\":1}", "power_rule"},
                  {"{\"eta\":\"1.5\"}", "eta"},
-                 {"{\"eta\":0.5}", "eta"},
+                 {"{\"eta\":[0.5]}", "eta"},
                  {"{\"battery_floor\":96}", "battery_floor"},
                  {"{\"joules_per_day\":-1}", "joules_per_day"},
                  {"{\"hours\":\"22:00-06:00\"}", "hours"},

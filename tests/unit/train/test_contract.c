@@ -247,7 +247,7 @@ START_TEST(other_layers_learn)
         make_base_of("small", "{\"input\":[12],\"layers\":[{\"type\":\"embedding\",\"in\":60,\"out\":4},"
                               "{\"type\":\"flatten\"},{\"type\":\"dense\",\"out\":80}]}");
         ask(&p, line, reply);
-        ck_assert_str_eq(member(reply, "code"), "data");
+        ck_assert_str_eq(member(reply, "code"), "data-shape");
         ck_assert_ptr_nonnull(strstr(member(reply, "message"), "the embedding takes whole numbers"));
     }
     finish(&p);
@@ -347,8 +347,8 @@ static const struct {
      "model", "digits-labels.idx: not a safetensors file"},
     {"{\"id\":\"1\",\"op\":\"evaluate\",\"base\":\"x\"," MODEL
      ",\"data\":{\"train\":{\"format\":\"csv\",\"path\":\"/nonexistent\"}}}",
-     "data", "/nonexistent: No such"},
-    {"{\"id\":\"1\",\"op\":\"train\",\"base\":\"x\",\"out\":\"y\",\"lr\":0.1,\"epochs\":1," MODEL "," DATA
+     "data-missing", "/nonexistent: No such"},
+    {"{\"id\":\"1\",\"op\":\"train\",\"base\":\"x\",\"out\":\"y\",\"lr\":[0.1],\"epochs\":1," MODEL "," DATA
      "}",
      "request", "\\\"lr\\\": expected a string"},
     {"{\"id\":\"1\",\"op\":\"train\",\"base\":\"x\",\"out\":\"y\",\"epochs\":1," MODEL "," DATA "}",
