@@ -63,13 +63,15 @@ static int open_cipher(const struct kedge_blob_at *at, const uint8_t head[KEDGE_
     return err;
 }
 
-int kedgei_blob_open(const char *path, uint64_t *ret_begin, uint64_t *ret_len, struct kedge_diag *d)
+/* flags: O_NOFOLLOW, or 0 for files that people name, which may be links. */
+static int open_part(const char *path, int flags, uint64_t *ret_begin, uint64_t *ret_len,
+                     struct kedge_diag *d)
 {
     char file[KEDGE_PATH_MAX];
     struct stat st;
     uint64_t begin = 0, len = 0;
     bool is_packed = kedgei_pack_place(path, file, &begin, &len);
-    int fd = kedge_file_open(file, O_RDONLY | O_NOFOLLOW, d);
+    int fd = kedge_file_open(file, O_RDONLY | flags, d);
     if (fd < 0) {
         return fd;
     }
@@ -85,6 +87,11 @@ int kedgei_blob_open(const char *path, uint64_t *ret_begin, uint64_t *ret_len, s
     *ret_begin = begin;
     *ret_len = is_packed ? len : size;
     return fd;
+}
+
+int kedgei_blob_open(const char *path, uint64_t *ret_begin, uint64_t *ret_len, struct kedge_diag *d)
+{
+    return open_part(path, O_NOFOLLOW, ret_begin, ret_len, d);
 }
 
 bool kedge_blob_exists(const char *path)
@@ -117,7 +124,7 @@ static int open_fd(const struct kedge_blob_at *at, struct kedge_blob_file *f, st
 static int open_map(const struct kedge_blob_at *at, struct kedge_blob_file *f, struct kedge_diag *d)
 {
     uint64_t begin, len;
-    int fd = kedgei_blob_open(at->path, &begin, &len, d);
+    int fd = open_part(at->path, 0, &begin, &len, d);
     if (fd < 0) {
         return fd;
     }

@@ -15,7 +15,7 @@
 
 enum { BAD_SECTOR = 4096, VERSION = 1, CHECKED = KEDGEI_PACK_HEAD - 8 };
 
-static const char MAGIC[] = "KPAK";
+static const uint8_t MAGIC[4] = {'K', 'P', 'A', 'K'};
 
 /* ---- records ---- */
 
@@ -46,7 +46,7 @@ uint64_t kedgei_pack_whole(uint32_t len)
 void kedgei_pack_head_write(const struct kedgei_pack_record *record, uint8_t out[KEDGEI_PACK_HEAD])
 {
     memset(out, 0, KEDGEI_PACK_HEAD);
-    memcpy(out, MAGIC, 4);
+    memcpy(out, MAGIC, sizeof MAGIC);
     out[4] = VERSION;
     out[5] = (uint8_t)record->state;
     store_be32(out + 8, record->len);

@@ -40,6 +40,7 @@ static void teardown(void)
 
 /* The reader takes its time between two logs, so that the writer comes in between more often than not. */
 static bool slow;
+/* NOLINTBEGIN(cert-dcl51-cpp): the linker's names */
 int __real_kedge_kv_begin(struct kedge_kv *kv, bool write, struct kedge_kv_tx **ret_tx,
                           struct kedge_diag *reterr);
 int __wrap_kedge_kv_begin(struct kedge_kv *kv, bool write, struct kedge_kv_tx **ret_tx,
@@ -52,6 +53,7 @@ int __wrap_kedge_kv_begin(struct kedge_kv *kv, bool write, struct kedge_kv_tx **
     }
     return __real_kedge_kv_begin(kv, write, ret_tx, reterr);
 }
+/* NOLINTEND(cert-dcl51-cpp) */
 
 /* ---- the writer ---- */
 

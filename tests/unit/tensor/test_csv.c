@@ -170,7 +170,7 @@ START_TEST(files_read)
 }
 END_TEST
 
-#define TEXT(s) s, sizeof s - 1
+#define TEXT(s) (s), sizeof(s) - 1
 
 static const struct {
     const char *text;
