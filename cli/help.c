@@ -93,8 +93,9 @@ static void print_by_reader(FILE *out)
         bool begun = false;
         for (size_t i = 0; i < kedge_command_count; i++) {
             if (kedge_commands[i].audience == audience) {
-                fprintf(out, begun ? "" : "%s%s:\n", audience == KEDGE_FOR_START ? "" : "\n",
-                        headings[audience]);
+                if (!begun) {
+                    fprintf(out, "%s%s:\n", audience == KEDGE_FOR_START ? "" : "\n", headings[audience]);
+                }
                 begun = true;
                 print_row(out, &kedge_commands[i]);
             }
