@@ -55,6 +55,7 @@ struct kedge_trainer {
     struct kedge_id name;              /* of the owner's own that runs; "": the built-in one */
     struct kedge_buf line;             /* read so far of the reply */
     uint64_t asked;                    /* requests so far */
+    uint64_t used_ns;                  /* when the last one ended */
     char said[KEDGE_TRAINER_SAID_LEN]; /* the last line of its stderr */
     size_t said_len;
     bool said_ends;      /* the line is whole */
@@ -103,6 +104,7 @@ struct kedge_client_work {
     pthread_t threads[2];
     struct kedge_queue *call_queue, *work_queue;
     atomic_uint_fast64_t abort_serial; /* the work with this serial or a lower one is to stop */
+    atomic_int trainer_pid;            /* of its trainer, for status.json; 0: none runs */
     /* The loop's. */
     struct kedge_admission_ask runs; /* what its training takes of what is shared */
     struct kedge_train_item *waits;  /* one that does not fit beside those that run … */
@@ -311,6 +313,12 @@ void kedge_client_train(struct kedge_site_host *h, const struct kedge_site_effec
 KEDGE_NODISCARD int kedge_client_spec(struct kedge_client_work *w, const struct kedge_id *job,
                                       const struct kedge_site_digest *digest, struct kedge_diag *d);
 void kedge_client_trainer_stop(struct kedge_client_work *w);
+/* trainer_idle.c: a trainer without a task is kept for policy.json's trainer_idle_seconds: until when
+ * (KEDGE_TIME_NEVER: none runs), and what ends it then. It may take patience_ms after the end of its input,
+ * and as long again after SIGTERM. The next task starts it again. */
+enum { KEDGE_TRAINER_PATIENCE_MS = 3000 };
+uint64_t kedge_client_trainer_deadline_ns(const struct kedge_client_work *w);
+void kedge_client_trainer_end_idle(struct kedge_client_work *w, uint32_t patience_ms);
 bool kedge_client_aborted(const struct kedge_client_work *w, uint64_t serial);
 
 /* ---- ended.c: on the loop ---- */

@@ -81,9 +81,10 @@ static int read_number(const json_t *o, const char *where, const char *key, uint
 
 static int read_numbers(const json_t *o, const char *where, struct kedge_site_policy *p, struct kedge_diag *d)
 {
-    uint64_t threads = 0, seconds = 0, stop = 0, jobs = 0, gpu = 0;
+    uint64_t threads = 0, seconds = 0, idle = 0, stop = 0, jobs = 0, gpu = 0;
     int err = read_number(o, where, "threads", &threads, d);
     err = err ? err : read_number(o, where, "train_seconds_max", &seconds, d);
+    err = err ? err : read_number(o, where, "trainer_idle_seconds", &idle, d);
     err = err ? err : read_number(o, where, "memory_max", &p->memory_max, d);
     err = err ? err : read_number(o, where, "model_bytes_max", &p->model_bytes_max, d);
     err = err ? err : read_number(o, where, "witness_age_max_s", &p->witness_age_max_s, d);
@@ -96,6 +97,7 @@ static int read_numbers(const json_t *o, const char *where, struct kedge_site_po
     p->stop_seconds = (uint32_t)stop;
     p->threads = threads ? (uint32_t)threads : 1;
     p->train_seconds_max = (uint32_t)seconds;
+    p->trainer_idle_seconds = (uint32_t)idle;
     return err;
 }
 

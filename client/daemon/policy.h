@@ -38,9 +38,10 @@ struct kedge_site_policy {
     uint32_t jobs_at_once, gpu_at_once; /* trainings; and of them so many on the GPU */
     uint32_t threads;                   /* of all trainings together */
     uint32_t train_seconds_max;
-    uint32_t stop_seconds;      /* asked to end, a training may still take so long */
-    uint64_t memory_max;        /* of one trainer, 0: no limit */
-    uint64_t memory_all;        /* of all trainers together, 0: no limit */
+    uint32_t trainer_idle_seconds; /* a trainer is kept so long for the next task */
+    uint32_t stop_seconds;         /* asked to end, a training may still take so long */
+    uint64_t memory_max;           /* of one trainer, 0: no limit */
+    uint64_t memory_all;           /* of all trainers together, 0: no limit */
     uint64_t witness_age_max_s; /* of the cosignatures that the trust file's witness policy demands; 0: any */
 };
 

@@ -123,6 +123,9 @@ void kedge_client_service_turn(struct kedge_site_host *h)
     kedge_site_view(h->site, &s->status.view);
     for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
         s->status.works_wait[i] = h->works[i].waits ? h->works[i].why : NULL;
+        const int64_t trainer = atomic_load(&h->works[i].trainer_pid);
+        s->changed = s->changed || s->status.trainers[i] != trainer;
+        s->status.trainers[i] = trainer;
     }
     kedge_status_line(&s->status, line);
     if (strcmp(line, s->line) != 0) {
@@ -157,6 +160,7 @@ static void take_loops_part(struct kedge_site_host *h, const struct kedge_site_p
     s->allow_all = p->allow_all;
     s->jobs_at_once = p->jobs_at_once;
     s->stop_seconds = p->stop_seconds;
+    s->status.trainer_idle_seconds = p->trainer_idle_seconds;
     s->idle = (struct kedge_idle){.rules = p->idle};
     atomic_store(&h->witness_age_max_s, p->witness_age_max_s);
     json_decref(s->policy);

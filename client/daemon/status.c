@@ -157,6 +157,14 @@ int kedge_status_encode(const struct kedge_status *s, struct kedge_buf *out)
         "last", last_json(s), "waits_for", or_empty(s->waits_for), "policy", or_null(s->policy), "policy_ms",
         (json_int_t)s->policy_ms, "policy_error", or_empty(s->policy_error), "energy", or_null(s->energy),
         "engine", s->engine, "fallback", s->fallback, "answered_ms", (json_int_t)s->answered_ms);
+    json_t *trainers = json_array();
+    for (uint32_t i = 0; i < KEDGE_SITE_WORKS_MAX; i++) {
+        if (s->trainers[i] != 0) {
+            json_array_append_new(trainers, json_integer((json_int_t)s->trainers[i]));
+        }
+    }
+    json_object_set_new(o, "trainers", trainers);
+    json_object_set_new(o, "trainer_idle_seconds", json_integer(s->trainer_idle_seconds));
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     if (!text) {
@@ -294,6 +302,23 @@ static void tell_connection(struct kedge_buf *out, const json_t *o, uint64_t now
     }
 }
 
+/* "trainer: process 4711, ended after 300 s without a task": what stays in memory, and for how long. */
+static void tell_trainers(struct kedge_buf *out, const json_t *o)
+{
+    const json_t *list = json_object_get(o, "trainers");
+    const size_t n = json_array_size(list);
+    if (!list) {
+        return;
+    }
+    kedge_buf_printf(out, n > 0 ? "trainer: process" : "trainer: none runs");
+    for (size_t i = 0; i < n && i < KEDGE_SITE_WORKS_MAX; i++) {
+        kedge_buf_printf(out, "%s %lld", i > 0 ? " and" : "",
+                         (long long)json_integer_value(json_array_get(list, i)));
+    }
+    kedge_buf_printf(out, "; one without a task for %lld s is ended (policy.json: trainer_idle_seconds)\n",
+                     (long long)number(o, "trainer_idle_seconds"));
+}
+
 int kedge_status_tell(const json_t *o, bool running, uint64_t now_ms, struct kedge_buf *out)
 {
     char a[SHOWN_MAX + 1], b[SHOWN_MAX + 1], c[SHOWN_MAX + 1];
@@ -332,6 +357,9 @@ int kedge_status_tell(const json_t *o, bool running, uint64_t now_ms, struct ked
     tell_last(out, json_object_get(o, "last"), now_ms);
     if (word(o, "engine", a)[0]) {
         kedge_buf_printf(out, "trained by: %s%s%s\n", a, word(o, "fallback", b)[0] ? "; " : "", b);
+    }
+    if (running) {
+        tell_trainers(out, o);
     }
     tell_object(out, "energy: ", json_object_get(o, "energy"));
     tell_object(out, "policy: ", json_object_get(o, "policy"));

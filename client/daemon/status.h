@@ -36,8 +36,10 @@ struct kedge_status {
     uint64_t policy_ms;                           /* when it was read, since 1970 */
     const char *policy_error;                     /* why a newer one was not taken; "": it was */
     const char *works_wait[KEDGE_SITE_WORKS_MAX]; /* why a task that is in hand is not trained yet, or NULL */
-    const char *waits_for;       /* why no work is taken now although there may be some; "": it would be */
-    const struct json_t *energy; /* what is known of it; NULL: nothing */
+    const char *waits_for; /* why no work is taken now although there may be some; "": it would be */
+    int64_t trainers[KEDGE_SITE_WORKS_MAX]; /* processes of trainers; 0: none */
+    uint32_t trainer_idle_seconds;          /* how long one is kept without a task */
+    const struct json_t *energy;            /* what is known of it; NULL: nothing */
     char engine[KEDGE_STATUS_TEXT_MAX]; /* what the last training ran on, in the trainer's words; "": none */
     char fallback[KEDGE_STATUS_TEXT_MAX]; /* why not on what the owner wanted; "": it did */
 };

@@ -34,15 +34,11 @@ json_t *kedge_client_model_json(const struct kedge_job_spec *spec)
     return o;
 }
 
-static const char *name_of(const struct kedge_client_work *w)
-{
-    return w->trainer.name.s[0] ? w->trainer.name.s : "built-in";
-}
-
 void kedge_client_trainer_stop(struct kedge_client_work *w)
 {
     kedge_process_stop(&w->trainer.process, SIGTERM, STOP_MS);
     kedge_buf_clear(&w->trainer.line);
+    atomic_store(&w->trainer_pid, 0);
 }
 
 /* ---- starting ---- */
@@ -204,57 +200,9 @@ static int trainer_start(struct kedge_client_work *w, const struct kedge_trainer
     kedge_client_trainer_stop(w);
     w->trainer.name = *name;
     w->trainer.said_len = 0;
-    return t ? start_foreign(w, t, d) : start_built_in(w, d);
-}
-
-/* ---- what it says on stderr ---- */
-
-/* Whole lines go to the log, so many of a task; the last one is kept for the reason, should it fail. */
-static void hear(struct kedge_client_work *w, const char *text, size_t len)
-{
-    struct kedge_trainer *t = &w->trainer;
-    for (size_t i = 0; i < len; i++) {
-        char c = text[i];
-        if (c != '\n') {
-            t->said_len = t->said_ends ? 0 : t->said_len;
-            t->said_ends = false;
-            if (t->said_len < sizeof t->said - 1) {
-                t->said[t->said_len++] = c >= 0x20 && c < 0x7f ? c : '?';
-            }
-            continue;
-        }
-        t->said[t->said_len] = '\0';
-        if (!t->said_ends && t->said_len > 0 && t->said_lines++ < KEDGE_TRAINER_SAID_MAX) {
-            kedge_log(KEDGE_LOG_INFO, "trainer says", "name=%s: %s", name_of(w), t->said);
-        }
-        t->said_ends = true;
-    }
-    t->said[t->said_len] = '\0';
-}
-
-/* False: nothing was there. */
-static bool hear_out(struct kedge_client_work *w)
-{
-    char chunk[4096];
-    struct pollfd p = {.fd = w->trainer.process.err_fd, .events = POLLIN};
-    if (!w->trainer.process.confined || p.fd < 0 || poll(&p, 1, 0) <= 0) {
-        return false;
-    }
-    ssize_t got = read(p.fd, chunk, sizeof chunk);
-    if (got <= 0) {
-        close(p.fd);
-        w->trainer.process.err_fd = -1;
-        return false;
-    }
-    hear(w, chunk, (size_t)got);
-    return true;
-}
-
-static const char *last_words(struct kedge_client_work *w)
-{
-    for (int i = 0; i < 256 && hear_out(w); i++) {
-    }
-    return w->trainer.said_len > 0 ? w->trainer.said : "nothing";
+    int err = t ? start_foreign(w, t, d) : start_built_in(w, d);
+    atomic_store(&w->trainer_pid, (int)w->trainer.process.pid);
+    return err;
 }
 
 /* ---- asking ---- */
@@ -267,7 +215,7 @@ static int has_ended(struct kedge_client_work *w, struct kedge_diag *d)
 {
     int status = -1;
     char how[48] = "";
-    const char *words = last_words(w);
+    const char *words = kedgei_trainer_last_words(w);
     for (int i = 0; i < 40 && w->trainer.process.pid != 0; i++) {
         if (kedge_process_poll(&w->trainer.process, &status)) {
             snprintf(how, sizeof how, status > 128 ? " (signal %d)" : " (exit status %d)",
@@ -280,7 +228,7 @@ static int has_ended(struct kedge_client_work *w, struct kedge_diag *d)
         d, KEDGE_E_TRAINER,
         "trainer \"%s\": it ended without an answer%s; it is started again for the next task; it last "
         "said: %.160s",
-        name_of(w), how, words);
+        kedgei_trainer_name(w), how, words);
 }
 
 static int is_over(struct kedge_client_work *w, const struct asking *a, struct kedge_diag *d)
@@ -294,8 +242,9 @@ static int is_over(struct kedge_client_work *w, const struct asking *a, struct k
             d, KEDGE_E_TIMEOUT,
             "trainer \"%s\": no answer within %llu s (policy.json: %s); it is stopped and started again "
             "for the next task; it last said: %.160s",
-            name_of(w), (unsigned long long)a->seconds,
-            w->trainer.name.s[0] ? "trainers: seconds_max" : "train_seconds_max", last_words(w));
+            kedgei_trainer_name(w), (unsigned long long)a->seconds,
+            w->trainer.name.s[0] ? "trainers: seconds_max" : "train_seconds_max",
+            kedgei_trainer_last_words(w));
     }
     return KEDGE_OK;
 }
@@ -309,7 +258,7 @@ static int send_line(struct kedge_client_work *w, struct kedge_view line, const 
     while (line.len > 0 && !err) {
         struct pollfd p = {.fd = fd, .events = POLLOUT};
         (void)poll(&p, 1, POLL_MS);
-        (void)hear_out(w);
+        (void)kedgei_trainer_hear(w);
         ssize_t n = write(fd, line.ptr, line.len);
         if (n < 0 && errno != EINTR && errno != EAGAIN) {
             return has_ended(w, d);
@@ -344,7 +293,7 @@ static int receive_line(struct kedge_client_work *w, const struct asking *a, siz
         if (poll(p, 2, POLL_MS) <= 0) {
             continue;
         }
-        (void)hear_out(w);
+        (void)kedgei_trainer_hear(w);
         if (p[0].revents) {
             uint8_t chunk[4096];
             ssize_t got = read(p[0].fd, chunk, sizeof chunk);
@@ -356,7 +305,7 @@ static int receive_line(struct kedge_client_work *w, const struct asking *a, siz
                 return kedge_diag_set(
                     d, KEDGE_E_TRAINER,
                     "trainer \"%s\": its answer is longer than %d bytes, expected one line of JSON",
-                    name_of(w), KEDGE_METRICS_LINE_MAX);
+                    kedgei_trainer_name(w), KEDGE_METRICS_LINE_MAX);
             }
         }
     }
@@ -391,7 +340,7 @@ static int read_answer(struct kedge_client_work *w, size_t len, const char *id, 
     if (!err && w->trainer.line.len > len + 1) {
         err = kedge_diag_set(d, KEDGE_E_TRAINER, "more than one line: expected one answer to one request");
     }
-    return err ? kedge_diag_wrap(d, err, "trainer \"%s\" said %s", name_of(w), begin) : KEDGE_OK;
+    return err ? kedge_diag_wrap(d, err, "trainer \"%s\" said %s", kedgei_trainer_name(w), begin) : KEDGE_OK;
 }
 
 static const struct kedge_trainer_terms *terms_of(struct kedge_client_work *w)
@@ -444,6 +393,7 @@ int kedge_client_ask(struct kedge_client_work *w, uint64_t serial, json_t *reque
         kedge_client_trainer_stop(w); /* a trainer out of step is started afresh */
     }
     kedge_buf_clear(&w->trainer.line);
+    w->trainer.used_ns = kedge_os_now_ns();
     return err;
 }
 
@@ -465,7 +415,8 @@ int kedge_client_trainer_hello(struct kedge_client_work *w, const struct kedge_t
     err = err ? err : send_line(w, kedge_view_str(hello), &a, d);
     err = err ? err : receive_line(w, &a, &len, d);
     if (err == KEDGE_E_TIMEOUT) {
-        (void)kedge_diag_set(d, err, "no answer within %u s; it last said: %.160s", seconds, last_words(w));
+        (void)kedge_diag_set(d, err, "no answer within %u s; it last said: %.160s", seconds,
+                             kedgei_trainer_last_words(w));
     }
     if (!err) {
         *ret_more = w->trainer.line.len > len + 1;

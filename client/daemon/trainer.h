@@ -49,4 +49,12 @@ KEDGE_NODISCARD int kedge_client_trainer_give(struct kedge_client_work *w, const
 KEDGE_NODISCARD int kedge_client_trainer_take(struct kedge_client_work *w, const char *from, const char *to,
                                               struct kedge_diag *d);
 
+/* ---- trainer_said.c ---- */
+/* Reads what there is of its standard error; false: nothing was there. */
+bool kedgei_trainer_hear(struct kedge_client_work *w);
+/* The last line that it said, after all that is there was read; "nothing". */
+const char *kedgei_trainer_last_words(struct kedge_client_work *w);
+/* As policy.json names it, or "built-in". */
+const char *kedgei_trainer_name(const struct kedge_client_work *w);
+
 #endif

@@ -22,27 +22,43 @@ void kedge_client_works_open(struct kedge_site_host *h)
     }
 }
 
-static void serve(struct kedge_client_work *w, struct kedge_queue *queue)
+static void *call_main(void *arg)
 {
+    struct kedge_client_work *w = arg;
     void *taken;
-    while (kedge_queue_take(queue, KEDGE_TIME_NEVER, &taken) == KEDGE_OK) {
+    while (kedge_queue_take(w->call_queue, KEDGE_TIME_NEVER, &taken) == KEDGE_OK) {
         struct kedge_site_item *item = taken;
         item->run(w, item);
         kedge_client_post(w->h, item);
     }
-}
-
-static void *call_main(void *arg)
-{
-    struct kedge_client_work *w = arg;
-    serve(w, w->call_queue);
     return NULL;
 }
 
+/* The loop tells the owner what has changed. */
+static void trainer_ended_handle(struct kedge_site_host *h, struct kedge_site_item *item)
+{
+    (void)h;
+    (void)item;
+}
+
+/* Between two things to do, a trainer that has been idle for long is ended. */
 static void *work_main(void *arg)
 {
+    static struct kedge_site_item ended = {.handle = trainer_ended_handle};
     struct kedge_client_work *w = arg;
-    serve(w, w->work_queue);
+    void *taken;
+    int err;
+    while ((err = kedge_queue_take(w->work_queue, kedge_client_trainer_deadline_ns(w), &taken))
+           != KEDGE_E_CLOSED) {
+        if (err == KEDGE_E_TIMEOUT) {
+            kedge_client_trainer_end_idle(w, KEDGE_TRAINER_PATIENCE_MS);
+            kedge_client_post(w->h, &ended);
+            continue;
+        }
+        struct kedge_site_item *item = taken;
+        item->run(w, item);
+        kedge_client_post(w->h, item);
+    }
     return NULL;
 }
 

@@ -153,6 +153,10 @@ void kedge_doctor_policy(struct kedge_doctor *k, const char *site)
     }
     check_data(k, site, &p);
     check_trainers(k, &p.trainers);
+    kedge_doctor_say(k, KEDGE_DOCTOR_OK, "trainers", "",
+                     "one without a task for %u s is ended, and started again for the next (policy.json: "
+                     "trainer_idle_seconds)",
+                     p.trainer_idle_seconds);
     json_decref(o);
     kedge_policy_deinit(&p);
     kedge_buf_deinit(&text);

@@ -37,6 +37,7 @@ const struct kedge_setting kedge_settings_policy[] = {
     {"model_bytes_max", true, 1, INT64_MAX, (uint64_t)2 << 30},
     {"threads", true, 0, 256, 1},
     {"train_seconds_max", true, 0, 604800, 3600},
+    {"trainer_idle_seconds", true, 0, 604800, 300},
     {"memory_max", true, 0, INT64_MAX, 0},
     {"memory_all", true, 0, INT64_MAX, 0},
     {"jobs_at_once", true, 1, 4, 1},

@@ -204,6 +204,19 @@ bool kedge_process_poll(struct kedge_process *p, int *ret_status)
     return true;
 }
 
+void kedge_process_close_input(struct kedge_process *p)
+{
+    close_if(p->in_fd);
+    p->in_fd = -1;
+}
+
+void kedge_process_signal(const struct kedge_process *p, int signal_number)
+{
+    if (p->pid != 0) {
+        kill(p->confined ? -p->pid : p->pid, signal_number);
+    }
+}
+
 void kedge_process_stop(struct kedge_process *p, int signal_number, uint32_t timeout_ms)
 {
     if (p->pid == 0) {
@@ -211,10 +224,9 @@ void kedge_process_stop(struct kedge_process *p, int signal_number, uint32_t tim
     }
     int status;
     if (p->confined) { /* the end of its input asks it to end */
-        close_if(p->in_fd);
-        p->in_fd = -1;
+        kedge_process_close_input(p);
     } else {
-        kill(p->pid, signal_number);
+        kedge_process_signal(p, signal_number);
     }
     for (uint32_t waited = 0; waited < timeout_ms; waited += 5) {
         if (kedge_process_poll(p, &status)) {
@@ -222,7 +234,7 @@ void kedge_process_stop(struct kedge_process *p, int signal_number, uint32_t tim
         }
         kedge_os_sleep_ms(5);
     }
-    kill(p->confined ? -p->pid : p->pid, SIGKILL);
+    kedge_process_signal(p, SIGKILL);
     while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {
     }
     forget(p);

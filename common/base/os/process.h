@@ -34,6 +34,10 @@ KEDGE_NODISCARD int kedge_process_start(const struct kedge_process_options *opti
 /* True when it ended; then *ret_status holds the exit status, or 128 + signal, and pid is 0. Does not block.
  */
 bool kedge_process_poll(struct kedge_process *p, int *ret_status);
+/* The end of its input, which asks a program that reads requests to end. */
+void kedge_process_close_input(struct kedge_process *p);
+/* To it, and in a sandbox to what it has started, too. Fine when not running. */
+void kedge_process_signal(const struct kedge_process *p, int signal_number);
 /* Sends the signal (one in a sandbox sees the end of its input instead); waits up to timeout_ms, then
  * SIGKILL; closes the pipes. Fine when not running. */
 void kedge_process_stop(struct kedge_process *p, int signal_number, uint32_t timeout_ms);

@@ -99,11 +99,13 @@ static bool drop_capabilities(void)
     return true;
 }
 
-/* The process outside: ends with the one inside, and takes it along. */
+/* The process outside: ends with the one inside, and takes it along. SIGTERM, which comes to both, is for
+ * the one inside to answer. */
 static _Noreturn void stand_for(pid_t inside, pid_t parent)
 {
     int status = 0;
     close_range(0, ~0U, 0);
+    signal(SIGTERM, SIG_IGN);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != parent) {
         _exit(127);
     }

@@ -28,7 +28,9 @@ START_TEST(status_round_trip)
                              .pid = 7,
                              .since_ms = 1000,
                              .written_ms = 9000,
-                             .connected = true};
+                             .connected = true,
+                             .trainers = {4711, 0, 4712},
+                             .trainer_idle_seconds = 300};
     struct kedge_site_task task = {.round = 3, .kind = KEDGE_SITE_TRAIN, .group = KEDGE_SITE_NONE};
     struct kedge_site_task other = {.round = 8, .kind = KEDGE_SITE_TRAIN, .group = 1};
     struct kedge_site_memory memory = {.enrolled = true};
@@ -81,6 +83,7 @@ START_TEST(status_round_trip)
     ck_assert(strstr(words, "connection: there; no answer yet\n"));
     ck_assert(strstr(words, "since it started: 5 tasks, 0 receipts"));
     ck_assert(strstr(words, "\ntrained by: kedge-train 1 cpu; no device\n"));
+    ck_assert(strstr(words, "\ntrainer: process 4711 and 4712; one without a task for 300 s is ended"));
     json_decref(o);
     kedge_buf_deinit(&text);
     kedge_buf_deinit(&said);
