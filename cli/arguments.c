@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/help.h"
+#include "cli/keys_used.h"
 #include "cli/local.h"
 #include "common/base/nearest.h"
 
@@ -37,12 +38,14 @@ const char *kedge_cli_option(struct kedge_cli *c, const char *name, const char *
         }
         if (word[2 + len] == '=') {
             take_out(c, i, 1);
+            kedge_cli_note_key(c, name, word + 3 + len);
             return word + 3 + len;
         }
         bool has_value = i + 1 < c->argc && c->argv[i + 1][0] && strncmp(c->argv[i + 1], "--", 2) != 0;
         if (word[2 + len] == '\0' && has_value) {
             const char *value = c->argv[i + 1];
             take_out(c, i, 2);
+            kedge_cli_note_key(c, name, value);
             return value;
         }
     }

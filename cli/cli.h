@@ -11,6 +11,8 @@
 #include "common/base/text.h"
 #include "crypto/sign.h"
 
+enum { KEDGE_CLI_KEYS_MAX = 4 };
+
 /* Options that every command takes, and the command's own arguments in between. */
 struct kedge_cli {
     bool json;              /* --format json */
@@ -26,7 +28,11 @@ struct kedge_cli {
     const struct kedge_command *command;
     const char *noun; /* of an unknown command: what its help is about */
     bool told;        /* the last error came from the coordinator, not from this machine */
-    int argc;         /* what is left: positional arguments and the command's own options */
+    struct {
+        const char *option, *file;
+    } keys[KEDGE_CLI_KEYS_MAX]; /* private keys that were named; keys_used.h */
+    unsigned key_count;
+    int argc; /* what is left: positional arguments and the command's own options */
     char **argv;
 };
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/keys_used.h"
 #include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
@@ -140,6 +141,21 @@ static json_t *text_json(const char *s)
     return o ? o : json_string(ascii);
 }
 
+/* A line for each key that was used. */
+static void say_keys(const json_t *keys)
+{
+    const json_t *row;
+    size_t i;
+    json_array_foreach(keys, i, row)
+    {
+        const char *option = json_string_value(json_object_get(row, "option"));
+        const char *file = json_string_value(json_object_get(row, "file"));
+        const char *public = json_string_value(json_object_get(row, "public"));
+        kedge_cli_say_aside("  used %s %s, whose public key is %s\n", option, file,
+                            public ? public : "not to be read");
+    }
+}
+
 int kedge_cli_fail_as(struct kedge_cli *c, int err, const struct kedge_diag *d, int code)
 {
     const char *text = d && d->text[0] ? d->text : kedge_strerror(err);
@@ -150,11 +166,17 @@ int kedge_cli_fail_as(struct kedge_cli *c, int err, const struct kedge_diag *d, 
     fputs("\n  ", stderr);
     put_text(stderr, kedge_view_str(hint));
     fputs("\n", stderr);
+    json_t *keys = kedge_cli_keys_used(c, err);
+    say_keys(keys);
     if (c->json) {
-        print_json(json_pack("{s:i,s:s,s:{s:s,s:o,s:o,s:i}}", "schema_version", 1, "status", "error", "error",
-                             "code", kedge_err_code(err), "message", text_json(text), "hint", text_json(hint),
-                             "exit_code", code));
+        json_t *error = json_pack("{s:s,s:o,s:o,s:i}", "code", kedge_err_code(err), "message",
+                                  text_json(text), "hint", text_json(hint), "exit_code", code);
+        if (keys) {
+            json_object_set(error, "keys", keys);
+        }
+        print_json(json_pack("{s:i,s:s,s:o}", "schema_version", 1, "status", "error", "error", error));
     }
+    json_decref(keys);
     return code;
 }
 

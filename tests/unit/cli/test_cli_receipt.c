@@ -307,6 +307,50 @@ START_TEST(test_made)
 }
 END_TEST
 
+/* Whoever has several keys sees which one it was that the coordinator refuses. */
+START_TEST(test_key_is_named)
+{
+    const char *words = commands[_i].words;
+    char hex[2 * KEDGE_KEY_LEN + 1];
+    json_t *root;
+    begin(FAKE_SHOWS_RECEIPT, is_of_main(_i));
+    fake.refuse = KEDGE_E_DENIED;
+    hex_of(&admin.public, hex);
+    const char *option = strstr(words, "--admin-key")      ? "--admin-key"
+                         : strstr(words, "--recovery-key") ? "--recovery-key"
+                                                           : NULL;
+    ck_assert_int_ne(run(words), 0);
+    const json_t *used = json_object_get(error_of(&root), "keys"), *row = json_array_get(used, 0);
+    ck_assert_msg((used != NULL) == (option != NULL), "%s: %s", words, out);
+    if (option) {
+        ck_assert_str_eq(json_string_value(json_object_get(row, "option")), option);
+        ck_assert_str_eq(json_string_value(json_object_get(row, "file")), at("admin.pem"));
+        ck_assert_str_eq(json_string_value(json_object_get(row, "public")), hex);
+        ck_assert_msg(strstr(err_out, hex) && strstr(err_out, at("admin.pem")), "%s: %s", words, err_out);
+    }
+    json_decref(root);
+    end();
+}
+END_TEST
+
+/* … nor does one look for it who is not let in, or cannot get there. */
+START_TEST(test_key_of_a_connection)
+{
+    char hex[2 * KEDGE_KEY_LEN + 1];
+    json_t *root;
+    begin(FAKE_SHOWS_RECEIPT, true);
+    hex_of(&admin.public, hex);
+    ck_assert_int_eq(kedge("job list --connect tls+tcp://127.0.0.1:1 --server-key %s --key %s --format json",
+                           hex, at("admin.pem")),
+                     3);
+    const json_t *row = json_array_get(json_object_get(error_of(&root), "keys"), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(row, "option")), "--key");
+    ck_assert_str_eq(json_string_value(json_object_get(row, "public")), hex);
+    json_decref(root);
+    end();
+}
+END_TEST
+
 /* It would have its tenants sign for another deployment. */
 START_TEST(test_other_deployment)
 {
@@ -347,6 +391,8 @@ int main(void)
     tcase_add_loop_test(t, test_lies, 0, COMMANDS);
     tcase_add_loop_test(t, test_truth, 0, COMMANDS);
     tcase_add_test(t, test_made);
+    tcase_add_loop_test(t, test_key_is_named, 0, COMMANDS);
+    tcase_add_test(t, test_key_of_a_connection);
     tcase_add_test(t, test_other_deployment);
     tcase_add_test(t, test_no_key);
     Suite *s = suite_create("cli receipt");
