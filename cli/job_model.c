@@ -1,10 +1,13 @@
-/* kedge job model: a job's models and its spec, each checked against its digest. */
+/* kedge job model: a job's models and its spec, each checked against its digest, and the digests against the
+ * main chain (released.h). Only a model that is still in use has no release; from elsewhere it is taken when
+ * that is asked for. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/fetch.h"
 #include "cli/local.h"
+#include "cli/released.h"
 #include "common/base/limits.h"
 #include "common/base/os/clock.h"
 #include "common/tensor/npz.h"
@@ -15,9 +18,12 @@ enum { POLL_MS = 500, WAIT_MAX_S = 7 * 86400 };
 #define NPZ_MAX ((size_t)UINT32_MAX) /* no Zip64 */
 
 struct take {
-    const char *job, *dir;
-    bool npz, evidence;
+    struct kedge_id job;
+    const char *dir;
+    bool npz, evidence, unreleased;
+    uint64_t group; /* UINT64_MAX: all */
     struct kedge_hash spec;
+    struct kedge_cli_chain chain;
 };
 
 /* The same model as one NumPy array a tensor. */
@@ -57,7 +63,7 @@ static int name_file(const struct take *t, const json_t *model, const char *endi
                      struct kedge_diag *d)
 {
     char name[KEDGE_ID_MAX + 48];
-    snprintf(name, sizeof name, "%s-g%lld.%s", t->job, (long long)kedge_cli_int(model, "group"), ending);
+    snprintf(name, sizeof name, "%s-g%lld.%s", t->job.s, (long long)kedge_cli_int(model, "group"), ending);
     int err = kedge_path_join(out, t->dir, name);
     return err ? kedge_diag_set(d, err, "--out %s: path too long", t->dir) : KEDGE_OK;
 }
@@ -68,12 +74,72 @@ static int take_spec(struct kedge_cli *c, const struct take *t, json_t *model, s
     char path[KEDGE_PATH_MAX];
     uint64_t size;
     int err = name_file(t, model, "json", path, d);
-    err = err ? err : kedge_cli_fetch(c, t->job, &t->spec, path, &size, d);
+    err = err ? err : kedge_cli_fetch(c, t->job.s, &t->spec, path, &size, d);
     if (!err) {
         kedge_cli_say(c, "%s  the job's spec\n", path);
         json_object_set_new(model, "spec_file", json_string(path));
     }
     return err;
+}
+
+static bool is_wanted(const struct take *t, const json_t *model)
+{
+    return t->group == UINT64_MAX || kedge_cli_int(model, "group") == (int64_t)t->group;
+}
+
+static int digest_of(const json_t *o, const char *key, const char *what, struct kedge_hash *ret,
+                     struct kedge_diag *d)
+{
+    return kedge_hash_from_hex(kedge_view_str(kedge_cli_text(o, key)), ret) == KEDGE_OK
+               ? KEDGE_OK
+               : kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no digest of %s", what);
+}
+
+static int check_model(const struct take *t, json_t *model, struct kedge_diag *d)
+{
+    struct kedge_hash digest;
+    uint64_t entry = 0;
+    int err = digest_of(model, "digest", "the model", &digest, d);
+    bool released = json_object_get(model, "release") != NULL;
+    if (!err && !released && !t->unreleased) {
+        err = kedge_diag_set(d, KEDGE_E_STATE,
+                             "job %s has not released this model: nothing proves that it is the job's",
+                             t->job.s);
+        (void)kedge_diag_hint(d, "wait for the end of the job (kedge job wait); --unreleased takes what the "
+                                 "coordinator says is in use");
+    } else if (!err && released) {
+        err = kedge_cli_check_release(&t->chain, model, &t->job, &digest, &entry, d);
+    }
+    if (!err) {
+        json_object_set_new(model, "released", json_boolean(released));
+    }
+    if (!err && released) {
+        json_object_set_new(model, "entry", json_integer((json_int_t)entry));
+    }
+    return err;
+}
+
+/* Before anything is taken: what the coordinator says of models and spec is what the main chain says. */
+static int check_answer(struct take *t, const json_t *o, struct kedge_diag *d)
+{
+    const json_t *models = json_object_get(o, "models");
+    json_t *model;
+    size_t i, wanted = 0, released = 0;
+    int err = digest_of(o, "spec", "the job's spec", &t->spec, d);
+    json_array_foreach(models, i, model)
+    {
+        if (err || !is_wanted(t, model)) {
+            continue;
+        }
+        err = check_model(t, model, d);
+        wanted++;
+        released += json_is_true(json_object_get(model, "released"));
+    }
+    if (!err && wanted == 0) {
+        err = kedge_diag_set(d, KEDGE_E_STATE, "job %s has no such model (it has %zu)", t->job.s,
+                             json_array_size(models));
+    }
+    return err || released == 0 ? err : kedge_cli_check_opened(&t->chain, o, &t->job, &t->spec, d);
 }
 
 static int take_model(struct kedge_cli *c, const struct take *t, json_t *model, struct kedge_diag *d)
@@ -84,17 +150,18 @@ static int take_model(struct kedge_cli *c, const struct take *t, json_t *model, 
     uint64_t size;
     int err = name_file(t, model, "safetensors", path, d);
     err = err ? err : name_file(t, model, "npz", npz, d);
-    if (err) {
-        return err;
-    }
-    if (kedge_hash_from_hex(kedge_view_str(hex), &digest) != KEDGE_OK) {
-        return kedge_diag_set(d, KEDGE_E_FORMAT, "the coordinator tells no digest of the model");
-    }
-    err = kedge_cli_fetch(c, t->job, &digest, path, &size, d);
+    err = err ? err : digest_of(model, "digest", "the model", &digest, d);
+    err = err ? err : kedge_cli_fetch(c, t->job.s, &digest, path, &size, d);
     if (err) {
         return err;
     }
     kedge_cli_say(c, "%s  %llu bytes of model, SHA-256 %.16s…\n", path, (unsigned long long)size, hex);
+    if (json_is_true(json_object_get(model, "released"))) {
+        kedge_cli_say(c, "  released by entry %lld of %s, under the key that was known before\n",
+                      (long long)kedge_cli_int(model, "entry"), t->chain.log.name);
+    } else {
+        kedge_cli_say(c, "  not released: the job does not end with it, or has not ended\n");
+    }
     json_object_set_new(model, "file", json_string(path));
     err = t->npz ? write_npz(path, npz, d) : KEDGE_OK;
     if (!err && t->npz) {
@@ -118,7 +185,7 @@ static int write_evidence(const struct kedge_cli *c, const struct take *t, json_
         const json_t *text = json_object_get(model, files[i].member);
         if (!text) {
             return kedge_diag_set(d, KEDGE_E_STATE,
-                                  "job %s has not released this model: there is no evidence yet", t->job);
+                                  "job %s has not released this model: there is no evidence yet", t->job.s);
         }
         err = name_file(t, model, files[i].ending, path, d);
         err = err ? err
@@ -131,20 +198,20 @@ static int write_evidence(const struct kedge_cli *c, const struct take *t, json_
     return err;
 }
 
-/* Takes all groups' models, or that of `group`; moves what it took into `taken`. */
-static int take_models(struct kedge_cli *c, const struct take *t, const json_t *models, uint64_t group,
-                       json_t *taken, struct kedge_diag *d)
+/* Takes all groups' models, or that of one; moves what it took into `taken`. */
+static int take_models(struct kedge_cli *c, const struct take *t, const json_t *models, json_t *taken,
+                       struct kedge_diag *d)
 {
     json_t *model;
     size_t i;
-    int err = KEDGE_OK;
     json_array_foreach(models, i, model)
     {
-        if (group != UINT64_MAX && kedge_cli_int(model, "group") != (int64_t)group) {
+        if (!is_wanted(t, model)) {
             continue;
         }
-        err = take_model(c, t, model, d);
-        err = err || !t->evidence ? err : write_evidence(c, t, model, d);
+        int err = take_model(c, t, model, d);
+        bool proven = c->connect && json_is_true(json_object_get(model, "released"));
+        err = err || !(t->evidence || proven) ? err : write_evidence(c, t, model, d);
         json_object_del(model, "release");
         json_object_del(model, "proof");
         json_object_del(model, "path"); /* a file of the coordinator's own */
@@ -153,10 +220,7 @@ static int take_models(struct kedge_cli *c, const struct take *t, const json_t *
         }
         json_array_append(taken, model);
     }
-    return json_array_size(taken) > 0
-               ? KEDGE_OK
-               : kedge_diag_set(d, KEDGE_E_STATE, "job %s has no such model (it has %zu)", t->job,
-                                json_array_size(models));
+    return KEDGE_OK;
 }
 
 /* Asks until the witnesses have made the release final, or the time is over. */
@@ -172,38 +236,64 @@ static int ask_model(struct kedge_cli *c, const char *job, uint64_t wait_s, json
     }
 }
 
+static bool has_release(const json_t *models)
+{
+    const json_t *model;
+    size_t i;
+    bool found = false;
+    json_array_foreach(models, i, model)
+    {
+        found = found || json_object_get(model, "release");
+    }
+    return found;
+}
+
+/* From elsewhere nothing is asked without a key to check the answer; beside the coordinator one is needed for
+ * what is released alone. */
+static int take_all(struct kedge_cli *c, struct take *t, uint64_t wait_s, json_t *taken,
+                    const char **ret_state, json_t **ret_answer, struct kedge_diag *d)
+{
+    int err = c->connect ? kedge_cli_chain_open(c, &t->chain, d) : KEDGE_OK;
+    err = err ? err : kedge_dir_make(t->dir, 0700, d);
+    err = err ? err : ask_model(c, t->job.s, wait_s, ret_answer, d);
+    if (err) {
+        return err;
+    }
+    c->told = false; /* from here on the coordinator is judged */
+    *ret_state = kedge_cli_text(*ret_answer, "state");
+    const json_t *models = json_object_get(*ret_answer, "models");
+    err = !c->connect && has_release(models) ? kedge_cli_chain_open(c, &t->chain, d) : KEDGE_OK;
+    err = err ? err : check_answer(t, *ret_answer, d);
+    return err ? err : take_models(c, t, models, taken, d);
+}
+
 int kedge_cmd_job_model(struct kedge_cli *c)
 {
     struct kedge_diag d = {.text = ""};
     struct take t = {.dir = kedge_cli_option(c, "out", "."),
                      .npz = kedge_cli_flag(c, "npz"),
-                     .evidence = kedge_cli_flag(c, "evidence")};
-    struct kedge_id job;
-    uint64_t group, wait_s;
+                     .evidence = kedge_cli_flag(c, "evidence"),
+                     .unreleased = kedge_cli_flag(c, "unreleased") || !c->connect};
+    uint64_t wait_s;
     json_t *o = NULL;
-    if (!kedge_cli_number(c, "group", 0, KEDGE_GROUPS_MAX - 1, UINT64_MAX, &group)
+    const char *state = "";
+    if (!kedge_cli_number(c, "group", 0, KEDGE_GROUPS_MAX - 1, UINT64_MAX, &t.group)
         || !kedge_cli_number(c, "wait", 0, WAIT_MAX_S, 0, &wait_s)) {
         return 2;
     }
     const char *name = kedge_cli_argument(c, 0);
-    if (!name || kedge_id_from(kedge_view_str(name), &job) != KEDGE_OK) {
+    if (!name || kedge_id_from(kedge_view_str(name), &t.job) != KEDGE_OK) {
         return kedge_cli_usage(c, "JOB: expected a job's name");
     }
     if (!kedge_cli_no_more(c, 1)) {
         return 2;
     }
-    t.job = job.s;
     json_t *taken = json_array();
-    int err = kedge_dir_make(t.dir, 0700, &d);
     kedge_cli_catch_interrupt();
-    err = err ? err : ask_model(c, job.s, wait_s, &o, &d);
-    if (!err && kedge_hash_from_hex(kedge_view_str(kedge_cli_text(o, "spec")), &t.spec) != KEDGE_OK) {
-        err = kedge_diag_set(&d, KEDGE_E_FORMAT, "the coordinator tells no digest of the job's spec");
-    }
-    err = err ? err : take_models(c, &t, json_object_get(o, "models"), group, taken, &d);
-    json_t *answer =
-        json_pack("{s:s,s:s,s:o}", "job", job.s, "state", kedge_cli_text(o, "state"), "models", taken);
+    int err = take_all(c, &t, wait_s, taken, &state, &o, &d);
+    json_t *answer = json_pack("{s:s,s:s,s:o}", "job", t.job.s, "state", state, "models", taken);
     json_decref(o);
+    kedge_cli_chain_close(&t.chain);
     if (err) {
         json_decref(answer);
         return kedge_cli_fail(c, err, &d);

@@ -88,8 +88,8 @@ static int find_pin(struct kedge_cli *c, bool is_new, struct kedge_cli_append *a
         return pin_by_state(c->state, is_new, a, d);
     }
     (void)kedge_diag_set(d, KEDGE_E_USAGE,
-                         "--connect needs --trust FILE for what appends to a log: the keys "
-                         "against which the receipt is checked; nothing was sent");
+                         "--connect needs --trust FILE here: the logs' keys, against which what the "
+                         "coordinator proves is checked; nothing was sent");
     (void)kedge_diag_hint(d, "kedge audit trust --out FILE makes it; compare it with what others have");
     return KEDGE_E_USAGE;
 }
@@ -363,8 +363,18 @@ int kedge_cli_append_end(struct kedge_cli *c, const struct kedge_cli_append *beg
 
 int kedge_cli_main_pin(struct kedge_cli *c, struct kedge_diag *d)
 {
+    struct kedge_vkey log;
+    return kedge_cli_main_vkey(c, &log, d);
+}
+
+int kedge_cli_main_vkey(struct kedge_cli *c, struct kedge_vkey *ret, struct kedge_diag *d)
+{
     struct kedge_cli_append a = {.is_main = true};
-    return find_pin(c, false, &a, d);
+    int err = find_pin(c, false, &a, d);
+    if (!err) {
+        *ret = a.log;
+    }
+    return err;
 }
 
 int kedge_cli_check_deployment(struct kedge_cli *c, const struct kedge_public_key *main_log_key,

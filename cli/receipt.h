@@ -32,6 +32,8 @@ void kedge_cli_append_free(struct kedge_cli_append *a);
 
 /* Whether a key of the main chain is known, before a request that makes the coordinator append there. */
 KEDGE_NODISCARD int kedge_cli_main_pin(struct kedge_cli *c, struct kedge_diag *d);
+/* That key. KEDGE_E_USAGE: none is known. */
+KEDGE_NODISCARD int kedge_cli_main_vkey(struct kedge_cli *c, struct kedge_vkey *ret, struct kedge_diag *d);
 /* That the deployment for which the coordinator wants something signed is the one whose key was known before:
  * else it could have its tenants sign for another one. KEDGE_E_POSITION, KEDGE_E_USAGE as above. */
 KEDGE_NODISCARD int kedge_cli_check_deployment(struct kedge_cli *c,

@@ -8,14 +8,20 @@
 #include "coordinator/daemon/admin.h"
 #include "coordinator/daemon/admin_args.h"
 #include "coordinator/daemon/host.h"
+#include "coordinator/daemon/known.h"
 
-static void take_keys(struct kedge_tenant *t, const struct kedge_admin_append *a, bool is_stored)
+static void take_keys(struct kedge_host *h, const struct kedge_admin_append *a, bool is_stored)
 {
+    struct kedge_tenant *t = &h->tenants[a->tenant];
     struct kedge_diag d = {.text = ""};
+    const uint64_t changed = t->keys.changed;
     t->keys_pending = false;
     if (is_stored) {
         int err = kedge_keybook_apply(&t->keys, a->st, a->index, &d);
         KEDGE_ASSERT(err == KEDGE_OK); /* it was checked: without memory for it there is no way on */
+    }
+    if (t->keys.changed != changed) { /* other admins */
+        kedge_host_known_refresh(h);
     }
 }
 
@@ -49,7 +55,7 @@ static void append_handle(struct kedge_host *h, struct kedge_item *item)
     int unsigned_err = a->err == KEDGE_E_UNKNOWN ? a->err : KEDGE_OK;
     bool is_stored = unsigned_err ? find_stored(&h->tenants[a->tenant], a) : !a->err;
     if (a->changes_keys) {
-        take_keys(&h->tenants[a->tenant], a, is_stored);
+        take_keys(h, a, is_stored);
     }
     if (is_stored) {
         a->err = KEDGE_OK;

@@ -199,7 +199,7 @@ static int put_release(struct kedge_host *h, const struct kedge_id *job, uint32_
     if (err == KEDGE_E_NOT_FOUND) {
         return KEDGE_OK;
     }
-    return err ? err : kedge_host_release_tell(h, index, row, d);
+    return err ? err : kedge_host_main_tell(h, index, row, "release", "proof", d);
 }
 
 /* Steals `o`, which gets those of the models that are here, with their releases. */
@@ -209,16 +209,19 @@ static void answer_models(struct kedge_host *h, struct kedge_net_request *req, c
     json_t *files = json_array();
     char path[KEDGE_PATH_MAX];
     struct kedge_diag d = {.text = ""};
+    bool is_released = false;
     int err = KEDGE_OK;
     for (uint32_t g = 0; !err && g < count; g++) {
         if (kedge_blobs_path(h->main.blobs, &models[g], path) == KEDGE_OK) {
             json_t *row =
                 json_pack("{s:i,s:o,s:s}", "group", (int)g, "digest", hex_hash(&models[g]), "path", path);
             err = put_release(h, job, g, row, &d);
+            is_released = is_released || json_object_get(row, "release");
             json_array_append_new(files, row);
         }
     }
     json_object_set_new(o, "models", files);
+    err = err || !is_released ? err : kedge_host_opened_tell(h, job, o, &d);
     if (err) {
         json_decref(o);
         kedge_admin_error(req, err, &d);

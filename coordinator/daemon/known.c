@@ -7,8 +7,10 @@
 
 /* Twice what there can be, so that a look at the table ends soon. */
 enum {
-    KEYS_MAX = KEDGE_SITES_MAX + KEDGE_HOST_WITNESSES_MAX + KEDGE_CONFIG_OPERATORS_MAX + KEDGE_ROLES_MAX,
-    PLACES = 16384
+    ADMINS_MAX = KEDGE_TENANTS_MAX * KEDGE_ADMIN_KEYS_MAX,
+    KEYS_MAX = KEDGE_SITES_MAX + KEDGE_HOST_WITNESSES_MAX + KEDGE_CONFIG_OPERATORS_MAX + KEDGE_ROLES_MAX
+               + ADMINS_MAX,
+    PLACES = 32768
 };
 _Static_assert(2 * KEYS_MAX <= PLACES, "half of the places stay free");
 
@@ -41,6 +43,16 @@ static void put(struct table *t, const struct kedge_public_key *key)
     t->keys[at] = *key;
 }
 
+static void put_admins(struct table *t, const struct kedge_tenant *tenant)
+{
+    for (uint32_t at = tenant->keys.last_admin; at > 0; at = tenant->keys.keys[at - 1].earlier) {
+        const struct kedge_book_key *key = &tenant->keys.keys[at - 1];
+        if (key->role == KEDGE_ROLE_ADMIN && kedge_book_key_in_force(key)) {
+            put(t, &key->key);
+        }
+    }
+}
+
 static void write_down(const struct kedge_host *h, struct table *t)
 {
     const struct kedge_mainbook *book = &h->authority.book;
@@ -54,6 +66,9 @@ static void write_down(const struct kedge_host *h, struct table *t)
         if (kedge_host_witness_is_active(h, i)) {
             put(t, kedge_host_witness_tls_key(h, i));
         }
+    }
+    for (uint32_t i = 0; i < h->tenant_count; i++) {
+        put_admins(t, &h->tenants[i]);
     }
     for (unsigned i = 0; i < h->config.operator_count; i++) {
         put(t, &h->config.operators[i]);

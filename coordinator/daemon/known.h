@@ -1,7 +1,7 @@
-/* Whose TLS keys are known here: sites and witnesses that are enrolled and not revoked, operators and
- * auditors. The network asks for each connection, on its thread (common/net/server.h); the tables that say so
- * are the loop's. So the loop writes the keys down whenever they change, and the network looks only at that.
- */
+/* Whose TLS keys are known here: sites and witnesses that are enrolled and not revoked, tenants' admins,
+ * operators and auditors. The network asks for each connection, on its thread (common/net/server.h); the
+ * tables that say so are the loop's. So the loop writes the keys down whenever they change, and the network
+ * looks only at that. */
 #ifndef KEDGE_COORDINATOR_DAEMON_KNOWN_H
 #define KEDGE_COORDINATOR_DAEMON_KNOWN_H
 

@@ -94,6 +94,7 @@ int kedge_host_tenant_load(struct kedge_host *h, const struct kedge_id *id, stru
     }
     struct kedge_coord_event ev = {.type = KEDGE_EV_TENANT_ADDED, .tenant = h->tenant_count, .id = *id};
     h->tenant_count++;
+    kedge_host_known_refresh(h);
     kedge_host_step(h, &ev);
     return KEDGE_OK;
 }

@@ -43,7 +43,8 @@ static int final_checkpoint(struct kedge_host *h, struct kedge_buf *note, uint64
     return kedge_ledger_checkpoint(h->main.ledger, note, ret_size);
 }
 
-int kedge_host_release_tell(struct kedge_host *h, uint64_t index, json_t *o, struct kedge_diag *d)
+int kedge_host_main_tell(struct kedge_host *h, uint64_t index, json_t *o, const char *entry_name,
+                         const char *proof_name, struct kedge_diag *d)
 {
     struct kedge_proof proof = {.index = index};
     struct kedge_buf note, entry, text;
@@ -60,13 +61,22 @@ int kedge_host_release_tell(struct kedge_host *h, uint64_t index, json_t *o, str
         err = text.err;
     }
     if (err) {
-        (void)kedge_diag_set(d, err, "evidence of the release: %s", kedge_strerror(err));
+        (void)kedge_diag_set(d, err, "evidence from the main chain: %s", kedge_strerror(err));
     } else {
-        json_object_set_new(o, "release", json_stringn((const char *)entry.ptr, entry.len));
-        json_object_set_new(o, "proof", json_stringn((const char *)text.ptr, text.len));
+        json_object_set_new(o, entry_name, json_stringn((const char *)entry.ptr, entry.len));
+        json_object_set_new(o, proof_name, json_stringn((const char *)text.ptr, text.len));
     }
     kedge_buf_deinit(&note);
     kedge_buf_deinit(&entry);
     kedge_buf_deinit(&text);
     return err;
+}
+
+int kedge_host_opened_tell(struct kedge_host *h, const struct kedge_id *job, json_t *o, struct kedge_diag *d)
+{
+    char key[KEDGE_IDEM_KEY_MAX + 1];
+    uint64_t index;
+    snprintf(key, sizeof key, "job-opened/%s", job->s);
+    int err = kedge_ledger_find(h->main.ledger, kedge_view_str(key), &index);
+    return err ? err : kedge_host_main_tell(h, index, o, "opened", "opened_proof", d);
 }

@@ -15,6 +15,7 @@
 #include "coordinator/daemon/members.h"
 #include "coordinator/daemon/model_get.h"
 #include "coordinator/daemon/submit.h"
+#include "coordinator/daemon/tenant_models.h"
 #include "coordinator/daemon/troubles.h"
 
 struct request_item {
@@ -282,6 +283,8 @@ static void dispatch(struct kedge_host *h, struct kedge_net_request *req, const 
     if (msg->type == KEDGE_MSG_ADMIN) {
         if (kedge_host_may_ask(h, peer, "status")) { /* the least that anybody with a role may */
             kedge_host_admin(h, req, msg->u.admin.json);
+        } else if (kedge_host_is_admin(h, peer)) {
+            kedge_host_tenant_admin(h, req, msg->u.admin.json);
         } else {
             kedge_host_reply_error(req, KEDGE_E_DENIED, 0, "not an operator of this coordinator");
         }
@@ -290,6 +293,10 @@ static void dispatch(struct kedge_host *h, struct kedge_net_request *req, const 
     bool is_site = peer->has_key && kedge_host_site_by_key(h, &peer->key) != KEDGE_COORD_NONE;
     if (msg->type == KEDGE_MSG_BLOB_GET && !is_site && kedge_host_may_ask(h, peer, "job.model")) {
         kedge_host_model_get(h, req, &msg->u.blob_get);
+        return;
+    }
+    if (msg->type == KEDGE_MSG_BLOB_GET && !is_site && kedge_host_is_admin(h, peer)) {
+        kedge_host_tenant_model_get(h, req, &msg->u.blob_get);
         return;
     }
     if (!peer->has_key) {

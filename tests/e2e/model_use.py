@@ -80,7 +80,19 @@ def check_refused(world, model):
 
 def elsewhere(world, key):
     """The words of one who is not at the coordinator's machine."""
-    return ["--connect", world.address(), "--server-key", world.kedge("status")["fingerprint"], "--key", key]
+    trust = world.scratch / "trust.json"
+    world.kedge("audit", "trust", "--out", trust)
+    return ["--connect", world.address(), "--server-key", world.kedge("status")["fingerprint"], "--key", key, "--trust", trust]
+
+
+def ask(world, job, key, out, *more):
+    """One call of kedge job model from elsewhere: exit code, answer, error."""
+    words = elsewhere(world, key)
+    words = words[:-2] if "--trust" in more else words
+    done = subprocess.run([world.bin / "kedge", "job", "model", job, "--out", out, *words, *more, "--format", "json"],
+                          capture_output=True, text=True, timeout=PATIENCE_S)
+    answer = json.loads(done.stdout)
+    return done.returncode, answer.get("data"), answer.get("error")
 
 
 def take_elsewhere(world):
@@ -90,11 +102,14 @@ def take_elsewhere(world):
     far = elsewhere(world, key)
     use.mkdir()
     argv = [world.bin / "kedge", "job", "model", "first", "--out", use / "models", "--npz", *far, "--format", "json"]
+    blind = subprocess.run([word for word in map(str, argv) if word != "--trust" and not word.endswith("/trust.json")],
+                           capture_output=True, text=True, timeout=PATIENCE_S)
+    report("without keys to check it against nothing is asked", blind.returncode == 2 and "--trust FILE" in blind.stdout, blind.stdout)
     refused = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
     report("job model by a stranger is refused", refused.returncode == 4 and not list((use / "models").iterdir()), refused.stdout)
-    public = json.loads(subprocess.run([world.bin / "kedge", "key", "public", key, "--format", "json"], capture_output=True,
-                                       text=True, check=True).stdout)["data"]["key"]
-    world.kedge("role", "grant", "far-away", "--role", "operator", "--public", public)
+    report("and told which key it was", json.loads(refused.stdout)["error"]["keys"] == [
+        {"option": "--key", "file": str(key), "public": public_of(world, key)}], refused.stdout)
+    world.kedge("role", "grant", "far-away", "--role", "operator", "--public", public_of(world, key))
     done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
     row = json.loads(done.stdout).get("data", {}).get("models", [{}])[0]
     report("an operator takes it from elsewhere", done.returncode == 0, done.stdout)
@@ -103,6 +118,63 @@ def take_elsewhere(world):
     report("and its spec", hashlib.sha256(Path(row["spec_file"]).read_bytes()).hexdigest() == world.job("first")["spec"], row)
     report("--npz writes both", Path(row["npz"]).stat().st_size > 0, row)
     return use
+
+
+def take_as_admin(world):
+    """With the tenant's own key: models of jobs that it joined, once they are released. Who is not joined is told the same of
+    what exists and of what does not."""
+    other, second, out = world.scratch / "other.pem", world.scratch / "second.pem", world.scratch / "by-admins"
+    world.kedge("tenant", "add", "other", "--admin-key", other)
+    world.kedge("key", "add", "acme", "--admin-key", world.admin, "--new-key", second)
+    for key in (world.admin, second):
+        code, answer, error = ask(world, "first", key, out)
+        row = (answer or {}).get("models", [{}])[0]
+        report(f"the tenant's admin takes it with {key.name}", code == 0 and row["released"] and set(answer) == {"job", "state", "models"}, error)
+        report("it is the one on record, with its spec", row["digest"] == world.job("first")["models"][0] == hashlib.sha256(
+            Path(row["file"]).read_bytes()).hexdigest() and Path(row["spec_file"]).stat().st_size > 0, row)
+    log = world.kedge("status")["main_log"]
+    done = subprocess.run([world.bin / "kedge", "ledger", "verify", out / "first-g0.release.tlog-proof", "--log", log, "--entry",
+                           out / "first-g0.release.json"], capture_output=True, text=True, timeout=PATIENCE_S)
+    report("what proves it is kept and verifies", done.returncode == 0, done.stdout + done.stderr)
+    answers = [ask(world, job, other, world.scratch / "nothing") for job in ("first", "answers", "no-such-job")]
+    report("who has not joined is refused, whatever there is", answers[0][0] == 4 and answers.count(answers[0]) == 3
+           and "was joined by" in answers[0][2]["message"] and not list((world.scratch / "nothing").iterdir()), answers)
+    for words in (["job", "list"], ["status"], ["job", "show", "first"]):
+        done = subprocess.run([world.bin / "kedge", *words, *elsewhere(world, world.admin)], capture_output=True, text=True, timeout=PATIENCE_S)
+        report(f"an admin is no operator: {' '.join(words)}", done.returncode == 4, done.stdout + done.stderr)
+    world.kedge("key", "revoke", "acme", public_of(world, second), "--admin-key", second)
+    code, _, error = ask(world, "first", second, out)
+    report("an admin's key that was revoked takes nothing", code == 4, error)
+    code, _, error = ask(world, "first", world.admin, out, "--trust", trust_of_another(world))
+    report("under another main chain's key nothing is taken", code == 1 and error["code"] == "VERIFY", (code, error))
+
+
+def trust_of_another(world):
+    """The same deployment's names, under a key that signed nothing here."""
+    trust, path = json.loads((world.scratch / "trust.json").read_text()), world.scratch / "another-trust.json"
+    made = world.scratch / "another"
+    subprocess.run([world.bin / "kedge", "init", made, "--deployment", trust["deployment"]], check=True, capture_output=True)
+    vkey = subprocess.run([world.bin / "kedge", "ledger", "list", "--state", made, "--format", "json"], check=True, capture_output=True, text=True)
+    trust["main_log"] = next(row["vkey"] for row in json.loads(vkey.stdout)["data"]["logs"] if row["log"] == "main")
+    trust["seen"] = []
+    path.write_text(json.dumps(trust))
+    return path
+
+
+def public_of(world, key):
+    return json.loads(subprocess.run([world.bin / "kedge", "key", "public", key, "--format", "json"], capture_output=True, text=True,
+                                     check=True, timeout=PATIENCE_S).stdout)["data"]["key"]
+
+
+def while_it_runs(world, job):
+    """Of a job that goes on nothing is released: its tenant waits, an operator takes what is in use when they say so."""
+    key, out = world.scratch / "operator.pem", world.scratch / "in-use"
+    code, _, error = ask(world, job, world.admin, out)
+    report("the admin of a job that goes on waits for its end", code == 1 and "goes on" in error["message"], error)
+    code, _, error = ask(world, job, key, out)
+    report("an operator elsewhere takes no model that nothing proves", code == 1 and "--unreleased" in error["hint"], error)
+    code, answer, error = ask(world, job, key, out, "--unreleased")
+    report("but when that is asked for", code == 0 and not answer["models"][0]["released"], error)
 
 
 def check_python(world, use):
@@ -148,4 +220,5 @@ def run(world):
     check_accuracy(world, "together")
     check_refused(world, check_accuracy(world, "answers"))
     check_python(world, take_elsewhere(world))
+    take_as_admin(world)
     check_record(world)

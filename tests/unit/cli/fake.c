@@ -132,7 +132,11 @@ static void answer(void *arg, struct kedge_net_request *req)
     kedge_buf_init(&frame, KEDGE_FRAME_MAX);
     int e_code = kedge_msg_decode(kedge_net_request_view(req), &question);
     atomic_fetch_add(&f->asked, 1);
-    if (e_code || question.type != KEDGE_MSG_ADMIN) {
+    if (!e_code && question.type == KEDGE_MSG_BLOB_GET && f->blob) {
+        reply = (struct kedge_msg){.type = KEDGE_MSG_CHUNK};
+        reply.u.chunk.data = kedge_view_str(f->blob);
+        reply.u.chunk.total = strlen(f->blob);
+    } else if (e_code || question.type != KEDGE_MSG_ADMIN) {
         reply = kedge_msg_of_error(KEDGE_E_FORMAT, 0, "no question of an operator");
     } else if (f->refuse) {
         reply = kedge_msg_of_error(f->refuse, 0, "the coordinator says so");

@@ -33,6 +33,7 @@ struct fake {
     const char *origin;            /* of the log that they are of */
     char *envelope;                /* the last one that came; freed by fake_close */
     const char *other_entry;       /* FAKE_SHOWS_OTHER_ENTRY */
+    const char *blob;              /* the content of whatever blob is asked for; NULL: there are none */
     atomic_int asked;              /* questions so far */
     atomic_uint last_from;         /* "from_round" of the last one */
 };
