@@ -12,12 +12,21 @@ from pathlib import Path
 
 PATIENCE_S = 120
 SPEC = {"data": "mine", "batch": 10, "learning_rate": "0.1", "model": {"preset": "mclr", "inputs": 4, "classes": 3}}
-# Speaks the trainer's contract by asking kedge-train, but takes its time: the seconds in the file DELAY.
+# Speaks the trainer's contract by asking kedge-train, but takes its time: the seconds in the file DELAY. Where there is a file
+# DELAY.turns, no more trainings than it says begin, over all starts; DELAY.begun counts them.
 SLOW = """#!/usr/bin/env python3
-import subprocess, sys, time
+import json, os, subprocess, sys, time
+def number(end):
+    return int(open(sys.argv[2] + end).read()) if os.path.exists(sys.argv[2] + end) else None
 inner = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 for line in sys.stdin.buffer:
     time.sleep(float(open(sys.argv[2]).read()))
+    if number(".turns") is not None and json.loads(line)["op"] == "train":
+        begun = number(".begun") or 0
+        while begun >= number(".turns"):
+            time.sleep(0.02)
+        open(sys.argv[2] + ".begun.new", "w").write(str(begun + 1))
+        os.replace(sys.argv[2] + ".begun.new", sys.argv[2] + ".begun")
     inner.stdin.write(line)
     inner.stdin.flush()
     sys.stdout.buffer.write(inner.stdout.readline())
@@ -70,6 +79,14 @@ class Site:
         self.field.kedge("site", "enroll", "acme", self.name, "--address", address, "--out", self.token)
         self.dir.mkdir(exist_ok=True)
         self.policy()
+
+    def allow(self, turns):
+        """Lets the trainer begin so many trainings from now on, and no more."""
+        begun = Path(f"{self.delay}.begun")
+        total = turns + (int(begun.read_text()) if begun.exists() else 0)
+        fresh = Path(f"{self.delay}.turns.new")
+        fresh.write_text(str(total))
+        fresh.rename(f"{self.delay}.turns")
 
     def policy(self, **more):
         slow = self.field.scratch / "slow"
