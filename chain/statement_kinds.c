@@ -424,6 +424,8 @@ static const struct kedgei_field refused_fields[] = {
     TEXT(refused, code, 1, KEDGE_ST_CODE_MAX),
     TEXT(refused, reason, 0, KEDGE_ST_REASON_MAX),
     U32(refused, listed, 0, 1),
+    U64(refused, main_size, 0, KEDGE_ST_COUNT_MAX),
+    HASH(refused, main_root),
     {FIELD(refused, kept_until_s, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true}};
 
 #define KIND(kind_name, about, table)                                                                     \

@@ -150,6 +150,7 @@ struct kedgei_audit {
     uint32_t outside_count;
     struct kedge_audit_evidence *evidence; /* what others saw of logs, where it holds */
     uint32_t evidence_count;
+    struct kedge_audit_refusal *refusals; /* as options.refusals; NULL: not looked at */
     struct kedgei_findings findings;
     struct kedgei_skipped *skipped; /* NULL: the record is to be whole */
     struct kedge_audit_counts counts;
