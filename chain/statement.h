@@ -20,6 +20,7 @@
 #include "crypto/sign.h"
 
 enum {
+    KEDGE_ST_DRAWS_MAX = 99,    /* openings of one round behind its first */
     KEDGE_ST_TENANTS_MAX = 128, /* tenants named by one statement: what fits into KEDGE_ENTRY_MAX */
     KEDGE_ST_REASON_MAX = 200,
     KEDGE_ST_CLOSED_REASON_MAX = 64,
@@ -293,6 +294,7 @@ struct kedge_st_round_tenant {
 struct kedge_st_round_opened {
     struct kedge_id job;
     uint32_t round;
+    uint32_t draw; /* 0: the first of this round; else it stands in the place of the one before */
     enum kedge_train_kind round_kind;
     uint64_t seed;
     uint64_t main_size;

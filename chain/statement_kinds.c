@@ -330,6 +330,7 @@ static const struct kedgei_field round_opened_fields[] = {
     U64(round_opened, main_size, 0, KEDGE_ST_COUNT_MAX),
     HASH(round_opened, main_root),
     LIST(round_opened, tenants, round_opened_tenants),
+    {FIELD(round_opened, draw, U32), .max = KEDGE_ST_DRAWS_MAX, .optional = true},
     {FIELD(round_opened, time_ms, U64), .max = KEDGE_ST_COUNT_MAX, .optional = true},
 };
 

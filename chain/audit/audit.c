@@ -25,6 +25,7 @@ static void free_audit(struct kedgei_audit *a)
         kedge_layout_deinit(&a->jobs[j]->layout);
         kedge_layout_deinit(&a->jobs[j]->update_layout);
         kedgei_scratch_free(&a->scratch, a->jobs[j]->rounds);
+        kedgei_scratch_free(&a->scratch, a->jobs[j]->replaced);
         kedge_mem_free(a->jobs[j]);
     }
     for (uint32_t t = 0; t < a->tenant_count; t++) {

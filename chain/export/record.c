@@ -194,6 +194,10 @@ static int open_job(struct scan *s, uint64_t index)
 
 static int open_round(struct scan *s, struct kedgei_ex_job *job, uint64_t index)
 {
+    if (s->st->u.round_opened.draw > 0 && job->round_count) { /* in the place of the one before */
+        job->rounds[job->round_count - 1].opened = index;
+        return KEDGE_OK;
+    }
     if (job->round_count == job->round_cap) {
         size_t cap = job->round_cap ? 2 * job->round_cap : 16;
         struct kedgei_ex_round *rounds = kedge_mem_resize(job->rounds, cap, sizeof *rounds);

@@ -186,7 +186,7 @@ static void execute_job(struct kedge_host *h, const struct kedge_coord_effect *f
         kedge_host_job_opened(h, job);
         break;
     case KEDGE_FX_MAIN_ROUND_OPENED:
-        kedge_host_round_opened(h, job, fx->round, fx->kind);
+        kedge_host_round_opened(h, job, fx);
         break;
     case KEDGE_FX_CLOSE_ROUND:
         kedge_host_close_round(h, job, fx);
