@@ -87,6 +87,22 @@ static struct kedgei_csv_reader reader_at_start(const struct kedgei_csv_shape *s
     return r;
 }
 
+/* A walk over the fields of the first record, which may be names: false at its end, or with *err set. */
+static struct kedgei_csv_reader first_record(const struct kedgei_csv_shape *s)
+{
+    struct kedgei_csv_reader r = reader_at_start(s);
+    (void)kedgei_csv_next_record(&r);
+    return r;
+}
+
+static bool next_of_first(struct kedgei_csv_reader *r, struct kedgei_csv_field *ret, int *err,
+                          struct kedge_diag *reterr)
+{
+    bool more = r->more;
+    *err = more ? kedgei_csv_next_field(r, ret, reterr) : KEDGE_OK;
+    return more && *err == KEDGE_OK;
+}
+
 /* ---- separator ---- */
 
 /* Fields of the record that r is at; 0 when it cannot be read. Ends with the first field beyond `most`. */
@@ -199,12 +215,12 @@ static bool looks_like_header(const struct kedgei_csv_shape *s, const struct ked
 static int say_no_column(const struct kedgei_csv_shape *s, const char *name, const char *what,
                          struct kedge_diag *reterr)
 {
-    struct kedgei_csv_reader r = reader_at_start(s);
+    struct kedgei_csv_reader r = first_record(s);
     struct kedgei_csv_field f;
     char names[160] = "", one[FOUND_MAX];
     size_t used = 0;
-    (void)kedgei_csv_next_record(&r);
-    for (int i = 0; i < 5 && r.more && kedgei_csv_next_field(&r, &f, NULL) == KEDGE_OK; i++) {
+    int err;
+    for (int i = 0; i < 5 && next_of_first(&r, &f, &err, NULL); i++) {
         (void)kedgei_csv_text(&f, one, 24);
         kedge_text_make_plain(one);
         int n = snprintf(names + used, sizeof names - used, "%s\"%s\"", i ? ", " : "", one);
@@ -218,15 +234,11 @@ static int say_no_column(const struct kedgei_csv_shape *s, const char *name, con
 static int find_column(const struct kedgei_csv_shape *s, const char *name, uint32_t *ret,
                        struct kedge_diag *reterr)
 {
-    struct kedgei_csv_reader r = reader_at_start(s);
+    struct kedgei_csv_reader r = first_record(s);
     struct kedgei_csv_field f;
+    int err;
     *ret = UINT32_MAX;
-    (void)kedgei_csv_next_record(&r);
-    while (r.more) {
-        int err = kedgei_csv_next_field(&r, &f, reterr);
-        if (err) {
-            return err;
-        }
+    while (next_of_first(&r, &f, &err, reterr)) {
         if (!kedgei_csv_field_is(&f, name)) {
             continue;
         }
@@ -238,7 +250,7 @@ static int find_column(const struct kedgei_csv_shape *s, const char *name, uint3
         }
         *ret = f.column - 1;
     }
-    return KEDGE_OK;
+    return err;
 }
 
 static int place_is_there(const struct kedgei_csv_shape *s, uint32_t place, const char *what,
@@ -343,14 +355,10 @@ static int set_label(struct kedgei_csv_shape *s, const struct kedge_csv_options 
  * on. */
 static int check_header(const struct kedgei_csv_shape *s, struct kedge_diag *reterr)
 {
-    struct kedgei_csv_reader r = reader_at_start(s);
+    struct kedgei_csv_reader r = first_record(s);
     struct kedgei_csv_field f;
-    (void)kedgei_csv_next_record(&r);
-    while (r.more) {
-        int err = kedgei_csv_next_field(&r, &f, reterr);
-        if (err) {
-            return err;
-        }
+    int err;
+    while (next_of_first(&r, &f, &err, reterr)) {
         if (f.text.len == 0 && s->roles[f.column - 1] == KEDGEI_CSV_FEATURE) {
             return kedge_diag_set(
                 reterr, KEDGE_E_FORMAT,
@@ -359,7 +367,7 @@ static int check_header(const struct kedgei_csv_shape *s, struct kedge_diag *ret
                 f.line, f.column, f.column);
         }
     }
-    return KEDGE_OK;
+    return err;
 }
 
 static int count_columns(struct kedgei_csv_shape *s, bool given, uint32_t least, struct kedge_diag *reterr)

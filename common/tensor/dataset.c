@@ -326,7 +326,7 @@ int kedge_dataset_load(const struct kedge_data_source *source, struct kedge_data
         return err;
     }
     if (source->csv.missing == KEDGE_CSV_MISSING_MEAN) {
-        err = kedgei_dataset_fill(&l.ds, &none, l.csv.columns, reterr);
+        err = kedge_dataset_fill(&l.ds, &none, l.csv.columns, reterr);
     }
     kedge_csv_deinit(&l.csv);
     if (err) {
@@ -402,7 +402,7 @@ static int prepare(const struct kedge_data_binding *b, struct kedgei_loaded *tra
     bool fills = b->train.csv.missing == KEDGE_CSV_MISSING_MEAN
                  || (b->has_test && b->test.csv.missing == KEDGE_CSV_MISSING_MEAN);
     if (fills) {
-        err = kedgei_dataset_fill(&train->ds, &test->ds, train->csv.columns, reterr);
+        err = kedge_dataset_fill(&train->ds, &test->ds, train->csv.columns, reterr);
     }
     if (!err && b->standardize == KEDGE_DATA_STANDARDIZE_LOCAL) {
         err = kedge_dataset_standardize(&train->ds, &test->ds, reterr);

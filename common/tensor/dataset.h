@@ -57,6 +57,10 @@ void kedge_dataset_moments(const struct kedge_dataset *ds, const double *means, 
  * windows of a text, or values too far from the mean for F32; KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_dataset_scale(struct kedge_dataset *ds, const double *means,
                                         const double *deviations, struct kedge_diag *reterr);
+/* Missing values (NaN) of both sets become the mean of the training set's. columns: names of the features,
+ * packed, or NULL. KEDGE_E_FORMAT: a feature has none there; KEDGE_E_NOMEM. */
+KEDGE_NODISCARD int kedge_dataset_fill(struct kedge_dataset *train, struct kedge_dataset *test,
+                                       const char *columns, struct kedge_diag *reterr);
 /* Both sets by mean and standard deviation of the training set's; a feature that is constant there is only
  * shifted. Errors as kedge_dataset_scale. */
 KEDGE_NODISCARD int kedge_dataset_standardize(struct kedge_dataset *train, struct kedge_dataset *test,

@@ -29,10 +29,6 @@ int32_t *kedgei_reals_as_labels(float *reals, uint32_t n);
 /* What the labels of a set say: largest label + 1. */
 void kedgei_dataset_count_classes(struct kedge_dataset *ds);
 
-/* Missing values (NaN) of both sets become the mean of the training set's. columns: names of the features,
- * packed. KEDGE_E_FORMAT: a feature has none there. */
-KEDGE_NODISCARD int kedgei_dataset_fill(struct kedge_dataset *train, struct kedge_dataset *test,
-                                        const char *columns, struct kedge_diag *reterr);
 /* LEAF's alphabet. */
 extern const char kedge_text_alphabet[];
 

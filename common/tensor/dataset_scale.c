@@ -1,6 +1,7 @@
 /* Missing values and scales, by statistics of the training set: sums in double, in the order of the rows, so
  * that every load of the same files gives the same bytes. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/mem.h"
@@ -27,8 +28,8 @@ static int make_reals(struct kedge_dataset *ds, struct kedge_diag *reterr)
     return KEDGE_OK;
 }
 
-int kedgei_dataset_fill(struct kedge_dataset *train, struct kedge_dataset *test, const char *columns,
-                        struct kedge_diag *reterr)
+int kedge_dataset_fill(struct kedge_dataset *train, struct kedge_dataset *test, const char *columns,
+                       struct kedge_diag *reterr)
 {
     uint32_t width = train->features;
     struct kedge_dataset *sets[] = {train, test};
@@ -48,10 +49,12 @@ int kedgei_dataset_fill(struct kedge_dataset *train, struct kedge_dataset *test,
             there += isnan(v) ? 0 : 1;
         }
         if (there == 0) {
+            char number[32];
+            (void)snprintf(number, sizeof number, "feature %u", f + 1);
             return kedge_diag_set(reterr, KEDGE_E_FORMAT,
                                   "\"%s\": all values of the training samples are missing; leave the column "
-                                  "out by \"ignore\"",
-                                  name ? name : "");
+                                  "out%s",
+                                  name ? name : number, name ? " by \"ignore\"" : "");
         }
         for (int s = 0; s < 2 && sets[s]->n > 0; s++) {
             x = (float *)sets[s]->storage + f;

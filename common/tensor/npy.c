@@ -12,8 +12,9 @@ static const struct {
     const char *name;
     uint32_t size;
 } types[] = {
-    [KEDGE_NPY_F4] = {"<f4", 4}, [KEDGE_NPY_F8] = {"<f8", 8}, [KEDGE_NPY_I4] = {"<i4", 4},
-    [KEDGE_NPY_I8] = {"<i8", 8}, [KEDGE_NPY_U1] = {"|u1", 1},
+    [KEDGE_NPY_F4] = {"<f4", 4},   [KEDGE_NPY_F8] = {"<f8", 8}, [KEDGE_NPY_I4] = {"<i4", 4},
+    [KEDGE_NPY_I8] = {"<i8", 8},   [KEDGE_NPY_U1] = {"|u1", 1}, [KEDGE_NPY_TEXT] = {"<U", 4},
+    [KEDGE_NPY_BYTES] = {"|S", 1},
 };
 enum { TYPES_END = sizeof types / sizeof types[0] };
 
@@ -25,6 +26,11 @@ const char *kedge_npy_type_name(enum kedge_npy_type type)
 uint32_t kedge_npy_type_size(enum kedge_npy_type type)
 {
     return types[type].size;
+}
+
+static bool is_text(enum kedge_npy_type type)
+{
+    return type == KEDGE_NPY_TEXT || type == KEDGE_NPY_BYTES;
 }
 
 void kedge_npy_deinit(struct kedge_npy *npy)
@@ -106,12 +112,25 @@ static bool take_shape(struct walk *w, struct kedge_npy *npy)
 static int take_type(struct kedge_view descr, struct kedge_npy *npy, struct kedge_diag *reterr)
 {
     for (size_t i = KEDGE_NPY_F4; i < TYPES_END; i++) {
-        if (kedge_view_eq(descr, kedge_view_str(types[i].name))) {
+        size_t len = strlen(types[i].name);
+        uint64_t characters = 1;
+        if (descr.len < len || memcmp(descr.ptr, types[i].name, len) != 0) {
+            continue;
+        }
+        bool whole = descr.len == len;
+        if (is_text((enum kedge_npy_type)i)) { /* how many characters stands behind it */
+            struct kedge_view number = kedge_view_of(descr.ptr + len, descr.len - len);
+            whole =
+                kedge_decimal_decode(number, KEDGE_NPY_TEXT_MAX, &characters) == KEDGE_OK && characters > 0;
+        }
+        if (whole) {
             npy->type = (enum kedge_npy_type)i;
+            npy->size = types[i].size * (uint32_t)characters;
             return KEDGE_OK;
         }
     }
-    return kedge_diag_set(reterr, KEDGE_E_FORMAT, "type '%.*s'%s: expected <f4, <f8, <i4, <i8 or |u1",
+    return kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                          "type '%.*s'%s: expected <f4, <f8, <i4, <i8, |u1, or texts of 1 to 4096 characters",
                           descr.len < 16 ? (int)descr.len : 16, (const char *)descr.ptr,
                           kedge_view_eq(descr, kedge_view_str("|O")) ? " (pickled objects are never read)"
                                                                      : "");
@@ -186,10 +205,10 @@ int kedge_npy_read(struct kedge_view file, struct kedge_npy *ret, struct kedge_d
         return err;
     }
     size_t found = file.len - begin - len;
-    if (found % types[npy.type].size != 0 || found / types[npy.type].size != npy.count) {
+    if (found % npy.size != 0 || found / npy.size != npy.count) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
                               "npy: %zu bytes of data, expected %llu values of %u bytes", found,
-                              (unsigned long long)npy.count, types[npy.type].size);
+                              (unsigned long long)npy.count, npy.size);
     }
     npy.data = p + begin + len;
     *ret = npy;
@@ -219,12 +238,18 @@ static double value_at(const struct kedge_npy *npy, uint64_t i)
         return (double)i8;
     case KEDGE_NPY_U1:
         return *p;
+    case KEDGE_NPY_TEXT:
+    case KEDGE_NPY_BYTES:
+        break; /* the callers have refused them */
     }
     return 0;
 }
 
 int kedge_npy_to_f32(const struct kedge_npy *npy, float *out, struct kedge_diag *reterr)
 {
+    if (is_text(npy->type)) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "type %s: expected numbers", types[npy->type].name);
+    }
     for (uint64_t i = 0; i < npy->count; i++) {
         double v = value_at(npy, i);
         if (!(fabs(v) <= 3.4028234e38)) {
@@ -238,7 +263,7 @@ int kedge_npy_to_f32(const struct kedge_npy *npy, float *out, struct kedge_diag 
 
 int kedge_npy_to_labels(const struct kedge_npy *npy, int32_t max, int32_t *out, struct kedge_diag *reterr)
 {
-    if (npy->type == KEDGE_NPY_F4 || npy->type == KEDGE_NPY_F8) {
+    if (npy->type == KEDGE_NPY_F4 || npy->type == KEDGE_NPY_F8 || is_text(npy->type)) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "type %s: expected whole numbers (<i4, <i8 or |u1)",
                               types[npy->type].name);
     }
@@ -250,6 +275,58 @@ int kedge_npy_to_labels(const struct kedge_npy *npy, int32_t max, int32_t *out, 
         }
         out[i] = (int32_t)v;
     }
+    return KEDGE_OK;
+}
+
+/* A code point as UTF-8: its bytes, 0 for what is no character. */
+static size_t utf8_of(uint32_t point, char out[4])
+{
+    size_t len = point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+    if (point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff)) {
+        return 0;
+    }
+    for (size_t i = len; i-- > 1; point >>= 6) {
+        out[i] = (char)(0x80 | (point & 0x3f));
+    }
+    static const uint8_t first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    out[0] = (char)(first[len] | point);
+    return len;
+}
+
+int kedge_npy_text(const struct kedge_npy *npy, uint64_t i, char *out, size_t out_len,
+                   struct kedge_diag *reterr)
+{
+    if (!is_text(npy->type)) {
+        return kedge_diag_set(reterr, KEDGE_E_FORMAT, "type %s: expected texts", types[npy->type].name);
+    }
+    const uint8_t *at = npy->data + i * npy->size;
+    uint32_t step = types[npy->type].size, end = npy->size;
+    static const uint8_t nul[4];
+    while (end > 0 && memcmp(at + end - step, nul, step) == 0) { /* shorter values have NULs behind them */
+        end -= step;
+    }
+    size_t used = 0;
+    for (uint32_t k = 0; k < end; k += step) {
+        uint32_t point = at[k];
+        char bytes[4] = {(char)at[k]};
+        size_t len = 1;
+        if (npy->type == KEDGE_NPY_TEXT) {
+            point = (uint32_t)at[k] | (uint32_t)at[k + 1] << 8 | (uint32_t)at[k + 2] << 16
+                    | (uint32_t)at[k + 3] << 24;
+            len = utf8_of(point, bytes);
+        }
+        if (len == 0 || point == 0) {
+            return kedge_diag_set(reterr, KEDGE_E_FORMAT, "value %llu: 0x%x is no character of a text",
+                                  (unsigned long long)i, point);
+        }
+        if (used + len >= out_len) {
+            return kedge_diag_set(reterr, KEDGE_E_TOO_LONG, "value %llu: a text of more than %zu bytes",
+                                  (unsigned long long)i, out_len - 1);
+        }
+        memcpy(out + used, bytes, len);
+        used += len;
+    }
+    out[used] = '\0';
     return KEDGE_OK;
 }
 

@@ -22,6 +22,7 @@ void kedge_clients_deinit(struct kedge_clients *c)
     kedge_mem_free(c->names);
     kedge_mem_free(c->text);
     kedge_mem_free(c->truth);
+    kedge_mem_free(c->class_names);
     *c = (struct kedge_clients){0};
 }
 
@@ -232,6 +233,20 @@ static int read_truth(struct kedgei_clients *b, struct kedge_diag *reterr)
 
 /* ---- the whole of it ---- */
 
+int kedgei_clients_file(struct kedgei_clients *b, const char *path, kedgei_clients_read_fn *read,
+                        const struct kedgei_clients_file *as, struct kedge_diag *reterr)
+{
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    int err = kedge_data_file_read(path, &bytes, &len, reterr);
+    if (err) {
+        return err;
+    }
+    err = read(b, kedge_view_of(bytes, len), as, reterr);
+    kedge_mem_free(bytes);
+    return err ? kedge_diag_wrap(reterr, err, "%s", path) : KEDGE_OK;
+}
+
 static int refuse_key(const char *key, const char *value, const char *path, const char *why,
                       struct kedge_diag *reterr)
 {
@@ -263,16 +278,16 @@ static int read_files(struct kedgei_clients *b, struct kedge_diag *reterr)
         return err ? err : kedgei_clients_folder(b, s->path, reterr);
     }
     if (kedgei_clients_ends(s->path, ".csv")) {
-        return kedgei_clients_csv(b, s->path, &whole, reterr);
+        return kedgei_clients_file(b, s->path, kedgei_clients_csv, &whole, reterr);
     }
     if (kedgei_clients_ends(s->path, ".npz")) {
-        return kedgei_clients_npz(b, s->path, &whole, reterr);
+        return kedgei_clients_file(b, s->path, kedgei_clients_npz, &whole, reterr);
     }
     if (kedgei_clients_ends(s->path, ".json")) {
         int err = check_keys(s, "is LEAF's, which names its clients itself", reterr);
         err = err || !s->label[0] ? err
                                   : refuse_key("label", s->label, s->path, "is LEAF's, with \"y\"", reterr);
-        return err ? err : kedgei_clients_leaf(b, s->path, KEDGE_CLIENTS_DEALT, reterr);
+        return err ? err : kedgei_clients_file(b, s->path, kedgei_clients_leaf, &whole, reterr);
     }
     return kedge_diag_set(reterr, KEDGE_E_FORMAT,
                           "%s: clients are read from a .csv, .npz or .json file, or from a folder", s->path);
@@ -287,26 +302,38 @@ static int compare_words(const void *a, const void *b)
 }
 
 /* Classes by name get their numbers in byte order, so that these do not depend on the order of files. */
+static void sort_classes(struct kedgei_clients *b, uint32_t *order, uint32_t *place)
+{
+    struct kedge_clients *c = &b->c;
+    uint32_t count = b->classes.count;
+    char *to = c->class_names;
+    for (uint32_t i = 0; i < count; i++) {
+        order[i] = i;
+    }
+    sorting = &b->classes;
+    qsort(order, count, sizeof *order, compare_words);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = b->classes.text + b->classes.at[order[i]];
+        place[order[i]] = i;
+        memcpy(to, name, strlen(name) + 1);
+        to += strlen(name) + 1;
+    }
+    for (uint32_t i = 0; i < c->n; i++) {
+        c->labels[i] = (int32_t)place[c->labels[i]];
+    }
+}
+
 static int number_classes(struct kedgei_clients *b, struct kedge_diag *reterr)
 {
     struct kedge_clients *c = &b->c;
     uint32_t count = b->classes.count;
     if (b->labels == KEDGEI_LABELS_NAMES) {
         uint32_t *order = kedge_mem_new(count, sizeof *order), *place = kedge_mem_new(count, sizeof *place);
-        for (uint32_t i = 0; i < count && order && place; i++) {
-            order[i] = i;
+        c->class_names = kedge_mem_new(b->classes.used, 1);
+        bool there = order && place && c->class_names;
+        if (there) {
+            sort_classes(b, order, place);
         }
-        if (order && place) {
-            sorting = &b->classes;
-            qsort(order, count, sizeof *order, compare_words);
-        }
-        for (uint32_t i = 0; i < count && order && place; i++) {
-            place[order[i]] = i;
-        }
-        for (uint32_t i = 0; i < c->n && order && place; i++) {
-            c->labels[i] = (int32_t)place[c->labels[i]];
-        }
-        bool there = order && place;
         kedge_mem_free(order);
         kedge_mem_free(place);
         if (!there) {
@@ -350,28 +377,54 @@ static int finish(struct kedgei_clients *b, struct kedge_diag *reterr)
     return KEDGE_OK;
 }
 
+static void begin(struct kedgei_clients *b, const struct kedge_clients_source *source)
+{
+    *b = (struct kedgei_clients){.source = source,
+                                 .clients = {.most = KEDGE_CLIENTS_MAX},
+                                 .groups = {.most = KEDGE_CLIENTS_GROUPS_MAX},
+                                 .classes = {.most = KEDGE_CSV_CLASSES_MAX}};
+}
+
+/* After what was read, or failed to be: the result. */
+static int end(struct kedgei_clients *b, int err, struct kedge_clients *ret, struct kedge_diag *reterr)
+{
+    const struct kedge_clients_source *s = b->source;
+    if (!err && b->c.n == 0) {
+        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: no samples", s->path);
+    }
+    if (!err && s->missing != KEDGE_CSV_MISSING_REFUSE && !b->c.is_csv) {
+        err =
+            kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                           "\"missing\": but %s holds no CSV file, and all others have every value", s->path);
+    }
+    err = err ? err : number_classes(b, reterr);
+    err = err || !s->truth[0] ? err : read_truth(b, reterr);
+    err = err ? err : finish(b, reterr);
+    kedgei_words_deinit(&b->clients);
+    kedgei_words_deinit(&b->groups);
+    kedgei_words_deinit(&b->classes);
+    kedge_mem_free(b->truth);
+    if (err) {
+        kedge_clients_deinit(&b->c);
+        return err;
+    }
+    *ret = b->c;
+    return KEDGE_OK;
+}
+
+int kedgei_clients_parse(const struct kedge_clients_source *source, kedgei_clients_read_fn *read,
+                         struct kedge_view bytes, struct kedge_clients *ret, struct kedge_diag *reterr)
+{
+    static const struct kedgei_clients_file whole = {UINT32_MAX, KEDGE_CLIENTS_DEALT, 0};
+    struct kedgei_clients b;
+    begin(&b, source);
+    return end(&b, read(&b, bytes, &whole, reterr), ret, reterr);
+}
+
 int kedge_clients_load(const struct kedge_clients_source *source, struct kedge_clients *ret,
                        struct kedge_diag *reterr)
 {
-    struct kedgei_clients b = {.source = source,
-                               .clients = {.most = KEDGE_CLIENTS_MAX},
-                               .groups = {.most = KEDGE_CLIENTS_GROUPS_MAX},
-                               .classes = {.most = KEDGE_CSV_CLASSES_MAX}};
-    int err = read_files(&b, reterr);
-    if (!err && b.c.n == 0) {
-        err = kedge_diag_set(reterr, KEDGE_E_FORMAT, "%s: no samples", source->path);
-    }
-    err = err ? err : number_classes(&b, reterr);
-    err = err || !source->truth[0] ? err : read_truth(&b, reterr);
-    err = err ? err : finish(&b, reterr);
-    kedgei_words_deinit(&b.clients);
-    kedgei_words_deinit(&b.groups);
-    kedgei_words_deinit(&b.classes);
-    kedge_mem_free(b.truth);
-    if (err) {
-        kedge_clients_deinit(&b.c);
-        return err;
-    }
-    *ret = b.c;
-    return KEDGE_OK;
+    struct kedgei_clients b;
+    begin(&b, source);
+    return end(&b, read_files(&b, reterr), ret, reterr);
 }

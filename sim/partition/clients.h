@@ -1,7 +1,7 @@
 /* Clients as researchers have them: samples that say themselves whose they are. Reads files; impure.
  *
  *   FILE.csv    a column names the client of each row
- *   FILE.npz    arrays x and y, and one of whole numbers that says whose each sample is
+ *   FILE.npz    arrays x and y, and one of whole numbers or texts that says whose each sample is
  *   FILE.json   LEAF's: {"users": […], "user_data": {USER: {"x": […], "y": […]}}}
  *   FOLDER      with train/ and test/ of LEAF's files; else a folder per client, named as the client, which
  *               holds train.csv and test.csv, or data.csv (or .npz) to be dealt; data that the client has
@@ -13,6 +13,7 @@
 #define KEDGE_SIM_PARTITION_CLIENTS_H
 
 #include "common/base/diag.h"
+#include "common/tensor/csv.h"
 #include "sim/partition/partition.h"
 
 enum {
@@ -25,7 +26,8 @@ enum {
 struct kedge_clients_source {
     const char *path;
     const char *client, *label, *group, *step; /* columns or arrays by name, "": the usual one, or none */
-    const char *truth; /* path of a CSV file with the columns client and group, or "" */
+    const char *truth;              /* path of a CSV file with the columns client and group, or "" */
+    enum kedge_csv_missing missing; /* what becomes of values that CSV files do not have */
 };
 
 /* To whom a sample belongs is told; whether it is for training may be. */
@@ -33,6 +35,7 @@ enum kedge_clients_part { KEDGE_CLIENTS_DEALT, KEDGE_CLIENTS_TRAIN, KEDGE_CLIENT
 
 struct kedge_clients {
     uint32_t n, features, classes, count, steps;
+    bool is_csv;         /* some of it */
     float *x;            /* owned, n × features */
     int32_t *labels;     /* owned, n */
     uint32_t *client;    /* owned, n: below count */
@@ -40,6 +43,7 @@ struct kedge_clients {
     uint8_t *step;       /* owned, n: below steps */
     const char **names;  /* owned: of the clients, in text */
     char *text;          /* owned */
+    char *class_names;   /* owned, packed, in the order of their numbers; NULL: labels are numbers */
     uint32_t *truth;     /* owned, count: the client's true group; NULL: nobody says */
     uint32_t true_count; /* true groups */
 };
@@ -54,5 +58,11 @@ void kedge_clients_deinit(struct kedge_clients *c);
  * kind, else KEDGE_E_FORMAT names it; later a count may be 0, and what the client had before stays in use. */
 KEDGE_NODISCARD int kedge_clients_deal(const struct kedge_clients *c, uint32_t step, uint64_t seed,
                                        struct kedge_partition *ret, struct kedge_diag *reterr);
+
+/* Values that are missing, and scales: of each client by the samples that p has it train on, as a site of a
+ * job treats its own files, by the same functions. Errors as kedge_dataset_fill and
+ * kedge_dataset_standardize, with the client's name. */
+KEDGE_NODISCARD int kedge_clients_prepare(struct kedge_clients *c, const struct kedge_partition *p, bool fill,
+                                          bool standardize, struct kedge_diag *reterr);
 
 #endif

@@ -1,9 +1,7 @@
 /* Clients of a CSV file: a column says whose each row is, or the file is one client's. */
 #include <string.h>
 
-#include "common/base/mem.h"
 #include "common/tensor/csv.h"
-#include "common/tensor/dataset.h"
 #include "sim/partition/clients_impl.h"
 
 enum { CLIENT, GROUP, STEP };
@@ -60,8 +58,8 @@ static int take(struct kedgei_clients *b, const struct kedge_csv *csv, const str
     struct kedge_clients *c = &b->c;
     if (csv->targets) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,
-                              "the labels are reals, but simulations learn classes: name another column by "
-                              "\"label\" in \"data\"");
+                              "the labels are reals, but clients' labels are classes: name another column by "
+                              "\"label\"");
     }
     int err = kedgei_clients_room(b, csv->rows, csv->features, reterr);
     if (err) {
@@ -74,28 +72,24 @@ static int take(struct kedgei_clients *b, const struct kedge_csv *csv, const str
     return err;
 }
 
-int kedgei_clients_csv(struct kedgei_clients *b, const char *path, const struct kedgei_clients_file *as,
-                       struct kedge_diag *reterr)
+int kedgei_clients_csv(struct kedgei_clients *b, struct kedge_view bytes,
+                       const struct kedgei_clients_file *as, struct kedge_diag *reterr)
 {
     const struct kedge_clients_source *s = b->source;
-    struct kedge_csv_options o = {.label = s->label[0] ? s->label : NULL, .target = KEDGE_CSV_TARGET_ANY};
+    struct kedge_csv_options o = {
+        .label = s->label[0] ? s->label : NULL, .target = KEDGE_CSV_TARGET_ANY, .missing = s->missing};
     struct kedge_csv csv;
-    uint8_t *bytes = NULL;
-    size_t len = 0;
+    b->c.is_csv = true;
     if (as->client == UINT32_MAX) {
         o.keep[CLIENT] = s->client[0] ? s->client : "client";
         o.keep[GROUP] = s->group[0] ? s->group : NULL;
         o.keep[STEP] = s->step[0] ? s->step : NULL;
     }
-    int err = kedge_data_file_read(path, &bytes, &len, reterr);
+    int err = kedge_csv_read(bytes, &o, &csv, reterr);
     if (err) {
         return err;
     }
-    err = kedge_csv_read(kedge_view_of(bytes, len), &o, &csv, reterr);
-    kedge_mem_free(bytes);
-    if (!err) {
-        err = take(b, &csv, as, reterr);
-        kedge_csv_deinit(&csv);
-    }
-    return err ? kedge_diag_wrap(reterr, err, "%s", path) : KEDGE_OK;
+    err = take(b, &csv, as, reterr);
+    kedge_csv_deinit(&csv);
+    return err;
 }

@@ -61,6 +61,7 @@ bool kedgei_clients_is_folder(const char *path)
 static int read_part(struct kedgei_clients *b, const char *dir, enum kedge_clients_part part,
                      uint32_t *ret_files, struct kedge_diag *reterr)
 {
+    const struct kedgei_clients_file as = {UINT32_MAX, part, 0};
     struct kedgei_words words = {0};
     const char **names = NULL;
     char path[KEDGE_PATH_MAX];
@@ -73,7 +74,7 @@ static int read_part(struct kedgei_clients *b, const char *dir, enum kedge_clien
         ++*ret_files;
         err = kedge_path_join(path, dir, names[i]);
         err = err ? kedge_diag_set(reterr, err, "%s: the path is too long", dir)
-                  : kedgei_clients_leaf(b, path, part, reterr);
+                  : kedgei_clients_file(b, path, kedgei_clients_leaf, &as, reterr);
     }
     kedge_mem_free(names);
     kedgei_words_deinit(&words);
@@ -168,8 +169,10 @@ static int read_client(struct kedgei_clients *b, const char *dir, const char *na
         }
         err = kedge_path_join(path, dir, names[i]);
         err = err ? kedge_diag_set(reterr, err, "%s: too long a path", dir)
-              : kedgei_clients_ends(names[i], ".csv") ? kedgei_clients_csv(b, path, &as, reterr)
-                                                      : kedgei_clients_npz(b, path, &as, reterr);
+                  : kedgei_clients_file(b, path,
+                                        kedgei_clients_ends(names[i], ".csv") ? kedgei_clients_csv
+                                                                              : kedgei_clients_npz,
+                                        &as, reterr);
     }
     if (!err && files == 0) {
         err = kedge_diag_set(

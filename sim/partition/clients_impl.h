@@ -59,12 +59,18 @@ KEDGE_NODISCARD int kedgei_clients_list(const char *dir, const char ***ret_names
 bool kedgei_clients_is_folder(const char *path);
 bool kedgei_clients_ends(const char *s, const char *end);
 
-KEDGE_NODISCARD int kedgei_clients_csv(struct kedgei_clients *b, const char *path,
-                                       const struct kedgei_clients_file *as, struct kedge_diag *reterr);
-KEDGE_NODISCARD int kedgei_clients_npz(struct kedgei_clients *b, const char *path,
-                                       const struct kedgei_clients_file *as, struct kedge_diag *reterr);
-KEDGE_NODISCARD int kedgei_clients_leaf(struct kedgei_clients *b, const char *path,
-                                        enum kedge_clients_part part, struct kedge_diag *reterr);
+/* What a file holds, from its bytes. */
+typedef int kedgei_clients_read_fn(struct kedgei_clients *b, struct kedge_view bytes,
+                                   const struct kedgei_clients_file *as, struct kedge_diag *reterr);
+KEDGE_NODISCARD kedgei_clients_read_fn kedgei_clients_csv, kedgei_clients_npz, kedgei_clients_leaf;
+/* The same from a file; errors name it. */
+KEDGE_NODISCARD int kedgei_clients_file(struct kedgei_clients *b, const char *path,
+                                        kedgei_clients_read_fn *read, const struct kedgei_clients_file *as,
+                                        struct kedge_diag *reterr);
+/* kedge_clients_load of bytes instead of a file. */
+KEDGE_NODISCARD int kedgei_clients_parse(const struct kedge_clients_source *source,
+                                         kedgei_clients_read_fn *read, struct kedge_view bytes,
+                                         struct kedge_clients *ret, struct kedge_diag *reterr);
 KEDGE_NODISCARD int kedgei_clients_folder(struct kedgei_clients *b, const char *path,
                                           struct kedge_diag *reterr);
 

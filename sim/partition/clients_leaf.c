@@ -6,7 +6,6 @@
 #include "common/base/mem.h"
 #include "common/base/text.h"
 #include "common/tensor/csv.h"
-#include "common/tensor/dataset.h"
 #include "sim/partition/clients_impl.h"
 
 enum { NUMBER_MAX = 63, DEPTH_MAX = 4 };
@@ -381,26 +380,19 @@ static int read_file(struct kedgei_clients *b, struct scan *s, enum kedge_client
     return err ? err : compare_users(s, users, seen);
 }
 
-int kedgei_clients_leaf(struct kedgei_clients *b, const char *path, enum kedge_clients_part part,
-                        struct kedge_diag *reterr)
+int kedgei_clients_leaf(struct kedgei_clients *b, struct kedge_view bytes,
+                        const struct kedgei_clients_file *as, struct kedge_diag *reterr)
 {
     struct kedgei_words users = {.most = KEDGE_CLIENTS_MAX}, seen = {.most = KEDGE_CLIENTS_MAX};
-    uint8_t *bytes = NULL;
-    size_t len = 0;
-    int err = kedge_data_file_read(path, &bytes, &len, reterr);
-    if (err) {
-        return err;
-    }
-    struct scan s = {bytes, bytes, bytes + len, reterr};
+    struct scan s = {bytes.ptr, bytes.ptr, bytes.ptr + bytes.len, reterr};
     if (reterr) {
         reterr->text[0] = '\0';
     }
-    err = read_file(b, &s, part, &users, &seen);
+    int err = read_file(b, &s, as->part, &users, &seen);
     if (err && reterr && !reterr->text[0]) {
         err = kedge_diag_set(reterr, err, "%s", kedge_strerror(err));
     }
     kedgei_words_deinit(&users);
     kedgei_words_deinit(&seen);
-    kedge_mem_free(bytes);
-    return err ? kedge_diag_wrap(reterr, err, "%s", path) : KEDGE_OK;
+    return err;
 }

@@ -1,15 +1,14 @@
-/* Clients of an .npz file: samples, labels, and an array of whole numbers that says whose each sample is. */
+/* Clients of an .npz file: samples, labels, and an array of whole numbers or texts that says whose each
+ * sample is. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/mem.h"
 #include "common/tensor/csv.h"
-#include "common/tensor/dataset.h"
 #include "common/tensor/npz.h"
 #include "sim/partition/clients_impl.h"
 
-enum { NUMBER_MAX = 24 };
+enum { NUMBER_MAX = 24 }; /* of a whole number's text, less than a client's name may have */
 #define BYTE_SCALE (1.0f / 255.0f)
 
 /* Value i of an array of whole numbers. */
@@ -28,26 +27,31 @@ static int64_t whole_at(const struct kedge_npy *a, uint64_t i)
     return wide;
 }
 
-/* An array of n whole numbers. */
-static int read_numbers(const struct kedge_npz *npz, const char *name, uint64_t n, struct kedge_npy *ret,
-                        struct kedge_diag *reterr)
+static bool is_whole(const struct kedge_npy *a)
+{
+    return a->type == KEDGE_NPY_U1 || a->type == KEDGE_NPY_I4 || a->type == KEDGE_NPY_I8;
+}
+
+/* An array of n whole numbers, or of texts where they may be. */
+static int read_names(const struct kedge_npz *npz, const char *name, uint64_t n, bool texts,
+                      struct kedge_npy *ret, struct kedge_diag *reterr)
 {
     int err = kedge_npz_read(npz, name, ret, reterr);
     if (err) {
         return err;
     }
-    bool is_whole = ret->type == KEDGE_NPY_U1 || ret->type == KEDGE_NPY_I4 || ret->type == KEDGE_NPY_I8;
-    if (!is_whole || ret->dims_count != 1 || ret->count != n) {
+    bool fits = is_whole(ret) || (texts && (ret->type == KEDGE_NPY_TEXT || ret->type == KEDGE_NPY_BYTES));
+    if (!fits || ret->dims_count != 1 || ret->count != n) {
         err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
                              "array \"%.60s\": %" PRIu64 " values of type %s, expected %" PRIu64
-                             " whole numbers in one dimension",
-                             name, ret->count, kedge_npy_type_name(ret->type), n);
+                             " whole numbers%s in one dimension",
+                             name, ret->count, kedge_npy_type_name(ret->type), n, texts ? " or texts" : "");
         kedge_npy_deinit(ret);
     }
     return err;
 }
 
-/* What a number of the array at row i becomes. */
+/* What a value of the array at row i becomes. */
 typedef int use_fn(struct kedgei_clients *b, uint32_t row, const char *text, struct kedge_diag *reterr);
 
 static int use_client(struct kedgei_clients *b, uint32_t row, const char *text, struct kedge_diag *reterr)
@@ -70,21 +74,25 @@ static int use_step(struct kedgei_clients *b, uint32_t row, const char *text, st
     return err;
 }
 
-static int use_numbers(struct kedgei_clients *b, const struct kedge_npz *npz, const char *name, uint32_t n,
-                       use_fn *use, struct kedge_diag *reterr)
+static int use_names(struct kedgei_clients *b, const struct kedge_npz *npz, const char *name, uint32_t n,
+                     use_fn *use, struct kedge_diag *reterr)
 {
     struct kedge_npy a;
-    int err = name[0] ? read_numbers(npz, name, n, &a, reterr) : KEDGE_OK;
+    int err = name[0] ? read_names(npz, name, n, true, &a, reterr) : KEDGE_OK;
     if (err || !name[0]) {
         return err;
     }
     for (uint32_t i = 0; i < n && !err; i++) {
-        char text[NUMBER_MAX];
-        (void)snprintf(text, sizeof text, "%" PRId64, whole_at(&a, i));
-        err = use(b, b->c.n + i, text, reterr);
+        char text[KEDGE_CLIENTS_NAME_MAX + 1];
+        if (is_whole(&a)) {
+            (void)snprintf(text, NUMBER_MAX, "%" PRId64, whole_at(&a, i));
+        } else {
+            err = kedge_npy_text(&a, i, text, sizeof text, reterr);
+        }
+        err = err ? err : use(b, b->c.n + i, text, reterr);
     }
     kedge_npy_deinit(&a);
-    return err;
+    return err ? kedge_diag_wrap(reterr, err, "array \"%.60s\"", name) : KEDGE_OK;
 }
 
 static int read_x(struct kedgei_clients *b, const struct kedge_npz *npz, uint32_t *ret_rows,
@@ -119,7 +127,7 @@ static int read_y(struct kedgei_clients *b, const struct kedge_npz *npz, uint32_
 {
     const char *name = b->source->label[0] ? b->source->label : "y";
     struct kedge_npy y;
-    int err = read_numbers(npz, name, n, &y, reterr);
+    int err = read_names(npz, name, n, false, &y, reterr);
     if (err) {
         return err;
     }
@@ -141,29 +149,23 @@ static int read_arrays(struct kedgei_clients *b, const struct kedge_npz *npz,
         b->c.step[b->c.n + i] = (uint8_t)as->step;
     }
     if (!err && as->client == UINT32_MAX) {
-        err = use_numbers(b, npz, s->client[0] ? s->client : "client", rows, use_client, reterr);
-        err = err ? err : use_numbers(b, npz, s->group, rows, use_group, reterr);
-        err = err ? err : use_numbers(b, npz, s->step, rows, use_step, reterr);
+        err = use_names(b, npz, s->client[0] ? s->client : "client", rows, use_client, reterr);
+        err = err ? err : use_names(b, npz, s->group, rows, use_group, reterr);
+        err = err ? err : use_names(b, npz, s->step, rows, use_step, reterr);
     }
     b->c.n += err ? 0 : rows;
     return err;
 }
 
-int kedgei_clients_npz(struct kedgei_clients *b, const char *path, const struct kedgei_clients_file *as,
-                       struct kedge_diag *reterr)
+int kedgei_clients_npz(struct kedgei_clients *b, struct kedge_view bytes,
+                       const struct kedgei_clients_file *as, struct kedge_diag *reterr)
 {
     struct kedge_npz npz;
-    uint8_t *bytes = NULL;
-    size_t len = 0;
-    int err = kedge_data_file_read(path, &bytes, &len, reterr);
+    int err = kedge_npz_open(bytes, &npz, reterr);
     if (err) {
         return err;
     }
-    err = kedge_npz_open(kedge_view_of(bytes, len), &npz, reterr);
-    if (!err) {
-        err = read_arrays(b, &npz, as, reterr);
-        kedge_npz_close(&npz);
-    }
-    kedge_mem_free(bytes);
-    return err ? kedge_diag_wrap(reterr, err, "%s", path) : KEDGE_OK;
+    err = read_arrays(b, &npz, as, reterr);
+    kedge_npz_close(&npz);
+    return err;
 }

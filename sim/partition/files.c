@@ -3,6 +3,7 @@
 #include "common/base/os/file.h"
 #include "common/base/text.h"
 #include "common/tensor/idx.h"
+#include "common/tensor/npz.h"
 
 /* "…":"dir/name" with escapes. */
 static void put_path(struct kedge_buf *out, const char *key, const char *dir, const char *name)
@@ -104,4 +105,25 @@ int kedge_partition_write_idx(const char *dir, const struct kedge_dataset *ds,
     err = write_file(dir, "binding.json", &json, reterr);
     kedge_buf_deinit(&json);
     return err;
+}
+
+int kedge_partition_write_npz(const char *path, const struct kedge_dataset *ds, struct kedge_diag *reterr)
+{
+    const uint64_t x[] = {ds->n, ds->features}, y[] = {ds->n};
+    const struct kedge_npz_array arrays[] = {
+        {.name = "x", .type = KEDGE_NPY_F4, .dims_count = 2, .dims = x, .data = ds->reals},
+        {.name = "y", .type = KEDGE_NPY_I4, .dims_count = 1, .dims = y, .data = ds->labels}};
+    struct kedge_buf out;
+    kedge_buf_init(&out, SIZE_MAX);
+    int err = kedge_npz_write(arrays, 2, &out);
+    err = err ? err : out.err ? out.err : kedge_file_write(path, kedge_buf_view(&out), 0600, reterr);
+    kedge_buf_deinit(&out);
+    return err;
+}
+
+void kedge_partition_put_npz_source(struct kedge_buf *out, const char *key, const char *path)
+{
+    kedge_buf_printf(out, "\"%s\":{\"format\":\"npz\",\"path\":", key);
+    kedge_json_put_string(out, kedge_view_str(path));
+    kedge_buf_put_str(out, "}");
 }

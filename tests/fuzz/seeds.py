@@ -137,9 +137,11 @@ def npy(kind, shape, values):
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + values
 
 
-def npz(compression):
+def npz(compression, **more):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", compression) as archive:
+        for name, array in more.items():
+            archive.writestr(name + ".npy", array)
         archive.writestr("x.npy", npy("<f4", (2, 3), struct.pack("<6f", *range(6))))
         archive.writestr("y.npy", npy("<i8", (2,), struct.pack("<2q", 0, 1)))
     return out.getvalue()
@@ -224,7 +226,15 @@ def written(seeds):
                        for text in (TABLE, TABLE.replace(",", ";"))))
     seeds.put("csv", "\0\x10sep=;\na;id;y\n1,5;NA;m\n\"2\";\"q \"\"x\"\"\";b\n", b"\x80\x41id,a,y\r7,1.5,0\r,,\r8,true,1\r",
               "\x0c\x20 1.0\t 2  b\n 3 4 0\n", "\0\x0aa,b,y\n1,?,-2.5\n,2,1e3\n", b"\0\x80\xef\xbb\xbfy,a\n1,2\n")
-    seeds.put("npz", npz(zipfile.ZIP_STORED), npz(zipfile.ZIP_DEFLATED))
+    texts = {"client": npy("<U2", (2,), "a\0bc".encode("utf-32-le")), "group": npy("|S3", (2,), b"x\0\0y\0\0")}
+    seeds.put("npz", npz(zipfile.ZIP_STORED), npz(zipfile.ZIP_DEFLATED), npz(zipfile.ZIP_STORED, **texts))
+    # the first byte: csv, npz or leaf in its last two bits, then whether client, label, group, step are named; missing
+    steps = {"who": npy("<i8", (2,), struct.pack("<2q", 7, 7)), "step": npy("|u1", (2,), b"\0\1")}
+    seeds.put("clients", "\0a,client,y\n1,ann,cat\n2,ann,dog\n", b"\x94who,group,a,step,label,y\nu,g,1,0,3,1\nu,g,,0,4,2\n",
+              b"\x01" + npz(zipfile.ZIP_STORED, **texts), b"\x11" + npz(zipfile.ZIP_DEFLATED, **texts),
+              b"\x25" + npz(zipfile.ZIP_STORED, **steps),
+              '\2{"users": ["a"], "num_samples": [2], "user_data": {"a": {"x": [[1, 2e1], [3, 4]], "y": [0, 1], "z": [{}]}}}',
+              '\2{"user_data": {"a": {"y": [0, 1], "x": [1, -2]}, "b": {"x": [[3], [5]], "y": [1, 0]}}}')
     seeds.put("idx", idx(8, (2, 2, 2), bytes(range(8))), idx(8, (4,), bytes(4)), idx(13, (2,), struct.pack(">2f", 1, 2)))
 
 

@@ -9,8 +9,10 @@
 
 #include "common/base/mem.h"
 #include "common/base/os/file.h"
+#include "common/tensor/dataset.h"
 #include "common/tensor/npz.h"
 #include "sim/partition/clients.h"
+#include "tests/unit/partition/numpy_texts.h"
 
 static char scratch[64];
 static struct kedge_clients c;
@@ -170,6 +172,84 @@ START_TEST(an_array_says_whose_a_sample_is)
 }
 END_TEST
 
+START_TEST(texts_of_numpy_name_clients)
+{
+    ck_assert_int_eq(
+        kedge_file_write(at("t.npz"), kedge_view_of(numpy_texts, sizeof numpy_texts), 0600, NULL), KEDGE_OK);
+    ck_assert_msg(load("t.npz", (struct kedge_clients_source){.group = "ward"}) == KEDGE_OK, "%s", diag.text);
+    ck_reads("zo\xc3\xab: 1 2 -> 0 | bo: 3 4 -> 1 | zo\xc3\xab: 5 6 -> 1");
+    ck_assert(c.true_count == 2 && c.truth[0] == 0 && c.truth[1] == 1);
+    kedge_clients_deinit(&c);
+    ck_assert_int_eq(load("t.npz", (struct kedge_clients_source){.client = "long"}), KEDGE_E_TOO_LONG);
+    ck_assert_ptr_nonnull(strstr(diag.text, "t.npz: array \"long\": value 0: a text of more than 127 bytes"));
+    ck_assert_int_eq(load("t.npz", (struct kedge_clients_source){.label = "ward"}), KEDGE_E_FORMAT);
+    ck_assert_ptr_nonnull(
+        strstr(diag.text, "array \"ward\": 3 values of type |S, expected 3 whole numbers in"));
+    ck_assert_int_eq(load("t.npz", (struct kedge_clients_source){.client = "x"}), KEDGE_E_FORMAT);
+    ck_assert_ptr_nonnull(strstr(diag.text, "of type <f4, expected 3 whole numbers or texts"));
+}
+END_TEST
+
+/* What is missing, and scales: as the site of a job would treat a file with these rows. */
+START_TEST(samples_are_prepared_as_a_site_prepares_them)
+{
+    static const char text[] =
+        "who,a,b,y\nann,1,,cat\nbob,9,1,dog\nann,3,6,dog\nann,NA,2,cat\nbob,5,3,cat\nann,4,8,dog\n";
+    struct kedge_partition p;
+    put("t.csv", text);
+    ck_assert_int_eq(load("t.csv", (struct kedge_clients_source){.client = "who"}), KEDGE_E_FORMAT);
+    ck_assert_ptr_nonnull(strstr(diag.text, "t.csv: line 2, column 3 (\"b\")"));
+    ck_assert_msg(
+        load("t.csv", (struct kedge_clients_source){.client = "who", .missing = KEDGE_CSV_MISSING_DROP})
+            == KEDGE_OK,
+        "%s", diag.text);
+    ck_reads("bob: 9 1 -> 1 | ann: 3 6 -> 1 | bob: 5 3 -> 0 | ann: 4 8 -> 1");
+    ck_assert(strcmp(c.class_names, "cat") == 0 && strcmp(c.class_names + 4, "dog") == 0);
+    kedge_clients_deinit(&c);
+    for (int standardize = 0; standardize < 2; standardize++) {
+        ck_assert_int_eq(
+            load("t.csv", (struct kedge_clients_source){.client = "who", .missing = KEDGE_CSV_MISSING_MEAN}),
+            KEDGE_OK);
+        ck_assert_int_eq(kedge_clients_deal(&c, 0, 3, &p, &diag), KEDGE_OK);
+        uint32_t n, m;
+        const uint32_t *train = kedge_partition_train(&p, 0, &n), *test = kedge_partition_test(&p, 0, &m);
+        struct kedge_dataset all = {.n = c.n, .features = 2, .labels = c.labels, .reals = c.x, .scale = 1}, a,
+                             b;
+        ck_assert_int_eq(kedge_dataset_pick(&all, train, n, &a) | kedge_dataset_pick(&all, test, m, &b),
+                         KEDGE_OK);
+        ck_assert_int_eq(kedge_dataset_fill(&a, &b, NULL, &diag), KEDGE_OK);
+        ck_assert_int_eq(standardize ? kedge_dataset_standardize(&a, &b, &diag) : KEDGE_OK, KEDGE_OK);
+        int err = kedge_clients_prepare(&c, &p, true, standardize, &diag);
+        ck_assert_msg(err == KEDGE_OK, "%s", diag.text);
+        ck_assert(n == 3 && m == 1);
+        for (uint32_t i = 0; i < n + m; i++) {
+            const float *expected = i < n ? a.reals + (size_t)i * 2 : b.reals;
+            ck_assert_mem_eq(c.x + (size_t)(i < n ? train[i] : test[0]) * 2, expected, 2 * sizeof(float));
+        }
+        kedge_dataset_deinit(&a);
+        kedge_dataset_deinit(&b);
+        kedge_partition_deinit(&p);
+        kedge_clients_deinit(&c);
+    }
+}
+END_TEST
+
+START_TEST(a_client_without_a_value_is_named)
+{
+    struct kedge_partition p;
+    put("t.csv", "who,a,b,y\nann,1,2,0\nann,3,6,1\nbob,,1,0\nbob,,2,1\n");
+    ck_assert_int_eq(
+        load("t.csv", (struct kedge_clients_source){.client = "who", .missing = KEDGE_CSV_MISSING_MEAN}),
+        KEDGE_OK);
+    ck_assert_int_eq(kedge_clients_deal(&c, 0, 3, &p, &diag), KEDGE_OK);
+    ck_assert_int_eq(kedge_clients_prepare(&c, &p, true, false, &diag), KEDGE_E_FORMAT);
+    ck_assert_ptr_nonnull(
+        strstr(diag.text, "client \"bob\": \"feature 1\": all values of the training samples are"));
+    kedge_partition_deinit(&p);
+    kedge_clients_deinit(&c);
+}
+END_TEST
+
 #define LEAF(users, data) "{\"users\": " users ", \"num_samples\": [2], \"user_data\": " data "}"
 
 START_TEST(leaf_has_parts_of_its_own)
@@ -313,6 +393,11 @@ static const struct {
     {"t.json", "{\"user_data\":{}} x", {.client = ""}, KEDGE_E_FORMAT, "expected the end of the file"},
     {"t.json", "{\"rest\":[[[[\"", {.client = ""}, KEDGE_E_FORMAT, "expected the quote that ends a text"},
     {"t.json", "{\"user_data\":{}}", {.client = ""}, KEDGE_E_FORMAT, "t.json: no samples"},
+    {"t.json",
+     LEAF("[\"a\"]", "{\"a\":{\"x\":[1],\"y\":[1]}}"),
+     {.missing = KEDGE_CSV_MISSING_DROP},
+     KEDGE_E_FORMAT,
+     "t.json holds no CSV file, and all others have every value"},
     {"t.json", "{\"user_data\":{}}", {.group = "g"}, KEDGE_E_FORMAT, "\"group\": \"g\", but"},
     {"t.json", "{\"user_data\":{}}", {.label = "z"}, KEDGE_E_FORMAT, "\"label\": \"z\", but"},
 };
@@ -381,6 +466,9 @@ int main(void)
     tcase_add_test(t, a_label_may_stand_anywhere);
     tcase_add_test(t, a_folder_is_a_client);
     tcase_add_test(t, an_array_says_whose_a_sample_is);
+    tcase_add_test(t, texts_of_numpy_name_clients);
+    tcase_add_test(t, samples_are_prepared_as_a_site_prepares_them);
+    tcase_add_test(t, a_client_without_a_value_is_named);
     tcase_add_test(t, leaf_has_parts_of_its_own);
     tcase_add_loop_test(t, what_is_wrong_is_named, 0, (int)(sizeof wrong / sizeof wrong[0]));
     tcase_add_test(t, true_groups_are_told_of_all_clients);

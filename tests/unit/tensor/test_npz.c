@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdio.h>
 
 #include "common/base/mem.h"
 #include "common/tensor/npz.h"
@@ -60,6 +61,64 @@ START_TEST(pickles_and_fortran_order_are_refused)
     ck_assert_int_eq(kedge_npy_read(kedge_view_of(numpy_fortran, sizeof numpy_fortran), &npy, &diag),
                      KEDGE_E_FORMAT);
     ASSERT_SAYS(diag, "Fortran order");
+}
+END_TEST
+
+static struct kedge_view npy_of(const char *type, uint32_t count, const void *values, size_t len,
+                                uint8_t *out)
+{
+    char head[119];
+    int n =
+        snprintf(head, sizeof head, "{'descr': '%s', 'fortran_order': False, 'shape': (%u,), }", type, count);
+    memcpy(out, "\x93NUMPY\1\0\x76\0", 10);
+    memset(out + 10, ' ', 118);
+    memcpy(out + 10, head, (size_t)n);
+    memcpy(out + 128, values, len);
+    return kedge_view_of(out, 128 + len);
+}
+
+/* Texts are as wide as the longest; bytes that are no characters of them are refused. */
+START_TEST(texts_are_read_within_bounds)
+{
+    static const uint32_t wide[] = {'a', 0x20ac, 0x1f600, 'b', 0,        0, 0xd800, 0,
+                                    0,   'x',    0,       'y', 0x110000, 0, 0};
+    static const struct {
+        const char *text, *says;
+    } expected[] = {{"a\xe2\x82\xac\xf0\x9f\x98\x80", NULL},
+                    {"b", NULL},
+                    {NULL, "value 2: 0xd800 is no character"},
+                    {NULL, "value 3: 0x0 is no character"},
+                    {NULL, "value 4: 0x110000 is no character"}};
+    static const char *const types[] = {"<U0", "|S", "<U4097", "|S-1", "|S3x", ">U3", "<U 3"};
+    uint8_t file[512];
+    struct kedge_npy npy;
+    struct kedge_diag diag = {0};
+    char text[16];
+    float f[5];
+    int32_t labels[5];
+    ck_assert_msg(kedge_npy_read(npy_of("<U3", 5, wide, sizeof wide, file), &npy, &diag) == KEDGE_OK, "%s",
+                  diag.text);
+    for (uint32_t i = 0; i < 5; i++) {
+        int err = kedge_npy_text(&npy, i, text, sizeof text, &diag);
+        ck_assert_int_eq(err, expected[i].text ? KEDGE_OK : KEDGE_E_FORMAT);
+        ck_assert_msg(err ? strstr(diag.text, expected[i].says) != NULL : strcmp(text, expected[i].text) == 0,
+                      "%s", err ? diag.text : text);
+    }
+    ck_assert_int_eq(kedge_npy_text(&npy, 0, text, 9, &diag), KEDGE_OK); /* eight bytes and the NUL */
+    ck_assert_int_eq(kedge_npy_text(&npy, 0, text, 8, &diag), KEDGE_E_TOO_LONG);
+    ck_assert_int_eq(kedge_npy_to_f32(&npy, f, &diag), KEDGE_E_FORMAT);
+    ck_assert_int_eq(kedge_npy_to_labels(&npy, 9, labels, &diag), KEDGE_E_FORMAT);
+    ck_assert_int_eq(kedge_npy_read(npy_of("|S2", 2, "x\0yz", 4, file), &npy, &diag), KEDGE_OK);
+    ck_assert_int_eq(kedge_npy_text(&npy, 1, text, sizeof text, &diag), KEDGE_OK);
+    ck_assert_str_eq(text, "yz");
+    ck_assert_int_eq(kedge_npy_read(npy_of("|S2", 2, "x\0yz!", 5, file), &npy, &diag), KEDGE_E_FORMAT);
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        ck_assert_int_eq(kedge_npy_read(npy_of(types[i], 1, "abcdefghijkl", 12, file), &npy, &diag),
+                         KEDGE_E_FORMAT);
+        ASSERT_SAYS(diag, "or texts of 1 to 4096 characters");
+    }
+    ck_assert_int_eq(kedge_npy_read(npy_of("<i4", 1, "abcd", 4, file), &npy, &diag), KEDGE_OK);
+    ck_assert_int_eq(kedge_npy_text(&npy, 0, text, sizeof text, &diag), KEDGE_E_FORMAT);
 }
 END_TEST
 
@@ -235,6 +294,7 @@ int main(void)
     TCase *tc = tcase_create("npz");
     tcase_add_test(tc, numpy_archives_read);
     tcase_add_test(tc, pickles_and_fortran_order_are_refused);
+    tcase_add_test(tc, texts_are_read_within_bounds);
     tcase_add_test(tc, models_round_trip_bit_for_bit);
     tcase_add_test(tc, wrong_models_are_refused_by_name);
     tcase_add_test(tc, damaged_archives_never_crash);
