@@ -1,7 +1,9 @@
 /* Clients that the data name themselves (sim/partition/clients.h), and data that change at given rounds. */
 #include <string.h>
 
+#include "client/train/standardize.h"
 #include "common/base/mem.h"
+#include "common/tensor/dataset.h"
 #include "sim/learn/engine.h"
 
 static int check_steps(const struct kedge_learn_spec *spec, const struct kedge_clients *c,
@@ -17,6 +19,87 @@ static int check_steps(const struct kedge_learn_spec *spec, const struct kedge_c
         spec->steps.count, c->steps - 1);
 }
 
+/* A client's training samples, copied. */
+static int pick(const struct kedge_clients *c, const struct kedge_partition *p, uint32_t site,
+                struct kedge_dataset *ret)
+{
+    const struct kedge_dataset all = {
+        .n = c->n, .features = c->features, .labels = c->labels, .reals = c->x, .scale = 1};
+    uint32_t n;
+    const uint32_t *rows = kedge_partition_train(p, site, &n);
+    return kedge_dataset_pick(&all, rows, n, ret);
+}
+
+/* One of a job's two rounds that find scales: every site measures what is next and puts it into its copy of
+ * the model's tensors, which are averaged by samples (client/train/standardize.h). */
+static int find_scales(const struct kedge_clients *c, const struct kedge_partition *p, float *scales,
+                       double *sums, float *own, double *found, struct kedge_diag *reterr)
+{
+    uint64_t count = kedge_scales_count(c->features);
+    double samples = 0;
+    memset(sums, 0, count * sizeof *sums);
+    for (uint32_t u = 0; u < p->sites_count; u++) {
+        struct kedge_dataset train = {.n = 0}, none = {.n = 0, .features = c->features};
+        uint32_t bad;
+        int err = pick(c, p, u, &train);
+        err = err ? kedge_diag_set(reterr, err, "no memory for its samples")
+                  : kedge_standardize_data(scales, c->features, &train, &none, found, reterr);
+        double n = (double)train.n;
+        kedge_dataset_deinit(&train);
+        memcpy(own, scales, count * sizeof *own);
+        if (!err && kedge_scales_advance(own, c->features, found, &bad) != KEDGE_OK) {
+            err = kedge_diag_set(reterr, KEDGE_E_FORMAT,
+                                 "feature %u: its values are too large to be standardized", bad + 1);
+        }
+        if (err) {
+            return kedge_diag_wrap(reterr, err, "client \"%.60s\"", c->names[u]);
+        }
+        for (uint64_t k = 0; k < count; k++) {
+            sums[k] += n * (double)own[k];
+        }
+        samples += n;
+    }
+    for (uint64_t k = 0; k < count; k++) {
+        scales[k] = (float)(sums[k] / samples);
+    }
+    return KEDGE_OK;
+}
+
+/* All samples by the mean and deviation over the training samples of all clients. */
+static int standardize_together(struct kedge_clients *c, const struct kedge_partition *p,
+                                struct kedge_diag *reterr)
+{
+    uint64_t count = kedge_scales_count(c->features);
+    float *scales = kedge_mem_new(count, 2 * sizeof *scales);
+    double *sums = kedge_mem_new(count + 2 * (uint64_t)c->features, sizeof *sums);
+    int err = scales && sums
+                  ? KEDGE_OK
+                  : kedge_diag_set(reterr, KEDGE_E_NOMEM, "no memory for scales of %u features", c->features);
+    for (int stage = 0; stage < KEDGE_SCALES_STAGES && !err; stage++) {
+        err = find_scales(c, p, scales, sums, scales + count, sums + count, reterr);
+    }
+    double *means = sums + count, *deviations = means + c->features;
+    for (uint32_t f = 0; f < c->features && !err; f++) {
+        kedge_scales_get(scales, c->features, f, &means[f], &deviations[f]);
+    }
+    struct kedge_dataset all = {
+        .n = c->n, .features = c->features, .reals = c->x, .scale = 1, .storage = c->x};
+    err = err ? err : kedge_dataset_scale(&all, means, deviations, reterr);
+    kedge_mem_free(scales);
+    kedge_mem_free(sums);
+    return err;
+}
+
+/* Missing values and scales, once it is known who trains on what. */
+static int prepare(struct kedge_clients *c, const struct kedge_learn_spec *spec,
+                   const struct kedge_partition *p, struct kedge_diag *reterr)
+{
+    int err = kedge_clients_prepare(c, p, spec->missing == KEDGE_CSV_MISSING_MEAN,
+                                    spec->standardize == KEDGE_LEARN_STANDARDIZE_LOCAL, reterr);
+    return err || spec->standardize != KEDGE_LEARN_STANDARDIZE_FEDERATED ? err
+                                                                         : standardize_together(c, p, reterr);
+}
+
 int kedgei_learn_clients_load(struct kedgei_learn_pool *pool, const struct kedge_learn_spec *spec,
                               struct kedge_partition *ret_partition, struct kedge_diag *reterr)
 {
@@ -25,10 +108,22 @@ int kedgei_learn_clients_load(struct kedgei_learn_pool *pool, const struct kedge
                                                 .label = spec->label,
                                                 .group = spec->group,
                                                 .step = spec->step,
-                                                .truth = spec->truth};
+                                                .truth = spec->truth,
+                                                .missing = spec->missing};
     struct kedge_clients *c = &pool->clients;
+    struct kedge_partition partition;
     int err = kedge_clients_load(&source, c, reterr);
+    err = err ? err : check_steps(spec, c, reterr);
     if (err) {
+        return err;
+    }
+    err = kedge_clients_deal(c, 0, spec->seed, &partition, reterr);
+    if (err) {
+        return err;
+    }
+    err = prepare(c, spec, &partition, reterr);
+    if (err) {
+        kedge_partition_deinit(&partition);
         return err;
     }
     pool->n = pool->train_n = c->n;
@@ -38,8 +133,8 @@ int kedgei_learn_clients_load(struct kedgei_learn_pool *pool, const struct kedge
     pool->labels = c->labels;
     c->x = NULL;
     c->labels = NULL;
-    err = check_steps(spec, c, reterr);
-    return err ? err : kedge_clients_deal(c, 0, spec->seed, ret_partition, reterr);
+    *ret_partition = partition;
+    return KEDGE_OK;
 }
 
 int kedgei_learn_steps_init(struct kedgei_learn *l)

@@ -12,6 +12,7 @@
 
 #include "aggregation/compact.h"
 #include "common/base/diag.h"
+#include "common/tensor/csv.h"
 #include "common/tensor/model.h"
 #include "strategy/strategy.h"
 
@@ -68,6 +69,13 @@ enum kedge_learn_train_on {
     KEDGE_LEARN_ON_CUDA, /* a round's sites together, where there is a device; else as ON_CPU */
 };
 
+/* Scales of features (common/tensor/scales.h), as the job's spec has them. */
+enum kedge_learn_standardize {
+    KEDGE_LEARN_AS_IT_IS,
+    KEDGE_LEARN_STANDARDIZE_LOCAL,     /* each site by its own training samples */
+    KEDGE_LEARN_STANDARDIZE_FEDERATED, /* all by those of all together */
+};
+
 /* A device class: share of the sites, and what a second of it does. */
 struct kedge_learn_device {
     double share;                           /* of all sites, > 0; shares are scaled to 1 */
@@ -96,6 +104,8 @@ struct kedge_learn_spec {
     /* clients: columns or arrays of the file, "": the usual ones or none; and a file of true groups */
     char client[KEDGE_LEARN_COLUMN_MAX], label[KEDGE_LEARN_COLUMN_MAX], group[KEDGE_LEARN_COLUMN_MAX],
         step[KEDGE_LEARN_COLUMN_MAX], truth[KEDGE_LEARN_PATH_MAX];
+    enum kedge_csv_missing missing; /* values that CSV files do not have */
+    enum kedge_learn_standardize standardize;
     struct kedge_learn_rounds steps; /* in which the data's steps 1, 2, … begin */
     bool synthetic_updates; /* no training: planted directions and noise, for the control of grouping and
                                rules */

@@ -126,6 +126,13 @@ static int check_fit(const struct kedge_learn_spec *s, struct kedge_diag *reterr
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "trace_period_s: %g, but there is no trace",
                               s->trace_period_s);
     }
+    if (s->options.silhouette < 1 && s->through != KEDGE_LEARN_THROUGH_PROTOCOL) {
+        return kedge_diag_set(
+            reterr, KEDGE_E_FORMAT,
+            "silhouette: %g, but groups are cut in two through the protocol only: \"through\": "
+            "\"protocol\"",
+            s->options.silhouette);
+    }
     if (s->strategy->asynchronous && s->options.buffer > s->sites_per_round) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT, "buffer: %g updates, but only %u sites work at a time",
                               s->options.buffer, s->sites_per_round);
@@ -142,8 +149,20 @@ static int check_steps(const struct kedge_learn_spec *s, struct kedge_diag *rete
             reterr, KEDGE_E_FORMAT,
             "synthetic_updates: not with the partition clients, whose data nothing would read");
     }
+    if (s->standardize == KEDGE_LEARN_STANDARDIZE_FEDERATED && s->through != KEDGE_LEARN_THROUGH_ROUNDS) {
+        return kedge_diag_set(
+            reterr, KEDGE_E_FORMAT,
+            "standardize: \"federated\" takes a job's first two rounds, which are not simulated; "
+            "expected \"local\" or \"none\", or \"through\": \"rounds\"");
+    }
     if (count == 0) {
         return KEDGE_OK;
+    }
+    if (s->standardize != KEDGE_LEARN_AS_IT_IS || s->missing == KEDGE_CSV_MISSING_MEAN) {
+        return kedge_diag_set(
+            reterr, KEDGE_E_FORMAT,
+            "steps: not with %s: what a site scales and fills by would change within its data",
+            s->missing == KEDGE_CSV_MISSING_MEAN ? "\"missing\": \"mean\"" : "\"standardize\"");
     }
     if (count > KEDGE_LEARN_STEPS_MAX || s->steps.at[count - 1] >= s->rounds) {
         return kedge_diag_set(reterr, KEDGE_E_FORMAT,

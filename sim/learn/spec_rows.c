@@ -15,6 +15,8 @@ static const char *const attacks[] = {"none",          "sign-flip", "scale", "la
 static const char *const throughs[] = {"rounds", "job-rounds", "protocol", NULL};
 static const char *const train_ons[] = {"cpu", "cuda", NULL};
 static const char *const compressions[] = {"none", "int8", "bf16", "topk", "topk-int8", NULL};
+static const char *const missings[] = {"refuse", "drop", "mean", NULL};
+static const char *const standardizes[] = {"none", "local", "federated", NULL};
 static const char *const embeddings[] = {"unit", "plain", "madc", "", NULL};
 
 static_assert(sizeof(enum kedge_learn_partition) == sizeof(uint32_t)
@@ -22,6 +24,7 @@ static_assert(sizeof(enum kedge_learn_partition) == sizeof(uint32_t)
               "words are kept as uint32_t");
 static_assert(KEDGE_LEARN_CLIENTS == 9 && KEDGE_LEARN_SHIFT_ROTATE == 4 && KEDGE_LEARN_DETECT_BOTH == 4
                   && KEDGE_LEARN_ATTACK_SYBIL == 7 && KEDGE_LEARN_THROUGH_PROTOCOL == 2
+                  && KEDGE_CSV_MISSING_MEAN == 2 && KEDGE_LEARN_STANDARDIZE_FEDERATED == 2
                   && KEDGE_LEARN_ON_CUDA == 1 && KEDGE_COMPACT_TOPK_INT8 == 4,
               "as many words as there are values");
 
@@ -88,6 +91,8 @@ const struct kedgei_spec_row kedgei_spec_rows[] = {
     CLIENTS("group", group),
     CLIENTS("step", step),
     CLIENTS("truth", truth),
+    {"data", "missing", KEDGEI_SPEC_WORD, AT(missing), 0, 0, 0, 0, missings, true},
+    {"data", "standardize", KEDGEI_SPEC_WORD, AT(standardize), 0, 0, 0, 0, standardizes, true},
     {"data", "steps", KEDGEI_SPEC_ROUNDS, AT(steps), 1, KEDGE_ROUNDS_MAX, 0, 0, NULL, true},
     COMPRESSION("kind", compression, KEDGEI_SPEC_WORD, 0, 0, 0, compressions),
     COMPRESSION("share", compression_share, KEDGEI_SPEC_REAL, 0, 1, true, NULL),

@@ -88,6 +88,8 @@ static const struct {
     {"data", "group", has_clients, false, "read by the partition clients only"},
     {"data", "step", has_clients, false, "read by the partition clients only"},
     {"data", "truth", has_clients, false, "read by the partition clients only"},
+    {"data", "missing", has_clients, false, "read by the partition clients only"},
+    {"data", "standardize", has_clients, false, "read by the partition clients only"},
     {"data", "steps", has_clients, false, "read by the partition clients only"},
     {"", "shift_rate", shifts_at_random, false, "read with \"shift\" swap-all, swap-part or rotate only"},
     {"", "attack_scale", has_attack, false, "there is no \"attack\""},

@@ -88,6 +88,8 @@ START_TEST(test_new_keys_are_quiet)
     ck_assert_ptr_null(strstr((const char *)one.ptr, "through"));
     ck_assert_ptr_null(strstr((const char *)one.ptr, "quorum"));
     ck_assert_ptr_null(strstr((const char *)one.ptr, "compression"));
+    ck_assert_ptr_null(strstr((const char *)one.ptr, "missing"));
+    ck_assert_ptr_null(strstr((const char *)one.ptr, "standardize"));
     kedge_buf_deinit(&one);
     ck_assert_int_eq(
         parse("{\"data\":{},\"compression\":{\"kind\":\"topk-int8\",\"share\":0.02,\"carry\":0}}", NULL),
@@ -198,6 +200,12 @@ static const struct {
     {"{\"data\":{\"partition\":\"clients\",\"sites\":1000}}", KEDGE_E_FORMAT,
      "\"sites\" in \"data\": found 1000, but the data say which sites there are: leave it out"},
     {"{\"data\":{\"client\":\"who\"}}", KEDGE_E_FORMAT, "\"client\" in \"data\": found \"who\", but read by"},
+    {"{\"data\":{\"missing\":\"drop\"}}", KEDGE_E_FORMAT,
+     "\"missing\" in \"data\": found \"drop\", but read by"},
+    {"{\"data\":{\"standardize\":\"local\"}}", KEDGE_E_FORMAT,
+     "\"standardize\" in \"data\": found \"local\", but"},
+    {"{\"data\":{\"partition\":\"clients\",\"standardize\":true}}", KEDGE_E_FORMAT,
+     "\"standardize\" in \"data\": expected one of none, local, federated"},
     {"{\"data\":{\"steps\":[3]}}", KEDGE_E_FORMAT, "\"steps\" in \"data\": found [3], but read by"},
     {"{\"data\":{\"partition\":\"clients\",\"steps\":[3,3]}}", KEDGE_E_FORMAT,
      "\"steps\" in \"data\": expected a list of at most 15 rounds from 1, in ascending order, found 3"},
@@ -289,11 +297,14 @@ START_TEST(test_clients)
     struct kedge_buf one, two;
     ck_assert_msg(
         parse("{\"data\":{\"partition\":\"clients\",\"images\":\"t.csv\",\"client\":\"who\",\"label\":"
-              "\"y\",\"group\":\"g\",\"step\":\"s\",\"truth\":\"g.csv\",\"steps\":[4,9]}}",
+              "\"y\",\"group\":\"g\",\"step\":\"s\",\"truth\":\"g.csv\",\"missing\":\"mean\",\"standardize\":"
+              "\"local\","
+              "\"steps\":[4,9]}}",
               NULL)
             == KEDGE_OK,
         "%s", diag.text);
     ck_assert(strcmp(spec.client, "who") == 0 && strcmp(spec.truth, "g.csv") == 0 && spec.sites == 0);
+    ck_assert(spec.missing == KEDGE_CSV_MISSING_MEAN && spec.standardize == KEDGE_LEARN_STANDARDIZE_LOCAL);
     ck_assert(spec.steps.count == 2 && spec.steps.at[0] == 4 && spec.steps.at[1] == 9);
     put(&spec, &one);
     kedge_buf_put_u8(&one, 0);

@@ -67,6 +67,80 @@ static void run(const struct kedge_learn_spec *s, struct log *log)
     ck_assert_uint_eq(log->count, s->rounds);
 }
 
+/* ---- missing values, scales ---- */
+
+#define CLIENTS                                                                                             \
+    "client,a,b,y\nann,1,100,0\nann,2,,1\nann,3,300,0\nann,6,500,1\nbob,10,-100,0\nbob,20,-300,1\nbob,30,-" \
+    "9,0\n"                                                                                                 \
+    "bob,,-200,0\nbob,40,-75,0\n"
+
+static int load_clients(const struct kedge_learn_spec *s, struct kedgei_learn_pool *pool,
+                        struct kedge_partition *p, struct kedge_diag *d)
+{
+    *pool = (struct kedgei_learn_pool){.n = 0};
+    *d = (struct kedge_diag){.text = ""};
+    int err = kedge_learn_spec_check(s, d);
+    return err ? err : kedgei_learn_clients_load(pool, s, p, d);
+}
+
+/* Over the training samples of the sites from..to: mean and mean square of each feature. */
+static void ck_scaled(const struct kedgei_learn_pool *pool, const struct kedge_partition *p, uint32_t from,
+                      uint32_t to)
+{
+    for (uint32_t f = 0; f < 2; f++) {
+        double sum = 0, squares = 0;
+        uint32_t all = 0;
+        for (uint32_t u = from; u < to; u++) {
+            uint32_t n;
+            const uint32_t *rows = kedge_partition_train(p, u, &n);
+            for (uint32_t i = 0; i < n; i++, all++) {
+                double v = (double)pool->reals[rows[i] * 2 + f];
+                sum += v;
+                squares += v * v;
+            }
+        }
+        ck_assert_double_eq_tol(sum / all, 0, 1e-5);
+        ck_assert_double_eq_tol(squares / all, 1, 1e-5);
+    }
+}
+
+START_TEST(clients_are_filled_and_scaled)
+{
+    struct kedge_learn_spec s;
+    struct kedgei_learn_pool pool;
+    struct kedge_partition p;
+    struct kedge_diag d;
+    digits(&s, "fedavg");
+    (void)snprintf(s.images, sizeof s.images, "%s", put_file(CLIENTS));
+    s.partition = KEDGE_LEARN_CLIENTS;
+    s.sites = 0;
+    ck_assert_int_eq(load_clients(&s, &pool, &p, &d), KEDGE_E_FORMAT);
+    ck_assert_ptr_nonnull(strstr(d.text, "line 3, column 3 (\"b\")"));
+    kedgei_learn_pool_deinit(&pool);
+    s.missing = KEDGE_CSV_MISSING_MEAN;
+    for (int way = KEDGE_LEARN_STANDARDIZE_LOCAL; way <= KEDGE_LEARN_STANDARDIZE_FEDERATED; way++) {
+        s.standardize = (enum kedge_learn_standardize)way;
+        ck_assert_msg(load_clients(&s, &pool, &p, &d) == KEDGE_OK, "%s", d.text);
+        if (way == KEDGE_LEARN_STANDARDIZE_LOCAL) {
+            ck_scaled(&pool, &p, 0, 1);
+            ck_scaled(&pool, &p, 1, 2);
+        } else {
+            ck_scaled(&pool, &p, 0, 2);
+        }
+        kedge_partition_deinit(&p);
+        kedgei_learn_pool_deinit(&pool);
+    }
+    s.through = KEDGE_LEARN_THROUGH_PROTOCOL;
+    ck_assert_int_eq(load_clients(&s, &pool, &p, &d), KEDGE_E_FORMAT);
+    ck_assert_ptr_nonnull(strstr(d.text, "standardize: \"federated\" takes a job's first two rounds"));
+    s.through = KEDGE_LEARN_THROUGH_ROUNDS;
+    s.steps = (struct kedge_learn_rounds){1, {3}};
+    ck_assert_int_eq(load_clients(&s, &pool, &p, &d), KEDGE_E_FORMAT);
+    ck_assert_ptr_nonnull(strstr(d.text, "steps: not with \"missing\": \"mean\""));
+    ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
 /* ---- traces ---- */
 
 #define HEAD "time_s,site,available,samples_per_s\n"
@@ -432,6 +506,7 @@ int main(void)
 {
     Suite *s = suite_create("learn_world");
     TCase *t = tcase_create("learn_world");
+    tcase_add_test(t, clients_are_filled_and_scaled);
     tcase_add_test(t, what_a_line_says_holds_until_the_next);
     tcase_add_test(t, a_trace_begins_again_after_its_period);
     tcase_add_test(t, who_waits_meets_the_line);
