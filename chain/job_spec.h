@@ -129,6 +129,10 @@ KEDGE_NODISCARD int kedge_precision_parse(const char *word, enum kedge_precision
  * _TOO_LONG. */
 KEDGE_NODISCARD int kedge_job_spec_parse(struct kedge_view text, struct kedge_job_spec *ret,
                                          struct kedge_diag *reterr);
+/* Of a text that parses: KEDGE_E_FORMAT names a key that the job does not read, with another value than the
+ * usual one. To be asked where a job begins; specs of records are what they are. */
+KEDGE_NODISCARD int kedge_job_spec_check_read(struct kedge_view text, const struct kedge_job_spec *spec,
+                                              struct kedge_diag *reterr);
 /* The F32 layout of the job's model, of layers or external; the caller deinits it. KEDGE_E_SHAPE,
  * KEDGE_E_TOO_LONG, KEDGE_E_NOMEM. */
 KEDGE_NODISCARD int kedge_job_spec_layout(const struct kedge_job_spec *spec, struct kedge_layout *ret,

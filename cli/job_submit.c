@@ -27,19 +27,55 @@ static int read_spec(const char *path, struct kedge_job_spec *ret_spec, struct k
     return err;
 }
 
-static int read_spec_text(const char *path, json_t **ret_text, struct kedge_diag *d)
+static int read_spec_text(const char *path, json_t **ret_text, struct kedge_job_spec *spec,
+                          struct kedge_diag *d)
 {
     struct kedge_buf text;
-    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
     kedge_buf_init(&text, SPEC_MAX);
-    int err = spec ? read_spec(path, spec, &text, d) : kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
+    int err = read_spec(path, spec, &text, d);
     if (!err) {
         *ret_text = json_stringn((const char *)text.ptr, text.len);
         err = *ret_text ? KEDGE_OK : kedge_diag_set(d, KEDGE_E_FORMAT, "%s: expected UTF-8 text", path);
     }
     kedge_buf_deinit(&text);
-    kedge_mem_free(spec);
     return err;
+}
+
+/* Sites of the job's tenants that are enrolled, and what of the spec wants more: the job waits, or takes
+ * fewer, which nobody would see. What cannot be asked is not said. */
+static void say_few_sites(struct kedge_cli *c, const struct kedge_job_spec *spec)
+{
+    struct kedge_diag d = {.text = ""};
+    json_t *answer = NULL;
+    const json_t *one;
+    size_t i;
+    unsigned sites = 0;
+    if (kedge_cli_admin(c, json_pack("{s:s}", "verb", "site.list"), &answer, &d) != KEDGE_OK) {
+        return;
+    }
+    json_array_foreach(json_object_get(answer, "sites"), i, one)
+    {
+        for (uint32_t t = 0; t < spec->tenant_count; t++) {
+            sites += strcmp(kedge_cli_text(one, "tenant"), spec->tenants[t].s) == 0
+                     && strcmp(kedge_cli_text(one, "state"), "active") == 0;
+        }
+    }
+    bool is_told = json_is_array(json_object_get(answer, "sites"));
+    json_decref(answer);
+    if (!is_told) {
+        return;
+    }
+    if (spec->sites_min > sites) {
+        kedge_cli_say(c,
+                      "\"sites_min\" is %u, but the job's tenants have %u sites so far: no round opens "
+                      "before more enrol.\n",
+                      spec->sites_min, sites);
+    } else if (spec->sites_per_round > sites) {
+        kedge_cli_say(c,
+                      "\"sites_per_round\" is %u, but the job's tenants have %u sites so far: a round takes "
+                      "all of them.\n",
+                      spec->sites_per_round, sites);
+    }
 }
 
 static int add_initial(json_t *request, const char *initial, struct kedge_diag *d)
@@ -98,7 +134,7 @@ static int take_opened(struct kedge_cli *c, json_t *answer, const struct kedge_h
     return err;
 }
 
-int kedge_cmd_job_submit(struct kedge_cli *c)
+static int submit(struct kedge_cli *c, struct kedge_job_spec *spec_read)
 {
     struct kedge_diag d = {.text = ""};
     const char *token = kedge_cli_option(c, "submit-token", NULL);
@@ -111,7 +147,7 @@ int kedge_cmd_job_submit(struct kedge_cli *c)
     if (!kedge_cli_no_more(c, 1)) {
         return 2;
     }
-    int err = read_spec_text(path, &text, &d);
+    int err = read_spec_text(path, &text, spec_read, &d);
     if (err) {
         return fail_submit(c, err, &d);
     }
@@ -140,7 +176,20 @@ int kedge_cmd_job_submit(struct kedge_cli *c)
         "Job %s is %s; its spec is %s.\n"
         "Next, for each tenant: kedge job join %s TENANT --admin-key FILE; then: kedge job watch %s\n",
         job, kedge_cli_text(o, "state"), kedge_cli_text(o, "spec"), job, job);
+    say_few_sites(c, spec_read);
     return kedge_cli_ok(c, o);
+}
+
+int kedge_cmd_job_submit(struct kedge_cli *c)
+{
+    struct kedge_diag d = {.text = ""};
+    struct kedge_job_spec *spec = kedge_mem_new(1, sizeof *spec);
+    if (!spec) {
+        return kedge_cli_fail(c, kedge_diag_set(&d, KEDGE_E_NOMEM, "out of memory"), &d);
+    }
+    int code = submit(c, spec);
+    kedge_mem_free(spec);
+    return code;
 }
 
 /* The digest of the spec that the organisation has agreed to, and that it is of this job. */

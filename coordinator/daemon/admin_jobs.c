@@ -218,6 +218,7 @@ static void job_submit(struct kedge_host *h, struct kedge_net_request *req, cons
                              "an initial model by path needs a command on the coordinator's machine");
     }
     err = err ? err : kedge_job_spec_parse(kedge_view_str(a.spec), spec, &d);
+    err = err ? err : kedge_job_spec_check_read(kedge_view_str(a.spec), spec, &d);
     if (!err) {
         kedge_sha256(kedge_view_str(a.spec), &digest);
         if (a.token) { /* kept as a hash: a token may be a secret of the submitter's */
@@ -300,14 +301,9 @@ static void job_event(struct kedge_host *h, struct kedge_net_request *req, const
         kedge_admin_error(req, KEDGE_E_STATE, &d);
         return;
     }
-    uint32_t unable = type == KEDGE_EV_JOB_RESUME ? kedge_host_troubles_unable(h, job) : 0;
     struct kedge_coord_event ev = {.type = type, .job = job->slot};
     kedge_host_step(h, &ev);
-    json_t *o = kedge_admin_job_summary(h, job);
-    if (unable > 0) {
-        json_object_set_new(o, "asked_again", json_integer(unable));
-    }
-    kedge_admin_ok(req, o);
+    kedge_admin_ok(req, kedge_admin_job_summary(h, job));
 }
 
 static void job_halt(struct kedge_host *h, struct kedge_net_request *req, const json_t *args)

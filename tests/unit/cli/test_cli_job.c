@@ -321,6 +321,16 @@ START_TEST(test_submit)
     fake.answer = "{\"job\":\"j\",\"state\":\"queued\",\"spec\":\"00\"}";
     ck_assert_int_eq(kedge("job submit %s --state %s", at("spec.json"), at("state")), 0);
     ck_assert_ptr_nonnull(strstr(out, "kedge job join j TENANT"));
+    ck_assert_ptr_null(strstr(out, "so far"));
+    put_file(at("spec.json"),
+             "{\"name\":\"j\",\"tenants\":[\"org-z\"],\"data\":\"d\",\"rounds\":1,"
+             "\"sites_per_round\":3,\"model\":{\"preset\":\"mclr\",\"inputs\":4,\"classes\":3}}");
+    fake.answer =
+        "{\"job\":\"j\",\"state\":\"queued\",\"spec\":\"00\",\"sites\":[{\"tenant\":\"org-z\",\"state\":"
+        "\"active\"},{\"tenant\":\"org-z\",\"state\":\"revoked\"},{\"tenant\":\"org-a\",\"state\":\"active\"}"
+        "]}";
+    ck_assert_int_eq(kedge("job submit %s --state %s", at("spec.json"), at("state")), 0);
+    ck_assert_ptr_nonnull(strstr(out, "\"sites_per_round\" is 3, but the job's tenants have 1 sites so far"));
     tear_down();
 }
 END_TEST
