@@ -6,7 +6,10 @@ const struct kedge_command kedge_commands[] = {
     {"poc", "", kedge_cmd_poc,
      "DIR [--tenants N] [--sites N] [--rounds N] [--groups N] [--mixing RATE] [--strategy NAME] [--rule "
      "NAME] [--server NAME] [--seed N] [--dataset digits|mnist|fashion-mnist] [--partition iid|ring|planted] "
-     "[--trainer FILE] [--model-inputs N --model-classes N] [--insecure] [--plain-blobs]",
+     "[--data PATH] [--client NAME] [--label NAME] [--group NAME] [--missing refuse|drop|mean] "
+     "[--standardize "
+     "none|local|federated] [--trainer FILE] [--model-inputs N --model-classes N] [--insecure] "
+     "[--plain-blobs]",
      "a whole federation on this machine, as real processes over TLS", KEDGE_FOR_START,
      "kedge poc demo --rounds 5"},
     {"init", "", kedge_cmd_init, "DIR [--deployment NAME] [--listen tls+tcp://HOST:PORT]",

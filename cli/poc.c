@@ -151,7 +151,8 @@ static int run(struct kedge_poc *p, struct kedge_diag *d, json_t **ret)
         return err;
     }
     kedge_cli_say(p->cli, "Federation in %s: %llu tenants with %llu sites each, data set %s%s.\n", p->dir,
-                  (unsigned long long)p->tenants, (unsigned long long)p->sites, p->dataset,
+                  (unsigned long long)p->tenants, (unsigned long long)p->sites,
+                  p->own ? kedge_cli_text(p->own, "data") : p->dataset,
                   again ? ", begun earlier and going on with the settings of then" : "");
     err = bring_up(p, d);
     err = err ? err : kedge_poc_job(p, first, p->groups > 1, &grouped, d);
@@ -188,36 +189,39 @@ static bool can_run(const char *program)
     return stat(program, &st) == 0 && S_ISREG(st.st_mode) && access(program, X_OK) == 0;
 }
 
-/* --strategy, --rule, --server as the job's spec will have them. */
-static int check_choices(struct kedge_cli *c, const struct kedge_poc *p)
+/* As the job's spec will have them. */
+int kedge_poc_check_choices(const struct kedge_poc *p, struct kedge_diag *d)
 {
     static struct kedge_job_spec spec;
-    struct kedge_diag d = {.text = ""};
     struct kedge_buf text;
     kedge_buf_init(&text, KEDGE_SPEC_MAX);
-    kedge_buf_put_str(&text, "{\"name\":\"poc\",\"tenants\":[\"org-a\"],\"data\":\"d\",\"rounds\":1,"
+    kedge_buf_put_str(&text, "{\"name\":\"poc\",\"tenants\":[\"org-a\"],\"data\":\"d\","
                              "\"model\":{\"preset\":\"mclr\",\"inputs\":1,\"classes\":2}");
+    kedge_buf_printf(&text, ",\"rounds\":%llu", (unsigned long long)p->rounds);
+    if (p->own) {
+        kedge_buf_printf(&text, ",\"standardize\":\"%s\"", kedge_cli_text(p->own, "standardize"));
+    }
     kedge_poc_put_choices(p, &text);
     if (p->groups > 1) {
         kedge_poc_put_groups(p, &text);
     }
     kedge_buf_put_str(&text, "}");
     bool plain = !strpbrk(p->strategy, "\"\\") && !strpbrk(p->rule, "\"\\") && !strpbrk(p->server, "\"\\");
-    int err = plain ? kedge_job_spec_parse(kedge_buf_view(&text), &spec, &d)
-                    : kedge_diag_set(&d, KEDGE_E_FORMAT, "expected names without quotes");
+    int err = plain ? kedge_job_spec_parse(kedge_buf_view(&text), &spec, d)
+                    : kedge_diag_set(d, KEDGE_E_FORMAT, "expected names without quotes");
     kedge_buf_deinit(&text);
-    return err ? kedge_cli_usage(c, "--strategy, --rule, --server, --groups: %s", d.text) : 0;
+    return err ? kedge_diag_wrap(d, KEDGE_E_USAGE, "--strategy, --rule, --server, --groups") : KEDGE_OK;
 }
 
 /* The settings and DIR, which is then the one argument that is left; 2 after a usage error, else 0. */
 static int take_settings(struct kedge_cli *c, struct kedge_poc *p)
 {
-    p->dataset = kedge_cli_option(c, "dataset", "digits");
-    p->partition = kedge_cli_option(c, "partition", "planted");
-    if (!kedge_cli_number(c, "tenants", 1, KEDGE_POC_TENANTS_MAX, 3, &p->tenants)
-        || !kedge_cli_number(c, "sites", 1, KEDGE_POC_SITES_MAX, 4, &p->sites)
+    int code = kedge_poc_take_data(c, p);
+    bool own = code == 0 && p->data[0] != '\0'; /* then the data say how many sites and groups, unless told */
+    if (code != 0 || !kedge_cli_number(c, "tenants", 1, KEDGE_POC_TENANTS_MAX, own ? 1 : 3, &p->tenants)
+        || !kedge_cli_number(c, "sites", 1, KEDGE_POC_SITES_MAX, own ? 0 : 4, &p->sites)
         || !kedge_cli_number(c, "rounds", 1, KEDGE_POC_ROUNDS_MAX, 10, &p->rounds)
-        || !kedge_cli_number(c, "groups", 1, KEDGE_POC_GROUPS_MAX, 3, &p->groups)
+        || !kedge_cli_number(c, "groups", 1, KEDGE_POC_GROUPS_MAX, own ? 0 : 3, &p->groups)
         || !kedge_cli_number(c, "seed", 0, INT64_MAX, 1, &p->seed)
         /* options for kedge-bench, explained in docs/benchmarks.md */
         || !kedge_cli_number(c, "model-inputs", 1, UINT32_MAX, 0, &p->model_inputs)
@@ -254,10 +258,14 @@ static int take_settings(struct kedge_cli *c, struct kedge_poc *p)
     if (c->argc != 1) {
         return kedge_cli_usage(c, "DIR is missing: the folder for the federation");
     }
+    if (own) {
+        return 0; /* the rest is looked at once the data are read */
+    }
     if (p->groups > p->tenants * p->sites) {
         p->groups = p->tenants * p->sites;
     }
-    return check_choices(c, p);
+    struct kedge_diag d = {.text = ""};
+    return kedge_poc_check_choices(p, &d) ? kedge_cli_usage(c, "%s", d.text) : 0;
 }
 
 /* The whole path of DIR; KEDGE_E_TOO_LONG when the coordinator's door would find no place below it. */
@@ -302,6 +310,7 @@ int kedge_cmd_poc(struct kedge_cli *c)
     err = err ? err : run(&p, &d, &data);
     kedge_poc_stop(&p);
     kedge_mem_free(p.clients);
+    json_decref(p.own);
     if (err && kedge_cli_interrupted()) {
         json_decref(data);
         return kedge_cli_interrupt_end(c, "interrupted; all processes are stopped, nothing is lost",

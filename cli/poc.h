@@ -5,6 +5,7 @@
 #include "cli/active_clock.h"
 #include "cli/cli.h"
 #include "common/base/os/process.h"
+#include "sim/partition/clients.h"
 
 enum {
     KEDGE_POC_TENANTS_MAX = 16,
@@ -31,6 +32,9 @@ struct kedge_poc {
     const char *dataset, *partition;
     const char *mixing;                   /* the grouped job's rate, decimal; "": the default of job specs */
     const char *strategy, *rule, *server; /* keys of job specs, "": their defaults */
+    /* Own clients (poc_clients.c); data "": a data set of Kedge's is split. */
+    const char *data, *client, *label, *group, *missing, *standardize;
+    json_t *own; /* what was found in them, NULL: none */
     struct kedge_id tenant_ids[KEDGE_POC_TENANTS_MAX];
     struct kedge_key_pair admins[KEDGE_POC_TENANTS_MAX];
     struct kedge_poc_child coordinator, *clients; /* tenants × sites */
@@ -58,6 +62,26 @@ KEDGE_NODISCARD int kedge_poc_tenants(struct kedge_poc *p, struct kedge_diag *d)
 /* Writes DIR/trust.json, and the sites' copies. */
 KEDGE_NODISCARD int kedge_poc_trust(struct kedge_poc *p, bool sites, struct kedge_diag *d);
 KEDGE_NODISCARD int kedge_poc_tokens(struct kedge_poc *p, struct kedge_diag *d);
+
+/* The site's policy.json; binding: JSON of its data. */
+KEDGE_NODISCARD int kedge_poc_put_policy(const struct kedge_poc *p, uint32_t site, struct kedge_view binding,
+                                         struct kedge_diag *d);
+
+/* ---- poc_clients.c ---- */
+/* --data and its companions, --dataset, --partition; 2 after a usage error, else 0. */
+KEDGE_NODISCARD int kedge_poc_take_data(struct kedge_cli *c, struct kedge_poc *p);
+/* Of a new folder: how many sites and groups there are, and what the first job is to know: p->own. */
+KEDGE_NODISCARD int kedge_poc_read_clients(struct kedge_poc *p, struct kedge_diag *d);
+/* p->own, from this or an earlier run, as settings. */
+KEDGE_NODISCARD int kedge_poc_take_clients(struct kedge_poc *p, struct kedge_diag *d);
+/* DIR/sites/T/S/data and policy.json, and sites.csv. */
+KEDGE_NODISCARD int kedge_poc_put_clients(const struct kedge_poc *p, struct kedge_diag *d);
+/* The keys of the job's spec that the data want, each with a comma in front. */
+void kedge_poc_put_client_keys(const struct kedge_poc *p, struct kedge_buf *out);
+
+/* ---- poc.c ---- */
+/* KEDGE_E_USAGE: --strategy, --rule, --server, --groups do not make a job. */
+KEDGE_NODISCARD int kedge_poc_check_choices(const struct kedge_poc *p, struct kedge_diag *d);
 
 /* ---- poc_run.c ---- */
 KEDGE_NODISCARD int kedge_poc_start(struct kedge_poc *p, struct kedge_poc_child *child, struct kedge_diag *d);

@@ -233,8 +233,7 @@ static void put_spec(const struct kedge_poc *p, const char *name, bool grouped, 
         out,
         "],\n  \"seed\": \"%llu\",\n  \"model\": {\"preset\": \"mclr\", \"inputs\": %u, \"classes\": %u},\n"
         "  \"data\": \"%s\",\n  \"rounds\": %llu,\n  \"sites_min\": %llu,\n  \"quorum\": %llu,\n"
-        "  \"local_epochs\": %u,\n  \"batch\": 10,\n  \"learning_rate\": \"%s\",\n  \"l2\": \"0.001\",\n"
-        "  \"round_timeout_s\": 20",
+        "  \"batch\": 10,\n  \"l2\": \"0.001\"",
         (unsigned long long)p->seed, p->model_inputs ? (unsigned)p->model_inputs : p->inputs,
         p->model_classes ? (unsigned)p->model_classes : p->classes, p->dataset, (unsigned long long)p->rounds,
         (unsigned long long)(p->model_inputs ? all
@@ -242,8 +241,14 @@ static void put_spec(const struct kedge_poc *p, const char *name, bool grouped, 
                                              : 1),
         (unsigned long long)(p->model_inputs ? all
                              : has_root(p)   ? 2
-                                             : 1),
-        digits ? 2u : 1u, digits ? "0.1" : "0.03");
+                                             : 1));
+    if (p->own) {
+        kedge_poc_put_client_keys(p, out);
+    } else {
+        kedge_buf_printf(
+            out, ",\n  \"local_epochs\": %u,\n  \"learning_rate\": \"%s\",\n  \"round_timeout_s\": 20",
+            digits ? 2u : 1u, digits ? "0.1" : "0.03");
+    }
     if (p->model_inputs) { /* the data does not fit such a model */
         kedge_buf_put_str(out, ",\n  \"evaluate_every\": 0");
     }

@@ -103,56 +103,72 @@ static bool is_sound(const struct kedge_poc *p)
            && p->partition[0];
 }
 
+static int read_params(struct kedge_poc *p, const char *path, struct kedge_diag *d)
+{
+    json_t *o;
+    int err = read_json(path, &o, d);
+    if (err) {
+        return err;
+    }
+    p->tenants = (uint64_t)kedge_cli_int(o, "tenants");
+    p->sites = (uint64_t)kedge_cli_int(o, "sites");
+    p->rounds = (uint64_t)kedge_cli_int(o, "rounds");
+    p->groups = (uint64_t)kedge_cli_int(o, "groups");
+    p->seed = (uint64_t)kedge_cli_int(o, "seed");
+    p->model_inputs = (uint64_t)kedge_cli_int(o, "model_inputs");
+    p->model_classes = (uint64_t)kedge_cli_int(o, "model_classes");
+    p->trainer = kedge_mem_strdup(kedge_cli_text(o, "trainer"));
+    p->mixing = kedge_mem_strdup(kedge_cli_text(o, "mixing"));
+    p->strategy = kedge_mem_strdup(kedge_cli_text(o, "strategy"));
+    p->rule = kedge_mem_strdup(kedge_cli_text(o, "rule"));
+    p->server = kedge_mem_strdup(kedge_cli_text(o, "server"));
+    p->insecure = json_is_true(json_object_get(o, "insecure"));
+    p->dataset = kedge_mem_strdup(kedge_cli_text(o, "dataset"));
+    p->partition = kedge_mem_strdup(kedge_cli_text(o, "partition"));
+    p->own = json_incref(json_object_get(o, "clients"));
+    json_decref(o);
+    if (!p->dataset || !p->partition || !p->trainer || !p->mixing || !p->strategy || !p->rule || !p->server) {
+        return kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
+    }
+    if (!is_sound(p)) {
+        (void)kedge_diag_set(d, KEDGE_E_FORMAT,
+                             "%s: expected the settings of an earlier kedge poc in their ranges", path);
+        (void)kedge_diag_hint(d, "choose a new folder, or put the file back as it was");
+        return KEDGE_E_FORMAT;
+    }
+    return KEDGE_OK;
+}
+
+/* What can not work leaves no folder behind, whose settings would hold from then on. */
+static int write_params(struct kedge_poc *p, const char *path, struct kedge_diag *d)
+{
+    int err = p->data[0] ? kedge_poc_read_clients(p, d) : check_data(p, d);
+    err = err || !p->own ? err : kedge_poc_check_choices(p, d);
+    err = err ? err : check_folder(p, d);
+    err = err ? err : kedge_dir_make(p->dir, 0700, d);
+    if (err) {
+        return err;
+    }
+    json_t *o =
+        json_pack("{s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:I,s:I,s:s,s:s,s:b,s:s,s:s,s:s}", "tenants",
+                  (json_int_t)p->tenants, "sites", (json_int_t)p->sites, "rounds", (json_int_t)p->rounds,
+                  "groups", (json_int_t)p->groups, "seed", (json_int_t)p->seed, "dataset", p->dataset,
+                  "partition", p->partition, "model_inputs", (json_int_t)p->model_inputs, "model_classes",
+                  (json_int_t)p->model_classes, "trainer", p->trainer, "mixing", p->mixing, "insecure",
+                  (int)p->insecure, "strategy", p->strategy, "rule", p->rule, "server", p->server);
+    if (p->own && json_object_set(o, "clients", p->own) != 0) {
+        json_decref(o);
+        o = NULL;
+    }
+    return write_json(path, o, d);
+}
+
 int kedge_poc_params(struct kedge_poc *p, struct kedge_diag *d)
 {
     char path[KEDGE_PATH_MAX];
-    json_t *o;
     int err = kedge_path_join(path, p->dir, "poc.json");
-    if (!err && kedge_file_exists(path)) {
-        err = read_json(path, &o, d);
-        if (!err) {
-            p->tenants = (uint64_t)kedge_cli_int(o, "tenants");
-            p->sites = (uint64_t)kedge_cli_int(o, "sites");
-            p->rounds = (uint64_t)kedge_cli_int(o, "rounds");
-            p->groups = (uint64_t)kedge_cli_int(o, "groups");
-            p->seed = (uint64_t)kedge_cli_int(o, "seed");
-            p->model_inputs = (uint64_t)kedge_cli_int(o, "model_inputs");
-            p->model_classes = (uint64_t)kedge_cli_int(o, "model_classes");
-            p->trainer = kedge_mem_strdup(kedge_cli_text(o, "trainer"));
-            p->mixing = kedge_mem_strdup(kedge_cli_text(o, "mixing"));
-            p->strategy = kedge_mem_strdup(kedge_cli_text(o, "strategy"));
-            p->rule = kedge_mem_strdup(kedge_cli_text(o, "rule"));
-            p->server = kedge_mem_strdup(kedge_cli_text(o, "server"));
-            p->insecure = json_is_true(json_object_get(o, "insecure"));
-            p->dataset = kedge_mem_strdup(kedge_cli_text(o, "dataset"));
-            p->partition = kedge_mem_strdup(kedge_cli_text(o, "partition"));
-            json_decref(o);
-            if (!p->dataset || !p->partition || !p->trainer || !p->mixing || !p->strategy || !p->rule
-                || !p->server) {
-                err = kedge_diag_set(d, KEDGE_E_NOMEM, "out of memory");
-            } else if (!is_sound(p)) {
-                err =
-                    kedge_diag_set(d, KEDGE_E_FORMAT,
-                                   "%s: expected the settings of an earlier kedge poc in their ranges", path);
-                (void)kedge_diag_hint(d, "choose a new folder, or put the file back as it was");
-            }
-        }
-    } else if (!err) { /* what can not work leaves no folder behind, whose settings would hold from then on */
-        err = check_data(p, d);
-        err = err ? err : check_folder(p, d);
-        err = err ? err : kedge_dir_make(p->dir, 0700, d);
-        err = err ? err
-                  : write_json(path,
-                               json_pack("{s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:I,s:I,s:s,s:s,s:b,s:s,s:s,s:s}",
-                                         "tenants", (json_int_t)p->tenants, "sites", (json_int_t)p->sites,
-                                         "rounds", (json_int_t)p->rounds, "groups", (json_int_t)p->groups,
-                                         "seed", (json_int_t)p->seed, "dataset", p->dataset, "partition",
-                                         p->partition, "model_inputs", (json_int_t)p->model_inputs,
-                                         "model_classes", (json_int_t)p->model_classes, "trainer", p->trainer,
-                                         "mixing", p->mixing, "insecure", (int)p->insecure, "strategy",
-                                         p->strategy, "rule", p->rule, "server", p->server),
-                               d);
-    }
+    err = err ? err : kedge_file_exists(path) ? read_params(p, path, d) : write_params(p, path, d);
+    err = err || !p->own ? err : kedge_poc_take_clients(p, d);
     for (uint64_t i = 0; i < p->tenants && !err; i++) {
         snprintf(p->tenant_ids[i].s, sizeof p->tenant_ids[i].s, "org-%c", (char)('a' + i));
     }
@@ -223,27 +239,38 @@ static int load(const struct kedge_poc *p, struct kedge_dataset *ret, struct ked
     return err ? err : kedge_dataset_load(&source, ret, d);
 }
 
+int kedge_poc_put_policy(const struct kedge_poc *p, uint32_t site, struct kedge_view binding,
+                         struct kedge_diag *d)
+{
+    char path[KEDGE_PATH_MAX];
+    struct kedge_buf policy;
+    kedge_buf_init(&policy, FILE_MAX);
+    kedge_buf_printf(&policy, "{\"jobs\": \"*\", \"data\": {\"%s\": %.*s}", p->dataset, (int)binding.len,
+                     (const char *)binding.ptr);
+    if (p->trainer[0]) {
+        kedge_buf_printf(&policy, ", \"trainer\": [\"%s\"]", p->trainer);
+    }
+    kedge_buf_put_str(&policy, p->insecure ? ", \"insecure\": true}\n" : "}\n");
+    int err = policy.err ? policy.err : kedge_path_join(path, p->clients[site].folder, "policy.json");
+    err = err ? err : kedge_file_write(path, kedge_buf_view(&policy), 0600, d);
+    kedge_buf_deinit(&policy);
+    return err;
+}
+
 static int site_files(struct kedge_poc *p, uint32_t site, const struct kedge_dataset *ds,
                       const struct kedge_partition *part, struct kedge_diag *d)
 {
-    char folder[KEDGE_PATH_MAX], path[KEDGE_PATH_MAX];
-    struct kedge_buf policy;
-    kedge_buf_init(&policy, FILE_MAX);
+    char folder[KEDGE_PATH_MAX];
+    struct kedge_buf binding;
+    kedge_buf_init(&binding, FILE_MAX);
     int err = kedge_path_join(folder, p->clients[site].folder, "data");
     err = err ? err : kedge_dir_make(folder, 0700, d);
     err = err ? err : kedge_partition_write_idx(folder, ds, part, site, d);
     if (!err) { /* the trainer runs inside the site's folder: a relative path lets the folder be moved */
-        kedge_buf_printf(&policy, "{\"jobs\": \"*\", \"data\": {\"%s\": ", p->dataset);
-        kedge_partition_put_binding("data", ds->scale, &policy);
-        kedge_buf_put_str(&policy, "}");
-        if (p->trainer[0]) {
-            kedge_buf_printf(&policy, ", \"trainer\": [\"%s\"]", p->trainer);
-        }
-        kedge_buf_put_str(&policy, p->insecure ? ", \"insecure\": true}\n" : "}\n");
-        err = policy.err ? policy.err : kedge_path_join(path, p->clients[site].folder, "policy.json");
-        err = err ? err : kedge_file_write(path, kedge_buf_view(&policy), 0600, d);
+        kedge_partition_put_binding("data", ds->scale, &binding);
+        err = binding.err ? binding.err : kedge_poc_put_policy(p, site, kedge_buf_view(&binding), d);
     }
-    kedge_buf_deinit(&policy);
+    kedge_buf_deinit(&binding);
     return err;
 }
 
@@ -258,7 +285,11 @@ int kedge_poc_data(struct kedge_poc *p, struct kedge_diag *d)
     struct kedge_dataset ds;
     struct kedge_partition part;
     char last[KEDGE_PATH_MAX];
-    int err = kedge_partition_kind_find(p->partition, &spec.kind);
+    int err = kedge_path_join(last, p->clients[sites - 1].folder, "policy.json");
+    if (err || p->own) {
+        return err || kedge_file_exists(last) ? err : kedge_poc_put_clients(p, d);
+    }
+    err = kedge_partition_kind_find(p->partition, &spec.kind);
     if (err) {
         return kedge_diag_set(d, KEDGE_E_USAGE, "--partition: expected iid, ring or planted");
     }
@@ -268,8 +299,7 @@ int kedge_poc_data(struct kedge_poc *p, struct kedge_diag *d)
     }
     p->inputs = ds.features;
     p->classes = ds.classes;
-    err = kedge_path_join(last, p->clients[sites - 1].folder, "policy.json");
-    if (!err && !kedge_file_exists(last)) {
+    if (!kedge_file_exists(last)) {
         err = kedge_partition_make(&spec, ds.labels, ds.n, ds.classes, &part, d);
         for (uint32_t i = 0; i < sites && !err; i++) {
             err = site_files(p, i, &ds, &part, d);

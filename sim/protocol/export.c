@@ -5,27 +5,12 @@
 #include <string.h>
 
 #include "common/base/mem.h"
-#include "common/tensor/json.h"
-#include "common/tensor/npz.h"
 #include "sim/learn/report_sites.h"
+#include "sim/partition/files.h"
 #include "sim/protocol/impl.h"
 #include "sim/protocol/protocol.h"
 
 enum { TEXT_MAX = 1 << 14, MODE = 0600, DIR_MODE = 0700 };
-
-static int put_samples(const char *path, const struct kedge_dataset *ds, struct kedge_diag *d)
-{
-    const uint64_t x[] = {ds->n, ds->features}, y[] = {ds->n};
-    const struct kedge_npz_array arrays[] = {
-        {.name = "x", .type = KEDGE_NPY_F4, .dims_count = 2, .dims = x, .data = ds->reals},
-        {.name = "y", .type = KEDGE_NPY_I4, .dims_count = 1, .dims = y, .data = ds->labels}};
-    struct kedge_buf out;
-    kedge_buf_init(&out, SIZE_MAX);
-    int err = kedge_npz_write(arrays, 2, &out);
-    err = err ? err : out.err ? out.err : kedge_file_write(path, kedge_buf_view(&out), MODE, d);
-    kedge_buf_deinit(&out);
-    return err;
-}
 
 /* Appends "KEY":{…} of the binding. */
 static int put_set(const struct kedgei_protocol *p, uint32_t site, bool test, const char *dir,
@@ -41,12 +26,10 @@ static int put_set(const struct kedgei_protocol *p, uint32_t site, bool test, co
     if (err) {
         return err;
     }
-    err = put_samples(path, &ds, p->d);
+    err = kedge_partition_write_npz(path, &ds, p->d);
     kedge_dataset_deinit(&ds);
-    kedge_buf_printf(binding, "%s\"%s\":{\"format\":\"npz\",\"path\":", test ? "," : "{",
-                     test ? "test" : "train");
-    kedge_json_put_string(binding, kedge_view_str(path));
-    kedge_buf_put_str(binding, "}");
+    kedge_buf_put_str(binding, test ? "," : "{");
+    kedge_partition_put_npz_source(binding, test ? "test" : "train", path);
     return err ? err : binding->err;
 }
 

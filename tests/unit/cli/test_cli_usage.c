@@ -276,6 +276,13 @@ static const struct {
     {"poc d --mixing 1001", 2, "--mixing 1001: expected a number from 0 to 1000"},
     {"poc d --mixing -1", 2, "--mixing -1: expected a number from 0 to 1000"},
     {"poc d --frobnicate", 2, "unknown option --frobnicate"},
+    {"poc d --client who", 2, "belong to --data PATH, which is missing"},
+    {"poc d --missing drop", 2, "belong to --data PATH, which is missing"},
+    {"poc d --data x.csv --dataset digits", 2, "--dataset: not with --data, whose clients are the sites"},
+    {"poc d --data x.csv --partition iid", 2, "--partition: not with --data"},
+    {"poc d --data x.csv --missing guess", 2, "--missing guess: expected refuse, drop or mean"},
+    {"poc d --data x.csv --standardize yes", 2, "--standardize yes: expected none, local or federated"},
+    {"poc d --data /nonexistent.csv", 3, "/nonexistent.csv: not found"},
     {"role quorum", 2, "N: expected how many organisations approve, 0 to 14"},
     {"role quorum 15", 2, "N: expected how many organisations approve, 0 to 14"},
     {"role quorum 2 3", 2, "one argument too many"},
@@ -393,6 +400,52 @@ START_TEST(test_poc_leaves_nothing)
 }
 END_TEST
 
+/* Own clients that cannot be sites: the file and place are named, and there is no folder. */
+START_TEST(test_poc_clients_wrong)
+{
+    static const struct {
+        const char *file, *text, *options, *says;
+        int code;
+    } bad_clients[] = {
+        {"t.csv", "client,a,y\nu,1,0\nu,2,1\nv,x,0\n", "", "t.csv: line 4, column 2 (\"a\"): found \"x\"", 3},
+        {"t.csv", "client,a,y\nu,1,0\nu,,1\nv,1,0\n", "", "t.csv: line 3, column 2 (\"a\")", 3},
+        {"t.csv", "client,a,y\nu,1,0\nu,2,1\nv,1,0\n", "", "client \"v\": 1 samples for training and 0 for",
+         3},
+        {"t.csv", "client,a,y\nu,1,0\nu,2,1\n", " --sites 2",
+         "t.csv: 1 clients, but --tenants 1 with --sites 2", 2},
+        {"t.csv", "client,a,y\nu,1,0\nu,2,1\n", " --tenants 3", "t.csv: 1 clients, but --tenants 3", 2},
+        {"t.csv", "client,a,y\nu,1,0\nu,2,1\n", " --groups 2",
+         "--groups 2: expected at most as many as sites, 1", 2},
+        {"t.csv", "client,a,y\nu,1,.5\nu,2,1.5\n", "",
+         "the labels are reals, but clients' labels are classes", 3},
+        {"t.csv", "who,a,y\nu,1,0\nu,2,1\n", "", "t.csv: line 1: no column is named \"client\"", 3},
+        {"t.json", "{\"user_data\":{}} x", "", "t.json: byte 18: expected the end of the file", 3},
+        {"t.json", "{\"users\":[\"u\"],\"user_data\":{\"u\":{\"x\":[1,2],\"y\":[0,1]}}}", " --missing mean",
+         "t.json holds no CSV file", 3},
+        {"t.csv", "client,a,y\nu,1,0\nu,2,1\n", " --strategy nosuch",
+         "\"strategy\": \"nosuch\": expected one of", 2},
+        {"t.csv", "client,a,y\nu,1,0\nu,2,1\n", " --standardize federated --server adam",
+         "\"standardize\": \"federated\" goes with", 2},
+    };
+    make_scratch();
+    for (size_t i = 0; i < sizeof bad_clients / sizeof bad_clients[0]; i++) {
+        ck_assert_int_eq(
+            kedge_file_write(at(bad_clients[i].file), kedge_view_str(bad_clients[i].text), 0600, NULL), 0);
+        int code = kedge("poc %s --data %s%s", at("d"), at(bad_clients[i].file), bad_clients[i].options);
+        ck_assert_msg(code == bad_clients[i].code && strstr(err_out, bad_clients[i].says), "row %zu: %d: %s",
+                      i, code, err_out);
+    }
+    ck_assert_int_eq(kedge_dir_make(at("h"), 0700, NULL) | kedge_dir_make(at("h/u"), 0700, NULL), 0);
+    ck_assert_int_eq(kedge_file_write(at("h/u/data.csv"), kedge_view_str("a,y\n1,0\n2,1\n"), 0600, NULL), 0);
+    ck_assert_int_eq(kedge_file_write(at("h/u/data-1.csv"), kedge_view_str("a,y\n1,0\n2,1\n"), 0600, NULL),
+                     0);
+    ck_assert_int_eq(kedge("poc %s --data %s", at("d"), at("h")), 2);
+    ck_assert_ptr_nonnull(strstr(err_out, "has data of later steps (train-1.csv and so on)"));
+    ck_assert(!kedge_file_exists(at("d")));
+    remove_scratch();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("cli usage");
@@ -407,6 +460,7 @@ int main(void)
     tcase_add_test(t, test_unreadable);
     tcase_add_test(t, test_arguments_are_text);
     tcase_add_test(t, test_poc_leaves_nothing);
+    tcase_add_test(t, test_poc_clients_wrong);
     suite_add_tcase(s, t);
     return run_suite(s);
 }

@@ -1,0 +1,76 @@
+/* kedge poc with own clients as sites: a federation of real processes. */
+#include <check.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/os/file.h"
+#include "tests/fixtures/run.h"
+#include "tests/unit/cli/support.h"
+
+/* Own clients: LEAF's parts with four users of two tenants' sites; a job of eight rounds in the usual record.
+ */
+START_TEST(test_poc_clients)
+{
+    static const char *const parts[] = {"leaf/train", "leaf/test"};
+    struct kedge_buf text;
+    json_t *root;
+    make_scratch();
+    kedge_buf_init(&text, 1 << 20);
+    ck_assert_int_eq(kedge_dir_make(at("leaf"), 0700, NULL), 0);
+    for (int part = 0; part < 2; part++) {
+        char path[64];
+        kedge_buf_clear(&text);
+        kedge_buf_put_str(&text, "{\"users\": [\"a\", \"b\", \"c\", \"d\", \"e\"], \"user_data\": {");
+        for (int u = 0; u < 5; u++) { /* class 1 lies above the first feature's 50 */
+            kedge_buf_printf(&text, "%s\"%c\": {\"x\": [", u ? ", " : "", 'a' + u);
+            for (int i = 0; i < 30; i++) {
+                kedge_buf_printf(&text, "%s[%d, %d]", i ? ", " : "", (i * 37 + u) % 100, (i * 11) % 7);
+            }
+            kedge_buf_put_str(&text, "], \"y\": [");
+            for (int i = 0; i < 30; i++) {
+                kedge_buf_printf(&text, "%s%d", i ? ", " : "", (i * 37 + u) % 100 > 50);
+            }
+            kedge_buf_put_str(&text, "]}");
+        }
+        kedge_buf_put_str(&text, "}}");
+        ck_assert_int_eq(kedge_dir_make(at(parts[part]), 0700, NULL), 0);
+        snprintf(path, sizeof path, "%s/all.json", parts[part]);
+        ck_assert_int_eq(kedge_file_write(at(path), kedge_buf_view(&text), 0600, NULL), 0);
+    }
+    kedge_buf_deinit(&text);
+    ck_assert_msg(
+        kedge("poc %s --data %s --tenants 2 --groups 1 --rounds 8 --format json", at("poc"), at("leaf")) == 0,
+        "%s", err_out);
+    ck_assert_ptr_nonnull(strstr(err_out, "Of 5 clients the first 4 take part"));
+    ck_assert_ptr_nonnull(strstr(err_out, "Values up to 99: each site standardizes its own"));
+    const json_t *job = json_object_get(data_of(&root), "grouped"),
+                 *history = json_object_get(job, "history");
+    ck_assert_str_eq(json_string_value(json_object_get(job, "state")), "completed");
+    ck_assert_int_eq(json_integer_value(json_object_get(job, "rounds")), 8);
+    size_t rounds = json_array_size(history);
+    ck_assert(rounds > 0);
+    const char *shown = json_string_value(json_object_get(json_array_get(history, rounds - 1), "accuracy"));
+    double accuracy = shown ? strtod(shown, NULL) : 0;
+    ck_assert_msg(accuracy > 0.8, "%g", accuracy);
+    json_decref(root);
+    ck_assert(has_text(at("poc/sites.csv"), "tenant,site,client,group,train,test\norg-a,site-1,a,,30,30\n"));
+    ck_assert(has_text(at("poc/sites.csv"), "org-b,site-2,d,,30,30\n"));
+    ck_assert(
+        has_text(at("poc/sites/org-b/site-2/policy.json"), "\"clients\": {\"train\":{\"format\":\"npz\""));
+    ck_assert_int_eq(kedge("audit replay %s --trust %s", at("poc"), at("poc/trust.json")), 0);
+    ck_assert_int_eq(kedge("poc %s --format json", at("poc")), 0); /* goes on, and needs no data to */
+    remove_scratch();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("cli poc");
+    TCase *t = tcase_create("poc");
+    tcase_set_timeout(t, 300);
+    tcase_add_test(t, test_poc_clients);
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}
