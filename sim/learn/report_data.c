@@ -24,7 +24,7 @@ int kedge_learn_find_images(const struct kedge_learn_spec *spec, char out[KEDGE_
                             struct kedge_diag *reterr)
 {
     char own[KEDGE_PATH_MAX] = "", share[KEDGE_PATH_MAX] = "", path[KEDGE_PATH_MAX];
-    if (spec->synthetic_updates || spec->partition == KEDGE_LEARN_SYNTHETIC) {
+    if (spec->partition == KEDGE_LEARN_SYNTHETIC) {
         out[0] = '\0';
         return KEDGE_OK;
     }

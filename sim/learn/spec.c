@@ -188,7 +188,9 @@ static int check_compression(const struct kedge_learn_spec *s, struct kedge_diag
     if (s->compression == KEDGE_COMPACT_NONE) {
         return KEDGE_OK;
     }
-    why = !why && (s->attack != KEDGE_LEARN_ATTACK_NONE || s->synthetic_updates)
+    why = !why
+                  && (s->attack != KEDGE_LEARN_ATTACK_NONE
+                      || (s->synthetic_updates && s->through != KEDGE_LEARN_THROUGH_PROTOCOL))
               ? "attacks and synthetic updates are made of whole updates"
               : why;
     return why ? kedge_diag_set(reterr, KEDGE_E_FORMAT,

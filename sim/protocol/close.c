@@ -183,6 +183,9 @@ static int close_round(struct kedgei_protocol *p, const struct sim_close *c)
         err = err ? err : kedge_close_weigh(&k);
         err = err ? err : kedge_close_train(&k);
     }
+    for (size_t i = 0; i < k.input_count; i++) {
+        p->next.weights[i] = k.inputs[i].left_out ? 0 : k.inputs[i].weight;
+    }
     kedge_mem_free(k.inputs);
     kedge_mem_free(k.others);
     return err;

@@ -109,6 +109,7 @@ struct kedgei_close {
     uint32_t *assigned;          /* by site: what the close gives it, KEDGE_COORD_NONE: nothing */
     uint32_t input_count;
     struct kedge_digest *inputs; /* updates that came: room for all sites */
+    uint64_t *weights;           /* what each of them weighs in its group's aggregate, 0: it was left out */
 };
 /* A model that was some group's before the last close. */
 struct kedgei_former {

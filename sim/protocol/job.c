@@ -21,7 +21,6 @@ static const char *not_done(const struct kedge_learn_spec *s)
         bool is_asked;
         const char *what;
     } table[] = {
-        {s->synthetic_updates, "synthetic_updates: sites of a job train"},
         {row->comparison_only, "strategy: it is there to be compared with, no job runs it"},
         {s->edc[0] != 0,
          "embedding: strategies of jobs say it: \"flexcfl\", \"flexcfl-plain\", \"flexcfl-madc\""},

@@ -47,19 +47,22 @@ static void put_sites(struct kedgei_protocol *p)
     }
 }
 
+/* Where a round was to make groups anew and too few came, nothing was trained: the model of all stays. */
 static int put_models(struct kedgei_protocol *p)
 {
     struct kedgei_learn *l = p->l;
     int err = KEDGE_OK;
+    bool any = false;
     l->groups = p->last.r.groups;
     for (uint32_t g = 0; g < l->groups && !err; g++) {
         char path[KEDGE_PATH_MAX];
         const struct kedge_digest model = kedgei_protocol_digest(&p->last.r.after[g]);
         kedgei_files_path(&p->files, &model, path);
         l->trained[g] = p->last.r.trained[g];
+        any = any || l->trained[g];
         err = kedge_weights_read(path, &p->layout, kedgei_learn_model(l, g), p->d);
     }
-    return err ? err : kedgei_learn_auxiliary(l);
+    return err || !any ? err : kedgei_learn_auxiliary(l);
 }
 
 static void put_training(struct kedgei_protocol *p)
@@ -93,6 +96,42 @@ static void put_digests(struct kedge_buf *out, const char *key, const struct ked
     kedge_buf_put_str(out, "]");
 }
 
+/* Groups, numbered from 1 as in a step; 0: none. */
+static void put_numbers(struct kedge_buf *out, const char *key, const uint32_t *numbers, uint32_t count)
+{
+    kedge_buf_printf(out, ",\"%s\":[", key);
+    for (uint32_t g = 0; g < count; g++) {
+        kedge_buf_printf(out, "%s%u", g ? "," : "", numbers[g]);
+    }
+    kedge_buf_put_str(out, "]");
+}
+
+/* What the close made beside models: states of servers, groups that became part of others or were cut off,
+ * what every update weighs, in the order of its sites. Left out where there is nothing of the kind. */
+static void put_close(const struct kedgei_protocol *p, struct kedge_buf *out)
+{
+    const struct kedge_round_result *last = &p->last.r;
+    bool has_states = false, has_merged = false, has_split = false;
+    for (uint32_t g = 0; g < last->groups; g++) {
+        has_states = has_states || !kedge_hash_is_zero(&last->state_after[g]);
+        has_merged = has_merged || last->merged_into[g] > 0;
+        has_split = has_split || last->split_of[g] > 0;
+    }
+    if (has_states) {
+        put_digests(out, "states", last->state_after, last->groups);
+    }
+    if (has_merged) {
+        put_numbers(out, "merged_into", last->merged_into, last->groups);
+    }
+    if (has_split) {
+        put_numbers(out, "split_of", last->split_of, last->groups);
+    }
+    for (uint32_t i = 0; i < p->last.input_count; i++) {
+        kedge_buf_printf(out, "%s%llu", i ? "," : ",\"weights\":[", (unsigned long long)p->last.weights[i]);
+    }
+    kedge_buf_put_str(out, p->last.input_count > 0 ? "]" : "");
+}
+
 static int put_record(struct kedgei_protocol *p)
 {
     const struct kedge_round_result *last = &p->last.r;
@@ -107,6 +146,7 @@ static int put_record(struct kedgei_protocol *p)
     put_digests(&out, "models", last->after, last->groups);
     put_digests(&out, "directions", last->directions,
                 p->job.grouping != KEDGE_GROUPING_NONE ? last->groups : 0);
+    put_close(p, &out);
     for (uint32_t i = 0; i < p->l->n && kedge_job_spec_groups_most(&p->job) > 1; i++) {
         uint32_t site = p->names.order[i], group = p->l->sites[site].group;
         struct kedge_id tenant, id;
@@ -260,6 +300,7 @@ void kedgei_protocol_closed(void *arg, uint32_t round, uint64_t now_ns)
     p->last = p->next;
     p->next.assigned = before.assigned;
     p->next.inputs = before.inputs;
+    p->next.weights = before.weights;
     memcpy(p->directions, p->last.r.directions, sizeof p->directions);
     kedge_close_merged_directions(p->directions, p->last.r.merged_into);
     kedgei_protocol_settle(p);

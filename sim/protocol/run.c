@@ -260,6 +260,8 @@ static int make_tables(struct kedgei_protocol *p)
     p->next.assigned = kedge_mem_new(n, sizeof *p->next.assigned);
     p->last.inputs = kedge_mem_new(n, sizeof *p->last.inputs);
     p->next.inputs = kedge_mem_new(n, sizeof *p->next.inputs);
+    p->last.weights = kedge_mem_new(n, sizeof *p->last.weights);
+    p->next.weights = kedge_mem_new(n, sizeof *p->next.weights);
     bool has_control = kedge_job_spec_has_control(&p->job), goes_near = kedge_job_spec_goes_near(&p->job);
     p->variates = has_control ? kedge_mem_new(n, sizeof *p->variates) : NULL;
     bool is_compact = kedge_job_spec_compact(&p->job, false) != NULL;
@@ -268,8 +270,8 @@ static int make_tables(struct kedgei_protocol *p)
     bool moves = p->job.groups > 1 && p->job.shift != KEDGE_SHIFT_TEST_NONE;
     p->grouped = moves ? kedge_mem_new(n, sizeof *p->grouped) : NULL;
     bool ok = p->works && p->queue && p->last.assigned && p->next.assigned && p->last.inputs && p->next.inputs
-              && (!moves || p->grouped) && (!has_control || p->variates) && (!goes_near || p->trained)
-              && (!is_compact || p->lefts);
+              && p->last.weights && p->next.weights && (!moves || p->grouped) && (!has_control || p->variates)
+              && (!goes_near || p->trained) && (!is_compact || p->lefts);
     return ok ? KEDGE_OK : kedge_diag_set(p->d, KEDGE_E_NOMEM, "no memory for %u sites", n);
 }
 
@@ -296,6 +298,8 @@ static void deinit(struct kedgei_protocol *p)
     kedge_mem_free(p->next.assigned);
     kedge_mem_free(p->last.inputs);
     kedge_mem_free(p->next.inputs);
+    kedge_mem_free(p->last.weights);
+    kedge_mem_free(p->next.weights);
     kedge_mem_free(p->former);
     if (p->record >= 0) {
         (void)close(p->record);

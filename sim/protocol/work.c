@@ -195,6 +195,48 @@ static int choose(const struct kedgei_protocol *p, const struct kedgei_work *wor
     return err;
 }
 
+/* Planted updates ("synthetic_updates"): no samples, no training. They follow from the site, the round and
+ * the base by exact arithmetic alone, so that what is made of them is the same on every machine. */
+static int plant(const struct kedgei_protocol *p, struct kedgei_learn_lane *lane,
+                 const struct kedgei_work *work, float *base, struct trained *ret)
+{
+    const size_t n = (size_t)p->layout.values_count;
+    double least = 0;
+    char path[KEDGE_PATH_MAX];
+    for (uint32_t g = 0; g < work->choice_count; g++) {
+        double loss;
+        kedgei_files_path(&p->files, &work->choices[g], path);
+        int err = kedge_weights_read(path, &p->layout, lane->towards, NULL);
+        err = err ? err : kedgei_learn_loss(p->l, lane, work->site, lane->towards, &loss);
+        if (err) {
+            return err;
+        }
+        if (g == 0 || loss < least) {
+            least = loss;
+            ret->choice = g;
+            memcpy(base, lane->towards, n * sizeof *base);
+        }
+    }
+    struct control control = {.has = false};
+    const struct kedgei_learn_item item = {
+        .site = work->site, .base = base, .stream = work->round, .pretrain = work->pretrain};
+    struct kedgei_learn_result r = {.err = KEDGE_OK};
+    int err = kedgei_learn_synthesise(p->l, lane, &item, values_of(ret), &r);
+    ret->samples = p->l->sites[work->site].train_count;
+    ret->steps = r.steps;
+    ret->loss = r.loss;
+    ret->base_loss = r.loss_before;
+    ret->moved = r.moved;
+    err = err ? err : control_init(p, work, &control);
+    if (!err && control.has) {
+        size_t bad;
+        err = kedge_variate_change(&p->job, control.server, base, lane->start, ret->steps, n, control.own,
+                                   values_of(ret) + n, &bad);
+    }
+    control_deinit(&control);
+    return err;
+}
+
 static int work_on(const struct kedgei_protocol *p, const struct kedgei_work *work, float *base,
                    struct trained *ret)
 {
@@ -235,7 +277,6 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
     const struct kedgei_work *work = &p->works[p->queue[item]];
     struct trained *t = result;
     char path[KEDGE_PATH_MAX];
-    (void)lane;
     *t = (struct trained){.err = KEDGE_OK};
     kedgei_files_path(&p->files, &work->base, path);
     float *base = kedge_mem_new((size_t)p->layout.values_count, sizeof *base);
@@ -243,7 +284,9 @@ static int train_item(struct kedgei_learn *l, struct kedgei_learn_lane *lane, ui
     if (!t->err && work->choice_count == 0) {
         t->err = kedge_weights_read(path, &p->layout, base, NULL);
     }
-    t->err = t->err ? t->err : work_on(p, work, base, t);
+    if (!t->err) {
+        t->err = p->spec->synthetic_updates ? plant(p, lane, work, base, t) : work_on(p, work, base, t);
+    }
     kedge_mem_free(base);
     return KEDGE_OK; /* a site that fails is a site that fails */
 }

@@ -294,6 +294,24 @@ START_TEST(groups_are_found_left_and_made_anew)
 }
 END_TEST
 
+/* Nobody trains; what is planted is found, and there are no samples to export. */
+START_TEST(planted_updates_go_through_the_protocol)
+{
+    struct kedge_learn_spec s;
+    struct kedge_diag d = {.text = ""};
+    struct log log = {.count = 0};
+    uint32_t sites;
+    flexcfl(&s);
+    s.synthetic_updates = true;
+    s.groups = 3;
+    run(&s, (struct kedge_learn_host){.threads = 2}, &log);
+    ck_assert_double_ge(log.lines[s.rounds - 1].rand_index, 0.95);
+    ck_assert(log.lines[s.rounds - 1].digest != log.lines[0].digest);
+    ck_assert_int_eq(kedge_protocol_export(&s, "nowhere", &sites, &d), KEDGE_E_FORMAT);
+    ck_assert_msg(strstr(d.text, "no samples to export"), "%s", d.text);
+}
+END_TEST
+
 /* ---- what no job does ---- */
 
 static void set_local(struct kedge_learn_spec *s)
@@ -313,18 +331,13 @@ static void set_available(struct kedge_learn_spec *s)
 {
     s->devices[0].available = 0.5;
 }
-static void set_synthetic(struct kedge_learn_spec *s)
-{
-    s->synthetic_updates = true;
-}
 static const struct {
     void (*set)(struct kedge_learn_spec *s);
     const char *says;
 } refused[] = {{set_local, "strategy: it is there to be compared with"},
                {set_trace, "trace: sites are there always"},
                {set_attack, "attack"},
-               {set_available, "available"},
-               {set_synthetic, "synthetic_updates"}};
+               {set_available, "available"}};
 
 START_TEST(what_no_job_does_is_refused_and_named)
 {
@@ -364,6 +377,7 @@ int main(void)
     tcase_add_test(t, asynchronous_rounds_take_what_comes);
     tcase_add_test(t, threads_and_a_stop_change_nothing);
     tcase_add_loop_test(t, groups_are_found_left_and_made_anew, 0, 3);
+    tcase_add_test(t, planted_updates_go_through_the_protocol);
     tcase_add_loop_test(t, what_no_job_does_is_refused_and_named, 0,
                         (int)(sizeof refused / sizeof refused[0]));
     tcase_add_test(t, the_engine_alone_refuses_what_it_does_not_go_through);
