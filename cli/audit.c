@@ -8,6 +8,7 @@
 
 #include "aggregation/simd.h"
 #include "chain/audit/archive.h"
+#include "chain/audit/causes.h"
 #include "chain/state/in_use.h"
 #include "cli/audit_anchors.h"
 #include "cli/audit_blob_keys.h"
@@ -16,6 +17,7 @@
 #include "cli/contact.h"
 #include "cli/local.h"
 #include "cli/refusals.h"
+#include "common/base/mem.h"
 #include "common/base/os/clock.h"
 
 enum { THREADS_MAX = 64, TENANTS_MAX = 64 };
@@ -194,13 +196,21 @@ static void say_counts(const struct kedge_cli *c, const struct kedge_audit_repor
     }
 }
 
-static void say_findings(const struct kedge_cli *c, const struct kedge_audit_report *r)
+static void say_cause(void *arg, const struct kedge_audit_finding *f, const char *follows)
 {
-    for (uint32_t i = 0; i < r->finding_count; i++) {
-        const struct kedge_audit_finding *f = &r->findings[i];
-        kedge_cli_say(c, "%s%s: %s [%s]\n", f->severity == KEDGE_AUDIT_NOTE ? "note: " : "", f->where,
-                      f->text, kedge_audit_code_name(f->code));
+    const struct kedge_cli *c = arg;
+    kedge_cli_say(c, "%s%s: %s [%s]\n", f->severity == KEDGE_AUDIT_NOTE ? "note: " : "", f->where, f->text,
+                  kedge_audit_code_name(f->code));
+    if (follows[0]) {
+        kedge_cli_say(c, "  %s\n", follows);
     }
+}
+
+/* Causes; what can follow from each is counted below it. `cause`: of kedge_audit_causes. */
+static void say_findings(struct kedge_cli *c, const struct kedge_audit_report *r, const uint32_t *cause)
+{
+    kedge_audit_each_cause(r, cause, KEDGE_AUDIT_ERROR, say_cause, c);
+    kedge_audit_each_cause(r, cause, KEDGE_AUDIT_NOTE, say_cause, c);
     if (r->error_count + r->note_count > r->finding_count) {
         kedge_cli_say(c, "… and %llu more\n",
                       (unsigned long long)(r->error_count + r->note_count - r->finding_count));
@@ -275,16 +285,20 @@ static json_t *counts_json(const struct kedge_audit_counts *n)
     return o;
 }
 
-static json_t *report_json(const struct kedge_audit_report *r, const struct kedge_audit_claims *claims)
+static json_t *report_json(const struct kedge_audit_report *r, const struct kedge_audit_claims *claims,
+                           const uint32_t *cause)
 {
     static const char *const verdicts[] = {"no", "self-consistent", "yes"};
     json_t *findings = json_array();
     for (uint32_t i = 0; i < r->finding_count; i++) {
         const struct kedge_audit_finding *f = &r->findings[i];
-        json_array_append_new(findings,
-                              json_pack("{s:s,s:s,s:s,s:s}", "severity",
-                                        f->severity == KEDGE_AUDIT_NOTE ? "note" : "error", "code",
-                                        kedge_audit_code_name(f->code), "where", f->where, "text", f->text));
+        json_t *row =
+            json_pack("{s:s,s:s,s:s,s:s}", "severity", f->severity == KEDGE_AUDIT_NOTE ? "note" : "error",
+                      "code", kedge_audit_code_name(f->code), "where", f->where, "text", f->text);
+        if (row && cause[i] != i) {
+            json_object_set_new(row, "can_follow_from", json_integer(cause[i]));
+        }
+        json_array_append_new(findings, row);
     }
     json_t *data =
         json_pack("{s:s,s:b,s:s,s:o,s:o,s:o,s:I,s:I,s:o,s:o}", "verdict", verdicts[r->verdict], "replayed",
@@ -393,16 +407,19 @@ static int tell(struct kedge_cli *c, const struct question *q, struct kedge_audi
                 bool torn_copy)
 {
     struct kedge_audit_claims claims;
-    int err = kedge_audit_claims(report, &claims);
+    uint32_t *cause = kedge_mem_new((size_t)report->finding_count + 1, sizeof *cause);
+    int err = cause ? kedge_audit_claims(report, &claims) : KEDGE_E_NOMEM;
     if (err) {
+        kedge_mem_free(cause);
         kedge_audit_report_deinit(report);
         return fail(c, err, NULL);
     }
+    kedge_audit_causes(report, cause);
     if (q->options.live) {
         kedge_cli_say(c, "A coordinator is writing to this record: this is its state right now.\n");
     }
     say_counts(c, report);
-    say_findings(c, report);
+    say_findings(c, report, cause);
     say_verdict(c, report, &claims);
     if (torn_copy && report->verdict == KEDGE_AUDIT_NO) {
         kedge_cli_say(
@@ -413,11 +430,12 @@ static int tell(struct kedge_cli *c, const struct question *q, struct kedge_audi
     kedge_cli_anchors_say(c, report);
     bool sealed = report->replayed && report->counts.decisions_sealed > 0;
     int code = report->verdict != KEDGE_AUDIT_YES ? 1 : sealed ? 3 : 0; /* 3: it could not be read */
-    json_t *data = report_json(report, &claims);
+    json_t *data = report_json(report, &claims, cause);
     if (torn_copy) {
         json_object_set_new(data, "copied_while_in_use", json_true());
     }
     kedge_audit_claims_deinit(&claims);
+    kedge_mem_free(cause);
     kedge_audit_report_deinit(report);
     return kedge_cli_answer(c, data, code);
 }

@@ -8,9 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "chain/audit/causes.h"
 #include "chain/checkpoint.h"
 #include "cli/audit_anchors.h"
 #include "cli/audit_shown.h"
+#include "common/base/mem.h"
 
 /* ---- statements ---- */
 
@@ -270,24 +272,46 @@ static void put_counts(const struct kedge_audit_counts *n, struct kedge_buf *out
     }
 }
 
-static void put_findings(const struct kedge_audit_report *r, enum kedge_audit_severity severity, uint64_t all,
-                         struct kedge_buf *out)
+static void put_cause(void *arg, const struct kedge_audit_finding *f, const char *follows)
+{
+    struct kedge_buf *out = arg;
+    kedge_buf_put_str(out, "- ");
+    put_words(out, f->where);
+    kedge_buf_printf(out, " (%s): ", kedge_audit_code_name(f->code));
+    put_words(out, f->text);
+    kedge_buf_put_str(out, "\n");
+    if (follows[0]) {
+        kedge_buf_printf(out, "  - %s\n", follows);
+    }
+}
+
+/* Causes, and how much can follow from each. */
+static void put_findings(const struct kedge_audit_report *r, const uint32_t *cause,
+                         enum kedge_audit_severity severity, uint64_t all, struct kedge_buf *out)
 {
     uint64_t told = 0;
     for (uint32_t i = 0; i < r->finding_count; i++) {
-        const struct kedge_audit_finding *f = &r->findings[i];
-        if (f->severity == severity) {
-            kedge_buf_put_str(out, "- ");
-            put_words(out, f->where);
-            kedge_buf_printf(out, " (%s): ", kedge_audit_code_name(f->code));
-            put_words(out, f->text);
-            kedge_buf_put_str(out, "\n");
-            told++;
-        }
+        told += r->findings[i].severity == severity;
     }
+    kedge_audit_each_cause(r, cause, severity, put_cause, out);
     if (all > told) {
         kedge_buf_printf(out, "- and %" PRIu64 " more; --statements names every entry\n", all - told);
     }
+}
+
+static int put_all_findings(const struct kedge_audit_report *r, struct kedge_buf *out)
+{
+    uint32_t *cause = kedge_mem_new((size_t)r->finding_count + 1, sizeof *cause);
+    if (!cause) {
+        return KEDGE_E_NOMEM;
+    }
+    kedge_audit_causes(r, cause);
+    kedge_buf_put_str(out, r->error_count ? "\n## Findings\n\n" : "\n## Findings\n\nNone.\n");
+    put_findings(r, cause, KEDGE_AUDIT_ERROR, r->error_count, out);
+    kedge_buf_put_str(out, r->note_count ? "\n## Notes\n\n" : "\n## Notes\n\nNone.\n");
+    put_findings(r, cause, KEDGE_AUDIT_NOTE, r->note_count, out);
+    kedge_mem_free(cause);
+    return KEDGE_OK;
 }
 
 static const char limits[] =
@@ -315,10 +339,10 @@ int kedge_cli_file_report(const struct kedge_cli_filing *f, const char *path, st
     put_logs(f->report, &out);
     kedge_cli_anchors_file(f->report, put_words, &out);
     put_counts(&f->report->counts, &out);
-    kedge_buf_put_str(&out, f->report->error_count ? "\n## Findings\n\n" : "\n## Findings\n\nNone.\n");
-    put_findings(f->report, KEDGE_AUDIT_ERROR, f->report->error_count, &out);
-    kedge_buf_put_str(&out, f->report->note_count ? "\n## Notes\n\n" : "\n## Notes\n\nNone.\n");
-    put_findings(f->report, KEDGE_AUDIT_NOTE, f->report->note_count, &out);
+    err = put_all_findings(f->report, &out);
+    if (err) {
+        return err;
+    }
     kedge_buf_put_str(&out, limits);
     if (out.err) {
         return kedge_diag_set(d, out.err, "%s: %s", path, kedge_strerror(out.err));

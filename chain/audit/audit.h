@@ -87,7 +87,8 @@ enum kedge_audit_severity {
 enum {
     KEDGE_AUDIT_WHERE_MAX = 160,
     KEDGE_AUDIT_TEXT_MAX = 320,
-    KEDGE_AUDIT_FINDINGS_MAX = 100, /* of each severity that a report keeps; all are counted */
+    KEDGE_AUDIT_FINDINGS_MAX = 100,   /* of each severity that a report keeps; all are counted … */
+    KEDGE_AUDIT_FINDINGS_OF_CODE = 4, /* … and so many of each code it keeps beyond them */
 };
 
 struct kedge_audit_finding {

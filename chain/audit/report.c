@@ -50,11 +50,13 @@ void kedge_audit_report_deinit(struct kedge_audit_report *report)
     memset(report, 0, sizeof *report);
 }
 
-/* Room for one more finding of this severity, or NULL when it is only counted. */
-static struct kedge_audit_finding *take_slot(struct kedgei_findings *f, enum kedge_audit_severity severity)
+/* Room for one more finding, or NULL when it is only counted. However many of one kind there are, the first
+ * of every other kind have room: among them may be the cause. */
+static struct kedge_audit_finding *take_slot(struct kedgei_findings *f, enum kedge_audit_severity severity,
+                                             enum kedge_audit_code code)
 {
     uint32_t *kept = severity == KEDGE_AUDIT_ERROR ? &f->errors_kept : &f->notes_kept;
-    if (*kept == KEDGE_AUDIT_FINDINGS_MAX) {
+    if (*kept >= KEDGE_AUDIT_FINDINGS_MAX && f->kept[code] >= KEDGE_AUDIT_FINDINGS_OF_CODE) {
         return NULL;
     }
     if (f->count == f->cap) {
@@ -68,6 +70,7 @@ static struct kedge_audit_finding *take_slot(struct kedgei_findings *f, enum ked
         f->cap = cap;
     }
     (*kept)++;
+    f->kept[code]++;
     return &f->items[f->count++];
 }
 
@@ -84,7 +87,7 @@ void kedgei_find_v(struct kedgei_findings *f, enum kedge_audit_severity severity
                    const char *where, const char *format, va_list ap)
 {
     count_one(f, severity);
-    struct kedge_audit_finding *slot = take_slot(f, severity);
+    struct kedge_audit_finding *slot = take_slot(f, severity, code);
     if (slot) {
         slot->severity = severity;
         slot->code = code;
@@ -105,7 +108,7 @@ void kedgei_find(struct kedgei_findings *f, enum kedge_audit_severity severity, 
 void kedgei_findings_move(struct kedgei_findings *dst, struct kedgei_findings *src)
 {
     for (uint32_t i = 0; i < src->count; i++) {
-        struct kedge_audit_finding *slot = take_slot(dst, src->items[i].severity);
+        struct kedge_audit_finding *slot = take_slot(dst, src->items[i].severity, src->items[i].code);
         if (slot) {
             *slot = src->items[i];
         }

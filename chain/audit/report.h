@@ -13,7 +13,8 @@ struct kedgei_findings {
     uint32_t count, cap;
     uint64_t errors, notes; /* all that were met */
     uint32_t errors_kept, notes_kept;
-    bool nomem; /* a finding could not be kept: the audit fails as a whole */
+    uint32_t kept[KEDGE_AUDIT_CODE_COUNT]; /* by code, of both severities */
+    bool nomem;                            /* a finding could not be kept: the audit fails as a whole */
 };
 
 /* A finding about a file or place. `where` is copied. */

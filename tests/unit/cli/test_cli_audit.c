@@ -72,6 +72,8 @@ START_TEST(test_files_of_an_audit)
     ck_assert_uint_ge(others, 1);
     ck_assert_str_eq(code, "signature");
     ck_assert(has_text(report, "NOT VERIFIED.") && has_text(report, "(signature): "));
+    ck_assert(has_text(report, "\n  - 1 more like it\n"));
+    ck_assert_ptr_nonnull(strstr(out, "[signature]\n  1 more like it\n"));
     ck_assert_int_eq(kedge("audit verify %s --statements %s --report %s", at("fx"), lines, report), 1);
     ck_assert_uint_gt(read_lines(lines, "self-consistent", &others, code), 70);
     ck_assert_uint_eq(others, 0);
